@@ -1,0 +1,106 @@
+
+/*
+ * Integers in byte buffers: little-endian, and decimal text.  The caller has
+ * checked that the bytes are there.
+ */
+
+#ifndef _XET_BYTES_H_INCLUDED_
+#define _XET_BYTES_H_INCLUDED_
+
+
+#include <stdint.h>
+#include <stddef.h>
+
+
+static inline uint32_t
+xet_get_u16(const uint8_t *p)
+{
+    return (uint32_t) p[0] | (uint32_t) p[1] << 8;
+}
+
+
+static inline uint32_t
+xet_get_u24(const uint8_t *p)
+{
+    return (uint32_t) p[0] | (uint32_t) p[1] << 8 | (uint32_t) p[2] << 16;
+}
+
+
+static inline uint32_t
+xet_get_u32(const uint8_t *p)
+{
+    return (uint32_t) p[0] | (uint32_t) p[1] << 8
+           | (uint32_t) p[2] << 16 | (uint32_t) p[3] << 24;
+}
+
+
+static inline uint64_t
+xet_get_u64(const uint8_t *p)
+{
+    return (uint64_t) xet_get_u32(p) | (uint64_t) xet_get_u32(p + 4) << 32;
+}
+
+
+static inline void
+xet_put_u16(uint8_t *p, uint32_t v)
+{
+    p[0] = (uint8_t) v;
+    p[1] = (uint8_t) (v >> 8);
+}
+
+
+static inline void
+xet_put_u24(uint8_t *p, uint32_t v)
+{
+    p[0] = (uint8_t) v;
+    p[1] = (uint8_t) (v >> 8);
+    p[2] = (uint8_t) (v >> 16);
+}
+
+
+static inline void
+xet_put_u32(uint8_t *p, uint32_t v)
+{
+    p[0] = (uint8_t) v;
+    p[1] = (uint8_t) (v >> 8);
+    p[2] = (uint8_t) (v >> 16);
+    p[3] = (uint8_t) (v >> 24);
+}
+
+
+static inline void
+xet_put_u64(uint8_t *p, uint64_t v)
+{
+    xet_put_u32(p, (uint32_t) v);
+    xet_put_u32(p + 4, (uint32_t) (v >> 32));
+}
+
+
+/* Decimal digits of a 64-bit integer at most. */
+#define XET_DECIMAL_MAX  20
+
+
+/* No leading zeros, no zero byte; p has XET_DECIMAL_MAX bytes.  The end. */
+
+static inline uint8_t *
+xet_put_decimal(uint8_t *p, uint64_t v)
+{
+    uint8_t  *digit;
+    uint8_t   digits[XET_DECIMAL_MAX];
+
+    digit = digits + XET_DECIMAL_MAX;
+
+    do {
+        *--digit = (uint8_t) ('0' + v % 10);
+        v /= 10;
+    } while (v);
+
+    while (digit < digits + XET_DECIMAL_MAX) {
+        *p++ = *digit++;
+    }
+
+    return p;
+}
+
+
+#endif /* _XET_BYTES_H_INCLUDED_ */

@@ -1,0 +1,396 @@
+
+/*
+ * The JSON writer.
+ *
+ * Purpose:    JSON text straight into an xet_buf_t: no tree, no formatting
+ *             functions, one pass over each string.
+ * States:     the depth; one bit a level that says whether an element was
+ *             written there, hence whether the next one needs a comma; and
+ *             whether a key waits for its value.  Whether a level is an
+ *             object or an array is the caller's knowledge.
+ * Ownership:  the writer only borrows the buffer.
+ * Threads:    one at a time.
+ *
+ * Errors are the buffer's: after a failed write all others are ignored and
+ * xet_buf_status() tells.  Nesting deeper than XET_JSON_DEPTH, closing what is
+ * not open, and closing after a key fail the buffer too: the text would be no
+ * JSON.
+ *
+ * Strings: runs of bytes that stand for themselves are copied whole.  An
+ * ill-formed UTF-8 sequence is replaced by one U+FFFD for each maximal part
+ * of it that could have begun a character (Unicode 15, section 3.9).
+ */
+
+
+#include <string.h>
+
+#include "xet_bytes.h"
+#include "xet_json.h"
+
+
+#define xet_json_literal(b, s)  xet_buf_write(b, s, sizeof(s) - 1)
+
+
+static void xet_json_separate(xet_json_t *j);
+static void xet_json_open(xet_json_t *j, const char *bracket);
+static void xet_json_close(xet_json_t *j, const char *bracket);
+static void xet_json_text(xet_json_t *j, const uint8_t *s, size_t len);
+static void xet_json_escape(xet_buf_t *b, unsigned c);
+static size_t xet_json_utf8(const uint8_t *p, const uint8_t *end, int *valid);
+
+
+void
+xet_json_init(xet_json_t *j, xet_buf_t *b)
+{
+    j->buf = b;
+    j->more = 0;
+    j->depth = 0;
+    j->value = 0;
+}
+
+
+void
+xet_json_object_begin(xet_json_t *j)
+{
+    xet_json_open(j, "{");
+}
+
+
+void
+xet_json_object_end(xet_json_t *j)
+{
+    xet_json_close(j, "}");
+}
+
+
+void
+xet_json_array_begin(xet_json_t *j)
+{
+    xet_json_open(j, "[");
+}
+
+
+void
+xet_json_array_end(xet_json_t *j)
+{
+    xet_json_close(j, "]");
+}
+
+
+void
+xet_json_key(xet_json_t *j, const char *key)
+{
+    xet_json_separate(j);
+
+    xet_json_literal(j->buf, "\"");
+    xet_buf_write(j->buf, key, strlen(key));
+    xet_json_literal(j->buf, "\":");
+
+    j->value = 1;
+}
+
+
+void
+xet_json_key_n(xet_json_t *j, const uint8_t *key, size_t len)
+{
+    xet_json_separate(j);
+
+    xet_json_text(j, key, len);
+    xet_json_literal(j->buf, ":");
+
+    j->value = 1;
+}
+
+
+void
+xet_json_string(xet_json_t *j, const uint8_t *s, size_t len)
+{
+    xet_json_separate(j);
+    xet_json_text(j, s, len);
+}
+
+
+void
+xet_json_cstring(xet_json_t *j, const char *s)
+{
+    xet_json_string(j, (const uint8_t *) s, strlen(s));
+}
+
+
+void
+xet_json_u64(xet_json_t *j, uint64_t v)
+{
+    uint8_t  *end;
+    uint8_t   digits[XET_DECIMAL_MAX];
+
+    xet_json_separate(j);
+
+    end = xet_put_decimal(digits, v);
+
+    xet_buf_write(j->buf, digits, (size_t) (end - digits));
+}
+
+
+void
+xet_json_i64(xet_json_t *j, int64_t v)
+{
+    uint8_t  *end;
+    uint8_t   digits[1 + XET_DECIMAL_MAX];
+
+    xet_json_separate(j);
+
+    digits[0] = '-';
+
+    /* 0 - v in unsigned arithmetic is right for INT64_MIN as well */
+
+    end = xet_put_decimal(digits + (v < 0),
+                          (v < 0) ? 0 - (uint64_t) v : (uint64_t) v);
+
+    xet_buf_write(j->buf, digits, (size_t) (end - digits));
+}
+
+
+void
+xet_json_bool(xet_json_t *j, int v)
+{
+    xet_json_separate(j);
+
+    if (v) {
+        xet_json_literal(j->buf, "true");
+
+    } else {
+        xet_json_literal(j->buf, "false");
+    }
+}
+
+
+void
+xet_json_null(xet_json_t *j)
+{
+    xet_json_separate(j);
+    xet_json_literal(j->buf, "null");
+}
+
+
+void
+xet_json_string_begin(xet_json_t *j)
+{
+    xet_json_separate(j);
+    xet_json_literal(j->buf, "\"");
+}
+
+
+void
+xet_json_string_end(xet_json_t *j)
+{
+    xet_json_literal(j->buf, "\"");
+}
+
+
+/* What goes before a key or a value: a comma, or nothing. */
+
+static void
+xet_json_separate(xet_json_t *j)
+{
+    uint32_t  bit;
+
+    if (j->value) {
+        j->value = 0;
+        return;
+    }
+
+    if (j->depth == 0) {
+        return;
+    }
+
+    bit = (uint32_t) 1 << (j->depth - 1);
+
+    if (j->more & bit) {
+        xet_json_literal(j->buf, ",");
+    }
+
+    j->more |= bit;
+}
+
+
+static void
+xet_json_open(xet_json_t *j, const char *bracket)
+{
+    if (j->depth == XET_JSON_DEPTH) {
+        j->buf->failed = 1;
+        return;
+    }
+
+    xet_json_separate(j);
+    xet_buf_write(j->buf, bracket, 1);
+
+    j->more &= ~((uint32_t) 1 << j->depth);
+    j->depth++;
+}
+
+
+static void
+xet_json_close(xet_json_t *j, const char *bracket)
+{
+    if (j->depth == 0 || j->value) {
+        j->buf->failed = 1;
+        return;
+    }
+
+    j->depth--;
+
+    xet_buf_write(j->buf, bracket, 1);
+}
+
+
+static void
+xet_json_text(xet_json_t *j, const uint8_t *s, size_t len)
+{
+    int             valid;
+    size_t          n;
+    xet_buf_t      *b;
+    const uint8_t  *p, *end, *run;
+
+    b = j->buf;
+    end = len ? s + len : s;       /* s may be NULL then */
+
+    xet_json_literal(b, "\"");
+
+    for (p = run = s; p < end; /* void */ ) {
+
+        if (*p >= 0x20 && *p < 0x80 && *p != '"' && *p != '\\') {
+            p++;
+            continue;
+        }
+
+        valid = 0;
+        n = 1;
+
+        if (*p >= 0x80) {
+            n = xet_json_utf8(p, end, &valid);
+        }
+
+        if (!valid) {
+            xet_buf_write(b, run, (size_t) (p - run));
+            xet_json_escape(b, *p);
+            run = p + n;
+        }
+
+        p += n;
+    }
+
+    xet_buf_write(b, run, (size_t) (end - run));
+
+    xet_json_literal(b, "\"");
+}
+
+
+/* A byte that can't stand for itself: special, control, or ill-formed. */
+
+static void
+xet_json_escape(xet_buf_t *b, unsigned c)
+{
+    uint8_t            text[6];
+
+    static const char  digits[] = "0123456789abcdef";
+
+    switch (c) {
+
+    case '"':
+        xet_json_literal(b, "\\\"");
+        return;
+
+    case '\\':
+        xet_json_literal(b, "\\\\");
+        return;
+
+    case '\n':
+        xet_json_literal(b, "\\n");
+        return;
+
+    case '\r':
+        xet_json_literal(b, "\\r");
+        return;
+
+    case '\t':
+        xet_json_literal(b, "\\t");
+        return;
+
+    default:
+        break;
+    }
+
+    if (c >= 0x80) {
+        xet_json_literal(b, "\xef\xbf\xbd");
+        return;
+    }
+
+    memcpy(text, "\\u00", 4);
+    text[4] = (uint8_t) digits[c >> 4];
+    text[5] = (uint8_t) digits[c & 15];
+
+    xet_buf_write(b, text, sizeof(text));
+}
+
+
+/*
+ * The length of the character at p, whose first byte is 0x80 or more; without
+ * *valid, of the ill-formed bytes that one replacement stands for.
+ */
+
+static size_t
+xet_json_utf8(const uint8_t *p, const uint8_t *end, int *valid)
+{
+    size_t    i, n;
+    unsigned  c, low, high;
+
+    c = p[0];
+
+    /* bounds of the second byte: no overlong forms, no surrogates */
+
+    low = 0x80;
+    high = 0xbf;
+
+    if (c >= 0xc2 && c <= 0xdf) {
+        n = 2;
+
+    } else if (c >= 0xe0 && c <= 0xef) {
+        n = 3;
+
+        if (c == 0xe0) {
+            low = 0xa0;
+
+        } else if (c == 0xed) {
+            high = 0x9f;
+        }
+
+    } else if (c >= 0xf0 && c <= 0xf4) {
+        n = 4;
+
+        if (c == 0xf0) {
+            low = 0x90;
+
+        } else if (c == 0xf4) {
+            high = 0x8f;
+        }
+
+    } else {
+        *valid = 0;
+        return 1;
+    }
+
+    for (i = 1; i < n; i++) {
+
+        if (i == (size_t) (end - p) || p[i] < low || p[i] > high) {
+            *valid = 0;
+            return i;
+        }
+
+        low = 0x80;
+        high = 0xbf;
+    }
+
+    *valid = 1;
+
+    return n;
+}

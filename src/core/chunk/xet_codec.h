@@ -1,0 +1,62 @@
+
+/*
+ * Chunk codecs (draft-denis-xet, "Compression Schemes"): none, LZ4 frame,
+ * byte grouping of 4 then LZ4 frame.  A codec holds the LZ4 contexts and a
+ * regrouping buffer; it is used by one thread at a time.
+ */
+
+#ifndef _XET_CODEC_H_INCLUDED_
+#define _XET_CODEC_H_INCLUDED_
+
+
+#include <stdint.h>
+#include <stddef.h>
+
+#include "xet_status.h"
+
+
+#define XET_SCHEME_NONE     0
+#define XET_SCHEME_LZ4      1
+#define XET_SCHEME_BG4_LZ4  2
+
+
+typedef struct xet_codec_s  xet_codec_t;
+
+
+/*
+ * NULL when out of memory.  A codec is 256 KiB.  To decode, LZ4F adds buffers
+ * by the largest block size that a frame has declared so far, and keeps them:
+ * 128 KiB of address space with the 64 KiB blocks of most clients, 8.1 MiB
+ * with the 4 MiB blocks of JavaScript clients.  Of the latter an honest frame
+ * touches about 256 KiB, and a frame made for it 4.1 MiB.
+ */
+xet_codec_t *xet_codec_create(void);
+void xet_codec_destroy(xet_codec_t *c);
+
+/*
+ * Decodes one chunk of exactly raw_len bytes (1..XET_CHUNK_MAX) into out.
+ * Any legal LZ4 frame is taken; it must be complete, alone, and give raw_len
+ * bytes; dictionaries and skippable frames are refused.  XET_XORB_SCHEME,
+ * XET_XORB_RAW_LEN, XET_XORB_DATA_LEN when the data gives another length,
+ * XET_XORB_DATA for anything else that is wrong with it, XET_NOMEM.  Without
+ * XET_OK the content of out is undefined.
+ */
+xet_status_t xet_codec_decode(xet_codec_t *c, unsigned scheme,
+    const uint8_t *in, size_t len, uint8_t *out, size_t raw_len);
+
+/*
+ * Encodes one chunk of 1..XET_CHUNK_MAX bytes; *out_len is the room on entry
+ * (at least len), the size on XET_OK, and otherwise unchanged.  XET_AGAIN
+ * when the result would not be smaller than len, as with XET_SCHEME_NONE:
+ * store it with XET_SCHEME_NONE then.  XET_XORB_SCHEME, XET_XORB_RAW_LEN,
+ * XET_INTERNAL without room, XET_NOMEM.
+ */
+xet_status_t xet_codec_encode(xet_codec_t *c, unsigned scheme,
+    const uint8_t *in, size_t len, uint8_t *out, size_t *out_len);
+
+/* The permutation alone; in and out do not overlap, any n. */
+void xet_codec_bg4_split(const uint8_t *in, uint8_t *out, size_t n);
+void xet_codec_bg4_join(const uint8_t *in, uint8_t *out, size_t n);
+
+
+#endif /* _XET_CODEC_H_INCLUDED_ */

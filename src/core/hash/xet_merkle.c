@@ -1,0 +1,160 @@
+
+/*
+ * The aggregated hash tree, streamed.
+ *
+ * Purpose:    the root over any number of (hash, size) leaves in a constant
+ *             of memory.
+ * States:     a level has an open group of less than merge_max nodes.  A node
+ *             that completes its group (the group then has merge_max nodes,
+ *             or at least merge_min and the node's hash is a natural end)
+ *             closes it: the group becomes one node of the level above.
+ * Ownership:  the caller's structure, nothing is allocated.  A level is set
+ *             up when its first node arrives, so a small tree touches little
+ *             of it.
+ * Threads:    one at a time.
+ *
+ * Why streaming gives the same tree as the draft's level-by-level loop: where
+ * a group ends depends only on its own nodes, except at the end of a level,
+ * and there both take whatever is left, even a single node, as the last
+ * group.  The one node that is not taken is a root, the only one of its
+ * level.  A closed group has at least merge_min nodes, so a level with a
+ * closed group is never the root's level.
+ *
+ * The size of a node is the sum of its leaves' sizes; callers bound it far
+ * below 2^64 (a wrapped sum would only change the text that is hashed).
+ */
+
+
+#include "xet_merkle.h"
+
+
+/* A child's line: hash, " : ", decimal size, "\n". */
+#define XET_MERKLE_LINE_MAX  (XET_HASH_STR_LEN + 3 + XET_DECIMAL_MAX + 1)
+
+
+static void xet_merkle_put(xet_merkle_t *m, unsigned i,
+    const xet_merkle_node_t *node);
+static void xet_merkle_close(xet_merkle_t *m, unsigned i,
+    xet_merkle_node_t *parent);
+
+
+void
+xet_merkle_init(xet_merkle_t *m, const xet_suite_t *suite)
+{
+    m->suite = suite;
+    m->levels = 0;
+}
+
+
+void
+xet_merkle_add(xet_merkle_t *m, const uint8_t *hash, uint64_t size)
+{
+    xet_merkle_node_t  node;
+
+    memcpy(node.hash.bytes, hash, XET_HASH_LEN);
+    node.size = size;
+
+    xet_merkle_put(m, 0, &node);
+}
+
+
+void
+xet_merkle_finish(xet_merkle_t *m, xet_hash_t *root)
+{
+    unsigned           i;
+    xet_merkle_node_t  parent;
+
+    /* m->levels grows in here while the open groups move up */
+
+    for (i = 0; i < m->levels; i++) {
+
+        if (m->level[i].total == 1) {
+            *root = m->level[i].group[0].hash;
+            return;
+        }
+
+        if (m->level[i].n) {
+            xet_merkle_close(m, i, &parent);
+            xet_merkle_put(m, i + 1, &parent);
+        }
+    }
+
+    memset(root->bytes, 0, XET_HASH_LEN);
+}
+
+
+static void
+xet_merkle_put(xet_merkle_t *m, unsigned i, const xet_merkle_node_t *node)
+{
+    unsigned            n;
+    const xet_suite_t  *suite;
+    xet_merkle_node_t   parent;
+
+    suite = m->suite;
+    parent = *node;
+
+    /* 3^41 leaves fill the levels, more than total can count */
+
+    while (i < XET_MERKLE_LEVELS) {
+
+        if (i == m->levels) {
+            m->level[i].total = 0;
+            m->level[i].n = 0;
+            m->levels++;
+        }
+
+        m->level[i].group[m->level[i].n] = parent;
+        m->level[i].total++;
+
+        n = ++m->level[i].n;
+
+        if (n < suite->merge_max
+            && (n < suite->merge_min
+                || xet_hash_tail(parent.hash.bytes) % suite->merge_modulus))
+        {
+            return;
+        }
+
+        xet_merkle_close(m, i, &parent);
+
+        i++;
+    }
+}
+
+
+/* The open group of level i, which has nodes, becomes one node. */
+
+static void
+xet_merkle_close(xet_merkle_t *m, unsigned i, xet_merkle_node_t *parent)
+{
+    uint8_t            *p;
+    uint8_t             text[XET_MERKLE_GROUP * XET_MERKLE_LINE_MAX];
+    uint64_t            size;
+    unsigned            k;
+    xet_merkle_node_t  *node;
+
+    p = text;
+    size = 0;
+
+    for (k = 0; k < m->level[i].n; k++) {
+        node = &m->level[i].group[k];
+
+        p = xet_hash_print(p, &node->hash);
+
+        *p++ = ' ';
+        *p++ = ':';
+        *p++ = ' ';
+
+        p = xet_put_decimal(p, node->size);
+
+        *p++ = '\n';
+
+        size += node->size;
+    }
+
+    xet_hash_keyed(m->suite->node_key, text, (size_t) (p - text),
+                   &parent->hash);
+
+    parent->size = size;
+    m->level[i].n = 0;
+}

@@ -1,0 +1,226 @@
+
+/*
+ * Shards (draft-denis-xet, "Shard Format"; what real clients send is in
+ * docs/protocol.md).  Every record is 48 bytes.  Three nouns:
+ *
+ *   parser    structure: push, any split of the input, one record callback;
+ *   verifier  meaning: holds the terms of one file against the chunk lists
+ *             of the xorbs, and packs them;
+ *   builder   writes shards (dedup answers, tests, the command line).
+ */
+
+#ifndef _XET_SHARD_H_INCLUDED_
+#define _XET_SHARD_H_INCLUDED_
+
+
+#include "xet_hash.h"
+#include "xet_merkle.h"
+#include "xet_buf.h"
+#include "xet_term.h"
+
+
+#define XET_SHARD_TAG_LEN            32
+#define XET_SHARD_RECORD_LEN         48
+#define XET_SHARD_FOOTER_LEN         200
+
+#define XET_SHARD_HEADER_VERSION     2
+#define XET_SHARD_FOOTER_VERSION     1
+
+#define XET_SHARD_SEGMENTS_MAX       (1u << 26)  /* of a file */
+#define XET_SHARD_SEGMENT_RAW_MAX    (1u << 30)  /* bytes of a segment */
+
+#define XET_SHARD_FILE_VERIFICATION  0x80000000u
+#define XET_SHARD_FILE_METADATA      0x40000000u
+
+
+extern const uint8_t  xet_shard_tag[XET_SHARD_TAG_LEN];
+
+
+/* REC: the bare names are statuses (XET_SHARD_XORB). */
+
+typedef enum {
+    XET_SHARD_REC_HEADER = 0,
+    XET_SHARD_REC_FILE,                /* file block header */
+    XET_SHARD_REC_SEGMENT,
+    XET_SHARD_REC_VERIFICATION,
+    XET_SHARD_REC_METADATA,
+    XET_SHARD_REC_FILES_END,
+    XET_SHARD_REC_XORB,                /* xorb block header */
+    XET_SHARD_REC_CHUNK,
+    XET_SHARD_REC_XORBS_END
+} xet_shard_kind_t;
+
+
+/* One record, decoded; only the members of its kind are set. */
+
+typedef struct {
+    xet_shard_kind_t  kind;
+    uint64_t          offset;          /* of the record in the shard */
+    xet_hash_t        hash;            /* file, xorb, chunk, range, SHA-256 */
+
+    uint32_t          flags;           /* FILE, SEGMENT, XORB, CHUNK */
+    uint32_t          count;           /* FILE: segments, XORB: chunks */
+
+    uint32_t          raw_length;      /* SEGMENT, XORB, CHUNK */
+    uint32_t          chunk_start;     /* SEGMENT */
+    uint32_t          chunk_end;       /* SEGMENT, exclusive */
+    uint32_t          raw_start;       /* CHUNK */
+    uint32_t          stored_size;     /* XORB; 0 from hf_xet */
+
+    uint64_t          version;         /* HEADER */
+    uint64_t          footer_size;     /* HEADER; untrusted */
+} xet_shard_record_t;
+
+
+/* XET_OK, or the error that is to become the parser's. */
+typedef xet_status_t (*xet_shard_record_pt)(void *ctx,
+    const xet_shard_record_t *rec);
+
+
+/*
+ * The parser checks: tag and version; per file, a segment count within bounds
+ * that is not zero, or the empty file (zero hash, no segments; XET_SHARD_COUNT
+ * otherwise); chunk_start < chunk_end <= XET_XORB_CHUNKS_MAX, segment and
+ * chunk lengths within bounds (XET_SHARD_RECORD), sums without overflow;
+ * either all files with segments carry verification rows or none do
+ * (XET_SHARD_NO_VERIFICATION); both section ends.  Everything after the second
+ * section end is ignored (footers and lookup tables of any client).  It does
+ * not judge the meaning, nor totals, offsets and sizes that clients fill with
+ * anything.
+ */
+
+typedef struct {
+    xet_shard_record_pt  handler;      /* may be NULL */
+    void                *ctx;
+
+    uint64_t             offset;       /* bytes taken, of the sections only */
+    xet_status_t         status;       /* sticky */
+    unsigned             state;
+    unsigned             pending;      /* bytes in record */
+    uint8_t              record[XET_SHARD_RECORD_LEN];
+
+    uint32_t             left;         /* records left in the open list */
+    uint32_t             count;        /* segments of the open file */
+    uint32_t             flags;        /* of the open file */
+    unsigned             verification; /* 0 not known, 1 all, 2 none */
+    uint64_t             raw;          /* sum in the open block */
+
+    uint64_t             files;        /* seen so far */
+    uint64_t             xorbs;
+    uint64_t             terms;
+    uint64_t             files_end;    /* offset of the first section end */
+} xet_shard_parser_t;
+
+
+void xet_shard_parser_init(xet_shard_parser_t *p,
+    xet_shard_record_pt handler, void *ctx);
+
+/* XET_OK (more is needed), XET_DONE (both sections read), or the error. */
+xet_status_t xet_shard_parser_feed(xet_shard_parser_t *p,
+    const uint8_t *data, size_t len);
+
+/* XET_OK, or XET_SHARD_TRUNCATED when a section is missing. */
+xet_status_t xet_shard_parser_finish(xet_shard_parser_t *p);
+
+/*
+ * Decodes one 48-byte record as kind, without any check; for reading back a
+ * shard that the parser has passed.
+ */
+void xet_shard_record_decode(xet_shard_record_t *rec, xet_shard_kind_t kind,
+    const uint8_t *data);
+
+
+/*
+ * The chunk range of a term as the store knows it: entries
+ * chunk_start..chunk_end of the xorb's lists (see xet_xorb_info_t).
+ * raw_before and stored_before are the end of the chunk before chunk_start,
+ * 0 at the start of the xorb.
+ */
+
+typedef struct {
+    unsigned         known:1;          /* the xorb is stored here */
+    uint32_t         chunk_count;      /* of the whole xorb */
+    uint32_t         n;                /* entries below */
+    uint32_t         raw_before;
+    uint32_t         stored_before;
+    const uint8_t   *hashes;
+    const uint8_t   *raw_ends;
+    const uint8_t   *stored_ends;
+} xet_shard_slice_t;
+
+
+/* State of the file being verified: some KiB, whatever its size. */
+
+typedef struct {
+    const xet_suite_t  *suite;
+    xet_merkle_t        merkle;
+    xet_hash_t          hash;          /* declared */
+    uint64_t            size;          /* bytes so far */
+    uint64_t            terms;
+    xet_hash_t          first_xorb;    /* of term 0, for the dedup index */
+    uint32_t            first_chunk;
+    xet_hash_t          first_hash;    /* hash of the file's first chunk */
+} xet_shard_verifier_t;
+
+
+void xet_shard_verifier_init(xet_shard_verifier_t *v,
+    const xet_suite_t *suite, const xet_hash_t *file_hash);
+
+/*
+ * Checks one term: xorb known (XET_SHARD_XORB), range inside it
+ * (XET_SHARD_TERM), length (XET_SHARD_TERM_LEN), verification hash where
+ * given (XET_SHARD_VERIFICATION); feeds the merkle tree; fills *term.
+ * XET_INTERNAL when the slice contradicts itself.  After an error v can only
+ * be initialised anew.
+ */
+xet_status_t xet_shard_verifier_term(xet_shard_verifier_t *v,
+    const xet_shard_record_t *segment, const xet_hash_t *verification,
+    const xet_shard_slice_t *slice, xet_term_t *term);
+
+/* XET_OK or XET_SHARD_FILE_HASH. */
+xet_status_t xet_shard_verifier_finish(xet_shard_verifier_t *v);
+
+
+/*
+ * Builder: records in their order onto a xet_buf_t.  The caller writes
+ * header, file blocks, section end, xorb blocks, section end, footer.
+ */
+
+typedef struct {
+    uint64_t         files_offset;
+    uint64_t         xorbs_offset;
+    uint64_t         footer_offset;    /* also of the three empty tables */
+    uint8_t          key[32];          /* zeros: chunk hashes in clear */
+    uint64_t         created;          /* seconds since the epoch */
+    uint64_t         expires;
+    uint64_t         stored_on_disk;
+    uint64_t         materialized;
+    uint64_t         stored;
+} xet_shard_footer_t;
+
+void xet_shard_build_header(xet_buf_t *b, uint64_t footer_size);
+void xet_shard_build_file(xet_buf_t *b, const xet_hash_t *hash,
+    uint32_t flags, uint32_t segments);
+void xet_shard_build_segment(xet_buf_t *b, const xet_hash_t *xorb,
+    uint32_t raw_length, uint32_t chunk_start, uint32_t chunk_end);
+void xet_shard_build_verification(xet_buf_t *b, const xet_hash_t *hash);
+
+/* sha256: the digest in its usual byte order; reversed here per 8 bytes. */
+void xet_shard_build_metadata(xet_buf_t *b, const uint8_t *sha256);
+void xet_shard_build_section_end(xet_buf_t *b);
+void xet_shard_build_xorb(xet_buf_t *b, const xet_hash_t *hash,
+    uint32_t chunks, uint32_t raw_size, uint32_t stored_size);
+void xet_shard_build_chunk(xet_buf_t *b, const uint8_t *hash,
+    uint32_t raw_start, uint32_t raw_length, uint32_t flags);
+void xet_shard_build_footer(xet_buf_t *b, const xet_shard_footer_t *f);
+
+/*
+ * A whole xorb block; with key not NULL every chunk hash is replaced by its
+ * keyed hash (docs/protocol.md, dedup answers).  A key of zeros means "in
+ * clear" in the footer, so pass NULL then.
+ */
+void xet_shard_build_xorb_block(xet_buf_t *b, const xet_xorb_list_t *xorb,
+    const uint8_t *key);
+
+
+#endif /* _XET_SHARD_H_INCLUDED_ */

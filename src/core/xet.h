@@ -1,0 +1,28 @@
+
+/*
+ * The protocol core, whole.  No nginx, no libpq, no I/O, no logging, no
+ * global state; every object belongs to one thread at a time.
+ */
+
+#ifndef _XET_H_INCLUDED_
+#define _XET_H_INCLUDED_
+
+
+#include "xet_status.h"
+#include "xet_bytes.h"
+#include "xet_buf.h"
+#include "xet_json.h"
+#include "xet_range.h"
+#include "xet_suite.h"
+#include "xet_hash.h"
+#include "xet_merkle.h"
+#include "xet_chunker.h"
+#include "xet_codec.h"
+#include "xet_term.h"
+#include "xet_xorb.h"
+#include "xet_shard.h"
+#include "xet_plan.h"
+#include "xet_sign.h"
+
+
+#endif /* _XET_H_INCLUDED_ */

@@ -1,0 +1,103 @@
+
+/*
+ * Xorbs (draft-denis-xet, "Xorb Format"; what real clients send is in
+ * docs/protocol.md): chunks of an 8-byte header and data, back to back, and
+ * from old clients a footer that begins with "XETBLOB".
+ */
+
+#ifndef _XET_XORB_H_INCLUDED_
+#define _XET_XORB_H_INCLUDED_
+
+
+#include "xet_hash.h"
+#include "xet_codec.h"
+
+
+#define XET_XORB_HEADER_LEN  8
+
+
+typedef struct {
+    uint32_t         chunk_count;
+    uint64_t         raw_size;         /* bytes of all chunks, decoded */
+    uint64_t         stored_size;      /* chunk region, < 2^32 */
+
+    /*
+     * chunk_count entries each; ends are little-endian u32, exclusive:
+     * raw_ends in the decoded stream, stored_ends in the chunk region with
+     * headers counted.
+     */
+    const uint8_t   *hashes;           /* 32 bytes an entry */
+    const uint8_t   *raw_ends;         /* 4 bytes an entry */
+    const uint8_t   *stored_ends;      /* 4 bytes an entry */
+
+    xet_hash_t       hash;             /* set by finish */
+} xet_xorb_info_t;
+
+
+typedef struct xet_xorb_verifier_s  xet_xorb_verifier_t;
+
+
+/*
+ * A push verifier: takes the body in pieces of any size, decodes every chunk,
+ * hashes it, and at the end holds the root against expected (NULL: no check,
+ * the hash is only computed).  Verdicts do not depend on how the input is
+ * split.  Memory is a constant of 860 KiB plus the buffers of LZ4 (see
+ * xet_codec.h).  size_max bounds the chunk region.  NULL when out of memory.
+ * suite outlives v, expected is copied.
+ */
+xet_xorb_verifier_t *xet_xorb_verifier_create(const xet_suite_t *suite,
+    const xet_hash_t *expected, uint64_t size_max);
+void xet_xorb_verifier_destroy(xet_xorb_verifier_t *v);
+
+/*
+ * XET_OK, or the first error, which every later call repeats.  *stored is
+ * how many leading bytes of data belong to the chunk region, so are to be
+ * kept; the rest is footer.  Bytes of a chunk that fails later may already
+ * have been counted.
+ */
+xet_status_t xet_xorb_verifier_feed(xet_xorb_verifier_t *v,
+    const uint8_t *data, size_t len, size_t *stored);
+
+xet_status_t xet_xorb_verifier_finish(xet_xorb_verifier_t *v);
+
+/* Chunks done so far, complete after finish; lives as long as v. */
+const xet_xorb_info_t *xet_xorb_verifier_info(const xet_xorb_verifier_t *v);
+
+
+/*
+ * A writer for tests, the command line and server-side ingest: chunks in,
+ * the chunk region out by a callback.
+ */
+
+typedef struct xet_xorb_writer_s  xet_xorb_writer_t;
+
+typedef xet_status_t (*xet_xorb_write_pt)(void *ctx, const uint8_t *data,
+    size_t len);
+
+xet_xorb_writer_t *xet_xorb_writer_create(const xet_suite_t *suite,
+    xet_xorb_write_pt write, void *ctx);
+void xet_xorb_writer_destroy(xet_xorb_writer_t *w);
+
+/* Whether a chunk of len bytes still fits (count, raw and stored size). */
+int xet_xorb_writer_fits(const xet_xorb_writer_t *w, size_t len);
+
+/*
+ * Adds a chunk of 1..XET_CHUNK_MAX bytes.  scheme is one of XET_SCHEME_*, or
+ * XET_SCHEME_AUTO to take the smallest; what does not shrink is stored plain.
+ * hash may be NULL (computed), or the chunk's hash where it is known.
+ */
+#define XET_SCHEME_AUTO  99
+
+xet_status_t xet_xorb_writer_add(xet_xorb_writer_t *w, const uint8_t *data,
+    size_t len, unsigned scheme, const xet_hash_t *hash);
+
+/*
+ * Computes info->hash.  footer: 0 none, 1 the v1 CasObjectInfo footer and
+ * its length, which old clients send.
+ */
+xet_status_t xet_xorb_writer_finish(xet_xorb_writer_t *w, int footer);
+const xet_xorb_info_t *xet_xorb_writer_info(const xet_xorb_writer_t *w);
+void xet_xorb_writer_reset(xet_xorb_writer_t *w);
+
+
+#endif /* _XET_XORB_H_INCLUDED_ */
