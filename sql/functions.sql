@@ -1,0 +1,313 @@
+-- What the module calls, one function a statement.  Applied again whenever
+-- this file changes; nothing here holds data.
+
+
+-- Replaced as a whole: a function whose result changes can't be replaced.
+
+DROP FUNCTION IF EXISTS xet.file_terms, xet.xorb_slices, xet.xorb_put,
+    xet.xorb_get, xet.file_get, xet.chunk_find, xet.shard_stage,
+    xet.shard_put, xet.shard_unstage, xet.shard_files, xet.shard_terms,
+    xet.sweep;
+
+
+-- The size of a file and the packed terms that overlap bytes
+-- first_byte..last_byte, in order.  A known file always gives a row; packed
+-- is NULL when nothing of it overlaps.  One index probe for a usual file.
+
+CREATE FUNCTION xet.file_terms(file bytea, first_byte bigint,
+    last_byte bigint)
+    RETURNS TABLE (size bigint, first_offset bigint, packed bytea)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT f.size, coalesce(t.first_offset, 0), coalesce(t.packed, f.packed)
+      FROM xet.files f
+      LEFT JOIN LATERAL (
+               SELECT s.first_offset, s.packed
+                 FROM xet.terms s
+                WHERE f.packed IS NULL
+                  AND s.file_id = f.id
+                  AND s.first_offset <= file_terms.last_byte
+                  AND s.end_offset > file_terms.first_byte
+                ORDER BY s.first_offset
+           ) t ON true
+     WHERE f.hash = file_terms.file;
+$$;
+
+
+-- Parts of the chunk lists of xorbs, one row for each element, in order:
+-- hashes and ends of chunks starts[i]..ends[i] - 1.  The ends begin with the
+-- one before starts[i], four bytes of zero where there is none.  All NULL
+-- for a xorb that is not stored; ends NULL for a range that is not inside.
+
+CREATE FUNCTION xet.xorb_slices(xorbs bytea[], starts integer[],
+    ends integer[], with_hashes boolean)
+    RETURNS TABLE (chunk_count integer, hashes bytea, raw_ends bytea,
+                   stored_ends bytea)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT x.chunk_count,
+           CASE WHEN w.e <= x.chunk_count AND with_hashes
+                THEN substring(x.chunk_hashes FROM 32 * w.s + 1
+                               FOR 32 * (w.e - w.s))
+           END,
+           CASE WHEN w.e > x.chunk_count THEN NULL
+                WHEN w.s = 0
+                THEN '\x00000000'::bytea
+                     || substring(x.raw_ends FROM 1 FOR 4 * w.e)
+                ELSE substring(x.raw_ends FROM 4 * (w.s - 1) + 1
+                               FOR 4 * (w.e - w.s + 1))
+           END,
+           CASE WHEN w.e > x.chunk_count THEN NULL
+                WHEN w.s = 0
+                THEN '\x00000000'::bytea
+                     || substring(x.stored_ends FROM 1 FOR 4 * w.e)
+                ELSE substring(x.stored_ends FROM 4 * (w.s - 1) + 1
+                               FOR 4 * (w.e - w.s + 1))
+           END
+      FROM unnest(xorbs, starts, ends) WITH ORDINALITY AS w(hash, s, e, n)
+      LEFT JOIN xet.xorbs x ON x.hash = w.hash
+     ORDER BY w.n;
+$$;
+
+
+-- Registers a xorb and its eligible chunks (given by index).  False when it
+-- was there already, by this or by another node.
+
+CREATE FUNCTION xet.xorb_put(xorb bytea, chunk_hashes bytea, raw_ends bytea,
+    stored_ends bytea, raw_size bigint, stored_size bigint,
+    eligible integer[])
+    RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_variable
+DECLARE
+    new_id bigint;
+BEGIN
+    INSERT INTO xet.xorbs AS x (hash, chunk_count, raw_size, stored_size,
+                                chunk_hashes, raw_ends, stored_ends)
+    VALUES (xorb, length(chunk_hashes) / 32, raw_size, stored_size,
+            chunk_hashes, raw_ends, stored_ends)
+    ON CONFLICT DO NOTHING
+    RETURNING x.id INTO new_id;
+
+    IF new_id IS NULL THEN
+        RETURN false;
+    END IF;
+
+    INSERT INTO xet.chunks (hash, xorb_id, idx)
+    SELECT substring(chunk_hashes FROM 32 * i + 1 FOR 32), new_id, i
+      FROM unnest(eligible) AS i
+    ON CONFLICT DO NOTHING;
+
+    RETURN true;
+END;
+$$;
+
+
+CREATE FUNCTION xet.xorb_get(xorb bytea)
+    RETURNS TABLE (stored_size bigint, raw_size bigint, chunk_count integer)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT x.stored_size, x.raw_size, x.chunk_count
+      FROM xet.xorbs x
+     WHERE x.hash = xorb_get.xorb;
+$$;
+
+
+CREATE FUNCTION xet.file_get(file bytea)
+    RETURNS TABLE (size bigint, sha256 bytea)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT f.size, f.sha256
+      FROM xet.files f
+     WHERE f.hash = file_get.file;
+$$;
+
+
+-- The xorb that answers a dedup query for a chunk: the one with most chunks
+-- from there on, since a client extends a match over the rows that follow.
+
+CREATE FUNCTION xet.chunk_find(chunk bytea)
+    RETURNS TABLE (hash bytea, chunk_count integer, raw_size bigint,
+                   stored_size bigint, hashes bytea, raw_ends bytea)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT x.hash, x.chunk_count, x.raw_size, x.stored_size, x.chunk_hashes,
+           x.raw_ends
+      FROM xet.chunks c
+      JOIN xet.xorbs x ON x.id = c.xorb_id
+     WHERE c.hash = chunk_find.chunk
+     ORDER BY x.chunk_count - c.idx DESC, x.id
+     LIMIT 1;
+$$;
+
+
+-- One batch of a shard, put aside.
+
+CREATE FUNCTION xet.shard_stage(upload bytea, seq integer, hashes bytea[],
+    sizes bigint[], sha256 bytea[], counts bigint[], packed bytea[],
+    chunks bytea[], xorbs bytea[], indexes integer[], seg_files bytea[],
+    seg_firsts bigint[], seg_ends bigint[], seg_packed bytea[])
+    RETURNS integer
+    LANGUAGE sql
+AS $$
+    INSERT INTO xet.staged (upload, seq, hashes, sizes, sha256, counts,
+                            packed, chunks, xorbs, indexes, seg_files,
+                            seg_firsts, seg_ends, seg_packed)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+    ON CONFLICT DO NOTHING;
+
+    SELECT 1;
+$$;
+
+
+CREATE FUNCTION xet.shard_unstage(upload bytea)
+    RETURNS integer
+    LANGUAGE sql
+AS $$
+    DELETE FROM xet.staged s WHERE s.upload = $1;
+    SELECT 1;
+$$;
+
+
+-- The files of one batch: locks the xorbs they name, so that no collection
+-- can take one away before the commit, and inserts what is new.  Gives the
+-- ids of new files.  SQLSTATE XT001 when a xorb is missing.
+
+CREATE FUNCTION xet.shard_files(hashes bytea[], sizes bigint[],
+    sha256 bytea[], counts bigint[], packed bytea[])
+    RETURNS bigint[]
+    LANGUAGE sql
+AS $$
+    WITH new AS (
+        INSERT INTO xet.files (hash, size, sha256, term_count, packed)
+        SELECT DISTINCT ON (f.hash) f.hash, f.size, f.sha256, f.n, f.packed
+          FROM unnest($1, $2, $3, $4, $5) AS f(hash, size, sha256, n, packed)
+         ORDER BY f.hash
+        ON CONFLICT DO NOTHING
+        RETURNING id
+    )
+    SELECT coalesce(array_agg(id), '{}') FROM new;
+$$;
+
+
+-- Locks the xorbs of packed terms, checks that all are there, and notes them
+-- as references of their files, as far as these are new.
+
+CREATE FUNCTION xet.shard_terms(new_ids bigint[], files bytea[],
+    packed bytea[])
+    RETURNS void
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    wanted bigint;
+    found_ bigint;
+BEGIN
+    WITH used AS MATERIALIZED (
+        SELECT DISTINCT f.file, substring(f.packed FROM 48 * g + 1 FOR 32)
+                                AS xorb
+          FROM unnest(files, packed) AS f(file, packed),
+               generate_series(0, length(f.packed) / 48 - 1) AS g
+         WHERE f.packed IS NOT NULL
+    ), locked AS MATERIALIZED (
+        SELECT x.id, x.hash
+          FROM xet.xorbs x
+         WHERE x.hash IN (SELECT u.xorb FROM used u)
+           FOR KEY SHARE
+    ), refs AS (
+        INSERT INTO xet.file_xorbs (file_id, xorb_id)
+        SELECT f.id, l.id
+          FROM used u
+          JOIN xet.files f ON f.hash = u.file AND f.id = ANY (new_ids)
+          JOIN locked l ON l.hash = u.xorb
+        ON CONFLICT DO NOTHING
+    )
+    SELECT (SELECT count(DISTINCT u.xorb) FROM used u),
+           (SELECT count(*) FROM locked)
+      INTO wanted, found_;
+
+    IF wanted <> found_ THEN
+        RAISE EXCEPTION 'a xorb of the shard is not stored'
+              USING ERRCODE = 'XT001';
+    END IF;
+END;
+$$;
+
+
+-- The last batch of a shard, and with it all that were staged: one
+-- transaction.  1 when a file is new, 0 when all were known.
+
+CREATE FUNCTION xet.shard_put(upload bytea, seq integer, hashes bytea[],
+    sizes bigint[], sha256 bytea[], counts bigint[], packed bytea[],
+    chunks bytea[], xorbs bytea[], indexes integer[], seg_files bytea[],
+    seg_firsts bigint[], seg_ends bigint[], seg_packed bytea[])
+    RETURNS integer
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    new_ids bigint[] := '{}';
+    b       xet.staged;
+BEGIN
+    IF $2 > 0 AND (SELECT count(*) FROM xet.staged s WHERE s.upload = $1)
+                  <> $2
+    THEN
+        RAISE EXCEPTION 'staged batches are missing' USING ERRCODE = 'XT002';
+    END IF;
+
+    -- files first: terms of one may stand in an earlier batch than its row
+
+    FOR b IN
+        SELECT s.* FROM xet.staged s WHERE s.upload = $1
+        UNION ALL
+        SELECT $1, $2, now(), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
+               $14
+    LOOP
+        new_ids := new_ids || xet.shard_files(b.hashes, b.sizes, b.sha256,
+                                              b.counts, b.packed);
+    END LOOP;
+
+    FOR b IN
+        SELECT s.* FROM xet.staged s WHERE s.upload = $1
+        UNION ALL
+        SELECT $1, $2, now(), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
+               $14
+    LOOP
+        PERFORM xet.shard_terms(new_ids, b.hashes || b.seg_files,
+                                b.packed || b.seg_packed);
+
+        -- a file known before keeps its own segments
+
+        INSERT INTO xet.terms (file_id, first_offset, end_offset, packed)
+        SELECT f.id, t.first_offset, t.end_offset, t.packed
+          FROM unnest(b.seg_files, b.seg_firsts, b.seg_ends, b.seg_packed)
+                 AS t(file, first_offset, end_offset, packed)
+          JOIN xet.files f ON f.hash = t.file AND f.id = ANY (new_ids)
+        ON CONFLICT DO NOTHING;
+
+        INSERT INTO xet.chunks (hash, xorb_id, idx)
+        SELECT c.hash, x.id, c.idx
+          FROM unnest(b.chunks, b.xorbs, b.indexes) AS c(hash, xorb, idx)
+          JOIN xet.xorbs x ON x.hash = c.xorb
+        ON CONFLICT DO NOTHING;
+    END LOOP;
+
+    IF $2 > 0 THEN
+        DELETE FROM xet.staged s WHERE s.upload = $1;
+    END IF;
+
+    RETURN CASE WHEN cardinality(new_ids) > 0 THEN 1 ELSE 0 END;
+END;
+$$;
+
+
+-- Drops what crashed uploads have staged; to be called now and then.
+
+CREATE FUNCTION xet.sweep(age interval DEFAULT '1 day')
+    RETURNS bigint
+    LANGUAGE sql
+AS $$
+    WITH gone AS (
+        DELETE FROM xet.staged WHERE created_at < now() - age RETURNING 1
+    )
+    SELECT count(*) FROM gone;
+$$;

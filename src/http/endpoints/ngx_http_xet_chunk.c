@@ -1,0 +1,203 @@
+
+/*
+ * GET chunks/{prefix}/{chunk}: global dedup.
+ *
+ * A miss is 404 and nothing else: any other answer without a usable shard
+ * fails a client's whole upload.  A hit is a shard of the one xorb that
+ * serves the chunk best, its chunk hashes keyed.  The key changes with the
+ * period, not with the reply: every new key opens another collection that
+ * clients search, and equal replies are stored by them once.
+ *
+ *     handler -> queried -> job (thread: keys up to 8192 hashes) -> done
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_output.h"
+
+
+typedef struct {
+    const xet_suite_t   *suite;
+    xet_xorb_list_t      xorb;
+    xet_shard_footer_t   footer;
+    ngx_pool_t          *pool;
+    xet_buf_t            buf;
+} ngx_http_xet_chunk_t;
+
+
+static void ngx_http_xet_chunk_cleanup(void *data);
+static void ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc);
+static void ngx_http_xet_chunk_key(ngx_http_request_t *r,
+    xet_shard_footer_t *f);
+static void ngx_http_xet_chunk_job(void *data, ngx_log_t *log);
+static void ngx_http_xet_chunk_done(ngx_http_request_t *r, void *data);
+
+
+ngx_int_t
+ngx_http_xet_chunk_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
+{
+    ngx_int_t                  rc;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+
+    if (xmcf->dedup_secret.len == 0) {
+        return ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "chunk_not_found",
+                                  "global dedup is off");
+    }
+
+    rc = ngx_http_xet_query_chunk(r, &ctx->hash, ngx_http_xet_chunk_queried);
+
+    if (rc != NGX_AGAIN) {
+        return ngx_http_xet_error_query(r, rc, NULL, NULL);
+    }
+
+    r->main->count++;
+    r->read_event_handler = ngx_http_test_reading;
+
+    return NGX_DONE;
+}
+
+
+static void
+ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_ctx_t        *ctx;
+    ngx_pool_cleanup_t        *cln;
+    ngx_http_xet_chunk_t      *chunk;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    if (rc != NGX_OK) {
+        ngx_http_finalize_request(r,
+            ngx_http_xet_error_query(r, rc, "chunk_not_found",
+                                     "no such chunk in the dedup index"));
+        return;
+    }
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_xet_chunk_t));
+    if (cln == NULL) {
+        goto failed;
+    }
+
+    chunk = cln->data;
+    ngx_memzero(chunk, sizeof(ngx_http_xet_chunk_t));
+
+    cln->handler = ngx_http_xet_chunk_cleanup;
+    ctx->state = chunk;
+
+    chunk->suite = xmcf->suite;
+
+    ngx_http_xet_query_chunk_get(r, &chunk->xorb);
+
+    if (chunk->xorb.chunk_count == 0) {
+        goto failed;
+    }
+
+    ngx_http_xet_chunk_key(r, &chunk->footer);
+
+    chunk->pool = ngx_create_pool(16 * 1024, ngx_cycle->log);
+    if (chunk->pool == NULL) {
+        goto failed;
+    }
+
+    if (ngx_http_xet_task_post(r, ngx_http_xet_chunk_job,
+                               ngx_http_xet_chunk_done, chunk)
+        == NGX_OK)
+    {
+        return;
+    }
+
+failed:
+
+    ngx_http_finalize_request(r, ngx_http_xet_error_status(r, XET_INTERNAL));
+}
+
+
+static void
+ngx_http_xet_chunk_cleanup(void *data)
+{
+    ngx_http_xet_chunk_t *chunk = data;
+
+    if (chunk->pool) {
+        ngx_destroy_pool(chunk->pool);
+    }
+}
+
+
+/*
+ * The key of the period, keyed hash of "xet-dedup-1" and the period's number
+ * under the secret.  A reply stays valid through the period that follows, so
+ * that one given at a period's end is of use.
+ */
+
+static void
+ngx_http_xet_chunk_key(ngx_http_request_t *r, xet_shard_footer_t *f)
+{
+    u_char                     text[11 + 8];
+    uint64_t                   n, period;
+    xet_hash_t                 key;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+
+    period = (uint64_t) xmcf->dedup_period;
+    n = (uint64_t) ngx_time() / period;
+
+    ngx_memcpy(text, "xet-dedup-1", 11);
+    xet_put_u64(text + 11, n);
+
+    xet_hash_keyed(xmcf->dedup_secret.data, text, sizeof(text), &key);
+
+    ngx_memcpy(f->key, key.bytes, XET_HASH_LEN);
+
+    f->created = n * period;
+    f->expires = (n + 2) * period;
+}
+
+
+static void
+ngx_http_xet_chunk_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_chunk_t *chunk = data;
+
+    xet_buf_t           *b;
+    xet_shard_footer_t  *f;
+
+    b = &chunk->buf;
+    f = &chunk->footer;
+
+    xet_buf_init(b, ngx_http_xet_alloc, chunk->pool, 0);
+
+    xet_shard_build_header(b, XET_SHARD_FOOTER_LEN);
+    f->files_offset = b->size;
+    xet_shard_build_section_end(b);
+    f->xorbs_offset = b->size;
+    xet_shard_build_xorb_block(b, &chunk->xorb, f->key);
+    xet_shard_build_section_end(b);
+
+    f->footer_offset = b->size;
+    f->stored_on_disk = chunk->xorb.stored_size;
+    f->stored = chunk->xorb.raw_size;
+
+    xet_shard_build_footer(b, f);
+}
+
+
+static void
+ngx_http_xet_chunk_done(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_chunk_t *chunk = data;
+
+    if (ngx_http_xet_header(r, "Cache-Control", "private, max-age=3600")
+        != NGX_OK)
+    {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    ngx_http_finalize_request(r,
+        ngx_http_xet_send(r, NGX_HTTP_OK, "application/octet-stream",
+                          &chunk->buf));
+}

@@ -1,0 +1,513 @@
+
+/*
+ * GET reconstructions/{file}, v1 and v2: which ranges of which xorbs make up
+ * a byte range of a file.
+ *
+ *     handler   Range header -> the terms that overlap it
+ *     queried   the first and last term may begin before or end after the
+ *               range: then their xorbs' chunk ends are fetched
+ *     edges     trims both
+ *     plan      merges ranges, signs URLs, writes JSON; a large plan in a
+ *               thread, with a pool and signing keys of its own
+ *     send      always 200: a 206 or a Content-Range would be wrong here
+ *
+ * The event loop owns the plan except while its job runs.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_lanes.h"
+#include "ngx_http_xet_output.h"
+
+
+/* Terms that the event loop handles itself, some 100 microseconds. */
+#define NGX_HTTP_XET_PLAN_INLINE  256
+
+
+typedef struct {
+    xet_range_t                want;
+    uint64_t                   size;
+    xet_plan_t                 plan;
+    unsigned                   edges;
+
+    ngx_http_xet_array_t       xorbs;          /* of the edges' query */
+    ngx_http_xet_array_t       starts;
+    ngx_http_xet_array_t       ends;
+
+    ngx_pool_t                *pool;           /* of plan and JSON */
+    ngx_str_t                  base;           /* of the URLs */
+    time_t                     expires;
+    ngx_uint_t                 group;
+    ngx_uint_t                 version;
+    ngx_http_xet_key_t        *key;
+    xet_sign_key_t            *sign;
+
+    xet_buf_t                  buf;
+    xet_status_t               status;
+} ngx_http_xet_recon_t;
+
+
+static xet_status_t ngx_http_xet_recon_range(ngx_http_request_t *r,
+    xet_range_t *want);
+static void ngx_http_xet_recon_cleanup(void *data);
+static void ngx_http_xet_recon_queried(ngx_http_request_t *r, ngx_int_t rc);
+static ngx_int_t ngx_http_xet_recon_terms(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_recon_edges(ngx_http_request_t *r);
+static void ngx_http_xet_recon_edges_queried(ngx_http_request_t *r,
+    ngx_int_t rc);
+static ngx_int_t ngx_http_xet_recon_trim(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_recon_plan(ngx_http_request_t *r);
+static void ngx_http_xet_recon_job(void *data, ngx_log_t *log);
+static void ngx_http_xet_recon_done(ngx_http_request_t *r, void *data);
+static xet_status_t ngx_http_xet_recon_write(ngx_http_xet_recon_t *rec);
+static xet_status_t ngx_http_xet_recon_url(void *ctx, xet_buf_t *b,
+    const xet_hash_t *xorb, const xet_plan_range_t *ranges, size_t n);
+static ngx_int_t ngx_http_xet_recon_send(ngx_http_request_t *r);
+
+
+ngx_int_t
+ngx_http_xet_reconstruction_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx)
+{
+    ngx_int_t              rc;
+    xet_status_t           status;
+    ngx_pool_cleanup_t    *cln;
+    ngx_http_xet_recon_t  *rec;
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_xet_recon_t));
+    if (cln == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    rec = cln->data;
+    ngx_memzero(rec, sizeof(ngx_http_xet_recon_t));
+
+    cln->handler = ngx_http_xet_recon_cleanup;
+    ctx->state = rec;
+
+    rec->pool = ngx_create_pool(16 * 1024, ngx_cycle->log);
+    if (rec->pool == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    rec->version = (ctx->version == NGX_HTTP_XET_V2) ? 2 : 1;
+
+    ngx_http_xet_array_init(&rec->xorbs, NGX_HTTP_XET_OID_BYTEA);
+    ngx_http_xet_array_init(&rec->starts, NGX_HTTP_XET_OID_INT4);
+    ngx_http_xet_array_init(&rec->ends, NGX_HTTP_XET_OID_INT4);
+
+    status = ngx_http_xet_recon_range(r, &rec->want);
+
+    if (status != XET_OK) {
+        return ngx_http_xet_error_status(r, status);
+    }
+
+    /* the empty file is everywhere, registered or not */
+
+    if (xet_hash_is_zero(&ctx->hash)) {
+
+        if (rec->want.start) {
+            return ngx_http_xet_error_status(r, XET_RANGE_PAST_END);
+        }
+
+        rec->want.end = 0;
+
+        xet_plan_init(&rec->plan, ngx_http_xet_alloc, rec->pool, &rec->want);
+
+        rc = ngx_http_xet_recon_plan(r);
+
+        return (rc == NGX_AGAIN) ? NGX_DONE : rc;
+    }
+
+    rc = ngx_http_xet_query_terms(r, &ctx->hash, rec->want.start,
+                                  rec->want.end - 1,
+                                  ngx_http_xet_recon_queried);
+    if (rc != NGX_AGAIN) {
+        return ngx_http_xet_error_query(r, rc, NULL, NULL);
+    }
+
+    r->main->count++;
+    r->read_event_handler = ngx_http_test_reading;
+
+    return NGX_DONE;
+}
+
+
+/* No header is the whole file; clients send one closed or open range. */
+
+static xet_status_t
+ngx_http_xet_recon_range(ngx_http_request_t *r, xet_range_t *want)
+{
+    size_t             n;
+    ngx_str_t         *value;
+    xet_status_t       status;
+    xet_range_spec_t   spec;
+
+    want->start = 0;
+    want->end = NGX_MAX_OFF_T_VALUE;
+
+    if (r->headers_in.range == NULL) {
+        return XET_OK;
+    }
+
+    value = &r->headers_in.range->value;
+    n = 1;
+
+    status = xet_range_parse(value->data, value->len, &spec, &n);
+
+    if (status != XET_OK) {
+        return status;
+    }
+
+    if (spec.kind == XET_RANGE_SUFFIX) {
+        return XET_RANGE_SYNTAX;
+    }
+
+    want->start = spec.first;
+
+    if (spec.kind == XET_RANGE_CLOSED
+        && spec.last < (uint64_t) NGX_MAX_OFF_T_VALUE)
+    {
+        want->end = spec.last + 1;
+    }
+
+    if (want->start >= want->end) {
+        return XET_RANGE_PAST_END;
+    }
+
+    return XET_OK;
+}
+
+
+static void
+ngx_http_xet_recon_cleanup(void *data)
+{
+    ngx_http_xet_recon_t *rec = data;
+
+    ngx_http_xet_array_destroy(&rec->xorbs);
+    ngx_http_xet_array_destroy(&rec->starts);
+    ngx_http_xet_array_destroy(&rec->ends);
+
+    if (rec->pool) {
+        ngx_destroy_pool(rec->pool);
+    }
+}
+
+
+static void
+ngx_http_xet_recon_queried(ngx_http_request_t *r, ngx_int_t rc)
+{
+    if (rc != NGX_OK) {
+        ngx_http_finalize_request(r,
+            ngx_http_xet_error_query(r, rc, "file_not_found",
+                                     "no such file"));
+        return;
+    }
+
+    rc = ngx_http_xet_recon_terms(r);
+
+    if (rc == NGX_AGAIN) {
+        return;
+    }
+
+    ngx_http_finalize_request(r, rc);
+}
+
+
+static ngx_int_t
+ngx_http_xet_recon_terms(ngx_http_request_t *r)
+{
+    uint64_t               offset;
+    ngx_str_t              packed;
+    ngx_uint_t             i;
+    xet_status_t           status;
+    ngx_http_xet_ctx_t    *ctx;
+    ngx_http_xet_terms_t   terms;
+    ngx_http_xet_recon_t  *rec;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    rec = ctx->state;
+
+    ngx_http_xet_query_terms_get(r, &terms);
+
+    rec->size = terms.size;
+
+    if (rec->want.start >= terms.size) {
+        return ngx_http_xet_error_status(r, XET_RANGE_PAST_END);
+    }
+
+    rec->want.end = ngx_min(rec->want.end, terms.size);
+
+    xet_plan_init(&rec->plan, ngx_http_xet_alloc, rec->pool, &rec->want);
+
+    for (i = 0; i < terms.n; i++) {
+        ngx_http_xet_query_terms_row(r, i, &offset, &packed);
+
+        status = xet_plan_add(&rec->plan, packed.data, packed.len, offset);
+
+        if (status != XET_OK) {
+            return ngx_http_xet_error_status(r, status);
+        }
+    }
+
+    if (rec->plan.n == 0) {
+        return ngx_http_xet_error_status(r, XET_PLAN_DAMAGED);
+    }
+
+    ngx_http_xet_query_release(r);
+
+    rec->edges = xet_plan_edges(&rec->plan);
+
+    return rec->edges ? ngx_http_xet_recon_edges(r)
+                      : ngx_http_xet_recon_plan(r);
+}
+
+
+static ngx_int_t
+ngx_http_xet_recon_edges(ngx_http_request_t *r)
+{
+    ngx_int_t              rc;
+    unsigned               edge;
+    xet_term_t            *term;
+    ngx_http_xet_ctx_t    *ctx;
+    ngx_http_xet_recon_t  *rec;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    rec = ctx->state;
+
+    for (edge = XET_PLAN_FIRST; edge <= XET_PLAN_LAST; edge <<= 1) {
+
+        if (!(rec->edges & edge)) {
+            continue;
+        }
+
+        term = (edge == XET_PLAN_FIRST) ? &rec->plan.terms[0]
+                                        : &rec->plan.terms[rec->plan.n - 1];
+
+        ngx_http_xet_array_bytes(&rec->xorbs, term->xorb.bytes, XET_HASH_LEN);
+        ngx_http_xet_array_int4(&rec->starts, (int32_t) term->chunk_start);
+        ngx_http_xet_array_int4(&rec->ends, (int32_t) term->chunk_end);
+    }
+
+    rc = ngx_http_xet_query_slices(r, &rec->xorbs, &rec->starts, &rec->ends, 0,
+                                   NGX_HTTP_XET_READ,
+                                   ngx_http_xet_recon_edges_queried);
+
+    return (rc == NGX_AGAIN) ? NGX_AGAIN
+                             : ngx_http_xet_error_query(r, rc, NULL, NULL);
+}
+
+
+static void
+ngx_http_xet_recon_edges_queried(ngx_http_request_t *r, ngx_int_t rc)
+{
+    if (rc == NGX_OK) {
+        rc = ngx_http_xet_recon_trim(r);
+
+        if (rc == NGX_AGAIN) {
+            return;
+        }
+
+    } else {
+        rc = ngx_http_xet_error_query(r, rc, "internal_error",
+                                      "a xorb of the file is missing");
+    }
+
+    ngx_http_finalize_request(r, rc);
+}
+
+
+static ngx_int_t
+ngx_http_xet_recon_trim(ngx_http_request_t *r)
+{
+    unsigned                which;
+    ngx_uint_t              i, n;
+    xet_status_t            status;
+    xet_plan_ends_t         ends;
+    xet_shard_slice_t       slice;
+    ngx_http_xet_ctx_t     *ctx;
+    ngx_http_xet_recon_t   *rec;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    rec = ctx->state;
+
+    n = ngx_http_xet_query_slices_n(&ctx->query);
+
+    for (i = 0; i < n; i++) {
+        ngx_http_xet_query_slices_row(&ctx->query, i, &slice);
+
+        if (slice.n == 0) {
+            return ngx_http_xet_error_status(r, XET_PLAN_DAMAGED);
+        }
+
+        ends.n = slice.n;
+        ends.raw_before = slice.raw_before;
+        ends.stored_before = slice.stored_before;
+        ends.raw_ends = slice.raw_ends;
+        ends.stored_ends = slice.stored_ends;
+
+        if (rec->plan.n == 1) {
+            which = rec->edges;
+
+        } else if (n == 2) {
+            which = (i == 0) ? XET_PLAN_FIRST : XET_PLAN_LAST;
+
+        } else {
+            which = rec->edges;
+        }
+
+        status = xet_plan_trim(&rec->plan, which, &ends);
+
+        if (status != XET_OK) {
+            return ngx_http_xet_error_status(r, status);
+        }
+
+        if (rec->plan.n == 1) {
+            break;
+        }
+    }
+
+    ngx_http_xet_query_release(r);
+
+    return ngx_http_xet_recon_plan(r);
+}
+
+
+static ngx_int_t
+ngx_http_xet_recon_plan(ngx_http_request_t *r)
+{
+    ngx_http_xet_ctx_t        *ctx;
+    ngx_http_xet_recon_t      *rec;
+    ngx_http_xet_loc_conf_t   *xlcf;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+
+    rec = ctx->state;
+
+    if (ngx_http_xet_url_base(r, &rec->base) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    rec->expires = ngx_time() + xlcf->url_ttl;
+    rec->group = xlcf->url_ranges;
+    rec->key = xmcf->url_keys->elts;
+
+    xet_buf_init(&rec->buf, ngx_http_xet_alloc, rec->pool, 0);
+
+    if (rec->plan.n <= NGX_HTTP_XET_PLAN_INLINE) {
+        rec->sign = xmcf->sign[0];
+        rec->status = ngx_http_xet_recon_write(rec);
+
+        return ngx_http_xet_recon_send(r);
+    }
+
+    if (ngx_http_xet_task_post(r, ngx_http_xet_recon_job,
+                               ngx_http_xet_recon_done, rec)
+        != NGX_OK)
+    {
+        return ngx_http_xet_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                  "overloaded", "too many jobs");
+    }
+
+    return NGX_AGAIN;
+}
+
+
+static void
+ngx_http_xet_recon_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_recon_t *rec = data;
+
+    rec->sign = xet_sign_key_create(rec->key->id.data, rec->key->id.len,
+                                    rec->key->secret.data,
+                                    rec->key->secret.len);
+    if (rec->sign == NULL) {
+        rec->status = XET_NOMEM;
+        return;
+    }
+
+    rec->status = ngx_http_xet_recon_write(rec);
+
+    xet_sign_key_destroy(rec->sign);
+}
+
+
+static void
+ngx_http_xet_recon_done(ngx_http_request_t *r, void *data)
+{
+    ngx_http_finalize_request(r, ngx_http_xet_recon_send(r));
+}
+
+
+static xet_status_t
+ngx_http_xet_recon_write(ngx_http_xet_recon_t *rec)
+{
+    xet_status_t  status;
+
+    status = xet_plan_finish(&rec->plan);
+
+    if (status != XET_OK) {
+        return status;
+    }
+
+    return (rec->version == 2)
+           ? xet_plan_json_v2(&rec->plan, &rec->buf, ngx_http_xet_recon_url,
+                              rec, rec->group)
+           : xet_plan_json_v1(&rec->plan, &rec->buf, ngx_http_xet_recon_url,
+                              rec);
+}
+
+
+static xet_status_t
+ngx_http_xet_recon_url(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
+    const xet_plan_range_t *ranges, size_t n)
+{
+    ngx_http_xet_recon_t *rec = ctx;
+
+    size_t          i;
+    xet_range_t     list[XET_SIGN_RANGES_MAX];
+    xet_sign_url_t  url;
+
+    for (i = 0; i < n; i++) {
+        list[i].start = ranges[i].stored_start;
+        list[i].end = ranges[i].stored_end;
+    }
+
+    url.ns = (const uint8_t *) NGX_HTTP_XET_NAMESPACE;
+    url.ns_len = sizeof(NGX_HTTP_XET_NAMESPACE) - 1;
+    url.xorb = *xorb;
+    url.expires = (uint64_t) rec->expires;
+    url.ranges = list;
+    url.n = n;
+
+    xet_buf_write(b, rec->base.data, rec->base.len);
+
+    return xet_sign_url(rec->sign, &url, b);
+}
+
+
+static ngx_int_t
+ngx_http_xet_recon_send(ngx_http_request_t *r)
+{
+    ngx_http_xet_ctx_t    *ctx;
+    ngx_http_xet_recon_t  *rec;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    rec = ctx->state;
+
+    if (rec->status != XET_OK) {
+        return ngx_http_xet_error_status(r, rec->status);
+    }
+
+    /* the URLs are capabilities */
+
+    if (ngx_http_xet_header(r, "Cache-Control", "private, no-store")
+        != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_send(r, NGX_HTTP_OK, "application/json", &rec->buf);
+}

@@ -1,0 +1,227 @@
+
+/*
+ * POST and HEAD xorbs/{prefix}/{xorb}.
+ *
+ *     POST   handler -> feed (thread, for each piece of the body: verify,
+ *            write) -> feed with the last piece: verdict, fdatasync, name,
+ *            folder -> body_done -> the row in PostgreSQL -> 200
+ *
+ * Bytes are durable before the row is written, and the row is committed
+ * before the answer.  A crash in between leaves a file without a row, which
+ * the next upload of the same xorb adopts.
+ *
+ * The upload's state is the thread's while a job runs, else the event loop's.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_body_filter.h"
+#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_store.h"
+
+
+typedef struct {
+    const xet_suite_t      *suite;
+    xet_hash_t              hash;
+    uint64_t                max;
+    xet_xorb_verifier_t    *verifier;
+    ngx_http_xet_file_t    *file;
+    ngx_http_xet_array_t    eligible;
+} ngx_http_xet_xorb_t;
+
+
+static void ngx_http_xet_xorb_cleanup(void *data);
+static xet_status_t ngx_http_xet_xorb_feed(void *data, u_char *buf,
+    size_t len, ngx_uint_t last, ngx_log_t *log);
+static xet_status_t ngx_http_xet_xorb_commit(ngx_http_xet_xorb_t *x,
+    ngx_log_t *log);
+static void ngx_http_xet_xorb_body_done(ngx_http_request_t *r, void *data,
+    xet_status_t status);
+static void ngx_http_xet_xorb_registered(ngx_http_request_t *r, ngx_int_t rc);
+static void ngx_http_xet_xorb_head_queried(ngx_http_request_t *r,
+    ngx_int_t rc);
+
+
+ngx_int_t
+ngx_http_xet_xorb_post_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
+{
+    ngx_pool_cleanup_t        *cln;
+    ngx_http_xet_xorb_t       *x;
+    ngx_http_xet_loc_conf_t   *xlcf;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_xet_xorb_t));
+    if (cln == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    x = cln->data;
+    ngx_memzero(x, sizeof(ngx_http_xet_xorb_t));
+
+    cln->handler = ngx_http_xet_xorb_cleanup;
+    ctx->state = x;
+
+    x->suite = xmcf->suite;
+    x->hash = ctx->hash;
+    x->max = xlcf->xorb_max;
+
+    ngx_http_xet_array_init(&x->eligible, NGX_HTTP_XET_OID_INT4);
+
+    x->file = ngx_http_xet_store_file(r);
+    if (x->file == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_body_read(r, ngx_http_xet_xorb_feed,
+                                  ngx_http_xet_xorb_body_done, x);
+}
+
+
+static void
+ngx_http_xet_xorb_cleanup(void *data)
+{
+    ngx_http_xet_xorb_t *x = data;
+
+    if (x->verifier) {
+        xet_xorb_verifier_destroy(x->verifier);
+    }
+
+    ngx_http_xet_array_destroy(&x->eligible);
+}
+
+
+static xet_status_t
+ngx_http_xet_xorb_feed(void *data, u_char *buf, size_t len, ngx_uint_t last,
+    ngx_log_t *log)
+{
+    ngx_http_xet_xorb_t *x = data;
+
+    size_t        stored;
+    xet_status_t  rc;
+
+    /* not before the first bytes: an idle upload holds no verifier */
+
+    if (x->verifier == NULL) {
+        x->verifier = xet_xorb_verifier_create(x->suite, &x->hash, x->max);
+
+        if (x->verifier == NULL) {
+            return XET_NOMEM;
+        }
+    }
+
+    rc = xet_xorb_verifier_feed(x->verifier, buf, len, &stored);
+
+    if (rc == XET_OK) {
+        rc = ngx_http_xet_store_write_job(x->file, buf, stored, log);
+    }
+
+    if (rc == XET_OK && last) {
+        rc = ngx_http_xet_xorb_commit(x, log);
+    }
+
+    return rc;
+}
+
+
+static xet_status_t
+ngx_http_xet_xorb_commit(ngx_http_xet_xorb_t *x, ngx_log_t *log)
+{
+    uint32_t                i;
+    xet_status_t            rc;
+    const xet_xorb_info_t  *info;
+
+    rc = xet_xorb_verifier_finish(x->verifier);
+
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    info = xet_xorb_verifier_info(x->verifier);
+
+    for (i = 0; i < info->chunk_count; i++) {
+        if (xet_hash_eligible(x->suite, info->hashes + i * XET_HASH_LEN)) {
+            ngx_http_xet_array_int4(&x->eligible, (int32_t) i);
+        }
+    }
+
+    return ngx_http_xet_store_commit_job(x->file, &info->hash, log);
+}
+
+
+static void
+ngx_http_xet_xorb_body_done(ngx_http_request_t *r, void *data,
+    xet_status_t status)
+{
+    ngx_http_xet_xorb_t *x = data;
+
+    ngx_int_t  rc;
+
+    if (status != XET_OK) {
+        ngx_http_finalize_request(r, ngx_http_xet_error_status(r, status));
+        return;
+    }
+
+    rc = ngx_http_xet_query_xorb_put(r, xet_xorb_verifier_info(x->verifier),
+                                     &x->eligible,
+                                     ngx_http_xet_xorb_registered);
+    if (rc != NGX_AGAIN) {
+        ngx_http_finalize_request(r,
+                                  ngx_http_xet_error_query(r, rc, NULL, NULL));
+    }
+}
+
+
+static void
+ngx_http_xet_xorb_registered(ngx_http_request_t *r, ngx_int_t rc)
+{
+    if (rc != NGX_OK) {
+        rc = ngx_http_xet_error_query(r, rc, "internal_error",
+                                      "the database failed");
+
+    } else if (ngx_http_xet_query_xorb_put_inserted(r)) {
+        rc = ngx_http_xet_send_literal(r, NGX_HTTP_OK, "application/json",
+                                       "{\"was_inserted\":true}");
+
+    } else {
+        rc = ngx_http_xet_send_literal(r, NGX_HTTP_OK, "application/json",
+                                       "{\"was_inserted\":false}");
+    }
+
+    ngx_http_finalize_request(r, rc);
+}
+
+
+ngx_int_t
+ngx_http_xet_xorb_head_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_xet_query_xorb(r, &ctx->hash,
+                                 ngx_http_xet_xorb_head_queried);
+    if (rc != NGX_AGAIN) {
+        return ngx_http_xet_error_query(r, rc, NULL, NULL);
+    }
+
+    r->main->count++;
+    r->read_event_handler = ngx_http_test_reading;
+
+    return NGX_DONE;
+}
+
+
+static void
+ngx_http_xet_xorb_head_queried(ngx_http_request_t *r, ngx_int_t rc)
+{
+    if (rc == NGX_OK) {
+        rc = ngx_http_xet_send_head(r,
+                                  (off_t) ngx_http_xet_query_xorb_stored(r));
+
+    } else {
+        rc = ngx_http_xet_error_query(r, rc, "xorb_not_found",
+                                      "no such xorb");
+    }
+
+    ngx_http_finalize_request(r, rc);
+}

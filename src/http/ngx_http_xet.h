@@ -1,0 +1,170 @@
+
+/*
+ * What every file of the glue shares: configurations, the request context
+ * and the routes.  A service has a header of its own.
+ */
+
+#ifndef _NGX_HTTP_XET_H_INCLUDED_
+#define _NGX_HTTP_XET_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include <ngx_http.h>
+
+#include "ngx_http_xet_compat.h"
+
+#include "xet.h"
+
+
+typedef struct ngx_http_xet_ctx_s    ngx_http_xet_ctx_t;
+typedef struct ngx_http_xet_lanes_s  ngx_http_xet_lanes_t;
+typedef struct ngx_http_xet_body_s   ngx_http_xet_body_t;
+
+
+#include "ngx_http_xet_task.h"
+#include "ngx_http_xet_query.h"
+
+
+/* A key of "xet_url_key": its MAC context belongs to the worker's loop. */
+
+typedef struct {
+    ngx_str_t                  id;
+    ngx_str_t                  secret;
+} ngx_http_xet_key_t;
+
+
+typedef struct {
+    ngx_str_t                  store;          /* absolute, no slash at end */
+    ngx_str_t                  temp;           /* <store>/tmp */
+    ngx_flag_t                 anonymous;      /* O_TMPFILE */
+
+    ngx_str_t                  conninfo;       /* zero-terminated */
+    ngx_uint_t                 reads;          /* sessions a worker */
+    ngx_uint_t                 writes;
+    ngx_uint_t                 depth;          /* statements in flight */
+    ngx_uint_t                 queue;          /* statements waiting */
+    ngx_msec_t                 query_timeout;
+    ngx_msec_t                 connect_timeout;
+
+    ngx_str_t                  pool_name;
+    ngx_thread_pool_t         *pool;
+
+    ngx_array_t               *url_keys;       /* ngx_http_xet_key_t */
+    xet_sign_key_t           **sign;           /* as url_keys, a worker's */
+
+    ngx_str_t                  dedup_secret;   /* 32 bytes */
+    time_t                     dedup_period;
+
+    const xet_suite_t         *suite;
+
+    ngx_http_xet_lanes_t      *lanes;          /* a worker's */
+
+    ngx_uint_t                 api;            /* some location has xet_api */
+    ngx_uint_t                 data;           /* some has xet_data */
+    u_char                    *file;           /* of the first such */
+    ngx_uint_t                 line;
+} ngx_http_xet_main_conf_t;
+
+
+typedef struct {
+    ngx_flag_t                 api;
+    ngx_flag_t                 data;
+    ngx_flag_t                 error;
+    ngx_str_t                  api_base;
+    ngx_uint_t                 auth;           /* NGX_HTTP_XET_AUTH_* */
+
+    ngx_http_complex_value_t  *url_base;
+    time_t                     url_ttl;
+    ngx_uint_t                 url_ranges;     /* in one entry */
+
+    size_t                     xorb_max;       /* bytes of the chunk region */
+    size_t                     body_buffer;    /* each of two */
+    time_t                     retry_after;
+} ngx_http_xet_loc_conf_t;
+
+
+#define NGX_HTTP_XET_AUTH_UNSET  NGX_CONF_UNSET_UINT
+#define NGX_HTTP_XET_AUTH_OFF    0
+
+
+/* The one namespace of xorbs: a folder of the store, a part of URLs. */
+#define NGX_HTTP_XET_NAMESPACE  "default"
+
+
+#define NGX_HTTP_XET_V0    0x01                /* no version in the path */
+#define NGX_HTTP_XET_V1    0x02
+#define NGX_HTTP_XET_V2    0x04
+
+
+typedef ngx_int_t (*ngx_http_xet_handler_pt)(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx);
+
+
+/*
+ * The context of a request, one a request from the moment that the router or
+ * the access phase takes it.  At most one job and one statement of a request
+ * are in flight.
+ */
+
+struct ngx_http_xet_ctx_s {
+    ngx_uint_t                 version;        /* NGX_HTTP_XET_V* */
+    xet_hash_t                 hash;           /* of the path */
+
+    ngx_http_xet_task_t        task;
+    ngx_http_xet_query_t       query;
+    ngx_http_xet_body_t       *body;
+
+    void                      *state;          /* of the endpoint */
+};
+
+
+extern ngx_module_t  ngx_http_xet_module;
+
+
+ngx_http_xet_ctx_t *ngx_http_xet_ctx(ngx_http_request_t *r);
+
+/* ngx_http_xet_router.c */
+ngx_int_t ngx_http_xet_api_handler(ngx_http_request_t *r);
+
+/* ngx_http_xet_access.c */
+ngx_int_t ngx_http_xet_data_access_handler(ngx_http_request_t *r);
+
+/* ngx_http_xet_conf.c */
+char *ngx_http_xet_conf_store(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_xet_conf_url_key(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_xet_conf_dedup_key(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_xet_conf_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_xet_conf_data(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_xet_conf_error(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_xet_conf_auth(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+ngx_int_t ngx_http_xet_conf_check(ngx_conf_t *cf,
+    ngx_http_xet_main_conf_t *xmcf);
+ngx_int_t ngx_http_xet_conf_sign_keys(ngx_cycle_t *cycle,
+    ngx_http_xet_main_conf_t *xmcf);
+
+/* endpoints */
+ngx_int_t ngx_http_xet_reconstruction_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx);
+ngx_int_t ngx_http_xet_chunk_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx);
+ngx_int_t ngx_http_xet_xorb_post_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx);
+ngx_int_t ngx_http_xet_xorb_head_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx);
+ngx_int_t ngx_http_xet_shard_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx);
+ngx_int_t ngx_http_xet_shard_v2_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx);
+ngx_int_t ngx_http_xet_file_head_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx);
+ngx_int_t ngx_http_xet_health_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx);
+
+
+#endif /* _NGX_HTTP_XET_H_INCLUDED_ */

@@ -1,0 +1,163 @@
+
+/*
+ * Signed xorb URLs, checked in the access phase; the bytes go out through
+ * nginx's static handler.
+ *
+ * nginx's range filter answers 200 with the whole file to whatever it does
+ * not like: too many ranges, an If-Range that fails, ranges that sum up to
+ * more than the file.  So everything that is not exactly within the
+ * signature is refused here first.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_output.h"
+
+
+static ngx_uint_t ngx_http_xet_data_too_many(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_data_refuse(ngx_http_request_t *r,
+    xet_status_t status);
+static ngx_int_t ngx_http_xet_data_headers(ngx_http_request_t *r,
+    xet_sign_url_t *url);
+
+
+ngx_int_t
+ngx_http_xet_data_access_handler(ngx_http_request_t *r)
+{
+    xet_range_t                ranges[XET_SIGN_RANGES_MAX];
+    xet_status_t               status;
+    ngx_table_elt_t           *h;
+    xet_sign_url_t             url;
+    ngx_http_xet_loc_conf_t   *xlcf;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (!xlcf->data) {
+        return NGX_DECLINED;
+    }
+
+    if (!(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))) {
+        return NGX_DECLINED;
+    }
+
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+
+    status = xet_sign_check(xmcf->sign, xmcf->url_keys->nelts, r->uri.data,
+                            r->uri.len, r->args.data, r->args.len,
+                            (uint64_t) ngx_time(), ranges, &url);
+
+    if (status != XET_OK) {
+        return ngx_http_xet_data_refuse(r, status);
+    }
+
+    h = r->headers_in.range;
+
+    status = xet_sign_range_check(&url, h ? h->value.data : NULL,
+                                  h ? h->value.len : 0);
+
+    if (status == XET_OK && url.n
+        && (r->headers_in.if_range || ngx_http_xet_data_too_many(r)))
+    {
+        status = XET_SIGN_RANGE;
+    }
+
+    if (status != XET_OK) {
+        return ngx_http_xet_data_refuse(r, status);
+    }
+
+    if (ngx_http_xet_data_headers(r, &url) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+/* More ranges than "max_ranges": nginx would send the whole file. */
+
+static ngx_uint_t
+ngx_http_xet_data_too_many(ngx_http_request_t *r)
+{
+    size_t                     i;
+    ngx_str_t                 *value;
+    ngx_uint_t                 n;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+    value = &r->headers_in.range->value;
+    n = 1;
+
+    for (i = 0; i < value->len; i++) {
+        n += (value->data[i] == ',');
+    }
+
+    return n > clcf->max_ranges;
+}
+
+
+static ngx_int_t
+ngx_http_xet_data_refuse(ngx_http_request_t *r, xet_status_t status)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_discard_request_body(r);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    /* "satisfy any" must not let anybody in here: this is the answer */
+
+    rc = ngx_http_xet_error_status(r, status);
+
+    ngx_http_finalize_request(r, rc);
+
+    return NGX_DONE;
+}
+
+
+/* The content of a xorb never changes: its hash is the best ETag there is. */
+
+static ngx_int_t
+ngx_http_xet_data_headers(ngx_http_request_t *r, xet_sign_url_t *url)
+{
+    u_char           *p;
+    time_t            left;
+    ngx_table_elt_t  *h;
+
+    h = ngx_list_push(&r->headers_out.headers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = ngx_pnalloc(r->pool, XET_HASH_STR_LEN + 2);
+    if (p == NULL) {
+        h->hash = 0;
+        return NGX_ERROR;
+    }
+
+    h->hash = 1;
+    ngx_http_xet_header_last(h);
+    ngx_str_set(&h->key, "ETag");
+    h->value.data = p;
+    h->value.len = XET_HASH_STR_LEN + 2;
+
+    *p++ = '"';
+    p = xet_hash_print(p, &url->xorb);
+    *p = '"';
+
+    r->headers_out.etag = h;
+
+    p = ngx_pnalloc(r->pool, sizeof("public, max-age=, immutable")
+                             + NGX_TIME_T_LEN);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    left = (time_t) url->expires - ngx_time();
+
+    *ngx_sprintf(p, "public, max-age=%T, immutable", left) = '\0';
+
+    return ngx_http_xet_header(r, "Cache-Control", (char *) p);
+}

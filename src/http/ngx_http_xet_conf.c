@@ -1,0 +1,721 @@
+
+/*
+ * Directive setters and checks at configuration time.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_store.h"
+
+
+#define NGX_HTTP_XET_KEY_FILE_MAX  4096
+
+
+static ngx_int_t ngx_http_xet_conf_read(ngx_conf_t *cf, ngx_str_t *name,
+    ngx_str_t *content);
+static ngx_int_t ngx_http_xet_conf_hex(u_char *dst, ngx_str_t *hex);
+static void ngx_http_xet_conf_wipe(ngx_str_t *s);
+static ngx_int_t ngx_http_xet_conf_key_line(ngx_conf_t *cf,
+    ngx_http_xet_main_conf_t *xmcf, ngx_str_t *file, ngx_str_t *line);
+static void ngx_http_xet_conf_used(ngx_conf_t *cf,
+    ngx_http_xet_main_conf_t *xmcf);
+static void ngx_http_xet_conf_free_keys(void *data);
+static ngx_int_t ngx_http_xet_conf_same_device(ngx_conf_t *cf,
+    ngx_http_xet_main_conf_t *xmcf);
+
+
+/* xet_store path [temp=anonymous|named]; */
+
+char *
+ngx_http_xet_conf_store(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_xet_main_conf_t *xmcf = conf;
+
+    ngx_str_t  *value, store;
+
+    if (xmcf->store.data) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+    store = value[1];
+
+    if (cf->args->nelts == 3) {
+
+        if (ngx_strcmp(value[2].data, "temp=named") == 0) {
+            xmcf->anonymous = 0;
+
+        } else if (ngx_strcmp(value[2].data, "temp=anonymous") != 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid parameter \"%V\"", &value[2]);
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    if (ngx_conf_full_name(cf->cycle, &store, 0) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    while (store.len > 1 && store.data[store.len - 1] == '/') {
+        store.len--;
+    }
+
+    if (store.len + NGX_HTTP_XET_XORB_PATH_LEN + 1 > NGX_MAX_PATH) {
+        return "path is too long";
+    }
+
+    /* zero-terminated copies: threads open them */
+
+    xmcf->store.data = ngx_pnalloc(cf->pool, store.len + 1);
+    xmcf->temp.data = ngx_pnalloc(cf->pool, store.len + sizeof("/tmp"));
+
+    if (xmcf->store.data == NULL || xmcf->temp.data == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    xmcf->store.len = store.len;
+    ngx_cpystrn(xmcf->store.data, store.data, store.len + 1);
+
+    xmcf->temp.len = ngx_sprintf(xmcf->temp.data, "%V/tmp%Z", &xmcf->store)
+                     - xmcf->temp.data - 1;
+
+    return NGX_CONF_OK;
+}
+
+
+/*
+ * xet_postgres conninfo [reads=n] [writes=n] [depth=n] [queue=n]
+ *                       [timeout=time] [connect_timeout=time];
+ */
+
+char *
+ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_xet_main_conf_t *xmcf = conf;
+
+    u_char       err[256];
+    ngx_int_t    n;
+    ngx_str_t   *value, s;
+    ngx_uint_t   i, j;
+
+    const struct {
+        ngx_str_t    name;
+        ngx_uint_t  *number;
+        ngx_msec_t  *msec;
+        ngx_int_t    min;
+        ngx_int_t    max;
+    } params[] = {
+        { ngx_string("reads="), &xmcf->reads, NULL, 1, 64 },
+        { ngx_string("writes="), &xmcf->writes, NULL, 1, 64 },
+        { ngx_string("depth="), &xmcf->depth, NULL, 1, 256 },
+        { ngx_string("queue="), &xmcf->queue, NULL, 1, 1000000 },
+        { ngx_string("timeout="), NULL, &xmcf->query_timeout, 1, 3600000 },
+        { ngx_string("connect_timeout="), NULL, &xmcf->connect_timeout, 1,
+          3600000 }
+    };
+
+    if (xmcf->conninfo.data) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (ngx_http_xet_pg_check_conninfo(&value[1], err, sizeof(err))
+        != NGX_OK)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid PostgreSQL connection string: %s", err);
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_strstr(value[1].data, "password")) {
+        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                           "a password in the configuration is shown by "
+                           "\"nginx -T\", use a passfile");
+    }
+
+    xmcf->conninfo = value[1];
+
+    for (i = 2; i < cf->args->nelts; i++) {
+
+        for (j = 0; j < sizeof(params) / sizeof(params[0]); j++) {
+
+            if (value[i].len <= params[j].name.len
+                || ngx_strncmp(value[i].data, params[j].name.data,
+                               params[j].name.len)
+                   != 0)
+            {
+                continue;
+            }
+
+            s.data = value[i].data + params[j].name.len;
+            s.len = value[i].len - params[j].name.len;
+
+            n = params[j].number ? ngx_atoi(s.data, s.len)
+                                 : ngx_parse_time(&s, 0);
+
+            if (n == NGX_ERROR || n < params[j].min || n > params[j].max) {
+                goto invalid;
+            }
+
+            if (params[j].number) {
+                *params[j].number = n;
+
+            } else {
+                *params[j].msec = n;
+            }
+
+            break;
+        }
+
+        if (j == sizeof(params) / sizeof(params[0])) {
+            goto invalid;
+        }
+    }
+
+    return NGX_CONF_OK;
+
+invalid:
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
+                       &value[i]);
+    return NGX_CONF_ERROR;
+}
+
+
+/*
+ * xet_url_key file; one "<id>:<hex of 32 to 64 bytes>" a line, the first
+ * signs, all verify; empty lines and lines with "#" are skipped.
+ */
+
+char *
+ngx_http_xet_conf_url_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_xet_main_conf_t *xmcf = conf;
+
+    u_char     *p, *last, *end;
+    char       *rv;
+    ngx_str_t  *value, content, line;
+
+    if (xmcf->url_keys) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (ngx_http_xet_conf_read(cf, &value[1], &content) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    xmcf->url_keys = ngx_array_create(cf->pool, 2, sizeof(ngx_http_xet_key_t));
+    if (xmcf->url_keys == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    rv = NGX_CONF_OK;
+    end = content.data + content.len;
+
+    for (p = content.data; p < end; p = last + 1) {
+
+        last = ngx_strlchr(p, end, '\n');
+        if (last == NULL) {
+            last = end;
+        }
+
+        line.data = p;
+        line.len = last - p;
+
+        while (line.len && (line.data[line.len - 1] == '\r'
+                            || line.data[line.len - 1] == ' '))
+        {
+            line.len--;
+        }
+
+        if (line.len == 0 || line.data[0] == '#') {
+            continue;
+        }
+
+        if (ngx_http_xet_conf_key_line(cf, xmcf, &value[1], &line) != NGX_OK) {
+            rv = NGX_CONF_ERROR;
+            break;
+        }
+    }
+
+    ngx_http_xet_conf_wipe(&content);
+
+    if (rv == NGX_CONF_OK && xmcf->url_keys->nelts == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "no key in \"%V\"",
+                           &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    return rv;
+}
+
+
+static ngx_int_t
+ngx_http_xet_conf_key_line(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf,
+    ngx_str_t *file, ngx_str_t *line)
+{
+    u_char              *colon;
+    ngx_str_t            hex;
+    ngx_uint_t           i;
+    xet_sign_key_t      *sign;
+    ngx_http_xet_key_t  *key, *other;
+
+    colon = ngx_strlchr(line->data, line->data + line->len, ':');
+
+    if (colon == NULL) {
+        goto invalid;
+    }
+
+    hex.data = colon + 1;
+    hex.len = line->data + line->len - hex.data;
+
+    if (hex.len % 2 || hex.len > 2 * XET_SIGN_KEY_MAX) {
+        goto invalid;
+    }
+
+    key = ngx_array_push(xmcf->url_keys);
+    if (key == NULL) {
+        return NGX_ERROR;
+    }
+
+    key->id.len = colon - line->data;
+    key->id.data = ngx_pnalloc(cf->pool, key->id.len + 1);
+    key->secret.len = hex.len / 2;
+    key->secret.data = ngx_pnalloc(cf->pool, key->secret.len + 1);
+
+    if (key->id.data == NULL || key->secret.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(key->id.data, line->data, key->id.len);
+
+    if (ngx_http_xet_conf_hex(key->secret.data, &hex) != NGX_OK) {
+        goto invalid;
+    }
+
+    other = xmcf->url_keys->elts;
+
+    for (i = 0; i < xmcf->url_keys->nelts - 1; i++) {
+
+        if (other[i].id.len == key->id.len
+            && ngx_memcmp(other[i].id.data, key->id.data, key->id.len) == 0)
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "duplicate key id \"%V\" in \"%V\"", &key->id,
+                               file);
+            return NGX_ERROR;
+        }
+    }
+
+    sign = xet_sign_key_create(key->id.data, key->id.len, key->secret.data,
+                               key->secret.len);
+    if (sign == NULL) {
+        goto invalid;
+    }
+
+    xet_sign_key_destroy(sign);
+
+    return NGX_OK;
+
+invalid:
+
+    /* the line itself is a secret */
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "invalid key in \"%V\": \"id:hex\" is expected, an id "
+                       "of 1 to %d letters, digits, \"_\" and \"-\", and %d "
+                       "to %d bytes in hex",
+                       file, XET_SIGN_ID_MAX, XET_SIGN_KEY_MIN,
+                       XET_SIGN_KEY_MAX);
+    return NGX_ERROR;
+}
+
+
+/* xet_dedup_key file; 32 bytes in hex. */
+
+char *
+ngx_http_xet_conf_dedup_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_xet_main_conf_t *xmcf = conf;
+
+    ngx_int_t   rc;
+    ngx_str_t  *value, content, hex;
+
+    if (xmcf->dedup_secret.data) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (ngx_http_xet_conf_read(cf, &value[1], &content) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    hex = content;
+
+    while (hex.len && (hex.data[hex.len - 1] == '\n'
+                       || hex.data[hex.len - 1] == '\r'))
+    {
+        hex.len--;
+    }
+
+    xmcf->dedup_secret.data = ngx_pnalloc(cf->pool, 32);
+    if (xmcf->dedup_secret.data == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    xmcf->dedup_secret.len = 32;
+
+    rc = (hex.len == 64) ? ngx_http_xet_conf_hex(xmcf->dedup_secret.data, &hex)
+                         : NGX_ERROR;
+
+    ngx_http_xet_conf_wipe(&content);
+
+    if (rc != NGX_OK) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V\" must hold 32 bytes in hex", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_conf_read(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *content)
+{
+    ssize_t          n;
+    ngx_fd_t         fd;
+    ngx_int_t        rc;
+    ngx_file_info_t  fi;
+
+    rc = NGX_ERROR;
+
+    if (ngx_conf_full_name(cf->cycle, name, 1) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    fd = ngx_open_file(name->data, NGX_FILE_RDONLY, NGX_FILE_OPEN, 0);
+
+    if (fd == NGX_INVALID_FILE) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
+                           ngx_open_file_n " \"%V\" failed", name);
+        return NGX_ERROR;
+    }
+
+    if (ngx_fd_info(fd, &fi) == NGX_FILE_ERROR) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
+                           ngx_fd_info_n " \"%V\" failed", name);
+        goto done;
+    }
+
+    if (!ngx_is_file(&fi) || ngx_file_size(&fi) > NGX_HTTP_XET_KEY_FILE_MAX) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V\" is not a key file", name);
+        goto done;
+    }
+
+    if (fi.st_mode & (S_IRWXO|S_IWGRP)) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V\" must not be accessible by others", name);
+        goto done;
+    }
+
+    content->data = ngx_pnalloc(cf->pool, ngx_file_size(&fi) + 1);
+    if (content->data == NULL) {
+        goto done;
+    }
+
+    n = ngx_read_fd(fd, content->data, ngx_file_size(&fi));
+
+    if (n != ngx_file_size(&fi)) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
+                           ngx_read_fd_n " \"%V\" failed", name);
+        goto done;
+    }
+
+    content->len = n;
+    rc = NGX_OK;
+
+done:
+
+    if (ngx_close_file(fd) == NGX_FILE_ERROR) {
+        ngx_conf_log_error(NGX_LOG_ALERT, cf, ngx_errno,
+                           ngx_close_file_n " \"%V\" failed", name);
+    }
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_xet_conf_hex(u_char *dst, ngx_str_t *hex)
+{
+    size_t     i;
+    ngx_int_t  n;
+
+    for (i = 0; i + 1 < hex->len; i += 2) {
+
+        n = ngx_hextoi(hex->data + i, 2);
+        if (n == NGX_ERROR) {
+            return NGX_ERROR;
+        }
+
+        *dst++ = (u_char) n;
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_xet_conf_wipe(ngx_str_t *s)
+{
+    ngx_explicit_memzero(s->data, s->len);
+}
+
+
+char *
+ngx_http_xet_conf_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_xet_loc_conf_t *xlcf = conf;
+
+    ngx_http_core_loc_conf_t  *clcf;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    if (xlcf->api != NGX_CONF_UNSET) {
+        return "is duplicate";
+    }
+
+    xlcf->api = 1;
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+    clcf->handler = ngx_http_xet_api_handler;
+
+    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
+    xmcf->api = 1;
+
+    ngx_http_xet_conf_used(cf, xmcf);
+
+    return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_xet_conf_data(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_xet_loc_conf_t *xlcf = conf;
+
+    ngx_http_core_loc_conf_t  *clcf;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    if (xlcf->data != NGX_CONF_UNSET) {
+        return "is duplicate";
+    }
+
+    xlcf->data = 1;
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    /* the ETag is the xorb's hash; nginx's own would be a second one */
+
+    clcf->etag = 0;
+
+    if (clcf->max_ranges == NGX_CONF_UNSET_UINT) {
+        clcf->max_ranges = XET_SIGN_RANGES_MAX;
+    }
+
+    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
+    xmcf->data = 1;
+
+    ngx_http_xet_conf_used(cf, xmcf);
+
+    return NGX_CONF_OK;
+}
+
+
+/* Remembers the first place, for what is found missing only at the end. */
+
+static void
+ngx_http_xet_conf_used(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
+{
+    if (xmcf->file == NULL) {
+        xmcf->file = cf->conf_file->file.name.data;
+        xmcf->line = cf->conf_file->line;
+    }
+}
+
+
+char *
+ngx_http_xet_conf_error(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_core_loc_conf_t  *clcf;
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+    clcf->handler = ngx_http_xet_error_handler;
+
+    return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_xet_conf_auth(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_xet_loc_conf_t *xlcf = conf;
+
+    ngx_str_t  *value;
+
+    if (xlcf->auth != NGX_HTTP_XET_AUTH_UNSET) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (ngx_strcmp(value[1].data, "off") != 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid value \"%V\", \"off\" is the only mode of "
+                           "\"xet_auth\" so far", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    xlcf->auth = NGX_HTTP_XET_AUTH_OFF;
+
+    return NGX_CONF_OK;
+}
+
+
+/* What a location needs of the main configuration. */
+
+ngx_int_t
+ngx_http_xet_conf_check(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
+{
+    const char  *missing;
+
+    missing = NULL;
+
+    if (xmcf->api) {
+        missing = (xmcf->store.data == NULL) ? "xet_store"
+                  : (xmcf->conninfo.data == NULL) ? "xet_postgres"
+                  : (xmcf->url_keys == NULL) ? "xet_url_key"
+                  : NULL;
+
+    } else if (xmcf->data && xmcf->url_keys == NULL) {
+        missing = "xet_url_key";
+    }
+
+    if (missing) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "\"%s\" is required by \"%s\" in %s:%ui", missing,
+                      xmcf->api ? "xet_api" : "xet_data", xmcf->file,
+                      xmcf->line);
+        return NGX_ERROR;
+    }
+
+    if (!xmcf->api) {
+        return NGX_OK;
+    }
+
+    xmcf->pool = ngx_thread_pool_add(cf, xmcf->pool_name.len
+                                         ? &xmcf->pool_name : NULL);
+    if (xmcf->pool == NULL) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_xet_conf_same_device(cf, xmcf);
+}
+
+
+/* <store>/tmp and <store>/xorbs, as far as they exist already. */
+
+static ngx_int_t
+ngx_http_xet_conf_same_device(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
+{
+    u_char           path[NGX_MAX_PATH];
+    ngx_file_info_t  store, temp;
+
+    if (ngx_file_info(xmcf->store.data, &store) == NGX_FILE_ERROR) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, ngx_errno,
+                      "\"xet_store\" " ngx_file_info_n " \"%V\" failed",
+                      &xmcf->store);
+        return NGX_ERROR;
+    }
+
+    if (!ngx_is_dir(&store)) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "\"xet_store\" \"%V\" is not a directory",
+                      &xmcf->store);
+        return NGX_ERROR;
+    }
+
+    (void) ngx_snprintf(path, NGX_MAX_PATH, "%V/xorbs%Z", &xmcf->store);
+
+    if (ngx_file_info(path, &store) == NGX_FILE_ERROR
+        || ngx_file_info(xmcf->temp.data, &temp) == NGX_FILE_ERROR)
+    {
+        return NGX_OK;
+    }
+
+    if (store.st_dev != temp.st_dev) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "\"%s\" and \"%V\" must be on the same file system",
+                      path, &xmcf->temp);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+/* The worker's own MAC contexts. */
+
+ngx_int_t
+ngx_http_xet_conf_sign_keys(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
+{
+    ngx_uint_t           i;
+    ngx_http_xet_key_t  *keys;
+    ngx_pool_cleanup_t  *cln;
+
+    keys = xmcf->url_keys->elts;
+
+    xmcf->sign = ngx_pcalloc(cycle->pool, xmcf->url_keys->nelts
+                                          * sizeof(xet_sign_key_t *));
+    cln = ngx_pool_cleanup_add(cycle->pool, 0);
+
+    if (xmcf->sign == NULL || cln == NULL) {
+        return NGX_ERROR;
+    }
+
+    cln->handler = ngx_http_xet_conf_free_keys;
+    cln->data = xmcf;
+
+    for (i = 0; i < xmcf->url_keys->nelts; i++) {
+
+        xmcf->sign[i] = xet_sign_key_create(keys[i].id.data, keys[i].id.len,
+                                            keys[i].secret.data,
+                                            keys[i].secret.len);
+        if (xmcf->sign[i] == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_xet_conf_free_keys(void *data)
+{
+    ngx_http_xet_main_conf_t *xmcf = data;
+
+    ngx_uint_t  i;
+
+    for (i = 0; i < xmcf->url_keys->nelts; i++) {
+        if (xmcf->sign[i]) {
+            xet_sign_key_destroy(xmcf->sign[i]);
+            xmcf->sign[i] = NULL;
+        }
+    }
+}

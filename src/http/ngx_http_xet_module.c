@@ -1,0 +1,528 @@
+
+/*
+ * The module: directives, phases, start and end of processes.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_body_filter.h"
+#include "ngx_http_xet_lanes.h"
+#include "ngx_http_xet_store.h"
+
+
+static ngx_int_t ngx_http_xet_init(ngx_conf_t *cf);
+static void *ngx_http_xet_create_main_conf(ngx_conf_t *cf);
+static char *ngx_http_xet_init_main_conf(ngx_conf_t *cf, void *conf);
+static void *ngx_http_xet_create_loc_conf(ngx_conf_t *cf);
+static char *ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent,
+    void *child);
+static ngx_int_t ngx_http_xet_init_module(ngx_cycle_t *cycle);
+static ngx_int_t ngx_http_xet_make_dir(ngx_cycle_t *cycle, u_char *path);
+static ngx_int_t ngx_http_xet_init_process(ngx_cycle_t *cycle);
+static void ngx_http_xet_exit_process(ngx_cycle_t *cycle);
+
+
+static ngx_conf_num_bounds_t  ngx_http_xet_ranges_bounds = {
+    ngx_conf_check_num_bounds, 1, XET_SIGN_RANGES_MAX
+};
+
+
+static ngx_command_t  ngx_http_xet_commands[] = {
+
+    { ngx_string("xet_store"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE12,
+      ngx_http_xet_conf_store,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("xet_postgres"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
+      ngx_http_xet_conf_postgres,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("xet_thread_pool"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_xet_main_conf_t, pool_name),
+      NULL },
+
+    { ngx_string("xet_url_key"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_http_xet_conf_url_key,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("xet_dedup_key"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_http_xet_conf_dedup_key,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("xet_dedup_period"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_sec_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_xet_main_conf_t, dedup_period),
+      NULL },
+
+    { ngx_string("xet_api"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS,
+      ngx_http_xet_conf_api,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("xet_api_base"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, api_base),
+      NULL },
+
+    { ngx_string("xet_auth"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_xet_conf_auth,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("xet_data"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS,
+      ngx_http_xet_conf_data,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("xet_error"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS,
+      ngx_http_xet_conf_error,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("xet_url_base"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_set_complex_value_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, url_base),
+      NULL },
+
+    { ngx_string("xet_url_ttl"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_sec_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, url_ttl),
+      NULL },
+
+    { ngx_string("xet_url_ranges"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, url_ranges),
+      &ngx_http_xet_ranges_bounds },
+
+    { ngx_string("xet_xorb_max_size"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_size_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, xorb_max),
+      NULL },
+
+    { ngx_string("xet_body_buffer"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_size_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, body_buffer),
+      NULL },
+
+    { ngx_string("xet_retry_after"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_sec_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, retry_after),
+      NULL },
+
+      ngx_null_command
+};
+
+
+static ngx_http_module_t  ngx_http_xet_module_ctx = {
+    NULL,                                  /* preconfiguration */
+    ngx_http_xet_init,                     /* postconfiguration */
+
+    ngx_http_xet_create_main_conf,         /* create main configuration */
+    ngx_http_xet_init_main_conf,           /* init main configuration */
+
+    NULL,                                  /* create server configuration */
+    NULL,                                  /* merge server configuration */
+
+    ngx_http_xet_create_loc_conf,          /* create location configuration */
+    ngx_http_xet_merge_loc_conf            /* merge location configuration */
+};
+
+
+ngx_module_t  ngx_http_xet_module = {
+    NGX_MODULE_V1,
+    &ngx_http_xet_module_ctx,              /* module context */
+    ngx_http_xet_commands,                 /* module directives */
+    NGX_HTTP_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    ngx_http_xet_init_module,              /* init module */
+    ngx_http_xet_init_process,             /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    ngx_http_xet_exit_process,             /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
+/* The context of a request, made when first asked for. */
+
+ngx_http_xet_ctx_t *
+ngx_http_xet_ctx(ngx_http_request_t *r)
+{
+    ngx_http_xet_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    if (ctx == NULL) {
+        ctx = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_ctx_t));
+        if (ctx == NULL) {
+            return NULL;
+        }
+
+        ngx_http_set_ctx(r, ctx, ngx_http_xet_module);
+    }
+
+    return ctx;
+}
+
+
+static ngx_int_t
+ngx_http_xet_init(ngx_conf_t *cf)
+{
+    ngx_http_handler_pt        *h;
+    ngx_http_xet_main_conf_t   *xmcf;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
+
+    if (!xmcf->api && !xmcf->data) {
+        return NGX_OK;
+    }
+
+    if (ngx_http_xet_conf_check(cf, xmcf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+
+    h = ngx_array_push(&cmcf->phases[NGX_HTTP_ACCESS_PHASE].handlers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    *h = ngx_http_xet_data_access_handler;
+
+    return ngx_http_xet_body_filter_init(cf);
+}
+
+
+static void *
+ngx_http_xet_create_main_conf(ngx_conf_t *cf)
+{
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_pcalloc(cf->pool, sizeof(ngx_http_xet_main_conf_t));
+    if (xmcf == NULL) {
+        return NULL;
+    }
+
+    /*
+     * set by ngx_pcalloc():
+     *
+     *     xmcf->store = { 0, NULL };
+     *     xmcf->conninfo = { 0, NULL };
+     *     xmcf->pool_name = { 0, NULL };
+     *     xmcf->url_keys = NULL;
+     *     xmcf->dedup_secret = { 0, NULL };
+     *     xmcf->api = 0;
+     *     xmcf->data = 0;
+     */
+
+    xmcf->anonymous = 1;
+
+    xmcf->reads = 2;
+    xmcf->writes = 4;
+    xmcf->depth = 32;
+    xmcf->queue = 1024;
+    xmcf->query_timeout = 15000;
+    xmcf->connect_timeout = 5000;
+
+    xmcf->dedup_period = NGX_CONF_UNSET;
+
+    xmcf->suite = &xet_suite_default;
+
+    return xmcf;
+}
+
+
+static char *
+ngx_http_xet_init_main_conf(ngx_conf_t *cf, void *conf)
+{
+    ngx_http_xet_main_conf_t *xmcf = conf;
+
+    ngx_conf_init_value(xmcf->dedup_period, 7 * 24 * 60 * 60);
+
+    if (xmcf->dedup_period < 3600) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "\"xet_dedup_period\" must be an hour at least");
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static void *
+ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
+{
+    ngx_http_xet_loc_conf_t  *conf;
+
+    conf = ngx_pcalloc(cf->pool, sizeof(ngx_http_xet_loc_conf_t));
+    if (conf == NULL) {
+        return NULL;
+    }
+
+    /*
+     * set by ngx_pcalloc():
+     *
+     *     conf->api_base = { 0, NULL };
+     *     conf->url_base = NULL;
+     */
+
+    conf->api = NGX_CONF_UNSET;
+    conf->data = NGX_CONF_UNSET;
+    conf->auth = NGX_HTTP_XET_AUTH_UNSET;
+    conf->url_ttl = NGX_CONF_UNSET;
+    conf->url_ranges = NGX_CONF_UNSET_UINT;
+    conf->xorb_max = NGX_CONF_UNSET_SIZE;
+    conf->body_buffer = NGX_CONF_UNSET_SIZE;
+    conf->retry_after = NGX_CONF_UNSET;
+
+    return conf;
+}
+
+
+static char *
+ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
+{
+    ngx_http_xet_loc_conf_t *prev = parent;
+    ngx_http_xet_loc_conf_t *conf = child;
+
+    /* "xet_api" and "xet_data" are not inherited, as handlers never are */
+
+    if (conf->api == NGX_CONF_UNSET) {
+        conf->api = 0;
+    }
+
+    if (conf->data == NGX_CONF_UNSET) {
+        conf->data = 0;
+    }
+
+    ngx_conf_merge_str_value(conf->api_base, prev->api_base, "/api");
+    ngx_conf_merge_uint_value(conf->auth, prev->auth, NGX_HTTP_XET_AUTH_UNSET);
+    ngx_conf_merge_sec_value(conf->url_ttl, prev->url_ttl, 3600);
+    ngx_conf_merge_uint_value(conf->url_ranges, prev->url_ranges, 1);
+    ngx_conf_merge_size_value(conf->xorb_max, prev->xorb_max,
+                              64 * 1024 * 1024 + 64 * 1024);
+    ngx_conf_merge_size_value(conf->body_buffer, prev->body_buffer,
+                              256 * 1024);
+    ngx_conf_merge_sec_value(conf->retry_after, prev->retry_after, 5);
+
+    if (conf->url_base == NULL) {
+        conf->url_base = prev->url_base;
+    }
+
+    if (!conf->api) {
+        return NGX_CONF_OK;
+    }
+
+    if (conf->auth == NGX_HTTP_XET_AUTH_UNSET) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"xet_api\" needs \"xet_auth\", and \"xet_auth "
+                           "off;\" is the only mode so far: everybody who "
+                           "reaches the location may read and write");
+        return NGX_CONF_ERROR;
+    }
+
+    if (conf->api_base.len
+        && (conf->api_base.data[0] != '/'
+            || conf->api_base.data[conf->api_base.len - 1] == '/'))
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"xet_api_base\" must be empty or begin with a "
+                           "slash and not end with one");
+        return NGX_CONF_ERROR;
+    }
+
+    if (conf->url_ttl < 60) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"xet_url_ttl\" must be a minute at least");
+        return NGX_CONF_ERROR;
+    }
+
+    if (conf->body_buffer < 16 * 1024) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"xet_body_buffer\" must be 16k at least");
+        return NGX_CONF_ERROR;
+    }
+
+    if (conf->xorb_max < XET_CHUNK_MAX + XET_XORB_HEADER_LEN
+        || (uint64_t) conf->xorb_max >= (uint64_t) 1 << 32)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"xet_xorb_max_size\" must hold a chunk and be "
+                           "less than 4g");
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/*
+ * The folders of the store, all of them at start-up, so that no upload meets
+ * a folder whose own entry is not yet durable.
+ */
+
+static ngx_int_t
+ngx_http_xet_init_module(ngx_cycle_t *cycle)
+{
+    int                        fd;
+    u_char                     path[NGX_MAX_PATH], *p, *last;
+    ngx_uint_t                 i;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
+
+    if (xmcf == NULL || !xmcf->api || ngx_test_config) {
+        return NGX_OK;
+    }
+
+    if (ngx_http_xet_make_dir(cycle, xmcf->temp.data) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    last = path + NGX_MAX_PATH;
+
+    p = ngx_slprintf(path, last, "%V/xorbs%Z", &xmcf->store) - 1;
+
+    if (ngx_http_xet_make_dir(cycle, path) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    p = ngx_slprintf(p, last, "/" NGX_HTTP_XET_NAMESPACE "%Z") - 1;
+
+    if (ngx_http_xet_make_dir(cycle, path) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < 256; i++) {
+        (void) ngx_slprintf(p, last, "/%02xui%Z", i);
+
+        if (ngx_http_xet_make_dir(cycle, path) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    *p = '\0';
+
+    fd = open((char *) path, O_RDONLY|O_DIRECTORY);
+
+    if (fd == -1 || syncfs(fd) == -1) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
+                      "xet: syncing \"%s\" failed", path);
+
+        if (fd != -1) {
+            close(fd);
+        }
+
+        return NGX_ERROR;
+    }
+
+    close(fd);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_make_dir(ngx_cycle_t *cycle, u_char *path)
+{
+    ngx_core_conf_t  *ccf;
+
+    if (ngx_create_dir(path, 0755) == NGX_FILE_ERROR) {
+
+        if (ngx_errno == NGX_EEXIST) {
+            return NGX_OK;
+        }
+
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
+                      ngx_create_dir_n " \"%s\" failed", path);
+        return NGX_ERROR;
+    }
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+
+    if (geteuid() == 0 && ccf->user != (ngx_uid_t) NGX_CONF_UNSET_UINT
+        && chown((char *) path, ccf->user, -1) == -1)
+    {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
+                      "chown(\"%s\", %d) failed", path, ccf->user);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_init_process(ngx_cycle_t *cycle)
+{
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    if (ngx_process != NGX_PROCESS_WORKER && ngx_process != NGX_PROCESS_SINGLE)
+    {
+        return NGX_OK;
+    }
+
+    xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
+
+    if (xmcf == NULL || (!xmcf->api && !xmcf->data)) {
+        return NGX_OK;
+    }
+
+    if (ngx_http_xet_conf_sign_keys(cycle, xmcf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (!xmcf->api) {
+        return NGX_OK;
+    }
+
+    return ngx_http_xet_lanes_init(cycle);
+}
+
+
+static void
+ngx_http_xet_exit_process(ngx_cycle_t *cycle)
+{
+    ngx_http_xet_lanes_exit(cycle);
+}

@@ -1,0 +1,324 @@
+
+/*
+ * From URI and method to an endpoint, by one table.
+ *
+ * The path behind "xet_api_base" is [/v1|/v2]/<name>[/<prefix>][/<hash>].
+ * A prefix is any name: there is one namespace, and clients differ in what
+ * they call it (docs/protocol.md).
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_output.h"
+
+
+#define NGX_HTTP_XET_ARG_HASH         1
+#define NGX_HTTP_XET_ARG_PREFIX_HASH  2
+
+
+typedef struct {
+    ngx_str_t                 name;
+    ngx_uint_t                versions;
+    ngx_uint_t                args;
+    ngx_uint_t                methods;
+    ngx_http_xet_handler_pt   handler;
+} ngx_http_xet_route_t;
+
+
+#define NGX_HTTP_XET_V01  (NGX_HTTP_XET_V0|NGX_HTTP_XET_V1)
+
+
+static const ngx_http_xet_route_t  ngx_http_xet_routes[] = {
+
+    { ngx_string("reconstructions"),
+      NGX_HTTP_XET_V01|NGX_HTTP_XET_V2, NGX_HTTP_XET_ARG_HASH,
+      NGX_HTTP_GET|NGX_HTTP_HEAD,
+      ngx_http_xet_reconstruction_handler },
+
+    { ngx_string("chunks"),
+      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_PREFIX_HASH,
+      NGX_HTTP_GET|NGX_HTTP_HEAD,
+      ngx_http_xet_chunk_handler },
+
+    { ngx_string("xorbs"),
+      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_PREFIX_HASH,
+      NGX_HTTP_POST,
+      ngx_http_xet_xorb_post_handler },
+
+    { ngx_string("xorbs"),
+      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_PREFIX_HASH,
+      NGX_HTTP_HEAD,
+      ngx_http_xet_xorb_head_handler },
+
+    { ngx_string("shards"),
+      NGX_HTTP_XET_V01, 0,
+      NGX_HTTP_POST,
+      ngx_http_xet_shard_handler },
+
+    { ngx_string("shards"),
+      NGX_HTTP_XET_V2, 0,
+      NGX_HTTP_POST,
+      ngx_http_xet_shard_v2_handler },
+
+    { ngx_string("files"),
+      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH,
+      NGX_HTTP_HEAD,
+      ngx_http_xet_file_head_handler },
+
+    { ngx_string("health"),
+      NGX_HTTP_XET_V01, 0,
+      NGX_HTTP_GET|NGX_HTTP_HEAD,
+      ngx_http_xet_health_handler },
+
+    { ngx_null_string, 0, 0, 0, NULL }
+};
+
+
+typedef struct {
+    ngx_uint_t                version;
+    ngx_str_t                 name;
+    ngx_str_t                 parts[2];
+    ngx_uint_t                n;               /* of parts */
+} ngx_http_xet_path_t;
+
+
+static ngx_int_t ngx_http_xet_parse_path(ngx_http_request_t *r,
+    ngx_http_xet_path_t *path);
+static ngx_int_t ngx_http_xet_parse_args(ngx_http_xet_path_t *path,
+    const ngx_http_xet_route_t *route, ngx_http_xet_ctx_t *ctx);
+static ngx_int_t ngx_http_xet_not_allowed(ngx_http_request_t *r,
+    ngx_uint_t methods);
+static ngx_int_t ngx_http_xet_reject(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message);
+
+
+ngx_int_t
+ngx_http_xet_api_handler(ngx_http_request_t *r)
+{
+    ngx_int_t                    rc;
+    ngx_uint_t                   methods;
+    ngx_http_xet_ctx_t          *ctx;
+    ngx_http_xet_path_t          path;
+    const ngx_http_xet_route_t  *route;
+
+    ctx = ngx_http_xet_ctx(r);
+    if (ctx == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (ngx_http_xet_parse_path(r, &path) != NGX_OK) {
+        return ngx_http_xet_reject(r, NGX_HTTP_NOT_FOUND, "no_route",
+                                   "no such route");
+    }
+
+    methods = 0;
+
+    for (route = ngx_http_xet_routes; route->handler; route++) {
+
+        if (!(route->versions & path.version)
+            || route->args != path.n
+            || route->name.len != path.name.len
+            || ngx_memcmp(route->name.data, path.name.data, path.name.len)
+               != 0)
+        {
+            continue;
+        }
+
+        if (!(route->methods & r->method)) {
+            methods |= route->methods;
+            continue;
+        }
+
+        ctx->version = path.version;
+
+        rc = ngx_http_xet_parse_args(&path, route, ctx);
+
+        if (rc == NGX_ABORT) {
+            return ngx_http_xet_reject(r, NGX_HTTP_BAD_REQUEST,
+                                       "invalid_prefix", "malformed prefix");
+        }
+
+        if (rc != NGX_OK) {
+            return ngx_http_xet_reject(r, xet_status_http(XET_HASH_SYNTAX),
+                                       xet_status_code(XET_HASH_SYNTAX),
+                                       xet_status_text(XET_HASH_SYNTAX));
+        }
+
+        if (!(r->method & NGX_HTTP_POST)) {
+            rc = ngx_http_discard_request_body(r);
+
+            if (rc != NGX_OK) {
+                return rc;
+            }
+        }
+
+        return route->handler(r, ctx);
+    }
+
+    if (methods) {
+        return ngx_http_xet_not_allowed(r, methods);
+    }
+
+    return ngx_http_xet_reject(r, NGX_HTTP_NOT_FOUND, "no_route",
+                               "no such route");
+}
+
+
+static ngx_int_t
+ngx_http_xet_parse_path(ngx_http_request_t *r, ngx_http_xet_path_t *path)
+{
+    u_char                   *p, *last, *slash;
+    ngx_str_t                 part;
+    ngx_uint_t                n;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (r->uri.len <= xlcf->api_base.len
+        || ngx_memcmp(r->uri.data, xlcf->api_base.data, xlcf->api_base.len)
+           != 0)
+    {
+        return NGX_DECLINED;
+    }
+
+    p = r->uri.data + xlcf->api_base.len;
+    last = r->uri.data + r->uri.len;
+
+    ngx_memzero(path, sizeof(ngx_http_xet_path_t));
+
+    path->version = NGX_HTTP_XET_V0;
+
+    for (n = 0; p < last; n++) {
+
+        if (*p++ != '/') {
+            return NGX_DECLINED;
+        }
+
+        slash = ngx_strlchr(p, last, '/');
+
+        if (slash == NULL) {
+            slash = last;
+        }
+
+        part.data = p;
+        part.len = slash - p;
+        p = slash;
+
+        if (n == 0 && part.len == 2 && part.data[0] == 'v'
+            && (part.data[1] == '1' || part.data[1] == '2'))
+        {
+            path->version = (part.data[1] == '1') ? NGX_HTTP_XET_V1
+                                                  : NGX_HTTP_XET_V2;
+
+        } else if (path->name.data == NULL) {
+            path->name = part;
+
+        } else if (path->n < 2) {
+            path->parts[path->n++] = part;
+
+        } else {
+            return NGX_DECLINED;
+        }
+    }
+
+    return path->name.len ? NGX_OK : NGX_DECLINED;
+}
+
+
+/* NGX_ABORT for a bad prefix, NGX_DECLINED for a bad hash. */
+
+static ngx_int_t
+ngx_http_xet_parse_args(ngx_http_xet_path_t *path,
+    const ngx_http_xet_route_t *route, ngx_http_xet_ctx_t *ctx)
+{
+    u_char      ch;
+    ngx_str_t  *prefix, *hash;
+    ngx_uint_t  i;
+
+    if (route->args == 0) {
+        return NGX_OK;
+    }
+
+    hash = &path->parts[route->args - 1];
+
+    if (route->args == NGX_HTTP_XET_ARG_PREFIX_HASH) {
+        prefix = &path->parts[0];
+
+        if (prefix->len == 0 || prefix->len > XET_SIGN_NS_MAX) {
+            return NGX_ABORT;
+        }
+
+        for (i = 0; i < prefix->len; i++) {
+            ch = prefix->data[i];
+
+            if ((ch < 'a' || ch > 'z') && (ch < 'A' || ch > 'Z')
+                && (ch < '0' || ch > '9') && ch != '-' && ch != '_'
+                && ch != '.')
+            {
+                return NGX_ABORT;
+            }
+        }
+    }
+
+    return (xet_hash_parse(&ctx->hash, hash->data, hash->len) == XET_OK)
+           ? NGX_OK : NGX_DECLINED;
+}
+
+
+static ngx_int_t
+ngx_http_xet_not_allowed(ngx_http_request_t *r, ngx_uint_t methods)
+{
+    u_char      *value, *p;
+    ngx_uint_t   i;
+
+    static const struct {
+        ngx_uint_t   method;
+        const char  *name;
+    } names[] = {
+        { NGX_HTTP_GET, "GET" },
+        { NGX_HTTP_HEAD, "HEAD" },
+        { NGX_HTTP_POST, "POST" },
+        { NGX_HTTP_PUT, "PUT" },
+        { NGX_HTTP_DELETE, "DELETE" }
+    };
+
+    value = ngx_pnalloc(r->pool, 64);
+    if (value == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    p = value;
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (methods & names[i].method) {
+            p = ngx_sprintf(p, "%s%s", (p == value) ? "" : ", ",
+                            names[i].name);
+        }
+    }
+
+    *p = '\0';
+
+    if (ngx_http_xet_header(r, "Allow", (char *) value) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_reject(r, NGX_HTTP_NOT_ALLOWED, "method_not_allowed",
+                               "the route has no such method");
+}
+
+
+/* An error before the body was read. */
+
+static ngx_int_t
+ngx_http_xet_reject(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_discard_request_body(r);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    return ngx_http_xet_error(r, status, code, message);
+}

@@ -1,0 +1,482 @@
+
+/*
+ * Request bodies, taken while they arrive and handed to jobs.
+ *
+ * The body is read unbuffered.  nginx's request-body filter chain brings each
+ * buffer here as it comes from the socket; the filter copies what fits into
+ * the job buffer that is being filled and passes the buffer on, so that what
+ * did not fit stays in r->request_body->bufs.  The pump then moves the rest
+ * as room appears.  While both job buffers are full nothing is consumed,
+ * nginx's own buffer stays busy and the socket is not read: TCP or the
+ * stream's window holds the client.
+ *
+ * The pump is the state machine.  It runs in the event loop whenever data or
+ * the end of a job may let it go on, and does what it can, in this order:
+ * move waiting bytes; post the filled buffer when no job runs; read more.
+ * It ends when the last piece was fed, or with the first error.
+ *
+ * On an error HTTP/1 is answered at once, and nginx lingers so that the client
+ * can read the answer; an HTTP/2 or HTTP/3 client would see a reset stream,
+ * so its body is read to the end and dropped first.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_body_filter.h"
+#include "ngx_http_xet_output.h"
+
+
+struct ngx_http_xet_body_s {
+    ngx_http_request_t         *request;
+
+    ngx_http_xet_body_feed_pt   feed;
+    ngx_http_xet_body_done_pt   done;
+    void                       *data;
+
+    ngx_buf_t                   buf[2];
+    ngx_uint_t                  filling;       /* index of the one */
+
+    ngx_buf_t                  *job;
+    ngx_uint_t                  job_last;
+    xet_status_t                job_status;    /* the thread's */
+
+    xet_status_t                status;        /* first error */
+
+    unsigned                    started:1;     /* post handler was called */
+    unsigned                    eof:1;         /* the last byte is buffered */
+    unsigned                    draining:1;    /* failed, dropping the rest */
+    unsigned                    finished:1;
+};
+
+
+static void ngx_http_xet_body_post_handler(ngx_http_request_t *r);
+static void ngx_http_xet_body_read_handler(ngx_http_request_t *r);
+static void ngx_http_xet_body_pump(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_body_take(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_xet_body_blocked(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_body_post(ngx_http_request_t *r);
+static void ngx_http_xet_body_job(void *data, ngx_log_t *log);
+static void ngx_http_xet_body_job_done(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_body_finish(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_body_filter(ngx_http_request_t *r,
+    ngx_chain_t *in);
+
+
+static ngx_http_request_body_filter_pt  ngx_http_next_request_body_filter;
+
+
+ngx_int_t
+ngx_http_xet_body_read(ngx_http_request_t *r, ngx_http_xet_body_feed_pt feed,
+    ngx_http_xet_body_done_pt done, void *data)
+{
+    size_t                    size;
+    ngx_int_t                 rc;
+    ngx_uint_t                i;
+    ngx_buf_t                *b;
+    ngx_http_xet_ctx_t       *ctx;
+    ngx_http_xet_body_t      *body;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    body = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_body_t));
+    if (body == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    size = xlcf->body_buffer;
+
+    if (r->headers_in.content_length_n >= 0
+        && r->headers_in.content_length_n < (off_t) size)
+    {
+        size = r->headers_in.content_length_n + 1;
+    }
+
+    for (i = 0; i < 2; i++) {
+        b = &body->buf[i];
+
+        b->start = ngx_palloc(r->pool, size);
+        if (b->start == NULL) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        b->pos = b->start;
+        b->last = b->start;
+        b->end = b->start + size;
+        b->temporary = 1;
+    }
+
+    body->request = r;
+    body->feed = feed;
+    body->done = done;
+    body->data = data;
+
+    ctx->body = body;
+
+    r->request_body_no_buffering = 1;
+
+    rc = ngx_http_read_client_request_body(r, ngx_http_xet_body_post_handler);
+
+    if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
+        return rc;
+    }
+
+    return NGX_DONE;
+}
+
+
+static void
+ngx_http_xet_body_post_handler(ngx_http_request_t *r)
+{
+    ngx_chain_t          *cl;
+    ngx_http_xet_ctx_t   *ctx;
+    ngx_http_xet_body_t  *body;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    body = ctx->body;
+
+    for (cl = r->request_body->bufs; cl; cl = cl->next) {
+        if (cl->buf->in_file) {
+
+            /* somebody read the body before us, and buffered it */
+
+            ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                          "xet: the request body was read by another module");
+            body->status = XET_INTERNAL;
+            break;
+        }
+    }
+
+    body->started = 1;
+
+    r->read_event_handler = ngx_http_xet_body_read_handler;
+
+    ngx_http_xet_body_pump(r);
+}
+
+
+static void
+ngx_http_xet_body_read_handler(ngx_http_request_t *r)
+{
+    if (r->connection->read->timedout) {
+        r->connection->timedout = 1;
+        ngx_http_finalize_request(r, NGX_HTTP_REQUEST_TIME_OUT);
+        return;
+    }
+
+    ngx_http_xet_body_pump(r);
+}
+
+
+static void
+ngx_http_xet_body_pump(ngx_http_request_t *r)
+{
+    ngx_int_t             rc;
+    ngx_http_xet_ctx_t   *ctx;
+    ngx_http_xet_body_t  *body;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    body = ctx->body;
+
+    for ( ;; ) {
+
+        if (body->finished) {
+            return;
+        }
+
+        rc = ngx_http_xet_body_take(r);
+
+        if (body->status != XET_OK && !body->draining) {
+
+            if (ngx_http_xet_task_busy(r)) {
+                return;
+            }
+
+            if (r->http_version < NGX_HTTP_VERSION_20 || !r->reading_body) {
+                ngx_http_xet_body_finish(r);
+                return;
+            }
+
+            body->draining = 1;
+        }
+
+        if (body->draining) {
+
+            if (!r->reading_body) {
+                ngx_http_xet_body_finish(r);
+                return;
+            }
+
+        } else {
+
+            body->eof = !r->reading_body && rc == NGX_OK;
+
+            if (ngx_http_xet_body_post(r) != NGX_OK) {
+                body->status = XET_INTERNAL;
+                continue;
+            }
+
+            if (!r->reading_body || ngx_http_xet_body_blocked(r)) {
+
+                /* our own work is the brake: the client is not late */
+
+                if (r->connection->read->timer_set) {
+                    ngx_del_timer(r->connection->read);
+                }
+
+                return;
+            }
+        }
+
+        rc = ngx_http_read_unbuffered_request_body(r);
+
+        if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
+
+            if (rc == NGX_HTTP_BAD_REQUEST && r->connection->error) {
+                ngx_http_finalize_request(r, NGX_HTTP_CLIENT_CLOSED_REQUEST);
+                return;
+            }
+
+            if (rc == NGX_HTTP_REQUEST_TIME_OUT) {
+                ngx_http_finalize_request(r, rc);
+                return;
+            }
+
+            /* too large, or bad framing: never while a job runs */
+
+            if (body->status == XET_OK) {
+                body->status = (rc == NGX_HTTP_REQUEST_ENTITY_TOO_LARGE)
+                               ? XET_BODY_SIZE : XET_BODY_SYNTAX;
+            }
+
+            r->keepalive = 0;
+            body->draining = 0;
+
+            if (!ngx_http_xet_task_busy(r)) {
+                ngx_http_xet_body_finish(r);
+            }
+
+            return;
+        }
+
+        if (rc == NGX_AGAIN && r->request_body->bufs == NULL) {
+            return;
+        }
+    }
+}
+
+
+/*
+ * Moves waiting bytes into the buffer being filled.  NGX_OK: nothing waits;
+ * NGX_AGAIN: there is no room.
+ */
+
+static ngx_int_t
+ngx_http_xet_body_take(ngx_http_request_t *r)
+{
+    size_t                    n;
+    ngx_buf_t                *b, *in;
+    ngx_chain_t              *cl;
+    ngx_http_xet_ctx_t       *ctx;
+    ngx_http_xet_body_t      *body;
+    ngx_http_request_body_t  *rb;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    body = ctx->body;
+
+    rb = r->request_body;
+
+    while (rb->bufs) {
+        cl = rb->bufs;
+        in = cl->buf;
+
+        n = in->last - in->pos;
+
+        if (body->status != XET_OK) {
+            in->pos = in->last;
+            n = 0;
+        }
+
+        if (n) {
+            b = &body->buf[body->filling];
+
+            n = ngx_min(n, (size_t) (b->end - b->last));
+
+            b->last = ngx_cpymem(b->last, in->pos, n);
+            in->pos += n;
+
+            if (in->pos < in->last) {
+                return NGX_AGAIN;
+            }
+        }
+
+        rb->bufs = cl->next;
+        ngx_free_chain(r->pool, cl);
+    }
+
+    return NGX_OK;
+}
+
+
+/* Both buffers are full, or one is and something waits behind it. */
+
+static ngx_uint_t
+ngx_http_xet_body_blocked(ngx_http_request_t *r)
+{
+    ngx_buf_t            *b;
+    ngx_http_xet_ctx_t   *ctx;
+    ngx_http_xet_body_t  *body;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    body = ctx->body;
+
+    b = &body->buf[body->filling];
+
+    return b->last == b->end && ngx_http_xet_task_busy(r);
+}
+
+
+/* Posts the buffer being filled when it is full, or the last. */
+
+static ngx_int_t
+ngx_http_xet_body_post(ngx_http_request_t *r)
+{
+    ngx_buf_t            *b;
+    ngx_http_xet_ctx_t   *ctx;
+    ngx_http_xet_body_t  *body;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    body = ctx->body;
+
+    b = &body->buf[body->filling];
+
+    if (ngx_http_xet_task_busy(r) || (b->last < b->end && !body->eof)) {
+        return NGX_OK;
+    }
+
+    body->job = b;
+    body->job_last = body->eof;
+
+    if (ngx_http_xet_task_post(r, ngx_http_xet_body_job,
+                               ngx_http_xet_body_job_done, body)
+        != NGX_OK)
+    {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "xet: the queue of the thread pool is full");
+        return NGX_ERROR;
+    }
+
+    body->filling = !body->filling;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_xet_body_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_body_t  *body = data;
+
+    ngx_buf_t  *b;
+
+    b = body->job;
+
+    body->job_status = body->feed(body->data, b->pos, b->last - b->pos,
+                                  body->job_last, log);
+}
+
+
+static void
+ngx_http_xet_body_job_done(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_body_t  *body = data;
+
+    body->job->pos = body->job->start;
+    body->job->last = body->job->start;
+
+    if (body->status == XET_OK) {
+        body->status = body->job_status;
+    }
+
+    if (body->status == XET_OK && body->job_last) {
+        ngx_http_xet_body_finish(r);
+        return;
+    }
+
+    ngx_http_xet_body_pump(r);
+}
+
+
+static void
+ngx_http_xet_body_finish(ngx_http_request_t *r)
+{
+    ngx_http_xet_ctx_t   *ctx;
+    ngx_http_xet_body_t  *body;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    body = ctx->body;
+
+    body->finished = 1;
+
+    if (!r->reading_body) {
+        r->read_event_handler = ngx_http_test_reading;
+
+    } else {
+        r->read_event_handler = ngx_http_block_reading;
+    }
+
+    body->done(r, body->data, body->status);
+}
+
+
+/*
+ * Eager part of the pump: bytes are copied as soon as they are there, if
+ * nothing older waits.
+ */
+
+static ngx_int_t
+ngx_http_xet_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
+{
+    size_t                n;
+    ngx_buf_t            *b;
+    ngx_chain_t          *cl;
+    ngx_http_xet_ctx_t   *ctx;
+    ngx_http_xet_body_t  *body;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    if (ctx == NULL || ctx->body == NULL || ctx->body->finished) {
+        return ngx_http_next_request_body_filter(r, in);
+    }
+
+    body = ctx->body;
+
+    if (r->request_body->bufs == NULL && body->status == XET_OK) {
+
+        b = &body->buf[body->filling];
+
+        for (cl = in; cl; cl = cl->next) {
+            n = ngx_min((size_t) (cl->buf->last - cl->buf->pos),
+                        (size_t) (b->end - b->last));
+
+            b->last = ngx_cpymem(b->last, cl->buf->pos, n);
+            cl->buf->pos += n;
+
+            if (cl->buf->pos < cl->buf->last) {
+                break;
+            }
+        }
+    }
+
+    return ngx_http_next_request_body_filter(r, in);
+}
+
+
+ngx_int_t
+ngx_http_xet_body_filter_init(ngx_conf_t *cf)
+{
+    ngx_http_next_request_body_filter = ngx_http_top_request_body_filter;
+    ngx_http_top_request_body_filter = ngx_http_xet_body_filter;
+
+    return NGX_OK;
+}

@@ -1,0 +1,44 @@
+
+/*
+ * Request bodies, taken while they arrive and handed to jobs.
+ */
+
+#ifndef _NGX_HTTP_XET_BODY_FILTER_H_INCLUDED_
+#define _NGX_HTTP_XET_BODY_FILTER_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+
+/*
+ * In a thread: takes the next piece of the body; last with the final one,
+ * which may be empty.  XET_OK goes on, anything else ends the upload.
+ */
+typedef xet_status_t (*ngx_http_xet_body_feed_pt)(void *data, u_char *buf,
+    size_t len, ngx_uint_t last, ngx_log_t *log);
+
+/*
+ * In the event loop, once: the whole body was fed (XET_OK), or feeding failed
+ * with status.  Not called for a request that died.
+ */
+typedef void (*ngx_http_xet_body_done_pt)(ngx_http_request_t *r, void *data,
+    xet_status_t status);
+
+
+/*
+ * Reads the body of r.  Two buffers of "xet_body_buffer" are all that an
+ * upload holds of it: one is filled while a job works on the other, and the
+ * socket is not read while both are full.  data must live until the pool of
+ * the request dies.  Returns what a content handler returns.
+ */
+ngx_int_t ngx_http_xet_body_read(ngx_http_request_t *r,
+    ngx_http_xet_body_feed_pt feed, ngx_http_xet_body_done_pt done,
+    void *data);
+
+/* Registers the filter; in postconfiguration. */
+ngx_int_t ngx_http_xet_body_filter_init(ngx_conf_t *cf);
+
+
+#endif /* _NGX_HTTP_XET_BODY_FILTER_H_INCLUDED_ */

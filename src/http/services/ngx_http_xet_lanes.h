@@ -1,0 +1,47 @@
+
+/*
+ * The two lanes of PostgreSQL sessions of a worker.
+ */
+
+#ifndef _NGX_HTTP_XET_LANES_H_INCLUDED_
+#define _NGX_HTTP_XET_LANES_H_INCLUDED_
+
+
+#include "ngx_http_xet_pg.h"
+
+
+typedef enum {
+    NGX_HTTP_XET_READ = 0,         /* short, pipelined */
+    NGX_HTTP_XET_WRITE             /* one statement at a time */
+} ngx_http_xet_lane_e;
+
+
+/* Called in init_process of a worker; sessions connect by themselves. */
+ngx_int_t ngx_http_xet_lanes_init(ngx_cycle_t *cycle);
+void ngx_http_xet_lanes_exit(ngx_cycle_t *cycle);
+
+/*
+ * Queues a statement.  values and lengths (binary; NULL is SQL NULL) must
+ * live until the handler is called or the query is detached.  NULL when the
+ * queue is full or PostgreSQL is known to be away: the handler is not called.
+ */
+ngx_http_xet_pg_query_t *ngx_http_xet_lanes_send(ngx_http_xet_lane_e lane,
+    const ngx_http_xet_pg_stmt_t *stmt, const char *const *values,
+    const int *lengths, ngx_http_xet_pg_handler_pt handler, void *data);
+
+/* The caller leaves: a waiting statement is dropped, a sent one goes on. */
+void ngx_http_xet_lanes_detach(ngx_http_xet_pg_query_t *q);
+
+
+typedef struct {
+    ngx_uint_t  sessions;
+    ngx_uint_t  ready;
+    ngx_uint_t  inflight;
+    ngx_uint_t  waiting;
+} ngx_http_xet_lane_stat_t;
+
+void ngx_http_xet_lanes_stat(ngx_http_xet_lane_e lane,
+    ngx_http_xet_lane_stat_t *stat);
+
+
+#endif /* _NGX_HTTP_XET_LANES_H_INCLUDED_ */

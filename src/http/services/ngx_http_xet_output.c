@@ -1,0 +1,358 @@
+
+/*
+ * Answers: bodies, errors and the headers that go with them.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_output.h"
+
+
+static ngx_int_t ngx_http_xet_send_chain(ngx_http_request_t *r,
+    ngx_uint_t status, const char *content_type, ngx_chain_t *out,
+    off_t length);
+static void ngx_http_xet_log_error(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message);
+
+
+ngx_int_t
+ngx_http_xet_error(ngx_http_request_t *r, ngx_uint_t status, const char *code,
+    const char *message)
+{
+    u_char                   *value;
+    xet_buf_t                 b;
+    xet_json_t                j;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    ngx_http_xet_log_error(r, status, code, message);
+
+    if (status >= NGX_HTTP_INTERNAL_SERVER_ERROR) {
+
+        xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+        value = ngx_pnalloc(r->pool, NGX_TIME_T_LEN + 1);
+        if (value == NULL) {
+            return NGX_ERROR;
+        }
+
+        *ngx_sprintf(value, "%T", xlcf->retry_after) = '\0';
+
+        if (ngx_http_xet_header(r, "Retry-After", (char *) value) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 256);
+    xet_json_init(&j, &b);
+
+    xet_json_object_begin(&j);
+    xet_json_key(&j, "error");
+    xet_json_object_begin(&j);
+    xet_json_key(&j, "code");
+    xet_json_cstring(&j, code);
+    xet_json_key(&j, "message");
+    xet_json_cstring(&j, message);
+    xet_json_object_end(&j);
+    xet_json_object_end(&j);
+
+    return ngx_http_xet_send(r, status, "application/json", &b);
+}
+
+
+/*
+ * What is everybody's daily life (misses, ranges past the end, expired URLs)
+ * is of interest to nobody; the rest gets the operator's eye.
+ */
+
+static void
+ngx_http_xet_log_error(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message)
+{
+    ngx_uint_t  level;
+
+    level = NGX_LOG_ERR;
+
+    if (status == NGX_HTTP_NOT_FOUND
+        || status == NGX_HTTP_RANGE_NOT_SATISFIABLE
+        || ngx_strcmp(code, "expired") == 0)
+    {
+        level = NGX_LOG_INFO;
+    }
+
+    ngx_log_error(level, r->connection->log, 0, "xet: %ui %s: %s", status,
+                  code, message);
+}
+
+
+ngx_int_t
+ngx_http_xet_error_status(ngx_http_request_t *r, xet_status_t status)
+{
+    return ngx_http_xet_error(r, xet_status_http(status),
+                              xet_status_code(status),
+                              xet_status_text(status));
+}
+
+
+ngx_int_t
+ngx_http_xet_error_query(ngx_http_request_t *r, ngx_int_t rc,
+    const char *code, const char *missing)
+{
+    switch (rc) {
+
+    case NGX_DECLINED:
+        return ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, code, missing);
+
+    case NGX_BUSY:
+        return ngx_http_xet_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                  "database_unavailable",
+                                  "the database is not available");
+
+    default: /* NGX_ERROR, NGX_ABORT */
+        return ngx_http_xet_error(r, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                                  "internal_error", "the database failed");
+    }
+}
+
+
+ngx_int_t
+ngx_http_xet_send(ngx_http_request_t *r, ngx_uint_t status,
+    const char *content_type, xet_buf_t *b)
+{
+    ngx_buf_t       *buf;
+    ngx_chain_t     *out, *cl, **ll;
+    xet_buf_node_t  *node;
+
+    if (xet_buf_status(b) != XET_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    out = NULL;
+    buf = NULL;
+    ll = &out;
+
+    for (node = b->first; node; node = node->next) {
+
+        if (node->pos == node->start) {
+            continue;
+        }
+
+        cl = ngx_alloc_chain_link(r->pool);
+        if (cl == NULL) {
+            return NGX_ERROR;
+        }
+
+        buf = ngx_calloc_buf(r->pool);
+        if (buf == NULL) {
+            return NGX_ERROR;
+        }
+
+        buf->pos = node->start;
+        buf->last = node->pos;
+        buf->memory = 1;
+
+        cl->buf = buf;
+        cl->next = NULL;
+
+        *ll = cl;
+        ll = &cl->next;
+    }
+
+    if (buf) {
+        buf->last_buf = (r == r->main) ? 1 : 0;
+        buf->last_in_chain = 1;
+    }
+
+    return ngx_http_xet_send_chain(r, status, content_type, out,
+                                   (off_t) b->size);
+}
+
+
+ngx_int_t
+ngx_http_xet_send_literal(ngx_http_request_t *r, ngx_uint_t status,
+    const char *content_type, const char *body)
+{
+    xet_buf_t  b;
+
+    xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 128);
+    xet_buf_write(&b, body, ngx_strlen(body));
+
+    return ngx_http_xet_send(r, status, content_type, &b);
+}
+
+
+static ngx_int_t
+ngx_http_xet_send_chain(ngx_http_request_t *r, ngx_uint_t status,
+    const char *content_type, ngx_chain_t *out, off_t length)
+{
+    ngx_int_t  rc;
+
+    r->headers_out.status = status;
+    r->headers_out.content_length_n = length;
+
+    r->headers_out.content_type.data = (u_char *) content_type;
+    r->headers_out.content_type.len = ngx_strlen(content_type);
+    r->headers_out.content_type_len = r->headers_out.content_type.len;
+    r->headers_out.content_type_lowcase = NULL;
+
+    /* a Range header of the request is never nginx's to apply here */
+
+    r->allow_ranges = 0;
+
+    rc = ngx_http_send_header(r);
+
+    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
+        return rc;
+    }
+
+    return ngx_http_output_filter(r, out);
+}
+
+
+ngx_int_t
+ngx_http_xet_send_head(ngx_http_request_t *r, off_t length)
+{
+    r->header_only = 1;
+
+    return ngx_http_xet_send_chain(r, NGX_HTTP_OK, "application/octet-stream",
+                                   NULL, length);
+}
+
+
+ngx_int_t
+ngx_http_xet_header(ngx_http_request_t *r, const char *key, const char *value)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_list_push(&r->headers_out.headers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    h->hash = 1;
+    ngx_http_xet_header_last(h);
+    h->key.data = (u_char *) key;
+    h->key.len = ngx_strlen(key);
+    h->value.data = (u_char *) value;
+    h->value.len = ngx_strlen(value);
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_xet_url_base(ngx_http_request_t *r, ngx_str_t *base)
+{
+    u_char                   *p;
+    size_t                    i;
+    ngx_str_t                 scheme, host;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (xlcf->url_base) {
+
+        if (ngx_http_complex_value(r, xlcf->url_base, base) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        while (base->len && base->data[base->len - 1] == '/') {
+            base->len--;
+        }
+
+    } else {
+
+        ngx_str_set(&scheme, "http");
+
+#if (NGX_HTTP_SSL)
+        if (r->connection->ssl) {
+            ngx_str_set(&scheme, "https");
+        }
+#endif
+
+        host = r->headers_in.host ? r->headers_in.host->value
+                                  : r->headers_in.server;
+
+        p = ngx_pnalloc(r->pool, scheme.len + 3 + host.len);
+        if (p == NULL) {
+            return NGX_ERROR;
+        }
+
+        base->data = p;
+        base->len = ngx_sprintf(p, "%V://%V", &scheme, &host) - p;
+    }
+
+    /* it goes into JSON as it is */
+
+    for (i = 0; i < base->len; i++) {
+
+        if (base->data[i] <= ' ' || base->data[i] == '"'
+            || base->data[i] == '\\' || base->data[i] > '~')
+        {
+            ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                          "xet: unusable base \"%V\" of URLs", base);
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+void *
+ngx_http_xet_alloc(void *pool, size_t size)
+{
+    return ngx_palloc(pool, size);
+}
+
+
+ngx_int_t
+ngx_http_xet_error_handler(ngx_http_request_t *r)
+{
+    ngx_int_t    rc;
+    ngx_uint_t   i, status;
+
+    static const struct {
+        ngx_uint_t   status;
+        const char  *code;
+        const char  *message;
+    } errors[] = {
+        { 400, "bad_request", "bad request" },
+        { 403, "forbidden", "forbidden" },
+        { 404, "not_found", "not found" },
+        { 405, "method_not_allowed", "method not allowed" },
+        { 408, "timeout", "the request body did not come in time" },
+        { 411, "length_required", "length required" },
+        { 413, "body_too_large", "the request body is too large" },
+        { 414, "uri_too_long", "the request URI is too long" },
+        { 416, "range_not_satisfiable", "range not satisfiable" },
+        { 429, "too_many_requests", "too many requests" },
+        { 494, "headers_too_large", "the request headers are too large" },
+        { 502, "bad_gateway", "bad gateway" },
+        { 503, "service_unavailable", "service unavailable" },
+        { 504, "gateway_timeout", "gateway timeout" },
+        { 507, "insufficient_storage", "no space is left" },
+        { 500, "internal_error", "internal error" }
+    };
+
+    rc = ngx_http_discard_request_body(r);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    status = r->err_status ? r->err_status : NGX_HTTP_NOT_FOUND;
+
+    /* the last one stands for whatever is not listed */
+
+    for (i = 0; i < sizeof(errors) / sizeof(errors[0]) - 1; i++) {
+        if (errors[i].status == status) {
+            break;
+        }
+    }
+
+    r->err_status = 0;
+
+    /* 494 is nginx's own, it goes out as 400 */
+
+    return ngx_http_xet_error(r, (status == 494) ? 400 : status,
+                              errors[i].code, errors[i].message);
+}

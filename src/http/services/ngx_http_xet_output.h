@@ -1,0 +1,59 @@
+
+/*
+ * Answers: bodies, errors and the headers that go with them.
+ */
+
+#ifndef _NGX_HTTP_XET_OUTPUT_H_INCLUDED_
+#define _NGX_HTTP_XET_OUTPUT_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include "xet.h"
+
+
+/*
+ * All send a complete answer and return what ngx_http_finalize_request()
+ * takes, so both a content handler and a callback end with them.
+ */
+
+/* {"error":{"code":…,"message":…}}, and a line in the error log. */
+ngx_int_t ngx_http_xet_error(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message);
+
+/* The same with code, message and HTTP status of a core status. */
+ngx_int_t ngx_http_xet_error_status(ngx_http_request_t *r,
+    xet_status_t status);
+
+/* For the rc of a query that is not NGX_OK; missing: of NGX_DECLINED. */
+ngx_int_t ngx_http_xet_error_query(ngx_http_request_t *r, ngx_int_t rc,
+    const char *code, const char *missing);
+
+/* The bytes of b, whose nodes must live as long as the request. */
+ngx_int_t ngx_http_xet_send(ngx_http_request_t *r, ngx_uint_t status,
+    const char *content_type, xet_buf_t *b);
+
+/* A literal body. */
+ngx_int_t ngx_http_xet_send_literal(ngx_http_request_t *r, ngx_uint_t status,
+    const char *content_type, const char *body);
+
+/* HEAD: headers of a body of length bytes, without it. */
+ngx_int_t ngx_http_xet_send_head(ngx_http_request_t *r, off_t length);
+
+/* Adds a header to the answer; the strings must live as long as r. */
+ngx_int_t ngx_http_xet_header(ngx_http_request_t *r, const char *key,
+    const char *value);
+
+/* The base of signed URLs: "xet_url_base", or what the client asked. */
+ngx_int_t ngx_http_xet_url_base(ngx_http_request_t *r, ngx_str_t *base);
+
+/* xet_alloc_pt over an ngx_pool_t. */
+void *ngx_http_xet_alloc(void *pool, size_t size);
+
+/* The content handler of "xet_error": what error_page leads to. */
+ngx_int_t ngx_http_xet_error_handler(ngx_http_request_t *r);
+
+
+#endif /* _NGX_HTTP_XET_OUTPUT_H_INCLUDED_ */

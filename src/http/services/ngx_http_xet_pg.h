@@ -1,0 +1,141 @@
+
+/*
+ * One PostgreSQL session as nginx events.
+ */
+
+#ifndef _NGX_HTTP_XET_PG_H_INCLUDED_
+#define _NGX_HTTP_XET_PG_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+
+#include <libpq-fe.h>
+
+
+#define NGX_HTTP_XET_PG_PARAMS  24
+
+
+typedef struct ngx_http_xet_pg_s        ngx_http_xet_pg_t;
+typedef struct ngx_http_xet_pg_query_s  ngx_http_xet_pg_query_t;
+
+
+/* A statement, prepared once a session. */
+
+typedef struct {
+    const char                *name;
+    const char                *sql;
+    ngx_uint_t                 params;
+} ngx_http_xet_pg_stmt_t;
+
+
+/*
+ * Called once for a statement: res is the result, owned by the callee, or
+ * NULL with rc
+ *
+ *     NGX_BUSY      PostgreSQL can't be reached, is too slow or the queue
+ *                   is full: 503
+ *     NGX_ERROR     PostgreSQL refused the statement: 500; sqlstate is set
+ */
+typedef void (*ngx_http_xet_pg_handler_pt)(void *data, PGresult *res,
+    ngx_int_t rc, const char *sqlstate);
+
+
+/*
+ * A statement on its way.  Allocated by ngx_http_xet_lanes_send(), freed when
+ * its result has come; a caller that leaves calls ngx_http_xet_lanes_detach()
+ * and the result is dropped.
+ */
+
+struct ngx_http_xet_pg_query_s {
+    ngx_queue_t                     queue;
+    const ngx_http_xet_pg_stmt_t   *stmt;
+    ngx_event_t                     timer;
+
+    ngx_http_xet_pg_handler_pt      handler;   /* NULL: detached */
+    void                           *data;
+
+    void                           *lane;
+    ngx_http_xet_pg_t              *pg;        /* where it is in flight */
+
+    PGresult                       *res;
+    ngx_uint_t                      tries;
+
+    const char                     *values[NGX_HTTP_XET_PG_PARAMS];
+    int                             lengths[NGX_HTTP_XET_PG_PARAMS];
+    u_char                          own[16];   /* a value of no request */
+};
+
+
+typedef enum {
+    NGX_HTTP_XET_PG_CLOSED = 0,
+    NGX_HTTP_XET_PG_CONNECTING,                /* in a thread */
+    NGX_HTTP_XET_PG_READY,
+    NGX_HTTP_XET_PG_BACKOFF                    /* waits to connect again */
+} ngx_http_xet_pg_state_e;
+
+
+/* What a session tells its lane, always from the event loop. */
+
+typedef struct {
+    void  (*ready)(ngx_http_xet_pg_t *pg);
+    void  (*failed)(ngx_http_xet_pg_t *pg);    /* in flight: pg->inflight */
+    void  (*finished)(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q);
+    void  (*drained)(ngx_http_xet_pg_t *pg);   /* a batch of results ended */
+} ngx_http_xet_pg_events_t;
+
+
+struct ngx_http_xet_pg_s {
+    ngx_http_xet_pg_state_e          state;
+    PGconn                          *conn;
+    ngx_connection_t                *connection;
+
+    void                            *lane;
+    const ngx_http_xet_pg_events_t  *events;
+
+    ngx_queue_t                      inflight; /* in order of sending */
+    ngx_uint_t                       n;        /* in inflight */
+
+    ngx_event_t                      retry;    /* end of a backoff */
+    ngx_msec_t                       backoff;
+
+    ngx_thread_task_t               *task;     /* connecting */
+    ngx_pool_t                      *pool;
+
+    unsigned                         writing:1;
+    unsigned                         logged:1; /* its failure was logged */
+};
+
+
+/*
+ * Starts connecting and preparing in the thread pool; ready or failed is
+ * called later.  NGX_ERROR when the pool's queue is full.
+ */
+ngx_int_t ngx_http_xet_pg_connect(ngx_http_xet_pg_t *pg);
+
+/* Sends q, which the session then holds in flight.  NGX_ERROR: it failed. */
+ngx_int_t ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg,
+    ngx_http_xet_pg_query_t *q);
+
+/* Marks a session with nothing in flight as idle, so that a quit ends it. */
+void ngx_http_xet_pg_park(ngx_http_xet_pg_t *pg);
+
+/* Closes the session; what is in flight stays in pg->inflight. */
+void ngx_http_xet_pg_close(ngx_http_xet_pg_t *pg);
+
+ngx_int_t ngx_http_xet_pg_check_conninfo(ngx_str_t *conninfo, u_char *err,
+    size_t len);
+
+
+/* Rows of binary results.  A NULL or missing value gives 0 or len 0. */
+
+ngx_int_t ngx_http_xet_pg_rows(PGresult *res);
+ngx_int_t ngx_http_xet_pg_null(PGresult *res, ngx_int_t row, ngx_int_t col);
+void ngx_http_xet_pg_bytes(PGresult *res, ngx_int_t row, ngx_int_t col,
+    ngx_str_t *value);
+int64_t ngx_http_xet_pg_int(PGresult *res, ngx_int_t row, ngx_int_t col);
+void ngx_http_xet_pg_clear(PGresult *res);
+
+
+#endif /* _NGX_HTTP_XET_PG_H_INCLUDED_ */

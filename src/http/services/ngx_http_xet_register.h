@@ -1,0 +1,38 @@
+
+/*
+ * The files of a shard, verified against the store and committed.
+ */
+
+#ifndef _NGX_HTTP_XET_REGISTER_H_INCLUDED_
+#define _NGX_HTTP_XET_REGISTER_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include "xet.h"
+#include "ngx_http_xet_store.h"
+
+
+/*
+ * Called once, in the event loop.  rc:
+ *
+ *     NGX_OK        committed; new tells whether any file was new
+ *     NGX_DECLINED  the shard is at fault, or the store is: status
+ *     otherwise     the rc of a query, see ngx_http_xet_query.h
+ */
+typedef void (*ngx_http_xet_register_pt)(ngx_http_request_t *r, ngx_int_t rc,
+    xet_status_t status, ngx_uint_t new);
+
+
+/*
+ * Registers the files of a shard that the parser has passed; spool holds its
+ * bytes up to files_end.  Memory is bounded by a window of terms and a batch
+ * of packed ones, whatever the shard's size.
+ */
+void ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_file_t *spool,
+    uint64_t files_end, ngx_http_xet_register_pt handler);
+
+
+#endif /* _NGX_HTTP_XET_REGISTER_H_INCLUDED_ */

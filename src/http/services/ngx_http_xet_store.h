@@ -1,0 +1,61 @@
+
+/*
+ * The bytes of the store: paths, temporary files, durable commits.  What ends
+ * in _job blocks and belongs in a thread.
+ */
+
+#ifndef _NGX_HTTP_XET_STORE_H_INCLUDED_
+#define _NGX_HTTP_XET_STORE_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include "xet.h"
+
+
+/*
+ * A temporary file of an upload.  Anonymous where the file system can, so
+ * that nothing is left whatever dies; else <store>/tmp/<unique name>.
+ */
+
+typedef struct {
+    ngx_str_t    store;
+    ngx_str_t    temp;
+    ngx_fd_t     fd;
+    off_t        size;                         /* bytes written */
+    u_char      *name;                         /* NULL: anonymous */
+    unsigned     anonymous:1;                  /* to be tried */
+} ngx_http_xet_file_t;
+
+
+/*
+ * A file of the request, opened at the first write; closed, and removed if
+ * it was not committed, in a thread after the request.
+ */
+ngx_http_xet_file_t *ngx_http_xet_store_file(ngx_http_request_t *r);
+
+xet_status_t ngx_http_xet_store_write_job(ngx_http_xet_file_t *file,
+    const u_char *data, size_t len, ngx_log_t *log);
+
+/* Reads exactly len bytes at offset; XET_STORE_FAILED when it can't. */
+xet_status_t ngx_http_xet_store_read_job(ngx_http_xet_file_t *file,
+    u_char *data, size_t len, off_t offset, ngx_log_t *log);
+
+/*
+ * Makes the file durable under the name of the xorb: its data, then the name,
+ * then the folders.  XET_OK also when the xorb was there already.
+ */
+xet_status_t ngx_http_xet_store_commit_job(ngx_http_xet_file_t *file,
+    const xet_hash_t *xorb, ngx_log_t *log);
+
+/* <store>/xorbs/<namespace>/<aa>/<hash>, without the store; not terminated. */
+
+#define NGX_HTTP_XET_XORB_PATH_LEN                                            \
+    (sizeof("/xorbs/" NGX_HTTP_XET_NAMESPACE "/aa/") - 1 + XET_HASH_STR_LEN)
+
+u_char *ngx_http_xet_store_path(u_char *dst, const xet_hash_t *xorb);
+
+
+#endif /* _NGX_HTTP_XET_STORE_H_INCLUDED_ */

@@ -1,0 +1,237 @@
+
+/*
+ * Jobs of a request in the thread pool.
+ *
+ * The one place that knows how nginx keeps a request alive while a thread
+ * works for it: "blocked" holds the request, a timer on the task's event
+ * keeps a quitting worker from leaving, and completion goes through
+ * r->write_event_handler, which nginx replaces when the request dies; so a
+ * done handler is never called for a dead request, and whatever the job
+ * touches is freed only by pool cleanups.
+ *
+ * States of a task: idle -> busy (post) -> ready (thread finished) -> idle
+ * (done handler called).  The event loop owns the structure; the thread sees
+ * only job and data.
+ */
+
+#include "ngx_http_xet.h"
+
+
+#define NGX_HTTP_XET_TASK_TIMER  60000
+
+
+typedef struct {
+    ngx_http_xet_job_pt   job;
+    void                 *data;
+} ngx_http_xet_task_ctx_t;
+
+
+static void ngx_http_xet_task_job(void *data, ngx_log_t *log);
+static void ngx_http_xet_task_event_handler(ngx_event_t *ev);
+static void ngx_http_xet_task_write_handler(ngx_http_request_t *r);
+static void ngx_http_xet_task_detached_done(ngx_event_t *ev);
+
+
+ngx_int_t
+ngx_http_xet_task_post(ngx_http_request_t *r, ngx_http_xet_job_pt job,
+    ngx_http_xet_done_pt done, void *data)
+{
+    ngx_thread_task_t         *task;
+    ngx_http_xet_ctx_t        *ctx;
+    ngx_http_xet_task_t       *t;
+    ngx_http_xet_task_ctx_t   *tctx;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+
+    t = &ctx->task;
+
+    if (t->busy || t->ready) {
+        ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0,
+                      "xet: second job of a request");
+        return NGX_ERROR;
+    }
+
+    task = t->task;
+
+    if (task == NULL) {
+        task = ngx_thread_task_alloc(r->pool, sizeof(ngx_http_xet_task_ctx_t));
+        if (task == NULL) {
+            return NGX_ERROR;
+        }
+
+        task->handler = ngx_http_xet_task_job;
+        task->event.handler = ngx_http_xet_task_event_handler;
+        task->event.data = t;
+        task->event.log = r->connection->log;
+
+        t->task = task;
+        t->request = r;
+    }
+
+    tctx = task->ctx;
+    tctx->job = job;
+    tctx->data = data;
+
+    t->job = job;
+    t->done = done;
+    t->data = data;
+
+    task->event.complete = 0;
+
+    if (ngx_thread_task_post(xmcf->pool, task) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "xet task: posted");
+
+    t->busy = 1;
+    r->main->blocked++;
+    r->write_event_handler = ngx_http_xet_task_write_handler;
+
+    ngx_add_timer(&task->event, NGX_HTTP_XET_TASK_TIMER);
+
+    return NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_http_xet_task_busy(ngx_http_request_t *r)
+{
+    ngx_http_xet_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    return ctx->task.busy || ctx->task.ready;
+}
+
+
+static void
+ngx_http_xet_task_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_task_ctx_t  *tctx = data;
+
+    tctx->job(tctx->data, log);
+}
+
+
+static void
+ngx_http_xet_task_event_handler(ngx_event_t *ev)
+{
+    ngx_connection_t     *c;
+    ngx_http_request_t   *r;
+    ngx_http_xet_task_t  *t;
+
+    t = ev->data;
+    r = t->request;
+    c = r->connection;
+
+    ngx_http_set_log_request(c->log, r);
+
+    if (ev->timedout) {
+        ngx_log_error(NGX_LOG_WARN, c->log, 0,
+                      "xet: a job takes longer than %d seconds",
+                      NGX_HTTP_XET_TASK_TIMER / 1000);
+
+        ev->timedout = 0;
+        ngx_add_timer(ev, NGX_HTTP_XET_TASK_TIMER);
+        return;
+    }
+
+    if (ev->timer_set) {
+        ngx_del_timer(ev);
+    }
+
+    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, c->log, 0, "xet task: done");
+
+    t->busy = 0;
+    t->ready = 1;
+
+    r->main->blocked--;
+
+    /* ours, or the finalizer of a request that died meanwhile */
+
+    r->write_event_handler(r);
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+static void
+ngx_http_xet_task_write_handler(ngx_http_request_t *r)
+{
+    ngx_http_xet_ctx_t   *ctx;
+    ngx_http_xet_task_t  *t;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    t = &ctx->task;
+
+    if (!t->ready) {
+        return;
+    }
+
+    t->ready = 0;
+    r->write_event_handler = ngx_http_request_empty_handler;
+
+    t->done(r, t->data);
+}
+
+
+void
+ngx_http_xet_task_detached(ngx_http_xet_job_pt job, const void *data,
+    size_t size)
+{
+    u_char                    *p;
+    ngx_pool_t                *pool;
+    ngx_thread_task_t         *task;
+    ngx_http_xet_task_ctx_t   *tctx;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+
+    pool = ngx_create_pool(512, ngx_cycle->log);
+    if (pool == NULL) {
+        goto inplace;
+    }
+
+    task = ngx_thread_task_alloc(pool, sizeof(ngx_http_xet_task_ctx_t));
+    p = ngx_palloc(pool, size);
+
+    if (task == NULL || p == NULL) {
+        ngx_destroy_pool(pool);
+        goto inplace;
+    }
+
+    ngx_memcpy(p, data, size);
+
+    tctx = task->ctx;
+    tctx->job = job;
+    tctx->data = p;
+
+    task->handler = ngx_http_xet_task_job;
+    task->event.handler = ngx_http_xet_task_detached_done;
+    task->event.data = pool;
+    task->event.log = ngx_cycle->log;
+
+    if (ngx_thread_task_post(xmcf->pool, task) == NGX_OK) {
+        return;
+    }
+
+    ngx_destroy_pool(pool);
+
+inplace:
+
+    job((void *) data, ngx_cycle->log);
+}
+
+
+static void
+ngx_http_xet_task_detached_done(ngx_event_t *ev)
+{
+    ngx_pool_t  *pool = ev->data;
+
+    ngx_destroy_pool(pool);
+}
