@@ -3,10 +3,9 @@
  * Request bodies, taken while they arrive and handed to jobs.
  *
  * The body is read unbuffered.  nginx's request-body filter chain brings each
- * buffer here as it comes from the socket; the filter copies what fits into
- * the job buffer that is being filled and passes the buffer on, so that what
- * did not fit stays in r->request_body->bufs.  The pump then moves the rest
- * as room appears.  While both job buffers are full nothing is consumed,
+ * buffer here as it comes from the socket; the filter moves what fits into the
+ * job buffer that is being filled, and what does not fit stays in
+ * r->request_body->bufs.  The pump moves the rest as room appears.  While both job buffers are full nothing is consumed,
  * nginx's own buffer stays busy and the socket is not read: TCP or the
  * stream's window holds the client.
  *
@@ -172,11 +171,14 @@ static void
 ngx_http_xet_body_pump(ngx_http_request_t *r)
 {
     ngx_int_t             rc;
+    ngx_uint_t            again;
     ngx_http_xet_ctx_t   *ctx;
     ngx_http_xet_body_t  *body;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     body = ctx->body;
+
+    again = 0;
 
     for ( ;; ) {
 
@@ -226,6 +228,17 @@ ngx_http_xet_body_pump(ngx_http_request_t *r)
 
                 return;
             }
+
+            if (r->request_body->bufs) {
+
+                /* the other buffer has room now */
+
+                continue;
+            }
+        }
+
+        if (again) {
+            return;
         }
 
         rc = ngx_http_read_unbuffered_request_body(r);
@@ -259,9 +272,7 @@ ngx_http_xet_body_pump(ngx_http_request_t *r)
             return;
         }
 
-        if (rc == NGX_AGAIN && r->request_body->bufs == NULL) {
-            return;
-        }
+        again = (rc == NGX_AGAIN);
     }
 }
 
@@ -430,45 +441,26 @@ ngx_http_xet_body_finish(ngx_http_request_t *r)
 
 
 /*
- * Eager part of the pump: bytes are copied as soon as they are there, if
- * nothing older waits.
+ * The links that the last filter of the chain has saved are taken off at
+ * once: nginx uses a buffer again as soon as it is consumed, so a consumed
+ * one must not stay in the list.
  */
 
 static ngx_int_t
 ngx_http_xet_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 {
-    size_t                n;
-    ngx_buf_t            *b;
-    ngx_chain_t          *cl;
-    ngx_http_xet_ctx_t   *ctx;
-    ngx_http_xet_body_t  *body;
+    ngx_int_t            rc;
+    ngx_http_xet_ctx_t  *ctx;
+
+    rc = ngx_http_next_request_body_filter(r, in);
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    if (ctx == NULL || ctx->body == NULL || ctx->body->finished) {
-        return ngx_http_next_request_body_filter(r, in);
+    if (rc == NGX_OK && ctx && ctx->body && !ctx->body->finished) {
+        (void) ngx_http_xet_body_take(r);
     }
 
-    body = ctx->body;
-
-    if (r->request_body->bufs == NULL && body->status == XET_OK) {
-
-        b = &body->buf[body->filling];
-
-        for (cl = in; cl; cl = cl->next) {
-            n = ngx_min((size_t) (cl->buf->last - cl->buf->pos),
-                        (size_t) (b->end - b->last));
-
-            b->last = ngx_cpymem(b->last, cl->buf->pos, n);
-            cl->buf->pos += n;
-
-            if (cl->buf->pos < cl->buf->last) {
-                break;
-            }
-        }
-    }
-
-    return ngx_http_next_request_body_filter(r, in);
+    return rc;
 }
 
 

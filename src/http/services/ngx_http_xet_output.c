@@ -10,6 +10,8 @@
 static ngx_int_t ngx_http_xet_send_chain(ngx_http_request_t *r,
     ngx_uint_t status, const char *content_type, ngx_chain_t *out,
     off_t length);
+static ngx_int_t ngx_http_xet_send_error(ngx_http_request_t *r,
+    ngx_uint_t status, const char *code, const char *message);
 static void ngx_http_xet_log_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
 
@@ -18,12 +20,20 @@ ngx_int_t
 ngx_http_xet_error(ngx_http_request_t *r, ngx_uint_t status, const char *code,
     const char *message)
 {
+    ngx_http_xet_log_error(r, status, code, message);
+
+    return ngx_http_xet_send_error(r, status, code, message);
+}
+
+
+static ngx_int_t
+ngx_http_xet_send_error(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message)
+{
     u_char                   *value;
     xet_buf_t                 b;
     xet_json_t                j;
     ngx_http_xet_loc_conf_t  *xlcf;
-
-    ngx_http_xet_log_error(r, status, code, message);
 
     if (status >= NGX_HTTP_INTERNAL_SERVER_ERROR) {
 
@@ -351,8 +361,8 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
 
     r->err_status = 0;
 
-    /* 494 is nginx's own, it goes out as 400 */
+    /* nginx has logged it; 494 is its own, and goes out as 400 */
 
-    return ngx_http_xet_error(r, (status == 494) ? 400 : status,
-                              errors[i].code, errors[i].message);
+    return ngx_http_xet_send_error(r, (status == 494) ? 400 : status,
+                                   errors[i].code, errors[i].message);
 }

@@ -1,0 +1,600 @@
+package Test::Xet;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# A private nginx with the module and a private PostgreSQL for one test.
+#
+#     use Test::More;
+#     use Test::Xet;
+#
+#     my $t = Test::Xet->new();
+#
+#     $t->run();
+#
+#     my $file = $t->upload(mix(1, 300000));
+#     my $d = $t->download($file->{hash}, size => 300000);
+#
+#     is_deeply($d->{errors}, [], 'rules');
+#     is(length($d->{data}), 300000, 'length');
+#
+#     $t->done();
+#
+# done() stops everything, adds the tests that hold for each run (exit, log,
+# sanitizers, temporary files, descriptors) and ends the plan.
+#
+# Environment:
+#
+#     XET_BUILD          build
+#     XET_TEST_NGINX     /usr/sbin/nginx
+#     XET_TEST_MODULE    $XET_BUILD/nginx/ngx_http_xet_module.so; empty when
+#                        it is linked in
+#     XET_TEST_USER      of the workers when we are root, nobody
+#     XET_TEST_PG_BIN    folder of initdb, postgres, psql
+#     XET_TEST_TEMPLATE  where template clusters are kept, $XET_BUILD/t-template
+#     XET_TEST_PATIENCE  factor for all timeouts
+#     XET_TEST_LEAVE     keeps the folder of the test
+#     XET_TEST_CATLOG    prints the error log at the end
+
+use warnings;
+use strict;
+
+use parent qw/ Exporter /;
+
+use File::Find ();
+use File::Path qw/ make_path remove_tree /;
+use File::Temp qw/ tempdir /;
+use Test::More ();
+
+use Test::Xet::Bytes;
+use Test::Xet::Client ();
+use Test::Xet::HTTP;
+use Test::Xet::Nginx;
+use Test::Xet::Postgres;
+use Test::Xet::Process qw/
+	free_port patience root slurp spew wait_for
+/;
+
+our @EXPORT = (@Test::Xet::Bytes::EXPORT, qw/ wait_for /);
+
+delete @ENV{ grep { /^PG/ } keys %ENV };
+
+my @live;
+
+# Options:
+#
+#     conf        the whole nginx.conf instead of ours, with %%...%%
+#     main, http, server  lines to add at these levels
+#     locations   instead of conf/xet_location.conf
+#     directives  { xet_... => value, undef to leave it out } at http level
+#     workers     1
+#     threads     4
+#     log         debug, info
+#     xet         0: neither the module nor its directives
+#     pg          0: no PostgreSQL
+#     durable     PostgreSQL with fsync
+#     pg_conf     lines for postgresql.conf
+#     allow       [ regexes ] for lines of the error log
+#     timeout     seconds for the whole test, 180
+#
+# In conf and the additions:
+#
+#     %%MAIN%% %%HTTP%% %%XET%% %%SERVER%% %%LOCATIONS%%  what ours has there
+#     %%PORT_8080%%  a free port, the same for the same number
+#     %%DIR%% %%ROOT%% %%STORE%% %%CONNINFO%% %%URL_KEY%% %%DEDUP_KEY%%
+
+sub new {
+	my ($class, %o) = @_;
+
+	my $self = bless {
+		o => \%o, ports => {}, allow => $o{allow} || [], owner => $$
+	}, $class;
+
+	$self->{dir} = tempdir('xt-XXXXXX', DIR => '/tmp');
+	chmod(0755, $self->{dir});
+
+	push @live, $self;
+
+	set_signals();
+	alarm(patience($o{timeout} || 180));
+
+	$self->{nginx} = Test::Xet::Nginx->new(dir => $self->{dir});
+
+	if ($o{pg} // $o{xet} // 1) {
+		$self->{pg} = Test::Xet::Postgres->new(
+			dir => "$self->{dir}/pg", durable => $o{durable},
+			conf => $o{pg_conf});
+	}
+
+	mkdir($self->store());
+
+	if (my ($user) = Test::Xet::Nginx::user()) {
+		chown((getpwnam($user))[2, 3], $self->store());
+	}
+
+	# any key will do; these are no secrets
+
+	$self->write_file('url.key', 'k1:' . '5e' x 32 . "\n");
+	$self->write_file('dedup.key', 'd0' x 32 . "\n");
+	chmod(0600, "$self->{dir}/$_") for qw/ url.key dedup.key /;
+
+	$self->write_conf($o{conf});
+
+	return $self;
+}
+
+sub set_signals {
+	$SIG{ALRM} = sub {
+		Test::More::diag('the test takes too long');
+		exit(1);
+	};
+
+	$SIG{$_} = sub { exit(1) } for qw/ INT TERM HUP /;
+	$SIG{PIPE} = 'IGNORE';
+}
+
+# --------------------------------------------------------------------------
+# configuration
+
+sub dir { return $_[0]->{dir} }
+sub store { return "$_[0]->{dir}/store" }
+sub nginx { return $_[0]->{nginx} }
+sub pg { return $_[0]->{pg} }
+
+sub conninfo {
+	my ($self) = @_;
+
+	return $self->{pg} ? $self->{pg}->conninfo() : '';
+}
+
+# The port that stands for a number in the configuration, 8080 by default.
+
+sub port {
+	my ($self, $n) = @_;
+
+	return $self->{ports}{$n // 8080} ||= free_port();
+}
+
+sub url {
+	my ($self, $path, $n) = @_;
+
+	return 'http://127.0.0.1:' . $self->port($n) . $path;
+}
+
+sub write_file {
+	my ($self, $name, $content) = @_;
+
+	my ($parent) = "$self->{dir}/$name" =~ m!^(.*)/!;
+	make_path($parent);
+	spew("$self->{dir}/$name", $content);
+
+	return "$self->{dir}/$name";
+}
+
+sub read_file {
+	my ($self, $name) = @_;
+
+	return slurp("$self->{dir}/$name");
+}
+
+# Another configuration, for the next run() or reload(); options of new()
+# replace those of before.
+
+sub write_conf {
+	my ($self, $text, %o) = @_;
+
+	$self->{o} = { %{ $self->{o} }, %o };
+	$self->{nginx}->write_conf($self->expand($text // default_conf()));
+}
+
+# nginx -t with a configuration: (good, output).
+
+sub config_test {
+	my ($self, $text, %o) = @_;
+
+	local $self->{o} = { %{ $self->{o} }, %o };
+
+	return $self->{nginx}->config_test(
+		$self->expand($text // default_conf()));
+}
+
+sub default_conf {
+	return <<'EOF';
+%%MAIN%%
+
+events {
+    worker_connections  512;
+}
+
+http {
+    %%HTTP%%
+    %%XET%%
+
+    server {
+        listen       127.0.0.1:%%PORT_8080%%;
+        server_name  localhost;
+        root         %%STORE%%;
+
+        %%SERVER%%
+        %%LOCATIONS%%
+    }
+}
+EOF
+}
+
+sub expand {
+	my ($self, $text) = @_;
+
+	my %blocks = (
+		MAIN => \&conf_main, HTTP => \&conf_http, XET => \&conf_xet,
+		SERVER => sub { $_[0]->{o}{server} // '' },
+		LOCATIONS => \&conf_locations
+	);
+
+	my %values = (
+		DIR => $self->{dir}, ROOT => root(), STORE => $self->store(),
+		CONNINFO => $self->conninfo(),
+		URL_KEY => "$self->{dir}/url.key",
+		DEDUP_KEY => "$self->{dir}/dedup.key"
+	);
+
+	$text =~ s/%%(MAIN|HTTP|XET|SERVER|LOCATIONS)%%/$blocks{$1}->($self)/ge;
+	$text =~ s/%%PORT_(\d+)%%/$self->port($1)/ge;
+	$text =~ s/%%(\w+)%%/$values{$1} \/\/ die "unknown %%$1%%\n"/ge;
+
+	return $text;
+}
+
+sub conf_main {
+	my ($self) = @_;
+
+	my $o = $self->{o};
+	my $xet = $o->{xet} // 1;
+	my $module = $xet ? Test::Xet::Nginx::module() : '';
+	my @user = Test::Xet::Nginx::user();
+
+	return join("\n", 'daemon off;',
+		@user ? "user @user;" : (),
+		'worker_processes ' . ($o->{workers} || 1) . ';',
+		"pid $self->{dir}/nginx.pid;",
+		"error_log $self->{dir}/error.log " . ($o->{log} || 'debug')
+			. ';',
+		$module ne '' ? "load_module $module;" : (),
+		$xet ? 'thread_pool xet threads=' . ($o->{threads} || 4) . ';'
+			: (),
+		$o->{main} // '');
+}
+
+sub conf_http {
+	my ($self) = @_;
+
+	my $temp = "$self->{dir}/temp";
+
+	return join("\n    ", "access_log $self->{dir}/access.log;",
+		map({ "${_}_temp_path $temp/$_;" } qw/ client_body proxy
+			fastcgi uwsgi scgi /),
+		$self->{o}{http} // '');
+}
+
+sub conf_xet {
+	my ($self) = @_;
+
+	return '' unless $self->{o}{xet} // 1;
+
+	my %directives = (
+		xet_store => $self->store(),
+		xet_postgres => '"' . $self->conninfo() . '"',
+		xet_url_base => $self->url(''),
+		xet_url_key => "$self->{dir}/url.key",
+		xet_dedup_key => "$self->{dir}/dedup.key",
+		xet_thread_pool => 'xet',
+		%{ $self->{o}{directives} || {} }
+	);
+
+	return join("\n    ", map { "$_ $directives{$_};" }
+		grep { defined $directives{$_} } sort keys %directives);
+}
+
+# What users get, with the store of the test in it.
+
+sub conf_locations {
+	my ($self) = @_;
+
+	return $self->{o}{locations} if defined $self->{o}{locations};
+	return '' unless $self->{o}{xet} // 1;
+
+	my $text = slurp(root() . '/conf/xet_location.conf');
+	my $store = $self->store();
+
+	$text =~ s!/var/lib/xet\b!$store!g
+		or die "no store in conf/xet_location.conf\n";
+
+	return 'include ' . $self->write_file('xet_location.conf', $text) . ';';
+}
+
+# --------------------------------------------------------------------------
+# nginx and PostgreSQL
+
+sub run {
+	my ($self) = @_;
+
+	$self->{pg}->start() if $self->{pg} && !$self->{pg}->pid();
+	$self->{nginx}->run();
+
+	return $self;
+}
+
+sub stop { my $self = shift; return $self->{nginx}->stop(@_) }
+sub reload { my $self = shift; return $self->{nginx}->reload(@_) }
+sub kill_worker { my $self = shift; return $self->{nginx}->kill_worker(@_) }
+sub worker_pids { my $self = shift; return $self->{nginx}->worker_pids(@_) }
+sub log { my $self = shift; return $self->{nginx}->log(@_) }
+sub wait_log { my $self = shift; return $self->{nginx}->wait_log(@_) }
+
+sub log_size {
+	return -s "$_[0]->{dir}/error.log" || 0;
+}
+
+sub sql { my $self = shift; return $self->{pg}->sql(@_) }
+sub rows { return $_[0]->{pg}->rows() }
+sub pg_start { return $_[0]->{pg}->start() }
+sub pg_stop { my $self = shift; return $self->{pg}->stop(@_) }
+sub pg_restart { my $self = shift; return $self->{pg}->restart(@_) }
+sub pg_freeze { my $self = shift; return $self->{pg}->freeze(@_) }
+sub pg_thaw { return $_[0]->{pg}->thaw() }
+sub pg_lock { my $self = shift; return $self->{pg}->lock(@_) }
+sub pg_session { my $self = shift; return $self->{pg}->session(@_) }
+sub pg_backends { my $self = shift; return $self->{pg}->backends(@_) }
+sub pg_terminate { my $self = shift; return $self->{pg}->terminate(@_) }
+
+# --------------------------------------------------------------------------
+# requests
+
+# Options of Test::Xet::HTTP, and port => number in the configuration.
+
+sub http {
+	my ($self, $method, $uri, $headers, $body, %o) = @_;
+
+	return Test::Xet::HTTP->request($self->port(delete $o{port}),
+		$method, $uri, $headers, $body, %o);
+}
+
+sub get {
+	my ($self, $uri, $headers, %o) = @_;
+
+	return $self->http('GET', $uri, $headers, undef, %o);
+}
+
+sub head {
+	my ($self, $uri, $headers, %o) = @_;
+
+	return $self->http('HEAD', $uri, $headers, undef, %o);
+}
+
+sub post {
+	my ($self, $uri, $body, $headers, %o) = @_;
+
+	return $self->http('POST', $uri, $headers, $body, %o);
+}
+
+sub put {
+	my ($self, $uri, $body, $headers, %o) = @_;
+
+	return $self->http('PUT', $uri, $headers, $body, %o);
+}
+
+# A connection to send requests on in pieces.
+
+sub connect {
+	my ($self, %o) = @_;
+
+	return Test::Xet::HTTP->new($self->port(delete $o{port}), %o);
+}
+
+# The head of a request, and as much of the body as is given.
+
+sub http_start {
+	my ($self, $method, $uri, $headers, $part, %o) = @_;
+
+	my $c = $self->connect(%o);
+
+	$c->start($method, $uri, $headers, %o);
+	$c->send($part) if defined $part;
+
+	return $c;
+}
+
+sub upload { return Test::Xet::Client::upload(@_) }
+sub download { return Test::Xet::Client::download(@_) }
+sub reconstruct { return Test::Xet::Client::reconstruct(@_) }
+
+# --------------------------------------------------------------------------
+# what is there
+
+sub files_below {
+	my ($dir) = @_;
+
+	my @files;
+
+	File::Find::find({ no_chdir => 1, wanted => sub {
+		push @files, substr($_, length($dir) + 1) if -f $_;
+	} }, $dir) if -d $dir;
+
+	return sort @files;
+}
+
+# Below the store, without the temporary ones.
+
+sub files_in_store {
+	my ($self) = @_;
+
+	return grep { !m!^tmp/! } files_below($self->store());
+}
+
+sub temp_files {
+	my ($self) = @_;
+
+	return files_below($self->store() . '/tmp');
+}
+
+# Descriptors (a count) and resident memory (KiB) of a process, by default
+# the first worker.
+
+sub fds {
+	my ($self, $pid) = @_;
+
+	return scalar keys %{ Test::Xet::Process::fds(
+		$pid // ($self->worker_pids())[0]) };
+}
+
+sub rss {
+	my ($self, $pid) = @_;
+
+	return Test::Xet::Process::rss($pid // ($self->worker_pids())[0]);
+}
+
+# From here on the workers' descriptors must not grow in number; to be called
+# once everything that stays open is open.
+
+sub fds_mark {
+	my ($self) = @_;
+
+	$self->{marks} = { map { $_ => Test::Xet::Process::fds($_) }
+		$self->worker_pids() };
+}
+
+# --------------------------------------------------------------------------
+# the end
+
+# Lines of the error log that are expected.
+
+sub allow {
+	my ($self, @regexes) = @_;
+
+	push @{ $self->{allow} }, @regexes;
+}
+
+sub check_fds {
+	my ($self) = @_;
+
+	my $marks = delete $self->{marks} or return;
+	my @grown;
+
+	wait_for(5, sub {
+		@grown = ();
+
+		for my $pid (keys %$marks) {
+			my $now = Test::Xet::Process::fds($pid);
+
+			push @grown, [ $pid, $now ]
+				if keys %$now > keys %{ $marks->{$pid} };
+		}
+
+		return !@grown;
+	});
+
+	Test::More::ok(!@grown, 'no descriptors left open');
+
+	for (@grown) {
+		my ($pid, $now) = @$_;
+
+		Test::More::diag("worker $pid: $_ is $now->{$_}")
+			for grep { !exists $marks->{$pid}{$_} }
+			sort { $a <=> $b } keys %$now;
+	}
+}
+
+# Stops all and adds the tests; done() calls it.
+
+sub check {
+	my ($self) = @_;
+
+	return if $self->{checked}++;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my $nginx = $self->{nginx};
+
+	$self->check_fds();
+
+	$self->{pg}->thaw() if $self->{pg};
+	$nginx->stop();
+
+	my @bad = grep { $_ ne '0' } @{ $nginx->{exits} };
+	Test::More::ok(!@bad, 'nginx has exited cleanly')
+		or Test::More::diag(join(', ', @bad));
+
+	my @lines = $nginx->complaints(@{ $self->{allow} });
+	Test::More::ok(!@lines, 'no alerts in the error log')
+		or Test::More::diag(join("\n", splice(@lines, 0, 10)));
+
+	my $report = $nginx->sanitizer();
+	Test::More::ok(!defined $report, 'no sanitizer report')
+		or Test::More::diag($report);
+
+	my @files = $self->temp_files();
+	Test::More::is("@files", '', 'no temporary files left');
+
+	$self->{pg}->kill() if $self->{pg};
+
+	$self->show_log() if $ENV{XET_TEST_CATLOG}
+		|| !Test::More->builder()->is_passing();
+	$self->remove();
+}
+
+# The log without its debug lines: all of them are more than anyone reads.
+
+sub show_log {
+	my ($self) = @_;
+
+	my @lines = grep {
+		$ENV{XET_TEST_CATLOG} || m!^\d{4}/! && !/\[debug\]/
+	} split(/\n/, $self->log());
+
+	@lines = splice(@lines, -40) if !$ENV{XET_TEST_CATLOG} && @lines > 40;
+	Test::More::diag($self->{nginx}->output()
+		. join("\n", 'error log:', @lines));
+}
+
+sub done {
+	my ($self) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	$_->check() for grep { defined && $_->{owner} == $$ } @live;
+	alarm(0);
+
+	Test::More::done_testing();
+}
+
+sub remove {
+	my ($self) = @_;
+
+	return if $self->{removed}++;
+
+	if ($ENV{XET_TEST_LEAVE}) {
+		Test::More::diag("left in $self->{dir}");
+		return;
+	}
+
+	remove_tree($self->{dir}, { safe => 0, error => \my $errors });
+}
+
+# A test that died or was broken off.
+
+END {
+	my $code = $?;
+
+	for my $self (grep { $_->{owner} == $$ } @live) {
+		next if $self->{checked};
+
+		eval {
+			$self->{nginx}->kill();
+			$self->{pg}->kill() if $self->{pg};
+			$self->show_log();
+			$self->remove();
+		};
+	}
+
+	$? = $code;
+}
+
+1;

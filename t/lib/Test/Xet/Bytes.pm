@@ -1,0 +1,188 @@
+package Test::Xet::Bytes;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Protocol bytes by way of build/tools/xet_make; see t/tools/xet_make.c.
+
+use warnings;
+use strict;
+
+use parent qw/ Exporter /;
+
+use File::Temp qw/ tempdir /;
+use JSON::PP ();
+
+use Test::Xet::Process qw/ build_dir reap slurp spawn spew /;
+
+our @EXPORT = qw/
+	decode_xorb hash_file keyed_hash make_shard make_xorb mix parse_shard
+	random_bytes xorb_info
+/;
+
+my ($dir, $owner);
+my $n = 0;
+
+sub tool {
+	my $tool = $ENV{XET_TEST_MAKE} || build_dir() . '/tools/xet_make';
+
+	die "no $tool: run make tools first\n" unless -x $tool;
+
+	return $tool;
+}
+
+# A new name for a temporary file.
+
+sub scratch {
+	if (!defined $dir || $owner != $$) {
+		$dir = tempdir('xet-bytes-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+		$owner = $$;
+	}
+
+	return "$dir/" . ++$n;
+}
+
+# Runs the tool: its output, or dies with what it complains of.
+
+sub run_tool {
+	my ($args, $stdin) = @_;
+
+	my ($in, $out) = (scratch(), scratch());
+
+	spew($in, $stdin // '');
+
+	my $pid = spawn([ tool(), @$args ], stdin => $in, output => $out);
+	my $status = reap($pid, 60);
+	my $text = slurp($out, 1) // '';
+
+	unlink($in, $out);
+
+	return $text if defined $status && $status == 0;
+	die 'xet_make ' . ($status // 'hangs') . ': ' . substr($text, -300);
+}
+
+sub run_json {
+	return JSON::PP->new->utf8->decode(run_tool(@_));
+}
+
+# Deterministic data: noise, or what models and text look like.  A shorter one
+# is the beginning of a longer one of the same seed.
+
+sub random_bytes {
+	my ($seed, $size) = @_;
+
+	return run_tool([ 'random', $seed, $size ]);
+}
+
+sub mix {
+	my ($seed, $size) = @_;
+
+	return run_tool([ 'mix', $seed, $size ]);
+}
+
+# { hash, size, root, chunks => [ { hash, raw_length } ] }: root is the hash of
+# a xorb of all chunks.  sizes => [ ... ] cuts there instead of where the
+# chunker would.
+
+sub hash_file {
+	my ($data, %o) = @_;
+
+	return run_json([ 'hash-file', sizes(%o) ], $data);
+}
+
+sub sizes {
+	my (%o) = @_;
+
+	return () unless defined $o{sizes};
+	return ('--sizes', ref $o{sizes} ? join(',', @{ $o{sizes} })
+		: $o{sizes});
+}
+
+# A xorb of the data: { hash, bytes, raw_size, stored_size, chunks => [
+# { hash, raw_start, raw_length, stored_start, stored_end } ] }.  stored_size
+# does not count a footer, bytes has it.
+#
+#     scheme  none, lz4, bg4, auto
+#     footer  v0, v1
+#     sizes   [ ... ], the last one repeats
+#     large   may exceed the limits of a xorb
+
+sub make_xorb {
+	my ($data, %o) = @_;
+
+	my $file = scratch();
+	my $xorb = run_json([ 'xorb', sizes(%o),
+		map({ $o{$_} ? ("--$_", $o{$_}) : () } qw/ scheme footer /),
+		$o{large} ? '--large' : (), $file ], $data);
+
+	$xorb->{bytes} = slurp($file);
+	unlink($file);
+
+	return $xorb;
+}
+
+# A shard from a description (t/tools/xet_make/xet_make_shard.c), whose xorbs
+# may be those of make_xorb(): { bytes, files => [ { hash, size } ] }.
+
+sub make_shard {
+	my ($spec) = @_;
+
+	my ($in, $file) = (scratch(), scratch());
+	my @xorbs = map { { %$_, bytes => '' } } @{ $spec->{xorbs} || [] };
+
+	spew($in, JSON::PP->new->utf8->canonical->encode(
+		{ %$spec, xorbs => \@xorbs }));
+	my $shard = run_json([ 'shard', $in, $file ]);
+
+	$shard->{bytes} = slurp($file);
+	unlink($in, $file);
+
+	return $shard;
+}
+
+sub with_file {
+	my ($command, $bytes, $run, @args) = @_;
+
+	my $file = scratch();
+	spew($file, $bytes);
+
+	my @result = eval { $run->([ $command, $file, @args ]) };
+	my $error = $@;
+
+	unlink($file);
+	die $error if $error;
+
+	return $result[0];
+}
+
+# Those that read the bytes of others die where these are bad.
+
+sub parse_shard {
+	my ($bytes) = @_;
+
+	return with_file('parse-shard', $bytes, \&run_json);
+}
+
+sub xorb_info {
+	my ($bytes) = @_;
+
+	return with_file('xorb-info', $bytes, \&run_json);
+}
+
+# The raw bytes of a run of chunk records, all or [ start, end ).
+
+sub decode_xorb {
+	my ($bytes, @range) = @_;
+
+	return with_file('decode-xorb', $bytes, \&run_tool, @range);
+}
+
+sub keyed_hash {
+	my ($key, $hash) = @_;
+
+	my $keyed = run_tool([ 'keyed', $key, $hash ]);
+	chomp($keyed);
+
+	return $keyed;
+}
+
+1;

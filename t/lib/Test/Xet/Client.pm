@@ -1,0 +1,590 @@
+package Test::Xet::Client;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# A small client of the protocol, apart from the core but for decoding LZ4.
+# It believes nothing: whatever a real client relies on in a reconstruction is
+# checked on the answer that came.
+
+use warnings;
+use strict;
+
+use parent qw/ Exporter /;
+
+use Digest::SHA qw/ sha256_hex /;
+use List::Util qw/ max min sum0 /;
+
+use Test::Xet::Bytes;
+use Test::Xet::HTTP;
+
+our @EXPORT = qw/ download reconstruct upload /;
+
+my $hash_re = qr/\A[0-9a-f]{64}\z/;
+my $ranges_max = 500;
+my $url_max = 8192;
+
+# --------------------------------------------------------------------------
+# upload
+
+# Sends a file as its xorbs and one shard, dies when an answer is not 200:
+# { hash, size, sha256, terms, xorbs (with "bytes" and "inserted"), shard,
+# result }.
+#
+#     scheme, sizes, footer  of the xorbs, see make_xorb()
+#     xorb_chunks            chunks in a xorb at most
+#     shard_footer           none, js, full
+#     sha256                 0: without a metadata row
+#     base                   /api/v1
+#     headers                { ... } to add to each request
+#     port                   of another server
+#     send                   0: makes all, sends nothing
+
+sub upload {
+	my ($t, $data, %o) = @_;
+
+	my $base = $o{base} // '/api/v1';
+	my @xorbs = length($data) ? xorbs($data, %o) : ();
+
+	my $file = {
+		verification => JSON::PP::true,
+		terms => [ map { {
+			xorb => $_->{hash}, start => 0,
+			end => scalar @{ $_->{chunks} }
+		} } @xorbs ]
+	};
+
+	my $sha256 = sha256_hex($data);
+	$file->{sha256} = $sha256 if $o{sha256} // 1;
+
+	my %seen;
+	my @distinct = grep { !$seen{$_->{hash}}++ } @xorbs;
+
+	my $shard = make_shard({
+		files => [ $file ], footer => $o{shard_footer} || 'none',
+		xorbs => \@distinct
+	});
+
+	my $result = {
+		%{ $shard->{files}[0] }, sha256 => $sha256, xorbs => \@distinct,
+		terms => $file->{terms}, shard => $shard->{bytes}
+	};
+
+	return $result if defined $o{send} && !$o{send};
+
+	for my $xorb (@distinct) {
+		my $r = send_ok($t, "$base/xorbs/default/$xorb->{hash}",
+			$xorb->{bytes}, %o);
+		$xorb->{inserted} = $r->json()->{was_inserted};
+	}
+
+	$result->{result} = send_ok($t, "$base/shards", $shard->{bytes}, %o)
+		->json()->{result};
+
+	return $result;
+}
+
+sub send_ok {
+	my ($t, $uri, $body, %o) = @_;
+
+	my $r = $t->http('POST', $uri, $o{headers} || {}, \$body, timeout => 60,
+		$o{port} ? (port => $o{port}) : ());
+
+	die "POST $uri: $r->{status} $r->{body}" . ($r->{error} // '') . "\n"
+		if $r->{status} != 200 || $r->{error};
+	die "POST $uri: no JSON: $r->{body}\n" unless $r->json();
+
+	return $r;
+}
+
+# Xorbs are full at 64 MiB of data, as those of hf_xet: stored they are larger
+# when it does not compress.
+
+sub xorbs {
+	my ($data, %o) = @_;
+
+	my @chunks = @{ hash_file($data, sizes => $o{sizes})->{chunks} };
+	my $most = $o{xorb_chunks} || 8192;
+	my @xorbs;
+
+	for (my $pos = 0; @chunks; ) {
+		my ($n, $size) = (0, 0);
+
+		while ($n < @chunks && $n < $most
+			&& $size + $chunks[$n]{raw_length} <= 64 << 20)
+		{
+			$size += $chunks[$n++]{raw_length};
+		}
+
+		my @taken = splice(@chunks, 0, $n);
+
+		push @xorbs, make_xorb(substr($data, $pos, $size),
+			scheme => $o{scheme}, footer => $o{footer}, large => 1,
+			sizes => [ map { $_->{raw_length} } @taken ]);
+
+		$pos += $size;
+	}
+
+	return @xorbs;
+}
+
+# --------------------------------------------------------------------------
+# download
+
+# Fetches a file, or bytes [ first, last ] of it, the way clients do, and
+# holds everything against the rules:
+# { status, data, errors => [ ... ], plan, response }.
+#
+#     range    [ first, last ], inclusive
+#     size     of the file, where it is known
+#     version  of the reconstruction, 2 or 1
+#     base     /api, before the version
+#     uri      instead of base, version and hash
+#     headers  for the reconstruction
+#     twice    0: does not ask again to compare
+#     data     0: fetches the plan alone
+#     multi    0: no multi-range requests
+
+sub download {
+	my ($t, $hash, %o) = @_;
+
+	my $result = reconstruct($t, $hash, %o);
+	my $plan = $result->{plan};
+
+	return $result if !$plan || defined $o{data} && !$o{data};
+
+	my $errors = $result->{errors};
+	my (%blocks, @data);
+
+	for my $xorb (sort keys %{ $plan->{xorbs} }) {
+		for my $entry (@{ $plan->{xorbs}{$xorb} }) {
+			my @fetched = fetch($entry, $errors, %o)
+				or return $result;
+			push @{ $blocks{$xorb} }, @fetched;
+		}
+	}
+
+	for my $term (@{ $plan->{terms} }) {
+		my ($block) = grep { $_->{start} <= $term->{range}{start}
+			&& $_->{end} >= $term->{range}{end} }
+			@{ $blocks{$term->{hash}} };
+
+		my @chunks = @{ $block->{chunks} }[
+			$term->{range}{start} - $block->{start}
+			.. $term->{range}{end} - $block->{start} - 1 ];
+
+		$term->{first_raw} = length($chunks[0]);
+		$term->{last_raw} = length($chunks[-1]);
+
+		my $bytes = join('', @chunks);
+
+		push @$errors, "unpacked_length $term->{unpacked_length} of a"
+			. ' term of ' . length($bytes) . ' bytes'
+			if length($bytes) != $term->{unpacked_length};
+
+		push @data, $bytes;
+	}
+
+	check_trim($plan, $errors, %o);
+
+	my $data = join('', @data);
+	my $offset = $plan->{offset_into_first_range};
+	my $length = length($data) - $offset;
+
+	$length = min($length, $o{range}[1] - $o{range}[0] + 1) if $o{range};
+	$result->{data} = $length > 0 ? substr($data, $offset, $length) : '';
+
+	return $result;
+}
+
+# The plan alone, in the form of version 2 whatever was asked, with all that
+# can be checked on it without fetching.
+
+sub reconstruct {
+	my ($t, $hash, %o) = @_;
+
+	my $version = $o{version} || 2;
+	my $uri = $o{uri} // (($o{base} // '/api')
+		. "/v$version/reconstructions/$hash");
+	my %headers = %{ $o{headers} || {} };
+
+	$headers{Range} = "bytes=$o{range}[0]-$o{range}[1]" if $o{range};
+
+	my $ask = sub {
+		return $t->http('GET', $uri, \%headers, undef,
+			$o{port} ? (port => $o{port}) : ());
+	};
+
+	my $r = $ask->();
+	my @errors;
+	my $result = { status => $r->{status}, errors => \@errors,
+		response => $r };
+
+	push @errors, $r->{error} if $r->{error};
+	return $result if $r->{status} != 200 || $r->{error};
+
+	push @errors, 'Content-Type '
+		. ($r->header_value('Content-Type') // 'is missing')
+		if ($r->header_value('Content-Type') // '')
+			!~ m!\Aapplication/json\b!;
+
+	for my $name (qw/ Content-Range Accept-Ranges Content-Encoding /) {
+		push @errors, "$name in the answer"
+			if defined $r->header_value($name);
+	}
+
+	my $plan = parse_plan($r, $version, \@errors) or return $result;
+
+	check_plan($plan, \@errors, %o);
+	return $result if @errors;
+
+	$result->{plan} = $plan;
+
+	if ($o{twice} // 1) {
+		my $again = parse_plan($ask->(), $version, []);
+
+		push @errors, 'the same request gave another structure'
+			if !$again || shape($again) ne shape($plan);
+	}
+
+	return $result;
+}
+
+# What must not differ between equal requests (rule 6).
+
+sub shape {
+	my ($plan) = @_;
+
+	my %xorbs = map {
+		$_ => [ map { $_->{ranges} } @{ $plan->{xorbs}{$_} } ]
+	} keys %{ $plan->{xorbs} };
+
+	return JSON::PP->new->canonical->encode({ %$plan, xorbs => \%xorbs });
+}
+
+sub is_int {
+	return defined $_[0] && !ref $_[0] && $_[0] =~ /\A\d+\z/;
+}
+
+sub is_range {
+	my ($range) = @_;
+
+	return ref $range eq 'HASH' && is_int($range->{start})
+		&& is_int($range->{end});
+}
+
+sub parse_plan {
+	my ($r, $version, $errors) = @_;
+
+	my $plan = $r->json();
+	my $before = @$errors;
+
+	if (ref $plan ne 'HASH' || ref $plan->{terms} ne 'ARRAY') {
+		push @$errors, 'no reconstruction in JSON';
+		return undef;
+	}
+
+	push @$errors, 'a number that is no integer'
+		if $r->{body} =~ /[:\[,]\s*-?\d+(?:\.\d|[eE])/;
+
+	push @$errors, 'no offset_into_first_range'
+		unless is_int($plan->{offset_into_first_range});
+
+	for my $term (@{ $plan->{terms} }) {
+		push @$errors, 'malformed term' unless ref $term eq 'HASH'
+			&& ($term->{hash} // '') =~ $hash_re
+			&& is_int($term->{unpacked_length})
+			&& is_range($term->{range});
+	}
+
+	my $xorbs = $plan->{$version == 1 ? 'fetch_info' : 'xorbs'};
+
+	if (ref $xorbs ne 'HASH') {
+		push @$errors, 'no map of xorbs';
+		return undef;
+	}
+
+	if ($version == 1) {
+		$xorbs = { map { $_ => [ map { {
+			url => $_->{url}, ranges => [ {
+				chunks => $_->{range},
+				bytes => $_->{url_range}
+			} ]
+		} } @{ $xorbs->{$_} } ] } keys %$xorbs };
+	}
+
+	for my $hash (keys %$xorbs) {
+		push @$errors, "malformed key $hash" unless $hash =~ $hash_re;
+
+		for my $entry (@{ $xorbs->{$hash} }) {
+			push @$errors, 'malformed entry'
+				unless defined $entry->{url}
+				&& ref $entry->{ranges} eq 'ARRAY'
+				&& @{ $entry->{ranges} }
+				&& !grep { !is_range($_->{chunks})
+					|| !is_range($_->{bytes}) }
+					@{ $entry->{ranges} };
+		}
+	}
+
+	return undef if @$errors > $before;
+
+	return {
+		terms => $plan->{terms}, xorbs => $xorbs,
+		offset_into_first_range => $plan->{offset_into_first_range}
+	};
+}
+
+# Rules 1, 2, 3, 4, 7, 8, 10 as far as the plan itself shows them.
+
+sub check_plan {
+	my ($plan, $errors, %o) = @_;
+
+	my $terms = $plan->{terms};
+	my $offset = $plan->{offset_into_first_range};
+	my (%urls, %used);
+
+	for my $hash (sort keys %{ $plan->{xorbs} }) {
+		my @ranges;
+
+		for my $entry (@{ $plan->{xorbs}{$hash} }) {
+			push @$errors, "rule 8: the URL $entry->{url} twice"
+				if $urls{$entry->{url}}++;
+			push @$errors, 'rule 10: an entry too large'
+				if length($entry->{url}) > $url_max
+				|| @{ $entry->{ranges} } > $ranges_max;
+			push @$errors, "no absolute URL: $entry->{url}"
+				unless $entry->{url} =~ m!\Ahttps?://[^/]+/!;
+
+			push @ranges, @{ $entry->{ranges} };
+
+			push @$errors, 'ranges of an entry out of order'
+				if grep { $entry->{ranges}[$_]{bytes}{start}
+				<= $entry->{ranges}[$_ - 1]{bytes}{end} }
+				1 .. $#{ $entry->{ranges} };
+		}
+
+		check_ranges($hash, \@ranges, $errors);
+
+		for my $term (grep { $_->{hash} eq $hash } @$terms) {
+			$used{$hash} = 1;
+
+			my $in = grep {
+				$_->{chunks}{start} <= $term->{range}{start}
+				&& $_->{chunks}{end} >= $term->{range}{end}
+			} @ranges;
+
+			push @$errors, "rule 3: a term of $hash in $in ranges"
+				if $in != 1;
+		}
+
+		push @$errors, "a xorb that no term uses: $hash"
+			unless $used{$hash};
+	}
+
+	for my $term (@$terms) {
+		push @$errors, "rule 3: no entry for $term->{hash}"
+			unless $plan->{xorbs}{$term->{hash}};
+		push @$errors, 'an empty term'
+			unless $term->{range}{start} < $term->{range}{end}
+			&& $term->{unpacked_length} > 0;
+	}
+
+	if (!@$terms) {
+		push @$errors, 'rule 1: an offset without terms' if $offset;
+		push @$errors, 'no terms' if $o{size};
+		return;
+	}
+
+	push @$errors, 'rule 1: the offset is not in the first term'
+		if $offset >= $terms->[0]{unpacked_length};
+
+	my $sum = sum0(map { $_->{unpacked_length} } @$terms) - $offset;
+	my ($first, $last) = @{ $o{range} || [ 0, undef ] };
+
+	$last = min(grep { defined } $last,
+		$o{size} ? $o{size} - 1 : undef, 1 << 62);
+
+	my $want = $last - $first + 1;
+
+	push @$errors, 'rule 2: a term after the end of the range'
+		if $sum - $terms->[-1]{unpacked_length} >= $want;
+	push @$errors, "rule 7: $sum bytes where $want were asked"
+		if $o{size} && ($sum < $want
+			|| $sum > $want && $last == $o{size} - 1);
+	push @$errors, 'rule 1: an offset into a whole file'
+		if !$first && $offset;
+}
+
+sub check_ranges {
+	my ($hash, $ranges, $errors) = @_;
+
+	my @sorted = sort { $a->{chunks}{start} <=> $b->{chunks}{start} }
+		@$ranges;
+
+	for my $i (0 .. $#sorted) {
+		my ($chunks, $bytes) = @{ $sorted[$i] }{qw/ chunks bytes /};
+
+		push @$errors, "an empty range of $hash"
+			if $chunks->{start} >= $chunks->{end}
+			|| $bytes->{start} > $bytes->{end};
+
+		next if !$i;
+		my $before = $sorted[$i - 1];
+
+		push @$errors, "rule 4: two ranges of $hash start at chunk"
+			. " $chunks->{start}"
+			if $chunks->{start} == $before->{chunks}{start};
+		push @$errors, "rule 3: ranges of $hash are not merged"
+			if $chunks->{start} <= $before->{chunks}{end};
+		push @$errors, "byte ranges of $hash overlap"
+			if $bytes->{start} <= $before->{bytes}{end};
+	}
+}
+
+# Rule 1 once the chunks are known: nothing could be trimmed further.
+
+sub check_trim {
+	my ($plan, $errors, %o) = @_;
+
+	my @terms = @{ $plan->{terms} } or return;
+
+	push @$errors, 'rule 1: whole chunks before the range'
+		if $plan->{offset_into_first_range} >= $terms[0]{first_raw};
+
+	return unless $o{range};
+
+	my $sum = sum0(map { $_->{unpacked_length} } @terms)
+		- $plan->{offset_into_first_range};
+
+	push @$errors, 'rule 1: whole chunks after the range'
+		if $sum - $terms[-1]{last_raw}
+			>= $o{range}[1] - $o{range}[0] + 1;
+}
+
+# All ranges of an entry: each alone and, when there are several, all in one
+# request too.  The blocks, or nothing when one could not be had.
+
+sub fetch {
+	my ($entry, $errors, %o) = @_;
+
+	my @blocks;
+
+	for my $range (@{ $entry->{ranges} }) {
+		my $bytes = fetch_range($entry->{url}, $range->{bytes},
+			$errors);
+		return () unless defined $bytes;
+
+		my $block = split_block($bytes, $range->{chunks}, $errors);
+		return () unless $block;
+
+		push @blocks, { %$block, bytes => $bytes };
+	}
+
+	fetch_multi($entry, \@blocks, $errors)
+		if @blocks > 1 && ($o{multi} // 1);
+
+	return @blocks;
+}
+
+sub get_url {
+	my ($url, $range) = @_;
+
+	$url =~ m!\Ahttp://([^/:]+)(?::(\d+))?(/.*)\z!
+		or die "can't fetch $url\n";
+
+	return Test::Xet::HTTP->request($2 || 80, 'GET', $3,
+		{ Range => $range }, undef, timeout => 30, addr => $1,
+		host => $2 ? "$1:$2" : $1);
+}
+
+sub fetch_range {
+	my ($url, $bytes, $errors) = @_;
+
+	my ($start, $end) = @$bytes{qw/ start end /};
+	my $r = get_url($url, "bytes=$start-$end");
+	my $range = $r->header_value('Content-Range') // '';
+
+	if ($r->{status} != 206 || $r->{error}) {
+		push @$errors, "$url: status $r->{status} "
+			. ($r->{error} // '');
+		return undef;
+	}
+
+	push @$errors, "$url: Content-Range $range"
+		unless $range =~ m!\Abytes \Q$start-$end\E/\d+\z!;
+	push @$errors, "$url: Content-Encoding"
+		if defined $r->header_value('Content-Encoding');
+	push @$errors, "$url: no Content-Length"
+		unless defined $r->header_value('Content-Length');
+
+	if (length($r->{body}) != $end - $start + 1) {
+		push @$errors, "$url: " . length($r->{body}) . ' bytes';
+		return undef;
+	}
+
+	return $r->{body};
+}
+
+sub fetch_multi {
+	my ($entry, $blocks, $errors) = @_;
+
+	my @ranges = map { $_->{bytes} } @{ $entry->{ranges} };
+	my $r = get_url($entry->{url}, 'bytes='
+		. join(',', map { "$_->{start}-$_->{end}" } @ranges));
+
+	if ($r->{status} != 206) {
+		push @$errors, "$entry->{url}: status $r->{status} to several"
+			. ' ranges';
+		return;
+	}
+
+	my $parts = eval { $r->parts() };
+
+	if (!$parts || @$parts != @ranges) {
+		push @$errors, "$entry->{url}: " . ($@ || 'number of parts');
+		return;
+	}
+
+	for my $i (0 .. $#ranges) {
+		push @$errors, "$entry->{url}: part $i differs"
+			if $parts->[$i]{start} != $ranges[$i]{start}
+			|| $parts->[$i]{body} ne $blocks->[$i]{bytes};
+	}
+}
+
+# The chunks of a run of records (rule 5).
+
+sub split_block {
+	my ($bytes, $range, $errors) = @_;
+
+	my $raw = eval { decode_xorb($bytes) };
+
+	if (!defined $raw) {
+		push @$errors, "rule 5: $@";
+		return undef;
+	}
+
+	my (@chunks, $from);
+
+	for (my $pos = $from = 0; $pos < length($bytes); ) {
+		my ($version, $l0, $l1, $scheme, $r0, $r1) =
+			unpack('C v C C v C', substr($bytes, $pos, 8));
+		my $len = $r0 + ($r1 << 16);
+
+		push @chunks, substr($raw, $from, $len);
+
+		$from += $len;
+		$pos += 8 + $l0 + ($l1 << 16);
+	}
+
+	if (@chunks != $range->{end} - $range->{start}) {
+		push @$errors, 'rule 5: ' . @chunks . ' chunks in bytes of '
+			. "[$range->{start}, $range->{end})";
+		return undef;
+	}
+
+	return { start => $range->{start}, end => $range->{end},
+		chunks => \@chunks };
+}
+
+1;

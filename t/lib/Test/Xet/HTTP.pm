@@ -1,0 +1,383 @@
+package Test::Xet::HTTP;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# A raw HTTP/1.1 client, for requests that no proper client would send.  A
+# connection is an object; requests may be sent in pieces.  Nothing waits for
+# longer than its timeout.
+#
+#     my $r = Test::Xet::HTTP->request(8080, 'GET', '/', { Range => '...' });
+#
+#     my $c = Test::Xet::HTTP->new(8080);
+#     $c->start('POST', '/', { 'Content-Length' => 10 });
+#     $c->send('12345');
+#     $c->abort();
+
+use warnings;
+use strict;
+
+use Errno qw/ EAGAIN EINTR EWOULDBLOCK /;
+use IO::Select;
+use IO::Socket::INET;
+use Socket qw/ SOL_SOCKET SO_LINGER SO_RCVBUF SO_SNDBUF /;
+use Time::HiRes qw/ sleep time /;
+
+use Test::Xet::HTTP::Response;
+use Test::Xet::Process qw/ patience /;
+
+my $default_timeout = 10;
+
+#     timeout  seconds for connecting, for each response and each send
+#     rcvbuf, sndbuf  sizes of the socket's buffers
+#     from     local address
+
+sub new {
+	my ($class, $port, %o) = @_;
+
+	my $socket = IO::Socket::INET->new(
+		Proto => 'tcp', PeerAddr => $o{addr} || '127.0.0.1',
+		PeerPort => $port, Timeout => patience($default_timeout),
+		$o{from} ? (LocalAddr => $o{from}) : ()
+	) or die "cannot connect to port $port: $@\n";
+
+	$socket->setsockopt(SOL_SOCKET, SO_RCVBUF, $o{rcvbuf}) if $o{rcvbuf};
+	$socket->setsockopt(SOL_SOCKET, SO_SNDBUF, $o{sndbuf}) if $o{sndbuf};
+
+	$socket->blocking(0);
+
+	return bless {
+		socket => $socket, port => $port, buffer => '', eof => 0,
+		timeout => patience($o{timeout} || $default_timeout)
+	}, $class;
+}
+
+# --------------------------------------------------------------------------
+# whole requests
+
+# One request on a connection of its own.  Options of new() and of send_body(),
+# and
+#
+#     keep    keep-alive, where the connection would be closed otherwise
+#     expect  sends "Expect: 100-continue" and heeds the answer
+#     host    other than localhost
+
+sub request {
+	my ($class, $port, $method, $uri, $headers, $body, %o) = @_;
+
+	my $self = $class->new($port, %o);
+	my $response = $self->exchange($method, $uri, $headers, $body,
+		close => 1, %o);
+	$self->close();
+
+	return $response;
+}
+
+# The same on a connection that is open, kept alive.
+
+sub exchange {
+	my ($self, $method, $uri, $headers, $body, %o) = @_;
+
+	my @headers = ref $headers eq 'HASH'
+		? map { $_ => $headers->{$_} } sort keys %$headers
+		: @{ $headers || [] };
+
+	if (defined $body) {
+		push @headers, $o{chunked}
+			? ('Transfer-Encoding' => 'chunked')
+			: ('Content-Length' => body_length($body))
+			unless grep { /^(content-length|transfer-encoding)$/i }
+				@headers;
+	}
+
+	push @headers, 'Expect' => '100-continue' if $o{expect};
+
+	$self->start($method, $uri, \@headers, %o);
+
+	if ($o{expect}) {
+		my $response = $self->response($method, %o, interim => 1);
+
+		return $response if $response->{status} != 100;
+	}
+
+	$self->send_body($body, %o) if defined $body;
+
+	return $self->response($method, %o);
+}
+
+sub body_length {
+	my ($body) = @_;
+
+	return length($$body) if ref $body eq 'SCALAR';
+
+	if (ref $body eq 'ARRAY') {
+		my $sum = 0;
+		$sum += length($_) for @$body;
+		return $sum;
+	}
+
+	return length($body);
+}
+
+# The request line and headers.  "Host" and "Connection" are added unless
+# they are there; a header with an undefined value is left out.
+
+sub start {
+	my ($self, $method, $uri, $headers, %o) = @_;
+
+	my @headers = ref $headers eq 'HASH'
+		? map { $_ => $headers->{$_} } sort keys %$headers
+		: @{ $headers || [] };
+
+	my (%seen, $text);
+
+	$text = "$method $uri HTTP/1." . ($o{http10} ? 0 : 1) . "\r\n";
+
+	while (@headers) {
+		my ($name, $value) = splice(@headers, 0, 2);
+
+		$seen{lc $name} = 1;
+		next unless defined $value;
+
+		$text .= "$name: $_\r\n" for ref $value ? @$value : $value;
+	}
+
+	$text .= 'Host: ' . ($o{host} || 'localhost') . "\r\n"
+		unless $seen{host};
+	$text .= "Connection: close\r\n"
+		if $o{close} && !$o{keep} && !$seen{connection};
+
+	$self->{started} = time();
+
+	return $self->send("$text\r\n", %o, trickle => 0);
+}
+
+# A body: a string, a reference to one, or a list of pieces.
+#
+#     chunked  as chunks: of pieces as they are, of a string in pieces of
+#              this size (1: all of it in one)
+#     trickle  bytes in one go, with
+#     pause    seconds after each
+
+sub send_body {
+	my ($self, $body, %o) = @_;
+
+	my $text = ref $body eq 'SCALAR' ? $body : \$body;
+
+	if (!$o{chunked}) {
+		return $self->send($$text, %o) if ref $body ne 'ARRAY';
+
+		for my $piece (@$body) {
+			$self->send($piece, %o) or return 0;
+			sleep($o{pause}) if $o{pause} && !$o{trickle};
+		}
+
+		return 1;
+	}
+
+	my $size = $o{chunked} > 1 ? $o{chunked} : length($$text) || 1;
+
+	my @pieces = ref $body eq 'ARRAY' ? @$body
+		: unpack("(a$size)*", $$text);
+
+	for my $piece (@pieces) {
+		$self->send_chunk($piece, %o) or return 0;
+		sleep($o{pause}) if $o{pause} && !$o{trickle};
+	}
+
+	return $self->send("0\r\n\r\n", %o);
+}
+
+sub send_chunk {
+	my ($self, $piece, %o) = @_;
+
+	return $self->send(sprintf("%x\r\n", length($piece))
+		. "$piece\r\n", %o);
+}
+
+# Raw bytes.  A server may answer and close before it has read all: what it
+# says meanwhile is kept, and false is returned when no more can be sent.
+
+sub send {
+	my ($self, $data, %o) = @_;
+
+	local $SIG{PIPE} = 'IGNORE';
+
+	my $end = time() + ($o{timeout} ? patience($o{timeout})
+		: $self->{timeout});
+	my $read = IO::Select->new($self->{socket});
+	my $write = IO::Select->new($self->{socket});
+	my $step = $o{trickle} || 262144;
+
+	for (my $sent = 0; $sent < length($data); ) {
+
+		my ($readable, $writable) = IO::Select->select(
+			$self->{eof} ? undef : $read, $write, undef, 1);
+
+		if ($readable && @$readable) {
+			$self->fill(0) or return 0;
+		}
+
+		if ($writable && @$writable) {
+			my $n = syswrite($self->{socket}, $data, $step, $sent);
+
+			if (defined $n) {
+				$sent += $n;
+				$end = time() + $self->{timeout} if $n;
+
+				sleep($o{pause} || 0.01) if $o{trickle};
+
+			} elsif (!$!{EAGAIN} && !$!{EINTR}) {
+				$self->{send_error} = "$!";
+				return 0;
+			}
+		}
+
+		if (time() > $end) {
+			$self->{send_error} = 'timeout';
+			return 0;
+		}
+	}
+
+	return 1;
+}
+
+# --------------------------------------------------------------------------
+# answers
+
+# Reads more into the buffer: false at the end of input or of the time.
+
+sub fill {
+	my ($self, $timeout) = @_;
+
+	return 0 if $self->{eof};
+
+	if ($timeout) {
+		return 0 unless IO::Select->new($self->{socket})
+			->can_read($timeout > 0 ? $timeout : 0);
+	}
+
+	my $n = sysread($self->{socket}, $self->{buffer},
+		$self->{step} || 262144, length($self->{buffer}));
+
+	if (defined $n) {
+		$self->{eof} = 1 if $n == 0;
+		return $n;
+	}
+
+	return -1 if $!{EAGAIN} || $!{EINTR};
+
+	$self->{eof} = 1;
+	$self->{read_error} = "$!";
+
+	return 0;
+}
+
+# A whole response, as Test::Xet::HTTP::Response.  Never dies on what the
+# server does: a response that is cut short, malformed or late has "error"
+# set, and status 0 when there is no status line.  1xx are skipped, unless
+# interim is set, and counted.
+#
+#     rate  bytes per second to read at most
+
+sub response {
+	my ($self, $method, %o) = @_;
+
+	my $response = Test::Xet::HTTP::Response->new($method // 'GET',
+		$self->{started} || time());
+	my $end = time() + ($o{timeout} ? patience($o{timeout})
+		: $self->{timeout});
+
+	local $self->{step} = $o{rate} ? int($o{rate} / 20) + 1 : 0;
+
+	while (1) {
+		my $state = $response->feed(\$self->{buffer}, $self->{eof});
+
+		if ($state eq 'done') {
+			last if $response->{status} >= 200
+				|| $response->{status} == 101
+				|| $response->{error} || $o{interim};
+
+			$response = $response->next();
+			next;
+		}
+
+		my $left = $end - time();
+
+		if ($left <= 0) {
+			$response->{error} = 'timeout';
+			last;
+		}
+
+		$self->fill($left);
+		sleep(0.05) if $o{rate};
+	}
+
+	$response->{send_error} = delete $self->{send_error};
+
+	return $response;
+}
+
+# As many raw bytes as come in time, at most $n.
+
+sub read_some {
+	my ($self, $n, $timeout) = @_;
+
+	my $end = time() + patience($timeout // 1);
+
+	while (length($self->{buffer}) < $n && !$self->{eof}) {
+		my $left = $end - time();
+		last if $left <= 0;
+
+		local $self->{step} = $n - length($self->{buffer});
+		$self->fill($left);
+	}
+
+	return substr($self->{buffer}, 0, $n, '');
+}
+
+# Whether the server closes the connection, without a further byte, in time.
+
+sub closed {
+	my ($self, $timeout) = @_;
+
+	my $end = time() + patience($timeout // 5);
+
+	while (!$self->{eof}) {
+		my $left = $end - time();
+		return 0 if $left <= 0 || length($self->{buffer});
+
+		$self->fill($left);
+	}
+
+	return length($self->{buffer}) ? 0 : 1;
+}
+
+# --------------------------------------------------------------------------
+# goodbyes
+
+sub close {
+	my ($self) = @_;
+
+	CORE::close($self->{socket}) if $self->{socket};
+	$self->{socket} = undef;
+}
+
+# By a reset.
+
+sub abort {
+	my ($self) = @_;
+
+	$self->{socket}->setsockopt(SOL_SOCKET, SO_LINGER,
+		pack('ii', 1, 0));
+	$self->close();
+}
+
+# No more from us, but we still listen.
+
+sub half_close {
+	my ($self) = @_;
+
+	shutdown($self->{socket}, 1);
+}
+
+1;

@@ -1,0 +1,303 @@
+package Test::Xet::Nginx;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# An nginx with its prefix in a folder of its own: start, stop, reload, and
+# what it left in its log.
+
+use warnings;
+use strict;
+
+use Test::Xet::Process qw/
+	build_dir children cmdline fds owned reap run_command slurp spawn spew
+	wait_for
+/;
+
+#     dir     the prefix
+#     module  to be loaded unless it is linked in
+
+sub new {
+	my ($class, %o) = @_;
+
+	my $self = bless {
+		dir => $o{dir}, binary => binary(), exits => [], allow => []
+	}, $class;
+
+	mkdir("$self->{dir}/temp");
+
+	return $self;
+}
+
+sub binary {
+	return $ENV{XET_TEST_NGINX} || '/usr/sbin/nginx';
+}
+
+sub module {
+	my $module = $ENV{XET_TEST_MODULE}
+		// build_dir() . '/nginx/ngx_http_xet_module.so';
+
+	return $module if $module eq '' || -f $module;
+
+	die "no module at $module: run make first\n";
+}
+
+# Whom the workers run as when we are root, with the group.
+
+sub user {
+	return () if $> != 0;
+
+	my $user = $ENV{XET_TEST_USER} || 'nobody';
+	my $gid = (getpwnam($user))[3];
+	die "no user $user\n" unless defined $gid;
+
+	return ($user, scalar getgrgid($gid));
+}
+
+sub version {
+	return (run_command([ binary(), '-V' ]))[1];
+}
+
+sub write_conf {
+	my ($self, $text) = @_;
+
+	spew("$self->{dir}/nginx.conf", $text);
+	$self->{conf} = $text;
+}
+
+sub args {
+	my ($self, $conf) = @_;
+
+	return ($self->{binary}, '-p', $self->{dir}, '-e',
+		"$self->{dir}/error.log", '-c',
+		"$self->{dir}/" . ($conf || 'nginx.conf'));
+}
+
+# nginx -t with another configuration: whether it is good, and the output.
+# Its complaints do not get into our log.
+
+sub config_test {
+	my ($self, $text) = @_;
+
+	$text =~ s!\Q$self->{dir}\E/error\.log!$self->{dir}/test.log!g;
+	$text =~ s!\Q$self->{dir}\E/nginx\.pid!$self->{dir}/test.pid!g;
+	spew("$self->{dir}/test.conf", $text);
+
+	my ($status, $out) = run_command([ $self->{binary}, '-t', '-p',
+		$self->{dir}, '-e', "$self->{dir}/test.log",
+		'-c', "$self->{dir}/test.conf" ]);
+
+	return ($status == 0 ? 1 : 0, $out);
+}
+
+sub run {
+	my ($self) = @_;
+
+	die "nginx runs already\n" if $self->{pid};
+
+	unlink("$self->{dir}/nginx.pid");
+
+	$self->{pid} = spawn([ $self->args() ], dir => $self->{dir},
+		output => "$self->{dir}/nginx.out");
+
+	my $ready = wait_for(20, sub {
+		my $status = reap($self->{pid}, 0);
+
+		if (defined $status) {
+			$self->{pid} = undef;
+			die "nginx does not start ($status):\n"
+				. $self->output() . $self->log();
+		}
+
+		return (slurp("$self->{dir}/nginx.pid", 1) // '')
+			=~ /^\Q$self->{pid}\E$/ && $self->complete();
+	});
+
+	die "nginx does not start in time:\n" . $self->log() unless $ready;
+}
+
+sub pid {
+	return $_[0]->{pid};
+}
+
+sub single {
+	return $_[0]->{conf} =~ /^\s*master_process\s+off;/m;
+}
+
+sub workers {
+	my ($self) = @_;
+
+	return 1 if $self->single();
+	return $self->{conf} =~ /^\s*worker_processes\s+(\d+);/m ? $1 : 1;
+}
+
+# Whether as many workers run as configured, none of them of @old: those of
+# before a reload go on for a moment when the new ones are there.
+
+sub complete {
+	my ($self, @old) = @_;
+
+	my %now = map { $_ => 1 } $self->worker_pids();
+
+	return keys %now == $self->workers() && !grep { $now{$_} } @old;
+}
+
+# Workers that take connections; all => 1 adds those that are shutting down.
+
+sub worker_pids {
+	my ($self, %o) = @_;
+
+	return () unless $self->{pid};
+	return ($self->{pid}) if $self->single();
+
+	my $title = $o{all} ? qr/^nginx: worker process/
+		: qr/^nginx: worker process$/;
+
+	return grep { cmdline($_) =~ $title } children($self->{pid});
+}
+
+# A graceful stop: true when it came in time and with status 0.
+
+sub stop {
+	my ($self, %o) = @_;
+
+	return 1 unless $self->{pid};
+
+	return $self->end($o{signal} || 'QUIT', $o{timeout} || 20);
+}
+
+sub end {
+	my ($self, $signal, $timeout) = @_;
+
+	my $pid = $self->{pid};
+
+	CORE::kill('CONT', $_) for $self->worker_pids(all => 1);
+	CORE::kill($signal, $pid);
+
+	my $status = reap($pid, $timeout);
+
+	if (!defined $status) {
+		push @{ $self->{exits} }, "no exit in $timeout s";
+		$self->kill();
+		return 0;
+	}
+
+	$self->{pid} = undef;
+
+	push @{ $self->{exits} }, $status == 0 ? 0
+		: $status & 127 ? 'signal ' . ($status & 127)
+		: 'code ' . ($status >> 8);
+
+	return $status == 0;
+}
+
+# What is left of it when things went wrong.
+
+sub kill {
+	my ($self) = @_;
+
+	my $pid = $self->{pid};
+	return unless $pid && owned($pid);
+
+	my @workers = children($pid);
+
+	CORE::kill('KILL', $pid, @workers);
+	reap($pid, 5);
+	$self->{pid} = undef;
+}
+
+# With wait => 0 it returns at once.  Returns the workers of before, which may
+# still be busy with their requests.
+
+sub reload {
+	my ($self, %o) = @_;
+
+	my @old = $self->worker_pids(all => 1);
+
+	CORE::kill('HUP', $self->{pid});
+
+	if ($o{wait} // 1) {
+		wait_for(20, sub { $self->complete(@old) })
+			or die "no new workers after a reload:\n"
+			. $self->log();
+	}
+
+	return @old;
+}
+
+sub reopen {
+	my ($self) = @_;
+
+	CORE::kill('USR1', $self->{pid});
+}
+
+# Kills a worker, any when none is given, and waits for the next one.
+
+sub kill_worker {
+	my ($self, $signal, $pid) = @_;
+
+	$signal ||= 'KILL';
+	$pid ||= ($self->worker_pids())[0];
+
+	push @{ $self->{allow} }, qr/worker process $pid exited on signal/;
+
+	CORE::kill($signal, $pid);
+
+	wait_for(20, sub { $self->complete($pid) })
+		or die "no new worker after a kill:\n" . $self->log();
+
+	return $pid;
+}
+
+sub log {
+	my ($self, $from) = @_;
+
+	my $log = slurp("$self->{dir}/error.log", 1) // '';
+
+	return $from ? substr($log, $from) : $log;
+}
+
+# What went to the standard error before the log was open, and reports of
+# sanitizers.
+
+sub output {
+	return slurp("$_[0]->{dir}/nginx.out", 1) // '';
+}
+
+sub wait_log {
+	my ($self, $regex, $timeout, $from) = @_;
+
+	return wait_for($timeout || 10, sub { $self->log($from) =~ $regex });
+}
+
+# Lines that no run should leave behind.
+
+sub complaints {
+	my ($self, @allow) = @_;
+
+	my @lines = grep { /\[(?:alert|emerg|crit)\]/ }
+		split(/\n/, $self->log());
+
+	for my $allow (@allow, @{ $self->{allow} }) {
+		@lines = grep { $_ !~ $allow } @lines;
+	}
+
+	return @lines;
+}
+
+sub sanitizer {
+	my ($self) = @_;
+
+	my $text = $self->output() . $self->log();
+
+	return $text =~ /Sanitizer|runtime error:/
+		? substr($text, $-[0] > 80 ? $-[0] - 80 : 0, 4000) : undef;
+}
+
+sub DESTROY {
+	my ($self) = @_;
+
+	local ($?, $@, $!);
+	$self->kill();
+}
+
+1;

@@ -1,0 +1,438 @@
+package Test::Xet::Postgres;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# A private PostgreSQL cluster on a Unix socket, copied from a template that
+# has the schema already and is made once for each version of it.
+
+use warnings;
+use strict;
+
+use Digest::SHA;
+use Fcntl qw/ :flock /;
+use File::Path qw/ make_path remove_tree /;
+use File::Temp qw/ tempdir /;
+
+use Test::Xet::Process qw/
+	build_dir children cmdline owned reap root run_command slurp spawn
+	spew wait_for
+/;
+use Test::Xet::Postgres::Session;
+
+# to be raised when make_template() or init() change
+
+my $recipe = 1;
+
+#     dir      for the cluster, its socket and its log; short
+#     durable  fsync on
+#     conf     more lines for postgresql.conf
+#     empty    no schema: a cluster as initdb leaves it
+
+sub new {
+	my ($class, %o) = @_;
+
+	my $self = bless {
+		dir => $o{dir}, bin => bin(), user => user(),
+		durable => $o{durable}, conf => $o{conf} || ''
+	}, $class;
+
+	make_path($self->{dir});
+
+	if ($> == 0) {
+		my ($uid, $gid) = (getpwnam($self->{user}))[2, 3];
+		chown($uid, $gid, $self->{dir});
+	}
+
+	if ($o{empty}) {
+		$self->init();
+
+	} else {
+		$self->copy_template();
+	}
+
+	$self->configure();
+
+	return $self;
+}
+
+sub bin {
+	my @found = sort {
+		($b =~ m!/(\d+)/bin!)[0] <=> ($a =~ m!/(\d+)/bin!)[0]
+	} grep { -x "$_/initdb" } glob('/usr/lib/postgresql/*/bin');
+
+	@found = grep { -x "$_/initdb" } split(/:/, $ENV{PATH}) unless @found;
+
+	@found = ($ENV{XET_TEST_PG_BIN}) if $ENV{XET_TEST_PG_BIN};
+	die "no PostgreSQL server programs found\n" unless @found;
+
+	return $found[0];
+}
+
+# PostgreSQL refuses to run as root.
+
+sub user {
+	return (getpwuid($>))[0] || $> if $> != 0;
+	return (grep { defined getpwnam($_) } qw/ postgres nobody /)[0];
+}
+
+sub data {
+	return "$_[0]->{dir}/data";
+}
+
+sub socket_dir {
+	return $_[0]->{dir};
+}
+
+sub log {
+	return slurp("$_[0]->{dir}/postgres.log", 1) // '';
+}
+
+sub pid {
+	return $_[0]->{pid};
+}
+
+# What the module and the migrations use; not a superuser.
+
+sub conninfo {
+	return "host=$_[0]->{dir} user=xet dbname=xet";
+}
+
+sub command {
+	my ($self, $command, %o) = @_;
+
+	my ($status, $out) = run_command($command, user => $self->{user}, %o);
+	die "@$command failed ($status):\n$out\n" if $status;
+
+	return $out;
+}
+
+sub init {
+	my ($self) = @_;
+
+	# segments of 1 MiB: a copy of 16 MiB of zeros takes time
+
+	$self->command([ "$self->{bin}/initdb", '-A', 'trust', '-U', 'postgres',
+		'-E', 'UTF8', '--locale=C', '--no-sync', '--wal-segsize=1',
+		'-D', $self->data() ]);
+}
+
+sub configure {
+	my ($self) = @_;
+
+	my $fsync = $self->{durable} ? 'on' : 'off';
+
+	open(my $out, '>>', $self->data() . '/postgresql.conf') or die "$!\n";
+	print $out <<EOF;
+
+listen_addresses = ''
+unix_socket_directories = '$self->{dir}'
+fsync = $fsync
+max_connections = 60
+shared_buffers = 16MB
+max_wal_size = 64MB
+jit = off
+log_min_messages = info
+log_line_prefix = '%m [%p] '
+$self->{conf}
+EOF
+	close($out);
+}
+
+sub start {
+	my ($self) = @_;
+
+	die "PostgreSQL runs already\n" if $self->{pid};
+
+	my $data = $self->data();
+	$self->{pid} = spawn([ "$self->{bin}/postgres", '-D', $data ],
+		user => $self->{user}, death => 'QUIT',
+		output => "$self->{dir}/postgres.log",
+		env => { LC_ALL => 'C' });
+
+	my $ready = wait_for(30, sub {
+		my $status = reap($self->{pid}, 0);
+
+		if (defined $status) {
+			$self->{pid} = undef;
+			die "PostgreSQL does not start ($status):\n"
+				. $self->log() . "\n";
+		}
+
+		return (slurp("$data/postmaster.pid", 1) // '')
+			=~ /\A$self->{pid}\n.*^ready\b/ms;
+	});
+
+	die "PostgreSQL is not ready:\n" . $self->log() . "\n" unless $ready;
+}
+
+# fast (sessions are broken off), smart (waits for them), immediate (as in a
+# crash: the next start recovers).
+
+sub stop {
+	my ($self, $mode) = @_;
+
+	return unless $self->{pid};
+
+	$self->thaw();
+
+	my $signal = { fast => 'INT', smart => 'TERM', immediate => 'QUIT' }
+		->{ $mode || 'fast' } or die "unknown mode $mode\n";
+
+	CORE::kill($signal, $self->{pid});
+
+	my $status = reap($self->{pid}, 20);
+
+	if (!defined $status) {
+		$self->kill();
+		die "PostgreSQL does not stop\n";
+	}
+
+	$self->{pid} = undef;
+}
+
+sub restart {
+	my ($self, $mode) = @_;
+
+	$self->stop($mode);
+	$self->start();
+}
+
+# Without any goodbye, for the end of a test.
+
+sub kill {
+	my ($self) = @_;
+
+	return unless $self->{pid} && owned($self->{pid});
+
+	$self->thaw();
+
+	my @children = children($self->{pid});
+
+	CORE::kill('QUIT', $self->{pid});
+
+	if (!defined reap($self->{pid}, 5)) {
+		CORE::kill('KILL', $self->{pid}, @children);
+		reap($self->{pid}, 5);
+	}
+
+	$self->{pid} = undef;
+}
+
+# The machine of the database hangs: connections are accepted by the kernel,
+# nobody answers.  With backends => 1 only the sessions of clients hang.
+
+sub freeze {
+	my ($self, %o) = @_;
+
+	my @pids = children($self->{pid});
+	@pids = grep { cmdline($_) =~ /^postgres: \S+ \S+ \[local\]/ } @pids
+		if $o{backends};
+	@pids = ($self->{pid}, @pids) unless $o{backends};
+
+	CORE::kill('STOP', $_) for @pids;
+	push @{ $self->{frozen} }, @pids;
+
+	return scalar @pids;
+}
+
+sub thaw {
+	my ($self) = @_;
+
+	CORE::kill('CONT', $_) for @{ delete $self->{frozen} || [] };
+}
+
+# The process numbers of the sessions of a user, ours not counted.
+
+sub backends {
+	my ($self, $user) = @_;
+
+	return split(/\n/, scalar $self->sql("SELECT pid FROM pg_stat_activity"
+		. " WHERE usename = '" . ($user || 'xet') . "'"
+		. " AND pid <> pg_backend_pid() ORDER BY pid"));
+}
+
+sub terminate {
+	my ($self, $user) = @_;
+
+	return scalar $self->sql("SELECT count(pg_terminate_backend(pid))"
+		. " FROM pg_stat_activity WHERE usename = '"
+		. ($user || 'xet') . "'");
+}
+
+# A query as superuser: rows as psql prints them unaligned, "a|b"; one string
+# or, in list context, a list.  Dies when it fails.
+
+sub sql {
+	my ($self, $query, %o) = @_;
+
+	my $out = $self->command([ "$self->{bin}/psql", '-XAtq', '-v',
+		'ON_ERROR_STOP=1', '-h', $self->{dir},
+		'-U', $o{user} || 'postgres', '-d', $o{db} || 'xet',
+		$o{file} ? ('-f', $query) : ('-c', $query) ],
+		env => { PGOPTIONS => $o{options} || '',
+			PGCONNECT_TIMEOUT => 10 },
+		timeout => $o{timeout} || 30);
+
+	chomp($out);
+
+	return wantarray ? split(/\n/, $out) : $out;
+}
+
+# A session that stays open; see Test::Xet::Postgres::Session.
+
+sub session {
+	my ($self, %o) = @_;
+
+	return Test::Xet::Postgres::Session->new($self, %o);
+}
+
+sub lock {
+	my ($self, $table, $mode) = @_;
+
+	my $session = $self->session();
+
+	$session->run('BEGIN');
+	$session->run("LOCK TABLE $table IN "
+		. ($mode || 'ACCESS EXCLUSIVE') . ' MODE');
+
+	return $session;
+}
+
+# How many rows each table of the schema has.
+
+sub rows {
+	my ($self) = @_;
+
+	my @tables = $self->sql("SELECT relname FROM pg_class c"
+		. " JOIN pg_namespace n ON n.oid = relnamespace"
+		. " WHERE nspname = 'xet' AND relkind IN ('r', 'p')"
+		. " AND NOT relispartition ORDER BY relname");
+
+	return {} unless @tables;
+
+	return { map { split /\|/ } $self->sql(join(' UNION ALL ',
+		map { "SELECT '$_', count(*) FROM xet.\"$_\"" } @tables)) };
+}
+
+# --------------------------------------------------------------------------
+
+sub template_key {
+	my ($self) = @_;
+
+	my $sha = Digest::SHA->new(256);
+	my $version = (run_command([ "$self->{bin}/postgres", '-V' ]))[1];
+
+	$sha->add("$recipe $version");
+
+	for my $file (sort glob(root() . '/sql/*')) {
+		next unless -f $file;
+		$sha->add("$file\n" . slurp($file));
+	}
+
+	return 'pg-' . substr($sha->hexdigest(), 0, 12) . "-$>";
+}
+
+sub copy_template {
+	my ($self) = @_;
+
+	my $base = $ENV{XET_TEST_TEMPLATE} || build_dir() . '/t-template';
+
+	if (!eval { make_path($base); -w $base }) {
+		$base = "/tmp/xet-t-template-$>";
+		make_path($base, { mode => 0700 });
+	}
+
+	my $template = "$base/" . $self->template_key();
+
+	open(my $lock, '>>', "$base/lock") or die "$base/lock: $!\n";
+
+	# shared while copying, alone while making one or removing old ones
+
+	flock($lock, LOCK_SH);
+
+	if (!-d $template) {
+		flock($lock, LOCK_UN);
+		flock($lock, LOCK_EX);
+		$self->make_template($base, $template) if !-d $template;
+		flock($lock, LOCK_UN);
+		flock($lock, LOCK_SH);
+	}
+
+	my ($status, $out) = run_command([ 'cp', '-a', '--reflink=auto',
+		"$template/.", $self->data() ]);
+	die "cannot copy $template: $out\n" if $status;
+
+	close($lock);
+}
+
+sub make_template {
+	my ($self, $base, $template) = @_;
+
+	my $dir = tempdir('xtpl-XXXXXX', DIR => '/tmp', CLEANUP => 1);
+	chmod(0755, $dir);
+
+	my $pg = Test::Xet::Postgres->new(dir => "$dir/pg", empty => 1);
+
+	$pg->start();
+	$pg->sql('CREATE ROLE xet LOGIN', db => 'postgres');
+	$pg->sql('CREATE DATABASE xet OWNER xet', db => 'postgres');
+	$pg->migrate();
+	$pg->sql('VACUUM FREEZE ANALYZE');
+	$pg->sql('CHECKPOINT');
+	$pg->stop();
+
+	# the settings of this run are none of its copies'
+
+	my $conf = $pg->data() . '/postgresql.conf';
+	my $text = slurp($conf);
+	$text =~ s/\nlisten_addresses = ''\n.*//s;
+	spew($conf, $text);
+
+	for my $old (glob("$base/pg-*-$>")) {
+		remove_tree($old);
+	}
+
+	remove_tree("$template.new");
+
+	my ($status, $out) = run_command([ 'cp', '-a', $pg->data(),
+		"$template.new" ]);
+	die "cannot make $template: $out\n" if $status;
+
+	rename("$template.new", $template) or die "$template: $!\n";
+}
+
+sub migrate {
+	my ($self) = @_;
+
+	my $sql = root() . '/sql';
+
+	if (-f "$sql/migrate.sh") {
+		my ($status, $out) = run_command(
+			[ 'sh', "$sql/migrate.sh", $self->conninfo() ],
+			dir => root(),
+			env => { PATH => "$self->{bin}:$ENV{PATH}" });
+		die "sql/migrate.sh failed:\n$out\n" if $status;
+
+		return;
+	}
+
+	# as our user: root's tree may be closed to the one of PostgreSQL
+
+	for my $file (sort(glob("$sql/[0-9]*.sql")),
+		grep { -f } "$sql/functions.sql")
+	{
+		my ($status, $out) = run_command([ "$self->{bin}/psql", '-Xq1',
+			'-v', 'ON_ERROR_STOP=1', '-d', $self->conninfo(),
+			'-f', $file ]);
+		die "$file failed:\n$out\n" if $status;
+	}
+}
+
+sub DESTROY {
+	my ($self) = @_;
+
+	local ($?, $@, $!);
+	$self->kill();
+}
+
+1;

@@ -1,0 +1,298 @@
+package Test::Xet::Process;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Processes, ports and waiting: what every part of the harness needs.
+
+use warnings;
+use strict;
+
+use parent qw/ Exporter /;
+
+use Cwd qw/ abs_path /;
+use File::Basename qw/ dirname /;
+use IO::Socket::INET;
+use POSIX qw/ :sys_wait_h /;
+use Time::HiRes qw/ sleep time /;
+
+our @EXPORT_OK = qw/
+	alive build_dir children cmdline fds free_port own owned patience reap
+	root rss run_command slurp spawn spew wait_for
+/;
+
+# Children to be ended with us, and who started them: a fork of the test must
+# not end what belongs to the test itself.
+
+my %owner;
+
+sub own {
+	$owner{$_[0]} = $$;
+}
+
+sub owned {
+	return ($owner{$_[0]} || 0) == $$;
+}
+
+# of the repository; while __FILE__, which may be relative, still holds
+
+my $root = abs_path(dirname(__FILE__) . '/../../../..');
+
+sub root {
+	return $root;
+}
+
+sub build_dir {
+	return $ENV{XET_BUILD} || "$root/build";
+}
+
+# All times are multiplied by this: sanitizers and loaded machines are slow.
+
+sub patience {
+	return ($ENV{XET_TEST_PATIENCE} || 1) * $_[0];
+}
+
+# Starts a program in the background, its output in a file.  The program is
+# told to end when we die, whatever the reason.
+#
+#     user   to run as, when we are root
+#     death  signal that it gets when we die, TERM
+#     stdin  a file to read, /dev/null
+
+sub spawn {
+	my ($command, %o) = @_;
+
+	my @command = @$command;
+	my @prefix;
+
+	if (-x '/usr/bin/setpriv') {
+		push @prefix, '--pdeathsig', $o{death} || 'TERM';
+	}
+
+	if ($o{user} && $> == 0) {
+		my ($uid, $gid) = (getpwnam($o{user}))[2, 3];
+		die "no user $o{user}\n" unless defined $uid;
+
+		die "no setpriv to become $o{user} with\n" unless @prefix;
+		push @prefix, "--reuid=$uid", "--regid=$gid", '--clear-groups';
+	}
+
+	unshift @command, '/usr/bin/setpriv', @prefix if @prefix;
+
+	my $pid = fork();
+	die "fork() failed: $!\n" unless defined $pid;
+
+	if ($pid == 0) {
+		my $out = $o{output} || '/dev/null';
+
+		open(STDIN, '<', $o{stdin} || '/dev/null') or POSIX::_exit(126);
+		open(STDOUT, '>>', $out) or POSIX::_exit(126);
+		open(STDERR, '>&', \*STDOUT) or POSIX::_exit(126);
+
+		chdir($o{dir} || '/');
+		$SIG{$_} = 'DEFAULT' for qw/ INT TERM PIPE ALRM CHLD /;
+		$ENV{$_} = $o{env}{$_} for keys %{ $o{env} || {} };
+
+		{ no warnings 'exec'; exec { $command[0] } @command; }
+		print STDERR "cannot run $command[0]: $!\n";
+		POSIX::_exit(127);
+	}
+
+	own($pid);
+
+	return $pid;
+}
+
+# Waits for a child of spawn(): its status as in $?, undef when it still runs
+# after the time given.
+
+sub reap {
+	my ($pid, $timeout) = @_;
+
+	my $status;
+
+	wait_for($timeout, sub {
+		my $rc = waitpid($pid, WNOHANG);
+
+		return 0 if $rc == 0;
+
+		$status = $rc == $pid ? $? : 0;
+		delete $owner{$pid};
+
+		return 1;
+	});
+
+	return $status;
+}
+
+sub wait_for {
+	my ($timeout, $done) = @_;
+
+	my $end = time() + patience($timeout);
+	my $pause = 0.002;
+
+	while (1) {
+		my $result = $done->();
+		return $result if $result;
+
+		return 0 if time() > $end;
+
+		sleep($pause);
+		$pause *= 1.5 if $pause < 0.05;
+	}
+}
+
+# Runs a program to its end: its status and all of its output.
+
+sub run_command {
+	my ($command, %o) = @_;
+
+	require File::Temp;
+	my $out = File::Temp->new(TEMPLATE => 'xet-out-XXXXXX', TMPDIR => 1);
+	chmod(0666, $out->filename());
+
+	my $pid = spawn($command, output => $out->filename(), %o);
+	my $status = reap($pid, $o{timeout} || 60);
+
+	if (!defined $status) {
+		kill('KILL', $pid);
+		reap($pid, 5);
+		$status = -1;
+	}
+
+	return ($status, slurp($out->filename()));
+}
+
+# A TCP port of 127.0.0.1 that nobody else of the tests takes: while we live
+# a UDP socket on the same port of 127.0.0.2 says that it is ours.  Ports are
+# below those that the system gives to clients.
+
+my %ports;
+
+sub free_port {
+	for (1 .. 2000) {
+		my $port = 10240 + int(rand(22000));
+
+		next if $ports{$port};
+
+		my $lock = IO::Socket::INET->new(
+			Proto => 'udp', LocalAddr => '127.0.0.2',
+			LocalPort => $port
+		) or next;
+
+		my $probe = IO::Socket::INET->new(
+			Proto => 'tcp', LocalAddr => '127.0.0.1',
+			LocalPort => $port, Listen => 1, ReuseAddr => 1
+		) or next;
+
+		close($probe);
+		$ports{$port} = $lock;
+
+		return $port;
+	}
+
+	die "no free port\n";
+}
+
+sub children {
+	my ($parent) = @_;
+
+	my @pids;
+
+	for my $file (glob('/proc/[0-9]*/stat')) {
+		my $stat = slurp($file, 1);
+
+		# the name in parentheses may hold anything
+
+		next unless defined $stat
+			&& $stat =~ /^(\d+) \(.*\) (\S) (\d+) /s;
+
+		push @pids, $1 if $3 == $parent && $2 ne 'Z';
+	}
+
+	return sort { $a <=> $b } @pids;
+}
+
+sub alive {
+	my ($pid) = @_;
+
+	my $stat = slurp("/proc/$pid/stat", 1);
+
+	return defined $stat && $stat !~ /^\d+ \(.*\) [ZX] /s ? 1 : 0;
+}
+
+sub cmdline {
+	my ($pid) = @_;
+
+	my $line = slurp("/proc/$pid/cmdline", 1) // '';
+	$line =~ s/\0+$//;
+	$line =~ s/\0/ /g;
+
+	return $line;
+}
+
+# Open descriptors of a process: number => what it is.
+
+sub fds {
+	my ($pid) = @_;
+
+	my %fds;
+
+	opendir(my $dir, "/proc/$pid/fd") or return {};
+
+	for my $fd (grep { /^\d+$/ } readdir($dir)) {
+		my $target = readlink("/proc/$pid/fd/$fd");
+		$fds{$fd} = $target if defined $target;
+	}
+
+	return \%fds;
+}
+
+# Resident memory in KiB.
+
+sub rss {
+	my ($pid) = @_;
+
+	my $status = slurp("/proc/$pid/status", 1) // '';
+
+	return $status =~ /^VmRSS:\s+(\d+) kB/m ? $1 : 0;
+}
+
+sub slurp {
+	my ($file, $may_lack) = @_;
+
+	my $in;
+
+	if (!open($in, '<:raw', $file)) {
+		return undef if $may_lack;
+		die "cannot read $file: $!\n";
+	}
+
+	local $/;
+	my $content = <$in>;
+
+	return $content // '';
+}
+
+sub spew {
+	my ($file, $content) = @_;
+
+	open(my $out, '>:raw', $file) or die "cannot write $file: $!\n";
+	print $out $content or die "cannot write $file: $!\n";
+	close($out) or die "cannot write $file: $!\n";
+}
+
+# A test that dies must not leave a server behind, nor lose its exit code.
+
+END {
+	my $code = $?;
+
+	for my $pid (grep { owned($_) } keys %owner) {
+		kill('CONT', $pid);
+		kill('KILL', $pid);
+		waitpid($pid, 0);
+	}
+
+	$? = $code;
+}
+
+1;
