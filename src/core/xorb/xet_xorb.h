@@ -41,7 +41,7 @@ typedef struct xet_xorb_verifier_s  xet_xorb_verifier_t;
  * A push verifier: takes the body in pieces of any size, decodes every chunk,
  * hashes it, and at the end holds the root against expected (NULL: no check,
  * the hash is only computed).  Verdicts do not depend on how the input is
- * split.  Memory is a constant of 860 KiB plus the buffers of LZ4 (see
+ * split.  Memory is a constant of 850 KiB plus the buffers of LZ4 (see
  * xet_codec.h).  size_max bounds the chunk region.  NULL when out of memory.
  * suite outlives v, expected is copied.
  */
@@ -53,7 +53,10 @@ void xet_xorb_verifier_destroy(xet_xorb_verifier_t *v);
  * XET_OK, or the first error, which every later call repeats.  *stored is
  * how many leading bytes of data belong to the chunk region, so are to be
  * kept; the rest is footer.  Bytes of a chunk that fails later may already
- * have been counted.
+ * have been counted; their sum does not depend on the split either.
+ *
+ * A footer must be complete, with its length behind it, and agree in every
+ * byte but its 16 spare ones.
  */
 xet_status_t xet_xorb_verifier_feed(xet_xorb_verifier_t *v,
     const uint8_t *data, size_t len, size_t *stored);

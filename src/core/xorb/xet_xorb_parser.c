@@ -1,0 +1,258 @@
+
+/*
+ * A push parser of xorb bodies.
+ *
+ * Purpose:    to find chunks and footer, and to check the headers.
+ * States:     HEADER ---> PAYLOAD ---> HEADER ...  a header begins with 0
+ *             HEADER ---> IDENT ---> FOOTER        any other byte must begin
+ *                                                  "XETBLOB"; FOOTER is final
+ * Ownership:  a plain struct of the caller's; no pointer into the input is
+ *             kept between calls.
+ * Threads:    one at a time.
+ *
+ * Headers are taken byte by byte and each field is checked when its last byte
+ * is there.  That costs nothing next to the payload, and makes the verdict on
+ * a body, and the count of bytes taken before it, the same for any split.
+ */
+
+#include <string.h>
+
+#include "xet_xorb_parser.h"
+
+
+enum {
+    XET_XORB_PARSER_HEADER = 0,
+    XET_XORB_PARSER_PAYLOAD,
+    XET_XORB_PARSER_IDENT,
+    XET_XORB_PARSER_FOOTER
+};
+
+
+static xet_status_t xet_xorb_parser_header(xet_xorb_parser_t *p,
+    const uint8_t **pos, const uint8_t *end);
+static xet_status_t xet_xorb_parser_field(xet_xorb_parser_t *p);
+static xet_status_t xet_xorb_parser_ident(xet_xorb_parser_t *p,
+    const uint8_t **pos, const uint8_t *end);
+static void xet_xorb_parser_payload(xet_xorb_parser_t *p,
+    const uint8_t **pos, const uint8_t *end, xet_xorb_event_t *ev);
+
+
+void
+xet_xorb_parser_init(xet_xorb_parser_t *p, uint64_t size_max)
+{
+    memset(p, 0, sizeof(xet_xorb_parser_t));
+
+    p->size_max = size_max;
+    p->state = XET_XORB_PARSER_HEADER;
+}
+
+
+xet_status_t
+xet_xorb_parser_next(xet_xorb_parser_t *p, const uint8_t **pos,
+    const uint8_t *end, xet_xorb_event_t *ev)
+{
+    xet_status_t  rc;
+
+    if (*pos == end) {
+        return XET_AGAIN;
+    }
+
+    if (p->state == XET_XORB_PARSER_HEADER) {
+
+        if (p->have != 0 || **pos == 0) {
+            ev->type = XET_XORB_EVENT_CHUNK;
+            return xet_xorb_parser_header(p, pos, end);
+        }
+
+        p->state = XET_XORB_PARSER_IDENT;
+    }
+
+    switch (p->state) {
+
+    case XET_XORB_PARSER_PAYLOAD:
+        xet_xorb_parser_payload(p, pos, end, ev);
+        return XET_OK;
+
+    case XET_XORB_PARSER_IDENT:
+        rc = xet_xorb_parser_ident(p, pos, end);
+        ev->type = XET_XORB_EVENT_FOOTER;
+        return rc;
+
+    default: /* XET_XORB_PARSER_FOOTER */
+        ev->type = XET_XORB_EVENT_FOOTER_DATA;
+        ev->data = *pos;
+        ev->len = (size_t) (end - *pos);
+        *pos = end;
+        return XET_OK;
+    }
+}
+
+
+static xet_status_t
+xet_xorb_parser_header(xet_xorb_parser_t *p, const uint8_t **pos,
+    const uint8_t *end)
+{
+    xet_status_t  rc;
+
+    while (*pos != end) {
+        p->header[p->have++] = *(*pos)++;
+
+        rc = xet_xorb_parser_field(p);
+        if (rc != XET_OK) {
+            return rc;
+        }
+
+        p->taken++;
+
+        if (p->have == XET_XORB_HEADER_LEN) {
+            p->have = 0;
+            p->count++;
+            p->size += XET_XORB_HEADER_LEN + p->chunk.stored_len;
+            p->rest = p->chunk.stored_len;
+            p->state = XET_XORB_PARSER_PAYLOAD;
+
+            return XET_OK;
+        }
+    }
+
+    return XET_AGAIN;
+}
+
+
+/* Checks the field that the last byte has completed, if any. */
+
+static xet_status_t
+xet_xorb_parser_field(xet_xorb_parser_t *p)
+{
+    xet_xorb_chunk_t  *chunk;
+
+    chunk = &p->chunk;
+
+    switch (p->have) {
+
+    case 1: /* version, known to be 0 */
+
+        if (p->count == XET_XORB_CHUNKS_MAX) {
+            return XET_XORB_CHUNKS;
+        }
+
+        break;
+
+    case 4:
+        chunk->stored_len = xet_get_u24(p->header + 1);
+
+        if (chunk->stored_len == 0 || chunk->stored_len > XET_CHUNK_MAX) {
+            return XET_XORB_STORED_LEN;
+        }
+
+        /* 8192 chunks at their largest are about 2^30: no overflow */
+
+        if (p->size + XET_XORB_HEADER_LEN + chunk->stored_len > p->size_max) {
+            return XET_XORB_SIZE;
+        }
+
+        break;
+
+    case 5:
+        chunk->scheme = p->header[4];
+
+        if (chunk->scheme != XET_SCHEME_NONE
+            && chunk->scheme != XET_SCHEME_LZ4
+            && chunk->scheme != XET_SCHEME_BG4_LZ4)
+        {
+            return XET_XORB_SCHEME;
+        }
+
+        break;
+
+    case 8:
+        chunk->raw_len = xet_get_u24(p->header + 5);
+
+        if (chunk->raw_len == 0 || chunk->raw_len > XET_CHUNK_MAX) {
+            return XET_XORB_RAW_LEN;
+        }
+
+        if (chunk->scheme == XET_SCHEME_NONE
+            && chunk->stored_len != chunk->raw_len)
+        {
+            return XET_XORB_DATA_LEN;
+        }
+
+        break;
+    }
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+xet_xorb_parser_ident(xet_xorb_parser_t *p, const uint8_t **pos,
+    const uint8_t *end)
+{
+    while (*pos != end) {
+
+        if (*(*pos)++ != (uint8_t) XET_XORB_IDENT[p->have++]) {
+            return XET_XORB_VERSION;
+        }
+
+        if (p->have == XET_XORB_IDENT_LEN) {
+
+            if (p->count == 0) {
+                return XET_XORB_EMPTY;
+            }
+
+            p->state = XET_XORB_PARSER_FOOTER;
+            return XET_OK;
+        }
+    }
+
+    return XET_AGAIN;
+}
+
+
+static void
+xet_xorb_parser_payload(xet_xorb_parser_t *p, const uint8_t **pos,
+    const uint8_t *end, xet_xorb_event_t *ev)
+{
+    size_t  len;
+
+    len = (size_t) (end - *pos);
+
+    if (len > p->rest) {
+        len = p->rest;
+    }
+
+    ev->type = XET_XORB_EVENT_PAYLOAD;
+    ev->data = *pos;
+    ev->len = len;
+
+    *pos += len;
+    p->taken += len;
+    p->rest -= (uint32_t) len;
+
+    if (p->rest == 0) {
+        p->state = XET_XORB_PARSER_HEADER;
+    }
+}
+
+
+xet_status_t
+xet_xorb_parser_finish(const xet_xorb_parser_t *p)
+{
+    switch (p->state) {
+
+    case XET_XORB_PARSER_FOOTER:
+        return XET_OK;
+
+    case XET_XORB_PARSER_HEADER:
+
+        if (p->have != 0) {
+            return XET_XORB_TRUNCATED;
+        }
+
+        return p->count == 0 ? XET_XORB_EMPTY : XET_OK;
+
+    default:
+        return XET_XORB_TRUNCATED;
+    }
+}

@@ -1,0 +1,325 @@
+
+/*
+ * A push verifier of xorbs.
+ *
+ * Purpose:    body in, verdict and chunk table out.  The parser cuts the body
+ *             into events.  A payload that lies whole in the caller's buffer
+ *             is decoded from there (a plain one is hashed there), only one
+ *             that straddles feeds is put together in v->stored first.  Each
+ *             chunk is hashed, its ends go to the tables, its hash to the
+ *             tree.  The body's end or the beginning of a footer closes the
+ *             tree: the root is held against the expected hash, then the
+ *             footer against the tables.
+ * States:     those of the parser; the first error stays, feed and finish
+ *             repeat it; after finish nothing more may come.
+ * Ownership:  one allocation of about 600 KiB, and the codec.  The tables
+ *             cost resident memory only as far as chunks fill them.  Nothing
+ *             is allocated by a length that the body declares, except by LZ4F
+ *             (see xet_codec.h).
+ * Threads:    one at a time.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "xet_bytes.h"
+#include "xet_merkle.h"
+#include "xet_xorb.h"
+#include "xet_xorb_footer.h"
+#include "xet_xorb_parser.h"
+
+
+struct xet_xorb_verifier_s {
+    const xet_suite_t  *suite;
+    xet_codec_t        *codec;
+
+    xet_status_t        status;
+    size_t              have;          /* bytes of the payload in stored */
+
+    xet_hash_t          expected;
+    unsigned            check:1;       /* expected is set */
+    unsigned            footer_seen:1;
+    unsigned            finished:1;
+
+    xet_xorb_info_t     info;
+    xet_xorb_parser_t   parser;
+    xet_xorb_footer_t   footer;
+    xet_merkle_t        merkle;
+
+    uint8_t             stored[XET_CHUNK_MAX];
+    uint8_t             raw[XET_CHUNK_MAX];
+
+    uint8_t             hashes[XET_XORB_CHUNKS_MAX * XET_HASH_LEN];
+    uint8_t             raw_ends[XET_XORB_CHUNKS_MAX * 4];
+    uint8_t             stored_ends[XET_XORB_CHUNKS_MAX * 4];
+};
+
+
+static xet_status_t xet_xorb_verifier_event(xet_xorb_verifier_t *v,
+    const xet_xorb_event_t *ev);
+static xet_status_t xet_xorb_verifier_payload(xet_xorb_verifier_t *v,
+    const uint8_t *data, size_t len);
+static xet_status_t xet_xorb_verifier_chunk(xet_xorb_verifier_t *v,
+    const uint8_t *data);
+static xet_status_t xet_xorb_verifier_root(xet_xorb_verifier_t *v);
+static xet_status_t xet_xorb_verifier_end(xet_xorb_verifier_t *v);
+
+
+xet_xorb_verifier_t *
+xet_xorb_verifier_create(const xet_suite_t *suite, const xet_hash_t *expected,
+    uint64_t size_max)
+{
+    xet_xorb_verifier_t  *v;
+
+    v = malloc(sizeof(xet_xorb_verifier_t));
+    if (v == NULL) {
+        return NULL;
+    }
+
+    v->codec = xet_codec_create();
+    if (v->codec == NULL) {
+        free(v);
+        return NULL;
+    }
+
+    v->suite = suite;
+    v->status = XET_OK;
+    v->have = 0;
+
+    v->check = 0;
+    v->footer_seen = 0;
+    v->finished = 0;
+
+    if (expected != NULL) {
+        v->expected = *expected;
+        v->check = 1;
+    }
+
+    memset(&v->info, 0, sizeof(xet_xorb_info_t));
+
+    v->info.hashes = v->hashes;
+    v->info.raw_ends = v->raw_ends;
+    v->info.stored_ends = v->stored_ends;
+
+    xet_xorb_parser_init(&v->parser, size_max);
+    xet_merkle_init(&v->merkle, suite);
+
+    return v;
+}
+
+
+void
+xet_xorb_verifier_destroy(xet_xorb_verifier_t *v)
+{
+    if (v == NULL) {
+        return;
+    }
+
+    xet_codec_destroy(v->codec);
+    free(v);
+}
+
+
+xet_status_t
+xet_xorb_verifier_feed(xet_xorb_verifier_t *v, const uint8_t *data,
+    size_t len, size_t *stored)
+{
+    uint64_t          taken;
+    xet_status_t      rc;
+    const uint8_t    *pos, *end;
+    xet_xorb_event_t  ev;
+
+    *stored = 0;
+
+    if (v->status != XET_OK) {
+        return v->status;
+    }
+
+    if (v->finished) {
+        v->status = XET_INTERNAL;
+        return v->status;
+    }
+
+    if (len == 0) {
+        return XET_OK;
+    }
+
+    pos = data;
+    end = data + len;
+    taken = v->parser.taken;
+
+    do {
+        rc = xet_xorb_parser_next(&v->parser, &pos, end, &ev);
+
+        if (rc == XET_OK) {
+            rc = xet_xorb_verifier_event(v, &ev);
+        }
+
+    } while (rc == XET_OK);
+
+    *stored = (size_t) (v->parser.taken - taken);
+
+    if (rc != XET_AGAIN) {
+        v->status = rc;
+    }
+
+    return v->status;
+}
+
+
+static xet_status_t
+xet_xorb_verifier_event(xet_xorb_verifier_t *v, const xet_xorb_event_t *ev)
+{
+    xet_status_t  rc;
+
+    switch (ev->type) {
+
+    case XET_XORB_EVENT_CHUNK:
+        v->have = 0;
+        return XET_OK;
+
+    case XET_XORB_EVENT_PAYLOAD:
+        return xet_xorb_verifier_payload(v, ev->data, ev->len);
+
+    case XET_XORB_EVENT_FOOTER:
+
+        rc = xet_xorb_verifier_root(v);
+
+        if (rc == XET_OK) {
+            v->footer_seen = 1;
+            xet_xorb_footer_init(&v->footer, &v->info);
+        }
+
+        return rc;
+
+    default: /* XET_XORB_EVENT_FOOTER_DATA */
+        return xet_xorb_footer_feed(&v->footer, ev->data, ev->len);
+    }
+}
+
+
+static xet_status_t
+xet_xorb_verifier_payload(xet_xorb_verifier_t *v, const uint8_t *data,
+    size_t len)
+{
+    size_t  size;
+
+    size = v->parser.chunk.stored_len;
+
+    if (len == size) {
+        return xet_xorb_verifier_chunk(v, data);
+    }
+
+    /* the parser never gives more than stored_len, which it has checked */
+
+    memcpy(v->stored + v->have, data, len);
+    v->have += len;
+
+    if (v->have < size) {
+        return XET_OK;
+    }
+
+    return xet_xorb_verifier_chunk(v, v->stored);
+}
+
+
+static xet_status_t
+xet_xorb_verifier_chunk(xet_xorb_verifier_t *v, const uint8_t *data)
+{
+    uint8_t                 *p;
+    uint32_t                 n;
+    xet_hash_t               hash;
+    xet_status_t             rc;
+    const uint8_t           *raw;
+    xet_xorb_info_t         *info;
+    const xet_xorb_chunk_t  *chunk;
+
+    info = &v->info;
+    chunk = &v->parser.chunk;
+
+    if (chunk->scheme == XET_SCHEME_NONE) {
+        raw = data;
+
+    } else {
+        rc = xet_codec_decode(v->codec, chunk->scheme, data,
+                              chunk->stored_len, v->raw, chunk->raw_len);
+        if (rc != XET_OK) {
+            return rc;
+        }
+
+        raw = v->raw;
+    }
+
+    xet_hash_chunk(v->suite, raw, chunk->raw_len, &hash);
+    xet_merkle_add(&v->merkle, hash.bytes, chunk->raw_len);
+
+    n = info->chunk_count;             /* < XET_XORB_CHUNKS_MAX */
+
+    p = v->hashes + (size_t) n * XET_HASH_LEN;
+    memcpy(p, hash.bytes, XET_HASH_LEN);
+
+    /* both sums stay near 2^30: 8192 chunks of 128 KiB and a header */
+
+    info->raw_size += chunk->raw_len;
+    info->stored_size += XET_XORB_HEADER_LEN + chunk->stored_len;
+
+    xet_put_u32(v->raw_ends + (size_t) n * 4, (uint32_t) info->raw_size);
+    xet_put_u32(v->stored_ends + (size_t) n * 4,
+                (uint32_t) info->stored_size);
+
+    info->chunk_count = n + 1;
+
+    return XET_OK;
+}
+
+
+/* All chunks are there: what do they hash to? */
+
+static xet_status_t
+xet_xorb_verifier_root(xet_xorb_verifier_t *v)
+{
+    xet_merkle_finish(&v->merkle, &v->info.hash);
+
+    if (v->check && !xet_hash_equal(&v->info.hash, &v->expected)) {
+        return XET_XORB_HASH;
+    }
+
+    return XET_OK;
+}
+
+
+xet_status_t
+xet_xorb_verifier_finish(xet_xorb_verifier_t *v)
+{
+    if (v->status == XET_OK && !v->finished) {
+        v->finished = 1;
+        v->status = xet_xorb_verifier_end(v);
+    }
+
+    return v->status;
+}
+
+
+static xet_status_t
+xet_xorb_verifier_end(xet_xorb_verifier_t *v)
+{
+    xet_status_t  rc;
+
+    rc = xet_xorb_parser_finish(&v->parser);
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    if (v->footer_seen) {
+        return xet_xorb_footer_finish(&v->footer);
+    }
+
+    return xet_xorb_verifier_root(v);
+}
+
+
+const xet_xorb_info_t *
+xet_xorb_verifier_info(const xet_xorb_verifier_t *v)
+{
+    return &v->info;
+}
