@@ -85,7 +85,8 @@ sub exchange {
 		push @headers, $o{chunked}
 			? ('Transfer-Encoding' => 'chunked')
 			: ('Content-Length' => body_length($body))
-			unless grep { /^(content-length|transfer-encoding)$/i }
+			unless grep { defined
+				&& /^(content-length|transfer-encoding)$/i }
 				@headers;
 	}
 

@@ -1,0 +1,88 @@
+"""Drives the real hf_xet for the tests; prints one line of JSON.
+
+    hf_xet_run.py upload  API ENDPOINT FILE...
+    hf_xet_run.py download API ENDPOINT HASH SIZE DESTINATION
+    hf_xet_run.py range   ENDPOINT HASH SIZE START:END...
+    hf_xet_run.py version
+
+API is "session" (XetSession) or "legacy" (upload_files, download_files).
+"range" prints the SHA-256 of each range as download_stream() gave it.
+HF_XET_CACHE is the caller's to set: a cache of its own is a machine of its
+own to the server.
+"""
+
+import hashlib
+import importlib.metadata
+import json
+import sys
+import warnings
+
+warnings.simplefilter("ignore", DeprecationWarning)
+
+import hf_xet  # noqa: E402
+
+
+def group_args(endpoint):
+    return {"endpoint": endpoint, "token": "none",
+            "token_expiry_unix_secs": 4102444800}
+
+
+def upload(api, endpoint, *files):
+    if api == "legacy":
+        done = hf_xet.upload_files(list(files), endpoint, None, None, None,
+                                   None)
+        return [{"hash": f.hash, "size": f.file_size} for f in done]
+
+    session = hf_xet.XetSession()
+
+    with session.new_upload_commit(**group_args(endpoint)) as commit:
+        handles = [commit.start_upload_file(f) for f in files]
+
+    infos = [h.result().xet_info for h in handles]
+
+    return [{"hash": i.hash, "size": i.file_size} for i in infos]
+
+
+def download(api, endpoint, file_hash, size, destination):
+    if api == "legacy":
+        hf_xet.download_files(
+            [hf_xet.PyXetDownloadInfo(destination, file_hash, int(size))],
+            endpoint, None, None, None)
+        return {}
+
+    session = hf_xet.XetSession()
+
+    with session.new_file_download_group(**group_args(endpoint)) as group:
+        group.start_download_file(hf_xet.XetFileInfo(file_hash, int(size)),
+                                  destination)
+    return {}
+
+
+def ranges(endpoint, file_hash, size, *wanted):
+    session = hf_xet.XetSession()
+    group = session.new_download_stream_group(**group_args(endpoint))
+    info = hf_xet.XetFileInfo(file_hash, int(size))
+    found = []
+
+    for item in wanted:
+        start, end = (int(n) for n in item.split(":"))
+        digest = hashlib.sha256()
+        length = 0
+
+        for piece in group.download_stream(info, start, end):
+            digest.update(piece)
+            length += len(piece)
+
+        found.append({"length": length, "sha256": digest.hexdigest()})
+
+    return found
+
+
+def version():
+    return {"version": importlib.metadata.version("hf_xet")}
+
+
+commands = {"upload": upload, "download": download, "range": ranges,
+            "version": version}
+
+print(json.dumps(commands[sys.argv[1]](*sys.argv[2:])))

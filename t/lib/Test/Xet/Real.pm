@@ -1,0 +1,103 @@
+package Test::Xet::Real;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# The real clients, run as programs: hf_xet (t/clients/hf_xet_run.py) and
+# @huggingface/hub (t/clients/hub_blob.mjs).
+
+use warnings;
+use strict;
+
+use parent qw/ Exporter /;
+
+use Digest::SHA;
+use File::Temp qw/ tempdir /;
+use JSON::PP ();
+
+use Test::Xet::Process qw/ root /;
+
+our @EXPORT = qw/
+	hf_xet hf_xet_start hf_xet_wait hub_blob make_mix sha256_file
+	file_slice
+/;
+
+sub build { return $ENV{XET_BUILD} || root() . '/build' }
+
+# Starts one; every call with the same machine shares a client's cache, one
+# without it is a machine of its own.
+
+sub hf_xet_start {
+	my ($o, @args) = @_;
+
+	my $cache = $o->{machine} || tempdir(CLEANUP => 1);
+	my $python = build() . '/venv/bin/python';
+
+	die "no hf_xet in $python, run t/clients/setup.sh\n" unless -x $python;
+
+	local $ENV{HF_XET_CACHE} = $cache;
+	local $ENV{HF_XET_CLIENT_RETRY_BASE_DELAY} = '100ms';
+	local @ENV{keys %{ $o->{env} || {} }} = values %{ $o->{env} || {} };
+
+	open(my $fh, '-|', $python, root() . '/t/clients/hf_xet_run.py', @args)
+		or die "$python: $!\n";
+
+	return $fh;
+}
+
+# Its answer, undef when it has failed.
+
+sub hf_xet_wait {
+	my ($fh) = @_;
+
+	local $/;
+	my $text = <$fh>;
+
+	return close($fh) ? JSON::PP::decode_json($text) : undef;
+}
+
+sub hf_xet { return hf_xet_wait(hf_xet_start(@_)) }
+
+sub hub_blob {
+	my (@args) = @_;
+
+	my $npm = build() . '/npm';
+
+	die "no client in $npm, run t/clients/setup.sh\n" unless -d $npm;
+
+	open(my $fh, '-|', 'node', root() . '/t/clients/hub_blob.mjs', $npm,
+		@args) or die "node: $!\n";
+
+	return hf_xet_wait($fh);
+}
+
+# A file of mixed data, too large for memory's taste.
+
+sub make_mix {
+	my ($path, $seed, $size) = @_;
+
+	my $tool = build() . '/tools/xet_make';
+
+	system("$tool mix $seed $size > $path") == 0 or die "xet_make: $?\n";
+
+	return $path;
+}
+
+sub sha256_file {
+	my ($path) = @_;
+
+	return Digest::SHA->new(256)->addfile($path, 'b')->hexdigest();
+}
+
+sub file_slice {
+	my ($path, $start, $end) = @_;
+
+	my $data = '';
+
+	open(my $fh, '<:raw', $path) or die "$path: $!\n";
+	seek($fh, $start, 0) or die "$path: $!\n";
+	read($fh, $data, $end - $start) // die "$path: $!\n";
+
+	return $data;
+}
+
+1;
