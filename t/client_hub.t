@@ -40,7 +40,9 @@ for my $ranges (1, 8) {
 	$t->write_conf(undef, server => "xet_url_ranges $ranges;");
 	$t->reload();
 
-	for my $i (0 .. $#sizes) {
+	# the large one once is enough
+
+	for my $i (0 .. ($ranges == 1 ? $#sizes : $#sizes - 1)) {
 		my ($size, $file) = ($sizes[$i], $files[$i]);
 
 		my @slices = map { slice($size, $_) } 1 .. 5;

@@ -82,6 +82,7 @@ typedef struct {
     size_t                     xorb_max;       /* bytes of the chunk region */
     size_t                     body_buffer;    /* each of two */
     time_t                     retry_after;
+    ngx_msec_t                 progress;       /* between frames */
 } ngx_http_xet_loc_conf_t;
 
 
@@ -116,7 +117,8 @@ struct ngx_http_xet_ctx_s {
     ngx_http_xet_query_t       query;
     ngx_http_xet_body_t       *body;
 
-    void                      *state;          /* of the endpoint */
+    void                      *endpoint;       /* its state */
+    void                      *state;          /* of a service it uses */
 };
 
 
@@ -158,8 +160,6 @@ ngx_int_t ngx_http_xet_xorb_post_handler(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_xorb_head_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_shard_handler(ngx_http_request_t *r,
-    ngx_http_xet_ctx_t *ctx);
-ngx_int_t ngx_http_xet_shard_v2_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_file_head_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);

@@ -147,6 +147,13 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       offsetof(ngx_http_xet_loc_conf_t, retry_after),
       NULL },
 
+    { ngx_string("xet_progress_interval"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_msec_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, progress),
+      NULL },
+
       ngx_null_command
 };
 
@@ -315,6 +322,7 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
     conf->xorb_max = NGX_CONF_UNSET_SIZE;
     conf->body_buffer = NGX_CONF_UNSET_SIZE;
     conf->retry_after = NGX_CONF_UNSET;
+    conf->progress = NGX_CONF_UNSET_MSEC;
 
     return conf;
 }
@@ -345,6 +353,7 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_size_value(conf->body_buffer, prev->body_buffer,
                               256 * 1024);
     ngx_conf_merge_sec_value(conf->retry_after, prev->retry_after, 5);
+    ngx_conf_merge_msec_value(conf->progress, prev->progress, 15000);
 
     if (conf->url_base == NULL) {
         conf->url_base = prev->url_base;

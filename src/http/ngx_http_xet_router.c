@@ -50,14 +50,9 @@ static const ngx_http_xet_route_t  ngx_http_xet_routes[] = {
       ngx_http_xet_xorb_head_handler },
 
     { ngx_string("shards"),
-      NGX_HTTP_XET_V01, 0,
+      NGX_HTTP_XET_V01|NGX_HTTP_XET_V2, 0,
       NGX_HTTP_POST,
       ngx_http_xet_shard_handler },
-
-    { ngx_string("shards"),
-      NGX_HTTP_XET_V2, 0,
-      NGX_HTTP_POST,
-      ngx_http_xet_shard_v2_handler },
 
     { ngx_string("files"),
       NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH,

@@ -85,7 +85,7 @@ ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc)
     ngx_memzero(chunk, sizeof(ngx_http_xet_chunk_t));
 
     cln->handler = ngx_http_xet_chunk_cleanup;
-    ctx->state = chunk;
+    ctx->endpoint = chunk;
 
     chunk->suite = xmcf->suite;
 

@@ -82,7 +82,7 @@ ngx_http_xet_reconstruction_handler(ngx_http_request_t *r,
     ngx_memzero(rec, sizeof(ngx_http_xet_recon_t));
 
     cln->handler = ngx_http_xet_recon_cleanup;
-    ctx->state = rec;
+    ctx->endpoint = rec;
 
     rec->pool = ngx_create_pool(16 * 1024, ngx_cycle->log);
     if (rec->pool == NULL) {
@@ -225,7 +225,7 @@ ngx_http_xet_recon_terms(ngx_http_request_t *r)
     ngx_http_xet_recon_t  *rec;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    rec = ctx->state;
+    rec = ctx->endpoint;
 
     ngx_http_xet_query_terms_get(r, &terms);
 
@@ -272,7 +272,7 @@ ngx_http_xet_recon_edges(ngx_http_request_t *r)
     ngx_http_xet_recon_t  *rec;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    rec = ctx->state;
+    rec = ctx->endpoint;
 
     for (edge = XET_PLAN_FIRST; edge <= XET_PLAN_LAST; edge <<= 1) {
 
@@ -328,7 +328,7 @@ ngx_http_xet_recon_trim(ngx_http_request_t *r)
     ngx_http_xet_recon_t   *rec;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    rec = ctx->state;
+    rec = ctx->endpoint;
 
     n = ngx_http_xet_query_slices_n(&ctx->query);
 
@@ -375,6 +375,7 @@ ngx_http_xet_recon_trim(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_xet_recon_plan(ngx_http_request_t *r)
 {
+    ngx_int_t                  rc;
     ngx_http_xet_ctx_t        *ctx;
     ngx_http_xet_recon_t      *rec;
     ngx_http_xet_loc_conf_t   *xlcf;
@@ -384,9 +385,16 @@ ngx_http_xet_recon_plan(ngx_http_request_t *r)
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
 
-    rec = ctx->state;
+    rec = ctx->endpoint;
 
-    if (ngx_http_xet_url_base(r, &rec->base) != NGX_OK) {
+    rc = ngx_http_xet_url_base(r, &rec->base);
+
+    if (rc == NGX_DECLINED) {
+        return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "no_host",
+                                  "the request names no host");
+    }
+
+    if (rc != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -495,7 +503,7 @@ ngx_http_xet_recon_send(ngx_http_request_t *r)
     ngx_http_xet_recon_t  *rec;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    rec = ctx->state;
+    rec = ctx->endpoint;
 
     if (rec->status != XET_OK) {
         return ngx_http_xet_error_status(r, rec->status);

@@ -9,21 +9,27 @@
  * The xorb section is only walked: what a client says about xorbs is never
  * used, the store knows them.
  *
- * POST v2/shards is answered 404 so that clients fall back, after the body
- * was read: a client that is still sending would take the end of the
- * connection for a network error and try again.
+ * v2 tells its progress in frames (docs/protocol.md, shard frames).  What
+ * fails before the first frame is a status as in v1, after it a frame; the
+ * end of the connection without a final frame would fail the client for good.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_body_filter.h"
+#include "ngx_http_xet_frames.h"
 #include "ngx_http_xet_output.h"
 #include "ngx_http_xet_register.h"
 #include "ngx_http_xet_store.h"
 
 
+/* Before the first frame; what is decided by then gets a status. */
+#define NGX_HTTP_XET_SHARD_DELAY  500
+
+
 typedef struct {
     xet_shard_parser_t      parser;
     ngx_http_xet_file_t    *spool;
+    ngx_http_xet_frames_t  *frames;    /* v2 */
 } ngx_http_xet_shard_t;
 
 
@@ -33,10 +39,15 @@ static void ngx_http_xet_shard_body_done(ngx_http_request_t *r, void *data,
     xet_status_t status);
 static void ngx_http_xet_shard_registered(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_uint_t new);
-static xet_status_t ngx_http_xet_shard_drop(void *data, u_char *buf,
-    size_t len, ngx_uint_t last, ngx_log_t *log);
-static void ngx_http_xet_shard_v2_done(ngx_http_request_t *r, void *data,
-    xet_status_t status);
+static void ngx_http_xet_shard_progress(ngx_http_request_t *r,
+    ngx_http_xet_stage_e stage, uint64_t verified, uint64_t total);
+static void ngx_http_xet_shard_v2_registered(ngx_http_request_t *r,
+    ngx_int_t rc, xet_status_t status, ngx_uint_t new);
+static ngx_int_t ngx_http_xet_shard_status(ngx_http_request_t *r,
+    ngx_int_t rc, xet_status_t status, ngx_uint_t new);
+static ngx_int_t ngx_http_xet_shard_frame(ngx_http_request_t *r,
+    ngx_http_xet_shard_t *shard, ngx_int_t rc, xet_status_t status,
+    ngx_uint_t new);
 
 
 ngx_int_t
@@ -48,6 +59,18 @@ ngx_http_xet_shard_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
     if (shard == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
+
+    shard->frames = NULL;
+
+    if (ctx->version == NGX_HTTP_XET_V2) {
+
+        shard->frames = ngx_palloc(r->pool, sizeof(ngx_http_xet_frames_t));
+        if (shard->frames == NULL) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+    }
+
+    ctx->endpoint = shard;
 
     xet_shard_parser_init(&shard->parser, NULL, NULL);
 
@@ -108,13 +131,79 @@ ngx_http_xet_shard_body_done(ngx_http_request_t *r, void *data,
 {
     ngx_http_xet_shard_t *shard = data;
 
+    xet_shard_parser_t       *p;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
     if (status != XET_OK) {
         ngx_http_finalize_request(r, ngx_http_xet_error_status(r, status));
         return;
     }
 
-    ngx_http_xet_register(r, shard->spool, shard->parser.files_end,
-                          ngx_http_xet_shard_registered);
+    p = &shard->parser;
+
+    if (shard->frames == NULL) {
+        ngx_http_xet_register(r, shard->spool, p->files_end, p->terms, NULL,
+                              ngx_http_xet_shard_registered);
+        return;
+    }
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (ngx_http_xet_frames_start(r, shard->frames, NGX_HTTP_XET_SHARD_DELAY,
+                                  xlcf->progress)
+        != NGX_OK)
+    {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    ngx_http_xet_shard_progress(r, NGX_HTTP_XET_VALIDATING, 0, p->terms);
+
+    ngx_http_xet_register(r, shard->spool, p->files_end, p->terms,
+                          ngx_http_xet_shard_progress,
+                          ngx_http_xet_shard_v2_registered);
+}
+
+
+static void
+ngx_http_xet_shard_progress(ngx_http_request_t *r, ngx_http_xet_stage_e stage,
+    uint64_t verified, uint64_t total)
+{
+    u_char                 frame[NGX_HTTP_XET_FRAME_MAX], *p;
+    ngx_uint_t             force;
+    ngx_http_xet_ctx_t    *ctx;
+    ngx_http_xet_shard_t  *shard;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    shard = ctx->endpoint;
+
+    force = 0;
+
+    switch (stage) {
+
+    case NGX_HTTP_XET_VALIDATING:
+        p = ngx_slprintf(frame, frame + sizeof(frame),
+                         "{\"type\":\"validating\",\"verified\":%uL,"
+                         "\"total\":%uL}\n", verified, total);
+        break;
+
+    case NGX_HTTP_XET_STAGING:
+        p = ngx_cpymem(frame, "{\"type\":\"committing\","
+                              "\"stage\":\"uploading\"}\n",
+                       sizeof("{\"type\":\"committing\","
+                              "\"stage\":\"uploading\"}\n") - 1);
+        break;
+
+    default: /* NGX_HTTP_XET_COMMITTING */
+        p = ngx_cpymem(frame, "{\"type\":\"committing\","
+                              "\"stage\":\"syncing\"}\n",
+                       sizeof("{\"type\":\"committing\","
+                              "\"stage\":\"syncing\"}\n") - 1);
+        force = shard->frames->begun;
+        break;
+    }
+
+    ngx_http_xet_frames_put(shard->frames, frame, p - frame, force);
 }
 
 
@@ -122,43 +211,84 @@ static void
 ngx_http_xet_shard_registered(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_uint_t new)
 {
-    if (rc == NGX_DECLINED) {
-        rc = ngx_http_xet_error_status(r, status);
+    ngx_http_finalize_request(r, ngx_http_xet_shard_status(r, rc, status,
+                                                           new));
+}
 
-    } else if (rc != NGX_OK) {
-        rc = ngx_http_xet_error_query(r, rc, NULL, NULL);
+
+static ngx_int_t
+ngx_http_xet_shard_status(ngx_http_request_t *r, ngx_int_t rc,
+    xet_status_t status, ngx_uint_t new)
+{
+    if (rc == NGX_DECLINED) {
+        return ngx_http_xet_error_status(r, status);
+    }
+
+    if (rc != NGX_OK) {
+        return ngx_http_xet_error_query(r, rc, NULL, NULL);
+    }
+
+    return ngx_http_xet_send_literal(r, NGX_HTTP_OK, "application/json",
+                                     new ? "{\"result\":1}"
+                                         : "{\"result\":0}");
+}
+
+
+static void
+ngx_http_xet_shard_v2_registered(ngx_http_request_t *r, ngx_int_t rc,
+    xet_status_t status, ngx_uint_t new)
+{
+    ngx_http_xet_ctx_t    *ctx;
+    ngx_http_xet_shard_t  *shard;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    shard = ctx->endpoint;
+
+    if (rc != NGX_OK && !shard->frames->begun) {
+        rc = ngx_http_xet_shard_status(r, rc, status, new);
 
     } else {
-        rc = ngx_http_xet_send_literal(r, NGX_HTTP_OK, "application/json",
-                                       new ? "{\"result\":1}"
-                                           : "{\"result\":0}");
+        rc = ngx_http_xet_shard_frame(r, shard, rc, status, new);
     }
 
     ngx_http_finalize_request(r, rc);
 }
 
 
-ngx_int_t
-ngx_http_xet_shard_v2_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
+static ngx_int_t
+ngx_http_xet_shard_frame(ngx_http_request_t *r, ngx_http_xet_shard_t *shard,
+    ngx_int_t rc, xet_status_t status, ngx_uint_t new)
 {
-    return ngx_http_xet_body_read(r, ngx_http_xet_shard_drop,
-                                  ngx_http_xet_shard_v2_done, NULL);
-}
+    u_char       frame[NGX_HTTP_XET_FRAME_MAX], *p;
+    ngx_uint_t   retryable;
+    const char  *text;
 
+    if (rc == NGX_OK) {
+        p = ngx_slprintf(frame, frame + sizeof(frame),
+                         "{\"type\":\"result\",\"result\":%ui}\n", new);
 
-static xet_status_t
-ngx_http_xet_shard_drop(void *data, u_char *buf, size_t len, ngx_uint_t last,
-    ngx_log_t *log)
-{
-    return XET_OK;
-}
+        return ngx_http_xet_frames_end(shard->frames, frame, p - frame);
+    }
 
+    /* the shard's fault stays one; ours may pass */
 
-static void
-ngx_http_xet_shard_v2_done(ngx_http_request_t *r, void *data,
-    xet_status_t status)
-{
-    ngx_http_finalize_request(r,
-        ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "no_route",
-                           "use v1/shards"));
+    if (rc == NGX_DECLINED) {
+        text = xet_status_text(status);
+        retryable = xet_status_http(status) >= 500;
+
+    } else {
+        text = (rc == NGX_BUSY) ? "the database is not available"
+                                : "the database failed";
+        retryable = 1;
+    }
+
+    ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                  "xet: error frame: %s", text);
+
+    p = ngx_slprintf(frame, frame + sizeof(frame),
+                     "{\"type\":\"error\",\"message\":\"%s\","
+                     "\"retryable\":%s}\n",
+                     text, retryable ? "true" : "false");
+
+    return ngx_http_xet_frames_end(shard->frames, frame, p - frame);
 }

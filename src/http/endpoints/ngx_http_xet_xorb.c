@@ -61,7 +61,7 @@ ngx_http_xet_xorb_post_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
     ngx_memzero(x, sizeof(ngx_http_xet_xorb_t));
 
     cln->handler = ngx_http_xet_xorb_cleanup;
-    ctx->state = x;
+    ctx->endpoint = x;
 
     x->suite = xmcf->suite;
     x->hash = ctx->hash;

@@ -203,9 +203,10 @@ ngx_http_xet_send_chain(ngx_http_request_t *r, ngx_uint_t status,
     r->headers_out.content_type_len = r->headers_out.content_type.len;
     r->headers_out.content_type_lowcase = NULL;
 
-    /* a Range header of the request is never nginx's to apply here */
+    /* Range and If-* headers of the request are never nginx's to apply here */
 
     r->allow_ranges = 0;
+    r->disable_not_modified = 1;
 
     rc = ngx_http_send_header(r);
 
@@ -280,6 +281,10 @@ ngx_http_xet_url_base(ngx_http_request_t *r, ngx_str_t *base)
 
         host = r->headers_in.host ? r->headers_in.host->value
                                   : r->headers_in.server;
+
+        if (host.len == 0) {
+            return NGX_DECLINED;
+        }
 
         p = ngx_pnalloc(r->pool, scheme.len + 3 + host.len);
         if (p == NULL) {

@@ -57,11 +57,15 @@ typedef struct {
 
 typedef struct {
     ngx_http_xet_register_pt   handler;
+    ngx_http_xet_progress_pt   progress;
     ngx_http_xet_query_t      *query;
     const xet_suite_t         *suite;
 
     ngx_http_xet_file_t       *spool;
     uint64_t                   files_end;
+
+    uint64_t                   verified;       /* terms */
+    uint64_t                   total;
 
     /* the walk */
     uint64_t                   file;           /* offset of its header */
@@ -106,6 +110,8 @@ static xet_status_t ngx_http_xet_register_read(ngx_http_xet_register_t *reg,
     xet_shard_record_t *rec, ngx_log_t *log);
 static void ngx_http_xet_register_collected(ngx_http_request_t *r,
     void *data);
+static void ngx_http_xet_register_progress(ngx_http_request_t *r,
+    ngx_http_xet_stage_e stage);
 static void ngx_http_xet_register_queried(ngx_http_request_t *r,
     ngx_int_t rc);
 static void ngx_http_xet_register_verify_job(void *data, ngx_log_t *log);
@@ -135,7 +141,8 @@ ngx_http_xet_register_get(ngx_http_request_t *r)
 
 void
 ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_file_t *spool,
-    uint64_t files_end, ngx_http_xet_register_pt handler)
+    uint64_t files_end, uint64_t total, ngx_http_xet_progress_pt progress,
+    ngx_http_xet_register_pt handler)
 {
     ngx_uint_t                 i;
     ngx_pool_cleanup_t        *cln;
@@ -156,6 +163,8 @@ ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_file_t *spool,
     ngx_memzero(reg, sizeof(ngx_http_xet_register_t));
 
     reg->handler = handler;
+    reg->progress = progress;
+    reg->total = total;
     reg->query = &ctx->query;
     reg->suite = xmcf->suite;
     reg->spool = spool;
@@ -448,7 +457,11 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
         return;
     }
 
+    ngx_http_xet_register_progress(r, NGX_HTTP_XET_VALIDATING);
+
     if (reg->batch.size > NGX_HTTP_XET_BATCH_SIZE) {
+        ngx_http_xet_register_progress(r, NGX_HTTP_XET_STAGING);
+
         rc = ngx_http_xet_query_stage(r, &reg->batch,
                                       ngx_http_xet_register_staged);
 
@@ -465,12 +478,28 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
         return;
 
     } else {
+        ngx_http_xet_register_progress(r, NGX_HTTP_XET_COMMITTING);
+
         rc = ngx_http_xet_query_shard_put(r, &reg->batch,
                                           ngx_http_xet_register_put);
     }
 
     if (rc != NGX_AGAIN) {
         ngx_http_xet_register_finish(r, rc, XET_INTERNAL);
+    }
+}
+
+
+static void
+ngx_http_xet_register_progress(ngx_http_request_t *r,
+    ngx_http_xet_stage_e stage)
+{
+    ngx_http_xet_register_t  *reg;
+
+    reg = ngx_http_xet_register_get(r);
+
+    if (reg->progress) {
+        reg->progress(r, stage, reg->verified, reg->total);
     }
 }
 
@@ -576,6 +605,7 @@ ngx_http_xet_register_term(ngx_http_xet_register_t *reg,
 
     xet_term_pack(reg->window->packed + reg->npacked * XET_TERM_LEN, &term);
     reg->npacked++;
+    reg->verified++;
 
     return XET_OK;
 }

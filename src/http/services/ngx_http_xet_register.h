@@ -26,13 +26,25 @@ typedef void (*ngx_http_xet_register_pt)(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_uint_t new);
 
 
+typedef enum {
+    NGX_HTTP_XET_VALIDATING = 0,       /* verified of total terms */
+    NGX_HTTP_XET_STAGING,              /* a batch is put aside */
+    NGX_HTTP_XET_COMMITTING            /* the last statement is under way */
+} ngx_http_xet_stage_e;
+
+/* What happens, in the event loop; may be NULL. */
+typedef void (*ngx_http_xet_progress_pt)(ngx_http_request_t *r,
+    ngx_http_xet_stage_e stage, uint64_t verified, uint64_t total);
+
+
 /*
  * Registers the files of a shard that the parser has passed; spool holds its
- * bytes up to files_end.  Memory is bounded by a window of terms and a batch
+ * bytes up to files_end, total is the number of its terms.  Memory is bounded by a window of terms and a batch
  * of packed ones, whatever the shard's size.
  */
 void ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_file_t *spool,
-    uint64_t files_end, ngx_http_xet_register_pt handler);
+    uint64_t files_end, uint64_t total, ngx_http_xet_progress_pt progress,
+    ngx_http_xet_register_pt handler);
 
 
 #endif /* _NGX_HTTP_XET_REGISTER_H_INCLUDED_ */
