@@ -64,7 +64,8 @@ for my $ranges (1, 8) {
 
 	is($got->{whole}{sha256}, sha256_hex($data),
 		"own file, $ranges ranges an entry: whole");
-	is($got->{slices}[0]{sha256}, sha256_hex(substr($data, 100000, 4900000)),
+	is($got->{slices}[0]{sha256},
+		sha256_hex(substr($data, 100000, 4900000)),
 		"own file, $ranges ranges an entry: slice");
 }
 

@@ -76,6 +76,7 @@ typedef struct {
     ngx_uint_t                 auth;           /* NGX_HTTP_XET_AUTH_* */
 
     ngx_http_complex_value_t  *url_base;
+    ngx_http_complex_value_t  *cors;           /* origin */
     time_t                     url_ttl;
     ngx_uint_t                 url_ranges;     /* in one entry */
 
@@ -156,6 +157,8 @@ ngx_int_t ngx_http_xet_reconstruction_handler(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_chunk_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_xorb_post_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx);
+ngx_int_t ngx_http_xet_xorb_get_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_xorb_head_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);

@@ -10,6 +10,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_cors.h"
 #include "ngx_http_xet_output.h"
 
 
@@ -23,6 +24,7 @@ static ngx_int_t ngx_http_xet_data_headers(ngx_http_request_t *r,
 ngx_int_t
 ngx_http_xet_data_access_handler(ngx_http_request_t *r)
 {
+    ngx_int_t                  rc;
     xet_range_t                ranges[XET_SIGN_RANGES_MAX];
     xet_status_t               status;
     ngx_table_elt_t           *h;
@@ -34,6 +36,17 @@ ngx_http_xet_data_access_handler(ngx_http_request_t *r)
 
     if (!xlcf->data) {
         return NGX_DECLINED;
+    }
+
+    rc = r->internal ? NGX_DECLINED : ngx_http_xet_cors(r);
+
+    if (rc == NGX_ERROR) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (rc == NGX_OK && r->method == NGX_HTTP_OPTIONS) {
+        ngx_http_finalize_request(r, ngx_http_xet_cors_preflight(r));
+        return NGX_DONE;
     }
 
     if (!(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))) {

@@ -112,6 +112,13 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       offsetof(ngx_http_xet_loc_conf_t, url_base),
       NULL },
 
+    { ngx_string("xet_cors"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_set_complex_value_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, cors),
+      NULL },
+
     { ngx_string("xet_url_ttl"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
       ngx_conf_set_sec_slot,
@@ -312,6 +319,7 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
      *
      *     conf->api_base = { 0, NULL };
      *     conf->url_base = NULL;
+     *     conf->cors = NULL;
      */
 
     conf->api = NGX_CONF_UNSET;
@@ -357,6 +365,10 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     if (conf->url_base == NULL) {
         conf->url_base = prev->url_base;
+    }
+
+    if (conf->cors == NULL) {
+        conf->cors = prev->cors;
     }
 
     if (!conf->api) {

@@ -8,6 +8,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_cors.h"
 #include "ngx_http_xet_output.h"
 
 
@@ -49,6 +50,11 @@ static const ngx_http_xet_route_t  ngx_http_xet_routes[] = {
       NGX_HTTP_HEAD,
       ngx_http_xet_xorb_head_handler },
 
+    { ngx_string("xorbs"),
+      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_PREFIX_HASH,
+      NGX_HTTP_GET,
+      ngx_http_xet_xorb_get_handler },
+
     { ngx_string("shards"),
       NGX_HTTP_XET_V01|NGX_HTTP_XET_V2, 0,
       NGX_HTTP_POST,
@@ -63,6 +69,33 @@ static const ngx_http_xet_route_t  ngx_http_xet_routes[] = {
       NGX_HTTP_XET_V01, 0,
       NGX_HTTP_GET|NGX_HTTP_HEAD,
       ngx_http_xet_health_handler },
+
+    /* the names of hf_xet before 1.1.10; a shard's hash is not looked at */
+
+    { ngx_string("reconstruction"),
+      NGX_HTTP_XET_V0, NGX_HTTP_XET_ARG_HASH,
+      NGX_HTTP_GET|NGX_HTTP_HEAD,
+      ngx_http_xet_reconstruction_handler },
+
+    { ngx_string("chunk"),
+      NGX_HTTP_XET_V0, NGX_HTTP_XET_ARG_PREFIX_HASH,
+      NGX_HTTP_GET|NGX_HTTP_HEAD,
+      ngx_http_xet_chunk_handler },
+
+    { ngx_string("xorb"),
+      NGX_HTTP_XET_V0, NGX_HTTP_XET_ARG_PREFIX_HASH,
+      NGX_HTTP_POST,
+      ngx_http_xet_xorb_post_handler },
+
+    { ngx_string("xorb"),
+      NGX_HTTP_XET_V0, NGX_HTTP_XET_ARG_PREFIX_HASH,
+      NGX_HTTP_HEAD,
+      ngx_http_xet_xorb_head_handler },
+
+    { ngx_string("shard"),
+      NGX_HTTP_XET_V0, NGX_HTTP_XET_ARG_PREFIX_HASH,
+      NGX_HTTP_POST|NGX_HTTP_PUT,
+      ngx_http_xet_shard_handler },
 
     { ngx_null_string, 0, 0, 0, NULL }
 };
@@ -98,6 +131,16 @@ ngx_http_xet_api_handler(ngx_http_request_t *r)
     ctx = ngx_http_xet_ctx(r);
     if (ctx == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    rc = ngx_http_xet_cors(r);
+
+    if (rc == NGX_ERROR) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (rc == NGX_OK && r->method == NGX_HTTP_OPTIONS) {
+        return ngx_http_xet_cors_preflight(r);
     }
 
     if (ngx_http_xet_parse_path(r, &path) != NGX_OK) {
@@ -138,7 +181,7 @@ ngx_http_xet_api_handler(ngx_http_request_t *r)
                                        xet_status_text(XET_HASH_SYNTAX));
         }
 
-        if (!(r->method & NGX_HTTP_POST)) {
+        if (!(r->method & (NGX_HTTP_POST|NGX_HTTP_PUT))) {
             rc = ngx_http_discard_request_body(r);
 
             if (rc != NGX_OK) {

@@ -88,7 +88,122 @@
     X(SIGN_MISMATCH,  "invalid_signature", 403, "wrong signature")            \
     X(SIGN_EXPIRED,   "expired",         403, "the URL has expired")          \
     X(SIGN_RANGE,     "range_not_signed", 403,                                \
-      "the Range header is not covered by the signature")
+      "the Range header is not covered by the signature")                     \
+                                                                              \
+    X(TOKEN_MISSING,  "invalid_token",   401, "a token is required")          \
+    X(TOKEN_SIZE,     "invalid_token",   401, "the token is too long")        \
+    X(TOKEN_SYNTAX,   "invalid_token",   401, "malformed token")              \
+    X(TOKEN_CRIT,     "invalid_token",   401,                                 \
+      "the token's header asks for an extension that is not known here")      \
+    X(TOKEN_ALG,      "invalid_token",   401,                                 \
+      "the token's algorithm is not that of its key")                         \
+    X(TOKEN_KEY,      "invalid_token",   401, "no key for this token")        \
+    X(TOKEN_SIGNATURE, "invalid_token",  401,                                 \
+      "the token's signature is wrong")                                       \
+    X(TOKEN_CLAIMS,   "invalid_token",   401, "malformed claims of a token")  \
+    X(TOKEN_EXPIRED,  "expired_token",   401, "the token has expired")        \
+    X(TOKEN_EARLY,    "invalid_token",   401, "the token is not valid yet")   \
+    X(TOKEN_ISSUER,   "invalid_token",   401,                                 \
+      "the token is of another issuer")                                       \
+    X(TOKEN_AUDIENCE, "invalid_token",   401,                                 \
+      "the token is for another audience")                                    \
+    X(TOKEN_SCOPE,    "insufficient_scope", 403,                              \
+      "the token's scope does not allow this")                                \
+                                                                              \
+    X(JWK_SYNTAX,     "internal_error",  500, "malformed key document")       \
+    X(JWK_VALUE,      "internal_error",  500, "malformed key")                \
+    X(JWK_KIND,       "internal_error",  500,                                 \
+      "a key of a kind or size that is not supported")                        \
+    X(JWK_SECRET,     "internal_error",  500,                                 \
+      "a secret must be 32 to 1024 bytes and no PEM file")                    \
+    X(JWK_KID,        "internal_error",  500,                                 \
+      "a key id must be 1 to 255 printable characters")                       \
+    X(JWK_PRIVATE,    "internal_error",  500,                                 \
+      "a private key among public keys")                                      \
+    X(JWK_COUNT,      "internal_error",  500, "too many keys")                \
+    X(JWK_NONE,       "internal_error",  500, "no usable key")                \
+                                                                              \
+    X(ZT_NOT_ZTENSOR, "not_ztensor", 422, "not a zTensor file")               \
+    X(ZT_TOO_SHORT, "too_short", 422, "too short for a zTensor file")         \
+    X(ZT_HEADER_MAGIC, "bad_header_magic", 422,                               \
+      "wrong magic number at the start of the file")                          \
+    X(ZT_FOOTER_MAGIC, "bad_footer_magic", 422,                               \
+      "wrong magic number at the end of the file")                            \
+    X(ZT_VERSION, "unsupported_version", 422,                                 \
+      "unsupported version of the zTensor format")                            \
+    X(ZT_DATA_SHARD, "data_shard", 422,                                       \
+      "a data shard, which has no manifest")                                  \
+    X(ZT_MANIFEST_SIZE, "manifest_too_large", 422,                            \
+      "the manifest is larger than the format allows")                        \
+    X(ZT_MANIFEST_LIMIT, "manifest_over_server_limit", 413,                   \
+      "the manifest is larger than this server takes")                        \
+    X(ZT_MANIFEST_BOUNDS, "manifest_out_of_bounds", 422,                      \
+      "the manifest lies outside the file")                                   \
+    X(ZT_MANIFEST_HEADER, "manifest_overlaps_header", 422,                    \
+      "the manifest overlaps the magic number")                               \
+    X(ZT_MANIFEST_EMPTY, "empty_manifest", 422, "the manifest is empty")      \
+    X(ZT_MANIFEST_HASH, "manifest_hash_mismatch", 422,                        \
+      "the manifest does not have its declared hash")                         \
+    X(ZT_MANIFEST, "bad_manifest", 422, "malformed manifest")                 \
+    X(ZT_TRAILING, "trailing_bytes", 422,                                     \
+      "bytes after the end of the manifest")                                  \
+    X(ZT_ORDER, "not_deterministic", 422,                                     \
+      "the manifest is not in deterministic encoding")                        \
+    X(ZT_NESTING, "nesting_too_deep", 422,                                    \
+      "the manifest is nested too deeply")                                    \
+    X(ZT_UTF8, "invalid_utf8", 422, "text in the manifest is not UTF-8")      \
+    X(ZT_DUPLICATE, "duplicate_key", 422,                                     \
+      "a key comes twice in a map of the manifest")                           \
+    X(ZT_MISSING, "missing_field", 422, "a required field is missing")        \
+    X(ZT_OBJECTS, "too_many_objects", 422, "too many objects")                \
+    X(ZT_COMPONENTS, "too_many_components", 422, "too many components")       \
+    X(ZT_KEYS, "too_many_keys", 422,                                          \
+      "too many keys in a map of the manifest")                               \
+    X(ZT_NAME_LEN, "name_too_long", 422,                                      \
+      "a name in the manifest is too long")                                   \
+    X(ZT_NAME, "invalid_name", 422, "a name in the manifest is not allowed")  \
+    X(ZT_SHARD_NAME, "bad_shard_name", 422, "bad shard name")                 \
+    X(ZT_SHARD_REF, "no_such_shard", 422,                                     \
+      "a part refers to an undeclared shard")                                 \
+                                                                              \
+    X(ZT_ALIGN, "misaligned", 422, "a component is not aligned")              \
+    X(ZT_BOUNDS, "out_of_bounds", 422, "a component lies outside the data")   \
+    X(ZT_HEADER, "overlaps_header", 422,                                      \
+      "a component overlaps the magic number")                                \
+    X(ZT_OVERLAP, "overlap", 422, "components overlap in part")               \
+    X(ZT_LENGTH, "length_mismatch", 422,                                      \
+      "a length disagrees with the shape")                                    \
+    X(ZT_SHAPE, "shape_overflow", 422,                                        \
+      "the shape is larger than 64 bits count")                               \
+    X(ZT_RANK, "rank_too_large", 422, "too many dimensions")                  \
+    X(ZT_FORMAT_SHAPE, "bad_shape", 422,                                      \
+      "the format does not allow this shape")                                 \
+    X(ZT_ROLE_MISSING, "missing_component", 422,                              \
+      "a component that the format needs is missing")                         \
+    X(ZT_ROLE_EXTRA, "unexpected_component", 422,                             \
+      "the format does not allow this component")                             \
+    X(ZT_INDEX_DTYPE, "bad_index_dtype", 422,                                 \
+      "an index has a type that the format does not allow")                   \
+    X(ZT_DTYPE, "unsupported_dtype", 422, "unknown element type")             \
+    X(ZT_ENCODING, "unsupported_encoding", 422, "unknown encoding")           \
+    X(ZT_FORMAT, "unsupported_format", 422, "unknown format")                 \
+                                                                              \
+    X(ZT_NO_OBJECT, "no_such_object", 404,                                    \
+      "no object has this name or number")                                    \
+    X(ZT_NO_COMPONENT, "no_such_component", 404,                              \
+      "the object has no such component")                                     \
+    X(ZT_ROLE, "role_required", 400,                                          \
+      "the object has several components, name a role")                       \
+    X(ZT_QUERY, "invalid_query", 400, "malformed query")                      \
+    X(ZT_DECODE, "decode_unavailable", 422,                                   \
+      "the decoded form is not available")                                    \
+    X(ZT_DECODE_SIZE, "decode_too_large", 413,                                \
+      "the decoded form is too large")                                        \
+    X(ZT_WINDOW, "window_too_large", 413,                                     \
+      "the data needs too much memory to decode")                             \
+    X(ZT_ZSTD, "bad_zstd", 422, "the data is not valid zstd")                 \
+    X(ZT_VALUES, "invalid_values", 422,                                       \
+      "values that the element type does not allow")
 
 
 #define XET_STATUS_ENUM(name, code, http, text)  XET_##name,

@@ -49,6 +49,9 @@ const xet_suite_t  xet_suite_default = {
     65536,                         /* chunk_target */
     XET_CHUNK_MAX,                 /* chunk_max */
 
+    16384,                         /* chunk_stable_min */
+    122880,                        /* chunk_stable_max */
+
     XET_XORB_CHUNKS_MAX,           /* xorb_chunks_max */
     67108864,                      /* xorb_raw_target */
 

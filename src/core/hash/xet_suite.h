@@ -27,6 +27,10 @@ typedef struct {
     uint32_t         chunk_target;
     uint32_t         chunk_max;
 
+    /* two chunks in a row of stable_min <= size < stable_max: see windows */
+    uint32_t         chunk_stable_min;
+    uint32_t         chunk_stable_max;
+
     uint32_t         xorb_chunks_max;
     uint32_t         xorb_raw_target;  /* a writer closes a xorb there */
 

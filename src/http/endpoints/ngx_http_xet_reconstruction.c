@@ -17,6 +17,7 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_lanes.h"
 #include "ngx_http_xet_output.h"
+#include "ngx_http_xet_url.h"
 
 
 /* Terms that the event loop handles itself, some 100 microseconds. */
@@ -34,12 +35,8 @@ typedef struct {
     ngx_http_xet_array_t       ends;
 
     ngx_pool_t                *pool;           /* of plan and JSON */
-    ngx_str_t                  base;           /* of the URLs */
-    time_t                     expires;
-    ngx_uint_t                 group;
+    ngx_http_xet_url_t         url;
     ngx_uint_t                 version;
-    ngx_http_xet_key_t        *key;
-    xet_sign_key_t            *sign;
 
     xet_buf_t                  buf;
     xet_status_t               status;
@@ -59,8 +56,6 @@ static ngx_int_t ngx_http_xet_recon_plan(ngx_http_request_t *r);
 static void ngx_http_xet_recon_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_recon_done(ngx_http_request_t *r, void *data);
 static xet_status_t ngx_http_xet_recon_write(ngx_http_xet_recon_t *rec);
-static xet_status_t ngx_http_xet_recon_url(void *ctx, xet_buf_t *b,
-    const xet_hash_t *xorb, const xet_plan_range_t *ranges, size_t n);
 static ngx_int_t ngx_http_xet_recon_send(ngx_http_request_t *r);
 
 
@@ -375,19 +370,14 @@ ngx_http_xet_recon_trim(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_xet_recon_plan(ngx_http_request_t *r)
 {
-    ngx_int_t                  rc;
-    ngx_http_xet_ctx_t        *ctx;
-    ngx_http_xet_recon_t      *rec;
-    ngx_http_xet_loc_conf_t   *xlcf;
-    ngx_http_xet_main_conf_t  *xmcf;
+    ngx_int_t              rc;
+    ngx_http_xet_ctx_t    *ctx;
+    ngx_http_xet_recon_t  *rec;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
-    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
-
     rec = ctx->endpoint;
 
-    rc = ngx_http_xet_url_base(r, &rec->base);
+    rc = ngx_http_xet_url_init(r, &rec->url);
 
     if (rc == NGX_DECLINED) {
         return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "no_host",
@@ -398,14 +388,9 @@ ngx_http_xet_recon_plan(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    rec->expires = ngx_time() + xlcf->url_ttl;
-    rec->group = xlcf->url_ranges;
-    rec->key = xmcf->url_keys->elts;
-
     xet_buf_init(&rec->buf, ngx_http_xet_alloc, rec->pool, 0);
 
     if (rec->plan.n <= NGX_HTTP_XET_PLAN_INLINE) {
-        rec->sign = xmcf->sign[0];
         rec->status = ngx_http_xet_recon_write(rec);
 
         return ngx_http_xet_recon_send(r);
@@ -428,17 +413,12 @@ ngx_http_xet_recon_job(void *data, ngx_log_t *log)
 {
     ngx_http_xet_recon_t *rec = data;
 
-    rec->sign = xet_sign_key_create(rec->key->id.data, rec->key->id.len,
-                                    rec->key->secret.data,
-                                    rec->key->secret.len);
-    if (rec->sign == NULL) {
-        rec->status = XET_NOMEM;
-        return;
+    rec->status = ngx_http_xet_url_thread(&rec->url);
+
+    if (rec->status == XET_OK) {
+        rec->status = ngx_http_xet_recon_write(rec);
+        ngx_http_xet_url_thread_end(&rec->url);
     }
-
-    rec->status = ngx_http_xet_recon_write(rec);
-
-    xet_sign_key_destroy(rec->sign);
 }
 
 
@@ -461,38 +441,10 @@ ngx_http_xet_recon_write(ngx_http_xet_recon_t *rec)
     }
 
     return (rec->version == 2)
-           ? xet_plan_json_v2(&rec->plan, &rec->buf, ngx_http_xet_recon_url,
-                              rec, rec->group)
-           : xet_plan_json_v1(&rec->plan, &rec->buf, ngx_http_xet_recon_url,
-                              rec);
-}
-
-
-static xet_status_t
-ngx_http_xet_recon_url(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
-    const xet_plan_range_t *ranges, size_t n)
-{
-    ngx_http_xet_recon_t *rec = ctx;
-
-    size_t          i;
-    xet_range_t     list[XET_SIGN_RANGES_MAX];
-    xet_sign_url_t  url;
-
-    for (i = 0; i < n; i++) {
-        list[i].start = ranges[i].stored_start;
-        list[i].end = ranges[i].stored_end;
-    }
-
-    url.ns = (const uint8_t *) NGX_HTTP_XET_NAMESPACE;
-    url.ns_len = sizeof(NGX_HTTP_XET_NAMESPACE) - 1;
-    url.xorb = *xorb;
-    url.expires = (uint64_t) rec->expires;
-    url.ranges = list;
-    url.n = n;
-
-    xet_buf_write(b, rec->base.data, rec->base.len);
-
-    return xet_sign_url(rec->sign, &url, b);
+           ? xet_plan_json_v2(&rec->plan, &rec->buf, ngx_http_xet_url_write,
+                              &rec->url, rec->url.group)
+           : xet_plan_json_v1(&rec->plan, &rec->buf, ngx_http_xet_url_write,
+                              &rec->url);
 }
 
 

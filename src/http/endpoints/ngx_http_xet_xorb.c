@@ -1,6 +1,6 @@
 
 /*
- * POST and HEAD xorbs/{prefix}/{xorb}.
+ * POST, HEAD and GET xorbs/{prefix}/{xorb}.
  *
  *     POST   handler -> feed (thread, for each piece of the body: verify,
  *            write) -> feed with the last piece: verdict, fdatasync, name,
@@ -17,6 +17,7 @@
 #include "ngx_http_xet_body_filter.h"
 #include "ngx_http_xet_output.h"
 #include "ngx_http_xet_store.h"
+#include "ngx_http_xet_url.h"
 
 
 typedef struct {
@@ -190,6 +191,24 @@ ngx_http_xet_xorb_registered(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     ngx_http_finalize_request(r, rc);
+}
+
+
+/*
+ * The whole of a xorb goes the way of its parts: through the data location,
+ * by a URL that we sign for ourselves.
+ */
+
+ngx_int_t
+ngx_http_xet_xorb_get_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
+{
+    ngx_str_t  uri, args;
+
+    if (ngx_http_xet_url_internal(r, &ctx->hash, &uri, &args) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_internal_redirect(r, &uri, &args);
 }
 
 

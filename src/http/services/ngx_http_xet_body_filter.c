@@ -3,11 +3,11 @@
  * Request bodies, taken while they arrive and handed to jobs.
  *
  * The body is read unbuffered.  nginx's request-body filter chain brings each
- * buffer here as it comes from the socket; the filter moves what fits into the
- * job buffer that is being filled, and what does not fit stays in
- * r->request_body->bufs.  The pump moves the rest as room appears.  While both job buffers are full nothing is consumed,
- * nginx's own buffer stays busy and the socket is not read: TCP or the
- * stream's window holds the client.
+ * buffer here as it comes from the socket; the filter moves what fits into
+ * the job buffer that is being filled, and what does not fit stays in
+ * r->request_body->bufs.  The pump moves the rest as room appears.  While both
+ * job buffers are full nothing is consumed, nginx's own buffer stays busy and
+ * the socket is not read: TCP or the stream's window holds the client.
  *
  * The pump is the state machine.  It runs in the event loop whenever data or
  * the end of a job may let it go on, and does what it can, in this order:
@@ -262,7 +262,6 @@ ngx_http_xet_body_pump(ngx_http_request_t *r)
                                ? XET_BODY_SIZE : XET_BODY_SYNTAX;
             }
 
-            r->keepalive = 0;
             body->draining = 0;
 
             if (!ngx_http_xet_task_busy(r)) {
@@ -433,6 +432,10 @@ ngx_http_xet_body_finish(ngx_http_request_t *r)
         r->read_event_handler = ngx_http_test_reading;
 
     } else {
+
+        /* the rest is dropped and the connection closed: say so */
+
+        r->keepalive = 0;
         r->read_event_handler = ngx_http_block_reading;
     }
 

@@ -249,69 +249,6 @@ ngx_http_xet_header(ngx_http_request_t *r, const char *key, const char *value)
 }
 
 
-ngx_int_t
-ngx_http_xet_url_base(ngx_http_request_t *r, ngx_str_t *base)
-{
-    u_char                   *p;
-    size_t                    i;
-    ngx_str_t                 scheme, host;
-    ngx_http_xet_loc_conf_t  *xlcf;
-
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
-
-    if (xlcf->url_base) {
-
-        if (ngx_http_complex_value(r, xlcf->url_base, base) != NGX_OK) {
-            return NGX_ERROR;
-        }
-
-        while (base->len && base->data[base->len - 1] == '/') {
-            base->len--;
-        }
-
-    } else {
-
-        ngx_str_set(&scheme, "http");
-
-#if (NGX_HTTP_SSL)
-        if (r->connection->ssl) {
-            ngx_str_set(&scheme, "https");
-        }
-#endif
-
-        host = r->headers_in.host ? r->headers_in.host->value
-                                  : r->headers_in.server;
-
-        if (host.len == 0) {
-            return NGX_DECLINED;
-        }
-
-        p = ngx_pnalloc(r->pool, scheme.len + 3 + host.len);
-        if (p == NULL) {
-            return NGX_ERROR;
-        }
-
-        base->data = p;
-        base->len = ngx_sprintf(p, "%V://%V", &scheme, &host) - p;
-    }
-
-    /* it goes into JSON as it is */
-
-    for (i = 0; i < base->len; i++) {
-
-        if (base->data[i] <= ' ' || base->data[i] == '"'
-            || base->data[i] == '\\' || base->data[i] > '~')
-        {
-            ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                          "xet: unusable base \"%V\" of URLs", base);
-            return NGX_ERROR;
-        }
-    }
-
-    return NGX_OK;
-}
-
-
 void *
 ngx_http_xet_alloc(void *pool, size_t size)
 {

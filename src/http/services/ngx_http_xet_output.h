@@ -46,12 +46,6 @@ ngx_int_t ngx_http_xet_send_head(ngx_http_request_t *r, off_t length);
 ngx_int_t ngx_http_xet_header(ngx_http_request_t *r, const char *key,
     const char *value);
 
-/*
- * The base of signed URLs: "xet_url_base", or what the client asked;
- * NGX_DECLINED when it has not said.
- */
-ngx_int_t ngx_http_xet_url_base(ngx_http_request_t *r, ngx_str_t *base);
-
 /* xet_alloc_pt over an ngx_pool_t. */
 void *ngx_http_xet_alloc(void *pool, size_t size);
 

@@ -1,0 +1,384 @@
+
+# Copyright (C) the ngx_http_xet_module authors
+
+#   make            the module for the packaged nginx, build/nginx/*.so
+#   make core       the protocol core alone, build/libxet.a
+#   make unit       unit tests of the core, with ASan and UBSan
+#   make fuzz-replay  the fuzz targets over their corpora, likewise
+#   make fuzz       the fuzz targets with libFuzzer, FUZZ_SECONDS each
+#   make bench      benchmarks, built with -O2 and run
+#   make tools      t/tools/*.c, build/tools/
+#   make cli        the command line client, build/xet
+#   make test       installs what is missing, builds all, runs all tests
+#   make asan       an nginx with the module under ASan; t/*.t run with it
+#   make check      rules of dependency and style
+#   make run, stop  a server of one's own in DIR (./.run) at PORT (8080)
+#   make install    module, configuration, SQL and client; heeds DESTDIR
+#   make clean
+#
+# Everything is built under BUILD.  No target needs root but "install", and
+# "test" and "run" where packages are missing.
+
+BUILD ?=	build
+
+CC =		cc
+CLANG =		clang
+CFLAGS =	-O2 -g
+
+NGINX =		/usr/sbin/nginx
+NGINX_SRC =	/usr/share/nginx/src
+
+# flags of an nginx other than the packaged one, whose flags are in conf_flags
+NGINX_FLAGS =
+
+MODULE_CC_OPT =	-g -O2 -fPIC -fstack-protector-strong -Wformat \
+		-Werror=format-security -D_FORTIFY_SOURCE=2
+MODULE_LD_OPT =	-Wl,-z,relro -Wl,-z,now -fPIC
+
+TESTS =		t/*.t
+JOBS =		2
+FUZZ_SECONDS =	60
+
+DESTDIR =
+PREFIX =	/usr
+CONF_DIR =	/etc/nginx/xet
+DIR ?=		./.run
+PORT ?=		8080
+
+# ---------------------------------------------------------------------------
+
+ROOT :=		$(CURDIR)
+OUT :=		$(abspath $(BUILD))
+MODULE :=	$(OUT)/nginx/ngx_http_xet_module.so
+
+export XET_BUILD := $(OUT)
+
+# BLAKE3: the library, else the sources in the package of Debian 12
+
+ifeq ($(XET_BLAKE3_DIR)$(shell pkg-config --exists libblake3 2>/dev/null || \
+    echo none),)
+BLAKE3_LIBS :=	$(shell pkg-config --libs libblake3)
+BLAKE3_INCS :=	$(shell pkg-config --cflags libblake3)
+BLAKE3_OBJS :=
+else
+BLAKE3_DIR :=	$(firstword $(XET_BLAKE3_DIR) \
+		$(wildcard /usr/share/cargo/registry/blake3-*/c))
+BLAKE3_LIBS :=
+BLAKE3_INCS :=	-isystem $(BLAKE3_DIR)
+BLAKE3_OBJS :=	blake3 blake3_dispatch blake3_portable
+MACHINE :=	$(shell uname -m)
+ifneq ($(filter x86_64 amd64,$(MACHINE)),)
+BLAKE3_OBJS +=	$(patsubst %,blake3_%_x86-64_unix,sse2 sse41 avx2 avx512)
+else ifneq ($(filter aarch64 arm64,$(MACHINE)),)
+BLAKE3_OBJS +=	blake3_neon
+endif
+endif
+
+CORE_DIRS :=	src/core $(patsubst %/,%,$(wildcard src/core/*/))
+CORE_SRCS :=	$(sort $(wildcard src/core/*.c src/core/*/*.c))
+CORE_INCS :=	$(addprefix -I,$(CORE_DIRS)) $(BLAKE3_INCS)
+CORE_LIBS :=	$(BLAKE3_LIBS) -llz4 -lcrypto
+
+UNIT_SRCS :=	$(sort $(wildcard t/unit/*/test_*.c))
+FUZZ_SRCS :=	$(sort $(wildcard t/fuzz/fuzz_*.c))
+BENCH_SRCS :=	$(sort $(shell grep -lw '^main' t/bench/bench_*.c 2>/dev/null))
+TOOL_SRCS :=	$(sort $(shell grep -lw '^main' t/tools/*.c 2>/dev/null))
+CLI_SRCS :=	$(sort $(wildcard src/cli/*.c))
+
+UNIT_BINS :=	$(UNIT_SRCS:t/unit/%.c=$(BUILD)/unit/%)
+REPLAY_BINS :=	$(FUZZ_SRCS:t/fuzz/%.c=$(BUILD)/fuzz-replay/%)
+FUZZ_BINS :=	$(FUZZ_SRCS:t/fuzz/%.c=$(BUILD)/fuzz/%)
+BENCH_BINS :=	$(BENCH_SRCS:t/bench/%.c=$(BUILD)/bench/%)
+TOOL_BINS :=	$(TOOL_SRCS:t/tools/%.c=$(BUILD)/tools/%)
+CLI_BIN :=	$(if $(CLI_SRCS),$(BUILD)/xet)
+
+WARN =		-W -Wall -Wextra -Wpointer-arith -Wno-unused-parameter -Werror
+CORE_WARN =	$(WARN) -Wshadow -Wconversion -Wno-sign-conversion
+SANITIZE =	-fsanitize=address,undefined -fno-sanitize-recover=all \
+		-fno-omit-frame-pointer
+
+# Programs around the core may use POSIX; the core itself is plain C99.
+
+HOST_CFLAGS =	-std=c99 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 $(WARN) \
+		$(CORE_INCS) -It/unit -It/tools
+CLI_LIBS =	-lcurl -ljansson
+
+# V=1 shows the commands
+
+Q =		$(if $(V),,@)
+QUIET =		--no-print-directory $(if $(V),,-s)
+
+DEP =		-MMD -MP -MF $(@D)/.$(@F).d -MT $@
+
+
+.PHONY: build core unit fuzz-replay fuzz fuzz-bins bench bench-bins tools cli
+.PHONY: test test-all asan asan-nginx check run stop install clean FORCE
+.DELETE_ON_ERROR:
+
+build: $(OUT)/nginx/.configured
+	@echo "  module $(BUILD)/nginx/ngx_http_xet_module.so"
+	@+$(MAKE) $(QUIET) -f $(OUT)/nginx/Makefile -C $(NGINX_SRC) modules
+
+core: $(BUILD)/libxet.a
+
+unit: $(UNIT_BINS)
+
+fuzz-replay: $(REPLAY_BINS)
+
+fuzz-bins: $(FUZZ_BINS)
+
+bench-bins: $(BENCH_BINS)
+
+tools: $(TOOL_BINS)
+
+cli: $(CLI_BIN)
+
+
+# The core and BLAKE3 are compiled in three ways: plain, with sanitizers for
+# the tests, and with clang's coverage for the fuzzers.
+
+# $(1) folder, $(2) compiler, $(3) flags, $(4) archive
+
+define core_variant
+
+$(1)_OBJS :=	$$(CORE_SRCS:%.c=$(1)/%.o) $$(BLAKE3_OBJS:%=$(1)/blake3/%.o)
+
+$(1)/src/core/%.o: src/core/%.c Makefile
+	@mkdir -p $$(@D)
+	@echo "  cc  $$<"
+	$$(Q)$(2) -std=c99 $(3) $$(CORE_WARN) -fPIC -fvisibility=hidden \
+		$$(CORE_INCS) $$(DEP) -c -o $$@ $$<
+
+$(1)/blake3/%.o: $$(BLAKE3_DIR)/%.c Makefile
+	@mkdir -p $$(@D)
+	@echo "  cc  $$<"
+	$$(Q)$(2) $(3) -fPIC -fvisibility=hidden -c -o $$@ $$<
+
+$(1)/blake3/%.o: $$(BLAKE3_DIR)/%.S Makefile
+	@mkdir -p $$(@D)
+	@echo "  cc  $$<"
+	$$(Q)$(2) -fPIC -c -o $$@ $$<
+
+$(4): $$($(1)_OBJS)
+	$$(Q)rm -f $$@
+	@echo "  ar  $$@"
+	$$(Q)$$(AR) rcs $$@ $$^
+
+endef
+
+ASAN_CFLAGS =	-O1 -g $(SANITIZE)
+FUZZ_CFLAGS =	-O1 -g $(SANITIZE) -fsanitize=fuzzer-no-link
+
+$(eval $(call core_variant,$(BUILD)/obj,$$(CC),$$(CFLAGS),$(BUILD)/libxet.a))
+$(eval $(call core_variant,$(BUILD)/asan,$$(CC),$$(ASAN_CFLAGS),\
+$(BUILD)/asan/libxet.a))
+$(eval $(call core_variant,$(BUILD)/fuzz/obj,$$(CLANG),$$(FUZZ_CFLAGS),\
+$(BUILD)/fuzz/obj/libxet.a))
+
+
+$(BUILD)/unit/%: t/unit/%.c $(BUILD)/asan/libxet.a Makefile
+	@mkdir -p $(@D)
+	@echo "  cc  $<"
+	$(Q)$(CC) $(ASAN_CFLAGS) $(HOST_CFLAGS) $(DEP) -o $@ $< \
+		$(BUILD)/asan/libxet.a $(CORE_LIBS) -ljansson -lpthread
+
+$(BUILD)/asan/replay.o: t/fuzz/replay.c Makefile
+	@mkdir -p $(@D)
+	@echo "  cc  $<"
+	$(Q)$(CC) $(ASAN_CFLAGS) $(HOST_CFLAGS) -c -o $@ $<
+
+$(BUILD)/fuzz-replay/%: t/fuzz/%.c $(BUILD)/asan/replay.o \
+		$(BUILD)/asan/libxet.a Makefile
+	@mkdir -p $(@D)
+	@echo "  cc  $<"
+	$(Q)$(CC) $(ASAN_CFLAGS) $(HOST_CFLAGS) $(DEP) -o $@ $< \
+		$(BUILD)/asan/replay.o $(BUILD)/asan/libxet.a $(CORE_LIBS) \
+		-ljansson
+
+$(BUILD)/fuzz/%: t/fuzz/%.c $(BUILD)/fuzz/obj/libxet.a Makefile
+	@mkdir -p $(@D)
+	@echo "  cc  $<"
+	$(Q)$(CLANG) -O1 -g $(SANITIZE) -fsanitize=fuzzer $(HOST_CFLAGS) \
+		$(DEP) -o $@ $< $(BUILD)/fuzz/obj/libxet.a $(CORE_LIBS) \
+		-ljansson
+
+# A benchmark or tool NAME.c may have further parts, NAME_*.c.
+
+.SECONDEXPANSION:
+
+host_objs = $(addprefix $(BUILD)/host/,$(addsuffix .o,$(basename $(1).c \
+		$(filter-out $(BENCH_SRCS) $(TOOL_SRCS),$(wildcard $(1)_*.c)))))
+
+$(BUILD)/host/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	@echo "  cc  $<"
+	$(Q)$(CC) $(CFLAGS) $(HOST_CFLAGS) $(DEP) -c -o $@ $<
+
+$(BENCH_BINS): $(BUILD)/bench/%: $$(call host_objs,t/bench/$$*) \
+		$(BUILD)/libxet.a
+	@mkdir -p $(@D)
+	@echo "  ld  $@"
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(CORE_LIBS) -ljansson -lpthread -lm
+
+$(TOOL_BINS): $(BUILD)/tools/%: $$(call host_objs,t/tools/$$*) \
+		$(BUILD)/libxet.a
+	@mkdir -p $(@D)
+	@echo "  ld  $@"
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(CORE_LIBS) -ljansson -lpthread -lm
+
+$(BUILD)/xet: $(CLI_SRCS:%.c=$(BUILD)/host/%.o) $(BUILD)/libxet.a
+	@echo "  ld  $@"
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(CORE_LIBS) $(CLI_LIBS) -lpthread
+
+
+# New inputs that libFuzzer finds stay under BUILD; pick from them by hand.
+
+fuzz: $(FUZZ_BINS)
+	@for bin in $(FUZZ_BINS); do \
+		noun=$${bin##*/fuzz_}; \
+		work=$(BUILD)/fuzz/work/$$noun; \
+		mkdir -p $$work/corpus; \
+		seed=t/fuzz/corpus/$$noun; \
+		[ -d $$seed ] || seed=; \
+		echo "fuzz_$$noun: $(FUZZ_SECONDS) s"; \
+		$$bin -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 \
+			-artifact_prefix=$$work/ $$work/corpus $$seed \
+			> $$work/log 2>&1 \
+			|| { tail -n 40 $$work/log; exit 1; }; \
+		grep -E 'stat::(number_of_exec|average_exec)' $$work/log; \
+	done
+
+bench: $(BENCH_BINS)
+	@for bin in $(BENCH_BINS); do \
+		echo "== $${bin##*/}"; $$bin || exit 1; \
+	done
+
+
+# The module against the packaged nginx, out of its tree.  nginx is configured
+# once for every change of "config", of the flags, or of nginx itself; after
+# that its own Makefile knows what to compile.
+
+# $(1) folder to build in, $(2) sources, $(3) flags for configure
+
+nginx_configure = \
+	@mkdir -p $(1) && \
+	cd $(2) && \
+	ASAN_OPTIONS=detect_leaks=0 bash -c ' \
+		NGX_CONF_FLAGS=($(NGINX_FLAGS)); \
+		[ "$(NGINX_FLAGS)" ] || [ ! -f conf_flags ] \
+			|| . ./conf_flags; \
+		./configure $(3) --builddir=$(1)' > $(1)/configure.log 2>&1 \
+	|| { tail -n 12 $(1)/configure.log; exit 1; } && \
+	touch $(1)/.configured
+
+$(OUT)/nginx/.configured: config $(OUT)/nginx/.flags \
+		$(NGINX_SRC)/src/core/nginx.h
+	@echo "configuring $(NGINX_SRC), see $(BUILD)/nginx/configure.log"
+	$(call nginx_configure,$(OUT)/nginx,$(NGINX_SRC),"$${NGX_CONF_FLAGS[@]}" \
+		--with-cc-opt="$(MODULE_CC_OPT)" \
+		--with-ld-opt="$(MODULE_LD_OPT)" \
+		--add-dynamic-module=$(ROOT))
+
+$(OUT)/nginx/.flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(NGINX_SRC) $(NGINX_FLAGS) $(MODULE_CC_OPT) $(MODULE_LD_OPT)' \
+		'$(XET_BLAKE3_DIR)' > $@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+$(NGINX_SRC)/src/core/nginx.h:
+	@echo "no nginx sources at $(NGINX_SRC): run sh docker/setup.sh" >&2
+	@exit 1
+
+
+# A whole nginx with the module inside.  NGX_DEBUG_PALLOC turns every
+# allocation from a pool into one that ASan sees.  nginx-dev has no C sources,
+# so they are fetched, but for an NGINX_SRC that has them.
+
+ifneq ($(wildcard $(NGINX_SRC)/src/core/nginx.c),)
+FULL_SRC :=	$(NGINX_SRC)
+else
+FULL_SRC :=	$(OUT)/nginx-src
+endif
+
+ASAN_NGINX_FLAGS = --with-debug --with-threads --with-http_ssl_module \
+	--with-http_v2_module --with-http_slice_module \
+	--with-http_auth_request_module --with-http_realip_module \
+	--with-http_stub_status_module --with-http_dav_module \
+	--with-http_secure_link_module
+
+asan-nginx: $(OUT)/nginx-asan/.configured
+	@echo "  nginx  $(BUILD)/nginx-asan/nginx"
+	@+ASAN_OPTIONS=detect_leaks=0 $(MAKE) $(QUIET) \
+		-f $(OUT)/nginx-asan/Makefile -C $(FULL_SRC) binary
+
+$(OUT)/nginx-asan/.configured: config Makefile $(FULL_SRC)/src/core/nginx.c
+	@echo "configuring $(FULL_SRC), see $(BUILD)/nginx-asan/configure.log"
+	$(call nginx_configure,$(OUT)/nginx-asan,$(FULL_SRC),\
+		$(ASAN_NGINX_FLAGS) \
+		--with-cc-opt="-O1 -g -fsanitize=address \
+		-fno-omit-frame-pointer -DNGX_DEBUG_PALLOC=1" \
+		--with-ld-opt=-fsanitize=address --add-module=$(ROOT))
+
+$(OUT)/nginx-src/src/core/nginx.c:
+	sh docker/nginx-source.sh $(OUT)/nginx-src
+
+asan: asan-nginx tools cli
+	XET_TEST_NGINX=$(OUT)/nginx-asan/nginx XET_TEST_MODULE= \
+	ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=0 \
+	perl .ci/prove -j $(JOBS) $(filter-out t/unit.t t/fuzz.t,\
+		$(wildcard $(TESTS)))
+
+
+# The packages decide what is found above, hence the second make.
+
+test:
+	sh docker/setup.sh test
+	+$(MAKE) --no-print-directory test-all
+
+test-all: build unit fuzz-replay tools cli check
+	XET_TEST_NGINX="$${XET_TEST_NGINX:-$(NGINX)}" \
+	XET_TEST_MODULE="$${XET_TEST_MODULE-$(MODULE)}" \
+	perl .ci/prove -j $(JOBS) $(wildcard $(TESTS))
+
+check: core build
+	sh .ci/check-deps
+	perl .ci/check-style
+
+run:
+	@DIR='$(DIR)' PORT='$(PORT)' BUILD='$(OUT)' sh docker/run.sh
+
+stop:
+	@DIR='$(DIR)' sh docker/stop.sh
+
+
+# The packaged nginx says where its modules are.  conf/nginx.conf is a whole
+# example and must not take the place of a file of the same name.
+
+install: build cli
+	modules=$$($(NGINX) -V 2>&1 | tr ' ' '\n' \
+		| sed -n 's/^--modules-path=//p'); \
+	install -d "$(DESTDIR)$${modules:?}" && \
+	install -m 644 $(MODULE) "$(DESTDIR)$$modules/"
+	install -d "$(DESTDIR)$(CONF_DIR)" "$(DESTDIR)$(PREFIX)/bin" \
+		"$(DESTDIR)$(PREFIX)/share/xet/conf" \
+		"$(DESTDIR)$(PREFIX)/share/xet/sql"
+	for file in $(wildcard conf/*); do \
+		case $$file in \
+		conf/nginx*.conf) \
+			to="$(DESTDIR)$(PREFIX)/share/xet/conf" ;; \
+		*) \
+			to="$(DESTDIR)$(CONF_DIR)" ;; \
+		esac; \
+		install -m 644 $$file "$$to/" || exit 1; \
+	done
+	for file in $(wildcard sql/*); do \
+		install -m 644 $$file \
+			"$(DESTDIR)$(PREFIX)/share/xet/sql/" || exit 1; \
+	done
+	$(if $(CLI_BIN),install -m 755 $(CLI_BIN) "$(DESTDIR)$(PREFIX)/bin/")
+
+clean:
+	rm -rf $(BUILD)
+
+
+-include $(shell test -d $(BUILD) && find $(BUILD) -name '.*.d')

@@ -1,0 +1,81 @@
+#!/bin/sh
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# The whole source of the packaged nginx, into the given folder:
+#
+#   sh docker/nginx-source.sh build/nginx-src
+#
+# nginx-dev has the headers and the build scripts, but not a line of C, and an
+# nginx under a sanitizer has to be compiled.  apt knows where the package
+# came from; its source is asked for in the same place, by lists of our own,
+# so that the system's stay as they are.
+
+set -eu
+
+to=${1:?usage: sh $0 FOLDER}
+version=$(dpkg-query -W -f='${source:Version}' nginx)
+
+if [ "$(cat "$to/.version" 2>/dev/null)" = "$version" ]; then
+    exit 0
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# readable for the user that apt downloads as
+
+chmod 755 "$work"
+mkdir -p "$work/sources.list.d" "$work/lists/partial" "$work/src"
+
+if [ "$(id -u)" -eq 0 ]; then
+    chown -R _apt "$work/lists" "$work/src"
+fi
+
+for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list \
+    /etc/apt/sources.list.d/*.sources
+do
+    [ -f "$file" ] || continue
+
+    sed -e 's/^deb[[:blank:]]/deb-src /' \
+        -e 's/^Types:.*/Types: deb-src/' \
+        "$file" > "$work/sources.list.d/${file##*/}"
+done
+
+set -- -qq -o Dir::Etc::SourceList=/dev/null \
+    -o Dir::Etc::SourceParts="$work/sources.list.d" \
+    -o Dir::State::Lists="$work/lists" \
+    -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=
+
+# The packaged version first.  A mirror may lack the source of a security
+# update; then another revision of the same nginx does as well, for what is
+# built from it is whole by itself.
+
+fetch()
+{
+    apt-get "$@" update
+
+    apt-cache "$@" showsrc nginx | sed -n 's/^Version: //p' \
+        | grep "^${version%%-*}-" > "$work/versions" || :
+
+    { echo "$version"; grep -vxF "$version" "$work/versions"; } \
+        | while read -r try
+    do
+        if apt-get "$@" source "nginx=$try"; then
+            echo "$try" > "$work/found"
+            break
+        fi
+    done
+
+    [ -s "$work/found" ]
+}
+
+(cd "$work/src" && fetch "$@") > "$work/log" 2>&1 < /dev/null \
+    || { tail -n 20 "$work/log" >&2; exit 1; }
+
+echo "nginx-source: nginx $(cat "$work/found")"
+
+rm -rf "$to"
+mkdir -p "$to"
+cp -R "$work"/src/nginx-*/. "$to/"
+echo "$version" > "$to/.version"

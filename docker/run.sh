@@ -1,0 +1,414 @@
+#!/bin/sh
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# A server of one's own, from nothing, in one command:
+#
+#   [DIR=./.run] [PORT=8080] [ADDR=127.0.0.1] sh docker/run.sh
+#
+# Installs what is missing, builds the module, and starts in DIR a PostgreSQL
+# that listens on a Unix socket only and an nginx with conf/nginx.conf at
+# ADDR:PORT; then sends a file through it and back.  A second run takes up
+# what is in DIR, with the module as it is now.  Servers with other DIR and
+# PORT are not touched.  "sh docker/stop.sh" stops what runs in DIR.
+#
+#   DIR/pg       database cluster    DIR/nginx/conf  generated configuration
+#   DIR/store    xorbs               DIR/nginx/xet   keys, included files
+#                                    DIR/nginx/logs
+#
+# Who is who when this runs as root: PostgreSQL refuses root, so the cluster
+# is of the user postgres; nginx's master stays root, which alone reads the
+# keys; its workers and the store are of www-data.  Connections to PostgreSQL
+# are trusted, for what guards them is the folder of the socket: postgres
+# owns it, the group www-data may enter it, nobody else.  When this runs as a
+# usual user all of it is of that user, and the folder is closed to others.
+
+set -eu
+
+root=$(cd "$(dirname "$0")/.." && pwd -P)
+dir=${DIR:-$root/.run}
+port=${PORT:-8080}
+addr=${ADDR:-127.0.0.1}
+nginx=${NGINX:-/usr/sbin/nginx}
+build=${BUILD:-$root/build}
+url=http://127.0.0.1:$port
+
+case $build in /*) ;; *)
+    build=$PWD/$build
+esac
+
+PATH=$PATH:/usr/sbin:/sbin
+
+
+die()
+{
+    echo "run: $*" >&2
+    exit 1
+}
+
+
+is_root()
+{
+    [ "$(id -u)" -eq 0 ]
+}
+
+
+# A command as the owner of the cluster; away from a folder closed to it.
+
+as_pg()
+{
+    if is_root; then
+        (cd / && runuser -u postgres -- "$@")
+    else
+        "$@"
+    fi
+}
+
+
+# Can those users get down to DIR?  Not where it is below /root, for one.
+
+reachable()
+{
+    for user in postgres www-data; do
+        runuser -u "$user" -- test -x "$1" || return 1
+    done
+}
+
+
+# DIR, made absolute.  Where it is out of reach for postgres and www-data it
+# becomes a link to a folder that is not.
+
+make_dir()
+{
+    mkdir -p "$dir"
+
+    dir=$(cd "$dir" && pwd -P)
+
+    if is_root && ! reachable "$dir"; then
+        rmdir "$dir" 2>/dev/null \
+            || die "$dir is out of reach for the users postgres and www-data"
+
+        other=$(mktemp -d /var/lib/ngx-xet.XXXXXX)
+        chmod 755 "$other"
+        ln -s "$other" "$dir"
+
+        echo "run: $dir is a link to $other, where postgres and www-data" \
+             "can get at it"
+
+        dir=$other
+    fi
+
+    # the names go into configuration files as they are
+
+    case $dir in *[!A-Za-z0-9_./+@=-]*)
+        die "unusual characters in $dir, choose another DIR"
+    esac
+}
+
+
+# The programs of the version that made the cluster, else the newest.
+
+find_postgresql()
+{
+    if [ -f "$dir/pg/PG_VERSION" ]; then
+        version=$(cat "$dir/pg/PG_VERSION")
+    else
+        version=$(for bin in /usr/lib/postgresql/*/bin/initdb; do
+                      echo "$bin"
+                  done | sed 's!.*/postgresql/\([0-9]*\)/.*!\1!' \
+                  | sort -n | tail -n 1)
+    fi
+
+    pgbin=/usr/lib/postgresql/$version/bin
+
+    [ -x "$pgbin/postgres" ] || die "no PostgreSQL server in $pgbin"
+}
+
+
+# A socket's path may have 107 bytes.  A longer one goes to /tmp, under a name
+# that nobody can have taken before.
+
+make_socket_dir()
+{
+    socket=$dir/socket
+
+    if [ ${#socket} -gt 90 ]; then
+        socket=$(mktemp -d /tmp/xet-pg.XXXXXX)
+    fi
+
+    mkdir -p "$socket"
+
+    if is_root; then
+        chown postgres:www-data "$socket"
+        chmod 750 "$socket"
+    else
+        chmod 700 "$socket"
+    fi
+
+    echo "$socket" > "$dir/socket.path"
+}
+
+
+start_postgresql()
+{
+    if [ ! -f "$dir/pg/PG_VERSION" ]; then
+        rm -rf "$dir/pg"
+        mkdir -m 700 "$dir/pg"
+
+        if is_root; then
+            chown postgres: "$dir/pg"
+        fi
+
+        as_pg "$pgbin/initdb" -D "$dir/pg" -U postgres -A trust -E UTF8 \
+            --locale=C.UTF-8 --data-checksums > "$dir/initdb.log" 2>&1 \
+            || { rm -rf "$dir/pg"; cat "$dir/initdb.log" >&2; die initdb; }
+    fi
+
+    if as_pg "$pgbin/pg_ctl" -D "$dir/pg" status > /dev/null; then
+        socket=$(cat "$dir/socket.path")
+
+    else
+        make_socket_dir
+
+        as_pg "$pgbin/pg_ctl" -D "$dir/pg" -w -t 120 -s \
+            -l "$dir/pg/server.log" \
+            -o "-c listen_addresses= -c unix_socket_directories=$socket" \
+            start < /dev/null \
+            || { as_pg tail -n 20 "$dir/pg/server.log" >&2; die postgres; }
+    fi
+
+    psql="psql -X -q -w -v ON_ERROR_STOP=1 -h $socket -U postgres"
+
+    $psql -d postgres << END
+set client_min_messages = warning;
+select 'create role xet login'
+    where not exists (select from pg_roles where rolname = 'xet') \\gexec
+select 'create database xet owner xet'
+    where not exists (select from pg_database where datname = 'xet') \\gexec
+END
+
+    sh "$root/sql/migrate.sh" "host=$socket dbname=xet user=xet"
+}
+
+
+# The secrets are made once: URLs that were handed out stay valid.
+
+make_secrets()
+{
+    keys=$dir/nginx/xet
+
+    if [ ! -s "$keys/url.key" ]; then
+        (umask 077; echo "k1:$(openssl rand -hex 32)" > "$keys/url.key")
+    fi
+
+    if [ ! -s "$keys/dedup.key" ]; then
+        (umask 077; openssl rand -hex 32 > "$keys/dedup.key")
+    fi
+}
+
+
+# conf/nginx.conf is a configuration for an installed server; here its own
+# paths take the place of the system's.  What must not be missing is checked,
+# or else a server could end up with a store that is not in DIR.
+
+write_conf()
+{
+    from=$root/conf/nginx.conf
+
+    for text in "listen 127.0.0.1:8080;" /var/lib/xet /run/xet/postgresql \
+        /usr/lib/nginx/modules/ngx_http_xet_module.so
+    do
+        grep -qF "$text" "$from" || die "$from lacks \"$text\""
+    done
+
+    user='s|^user www-data;||'
+
+    if is_root; then
+        user=
+    fi
+
+    if grep -q client_body_temp_path "$from"; then
+        temp=
+    else
+        temp="/^http {/a\\
+    client_body_temp_path  $dir/nginx/tmp/body;\\
+    proxy_temp_path        $dir/nginx/tmp/proxy;\\
+    fastcgi_temp_path      $dir/nginx/tmp/fastcgi;\\
+    uwsgi_temp_path        $dir/nginx/tmp/uwsgi;\\
+    scgi_temp_path         $dir/nginx/tmp/scgi;"
+    fi
+
+    for file in "$root"/conf/*.conf; do
+        to=$dir/nginx/xet/${file##*/}
+
+        if [ "$file" = "$from" ]; then
+            to=$dir/nginx/conf/nginx.conf
+        fi
+
+        # by way of marks, for a value may hold what is still to be replaced
+
+        sed -e "s|listen 127\.0\.0\.1:8080;|listen @ADDR@:@PORT@;|" \
+            -e "s|127\.0\.0\.1:8080|127.0.0.1:@PORT@|g" \
+            -e "s|localhost:8080|localhost:@PORT@|g" \
+            -e "s|/usr/lib/nginx/modules/ngx_http_xet_module\.so|@MODULE@|g" \
+            -e "s|/run/xet/postgresql|@SOCKET@|g" \
+            -e "s|/run/nginx\.pid|@NGINX@/nginx.pid|g" \
+            -e "s|/var/log/nginx|@NGINX@/logs|g" \
+            -e "s|/var/lib/nginx|@NGINX@/tmp|g" \
+            -e "s|/var/lib/xet|@STORE@|g" \
+            -e "s|/etc/nginx/xet|@NGINX@/xet|g" \
+            -e "$user" \
+            -e "$temp" \
+            -e "s|@ADDR@|$addr|" \
+            -e "s|@PORT@|$port|g" \
+            -e "s|@MODULE@|$module|g" \
+            -e "s|@SOCKET@|$socket|g" \
+            -e "s|@STORE@|$dir/store|g" \
+            -e "s|@NGINX@|$dir/nginx|g" \
+            "$file" > "$to"
+    done
+}
+
+
+start_nginx()
+{
+    for sub in conf logs tmp xet; do
+        mkdir -p "$dir/nginx/$sub"
+    done
+
+    mkdir -p "$dir/store"
+
+    if is_root; then
+        chown www-data: "$dir/store"
+    fi
+
+    chmod 750 "$dir/store"
+
+    make_secrets
+    write_conf
+
+    set -- -e "$dir/nginx/logs/error.log" -p "$dir/nginx" -c conf/nginx.conf
+
+    (cd / && "$nginx" "$@" -t -q) || die "nginx does not take the configuration"
+
+    # The module may be another than the one that runs.
+
+    DIR=$dir sh "$root/docker/stop.sh" nginx
+
+    (cd / && "$nginx" "$@") < /dev/null || die "nginx does not start"
+}
+
+
+wait_healthy()
+{
+    tries=0
+
+    until curl -sf -o /dev/null -m 5 "$url/api/health"; do
+        tries=$((tries + 1))
+
+        if [ $tries -ge 60 ]; then
+            tail -n 20 "$dir/nginx/logs/error.log" >&2
+            die "no answer from $url/api/health"
+        fi
+
+        sleep 0.5
+    done
+}
+
+
+# The client that the world uses, away from the system's Python.  Without a
+# network the server is up all the same.
+
+make_client()
+{
+    venv=$build/venv
+
+    "$venv/bin/python" -c 'import hf_xet' 2>/dev/null && return
+
+    rm -rf "$venv"
+    python3 -m venv "$venv" > "$build/venv.log" 2>&1 \
+        && "$venv/bin/pip" install -q --disable-pip-version-check hf_xet \
+               < /dev/null >> "$build/venv.log" 2>&1
+}
+
+
+# There and back by the Xet client, then by plain HTTP where that is served.
+
+round_trip()
+{
+    file=${FILE:-$pgbin/postgres}
+    hash=HASH
+
+    if ! "$lock" "$build/.lock" sh "$0" client; then
+        echo "run: hf_xet is not to be had (see $build/venv.log):" \
+             "the server runs, the round trip was left out"
+        return
+    fi
+
+    out=$("$build/venv/bin/python" "$root/t/tools/roundtrip.py" \
+              "$url/api" "$file") || die "the round trip failed"
+
+    echo "$out"
+
+    hash=$(echo "$out" | sed -n 's/^hash //p')
+    copy=$(mktemp)
+
+    code=$(curl -s -m 60 -o "$copy" -w '%{http_code}' \
+               "$url/api/files/$hash") || :
+
+    cmp -s "$copy" "$file" && same=yes || same=no
+
+    rm -f "$copy"
+
+    case $code-$same in
+    200-yes)
+        echo "GET $url/api/files/$hash: the same bytes"
+        ;;
+    404-* | 405-* | 501-*)
+        ;;
+    *)
+        die "GET $url/api/files/$hash: $code, not the bytes of $file"
+    esac
+}
+
+
+lock=flock
+
+if [ "${1:-}" = client ]; then
+    make_client
+    exit
+fi
+
+case $port in *[!0-9]* | '')
+    die "PORT is not a number: $port"
+esac
+
+sh "$root/docker/setup.sh" run
+
+# Two of these may run at a time; they build one after the other.
+
+mkdir -p "$build"
+"$lock" "$build/.lock" make -s -C "$root" -j "$(nproc)" BUILD="$build" \
+    build
+
+module=$build/nginx/ngx_http_xet_module.so
+
+make_dir
+find_postgresql
+start_postgresql
+start_nginx
+wait_healthy
+round_trip
+
+cat << END
+
+Serving at $url/api, data in $dir
+
+  curl -s $url/api/health
+  curl -s $url/api/v1/reconstructions/$hash
+  $build/venv/bin/python t/tools/roundtrip.py $url/api FILE
+
+  psql -h $socket -U xet xet
+
+Stop it with: DIR=$dir sh docker/stop.sh
+END

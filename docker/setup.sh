@@ -1,0 +1,228 @@
+#!/bin/sh
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Installs what is missing from the packages of Debian 12 or 13:
+#
+#   sh docker/setup.sh         to build the module
+#   sh docker/setup.sh run     and to run a server (make run)
+#   sh docker/setup.sh test    and to run all tests (make test)
+#
+# Where nothing is missing it changes nothing and asks nobody, so that every
+# other script may begin with it.
+#
+# The packages of nginx and PostgreSQL start and enable services when they
+# are installed.  We only need their programs, and port 80 and the cluster of
+# the system are not ours: for the time of the installation a policy-rc.d
+# forbids starting anything, no "main" cluster is made, and what the packages
+# have enabled is disabled again.  Services that were there before are left
+# as they are.
+
+set -eu
+
+what=${1:-build}
+missing=
+services=
+policy=/usr/sbin/policy-rc.d
+cluster=/etc/postgresql-common/createcluster.d/ngx-xet-setup.conf
+made_policy=
+made_cluster=
+log=
+
+
+installed()
+{
+    dpkg-query -W -f='${db:Status-Status}\n' "$1" 2>/dev/null \
+        | grep -qx installed
+}
+
+
+# package, why
+
+need()
+{
+    installed "$1" && return
+
+    missing="$missing $1"
+    printf '  %-22s %s\n' "$1" "$2"
+}
+
+
+# program, its packages, why; the program may have come in another way
+
+need_program()
+{
+    command -v "$1" > /dev/null 2>&1 && return
+
+    for package in $2; do
+        need "$package" "$3"
+    done
+}
+
+
+list()
+{
+    need gcc                'C compiler'
+    need libc6-dev          'headers of the C library'
+    need make               'runs the builds'
+    need pkg-config         'finds libpq and BLAKE3'
+    need nginx              'the server that loads the module'
+    need nginx-dev          'its sources and configure flags'
+    need libpq-dev          'PostgreSQL client library'
+    need liblz4-dev         'LZ4 frames'
+    need libssl-dev         'HMAC and SHA-256'
+
+    # Debian 12 has BLAKE3 only as the C sources inside of a Rust package
+
+    installed librust-blake3-dev || need "$blake3" 'BLAKE3'
+
+    case $what in run | test)
+        need postgresql         'the database server'
+        need ca-certificates    'TLS, to fetch the test client'
+        need_program openssl openssl            'makes secrets'
+        need_program curl    curl               'asks the server'
+        need_program python3 python3            'runs the test client'
+        need python3-venv       'keeps that client apart from the system'
+    esac
+
+    case $what in test)
+        need clang              'the fuzzers, and a second opinion'
+        need libjansson-dev     'reads test vectors'
+        need libcurl4-openssl-dev 'HTTP for the command line client'
+        need perl               'prove, which runs the tests'
+        need binutils           'nm, which checks symbols'
+        need_program jq      jq                 'reads JSON in tests'
+        need_program node    'nodejs npm'       'the other test client'
+    esac
+
+    # an nginx built from source, as "make asan" does, links what nginx-dev
+    # has brought along
+}
+
+
+blake3_package()
+{
+    if installed libblake3-dev || installed librust-blake3-dev; then
+        echo libblake3-dev
+
+    elif apt-cache show libblake3-dev 2>/dev/null | grep -q '^Package:'; then
+        echo libblake3-dev
+
+    else
+        echo librust-blake3-dev
+    fi
+}
+
+
+cleanup()
+{
+    status=$?
+
+    trap '' HUP INT TERM
+
+    if [ -n "$log" ]; then
+        rm -f "$log"
+    fi
+
+    if [ -n "$made_policy" ]; then
+        rm -f "$policy"
+    fi
+
+    if [ -n "$made_cluster" ]; then
+        rm -f "$cluster"
+    fi
+
+    # enabled by the packages, though they were not allowed to start it
+
+    for service in $services; do
+        if [ -e "/etc/init.d/$service" ]; then
+            update-rc.d "$service" disable > /dev/null 2>&1 || :
+        fi
+
+        deb-systemd-helper disable "$service.service" > /dev/null 2>&1 || :
+    done
+
+    exit $status
+}
+
+
+case $what in
+build | run | test)
+    ;;
+*)
+    echo "usage: sh $0 [build|run|test]" >&2
+    exit 2
+esac
+
+if ! command -v apt-get > /dev/null; then
+    echo "$0: needs a Debian system; elsewhere install the like of:" >&2
+    blake3=libblake3-dev
+    list >&2
+    exit 1
+fi
+
+blake3=$(blake3_package)
+
+# Asked once in silence, since this is the usual case and has to be quick.
+
+list > /dev/null
+
+if [ -z "$missing" ]; then
+    echo "setup: all packages for $what are present"
+    exit 0
+fi
+
+if [ "$(id -u)" -ne 0 ]; then
+
+    if sudo -n true 2>/dev/null; then
+        exec sudo -n sh "$0" "$what"
+    fi
+
+    echo "$0: as root, run: apt-get install$missing" >&2
+    exit 1
+fi
+
+echo "setup: installing what is missing for $what"
+
+DEBIAN_FRONTEND=noninteractive
+export DEBIAN_FRONTEND
+
+trap cleanup EXIT
+trap 'exit 1' HUP INT TERM
+
+apt-get update -qq < /dev/null
+
+# The lists may be what was missing for the choice of BLAKE3's package.
+
+blake3=$(blake3_package)
+missing=
+list
+
+if [ ! -e "$policy" ]; then
+    made_policy=1
+    printf '#!/bin/sh\nexit 101\n' > "$policy"
+    chmod 755 "$policy"
+fi
+
+if ! installed nginx; then
+    services="$services nginx"
+fi
+
+if ! installed postgresql-common; then
+    services="$services postgresql"
+    made_cluster=1
+    mkdir -p "${cluster%/*}"
+    echo 'create_main_cluster = false' > "$cluster"
+fi
+
+log=$(mktemp)
+
+# shellcheck disable=SC2086
+if ! apt-get install -y -qq --no-install-recommends $missing \
+         < /dev/null > "$log" 2>&1
+then
+    tail -n 30 "$log" >&2
+    exit 1
+fi
+
+echo "setup: done"

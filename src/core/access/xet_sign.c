@@ -1,0 +1,664 @@
+
+/*
+ * Signed xorb URLs: making them, checking them, and what a signed list of
+ * ranges admits.
+ *
+ * A URL has one spelling only.  The check walks it from left to right and
+ * takes nothing but what the signer writes, so there is nothing to normalise
+ * and nothing that two readers could understand differently.  Syntax comes
+ * first, then the key, the signature in constant time, and the expiry last:
+ * who has no key learns nothing from the answer.
+ *
+ * A key holds a MAC context that was keyed when it was made and is only
+ * started anew for each signature.  It is the one object here that has state:
+ * one thread at a time, freed by its owner.  A checked URL points into the
+ * request's bytes and into the caller's room for ranges.
+ */
+
+
+#include <stdlib.h>
+
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/params.h>
+
+#include "xet_sign.h"
+
+
+#define XET_SIGN_LABEL      "xet-url-1\n"
+#define XET_SIGN_MAC_CHARS  43         /* 32 bytes in unpadded base64url */
+
+/* "/xorbs/<ns>/<aa>/<hash>?r=&e=<expiry>&k=<id>&s=<mac>" without ranges */
+#define XET_SIGN_URL_MAX                                                      \
+    (7 + XET_SIGN_NS_MAX + 4 + XET_HASH_STR_LEN + 4 + 3 + XET_DECIMAL_MAX     \
+     + 3 + XET_SIGN_ID_MAX + 3 + XET_SIGN_MAC_CHARS)
+
+
+struct xet_sign_key_s {
+    EVP_MAC      *mac;
+    EVP_MAC_CTX  *ctx;
+    size_t        id_len;
+    char          id[XET_SIGN_ID_MAX + 1];
+};
+
+
+typedef struct {
+    const uint8_t  *data;
+    size_t          len;
+} xet_sign_text_t;
+
+
+/* What is signed, each in its spelling in the URL; the list may be empty. */
+
+typedef struct {
+    xet_sign_text_t  ns;
+    xet_sign_text_t  hash;
+    xet_sign_text_t  expires;
+    xet_sign_text_t  list;
+} xet_sign_fields_t;
+
+
+static xet_status_t xet_sign_mac(xet_sign_key_t *key,
+    const xet_sign_fields_t *f, uint8_t *mac);
+static xet_status_t xet_sign_path(const uint8_t *path, size_t len,
+    xet_sign_fields_t *f, xet_hash_t *xorb);
+static xet_status_t xet_sign_args(const uint8_t *args, size_t len,
+    xet_sign_fields_t *f, xet_sign_text_t *id, uint8_t *mac);
+static int xet_sign_arg(const uint8_t **pos, const uint8_t *end, char name,
+    xet_sign_text_t *value);
+static int xet_sign_number(const xet_sign_text_t *text, uint64_t *number);
+static int xet_sign_name_ok(const uint8_t *name, size_t len, size_t max);
+static int xet_sign_ranges_ok(const xet_range_t *ranges, size_t n);
+static uint8_t *xet_sign_put(uint8_t *dst, const void *src, size_t len);
+static uint8_t *xet_sign_encode(uint8_t *dst, const uint8_t *mac);
+static int xet_sign_decode(uint8_t *mac, const uint8_t *src, size_t len);
+
+
+static const char  xet_sign_digits[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+
+xet_sign_key_t *
+xet_sign_key_create(const uint8_t *id, size_t id_len, const uint8_t *secret,
+    size_t secret_len)
+{
+    char             digest[] = "SHA256";
+    OSSL_PARAM       params[2];
+    xet_sign_key_t  *key;
+
+    if (!xet_sign_name_ok(id, id_len, XET_SIGN_ID_MAX)
+        || secret_len < XET_SIGN_KEY_MIN
+        || secret_len > XET_SIGN_KEY_MAX)
+    {
+        return NULL;
+    }
+
+    key = calloc(1, sizeof(xet_sign_key_t));
+    if (key == NULL) {
+        return NULL;
+    }
+
+    memcpy(key->id, id, id_len);
+    key->id_len = id_len;
+
+    key->mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+
+    if (key->mac != NULL) {
+        key->ctx = EVP_MAC_CTX_new(key->mac);
+    }
+
+    params[0] = OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST,
+                                                 digest, 0);
+    params[1] = OSSL_PARAM_construct_end();
+
+    if (key->ctx == NULL
+        || !EVP_MAC_init(key->ctx, secret, secret_len, params))
+    {
+        xet_sign_key_destroy(key);
+        return NULL;
+    }
+
+    return key;
+}
+
+
+void
+xet_sign_key_destroy(xet_sign_key_t *key)
+{
+    if (key == NULL) {
+        return;
+    }
+
+    EVP_MAC_CTX_free(key->ctx);
+    EVP_MAC_free(key->mac);
+
+    free(key);
+}
+
+
+const char *
+xet_sign_key_id(const xet_sign_key_t *key)
+{
+    return key->id;
+}
+
+
+xet_status_t
+xet_sign_url(xet_sign_key_t *key, const xet_sign_url_t *url, xet_buf_t *b)
+{
+    uint8_t            *p, *aa, *start;
+    uint8_t             mac[XET_SIGN_MAC_LEN];
+    xet_status_t        status;
+    xet_sign_fields_t   f;
+
+    if (!xet_sign_name_ok(url->ns, url->ns_len, XET_SIGN_NS_MAX)
+        || url->expires > (uint64_t) INT64_MAX
+        || !xet_sign_ranges_ok(url->ranges, url->n))
+    {
+        return XET_INTERNAL;
+    }
+
+    start = xet_buf_reserve(b, XET_SIGN_URL_MAX
+                               + url->n * XET_RANGE_PRINT_MAX);
+    if (start == NULL) {
+        return XET_NOMEM;
+    }
+
+    f.ns.data = url->ns;
+    f.ns.len = url->ns_len;
+
+    p = xet_sign_put(start, "/xorbs/", 7);
+    p = xet_sign_put(p, url->ns, url->ns_len);
+
+    aa = p;
+
+    f.hash.data = p + 4;
+    f.hash.len = XET_HASH_STR_LEN;
+
+    p = xet_hash_print(p + 4, &url->xorb);
+
+    aa[0] = '/';
+    aa[1] = f.hash.data[0];
+    aa[2] = f.hash.data[1];
+    aa[3] = '/';
+
+    *p++ = '?';
+
+    f.list.data = p;
+    f.list.len = 0;
+
+    if (url->n) {
+        p = xet_sign_put(p, "r=", 2);
+
+        f.list.data = p;
+        p = xet_range_list_print(p, url->ranges, url->n);
+        f.list.len = (size_t) (p - f.list.data);
+
+        *p++ = '&';
+    }
+
+    p = xet_sign_put(p, "e=", 2);
+
+    f.expires.data = p;
+    p = xet_put_decimal(p, url->expires);
+    f.expires.len = (size_t) (p - f.expires.data);
+
+    p = xet_sign_put(p, "&k=", 3);
+    p = xet_sign_put(p, key->id, key->id_len);
+    p = xet_sign_put(p, "&s=", 3);
+
+    status = xet_sign_mac(key, &f, mac);
+
+    if (status != XET_OK) {
+        return status;
+    }
+
+    p = xet_sign_encode(p, mac);
+
+    xet_buf_advance(b, (size_t) (p - start));
+
+    return XET_OK;
+}
+
+
+xet_status_t
+xet_sign_check(xet_sign_key_t *const *keys, size_t nkeys,
+    const uint8_t *path, size_t path_len, const uint8_t *args,
+    size_t args_len, uint64_t now, xet_range_t *ranges, xet_sign_url_t *url)
+{
+    size_t             i;
+    uint8_t            given[XET_SIGN_MAC_LEN], mac[XET_SIGN_MAC_LEN];
+    xet_status_t       status;
+    xet_sign_text_t    id;
+    xet_sign_fields_t  f;
+
+    status = xet_sign_path(path, path_len, &f, &url->xorb);
+
+    if (status != XET_OK) {
+        return status;
+    }
+
+    status = xet_sign_args(args, args_len, &f, &id, given);
+
+    if (status != XET_OK) {
+        return status;
+    }
+
+    if (!xet_sign_number(&f.expires, &url->expires)) {
+        return XET_SIGN_SYNTAX;
+    }
+
+    url->ns = f.ns.data;
+    url->ns_len = f.ns.len;
+    url->ranges = ranges;
+    url->n = 0;
+
+    if (f.list.len) {
+        url->n = XET_SIGN_RANGES_MAX;
+
+        if (xet_range_list_parse(f.list.data, f.list.len, ranges, &url->n)
+            != XET_OK
+            || !xet_sign_ranges_ok(ranges, url->n))
+        {
+            url->n = 0;
+            return XET_SIGN_SYNTAX;
+        }
+    }
+
+    /* a secret may be replaced under its id, so all keys of the id count */
+
+    status = XET_SIGN_KEY;
+
+    for (i = 0; i < nkeys; i++) {
+
+        if (keys[i]->id_len != id.len
+            || memcmp(keys[i]->id, id.data, id.len) != 0)
+        {
+            continue;
+        }
+
+        status = xet_sign_mac(keys[i], &f, mac);
+
+        if (status != XET_OK) {
+            return status;
+        }
+
+        if (CRYPTO_memcmp(given, mac, XET_SIGN_MAC_LEN) == 0) {
+            return (now < url->expires) ? XET_OK : XET_SIGN_EXPIRED;
+        }
+
+        status = XET_SIGN_MISMATCH;
+    }
+
+    return status;
+}
+
+
+xet_status_t
+xet_sign_range_check(const xet_sign_url_t *url, const uint8_t *value,
+    size_t len)
+{
+    size_t            i, k, n;
+    xet_range_spec_t  specs[XET_SIGN_RANGES_MAX];
+
+    if (value == NULL) {
+        return url->n ? XET_SIGN_RANGE : XET_OK;
+    }
+
+    n = (url->n && url->n < XET_SIGN_RANGES_MAX) ? url->n
+                                                 : XET_SIGN_RANGES_MAX;
+
+    if (xet_range_parse(value, len, specs, &n) != XET_OK) {
+        return XET_SIGN_RANGE;
+    }
+
+    if (url->n == 0) {
+        return XET_OK;
+    }
+
+    /* both lists ascend: the signed range of one spec is not before the last */
+
+    k = 0;
+
+    for (i = 0; i < n; i++) {
+
+        if (specs[i].kind != XET_RANGE_CLOSED
+            || (i && specs[i].first <= specs[i - 1].last))
+        {
+            return XET_SIGN_RANGE;
+        }
+
+        while (k < url->n && url->ranges[k].end <= specs[i].first) {
+            k++;
+        }
+
+        if (k == url->n
+            || specs[i].first < url->ranges[k].start
+            || specs[i].last >= url->ranges[k].end)
+        {
+            return XET_SIGN_RANGE;
+        }
+    }
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+xet_sign_mac(xet_sign_key_t *key, const xet_sign_fields_t *f, uint8_t *mac)
+{
+    int           ok;
+    size_t        len;
+    EVP_MAC_CTX  *ctx;
+
+    ctx = key->ctx;
+
+    /* no key: the context starts anew with the one it has */
+
+    ok = EVP_MAC_init(ctx, NULL, 0, NULL)
+         && EVP_MAC_update(ctx, (const uint8_t *) XET_SIGN_LABEL,
+                           sizeof(XET_SIGN_LABEL) - 1)
+         && EVP_MAC_update(ctx, (const uint8_t *) key->id, key->id_len)
+         && EVP_MAC_update(ctx, (const uint8_t *) "\n", 1)
+         && EVP_MAC_update(ctx, f->ns.data, f->ns.len)
+         && EVP_MAC_update(ctx, (const uint8_t *) "/", 1)
+         && EVP_MAC_update(ctx, f->hash.data, f->hash.len)
+         && EVP_MAC_update(ctx, (const uint8_t *) "\n", 1)
+         && EVP_MAC_update(ctx, f->expires.data, f->expires.len)
+         && EVP_MAC_update(ctx, (const uint8_t *) "\n", 1)
+         && EVP_MAC_update(ctx, f->list.data, f->list.len)
+         && EVP_MAC_update(ctx, (const uint8_t *) "\n", 1)
+         && EVP_MAC_final(ctx, mac, &len, XET_SIGN_MAC_LEN)
+         && len == XET_SIGN_MAC_LEN;
+
+    return ok ? XET_OK : XET_INTERNAL;
+}
+
+
+/* The path is read from its end, which is of fixed length but for the ns. */
+
+static xet_status_t
+xet_sign_path(const uint8_t *path, size_t len, xet_sign_fields_t *f,
+    xet_hash_t *xorb)
+{
+    size_t          i;
+    const uint8_t  *p;
+
+    if (len < XET_HASH_STR_LEN + 4) {
+        return XET_SIGN_SYNTAX;
+    }
+
+    len -= XET_HASH_STR_LEN + 4;
+    p = path + len;
+
+    f->hash.data = p + 4;
+    f->hash.len = XET_HASH_STR_LEN;
+
+    if (p[0] != '/'
+        || p[1] != f->hash.data[0]
+        || p[2] != f->hash.data[1]
+        || p[3] != '/')
+    {
+        return XET_SIGN_SYNTAX;
+    }
+
+    for (i = 0; i < XET_HASH_STR_LEN; i++) {
+        if (f->hash.data[i] >= 'A' && f->hash.data[i] <= 'F') {
+            return XET_SIGN_SYNTAX;
+        }
+    }
+
+    if (xet_hash_parse(xorb, f->hash.data, f->hash.len) != XET_OK) {
+        return XET_SIGN_SYNTAX;
+    }
+
+    while (p > path && p[-1] != '/') {
+        p--;
+    }
+
+    f->ns.data = p;
+    f->ns.len = (size_t) (path + len - p);
+
+    if (!xet_sign_name_ok(f->ns.data, f->ns.len, XET_SIGN_NS_MAX)) {
+        return XET_SIGN_SYNTAX;
+    }
+
+    if (p - path < 7 || memcmp(p - 7, "/xorbs/", 7) != 0) {
+        return XET_SIGN_SYNTAX;
+    }
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+xet_sign_args(const uint8_t *args, size_t len, xet_sign_fields_t *f,
+    xet_sign_text_t *id, uint8_t *mac)
+{
+    const uint8_t    *p, *end;
+    xet_sign_text_t   text;
+
+    p = args;
+    end = args + len;
+
+    f->list.data = args;
+    f->list.len = 0;
+
+    if (len && *p == 'r') {
+
+        if (!xet_sign_arg(&p, end, 'r', &f->list) || f->list.len == 0) {
+            return XET_SIGN_SYNTAX;
+        }
+    }
+
+    if (!xet_sign_arg(&p, end, 'e', &f->expires)
+        || !xet_sign_arg(&p, end, 'k', id)
+        || !xet_sign_name_ok(id->data, id->len, XET_SIGN_ID_MAX)
+        || !xet_sign_arg(&p, end, 's', &text)
+        || !xet_sign_decode(mac, text.data, text.len)
+        || p != end)
+    {
+        return XET_SIGN_SYNTAX;
+    }
+
+    return XET_OK;
+}
+
+
+/*
+ * Takes "name=value" up to the ampersand behind it, which must be there
+ * unless it is "s", the last one, whose value goes up to the end.
+ */
+
+static int
+xet_sign_arg(const uint8_t **pos, const uint8_t *end, char name,
+    xet_sign_text_t *value)
+{
+    const uint8_t  *p;
+
+    p = *pos;
+
+    if (end - p < 2 || p[0] != (uint8_t) name || p[1] != '=') {
+        return 0;
+    }
+
+    p += 2;
+    value->data = p;
+
+    while (p < end && *p != '&') {
+        p++;
+    }
+
+    value->len = (size_t) (p - value->data);
+
+    if (name != 's') {
+
+        if (p == end) {
+            return 0;
+        }
+
+        p++;
+    }
+
+    *pos = p;
+
+    return 1;
+}
+
+
+/* Decimal, at most 2^63 - 1, without leading zeros. */
+
+static int
+xet_sign_number(const xet_sign_text_t *text, uint64_t *number)
+{
+    size_t    i;
+    uint64_t  v;
+    unsigned  digit;
+
+    if (text->len == 0 || (text->len > 1 && text->data[0] == '0')) {
+        return 0;
+    }
+
+    v = 0;
+
+    for (i = 0; i < text->len; i++) {
+
+        if (text->data[i] < '0' || text->data[i] > '9') {
+            return 0;
+        }
+
+        digit = text->data[i] - '0';
+
+        if (v > ((uint64_t) INT64_MAX - digit) / 10) {
+            return 0;
+        }
+
+        v = v * 10 + digit;
+    }
+
+    *number = v;
+
+    return 1;
+}
+
+
+/* 1 .. max characters of [A-Za-z0-9_-], which base64url has as well. */
+
+static int
+xet_sign_name_ok(const uint8_t *name, size_t len, size_t max)
+{
+    size_t  i;
+
+    if (len == 0 || len > max) {
+        return 0;
+    }
+
+    for (i = 0; i < len; i++) {
+        if (name[i] == '\0' || strchr(xet_sign_digits, name[i]) == NULL) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+/* Not empty, below 2^63, ascending, no two of them with a byte in common. */
+
+static int
+xet_sign_ranges_ok(const xet_range_t *ranges, size_t n)
+{
+    size_t  i;
+
+    if (n > XET_SIGN_RANGES_MAX) {
+        return 0;
+    }
+
+    for (i = 0; i < n; i++) {
+
+        if (ranges[i].start >= ranges[i].end
+            || ranges[i].end - 1 > (uint64_t) INT64_MAX
+            || (i && ranges[i].start < ranges[i - 1].end))
+        {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+static uint8_t *
+xet_sign_put(uint8_t *dst, const void *src, size_t len)
+{
+    memcpy(dst, src, len);
+
+    return dst + len;
+}
+
+
+static uint8_t *
+xet_sign_encode(uint8_t *dst, const uint8_t *mac)
+{
+    size_t    i;
+    unsigned  bits, have;
+
+    bits = 0;
+    have = 0;
+
+    for (i = 0; i < XET_SIGN_MAC_LEN; i++) {
+        bits = (bits << 8 | mac[i]) & 0xffff;
+        have += 8;
+
+        while (have >= 6) {
+            have -= 6;
+            *dst++ = (uint8_t) xet_sign_digits[bits >> have & 63];
+        }
+    }
+
+    *dst++ = (uint8_t) xet_sign_digits[bits << (6 - have) & 63];
+
+    return dst;
+}
+
+
+/* Strict: 43 characters whose two spare bits are zero. */
+
+static int
+xet_sign_decode(uint8_t *mac, const uint8_t *src, size_t len)
+{
+    size_t       i;
+    unsigned     bits, have;
+    const char  *digit;
+
+    if (len != XET_SIGN_MAC_CHARS) {
+        return 0;
+    }
+
+    bits = 0;
+    have = 0;
+
+    for (i = 0; i < len; i++) {
+
+        if (src[i] == '\0') {
+            return 0;
+        }
+
+        digit = strchr(xet_sign_digits, src[i]);
+
+        if (digit == NULL) {
+            return 0;
+        }
+
+        bits = (bits << 6 | (unsigned) (digit - xet_sign_digits)) & 0xffff;
+        have += 6;
+
+        if (have >= 8) {
+            have -= 8;
+            *mac++ = (uint8_t) (bits >> have);
+        }
+    }
+
+    return (bits & 3) == 0;
+}

@@ -1,0 +1,65 @@
+
+/*
+ * Terms to and from their packed form.
+ *
+ * The form is what rows of the database and the plan cache hold; it has no
+ * version and no padding, so its length counts terms.  Packing takes a term
+ * that the shard verifier has passed.  Unpacking trusts nothing: a row that
+ * was damaged, or written by something else, must end as an error of ours and
+ * never as wrong bytes for a client.
+ *
+ * No state, no memory, any thread.
+ */
+
+
+#include "xet_term.h"
+
+
+void
+xet_term_pack(uint8_t *dst, const xet_term_t *term)
+{
+    memcpy(dst, term->xorb.bytes, XET_HASH_LEN);
+
+    xet_put_u16(dst + 32, term->chunk_start);
+    xet_put_u16(dst + 34, term->chunk_end - 1);
+    xet_put_u32(dst + 36, term->stored_start);
+    xet_put_u32(dst + 40, term->stored_end);
+    xet_put_u32(dst + 44, term->raw_length);
+}
+
+
+xet_status_t
+xet_term_unpack(xet_term_t *term, const uint8_t *src)
+{
+    uint32_t  n;
+
+    memcpy(term->xorb.bytes, src, XET_HASH_LEN);
+
+    term->chunk_start = xet_get_u16(src + 32);
+    term->chunk_end = xet_get_u16(src + 34) + 1;
+    term->stored_start = xet_get_u32(src + 36);
+    term->stored_end = xet_get_u32(src + 40);
+    term->raw_length = xet_get_u32(src + 44);
+
+    if (term->chunk_start >= term->chunk_end
+        || term->chunk_end > XET_XORB_CHUNKS_MAX)
+    {
+        return XET_PLAN_DAMAGED;
+    }
+
+    /* a chunk has at least a byte, decoded and stored */
+
+    n = term->chunk_end - term->chunk_start;
+
+    if (term->stored_start >= term->stored_end
+        || term->stored_end - term->stored_start < n)
+    {
+        return XET_PLAN_DAMAGED;
+    }
+
+    if (term->raw_length < n || term->raw_length > n * XET_CHUNK_MAX) {
+        return XET_PLAN_DAMAGED;
+    }
+
+    return XET_OK;
+}

@@ -1,0 +1,461 @@
+
+/*
+ * The structure of shards, pushed in pieces of any size.
+ *
+ * A shard is a row of 48-byte records, so the only thing carried from one
+ * feed to the next is a part of one record; whole records are read where they
+ * lie.  What a record is follows from the state alone:
+ *
+ *   header -> file* -> files end -> xorb* -> xorbs end -> (ignored)
+ *   file   =  head, n segments, n verification rows?, metadata?
+ *   xorb   =  head, n chunks
+ *
+ * The file and xorb heads are told from the end of their section by a hash of
+ * 0xff.  The verdict is reached on whole records only, so it does not depend
+ * on how the input was split.  The first error stays: every later feed and
+ * the finish repeat it.  A parser owns no memory and belongs to one thread.
+ */
+
+
+#include "xet_shard.h"
+
+
+enum {
+    xet_shard_in_header = 0,
+    xet_shard_in_files,
+    xet_shard_in_segments,
+    xet_shard_in_verification,
+    xet_shard_in_metadata,
+    xet_shard_in_xorbs,
+    xet_shard_in_chunks,
+    xet_shard_in_rest
+};
+
+
+#define XET_SHARD_VERIFICATION_ALL   1
+#define XET_SHARD_VERIFICATION_NONE  2
+
+
+static void xet_shard_parser_record(xet_shard_parser_t *p,
+    const uint8_t *data);
+static xet_status_t xet_shard_parser_check(xet_shard_parser_t *p,
+    const uint8_t *data, xet_shard_record_t *rec);
+static xet_status_t xet_shard_parser_header(const uint8_t *data,
+    xet_shard_record_t *rec);
+static xet_status_t xet_shard_parser_file(xet_shard_parser_t *p,
+    const xet_shard_record_t *rec);
+static xet_status_t xet_shard_parser_segment(xet_shard_parser_t *p,
+    const xet_shard_record_t *rec);
+static xet_status_t xet_shard_parser_xorb(xet_shard_parser_t *p,
+    const xet_shard_record_t *rec);
+static xet_status_t xet_shard_parser_chunk(xet_shard_parser_t *p,
+    const xet_shard_record_t *rec);
+static void xet_shard_parser_next(xet_shard_parser_t *p);
+static int xet_shard_bytes_are(const uint8_t *p, size_t n, uint8_t byte);
+
+
+const uint8_t  xet_shard_tag[XET_SHARD_TAG_LEN] = {
+    'H', 'F', 'R', 'e', 'p', 'o', 'M', 'e',
+    't', 'a', 'D', 'a', 't', 'a', 0x00, 0x55,
+    0x69, 0x67, 0x45, 0x6a, 0x7b, 0x81, 0x57, 0x83,
+    0xa5, 0xbd, 0xd9, 0x5c, 0xcd, 0xd1, 0x4a, 0xa9
+};
+
+
+void
+xet_shard_parser_init(xet_shard_parser_t *p, xet_shard_record_pt handler,
+    void *ctx)
+{
+    memset(p, 0, sizeof(xet_shard_parser_t));
+
+    p->handler = handler;
+    p->ctx = ctx;
+    p->status = XET_OK;
+    p->state = xet_shard_in_header;
+}
+
+
+xet_status_t
+xet_shard_parser_feed(xet_shard_parser_t *p, const uint8_t *data, size_t len)
+{
+    size_t  n;
+
+    while (len && p->status == XET_OK) {
+
+        if (p->pending == 0 && len >= XET_SHARD_RECORD_LEN) {
+            p->offset += XET_SHARD_RECORD_LEN;
+
+            xet_shard_parser_record(p, data);
+
+            data += XET_SHARD_RECORD_LEN;
+            len -= XET_SHARD_RECORD_LEN;
+
+            continue;
+        }
+
+        n = XET_SHARD_RECORD_LEN - p->pending;
+
+        if (n > len) {
+            n = len;
+        }
+
+        memcpy(p->record + p->pending, data, n);
+
+        p->pending += (unsigned) n;
+        p->offset += n;
+
+        data += n;
+        len -= n;
+
+        if (p->pending == XET_SHARD_RECORD_LEN) {
+            p->pending = 0;
+
+            xet_shard_parser_record(p, p->record);
+        }
+    }
+
+    return p->status;
+}
+
+
+xet_status_t
+xet_shard_parser_finish(xet_shard_parser_t *p)
+{
+    if (p->status == XET_OK) {
+        p->status = XET_SHARD_TRUNCATED;
+    }
+
+    return p->status == XET_DONE ? XET_OK : p->status;
+}
+
+
+void
+xet_shard_record_decode(xet_shard_record_t *rec, xet_shard_kind_t kind,
+    const uint8_t *data)
+{
+    memset(rec, 0, sizeof(xet_shard_record_t));
+
+    rec->kind = kind;
+
+    if (kind == XET_SHARD_REC_HEADER) {
+        rec->version = xet_get_u64(data + 32);
+        rec->footer_size = xet_get_u64(data + 40);
+        return;
+    }
+
+    memcpy(rec->hash.bytes, data, XET_HASH_LEN);
+
+    switch (kind) {
+
+    case XET_SHARD_REC_FILE:
+        rec->flags = xet_get_u32(data + 32);
+        rec->count = xet_get_u32(data + 36);
+        break;
+
+    case XET_SHARD_REC_SEGMENT:
+        rec->flags = xet_get_u32(data + 32);
+        rec->raw_length = xet_get_u32(data + 36);
+        rec->chunk_start = xet_get_u32(data + 40);
+        rec->chunk_end = xet_get_u32(data + 44);
+        break;
+
+    case XET_SHARD_REC_XORB:
+        rec->flags = xet_get_u32(data + 32);
+        rec->count = xet_get_u32(data + 36);
+        rec->raw_length = xet_get_u32(data + 40);
+        rec->stored_size = xet_get_u32(data + 44);
+        break;
+
+    case XET_SHARD_REC_CHUNK:
+        rec->raw_start = xet_get_u32(data + 32);
+        rec->raw_length = xet_get_u32(data + 36);
+        rec->flags = xet_get_u32(data + 40);
+        break;
+
+    default: /* a hash only */
+        break;
+    }
+}
+
+
+static void
+xet_shard_parser_record(xet_shard_parser_t *p, const uint8_t *data)
+{
+    xet_status_t        status;
+    xet_shard_record_t  rec;
+
+    status = xet_shard_parser_check(p, data, &rec);
+
+    if (status == XET_OK && p->handler != NULL) {
+        rec.offset = p->offset - XET_SHARD_RECORD_LEN;
+        status = p->handler(p->ctx, &rec);
+    }
+
+    if (status != XET_OK) {
+
+        /* an early "done" of the handler must not pass for the end */
+
+        p->status = (status == XET_DONE) ? XET_INTERNAL : status;
+        return;
+    }
+
+    if (p->state == xet_shard_in_rest) {
+        p->status = XET_DONE;
+    }
+}
+
+
+/* Decodes the record, checks it and goes to the state after it. */
+
+static xet_status_t
+xet_shard_parser_check(xet_shard_parser_t *p, const uint8_t *data,
+    xet_shard_record_t *rec)
+{
+    int           end;
+    xet_status_t  status;
+
+    end = 0;
+
+    if ((p->state == xet_shard_in_files || p->state == xet_shard_in_xorbs)
+        && xet_shard_bytes_are(data, XET_HASH_LEN, 0xff))
+    {
+        if (!xet_shard_bytes_are(data + XET_HASH_LEN,
+                                 XET_SHARD_RECORD_LEN - XET_HASH_LEN, 0))
+        {
+            return XET_SHARD_RECORD;
+        }
+
+        end = 1;
+    }
+
+    status = XET_OK;
+
+    switch (p->state) {
+
+    case xet_shard_in_header:
+        status = xet_shard_parser_header(data, rec);
+        p->state = xet_shard_in_files;
+        break;
+
+    case xet_shard_in_files:
+        if (end) {
+            xet_shard_record_decode(rec, XET_SHARD_REC_FILES_END, data);
+            p->files_end = p->offset - XET_SHARD_RECORD_LEN;
+            p->state = xet_shard_in_xorbs;
+            break;
+        }
+
+        xet_shard_record_decode(rec, XET_SHARD_REC_FILE, data);
+        status = xet_shard_parser_file(p, rec);
+        break;
+
+    case xet_shard_in_segments:
+        xet_shard_record_decode(rec, XET_SHARD_REC_SEGMENT, data);
+        status = xet_shard_parser_segment(p, rec);
+        break;
+
+    case xet_shard_in_verification:
+        xet_shard_record_decode(rec, XET_SHARD_REC_VERIFICATION, data);
+        p->left--;
+        xet_shard_parser_next(p);
+        break;
+
+    case xet_shard_in_metadata:
+        xet_shard_record_decode(rec, XET_SHARD_REC_METADATA, data);
+        p->left--;
+        xet_shard_parser_next(p);
+        break;
+
+    case xet_shard_in_xorbs:
+        if (end) {
+            xet_shard_record_decode(rec, XET_SHARD_REC_XORBS_END, data);
+            p->state = xet_shard_in_rest;
+            break;
+        }
+
+        xet_shard_record_decode(rec, XET_SHARD_REC_XORB, data);
+        status = xet_shard_parser_xorb(p, rec);
+        break;
+
+    case xet_shard_in_chunks:
+        xet_shard_record_decode(rec, XET_SHARD_REC_CHUNK, data);
+        status = xet_shard_parser_chunk(p, rec);
+        break;
+
+    default:
+        status = XET_INTERNAL;
+        break;
+    }
+
+    return status;
+}
+
+
+static xet_status_t
+xet_shard_parser_header(const uint8_t *data, xet_shard_record_t *rec)
+{
+    xet_shard_record_decode(rec, XET_SHARD_REC_HEADER, data);
+
+    if (memcmp(data, xet_shard_tag, XET_SHARD_TAG_LEN) != 0) {
+        return XET_SHARD_TAG;
+    }
+
+    if (rec->version != XET_SHARD_HEADER_VERSION) {
+        return XET_SHARD_VERSION;
+    }
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+xet_shard_parser_file(xet_shard_parser_t *p, const xet_shard_record_t *rec)
+{
+    unsigned  verification;
+
+    if (rec->count > XET_SHARD_SEGMENTS_MAX) {
+        return XET_SHARD_COUNT;
+    }
+
+    if (rec->count == 0) {
+
+        /* the empty file has no rows to verify, so it does not count there */
+
+        if (!xet_hash_is_zero(&rec->hash)) {
+            return XET_SHARD_COUNT;
+        }
+
+    } else {
+        verification = (rec->flags & XET_SHARD_FILE_VERIFICATION)
+                       ? XET_SHARD_VERIFICATION_ALL
+                       : XET_SHARD_VERIFICATION_NONE;
+
+        if (p->verification && p->verification != verification) {
+            return XET_SHARD_NO_VERIFICATION;
+        }
+
+        p->verification = verification;
+    }
+
+    p->files++;
+
+    p->flags = rec->flags;
+    p->count = rec->count;
+    p->left = rec->count;
+    p->raw = 0;
+    p->state = xet_shard_in_segments;
+
+    xet_shard_parser_next(p);
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+xet_shard_parser_segment(xet_shard_parser_t *p, const xet_shard_record_t *rec)
+{
+    if (rec->chunk_start >= rec->chunk_end
+        || rec->chunk_end > XET_XORB_CHUNKS_MAX)
+    {
+        return XET_SHARD_RECORD;
+    }
+
+    if (rec->raw_length == 0 || rec->raw_length > XET_SHARD_SEGMENT_RAW_MAX) {
+        return XET_SHARD_RECORD;
+    }
+
+    /* 2^26 segments of 2^30 bytes at most: the sum does not overflow */
+
+    p->raw += rec->raw_length;
+    p->terms++;
+    p->left--;
+
+    xet_shard_parser_next(p);
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+xet_shard_parser_xorb(xet_shard_parser_t *p, const xet_shard_record_t *rec)
+{
+    if (rec->count > XET_XORB_CHUNKS_MAX) {
+        return XET_SHARD_COUNT;
+    }
+
+    p->xorbs++;
+
+    p->left = rec->count;
+    p->raw = 0;
+    p->state = xet_shard_in_chunks;
+
+    xet_shard_parser_next(p);
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+xet_shard_parser_chunk(xet_shard_parser_t *p, const xet_shard_record_t *rec)
+{
+    if (rec->raw_length == 0 || rec->raw_length > XET_CHUNK_MAX) {
+        return XET_SHARD_RECORD;
+    }
+
+    p->raw += rec->raw_length;
+    p->left--;
+
+    xet_shard_parser_next(p);
+
+    return XET_OK;
+}
+
+
+/* Leaves a list that has no record left. */
+
+static void
+xet_shard_parser_next(xet_shard_parser_t *p)
+{
+    if (p->left) {
+        return;
+    }
+
+    if (p->state == xet_shard_in_chunks) {
+        p->state = xet_shard_in_xorbs;
+        return;
+    }
+
+    if (p->state == xet_shard_in_segments
+        && (p->flags & XET_SHARD_FILE_VERIFICATION)
+        && p->count)
+    {
+        p->left = p->count;
+        p->state = xet_shard_in_verification;
+        return;
+    }
+
+    if (p->state != xet_shard_in_metadata
+        && (p->flags & XET_SHARD_FILE_METADATA))
+    {
+        p->left = 1;
+        p->state = xet_shard_in_metadata;
+        return;
+    }
+
+    p->state = xet_shard_in_files;
+}
+
+
+static int
+xet_shard_bytes_are(const uint8_t *p, size_t n, uint8_t byte)
+{
+    size_t  i;
+
+    for (i = 0; i < n; i++) {
+        if (p[i] != byte) {
+            return 0;
+        }
+    }
+
+    return 1;
+}

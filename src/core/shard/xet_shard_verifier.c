@@ -1,0 +1,153 @@
+
+/*
+ * The meaning of a file block: its terms held against the chunk lists that
+ * the store has for their xorbs, never against what the shard itself says of
+ * them.
+ *
+ * One verifier is one file.  Terms come in their order, each with the slice
+ * of its xorb's lists that it covers; nothing of a slice is kept, and the
+ * file hash is aggregated while the chunks pass, so the state is a constant.
+ * The slice comes from our own tables: where it contradicts itself the fault
+ * is ours (XET_INTERNAL), everything else is the shard's.  After an error the
+ * verifier is good for nothing but the next init.
+ *
+ * It owns no memory and belongs to one thread.
+ */
+
+
+#include "xet_shard.h"
+
+
+static xet_status_t xet_shard_slice_check(const xet_shard_slice_t *slice,
+    uint32_t chunk_start);
+
+
+void
+xet_shard_verifier_init(xet_shard_verifier_t *v, const xet_suite_t *suite,
+    const xet_hash_t *file_hash)
+{
+    memset(v, 0, sizeof(xet_shard_verifier_t));
+
+    v->suite = suite;
+    v->hash = *file_hash;
+
+    xet_merkle_init(&v->merkle, suite);
+}
+
+
+xet_status_t
+xet_shard_verifier_term(xet_shard_verifier_t *v,
+    const xet_shard_record_t *segment, const xet_hash_t *verification,
+    const xet_shard_slice_t *slice, xet_term_t *term)
+{
+    uint32_t      i, end, prev, raw;
+    xet_hash_t    hash;
+    xet_status_t  status;
+
+    if (!slice->known) {
+        return XET_SHARD_XORB;
+    }
+
+    if (segment->chunk_start >= segment->chunk_end
+        || segment->chunk_end > slice->chunk_count
+        || segment->chunk_end - segment->chunk_start != slice->n)
+    {
+        return XET_SHARD_TERM;
+    }
+
+    status = xet_shard_slice_check(slice, segment->chunk_start);
+
+    if (status != XET_OK) {
+        return status;
+    }
+
+    raw = xet_get_u32(slice->raw_ends + (slice->n - 1) * 4)
+          - slice->raw_before;
+
+    if (raw != segment->raw_length || v->size > (uint64_t) INT64_MAX - raw) {
+        return XET_SHARD_TERM_LEN;
+    }
+
+    if (verification != NULL) {
+        xet_hash_verification(v->suite, slice->hashes, slice->n, &hash);
+
+        if (!xet_hash_equal(&hash, verification)) {
+            return XET_SHARD_VERIFICATION;
+        }
+    }
+
+    prev = slice->raw_before;
+
+    for (i = 0; i < slice->n; i++) {
+        end = xet_get_u32(slice->raw_ends + i * 4);
+
+        xet_merkle_add(&v->merkle, slice->hashes + i * XET_HASH_LEN,
+                       end - prev);
+        prev = end;
+    }
+
+    if (v->terms == 0) {
+        v->first_xorb = segment->hash;
+        v->first_chunk = segment->chunk_start;
+        memcpy(v->first_hash.bytes, slice->hashes, XET_HASH_LEN);
+    }
+
+    v->terms++;
+    v->size += raw;
+
+    term->xorb = segment->hash;
+    term->chunk_start = segment->chunk_start;
+    term->chunk_end = segment->chunk_end;
+    term->stored_start = slice->stored_before;
+    term->stored_end = xet_get_u32(slice->stored_ends + (slice->n - 1) * 4);
+    term->raw_length = raw;
+
+    return XET_OK;
+}
+
+
+xet_status_t
+xet_shard_verifier_finish(xet_shard_verifier_t *v)
+{
+    xet_hash_t  root, hash;
+
+    xet_merkle_finish(&v->merkle, &root);
+    xet_hash_file(v->suite, &root, &hash);
+
+    return xet_hash_equal(&hash, &v->hash) ? XET_OK : XET_SHARD_FILE_HASH;
+}
+
+
+/* Both lists of ends must rise with every chunk, by what a chunk can have. */
+
+static xet_status_t
+xet_shard_slice_check(const xet_shard_slice_t *slice, uint32_t chunk_start)
+{
+    uint32_t  i, raw, raw_end, stored, stored_end;
+
+    if (chunk_start == 0
+        && (slice->raw_before != 0 || slice->stored_before != 0))
+    {
+        return XET_INTERNAL;
+    }
+
+    raw = slice->raw_before;
+    stored = slice->stored_before;
+
+    for (i = 0; i < slice->n; i++) {
+        raw_end = xet_get_u32(slice->raw_ends + i * 4);
+        stored_end = xet_get_u32(slice->stored_ends + i * 4);
+
+        if (raw_end <= raw
+            || raw_end - raw > XET_CHUNK_MAX
+            || stored_end <= stored)
+        {
+            return XET_INTERNAL;
+        }
+
+        raw = raw_end;
+        stored = stored_end;
+    }
+
+    return XET_OK;
+}

@@ -1,0 +1,789 @@
+
+/*
+ * The CBOR decoder.
+ *
+ * Purpose:    bytes to items, one at a time, so that a manifest of any size
+ *             can be read through a small window and never becomes a tree.
+ * States:     between two items (a stack of open arrays and maps tells what
+ *             comes next), inside of a head that a window has cut, inside of
+ *             a string, done, failed.  The first error stays.
+ * Ownership:  nothing is allocated; a window belongs to the caller and is
+ *             referred to until xet_cbor_next() asks for another.
+ * Threads:    one at a time.
+ *
+ * Hostile input: a string is never longer and an array never larger than the
+ * bytes left allow; open arrays, maps and tags share one limit, whether the
+ * reader cares for their content or not; each call takes at least a byte or
+ * closes a container, so the work is linear in the input.
+ *
+ * An array's frame counts the items to come, a map's twice the pairs: whether
+ * a key or a value is next is a bit that turns with every item.  A tag is not
+ * an item, it only precedes one.
+ */
+
+
+#include <float.h>
+#include <string.h>
+
+#include "xet_cbor.h"
+
+
+#define XET_CBOR_BREAK       0xff
+#define XET_CBOR_INDEFINITE  31
+
+/* majors that are not kinds */
+#define XET_CBOR_MAJOR_TAG   6
+#define XET_CBOR_MAJOR_ELSE  7
+
+
+static xet_status_t xet_cbor_error(xet_cbor_t *c, xet_status_t status);
+static xet_status_t xet_cbor_head(xet_cbor_t *c, const uint8_t **head,
+    size_t *len);
+static xet_status_t xet_cbor_item(xet_cbor_t *c, xet_cbor_item_t *item,
+    const uint8_t *head, size_t len);
+static xet_status_t xet_cbor_break(xet_cbor_t *c, xet_cbor_item_t *item);
+static void xet_cbor_end(xet_cbor_t *c, xet_cbor_item_t *item);
+static xet_status_t xet_cbor_tag(xet_cbor_t *c, uint64_t tag);
+static void xet_cbor_place(xet_cbor_t *c, xet_cbor_item_t *item);
+static xet_status_t xet_cbor_container(xet_cbor_t *c, xet_cbor_item_t *item);
+static xet_status_t xet_cbor_string(xet_cbor_t *c, xet_cbor_item_t *item);
+static xet_status_t xet_cbor_data(xet_cbor_t *c, xet_cbor_item_t *item);
+static xet_status_t xet_cbor_chunk(xet_cbor_t *c, xet_cbor_item_t *item);
+static xet_status_t xet_cbor_utf8(xet_cbor_t *c, const uint8_t *p, size_t len);
+static int xet_cbor_utf8_lead(xet_cbor_t *c, unsigned b);
+static xet_status_t xet_cbor_else(xet_cbor_t *c, xet_cbor_item_t *item,
+    unsigned info);
+static int xet_cbor_shortest(unsigned info, uint64_t value);
+static int xet_cbor_float_shortest(const xet_cbor_item_t *item);
+static uint32_t xet_cbor_half(uint32_t half);
+
+
+void
+xet_cbor_init(xet_cbor_t *c, uint64_t size, unsigned limit, unsigned flags)
+{
+    memset(c, 0, sizeof(xet_cbor_t));
+
+    c->size = size;
+    c->limit = (limit < XET_CBOR_DEPTH) ? limit : XET_CBOR_DEPTH;
+    c->flags = flags;
+    c->status = XET_OK;
+}
+
+
+void
+xet_cbor_resume(xet_cbor_t *c, uint64_t pos, unsigned depth, uint64_t pairs)
+{
+    xet_cbor_frame_t  *frame;
+
+    c->pos = pos;
+    c->depth = depth;
+
+    frame = &c->frames[depth - 1];
+
+    frame->left = pairs * 2;
+    frame->map = 1;
+}
+
+
+void
+xet_cbor_feed(xet_cbor_t *c, const uint8_t *data, size_t len)
+{
+    if (len > c->size - c->pos) {
+        len = (size_t) (c->size - c->pos);
+    }
+
+    c->p = data;
+    c->end = len ? data + len : data;
+}
+
+
+xet_status_t
+xet_cbor_next(xet_cbor_t *c, xet_cbor_item_t *item)
+{
+    size_t          len;
+    xet_status_t    rc;
+    const uint8_t  *head;
+
+    if (c->status != XET_OK) {
+        return c->status;
+    }
+
+    if (c->string) {
+        return (c->left == 0) ? xet_cbor_chunk(c, item)
+                              : xet_cbor_data(c, item);
+    }
+
+    for ( ;; ) {
+
+        if (c->depth
+            && c->frames[c->depth - 1].left == 0
+            && !c->frames[c->depth - 1].indefinite)
+        {
+            xet_cbor_end(c, item);
+            return XET_OK;
+        }
+
+        if (c->done) {
+
+            if (c->pos != c->size) {
+                c->head_pos = c->pos;
+                return xet_cbor_error(c, XET_ZT_TRAILING);
+            }
+
+            return XET_DONE;
+        }
+
+        rc = xet_cbor_head(c, &head, &len);
+        if (rc != XET_OK) {
+            return rc;
+        }
+
+        rc = xet_cbor_item(c, item, head, len);
+
+        c->head_len = 0;
+
+        /* a tag has no item of its own */
+
+        if (rc != XET_AGAIN) {
+            return (rc == XET_OK) ? rc : xet_cbor_error(c, rc);
+        }
+    }
+}
+
+
+static xet_status_t
+xet_cbor_error(xet_cbor_t *c, xet_status_t status)
+{
+    c->status = status;
+
+    return status;
+}
+
+
+/*
+ * A whole head, 1 to 9 bytes: where it lies, or from the buffer where it was
+ * put together.
+ */
+
+static xet_status_t
+xet_cbor_head(xet_cbor_t *c, const uint8_t **head, size_t *len)
+{
+    size_t    n, have;
+    unsigned  info;
+
+    if (c->head_len == 0) {
+        c->head_pos = c->pos;
+    }
+
+    if (c->p == c->end) {
+        return (c->pos == c->size) ? xet_cbor_error(c, XET_ZT_MANIFEST)
+                                   : XET_AGAIN;
+    }
+
+    info = (c->head_len ? c->head[0] : *c->p) & 0x1f;
+
+    n = (info >= 24 && info <= 27) ? 1 + ((size_t) 1 << (info - 24)) : 1;
+
+    if (n > c->size - c->head_pos) {
+        return xet_cbor_error(c, XET_ZT_MANIFEST);
+    }
+
+    have = (size_t) (c->end - c->p);
+
+    if (c->head_len == 0 && have >= n) {
+        *head = c->p;
+        *len = n;
+
+        c->p += n;
+        c->pos += n;
+
+        return XET_OK;
+    }
+
+    if (have > n - c->head_len) {
+        have = n - c->head_len;
+    }
+
+    memcpy(c->head + c->head_len, c->p, have);
+
+    c->head_len += (unsigned) have;
+    c->p += have;
+    c->pos += have;
+
+    if (c->head_len < n) {
+        return XET_AGAIN;
+    }
+
+    *head = c->head;
+    *len = n;
+
+    return XET_OK;
+}
+
+
+/* XET_AGAIN after a tag. */
+
+static xet_status_t
+xet_cbor_item(xet_cbor_t *c, xet_cbor_item_t *item, const uint8_t *head,
+    size_t len)
+{
+    size_t    i;
+    unsigned  major, info;
+    uint64_t  value;
+
+    if (head[0] == XET_CBOR_BREAK) {
+        return xet_cbor_break(c, item);
+    }
+
+    major = head[0] >> 5;
+    info = head[0] & 0x1f;
+    value = info;
+
+    if (len > 1) {
+        value = 0;
+
+        for (i = 1; i < len; i++) {
+            value = value << 8 | head[i];
+        }
+    }
+
+    item->kind = (xet_cbor_kind_t) major;
+    item->width = 0;
+    item->value = value;
+    item->indefinite = 0;
+    item->more = 0;
+    item->data = NULL;
+    item->len = 0;
+    item->pos = c->head_pos;
+
+    if (major == XET_CBOR_MAJOR_ELSE) {
+        return xet_cbor_else(c, item, info);
+    }
+
+    if (info > 27) {
+
+        if (info != XET_CBOR_INDEFINITE
+            || major < XET_CBOR_BYTES || major > XET_CBOR_MAP
+            || (c->flags & XET_CBOR_DETERMINISTIC))
+        {
+            return XET_ZT_MANIFEST;
+        }
+
+        item->indefinite = 1;
+        item->value = 0;
+
+    } else if ((c->flags & XET_CBOR_DETERMINISTIC)
+               && !xet_cbor_shortest(info, value))
+    {
+        return XET_ZT_ORDER;
+    }
+
+    if (major == XET_CBOR_MAJOR_TAG) {
+        return xet_cbor_tag(c, value);
+    }
+
+    xet_cbor_place(c, item);
+
+    switch (item->kind) {
+
+    case XET_CBOR_ARRAY:
+    case XET_CBOR_MAP:
+        return xet_cbor_container(c, item);
+
+    case XET_CBOR_BYTES:
+    case XET_CBOR_TEXT:
+        return xet_cbor_string(c, item);
+
+    default: /* an integer */
+        c->done = (c->depth == 0);
+        return XET_OK;
+    }
+}
+
+
+static xet_status_t
+xet_cbor_break(xet_cbor_t *c, xet_cbor_item_t *item)
+{
+    xet_cbor_frame_t  *frame;
+
+    if (c->depth == 0 || c->tags) {
+        return XET_ZT_MANIFEST;
+    }
+
+    frame = &c->frames[c->depth - 1];
+
+    if (!frame->indefinite || (frame->map && frame->odd)) {
+        return XET_ZT_MANIFEST;
+    }
+
+    xet_cbor_end(c, item);
+
+    return XET_OK;
+}
+
+
+static void
+xet_cbor_end(xet_cbor_t *c, xet_cbor_item_t *item)
+{
+    c->depth--;
+    c->done = (c->depth == 0);
+
+    memset(item, 0, sizeof(xet_cbor_item_t));
+
+    item->kind = XET_CBOR_END;
+    item->indefinite = c->frames[c->depth].indefinite;
+    item->value = c->frames[c->depth].map ? XET_CBOR_MAP : XET_CBOR_ARRAY;
+    item->pos = c->pos;
+}
+
+
+static xet_status_t
+xet_cbor_tag(xet_cbor_t *c, uint64_t tag)
+{
+    if (c->flags & XET_CBOR_DETERMINISTIC) {
+        return XET_ZT_MANIFEST;
+    }
+
+    if (c->depth + c->tags >= c->limit) {
+        return XET_ZT_NESTING;
+    }
+
+    c->tags++;
+    c->tag = tag;
+
+    return XET_AGAIN;
+}
+
+
+/* The item's place in the container around it, and its tags. */
+
+static void
+xet_cbor_place(xet_cbor_t *c, xet_cbor_item_t *item)
+{
+    xet_cbor_frame_t  *frame;
+
+    item->key = 0;
+    item->tags = c->tags;
+    item->tag = c->tag;
+
+    c->tags = 0;
+    c->tag = 0;
+
+    if (c->depth == 0) {
+        return;
+    }
+
+    frame = &c->frames[c->depth - 1];
+
+    if (!frame->indefinite) {
+        frame->left--;
+    }
+
+    if (frame->map) {
+        item->key = !frame->odd;
+        frame->odd = !frame->odd;
+    }
+}
+
+
+static xet_status_t
+xet_cbor_container(xet_cbor_t *c, xet_cbor_item_t *item)
+{
+    uint64_t           left;
+    xet_cbor_frame_t  *frame;
+
+    if (c->depth + item->tags >= c->limit) {
+        return XET_ZT_NESTING;
+    }
+
+    left = c->size - c->pos;
+
+    if (item->kind == XET_CBOR_MAP) {
+        left /= 2;
+    }
+
+    if (item->value > left) {
+        return XET_ZT_MANIFEST;
+    }
+
+    frame = &c->frames[c->depth++];
+
+    frame->map = (item->kind == XET_CBOR_MAP);
+    frame->left = frame->map ? item->value * 2 : item->value;
+    frame->indefinite = item->indefinite;
+    frame->odd = 0;
+
+    return XET_OK;
+}
+
+
+/* The item of a string carries what the window has of it. */
+
+static xet_status_t
+xet_cbor_string(xet_cbor_t *c, xet_cbor_item_t *item)
+{
+    xet_status_t     rc;
+    xet_cbor_item_t  data;
+
+    if (item->value > c->size - c->pos) {
+        return XET_ZT_MANIFEST;
+    }
+
+    c->string = 1;
+    c->chunked = item->indefinite;
+    c->text = (item->kind == XET_CBOR_TEXT);
+    c->key = item->key;
+    c->left = item->value;
+    c->utf8_need = 0;
+
+    item->more = 1;
+
+    if (c->chunked) {
+        return XET_OK;
+    }
+
+    if (c->left && c->p == c->end) {
+        item->data = c->p;
+        return XET_OK;
+    }
+
+    rc = xet_cbor_data(c, &data);
+
+    item->data = data.data;
+    item->len = data.len;
+    item->more = data.more;
+
+    return rc;
+}
+
+
+static xet_status_t
+xet_cbor_data(xet_cbor_t *c, xet_cbor_item_t *item)
+{
+    size_t  n;
+
+    n = (size_t) (c->end - c->p);
+
+    if (n == 0 && c->left) {
+        return XET_AGAIN;
+    }
+
+    if (n > c->left) {
+        n = (size_t) c->left;
+    }
+
+    memset(item, 0, sizeof(xet_cbor_item_t));
+
+    item->kind = XET_CBOR_DATA;
+    item->key = c->key;
+    item->pos = c->pos;
+    item->data = c->p;
+    item->len = n;
+
+    if (c->text && xet_cbor_utf8(c, c->p, n) != XET_OK) {
+        return xet_cbor_error(c, XET_ZT_UTF8);
+    }
+
+    c->p += n;
+    c->pos += n;
+    c->left -= n;
+
+    /* no character goes from one chunk into the next */
+
+    if (c->left == 0 && c->utf8_need) {
+        return xet_cbor_error(c, XET_ZT_UTF8);
+    }
+
+    if (c->left == 0 && !c->chunked) {
+        c->string = 0;
+        c->done = (c->depth == 0);
+    }
+
+    item->more = c->string;
+
+    return XET_OK;
+}
+
+
+/* Between the chunks of a string. */
+
+static xet_status_t
+xet_cbor_chunk(xet_cbor_t *c, xet_cbor_item_t *item)
+{
+    size_t          i, len;
+    unsigned        major;
+    xet_status_t    rc;
+    const uint8_t  *head;
+
+    rc = xet_cbor_head(c, &head, &len);
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    c->head_len = 0;
+
+    if (head[0] == XET_CBOR_BREAK) {
+        c->chunked = 0;
+        return xet_cbor_data(c, item);
+    }
+
+    major = c->text ? XET_CBOR_TEXT : XET_CBOR_BYTES;
+
+    if (head[0] >> 5 != (int) major || (head[0] & 0x1f) > 27) {
+        return xet_cbor_error(c, XET_ZT_MANIFEST);
+    }
+
+    c->left = head[0] & 0x1f;
+
+    if (len > 1) {
+        c->left = 0;
+
+        for (i = 1; i < len; i++) {
+            c->left = c->left << 8 | head[i];
+        }
+    }
+
+    if (c->left > c->size - c->pos) {
+        return xet_cbor_error(c, XET_ZT_MANIFEST);
+    }
+
+    return xet_cbor_data(c, item);
+}
+
+
+/* Unicode 15, table 3-7, with the state kept between windows. */
+
+static xet_status_t
+xet_cbor_utf8(xet_cbor_t *c, const uint8_t *p, size_t len)
+{
+    const uint8_t  *end;
+
+    for (end = len ? p + len : p; p < end; p++) {
+
+        if (c->utf8_need) {
+
+            if (*p < c->utf8_low || *p > c->utf8_high) {
+                return XET_ZT_UTF8;
+            }
+
+            c->utf8_need--;
+            c->utf8_low = 0x80;
+            c->utf8_high = 0xbf;
+
+        } else if (*p >= 0x80 && !xet_cbor_utf8_lead(c, *p)) {
+            return XET_ZT_UTF8;
+        }
+    }
+
+    return XET_OK;
+}
+
+
+static int
+xet_cbor_utf8_lead(xet_cbor_t *c, unsigned b)
+{
+    c->utf8_low = 0x80;
+    c->utf8_high = 0xbf;
+
+    if (b >= 0xc2 && b <= 0xdf) {
+        c->utf8_need = 1;
+
+    } else if (b >= 0xe0 && b <= 0xef) {
+        c->utf8_need = 2;
+
+        if (b == 0xe0) {
+            c->utf8_low = 0xa0;
+
+        } else if (b == 0xed) {
+            c->utf8_high = 0x9f;
+        }
+
+    } else if (b >= 0xf0 && b <= 0xf4) {
+        c->utf8_need = 3;
+
+        if (b == 0xf0) {
+            c->utf8_low = 0x90;
+
+        } else if (b == 0xf4) {
+            c->utf8_high = 0x8f;
+        }
+
+    } else {
+        return 0;
+    }
+
+    return 1;
+}
+
+
+/*
+ * Major 7.  Simple values without a meaning are refused, as the readers of
+ * the format do.
+ */
+
+static xet_status_t
+xet_cbor_else(xet_cbor_t *c, xet_cbor_item_t *item, unsigned info)
+{
+    if (info >= 25 && info <= 27) {
+        item->kind = XET_CBOR_FLOAT;
+        item->width = 1u << (info - 24);
+
+        if ((c->flags & XET_CBOR_DETERMINISTIC)
+            && !xet_cbor_float_shortest(item))
+        {
+            return XET_ZT_ORDER;
+        }
+
+    } else if (info >= XET_CBOR_FALSE && info <= XET_CBOR_UNDEFINED) {
+        item->kind = XET_CBOR_SIMPLE;
+
+        if ((c->flags & XET_CBOR_DETERMINISTIC)
+            && info == XET_CBOR_UNDEFINED)
+        {
+            return XET_ZT_MANIFEST;
+        }
+
+    } else {
+        return XET_ZT_MANIFEST;
+    }
+
+    xet_cbor_place(c, item);
+
+    c->done = (c->depth == 0);
+
+    return XET_OK;
+}
+
+
+static int
+xet_cbor_shortest(unsigned info, uint64_t value)
+{
+    switch (info) {
+
+    case 24:
+        return value >= 24;
+
+    case 25:
+        return value > 0xff;
+
+    case 26:
+        return value > 0xffff;
+
+    case 27:
+        return value > 0xffffffff;
+
+    default:
+        return 1;
+    }
+}
+
+
+/* The one NaN is 0x7e00 in two bytes; no wider form than the value needs. */
+
+static int
+xet_cbor_float_shortest(const xet_cbor_item_t *item)
+{
+    double    v;
+    unsigned  exponent, shift;
+    uint32_t  bits, mantissa;
+
+    bits = (uint32_t) item->value;
+
+    switch (item->width) {
+
+    case 2:
+        return (bits & 0x7fff) <= 0x7c00 || bits == 0x7e00;
+
+    case 4:
+        exponent = bits >> 23 & 0xff;
+        mantissa = bits & 0x7fffff;
+
+        if (exponent == 0xff) {
+            return 0;
+        }
+
+        if (exponent == 0) {
+            return mantissa != 0;
+        }
+
+        /* normal halves have exponents -14 to 15, subnormal ones to -24 */
+
+        if (exponent >= 113 && exponent <= 142) {
+            return (mantissa & 0x1fff) != 0;
+        }
+
+        if (exponent >= 103 && exponent < 113) {
+            shift = 14 + 112 - exponent;
+            mantissa |= 0x800000;
+
+            return (mantissa & (((uint32_t) 1 << shift) - 1)) != 0;
+        }
+
+        return 1;
+
+    default: /* 8 */
+        v = xet_cbor_float(item);
+
+        if (v != v || v > DBL_MAX || v < -DBL_MAX) {
+            return 0;
+        }
+
+        return v > FLT_MAX || v < -FLT_MAX || (double) (float) v != v;
+    }
+}
+
+
+double
+xet_cbor_float(const xet_cbor_item_t *item)
+{
+    float     f;
+    double    d;
+    uint32_t  bits;
+
+    if (item->width == 8) {
+        memcpy(&d, &item->value, sizeof(d));
+        return d;
+    }
+
+    bits = (uint32_t) item->value;
+
+    if (item->width == 2) {
+        bits = xet_cbor_half(bits);
+    }
+
+    memcpy(&f, &bits, sizeof(f));
+
+    return f;
+}
+
+
+/* A half as the bits of a float. */
+
+static uint32_t
+xet_cbor_half(uint32_t half)
+{
+    uint32_t  sign, exponent, mantissa;
+
+    sign = (half & 0x8000) << 16;
+    exponent = half >> 10 & 0x1f;
+    mantissa = half & 0x3ff;
+
+    if (exponent == 31) {
+        return sign | 0x7f800000 | mantissa << 13;
+    }
+
+    if (exponent == 0) {
+
+        if (mantissa == 0) {
+            return sign;
+        }
+
+        for (exponent = 1; !(mantissa & 0x400); exponent--) {
+            mantissa <<= 1;
+        }
+
+        mantissa &= 0x3ff;
+    }
+
+    return sign | (exponent + 112) << 23 | mantissa << 13;
+}

@@ -1,0 +1,53 @@
+
+/*
+ * Types of elements: those that are stored (a component's dtype), and those
+ * that give stored bytes a meaning (its type, from 1.2 on).
+ */
+
+#ifndef _XET_ZT_DTYPE_H_INCLUDED_
+#define _XET_ZT_DTYPE_H_INCLUDED_
+
+
+#include <stdint.h>
+#include <stddef.h>
+
+
+typedef enum {
+    XET_ZT_CONTAINER_NONE = 0,         /* not known */
+    XET_ZT_CONTAINER_1,                /* 1.1 and 1.2 */
+    XET_ZT_CONTAINER_2,
+    XET_ZT_CONTAINER_0_1,              /* recognised, not read */
+    XET_ZT_CONTAINER_1_0
+} xet_zt_container_t;
+
+
+typedef enum {
+    XET_ZT_VALUES_ANY = 0,
+    XET_ZT_VALUES_BOOL,                /* bytes 0 and 1 */
+    XET_ZT_VALUES_NIBBLE               /* two a byte, a spare one is 0 */
+} xet_zt_values_t;
+
+
+typedef struct {
+    const char       *name;
+    const char       *storage;         /* of a logical type: its dtype */
+    uint8_t           bytes;           /* that per elements take */
+    uint8_t           per;             /* 1 or 2 */
+    unsigned          index:1;         /* an integer */
+    unsigned          in_1:1;          /* known in container 1 */
+    unsigned          in_2:1;
+    xet_zt_values_t   values;
+} xet_zt_dtype_t;
+
+
+/* NULL when the name is not known there. */
+const xet_zt_dtype_t *xet_zt_dtype_find(const uint8_t *name, size_t len,
+    xet_zt_container_t container);
+const xet_zt_dtype_t *xet_zt_type_find(const uint8_t *name, size_t len);
+
+/* The bytes that n elements take; returns 0 on overflow, and 1. */
+int xet_zt_dtype_size(const xet_zt_dtype_t *dtype, uint64_t n,
+    uint64_t *bytes);
+
+
+#endif /* _XET_ZT_DTYPE_H_INCLUDED_ */

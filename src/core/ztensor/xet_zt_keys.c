@@ -1,0 +1,333 @@
+
+/*
+ * Keys of maps, distinct or in order.
+ *
+ * Purpose:    two entries of one name let two readers see two tensors; such a
+ *             manifest is refused, at whatever level.
+ * States:     a stack with a part for every open map: of all its keys (1.x,
+ *             where order is free) or of the last one (container 2, whose
+ *             keys ascend, so that a comparison with the last one tells).
+ * Ownership:  the stack is allocated here and grows with the largest map.
+ * Threads:    one at a time.
+ *
+ * 1.x: a key of up to 15 bytes is kept as it is, its length in byte 15; a
+ * longer one as 16 bytes of its BLAKE3 hash, with a mark in byte 15.  When the
+ * map ends its keys are sorted and neighbours compared.  A million objects
+ * take 16 MB.  Who finds two names of one hash, some 2^63 tries, has found a
+ * file that is refused; hence no secret key.  Only text is compared: in
+ * attributes other keys may stand, but nothing here reads by them.
+ *
+ * Container 2: keys are compared as they would be encoded, by type, length
+ * and bytes (RFC 8949, section 4.2.1); the heads are written at full width,
+ * which has the same order.
+ */
+
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "xet_zt_keys.h"
+
+
+#define XET_ZT_KEY_HEAD    10              /* type, width, value */
+#define XET_ZT_KEY_INLINE  15
+#define XET_ZT_KEY_HASHED  0x80
+
+#define XET_ZT_KEYS_FIRST  64              /* slots */
+#define XET_ZT_KEYS_FEW    24              /* compared each with each */
+
+
+static xet_status_t xet_zt_keys_begin(xet_zt_keys_t *k,
+    const xet_cbor_item_t *item, unsigned depth);
+static xet_status_t xet_zt_keys_data(xet_zt_keys_t *k,
+    const xet_cbor_item_t *item, unsigned depth);
+static void xet_zt_keys_hash(xet_zt_keys_t *k, const uint8_t *data,
+    size_t len);
+static xet_status_t xet_zt_keys_push(xet_zt_keys_t *k, unsigned depth);
+static xet_status_t xet_zt_keys_compare(xet_zt_keys_t *k, unsigned depth);
+static xet_status_t xet_zt_keys_distinct(xet_zt_key_t *keys, size_t n);
+static int xet_zt_keys_order(const void *one, const void *two);
+
+
+xet_status_t
+xet_zt_keys_init(xet_zt_keys_t *k, int ordered, size_t limit, size_t key_max)
+{
+    memset(k, 0, sizeof(xet_zt_keys_t));
+
+    k->ordered = ordered ? 1 : 0;
+    k->limit = limit;
+    k->key_max = key_max;
+
+    if (!ordered) {
+        return XET_OK;
+    }
+
+    /* a last key for each level, and the open one */
+
+    k->last = malloc((XET_CBOR_DEPTH + 1) * (XET_ZT_KEY_HEAD + key_max));
+
+    return k->last ? XET_OK : XET_NOMEM;
+}
+
+
+void
+xet_zt_keys_destroy(xet_zt_keys_t *k)
+{
+    free(k->slots);
+    free(k->last);
+
+    k->slots = NULL;
+    k->last = NULL;
+}
+
+
+xet_status_t
+xet_zt_keys_item(xet_zt_keys_t *k, const xet_cbor_item_t *item, unsigned depth)
+{
+    xet_status_t  rc;
+
+    if (item->kind == XET_CBOR_END && item->value == XET_CBOR_MAP) {
+
+        /* the map was one level further in */
+
+        if (k->ordered || k->n == k->base[depth + 1]) {
+            return XET_OK;
+        }
+
+        rc = xet_zt_keys_distinct(k->slots + k->base[depth + 1],
+                                  k->n - k->base[depth + 1]);
+
+        k->n = k->base[depth + 1];
+
+        return rc;
+    }
+
+    if (item->key) {
+
+        if (item->kind != XET_CBOR_DATA) {
+            rc = xet_zt_keys_begin(k, item, depth);
+
+            if (rc != XET_OK) {
+                return rc;
+            }
+        }
+
+        if (k->open) {
+            return xet_zt_keys_data(k, item, depth);
+        }
+    }
+
+    if (item->kind == XET_CBOR_MAP) {
+
+        k->base[depth] = k->n;
+
+        if (k->ordered) {
+            k->base[depth] = k->base[depth - 1] + k->last_len[depth - 1];
+            k->last_len[depth] = 0;
+        }
+
+    } else if (item->kind == XET_CBOR_ARRAY && k->ordered) {
+        k->base[depth] = k->base[depth - 1] + k->last_len[depth - 1];
+        k->last_len[depth] = 0;
+    }
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+xet_zt_keys_begin(xet_zt_keys_t *k, const xet_cbor_item_t *item,
+    unsigned depth)
+{
+    unsigned   i;
+    uint8_t   *p;
+
+    if (!k->ordered) {
+        k->open = (item->kind == XET_CBOR_TEXT);
+        k->hashed = 0;
+        k->len = 0;
+
+        return XET_OK;
+    }
+
+    if (item->kind == XET_CBOR_ARRAY || item->kind == XET_CBOR_MAP) {
+        return XET_ZT_MANIFEST;
+    }
+
+    p = k->last + k->base[depth] + k->last_len[depth];
+
+    p[0] = (uint8_t) item->kind;
+    p[1] = (uint8_t) item->width;
+
+    for (i = 0; i < 8; i++) {
+        p[2 + i] = (uint8_t) (item->value >> (56 - 8 * i));
+    }
+
+    k->len = XET_ZT_KEY_HEAD;
+    k->open = 1;
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+xet_zt_keys_data(xet_zt_keys_t *k, const xet_cbor_item_t *item, unsigned depth)
+{
+    if (k->ordered) {
+
+        if (item->len > XET_ZT_KEY_HEAD + k->key_max - k->len) {
+            return XET_ZT_NAME_LEN;
+        }
+
+        if (item->len) {
+            memcpy(k->last + k->base[depth] + k->last_len[depth] + k->len,
+                   item->data, item->len);
+        }
+
+    } else if (!k->hashed && item->len <= XET_ZT_KEY_INLINE - k->len) {
+
+        if (item->len) {
+            memcpy(k->key + k->len, item->data, item->len);
+        }
+
+    } else {
+        xet_zt_keys_hash(k, item->data, item->len);
+    }
+
+    k->len += item->len;
+
+    if (item->more) {
+        return XET_OK;
+    }
+
+    k->open = 0;
+
+    return k->ordered ? xet_zt_keys_compare(k, depth)
+                      : xet_zt_keys_push(k, depth);
+}
+
+
+static void
+xet_zt_keys_hash(xet_zt_keys_t *k, const uint8_t *data, size_t len)
+{
+    if (!k->hashed) {
+        blake3_hasher_init(&k->hasher);
+        blake3_hasher_update(&k->hasher, k->key, k->len);
+        k->hashed = 1;
+    }
+
+    blake3_hasher_update(&k->hasher, data, len);
+}
+
+
+static xet_status_t
+xet_zt_keys_push(xet_zt_keys_t *k, unsigned depth)
+{
+    size_t         room;
+    xet_zt_key_t  *slots;
+
+    if (depth != k->exempt && k->n - k->base[depth] >= k->limit) {
+        return XET_ZT_KEYS;
+    }
+
+    if (k->n == k->room) {
+        room = k->room ? k->room + k->room / 2 : XET_ZT_KEYS_FIRST;
+
+        if (room > SIZE_MAX / sizeof(xet_zt_key_t)) {
+            return XET_NOMEM;
+        }
+
+        slots = realloc(k->slots, room * sizeof(xet_zt_key_t));
+        if (slots == NULL) {
+            return XET_NOMEM;
+        }
+
+        k->slots = slots;
+        k->room = room;
+    }
+
+    if (k->hashed) {
+        blake3_hasher_finalize(&k->hasher, k->key, XET_ZT_KEY_SLOT);
+        k->key[XET_ZT_KEY_INLINE] |= XET_ZT_KEY_HASHED;
+
+    } else {
+        memset(k->key + k->len, 0, XET_ZT_KEY_INLINE - k->len);
+        k->key[XET_ZT_KEY_INLINE] = (uint8_t) k->len;
+    }
+
+    memcpy(k->slots[k->n++].bytes, k->key, XET_ZT_KEY_SLOT);
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+xet_zt_keys_compare(xet_zt_keys_t *k, unsigned depth)
+{
+    int       rc;
+    size_t    n, last_len;
+    uint8_t  *last, *key;
+
+    last = k->last + k->base[depth];
+    last_len = k->last_len[depth];
+    key = last + last_len;
+
+    if (last_len) {
+        n = (last_len < k->len) ? last_len : k->len;
+
+        rc = memcmp(last, key, n);
+
+        /* of one head, hence of one length, unless they differ before */
+
+        if (rc == 0) {
+            return XET_ZT_DUPLICATE;
+        }
+
+        if (rc > 0) {
+            return XET_ZT_ORDER;
+        }
+    }
+
+    memmove(last, key, k->len);
+
+    k->last_len[depth] = k->len;
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+xet_zt_keys_distinct(xet_zt_key_t *keys, size_t n)
+{
+    size_t  i, j;
+
+    if (n <= XET_ZT_KEYS_FEW) {
+
+        for (i = 1; i < n; i++) {
+            for (j = 0; j < i; j++) {
+                if (xet_zt_keys_order(&keys[i], &keys[j]) == 0) {
+                    return XET_ZT_DUPLICATE;
+                }
+            }
+        }
+
+        return XET_OK;
+    }
+
+    qsort(keys, n, sizeof(xet_zt_key_t), xet_zt_keys_order);
+
+    for (i = 1; i < n; i++) {
+        if (xet_zt_keys_order(&keys[i - 1], &keys[i]) == 0) {
+            return XET_ZT_DUPLICATE;
+        }
+    }
+
+    return XET_OK;
+}
+
+
+static int
+xet_zt_keys_order(const void *one, const void *two)
+{
+    return memcmp(one, two, XET_ZT_KEY_SLOT);
+}

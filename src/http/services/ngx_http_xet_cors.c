@@ -1,0 +1,90 @@
+
+/*
+ * Requests of browsers from other origins.
+ *
+ * "xet_cors" is off unless an operator says who may: without tokens, a page
+ * from anywhere could use the network of whoever looks at it.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_cors.h"
+#include "ngx_http_xet_output.h"
+
+
+ngx_int_t
+ngx_http_xet_cors(ngx_http_request_t *r)
+{
+    u_char                   *p;
+    ngx_str_t                 origin;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (xlcf->cors == NULL) {
+        return NGX_DECLINED;
+    }
+
+    if (ngx_http_complex_value(r, xlcf->cors, &origin) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (origin.len == 0
+        || (origin.len == 3 && ngx_strncmp(origin.data, "off", 3) == 0))
+    {
+        return NGX_DECLINED;
+    }
+
+    p = ngx_pnalloc(r->pool, origin.len + 1);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_cpystrn(p, origin.data, origin.len + 1);
+
+    if (ngx_http_xet_header(r, "Access-Control-Allow-Origin", (char *) p)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (origin.data[0] != '*'
+        && ngx_http_xet_header(r, "Vary", "Origin") != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_xet_header(r, "Access-Control-Expose-Headers",
+                               "Content-Range, Accept-Ranges, ETag, "
+                               "Retry-After, X-Request-Id");
+}
+
+
+ngx_int_t
+ngx_http_xet_cors_preflight(ngx_http_request_t *r)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_discard_request_body(r);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (ngx_http_xet_header(r, "Access-Control-Allow-Methods",
+                            "GET, HEAD, POST, OPTIONS")
+        != NGX_OK
+        || ngx_http_xet_header(r, "Access-Control-Allow-Headers",
+                               "Authorization, Range, X-Range-Dirty, "
+                               "X-Xet-Session-Id, Content-Type")
+           != NGX_OK
+        || ngx_http_xet_header(r, "Access-Control-Max-Age", "86400")
+           != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    r->headers_out.status = NGX_HTTP_NO_CONTENT;
+    r->header_only = 1;
+
+    return ngx_http_send_header(r);
+}

@@ -1,0 +1,25 @@
+
+/*
+ * Requests of browsers from other origins.
+ */
+
+#ifndef _NGX_HTTP_XET_CORS_H_INCLUDED_
+#define _NGX_HTTP_XET_CORS_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+
+/*
+ * Adds the headers that "xet_cors" allows to whatever is answered.  NGX_OK,
+ * NGX_DECLINED when it is off or the origin is not allowed, NGX_ERROR.
+ */
+ngx_int_t ngx_http_xet_cors(ngx_http_request_t *r);
+
+/* Answers a preflight request; the headers above are there already. */
+ngx_int_t ngx_http_xet_cors_preflight(ngx_http_request_t *r);
+
+
+#endif /* _NGX_HTTP_XET_CORS_H_INCLUDED_ */

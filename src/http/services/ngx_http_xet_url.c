@@ -1,0 +1,194 @@
+
+/*
+ * Signed URLs of a response.
+ *
+ * The first key signs.  Its MAC context in the main configuration belongs to
+ * the worker's event loop; a thread that signs makes one of its own.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_url.h"
+
+
+/* How long a redirect inside of nginx may take. */
+#define NGX_HTTP_XET_URL_INTERNAL_TTL  60
+
+
+static ngx_int_t ngx_http_xet_url_base(ngx_http_request_t *r,
+    ngx_str_t *base);
+
+
+ngx_int_t
+ngx_http_xet_url_init(ngx_http_request_t *r, ngx_http_xet_url_t *url)
+{
+    ngx_http_xet_key_t        *key;
+    ngx_http_xet_loc_conf_t   *xlcf;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+
+    key = xmcf->url_keys->elts;
+
+    url->expires = ngx_time() + xlcf->url_ttl;
+    url->group = xlcf->url_ranges;
+    url->sign = xmcf->sign[0];
+    url->id = key->id;
+    url->secret = key->secret;
+
+    return ngx_http_xet_url_base(r, &url->base);
+}
+
+
+static ngx_int_t
+ngx_http_xet_url_base(ngx_http_request_t *r, ngx_str_t *base)
+{
+    u_char                   *p;
+    size_t                    i;
+    ngx_str_t                 scheme, host;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (xlcf->url_base) {
+
+        if (ngx_http_complex_value(r, xlcf->url_base, base) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        while (base->len && base->data[base->len - 1] == '/') {
+            base->len--;
+        }
+
+    } else {
+
+        ngx_str_set(&scheme, "http");
+
+#if (NGX_HTTP_SSL)
+        if (r->connection->ssl) {
+            ngx_str_set(&scheme, "https");
+        }
+#endif
+
+        host = r->headers_in.host ? r->headers_in.host->value
+                                  : r->headers_in.server;
+
+        if (host.len == 0) {
+            return NGX_DECLINED;
+        }
+
+        p = ngx_pnalloc(r->pool, scheme.len + 3 + host.len);
+        if (p == NULL) {
+            return NGX_ERROR;
+        }
+
+        base->data = p;
+        base->len = ngx_sprintf(p, "%V://%V", &scheme, &host) - p;
+    }
+
+    /* it goes into JSON as it is */
+
+    for (i = 0; i < base->len; i++) {
+
+        if (base->data[i] <= ' ' || base->data[i] == '"'
+            || base->data[i] == '\\' || base->data[i] > '~')
+        {
+            ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                          "xet: unusable base \"%V\" of URLs", base);
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+xet_status_t
+ngx_http_xet_url_thread(ngx_http_xet_url_t *url)
+{
+    url->sign = xet_sign_key_create(url->id.data, url->id.len,
+                                    url->secret.data, url->secret.len);
+
+    return url->sign ? XET_OK : XET_NOMEM;
+}
+
+
+void
+ngx_http_xet_url_thread_end(ngx_http_xet_url_t *url)
+{
+    xet_sign_key_destroy(url->sign);
+    url->sign = NULL;
+}
+
+
+xet_status_t
+ngx_http_xet_url_write(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
+    const xet_plan_range_t *ranges, size_t n)
+{
+    ngx_http_xet_url_t *url = ctx;
+
+    size_t          i;
+    xet_range_t     list[XET_SIGN_RANGES_MAX];
+    xet_sign_url_t  sign;
+
+    for (i = 0; i < n; i++) {
+        list[i].start = ranges[i].stored_start;
+        list[i].end = ranges[i].stored_end;
+    }
+
+    sign.ns = (const uint8_t *) NGX_HTTP_XET_NAMESPACE;
+    sign.ns_len = sizeof(NGX_HTTP_XET_NAMESPACE) - 1;
+    sign.xorb = *xorb;
+    sign.expires = (uint64_t) url->expires;
+    sign.ranges = list;
+    sign.n = n;
+
+    xet_buf_write(b, url->base.data, url->base.len);
+
+    return xet_sign_url(url->sign, &sign, b);
+}
+
+
+ngx_int_t
+ngx_http_xet_url_internal(ngx_http_request_t *r, const xet_hash_t *xorb,
+    ngx_str_t *uri, ngx_str_t *args)
+{
+    u_char                    *p, *last;
+    xet_buf_t                  b;
+    ngx_http_xet_url_t         url;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+
+    ngx_memzero(&url, sizeof(ngx_http_xet_url_t));
+
+    url.expires = ngx_time() + NGX_HTTP_XET_URL_INTERNAL_TTL;
+    url.sign = xmcf->sign[0];
+
+    xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 1024);
+
+    if (ngx_http_xet_url_write(&url, &b, xorb, NULL, 0) != XET_OK
+        || xet_buf_status(&b) != XET_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    /* one node: it is far smaller than the first one */
+
+    p = b.first->start;
+    last = b.first->pos;
+
+    uri->data = p;
+    p = ngx_strlchr(p, last, '?');
+
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    uri->len = p - uri->data;
+    args->data = p + 1;
+    args->len = last - args->data;
+
+    return NGX_OK;
+}

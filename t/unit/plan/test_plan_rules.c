@@ -1,0 +1,471 @@
+
+/*
+ * The rules that clients rely on: plans of random ranges of random files,
+ * held against a model that knows every chunk of the file.
+ */
+
+
+#include "xet_test.h"
+#include "xet_test_pool.h"
+#include "xet_plan.h"
+
+
+#define MODEL_XORBS   4
+#define MODEL_CHUNKS  40
+#define MODEL_TERMS   48
+
+
+typedef struct {
+    xet_hash_t  hash;
+    uint32_t    n;
+    uint8_t     raw_ends[MODEL_CHUNKS * 4];
+    uint8_t     stored_ends[MODEL_CHUNKS * 4];
+} model_xorb_t;
+
+
+/* One chunk of the file: which it is, and where its bytes go. */
+
+typedef struct {
+    unsigned    xorb;
+    uint32_t    chunk;
+    uint64_t    start;
+    uint32_t    len;
+} model_chunk_t;
+
+
+typedef struct {
+    model_xorb_t   xorbs[MODEL_XORBS];
+    unsigned       nxorbs;
+
+    xet_term_t     terms[MODEL_TERMS];
+    unsigned       xorb_of[MODEL_TERMS];
+    uint64_t       offsets[MODEL_TERMS + 1];
+    unsigned       n;
+
+    uint8_t        packed[MODEL_TERMS * XET_TERM_LEN];
+
+    model_chunk_t  chunks[MODEL_TERMS * MODEL_CHUNKS];
+    unsigned       nchunks;
+} model_t;
+
+
+static model_t         model;
+static const char     *test_rule;      /* the first that was broken */
+
+
+static uint32_t
+model_end(const uint8_t *ends, uint32_t n)
+{
+    return n ? xet_get_u32(ends + (n - 1) * 4) : 0;
+}
+
+
+static uint32_t
+model_below(uint64_t *state, uint32_t n)
+{
+    return (uint32_t) (xet_test_random(state) % n);
+}
+
+
+static void
+model_random(uint64_t *state)
+{
+    int            same;
+    uint32_t       i, k, raw, stored, max, start, end;
+    xet_term_t    *t;
+    model_xorb_t  *x;
+
+    model.nxorbs = 1 + model_below(state, MODEL_XORBS);
+    model.n = 1 + model_below(state, MODEL_TERMS);
+    model.nchunks = 0;
+    model.offsets[0] = 0;
+
+    max = model_below(state, 3) ? 1 + model_below(state, 20) : XET_CHUNK_MAX;
+
+    same = model_below(state, 4) == 0;
+
+    for (i = 0; i < model.nxorbs; i++) {
+        x = &model.xorbs[i];
+
+        xet_test_random_hash(state, x->hash.bytes);
+
+        if (same) {                    /* as far as the sort looks */
+            memset(x->hash.bytes, 1, 8);
+        }
+
+        x->n = 1 + model_below(state, MODEL_CHUNKS);
+
+        for (k = 0, raw = 0, stored = 0; k < x->n; k++) {
+            raw += 1 + model_below(state, max);
+            stored += 9 + model_below(state, max);
+
+            xet_put_u32(x->raw_ends + k * 4, raw);
+            xet_put_u32(x->stored_ends + k * 4, stored);
+        }
+    }
+
+    for (i = 0; i < model.n; i++) {
+        t = &model.terms[i];
+        model.xorb_of[i] = model_below(state, model.nxorbs);
+        x = &model.xorbs[model.xorb_of[i]];
+
+        start = model_below(state, x->n);
+        end = start + 1 + model_below(state, model_below(state, 2)
+                                             ? x->n - start : 1);
+
+        t->xorb = x->hash;
+        t->chunk_start = start;
+        t->chunk_end = end;
+        t->stored_start = model_end(x->stored_ends, start);
+        t->stored_end = model_end(x->stored_ends, end);
+        t->raw_length = model_end(x->raw_ends, end)
+                        - model_end(x->raw_ends, start);
+
+        model.offsets[i + 1] = model.offsets[i] + t->raw_length;
+
+        for (k = start; k < end; k++) {
+            model_chunk_t  *c = &model.chunks[model.nchunks++];
+
+            c->xorb = model.xorb_of[i];
+            c->chunk = k;
+            c->start = model.offsets[i] + model_end(x->raw_ends, k)
+                       - model_end(x->raw_ends, start);
+            c->len = model_end(x->raw_ends, k + 1)
+                     - model_end(x->raw_ends, k);
+        }
+
+        xet_term_pack(model.packed + i * XET_TERM_LEN, t);
+    }
+}
+
+
+static int
+model_find(const xet_hash_t *hash)
+{
+    unsigned  i;
+
+    for (i = 0; i < model.nxorbs; i++) {
+        if (xet_hash_equal(&model.xorbs[i].hash, hash)) {
+            return (int) i;
+        }
+    }
+
+    return -1;
+}
+
+
+/* The ends that a database would send for the term at an edge. */
+
+static void
+model_ends(xet_plan_ends_t *ends, const xet_term_t *t)
+{
+    const model_xorb_t  *x;
+
+    x = &model.xorbs[model_find(&t->xorb)];
+
+    ends->n = t->chunk_end - t->chunk_start;
+    ends->raw_before = model_end(x->raw_ends, t->chunk_start);
+    ends->stored_before = model_end(x->stored_ends, t->chunk_start);
+    ends->raw_ends = x->raw_ends + t->chunk_start * 4;
+    ends->stored_ends = x->stored_ends + t->chunk_start * 4;
+}
+
+
+/* all: trim both edges, though they may need none. */
+
+static xet_status_t
+test_trim(xet_plan_t *p, int all)
+{
+    unsigned         which;
+    xet_status_t     status;
+    xet_plan_ends_t  first, last;
+
+    which = all ? XET_PLAN_FIRST | XET_PLAN_LAST : xet_plan_edges(p);
+
+    model_ends(&first, &p->terms[0]);
+    model_ends(&last, &p->terms[p->n - 1]);
+
+    if (p->n == 1) {
+        return which ? xet_plan_trim(p, which, &first) : XET_OK;
+    }
+
+    status = XET_OK;
+
+    if (which & XET_PLAN_LAST) {
+        status = xet_plan_trim(p, XET_PLAN_LAST, &last);
+    }
+
+    if (status == XET_OK && (which & XET_PLAN_FIRST)) {
+        status = xet_plan_trim(p, XET_PLAN_FIRST, &first);
+    }
+
+    return status;
+}
+
+
+/* Adds the file in segments of random length; whole: those aside as well. */
+
+static xet_status_t
+test_build(xet_plan_t *p, xet_test_pool_t *pool, const xet_range_t *want,
+    uint64_t *state, int whole)
+{
+    unsigned      i, n;
+    xet_status_t  status;
+
+    xet_plan_init(p, xet_test_alloc, pool, want);
+
+    for (i = 0; i < model.n; i += n) {
+        n = 1 + model_below(state, 8);
+        n = (n > model.n - i) ? model.n - i : n;
+
+        if (!whole && (model.offsets[i + n] <= want->start
+                       || model.offsets[i] >= want->end))
+        {
+            continue;
+        }
+
+        status = xet_plan_add(p, model.packed + i * XET_TERM_LEN,
+                              n * XET_TERM_LEN, model.offsets[i]);
+
+        if (status != XET_OK) {
+            return status;
+        }
+    }
+
+    status = test_trim(p, whole);
+
+    return (status == XET_OK) ? xet_plan_finish(p) : status;
+}
+
+
+#define test_must(cond, text)                                                 \
+    if (!(cond)) {                                                            \
+        test_rule = test_rule ? test_rule : text;                             \
+        return;                                                               \
+    }
+
+
+/* Rules 1, 2 and 7: exactly the chunks of the range, and where it begins. */
+
+static void
+test_rules_terms(const xet_plan_t *p, const xet_range_t *want)
+{
+    uint32_t              k;
+    uint64_t              sum, len;
+    unsigned              i, c;
+    const xet_term_t     *t;
+    const model_chunk_t  *first, *chunk;
+
+    for (c = 0; model.chunks[c].start + model.chunks[c].len <= want->start;
+         c++)
+    {
+        /* void */
+    }
+
+    first = &model.chunks[c];
+    chunk = first;
+    sum = 0;
+
+    for (i = 0; i < p->n; i++) {
+        t = &p->terms[i];
+
+        test_must(t->chunk_start < t->chunk_end, "a term has chunks");
+        test_must(chunk->start < want->end, "2: no term after the range");
+
+        for (k = t->chunk_start, len = 0; k < t->chunk_end; k++, c++) {
+            test_must(c < model.nchunks, "1: no chunk after the file");
+
+            chunk = &model.chunks[c];
+
+            test_must(chunk->chunk == k
+                      && xet_hash_equal(&model.xorbs[chunk->xorb].hash,
+                                        &t->xorb),
+                      "the chunks of the file in their order");
+            test_must(chunk->start < want->end,
+                      "1: no chunk after the range");
+
+            len += chunk->len;
+        }
+
+        test_must(len == t->raw_length, "1: unpacked_length is trimmed");
+
+        sum += len;
+    }
+
+    test_must(chunk->start + chunk->len >= want->end, "1: the end is there");
+
+    test_must(p->skip == want->start - first->start, "1: offset");
+    test_must(p->skip < p->terms[0].raw_length, "1: offset < first length");
+    test_must(p->skip < first->len, "1: offset inside the first chunk");
+
+    test_must(sum - p->skip
+              == want->end - want->start
+                 + (chunk->start + chunk->len - want->end),
+              "7: the sum of lengths");
+
+    if (want->start == 0 && want->end == model.offsets[model.n]) {
+        test_must(sum == want->end && p->skip == 0, "7: the whole file");
+    }
+}
+
+
+/* Rules 3, 4, 5: the ranges of each xorb. */
+
+static void
+test_rules_ranges(const xet_plan_t *p)
+{
+    int                      x;
+    uint32_t                 i, k, c, inside, order;
+    const xet_term_t        *t;
+    const xet_plan_fetch_t  *f;
+    const xet_plan_range_t  *r;
+
+    static uint8_t           needed[MODEL_XORBS][MODEL_CHUNKS];
+
+    memset(needed, 0, sizeof(needed));
+    order = 0;
+
+    for (i = 0; i < p->n; i++) {
+        t = &p->terms[i];
+        inside = 0;
+
+        for (k = 0; k < p->nfetches; k++) {
+            f = &p->fetches[k];
+
+            if (!xet_hash_equal(&f->xorb, &t->xorb)) {
+                continue;
+            }
+
+            test_must(k <= order, "xorbs in the order of first use");
+            order += k == order;
+
+            for (c = 0; c < f->n; c++) {
+                inside += t->chunk_start >= f->ranges[c].chunk_start
+                          && t->chunk_end <= f->ranges[c].chunk_end;
+            }
+        }
+
+        test_must(inside == 1, "3: a term lies inside one range");
+
+        x = model_find(&t->xorb);
+        memset(needed[x] + t->chunk_start, 1, t->chunk_end - t->chunk_start);
+    }
+
+    test_must(order == p->nfetches, "every xorb is used");
+
+    for (k = 0; k < p->nfetches; k++) {
+        f = &p->fetches[k];
+        x = model_find(&f->xorb);
+
+        test_must(x >= 0 && f->n > 0, "a xorb has ranges");
+
+        for (c = 0; c < f->n; c++) {
+            r = &f->ranges[c];
+
+            test_must(r->chunk_start < r->chunk_end
+                      && r->chunk_end <= model.xorbs[x].n,
+                      "a range lies in the xorb");
+            test_must(c == 0 || r->chunk_start > f->ranges[c - 1].chunk_end,
+                      "3, 4: ranges are sorted and merged");
+            test_must(r->stored_start
+                      == model_end(model.xorbs[x].stored_ends,
+                                   r->chunk_start)
+                      && r->stored_end
+                         == model_end(model.xorbs[x].stored_ends,
+                                      r->chunk_end),
+                      "5: the bytes are those of the chunks");
+
+            for (i = r->chunk_start; i < r->chunk_end; i++) {
+                test_must(needed[x][i], "no chunk without a term");
+            }
+        }
+    }
+}
+
+
+static void
+test_rules_equal(const xet_plan_t *a, const xet_plan_t *b)
+{
+    uint32_t  i;
+
+    test_must(a->n == b->n && a->nfetches == b->nfetches && a->skip == b->skip
+              && memcmp(a->terms, b->terms, a->n * sizeof(xet_term_t)) == 0,
+              "6: equal terms");
+
+    for (i = 0; i < a->nfetches; i++) {
+        test_must(a->fetches[i].n == b->fetches[i].n
+                  && xet_hash_equal(&a->fetches[i].xorb, &b->fetches[i].xorb)
+                  && memcmp(a->fetches[i].ranges, b->fetches[i].ranges,
+                            a->fetches[i].n * sizeof(xet_plan_range_t)) == 0,
+                  "6: equal ranges");
+    }
+}
+
+
+static void
+test_random_plans(void)
+{
+    uint64_t          state, size;
+    unsigned          file, range, plans, multi, merged, failed;
+    xet_plan_t        p, again;
+    xet_range_t       want;
+    xet_test_pool_t   pool;
+
+    memset(&pool, 0, sizeof(pool));
+
+    state = 20240;
+    plans = 0;
+    multi = 0;
+    merged = 0;
+    failed = 0;
+
+    for (file = 0; file < 4000 && test_rule == NULL; file++) {
+        model_random(&state);
+        size = model.offsets[model.n];
+
+        for (range = 0; range < 6 && test_rule == NULL; range++) {
+
+            want.start = range ? xet_test_random(&state) % size : 0;
+            want.end = range == 0 ? size
+                       : want.start + 1
+                         + xet_test_random(&state) % (size - want.start);
+
+            if (range == 1) {
+                want.end = want.start + 1;
+            }
+
+            if (test_build(&p, &pool, &want, &state, 0) != XET_OK
+                || test_build(&again, &pool, &want, &state, 1) != XET_OK)
+            {
+                failed++;
+                continue;
+            }
+
+            test_rules_terms(&p, &want);
+            test_rules_ranges(&p);
+            test_rules_equal(&p, &again);
+
+            plans++;
+            multi += p.nfetches > 1;
+            merged += p.fetches[0].n > 1;
+
+            xet_test_pool_free(&pool);
+        }
+    }
+
+    xet_is_u64(plans, 24000, "plans of random files");
+    xet_is_u64(failed, 0, "none was refused");
+    xet_ok(test_rule == NULL, "all rules hold%s%s", test_rule ? ", not " : "",
+           test_rule ? test_rule : "");
+    xet_ok(multi > 5000, "%u plans of several xorbs", multi);
+    xet_ok(merged > 5000, "%u plans of several ranges", merged);
+}
+
+
+int
+main(void)
+{
+    test_random_plans();
+
+    return xet_done();
+}

@@ -1,0 +1,517 @@
+
+/*
+ * Shard builder: the reference shards rebuilt byte for byte, from what the
+ * parser says of them and from a bare chunk list; records of known bytes.
+ */
+
+
+#include "xet_test.h"
+#include "xet_test_pool.h"
+#include "xet_shard.h"
+
+
+#define REFERENCE  "xet/xet-spec-reference-files/"
+#define EV         REFERENCE "ev-population.csv.shard"
+
+
+static const char  test_file_hash[] =
+    "118a53328412787fee04011dcf82fdc4acf3a4a1eddec341c910d30a306aaf97";
+static const char  test_xorb_hash[] =
+    "eea25d6ee393ccae385820daed127b96ef0ea034dfb7cf6da3a950ce334b7632";
+static const char  test_range_hash[] =
+    "d81c11b1fc9bc2a25587108c675bbfe65ca2e5d350b0cd92c58329fcc8444178";
+
+/* f41255b252f776125f2b657136654e4d4d5d2ccf8ef4db0ec186bd1981b69734 */
+
+static const uint8_t  test_sha256[32] = {
+    0xf4, 0x12, 0x55, 0xb2, 0x52, 0xf7, 0x76, 0x12,
+    0x5f, 0x2b, 0x65, 0x71, 0x36, 0x65, 0x4e, 0x4d,
+    0x4d, 0x5d, 0x2c, 0xcf, 0x8e, 0xf4, 0xdb, 0x0e,
+    0xc1, 0x86, 0xbd, 0x19, 0x81, 0xb6, 0x97, 0x34
+};
+
+
+/* The chunk list of the reference file in the form of the store. */
+
+typedef struct {
+    uint32_t         n;
+    uint8_t          hashes[796 * 32];
+    uint8_t          raw_ends[796 * 4];
+    xet_xorb_list_t  list;
+} test_chunks_t;
+
+
+static test_chunks_t  test_chunks;
+
+
+static xet_hash_t
+test_hash(const char *text)
+{
+    xet_hash_t  hash;
+
+    memset(&hash, 0, sizeof(hash));
+    (void) xet_hash_parse(&hash, (const uint8_t *) text, strlen(text));
+
+    return hash;
+}
+
+
+static int
+test_chunks_load(void)
+{
+    FILE        *f;
+    char         text[65];
+    uint32_t     raw;
+    unsigned     len;
+    xet_hash_t   hash;
+    const char  *path;
+
+    path = xet_test_data(REFERENCE "ev-population.csv.chunks");
+    f = path ? fopen(path, "r") : NULL;
+
+    if (f == NULL) {
+        return 0;
+    }
+
+    raw = 0;
+
+    while (test_chunks.n < 796 && fscanf(f, "%64s %u", text, &len) == 2) {
+        hash = test_hash(text);
+        raw += len;
+
+        memcpy(test_chunks.hashes + test_chunks.n * 32, hash.bytes, 32);
+        xet_put_u32(test_chunks.raw_ends + test_chunks.n * 4, raw);
+
+        test_chunks.n++;
+    }
+
+    fclose(f);
+
+    test_chunks.list.hash = test_hash(test_xorb_hash);
+    test_chunks.list.chunk_count = test_chunks.n;
+    test_chunks.list.raw_size = raw;
+    test_chunks.list.hashes = test_chunks.hashes;
+    test_chunks.list.raw_ends = test_chunks.raw_ends;
+
+    return test_chunks.n == 796 && raw == 63527244;
+}
+
+
+static void
+test_equal(xet_test_pool_t *pool, const xet_buf_t *b, const char *name)
+{
+    size_t       len, want_len;
+    uint8_t     *data, *want;
+    const char  *path;
+
+    path = xet_test_data(name);
+    want = path ? xet_test_read(path, &want_len) : NULL;
+
+    if (want == NULL) {
+        xet_skip("reference data absent");
+        return;
+    }
+
+    data = xet_test_flatten(pool, b, &len);
+
+    xet_is_u64(len, want_len, "length");
+    xet_ok(len == want_len && memcmp(data, want, len) == 0,
+           "%s, byte for byte", name);
+
+    free(want);
+}
+
+
+static void
+test_from_chunks(void)
+{
+    xet_buf_t           b;
+    xet_hash_t          hash;
+    xet_test_pool_t     pool;
+    xet_shard_footer_t  f;
+
+    memset(&pool, 0, sizeof(pool));
+
+    xet_buf_init(&b, xet_test_alloc, &pool, 0);
+
+    xet_shard_build_header(&b, 0);
+
+    hash = test_hash(test_file_hash);
+    xet_shard_build_file(&b, &hash, XET_SHARD_FILE_VERIFICATION
+                                    | XET_SHARD_FILE_METADATA, 1);
+    xet_shard_build_segment(&b, &test_chunks.list.hash, 63527244, 0, 796);
+
+    xet_hash_verification(&xet_suite_default, test_chunks.hashes, 796, &hash);
+    xet_shard_build_verification(&b, &hash);
+
+    xet_shard_build_metadata(&b, test_sha256);
+    xet_shard_build_section_end(&b);
+    xet_shard_build_xorb_block(&b, &test_chunks.list, NULL);
+    xet_shard_build_section_end(&b);
+
+    test_equal(&pool, &b, EV ".verification-no-footer");
+
+    memset(&f, 0, sizeof(f));
+    hash = test_hash(test_range_hash);
+
+    xet_buf_init(&b, xet_test_alloc, &pool, 48);
+
+    xet_shard_build_header(&b, XET_SHARD_FOOTER_LEN);
+    xet_shard_build_section_end(&b);
+
+    f.files_offset = XET_SHARD_RECORD_LEN;
+    f.xorbs_offset = b.size;
+
+    memset(f.key, 0, sizeof(f.key));
+    memcpy(f.key, "\x78\x56\x34\x12\x78\x56\x34\x12", 8);
+    memcpy(f.key + 8, f.key, 8);
+    memcpy(f.key + 16, f.key, 16);
+
+    xet_shard_build_xorb_block(&b, &test_chunks.list, f.key);
+    xet_shard_build_section_end(&b);
+
+    f.footer_offset = b.size;
+    f.created = 0x68d31505;
+    f.expires = 0x68eec485;
+    f.stored = 63527244;
+
+    xet_shard_build_footer(&b, &f);
+
+    test_equal(&pool, &b, EV ".dedupe");
+
+    xet_test_pool_free(&pool);
+}
+
+
+/* Every record that the parser reports goes straight to the builder. */
+
+static xet_status_t
+test_rebuild(void *ctx, const xet_shard_record_t *rec)
+{
+    unsigned    i;
+    uint8_t     sha256[32];
+    xet_buf_t  *b;
+
+    b = ctx;
+
+    switch (rec->kind) {
+
+    case XET_SHARD_REC_HEADER:
+        xet_shard_build_header(b, rec->footer_size);
+        break;
+
+    case XET_SHARD_REC_FILE:
+        xet_shard_build_file(b, &rec->hash, rec->flags, rec->count);
+        break;
+
+    case XET_SHARD_REC_SEGMENT:
+        xet_shard_build_segment(b, &rec->hash, rec->raw_length,
+                                rec->chunk_start, rec->chunk_end);
+        break;
+
+    case XET_SHARD_REC_VERIFICATION:
+        xet_shard_build_verification(b, &rec->hash);
+        break;
+
+    case XET_SHARD_REC_METADATA:
+
+        for (i = 0; i < 32; i++) {
+            sha256[i] = rec->hash.bytes[i ^ 7];
+        }
+
+        xet_shard_build_metadata(b, sha256);
+        break;
+
+    case XET_SHARD_REC_XORB:
+        xet_shard_build_xorb(b, &rec->hash, rec->count, rec->raw_length,
+                             rec->stored_size);
+        break;
+
+    case XET_SHARD_REC_CHUNK:
+        xet_shard_build_chunk(b, rec->hash.bytes, rec->raw_start,
+                              rec->raw_length, rec->flags);
+        break;
+
+    default:
+        xet_shard_build_section_end(b);
+        break;
+    }
+
+    return XET_OK;
+}
+
+
+static void
+test_reserialise(const char *name)
+{
+    size_t              len;
+    uint8_t            *data, *p;
+    xet_buf_t           b;
+    const char         *path;
+    xet_test_pool_t     pool;
+    xet_shard_footer_t  f;
+    xet_shard_parser_t  parser;
+
+    path = xet_test_data(name);
+    data = path ? xet_test_read(path, &len) : NULL;
+
+    if (data == NULL) {
+        xet_skip("reference data absent");
+        return;
+    }
+
+    memset(&pool, 0, sizeof(pool));
+
+    xet_buf_init(&b, xet_test_alloc, &pool, 0);
+    xet_shard_parser_init(&parser, test_rebuild, &b);
+
+    xet_shard_parser_feed(&parser, data, len);
+    xet_is_u64(xet_shard_parser_finish(&parser), XET_OK, "parses");
+
+    if (parser.offset + XET_SHARD_FOOTER_LEN == len) {
+        p = data + parser.offset;
+
+        xet_is_u64(xet_get_u64(p), XET_SHARD_FOOTER_VERSION,
+                   "footer version");
+
+        f.files_offset = xet_get_u64(p + 8);
+        f.xorbs_offset = xet_get_u64(p + 16);
+        f.footer_offset = xet_get_u64(p + 192);
+        memcpy(f.key, p + 72, 32);
+        f.created = xet_get_u64(p + 104);
+        f.expires = xet_get_u64(p + 112);
+        f.stored_on_disk = xet_get_u64(p + 168);
+        f.materialized = xet_get_u64(p + 176);
+        f.stored = xet_get_u64(p + 184);
+
+        xet_is_u64(f.xorbs_offset, parser.files_end + XET_SHARD_RECORD_LEN,
+                   "the xorbs begin behind the files' end");
+
+        xet_shard_build_footer(&b, &f);
+    }
+
+    test_equal(&pool, &b, name);
+
+    xet_test_pool_free(&pool);
+    free(data);
+}
+
+
+static int
+test_zeros(const uint8_t *p, size_t n)
+{
+    while (n) {
+        if (p[--n]) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+/* Fields in their places, one distinct byte each; the rest zero. */
+
+static void
+test_records(void)
+{
+    size_t              len;
+    uint8_t            *p, ones[48];
+    unsigned            i;
+    xet_buf_t           b;
+    xet_hash_t          h;
+    xet_test_pool_t     pool;
+    xet_shard_footer_t  f;
+
+    memset(&pool, 0, sizeof(pool));
+    memset(ones, 0xff, sizeof(ones));
+
+    for (i = 0; i < 32; i++) {
+        h.bytes[i] = (uint8_t) (i + 1);
+    }
+
+    xet_buf_init(&b, xet_test_alloc, &pool, 0);
+
+    xet_shard_build_header(&b, 0x0807060504030201);
+    xet_shard_build_file(&b, &h, 0x44332211, 0x88776655);
+    xet_shard_build_segment(&b, &h, 0x44332211, 0x88776655, 0xccbbaa99);
+    xet_shard_build_verification(&b, &h);
+    xet_shard_build_metadata(&b, h.bytes);
+    xet_shard_build_section_end(&b);
+    xet_shard_build_xorb(&b, &h, 0x44332211, 0x88776655, 0xccbbaa99);
+    xet_shard_build_chunk(&b, h.bytes, 0x44332211, 0x88776655, 0xccbbaa99);
+
+    p = xet_test_flatten(&pool, &b, &len);
+    xet_is_u64(len, 8 * 48, "eight records");
+
+    xet_ok(memcmp(p, xet_shard_tag, 32) == 0
+           && memcmp(p, "HFRepoMetaData", 15) == 0
+           && memcmp(p + 32, "\2\0\0\0\0\0\0\0\1\2\3\4\5\6\7\10", 16) == 0,
+           "header");
+
+    p += 48;
+    xet_ok(memcmp(p, h.bytes, 32) == 0
+           && memcmp(p + 32, "\x11\x22\x33\x44\x55\x66\x77\x88", 8) == 0
+           && test_zeros(p + 40, 8), "file");
+
+    p += 48;
+    xet_ok(memcmp(p, h.bytes, 32) == 0 && test_zeros(p + 32, 4)
+           && memcmp(p + 36, "\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc",
+                     12) == 0,
+           "segment");
+
+    p += 48;
+    xet_ok(memcmp(p, h.bytes, 32) == 0 && test_zeros(p + 32, 16),
+           "verification");
+
+    p += 48;
+    xet_ok(memcmp(p, "\10\7\6\5\4\3\2\1\20\17\16\15\14\13\12\11", 16) == 0
+           && memcmp(p + 24, "\40\37\36\35\34\33\32\31", 8) == 0
+           && test_zeros(p + 32, 16), "metadata, reversed by eight");
+
+    p += 48;
+    xet_ok(memcmp(p, ones, 32) == 0 && test_zeros(p + 32, 16),
+           "section end");
+
+    p += 48;
+    xet_ok(memcmp(p, h.bytes, 32) == 0 && test_zeros(p + 32, 4)
+           && memcmp(p + 36, "\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc",
+                     12) == 0,
+           "xorb");
+
+    p += 48;
+    xet_ok(memcmp(p, h.bytes, 32) == 0 && test_zeros(p + 44, 4)
+           && memcmp(p + 32, "\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc",
+                     12) == 0,
+           "chunk");
+
+    memset(&f, 0, sizeof(f));
+    f.files_offset = 48;
+    f.xorbs_offset = 96;
+    f.footer_offset = 0x0102;
+    f.created = 3;
+    f.expires = 4;
+    f.stored_on_disk = 5;
+    f.materialized = 6;
+    f.stored = 7;
+    memcpy(f.key, h.bytes, 32);
+
+    xet_buf_init(&b, xet_test_alloc, &pool, 0);
+    xet_shard_build_footer(&b, &f);
+    p = xet_test_flatten(&pool, &b, &len);
+
+    xet_is_u64(len, 200, "footer");
+    xet_ok(xet_get_u64(p) == 1 && xet_get_u64(p + 8) == 48
+           && xet_get_u64(p + 16) == 96, "footer version and sections");
+    xet_ok(xet_get_u64(p + 24) == 0x0102 && xet_get_u64(p + 40) == 0x0102
+           && xet_get_u64(p + 56) == 0x0102, "tables at the footer's offset");
+    xet_ok(test_zeros(p + 32, 8) && test_zeros(p + 48, 8)
+           && test_zeros(p + 64, 8) && test_zeros(p + 120, 48),
+           "tables empty, spare bytes zero");
+    xet_ok(memcmp(p + 72, h.bytes, 32) == 0 && xet_get_u64(p + 104) == 3
+           && xet_get_u64(p + 112) == 4, "key and times");
+    xet_ok(xet_get_u64(p + 168) == 5 && xet_get_u64(p + 176) == 6
+           && xet_get_u64(p + 184) == 7 && xet_get_u64(p + 192) == 0x0102,
+           "totals and offset");
+
+    xet_test_pool_free(&pool);
+}
+
+
+/* Chunk rows of a block, keyed and not; a buffer that runs out. */
+
+static void
+test_block(void)
+{
+    size_t           len;
+    uint8_t         *p, hashes[3 * 32], ends[3 * 4], key[32];
+    unsigned         i, good;
+    xet_buf_t        b;
+    xet_hash_t       keyed;
+    xet_test_pool_t  pool;
+    xet_xorb_list_t  list;
+
+    memset(&pool, 0, sizeof(pool));
+    memset(&list, 0, sizeof(list));
+    memset(hashes, 0x11, sizeof(hashes));
+    memset(key, 0x22, sizeof(key));
+
+    xet_put_u32(ends, 100);
+    xet_put_u32(ends + 4, 101);
+    xet_put_u32(ends + 8, 131173);
+
+    list.chunk_count = 3;
+    list.raw_size = 131173;
+    list.stored_size = 999;
+    list.hashes = hashes;
+    list.raw_ends = ends;
+
+    xet_hash_keyed(key, hashes, 32, &keyed);
+
+    for (i = 0; i < 2; i++) {
+        xet_buf_init(&b, xet_test_alloc, &pool, 0);
+        xet_shard_build_xorb_block(&b, &list, i ? key : NULL);
+        p = xet_test_flatten(&pool, &b, &len);
+
+        xet_is_u64(len, 4 * 48, i ? "keyed block" : "block");
+        xet_is_u64(xet_get_u32(p + 36), 3, "chunks");
+        xet_is_u64(xet_get_u32(p + 40), 131173, "raw size");
+        xet_is_u64(xet_get_u32(p + 44), 999, "stored size");
+        xet_ok(memcmp(p + 144, i ? keyed.bytes : hashes, 32) == 0, "hash");
+        xet_ok(xet_get_u32(p + 48 + 32) == 0
+               && xet_get_u32(p + 48 + 36) == 100
+               && xet_get_u32(p + 96 + 32) == 100
+               && xet_get_u32(p + 96 + 36) == 1
+               && xet_get_u32(p + 144 + 32) == 101
+               && xet_get_u32(p + 144 + 36) == 131072, "starts and lengths");
+    }
+
+    xet_test_pool_free(&pool);
+
+    for (i = 1, good = 0; i < 4; i++) {
+        pool.limit = i;
+        xet_buf_init(&b, xet_test_alloc, &pool, 48);
+        xet_shard_build_header(&b, 0);
+        xet_shard_build_section_end(&b);
+        xet_shard_build_xorb_block(&b, &list, key);
+        xet_shard_build_footer(&b, &(xet_shard_footer_t) { 0 });
+        good += xet_buf_status(&b) == XET_NOMEM && b.size < 6 * 48 + 200;
+        xet_test_pool_free(&pool);
+    }
+
+    xet_is_u64(good, 3, "out of memory after any node");
+}
+
+
+int
+main(void)
+{
+    size_t  i;
+
+    static const char  *const names[] = {
+        EV,
+        EV ".verification",
+        EV ".verification-no-footer",
+        EV ".dedupe",
+        "xet/hub-js/gpt2-64-8bits.tflite.shard",
+        "xet/hf_xet-client-shards/one-file-one-chunk.no-footer.shard"
+    };
+
+    test_records();
+    test_block();
+
+    if (xet_test_data(EV) == NULL) {
+        xet_skip("reference data absent");
+        return xet_done();
+    }
+
+    if (xet_ok(test_chunks_load(), "the chunk list of the reference file")) {
+        test_from_chunks();
+    }
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        test_reserialise(names[i]);
+    }
+
+    return xet_done();
+}
