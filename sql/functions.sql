@@ -7,7 +7,7 @@
 DROP FUNCTION IF EXISTS xet.file_terms, xet.xorb_slices, xet.xorb_put,
     xet.xorb_get, xet.file_get, xet.chunk_find, xet.shard_stage,
     xet.shard_put, xet.shard_unstage, xet.shard_files, xet.shard_terms,
-    xet.sweep;
+    xet.telemetry_put, xet.sweep;
 
 
 -- The size of a file and the packed terms that overlap bytes
@@ -300,12 +300,32 @@ END;
 $$;
 
 
--- Drops what crashed uploads have staged; to be called now and then.
+-- Keeps a report of a client, as long as there are less than some million.
 
-CREATE FUNCTION xet.sweep(age interval DEFAULT '1 day')
+CREATE FUNCTION xet.telemetry_put(event text, session_id text,
+    user_agent text, metrics text)
+    RETURNS integer
+    LANGUAGE sql
+AS $$
+    INSERT INTO xet.telemetry (event, session_id, user_agent, metrics)
+    SELECT $1, $2, $3, $4::jsonb
+     WHERE (SELECT c.reltuples FROM pg_class c
+             WHERE c.oid = 'xet.telemetry'::regclass) < 2000000;
+
+    SELECT 1;
+$$;
+
+
+-- Drops what crashed uploads have staged, and old telemetry; to be called
+-- now and then, from cron for one.
+
+CREATE FUNCTION xet.sweep(age interval DEFAULT '1 day',
+    telemetry_age interval DEFAULT '30 days')
     RETURNS bigint
     LANGUAGE sql
 AS $$
+    DELETE FROM xet.telemetry WHERE received_at < now() - telemetry_age;
+
     WITH gone AS (
         DELETE FROM xet.staged WHERE created_at < now() - age RETURNING 1
     )

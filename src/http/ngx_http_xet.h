@@ -84,6 +84,7 @@ typedef struct {
     size_t                     body_buffer;    /* each of two */
     time_t                     retry_after;
     ngx_msec_t                 progress;       /* between frames */
+    ngx_flag_t                 telemetry;
 } ngx_http_xet_loc_conf_t;
 
 
@@ -165,6 +166,8 @@ ngx_int_t ngx_http_xet_xorb_head_handler(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_shard_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_file_head_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx);
+ngx_int_t ngx_http_xet_telemetry_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_health_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);

@@ -161,6 +161,13 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       offsetof(ngx_http_xet_loc_conf_t, progress),
       NULL },
 
+    { ngx_string("xet_telemetry"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, telemetry),
+      NULL },
+
       ngx_null_command
 };
 
@@ -331,6 +338,7 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
     conf->body_buffer = NGX_CONF_UNSET_SIZE;
     conf->retry_after = NGX_CONF_UNSET;
     conf->progress = NGX_CONF_UNSET_MSEC;
+    conf->telemetry = NGX_CONF_UNSET;
 
     return conf;
 }
@@ -362,6 +370,7 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
                               256 * 1024);
     ngx_conf_merge_sec_value(conf->retry_after, prev->retry_after, 5);
     ngx_conf_merge_msec_value(conf->progress, prev->progress, 15000);
+    ngx_conf_merge_value(conf->telemetry, prev->telemetry, 1);
 
     if (conf->url_base == NULL) {
         conf->url_base = prev->url_base;

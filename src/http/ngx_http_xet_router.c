@@ -70,6 +70,11 @@ static const ngx_http_xet_route_t  ngx_http_xet_routes[] = {
       NGX_HTTP_GET|NGX_HTTP_HEAD,
       ngx_http_xet_health_handler },
 
+    { ngx_string("telemetry"),
+      NGX_HTTP_XET_V01, 0,
+      NGX_HTTP_POST,
+      ngx_http_xet_telemetry_handler },
+
     /* the names of hf_xet before 1.1.10; a shard's hash is not looked at */
 
     { ngx_string("reconstruction"),

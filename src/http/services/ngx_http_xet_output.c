@@ -12,6 +12,7 @@ static ngx_int_t ngx_http_xet_send_chain(ngx_http_request_t *r,
     off_t length);
 static ngx_int_t ngx_http_xet_send_error(ngx_http_request_t *r,
     ngx_uint_t status, const char *code, const char *message);
+static void ngx_http_xet_forget(ngx_http_request_t *r);
 static void ngx_http_xet_log_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
 
@@ -34,6 +35,8 @@ ngx_http_xet_send_error(ngx_http_request_t *r, ngx_uint_t status,
     xet_buf_t                 b;
     xet_json_t                j;
     ngx_http_xet_loc_conf_t  *xlcf;
+
+    ngx_http_xet_forget(r);
 
     if (status >= NGX_HTTP_INTERNAL_SERVER_ERROR) {
 
@@ -65,6 +68,44 @@ ngx_http_xet_send_error(ngx_http_request_t *r, ngx_uint_t status,
     xet_json_object_end(&j);
 
     return ngx_http_xet_send(r, status, "application/json", &b);
+}
+
+
+/* Headers that were meant for the content: an error must not be cached. */
+
+static void
+ngx_http_xet_forget(ngx_http_request_t *r)
+{
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    ngx_http_clear_etag(r);
+
+    part = &r->headers_out.headers.part;
+    h = part->elts;
+
+    for (i = 0; /* void */ ; i++) {
+
+        if (i >= part->nelts) {
+
+            if (part->next == NULL) {
+                break;
+            }
+
+            part = part->next;
+            h = part->elts;
+            i = 0;
+        }
+
+        if (h[i].key.len == sizeof("Cache-Control") - 1
+            && ngx_strncasecmp(h[i].key.data, (u_char *) "Cache-Control",
+                               sizeof("Cache-Control") - 1)
+               == 0)
+        {
+            h[i].hash = 0;
+        }
+    }
 }
 
 

@@ -23,6 +23,7 @@ enum {
     NGX_HTTP_XET_STMT_STAGE,
     NGX_HTTP_XET_STMT_SHARD_PUT,
     NGX_HTTP_XET_STMT_UNSTAGE,
+    NGX_HTTP_XET_STMT_TELEMETRY,
     NGX_HTTP_XET_STMT_PING
 };
 
@@ -71,6 +72,10 @@ const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
       "SELECT xet.shard_unstage($1)",
       1 },
 
+    { "telemetry_put",
+      "SELECT xet.telemetry_put($1, $2, $3, $4)",
+      4 },
+
     { "ping",
       "SELECT 1",
       0 },
@@ -86,9 +91,8 @@ static void ngx_http_xet_query_result(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 static void ngx_http_xet_query_cleanup(void *data);
 static void ngx_http_xet_query_pool_cleanup(void *data);
-static u_char *ngx_http_xet_array_room(ngx_http_xet_array_t *a, size_t len);
-static void ngx_http_xet_array_value(ngx_http_xet_array_t *a,
-    const char **value, int *length);
+static void ngx_http_xet_query_telemetry_done(void *data, PGresult *res,
+    ngx_int_t rc, const char *sqlstate);
 static ngx_int_t ngx_http_xet_query_batch(ngx_http_request_t *r,
     ngx_uint_t stmt, ngx_http_xet_batch_t *b,
     ngx_http_xet_query_handler_pt handler);
@@ -102,30 +106,6 @@ ngx_http_xet_query_get(ngx_http_request_t *r)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
     return &ctx->query;
-}
-
-
-static void
-ngx_http_xet_put_be64(void *dst, uint64_t v)
-{
-    ngx_uint_t   i;
-    u_char      *p = dst;
-
-    for (i = 0; i < 8; i++) {
-        p[i] = (u_char) (v >> (56 - 8 * i));
-    }
-}
-
-
-static void
-ngx_http_xet_put_be32(void *dst, uint32_t v)
-{
-    u_char  *p = dst;
-
-    p[0] = (u_char) (v >> 24);
-    p[1] = (u_char) (v >> 16);
-    p[2] = (u_char) (v >> 8);
-    p[3] = (u_char) v;
 }
 
 
@@ -248,174 +228,6 @@ void
 ngx_http_xet_query_release(ngx_http_request_t *r)
 {
     ngx_http_xet_query_pool_cleanup(ngx_http_xet_query_get(r));
-}
-
-
-/*
- * Arrays in PostgreSQL's binary form: dimensions (1), has nulls, oid of the
- * element, length, lower bound (1), then each element with its length.
- */
-
-#define NGX_HTTP_XET_ARRAY_HEADER  20
-
-
-void
-ngx_http_xet_array_init(ngx_http_xet_array_t *a, uint32_t type)
-{
-    ngx_memzero(a, sizeof(ngx_http_xet_array_t));
-
-    a->type = type;
-}
-
-
-void
-ngx_http_xet_array_reset(ngx_http_xet_array_t *a)
-{
-    if (a->start) {
-        a->pos = a->start + NGX_HTTP_XET_ARRAY_HEADER;
-    }
-
-    a->n = 0;
-    a->nulls = 0;
-}
-
-
-void
-ngx_http_xet_array_destroy(ngx_http_xet_array_t *a)
-{
-    if (a->start) {
-        ngx_free(a->start);
-    }
-
-    ngx_memzero(a, sizeof(ngx_http_xet_array_t));
-}
-
-
-static u_char *
-ngx_http_xet_array_room(ngx_http_xet_array_t *a, size_t len)
-{
-    size_t   size, used;
-    u_char  *p;
-
-    if (a->failed) {
-        return NULL;
-    }
-
-    if (a->start == NULL || (size_t) (a->end - a->pos) < len) {
-
-        used = a->start ? (size_t) (a->pos - a->start)
-                        : NGX_HTTP_XET_ARRAY_HEADER;
-        size = ngx_max(2 * used, used + len + 256);
-
-        p = realloc(a->start, size);
-        if (p == NULL) {
-            a->failed = 1;
-            return NULL;
-        }
-
-        a->start = p;
-        a->pos = p + used;
-        a->end = p + size;
-    }
-
-    p = a->pos;
-    a->pos += len;
-    a->n++;
-
-    return p;
-}
-
-
-void
-ngx_http_xet_array_bytes(ngx_http_xet_array_t *a, const void *data,
-    size_t len)
-{
-    u_char  *p;
-
-    p = ngx_http_xet_array_room(a, 4 + len);
-
-    if (p) {
-        ngx_http_xet_put_be32(p, (uint32_t) len);
-        ngx_memcpy(p + 4, data, len);
-    }
-}
-
-
-void
-ngx_http_xet_array_null(ngx_http_xet_array_t *a)
-{
-    u_char  *p;
-
-    p = ngx_http_xet_array_room(a, 4);
-
-    if (p) {
-        ngx_http_xet_put_be32(p, (uint32_t) -1);
-        a->nulls = 1;
-    }
-}
-
-
-void
-ngx_http_xet_array_int4(ngx_http_xet_array_t *a, int32_t v)
-{
-    u_char  *p;
-
-    p = ngx_http_xet_array_room(a, 8);
-
-    if (p) {
-        ngx_http_xet_put_be32(p, 4);
-        ngx_http_xet_put_be32(p + 4, (uint32_t) v);
-    }
-}
-
-
-void
-ngx_http_xet_array_int8(ngx_http_xet_array_t *a, int64_t v)
-{
-    u_char  *p;
-
-    p = ngx_http_xet_array_room(a, 12);
-
-    if (p) {
-        ngx_http_xet_put_be32(p, 8);
-        ngx_http_xet_put_be64(p + 4, (uint64_t) v);
-    }
-}
-
-
-static void
-ngx_http_xet_array_value(ngx_http_xet_array_t *a, const char **value,
-    int *length)
-{
-    u_char  *p;
-
-    if (a->n == 0) {
-
-        /* no dimensions; the parameter's own type says the element's */
-
-        static const char  none[3][12] = {
-            { 0, 0, 0, 0,  0, 0, 0, 0,  0, 0, 0, NGX_HTTP_XET_OID_BYTEA },
-            { 0, 0, 0, 0,  0, 0, 0, 0,  0, 0, 0, NGX_HTTP_XET_OID_INT8 },
-            { 0, 0, 0, 0,  0, 0, 0, 0,  0, 0, 0, NGX_HTTP_XET_OID_INT4 }
-        };
-
-        *value = (a->type == NGX_HTTP_XET_OID_BYTEA) ? none[0]
-                 : (a->type == NGX_HTTP_XET_OID_INT8) ? none[1]
-                 : none[2];
-        *length = 12;
-        return;
-    }
-
-    p = a->start;
-
-    ngx_http_xet_put_be32(p, 1);
-    ngx_http_xet_put_be32(p + 4, a->nulls);
-    ngx_http_xet_put_be32(p + 8, a->type);
-    ngx_http_xet_put_be32(p + 12, a->n);
-    ngx_http_xet_put_be32(p + 16, 1);
-
-    *value = (const char *) p;
-    *length = (int) (a->pos - p);
 }
 
 
@@ -680,81 +492,6 @@ ngx_http_xet_query_chunk_get(ngx_http_request_t *r, xet_xorb_list_t *xorb)
 }
 
 
-void
-ngx_http_xet_batch_init(ngx_http_xet_batch_t *b)
-{
-    ngx_memzero(b, sizeof(ngx_http_xet_batch_t));
-
-    ngx_http_xet_array_init(&b->hashes, NGX_HTTP_XET_OID_BYTEA);
-    ngx_http_xet_array_init(&b->sizes, NGX_HTTP_XET_OID_INT8);
-    ngx_http_xet_array_init(&b->sha256, NGX_HTTP_XET_OID_BYTEA);
-    ngx_http_xet_array_init(&b->counts, NGX_HTTP_XET_OID_INT8);
-    ngx_http_xet_array_init(&b->packed, NGX_HTTP_XET_OID_BYTEA);
-    ngx_http_xet_array_init(&b->chunks, NGX_HTTP_XET_OID_BYTEA);
-    ngx_http_xet_array_init(&b->xorbs, NGX_HTTP_XET_OID_BYTEA);
-    ngx_http_xet_array_init(&b->indexes, NGX_HTTP_XET_OID_INT4);
-    ngx_http_xet_array_init(&b->seg_files, NGX_HTTP_XET_OID_BYTEA);
-    ngx_http_xet_array_init(&b->seg_firsts, NGX_HTTP_XET_OID_INT8);
-    ngx_http_xet_array_init(&b->seg_ends, NGX_HTTP_XET_OID_INT8);
-    ngx_http_xet_array_init(&b->seg_packed, NGX_HTTP_XET_OID_BYTEA);
-}
-
-
-#define NGX_HTTP_XET_BATCH_ARRAYS  12
-
-
-static ngx_http_xet_array_t *
-ngx_http_xet_batch_array(ngx_http_xet_batch_t *b, ngx_uint_t i)
-{
-    ngx_http_xet_array_t *const  arrays[NGX_HTTP_XET_BATCH_ARRAYS] = {
-        &b->hashes, &b->sizes, &b->sha256, &b->counts, &b->packed, &b->chunks,
-        &b->xorbs, &b->indexes, &b->seg_files, &b->seg_firsts, &b->seg_ends,
-        &b->seg_packed
-    };
-
-    return arrays[i];
-}
-
-
-void
-ngx_http_xet_batch_reset(ngx_http_xet_batch_t *b)
-{
-    ngx_uint_t  i;
-
-    for (i = 0; i < NGX_HTTP_XET_BATCH_ARRAYS; i++) {
-        ngx_http_xet_array_reset(ngx_http_xet_batch_array(b, i));
-    }
-
-    b->size = 0;
-}
-
-
-void
-ngx_http_xet_batch_destroy(ngx_http_xet_batch_t *b)
-{
-    ngx_uint_t  i;
-
-    for (i = 0; i < NGX_HTTP_XET_BATCH_ARRAYS; i++) {
-        ngx_http_xet_array_destroy(ngx_http_xet_batch_array(b, i));
-    }
-}
-
-
-ngx_int_t
-ngx_http_xet_batch_failed(ngx_http_xet_batch_t *b)
-{
-    ngx_uint_t  i;
-
-    for (i = 0; i < NGX_HTTP_XET_BATCH_ARRAYS; i++) {
-        if (ngx_http_xet_batch_array(b, i)->failed) {
-            return 1;
-        }
-    }
-
-    return 0;
-}
-
-
 static ngx_int_t
 ngx_http_xet_query_batch(ngx_http_request_t *r, ngx_uint_t stmt,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler)
@@ -834,6 +571,69 @@ ngx_http_xet_query_unstage(ngx_http_xet_batch_t *b)
         ngx_memcpy(q->own, b->id, sizeof(b->id));
         q->values[0] = (const char *) q->own;
     }
+}
+
+
+/* What waits beyond this is of use to somebody, a report is not. */
+#define NGX_HTTP_XET_TELEMETRY_WAITING  16
+
+
+ngx_int_t
+ngx_http_xet_query_telemetry(xet_telemetry_t *t)
+{
+    int                       lengths[4];
+    const char               *values[4];
+    xet_telemetry_t          *own;
+    ngx_http_xet_lane_stat_t  stat;
+
+    ngx_http_xet_lanes_stat(NGX_HTTP_XET_WRITE, &stat);
+
+    if (stat.waiting >= NGX_HTTP_XET_TELEMETRY_WAITING) {
+        return NGX_BUSY;
+    }
+
+    own = ngx_alloc(sizeof(xet_telemetry_t), ngx_cycle->log);
+    if (own == NULL) {
+        return NGX_ERROR;
+    }
+
+    *own = *t;
+
+    values[0] = own->event;
+    lengths[0] = (int) own->event_len;
+    values[1] = own->session;
+    lengths[1] = (int) own->session_len;
+    values[2] = own->agent;
+    lengths[2] = (int) own->agent_len;
+    values[3] = own->metrics;
+    lengths[3] = (int) own->metrics_len;
+
+    if (ngx_http_xet_lanes_send(NGX_HTTP_XET_WRITE,
+                        &ngx_http_xet_query_stmts[NGX_HTTP_XET_STMT_TELEMETRY],
+                        values, lengths, ngx_http_xet_query_telemetry_done,
+                        own)
+        == NULL)
+    {
+        ngx_free(own);
+        return NGX_BUSY;
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_xet_query_telemetry_done(void *data, PGresult *res, ngx_int_t rc,
+    const char *sqlstate)
+{
+    xet_telemetry_t *t = data;
+
+    if (res) {
+        ngx_http_xet_pg_clear(res);
+    }
+
+    xet_telemetry_free(t);
+    ngx_free(t);
 }
 
 

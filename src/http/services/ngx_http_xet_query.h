@@ -12,10 +12,11 @@
 #include <ngx_http.h>
 
 #include "xet.h"
+#include "ngx_http_xet_array.h"
 #include "ngx_http_xet_pg.h"
 
 
-#define NGX_HTTP_XET_SCHEMA  "1"           /* last of sql/NNNN_*.sql */
+#define NGX_HTTP_XET_SCHEMA  "2"           /* last of sql/NNNN_*.sql */
 
 
 /*
@@ -45,38 +46,6 @@ typedef struct {
     int64_t                         numbers[2]; /* parameters, big-endian */
     unsigned                        cleanup:1;
 } ngx_http_xet_query_t;
-
-
-/* A packed array parameter: PostgreSQL's binary form of a[]. */
-
-typedef struct {
-    u_char     *start;
-    u_char     *pos;
-    u_char     *end;
-    uint32_t    n;
-    uint32_t    type;                          /* element's oid */
-    unsigned    nulls:1;
-    unsigned    failed:1;                      /* out of memory */
-} ngx_http_xet_array_t;
-
-
-#define NGX_HTTP_XET_OID_BYTEA  17
-#define NGX_HTTP_XET_OID_INT8   20
-#define NGX_HTTP_XET_OID_INT4   23
-
-
-/*
- * Memory of an array is malloc()ed, so that a thread may fill it; free it
- * with destroy.  reset keeps the memory.
- */
-void ngx_http_xet_array_init(ngx_http_xet_array_t *a, uint32_t type);
-void ngx_http_xet_array_reset(ngx_http_xet_array_t *a);
-void ngx_http_xet_array_destroy(ngx_http_xet_array_t *a);
-void ngx_http_xet_array_bytes(ngx_http_xet_array_t *a, const void *data,
-    size_t len);
-void ngx_http_xet_array_null(ngx_http_xet_array_t *a);
-void ngx_http_xet_array_int4(ngx_http_xet_array_t *a, int32_t v);
-void ngx_http_xet_array_int8(ngx_http_xet_array_t *a, int64_t v);
 
 
 /* Frees the rows before the request ends. */
@@ -145,38 +114,6 @@ void ngx_http_xet_query_chunk_get(ngx_http_request_t *r,
     xet_xorb_list_t *xorb);
 
 
-/*
- * Files and their terms, verified, on their way into PostgreSQL.  A batch is
- * bounded; what does not fit into one is staged under the upload's id, and
- * the last one commits all of them in one transaction.
- */
-
-typedef struct {
-    u_char                 id[16];             /* of the upload */
-    int32_t                seq;                /* batches staged */
-
-    ngx_http_xet_array_t   hashes;             /* per file */
-    ngx_http_xet_array_t   sizes;
-    ngx_http_xet_array_t   sha256;
-    ngx_http_xet_array_t   counts;
-    ngx_http_xet_array_t   packed;             /* NULL: in segments */
-    ngx_http_xet_array_t   chunks;             /* first chunk, its hash */
-    ngx_http_xet_array_t   xorbs;              /* its xorb */
-    ngx_http_xet_array_t   indexes;            /* its place there */
-
-    ngx_http_xet_array_t   seg_files;          /* per segment */
-    ngx_http_xet_array_t   seg_firsts;
-    ngx_http_xet_array_t   seg_ends;
-    ngx_http_xet_array_t   seg_packed;
-
-    size_t                 size;               /* packed bytes in it */
-} ngx_http_xet_batch_t;
-
-void ngx_http_xet_batch_init(ngx_http_xet_batch_t *b);
-void ngx_http_xet_batch_reset(ngx_http_xet_batch_t *b);
-void ngx_http_xet_batch_destroy(ngx_http_xet_batch_t *b);
-ngx_int_t ngx_http_xet_batch_failed(ngx_http_xet_batch_t *b);
-
 ngx_int_t ngx_http_xet_query_stage(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
 ngx_int_t ngx_http_xet_query_shard_put(ngx_http_request_t *r,
@@ -185,6 +122,13 @@ ngx_uint_t ngx_http_xet_query_shard_put_new(ngx_http_request_t *r);
 
 /* Drops what a failed upload has staged; nobody waits for it. */
 void ngx_http_xet_query_unstage(ngx_http_xet_batch_t *b);
+
+
+/*
+ * Keeps a report; nobody waits for it, and it is dropped when the lane is
+ * busy.  On NGX_OK the report is freed later, else it stays the caller's.
+ */
+ngx_int_t ngx_http_xet_query_telemetry(xet_telemetry_t *t);
 
 
 ngx_int_t ngx_http_xet_query_ping(ngx_http_request_t *r,

@@ -1,0 +1,51 @@
+
+/*
+ * What clients report about their transfers (docs/protocol.md, telemetry).
+ */
+
+#ifndef _XET_TELEMETRY_H_INCLUDED_
+#define _XET_TELEMETRY_H_INCLUDED_
+
+
+#include <stdint.h>
+#include <stddef.h>
+
+#include <jansson.h>
+
+#include "xet_status.h"
+
+
+#define XET_TELEMETRY_MAX          (1024 * 1024)   /* of a report, bytes */
+#define XET_TELEMETRY_NAME_MAX     128             /* event, session */
+#define XET_TELEMETRY_AGENT_MAX    512
+#define XET_TELEMETRY_METRICS_MAX  65536           /* as compact JSON */
+
+
+typedef struct {
+    json_t      *doc;                  /* what the strings point into */
+
+    const char  *event;
+    const char  *session;              /* NULL where absent, as the next */
+    const char  *agent;
+    size_t       event_len;
+    size_t       session_len;
+    size_t       agent_len;
+
+    char        *metrics;              /* compact JSON object, malloc()ed */
+    size_t       metrics_len;
+} xet_telemetry_t;
+
+
+/*
+ * Parses a report of len bytes (at most XET_TELEMETRY_MAX): an object with
+ * "event" (string), and optionally "session_id", "user_agent" or "userAgent"
+ * (strings) and "metrics" (object); other members are ignored.  On XET_OK
+ * the result is the caller's to free.  XET_BODY_SYNTAX, XET_BODY_SIZE for a
+ * member over its limit, XET_NOMEM.
+ */
+xet_status_t xet_telemetry_parse(xet_telemetry_t *t, const uint8_t *text,
+    size_t len);
+void xet_telemetry_free(xet_telemetry_t *t);
+
+
+#endif /* _XET_TELEMETRY_H_INCLUDED_ */
