@@ -5,7 +5,8 @@
 -- Replaced as a whole: a function whose result changes can't be replaced.
 
 DROP FUNCTION IF EXISTS xet.file_terms, xet.xorb_slices, xet.xorb_put,
-    xet.xorb_get, xet.file_get, xet.chunk_find, xet.shard_stage,
+    xet.xorb_get, xet.xorb_advertised, xet.file_get, xet.chunk_find,
+    xet.shard_stage,
     xet.shard_put, xet.shard_unstage, xet.shard_files, xet.shard_terms,
     xet.telemetry_put, xet.sweep;
 
@@ -126,19 +127,35 @@ $$;
 
 -- The xorb that answers a dedup query for a chunk: the one with most chunks
 -- from there on, since a client extends a match over the rows that follow.
+-- noted tells whether today's answer is on record already.
 
 CREATE FUNCTION xet.chunk_find(chunk bytea)
     RETURNS TABLE (hash bytea, chunk_count integer, raw_size bigint,
-                   stored_size bigint, hashes bytea, raw_ends bytea)
+                   stored_size bigint, hashes bytea, raw_ends bytea,
+                   noted boolean)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
     SELECT x.hash, x.chunk_count, x.raw_size, x.stored_size, x.chunk_hashes,
-           x.raw_ends
+           x.raw_ends, x.advertised_on IS NOT DISTINCT FROM current_date
       FROM xet.chunks c
       JOIN xet.xorbs x ON x.id = c.xorb_id
      WHERE c.hash = chunk_find.chunk
      ORDER BY x.chunk_count - c.idx DESC, x.id
      LIMIT 1;
+$$;
+
+
+-- Puts on record that a xorb is advertised today: a row update a xorb and
+-- day, however many queries it answers.
+
+CREATE FUNCTION xet.xorb_advertised(xorb bytea)
+    RETURNS integer
+    LANGUAGE sql
+AS $$
+    UPDATE xet.xorbs SET advertised_on = current_date
+     WHERE hash = $1 AND advertised_on IS DISTINCT FROM current_date;
+
+    SELECT 1;
 $$;
 
 

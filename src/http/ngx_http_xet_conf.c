@@ -509,7 +509,6 @@ ngx_http_xet_conf_data(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_xet_loc_conf_t *xlcf = conf;
 
-    ngx_http_core_loc_conf_t  *clcf;
     ngx_http_xet_main_conf_t  *xmcf;
 
     if (xlcf->data != NGX_CONF_UNSET) {
@@ -517,16 +516,6 @@ ngx_http_xet_conf_data(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     xlcf->data = 1;
-
-    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-
-    /* the ETag is the xorb's hash; nginx's own would be a second one */
-
-    clcf->etag = 0;
-
-    if (clcf->max_ranges == NGX_CONF_UNSET_UINT) {
-        clcf->max_ranges = XET_SIGN_RANGES_MAX;
-    }
 
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
     xmcf->data = 1;

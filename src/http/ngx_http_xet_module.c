@@ -350,6 +350,8 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_xet_loc_conf_t *prev = parent;
     ngx_http_xet_loc_conf_t *conf = child;
 
+    ngx_http_core_loc_conf_t  *clcf;
+
     /* "xet_api" and "xet_data" are not inherited, as handlers never are */
 
     if (conf->api == NGX_CONF_UNSET) {
@@ -378,6 +380,18 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     if (conf->cors == NULL) {
         conf->cors = prev->cors;
+    }
+
+    if (conf->data) {
+        clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+        /* the ETag is the xorb's hash; nginx's own would be a second one */
+
+        clcf->etag = 0;
+
+        /* a set limit also keeps newer nginx from judging by overhead */
+
+        clcf->max_ranges = ngx_min(clcf->max_ranges, XET_SIGN_RANGES_MAX);
     }
 
     if (!conf->api) {

@@ -9,6 +9,11 @@
  * clients search, and equal replies are stored by them once.
  *
  *     handler -> queried -> job (thread: keys up to 8192 hashes) -> done
+ *                        `-> advertised -> queried, once a xorb and day
+ *
+ * An answer binds the store: clients keep it and refer to the xorb without
+ * uploading it.  So the day is on record before the first answer of the day
+ * goes out, for whoever collects xorbs.
  */
 
 #include "ngx_http_xet.h"
@@ -26,6 +31,8 @@ typedef struct {
 
 static void ngx_http_xet_chunk_cleanup(void *data);
 static void ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc);
+static void ngx_http_xet_chunk_advertised(ngx_http_request_t *r,
+    ngx_int_t rc);
 static void ngx_http_xet_chunk_key(ngx_http_request_t *r,
     xet_shard_footer_t *f);
 static void ngx_http_xet_chunk_job(void *data, ngx_log_t *log);
@@ -95,6 +102,18 @@ ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc)
         goto failed;
     }
 
+    if (!ngx_http_xet_query_chunk_noted(r)) {
+
+        rc = ngx_http_xet_query_advertised(r, &chunk->xorb.hash,
+                                           ngx_http_xet_chunk_advertised);
+        if (rc != NGX_AGAIN) {
+            ngx_http_finalize_request(r,
+                ngx_http_xet_error_query(r, rc, NULL, NULL));
+        }
+
+        return;
+    }
+
     ngx_http_xet_chunk_key(r, &chunk->footer);
 
     chunk->pool = ngx_create_pool(16 * 1024, ngx_cycle->log);
@@ -112,6 +131,27 @@ ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc)
 failed:
 
     ngx_http_finalize_request(r, ngx_http_xet_error_status(r, XET_INTERNAL));
+}
+
+
+/* The rows were let go for the update: ask again. */
+
+static void
+ngx_http_xet_chunk_advertised(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_ctx_t  *ctx;
+
+    if (rc == NGX_OK) {
+        ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+        rc = ngx_http_xet_query_chunk(r, &ctx->hash,
+                                      ngx_http_xet_chunk_queried);
+        if (rc == NGX_AGAIN) {
+            return;
+        }
+    }
+
+    ngx_http_finalize_request(r, ngx_http_xet_error_query(r, rc, NULL, NULL));
 }
 
 

@@ -150,7 +150,12 @@ ngx_http_xet_error_query(ngx_http_request_t *r, ngx_int_t rc,
     switch (rc) {
 
     case NGX_DECLINED:
-        return ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, code, missing);
+
+        if (code) {
+            return ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, code, missing);
+        }
+
+        break;
 
     case NGX_BUSY:
         return ngx_http_xet_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
@@ -158,9 +163,11 @@ ngx_http_xet_error_query(ngx_http_request_t *r, ngx_int_t rc,
                                   "the database is not available");
 
     default: /* NGX_ERROR, NGX_ABORT */
-        return ngx_http_xet_error(r, NGX_HTTP_INTERNAL_SERVER_ERROR,
-                                  "internal_error", "the database failed");
+        break;
     }
+
+    return ngx_http_xet_error(r, NGX_HTTP_INTERNAL_SERVER_ERROR,
+                              "internal_error", "the database failed");
 }
 
 

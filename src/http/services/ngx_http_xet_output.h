@@ -27,7 +27,10 @@ ngx_int_t ngx_http_xet_error(ngx_http_request_t *r, ngx_uint_t status,
 ngx_int_t ngx_http_xet_error_status(ngx_http_request_t *r,
     xet_status_t status);
 
-/* For the rc of a query that is not NGX_OK; missing: of NGX_DECLINED. */
+/*
+ * For the rc of a query that is not NGX_OK; code and missing tell what 404
+ * stands for, NULL where a missing row is our fault.
+ */
 ngx_int_t ngx_http_xet_error_query(ngx_http_request_t *r, ngx_int_t rc,
     const char *code, const char *missing);
 

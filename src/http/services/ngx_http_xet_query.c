@@ -20,6 +20,7 @@ enum {
     NGX_HTTP_XET_STMT_XORB,
     NGX_HTTP_XET_STMT_FILE,
     NGX_HTTP_XET_STMT_CHUNK,
+    NGX_HTTP_XET_STMT_ADVERTISED,
     NGX_HTTP_XET_STMT_STAGE,
     NGX_HTTP_XET_STMT_SHARD_PUT,
     NGX_HTTP_XET_STMT_UNSTAGE,
@@ -56,8 +57,12 @@ const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
       1 },
 
     { "chunk_find",
-      "SELECT hash, chunk_count, raw_size, stored_size, hashes, raw_ends"
-      "  FROM xet.chunk_find($1)",
+      "SELECT hash, chunk_count, raw_size, stored_size, hashes, raw_ends,"
+      "       noted FROM xet.chunk_find($1)",
+      1 },
+
+    { "xorb_advertised",
+      "SELECT xet.xorb_advertised($1)",
       1 },
 
     { "shard_stage",
@@ -410,8 +415,9 @@ ngx_http_xet_query_xorb_put_inserted(ngx_http_request_t *r)
 
 
 static ngx_int_t
-ngx_http_xet_query_hash(ngx_http_request_t *r, ngx_uint_t stmt,
-    const xet_hash_t *hash, ngx_http_xet_query_handler_pt handler)
+ngx_http_xet_query_hash(ngx_http_request_t *r, ngx_uint_t lane,
+    ngx_uint_t stmt, const xet_hash_t *hash,
+    ngx_http_xet_query_handler_pt handler)
 {
     int          length;
     const char  *value;
@@ -419,8 +425,7 @@ ngx_http_xet_query_hash(ngx_http_request_t *r, ngx_uint_t stmt,
     value = (const char *) hash->bytes;
     length = XET_HASH_LEN;
 
-    return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ, stmt, &value, &length,
-                                   handler);
+    return ngx_http_xet_query_send(r, lane, stmt, &value, &length, handler);
 }
 
 
@@ -428,7 +433,8 @@ ngx_int_t
 ngx_http_xet_query_xorb(ngx_http_request_t *r, const xet_hash_t *xorb,
     ngx_http_xet_query_handler_pt handler)
 {
-    return ngx_http_xet_query_hash(r, NGX_HTTP_XET_STMT_XORB, xorb, handler);
+    return ngx_http_xet_query_hash(r, NGX_HTTP_XET_READ,
+                                   NGX_HTTP_XET_STMT_XORB, xorb, handler);
 }
 
 
@@ -443,7 +449,8 @@ ngx_int_t
 ngx_http_xet_query_file(ngx_http_request_t *r, const xet_hash_t *file,
     ngx_http_xet_query_handler_pt handler)
 {
-    return ngx_http_xet_query_hash(r, NGX_HTTP_XET_STMT_FILE, file, handler);
+    return ngx_http_xet_query_hash(r, NGX_HTTP_XET_READ,
+                                   NGX_HTTP_XET_STMT_FILE, file, handler);
 }
 
 
@@ -458,7 +465,8 @@ ngx_int_t
 ngx_http_xet_query_chunk(ngx_http_request_t *r, const xet_hash_t *chunk,
     ngx_http_xet_query_handler_pt handler)
 {
-    return ngx_http_xet_query_hash(r, NGX_HTTP_XET_STMT_CHUNK, chunk, handler);
+    return ngx_http_xet_query_hash(r, NGX_HTTP_XET_READ,
+                                   NGX_HTTP_XET_STMT_CHUNK, chunk, handler);
 }
 
 
@@ -521,6 +529,23 @@ ngx_http_xet_query_batch(ngx_http_request_t *r, ngx_uint_t stmt,
 
     return ngx_http_xet_query_send(r, NGX_HTTP_XET_WRITE, stmt, values,
                                    lengths, handler);
+}
+
+
+ngx_uint_t
+ngx_http_xet_query_chunk_noted(ngx_http_request_t *r)
+{
+    return ngx_http_xet_pg_int(ngx_http_xet_query_get(r)->res, 0, 6) != 0;
+}
+
+
+ngx_int_t
+ngx_http_xet_query_advertised(ngx_http_request_t *r, const xet_hash_t *xorb,
+    ngx_http_xet_query_handler_pt handler)
+{
+    return ngx_http_xet_query_hash(r, NGX_HTTP_XET_WRITE,
+                                   NGX_HTTP_XET_STMT_ADVERTISED, xorb,
+                                   handler);
 }
 
 

@@ -16,7 +16,7 @@
 #include "ngx_http_xet_pg.h"
 
 
-#define NGX_HTTP_XET_SCHEMA  "2"           /* last of sql/NNNN_*.sql */
+#define NGX_HTTP_XET_SCHEMA  "3"           /* last of sql/NNNN_*.sql */
 
 
 /*
@@ -112,6 +112,12 @@ ngx_int_t ngx_http_xet_query_chunk(ngx_http_request_t *r,
     const xet_hash_t *chunk, ngx_http_xet_query_handler_pt handler);
 void ngx_http_xet_query_chunk_get(ngx_http_request_t *r,
     xet_xorb_list_t *xorb);
+
+/* Whether it is on record that the xorb was advertised today; if not, do. */
+
+ngx_uint_t ngx_http_xet_query_chunk_noted(ngx_http_request_t *r);
+ngx_int_t ngx_http_xet_query_advertised(ngx_http_request_t *r,
+    const xet_hash_t *xorb, ngx_http_xet_query_handler_pt handler);
 
 
 ngx_int_t ngx_http_xet_query_stage(ngx_http_request_t *r,
