@@ -117,6 +117,7 @@ CREATE TABLE xet.staged (
     upload      bytea       NOT NULL,     -- 16 random bytes
     seq         integer     NOT NULL,
     created_at  timestamptz NOT NULL DEFAULT now(),
+    serials     bigint[]    NOT NULL,     -- of files in the upload
     hashes      bytea[]     NOT NULL,
     sizes       bigint[]    NOT NULL,
     sha256      bytea[]     NOT NULL,
@@ -125,7 +126,7 @@ CREATE TABLE xet.staged (
     chunks      bytea[]     NOT NULL,
     xorbs       bytea[]     NOT NULL,
     indexes     integer[]   NOT NULL,
-    seg_files   bytea[]     NOT NULL,
+    seg_serials bigint[]    NOT NULL,     -- of their files
     seg_firsts  bigint[]    NOT NULL,
     seg_ends    bigint[]    NOT NULL,
     seg_packed  bytea[]     NOT NULL,

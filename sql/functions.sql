@@ -98,6 +98,7 @@ BEGIN
     INSERT INTO xet.chunks (hash, xorb_id, idx)
     SELECT substring(chunk_hashes FROM 32 * i + 1 FOR 32), new_id, i
       FROM unnest(eligible) AS i
+     ORDER BY 1, 3
     ON CONFLICT DO NOTHING;
 
     RETURN true;
@@ -161,17 +162,18 @@ $$;
 
 -- One batch of a shard, put aside.
 
-CREATE FUNCTION xet.shard_stage(upload bytea, seq integer, hashes bytea[],
-    sizes bigint[], sha256 bytea[], counts bigint[], packed bytea[],
-    chunks bytea[], xorbs bytea[], indexes integer[], seg_files bytea[],
-    seg_firsts bigint[], seg_ends bigint[], seg_packed bytea[])
+CREATE FUNCTION xet.shard_stage(upload bytea, seq integer, serials bigint[],
+    hashes bytea[], sizes bigint[], sha256 bytea[], counts bigint[],
+    packed bytea[], chunks bytea[], xorbs bytea[], indexes integer[],
+    seg_serials bigint[], seg_firsts bigint[], seg_ends bigint[],
+    seg_packed bytea[])
     RETURNS integer
     LANGUAGE sql
 AS $$
-    INSERT INTO xet.staged (upload, seq, hashes, sizes, sha256, counts,
-                            packed, chunks, xorbs, indexes, seg_files,
-                            seg_firsts, seg_ends, seg_packed)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+    INSERT INTO xet.staged (upload, seq, serials, hashes, sizes, sha256,
+                            counts, packed, chunks, xorbs, indexes,
+                            seg_serials, seg_firsts, seg_ends, seg_packed)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
     ON CONFLICT DO NOTHING;
 
     SELECT 1;
@@ -187,43 +189,48 @@ AS $$
 $$;
 
 
--- The files of one batch: locks the xorbs they name, so that no collection
--- can take one away before the commit, and inserts what is new.  Gives the
--- ids of new files.  SQLSTATE XT001 when a xorb is missing.
+-- Inserts the files of one batch, as far as they are new, and gives their
+-- ids by their serials.  Of a file that comes twice the first one counts.
 
-CREATE FUNCTION xet.shard_files(hashes bytea[], sizes bigint[],
-    sha256 bytea[], counts bigint[], packed bytea[])
-    RETURNS bigint[]
+CREATE FUNCTION xet.shard_files(serials bigint[], hashes bytea[],
+    sizes bigint[], sha256 bytea[], counts bigint[], packed bytea[])
+    RETURNS TABLE (serial bigint, id bigint)
     LANGUAGE sql
 AS $$
-    WITH new AS (
+    WITH first AS MATERIALIZED (
+        SELECT DISTINCT ON (f.hash) f.*
+          FROM unnest($1, $2, $3, $4, $5, $6)
+                 AS f(serial, hash, size, sha256, n, packed)
+         ORDER BY f.hash, f.serial
+    ), new AS (
         INSERT INTO xet.files (hash, size, sha256, term_count, packed)
-        SELECT DISTINCT ON (f.hash) f.hash, f.size, f.sha256, f.n, f.packed
-          FROM unnest($1, $2, $3, $4, $5) AS f(hash, size, sha256, n, packed)
+        SELECT f.hash, f.size, f.sha256, f.n, f.packed
+          FROM first f
          ORDER BY f.hash
         ON CONFLICT DO NOTHING
-        RETURNING id
+        RETURNING id, hash
     )
-    SELECT coalesce(array_agg(id), '{}') FROM new;
+    SELECT f.serial, n.id FROM new n JOIN first f ON f.hash = n.hash;
 $$;
 
 
--- Locks the xorbs of packed terms, checks that all are there, and notes them
--- as references of their files, as far as these are new.
+-- Locks the xorbs that packed terms name, so that no collection can take one
+-- away before the commit, checks that all are there (else SQLSTATE XT001),
+-- and notes them as references of the new files.
 
-CREATE FUNCTION xet.shard_terms(new_ids bigint[], files bytea[],
-    packed bytea[])
+CREATE FUNCTION xet.shard_terms(new_serials bigint[], new_ids bigint[],
+    serials bigint[], packed bytea[])
     RETURNS void
     LANGUAGE plpgsql
 AS $$
 DECLARE
     wanted bigint;
-    found_ bigint;
+    stored bigint;
 BEGIN
     WITH used AS MATERIALIZED (
-        SELECT DISTINCT f.file, substring(f.packed FROM 48 * g + 1 FOR 32)
-                                AS xorb
-          FROM unnest(files, packed) AS f(file, packed),
+        SELECT DISTINCT f.serial,
+               substring(f.packed FROM 48 * g + 1 FOR 32) AS xorb
+          FROM unnest(serials, packed) AS f(serial, packed),
                generate_series(0, length(f.packed) / 48 - 1) AS g
          WHERE f.packed IS NOT NULL
     ), locked AS MATERIALIZED (
@@ -233,17 +240,18 @@ BEGIN
            FOR KEY SHARE
     ), refs AS (
         INSERT INTO xet.file_xorbs (file_id, xorb_id)
-        SELECT f.id, l.id
+        SELECT n.id, l.id
           FROM used u
-          JOIN xet.files f ON f.hash = u.file AND f.id = ANY (new_ids)
+          JOIN unnest(new_serials, new_ids) AS n(serial, id)
+            ON n.serial = u.serial
           JOIN locked l ON l.hash = u.xorb
         ON CONFLICT DO NOTHING
     )
     SELECT (SELECT count(DISTINCT u.xorb) FROM used u),
            (SELECT count(*) FROM locked)
-      INTO wanted, found_;
+      INTO wanted, stored;
 
-    IF wanted <> found_ THEN
+    IF wanted <> stored THEN
         RAISE EXCEPTION 'a xorb of the shard is not stored'
               USING ERRCODE = 'XT001';
     END IF;
@@ -254,16 +262,19 @@ $$;
 -- The last batch of a shard, and with it all that were staged: one
 -- transaction.  1 when a file is new, 0 when all were known.
 
-CREATE FUNCTION xet.shard_put(upload bytea, seq integer, hashes bytea[],
-    sizes bigint[], sha256 bytea[], counts bigint[], packed bytea[],
-    chunks bytea[], xorbs bytea[], indexes integer[], seg_files bytea[],
-    seg_firsts bigint[], seg_ends bigint[], seg_packed bytea[])
+CREATE FUNCTION xet.shard_put(upload bytea, seq integer, serials bigint[],
+    hashes bytea[], sizes bigint[], sha256 bytea[], counts bigint[],
+    packed bytea[], chunks bytea[], xorbs bytea[], indexes integer[],
+    seg_serials bigint[], seg_firsts bigint[], seg_ends bigint[],
+    seg_packed bytea[])
     RETURNS integer
     LANGUAGE plpgsql
 AS $$
 DECLARE
-    new_ids bigint[] := '{}';
-    b       xet.staged;
+    new_serials bigint[] := '{}';
+    new_ids     bigint[] := '{}';
+    fresh       record;
+    b           xet.staged;
 BEGIN
     IF $2 > 0 AND (SELECT count(*) FROM xet.staged s WHERE s.upload = $1)
                   <> $2
@@ -277,34 +288,46 @@ BEGIN
         SELECT s.* FROM xet.staged s WHERE s.upload = $1
         UNION ALL
         SELECT $1, $2, now(), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
-               $14
+               $14, $15
+         ORDER BY seq
     LOOP
-        new_ids := new_ids || xet.shard_files(b.hashes, b.sizes, b.sha256,
-                                              b.counts, b.packed);
+        SELECT coalesce(array_agg(f.serial), '{}') AS serials,
+               coalesce(array_agg(f.id), '{}') AS ids
+          INTO fresh
+          FROM xet.shard_files(b.serials, b.hashes, b.sizes, b.sha256,
+                               b.counts, b.packed) f;
+
+        new_serials := new_serials || fresh.serials;
+        new_ids := new_ids || fresh.ids;
     END LOOP;
 
     FOR b IN
         SELECT s.* FROM xet.staged s WHERE s.upload = $1
         UNION ALL
         SELECT $1, $2, now(), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
-               $14
+               $14, $15
+         ORDER BY seq
     LOOP
-        PERFORM xet.shard_terms(new_ids, b.hashes || b.seg_files,
+        PERFORM xet.shard_terms(new_serials, new_ids,
+                                b.serials || b.seg_serials,
                                 b.packed || b.seg_packed);
 
         -- a file known before keeps its own segments
 
         INSERT INTO xet.terms (file_id, first_offset, end_offset, packed)
-        SELECT f.id, t.first_offset, t.end_offset, t.packed
-          FROM unnest(b.seg_files, b.seg_firsts, b.seg_ends, b.seg_packed)
-                 AS t(file, first_offset, end_offset, packed)
-          JOIN xet.files f ON f.hash = t.file AND f.id = ANY (new_ids)
-        ON CONFLICT DO NOTHING;
+        SELECT n.id, t.first_offset, t.end_offset, t.packed
+          FROM unnest(b.seg_serials, b.seg_firsts, b.seg_ends, b.seg_packed)
+                 AS t(serial, first_offset, end_offset, packed)
+          JOIN unnest(new_serials, new_ids) AS n(serial, id)
+            ON n.serial = t.serial;
+
+        -- in one order everywhere, or two shards could wait for each other
 
         INSERT INTO xet.chunks (hash, xorb_id, idx)
         SELECT c.hash, x.id, c.idx
           FROM unnest(b.chunks, b.xorbs, b.indexes) AS c(hash, xorb, idx)
           JOIN xet.xorbs x ON x.hash = c.xorb
+         ORDER BY c.hash, x.id, c.idx
         ON CONFLICT DO NOTHING;
     END LOOP;
 

@@ -45,7 +45,8 @@ typedef struct {
     ngx_uint_t                 writes;
     ngx_uint_t                 depth;          /* statements in flight */
     ngx_uint_t                 queue;          /* statements waiting */
-    ngx_msec_t                 query_timeout;
+    ngx_msec_t                 query_timeout;  /* of a read */
+    ngx_msec_t                 write_timeout;
     ngx_msec_t                 connect_timeout;
 
     ngx_str_t                  pool_name;

@@ -31,7 +31,8 @@ ngx_http_xet_conf_store(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_xet_main_conf_t *xmcf = conf;
 
-    ngx_str_t  *value, store;
+    ngx_str_t        *value, store;
+    ngx_file_info_t   fi;
 
     if (xmcf->store.data) {
         return "is duplicate";
@@ -79,13 +80,26 @@ ngx_http_xet_conf_store(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     xmcf->temp.len = ngx_sprintf(xmcf->temp.data, "%V/tmp%Z", &xmcf->store)
                      - xmcf->temp.data - 1;
 
+    if (ngx_file_info(xmcf->store.data, &fi) == NGX_FILE_ERROR) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
+                           ngx_file_info_n " \"%V\" failed", &xmcf->store);
+        return NGX_CONF_ERROR;
+    }
+
+    if (!ngx_is_dir(&fi)) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V\" is not a directory",
+                           &xmcf->store);
+        return NGX_CONF_ERROR;
+    }
+
     return NGX_CONF_OK;
 }
 
 
 /*
  * xet_postgres conninfo [reads=n] [writes=n] [depth=n] [queue=n]
- *                       [timeout=time] [connect_timeout=time];
+ *                       [timeout=time] [write_timeout=time]
+ *                       [connect_timeout=time];
  */
 
 char *
@@ -110,6 +124,8 @@ ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         { ngx_string("depth="), &xmcf->depth, NULL, 1, 256 },
         { ngx_string("queue="), &xmcf->queue, NULL, 1, 1000000 },
         { ngx_string("timeout="), NULL, &xmcf->query_timeout, 1, 3600000 },
+        { ngx_string("write_timeout="), NULL, &xmcf->write_timeout, 1,
+          86400000 },
         { ngx_string("connect_timeout="), NULL, &xmcf->connect_timeout, 1,
           3600000 }
     };
@@ -624,20 +640,6 @@ ngx_http_xet_conf_same_device(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 {
     u_char           path[NGX_MAX_PATH];
     ngx_file_info_t  store, temp;
-
-    if (ngx_file_info(xmcf->store.data, &store) == NGX_FILE_ERROR) {
-        ngx_log_error(NGX_LOG_EMERG, cf->log, ngx_errno,
-                      "\"xet_store\" " ngx_file_info_n " \"%V\" failed",
-                      &xmcf->store);
-        return NGX_ERROR;
-    }
-
-    if (!ngx_is_dir(&store)) {
-        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                      "\"xet_store\" \"%V\" is not a directory",
-                      &xmcf->store);
-        return NGX_ERROR;
-    }
 
     (void) ngx_snprintf(path, NGX_MAX_PATH, "%V/xorbs%Z", &xmcf->store);
 

@@ -21,6 +21,16 @@ static ngx_int_t ngx_http_xet_init_process(ngx_cycle_t *cycle);
 static void ngx_http_xet_exit_process(ngx_cycle_t *cycle);
 
 
+static ngx_conf_num_bounds_t  ngx_http_xet_period_bounds = {
+    ngx_conf_check_num_bounds, 3600, 366 * 24 * 60 * 60
+};
+
+
+static ngx_conf_num_bounds_t  ngx_http_xet_ttl_bounds = {
+    ngx_conf_check_num_bounds, 60, 366 * 24 * 60 * 60
+};
+
+
 static ngx_conf_num_bounds_t  ngx_http_xet_ranges_bounds = {
     ngx_conf_check_num_bounds, 1, XET_SIGN_RANGES_MAX
 };
@@ -68,7 +78,7 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       ngx_conf_set_sec_slot,
       NGX_HTTP_MAIN_CONF_OFFSET,
       offsetof(ngx_http_xet_main_conf_t, dedup_period),
-      NULL },
+      &ngx_http_xet_period_bounds },
 
     { ngx_string("xet_api"),
       NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS,
@@ -124,7 +134,7 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       ngx_conf_set_sec_slot,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, url_ttl),
-      NULL },
+      &ngx_http_xet_ttl_bounds },
 
     { ngx_string("xet_url_ranges"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
@@ -284,6 +294,7 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
     xmcf->depth = 32;
     xmcf->queue = 1024;
     xmcf->query_timeout = 15000;
+    xmcf->write_timeout = 300000;
     xmcf->connect_timeout = 5000;
 
     xmcf->dedup_period = NGX_CONF_UNSET;
@@ -300,12 +311,6 @@ ngx_http_xet_init_main_conf(ngx_conf_t *cf, void *conf)
     ngx_http_xet_main_conf_t *xmcf = conf;
 
     ngx_conf_init_value(xmcf->dedup_period, 7 * 24 * 60 * 60);
-
-    if (xmcf->dedup_period < 3600) {
-        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                      "\"xet_dedup_period\" must be an hour at least");
-        return NGX_CONF_ERROR;
-    }
 
     return NGX_CONF_OK;
 }
@@ -413,12 +418,6 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"xet_api_base\" must be empty or begin with a "
                            "slash and not end with one");
-        return NGX_CONF_ERROR;
-    }
-
-    if (conf->url_ttl < 60) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"xet_url_ttl\" must be a minute at least");
         return NGX_CONF_ERROR;
     }
 

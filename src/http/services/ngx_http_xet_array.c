@@ -183,6 +183,7 @@ ngx_http_xet_batch_init(ngx_http_xet_batch_t *b)
 {
     ngx_memzero(b, sizeof(ngx_http_xet_batch_t));
 
+    ngx_http_xet_array_init(&b->serials, NGX_HTTP_XET_OID_INT8);
     ngx_http_xet_array_init(&b->hashes, NGX_HTTP_XET_OID_BYTEA);
     ngx_http_xet_array_init(&b->sizes, NGX_HTTP_XET_OID_INT8);
     ngx_http_xet_array_init(&b->sha256, NGX_HTTP_XET_OID_BYTEA);
@@ -191,7 +192,7 @@ ngx_http_xet_batch_init(ngx_http_xet_batch_t *b)
     ngx_http_xet_array_init(&b->chunks, NGX_HTTP_XET_OID_BYTEA);
     ngx_http_xet_array_init(&b->xorbs, NGX_HTTP_XET_OID_BYTEA);
     ngx_http_xet_array_init(&b->indexes, NGX_HTTP_XET_OID_INT4);
-    ngx_http_xet_array_init(&b->seg_files, NGX_HTTP_XET_OID_BYTEA);
+    ngx_http_xet_array_init(&b->seg_serials, NGX_HTTP_XET_OID_INT8);
     ngx_http_xet_array_init(&b->seg_firsts, NGX_HTTP_XET_OID_INT8);
     ngx_http_xet_array_init(&b->seg_ends, NGX_HTTP_XET_OID_INT8);
     ngx_http_xet_array_init(&b->seg_packed, NGX_HTTP_XET_OID_BYTEA);
@@ -202,9 +203,9 @@ ngx_http_xet_array_t *
 ngx_http_xet_batch_array(ngx_http_xet_batch_t *b, ngx_uint_t i)
 {
     ngx_http_xet_array_t *const  arrays[NGX_HTTP_XET_BATCH_ARRAYS] = {
-        &b->hashes, &b->sizes, &b->sha256, &b->counts, &b->packed, &b->chunks,
-        &b->xorbs, &b->indexes, &b->seg_files, &b->seg_firsts, &b->seg_ends,
-        &b->seg_packed
+        &b->serials, &b->hashes, &b->sizes, &b->sha256, &b->counts,
+        &b->packed, &b->chunks, &b->xorbs, &b->indexes, &b->seg_serials,
+        &b->seg_firsts, &b->seg_ends, &b->seg_packed
     };
 
     return arrays[i];

@@ -57,7 +57,8 @@ typedef struct {
     u_char                 id[16];             /* of the upload */
     int32_t                seq;                /* batches staged */
 
-    ngx_http_xet_array_t   hashes;             /* per file */
+    ngx_http_xet_array_t   serials;            /* per file, in the upload */
+    ngx_http_xet_array_t   hashes;
     ngx_http_xet_array_t   sizes;
     ngx_http_xet_array_t   sha256;
     ngx_http_xet_array_t   counts;
@@ -66,7 +67,7 @@ typedef struct {
     ngx_http_xet_array_t   xorbs;              /* its xorb */
     ngx_http_xet_array_t   indexes;            /* its place there */
 
-    ngx_http_xet_array_t   seg_files;          /* per segment */
+    ngx_http_xet_array_t   seg_serials;        /* per segment, its file's */
     ngx_http_xet_array_t   seg_firsts;
     ngx_http_xet_array_t   seg_ends;
     ngx_http_xet_array_t   seg_packed;
@@ -80,7 +81,7 @@ void ngx_http_xet_batch_destroy(ngx_http_xet_batch_t *b);
 ngx_int_t ngx_http_xet_batch_failed(ngx_http_xet_batch_t *b);
 
 /* The arrays in the order of the statements' parameters. */
-#define NGX_HTTP_XET_BATCH_ARRAYS  12
+#define NGX_HTTP_XET_BATCH_ARRAYS  13
 
 ngx_http_xet_array_t *ngx_http_xet_batch_array(ngx_http_xet_batch_t *b,
     ngx_uint_t i);

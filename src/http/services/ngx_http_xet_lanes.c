@@ -30,6 +30,7 @@ typedef struct {
     ngx_http_xet_pg_t         *sessions;
     ngx_uint_t                 n;
     ngx_uint_t                 depth;
+    ngx_msec_t                 timeout;        /* of a statement */
 
     ngx_queue_t                waiting;
     ngx_uint_t                 nwaiting;
@@ -44,7 +45,7 @@ struct ngx_http_xet_lanes_s {
 
 static ngx_int_t ngx_http_xet_lane_init(ngx_http_xet_lanes_t *lanes,
     ngx_http_xet_lane_e id, ngx_uint_t n, ngx_uint_t depth,
-    ngx_http_xet_main_conf_t *xmcf);
+    ngx_msec_t timeout, ngx_http_xet_main_conf_t *xmcf);
 static ngx_http_xet_lane_t *ngx_http_xet_lane_get(ngx_http_xet_lane_e id);
 static ngx_http_xet_pg_t *ngx_http_xet_lane_session(
     ngx_http_xet_lane_t *lane);
@@ -89,10 +90,10 @@ ngx_http_xet_lanes_init(ngx_cycle_t *cycle)
     xmcf->lanes = lanes;
 
     if (ngx_http_xet_lane_init(lanes, NGX_HTTP_XET_READ, xmcf->reads,
-                               xmcf->depth, xmcf)
+                               xmcf->depth, xmcf->query_timeout, xmcf)
         != NGX_OK
         || ngx_http_xet_lane_init(lanes, NGX_HTTP_XET_WRITE, xmcf->writes, 1,
-                                  xmcf)
+                                  xmcf->write_timeout, xmcf)
            != NGX_OK)
     {
         return NGX_ERROR;
@@ -109,7 +110,8 @@ ngx_http_xet_lanes_init(ngx_cycle_t *cycle)
 
 static ngx_int_t
 ngx_http_xet_lane_init(ngx_http_xet_lanes_t *lanes, ngx_http_xet_lane_e id,
-    ngx_uint_t n, ngx_uint_t depth, ngx_http_xet_main_conf_t *xmcf)
+    ngx_uint_t n, ngx_uint_t depth, ngx_msec_t timeout,
+    ngx_http_xet_main_conf_t *xmcf)
 {
     ngx_uint_t            i;
     ngx_http_xet_pg_t    *pg;
@@ -120,6 +122,7 @@ ngx_http_xet_lane_init(ngx_http_xet_lanes_t *lanes, ngx_http_xet_lane_e id,
     lane->conf = xmcf;
     lane->n = n;
     lane->depth = depth;
+    lane->timeout = timeout;
 
     ngx_queue_init(&lane->waiting);
 
@@ -223,7 +226,7 @@ ngx_http_xet_lanes_send(ngx_http_xet_lane_e id,
     q->timer.data = q;
     q->timer.log = ngx_cycle->log;
 
-    ngx_add_timer(&q->timer, lane->conf->query_timeout);
+    ngx_add_timer(&q->timer, lane->timeout);
 
     ngx_queue_insert_tail(&lane->waiting, &q->queue);
     lane->nwaiting++;
@@ -606,7 +609,7 @@ ngx_http_xet_lane_timer_handler(ngx_event_t *ev)
 
     ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                   "xet: PostgreSQL has not answered \"%s\" in %M ms",
-                  q->stmt->name, lane->conf->query_timeout);
+                  q->stmt->name, lane->timeout);
 
     q->tries = 1;
 

@@ -34,6 +34,8 @@ typedef struct {
 
 
 static void ngx_http_xet_pg_connect_job(void *data, ngx_log_t *log);
+static const char *ngx_http_xet_pg_settings(PGconn *conn);
+static void ngx_http_xet_pg_text(u_char *dst, size_t size, const char *text);
 static const char *ngx_http_xet_pg_prepare(PGconn *conn);
 static const char *ngx_http_xet_pg_check_schema(PGconn *conn);
 static void ngx_http_xet_pg_connect_done(ngx_event_t *ev);
@@ -133,6 +135,10 @@ ngx_http_xet_pg_connect_job(void *data, ngx_log_t *log)
     }
 
     if (error == NULL) {
+        error = ngx_http_xet_pg_settings(conn);
+    }
+
+    if (error == NULL) {
         error = ngx_http_xet_pg_prepare(conn);
     }
 
@@ -143,9 +149,7 @@ ngx_http_xet_pg_connect_job(void *data, ngx_log_t *log)
     }
 
     if (error) {
-        (void) ngx_snprintf(ctx->error, NGX_HTTP_XET_PG_ERROR_LEN - 1, "%s%Z",
-                            error);
-        ctx->error[NGX_HTTP_XET_PG_ERROR_LEN - 1] = '\0';
+        ngx_http_xet_pg_text(ctx->error, NGX_HTTP_XET_PG_ERROR_LEN, error);
 
         PQfinish(conn);
         return;
@@ -181,6 +185,44 @@ ngx_http_xet_pg_check_schema(PGconn *conn)
     PQclear(res);
 
     return error;
+}
+
+
+/*
+ * Every statement of ours finds its rows by an index.  Sessions keep plans,
+ * also those of foreign keys, and one made while a table was tiny would read
+ * the whole of it for each row long after it has grown.
+ */
+
+static const char *
+ngx_http_xet_pg_settings(PGconn *conn)
+{
+    PGresult        *res;
+    ExecStatusType   status;
+
+    res = PQexec(conn, "SET enable_seqscan = off");
+    status = PQresultStatus(res);
+
+    PQclear(res);
+
+    return (status == PGRES_COMMAND_OK) ? NULL : PQerrorMessage(conn);
+}
+
+
+/* A message of libpq, without the newline at its end. */
+
+static void
+ngx_http_xet_pg_text(u_char *dst, size_t size, const char *text)
+{
+    size_t  len;
+
+    len = ngx_strlen(text);
+
+    while (len && (text[len - 1] == '\n' || text[len - 1] == ' ')) {
+        len--;
+    }
+
+    ngx_cpystrn(dst, (u_char *) text, ngx_min(len + 1, size));
 }
 
 
@@ -546,8 +588,7 @@ ngx_http_xet_pg_check_conninfo(ngx_str_t *conninfo, u_char *err, size_t len)
         return NGX_OK;
     }
 
-    (void) ngx_snprintf(err, len - 1, "%s%Z", msg ? msg : "out of memory");
-    err[len - 1] = '\0';
+    ngx_http_xet_pg_text(err, len, msg ? msg : "out of memory");
 
     if (msg) {
         PQfreemem(msg);

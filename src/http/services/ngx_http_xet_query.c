@@ -30,7 +30,7 @@ enum {
 
 
 #define NGX_HTTP_XET_BATCH_PARAMS                                             \
-    "$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14"
+    "$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15"
 
 
 const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
@@ -67,11 +67,11 @@ const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
 
     { "shard_stage",
       "SELECT xet.shard_stage(" NGX_HTTP_XET_BATCH_PARAMS ")",
-      14 },
+      15 },
 
     { "shard_put",
       "SELECT xet.shard_put(" NGX_HTTP_XET_BATCH_PARAMS ")",
-      14 },
+      15 },
 
     { "shard_unstage",
       "SELECT xet.shard_unstage($1)",

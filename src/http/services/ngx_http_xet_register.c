@@ -84,6 +84,7 @@ typedef struct {
 
     /* the file being verified */
     xet_shard_verifier_t       verifier;
+    int64_t                    serial;         /* its number in the shard */
     ngx_uint_t                 npacked;        /* terms in window->packed */
     uint64_t                   first;          /* offset of the first */
     unsigned                   segmented:1;    /* some are in the batch */
@@ -556,6 +557,7 @@ ngx_http_xet_register_verify(ngx_http_xet_register_t *reg)
         case XET_SHARD_REC_FILE:
             xet_shard_verifier_init(&reg->verifier, reg->suite,
                                     &step->rec.hash);
+            reg->serial++;
             reg->npacked = 0;
             reg->first = 0;
             reg->segmented = 0;
@@ -640,6 +642,7 @@ ngx_http_xet_register_file(ngx_http_xet_register_t *reg,
         b->size += reg->npacked * XET_TERM_LEN;
     }
 
+    ngx_http_xet_array_int8(&b->serials, reg->serial);
     ngx_http_xet_array_bytes(&b->hashes, v->hash.bytes, XET_HASH_LEN);
     ngx_http_xet_array_int8(&b->sizes, (int64_t) v->size);
     ngx_http_xet_array_int8(&b->counts, (int64_t) v->terms);
@@ -681,8 +684,7 @@ ngx_http_xet_register_flush(ngx_http_xet_register_t *reg)
 
     b = &reg->batch;
 
-    ngx_http_xet_array_bytes(&b->seg_files, reg->verifier.hash.bytes,
-                             XET_HASH_LEN);
+    ngx_http_xet_array_int8(&b->seg_serials, reg->serial);
     ngx_http_xet_array_int8(&b->seg_firsts, (int64_t) reg->first);
     ngx_http_xet_array_int8(&b->seg_ends, (int64_t) reg->verifier.size);
     ngx_http_xet_array_bytes(&b->seg_packed, reg->window->packed,
