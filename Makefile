@@ -111,11 +111,17 @@ QUIET =		--no-print-directory $(if $(V),,-s)
 DEP =		-MMD -MP -MF $(@D)/.$(@F).d -MT $@
 
 
-.PHONY: build core unit fuzz-replay fuzz fuzz-bins bench bench-bins tools cli
+.PHONY: build build-module core unit fuzz-replay fuzz fuzz-bins bench bench-bins tools cli
 .PHONY: test test-all asan asan-nginx check run stop install clean FORCE
 .DELETE_ON_ERROR:
 
-build: $(OUT)/nginx/.configured
+# One at a time: nginx's configure keeps its trials in the folder it builds in.
+
+build:
+	@mkdir -p $(OUT)
+	@+flock $(OUT)/.build.lock $(MAKE) $(QUIET) build-module
+
+build-module: $(OUT)/nginx/.configured
 	@echo "  module $(BUILD)/nginx/ngx_http_xet_module.so"
 	@+$(MAKE) $(QUIET) -f $(OUT)/nginx/Makefile -C $(NGINX_SRC) modules
 

@@ -156,6 +156,8 @@ ngx_int_t ngx_http_xet_conf_sign_keys(ngx_cycle_t *cycle,
 /* endpoints */
 ngx_int_t ngx_http_xet_reconstruction_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
+ngx_int_t ngx_http_xet_chunk_hashes_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_chunk_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_xorb_post_handler(ngx_http_request_t *r,

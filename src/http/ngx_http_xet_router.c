@@ -35,6 +35,11 @@ static const ngx_http_xet_route_t  ngx_http_xet_routes[] = {
       NGX_HTTP_GET|NGX_HTTP_HEAD,
       ngx_http_xet_reconstruction_handler },
 
+    { ngx_string("file-chunk-hashes"),
+      NGX_HTTP_XET_V2, NGX_HTTP_XET_ARG_HASH,
+      NGX_HTTP_GET|NGX_HTTP_HEAD,
+      ngx_http_xet_chunk_hashes_handler },
+
     { ngx_string("chunks"),
       NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_PREFIX_HASH,
       NGX_HTTP_GET|NGX_HTTP_HEAD,

@@ -1,0 +1,458 @@
+
+/*
+ * GET v2/file-chunk-hashes/{file}: what a client needs to make a new version
+ * of a file without reading the parts that it does not touch.
+ *
+ *     handler   X-Range-Dirty header -> all terms of the file
+ *     terms     copied; ranges clamped to the file's size
+ *     slices    chunk lists of the next terms, a window at a time
+ *     job       (thread) feeds them to the core; with the last term: JSON
+ *     done      the next window, or the answer
+ *
+ * Memory: 48 bytes a term, a window's chunk lists, and the result, which is
+ * bounded by a number of nodes.  The state is the thread's while a job runs.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_lanes.h"
+#include "ngx_http_xet_output.h"
+
+
+#define NGX_HTTP_XET_DIRTY_MAX     1024
+#define NGX_HTTP_XET_NODES_MAX     262144
+#define NGX_HTTP_XET_HASHES_TERMS  256
+#define NGX_HTTP_XET_HASHES_CHUNKS (2 * XET_XORB_CHUNKS_MAX)
+
+
+typedef struct {
+    ngx_http_xet_query_t   *query;
+    const xet_suite_t      *suite;
+
+    xet_range_spec_t       *specs;
+    xet_range_t            *ranges;
+    size_t                  nranges;
+
+    u_char                 *terms;             /* packed, all of the file */
+    ngx_uint_t              nterms;
+    ngx_uint_t              next;              /* first not yet fed */
+    ngx_uint_t              n;                 /* in the window */
+
+    ngx_http_xet_array_t    xorbs;
+    ngx_http_xet_array_t    starts;
+    ngx_http_xet_array_t    ends;
+
+    ngx_pool_t             *pool;              /* of windows and JSON */
+    xet_windows_t           windows;
+    xet_buf_t               buf;
+    xet_status_t            status;
+} ngx_http_xet_hashes_t;
+
+
+static ngx_int_t ngx_http_xet_hashes_ranges(ngx_http_request_t *r,
+    ngx_http_xet_hashes_t *h);
+static ngx_str_t *ngx_http_xet_hashes_header(ngx_http_request_t *r);
+static void ngx_http_xet_hashes_cleanup(void *data);
+static void ngx_http_xet_hashes_queried(ngx_http_request_t *r, ngx_int_t rc);
+static ngx_int_t ngx_http_xet_hashes_terms(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_hashes_window(ngx_http_request_t *r);
+static void ngx_http_xet_hashes_sliced(ngx_http_request_t *r, ngx_int_t rc);
+static void ngx_http_xet_hashes_job(void *data, ngx_log_t *log);
+static xet_status_t ngx_http_xet_hashes_feed(ngx_http_xet_hashes_t *h);
+static void ngx_http_xet_hashes_done(ngx_http_request_t *r, void *data);
+
+
+ngx_int_t
+ngx_http_xet_chunk_hashes_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx)
+{
+    ngx_int_t                  rc;
+    ngx_pool_cleanup_t        *cln;
+    ngx_http_xet_hashes_t     *h;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_xet_hashes_t));
+    if (cln == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    h = cln->data;
+    ngx_memzero(h, sizeof(ngx_http_xet_hashes_t));
+
+    cln->handler = ngx_http_xet_hashes_cleanup;
+    ctx->endpoint = h;
+
+    h->query = &ctx->query;
+    h->suite = xmcf->suite;
+
+    ngx_http_xet_array_init(&h->xorbs, NGX_HTTP_XET_OID_BYTEA);
+    ngx_http_xet_array_init(&h->starts, NGX_HTTP_XET_OID_INT4);
+    ngx_http_xet_array_init(&h->ends, NGX_HTTP_XET_OID_INT4);
+
+    h->pool = ngx_create_pool(16 * 1024, ngx_cycle->log);
+    if (h->pool == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    rc = ngx_http_xet_hashes_ranges(r, h);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    rc = ngx_http_xet_query_terms(r, &ctx->hash, 0, NGX_MAX_OFF_T_VALUE,
+                                  ngx_http_xet_hashes_queried);
+    if (rc != NGX_AGAIN) {
+        return ngx_http_xet_error_query(r, rc, NULL, NULL);
+    }
+
+    r->main->count++;
+    r->read_event_handler = ngx_http_test_reading;
+
+    return NGX_DONE;
+}
+
+
+static ngx_int_t
+ngx_http_xet_hashes_ranges(ngx_http_request_t *r, ngx_http_xet_hashes_t *h)
+{
+    ngx_str_t     *value;
+    xet_status_t   status;
+
+    value = ngx_http_xet_hashes_header(r);
+
+    if (value == NULL) {
+        return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_range",
+                                  "one X-Range-Dirty header is required");
+    }
+
+    h->specs = ngx_palloc(h->pool, NGX_HTTP_XET_DIRTY_MAX
+                                   * sizeof(xet_range_spec_t));
+    h->ranges = ngx_palloc(h->pool, NGX_HTTP_XET_DIRTY_MAX
+                                    * sizeof(xet_range_t));
+
+    if (h->specs == NULL || h->ranges == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    h->nranges = NGX_HTTP_XET_DIRTY_MAX;
+
+    status = xet_range_parse(value->data, value->len, h->specs, &h->nranges);
+
+    return (status == XET_OK) ? NGX_OK : ngx_http_xet_error_status(r, status);
+}
+
+
+static ngx_str_t *
+ngx_http_xet_hashes_header(ngx_http_request_t *r)
+{
+    ngx_str_t        *value;
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    static const u_char  name[] = "x-range-dirty";
+
+    value = NULL;
+    part = &r->headers_in.headers.part;
+    h = part->elts;
+
+    for (i = 0; /* void */ ; i++) {
+
+        if (i >= part->nelts) {
+
+            if (part->next == NULL) {
+                break;
+            }
+
+            part = part->next;
+            h = part->elts;
+            i = 0;
+        }
+
+        if (h[i].key.len == sizeof(name) - 1
+            && ngx_memcmp(h[i].lowcase_key, name, sizeof(name) - 1) == 0)
+        {
+            if (value) {
+                return NULL;
+            }
+
+            value = &h[i].value;
+        }
+    }
+
+    return value;
+}
+
+
+static void
+ngx_http_xet_hashes_cleanup(void *data)
+{
+    ngx_http_xet_hashes_t *h = data;
+
+    ngx_http_xet_array_destroy(&h->xorbs);
+    ngx_http_xet_array_destroy(&h->starts);
+    ngx_http_xet_array_destroy(&h->ends);
+
+    if (h->pool) {
+        ngx_destroy_pool(h->pool);
+    }
+}
+
+
+static void
+ngx_http_xet_hashes_queried(ngx_http_request_t *r, ngx_int_t rc)
+{
+    if (rc == NGX_OK) {
+        rc = ngx_http_xet_hashes_terms(r);
+
+        if (rc == NGX_AGAIN) {
+            return;
+        }
+
+    } else {
+        rc = ngx_http_xet_error_query(r, rc, "file_not_found",
+                                      "no such file");
+    }
+
+    ngx_http_finalize_request(r, rc);
+}
+
+
+static ngx_int_t
+ngx_http_xet_hashes_terms(ngx_http_request_t *r)
+{
+    size_t                  len;
+    uint64_t                offset;
+    ngx_str_t               packed;
+    ngx_uint_t              i;
+    xet_status_t            status;
+    ngx_http_xet_ctx_t     *ctx;
+    ngx_http_xet_terms_t    terms;
+    ngx_http_xet_hashes_t  *h;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    h = ctx->endpoint;
+
+    ngx_http_xet_query_terms_get(r, &terms);
+
+    status = xet_windows_ranges(h->specs, h->ranges, &h->nranges, terms.size);
+
+    if (status == XET_RANGE_PAST_END) {
+        return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_range",
+                                  "no dirty byte lies in the file");
+    }
+
+    if (status != XET_OK) {
+        return ngx_http_xet_error_status(r, status);
+    }
+
+    for (i = 0, len = 0; i < terms.n; i++) {
+        ngx_http_xet_query_terms_row(r, i, &offset, &packed);
+        len += packed.len;
+    }
+
+    h->nterms = len / XET_TERM_LEN;
+    h->terms = ngx_palloc(h->pool, len ? len : 1);
+
+    if (h->terms == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    for (i = 0, len = 0; i < terms.n; i++) {
+        ngx_http_xet_query_terms_row(r, i, &offset, &packed);
+        ngx_memcpy(h->terms + len, packed.data, packed.len);
+        len += packed.len;
+    }
+
+    ngx_http_xet_query_release(r);
+
+    status = xet_windows_init(&h->windows, h->suite, ngx_http_xet_alloc,
+                              h->pool, h->ranges, h->nranges, terms.size,
+                              NGX_HTTP_XET_NODES_MAX);
+    if (status != XET_OK) {
+        return ngx_http_xet_error_status(r, status);
+    }
+
+    return ngx_http_xet_hashes_window(r);
+}
+
+
+static ngx_int_t
+ngx_http_xet_hashes_window(ngx_http_request_t *r)
+{
+    uint32_t                n, chunks;
+    ngx_int_t               rc;
+    ngx_uint_t              i;
+    xet_term_t              term;
+    xet_status_t            status;
+    ngx_http_xet_ctx_t     *ctx;
+    ngx_http_xet_hashes_t  *h;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    h = ctx->endpoint;
+
+    ngx_http_xet_array_reset(&h->xorbs);
+    ngx_http_xet_array_reset(&h->starts);
+    ngx_http_xet_array_reset(&h->ends);
+
+    chunks = 0;
+
+    for (i = h->next;
+         i < h->nterms && i - h->next < NGX_HTTP_XET_HASHES_TERMS;
+         i++)
+    {
+        status = xet_term_unpack(&term, h->terms + i * XET_TERM_LEN);
+
+        if (status != XET_OK) {
+            return ngx_http_xet_error_status(r, status);
+        }
+
+        n = term.chunk_end - term.chunk_start;
+
+        if (i > h->next && chunks + n > NGX_HTTP_XET_HASHES_CHUNKS) {
+            break;
+        }
+
+        ngx_http_xet_array_bytes(&h->xorbs, term.xorb.bytes, XET_HASH_LEN);
+        ngx_http_xet_array_int4(&h->starts, (int32_t) term.chunk_start);
+        ngx_http_xet_array_int4(&h->ends, (int32_t) term.chunk_end);
+
+        chunks += n;
+    }
+
+    h->n = i - h->next;
+
+    if (h->n == 0) {
+        return ngx_http_xet_error_status(r, XET_PLAN_DAMAGED);
+    }
+
+    rc = ngx_http_xet_query_slices(r, &h->xorbs, &h->starts, &h->ends, 1,
+                                   NGX_HTTP_XET_WRITE,
+                                   ngx_http_xet_hashes_sliced);
+
+    return (rc == NGX_AGAIN) ? NGX_AGAIN
+                             : ngx_http_xet_error_query(r, rc, NULL, NULL);
+}
+
+
+static void
+ngx_http_xet_hashes_sliced(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_ctx_t     *ctx;
+    ngx_http_xet_hashes_t  *h;
+
+    if (rc != NGX_OK) {
+        ngx_http_finalize_request(r,
+                                  ngx_http_xet_error_query(r, rc, NULL, NULL));
+        return;
+    }
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    h = ctx->endpoint;
+
+    if (ngx_http_xet_task_post(r, ngx_http_xet_hashes_job,
+                               ngx_http_xet_hashes_done, h)
+        != NGX_OK)
+    {
+        ngx_http_finalize_request(r,
+            ngx_http_xet_error(r, NGX_HTTP_SERVICE_UNAVAILABLE, "overloaded",
+                               "too many jobs"));
+    }
+}
+
+
+static void
+ngx_http_xet_hashes_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_hashes_t *h = data;
+
+    h->status = ngx_http_xet_hashes_feed(h);
+
+    if (h->status != XET_OK || h->next < h->nterms) {
+        return;
+    }
+
+    h->status = xet_windows_finish(&h->windows);
+
+    if (h->status == XET_OK) {
+        xet_buf_init(&h->buf, ngx_http_xet_alloc, h->pool, 0);
+
+        h->status = xet_windows_json(&h->windows, &h->buf);
+    }
+}
+
+
+static xet_status_t
+ngx_http_xet_hashes_feed(ngx_http_xet_hashes_t *h)
+{
+    ngx_uint_t          i;
+    xet_term_t          term;
+    xet_status_t        rc;
+    xet_shard_slice_t   slice;
+    xet_windows_term_t  wt;
+
+    if (ngx_http_xet_query_slices_n(h->query) != h->n) {
+        return XET_INTERNAL;
+    }
+
+    for (i = 0; i < h->n; i++, h->next++) {
+
+        rc = xet_term_unpack(&term, h->terms + h->next * XET_TERM_LEN);
+
+        if (rc != XET_OK) {
+            return rc;
+        }
+
+        ngx_http_xet_query_slices_row(h->query, i, &slice);
+
+        if (slice.n != term.chunk_end - term.chunk_start
+            || slice.hashes == NULL)
+        {
+            return XET_PLAN_DAMAGED;
+        }
+
+        wt.n = slice.n;
+        wt.raw_length = term.raw_length;
+        wt.raw_before = slice.raw_before;
+        wt.raw_ends = slice.raw_ends;
+        wt.hashes = slice.hashes;
+        wt.verification = NULL;
+
+        rc = xet_windows_add(&h->windows, &wt);
+
+        if (rc != XET_OK) {
+            return rc;
+        }
+    }
+
+    return XET_OK;
+}
+
+
+static void
+ngx_http_xet_hashes_done(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_hashes_t *h = data;
+
+    ngx_int_t  rc;
+
+    ngx_http_xet_query_release(r);
+
+    if (h->status != XET_OK) {
+        rc = ngx_http_xet_error_status(r, h->status);
+
+    } else if (h->next < h->nterms) {
+        rc = ngx_http_xet_hashes_window(r);
+
+        if (rc == NGX_AGAIN) {
+            return;
+        }
+
+    } else {
+        rc = ngx_http_xet_send(r, NGX_HTTP_OK, "application/json", &h->buf);
+    }
+
+    ngx_http_finalize_request(r, rc);
+}
