@@ -53,8 +53,11 @@ void ngx_http_xet_array_value(ngx_http_xet_array_t *a, const char **value,
  * the last one commits all of them in one transaction.
  */
 
+#define NGX_HTTP_XET_UPLOAD_LEN  16            /* an upload's random id */
+
+
 typedef struct {
-    u_char                 id[16];             /* of the upload */
+    u_char                 id[NGX_HTTP_XET_UPLOAD_LEN];
     int32_t                seq;                /* batches staged */
 
     ngx_http_xet_array_t   serials;            /* per file, in the upload */

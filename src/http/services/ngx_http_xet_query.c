@@ -95,6 +95,8 @@ static ngx_int_t ngx_http_xet_query_send(ngx_http_request_t *r,
 static void ngx_http_xet_query_result(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 static void ngx_http_xet_query_cleanup(void *data);
+static void ngx_http_xet_query_orphan_done(void *data, PGresult *res,
+    ngx_int_t rc, const char *sqlstate);
 static void ngx_http_xet_query_pool_cleanup(void *data);
 static void ngx_http_xet_query_telemetry_done(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
@@ -181,6 +183,7 @@ ngx_http_xet_query_result(void *data, PGresult *res, ngx_int_t rc,
     c = r->connection;
 
     q->query = NULL;
+    q->upload = NULL;
     q->res = res;
 
     if (sqlstate) {
@@ -205,15 +208,59 @@ ngx_http_xet_query_result(void *data, PGresult *res, ngx_int_t rc,
 }
 
 
+/*
+ * A batch that is being staged while its request dies: PostgreSQL must have
+ * finished it before it can be dropped.
+ */
+
 static void
 ngx_http_xet_query_cleanup(void *data)
 {
-    ngx_http_xet_query_t  *q = data;
+    ngx_http_xet_query_t *q = data;
 
-    if (q->query) {
-        ngx_http_xet_lanes_detach(q->query);
-        q->query = NULL;
+    u_char  *id;
+
+    if (q->query == NULL) {
+        return;
     }
+
+    id = NULL;
+
+    if (q->upload && q->query->pg) {
+        id = ngx_alloc(NGX_HTTP_XET_UPLOAD_LEN, ngx_cycle->log);
+    }
+
+    if (id) {
+        ngx_memcpy(id, q->upload, NGX_HTTP_XET_UPLOAD_LEN);
+
+        q->query->handler = ngx_http_xet_query_orphan_done;
+        q->query->data = id;
+
+        /* its parameters die with the request: it can't be sent again */
+
+        q->query->tries = 1;
+
+    } else {
+        ngx_http_xet_lanes_detach(q->query);
+    }
+
+    q->query = NULL;
+}
+
+
+static void
+ngx_http_xet_query_orphan_done(void *data, PGresult *res, ngx_int_t rc,
+    const char *sqlstate)
+{
+    u_char *id = data;
+
+    if (res) {
+        ngx_http_xet_pg_clear(res);
+    }
+
+    ngx_http_xet_query_unstage(id);
+
+    ngx_free(id);
 }
 
 
@@ -505,6 +552,7 @@ ngx_http_xet_query_batch(ngx_http_request_t *r, ngx_uint_t stmt,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler)
 {
     int                    lengths[2 + NGX_HTTP_XET_BATCH_ARRAYS];
+    ngx_int_t              rc;
     ngx_uint_t             i;
     const char            *values[2 + NGX_HTTP_XET_BATCH_ARRAYS];
     ngx_http_xet_query_t  *q;
@@ -527,8 +575,14 @@ ngx_http_xet_query_batch(ngx_http_request_t *r, ngx_uint_t stmt,
                                  &values[2 + i], &lengths[2 + i]);
     }
 
-    return ngx_http_xet_query_send(r, NGX_HTTP_XET_WRITE, stmt, values,
-                                   lengths, handler);
+    rc = ngx_http_xet_query_send(r, NGX_HTTP_XET_WRITE, stmt, values, lengths,
+                                 handler);
+
+    if (rc == NGX_AGAIN && (b->seq || stmt == NGX_HTTP_XET_STMT_STAGE)) {
+        q->upload = b->id;
+    }
+
+    return rc;
 }
 
 
@@ -574,14 +628,14 @@ ngx_http_xet_query_shard_put_new(ngx_http_request_t *r)
 
 
 void
-ngx_http_xet_query_unstage(ngx_http_xet_batch_t *b)
+ngx_http_xet_query_unstage(const u_char *id)
 {
     int                       length;
     const char               *value;
     ngx_http_xet_pg_query_t  *q;
 
-    value = (const char *) b->id;
-    length = sizeof(b->id);
+    value = (const char *) id;
+    length = NGX_HTTP_XET_UPLOAD_LEN;
 
     q = ngx_http_xet_lanes_send(NGX_HTTP_XET_WRITE,
                           &ngx_http_xet_query_stmts[NGX_HTTP_XET_STMT_UNSTAGE],
@@ -591,9 +645,9 @@ ngx_http_xet_query_unstage(ngx_http_xet_batch_t *b)
 
     if (q && q->pg == NULL) {
 
-        /* it waits, maybe longer than the batch lives */
+        /* it waits, maybe longer than the id lives */
 
-        ngx_memcpy(q->own, b->id, sizeof(b->id));
+        ngx_memcpy(q->own, id, NGX_HTTP_XET_UPLOAD_LEN);
         q->values[0] = (const char *) q->own;
     }
 }

@@ -39,8 +39,8 @@ typedef struct {
     ngx_http_xet_pg_query_t        *query;     /* in flight */
     ngx_http_xet_query_handler_pt   handler;
 
-    ngx_int_t                     (*read)(void *query);
     PGresult                       *res;       /* what the rows point into */
+    const u_char                   *upload;    /* id, where batches stage */
     u_char                          sqlstate[6];
 
     int64_t                         numbers[2]; /* parameters, big-endian */
@@ -126,8 +126,8 @@ ngx_int_t ngx_http_xet_query_shard_put(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
 ngx_uint_t ngx_http_xet_query_shard_put_new(ngx_http_request_t *r);
 
-/* Drops what a failed upload has staged; nobody waits for it. */
-void ngx_http_xet_query_unstage(ngx_http_xet_batch_t *b);
+/* Drops what an upload has staged under its id; nobody waits for it. */
+void ngx_http_xet_query_unstage(const u_char *id);
 
 
 /*

@@ -88,6 +88,7 @@ typedef struct {
     ngx_uint_t                 npacked;        /* terms in window->packed */
     uint64_t                   first;          /* offset of the first */
     unsigned                   segmented:1;    /* some are in the batch */
+    unsigned                   finished:1;
 
     ngx_http_xet_batch_t       batch;
     xet_status_t               status;
@@ -205,6 +206,12 @@ static void
 ngx_http_xet_register_cleanup(void *data)
 {
     ngx_http_xet_register_t *reg = data;
+
+    /* a statement still in flight has its own end, see the query service */
+
+    if (reg->batch.seq && !reg->finished) {
+        ngx_http_xet_query_unstage(reg->batch.id);
+    }
 
     ngx_http_xet_array_destroy(&reg->xorbs);
     ngx_http_xet_array_destroy(&reg->starts);
@@ -749,8 +756,10 @@ ngx_http_xet_register_finish(ngx_http_request_t *r, ngx_int_t rc,
     new = (rc == NGX_OK) ? ngx_http_xet_query_shard_put_new(r) : 0;
 
     if (rc != NGX_OK && reg->batch.seq) {
-        ngx_http_xet_query_unstage(&reg->batch);
+        ngx_http_xet_query_unstage(reg->batch.id);
     }
+
+    reg->finished = 1;
 
     reg->handler(r, rc, status, new);
 }
