@@ -8,7 +8,23 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.xorb_slices, xet.xorb_put,
     xet.xorb_get, xet.xorb_advertised, xet.file_get, xet.chunk_find,
     xet.shard_stage,
     xet.shard_put, xet.shard_unstage, xet.shard_files, xet.shard_terms,
-    xet.telemetry_put, xet.sweep;
+    xet.telemetry_put, xet.sweep, xet.visible, xet.repo_forget,
+    xet.repo_set_public, xet.repo_delete;
+
+
+-- Whether a reader with a token of a repo may see a file; NULL is a store
+-- without repos, the empty name a token of no repo.
+
+CREATE FUNCTION xet.visible(file_id bigint, repo text)
+    RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT $2 IS NULL
+           OR EXISTS (SELECT FROM xet.repo_files rf
+                        JOIN xet.repos r ON r.id = rf.repo_id
+                       WHERE rf.file_id = $1
+                         AND (r.public OR r.name = $2));
+$$;
 
 
 -- The size of a file and the packed terms that overlap bytes
@@ -16,7 +32,7 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.xorb_slices, xet.xorb_put,
 -- is NULL when nothing of it overlaps.  One index probe for a usual file.
 
 CREATE FUNCTION xet.file_terms(file bytea, first_byte bigint,
-    last_byte bigint)
+    last_byte bigint, repo text)
     RETURNS TABLE (size bigint, first_offset bigint, packed bytea)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -31,7 +47,8 @@ AS $$
                   AND s.end_offset > file_terms.first_byte
                 ORDER BY s.first_offset
            ) t ON true
-     WHERE f.hash = file_terms.file;
+     WHERE f.hash = file_terms.file
+       AND xet.visible(f.id, file_terms.repo);
 $$;
 
 
@@ -116,21 +133,23 @@ AS $$
 $$;
 
 
-CREATE FUNCTION xet.file_get(file bytea)
+CREATE FUNCTION xet.file_get(file bytea, repo text)
     RETURNS TABLE (size bigint, sha256 bytea)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
     SELECT f.size, f.sha256
       FROM xet.files f
-     WHERE f.hash = file_get.file;
+     WHERE f.hash = file_get.file
+       AND xet.visible(f.id, file_get.repo);
 $$;
 
 
 -- The xorb that answers a dedup query for a chunk: the one with most chunks
 -- from there on, since a client extends a match over the rows that follow.
--- noted tells whether today's answer is on record already.
+-- noted tells whether today's answer is on record already.  With a repo only
+-- xorbs that a visible file uses are told of.
 
-CREATE FUNCTION xet.chunk_find(chunk bytea)
+CREATE FUNCTION xet.chunk_find(chunk bytea, repo text)
     RETURNS TABLE (hash bytea, chunk_count integer, raw_size bigint,
                    stored_size bigint, hashes bytea, raw_ends bytea,
                    noted boolean)
@@ -141,6 +160,10 @@ AS $$
       FROM xet.chunks c
       JOIN xet.xorbs x ON x.id = c.xorb_id
      WHERE c.hash = chunk_find.chunk
+       AND (chunk_find.repo IS NULL
+            OR EXISTS (SELECT FROM xet.file_xorbs fx
+                        WHERE fx.xorb_id = x.id
+                          AND xet.visible(fx.file_id, chunk_find.repo)))
      ORDER BY x.chunk_count - c.idx DESC, x.id
      LIMIT 1;
 $$;
@@ -260,13 +283,14 @@ $$;
 
 
 -- The last batch of a shard, and with it all that were staged: one
--- transaction.  1 when a file is new, 0 when all were known.
+-- transaction.  All files, new or known, go into the repo where one is given.
+-- 1 when a file or its place in the repo is new, 0 when all were known.
 
 CREATE FUNCTION xet.shard_put(upload bytea, seq integer, serials bigint[],
     hashes bytea[], sizes bigint[], sha256 bytea[], counts bigint[],
     packed bytea[], chunks bytea[], xorbs bytea[], indexes integer[],
     seg_serials bigint[], seg_firsts bigint[], seg_ends bigint[],
-    seg_packed bytea[])
+    seg_packed bytea[], repo text)
     RETURNS integer
     LANGUAGE plpgsql
 AS $$
@@ -275,11 +299,19 @@ DECLARE
     new_ids     bigint[] := '{}';
     fresh       record;
     b           xet.staged;
+    repo_row    bigint;
+    added       bigint;
+    news        bigint := 0;
 BEGIN
     IF $2 > 0 AND (SELECT count(*) FROM xet.staged s WHERE s.upload = $1)
                   <> $2
     THEN
         RAISE EXCEPTION 'staged batches are missing' USING ERRCODE = 'XT002';
+    END IF;
+
+    IF $16 IS NOT NULL THEN
+        INSERT INTO xet.repos (name) VALUES ($16) ON CONFLICT DO NOTHING;
+        SELECT r.id INTO repo_row FROM xet.repos r WHERE r.name = $16;
     END IF;
 
     -- files first: terms of one may stand in an earlier batch than its row
@@ -299,6 +331,18 @@ BEGIN
 
         new_serials := new_serials || fresh.serials;
         new_ids := new_ids || fresh.ids;
+
+        IF repo_row IS NOT NULL THEN
+            INSERT INTO xet.repo_files (repo_id, file_id)
+            SELECT DISTINCT repo_row, f.id
+              FROM unnest(b.hashes) AS h(hash)
+              JOIN xet.files f ON f.hash = h.hash
+             ORDER BY f.id
+            ON CONFLICT DO NOTHING;
+
+            GET DIAGNOSTICS added = ROW_COUNT;
+            news := news + added;
+        END IF;
     END LOOP;
 
     FOR b IN
@@ -335,7 +379,51 @@ BEGIN
         DELETE FROM xet.staged s WHERE s.upload = $1;
     END IF;
 
-    RETURN CASE WHEN cardinality(new_ids) > 0 THEN 1 ELSE 0 END;
+    RETURN CASE WHEN cardinality(new_ids) + news > 0 THEN 1 ELSE 0 END;
+END;
+$$;
+
+
+-- A repo lets go of a file; its bytes stay as long as somebody refers to
+-- them.  False when it did not hold it.
+
+CREATE FUNCTION xet.repo_forget(repo text, file bytea)
+    RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    DELETE FROM xet.repo_files rf
+     USING xet.repos r, xet.files f
+     WHERE r.name = $1 AND f.hash = $2
+       AND rf.repo_id = r.id AND rf.file_id = f.id;
+
+    RETURN FOUND;
+END;
+$$;
+
+
+-- For administrators.
+
+CREATE FUNCTION xet.repo_set_public(repo text, public boolean)
+    RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    UPDATE xet.repos r SET public = $2 WHERE r.name = $1;
+
+    RETURN FOUND;
+END;
+$$;
+
+
+CREATE FUNCTION xet.repo_delete(repo text)
+    RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    DELETE FROM xet.repos r WHERE r.name = $1;
+
+    RETURN FOUND;
 END;
 $$;
 

@@ -23,7 +23,11 @@
 #include "xet_xorb.h"
 #include "xet_shard.h"
 #include "xet_plan.h"
+#include "xet_subtree.h"
+#include "xet_windows.h"
 #include "xet_sign.h"
+#include "xet_jwk_set.h"
+#include "xet_token.h"
 
 
 #endif /* _XET_H_INCLUDED_ */

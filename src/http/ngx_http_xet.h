@@ -21,8 +21,10 @@
 typedef struct ngx_http_xet_ctx_s    ngx_http_xet_ctx_t;
 typedef struct ngx_http_xet_lanes_s  ngx_http_xet_lanes_t;
 typedef struct ngx_http_xet_body_s   ngx_http_xet_body_t;
+typedef struct ngx_http_xet_route_s  ngx_http_xet_route_t;
 
 
+#include "ngx_http_xet_auth.h"
 #include "ngx_http_xet_task.h"
 #include "ngx_http_xet_query.h"
 
@@ -58,6 +60,11 @@ typedef struct {
     ngx_str_t                  dedup_secret;   /* 32 bytes */
     time_t                     dedup_period;
 
+    xet_jwk_set_t             *token_keys;
+    xet_jwk_t                 *token_sign;     /* of token_keys, or NULL */
+    xet_hash_t                 token_mark;     /* of what the keys are */
+    ngx_shm_zone_t            *token_cache;
+
     const xet_suite_t         *suite;
 
     ngx_http_xet_lanes_t      *lanes;          /* a worker's */
@@ -72,9 +79,26 @@ typedef struct {
 typedef struct {
     ngx_flag_t                 api;
     ngx_flag_t                 data;
-    ngx_flag_t                 error;
+    ngx_flag_t                 mint;
     ngx_str_t                  api_base;
     ngx_uint_t                 auth;           /* NGX_HTTP_XET_AUTH_* */
+    ngx_uint_t                 access;         /* NGX_HTTP_XET_ACCESS_* */
+    ngx_uint_t                 dedup_scope;    /* likewise */
+
+    ngx_uint_t                 tls;            /* NGX_HTTP_XET_TLS_* */
+    ngx_http_complex_value_t  *tls_value;
+
+    ngx_str_t                  issuer;
+    ngx_str_t                  audience;
+    time_t                     leeway;
+    xet_token_params_t         token;          /* of the three */
+    xet_hash_t                 token_mark;     /* of all that decides */
+
+    time_t                     token_lifetime;
+    ngx_http_complex_value_t  *token_scope;
+    ngx_http_complex_value_t  *token_repo;
+    ngx_http_complex_value_t  *token_subject;
+    ngx_http_complex_value_t  *token_cas_url;
 
     ngx_http_complex_value_t  *url_base;
     ngx_http_complex_value_t  *cors;           /* origin */
@@ -91,6 +115,16 @@ typedef struct {
 
 #define NGX_HTTP_XET_AUTH_UNSET  NGX_CONF_UNSET_UINT
 #define NGX_HTTP_XET_AUTH_OFF    0
+#define NGX_HTTP_XET_AUTH_TOKEN  1
+
+
+#define NGX_HTTP_XET_ACCESS_STORE  0
+#define NGX_HTTP_XET_ACCESS_REPO   1
+
+
+#define NGX_HTTP_XET_TLS_OFF     0
+#define NGX_HTTP_XET_TLS_ON      1
+#define NGX_HTTP_XET_TLS_VALUE   2
 
 
 /* The one namespace of xorbs: a folder of the store, a part of URLs. */
@@ -116,12 +150,16 @@ struct ngx_http_xet_ctx_s {
     ngx_uint_t                 version;        /* NGX_HTTP_XET_V* */
     xet_hash_t                 hash;           /* of the path */
 
+    ngx_http_xet_auth_t       *auth;
+
     ngx_http_xet_task_t        task;
     ngx_http_xet_query_t       query;
     ngx_http_xet_body_t       *body;
 
     void                      *endpoint;       /* its state */
     void                      *state;          /* of a service it uses */
+
+    unsigned                   cors:1;         /* its headers were added */
 };
 
 
@@ -133,8 +171,18 @@ ngx_http_xet_ctx_t *ngx_http_xet_ctx(ngx_http_request_t *r);
 /* ngx_http_xet_router.c */
 ngx_int_t ngx_http_xet_api_handler(ngx_http_request_t *r);
 
+/* The first part of the route's path; NGX_DECLINED where there is none. */
+ngx_int_t ngx_http_xet_route_name(ngx_http_request_t *r, ngx_str_t *name);
+
+/* Whether the request's route needs a token, and one to write. */
+void ngx_http_xet_route_access(ngx_http_request_t *r, ngx_uint_t *token,
+    ngx_uint_t *write);
+
 /* ngx_http_xet_access.c */
-ngx_int_t ngx_http_xet_data_access_handler(ngx_http_request_t *r);
+ngx_int_t ngx_http_xet_access_handler(ngx_http_request_t *r);
+
+/* ngx_http_xet_variables.c */
+ngx_int_t ngx_http_xet_add_variables(ngx_conf_t *cf);
 
 /* ngx_http_xet_conf.c */
 char *ngx_http_xet_conf_store(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
@@ -147,13 +195,27 @@ char *ngx_http_xet_conf_dedup_key(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_xet_conf_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_xet_conf_data(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_xet_conf_error(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
-char *ngx_http_xet_conf_auth(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_xet_conf_mint(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+ngx_int_t ngx_http_xet_conf_read(ngx_conf_t *cf, ngx_str_t *name, size_t max,
+    ngx_str_t *content);
+ngx_int_t ngx_http_xet_conf_hex(u_char *dst, ngx_str_t *hex);
 ngx_int_t ngx_http_xet_conf_check(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf);
 ngx_int_t ngx_http_xet_conf_sign_keys(ngx_cycle_t *cycle,
     ngx_http_xet_main_conf_t *xmcf);
 
+/* ngx_http_xet_conf_token.c */
+char *ngx_http_xet_conf_token_key(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_xet_conf_require_tls(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_xet_conf_merge_token(ngx_conf_t *cf,
+    ngx_http_xet_loc_conf_t *prev, ngx_http_xet_loc_conf_t *conf);
+
 /* endpoints */
+ngx_int_t ngx_http_xet_token_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_xet_reconstruction_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_chunk_hashes_handler(ngx_http_request_t *r,
@@ -169,6 +231,8 @@ ngx_int_t ngx_http_xet_xorb_head_handler(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_shard_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_file_head_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx);
+ngx_int_t ngx_http_xet_file_delete_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_telemetry_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);

@@ -1,7 +1,7 @@
 
 /*
- * Signed xorb URLs, checked in the access phase; the bytes go out through
- * nginx's static handler.
+ * The access phase: tokens where the API is, signatures where the data is.
+ * The bytes of xorbs then go out through nginx's static handler.
  *
  * nginx's range filter answers 200 with the whole file to whatever it does
  * not like: too many ranges, an If-Range that fails, ranges that sum up to
@@ -10,10 +10,13 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_auth.h"
 #include "ngx_http_xet_cors.h"
 #include "ngx_http_xet_output.h"
 
 
+static ngx_int_t ngx_http_xet_api_access(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_data_access(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_xet_data_too_many(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_data_refuse(ngx_http_request_t *r,
     xet_status_t status);
@@ -22,19 +25,15 @@ static ngx_int_t ngx_http_xet_data_headers(ngx_http_request_t *r,
 
 
 ngx_int_t
-ngx_http_xet_data_access_handler(ngx_http_request_t *r)
+ngx_http_xet_access_handler(ngx_http_request_t *r)
 {
-    ngx_int_t                  rc;
-    xet_range_t                ranges[XET_SIGN_RANGES_MAX];
-    xet_status_t               status;
-    ngx_table_elt_t           *h;
-    xet_sign_url_t             url;
-    ngx_http_xet_loc_conf_t   *xlcf;
-    ngx_http_xet_main_conf_t  *xmcf;
+    ngx_int_t                 rc;
+    ngx_http_xet_ctx_t       *ctx;
+    ngx_http_xet_loc_conf_t  *xlcf;
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
-    if (!xlcf->data) {
+    if (!xlcf->api && !xlcf->data) {
         return NGX_DECLINED;
     }
 
@@ -44,10 +43,65 @@ ngx_http_xet_data_access_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (rc == NGX_OK && r->method == NGX_HTTP_OPTIONS) {
-        ngx_http_finalize_request(r, ngx_http_xet_cors_preflight(r));
-        return NGX_DONE;
+    if (xlcf->data) {
+
+        if (rc == NGX_OK && r->method == NGX_HTTP_OPTIONS) {
+            ngx_http_finalize_request(r, ngx_http_xet_cors_preflight(r));
+            return NGX_DONE;
+        }
+
+        return ngx_http_xet_data_access(r);
     }
+
+    if (rc == NGX_OK) {
+        ctx = ngx_http_xet_ctx(r);
+        if (ctx == NULL) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        ctx->cors = 1;
+
+        /* browsers send no token with a preflight request */
+
+        if (r->method == NGX_HTTP_OPTIONS) {
+            return NGX_OK;
+        }
+    }
+
+    return ngx_http_xet_api_access(r);
+}
+
+
+static ngx_int_t
+ngx_http_xet_api_access(ngx_http_request_t *r)
+{
+    ngx_int_t   rc;
+    ngx_uint_t  token, write;
+
+    ngx_http_xet_route_access(r, &token, &write);
+
+    if (!token) {
+        return NGX_OK;
+    }
+
+    rc = ngx_http_xet_auth_check(r, write);
+
+    /* with "xet_auth off" others of this phase may have their say */
+
+    return (rc == NGX_OK) ? NGX_DECLINED
+           : (rc == NGX_DONE) ? NGX_DONE
+           : NGX_HTTP_INTERNAL_SERVER_ERROR;
+}
+
+
+static ngx_int_t
+ngx_http_xet_data_access(ngx_http_request_t *r)
+{
+    xet_range_t                ranges[XET_SIGN_RANGES_MAX];
+    xet_status_t               status;
+    ngx_table_elt_t           *h;
+    xet_sign_url_t             url;
+    ngx_http_xet_main_conf_t  *xmcf;
 
     if (!(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))) {
         return NGX_DECLINED;

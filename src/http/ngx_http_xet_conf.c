@@ -11,9 +11,6 @@
 #define NGX_HTTP_XET_KEY_FILE_MAX  4096
 
 
-static ngx_int_t ngx_http_xet_conf_read(ngx_conf_t *cf, ngx_str_t *name,
-    ngx_str_t *content);
-static ngx_int_t ngx_http_xet_conf_hex(u_char *dst, ngx_str_t *hex);
 static void ngx_http_xet_conf_wipe(ngx_str_t *s);
 static ngx_int_t ngx_http_xet_conf_key_line(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf, ngx_str_t *file, ngx_str_t *line);
@@ -219,7 +216,9 @@ ngx_http_xet_conf_url_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     value = cf->args->elts;
 
-    if (ngx_http_xet_conf_read(cf, &value[1], &content) != NGX_OK) {
+    if (ngx_http_xet_conf_read(cf, &value[1], NGX_HTTP_XET_KEY_FILE_MAX,
+                               &content)
+        != NGX_OK) {
         return NGX_CONF_ERROR;
     }
 
@@ -366,7 +365,9 @@ ngx_http_xet_conf_dedup_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     value = cf->args->elts;
 
-    if (ngx_http_xet_conf_read(cf, &value[1], &content) != NGX_OK) {
+    if (ngx_http_xet_conf_read(cf, &value[1], NGX_HTTP_XET_KEY_FILE_MAX,
+                               &content)
+        != NGX_OK) {
         return NGX_CONF_ERROR;
     }
 
@@ -400,8 +401,11 @@ ngx_http_xet_conf_dedup_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-static ngx_int_t
-ngx_http_xet_conf_read(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *content)
+/* A file with a secret, or what is as worth guarding: others can't get at it. */
+
+ngx_int_t
+ngx_http_xet_conf_read(ngx_conf_t *cf, ngx_str_t *name, size_t max,
+    ngx_str_t *content)
 {
     ssize_t          n;
     ngx_fd_t         fd;
@@ -428,7 +432,7 @@ ngx_http_xet_conf_read(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *content)
         goto done;
     }
 
-    if (!ngx_is_file(&fi) || ngx_file_size(&fi) > NGX_HTTP_XET_KEY_FILE_MAX) {
+    if (!ngx_is_file(&fi) || ngx_file_size(&fi) > (off_t) max) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"%V\" is not a key file", name);
         goto done;
@@ -467,7 +471,7 @@ done:
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_xet_conf_hex(u_char *dst, ngx_str_t *hex)
 {
     size_t     i;
@@ -567,26 +571,20 @@ ngx_http_xet_conf_error(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 char *
-ngx_http_xet_conf_auth(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+ngx_http_xet_conf_mint(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_xet_loc_conf_t *xlcf = conf;
 
-    ngx_str_t  *value;
+    ngx_http_core_loc_conf_t  *clcf;
 
-    if (xlcf->auth != NGX_HTTP_XET_AUTH_UNSET) {
+    if (xlcf->mint != NGX_CONF_UNSET) {
         return "is duplicate";
     }
 
-    value = cf->args->elts;
+    xlcf->mint = 1;
 
-    if (ngx_strcmp(value[1].data, "off") != 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid value \"%V\", \"off\" is the only mode of "
-                           "\"xet_auth\" so far", &value[1]);
-        return NGX_CONF_ERROR;
-    }
-
-    xlcf->auth = NGX_HTTP_XET_AUTH_OFF;
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+    clcf->handler = ngx_http_xet_token_handler;
 
     return NGX_CONF_OK;
 }

@@ -21,6 +21,25 @@ static ngx_int_t ngx_http_xet_init_process(ngx_cycle_t *cycle);
 static void ngx_http_xet_exit_process(ngx_cycle_t *cycle);
 
 
+static ngx_conf_enum_t  ngx_http_xet_auth_modes[] = {
+    { ngx_string("off"), NGX_HTTP_XET_AUTH_OFF },
+    { ngx_string("token"), NGX_HTTP_XET_AUTH_TOKEN },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_conf_enum_t  ngx_http_xet_access_modes[] = {
+    { ngx_string("store"), NGX_HTTP_XET_ACCESS_STORE },
+    { ngx_string("repo"), NGX_HTTP_XET_ACCESS_REPO },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_conf_num_bounds_t  ngx_http_xet_leeway_bounds = {
+    ngx_conf_check_num_bounds, 0, 600
+};
+
+
 static ngx_conf_num_bounds_t  ngx_http_xet_period_bounds = {
     ngx_conf_check_num_bounds, 3600, 366 * 24 * 60 * 60
 };
@@ -96,9 +115,107 @@ static ngx_command_t  ngx_http_xet_commands[] = {
 
     { ngx_string("xet_auth"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_xet_conf_auth,
+      ngx_conf_set_enum_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, auth),
+      &ngx_http_xet_auth_modes },
+
+    { ngx_string("xet_access"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_enum_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, access),
+      &ngx_http_xet_access_modes },
+
+    { ngx_string("xet_dedup_scope"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_enum_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, dedup_scope),
+      &ngx_http_xet_access_modes },
+
+    { ngx_string("xet_require_tls"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_xet_conf_require_tls,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
+      NULL },
+
+    { ngx_string("xet_token_key"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_http_xet_conf_token_key,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("xet_token_cache"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_http_xet_conf_token_cache,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("xet_token_issuer"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, issuer),
+      NULL },
+
+    { ngx_string("xet_token_audience"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, audience),
+      NULL },
+
+    { ngx_string("xet_token_leeway"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_sec_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, leeway),
+      &ngx_http_xet_leeway_bounds },
+
+    { ngx_string("xet_token"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS,
+      ngx_http_xet_conf_mint,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("xet_token_lifetime"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_sec_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, token_lifetime),
+      &ngx_http_xet_ttl_bounds },
+
+    { ngx_string("xet_token_scope"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_set_complex_value_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, token_scope),
+      NULL },
+
+    { ngx_string("xet_token_repo"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_set_complex_value_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, token_repo),
+      NULL },
+
+    { ngx_string("xet_token_subject"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_set_complex_value_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, token_subject),
+      NULL },
+
+    { ngx_string("xet_token_cas_url"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_set_complex_value_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, token_cas_url),
       NULL },
 
     { ngx_string("xet_data"),
@@ -183,7 +300,7 @@ static ngx_command_t  ngx_http_xet_commands[] = {
 
 
 static ngx_http_module_t  ngx_http_xet_module_ctx = {
-    NULL,                                  /* preconfiguration */
+    ngx_http_xet_add_variables,            /* preconfiguration */
     ngx_http_xet_init,                     /* postconfiguration */
 
     ngx_http_xet_create_main_conf,         /* create main configuration */
@@ -259,7 +376,7 @@ ngx_http_xet_init(ngx_conf_t *cf)
         return NGX_ERROR;
     }
 
-    *h = ngx_http_xet_data_access_handler;
+    *h = ngx_http_xet_access_handler;
 
     return ngx_http_xet_body_filter_init(cf);
 }
@@ -283,6 +400,9 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
      *     xmcf->pool_name = { 0, NULL };
      *     xmcf->url_keys = NULL;
      *     xmcf->dedup_secret = { 0, NULL };
+     *     xmcf->token_keys = NULL;
+     *     xmcf->token_sign = NULL;
+     *     xmcf->token_cache = NULL;
      *     xmcf->api = 0;
      *     xmcf->data = 0;
      */
@@ -332,11 +452,24 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
      *     conf->api_base = { 0, NULL };
      *     conf->url_base = NULL;
      *     conf->cors = NULL;
+     *     conf->tls_value = NULL;
+     *     conf->issuer = { 0, NULL };
+     *     conf->audience = { 0, NULL };
+     *     conf->token_scope = NULL;
+     *     conf->token_repo = NULL;
+     *     conf->token_subject = NULL;
+     *     conf->token_cas_url = NULL;
      */
 
     conf->api = NGX_CONF_UNSET;
     conf->data = NGX_CONF_UNSET;
+    conf->mint = NGX_CONF_UNSET;
     conf->auth = NGX_HTTP_XET_AUTH_UNSET;
+    conf->access = NGX_CONF_UNSET_UINT;
+    conf->dedup_scope = NGX_CONF_UNSET_UINT;
+    conf->tls = NGX_CONF_UNSET_UINT;
+    conf->leeway = NGX_CONF_UNSET;
+    conf->token_lifetime = NGX_CONF_UNSET;
     conf->url_ttl = NGX_CONF_UNSET;
     conf->url_ranges = NGX_CONF_UNSET_UINT;
     conf->xorb_max = NGX_CONF_UNSET_SIZE;
@@ -367,8 +500,11 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         conf->data = 0;
     }
 
+    if (conf->mint == NGX_CONF_UNSET) {
+        conf->mint = 0;
+    }
+
     ngx_conf_merge_str_value(conf->api_base, prev->api_base, "/api");
-    ngx_conf_merge_uint_value(conf->auth, prev->auth, NGX_HTTP_XET_AUTH_UNSET);
     ngx_conf_merge_sec_value(conf->url_ttl, prev->url_ttl, 3600);
     ngx_conf_merge_uint_value(conf->url_ranges, prev->url_ranges, 1);
     ngx_conf_merge_size_value(conf->xorb_max, prev->xorb_max,
@@ -385,6 +521,10 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     if (conf->cors == NULL) {
         conf->cors = prev->cors;
+    }
+
+    if (ngx_http_xet_conf_merge_token(cf, prev, conf) != NGX_CONF_OK) {
+        return NGX_CONF_ERROR;
     }
 
     if (conf->data) {
@@ -405,9 +545,9 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     if (conf->auth == NGX_HTTP_XET_AUTH_UNSET) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"xet_api\" needs \"xet_auth\", and \"xet_auth "
-                           "off;\" is the only mode so far: everybody who "
-                           "reaches the location may read and write");
+                           "\"xet_api\" needs \"xet_auth\": \"token\", or "
+                           "\"off\" where everybody who reaches the location "
+                           "may read and write");
         return NGX_CONF_ERROR;
     }
 

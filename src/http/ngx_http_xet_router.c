@@ -16,13 +16,20 @@
 #define NGX_HTTP_XET_ARG_PREFIX_HASH  2
 
 
-typedef struct {
+/* What a route asks of a token. */
+#define NGX_HTTP_XET_ANY    0                  /* nothing */
+#define NGX_HTTP_XET_READS  1
+#define NGX_HTTP_XET_WRITES 2
+
+
+struct ngx_http_xet_route_s {
     ngx_str_t                 name;
     ngx_uint_t                versions;
     ngx_uint_t                args;
     ngx_uint_t                methods;
+    ngx_uint_t                scope;
     ngx_http_xet_handler_pt   handler;
-} ngx_http_xet_route_t;
+};
 
 
 #define NGX_HTTP_XET_V01  (NGX_HTTP_XET_V0|NGX_HTTP_XET_V1)
@@ -33,81 +40,86 @@ static const ngx_http_xet_route_t  ngx_http_xet_routes[] = {
     { ngx_string("reconstructions"),
       NGX_HTTP_XET_V01|NGX_HTTP_XET_V2, NGX_HTTP_XET_ARG_HASH,
       NGX_HTTP_GET|NGX_HTTP_HEAD,
-      ngx_http_xet_reconstruction_handler },
+      NGX_HTTP_XET_READS, ngx_http_xet_reconstruction_handler },
 
     { ngx_string("file-chunk-hashes"),
       NGX_HTTP_XET_V2, NGX_HTTP_XET_ARG_HASH,
       NGX_HTTP_GET|NGX_HTTP_HEAD,
-      ngx_http_xet_chunk_hashes_handler },
+      NGX_HTTP_XET_READS, ngx_http_xet_chunk_hashes_handler },
 
     { ngx_string("chunks"),
       NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_PREFIX_HASH,
       NGX_HTTP_GET|NGX_HTTP_HEAD,
-      ngx_http_xet_chunk_handler },
+      NGX_HTTP_XET_READS, ngx_http_xet_chunk_handler },
 
     { ngx_string("xorbs"),
       NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_PREFIX_HASH,
       NGX_HTTP_POST,
-      ngx_http_xet_xorb_post_handler },
+      NGX_HTTP_XET_WRITES, ngx_http_xet_xorb_post_handler },
 
     { ngx_string("xorbs"),
       NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_PREFIX_HASH,
       NGX_HTTP_HEAD,
-      ngx_http_xet_xorb_head_handler },
+      NGX_HTTP_XET_READS, ngx_http_xet_xorb_head_handler },
 
     { ngx_string("xorbs"),
       NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_PREFIX_HASH,
       NGX_HTTP_GET,
-      ngx_http_xet_xorb_get_handler },
+      NGX_HTTP_XET_READS, ngx_http_xet_xorb_get_handler },
 
     { ngx_string("shards"),
       NGX_HTTP_XET_V01|NGX_HTTP_XET_V2, 0,
       NGX_HTTP_POST,
-      ngx_http_xet_shard_handler },
+      NGX_HTTP_XET_WRITES, ngx_http_xet_shard_handler },
 
     { ngx_string("files"),
       NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH,
       NGX_HTTP_HEAD,
-      ngx_http_xet_file_head_handler },
+      NGX_HTTP_XET_READS, ngx_http_xet_file_head_handler },
+
+    { ngx_string("files"),
+      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH,
+      NGX_HTTP_DELETE,
+      NGX_HTTP_XET_WRITES, ngx_http_xet_file_delete_handler },
 
     { ngx_string("health"),
       NGX_HTTP_XET_V01, 0,
       NGX_HTTP_GET|NGX_HTTP_HEAD,
-      ngx_http_xet_health_handler },
+      NGX_HTTP_XET_ANY, ngx_http_xet_health_handler },
 
     { ngx_string("telemetry"),
       NGX_HTTP_XET_V01, 0,
       NGX_HTTP_POST,
-      ngx_http_xet_telemetry_handler },
+      NGX_HTTP_XET_READS, ngx_http_xet_telemetry_handler },
 
     /* the names of hf_xet before 1.1.10; a shard's hash is not looked at */
 
     { ngx_string("reconstruction"),
       NGX_HTTP_XET_V0, NGX_HTTP_XET_ARG_HASH,
       NGX_HTTP_GET|NGX_HTTP_HEAD,
-      ngx_http_xet_reconstruction_handler },
+      NGX_HTTP_XET_READS, ngx_http_xet_reconstruction_handler },
 
     { ngx_string("chunk"),
       NGX_HTTP_XET_V0, NGX_HTTP_XET_ARG_PREFIX_HASH,
       NGX_HTTP_GET|NGX_HTTP_HEAD,
-      ngx_http_xet_chunk_handler },
+      NGX_HTTP_XET_READS, ngx_http_xet_chunk_handler },
 
     { ngx_string("xorb"),
       NGX_HTTP_XET_V0, NGX_HTTP_XET_ARG_PREFIX_HASH,
       NGX_HTTP_POST,
-      ngx_http_xet_xorb_post_handler },
+      NGX_HTTP_XET_WRITES, ngx_http_xet_xorb_post_handler },
 
     { ngx_string("xorb"),
       NGX_HTTP_XET_V0, NGX_HTTP_XET_ARG_PREFIX_HASH,
       NGX_HTTP_HEAD,
-      ngx_http_xet_xorb_head_handler },
+      NGX_HTTP_XET_READS, ngx_http_xet_xorb_head_handler },
 
     { ngx_string("shard"),
       NGX_HTTP_XET_V0, NGX_HTTP_XET_ARG_PREFIX_HASH,
       NGX_HTTP_POST|NGX_HTTP_PUT,
-      ngx_http_xet_shard_handler },
+      NGX_HTTP_XET_WRITES, ngx_http_xet_shard_handler },
 
-    { ngx_null_string, 0, 0, 0, NULL }
+    { ngx_null_string, 0, 0, 0, 0, NULL }
 };
 
 
@@ -119,6 +131,8 @@ typedef struct {
 } ngx_http_xet_path_t;
 
 
+static const ngx_http_xet_route_t *ngx_http_xet_find_route(
+    ngx_http_request_t *r, ngx_http_xet_path_t *path, ngx_uint_t *methods);
 static ngx_int_t ngx_http_xet_parse_path(ngx_http_request_t *r,
     ngx_http_xet_path_t *path);
 static ngx_int_t ngx_http_xet_parse_args(ngx_http_xet_path_t *path,
@@ -143,13 +157,9 @@ ngx_http_xet_api_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    rc = ngx_http_xet_cors(r);
+    /* the access phase has added what "xet_cors" allows */
 
-    if (rc == NGX_ERROR) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    if (rc == NGX_OK && r->method == NGX_HTTP_OPTIONS) {
+    if (r->method == NGX_HTTP_OPTIONS && ctx->cors) {
         return ngx_http_xet_cors_preflight(r);
     }
 
@@ -158,56 +168,123 @@ ngx_http_xet_api_handler(ngx_http_request_t *r)
                                    "no such route");
     }
 
-    methods = 0;
+    route = ngx_http_xet_find_route(r, &path, &methods);
+
+    if (route == NULL) {
+
+        if (methods) {
+            return ngx_http_xet_not_allowed(r, methods);
+        }
+
+        return ngx_http_xet_reject(r, NGX_HTTP_NOT_FOUND, "no_route",
+                                   "no such route");
+    }
+
+    ctx->version = path.version;
+
+    rc = ngx_http_xet_parse_args(&path, route, ctx);
+
+    if (rc == NGX_ABORT) {
+        return ngx_http_xet_reject(r, NGX_HTTP_BAD_REQUEST, "invalid_prefix",
+                                   "malformed prefix");
+    }
+
+    if (rc != NGX_OK) {
+        return ngx_http_xet_reject(r, xet_status_http(XET_HASH_SYNTAX),
+                                   xet_status_code(XET_HASH_SYNTAX),
+                                   xet_status_text(XET_HASH_SYNTAX));
+    }
+
+    if (!(r->method & (NGX_HTTP_POST|NGX_HTTP_PUT))) {
+        rc = ngx_http_discard_request_body(r);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+
+    return route->handler(r, ctx);
+}
+
+
+/* NULL: there is none; *methods tells which others its path has. */
+
+static const ngx_http_xet_route_t *
+ngx_http_xet_find_route(ngx_http_request_t *r, ngx_http_xet_path_t *path,
+    ngx_uint_t *methods)
+{
+    const ngx_http_xet_route_t  *route;
+
+    *methods = 0;
 
     for (route = ngx_http_xet_routes; route->handler; route++) {
 
-        if (!(route->versions & path.version)
-            || route->args != path.n
-            || route->name.len != path.name.len
-            || ngx_memcmp(route->name.data, path.name.data, path.name.len)
+        if (!(route->versions & path->version)
+            || route->args != path->n
+            || route->name.len != path->name.len
+            || ngx_memcmp(route->name.data, path->name.data, path->name.len)
                != 0)
         {
             continue;
         }
 
-        if (!(route->methods & r->method)) {
-            methods |= route->methods;
-            continue;
+        if (route->methods & r->method) {
+            return route;
         }
 
-        ctx->version = path.version;
-
-        rc = ngx_http_xet_parse_args(&path, route, ctx);
-
-        if (rc == NGX_ABORT) {
-            return ngx_http_xet_reject(r, NGX_HTTP_BAD_REQUEST,
-                                       "invalid_prefix", "malformed prefix");
-        }
-
-        if (rc != NGX_OK) {
-            return ngx_http_xet_reject(r, xet_status_http(XET_HASH_SYNTAX),
-                                       xet_status_code(XET_HASH_SYNTAX),
-                                       xet_status_text(XET_HASH_SYNTAX));
-        }
-
-        if (!(r->method & (NGX_HTTP_POST|NGX_HTTP_PUT))) {
-            rc = ngx_http_discard_request_body(r);
-
-            if (rc != NGX_OK) {
-                return rc;
-            }
-        }
-
-        return route->handler(r, ctx);
+        *methods |= route->methods;
     }
 
-    if (methods) {
-        return ngx_http_xet_not_allowed(r, methods);
+    return NULL;
+}
+
+
+ngx_int_t
+ngx_http_xet_route_name(ngx_http_request_t *r, ngx_str_t *name)
+{
+    ngx_uint_t                   methods;
+    ngx_http_xet_path_t          path;
+    const ngx_http_xet_route_t  *route;
+
+    if (ngx_http_xet_parse_path(r, &path) != NGX_OK) {
+        return NGX_DECLINED;
     }
 
-    return ngx_http_xet_reject(r, NGX_HTTP_NOT_FOUND, "no_route",
-                               "no such route");
+    route = ngx_http_xet_find_route(r, &path, &methods);
+
+    if (route == NULL) {
+        return NGX_DECLINED;
+    }
+
+    *name = route->name;
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_xet_route_access(ngx_http_request_t *r, ngx_uint_t *token,
+    ngx_uint_t *write)
+{
+    ngx_uint_t                   methods;
+    ngx_http_xet_path_t          path;
+    const ngx_http_xet_route_t  *route;
+
+    /* who has no token need not know what there is */
+
+    *token = 1;
+    *write = 0;
+
+    if (ngx_http_xet_parse_path(r, &path) != NGX_OK) {
+        return;
+    }
+
+    route = ngx_http_xet_find_route(r, &path, &methods);
+
+    if (route) {
+        *token = (route->scope != NGX_HTTP_XET_ANY);
+        *write = (route->scope == NGX_HTTP_XET_WRITES);
+    }
 }
 
 

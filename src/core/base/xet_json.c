@@ -151,6 +151,14 @@ xet_json_i64(xet_json_t *j, int64_t v)
 
 
 void
+xet_json_number(xet_json_t *j, const uint8_t *text, size_t len)
+{
+    xet_json_separate(j);
+    xet_buf_write(j->buf, text, len);
+}
+
+
+void
 xet_json_bool(xet_json_t *j, int v)
 {
     xet_json_separate(j);

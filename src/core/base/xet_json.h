@@ -39,6 +39,9 @@ void xet_json_string(xet_json_t *j, const uint8_t *s, size_t len);
 void xet_json_cstring(xet_json_t *j, const char *s);
 void xet_json_u64(xet_json_t *j, uint64_t v);
 void xet_json_i64(xet_json_t *j, int64_t v);
+
+/* A number that the caller has written out; text is one by RFC 8259. */
+void xet_json_number(xet_json_t *j, const uint8_t *text, size_t len);
 void xet_json_bool(xet_json_t *j, int v);
 void xet_json_null(xet_json_t *j);
 

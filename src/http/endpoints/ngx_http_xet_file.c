@@ -1,14 +1,19 @@
 
 /*
- * HEAD files/{file}.
+ * HEAD and DELETE files/{file}.
+ *
+ * DELETE takes the file out of the token's repo; its bytes stay as long as
+ * somebody refers to them.
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_auth.h"
 #include "ngx_http_xet_output.h"
 
 
 static void ngx_http_xet_file_head_queried(ngx_http_request_t *r,
     ngx_int_t rc);
+static void ngx_http_xet_file_deleted(ngx_http_request_t *r, ngx_int_t rc);
 
 
 ngx_int_t
@@ -42,6 +47,55 @@ ngx_http_xet_file_head_queried(ngx_http_request_t *r, ngx_int_t rc)
     } else {
         rc = ngx_http_xet_error_query(r, rc, "file_not_found",
                                       "no such file");
+    }
+
+    ngx_http_finalize_request(r, rc);
+}
+
+
+ngx_int_t
+ngx_http_xet_file_delete_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx)
+{
+    ngx_int_t   rc;
+    ngx_str_t  *repo;
+
+    repo = ngx_http_xet_repo(r);
+
+    if (repo == NULL) {
+        return ngx_http_xet_error(r, NGX_HTTP_FORBIDDEN, "no_repos",
+                                  "files belong to the store, not to repos");
+    }
+
+    rc = ngx_http_xet_query_forget(r, repo, &ctx->hash,
+                                   ngx_http_xet_file_deleted);
+    if (rc != NGX_AGAIN) {
+        return ngx_http_xet_error_query(r, rc, NULL, NULL);
+    }
+
+    r->main->count++;
+    r->read_event_handler = ngx_http_test_reading;
+
+    return NGX_DONE;
+}
+
+
+static void
+ngx_http_xet_file_deleted(ngx_http_request_t *r, ngx_int_t rc)
+{
+    if (rc == NGX_OK && !ngx_http_xet_query_forgotten(r)) {
+        rc = NGX_DECLINED;
+    }
+
+    if (rc == NGX_OK) {
+        r->headers_out.status = NGX_HTTP_NO_CONTENT;
+        r->header_only = 1;
+
+        rc = ngx_http_send_header(r);
+
+    } else {
+        rc = ngx_http_xet_error_query(r, rc, "file_not_found",
+                                      "no such file in the repo");
     }
 
     ngx_http_finalize_request(r, rc);

@@ -10,6 +10,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_auth.h"
 #include "ngx_http_xet_lanes.h"
 
 
@@ -23,6 +24,7 @@ enum {
     NGX_HTTP_XET_STMT_ADVERTISED,
     NGX_HTTP_XET_STMT_STAGE,
     NGX_HTTP_XET_STMT_SHARD_PUT,
+    NGX_HTTP_XET_STMT_FORGET,
     NGX_HTTP_XET_STMT_UNSTAGE,
     NGX_HTTP_XET_STMT_TELEMETRY,
     NGX_HTTP_XET_STMT_PING
@@ -36,8 +38,8 @@ enum {
 const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
 
     { "file_terms",
-      "SELECT size, first_offset, packed FROM xet.file_terms($1, $2, $3)",
-      3 },
+      "SELECT size, first_offset, packed FROM xet.file_terms($1, $2, $3, $4)",
+      4 },
 
     { "xorb_slices",
       "SELECT chunk_count, hashes, raw_ends, stored_ends"
@@ -53,13 +55,13 @@ const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
       1 },
 
     { "file_get",
-      "SELECT size, sha256 FROM xet.file_get($1)",
-      1 },
+      "SELECT size, sha256 FROM xet.file_get($1, $2)",
+      2 },
 
     { "chunk_find",
       "SELECT hash, chunk_count, raw_size, stored_size, hashes, raw_ends,"
-      "       noted FROM xet.chunk_find($1)",
-      1 },
+      "       noted FROM xet.chunk_find($1, $2)",
+      2 },
 
     { "xorb_advertised",
       "SELECT xet.xorb_advertised($1)",
@@ -70,8 +72,12 @@ const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
       15 },
 
     { "shard_put",
-      "SELECT xet.shard_put(" NGX_HTTP_XET_BATCH_PARAMS ")",
-      15 },
+      "SELECT xet.shard_put(" NGX_HTTP_XET_BATCH_PARAMS ", $16)",
+      16 },
+
+    { "repo_forget",
+      "SELECT xet.repo_forget($1, $2)",
+      2 },
 
     { "shard_unstage",
       "SELECT xet.shard_unstage($1)",
@@ -98,6 +104,8 @@ static void ngx_http_xet_query_cleanup(void *data);
 static void ngx_http_xet_query_orphan_done(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 static void ngx_http_xet_query_pool_cleanup(void *data);
+static void ngx_http_xet_query_repo(ngx_http_request_t *r,
+    const char **value, int *length);
 static void ngx_http_xet_query_telemetry_done(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 static ngx_int_t ngx_http_xet_query_batch(ngx_http_request_t *r,
@@ -287,8 +295,8 @@ ngx_int_t
 ngx_http_xet_query_terms(ngx_http_request_t *r, const xet_hash_t *file,
     uint64_t first, uint64_t last, ngx_http_xet_query_handler_pt handler)
 {
-    int                    lengths[3] = { XET_HASH_LEN, 8, 8 };
-    const char            *values[3];
+    int                    lengths[4] = { XET_HASH_LEN, 8, 8, 0 };
+    const char            *values[4];
     ngx_http_xet_query_t  *q;
 
     q = ngx_http_xet_query_get(r);
@@ -299,6 +307,8 @@ ngx_http_xet_query_terms(ngx_http_request_t *r, const xet_hash_t *file,
     values[0] = (const char *) file->bytes;
     values[1] = (const char *) &q->numbers[0];
     values[2] = (const char *) &q->numbers[1];
+
+    ngx_http_xet_query_repo(r, &values[3], &lengths[3]);
 
     return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ,
                                    NGX_HTTP_XET_STMT_TERMS, values, lengths,
@@ -461,18 +471,42 @@ ngx_http_xet_query_xorb_put_inserted(ngx_http_request_t *r)
 }
 
 
+/* The repo whose files the request may see; SQL NULL for all of the store. */
+
+static void
+ngx_http_xet_query_repo(ngx_http_request_t *r, const char **value, int *length)
+{
+    ngx_str_t  *repo;
+
+    repo = ngx_http_xet_repo(r);
+
+    *value = repo ? (const char *) repo->data : NULL;
+    *length = repo ? (int) repo->len : 0;
+}
+
+
 static ngx_int_t
 ngx_http_xet_query_hash(ngx_http_request_t *r, ngx_uint_t lane,
     ngx_uint_t stmt, const xet_hash_t *hash,
     ngx_http_xet_query_handler_pt handler)
 {
-    int          length;
-    const char  *value;
+    int          lengths[2];
+    const char  *values[2];
 
-    value = (const char *) hash->bytes;
-    length = XET_HASH_LEN;
+    values[0] = (const char *) hash->bytes;
+    lengths[0] = XET_HASH_LEN;
 
-    return ngx_http_xet_query_send(r, lane, stmt, &value, &length, handler);
+    /* the second parameter, where there is one */
+
+    if (stmt == NGX_HTTP_XET_STMT_CHUNK && !ngx_http_xet_dedup_in_repo(r)) {
+        values[1] = NULL;
+        lengths[1] = 0;
+
+    } else {
+        ngx_http_xet_query_repo(r, &values[1], &lengths[1]);
+    }
+
+    return ngx_http_xet_query_send(r, lane, stmt, values, lengths, handler);
 }
 
 
@@ -551,10 +585,10 @@ static ngx_int_t
 ngx_http_xet_query_batch(ngx_http_request_t *r, ngx_uint_t stmt,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler)
 {
-    int                    lengths[2 + NGX_HTTP_XET_BATCH_ARRAYS];
+    int                    lengths[3 + NGX_HTTP_XET_BATCH_ARRAYS];
     ngx_int_t              rc;
     ngx_uint_t             i;
-    const char            *values[2 + NGX_HTTP_XET_BATCH_ARRAYS];
+    const char            *values[3 + NGX_HTTP_XET_BATCH_ARRAYS];
     ngx_http_xet_query_t  *q;
 
     if (ngx_http_xet_batch_failed(b)) {
@@ -574,6 +608,8 @@ ngx_http_xet_query_batch(ngx_http_request_t *r, ngx_uint_t stmt,
         ngx_http_xet_array_value(ngx_http_xet_batch_array(b, i),
                                  &values[2 + i], &lengths[2 + i]);
     }
+
+    ngx_http_xet_query_repo(r, &values[2 + i], &lengths[2 + i]);
 
     rc = ngx_http_xet_query_send(r, NGX_HTTP_XET_WRITE, stmt, values, lengths,
                                  handler);
@@ -622,6 +658,31 @@ ngx_http_xet_query_shard_put(ngx_http_request_t *r, ngx_http_xet_batch_t *b,
 
 ngx_uint_t
 ngx_http_xet_query_shard_put_new(ngx_http_request_t *r)
+{
+    return ngx_http_xet_pg_int(ngx_http_xet_query_get(r)->res, 0, 0) != 0;
+}
+
+
+ngx_int_t
+ngx_http_xet_query_forget(ngx_http_request_t *r, ngx_str_t *repo,
+    const xet_hash_t *file, ngx_http_xet_query_handler_pt handler)
+{
+    int          lengths[2];
+    const char  *values[2];
+
+    values[0] = (const char *) repo->data;
+    lengths[0] = (int) repo->len;
+    values[1] = (const char *) file->bytes;
+    lengths[1] = XET_HASH_LEN;
+
+    return ngx_http_xet_query_send(r, NGX_HTTP_XET_WRITE,
+                                   NGX_HTTP_XET_STMT_FORGET, values, lengths,
+                                   handler);
+}
+
+
+ngx_uint_t
+ngx_http_xet_query_forgotten(ngx_http_request_t *r)
 {
     return ngx_http_xet_pg_int(ngx_http_xet_query_get(r)->res, 0, 0) != 0;
 }

@@ -16,7 +16,7 @@
 #include "ngx_http_xet_pg.h"
 
 
-#define NGX_HTTP_XET_SCHEMA  "3"           /* last of sql/NNNN_*.sql */
+#define NGX_HTTP_XET_SCHEMA  "4"           /* last of sql/NNNN_*.sql */
 
 
 /*
@@ -53,6 +53,9 @@ void ngx_http_xet_query_release(ngx_http_request_t *r);
 
 
 /*
+ * Files, and chunks where dedup ends at the repo, are seen as the request's
+ * token allows (ngx_http_xet_auth.h).
+ *
  * The functions return NGX_AGAIN when the handler will be called, NGX_BUSY
  * when PostgreSQL can't take the statement, NGX_ERROR without memory.
  * Parameters must live until the handler is called or the request dies.
@@ -125,6 +128,11 @@ ngx_int_t ngx_http_xet_query_stage(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_query_shard_put(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
 ngx_uint_t ngx_http_xet_query_shard_put_new(ngx_http_request_t *r);
+
+/* Takes a file out of a repo; forgotten tells whether it was in it. */
+ngx_int_t ngx_http_xet_query_forget(ngx_http_request_t *r, ngx_str_t *repo,
+    const xet_hash_t *file, ngx_http_xet_query_handler_pt handler);
+ngx_uint_t ngx_http_xet_query_forgotten(ngx_http_request_t *r);
 
 /* Drops what an upload has staged under its id; nobody waits for it. */
 void ngx_http_xet_query_unstage(const u_char *id);

@@ -1,0 +1,109 @@
+
+/*
+ * One key for the signatures of tokens: a secret for HS256, a public key for
+ * EdDSA (Ed25519), ES256 (P-256) or RS256 (2048 to 8192 bits), or a private
+ * Ed25519 key to sign with.  The kind of the key alone decides the algorithm.
+ *
+ * A key is never written to once it is made: any number of threads and, after
+ * a fork, processes may use it at a time.  No call leaves anything in the
+ * error queue of OpenSSL.
+ */
+
+#ifndef _XET_JWK_H_INCLUDED_
+#define _XET_JWK_H_INCLUDED_
+
+
+#include <stdint.h>
+#include <stddef.h>
+
+#include <openssl/types.h>
+
+#include "xet_status.h"
+
+
+#define XET_JWK_SECRET_MIN     32      /* bytes, RFC 7518 section 3.2 */
+#define XET_JWK_SECRET_MAX     1024
+#define XET_JWK_ID_MAX         255
+#define XET_JWK_RSA_MIN        2048    /* bits */
+#define XET_JWK_RSA_MAX        8192
+#define XET_JWK_SIGNATURE_MAX  (XET_JWK_RSA_MAX / 8)
+#define XET_JWK_SIGN_MAX       64      /* of xet_jwk_sign() */
+#define XET_JWK_THUMBPRINT     43      /* characters */
+
+
+typedef enum {
+    XET_JWK_HS256 = 0,
+    XET_JWK_EDDSA,
+    XET_JWK_ES256,
+    XET_JWK_RS256,
+    XET_JWK_ALG_MAX                    /* none of them */
+} xet_jwk_alg_t;
+
+
+typedef struct xet_jwk_s  xet_jwk_t;
+
+
+/*
+ * A secret of raw bytes and its id, which is 1 to XET_JWK_ID_MAX printable
+ * characters of ASCII.  XET_JWK_KID; XET_JWK_SECRET when it is too short, too
+ * long, or a PEM file: that is a public key taken for a secret.
+ */
+xet_status_t xet_jwk_create_secret(xet_jwk_t **key, const uint8_t *id,
+    size_t id_len, const uint8_t *secret, size_t len);
+
+/*
+ * The Ed25519 key of a PEM file with one unencrypted "PRIVATE KEY" block; it
+ * signs and verifies.  id_len of 0: its thumbprint is the id.  XET_JWK_KID,
+ * XET_JWK_SYNTAX, XET_JWK_VALUE, XET_JWK_KIND.
+ */
+xet_status_t xet_jwk_create_private(xet_jwk_t **key, const uint8_t *id,
+    size_t id_len, const uint8_t *pem, size_t len);
+
+/*
+ * A public key, of which a reference is taken; id is any XET_JWK_ID_MAX bytes
+ * at most, id_len of 0 as above.  XET_JWK_KID; XET_JWK_KIND for another kind,
+ * curve or size; XET_JWK_VALUE for a key that makes signatures worthless.
+ */
+xet_status_t xet_jwk_create_public(xet_jwk_t **key, const uint8_t *id,
+    size_t id_len, EVP_PKEY *pkey);
+
+/* key may be NULL. */
+void xet_jwk_destroy(xet_jwk_t *key);
+
+
+xet_jwk_alg_t xet_jwk_alg(const xet_jwk_t *key);
+
+/* Not terminated. */
+const uint8_t *xet_jwk_id(const xet_jwk_t *key, size_t *len);
+
+/* Whether an id may be given to a key by configuration. */
+int xet_jwk_id_ok(const uint8_t *id, size_t len);
+
+/* XET_JWK_ALG_MAX when no algorithm has that name; case matters. */
+xet_jwk_alg_t xet_jwk_alg_find(const char *name, size_t len);
+const char *xet_jwk_alg_name(xet_jwk_alg_t alg);
+
+/*
+ * RFC 7638, SHA-256: XET_JWK_THUMBPRINT characters, no zero byte.
+ * XET_INTERNAL for a secret, whose thumbprint would tell of it.
+ */
+xet_status_t xet_jwk_thumbprint(const xet_jwk_t *key, uint8_t *dst);
+
+
+/*
+ * A signature as RFC 7515 has it, ES256 as the two numbers of 32 bytes.
+ * XET_TOKEN_SIGNATURE when it is not one of the key; a MAC is compared in
+ * constant time.
+ */
+xet_status_t xet_jwk_verify(const xet_jwk_t *key, const uint8_t *data,
+    size_t len, const uint8_t *signature, size_t signature_len);
+
+/*
+ * Signs with a secret or a private key: XET_JWK_SIGN_MAX bytes at most are
+ * written.  XET_INTERNAL for a public key.
+ */
+xet_status_t xet_jwk_sign(const xet_jwk_t *key, const uint8_t *data,
+    size_t len, uint8_t *signature, size_t *signature_len);
+
+
+#endif /* _XET_JWK_H_INCLUDED_ */

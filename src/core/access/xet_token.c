@@ -1,0 +1,566 @@
+
+/*
+ * Access tokens: the checking of them.
+ *
+ * Purpose:    from the characters behind "Bearer" to claims that may be
+ *             relied on.
+ * States:     none.
+ * Ownership:  token, set and params are borrowed; what is needed of the
+ *             claims is copied to the caller's room.  JSON trees live for the
+ *             length of a call.
+ * Threads:    any number for one set.
+ *
+ * The header decides which keys are tried and nothing else.  It is written by
+ * whoever sends the token, so it can only choose among our keys, each of
+ * which has its one algorithm.  The payload is not even decoded before the
+ * signature is right; it is the word of an issuer then, and still checked
+ * like any other input.
+ *
+ * The refusals after the signature come in a fixed order, with the scope as
+ * the last: who gets it has a token that is otherwise good.
+ */
+
+
+#include "xet_base64.h"
+#include "xet_json_parse.h"
+#include "xet_token.h"
+
+
+/* The three parts of a token, in their spelling. */
+
+typedef struct {
+    xet_token_text_t  header;
+    xet_token_text_t  payload;
+    xet_token_text_t  signature;
+    xet_token_text_t  input;       /* what is signed: the first two */
+} xet_token_parts_t;
+
+
+/* What the header says; the id is in the JSON tree, or NULL. */
+
+typedef struct {
+    xet_jwk_alg_t     alg;
+    json_t           *kid;
+} xet_token_header_t;
+
+
+static xet_status_t xet_token_split(const uint8_t *token, size_t len,
+    xet_token_parts_t *parts);
+static xet_status_t xet_token_object(json_t **object,
+    const xet_token_text_t *part, uint8_t *buf);
+static xet_status_t xet_token_signed(const xet_jwk_set_t *set,
+    const xet_token_parts_t *parts);
+static xet_status_t xet_token_header(const json_t *object,
+    xet_token_header_t *header);
+static xet_status_t xet_token_keys(const xet_jwk_set_t *set,
+    const xet_token_header_t *header, const xet_token_text_t *input,
+    const uint8_t *signature, size_t len);
+static xet_status_t xet_token_claims(const json_t *object,
+    const xet_token_params_t *params, uint64_t now, uint8_t *room,
+    xet_token_claims_t *claims);
+static int xet_token_time(const json_t *object, const char *name,
+    uint64_t *seconds);
+static int xet_token_string(const json_t *object, const char *name,
+    xet_token_text_t *text);
+static int xet_token_audience(const json_t *object,
+    const xet_token_text_t *want, unsigned *found);
+static unsigned xet_token_word(const xet_token_text_t *scope,
+    const char *word);
+static unsigned xet_token_equal(const xet_token_text_t *a,
+    const xet_token_text_t *b);
+static uint8_t *xet_token_keep(uint8_t *room, xet_token_text_t *dst,
+    const xet_token_text_t *src);
+
+
+xet_status_t
+xet_token_verify(const xet_jwk_set_t *set, const xet_token_params_t *params,
+    const uint8_t *token, size_t len, uint64_t now, uint8_t *room,
+    xet_token_claims_t *claims)
+{
+    json_t             *object;
+    uint8_t             buf[XET_TOKEN_PAYLOAD_MAX];
+    xet_status_t        status;
+    xet_token_parts_t   parts;
+
+    if (len == 0) {
+        return XET_TOKEN_MISSING;
+    }
+
+    if (len > (params->max ? params->max : XET_TOKEN_MAX)) {
+        return XET_TOKEN_SIZE;
+    }
+
+    status = xet_token_split(token, len, &parts);
+
+    if (status != XET_OK) {
+        return status;
+    }
+
+    status = xet_token_signed(set, &parts);
+
+    if (status != XET_OK) {
+        return status;
+    }
+
+    status = xet_token_object(&object, &parts.payload, buf);
+
+    if (status != XET_OK) {
+        return (status == XET_TOKEN_SYNTAX) ? XET_TOKEN_CLAIMS : status;
+    }
+
+    status = xet_token_claims(object, params, now, room, claims);
+
+    json_decref(object);
+
+    return status;
+}
+
+
+void
+xet_token_digest(const uint8_t *key, const uint8_t *token, size_t len,
+    xet_hash_t *out)
+{
+    xet_hash_keyed(key, token, len, out);
+}
+
+
+int
+xet_token_repo_ok(const uint8_t *repo, size_t len)
+{
+    size_t    i;
+    uint8_t   c, last;
+    unsigned  alone;
+
+    if (len == 0 || len > XET_TOKEN_REPO_MAX || repo[len - 1] == '/') {
+        return 0;
+    }
+
+    last = '/';
+    alone = 0;                     /* the part is a dot so far */
+
+    for (i = 0; i < len; i++) {
+        c = repo[i];
+
+        if ((c >= 'a' && c <= 'z')
+            || (c >= 'A' && c <= 'Z')
+            || (c >= '0' && c <= '9')
+            || c == '_' || c == '-')
+        {
+            alone = 0;
+
+        } else if (c == '.') {
+
+            if (last == '.') {
+                return 0;
+            }
+
+            alone = (last == '/');
+
+        } else if (c != '/' || last == '/' || alone) {
+            return 0;
+        }
+
+        last = c;
+    }
+
+    return !alone;
+}
+
+
+int
+xet_token_text_ok(const xet_token_text_t *text, size_t max)
+{
+    size_t   i;
+    json_t  *string;
+
+    if (text->len > max) {
+        return 0;
+    }
+
+    for (i = 0; i < text->len; i++) {
+        if (text->data[i] < 0x20 || text->data[i] == 0x7f) {
+            return 0;
+        }
+    }
+
+    /* made of nothing but UTF-8 */
+
+    string = json_stringn((const char *) text->data, text->len);
+
+    json_decref(string);
+
+    return string != NULL;
+}
+
+
+static xet_status_t
+xet_token_split(const uint8_t *token, size_t len, xet_token_parts_t *parts)
+{
+    const uint8_t  *dot[2], *end;
+
+    end = token + len;
+
+    dot[0] = memchr(token, '.', len);
+
+    if (dot[0] == NULL) {
+        return XET_TOKEN_SYNTAX;
+    }
+
+    dot[1] = memchr(dot[0] + 1, '.', (size_t) (end - dot[0] - 1));
+
+    if (dot[1] == NULL) {
+        return XET_TOKEN_SYNTAX;
+    }
+
+    parts->header.data = token;
+    parts->header.len = (size_t) (dot[0] - token);
+
+    parts->payload.data = dot[0] + 1;
+    parts->payload.len = (size_t) (dot[1] - dot[0] - 1);
+
+    parts->signature.data = dot[1] + 1;
+    parts->signature.len = (size_t) (end - dot[1] - 1);
+
+    parts->input.data = token;
+    parts->input.len = (size_t) (dot[1] - token);
+
+    if (xet_base64_decoded(parts->header.len) > XET_TOKEN_HEADER_MAX
+        || xet_base64_decoded(parts->payload.len) > XET_TOKEN_PAYLOAD_MAX)
+    {
+        return XET_TOKEN_SIZE;
+    }
+
+    return XET_OK;
+}
+
+
+/* The object of a part, whose bytes go to buf; room for them was checked. */
+
+static xet_status_t
+xet_token_object(json_t **object, const xet_token_text_t *part, uint8_t *buf)
+{
+    xet_status_t  status;
+
+    if (!xet_base64_decode(buf, part->data, part->len)) {
+        return XET_TOKEN_SYNTAX;
+    }
+
+    status = xet_json_parse(object, buf, xet_base64_decoded(part->len),
+                            XET_TOKEN_DEPTH);
+
+    return (status == XET_BODY_SYNTAX) ? XET_TOKEN_SYNTAX : status;
+}
+
+
+/* Whether one of our keys has signed the first two parts. */
+
+static xet_status_t
+xet_token_signed(const xet_jwk_set_t *set, const xet_token_parts_t *parts)
+{
+    size_t               len;
+    json_t              *object;
+    uint8_t              buf[XET_TOKEN_HEADER_MAX];
+    uint8_t              signature[XET_JWK_SIGNATURE_MAX];
+    xet_status_t         status;
+    xet_token_header_t   header;
+
+    status = xet_token_object(&object, &parts->header, buf);
+
+    if (status != XET_OK) {
+        return status;
+    }
+
+    status = xet_token_header(object, &header);
+
+    if (status == XET_OK) {
+        len = xet_base64_decoded(parts->signature.len);
+
+        if (len > XET_JWK_SIGNATURE_MAX) {
+            status = XET_TOKEN_SIGNATURE;
+
+        } else if (!xet_base64_decode(signature, parts->signature.data,
+                                      parts->signature.len))
+        {
+            status = XET_TOKEN_SYNTAX;
+
+        } else {
+            status = xet_token_keys(set, &header, &parts->input, signature,
+                                    len);
+        }
+    }
+
+    json_decref(object);
+
+    return status;
+}
+
+
+static xet_status_t
+xet_token_header(const json_t *object, xet_token_header_t *header)
+{
+    json_t  *alg;
+
+    alg = json_object_get(object, "alg");
+    header->kid = json_object_get(object, "kid");
+
+    if (!json_is_string(alg) || (header->kid && !json_is_string(header->kid)))
+    {
+        return XET_TOKEN_SYNTAX;
+    }
+
+    /* RFC 7515, section 4.1.11: what is critical must be understood */
+
+    if (json_object_get(object, "crit") || json_object_get(object, "b64")) {
+        return XET_TOKEN_CRIT;
+    }
+
+    header->alg = xet_jwk_alg_find(json_string_value(alg),
+                                   json_string_length(alg));
+
+    return (header->alg != XET_JWK_ALG_MAX) ? XET_OK : XET_TOKEN_ALG;
+}
+
+
+static xet_status_t
+xet_token_keys(const xet_jwk_set_t *set, const xet_token_header_t *header,
+    const xet_token_text_t *input, const uint8_t *signature, size_t len)
+{
+    size_t            i, tried;
+    xet_status_t      status;
+    const xet_jwk_t  *key;
+    xet_token_text_t  id, kid;
+
+    kid.data = (const uint8_t *) json_string_value(header->kid);
+    kid.len = json_string_length(header->kid);
+
+    status = XET_TOKEN_KEY;
+    tried = 0;
+
+    for (i = 0; i < xet_jwk_set_count(set); i++) {
+        key = xet_jwk_set_get(set, i);
+        id.data = xet_jwk_id(key, &id.len);
+
+        if (kid.data && !xet_token_equal(&id, &kid)) {
+            continue;
+        }
+
+        if (xet_jwk_alg(key) != header->alg) {
+
+            /* another key of the id may fit */
+
+            if (kid.data && status == XET_TOKEN_KEY) {
+                status = XET_TOKEN_ALG;
+            }
+
+            continue;
+        }
+
+        if (tried++ == XET_TOKEN_KEYS_MAX) {
+            break;
+        }
+
+        status = xet_jwk_verify(key, input->data, input->len, signature, len);
+
+        if (status != XET_TOKEN_SIGNATURE) {
+            return status;
+        }
+    }
+
+    return status;
+}
+
+
+static xet_status_t
+xet_token_claims(const json_t *object, const xet_token_params_t *params,
+    uint64_t now, uint8_t *room, xet_token_claims_t *claims)
+{
+    unsigned          audience;
+    xet_token_text_t  iss, sub, scope, repo;
+
+    if (!xet_token_time(object, "exp", &claims->exp)
+        || !xet_token_time(object, "nbf", &claims->nbf)
+        || !xet_token_time(object, "iat", &claims->iat)
+        || !xet_token_string(object, "iss", &iss)
+        || !xet_token_audience(object, &params->aud, &audience)
+        || !xet_token_string(object, "sub", &sub)
+        || !xet_token_string(object, "scope", &scope)
+        || !xet_token_string(object, "repo", &repo)
+        || json_object_get(object, "exp") == NULL
+        || (sub.data && !xet_token_text_ok(&sub, XET_TOKEN_SUB_MAX))
+        || (repo.data && !xet_token_repo_ok(repo.data, repo.len)))
+    {
+        return XET_TOKEN_CLAIMS;
+    }
+
+    /* differences, so that nothing overflows */
+
+    if (now >= claims->exp && now - claims->exp >= params->skew) {
+        return XET_TOKEN_EXPIRED;
+    }
+
+    if (claims->nbf > now && claims->nbf - now > params->skew) {
+        return XET_TOKEN_EARLY;
+    }
+
+    if (params->iss.data && !xet_token_equal(&iss, &params->iss)) {
+        return XET_TOKEN_ISSUER;
+    }
+
+    if (params->aud.data && !audience) {
+        return XET_TOKEN_AUDIENCE;
+    }
+
+    claims->write = xet_token_word(&scope, "write") ? 1 : 0;
+
+    if (!claims->write && !xet_token_word(&scope, "read")) {
+        return XET_TOKEN_SCOPE;
+    }
+
+    room = xet_token_keep(room, &claims->sub, &sub);
+    (void) xet_token_keep(room, &claims->repo, &repo);
+
+    return XET_OK;
+}
+
+
+/* An integer of 0 to 2^53, or 0 when there is none; 0 for anything else. */
+
+static int
+xet_token_time(const json_t *object, const char *name, uint64_t *seconds)
+{
+    json_t      *value;
+    json_int_t   number;
+
+    *seconds = 0;
+
+    value = json_object_get(object, name);
+
+    if (value == NULL) {
+        return 1;
+    }
+
+    number = json_integer_value(value);
+
+    if (!json_is_integer(value)
+        || number < 0
+        || (uint64_t) number > XET_TOKEN_TIME_MAX)
+    {
+        return 0;
+    }
+
+    *seconds = (uint64_t) number;
+
+    return 1;
+}
+
+
+static int
+xet_token_string(const json_t *object, const char *name,
+    xet_token_text_t *text)
+{
+    json_t  *value;
+
+    value = json_object_get(object, name);
+
+    text->data = (const uint8_t *) json_string_value(value);
+    text->len = json_string_length(value);
+
+    return value == NULL || text->data != NULL;
+}
+
+
+/* A string or an array of strings, of which one is wanted. */
+
+static int
+xet_token_audience(const json_t *object, const xet_token_text_t *want,
+    unsigned *found)
+{
+    size_t             i;
+    json_t            *aud, *value;
+    xet_token_text_t   text;
+
+    *found = 0;
+
+    if (xet_token_string(object, "aud", &text)) {
+        *found = xet_token_equal(&text, want);
+        return 1;
+    }
+
+    aud = json_object_get(object, "aud");
+
+    if (!json_is_array(aud)) {
+        return 0;
+    }
+
+    for (i = 0; i < json_array_size(aud); i++) {
+        value = json_array_get(aud, i);
+
+        text.data = (const uint8_t *) json_string_value(value);
+        text.len = json_string_length(value);
+
+        if (text.data == NULL) {
+            return 0;
+        }
+
+        *found |= xet_token_equal(&text, want);
+    }
+
+    return 1;
+}
+
+
+/* Whether word is one of those between the spaces. */
+
+static unsigned
+xet_token_word(const xet_token_text_t *scope, const char *word)
+{
+    size_t  i, start, len;
+
+    len = strlen(word);
+    start = 0;
+
+    for (i = 0; i <= scope->len; i++) {
+
+        if (i < scope->len && scope->data[i] != ' ') {
+            continue;
+        }
+
+        if (i - start == len && memcmp(scope->data + start, word, len) == 0) {
+            return 1;
+        }
+
+        start = i + 1;
+    }
+
+    return 0;
+}
+
+
+/* What is not there is equal to nothing. */
+
+static unsigned
+xet_token_equal(const xet_token_text_t *a, const xet_token_text_t *b)
+{
+    return a->data != NULL && b->data != NULL && a->len == b->len
+           && memcmp(a->data, b->data, a->len) == 0;
+}
+
+
+static uint8_t *
+xet_token_keep(uint8_t *room, xet_token_text_t *dst,
+    const xet_token_text_t *src)
+{
+    dst->data = NULL;
+    dst->len = 0;
+
+    if (src->data == NULL) {
+        return room;
+    }
+
+    memcpy(room, src->data, src->len);
+
+    dst->data = room;
+    dst->len = src->len;
+
+    return room + src->len;
+}

@@ -1,0 +1,438 @@
+
+/*
+ * From the terms of a file and its dirty ranges to the windows of an edit.
+ *
+ * Purpose:    the answer to "which bytes do I have to chunk anew": windows,
+ *             subtrees of the gaps, verification hashes of the terms in them.
+ * States:     in a gap or in a window, decided anew at each term, since both
+ *             begin and end with terms.  In a window the clean chunks of a
+ *             stable size in a row are counted; a dirty chunk starts the count
+ *             again, two of them let the window end with the term.
+ * Ownership:  all memory is the allocator's; a term's arrays are only read
+ *             during the call.
+ * Threads:    one at a time.
+ *
+ * One pass; what is held is the answer itself: at most a window and a gap a
+ * range, a hash a clean term, and the nodes of the gaps (see xet_subtree.h on
+ * their number).  A gap ends the file exactly when no dirty range follows, so
+ * that is known when it begins.
+ */
+
+
+#include <stdlib.h>
+
+#include "xet_windows.h"
+
+
+#define XET_WINDOWS_STABLE  2
+#define XET_WINDOWS_ROOM    64
+
+
+static int xet_windows_cmp(const void *one, const void *two);
+static xet_status_t xet_windows_check(const xet_windows_t *w,
+    const xet_windows_term_t *term);
+static int xet_windows_is_dirty(xet_windows_t *w, uint64_t start,
+    uint64_t end);
+static xet_status_t xet_windows_open(xet_windows_t *w);
+static void xet_windows_close(xet_windows_t *w);
+static void xet_windows_follow(xet_windows_t *w,
+    const xet_windows_term_t *term);
+static xet_status_t xet_windows_pass(xet_windows_t *w,
+    const xet_windows_term_t *term);
+
+
+xet_status_t
+xet_windows_ranges(const xet_range_spec_t *specs, xet_range_t *ranges,
+    size_t *n, uint64_t size)
+{
+    size_t  i, k;
+
+    k = 0;
+
+    for (i = 0; i < *n; i++) {
+
+        if (xet_range_resolve(&specs[i], size, &ranges[k]) == XET_OK) {
+            k++;
+        }
+    }
+
+    if (k == 0) {
+        return XET_RANGE_PAST_END;
+    }
+
+    qsort(ranges, k, sizeof(xet_range_t), xet_windows_cmp);
+
+    *n = 1;
+
+    for (i = 1; i < k; i++) {
+
+        if (ranges[i].start > ranges[*n - 1].end) {
+            ranges[(*n)++] = ranges[i];
+
+        } else if (ranges[i].end > ranges[*n - 1].end) {
+            ranges[*n - 1].end = ranges[i].end;
+        }
+    }
+
+    return XET_OK;
+}
+
+
+static int
+xet_windows_cmp(const void *one, const void *two)
+{
+    const xet_range_t  *a, *b;
+
+    a = one;
+    b = two;
+
+    return (a->start > b->start) - (a->start < b->start);
+}
+
+
+xet_status_t
+xet_windows_init(xet_windows_t *w, const xet_suite_t *suite,
+    xet_alloc_pt alloc, void *data, const xet_range_t *ranges, size_t n,
+    uint64_t size, size_t max)
+{
+    size_t    i;
+    uint64_t  end;
+
+    memset(w, 0, sizeof(xet_windows_t));
+
+    if (n == 0 || n >= SIZE_MAX / sizeof(xet_subtree_t)) {
+        return XET_INTERNAL;
+    }
+
+    end = 0;
+
+    for (i = 0; i < n; i++) {
+
+        if ((i && ranges[i].start <= end) || ranges[i].end <= ranges[i].start
+            || ranges[i].end > size)
+        {
+            return XET_INTERNAL;
+        }
+
+        end = ranges[i].end;
+    }
+
+    w->alloc = alloc;
+    w->data = data;
+    w->size = size;
+    w->dirty = ranges;
+    w->dirty_end = ranges + n;
+
+    w->windows = alloc(data, n * sizeof(xet_range_t));
+    w->gaps = alloc(data, (n + 1) * sizeof(xet_subtree_t));
+
+    if (w->windows == NULL || w->gaps == NULL) {
+        return XET_NOMEM;
+    }
+
+    xet_subtree_init(&w->gap, suite, alloc, data, max);
+    xet_subtree_start(&w->gap, 1, 0);
+
+    return XET_OK;
+}
+
+
+xet_status_t
+xet_windows_add(xet_windows_t *w, const xet_windows_term_t *term)
+{
+    int           dirty;
+    xet_status_t  status;
+
+    status = xet_windows_check(w, term);
+
+    if (status != XET_OK) {
+        return status;
+    }
+
+    dirty = xet_windows_is_dirty(w, w->position,
+                                 w->position + term->raw_length);
+
+    if (w->open && w->stable == XET_WINDOWS_STABLE && !dirty) {
+        xet_windows_close(w);
+    }
+
+    if (!w->open && dirty) {
+        status = xet_windows_open(w);
+
+        if (status != XET_OK) {
+            return status;
+        }
+    }
+
+    if (w->open) {
+        xet_windows_follow(w, term);
+
+    } else {
+        status = xet_windows_pass(w, term);
+    }
+
+    w->position += term->raw_length;
+    w->chunks += term->n;
+
+    return status;
+}
+
+
+xet_status_t
+xet_windows_finish(xet_windows_t *w)
+{
+    if (w->position != w->size) {
+        return XET_PLAN_DAMAGED;
+    }
+
+    if (w->open) {
+        xet_windows_close(w);
+    }
+
+    return xet_subtree_finish(&w->gap, &w->gaps[w->n]);
+}
+
+
+xet_status_t
+xet_windows_json(const xet_windows_t *w, xet_buf_t *b)
+{
+    size_t      i;
+    uint8_t     text[XET_HASH_STR_LEN];
+    xet_json_t  j;
+
+    xet_json_init(&j, b);
+
+    xet_json_object_begin(&j);
+
+    xet_json_key(&j, "totalChunks");
+    xet_json_u64(&j, w->chunks);
+    xet_json_key(&j, "fileSize");
+    xet_json_u64(&j, w->size);
+
+    xet_json_key(&j, "windows");
+    xet_json_array_begin(&j);
+
+    for (i = 0; i < w->n; i++) {
+        xet_json_object_begin(&j);
+
+        xet_json_key(&j, "dirtyByteRange");
+        xet_json_array_begin(&j);
+        xet_json_u64(&j, w->windows[i].start);
+        xet_json_u64(&j, w->windows[i].end);
+        xet_json_array_end(&j);
+
+        xet_json_object_end(&j);
+    }
+
+    xet_json_array_end(&j);
+
+    xet_json_key(&j, "hashRanges");
+    xet_json_array_begin(&j);
+
+    for (i = 0; i <= w->n; i++) {
+
+        if (w->gaps[i].n) {
+            xet_subtree_json(&j, &w->gaps[i]);
+
+        } else {
+            xet_json_null(&j);
+        }
+    }
+
+    xet_json_array_end(&j);
+
+    xet_json_key(&j, "gapVerification");
+    xet_json_array_begin(&j);
+
+    for (i = 0; i < w->nverifications; i++) {
+        xet_hash_print(text, &w->verifications[i]);
+        xet_json_string(&j, text, XET_HASH_STR_LEN);
+    }
+
+    xet_json_array_end(&j);
+
+    xet_json_object_end(&j);
+
+    return xet_buf_status(b);
+}
+
+
+static xet_status_t
+xet_windows_check(const xet_windows_t *w, const xet_windows_term_t *term)
+{
+    uint32_t            i, end, before;
+    const xet_suite_t  *suite;
+
+    suite = w->gap.suite;
+
+    if (term->n == 0 || term->n > suite->xorb_chunks_max
+        || term->raw_length > w->size - w->position)
+    {
+        return XET_PLAN_DAMAGED;
+    }
+
+    before = term->raw_before;
+
+    for (i = 0; i < term->n; i++) {
+        end = xet_get_u32(term->raw_ends + 4 * i);
+
+        if (end <= before || end - before > suite->chunk_max) {
+            return XET_PLAN_DAMAGED;
+        }
+
+        before = end;
+    }
+
+    if (before - term->raw_before != term->raw_length) {
+        return XET_PLAN_DAMAGED;
+    }
+
+    return XET_OK;
+}
+
+
+/* Bytes are asked about in ascending order. */
+
+static int
+xet_windows_is_dirty(xet_windows_t *w, uint64_t start, uint64_t end)
+{
+    while (w->dirty < w->dirty_end && w->dirty->end <= start) {
+        w->dirty++;
+    }
+
+    return w->dirty < w->dirty_end && w->dirty->start < end;
+}
+
+
+static xet_status_t
+xet_windows_open(xet_windows_t *w)
+{
+    xet_status_t  status;
+
+    status = xet_subtree_finish(&w->gap, &w->gaps[w->n]);
+
+    if (status != XET_OK) {
+        return status;
+    }
+
+    w->windows[w->n].start = w->position;
+    w->n++;
+
+    w->open = 1;
+
+    return XET_OK;
+}
+
+
+static void
+xet_windows_close(xet_windows_t *w)
+{
+    w->windows[w->n - 1].end = w->position;
+
+    w->open = 0;
+    w->stable = 0;
+
+    /* the gap ends the file when nothing dirty is left */
+
+    xet_subtree_start(&w->gap, 0,
+                      !xet_windows_is_dirty(w, w->position, w->size));
+}
+
+
+/* A term of a window: the chunks tell where it may end. */
+
+static void
+xet_windows_follow(xet_windows_t *w, const xet_windows_term_t *term)
+{
+    uint32_t            i, end, before, size;
+    uint64_t            start;
+    const xet_suite_t  *suite;
+
+    suite = w->gap.suite;
+    start = w->position;
+    before = term->raw_before;
+
+    for (i = 0; i < term->n; i++) {
+        end = xet_get_u32(term->raw_ends + 4 * i);
+        size = end - before;
+
+        if (xet_windows_is_dirty(w, start, start + size)) {
+            w->stable = 0;
+
+        } else if (w->stable < XET_WINDOWS_STABLE) {
+
+            if (size >= suite->chunk_stable_min
+                && size < suite->chunk_stable_max)
+            {
+                w->stable++;
+
+            } else {
+                w->stable = 0;
+            }
+        }
+
+        start += size;
+        before = end;
+    }
+}
+
+
+/* A term of a gap. */
+
+static xet_status_t
+xet_windows_pass(xet_windows_t *w, const xet_windows_term_t *term)
+{
+    size_t         room;
+    uint32_t       i, end, before;
+    xet_hash_t    *hashes;
+    xet_status_t   status;
+
+    if (w->nverifications == w->room) {
+
+        if (w->room > SIZE_MAX / 2 / sizeof(xet_hash_t)) {
+            return XET_NOMEM;
+        }
+
+        room = w->room ? w->room * 2 : XET_WINDOWS_ROOM;
+
+        hashes = w->alloc(w->data, room * sizeof(xet_hash_t));
+
+        if (hashes == NULL) {
+            return XET_NOMEM;
+        }
+
+        if (w->nverifications) {
+            memcpy(hashes, w->verifications,
+                   w->nverifications * sizeof(xet_hash_t));
+        }
+
+        w->verifications = hashes;
+        w->room = room;
+    }
+
+    hashes = &w->verifications[w->nverifications++];
+
+    if (term->verification) {
+        *hashes = *term->verification;
+
+    } else {
+        xet_hash_verification(w->gap.suite, term->hashes, term->n, hashes);
+    }
+
+    before = term->raw_before;
+
+    for (i = 0; i < term->n; i++) {
+        end = xet_get_u32(term->raw_ends + 4 * i);
+
+        status = xet_subtree_add(&w->gap, term->hashes + XET_HASH_LEN * i,
+                                 end - before);
+
+        if (status != XET_OK) {
+            return status;
+        }
+
+        before = end;
+    }
+
+    return XET_OK;
+}

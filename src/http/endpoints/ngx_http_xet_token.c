@@ -1,0 +1,236 @@
+
+/*
+ * The location of "xet_token": mints tokens, after whatever authentication
+ * nginx does there.
+ *
+ * Scope, repo and subject are complex values, so a map decides who may do
+ * what; an empty scope is a refusal.  The answer is what the clients of a Hub
+ * expect (docs/protocol.md, token endpoint), as JSON and in headers.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_url.h"
+
+
+static ngx_int_t ngx_http_xet_token_claims(ngx_http_request_t *r,
+    xet_token_claims_t *claims);
+static ngx_int_t ngx_http_xet_token_value(ngx_http_request_t *r,
+    ngx_http_complex_value_t *cv, xet_token_text_t *text);
+static ngx_int_t ngx_http_xet_token_cas_url(ngx_http_request_t *r,
+    ngx_str_t *url);
+static ngx_int_t ngx_http_xet_token_send(ngx_http_request_t *r,
+    ngx_str_t *url, u_char *token, size_t len, uint64_t exp);
+
+
+ngx_int_t
+ngx_http_xet_token_handler(ngx_http_request_t *r)
+{
+    size_t                     len;
+    u_char                     token[XET_TOKEN_MINT_MAX];
+    ngx_int_t                  rc;
+    ngx_str_t                  url;
+    xet_status_t               status;
+    xet_token_claims_t         claims;
+    ngx_http_xet_loc_conf_t   *xlcf;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    rc = ngx_http_discard_request_body(r);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (!(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))) {
+
+        if (ngx_http_xet_header(r, "Allow", "GET, HEAD") != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        return ngx_http_xet_error(r, NGX_HTTP_NOT_ALLOWED,
+                                  "method_not_allowed",
+                                  "the route has no such method");
+    }
+
+    rc = ngx_http_xet_token_claims(r, &claims);
+
+    if (rc == NGX_DECLINED) {
+        return ngx_http_xet_error(r, NGX_HTTP_FORBIDDEN, "insufficient_scope",
+                                  "no token for you here");
+    }
+
+    if (rc != NGX_OK || ngx_http_xet_token_cas_url(r, &url) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+
+    status = xet_token_mint(xmcf->token_sign, &xlcf->token, &claims, token,
+                            sizeof(token), &len);
+
+    if (status != XET_OK) {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "xet: minting a token failed: subject or repo is out "
+                      "of bounds");
+        return ngx_http_xet_error_status(r, XET_INTERNAL);
+    }
+
+    return ngx_http_xet_token_send(r, &url, token, len, claims.exp);
+}
+
+
+/* NGX_DECLINED when the scope is neither "read" nor "write". */
+
+static ngx_int_t
+ngx_http_xet_token_claims(ngx_http_request_t *r, xet_token_claims_t *claims)
+{
+    xet_token_text_t          scope;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    ngx_memzero(claims, sizeof(xet_token_claims_t));
+
+    if (ngx_http_xet_token_value(r, xlcf->token_scope, &scope) != NGX_OK
+        || ngx_http_xet_token_value(r, xlcf->token_repo, &claims->repo)
+           != NGX_OK
+        || ngx_http_xet_token_value(r, xlcf->token_subject, &claims->sub)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (xlcf->token_scope == NULL) {
+        claims->write = 0;
+
+    } else if (scope.len == 5 && ngx_memcmp(scope.data, "write", 5) == 0) {
+        claims->write = 1;
+
+    } else if (scope.len != 4 || ngx_memcmp(scope.data, "read", 4) != 0) {
+        return NGX_DECLINED;
+    }
+
+    claims->iat = (uint64_t) ngx_time();
+    claims->exp = claims->iat + (uint64_t) xlcf->token_lifetime;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_token_value(ngx_http_request_t *r, ngx_http_complex_value_t *cv,
+    xet_token_text_t *text)
+{
+    ngx_str_t  value;
+
+    text->data = NULL;
+    text->len = 0;
+
+    if (cv == NULL) {
+        return NGX_OK;
+    }
+
+    if (ngx_http_complex_value(r, cv, &value) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (value.len) {
+        text->data = value.data;
+        text->len = value.len;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_token_cas_url(ngx_http_request_t *r, ngx_str_t *url)
+{
+    u_char                   *p;
+    ngx_http_xet_url_t        base;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (xlcf->token_cas_url) {
+
+        if (ngx_http_complex_value(r, xlcf->token_cas_url, url) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+    } else {
+
+        if (ngx_http_xet_url_init(r, &base) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        url->len = base.base.len + xlcf->api_base.len;
+        url->data = ngx_pnalloc(r->pool, url->len);
+
+        if (url->data == NULL) {
+            return NGX_ERROR;
+        }
+
+        p = ngx_cpymem(url->data, base.base.data, base.base.len);
+        ngx_memcpy(p, xlcf->api_base.data, xlcf->api_base.len);
+    }
+
+    /* clients append "/v1/…" to it as it is */
+
+    while (url->len && url->data[url->len - 1] == '/') {
+        url->len--;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_token_send(ngx_http_request_t *r, ngx_str_t *url, u_char *token,
+    size_t len, uint64_t exp)
+{
+    u_char      *p, *cas, *jwt, *expires;
+    xet_buf_t    b;
+    xet_json_t   j;
+
+    cas = ngx_pnalloc(r->pool, url->len + 1);
+    jwt = ngx_pnalloc(r->pool, len + 1);
+    expires = ngx_pnalloc(r->pool, NGX_INT64_LEN + 1);
+
+    if (cas == NULL || jwt == NULL || expires == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_cpystrn(cas, url->data, url->len + 1);
+
+    p = ngx_cpymem(jwt, token, len);
+    *p = '\0';
+
+    *ngx_sprintf(expires, "%uL", exp) = '\0';
+
+    if (ngx_http_xet_header(r, "X-Xet-Cas-Url", (char *) cas) != NGX_OK
+        || ngx_http_xet_header(r, "X-Xet-Access-Token", (char *) jwt)
+           != NGX_OK
+        || ngx_http_xet_header(r, "X-Xet-Token-Expiration", (char *) expires)
+           != NGX_OK
+        || ngx_http_xet_header(r, "Cache-Control", "private, no-store")
+           != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 2048);
+    xet_json_init(&j, &b);
+
+    xet_json_object_begin(&j);
+    xet_json_key(&j, "casUrl");
+    xet_json_string(&j, url->data, url->len);
+    xet_json_key(&j, "exp");
+    xet_json_u64(&j, exp);
+    xet_json_key(&j, "accessToken");
+    xet_json_string(&j, jwt, len);
+    xet_json_object_end(&j);
+
+    return ngx_http_xet_send(r, NGX_HTTP_OK, "application/json", &b);
+}

@@ -1,0 +1,126 @@
+
+/*
+ * Variables: who asks, and for what.  They may be asked for before the access
+ * phase, by limit_req for one, so the token is verified when they are.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_auth.h"
+
+
+#define NGX_HTTP_XET_VAR_SUBJECT  0
+#define NGX_HTTP_XET_VAR_REPO     1
+#define NGX_HTTP_XET_VAR_SCOPE    2
+
+
+static ngx_int_t ngx_http_xet_variable_token(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_xet_variable_route(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+
+
+static ngx_http_variable_t  ngx_http_xet_vars[] = {
+
+    { ngx_string("xet_subject"), NULL, ngx_http_xet_variable_token,
+      NGX_HTTP_XET_VAR_SUBJECT, 0, 0 },
+
+    { ngx_string("xet_repo"), NULL, ngx_http_xet_variable_token,
+      NGX_HTTP_XET_VAR_REPO, 0, 0 },
+
+    { ngx_string("xet_scope"), NULL, ngx_http_xet_variable_token,
+      NGX_HTTP_XET_VAR_SCOPE, 0, 0 },
+
+    { ngx_string("xet_route"), NULL, ngx_http_xet_variable_route,
+      0, 0, 0 },
+
+      ngx_http_null_variable
+};
+
+
+ngx_int_t
+ngx_http_xet_add_variables(ngx_conf_t *cf)
+{
+    ngx_http_variable_t  *var, *v;
+
+    for (v = ngx_http_xet_vars; v->name.len; v++) {
+
+        var = ngx_http_add_variable(cf, &v->name, v->flags);
+        if (var == NULL) {
+            return NGX_ERROR;
+        }
+
+        var->get_handler = v->get_handler;
+        var->data = v->data;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_variable_token(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_str_t             value;
+    ngx_http_xet_auth_t  *auth;
+
+    auth = ngx_http_xet_auth(r);
+    if (auth == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (auth->status != XET_OK) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+
+    switch (data) {
+
+    case NGX_HTTP_XET_VAR_SUBJECT:
+        value = auth->subject;
+        break;
+
+    case NGX_HTTP_XET_VAR_REPO:
+        value = auth->repo;
+        break;
+
+    default: /* NGX_HTTP_XET_VAR_SCOPE */
+        if (auth->claims.write) {
+            ngx_str_set(&value, "write");
+
+        } else {
+            ngx_str_set(&value, "read");
+        }
+
+        break;
+    }
+
+    v->data = value.data;
+    v->len = value.len;
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_variable_route(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_str_t  name;
+
+    if (ngx_http_xet_route_name(r, &name) != NGX_OK) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+
+    v->data = name.data;
+    v->len = name.len;
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+
+    return NGX_OK;
+}

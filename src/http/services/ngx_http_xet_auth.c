@@ -1,0 +1,295 @@
+
+/*
+ * Who a request is from, and what it may do.
+ *
+ * A token is verified at first use: in the access phase, or before it when a
+ * zone of limit_req asks for the subject.  The verdict stays with the request;
+ * good ones are shared by all workers until they expire, see the token cache.
+ * A signature costs some ten to hundred microseconds, which is no reason to
+ * leave the event loop.
+ *
+ * 401 says that the token itself is missing or bad, and clients give up on
+ * it; what a good token does not allow is 403.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_auth.h"
+#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_token_cache.h"
+
+
+static xet_status_t ngx_http_xet_auth_verify(ngx_http_request_t *r,
+    ngx_http_xet_auth_t *auth);
+static ngx_int_t ngx_http_xet_auth_bearer(ngx_http_request_t *r,
+    ngx_str_t *token);
+static ngx_int_t ngx_http_xet_auth_refuse(ngx_http_request_t *r,
+    ngx_uint_t status, const char *code, const char *message);
+static ngx_int_t ngx_http_xet_auth_tls(ngx_http_request_t *r);
+
+
+ngx_http_xet_auth_t *
+ngx_http_xet_auth(ngx_http_request_t *r)
+{
+    ngx_http_xet_ctx_t   *ctx;
+    ngx_http_xet_auth_t  *auth;
+
+    ctx = ngx_http_xet_ctx(r);
+    if (ctx == NULL) {
+        return NULL;
+    }
+
+    if (ctx->auth) {
+        return ctx->auth;
+    }
+
+    auth = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_auth_t));
+    if (auth == NULL) {
+        return NULL;
+    }
+
+    auth->status = ngx_http_xet_auth_verify(r, auth);
+
+    if (auth->status == XET_OK) {
+        auth->subject.data = (u_char *) auth->claims.sub.data;
+        auth->subject.len = auth->claims.sub.data ? auth->claims.sub.len : 0;
+        auth->repo.data = (u_char *) auth->claims.repo.data;
+        auth->repo.len = auth->claims.repo.data ? auth->claims.repo.len : 0;
+    }
+
+    /* SQL and logs get an empty string, never NULL */
+
+    if (auth->repo.data == NULL) {
+        ngx_str_set(&auth->repo, "");
+    }
+
+    ctx->auth = auth;
+
+    return auth;
+}
+
+
+static xet_status_t
+ngx_http_xet_auth_verify(ngx_http_request_t *r, ngx_http_xet_auth_t *auth)
+{
+    uint64_t                   now;
+    ngx_str_t                  token;
+    xet_hash_t                 digest;
+    xet_status_t               rc;
+    ngx_http_xet_loc_conf_t   *xlcf;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+
+    if (xlcf->auth != NGX_HTTP_XET_AUTH_TOKEN || xmcf->token_keys == NULL
+        || ngx_http_xet_auth_bearer(r, &token) != NGX_OK)
+    {
+        return XET_TOKEN_MISSING;
+    }
+
+    now = (uint64_t) ngx_time();
+
+    if (xmcf->token_cache == NULL || token.len > XET_TOKEN_MAX) {
+        return xet_token_verify(xmcf->token_keys, &xlcf->token, token.data,
+                                token.len, now, auth->room, &auth->claims);
+    }
+
+    ngx_http_xet_token_cache_digest(xmcf->token_cache, &xlcf->token_mark,
+                                    &token, &digest);
+
+    if (ngx_http_xet_token_cache_find(xmcf->token_cache, &digest, now,
+                                      auth->room, &auth->claims)
+        == NGX_OK)
+    {
+        return XET_OK;
+    }
+
+    rc = xet_token_verify(xmcf->token_keys, &xlcf->token, token.data,
+                          token.len, now, auth->room, &auth->claims);
+
+    if (rc == XET_OK) {
+        ngx_http_xet_token_cache_add(xmcf->token_cache, &digest, now,
+                                     &auth->claims);
+    }
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_xet_auth_bearer(ngx_http_request_t *r, ngx_str_t *token)
+{
+    ngx_str_t  *value;
+
+    static const u_char  scheme[] = "Bearer ";
+
+    if (r->headers_in.authorization == NULL) {
+        return NGX_DECLINED;
+    }
+
+    value = &r->headers_in.authorization->value;
+
+    if (value->len < sizeof(scheme)
+        || ngx_strncasecmp(value->data, (u_char *) scheme, sizeof(scheme) - 1)
+           != 0)
+    {
+        return NGX_DECLINED;
+    }
+
+    token->data = value->data + sizeof(scheme) - 1;
+    token->len = value->len - (sizeof(scheme) - 1);
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_xet_auth_check(ngx_http_request_t *r, ngx_uint_t write)
+{
+    ngx_int_t                 rc;
+    ngx_http_xet_auth_t      *auth;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (xlcf->auth == NGX_HTTP_XET_AUTH_OFF) {
+        return NGX_OK;
+    }
+
+    rc = ngx_http_xet_auth_tls(r);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    auth = ngx_http_xet_auth(r);
+    if (auth == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (auth->status != XET_OK) {
+        return ngx_http_xet_auth_refuse(r, xet_status_http(auth->status),
+                                        xet_status_code(auth->status),
+                                        xet_status_text(auth->status));
+    }
+
+    if (write && !auth->claims.write) {
+        return ngx_http_xet_auth_refuse(r, NGX_HTTP_FORBIDDEN,
+                                        "insufficient_scope",
+                                        "the token does not allow to write");
+    }
+
+    if (write && xlcf->access == NGX_HTTP_XET_ACCESS_REPO
+        && auth->repo.len == 0)
+    {
+        return ngx_http_xet_auth_refuse(r, NGX_HTTP_FORBIDDEN,
+                                        "insufficient_scope",
+                                        "the token is of no repo");
+    }
+
+    return NGX_OK;
+}
+
+
+/* A token that was sent in clear is spoiled, so none is taken there. */
+
+static ngx_int_t
+ngx_http_xet_auth_tls(ngx_http_request_t *r)
+{
+    ngx_str_t                 value;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (xlcf->tls == NGX_HTTP_XET_TLS_OFF) {
+        return NGX_OK;
+    }
+
+    if (xlcf->tls == NGX_HTTP_XET_TLS_ON) {
+
+#if (NGX_HTTP_SSL)
+
+        if (r->connection->ssl) {
+            return NGX_OK;
+        }
+
+#endif
+
+    } else {
+
+        /* what stands in front of us says */
+
+        if (ngx_http_complex_value(r, xlcf->tls_value, &value) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        if ((value.len == 2 && ngx_strncmp(value.data, "on", 2) == 0)
+            || (value.len == 1 && value.data[0] == '1')
+            || (value.len == 5
+                && ngx_strncasecmp(value.data, (u_char *) "https", 5) == 0))
+        {
+            return NGX_OK;
+        }
+    }
+
+    return ngx_http_xet_auth_refuse(r, NGX_HTTP_FORBIDDEN, "tls_required",
+                                    "tokens are taken over TLS only");
+}
+
+
+static ngx_int_t
+ngx_http_xet_auth_refuse(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_discard_request_body(r);
+
+    if (rc != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (status == NGX_HTTP_UNAUTHORIZED
+        && ngx_http_xet_header(r, "WWW-Authenticate",
+                               "Bearer realm=\"xet\", "
+                               "error=\"invalid_token\"")
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ngx_http_finalize_request(r, ngx_http_xet_error(r, status, code, message));
+
+    return NGX_DONE;
+}
+
+
+ngx_str_t *
+ngx_http_xet_repo(ngx_http_request_t *r)
+{
+    ngx_http_xet_auth_t      *auth;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    static ngx_str_t  nobody = ngx_string("");
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (xlcf->access != NGX_HTTP_XET_ACCESS_REPO) {
+        return NULL;
+    }
+
+    auth = ngx_http_xet_auth(r);
+
+    return auth ? &auth->repo : &nobody;
+}
+
+
+ngx_uint_t
+ngx_http_xet_dedup_in_repo(ngx_http_request_t *r)
+{
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    return xlcf->dedup_scope == NGX_HTTP_XET_ACCESS_REPO;
+}

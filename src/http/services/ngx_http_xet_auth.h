@@ -1,0 +1,50 @@
+
+/*
+ * Who a request is from, and what it may do.
+ */
+
+#ifndef _NGX_HTTP_XET_AUTH_H_INCLUDED_
+#define _NGX_HTTP_XET_AUTH_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include "xet.h"
+
+
+/* The verdict on a request's token, made once. */
+
+typedef struct {
+    xet_status_t         status;       /* XET_OK: claims are good */
+    xet_token_claims_t   claims;
+    ngx_str_t            subject;
+    ngx_str_t            repo;
+    u_char               room[XET_TOKEN_ROOM];
+} ngx_http_xet_auth_t;
+
+
+/*
+ * Verifies the bearer token of a request, at first use, by the keys and names
+ * of its location.  NULL without memory.
+ */
+ngx_http_xet_auth_t *ngx_http_xet_auth(ngx_http_request_t *r);
+
+/*
+ * The check of the access phase for a route that reads or writes.  NGX_OK,
+ * NGX_DONE when the request was answered and finalized, NGX_ERROR.
+ */
+ngx_int_t ngx_http_xet_auth_check(ngx_http_request_t *r, ngx_uint_t write);
+
+/*
+ * The repo whose files the request may see and adds to; NULL with
+ * "xet_access store".  An empty name is a token of no repo.
+ */
+ngx_str_t *ngx_http_xet_repo(ngx_http_request_t *r);
+
+/* Whether dedup answers are limited to that repo. */
+ngx_uint_t ngx_http_xet_dedup_in_repo(ngx_http_request_t *r);
+
+
+#endif /* _NGX_HTTP_XET_AUTH_H_INCLUDED_ */
