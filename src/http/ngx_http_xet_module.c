@@ -9,6 +9,9 @@
 #include "ngx_http_xet_store.h"
 
 
+#define NGX_HTTP_XET_TEMP_AGE  86400           /* seconds */
+
+
 static ngx_int_t ngx_http_xet_init(ngx_conf_t *cf);
 static void *ngx_http_xet_create_main_conf(ngx_conf_t *cf);
 static char *ngx_http_xet_init_main_conf(ngx_conf_t *cf, void *conf);
@@ -16,6 +19,8 @@ static void *ngx_http_xet_create_loc_conf(ngx_conf_t *cf);
 static char *ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent,
     void *child);
 static ngx_int_t ngx_http_xet_init_module(ngx_cycle_t *cycle);
+static void ngx_http_xet_clean_temp(ngx_cycle_t *cycle,
+    ngx_http_xet_main_conf_t *xmcf);
 static ngx_int_t ngx_http_xet_make_dir(ngx_cycle_t *cycle, u_char *path);
 static ngx_int_t ngx_http_xet_init_process(ngx_cycle_t *cycle);
 static void ngx_http_xet_exit_process(ngx_cycle_t *cycle);
@@ -603,6 +608,8 @@ ngx_http_xet_init_module(ngx_cycle_t *cycle)
         return NGX_ERROR;
     }
 
+    ngx_http_xet_clean_temp(cycle, xmcf);
+
     last = path + NGX_MAX_PATH;
 
     p = ngx_slprintf(path, last, "%V/xorbs%Z", &xmcf->store) - 1;
@@ -643,6 +650,50 @@ ngx_http_xet_init_module(ngx_cycle_t *cycle)
     close(fd);
 
     return NGX_OK;
+}
+
+
+/*
+ * What a crash has left in <store>/tmp, where files have names there: old
+ * enough to be nobody's upload, also of other nodes on the store.
+ */
+
+static void
+ngx_http_xet_clean_temp(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
+{
+    u_char           path[NGX_MAX_PATH];
+    ngx_dir_t        dir;
+    ngx_file_info_t  fi;
+
+    if (ngx_open_dir(&xmcf->temp, &dir) == NGX_ERROR) {
+        return;
+    }
+
+    while (ngx_read_dir(&dir) == NGX_OK) {
+
+        if (ngx_de_name(&dir)[0] == '.') {
+            continue;
+        }
+
+        (void) ngx_snprintf(path, NGX_MAX_PATH, "%V/%s%Z", &xmcf->temp,
+                            ngx_de_name(&dir));
+
+        if (ngx_file_info(path, &fi) == NGX_FILE_ERROR || !ngx_is_file(&fi)
+            || ngx_file_mtime(&fi) > ngx_time() - NGX_HTTP_XET_TEMP_AGE)
+        {
+            continue;
+        }
+
+        if (ngx_delete_file(path) == NGX_FILE_ERROR) {
+            ngx_log_error(NGX_LOG_ERR, cycle->log, ngx_errno,
+                          ngx_delete_file_n " \"%s\" failed", path);
+        }
+    }
+
+    if (ngx_close_dir(&dir) == NGX_ERROR) {
+        ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno,
+                      ngx_close_dir_n " \"%V\" failed", &xmcf->temp);
+    }
 }
 
 

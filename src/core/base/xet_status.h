@@ -31,6 +31,7 @@
     X(STORE_FULL,     "insufficient_storage", 507,                            \
       "no space is left in the store")                                        \
     X(STORE_FAILED,   "storage_error",   500, "the store failed")             \
+    X(OVERLOADED,     "overloaded",      503, "too many jobs are waiting")    \
                                                                               \
     X(HASH_SYNTAX,    "invalid_hash",    400,                                 \
       "a hash must be 64 hexadecimal digits")                                 \

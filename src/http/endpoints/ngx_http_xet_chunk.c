@@ -123,10 +123,14 @@ ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc)
 
     if (ngx_http_xet_task_post(r, ngx_http_xet_chunk_job,
                                ngx_http_xet_chunk_done, chunk)
-        == NGX_OK)
+        != NGX_OK)
     {
-        return;
+        ngx_http_finalize_request(r,
+                                  ngx_http_xet_error_status(r,
+                                                            XET_OVERLOADED));
     }
+
+    return;
 
 failed:
 

@@ -357,8 +357,7 @@ ngx_http_xet_hashes_sliced(ngx_http_request_t *r, ngx_int_t rc)
         != NGX_OK)
     {
         ngx_http_finalize_request(r,
-            ngx_http_xet_error(r, NGX_HTTP_SERVICE_UNAVAILABLE, "overloaded",
-                               "too many jobs"));
+            ngx_http_xet_error_status(r, XET_OVERLOADED));
     }
 }
 

@@ -400,8 +400,7 @@ ngx_http_xet_recon_plan(ngx_http_request_t *r)
                                ngx_http_xet_recon_done, rec)
         != NGX_OK)
     {
-        return ngx_http_xet_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                  "overloaded", "too many jobs");
+        return ngx_http_xet_error_status(r, XET_OVERLOADED);
     }
 
     return NGX_AGAIN;

@@ -214,7 +214,7 @@ ngx_http_xet_body_pump(ngx_http_request_t *r)
             body->eof = !r->reading_body && rc == NGX_OK;
 
             if (ngx_http_xet_body_post(r) != NGX_OK) {
-                body->status = XET_INTERNAL;
+                body->status = XET_OVERLOADED;
                 continue;
             }
 
@@ -371,8 +371,6 @@ ngx_http_xet_body_post(ngx_http_request_t *r)
                                ngx_http_xet_body_job_done, body)
         != NGX_OK)
     {
-        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "xet: the queue of the thread pool is full");
         return NGX_ERROR;
     }
 

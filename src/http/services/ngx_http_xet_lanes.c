@@ -9,8 +9,8 @@
  * A statement waits in its lane's queue, is in flight on a session, or is
  * done.  It has one deadline for both; one that is late in flight takes its
  * session with it, because nothing else ends a session that PostgreSQL has
- * forgotten.  When a session is lost, what was in flight is sent again once:
- * every statement of ours is idempotent.  When no session of a lane can be
+ * forgotten.  When a session is lost, what was in flight is sent again, as
+ * many times as there are sessions: every statement of ours is idempotent.  When no session of a lane can be
  * had, its statements fail at once and callers answer 503.
  *
  * All of this lives in the event loop of one worker.
@@ -441,7 +441,7 @@ ngx_http_xet_lane_recycle(ngx_http_xet_lane_t *lane, ngx_queue_t *lost)
         q = ngx_queue_data(e, ngx_http_xet_pg_query_t, queue);
 
         if (q->pg == NULL) {
-            q->tries = 1;
+            q->tries = lane->n;
             q->pg = lane->sessions;
         }
     }
@@ -457,8 +457,10 @@ ngx_http_xet_lane_recycle(ngx_http_xet_lane_t *lane, ngx_queue_t *lost)
             q->res = NULL;
         }
 
-        if (q->handler && q->tries == 0) {
-            q->tries = 1;
+        /* the session it goes to next may be lost as well, and not know it */
+
+        if (q->handler && q->tries < lane->n) {
+            q->tries++;
             q->pg = NULL;
             ngx_queue_insert_head(&lane->waiting, e);
             lane->nwaiting++;
@@ -520,7 +522,9 @@ ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
         sqlstate = "08000";
     }
 
-    if (ngx_http_xet_lane_transient(sqlstate) && q->handler && q->tries == 0) {
+    if (ngx_http_xet_lane_transient(sqlstate) && q->handler
+        && q->tries < lane->n)
+    {
 
         ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
                       "xet: \"%s\" is sent again: %s", q->stmt->name,
@@ -611,7 +615,7 @@ ngx_http_xet_lane_timer_handler(ngx_event_t *ev)
                   "xet: PostgreSQL has not answered \"%s\" in %M ms",
                   q->stmt->name, lane->timeout);
 
-    q->tries = 1;
+    q->tries = lane->n;
 
     if (pg == NULL) {
         ngx_queue_remove(&q->queue);

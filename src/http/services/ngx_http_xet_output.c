@@ -110,8 +110,8 @@ ngx_http_xet_forget(ngx_http_request_t *r)
 
 
 /*
- * What is everybody's daily life (misses, ranges past the end, expired URLs)
- * is of interest to nobody; the rest gets the operator's eye.
+ * Faults of ours, and uploads that were refused, get the operator's eye.  What
+ * anybody can cause by a URL is logged as nginx logs such things.
  */
 
 static void
@@ -120,12 +120,15 @@ ngx_http_xet_log_error(ngx_http_request_t *r, ngx_uint_t status,
 {
     ngx_uint_t  level;
 
-    level = NGX_LOG_ERR;
-
-    if (status == NGX_HTTP_NOT_FOUND
-        || status == NGX_HTTP_RANGE_NOT_SATISFIABLE
-        || ngx_strcmp(code, "expired") == 0)
+    if (status >= NGX_HTTP_INTERNAL_SERVER_ERROR
+        || (status != NGX_HTTP_NOT_FOUND
+            && status != NGX_HTTP_NOT_ALLOWED
+            && status != NGX_HTTP_UNAUTHORIZED
+            && r->method & (NGX_HTTP_POST|NGX_HTTP_PUT)))
     {
+        level = NGX_LOG_ERR;
+
+    } else {
         level = NGX_LOG_INFO;
     }
 

@@ -246,7 +246,7 @@ ngx_http_xet_query_cleanup(void *data)
 
         /* its parameters die with the request: it can't be sent again */
 
-        q->query->tries = 1;
+        q->query->tries = NGX_MAX_INT32_VALUE;
 
     } else {
         ngx_http_xet_lanes_detach(q->query);

@@ -232,7 +232,7 @@ ngx_http_xet_register_post(ngx_http_request_t *r,
     if (ngx_http_xet_task_post(r, job, ngx_http_xet_register_collected, reg)
         != NGX_OK)
     {
-        ngx_http_xet_register_finish(r, NGX_BUSY, XET_INTERNAL);
+        ngx_http_xet_register_finish(r, NGX_DECLINED, XET_OVERLOADED);
     }
 }
 

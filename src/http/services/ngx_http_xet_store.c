@@ -23,6 +23,7 @@
 
 #define NGX_HTTP_XET_FILE_MODE  0644
 #define NGX_HTTP_XET_DIR_MODE   0755
+#define NGX_HTTP_XET_NAMES_MAX  65536
 
 
 typedef struct {
@@ -127,6 +128,9 @@ ngx_http_xet_store_close_job(void *data, ngx_log_t *log)
 static xet_status_t
 ngx_http_xet_store_open(ngx_http_xet_file_t *file, ngx_log_t *log)
 {
+    ngx_uint_t    i;
+    xet_status_t  rc;
+
     if (file->anonymous) {
 
         file->fd = open((char *) file->temp.data,
@@ -145,17 +149,31 @@ ngx_http_xet_store_open(ngx_http_xet_file_t *file, ngx_log_t *log)
         file->anonymous = 0;
     }
 
-    *ngx_sprintf(file->name, "%V/%P-%uA", &file->temp, ngx_pid,
-                 ngx_atomic_fetch_add(&ngx_http_xet_store_serial, 1)) = '\0';
+    /* a name may be taken by what a crash has left */
 
-    file->fd = open((char *) file->name, O_CREAT|O_EXCL|O_RDWR|O_CLOEXEC,
-                    NGX_HTTP_XET_FILE_MODE);
+    for (i = 0; i < NGX_HTTP_XET_NAMES_MAX; i++) {
 
-    if (file->fd == NGX_INVALID_FILE) {
-        return ngx_http_xet_store_failed(log, "open", file->name);
+        *ngx_sprintf(file->name, "%V/%P-%uA", &file->temp, ngx_pid,
+                     ngx_atomic_fetch_add(&ngx_http_xet_store_serial, 1))
+        = '\0';
+
+        file->fd = open((char *) file->name, O_CREAT|O_EXCL|O_RDWR|O_CLOEXEC,
+                        NGX_HTTP_XET_FILE_MODE);
+
+        if (file->fd != NGX_INVALID_FILE) {
+            return XET_OK;
+        }
+
+        if (ngx_errno != NGX_EEXIST) {
+            break;
+        }
     }
 
-    return XET_OK;
+    rc = ngx_http_xet_store_failed(log, "open", file->name);
+
+    file->name[0] = '\0';
+
+    return rc;
 }
 
 
