@@ -103,6 +103,8 @@ typedef struct {
     ngx_http_complex_value_t  *url_base;
     ngx_http_complex_value_t  *cors;           /* origin */
     time_t                     url_ttl;
+    ngx_uint_t                 url_mode;       /* NGX_HTTP_XET_URL_* */
+    time_t                     url_quantum;    /* expiries are multiples */
     ngx_uint_t                 url_ranges;     /* in one entry */
 
     size_t                     xorb_max;       /* bytes of the chunk region */
@@ -120,6 +122,10 @@ typedef struct {
 
 #define NGX_HTTP_XET_ACCESS_STORE  0
 #define NGX_HTTP_XET_ACCESS_REPO   1
+
+
+#define NGX_HTTP_XET_URL_STRICT     0
+#define NGX_HTTP_XET_URL_CACHEABLE  1
 
 
 #define NGX_HTTP_XET_TLS_OFF     0

@@ -189,9 +189,33 @@ ngx_http_xet_data_refuse(ngx_http_request_t *r, xet_status_t status)
 static ngx_int_t
 ngx_http_xet_data_headers(ngx_http_request_t *r, xet_sign_url_t *url)
 {
-    u_char           *p;
-    time_t            left;
-    ngx_table_elt_t  *h;
+    u_char                    *p;
+    time_t                     left;
+    ngx_table_elt_t           *h;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    p = ngx_pnalloc(r->pool, sizeof("public, max-age=, immutable")
+                             + NGX_TIME_T_LEN);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    left = (time_t) url->expires - ngx_time();
+
+    *ngx_sprintf(p, "public, max-age=%T, immutable", left) = '\0';
+
+    if (ngx_http_xet_header(r, "Cache-Control", (char *) p) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+    if (clcf->handler) {
+
+        /* an edge: the origin's ETag comes with its answer */
+
+        return NGX_OK;
+    }
 
     h = ngx_list_push(&r->headers_out.headers);
     if (h == NULL) {
@@ -216,15 +240,5 @@ ngx_http_xet_data_headers(ngx_http_request_t *r, xet_sign_url_t *url)
 
     r->headers_out.etag = h;
 
-    p = ngx_pnalloc(r->pool, sizeof("public, max-age=, immutable")
-                             + NGX_TIME_T_LEN);
-    if (p == NULL) {
-        return NGX_ERROR;
-    }
-
-    left = (time_t) url->expires - ngx_time();
-
-    *ngx_sprintf(p, "public, max-age=%T, immutable", left) = '\0';
-
-    return ngx_http_xet_header(r, "Cache-Control", (char *) p);
+    return NGX_OK;
 }

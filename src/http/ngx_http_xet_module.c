@@ -9,7 +9,8 @@
 #include "ngx_http_xet_store.h"
 
 
-#define NGX_HTTP_XET_TEMP_AGE  86400           /* seconds */
+#define NGX_HTTP_XET_TEMP_AGE        86400     /* seconds */
+#define NGX_HTTP_XET_SWEEP_INTERVAL  3600000   /* ms */
 
 
 static ngx_int_t ngx_http_xet_init(ngx_conf_t *cf);
@@ -23,6 +24,7 @@ static void ngx_http_xet_clean_temp(ngx_cycle_t *cycle,
     ngx_http_xet_main_conf_t *xmcf);
 static ngx_int_t ngx_http_xet_make_dir(ngx_cycle_t *cycle, u_char *path);
 static ngx_int_t ngx_http_xet_init_process(ngx_cycle_t *cycle);
+static void ngx_http_xet_sweep_handler(ngx_event_t *ev);
 static void ngx_http_xet_exit_process(ngx_cycle_t *cycle);
 
 
@@ -37,6 +39,18 @@ static ngx_conf_enum_t  ngx_http_xet_access_modes[] = {
     { ngx_string("store"), NGX_HTTP_XET_ACCESS_STORE },
     { ngx_string("repo"), NGX_HTTP_XET_ACCESS_REPO },
     { ngx_null_string, 0 }
+};
+
+
+static ngx_conf_enum_t  ngx_http_xet_url_modes[] = {
+    { ngx_string("strict"), NGX_HTTP_XET_URL_STRICT },
+    { ngx_string("cacheable"), NGX_HTTP_XET_URL_CACHEABLE },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_conf_num_bounds_t  ngx_http_xet_quantum_bounds = {
+    ngx_conf_check_num_bounds, 1, 366 * 24 * 60 * 60
 };
 
 
@@ -258,6 +272,20 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       offsetof(ngx_http_xet_loc_conf_t, url_ttl),
       &ngx_http_xet_ttl_bounds },
 
+    { ngx_string("xet_url_mode"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_enum_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, url_mode),
+      &ngx_http_xet_url_modes },
+
+    { ngx_string("xet_url_quantum"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_sec_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, url_quantum),
+      &ngx_http_xet_quantum_bounds },
+
     { ngx_string("xet_url_ranges"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
       ngx_conf_set_num_slot,
@@ -302,6 +330,10 @@ static ngx_command_t  ngx_http_xet_commands[] = {
 
       ngx_null_command
 };
+
+
+static ngx_event_t       ngx_http_xet_sweep_event;
+static ngx_connection_t  ngx_http_xet_sweep_dummy;
 
 
 static ngx_http_module_t  ngx_http_xet_module_ctx = {
@@ -476,6 +508,8 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
     conf->leeway = NGX_CONF_UNSET;
     conf->token_lifetime = NGX_CONF_UNSET;
     conf->url_ttl = NGX_CONF_UNSET;
+    conf->url_mode = NGX_CONF_UNSET_UINT;
+    conf->url_quantum = NGX_CONF_UNSET;
     conf->url_ranges = NGX_CONF_UNSET_UINT;
     conf->xorb_max = NGX_CONF_UNSET_SIZE;
     conf->body_buffer = NGX_CONF_UNSET_SIZE;
@@ -511,6 +545,9 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     ngx_conf_merge_str_value(conf->api_base, prev->api_base, "/api");
     ngx_conf_merge_sec_value(conf->url_ttl, prev->url_ttl, 3600);
+    ngx_conf_merge_uint_value(conf->url_mode, prev->url_mode,
+                              NGX_HTTP_XET_URL_STRICT);
+    ngx_conf_merge_sec_value(conf->url_quantum, prev->url_quantum, 600);
     ngx_conf_merge_uint_value(conf->url_ranges, prev->url_ranges, 1);
     ngx_conf_merge_size_value(conf->xorb_max, prev->xorb_max,
                               64 * 1024 * 1024 + 64 * 1024);
@@ -751,7 +788,35 @@ ngx_http_xet_init_process(ngx_cycle_t *cycle)
         return NGX_OK;
     }
 
-    return ngx_http_xet_lanes_init(cycle);
+    if (ngx_http_xet_lanes_init(cycle) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    /* one worker of a node is enough */
+
+    if (ngx_worker == 0) {
+        /* debug logs of timers look for a descriptor */
+
+        ngx_http_xet_sweep_dummy.fd = (ngx_socket_t) -1;
+
+        ngx_http_xet_sweep_event.handler = ngx_http_xet_sweep_handler;
+        ngx_http_xet_sweep_event.data = &ngx_http_xet_sweep_dummy;
+        ngx_http_xet_sweep_event.log = cycle->log;
+        ngx_http_xet_sweep_event.cancelable = 1;
+
+        ngx_add_timer(&ngx_http_xet_sweep_event, NGX_HTTP_XET_SWEEP_INTERVAL);
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_xet_sweep_handler(ngx_event_t *ev)
+{
+    ngx_http_xet_query_sweep();
+
+    ngx_add_timer(ev, NGX_HTTP_XET_SWEEP_INTERVAL);
 }
 
 

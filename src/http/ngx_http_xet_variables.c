@@ -6,6 +6,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_auth.h"
+#include "ngx_http_xet_url.h"
 
 
 #define NGX_HTTP_XET_VAR_SUBJECT  0
@@ -16,6 +17,8 @@
 static ngx_int_t ngx_http_xet_variable_token(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_xet_variable_route(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_xet_variable_args(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 
 
@@ -32,6 +35,9 @@ static ngx_http_variable_t  ngx_http_xet_vars[] = {
 
     { ngx_string("xet_route"), NULL, ngx_http_xet_variable_route,
       0, 0, 0 },
+
+    { ngx_string("xet_data_args"), NULL, ngx_http_xet_variable_args,
+      0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
       ngx_http_null_variable
 };
@@ -118,6 +124,32 @@ ngx_http_xet_variable_route(ngx_http_request_t *r,
 
     v->data = name.data;
     v->len = name.len;
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+
+    return NGX_OK;
+}
+
+
+/* For an edge: only where the request's own signature was checked. */
+
+static ngx_int_t
+ngx_http_xet_variable_args(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_str_t                 args;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (!xlcf->data || ngx_http_xet_url_args(r, &args) != NGX_OK) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+
+    v->data = args.data;
+    v->len = args.len;
     v->valid = 1;
     v->no_cacheable = 0;
     v->not_found = 0;

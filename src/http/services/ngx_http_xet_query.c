@@ -27,6 +27,7 @@ enum {
     NGX_HTTP_XET_STMT_FORGET,
     NGX_HTTP_XET_STMT_UNSTAGE,
     NGX_HTTP_XET_STMT_TELEMETRY,
+    NGX_HTTP_XET_STMT_SWEEP,
     NGX_HTTP_XET_STMT_PING
 };
 
@@ -86,6 +87,10 @@ const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
     { "telemetry_put",
       "SELECT xet.telemetry_put($1, $2, $3, $4)",
       4 },
+
+    { "sweep",
+      "SELECT xet.sweep()",
+      0 },
 
     { "ping",
       "SELECT 1",
@@ -711,6 +716,15 @@ ngx_http_xet_query_unstage(const u_char *id)
         ngx_memcpy(q->own, id, NGX_HTTP_XET_UPLOAD_LEN);
         q->values[0] = (const char *) q->own;
     }
+}
+
+
+void
+ngx_http_xet_query_sweep(void)
+{
+    (void) ngx_http_xet_lanes_send(NGX_HTTP_XET_WRITE,
+                            &ngx_http_xet_query_stmts[NGX_HTTP_XET_STMT_SWEEP],
+                            NULL, NULL, NULL, NULL);
 }
 
 

@@ -138,6 +138,9 @@ ngx_uint_t ngx_http_xet_query_forgotten(ngx_http_request_t *r);
 void ngx_http_xet_query_unstage(const u_char *id);
 
 
+/* Drops what is left of crashed uploads, and old telemetry. */
+void ngx_http_xet_query_sweep(void);
+
 /*
  * Keeps a report; nobody waits for it, and it is dropped when the lane is
  * busy.  On NGX_OK the report is freed later, else it stays the caller's.

@@ -15,6 +15,7 @@
 #define NGX_HTTP_XET_URL_INTERNAL_TTL  60
 
 
+static time_t ngx_http_xet_url_expires(ngx_http_xet_loc_conf_t *xlcf);
 static ngx_int_t ngx_http_xet_url_base(ngx_http_request_t *r,
     ngx_str_t *base);
 
@@ -31,13 +32,30 @@ ngx_http_xet_url_init(ngx_http_request_t *r, ngx_http_xet_url_t *url)
 
     key = xmcf->url_keys->elts;
 
-    url->expires = ngx_time() + xlcf->url_ttl;
+    url->expires = ngx_http_xet_url_expires(xlcf);
+    url->whole = (xlcf->url_mode == NGX_HTTP_XET_URL_CACHEABLE);
     url->group = xlcf->url_ranges;
     url->sign = xmcf->sign[0];
     url->id = key->id;
     url->secret = key->secret;
 
     return ngx_http_xet_url_base(r, &url->base);
+}
+
+
+/*
+ * Rounded up, so that URLs made within a quantum are the same and caches in
+ * front of us see one of them.
+ */
+
+static time_t
+ngx_http_xet_url_expires(ngx_http_xet_loc_conf_t *xlcf)
+{
+    time_t  expires;
+
+    expires = ngx_time() + xlcf->url_ttl + xlcf->url_quantum - 1;
+
+    return expires - expires % xlcf->url_quantum;
 }
 
 
@@ -142,11 +160,31 @@ ngx_http_xet_url_write(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
     sign.xorb = *xorb;
     sign.expires = (uint64_t) url->expires;
     sign.ranges = list;
-    sign.n = n;
+    sign.n = url->whole ? 0 : n;
 
     xet_buf_write(b, url->base.data, url->base.len);
 
     return xet_sign_url(url->sign, &sign, b);
+}
+
+
+/* What an edge asks its origin with: any range of the request's xorb. */
+
+ngx_int_t
+ngx_http_xet_url_args(ngx_http_request_t *r, ngx_str_t *args)
+{
+    ngx_str_t    uri;
+    xet_hash_t   xorb;
+
+    if (r->uri.len < XET_HASH_STR_LEN
+        || xet_hash_parse(&xorb, r->uri.data + r->uri.len - XET_HASH_STR_LEN,
+                          XET_HASH_STR_LEN)
+           != XET_OK)
+    {
+        return NGX_DECLINED;
+    }
+
+    return ngx_http_xet_url_internal(r, &xorb, &uri, args);
 }
 
 

@@ -18,6 +18,7 @@ typedef struct {
     ngx_str_t        base;
     time_t           expires;
     ngx_uint_t       group;            /* ranges in one URL at most */
+    ngx_uint_t       whole;            /* the range is not signed */
     xet_sign_key_t  *sign;             /* the event loop's, or a thread's */
 
     ngx_str_t        id;               /* of the key */
@@ -46,6 +47,10 @@ xet_status_t ngx_http_xet_url_write(void *ctx, xet_buf_t *b,
  */
 ngx_int_t ngx_http_xet_url_internal(ngx_http_request_t *r,
     const xet_hash_t *xorb, ngx_str_t *uri, ngx_str_t *args);
+
+
+/* The arguments alone, for the xorb of the request's own URI. */
+ngx_int_t ngx_http_xet_url_args(ngx_http_request_t *r, ngx_str_t *args);
 
 
 #endif /* _NGX_HTTP_XET_URL_H_INCLUDED_ */
