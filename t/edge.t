@@ -1,0 +1,225 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Two edges and an origin, with conf/edge.conf: signatures are checked at the
+# edge, the cache is keyed by path whoever asks, ranges are exact, and what
+# is cached outlives the origin.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Xet;
+use Test::Xet::Process qw/ root slurp /;
+
+my %modes = (strict => '', cacheable => 'xet_url_mode cacheable;');
+
+for my $mode (sort keys %modes) {
+	my $origin = Test::Xet->new(workers => 1, log => 'info',
+		server => $modes{$mode});
+	my @edges = map { edge($origin) } 1 .. 2;
+
+	# URLs lead to the first edge, and to the second later on
+
+	base($origin, $edges[0]);
+
+	$origin->run();
+	$_->run() for @edges;
+
+	my $data = mix(3, 9000000);
+	my $file = $origin->upload($data, xorb_chunks => 40);
+
+	# ------------------------------------------------------------------
+	# through the edge, several times: the origin is asked once
+
+	for my $range (undef, [ 5, 4999999 ], [ 4000000, 8999999 ],
+		[ 8999999, 8999999 ], undef)
+	{
+		my $d = $origin->download($file->{hash},
+			$range ? (range => $range) : (), size => 9000000);
+		my ($a, $b) = $range ? @$range : (0, 8999999);
+
+		is_deeply($d->{errors}, [], "$mode: rules, $a-$b");
+		ok($d->{data} eq substr($data, $a, $b - $a + 1),
+			"$mode: data, $a-$b");
+	}
+
+	my $asked = asked($origin);
+
+	$origin->download($file->{hash}, size => 9000000);
+	is(asked($origin), $asked, "$mode: nothing more from the origin");
+
+	my $sent = sent($origin);
+
+	cmp_ok($sent, '<', 1.2 * stored($origin),
+		"$mode: each byte left the origin once");
+
+	# another edge has a cache of its own
+
+	base($origin, $edges[1]);
+	$origin->reload();
+
+	my $d = $origin->download($file->{hash}, size => 9000000);
+	ok($d->{data} eq $data, "$mode: other edge");
+	cmp_ok(asked($origin), '>', $asked, "$mode: other edge asks");
+
+	# ------------------------------------------------------------------
+	# what the edge refuses
+
+	my $url = url($origin, $file->{hash});
+	my ($path) = $url->{url} =~ m!^http://[^/]+(/.*)!;
+	my ($first, $last) = @{ $url->{range} };
+	my %range = (Range => "bytes=$first-$last");
+	my $edge = $edges[1];
+	my $r = $edge->get($path, \%range);
+
+	is($r->{status}, 206, "$mode: edge: signed");
+	is(length($r->{body}), $last - $first + 1, "$mode: edge: length");
+	like($r->header_value('Cache-Control'), qr/^public, max-age=\d+, imm/,
+		"$mode: edge: Cache-Control");
+	is(scalar(@{ $r->{headers}{'cache-control'} }), 1,
+		"$mode: edge: one Cache-Control");
+	is(scalar(@{ $r->{headers}{etag} }), 1, "$mode: edge: one ETag");
+
+	(my $bad = $path) =~ s/s=(.)/'s=' . ($1 eq 'A' ? 'B' : 'A')/e;
+
+	is($edge->get($bad, \%range)->{status}, 403,
+		"$mode: edge: wrong signature");
+
+	($bad = $path) =~ s/e=(\d+)/'e=' . ($1 + 600)/e;
+
+	is($edge->get($bad, \%range)->{status}, 403,
+		"$mode: edge: altered expiry");
+
+	(my $plain = $path) =~ s/\?.*//;
+
+	is($edge->get($plain, \%range)->{status}, 403,
+		"$mode: edge: no signature");
+
+	if ($mode eq 'strict') {
+		is($edge->get($path)->{status}, 403,
+			"$mode: edge: no range");
+		is($edge->get($path,
+			{ Range => 'bytes=0-' . ($last + 1) })->{status},
+			403, "$mode: edge: a byte more");
+	}
+
+	# ------------------------------------------------------------------
+	# several ranges, past the cache; the edge serves them all the same
+
+	my $half = int(($first + $last) / 2);
+
+	if ($mode eq 'cacheable') {
+		$r = $edge->get($path,
+			{ Range => "bytes=$first-99,200-$half" });
+
+		is($r->{status}, 206, "$mode: several ranges");
+		is_deeply([ map { length($_->{body}) } @{ $r->parts() } ],
+			[ 100 - $first, $half - 199 ],
+			"$mode: several ranges, parts");
+	}
+
+	# ------------------------------------------------------------------
+	# the origin dies, the cache does not
+
+	$origin->stop();
+
+	$r = $edge->get($path, \%range);
+
+	is($r->{status}, 206, "$mode: cached, the origin is gone");
+	is(length($r->{body}), $last - $first + 1,
+		"$mode: cached, the origin is gone: length");
+
+	$_->{allow} = [ qr/connect\(\) failed/ ] for @edges;
+
+	$_->check() for @edges;
+	$_->remove() for @edges;
+	$origin->check();
+	$origin->remove();
+}
+
+done_testing();
+
+# --------------------------------------------------------------------------
+
+# conf/edge.conf as it is, in a place of its own and for that origin.
+
+sub edge {
+	my ($origin) = @_;
+
+	my $edge = Test::Xet->new(pg => 0, xet => 0, log => 'info');
+	my $conf = slurp(root() . '/conf/edge.conf');
+	my $dir = $edge->dir();
+	my @user = Test::Xet::Nginx::user();
+	my $module = Test::Xet::Nginx::module();
+	my $load = $module eq '' ? '' : "load_module $module;";
+	my $to = $origin->port();
+
+	for ($conf) {
+		s!load_module \S+;!$load daemon off;! or die;
+		s!user www-data;!@user ? "user @user;" : ''!e or die;
+		s!/etc/nginx/xet/url\.key!$origin->dir() . '/url.key'!e or die;
+		s!/run/nginx\.pid!$dir/nginx.pid! or die;
+		s!worker_processes auto;!worker_processes 1;! or die;
+		s!error_log \S+;!error_log $dir/error.log info;! or die;
+		s!access_log \S+;!access_log $dir/access.log;! or die;
+		s!/var/cache/nginx/xet!$dir/cache! or die;
+		s!server 127\.0\.0\.1:8081;!server 127.0.0.1:$to;! or die;
+		s!listen 127\.0\.0\.1:8080;!listen 127.0.0.1:%%PORT_8080%%;!
+			or die;
+		s!(http \{)!$1\n    client_body_temp_path $dir/b;
+    proxy_temp_path $dir/p; fastcgi_temp_path $dir/f;
+    uwsgi_temp_path $dir/u; scgi_temp_path $dir/s;!;
+	}
+
+	$edge->write_conf($conf);
+
+	return $edge;
+}
+
+sub base {
+	my ($origin, $edge) = @_;
+
+	$origin->write_conf(undef,
+		directives => { xet_url_base => $edge->url('') });
+}
+
+# Requests for data, and their bytes, that the origin has answered.
+
+sub lines {
+	my ($origin) = @_;
+
+	return grep { m!"GET /xorbs/! } split(/\n/,
+		$origin->read_file('access.log'));
+}
+
+sub asked { return scalar(lines($_[0])) }
+
+sub sent {
+	my $sum = 0;
+
+	$sum += (/" 20[06] (\d+) /)[0] // 0 for lines($_[0]);
+
+	return $sum;
+}
+
+sub stored {
+	my ($origin) = @_;
+
+	return $origin->sql('select sum(stored_size) from xet.xorbs');
+}
+
+sub url {
+	my ($origin, $hash) = @_;
+
+	my $r = $origin->get("/api/v1/reconstructions/$hash")->json();
+	my ($xorb) = sort keys %{ $r->{fetch_info} };
+	my $entry = $r->{fetch_info}{$xorb}[0];
+
+	return { url => $entry->{url},
+		range => [ @{ $entry->{url_range} }{qw/ start end /} ] };
+}
