@@ -56,6 +56,7 @@ static xet_status_t xet_jwk_create(xet_jwk_t **out, const uint8_t *id,
     size_t id_len);
 static EVP_PKEY *xet_jwk_read_private(const uint8_t *pem, size_t len,
     xet_status_t *status);
+static int xet_jwk_read_end(BIO *bio);
 static int xet_jwk_mac(const xet_jwk_t *key, const uint8_t *data, size_t len,
     uint8_t *mac);
 static unsigned char *xet_jwk_ecdsa(const uint8_t *signature, int *len);
@@ -455,12 +456,12 @@ xet_jwk_read_private(const uint8_t *pem, size_t len, xet_status_t *status)
         return NULL;
     }
 
-    BIO_free(bio);
-
     pkey = NULL;
-    *status = XET_JWK_KIND;
 
-    if (strcmp(name, "PRIVATE KEY") == 0 && header[0] == '\0') {
+    if (strcmp(name, "PRIVATE KEY") != 0 || header[0] != '\0') {
+        *status = XET_JWK_KIND;
+
+    } else if (xet_jwk_read_end(bio)) {
         p = data;
         info = d2i_PKCS8_PRIV_KEY_INFO(NULL, &p, size);
 
@@ -473,11 +474,33 @@ xet_jwk_read_private(const uint8_t *pem, size_t len, xet_status_t *status)
         *status = (pkey != NULL) ? XET_OK : XET_JWK_VALUE;
     }
 
+    BIO_free(bio);
     OPENSSL_free(name);
     OPENSSL_free(header);
     OPENSSL_clear_free(data, (size_t) size);
 
     return pkey;
+}
+
+
+/* Whether no other block follows, which would be a key that nobody uses. */
+
+static int
+xet_jwk_read_end(BIO *bio)
+{
+    char           *name, *header;
+    long            size;
+    unsigned char  *data;
+
+    if (!PEM_read_bio(bio, &name, &header, &data, &size)) {
+        return ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+    }
+
+    OPENSSL_free(name);
+    OPENSSL_free(header);
+    OPENSSL_clear_free(data, (size_t) size);
+
+    return 0;
 }
 
 

@@ -52,9 +52,9 @@ xet_status_t xet_jwk_create_secret(xet_jwk_t **key, const uint8_t *id,
     size_t id_len, const uint8_t *secret, size_t len);
 
 /*
- * The Ed25519 key of a PEM file with one unencrypted "PRIVATE KEY" block; it
- * signs and verifies.  id_len of 0: its thumbprint is the id.  XET_JWK_KID,
- * XET_JWK_SYNTAX, XET_JWK_VALUE, XET_JWK_KIND.
+ * The Ed25519 key of a PEM file with one unencrypted "PRIVATE KEY" block and
+ * no other; it signs and verifies.  id_len of 0: its thumbprint is the id.
+ * XET_JWK_KID, XET_JWK_SYNTAX, XET_JWK_VALUE, XET_JWK_KIND.
  */
 xet_status_t xet_jwk_create_private(xet_jwk_t **key, const uint8_t *id,
     size_t id_len, const uint8_t *pem, size_t len);
