@@ -14,6 +14,7 @@ own to the server.
 import hashlib
 import importlib.metadata
 import json
+import os
 import sys
 import warnings
 
@@ -23,8 +24,17 @@ import hf_xet  # noqa: E402
 
 
 def group_args(endpoint):
-    return {"endpoint": endpoint, "token": "none",
-            "token_expiry_unix_secs": 4102444800}
+    """XET_TOKEN, XET_TOKEN_EXPIRY and XET_REFRESH_URL: where they are given."""
+
+    args = {"endpoint": endpoint,
+            "token": os.environ.get("XET_TOKEN", "none"),
+            "token_expiry_unix_secs":
+                int(os.environ.get("XET_TOKEN_EXPIRY", "4102444800"))}
+
+    if "XET_REFRESH_URL" in os.environ:
+        args["token_refresh_url"] = os.environ["XET_REFRESH_URL"]
+
+    return args
 
 
 def upload(api, endpoint, *files):

@@ -83,6 +83,8 @@
       "a term refers to a xorb that is not stored here")                      \
                                                                               \
     X(PLAN_DAMAGED,   "internal_error",  500, "damaged terms")                \
+    X(WINDOWS_SIZE,   "too_many_hashes", 422,                                 \
+      "the hashes between the dirty ranges are too many")                     \
                                                                               \
     X(SIGN_SYNTAX,    "invalid_signature", 403, "malformed signed URL")       \
     X(SIGN_KEY,       "invalid_signature", 403, "unknown signing key")        \

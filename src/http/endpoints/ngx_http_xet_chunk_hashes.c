@@ -19,7 +19,7 @@
 
 
 #define NGX_HTTP_XET_DIRTY_MAX     1024
-#define NGX_HTTP_XET_NODES_MAX     262144
+#define NGX_HTTP_XET_NODES_MAX     1048576
 #define NGX_HTTP_XET_HASHES_TERMS  256
 #define NGX_HTTP_XET_HASHES_CHUNKS (2 * XET_XORB_CHUNKS_MAX)
 
@@ -422,7 +422,10 @@ ngx_http_xet_hashes_feed(ngx_http_xet_hashes_t *h)
         rc = xet_windows_add(&h->windows, &wt);
 
         if (rc != XET_OK) {
-            return rc;
+
+            /* a client sends the whole file then */
+
+            return h->windows.gap.over ? XET_WINDOWS_SIZE : rc;
         }
     }
 

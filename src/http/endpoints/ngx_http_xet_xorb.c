@@ -204,6 +204,15 @@ ngx_http_xet_xorb_get_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 {
     ngx_str_t  uri, args;
 
+    if (ngx_http_xet_repo(r)) {
+
+        /* others' files may be in it */
+
+        return ngx_http_xet_error(r, NGX_HTTP_FORBIDDEN, "no_whole_xorbs",
+                                  "xorbs are served in parts, by "
+                                  "reconstructions");
+    }
+
     if (ngx_http_xet_url_internal(r, &ctx->hash, &uri, &args) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }

@@ -89,6 +89,7 @@ typedef struct {
     uint64_t                   first;          /* offset of the first */
     unsigned                   segmented:1;    /* some are in the batch */
     unsigned                   finished:1;
+    unsigned                   proof:1;        /* verification is required */
 
     ngx_http_xet_batch_t       batch;
     xet_status_t               status;
@@ -163,6 +164,13 @@ ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_file_t *spool,
 
     reg = cln->data;
     ngx_memzero(reg, sizeof(ngx_http_xet_register_t));
+
+    /*
+     * Who names a chunk of somebody else's must have shown its hash, which
+     * only the data tells.
+     */
+
+    reg->proof = (ngx_http_xet_repo(r) != NULL);
 
     reg->handler = handler;
     reg->progress = progress;
@@ -303,6 +311,12 @@ ngx_http_xet_register_open(ngx_http_xet_register_t *reg, ngx_log_t *log)
                                     XET_SHARD_REC_FILE, &reg->header, log);
     if (rc != XET_OK) {
         return rc;
+    }
+
+    if (reg->proof && reg->header.count
+        && !(reg->header.flags & XET_SHARD_FILE_VERIFICATION))
+    {
+        return XET_SHARD_NO_VERIFICATION;
     }
 
     reg->open = 1;

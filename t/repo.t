@@ -1,0 +1,253 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Repos: a file is seen by tokens of the repos that hold it, and by all when
+# one of them is public; whatever else somebody asks, it is not there.  Xorbs
+# are shared underneath, and a reader of one file gets nothing of another.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Xet;
+
+use JSON::PP ();
+
+my $t = Test::Xet->new(workers => 2,
+	http => 'xet_token_key %%DIR%%/token.key;', locations => <<'EOC');
+location /api/ {
+            xet_api;
+            xet_auth token;
+            xet_access repo;
+            client_max_body_size 80m;
+        }
+
+        location /narrow/ {
+            xet_api;
+            xet_api_base /narrow;
+            xet_auth token;
+            xet_access repo;
+            xet_dedup_scope repo;
+        }
+
+        location /xorbs/ {
+            xet_data;
+            root %%STORE%%;
+        }
+
+        location ~ ^/token/(?<scope>read|write)/(?<repo>.*)$ {
+            xet_token;
+            xet_token_scope $scope;
+            xet_token_repo $repo;
+        }
+EOC
+
+$t->write_file('token.key', 't1:' . 'ab' x 32 . "\n");
+chmod(0600, $t->dir() . '/token.key');
+$t->run();
+
+# --------------------------------------------------------------------------
+# one xorb, a file of each repo in it, and one that both have
+
+my $xorb = make_xorb(random_bytes(1, 2000000), sizes => [ 50000 ]);
+my @chunks = @{ $xorb->{chunks} };
+
+is(post('/api/v1/xorbs/default/' . $xorb->{hash}, $xorb->{bytes}, 'a/a')
+	->{status}, 200, 'xorb');
+
+my %files = (
+	a => file('a/a', 0, 10), b => file('b/b', 10, 20),
+	both => file('a/a', 20, 30)
+);
+
+is(file('b/b', 20, 30), $files{both}, 'the same file in both');
+
+# --------------------------------------------------------------------------
+# who sees what
+
+my %sees = (
+	'a/a' => [ qw/ a both / ], 'b/b' => [ qw/ b both / ], 'c/c' => [],
+	'' => []
+);
+
+for my $repo (sort keys %sees) {
+	my %seen = map { $_ => 1 } @{ $sees{$repo} };
+
+	for my $name (sort keys %files) {
+		my $want = $seen{$name} ? 200 : 404;
+
+		for my $route ('/api/v1/reconstructions/',
+			'/api/v2/reconstructions/', '/api/reconstructions/')
+		{
+			is(get("$route$files{$name}", $repo)->{status}, $want,
+				"'$repo' $route $name");
+		}
+
+		is(get("/api/v1/files/$files{$name}", $repo, 'HEAD')
+			->{status}, $want, "'$repo' HEAD $name");
+		is(get("/api/v2/file-chunk-hashes/$files{$name}", $repo, 'GET',
+			{ 'X-Range-Dirty' => 'bytes=0-9' })->{status}, $want,
+			"'$repo' chunk hashes $name");
+	}
+}
+
+# not to be seen and not to be there look the same
+
+my $r = get("/api/v1/reconstructions/$files{b}", 'a/a');
+my $missing = get('/api/v1/reconstructions/' . 'd' x 64, 'a/a');
+
+is($r->{body}, $missing->{body}, 'hidden and missing are told alike');
+
+# --------------------------------------------------------------------------
+# a reader of one file: every range of the shared xorb
+
+my $plan = get("/api/v1/reconstructions/$files{a}", 'a/a')->json();
+my $entry = $plan->{fetch_info}{$xorb->{hash}}[0];
+my ($path) = $entry->{url} =~ m!^http://[^/]+(/.*)!;
+my ($first, $last) = @{ $entry->{url_range} }{qw/ start end /};
+
+is($first, 0, 'own range: begins');
+is($last, $chunks[9]{stored_end} - 1, 'own range: ends');
+
+my ($leaks, $own) = (0, 0);
+
+for my $i (0 .. $#chunks) {
+	for my $j ($i .. $#chunks) {
+		next if $j - $i > 3 && $j != $#chunks && $i != 0;
+
+		my ($from, $to) = ($chunks[$i]{stored_start},
+			$chunks[$j]{stored_end} - 1);
+
+		$r = $t->get($path, { Range => "bytes=$from-$to" });
+
+		if ($j < 10) {
+			$own++ if $r->{status} == 206;
+		} else {
+			$leaks++ if $r->{status} != 403;
+		}
+	}
+}
+
+cmp_ok($own, '>', 30, 'own ranges are served');
+is($leaks, 0, 'no byte of another file');
+is($t->get($path)->{status}, 403, 'not without a range');
+is(get("/api/v1/xorbs/default/$xorb->{hash}", 'a/a')->{status}, 403,
+	'not as a whole');
+is(get("/api/v1/xorbs/default/$xorb->{hash}", 'a/a', 'HEAD')->{status}, 200,
+	'that a xorb is there may be known');
+
+# --------------------------------------------------------------------------
+# writing
+
+is(post('/api/v1/shards', shard(0, 5)->{bytes}, undef)->{status}, 403,
+	'a token of no repo registers nothing');
+is(post('/api/v1/shards', shard(0, 5, 0)->{bytes}, 'a/a')->{status}, 400,
+	'without verification hashes nobody has shown to have the data');
+
+my $again = shard(0, 10);
+
+is(post('/api/v1/shards', $again->{bytes}, 'a/a')->json()->{result}, 0,
+	'known in this repo');
+is(post('/api/v1/shards', $again->{bytes}, 'c/c')->json()->{result}, 1,
+	'new in that one');
+is(get("/api/v1/reconstructions/$files{a}", 'c/c')->{status}, 200,
+	'now it sees it');
+
+# --------------------------------------------------------------------------
+# deleting: the reference goes, others keep theirs
+
+is(get("/api/v1/files/$files{a}", 'b/b', 'DELETE')->{status}, 404,
+	'delete: not of others');
+is($t->http('DELETE', "/api/v1/files/$files{a}",
+	auth('read', 'c/c'))->{status}, 403, 'delete: not by readers');
+is(get("/api/v1/files/$files{a}", 'c/c', 'DELETE')->{status}, 204, 'delete');
+is(get("/api/v1/reconstructions/$files{a}", 'c/c')->{status}, 404,
+	'delete: gone here');
+is(get("/api/v1/reconstructions/$files{a}", 'a/a')->{status}, 200,
+	'delete: others keep it');
+is(get("/api/v1/files/$files{a}", 'c/c', 'DELETE')->{status}, 404,
+	'delete: again');
+
+# --------------------------------------------------------------------------
+# public repos
+
+is($t->sql("select xet.repo_set_public('b/b', true)"), 't', 'public');
+is(get("/api/v1/reconstructions/$files{b}", 'c/c')->{status}, 200,
+	'public: all see it');
+is(get("/api/v1/reconstructions/$files{b}", '')->{status}, 200,
+	'public: also tokens of no repo');
+is(get("/api/v1/files/$files{b}", 'c/c', 'DELETE')->{status}, 404,
+	'public: to read');
+$t->sql("select xet.repo_set_public('b/b', false)");
+is(get("/api/v1/reconstructions/$files{b}", 'c/c')->{status}, 404,
+	'public: and not any more');
+
+# --------------------------------------------------------------------------
+# dedup: across repos, or within one
+
+my $chunk = $chunks[0]{hash};
+
+is(get("/api/v1/chunks/default/$chunk", 'c/c')->{status}, 200,
+	'dedup: store');
+is(get("/narrow/v1/chunks/default/$chunk", 'c/c')->{status}, 404,
+	'dedup: repo, not of others');
+is(get("/narrow/v1/chunks/default/$chunk", 'a/a')->{status}, 200,
+	'dedup: repo, own');
+
+$t->done();
+
+# --------------------------------------------------------------------------
+
+sub shard {
+	my ($start, $end, $verification) = @_;
+
+	return make_shard({ files => [ {
+		verification => $verification // 1
+			? JSON::PP::true : JSON::PP::false,
+		terms => [ { xorb => $xorb->{hash}, start => $start,
+			end => $end, chunks => [ @chunks[$start .. $end - 1] ]
+			} ] } ], xorbs => [] });
+}
+
+sub file {
+	my ($repo, $start, $end) = @_;
+
+	my $shard = shard($start, $end);
+	my $r = post('/api/v1/shards', $shard->{bytes}, $repo);
+
+	die "shard: $r->{status} $r->{body}\n" if $r->{status} != 200;
+
+	return $shard->{files}[0]{hash};
+}
+
+my %tokens;
+
+sub auth {
+	my ($scope, $repo) = @_;
+
+	$tokens{$scope}{$repo} ||= $t->get("/token/$scope/$repo")
+		->json()->{accessToken};
+
+	return { Authorization => "Bearer $tokens{$scope}{$repo}" };
+}
+
+sub get {
+	my ($path, $repo, $method, $more) = @_;
+
+	$method ||= 'GET';
+
+	my $scope = $method eq 'DELETE' ? 'write' : 'read';
+
+	return $t->http($method, $path, { %{ auth($scope, $repo) },
+		%{ $more || {} } });
+}
+
+sub post {
+	my ($path, $body, $repo) = @_;
+
+	return $t->post($path, \$body, auth('write', $repo // ''));
+}
