@@ -19,7 +19,9 @@ use strict;
 use Errno qw/ EAGAIN EINTR EWOULDBLOCK /;
 use IO::Select;
 use IO::Socket::INET;
-use Socket qw/ SOL_SOCKET SO_LINGER SO_RCVBUF SO_SNDBUF /;
+use Socket qw/
+	IPPROTO_TCP SOL_SOCKET SO_LINGER SO_RCVBUF SO_SNDBUF TCP_NODELAY
+/;
 use Time::HiRes qw/ sleep time /;
 
 use Test::Xet::HTTP::Response;
@@ -43,6 +45,9 @@ sub new {
 	$socket->setsockopt(SOL_SOCKET, SO_RCVBUF, $o{rcvbuf}) if $o{rcvbuf};
 	$socket->setsockopt(SOL_SOCKET, SO_SNDBUF, $o{sndbuf}) if $o{sndbuf};
 
+	# a head and a body are two packets, and none of them is to wait
+
+	$socket->setsockopt(IPPROTO_TCP, TCP_NODELAY, 1);
 	$socket->blocking(0);
 
 	return bless {

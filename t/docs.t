@@ -1,0 +1,679 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# The documents against the code: directives, routes, error codes, log lines
+# and files are all there and nothing else is; configurations load; examples
+# run and print what they are said to print.
+#
+# In the documents, a comment in the line above a fenced block says what to do
+# with it:
+#
+#     <!-- test -->           sh or python: is run, and has to end with 0
+#     <!-- output -->         what the block before has printed; "…" is
+#                             anything within a line
+#     <!-- nginx: LEVEL -->   nginx: a part, to be put at http or server
+#                             level, or into a location; without it the block
+#                             is a whole nginx.conf
+#
+# Every nginx block is tested.  Blocks of one document run in its order, in
+# one shell, in an empty folder, with ENDPOINT, CONNINFO and STORE set.
+
+use warnings;
+use strict;
+use utf8;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Xet;
+use Test::Xet::Process qw/ build_dir root run_command slurp spew /;
+
+use Encode qw/ decode encode /;
+use File::Spec ();
+use File::Temp qw/ tempdir /;
+
+binmode(Test::More->builder()->$_(), ':utf8')
+	for qw/ output failure_output todo_output /;
+
+my $root = root();
+my $http = "$root/src/http";
+
+my @docs = map { s!^\Q$root/!!r }
+	"$root/README.md", sort glob("$root/docs/*.md");
+my %doc = map { $_ => text($_) } @docs;
+
+my $module = text('src/http/ngx_http_xet_module.c');
+my $merges = $module . text('src/http/ngx_http_xet_conf_token.c');
+
+sub text {
+	return decode('UTF-8', slurp("$root/$_[0]"));
+}
+
+# C source without its comments
+
+sub code {
+	return join("\n", map { text(s!^\Q$root/!!r) =~ s!/\*.*?\*/!!gsr } @_);
+}
+
+my @http = map { glob("$_/*.c") } $http, "$http/*";
+my $code = code(@http);
+
+# Two sets of names: what is missing on either side.
+
+sub same {
+	my ($is, $said, $name) = @_;
+
+	my @untold = grep { !exists $said->{$_} } sort keys %$is;
+	my @gone = grep { !exists $is->{$_} } sort keys %$said;
+	my @other = grep { exists $said->{$_} && $said->{$_} ne $is->{$_} }
+		sort keys %$is;
+
+	ok(keys %$is, "$name: there are some");
+	is("@untold", '', "$name: all are documented");
+	is("@gone", '', "$name: all that are documented exist");
+	is(join(', ', map { "$_: $said->{$_}, is $is->{$_}" } @other), '',
+		"$name: as they are");
+}
+
+# --------------------------------------------------------------------------
+# directives
+
+my %commands;
+
+while ($module =~ /\{ \s* ngx_string\("(xet_\w+)"\), \s*
+	([A-Z0-9_|\s]+), \s* (\w+), \s* (\w+), \s*
+	(?: offsetof\(\w+, \s* (\w+)\) | 0 )/gx)
+{
+	my ($name, $flags, $field) = ($1, $2, $5);
+
+	$commands{$name} = {
+		context => join(', ', map { $flags =~ /$_->[0]/ ? $_->[1] : () }
+			[ 'NGX_HTTP_MAIN_CONF', 'http' ],
+			[ 'NGX_HTTP_SRV_CONF', 'server' ],
+			[ 'NGX_HTTP_LOC_CONF', 'location' ],
+			[ 'NGX_HTTP_LIF_CONF', 'if in location' ]),
+		none => scalar($flags =~ /NGX_CONF_NOARGS/),
+		default => scalar(default_of($field))
+	};
+}
+
+# What a merge or an init sets when nobody else has: a number, a word of an
+# enumeration, or the text.
+
+sub default_of {
+	my ($field) = @_;
+
+	return undef unless defined $field
+		&& $merges =~ /ngx_conf_(?:merge|init)_ (\w*?)_?value\(
+			[^,;]*? \b$field, \s* (?:prev->$field, \s*)?
+			([^;]+) \);/x;
+
+	my ($type, $value) = ($1, $2);
+
+	return $1 if $value =~ /^"(.+)"$/;
+	return $1 if $value =~ /^[A-Z]\w+$/ && $module =~
+		/\{ ngx_string\("(\w+)"\), $value \}/;
+	return undef unless $value =~ m!^[\d\s*+()]+$!;
+
+	my $n = eval($value);
+	return $type eq 'msec' ? $n / 1000 : $n;
+}
+
+# As nginx reads it; times in seconds.
+
+my %units = (ms => 0.001, s => 1, m => 60, h => 3600, d => 86400);
+my %sizes = (k => 1024, m => 1048576, g => 1 << 30);
+
+sub value_of {
+	my ($text, $like) = @_;
+
+	return $text eq 'on' ? 1 : 0 if $text =~ /^(?:on|off)$/;
+	return $text unless $text =~ /^(\d+)(ms|[smhdkg])?$/;
+	return $1 unless defined $2;
+
+	for my $units (\%units, \%sizes) {
+		my $n = exists $units->{$2} ? $1 * $units->{$2} : next;
+		return $n if !defined $like || $n == $like;
+	}
+
+	return $text;
+}
+
+my %described;
+
+while ($doc{'docs/directives.md'} =~ /^\#\#\#[ ](\w+)\n\n
+	```text\n (Syntax:.*?) ```/gmsx)
+{
+	my ($name, $block) = ($1, $2);
+	my %o = $block =~ /^(Syntax|Default|Context):\s+
+		(.*?)\s*(?=^\w+:|\z)/gmsx;
+
+	ok(!exists $described{$name}, "$name: described once");
+	$described{$name} = \%o;
+
+	like($o{Syntax} // '', qr/^$name(?: [^;]+)?;$/s, "$name: Syntax");
+	ok(length($o{Default} // ''), "$name: Default");
+	ok(length($o{Context} // ''), "$name: Context");
+}
+
+same({ map { $_ => $commands{$_}{context} } keys %commands },
+	{ map { $_ => $described{$_}{Context} // '' } keys %described },
+	'directives');
+
+for my $name (sort grep { $commands{$_} } keys %described) {
+	my ($is, $said) = ($commands{$name}, $described{$name});
+
+	is($said->{Syntax} eq "$name;" ? 'none' : 'some',
+		$is->{none} ? 'none' : 'some', "$name: arguments");
+
+	is(value_of($said->{Default}, $is->{default}), $is->{default},
+		"$name: default") if defined $is->{default};
+
+	like($doc{'docs/directives.md'}, qr/\(#$name\)/,
+		"$name: in the table of contents");
+}
+
+# parameters of xet_postgres, with bounds and defaults
+
+my $conf = text('src/http/ngx_http_xet_conf.c');
+my (%params, %told);
+
+while ($conf =~ /\{ \s* ngx_string\("(\w+)="\), \s* (\S+), \s* (\S+), \s*
+	(\d+), \s* (\d+) \s* \}/gx)
+{
+	my ($name, $field, $min, $max) = ($1, "$2 $3", $4, $5);
+	my $unit = $field =~ /^NULL/ ? 1000 : 1;
+
+	$field =~ /xmcf->(\w+)/;
+	$module =~ /xmcf->$1 = (\d+);/ or next;
+
+	$params{$name} = join(' ', map { $_ / $unit } $1, $min, $max);
+}
+
+while ($doc{'docs/directives.md'} =~ /^\| `(\w+)` \| (\w+) \| (\w+) to (\w+)/mg)
+{
+	$told{$1} = join(' ', map { value_of($_) } $2, $3, $4);
+}
+
+same(\%params, \%told, 'parameters of xet_postgres');
+
+# variables
+
+my %variables = map { $_ => '' } text('src/http/ngx_http_xet_variables.c')
+	=~ /\{ ngx_string\("(\w+)"\), NULL, \w+/g;
+
+same(\%variables, { map { $_ => '' } $doc{'docs/directives.md'}
+	=~ /^\| `\$(\w+)` \|/mg }, 'variables');
+
+# --------------------------------------------------------------------------
+# routes: name with its arguments -> methods -> versions
+
+my $router = code("$http/ngx_http_xet_router.c");
+my %args = (0 => '', NGX_HTTP_XET_ARG_HASH => '/{}',
+	NGX_HTTP_XET_ARG_PREFIX_HASH => '/{prefix}/{}');
+my %versions = (NGX_HTTP_XET_V0 => '–', NGX_HTTP_XET_V1 => 'v1',
+	NGX_HTTP_XET_V2 => 'v2', NGX_HTTP_XET_V01 => '–, v1');
+my (%routes, %listed);
+
+my ($table) = $router =~ /ngx_http_xet_routes\[\] = \{(.*?)\n\};/s;
+
+while ($table =~ /\{ \s* ngx_string\("([\w-]+)"\), \s* ([\w|\s]+?), \s*
+	(\w+), \s* ([\w|\s]+?), \s* [\w,\s]+ \s* \}/gx)
+{
+	my ($name, $versions, $args, $methods) = ($1, $2, $3, $4);
+
+	ok(exists $args{$args}, "$name: arguments that this test knows");
+
+	for my $method (map { s/^NGX_HTTP_//r } split(/\|/, $methods)) {
+		$routes{"$method $name" . ($args{$args} // '?')} = join(', ',
+			map { $versions{$_} // '?' } split(/\|/, $versions));
+	}
+}
+
+while ($doc{'docs/api.md'} =~
+	/^\|[ ]([A-Z, ]+)[ ]\|[ ]`([\w-]+)([^`]*)`[ ]\|[ ]([^|]+?)[ ]\|/mgx)
+{
+	my ($methods, $name, $args, $versions) = ($1, $2, $3, $4);
+
+	$args =~ s/\{(?!prefix)\w+\}/{}/;
+	$listed{"$_ $name$args"} = $versions for split(/, /, $methods);
+}
+
+same(\%routes, \%listed, 'routes');
+
+# --------------------------------------------------------------------------
+# error codes, each with its statuses
+
+my %names = (BAD_REQUEST => 400, UNAUTHORIZED => 401, FORBIDDEN => 403,
+	NOT_FOUND => 404, NOT_ALLOWED => 405, REQUEST_ENTITY_TOO_LARGE => 413,
+	INTERNAL_SERVER_ERROR => 500, NOT_IMPLEMENTED => 501,
+	SERVICE_UNAVAILABLE => 503);
+my %codes;
+
+my $status_h = text('src/core/base/xet_status.h');
+
+while ($status_h =~ /X\((\w+), \s* "(\w+)", \s* (\d+),/gx) {
+	$codes{$2}{$3} = 1 unless $1 =~ /^(?:OK|AGAIN|DONE)$/;
+}
+
+# calls with a status; a query that finds nothing is 404
+
+while ($code =~ /ngx_http_xet_\w+\(\s* \w+, \s* (NGX_HTTP_\w+|\d+), \s*
+	"(\w+)"/gx)
+{
+	my ($name, $error) = ($1, $2);
+
+	$codes{$error}{$names{$name =~ s/^NGX_HTTP_//r} // $name} = 1;
+}
+
+while ($code =~ /ngx_http_xet_error_query\(\s* \w+, \s* \w+, \s* "(\w+)"/gx) {
+	$codes{$1}{404} = 1;
+}
+
+while ($code =~ /\{ \s* (\d\d\d), \s* "(\w+)", \s* "[^"]+" \s* \}/gx) {
+	$codes{$2}{$1 == 494 ? 400 : $1} = 1;
+}
+
+my %coded;
+
+while ($doc{'docs/api.md'} =~ /^\| `(\w+)` \| (\d+(?:, \d+)*) \|/mg) {
+	$coded{$1} = $2;
+}
+
+# where a query without a row is our own fault, 500 goes with 404
+
+delete $codes{internal_error}{404};
+
+same({ map { $_ => join(', ', sort keys %{ $codes{$_} }) } keys %codes },
+	\%coded, 'error codes');
+
+# codes that the text speaks of exist
+
+my %spoken = map { $_ => 1 } map { $doc{$_} =~
+	/\b\d\d\d `([a-z]+(?:_[a-z]+)+)`/g } @docs;
+
+is(join(' ', grep { !$codes{$_} } sort keys %spoken), '',
+	'error codes in the text');
+
+# --------------------------------------------------------------------------
+# lines in the error log
+
+my %lines;
+
+while ($code =~ /ngx_log_error\( [^;]*? ("xet:.*?") \s* [,)] [^;]* ;/gsx) {
+	my $line = $1 =~ s/"\s+"//gr;
+
+	$line =~ s/\\"/"/g;
+	$line =~ s/%[a-zA-Z]+/…/g;
+	$lines{substr($line, 1, -1)} = '';
+}
+
+my %lines_told = map { $_ => '' } $doc{'docs/operations.md'}
+	=~ /^\| `(xet: [^`]*)` \|/mg;
+
+same(\%lines, \%lines_told, 'log lines');
+
+# --------------------------------------------------------------------------
+# files
+
+my %files = map { s!^\Q$root/!!r => '' }
+	grep { -f } map { glob("$root/src/$_") } qw! * */* */*/* */*/*/* !;
+my %mapped;
+
+my ($map) = $doc{'README.md'} =~ /^## Map of src\n(.*?)^## /ms;
+my $folder = '';
+
+for (split(/\n/, $map // '')) {
+	$folder = $1 if m!^(src/[\w/]*/?)(?:\s|$)!;
+	next unless /^    (\w+)\.(\w+|\[ch\])  +\S/;
+
+	$mapped{"$folder$1.$_"} = '' for $2 eq '[ch]' ? qw/ c h / : $2;
+}
+
+same(\%files, \%mapped, 'files of src');
+
+# relative links and their anchors
+
+for my $name (@docs) {
+	my ($dir) = $name =~ m!^(.*/)?!;
+	my @bad;
+
+	while ($doc{$name} =~ /\]\(([^)\s]+)\)/g) {
+		my ($path, $anchor) = split(/#/, $1, 2);
+
+		next if $1 =~ /^https?:/;
+
+		my $file = $path eq '' ? $name
+			: ($dir // '') . $path;
+		1 while $file =~ s![^/]+/\.\./!!;
+
+		push @bad, $1 unless -e "$root/$file" && (!defined $anchor
+			|| grep { $_ eq $anchor } anchors($file));
+	}
+
+	is("@bad", '', "$name: links");
+}
+
+# as a web page of the document has them
+
+sub anchors {
+	my ($file) = @_;
+
+	my $text = ($doc{$file} // text($file)) =~ s/^```.*?^```//gmsr;
+
+	return map { lc(s/[`*]//gr =~ s/[^\w\s-]//gr) =~ s/ /-/gr }
+		$text =~ /^#+ (.*)$/mg;
+}
+
+# names of functions, tables and files that the text uses
+
+for my $name (@docs) {
+	my @bad;
+
+	while ($doc{$name} =~ /`(ngx_http_xet_\w+|xet_\w+)\(\)?`/g) {
+		push @bad, $1 unless $code =~ /\b$1\b/
+			|| code(glob("$root/src/core/*/*.c")) =~ /\b$1\b/;
+	}
+
+	while ($doc{$name} =~ m!`((?:src|conf|docker|sql|t|\.ci)/[\w./-]+)`!g) {
+		push @bad, $1 unless -e "$root/$1";
+	}
+
+	is("@bad", '', "$name: names");
+}
+
+# the life of a request: functions without their prefix, and of SQL
+
+{
+	my ($life) = $doc{'README.md'}
+		=~ /^## The life of a request\n(.*?)^## /ms;
+	my $sql = text('sql/functions.sql');
+	my @bad;
+
+	for my $name ($life =~ /`([a-z][a-z0-9_]*)`/g) {
+		push @bad, $name
+			unless $name =~ /^(?:loop|thread|ngx_http_xet_)$/
+			|| $code =~ /\bngx_http_xet_$name\(/;
+	}
+
+	for my $name ($life =~ /`xet\.(\w+)`/g) {
+		push @bad, "xet.$name" unless $sql =~ /FUNCTION xet\.$name\(/;
+	}
+
+	is("@bad", '', 'the life of a request');
+}
+
+# what the sources refer to in the documents
+
+{
+	my @bad;
+
+	for (map { glob("$root/src/$_") } qw! */*.[ch] */*/*.[ch] !) {
+		my $file = s!^\Q$root/!!r;
+		my $text = text($file) =~ s/\n \*? */ /gr;
+
+		while ($text =~ m!(docs/\w+\.md)(?:, ([\w ]+?)(?=[.,;:)]))?!g) {
+			my ($doc, $part) = ($1, $2);
+
+			push @bad, "$file: $doc" unless $doc{$doc};
+			push @bad, "$file: $doc, $part" if defined $part
+				&& !grep { $_ eq lc($part) =~ s/ /-/gr }
+				anchors($doc);
+		}
+	}
+
+	is(join(', ', @bad), '', 'what the sources refer to');
+}
+
+# the traps: a test that is said to hold one says so itself
+
+my %traps = $doc{'docs/protocol.md'} =~ /^\| (\d+) \| .* \| ([^|]*) \|$/mg;
+
+for my $n (sort { $a <=> $b } keys %traps) {
+	for my $test ($traps{$n} =~ /`([^`]+)`/g) {
+		ok(-e "$root/$test"
+			&& text($test) =~ /\btraps? (?:\d+, )*$n\b/,
+			"trap $n is in $test");
+	}
+}
+
+{
+	my %used;
+
+	for (glob("$root/t/*.t")) {
+		my $text = slurp($_);
+
+		while ($text =~ /\btraps? (\d+(?:, \d+)*)/g) {
+			$used{$_} = 1 for split(/, /, $1);
+		}
+	}
+
+	is(join(' ', grep { !exists $traps{$_} } sort keys %used), '',
+		'all traps of the tests are in the list');
+}
+
+# --------------------------------------------------------------------------
+# blocks: { language, level, test, text, line }
+
+sub blocks {
+	my ($name) = @_;
+
+	my (@blocks, $block, $indent);
+	my ($mark, $n) = ('', 0);
+
+	for my $line (split(/\n/, $doc{$name})) {
+		$n++;
+
+		if ($block) {
+			if ($line =~ /^\s*```\s*$/) {
+				push @blocks, $block;
+				undef $block;
+
+			} else {
+				$block->{text} .= ($line =~ s/^\Q$indent\E//r)
+					. "\n";
+			}
+
+		} elsif ($line =~ /^\s*<!-- (.*) -->$/) {
+			$mark = $1;
+
+		} elsif ($line =~ /^(\s*)```(\w*)/) {
+			$indent = $1;
+			$block = { language => $2, mark => $mark, text => '',
+				name => "$name:$n" };
+			$mark = '';
+
+		} elsif ($line =~ /\S/) {
+			is($mark, '', "$name:$n: a mark without a block")
+				if $mark ne '';
+			$mark = '';
+		}
+	}
+
+	return @blocks;
+}
+
+# --------------------------------------------------------------------------
+# configurations
+
+my $t = Test::Xet->new(log => 'info', http => <<'EOC', timeout => 300);
+large_client_header_buffers  8 72k;
+EOC
+
+my $dir = $t->dir();
+
+sub prepare_conf {
+	my $location = slurp("$root/conf/xet_location.conf");
+
+	$t->write_file("etc/xet_location.conf", here($location));
+
+	for my $key (qw/ url.key dedup.key /) {
+		spew("$dir/etc/$key", $t->read_file($key));
+		chmod(0600, "$dir/etc/$key");
+	}
+
+	spew("$dir/etc/token.key", 't1:' . '70' x 32 . "\n");
+	chmod(0600, "$dir/etc/token.key");
+
+	my ($status, $out) = run_command([ qw/ openssl req -x509 -newkey
+		ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj
+		/, '/CN=localhost', '-keyout', "$dir/etc/any.key",
+		'-out', "$dir/etc/any.crt" ]);
+	is($status, 0, 'certificate') or diag($out);
+}
+
+# The paths and ports of an installed server become those of the test.
+
+sub here {
+	my ($text) = @_;
+
+	my $module = Test::Xet::Nginx::module();
+
+	$text =~ s!^\s*load_module .*ngx_http_xet_module\.so;!
+		$module eq '' ? '' : "load_module $module;"!gme;
+	$text =~ s!^\s*user .*;!!gm if $> != 0;
+	$text =~ s!/run/nginx\.pid!$dir/nginx.pid!g;
+	$text =~ s!/var/log/nginx!$dir!g;
+	$text =~ s!/var/lib/xet!$dir/store!g;
+	$text =~ s!/etc/nginx/xet/[\w.]+\.(crt|key)(?=;)!
+		my $c = $&; my $e = $1;
+		$c =~ m{/(?:url|dedup|token)\.key$} ? $c =~ s{.*/}{$dir/etc/}r
+			: "$dir/etc/any.$e"!ge;
+	$text =~ s!/etc/nginx/xet!$dir/etc!g;
+	$text =~ s!listen (?:[\d.]+:)?(\d+)!"listen 127.0.0.1:%%PORT_$1%%"!ge;
+
+	return $text;
+}
+
+sub conf_of {
+	my ($block) = @_;
+
+	my $text = here($block->{text});
+	my ($level) = $block->{mark} =~ /^nginx: (\w+)$/;
+
+	return $text unless defined $level;
+
+	$text = "location /part/ {\n$text}\n" if $level eq 'location';
+	$text = "server {\nlisten 127.0.0.1:%%PORT_8080%%;\n$text}\n"
+		unless $level eq 'http';
+
+	return "%%MAIN%%\nevents { }\nhttp {\n%%HTTP%%\n%%XET%%\n"
+		. "$text}\n";
+}
+
+sub test_conf {
+	my ($block) = @_;
+
+	like($block->{mark}, qr/^(?:nginx: (?:http|server|location))?$/,
+		"$block->{name}: mark");
+
+	my ($good, $out) = $t->config_test(encode('UTF-8', conf_of($block)));
+
+	ok($good && $out !~ /\[(?:warn|emerg|alert)\]/,
+		"$block->{name}: configuration") or diag($out);
+}
+
+# --------------------------------------------------------------------------
+# examples
+
+my $python = File::Spec->rel2abs(build_dir() . '/venv/bin/python');
+my $has_client = -x $python
+	&& (run_command([ $python, '-c', 'import hf_xet' ]))[0] == 0;
+
+# The runnable blocks of a document, one script.
+
+sub run_examples {
+	my ($name, @blocks) = @_;
+
+	my $work = tempdir('xet-docs-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+	my $script = "set -eu\ncd $work\n";
+	my $n = 0;
+
+	for my $block (@blocks) {
+		my $text = encode('UTF-8', $block->{text});
+		$n++;
+
+		$script .= "echo $n > block\n";
+
+		if ($block->{language} eq 'python') {
+			spew("$work/$n.py", $text);
+			$text = "$python $n.py\n";
+		}
+
+		$script .= "exec > $n.out 2> $n.err\n$text";
+	}
+
+	spew("$work/script", "${script}echo done > block\n");
+
+	local $ENV{ENDPOINT} = $t->url('/api');
+	local $ENV{CONNINFO} = $t->conninfo();
+	local $ENV{STORE} = $t->store();
+	local $ENV{HF_XET_CACHE} = "$work/cache";
+
+	my ($status, $out) = run_command([ 'sh', "$work/script" ]);
+	my $last = slurp("$work/block", 1) // 0;
+
+	$last = $last =~ /^(\d+)/ ? $1 : $n + 1;
+
+	for my $i (1 .. $n) {
+		my $block = $blocks[$i - 1];
+		my $got = decode('UTF-8', slurp("$work/$i.out", 1) // '');
+
+		ok($i < $last, "$block->{name}: runs") or diag($i > $last
+			? 'not reached' : "status $status: $got"
+			. (slurp("$work/$i.err", 1) // '') . $out);
+
+		next unless defined $block->{output};
+
+		my $re = join('.*', map { quotemeta } split(/…/,
+			$block->{output} =~ s/\s+\z//r, -1));
+		my ($url) = $t->url('') =~ m!^(.*)$!;
+
+		like($got =~ s/\Q$url\E/http:\/\/127.0.0.1:8080/gr
+			=~ s/\s+\z//r, qr/\A$re\z/, "$block->{name}: output");
+	}
+}
+
+# --------------------------------------------------------------------------
+
+prepare_conf();
+
+my %runs;
+
+for my $name (@docs) {
+	my $before;
+
+	for my $block (blocks($name)) {
+		my $mark = $block->{mark};
+
+		if ($block->{language} eq 'nginx') {
+			test_conf($block);
+
+		} elsif ($mark eq 'output') {
+			ok($before, "$block->{name}: output of something");
+			$before->{output} = $block->{text} if $before;
+
+		} elsif ($mark eq 'test') {
+			like($block->{language}, qr/^(?:sh|python)$/,
+				"$block->{name}: language");
+
+			undef $before;
+			next if $block->{language} eq 'python' && !$has_client;
+
+			push @{ $runs{$name} }, $before = $block;
+
+		} else {
+			is($mark, '', "$block->{name}: mark");
+		}
+	}
+}
+
+cmp_ok(scalar(keys %runs), '>=', 3, 'documents with examples');
+
+$t->run();
+
+run_examples($_, @{ $runs{$_} }) for grep { $runs{$_} } @docs;
+
+$t->done();
