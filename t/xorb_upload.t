@@ -13,6 +13,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
+use Test::Xet::Process qw/ slurp /;
 
 use List::Util qw/ sum0 /;
 
@@ -93,11 +94,21 @@ $r = $t->head("$route/$x->{hash}");
 is($r->{status}, 200, 'HEAD');
 is($r->header_value('Content-Length'), $x->{stored_size}, 'its length');
 
-my $inode = (stat($t->store() . '/' . path($x->{hash})))[1];
-
 is(answer($t->post("$route/$x->{hash}", \$x->{bytes})), $false, 'once more');
 is($t->rows()->{xorbs}, 1, 'still one row');
-is((stat($t->store() . '/' . path($x->{hash})))[1], $inode, 'the same file');
+
+# a file that was damaged is healed by the next upload
+
+my $damaged = $t->store() . '/' . path($x->{hash});
+
+open(my $fh, '+<', $damaged) or die;
+seek($fh, 1000, 0);
+print $fh 'damage';
+close($fh);
+
+isnt(slurp($damaged), substr($x->{bytes}, 0, $x->{stored_size}), 'damaged');
+is(answer($t->post("$route/$x->{hash}", \$x->{bytes})), $false, 'once more');
+is(slurp($damaged), substr($x->{bytes}, 0, $x->{stored_size}), 'healed');
 
 is(answer($t->post("$route/" . uc($x->{hash}), \$x->{bytes})), $false,
 	'hash in upper case');

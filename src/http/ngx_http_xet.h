@@ -53,6 +53,7 @@ typedef struct {
 
     ngx_str_t                  pool_name;
     ngx_thread_pool_t         *pool;
+    ngx_int_t                  nice;           /* of its threads */
 
     ngx_array_t               *url_keys;       /* ngx_http_xet_key_t */
     xet_sign_key_t           **sign;           /* as url_keys, a worker's */

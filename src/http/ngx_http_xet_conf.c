@@ -133,15 +133,15 @@ ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     value = cf->args->elts;
 
-    if (ngx_http_xet_pg_check_conninfo(&value[1], err, sizeof(err))
-        != NGX_OK)
-    {
+    n = ngx_http_xet_pg_check_conninfo(&value[1], err, sizeof(err));
+
+    if (n == NGX_ERROR) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid PostgreSQL connection string: %s", err);
         return NGX_CONF_ERROR;
     }
 
-    if (ngx_strstr(value[1].data, "password")) {
+    if (n == NGX_DECLINED) {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
                            "a password in the configuration is shown by "
                            "\"nginx -T\", use a passfile");
@@ -401,7 +401,7 @@ ngx_http_xet_conf_dedup_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* A file with a secret, or what is as worth guarding: others can't get at it. */
+/* A file with a secret, or what is as worth guarding: not for others. */
 
 ngx_int_t
 ngx_http_xet_conf_read(ngx_conf_t *cf, ngx_str_t *name, size_t max,
@@ -418,7 +418,8 @@ ngx_http_xet_conf_read(ngx_conf_t *cf, ngx_str_t *name, size_t max,
         return NGX_ERROR;
     }
 
-    fd = ngx_open_file(name->data, NGX_FILE_RDONLY, NGX_FILE_OPEN, 0);
+    fd = ngx_open_file(name->data, NGX_FILE_RDONLY|NGX_FILE_NONBLOCK,
+                       NGX_FILE_OPEN, 0);
 
     if (fd == NGX_INVALID_FILE) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,

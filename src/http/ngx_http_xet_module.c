@@ -54,6 +54,16 @@ static ngx_conf_num_bounds_t  ngx_http_xet_quantum_bounds = {
 };
 
 
+static ngx_conf_num_bounds_t  ngx_http_xet_progress_bounds = {
+    ngx_conf_check_num_bounds, 100, 300000
+};
+
+
+static ngx_conf_num_bounds_t  ngx_http_xet_nice_bounds = {
+    ngx_conf_check_num_bounds, 0, 19
+};
+
+
 static ngx_conf_num_bounds_t  ngx_http_xet_leeway_bounds = {
     ngx_conf_check_num_bounds, 0, 600
 };
@@ -96,6 +106,13 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       NGX_HTTP_MAIN_CONF_OFFSET,
       offsetof(ngx_http_xet_main_conf_t, pool_name),
       NULL },
+
+    { ngx_string("xet_thread_nice"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_xet_main_conf_t, nice),
+      &ngx_http_xet_nice_bounds },
 
     { ngx_string("xet_url_key"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
@@ -319,7 +336,7 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       ngx_conf_set_msec_slot,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, progress),
-      NULL },
+      &ngx_http_xet_progress_bounds },
 
     { ngx_string("xet_telemetry"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_FLAG,
@@ -454,6 +471,7 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
     xmcf->write_timeout = 300000;
     xmcf->connect_timeout = 5000;
 
+    xmcf->nice = NGX_CONF_UNSET;
     xmcf->dedup_period = NGX_CONF_UNSET;
 
     xmcf->suite = &xet_suite_default;
@@ -467,6 +485,7 @@ ngx_http_xet_init_main_conf(ngx_conf_t *cf, void *conf)
 {
     ngx_http_xet_main_conf_t *xmcf = conf;
 
+    ngx_conf_init_value(xmcf->nice, 0);
     ngx_conf_init_value(xmcf->dedup_period, 7 * 24 * 60 * 60);
 
     return NGX_CONF_OK;
@@ -632,7 +651,8 @@ ngx_http_xet_init_module(ngx_cycle_t *cycle)
 {
     int                        fd;
     u_char                     path[NGX_MAX_PATH], *p, *last;
-    ngx_uint_t                 i;
+    ngx_int_t                  rc;
+    ngx_uint_t                 i, created;
     ngx_http_xet_main_conf_t  *xmcf;
 
     xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
@@ -641,7 +661,7 @@ ngx_http_xet_init_module(ngx_cycle_t *cycle)
         return NGX_OK;
     }
 
-    if (ngx_http_xet_make_dir(cycle, xmcf->temp.data) != NGX_OK) {
+    if (ngx_http_xet_make_dir(cycle, xmcf->temp.data) == NGX_ERROR) {
         return NGX_ERROR;
     }
 
@@ -651,22 +671,32 @@ ngx_http_xet_init_module(ngx_cycle_t *cycle)
 
     p = ngx_slprintf(path, last, "%V/xorbs%Z", &xmcf->store) - 1;
 
-    if (ngx_http_xet_make_dir(cycle, path) != NGX_OK) {
+    if (ngx_http_xet_make_dir(cycle, path) == NGX_ERROR) {
         return NGX_ERROR;
     }
 
     p = ngx_slprintf(p, last, "/" NGX_HTTP_XET_NAMESPACE "%Z") - 1;
 
-    if (ngx_http_xet_make_dir(cycle, path) != NGX_OK) {
+    if (ngx_http_xet_make_dir(cycle, path) == NGX_ERROR) {
         return NGX_ERROR;
     }
+
+    created = 0;
 
     for (i = 0; i < 256; i++) {
         (void) ngx_slprintf(p, last, "/%02xui%Z", i);
 
-        if (ngx_http_xet_make_dir(cycle, path) != NGX_OK) {
+        rc = ngx_http_xet_make_dir(cycle, path);
+
+        if (rc == NGX_ERROR) {
             return NGX_ERROR;
         }
+
+        created |= (rc == NGX_OK);
+    }
+
+    if (!created) {
+        return NGX_OK;
     }
 
     *p = '\0';
@@ -734,6 +764,8 @@ ngx_http_xet_clean_temp(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
 }
 
 
+/* NGX_OK, or NGX_DECLINED when it was there. */
+
 static ngx_int_t
 ngx_http_xet_make_dir(ngx_cycle_t *cycle, u_char *path)
 {
@@ -742,7 +774,7 @@ ngx_http_xet_make_dir(ngx_cycle_t *cycle, u_char *path)
     if (ngx_create_dir(path, 0755) == NGX_FILE_ERROR) {
 
         if (ngx_errno == NGX_EEXIST) {
-            return NGX_OK;
+            return NGX_DECLINED;
         }
 
         ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,

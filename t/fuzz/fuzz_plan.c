@@ -1,10 +1,14 @@
 
 /*
  * Plans of arbitrary packed terms: no crash, and what is finished keeps the
- * rules that clients rely on and prints as JSON that says the same.
+ * rules that clients rely on and prints as JSON that says the same, in pieces
+ * of any length.
  *
  * Bytes: flags, group, terms in a segment, shift of the first offset; u32
- * start of the range within the file, u32 its length; then packed terms.
+ * start of the range within the file, u32 its length; then packed terms.  For
+ * a plan of files every segment is one, its size that of the terms, but of
+ * the last one the size is off by the start.  The limit on ranges is the
+ * shift, those on pieces grow out of the start.
  */
 
 
@@ -13,13 +17,15 @@
 
 #include "xet_bytes.h"
 #include "xet_test_pool.h"
-#include "xet_plan.h"
+#include "xet_plan_writer.h"
 
 
 #define FUZZ_HEAD       12
 #define FUZZ_BAD_ENDS   1          /* flags: ends are bytes of the input */
 #define FUZZ_NO_TRIM    2
 #define FUZZ_NO_JSON    4
+#define FUZZ_FILES      8
+#define FUZZ_LIMIT      16
 
 #define check(cond)  if (!(cond)) { __builtin_trap(); }
 
@@ -95,59 +101,104 @@ fuzz_trim(xet_plan_t *p, unsigned flags, const uint8_t *data, size_t size)
 
 
 static void
-fuzz_rules(const xet_plan_t *p)
+fuzz_rules_terms(const xet_plan_t *p)
 {
-    uint32_t                 i, k, c, inside;
-    uint64_t                 sum;
-    const xet_term_t        *t;
-    const xet_plan_range_t  *r;
-
-    check(p->n > 0 && p->nfetches > 0 && p->nfetches <= p->n);
-    check(p->skip == p->want.start - p->offset);
-    check(p->skip < p->terms[0].raw_length);
+    uint32_t           i, k, inside;
+    uint64_t           sum;
+    const xet_term_t  *t;
+    xet_plan_range_t   r;
 
     for (i = 0, sum = 0; i < p->n; i++) {
         t = &p->terms[i];
 
-        check(p->offset + sum < p->want.end);
+        check(p->several || p->offset + sum < p->want.end);
         check(t->chunk_start < t->chunk_end);
         check(t->raw_length > 0);
 
         sum += t->raw_length;
 
-        for (k = 0, inside = 0; k < p->nfetches; k++) {
+        for (k = 0, inside = 0; k < p->nranges; k++) {
 
-            if (!xet_hash_equal(&p->fetches[k].xorb, &t->xorb)) {
-                continue;
-            }
-
-            for (c = 0; c < p->fetches[k].n; c++) {
-                r = &p->fetches[k].ranges[c];
-
-                if (t->chunk_start >= r->chunk_start
-                    && t->chunk_end <= r->chunk_end)
-                {
-                    inside++;
-                    check(t->stored_start >= r->stored_start
-                          && t->stored_end <= r->stored_end);
-                }
+            if (xet_hash_equal(xet_plan_range(p, k, &r), &t->xorb)
+                && t->chunk_start >= r.chunk_start
+                && t->chunk_end <= r.chunk_end)
+            {
+                inside++;
+                check(t->stored_start >= r.stored_start
+                      && t->stored_end <= r.stored_end);
             }
         }
 
         check(inside == 1);
     }
 
+    if (p->several) {
+        check(p->skip == 0 && p->files[p->nfiles - 1].end == p->n);
+        return;
+    }
+
+    check(p->skip == p->want.start - p->offset);
+    check(p->skip < p->terms[0].raw_length);
     check(p->offset + sum == p->position && p->position >= p->want.end);
+}
 
-    for (k = 0; k < p->nfetches; k++) {
-        for (c = 0; c < p->fetches[k].n; c++) {
-            r = &p->fetches[k].ranges[c];
 
-            check(r->chunk_start < r->chunk_end
-                  && r->stored_start < r->stored_end);
-            check(c == 0 || (r->chunk_start > r[-1].chunk_end
-                             && r->stored_start > r[-1].stored_end));
+static void
+fuzz_rules(const xet_plan_t *p)
+{
+    uint32_t           k, xorbs;
+    const xet_hash_t  *xorb, *prev_xorb;
+    xet_plan_range_t   r, prev;
+
+    check(p->n > 0 && p->nranges > 0 && p->nranges <= p->n);
+    check(xet_plan_xorb_begins(p, 0) && xet_plan_xorb_begins(p, p->nranges));
+
+    fuzz_rules_terms(p);
+
+    memset(&prev, 0, sizeof(prev));
+    prev_xorb = NULL;
+    xorbs = 0;
+
+    for (k = 0; k < p->nranges; k++) {
+        xorb = xet_plan_range(p, k, &r);
+
+        check(r.chunk_start < r.chunk_end && r.stored_start < r.stored_end);
+
+        if (xet_plan_xorb_begins(p, k)) {
+            check(k == 0 || !xet_hash_equal(xorb, prev_xorb));
+            xorbs++;
+
+        } else {
+            check(xet_hash_equal(xorb, prev_xorb)
+                  && r.chunk_start > prev.chunk_end
+                  && r.stored_start > prev.stored_end);
         }
+
+        prev_xorb = xorb;
+        prev = r;
+    }
+
+    check(xorbs == p->nxorbs);
+}
+
+
+/* Ranges of each xorb are at most max, and as many as there were below it. */
+
+static void
+fuzz_limit(xet_plan_t *p, uint32_t max)
+{
+    uint32_t  i, n, want;
+
+    for (i = 0, n = 0, want = 0; i < p->nranges; i++) {
+        n = xet_plan_xorb_begins(p, i) ? 1 : n + 1;
+        want += n <= max;
+    }
+
+    check(xet_plan_limit(p, max) == XET_OK && p->nranges == want);
+
+    for (i = 0, n = 0; i < p->nranges; i++) {
+        n = xet_plan_xorb_begins(p, i) ? 1 : n + 1;
+        check(n <= max);
     }
 }
 
@@ -176,27 +227,22 @@ fuzz_url(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
 }
 
 
-static void
-fuzz_json(const xet_plan_t *p, unsigned version, size_t group)
+static json_t *
+fuzz_parse(const char *text, size_t len, const xet_plan_t *p,
+    xet_plan_kind_t kind)
 {
-    size_t            len, calls, i, want;
-    char             *text;
-    json_t           *root, *urls, *list, *entry;
-    uint32_t          k;
-    xet_buf_t         b;
-    const char       *key;
-    xet_test_pool_t   pool;
+    size_t   i;
+    json_t  *root, *list, *entry;
 
-    memset(&pool, 0, sizeof(pool));
-    xet_buf_init(&b, xet_test_alloc, &pool, 0);
-    calls = 0;
-
-    check((version == 1 ? xet_plan_json_v1(p, &b, fuzz_url, &calls)
-                        : xet_plan_json_v2(p, &b, fuzz_url, &calls, group))
-          == XET_OK);
-
-    text = (char *) xet_test_flatten(&pool, &b, &len);
     root = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+
+    if (kind == XET_PLAN_BATCH) {
+        check(root != NULL && json_object_size(root) == 2);
+        check(json_object_size(json_object_get(root, "files"))
+              == p->nfiles);
+
+        return root;
+    }
 
     check(root != NULL && json_object_size(root) == 3);
     check((uint64_t) json_integer_value(
@@ -211,22 +257,38 @@ fuzz_json(const xet_plan_t *p, unsigned version, size_t group)
               == p->terms[i].raw_length);
     }
 
-    for (k = 0, want = 0; k < p->nfetches; k++) {
-        want += version == 1 ? p->fetches[k].n
-                             : (p->fetches[k].n + group - 1) / group;
+    return root;
+}
+
+
+/* URLs are as many as they have to be, and none is there twice. */
+
+static void
+fuzz_urls(json_t *root, const xet_plan_t *p, size_t group, size_t calls)
+{
+    size_t        i, n, want;
+    json_t       *urls, *list, *entry;
+    const char   *key;
+
+    for (i = 0, n = 0, want = 0; i < p->nranges; i++) {
+        n = xet_plan_xorb_begins(p, (uint32_t) i) ? 0 : n + 1;
+        want += n % group == 0;
     }
 
     check(calls == want);
 
     urls = json_object();
+    list = json_object_get(root, "xorbs");
+    list = list ? list : json_object_get(root, "fetch_info");
 
-    json_object_foreach(json_object_get(root, version == 1 ? "fetch_info"
-                                                           : "xorbs"),
-                        key, list)
-    {
-        json_array_foreach(list, i, entry) {
+    check(json_object_size(list) == p->nxorbs);
+
+    json_object_foreach(list, key, entry) {
+        json_t  *member;
+
+        json_array_foreach(entry, i, member) {
             json_object_set_new(urls, json_string_value(
-                                          json_object_get(entry, "url")),
+                                          json_object_get(member, "url")),
                                 json_true());
         }
     }
@@ -234,21 +296,154 @@ fuzz_json(const xet_plan_t *p, unsigned version, size_t group)
     check(json_object_size(urls) == want);
 
     json_decref(urls);
+}
+
+
+/* The same text in pieces, each in memory of its own. */
+
+static void
+fuzz_pieces(const char *text, size_t len, const xet_plan_t *p,
+    xet_plan_kind_t kind, size_t group, uint64_t state)
+{
+    char               *piece;
+    size_t              n, at, limit, calls;
+    xet_buf_t           b;
+    xet_status_t        status;
+    xet_test_pool_t     pool;
+    xet_plan_writer_t   w;
+
+    calls = 0;
+    at = 0;
+
+    memset(&pool, 0, sizeof(pool));
+    xet_plan_writer_init(&w, p, kind, fuzz_url, &calls, group);
+
+    do {
+        limit = (size_t) (xet_test_random(&state) >> 54);
+        limit >>= limit % 8;
+
+        xet_buf_init(&b, xet_test_alloc, &pool, 1 + limit / 2);
+        status = xet_plan_writer_next(&w, &b, limit);
+
+        check(status == XET_OK || (status == XET_AGAIN && b.size >= limit));
+
+        piece = (char *) xet_test_flatten(&pool, &b, &n);
+
+        check(n <= len - at && memcmp(piece, text + at, n) == 0);
+
+        at += n;
+        xet_test_pool_free(&pool);
+
+    } while (status == XET_AGAIN);
+
+    check(at == len);
+}
+
+
+static void
+fuzz_json(const xet_plan_t *p, xet_plan_kind_t kind, size_t group,
+    uint64_t seed)
+{
+    size_t              len, calls;
+    char               *text;
+    json_t             *root;
+    xet_buf_t           b;
+    xet_test_pool_t     pool;
+    xet_plan_writer_t   w;
+
+    memset(&pool, 0, sizeof(pool));
+    xet_buf_init(&b, xet_test_alloc, &pool, 0);
+    calls = 0;
+
+    xet_plan_writer_init(&w, p, kind, fuzz_url, &calls, group);
+    check(xet_plan_writer_next(&w, &b, SIZE_MAX) == XET_OK);
+
+    text = (char *) xet_test_flatten(&pool, &b, &len);
+
+    root = fuzz_parse(text, len, p, kind);
+    fuzz_urls(root, p, group, calls);
     json_decref(root);
+
+    fuzz_pieces(text, len, p, kind, group, seed);
+
     xet_test_pool_free(&pool);
+}
+
+
+static xet_status_t
+fuzz_add(xet_plan_t *p, const uint8_t *packed, size_t n, size_t segment,
+    uint64_t offset)
+{
+    xet_status_t  status;
+
+    status = XET_OK;
+
+    for ( /* void */ ; n && status == XET_OK; n -= segment) {
+
+        if (segment > n) {
+            segment = n;
+        }
+
+        status = xet_plan_add(p, packed, segment, offset);
+
+        packed += segment;
+        offset = p->position;
+    }
+
+    return status;
+}
+
+
+static xet_status_t
+fuzz_add_files(xet_plan_t *p, const uint8_t *packed, size_t n,
+    size_t segment, uint64_t off)
+{
+    size_t        i;
+    uint64_t      size;
+    xet_hash_t    hash;
+    xet_status_t  status;
+
+    memset(&hash, 0, sizeof(hash));
+    status = XET_OK;
+
+    for ( /* void */ ; n && status == XET_OK; n -= segment) {
+
+        if (segment >= n) {
+            segment = n;
+            size = off;
+
+        } else {
+            size = 0;
+        }
+
+        for (i = 0; i + XET_TERM_LEN <= segment; i += XET_TERM_LEN) {
+            size += xet_get_u32(packed + i + XET_TERM_LEN - 4);
+        }
+
+        xet_put_u32(hash.bytes, p->nfiles);
+
+        status = xet_plan_file(p, &hash, size);
+
+        if (status == XET_OK) {
+            status = xet_plan_add(p, packed, segment, 0);
+        }
+
+        packed += segment;
+    }
+
+    return status;
 }
 
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    size_t           n, segment;
+    size_t           segment;
     unsigned         flags, group;
-    uint64_t         base, offset;
+    uint64_t         base, start, seed;
     xet_plan_t       p;
     xet_range_t      want;
     xet_status_t     status;
-    const uint8_t   *packed;
     xet_test_pool_t  pool;
 
     if (size < FUZZ_HEAD) {
@@ -259,34 +454,34 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     group = 1 + data[1] % 8;
     segment = (size_t) (1 + data[2] % 16) * XET_TERM_LEN;
     base = data[3] ? UINT64_C(1) << data[3] % 64 : 0;
+    start = xet_get_u32(data + 4);
+    seed = xet_get_u64(data + 4);
 
-    want.start = base + xet_get_u32(data + 4);
+    want.start = base + start;
     want.end = want.start + xet_get_u32(data + 8);
 
-    data += FUZZ_HEAD;
-    size -= FUZZ_HEAD;
-
     memset(&pool, 0, sizeof(pool));
-    xet_plan_init(&p, xet_test_alloc, &pool, &want);
 
-    packed = data;
-    offset = base;
-    status = XET_OK;
+    if (flags & FUZZ_FILES) {
+        status = xet_plan_init_files(&p, xet_test_alloc, &pool,
+                                     size / segment + 1);
+        check(status == XET_OK);
 
-    for (n = size; n && status == XET_OK; n -= segment) {
+        status = fuzz_add_files(&p, data + FUZZ_HEAD, size - FUZZ_HEAD,
+                                segment, start);
 
-        if (segment > n) {
-            segment = n;
+        check(status != XET_OK || xet_plan_edges(&p) == 0);
+
+    } else {
+        xet_plan_init(&p, xet_test_alloc, &pool, &want);
+
+        status = fuzz_add(&p, data + FUZZ_HEAD, size - FUZZ_HEAD, segment,
+                          base);
+
+        if (status == XET_OK) {
+            status = fuzz_trim(&p, flags, data + FUZZ_HEAD,
+                               size - FUZZ_HEAD);
         }
-
-        status = xet_plan_add(&p, packed, segment, offset);
-
-        packed += segment;
-        offset = p.position;
-    }
-
-    if (status == XET_OK) {
-        status = fuzz_trim(&p, flags, data, size);
     }
 
     if (status == XET_OK) {
@@ -296,9 +491,20 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (status == XET_OK && p.n) {
         fuzz_rules(&p);
 
-        if (!(flags & FUZZ_NO_JSON)) {
-            fuzz_json(&p, 1, 1);
-            fuzz_json(&p, 2, group);
+        if (flags & FUZZ_LIMIT) {
+            fuzz_limit(&p, 1 + data[3] % 8);
+            fuzz_rules(&p);
+        }
+
+        if (flags & FUZZ_NO_JSON) {
+            /* void */
+
+        } else if (p.several) {
+            fuzz_json(&p, XET_PLAN_BATCH, 1, seed);
+
+        } else {
+            fuzz_json(&p, XET_PLAN_V1, 1, seed);
+            fuzz_json(&p, XET_PLAN_V2, group, seed + 1);
         }
     }
 

@@ -24,10 +24,11 @@
 #include <openssl/params.h>
 
 #include "xet_sign.h"
+#include "xet_base64.h"
 
 
 #define XET_SIGN_LABEL      "xet-url-1\n"
-#define XET_SIGN_MAC_CHARS  43         /* 32 bytes in unpadded base64url */
+#define XET_SIGN_MAC_CHARS  xet_base64_encoded(XET_SIGN_MAC_LEN)
 
 /* "/xorbs/<ns>/<aa>/<hash>?r=&e=<expiry>&k=<id>&s=<mac>" without ranges */
 #define XET_SIGN_URL_MAX                                                      \
@@ -67,12 +68,11 @@ static xet_status_t xet_sign_args(const uint8_t *args, size_t len,
     xet_sign_fields_t *f, xet_sign_text_t *id, uint8_t *mac);
 static int xet_sign_arg(const uint8_t **pos, const uint8_t *end, char name,
     xet_sign_text_t *value);
+static int xet_sign_tail(const uint8_t *p, const uint8_t *end, int cacheable);
 static int xet_sign_number(const xet_sign_text_t *text, uint64_t *number);
 static int xet_sign_name_ok(const uint8_t *name, size_t len, size_t max);
 static int xet_sign_ranges_ok(const xet_range_t *ranges, size_t n);
 static uint8_t *xet_sign_put(uint8_t *dst, const void *src, size_t len);
-static uint8_t *xet_sign_encode(uint8_t *dst, const uint8_t *mac);
-static int xet_sign_decode(uint8_t *mac, const uint8_t *src, size_t len);
 
 
 static const char  xet_sign_digits[] =
@@ -214,7 +214,7 @@ xet_sign_url(xet_sign_key_t *key, const xet_sign_url_t *url, xet_buf_t *b)
         return status;
     }
 
-    p = xet_sign_encode(p, mac);
+    p = xet_base64_encode(p, mac, XET_SIGN_MAC_LEN);
 
     xet_buf_advance(b, (size_t) (p - start));
 
@@ -456,13 +456,40 @@ xet_sign_args(const uint8_t *args, size_t len, xet_sign_fields_t *f,
         || !xet_sign_arg(&p, end, 'k', id)
         || !xet_sign_name_ok(id->data, id->len, XET_SIGN_ID_MAX)
         || !xet_sign_arg(&p, end, 's', &text)
-        || !xet_sign_decode(mac, text.data, text.len)
-        || p != end)
+        || text.len != XET_SIGN_MAC_CHARS
+        || !xet_base64_decode(mac, text.data, text.len)
+        || !xet_sign_tail(p, end, f->list.len == 0))
     {
         return XET_SIGN_SYNTAX;
     }
 
     return XET_OK;
+}
+
+
+/*
+ * What may follow the signature: nothing, or "&n=" and some digits, commas and
+ * dashes in the cacheable form, which no signature covers and nobody reads.
+ */
+
+static int
+xet_sign_tail(const uint8_t *p, const uint8_t *end, int cacheable)
+{
+    if (p == end) {
+        return 1;
+    }
+
+    if (!cacheable || end - p < 4 || memcmp(p, "&n=", 3) != 0) {
+        return 0;
+    }
+
+    for (p += 3; p < end; p++) {
+        if ((*p < '0' || *p > '9') && *p != '-' && *p != ',') {
+            return 0;
+        }
+    }
+
+    return 1;
 }
 
 
@@ -595,70 +622,4 @@ xet_sign_put(uint8_t *dst, const void *src, size_t len)
     memcpy(dst, src, len);
 
     return dst + len;
-}
-
-
-static uint8_t *
-xet_sign_encode(uint8_t *dst, const uint8_t *mac)
-{
-    size_t    i;
-    unsigned  bits, have;
-
-    bits = 0;
-    have = 0;
-
-    for (i = 0; i < XET_SIGN_MAC_LEN; i++) {
-        bits = (bits << 8 | mac[i]) & 0xffff;
-        have += 8;
-
-        while (have >= 6) {
-            have -= 6;
-            *dst++ = (uint8_t) xet_sign_digits[bits >> have & 63];
-        }
-    }
-
-    *dst++ = (uint8_t) xet_sign_digits[bits << (6 - have) & 63];
-
-    return dst;
-}
-
-
-/* Strict: 43 characters whose two spare bits are zero. */
-
-static int
-xet_sign_decode(uint8_t *mac, const uint8_t *src, size_t len)
-{
-    size_t       i;
-    unsigned     bits, have;
-    const char  *digit;
-
-    if (len != XET_SIGN_MAC_CHARS) {
-        return 0;
-    }
-
-    bits = 0;
-    have = 0;
-
-    for (i = 0; i < len; i++) {
-
-        if (src[i] == '\0') {
-            return 0;
-        }
-
-        digit = strchr(xet_sign_digits, src[i]);
-
-        if (digit == NULL) {
-            return 0;
-        }
-
-        bits = (bits << 6 | (unsigned) (digit - xet_sign_digits)) & 0xffff;
-        have += 6;
-
-        if (have >= 8) {
-            have -= 8;
-            *mac++ = (uint8_t) (bits >> have);
-        }
-    }
-
-    return (bits & 3) == 0;
 }

@@ -13,7 +13,9 @@
  * so every field that decides anything is covered, and nothing of the base:
  * the same signature holds behind any host or path prefix.  Arguments come in
  * this order and only once; any other spelling is refused.  An empty list
- * ("r=" absent) is the cacheable form, where the range is free.
+ * ("r=" absent) is the cacheable form, where the range is free; it may end in
+ * "&n=<digits, dashes, commas>", which is not signed and means nothing here:
+ * clients tell entries apart by their URLs, and caches key on the path.
  */
 
 #ifndef _XET_SIGN_H_INCLUDED_

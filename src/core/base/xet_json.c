@@ -50,6 +50,13 @@ xet_json_init(xet_json_t *j, xet_buf_t *b)
 
 
 void
+xet_json_resume(xet_json_t *j, xet_buf_t *b)
+{
+    j->buf = b;
+}
+
+
+void
 xet_json_object_begin(xet_json_t *j)
 {
     xet_json_open(j, "{");

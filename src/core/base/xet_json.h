@@ -26,6 +26,12 @@ typedef struct {
 
 void xet_json_init(xet_json_t *j, xet_buf_t *b);
 
+/*
+ * Goes on in another buffer, at any place; all that is open stays so.  The
+ * buffer before is not looked at any more, nor are its errors carried over.
+ */
+void xet_json_resume(xet_json_t *j, xet_buf_t *b);
+
 void xet_json_object_begin(xet_json_t *j);
 void xet_json_object_end(xet_json_t *j);
 void xet_json_array_begin(xet_json_t *j);

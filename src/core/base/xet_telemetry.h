@@ -18,7 +18,7 @@
 #define XET_TELEMETRY_MAX          (1024 * 1024)   /* of a report, bytes */
 #define XET_TELEMETRY_NAME_MAX     128             /* event, session */
 #define XET_TELEMETRY_AGENT_MAX    512
-#define XET_TELEMETRY_METRICS_MAX  65536           /* as compact JSON */
+#define XET_TELEMETRY_METRICS_MAX  16384           /* as compact JSON */
 
 
 typedef struct {

@@ -1,14 +1,21 @@
 
 /*
- * Reconstruction plans: which terms a byte range of a file needs, and which
- * byte ranges of which xorbs hold them (docs/protocol.md, reconstruction
- * rules).
+ * Reconstruction plans: which terms a byte range of a file needs, or several
+ * whole files, and which byte ranges of which xorbs hold them
+ * (docs/protocol.md, reconstruction rules).
  *
- * Life: init; add every packed segment that covers the range, in order; ask
- * for the edges (the first and last term may need trimming to chunks, for
- * which their xorb's chunk ends must be fetched); trim; finish; print.
- * Memory comes from the allocator and grows with the number of terms of the
- * range.
+ * Life for a range: init; add every packed segment that covers the range, in
+ * order; ask for the edges (the first and last term may need trimming to
+ * chunks, for which their xorb's chunk ends must be fetched); trim; finish;
+ * print (xet_plan_writer.h).
+ *
+ * Life for files: init_files; for each file name it and add its segments;
+ * finish; print.
+ *
+ * Memory comes from the allocator: 52 bytes a term that is kept (more when
+ * terms come in several calls and no reserve went before, see there), 8 a term
+ * in finish, 36 a file.  Nothing else grows, so 100,000 terms need 6 MB,
+ * however many xorbs they are of.
  */
 
 #ifndef _XET_PLAN_H_INCLUDED_
@@ -30,18 +37,19 @@ typedef struct {
 } xet_plan_range_t;
 
 
+/* A file of a plan for several. */
+
 typedef struct {
-    xet_hash_t         xorb;
-    xet_plan_range_t  *ranges;         /* sorted, neither touch nor overlap */
-    uint32_t           n;
-} xet_plan_fetch_t;
+    xet_hash_t         hash;
+    uint32_t           end;            /* behind its last term */
+} xet_plan_file_t;
 
 
 typedef struct {
     xet_alloc_pt       alloc;
     void              *data;
 
-    xet_range_t        want;           /* bytes of the file */
+    xet_range_t        want;           /* bytes of the (current) file */
     uint64_t           offset;         /* of the first term kept */
     uint64_t           position;       /* where the next added term starts,
                                           so the end of the last one kept */
@@ -50,10 +58,16 @@ typedef struct {
     uint32_t           n;
     uint32_t           room;
 
+    xet_plan_file_t   *files;
+    uint32_t           nfiles;
+    uint32_t           files_max;
+    unsigned           several:1;      /* of xet_plan_init_files() */
+
     uint64_t           skip;           /* offset_into_first_range */
 
-    xet_plan_fetch_t  *fetches;        /* by first use */
-    uint32_t           nfetches;
+    uint64_t          *ranges;         /* packed, see xet_plan_range() */
+    uint32_t           nranges;
+    uint32_t           nxorbs;
 } xet_plan_t;
 
 
@@ -65,10 +79,36 @@ void xet_plan_init(xet_plan_t *p, xet_alloc_pt alloc, void *data,
     const xet_range_t *want);
 
 /*
+ * A plan for whole files, max of them at most, none to begin with.  XET_NOMEM.
+ */
+xet_status_t xet_plan_init_files(xet_plan_t *p, xet_alloc_pt alloc,
+    void *data, size_t max);
+
+/*
+ * The terms added from here on are those of this file, of size bytes; offsets
+ * begin at 0 again.  A file without terms has size 0.  The caller sees to it
+ * that no file comes twice.  XET_PLAN_DAMAGED when the file before is not
+ * complete; XET_INTERNAL when there are max already, or the plan is not for
+ * files.
+ */
+xet_status_t xet_plan_file(xet_plan_t *p, const xet_hash_t *hash,
+    uint64_t size);
+
+/*
+ * Room for n terms in all, which spares the plan from growing in steps: then
+ * it doubles, and the allocator keeps the smaller arrays as well.  A single
+ * call of add needs no reserve.  XET_PLAN_DAMAGED for more terms than a plan
+ * may have (2^25), XET_NOMEM.
+ */
+xet_status_t xet_plan_reserve(xet_plan_t *p, size_t n);
+
+/*
  * Adds the packed terms that begin at first_offset of the file; terms wholly
  * outside the range are dropped.  The first call begins at or before the
  * range, the others where the one before ended (XET_PLAN_DAMAGED otherwise);
- * what comes after the range is not looked at.  XET_PLAN_DAMAGED, XET_NOMEM.
+ * what comes after the range is not looked at, but terms behind the end of one
+ * of several files are damage.  XET_PLAN_DAMAGED, XET_NOMEM; XET_INTERNAL for
+ * an empty range, or before the first of several files.
  */
 xet_status_t xet_plan_add(xet_plan_t *p, const uint8_t *packed, size_t len,
     uint64_t first_offset);
@@ -88,7 +128,8 @@ unsigned xet_plan_edges(const xet_plan_t *p);
  * of the chunks [chunk_start, chunk_end) that the term had before either
  * trim, with the ends before chunk_start (0 at the xorb's start).  When first
  * and last are the same term, trim XET_PLAN_FIRST | XET_PLAN_LAST in one
- * call.  XET_PLAN_DAMAGED when the ends contradict the term.
+ * call.  XET_PLAN_DAMAGED when the ends contradict the term; XET_INTERNAL for
+ * a plan without such a term, or of several files, which are never trimmed.
  */
 typedef struct {
     uint32_t           n;
@@ -102,23 +143,58 @@ xet_status_t xet_plan_trim(xet_plan_t *p, unsigned which,
     const xet_plan_ends_t *ends);
 
 /*
- * Merges the ranges a xorb needs.  XET_PLAN_DAMAGED when the terms do not
- * cover the range, or place a chunk of a xorb at different bytes; XET_NOMEM.
+ * Finds the ranges that each xorb needs, over all files.  XET_PLAN_DAMAGED
+ * when the terms do not cover the range or the last file, or place a chunk of
+ * a xorb at different bytes; XET_NOMEM.
  */
 xet_status_t xet_plan_finish(xet_plan_t *p);
 
+/*
+ * Range i < nranges, and its xorb.  The ranges of a xorb follow each other,
+ * sorted, and neither touch nor overlap; xorbs come by first use.
+ */
+const xet_hash_t *xet_plan_range(const xet_plan_t *p, uint32_t i,
+    xet_plan_range_t *range);
+
+/* Whether range i is the first of its xorb; 1 for i == nranges. */
+int xet_plan_xorb_begins(const xet_plan_t *p, uint32_t i);
 
 /*
- * Writes the URL for ranges of a xorb: characters that need no escape in
- * JSON, onto b.  It must differ for different ranges.
+ * After finish: leaves each xorb max ranges at most (at least 1) by fetching
+ * across the narrowest gaps, so clients get chunks that they have no use for.
+ *
+ * It is for URLs whose text is that of the xorb alone, as no two entries of a
+ * body may have the same URL: with max 1 every v1 entry is the only one of
+ * its xorb, with max up to the writer's group every v2 entry is.  (A further
+ * entry for what is left would repeat the URL.)  A range is still whole chunks
+ * and the bytes of just these, every term still lies in one range, and no two
+ * of a xorb begin at the same chunk.
+ *
+ * A client that asks a v2 entry for all ranges at once names them in one
+ * header of up to 18 bytes a range: 400 fit in the 8 KiB that nginx accepts
+ * by default.  XET_INTERNAL for max 0.
+ */
+xet_status_t xet_plan_limit(xet_plan_t *p, uint32_t max);
+
+
+/*
+ * Writes the URL for ranges of a xorb, n >= 1: characters that need no escape
+ * in JSON, onto b.  XET_AGAIN and XET_DONE are no errors and not to be
+ * returned.
+ *
+ * Its text must differ for different ranges: clients know a download by it
+ * (hf_xet up to 1.2 even over several answers, where another range's bytes
+ * would be taken for those of the URL).  Where ranges are not signed, a
+ * fragment of them is enough, as in "...#0-4095": nobody sends it, so servers
+ * and caches see one URL a xorb.
  */
 typedef xet_status_t (*xet_plan_url_pt)(void *ctx, xet_buf_t *b,
     const xet_hash_t *xorb, const xet_plan_range_t *ranges, size_t n);
 
 /*
- * The bodies of the two versions.  group: ranges in one v2 entry at most,
- * at least 1, for a URL a range.  b is the caller's; after an error what it
- * holds is of no use.  XET_NOMEM, or the error of url.
+ * The bodies of the two versions in one piece, see xet_plan_writer.h.  b is
+ * the caller's; after an error what it holds is of no use.  XET_NOMEM, or the
+ * error of url; XET_INTERNAL for a group of 0 or a plan of several files.
  */
 xet_status_t xet_plan_json_v1(const xet_plan_t *p, xet_buf_t *b,
     xet_plan_url_pt url, void *ctx);

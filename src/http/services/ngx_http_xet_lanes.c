@@ -197,7 +197,7 @@ ngx_http_xet_lanes_send(ngx_http_xet_lane_e id,
     if (lane->nwaiting >= lane->conf->queue) {
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                       "xet: %ui statements are waiting for PostgreSQL, "
-                      "\"xet_postgres_queue\" is full", lane->nwaiting);
+                      "no more are taken", lane->nwaiting);
         return NULL;
     }
 

@@ -578,23 +578,33 @@ ngx_int_t
 ngx_http_xet_pg_check_conninfo(ngx_str_t *conninfo, u_char *err, size_t len)
 {
     char              *msg;
-    PQconninfoOption  *opts;
+    ngx_int_t          rc;
+    PQconninfoOption  *opts, *o;
 
     msg = NULL;
     opts = PQconninfoParse((char *) conninfo->data, &msg);
 
-    if (opts) {
-        PQconninfoFree(opts);
-        return NGX_OK;
+    if (opts == NULL) {
+        ngx_http_xet_pg_text(err, len, msg ? msg : "out of memory");
+
+        if (msg) {
+            PQfreemem(msg);
+        }
+
+        return NGX_ERROR;
     }
 
-    ngx_http_xet_pg_text(err, len, msg ? msg : "out of memory");
+    rc = NGX_OK;
 
-    if (msg) {
-        PQfreemem(msg);
+    for (o = opts; o->keyword; o++) {
+        if (ngx_strcmp(o->keyword, "password") == 0 && o->val) {
+            rc = NGX_DECLINED;
+        }
     }
 
-    return NGX_ERROR;
+    PQconninfoFree(opts);
+
+    return rc;
 }
 
 

@@ -4,8 +4,9 @@
  *
  * A xorb appears under its name only complete and only after its data is on
  * the disk: fdatasync, then link, then fsync of the folder, and of the folder
- * above when it was new.  A name that is there already has the same content,
- * because it is the hash of it.
+ * above when it was new.  A name that is there already should have the same
+ * content, because it is the hash of it; it is replaced all the same, by
+ * rename, so that an upload heals a file that was damaged.
  *
  * Everything here blocks and runs in a thread, except for what opens and
  * releases the structure.  One owner at a time: the job of the request, or,
@@ -40,6 +41,8 @@ static xet_status_t ngx_http_xet_store_failed(ngx_log_t *log,
     const char *call, const void *name);
 static xet_status_t ngx_http_xet_store_link(ngx_http_xet_file_t *file,
     const char *path, ngx_log_t *log);
+static xet_status_t ngx_http_xet_store_replace(ngx_http_xet_file_t *file,
+    const char *from, const char *path, ngx_log_t *log);
 static xet_status_t ngx_http_xet_store_sync_dir(const char *path,
     ngx_log_t *log);
 
@@ -354,8 +357,12 @@ ngx_http_xet_store_link(ngx_http_xet_file_t *file, const char *path,
     rc = linkat(AT_FDCWD, from, AT_FDCWD, path,
                 file->name[0] ? 0 : AT_SYMLINK_FOLLOW);
 
-    if (rc == 0 || ngx_errno == NGX_EEXIST) {
+    if (rc == 0) {
         return XET_OK;
+    }
+
+    if (ngx_errno == NGX_EEXIST) {
+        return ngx_http_xet_store_replace(file, from, path, log);
     }
 
     if (ngx_errno == NGX_ENOENT) {
@@ -363,6 +370,36 @@ ngx_http_xet_store_link(ngx_http_xet_file_t *file, const char *path,
     }
 
     return ngx_http_xet_store_failed(log, "link", path);
+}
+
+
+static xet_status_t
+ngx_http_xet_store_replace(ngx_http_xet_file_t *file, const char *from,
+    const char *path, ngx_log_t *log)
+{
+    char          name[NGX_MAX_PATH];
+    xet_status_t  rc;
+
+    (void) ngx_snprintf((u_char *) name, NGX_MAX_PATH, "%V/%P-%uA.new%Z",
+                        &file->temp, ngx_pid,
+                        ngx_atomic_fetch_add(&ngx_http_xet_store_serial, 1));
+
+    if (linkat(AT_FDCWD, from, AT_FDCWD, name,
+               file->name[0] ? 0 : AT_SYMLINK_FOLLOW)
+        == -1)
+    {
+        return ngx_http_xet_store_failed(log, "link", name);
+    }
+
+    if (rename(name, path) == 0) {
+        return XET_OK;
+    }
+
+    rc = ngx_http_xet_store_failed(log, "rename", path);
+
+    (void) unlink(name);
+
+    return rc;
 }
 
 

@@ -16,6 +16,8 @@
 
 #include "ngx_http_xet.h"
 
+#include <sys/resource.h>
+
 
 #define NGX_HTTP_XET_TASK_TIMER  60000
 
@@ -23,6 +25,7 @@
 typedef struct {
     ngx_http_xet_job_pt   job;
     void                 *data;
+    ngx_int_t             nice;
 } ngx_http_xet_task_ctx_t;
 
 
@@ -73,6 +76,7 @@ ngx_http_xet_task_post(ngx_http_request_t *r, ngx_http_xet_job_pt job,
     tctx = task->ctx;
     tctx->job = job;
     tctx->data = data;
+    tctx->nice = xmcf->nice;
 
     t->job = job;
     t->done = done;
@@ -112,6 +116,18 @@ static void
 ngx_http_xet_task_job(void *data, ngx_log_t *log)
 {
     ngx_http_xet_task_ctx_t  *tctx = data;
+
+    static __thread ngx_int_t  nice;
+
+    /*
+     * Hashing must not take the processor from an event loop on it; on Linux
+     * a priority is a thread's own.
+     */
+
+    if (nice != tctx->nice) {
+        nice = tctx->nice;
+        (void) setpriority(PRIO_PROCESS, 0, (int) nice);
+    }
 
     tctx->job(tctx->data, log);
 }
@@ -210,6 +226,7 @@ ngx_http_xet_task_detached(ngx_http_xet_job_pt job, const void *data,
     tctx = task->ctx;
     tctx->job = job;
     tctx->data = p;
+    tctx->nice = xmcf->nice;
 
     task->handler = ngx_http_xet_task_job;
     task->event.handler = ngx_http_xet_task_detached_done;

@@ -146,8 +146,10 @@ ngx_http_xet_url_write(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
 {
     ngx_http_xet_url_t *url = ctx;
 
+    u_char         *p, *last;
     size_t          i;
     xet_range_t     list[XET_SIGN_RANGES_MAX];
+    xet_status_t    rc;
     xet_sign_url_t  sign;
 
     for (i = 0; i < n; i++) {
@@ -164,7 +166,27 @@ ngx_http_xet_url_write(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
 
     xet_buf_write(b, url->base.data, url->base.len);
 
-    return xet_sign_url(url->sign, &sign, b);
+    rc = xet_sign_url(url->sign, &sign, b);
+
+    if (rc == XET_OK && url->whole && n) {
+
+        /*
+         * Clients tell entries by their URLs (docs/protocol.md, rule 8), and
+         * old ones share downloads of one URL between answers.
+         */
+
+        p = xet_buf_reserve(b, 3 + n * XET_RANGE_PRINT_MAX);
+
+        if (p == NULL) {
+            return XET_NOMEM;
+        }
+
+        last = xet_range_list_print(ngx_cpymem(p, "&n=", 3), list, n);
+
+        xet_buf_advance(b, last - p);
+    }
+
+    return rc;
 }
 
 

@@ -1,7 +1,7 @@
 
 /*
  * The JSON writer: exact text, escapes and UTF-8 repair, exact integers,
- * nesting to the limit; jansson reads all of it.
+ * nesting to the limit, other buffers on the way; jansson reads all of it.
  */
 
 
@@ -340,6 +340,119 @@ test_out_of_memory(void)
 }
 
 
+/* Step i of a document; 0 behind the last one. */
+
+static int
+test_step(xet_json_t *j, unsigned i)
+{
+    switch (i) {
+
+    case 0:
+        xet_json_object_begin(j);
+        return 1;
+
+    case 1:
+        xet_json_key(j, "a");
+        return 1;
+
+    case 2:
+    case 7:
+        xet_json_array_begin(j);
+        return 1;
+
+    case 3:
+    case 4:
+        xet_json_u64(j, i);
+        return 1;
+
+    case 5:
+        xet_json_string_begin(j);
+        return 1;
+
+    case 6:
+        xet_json_string_end(j);
+        return 1;
+
+    case 8:
+    case 10:
+        xet_json_array_end(j);
+        return 1;
+
+    case 9:
+        xet_json_null(j);
+        return 1;
+
+    case 11:
+        xet_json_key(j, "b");
+        return 1;
+
+    case 12:
+        xet_json_bool(j, 1);
+        return 1;
+
+    case 13:
+        xet_json_object_end(j);
+        return 1;
+
+    default:
+        return 0;
+    }
+}
+
+
+/* Every subset of the 13 places between steps has a buffer that begins. */
+
+static void
+test_resume(void)
+{
+    char         text[64];
+    size_t       len;
+    unsigned     i, mask, bad;
+    xet_buf_t    failed;
+    xet_json_t  *j;
+
+    static const char  want[] = "{\"a\":[3,4,\"\",[],null],\"b\":true}";
+
+    bad = 0;
+
+    for (mask = 0; mask < 1u << 13; mask++) {
+        j = test_begin();
+        len = 0;
+
+        for (i = 0; test_step(j, i); i++) {
+
+            if (i == 13 || mask & 1u << i) {
+                test_text();
+                memcpy(text + len, writer.text, (size_t) writer.buf.size);
+                len += (size_t) writer.buf.size;
+
+                xet_buf_init(&writer.buf, test_alloc, &writer, 7);
+                xet_json_resume(j, &writer.buf);
+            }
+        }
+
+        bad += len != sizeof(want) - 1 || memcmp(text, want, len) != 0;
+    }
+
+    xet_is_u64(bad, 0, "the same text, whatever the buffers");
+
+    /* an error is the buffer's alone */
+
+    xet_buf_init(&failed, test_alloc, &writer, SIZE_MAX);
+
+    j = test_begin();
+    xet_json_array_begin(j);
+    xet_json_u64(j, 1);
+    xet_json_resume(j, &failed);
+    xet_json_u64(j, 2);
+    xet_is_u64(xet_buf_status(&failed), XET_NOMEM, "a buffer that failed");
+    xet_json_resume(j, &writer.buf);
+    xet_json_u64(j, 3);
+    xet_json_array_end(j);
+    test_is("[1,3]");
+}
+
+
 int
 main(void)
 {
@@ -348,6 +461,7 @@ main(void)
     test_strings();
     test_depth();
     test_out_of_memory();
+    test_resume();
 
     return xet_done();
 }

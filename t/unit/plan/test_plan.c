@@ -12,6 +12,21 @@
 #include "xet_plan.h"
 
 
+static xet_plan_range_t
+test_range(const xet_plan_t *p, uint32_t i)
+{
+    xet_plan_range_t  range;
+
+    memset(&range, 0, sizeof(range));
+
+    if (i < p->nranges) {
+        (void) xet_plan_range(p, i, &range);
+    }
+
+    return range;
+}
+
+
 /* A small file by hand: chunks of 100 bytes, stored in 50. */
 
 static void
@@ -64,8 +79,8 @@ test_adding(void)
     xet_is_u64(xet_plan_add(&p, packed, 48, 77), XET_OK,
                "behind the range nothing is looked at");
     xet_is_u64(xet_plan_finish(&p), XET_OK, "finish");
-    xet_is_u64(p.nfetches, 1, "one xorb");
-    xet_is_u64(p.fetches[0].ranges[0].stored_start, 250, "its bytes");
+    xet_is_u64(p.nxorbs, 1, "one xorb");
+    xet_is_u64(test_range(&p, 0).stored_start, 250, "its bytes");
 
     want.start = 999;
     want.end = 1501;
@@ -113,7 +128,7 @@ test_adding(void)
     want.start = want.end = 0;
     xet_plan_init(&p, xet_test_alloc, &pool, &want);
     xet_is_u64(xet_plan_finish(&p), XET_OK, "the empty file");
-    xet_is_u64(p.n + p.nfetches + p.skip, 0, "has nothing");
+    xet_is_u64(p.n + p.nranges + p.skip, 0, "has nothing");
 
     xet_test_pool_free(&pool);
 }
@@ -328,7 +343,7 @@ test_contradictions(void)
             xet_is_u64(xet_plan_finish(&p), cases[i].want, cases[i].name);
 
             if (cases[i].want == XET_OK) {
-                xet_is_u64(p.fetches[0].n, cases[i].ranges, "  ranges");
+                xet_is_u64(p.nranges, cases[i].ranges, "  ranges");
             }
 
             xet_test_pool_free(&pool);
@@ -366,9 +381,12 @@ test_contradictions(void)
     }
 
     xet_is_u64(refused, limit - 1, "out of memory at every allocation");
-    xet_ok(limit > 4, "which are %u", limit);
-    xet_is_u64(p.nfetches, 2, "two xorbs");
-    xet_is_u64(p.fetches[0].n, 2, "the first in two ranges");
+    xet_is_u64(limit, 3, "which are terms, more terms, ranges");
+    xet_is_u64(p.nxorbs, 2, "two xorbs");
+    xet_is_u64(p.nranges, 3, "in three ranges");
+    xet_ok(xet_plan_xorb_begins(&p, 0) && !xet_plan_xorb_begins(&p, 1)
+           && xet_plan_xorb_begins(&p, 2) && xet_plan_xorb_begins(&p, 3),
+           "two of the first");
 
     xet_test_pool_free(&pool);
 }
@@ -441,8 +459,9 @@ test_long_files(void)
         xet_is_u64(status, XET_OK, "100,000 terms");
         xet_ok(ms < 5000, "  over %u xorbs", xorbs[k]);
         printf("# %u xorbs drawn from, %u fetched: %.1f ms, %zu bytes\n",
-               xorbs[k], p.nfetches, ms, pool.size);
+               xorbs[k], p.nxorbs, ms, pool.size);
         xet_is_u64(p.n, 100000, "  all are in the plan");
+        xet_is_u64(pool.size, 6000000, "  60 bytes each");
 
         xet_test_pool_free(&pool);
     }

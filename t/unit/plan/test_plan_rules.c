@@ -12,7 +12,7 @@
 
 #define MODEL_XORBS   4
 #define MODEL_CHUNKS  40
-#define MODEL_TERMS   48
+#define MODEL_TERMS   160              /* most have 48 at most */
 
 
 typedef struct {
@@ -76,7 +76,8 @@ model_random(uint64_t *state)
     model_xorb_t  *x;
 
     model.nxorbs = 1 + model_below(state, MODEL_XORBS);
-    model.n = 1 + model_below(state, MODEL_TERMS);
+    model.n = 1 + model_below(state, model_below(state, 16) ? 48
+                                                            : MODEL_TERMS);
     model.nchunks = 0;
     model.offsets[0] = 0;
 
@@ -314,13 +315,13 @@ test_rules_terms(const xet_plan_t *p, const xet_range_t *want)
 static void
 test_rules_ranges(const xet_plan_t *p)
 {
-    int                      x;
-    uint32_t                 i, k, c, inside, order;
-    const xet_term_t        *t;
-    const xet_plan_fetch_t  *f;
-    const xet_plan_range_t  *r;
+    int                x;
+    uint32_t           i, k, inside, xorb, order;
+    const xet_term_t  *t;
+    const xet_hash_t  *hash, *prev_hash;
+    xet_plan_range_t   r, prev;
 
-    static uint8_t           needed[MODEL_XORBS][MODEL_CHUNKS];
+    static uint8_t     needed[MODEL_XORBS][MODEL_CHUNKS];
 
     memset(needed, 0, sizeof(needed));
     order = 0;
@@ -328,57 +329,59 @@ test_rules_ranges(const xet_plan_t *p)
     for (i = 0; i < p->n; i++) {
         t = &p->terms[i];
         inside = 0;
+        xorb = 0;
 
-        for (k = 0; k < p->nfetches; k++) {
-            f = &p->fetches[k];
+        for (k = 0; k < p->nranges; k++) {
+            hash = xet_plan_range(p, k, &r);
 
-            if (!xet_hash_equal(&f->xorb, &t->xorb)) {
-                continue;
+            if (xet_hash_equal(hash, &t->xorb)) {
+                test_must(xorb <= order, "xorbs in the order of first use");
+                order += xorb == order;
+
+                inside += t->chunk_start >= r.chunk_start
+                          && t->chunk_end <= r.chunk_end;
             }
 
-            test_must(k <= order, "xorbs in the order of first use");
-            order += k == order;
-
-            for (c = 0; c < f->n; c++) {
-                inside += t->chunk_start >= f->ranges[c].chunk_start
-                          && t->chunk_end <= f->ranges[c].chunk_end;
-            }
+            xorb += xet_plan_xorb_begins(p, k + 1);
         }
 
+        test_must(xorb == p->nxorbs, "the number of xorbs");
         test_must(inside == 1, "3: a term lies inside one range");
 
         x = model_find(&t->xorb);
         memset(needed[x] + t->chunk_start, 1, t->chunk_end - t->chunk_start);
     }
 
-    test_must(order == p->nfetches, "every xorb is used");
+    test_must(order == p->nxorbs, "every xorb is used");
+    test_must(xet_plan_xorb_begins(p, 0), "a xorb has ranges");
 
-    for (k = 0; k < p->nfetches; k++) {
-        f = &p->fetches[k];
-        x = model_find(&f->xorb);
+    prev_hash = NULL;
+    memset(&prev, 0, sizeof(prev));
 
-        test_must(x >= 0 && f->n > 0, "a xorb has ranges");
+    for (k = 0; k < p->nranges; k++) {
+        hash = xet_plan_range(p, k, &r);
+        x = model_find(hash);
 
-        for (c = 0; c < f->n; c++) {
-            r = &f->ranges[c];
+        test_must(x >= 0 && r.chunk_start < r.chunk_end
+                  && r.chunk_end <= model.xorbs[x].n,
+                  "a range lies in the xorb");
+        test_must(k == 0 || xet_plan_xorb_begins(p, k)
+                            == !xet_hash_equal(hash, prev_hash),
+                  "a xorb ends where the next one begins");
+        test_must(xet_plan_xorb_begins(p, k) || r.chunk_start > prev.chunk_end,
+                  "3, 4: ranges are sorted and merged");
+        test_must(r.stored_start
+                  == model_end(model.xorbs[x].stored_ends, r.chunk_start)
+                  && r.stored_end
+                     == model_end(model.xorbs[x].stored_ends, r.chunk_end),
+                  "5: the bytes are those of the chunks");
 
-            test_must(r->chunk_start < r->chunk_end
-                      && r->chunk_end <= model.xorbs[x].n,
-                      "a range lies in the xorb");
-            test_must(c == 0 || r->chunk_start > f->ranges[c - 1].chunk_end,
-                      "3, 4: ranges are sorted and merged");
-            test_must(r->stored_start
-                      == model_end(model.xorbs[x].stored_ends,
-                                   r->chunk_start)
-                      && r->stored_end
-                         == model_end(model.xorbs[x].stored_ends,
-                                      r->chunk_end),
-                      "5: the bytes are those of the chunks");
-
-            for (i = r->chunk_start; i < r->chunk_end; i++) {
-                test_must(needed[x][i], "no chunk without a term");
-            }
+        for (i = r.chunk_start; i < r.chunk_end; i++) {
+            test_must(needed[x][i], "no chunk without a term");
         }
+
+        prev_hash = hash;
+        prev = r;
     }
 }
 
@@ -386,18 +389,125 @@ test_rules_ranges(const xet_plan_t *p)
 static void
 test_rules_equal(const xet_plan_t *a, const xet_plan_t *b)
 {
-    uint32_t  i;
+    uint32_t           i;
+    const xet_hash_t  *a_hash, *b_hash;
+    xet_plan_range_t   a_range, b_range;
 
-    test_must(a->n == b->n && a->nfetches == b->nfetches && a->skip == b->skip
+    test_must(a->n == b->n && a->nranges == b->nranges && a->skip == b->skip
               && memcmp(a->terms, b->terms, a->n * sizeof(xet_term_t)) == 0,
               "6: equal terms");
 
-    for (i = 0; i < a->nfetches; i++) {
-        test_must(a->fetches[i].n == b->fetches[i].n
-                  && xet_hash_equal(&a->fetches[i].xorb, &b->fetches[i].xorb)
-                  && memcmp(a->fetches[i].ranges, b->fetches[i].ranges,
-                            a->fetches[i].n * sizeof(xet_plan_range_t)) == 0,
+    for (i = 0; i < a->nranges; i++) {
+        a_hash = xet_plan_range(a, i, &a_range);
+        b_hash = xet_plan_range(b, i, &b_range);
+
+        test_must(xet_hash_equal(a_hash, b_hash)
+                  && memcmp(&a_range, &b_range, sizeof(a_range)) == 0,
                   "6: equal ranges");
+    }
+}
+
+
+/*
+ * Of the ranges [0, n) of a xorb, which begin one when max are left: the first
+ * and those behind the widest gaps, of equal ones the first.
+ */
+
+static void
+model_limit(const xet_plan_range_t *ranges, uint8_t *begins, uint32_t n,
+    uint32_t max)
+{
+    uint32_t  i, best;
+
+    memset(begins, 0, n);
+
+    begins[0] = 1;
+
+    for ( /* void */ ; max > 1 && n > 1; max--) {
+
+        for (i = 1, best = 0; i < n; i++) {
+
+            if (!begins[i]
+                && (best == 0
+                    || ranges[i].stored_start - ranges[i - 1].stored_end
+                       > ranges[best].stored_start
+                         - ranges[best - 1].stored_end))
+            {
+                best = i;
+            }
+        }
+
+        begins[best] = 1;
+    }
+}
+
+
+/* Of the ranges from i on those of one xorb. */
+
+static uint32_t
+model_xorb_ranges(const xet_plan_t *p, xet_plan_range_t *ranges, uint32_t i)
+{
+    uint32_t  n;
+
+    n = 0;
+
+    do {
+        (void) xet_plan_range(p, i, &ranges[n++]);
+
+    } while (!xet_plan_xorb_begins(p, ++i));
+
+    return n;
+}
+
+
+/* p is limited, and was like all before. */
+
+static void
+test_rules_limit(xet_plan_t *p, const xet_plan_t *all, uint32_t max)
+{
+    uint32_t          i, k, c, n;
+    uint8_t           begins[MODEL_CHUNKS];
+    xet_plan_range_t  r, want, ranges[MODEL_CHUNKS];
+
+    test_must(xet_plan_limit(p, max) == XET_OK, "a limit");
+
+    for (i = 0, k = 0; i < all->nranges; i += n) {
+        n = model_xorb_ranges(all, ranges, i);
+
+        model_limit(ranges, begins, n, max);
+
+        for (c = 0; c < n; k++) {
+            test_must(k < p->nranges, "limit: a range is missing");
+            test_must(xet_plan_xorb_begins(p, k) == (c == 0),
+                      "limit: the ranges of a xorb");
+
+            want = ranges[c];
+
+            for (c++; c < n && !begins[c]; c++) {
+                want.chunk_end = ranges[c].chunk_end;
+                want.stored_end = ranges[c].stored_end;
+            }
+
+            (void) xet_plan_range(p, k, &r);
+
+            test_must(memcmp(&r, &want, sizeof(r)) == 0,
+                      "limit: across the narrowest gaps");
+        }
+    }
+
+    test_must(k == p->nranges, "limit: a range too many");
+
+    for (i = 0; i < p->n; i++) {
+
+        for (k = 0, n = 0; k < p->nranges; k++) {
+            n += xet_hash_equal(xet_plan_range(p, k, &r), &p->terms[i].xorb)
+                 && p->terms[i].chunk_start >= r.chunk_start
+                 && p->terms[i].chunk_end <= r.chunk_end
+                 && p->terms[i].stored_start >= r.stored_start
+                 && p->terms[i].stored_end <= r.stored_end;
+        }
+
+        test_must(n == 1, "limit: 3: a term lies inside one range");
     }
 }
 
@@ -407,6 +517,7 @@ test_random_plans(void)
 {
     uint64_t          state, size;
     unsigned          file, range, plans, multi, merged, failed;
+    unsigned          n, fewer, spans;
     xet_plan_t        p, again;
     xet_range_t       want;
     xet_test_pool_t   pool;
@@ -418,6 +529,8 @@ test_random_plans(void)
     multi = 0;
     merged = 0;
     failed = 0;
+    fewer = 0;
+    spans = 0;
 
     for (file = 0; file < 4000 && test_rule == NULL; file++) {
         model_random(&state);
@@ -446,8 +559,14 @@ test_random_plans(void)
             test_rules_equal(&p, &again);
 
             plans++;
-            multi += p.nfetches > 1;
-            merged += p.fetches[0].n > 1;
+            multi += p.nxorbs > 1;
+            merged += !xet_plan_xorb_begins(&p, 1);
+
+            n = again.nranges;
+            test_rules_limit(&again, &p, 2 + file % 3);
+            fewer += again.nranges < n;
+            test_rules_limit(&again, &p, 1);
+            spans += again.nranges == p.nxorbs;
 
             xet_test_pool_free(&pool);
         }
@@ -459,6 +578,9 @@ test_random_plans(void)
            test_rule ? test_rule : "");
     xet_ok(multi > 5000, "%u plans of several xorbs", multi);
     xet_ok(merged > 5000, "%u plans of several ranges", merged);
+    xet_ok(fewer > 2000, "%u plans that a limit made smaller", fewer);
+    xet_is_u64(spans, plans, "a limit of 1 leaves a range a xorb");
+    xet_is_u64(xet_plan_limit(&p, 0), XET_INTERNAL, "a limit of 0");
 }
 
 

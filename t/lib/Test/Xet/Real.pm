@@ -30,7 +30,8 @@ sub hf_xet_start {
 	my ($o, @args) = @_;
 
 	my $cache = $o->{machine} || tempdir(CLEANUP => 1);
-	my $python = build() . '/venv/bin/python';
+	my $python = $o->{python} || build() . '/venv/bin/python';
+	my @limit = $o->{timeout} ? ('timeout', $o->{timeout}) : ();
 
 	die "no hf_xet in $python, run t/clients/setup.sh\n" unless -x $python;
 
@@ -38,8 +39,8 @@ sub hf_xet_start {
 	local $ENV{HF_XET_CLIENT_RETRY_BASE_DELAY} = '100ms';
 	local @ENV{keys %{ $o->{env} || {} }} = values %{ $o->{env} || {} };
 
-	open(my $fh, '-|', $python, root() . '/t/clients/hf_xet_run.py', @args)
-		or die "$python: $!\n";
+	open(my $fh, '-|', @limit, $python,
+		root() . '/t/clients/hf_xet_run.py', @args) or die "$python: $!\n";
 
 	return $fh;
 }

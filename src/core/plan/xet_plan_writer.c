@@ -1,0 +1,432 @@
+
+/*
+ * The three bodies of a reconstruction answer, one element a step.
+ *
+ *     v1 and v2   offset_into_first_range, terms
+ *     batch       files: the terms of each
+ *
+ *     v1, batch   fetch_info: an entry with its own URL for every range
+ *     v2          xorbs: an entry is a URL and up to group ranges
+ *
+ * Chunk ranges end exclusively and byte ranges inclusively, relative to the
+ * xorb's chunk region.  Clients plan by the text of the URL, so no two entries
+ * may carry the same one; see xet_plan_url_pt and xet_plan_limit().
+ *
+ * States, named after what the next step writes; a list that is at its end is
+ * closed instead, and the state is that of the list around it:
+ *
+ *     begin -> term -> xorb -> entry -> (v2) range -> done
+ *     begin -> file -> term -> file ... -> xorb ...
+ *
+ * What is written of the JSON so far, its nesting that is, the writer of JSON
+ * knows; it is given the buffer of each piece.  The plan is read only, the
+ * buffers are the caller's; no memory of its own.  One thread at a time.
+ */
+
+
+#include "xet_plan_writer.h"
+
+
+enum {
+    xet_plan_begin = 0,
+    xet_plan_file_terms,
+    xet_plan_term,
+    xet_plan_xorb,
+    xet_plan_entry,
+    xet_plan_entry_range,
+    xet_plan_done,
+    xet_plan_failed
+};
+
+
+static xet_status_t xet_plan_writer_step(xet_plan_writer_t *w);
+static void xet_plan_writer_begin(xet_plan_writer_t *w);
+static void xet_plan_writer_file(xet_plan_writer_t *w);
+static void xet_plan_writer_term(xet_plan_writer_t *w);
+static void xet_plan_writer_fetch(xet_plan_writer_t *w);
+static void xet_plan_writer_xorb(xet_plan_writer_t *w);
+static xet_status_t xet_plan_writer_v1_entry(xet_plan_writer_t *w);
+static xet_status_t xet_plan_writer_v2_entry(xet_plan_writer_t *w);
+static void xet_plan_writer_range(xet_plan_writer_t *w);
+static void xet_plan_writer_entry_end(xet_plan_writer_t *w);
+static xet_status_t xet_plan_writer_url(xet_plan_writer_t *w,
+    const xet_hash_t *xorb, const xet_plan_range_t *ranges, size_t n);
+static void xet_plan_writer_hash(xet_json_t *j, const xet_hash_t *hash,
+    int key);
+static void xet_plan_writer_span(xet_json_t *j, const char *key,
+    uint64_t start, uint64_t end);
+
+
+void
+xet_plan_writer_init(xet_plan_writer_t *w, const xet_plan_t *plan,
+    xet_plan_kind_t kind, xet_plan_url_pt url, void *ctx, size_t group)
+{
+    w->plan = plan;
+    w->url = url;
+    w->ctx = ctx;
+
+    xet_json_init(&w->json, NULL);
+
+    w->next = 0;
+    w->end = 0;
+    w->file = 0;
+    w->group = (group < XET_PLAN_GROUP_MAX) ? (uint32_t) group
+                                            : XET_PLAN_GROUP_MAX;
+    w->kind = kind;
+    w->state = xet_plan_begin;
+
+    if ((kind == XET_PLAN_BATCH) != plan->several
+        || (kind == XET_PLAN_V2 && group == 0))
+    {
+        w->state = xet_plan_failed;
+    }
+}
+
+
+xet_status_t
+xet_plan_writer_next(xet_plan_writer_t *w, xet_buf_t *b, size_t limit)
+{
+    uint64_t      before;
+    xet_status_t  status;
+
+    if (w->state == xet_plan_failed) {
+        return XET_INTERNAL;
+    }
+
+    xet_json_resume(&w->json, b);
+
+    before = b->size;
+
+    while (w->state != xet_plan_done) {
+
+        status = xet_plan_writer_step(w);
+
+        if (status == XET_OK) {
+            status = xet_buf_status(b);
+        }
+
+        if (status != XET_OK) {
+            w->state = xet_plan_failed;
+            return status;
+        }
+
+        if (b->size - before >= limit) {
+            break;
+        }
+    }
+
+    return (w->state == xet_plan_done) ? XET_OK : XET_AGAIN;
+}
+
+
+static xet_status_t
+xet_plan_writer_step(xet_plan_writer_t *w)
+{
+    switch (w->state) {
+
+    case xet_plan_begin:
+        xet_plan_writer_begin(w);
+        return XET_OK;
+
+    case xet_plan_file_terms:
+        xet_plan_writer_file(w);
+        return XET_OK;
+
+    case xet_plan_term:
+        xet_plan_writer_term(w);
+        return XET_OK;
+
+    case xet_plan_xorb:
+        xet_plan_writer_xorb(w);
+        return XET_OK;
+
+    case xet_plan_entry:
+        return (w->kind == XET_PLAN_V2) ? xet_plan_writer_v2_entry(w)
+                                        : xet_plan_writer_v1_entry(w);
+
+    case xet_plan_entry_range:
+        xet_plan_writer_range(w);
+        return XET_OK;
+
+    default:
+        return XET_INTERNAL;
+    }
+}
+
+
+static void
+xet_plan_writer_begin(xet_plan_writer_t *w)
+{
+    xet_json_t  *j;
+
+    j = &w->json;
+
+    xet_json_object_begin(j);
+
+    if (w->kind == XET_PLAN_BATCH) {
+        xet_json_key(j, "files");
+        xet_json_object_begin(j);
+
+        w->state = xet_plan_file_terms;
+        return;
+    }
+
+    xet_json_key(j, "offset_into_first_range");
+    xet_json_u64(j, w->plan->skip);
+
+    xet_json_key(j, "terms");
+    xet_json_array_begin(j);
+
+    w->end = w->plan->n;
+    w->state = xet_plan_term;
+}
+
+
+static void
+xet_plan_writer_file(xet_plan_writer_t *w)
+{
+    const xet_plan_file_t  *file;
+
+    if (w->file == w->plan->nfiles) {
+        xet_json_object_end(&w->json);
+        xet_plan_writer_fetch(w);
+        return;
+    }
+
+    file = &w->plan->files[w->file++];
+
+    xet_plan_writer_hash(&w->json, &file->hash, 1);
+    xet_json_array_begin(&w->json);
+
+    w->end = file->end;
+    w->state = xet_plan_term;
+}
+
+
+static void
+xet_plan_writer_term(xet_plan_writer_t *w)
+{
+    xet_json_t        *j;
+    const xet_term_t  *t;
+
+    j = &w->json;
+
+    if (w->next == w->end) {
+        xet_json_array_end(j);
+
+        if (w->kind == XET_PLAN_BATCH) {
+            w->state = xet_plan_file_terms;
+
+        } else {
+            xet_plan_writer_fetch(w);
+        }
+
+        return;
+    }
+
+    t = &w->plan->terms[w->next++];
+
+    xet_json_object_begin(j);
+
+    xet_json_key(j, "hash");
+    xet_plan_writer_hash(j, &t->xorb, 0);
+
+    xet_json_key(j, "unpacked_length");
+    xet_json_u64(j, t->raw_length);
+
+    xet_plan_writer_span(j, "range", t->chunk_start, t->chunk_end);
+
+    xet_json_object_end(j);
+}
+
+
+/* Behind the last term. */
+
+static void
+xet_plan_writer_fetch(xet_plan_writer_t *w)
+{
+    xet_json_key(&w->json, (w->kind == XET_PLAN_V2) ? "xorbs" : "fetch_info");
+    xet_json_object_begin(&w->json);
+
+    w->next = 0;
+    w->state = xet_plan_xorb;
+}
+
+
+static void
+xet_plan_writer_xorb(xet_plan_writer_t *w)
+{
+    const xet_hash_t  *xorb;
+    xet_plan_range_t   range;
+
+    if (w->next == w->plan->nranges) {
+        xet_json_object_end(&w->json);
+        xet_json_object_end(&w->json);
+
+        w->state = xet_plan_done;
+        return;
+    }
+
+    xorb = xet_plan_range(w->plan, w->next, &range);
+
+    xet_plan_writer_hash(&w->json, xorb, 1);
+    xet_json_array_begin(&w->json);
+
+    w->state = xet_plan_entry;
+}
+
+
+static xet_status_t
+xet_plan_writer_v1_entry(xet_plan_writer_t *w)
+{
+    xet_json_t        *j;
+    xet_status_t       status;
+    const xet_hash_t  *xorb;
+    xet_plan_range_t   range;
+
+    j = &w->json;
+
+    xorb = xet_plan_range(w->plan, w->next++, &range);
+
+    xet_json_object_begin(j);
+
+    xet_plan_writer_span(j, "range", range.chunk_start, range.chunk_end);
+
+    status = xet_plan_writer_url(w, xorb, &range, 1);
+
+    if (status != XET_OK) {
+        return status;
+    }
+
+    xet_plan_writer_span(j, "url_range", range.stored_start,
+                         range.stored_end - 1);
+
+    xet_json_object_end(j);
+
+    xet_plan_writer_entry_end(w);
+
+    return XET_OK;
+}
+
+
+/* Up to its ranges, which follow one by one. */
+
+static xet_status_t
+xet_plan_writer_v2_entry(xet_plan_writer_t *w)
+{
+    uint32_t           n;
+    xet_status_t       status;
+    const xet_hash_t  *xorb;
+    xet_plan_range_t   ranges[XET_PLAN_GROUP_MAX];
+
+    n = 0;
+
+    do {
+        xorb = xet_plan_range(w->plan, w->next + n, &ranges[n]);
+        n++;
+
+    } while (n < w->group && !xet_plan_xorb_begins(w->plan, w->next + n));
+
+    xet_json_object_begin(&w->json);
+
+    status = xet_plan_writer_url(w, xorb, ranges, n);
+
+    xet_json_key(&w->json, "ranges");
+    xet_json_array_begin(&w->json);
+
+    w->end = w->next + n;
+    w->state = xet_plan_entry_range;
+
+    return status;
+}
+
+
+static void
+xet_plan_writer_range(xet_plan_writer_t *w)
+{
+    xet_json_t        *j;
+    xet_plan_range_t   range;
+
+    j = &w->json;
+
+    (void) xet_plan_range(w->plan, w->next++, &range);
+
+    xet_json_object_begin(j);
+
+    xet_plan_writer_span(j, "chunks", range.chunk_start, range.chunk_end);
+    xet_plan_writer_span(j, "bytes", range.stored_start,
+                         range.stored_end - 1);
+
+    xet_json_object_end(j);
+
+    if (w->next == w->end) {
+        xet_json_array_end(j);
+        xet_json_object_end(j);
+
+        xet_plan_writer_entry_end(w);
+    }
+}
+
+
+static void
+xet_plan_writer_entry_end(xet_plan_writer_t *w)
+{
+    if (xet_plan_xorb_begins(w->plan, w->next)) {
+        xet_json_array_end(&w->json);
+
+        w->state = xet_plan_xorb;
+        return;
+    }
+
+    w->state = xet_plan_entry;
+}
+
+
+static xet_status_t
+xet_plan_writer_url(xet_plan_writer_t *w, const xet_hash_t *xorb,
+    const xet_plan_range_t *ranges, size_t n)
+{
+    xet_status_t  status;
+
+    xet_json_key(&w->json, "url");
+    xet_json_string_begin(&w->json);
+
+    status = w->url(w->ctx, w->json.buf, xorb, ranges, n);
+
+    xet_json_string_end(&w->json);
+
+    return status;
+}
+
+
+static void
+xet_plan_writer_hash(xet_json_t *j, const xet_hash_t *hash, int key)
+{
+    uint8_t  text[XET_HASH_STR_LEN];
+
+    xet_hash_print(text, hash);
+
+    if (key) {
+        xet_json_key_n(j, text, XET_HASH_STR_LEN);
+
+    } else {
+        xet_json_string(j, text, XET_HASH_STR_LEN);
+    }
+}
+
+
+static void
+xet_plan_writer_span(xet_json_t *j, const char *key, uint64_t start,
+    uint64_t end)
+{
+    xet_json_key(j, key);
+    xet_json_object_begin(j);
+
+    xet_json_key(j, "start");
+    xet_json_u64(j, start);
+
+    xet_json_key(j, "end");
+    xet_json_u64(j, end);
+
+    xet_json_object_end(j);
+}

@@ -1,0 +1,77 @@
+
+/*
+ * The body of a reconstruction answer, written piece by piece: a plan of
+ * 100,000 terms prints as some 50 MB, which never need be in memory at once.
+ *
+ *     xet_plan_writer_init(&w, plan, XET_PLAN_V2, url, ctx, group);
+ *
+ *     do {
+ *         xet_buf_init(&b, ...);
+ *         status = xet_plan_writer_next(&w, &b, 32768);
+ *         ... send b, wait until its memory is free again
+ *     } while (status == XET_AGAIN);
+ *
+ * The pieces put together do not depend on where they end.
+ */
+
+#ifndef _XET_PLAN_WRITER_H_INCLUDED_
+#define _XET_PLAN_WRITER_H_INCLUDED_
+
+
+#include "xet_plan.h"
+#include "xet_json.h"
+
+
+#define XET_PLAN_GROUP_MAX  512
+
+
+typedef enum {
+    XET_PLAN_V1 = 1,
+    XET_PLAN_V2,
+    XET_PLAN_BATCH                     /* several files, v1 entries */
+} xet_plan_kind_t;
+
+
+typedef struct {
+    const xet_plan_t  *plan;
+    xet_plan_url_pt    url;
+    void              *ctx;            /* of url */
+
+    xet_json_t         json;
+
+    uint32_t           next;           /* term, then range */
+    uint32_t           end;            /* of a file, or an entry */
+    uint32_t           file;           /* the next one */
+    uint32_t           group;
+    xet_plan_kind_t    kind;
+    unsigned           state;
+} xet_plan_writer_t;
+
+
+/*
+ * The plan is finished, and with ctx stays as it is until the last piece is
+ * written; several writers may share it.  Plans of xet_plan_init_files() are
+ * for XET_PLAN_BATCH, all others for the other two.
+ *
+ * group: ranges in one v2 entry at most, so the n of url; XET_PLAN_GROUP_MAX
+ * for anything above.  The other kinds have a URL a range and ignore it.
+ */
+void xet_plan_writer_init(xet_plan_writer_t *w, const xet_plan_t *plan,
+    xet_plan_kind_t kind, xet_plan_url_pt url, void *ctx, size_t group);
+
+/*
+ * Appends whole elements to b, one at least, until limit bytes or more have
+ * been added or all is written.  Beyond limit go less than 512 bytes and what
+ * url writes once.  b is used during the call only; it is one that has just
+ * been initialised, or that the piece before went to.
+ *
+ * XET_AGAIN: there is more to come.  XET_OK: b has the last byte; further
+ * calls add nothing.  Else an error, after which the whole body is of no use:
+ * XET_NOMEM, what url returned, or XET_INTERNAL for a kind that is not the
+ * plan's, for a v2 group of 0, and for a call after an error.
+ */
+xet_status_t xet_plan_writer_next(xet_plan_writer_t *w, xet_buf_t *b,
+    size_t limit);
+
+
+#endif /* _XET_PLAN_WRITER_H_INCLUDED_ */

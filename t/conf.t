@@ -1,0 +1,611 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Directives: what is accepted, what is refused and with which words, that
+# secrets stay secret, and that what is accepted works.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Xet;
+use Test::Xet::Process qw/ root slurp /;
+
+my @secrets = map { my $n = $_; join('', map {
+	sprintf('%02x', (7 * $_ + $n) % 256) } 0 .. 31) } 1, 40, 80, 120;
+my ($url_secret, $dedup_secret, $odd_secret, $old_secret) = @secrets;
+
+my $t = Test::Xet->new(workers => 1);
+
+sub key_file {
+	my ($name, $content, $mode) = @_;
+
+	my $file = $t->write_file("keys/$name", $content);
+	chmod($mode // 0600, $file);
+
+	return $file;
+}
+
+$t->write_file('url.key', "k1:$url_secret\n");
+$t->write_file('dedup.key', "$dedup_secret\n");
+
+my $api = 'location /api/ { xet_api; xet_auth off; ';
+
+sub no_secrets {
+	my ($name, $text) = @_;
+
+	my @found = grep { index(lc($text), substr($_, 0, 16)) >= 0
+		|| index($text, pack('H*', substr($_, 0, 16))) >= 0 } @secrets;
+
+	is(scalar @found, 0, "$name: no secret shown") or diag($text);
+}
+
+sub good {
+	my ($name, %o) = @_;
+
+	my ($good, $out) = $t->config_test(undef, %o);
+
+	ok($good, $name) or diag($out);
+
+	return $out;
+}
+
+# Refused with these words, and a file and a line where to look.
+
+sub bad {
+	my ($name, $regex, %o) = @_;
+
+	my ($good, $out) = $t->config_test(undef, %o);
+
+	ok(!$good, "$name: refused");
+	like($out, $regex, "$name: why");
+	like($out, qr!\[emerg\].* in \S+:\d+$!m, "$name: where");
+	no_secrets($name, $out);
+}
+
+sub with {
+	my (%directives) = @_;
+
+	return (directives => \%directives);
+}
+
+sub location {
+	my ($directives) = @_;
+
+	return (locations => "$api $directives }");
+}
+
+# --------------------------------------------------------------------------
+# what is there as it is
+
+no_secrets('the usual one', good('the usual one'));
+
+for my $name (qw/ xet_store xet_postgres xet_url_key /) {
+	bad("without $name", qr/"$name" is required by "xet_api"/,
+		with($name => undef));
+}
+
+good('without xet_dedup_key', with(xet_dedup_key => undef));
+good('without xet_url_base', with(xet_url_base => undef));
+good('without xet_thread_pool', with(xet_thread_pool => undef));
+good('without any location', locations => '');
+good('without anything', locations => '', with(map { $_ => undef }
+	qw/ xet_store xet_postgres xet_url_key xet_dedup_key xet_url_base
+	xet_thread_pool /));
+
+my %nothing = map { $_ => undef } qw/ xet_store xet_postgres xet_dedup_key
+	xet_thread_pool /;
+
+good('xet_data alone', locations => 'location /xorbs/ { xet_data; }',
+	with(%nothing));
+bad('xet_data without keys', qr/"xet_url_key" is required by "xet_data"/,
+	locations => 'location /xorbs/ { xet_data; }',
+	with(%nothing, xet_url_key => undef));
+
+# --------------------------------------------------------------------------
+# xet_auth
+
+bad('without xet_auth', qr/"xet_api" needs "xet_auth".*may read and write/,
+	locations => 'location /api/ { xet_api; }');
+bad("xet_auth $_", qr/invalid value "$_"/,
+	locations => "location /api/ { xet_api; xet_auth $_; }")
+	for qw/ on jwt 0 /;
+bad('xet_auth token', qr/"xet_auth token" needs "xet_token_key"/,
+	locations => 'location /api/ { xet_api; xet_auth token; }');
+good('xet_auth of the server', locations => 'location /api/ { xet_api; }',
+	server => 'xet_auth off;');
+good('xet_auth at http level', locations => 'location /api/ { xet_api; }',
+	http => 'xet_auth off;');
+
+# --------------------------------------------------------------------------
+# xet_postgres
+
+for my $conninfo ('host', 'foo=bar', "host='x", 'host=x nonsense') {
+	bad("conninfo $conninfo", qr/invalid PostgreSQL connection string: \w/,
+		with(xet_postgres => "\"$conninfo\""));
+}
+
+good("conninfo $_", with(xet_postgres => "\"$_\"")) for 'dbname=xet',
+	'postgresql://xet@localhost:5433/xet', 'host=a,b port=1,2 dbname=x';
+
+my $conninfo = '"dbname=xet"';
+
+for my $param (qw/ reads=0 reads=65 reads=-1 reads=x reads= reads=1.5 reads
+	writes=0 writes=65 depth=0 depth=257 queue=0 queue=1000001
+	timeout=0 timeout=x timeout= timeout=61m timeout=-1s
+	connect_timeout=0 connect_timeout=2h foo=1 Reads=2 reads:2
+	write_timeout=0 write_timeout=25h write_timeout=
+	timeout=99999999999999999999 queue=99999999999999999999 /)
+{
+	bad("xet_postgres $param", qr/invalid parameter "\Q$param\E"/,
+		with(xet_postgres => "$conninfo $param"));
+}
+
+for my $param (qw/ reads=1 reads=64 writes=1 writes=64 depth=1 depth=256
+	queue=1 queue=1000000 timeout=1 timeout=1ms timeout=60m
+	write_timeout=1ms write_timeout=24h connect_timeout=1s /)
+{
+	good("xet_postgres $param",
+		with(xet_postgres => "$conninfo $param"));
+}
+
+good('all parameters', with(xet_postgres => "$conninfo reads=1 writes=2"
+	. ' depth=3 queue=4 timeout=5s write_timeout=6s connect_timeout=7s'));
+
+my $out = good('a password', with(xet_postgres
+	=> '"dbname=xet password=geheimnis"'));
+
+like($out, qr/\[warn\].*password.*in \S+:\d+/, 'a password: warning');
+unlike($out, qr/geheimnis/, 'a password: not shown');
+
+# --------------------------------------------------------------------------
+# key files
+
+my %good_keys = (
+	'one key' => "k1:$odd_secret\n", 'without a newline' => "a:$odd_secret",
+	'with CRLF' => "a:$odd_secret\r\n", 'of upper case' => "A-_9:"
+		. uc($odd_secret), 'of 64 bytes' => "k1:$odd_secret$odd_secret",
+	'a long id' => 'i' x 16 . ":$odd_secret",
+	'several, comments' => "# x\n\nb:$odd_secret\n#y\na:$old_secret\n\n"
+);
+
+for my $name (sort keys %good_keys) {
+	no_secrets("url key $name", good("url key $name", with(xet_url_key
+		=> key_file('good', $good_keys{$name}))));
+}
+
+good('url key readable by its group', with(xet_url_key
+	=> key_file('group', "k1:$odd_secret\n", 0640)));
+
+my %bad_keys = (
+	'too short' => 'k1:' . substr($odd_secret, 0, 62),
+	'too long' => "k1:$odd_secret${odd_secret}00",
+	'of an odd length' => "k1:${odd_secret}0",
+	'not hex' => 'k1:' . substr($odd_secret, 0, 62) . 'zz',
+	'with a sign' => 'k1:' . substr($odd_secret, 0, 62) . '-1',
+	'with a blank' => "k1: $odd_secret", 'without an id' => $odd_secret,
+	'with an empty id' => ":$odd_secret",
+	'with a long id' => 'i' x 17 . ":$odd_secret",
+	'with a dot in its id' => "k.1:$odd_secret",
+	'with a blank before it' => " k1:$odd_secret",
+	'of two parts' => "k1:$odd_secret:$odd_secret",
+	'an id alone' => 'k1:',
+	'the second too short' => "k1:$old_secret\nk2:"
+		. substr($odd_secret, 0, 62),
+	'a NUL' => "k1:$odd_secret\0",
+);
+
+for my $name (sort keys %bad_keys) {
+	bad("url key $name", qr/invalid key in "\S+"/, with(xet_url_key
+		=> key_file('bad', $bad_keys{$name})));
+}
+
+bad('url key twice', qr/duplicate key id "k1" in "\S+"/, with(xet_url_key
+	=> key_file('bad', "k1:$odd_secret\nk2:$odd_secret\nk1:$old_secret")));
+bad('no url key', qr/no key in "\S+"/, with(xet_url_key
+	=> key_file('bad', "# nothing\n\n")));
+bad('an empty url key file', qr/no key in "\S+"/, with(xet_url_key
+	=> key_file('bad', '')));
+
+my %bad_dedup = (
+	'too short' => substr($odd_secret, 0, 62), 'empty' => '',
+	'too long' => "${odd_secret}00", 'not hex' => substr($odd_secret, 0,
+	62) . 'zz', 'with an id' => "k1:$odd_secret",
+	'two' => "$odd_secret\n$old_secret\n",
+);
+
+for my $name (sort keys %bad_dedup) {
+	bad("dedup key $name", qr/must hold 32 bytes in hex/,
+		with(xet_dedup_key => key_file('bad', $bad_dedup{$name})));
+}
+
+good('dedup key without a newline', with(xet_dedup_key
+	=> key_file('good', $odd_secret)));
+good('dedup key with CRLF', with(xet_dedup_key
+	=> key_file('good', "$odd_secret\r\n")));
+
+for my $name (qw/ xet_url_key xet_dedup_key /) {
+	my $content = $name eq 'xet_url_key' ? "k1:$odd_secret" : $odd_secret;
+
+	bad("$name missing", qr/open\(\) "\S+nowhere" failed.*No such file/,
+		with($name => '%%DIR%%/nowhere'));
+	bad("$name a folder", qr/is not a key file/,
+		with($name => '%%DIR%%/store'));
+	bad("$name too large", qr/is not a key file/, with($name
+		=> key_file('large', "$content\n" . "# x\n" x 1100)));
+	bad(sprintf("$name with mode %o", $_), qr/must not be accessible/,
+		with($name => key_file('open', $content, $_)))
+		for 0604, 0644, 0602, 0601, 0620, 0666;
+
+	SKIP: {
+		skip('root reads everything', 4) if $> == 0;
+
+		bad("$name unreadable", qr/open\(\) "\S+" failed.*denied/,
+			with($name => key_file('closed', $content, 0)));
+	}
+
+	# relative to the folder of the configuration
+
+	key_file('relative', $content);
+	good("$name relative", with($name => 'keys/relative'));
+}
+
+# --------------------------------------------------------------------------
+# xet_store
+
+$t->write_file('a_file', 'x');
+
+bad('xet_store missing', qr/stat\(\) ".*nowhere" failed.*No such file/,
+	with(xet_store => '%%DIR%%/nowhere'));
+bad('xet_store a file', qr/"\S+a_file" is not a directory/,
+	with(xet_store => '%%DIR%%/a_file'));
+bad('xet_store temp=x', qr/invalid parameter "temp=x"/,
+	with(xet_store => '%%STORE%% temp=x'));
+bad('xet_store too long', qr/path is too long/,
+	with(xet_store => '/' . 'x' x 4090));
+good("xet_store $_", with(xet_store => $_)) for '%%STORE%% temp=named',
+	'%%STORE%% temp=anonymous', '%%STORE%%///', 'store', '/tmp';
+
+# --------------------------------------------------------------------------
+# values
+
+bad("xet_api_base $_", qr/"xet_api_base" must be empty or begin/,
+	location("xet_api_base $_;")) for '/cas/', 'cas', '/', 'cas/', '//';
+good("xet_api_base $_", location("xet_api_base $_;"))
+	for '/cas', '/a/b/c', '""';
+
+bad("xet_url_ttl $_", qr/value must be between 60 and 31622400/,
+	location("xet_url_ttl $_;")) for '59s', 0, 1, '367d', '31622401';
+bad("xet_url_ttl $_", qr/"xet_url_ttl" directive invalid value/,
+	location("xet_url_ttl $_;")) for 'x', '-1', '1ms';
+good("xet_url_ttl $_", location("xet_url_ttl $_;")) for '60s', '30d',
+	'366d';
+
+bad("xet_url_quantum $_", qr/value must be between 1 and 31622400/,
+	location("xet_url_quantum $_;")) for 0, '367d';
+good("xet_url_quantum $_", location("xet_url_quantum $_;")) for 1, '366d';
+bad('xet_url_mode x', qr/invalid value "x"/, location('xet_url_mode x;'));
+good("xet_url_mode $_", location("xet_url_mode $_;"))
+	for qw/ strict cacheable /;
+
+bad("xet_url_ranges $_", qr/value must be|invalid number/,
+	location("xet_url_ranges $_;")) for 0, 513, -1, 'x', '1k';
+good("xet_url_ranges $_", location("xet_url_ranges $_;")) for 1, 512;
+
+bad("xet_body_buffer $_", qr/"xet_body_buffer" must be 16k at least/,
+	location("xet_body_buffer $_;")) for '16383', '1k', 0;
+bad('xet_body_buffer x', qr/"xet_body_buffer" directive invalid value/,
+	location('xet_body_buffer x;'));
+good("xet_body_buffer $_", location("xet_body_buffer $_;"))
+	for '16k', '16384', '4m';
+
+bad("xet_xorb_max_size $_", qr/"xet_xorb_max_size" must hold a chunk/,
+	location("xet_xorb_max_size $_;")) for 0, 131079, '4096m', '4294967296';
+good("xet_xorb_max_size $_", location("xet_xorb_max_size $_;"))
+	for 131080, '4294967295', '64m', '4095m';
+
+bad("xet_retry_after $_", qr/invalid value/,
+	location("xet_retry_after $_;")) for 'x', '-1';
+good("xet_retry_after $_", location("xet_retry_after $_;")) for 0, '1m';
+
+bad("xet_dedup_period $_", qr/value must be between 3600 and 31622400/,
+	with(xet_dedup_period => $_)) for '59m', 3599, 0, '367d';
+bad('xet_dedup_period x', qr/"xet_dedup_period" directive invalid value/,
+	with(xet_dedup_period => 'x'));
+good("xet_dedup_period $_", with(xet_dedup_period => $_)) for '1h', '366d';
+
+bad("xet_telemetry $_", qr/invalid value "$_" in "xet_telemetry"/,
+	location("xet_telemetry $_;")) for qw/ yes 1 /;
+bad('xet_progress_interval x', qr/invalid value/,
+	location('xet_progress_interval x;'));
+
+bad('an unknown thread pool', qr/unknown thread pool "nope"/,
+	with(xet_thread_pool => 'nope'));
+
+# --------------------------------------------------------------------------
+# twice
+
+for my $name (qw/ xet_store xet_postgres xet_url_key xet_dedup_key
+	xet_dedup_period xet_thread_pool /)
+{
+	my %value = (xet_store => '%%STORE%%', xet_postgres => $conninfo,
+		xet_url_key => '%%URL_KEY%%', xet_dedup_key => '%%DEDUP_KEY%%',
+		xet_dedup_period => '1h', xet_thread_pool => 'xet');
+
+	bad("$name twice", qr/"$name" directive is duplicate/,
+		with($name => "$value{$name}; $name $value{$name}"));
+}
+
+for my $line ('xet_api', 'xet_auth off', 'xet_api_base /api',
+	'xet_url_base http://x', 'xet_url_ttl 1h', 'xet_url_ranges 2',
+	'xet_xorb_max_size 1m', 'xet_body_buffer 1m', 'xet_retry_after 1s',
+	'xet_url_quantum 1m', 'xet_url_mode strict', 'xet_cors *',
+	'xet_progress_interval 1s', 'xet_telemetry off')
+{
+	my ($name) = split(/ /, $line);
+	my $twice = $line =~ /xet_api$|xet_auth/ ? "$line;" : "$line; $line;";
+
+	bad("$name twice", qr/"$name" directive is duplicate/,
+		location($twice));
+}
+
+bad('xet_data twice', qr/"xet_data" directive is duplicate/,
+	locations => 'location /x/ { xet_data; xet_data; }');
+
+# --------------------------------------------------------------------------
+# places, numbers of arguments
+
+my %main = (xet_store => '/tmp', xet_postgres => $conninfo,
+	xet_url_key => '%%URL_KEY%%', xet_dedup_key => '%%DEDUP_KEY%%',
+	xet_dedup_period => '1h', xet_thread_pool => 'xet');
+
+for my $name (sort keys %main) {
+	bad("$name in a server", qr/"$name" directive is not allowed here/,
+		server => "$name $main{$name};");
+	bad("$name in a location", qr/"$name" directive is not allowed here/,
+		location("$name $main{$name};"));
+	bad("$name outside of http", qr/"$name" directive is not allowed here/,
+		main => "$name $main{$name};");
+	bad("$name without a value", qr/number of arguments in "$name"/,
+		with($name => ''));
+	bad("$name with more", qr/number of arguments in "$name"/,
+		with($name => "$main{$name} a b")) if $name ne 'xet_postgres';
+}
+
+for my $name (qw/ xet_api xet_data xet_error /) {
+	bad("$name in a server", qr/"$name" directive is not allowed here/,
+		server => "$name;");
+	bad("$name at http level", qr/"$name" directive is not allowed here/,
+		http => "$name;");
+	bad("$name in an if", qr/"$name" directive is not allowed here/,
+		locations => "location /x/ { if (\$arg_x) { $name; } }");
+	bad("$name with a value", qr/number of arguments in "$name"/,
+		locations => "location /x/ { $name on; }");
+}
+
+for my $line ('xet_auth off', 'xet_api_base /x', 'xet_url_base http://x',
+	'xet_url_ttl 1h', 'xet_url_ranges 2', 'xet_xorb_max_size 1m',
+	'xet_body_buffer 1m', 'xet_retry_after 1s')
+{
+	my ($name) = split(/ /, $line);
+
+	good("$name in a server", server => "$line;");
+	good("$name at http level", http => "$line;",
+		$name eq 'xet_url_base' ? with(xet_url_base => undef) : ());
+	good("$name in a location", location("$line;"))
+		if $name ne 'xet_auth';
+	bad("$name with more", qr/number of arguments in "$name"/,
+		server => "$line x;");
+	bad("$name without a value", qr/number of arguments in "$name"/,
+		server => "$name;");
+	bad("$name outside of http", qr/"$name" directive is not allowed/,
+		main => "$line;");
+}
+
+# beside directives of nginx
+
+for my $line ('max_ranges 2', 'etag off', 'etag on', 'limit_rate 1m') {
+	good("$line before xet_data",
+		locations => "location /x/ { $line; xet_data; }");
+	good("$line after xet_data",
+		locations => "location /x/ { xet_data; $line; }");
+}
+
+# --------------------------------------------------------------------------
+# conf/nginx.conf, as docker/run.sh makes it
+
+my $sample = slurp(root() . '/conf/nginx.conf');
+my $location = slurp(root() . '/conf/xet_location.conf');
+my $user = join(' ', Test::Xet::Nginx::user());
+my $dir = $t->dir();
+
+my %replaced = (
+	'listen 127.0.0.1:8080;' => 'listen 127.0.0.1:%%PORT_8080%%;',
+	'http://127.0.0.1:8080' => 'http://127.0.0.1:%%PORT_8080%%',
+	'load_module /usr/lib/nginx/modules/ngx_http_xet_module.so;'
+		=> Test::Xet::Nginx::module() eq '' ? '' : 'load_module '
+		. Test::Xet::Nginx::module() . ';',
+	'/run/xet/postgresql' => $t->pg()->socket_dir(),
+	'/run/nginx.pid' => '%%DIR%%/nginx.pid',
+	'/var/log/nginx' => '%%DIR%%', '/var/lib/xet' => '%%STORE%%',
+	'/etc/nginx/xet' => '%%DIR%%', 'user www-data;'
+		=> $user ? "user $user;" : '',
+	'worker_processes auto;' => 'worker_processes 1; daemon off;',
+	"http {\n" => "http {\n" . join('', map {
+		"${_}_temp_path %%DIR%%/temp/$_;\n" } qw/ client_body proxy
+		fastcgi uwsgi scgi /)
+);
+
+for my $text (sort keys %replaced) {
+	my $n = $sample =~ s/\Q$text\E/$replaced{$text}/g;
+
+	ok($n, "conf/nginx.conf has " . substr($text, 0, 40));
+}
+
+unlike($sample, qr{/var/|/run/|/etc/nginx/(?!mime)},
+	'and no other path of the system');
+
+$location =~ s!/var/lib/xet\b!$dir/store!g
+	or die "no store in conf/xet_location.conf\n";
+$t->write_file('xet_location.conf', $location);
+
+(my $good, $out) = $t->config_test($sample);
+
+ok($good, 'conf/nginx.conf') or diag($out);
+unlike($out, qr/\[warn\]/, 'conf/nginx.conf: no warnings');
+
+$t->write_conf($sample);
+$t->run();
+
+my $data = mix(1, 300000);
+my $file = $t->upload($data);
+
+sub works {
+	my ($name, %o) = @_;
+
+	my $d = $t->download($file->{hash}, size => length($data), %o);
+
+	is_deeply($d->{errors}, [], "$name: a download");
+	ok(($d->{data} // '') eq $data, "$name: its data");
+
+	return $d;
+}
+
+works('conf/nginx.conf');
+
+# --------------------------------------------------------------------------
+# other configurations that run
+
+$t->write_conf(undef, locations => <<'EOF');
+location /cas/ {
+            xet_api;
+            xet_auth         off;
+            xet_api_base     /cas;
+            xet_url_ttl      2m;
+            xet_url_quantum  1s;
+
+            location /cas/v1/xorbs/ {
+                xet_api;
+                xet_xorb_max_size  140000;
+            }
+        }
+
+        location / {
+            xet_api;
+            xet_auth       off;
+            xet_api_base   "";
+            xet_url_base   http://127.0.0.1:%%PORT_8080%%/data/;
+        }
+
+        location ~ ^/re/v[12]/ {
+            xet_api;
+            xet_auth      off;
+            xet_api_base  /re;
+        }
+
+        location /other/ {
+            xet_api;
+            xet_auth  off;
+        }
+
+        location /xorbs/ {
+            xet_data;
+        }
+
+        location /data/xorbs/ {
+            xet_data;
+            alias  %%STORE%%/xorbs/;
+        }
+EOF
+$t->reload();
+
+my $d = works('xet_api_base /cas', base => '/cas');
+my ($e) = map { $_->[0]{url} =~ /&e=(\d+)/ } values %{ $d->{plan}{xorbs} };
+
+ok($e > time() + 100 && $e <= time() + 120, 'xet_url_ttl');
+
+works('xet_api_base ""', base => '');
+works('a regex location', base => '/re');
+
+is($t->upload(mix(2, 100000), base => '/cas/v1')->{result}, 1,
+	'a location within');
+is($t->upload(mix(3, 100000), base => '/v1')->{result}, 1,
+	'an upload to the root');
+is(eval { $t->upload(random_bytes(4, 300000), base => '/cas/v1') } // $@
+	=~ /: 413 / ? 413 : $@, 413, 'xet_xorb_max_size of the location');
+
+my $r = $t->get("/other/v1/reconstructions/$file->{hash}");
+
+is_deeply([ $r->{status}, $r->json()->{error}{code} ], [ 404, 'no_route' ],
+	'a location that is not the base');
+
+# names of temporary files, and a relative store
+
+$t->write_conf(undef, locations => undef, directives => {
+	xet_store => 'store temp=named', xet_thread_pool => undef });
+$t->reload();
+
+works('a relative store');
+is($t->upload(random_bytes(5, 300000))->{result}, 1, 'temp=named');
+ok(wait_for(5, sub { !$t->temp_files() }), 'temp=named: nothing left');
+
+# a reload that fails changes nothing
+
+my $from = $t->log_size();
+
+$t->allow(qr/\[emerg\].*(?:invalid key|xet_store)/);
+$t->write_file('url.key', 'k1:' . substr($odd_secret, 0, 60) . "\n");
+$t->reload(wait => 0);
+ok($t->wait_log(qr/\[emerg\].*invalid key in/, 10, $from),
+	'a reload with a bad key');
+works('a reload with a bad key');
+
+$t->write_file('url.key', "k9:$odd_secret\nk1:$url_secret\n");
+$t->write_conf(undef, directives => {});
+$t->reload();
+works('a reload with a good one');
+
+# --------------------------------------------------------------------------
+# secrets, with all that can go wrong
+
+my $password = 'Pa55w0rd-of-the-test';
+
+$t->write_conf(undef, directives => { xet_postgres => '"'
+	. $t->conninfo() . " password=$password\"" });
+$t->reload();
+works('a password');
+
+$t->get("/xorbs/default/00/$file->{hash}?r=0-9&e=1&k=k1&s=" . 'A' x 43,
+	{ Range => 'bytes=0-9' });
+$t->get("/api/v1/chunks/default/$file->{xorbs}[0]{chunks}[0]{hash}");
+$t->pg_stop();
+is($t->get('/api/v1/health')->{status}, 503, 'without PostgreSQL');
+ok($t->wait_log(qr/connecting to PostgreSQL failed/, 5), 'is logged');
+$t->pg_start();
+ok(wait_for(15, sub { $t->get('/api/v1/health')->{status} == 200 }),
+	'PostgreSQL is back');
+is($t->download($file->{hash}, base => '/api')->{status}, 200,
+	'a request after that');
+
+my $log = $t->log();
+
+like($log, qr/\[debug\]/, 'the log has it all');
+no_secrets('the log', $log);
+no_secrets('the access log', slurp("$dir/access.log"));
+is(index($log, $password), -1, 'no password in the log');
+
+# --------------------------------------------------------------------------
+# one process alone
+
+$t->stop();
+$t->write_conf(undef, directives => {}, main => 'master_process off;');
+$t->run();
+
+works('master_process off');
+is($t->upload(mix(6, 200000))->{result}, 1, 'master_process off: upload');
+
+$t->done();

@@ -1,0 +1,382 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Global dedup: which chunks are known, and the form of an answer.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Xet;
+
+my $t = Test::Xet->new(workers => 2);
+
+$t->run();
+
+my $none = '0123456789abcdef' x 4;
+
+sub query {
+	my ($hash, %o) = @_;
+
+	my $prefix = $o{prefix} // 'default';
+
+	return $t->get("/api/v1/chunks/$prefix/$hash", $o{headers});
+}
+
+sub missing {
+	my ($name, $hash, %o) = @_;
+
+	my $r = query($hash, %o);
+	my $json = $r->json();
+
+	is_deeply([ $r->{status}, scalar $r->header_value('Content-Type'),
+		ref $json eq 'HASH' ? $json->{error}{code} : $r->{body} ],
+		[ 404, 'application/json', 'chunk_not_found' ], $name);
+}
+
+sub eligible {
+	return (hex(substr($_[0], -3)) & 0x3ff) == 0;
+}
+
+# The bytes of a hash string.
+
+sub raw {
+	no warnings 'portable';
+
+	return pack('Q<4', map { hex } unpack('(A16)4', $_[0]));
+}
+
+# A whole answer by its bytes: all that a client reads, and what must be zero.
+
+sub hit {
+	my ($name, $hash, $xorb, %o) = @_;
+
+	my $r = query($hash, %o);
+	my $body = $r->{body};
+
+	is($r->{status}, 200, "$name: status") or return;
+	is($r->header_value('Content-Type'), 'application/octet-stream',
+		"$name: type");
+
+	my $n = @{ $xorb->{chunks} };
+	my $end = 48 * ($n + 4);
+
+	is(length($body), $end + 200, "trap 18: $name: size") or return;
+
+	my $tag = "HFRepoMetaData\0"
+		. pack('H*', '556967456a7b815783a5bdd95ccdd14aa9');
+	my $section_end = "\xff" x 32 . "\0" x 16;
+
+	is(substr($body, 0, 48), $tag . pack('Q<2', 2, 200),
+		"trap 18: $name: header");
+	ok(substr($body, 48, 48) eq $section_end,
+		"trap 18: $name: empty file section");
+	ok(substr($body, $end - 48, 48) eq $section_end,
+		"trap 18: $name: end of the xorb section");
+
+	my @footer = unpack('Q<9 a32 Q<2 a48 Q<4', substr($body, $end));
+
+	is_deeply([ @footer[0 .. 8] ], [ 1, 48, 96, ($end, 0) x 3 ],
+		"trap 18: $name: version and offsets");
+	is($footer[12], "\0" x 48, "$name: spare bytes");
+	is($footer[16], $end, "trap 18: $name: footer offset");
+
+	my ($key, $created, $expires) = @footer[9, 10, 11];
+
+	isnt($key, "\0" x 32, "$name: a key");
+	isnt($key, "\xd0" x 32, "$name: not the secret itself");
+	cmp_ok($created, '<=', time(), "$name: created");
+	cmp_ok($expires, '>=', time() + 7 * 86400 - 5, "$name: expiry")
+		if !$o{period};
+	cmp_ok($expires, '<=', time() + 15 * 86400, "$name: not for ever");
+
+	my $parsed = parse_shard($body);
+	my $got = $parsed->{xorbs}[0];
+
+	is(@{ $parsed->{xorbs} }, 1, "$name: one xorb");
+	is(@{ $parsed->{files} }, 0, "$name: no file");
+	is_deeply([ @$got{qw/ hash flags raw_size stored_size /} ],
+		[ $xorb->{hash}, 0, $xorb->{raw_size}, $xorb->{stored_size} ],
+		"$name: the xorb");
+
+	is_deeply([ map { [ $_->{raw_start}, $_->{raw_length} ] }
+		@{ $got->{chunks} } ],
+		[ map { [ $_->{raw_start}, $_->{raw_length} ] }
+		@{ $xorb->{chunks} } ], "trap 40: $name: lengths in order");
+
+	$key = unpack('H*', $key);
+
+	my @rows = $n <= 20 ? 0 .. $n - 1 : (0, 1, $n - 1,
+		grep { $xorb->{chunks}[$_]{hash} eq $hash } 0 .. $n - 1);
+
+	is_deeply([ map { $got->{chunks}[$_]{hash} } @rows ],
+		[ map { keyed_hash($key, $xorb->{chunks}[$_]{hash}) } @rows ],
+		"trap 40: $name: keyed hashes in order");
+	is(scalar(grep { index($body, raw($_->{hash})) >= 0 }
+		@{ $xorb->{chunks} }), 0, "$name: no chunk hash in clear");
+	is(index($body, raw($xorb->{hash})), 96, "$name: xorb hash in clear");
+
+	return { key => $key, body => $body, expires => $expires,
+		created => $created, parsed => $parsed, response => $r };
+}
+
+sub put_xorb {
+	my ($data, %o) = @_;
+
+	my $xorb = make_xorb($data, scheme => 'none', %o);
+	my $r = $t->post("/api/v1/xorbs/default/$xorb->{hash}",
+		\$xorb->{bytes});
+
+	is($r->{status}, 200, 'xorb stored');
+	$xorb->{data} = $data;
+
+	return $xorb;
+}
+
+# --------------------------------------------------------------------------
+# what is not known
+
+for my $prefix (qw/ default default-merkledb x /) {
+	missing("trap 17, 20: a miss under $prefix", $none,
+		prefix => $prefix);
+}
+
+missing('trap 17: the zero hash', '0' x 64);
+missing('trap 17: an eligible one', '0' x 61 . '400');
+is($t->head("/api/v1/chunks/default/$none")->{status}, 404, 'HEAD of a miss');
+
+# --------------------------------------------------------------------------
+# the first chunk of a file
+
+my $data = mix(1, 900000);
+my $chunks = hash_file($data)->{chunks};
+
+missing('before the upload', $chunks->[0]{hash});
+
+my $file = $t->upload($data, scheme => 'none');
+my $xorb = $file->{xorbs}[0];
+my $first = $xorb->{chunks}[0]{hash};
+
+cmp_ok(scalar @{ $xorb->{chunks} }, '>', 5, 'chunks of the file');
+
+my $answer = hit('first chunk', $first, $xorb);
+
+is($answer->{response}->header_value('Cache-Control'),
+	'private, max-age=3600', 'Cache-Control');
+
+for my $prefix (qw/ default-merkledb default Other /) {
+	ok(query($first, prefix => $prefix)->{body} eq $answer->{body},
+		"trap 20: the same under $prefix");
+}
+
+ok(query(uc($first))->{body} eq $answer->{body}, 'trap 39: upper case');
+ok(query($first, headers => { Range => 'bytes=0-9' })->{body}
+	eq $answer->{body}, 'trap 1: a Range header means nothing');
+is(query($first, headers => { Range => 'bytes=0-9' })->{status}, 200,
+	'trap 1: nor for the status');
+is(query($first, headers => { 'If-None-Match' => '*' })->{status}, 200,
+	'nor does If-None-Match');
+
+my $head = $t->head("/api/v1/chunks/default/$first");
+
+is_deeply([ $head->{status}, $head->header_value('Content-Length') ],
+	[ 200, length($answer->{body}) ], 'HEAD of a hit');
+
+ok(wait_for(5, sub { $t->sql('SELECT count(*) FROM xet.xorbs'
+	. ' WHERE advertised_on = current_date') == 1 }),
+	'trap 21: the answer is on record');
+
+for my $i (1 .. $#{ $xorb->{chunks} }) {
+	my $hash = $xorb->{chunks}[$i]{hash};
+
+	missing("chunk $i of the file", $hash) if !eligible($hash);
+}
+
+# --------------------------------------------------------------------------
+# the key is stable
+
+my %bodies;
+
+$bodies{query($first)->{body}}++ for 1 .. 30;
+is(scalar keys %bodies, 1, 'trap 19: equal answers of all workers');
+
+my ($other) = @{ $t->upload(mix(3, 200000))->{xorbs} };
+my $second = hit('another file', $other->{chunks}[0]{hash}, $other);
+
+is($second->{key}, $answer->{key}, 'trap 19: one key for all');
+is($second->{created}, $answer->{created}, 'trap 19: one time');
+
+$t->reload();
+ok(query($first)->{body} eq $answer->{body}, 'trap 19: after a reload');
+$t->pg_restart();
+wait_for(10, sub { query($first)->{status} == 200 });
+ok(query($first)->{body} eq $answer->{body}, 'trap 19: after a restart');
+
+# --------------------------------------------------------------------------
+# chunks whose hash is 0 modulo 1024
+
+my ($many, @marked);
+
+for my $seed (100 .. 110) {
+	my $bytes = random_bytes($seed, 8192 * 64);
+	my $h = hash_file($bytes, sizes => [ 64 ]);
+
+	@marked = grep { eligible($h->{chunks}[$_]{hash}) } 1 .. 8190;
+	$many = $bytes;
+
+	last if @marked >= 3;
+}
+
+cmp_ok(scalar @marked, '>=', 3, 'marked chunks');
+
+# a xorb alone, which no file uses
+
+my $full = put_xorb($many, sizes => [ 64 ]);
+
+for my $i (@marked[0 .. 2]) {
+	hit("chunk $i of a full xorb", $full->{chunks}[$i]{hash}, $full);
+}
+
+missing('its first chunk, as no file begins with it',
+	$full->{chunks}[0]{hash}) if !eligible($full->{chunks}[0]{hash});
+missing('a chunk before a marked one',
+	$full->{chunks}[$marked[0] - 1]{hash})
+	if !eligible($full->{chunks}[$marked[0] - 1]{hash});
+
+is($t->rows()->{chunks}, 2 + grep({ eligible($_->{hash}) }
+	@{ $full->{chunks} }) + grep({ eligible($_->{hash}) } map {
+	@{ $_->{chunks} }[1 .. $#{ $_->{chunks} }] } $xorb, $other),
+	'no other chunk is in the index');
+
+# --------------------------------------------------------------------------
+# a chunk in several xorbs: the longest run wins
+
+my $run = $marked[-1];
+my $mark = substr($many, 64 * $run, 64);
+my $marked = $full->{chunks}[$run]{hash};
+my $left = 8191 - $run;
+
+sub around {
+	my ($seed, $before, $after) = @_;
+
+	return put_xorb(random_bytes($seed, 64 * $before) . $mark
+		. random_bytes($seed + 1, 64 * $after), sizes => [ 64 ]);
+}
+
+my $short = around(200, 10, 2);
+
+is(parse_shard(query($marked)->{body})->{xorbs}[0]{hash}, $left >= 2
+	? $full->{hash} : $short->{hash}, 'a shorter run does not win');
+
+my $longer = around(210, 3, $left + 5);
+my $found = hit('a longer run', $marked, $longer);
+
+around(220, 500, $left + 4);
+is(parse_shard(query($marked)->{body})->{xorbs}[0]{hash}, $longer->{hash},
+	'a longer xorb with a shorter run does not');
+
+around(230, 1, $left + 5);
+ok(query($marked)->{body} eq $found->{body}, 'nor does a later one as long');
+
+hit('the longest run', $marked, around(240, 0, $left + 6));
+
+# --------------------------------------------------------------------------
+# a file that begins in the middle of a xorb
+
+my $middle = put_xorb(random_bytes(300, 10 * 9000), sizes => [ 9000 ]);
+
+sub put_file {
+	my (@terms) = @_;
+
+	my $shard = make_shard({ files => [ { terms => [ map { {
+		xorb => $_->[0]{hash}, start => $_->[1], end => $_->[2],
+	} } @terms ] } ], xorbs => [ map { my %x = %{ $_->[0] };
+		delete $x{data}; \%x } @terms ] });
+
+	return $t->post('/api/v1/shards', \$shard->{bytes})->{status};
+}
+
+missing('before the file', $middle->{chunks}[4]{hash});
+is(put_file([ $middle, 4, 6 ], [ $middle, 7, 9 ]), 200, 'file registered');
+hit('first chunk of a first term', $middle->{chunks}[4]{hash}, $middle);
+missing('first chunk of another term', $middle->{chunks}[7]{hash})
+	if !eligible($middle->{chunks}[7]{hash});
+
+# --------------------------------------------------------------------------
+# a client that believes the answer
+
+my $start = 0;
+$start += $_->{raw_length} for @{ $xorb->{chunks} }[0 .. 2];
+
+my $mine = substr($data, 0, $start) . random_bytes(400, 100000);
+my @cut = @{ hash_file($mine, sizes => [
+	map({ $_->{raw_length} } @{ $xorb->{chunks} }[0 .. 2]), 50000 ])
+	->{chunks} };
+
+# what a client knows now: keyed hash => xorb and index
+
+my $shard = parse_shard(query($cut[0]{hash})->{body});
+my %index;
+
+for my $xorb (@{ $shard->{xorbs} }) {
+	$index{$xorb->{chunks}[$_]{hash}} = [ $xorb->{hash}, $_ ]
+		for 0 .. $#{ $xorb->{chunks} };
+}
+
+my @hits = map { $index{keyed_hash($shard->{footer}{key}, $_->{hash})} }
+	@cut;
+
+is_deeply([ map { $_ ? $_->[1] : undef } @hits ],
+	[ 0, 1, 2, (undef) x (@cut - 3) ], 'chunks that are known');
+
+my $new = put_xorb(substr($mine, $start), sizes => [ 50000 ]);
+$shard = make_shard({ files => [ { terms => [
+	{ xorb => $hits[0][0], start => 0, end => 3,
+		chunks => [ @cut[0 .. 2] ] },
+	{ xorb => $new->{hash}, start => 0,
+		end => scalar @{ $new->{chunks} } }
+] } ], xorbs => [ { %$new, data => '' } ] });
+
+is($t->post('/api/v1/shards', \$shard->{bytes})->{body}, '{"result":1}',
+	'registered with chunks of others');
+
+my $d = $t->download($shard->{files}[0]{hash}, size => length($mine));
+
+is_deeply($d->{errors}, [], 'its reconstruction');
+ok($d->{data} eq $mine, 'its data');
+is($d->{plan}{terms}[0]{hash}, $xorb->{hash}, 'and whose xorb it uses');
+
+# --------------------------------------------------------------------------
+# directives
+
+$t->write_conf(undef, directives => { xet_dedup_period => '1h' });
+$t->reload();
+
+my $hourly = hit('a period of an hour', $first, $xorb, period => 1);
+
+is($hourly->{created} % 3600, 0, 'created at its begin');
+is($hourly->{expires}, $hourly->{created} + 7200, 'valid for two of them');
+isnt($hourly->{key}, $answer->{key}, 'a key of its own');
+
+$t->write_file('dedup.key', '1f' x 32 . "\n");
+$t->write_conf(undef, directives => {});
+$t->reload();
+
+my $changed = hit('another secret', $first, $xorb);
+
+isnt($changed->{key}, $answer->{key}, 'another key');
+
+$t->write_conf(undef, directives => { xet_dedup_key => undef });
+$t->reload();
+
+missing('no xet_dedup_key', $first);
+missing('no xet_dedup_key, unknown', $none);
+is($t->head("/api/v1/chunks/default/$first")->{status}, 404,
+	'no xet_dedup_key, HEAD');
+is($t->upload(mix(9, 100000))->{result}, 1, 'uploads need none');
+
+$t->done();

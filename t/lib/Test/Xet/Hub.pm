@@ -1,0 +1,239 @@
+package Test::Xet::Hub;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# A server that is several, and a Hub in front of it, for the real clients.
+#
+#     my $t = Test::Xet->new(conf => Test::Xet::Hub::conf());
+#     $t->run();
+#     my $hub = Test::Xet::Hub->new($t);
+#
+#     $hub->node('alice/a', 'upload', 'w.bin', $file);
+#     $hub->hf({}, 'download', 'alice/a', 'w.bin');
+#
+# The servers have one store and one database.  Which of them is asked is
+# said by the owner of the repo, or by endpoint(name):
+#
+#     alice    tokens needed, repos told apart
+#     plain    no tokens
+#     old      /v2/ is 404
+#     ranges   up to 8 ranges an entry
+#     expire   every data URL is refused once, and good when asked for again
+#     break    the first answer with data of each xorb ends in the middle
+
+use warnings;
+use strict;
+
+use File::Temp qw/ tempdir /;
+use JSON::PP ();
+
+use Test::Xet::Bytes qw/ :DEFAULT /;
+use Test::Xet::Process qw/ reap root slurp spawn wait_for /;
+use Test::Xet::Real;
+
+my $SHIM = 9000;
+
+my %ports = (
+	plain => 8080, old => 8081, expire => 8082, ranges => 8083,
+	alice => 8084, break => 8085
+);
+
+# --------------------------------------------------------------------------
+# nginx.conf
+
+sub conf {
+	my %extra = (
+		old => 'location /api/v2/ { return 404; }',
+		expire => "xet_url_base http://127.0.0.1:%%PORT_$SHIM%%/expire;",
+		break => "xet_url_base http://127.0.0.1:%%PORT_$SHIM%%/break;",
+		ranges => 'xet_url_ranges 8;'
+	);
+
+	my $text = <<'EOF';
+%%MAIN%%
+
+events {
+    worker_connections  512;
+}
+
+http {
+    %%HTTP%%
+    %%XET%%
+
+    xet_token_key %%DIR%%/token.key;
+    xet_token_cache zone=tokens:1m;
+
+    log_format clients "$server_port $request_method $uri $status "
+                       "$request_length $http_range";
+    access_log %%DIR%%/clients.log clients;
+EOF
+
+	for my $name (sort keys %ports) {
+		my $more = $extra{$name} // '';
+		my $locations = $name eq 'alice' ? <<'EOF' : '%%LOCATIONS%%';
+location /api/ {
+            xet_api;
+            xet_auth token;
+            xet_access repo;
+            client_max_body_size 80m;
+        }
+
+        location /xorbs/ {
+            xet_data;
+            root %%STORE%%;
+        }
+EOF
+
+		$text .= <<"EOF";
+
+    server {
+        listen 127.0.0.1:%%PORT_$ports{$name}%%;
+        root %%STORE%%;
+        xet_cors "*";
+        $more
+
+        $locations
+        location ~ ^/tokens/(?<repo>.+)/(?<scope>read|write)\$ {
+            xet_token;
+            xet_token_scope \$scope;
+            xet_token_repo \$repo;
+            xet_token_subject alice;
+            xet_token_cas_url http://127.0.0.1:%%PORT_$ports{$name}%%/api;
+        }
+    }
+EOF
+	}
+
+	return "$text}\n";
+}
+
+# Before the configuration is read.
+
+sub keys_of {
+	my ($t) = @_;
+
+	$t->write_file('token.key', 't1:' . 'ab' x 32 . "\n");
+	chmod(0600, $t->dir() . '/token.key');
+}
+
+# --------------------------------------------------------------------------
+
+sub new {
+	my ($class, $t) = @_;
+
+	my $self = bless { t => $t, mark => 0 }, $class;
+
+	$self->{output} = $t->dir() . '/shim.log';
+	$self->{pid} = spawn([ Test::Xet::Real::build() . '/venv/bin/python',
+		'-u', root() . '/t/clients/hub_shim.py',
+		'--port', $t->port($SHIM), '--psql', "$t->{pg}{bin}/psql",
+		'--conninfo', $t->conninfo(), '--data', $t->url(''),
+		'--tokens', map { "$_=" . $t->url('/tokens', $ports{$_}) }
+			sort keys %ports ], output => $self->{output});
+
+	wait_for(10, sub {
+		return eval { $self->calls(); 1 };
+	}) or die 'no shim: ' . slurp($self->{output}) . "\n";
+
+	return $self;
+}
+
+sub url { return $_[0]->{t}->url('', $SHIM) }
+sub endpoint { return $_[0]->{t}->url('/api', $ports{$_[1]}) }
+
+# What the Hub was asked since the last time: [ method, path, status, Range ].
+
+sub calls {
+	my ($self) = @_;
+
+	return @{ $self->{t}->get('/shim/calls', undef, port => $SHIM)->json() };
+}
+
+# What the servers were asked since the last time.
+
+sub requests {
+	my ($self) = @_;
+
+	my $log = $self->{t}->read_file('clients.log');
+	my $new = substr($log, $self->{mark});
+	my @found;
+
+	$self->{mark} = length($log);
+
+	my %names = map { $self->{t}->port($ports{$_}) => $_ } keys %ports;
+
+	for (split(/\n/, $new)) {
+		my ($port, $method, $uri, $status, $length, $range)
+			= split(/ /, $_, 6);
+
+		next if $uri =~ m!^/tokens/|/telemetry!;
+
+		push @found, { server => $names{$port}, method => $method,
+			uri => $uri, status => $status, length => $length,
+			range => $range };
+	}
+
+	return @found;
+}
+
+# --------------------------------------------------------------------------
+# the clients
+
+sub node {
+	my ($self, $repo, @args) = @_;
+
+	my $npm = Test::Xet::Real::build() . '/npm';
+
+	die "no client in $npm, run t/clients/setup.sh\n" unless -d $npm;
+
+	open(my $fh, '-|', 'timeout', 60, 'node',
+		root() . '/t/clients/hub_ops.mjs', $npm, $self->url(), $repo,
+		@args) or die "node: $!\n";
+
+	return hf_xet_wait($fh);
+}
+
+# The hf command; true when it has succeeded.  What it has printed is in
+# {printed}.  A machine is a folder.
+
+sub hf {
+	my ($self, $machine, @args) = @_;
+
+	my $hf = Test::Xet::Real::build() . '/clients/huggingface_hub/bin/hf';
+
+	die "no client in $hf, run t/clients/setup.sh\n" unless -x $hf;
+
+	local @ENV{qw/ HF_ENDPOINT HF_TOKEN HF_HOME NO_COLOR
+			HF_HUB_DISABLE_TELEMETRY HF_HUB_DISABLE_UPDATE_CHECK
+			HF_HUB_DISABLE_PROGRESS_BARS
+			HF_XET_CLIENT_RETRY_BASE_DELAY /}
+		= ($self->url(), 'hf_test', $machine || tempdir(CLEANUP => 1),
+			1, 1, 1, 1, '100ms');
+	delete local $ENV{HF_XET_CACHE};
+
+	open(my $fh, '-|', 'sh', '-c', 'exec timeout 60 "$@" 2>&1', 'sh', $hf,
+		@args) or die "$hf: $!\n";
+
+	local $/;
+	$self->{printed} = <$fh>;
+
+	return close($fh);
+}
+
+sub stop {
+	my ($self) = @_;
+
+	my $pid = delete $self->{pid} or return;
+
+	kill('TERM', $pid);
+	reap($pid, 5);
+}
+
+sub DESTROY {
+	my ($self) = @_;
+
+	local ($?, $@, $!);
+	$self->stop();
+}
+
+1;
