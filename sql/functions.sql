@@ -4,7 +4,7 @@
 
 -- Replaced as a whole: a function whose result changes can't be replaced.
 
-DROP FUNCTION IF EXISTS xet.file_terms, xet.xorb_slices, xet.xorb_put,
+DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices, xet.xorb_put,
     xet.xorb_get, xet.xorb_advertised, xet.file_get, xet.chunk_find,
     xet.shard_stage,
     xet.shard_put, xet.shard_unstage, xet.shard_files, xet.shard_terms,
@@ -44,6 +44,31 @@ AS $$
                          JOIN xet.repos r ON r.id = rf.repo_id
                         WHERE rf.file_id = f.id
                           AND (r.public OR r.name = file_terms.repo)));
+$$;
+
+
+-- Several whole files in one statement; n is the place in the array, files
+-- that are not visible give no row.
+
+CREATE FUNCTION xet.files_terms(files bytea[], repo text)
+    RETURNS TABLE (n bigint, size bigint, first_offset bigint, packed bytea)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT w.n, f.size, coalesce(t.first_offset, 0),
+           coalesce(t.packed, f.packed)
+      FROM unnest(files) WITH ORDINALITY AS w(hash, n)
+      JOIN xet.files f ON f.hash = w.hash
+      LEFT JOIN LATERAL (
+               SELECT s.first_offset, s.packed
+                 FROM xet.terms s
+                WHERE f.packed IS NULL AND s.file_id = f.id
+           ) t ON true
+     WHERE files_terms.repo IS NULL
+        OR EXISTS (SELECT FROM xet.repo_files rf
+                     JOIN xet.repos r ON r.id = rf.repo_id
+                    WHERE rf.file_id = f.id
+                      AND (r.public OR r.name = files_terms.repo))
+     ORDER BY w.n, 3;
 $$;
 
 

@@ -27,6 +27,7 @@ typedef struct ngx_http_xet_route_s  ngx_http_xet_route_t;
 #include "ngx_http_xet_auth.h"
 #include "ngx_http_xet_task.h"
 #include "ngx_http_xet_query.h"
+#include "ngx_http_xet_stream.h"
 
 
 /* A key of "xet_url_key": its MAC context belongs to the worker's loop. */
@@ -113,6 +114,7 @@ typedef struct {
     time_t                     retry_after;
     ngx_msec_t                 progress;       /* between frames */
     ngx_flag_t                 telemetry;
+    ngx_uint_t                 batch_max;      /* files in a batch */
 } ngx_http_xet_loc_conf_t;
 
 
@@ -162,6 +164,7 @@ struct ngx_http_xet_ctx_s {
     ngx_http_xet_task_t        task;
     ngx_http_xet_query_t       query;
     ngx_http_xet_body_t       *body;
+    ngx_http_xet_stream_t     *stream;
 
     void                      *endpoint;       /* its state */
     void                      *state;          /* of a service it uses */
@@ -224,6 +227,8 @@ char *ngx_http_xet_conf_merge_token(ngx_conf_t *cf,
 /* endpoints */
 ngx_int_t ngx_http_xet_token_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_xet_reconstruction_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx);
+ngx_int_t ngx_http_xet_batch_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_chunk_hashes_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);

@@ -64,6 +64,11 @@ static ngx_conf_num_bounds_t  ngx_http_xet_nice_bounds = {
 };
 
 
+static ngx_conf_num_bounds_t  ngx_http_xet_batch_bounds = {
+    ngx_conf_check_num_bounds, 1, 1024
+};
+
+
 static ngx_conf_num_bounds_t  ngx_http_xet_leeway_bounds = {
     ngx_conf_check_num_bounds, 0, 600
 };
@@ -338,6 +343,13 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       offsetof(ngx_http_xet_loc_conf_t, progress),
       &ngx_http_xet_progress_bounds },
 
+    { ngx_string("xet_batch_max"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, batch_max),
+      &ngx_http_xet_batch_bounds },
+
     { ngx_string("xet_telemetry"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_FLAG,
       ngx_conf_set_flag_slot,
@@ -535,6 +547,7 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
     conf->retry_after = NGX_CONF_UNSET;
     conf->progress = NGX_CONF_UNSET_MSEC;
     conf->telemetry = NGX_CONF_UNSET;
+    conf->batch_max = NGX_CONF_UNSET_UINT;
 
     return conf;
 }
@@ -575,6 +588,7 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_sec_value(conf->retry_after, prev->retry_after, 5);
     ngx_conf_merge_msec_value(conf->progress, prev->progress, 15000);
     ngx_conf_merge_value(conf->telemetry, prev->telemetry, 1);
+    ngx_conf_merge_uint_value(conf->batch_max, prev->batch_max, 100);
 
     if (conf->url_base == NULL) {
         conf->url_base = prev->url_base;

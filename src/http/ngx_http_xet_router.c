@@ -42,6 +42,11 @@ static const ngx_http_xet_route_t  ngx_http_xet_routes[] = {
       NGX_HTTP_GET|NGX_HTTP_HEAD,
       NGX_HTTP_XET_READS, ngx_http_xet_reconstruction_handler },
 
+    { ngx_string("reconstructions"),
+      NGX_HTTP_XET_V01, 0,
+      NGX_HTTP_GET|NGX_HTTP_HEAD,
+      NGX_HTTP_XET_READS, ngx_http_xet_batch_handler },
+
     { ngx_string("file-chunk-hashes"),
       NGX_HTTP_XET_V2, NGX_HTTP_XET_ARG_HASH,
       NGX_HTTP_GET|NGX_HTTP_HEAD,

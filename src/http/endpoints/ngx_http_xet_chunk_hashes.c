@@ -48,8 +48,8 @@ typedef struct {
 } ngx_http_xet_hashes_t;
 
 
-static ngx_int_t ngx_http_xet_hashes_ranges(ngx_http_request_t *r,
-    ngx_http_xet_hashes_t *h);
+static xet_status_t ngx_http_xet_hashes_ranges(ngx_http_xet_hashes_t *h,
+    ngx_str_t *value);
 static ngx_str_t *ngx_http_xet_hashes_header(ngx_http_request_t *r);
 static void ngx_http_xet_hashes_cleanup(void *data);
 static void ngx_http_xet_hashes_queried(ngx_http_request_t *r, ngx_int_t rc);
@@ -66,6 +66,8 @@ ngx_http_xet_chunk_hashes_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx)
 {
     ngx_int_t                  rc;
+    ngx_str_t                 *value;
+    xet_status_t               status;
     ngx_pool_cleanup_t        *cln;
     ngx_http_xet_hashes_t     *h;
     ngx_http_xet_main_conf_t  *xmcf;
@@ -95,10 +97,17 @@ ngx_http_xet_chunk_hashes_handler(ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    rc = ngx_http_xet_hashes_ranges(r, h);
+    value = ngx_http_xet_hashes_header(r);
 
-    if (rc != NGX_OK) {
-        return rc;
+    if (value == NULL) {
+        return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_range",
+                                  "one X-Range-Dirty header is required");
+    }
+
+    status = ngx_http_xet_hashes_ranges(h, value);
+
+    if (status != XET_OK) {
+        return ngx_http_xet_error_status(r, status);
     }
 
     rc = ngx_http_xet_query_terms(r, &ctx->hash, 0, NGX_MAX_OFF_T_VALUE,
@@ -114,33 +123,21 @@ ngx_http_xet_chunk_hashes_handler(ngx_http_request_t *r,
 }
 
 
-static ngx_int_t
-ngx_http_xet_hashes_ranges(ngx_http_request_t *r, ngx_http_xet_hashes_t *h)
+static xet_status_t
+ngx_http_xet_hashes_ranges(ngx_http_xet_hashes_t *h, ngx_str_t *value)
 {
-    ngx_str_t     *value;
-    xet_status_t   status;
-
-    value = ngx_http_xet_hashes_header(r);
-
-    if (value == NULL) {
-        return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_range",
-                                  "one X-Range-Dirty header is required");
-    }
-
     h->specs = ngx_palloc(h->pool, NGX_HTTP_XET_DIRTY_MAX
                                    * sizeof(xet_range_spec_t));
     h->ranges = ngx_palloc(h->pool, NGX_HTTP_XET_DIRTY_MAX
                                     * sizeof(xet_range_t));
 
     if (h->specs == NULL || h->ranges == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        return XET_NOMEM;
     }
 
     h->nranges = NGX_HTTP_XET_DIRTY_MAX;
 
-    status = xet_range_parse(value->data, value->len, h->specs, &h->nranges);
-
-    return (status == XET_OK) ? NGX_OK : ngx_http_xet_error_status(r, status);
+    return xet_range_parse(value->data, value->len, h->specs, &h->nranges);
 }
 
 

@@ -7,21 +7,14 @@
  *     queried   the first and last term may begin before or end after the
  *               range: then their xorbs' chunk ends are fetched
  *     edges     trims both
- *     plan      merges ranges, signs URLs, writes JSON; a large plan in a
- *               thread, with a pool and signing keys of its own
- *     send      always 200: a 206 or a Content-Range would be wrong here
- *
- * The event loop owns the plan except while its job runs.
+ *     send      by the plan service; always 200: a 206 or a Content-Range
+ *               would be wrong here
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_lanes.h"
 #include "ngx_http_xet_output.h"
-#include "ngx_http_xet_url.h"
-
-
-/* Terms that the event loop handles itself, some 100 microseconds. */
-#define NGX_HTTP_XET_PLAN_INLINE  256
+#include "ngx_http_xet_plan.h"
 
 
 typedef struct {
@@ -34,12 +27,7 @@ typedef struct {
     ngx_http_xet_array_t       starts;
     ngx_http_xet_array_t       ends;
 
-    ngx_pool_t                *pool;           /* of plan and JSON */
-    ngx_http_xet_url_t         url;
-    ngx_uint_t                 version;
-
-    xet_buf_t                  buf;
-    xet_status_t               status;
+    ngx_pool_t                *pool;           /* of the plan */
 } ngx_http_xet_recon_t;
 
 
@@ -52,10 +40,6 @@ static ngx_int_t ngx_http_xet_recon_edges(ngx_http_request_t *r);
 static void ngx_http_xet_recon_edges_queried(ngx_http_request_t *r,
     ngx_int_t rc);
 static ngx_int_t ngx_http_xet_recon_trim(ngx_http_request_t *r);
-static ngx_int_t ngx_http_xet_recon_plan(ngx_http_request_t *r);
-static void ngx_http_xet_recon_job(void *data, ngx_log_t *log);
-static void ngx_http_xet_recon_done(ngx_http_request_t *r, void *data);
-static xet_status_t ngx_http_xet_recon_write(ngx_http_xet_recon_t *rec);
 static ngx_int_t ngx_http_xet_recon_send(ngx_http_request_t *r);
 
 
@@ -84,8 +68,6 @@ ngx_http_xet_reconstruction_handler(ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    rec->version = (ctx->version == NGX_HTTP_XET_V2) ? 2 : 1;
-
     ngx_http_xet_array_init(&rec->xorbs, NGX_HTTP_XET_OID_BYTEA);
     ngx_http_xet_array_init(&rec->starts, NGX_HTTP_XET_OID_INT4);
     ngx_http_xet_array_init(&rec->ends, NGX_HTTP_XET_OID_INT4);
@@ -108,9 +90,7 @@ ngx_http_xet_reconstruction_handler(ngx_http_request_t *r,
 
         xet_plan_init(&rec->plan, ngx_http_xet_alloc, rec->pool, &rec->want);
 
-        rc = ngx_http_xet_recon_plan(r);
-
-        return (rc == NGX_AGAIN) ? NGX_DONE : rc;
+        return ngx_http_xet_recon_send(r);
     }
 
     rc = ngx_http_xet_query_terms(r, &ctx->hash, rec->want.start,
@@ -253,7 +233,7 @@ ngx_http_xet_recon_terms(ngx_http_request_t *r)
     rec->edges = xet_plan_edges(&rec->plan);
 
     return rec->edges ? ngx_http_xet_recon_edges(r)
-                      : ngx_http_xet_recon_plan(r);
+                      : ngx_http_xet_recon_send(r);
 }
 
 
@@ -363,87 +343,7 @@ ngx_http_xet_recon_trim(ngx_http_request_t *r)
 
     ngx_http_xet_query_release(r);
 
-    return ngx_http_xet_recon_plan(r);
-}
-
-
-static ngx_int_t
-ngx_http_xet_recon_plan(ngx_http_request_t *r)
-{
-    ngx_int_t              rc;
-    ngx_http_xet_ctx_t    *ctx;
-    ngx_http_xet_recon_t  *rec;
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    rec = ctx->endpoint;
-
-    rc = ngx_http_xet_url_init(r, &rec->url);
-
-    if (rc == NGX_DECLINED) {
-        return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "no_host",
-                                  "the request names no host");
-    }
-
-    if (rc != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    xet_buf_init(&rec->buf, ngx_http_xet_alloc, rec->pool, 0);
-
-    if (rec->plan.n <= NGX_HTTP_XET_PLAN_INLINE) {
-        rec->status = ngx_http_xet_recon_write(rec);
-
-        return ngx_http_xet_recon_send(r);
-    }
-
-    if (ngx_http_xet_task_post(r, ngx_http_xet_recon_job,
-                               ngx_http_xet_recon_done, rec)
-        != NGX_OK)
-    {
-        return ngx_http_xet_error_status(r, XET_OVERLOADED);
-    }
-
-    return NGX_AGAIN;
-}
-
-
-static void
-ngx_http_xet_recon_job(void *data, ngx_log_t *log)
-{
-    ngx_http_xet_recon_t *rec = data;
-
-    rec->status = ngx_http_xet_url_thread(&rec->url);
-
-    if (rec->status == XET_OK) {
-        rec->status = ngx_http_xet_recon_write(rec);
-        ngx_http_xet_url_thread_end(&rec->url);
-    }
-}
-
-
-static void
-ngx_http_xet_recon_done(ngx_http_request_t *r, void *data)
-{
-    ngx_http_finalize_request(r, ngx_http_xet_recon_send(r));
-}
-
-
-static xet_status_t
-ngx_http_xet_recon_write(ngx_http_xet_recon_t *rec)
-{
-    xet_status_t  status;
-
-    status = xet_plan_finish(&rec->plan);
-
-    if (status != XET_OK) {
-        return status;
-    }
-
-    return (rec->version == 2)
-           ? xet_plan_json_v2(&rec->plan, &rec->buf, ngx_http_xet_url_write,
-                              &rec->url, rec->url.group)
-           : xet_plan_json_v1(&rec->plan, &rec->buf, ngx_http_xet_url_write,
-                              &rec->url);
+    return ngx_http_xet_recon_send(r);
 }
 
 
@@ -456,17 +356,7 @@ ngx_http_xet_recon_send(ngx_http_request_t *r)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     rec = ctx->endpoint;
 
-    if (rec->status != XET_OK) {
-        return ngx_http_xet_error_status(r, rec->status);
-    }
-
-    /* the URLs are capabilities */
-
-    if (ngx_http_xet_header(r, "Cache-Control", "private, no-store")
-        != NGX_OK)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return ngx_http_xet_send(r, NGX_HTTP_OK, "application/json", &rec->buf);
+    return ngx_http_xet_plan_send(r, &rec->plan,
+                                  (ctx->version == NGX_HTTP_XET_V2)
+                                  ? XET_PLAN_V2 : XET_PLAN_V1);
 }

@@ -137,13 +137,7 @@ ngx_http_xet_frames_begin(ngx_http_xet_frames_t *f)
 
     r = f->request;
 
-    r->headers_out.status = NGX_HTTP_OK;
-    r->headers_out.content_length_n = -1;
-    ngx_str_set(&r->headers_out.content_type, "application/x-ndjson");
-    r->headers_out.content_type_len = r->headers_out.content_type.len;
-    r->headers_out.content_type_lowcase = NULL;
-    r->allow_ranges = 0;
-    r->disable_not_modified = 1;
+    ngx_http_xet_output_type(r, NGX_HTTP_OK, "application/x-ndjson", -1);
 
     /* no proxy in between may hold the frames back */
 

@@ -240,12 +240,10 @@ ngx_http_xet_send_literal(ngx_http_request_t *r, ngx_uint_t status,
 }
 
 
-static ngx_int_t
-ngx_http_xet_send_chain(ngx_http_request_t *r, ngx_uint_t status,
-    const char *content_type, ngx_chain_t *out, off_t length)
+void
+ngx_http_xet_output_type(ngx_http_request_t *r, ngx_uint_t status,
+    const char *content_type, off_t length)
 {
-    ngx_int_t  rc;
-
     r->headers_out.status = status;
     r->headers_out.content_length_n = length;
 
@@ -258,6 +256,16 @@ ngx_http_xet_send_chain(ngx_http_request_t *r, ngx_uint_t status,
 
     r->allow_ranges = 0;
     r->disable_not_modified = 1;
+}
+
+
+static ngx_int_t
+ngx_http_xet_send_chain(ngx_http_request_t *r, ngx_uint_t status,
+    const char *content_type, ngx_chain_t *out, off_t length)
+{
+    ngx_int_t  rc;
+
+    ngx_http_xet_output_type(r, status, content_type, length);
 
     rc = ngx_http_send_header(r);
 

@@ -38,6 +38,10 @@ ngx_int_t ngx_http_xet_error_query(ngx_http_request_t *r, ngx_int_t rc,
 ngx_int_t ngx_http_xet_send(ngx_http_request_t *r, ngx_uint_t status,
     const char *content_type, xet_buf_t *b);
 
+/* Status, type and length of an answer, -1 where that is not known. */
+void ngx_http_xet_output_type(ngx_http_request_t *r, ngx_uint_t status,
+    const char *content_type, off_t length);
+
 /* A literal body. */
 ngx_int_t ngx_http_xet_send_literal(ngx_http_request_t *r, ngx_uint_t status,
     const char *content_type, const char *body);

@@ -16,6 +16,7 @@
 
 enum {
     NGX_HTTP_XET_STMT_TERMS = 0,
+    NGX_HTTP_XET_STMT_FILES,
     NGX_HTTP_XET_STMT_SLICES,
     NGX_HTTP_XET_STMT_XORB_PUT,
     NGX_HTTP_XET_STMT_XORB,
@@ -41,6 +42,10 @@ const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
     { "file_terms",
       "SELECT size, first_offset, packed FROM xet.file_terms($1, $2, $3, $4)",
       4 },
+
+    { "files_terms",
+      "SELECT n, size, first_offset, packed FROM xet.files_terms($1, $2)",
+      2 },
 
     { "xorb_slices",
       "SELECT chunk_count, hashes, raw_ends, stored_ends"
@@ -348,6 +353,53 @@ ngx_http_xet_query_terms_row(ngx_http_request_t *r, ngx_uint_t i,
 
     *first_offset = ngx_http_xet_pg_int(q->res, i, 1);
     ngx_http_xet_pg_bytes(q->res, i, 2, packed);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_files(ngx_http_request_t *r, ngx_http_xet_array_t *files,
+    ngx_http_xet_query_handler_pt handler)
+{
+    int          lengths[2];
+    const char  *values[2];
+
+    if (files->failed) {
+        return NGX_ERROR;
+    }
+
+    ngx_http_xet_array_value(files, &values[0], &lengths[0]);
+    ngx_http_xet_query_repo(r, &values[1], &lengths[1]);
+
+    return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ,
+                                   NGX_HTTP_XET_STMT_FILES, values, lengths,
+                                   handler);
+}
+
+
+ngx_uint_t
+ngx_http_xet_query_files_n(ngx_http_request_t *r)
+{
+    ngx_http_xet_query_t  *q;
+
+    q = ngx_http_xet_query_get(r);
+
+    return q->res ? ngx_http_xet_pg_rows(q->res) : 0;
+}
+
+
+void
+ngx_http_xet_query_files_row(ngx_http_request_t *r, ngx_uint_t i,
+    ngx_http_xet_file_row_t *row)
+{
+    PGresult  *res;
+
+    res = ngx_http_xet_query_get(r)->res;
+
+    row->file = ngx_http_xet_pg_int(res, i, 0) - 1;
+    row->size = ngx_http_xet_pg_int(res, i, 1);
+    row->first_offset = ngx_http_xet_pg_int(res, i, 2);
+
+    ngx_http_xet_pg_bytes(res, i, 3, &row->packed);
 }
 
 

@@ -77,6 +77,22 @@ void ngx_http_xet_query_terms_row(ngx_http_request_t *r, ngx_uint_t i,
     uint64_t *first_offset, ngx_str_t *packed);
 
 
+/* Several whole files at once: their rows, in the order of the array. */
+
+typedef struct {
+    ngx_uint_t  file;                          /* place in the array */
+    uint64_t    size;
+    uint64_t    first_offset;
+    ngx_str_t   packed;                        /* empty for an empty file */
+} ngx_http_xet_file_row_t;
+
+ngx_int_t ngx_http_xet_query_files(ngx_http_request_t *r,
+    ngx_http_xet_array_t *files, ngx_http_xet_query_handler_pt handler);
+ngx_uint_t ngx_http_xet_query_files_n(ngx_http_request_t *r);
+void ngx_http_xet_query_files_row(ngx_http_request_t *r, ngx_uint_t i,
+    ngx_http_xet_file_row_t *row);
+
+
 /*
  * Slices of xorbs' chunk lists, as many rows as asked for, in order; the row
  * of a xorb that is not stored is not known.  With hashes off slice->hashes

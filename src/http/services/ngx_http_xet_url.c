@@ -34,7 +34,10 @@ ngx_http_xet_url_init(ngx_http_request_t *r, ngx_http_xet_url_t *url)
 
     url->expires = ngx_http_xet_url_expires(xlcf);
     url->whole = (xlcf->url_mode == NGX_HTTP_XET_URL_CACHEABLE);
-    url->group = xlcf->url_ranges;
+
+    /* several ranges at once are more than slices of a cache can serve */
+
+    url->group = url->whole ? 1 : xlcf->url_ranges;
     url->sign = xmcf->sign[0];
     url->id = key->id;
     url->secret = key->secret;

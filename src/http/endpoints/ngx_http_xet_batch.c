@@ -1,0 +1,251 @@
+
+/*
+ * GET reconstructions?file_id=…&file_id=…: several whole files in one answer
+ * and one statement.  Files that are not here are left out.
+ *
+ *     handler (arguments) -> queried (one plan over all) -> plan service
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_plan.h"
+
+
+typedef struct {
+    xet_hash_t             *hashes;            /* as asked, each once */
+    ngx_uint_t              n;
+    ngx_http_xet_array_t    files;
+    xet_plan_t              plan;
+    ngx_pool_t             *pool;
+} ngx_http_xet_batch_req_t;
+
+
+static void ngx_http_xet_batch_cleanup(void *data);
+static const char *ngx_http_xet_batch_args(ngx_http_request_t *r,
+    ngx_http_xet_batch_req_t *b);
+static const char *ngx_http_xet_batch_add(ngx_http_xet_batch_req_t *b,
+    u_char *value, size_t len, ngx_uint_t max);
+static void ngx_http_xet_batch_queried(ngx_http_request_t *r, ngx_int_t rc);
+static xet_status_t ngx_http_xet_batch_plan(ngx_http_request_t *r,
+    ngx_http_xet_batch_req_t *b);
+
+
+ngx_int_t
+ngx_http_xet_batch_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
+{
+    ngx_int_t                  rc;
+    const char                *fault;
+    ngx_pool_cleanup_t        *cln;
+    ngx_http_xet_loc_conf_t   *xlcf;
+    ngx_http_xet_batch_req_t  *b;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_xet_batch_req_t));
+    if (cln == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    b = cln->data;
+    ngx_memzero(b, sizeof(ngx_http_xet_batch_req_t));
+
+    cln->handler = ngx_http_xet_batch_cleanup;
+    ctx->endpoint = b;
+
+    ngx_http_xet_array_init(&b->files, NGX_HTTP_XET_OID_BYTEA);
+
+    b->pool = ngx_create_pool(16 * 1024, ngx_cycle->log);
+    b->hashes = ngx_palloc(r->pool, xlcf->batch_max * sizeof(xet_hash_t));
+
+    if (b->pool == NULL || b->hashes == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    fault = ngx_http_xet_batch_args(r, b);
+
+    if (fault) {
+        return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_argument",
+                                  fault);
+    }
+
+    rc = ngx_http_xet_query_files(r, &b->files, ngx_http_xet_batch_queried);
+
+    if (rc != NGX_AGAIN) {
+        return ngx_http_xet_error_query(r, rc, NULL, NULL);
+    }
+
+    r->main->count++;
+    r->read_event_handler = ngx_http_test_reading;
+
+    return NGX_DONE;
+}
+
+
+static void
+ngx_http_xet_batch_cleanup(void *data)
+{
+    ngx_http_xet_batch_req_t *b = data;
+
+    ngx_http_xet_array_destroy(&b->files);
+
+    if (b->pool) {
+        ngx_destroy_pool(b->pool);
+    }
+}
+
+
+/* What is wrong with the arguments, NULL when nothing is. */
+
+static const char *
+ngx_http_xet_batch_args(ngx_http_request_t *r, ngx_http_xet_batch_req_t *b)
+{
+    u_char                   *p, *last, *end;
+    const char               *fault;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    static const u_char  name[] = "file_id=";
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    end = r->args.data + r->args.len;
+
+    for (p = r->args.data; p < end; p = last + 1) {
+
+        last = ngx_strlchr(p, end, '&');
+        if (last == NULL) {
+            last = end;
+        }
+
+        if ((size_t) (last - p) < sizeof(name) - 1
+            || ngx_memcmp(p, name, sizeof(name) - 1) != 0)
+        {
+            return "only \"file_id\" is expected";
+        }
+
+        p += sizeof(name) - 1;
+
+        fault = ngx_http_xet_batch_add(b, p, last - p, xlcf->batch_max);
+
+        if (fault) {
+            return fault;
+        }
+    }
+
+    return b->n ? NULL : "a \"file_id\" is required";
+}
+
+
+static const char *
+ngx_http_xet_batch_add(ngx_http_xet_batch_req_t *b, u_char *value, size_t len,
+    ngx_uint_t max)
+{
+    ngx_uint_t  i;
+    xet_hash_t  hash;
+
+    if (xet_hash_parse(&hash, value, len) != XET_OK) {
+        return xet_status_text(XET_HASH_SYNTAX);
+    }
+
+    for (i = 0; i < b->n; i++) {
+        if (xet_hash_equal(&b->hashes[i], &hash)) {
+            return NULL;
+        }
+    }
+
+    if (b->n == max) {
+        return "too many files in one request";
+    }
+
+    b->hashes[b->n++] = hash;
+
+    ngx_http_xet_array_bytes(&b->files, hash.bytes, XET_HASH_LEN);
+
+    return NULL;
+}
+
+
+static void
+ngx_http_xet_batch_queried(ngx_http_request_t *r, ngx_int_t rc)
+{
+    xet_status_t               status;
+    ngx_http_xet_ctx_t        *ctx;
+    ngx_http_xet_batch_req_t  *b;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    b = ctx->endpoint;
+
+    /* no row: none of the files is here */
+
+    if (rc != NGX_OK && rc != NGX_DECLINED) {
+        ngx_http_finalize_request(r,
+                                  ngx_http_xet_error_query(r, rc, NULL, NULL));
+        return;
+    }
+
+    status = ngx_http_xet_batch_plan(r, b);
+
+    if (status != XET_OK) {
+        ngx_http_finalize_request(r, ngx_http_xet_error_status(r, status));
+        return;
+    }
+
+    ngx_http_xet_query_release(r);
+
+    rc = ngx_http_xet_plan_send(r, &b->plan, XET_PLAN_BATCH);
+
+    if (rc != NGX_AGAIN) {
+        ngx_http_finalize_request(r, rc);
+    }
+}
+
+
+static xet_status_t
+ngx_http_xet_batch_plan(ngx_http_request_t *r, ngx_http_xet_batch_req_t *b)
+{
+    size_t                   terms;
+    ngx_uint_t               i, n, last;
+    xet_status_t             rc;
+    ngx_http_xet_file_row_t  row;
+
+    rc = xet_plan_init_files(&b->plan, ngx_http_xet_alloc, b->pool, b->n);
+
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    n = ngx_http_xet_query_files_n(r);
+    terms = 0;
+
+    for (i = 0; i < n; i++) {
+        ngx_http_xet_query_files_row(r, i, &row);
+        terms += row.packed.len / XET_TERM_LEN;
+    }
+
+    rc = xet_plan_reserve(&b->plan, terms);
+
+    last = b->n;
+
+    for (i = 0; i < n && rc == XET_OK; i++) {
+        ngx_http_xet_query_files_row(r, i, &row);
+
+        if (row.file >= b->n) {
+            return XET_INTERNAL;
+        }
+
+        if (row.file != last) {
+            last = row.file;
+
+            rc = xet_plan_file(&b->plan, &b->hashes[last], row.size);
+            if (rc != XET_OK) {
+                break;
+            }
+        }
+
+        if (row.packed.len) {
+            rc = xet_plan_add(&b->plan, row.packed.data, row.packed.len,
+                              row.first_offset);
+        }
+    }
+
+    return rc;
+}

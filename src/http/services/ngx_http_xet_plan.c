@@ -1,0 +1,238 @@
+
+/*
+ * The answer that a reconstruction plan is: ranges merged, URLs signed, JSON
+ * written.
+ *
+ * A usual plan is done at once in the event loop, some 100 microseconds.  A
+ * large one is finished and written by jobs, a piece of JSON at a time, with
+ * a MAC context of their own: the plan is all that grows with the file, the
+ * JSON never exists as a whole.  The plan is the thread's while a job runs.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_plan.h"
+#include "ngx_http_xet_stream.h"
+#include "ngx_http_xet_url.h"
+
+
+#define NGX_HTTP_XET_PLAN_INLINE  256          /* terms */
+#define NGX_HTTP_XET_PLAN_PIECE   65536        /* bytes of JSON */
+
+
+typedef struct {
+    xet_plan_t             *plan;
+    xet_plan_kind_t         kind;
+    xet_plan_writer_t       writer;
+    ngx_http_xet_url_t      url;
+    ngx_http_xet_stream_t   stream;
+    ngx_pool_t             *pool;              /* of the piece being made */
+    xet_buf_t               buf;
+    xet_status_t            status;
+    unsigned                finished:1;        /* the plan is */
+} ngx_http_xet_plan_t;
+
+
+static ngx_int_t ngx_http_xet_plan_headers(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_plan_inline(ngx_http_request_t *r,
+    ngx_http_xet_plan_t *p);
+static void ngx_http_xet_plan_cleanup(void *data);
+static void ngx_http_xet_plan_next(ngx_http_request_t *r, void *data);
+static ngx_int_t ngx_http_xet_plan_post(ngx_http_request_t *r,
+    ngx_http_xet_plan_t *p);
+static void ngx_http_xet_plan_job(void *data, ngx_log_t *log);
+static void ngx_http_xet_plan_done(ngx_http_request_t *r, void *data);
+
+
+ngx_int_t
+ngx_http_xet_plan_send(ngx_http_request_t *r, xet_plan_t *plan,
+    xet_plan_kind_t kind)
+{
+    ngx_int_t             rc;
+    ngx_pool_cleanup_t   *cln;
+    ngx_http_xet_plan_t  *p;
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_xet_plan_t));
+    if (cln == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    p = cln->data;
+    ngx_memzero(p, sizeof(ngx_http_xet_plan_t));
+
+    p->plan = plan;
+    p->kind = kind;
+
+    rc = ngx_http_xet_url_init(r, &p->url);
+
+    if (rc == NGX_DECLINED) {
+        return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "no_host",
+                                  "the request names no host");
+    }
+
+    if (rc != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (plan->n <= NGX_HTTP_XET_PLAN_INLINE) {
+        return ngx_http_xet_plan_inline(r, p);
+    }
+
+    p->url.sign = NULL;
+    cln->handler = ngx_http_xet_plan_cleanup;
+
+    if (ngx_http_xet_stream_init(r, &p->stream, ngx_http_xet_plan_next, p)
+        != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_plan_post(r, p);
+}
+
+
+static ngx_int_t
+ngx_http_xet_plan_headers(ngx_http_request_t *r)
+{
+    /* the URLs are capabilities */
+
+    return ngx_http_xet_header(r, "Cache-Control", "private, no-store");
+}
+
+
+static ngx_int_t
+ngx_http_xet_plan_inline(ngx_http_request_t *r, ngx_http_xet_plan_t *p)
+{
+    xet_status_t  status;
+
+    status = xet_plan_finish(p->plan);
+
+    if (status == XET_OK) {
+        xet_buf_init(&p->buf, ngx_http_xet_alloc, r->pool, 0);
+
+        xet_plan_writer_init(&p->writer, p->plan, p->kind,
+                             ngx_http_xet_url_write, &p->url, p->url.group);
+
+        status = xet_plan_writer_next(&p->writer, &p->buf, NGX_MAX_SIZE_T_VALUE);
+    }
+
+    if (status != XET_OK) {
+        return ngx_http_xet_error_status(r, status);
+    }
+
+    if (ngx_http_xet_plan_headers(r) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_send(r, NGX_HTTP_OK, "application/json", &p->buf);
+}
+
+
+static void
+ngx_http_xet_plan_cleanup(void *data)
+{
+    ngx_http_xet_plan_t *p = data;
+
+    if (p->url.sign) {
+        ngx_http_xet_url_thread_end(&p->url);
+    }
+}
+
+
+static void
+ngx_http_xet_plan_next(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_plan_t *p = data;
+
+    if (ngx_http_xet_plan_post(r, p) != NGX_AGAIN) {
+
+        /* a part of it is out: all that is left is to cut it off */
+
+        ngx_http_finalize_request(r, NGX_ERROR);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_xet_plan_post(ngx_http_request_t *r, ngx_http_xet_plan_t *p)
+{
+    p->pool = ngx_http_xet_stream_pool(&p->stream);
+
+    if (p->pool == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (ngx_http_xet_task_post(r, ngx_http_xet_plan_job,
+                               ngx_http_xet_plan_done, p)
+        != NGX_OK)
+    {
+        return p->stream.begun ? NGX_ERROR
+                               : ngx_http_xet_error_status(r, XET_OVERLOADED);
+    }
+
+    return NGX_AGAIN;
+}
+
+
+static void
+ngx_http_xet_plan_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_plan_t *p = data;
+
+    if (!p->finished) {
+        p->finished = 1;
+
+        p->status = ngx_http_xet_url_thread(&p->url);
+
+        if (p->status == XET_OK) {
+            p->status = xet_plan_finish(p->plan);
+        }
+
+        if (p->status != XET_OK) {
+            return;
+        }
+
+        xet_plan_writer_init(&p->writer, p->plan, p->kind,
+                             ngx_http_xet_url_write, &p->url, p->url.group);
+    }
+
+    xet_buf_init(&p->buf, ngx_http_xet_alloc, p->pool,
+                 NGX_HTTP_XET_PLAN_PIECE + 4096);
+
+    p->status = xet_plan_writer_next(&p->writer, &p->buf,
+                                     NGX_HTTP_XET_PLAN_PIECE);
+}
+
+
+static void
+ngx_http_xet_plan_done(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_plan_t *p = data;
+
+    if (p->status != XET_OK && p->status != XET_AGAIN) {
+
+        if (p->stream.begun) {
+            ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                          "xet: a reconstruction ends early: %s",
+                          xet_status_text(p->status));
+            ngx_http_finalize_request(r, NGX_ERROR);
+            return;
+        }
+
+        ngx_http_finalize_request(r,
+                                  ngx_http_xet_error_status(r, p->status));
+        return;
+    }
+
+    if (!p->stream.begun) {
+
+        if (ngx_http_xet_plan_headers(r) != NGX_OK) {
+            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+            return;
+        }
+
+        ngx_http_xet_output_type(r, NGX_HTTP_OK, "application/json", -1);
+    }
+
+    ngx_http_xet_stream_send(r, &p->stream, &p->buf, p->status == XET_OK);
+}

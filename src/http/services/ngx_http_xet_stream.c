@@ -1,0 +1,229 @@
+
+/*
+ * An answer in pieces, each made when the one before it is on its way.
+ *
+ * States: making (somebody makes a piece) -> sending (the client takes it) ->
+ * making … -> done.  One piece at a time exists, in a pool of its own, so
+ * memory is that of a piece however long the answer and slow the client.
+ * While sending, the socket's write events come here; a client that takes
+ * nothing for "send_timeout" is let go.
+ *
+ * Lives in the event loop; a thread may fill the piece's pool while making.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_stream.h"
+
+
+static void ngx_http_xet_stream_cleanup(void *data);
+static ngx_chain_t *ngx_http_xet_stream_chain(ngx_http_xet_stream_t *s,
+    xet_buf_t *b, ngx_uint_t last);
+static void ngx_http_xet_stream_continue(ngx_http_request_t *r,
+    ngx_http_xet_stream_t *s);
+static void ngx_http_xet_stream_write_handler(ngx_http_request_t *r);
+
+
+ngx_int_t
+ngx_http_xet_stream_init(ngx_http_request_t *r, ngx_http_xet_stream_t *s,
+    ngx_http_xet_stream_next_pt next, void *data)
+{
+    ngx_http_xet_ctx_t  *ctx;
+    ngx_pool_cleanup_t  *cln;
+
+    cln = ngx_pool_cleanup_add(r->pool, 0);
+    if (cln == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(s, sizeof(ngx_http_xet_stream_t));
+
+    s->next = next;
+    s->data = data;
+
+    cln->handler = ngx_http_xet_stream_cleanup;
+    cln->data = s;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    ctx->stream = s;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_xet_stream_cleanup(void *data)
+{
+    ngx_http_xet_stream_t *s = data;
+
+    if (s->pool) {
+        ngx_destroy_pool(s->pool);
+    }
+}
+
+
+ngx_pool_t *
+ngx_http_xet_stream_pool(ngx_http_xet_stream_t *s)
+{
+    if (s->pool == NULL) {
+        s->pool = ngx_create_pool(4096, ngx_cycle->log);
+    }
+
+    return s->pool;
+}
+
+
+void
+ngx_http_xet_stream_send(ngx_http_request_t *r, ngx_http_xet_stream_t *s,
+    xet_buf_t *b, ngx_uint_t last)
+{
+    ngx_int_t     rc;
+    ngx_chain_t  *out;
+
+    out = ngx_http_xet_stream_chain(s, b, last);
+
+    if (out == NULL) {
+        ngx_http_finalize_request(r, s->begun ? NGX_ERROR
+                                     : NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    if (!s->begun) {
+        s->begun = 1;
+
+        rc = ngx_http_send_header(r);
+
+        if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
+            ngx_http_finalize_request(r, rc);
+            return;
+        }
+    }
+
+    rc = ngx_http_output_filter(r, out);
+
+    if (rc == NGX_ERROR || last) {
+        ngx_http_finalize_request(r, rc);
+        return;
+    }
+
+    ngx_http_xet_stream_continue(r, s);
+}
+
+
+static ngx_chain_t *
+ngx_http_xet_stream_chain(ngx_http_xet_stream_t *s, xet_buf_t *b,
+    ngx_uint_t last)
+{
+    ngx_buf_t       *buf;
+    ngx_chain_t     *out, *cl, **ll;
+    xet_buf_node_t  *node;
+
+    if (xet_buf_status(b) != XET_OK) {
+        return NULL;
+    }
+
+    out = NULL;
+    buf = NULL;
+    ll = &out;
+
+    for (node = b->first; node; node = node->next) {
+
+        if (node->pos == node->start) {
+            continue;
+        }
+
+        cl = ngx_palloc(s->pool, sizeof(ngx_chain_t));
+        buf = ngx_calloc_buf(s->pool);
+
+        if (cl == NULL || buf == NULL) {
+            return NULL;
+        }
+
+        buf->pos = node->start;
+        buf->last = node->pos;
+        buf->memory = 1;
+
+        cl->buf = buf;
+        cl->next = NULL;
+
+        *ll = cl;
+        ll = &cl->next;
+    }
+
+    if (buf) {
+        buf->flush = 1;
+        buf->last_buf = last;
+        buf->last_in_chain = 1;
+    }
+
+    return out;
+}
+
+
+static void
+ngx_http_xet_stream_continue(ngx_http_request_t *r, ngx_http_xet_stream_t *s)
+{
+    ngx_event_t               *wev;
+    ngx_connection_t          *c;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    c = r->connection;
+    wev = c->write;
+
+    if (c->buffered || r->buffered || wev->delayed) {
+
+        r->write_event_handler = ngx_http_xet_stream_write_handler;
+
+        clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+        if (!wev->delayed) {
+            ngx_add_timer(wev, clcf->send_timeout);
+        }
+
+        if (ngx_handle_write_event(wev, clcf->send_lowat) != NGX_OK) {
+            ngx_http_finalize_request(r, NGX_ERROR);
+        }
+
+        return;
+    }
+
+    if (wev->timer_set) {
+        ngx_del_timer(wev);
+    }
+
+    r->write_event_handler = ngx_http_request_empty_handler;
+
+    ngx_destroy_pool(s->pool);
+    s->pool = NULL;
+
+    s->next(r, s->data);
+}
+
+
+static void
+ngx_http_xet_stream_write_handler(ngx_http_request_t *r)
+{
+    ngx_event_t         *wev;
+    ngx_connection_t    *c;
+    ngx_http_xet_ctx_t  *ctx;
+
+    c = r->connection;
+    wev = c->write;
+
+    if (wev->timedout) {
+        ngx_log_error(NGX_LOG_INFO, c->log, NGX_ETIMEDOUT,
+                      "client timed out");
+        c->timedout = 1;
+
+        ngx_http_finalize_request(r, NGX_HTTP_REQUEST_TIME_OUT);
+        return;
+    }
+
+    if (!wev->delayed && ngx_http_output_filter(r, NULL) == NGX_ERROR) {
+        ngx_http_finalize_request(r, NGX_ERROR);
+        return;
+    }
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    ngx_http_xet_stream_continue(r, ctx->stream);
+}
