@@ -127,6 +127,30 @@ is(sha256_file("$dir/out"), sha256_file($second),
 	'second version: comes back');
 
 # --------------------------------------------------------------------------
+# a third version from a second machine, which knows nothing: global dedup
+
+my $third = "$dir/third";
+
+system("{ head -c $half $second; " . Test::Xet::Real::build()
+	. "/tools/xet_make random 13 $insert; tail -c +" . ($half + 1)
+	. " $second; } > $third") == 0 or die;
+
+$before = uploaded();
+
+$info = hf_xet({}, 'upload', 'session', $endpoint, $third)->[0];
+
+$sent = uploaded() - $before;
+
+diag(sprintf('from a second machine: %.2f %% sent', 100 * $sent / $size));
+
+cmp_ok($sent, '<', $size / 10, 'second machine: less than 10 % is sent');
+
+hf_xet({}, 'download', 'session', $endpoint, $info->{hash},
+	$size + 2 * $insert, "$dir/out");
+is(sha256_file("$dir/out"), sha256_file($third),
+	'second machine: comes back');
+
+# --------------------------------------------------------------------------
 # 8 uploads in parallel, and the same file from two clients at once
 
 my @parallel = map { make_mix("$dir/parallel-$_", 100 + $_, 9 * $mib) } 1 .. 8;

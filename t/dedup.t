@@ -63,7 +63,10 @@ sub hit {
 		"$name: type");
 
 	my $n = @{ $xorb->{chunks} };
-	my $end = 48 * ($n + 4);
+	my $parsed = parse_shard($body);
+	my $end = 48 * 3;
+
+	$end += 48 * (1 + @{ $_->{chunks} }) for @{ $parsed->{xorbs} };
 
 	is(length($body), $end + 200, "trap 18: $name: size") or return;
 
@@ -94,10 +97,9 @@ sub hit {
 		if !$o{period};
 	cmp_ok($expires, '<=', time() + 15 * 86400, "$name: not for ever");
 
-	my $parsed = parse_shard($body);
 	my $got = $parsed->{xorbs}[0];
 
-	is(@{ $parsed->{xorbs} }, 1, "$name: one xorb");
+	is(@{ $parsed->{xorbs} }, $o{xorbs} || 1, "$name: xorbs");
 	is(@{ $parsed->{files} }, 0, "$name: no file");
 	is_deeply([ @$got{qw/ hash flags raw_size stored_size /} ],
 		[ $xorb->{hash}, 0, $xorb->{raw_size}, $xorb->{stored_size} ],
@@ -351,12 +353,28 @@ ok($d->{data} eq $mine, 'its data');
 is($d->{plan}{terms}[0]{hash}, $xorb->{hash}, 'and whose xorb it uses');
 
 # --------------------------------------------------------------------------
+# a file of several xorbs: its first chunk tells of all of them, in order
+
+my $wide = $t->upload(mix(21, 3000000), xorb_chunks => 6);
+my $told = parse_shard(query($wide->{chunks}[0]{hash}
+	// $wide->{xorbs}[0]{chunks}[0]{hash})->{body});
+
+cmp_ok(scalar(@{ $wide->{xorbs} }), '>', 3, 'wide: several xorbs');
+is_deeply([ map { $_->{hash} } @{ $told->{xorbs} } ],
+	[ map { $_->{hash} } @{ $wide->{xorbs} } ], 'wide: all are told of');
+is($t->sql("select count(*) from xet.xorbs where advertised_on = current_date")
+	>= @{ $wide->{xorbs} }, 1, 'wide: all are on record');
+
+# --------------------------------------------------------------------------
 # directives
 
 $t->write_conf(undef, directives => { xet_dedup_period => '1h' });
 $t->reload();
 
-my $hourly = hit('a period of an hour', $first, $xorb, period => 1);
+# the newest file that uses the xorb has another one, which comes along
+
+my $hourly = hit('a period of an hour', $first, $xorb, period => 1,
+	xorbs => 2);
 
 is($hourly->{created} % 3600, 0, 'created at its begin');
 is($hourly->{expires}, $hourly->{created} + 7200, 'valid for two of them');
@@ -366,7 +384,7 @@ $t->write_file('dedup.key', '1f' x 32 . "\n");
 $t->write_conf(undef, directives => {});
 $t->reload();
 
-my $changed = hit('another secret', $first, $xorb);
+my $changed = hit('another secret', $first, $xorb, xorbs => 2);
 
 isnt($changed->{key}, $answer->{key}, 'another key');
 

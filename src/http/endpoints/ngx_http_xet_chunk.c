@@ -3,12 +3,12 @@
  * GET chunks/{prefix}/{chunk}: global dedup.
  *
  * A miss is 404 and nothing else: any other answer without a usable shard
- * fails a client's whole upload.  A hit is a shard of the one xorb that
- * serves the chunk best, its chunk hashes keyed.  The key changes with the
+ * fails a client's whole upload.  A hit is a shard of the xorb that serves the
+ * chunk best and of others that it will want, its chunk hashes keyed.  The key changes with the
  * period, not with the reply: every new key opens another collection that
  * clients search, and equal replies are stored by them once.
  *
- *     handler -> queried -> job (thread: keys up to 8192 hashes) -> done
+ *     handler -> queried -> job (thread: keys up to 65536 hashes) -> done
  *                        `-> advertised -> queried, once a xorb and day
  *
  * An answer binds the store: clients keep it and refer to the xorb without
@@ -21,16 +21,18 @@
 
 
 typedef struct {
-    const xet_suite_t   *suite;
-    xet_xorb_list_t      xorb;
-    xet_shard_footer_t   footer;
-    ngx_pool_t          *pool;
-    xet_buf_t            buf;
+    ngx_http_xet_query_t  *query;
+    ngx_http_xet_array_t   xorbs;              /* to be put on record */
+    xet_shard_footer_t     footer;
+    ngx_pool_t            *pool;
+    xet_buf_t              buf;
 } ngx_http_xet_chunk_t;
 
 
 static void ngx_http_xet_chunk_cleanup(void *data);
 static void ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc);
+static ngx_int_t ngx_http_xet_chunk_answer(ngx_http_request_t *r,
+    ngx_http_xet_chunk_t *chunk);
 static void ngx_http_xet_chunk_advertised(ngx_http_request_t *r,
     ngx_int_t rc);
 static void ngx_http_xet_chunk_key(ngx_http_request_t *r,
@@ -68,10 +70,9 @@ ngx_http_xet_chunk_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 static void
 ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_ctx_t        *ctx;
-    ngx_pool_cleanup_t        *cln;
-    ngx_http_xet_chunk_t      *chunk;
-    ngx_http_xet_main_conf_t  *xmcf;
+    ngx_http_xet_ctx_t    *ctx;
+    ngx_pool_cleanup_t    *cln;
+    ngx_http_xet_chunk_t  *chunk;
 
     if (rc != NGX_OK) {
         ngx_http_finalize_request(r,
@@ -81,11 +82,11 @@ ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
 
     cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_xet_chunk_t));
     if (cln == NULL) {
-        goto failed;
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
     }
 
     chunk = cln->data;
@@ -94,47 +95,63 @@ ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc)
     cln->handler = ngx_http_xet_chunk_cleanup;
     ctx->endpoint = chunk;
 
-    chunk->suite = xmcf->suite;
+    chunk->query = &ctx->query;
 
-    ngx_http_xet_query_chunk_get(r, &chunk->xorb);
+    ngx_http_xet_array_init(&chunk->xorbs, NGX_HTTP_XET_OID_BYTEA);
 
-    if (chunk->xorb.chunk_count == 0) {
-        goto failed;
+    rc = ngx_http_xet_chunk_answer(r, chunk);
+
+    if (rc != NGX_AGAIN) {
+        ngx_http_finalize_request(r, rc);
     }
+}
 
-    if (!ngx_http_xet_query_chunk_noted(r)) {
 
-        rc = ngx_http_xet_query_advertised(r, &chunk->xorb.hash,
-                                           ngx_http_xet_chunk_advertised);
-        if (rc != NGX_AGAIN) {
-            ngx_http_finalize_request(r,
-                ngx_http_xet_error_query(r, rc, NULL, NULL));
+static ngx_int_t
+ngx_http_xet_chunk_answer(ngx_http_request_t *r, ngx_http_xet_chunk_t *chunk)
+{
+    ngx_int_t        rc;
+    ngx_uint_t       i, n, noted, all;
+    xet_xorb_list_t  xorb;
+
+    n = ngx_http_xet_query_chunk_n(chunk->query);
+    all = 1;
+
+    for (i = 0; i < n; i++) {
+        ngx_http_xet_query_chunk_row(chunk->query, i, &xorb, &noted);
+
+        if (xorb.chunk_count == 0) {
+            return ngx_http_xet_error_status(r, XET_INTERNAL);
         }
 
-        return;
+        ngx_http_xet_array_bytes(&chunk->xorbs, xorb.hash.bytes,
+                                 XET_HASH_LEN);
+        all &= noted;
+    }
+
+    if (!all) {
+        rc = ngx_http_xet_query_advertised(r, &chunk->xorbs,
+                                           ngx_http_xet_chunk_advertised);
+
+        return (rc == NGX_AGAIN) ? NGX_AGAIN
+                                 : ngx_http_xet_error_query(r, rc, NULL, NULL);
     }
 
     ngx_http_xet_chunk_key(r, &chunk->footer);
 
     chunk->pool = ngx_create_pool(16 * 1024, ngx_cycle->log);
     if (chunk->pool == NULL) {
-        goto failed;
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     if (ngx_http_xet_task_post(r, ngx_http_xet_chunk_job,
                                ngx_http_xet_chunk_done, chunk)
         != NGX_OK)
     {
-        ngx_http_finalize_request(r,
-                                  ngx_http_xet_error_status(r,
-                                                            XET_OVERLOADED));
+        return ngx_http_xet_error_status(r, XET_OVERLOADED);
     }
 
-    return;
-
-failed:
-
-    ngx_http_finalize_request(r, ngx_http_xet_error_status(r, XET_INTERNAL));
+    return NGX_AGAIN;
 }
 
 
@@ -163,6 +180,8 @@ static void
 ngx_http_xet_chunk_cleanup(void *data)
 {
     ngx_http_xet_chunk_t *chunk = data;
+
+    ngx_http_xet_array_destroy(&chunk->xorbs);
 
     if (chunk->pool) {
         ngx_destroy_pool(chunk->pool);
@@ -207,6 +226,8 @@ ngx_http_xet_chunk_job(void *data, ngx_log_t *log)
     ngx_http_xet_chunk_t *chunk = data;
 
     xet_buf_t           *b;
+    ngx_uint_t           i, n, noted;
+    xet_xorb_list_t      xorb;
     xet_shard_footer_t  *f;
 
     b = &chunk->buf;
@@ -218,12 +239,21 @@ ngx_http_xet_chunk_job(void *data, ngx_log_t *log)
     f->files_offset = b->size;
     xet_shard_build_section_end(b);
     f->xorbs_offset = b->size;
-    xet_shard_build_xorb_block(b, &chunk->xorb, f->key);
+
+    n = ngx_http_xet_query_chunk_n(chunk->query);
+
+    for (i = 0; i < n; i++) {
+        ngx_http_xet_query_chunk_row(chunk->query, i, &xorb, &noted);
+
+        xet_shard_build_xorb_block(b, &xorb, f->key);
+
+        f->stored_on_disk += xorb.stored_size;
+        f->stored += xorb.raw_size;
+    }
+
     xet_shard_build_section_end(b);
 
     f->footer_offset = b->size;
-    f->stored_on_disk = chunk->xorb.stored_size;
-    f->stored = chunk->xorb.raw_size;
 
     xet_shard_build_footer(b, f);
 }

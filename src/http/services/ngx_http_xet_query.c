@@ -608,19 +608,26 @@ ngx_http_xet_query_chunk(ngx_http_request_t *r, const xet_hash_t *chunk,
 }
 
 
-void
-ngx_http_xet_query_chunk_get(ngx_http_request_t *r, xet_xorb_list_t *xorb)
+ngx_uint_t
+ngx_http_xet_query_chunk_n(ngx_http_xet_query_t *q)
 {
-    PGresult   *res;
-    ngx_str_t   hash, hashes, raw;
+    return ngx_http_xet_pg_rows(q->res);
+}
 
-    res = ngx_http_xet_query_get(r)->res;
+
+void
+ngx_http_xet_query_chunk_row(ngx_http_xet_query_t *q, ngx_uint_t i,
+    xet_xorb_list_t *xorb, ngx_uint_t *noted)
+{
+    ngx_str_t  hash, hashes, raw;
 
     ngx_memzero(xorb, sizeof(xet_xorb_list_t));
 
-    ngx_http_xet_pg_bytes(res, 0, 0, &hash);
-    ngx_http_xet_pg_bytes(res, 0, 4, &hashes);
-    ngx_http_xet_pg_bytes(res, 0, 5, &raw);
+    ngx_http_xet_pg_bytes(q->res, i, 0, &hash);
+    ngx_http_xet_pg_bytes(q->res, i, 4, &hashes);
+    ngx_http_xet_pg_bytes(q->res, i, 5, &raw);
+
+    *noted = ngx_http_xet_pg_int(q->res, i, 6) != 0;
 
     if (hash.len != XET_HASH_LEN
         || hashes.len / XET_HASH_LEN != raw.len / 4)
@@ -631,10 +638,29 @@ ngx_http_xet_query_chunk_get(ngx_http_request_t *r, xet_xorb_list_t *xorb)
     ngx_memcpy(xorb->hash.bytes, hash.data, XET_HASH_LEN);
 
     xorb->chunk_count = (uint32_t) (raw.len / 4);
-    xorb->raw_size = (uint32_t) ngx_http_xet_pg_int(res, 0, 2);
-    xorb->stored_size = (uint32_t) ngx_http_xet_pg_int(res, 0, 3);
+    xorb->raw_size = (uint32_t) ngx_http_xet_pg_int(q->res, i, 2);
+    xorb->stored_size = (uint32_t) ngx_http_xet_pg_int(q->res, i, 3);
     xorb->hashes = hashes.data;
     xorb->raw_ends = raw.data;
+}
+
+
+ngx_int_t
+ngx_http_xet_query_advertised(ngx_http_request_t *r,
+    ngx_http_xet_array_t *xorbs, ngx_http_xet_query_handler_pt handler)
+{
+    int          length;
+    const char  *value;
+
+    if (xorbs->failed) {
+        return NGX_ERROR;
+    }
+
+    ngx_http_xet_array_value(xorbs, &value, &length);
+
+    return ngx_http_xet_query_send(r, NGX_HTTP_XET_WRITE,
+                                   NGX_HTTP_XET_STMT_ADVERTISED, &value,
+                                   &length, handler);
 }
 
 
@@ -676,23 +702,6 @@ ngx_http_xet_query_batch(ngx_http_request_t *r, ngx_uint_t stmt,
     }
 
     return rc;
-}
-
-
-ngx_uint_t
-ngx_http_xet_query_chunk_noted(ngx_http_request_t *r)
-{
-    return ngx_http_xet_pg_int(ngx_http_xet_query_get(r)->res, 0, 6) != 0;
-}
-
-
-ngx_int_t
-ngx_http_xet_query_advertised(ngx_http_request_t *r, const xet_hash_t *xorb,
-    ngx_http_xet_query_handler_pt handler)
-{
-    return ngx_http_xet_query_hash(r, NGX_HTTP_XET_WRITE,
-                                   NGX_HTTP_XET_STMT_ADVERTISED, xorb,
-                                   handler);
 }
 
 

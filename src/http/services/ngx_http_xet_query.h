@@ -125,18 +125,22 @@ ngx_int_t ngx_http_xet_query_file(ngx_http_request_t *r,
 uint64_t ngx_http_xet_query_file_size(ngx_http_request_t *r);
 
 
-/* The xorb that serves a chunk best, with its whole chunk list. */
+/*
+ * The xorbs that answer a dedup query, with their whole chunk lists, the best
+ * first; noted tells whether it is on record that all of them were advertised
+ * today, and if not, the second statement puts them there.
+ */
 
 ngx_int_t ngx_http_xet_query_chunk(ngx_http_request_t *r,
     const xet_hash_t *chunk, ngx_http_xet_query_handler_pt handler);
-void ngx_http_xet_query_chunk_get(ngx_http_request_t *r,
-    xet_xorb_list_t *xorb);
+ngx_uint_t ngx_http_xet_query_chunk_n(ngx_http_xet_query_t *q);
 
-/* Whether it is on record that the xorb was advertised today; if not, do. */
+/* chunk_count is 0 for a row that can't be. */
+void ngx_http_xet_query_chunk_row(ngx_http_xet_query_t *q, ngx_uint_t i,
+    xet_xorb_list_t *xorb, ngx_uint_t *noted);
 
-ngx_uint_t ngx_http_xet_query_chunk_noted(ngx_http_request_t *r);
 ngx_int_t ngx_http_xet_query_advertised(ngx_http_request_t *r,
-    const xet_hash_t *xorb, ngx_http_xet_query_handler_pt handler);
+    ngx_http_xet_array_t *xorbs, ngx_http_xet_query_handler_pt handler);
 
 
 ngx_int_t ngx_http_xet_query_stage(ngx_http_request_t *r,
