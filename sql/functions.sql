@@ -4,10 +4,9 @@
 
 -- Replaced as a whole: a function whose result changes can't be replaced.
 
-DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices, xet.xorb_put,
-    xet.xorb_get, xet.xorb_advertised, xet.file_get, xet.chunk_find,
-    xet.shard_stage,
-    xet.shard_put, xet.shard_unstage, xet.shard_files, xet.shard_terms,
+DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
+    xet.xorb_put, xet.xorb_get, xet.xorb_advertised, xet.file_get,
+    xet.chunk_find, xet.shard_stage, xet.shard_put, xet.shard_unstage, xet.shard_files, xet.shard_terms,
     xet.telemetry_put, xet.sweep, xet.visible, xet.repo_forget,
     xet.repo_set_public, xet.repo_delete;
 

@@ -70,7 +70,8 @@ my $t = Test::Xet->new(workers => 2, log => 'info',
 	http => "large_client_header_buffers 8 72k;\n"
 		. "xet_token_key %%DIR%%/token.key;\n"
 		. "xet_token_cache zone=tokens:256k;\n"
-		. 'log_format who "$xet_subject|$xet_repo|$xet_scope|$xet_route";'
+		. 'log_format who "$xet_subject|$xet_repo|$xet_scope|'
+		. '$xet_route";'
 		. "\naccess_log %%DIR%%/who.log who;",
 	locations => $locations);
 
@@ -343,7 +344,8 @@ sub token {
 
 	my $json = JSON::PP->new->canonical;
 	my $text = encode_base64url($json->encode({ alg => $alg,
-		kid => $kid })) . '.' . encode_base64url($json->encode(\%claims));
+		kid => $kid }))
+		. '.' . encode_base64url($json->encode(\%claims));
 
 	return "$text." . encode_base64url(hmac_sha256($text,
 		pack('H*', $keys{$key})));

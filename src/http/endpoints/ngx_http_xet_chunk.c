@@ -4,9 +4,9 @@
  *
  * A miss is 404 and nothing else: any other answer without a usable shard
  * fails a client's whole upload.  A hit is a shard of the xorb that serves the
- * chunk best and of others that it will want, its chunk hashes keyed.  The key changes with the
- * period, not with the reply: every new key opens another collection that
- * clients search, and equal replies are stored by them once.
+ * chunk best and of others that it will want, their chunk hashes keyed.  The
+ * key changes with the period, not with the reply: every new key opens another
+ * collection that clients search, and equal replies are stored by them once.
  *
  *     handler -> queried -> job (thread: keys up to 65536 hashes) -> done
  *                        `-> advertised -> queried, once a xorb and day

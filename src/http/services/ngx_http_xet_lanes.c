@@ -10,8 +10,9 @@
  * done.  It has one deadline for both; one that is late in flight takes its
  * session with it, because nothing else ends a session that PostgreSQL has
  * forgotten.  When a session is lost, what was in flight is sent again, as
- * many times as there are sessions: every statement of ours is idempotent.  When no session of a lane can be
- * had, its statements fail at once and callers answer 503.
+ * many times as there are sessions: every statement of ours is idempotent.
+ * When no session of a lane can be had, its statements fail at once and
+ * callers answer 503.
  *
  * All of this lives in the event loop of one worker.
  */

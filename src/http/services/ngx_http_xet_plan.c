@@ -113,7 +113,8 @@ ngx_http_xet_plan_inline(ngx_http_request_t *r, ngx_http_xet_plan_t *p)
         xet_plan_writer_init(&p->writer, p->plan, p->kind,
                              ngx_http_xet_url_write, &p->url, p->url.group);
 
-        status = xet_plan_writer_next(&p->writer, &p->buf, NGX_MAX_SIZE_T_VALUE);
+        status = xet_plan_writer_next(&p->writer, &p->buf,
+                                      NGX_MAX_SIZE_T_VALUE);
     }
 
     if (status != XET_OK) {
