@@ -10,6 +10,7 @@
 #   make tools      t/tools/*.c, build/tools/
 #   make cli        the command line client, build/xet
 #   make test       installs what is missing, builds all, runs all tests
+#   make clients    every real client of the registries, as a table
 #   make asan       an nginx with the module under ASan; t/*.t run with it
 #   make check      rules of dependency and style
 #   make run, stop  a server of one's own in DIR (./.run) at PORT (8080)
@@ -112,7 +113,7 @@ DEP =		-MMD -MP -MF $(@D)/.$(@F).d -MT $@
 
 
 .PHONY: build build-module core unit fuzz-replay fuzz fuzz-bins bench bench-bins tools cli
-.PHONY: test test-all asan asan-nginx check run stop install clean FORCE
+.PHONY: test test-all clients asan asan-nginx check run stop install clean FORCE
 .DELETE_ON_ERROR:
 
 # One at a time: nginx's configure keeps its trials in the folder it builds in.
@@ -341,10 +342,21 @@ test:
 	sh docker/setup.sh test
 	+$(MAKE) --no-print-directory test-all
 
+# The real clients come from their registries, once, into BUILD.
+
 test-all: build unit fuzz-replay tools cli check
+	sh t/clients/setup.sh $(OUT)
 	XET_TEST_NGINX="$${XET_TEST_NGINX:-$(NGINX)}" \
 	XET_TEST_MODULE="$${XET_TEST_MODULE-$(MODULE)}" \
 	perl .ci/prove -j $(JOBS) $(wildcard $(TESTS))
+
+# ROWS='hf_xet @huggingface' are the rows to run, all by default.
+
+clients: build tools
+	sh t/clients/setup.sh $(OUT) all
+	XET_TEST_NGINX="$${XET_TEST_NGINX:-$(NGINX)}" \
+	XET_TEST_MODULE="$${XET_TEST_MODULE-$(MODULE)}" \
+	perl t/clients/matrix.pl $(ROWS)
 
 check: core build
 	sh .ci/check-deps

@@ -6,9 +6,9 @@
 
 DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.xorb_put, xet.xorb_get, xet.xorb_advertised, xet.file_get,
-    xet.chunk_find, xet.shard_stage, xet.shard_put, xet.shard_unstage, xet.shard_files, xet.shard_terms,
-    xet.telemetry_put, xet.sweep, xet.visible, xet.repo_forget,
-    xet.repo_set_public, xet.repo_delete;
+    xet.chunk_find, xet.shard_stage, xet.shard_put, xet.shard_unstage,
+    xet.shard_files, xet.shard_terms, xet.telemetry_put, xet.sweep,
+    xet.visible, xet.repo_forget, xet.repo_set_public, xet.repo_delete;
 
 
 -- A reader with a token of a repo sees the files of that repo and of public
@@ -506,6 +506,7 @@ CREATE FUNCTION xet.telemetry_put(event text, session_id text,
     user_agent text, metrics text)
     RETURNS integer
     LANGUAGE sql
+    SET lock_timeout = '1s'
 AS $$
     INSERT INTO xet.telemetry (event, session_id, user_agent, metrics)
     SELECT $1, $2, $3, $4::jsonb

@@ -1,23 +1,33 @@
 #!/bin/sh
 
 # Installs the real clients into BUILD (build): hf_xet for Python into venv,
-# @huggingface/hub for Node into npm.  Done once; "newest" is what there is
-# when it is done.  Called by "make test"; needs python3-venv, node and npm.
+# @huggingface/hub for Node into npm, and below clients huggingface_hub, and
+# of hf_xet one older release for t/clients.t.  With "all" as the second
+# argument the older releases of "make clients", too.  Done once; "newest" is
+# what there is when it is done.  Needs python3-venv, node and npm.
 
 set -eu
 
 build=${1:-build}
+what=${2:-test}
 
-mkdir -p "$build"
+# One release for each way that clients have found through the routes.
 
+older="1.1.9"
+all="1.1.3 1.1.5 1.1.10 1.2.0 1.3.2 1.4.3 1.5.2 1.6.0 1.7.1"
+
+mkdir -p "$build/clients"
+
+
+# $1 folder, $2 what to install, $3 module that shows that it is there
 
 install_python()
 {
-    "$build/venv/bin/python" -c 'import hf_xet' 2> /dev/null && return
+    "$1/bin/python" -c "import $3" 2> /dev/null && return
 
-    rm -rf "$build/venv"
-    python3 -m venv "$build/venv"
-    "$build/venv/bin/pip" install -q --disable-pip-version-check hf_xet
+    rm -rf "$1"
+    python3 -m venv "$1"
+    "$1/bin/pip" install -q --disable-pip-version-check "$2"
 }
 
 
@@ -32,5 +42,25 @@ install_node()
 }
 
 
-install_python < /dev/null
-install_node < /dev/null
+exec < /dev/null
+
+install_python "$build/venv" hf_xet hf_xet
+
+# of t/openapi.t
+
+"$build/venv/bin/python" -c 'import schemathesis' 2> /dev/null \
+    || "$build/venv/bin/pip" install -q --disable-pip-version-check \
+        schemathesis
+
+install_python "$build/clients/huggingface_hub" huggingface_hub \
+    huggingface_hub
+install_node
+
+[ "$what" = all ] && older="$older $all"
+
+# An old release that a new Python has no wheel for is no row.
+
+for version in $older; do
+    install_python "$build/clients/hf_xet-$version" "hf_xet==$version" \
+        hf_xet || echo "hf_xet $version: not installed" >&2
+done

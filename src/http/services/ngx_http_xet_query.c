@@ -789,8 +789,14 @@ ngx_http_xet_query_sweep(void)
 }
 
 
-/* What waits beyond this is of use to somebody, a report is not. */
+/*
+ * One report at a time, and none when others wait: a table that somebody has
+ * locked must not take the sessions of uploads.
+ */
+
 #define NGX_HTTP_XET_TELEMETRY_WAITING  16
+
+static ngx_uint_t  ngx_http_xet_telemetry_inflight;
 
 
 ngx_int_t
@@ -803,7 +809,9 @@ ngx_http_xet_query_telemetry(xet_telemetry_t *t)
 
     ngx_http_xet_lanes_stat(NGX_HTTP_XET_WRITE, &stat);
 
-    if (stat.waiting >= NGX_HTTP_XET_TELEMETRY_WAITING) {
+    if (ngx_http_xet_telemetry_inflight
+        || stat.waiting >= NGX_HTTP_XET_TELEMETRY_WAITING)
+    {
         return NGX_BUSY;
     }
 
@@ -833,6 +841,8 @@ ngx_http_xet_query_telemetry(xet_telemetry_t *t)
         return NGX_BUSY;
     }
 
+    ngx_http_xet_telemetry_inflight = 1;
+
     return NGX_OK;
 }
 
@@ -842,6 +852,8 @@ ngx_http_xet_query_telemetry_done(void *data, PGresult *res, ngx_int_t rc,
     const char *sqlstate)
 {
     xet_telemetry_t *t = data;
+
+    ngx_http_xet_telemetry_inflight = 0;
 
     if (res) {
         ngx_http_xet_pg_clear(res);

@@ -174,8 +174,9 @@ ngx_http_xet_url_write(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
     if (rc == XET_OK && url->whole && n) {
 
         /*
-         * Clients tell entries by their URLs (docs/protocol.md, rule 8), and
-         * old ones share downloads of one URL between answers.
+         * Clients tell entries by their URLs (docs/protocol.md,
+         * reconstruction rules), and old ones share downloads of one URL
+         * between answers.
          */
 
         p = xet_buf_reserve(b, 3 + n * XET_RANGE_PRINT_MAX);

@@ -2,9 +2,11 @@ package Test::Xet::Hub;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# A server that is several, and a Hub in front of it, for the real clients.
+# A server that is several, and a Hub in front of it (t/clients/hub_shim.py),
+# for the real clients.
 #
-#     my $t = Test::Xet->new(conf => Test::Xet::Hub::conf());
+#     my $t = Test::Xet->new(conf => '');
+#     Test::Xet::Hub::prepare($t);
 #     $t->run();
 #     my $hub = Test::Xet::Hub->new($t);
 #
@@ -27,7 +29,7 @@ use strict;
 use File::Temp qw/ tempdir /;
 use JSON::PP ();
 
-use Test::Xet::Bytes qw/ :DEFAULT /;
+use Test::Xet::Bytes;
 use Test::Xet::Process qw/ reap root slurp spawn wait_for /;
 use Test::Xet::Real;
 
@@ -42,10 +44,12 @@ my %ports = (
 # nginx.conf
 
 sub conf {
+	my $trouble = "xet_url_base http://127.0.0.1:%%PORT_$SHIM%%/shim";
+
 	my %extra = (
 		old => 'location /api/v2/ { return 404; }',
-		expire => "xet_url_base http://127.0.0.1:%%PORT_$SHIM%%/expire;",
-		break => "xet_url_base http://127.0.0.1:%%PORT_$SHIM%%/break;",
+		expire => "$trouble/expire;",
+		break => "$trouble/break;",
 		ranges => 'xet_url_ranges 8;'
 	);
 
@@ -107,13 +111,12 @@ EOF
 	return "$text}\n";
 }
 
-# Before the configuration is read.
-
-sub keys_of {
+sub prepare {
 	my ($t) = @_;
 
 	$t->write_file('token.key', 't1:' . 'ab' x 32 . "\n");
 	chmod(0600, $t->dir() . '/token.key');
+	$t->write_conf(conf());
 }
 
 # --------------------------------------------------------------------------
@@ -128,6 +131,7 @@ sub new {
 		'-u', root() . '/t/clients/hub_shim.py',
 		'--port', $t->port($SHIM), '--psql', "$t->{pg}{bin}/psql",
 		'--conninfo', $t->conninfo(), '--data', $t->url(''),
+		'--npm', Test::Xet::Real::build() . '/npm',
 		'--tokens', map { "$_=" . $t->url('/tokens', $ports{$_}) }
 			sort keys %ports ], output => $self->{output});
 
@@ -146,7 +150,8 @@ sub endpoint { return $_[0]->{t}->url('/api', $ports{$_[1]}) }
 sub calls {
 	my ($self) = @_;
 
-	return @{ $self->{t}->get('/shim/calls', undef, port => $SHIM)->json() };
+	return @{ $self->{t}->get('/shim/calls', undef, port => $SHIM)
+		->json() };
 }
 
 # What the servers were asked since the last time.
@@ -176,6 +181,36 @@ sub requests {
 	return @found;
 }
 
+# A file whose terms are every third chunk of a xorb, backwards: as many ranges
+# as there are terms.  { hash, data }
+
+sub multi_file {
+	my ($self) = @_;
+
+	my $t = $self->{t};
+	my $data = random_bytes(20, 6 << 20);
+	my $xorb = make_xorb($data, scheme => 'lz4');
+	my @chunks = @{ $xorb->{chunks} };
+	my @terms = reverse(grep { $_ % 3 == 0 } 0 .. $#chunks);
+
+	my $r = $t->post("/api/v1/xorbs/default/$xorb->{hash}",
+		\$xorb->{bytes});
+	die "xorb: $r->{status}\n" if $r->{status} != 200;
+
+	my $shard = make_shard({
+		files => [ { terms => [ map { { xorb => $xorb->{hash},
+			start => $_, end => $_ + 1 } } @terms ] } ],
+		xorbs => [ $xorb ]
+	});
+
+	$r = $t->post('/api/v1/shards', \$shard->{bytes});
+	die "shard: $r->{status}\n" if $r->{status} != 200;
+
+	return { hash => $shard->{files}[0]{hash}, data => join('', map {
+		substr($data, $chunks[$_]{raw_start}, $chunks[$_]{raw_length})
+	} @terms) };
+}
+
 # --------------------------------------------------------------------------
 # the clients
 
@@ -191,6 +226,43 @@ sub node {
 		@args) or die "node: $!\n";
 
 	return hf_xet_wait($fh);
+}
+
+# As node(), on a page in a browser, whose origin is the Hub's.
+
+sub browser {
+	my ($self, @args) = @_;
+
+	my $t = $self->{t};
+	my $profile = tempdir(CLEANUP => 1);
+	my $text = JSON::PP->new()->encode(\@args);
+
+	$text =~ s/([^\w.])/sprintf('%%%02X', ord($1))/ge;
+
+	my $pid = spawn([ 'chromium', '--headless=new', '--no-sandbox',
+		'--disable-gpu', '--no-first-run', '--disable-extensions',
+		'--disable-background-networking', '--disable-dev-shm-usage',
+		'--disable-component-update', "--user-data-dir=$profile",
+		$self->url() . "/shim/clients/browser.html#$text" ],
+		output => $t->dir() . '/chromium.log');
+
+	my $answer;
+
+	wait_for(60, sub {
+		my $body = $t->get('/shim/result', undef, port => $SHIM)
+			->{body};
+
+		$answer = JSON::PP->new()->allow_nonref()->decode($body);
+		return defined $answer;
+	});
+
+	kill('TERM', $pid);
+	reap($pid, 10);
+
+	return $answer if $answer && !defined $answer->{error};
+
+	warn 'browser: ', $answer ? $answer->{error} : 'no answer', "\n";
+	return undef;
 }
 
 # The hf command; true when it has succeeded.  What it has printed is in

@@ -39,13 +39,16 @@ sub hf_xet_start {
 	local $ENV{HF_XET_CLIENT_RETRY_BASE_DELAY} = '100ms';
 	local @ENV{keys %{ $o->{env} || {} }} = values %{ $o->{env} || {} };
 
-	open(my $fh, '-|', @limit, $python,
-		root() . '/t/clients/hf_xet_run.py', @args) or die "$python: $!\n";
+	my $script = root() . '/t/clients/hf_xet_run.py';
+
+	open(my $fh, '-|', @limit, $python, $script, @args)
+		or die "$python: $!\n";
 
 	return $fh;
 }
 
-# Its answer, undef when it has failed.
+# Its answer, undef when it has failed.  Old releases of hf_xet log to their
+# standard output, so it is the last line.
 
 sub hf_xet_wait {
 	my ($fh) = @_;
@@ -53,7 +56,11 @@ sub hf_xet_wait {
 	local $/;
 	my $text = <$fh>;
 
-	return close($fh) ? JSON::PP::decode_json($text) : undef;
+	return undef unless close($fh);
+
+	my ($line) = $text =~ /([^\n]*)\n\z/;
+
+	return JSON::PP::decode_json($line);
 }
 
 sub hf_xet { return hf_xet_wait(hf_xet_start(@_)) }

@@ -1,0 +1,30 @@
+# Hooks of schemathesis for t/openapi.t: bodies that a schema cannot make.
+# XET_BODIES is a folder of files named by hash, and one named "shard"; what is
+# sent to a known hash is its content, and every other shard is the good one.
+
+import os
+
+import schemathesis
+
+BODIES = os.environ["XET_BODIES"]
+
+
+@schemathesis.hook
+def before_call(context, case, kwargs):
+    if case.method.upper() not in ("POST", "PUT"):
+        return
+
+    parameters = case.path_parameters or {}
+    name = str(parameters.get("xorb", ""))
+
+    if "/shard" in case.operation.path:
+        name = "shard"
+
+        if isinstance(case.body, (bytes, str)) and len(case.body) % 2:
+            return
+
+    # the names are ours: nothing that was made up is opened
+
+    if name in os.listdir(BODIES):
+        with open(os.path.join(BODIES, name), "rb") as file:
+            case.body = file.read()
