@@ -183,11 +183,15 @@ $(eval $(call core_variant,$(BUILD)/fuzz/obj,$$(CLANG),$$(FUZZ_CFLAGS),\
 $(BUILD)/fuzz/obj/libxet.a))
 
 
+# A source that needs more than the core does says so: a line "libs: -l..."
+
+own_libs = $$(sed -n 's!^/[*] libs: \(.*\) [*]/$$!\1!p' $<)
+
 $(BUILD)/unit/%: t/unit/%.c $(BUILD)/asan/libxet.a Makefile
 	@mkdir -p $(@D)
 	@echo "  cc  $<"
 	$(Q)$(CC) $(ASAN_CFLAGS) $(HOST_CFLAGS) $(DEP) -o $@ $< \
-		$(BUILD)/asan/libxet.a $(CORE_LIBS) -ljansson -lpthread
+		$(BUILD)/asan/libxet.a $(CORE_LIBS) $(own_libs) -lpthread
 
 $(BUILD)/asan/replay.o: t/fuzz/replay.c Makefile
 	@mkdir -p $(@D)
@@ -200,14 +204,14 @@ $(BUILD)/fuzz-replay/%: t/fuzz/%.c $(BUILD)/asan/replay.o \
 	@echo "  cc  $<"
 	$(Q)$(CC) $(ASAN_CFLAGS) $(HOST_CFLAGS) $(DEP) -o $@ $< \
 		$(BUILD)/asan/replay.o $(BUILD)/asan/libxet.a $(CORE_LIBS) \
-		-ljansson
+		$(own_libs)
 
 $(BUILD)/fuzz/%: t/fuzz/%.c $(BUILD)/fuzz/obj/libxet.a Makefile
 	@mkdir -p $(@D)
 	@echo "  cc  $<"
 	$(Q)$(CLANG) -O1 -g $(SANITIZE) -fsanitize=fuzzer $(HOST_CFLAGS) \
 		$(DEP) -o $@ $< $(BUILD)/fuzz/obj/libxet.a $(CORE_LIBS) \
-		-ljansson
+		$(own_libs)
 
 # A benchmark or tool NAME.c may have further parts, NAME_*.c.
 
@@ -225,13 +229,13 @@ $(BENCH_BINS): $(BUILD)/bench/%: $$(call host_objs,t/bench/$$*) \
 		$(BUILD)/libxet.a
 	@mkdir -p $(@D)
 	@echo "  ld  $@"
-	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(CORE_LIBS) -ljansson -lpthread -lm
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(CORE_LIBS) -lpthread -lm
 
 $(TOOL_BINS): $(BUILD)/tools/%: $$(call host_objs,t/tools/$$*) \
 		$(BUILD)/libxet.a
 	@mkdir -p $(@D)
 	@echo "  ld  $@"
-	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(CORE_LIBS) -ljansson -lpthread -lm
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(CORE_LIBS) -lpthread -lm
 
 $(BUILD)/xet: $(CLI_SRCS:%.c=$(BUILD)/host/%.o) $(BUILD)/libxet.a
 	@echo "  ld  $@"

@@ -71,6 +71,7 @@ list()
     need libpq-dev          'PostgreSQL client library'
     need liblz4-dev         'LZ4 frames'
     need libjansson-dev     'JSON of tokens and telemetry'
+    need libzstd-dev        'compressed tensors'
     need libssl-dev         'HMAC and SHA-256'
 
     # Debian 12 has BLAKE3 only as the C sources inside of a Rust package
@@ -88,6 +89,7 @@ list()
 
     case $what in test)
         need clang              'the fuzzers, and a second opinion'
+        need libcbor-dev        'what our CBOR reader is held against'
         need libcurl4-openssl-dev 'HTTP for the command line client'
         need perl               'prove, which runs the tests'
         need binutils           'nm, which checks symbols'

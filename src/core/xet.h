@@ -23,6 +23,7 @@
 #include "xet_xorb.h"
 #include "xet_shard.h"
 #include "xet_plan.h"
+#include "xet_plan_writer.h"
 #include "xet_subtree.h"
 #include "xet_windows.h"
 #include "xet_sign.h"

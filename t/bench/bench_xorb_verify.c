@@ -7,7 +7,12 @@
  * xorb, the shares of decoding and hashing alone, and the resident memory
  * that the verifiers have cost.
  *
- *     bench_xorb_verify [piece bytes] [runs]
+ *     bench_xorb_verify [piece bytes] [runs] [folder]
+ *     bench_xorb_verify <piece bytes> <runs> <file>
+ *
+ * With a folder, the bodies are left there as <stored|lz4|bg4>.<hash>, for
+ * who wants to send the very same bytes through a server; with one of these
+ * files, it alone is verified.
  */
 
 
@@ -15,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -276,6 +282,55 @@ bench_parts(const bench_body_t *b, double *decode, double *hash)
 }
 
 
+static void
+bench_save(const bench_body_t *b, const xet_hash_t *hash, const char *dir,
+    const char *name)
+{
+    char      path[1024];
+    FILE     *f;
+    uint8_t   str[XET_HASH_STR_LEN];
+
+    xet_hash_print(str, hash);
+
+    (void) snprintf(path, sizeof(path), "%s/%s.%.*s", dir, name,
+                    XET_HASH_STR_LEN, (char *) str);
+
+    f = fopen(path, "wb");
+
+    if (f == NULL || fwrite(b->data, 1, b->len, f) != b->len
+        || fclose(f) != 0)
+    {
+        fprintf(stderr, "cannot write %s\n", path);
+        exit(1);
+    }
+}
+
+
+static bench_body_t
+bench_load(const char *path)
+{
+    FILE          *f;
+    bench_body_t   b;
+
+    b.len = 0;
+    b.data = malloc(BENCH_RAW);
+    f = fopen(path, "rb");
+
+    if (b.data != NULL && f != NULL) {
+        b.len = fread(b.data, 1, BENCH_RAW, f);
+    }
+
+    if (b.len == 0) {
+        fprintf(stderr, "cannot read %s\n", path);
+        exit(1);
+    }
+
+    fclose(f);
+
+    return b;
+}
+
+
 static int
 bench_compare(const void *a, const void *b)
 {
@@ -288,30 +343,65 @@ bench_compare(const void *a, const void *b)
 }
 
 
+/* Verifies one body, prints its row. */
+
+static void
+bench_run(const bench_body_t *b, const char *name, size_t piece, size_t runs,
+    xet_xorb_info_t *info)
+{
+    long    resident;
+    size_t  k;
+    double  times[99], median, decode, hash;
+
+    resident = bench_resident();
+
+    for (k = 0; k < runs; k++) {
+        times[k] = bench_verify(b, piece, info);
+    }
+
+    resident = bench_resident() - resident;
+
+    qsort(times, runs, sizeof(double), bench_compare);
+    median = times[runs / 2];
+
+    bench_parts(b, &decode, &hash);
+
+    printf("%-14s %7u %6.3f %8.0f %9.0f %8.1f %8.1f %8.1f %9ld\n", name,
+           (unsigned) info->chunk_count,
+           (double) info->stored_size / (double) info->raw_size,
+           (double) b->len / 1e6 / median,
+           (double) info->raw_size / 1e6 / median, median * 1e3,
+           decode * 1e3, hash * 1e3, resident);
+}
+
+
 int
 main(int argc, char *const *argv)
 {
-    long             resident;
-    size_t           i, k, piece, runs;
-    double           times[99], median, decode, hash;
+    size_t           i, piece, runs;
+    struct stat      st;
     bench_body_t     b;
     xet_xorb_info_t  info;
 
     static const struct {
         const char     *name;
+        const char     *file;
         bench_fill_pt   fill;
         unsigned        scheme;
     } kinds[] = {
-        { "stored noise", bench_noise, XET_SCHEME_NONE },
-        { "text, LZ4", bench_text, XET_SCHEME_LZ4 },
-        { "bf16, BG4+LZ4", bench_bf16, XET_SCHEME_BG4_LZ4 }
+        { "stored noise", "stored", bench_noise, XET_SCHEME_NONE },
+        { "text, LZ4", "lz4", bench_text, XET_SCHEME_LZ4 },
+        { "bf16, BG4+LZ4", "bg4", bench_bf16, XET_SCHEME_BG4_LZ4 }
     };
 
     piece = argc > 1 ? (size_t) strtoul(argv[1], NULL, 10) : 65536;
     runs = argc > 2 ? (size_t) strtoul(argv[2], NULL, 10) : 9;
 
-    if (piece == 0 || runs == 0 || runs > 99) {
-        fprintf(stderr, "usage: %s [piece bytes] [runs, 1..99]\n", argv[0]);
+    if (piece == 0 || runs == 0 || runs > 99
+        || (argc > 3 && stat(argv[3], &st) != 0))
+    {
+        fprintf(stderr, "usage: %s [piece bytes] [runs, 1..99] "
+                "[folder | file]\n", argv[0]);
         return 2;
     }
 
@@ -321,28 +411,21 @@ main(int argc, char *const *argv)
            "ratio", "MB/s", "raw MB/s", "CPU ms", "decode", "hash",
            "RSS KiB");
 
+    if (argc > 3 && !S_ISDIR(st.st_mode)) {
+        b = bench_load(argv[3]);
+        bench_run(&b, "file", piece, runs, &info);
+
+        return 0;
+    }
+
     for (i = 0; i < 3; i++) {
         b = bench_body(kinds[i].fill, kinds[i].scheme);
 
-        resident = bench_resident();
+        bench_run(&b, kinds[i].name, piece, runs, &info);
 
-        for (k = 0; k < runs; k++) {
-            times[k] = bench_verify(&b, piece, &info);
+        if (argc > 3) {
+            bench_save(&b, &info.hash, argv[3], kinds[i].file);
         }
-
-        resident = bench_resident() - resident;
-
-        qsort(times, runs, sizeof(double), bench_compare);
-        median = times[runs / 2];
-
-        bench_parts(&b, &decode, &hash);
-
-        printf("%-14s %7u %6.3f %8.0f %9.0f %8.1f %8.1f %8.1f %9ld\n",
-               kinds[i].name, (unsigned) info.chunk_count,
-               (double) info.stored_size / (double) info.raw_size,
-               (double) b.len / 1e6 / median,
-               (double) info.raw_size / 1e6 / median, median * 1e3,
-               decode * 1e3, hash * 1e3, resident);
 
         free(b.data);
     }

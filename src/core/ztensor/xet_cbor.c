@@ -22,7 +22,6 @@
  */
 
 
-#include <float.h>
 #include <string.h>
 
 #include "xet_cbor.h"
@@ -49,13 +48,9 @@ static xet_status_t xet_cbor_container(xet_cbor_t *c, xet_cbor_item_t *item);
 static xet_status_t xet_cbor_string(xet_cbor_t *c, xet_cbor_item_t *item);
 static xet_status_t xet_cbor_data(xet_cbor_t *c, xet_cbor_item_t *item);
 static xet_status_t xet_cbor_chunk(xet_cbor_t *c, xet_cbor_item_t *item);
-static xet_status_t xet_cbor_utf8(xet_cbor_t *c, const uint8_t *p, size_t len);
-static int xet_cbor_utf8_lead(xet_cbor_t *c, unsigned b);
 static xet_status_t xet_cbor_else(xet_cbor_t *c, xet_cbor_item_t *item,
     unsigned info);
 static int xet_cbor_shortest(unsigned info, uint64_t value);
-static int xet_cbor_float_shortest(const xet_cbor_item_t *item);
-static uint32_t xet_cbor_half(uint32_t half);
 
 
 void
@@ -422,7 +417,6 @@ xet_cbor_container(xet_cbor_t *c, xet_cbor_item_t *item)
 static xet_status_t
 xet_cbor_string(xet_cbor_t *c, xet_cbor_item_t *item)
 {
-    xet_status_t     rc;
     xet_cbor_item_t  data;
 
     if (item->value > c->size - c->pos) {
@@ -434,7 +428,7 @@ xet_cbor_string(xet_cbor_t *c, xet_cbor_item_t *item)
     c->text = (item->kind == XET_CBOR_TEXT);
     c->key = item->key;
     c->left = item->value;
-    c->utf8_need = 0;
+    xet_utf8_init(&c->utf8);
 
     item->more = 1;
 
@@ -447,15 +441,20 @@ xet_cbor_string(xet_cbor_t *c, xet_cbor_item_t *item)
         return XET_OK;
     }
 
-    rc = xet_cbor_data(c, &data);
+    (void) xet_cbor_data(c, &data);
 
     item->data = data.data;
     item->len = data.len;
     item->more = data.more;
 
-    return rc;
+    return XET_OK;
 }
 
+
+/*
+ * Text is given as far as it is well-formed, and the error after that, so
+ * that what is seen does not depend on where windows end.
+ */
 
 static xet_status_t
 xet_cbor_data(xet_cbor_t *c, xet_cbor_item_t *item)
@@ -478,11 +477,7 @@ xet_cbor_data(xet_cbor_t *c, xet_cbor_item_t *item)
     item->key = c->key;
     item->pos = c->pos;
     item->data = c->p;
-    item->len = n;
-
-    if (c->text && xet_cbor_utf8(c, c->p, n) != XET_OK) {
-        return xet_cbor_error(c, XET_ZT_UTF8);
-    }
+    item->len = c->text ? xet_utf8_feed(&c->utf8, c->p, n) : n;
 
     c->p += n;
     c->pos += n;
@@ -490,11 +485,10 @@ xet_cbor_data(xet_cbor_t *c, xet_cbor_item_t *item)
 
     /* no character goes from one chunk into the next */
 
-    if (c->left == 0 && c->utf8_need) {
-        return xet_cbor_error(c, XET_ZT_UTF8);
-    }
+    if (item->len != n || (c->left == 0 && c->text && c->utf8.need)) {
+        c->status = XET_ZT_UTF8;
 
-    if (c->left == 0 && !c->chunked) {
+    } else if (c->left == 0 && !c->chunked) {
         c->string = 0;
         c->done = (c->depth == 0);
     }
@@ -548,71 +542,6 @@ xet_cbor_chunk(xet_cbor_t *c, xet_cbor_item_t *item)
     }
 
     return xet_cbor_data(c, item);
-}
-
-
-/* Unicode 15, table 3-7, with the state kept between windows. */
-
-static xet_status_t
-xet_cbor_utf8(xet_cbor_t *c, const uint8_t *p, size_t len)
-{
-    const uint8_t  *end;
-
-    for (end = len ? p + len : p; p < end; p++) {
-
-        if (c->utf8_need) {
-
-            if (*p < c->utf8_low || *p > c->utf8_high) {
-                return XET_ZT_UTF8;
-            }
-
-            c->utf8_need--;
-            c->utf8_low = 0x80;
-            c->utf8_high = 0xbf;
-
-        } else if (*p >= 0x80 && !xet_cbor_utf8_lead(c, *p)) {
-            return XET_ZT_UTF8;
-        }
-    }
-
-    return XET_OK;
-}
-
-
-static int
-xet_cbor_utf8_lead(xet_cbor_t *c, unsigned b)
-{
-    c->utf8_low = 0x80;
-    c->utf8_high = 0xbf;
-
-    if (b >= 0xc2 && b <= 0xdf) {
-        c->utf8_need = 1;
-
-    } else if (b >= 0xe0 && b <= 0xef) {
-        c->utf8_need = 2;
-
-        if (b == 0xe0) {
-            c->utf8_low = 0xa0;
-
-        } else if (b == 0xed) {
-            c->utf8_high = 0x9f;
-        }
-
-    } else if (b >= 0xf0 && b <= 0xf4) {
-        c->utf8_need = 3;
-
-        if (b == 0xf0) {
-            c->utf8_low = 0x90;
-
-        } else if (b == 0xf4) {
-            c->utf8_high = 0x8f;
-        }
-
-    } else {
-        return 0;
-    }
-
-    return 1;
 }
 
 
@@ -675,115 +604,4 @@ xet_cbor_shortest(unsigned info, uint64_t value)
     default:
         return 1;
     }
-}
-
-
-/* The one NaN is 0x7e00 in two bytes; no wider form than the value needs. */
-
-static int
-xet_cbor_float_shortest(const xet_cbor_item_t *item)
-{
-    double    v;
-    unsigned  exponent, shift;
-    uint32_t  bits, mantissa;
-
-    bits = (uint32_t) item->value;
-
-    switch (item->width) {
-
-    case 2:
-        return (bits & 0x7fff) <= 0x7c00 || bits == 0x7e00;
-
-    case 4:
-        exponent = bits >> 23 & 0xff;
-        mantissa = bits & 0x7fffff;
-
-        if (exponent == 0xff) {
-            return 0;
-        }
-
-        if (exponent == 0) {
-            return mantissa != 0;
-        }
-
-        /* normal halves have exponents -14 to 15, subnormal ones to -24 */
-
-        if (exponent >= 113 && exponent <= 142) {
-            return (mantissa & 0x1fff) != 0;
-        }
-
-        if (exponent >= 103 && exponent < 113) {
-            shift = 14 + 112 - exponent;
-            mantissa |= 0x800000;
-
-            return (mantissa & (((uint32_t) 1 << shift) - 1)) != 0;
-        }
-
-        return 1;
-
-    default: /* 8 */
-        v = xet_cbor_float(item);
-
-        if (v != v || v > DBL_MAX || v < -DBL_MAX) {
-            return 0;
-        }
-
-        return v > FLT_MAX || v < -FLT_MAX || (double) (float) v != v;
-    }
-}
-
-
-double
-xet_cbor_float(const xet_cbor_item_t *item)
-{
-    float     f;
-    double    d;
-    uint32_t  bits;
-
-    if (item->width == 8) {
-        memcpy(&d, &item->value, sizeof(d));
-        return d;
-    }
-
-    bits = (uint32_t) item->value;
-
-    if (item->width == 2) {
-        bits = xet_cbor_half(bits);
-    }
-
-    memcpy(&f, &bits, sizeof(f));
-
-    return f;
-}
-
-
-/* A half as the bits of a float. */
-
-static uint32_t
-xet_cbor_half(uint32_t half)
-{
-    uint32_t  sign, exponent, mantissa;
-
-    sign = (half & 0x8000) << 16;
-    exponent = half >> 10 & 0x1f;
-    mantissa = half & 0x3ff;
-
-    if (exponent == 31) {
-        return sign | 0x7f800000 | mantissa << 13;
-    }
-
-    if (exponent == 0) {
-
-        if (mantissa == 0) {
-            return sign;
-        }
-
-        for (exponent = 1; !(mantissa & 0x400); exponent--) {
-            mantissa <<= 1;
-        }
-
-        mantissa &= 0x3ff;
-    }
-
-    return sign | (exponent + 112) << 23 | mantissa << 13;
 }

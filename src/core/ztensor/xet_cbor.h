@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #include "xet_status.h"
+#include "xet_utf8.h"
 
 
 #define XET_CBOR_DEPTH          32     /* open arrays, maps and tags at most */
@@ -91,9 +92,7 @@ typedef struct {
     unsigned          text:1;          /* the string is text */
     unsigned          key:1;           /* the string is a key */
 
-    unsigned          utf8_need;       /* bytes of the character to come */
-    uint8_t           utf8_low;        /* bounds of the next one */
-    uint8_t           utf8_high;
+    xet_utf8_t        utf8;
 
     unsigned          head_len;
     uint8_t           head[9];         /* a head that is split by windows */
@@ -130,6 +129,12 @@ xet_status_t xet_cbor_next(xet_cbor_t *c, xet_cbor_item_t *item);
 
 /* The number that a FLOAT stands for. */
 double xet_cbor_float(const xet_cbor_item_t *item);
+
+/*
+ * Whether a FLOAT is as RFC 8949, section 4.2 has it: the one NaN is 0x7e00
+ * in two bytes, and no number is wider than it needs to be.
+ */
+int xet_cbor_float_shortest(const xet_cbor_item_t *item);
 
 
 #endif /* _XET_CBOR_H_INCLUDED_ */

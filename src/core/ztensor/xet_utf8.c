@@ -1,0 +1,103 @@
+
+/*
+ * The UTF-8 check.
+ *
+ * Purpose:    text that comes in windows, checked without being put together.
+ * States:     between two characters, or inside of one: how many bytes are
+ *             missing, and what the next of them may be.
+ * Ownership:  nothing is kept.
+ * Threads:    one at a time.
+ *
+ * Only the second byte of a character has bounds of its own, which depend on
+ * the first.
+ */
+
+
+#include <string.h>
+
+#include "xet_utf8.h"
+
+
+#define XET_UTF8_HIGH  UINT64_C(0x8080808080808080)
+
+
+static int xet_utf8_lead(xet_utf8_t *u, unsigned b);
+
+
+size_t
+xet_utf8_feed(xet_utf8_t *u, const uint8_t *p, size_t len)
+{
+    uint64_t        word;
+    const uint8_t  *start, *end;
+
+    start = p;
+    end = len ? p + len : p;
+
+    /* most text is ASCII */
+
+    while (u->need == 0 && end - p >= 8) {
+        memcpy(&word, p, 8);
+
+        if (word & XET_UTF8_HIGH) {
+            break;
+        }
+
+        p += 8;
+    }
+
+    for ( /* void */ ; p < end; p++) {
+
+        if (u->need) {
+
+            if (*p < u->low || *p > u->high) {
+                break;
+            }
+
+            u->need--;
+            u->low = 0x80;
+            u->high = 0xbf;
+
+        } else if (*p >= 0x80 && !xet_utf8_lead(u, *p)) {
+            break;
+        }
+    }
+
+    return (size_t) (p - start);
+}
+
+
+static int
+xet_utf8_lead(xet_utf8_t *u, unsigned b)
+{
+    u->low = 0x80;
+    u->high = 0xbf;
+
+    if (b >= 0xc2 && b <= 0xdf) {
+        u->need = 1;
+
+    } else if (b >= 0xe0 && b <= 0xef) {
+        u->need = 2;
+
+        if (b == 0xe0) {
+            u->low = 0xa0;
+
+        } else if (b == 0xed) {
+            u->high = 0x9f;
+        }
+
+    } else if (b >= 0xf0 && b <= 0xf4) {
+        u->need = 3;
+
+        if (b == 0xf0) {
+            u->low = 0x90;
+
+        } else if (b == 0xf4) {
+            u->high = 0x8f;
+        }
+
+    } else {
+        return 0;
+    }
+
+    return 1;
+}

@@ -1,0 +1,428 @@
+
+/*
+ * zstd to an exact length.
+ *
+ * Purpose:    a component as its tensor has it.  Output that is shorter than
+ *             the shape says is an error as much as a longer one: readers
+ *             that fill up with zeros exist, and are wrong.
+ * States:     between frames or inside of one; failed.  The first error
+ *             stays.
+ * Ownership:  one context of libzstd, used again for every component; while
+ *             it streams it holds a window, whose size the frame demands and
+ *             the limit bounds.
+ * Threads:    one at a time.
+ *
+ * The writers of the format make frames without a content size, whose window
+ * is what their level allows, however short the data: 8 MiB at level 19 and
+ * 128 MiB at level 22.  Decoding at once needs no window at all, the output
+ * is the window.
+ */
+
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <zstd.h>
+#include <zstd_errors.h>
+
+#include "xet_bytes.h"
+#include "xet_zt_decoder.h"
+
+
+#define XET_ZT_FRAME_MAGIC      0xfd2fb528
+#define XET_ZT_FRAME_SKIPPABLE  0x184d2a50  /* and the 15 after it */
+#define XET_ZT_WINDOW_MIN       10          /* log2, by the format */
+
+
+struct xet_zt_decoder_s {
+    ZSTD_DCtx               *ctx;
+    xet_zt_decode_limits_t   limits;
+    uint64_t                 expected;
+    uint64_t                 decoded;
+    unsigned                 known:1;
+    unsigned                 frame:1;      /* inside of a frame */
+    unsigned                 any:1;        /* a frame has ended */
+    unsigned                 held:1;       /* output waits for room */
+    unsigned                 skippable:1;  /* the frame is */
+    unsigned                 magic;        /* bytes of it seen */
+    xet_status_t             status;
+};
+
+
+static xet_status_t xet_zt_decoder_error(size_t code);
+static xet_status_t xet_zt_decoder_stream(xet_zt_decoder_t *d,
+    ZSTD_inBuffer *input, ZSTD_outBuffer *output);
+static int xet_zt_decoder_magic(xet_zt_decoder_t *d, const uint8_t *p,
+    size_t len);
+
+
+void
+xet_zt_decode_limits_init(xet_zt_decode_limits_t *limits)
+{
+    limits->output = (uint64_t) 256 << 20;
+    limits->window_log = 23;
+}
+
+
+xet_zt_decoder_t *
+xet_zt_decoder_create(const xet_zt_decode_limits_t *limits)
+{
+    xet_zt_decoder_t  *d;
+
+    d = calloc(1, sizeof(xet_zt_decoder_t));
+    if (d == NULL) {
+        return NULL;
+    }
+
+    d->limits = *limits;
+    d->status = XET_INTERNAL;
+    d->ctx = ZSTD_createDCtx();
+
+    if (d->ctx == NULL
+        || ZSTD_isError(ZSTD_DCtx_setParameter(d->ctx, ZSTD_d_windowLogMax,
+                                               (int) limits->window_log)))
+    {
+        xet_zt_decoder_destroy(d);
+        return NULL;
+    }
+
+    return d;
+}
+
+
+void
+xet_zt_decoder_destroy(xet_zt_decoder_t *d)
+{
+    if (d == NULL) {
+        return;
+    }
+
+    ZSTD_freeDCtx(d->ctx);
+    free(d);
+}
+
+
+xet_status_t
+xet_zt_decoder_start(xet_zt_decoder_t *d, int known, uint64_t expected)
+{
+    d->known = known ? 1 : 0;
+    d->expected = expected;
+    d->decoded = 0;
+    d->frame = 0;
+    d->any = 0;
+    d->held = 0;
+    d->magic = 0;
+    d->status = XET_OK;
+
+    if (ZSTD_isError(ZSTD_DCtx_reset(d->ctx, ZSTD_reset_session_only))) {
+        d->status = XET_INTERNAL;
+
+    } else if (known && expected > d->limits.output) {
+        d->status = XET_ZT_DECODE_SIZE;
+    }
+
+    return d->status;
+}
+
+
+xet_status_t
+xet_zt_decoder_feed(xet_zt_decoder_t *d, const uint8_t **in, size_t *in_len,
+    uint8_t *out, size_t *out_len)
+{
+    uint64_t        left;
+    uint8_t         past[1];
+    ZSTD_inBuffer   input;
+    ZSTD_outBuffer  output;
+
+    if (d->status != XET_OK) {
+        *out_len = 0;
+        return d->status;
+    }
+
+    left = (d->known ? d->expected : d->limits.output) - d->decoded;
+
+    input.src = *in;
+    input.size = *in_len;
+    input.pos = 0;
+
+    output.dst = out;
+    output.size = (*out_len < left) ? *out_len : (size_t) left;
+    output.pos = 0;
+
+    /*
+     * When all that was expected has come, the end of a frame, or a frame of
+     * nothing, may still follow, but not a byte.
+     */
+
+    if (left == 0) {
+        output.dst = past;
+        output.size = 1;
+    }
+
+    d->status = xet_zt_decoder_stream(d, &input, &output);
+
+    if (left == 0 && output.pos) {
+        d->status = d->known ? XET_ZT_LENGTH : XET_ZT_DECODE_SIZE;
+        output.pos = 0;
+    }
+
+    d->decoded += output.pos;
+
+    *in += input.pos;
+    *in_len -= input.pos;
+    *out_len = output.pos;
+
+    return (d->status == XET_OK) ? XET_AGAIN : d->status;
+}
+
+
+/*
+ * As far as input or room goes.  libzstd may hold back output for which there
+ * was no room; only then it is called without input, which it takes for an
+ * endless loop otherwise.
+ */
+
+static xet_status_t
+xet_zt_decoder_stream(xet_zt_decoder_t *d, ZSTD_inBuffer *input,
+    ZSTD_outBuffer *output)
+{
+    size_t  rc;
+
+    while (output->pos < output->size
+           && (input->pos < input->size || d->held))
+    {
+        if (!xet_zt_decoder_magic(d, (const uint8_t *) input->src + input->pos,
+                                  input->size - input->pos))
+        {
+            return XET_ZT_ZSTD;
+        }
+
+        rc = ZSTD_decompressStream(d->ctx, output, input);
+
+        if (ZSTD_isError(rc)) {
+            return xet_zt_decoder_error(rc);
+        }
+
+        d->frame = (rc != 0);
+        d->held = d->frame && output->pos == output->size;
+
+        if (rc == 0) {
+            d->any = 1;
+            d->magic = 0;
+        }
+    }
+
+    return XET_OK;
+}
+
+
+/*
+ * libzstd may know frames of its own past, before there was a format, and
+ * nobody else does.
+ */
+
+static int
+xet_zt_decoder_magic(xet_zt_decoder_t *d, const uint8_t *p, size_t len)
+{
+    size_t          i;
+    const uint8_t  *magic;
+
+    static const uint8_t  frame[4] = { 0x28, 0xb5, 0x2f, 0xfd };
+    static const uint8_t  skippable[4] = { 0x50, 0x2a, 0x4d, 0x18 };
+
+    for (i = 0; i < len && d->magic < 4; i++) {
+
+        if (d->magic == 0) {
+            d->skippable = (p[i] != frame[0]);
+        }
+
+        magic = d->skippable ? skippable : frame;
+
+        if ((d->magic ? p[i] : p[i] & (d->skippable ? 0xf0 : 0xff))
+            != magic[d->magic])
+        {
+            return 0;
+        }
+
+        d->magic++;
+    }
+
+    return 1;
+}
+
+
+xet_status_t
+xet_zt_decoder_finish(xet_zt_decoder_t *d)
+{
+    size_t          none, n;
+    uint8_t         byte[1];
+    const uint8_t  *p;
+
+    if (d->status != XET_OK) {
+        return d->status;
+    }
+
+    /* what was held back when the last of the room was used up */
+
+    if (d->held) {
+        p = byte;
+        none = 0;
+        n = sizeof(byte);
+
+        (void) xet_zt_decoder_feed(d, &p, &none, byte, &n);
+
+        if (d->status == XET_OK && n) {
+            d->status = XET_INTERNAL;
+        }
+    }
+
+    if (d->status != XET_OK) {
+        return d->status;
+    }
+
+    if (d->frame || !d->any) {
+        d->status = XET_ZT_ZSTD;
+
+    } else if (d->known && d->decoded != d->expected) {
+        d->status = XET_ZT_LENGTH;
+    }
+
+    return d->status;
+}
+
+
+xet_status_t
+xet_zt_decode(const uint8_t *in, size_t in_len, uint8_t *out, size_t len)
+{
+    size_t          rc, pos;
+    uint8_t         none[1];
+    ZSTD_DCtx      *ctx;
+    xet_zt_frame_t  frame;
+
+    if (in_len == 0) {
+        return XET_ZT_ZSTD;
+    }
+
+    for (pos = 0; pos < in_len; pos += rc) {
+
+        if (xet_zt_frame_parse(&frame, in + pos, in_len - pos) != XET_OK) {
+            return XET_ZT_ZSTD;
+        }
+
+        rc = ZSTD_findFrameCompressedSize(in + pos, in_len - pos);
+
+        if (ZSTD_isError(rc) || rc == 0) {
+            return XET_ZT_ZSTD;
+        }
+    }
+
+    ctx = ZSTD_createDCtx();
+    if (ctx == NULL) {
+        return XET_NOMEM;
+    }
+
+    rc = ZSTD_decompressDCtx(ctx, len ? out : none, len, in, in_len);
+
+    ZSTD_freeDCtx(ctx);
+
+    if (ZSTD_isError(rc)) {
+        return (ZSTD_getErrorCode(rc) == ZSTD_error_dstSize_tooSmall)
+               ? XET_ZT_LENGTH : xet_zt_decoder_error(rc);
+    }
+
+    return (rc == len) ? XET_OK : XET_ZT_LENGTH;
+}
+
+
+static xet_status_t
+xet_zt_decoder_error(size_t code)
+{
+    switch (ZSTD_getErrorCode(code)) {
+
+    case ZSTD_error_memory_allocation:
+        return XET_NOMEM;
+
+    case ZSTD_error_frameParameter_windowTooLarge:
+        return XET_ZT_WINDOW;
+
+    default:
+        return XET_ZT_ZSTD;
+    }
+}
+
+
+xet_status_t
+xet_zt_frame_parse(xet_zt_frame_t *f, const uint8_t *data, size_t len)
+{
+    size_t    n;
+    unsigned  flags, i, dictionary, content;
+    uint64_t  base;
+
+    static const uint8_t  dictionary_len[4] = { 0, 1, 2, 4 };
+    static const uint8_t  content_len[4] = { 0, 2, 4, 8 };
+
+    memset(f, 0, sizeof(xet_zt_frame_t));
+
+    if (len < 5) {
+        return XET_AGAIN;
+    }
+
+    if ((xet_get_u32(data) & 0xfffffff0) == XET_ZT_FRAME_SKIPPABLE) {
+
+        if (len < 8) {
+            return XET_AGAIN;
+        }
+
+        f->skippable = 1;
+        f->has_content = 1;
+        f->content = xet_get_u32(data + 4);
+
+        return XET_OK;
+    }
+
+    flags = data[4];
+
+    if (xet_get_u32(data) != XET_ZT_FRAME_MAGIC || (flags & 0x08)) {
+        return XET_ZT_ZSTD;
+    }
+
+    /* a frame of one segment is its own window and always tells its size */
+
+    dictionary = dictionary_len[flags & 0x03];
+    content = content_len[flags >> 6];
+
+    if (content == 0 && (flags & 0x20)) {
+        content = 1;
+    }
+
+    n = 5 + !(flags & 0x20) + dictionary + content;
+
+    if (len < n) {
+        return XET_AGAIN;
+    }
+
+    f->checksum = (flags & 0x04) != 0;
+    f->has_content = (content != 0);
+
+    for (i = 0; i < dictionary; i++) {
+        f->dictionary |= (data[n - content - dictionary + i] != 0);
+    }
+
+    for (i = 0; i < content; i++) {
+        f->content |= (uint64_t) data[n - content + i] << 8 * i;
+    }
+
+    if (content == 2) {
+        f->content += 256;
+    }
+
+    if (flags & 0x20) {
+        f->window = f->content;
+
+    } else {
+        base = (uint64_t) 1 << (XET_ZT_WINDOW_MIN + (data[5] >> 3));
+        f->window = base + base / 8 * (data[5] & 7);
+    }
+
+    return XET_OK;
+}

@@ -1,0 +1,279 @@
+
+/*
+ * Digests, from their text to a verdict.
+ *
+ * Purpose:    a digest that can't be checked must never pass for one that
+ *             was: a reader that skips what it can't parse says "verified" of
+ *             anything.
+ * States:     by kind; with none the bytes are ignored and the verdict is
+ *             that of the text.
+ * Ownership:  the context of SHA-256 is allocated once and used again.
+ * Threads:    one at a time.
+ *
+ * Container 1: hex of any case; CRC-32C of 8 digits, with or without 0x.
+ * Container 2: lower case only, which its parser has seen to.
+ */
+
+
+#include <string.h>
+
+#include <openssl/evp.h>
+
+#include "xet_crc32c.h"
+#include "xet_zt_digest.h"
+
+
+typedef struct {
+    const char            *name;       /* with the colon */
+    xet_zt_digest_kind_t   kind;
+    size_t                 len;
+    xet_zt_container_t     container;
+} xet_zt_digest_row_t;
+
+
+static xet_zt_digest_verdict_t xet_zt_digest_parse(xet_zt_digest_t *d,
+    const xet_zt_text_t *text, xet_zt_container_t container);
+static int xet_zt_digest_hex(uint8_t *dst, const uint8_t *src, size_t n);
+static int xet_zt_digest_digit(uint8_t c);
+
+
+static const xet_zt_digest_row_t  xet_zt_digests[] = {
+    { "sha256:", XET_ZT_DIGEST_SHA256, 32, XET_ZT_CONTAINER_1 },
+    { "crc32c:", XET_ZT_DIGEST_CRC32C, 4, XET_ZT_CONTAINER_1 },
+    { "sha256:", XET_ZT_DIGEST_SHA256, 32, XET_ZT_CONTAINER_2 },
+    { "xxh3:", XET_ZT_DIGEST_XXH3, 8, XET_ZT_CONTAINER_2 }
+};
+
+
+void
+xet_zt_digest_init(xet_zt_digest_t *d)
+{
+    memset(d, 0, sizeof(xet_zt_digest_t));
+}
+
+
+void
+xet_zt_digest_destroy(xet_zt_digest_t *d)
+{
+    EVP_MD_CTX_free(d->sha256);
+    d->sha256 = NULL;
+}
+
+
+xet_status_t
+xet_zt_digest_start(xet_zt_digest_t *d, const xet_zt_text_t *text,
+    xet_zt_container_t container)
+{
+    d->kind = XET_ZT_DIGEST_NONE;
+    d->verdict = xet_zt_digest_parse(d, text, container);
+
+    switch (d->kind) {
+
+    case XET_ZT_DIGEST_SHA256:
+
+        if (d->sha256 == NULL) {
+            d->sha256 = EVP_MD_CTX_new();
+        }
+
+        if (d->sha256 == NULL
+            || EVP_DigestInit_ex(d->sha256, EVP_sha256(), NULL) != 1)
+        {
+            return XET_NOMEM;
+        }
+
+        break;
+
+    case XET_ZT_DIGEST_CRC32C:
+        d->crc32c = 0;
+        break;
+
+    case XET_ZT_DIGEST_XXH3:
+        xet_xxh3_init(&d->xxh3);
+        break;
+
+    default: /* XET_ZT_DIGEST_NONE */
+        break;
+    }
+
+    return XET_OK;
+}
+
+
+xet_status_t
+xet_zt_digest_update(xet_zt_digest_t *d, const uint8_t *data, size_t len)
+{
+    if (len == 0) {
+        return XET_OK;
+    }
+
+    switch (d->kind) {
+
+    case XET_ZT_DIGEST_SHA256:
+        return (EVP_DigestUpdate(d->sha256, data, len) == 1) ? XET_OK
+                                                            : XET_INTERNAL;
+
+    case XET_ZT_DIGEST_CRC32C:
+        d->crc32c = xet_crc32c(d->crc32c, data, len);
+        return XET_OK;
+
+    case XET_ZT_DIGEST_XXH3:
+        xet_xxh3_update(&d->xxh3, data, len);
+        return XET_OK;
+
+    default: /* XET_ZT_DIGEST_NONE */
+        return XET_OK;
+    }
+}
+
+
+xet_status_t
+xet_zt_digest_finish(xet_zt_digest_t *d, xet_zt_digest_verdict_t *verdict)
+{
+    unsigned  i, n;
+    uint64_t  value;
+    uint8_t   got[XET_ZT_DIGEST_MAX];
+
+    *verdict = d->verdict;
+
+    switch (d->kind) {
+
+    case XET_ZT_DIGEST_NONE:
+        return XET_OK;
+
+    case XET_ZT_DIGEST_SHA256:
+
+        if (EVP_DigestFinal_ex(d->sha256, got, &n) != 1) {
+            return XET_INTERNAL;
+        }
+
+        break;
+
+    default: /* a number, its hex is big-endian */
+
+        value = (d->kind == XET_ZT_DIGEST_CRC32C) ? d->crc32c
+                                                  : xet_xxh3_final(&d->xxh3);
+
+        for (i = 0; i < d->len; i++) {
+            got[i] = (uint8_t) (value >> 8 * (d->len - 1 - i));
+        }
+    }
+
+    *verdict = (memcmp(got, d->want, d->len) == 0) ? XET_ZT_DIGEST_VERIFIED
+                                                   : XET_ZT_DIGEST_MISMATCH;
+
+    return XET_OK;
+}
+
+
+const char *
+xet_zt_digest_name(xet_zt_digest_verdict_t verdict)
+{
+    switch (verdict) {
+
+    case XET_ZT_DIGEST_VERIFIED:
+        return "verified";
+
+    case XET_ZT_DIGEST_MISMATCH:
+        return "mismatch";
+
+    case XET_ZT_DIGEST_ABSENT:
+        return "absent";
+
+    case XET_ZT_DIGEST_UNSUPPORTED:
+        return "unsupported";
+
+    case XET_ZT_DIGEST_MALFORMED:
+        return "malformed";
+
+    default: /* XET_ZT_DIGEST_UNREADABLE */
+        return "unreadable";
+    }
+}
+
+
+static xet_zt_digest_verdict_t
+xet_zt_digest_parse(xet_zt_digest_t *d, const xet_zt_text_t *text,
+    xet_zt_container_t container)
+{
+    size_t                      i, n, len;
+    const uint8_t              *p, *colon;
+    const xet_zt_digest_row_t  *row;
+
+    if (text->data == NULL) {
+        return XET_ZT_DIGEST_ABSENT;
+    }
+
+    colon = text->len ? memchr(text->data, ':', text->len) : NULL;
+
+    if (colon == NULL || colon == text->data) {
+        return XET_ZT_DIGEST_MALFORMED;
+    }
+
+    p = colon + 1;
+    n = (size_t) (p - text->data);
+    len = text->len - n;
+
+    for (i = 0; i < sizeof(xet_zt_digests) / sizeof(xet_zt_digests[0]); i++) {
+        row = &xet_zt_digests[i];
+
+        if (row->container != container
+            || strlen(row->name) != n
+            || memcmp(row->name, text->data, n) != 0)
+        {
+            continue;
+        }
+
+        if (row->kind == XET_ZT_DIGEST_CRC32C
+            && len == 2 * row->len + 2
+            && p[0] == '0' && (p[1] | 0x20) == 'x')
+        {
+            p += 2;
+            len -= 2;
+        }
+
+        if (len != 2 * row->len || !xet_zt_digest_hex(d->want, p, row->len)) {
+            return XET_ZT_DIGEST_MALFORMED;
+        }
+
+        d->kind = row->kind;
+        d->len = row->len;
+
+        return XET_ZT_DIGEST_UNREADABLE;
+    }
+
+    return XET_ZT_DIGEST_UNSUPPORTED;
+}
+
+
+static int
+xet_zt_digest_hex(uint8_t *dst, const uint8_t *src, size_t n)
+{
+    int     high, low;
+    size_t  i;
+
+    for (i = 0; i < n; i++) {
+        high = xet_zt_digest_digit(src[2 * i]);
+        low = xet_zt_digest_digit(src[2 * i + 1]);
+
+        if (high < 0 || low < 0) {
+            return 0;
+        }
+
+        dst[i] = (uint8_t) (high << 4 | low);
+    }
+
+    return 1;
+}
+
+
+static int
+xet_zt_digest_digit(uint8_t c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+
+    c |= 0x20;
+
+    return (c >= 'a' && c <= 'f') ? c - 'a' + 10 : -1;
+}

@@ -1,0 +1,23 @@
+
+/*
+ * What container 2 allows in names and digests; 1.x has no such rules.
+ */
+
+#ifndef _XET_ZT_NAME_H_INCLUDED_
+#define _XET_ZT_NAME_H_INCLUDED_
+
+
+#include <stdint.h>
+#include <stddef.h>
+
+
+/* Names of objects, parts and attributes; the length has been checked. */
+int xet_zt_name_valid(const uint8_t *name, size_t len);
+
+int xet_zt_shard_name_valid(const uint8_t *name, size_t len);
+
+/* "algorithm:hex", both in lower case; neither has to be known. */
+int xet_zt_digest_valid(const uint8_t *digest, size_t len);
+
+
+#endif /* _XET_ZT_NAME_H_INCLUDED_ */

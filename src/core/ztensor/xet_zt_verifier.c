@@ -1,0 +1,362 @@
+
+/*
+ * Verification of a component.
+ *
+ * Purpose:    one pass over the stored bytes gives the digest, and for zstd
+ *             also the proof that they decode to what the shape asks for.
+ * States:     with or without a digest, with or without a decoder; what one
+ *             of them finds does not stop the other.
+ * Ownership:  digest, decoder and a buffer are allocated once, and serve for
+ *             any number of components.
+ * Threads:    one at a time.
+ *
+ * A digest of container 1 covers the stored bytes, one of container 2 the
+ * decoded ones; where those can't be had, there is no verdict on it.
+ */
+
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "xet_zt_verifier.h"
+
+
+#define XET_ZT_VERIFIER_BUFFER  65536
+
+
+struct xet_zt_verifier_s {
+    xet_zt_digest_t          digest;
+    xet_zt_decoder_t        *decoder;
+    unsigned                 decode:1;     /* goes through the decoder */
+    unsigned                 decoded:1;    /* the digest is of its output */
+    unsigned                 values:1;     /* to be looked at */
+    unsigned                 skip:1;       /* no verdict on the digest */
+
+    const xet_zt_object_t   *object;
+    const xet_zt_component_t  *component;
+    uint64_t                 left;         /* bytes to be fed */
+    xet_status_t             status;
+    uint8_t                  last;         /* byte, decoded */
+
+    uint8_t                  buf[XET_ZT_VERIFIER_BUFFER];
+};
+
+
+static xet_status_t xet_zt_verifier_decode(xet_zt_verifier_t *v,
+    const uint8_t *data, size_t len);
+static xet_status_t xet_zt_verifier_plain(xet_zt_verifier_t *v,
+    const uint8_t *data, size_t len);
+static void xet_zt_verifier_values(xet_zt_verifier_t *v);
+static void xet_zt_verifier_failed(xet_zt_verifier_t *v, xet_status_t status);
+
+
+xet_zt_verifier_t *
+xet_zt_verifier_create(const xet_zt_decode_limits_t *limits)
+{
+    xet_zt_verifier_t  *v;
+
+    v = malloc(sizeof(xet_zt_verifier_t));
+    if (v == NULL) {
+        return NULL;
+    }
+
+    xet_zt_digest_init(&v->digest);
+
+    v->decoder = xet_zt_decoder_create(limits);
+    if (v->decoder == NULL) {
+        free(v);
+        return NULL;
+    }
+
+    return v;
+}
+
+
+void
+xet_zt_verifier_destroy(xet_zt_verifier_t *v)
+{
+    if (v == NULL) {
+        return;
+    }
+
+    xet_zt_digest_destroy(&v->digest);
+    xet_zt_decoder_destroy(v->decoder);
+    free(v);
+}
+
+
+xet_status_t
+xet_zt_verifier_start(xet_zt_verifier_t *v, const xet_zt_region_t *region,
+    const xet_zt_object_t *o, const xet_zt_component_t *c, xet_range_t *range)
+{
+    xet_status_t  rc;
+
+    v->object = o;
+    v->component = c;
+    v->decode = 0;
+    v->decoded = (region->container == XET_ZT_CONTAINER_2);
+    v->values = (c->element != NULL
+                 && c->element->values != XET_ZT_VALUES_ANY);
+    v->skip = 0;
+    v->left = 0;
+    v->status = XET_OK;
+    v->last = 0;
+
+    rc = xet_zt_digest_start(&v->digest, &c->digest, region->container);
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    if (c->shard.data) {
+        v->skip = 1;
+        return XET_DONE;
+    }
+
+    v->status = xet_zt_component_range(c, region, range);
+
+    if (v->status != XET_OK) {
+        return XET_DONE;
+    }
+
+    v->left = range->end - range->start;
+
+    switch (c->coding) {
+
+    case XET_ZT_CODING_RAW:
+        break;
+
+    case XET_ZT_CODING_UNKNOWN:
+        v->skip = v->decoded;
+        v->values = 0;
+        break;
+
+    default: /* of zstd */
+        v->decode = 1;
+
+        rc = xet_zt_decoder_start(v->decoder, (int) c->has_decoded,
+                                  c->decoded);
+        if (rc != XET_OK) {
+            xet_zt_verifier_failed(v, rc);
+        }
+    }
+
+    return XET_AGAIN;
+}
+
+
+xet_status_t
+xet_zt_verifier_feed(xet_zt_verifier_t *v, const uint8_t *data, size_t len)
+{
+    xet_status_t  rc;
+
+    if (len > v->left) {
+        len = (size_t) v->left;
+    }
+
+    v->left -= len;
+
+    if (len == 0) {
+        return XET_OK;
+    }
+
+    if (v->component->coding == XET_ZT_CODING_RAW) {
+        return xet_zt_verifier_plain(v, data, len);
+    }
+
+    if (!v->decoded) {
+        rc = xet_zt_digest_update(&v->digest, data, len);
+
+        if (rc != XET_OK) {
+            return rc;
+        }
+    }
+
+    return v->decode ? xet_zt_verifier_decode(v, data, len) : XET_OK;
+}
+
+
+static xet_status_t
+xet_zt_verifier_decode(xet_zt_verifier_t *v, const uint8_t *data, size_t len)
+{
+    size_t        n;
+    xet_status_t  rc;
+
+    do {
+        n = sizeof(v->buf);
+
+        rc = xet_zt_decoder_feed(v->decoder, &data, &len, v->buf, &n);
+
+        if (rc != XET_AGAIN) {
+
+            if (rc == XET_NOMEM || rc == XET_INTERNAL) {
+                return rc;
+            }
+
+            xet_zt_verifier_failed(v, rc);
+            return XET_OK;
+        }
+
+        rc = xet_zt_verifier_plain(v, v->buf, n);
+        if (rc != XET_OK) {
+            return rc;
+        }
+
+    } while (len || n == sizeof(v->buf));
+
+    return XET_OK;
+}
+
+
+/* Decoded bytes. */
+
+static xet_status_t
+xet_zt_verifier_plain(xet_zt_verifier_t *v, const uint8_t *data, size_t len)
+{
+    size_t   i;
+    uint8_t  bits;
+
+    if (len == 0) {
+        return XET_OK;
+    }
+
+    v->last = data[len - 1];
+
+    if (v->values && v->component->element->values == XET_ZT_VALUES_BOOL) {
+        bits = 0;
+
+        for (i = 0; i < len; i++) {
+            bits |= data[i];
+        }
+
+        if (bits > 1 && v->status == XET_OK) {
+            v->status = XET_ZT_VALUES;
+        }
+    }
+
+    /* stored bytes are decoded bytes where there is no encoding */
+
+    if (v->decoded || v->component->coding == XET_ZT_CODING_RAW) {
+        return xet_zt_digest_update(&v->digest, data, len);
+    }
+
+    return XET_OK;
+}
+
+
+xet_status_t
+xet_zt_verifier_finish(xet_zt_verifier_t *v, xet_zt_report_t *report)
+{
+    xet_status_t  rc;
+
+    if (v->left) {
+        return XET_INTERNAL;
+    }
+
+    if (v->decode) {
+        rc = xet_zt_decoder_finish(v->decoder);
+
+        if (rc == XET_NOMEM || rc == XET_INTERNAL) {
+            return rc;
+        }
+
+        if (rc != XET_OK) {
+            xet_zt_verifier_failed(v, rc);
+        }
+    }
+
+    if (v->values && v->status == XET_OK) {
+        xet_zt_verifier_values(v);
+    }
+
+    report->status = v->status;
+    report->digest = v->digest.verdict;
+
+    if (v->digest.kind == XET_ZT_DIGEST_NONE) {
+
+        /* what can't be read is more to the point than that it has none */
+
+        if (report->digest == XET_ZT_DIGEST_ABSENT && v->status != XET_OK
+            && v->status != XET_ZT_VALUES && v->status != XET_ZT_WINDOW
+            && v->status != XET_ZT_DECODE_SIZE)
+        {
+            report->digest = XET_ZT_DIGEST_UNREADABLE;
+        }
+
+        return XET_OK;
+    }
+
+    if (v->skip) {
+        report->digest = (v->status == XET_ZT_ZSTD
+                          || v->status == XET_ZT_LENGTH)
+                         ? XET_ZT_DIGEST_UNREADABLE
+                         : XET_ZT_DIGEST_UNSUPPORTED;
+        return XET_OK;
+    }
+
+    if (v->status == XET_ZT_BOUNDS || v->status == XET_ZT_HEADER) {
+        return XET_OK;
+    }
+
+    return xet_zt_digest_finish(&v->digest, &report->digest);
+}
+
+
+/* A spare half of the last byte. */
+
+static void
+xet_zt_verifier_values(xet_zt_verifier_t *v)
+{
+    const xet_zt_object_t  *o;
+
+    o = v->object;
+
+    if (v->component->element->values == XET_ZT_VALUES_NIBBLE
+        && xet_zt_text_is(&o->format, "dense")
+        && o->has_count && (o->count & 1)
+        && (v->last & 0xf0))
+    {
+        v->status = XET_ZT_VALUES;
+    }
+}
+
+
+static void
+xet_zt_verifier_failed(xet_zt_verifier_t *v, xet_status_t status)
+{
+    v->decode = 0;
+    v->skip = v->decoded;
+    v->status = status;
+}
+
+
+int
+xet_zt_report_ok(const xet_zt_report_t *report, xet_zt_container_t container)
+{
+    switch (report->digest) {
+
+    case XET_ZT_DIGEST_MISMATCH:
+    case XET_ZT_DIGEST_MALFORMED:
+    case XET_ZT_DIGEST_UNREADABLE:
+        return 0;
+
+    default:
+        break;
+    }
+
+    switch (report->status) {
+
+    case XET_OK:
+    case XET_ZT_WINDOW:
+    case XET_ZT_DECODE_SIZE:
+        return 1;
+
+    case XET_ZT_VALUES:
+
+        /* what a bool is besides 0 and 1 was left open at first */
+
+        return container == XET_ZT_CONTAINER_1;
+
+    default:
+        return 0;
+    }
+}

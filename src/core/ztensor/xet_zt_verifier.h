@@ -1,0 +1,65 @@
+
+/*
+ * Components held against their digests and lengths, as their stored bytes
+ * come.
+ */
+
+#ifndef _XET_ZT_VERIFIER_H_INCLUDED_
+#define _XET_ZT_VERIFIER_H_INCLUDED_
+
+
+#include "xet_zt_decoder.h"
+#include "xet_zt_digest.h"
+
+
+typedef struct {
+    xet_zt_digest_verdict_t  digest;
+
+    /*
+     * XET_OK; XET_ZT_ZSTD, XET_ZT_LENGTH, XET_ZT_VALUES; XET_ZT_WINDOW,
+     * XET_ZT_DECODE_SIZE when it was not decoded; or why its range is not to
+     * be read.
+     */
+    xet_status_t             status;
+} xet_zt_report_t;
+
+
+typedef struct xet_zt_verifier_s  xet_zt_verifier_t;
+
+
+/* NULL when out of memory. */
+xet_zt_verifier_t *xet_zt_verifier_create(
+    const xet_zt_decode_limits_t *limits);
+void xet_zt_verifier_destroy(xet_zt_verifier_t *v);
+
+/*
+ * Begins with component c of o, an object that has been checked; both stay
+ * until the end.  XET_AGAIN with the range of the file whose bytes are to be
+ * fed; XET_DONE when there is nothing to read; XET_NOMEM.
+ */
+xet_status_t xet_zt_verifier_start(xet_zt_verifier_t *v,
+    const xet_zt_region_t *region, const xet_zt_object_t *o,
+    const xet_zt_component_t *c, xet_range_t *range);
+
+/*
+ * Bytes past the range are ignored.  XET_OK, XET_NOMEM, XET_INTERNAL.
+ */
+xet_status_t xet_zt_verifier_feed(xet_zt_verifier_t *v, const uint8_t *data,
+    size_t len);
+
+/*
+ * After all bytes, or none where there were none to read.  As above;
+ * XET_INTERNAL when bytes are missing.
+ */
+xet_status_t xet_zt_verifier_finish(xet_zt_verifier_t *v,
+    xet_zt_report_t *report);
+
+/*
+ * Whether the report is no ground for complaint: nothing contradicts what is
+ * declared, though not all of it may have been checked.
+ */
+int xet_zt_report_ok(const xet_zt_report_t *report,
+    xet_zt_container_t container);
+
+
+#endif /* _XET_ZT_VERIFIER_H_INCLUDED_ */

@@ -1,0 +1,219 @@
+
+/*
+ * A walk over the objects of a file that has been checked.
+ *
+ * Purpose:    pages of a listing, and the look-up of an object by name or by
+ *             number.
+ * States:     reading the manifest, done, failed.
+ * Ownership:  the walk owns a parser; the file's record is only referred to.
+ * Threads:    one at a time; several walks may share a file's record.
+ *
+ * It begins at the mark at or before the first object wanted and ends where
+ * the handler, or the name, is satisfied.
+ */
+
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "xet_ztensor.h"
+
+
+struct xet_zt_walk_s {
+    const xet_zt_t     *zt;
+    xet_zt_select_t     select;
+    xet_zt_object_pt    handler;
+    void               *ctx;
+
+    xet_zt_region_t     region;
+    xet_zt_manifest_t  *manifest;
+    uint64_t            pos;               /* in the manifest */
+    xet_status_t        status;
+};
+
+
+static xet_status_t xet_zt_walk_object(void *ctx, xet_zt_object_t *o);
+static int xet_zt_walk_match(const xet_zt_select_t *select,
+    const xet_zt_object_t *o);
+static int xet_zt_text_begins(const xet_zt_text_t *text,
+    const xet_zt_text_t *prefix);
+
+
+xet_zt_walk_t *
+xet_zt_walk_create(const xet_zt_t *zt, const xet_zt_select_t *select,
+    xet_zt_object_pt handler, void *ctx)
+{
+    uint64_t                 mark;
+    xet_zt_walk_t           *w;
+    xet_zt_position_t        from;
+    const xet_zt_info_t     *info;
+    xet_zt_manifest_conf_t   conf;
+
+    w = calloc(1, sizeof(xet_zt_walk_t));
+    if (w == NULL) {
+        return NULL;
+    }
+
+    w->zt = zt;
+    w->select = *select;
+    w->handler = handler;
+    w->ctx = ctx;
+    w->status = XET_AGAIN;
+
+    xet_zt_region(zt, &w->region);
+
+    info = xet_zt_info(zt);
+
+    if (select->first >= info->count) {
+        w->status = XET_OK;
+        return w;
+    }
+
+    mark = select->first / info->stride;
+
+    from.index = mark * info->stride;
+    from.pos = info->marks[mark];
+    from.end = info->objects_end;
+    from.count = info->count;
+
+    memset(&conf, 0, sizeof(xet_zt_manifest_conf_t));
+
+    conf.container = info->ends.container;
+    conf.limits = xet_zt_limits(zt);
+    conf.size = info->ends.manifest_length;
+    conf.from = &from;
+    conf.attributes = select->attributes;
+    conf.object = xet_zt_walk_object;
+    conf.ctx = w;
+
+    w->pos = from.pos;
+    w->manifest = xet_zt_manifest_create(&conf);
+
+    if (w->manifest == NULL) {
+        free(w);
+        return NULL;
+    }
+
+    return w;
+}
+
+
+void
+xet_zt_walk_destroy(xet_zt_walk_t *w)
+{
+    if (w == NULL) {
+        return;
+    }
+
+    xet_zt_manifest_destroy(w->manifest);
+    free(w);
+}
+
+
+xet_status_t
+xet_zt_walk_need(const xet_zt_walk_t *w, xet_range_t *range)
+{
+    const xet_zt_info_t  *info;
+
+    info = xet_zt_info(w->zt);
+
+    range->start = info->ends.manifest_offset + w->pos;
+    range->end = info->ends.manifest_offset + info->objects_end;
+
+    return w->status;
+}
+
+
+xet_status_t
+xet_zt_walk_feed(xet_zt_walk_t *w, const uint8_t *data, size_t len)
+{
+    uint64_t  end;
+
+    if (w->status != XET_AGAIN || len == 0) {
+        return w->status;
+    }
+
+    end = xet_zt_info(w->zt)->objects_end;
+
+    if (len > end - w->pos) {
+        len = (size_t) (end - w->pos);
+    }
+
+    w->pos += len;
+    w->status = xet_zt_manifest_feed(w->manifest, data, len);
+
+    if (w->status == XET_DONE) {
+        w->status = XET_OK;
+
+    } else if (w->status == XET_AGAIN && w->pos == end) {
+        w->status = XET_ZT_MANIFEST;
+    }
+
+    return w->status;
+}
+
+
+static xet_status_t
+xet_zt_walk_object(void *ctx, xet_zt_object_t *o)
+{
+    unsigned        i;
+    xet_status_t    rc;
+    xet_zt_walk_t  *w;
+
+    w = ctx;
+
+    if (!xet_zt_walk_match(&w->select, o)) {
+        return XET_OK;
+    }
+
+    xet_zt_object_check(o, &w->region);
+
+    if (xet_zt_limits(w->zt)->strict) {
+        for (i = 0; i < o->n; i++) {
+            if (xet_zt_overlaps(w->zt, &o->components[i])) {
+                xet_zt_object_error(o, XET_ZT_OVERLAP);
+            }
+        }
+    }
+
+    rc = w->handler(w->ctx, o);
+
+    /* names are distinct */
+
+    return (rc == XET_OK && w->select.name.data) ? XET_DONE : rc;
+}
+
+
+static int
+xet_zt_walk_match(const xet_zt_select_t *select, const xet_zt_object_t *o)
+{
+    if (o->index < select->first) {
+        return 0;
+    }
+
+    if (select->name.data
+        && (select->name.len != o->name.len
+            || !xet_zt_text_begins(&o->name, &select->name)))
+    {
+        return 0;
+    }
+
+    if (select->format.data
+        && (select->format.len != o->format.len
+            || !xet_zt_text_begins(&o->format, &select->format)))
+    {
+        return 0;
+    }
+
+    return select->prefix.data == NULL
+           || xet_zt_text_begins(&o->name, &select->prefix);
+}
+
+
+static int
+xet_zt_text_begins(const xet_zt_text_t *text, const xet_zt_text_t *prefix)
+{
+    return text->len >= prefix->len
+           && (prefix->len == 0
+               || memcmp(text->data, prefix->data, prefix->len) == 0);
+}

@@ -1,0 +1,125 @@
+
+/*
+ * zTensor files (zTensor 1.1.0): container 1 (1.1 and 1.2) and, to be read
+ * only, container 2.  No I/O: a reader says which bytes of the file it needs,
+ * the caller fetches them from wherever the file is, and hands them over in
+ * pieces of any size.
+ *
+ *     while (xet_zt_need(zt, &range) == XET_AGAIN) {
+ *         n = fetch(range.start, range.end, buf, sizeof(buf));
+ *         (void) xet_zt_feed(zt, buf, n);
+ *     }
+ *
+ * A file is checked as a whole once, by xet_zt_t; after that its objects are
+ * read in pages by xet_zt_walk_t, as often as is wanted.
+ */
+
+#ifndef _XET_ZTENSOR_H_INCLUDED_
+#define _XET_ZTENSOR_H_INCLUDED_
+
+
+#include "xet_zt_container.h"
+#include "xet_zt_manifest.h"
+
+
+#define XET_ZT_MARKS              256
+
+#define XET_ZT_WARN_NO_MAGIC      0x01     /* nothing but data at the start */
+#define XET_ZT_WARN_VERSION       0x02     /* 1.x, but not 1.1 or 1.2 */
+#define XET_ZT_WARN_OVERLAP       0x04     /* components overlap in part */
+#define XET_ZT_WARN_ATTRIBUTES    0x08     /* too large to be echoed */
+
+
+/* What is known of a file; plain data, members as far as the check came. */
+
+typedef struct {
+    uint64_t                 size;
+    xet_zt_ends_t            ends;
+
+    uint8_t                  version[XET_ZT_VERSION_MAX];
+    size_t                   version_len;
+    unsigned                 warnings;     /* XET_ZT_WARN_* */
+
+    uint64_t                 count;        /* objects */
+    uint64_t                 components;
+    uint64_t                 invalid;      /* objects, overlap apart */
+    uint64_t                 unsupported;  /* objects */
+
+    uint64_t                 objects_end;  /* in the manifest */
+    uint64_t                 stride;       /* objects from mark to mark */
+    unsigned                 marks_n;
+    uint64_t                 marks[XET_ZT_MARKS];  /* in the manifest */
+} xet_zt_info_t;
+
+
+typedef struct xet_zt_s  xet_zt_t;
+
+
+/* size: of the file.  NULL when out of memory. */
+xet_zt_t *xet_zt_create(uint64_t size, const xet_zt_limits_t *limits);
+void xet_zt_destroy(xet_zt_t *zt);
+
+/*
+ * XET_AGAIN with the range of the file that is needed next, at most the whole
+ * manifest; XET_OK when the check is done; or the verdict on a file that can't
+ * be listed: XET_ZT_NOT_ZTENSOR to XET_ZT_SHARD_REF, in container 2 also the
+ * errors of objects, XET_ZT_ALIGN to XET_ZT_INDEX_DTYPE; XET_NOMEM,
+ * XET_INTERNAL.
+ */
+xet_status_t xet_zt_need(const xet_zt_t *zt, xet_range_t *range);
+
+/*
+ * The next bytes of the range needed; bytes past its end are ignored.
+ * Returns what xet_zt_need() would.
+ */
+xet_status_t xet_zt_feed(xet_zt_t *zt, const uint8_t *data, size_t len);
+
+/* Of the file, after an error; 0 where no place can be named. */
+uint64_t xet_zt_error_offset(const xet_zt_t *zt);
+
+const xet_zt_info_t *xet_zt_info(const xet_zt_t *zt);
+
+/* Between what the components of this file lie. */
+void xet_zt_region(const xet_zt_t *zt, xet_zt_region_t *region);
+
+/* Of the root, a CBOR map or absent; lives as long as zt. */
+const xet_zt_text_t *xet_zt_attributes(const xet_zt_t *zt);
+
+
+/* Objects to be read; all conditions hold together. */
+
+typedef struct {
+    uint64_t                 first;        /* the least index */
+    xet_zt_text_t            name;         /* data NULL: any; else at most */
+    xet_zt_text_t            prefix;       /* of the name; data NULL: any */
+    xet_zt_text_t            format;       /* data NULL: any */
+    unsigned                 attributes:1; /* of the objects, wanted */
+} xet_zt_select_t;
+
+
+typedef struct xet_zt_walk_s  xet_zt_walk_t;
+
+
+/*
+ * zt has been checked and found readable, and stays while the walk does; the
+ * texts of select are referred to.  The handler sees checked objects in their
+ * order; it returns XET_OK for more, XET_DONE for no more, or an error that
+ * ends the walk.  NULL when out of memory.
+ */
+xet_zt_walk_t *xet_zt_walk_create(const xet_zt_t *zt,
+    const xet_zt_select_t *select, xet_zt_object_pt handler, void *ctx);
+void xet_zt_walk_destroy(xet_zt_walk_t *w);
+
+/* As above; XET_OK at the end.  An unchanged file gives no errors. */
+xet_status_t xet_zt_walk_need(const xet_zt_walk_t *w, xet_range_t *range);
+xet_status_t xet_zt_walk_feed(xet_zt_walk_t *w, const uint8_t *data,
+    size_t len);
+
+
+/* For the walk: whether a component overlaps another in part. */
+int xet_zt_overlaps(const xet_zt_t *zt, const xet_zt_component_t *c);
+
+const xet_zt_limits_t *xet_zt_limits(const xet_zt_t *zt);
+
+
+#endif /* _XET_ZTENSOR_H_INCLUDED_ */

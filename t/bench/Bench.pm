@@ -1,0 +1,417 @@
+package Bench;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# What the benchmarks of this folder share: a quiet network, processors for
+# each party, the CPU time and memory of processes, wrk, and tables.
+#
+#     use Bench;
+#
+#     bench_start('what is measured');        # may run the script once more
+#     my $t = bench_server(store => 'tmpfs', locations => '...');
+#     ...
+#     bench_end($t);
+#
+# Environment, besides that of Test::Xet:
+#
+#     XET_BENCH_NET      "host" stays in the network of the machine
+#     XET_BENCH_REPEATS  repetitions, where a script has no other reason
+#     XET_BENCH_SERVER_CPU, XET_BENCH_LOAD_CPU  0 and 1
+
+use warnings;
+use strict;
+
+use parent qw/ Exporter /;
+
+use Cwd qw/ abs_path /;
+use File::Basename qw/ basename dirname /;
+use File::Temp qw/ tempdir /;
+use POSIX ();
+use Time::HiRes qw/ time /;
+
+use lib abs_path(dirname(__FILE__)) . '/../lib';
+
+use Test::Xet;
+use Test::Xet::Process qw/ build_dir children root slurp /;
+
+our @EXPORT = qw/
+	bench_end bench_heading bench_note bench_reset bench_server
+	bench_start bench_table
+	cpu_pids cpu_us load_cpu median memory memory_reset need pg_pids pin
+	ratio repeats server_cpu spread wrk
+/;
+
+my @command = map { /[^\w.\/=-]/ ? "'$_'" : $_ } $^X, $0, @ARGV;
+my @scratch;
+
+sub server_cpu { return $ENV{XET_BENCH_SERVER_CPU} // 0 }
+sub load_cpu { return $ENV{XET_BENCH_LOAD_CPU} // 1 }
+sub repeats { return $ENV{XET_BENCH_REPEATS} || $_[0] || 5 }
+
+# --------------------------------------------------------------------------
+# the surroundings
+
+# Two traps of a loopback interface: BBR paces a client that is on the same
+# machine, and with an MTU of 65536 tcp_nopush can wait for 44 ms.  So, where
+# we may, all runs in a network of its own with neither.  We are the load and
+# get its processor, unless pin is 0.
+
+sub bench_start {
+	my ($what, %o) = @_;
+
+	if ($> == 0 && !defined $ENV{XET_BENCH_NET} && have('unshare')) {
+		local $ENV{XET_BENCH_NET} = 'own';
+
+		exec('unshare', '--net', $^X, $0, @ARGV)
+			or die "cannot run unshare: $!\n";
+	}
+
+	if (($ENV{XET_BENCH_NET} // '') eq 'own') {
+		system('ip link set lo up mtu 1500 && sysctl -qw'
+			. ' net.ipv4.tcp_congestion_control=reno') == 0
+			or die "cannot set up a network\n";
+	}
+
+	$| = 1;
+	pin($$, load_cpu()) if $o{pin} // 1;
+
+	print "$what\n";
+	bench_note('command', join(' ', @command));
+	bench_note('machine', machine());
+	bench_note('network', network());
+	bench_note('load', load());
+	bench_note('module', module_state());
+}
+
+sub machine {
+	my ($model) = slurp('/proc/cpuinfo') =~ /^model name\s*:\s*(.*)$/m;
+	my $n = () = slurp('/proc/cpuinfo') =~ /^processor\s*:/mg;
+	my @uname = POSIX::uname();
+
+	return ($model // $uname[4]) . ", $n CPUs, $uname[0] $uname[2]";
+}
+
+sub network {
+	my $sysctl = '/proc/sys/net/ipv4/tcp_congestion_control';
+	my $control = slurp($sysctl, 1) // '?';
+	my $mtu = slurp('/sys/class/net/lo/mtu', 1) // '?';
+
+	# sysfs keeps showing the network it was mounted in
+
+	$mtu = $1 if `ip -o link show lo 2>/dev/null` =~ / mtu (\d+)/;
+	chomp($control, $mtu);
+
+	return "loopback, MTU $mtu, $control"
+		. ($control eq 'bbr' ? ' (a trap: docs/performance.md)' : '');
+}
+
+sub load {
+	my ($load) = slurp('/proc/loadavg') =~ /^(\S+ \S+)/;
+
+	return "$load (1 and 5 minutes, before)";
+}
+
+sub module_state {
+	my $module = $ENV{XET_TEST_MODULE}
+		// build_dir() . '/nginx/ngx_http_xet_module.so';
+	my $time = (stat($module))[9] or return 'linked in';
+
+	return POSIX::strftime('%Y-%m-%d %H:%M:%S', localtime($time));
+}
+
+sub have {
+	my ($program) = @_;
+
+	for my $dir (split(/:/, $ENV{PATH})) {
+		return "$dir/$program" if -x "$dir/$program";
+	}
+
+	return undef;
+}
+
+sub need {
+	my ($program, $package) = @_;
+
+	return if have($program);
+
+	print "$program is missing (package $package): nothing measured\n";
+	exit(0);
+}
+
+# --------------------------------------------------------------------------
+# the server
+
+# Options of Test::Xet->new(), and store: "tmpfs" or "disk".  One worker, on
+# a processor of its own unless pin is 0; no log that would be measured too.
+
+sub bench_server {
+	my (%o) = @_;
+
+	my $where = delete $o{store} || 'tmpfs';
+	my $http = $o{http} // '';
+	my $pin = delete $o{pin} // 1;
+
+	my $t = Test::Xet->new(
+		log => 'warn', timeout => 900, durable => 1, %o,
+		pg_conf => "shared_buffers = 256MB\n" . ($o{pg_conf} // ''),
+		main => ($pin ? 'worker_cpu_affinity 1' . '0' x server_cpu()
+			. ";\n" : '') . ($o{main} // ''),
+		http => "access_log off;\n    keepalive_requests 1000000000;\n"
+			. "    keepalive_time 1d;\n    sendfile on;\n    $http"
+	);
+
+	if ($where eq 'tmpfs') {
+		my $dir = tempdir('xbench-XXXXXX', DIR => '/dev/shm');
+
+		push @scratch, $dir;
+		chmod(0755, $dir);
+		move($t->store(), "$dir/store");
+		move($t->dir() . '/temp', "$dir/temp");
+	}
+
+	return $t;
+}
+
+sub move {
+	my ($from, $to) = @_;
+
+	my ($uid, $gid) = (stat($from))[4, 5];
+
+	rmdir($from) or die "$from: $!\n";
+	mkdir($to) && chown($uid, $gid, $to) && symlink($to, $from)
+		or die "$to: $!\n";
+}
+
+# Forgets all xorbs and files, so that the next upload is a new one.
+
+sub bench_reset {
+	my ($t) = @_;
+
+	$t->sql('TRUNCATE xet.xorbs, xet.files, xet.staged CASCADE');
+
+	for my $file (glob($t->store() . '/xorbs/default/*/*')) {
+		unlink($file) or die "$file: $!\n";
+	}
+}
+
+sub bench_end {
+	my ($t) = @_;
+
+	my $good = $t->stop();
+
+	print "nginx has not stopped cleanly:\n", $t->log() unless $good;
+	print grep { /\[(?:alert|emerg|crit)\]/ } split(/^/m, $t->log());
+
+	$t->pg()->stop() if $t->pg();
+	$t->{checked} = 1;
+	$t->remove();
+	clean();
+}
+
+sub clean {
+	system('rm', '-rf', splice(@scratch)) if @scratch;
+}
+
+my $owner = $$;
+
+END { local $?; clean() if $$ == $owner }
+
+# --------------------------------------------------------------------------
+# processes
+
+# All threads of a process onto one processor, or of none.
+
+sub pin {
+	my ($pid, $cpu) = @_;
+
+	system("taskset -apc $cpu $pid >/dev/null 2>&1") == 0
+		or print "cannot pin process $pid to processor $cpu\n";
+}
+
+# Microseconds of CPU that a process has used with all its threads, user and
+# system: to the nanosecond where the kernel says it, else in ticks.
+
+sub cpu_us {
+	my ($pid) = @_;
+
+	my $sum = 0;
+
+	for my $task (glob("/proc/$pid/task/*/schedstat")) {
+		my $text = slurp($task, 1) // next;
+		$sum += (split(' ', $text))[0] / 1000;
+	}
+
+	return $sum if $sum;
+
+	my $stat = slurp("/proc/$pid/stat", 1) // return 0;
+	my @fields = split(' ', substr($stat, rindex($stat, ')') + 2));
+
+	return ($fields[11] + $fields[12]) * 1e6
+		/ POSIX::sysconf(&POSIX::_SC_CLK_TCK);
+}
+
+sub cpu_pids {
+	my $sum = 0;
+	$sum += cpu_us($_) for @_;
+
+	return $sum;
+}
+
+sub pg_pids {
+	my ($t) = @_;
+
+	my $pid = $t->pg()->pid();
+
+	return ($pid, children($pid));
+}
+
+# KiB: resident now, and at most since the process began or memory_reset().
+
+sub memory {
+	my ($pid) = @_;
+
+	my $status = slurp("/proc/$pid/status");
+
+	return map { $status =~ /^$_:\s+(\d+) kB/m ? $1 : 0 } qw/ VmRSS VmHWM /;
+}
+
+sub memory_reset {
+	my ($pid) = @_;
+
+	open(my $out, '>', "/proc/$pid/clear_refs") or return;
+	print $out "5\n";
+	close($out);
+}
+
+# --------------------------------------------------------------------------
+# wrk
+
+my $report = <<'EOL';
+
+function done(summary, latency, requests)
+   local e = summary.errors
+   io.write(string.format("BENCH %d %d %d %d %d %d %d %d\n",
+      summary.requests, summary.bytes, summary.duration, e.status,
+      e.connect + e.read + e.write + e.timeout,
+      latency:percentile(50), latency:percentile(99), latency.max))
+end
+EOL
+
+#     url      where to
+#     script   Lua
+#     c, s     connections, seconds
+#     pids     [ ... ] whose CPU time is taken around the run
+#
+# { n, rps, bytes (a second), p50, p99, max (microseconds), cpu => [ ... ] of
+# microseconds a request }.
+
+sub wrk {
+	my (%o) = @_;
+
+	my $file = File::Temp->new(SUFFIX => '.lua');
+	print $file $o{script} // '', $report;
+	close($file);
+
+	my @before = map { cpu_pids(ref $_ ? @$_ : $_) } @{ $o{pids} || [] };
+
+	my $out = run_wrk('taskset', '-c', load_cpu(), 'wrk', '-t1', "-c$o{c}",
+		"-d$o{s}s", '--timeout', '20s', '-s', "$file", $o{url});
+
+	my @after = map { cpu_pids(ref $_ ? @$_ : $_) } @{ $o{pids} || [] };
+
+	my ($n, $bytes, $us, $status, $other, $p50, $p99, $max)
+		= $out =~ /^BENCH ([\d ]+)$/m ? split(' ', $1)
+		: die "wrk says: $out\n";
+
+	die "wrk: $status answers of $n were errors, $other failed\n$out\n"
+		if $status || $other || $n == 0;
+
+	return {
+		n => $n, rps => $n / $us * 1e6, bytes => $bytes / $us * 1e6,
+		p50 => $p50, p99 => $p99, max => $max,
+		cpu => [ map { ($after[$_] - $before[$_]) / $n } 0 .. $#after ]
+	};
+}
+
+sub run_wrk {
+	my (@args) = @_;
+
+	open(my $in, '-|', @args) or die "wrk: $!\n";
+	local $/;
+	my $out = <$in>;
+	close($in);
+
+	return $out // '';
+}
+
+# --------------------------------------------------------------------------
+# figures
+
+sub median {
+	my @sorted = sort { $a <=> $b } @_;
+
+	return @sorted % 2 ? $sorted[$#sorted / 2]
+		: ($sorted[@sorted / 2 - 1] + $sorted[@sorted / 2]) / 2;
+}
+
+sub number {
+	my ($v) = @_;
+
+	return $v >= 100 ? sprintf('%.0f', $v) : $v >= 10
+		? sprintf('%.1f', $v) : sprintf('%.2f', $v);
+}
+
+# "median (min..max)"
+
+sub spread {
+	my @sorted = sort { $a <=> $b } @_;
+
+	return '-' unless @sorted;
+	return number(median(@sorted)) . ' (' . number($sorted[0]) . '..'
+		. number($sorted[-1]) . ')';
+}
+
+# of medians
+
+sub ratio {
+	my ($a, $b) = @_;
+
+	return sprintf('%.2f', median(@$a) / median(@$b));
+}
+
+sub bench_heading {
+	print "\n== @_\n";
+}
+
+sub bench_note {
+	my ($name, $text) = @_;
+
+	printf("%-8s %s\n", $name, $text);
+}
+
+# Rows of cells, the first row their names.
+
+sub bench_table {
+	my (@rows) = @_;
+
+	my @width;
+
+	for my $row (@rows) {
+		for my $i (0 .. $#$row) {
+			my $len = length($row->[$i] // '');
+			$width[$i] = $len if $len > ($width[$i] // 0);
+		}
+	}
+
+	for my $row (@rows) {
+		my $line = join('  ', map {
+			sprintf($_ ? '%*s' : '%-*s', $width[$_],
+				$row->[$_] // '')
+		} 0 .. $#$row);
+
+		$line =~ s/\s+\z//;
+		print "$line\n";
+	}
+}
+
+1;

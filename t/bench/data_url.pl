@@ -1,0 +1,202 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Ranges of a xorb by signed URLs against the same ranges of the same file
+# from a location of the same nginx that checks nothing: processor time of the
+# worker a request, requests and bytes a second.
+#
+#     perl t/bench/data_url.pl
+#
+# Needs "make build tools".  A minute and a half.
+
+use warnings;
+use strict;
+
+use FindBin;
+use lib $FindBin::Bin;
+use Bench;
+
+use Digest::SHA qw/ hmac_sha256 /;
+use MIME::Base64 qw/ encode_base64url /;
+
+use Test::Xet;
+use Test::Xet::Process qw/ slurp spew /;
+
+my $repeats = repeats(5);
+my $seconds = 2;
+my $urls = 4096;
+my $size = 64 << 20;
+my $expires = time() + 86400;
+
+need('wrk', 'wrk');
+bench_start('ranges by signed URLs, one worker');
+
+my $t = bench_server(
+	http => 'open_file_cache max=1000 inactive=10m;'
+		. ' open_file_cache_valid 10m;',
+	server => join("\n        ", '',
+		'location /plain/xorbs/ {',
+		'    alias %%STORE%%/xorbs/;',
+		'    types { }',
+		'    default_type application/octet-stream;',
+		'}',
+		'location /uncached/xorbs/ {',
+		'    xet_data;',
+		'    open_file_cache off;',
+		'    alias %%STORE%%/xorbs/;',
+		'    types { }',
+		'    default_type application/octet-stream;',
+		'}',
+		'location /uncached-plain/xorbs/ {',
+		'    open_file_cache off;',
+		'    alias %%STORE%%/xorbs/;',
+		'    types { }',
+		'    default_type application/octet-stream;',
+		'}')
+);
+
+$t->run();
+
+my ($worker) = $t->worker_pids();
+
+check_signer();
+
+# the bytes are what matters, so any name will do
+
+my $hash = '5a' x 32;
+my $path = "/xorbs/default/5a/$hash";
+my $noise = random_bytes(1, 1 << 20);
+
+mkdir($t->store() . '/xorbs/default/5a');
+spew($t->store() . $path, join('', ($noise) x ($size >> 20)));
+chmod(0644, $t->store() . $path);
+
+my @ratios = [ 'signed against plain', 'CPU a request', 'requests/s' ];
+my @rows = [ 'CPU us a request', 'signed', 'plain', 'more' ];
+my @rates = [ 'a second', 'signed', 'plain', 'signed MB/s' ];
+
+for (
+	[ '4 KiB, 32 clients', 4096, 32, '', '/plain' ],
+	[ '64 KiB, 32 clients', 65536, 32, '', '/plain' ],
+	[ '64 KiB, no open_file_cache', 65536, 32, '/uncached',
+		'/uncached-plain' ],
+	[ '1 MiB, 8 clients', 1 << 20, 8, '', '/plain' ],
+) {
+	my ($name, $length, $c, @prefixes) = @$_;
+	my @scripts = map { script($_, $length) } @prefixes;
+	my (@cpu, @rps, @more, @by_cpu, @by_rps, @rate);
+
+	for (0 .. $repeats) {
+		my @got = map {
+			wrk(url => $t->url('/'), script => $_, c => $c,
+				s => $seconds, pids => [ $worker ])
+		} @scripts;
+
+		next if $_ == 0;
+
+		push @{ $cpu[$_] }, $got[$_]{cpu}[0] for 0, 1;
+		push @{ $rps[$_] }, $got[$_]{rps} for 0, 1;
+		push @more, $got[0]{cpu}[0] - $got[1]{cpu}[0];
+		push @by_cpu, $got[0]{cpu}[0] / $got[1]{cpu}[0];
+		push @by_rps, $got[0]{rps} / $got[1]{rps};
+		push @rate, $got[0]{rps} * $length / 1e6;
+	}
+
+	push @ratios, [ $name, map { spread(@$_) } \@by_cpu, \@by_rps ];
+	push @rows, [ $name, map { spread(@$_) } @cpu, \@more ];
+	push @rates, [ $name, map { spread(@$_) } @rps, \@rate ];
+}
+
+bench_heading("$urls signed ranges of a xorb of 64 MiB in memory,"
+	. " $repeats runs of $seconds s");
+bench_table(@ratios);
+print "\n";
+bench_table(@rows);
+print "\n";
+bench_table(@rates);
+
+bench_end($t);
+
+# --------------------------------------------------------------------------
+
+# As src/core/access/xet_sign.h says, with the key of the harness.
+
+sub signed {
+	my ($hash, $first, $last, $expires) = @_;
+
+	my $text = join("\n", 'xet-url-1', 'k1', "default/$hash", $expires,
+		"$first-$last", '');
+
+	return '/xorbs/default/' . substr($hash, 0, 2) . "/$hash"
+		. "?r=$first-$last&e=$expires&k=k1&s="
+		. encode_base64url(hmac_sha256($text, "\x5e" x 32));
+}
+
+# Ours is what the server itself signs.
+
+sub check_signer {
+	my $file = $t->upload(random_bytes(2, 100000));
+	my $plan = $t->get("/api/v2/reconstructions/$file->{hash}")->json();
+	my ($xorb) = keys %{ $plan->{xorbs} };
+	my $entry = $plan->{xorbs}{$xorb}[0];
+	my $range = $entry->{ranges}[0]{bytes};
+	my ($expires) = $entry->{url} =~ /&e=(\d+)/;
+
+	my $ours = $t->url(signed($xorb, $range->{start}, $range->{end},
+		$expires));
+
+	die "signed otherwise:\n$ours\n$entry->{url}\n"
+		if $ours ne $entry->{url};
+}
+
+# wrk takes one of many requests, each with a signature of its own; a plain
+# location gets the same bytes to parse.
+
+sub script {
+	my ($prefix, $length) = @_;
+
+	my $dir = $t->dir();
+	my $name = "$dir/urls" . ($prefix =~ tr!/!-!r) . $length;
+	my @lines;
+
+	srand(7);
+
+	for (1 .. $urls) {
+		my $first = int(rand($size - $length));
+		my $last = $first + $length - 1;
+
+		push @lines, $prefix . signed($hash, $first, $last, $expires)
+			. " $first-$last";
+	}
+
+	spew($name, join("\n", @lines) . "\n");
+
+	my ($url, $range) = split(' ', $lines[0]);
+	my $r = $t->get($url, { Range => "bytes=$range" });
+	my ($first) = $range =~ /^(\d+)/;
+
+	die "$url: $r->{status}\n" if $r->{status} != 206
+		|| length($r->{body}) != $length
+		|| $r->{body} ne substr($noise x 3, $first % (1 << 20),
+			$length);
+
+	return <<"EOL";
+local requests, n = {}, 0
+
+function init(args)
+   for line in io.lines("$name") do
+      local url, range = line:match("(%S+) (%S+)")
+      n = n + 1
+      requests[n] = wrk.format("GET", url, { Range = "bytes=" .. range })
+   end
+end
+
+local i = 0
+
+function request()
+   i = i % n + 1
+   return requests[i]
+end
+EOL
+}

@@ -1,0 +1,260 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# GET v2/reconstructions of a file of 20 terms in 20 xorbs, against its parts:
+# the same statement by a bare pipelined client of the same PostgreSQL, and
+# "return 200" with a body of the same size by the same nginx.  nginx and
+# PostgreSQL share one processor, the load has the other: so the time of a
+# request is the sum of what its parts take.
+#
+#     perl t/bench/reconstruction.pl
+#
+# Needs "make build tools bench-bins", a C compiler and libpq.  Two minutes.
+
+use warnings;
+use strict;
+
+use FindBin;
+use lib $FindBin::Bin;
+use Bench;
+
+use File::Temp qw/ tempdir /;
+
+use Test::Xet;
+use Test::Xet::Process qw/ build_dir root slurp spew /;
+
+my $repeats = repeats(5);
+my $seconds = 2;
+my $files = 10000;
+
+need('wrk', 'wrk');
+bench_start('reconstructions of 20 terms, one worker');
+
+my $dir = tempdir(CLEANUP => 1);
+my $loop = "$dir/pg_pipeline";
+my $source = root() . '/t/bench/pg_pipeline.c';
+
+system("cc -std=c99 -D_GNU_SOURCE -O2 -I\$(pg_config --includedir)"
+	. " -o $loop $source -lpq") == 0 or die "cannot compile $source\n";
+
+# the statement is what the module prepares
+
+my $query = root() . '/src/http/services/ngx_http_xet_query.c';
+my ($statement) = slurp($query) =~ /"file_terms",\s*"([^"]+)"/
+	or die "no statement in $query\n";
+
+my $t = server(9000);
+my ($body, $hashes) = fill();
+
+# once more, with a body of the right size
+
+$t->write_conf(undef, server => constant(length($body)));
+$t->reload();
+
+my ($worker) = $t->worker_pids();
+my %m;
+
+for (0 .. $repeats) {
+	for my $depth (32, 1) {
+		pin($_, server_cpu()) for pg_pids($t);
+
+		my $r = wrk(url => $t->url('/'), c => $depth, s => $seconds,
+			script => script($hashes),
+			pids => [ $worker, [ pg_pids($t) ] ]);
+		my $c = wrk(url => $t->url('/200'), c => $depth,
+			s => $seconds, pids => [ $worker ]);
+		my $q = bare($depth);
+
+		next if $_ == 0;
+
+		my $limit = 1 / (1 / $c->{rps} + 1 / $q->{rps});
+		my $into = $m{$depth} ||= {};
+
+		push @{ $into->{rps} }, $r->{rps};
+		push @{ $into->{const} }, $c->{rps};
+		push @{ $into->{bare} }, $q->{rps};
+		push @{ $into->{limit} }, $limit;
+		push @{ $into->{by_limit} }, $r->{rps} / $limit;
+		push @{ $into->{by_const} }, $r->{rps} / $c->{rps};
+		push @{ $into->{by_bare} }, $r->{rps} / $q->{rps};
+
+		push @{ $into->{"r_$_"} }, $r->{$_} for qw/ p50 p99 /;
+		push @{ $into->{"c_$_"} }, $c->{$_} for qw/ p50 p99 /;
+		push @{ $into->{"q_$_"} }, $q->{$_} for qw/ p50 p99 /;
+
+		push @{ $into->{nginx} }, $r->{cpu}[0];
+		push @{ $into->{pg} }, $r->{cpu}[1];
+		push @{ $into->{const_cpu} }, $c->{cpu}[0];
+		push @{ $into->{client} }, $q->{client};
+		push @{ $into->{server} }, $q->{server};
+
+		next if $depth == 1;
+
+		my $plan = plan();
+
+		push @{ $into->{plan} }, $plan;
+		push @{ $into->{rest} }, $r->{cpu}[0] - $c->{cpu}[0]
+			- $q->{client} - $plan;
+	}
+}
+
+report();
+
+bench_end($t);
+
+# --------------------------------------------------------------------------
+
+sub server {
+	my ($size) = @_;
+
+	my $server = bench_server(server => constant($size));
+
+	$server->run();
+
+	return $server;
+}
+
+# nginx takes no word of more than 4 KiB.
+
+sub constant {
+	my ($size) = @_;
+
+	my @lines;
+
+	for (my $n = 0; $size > 0; $n++) {
+		my $part = $size > 3000 ? 3000 : $size;
+
+		push @lines, "    set \$part$n \"" . 'x' x $part . '";';
+		$size -= $part;
+	}
+
+	return join("\n        ", '',
+		'location = /200 {',
+		'    default_type application/json;', @lines,
+		'    return 200 "' . join('', map { "\$part$_" } 0 .. $#lines)
+			. '";',
+		'}');
+}
+
+# One file by the way of clients, and its terms under many other names: an
+# answer, and the file of all names.
+
+sub fill {
+	my $file = $t->upload(random_bytes(1, 20 * 16384),
+		sizes => [ (16384) x 20 ], xorb_chunks => 1);
+	my $r = $t->get("/api/v2/reconstructions/$file->{hash}");
+
+	die "no plan of 20 terms: $r->{status} $r->{body}\n"
+		if $r->{status} != 200 || @{ $r->json()->{terms} } != 20;
+
+	$t->sql('INSERT INTO xet.files (hash, size, term_count, packed)'
+		. " SELECT sha256(g::text::bytea), size, term_count, packed"
+		. " FROM xet.files, generate_series(1, $files) AS g");
+	$t->sql('VACUUM ANALYZE');
+
+	my @names = map {
+		join('', map { join('', reverse /../g) } /.{16}/g)
+	} $t->sql("SELECT encode(hash, 'hex') FROM xet.files");
+
+	spew("$dir/hashes", join("\n", @names) . "\n");
+
+	return ($r->{body}, "$dir/hashes");
+}
+
+sub script {
+	my ($names) = @_;
+
+	return <<"EOL";
+local requests, n = {}, 0
+
+function init(args)
+   for name in io.lines("$names") do
+      n = n + 1
+      requests[n] = wrk.format("GET", "/api/v2/reconstructions/" .. name)
+   end
+end
+
+local i = 0
+
+function request()
+   i = i % n + 1
+   return requests[i]
+end
+EOL
+}
+
+sub bare {
+	my ($depth, @more) = @_;
+
+	my $cpu = load_cpu();
+	my $conninfo = $t->conninfo();
+	my $out = `taskset -c $cpu $loop '$conninfo' '$statement' \\
+		$depth $seconds @more`;
+
+	my @v = $out =~ m!^([\d.]+)\ queries/s,\ p50\ ([\d.]+),\ p99\ ([\d.]+),
+		.*client\ ([\d.]+),\ server\ ([\d.]+)\ .*\ 960\ bytes!x;
+
+	die "pg_pipeline: $out\n" unless @v;
+
+	return { rps => $v[0], p50 => $v[1], p99 => $v[2], client => $v[3],
+		server => $v[4] };
+}
+
+# Microseconds that the core takes for such a plan.
+
+sub plan {
+	my $cpu = server_cpu();
+	my $program = build_dir() . '/bench/bench_plan';
+	my $out = `taskset -c $cpu $program 0.03`;
+
+	return $1 if $out =~ /^20 xorbs, v2\s+\d+\s+([\d.]+)/m;
+	die "$program: $out\n";
+}
+
+sub report {
+	my ($m, $one) = @m{32, 1};
+	my $size = length($body);
+	my $line = sub { my $h = shift; map { spread(@{ $h->{$_} }) } @_ };
+
+	bench_heading("$files files, answers of $size bytes, $repeats runs of"
+		. " $seconds s");
+	bench_note('statement', $statement);
+	print "\n";
+	bench_table(
+		[ 'requests/s against', 'return 200', 'bare statement',
+			'both together' ],
+		[ '32 in flight', $line->($m,
+			qw/ by_const by_bare by_limit /) ],
+		[ '1 in flight', $line->($one,
+			qw/ by_const by_bare by_limit /) ]);
+	print "\n";
+	bench_table(
+		[ 'a second', 'reconstructions', 'return 200',
+			'bare statement', 'both together' ],
+		[ '32 in flight', $line->($m, qw/ rps const bare limit /) ],
+		[ '1 in flight', $line->($one, qw/ rps const bare limit /) ]);
+	print "\n";
+	bench_table(
+		[ 'us, 1 in flight', 'reconstruction', 'return 200',
+			'bare statement' ],
+		[ 'p50', $line->($one, qw/ r_p50 c_p50 q_p50 /) ],
+		[ 'p99', $line->($one, qw/ r_p99 c_p99 q_p99 /) ]);
+	print "\n";
+	bench_table(
+		[ 'CPU us a request, 32 in flight', '' ],
+		[ 'nginx', $line->($m, 'nginx') ],
+		[ '  of it "return 200"', $line->($m, 'const_cpu') ],
+		[ '  of it libpq, as in the bare client',
+			$line->($m, 'client') ],
+		[ '  of it plan, JSON, signatures (bench_plan)',
+			$line->($m, 'plan') ],
+		[ '  the rest', $line->($m, 'rest') ],
+		[ 'PostgreSQL', $line->($m, 'pg') ],
+		[ '  the bare statement', $line->($m, 'server') ]);
+
+	my $batch = bare(32, 32);
+
+	printf("\none sync for 32 statements: %.0f a second, client %.1f,"
+		. " server %.1f us\n", @$batch{qw/ rps client server /});
+}
