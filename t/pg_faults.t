@@ -501,8 +501,8 @@ for my $params ('reads=1 writes=1', 'reads=2 writes=4') {
 
 	is(join(' ', map { my $r = $_->response(); $r->{status} . ':'
 		. length($r->{body}) } @c),
-		join(' ', ('200:' . (48 * 8196 + 200)) x 10),
-		"$params: 10 lists of 8,192 chunks");
+		join(' ', ('200:' . (48 * (3 + 3 * 8193) + 200)) x 10),
+		"$params: 10 times 3 lists of 8,192 chunks");
 
 	@c = map { ask("/api/v2/reconstructions/$large[0]{files}[0]{hash}",
 		headers => { Range => "bytes=$_-" . ($_ + 70000) } ) }

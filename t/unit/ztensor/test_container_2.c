@@ -11,7 +11,7 @@
 #include "xet_zt_verifier.h"
 
 
-static uint8_t  blob[8192];
+static uint8_t  blob[12288];
 
 
 /*
@@ -207,12 +207,12 @@ test_parts(zt_bytes_t *b)
         const char  *dtype;
         const char  *want;
     } cases[] = {
-        { "the end of the data", 8192, 4096, "u8", "t:ok" },
+        { "the end of the data", 12288, 4096, "u8", "t:ok" },
         { "nothing at 4096", 4096, 0, "u8", "t:ok" },
         { "aligned for 1.x only", 4096 + 64, 8, "u8", "misaligned" },
         { "at 0", 0, 8, "u8", "misaligned" },
-        { "up to the manifest", 4096, 8192, "u8", "t:ok" },
-        { "into the manifest", 4096, 8193, "u8", "overlap" },
+        { "up to the manifest", 4096, 12288, "u8", "t:ok" },
+        { "into the manifest", 4096, 12289, "u8", "overlap" },
         { "past the footer", 4096, 1 << 20, "u8", "out_of_bounds" },
         { "a sum that wraps", UINT64_MAX - 4095, 4096, "u8",
           "out_of_bounds" },
@@ -257,6 +257,75 @@ test_parts(zt_bytes_t *b)
     zt_map(b, 0);
     zt_end_2(b);
     zt_is(b, "empty", "what is not known is skipped");
+}
+
+
+/* Parts in the order of their keys. */
+
+static void
+test_sparse(zt_bytes_t *b)
+{
+    size_t    i;
+    unsigned  k;
+
+    static const struct {
+        const char  *name;
+        const char  *layout;
+        unsigned     n;
+        struct {
+            const char  *role;
+            const char  *dtype;
+            uint64_t     length;
+        } parts[3];
+        const char  *want;
+    } cases[] = {
+
+        { "csr", "zt.sparse_csr/1", 3,
+          { { "indptr", "u32", 12 }, { "values", "f32", 12 },
+            { "indices", "u32", 12 } }, "t:ok" },
+        { "csr of two index types", "zt.sparse_csr/1", 3,
+          { { "indptr", "u64", 24 }, { "values", "f32", 12 },
+            { "indices", "u32", 12 } }, "bad_index_dtype" },
+        { "csr with i64", "zt.sparse_csr/1", 3,
+          { { "indptr", "i64", 24 }, { "values", "f32", 12 },
+            { "indices", "i64", 24 } }, "bad_index_dtype" },
+        { "csr without values", "zt.sparse_csr/1", 2,
+          { { "indptr", "u32", 12 }, { "indices", "u32", 12 } },
+          "missing_component" },
+        { "coo", "zt.sparse_coo/1", 2,
+          { { "coords", "u64", 48 }, { "values", "f32", 12 } }, "t:ok" },
+        { "coo, an odd coordinate", "zt.sparse_coo/1", 2,
+          { { "coords", "u64", 40 }, { "values", "f32", 12 } },
+          "length_mismatch" },
+        { "coo and more", "zt.sparse_coo/1", 3,
+          { { "extra", "u8", 1 }, { "coords", "u64", 48 },
+            { "values", "f32", 12 } }, "unexpected_component" },
+        { "the names of 1.x", "sparse_coo", 1, { { "x", "u8", 1 } },
+          "t:unsupported_format" }
+    };
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        begin(b);
+        zt_text(b, "t");
+        zt_map(b, 3);
+        zt_text(b, "parts");
+        zt_map(b, cases[i].n);
+
+        for (k = 0; k < cases[i].n; k++) {
+            zt_text(b, cases[i].parts[k].role);
+            zt_map(b, 2);
+            part(b, 4096 * (1 + k), cases[i].parts[k].length,
+                 cases[i].parts[k].dtype);
+        }
+
+        zt_text(b, "shape");
+        zt_array(b, 2);
+        zt_uint(b, 2);
+        zt_uint(b, 4);
+        zt_field_text(b, "layout", cases[i].layout);
+        zt_end_2(b);
+        zt_is(b, cases[i].want, cases[i].name);
+    }
 }
 
 
@@ -563,6 +632,7 @@ main(void)
     test_strict(&b);
     test_names(&b);
     test_parts(&b);
+    test_sparse(&b);
     test_shards(&b);
     test_many_shards(&b);
     test_seekable(&b);

@@ -214,6 +214,7 @@ test_frames(uint8_t *buf, size_t room)
 
     n = compress(buf, room, PLAIN, 3, 1, 1);
     check(buf, n, PLAIN, XET_OK, "a frame of several blocks, with a checksum");
+    check(buf, n - 4, PLAIN, XET_ZT_ZSTD, "that is missing");
     buf[n - 1] ^= 1;
     check(buf, n, PLAIN, XET_ZT_ZSTD, "whose checksum is wrong");
 
