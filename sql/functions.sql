@@ -397,13 +397,6 @@ BEGIN
         new_serials := new_serials || fresh.serials;
         new_ids := new_ids || fresh.ids;
 
-        -- what was registered without a digest may learn it
-
-        UPDATE xet.files f SET sha256 = h.sha256
-          FROM unnest(b.hashes, b.sha256) AS h(hash, sha256)
-         WHERE f.hash = h.hash AND f.sha256 IS NULL
-           AND h.sha256 IS NOT NULL;
-
         IF repo_row IS NOT NULL THEN
             INSERT INTO xet.repo_files (repo_id, file_id)
             SELECT DISTINCT repo_row, f.id
