@@ -191,7 +191,9 @@ ngx_http_xet_pg_check_schema(PGconn *conn)
 /*
  * Every statement of ours finds its rows by an index.  Sessions keep plans,
  * also those of foreign keys, and one made while a table was tiny would read
- * the whole of it for each row long after it has grown.
+ * the whole of it for each row long after it has grown.  The penalty of what
+ * has no other way than such a scan would make PostgreSQL plan every statement
+ * anew, which takes longer than most of them.
  */
 
 static const char *
@@ -200,7 +202,8 @@ ngx_http_xet_pg_settings(PGconn *conn)
     PGresult        *res;
     ExecStatusType   status;
 
-    res = PQexec(conn, "SET enable_seqscan = off");
+    res = PQexec(conn, "SET enable_seqscan = off; "
+                       "SET plan_cache_mode = force_generic_plan");
     status = PQresultStatus(res);
 
     PQclear(res);
