@@ -14,7 +14,9 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
 -- A reader with a token of a repo sees the files of that repo and of public
 -- ones; NULL is a store without repos, the empty name a token of no repo.
 -- The condition is written out where it is used: a function of it would not
--- be inlined, and makes a lookup five times as expensive.
+-- be inlined, and makes a lookup five times as expensive.  OFFSET 0 keeps the
+-- planner from hashing all of repo_files for one file, which looks cheap to a
+-- plan made while the table was small.
 
 
 -- The size of a file and the packed terms that overlap bytes
@@ -42,7 +44,8 @@ AS $$
             OR EXISTS (SELECT FROM xet.repo_files rf
                          JOIN xet.repos r ON r.id = rf.repo_id
                         WHERE rf.file_id = f.id
-                          AND (r.public OR r.name = file_terms.repo)));
+                          AND (r.public OR r.name = file_terms.repo)
+                       OFFSET 0));
 $$;
 
 
@@ -66,7 +69,8 @@ AS $$
         OR EXISTS (SELECT FROM xet.repo_files rf
                      JOIN xet.repos r ON r.id = rf.repo_id
                     WHERE rf.file_id = f.id
-                      AND (r.public OR r.name = files_terms.repo))
+                      AND (r.public OR r.name = files_terms.repo)
+                   OFFSET 0)
      ORDER BY w.n, 3;
 $$;
 
@@ -163,7 +167,8 @@ AS $$
             OR EXISTS (SELECT FROM xet.repo_files rf
                          JOIN xet.repos r ON r.id = rf.repo_id
                         WHERE rf.file_id = f.id
-                          AND (r.public OR r.name = file_get.repo)));
+                          AND (r.public OR r.name = file_get.repo)
+                       OFFSET 0));
 $$;
 
 
@@ -192,7 +197,8 @@ AS $$
                              JOIN xet.repo_files rf ON rf.file_id = fx.file_id
                              JOIN xet.repos r ON r.id = rf.repo_id
                             WHERE fx.xorb_id = x.id
-                              AND (r.public OR r.name = chunk_find.repo)))
+                              AND (r.public OR r.name = chunk_find.repo)
+                           OFFSET 0))
          ORDER BY x.chunk_count - c.idx DESC, x.id
          LIMIT 1
     ), file AS MATERIALIZED (
@@ -203,7 +209,8 @@ AS $$
             OR EXISTS (SELECT FROM xet.repo_files rf
                          JOIN xet.repos r ON r.id = rf.repo_id
                         WHERE rf.file_id = fx.file_id
-                          AND (r.public OR r.name = chunk_find.repo))
+                          AND (r.public OR r.name = chunk_find.repo)
+                       OFFSET 0)
          ORDER BY fx.file_id DESC
          LIMIT 1
     ), rest AS MATERIALIZED (
