@@ -247,7 +247,7 @@ $(BUILD)/xet: $(CLI_SRCS:%.c=$(BUILD)/host/%.o) $(BUILD)/libxet.a
 fuzz: $(FUZZ_BINS)
 	@for bin in $(FUZZ_BINS); do \
 		noun=$${bin##*/fuzz_}; \
-		work=$(BUILD)/fuzz/work/$$noun; \
+		work=$(BUILD)/fuzz/run/$$noun; \
 		mkdir -p $$work/corpus; \
 		seed=t/fuzz/corpus/$$noun; \
 		[ -d $$seed ] || seed=; \

@@ -1,7 +1,7 @@
 
 /*
- * GET reconstructions?file_id=…&file_id=…: several whole files in one answer
- * and one statement.  Files that are not here are left out.
+ * GET reconstructions?file_id=...&file_id=...: several whole files in one
+ * answer and one statement.  Files that are not here are left out.
  *
  *     handler (arguments) -> queried (one plan over all) -> plan service
  */
