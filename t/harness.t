@@ -195,7 +195,8 @@ start('alert', 'xet => 0', $kill);
 start('allowed', 'xet => 0, allow => [ qr/exited on signal 9/ ]', $kill);
 
 start('exit', 'xet => 0', <<'EOF');
-kill('KILL', $t->worker_pids(), $t->nginx()->pid());
+# the master first: it would log what became of its worker
+kill('KILL', $t->nginx()->pid(), $t->worker_pids());
 EOF
 
 start('temp', 'xet => 0', '$t->write_file("store/tmp/left", "x");');
