@@ -7,7 +7,8 @@
  *             anything.
  * States:     by kind; with none the bytes are ignored and the verdict is
  *             that of the text.
- * Ownership:  the context of SHA-256 is allocated once and used again.
+ * Ownership:  the contexts of SHA-256 and XXH3 are allocated once and used
+ *             again.
  * Threads:    one at a time.
  *
  * Container 1: hex of any case; CRC-32C of 8 digits, with or without 0x.
@@ -18,6 +19,7 @@
 #include <string.h>
 
 #include <openssl/evp.h>
+#include <xxhash.h>
 
 #include "xet_crc32c.h"
 #include "xet_zt_digest.h"
@@ -57,6 +59,9 @@ xet_zt_digest_destroy(xet_zt_digest_t *d)
 {
     EVP_MD_CTX_free(d->sha256);
     d->sha256 = NULL;
+
+    (void) XXH3_freeState(d->xxh3);
+    d->xxh3 = NULL;
 }
 
 
@@ -88,7 +93,15 @@ xet_zt_digest_start(xet_zt_digest_t *d, const xet_zt_text_t *text,
         break;
 
     case XET_ZT_DIGEST_XXH3:
-        xet_xxh3_init(&d->xxh3);
+
+        if (d->xxh3 == NULL) {
+            d->xxh3 = XXH3_createState();
+        }
+
+        if (d->xxh3 == NULL || XXH3_64bits_reset(d->xxh3) != XXH_OK) {
+            return XET_NOMEM;
+        }
+
         break;
 
     default: /* XET_ZT_DIGEST_NONE */
@@ -117,8 +130,8 @@ xet_zt_digest_update(xet_zt_digest_t *d, const uint8_t *data, size_t len)
         return XET_OK;
 
     case XET_ZT_DIGEST_XXH3:
-        xet_xxh3_update(&d->xxh3, data, len);
-        return XET_OK;
+        return (XXH3_64bits_update(d->xxh3, data, len) == XXH_OK)
+               ? XET_OK : XET_INTERNAL;
 
     default: /* XET_ZT_DIGEST_NONE */
         return XET_OK;
@@ -150,8 +163,8 @@ xet_zt_digest_finish(xet_zt_digest_t *d, xet_zt_digest_verdict_t *verdict)
 
     default: /* a number, its hex is big-endian */
 
-        value = (d->kind == XET_ZT_DIGEST_CRC32C) ? d->crc32c
-                                                  : xet_xxh3_final(&d->xxh3);
+        value = (d->kind == XET_ZT_DIGEST_CRC32C)
+                ? d->crc32c : XXH3_64bits_digest(d->xxh3);
 
         for (i = 0; i < d->len; i++) {
             got[i] = (uint8_t) (value >> 8 * (d->len - 1 - i));
