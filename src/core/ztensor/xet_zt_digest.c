@@ -21,6 +21,7 @@
 #include <openssl/evp.h>
 #include <xxhash.h>
 
+#include "xet_bytes.h"
 #include "xet_crc32c.h"
 #include "xet_zt_digest.h"
 
@@ -36,7 +37,6 @@ typedef struct {
 static xet_zt_digest_verdict_t xet_zt_digest_parse(xet_zt_digest_t *d,
     const xet_zt_text_t *text, xet_zt_container_t container);
 static int xet_zt_digest_hex(uint8_t *dst, const uint8_t *src, size_t n);
-static int xet_zt_digest_digit(uint8_t c);
 
 
 static const xet_zt_digest_row_t  xet_zt_digests[] = {
@@ -261,14 +261,14 @@ xet_zt_digest_parse(xet_zt_digest_t *d, const xet_zt_text_t *text,
 static int
 xet_zt_digest_hex(uint8_t *dst, const uint8_t *src, size_t n)
 {
-    int     high, low;
-    size_t  i;
+    size_t    i;
+    unsigned  high, low;
 
     for (i = 0; i < n; i++) {
-        high = xet_zt_digest_digit(src[2 * i]);
-        low = xet_zt_digest_digit(src[2 * i + 1]);
+        high = xet_get_hex_digit(src[2 * i]);
+        low = xet_get_hex_digit(src[2 * i + 1]);
 
-        if (high < 0 || low < 0) {
+        if ((high | low) & 16) {
             return 0;
         }
 
@@ -276,17 +276,4 @@ xet_zt_digest_hex(uint8_t *dst, const uint8_t *src, size_t n)
     }
 
     return 1;
-}
-
-
-static int
-xet_zt_digest_digit(uint8_t c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-
-    c |= 0x20;
-
-    return (c >= 'a' && c <= 'f') ? c - 'a' + 10 : -1;
 }
