@@ -38,6 +38,7 @@
 static xet_status_t xet_cbor_error(xet_cbor_t *c, xet_status_t status);
 static xet_status_t xet_cbor_head(xet_cbor_t *c, const uint8_t **head,
     size_t *len);
+static uint64_t xet_cbor_value(const uint8_t *head, size_t len);
 static xet_status_t xet_cbor_item(xet_cbor_t *c, xet_cbor_item_t *item,
     const uint8_t *head, size_t len);
 static xet_status_t xet_cbor_break(xet_cbor_t *c, xet_cbor_item_t *item);
@@ -216,13 +217,34 @@ xet_cbor_head(xet_cbor_t *c, const uint8_t **head, size_t *len)
 }
 
 
+/* The value in a head: of its first byte, or big-endian after it. */
+
+static uint64_t
+xet_cbor_value(const uint8_t *head, size_t len)
+{
+    size_t    i;
+    uint64_t  value;
+
+    if (len == 1) {
+        return head[0] & 0x1f;
+    }
+
+    value = 0;
+
+    for (i = 1; i < len; i++) {
+        value = value << 8 | head[i];
+    }
+
+    return value;
+}
+
+
 /* XET_AGAIN after a tag. */
 
 static xet_status_t
 xet_cbor_item(xet_cbor_t *c, xet_cbor_item_t *item, const uint8_t *head,
     size_t len)
 {
-    size_t    i;
     unsigned  major, info;
     uint64_t  value;
 
@@ -232,15 +254,7 @@ xet_cbor_item(xet_cbor_t *c, xet_cbor_item_t *item, const uint8_t *head,
 
     major = head[0] >> 5;
     info = head[0] & 0x1f;
-    value = info;
-
-    if (len > 1) {
-        value = 0;
-
-        for (i = 1; i < len; i++) {
-            value = value << 8 | head[i];
-        }
-    }
+    value = xet_cbor_value(head, len);
 
     item->kind = (xet_cbor_kind_t) major;
     item->width = 0;
@@ -504,7 +518,7 @@ xet_cbor_data(xet_cbor_t *c, xet_cbor_item_t *item)
 static xet_status_t
 xet_cbor_chunk(xet_cbor_t *c, xet_cbor_item_t *item)
 {
-    size_t          i, len;
+    size_t          len;
     unsigned        major;
     xet_status_t    rc;
     const uint8_t  *head;
@@ -527,15 +541,7 @@ xet_cbor_chunk(xet_cbor_t *c, xet_cbor_item_t *item)
         return xet_cbor_error(c, XET_ZT_MANIFEST);
     }
 
-    c->left = head[0] & 0x1f;
-
-    if (len > 1) {
-        c->left = 0;
-
-        for (i = 1; i < len; i++) {
-            c->left = c->left << 8 | head[i];
-        }
-    }
+    c->left = xet_cbor_value(head, len);
 
     if (c->left > c->size - c->pos) {
         return xet_cbor_error(c, XET_ZT_MANIFEST);
