@@ -179,6 +179,13 @@ extern ngx_module_t  ngx_http_xet_module;
 /* ngx_http_xet_ctx.c */
 ngx_http_xet_ctx_t *ngx_http_xet_ctx(ngx_http_request_t *r);
 
+/*
+ * A state of size bytes, zeroed, that lives as long as the request; handler
+ * frees what it holds.  NULL without memory.
+ */
+void *ngx_http_xet_state(ngx_http_request_t *r, size_t size,
+    ngx_pool_cleanup_pt handler);
+
 /* ngx_http_xet_router.c */
 ngx_int_t ngx_http_xet_api_handler(ngx_http_request_t *r);
 

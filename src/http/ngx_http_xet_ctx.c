@@ -26,3 +26,22 @@ ngx_http_xet_ctx(ngx_http_request_t *r)
 
     return ctx;
 }
+
+
+void *
+ngx_http_xet_state(ngx_http_request_t *r, size_t size,
+    ngx_pool_cleanup_pt handler)
+{
+    ngx_pool_cleanup_t  *cln;
+
+    cln = ngx_pool_cleanup_add(r->pool, size);
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    ngx_memzero(cln->data, size);
+
+    cln->handler = handler;
+
+    return cln->data;
+}

@@ -68,21 +68,17 @@ ngx_http_xet_chunk_hashes_handler(ngx_http_request_t *r,
     ngx_int_t                  rc;
     ngx_str_t                 *value;
     xet_status_t               status;
-    ngx_pool_cleanup_t        *cln;
     ngx_http_xet_hashes_t     *h;
     ngx_http_xet_main_conf_t  *xmcf;
 
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
 
-    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_xet_hashes_t));
-    if (cln == NULL) {
+    h = ngx_http_xet_state(r, sizeof(ngx_http_xet_hashes_t),
+                           ngx_http_xet_hashes_cleanup);
+    if (h == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    h = cln->data;
-    ngx_memzero(h, sizeof(ngx_http_xet_hashes_t));
-
-    cln->handler = ngx_http_xet_hashes_cleanup;
     ctx->endpoint = h;
 
     h->query = &ctx->query;
@@ -112,14 +108,8 @@ ngx_http_xet_chunk_hashes_handler(ngx_http_request_t *r,
 
     rc = ngx_http_xet_query_terms(r, &ctx->hash, 0, NGX_MAX_OFF_T_VALUE,
                                   ngx_http_xet_hashes_queried);
-    if (rc != NGX_AGAIN) {
-        return ngx_http_xet_error_query(r, rc, NULL, NULL);
-    }
 
-    r->main->count++;
-    r->read_event_handler = ngx_http_test_reading;
-
-    return NGX_DONE;
+    return ngx_http_xet_wait_query(r, rc);
 }
 
 

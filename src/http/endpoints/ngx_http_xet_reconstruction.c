@@ -49,18 +49,14 @@ ngx_http_xet_reconstruction_handler(ngx_http_request_t *r,
 {
     ngx_int_t              rc;
     xet_status_t           status;
-    ngx_pool_cleanup_t    *cln;
     ngx_http_xet_recon_t  *rec;
 
-    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_xet_recon_t));
-    if (cln == NULL) {
+    rec = ngx_http_xet_state(r, sizeof(ngx_http_xet_recon_t),
+                             ngx_http_xet_recon_cleanup);
+    if (rec == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    rec = cln->data;
-    ngx_memzero(rec, sizeof(ngx_http_xet_recon_t));
-
-    cln->handler = ngx_http_xet_recon_cleanup;
     ctx->endpoint = rec;
 
     rec->pool = ngx_create_pool(16 * 1024, ngx_cycle->log);
@@ -96,14 +92,8 @@ ngx_http_xet_reconstruction_handler(ngx_http_request_t *r,
     rc = ngx_http_xet_query_terms(r, &ctx->hash, rec->want.start,
                                   rec->want.end - 1,
                                   ngx_http_xet_recon_queried);
-    if (rc != NGX_AGAIN) {
-        return ngx_http_xet_error_query(r, rc, NULL, NULL);
-    }
 
-    r->main->count++;
-    r->read_event_handler = ngx_http_test_reading;
-
-    return NGX_DONE;
+    return ngx_http_xet_wait_query(r, rc);
 }
 
 

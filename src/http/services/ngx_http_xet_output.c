@@ -175,20 +175,69 @@ ngx_http_xet_error_query(ngx_http_request_t *r, ngx_int_t rc,
 
 
 ngx_int_t
+ngx_http_xet_wait_query(ngx_http_request_t *r, ngx_int_t rc)
+{
+    if (rc != NGX_AGAIN) {
+        return ngx_http_xet_error_query(r, rc, NULL, NULL);
+    }
+
+    r->main->count++;
+    r->read_event_handler = ngx_http_test_reading;
+
+    return NGX_DONE;
+}
+
+
+ngx_int_t
+ngx_http_xet_refuse(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_discard_request_body(r);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    return ngx_http_xet_error(r, status, code, message);
+}
+
+
+ngx_int_t
 ngx_http_xet_send(ngx_http_request_t *r, ngx_uint_t status,
     const char *content_type, xet_buf_t *b)
 {
-    ngx_buf_t       *buf;
-    ngx_chain_t     *out, *cl, **ll;
-    xet_buf_node_t  *node;
+    ngx_buf_t    *last;
+    ngx_chain_t  *out;
 
-    if (xet_buf_status(b) != XET_OK) {
+    if (ngx_http_xet_output_chain(r->pool, b, &out, &last) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    out = NULL;
-    buf = NULL;
-    ll = &out;
+    if (last) {
+        last->last_buf = (r == r->main) ? 1 : 0;
+    }
+
+    return ngx_http_xet_send_chain(r, status, content_type, out,
+                                   (off_t) b->size);
+}
+
+
+ngx_int_t
+ngx_http_xet_output_chain(ngx_pool_t *pool, xet_buf_t *b, ngx_chain_t **out,
+    ngx_buf_t **last)
+{
+    ngx_buf_t       *buf;
+    ngx_chain_t     *cl;
+    xet_buf_node_t  *node;
+
+    *out = NULL;
+    *last = NULL;
+
+    if (xet_buf_status(b) != XET_OK) {
+        return NGX_ERROR;
+    }
 
     for (node = b->first; node; node = node->next) {
 
@@ -196,13 +245,10 @@ ngx_http_xet_send(ngx_http_request_t *r, ngx_uint_t status,
             continue;
         }
 
-        cl = ngx_alloc_chain_link(r->pool);
-        if (cl == NULL) {
-            return NGX_ERROR;
-        }
+        cl = ngx_alloc_chain_link(pool);
+        buf = ngx_calloc_buf(pool);
 
-        buf = ngx_calloc_buf(r->pool);
-        if (buf == NULL) {
+        if (cl == NULL || buf == NULL) {
             return NGX_ERROR;
         }
 
@@ -213,17 +259,17 @@ ngx_http_xet_send(ngx_http_request_t *r, ngx_uint_t status,
         cl->buf = buf;
         cl->next = NULL;
 
-        *ll = cl;
-        ll = &cl->next;
+        *out = cl;
+        out = &cl->next;
+
+        *last = buf;
     }
 
-    if (buf) {
-        buf->last_buf = (r == r->main) ? 1 : 0;
-        buf->last_in_chain = 1;
+    if (*last) {
+        (*last)->last_in_chain = 1;
     }
 
-    return ngx_http_xet_send_chain(r, status, content_type, out,
-                                   (off_t) b->size);
+    return NGX_OK;
 }
 
 

@@ -34,9 +34,27 @@ ngx_int_t ngx_http_xet_error_status(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_error_query(ngx_http_request_t *r, ngx_int_t rc,
     const char *code, const char *missing);
 
+/*
+ * The end of a handler that has asked for its first statement, rc is what
+ * asking gave: from now on the request waits, and a client that leaves ends
+ * it; or the answer is the error.
+ */
+ngx_int_t ngx_http_xet_wait_query(ngx_http_request_t *r, ngx_int_t rc);
+
+/* An error before the body was read, which is dropped then. */
+ngx_int_t ngx_http_xet_refuse(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message);
+
 /* The bytes of b, whose nodes must live as long as the request. */
 ngx_int_t ngx_http_xet_send(ngx_http_request_t *r, ngx_uint_t status,
     const char *content_type, xet_buf_t *b);
+
+/*
+ * The bytes of b as a chain, whose last buffer is *last, NULL where there are
+ * none.  NGX_ERROR without memory.
+ */
+ngx_int_t ngx_http_xet_output_chain(ngx_pool_t *pool, xet_buf_t *b,
+    ngx_chain_t **out, ngx_buf_t **last);
 
 /* Status, type and length of an answer, -1 where that is not known. */
 void ngx_http_xet_output_type(ngx_http_request_t *r, ngx_uint_t status,
