@@ -76,35 +76,20 @@ ngx_http_xet_send_error(ngx_http_request_t *r, ngx_uint_t status,
 static void
 ngx_http_xet_forget(ngx_http_request_t *r)
 {
-    ngx_uint_t        i;
-    ngx_list_part_t  *part;
+    ngx_uint_t        n;
     ngx_table_elt_t  *h;
 
     ngx_http_clear_etag(r);
 
-    part = &r->headers_out.headers.part;
-    h = part->elts;
+    for (n = 0; /* void */ ; n++) {
 
-    for (i = 0; /* void */ ; i++) {
-
-        if (i >= part->nelts) {
-
-            if (part->next == NULL) {
-                break;
-            }
-
-            part = part->next;
-            h = part->elts;
-            i = 0;
+        h = ngx_http_xet_header_find(&r->headers_out.headers, "Cache-Control",
+                                     n);
+        if (h == NULL) {
+            break;
         }
 
-        if (h[i].key.len == sizeof("Cache-Control") - 1
-            && ngx_strncasecmp(h[i].key.data, (u_char *) "Cache-Control",
-                               sizeof("Cache-Control") - 1)
-               == 0)
-        {
-            h[i].hash = 0;
-        }
+        h->hash = 0;
     }
 }
 
@@ -171,6 +156,26 @@ ngx_http_xet_error_query(ngx_http_request_t *r, ngx_int_t rc,
 
     return ngx_http_xet_error(r, NGX_HTTP_INTERNAL_SERVER_ERROR,
                               "internal_error", "the database failed");
+}
+
+
+void
+ngx_http_xet_answer_query(ngx_http_request_t *r, ngx_int_t rc,
+    ngx_int_t (*rows)(ngx_http_request_t *r), const char *code,
+    const char *missing)
+{
+    if (rc == NGX_OK) {
+        rc = rows(r);
+
+        if (rc == NGX_AGAIN) {
+            return;
+        }
+
+    } else {
+        rc = ngx_http_xet_error_query(r, rc, code, missing);
+    }
+
+    ngx_http_finalize_request(r, rc);
 }
 
 
@@ -351,6 +356,43 @@ ngx_http_xet_header(ngx_http_request_t *r, const char *key, const char *value)
     h->value.len = ngx_strlen(value);
 
     return NGX_OK;
+}
+
+
+ngx_table_elt_t *
+ngx_http_xet_header_find(ngx_list_t *headers, const char *name, ngx_uint_t n)
+{
+    size_t            len;
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    len = ngx_strlen(name);
+    part = &headers->part;
+    h = part->elts;
+
+    for (i = 0; /* void */ ; i++) {
+
+        if (i >= part->nelts) {
+
+            if (part->next == NULL) {
+                break;
+            }
+
+            part = part->next;
+            h = part->elts;
+            i = 0;
+        }
+
+        if (h[i].key.len == len
+            && ngx_strncasecmp(h[i].key.data, (u_char *) name, len) == 0
+            && n-- == 0)
+        {
+            return &h[i];
+        }
+    }
+
+    return NULL;
 }
 
 

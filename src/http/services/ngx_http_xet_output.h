@@ -45,6 +45,14 @@ ngx_int_t ngx_http_xet_wait_query(ngx_http_request_t *r, ngx_int_t rc);
 ngx_int_t ngx_http_xet_refuse(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
 
+/*
+ * For the handler of a query: goes on with rows() where it brought some, and
+ * ends the request unless that returns NGX_AGAIN to wait for the next thing.
+ */
+void ngx_http_xet_answer_query(ngx_http_request_t *r, ngx_int_t rc,
+    ngx_int_t (*rows)(ngx_http_request_t *r), const char *code,
+    const char *missing);
+
 /* The bytes of b, whose nodes must live as long as the request. */
 ngx_int_t ngx_http_xet_send(ngx_http_request_t *r, ngx_uint_t status,
     const char *content_type, xet_buf_t *b);
@@ -70,6 +78,10 @@ ngx_int_t ngx_http_xet_send_head(ngx_http_request_t *r, off_t length);
 /* Adds a header to the answer; the strings must live as long as r. */
 ngx_int_t ngx_http_xet_header(ngx_http_request_t *r, const char *key,
     const char *value);
+
+/* The n-th header of that name, from 0, or NULL; in either direction. */
+ngx_table_elt_t *ngx_http_xet_header_find(ngx_list_t *headers,
+    const char *name, ngx_uint_t n);
 
 /* xet_alloc_pt over an ngx_pool_t. */
 void *ngx_http_xet_alloc(void *pool, size_t size);
