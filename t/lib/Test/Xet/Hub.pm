@@ -181,8 +181,8 @@ sub requests {
 	return @found;
 }
 
-# A file whose terms are every third chunk of a xorb, or another step, backwards:
-# as many ranges as there are terms.  { hash, data, ranges }
+# A file whose terms are every third chunk of a xorb, or another step,
+# backwards: as many ranges as there are terms.  { hash, data, ranges }
 #
 #     size   of the data of the xorb, 6 MiB
 #     chunk  size of its chunks, as the chunker cuts them where it is missing
