@@ -12,7 +12,8 @@
 
 
 #define XET_CLI_PACKER_PIECE  (8 * 1024 * 1024)
-#define XET_CLI_PACKER_RUN    8        /* chunks */
+#define XET_CLI_PACKER_RUN    8        /* chunks, and what a term costs */
+#define XET_CLI_PACKER_SAVED  256
 
 
 static int xet_cli_packer_pieces(xet_cli_packer_t *p);
@@ -86,6 +87,7 @@ xet_cli_packer_file(xet_cli_packer_t *p, FILE *in, xet_cli_file_t *file)
     p->nchunks = 0;
     p->asked = 0;
     p->segmented = 0;
+    p->credit = 0;
 
     rc = xet_cli_packer_pieces(p);
 
@@ -355,7 +357,8 @@ xet_cli_packer_run(xet_cli_packer_t *p, size_t i, xet_cli_place_t *place)
         at.chunk++;
     }
 
-    return (n == XET_CLI_PACKER_RUN || (p->eof && i + n == p->nchunks)) ? n : 0;
+    return (n == XET_CLI_PACKER_RUN || p->credit >= XET_CLI_PACKER_RUN
+            || (p->eof && i + n == p->nchunks)) ? n : 0;
 }
 
 
@@ -381,6 +384,13 @@ xet_cli_packer_refer(xet_cli_packer_t *p, const xet_cli_packer_chunk_t *chunk,
         s->raw_length = 0;
 
         p->segmented = 1;
+
+        p->credit -= (p->credit < XET_CLI_PACKER_RUN) ? p->credit
+                                                      : XET_CLI_PACKER_RUN;
+    }
+
+    if (p->credit < XET_CLI_PACKER_SAVED) {
+        p->credit++;
     }
 
     memcpy(p->hashes + (s->end - s->start) * XET_HASH_LEN, chunk->hash.bytes,

@@ -7,9 +7,11 @@
  * decided, chunk by chunk, what is sent and what is referred to.
  *
  * A reference that does not go on where the one before has ended is another
- * place to read from: it is taken for 8 chunks in a row or more, or up to the
- * end of the file (draft-denis-xet, "Fragmentation Prevention").  Therefore
- * the last chunks of a piece wait for the next one.
+ * place to read from (draft-denis-xet, "Fragmentation Prevention").  It is
+ * taken for 8 chunks in a row or more, or up to the end of the file; for
+ * fewer as long as terms have 8 chunks on average: a chunk earns a credit, a
+ * term costs 8, and no more than 256 are saved up.  The last chunks of a
+ * piece wait for the next one, since what follows them counts.
  */
 
 #ifndef _XET_CLI_PACKER_H_INCLUDED_
@@ -54,6 +56,7 @@ typedef struct {
 
     xet_cli_segment_t      segment;
     unsigned               segmented:1;
+    unsigned               credit;
     uint8_t               *hashes;     /* of its chunks */
 } xet_cli_packer_t;
 
