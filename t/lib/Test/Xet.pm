@@ -75,6 +75,7 @@ my @live;
 #     pg_conf     lines for postgresql.conf
 #     allow       [ regexes ] for lines of the error log
 #     timeout     seconds for the whole test, 180
+#     beside      another one of these, whose store and database are ours too
 #
 # In conf and the additions:
 #
@@ -86,7 +87,8 @@ sub new {
 	my ($class, %o) = @_;
 
 	my $self = bless {
-		o => \%o, ports => {}, allow => $o{allow} || [], owner => $$
+		o => \%o, ports => {}, allow => $o{allow} || [], owner => $$,
+		beside => delete $o{beside}
 	}, $class;
 
 	$self->{dir} = tempdir('xt-XXXXXX', DIR => '/tmp');
@@ -99,17 +101,7 @@ sub new {
 
 	$self->{nginx} = Test::Xet::Nginx->new(dir => $self->{dir});
 
-	if ($o{pg} // $o{xet} // 1) {
-		$self->{pg} = Test::Xet::Postgres->new(
-			dir => "$self->{dir}/pg", durable => $o{durable},
-			conf => $o{pg_conf});
-	}
-
-	mkdir($self->store());
-
-	if (my ($user) = Test::Xet::Nginx::user()) {
-		chown((getpwnam($user))[2, 3], $self->store());
-	}
+	$self->make_store($o{pg} // $o{xet} // 1) unless $self->{beside};
 
 	# any key will do; these are no secrets
 
@@ -120,6 +112,21 @@ sub new {
 	$self->write_conf($o{conf});
 
 	return $self;
+}
+
+sub make_store {
+	my ($self, $pg) = @_;
+
+	my $o = $self->{o};
+
+	$self->{pg} = Test::Xet::Postgres->new(dir => "$self->{dir}/pg",
+		durable => $o->{durable}, conf => $o->{pg_conf}) if $pg;
+
+	mkdir($self->store());
+
+	if (my ($user) = Test::Xet::Nginx::user()) {
+		chown((getpwnam($user))[2, 3], $self->store());
+	}
 }
 
 sub set_signals {
@@ -136,13 +143,20 @@ sub set_signals {
 # configuration
 
 sub dir { return $_[0]->{dir} }
-sub store { return "$_[0]->{dir}/store" }
 sub nginx { return $_[0]->{nginx} }
 sub pg { return $_[0]->{pg} }
+
+sub store {
+	my ($self) = @_;
+
+	return $self->{beside} ? $self->{beside}->store()
+		: "$self->{dir}/store";
+}
 
 sub conninfo {
 	my ($self) = @_;
 
+	return $self->{beside}->conninfo() if $self->{beside};
 	return $self->{pg} ? $self->{pg}->conninfo() : '';
 }
 
@@ -186,7 +200,8 @@ sub write_conf {
 	$self->{nginx}->write_conf($self->expand($text // default_conf()));
 }
 
-# nginx -t with a configuration: (good, output).
+# nginx -t with a configuration: (good, output).  With weak => 1 a root that
+# permissions of files hold for.
 
 sub config_test {
 	my ($self, $text, %o) = @_;
@@ -194,7 +209,7 @@ sub config_test {
 	local $self->{o} = { %{ $self->{o} }, %o };
 
 	return $self->{nginx}->config_test(
-		$self->expand($text // default_conf()));
+		$self->expand($text // default_conf()), weak => $o{weak});
 }
 
 sub default_conf {
@@ -559,7 +574,9 @@ sub done {
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	$_->check() for grep { defined && $_->{owner} == $$ } @live;
+	# those beside another one before that
+
+	$_->check() for grep { defined && $_->{owner} == $$ } reverse(@live);
 	alarm(0);
 
 	Test::More::done_testing();

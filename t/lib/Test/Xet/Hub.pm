@@ -181,17 +181,22 @@ sub requests {
 	return @found;
 }
 
-# A file whose terms are every third chunk of a xorb, backwards: as many ranges
-# as there are terms.  { hash, data }
+# A file whose terms are every third chunk of a xorb, or another step,
+# backwards: as many ranges as there are terms.  { hash, data, ranges }
+#
+#     size   of the data of the xorb, 6 MiB
+#     chunk  size of its chunks, as the chunker cuts them where it is missing
 
 sub multi_file {
-	my ($self) = @_;
+	my ($self, %o) = @_;
 
 	my $t = $self->{t};
-	my $data = random_bytes(20, 6 << 20);
-	my $xorb = make_xorb($data, scheme => 'lz4');
+	my $data = random_bytes(20, $o{size} || 6 << 20);
+	my $xorb = make_xorb($data, scheme => 'lz4',
+		$o{chunk} ? (sizes => [ $o{chunk} ]) : ());
 	my @chunks = @{ $xorb->{chunks} };
-	my @terms = reverse(grep { $_ % 3 == 0 } 0 .. $#chunks);
+	my $step = $o{step} || 3;
+	my @terms = reverse(grep { $_ % $step == 0 } 0 .. $#chunks);
 
 	my $r = $t->post("/api/v1/xorbs/default/$xorb->{hash}",
 		\$xorb->{bytes});
@@ -206,9 +211,9 @@ sub multi_file {
 	$r = $t->post('/api/v1/shards', \$shard->{bytes});
 	die "shard: $r->{status}\n" if $r->{status} != 200;
 
-	return { hash => $shard->{files}[0]{hash}, data => join('', map {
-		substr($data, $chunks[$_]{raw_start}, $chunks[$_]{raw_length})
-	} @terms) };
+	return { hash => $shard->{files}[0]{hash}, ranges => scalar @terms,
+		data => join('', map { substr($data, $chunks[$_]{raw_start},
+			$chunks[$_]{raw_length}) } @terms) };
 }
 
 # --------------------------------------------------------------------------

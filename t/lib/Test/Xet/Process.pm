@@ -55,6 +55,7 @@ sub patience {
 # told to end when we die, whatever the reason.
 #
 #     user   to run as, when we are root
+#     weak   root that permissions of files hold for, as for all others
 #     death  signal that it gets when we die, TERM
 #     stdin  a file to read, /dev/null
 
@@ -74,6 +75,11 @@ sub spawn {
 
 		die "no setpriv to become $o{user} with\n" unless @prefix;
 		push @prefix, "--reuid=$uid", "--regid=$gid", '--clear-groups';
+	}
+
+	if ($o{weak} && $> == 0) {
+		die "no setpriv to be weak with\n" unless @prefix;
+		push @prefix, '--bounding-set=-dac_override,-dac_read_search';
 	}
 
 	unshift @command, '/usr/bin/setpriv', @prefix if @prefix;
