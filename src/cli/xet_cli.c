@@ -32,11 +32,47 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
       xet_cli_takes(JSON),
       1, -1, xet_cli_info },
 
+    { "ls", "",
+      "Lists the files of a store, or of a repository, from the database.",
+      xet_cli_takes(JSON) | xet_cli_takes(POSTGRES) | xet_cli_takes(REPO),
+      0, 0, xet_cli_ls },
+
+    { "migrate", "",
+      "Brings a database to the schema of this version.",
+      xet_cli_takes(JSON) | xet_cli_takes(POSTGRES) | xet_cli_takes(SQL),
+      0, 0, xet_cli_migrate },
+
     { "put", "FILE...",
       "Uploads files; what the server has already is not sent.",
       XET_CLI_TAKES_SERVER | xet_cli_takes(JSON) | xet_cli_takes(PARALLEL)
       | xet_cli_takes(QUIET),
       1, -1, xet_cli_put },
+
+    { "repo", "ls|add|rm|public|private|files [NAME [HASH...]]",
+      "Administers repositories, in the database.",
+      xet_cli_takes(JSON) | xet_cli_takes(POSTGRES),
+      1, -1, xet_cli_repo },
+
+    { "rm", "HASH...",
+      "Takes files out of the repository that the token is for.",
+      XET_CLI_TAKES_SERVER | xet_cli_takes(JSON),
+      1, -1, xet_cli_rm },
+
+    { "token", "",
+      "Makes an access token with --key, or fetches one from --url.",
+      xet_cli_takes(AUDIENCE) | xet_cli_takes(CACERT)
+      | xet_cli_takes(ISSUER) | xet_cli_takes(JSON) | xet_cli_takes(KEY)
+      | xet_cli_takes(LIFETIME) | xet_cli_takes(REPO)
+      | xet_cli_takes(RETRIES) | xet_cli_takes(SCOPE)
+      | xet_cli_takes(SUBJECT) | xet_cli_takes(TOKEN_FILE)
+      | xet_cli_takes(URL),
+      0, 0, xet_cli_token },
+
+    { "url", "HASH",
+      "Signs a data URL of a xorb, for its --range or for any.",
+      xet_cli_takes(BASE) | xet_cli_takes(JSON) | xet_cli_takes(KEY)
+      | xet_cli_takes(LIFETIME) | xet_cli_takes(RANGE),
+      1, 1, xet_cli_url },
 
     { NULL, NULL, NULL, 0, 0, 0, NULL }
 };

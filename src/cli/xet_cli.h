@@ -32,7 +32,13 @@
 int xet_cli_get(const xet_cli_args_t *args);
 int xet_cli_hash(const xet_cli_args_t *args);
 int xet_cli_info(const xet_cli_args_t *args);
+int xet_cli_ls(const xet_cli_args_t *args);
+int xet_cli_migrate(const xet_cli_args_t *args);
 int xet_cli_put(const xet_cli_args_t *args);
+int xet_cli_repo(const xet_cli_args_t *args);
+int xet_cli_rm(const xet_cli_args_t *args);
+int xet_cli_token(const xet_cli_args_t *args);
+int xet_cli_url(const xet_cli_args_t *args);
 
 
 /* Set by SIGINT, SIGTERM and SIGHUP; loops end when they see it. */

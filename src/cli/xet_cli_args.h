@@ -18,22 +18,62 @@
 /* X(symbol, name, value, short option or 0, text of the help) */
 
 #define XET_CLI_OPTION_MAP(X)                                                 \
-    X(CACERT,     "cacert",     "FILE",     0,                                \
+    X(AUDIENCE, "audience", "TEXT", 0,                                        \
+      "claim of a token")                                                     \
+    X(BASE, "base", "URL", 0,                                                 \
+      "in front of /xorbs/, where the server is")                             \
+    X(CACERT, "cacert", "FILE", 0,                                            \
       "certificates to trust instead of the system's")                        \
-    X(ENDPOINT,   "endpoint",   "URL",      0,                                \
+    X(DECODED, "decoded", NULL, 0,                                            \
+      "values as they are when decompressed")                                 \
+    X(ENDPOINT, "endpoint", "URL", 0,                                         \
       "of the API; or XET_ENDPOINT")                                          \
-    X(HELP,       "help",       NULL,       'h', "what you read")             \
-    X(JSON,       "json",       NULL,       0,                                \
+    X(HELP, "help", NULL, 'h',                                                \
+      "what you read")                                                        \
+    X(INDEX, "index", "N", 0,                                                 \
+      "the object of this number, from 0")                                    \
+    X(ISSUER, "issuer", "TEXT", 0,                                            \
+      "claim of a token")                                                     \
+    X(JSON, "json", NULL, 0,                                                  \
       "results as JSON, one object a line")                                   \
-    X(OUTPUT,     "output",     "FILE",     'o', "- is the standard output")  \
-    X(PARALLEL,   "parallel",   "N",        0, "transfers at a time")         \
-    X(QUIET,      "quiet",      NULL,       'q', "no progress bar")           \
-    X(RANGE,      "range",      "A-B",      0,                                \
-      "bytes of the file, from 0, the last one included; A- and -N as well")  \
-    X(RETRIES,    "retries",    "N",        0,                                \
-      "how often a request is sent again, 5")                                 \
-    X(TOKEN_FILE, "token-file", "FILE",     0,                                \
-      "with the access token; or XET_TOKEN")
+    X(KEY, "key", "FILE", 0,                                                  \
+      "as xet_url_key or xet_token_key have it")                              \
+    X(LIFETIME, "lifetime", "TIME", 0,                                        \
+      "90s, 15m, 2h or 7d; 1h")                                               \
+    X(OUTPUT, "output", "FILE", 'o',                                          \
+      "- is the standard output")                                             \
+    X(PARALLEL, "parallel", "N", 0,                                           \
+      "transfers or threads at a time")                                       \
+    X(POSTGRES, "postgres", "CONNINFO", 0,                                    \
+      "of the database; or XET_POSTGRES")                                     \
+    X(PREFIX, "prefix", "TEXT", 0,                                            \
+      "objects whose name begins so")                                         \
+    X(QUIET, "quiet", NULL, 'q',                                              \
+      "no progress bar")                                                      \
+    X(RANGE, "range", "A-B", 0,                                               \
+      "bytes from 0, the last one included; A- and -N, too")                  \
+    X(REPO, "repo", "NAME", 0,                                                \
+      "a repository")                                                         \
+    X(RETRIES, "retries", "N", 0,                                             \
+      "how often a request is sent again; 5")                                 \
+    X(ROLE, "role", "TEXT", 0,                                                \
+      "the component of the object")                                          \
+    X(ROWS, "rows", "A:B", 0,                                                 \
+      "rows of a tensor, B not included")                                     \
+    X(SCOPE, "scope", "SCOPE", 0,                                             \
+      "read or write; read")                                                  \
+    X(SHA256, "sha256", NULL, 0,                                              \
+      "holds the contents against the claimed SHA-256")                       \
+    X(SQL, "sql", "DIR", 0,                                                   \
+      "folder of the migrations")                                             \
+    X(STORE, "store", "DIR", 0,                                               \
+      "of xet_store: all of it is verified")                                  \
+    X(SUBJECT, "subject", "TEXT", 0,                                          \
+      "claim of a token: who it is")                                          \
+    X(TOKEN_FILE, "token-file", "FILE", 0,                                    \
+      "with the access token; or XET_TOKEN")                                  \
+    X(URL, "url", "URL", 0,                                                   \
+      "a place that gives out tokens")
 
 
 #define XET_CLI_OPTION_ENUM(symbol, name, value, letter, text)                \
