@@ -18,7 +18,7 @@ use Test::Xet::Process qw/ root slurp /;
 use JSON::PP ();
 
 my $t = Test::Xet->new(
-	workers => 2, timeout => 300,
+	workers => 2,
 	directives => { xet_url_base => undef },
 	server => <<'EOF',
 xet_url_base  http://127.0.0.1:%%PORT_8080%%;
