@@ -78,7 +78,8 @@ endif
 CORE_DIRS :=	src/core $(patsubst %/,%,$(wildcard src/core/*/))
 CORE_SRCS :=	$(sort $(wildcard src/core/*.c src/core/*/*.c))
 CORE_INCS :=	$(addprefix -I,$(CORE_DIRS)) $(BLAKE3_INCS)
-CORE_LIBS :=	$(BLAKE3_LIBS) -llz4 -lcrypto -lzstd -ljansson
+CORE_LIBS :=	$(BLAKE3_LIBS) -llz4 -lcrypto -lzstd -lxxhash -lisal \
+		-ljansson
 
 UNIT_SRCS :=	$(sort $(wildcard t/unit/*/test_*.c))
 FUZZ_SRCS :=	$(sort $(wildcard t/fuzz/fuzz_*.c))
