@@ -39,6 +39,7 @@ location /few/xorbs/ {
 EOF
 
 $t->run();
+$t->fds_mark();
 
 my %keys = (k1 => pack('H*', '5e' x 32));
 
@@ -645,6 +646,9 @@ for my $entry (entries()) {
 
 # --------------------------------------------------------------------------
 # other keys, while somebody is fetching
+
+$c->close();
+$t->check_fds();
 
 my $big = put_xorb(random_bytes(9, 8 << 20), sizes => [ 131072 ]);
 

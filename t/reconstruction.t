@@ -73,6 +73,7 @@ EOF
 EOF
 
 $t->run();
+$t->fds_mark();
 
 my $none = '0123456789abcdef' x 4;
 my $empty = '0' x 64;

@@ -28,6 +28,7 @@ location /off/ {
 EOF
 
 $t->run();
+$t->fds_mark();
 
 my $json = JSON::PP->new()->canonical()->allow_nonref();
 my $n = 0;
