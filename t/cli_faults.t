@@ -417,7 +417,8 @@ sub token {
 
 	spew("$dir/secret", pack('H*', 'ab' x 32));
 
-	my $text = `$tool mint --secret t1 $dir/secret --exp @{[ time() + 600 ]}`;
+	my $exp = time() + 600;
+	my $text = `$tool mint --secret t1 $dir/secret --exp $exp`;
 	chomp($text);
 
 	return $text;
