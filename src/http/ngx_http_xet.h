@@ -18,10 +18,11 @@
 #include "xet.h"
 
 
-typedef struct ngx_http_xet_ctx_s    ngx_http_xet_ctx_t;
-typedef struct ngx_http_xet_lanes_s  ngx_http_xet_lanes_t;
-typedef struct ngx_http_xet_body_s   ngx_http_xet_body_t;
-typedef struct ngx_http_xet_route_s  ngx_http_xet_route_t;
+typedef struct ngx_http_xet_ctx_s     ngx_http_xet_ctx_t;
+typedef struct ngx_http_xet_lanes_s   ngx_http_xet_lanes_t;
+typedef struct ngx_http_xet_body_s    ngx_http_xet_body_t;
+typedef struct ngx_http_xet_verify_s  ngx_http_xet_verify_t;
+typedef struct ngx_http_xet_route_s   ngx_http_xet_route_t;
 
 
 #include "ngx_http_xet_auth.h"
@@ -73,6 +74,7 @@ typedef struct {
 
     ngx_uint_t                 api;            /* some location has xet_api */
     ngx_uint_t                 data;           /* some has xet_data */
+    ngx_uint_t                 verify_body;    /* some has xet_verify_body */
     u_char                    *file;           /* of the first such */
     ngx_uint_t                 line;
 } ngx_http_xet_main_conf_t;
@@ -109,6 +111,7 @@ typedef struct {
     time_t                     url_quantum;    /* expiries are multiples */
     ngx_uint_t                 url_ranges;     /* in one entry */
 
+    ngx_flag_t                 verify_body;
     size_t                     xorb_max;       /* bytes of the chunk region */
     size_t                     body_buffer;    /* each of two */
     time_t                     retry_after;
@@ -145,6 +148,13 @@ typedef struct {
 #define NGX_HTTP_XET_V2    0x04
 
 
+typedef enum {
+    NGX_HTTP_XET_UPLOAD_NONE = 0,
+    NGX_HTTP_XET_UPLOAD_XORB,
+    NGX_HTTP_XET_UPLOAD_SHARD
+} ngx_http_xet_upload_e;
+
+
 typedef ngx_int_t (*ngx_http_xet_handler_pt)(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 
@@ -164,6 +174,7 @@ struct ngx_http_xet_ctx_s {
     ngx_http_xet_task_t        task;
     ngx_http_xet_query_t       query;
     ngx_http_xet_body_t       *body;
+    ngx_http_xet_verify_t     *verify;
     ngx_http_xet_stream_t     *stream;
 
     void                      *endpoint;       /* its state */
@@ -196,7 +207,15 @@ ngx_int_t ngx_http_xet_route_name(ngx_http_request_t *r, ngx_str_t *name);
 void ngx_http_xet_route_access(ngx_http_request_t *r, ngx_uint_t *token,
     ngx_uint_t *write);
 
+/*
+ * What the request uploads, and the hash in the path of a xorb; as route_name
+ * it does not care who answers.
+ */
+ngx_http_xet_upload_e ngx_http_xet_route_upload(ngx_http_request_t *r,
+    xet_hash_t *hash);
+
 /* ngx_http_xet_access.c */
+ngx_int_t ngx_http_xet_preaccess_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_xet_access_handler(ngx_http_request_t *r);
 
 /* ngx_http_xet_variables.c */
@@ -223,6 +242,8 @@ char *ngx_http_xet_conf_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_xet_conf_data(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_xet_conf_error(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_xet_conf_mint(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_xet_conf_verify_body(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 char *ngx_http_xet_conf_require_tls(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 

@@ -34,6 +34,7 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
      *     xmcf->token_cache = NULL;
      *     xmcf->api = 0;
      *     xmcf->data = 0;
+     *     xmcf->verify_body = 0;
      */
 
     xmcf->anonymous = 1;
@@ -105,6 +106,7 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
     conf->url_mode = NGX_CONF_UNSET_UINT;
     conf->url_quantum = NGX_CONF_UNSET;
     conf->url_ranges = NGX_CONF_UNSET_UINT;
+    conf->verify_body = NGX_CONF_UNSET;
     conf->xorb_max = NGX_CONF_UNSET_SIZE;
     conf->body_buffer = NGX_CONF_UNSET_SIZE;
     conf->retry_after = NGX_CONF_UNSET;
@@ -144,6 +146,7 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
                               NGX_HTTP_XET_URL_STRICT);
     ngx_conf_merge_sec_value(conf->url_quantum, prev->url_quantum, 600);
     ngx_conf_merge_uint_value(conf->url_ranges, prev->url_ranges, 1);
+    ngx_conf_merge_value(conf->verify_body, prev->verify_body, 0);
     ngx_conf_merge_size_value(conf->xorb_max, prev->xorb_max,
                               64 * 1024 * 1024 + 64 * 1024);
     ngx_conf_merge_size_value(conf->body_buffer, prev->body_buffer,
@@ -177,11 +180,11 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         clcf->max_ranges = ngx_min(clcf->max_ranges, XET_SIGN_RANGES_MAX);
     }
 
-    if (!conf->api) {
+    if (!conf->api && !conf->verify_body) {
         return NGX_CONF_OK;
     }
 
-    if (conf->auth == NGX_HTTP_XET_AUTH_UNSET) {
+    if (conf->api && conf->auth == NGX_HTTP_XET_AUTH_UNSET) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"xet_api\" needs \"xet_auth\": \"token\", or "
                            "\"off\" where everybody who reaches the location "
@@ -245,7 +248,7 @@ ngx_http_xet_conf_check(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
         return NGX_ERROR;
     }
 
-    if (!xmcf->api) {
+    if (!xmcf->api && !xmcf->verify_body) {
         return NGX_OK;
     }
 
@@ -255,7 +258,7 @@ ngx_http_xet_conf_check(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
         return NGX_ERROR;
     }
 
-    return ngx_http_xet_conf_same_device(cf, xmcf);
+    return xmcf->api ? ngx_http_xet_conf_same_device(cf, xmcf) : NGX_OK;
 }
 
 

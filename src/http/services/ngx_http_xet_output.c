@@ -4,6 +4,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_cors.h"
 #include "ngx_http_xet_output.h"
 
 
@@ -436,6 +437,12 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
 
     if (rc != NGX_OK) {
         return rc;
+    }
+
+    /* what failed before the access phase has no headers for browsers yet */
+
+    if (ngx_http_xet_cors(r) == NGX_ERROR) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     status = r->err_status ? r->err_status : NGX_HTTP_NOT_FOUND;
