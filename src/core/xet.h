@@ -29,6 +29,7 @@
 #include "xet_sign.h"
 #include "xet_jwk_set.h"
 #include "xet_token.h"
+#include "xet_bucket.h"
 
 
 #endif /* _XET_H_INCLUDED_ */
