@@ -31,7 +31,12 @@
     X(STORE_FULL,     "insufficient_storage", 507,                            \
       "no space is left in the store")                                        \
     X(STORE_FAILED,   "storage_error",   500, "the store failed")             \
+    X(STORE_DAMAGED,  "storage_error",   500, "the stored bytes are damaged") \
     X(OVERLOADED,     "overloaded",      503, "too many jobs are waiting")    \
+    X(DATABASE,       "internal_error",  500, "the database failed")          \
+    X(DATABASE_AWAY,  "database_unavailable", 503,                            \
+      "the database is not available")                                        \
+    X(NO_FILE,        "file_not_found",  404, "no such file")                 \
                                                                               \
     X(HASH_SYNTAX,    "invalid_hash",    400,                                 \
       "a hash must be 64 hexadecimal digits")                                 \
