@@ -67,6 +67,9 @@
     X(XORB_FOOTER,    "invalid_xorb",    400,                                 \
       "the footer disagrees with the chunks")                                 \
                                                                               \
+    X(CHUNK_HASH,     "storage_error",   500,                                 \
+      "the chunk does not have its hash")                                     \
+                                                                              \
     X(SHARD_TRUNCATED, "invalid_shard",  400,                                 \
       "the body ends inside the shard")                                       \
     X(SHARD_TAG,      "invalid_shard",   400, "bad shard tag")                \

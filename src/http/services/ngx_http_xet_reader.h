@@ -26,7 +26,7 @@
  *     a pause, or with the end of the range.  No buffers of the request are
  *     used, so nothing of the range is held by a request that rests.
  *
- * Memory of a reader: 40 KiB of terms and chunk list, and up to two buffers of
+ * Memory of a reader: 64 KiB of terms and chunk list, and up to two buffers of
  * "xet_read_buffer", none before the first piece.  It does not grow with the
  * file or the range.  All of it goes with the request's pool.
  *
