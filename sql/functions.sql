@@ -7,7 +7,8 @@
 DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.xorb_put, xet.xorb_get, xet.xorb_advertised, xet.file_get,
     xet.chunk_find, xet.shard_stage, xet.shard_put, xet.shard_unstage,
-    xet.shard_files, xet.shard_terms, xet.telemetry_put, xet.sweep,
+    xet.shard_batches, xet.shard_files, xet.shard_known, xet.shard_terms,
+    xet.telemetry_put, xet.sweep,
     xet.visible, xet.repo_forget, xet.repo_set_public, xet.repo_delete;
 
 
@@ -284,6 +285,20 @@ AS $$
 $$;
 
 
+-- All batches of a shard, the staged ones and the last, in their order.
+
+CREATE FUNCTION xet.shard_batches(last xet.staged)
+    RETURNS SETOF xet.staged
+    LANGUAGE sql
+AS $$
+    SELECT b.*
+      FROM (SELECT s.* FROM xet.staged s WHERE s.upload = ($1).upload
+            UNION ALL
+            SELECT ($1).*) b
+     ORDER BY b.seq;
+$$;
+
+
 -- Inserts the files of one batch, as far as they are new, and gives their
 -- ids by their serials.  Of a file that comes twice the first one counts.
 
@@ -306,6 +321,41 @@ AS $$
         RETURNING id, hash
     )
     SELECT f.serial, n.id FROM new n JOIN first f ON f.hash = n.hash;
+$$;
+
+
+-- What the files of one batch bring to those that are known: digests that
+-- were not, and a place in the repo where one is given; the number of new
+-- places.  A row that needs nothing is left alone.
+--
+-- The plan may be made while xet.files is empty, and then any way through all
+-- of it looks cheap; the same shard fills it.  So no choice is left: files are
+-- looked up in the index, what is found is joined by a hash table.
+
+CREATE FUNCTION xet.shard_known(hashes bytea[], sha256 bytea[], repo bigint)
+    RETURNS bigint
+    LANGUAGE sql
+    SET enable_seqscan = off
+    SET enable_nestloop = off
+    SET enable_mergejoin = off
+AS $$
+    UPDATE xet.files f SET sha256 = d.sha256
+      FROM (SELECT DISTINCT ON (h.hash) h.hash, h.sha256
+              FROM unnest($1, $2) WITH ORDINALITY AS h(hash, sha256, n)
+             WHERE h.sha256 IS NOT NULL
+             ORDER BY h.hash, h.n) d
+     WHERE f.hash = ANY ($1) AND f.hash = d.hash AND f.sha256 IS NULL;
+
+    WITH added AS (
+        INSERT INTO xet.repo_files (repo_id, file_id)
+        SELECT $3, f.id
+          FROM xet.files f
+         WHERE f.hash = ANY ($1) AND $3 IS NOT NULL
+         ORDER BY f.id
+        ON CONFLICT DO NOTHING
+        RETURNING 1
+    )
+    SELECT count(*) FROM added;
 $$;
 
 
@@ -371,8 +421,8 @@ DECLARE
     new_ids     bigint[] := '{}';
     fresh       record;
     b           xet.staged;
+    last        xet.staged;
     repo_row    bigint;
-    added       bigint;
     news        bigint := 0;
 BEGIN
     IF $2 > 0 AND (SELECT count(*) FROM xet.staged s WHERE s.upload = $1)
@@ -386,15 +436,12 @@ BEGIN
         SELECT r.id INTO repo_row FROM xet.repos r WHERE r.name = $16;
     END IF;
 
+    last := ROW($1, $2, now(), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
+                $14, $15);
+
     -- files first: terms of one may stand in an earlier batch than its row
 
-    FOR b IN
-        SELECT s.* FROM xet.staged s WHERE s.upload = $1
-        UNION ALL
-        SELECT $1, $2, now(), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
-               $14, $15
-         ORDER BY seq
-    LOOP
+    FOR b IN SELECT s.* FROM xet.shard_batches(last) s LOOP
         SELECT coalesce(array_agg(f.serial), '{}') AS serials,
                coalesce(array_agg(f.id), '{}') AS ids
           INTO fresh
@@ -404,26 +451,10 @@ BEGIN
         new_serials := new_serials || fresh.serials;
         new_ids := new_ids || fresh.ids;
 
-        IF repo_row IS NOT NULL THEN
-            INSERT INTO xet.repo_files (repo_id, file_id)
-            SELECT DISTINCT repo_row, f.id
-              FROM unnest(b.hashes) AS h(hash)
-              JOIN xet.files f ON f.hash = h.hash
-             ORDER BY f.id
-            ON CONFLICT DO NOTHING;
-
-            GET DIAGNOSTICS added = ROW_COUNT;
-            news := news + added;
-        END IF;
+        news := news + xet.shard_known(b.hashes, b.sha256, repo_row);
     END LOOP;
 
-    FOR b IN
-        SELECT s.* FROM xet.staged s WHERE s.upload = $1
-        UNION ALL
-        SELECT $1, $2, now(), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
-               $14, $15
-         ORDER BY seq
-    LOOP
+    FOR b IN SELECT s.* FROM xet.shard_batches(last) s LOOP
         PERFORM xet.shard_terms(new_serials, new_ids,
                                 b.serials || b.seg_serials,
                                 b.packed || b.seg_packed);

@@ -45,7 +45,8 @@ my @docs = map { s!^\Q$root/!!r }
 my %doc = map { $_ => text($_) } @docs;
 
 my $module = text('src/http/ngx_http_xet_module.c');
-my $merges = $module . text('src/http/ngx_http_xet_conf_token.c');
+my $merges = text('src/http/ngx_http_xet_conf.c')
+	. text('src/http/ngx_http_xet_conf_token.c');
 
 sub text {
 	return decode('UTF-8', slurp("$root/$_[0]"));
@@ -177,7 +178,7 @@ for my $name (sort grep { $commands{$_} } keys %described) {
 
 # parameters of xet_postgres, with bounds and defaults
 
-my $conf = text('src/http/ngx_http_xet_conf.c');
+my $conf = text('src/http/ngx_http_xet_conf_set.c');
 my (%params, %told);
 
 while ($conf =~ /\{ \s* ngx_string\("(\w+)="\), \s* (\S+), \s* (\S+), \s*
@@ -187,7 +188,7 @@ while ($conf =~ /\{ \s* ngx_string\("(\w+)="\), \s* (\S+), \s* (\S+), \s*
 	my $unit = $field =~ /^NULL/ ? 1000 : 1;
 
 	$field =~ /xmcf->(\w+)/;
-	$module =~ /xmcf->$1 = (\d+);/ or next;
+	$merges =~ /xmcf->$1 = (\d+);/ or next;
 
 	$params{$name} = join(' ', map { $_ / $unit } $1, $min, $max);
 }

@@ -209,6 +209,43 @@ for my $sha256 (undef, '0' x 64, $sum) {
 	}
 }
 
+# a file that is known learns its SHA-256 from a later shard, keeps the first
+# one, and its row is not written anew by shards that bring nothing
+
+sub version {
+	return scalar $t->sql("SELECT xmin FROM xet.files WHERE hash = '\\x"
+		. plain($_[0]) . "'");
+}
+
+my @late = ([ [ $x, 3, 4 ], ([ $x, 0, 4 ]) x ++$n ],
+	[ [ $x, 2, 4 ], ([ $x, 0, 4 ]) x $n ]);
+my $bare = make_shard({ files => [ map { file($_) } @late ] });
+my ($first, $second) = map { $_->{hash} } @{ $bare->{files} };
+
+is(shard($bare->{bytes}), $one, 'two files without SHA-256');
+
+my @versions = map { version($_) } $first, $second;
+my $later = make_shard({ files => [ file($late[0], sha256 => $sum),
+	file($late[1]), file($late[0], sha256 => sha256_hex('other')) ] });
+
+is(shard($later->{bytes}), $zero, 'one of them with it: nothing new');
+is((split(/\|/, row($first)))[2], $sum, 'it is known now');
+is((split(/\|/, row($second)))[2], '-', 'the other one is not');
+isnt(version($first), $versions[0], 'its row was written');
+is(version($second), $versions[1], 'and no other');
+
+@versions = map { version($_) } $first, $second;
+
+for my $sha256 ($sum, sha256_hex('other'), undef) {
+	$later = make_shard({ files => [ file($late[0],
+		$sha256 ? (sha256 => $sha256) : ()), file($late[1]) ] });
+	is(shard($later->{bytes}), $zero, 'again, ' . ($sha256 // 'without'));
+}
+
+is((split(/\|/, row($first)))[2], $sum, 'the first one stays');
+is_deeply([ map { version($_) } $first, $second ], \@versions,
+	'no row was written');
+
 # --------------------------------------------------------------------------
 # files of nothing and nothing of files
 
@@ -439,7 +476,9 @@ sub staged {
 		. ' ELSE 0 END FROM public.staged');
 }
 
-# A shard of files of terms [ start, end ] of one xorb.
+# A shard of files of terms [ start, end ] of one xorb, and of one SHA-256.
+
+my $digest = '';
 
 sub large_shard {
 	my ($w, @files) = @_;
@@ -447,7 +486,7 @@ sub large_shard {
 	my $chunks = '[' . join(',', map { "{\"hash\":\"$_->{hash}\","
 		. "\"raw_length\":$_->{raw_length}}" } @{ $w->{chunks} }) . ']';
 	my $files = join(',', map {
-		'{"terms":[' . join(',', map {
+		"{$digest\"terms\":[" . join(',', map {
 			"{\"xorb\":\"$w->{hash}\",\"start\":$_->[0],"
 				. "\"end\":$_->[1]}" } @$_) . ']}' } @files);
 
@@ -525,10 +564,20 @@ for my $i (0, 1, 2499, 3276, 3277, 4998, 4999) {
 		"file $i: HEAD");
 }
 
-$s = large_shard($w, map { my $n = $_;
-	map { [ [ $_, $_ + $n ] ] } 0 .. 7999 } 2, 3);
-is(shard($s->{bytes}, timeout => 20), $one, '16,000 files');
+my @many = map { my $n = $_; map { [ [ $_, $_ + $n ] ] } 0 .. 7999 } 2, 3;
+
+is(shard(large_shard($w, @many)->{bytes}, timeout => 20), $one,
+	'16,000 files');
 is($t->rows()->{files}, $files + 21000, 'their rows');
+
+my $known = $t->sql('SELECT count(sha256) FROM xet.files');
+$digest = "\"sha256\":\"$sum\",";
+
+is(shard(large_shard($w, @many)->{bytes}, timeout => 20), $zero,
+	'again, with SHA-256');
+is($t->sql('SELECT count(sha256) FROM xet.files'), $known + 16000,
+	'all are known');
+$digest = '';
 
 # in two orders at once
 

@@ -176,7 +176,15 @@ struct ngx_http_xet_ctx_s {
 extern ngx_module_t  ngx_http_xet_module;
 
 
+/* ngx_http_xet_ctx.c */
 ngx_http_xet_ctx_t *ngx_http_xet_ctx(ngx_http_request_t *r);
+
+/*
+ * A state of size bytes, zeroed, that lives as long as the request; handler
+ * frees what it holds.  NULL without memory.
+ */
+void *ngx_http_xet_state(ngx_http_request_t *r, size_t size,
+    ngx_pool_cleanup_pt handler);
 
 /* ngx_http_xet_router.c */
 ngx_int_t ngx_http_xet_api_handler(ngx_http_request_t *r);
@@ -194,23 +202,38 @@ ngx_int_t ngx_http_xet_access_handler(ngx_http_request_t *r);
 /* ngx_http_xet_variables.c */
 ngx_int_t ngx_http_xet_add_variables(ngx_conf_t *cf);
 
+/* ngx_http_xet_process.c */
+ngx_int_t ngx_http_xet_init_module(ngx_cycle_t *cycle);
+ngx_int_t ngx_http_xet_init_process(ngx_cycle_t *cycle);
+void ngx_http_xet_exit_process(ngx_cycle_t *cycle);
+
 /* ngx_http_xet_conf.c */
+void *ngx_http_xet_create_main_conf(ngx_conf_t *cf);
+char *ngx_http_xet_init_main_conf(ngx_conf_t *cf, void *conf);
+void *ngx_http_xet_create_loc_conf(ngx_conf_t *cf);
+char *ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child);
+ngx_int_t ngx_http_xet_conf_check(ngx_conf_t *cf,
+    ngx_http_xet_main_conf_t *xmcf);
+
+/* ngx_http_xet_conf_set.c */
 char *ngx_http_xet_conf_store(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_xet_conf_url_key(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_xet_conf_dedup_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_xet_conf_data(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_xet_conf_error(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_xet_conf_mint(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_xet_conf_require_tls(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
+/* ngx_http_xet_conf_key.c */
+char *ngx_http_xet_conf_url_key(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_xet_conf_dedup_key(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 ngx_int_t ngx_http_xet_conf_read(ngx_conf_t *cf, ngx_str_t *name, size_t max,
     ngx_str_t *content);
 ngx_int_t ngx_http_xet_conf_hex(u_char *dst, ngx_str_t *hex);
-ngx_int_t ngx_http_xet_conf_check(ngx_conf_t *cf,
-    ngx_http_xet_main_conf_t *xmcf);
 ngx_int_t ngx_http_xet_conf_sign_keys(ngx_cycle_t *cycle,
     ngx_http_xet_main_conf_t *xmcf);
 
@@ -218,8 +241,6 @@ ngx_int_t ngx_http_xet_conf_sign_keys(ngx_cycle_t *cycle,
 char *ngx_http_xet_conf_token_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_xet_conf_require_tls(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_merge_token(ngx_conf_t *cf,
     ngx_http_xet_loc_conf_t *prev, ngx_http_xet_loc_conf_t *conf);

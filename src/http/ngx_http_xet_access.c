@@ -166,19 +166,12 @@ ngx_http_xet_data_too_many(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_xet_data_refuse(ngx_http_request_t *r, xet_status_t status)
 {
-    ngx_int_t  rc;
-
-    rc = ngx_http_discard_request_body(r);
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
     /* "satisfy any" must not let anybody in here: this is the answer */
 
-    rc = ngx_http_xet_error_status(r, status);
-
-    ngx_http_finalize_request(r, rc);
+    ngx_http_finalize_request(r,
+        ngx_http_xet_refuse(r, xet_status_http(status),
+                            xet_status_code(status),
+                            xet_status_text(status)));
 
     return NGX_DONE;
 }

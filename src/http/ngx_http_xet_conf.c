@@ -1,591 +1,218 @@
 
 /*
- * Directive setters and checks at configuration time.
+ * The configurations: their making, defaults, inheritance, and the checks
+ * that need the whole of them.
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_output.h"
-#include "ngx_http_xet_store.h"
 
 
-#define NGX_HTTP_XET_KEY_FILE_MAX  4096
-
-
-static void ngx_http_xet_conf_wipe(ngx_str_t *s);
-static ngx_int_t ngx_http_xet_conf_key_line(ngx_conf_t *cf,
-    ngx_http_xet_main_conf_t *xmcf, ngx_str_t *file, ngx_str_t *line);
-static void ngx_http_xet_conf_used(ngx_conf_t *cf,
-    ngx_http_xet_main_conf_t *xmcf);
-static void ngx_http_xet_conf_free_keys(void *data);
 static ngx_int_t ngx_http_xet_conf_same_device(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf);
 
 
-/* xet_store path [temp=anonymous|named]; */
+void *
+ngx_http_xet_create_main_conf(ngx_conf_t *cf)
+{
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_pcalloc(cf->pool, sizeof(ngx_http_xet_main_conf_t));
+    if (xmcf == NULL) {
+        return NULL;
+    }
+
+    /*
+     * set by ngx_pcalloc():
+     *
+     *     xmcf->store = { 0, NULL };
+     *     xmcf->conninfo = { 0, NULL };
+     *     xmcf->pool_name = { 0, NULL };
+     *     xmcf->url_keys = NULL;
+     *     xmcf->dedup_secret = { 0, NULL };
+     *     xmcf->token_keys = NULL;
+     *     xmcf->token_sign = NULL;
+     *     xmcf->token_cache = NULL;
+     *     xmcf->api = 0;
+     *     xmcf->data = 0;
+     */
+
+    xmcf->anonymous = 1;
+
+    xmcf->reads = 2;
+    xmcf->writes = 4;
+    xmcf->depth = 32;
+    xmcf->queue = 1024;
+    xmcf->query_timeout = 15000;
+    xmcf->write_timeout = 300000;
+    xmcf->connect_timeout = 5000;
+
+    xmcf->nice = NGX_CONF_UNSET;
+    xmcf->dedup_period = NGX_CONF_UNSET;
+
+    xmcf->suite = &xet_suite_default;
+
+    return xmcf;
+}
+
 
 char *
-ngx_http_xet_conf_store(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+ngx_http_xet_init_main_conf(ngx_conf_t *cf, void *conf)
 {
     ngx_http_xet_main_conf_t *xmcf = conf;
 
-    ngx_str_t        *value, store;
-    ngx_file_info_t   fi;
-
-    if (xmcf->store.data) {
-        return "is duplicate";
-    }
-
-    value = cf->args->elts;
-    store = value[1];
-
-    if (cf->args->nelts == 3) {
-
-        if (ngx_strcmp(value[2].data, "temp=named") == 0) {
-            xmcf->anonymous = 0;
-
-        } else if (ngx_strcmp(value[2].data, "temp=anonymous") != 0) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid parameter \"%V\"", &value[2]);
-            return NGX_CONF_ERROR;
-        }
-    }
-
-    if (ngx_conf_full_name(cf->cycle, &store, 0) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-
-    while (store.len > 1 && store.data[store.len - 1] == '/') {
-        store.len--;
-    }
-
-    if (store.len + NGX_HTTP_XET_XORB_PATH_LEN + 1 > NGX_MAX_PATH) {
-        return "path is too long";
-    }
-
-    /* zero-terminated copies: threads open them */
-
-    xmcf->store.data = ngx_pnalloc(cf->pool, store.len + 1);
-    xmcf->temp.data = ngx_pnalloc(cf->pool, store.len + sizeof("/tmp"));
-
-    if (xmcf->store.data == NULL || xmcf->temp.data == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    xmcf->store.len = store.len;
-    ngx_cpystrn(xmcf->store.data, store.data, store.len + 1);
-
-    xmcf->temp.len = ngx_sprintf(xmcf->temp.data, "%V/tmp%Z", &xmcf->store)
-                     - xmcf->temp.data - 1;
-
-    if (ngx_file_info(xmcf->store.data, &fi) == NGX_FILE_ERROR) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
-                           ngx_file_info_n " \"%V\" failed", &xmcf->store);
-        return NGX_CONF_ERROR;
-    }
-
-    if (!ngx_is_dir(&fi)) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V\" is not a directory",
-                           &xmcf->store);
-        return NGX_CONF_ERROR;
-    }
+    ngx_conf_init_value(xmcf->nice, 0);
+    ngx_conf_init_value(xmcf->dedup_period, 7 * 24 * 60 * 60);
 
     return NGX_CONF_OK;
 }
 
 
-/*
- * xet_postgres conninfo [reads=n] [writes=n] [depth=n] [queue=n]
- *                       [timeout=time] [write_timeout=time]
- *                       [connect_timeout=time];
- */
-
-char *
-ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+void *
+ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
 {
-    ngx_http_xet_main_conf_t *xmcf = conf;
+    ngx_http_xet_loc_conf_t  *conf;
 
-    u_char       err[256];
-    ngx_int_t    n;
-    ngx_str_t   *value, s;
-    ngx_uint_t   i, j;
-
-    const struct {
-        ngx_str_t    name;
-        ngx_uint_t  *number;
-        ngx_msec_t  *msec;
-        ngx_int_t    min;
-        ngx_int_t    max;
-    } params[] = {
-        { ngx_string("reads="), &xmcf->reads, NULL, 1, 64 },
-        { ngx_string("writes="), &xmcf->writes, NULL, 1, 64 },
-        { ngx_string("depth="), &xmcf->depth, NULL, 1, 256 },
-        { ngx_string("queue="), &xmcf->queue, NULL, 1, 1000000 },
-        { ngx_string("timeout="), NULL, &xmcf->query_timeout, 1, 3600000 },
-        { ngx_string("write_timeout="), NULL, &xmcf->write_timeout, 1,
-          86400000 },
-        { ngx_string("connect_timeout="), NULL, &xmcf->connect_timeout, 1,
-          3600000 }
-    };
-
-    if (xmcf->conninfo.data) {
-        return "is duplicate";
+    conf = ngx_pcalloc(cf->pool, sizeof(ngx_http_xet_loc_conf_t));
+    if (conf == NULL) {
+        return NULL;
     }
 
-    value = cf->args->elts;
+    /*
+     * set by ngx_pcalloc():
+     *
+     *     conf->api_base = { 0, NULL };
+     *     conf->url_base = NULL;
+     *     conf->cors = NULL;
+     *     conf->tls_value = NULL;
+     *     conf->issuer = { 0, NULL };
+     *     conf->audience = { 0, NULL };
+     *     conf->token_scope = NULL;
+     *     conf->token_repo = NULL;
+     *     conf->token_subject = NULL;
+     *     conf->token_cas_url = NULL;
+     */
 
-    n = ngx_http_xet_pg_check_conninfo(&value[1], err, sizeof(err));
+    conf->api = NGX_CONF_UNSET;
+    conf->data = NGX_CONF_UNSET;
+    conf->mint = NGX_CONF_UNSET;
+    conf->auth = NGX_HTTP_XET_AUTH_UNSET;
+    conf->access = NGX_CONF_UNSET_UINT;
+    conf->dedup_scope = NGX_CONF_UNSET_UINT;
+    conf->tls = NGX_CONF_UNSET_UINT;
+    conf->leeway = NGX_CONF_UNSET;
+    conf->token_lifetime = NGX_CONF_UNSET;
+    conf->url_ttl = NGX_CONF_UNSET;
+    conf->url_mode = NGX_CONF_UNSET_UINT;
+    conf->url_quantum = NGX_CONF_UNSET;
+    conf->url_ranges = NGX_CONF_UNSET_UINT;
+    conf->xorb_max = NGX_CONF_UNSET_SIZE;
+    conf->body_buffer = NGX_CONF_UNSET_SIZE;
+    conf->retry_after = NGX_CONF_UNSET;
+    conf->progress = NGX_CONF_UNSET_MSEC;
+    conf->telemetry = NGX_CONF_UNSET;
+    conf->batch_max = NGX_CONF_UNSET_UINT;
 
-    if (n == NGX_ERROR) {
+    return conf;
+}
+
+
+char *
+ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
+{
+    ngx_http_xet_loc_conf_t *prev = parent;
+    ngx_http_xet_loc_conf_t *conf = child;
+
+    ngx_http_core_loc_conf_t  *clcf;
+
+    /* "xet_api" and "xet_data" are not inherited, as handlers never are */
+
+    if (conf->api == NGX_CONF_UNSET) {
+        conf->api = 0;
+    }
+
+    if (conf->data == NGX_CONF_UNSET) {
+        conf->data = 0;
+    }
+
+    if (conf->mint == NGX_CONF_UNSET) {
+        conf->mint = 0;
+    }
+
+    ngx_conf_merge_str_value(conf->api_base, prev->api_base, "/api");
+    ngx_conf_merge_sec_value(conf->url_ttl, prev->url_ttl, 3600);
+    ngx_conf_merge_uint_value(conf->url_mode, prev->url_mode,
+                              NGX_HTTP_XET_URL_STRICT);
+    ngx_conf_merge_sec_value(conf->url_quantum, prev->url_quantum, 600);
+    ngx_conf_merge_uint_value(conf->url_ranges, prev->url_ranges, 1);
+    ngx_conf_merge_size_value(conf->xorb_max, prev->xorb_max,
+                              64 * 1024 * 1024 + 64 * 1024);
+    ngx_conf_merge_size_value(conf->body_buffer, prev->body_buffer,
+                              256 * 1024);
+    ngx_conf_merge_sec_value(conf->retry_after, prev->retry_after, 5);
+    ngx_conf_merge_msec_value(conf->progress, prev->progress, 15000);
+    ngx_conf_merge_value(conf->telemetry, prev->telemetry, 1);
+    ngx_conf_merge_uint_value(conf->batch_max, prev->batch_max, 100);
+
+    if (conf->url_base == NULL) {
+        conf->url_base = prev->url_base;
+    }
+
+    if (conf->cors == NULL) {
+        conf->cors = prev->cors;
+    }
+
+    if (ngx_http_xet_conf_merge_token(cf, prev, conf) != NGX_CONF_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (conf->data) {
+        clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+        /* the ETag is the xorb's hash; nginx's own would be a second one */
+
+        clcf->etag = 0;
+
+        /* a set limit also keeps newer nginx from judging by overhead */
+
+        clcf->max_ranges = ngx_min(clcf->max_ranges, XET_SIGN_RANGES_MAX);
+    }
+
+    if (!conf->api) {
+        return NGX_CONF_OK;
+    }
+
+    if (conf->auth == NGX_HTTP_XET_AUTH_UNSET) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid PostgreSQL connection string: %s", err);
+                           "\"xet_api\" needs \"xet_auth\": \"token\", or "
+                           "\"off\" where everybody who reaches the location "
+                           "may read and write");
         return NGX_CONF_ERROR;
     }
 
-    if (n == NGX_DECLINED) {
-        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                           "a password in the configuration is shown by "
-                           "\"nginx -T\", use a passfile");
-    }
-
-    xmcf->conninfo = value[1];
-
-    for (i = 2; i < cf->args->nelts; i++) {
-
-        for (j = 0; j < sizeof(params) / sizeof(params[0]); j++) {
-
-            if (value[i].len <= params[j].name.len
-                || ngx_strncmp(value[i].data, params[j].name.data,
-                               params[j].name.len)
-                   != 0)
-            {
-                continue;
-            }
-
-            s.data = value[i].data + params[j].name.len;
-            s.len = value[i].len - params[j].name.len;
-
-            n = params[j].number ? ngx_atoi(s.data, s.len)
-                                 : ngx_parse_time(&s, 0);
-
-            if (n == NGX_ERROR || n < params[j].min || n > params[j].max) {
-                goto invalid;
-            }
-
-            if (params[j].number) {
-                *params[j].number = n;
-
-            } else {
-                *params[j].msec = n;
-            }
-
-            break;
-        }
-
-        if (j == sizeof(params) / sizeof(params[0])) {
-            goto invalid;
-        }
-    }
-
-    return NGX_CONF_OK;
-
-invalid:
-
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
-                       &value[i]);
-    return NGX_CONF_ERROR;
-}
-
-
-/*
- * xet_url_key file; one "<id>:<hex of 32 to 64 bytes>" a line, the first
- * signs, all verify; empty lines and lines with "#" are skipped.
- */
-
-char *
-ngx_http_xet_conf_url_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_http_xet_main_conf_t *xmcf = conf;
-
-    u_char     *p, *last, *end;
-    char       *rv;
-    ngx_str_t  *value, content, line;
-
-    if (xmcf->url_keys) {
-        return "is duplicate";
-    }
-
-    value = cf->args->elts;
-
-    if (ngx_http_xet_conf_read(cf, &value[1], NGX_HTTP_XET_KEY_FILE_MAX,
-                               &content)
-        != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-
-    xmcf->url_keys = ngx_array_create(cf->pool, 2, sizeof(ngx_http_xet_key_t));
-    if (xmcf->url_keys == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    rv = NGX_CONF_OK;
-    end = content.data + content.len;
-
-    for (p = content.data; p < end; p = last + 1) {
-
-        last = ngx_strlchr(p, end, '\n');
-        if (last == NULL) {
-            last = end;
-        }
-
-        line.data = p;
-        line.len = last - p;
-
-        while (line.len && (line.data[line.len - 1] == '\r'
-                            || line.data[line.len - 1] == ' '))
-        {
-            line.len--;
-        }
-
-        if (line.len == 0 || line.data[0] == '#') {
-            continue;
-        }
-
-        if (ngx_http_xet_conf_key_line(cf, xmcf, &value[1], &line) != NGX_OK) {
-            rv = NGX_CONF_ERROR;
-            break;
-        }
-    }
-
-    ngx_http_xet_conf_wipe(&content);
-
-    if (rv == NGX_CONF_OK && xmcf->url_keys->nelts == 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "no key in \"%V\"",
-                           &value[1]);
-        return NGX_CONF_ERROR;
-    }
-
-    return rv;
-}
-
-
-static ngx_int_t
-ngx_http_xet_conf_key_line(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf,
-    ngx_str_t *file, ngx_str_t *line)
-{
-    u_char              *colon;
-    ngx_str_t            hex;
-    ngx_uint_t           i;
-    xet_sign_key_t      *sign;
-    ngx_http_xet_key_t  *key, *other;
-
-    colon = ngx_strlchr(line->data, line->data + line->len, ':');
-
-    if (colon == NULL) {
-        goto invalid;
-    }
-
-    hex.data = colon + 1;
-    hex.len = line->data + line->len - hex.data;
-
-    if (hex.len % 2 || hex.len > 2 * XET_SIGN_KEY_MAX) {
-        goto invalid;
-    }
-
-    key = ngx_array_push(xmcf->url_keys);
-    if (key == NULL) {
-        return NGX_ERROR;
-    }
-
-    key->id.len = colon - line->data;
-    key->id.data = ngx_pnalloc(cf->pool, key->id.len + 1);
-    key->secret.len = hex.len / 2;
-    key->secret.data = ngx_pnalloc(cf->pool, key->secret.len + 1);
-
-    if (key->id.data == NULL || key->secret.data == NULL) {
-        return NGX_ERROR;
-    }
-
-    ngx_memcpy(key->id.data, line->data, key->id.len);
-
-    if (ngx_http_xet_conf_hex(key->secret.data, &hex) != NGX_OK) {
-        goto invalid;
-    }
-
-    other = xmcf->url_keys->elts;
-
-    for (i = 0; i < xmcf->url_keys->nelts - 1; i++) {
-
-        if (other[i].id.len == key->id.len
-            && ngx_memcmp(other[i].id.data, key->id.data, key->id.len) == 0)
-        {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "duplicate key id \"%V\" in \"%V\"", &key->id,
-                               file);
-            return NGX_ERROR;
-        }
-    }
-
-    sign = xet_sign_key_create(key->id.data, key->id.len, key->secret.data,
-                               key->secret.len);
-    if (sign == NULL) {
-        goto invalid;
-    }
-
-    xet_sign_key_destroy(sign);
-
-    return NGX_OK;
-
-invalid:
-
-    /* the line itself is a secret */
-
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                       "invalid key in \"%V\": \"id:hex\" is expected, an id "
-                       "of 1 to %d letters, digits, \"_\" and \"-\", and %d "
-                       "to %d bytes in hex",
-                       file, XET_SIGN_ID_MAX, XET_SIGN_KEY_MIN,
-                       XET_SIGN_KEY_MAX);
-    return NGX_ERROR;
-}
-
-
-/* xet_dedup_key file; 32 bytes in hex. */
-
-char *
-ngx_http_xet_conf_dedup_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_http_xet_main_conf_t *xmcf = conf;
-
-    ngx_int_t   rc;
-    ngx_str_t  *value, content, hex;
-
-    if (xmcf->dedup_secret.data) {
-        return "is duplicate";
-    }
-
-    value = cf->args->elts;
-
-    if (ngx_http_xet_conf_read(cf, &value[1], NGX_HTTP_XET_KEY_FILE_MAX,
-                               &content)
-        != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-
-    hex = content;
-
-    while (hex.len && (hex.data[hex.len - 1] == '\n'
-                       || hex.data[hex.len - 1] == '\r'))
+    if (conf->api_base.len
+        && (conf->api_base.data[0] != '/'
+            || conf->api_base.data[conf->api_base.len - 1] == '/'))
     {
-        hex.len--;
-    }
-
-    xmcf->dedup_secret.data = ngx_pnalloc(cf->pool, 32);
-    if (xmcf->dedup_secret.data == NULL) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"xet_api_base\" must be empty or begin with a "
+                           "slash and not end with one");
         return NGX_CONF_ERROR;
     }
 
-    xmcf->dedup_secret.len = 32;
-
-    rc = (hex.len == 64) ? ngx_http_xet_conf_hex(xmcf->dedup_secret.data, &hex)
-                         : NGX_ERROR;
-
-    ngx_http_xet_conf_wipe(&content);
-
-    if (rc != NGX_OK) {
+    if (conf->body_buffer < 16 * 1024) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\" must hold 32 bytes in hex", &value[1]);
+                           "\"xet_body_buffer\" must be 16k at least");
         return NGX_CONF_ERROR;
     }
 
-    return NGX_CONF_OK;
-}
-
-
-/* A file with a secret, or what is as worth guarding: not for others. */
-
-ngx_int_t
-ngx_http_xet_conf_read(ngx_conf_t *cf, ngx_str_t *name, size_t max,
-    ngx_str_t *content)
-{
-    ssize_t          n;
-    ngx_fd_t         fd;
-    ngx_int_t        rc;
-    ngx_file_info_t  fi;
-
-    rc = NGX_ERROR;
-
-    if (ngx_conf_full_name(cf->cycle, name, 1) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    fd = ngx_open_file(name->data, NGX_FILE_RDONLY|NGX_FILE_NONBLOCK,
-                       NGX_FILE_OPEN, 0);
-
-    if (fd == NGX_INVALID_FILE) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
-                           ngx_open_file_n " \"%V\" failed", name);
-        return NGX_ERROR;
-    }
-
-    if (ngx_fd_info(fd, &fi) == NGX_FILE_ERROR) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
-                           ngx_fd_info_n " \"%V\" failed", name);
-        goto done;
-    }
-
-    if (!ngx_is_file(&fi) || ngx_file_size(&fi) > (off_t) max) {
+    if (conf->xorb_max < XET_CHUNK_MAX + XET_XORB_HEADER_LEN
+        || (uint64_t) conf->xorb_max >= (uint64_t) 1 << 32)
+    {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\" is not a key file", name);
-        goto done;
+                           "\"xet_xorb_max_size\" must hold a chunk and be "
+                           "less than 4g");
+        return NGX_CONF_ERROR;
     }
-
-    if (fi.st_mode & (S_IRWXO|S_IWGRP)) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\" must not be accessible by others", name);
-        goto done;
-    }
-
-    content->data = ngx_pnalloc(cf->pool, ngx_file_size(&fi) + 1);
-    if (content->data == NULL) {
-        goto done;
-    }
-
-    n = ngx_read_fd(fd, content->data, ngx_file_size(&fi));
-
-    if (n != ngx_file_size(&fi)) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
-                           ngx_read_fd_n " \"%V\" failed", name);
-        goto done;
-    }
-
-    content->len = n;
-    rc = NGX_OK;
-
-done:
-
-    if (ngx_close_file(fd) == NGX_FILE_ERROR) {
-        ngx_conf_log_error(NGX_LOG_ALERT, cf, ngx_errno,
-                           ngx_close_file_n " \"%V\" failed", name);
-    }
-
-    return rc;
-}
-
-
-ngx_int_t
-ngx_http_xet_conf_hex(u_char *dst, ngx_str_t *hex)
-{
-    size_t     i;
-    ngx_int_t  n;
-
-    for (i = 0; i + 1 < hex->len; i += 2) {
-
-        n = ngx_hextoi(hex->data + i, 2);
-        if (n == NGX_ERROR) {
-            return NGX_ERROR;
-        }
-
-        *dst++ = (u_char) n;
-    }
-
-    return NGX_OK;
-}
-
-
-static void
-ngx_http_xet_conf_wipe(ngx_str_t *s)
-{
-    ngx_explicit_memzero(s->data, s->len);
-}
-
-
-char *
-ngx_http_xet_conf_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_http_xet_loc_conf_t *xlcf = conf;
-
-    ngx_http_core_loc_conf_t  *clcf;
-    ngx_http_xet_main_conf_t  *xmcf;
-
-    if (xlcf->api != NGX_CONF_UNSET) {
-        return "is duplicate";
-    }
-
-    xlcf->api = 1;
-
-    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-    clcf->handler = ngx_http_xet_api_handler;
-
-    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
-    xmcf->api = 1;
-
-    ngx_http_xet_conf_used(cf, xmcf);
-
-    return NGX_CONF_OK;
-}
-
-
-char *
-ngx_http_xet_conf_data(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_http_xet_loc_conf_t *xlcf = conf;
-
-    ngx_http_xet_main_conf_t  *xmcf;
-
-    if (xlcf->data != NGX_CONF_UNSET) {
-        return "is duplicate";
-    }
-
-    xlcf->data = 1;
-
-    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
-    xmcf->data = 1;
-
-    ngx_http_xet_conf_used(cf, xmcf);
-
-    return NGX_CONF_OK;
-}
-
-
-/* Remembers the first place, for what is found missing only at the end. */
-
-static void
-ngx_http_xet_conf_used(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
-{
-    if (xmcf->file == NULL) {
-        xmcf->file = cf->conf_file->file.name.data;
-        xmcf->line = cf->conf_file->line;
-    }
-}
-
-
-char *
-ngx_http_xet_conf_error(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_http_core_loc_conf_t  *clcf;
-
-    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-    clcf->handler = ngx_http_xet_error_handler;
-
-    return NGX_CONF_OK;
-}
-
-
-char *
-ngx_http_xet_conf_mint(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_http_xet_loc_conf_t *xlcf = conf;
-
-    ngx_http_core_loc_conf_t  *clcf;
-
-    if (xlcf->mint != NGX_CONF_UNSET) {
-        return "is duplicate";
-    }
-
-    xlcf->mint = 1;
-
-    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-    clcf->handler = ngx_http_xet_token_handler;
 
     return NGX_CONF_OK;
 }
@@ -656,56 +283,4 @@ ngx_http_xet_conf_same_device(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
     }
 
     return NGX_OK;
-}
-
-
-/* The worker's own MAC contexts. */
-
-ngx_int_t
-ngx_http_xet_conf_sign_keys(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
-{
-    ngx_uint_t           i;
-    ngx_http_xet_key_t  *keys;
-    ngx_pool_cleanup_t  *cln;
-
-    keys = xmcf->url_keys->elts;
-
-    xmcf->sign = ngx_pcalloc(cycle->pool, xmcf->url_keys->nelts
-                                          * sizeof(xet_sign_key_t *));
-    cln = ngx_pool_cleanup_add(cycle->pool, 0);
-
-    if (xmcf->sign == NULL || cln == NULL) {
-        return NGX_ERROR;
-    }
-
-    cln->handler = ngx_http_xet_conf_free_keys;
-    cln->data = xmcf;
-
-    for (i = 0; i < xmcf->url_keys->nelts; i++) {
-
-        xmcf->sign[i] = xet_sign_key_create(keys[i].id.data, keys[i].id.len,
-                                            keys[i].secret.data,
-                                            keys[i].secret.len);
-        if (xmcf->sign[i] == NULL) {
-            return NGX_ERROR;
-        }
-    }
-
-    return NGX_OK;
-}
-
-
-static void
-ngx_http_xet_conf_free_keys(void *data)
-{
-    ngx_http_xet_main_conf_t *xmcf = data;
-
-    ngx_uint_t  i;
-
-    for (i = 0; i < xmcf->url_keys->nelts; i++) {
-        if (xmcf->sign[i]) {
-            xet_sign_key_destroy(xmcf->sign[i]);
-            xmcf->sign[i] = NULL;
-        }
-    }
 }

@@ -13,6 +13,8 @@ static xet_status_t ngx_http_xet_conf_add_private(
     ngx_http_xet_main_conf_t *xmcf, ngx_str_t *content);
 static xet_status_t ngx_http_xet_conf_add_secrets(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf, ngx_str_t *content, size_t *index);
+static xet_status_t ngx_http_xet_conf_add_key(ngx_http_xet_main_conf_t *xmcf,
+    xet_jwk_t *key);
 static void ngx_http_xet_conf_free_token_keys(void *data);
 
 
@@ -122,22 +124,7 @@ ngx_http_xet_conf_add_private(ngx_http_xet_main_conf_t *xmcf,
 
     rc = xet_jwk_create_private(&key, NULL, 0, content->data, content->len);
 
-    if (rc != XET_OK) {
-        return rc;
-    }
-
-    rc = xet_jwk_set_add(xmcf->token_keys, key);
-
-    if (rc != XET_OK) {
-        xet_jwk_destroy(key);
-        return rc;
-    }
-
-    if (xmcf->token_sign == NULL) {
-        xmcf->token_sign = key;
-    }
-
-    return XET_OK;
+    return (rc == XET_OK) ? ngx_http_xet_conf_add_key(xmcf, key) : rc;
 }
 
 
@@ -183,25 +170,40 @@ ngx_http_xet_conf_add_secrets(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf,
 
         ngx_explicit_memzero(secret, sizeof(secret));
 
-        if (rc != XET_OK) {
-            return rc;
+        if (rc == XET_OK) {
+            rc = ngx_http_xet_conf_add_key(xmcf, key);
         }
 
-        rc = xet_jwk_set_add(xmcf->token_keys, key);
-
         if (rc != XET_OK) {
-            xet_jwk_destroy(key);
             return rc;
-        }
-
-        if (xmcf->token_sign == NULL) {
-            xmcf->token_sign = key;
         }
 
         (*index)++;
     }
 
     return *index ? XET_OK : XET_JWK_NONE;
+}
+
+
+/* A key that can sign; the first one of all files does.  Takes the key. */
+
+static xet_status_t
+ngx_http_xet_conf_add_key(ngx_http_xet_main_conf_t *xmcf, xet_jwk_t *key)
+{
+    xet_status_t  rc;
+
+    rc = xet_jwk_set_add(xmcf->token_keys, key);
+
+    if (rc != XET_OK) {
+        xet_jwk_destroy(key);
+        return rc;
+    }
+
+    if (xmcf->token_sign == NULL) {
+        xmcf->token_sign = key;
+    }
+
+    return XET_OK;
 }
 
 
@@ -273,57 +275,6 @@ invalid:
 
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid zone \"%V\"", &value[1]);
     return NGX_CONF_ERROR;
-}
-
-
-/* xet_require_tls off | on | $variable; */
-
-char *
-ngx_http_xet_conf_require_tls(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_http_xet_loc_conf_t *xlcf = conf;
-
-    ngx_str_t                         *value;
-    ngx_http_compile_complex_value_t   ccv;
-
-    if (xlcf->tls != NGX_CONF_UNSET_UINT) {
-        return "is duplicate";
-    }
-
-    value = cf->args->elts;
-
-    if (ngx_strcmp(value[1].data, "off") == 0) {
-        xlcf->tls = NGX_HTTP_XET_TLS_OFF;
-        return NGX_CONF_OK;
-    }
-
-    if (ngx_strcmp(value[1].data, "on") == 0) {
-        xlcf->tls = NGX_HTTP_XET_TLS_ON;
-        return NGX_CONF_OK;
-    }
-
-    if (ngx_http_script_variables_count(&value[1]) == 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid value \"%V\", \"off\", \"on\" or a "
-                           "variable is expected", &value[1]);
-        return NGX_CONF_ERROR;
-    }
-
-    xlcf->tls = NGX_HTTP_XET_TLS_VALUE;
-    xlcf->tls_value = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
-
-    if (xlcf->tls_value == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
-
-    ccv.cf = cf;
-    ccv.value = &value[1];
-    ccv.complex_value = xlcf->tls_value;
-
-    return (ngx_http_compile_complex_value(&ccv) == NGX_OK) ? NGX_CONF_OK
-                                                            : NGX_CONF_ERROR;
 }
 
 

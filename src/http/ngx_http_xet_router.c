@@ -144,8 +144,6 @@ static ngx_int_t ngx_http_xet_parse_args(ngx_http_xet_path_t *path,
     const ngx_http_xet_route_t *route, ngx_http_xet_ctx_t *ctx);
 static ngx_int_t ngx_http_xet_not_allowed(ngx_http_request_t *r,
     ngx_uint_t methods);
-static ngx_int_t ngx_http_xet_reject(ngx_http_request_t *r, ngx_uint_t status,
-    const char *code, const char *message);
 
 
 ngx_int_t
@@ -169,7 +167,7 @@ ngx_http_xet_api_handler(ngx_http_request_t *r)
     }
 
     if (ngx_http_xet_parse_path(r, &path) != NGX_OK) {
-        return ngx_http_xet_reject(r, NGX_HTTP_NOT_FOUND, "no_route",
+        return ngx_http_xet_refuse(r, NGX_HTTP_NOT_FOUND, "no_route",
                                    "no such route");
     }
 
@@ -181,7 +179,7 @@ ngx_http_xet_api_handler(ngx_http_request_t *r)
             return ngx_http_xet_not_allowed(r, methods);
         }
 
-        return ngx_http_xet_reject(r, NGX_HTTP_NOT_FOUND, "no_route",
+        return ngx_http_xet_refuse(r, NGX_HTTP_NOT_FOUND, "no_route",
                                    "no such route");
     }
 
@@ -190,12 +188,12 @@ ngx_http_xet_api_handler(ngx_http_request_t *r)
     rc = ngx_http_xet_parse_args(&path, route, ctx);
 
     if (rc == NGX_ABORT) {
-        return ngx_http_xet_reject(r, NGX_HTTP_BAD_REQUEST, "invalid_prefix",
+        return ngx_http_xet_refuse(r, NGX_HTTP_BAD_REQUEST, "invalid_prefix",
                                    "malformed prefix");
     }
 
     if (rc != NGX_OK) {
-        return ngx_http_xet_reject(r, xet_status_http(XET_HASH_SYNTAX),
+        return ngx_http_xet_refuse(r, xet_status_http(XET_HASH_SYNTAX),
                                    xet_status_code(XET_HASH_SYNTAX),
                                    xet_status_text(XET_HASH_SYNTAX));
     }
@@ -431,24 +429,6 @@ ngx_http_xet_not_allowed(ngx_http_request_t *r, ngx_uint_t methods)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_xet_reject(r, NGX_HTTP_NOT_ALLOWED, "method_not_allowed",
+    return ngx_http_xet_refuse(r, NGX_HTTP_NOT_ALLOWED, "method_not_allowed",
                                "the route has no such method");
-}
-
-
-/* An error before the body was read. */
-
-static ngx_int_t
-ngx_http_xet_reject(ngx_http_request_t *r, ngx_uint_t status,
-    const char *code, const char *message)
-{
-    ngx_int_t  rc;
-
-    rc = ngx_http_discard_request_body(r);
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    return ngx_http_xet_error(r, status, code, message);
 }

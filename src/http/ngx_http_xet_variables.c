@@ -20,6 +20,8 @@ static ngx_int_t ngx_http_xet_variable_route(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_xet_variable_args(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_xet_variable_set(ngx_http_variable_value_t *v,
+    ngx_str_t *value);
 
 
 static ngx_http_variable_t  ngx_http_xet_vars[] = {
@@ -101,13 +103,7 @@ ngx_http_xet_variable_token(ngx_http_request_t *r,
         break;
     }
 
-    v->data = value.data;
-    v->len = value.len;
-    v->valid = 1;
-    v->no_cacheable = 0;
-    v->not_found = 0;
-
-    return NGX_OK;
+    return ngx_http_xet_variable_set(v, &value);
 }
 
 
@@ -122,13 +118,7 @@ ngx_http_xet_variable_route(ngx_http_request_t *r,
         return NGX_OK;
     }
 
-    v->data = name.data;
-    v->len = name.len;
-    v->valid = 1;
-    v->no_cacheable = 0;
-    v->not_found = 0;
-
-    return NGX_OK;
+    return ngx_http_xet_variable_set(v, &name);
 }
 
 
@@ -148,8 +138,15 @@ ngx_http_xet_variable_args(ngx_http_request_t *r,
         return NGX_OK;
     }
 
-    v->data = args.data;
-    v->len = args.len;
+    return ngx_http_xet_variable_set(v, &args);
+}
+
+
+static ngx_int_t
+ngx_http_xet_variable_set(ngx_http_variable_value_t *v, ngx_str_t *value)
+{
+    v->data = value->data;
+    v->len = value->len;
     v->valid = 1;
     v->no_cacheable = 0;
     v->not_found = 0;

@@ -35,21 +35,17 @@ ngx_http_xet_batch_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 {
     ngx_int_t                  rc;
     const char                *fault;
-    ngx_pool_cleanup_t        *cln;
     ngx_http_xet_loc_conf_t   *xlcf;
     ngx_http_xet_batch_req_t  *b;
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
-    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_xet_batch_req_t));
-    if (cln == NULL) {
+    b = ngx_http_xet_state(r, sizeof(ngx_http_xet_batch_req_t),
+                           ngx_http_xet_batch_cleanup);
+    if (b == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    b = cln->data;
-    ngx_memzero(b, sizeof(ngx_http_xet_batch_req_t));
-
-    cln->handler = ngx_http_xet_batch_cleanup;
     ctx->endpoint = b;
 
     ngx_http_xet_array_init(&b->files, NGX_HTTP_XET_OID_BYTEA);
@@ -70,14 +66,7 @@ ngx_http_xet_batch_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     rc = ngx_http_xet_query_files(r, &b->files, ngx_http_xet_batch_queried);
 
-    if (rc != NGX_AGAIN) {
-        return ngx_http_xet_error_query(r, rc, NULL, NULL);
-    }
-
-    r->main->count++;
-    r->read_event_handler = ngx_http_test_reading;
-
-    return NGX_DONE;
+    return ngx_http_xet_wait_query(r, rc);
 }
 
 

@@ -56,14 +56,7 @@ ngx_http_xet_chunk_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     rc = ngx_http_xet_query_chunk(r, &ctx->hash, ngx_http_xet_chunk_queried);
 
-    if (rc != NGX_AGAIN) {
-        return ngx_http_xet_error_query(r, rc, NULL, NULL);
-    }
-
-    r->main->count++;
-    r->read_event_handler = ngx_http_test_reading;
-
-    return NGX_DONE;
+    return ngx_http_xet_wait_query(r, rc);
 }
 
 
@@ -71,7 +64,6 @@ static void
 ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc)
 {
     ngx_http_xet_ctx_t    *ctx;
-    ngx_pool_cleanup_t    *cln;
     ngx_http_xet_chunk_t  *chunk;
 
     if (rc != NGX_OK) {
@@ -83,16 +75,13 @@ ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_xet_chunk_t));
-    if (cln == NULL) {
+    chunk = ngx_http_xet_state(r, sizeof(ngx_http_xet_chunk_t),
+                               ngx_http_xet_chunk_cleanup);
+    if (chunk == NULL) {
         ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
         return;
     }
 
-    chunk = cln->data;
-    ngx_memzero(chunk, sizeof(ngx_http_xet_chunk_t));
-
-    cln->handler = ngx_http_xet_chunk_cleanup;
     ctx->endpoint = chunk;
 
     chunk->query = &ctx->query;

@@ -35,11 +35,7 @@ typedef struct {
     u_char                 *terms;             /* packed, all of the file */
     ngx_uint_t              nterms;
     ngx_uint_t              next;              /* first not yet fed */
-    ngx_uint_t              n;                 /* in the window */
-
-    ngx_http_xet_array_t    xorbs;
-    ngx_http_xet_array_t    starts;
-    ngx_http_xet_array_t    ends;
+    ngx_http_xet_slices_t   window;
 
     ngx_pool_t             *pool;              /* of windows and JSON */
     xet_windows_t           windows;
@@ -50,7 +46,6 @@ typedef struct {
 
 static xet_status_t ngx_http_xet_hashes_ranges(ngx_http_xet_hashes_t *h,
     ngx_str_t *value);
-static ngx_str_t *ngx_http_xet_hashes_header(ngx_http_request_t *r);
 static void ngx_http_xet_hashes_cleanup(void *data);
 static void ngx_http_xet_hashes_queried(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_int_t ngx_http_xet_hashes_terms(ngx_http_request_t *r);
@@ -66,45 +61,43 @@ ngx_http_xet_chunk_hashes_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx)
 {
     ngx_int_t                  rc;
-    ngx_str_t                 *value;
+    ngx_list_t                *headers;
     xet_status_t               status;
-    ngx_pool_cleanup_t        *cln;
+    ngx_table_elt_t           *dirty;
     ngx_http_xet_hashes_t     *h;
     ngx_http_xet_main_conf_t  *xmcf;
 
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
 
-    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_xet_hashes_t));
-    if (cln == NULL) {
+    h = ngx_http_xet_state(r, sizeof(ngx_http_xet_hashes_t),
+                           ngx_http_xet_hashes_cleanup);
+    if (h == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    h = cln->data;
-    ngx_memzero(h, sizeof(ngx_http_xet_hashes_t));
-
-    cln->handler = ngx_http_xet_hashes_cleanup;
     ctx->endpoint = h;
 
     h->query = &ctx->query;
     h->suite = xmcf->suite;
 
-    ngx_http_xet_array_init(&h->xorbs, NGX_HTTP_XET_OID_BYTEA);
-    ngx_http_xet_array_init(&h->starts, NGX_HTTP_XET_OID_INT4);
-    ngx_http_xet_array_init(&h->ends, NGX_HTTP_XET_OID_INT4);
+    ngx_http_xet_slices_init(&h->window);
 
     h->pool = ngx_create_pool(16 * 1024, ngx_cycle->log);
     if (h->pool == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    value = ngx_http_xet_hashes_header(r);
+    headers = &r->headers_in.headers;
+    dirty = ngx_http_xet_header_find(headers, "X-Range-Dirty", 0);
 
-    if (value == NULL) {
+    if (dirty == NULL
+        || ngx_http_xet_header_find(headers, "X-Range-Dirty", 1) != NULL)
+    {
         return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_range",
                                   "one X-Range-Dirty header is required");
     }
 
-    status = ngx_http_xet_hashes_ranges(h, value);
+    status = ngx_http_xet_hashes_ranges(h, &dirty->value);
 
     if (status != XET_OK) {
         return ngx_http_xet_error_status(r, status);
@@ -112,14 +105,8 @@ ngx_http_xet_chunk_hashes_handler(ngx_http_request_t *r,
 
     rc = ngx_http_xet_query_terms(r, &ctx->hash, 0, NGX_MAX_OFF_T_VALUE,
                                   ngx_http_xet_hashes_queried);
-    if (rc != NGX_AGAIN) {
-        return ngx_http_xet_error_query(r, rc, NULL, NULL);
-    }
 
-    r->main->count++;
-    r->read_event_handler = ngx_http_test_reading;
-
-    return NGX_DONE;
+    return ngx_http_xet_wait_query(r, rc);
 }
 
 
@@ -141,56 +128,12 @@ ngx_http_xet_hashes_ranges(ngx_http_xet_hashes_t *h, ngx_str_t *value)
 }
 
 
-static ngx_str_t *
-ngx_http_xet_hashes_header(ngx_http_request_t *r)
-{
-    ngx_str_t        *value;
-    ngx_uint_t        i;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *h;
-
-    static const u_char  name[] = "x-range-dirty";
-
-    value = NULL;
-    part = &r->headers_in.headers.part;
-    h = part->elts;
-
-    for (i = 0; /* void */ ; i++) {
-
-        if (i >= part->nelts) {
-
-            if (part->next == NULL) {
-                break;
-            }
-
-            part = part->next;
-            h = part->elts;
-            i = 0;
-        }
-
-        if (h[i].key.len == sizeof(name) - 1
-            && ngx_memcmp(h[i].lowcase_key, name, sizeof(name) - 1) == 0)
-        {
-            if (value) {
-                return NULL;
-            }
-
-            value = &h[i].value;
-        }
-    }
-
-    return value;
-}
-
-
 static void
 ngx_http_xet_hashes_cleanup(void *data)
 {
     ngx_http_xet_hashes_t *h = data;
 
-    ngx_http_xet_array_destroy(&h->xorbs);
-    ngx_http_xet_array_destroy(&h->starts);
-    ngx_http_xet_array_destroy(&h->ends);
+    ngx_http_xet_slices_destroy(&h->window);
 
     if (h->pool) {
         ngx_destroy_pool(h->pool);
@@ -201,19 +144,8 @@ ngx_http_xet_hashes_cleanup(void *data)
 static void
 ngx_http_xet_hashes_queried(ngx_http_request_t *r, ngx_int_t rc)
 {
-    if (rc == NGX_OK) {
-        rc = ngx_http_xet_hashes_terms(r);
-
-        if (rc == NGX_AGAIN) {
-            return;
-        }
-
-    } else {
-        rc = ngx_http_xet_error_query(r, rc, "file_not_found",
-                                      "no such file");
-    }
-
-    ngx_http_finalize_request(r, rc);
+    ngx_http_xet_answer_query(r, rc, ngx_http_xet_hashes_terms,
+                              "file_not_found", "no such file");
 }
 
 
@@ -279,7 +211,7 @@ ngx_http_xet_hashes_terms(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_xet_hashes_window(ngx_http_request_t *r)
 {
-    uint32_t                n, chunks;
+    uint32_t                n;
     ngx_int_t               rc;
     ngx_uint_t              i;
     xet_term_t              term;
@@ -290,14 +222,10 @@ ngx_http_xet_hashes_window(ngx_http_request_t *r)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     h = ctx->endpoint;
 
-    ngx_http_xet_array_reset(&h->xorbs);
-    ngx_http_xet_array_reset(&h->starts);
-    ngx_http_xet_array_reset(&h->ends);
-
-    chunks = 0;
+    ngx_http_xet_slices_reset(&h->window);
 
     for (i = h->next;
-         i < h->nterms && i - h->next < NGX_HTTP_XET_HASHES_TERMS;
+         i < h->nterms && h->window.n < NGX_HTTP_XET_HASHES_TERMS;
          i++)
     {
         status = xet_term_unpack(&term, h->terms + i * XET_TERM_LEN);
@@ -308,25 +236,21 @@ ngx_http_xet_hashes_window(ngx_http_request_t *r)
 
         n = term.chunk_end - term.chunk_start;
 
-        if (i > h->next && chunks + n > NGX_HTTP_XET_HASHES_CHUNKS) {
+        if (h->window.n
+            && h->window.chunks + n > NGX_HTTP_XET_HASHES_CHUNKS)
+        {
             break;
         }
 
-        ngx_http_xet_array_bytes(&h->xorbs, term.xorb.bytes, XET_HASH_LEN);
-        ngx_http_xet_array_int4(&h->starts, (int32_t) term.chunk_start);
-        ngx_http_xet_array_int4(&h->ends, (int32_t) term.chunk_end);
-
-        chunks += n;
+        ngx_http_xet_slices_add(&h->window, &term.xorb, term.chunk_start,
+                                term.chunk_end);
     }
 
-    h->n = i - h->next;
-
-    if (h->n == 0) {
+    if (h->window.n == 0) {
         return ngx_http_xet_error_status(r, XET_PLAN_DAMAGED);
     }
 
-    rc = ngx_http_xet_query_slices(r, &h->xorbs, &h->starts, &h->ends, 1,
-                                   NGX_HTTP_XET_WRITE,
+    rc = ngx_http_xet_query_slices(r, &h->window, 1, NGX_HTTP_XET_WRITE,
                                    ngx_http_xet_hashes_sliced);
 
     return (rc == NGX_AGAIN) ? NGX_AGAIN
@@ -389,11 +313,11 @@ ngx_http_xet_hashes_feed(ngx_http_xet_hashes_t *h)
     xet_shard_slice_t   slice;
     xet_windows_term_t  wt;
 
-    if (ngx_http_xet_query_slices_n(h->query) != h->n) {
+    if (ngx_http_xet_query_slices_n(h->query) != h->window.n) {
         return XET_INTERNAL;
     }
 
-    for (i = 0; i < h->n; i++, h->next++) {
+    for (i = 0; i < h->window.n; i++, h->next++) {
 
         rc = xet_term_unpack(&term, h->terms + h->next * XET_TERM_LEN);
 

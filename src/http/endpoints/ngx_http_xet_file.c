@@ -27,14 +27,8 @@ ngx_http_xet_file_head_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     rc = ngx_http_xet_query_file(r, &ctx->hash,
                                  ngx_http_xet_file_head_queried);
-    if (rc != NGX_AGAIN) {
-        return ngx_http_xet_error_query(r, rc, NULL, NULL);
-    }
 
-    r->main->count++;
-    r->read_event_handler = ngx_http_test_reading;
-
-    return NGX_DONE;
+    return ngx_http_xet_wait_query(r, rc);
 }
 
 
@@ -69,14 +63,8 @@ ngx_http_xet_file_delete_handler(ngx_http_request_t *r,
 
     rc = ngx_http_xet_query_forget(r, repo, &ctx->hash,
                                    ngx_http_xet_file_deleted);
-    if (rc != NGX_AGAIN) {
-        return ngx_http_xet_error_query(r, rc, NULL, NULL);
-    }
 
-    r->main->count++;
-    r->read_event_handler = ngx_http_test_reading;
-
-    return NGX_DONE;
+    return ngx_http_xet_wait_query(r, rc);
 }
 
 

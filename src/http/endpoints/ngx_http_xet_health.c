@@ -21,14 +21,7 @@ ngx_http_xet_health_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     rc = ngx_http_xet_query_ping(r, ngx_http_xet_health_queried);
 
-    if (rc != NGX_AGAIN) {
-        return ngx_http_xet_error_query(r, rc, NULL, NULL);
-    }
-
-    r->main->count++;
-    r->read_event_handler = ngx_http_test_reading;
-
-    return NGX_DONE;
+    return ngx_http_xet_wait_query(r, rc);
 }
 
 

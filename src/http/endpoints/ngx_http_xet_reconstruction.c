@@ -23,9 +23,7 @@ typedef struct {
     xet_plan_t                 plan;
     unsigned                   edges;
 
-    ngx_http_xet_array_t       xorbs;          /* of the edges' query */
-    ngx_http_xet_array_t       starts;
-    ngx_http_xet_array_t       ends;
+    ngx_http_xet_slices_t      slices;         /* of the edges */
 
     ngx_pool_t                *pool;           /* of the plan */
 } ngx_http_xet_recon_t;
@@ -49,18 +47,14 @@ ngx_http_xet_reconstruction_handler(ngx_http_request_t *r,
 {
     ngx_int_t              rc;
     xet_status_t           status;
-    ngx_pool_cleanup_t    *cln;
     ngx_http_xet_recon_t  *rec;
 
-    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_xet_recon_t));
-    if (cln == NULL) {
+    rec = ngx_http_xet_state(r, sizeof(ngx_http_xet_recon_t),
+                             ngx_http_xet_recon_cleanup);
+    if (rec == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    rec = cln->data;
-    ngx_memzero(rec, sizeof(ngx_http_xet_recon_t));
-
-    cln->handler = ngx_http_xet_recon_cleanup;
     ctx->endpoint = rec;
 
     rec->pool = ngx_create_pool(16 * 1024, ngx_cycle->log);
@@ -68,9 +62,7 @@ ngx_http_xet_reconstruction_handler(ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ngx_http_xet_array_init(&rec->xorbs, NGX_HTTP_XET_OID_BYTEA);
-    ngx_http_xet_array_init(&rec->starts, NGX_HTTP_XET_OID_INT4);
-    ngx_http_xet_array_init(&rec->ends, NGX_HTTP_XET_OID_INT4);
+    ngx_http_xet_slices_init(&rec->slices);
 
     status = ngx_http_xet_recon_range(r, &rec->want);
 
@@ -96,14 +88,8 @@ ngx_http_xet_reconstruction_handler(ngx_http_request_t *r,
     rc = ngx_http_xet_query_terms(r, &ctx->hash, rec->want.start,
                                   rec->want.end - 1,
                                   ngx_http_xet_recon_queried);
-    if (rc != NGX_AGAIN) {
-        return ngx_http_xet_error_query(r, rc, NULL, NULL);
-    }
 
-    r->main->count++;
-    r->read_event_handler = ngx_http_test_reading;
-
-    return NGX_DONE;
+    return ngx_http_xet_wait_query(r, rc);
 }
 
 
@@ -158,9 +144,7 @@ ngx_http_xet_recon_cleanup(void *data)
 {
     ngx_http_xet_recon_t *rec = data;
 
-    ngx_http_xet_array_destroy(&rec->xorbs);
-    ngx_http_xet_array_destroy(&rec->starts);
-    ngx_http_xet_array_destroy(&rec->ends);
+    ngx_http_xet_slices_destroy(&rec->slices);
 
     if (rec->pool) {
         ngx_destroy_pool(rec->pool);
@@ -171,20 +155,8 @@ ngx_http_xet_recon_cleanup(void *data)
 static void
 ngx_http_xet_recon_queried(ngx_http_request_t *r, ngx_int_t rc)
 {
-    if (rc != NGX_OK) {
-        ngx_http_finalize_request(r,
-            ngx_http_xet_error_query(r, rc, "file_not_found",
-                                     "no such file"));
-        return;
-    }
-
-    rc = ngx_http_xet_recon_terms(r);
-
-    if (rc == NGX_AGAIN) {
-        return;
-    }
-
-    ngx_http_finalize_request(r, rc);
+    ngx_http_xet_answer_query(r, rc, ngx_http_xet_recon_terms,
+                              "file_not_found", "no such file");
 }
 
 
@@ -258,13 +230,11 @@ ngx_http_xet_recon_edges(ngx_http_request_t *r)
         term = (edge == XET_PLAN_FIRST) ? &rec->plan.terms[0]
                                         : &rec->plan.terms[rec->plan.n - 1];
 
-        ngx_http_xet_array_bytes(&rec->xorbs, term->xorb.bytes, XET_HASH_LEN);
-        ngx_http_xet_array_int4(&rec->starts, (int32_t) term->chunk_start);
-        ngx_http_xet_array_int4(&rec->ends, (int32_t) term->chunk_end);
+        ngx_http_xet_slices_add(&rec->slices, &term->xorb, term->chunk_start,
+                                term->chunk_end);
     }
 
-    rc = ngx_http_xet_query_slices(r, &rec->xorbs, &rec->starts, &rec->ends, 0,
-                                   NGX_HTTP_XET_READ,
+    rc = ngx_http_xet_query_slices(r, &rec->slices, 0, NGX_HTTP_XET_READ,
                                    ngx_http_xet_recon_edges_queried);
 
     return (rc == NGX_AGAIN) ? NGX_AGAIN
@@ -275,19 +245,9 @@ ngx_http_xet_recon_edges(ngx_http_request_t *r)
 static void
 ngx_http_xet_recon_edges_queried(ngx_http_request_t *r, ngx_int_t rc)
 {
-    if (rc == NGX_OK) {
-        rc = ngx_http_xet_recon_trim(r);
-
-        if (rc == NGX_AGAIN) {
-            return;
-        }
-
-    } else {
-        rc = ngx_http_xet_error_query(r, rc, "internal_error",
-                                      "a xorb of the file is missing");
-    }
-
-    ngx_http_finalize_request(r, rc);
+    ngx_http_xet_answer_query(r, rc, ngx_http_xet_recon_trim,
+                              "internal_error",
+                              "a xorb of the file is missing");
 }
 
 

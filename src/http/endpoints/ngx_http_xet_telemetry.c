@@ -34,7 +34,6 @@ ngx_int_t
 ngx_http_xet_telemetry_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 {
     ngx_int_t                  rc;
-    ngx_pool_cleanup_t        *cln;
     ngx_http_xet_loc_conf_t   *xlcf;
     ngx_http_xet_telemetry_t  *t;
 
@@ -51,15 +50,12 @@ ngx_http_xet_telemetry_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
                                          "{}");
     }
 
-    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_xet_telemetry_t));
-    if (cln == NULL) {
+    t = ngx_http_xet_state(r, sizeof(ngx_http_xet_telemetry_t),
+                           ngx_http_xet_telemetry_cleanup);
+    if (t == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    t = cln->data;
-    ngx_memzero(t, sizeof(ngx_http_xet_telemetry_t));
-
-    cln->handler = ngx_http_xet_telemetry_cleanup;
     ctx->endpoint = t;
 
     return ngx_http_xet_body_read(r, ngx_http_xet_telemetry_feed,

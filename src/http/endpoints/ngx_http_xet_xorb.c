@@ -45,7 +45,6 @@ static void ngx_http_xet_xorb_head_queried(ngx_http_request_t *r,
 ngx_int_t
 ngx_http_xet_xorb_post_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 {
-    ngx_pool_cleanup_t        *cln;
     ngx_http_xet_xorb_t       *x;
     ngx_http_xet_loc_conf_t   *xlcf;
     ngx_http_xet_main_conf_t  *xmcf;
@@ -53,15 +52,12 @@ ngx_http_xet_xorb_post_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
 
-    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_xet_xorb_t));
-    if (cln == NULL) {
+    x = ngx_http_xet_state(r, sizeof(ngx_http_xet_xorb_t),
+                           ngx_http_xet_xorb_cleanup);
+    if (x == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    x = cln->data;
-    ngx_memzero(x, sizeof(ngx_http_xet_xorb_t));
-
-    cln->handler = ngx_http_xet_xorb_cleanup;
     ctx->endpoint = x;
 
     x->suite = xmcf->suite;
@@ -228,14 +224,8 @@ ngx_http_xet_xorb_head_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     rc = ngx_http_xet_query_xorb(r, &ctx->hash,
                                  ngx_http_xet_xorb_head_queried);
-    if (rc != NGX_AGAIN) {
-        return ngx_http_xet_error_query(r, rc, NULL, NULL);
-    }
 
-    r->main->count++;
-    r->read_event_handler = ngx_http_test_reading;
-
-    return NGX_DONE;
+    return ngx_http_xet_wait_query(r, rc);
 }
 
 

@@ -1,6 +1,6 @@
 
 /*
- * Array parameters of statements, and the batch of them that registers files.
+ * Array parameters of statements.
  *
  * An array is kept in PostgreSQL's binary form from the first element on:
  * dimensions (1), has nulls, oid of the element, length, lower bound (1), then
@@ -175,79 +175,6 @@ ngx_http_xet_array_value(ngx_http_xet_array_t *a, const char **value,
 
     *value = (const char *) p;
     *length = (int) (a->pos - p);
-}
-
-
-void
-ngx_http_xet_batch_init(ngx_http_xet_batch_t *b)
-{
-    ngx_memzero(b, sizeof(ngx_http_xet_batch_t));
-
-    ngx_http_xet_array_init(&b->serials, NGX_HTTP_XET_OID_INT8);
-    ngx_http_xet_array_init(&b->hashes, NGX_HTTP_XET_OID_BYTEA);
-    ngx_http_xet_array_init(&b->sizes, NGX_HTTP_XET_OID_INT8);
-    ngx_http_xet_array_init(&b->sha256, NGX_HTTP_XET_OID_BYTEA);
-    ngx_http_xet_array_init(&b->counts, NGX_HTTP_XET_OID_INT8);
-    ngx_http_xet_array_init(&b->packed, NGX_HTTP_XET_OID_BYTEA);
-    ngx_http_xet_array_init(&b->chunks, NGX_HTTP_XET_OID_BYTEA);
-    ngx_http_xet_array_init(&b->xorbs, NGX_HTTP_XET_OID_BYTEA);
-    ngx_http_xet_array_init(&b->indexes, NGX_HTTP_XET_OID_INT4);
-    ngx_http_xet_array_init(&b->seg_serials, NGX_HTTP_XET_OID_INT8);
-    ngx_http_xet_array_init(&b->seg_firsts, NGX_HTTP_XET_OID_INT8);
-    ngx_http_xet_array_init(&b->seg_ends, NGX_HTTP_XET_OID_INT8);
-    ngx_http_xet_array_init(&b->seg_packed, NGX_HTTP_XET_OID_BYTEA);
-}
-
-
-ngx_http_xet_array_t *
-ngx_http_xet_batch_array(ngx_http_xet_batch_t *b, ngx_uint_t i)
-{
-    ngx_http_xet_array_t *const  arrays[NGX_HTTP_XET_BATCH_ARRAYS] = {
-        &b->serials, &b->hashes, &b->sizes, &b->sha256, &b->counts,
-        &b->packed, &b->chunks, &b->xorbs, &b->indexes, &b->seg_serials,
-        &b->seg_firsts, &b->seg_ends, &b->seg_packed
-    };
-
-    return arrays[i];
-}
-
-
-void
-ngx_http_xet_batch_reset(ngx_http_xet_batch_t *b)
-{
-    ngx_uint_t  i;
-
-    for (i = 0; i < NGX_HTTP_XET_BATCH_ARRAYS; i++) {
-        ngx_http_xet_array_reset(ngx_http_xet_batch_array(b, i));
-    }
-
-    b->size = 0;
-}
-
-
-void
-ngx_http_xet_batch_destroy(ngx_http_xet_batch_t *b)
-{
-    ngx_uint_t  i;
-
-    for (i = 0; i < NGX_HTTP_XET_BATCH_ARRAYS; i++) {
-        ngx_http_xet_array_destroy(ngx_http_xet_batch_array(b, i));
-    }
-}
-
-
-ngx_int_t
-ngx_http_xet_batch_failed(ngx_http_xet_batch_t *b)
-{
-    ngx_uint_t  i;
-
-    for (i = 0; i < NGX_HTTP_XET_BATCH_ARRAYS; i++) {
-        if (ngx_http_xet_batch_array(b, i)->failed) {
-            return 1;
-        }
-    }
-
-    return 0;
 }
 
 

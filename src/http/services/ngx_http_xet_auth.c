@@ -241,14 +241,6 @@ static ngx_int_t
 ngx_http_xet_auth_refuse(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message)
 {
-    ngx_int_t  rc;
-
-    rc = ngx_http_discard_request_body(r);
-
-    if (rc != NGX_OK) {
-        return NGX_ERROR;
-    }
-
     if (status == NGX_HTTP_UNAUTHORIZED
         && ngx_http_xet_header(r, "WWW-Authenticate",
                                "Bearer realm=\"xet\", "
@@ -258,7 +250,8 @@ ngx_http_xet_auth_refuse(ngx_http_request_t *r, ngx_uint_t status,
         return NGX_ERROR;
     }
 
-    ngx_http_finalize_request(r, ngx_http_xet_error(r, status, code, message));
+    ngx_http_finalize_request(r, ngx_http_xet_refuse(r, status, code,
+                                                     message));
 
     return NGX_DONE;
 }

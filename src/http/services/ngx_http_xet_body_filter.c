@@ -49,13 +49,15 @@ struct ngx_http_xet_body_s {
 
 static void ngx_http_xet_body_post_handler(ngx_http_request_t *r);
 static void ngx_http_xet_body_read_handler(ngx_http_request_t *r);
-static void ngx_http_xet_body_pump(ngx_http_request_t *r);
-static ngx_int_t ngx_http_xet_body_take(ngx_http_request_t *r);
-static ngx_uint_t ngx_http_xet_body_blocked(ngx_http_request_t *r);
-static ngx_int_t ngx_http_xet_body_post(ngx_http_request_t *r);
+static void ngx_http_xet_body_pump(ngx_http_xet_body_t *body);
+static void ngx_http_xet_body_failed(ngx_http_xet_body_t *body,
+    ngx_int_t rc);
+static ngx_int_t ngx_http_xet_body_take(ngx_http_xet_body_t *body);
+static ngx_uint_t ngx_http_xet_body_blocked(ngx_http_xet_body_t *body);
+static ngx_int_t ngx_http_xet_body_post(ngx_http_xet_body_t *body);
 static void ngx_http_xet_body_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_body_job_done(ngx_http_request_t *r, void *data);
-static void ngx_http_xet_body_finish(ngx_http_request_t *r);
+static void ngx_http_xet_body_finish(ngx_http_xet_body_t *body);
 static ngx_int_t ngx_http_xet_body_filter(ngx_http_request_t *r,
     ngx_chain_t *in);
 
@@ -150,34 +152,35 @@ ngx_http_xet_body_post_handler(ngx_http_request_t *r)
 
     r->read_event_handler = ngx_http_xet_body_read_handler;
 
-    ngx_http_xet_body_pump(r);
+    ngx_http_xet_body_pump(body);
 }
 
 
 static void
 ngx_http_xet_body_read_handler(ngx_http_request_t *r)
 {
+    ngx_http_xet_ctx_t  *ctx;
+
     if (r->connection->read->timedout) {
         r->connection->timedout = 1;
         ngx_http_finalize_request(r, NGX_HTTP_REQUEST_TIME_OUT);
         return;
     }
 
-    ngx_http_xet_body_pump(r);
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    ngx_http_xet_body_pump(ctx->body);
 }
 
 
 static void
-ngx_http_xet_body_pump(ngx_http_request_t *r)
+ngx_http_xet_body_pump(ngx_http_xet_body_t *body)
 {
-    ngx_int_t             rc;
-    ngx_uint_t            again;
-    ngx_http_xet_ctx_t   *ctx;
-    ngx_http_xet_body_t  *body;
+    ngx_int_t            rc;
+    ngx_uint_t           again;
+    ngx_http_request_t  *r;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    body = ctx->body;
-
+    r = body->request;
     again = 0;
 
     for ( ;; ) {
@@ -186,7 +189,7 @@ ngx_http_xet_body_pump(ngx_http_request_t *r)
             return;
         }
 
-        rc = ngx_http_xet_body_take(r);
+        rc = ngx_http_xet_body_take(body);
 
         if (body->status != XET_OK && !body->draining) {
 
@@ -195,7 +198,7 @@ ngx_http_xet_body_pump(ngx_http_request_t *r)
             }
 
             if (r->http_version < NGX_HTTP_VERSION_20 || !r->reading_body) {
-                ngx_http_xet_body_finish(r);
+                ngx_http_xet_body_finish(body);
                 return;
             }
 
@@ -205,7 +208,7 @@ ngx_http_xet_body_pump(ngx_http_request_t *r)
         if (body->draining) {
 
             if (!r->reading_body) {
-                ngx_http_xet_body_finish(r);
+                ngx_http_xet_body_finish(body);
                 return;
             }
 
@@ -213,12 +216,12 @@ ngx_http_xet_body_pump(ngx_http_request_t *r)
 
             body->eof = !r->reading_body && rc == NGX_OK;
 
-            if (ngx_http_xet_body_post(r) != NGX_OK) {
+            if (ngx_http_xet_body_post(body) != NGX_OK) {
                 body->status = XET_OVERLOADED;
                 continue;
             }
 
-            if (!r->reading_body || ngx_http_xet_body_blocked(r)) {
+            if (!r->reading_body || ngx_http_xet_body_blocked(body)) {
 
                 /* our own work is the brake: the client is not late */
 
@@ -244,34 +247,45 @@ ngx_http_xet_body_pump(ngx_http_request_t *r)
         rc = ngx_http_read_unbuffered_request_body(r);
 
         if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
-
-            if (rc == NGX_HTTP_BAD_REQUEST && r->connection->error) {
-                ngx_http_finalize_request(r, NGX_HTTP_CLIENT_CLOSED_REQUEST);
-                return;
-            }
-
-            if (rc == NGX_HTTP_REQUEST_TIME_OUT) {
-                ngx_http_finalize_request(r, rc);
-                return;
-            }
-
-            /* too large, or bad framing: never while a job runs */
-
-            if (body->status == XET_OK) {
-                body->status = (rc == NGX_HTTP_REQUEST_ENTITY_TOO_LARGE)
-                               ? XET_BODY_SIZE : XET_BODY_SYNTAX;
-            }
-
-            body->draining = 0;
-
-            if (!ngx_http_xet_task_busy(r)) {
-                ngx_http_xet_body_finish(r);
-            }
-
+            ngx_http_xet_body_failed(body, rc);
             return;
         }
 
         again = (rc == NGX_AGAIN);
+    }
+}
+
+
+/* nginx has read no more: the client left, was late, or sent what can't be. */
+
+static void
+ngx_http_xet_body_failed(ngx_http_xet_body_t *body, ngx_int_t rc)
+{
+    ngx_http_request_t  *r;
+
+    r = body->request;
+
+    if (rc == NGX_HTTP_BAD_REQUEST && r->connection->error) {
+        ngx_http_finalize_request(r, NGX_HTTP_CLIENT_CLOSED_REQUEST);
+        return;
+    }
+
+    if (rc == NGX_HTTP_REQUEST_TIME_OUT) {
+        ngx_http_finalize_request(r, rc);
+        return;
+    }
+
+    /* too large, or bad framing: never while a job runs */
+
+    if (body->status == XET_OK) {
+        body->status = (rc == NGX_HTTP_REQUEST_ENTITY_TOO_LARGE)
+                       ? XET_BODY_SIZE : XET_BODY_SYNTAX;
+    }
+
+    body->draining = 0;
+
+    if (!ngx_http_xet_task_busy(r)) {
+        ngx_http_xet_body_finish(body);
     }
 }
 
@@ -282,18 +296,15 @@ ngx_http_xet_body_pump(ngx_http_request_t *r)
  */
 
 static ngx_int_t
-ngx_http_xet_body_take(ngx_http_request_t *r)
+ngx_http_xet_body_take(ngx_http_xet_body_t *body)
 {
     size_t                    n;
     ngx_buf_t                *b, *in;
     ngx_chain_t              *cl;
-    ngx_http_xet_ctx_t       *ctx;
-    ngx_http_xet_body_t      *body;
+    ngx_http_request_t       *r;
     ngx_http_request_body_t  *rb;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    body = ctx->body;
-
+    r = body->request;
     rb = r->request_body;
 
     while (rb->bufs) {
@@ -331,33 +342,25 @@ ngx_http_xet_body_take(ngx_http_request_t *r)
 /* Both buffers are full, or one is and something waits behind it. */
 
 static ngx_uint_t
-ngx_http_xet_body_blocked(ngx_http_request_t *r)
+ngx_http_xet_body_blocked(ngx_http_xet_body_t *body)
 {
-    ngx_buf_t            *b;
-    ngx_http_xet_ctx_t   *ctx;
-    ngx_http_xet_body_t  *body;
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    body = ctx->body;
+    ngx_buf_t  *b;
 
     b = &body->buf[body->filling];
 
-    return b->last == b->end && ngx_http_xet_task_busy(r);
+    return b->last == b->end && ngx_http_xet_task_busy(body->request);
 }
 
 
 /* Posts the buffer being filled when it is full, or the last. */
 
 static ngx_int_t
-ngx_http_xet_body_post(ngx_http_request_t *r)
+ngx_http_xet_body_post(ngx_http_xet_body_t *body)
 {
-    ngx_buf_t            *b;
-    ngx_http_xet_ctx_t   *ctx;
-    ngx_http_xet_body_t  *body;
+    ngx_buf_t           *b;
+    ngx_http_request_t  *r;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    body = ctx->body;
-
+    r = body->request;
     b = &body->buf[body->filling];
 
     if (ngx_http_xet_task_busy(r) || (b->last < b->end && !body->eof)) {
@@ -407,22 +410,20 @@ ngx_http_xet_body_job_done(ngx_http_request_t *r, void *data)
     }
 
     if (body->status == XET_OK && body->job_last) {
-        ngx_http_xet_body_finish(r);
+        ngx_http_xet_body_finish(body);
         return;
     }
 
-    ngx_http_xet_body_pump(r);
+    ngx_http_xet_body_pump(body);
 }
 
 
 static void
-ngx_http_xet_body_finish(ngx_http_request_t *r)
+ngx_http_xet_body_finish(ngx_http_xet_body_t *body)
 {
-    ngx_http_xet_ctx_t   *ctx;
-    ngx_http_xet_body_t  *body;
+    ngx_http_request_t  *r;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    body = ctx->body;
+    r = body->request;
 
     body->finished = 1;
 
@@ -458,7 +459,7 @@ ngx_http_xet_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
     if (rc == NGX_OK && ctx && ctx->body && !ctx->body->finished) {
-        (void) ngx_http_xet_body_take(r);
+        (void) ngx_http_xet_body_take(ctx->body);
     }
 
     return rc;

@@ -76,35 +76,20 @@ ngx_http_xet_send_error(ngx_http_request_t *r, ngx_uint_t status,
 static void
 ngx_http_xet_forget(ngx_http_request_t *r)
 {
-    ngx_uint_t        i;
-    ngx_list_part_t  *part;
+    ngx_uint_t        n;
     ngx_table_elt_t  *h;
 
     ngx_http_clear_etag(r);
 
-    part = &r->headers_out.headers.part;
-    h = part->elts;
+    for (n = 0; /* void */ ; n++) {
 
-    for (i = 0; /* void */ ; i++) {
-
-        if (i >= part->nelts) {
-
-            if (part->next == NULL) {
-                break;
-            }
-
-            part = part->next;
-            h = part->elts;
-            i = 0;
+        h = ngx_http_xet_header_find(&r->headers_out.headers, "Cache-Control",
+                                     n);
+        if (h == NULL) {
+            break;
         }
 
-        if (h[i].key.len == sizeof("Cache-Control") - 1
-            && ngx_strncasecmp(h[i].key.data, (u_char *) "Cache-Control",
-                               sizeof("Cache-Control") - 1)
-               == 0)
-        {
-            h[i].hash = 0;
-        }
+        h->hash = 0;
     }
 }
 
@@ -174,21 +159,90 @@ ngx_http_xet_error_query(ngx_http_request_t *r, ngx_int_t rc,
 }
 
 
+void
+ngx_http_xet_answer_query(ngx_http_request_t *r, ngx_int_t rc,
+    ngx_int_t (*rows)(ngx_http_request_t *r), const char *code,
+    const char *missing)
+{
+    if (rc == NGX_OK) {
+        rc = rows(r);
+
+        if (rc == NGX_AGAIN) {
+            return;
+        }
+
+    } else {
+        rc = ngx_http_xet_error_query(r, rc, code, missing);
+    }
+
+    ngx_http_finalize_request(r, rc);
+}
+
+
+ngx_int_t
+ngx_http_xet_wait_query(ngx_http_request_t *r, ngx_int_t rc)
+{
+    if (rc != NGX_AGAIN) {
+        return ngx_http_xet_error_query(r, rc, NULL, NULL);
+    }
+
+    r->main->count++;
+    r->read_event_handler = ngx_http_test_reading;
+
+    return NGX_DONE;
+}
+
+
+ngx_int_t
+ngx_http_xet_refuse(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_discard_request_body(r);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    return ngx_http_xet_error(r, status, code, message);
+}
+
+
 ngx_int_t
 ngx_http_xet_send(ngx_http_request_t *r, ngx_uint_t status,
     const char *content_type, xet_buf_t *b)
 {
-    ngx_buf_t       *buf;
-    ngx_chain_t     *out, *cl, **ll;
-    xet_buf_node_t  *node;
+    ngx_buf_t    *last;
+    ngx_chain_t  *out;
 
-    if (xet_buf_status(b) != XET_OK) {
+    if (ngx_http_xet_output_chain(r->pool, b, &out, &last) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    out = NULL;
-    buf = NULL;
-    ll = &out;
+    if (last) {
+        last->last_buf = (r == r->main) ? 1 : 0;
+    }
+
+    return ngx_http_xet_send_chain(r, status, content_type, out,
+                                   (off_t) b->size);
+}
+
+
+ngx_int_t
+ngx_http_xet_output_chain(ngx_pool_t *pool, xet_buf_t *b, ngx_chain_t **out,
+    ngx_buf_t **last)
+{
+    ngx_buf_t       *buf;
+    ngx_chain_t     *cl;
+    xet_buf_node_t  *node;
+
+    *out = NULL;
+    *last = NULL;
+
+    if (xet_buf_status(b) != XET_OK) {
+        return NGX_ERROR;
+    }
 
     for (node = b->first; node; node = node->next) {
 
@@ -196,13 +250,10 @@ ngx_http_xet_send(ngx_http_request_t *r, ngx_uint_t status,
             continue;
         }
 
-        cl = ngx_alloc_chain_link(r->pool);
-        if (cl == NULL) {
-            return NGX_ERROR;
-        }
+        cl = ngx_alloc_chain_link(pool);
+        buf = ngx_calloc_buf(pool);
 
-        buf = ngx_calloc_buf(r->pool);
-        if (buf == NULL) {
+        if (cl == NULL || buf == NULL) {
             return NGX_ERROR;
         }
 
@@ -213,17 +264,17 @@ ngx_http_xet_send(ngx_http_request_t *r, ngx_uint_t status,
         cl->buf = buf;
         cl->next = NULL;
 
-        *ll = cl;
-        ll = &cl->next;
+        *out = cl;
+        out = &cl->next;
+
+        *last = buf;
     }
 
-    if (buf) {
-        buf->last_buf = (r == r->main) ? 1 : 0;
-        buf->last_in_chain = 1;
+    if (*last) {
+        (*last)->last_in_chain = 1;
     }
 
-    return ngx_http_xet_send_chain(r, status, content_type, out,
-                                   (off_t) b->size);
+    return NGX_OK;
 }
 
 
@@ -305,6 +356,43 @@ ngx_http_xet_header(ngx_http_request_t *r, const char *key, const char *value)
     h->value.len = ngx_strlen(value);
 
     return NGX_OK;
+}
+
+
+ngx_table_elt_t *
+ngx_http_xet_header_find(ngx_list_t *headers, const char *name, ngx_uint_t n)
+{
+    size_t            len;
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    len = ngx_strlen(name);
+    part = &headers->part;
+    h = part->elts;
+
+    for (i = 0; /* void */ ; i++) {
+
+        if (i >= part->nelts) {
+
+            if (part->next == NULL) {
+                break;
+            }
+
+            part = part->next;
+            h = part->elts;
+            i = 0;
+        }
+
+        if (h[i].key.len == len
+            && ngx_strncasecmp(h[i].key.data, (u_char *) name, len) == 0
+            && n-- == 0)
+        {
+            return &h[i];
+        }
+    }
+
+    return NULL;
 }
 
 

@@ -34,9 +34,35 @@ ngx_int_t ngx_http_xet_error_status(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_error_query(ngx_http_request_t *r, ngx_int_t rc,
     const char *code, const char *missing);
 
+/*
+ * The end of a handler that has asked for its first statement, rc is what
+ * asking gave: from now on the request waits, and a client that leaves ends
+ * it; or the answer is the error.
+ */
+ngx_int_t ngx_http_xet_wait_query(ngx_http_request_t *r, ngx_int_t rc);
+
+/* An error before the body was read, which is dropped then. */
+ngx_int_t ngx_http_xet_refuse(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message);
+
+/*
+ * For the handler of a query: goes on with rows() where it brought some, and
+ * ends the request unless that returns NGX_AGAIN to wait for the next thing.
+ */
+void ngx_http_xet_answer_query(ngx_http_request_t *r, ngx_int_t rc,
+    ngx_int_t (*rows)(ngx_http_request_t *r), const char *code,
+    const char *missing);
+
 /* The bytes of b, whose nodes must live as long as the request. */
 ngx_int_t ngx_http_xet_send(ngx_http_request_t *r, ngx_uint_t status,
     const char *content_type, xet_buf_t *b);
+
+/*
+ * The bytes of b as a chain, whose last buffer is *last, NULL where there are
+ * none.  NGX_ERROR without memory.
+ */
+ngx_int_t ngx_http_xet_output_chain(ngx_pool_t *pool, xet_buf_t *b,
+    ngx_chain_t **out, ngx_buf_t **last);
 
 /* Status, type and length of an answer, -1 where that is not known. */
 void ngx_http_xet_output_type(ngx_http_request_t *r, ngx_uint_t status,
@@ -52,6 +78,10 @@ ngx_int_t ngx_http_xet_send_head(ngx_http_request_t *r, off_t length);
 /* Adds a header to the answer; the strings must live as long as r. */
 ngx_int_t ngx_http_xet_header(ngx_http_request_t *r, const char *key,
     const char *value);
+
+/* The n-th header of that name, from 0, or NULL; in either direction. */
+ngx_table_elt_t *ngx_http_xet_header_find(ngx_list_t *headers,
+    const char *name, ngx_uint_t n);
 
 /* xet_alloc_pt over an ngx_pool_t. */
 void *ngx_http_xet_alloc(void *pool, size_t size);

@@ -34,10 +34,10 @@ typedef struct {
 
 
 static void ngx_http_xet_pg_connect_job(void *data, ngx_log_t *log);
-static const char *ngx_http_xet_pg_settings(PGconn *conn);
+static const char *ngx_http_xet_pg_settings_job(PGconn *conn);
 static void ngx_http_xet_pg_text(u_char *dst, size_t size, const char *text);
-static const char *ngx_http_xet_pg_prepare(PGconn *conn);
-static const char *ngx_http_xet_pg_check_schema(PGconn *conn);
+static const char *ngx_http_xet_pg_prepare_job(PGconn *conn);
+static const char *ngx_http_xet_pg_check_schema_job(PGconn *conn);
 static void ngx_http_xet_pg_connect_done(ngx_event_t *ev);
 static ngx_int_t ngx_http_xet_pg_wrap(ngx_http_xet_pg_t *pg);
 static void ngx_http_xet_pg_notice(void *arg, const PGresult *res);
@@ -131,15 +131,15 @@ ngx_http_xet_pg_connect_job(void *data, ngx_log_t *log)
     error = (PQstatus(conn) == CONNECTION_OK) ? NULL : PQerrorMessage(conn);
 
     if (error == NULL) {
-        error = ngx_http_xet_pg_check_schema(conn);
+        error = ngx_http_xet_pg_check_schema_job(conn);
     }
 
     if (error == NULL) {
-        error = ngx_http_xet_pg_settings(conn);
+        error = ngx_http_xet_pg_settings_job(conn);
     }
 
     if (error == NULL) {
-        error = ngx_http_xet_pg_prepare(conn);
+        error = ngx_http_xet_pg_prepare_job(conn);
     }
 
     if (error == NULL
@@ -160,7 +160,7 @@ ngx_http_xet_pg_connect_job(void *data, ngx_log_t *log)
 
 
 static const char *
-ngx_http_xet_pg_check_schema(PGconn *conn)
+ngx_http_xet_pg_check_schema_job(PGconn *conn)
 {
     PGresult    *res;
     const char  *error;
@@ -197,7 +197,7 @@ ngx_http_xet_pg_check_schema(PGconn *conn)
  */
 
 static const char *
-ngx_http_xet_pg_settings(PGconn *conn)
+ngx_http_xet_pg_settings_job(PGconn *conn)
 {
     PGresult        *res;
     ExecStatusType   status;
@@ -230,7 +230,7 @@ ngx_http_xet_pg_text(u_char *dst, size_t size, const char *text)
 
 
 static const char *
-ngx_http_xet_pg_prepare(PGconn *conn)
+ngx_http_xet_pg_prepare_job(PGconn *conn)
 {
     PGresult                      *res;
     ExecStatusType                 status;

@@ -14,6 +14,8 @@
 #include "xet.h"
 #include "ngx_http_xet_array.h"
 #include "ngx_http_xet_pg.h"
+#include "ngx_http_xet_register_batch.h"
+#include "ngx_http_xet_slices.h"
 
 
 #define NGX_HTTP_XET_SCHEMA  "4"           /* last of sql/NNNN_*.sql */
@@ -50,6 +52,9 @@ typedef struct {
 
 /* Frees the rows before the request ends. */
 void ngx_http_xet_query_release(ngx_http_request_t *r);
+
+/* The answer of a statement that is one number or truth, see below. */
+int64_t ngx_http_xet_query_number(ngx_http_request_t *r);
 
 
 /*
@@ -99,30 +104,32 @@ void ngx_http_xet_query_files_row(ngx_http_request_t *r, ngx_uint_t i,
  * is NULL.  A range outside its xorb gives n == 0.
  */
 ngx_int_t ngx_http_xet_query_slices(ngx_http_request_t *r,
-    ngx_http_xet_array_t *xorbs, ngx_http_xet_array_t *starts,
-    ngx_http_xet_array_t *ends, ngx_uint_t hashes, ngx_uint_t lane,
+    ngx_http_xet_slices_t *slices, ngx_uint_t hashes, ngx_uint_t lane,
     ngx_http_xet_query_handler_pt handler);
 ngx_uint_t ngx_http_xet_query_slices_n(ngx_http_xet_query_t *q);
 void ngx_http_xet_query_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_shard_slice_t *slice);
 
 
-/* Registers a xorb whose bytes are durable; *inserted tells if it is new. */
+/* Registers a xorb whose bytes are durable; inserted tells if it is new. */
 
 ngx_int_t ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
     const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,
     ngx_http_xet_query_handler_pt handler);
-ngx_uint_t ngx_http_xet_query_xorb_put_inserted(ngx_http_request_t *r);
+#define ngx_http_xet_query_xorb_put_inserted(r)                               \
+    (ngx_http_xet_query_number(r) != 0)
 
 
 ngx_int_t ngx_http_xet_query_xorb(ngx_http_request_t *r,
     const xet_hash_t *xorb, ngx_http_xet_query_handler_pt handler);
-uint64_t ngx_http_xet_query_xorb_stored(ngx_http_request_t *r);
+#define ngx_http_xet_query_xorb_stored(r)                                     \
+    ((uint64_t) ngx_http_xet_query_number(r))
 
 
 ngx_int_t ngx_http_xet_query_file(ngx_http_request_t *r,
     const xet_hash_t *file, ngx_http_xet_query_handler_pt handler);
-uint64_t ngx_http_xet_query_file_size(ngx_http_request_t *r);
+#define ngx_http_xet_query_file_size(r)                                       \
+    ((uint64_t) ngx_http_xet_query_number(r))
 
 
 /*
@@ -147,12 +154,14 @@ ngx_int_t ngx_http_xet_query_stage(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
 ngx_int_t ngx_http_xet_query_shard_put(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
-ngx_uint_t ngx_http_xet_query_shard_put_new(ngx_http_request_t *r);
+#define ngx_http_xet_query_shard_put_new(r)                                   \
+    (ngx_http_xet_query_number(r) != 0)
 
 /* Takes a file out of a repo; forgotten tells whether it was in it. */
 ngx_int_t ngx_http_xet_query_forget(ngx_http_request_t *r, ngx_str_t *repo,
     const xet_hash_t *file, ngx_http_xet_query_handler_pt handler);
-ngx_uint_t ngx_http_xet_query_forgotten(ngx_http_request_t *r);
+#define ngx_http_xet_query_forgotten(r)                                       \
+    (ngx_http_xet_query_number(r) != 0)
 
 /* Drops what an upload has staged under its id; nobody waits for it. */
 void ngx_http_xet_query_unstage(const u_char *id);

@@ -35,15 +35,15 @@ typedef struct {
 
 static void ngx_http_xet_store_cleanup(void *data);
 static void ngx_http_xet_store_close_job(void *data, ngx_log_t *log);
-static xet_status_t ngx_http_xet_store_open(ngx_http_xet_file_t *file,
+static xet_status_t ngx_http_xet_store_open_job(ngx_http_xet_file_t *file,
     ngx_log_t *log);
 static xet_status_t ngx_http_xet_store_failed(ngx_log_t *log,
     const char *call, const void *name);
-static xet_status_t ngx_http_xet_store_link(ngx_http_xet_file_t *file,
+static xet_status_t ngx_http_xet_store_link_job(ngx_http_xet_file_t *file,
     const char *path, ngx_log_t *log);
-static xet_status_t ngx_http_xet_store_replace(ngx_http_xet_file_t *file,
+static xet_status_t ngx_http_xet_store_replace_job(ngx_http_xet_file_t *file,
     const char *from, const char *path, ngx_log_t *log);
-static xet_status_t ngx_http_xet_store_sync_dir(const char *path,
+static xet_status_t ngx_http_xet_store_sync_dir_job(const char *path,
     ngx_log_t *log);
 
 
@@ -53,20 +53,16 @@ static ngx_atomic_uint_t  ngx_http_xet_store_serial;
 ngx_http_xet_file_t *
 ngx_http_xet_store_file(ngx_http_request_t *r)
 {
-    ngx_pool_cleanup_t        *cln;
     ngx_http_xet_file_t       *file;
     ngx_http_xet_main_conf_t  *xmcf;
 
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
 
-    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_xet_file_t));
-    if (cln == NULL) {
+    file = ngx_http_xet_state(r, sizeof(ngx_http_xet_file_t),
+                              ngx_http_xet_store_cleanup);
+    if (file == NULL) {
         return NULL;
     }
-
-    file = cln->data;
-
-    ngx_memzero(file, sizeof(ngx_http_xet_file_t));
 
     file->store = xmcf->store;
     file->temp = xmcf->temp;
@@ -80,8 +76,6 @@ ngx_http_xet_store_file(ngx_http_request_t *r)
     }
 
     file->name[0] = '\0';
-
-    cln->handler = ngx_http_xet_store_cleanup;
 
     return file;
 }
@@ -129,7 +123,7 @@ ngx_http_xet_store_close_job(void *data, ngx_log_t *log)
 
 
 static xet_status_t
-ngx_http_xet_store_open(ngx_http_xet_file_t *file, ngx_log_t *log)
+ngx_http_xet_store_open_job(ngx_http_xet_file_t *file, ngx_log_t *log)
 {
     ngx_uint_t    i;
     xet_status_t  rc;
@@ -202,7 +196,7 @@ ngx_http_xet_store_write_job(ngx_http_xet_file_t *file, const u_char *data,
     xet_status_t  rc;
 
     if (file->fd == NGX_INVALID_FILE) {
-        rc = ngx_http_xet_store_open(file, log);
+        rc = ngx_http_xet_store_open_job(file, log);
 
         if (rc != XET_OK) {
             return rc;
@@ -303,7 +297,7 @@ ngx_http_xet_store_commit_job(ngx_http_xet_file_t *file,
     folder = name - 3;
     created = 0;
 
-    rc = ngx_http_xet_store_link(file, path, log);
+    rc = ngx_http_xet_store_link_job(file, path, log);
 
     if (rc == XET_AGAIN) {
         *name = '\0';
@@ -317,7 +311,7 @@ ngx_http_xet_store_commit_job(ngx_http_xet_file_t *file,
 
         *name = '/';
 
-        rc = ngx_http_xet_store_link(file, path, log);
+        rc = ngx_http_xet_store_link_job(file, path, log);
     }
 
     if (rc != XET_OK) {
@@ -325,11 +319,11 @@ ngx_http_xet_store_commit_job(ngx_http_xet_file_t *file,
     }
 
     *name = '\0';
-    rc = ngx_http_xet_store_sync_dir(path, log);
+    rc = ngx_http_xet_store_sync_dir_job(path, log);
 
     if (rc == XET_OK && created) {
         *folder = '\0';
-        rc = ngx_http_xet_store_sync_dir(path, log);
+        rc = ngx_http_xet_store_sync_dir_job(path, log);
     }
 
     return rc;
@@ -339,7 +333,7 @@ ngx_http_xet_store_commit_job(ngx_http_xet_file_t *file,
 /* XET_AGAIN when the folder is missing. */
 
 static xet_status_t
-ngx_http_xet_store_link(ngx_http_xet_file_t *file, const char *path,
+ngx_http_xet_store_link_job(ngx_http_xet_file_t *file, const char *path,
     ngx_log_t *log)
 {
     int          rc;
@@ -362,7 +356,7 @@ ngx_http_xet_store_link(ngx_http_xet_file_t *file, const char *path,
     }
 
     if (ngx_errno == NGX_EEXIST) {
-        return ngx_http_xet_store_replace(file, from, path, log);
+        return ngx_http_xet_store_replace_job(file, from, path, log);
     }
 
     if (ngx_errno == NGX_ENOENT) {
@@ -374,7 +368,7 @@ ngx_http_xet_store_link(ngx_http_xet_file_t *file, const char *path,
 
 
 static xet_status_t
-ngx_http_xet_store_replace(ngx_http_xet_file_t *file, const char *from,
+ngx_http_xet_store_replace_job(ngx_http_xet_file_t *file, const char *from,
     const char *path, ngx_log_t *log)
 {
     char          name[NGX_MAX_PATH];
@@ -404,7 +398,7 @@ ngx_http_xet_store_replace(ngx_http_xet_file_t *file, const char *from,
 
 
 static xet_status_t
-ngx_http_xet_store_sync_dir(const char *path, ngx_log_t *log)
+ngx_http_xet_store_sync_dir_job(const char *path, ngx_log_t *log)
 {
     int           fd;
     xet_status_t  rc;

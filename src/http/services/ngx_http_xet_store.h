@@ -16,6 +16,13 @@
 
 
 /*
+ * Makes the folders of the store that are missing, durably, and removes what
+ * a crash has left in <store>/tmp.  Blocks: called by the master at start-up.
+ */
+ngx_int_t ngx_http_xet_store_init(ngx_cycle_t *cycle);
+
+
+/*
  * A temporary file of an upload.  Anonymous where the file system can, so
  * that nothing is left whatever dies; else <store>/tmp/<unique name>.
  */

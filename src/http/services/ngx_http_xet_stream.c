@@ -12,12 +12,11 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_output.h"
 #include "ngx_http_xet_stream.h"
 
 
 static void ngx_http_xet_stream_cleanup(void *data);
-static ngx_chain_t *ngx_http_xet_stream_chain(ngx_http_xet_stream_t *s,
-    xet_buf_t *b, ngx_uint_t last);
 static void ngx_http_xet_stream_continue(ngx_http_request_t *r,
     ngx_http_xet_stream_t *s);
 static void ngx_http_xet_stream_write_handler(ngx_http_request_t *r);
@@ -76,16 +75,20 @@ void
 ngx_http_xet_stream_send(ngx_http_request_t *r, ngx_http_xet_stream_t *s,
     xet_buf_t *b, ngx_uint_t last)
 {
+    ngx_buf_t    *buf;
     ngx_int_t     rc;
     ngx_chain_t  *out;
 
-    out = ngx_http_xet_stream_chain(s, b, last);
-
-    if (out == NULL) {
+    if (ngx_http_xet_output_chain(s->pool, b, &out, &buf) != NGX_OK
+        || buf == NULL)
+    {
         ngx_http_finalize_request(r, s->begun ? NGX_ERROR
                                      : NGX_HTTP_INTERNAL_SERVER_ERROR);
         return;
     }
+
+    buf->flush = 1;
+    buf->last_buf = last;
 
     if (!s->begun) {
         s->begun = 1;
@@ -106,56 +109,6 @@ ngx_http_xet_stream_send(ngx_http_request_t *r, ngx_http_xet_stream_t *s,
     }
 
     ngx_http_xet_stream_continue(r, s);
-}
-
-
-static ngx_chain_t *
-ngx_http_xet_stream_chain(ngx_http_xet_stream_t *s, xet_buf_t *b,
-    ngx_uint_t last)
-{
-    ngx_buf_t       *buf;
-    ngx_chain_t     *out, *cl, **ll;
-    xet_buf_node_t  *node;
-
-    if (xet_buf_status(b) != XET_OK) {
-        return NULL;
-    }
-
-    out = NULL;
-    buf = NULL;
-    ll = &out;
-
-    for (node = b->first; node; node = node->next) {
-
-        if (node->pos == node->start) {
-            continue;
-        }
-
-        cl = ngx_palloc(s->pool, sizeof(ngx_chain_t));
-        buf = ngx_calloc_buf(s->pool);
-
-        if (cl == NULL || buf == NULL) {
-            return NULL;
-        }
-
-        buf->pos = node->start;
-        buf->last = node->pos;
-        buf->memory = 1;
-
-        cl->buf = buf;
-        cl->next = NULL;
-
-        *ll = cl;
-        ll = &cl->next;
-    }
-
-    if (buf) {
-        buf->flush = 1;
-        buf->last_buf = last;
-        buf->last_in_chain = 1;
-    }
-
-    return out;
 }
 
 

@@ -1,0 +1,80 @@
+
+/*
+ * The statements that a session prepares when it connects.  Each is one call
+ * of a function of sql/functions.sql, under the function's name, binary both
+ * ways.
+ */
+
+#include "ngx_http_xet_query_stmt.h"
+
+
+#define NGX_HTTP_XET_BATCH_PARAMS                                             \
+    "$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15"
+
+
+const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
+
+    { "file_terms",
+      "SELECT size, first_offset, packed FROM xet.file_terms($1, $2, $3, $4)",
+      4 },
+
+    { "files_terms",
+      "SELECT n, size, first_offset, packed FROM xet.files_terms($1, $2)",
+      2 },
+
+    { "xorb_slices",
+      "SELECT chunk_count, hashes, raw_ends, stored_ends"
+      "  FROM xet.xorb_slices($1, $2, $3, $4)",
+      4 },
+
+    { "xorb_put",
+      "SELECT xet.xorb_put($1, $2, $3, $4, $5, $6, $7)",
+      7 },
+
+    { "xorb_get",
+      "SELECT stored_size, raw_size, chunk_count FROM xet.xorb_get($1)",
+      1 },
+
+    { "file_get",
+      "SELECT size, sha256 FROM xet.file_get($1, $2)",
+      2 },
+
+    { "chunk_find",
+      "SELECT hash, chunk_count, raw_size, stored_size, hashes, raw_ends,"
+      "       noted FROM xet.chunk_find($1, $2)",
+      2 },
+
+    { "xorb_advertised",
+      "SELECT xet.xorb_advertised($1)",
+      1 },
+
+    { "shard_stage",
+      "SELECT xet.shard_stage(" NGX_HTTP_XET_BATCH_PARAMS ")",
+      15 },
+
+    { "shard_put",
+      "SELECT xet.shard_put(" NGX_HTTP_XET_BATCH_PARAMS ", $16)",
+      16 },
+
+    { "repo_forget",
+      "SELECT xet.repo_forget($1, $2)",
+      2 },
+
+    { "shard_unstage",
+      "SELECT xet.shard_unstage($1)",
+      1 },
+
+    { "telemetry_put",
+      "SELECT xet.telemetry_put($1, $2, $3, $4)",
+      4 },
+
+    { "sweep",
+      "SELECT xet.sweep()",
+      0 },
+
+    { "ping",
+      "SELECT 1",
+      0 },
+
+    { NULL, NULL, 0 }
+};

@@ -1,0 +1,258 @@
+
+/*
+ * The file section of a shard, read in windows.
+ *
+ * The parser has passed it, so every record is where its file's header says.
+ * Verification rows follow the segments of a file: the two are read by a
+ * reader each.  A file may begin in one window and end in another.
+ */
+
+#include "ngx_http_xet_register_window.h"
+
+
+static xet_status_t ngx_http_xet_window_open(ngx_http_xet_window_t *w,
+    ngx_log_t *log);
+static xet_status_t ngx_http_xet_window_segment(ngx_http_xet_window_t *w,
+    ngx_log_t *log);
+static xet_status_t ngx_http_xet_window_close(ngx_http_xet_window_t *w,
+    ngx_log_t *log);
+static xet_status_t ngx_http_xet_window_read(ngx_http_xet_window_t *w,
+    ngx_http_xet_reader_t *reader, uint64_t offset, xet_shard_kind_t kind,
+    xet_shard_record_t *rec, ngx_log_t *log);
+
+
+ngx_http_xet_window_t *
+ngx_http_xet_window_create(ngx_http_xet_file_t *spool, uint64_t files_end,
+    ngx_uint_t proof, ngx_log_t *log)
+{
+    ngx_http_xet_window_t  *w;
+
+    w = ngx_alloc(sizeof(ngx_http_xet_window_t), log);
+    if (w == NULL) {
+        return NULL;
+    }
+
+    w->spool = spool;
+    w->files_end = files_end;
+    w->proof = proof;
+
+    w->file = XET_SHARD_RECORD_LEN;
+    w->segment = 0;
+    w->open = 0;
+
+    w->nsteps = 0;
+
+    ngx_http_xet_slices_init(&w->terms);
+
+    w->segments.len = 0;
+    w->hashes.len = 0;
+
+    return w;
+}
+
+
+void
+ngx_http_xet_window_destroy(ngx_http_xet_window_t *w)
+{
+    ngx_http_xet_slices_destroy(&w->terms);
+
+    ngx_free(w);
+}
+
+
+xet_status_t
+ngx_http_xet_window_collect_job(ngx_http_xet_window_t *w, ngx_log_t *log)
+{
+    xet_status_t  rc;
+
+    w->nsteps = 0;
+
+    ngx_http_xet_slices_reset(&w->terms);
+
+    while (w->nsteps < NGX_HTTP_XET_WINDOW_STEPS
+           && w->terms.n < NGX_HTTP_XET_WINDOW_TERMS)
+    {
+        if (!w->open) {
+
+            if (w->file == w->files_end) {
+                break;
+            }
+
+            rc = ngx_http_xet_window_open(w, log);
+
+        } else if (w->segment < w->header.count) {
+            rc = ngx_http_xet_window_segment(w, log);
+
+            if (rc == XET_DONE) {
+                break;
+            }
+
+        } else {
+            rc = ngx_http_xet_window_close(w, log);
+        }
+
+        if (rc != XET_OK) {
+            return rc;
+        }
+    }
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+ngx_http_xet_window_open(ngx_http_xet_window_t *w, ngx_log_t *log)
+{
+    xet_status_t          rc;
+    ngx_http_xet_step_t  *step;
+
+    rc = ngx_http_xet_window_read(w, &w->segments, w->file,
+                                  XET_SHARD_REC_FILE, &w->header, log);
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    if (w->proof && w->header.count
+        && !(w->header.flags & XET_SHARD_FILE_VERIFICATION))
+    {
+        return XET_SHARD_NO_VERIFICATION;
+    }
+
+    w->open = 1;
+    w->segment = 0;
+
+    step = &w->steps[w->nsteps++];
+    step->rec = w->header;
+    step->has_hash = 0;
+
+    return XET_OK;
+}
+
+
+/* XET_DONE when the window has no room for the chunks of this one. */
+
+static xet_status_t
+ngx_http_xet_window_segment(ngx_http_xet_window_t *w, ngx_log_t *log)
+{
+    uint32_t              n;
+    uint64_t              offset, rows;
+    xet_status_t          rc;
+    xet_shard_record_t    row;
+    ngx_http_xet_step_t  *step;
+
+    step = &w->steps[w->nsteps];
+
+    rows = w->file + XET_SHARD_RECORD_LEN;
+    offset = rows + (uint64_t) w->segment * XET_SHARD_RECORD_LEN;
+
+    rc = ngx_http_xet_window_read(w, &w->segments, offset,
+                                  XET_SHARD_REC_SEGMENT, &step->rec, log);
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    n = step->rec.chunk_end - step->rec.chunk_start;
+
+    if (w->terms.n && w->terms.chunks + n > NGX_HTTP_XET_WINDOW_CHUNKS) {
+        return XET_DONE;
+    }
+
+    step->has_hash = 0;
+
+    if (w->header.flags & XET_SHARD_FILE_VERIFICATION) {
+
+        offset += (uint64_t) w->header.count * XET_SHARD_RECORD_LEN;
+
+        rc = ngx_http_xet_window_read(w, &w->hashes, offset,
+                                      XET_SHARD_REC_VERIFICATION, &row, log);
+        if (rc != XET_OK) {
+            return rc;
+        }
+
+        step->hash = row.hash;
+        step->has_hash = 1;
+    }
+
+    ngx_http_xet_slices_add(&w->terms, &step->rec.hash, step->rec.chunk_start,
+                            step->rec.chunk_end);
+    w->segment++;
+    w->nsteps++;
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+ngx_http_xet_window_close(ngx_http_xet_window_t *w, ngx_log_t *log)
+{
+    uint64_t              offset, rows;
+    xet_status_t          rc;
+    xet_shard_record_t    row;
+    ngx_http_xet_step_t  *step;
+
+    step = &w->steps[w->nsteps++];
+
+    step->rec.kind = XET_SHARD_REC_FILES_END;
+    step->has_hash = 0;
+
+    rows = w->header.count;
+
+    if (w->header.flags & XET_SHARD_FILE_VERIFICATION) {
+        rows *= 2;
+    }
+
+    offset = w->file + (1 + rows) * XET_SHARD_RECORD_LEN;
+
+    if (w->header.flags & XET_SHARD_FILE_METADATA) {
+
+        rc = ngx_http_xet_window_read(w, &w->hashes, offset,
+                                      XET_SHARD_REC_METADATA, &row, log);
+        if (rc != XET_OK) {
+            return rc;
+        }
+
+        step->hash = row.hash;
+        step->has_hash = 1;
+
+        offset += XET_SHARD_RECORD_LEN;
+    }
+
+    w->file = offset;
+    w->open = 0;
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+ngx_http_xet_window_read(ngx_http_xet_window_t *w,
+    ngx_http_xet_reader_t *reader, uint64_t offset, xet_shard_kind_t kind,
+    xet_shard_record_t *rec, ngx_log_t *log)
+{
+    xet_status_t  rc;
+
+    if (offset < reader->offset
+        || offset + XET_SHARD_RECORD_LEN > reader->offset + reader->len)
+    {
+        reader->offset = offset;
+        reader->len = (size_t) ngx_min((uint64_t) NGX_HTTP_XET_READER_SIZE,
+                                       w->files_end - offset);
+
+        if (offset >= w->files_end || reader->len < XET_SHARD_RECORD_LEN) {
+            reader->len = 0;
+            return XET_INTERNAL;
+        }
+
+        rc = ngx_http_xet_store_read_job(w->spool, reader->data,
+                                         reader->len, (off_t) offset, log);
+        if (rc != XET_OK) {
+            reader->len = 0;
+            return rc;
+        }
+    }
+
+    xet_shard_record_decode(rec, kind,
+                            reader->data + (offset - reader->offset));
+
+    return XET_OK;
+}

@@ -1,0 +1,78 @@
+
+/*
+ * The file section of a shard, read from its temporary file in windows.
+ *
+ * A window is bounded in records, terms and chunks; it is filled by a thread
+ * and holds besides the parameters that ask for its terms' slices.
+ */
+
+#ifndef _NGX_HTTP_XET_REGISTER_WINDOW_H_INCLUDED_
+#define _NGX_HTTP_XET_REGISTER_WINDOW_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+#include "xet.h"
+#include "ngx_http_xet_slices.h"
+#include "ngx_http_xet_store.h"
+
+
+#define NGX_HTTP_XET_WINDOW_TERMS   256
+#define NGX_HTTP_XET_WINDOW_STEPS   (3 * NGX_HTTP_XET_WINDOW_TERMS)
+#define NGX_HTTP_XET_WINDOW_CHUNKS  (2 * XET_XORB_CHUNKS_MAX)
+#define NGX_HTTP_XET_READER_SIZE    (341 * XET_SHARD_RECORD_LEN)
+
+
+/* One record of the file section; kind is one of FILE, SEGMENT, FILES_END. */
+
+typedef struct {
+    xet_shard_record_t     rec;        /* FILES_END: end of one file */
+    xet_hash_t             hash;       /* verification, SHA-256 */
+    unsigned               has_hash:1;
+} ngx_http_xet_step_t;
+
+
+/* Records at ascending offsets, read ahead. */
+
+typedef struct {
+    u_char                 data[NGX_HTTP_XET_READER_SIZE];
+    uint64_t               offset;
+    size_t                 len;
+} ngx_http_xet_reader_t;
+
+
+typedef struct {
+    ngx_http_xet_file_t   *spool;
+    uint64_t               files_end;  /* bytes of it to be read */
+    unsigned               proof;      /* verification is required */
+
+    /* the walk */
+    uint64_t               file;       /* offset of the next file's header */
+    xet_shard_record_t     header;
+    uint32_t               segment;    /* next of the open file */
+    unsigned               open;
+
+    ngx_uint_t             nsteps;     /* 0 at the end */
+    ngx_http_xet_slices_t  terms;
+
+    ngx_http_xet_step_t    steps[NGX_HTTP_XET_WINDOW_STEPS];
+    ngx_http_xet_reader_t  segments;   /* and file headers */
+    ngx_http_xet_reader_t  hashes;     /* verification and metadata rows */
+} ngx_http_xet_window_t;
+
+
+/* About 140 KiB of malloc()ed memory; NULL without it. */
+ngx_http_xet_window_t *ngx_http_xet_window_create(ngx_http_xet_file_t *spool,
+    uint64_t files_end, ngx_uint_t proof, ngx_log_t *log);
+void ngx_http_xet_window_destroy(ngx_http_xet_window_t *w);
+
+/*
+ * Reads the next window: in a thread.  XET_OK, the error of a read, or
+ * XET_SHARD_NO_VERIFICATION where proof is asked for.
+ */
+xet_status_t ngx_http_xet_window_collect_job(ngx_http_xet_window_t *w,
+    ngx_log_t *log);
+
+
+#endif /* _NGX_HTTP_XET_REGISTER_WINDOW_H_INCLUDED_ */
