@@ -13,6 +13,8 @@
 #include "xet_buf.h"
 #include "xet_json.h"
 #include "xet_range.h"
+#include "xet_etag.h"
+#include "xet_filename.h"
 #include "xet_telemetry.h"
 #include "xet_suite.h"
 #include "xet_hash.h"

@@ -36,6 +36,10 @@
     X(DATABASE,       "internal_error",  500, "the database failed")          \
     X(DATABASE_AWAY,  "database_unavailable", 503,                            \
       "the database is not available")                                        \
+    X(FILENAME,       "invalid_filename", 400,                                \
+      "the filename is not 1 to 255 bytes of UTF-8, or wrongly encoded")      \
+    X(PRECONDITION,   "precondition_failed", 412,                             \
+      "the file is not the one that If-Match names")                          \
     X(NO_FILE,        "file_not_found",  404, "no such file")                 \
                                                                               \
     X(HASH_SYNTAX,    "invalid_hash",    400,                                 \

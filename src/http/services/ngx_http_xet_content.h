@@ -30,15 +30,17 @@ typedef struct {
  * If-Range and Range of the request say.  Adds Content-Length, Content-Range,
  * Content-Type, Accept-Ranges and ETag; what else belongs to a 200
  * (Cache-Control, Content-Disposition, ...) the caller has added before, with
- * ngx_http_xet_header().  HEAD is the answer of GET without its body.
+ * ngx_http_xet_header().  HEAD is the answer of GET without its body; a Range
+ * has no meaning for it.
  *
- * The request goes out piece by piece with backpressure to the client; from
+ * The answer goes out piece by piece with backpressure to the client; from
  * here on the reader belongs to the content, which replaces its ranges.
  * Damage in the store is 500 as long as nothing was sent, and cuts the
  * connection after that.
  *
- * NGX_AGAIN: the request will be finalized later; otherwise what to finalize
- * it with.  The strings live as long as the request; *content is copied.
+ * Returns what a handler returns, and a callback finalizes the request with,
+ * in any case: NGX_DONE when the answer is under way and has taken a reference
+ * of its own.  The strings live as long as the request; *content is copied.
  */
 ngx_int_t ngx_http_xet_content_send(ngx_http_request_t *r,
     const ngx_http_xet_content_t *content);

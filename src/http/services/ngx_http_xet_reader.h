@@ -87,7 +87,7 @@ typedef void (*ngx_http_xet_reader_piece_pt)(ngx_http_request_t *r,
 /*
  * In a thread, as any job: takes the whole piece, whose memory is gone when it
  * returns.  XET_OK goes on with the next piece, XET_DONE pauses behind this
- * one; anything else ends the range, and the handler gets it.  A piece is a
+ * one; anything but XET_AGAIN ends the range, and the handler gets it.  A piece is a
  * chunk, trimmed to the range, so 128 KiB at most.
  */
 typedef xet_status_t (*ngx_http_xet_reader_consume_pt)(void *data,
@@ -144,11 +144,8 @@ ngx_uint_t ngx_http_xet_reader_busy(ngx_http_xet_reader_t *rd);
 void ngx_http_xet_reader_release(ngx_http_xet_reader_t *rd,
     ngx_http_xet_piece_t *piece);
 
-/*
- * Frees the buffers that hold no piece; for somebody who waits long, while
- * next is not under way.
- */
-void ngx_http_xet_reader_rest(ngx_http_xet_reader_t *rd);
+/* What handlers and consume functions get from here on. */
+void ngx_http_xet_reader_data(ngx_http_xet_reader_t *rd, void *data);
 
 
 #endif /* _NGX_HTTP_XET_READER_H_INCLUDED_ */
