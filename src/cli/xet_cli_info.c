@@ -182,27 +182,24 @@ xet_cli_info_file(xet_cli_input_t *in, const char *name)
 
 
 int
-xet_cli_info(int argc, char **argv)
+xet_cli_info(const xet_cli_args_t *args)
 {
-    int               i, rc, worst;
+    int               i, rc;
     xet_cli_input_t  *in;
 
     in = malloc(sizeof(xet_cli_input_t));
+
     if (in == NULL) {
-        return xet_cli_fail(XET_CLI_ERROR, "info", "out of memory");
+        return xet_cli_no_memory();
     }
 
-    worst = XET_CLI_OK;
+    rc = XET_CLI_OK;
 
-    for (i = 0; i < argc; i++) {
-        rc = xet_cli_info_file(in, argv[i]);
-
-        if (rc > worst) {
-            worst = rc;
-        }
+    for (i = 0; i < args->count; i++) {
+        rc = xet_cli_worse(rc, xet_cli_info_file(in, args->operands[i]));
     }
 
     free(in);
 
-    return worst;
+    return rc;
 }
