@@ -74,6 +74,28 @@ sub same {
 	is(scalar(@{ $json->{hashRanges} }), @windows + 1,
 		"$name: what is around the windows");
 
+	# whole terms are in a window or outside of all
+
+	my ($at, $outside, $torn) = (0, 0, 0);
+
+	for my $part (@{ $file->{parts} }) {
+		my $start = $at;
+
+		$at += $_->{raw_length} for @{ $part->{chunks} };
+
+		my @in = grep { $_->[0] < $at && $_->[1] > $start } @windows;
+
+		$outside++ if !@in;
+		$torn++ if grep { $_->[0] > $start || $_->[1] < $at } @in;
+	}
+
+	is($torn, 0, "trap 36: $name: no window ends inside of a term");
+	is(scalar(@{ $json->{gapVerification} }), $outside,
+		"trap 36: $name: a hash for each term outside");
+	unlike(join(' ', map { $_ ? keys %$_ : () }
+		@{ $json->{hashRanges} }), qr/[A-Z]/,
+		"trap 36: $name: names of members");
+
 	return @windows;
 }
 
