@@ -21,7 +21,7 @@ use File::Temp qw/ tempdir /;
 
 my $mib = 1048576;
 
-my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 400);
+my $t = Test::Xet->new(workers => 2, log => 'info');
 
 $t->run();
 

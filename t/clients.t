@@ -23,8 +23,7 @@ use File::Temp qw/ tempdir /;
 
 my $mib = 1048576;
 
-my $t = Test::Xet->new(conf => '', workers => 2, log => 'info',
-	timeout => 300);
+my $t = Test::Xet->new(conf => '', workers => 2, log => 'info');
 
 Test::Xet::Hub::prepare($t);
 $t->run();
@@ -205,7 +204,7 @@ SKIP: {
 	skip 'no old hf_xet', 5 unless -x $python;
 
 	my $third = make_mix("$dir/third", 30, $size);
-	my $o = { python => $python, timeout => 60 };
+	my $o = { python => $python };
 
 	$hub->requests();
 

@@ -499,7 +499,7 @@ sub blocks {
 # --------------------------------------------------------------------------
 # configurations
 
-my $t = Test::Xet->new(log => 'info', http => <<'EOC', timeout => 300);
+my $t = Test::Xet->new(log => 'info', http => <<'EOC');
 large_client_header_buffers  8 72k;
 EOC
 

@@ -28,6 +28,7 @@ location /small/ {
 EOC
 
 $t->run();
+$t->fds_mark();
 
 my $route = '/api/v1/xorbs/default';
 my $small = '/small/v1/xorbs/default';
@@ -527,6 +528,8 @@ for my $method (qw/ GET HEAD PUT DELETE /) {
 }
 
 # --------------------------------------------------------------------------
+
+$c->close() if $c;
 
 cmp_ok($reused, '>', 200, "connections went on $reused times");
 is_deeply($t->rows(), $rows, 'no rows');

@@ -61,6 +61,11 @@ static ngx_conf_num_bounds_t  ngx_http_xet_period_bounds = {
 };
 
 
+static ngx_conf_num_bounds_t  ngx_http_xet_lifetime_bounds = {
+    ngx_conf_check_num_bounds, 1, 366 * 24 * 60 * 60
+};
+
+
 static ngx_conf_num_bounds_t  ngx_http_xet_ttl_bounds = {
     ngx_conf_check_num_bounds, 60, 366 * 24 * 60 * 60
 };
@@ -211,7 +216,7 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       ngx_conf_set_sec_slot,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, token_lifetime),
-      &ngx_http_xet_ttl_bounds },
+      &ngx_http_xet_lifetime_bounds },
 
     { ngx_string("xet_token_scope"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
