@@ -82,6 +82,14 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
       | xet_cli_takes(SHA256) | xet_cli_takes(STORE),
       0, -1, xet_cli_verify },
 
+    { "zt", "ls|get|verify HASH [NAME]",
+      "Lists, fetches and verifies objects of zTensor files.",
+      XET_CLI_TAKES_SERVER | xet_cli_takes(DECODED) | xet_cli_takes(INDEX)
+      | xet_cli_takes(JSON) | xet_cli_takes(OUTPUT) | xet_cli_takes(PREFIX)
+      | xet_cli_takes(QUIET) | xet_cli_takes(RANGE) | xet_cli_takes(ROLE)
+      | xet_cli_takes(ROWS),
+      2, 3, xet_cli_zt },
+
     { NULL, NULL, NULL, 0, 0, 0, NULL }
 };
 
