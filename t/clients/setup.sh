@@ -1,8 +1,8 @@
 #!/bin/sh
 
 # Installs the real clients into BUILD (build): hf_xet for Python into venv,
-# @huggingface/hub for Node into npm, and below clients huggingface_hub, and
-# of hf_xet one older release for t/clients.t.  With "all" as the second
+# @huggingface/hub for Node into npm, and below clients huggingface_hub, pandas,
+# and of hf_xet one older release for t/clients.t.  With "all" as the second
 # argument the older releases of "make clients", too.  Done once; "newest" is
 # what there is when it is done.  Needs python3-venv, node and npm.
 
@@ -27,7 +27,9 @@ install_python()
 
     rm -rf "$1"
     python3 -m venv "$1"
-    "$1/bin/pip" install -q --disable-pip-version-check "$2"
+
+    # shellcheck disable=SC2086
+    "$1/bin/pip" install -q --disable-pip-version-check $2
 }
 
 
@@ -54,6 +56,8 @@ install_python "$build/venv" hf_xet hf_xet
 
 install_python "$build/clients/huggingface_hub" huggingface_hub \
     huggingface_hub
+install_python "$build/clients/pandas" "pandas pyarrow fsspec aiohttp" \
+    pandas,pyarrow,fsspec,aiohttp
 install_node
 
 for version in $older; do

@@ -232,9 +232,8 @@ ngx_http_xet_content_past(ngx_http_request_t *r, uint64_t size,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_xet_error(r, NGX_HTTP_RANGE_NOT_SATISFIABLE,
-                              "range_not_satisfiable",
-                              xet_status_text(status));
+    return ngx_http_xet_error_status(r, (status == XET_RANGE_PAST_END)
+                                        ? status : XET_RANGE_REFUSED);
 }
 
 
