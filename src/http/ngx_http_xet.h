@@ -21,12 +21,14 @@
 typedef struct ngx_http_xet_ctx_s    ngx_http_xet_ctx_t;
 typedef struct ngx_http_xet_lanes_s  ngx_http_xet_lanes_t;
 typedef struct ngx_http_xet_body_s   ngx_http_xet_body_t;
+typedef struct ngx_http_xet_parts_s  ngx_http_xet_parts_t;
 typedef struct ngx_http_xet_route_s  ngx_http_xet_route_t;
 
 
 #include "ngx_http_xet_auth.h"
 #include "ngx_http_xet_task.h"
 #include "ngx_http_xet_query.h"
+#include "ngx_http_xet_reader.h"
 #include "ngx_http_xet_stream.h"
 
 
@@ -111,6 +113,7 @@ typedef struct {
 
     size_t                     xorb_max;       /* bytes of the chunk region */
     size_t                     body_buffer;    /* each of two */
+    size_t                     read_buffer;    /* likewise */
     time_t                     retry_after;
     ngx_msec_t                 progress;       /* between frames */
     ngx_flag_t                 telemetry;
@@ -165,6 +168,8 @@ struct ngx_http_xet_ctx_s {
     ngx_http_xet_query_t       query;
     ngx_http_xet_body_t       *body;
     ngx_http_xet_stream_t     *stream;
+    ngx_http_xet_reader_t     *reader;
+    ngx_http_xet_parts_t      *parts;
 
     void                      *endpoint;       /* its state */
     void                      *state;          /* of a service it uses */
@@ -263,7 +268,7 @@ ngx_int_t ngx_http_xet_xorb_head_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_shard_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
-ngx_int_t ngx_http_xet_file_head_handler(ngx_http_request_t *r,
+ngx_int_t ngx_http_xet_file_get_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_file_delete_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);

@@ -79,8 +79,8 @@ static const ngx_http_xet_route_t  ngx_http_xet_routes[] = {
 
     { ngx_string("files"),
       NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH,
-      NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_file_head_handler },
+      NGX_HTTP_GET|NGX_HTTP_HEAD,
+      NGX_HTTP_XET_READS, ngx_http_xet_file_get_handler },
 
     { ngx_string("files"),
       NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH,

@@ -76,20 +76,28 @@ ngx_http_xet_send_error(ngx_http_request_t *r, ngx_uint_t status,
 static void
 ngx_http_xet_forget(ngx_http_request_t *r)
 {
-    ngx_uint_t        n;
+    ngx_uint_t        i, n;
     ngx_table_elt_t  *h;
+
+    static const char *const  names[] = {
+        "Cache-Control",
+        "Content-Disposition",
+        "Digest",
+        "Repr-Digest"
+    };
 
     ngx_http_clear_etag(r);
 
-    for (n = 0; /* void */ ; n++) {
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        for (n = 0; /* void */ ; n++) {
 
-        h = ngx_http_xet_header_find(&r->headers_out.headers, "Cache-Control",
-                                     n);
-        if (h == NULL) {
-            break;
+            h = ngx_http_xet_header_find(&r->headers_out.headers, names[i], n);
+            if (h == NULL) {
+                break;
+            }
+
+            h->hash = 0;
         }
-
-        h->hash = 0;
     }
 }
 
