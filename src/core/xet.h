@@ -33,6 +33,10 @@
 #include "xet_sign.h"
 #include "xet_jwk_set.h"
 #include "xet_token.h"
+#include "xet_ztensor.h"
+#include "xet_zt_cache.h"
+#include "xet_zt_json.h"
+#include "xet_zt_query.h"
 
 
 #endif /* _XET_H_INCLUDED_ */
