@@ -38,8 +38,9 @@ ngx_http_xet_send_error(ngx_http_request_t *r, ngx_uint_t status,
 
     ngx_http_xet_forget(r);
 
-    if (status >= NGX_HTTP_INTERNAL_SERVER_ERROR) {
-
+    if (status >= NGX_HTTP_INTERNAL_SERVER_ERROR
+        && status != NGX_HTTP_NOT_IMPLEMENTED)
+    {
         xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
         value = ngx_pnalloc(r->pool, NGX_TIME_T_LEN + 1);
@@ -113,7 +114,8 @@ ngx_http_xet_log_error(ngx_http_request_t *r, ngx_uint_t status,
 {
     ngx_uint_t  level;
 
-    if (status >= NGX_HTTP_INTERNAL_SERVER_ERROR
+    if ((status >= NGX_HTTP_INTERNAL_SERVER_ERROR
+         && status != NGX_HTTP_NOT_IMPLEMENTED)
         || (status != NGX_HTTP_NOT_FOUND
             && status != NGX_HTTP_NOT_ALLOWED
             && status != NGX_HTTP_UNAUTHORIZED
@@ -136,6 +138,20 @@ ngx_http_xet_error_status(ngx_http_request_t *r, xet_status_t status)
     return ngx_http_xet_error(r, xet_status_http(status),
                               xet_status_code(status),
                               xet_status_text(status));
+}
+
+
+ngx_int_t
+ngx_http_xet_error_json(ngx_http_request_t *r, xet_status_t status,
+    xet_buf_t *b)
+{
+    ngx_http_xet_log_error(r, xet_status_http(status),
+                           xet_status_code(status), xet_status_text(status));
+
+    ngx_http_xet_forget(r);
+
+    return ngx_http_xet_send(r, xet_status_http(status), "application/json",
+                             b);
 }
 
 
