@@ -48,8 +48,8 @@ sub verdict {
 # Objects of these names, four bytes each.
 
 sub named {
-	return zt_file([ map { [ $_, { shape => [ 1 ], data => '1234' } ] } @_ ])
-		->{bytes};
+	return zt_file([ map { [ $_, { shape => [ 1 ],
+		data => '1234' } ] } @_ ])->{bytes};
 }
 
 # Objects with so many components.
@@ -58,7 +58,8 @@ sub parts {
 	my $n = 0;
 
 	return zt_file([ map { [ 'o' . $n++, { shape => [], format => 'x',
-		components => [ map { [ "c$_", {} ] } 1 .. $_ ] } ] } @_ ])->{bytes};
+		components => [ map { [ "c$_", {} ] } 1 .. $_ ] } ] } @_ ])
+		->{bytes};
 }
 
 # The root's attributes.
@@ -160,6 +161,53 @@ is($t->get("/api/v1/zt/$hash/data?i=0&form=decoded",
 	'but its ETag is');
 is($t->head("/api/v1/zt/$hash/data?i=0&form=decoded")
 	->header_value('Content-Length'), 2 << 20, 'HEAD of it');
+
+# a client that knows zstd gets the frames, unless a window is over 8 MiB
+
+sub coded {
+	my ($hash, %headers) = @_;
+
+	return $t->get("/api/v1/zt/$hash/data?i=0&form=decoded",
+		{ 'Accept-Encoding' => 'gzip, zstd', %headers });
+}
+
+$r = coded($hash);
+is($r->header_value('Content-Encoding'), 'zstd', 'coded');
+is($r->header_value('Content-Type'), 'application/octet-stream',
+	'coded: its type');
+is($r->header_value('Vary'), 'Accept-Encoding', 'coded: it varies');
+ok($r->{body} eq $frame, 'coded: the stored frames');
+like($r->header_value('ETag'), qr/\.z"\z/, 'coded: another ETag');
+
+$r = coded($hash, Range => 'bytes=4-7');
+is($r->{body}, substr($frame, 4, 4), 'coded: a range of the coded form');
+
+$r = coded($hash, Range => 'bytes=9999-');
+is($r->code(), '416 range_not_satisfiable', 'coded: past the end');
+ok(!defined scalar $r->header_value('Content-Encoding'),
+	'coded: an error is not');
+
+$r = coded($hash, 'Accept-Encoding' => 'gzip, zstd;q=0');
+ok(!defined scalar $r->header_value('Content-Encoding'), 'coded: not wanted');
+ok($r->{body} eq $want, 'coded: so decoded');
+
+for ([ "\x68", 'zstd' ], [ "\x69", undef ]) {
+	my ($window, $coding) = @$_;
+
+	my $eight = "\x28\xb5\x2f\xfd\x00$window\x43\0\0x";
+
+	$r = coded(put(zt_file([ [ 'a', { shape => [ 8 ], dtype => 'u8',
+		encoding => 'zstd', data => $eight } ] ])->{bytes}));
+
+	is(scalar $r->header_value('Content-Encoding'), $coding,
+		'coded: the largest window') if $coding;
+	ok($r->{body} eq 'x' x 8, 'coded: one past it is decoded')
+		unless $coding;
+}
+
+is(coded(put(zt_file([ [ 'a', { shape => [ 8 ], dtype => 'u8',
+	encoding => 'zstd', data => 'no frame' } ] ])->{bytes}))->code(),
+	'422 bad_zstd', 'coded: no frames');
 
 # cut in the middle: noticed after a part is out
 

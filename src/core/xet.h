@@ -34,7 +34,9 @@
 #include "xet_jwk_set.h"
 #include "xet_token.h"
 #include "xet_ztensor.h"
+#include "xet_accept.h"
 #include "xet_zt_cache.h"
+#include "xet_zt_frames.h"
 #include "xet_zt_json.h"
 #include "xet_zt_query.h"
 

@@ -4,12 +4,14 @@
  *
  * Stored bytes, and decoded ones of what is not compressed, are a range of the
  * file and go the way of a file (ngx_http_xet_content.h), with ranges,
- * conditions and all.  "rows" makes that range smaller.
+ * conditions and all.  "rows" makes that range smaller.  Compressed ones are
+ * decoded by the client if it can, by us if not.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_content.h"
 #include "ngx_http_xet_output.h"
+#include "ngx_http_xet_zt_coded.h"
 #include "ngx_http_xet_zt_component.h"
 #include "ngx_http_xet_zt_decode.h"
 
@@ -20,6 +22,8 @@ static xet_status_t ngx_http_xet_zt_data_rows(ngx_http_xet_zt_component_t *c);
 static ngx_int_t ngx_http_xet_zt_data_send(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c);
 static ngx_int_t ngx_http_xet_zt_data_decode(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c);
+static ngx_int_t ngx_http_xet_zt_data_identity(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c);
 static ngx_int_t ngx_http_xet_zt_data_etag(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c, u_char form, ngx_str_t *etag);
@@ -117,6 +121,29 @@ static ngx_int_t
 ngx_http_xet_zt_data_decode(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c)
 {
+    ngx_str_t  etag;
+
+    if (ngx_http_xet_header(r, "Vary", "Accept-Encoding") != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (!ngx_http_xet_zt_coded_wanted(r, c)) {
+        return ngx_http_xet_zt_data_identity(r, c);
+    }
+
+    if (ngx_http_xet_zt_data_etag(r, c, 'z', &etag) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_zt_coded_send(r, c, &etag,
+                                      ngx_http_xet_zt_data_identity);
+}
+
+
+static ngx_int_t
+ngx_http_xet_zt_data_identity(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c)
+{
     ngx_str_t         etag;
     ngx_table_elt_t  *h;
 
@@ -180,6 +207,14 @@ ngx_http_xet_zt_data_headers(ngx_http_request_t *r,
 {
     u_char         *p;
     xet_zt_text_t   raw;
+
+    if (ngx_http_xet_header(r, "Cache-Control", ngx_http_xet_content_cache(r))
+        != NGX_OK
+        || ngx_http_xet_header(r, "X-Content-Type-Options", "nosniff")
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
 
     if (c->range.start < c->range.end) {
 

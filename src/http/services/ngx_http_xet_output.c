@@ -89,6 +89,11 @@ ngx_http_xet_forget(ngx_http_request_t *r)
 
     ngx_http_clear_etag(r);
 
+    if (r->headers_out.content_encoding) {
+        r->headers_out.content_encoding->hash = 0;
+        r->headers_out.content_encoding = NULL;
+    }
+
     for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         for (n = 0; /* void */ ; n++) {
 

@@ -62,6 +62,14 @@ sub cbor_map {
 	return $map;
 }
 
+sub attributes {
+	my ($of) = @_;
+
+	my $pairs = $of->{attributes};
+
+	return $pairs ? (attributes => cbor_map(@$pairs)) : ();
+}
+
 sub zt_file {
 	my ($objects, %o) = @_;
 
@@ -86,25 +94,24 @@ sub zt_file {
 			push @components, $role => cbor_map(
 				dtype => cbor_text($c->{dtype} // 'f32'),
 				offset => cbor_uint($at),
-				length => cbor_uint($c->{length} // length($data)),
-				$c->{encoding}
-					? (encoding => cbor_text($c->{encoding})) : (),
-				defined $c->{digest}
-					? (digest => cbor_text($c->{digest})) : ());
+				length => cbor_uint($c->{length}
+					// length($data)),
+				map { defined $c->{$_}
+					? ($_ => cbor_text($c->{$_})) : ()
+				} qw/ encoding digest /);
 		}
 
 		push @objects, $name => cbor_map(
 			shape => cbor_array(map { cbor_uint($_) }
 				@{ $object->{shape} || [] }),
 			format => cbor_text($object->{format} // 'dense'),
-			$object->{attributes}
-				? (attributes => cbor_map(@{ $object->{attributes} })) : (),
+			attributes($object),
 			components => cbor_map(@components));
 	}
 
 	my $manifest = cbor_map(
 		version => cbor_text($o{version} // '1.1.0'),
-		$o{attributes} ? (attributes => cbor_map(@{ $o{attributes} })) : (),
+		attributes(\%o),
 		objects => cbor_map(@objects));
 
 	$manifest = $o{manifest}->($manifest) if $o{manifest};
@@ -145,7 +152,8 @@ sub zt_large {
 		push @offsets, $i < 256 ? 64 + 4096 * $i
 			: length($random) + $step * ($i - 256);
 		push @objects, $names[$i] => cbor_map(
-			shape => "\x82\x10\x19\0\x40", format => cbor_text('dense'),
+			shape => "\x82\x10\x19\0\x40",
+			format => cbor_text('dense'),
 			components => cbor_map(data => cbor_map(
 				dtype => cbor_text('f32'),
 				offset => cbor_uint($offsets[$i]),
@@ -186,7 +194,9 @@ sub zt_large {
 		manifest => length($end) - 16, names => \@names,
 		offsets => \@offsets,
 		data => sub {
-			return $_[0] < 256 ? substr($random, 64 + 4096 * $_[0], 4096)
+			my ($i) = @_;
+
+			return $i < 256 ? substr($random, 64 + 4096 * $i, 4096)
 				: "\0" x 4096;
 		}
 	};
