@@ -29,7 +29,7 @@ static const ngx_http_xet_zt_limit_t  ngx_http_xet_zt_limits[] = {
     { ngx_string("depth"), 6, XET_CBOR_DEPTH, XET_CBOR_DEPTH, 0 },
     { ngx_string("name"), 1, 16 * 1024, XET_ZT_NAME_MAX, 1 },
     { ngx_string("keys"), 16, 1024 * 1024, 65536, 0 },
-    { ngx_string("attributes"), 0, 16 * 1024 * 1024, 1024 * 1024, 1 },
+    { ngx_string("attributes"), 0, 1024 * 1024, 1024 * 1024, 1 },
     { ngx_string("page"), 1, 100000, 10000, 0 },
     { ngx_string("decode"), 1, NGX_MAX_OFF_T_VALUE, 256 * 1024 * 1024, 1 },
     { ngx_string("window"), 1024, (uint64_t) 2 * 1024 * 1024 * 1024,
