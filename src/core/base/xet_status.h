@@ -48,6 +48,8 @@
     X(RANGE_COUNT,    "invalid_range",   400, "too many ranges")              \
     X(RANGE_PAST_END, "range_not_satisfiable", 416,                           \
       "the range starts past the end of the file")                            \
+    X(RANGE_REFUSED,  "range_not_satisfiable", 416,                           \
+      "malformed Range header, or too many ranges")                           \
                                                                               \
     X(XORB_EMPTY,     "invalid_xorb",    400, "the xorb has no chunks")       \
     X(XORB_TRUNCATED, "invalid_xorb",    400,                                 \

@@ -206,18 +206,17 @@ xet_zt_arg(xet_zt_query_t *q, xet_zt_arg_t arg, const xet_zt_text_t *value)
 static xet_status_t
 xet_zt_rows(xet_zt_query_t *q, const xet_zt_text_t *value)
 {
-    const uint8_t  *p, *end, *colon;
+    const uint8_t  *p, *end, *comma, *colon;
 
     p = value->data;
     end = p + value->len;
 
-    if (memchr(p, ',', value->len)) {
-        return XET_ZT_AXES;
-    }
+    comma = memchr(p, ',', value->len);
+    end = comma ? comma : end;
 
-    colon = memchr(p, ':', value->len);
+    colon = memchr(p, ':', (size_t) (end - p));
 
-    if (colon == NULL) {
+    if (colon == NULL || end - p == 1) {
         return XET_ZT_QUERY;
     }
 
@@ -234,7 +233,7 @@ xet_zt_rows(xet_zt_query_t *q, const xet_zt_text_t *value)
         return XET_ZT_QUERY;
     }
 
-    return XET_OK;
+    return comma ? XET_ZT_AXES : XET_OK;
 }
 
 

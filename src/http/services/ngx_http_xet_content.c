@@ -41,8 +41,8 @@ typedef struct {
 } ngx_http_xet_content_state_t;
 
 
-static ngx_uint_t ngx_http_xet_content_match(ngx_http_request_t *r,
-    const char *name, ngx_str_t *etag, xet_etag_compare_t compare);
+static ngx_uint_t ngx_http_xet_content_match(ngx_table_elt_t *h,
+    const ngx_str_t *etag, xet_etag_compare_t compare);
 static xet_status_t ngx_http_xet_content_ranges(ngx_http_request_t *r,
     const ngx_http_xet_content_t *content, xet_range_t *ranges, size_t *n);
 static ngx_uint_t ngx_http_xet_content_if_range(ngx_http_request_t *r,
@@ -91,12 +91,15 @@ ngx_http_xet_content_send(ngx_http_request_t *r,
     etag = &s->content.etag;
 
     if (r->headers_in.if_match
-        && !ngx_http_xet_content_match(r, "if-match", etag, XET_ETAG_STRONG))
+        && !ngx_http_xet_content_match(r->headers_in.if_match, etag,
+                                       XET_ETAG_STRONG))
     {
         return ngx_http_xet_error_status(r, XET_PRECONDITION);
     }
 
-    if (ngx_http_xet_content_match(r, "if-none-match", etag, XET_ETAG_WEAK)) {
+    if (ngx_http_xet_content_match(r->headers_in.if_none_match, etag,
+                                   XET_ETAG_WEAK))
+    {
         s->status = NGX_HTTP_NOT_MODIFIED;
 
         return ngx_http_xet_content_whole(r, s);
@@ -125,29 +128,14 @@ ngx_http_xet_content_send(ngx_http_request_t *r,
 }
 
 
-/* Whether one of the header's lines has the tag. */
+/* nginx refuses a second line of either header. */
 
 static ngx_uint_t
-ngx_http_xet_content_match(ngx_http_request_t *r, const char *name,
-    ngx_str_t *etag, xet_etag_compare_t compare)
+ngx_http_xet_content_match(ngx_table_elt_t *h, const ngx_str_t *etag,
+    xet_etag_compare_t compare)
 {
-    ngx_uint_t        i;
-    ngx_table_elt_t  *h;
-
-    for (i = 0; /* void */ ; i++) {
-
-        h = ngx_http_xet_header_find(&r->headers_in.headers, name, i);
-
-        if (h == NULL) {
-            return 0;
-        }
-
-        if (xet_etag_match(h->value.data, h->value.len, etag->data, etag->len,
-                           compare))
-        {
-            return 1;
-        }
-    }
+    return h && xet_etag_match(h->value.data, h->value.len, etag->data,
+                               etag->len, compare);
 }
 
 
@@ -244,9 +232,8 @@ ngx_http_xet_content_past(ngx_http_request_t *r, uint64_t size,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_xet_error(r, NGX_HTTP_RANGE_NOT_SATISFIABLE,
-                              "range_not_satisfiable",
-                              xet_status_text(status));
+    return ngx_http_xet_error_status(r, (status == XET_RANGE_PAST_END)
+                                        ? status : XET_RANGE_REFUSED);
 }
 
 

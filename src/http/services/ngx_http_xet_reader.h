@@ -87,8 +87,8 @@ typedef void (*ngx_http_xet_reader_piece_pt)(ngx_http_request_t *r,
 /*
  * In a thread, as any job: takes the whole piece, whose memory is gone when it
  * returns.  XET_OK goes on with the next piece, XET_DONE pauses behind this
- * one; anything but XET_AGAIN ends the range, and the handler gets it.  A piece is a
- * chunk, trimmed to the range, so 128 KiB at most.
+ * one; anything but XET_AGAIN ends the range, and the handler gets it.  A
+ * piece is a chunk, trimmed to the range, so 128 KiB at most.
  */
 typedef xet_status_t (*ngx_http_xet_reader_consume_pt)(void *data,
     const ngx_http_xet_piece_t *piece, ngx_log_t *log);

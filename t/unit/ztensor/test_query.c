@@ -148,7 +148,10 @@ test_errors(void)
         { ALL, "rows=1:2:3", XET_ZT_QUERY },
         { ALL, "rows=0:18446744073709551616", XET_ZT_QUERY },
         { ALL, "rows=0:1,0:2", XET_ZT_AXES },
-        { ALL, "rows=:,0:2", XET_ZT_AXES }
+        { ALL, "rows=0:,0:2", XET_ZT_AXES },
+        { ALL, "rows=:", XET_ZT_QUERY },
+        { ALL, "rows=,", XET_ZT_QUERY },
+        { ALL, "rows=:,0:2", XET_ZT_QUERY }
     };
 
     for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
