@@ -2,9 +2,10 @@
 
 # Installs the real clients into BUILD (build): hf_xet for Python into venv,
 # @huggingface/hub for Node into npm, and below clients huggingface_hub, pandas,
-# and of hf_xet one older release for t/clients.t.  With "all" as the second
-# argument the older releases of "make clients", too.  Done once; "newest" is
-# what there is when it is done.  Needs python3-venv, node and npm.
+# of hf_xet one older release for t/clients.t, and the ztensor package in three
+# releases.  With "all" as the second argument the older releases of "make
+# clients", too.  Done once; "newest" is what there is when it is done.  Needs
+# python3-venv, node and npm.
 
 set -eu
 
@@ -19,7 +20,7 @@ all="1.1.3 1.1.5 1.1.10 1.2.0 1.3.2 1.4.3 1.5.2 1.6.0 1.7.1"
 mkdir -p "$build/clients"
 
 
-# $1 folder, $2 what to install, $3 module that shows that it is there
+# $1 folder, $2 what to install (words), $3 module that shows that it is there
 
 install_python()
 {
@@ -59,6 +60,18 @@ install_python "$build/clients/huggingface_hub" huggingface_hub \
 install_python "$build/clients/pandas" "pandas pyarrow fsspec aiohttp" \
     pandas,pyarrow,fsspec,aiohttp
 install_node
+
+# of t/ztensor_clients.t: one writer for each container, with one numpy
+
+install_python "$build/clients/ztensor" "numpy cffi" numpy
+
+for version in 1.1.1 1.2.3 2.1.2; do
+    [ -d "$build/clients/ztensor-$version/ztensor" ] \
+        || "$build/clients/ztensor/bin/pip" install -q --no-deps \
+            --disable-pip-version-check \
+            --target "$build/clients/ztensor-$version" "ztensor==$version" \
+        || echo "ztensor $version: not installed" >&2
+done
 
 for version in $older; do
     install_python "$build/clients/hf_xet-$version" "hf_xet==$version" \
