@@ -35,7 +35,7 @@ my $chunks = @{ $xorb->{chunks} };
 
 spew("$dir/$xorb->{hash}", $xorb->{bytes});
 like(run('info', "$dir/$xorb->{hash}"),
-	qr/xorb $xorb->{hash}, $chunks chunks, .* as named$/, 'xorb');
+	qr/: xorb\n +hash +$xorb->{hash}\n +chunks +$chunks\n/, 'xorb');
 is($?, 0, 'xorb: exit code');
 
 spew("$dir/" . 'ab' x 32, $xorb->{bytes});
