@@ -6,6 +6,7 @@
 
 DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.xorb_put, xet.xorb_get, xet.xorb_advertised, xet.file_get,
+    xet.file_open,
     xet.chunk_find, xet.shard_stage, xet.shard_put, xet.shard_unstage,
     xet.shard_batches, xet.shard_files, xet.shard_known, xet.shard_terms,
     xet.telemetry_put, xet.sweep,
@@ -47,6 +48,37 @@ AS $$
                          JOIN xet.repos r ON r.id = rf.repo_id
                         WHERE rf.file_id = f.id
                           AND (r.public OR r.name = file_terms.repo)
+                       OFFSET 0));
+$$;
+
+
+-- A file for a reader: its size, its SHA-256 where that is proven, and the
+-- packed terms around a byte, up to 256 of them.  A usual file gives all of
+-- its terms, wherever the byte is.
+
+CREATE FUNCTION xet.file_open(file bytea, byte_at bigint, repo text)
+    RETURNS TABLE (size bigint, sha256 bytea, first_offset bigint,
+                   packed bytea)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT f.size, CASE WHEN f.sha256_proven THEN f.sha256 END,
+           coalesce(t.first_offset, 0), coalesce(t.packed, f.packed)
+      FROM xet.files f
+      LEFT JOIN LATERAL (
+               SELECT s.first_offset, s.packed
+                 FROM xet.terms s
+                WHERE f.packed IS NULL
+                  AND s.file_id = f.id
+                  AND s.first_offset <= file_open.byte_at
+                ORDER BY s.first_offset DESC
+                LIMIT 1
+           ) t ON true
+     WHERE f.hash = file_open.file
+       AND (file_open.repo IS NULL
+            OR EXISTS (SELECT FROM xet.repo_files rf
+                         JOIN xet.repos r ON r.id = rf.repo_id
+                        WHERE rf.file_id = f.id
+                          AND (r.public OR r.name = file_open.repo)
                        OFFSET 0));
 $$;
 

@@ -275,6 +275,12 @@ sub browser {
 # {printed}.  A machine is a folder.
 
 sub hf {
+	my ($self, @args) = @_;
+
+	return $self->hf_wait($self->hf_start(@args));
+}
+
+sub hf_start {
 	my ($self, $machine, @args) = @_;
 
 	my $hf = Test::Xet::Real::build() . '/clients/huggingface_hub/bin/hf';
@@ -289,8 +295,23 @@ sub hf {
 			1, 1, 1, 1, '100ms');
 	delete local $ENV{HF_XET_CACHE};
 
-	open(my $fh, '-|', 'sh', '-c', 'exec "$@" 2>&1', 'sh',
-		client_limit(), $hf, @args) or die "$hf: $!\n";
+	# setsid: a group of its own, for hf_kill()
+
+	$self->{hf} = open(my $fh, '-|', 'sh', '-c', 'exec "$@" 2>&1', 'sh',
+		'setsid', client_limit(), $hf, @args) or die "$hf: $!\n";
+
+	return $fh;
+}
+
+sub hf_kill {
+	my ($self, $fh) = @_;
+
+	kill('KILL', -$self->{hf}, $self->{hf});
+	close($fh);
+}
+
+sub hf_wait {
+	my ($self, $fh) = @_;
 
 	local $/;
 	$self->{printed} = <$fh>;
