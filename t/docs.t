@@ -623,6 +623,8 @@ sub run_examples {
 	local $ENV{CONNINFO} = $t->conninfo();
 	local $ENV{STORE} = $t->store();
 	local $ENV{HF_XET_CACHE} = "$work/cache";
+	local $ENV{PATH} = File::Spec->rel2abs(build_dir())
+		. ":$ENV{PATH}";
 
 	my ($status, $out) = run_command([ 'sh', "$work/script" ]);
 	my $last = slurp("$work/block", 1) // 0;
