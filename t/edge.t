@@ -14,7 +14,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
-use Test::Xet::Process qw/ root slurp /;
+use Test::Xet::Edge;
 
 use JSON::PP ();
 
@@ -46,11 +46,11 @@ EOC
 	$origin->write_file('token.key', 't1:' . '70' x 32 . "\n");
 	chmod(0600, $origin->dir() . '/token.key');
 
-	my @edges = map { edge($origin) } 1 .. 2;
+	my @edges = map { Test::Xet::Edge::edge($origin) } 1 .. 2;
 
 	# URLs lead to the first edge, and to the second later on
 
-	base($origin, $edges[0]);
+	Test::Xet::Edge::base($origin, $edges[0]);
 
 	$origin->run();
 	$_->run() for @edges;
@@ -103,7 +103,7 @@ EOC
 
 	# another edge has a cache of its own
 
-	base($origin, $edges[1]);
+	Test::Xet::Edge::base($origin, $edges[1]);
 	$origin->reload();
 
 	my $d = $origin->download($file->{hash}, size => 9000000);
@@ -257,48 +257,6 @@ EOC
 done_testing();
 
 # --------------------------------------------------------------------------
-
-# conf/edge.conf as it is, in a place of its own and for that origin.
-
-sub edge {
-	my ($origin) = @_;
-
-	my $edge = Test::Xet->new(pg => 0, xet => 0, log => 'info');
-	my $conf = slurp(root() . '/conf/edge.conf');
-	my $dir = $edge->dir();
-	my @user = Test::Xet::Nginx::user();
-	my $module = Test::Xet::Nginx::module();
-	my $load = $module eq '' ? '' : "load_module $module;";
-	my $to = $origin->port();
-
-	for ($conf) {
-		s!load_module \S+;!$load daemon off;! or die;
-		s!user www-data;!@user ? "user @user;" : ''!e or die;
-		s!/etc/nginx/xet/url\.key!$origin->dir() . '/url.key'!e or die;
-		s!/run/nginx\.pid!$dir/nginx.pid! or die;
-		s!worker_processes auto;!worker_processes 1;! or die;
-		s!error_log \S+;!error_log $dir/error.log info;! or die;
-		s!access_log \S+;!access_log $dir/access.log;! or die;
-		s!/var/cache/nginx/xet!$dir/cache! or die;
-		s!server 127\.0\.0\.1:8081;!server 127.0.0.1:$to;! or die;
-		s!listen 127\.0\.0\.1:8080;!listen 127.0.0.1:%%PORT_8080%%;!
-			or die;
-		s!(http \{)!$1\n    client_body_temp_path $dir/b;
-    proxy_temp_path $dir/p; fastcgi_temp_path $dir/f;
-    uwsgi_temp_path $dir/u; scgi_temp_path $dir/s;!;
-	}
-
-	$edge->write_conf($conf);
-
-	return $edge;
-}
-
-sub base {
-	my ($origin, $edge) = @_;
-
-	$origin->write_conf(undef,
-		directives => { xet_url_base => $edge->url('') });
-}
 
 # Requests for data, and their bytes, that the origin has answered.
 
