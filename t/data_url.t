@@ -593,9 +593,10 @@ $t->reload();
 		@{ $info->{$_} } } sort keys %$info } @asked;
 	my %paths = map { s/[?].*//r => 1 } @urls;
 
-	is(scalar(grep { !m!\Ahttps://cdn\.example\.com/some/prefix/xorbs/
-		default/[0-9a-f]{2}/[0-9a-f]{64}\?e=\d+&k=k1&s=[\w-]+&n=\d+-\d+\z!x }
-		@urls), 0, 'CDN: URLs') or diag(join("\n", @urls));
+	my $form = qr!\Ahttps://cdn\.example\.com/some/prefix/xorbs/default/
+		[0-9a-f]{2}/[0-9a-f]{64}\?e=\d+&k=k1&s=[\w-]+&n=\d+-\d+\z!x;
+
+	is(join("\n", grep { $_ !~ $form } @urls), '', 'CDN: URLs');
 	is(scalar(keys %paths), scalar(@{ $file->{xorbs} }),
 		'CDN: one path a xorb');
 
