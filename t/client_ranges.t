@@ -25,7 +25,7 @@ my $MULTI = 'HF_XET_CLIENT_ENABLE_MULTIRANGE_FETCHING';
 
 # headers of 512 ranges do not fit into the usual buffers
 
-my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 400,
+my $t = Test::Xet->new(workers => 2, log => 'info',
 	http => 'large_client_header_buffers 8 72k;'
 		. 'log_format ranges "$status $uri $http_range";'
 		. 'access_log %%DIR%%/ranges.log ranges;');
@@ -83,9 +83,9 @@ for my $group (1, 8, 512) {
 
 		requests();
 		unlink("$dir/out");
-		hf_xet({ timeout => 120, env => { $MULTI => $multi || 'false' }
-			}, 'download', 'session', $endpoint, $file->{hash},
-			$size, "$dir/out");
+		hf_xet({ env => { $MULTI => $multi || 'false' } }, 'download',
+			'session', $endpoint, $file->{hash}, $size,
+			"$dir/out");
 		is(-e "$dir/out" && sha256_file("$dir/out"), $sha256,
 			"$name: it comes back");
 

@@ -79,6 +79,7 @@ $t->write_conf(Test::Xet::default_conf() =~ s!\}\s*\z!<<'EOC'!er);
 EOC
 
 $t->run();
+$t->fds_mark();
 
 my $file = $t->upload(mix(1, 200000), xorb_chunks => 100);
 my $none = '0123456789abcdef' x 4;

@@ -16,6 +16,7 @@ use Test::Xet;
 my $t = Test::Xet->new(workers => 2);
 
 $t->run();
+$t->fds_mark();
 
 my $none = '0123456789abcdef' x 4;
 
@@ -211,6 +212,8 @@ my $second = hit('another file', $other->{chunks}[0]{hash}, $other);
 
 is($second->{key}, $answer->{key}, 'trap 19: one key for all');
 is($second->{created}, $answer->{created}, 'trap 19: one time');
+
+$t->check_fds();
 
 $t->reload();
 ok(query($first)->{body} eq $answer->{body}, 'trap 19: after a reload');

@@ -25,6 +25,8 @@ $t->run();
 my $other = Test::Xet->new(workers => 2, log => 'info', beside => $t);
 $other->run();
 
+$_->fds_mark() for $t, $other;
+
 my @nodes = ($t, $other);
 my $seed = 0;
 
@@ -180,6 +182,7 @@ is($wrong, undef, 'what one has stored the other knows at once');
 
 # a node that goes away takes nothing with it
 
+$_->check_fds() for @nodes;
 $other->stop();
 
 my $d = $t->download($files[-1][0], size => length($files[-1][1]));

@@ -49,6 +49,7 @@ EOC
 $t->write_file('token.key', 't1:' . 'ab' x 32 . "\n");
 chmod(0600, $t->dir() . '/token.key');
 $t->run();
+$t->fds_mark();
 
 # --------------------------------------------------------------------------
 # one xorb, a file of each repo in it, and one that both have

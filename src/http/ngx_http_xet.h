@@ -22,12 +22,15 @@ typedef struct ngx_http_xet_ctx_s     ngx_http_xet_ctx_t;
 typedef struct ngx_http_xet_lanes_s   ngx_http_xet_lanes_t;
 typedef struct ngx_http_xet_body_s    ngx_http_xet_body_t;
 typedef struct ngx_http_xet_verify_s  ngx_http_xet_verify_t;
+typedef struct ngx_http_xet_parts_s   ngx_http_xet_parts_t;
 typedef struct ngx_http_xet_route_s   ngx_http_xet_route_t;
 
 
 #include "ngx_http_xet_auth.h"
+#include "ngx_http_xet_limit_zone.h"
 #include "ngx_http_xet_task.h"
 #include "ngx_http_xet_query.h"
+#include "ngx_http_xet_reader.h"
 #include "ngx_http_xet_stream.h"
 
 
@@ -67,6 +70,8 @@ typedef struct {
     xet_jwk_t                 *token_sign;     /* of token_keys, or NULL */
     xet_hash_t                 token_mark;     /* of what the keys are */
     ngx_shm_zone_t            *token_cache;
+
+    ngx_array_t               *upload_zones;   /* ngx_http_xet_limit_t * */
 
     const xet_suite_t         *suite;
 
@@ -112,8 +117,10 @@ typedef struct {
     ngx_uint_t                 url_ranges;     /* in one entry */
 
     ngx_flag_t                 verify_body;
+    ngx_http_xet_limit_t      *upload_limit;   /* NULL: none */
     size_t                     xorb_max;       /* bytes of the chunk region */
     size_t                     body_buffer;    /* each of two */
+    size_t                     read_buffer;    /* likewise */
     time_t                     retry_after;
     ngx_msec_t                 progress;       /* between frames */
     ngx_flag_t                 telemetry;
@@ -176,6 +183,8 @@ struct ngx_http_xet_ctx_s {
     ngx_http_xet_body_t       *body;
     ngx_http_xet_verify_t     *verify;
     ngx_http_xet_stream_t     *stream;
+    ngx_http_xet_reader_t     *reader;
+    ngx_http_xet_parts_t      *parts;
 
     void                      *endpoint;       /* its state */
     void                      *state;          /* of a service it uses */
@@ -261,10 +270,16 @@ ngx_int_t ngx_http_xet_conf_sign_keys(ngx_cycle_t *cycle,
 /* ngx_http_xet_conf_token.c */
 char *ngx_http_xet_conf_token_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-char *ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
 char *ngx_http_xet_conf_merge_token(ngx_conf_t *cf,
     ngx_http_xet_loc_conf_t *prev, ngx_http_xet_loc_conf_t *conf);
+
+/* ngx_http_xet_conf_zone.c */
+char *ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_xet_conf_upload_zone(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_xet_conf_upload_limit(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 
 /* endpoints */
 ngx_int_t ngx_http_xet_token_handler(ngx_http_request_t *r);
@@ -284,7 +299,7 @@ ngx_int_t ngx_http_xet_xorb_head_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_shard_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
-ngx_int_t ngx_http_xet_file_head_handler(ngx_http_request_t *r,
+ngx_int_t ngx_http_xet_file_get_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_file_delete_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);

@@ -9,6 +9,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_cors.h"
+#include "ngx_http_xet_limit.h"
 #include "ngx_http_xet_output.h"
 
 
@@ -79,8 +80,8 @@ static const ngx_http_xet_route_t  ngx_http_xet_routes[] = {
 
     { ngx_string("files"),
       NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH,
-      NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_file_head_handler },
+      NGX_HTTP_GET|NGX_HTTP_HEAD,
+      NGX_HTTP_XET_READS, ngx_http_xet_file_get_handler },
 
     { ngx_string("files"),
       NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH,
@@ -202,6 +203,13 @@ ngx_http_xet_api_handler(ngx_http_request_t *r)
         rc = ngx_http_discard_request_body(r);
 
         if (rc != NGX_OK) {
+            return rc;
+        }
+
+    } else if (route->scope == NGX_HTTP_XET_WRITES) {
+        rc = ngx_http_xet_limit_upload(r);
+
+        if (rc != NGX_DECLINED) {
             return rc;
         }
     }

@@ -243,11 +243,17 @@ ngx_http_xet_task_write_handler(ngx_http_request_t *r)
     t = &ctx->task;
 
     if (!t->ready) {
+
+        if (t->write) {
+            t->write(r);
+        }
+
         return;
     }
 
     t->ready = 0;
-    r->write_event_handler = ngx_http_request_empty_handler;
+    r->write_event_handler = t->write ? t->write
+                                      : ngx_http_request_empty_handler;
 
     t->done(r, t->data);
 }

@@ -31,7 +31,7 @@ package Test::Xet;
 #     XET_TEST_USER      of the workers when we are root, nobody
 #     XET_TEST_PG_BIN    folder of initdb, postgres, psql
 #     XET_TEST_TEMPLATE  where template clusters are kept, $XET_BUILD/t-template
-#     XET_TEST_PATIENCE  factor for all timeouts
+#     XET_TEST_PATIENCE  factor for all timeouts, by the load of the machine
 #     XET_TEST_LEAVE     keeps the folder of the test
 #     XET_TEST_CATLOG    prints the error log at the end
 
@@ -74,7 +74,7 @@ my @live;
 #     durable     PostgreSQL with fsync
 #     pg_conf     lines for postgresql.conf
 #     allow       [ regexes ] for lines of the error log
-#     timeout     seconds for the whole test, 180
+#     timeout     seconds for the whole test, 600
 #     beside      another one of these, whose store and database are ours too
 #
 # In conf and the additions:
@@ -97,7 +97,7 @@ sub new {
 	push @live, $self;
 
 	set_signals();
-	alarm(patience($o{timeout} || 180));
+	alarm(patience($o{timeout} || 600));
 
 	$self->{nginx} = Test::Xet::Nginx->new(dir => $self->{dir});
 
@@ -467,14 +467,26 @@ sub rss {
 	return Test::Xet::Process::rss($pid // ($self->worker_pids())[0]);
 }
 
-# From here on the workers' descriptors must not grow in number; to be called
-# once everything that stays open is open.
+# From here on the workers' descriptors must not grow in number, but by sessions
+# of PostgreSQL; connections of the test itself are to be closed at the end.
 
 sub fds_mark {
 	my ($self) = @_;
 
 	$self->{marks} = { map { $_ => Test::Xet::Process::fds($_) }
 		$self->worker_pids() };
+	$self->{marks_sessions} = $self->sessions();
+}
+
+# Sessions that the server has now, 0 where it cannot be asked.
+
+sub sessions {
+	my ($self) = @_;
+
+	my $pg = $self->{pg} || ($self->{beside} || {})->{pg};
+
+	return $pg && $pg->pid() ? eval { scalar(() = $pg->backends()) } // 0
+		: 0;
 }
 
 # --------------------------------------------------------------------------
@@ -495,14 +507,24 @@ sub check_fds {
 	my @grown;
 
 	wait_for(5, sub {
+		my $sessions = 0;
 		@grown = ();
 
 		for my $pid (keys %$marks) {
+			my $before = $marks->{$pid};
 			my $now = Test::Xet::Process::fds($pid);
+			my ($more, $more_unix) = map { my $unix = $_;
+				grep({ !/^unix/ ^ $unix } values %$now)
+				- grep({ !/^unix/ ^ $unix } values %$before)
+			} 0, 1;
 
-			push @grown, [ $pid, $now ]
-				if keys %$now > keys %{ $marks->{$pid} };
+			$sessions += $more_unix;
+			push @grown, [ $pid, $now ] if $more > 0;
 		}
+
+		push @grown, map { [ $_, Test::Xet::Process::fds($_) ] }
+			keys %$marks if $sessions > 0 && $sessions
+				> $self->sessions() - $self->{marks_sessions};
 
 		return !@grown;
 	});
@@ -518,6 +540,29 @@ sub check_fds {
 	}
 }
 
+# No file of the store may be open when nobody asks for it any more; sockets
+# that are left open nginx itself tells of when it stops.
+
+sub check_files {
+	my ($self) = @_;
+
+	my $store = $self->store();
+	my @open;
+
+	wait_for(5, sub {
+		@open = map { my $pid = $_;
+			map { "worker $pid: $_" } grep {
+				m!^\Q$store\E/! || / \(deleted\)$/
+			} values %{ Test::Xet::Process::fds($pid) }
+		} $self->worker_pids(all => 1);
+
+		return !@open;
+	});
+
+	Test::More::ok(!@open, 'no files left open')
+		or Test::More::diag(join("\n", @open));
+}
+
 # Stops all and adds the tests; done() calls it.
 
 sub check {
@@ -529,6 +574,7 @@ sub check {
 	my $nginx = $self->{nginx};
 
 	$self->check_fds();
+	$self->check_files();
 
 	$self->{pg}->thaw() if $self->{pg};
 	$nginx->stop();
