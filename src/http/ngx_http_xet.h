@@ -18,10 +18,11 @@
 #include "xet.h"
 
 
-typedef struct ngx_http_xet_ctx_s    ngx_http_xet_ctx_t;
-typedef struct ngx_http_xet_lanes_s  ngx_http_xet_lanes_t;
-typedef struct ngx_http_xet_body_s   ngx_http_xet_body_t;
-typedef struct ngx_http_xet_route_s  ngx_http_xet_route_t;
+typedef struct ngx_http_xet_ctx_s         ngx_http_xet_ctx_t;
+typedef struct ngx_http_xet_lanes_s       ngx_http_xet_lanes_t;
+typedef struct ngx_http_xet_body_s        ngx_http_xet_body_t;
+typedef struct ngx_http_xet_limit_hold_s  ngx_http_xet_limit_hold_t;
+typedef struct ngx_http_xet_route_s       ngx_http_xet_route_t;
 
 
 #include "ngx_http_xet_auth.h"
@@ -169,6 +170,7 @@ struct ngx_http_xet_ctx_s {
     ngx_http_xet_query_t       query;
     ngx_http_xet_body_t       *body;
     ngx_http_xet_stream_t     *stream;
+    ngx_http_xet_limit_hold_t  *hold;          /* of an upload, counted */
 
     void                      *endpoint;       /* its state */
     void                      *state;          /* of a service it uses */
