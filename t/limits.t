@@ -296,6 +296,24 @@ for (1 .. 100) {
 
 is($many_in_a_row, 100, 'one at a time, a hundred in a row');
 
+my $shard = make_shard({ xorbs => [], files => [ {
+	verification => JSON::PP::true, terms => [ { xorb => $x->{hash},
+		start => 0, end => scalar(@{ $x->{chunks} }),
+		chunks => $x->{chunks} } ] } ] });
+my %shards;
+
+for my $n (1 .. 40) {
+	my $r = $t->post('/slow/v' . (1 + $n % 2) . '/shards',
+		\$shard->{bytes}, { 'X-Who' => 'in a row' });
+
+	my $said = $n % 2 ? $r->frames()->[-1]{data} : $r->json();
+
+	$shards{"$r->{status} " . ($said->{result} // $r->{body})}++;
+}
+
+is(join(', ', map { "$_: $shards{$_}" } sort keys %shards),
+	'200 0: 39, 200 1: 1', 'shards, too') or diag(explain(\%shards));
+
 # a refusal gives nothing back that it does not have
 
 is(upload('api', 'ann', $x)->{status}, 200, 'one after the other')
