@@ -18,12 +18,13 @@
 #include "xet.h"
 
 
-typedef struct ngx_http_xet_ctx_s     ngx_http_xet_ctx_t;
-typedef struct ngx_http_xet_lanes_s   ngx_http_xet_lanes_t;
-typedef struct ngx_http_xet_body_s    ngx_http_xet_body_t;
-typedef struct ngx_http_xet_verify_s  ngx_http_xet_verify_t;
-typedef struct ngx_http_xet_parts_s   ngx_http_xet_parts_t;
-typedef struct ngx_http_xet_route_s   ngx_http_xet_route_t;
+typedef struct ngx_http_xet_ctx_s         ngx_http_xet_ctx_t;
+typedef struct ngx_http_xet_lanes_s       ngx_http_xet_lanes_t;
+typedef struct ngx_http_xet_body_s        ngx_http_xet_body_t;
+typedef struct ngx_http_xet_verify_s      ngx_http_xet_verify_t;
+typedef struct ngx_http_xet_limit_hold_s  ngx_http_xet_limit_hold_t;
+typedef struct ngx_http_xet_parts_s       ngx_http_xet_parts_t;
+typedef struct ngx_http_xet_route_s       ngx_http_xet_route_t;
 
 
 #include "ngx_http_xet_auth.h"
@@ -176,24 +177,25 @@ typedef ngx_int_t (*ngx_http_xet_handler_pt)(ngx_http_request_t *r,
  */
 
 struct ngx_http_xet_ctx_s {
-    ngx_uint_t                 version;        /* NGX_HTTP_XET_V* */
-    xet_hash_t                 hash;           /* of the path */
+    ngx_uint_t                  version;        /* NGX_HTTP_XET_V* */
+    xet_hash_t                  hash;           /* of the path */
 
-    ngx_http_xet_auth_t       *auth;
+    ngx_http_xet_auth_t        *auth;
 
-    ngx_http_xet_task_t        task;
-    ngx_http_xet_query_t       query;
-    ngx_http_xet_body_t       *body;
-    ngx_http_xet_verify_t     *verify;
-    ngx_http_xet_stream_t     *stream;
-    ngx_http_xet_reader_t     *reader;
-    ngx_http_xet_parts_t      *parts;
-    ngx_http_xet_ztensor_t    *ztensor;
+    ngx_http_xet_task_t         task;
+    ngx_http_xet_query_t        query;
+    ngx_http_xet_body_t        *body;
+    ngx_http_xet_verify_t      *verify;
+    ngx_http_xet_stream_t      *stream;
+    ngx_http_xet_reader_t      *reader;
+    ngx_http_xet_parts_t       *parts;
+    ngx_http_xet_ztensor_t     *ztensor;
+    ngx_http_xet_limit_hold_t  *hold;           /* of an upload, counted */
 
-    void                      *endpoint;       /* its state */
-    void                      *state;          /* of a service it uses */
+    void                       *endpoint;       /* its state */
+    void                       *state;          /* of a service it uses */
 
-    unsigned                   cors:1;         /* its headers were added */
+    unsigned                    cors:1;         /* its headers were added */
 };
 
 

@@ -5,6 +5,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_cors.h"
+#include "ngx_http_xet_limit.h"
 #include "ngx_http_xet_output.h"
 
 
@@ -371,6 +372,8 @@ ngx_http_xet_send_chain(ngx_http_request_t *r, ngx_uint_t status,
     const char *content_type, ngx_chain_t *out, off_t length)
 {
     ngx_int_t  rc;
+
+    ngx_http_xet_limit_release(r);
 
     ngx_http_xet_output_type(r, status, content_type, length);
 
