@@ -14,7 +14,7 @@
  * Threads:    one at a time.
  *
  * Fragmentation.  A read of a file costs a request a term, so terms must not
- * be short.  As long as the last 32 terms have 8 chunks on average a known
+ * be short.  As long as the last 128 terms have 8 chunks on average a known
  * chunk is taken at once.  When they don't, a known run is held back until it
  * has 8 chunks (which are 1 MiB at most); one that ends before is stored
  * again, and the xorb being written has a longer run for it.

@@ -13,7 +13,7 @@
 
 
 #define XET_INGEST_TERMS   2048        /* that wait at most */
-#define XET_INGEST_RECENT  32          /* whose lengths are looked at */
+#define XET_INGEST_RECENT  128         /* whose lengths are looked at */
 
 
 typedef struct {
