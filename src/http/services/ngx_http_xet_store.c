@@ -25,6 +25,7 @@
 #define NGX_HTTP_XET_FILE_MODE  0644
 #define NGX_HTTP_XET_DIR_MODE   0755
 #define NGX_HTTP_XET_NAMES_MAX  65536
+#define NGX_HTTP_XET_FLUSH      (4 * 1024 * 1024)
 
 
 typedef struct {
@@ -142,6 +143,7 @@ ngx_http_xet_store_reset_job(ngx_http_xet_file_t *file, ngx_log_t *log)
 
     file->fd = NGX_INVALID_FILE;
     file->size = 0;
+    file->flushed = 0;
     file->name[0] = '\0';
 }
 
@@ -228,11 +230,26 @@ ngx_http_xet_store_write_job(ngx_http_xet_file_t *file, const u_char *data,
 
     rc = ngx_http_xet_store_patch_job(file, data, len, file->size, log);
 
-    if (rc == XET_OK) {
-        file->size += (off_t) len;
+    if (rc != XET_OK) {
+        return rc;
     }
 
-    return rc;
+    file->size += (off_t) len;
+
+#ifdef SYNC_FILE_RANGE_WRITE
+
+    /* the disk begins at once, and the commit waits for the rest only */
+
+    if (file->size - file->flushed >= NGX_HTTP_XET_FLUSH) {
+        (void) sync_file_range(file->fd, file->flushed,
+                               file->size - file->flushed,
+                               SYNC_FILE_RANGE_WRITE);
+        file->flushed = file->size;
+    }
+
+#endif
+
+    return XET_OK;
 }
 
 

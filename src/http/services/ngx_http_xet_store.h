@@ -32,6 +32,7 @@ typedef struct {
     ngx_str_t    temp;
     ngx_fd_t     fd;
     off_t        size;                         /* bytes written */
+    off_t        flushed;                      /* of them on their way */
     u_char      *name;                         /* NULL: anonymous */
     unsigned     anonymous:1;                  /* to be tried */
 } ngx_http_xet_file_t;
