@@ -78,7 +78,8 @@ endif
 CORE_DIRS :=	src/core $(patsubst %/,%,$(wildcard src/core/*/))
 CORE_SRCS :=	$(sort $(wildcard src/core/*.c src/core/*/*.c))
 CORE_INCS :=	$(addprefix -I,$(CORE_DIRS)) $(BLAKE3_INCS)
-CORE_LIBS :=	$(BLAKE3_LIBS) -llz4 -lcrypto -lzstd -ljansson
+CORE_LIBS :=	$(BLAKE3_LIBS) -llz4 -lcrypto -lzstd -lxxhash -lisal \
+		-ljansson
 
 UNIT_SRCS :=	$(sort $(wildcard t/unit/*/test_*.c))
 FUZZ_SRCS :=	$(sort $(wildcard t/fuzz/fuzz_*.c))
@@ -102,7 +103,8 @@ SANITIZE =	-fsanitize=address,undefined -fno-sanitize-recover=all \
 
 HOST_CFLAGS =	-std=c99 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 $(WARN) \
 		$(CORE_INCS) -It/unit -It/tools
-CLI_LIBS =	-lcurl -ljansson
+CLI_LIBS =	-lcurl -ljansson -lpq
+CLI_INCS :=	$(shell pkg-config --cflags libpq 2>/dev/null)
 
 # V=1 shows the commands
 
@@ -236,6 +238,8 @@ $(TOOL_BINS): $(BUILD)/tools/%: $$(call host_objs,t/tools/$$*) \
 	@mkdir -p $(@D)
 	@echo "  ld  $@"
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(CORE_LIBS) -lpthread -lm
+
+$(CLI_SRCS:%.c=$(BUILD)/host/%.o): HOST_CFLAGS += $(CLI_INCS)
 
 $(BUILD)/xet: $(CLI_SRCS:%.c=$(BUILD)/host/%.o) $(BUILD)/libxet.a
 	@echo "  ld  $@"

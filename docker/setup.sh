@@ -72,6 +72,8 @@ list()
     need liblz4-dev         'LZ4 frames'
     need libjansson-dev     'JSON of tokens and telemetry'
     need libzstd-dev        'compressed tensors'
+    need libxxhash-dev      'XXH3, a checksum of tensors'
+    need libisal-dev        'CRC-32C, a checksum of tensors'
     need libssl-dev         'HMAC and SHA-256'
 
     # Debian 12 has BLAKE3 only as the C sources inside of a Rust package

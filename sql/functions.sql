@@ -6,10 +6,12 @@
 
 DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.xorb_put, xet.xorb_get, xet.xorb_advertised, xet.file_get,
+    xet.file_open,
     xet.chunk_find, xet.shard_stage, xet.shard_put, xet.shard_unstage,
     xet.shard_batches, xet.shard_files, xet.shard_known, xet.shard_terms,
     xet.telemetry_put, xet.sweep,
-    xet.visible, xet.repo_forget, xet.repo_set_public, xet.repo_delete;
+    xet.visible, xet.repo_forget, xet.repo_set_public, xet.repo_delete,
+    xet.repo_create, xet.repo_add, xet.repo_list, xet.file_list;
 
 
 -- A reader with a token of a repo sees the files of that repo and of public
@@ -46,6 +48,37 @@ AS $$
                          JOIN xet.repos r ON r.id = rf.repo_id
                         WHERE rf.file_id = f.id
                           AND (r.public OR r.name = file_terms.repo)
+                       OFFSET 0));
+$$;
+
+
+-- A file for a reader: its size, its SHA-256 where that is proven, and the
+-- packed terms around a byte, up to 256 of them.  A usual file gives all of
+-- its terms, wherever the byte is.
+
+CREATE FUNCTION xet.file_open(file bytea, byte_at bigint, repo text)
+    RETURNS TABLE (size bigint, sha256 bytea, first_offset bigint,
+                   packed bytea)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT f.size, CASE WHEN f.sha256_proven THEN f.sha256 END,
+           coalesce(t.first_offset, 0), coalesce(t.packed, f.packed)
+      FROM xet.files f
+      LEFT JOIN LATERAL (
+               SELECT s.first_offset, s.packed
+                 FROM xet.terms s
+                WHERE f.packed IS NULL
+                  AND s.file_id = f.id
+                  AND s.first_offset <= file_open.byte_at
+                ORDER BY s.first_offset DESC
+                LIMIT 1
+           ) t ON true
+     WHERE f.hash = file_open.file
+       AND (file_open.repo IS NULL
+            OR EXISTS (SELECT FROM xet.repo_files rf
+                         JOIN xet.repos r ON r.id = rf.repo_id
+                        WHERE rf.file_id = f.id
+                          AND (r.public OR r.name = file_open.repo)
                        OFFSET 0));
 $$;
 
@@ -528,6 +561,70 @@ BEGIN
 
     RETURN FOUND;
 END;
+$$;
+
+
+-- False when it is there already.
+
+CREATE FUNCTION xet.repo_create(repo text)
+    RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    INSERT INTO xet.repos (name) VALUES ($1) ON CONFLICT DO NOTHING;
+
+    RETURN FOUND;
+END;
+$$;
+
+
+-- Puts a file that is stored into a repo; false when there is no such file or
+-- no such repo.
+
+CREATE FUNCTION xet.repo_add(repo text, file bytea)
+    RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    INSERT INTO xet.repo_files AS rf (repo_id, file_id)
+    SELECT r.id, f.id
+      FROM xet.repos r, xet.files f
+     WHERE r.name = $1 AND f.hash = $2
+    ON CONFLICT (file_id, repo_id) DO UPDATE SET repo_id = rf.repo_id;
+
+    RETURN FOUND;
+END;
+$$;
+
+
+CREATE FUNCTION xet.repo_list()
+    RETURNS TABLE (name text, public boolean, files bigint, bytes bigint)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT r.name, r.public, count(f.id),
+           coalesce(sum(f.size), 0)::bigint
+      FROM xet.repos r
+      LEFT JOIN xet.repo_files rf ON rf.repo_id = r.id
+      LEFT JOIN xet.files f ON f.id = rf.file_id
+     GROUP BY r.id;
+$$;
+
+
+-- The files of a repo, or all of them when it is NULL; oldest first.
+
+CREATE FUNCTION xet.file_list(repo text)
+    RETURNS TABLE (hash bytea, size bigint, created_at timestamptz,
+                   sha256 bytea)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT f.hash, f.size, f.created_at, f.sha256
+      FROM xet.files f
+     WHERE file_list.repo IS NULL
+        OR f.id IN (SELECT rf.file_id
+                      FROM xet.repo_files rf
+                      JOIN xet.repos r ON r.id = rf.repo_id
+                     WHERE r.name = file_list.repo)
+     ORDER BY f.id;
 $$;
 
 

@@ -17,6 +17,7 @@ use Test::Xet;
 my $t = Test::Xet->new(workers => 1, server => 'xet_batch_max 3;');
 
 $t->run();
+$t->fds_mark();
 
 my @files = map { $t->upload(mix($_, 700000), xorb_chunks => 4) } 1 .. 4;
 my $empty = '0' x 64;

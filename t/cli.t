@@ -35,7 +35,7 @@ my $chunks = @{ $xorb->{chunks} };
 
 spew("$dir/$xorb->{hash}", $xorb->{bytes});
 like(run('info', "$dir/$xorb->{hash}"),
-	qr/xorb $xorb->{hash}, $chunks chunks, .* as named$/, 'xorb');
+	qr/: xorb\n +hash +$xorb->{hash}\n +chunks +$chunks\n/, 'xorb');
 is($?, 0, 'xorb: exit code');
 
 spew("$dir/" . 'ab' x 32, $xorb->{bytes});
@@ -62,7 +62,7 @@ run();
 is($? >> 8, 2, 'no verb: exit code');
 run('nothing', 'x');
 is($? >> 8, 2, 'unknown verb: exit code');
-like(run('--help'), qr/^usage: xet hash FILE/, 'help');
+like(run('--help'), qr/^usage: xet .*^ +xet hash \[OPTION...\] FILE/ms, 'help');
 is($?, 0, 'help: exit code');
 
 done_testing();

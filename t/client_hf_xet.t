@@ -21,7 +21,7 @@ use File::Temp qw/ tempdir /;
 
 my $mib = 1048576;
 
-my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 600,
+my $t = Test::Xet->new(workers => 2, log => 'info',
 	http => 'log_format bytes "$request_method $uri $status '
 		. '$request_length $http_user_agent";'
 		. 'access_log %%DIR%%/bytes.log bytes;');

@@ -16,6 +16,7 @@ use Test::Xet;
 my $t = Test::Xet->new(workers => 2);
 
 $t->run();
+$t->fds_mark();
 
 my $none = '0123456789abcdef' x 4;
 
@@ -212,6 +213,8 @@ my $second = hit('another file', $other->{chunks}[0]{hash}, $other);
 is($second->{key}, $answer->{key}, 'trap 19: one key for all');
 is($second->{created}, $answer->{created}, 'trap 19: one time');
 
+$t->check_fds();
+
 $t->reload();
 ok(query($first)->{body} eq $answer->{body}, 'trap 19: after a reload');
 $t->pg_restart();
@@ -379,6 +382,74 @@ my $hourly = hit('a period of an hour', $first, $xorb, period => 1,
 is($hourly->{created} % 3600, 0, 'created at its begin');
 is($hourly->{expires}, $hourly->{created} + 7200, 'valid for two of them');
 isnt($hourly->{key}, $answer->{key}, 'a key of its own');
+
+# ---- the key changes while nobody reloads anything
+
+# A period that ends between 5 and 30 seconds from now: its length, its end.
+# There is always one of some hours.
+
+sub ending_period {
+	my $now = time();
+
+	for my $period (3600 .. 6 * 86400) {
+		my $end = (int(($now + 5) / $period) + 1) * $period;
+
+		return ($period, $end) if $end <= $now + 30;
+	}
+
+	die "no such period\n";
+}
+
+my ($period, $end, @before);
+
+# again, where the machine was too slow to ask before the end
+
+for (1 .. 5) {
+	($period, $end) = ending_period();
+
+	$t->write_conf(undef, directives => {
+		xet_dedup_period => "${period}s" });
+	$t->reload();
+
+	@before = map { query($first) } 1 .. 10;
+	last if time() < $end;
+}
+
+my @workers = sort $t->worker_pids();
+my $old = parse_shard($before[0]{body});
+
+is(scalar(grep { $_->{body} ne $before[0]{body} } @before), 0,
+	'rotation: equal answers before');
+is($old->{footer}{created} + $period, $end, 'rotation: of that period');
+
+ok(wait_for(60, sub { time() > $end
+	&& query($first)->{body} ne $before[0]{body} }),
+	'rotation: another answer after it');
+
+my $next = hit('rotation', $first, $xorb, period => 1, xorbs => 2);
+my @after = map { query($first)->{body} } 1 .. 10;
+
+is(scalar(grep { $_ ne $next->{body} } @after), 0,
+	'rotation: equal answers again');
+isnt($next->{key}, $old->{footer}{key}, 'rotation: another key');
+is($next->{created}, $end, 'rotation: since the end of the other');
+is("@{[ sort $t->worker_pids() ]}", "@workers", 'rotation: without a restart');
+
+# an answer of the period before is as good as the new one: the client finds
+# its chunks by the old key, and what it names is there
+
+cmp_ok($old->{footer}{expires}, '>=', $end + $period,
+	'overlap: good through the next period');
+is_deeply([ map { $_->{hash} } @{ $old->{xorbs} } ],
+	[ map { $_->{hash} } @{ $next->{parsed}{xorbs} } ],
+	'overlap: the same xorbs');
+
+my ($known) = grep { $_->{hash} eq $xorb->{hash} } @{ $old->{xorbs} };
+
+is($known->{chunks}[0]{hash}, keyed_hash($old->{footer}{key}, $first),
+	'overlap: the old key still finds the chunk');
+is(put_file([ $xorb, 0, 2 ], [ $new, 0, 1 ]), 200,
+	'overlap: and a file of it is taken');
 
 $t->write_file('dedup.key', '1f' x 32 . "\n");
 $t->write_conf(undef, directives => {});

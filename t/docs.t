@@ -249,7 +249,7 @@ same(\%routes, \%listed, 'routes');
 
 my %names = (BAD_REQUEST => 400, UNAUTHORIZED => 401, FORBIDDEN => 403,
 	NOT_FOUND => 404, NOT_ALLOWED => 405, REQUEST_ENTITY_TOO_LARGE => 413,
-	INTERNAL_SERVER_ERROR => 500, NOT_IMPLEMENTED => 501,
+	TOO_MANY_REQUESTS => 429, INTERNAL_SERVER_ERROR => 500, NOT_IMPLEMENTED => 501,
 	SERVICE_UNAVAILABLE => 503);
 my %codes;
 
@@ -499,7 +499,7 @@ sub blocks {
 # --------------------------------------------------------------------------
 # configurations
 
-my $t = Test::Xet->new(log => 'info', http => <<'EOC', timeout => 300);
+my $t = Test::Xet->new(log => 'info', http => <<'EOC');
 large_client_header_buffers  8 72k;
 EOC
 

@@ -213,11 +213,19 @@ our $c = $t->connect();
 $c->exchange('GET', '/');
 EOF
 
+start('files', 'xet => 0, main => "worker_shutdown_timeout 1s;"',
+	<<'EOF', XET_TEST_PATIENCE => 0.3);
+$t->write_file('store/large', 'x' x 20000000);
+our $c = $t->http_start('GET', '/large', undef, undef, rcvbuf => 4096);
+$c->read_some(100);
+EOF
+
 fails('alert', 'no alerts in the error log');
 fails('exit', 'nginx has exited cleanly');
 fails('temp', 'no temporary files left');
 fails('sanitizer', 'no sanitizer report');
 fails('descriptors', 'no descriptors left open');
+fails('files', 'no files left open');
 passes('allowed');
 
 # a test that dies, one that is killed: nothing may run on

@@ -13,6 +13,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
+use Test::Xet::Process qw/ patience /;
 
 use IO::Socket::INET;
 use POSIX ();
@@ -160,7 +161,7 @@ ok($t->wait_log(qr/GET \/t.txt/, 2, $from), 'log from an offset');
 # other servers; each gets one request
 
 sub server {
-	my ($code) = @_;
+	my ($code, $timeout) = @_;
 
 	my $s = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1',
 		LocalPort => 0, Proto => 'tcp') or die "$!\n";
@@ -177,7 +178,7 @@ sub server {
 	}
 
 	my $r = Test::Xet::HTTP->request($s->sockport(), 'GET', '/', {}, undef,
-		timeout => 1);
+		timeout => $timeout || 20);
 	kill('KILL', $pid);
 	waitpid($pid, 0);
 
@@ -186,25 +187,29 @@ sub server {
 
 my $head = "HTTP/1.1 200 OK\r\n";
 
+$start = time();
 $r = server(sub {
 	my $c = shift;
 	print $c "${head}Transfer-Encoding: chunked\r\n\r\n";
 
 	for ('{"n":1}' . "\n", '{"n":2', "}\n{\"n\":3}") {
 		printf $c "%x\r\n%s\r\n", length($_), $_;
-		sleep(0.2);
+		sleep(1);
 	}
 
 	print $c "0\r\n\r\n";
 });
 
+my $whole = time() - $start;
+
 ok($r->{complete}, 'chunked answer');
 
 my $frames = $r->frames();
 is_deeply([ map { $_->{data}{n} } @$frames ], [ 1, 2, 3 ], 'frames');
-cmp_ok($frames->[0]{time}, '<', 0.15, 'the first at once');
-cmp_ok($frames->[1]{time}, '>', 0.3, 'the second when it was whole');
-cmp_ok($frames->[1]{time}, '<', 0.75, 'but no later');
+cmp_ok($frames->[0]{time}, '<', $frames->[1]{time} - 0.5,
+	'the first at once');
+cmp_ok($frames->[1]{time}, '>', 1.5, 'the second when it was whole');
+cmp_ok($frames->[1]{time}, '<', $whole - 0.2, 'but no later');
 
 $r = server(sub {
 	print { $_[0] } "HTTP/1.1 100 Continue\r\n\r\n"
@@ -231,8 +236,8 @@ for my $error (sort keys %bad) {
 }
 
 $start = time();
-$r = server(sub { sleep(5) });
+$r = server(sub { sleep(600) }, 1);
 is($r->{error}, 'timeout', 'timeout');
-cmp_ok(time() - $start, '<', 3, 'in time');
+cmp_ok(time() - $start, '<', patience(5), 'in time');
 
 $t->done();

@@ -133,7 +133,7 @@ if (!-x $st) {
 	exit;
 }
 
-my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 170,
+my $t = Test::Xet->new(workers => 2, log => 'info',
 	http => <<'EOF', server => <<'EOF');
 large_client_header_buffers  8 72k;
     xet_token_key  %%DIR%%/token.key;

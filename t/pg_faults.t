@@ -18,7 +18,7 @@ use Test::Xet::Process qw/ patience slurp spew /;
 use POSIX ();
 use Time::HiRes qw/ sleep time /;
 
-my $t = Test::Xet->new(workers => 1, timeout => 300);
+my $t = Test::Xet->new(workers => 1);
 
 $t->run();
 
@@ -48,7 +48,7 @@ sub data_served {
 	my $r = $t->get($signed, { Range => $range });
 
 	ok($r->{status} == 206 && $r->{body} eq $file->{xorbs}[0]{bytes}
-		&& $r->{time} < patience(1), "$name: data are served")
+		&& $r->{time} < patience(2), "$name: data are served")
 		or diag("$r->{status} in $r->{time} s");
 }
 
@@ -191,7 +191,7 @@ sub load {
 		}
 
 		my $name = $t->dir() . "/load.$n";
-		my $end = time() + $seconds;
+		my $end = time() + patience($seconds);
 		my (%seen, $i);
 
 		while (time() < $end) {
@@ -375,7 +375,7 @@ for (1 .. 3) {
 	my $r = $t->get(uri($file));
 
 	unavailable('one too many', $r);
-	cmp_ok($r->{time}, '<', patience(0.5), 'at once');
+	cmp_ok($r->{time}, '<', patience(2), 'at once');
 }
 
 data_served('a full queue');

@@ -18,7 +18,7 @@ use Test::Xet::Process qw/ root slurp /;
 use JSON::PP ();
 
 my $t = Test::Xet->new(
-	workers => 2, timeout => 300,
+	workers => 2,
 	directives => { xet_url_base => undef },
 	server => <<'EOF',
 xet_url_base  http://127.0.0.1:%%PORT_8080%%;
@@ -73,6 +73,7 @@ EOF
 EOF
 
 $t->run();
+$t->fds_mark();
 
 my $none = '0123456789abcdef' x 4;
 my $empty = '0' x 64;

@@ -49,6 +49,7 @@ EOC
 $t->write_file('token.key', 't1:' . 'ab' x 32 . "\n");
 chmod(0600, $t->dir() . '/token.key');
 $t->run();
+$t->fds_mark();
 
 # --------------------------------------------------------------------------
 # one xorb, a file of each repo in it, and one that both have
@@ -95,12 +96,32 @@ for my $repo (sort keys %sees) {
 	}
 }
 
-# not to be seen and not to be there look the same
+# not to be seen and not to be there look the same, down to the headers
 
-my $r = get("/api/v1/reconstructions/$files{b}", 'a/a');
-my $missing = get('/api/v1/reconstructions/' . 'd' x 64, 'a/a');
+my $r;
 
-is($r->{body}, $missing->{body}, 'hidden and missing are told alike');
+for my $case ([ 'GET', '/api/v1/reconstructions/' ],
+	[ 'GET', '/api/reconstructions/' ],
+	[ 'GET', '/api/v2/reconstructions/' ],
+	[ 'GET', '/api/v2/reconstructions/', { Range => 'bytes=5-9' } ],
+	[ 'GET', '/api/v2/reconstructions/', { Range => 'bytes=99999999-' } ],
+	[ 'HEAD', '/api/v1/files/' ], [ 'DELETE', '/api/v1/files/' ],
+	[ 'GET', '/api/v2/file-chunk-hashes/',
+		{ 'X-Range-Dirty' => 'bytes=0-9' } ],
+	[ 'GET', '/api/v1/reconstructions?file_id=' ])
+{
+	my ($method, $route, $more) = @$case;
+	my @told = map { get("$route$_", 'a/a', $method, $more) }
+		$files{b}, 'd' x 64;
+
+	# the batch names the files that it was asked for
+
+	is($told[0]{status}, $told[1]{status}, "$method $route: status");
+	is($told[0]{body} =~ s/$files{b}//gr, $told[1]{body} =~ s/d{64}//gr,
+		"$method $route: hidden and missing are told alike");
+	is_deeply(headers($told[0]), headers($told[1]),
+		"$method $route: also in headers");
+}
 
 # --------------------------------------------------------------------------
 # a reader of one file: every range of the shared xorb
@@ -113,26 +134,67 @@ my ($first, $last) = @{ $entry->{url_range} }{qw/ start end /};
 is($first, 0, 'own range: begins');
 is($last, $chunks[9]{stored_end} - 1, 'own range: ends');
 
-my ($leaks, $own) = (0, 0);
+# from each chunk to each: whole, a byte more and a byte less on either side;
+# and behind a range that is good, where one was signed
+
+my ($leaks, $own, $asked, $refused) = (0, 0, 0, 0);
+my ($c, $requests);
+
+# nginx ends a connection after 1000 requests
+
+sub ask_range {
+	my ($list) = @_;
+
+	$c = $t->connect() if $requests++ % 500 == 0;
+
+	return $c->exchange('GET', $path, { Range => "bytes=$list" });
+}
+
+sub try_range {
+	my ($list, @ranges) = @_;
+
+	my $r = ask_range($list);
+	my $good = @ranges == 1 && !grep { $_->[0] > $_->[1]
+		|| $_->[0] < $first || $_->[1] > $last } @ranges;
+
+	$asked++;
+
+	if ($good) {
+		$own++ if $r->{status} == 206
+			&& length($r->{body}) == $ranges[0][1] - $ranges[0][0]
+				+ 1;
+		return;
+	}
+
+	$refused++;
+	$leaks++ if $r->{status} != 403 || length($r->{body}) > 500;
+}
 
 for my $i (0 .. $#chunks) {
 	for my $j ($i .. $#chunks) {
-		next if $j - $i > 3 && $j != $#chunks && $i != 0;
-
 		my ($from, $to) = ($chunks[$i]{stored_start},
 			$chunks[$j]{stored_end} - 1);
 
-		$r = $t->get($path, { Range => "bytes=$from-$to" });
+		try_range("$_->[0]-$_->[1]", $_)
+			for [ $from, $to ], [ $from, $to + 1 ],
+			[ $from + 1, $to - 1 ],
+			$from ? [ $from - 1, $to ] : ();
 
-		if ($j < 10) {
-			$own++ if $r->{status} == 206;
-		} else {
-			$leaks++ if $r->{status} != 403;
-		}
+		try_range("0-0,$from-$to", [ 0, 0 ], [ $from, $to ])
+			if $i && ($j == $i || $j >= 9);
 	}
 }
 
-cmp_ok($own, '>', 30, 'own ranges are served');
+for my $at ($last - 2 .. $last + 3) {
+	try_range("$at-$at", [ $at, $at ]);
+	is(ask_range($_)->{status}, 403, "not by bytes=$_") for "$at-", "-$at";
+}
+
+$c->close();
+
+is($own, $asked - $refused, 'own ranges are served');
+cmp_ok($own, '>', 150, 'and there are some');
+cmp_ok($refused, '>', 3000, 'so are those of others');
 is($leaks, 0, 'no byte of another file');
 is($t->get($path)->{status}, 403, 'not without a range');
 is(get("/api/v1/xorbs/default/$xorb->{hash}", 'a/a')->{status}, 403,
@@ -222,6 +284,13 @@ sub file {
 	die "shard: $r->{status} $r->{body}\n" if $r->{status} != 200;
 
 	return $shard->{files}[0]{hash};
+}
+
+sub headers {
+	my ($r) = @_;
+
+	return { map { $_ => $r->{headers}{$_} } grep { $_ ne 'date' }
+		keys %{ $r->{headers} } };
 }
 
 my %tokens;

@@ -21,6 +21,7 @@ use Time::HiRes qw/ sleep /;
 my $t = Test::Xet->new(log => 'info');
 
 $t->run();
+$t->fds_mark();
 
 my $one = '200 {"result":1}';
 my $zero = '200 {"result":0}';
@@ -539,6 +540,7 @@ is(rows(), $rows, 'nothing registered');
 
 undef $c;
 is(send_shard($good)->{status}, 200, 'the good one once more');
+$c->close();
 
 # --------------------------------------------------------------------------
 # methods and sizes

@@ -27,10 +27,12 @@ EOC
 	server => 'listen 127.0.0.1:%%PORT_8081%% reuseport;');
 
 $t->run();
+$t->fds_mark();
 
 my $one = '200 {"result":1}';
 my $zero = '200 {"result":0}';
 my $seed = 0;
+my $digest = '';
 
 sub answer {
 	my ($r) = @_;
@@ -477,8 +479,6 @@ sub staged {
 }
 
 # A shard of files of terms [ start, end ] of one xorb, and of one SHA-256.
-
-my $digest = '';
 
 sub large_shard {
 	my ($w, @files) = @_;

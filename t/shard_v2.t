@@ -13,6 +13,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
+use Test::Xet::Process qw/ patience /;
 
 use JSON::PP ();
 
@@ -82,7 +83,7 @@ is_deeply([ sort keys %stages ], [ 'syncing' ], 'slow: stages');
 
 my @gaps = map { $frames[$_]{time} - $frames[$_ - 1]{time} } 1 .. $#frames;
 
-ok(!(grep { $_ > 2.5 } @gaps), 'slow: no long silence')
+ok(!(grep { $_ > patience(2.5) } @gaps), 'slow: no long silence')
 	or diag("gaps: @gaps");
 is($t->head("/api/v1/files/$shard->{files}[0]{hash}")->{status}, 200,
 	'slow: the file is there');

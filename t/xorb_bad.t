@@ -28,6 +28,7 @@ location /small/ {
 EOC
 
 $t->run();
+$t->fds_mark();
 
 my $route = '/api/v1/xorbs/default';
 my $small = '/small/v1/xorbs/default';
@@ -313,19 +314,41 @@ bad('a frame of 16 MiB', 'invalid_xorb', chunk(1, 131072,
 # --------------------------------------------------------------------------
 # the end may be anywhere
 
-my $end = $x->{chunks}[1]{stored_end};
 my %wrong;
 
-for my $n (1 .. $end) {
-	my $whole = grep { $_->{stored_end} == $n } @{ $x->{chunks} };
-	my $wrong = refusal(400, $whole ? 'hash_mismatch' : 'invalid_xorb',
-		substr($bytes, 0, $n), uri => "$route/$hash", few => 1,
-		$n % 2 ? (chunked => 1) : ());
+# three chunks each, of which two are cut; all stored, or compressed
 
-	$wrong{$n} = $wrong if $wrong ne '';
+sub truncated {
+	my ($name, $y) = @_;
+
+	my $end = $y->{chunks}[1]{stored_end};
+
+	%wrong = ();
+
+	for my $n (1 .. $end) {
+		my $whole = grep { $_->{stored_end} == $n } @{ $y->{chunks} };
+		my $wrong = refusal(400, $whole ? 'hash_mismatch'
+			: 'invalid_xorb', substr($y->{bytes}, 0, $n),
+			uri => "$route/$y->{hash}", few => 1,
+			$n % 2 ? (chunked => 1) : ());
+
+		$wrong{$n} = $wrong if $wrong ne '';
+	}
+
+	is_deeply(\%wrong, {}, "$name: truncated at each of $end bytes");
 }
 
-is_deeply(\%wrong, {}, "truncated at each of $end bytes");
+truncated('stored', $x);
+
+for my $scheme (qw/ lz4 bg4 /) {
+	my $y = make_xorb('abcdefgh' x 300, scheme => $scheme,
+		sizes => [ 800 ]);
+
+	cmp_ok($y->{chunks}[1]{stored_end}, '<', 400, "$scheme: compressed");
+	is(ord(substr($y->{bytes}, 4, 1)), $scheme eq 'lz4' ? 1 : 2,
+		"$scheme: scheme");
+	truncated($scheme, $y);
+}
 
 %wrong = ();
 
@@ -527,6 +550,8 @@ for my $method (qw/ GET HEAD PUT DELETE /) {
 }
 
 # --------------------------------------------------------------------------
+
+$c->close() if $c;
 
 cmp_ok($reused, '>', 200, "connections went on $reused times");
 is_deeply($t->rows(), $rows, 'no rows');

@@ -26,6 +26,7 @@ EOC
 	server => 'listen 127.0.0.1:%%PORT_8081%% reuseport;');
 
 $t->run();
+$t->fds_mark();
 
 my $route = '/api/v1/xorbs/default';
 

@@ -2,46 +2,288 @@
 /*
  * xet: the protocol on the command line.
  *
- *     xet hash FILE...      the file hash, as a Xet client computes it
- *     xet info FILE...      what a xorb or a shard holds, and whether it is
- *                           right
- *
- * "-" is the standard input.
+ * The table of verbs, help, and what is done once for all of them.
  */
 
 
+#include <stdarg.h>
 #include <string.h>
 
 #include "xet_cli.h"
+#include "xet_cli_progress.h"
 
 
 static const xet_cli_verb_t  xet_cli_verbs[] = {
-    { "hash", "hash FILE...", xet_cli_hash },
-    { "info", "info FILE...", xet_cli_info },
-    { NULL, NULL, NULL }
+
+    { "get", "HASH",
+      "Downloads a file and verifies it.",
+      XET_CLI_TAKES_SERVER | xet_cli_takes(JSON) | xet_cli_takes(OUTPUT)
+      | xet_cli_takes(PARALLEL) | xet_cli_takes(QUIET)
+      | xet_cli_takes(RANGE),
+      1, 1, xet_cli_get },
+
+    { "hash", "FILE...",
+      "Prints the hash that a file has in a store, its size and its name.",
+      xet_cli_takes(JSON),
+      1, -1, xet_cli_hash },
+
+    { "info", "FILE|HASH...",
+      "Tells what a xorb, a shard or a file is, here or on a server.",
+      XET_CLI_TAKES_SERVER | xet_cli_takes(JSON),
+      1, -1, xet_cli_info },
+
+    { "ls", "",
+      "Lists the files of a store, or of a repository, from the database.",
+      xet_cli_takes(JSON) | xet_cli_takes(POSTGRES) | xet_cli_takes(REPO),
+      0, 0, xet_cli_ls },
+
+    { "migrate", "",
+      "Brings a database to the schema of this version.",
+      xet_cli_takes(JSON) | xet_cli_takes(POSTGRES) | xet_cli_takes(SQL),
+      0, 0, xet_cli_migrate },
+
+    { "put", "FILE...",
+      "Uploads files; what the server has already is not sent.",
+      XET_CLI_TAKES_SERVER | xet_cli_takes(JSON) | xet_cli_takes(PARALLEL)
+      | xet_cli_takes(QUIET),
+      1, -1, xet_cli_put },
+
+    { "repo", "ls|add|rm|public|private|files [NAME [HASH...]]",
+      "Administers repositories, in the database.",
+      xet_cli_takes(JSON) | xet_cli_takes(POSTGRES),
+      1, -1, xet_cli_repo },
+
+    { "rm", "HASH...",
+      "Takes files out of the repository that the token is for.",
+      XET_CLI_TAKES_SERVER | xet_cli_takes(JSON),
+      1, -1, xet_cli_rm },
+
+    { "token", "",
+      "Makes an access token with --key, or fetches one from --url.",
+      xet_cli_takes(AUDIENCE) | xet_cli_takes(CACERT)
+      | xet_cli_takes(ISSUER) | xet_cli_takes(JSON) | xet_cli_takes(KEY)
+      | xet_cli_takes(LIFETIME) | xet_cli_takes(REPO)
+      | xet_cli_takes(RETRIES) | xet_cli_takes(SCOPE)
+      | xet_cli_takes(SUBJECT) | xet_cli_takes(TOKEN_FILE)
+      | xet_cli_takes(URL),
+      0, 0, xet_cli_token },
+
+    { "url", "HASH",
+      "Signs a data URL of a xorb, for its --range or for any.",
+      xet_cli_takes(BASE) | xet_cli_takes(JSON) | xet_cli_takes(KEY)
+      | xet_cli_takes(LIFETIME) | xet_cli_takes(RANGE),
+      1, 1, xet_cli_url },
+
+    { "verify", "[HASH...]",
+      "Reads files of a server, or with --store a whole store beside its\n"
+      "database, and looks whether all is right.",
+      XET_CLI_TAKES_SERVER | xet_cli_takes(JSON) | xet_cli_takes(PARALLEL)
+      | xet_cli_takes(POSTGRES) | xet_cli_takes(QUIET)
+      | xet_cli_takes(SHA256) | xet_cli_takes(STORE),
+      0, -1, xet_cli_verify },
+
+    { "zt", "ls|get|verify HASH [NAME]",
+      "Lists, fetches and verifies objects of zTensor files.",
+      XET_CLI_TAKES_SERVER | xet_cli_takes(DECODED) | xet_cli_takes(INDEX)
+      | xet_cli_takes(JSON) | xet_cli_takes(OUTPUT) | xet_cli_takes(PREFIX)
+      | xet_cli_takes(QUIET) | xet_cli_takes(RANGE) | xet_cli_takes(ROLE)
+      | xet_cli_takes(ROWS),
+      2, 3, xet_cli_zt },
+
+    { NULL, NULL, NULL, 0, 0, 0, NULL }
 };
 
 
-static int
-xet_cli_usage(FILE *out)
+volatile sig_atomic_t  xet_cli_interrupted;
+
+
+static void xet_cli_signal(int signo);
+static void xet_cli_signals(void);
+static const xet_cli_verb_t *xet_cli_find(const char *name);
+static int xet_cli_help(FILE *out, int code);
+static int xet_cli_help_verb(int argc, char **argv);
+
+
+int
+main(int argc, char **argv)
+{
+    int                    rc;
+    xet_cli_args_t         args;
+    const xet_cli_verb_t  *verb;
+
+    if (argc < 2) {
+        return xet_cli_help(stderr, XET_CLI_USAGE);
+    }
+
+    if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0
+        || strcmp(argv[1], "-h") == 0)
+    {
+        return xet_cli_help_verb(argc, argv);
+    }
+
+    verb = xet_cli_find(argv[1]);
+
+    if (verb == NULL) {
+        return xet_cli_fail(XET_CLI_USAGE, argv[1],
+                            "no such verb, see \"xet help\"");
+    }
+
+    rc = xet_cli_args_parse(&args, verb, argc - 1, argv + 1);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    if (args.value[XET_CLI_OPT_HELP]) {
+        xet_cli_args_help(stdout, verb);
+        return XET_CLI_OK;
+    }
+
+    xet_cli_signals();
+
+    rc = verb->run(&args);
+
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        rc = xet_cli_worse(rc, xet_cli_fail(XET_CLI_ERROR, "standard output",
+                                            "can't be written"));
+    }
+
+    return xet_cli_interrupted ? XET_CLI_INTERRUPTED : rc;
+}
+
+
+/* The second signal ends the process, whatever it is doing. */
+
+static void
+xet_cli_signal(int signo)
+{
+    xet_cli_interrupted = 1;
+}
+
+
+static void
+xet_cli_signals(void)
+{
+    struct sigaction  sa;
+
+    memset(&sa, 0, sizeof(sa));
+
+    sigemptyset(&sa.sa_mask);
+    sa.sa_handler = xet_cli_signal;
+    sa.sa_flags = SA_RESETHAND;
+
+    sigaction(SIGINT, &sa, NULL);
+    sigaction(SIGTERM, &sa, NULL);
+    sigaction(SIGHUP, &sa, NULL);
+
+    /* a reader that goes away shows as an error of write() */
+
+    sa.sa_handler = SIG_IGN;
+    sa.sa_flags = 0;
+
+    sigaction(SIGPIPE, &sa, NULL);
+}
+
+
+static const xet_cli_verb_t *
+xet_cli_find(const char *name)
 {
     const xet_cli_verb_t  *verb;
 
     for (verb = xet_cli_verbs; verb->name; verb++) {
-        fprintf(out, "%s xet %s\n",
-                (verb == xet_cli_verbs) ? "usage:" : "      ", verb->usage);
+        if (strcmp(verb->name, name) == 0) {
+            return verb;
+        }
     }
 
-    return XET_CLI_USAGE;
+    return NULL;
+}
+
+
+static int
+xet_cli_help(FILE *out, int code)
+{
+    uint64_t               options;
+    const xet_cli_verb_t  *verb;
+
+    options = XET_CLI_TAKES_ALL;
+
+    for (verb = xet_cli_verbs; verb->name; verb++) {
+        fprintf(out, "%s ", (verb == xet_cli_verbs) ? "usage:" : "      ");
+        xet_cli_args_synopsis(out, verb);
+
+        options |= verb->options;
+    }
+
+    fprintf(out, "       xet help [VERB]\n\n");
+    xet_cli_args_options(out, options);
+
+    return code;
+}
+
+
+static int
+xet_cli_help_verb(int argc, char **argv)
+{
+    const xet_cli_verb_t  *verb;
+
+    if (argc < 3) {
+        return xet_cli_help(stdout, XET_CLI_OK);
+    }
+
+    verb = xet_cli_find(argv[2]);
+
+    if (verb == NULL) {
+        return xet_cli_fail(XET_CLI_USAGE, argv[2], "no such verb");
+    }
+
+    xet_cli_args_help(stdout, verb);
+
+    return XET_CLI_OK;
 }
 
 
 int
 xet_cli_fail(int code, const char *name, const char *text)
 {
-    fprintf(stderr, "xet: %s: %s\n", name, text);
+    return xet_cli_failf(code, name, "%s", text);
+}
+
+
+int
+xet_cli_failf(int code, const char *name, const char *fmt, ...)
+{
+    va_list  ap;
+
+    flockfile(stderr);
+
+    xet_cli_progress_clear();
+
+    fprintf(stderr, "xet: %s: ", name);
+
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+
+    fputc('\n', stderr);
+
+    funlockfile(stderr);
 
     return code;
+}
+
+
+int
+xet_cli_worse(int a, int b)
+{
+    return (a > b) ? a : b;
+}
+
+
+int
+xet_cli_no_memory(void)
+{
+    return xet_cli_fail(XET_CLI_ERROR, "memory", "there is not enough");
 }
 
 
@@ -51,34 +293,4 @@ xet_cli_hash_string(const xet_hash_t *hash, char text[XET_HASH_STR_LEN + 1])
     *xet_hash_print((uint8_t *) text, hash) = '\0';
 
     return text;
-}
-
-
-int
-main(int argc, char **argv)
-{
-    const xet_cli_verb_t  *verb;
-
-    if (argc < 2) {
-        return xet_cli_usage(stderr);
-    }
-
-    if (strcmp(argv[1], "--help") == 0) {
-        (void) xet_cli_usage(stdout);
-        return XET_CLI_OK;
-    }
-
-    for (verb = xet_cli_verbs; verb->name; verb++) {
-
-        if (strcmp(verb->name, argv[1]) == 0) {
-
-            if (argc < 3) {
-                return xet_cli_usage(stderr);
-            }
-
-            return verb->run(argc - 2, argv + 2);
-        }
-    }
-
-    return xet_cli_usage(stderr);
 }

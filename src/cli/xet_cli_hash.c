@@ -4,137 +4,73 @@
  */
 
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "xet_cli.h"
-
-
-#define XET_CLI_BUFFER  (1024 * 1024)
-
-
-typedef struct {
-    xet_chunker_t   chunker;
-    xet_merkle_t    merkle;
-    uint8_t         chunk[XET_CHUNK_MAX];
-    size_t          len;               /* of the open chunk */
-    uint64_t        size;
-    uint8_t         buffer[XET_CLI_BUFFER];
-} xet_cli_hash_t;
-
-
-static void
-xet_cli_hash_end(xet_cli_hash_t *h)
-{
-    xet_hash_t  hash;
-
-    xet_hash_chunk(&xet_suite_default, h->chunk, h->len, &hash);
-    xet_merkle_add(&h->merkle, hash.bytes, h->len);
-
-    h->len = 0;
-}
-
-
-static void
-xet_cli_hash_feed(xet_cli_hash_t *h, const uint8_t *data, size_t len)
-{
-    int     cut;
-    size_t  n;
-
-    h->size += len;
-
-    while (len) {
-        n = xet_chunker_feed(&h->chunker, data, len, &cut);
-
-        /* a chunk is never longer than the suite allows */
-
-        memcpy(h->chunk + h->len, data, n);
-        h->len += n;
-
-        if (cut) {
-            xet_cli_hash_end(h);
-        }
-
-        data += n;
-        len -= n;
-    }
-}
+#include "xet_cli_digest.h"
+#include "xet_cli_json.h"
 
 
 static int
-xet_cli_hash_file(xet_cli_hash_t *h, const char *name)
+xet_cli_hash_file(xet_cli_digest_t *d, const char *name, int json)
 {
-    int         rc;
-    char        text[XET_HASH_STR_LEN + 1];
-    FILE       *f;
-    size_t      n;
-    xet_hash_t  root, hash;
+    int              rc;
+    char             text[XET_HASH_STR_LEN + 1];
+    FILE            *file;
+    xet_json_t      *j;
+    xet_cli_json_t   out;
 
-    f = strcmp(name, "-") ? fopen(name, "rb") : stdin;
+    file = xet_cli_open(name);
 
-    if (f == NULL) {
-        return xet_cli_fail(XET_CLI_ERROR, name, strerror(errno));
+    if (file == NULL) {
+        return XET_CLI_ERROR;
     }
 
-    xet_chunker_init(&h->chunker, &xet_suite_default);
-    xet_merkle_init(&h->merkle, &xet_suite_default);
+    rc = xet_cli_digest_file(d, file, name, 0);
 
-    h->len = 0;
-    h->size = 0;
-
-    do {
-        n = fread(h->buffer, 1, XET_CLI_BUFFER, f);
-        xet_cli_hash_feed(h, h->buffer, n);
-    } while (n);
-
-    rc = ferror(f) ? xet_cli_fail(XET_CLI_ERROR, name, strerror(errno))
-                   : XET_CLI_OK;
-
-    if (f != stdin) {
-        fclose(f);
-    }
+    xet_cli_close(file);
 
     if (rc != XET_CLI_OK) {
         return rc;
     }
 
-    if (h->len) {
-        xet_cli_hash_end(h);
+    if (!json) {
+        printf("%s %llu %s\n", xet_cli_hash_string(&d->hash, text),
+               (unsigned long long) d->size, name);
+        return XET_CLI_OK;
     }
 
-    xet_merkle_finish(&h->merkle, &root);
-    xet_hash_file(&xet_suite_default, &root, &hash);
+    j = xet_cli_json_begin(&out);
 
-    printf("%s %llu %s\n", xet_cli_hash_string(&hash, text),
-           (unsigned long long) h->size, name);
+    xet_cli_json_put_string(j, "file", name);
+    xet_cli_json_put_hash(j, "hash", &d->hash);
+    xet_cli_json_put_u64(j, "size", d->size);
+    xet_cli_json_put_u64(j, "chunks", d->chunks);
 
-    return XET_CLI_OK;
+    return xet_cli_json_end(&out);
 }
 
 
 int
-xet_cli_hash(int argc, char **argv)
+xet_cli_hash(const xet_cli_args_t *args)
 {
-    int              i, rc, worst;
-    xet_cli_hash_t  *h;
+    int                i, rc;
+    xet_cli_digest_t  *d;
 
-    h = malloc(sizeof(xet_cli_hash_t));
-    if (h == NULL) {
-        return xet_cli_fail(XET_CLI_ERROR, "hash", "out of memory");
+    d = malloc(sizeof(xet_cli_digest_t));
+
+    if (d == NULL) {
+        return xet_cli_no_memory();
     }
 
-    worst = XET_CLI_OK;
+    rc = XET_CLI_OK;
 
-    for (i = 0; i < argc; i++) {
-        rc = xet_cli_hash_file(h, argv[i]);
-
-        if (rc > worst) {
-            worst = rc;
-        }
+    for (i = 0; i < args->count && !xet_cli_interrupted; i++) {
+        rc = xet_cli_worse(rc, xet_cli_hash_file(d, args->operands[i],
+                                           args->value[XET_CLI_OPT_JSON]
+                                           != NULL));
     }
 
-    free(h);
+    free(d);
 
-    return worst;
+    return rc;
 }

@@ -14,6 +14,8 @@
 #include "xet_json.h"
 #include "xet_range.h"
 #include "xet_digest.h"
+#include "xet_etag.h"
+#include "xet_filename.h"
 #include "xet_telemetry.h"
 #include "xet_suite.h"
 #include "xet_hash.h"
@@ -22,15 +24,18 @@
 #include "xet_codec.h"
 #include "xet_term.h"
 #include "xet_xorb.h"
+#include "xet_xorb_chunk.h"
 #include "xet_shard.h"
 #include "xet_plan.h"
 #include "xet_plan_writer.h"
 #include "xet_subtree.h"
 #include "xet_windows.h"
 #include "xet_ingest.h"
+#include "xet_cursor.h"
 #include "xet_sign.h"
 #include "xet_jwk_set.h"
 #include "xet_token.h"
+#include "xet_bucket.h"
 
 
 #endif /* _XET_H_INCLUDED_ */

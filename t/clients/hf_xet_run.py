@@ -8,7 +8,7 @@
 API is "session" (XetSession) or "legacy" (upload_files, download_files).
 "range" prints the SHA-256 of each range as download_stream() gave it.
 HF_XET_CACHE is the caller's to set: a cache of its own is a machine of its
-own to the server.
+own to the server.  XET_PAUSE: seconds between files and ranges of a session.
 """
 
 import hashlib
@@ -16,6 +16,7 @@ import importlib.metadata
 import json
 import os
 import sys
+import time
 import warnings
 
 warnings.simplefilter("ignore", DeprecationWarning)
@@ -37,6 +38,16 @@ def group_args(endpoint):
     return args
 
 
+def paced(items):
+    """One after the other, with pauses between them."""
+
+    for i, item in enumerate(items):
+        if i:
+            time.sleep(float(os.environ.get("XET_PAUSE", "0")))
+
+        yield item
+
+
 def upload(api, endpoint, *files):
     if api == "legacy":
         done = hf_xet.upload_files(list(files), endpoint, None, None, None,
@@ -46,7 +57,7 @@ def upload(api, endpoint, *files):
     session = hf_xet.XetSession()
 
     with session.new_upload_commit(**group_args(endpoint)) as commit:
-        handles = [commit.start_upload_file(f) for f in files]
+        handles = [commit.start_upload_file(f) for f in paced(files)]
 
     infos = [h.result().xet_info for h in handles]
 
@@ -74,7 +85,7 @@ def ranges(endpoint, file_hash, size, *wanted):
     info = hf_xet.XetFileInfo(file_hash, int(size))
     found = []
 
-    for item in wanted:
+    for item in paced(wanted):
         start, end = (int(n) for n in item.split(":"))
         digest = hashlib.sha256()
         length = 0

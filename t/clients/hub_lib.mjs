@@ -11,20 +11,28 @@
 //     download PATH [START:END]...     SHA-256 of all, and of each range
 //     edit PATH START:END:FILE...      FILE, or nothing where it is "", takes
 //                                      the place of the bytes START to END
+//
+// started gets each request when it begins, and its status when that is known.
 
 function size(body) {
     return body?.byteLength ?? body?.size ?? body?.length ?? 0;
 }
 
-export function operations(hub, hubUrl, repo, read, digest) {
+export function operations(hub, hubUrl, repo, read, digest, started = []) {
     const requests = [];
 
     async function logged(url, init) {
+        const method = init?.method ?? "GET";
+        const request = { method, path: new URL(url).pathname,
+            at: Date.now() };
+
+        started.push(request);
+
         const response = await fetch(url, init);
 
-        requests.push([init?.method ?? "GET", new URL(url).pathname,
-            response.status, size(init?.body),
-            new Headers(init?.headers).get("Range")]);
+        request.status = response.status;
+        requests.push([method, request.path, response.status,
+            size(init?.body), new Headers(init?.headers).get("Range")]);
 
         return response;
     }

@@ -2,7 +2,8 @@
 //
 //     node hub_ops.mjs NPM HUB REPO COMMAND ARGUMENT...
 //
-// Commands are those of hub_lib.mjs; prints one line of JSON.
+// Commands are those of hub_lib.mjs; prints one line of JSON.  One that is ended
+// by SIGTERM, since it took too long, says what it was waiting for.
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -20,6 +21,24 @@ function digest(bytes) {
     return createHash("sha256").update(bytes).digest("hex");
 }
 
-const run = operations(hub, hubUrl, repo, readFileSync, digest);
+const began = Date.now();
+const started = [];
+let state = "at work";
+
+process.on("SIGTERM", () => {
+    console.error(`${command}: ${state} after ${Date.now() - began} ms, open: `
+        + process.getActiveResourcesInfo().join(" "));
+
+    for (const r of started) {
+        console.error(`${r.at - began} ms: ${r.method} ${r.path} `
+            + (r.status ?? "no answer"));
+    }
+
+    process.exit(124);
+});
+
+const run = operations(hub, hubUrl, repo, readFileSync, digest, started);
 
 console.log(JSON.stringify(await run[command](...args)));
+
+state = "done";

@@ -88,8 +88,7 @@ sub hf_xet_row {
 	my $run = sub {
 		my ($env, @args) = @_;
 
-		return hf_xet({ python => $python, timeout => 60,
-			env => $env }, @args) // die "it has failed\n";
+		return hf_xet({ python => $python, env => $env }, @args) // die "it has failed\n";
 	};
 	my $empty = '';
 	my $down = sub {

@@ -56,11 +56,16 @@ install_python "$build/clients/huggingface_hub" huggingface_hub \
     huggingface_hub
 install_node
 
-[ "$what" = all ] && older="$older $all"
+for version in $older; do
+    install_python "$build/clients/hf_xet-$version" "hf_xet==$version" \
+        hf_xet
+done
+
+[ "$what" = all ] || exit 0
 
 # An old release that a new Python has no wheel for is no row.
 
-for version in $older; do
+for version in $all; do
     install_python "$build/clients/hf_xet-$version" "hf_xet==$version" \
         hf_xet || echo "hf_xet $version: not installed" >&2
 done

@@ -18,11 +18,33 @@
 #include "xet_base64.h"
 
 
-static int xet_base64_digit(uint8_t c);
+#define XET_BASE64_NONE  64            /* not a digit: bit 6 of the value */
 
 
 static const char  xet_base64_digits[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+
+/* What a character stands for. */
+
+static const uint8_t  xet_base64_values[256] = {
+    64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64,
+    64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64,
+    64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 62, 64, 64,
+    52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 64, 64, 64, 64, 64, 64,
+    64,  0,  1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12, 13, 14,
+    15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 64, 64, 64, 64, 63,
+    64, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40,
+    41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 64, 64, 64, 64, 64,
+    64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64,
+    64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64,
+    64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64,
+    64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64,
+    64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64,
+    64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64,
+    64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64,
+    64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64
+};
 
 
 uint8_t *
@@ -64,64 +86,54 @@ xet_base64_encode(uint8_t *dst, const uint8_t *src, size_t len)
 int
 xet_base64_decode(uint8_t *dst, const uint8_t *src, size_t len)
 {
-    int       digit;
-    size_t    i;
-    uint32_t  bits;
-    unsigned  have;
+    uint32_t  bits, digit, bad;
 
     if (len % 4 == 1) {
         return 0;
     }
 
-    bits = 0;
-    have = 0;
+    bad = 0;
 
-    for (i = 0; i < len; i++) {
-        digit = xet_base64_digit(src[i]);
+    while (len) {
+        digit = xet_base64_values[src[0]];
+        bad |= digit;
+        bits = digit << 18;
 
-        if (digit == -1) {
-            return 0;
+        digit = xet_base64_values[src[1]];
+        bad |= digit;
+        bits |= digit << 12;
+
+        *dst++ = (uint8_t) (bits >> 16);
+
+        if (len == 2) {
+            break;
         }
 
-        bits = (bits << 6 | (uint32_t) digit) & 0xffff;
-        have += 6;
+        digit = xet_base64_values[src[2]];
+        bad |= digit;
+        bits |= digit << 6;
 
-        if (have >= 8) {
-            have -= 8;
-            *dst++ = (uint8_t) (bits >> have);
+        *dst++ = (uint8_t) (bits >> 8);
+
+        if (len == 3) {
+            break;
         }
+
+        digit = xet_base64_values[src[3]];
+        bad |= digit;
+        bits |= digit;
+
+        *dst++ = (uint8_t) bits;
+
+        src += 4;
+        len -= 4;
     }
 
     /* what is left of the last character */
 
-    return (bits & (((uint32_t) 1 << have) - 1)) == 0;
-}
-
-
-static int
-xet_base64_digit(uint8_t c)
-{
-    if (c >= 'A' && c <= 'Z') {
-        return c - 'A';
+    if (len) {
+        bad |= (bits & ((len == 2) ? 0xffff : 0xff)) ? XET_BASE64_NONE : 0;
     }
 
-    if (c >= 'a' && c <= 'z') {
-        return c - 'a' + 26;
-    }
-
-    if (c >= '0' && c <= '9') {
-        return c - '0' + 52;
-    }
-
-    switch (c) {
-
-    case '-':
-        return 62;
-
-    case '_':
-        return 63;
-
-    default:
-        return -1;
-    }
+    return (bad & XET_BASE64_NONE) == 0;
 }

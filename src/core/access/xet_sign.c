@@ -9,25 +9,17 @@
  * first, then the key, the signature in constant time, and the expiry last:
  * who has no key learns nothing from the answer.
  *
- * A key holds a MAC context that was keyed when it was made and is only
- * started anew for each signature.  It is the one object here that has state:
- * one thread at a time, freed by its owner.  A checked URL points into the
+ * There is no state besides that of the keys.  A checked URL points into the
  * request's bytes and into the caller's room for ranges.
  */
 
 
-#include <stdlib.h>
-
-#include <openssl/core_names.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/params.h>
 
-#include "xet_sign.h"
+#include "xet_sign_key.h"
 #include "xet_base64.h"
 
 
-#define XET_SIGN_LABEL      "xet-url-1\n"
 #define XET_SIGN_MAC_CHARS  xet_base64_encoded(XET_SIGN_MAC_LEN)
 
 /* "/xorbs/<ns>/<aa>/<hash>?r=&e=<expiry>&k=<id>&s=<mac>" without ranges */
@@ -36,32 +28,6 @@
      + 3 + XET_SIGN_ID_MAX + 3 + XET_SIGN_MAC_CHARS)
 
 
-struct xet_sign_key_s {
-    EVP_MAC      *mac;
-    EVP_MAC_CTX  *ctx;
-    size_t        id_len;
-    char          id[XET_SIGN_ID_MAX + 1];
-};
-
-
-typedef struct {
-    const uint8_t  *data;
-    size_t          len;
-} xet_sign_text_t;
-
-
-/* What is signed, each in its spelling in the URL; the list may be empty. */
-
-typedef struct {
-    xet_sign_text_t  ns;
-    xet_sign_text_t  hash;
-    xet_sign_text_t  expires;
-    xet_sign_text_t  list;
-} xet_sign_fields_t;
-
-
-static xet_status_t xet_sign_mac(xet_sign_key_t *key,
-    const xet_sign_fields_t *f, uint8_t *mac);
 static xet_status_t xet_sign_path(const uint8_t *path, size_t len,
     xet_sign_fields_t *f, xet_hash_t *xorb);
 static xet_status_t xet_sign_args(const uint8_t *args, size_t len,
@@ -70,78 +36,8 @@ static int xet_sign_arg(const uint8_t **pos, const uint8_t *end, char name,
     xet_sign_text_t *value);
 static int xet_sign_tail(const uint8_t *p, const uint8_t *end, int cacheable);
 static int xet_sign_number(const xet_sign_text_t *text, uint64_t *number);
-static int xet_sign_name_ok(const uint8_t *name, size_t len, size_t max);
 static int xet_sign_ranges_ok(const xet_range_t *ranges, size_t n);
 static uint8_t *xet_sign_put(uint8_t *dst, const void *src, size_t len);
-
-
-static const char  xet_sign_digits[] =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-
-xet_sign_key_t *
-xet_sign_key_create(const uint8_t *id, size_t id_len, const uint8_t *secret,
-    size_t secret_len)
-{
-    char             digest[] = "SHA256";
-    OSSL_PARAM       params[2];
-    xet_sign_key_t  *key;
-
-    if (!xet_sign_name_ok(id, id_len, XET_SIGN_ID_MAX)
-        || secret_len < XET_SIGN_KEY_MIN
-        || secret_len > XET_SIGN_KEY_MAX)
-    {
-        return NULL;
-    }
-
-    key = calloc(1, sizeof(xet_sign_key_t));
-    if (key == NULL) {
-        return NULL;
-    }
-
-    memcpy(key->id, id, id_len);
-    key->id_len = id_len;
-
-    key->mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
-
-    if (key->mac != NULL) {
-        key->ctx = EVP_MAC_CTX_new(key->mac);
-    }
-
-    params[0] = OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST,
-                                                 digest, 0);
-    params[1] = OSSL_PARAM_construct_end();
-
-    if (key->ctx == NULL
-        || !EVP_MAC_init(key->ctx, secret, secret_len, params))
-    {
-        xet_sign_key_destroy(key);
-        return NULL;
-    }
-
-    return key;
-}
-
-
-void
-xet_sign_key_destroy(xet_sign_key_t *key)
-{
-    if (key == NULL) {
-        return;
-    }
-
-    EVP_MAC_CTX_free(key->ctx);
-    EVP_MAC_free(key->mac);
-
-    free(key);
-}
-
-
-const char *
-xet_sign_key_id(const xet_sign_key_t *key)
-{
-    return key->id;
-}
 
 
 xet_status_t
@@ -152,7 +48,7 @@ xet_sign_url(xet_sign_key_t *key, const xet_sign_url_t *url, xet_buf_t *b)
     xet_status_t        status;
     xet_sign_fields_t   f;
 
-    if (!xet_sign_name_ok(url->ns, url->ns_len, XET_SIGN_NS_MAX)
+    if (!xet_sign_name_valid(url->ns, url->ns_len, XET_SIGN_NS_MAX)
         || url->expires > (uint64_t) INT64_MAX
         || !xet_sign_ranges_ok(url->ranges, url->n))
     {
@@ -345,37 +241,6 @@ xet_sign_range_check(const xet_sign_url_t *url, const uint8_t *value,
 }
 
 
-static xet_status_t
-xet_sign_mac(xet_sign_key_t *key, const xet_sign_fields_t *f, uint8_t *mac)
-{
-    int           ok;
-    size_t        len;
-    EVP_MAC_CTX  *ctx;
-
-    ctx = key->ctx;
-
-    /* no key: the context starts anew with the one it has */
-
-    ok = EVP_MAC_init(ctx, NULL, 0, NULL)
-         && EVP_MAC_update(ctx, (const uint8_t *) XET_SIGN_LABEL,
-                           sizeof(XET_SIGN_LABEL) - 1)
-         && EVP_MAC_update(ctx, (const uint8_t *) key->id, key->id_len)
-         && EVP_MAC_update(ctx, (const uint8_t *) "\n", 1)
-         && EVP_MAC_update(ctx, f->ns.data, f->ns.len)
-         && EVP_MAC_update(ctx, (const uint8_t *) "/", 1)
-         && EVP_MAC_update(ctx, f->hash.data, f->hash.len)
-         && EVP_MAC_update(ctx, (const uint8_t *) "\n", 1)
-         && EVP_MAC_update(ctx, f->expires.data, f->expires.len)
-         && EVP_MAC_update(ctx, (const uint8_t *) "\n", 1)
-         && EVP_MAC_update(ctx, f->list.data, f->list.len)
-         && EVP_MAC_update(ctx, (const uint8_t *) "\n", 1)
-         && EVP_MAC_final(ctx, mac, &len, XET_SIGN_MAC_LEN)
-         && len == XET_SIGN_MAC_LEN;
-
-    return ok ? XET_OK : XET_INTERNAL;
-}
-
-
 /* The path is read from its end, which is of fixed length but for the ns. */
 
 static xet_status_t
@@ -420,7 +285,7 @@ xet_sign_path(const uint8_t *path, size_t len, xet_sign_fields_t *f,
     f->ns.data = p;
     f->ns.len = (size_t) (path + len - p);
 
-    if (!xet_sign_name_ok(f->ns.data, f->ns.len, XET_SIGN_NS_MAX)) {
+    if (!xet_sign_name_valid(f->ns.data, f->ns.len, XET_SIGN_NS_MAX)) {
         return XET_SIGN_SYNTAX;
     }
 
@@ -454,7 +319,7 @@ xet_sign_args(const uint8_t *args, size_t len, xet_sign_fields_t *f,
 
     if (!xet_sign_arg(&p, end, 'e', &f->expires)
         || !xet_sign_arg(&p, end, 'k', id)
-        || !xet_sign_name_ok(id->data, id->len, XET_SIGN_ID_MAX)
+        || !xet_sign_name_valid(id->data, id->len, XET_SIGN_ID_MAX)
         || !xet_sign_arg(&p, end, 's', &text)
         || text.len != XET_SIGN_MAC_CHARS
         || !xet_base64_decode(mac, text.data, text.len)
@@ -565,27 +430,6 @@ xet_sign_number(const xet_sign_text_t *text, uint64_t *number)
     }
 
     *number = v;
-
-    return 1;
-}
-
-
-/* 1 .. max characters of [A-Za-z0-9_-], which base64url has as well. */
-
-static int
-xet_sign_name_ok(const uint8_t *name, size_t len, size_t max)
-{
-    size_t  i;
-
-    if (len == 0 || len > max) {
-        return 0;
-    }
-
-    for (i = 0; i < len; i++) {
-        if (name[i] == '\0' || strchr(xet_sign_digits, name[i]) == NULL) {
-            return 0;
-        }
-    }
 
     return 1;
 }

@@ -1,7 +1,7 @@
 
 /*
- * Integers in byte buffers: little-endian, and decimal text.  The caller has
- * checked that the bytes are there.
+ * Integers in byte buffers: little-endian, hex digits, and decimal text.  The
+ * caller has checked that the bytes are there.
  */
 
 #ifndef _XET_BYTES_H_INCLUDED_
@@ -73,6 +73,25 @@ xet_put_u64(uint8_t *p, uint64_t v)
 {
     xet_put_u32(p, (uint32_t) v);
     xet_put_u32(p + 4, (uint32_t) (v >> 32));
+}
+
+
+/* The value of a hex digit of either case, 16 for any other byte. */
+
+static inline unsigned
+xet_get_hex_digit(unsigned c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+
+    c |= 0x20;
+
+    if (c >= 'a' && c <= 'f') {
+        return c - 'a' + 10;
+    }
+
+    return 16;
 }
 
 

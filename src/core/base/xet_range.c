@@ -216,6 +216,28 @@ xet_range_resolve(const xet_range_spec_t *spec, uint64_t size,
 }
 
 
+xet_status_t
+xet_range_select(const xet_range_spec_t *specs, xet_range_t *ranges,
+    size_t *n, uint64_t size)
+{
+    size_t  i, k;
+
+    for (i = 0, k = 0; i < *n; i++) {
+        if (xet_range_resolve(&specs[i], size, &ranges[k]) == XET_OK) {
+            k++;
+        }
+    }
+
+    if (k == 0) {
+        return XET_RANGE_PAST_END;
+    }
+
+    *n = k;
+
+    return XET_OK;
+}
+
+
 /* A number in its one spelling, without leading zeros. */
 
 static const uint8_t *

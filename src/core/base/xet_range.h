@@ -53,6 +53,14 @@ xet_status_t xet_range_resolve(const xet_range_spec_t *spec, uint64_t size,
     xet_range_t *range);
 
 /*
+ * The ranges that n specs select, in their order; what selects nothing is left
+ * out.  ranges has room for n, *n is how many there are on XET_OK.
+ * XET_RANGE_PAST_END when none selects anything.
+ */
+xet_status_t xet_range_select(const xet_range_spec_t *specs,
+    xet_range_t *ranges, size_t *n, uint64_t size);
+
+/*
  * The list form of signed URLs, "a-b,c-d": closed ranges only, decimal
  * without leading zeros, no number over 2^63 - 1, inclusive ends, no white
  * space, at least one range; the one spelling that xet_range_list_print()

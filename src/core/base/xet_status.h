@@ -31,7 +31,16 @@
     X(STORE_FULL,     "insufficient_storage", 507,                            \
       "no space is left in the store")                                        \
     X(STORE_FAILED,   "storage_error",   500, "the store failed")             \
+    X(STORE_DAMAGED,  "storage_error",   500, "the stored bytes are damaged") \
     X(OVERLOADED,     "overloaded",      503, "too many jobs are waiting")    \
+    X(DATABASE,       "internal_error",  500, "the database failed")          \
+    X(DATABASE_AWAY,  "database_unavailable", 503,                            \
+      "the database is not available")                                        \
+    X(FILENAME,       "invalid_filename", 400,                                \
+      "the filename is not 1 to 255 bytes of UTF-8, or wrongly encoded")      \
+    X(PRECONDITION,   "precondition_failed", 412,                             \
+      "the file is not the one that If-Match names")                          \
+    X(NO_FILE,        "file_not_found",  404, "no such file")                 \
                                                                               \
     X(HASH_SYNTAX,    "invalid_hash",    400,                                 \
       "a hash must be 64 hexadecimal digits")                                 \
@@ -66,6 +75,9 @@
       "the content does not have the xorb hash of the path")                  \
     X(XORB_FOOTER,    "invalid_xorb",    400,                                 \
       "the footer disagrees with the chunks")                                 \
+                                                                              \
+    X(CHUNK_HASH,     "storage_error",   500,                                 \
+      "the chunk does not have its hash")                                     \
                                                                               \
     X(SHARD_TRUNCATED, "invalid_shard",  400,                                 \
       "the body ends inside the shard")                                       \

@@ -67,25 +67,6 @@ xet_hash_print_plain(uint8_t *dst, const uint8_t *bytes)
 }
 
 
-/* The value of a hex digit, 16 for any other byte. */
-
-static unsigned
-xet_hash_digit(unsigned c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-
-    c |= 0x20;
-
-    if (c >= 'a' && c <= 'f') {
-        return c - 'a' + 10;
-    }
-
-    return 16;
-}
-
-
 xet_status_t
 xet_hash_parse(xet_hash_t *hash, const uint8_t *src, size_t len)
 {
@@ -98,8 +79,8 @@ xet_hash_parse(xet_hash_t *hash, const uint8_t *src, size_t len)
     }
 
     for (i = 0; i < XET_HASH_LEN; i++) {
-        high = xet_hash_digit(src[2 * i]);
-        low = xet_hash_digit(src[2 * i + 1]);
+        high = xet_get_hex_digit(src[2 * i]);
+        low = xet_get_hex_digit(src[2 * i + 1]);
 
         if ((high | low) & 16) {
             return XET_HASH_SYNTAX;

@@ -127,34 +127,40 @@ xet_merkle_put(xet_merkle_t *m, unsigned i, const xet_merkle_node_t *node)
 static void
 xet_merkle_close(xet_merkle_t *m, unsigned i, xet_merkle_node_t *parent)
 {
-    uint8_t            *p;
-    uint8_t             text[XET_MERKLE_GROUP * XET_MERKLE_LINE_MAX];
-    uint64_t            size;
-    unsigned            k;
-    xet_merkle_node_t  *node;
+    xet_merkle_group(m->suite, m->level[i].group, m->level[i].n, parent);
+
+    m->level[i].n = 0;
+}
+
+
+void
+xet_merkle_group(const xet_suite_t *suite, const xet_merkle_node_t *nodes,
+    size_t n, xet_merkle_node_t *parent)
+{
+    size_t    k;
+    uint8_t  *p;
+    uint8_t   text[XET_MERKLE_GROUP * XET_MERKLE_LINE_MAX];
+    uint64_t  size;
 
     p = text;
     size = 0;
 
-    for (k = 0; k < m->level[i].n; k++) {
-        node = &m->level[i].group[k];
-
-        p = xet_hash_print(p, &node->hash);
+    for (k = 0; k < n; k++) {
+        p = xet_hash_print(p, &nodes[k].hash);
 
         *p++ = ' ';
         *p++ = ':';
         *p++ = ' ';
 
-        p = xet_put_decimal(p, node->size);
+        p = xet_put_decimal(p, nodes[k].size);
 
         *p++ = '\n';
 
-        size += node->size;
+        size += nodes[k].size;
     }
 
-    xet_hash_keyed(m->suite->node_key, text, (size_t) (p - text),
+    xet_hash_keyed(suite->node_key, text, (size_t) (p - text),
                    &parent->hash);
 
     parent->size = size;
-    m->level[i].n = 0;
 }

@@ -31,10 +31,7 @@
 #include "xet_subtree.h"
 
 
-/* A child's line: hash, " : ", decimal size, "\n". */
-#define XET_SUBTREE_LINE_MAX  (XET_HASH_STR_LEN + 3 + XET_DECIMAL_MAX + 1)
-
-#define XET_SUBTREE_ROOM      32
+#define XET_SUBTREE_ROOM  32
 
 
 static xet_status_t xet_subtree_put(xet_subtree_builder_t *b, unsigned i,
@@ -47,8 +44,6 @@ static xet_status_t xet_subtree_promote(xet_subtree_builder_t *b, unsigned i,
 static xet_status_t xet_subtree_force(xet_subtree_builder_t *b, unsigned i);
 static size_t xet_subtree_group(const xet_suite_t *suite,
     const xet_merkle_node_t *nodes, size_t n);
-static void xet_subtree_merge(const xet_suite_t *suite,
-    const xet_merkle_node_t *nodes, size_t n, xet_merkle_node_t *parent);
 static xet_status_t xet_subtree_append(xet_subtree_builder_t *b, unsigned i,
     const xet_merkle_node_t *node);
 static xet_status_t xet_subtree_close(xet_subtree_builder_t *b);
@@ -389,7 +384,7 @@ xet_subtree_promote(xet_subtree_builder_t *b, unsigned i, size_t end, int rest)
             n = end - pos;
         }
 
-        xet_subtree_merge(b->suite, row->nodes + pos, n, &parent);
+        xet_merkle_group(b->suite, row->nodes + pos, n, &parent);
 
         status = xet_subtree_append(b, i + 1, &parent);
 
@@ -480,36 +475,6 @@ xet_subtree_group(const xet_suite_t *suite, const xet_merkle_node_t *nodes,
     }
 
     return (n < suite->merge_max) ? 0 : suite->merge_max;
-}
-
-
-static void
-xet_subtree_merge(const xet_suite_t *suite, const xet_merkle_node_t *nodes,
-    size_t n, xet_merkle_node_t *parent)
-{
-    size_t    k;
-    uint8_t  *p;
-    uint8_t   text[XET_MERKLE_GROUP * XET_SUBTREE_LINE_MAX];
-
-    p = text;
-    parent->size = 0;
-
-    for (k = 0; k < n; k++) {
-        p = xet_hash_print(p, &nodes[k].hash);
-
-        *p++ = ' ';
-        *p++ = ':';
-        *p++ = ' ';
-
-        p = xet_put_decimal(p, nodes[k].size);
-
-        *p++ = '\n';
-
-        parent->size += nodes[k].size;
-    }
-
-    xet_hash_keyed(suite->node_key, text, (size_t) (p - text),
-                   &parent->hash);
 }
 
 

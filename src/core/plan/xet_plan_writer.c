@@ -47,6 +47,7 @@ static void xet_plan_writer_fetch(xet_plan_writer_t *w);
 static void xet_plan_writer_xorb(xet_plan_writer_t *w);
 static xet_status_t xet_plan_writer_v1_entry(xet_plan_writer_t *w);
 static xet_status_t xet_plan_writer_v2_entry(xet_plan_writer_t *w);
+static size_t xet_plan_writer_text(const xet_plan_range_t *range);
 static void xet_plan_writer_range(xet_plan_writer_t *w);
 static void xet_plan_writer_entry_end(xet_plan_writer_t *w);
 static xet_status_t xet_plan_writer_url(xet_plan_writer_t *w,
@@ -314,18 +315,26 @@ xet_plan_writer_v1_entry(xet_plan_writer_t *w)
 static xet_status_t
 xet_plan_writer_v2_entry(xet_plan_writer_t *w)
 {
+    size_t             text;
     uint32_t           n;
     xet_status_t       status;
     const xet_hash_t  *xorb;
     xet_plan_range_t   ranges[XET_PLAN_GROUP_MAX];
 
-    n = 0;
+    xorb = xet_plan_range(w->plan, w->next, &ranges[0]);
+    text = xet_plan_writer_text(&ranges[0]);
+    n = 1;
 
-    do {
-        xorb = xet_plan_range(w->plan, w->next + n, &ranges[n]);
+    while (n < w->group && !xet_plan_xorb_begins(w->plan, w->next + n)) {
+        (void) xet_plan_range(w->plan, w->next + n, &ranges[n]);
+        text += 1 + xet_plan_writer_text(&ranges[n]);
+
+        if (text > XET_PLAN_GROUP_TEXT) {
+            break;
+        }
+
         n++;
-
-    } while (n < w->group && !xet_plan_xorb_begins(w->plan, w->next + n));
+    }
 
     xet_json_object_begin(&w->json);
 
@@ -338,6 +347,28 @@ xet_plan_writer_v2_entry(xet_plan_writer_t *w)
     w->state = xet_plan_entry_range;
 
     return status;
+}
+
+
+/* Characters of a range as "first-last". */
+
+static size_t
+xet_plan_writer_text(const xet_plan_range_t *range)
+{
+    size_t    n;
+    uint32_t  value;
+
+    n = 3;
+
+    for (value = range->stored_start; value >= 10; value /= 10) {
+        n++;
+    }
+
+    for (value = range->stored_end - 1; value >= 10; value /= 10) {
+        n++;
+    }
+
+    return n;
 }
 
 

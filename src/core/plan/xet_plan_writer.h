@@ -22,7 +22,8 @@
 #include "xet_json.h"
 
 
-#define XET_PLAN_GROUP_MAX  512
+#define XET_PLAN_GROUP_MAX   512
+#define XET_PLAN_GROUP_TEXT  7168      /* of "0-4095,100-199" */
 
 
 typedef enum {
@@ -54,7 +55,10 @@ typedef struct {
  * for XET_PLAN_BATCH, all others for the other two.
  *
  * group: ranges in one v2 entry at most, so the n of url; XET_PLAN_GROUP_MAX
- * for anything above.  The other kinds have a URL a range and ignore it.
+ * for anything above.  An entry ends before that where the list of its ranges
+ * would be longer than XET_PLAN_GROUP_TEXT: a URL that has it, and a header
+ * that asks for it, stay under the 8 KiB that most servers and proxies accept.
+ * The other kinds have a URL a range and ignore it.
  */
 void xet_plan_writer_init(xet_plan_writer_t *w, const xet_plan_t *plan,
     xet_plan_kind_t kind, xet_plan_url_pt url, void *ctx, size_t group);

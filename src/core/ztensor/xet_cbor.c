@@ -24,7 +24,7 @@
 
 #include <string.h>
 
-#include "xet_cbor.h"
+#include "xet_cbor_head.h"
 
 
 #define XET_CBOR_BREAK       0xff
@@ -36,8 +36,6 @@
 
 
 static xet_status_t xet_cbor_error(xet_cbor_t *c, xet_status_t status);
-static xet_status_t xet_cbor_head(xet_cbor_t *c, const uint8_t **head,
-    size_t *len);
 static xet_status_t xet_cbor_item(xet_cbor_t *c, xet_cbor_item_t *item,
     const uint8_t *head, size_t len);
 static xet_status_t xet_cbor_break(xet_cbor_t *c, xet_cbor_item_t *item);
@@ -50,7 +48,6 @@ static xet_status_t xet_cbor_data(xet_cbor_t *c, xet_cbor_item_t *item);
 static xet_status_t xet_cbor_chunk(xet_cbor_t *c, xet_cbor_item_t *item);
 static xet_status_t xet_cbor_else(xet_cbor_t *c, xet_cbor_item_t *item,
     unsigned info);
-static int xet_cbor_shortest(unsigned info, uint64_t value);
 
 
 void
@@ -155,74 +152,12 @@ xet_cbor_error(xet_cbor_t *c, xet_status_t status)
 }
 
 
-/*
- * A whole head, 1 to 9 bytes: where it lies, or from the buffer where it was
- * put together.
- */
-
-static xet_status_t
-xet_cbor_head(xet_cbor_t *c, const uint8_t **head, size_t *len)
-{
-    size_t    n, have;
-    unsigned  info;
-
-    if (c->head_len == 0) {
-        c->head_pos = c->pos;
-    }
-
-    if (c->p == c->end) {
-        return (c->pos == c->size) ? xet_cbor_error(c, XET_ZT_MANIFEST)
-                                   : XET_AGAIN;
-    }
-
-    info = (c->head_len ? c->head[0] : *c->p) & 0x1f;
-
-    n = (info >= 24 && info <= 27) ? 1 + ((size_t) 1 << (info - 24)) : 1;
-
-    if (n > c->size - c->head_pos) {
-        return xet_cbor_error(c, XET_ZT_MANIFEST);
-    }
-
-    have = (size_t) (c->end - c->p);
-
-    if (c->head_len == 0 && have >= n) {
-        *head = c->p;
-        *len = n;
-
-        c->p += n;
-        c->pos += n;
-
-        return XET_OK;
-    }
-
-    if (have > n - c->head_len) {
-        have = n - c->head_len;
-    }
-
-    memcpy(c->head + c->head_len, c->p, have);
-
-    c->head_len += (unsigned) have;
-    c->p += have;
-    c->pos += have;
-
-    if (c->head_len < n) {
-        return XET_AGAIN;
-    }
-
-    *head = c->head;
-    *len = n;
-
-    return XET_OK;
-}
-
-
 /* XET_AGAIN after a tag. */
 
 static xet_status_t
 xet_cbor_item(xet_cbor_t *c, xet_cbor_item_t *item, const uint8_t *head,
     size_t len)
 {
-    size_t    i;
     unsigned  major, info;
     uint64_t  value;
 
@@ -232,15 +167,7 @@ xet_cbor_item(xet_cbor_t *c, xet_cbor_item_t *item, const uint8_t *head,
 
     major = head[0] >> 5;
     info = head[0] & 0x1f;
-    value = info;
-
-    if (len > 1) {
-        value = 0;
-
-        for (i = 1; i < len; i++) {
-            value = value << 8 | head[i];
-        }
-    }
+    value = xet_cbor_head_value(head, len);
 
     item->kind = (xet_cbor_kind_t) major;
     item->width = 0;
@@ -268,7 +195,7 @@ xet_cbor_item(xet_cbor_t *c, xet_cbor_item_t *item, const uint8_t *head,
         item->value = 0;
 
     } else if ((c->flags & XET_CBOR_DETERMINISTIC)
-               && !xet_cbor_shortest(info, value))
+               && !xet_cbor_head_shortest(info, value))
     {
         return XET_ZT_ORDER;
     }
@@ -504,7 +431,7 @@ xet_cbor_data(xet_cbor_t *c, xet_cbor_item_t *item)
 static xet_status_t
 xet_cbor_chunk(xet_cbor_t *c, xet_cbor_item_t *item)
 {
-    size_t          i, len;
+    size_t          len;
     unsigned        major;
     xet_status_t    rc;
     const uint8_t  *head;
@@ -527,15 +454,7 @@ xet_cbor_chunk(xet_cbor_t *c, xet_cbor_item_t *item)
         return xet_cbor_error(c, XET_ZT_MANIFEST);
     }
 
-    c->left = head[0] & 0x1f;
-
-    if (len > 1) {
-        c->left = 0;
-
-        for (i = 1; i < len; i++) {
-            c->left = c->left << 8 | head[i];
-        }
-    }
+    c->left = xet_cbor_head_value(head, len);
 
     if (c->left > c->size - c->pos) {
         return xet_cbor_error(c, XET_ZT_MANIFEST);
@@ -581,27 +500,4 @@ xet_cbor_else(xet_cbor_t *c, xet_cbor_item_t *item, unsigned info)
     c->done = (c->depth == 0);
 
     return XET_OK;
-}
-
-
-static int
-xet_cbor_shortest(unsigned info, uint64_t value)
-{
-    switch (info) {
-
-    case 24:
-        return value >= 24;
-
-    case 25:
-        return value > 0xff;
-
-    case 26:
-        return value > 0xffff;
-
-    case 27:
-        return value > 0xffffffff;
-
-    default:
-        return 1;
-    }
 }

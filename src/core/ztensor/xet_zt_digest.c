@@ -7,7 +7,8 @@
  *             anything.
  * States:     by kind; with none the bytes are ignored and the verdict is
  *             that of the text.
- * Ownership:  the context of SHA-256 is allocated once and used again.
+ * Ownership:  the contexts of SHA-256 and XXH3 are allocated once and used
+ *             again.
  * Threads:    one at a time.
  *
  * Container 1: hex of any case; CRC-32C of 8 digits, with or without 0x.
@@ -18,7 +19,9 @@
 #include <string.h>
 
 #include <openssl/evp.h>
+#include <xxhash.h>
 
+#include "xet_bytes.h"
 #include "xet_crc32c.h"
 #include "xet_zt_digest.h"
 
@@ -34,7 +37,6 @@ typedef struct {
 static xet_zt_digest_verdict_t xet_zt_digest_parse(xet_zt_digest_t *d,
     const xet_zt_text_t *text, xet_zt_container_t container);
 static int xet_zt_digest_hex(uint8_t *dst, const uint8_t *src, size_t n);
-static int xet_zt_digest_digit(uint8_t c);
 
 
 static const xet_zt_digest_row_t  xet_zt_digests[] = {
@@ -57,6 +59,9 @@ xet_zt_digest_destroy(xet_zt_digest_t *d)
 {
     EVP_MD_CTX_free(d->sha256);
     d->sha256 = NULL;
+
+    (void) XXH3_freeState(d->xxh3);
+    d->xxh3 = NULL;
 }
 
 
@@ -88,7 +93,15 @@ xet_zt_digest_start(xet_zt_digest_t *d, const xet_zt_text_t *text,
         break;
 
     case XET_ZT_DIGEST_XXH3:
-        xet_xxh3_init(&d->xxh3);
+
+        if (d->xxh3 == NULL) {
+            d->xxh3 = XXH3_createState();
+        }
+
+        if (d->xxh3 == NULL || XXH3_64bits_reset(d->xxh3) != XXH_OK) {
+            return XET_NOMEM;
+        }
+
         break;
 
     default: /* XET_ZT_DIGEST_NONE */
@@ -117,8 +130,8 @@ xet_zt_digest_update(xet_zt_digest_t *d, const uint8_t *data, size_t len)
         return XET_OK;
 
     case XET_ZT_DIGEST_XXH3:
-        xet_xxh3_update(&d->xxh3, data, len);
-        return XET_OK;
+        return (XXH3_64bits_update(d->xxh3, data, len) == XXH_OK)
+               ? XET_OK : XET_INTERNAL;
 
     default: /* XET_ZT_DIGEST_NONE */
         return XET_OK;
@@ -150,8 +163,8 @@ xet_zt_digest_finish(xet_zt_digest_t *d, xet_zt_digest_verdict_t *verdict)
 
     default: /* a number, its hex is big-endian */
 
-        value = (d->kind == XET_ZT_DIGEST_CRC32C) ? d->crc32c
-                                                  : xet_xxh3_final(&d->xxh3);
+        value = (d->kind == XET_ZT_DIGEST_CRC32C)
+                ? d->crc32c : XXH3_64bits_digest(d->xxh3);
 
         for (i = 0; i < d->len; i++) {
             got[i] = (uint8_t) (value >> 8 * (d->len - 1 - i));
@@ -248,14 +261,14 @@ xet_zt_digest_parse(xet_zt_digest_t *d, const xet_zt_text_t *text,
 static int
 xet_zt_digest_hex(uint8_t *dst, const uint8_t *src, size_t n)
 {
-    int     high, low;
-    size_t  i;
+    size_t    i;
+    unsigned  high, low;
 
     for (i = 0; i < n; i++) {
-        high = xet_zt_digest_digit(src[2 * i]);
-        low = xet_zt_digest_digit(src[2 * i + 1]);
+        high = xet_get_hex_digit(src[2 * i]);
+        low = xet_get_hex_digit(src[2 * i + 1]);
 
-        if (high < 0 || low < 0) {
+        if ((high | low) & 16) {
             return 0;
         }
 
@@ -263,17 +276,4 @@ xet_zt_digest_hex(uint8_t *dst, const uint8_t *src, size_t n)
     }
 
     return 1;
-}
-
-
-static int
-xet_zt_digest_digit(uint8_t c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-
-    c |= 0x20;
-
-    return (c >= 'a' && c <= 'f') ? c - 'a' + 10 : -1;
 }

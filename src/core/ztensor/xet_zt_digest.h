@@ -9,7 +9,6 @@
 
 
 #include "xet_zt_object.h"
-#include "xet_xxh3.h"
 
 
 #define XET_ZT_DIGEST_MAX  32          /* bytes of a value */
@@ -40,8 +39,8 @@ typedef struct {
     size_t                   len;      /* of want */
 
     void                    *sha256;   /* an EVP_MD_CTX, kept for reuse */
+    void                    *xxh3;     /* an XXH3_state_t, likewise */
     uint32_t                 crc32c;
-    xet_xxh3_t               xxh3;
 } xet_zt_digest_t;
 
 

@@ -17,6 +17,7 @@
 
 #include <stdlib.h>
 
+#include "xet_zt_array.h"
 #include "xet_zt_extents.h"
 
 
@@ -47,7 +48,6 @@ xet_status_t
 xet_zt_extents_add(xet_zt_extents_t *e, uint64_t file, uint64_t offset,
     uint64_t length)
 {
-    size_t            room;
     xet_zt_extent_t  *extents;
 
     if (length == 0) {
@@ -55,19 +55,14 @@ xet_zt_extents_add(xet_zt_extents_t *e, uint64_t file, uint64_t offset,
     }
 
     if (e->n == e->room) {
-        room = e->room ? e->room + e->room / 2 : XET_ZT_EXTENTS_FIRST;
-
-        if (room > SIZE_MAX / sizeof(xet_zt_extent_t)) {
-            return XET_NOMEM;
-        }
-
-        extents = realloc(e->extents, room * sizeof(xet_zt_extent_t));
+        extents = xet_zt_array_grow(e->extents, &e->room,
+                                    sizeof(xet_zt_extent_t),
+                                    XET_ZT_EXTENTS_FIRST);
         if (extents == NULL) {
             return XET_NOMEM;
         }
 
         e->extents = extents;
-        e->room = room;
     }
 
     e->extents[e->n].offset = offset;

@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "xet_zt_array.h"
 #include "xet_zt_keys.h"
 
 
@@ -223,7 +224,6 @@ xet_zt_keys_hash(xet_zt_keys_t *k, const uint8_t *data, size_t len)
 static xet_status_t
 xet_zt_keys_push(xet_zt_keys_t *k, unsigned depth)
 {
-    size_t         room;
     xet_zt_key_t  *slots;
 
     if (depth != k->exempt && k->n - k->base[depth] >= k->limit) {
@@ -231,19 +231,13 @@ xet_zt_keys_push(xet_zt_keys_t *k, unsigned depth)
     }
 
     if (k->n == k->room) {
-        room = k->room ? k->room + k->room / 2 : XET_ZT_KEYS_FIRST;
-
-        if (room > SIZE_MAX / sizeof(xet_zt_key_t)) {
-            return XET_NOMEM;
-        }
-
-        slots = realloc(k->slots, room * sizeof(xet_zt_key_t));
+        slots = xet_zt_array_grow(k->slots, &k->room, sizeof(xet_zt_key_t),
+                                  XET_ZT_KEYS_FIRST);
         if (slots == NULL) {
             return XET_NOMEM;
         }
 
         k->slots = slots;
-        k->room = room;
     }
 
     if (k->hashed) {

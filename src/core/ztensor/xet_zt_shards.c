@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "xet_zt_array.h"
 #include "xet_zt_container.h"
 #include "xet_zt_shards.h"
 
@@ -44,7 +45,6 @@ xet_zt_shards_destroy(xet_zt_shards_t *s)
 xet_status_t
 xet_zt_shards_add(xet_zt_shards_t *s, const xet_zt_shard_t *shard)
 {
-    size_t                room;
     xet_zt_shards_row_t  *rows;
 
     if (shard->size < XET_ZT_FILE_MIN_2) {
@@ -52,19 +52,14 @@ xet_zt_shards_add(xet_zt_shards_t *s, const xet_zt_shard_t *shard)
     }
 
     if (s->n == s->room) {
-        room = s->room ? s->room * 2 : XET_ZT_SHARDS_FIRST;
-
-        if (room > SIZE_MAX / sizeof(xet_zt_shards_row_t)) {
-            return XET_NOMEM;
-        }
-
-        rows = realloc(s->rows, room * sizeof(xet_zt_shards_row_t));
+        rows = xet_zt_array_grow(s->rows, &s->room,
+                                 sizeof(xet_zt_shards_row_t),
+                                 XET_ZT_SHARDS_FIRST);
         if (rows == NULL) {
             return XET_NOMEM;
         }
 
         s->rows = rows;
-        s->room = room;
     }
 
     memcpy(s->rows[s->n].name, shard->name.data, shard->name.len);

@@ -7,9 +7,9 @@
  *             place in the manifest, at most XET_ZT_MARKS of them.
  * States:     the start of the file, its end, the manifest, done or failed.
  *             The verdict stays.
- * Ownership:  the parser, the table of shards and the ranges of components
- *             are released when the manifest has been read; of the ranges
- *             those that overlap are kept.
+ * Ownership:  the parser, the hash, the table of shards and the ranges of
+ *             components are released when the manifest has been read; of
+ *             the ranges those that overlap are kept.
  * Threads:    one at a time; any number may read from one that is done.
  *
  * Memory: the parser's 400 KiB, 16 bytes an object and 24 a component while
@@ -23,7 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_xxh3.h"
+#include <xxhash.h>
+
 #include "xet_zt_extents.h"
 #include "xet_zt_shards.h"
 #include "xet_ztensor.h"
@@ -51,7 +52,7 @@ struct xet_zt_s {
 
     xet_zt_manifest_t  *manifest;
     xet_status_t        verdict;           /* of the manifest so far */
-    xet_xxh3_t          hash;
+    XXH3_state_t       *hash;              /* of a manifest of container 2 */
 
     xet_zt_shards_t     shards;
     xet_zt_extents_t    extents;
@@ -107,6 +108,7 @@ xet_zt_destroy(xet_zt_t *zt)
     }
 
     xet_zt_manifest_destroy(zt->manifest);
+    (void) XXH3_freeState(zt->hash);
     xet_zt_shards_destroy(&zt->shards);
     xet_zt_extents_destroy(&zt->extents);
 
@@ -188,8 +190,10 @@ xet_zt_feed(xet_zt_t *zt, const uint8_t *data, size_t len)
         zt->part = xet_zt_in_none;
 
         xet_zt_manifest_destroy(zt->manifest);
+        (void) XXH3_freeState(zt->hash);
         xet_zt_shards_destroy(&zt->shards);
         zt->manifest = NULL;
+        zt->hash = NULL;
     }
 
     return zt->status;
@@ -242,11 +246,15 @@ xet_zt_ends(xet_zt_t *zt)
         return XET_NOMEM;
     }
 
-    xet_xxh3_init(&zt->hash);
-
-    /* a manifest is a blob like others in container 2 */
-
     if (ends->container == XET_ZT_CONTAINER_2) {
+        zt->hash = XXH3_createState();
+
+        if (zt->hash == NULL || XXH3_64bits_reset(zt->hash) != XXH_OK) {
+            return XET_NOMEM;
+        }
+
+        /* a manifest is a blob like others */
+
         rc = xet_zt_extents_add(&zt->extents, 0, ends->manifest_offset,
                                 ends->manifest_length);
     }
@@ -269,8 +277,10 @@ xet_zt_manifest(xet_zt_t *zt, const uint8_t *data, size_t len)
 
     zt->have += len;
 
-    if (ends->container == XET_ZT_CONTAINER_2) {
-        xet_xxh3_update(&zt->hash, data, len);
+    if (ends->container == XET_ZT_CONTAINER_2
+        && XXH3_64bits_update(zt->hash, data, len) != XXH_OK)
+    {
+        return XET_INTERNAL;
     }
 
     if (zt->verdict == XET_AGAIN) {
@@ -313,7 +323,7 @@ xet_zt_finish(xet_zt_t *zt)
     ends = &zt->info.ends;
 
     if (ends->container == XET_ZT_CONTAINER_2
-        && xet_xxh3_final(&zt->hash) != ends->manifest_hash)
+        && XXH3_64bits_digest(zt->hash) != ends->manifest_hash)
     {
         zt->error_offset = ends->manifest_offset;
         return XET_ZT_MANIFEST_HASH;

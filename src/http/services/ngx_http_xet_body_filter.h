@@ -50,6 +50,9 @@ ngx_int_t ngx_http_xet_body_read(ngx_http_request_t *r,
 /* After a wait: XET_OK, or the status that the upload ends with. */
 void ngx_http_xet_body_resume(ngx_http_request_t *r, xet_status_t status);
 
+/* Bytes of the body that have come, also to no use; 0 where none is read. */
+uint64_t ngx_http_xet_body_received(ngx_http_xet_ctx_t *ctx);
+
 /* Registers the filter; in postconfiguration. */
 ngx_int_t ngx_http_xet_body_filter_init(ngx_conf_t *cf);
 

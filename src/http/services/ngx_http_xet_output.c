@@ -4,6 +4,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_cors.h"
 #include "ngx_http_xet_output.h"
 
 
@@ -11,7 +12,7 @@ static ngx_int_t ngx_http_xet_send_chain(ngx_http_request_t *r,
     ngx_uint_t status, const char *content_type, ngx_chain_t *out,
     off_t length);
 static ngx_int_t ngx_http_xet_send_error(ngx_http_request_t *r,
-    ngx_uint_t status, const char *code, const char *message);
+    ngx_uint_t status, const char *code, const char *message, time_t after);
 static void ngx_http_xet_forget(ngx_http_request_t *r);
 static void ngx_http_xet_log_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
@@ -21,33 +22,44 @@ ngx_int_t
 ngx_http_xet_error(ngx_http_request_t *r, ngx_uint_t status, const char *code,
     const char *message)
 {
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    return ngx_http_xet_error_later(r, status, code, message,
+                                    xlcf->retry_after);
+}
+
+
+ngx_int_t
+ngx_http_xet_error_later(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message, time_t after)
+{
     ngx_http_xet_log_error(r, status, code, message);
 
-    return ngx_http_xet_send_error(r, status, code, message);
+    return ngx_http_xet_send_error(r, status, code, message, after);
 }
 
 
 static ngx_int_t
 ngx_http_xet_send_error(ngx_http_request_t *r, ngx_uint_t status,
-    const char *code, const char *message)
+    const char *code, const char *message, time_t after)
 {
-    u_char                   *value;
-    xet_buf_t                 b;
-    xet_json_t                j;
-    ngx_http_xet_loc_conf_t  *xlcf;
+    u_char      *value;
+    xet_buf_t    b;
+    xet_json_t   j;
 
     ngx_http_xet_forget(r);
 
-    if (status >= NGX_HTTP_INTERNAL_SERVER_ERROR) {
-
-        xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
-
+    if (status >= NGX_HTTP_INTERNAL_SERVER_ERROR
+        || status == NGX_HTTP_TOO_MANY_REQUESTS)
+    {
         value = ngx_pnalloc(r->pool, NGX_TIME_T_LEN + 1);
         if (value == NULL) {
             return NGX_ERROR;
         }
 
-        *ngx_sprintf(value, "%T", xlcf->retry_after) = '\0';
+        *ngx_sprintf(value, "%T", after) = '\0';
 
         if (ngx_http_xet_header(r, "Retry-After", (char *) value) != NGX_OK) {
             return NGX_ERROR;
@@ -76,20 +88,28 @@ ngx_http_xet_send_error(ngx_http_request_t *r, ngx_uint_t status,
 static void
 ngx_http_xet_forget(ngx_http_request_t *r)
 {
-    ngx_uint_t        n;
+    ngx_uint_t        i, n;
     ngx_table_elt_t  *h;
+
+    static const char *const  names[] = {
+        "Cache-Control",
+        "Content-Disposition",
+        "Digest",
+        "Repr-Digest"
+    };
 
     ngx_http_clear_etag(r);
 
-    for (n = 0; /* void */ ; n++) {
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        for (n = 0; /* void */ ; n++) {
 
-        h = ngx_http_xet_header_find(&r->headers_out.headers, "Cache-Control",
-                                     n);
-        if (h == NULL) {
-            break;
+            h = ngx_http_xet_header_find(&r->headers_out.headers, names[i], n);
+            if (h == NULL) {
+                break;
+            }
+
+            h->hash = 0;
         }
-
-        h->hash = 0;
     }
 }
 
@@ -199,13 +219,28 @@ ngx_http_xet_refuse(ngx_http_request_t *r, ngx_uint_t status,
 {
     ngx_int_t  rc;
 
-    rc = ngx_http_discard_request_body(r);
+    rc = ngx_http_xet_drop_body(r);
 
     if (rc != NGX_OK) {
         return rc;
     }
 
     return ngx_http_xet_error(r, status, code, message);
+}
+
+
+ngx_int_t
+ngx_http_xet_drop_body(ngx_http_request_t *r)
+{
+    if (r->headers_in.expect && !r->expect_tested) {
+
+        /* nginx would ask for the body; who does not send it must not go on */
+
+        r->expect_tested = 1;
+        r->keepalive = 0;
+    }
+
+    return ngx_http_discard_request_body(r);
 }
 
 
@@ -406,8 +441,9 @@ ngx_http_xet_alloc(void *pool, size_t size)
 ngx_int_t
 ngx_http_xet_error_handler(ngx_http_request_t *r)
 {
-    ngx_int_t    rc;
-    ngx_uint_t   i, status;
+    ngx_int_t                 rc;
+    ngx_uint_t                i, status;
+    ngx_http_xet_loc_conf_t  *xlcf;
 
     static const struct {
         ngx_uint_t   status;
@@ -432,10 +468,16 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
         { 500, "internal_error", "internal error" }
     };
 
-    rc = ngx_http_discard_request_body(r);
+    rc = ngx_http_xet_drop_body(r);
 
     if (rc != NGX_OK) {
         return rc;
+    }
+
+    /* what failed before the access phase has no headers for browsers yet */
+
+    if (ngx_http_xet_cors(r) == NGX_ERROR) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     status = r->err_status ? r->err_status : NGX_HTTP_NOT_FOUND;
@@ -452,6 +494,9 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
 
     /* nginx has logged it; 494 is its own, and goes out as 400 */
 
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
     return ngx_http_xet_send_error(r, (status == 494) ? 400 : status,
-                                   errors[i].code, errors[i].message);
+                                   errors[i].code, errors[i].message,
+                                   xlcf->retry_after);
 }

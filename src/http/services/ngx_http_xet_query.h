@@ -18,7 +18,7 @@
 #include "ngx_http_xet_slices.h"
 
 
-#define NGX_HTTP_XET_SCHEMA  "4"           /* last of sql/NNNN_*.sql */
+#define NGX_HTTP_XET_SCHEMA  "5"           /* last of sql/NNNN_*.sql */
 
 
 /*
@@ -80,6 +80,24 @@ void ngx_http_xet_query_terms_get(ngx_http_request_t *r,
     ngx_http_xet_terms_t *terms);
 void ngx_http_xet_query_terms_row(ngx_http_request_t *r, ngx_uint_t i,
     uint64_t *first_offset, ngx_str_t *packed);
+
+
+/* A file as a reader wants it: with the terms around byte at. */
+
+typedef struct {
+    uint64_t    size;
+    u_char     *sha256;                        /* 32 bytes; NULL: not proven */
+    uint64_t    first_offset;                  /* of the terms */
+    ngx_str_t   packed;                        /* empty for an empty file */
+} ngx_http_xet_open_t;
+
+ngx_int_t ngx_http_xet_query_open(ngx_http_request_t *r,
+    const xet_hash_t *file, uint64_t at,
+    ngx_http_xet_query_handler_pt handler);
+
+/* XET_OK, or XET_DATABASE for a row that can't be. */
+xet_status_t ngx_http_xet_query_open_get(ngx_http_request_t *r,
+    ngx_http_xet_open_t *open);
 
 
 /* Several whole files at once: their rows, in the order of the array. */

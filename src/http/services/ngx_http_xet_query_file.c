@@ -65,6 +65,61 @@ ngx_http_xet_query_terms_row(ngx_http_request_t *r, ngx_uint_t i,
 
 
 ngx_int_t
+ngx_http_xet_query_open(ngx_http_request_t *r, const xet_hash_t *file,
+    uint64_t at, ngx_http_xet_query_handler_pt handler)
+{
+    int                    lengths[3] = { XET_HASH_LEN, 8, 0 };
+    const char            *values[3];
+    ngx_http_xet_query_t  *q;
+
+    q = ngx_http_xet_query_get(r);
+
+    ngx_http_xet_put_be64(&q->numbers[0], ngx_min(at, NGX_MAX_OFF_T_VALUE));
+
+    values[0] = (const char *) file->bytes;
+    values[1] = (const char *) &q->numbers[0];
+
+    ngx_http_xet_query_repo(r, &values[2], &lengths[2]);
+
+    return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ,
+                                   NGX_HTTP_XET_STMT_OPEN, values, lengths,
+                                   handler);
+}
+
+
+xet_status_t
+ngx_http_xet_query_open_get(ngx_http_request_t *r, ngx_http_xet_open_t *open)
+{
+    PGresult   *res;
+    ngx_str_t   sha256;
+
+    res = ngx_http_xet_query_get(r)->res;
+
+    open->size = ngx_http_xet_pg_int(res, 0, 0);
+    open->sha256 = NULL;
+    open->first_offset = ngx_http_xet_pg_int(res, 0, 2);
+
+    ngx_str_null(&open->packed);
+
+    if (!ngx_http_xet_pg_null(res, 0, 1)) {
+        ngx_http_xet_pg_bytes(res, 0, 1, &sha256);
+
+        if (sha256.len != 32) {
+            return XET_DATABASE;
+        }
+
+        open->sha256 = sha256.data;
+    }
+
+    if (!ngx_http_xet_pg_null(res, 0, 3)) {
+        ngx_http_xet_pg_bytes(res, 0, 3, &open->packed);
+    }
+
+    return XET_OK;
+}
+
+
+ngx_int_t
 ngx_http_xet_query_files(ngx_http_request_t *r, ngx_http_xet_array_t *files,
     ngx_http_xet_query_handler_pt handler)
 {

@@ -18,6 +18,11 @@ const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
       "SELECT size, first_offset, packed FROM xet.file_terms($1, $2, $3, $4)",
       4 },
 
+    { "file_open",
+      "SELECT size, sha256, first_offset, packed"
+      "  FROM xet.file_open($1, $2, $3)",
+      3 },
+
     { "files_terms",
       "SELECT n, size, first_offset, packed FROM xet.files_terms($1, $2)",
       2 },

@@ -17,7 +17,7 @@ static xet_status_t ngx_http_xet_window_segment(ngx_http_xet_window_t *w,
 static xet_status_t ngx_http_xet_window_close(ngx_http_xet_window_t *w,
     ngx_log_t *log);
 static xet_status_t ngx_http_xet_window_read(ngx_http_xet_window_t *w,
-    ngx_http_xet_reader_t *reader, uint64_t offset, xet_shard_kind_t kind,
+    ngx_http_xet_ahead_t *reader, uint64_t offset, xet_shard_kind_t kind,
     xet_shard_record_t *rec, ngx_log_t *log);
 
 
@@ -226,7 +226,7 @@ ngx_http_xet_window_close(ngx_http_xet_window_t *w, ngx_log_t *log)
 
 static xet_status_t
 ngx_http_xet_window_read(ngx_http_xet_window_t *w,
-    ngx_http_xet_reader_t *reader, uint64_t offset, xet_shard_kind_t kind,
+    ngx_http_xet_ahead_t *reader, uint64_t offset, xet_shard_kind_t kind,
     xet_shard_record_t *rec, ngx_log_t *log)
 {
     xet_status_t  rc;

@@ -39,7 +39,7 @@ typedef struct {
     u_char                 data[NGX_HTTP_XET_READER_SIZE];
     uint64_t               offset;
     size_t                 len;
-} ngx_http_xet_reader_t;
+} ngx_http_xet_ahead_t;
 
 
 typedef struct {
@@ -57,8 +57,8 @@ typedef struct {
     ngx_http_xet_slices_t  terms;
 
     ngx_http_xet_step_t    steps[NGX_HTTP_XET_WINDOW_STEPS];
-    ngx_http_xet_reader_t  segments;   /* and file headers */
-    ngx_http_xet_reader_t  hashes;     /* verification and metadata rows */
+    ngx_http_xet_ahead_t   segments;   /* and file headers */
+    ngx_http_xet_ahead_t   hashes;     /* verification and metadata rows */
 } ngx_http_xet_window_t;
 
 

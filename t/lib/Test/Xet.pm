@@ -31,7 +31,7 @@ package Test::Xet;
 #     XET_TEST_USER      of the workers when we are root, nobody
 #     XET_TEST_PG_BIN    folder of initdb, postgres, psql
 #     XET_TEST_TEMPLATE  where template clusters are kept, $XET_BUILD/t-template
-#     XET_TEST_PATIENCE  factor for all timeouts
+#     XET_TEST_PATIENCE  factor for all timeouts, by the load of the machine
 #     XET_TEST_LEAVE     keeps the folder of the test
 #     XET_TEST_CATLOG    prints the error log at the end
 
@@ -74,7 +74,8 @@ my @live;
 #     durable     PostgreSQL with fsync
 #     pg_conf     lines for postgresql.conf
 #     allow       [ regexes ] for lines of the error log
-#     timeout     seconds for the whole test, 180
+#     timeout     seconds for the whole test, 600
+#     beside      another one of these, whose store and database are ours too
 #
 # In conf and the additions:
 #
@@ -86,7 +87,8 @@ sub new {
 	my ($class, %o) = @_;
 
 	my $self = bless {
-		o => \%o, ports => {}, allow => $o{allow} || [], owner => $$
+		o => \%o, ports => {}, allow => $o{allow} || [], owner => $$,
+		beside => delete $o{beside}
 	}, $class;
 
 	$self->{dir} = tempdir('xt-XXXXXX', DIR => '/tmp');
@@ -95,21 +97,11 @@ sub new {
 	push @live, $self;
 
 	set_signals();
-	alarm(patience($o{timeout} || 180));
+	alarm(patience($o{timeout} || 600));
 
 	$self->{nginx} = Test::Xet::Nginx->new(dir => $self->{dir});
 
-	if ($o{pg} // $o{xet} // 1) {
-		$self->{pg} = Test::Xet::Postgres->new(
-			dir => "$self->{dir}/pg", durable => $o{durable},
-			conf => $o{pg_conf});
-	}
-
-	mkdir($self->store());
-
-	if (my ($user) = Test::Xet::Nginx::user()) {
-		chown((getpwnam($user))[2, 3], $self->store());
-	}
+	$self->make_store($o{pg} // $o{xet} // 1) unless $self->{beside};
 
 	# any key will do; these are no secrets
 
@@ -120,6 +112,21 @@ sub new {
 	$self->write_conf($o{conf});
 
 	return $self;
+}
+
+sub make_store {
+	my ($self, $pg) = @_;
+
+	my $o = $self->{o};
+
+	$self->{pg} = Test::Xet::Postgres->new(dir => "$self->{dir}/pg",
+		durable => $o->{durable}, conf => $o->{pg_conf}) if $pg;
+
+	mkdir($self->store());
+
+	if (my ($user) = Test::Xet::Nginx::user()) {
+		chown((getpwnam($user))[2, 3], $self->store());
+	}
 }
 
 sub set_signals {
@@ -136,13 +143,20 @@ sub set_signals {
 # configuration
 
 sub dir { return $_[0]->{dir} }
-sub store { return "$_[0]->{dir}/store" }
 sub nginx { return $_[0]->{nginx} }
 sub pg { return $_[0]->{pg} }
+
+sub store {
+	my ($self) = @_;
+
+	return $self->{beside} ? $self->{beside}->store()
+		: "$self->{dir}/store";
+}
 
 sub conninfo {
 	my ($self) = @_;
 
+	return $self->{beside}->conninfo() if $self->{beside};
 	return $self->{pg} ? $self->{pg}->conninfo() : '';
 }
 
@@ -186,7 +200,8 @@ sub write_conf {
 	$self->{nginx}->write_conf($self->expand($text // default_conf()));
 }
 
-# nginx -t with a configuration: (good, output).
+# nginx -t with a configuration: (good, output).  With weak => 1 a root that
+# permissions of files hold for.
 
 sub config_test {
 	my ($self, $text, %o) = @_;
@@ -194,7 +209,7 @@ sub config_test {
 	local $self->{o} = { %{ $self->{o} }, %o };
 
 	return $self->{nginx}->config_test(
-		$self->expand($text // default_conf()));
+		$self->expand($text // default_conf()), weak => $o{weak});
 }
 
 sub default_conf {
@@ -452,14 +467,26 @@ sub rss {
 	return Test::Xet::Process::rss($pid // ($self->worker_pids())[0]);
 }
 
-# From here on the workers' descriptors must not grow in number; to be called
-# once everything that stays open is open.
+# From here on the workers' descriptors must not grow in number, but by sessions
+# of PostgreSQL; connections of the test itself are to be closed at the end.
 
 sub fds_mark {
 	my ($self) = @_;
 
 	$self->{marks} = { map { $_ => Test::Xet::Process::fds($_) }
 		$self->worker_pids() };
+	$self->{marks_sessions} = $self->sessions();
+}
+
+# Sessions that the server has now, 0 where it cannot be asked.
+
+sub sessions {
+	my ($self) = @_;
+
+	my $pg = $self->{pg} || ($self->{beside} || {})->{pg};
+
+	return $pg && $pg->pid() ? eval { scalar(() = $pg->backends()) } // 0
+		: 0;
 }
 
 # --------------------------------------------------------------------------
@@ -480,14 +507,24 @@ sub check_fds {
 	my @grown;
 
 	wait_for(5, sub {
+		my $sessions = 0;
 		@grown = ();
 
 		for my $pid (keys %$marks) {
+			my $before = $marks->{$pid};
 			my $now = Test::Xet::Process::fds($pid);
+			my ($more, $more_unix) = map { my $unix = $_;
+				grep({ !/^unix/ ^ $unix } values %$now)
+				- grep({ !/^unix/ ^ $unix } values %$before)
+			} 0, 1;
 
-			push @grown, [ $pid, $now ]
-				if keys %$now > keys %{ $marks->{$pid} };
+			$sessions += $more_unix;
+			push @grown, [ $pid, $now ] if $more > 0;
 		}
+
+		push @grown, map { [ $_, Test::Xet::Process::fds($_) ] }
+			keys %$marks if $sessions > 0 && $sessions
+				> $self->sessions() - $self->{marks_sessions};
 
 		return !@grown;
 	});
@@ -503,6 +540,29 @@ sub check_fds {
 	}
 }
 
+# No file of the store may be open when nobody asks for it any more; sockets
+# that are left open nginx itself tells of when it stops.
+
+sub check_files {
+	my ($self) = @_;
+
+	my $store = $self->store();
+	my @open;
+
+	wait_for(5, sub {
+		@open = map { my $pid = $_;
+			map { "worker $pid: $_" } grep {
+				m!^\Q$store\E/! || / \(deleted\)$/
+			} values %{ Test::Xet::Process::fds($pid) }
+		} $self->worker_pids(all => 1);
+
+		return !@open;
+	});
+
+	Test::More::ok(!@open, 'no files left open')
+		or Test::More::diag(join("\n", @open));
+}
+
 # Stops all and adds the tests; done() calls it.
 
 sub check {
@@ -514,6 +574,7 @@ sub check {
 	my $nginx = $self->{nginx};
 
 	$self->check_fds();
+	$self->check_files();
 
 	$self->{pg}->thaw() if $self->{pg};
 	$nginx->stop();
@@ -559,7 +620,9 @@ sub done {
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	$_->check() for grep { defined && $_->{owner} == $$ } @live;
+	# those beside another one before that
+
+	$_->check() for grep { defined && $_->{owner} == $$ } reverse(@live);
 	alarm(0);
 
 	Test::More::done_testing();

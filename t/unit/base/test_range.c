@@ -202,6 +202,29 @@ test_resolve(void)
 
 
 static void
+test_select(void)
+{
+    size_t            n;
+    xet_range_t       ranges[4];
+    xet_range_spec_t  specs[4];
+
+    n = 4;
+    (void) xet_range_parse((const uint8_t *) "bytes=90-99,100-,-0,-5", 22,
+                           specs, &n);
+
+    xet_is_u64(xet_range_select(specs, ranges, &n, 100), XET_OK,
+               "two of four select something");
+    xet_ok(n == 2 && ranges[0].start == 90 && ranges[0].end == 100
+           && ranges[1].start == 95 && ranges[1].end == 100,
+           "they stay in order");
+
+    n = 4;
+    xet_is_u64(xet_range_select(specs, ranges, &n, 0), XET_RANGE_PAST_END,
+               "of nothing none does");
+}
+
+
+static void
 test_list(void)
 {
     size_t        i, n, wrong;
@@ -272,6 +295,7 @@ main(void)
     test_parse_one();
     test_parse_list();
     test_resolve();
+    test_select();
     test_list();
 
     return xet_done();

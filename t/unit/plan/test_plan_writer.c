@@ -46,6 +46,7 @@ typedef struct {
     unsigned      calls;
     unsigned      fail;            /* at this call, from 1 */
     size_t        ranges_max;
+    size_t        text_max;
 } test_url_t;
 
 
@@ -60,7 +61,7 @@ test_url(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
 {
     int          len;
     char         text[64];
-    size_t       i;
+    size_t       i, total;
     test_url_t  *url;
 
     url = ctx;
@@ -77,20 +78,28 @@ test_url(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
     len = snprintf(text, sizeof(text), "/%02x", xorb->bytes[0]);
     xet_buf_write(b, text, (size_t) len);
 
+    total = 0;
+
     for (i = 0; i < n; i++) {
         len = snprintf(text, sizeof(text), ",%u-%u", ranges[i].stored_start,
                        ranges[i].stored_end - 1);
         xet_buf_write(b, text, (size_t) len);
+        total += (size_t) len;
+    }
+
+    if (total - 1 > url->text_max) {
+        url->text_max = total - 1;
     }
 
     return XET_OK;
 }
 
 
-/* Chunks of 100 bytes, stored in 50; the size of the term. */
+/* Chunks of 100 bytes, stored in 50 from base on; the size of the term. */
 
 static uint32_t
-test_term(size_t i, unsigned xorb, uint32_t start, uint32_t end)
+test_term_at(size_t i, unsigned xorb, uint32_t base, uint32_t start,
+    uint32_t end)
 {
     xet_term_t  t;
 
@@ -98,13 +107,20 @@ test_term(size_t i, unsigned xorb, uint32_t start, uint32_t end)
 
     t.chunk_start = start;
     t.chunk_end = end;
-    t.stored_start = start * 50;
-    t.stored_end = end * 50;
+    t.stored_start = base + start * 50;
+    t.stored_end = base + end * 50;
     t.raw_length = (end - start) * 100;
 
     xet_term_pack(test_packed + i * XET_TERM_LEN, &t);
 
     return t.raw_length;
+}
+
+
+static uint32_t
+test_term(size_t i, unsigned xorb, uint32_t start, uint32_t end)
+{
+    return test_term_at(i, xorb, 0, start, end);
 }
 
 
@@ -495,6 +511,58 @@ test_memory(void)
 }
 
 
+/* An entry ends before the list of its ranges is too long for a URL. */
+
+static void
+test_long_list(void)
+{
+    size_t             i, k, want;
+    uint32_t           start;
+    xet_buf_t          b;
+    test_url_t         url;
+    xet_plan_t         p;
+    xet_test_pool_t    pool;
+    xet_plan_writer_t  w;
+
+    static const struct {
+        uint32_t       base;
+        size_t         text;           /* of a range and a comma */
+    } cases[] = {
+        { 100000, 14 },                /* 100000-100049, */
+        { 1000000, 16 },
+        { 10000000, 18 },
+        { 60000000, 18 }
+    };
+
+    memset(&pool, 0, sizeof(pool));
+
+    for (k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+
+        for (i = 0; i < 1500; i++) {
+            start = 3 * (uint32_t) i;
+            (void) test_term_at(i, 1, cases[k].base, start, start + 1);
+        }
+
+        xet_is_u64(test_plan(&p, &pool, 1500, 0), XET_OK, "1,500 terms");
+
+        memset(&url, 0, sizeof(url));
+        xet_plan_writer_init(&w, &p, XET_PLAN_V2, test_url, &url, SIZE_MAX);
+        xet_buf_init(&b, xet_test_alloc, &pool, 0);
+
+        xet_is_u64(xet_plan_writer_next(&w, &b, SIZE_MAX), XET_OK,
+                   "are written");
+
+        want = (XET_PLAN_GROUP_TEXT + 1) / cases[k].text;
+
+        xet_is_u64(url.ranges_max, want, "ranges in the longest entry");
+        xet_is_u64(url.text_max, want * cases[k].text - 1, "their list");
+        xet_is_u64(url.calls, (1500 + want - 1) / want, "entries");
+
+        xet_test_pool_free(&pool);
+    }
+}
+
+
 static void
 test_errors(void)
 {
@@ -606,6 +674,7 @@ main(void)
     test_text();
     test_limits();
     test_memory();
+    test_long_list();
     test_errors();
 
     return xet_done();

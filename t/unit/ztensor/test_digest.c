@@ -5,6 +5,8 @@
  */
 
 
+#include <inttypes.h>
+
 #include "zt_bytes.h"
 #include "xet_crc32c.h"
 #include "xet_zt_digest.h"
@@ -56,8 +58,11 @@ test_crc32c(void)
 static void
 test_xxh3(void)
 {
-    size_t       i, k, n, step, wrong;
-    xet_xxh3_t   x;
+    char                      want[32];
+    size_t                    i, k, n, step, wrong;
+    xet_zt_text_t             text;
+    xet_zt_digest_t           d;
+    xet_zt_digest_verdict_t   verdict;
 
     static uint8_t  data[70000];
 
@@ -122,24 +127,35 @@ test_xxh3(void)
         data[i] = (uint8_t) (i * i * 7 + i * 13 + (i >> 8));
     }
 
+    xet_zt_digest_init(&d);
+
     for (i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++) {
         wrong = 0;
 
+        snprintf(want, sizeof(want), "xxh3:%016" PRIx64, vectors[i].hash);
+
+        text.data = (const uint8_t *) want;
+        text.len = strlen(want);
+
         for (k = 0; k < sizeof(steps) / sizeof(steps[0]); k++) {
-            xet_xxh3_init(&x);
+            wrong += xet_zt_digest_start(&d, &text, XET_ZT_CONTAINER_2)
+                     != XET_OK;
 
             for (n = 0; n < vectors[i].len; n += step) {
                 step = vectors[i].len - n;
                 step = step < steps[k] ? step : steps[k];
 
-                xet_xxh3_update(&x, data + n, step);
+                wrong += xet_zt_digest_update(&d, data + n, step) != XET_OK;
             }
 
-            wrong += xet_xxh3_final(&x) != vectors[i].hash;
+            wrong += xet_zt_digest_finish(&d, &verdict) != XET_OK
+                     || verdict != XET_ZT_DIGEST_VERIFIED;
         }
 
         xet_ok(wrong == 0, "XXH3 of %zu bytes", vectors[i].len);
     }
+
+    xet_zt_digest_destroy(&d);
 }
 
 

@@ -7,10 +7,11 @@
 #define _XET_ZT_BYTES_H_INCLUDED_
 
 
+#include <xxhash.h>
+
 #include "xet_test.h"
 #include "xet_test_pool.h"
 #include "xet_bytes.h"
-#include "xet_xxh3.h"
 #include "xet_ztensor.h"
 
 
@@ -174,17 +175,14 @@ zt_begin_2(zt_bytes_t *b, const void *blob, size_t len)
 static inline void
 zt_end_2(zt_bytes_t *b)
 {
-    uint8_t     footer[40];
-    xet_xxh3_t  x;
+    uint8_t  footer[40];
 
     memset(footer, 0, sizeof(footer));
 
-    xet_xxh3_init(&x);
-    xet_xxh3_update(&x, b->data + b->manifest, b->len - b->manifest);
-
     xet_put_u64(footer, b->manifest);
     xet_put_u64(footer + 8, b->len - b->manifest);
-    xet_put_u64(footer + 16, xet_xxh3_final(&x));
+    xet_put_u64(footer + 16, XXH3_64bits(b->data + b->manifest,
+                                         b->len - b->manifest));
     footer[24] = 2;
     memcpy(footer + 32, "\x89ZT2\r\n\x1a\n", 8);
 

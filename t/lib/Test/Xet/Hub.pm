@@ -182,16 +182,22 @@ sub requests {
 }
 
 # A file whose terms are every third chunk of a xorb, backwards: as many ranges
-# as there are terms.  { hash, data }
+# as there are terms.  { hash, data, ranges }
+#
+#     size   of the data of the xorb, 6 MiB
+#     chunk  size of its chunks, as the chunker cuts them where it is missing
+#     step   from chunk to chunk, 3
 
 sub multi_file {
-	my ($self) = @_;
+	my ($self, %o) = @_;
 
 	my $t = $self->{t};
-	my $data = random_bytes(20, 6 << 20);
-	my $xorb = make_xorb($data, scheme => 'lz4');
+	my $data = random_bytes(20, $o{size} || 6 << 20);
+	my $xorb = make_xorb($data, scheme => 'lz4',
+		$o{chunk} ? (sizes => [ $o{chunk} ]) : ());
 	my @chunks = @{ $xorb->{chunks} };
-	my @terms = reverse(grep { $_ % 3 == 0 } 0 .. $#chunks);
+	my $step = $o{step} || 3;
+	my @terms = reverse(grep { $_ % $step == 0 } 0 .. $#chunks);
 
 	my $r = $t->post("/api/v1/xorbs/default/$xorb->{hash}",
 		\$xorb->{bytes});
@@ -206,9 +212,9 @@ sub multi_file {
 	$r = $t->post('/api/v1/shards', \$shard->{bytes});
 	die "shard: $r->{status}\n" if $r->{status} != 200;
 
-	return { hash => $shard->{files}[0]{hash}, data => join('', map {
-		substr($data, $chunks[$_]{raw_start}, $chunks[$_]{raw_length})
-	} @terms) };
+	return { hash => $shard->{files}[0]{hash}, ranges => scalar @terms,
+		data => join('', map { substr($data, $chunks[$_]{raw_start},
+			$chunks[$_]{raw_length}) } @terms) };
 }
 
 # --------------------------------------------------------------------------
@@ -221,7 +227,7 @@ sub node {
 
 	die "no client in $npm, run t/clients/setup.sh\n" unless -d $npm;
 
-	open(my $fh, '-|', 'timeout', 60, 'node',
+	open(my $fh, '-|', client_limit(), 'node',
 		root() . '/t/clients/hub_ops.mjs', $npm, $self->url(), $repo,
 		@args) or die "node: $!\n";
 
@@ -248,7 +254,7 @@ sub browser {
 
 	my $answer;
 
-	wait_for(60, sub {
+	wait_for(120, sub {
 		my $body = $t->get('/shim/result', undef, port => $SHIM)
 			->{body};
 
@@ -269,6 +275,12 @@ sub browser {
 # {printed}.  A machine is a folder.
 
 sub hf {
+	my ($self, @args) = @_;
+
+	return $self->hf_wait($self->hf_start(@args));
+}
+
+sub hf_start {
 	my ($self, $machine, @args) = @_;
 
 	my $hf = Test::Xet::Real::build() . '/clients/huggingface_hub/bin/hf';
@@ -283,8 +295,23 @@ sub hf {
 			1, 1, 1, 1, '100ms');
 	delete local $ENV{HF_XET_CACHE};
 
-	open(my $fh, '-|', 'sh', '-c', 'exec timeout 60 "$@" 2>&1', 'sh', $hf,
-		@args) or die "$hf: $!\n";
+	# setsid: a group of its own, for hf_kill()
+
+	$self->{hf} = open(my $fh, '-|', 'sh', '-c', 'exec "$@" 2>&1', 'sh',
+		'setsid', client_limit(), $hf, @args) or die "$hf: $!\n";
+
+	return $fh;
+}
+
+sub hf_kill {
+	my ($self, $fh) = @_;
+
+	kill('KILL', -$self->{hf}, $self->{hf});
+	close($fh);
+}
+
+sub hf_wait {
+	my ($self, $fh) = @_;
 
 	local $/;
 	$self->{printed} = <$fh>;

@@ -73,10 +73,10 @@ sub args {
 }
 
 # nginx -t with another configuration: whether it is good, and the output.
-# Its complaints do not get into our log.
+# Its complaints do not get into our log.  Options of spawn().
 
 sub config_test {
-	my ($self, $text) = @_;
+	my ($self, $text, %o) = @_;
 
 	$text =~ s!\Q$self->{dir}\E/error\.log!$self->{dir}/test.log!g;
 	$text =~ s!\Q$self->{dir}\E/nginx\.pid!$self->{dir}/test.pid!g;
@@ -84,7 +84,7 @@ sub config_test {
 
 	my ($status, $out) = run_command([ $self->{binary}, '-t', '-p',
 		$self->{dir}, '-e', "$self->{dir}/test.log",
-		'-c', "$self->{dir}/test.conf" ]);
+		'-c', "$self->{dir}/test.conf" ], %o);
 
 	return ($status == 0 ? 1 : 0, $out);
 }

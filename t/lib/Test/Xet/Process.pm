@@ -45,16 +45,36 @@ sub build_dir {
 	return $ENV{XET_BUILD} || "$root/build";
 }
 
-# All times are multiplied by this: sanitizers and loaded machines are slow.
+# All times are multiplied by this: sanitizers are slow, and a machine is where
+# more wants to run than it has processors.
 
 sub patience {
-	return ($ENV{XET_TEST_PATIENCE} || 1) * $_[0];
+	return ($ENV{XET_TEST_PATIENCE} || load()) * $_[0];
+}
+
+my ($load, $load_at) = (1, 0);
+my $processors;
+
+sub load {
+	return $load if time() < $load_at + 2;
+
+	$processors ||= () = (slurp('/proc/cpuinfo', 1) // '')
+		=~ /^processor\b/mg;
+
+	my ($running) = (slurp('/proc/loadavg', 1) // '') =~ /^([\d.]+)/;
+
+	$load = ($running || 0) / ($processors || 1);
+	$load = $load < 1 ? 1 : $load > 10 ? 10 : $load;
+	$load_at = time();
+
+	return $load;
 }
 
 # Starts a program in the background, its output in a file.  The program is
 # told to end when we die, whatever the reason.
 #
 #     user   to run as, when we are root
+#     weak   root that permissions of files hold for, as for all others
 #     death  signal that it gets when we die, TERM
 #     stdin  a file to read, /dev/null
 
@@ -74,6 +94,11 @@ sub spawn {
 
 		die "no setpriv to become $o{user} with\n" unless @prefix;
 		push @prefix, "--reuid=$uid", "--regid=$gid", '--clear-groups';
+	}
+
+	if ($o{weak} && $> == 0) {
+		die "no setpriv to be weak with\n" unless @prefix;
+		push @prefix, '--bounding-set=-dac_override,-dac_read_search';
 	}
 
 	unshift @command, '/usr/bin/setpriv', @prefix if @prefix;
@@ -230,7 +255,8 @@ sub cmdline {
 	return $line;
 }
 
-# Open descriptors of a process: number => what it is.
+# Open descriptors of a process: number => what it is.  Local sockets, as those
+# of sessions of PostgreSQL are, begin with "unix".
 
 sub fds {
 	my ($pid) = @_;
@@ -243,6 +269,11 @@ sub fds {
 		my $target = readlink("/proc/$pid/fd/$fd");
 		$fds{$fd} = $target if defined $target;
 	}
+
+	my %unix = map { (split ' ')[6] => 1 }
+		split(/\n/, slurp('/proc/net/unix', 1) // '');
+
+	s/^(socket:\[(\d+)\])$/$unix{$2} ? "unix $1" : $1/e for values %fds;
 
 	return \%fds;
 }

@@ -14,12 +14,17 @@ use Digest::SHA;
 use File::Temp qw/ tempdir /;
 use JSON::PP ();
 
-use Test::Xet::Process qw/ root /;
+use Test::Xet::Process qw/ patience root /;
 
 our @EXPORT = qw/
-	hf_xet hf_xet_start hf_xet_wait hub_blob make_mix sha256_file
-	file_slice
+	client_limit file_slice hf_xet hf_xet_start hf_xet_wait hub_blob
+	make_mix sha256_file
 /;
+
+# What ends a client that takes too long; they compute a lot, and are many
+# times slower on a busy machine.
+
+sub client_limit { return ('timeout', int(patience(120))) }
 
 sub build { return $ENV{XET_BUILD} || root() . '/build' }
 
@@ -31,7 +36,6 @@ sub hf_xet_start {
 
 	my $cache = $o->{machine} || tempdir(CLEANUP => 1);
 	my $python = $o->{python} || build() . '/venv/bin/python';
-	my @limit = $o->{timeout} ? ('timeout', $o->{timeout}) : ();
 
 	die "no hf_xet in $python, run t/clients/setup.sh\n" unless -x $python;
 
@@ -41,7 +45,7 @@ sub hf_xet_start {
 
 	my $script = root() . '/t/clients/hf_xet_run.py';
 
-	open(my $fh, '-|', @limit, $python, $script, @args)
+	open(my $fh, '-|', client_limit(), $python, $script, @args)
 		or die "$python: $!\n";
 
 	return $fh;
@@ -72,8 +76,9 @@ sub hub_blob {
 
 	die "no client in $npm, run t/clients/setup.sh\n" unless -d $npm;
 
-	open(my $fh, '-|', 'node', root() . '/t/clients/hub_blob.mjs', $npm,
-		@args) or die "node: $!\n";
+	open(my $fh, '-|', client_limit(), 'node',
+		root() . '/t/clients/hub_blob.mjs', $npm, @args)
+		or die "node: $!\n";
 
 	return hf_xet_wait($fh);
 }

@@ -1,0 +1,151 @@
+
+/*
+ * Options and operands of the command line.
+ *
+ * One table has all options; a verb says which of them it takes.  An option
+ * is given once: of several the last one counts.
+ */
+
+#ifndef _XET_CLI_ARGS_H_INCLUDED_
+#define _XET_CLI_ARGS_H_INCLUDED_
+
+
+#include <stdint.h>
+#include <stddef.h>
+#include <stdio.h>
+
+
+/* X(symbol, name, value, short option or 0, text of the help) */
+
+#define XET_CLI_OPTION_MAP(X)                                                 \
+    X(AUDIENCE, "audience", "TEXT", 0,                                        \
+      "claim of a token")                                                     \
+    X(BASE, "base", "URL", 0,                                                 \
+      "in front of /xorbs/, where the server is")                             \
+    X(CACERT, "cacert", "FILE", 0,                                            \
+      "certificates to trust instead of the system's")                        \
+    X(DECODED, "decoded", NULL, 0,                                            \
+      "values as they are when decompressed")                                 \
+    X(ENDPOINT, "endpoint", "URL", 0,                                         \
+      "of the API; or XET_ENDPOINT")                                          \
+    X(HELP, "help", NULL, 'h',                                                \
+      "what you read")                                                        \
+    X(INDEX, "index", "N", 0,                                                 \
+      "the object of this number, from 0")                                    \
+    X(ISSUER, "issuer", "TEXT", 0,                                            \
+      "claim of a token")                                                     \
+    X(JSON, "json", NULL, 0,                                                  \
+      "results as JSON, one object a line")                                   \
+    X(KEY, "key", "FILE", 0,                                                  \
+      "as xet_url_key or xet_token_key have it")                              \
+    X(LIFETIME, "lifetime", "TIME", 0,                                        \
+      "90s, 15m, 2h or 7d; 1h")                                               \
+    X(OUTPUT, "output", "FILE", 'o',                                          \
+      "- is the standard output")                                             \
+    X(PARALLEL, "parallel", "N", 0,                                           \
+      "transfers or threads at a time")                                       \
+    X(POSTGRES, "postgres", "CONNINFO", 0,                                    \
+      "of the database; or XET_POSTGRES")                                     \
+    X(PREFIX, "prefix", "TEXT", 0,                                            \
+      "objects whose name begins so")                                         \
+    X(QUIET, "quiet", NULL, 'q',                                              \
+      "no progress bar")                                                      \
+    X(RANGE, "range", "A-B", 0,                                               \
+      "bytes from 0, the last one included; A- and -N, too")                  \
+    X(REPO, "repo", "NAME", 0,                                                \
+      "a repository")                                                         \
+    X(RETRIES, "retries", "N", 0,                                             \
+      "how often a request is sent again; 5")                                 \
+    X(ROLE, "role", "TEXT", 0,                                                \
+      "the component of the object")                                          \
+    X(ROWS, "rows", "A:B", 0,                                                 \
+      "rows of a tensor, B not included")                                     \
+    X(SCOPE, "scope", "SCOPE", 0,                                             \
+      "read or write; read")                                                  \
+    X(SHA256, "sha256", NULL, 0,                                              \
+      "holds the contents against the claimed SHA-256")                       \
+    X(SQL, "sql", "DIR", 0,                                                   \
+      "folder of the migrations")                                             \
+    X(STORE, "store", "DIR", 0,                                               \
+      "of xet_store: all of it is verified")                                  \
+    X(SUBJECT, "subject", "TEXT", 0,                                          \
+      "claim of a token: who it is")                                          \
+    X(TOKEN_FILE, "token-file", "FILE", 0,                                    \
+      "with the access token; or XET_TOKEN")                                  \
+    X(URL, "url", "URL", 0,                                                   \
+      "a place that gives out tokens")
+
+
+#define XET_CLI_OPTION_ENUM(symbol, name, value, letter, text)                \
+    XET_CLI_OPT_##symbol,
+
+typedef enum {
+    XET_CLI_OPTION_MAP(XET_CLI_OPTION_ENUM)
+    XET_CLI_OPT_MAX
+} xet_cli_option_t;
+
+#undef XET_CLI_OPTION_ENUM
+
+
+#define xet_cli_takes(symbol)  ((uint64_t) 1 << XET_CLI_OPT_##symbol)
+
+/* What every verb takes, and what those that talk to a server do. */
+
+#define XET_CLI_TAKES_ALL     xet_cli_takes(HELP)
+#define XET_CLI_TAKES_SERVER                                                  \
+    (xet_cli_takes(CACERT) | xet_cli_takes(ENDPOINT)                          \
+     | xet_cli_takes(RETRIES) | xet_cli_takes(TOKEN_FILE))
+
+
+typedef struct xet_cli_args_s  xet_cli_args_t;
+
+
+typedef struct {
+    const char   *name;
+    const char   *operands;            /* for the help */
+    const char   *text;
+    uint64_t      options;             /* xet_cli_takes() */
+    int           min;                 /* operands */
+    int           max;                 /* -1: any number */
+    int         (*run)(const xet_cli_args_t *args);
+} xet_cli_verb_t;
+
+
+struct xet_cli_args_s {
+    const char           *value[XET_CLI_OPT_MAX];  /* NULL: not given */
+    char                **operands;
+    int                   count;
+    const xet_cli_verb_t *verb;
+};
+
+
+/*
+ * Reads the arguments behind the name of a verb; the strings stay those of
+ * argv.  XET_CLI_OK or XET_CLI_USAGE, which has been told of.
+ */
+int xet_cli_args_parse(xet_cli_args_t *args, const xet_cli_verb_t *verb,
+    int argc, char **argv);
+
+/*
+ * The value of an option as a number from min to max, or def when it is not
+ * given.  XET_CLI_OK or XET_CLI_USAGE, which has been told of.
+ */
+int xet_cli_args_number(const xet_cli_args_t *args, xet_cli_option_t option,
+    uint64_t min, uint64_t max, uint64_t def, uint64_t *number);
+
+/* The same for a time, "90", "15m", "2h", "7d"; in seconds. */
+int xet_cli_args_time(const xet_cli_args_t *args, xet_cli_option_t option,
+    uint64_t def, uint64_t *seconds);
+
+/* An operand or option that must be a hash string; tells of it. */
+int xet_cli_args_hash(const char *text, void *hash);
+
+/* The synopsis of a verb, and what it and its options are for. */
+void xet_cli_args_synopsis(FILE *out, const xet_cli_verb_t *verb);
+void xet_cli_args_help(FILE *out, const xet_cli_verb_t *verb);
+
+/* The options of a mask, a line each. */
+void xet_cli_args_options(FILE *out, uint64_t options);
+
+
+#endif /* _XET_CLI_ARGS_H_INCLUDED_ */

@@ -1,0 +1,548 @@
+
+/*
+ * Downloads: windows one after the other, their plans, and what is fetched.
+ */
+
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "xet_cli_download.h"
+#include "xet_cli_progress.h"
+
+
+#define XET_CLI_DOWNLOAD_REFRESHES  5
+
+
+typedef struct {
+    xet_cli_download_t  *d;
+    xet_cli_http_t      *http;
+
+    xet_cli_window_t    *windows;      /* in the order of the file */
+    unsigned             nwindows;
+    xet_cli_unit_t      *queue;
+    xet_cli_unit_t     **queue_end;
+    uint64_t             running;      /* units */
+
+    uint64_t             next;         /* first byte of the next window */
+    uint64_t             done;         /* bytes, for the progress bar */
+    unsigned             version;      /* of reconstructions */
+    unsigned             known:1;      /* that the server has this version */
+    unsigned             planning:1;
+    unsigned             last:1;       /* no window follows */
+    int                  rc;           /* the first failure */
+
+    xet_merkle_t         merkle;
+    xet_cli_decoder_t    decoder;
+} xet_cli_fetch_t;
+
+
+static int xet_cli_download_loop(xet_cli_fetch_t *f);
+static void xet_cli_download_window(xet_cli_fetch_t *f);
+static int xet_cli_download_plan(xet_cli_fetch_t *f, xet_cli_window_t *w);
+static void xet_cli_download_planned(xet_cli_request_t *r);
+static void xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_window_t *w);
+static void xet_cli_download_refreshed(xet_cli_fetch_t *f,
+    xet_cli_window_t *w, xet_cli_plan_t *plan);
+static void xet_cli_download_queue(xet_cli_fetch_t *f, xet_cli_unit_t *u);
+static void xet_cli_download_unit(xet_cli_fetch_t *f);
+static void xet_cli_download_fetched(xet_cli_request_t *r);
+static void xet_cli_download_expired(xet_cli_fetch_t *f, xet_cli_unit_t *u);
+static int xet_cli_download_chunk(xet_cli_unit_t *u,
+    const xet_cli_chunk_t *chunk, const uint8_t *raw);
+static void xet_cli_download_finish(xet_cli_fetch_t *f);
+static int xet_cli_download_verify(xet_cli_fetch_t *f);
+
+
+int
+xet_cli_download(xet_cli_http_t *h, xet_cli_download_t *d)
+{
+    int                rc;
+    xet_cli_fetch_t   *f;
+    xet_cli_window_t  *w;
+
+    f = calloc(1, sizeof(xet_cli_fetch_t));
+
+    if (f == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    f->d = d;
+    f->http = h;
+    f->queue_end = &f->queue;
+    f->next = d->first;
+    f->version = 2;
+
+    d->size = d->first;
+
+    xet_merkle_init(&f->merkle, &xet_suite_default);
+
+    f->decoder.codec = xet_codec_create();
+
+    rc = f->decoder.codec ? xet_cli_download_loop(f) : xet_cli_no_memory();
+
+    if (rc == XET_CLI_OK && d->first == 0 && d->end == XET_CLI_DOWNLOAD_ALL) {
+        rc = xet_cli_download_verify(f);
+    }
+
+    while ((w = f->windows) != NULL) {
+        f->windows = w->next;
+        xet_cli_window_free(w);
+    }
+
+    xet_codec_destroy(f->decoder.codec);
+    free(f);
+
+    return rc;
+}
+
+
+static int
+xet_cli_download_loop(xet_cli_fetch_t *f)
+{
+    int  rc;
+
+    for ( ;; ) {
+
+        if (f->rc != XET_CLI_OK) {
+            return f->rc;
+        }
+
+        while (f->queue && f->running < f->d->parallel
+               && f->rc == XET_CLI_OK)
+        {
+            xet_cli_download_unit(f);
+        }
+
+        if (f->queue == NULL && !f->planning && !f->last
+            && f->nwindows <= f->d->parallel)
+        {
+            xet_cli_download_window(f);
+        }
+
+        if (f->windows == NULL && f->last) {
+            return f->rc;
+        }
+
+        rc = xet_cli_http_step(f->http, 200);
+
+        if (rc != XET_CLI_OK) {
+            return rc;
+        }
+
+        xet_cli_download_finish(f);
+        xet_cli_progress_set(f->done);
+    }
+}
+
+
+static void
+xet_cli_download_window(xet_cli_fetch_t *f)
+{
+    uint64_t            size;
+    xet_cli_window_t   *w, **link;
+
+    w = calloc(1, sizeof(xet_cli_window_t));
+
+    if (w == NULL) {
+        f->rc = xet_cli_no_memory();
+        return;
+    }
+
+    size = f->d->ordered ? XET_CLI_DOWNLOAD_ORDERED : XET_CLI_DOWNLOAD_WINDOW;
+
+    w->download = f;
+    w->first = f->next;
+    w->last = f->next + size - 1;
+
+    if (w->last > f->d->end - 1) {
+        w->last = f->d->end - 1;
+    }
+
+    for (link = &f->windows; *link; link = &(*link)->next) { /* void */ }
+
+    *link = w;
+
+    f->nwindows++;
+    f->planning = 1;
+    f->rc = xet_cli_download_plan(f, w);
+}
+
+
+static int
+xet_cli_download_plan(xet_cli_fetch_t *f, xet_cli_window_t *w)
+{
+    char                text[XET_HASH_STR_LEN + 1];
+    xet_cli_request_t  *r;
+
+    r = &w->request;
+
+    free(r->url);
+
+    r->url = xet_cli_http_url(f->http, "/v%u/reconstructions/%s", f->version,
+                              xet_cli_hash_string(&f->d->hash, text));
+    if (r->url == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    snprintf(r->range, sizeof(r->range), "%" PRIu64 "-%" PRIu64, w->first,
+             w->last);
+
+    r->api = 1;
+    r->done = xet_cli_download_planned;
+    r->ctx = w;
+
+    xet_cli_http_start(f->http, r);
+
+    return XET_CLI_OK;
+}
+
+
+static void
+xet_cli_download_planned(xet_cli_request_t *r)
+{
+    int                rc;
+    const char        *error;
+    xet_cli_plan_t     plan;
+    xet_cli_fetch_t   *f;
+    xet_cli_window_t  *w;
+
+    w = r->ctx;
+    f = w->download;
+
+    if (r->status == 416 && !w->planned
+        && (w->first > f->d->first || xet_hash_is_zero(&f->d->hash)))
+    {
+        /* the file ends where the window before has ended */
+
+        f->planning = 0;
+        f->last = 1;
+        w->planned = 1;
+        return;
+    }
+
+    if ((r->status == 404 || r->status == 501) && !f->known
+        && f->version == 2)
+    {
+        f->version = 1;
+        f->rc = xet_cli_download_plan(f, w);
+        return;
+    }
+
+    if (r->status / 100 != 2 || r->refused) {
+        f->rc = xet_cli_http_fail(r);
+        return;
+    }
+
+    f->known = 1;
+
+    rc = xet_cli_plan_parse(&plan, f->version, r->data, r->len, &error);
+
+    if (rc != XET_CLI_OK) {
+        f->rc = xet_cli_fail(rc, "server", error);
+        return;
+    }
+
+    if (w->planned) {
+        xet_cli_download_refreshed(f, w, &plan);
+        return;
+    }
+
+    w->plan = plan;
+
+    xet_cli_download_opened(f, w);
+}
+
+
+static void
+xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_window_t *w)
+{
+    size_t           i;
+    xet_cli_unit_t  *u;
+
+    f->planning = 0;
+    w->planned = 1;
+
+    if (w->plan.nterms == 0) {
+        f->last = 1;
+        return;
+    }
+
+    f->rc = xet_cli_window_open(w, &f->decoder, xet_cli_download_chunk,
+                                f->d->ordered);
+
+    if (f->rc != XET_CLI_OK) {
+        return;
+    }
+
+    /* less than was asked for: the file is at its end */
+
+    if (w->end <= w->last || w->end >= f->d->end) {
+        f->last = 1;
+    }
+
+    f->next = w->end;
+
+    for (i = 0; i < w->plan.nranges; i++) {
+        u = &w->units[i];
+
+        if (f->d->kept) {
+            f->rc = xet_cli_unit_skip(u, f->d->kept, f->d->ctx);
+
+            if (f->rc != XET_CLI_OK) {
+                return;
+            }
+        }
+
+        if (xet_cli_unit_complete(u)) {
+            w->left--;
+
+        } else {
+            xet_cli_download_queue(f, u);
+        }
+    }
+}
+
+
+static void
+xet_cli_download_refreshed(xet_cli_fetch_t *f, xet_cli_window_t *w,
+    xet_cli_plan_t *plan)
+{
+    char            *url;
+    size_t           i;
+    xet_cli_unit_t  *u;
+
+    w->refreshing = 0;
+
+    if (!xet_cli_plan_same(&w->plan, plan)) {
+        xet_cli_plan_free(plan);
+        f->rc = xet_cli_fail(XET_CLI_NETWORK, "server",
+                             "another reconstruction than before");
+        return;
+    }
+
+    for (i = 0; i < plan->nranges; i++) {
+        url = w->plan.ranges[i].url;
+        w->plan.ranges[i].url = plan->ranges[i].url;
+        plan->ranges[i].url = url;
+    }
+
+    xet_cli_plan_free(plan);
+
+    while ((u = w->expired) != NULL) {
+        w->expired = u->next;
+        xet_cli_download_queue(f, u);
+    }
+}
+
+
+static void
+xet_cli_download_queue(xet_cli_fetch_t *f, xet_cli_unit_t *u)
+{
+    u->next = NULL;
+    *f->queue_end = u;
+    f->queue_end = &u->next;
+}
+
+
+static void
+xet_cli_download_unit(xet_cli_fetch_t *f)
+{
+    xet_cli_unit_t  *u;
+
+    u = f->queue;
+    f->queue = u->next;
+
+    if (f->queue == NULL) {
+        f->queue_end = &f->queue;
+    }
+
+    f->rc = xet_cli_unit_prepare(u);
+
+    if (f->rc == XET_CLI_OK) {
+        u->request.done = xet_cli_download_fetched;
+        f->running++;
+
+        xet_cli_http_start(f->http, &u->request);
+    }
+}
+
+
+static void
+xet_cli_download_fetched(xet_cli_request_t *r)
+{
+    xet_cli_unit_t    *u;
+    xet_cli_fetch_t   *f;
+    xet_cli_window_t  *w;
+
+    u = r->ctx;
+    w = u->window;
+    f = w->download;
+
+    f->running--;
+
+    if (r->status == 403 && w->refreshes < XET_CLI_DOWNLOAD_REFRESHES) {
+        xet_cli_download_expired(f, u);
+        return;
+    }
+
+    /* the first failure is told of, and ends all */
+
+    if (f->rc == XET_CLI_OK) {
+        f->rc = xet_cli_unit_result(u);
+    }
+
+    xet_cli_unit_free(u);
+
+    w->left--;
+}
+
+
+static void
+xet_cli_download_expired(xet_cli_fetch_t *f, xet_cli_unit_t *u)
+{
+    xet_cli_window_t  *w;
+
+    w = u->window;
+
+    u->next = w->expired;
+    w->expired = u;
+
+    if (!w->refreshing) {
+        w->refreshing = 1;
+        w->refreshes++;
+        f->rc = xet_cli_worse(f->rc, xet_cli_download_plan(f, w));
+    }
+}
+
+
+static int
+xet_cli_download_chunk(xet_cli_unit_t *u, const xet_cli_chunk_t *chunk,
+    const uint8_t *raw)
+{
+    int                  rc;
+    xet_cli_fetch_t     *f;
+    xet_cli_window_t    *w;
+    xet_cli_download_t  *d;
+
+    w = u->window;
+    f = w->download;
+    d = f->d;
+
+    rc = xet_cli_window_add(w, chunk);
+
+    if (rc == XET_CLI_OK && raw) {
+        w->refreshes = 0;
+        d->received += XET_XORB_HEADER_LEN + chunk->stored_length;
+
+        if (w->data) {
+            memcpy(w->data + (chunk->offset - w->start), raw,
+                   chunk->raw_length);
+
+        } else {
+            rc = d->sink(d->ctx, chunk->offset, raw, chunk->raw_length);
+        }
+    }
+
+    if (rc == XET_CLI_OK && raw && d->note) {
+        rc = d->note(d->ctx, chunk);
+    }
+
+    f->done += chunk->raw_length;
+
+    return rc;
+}
+
+
+/* The windows at the front that are complete. */
+
+static void
+xet_cli_download_finish(xet_cli_fetch_t *f)
+{
+    size_t               i;
+    xet_cli_window_t    *w;
+    xet_cli_download_t  *d;
+
+    d = f->d;
+
+    while ((w = f->windows) != NULL && f->rc == XET_CLI_OK && w->planned
+           && w->left == 0)
+    {
+        if (w->plan.nterms) {
+            f->rc = xet_cli_window_finish(w);
+
+            if (f->rc == XET_CLI_OK && w->data) {
+                f->rc = d->sink(d->ctx, w->start, w->data,
+                                (size_t) (w->end - w->start));
+            }
+
+            for (i = 0; i < w->nchunks; i++) {
+                xet_merkle_add(&f->merkle, w->chunks[i].hash.bytes,
+                               w->chunks[i].raw_length);
+            }
+
+            d->chunks += w->nchunks;
+            d->size = w->end;
+        }
+
+        f->windows = w->next;
+        f->nwindows--;
+
+        xet_cli_window_free(w);
+    }
+}
+
+
+static int
+xet_cli_download_verify(xet_cli_fetch_t *f)
+{
+    char        text[XET_HASH_STR_LEN + 1];
+    xet_hash_t  root, hash;
+
+    xet_merkle_finish(&f->merkle, &root);
+    xet_hash_file(&xet_suite_default, &root, &hash);
+
+    if (xet_hash_equal(&hash, &f->d->hash)) {
+        return XET_CLI_OK;
+    }
+
+    f->d->mismatch = 1;
+
+    return xet_cli_failf(XET_CLI_FAULT, "damaged",
+                         "what the server has as this file is %s",
+                         xet_cli_hash_string(&hash, text));
+}
+
+
+int
+xet_cli_download_size(xet_cli_http_t *h, const xet_hash_t *hash, int quiet,
+    uint64_t *size)
+{
+    int                rc;
+    char               text[XET_HASH_STR_LEN + 1];
+    xet_cli_request_t  r;
+
+    memset(&r, 0, sizeof(r));
+
+    r.method = "HEAD";
+    r.url = xet_cli_http_url(h, "/v1/files/%s",
+                             xet_cli_hash_string(hash, text));
+    r.api = 1;
+
+    rc = xet_cli_http_call(h, &r);
+
+    if (rc == XET_CLI_OK) {
+
+        if (r.status == 200 && r.length >= 0) {
+            *size = (uint64_t) r.length;
+
+        } else {
+            rc = quiet ? XET_CLI_FAULT : xet_cli_http_fail(&r);
+        }
+    }
+
+    xet_cli_http_free(&r);
+
+    return rc;
+}

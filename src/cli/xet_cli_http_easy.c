@@ -1,0 +1,271 @@
+
+/*
+ * The part of xet_cli_http that sets up one transfer.
+ */
+
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "xet_cli_http_easy.h"
+
+
+#define XET_CLI_HTTP_CONNECT  30       /* s */
+#define XET_CLI_HTTP_SILENCE  300      /* s without a byte */
+#define XET_CLI_HTTP_BUFFER   (256 * 1024)
+
+
+static int xet_cli_http_method(xet_cli_request_t *r);
+static int xet_cli_http_header(xet_cli_request_t *r, const char *line);
+static int xet_cli_http_authorize(xet_cli_http_t *h, xet_cli_request_t *r);
+static int xet_cli_http_token(xet_cli_http_t *h, xet_cli_request_t *r,
+    char *buffer, size_t size);
+static size_t xet_cli_http_write(char *data, size_t size, size_t n,
+    void *ctx);
+
+
+int
+xet_cli_http_easy(xet_cli_http_t *h, xet_cli_request_t *r)
+{
+    CURL  *e;
+
+    if (r->easy == NULL) {
+        r->easy = curl_easy_init();
+    }
+
+    e = r->easy;
+
+    if (e == NULL || r->url == NULL) {
+        return XET_CLI_ERROR;
+    }
+
+    curl_easy_reset(e);
+    curl_slist_free_all(r->headers);
+    r->headers = NULL;
+
+    curl_easy_setopt(e, CURLOPT_URL, r->url);
+    curl_easy_setopt(e, CURLOPT_PRIVATE, r);
+    curl_easy_setopt(e, CURLOPT_ERRORBUFFER, r->error);
+    curl_easy_setopt(e, CURLOPT_USERAGENT, "xet");
+    curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, (long) XET_CLI_HTTP_CONNECT);
+    curl_easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(e, CURLOPT_BUFFERSIZE, (long) XET_CLI_HTTP_BUFFER);
+    curl_easy_setopt(e, CURLOPT_UPLOAD_BUFFERSIZE,
+                     (long) XET_CLI_HTTP_BUFFER);
+    curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, xet_cli_http_write);
+    curl_easy_setopt(e, CURLOPT_WRITEDATA, r);
+
+    /* one connection a transfer is what makes parallel ones faster */
+
+    curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1);
+
+    if (!r->patient) {
+        curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L);
+        curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME,
+                         (long) XET_CLI_HTTP_SILENCE);
+    }
+
+    if (h->cacert) {
+        curl_easy_setopt(e, CURLOPT_CAINFO, h->cacert);
+    }
+
+    if (r->netrc) {
+        curl_easy_setopt(e, CURLOPT_NETRC, (long) CURL_NETRC_OPTIONAL);
+    }
+
+    if (*r->range) {
+        curl_easy_setopt(e, CURLOPT_RANGE, r->range);
+    }
+
+    if (xet_cli_http_method(r) != XET_CLI_OK
+        || (r->api && xet_cli_http_authorize(h, r) != XET_CLI_OK))
+    {
+        return XET_CLI_ERROR;
+    }
+
+    curl_easy_setopt(e, CURLOPT_HTTPHEADER, r->headers);
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_http_method(xet_cli_request_t *r)
+{
+    CURL  *e;
+
+    e = r->easy;
+
+    if (r->body) {
+        curl_easy_setopt(e, CURLOPT_POSTFIELDS, (const char *) r->body);
+        curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE,
+                         (curl_off_t) r->body_len);
+
+        if (xet_cli_http_header(r, "Content-Type: application/octet-stream")
+            != XET_CLI_OK
+            || xet_cli_http_header(r, "Expect:") != XET_CLI_OK)
+        {
+            return XET_CLI_ERROR;
+        }
+
+    } else if (r->method && strcmp(r->method, "HEAD") == 0) {
+        curl_easy_setopt(e, CURLOPT_NOBODY, 1L);
+
+    } else if (r->method) {
+        curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, r->method);
+
+    } else {
+        curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 1L);
+        curl_easy_setopt(e, CURLOPT_MAXREDIRS, 5L);
+        curl_easy_setopt(e, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    }
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_http_header(xet_cli_request_t *r, const char *line)
+{
+    struct curl_slist  *list;
+
+    list = curl_slist_append(r->headers, line);
+
+    if (list == NULL) {
+        return XET_CLI_ERROR;
+    }
+
+    r->headers = list;
+
+    return XET_CLI_OK;
+}
+
+
+/* Tokens of Hubs may have 64,000 characters. */
+
+static int
+xet_cli_http_authorize(xet_cli_http_t *h, xet_cli_request_t *r)
+{
+    int      rc;
+    char    *line;
+    size_t   len;
+
+    static const char  prefix[] = "Authorization: Bearer ";
+    const size_t       room = 65536;
+
+    line = malloc(sizeof(prefix) + room);
+
+    if (line == NULL) {
+        return XET_CLI_ERROR;
+    }
+
+    strcpy(line, prefix);
+    len = sizeof(prefix) - 1;
+
+    if (h->token_file) {
+        rc = xet_cli_http_token(h, r, line + len, room);
+
+        if (rc < 0) {
+            free(line);
+            return XET_CLI_ERROR;
+        }
+
+        len += (size_t) rc;
+
+    } else if (h->token && strlen(h->token) < room) {
+        strcpy(line + len, h->token);
+        len += strlen(h->token);
+    }
+
+    while (len >= sizeof(prefix) && (line[len - 1] == '\n'
+           || line[len - 1] == '\r' || line[len - 1] == ' '))
+    {
+        len--;
+    }
+
+    line[len] = '\0';
+
+    rc = (len < sizeof(prefix)) ? XET_CLI_OK : xet_cli_http_header(r, line);
+
+    explicit_bzero(line, sizeof(prefix) + room);
+    free(line);
+
+    return rc;
+}
+
+
+/* The bytes read, or -1. */
+
+static int
+xet_cli_http_token(xet_cli_http_t *h, xet_cli_request_t *r, char *buffer,
+    size_t size)
+{
+    int      fd;
+    ssize_t  n;
+
+    fd = open(h->token_file, O_RDONLY | O_CLOEXEC);
+    n = (fd < 0) ? -1 : read(fd, buffer, size);
+
+    if (n < 0) {
+        snprintf(r->error, sizeof(r->error), "token file %.150s: %s",
+                 h->token_file, strerror(errno));
+    }
+
+    if (fd >= 0) {
+        close(fd);
+    }
+
+    return (int) n;
+}
+
+
+static size_t
+xet_cli_http_write(char *data, size_t size, size_t n, void *ctx)
+{
+    char               *p;
+    long                status;
+    size_t              max;
+    xet_cli_request_t  *r;
+
+    r = ctx;
+    n *= size;
+
+    curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
+
+    if (r->write && status / 100 == 2) {
+
+        if (r->write(r, (const uint8_t *) data, n) != 0) {
+            r->refused = 1;
+            return 0;
+        }
+
+        return n;
+    }
+
+    max = r->max ? r->max : XET_CLI_HTTP_ANSWER_MAX;
+
+    if (n > max - r->len) {
+        snprintf(r->error, sizeof(r->error), "the answer is too long");
+        r->refused = 1;
+        return 0;
+    }
+
+    p = realloc(r->data, r->len + n + 1);
+
+    if (p == NULL) {
+        return 0;
+    }
+
+    memcpy(p + r->len, data, n);
+
+    r->data = p;
+    r->len += n;
+    p[r->len] = '\0';
+
+    return n;
+}

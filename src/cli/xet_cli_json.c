@@ -1,0 +1,135 @@
+
+/*
+ * JSON of the command line.
+ */
+
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "xet_cli_json.h"
+
+
+xet_json_t *
+xet_cli_json_begin(xet_cli_json_t *o)
+{
+    xet_buf_init(&o->buf, xet_cli_buf_alloc, NULL, 0);
+    xet_json_init(&o->json, &o->buf);
+
+    xet_json_object_begin(&o->json);
+
+    return &o->json;
+}
+
+
+void
+xet_cli_json_put_string(xet_json_t *j, const char *key, const char *value)
+{
+    xet_json_key(j, key);
+
+    if (value) {
+        xet_json_cstring(j, value);
+
+    } else {
+        xet_json_null(j);
+    }
+}
+
+
+void
+xet_cli_json_put_u64(xet_json_t *j, const char *key, uint64_t value)
+{
+    xet_json_key(j, key);
+    xet_json_u64(j, value);
+}
+
+
+void
+xet_cli_json_put_hash(xet_json_t *j, const char *key, const xet_hash_t *hash)
+{
+    char  text[XET_HASH_STR_LEN + 1];
+
+    xet_cli_json_put_string(j, key, xet_cli_hash_string(hash, text));
+}
+
+
+int
+xet_cli_json_end(xet_cli_json_t *o)
+{
+    int              rc;
+    xet_buf_node_t  *node;
+
+    xet_json_object_end(&o->json);
+    xet_buf_write(&o->buf, "\n", 1);
+
+    rc = XET_CLI_OK;
+
+    if (xet_buf_status(&o->buf) != XET_OK) {
+        rc = xet_cli_no_memory();
+
+    } else {
+        for (node = o->buf.first; node; node = node->next) {
+            fwrite(node->start, 1, (size_t) (node->pos - node->start),
+                   stdout);
+        }
+
+        fflush(stdout);
+    }
+
+    xet_cli_buf_free(&o->buf);
+
+    return rc;
+}
+
+
+void *
+xet_cli_buf_alloc(void *data, size_t size)
+{
+    return malloc(size);
+}
+
+
+void
+xet_cli_buf_free(xet_buf_t *b)
+{
+    xet_buf_node_t  *node;
+
+    while ((node = b->first) != NULL) {
+        b->first = node->next;
+        free(node);
+    }
+
+    b->last = NULL;
+}
+
+
+int
+xet_cli_json_get_u64(const json_t *object, const char *key, uint64_t *value)
+{
+    const json_t  *member;
+
+    member = json_object_get(object, key);
+
+    if (!json_is_integer(member) || json_integer_value(member) < 0) {
+        return 0;
+    }
+
+    *value = (uint64_t) json_integer_value(member);
+
+    return 1;
+}
+
+
+int
+xet_cli_json_get_hash(const json_t *object, const char *key, xet_hash_t *hash)
+{
+    const json_t  *member;
+
+    member = json_object_get(object, key);
+
+    return json_is_string(member)
+           && xet_hash_parse(hash,
+                             (const uint8_t *) json_string_value(member),
+                             json_string_length(member))
+              == XET_OK;
+}

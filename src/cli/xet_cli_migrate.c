@@ -1,0 +1,386 @@
+
+/*
+ * xet migrate: brings a database to the schema of this version, as
+ * sql/migrate.sh does, where there is no psql.
+ *
+ * Each NNNN_name.sql is applied once, in the order of its number, in one
+ * transaction with its row in xet.migrations; functions.sql has the row of
+ * number 0 and is applied whenever its text has changed.  One that was
+ * applied must not be edited, which the kept SHA-256 tells.  All of it is one
+ * session under one advisory lock.
+ */
+
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <openssl/evp.h>
+
+#include "xet_cli_digest.h"
+#include "xet_cli_json.h"
+#include "xet_cli_pg.h"
+
+
+#define XET_CLI_MIGRATE_MAX  (16 * 1024 * 1024)   /* bytes of a file */
+
+
+typedef struct {
+    xet_cli_pg_t    *pg;
+    const char      *folder;
+    int              json;
+    struct dirent  **entries;
+    int              n;
+} xet_cli_migrate_t;
+
+
+/* What xet.migrations has of a file. */
+
+typedef struct {
+    unsigned       known:1;
+    unsigned       same:1;
+} xet_cli_migrate_row_t;
+
+
+static char *xet_cli_migrate_folder(const xet_cli_args_t *args);
+static int xet_cli_migrate_list(xet_cli_migrate_t *m);
+static int xet_cli_migrate_order(const struct dirent **a,
+    const struct dirent **b);
+static int xet_cli_migrate_filter(const struct dirent *entry);
+static int xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name);
+static char *xet_cli_migrate_read(xet_cli_migrate_t *m, const char *name,
+    char *sum);
+static int xet_cli_migrate_row(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_migrate_apply(xet_cli_migrate_t *m, const char *name,
+    const char *text, const xet_cli_pg_param_t *params);
+
+
+static const char  xet_cli_migrate_begin[] =
+    "SELECT pg_advisory_lock(hashtext('xet.migrations'));"
+    "CREATE SCHEMA IF NOT EXISTS xet;"
+    "CREATE TABLE IF NOT EXISTS xet.migrations ("
+    "    version integer PRIMARY KEY,"
+    "    name text NOT NULL,"
+    "    applied_at timestamptz NOT NULL DEFAULT now());"
+    "ALTER TABLE xet.migrations ADD COLUMN IF NOT EXISTS sha256 text;"
+    "COMMENT ON TABLE xet.migrations IS"
+    "    'what was applied; 0 is functions.sql, the rest are applied once'";
+
+
+int
+xet_cli_migrate(const xet_cli_args_t *args)
+{
+    int                 rc;
+    char               *folder;
+    xet_cli_migrate_t   m;
+
+    folder = xet_cli_migrate_folder(args);
+
+    if (folder == NULL) {
+        return xet_cli_fail(XET_CLI_ERROR, "migrate",
+                            "the folder of the migrations is not found, "
+                            "give --sql");
+    }
+
+    memset(&m, 0, sizeof(m));
+
+    m.folder = folder;
+    m.json = args->value[XET_CLI_OPT_JSON] != NULL;
+
+    rc = xet_cli_migrate_list(&m);
+
+    if (rc == XET_CLI_OK) {
+        m.pg = xet_cli_pg_open(args, &rc);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_pg_exec(m.pg, xet_cli_migrate_begin);
+    }
+
+    while (m.n--) {
+
+        /* by number, functions.sql behind them */
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_migrate_file(&m, m.entries[m.n]->d_name);
+        }
+
+        free(m.entries[m.n]);
+    }
+
+    xet_cli_pg_close(m.pg);
+
+    free(m.entries);
+    free(folder);
+
+    return rc;
+}
+
+
+/* Installed, it is share/xet/sql beside bin; in a source tree, sql. */
+
+static char *
+xet_cli_migrate_folder(const xet_cli_args_t *args)
+{
+    char         self[4096], *folder;
+    size_t       i;
+    ssize_t      n;
+    struct stat  st;
+
+    static const char *const  places[] = { "../share/xet/sql", "../sql" };
+
+    if (args->value[XET_CLI_OPT_SQL]) {
+        return strdup(args->value[XET_CLI_OPT_SQL]);
+    }
+
+    n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+    if (n <= 0) {
+        return NULL;
+    }
+
+    self[n] = '\0';
+    *strrchr(self, '/') = '\0';
+
+    for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+
+        if (asprintf(&folder, "%s/%s", self, places[i]) < 0) {
+            return NULL;
+        }
+
+        if (stat(folder, &st) == 0) {
+            return folder;
+        }
+
+        free(folder);
+    }
+
+    return NULL;
+}
+
+
+/* All is looked at before the first one is applied; the last comes first. */
+
+static int
+xet_cli_migrate_list(xet_cli_migrate_t *m)
+{
+    int             i;
+    const char     *name;
+    unsigned long   number, next;
+
+    m->n = scandir(m->folder, &m->entries, xet_cli_migrate_filter,
+                   xet_cli_migrate_order);
+
+    if (m->n <= 0) {
+        i = m->n;
+        m->n = 0;
+
+        return xet_cli_fail(XET_CLI_ERROR, m->folder,
+                            i ? strerror(errno)
+                              : "there are no migrations in it");
+    }
+
+    next = 10000;
+
+    for (i = 0; i < m->n; i++) {
+        name = m->entries[i]->d_name;
+
+        if (*name == 'f') {
+            continue;
+        }
+
+        number = strtoul(name, NULL, 10);
+
+        if (number == 0 || number == next) {
+            return xet_cli_fail(XET_CLI_ERROR, name,
+                                "its number is zero or used twice");
+        }
+
+        next = number;
+    }
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_migrate_order(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*b)->d_name, (*a)->d_name);
+}
+
+
+static int
+xet_cli_migrate_filter(const struct dirent *entry)
+{
+    size_t       len;
+    const char  *name;
+
+    name = entry->d_name;
+    len = strlen(name);
+
+    if (strcmp(name, "functions.sql") == 0) {
+        return 1;
+    }
+
+    return strspn(name, "0123456789") == 4 && name[4] == '_' && len > 4
+           && strcmp(name + len - 4, ".sql") == 0;
+}
+
+
+static int
+xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name)
+{
+    int                     rc;
+    char                    version[16], sum[2 * XET_CLI_SHA256_LEN + 1];
+    char                   *text;
+    unsigned long           number;
+    xet_cli_pg_param_t      params[3];
+    xet_cli_migrate_row_t   row;
+
+    number = strtoul(name, NULL, 10);  /* 0 of functions.sql */
+
+    text = xet_cli_migrate_read(m, name, sum);
+
+    if (text == NULL) {
+        return XET_CLI_ERROR;
+    }
+
+    snprintf(version, sizeof(version), "%lu", number);
+
+    memset(params, 0, sizeof(params));
+    params[0].text = version;
+    params[1].text = sum;
+    params[2].text = name;
+
+    memset(&row, 0, sizeof(row));
+
+    rc = xet_cli_pg_query(m->pg, "SELECT coalesce(sha256 = $2, true)"
+                          " FROM xet.migrations WHERE version = $1::integer",
+                          params, 2, xet_cli_migrate_row, &row);
+
+    if (rc == XET_CLI_OK) {
+
+        if (!row.known || (number == 0 && !row.same)) {
+            rc = xet_cli_migrate_apply(m, name, text, params);
+
+        } else if (!row.same) {
+            rc = xet_cli_fail(XET_CLI_FAULT, name,
+                              "was changed after it had been applied");
+        }
+    }
+
+    free(text);
+
+    return rc;
+}
+
+
+static int
+xet_cli_migrate_row(void *ctx, const xet_cli_pg_row_t *row)
+{
+    xet_cli_migrate_row_t  *r;
+
+    r = ctx;
+
+    r->known = 1;
+    r->same = xet_cli_pg_bool(row, 0) ? 1 : 0;
+
+    return XET_CLI_OK;
+}
+
+
+/* All of a file, with its SHA-256 in hexadecimal; NULL, told of. */
+
+static char *
+xet_cli_migrate_read(xet_cli_migrate_t *m, const char *name, char *sum)
+{
+    char      *path, *text;
+    FILE      *file;
+    size_t     len;
+    uint8_t    digest[XET_CLI_SHA256_LEN];
+
+    if (asprintf(&path, "%s/%s", m->folder, name) < 0) {
+        (void) xet_cli_no_memory();
+        return NULL;
+    }
+
+    file = xet_cli_open(path);
+    text = file ? malloc(XET_CLI_MIGRATE_MAX + 1) : NULL;
+
+    if (text == NULL) {
+        xet_cli_close(file);
+        free(path);
+        return NULL;
+    }
+
+    len = fread(text, 1, XET_CLI_MIGRATE_MAX + 1, file);
+
+    if (ferror(file) || len > XET_CLI_MIGRATE_MAX || memchr(text, '\0', len)
+        || EVP_Digest(text, len, digest, NULL, EVP_sha256(), NULL) != 1)
+    {
+        (void) xet_cli_fail(XET_CLI_ERROR, path, "is no migration");
+        free(text);
+        text = NULL;
+
+    } else {
+        text[len] = '\0';
+        *xet_hash_print_plain((uint8_t *) sum, digest) = '\0';
+    }
+
+    xet_cli_close(file);
+    free(path);
+
+    return text;
+}
+
+
+static int
+xet_cli_migrate_apply(xet_cli_migrate_t *m, const char *name,
+    const char *text, const xet_cli_pg_param_t *params)
+{
+    int              rc;
+    xet_json_t      *j;
+    xet_cli_json_t   out;
+
+    rc = xet_cli_pg_exec(m->pg, "BEGIN");
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_pg_exec(m->pg, text);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_pg_query(m->pg, "INSERT INTO xet.migrations"
+                              " (version, name, sha256)"
+                              " VALUES ($1::integer, $3, $2)"
+                              " ON CONFLICT (version) DO UPDATE"
+                              " SET name = excluded.name,"
+                              " sha256 = excluded.sha256,"
+                              " applied_at = now()",
+                              params, 3, NULL, NULL);
+    }
+
+    /* what has failed goes away with the session */
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_pg_exec(m->pg, "COMMIT");
+    }
+
+    if (rc != XET_CLI_OK) {
+        return xet_cli_fail(rc, name, "was not applied");
+    }
+
+    if (!m->json) {
+        printf("%s\n", name);
+        return XET_CLI_OK;
+    }
+
+    j = xet_cli_json_begin(&out);
+
+    xet_cli_json_put_string(j, "applied", name);
+
+    return xet_cli_json_end(&out);
+}

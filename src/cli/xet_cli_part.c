@@ -1,0 +1,447 @@
+
+/*
+ * A download that is not complete.
+ */
+
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "xet_cli_part.h"
+#include "xet_cli_progress.h"
+
+
+#define XET_CLI_PART_MAGIC    "XETPART1"
+#define XET_CLI_PART_RECORD   48
+#define XET_CLI_PART_BUFFER   (1024 * XET_CLI_PART_RECORD)
+#define XET_CLI_PART_PERIOD   1000     /* ms */
+
+
+static int xet_cli_part_files(xet_cli_part_t *p);
+static int xet_cli_part_load(xet_cli_part_t *p, const xet_hash_t *hash);
+static int xet_cli_part_records(xet_cli_part_t *p, const uint8_t *data,
+    size_t n);
+static int xet_cli_part_reset(xet_cli_part_t *p, const xet_hash_t *hash);
+static int xet_cli_part_flush(xet_cli_part_t *p);
+static int xet_cli_part_order(const void *one, const void *two);
+static int xet_cli_part_write(int fd, const char *name, const uint8_t *data,
+    size_t len, uint64_t offset);
+static int xet_cli_part_sync_folder(const char *name);
+
+
+int
+xet_cli_part_open(xet_cli_part_t *p, const char *target,
+    const xet_hash_t *hash)
+{
+    int  rc;
+
+    memset(p, 0, sizeof(xet_cli_part_t));
+
+    p->part_fd = -1;
+    p->state_fd = -1;
+    p->written = xet_cli_now();
+
+    p->target = strdup(target);
+    p->records = malloc(XET_CLI_PART_BUFFER);
+
+    if (asprintf(&p->part, "%s.xet-part", target) < 0) {
+        p->part = NULL;
+    }
+
+    if (asprintf(&p->state, "%s.xet-state", target) < 0) {
+        p->state = NULL;
+    }
+
+    if (!p->target || !p->records || !p->part || !p->state) {
+        rc = xet_cli_no_memory();
+
+    } else {
+        rc = xet_cli_part_files(p);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_part_load(p, hash);
+    }
+
+    if (rc != XET_CLI_OK) {
+        xet_cli_part_close(p);
+    }
+
+    return rc;
+}
+
+
+static int
+xet_cli_part_files(xet_cli_part_t *p)
+{
+    p->state_fd = open(p->state, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+    if (p->state_fd < 0) {
+        return xet_cli_fail(XET_CLI_ERROR, p->state, strerror(errno));
+    }
+
+    if (flock(p->state_fd, LOCK_EX | LOCK_NB) != 0) {
+        return xet_cli_fail(XET_CLI_ERROR, p->state,
+                            (errno == EWOULDBLOCK)
+                            ? "another download of it is going on"
+                            : strerror(errno));
+    }
+
+    p->part_fd = open(p->part, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+
+    if (p->part_fd < 0) {
+        return xet_cli_fail(XET_CLI_ERROR, p->part, strerror(errno));
+    }
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_part_load(xet_cli_part_t *p, const xet_hash_t *hash)
+{
+    int           rc;
+    size_t        len;
+    uint8_t      *data, head[XET_CLI_PART_RECORD];
+    struct stat   st;
+
+    memset(head, 0, sizeof(head));
+    memcpy(head, XET_CLI_PART_MAGIC, 8);
+    memcpy(head + 16, hash->bytes, XET_HASH_LEN);
+
+    if (fstat(p->state_fd, &st) != 0) {
+        return xet_cli_fail(XET_CLI_ERROR, p->state, strerror(errno));
+    }
+
+    if (st.st_size < XET_CLI_PART_RECORD) {
+        return xet_cli_part_reset(p, hash);
+    }
+
+    len = (size_t) st.st_size;
+    data = malloc(len);
+
+    if (data == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    if (pread(p->state_fd, data, len, 0) != (ssize_t) len
+        || memcmp(data, head, sizeof(head)) != 0)
+    {
+        rc = xet_cli_part_reset(p, hash);
+
+    } else {
+        rc = xet_cli_part_records(p, data + XET_CLI_PART_RECORD,
+                                  len / XET_CLI_PART_RECORD - 1);
+
+        /* a record that was cut off is overwritten */
+
+        if (lseek(p->state_fd, (off_t) (len - len % XET_CLI_PART_RECORD),
+                  SEEK_SET) < 0)
+        {
+            rc = xet_cli_fail(XET_CLI_ERROR, p->state, strerror(errno));
+        }
+    }
+
+    free(data);
+
+    return rc;
+}
+
+
+static int
+xet_cli_part_records(xet_cli_part_t *p, const uint8_t *data, size_t n)
+{
+    size_t            i, k;
+    uint8_t          *raw;
+    xet_hash_t        hash;
+    xet_cli_chunk_t  *c;
+
+    raw = malloc(XET_CHUNK_MAX);
+    p->kept = malloc((n + 1) * sizeof(xet_cli_chunk_t));
+
+    if (raw == NULL || p->kept == NULL) {
+        free(raw);
+        return xet_cli_no_memory();
+    }
+
+    for (i = 0; i < n && !xet_cli_interrupted; i++) {
+        c = &p->kept[p->nkept];
+
+        c->offset = xet_get_u64(data);
+        c->raw_length = xet_get_u32(data + 8);
+        c->stored_length = xet_get_u32(data + 12);
+        memcpy(c->hash.bytes, data + 16, XET_HASH_LEN);
+
+        data += XET_CLI_PART_RECORD;
+
+        if (c->raw_length == 0 || c->raw_length > XET_CHUNK_MAX
+            || c->stored_length == 0 || c->stored_length > XET_CHUNK_MAX
+            || c->offset > INT64_MAX - XET_CHUNK_MAX
+            || pread(p->part_fd, raw, c->raw_length, (off_t) c->offset)
+               != (ssize_t) c->raw_length)
+        {
+            continue;
+        }
+
+        xet_hash_chunk(&xet_suite_default, raw, c->raw_length, &hash);
+
+        if (xet_hash_equal(&hash, &c->hash)) {
+            p->nkept++;
+        }
+    }
+
+    free(raw);
+
+    qsort(p->kept, p->nkept, sizeof(xet_cli_chunk_t), xet_cli_part_order);
+
+    for (i = 0, k = 0; i < p->nkept; i++) {
+        if (k && p->kept[k - 1].offset == p->kept[i].offset) {
+            continue;
+        }
+
+        p->resumed += p->kept[i].raw_length;
+        p->kept[k++] = p->kept[i];
+    }
+
+    p->nkept = k;
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_part_order(const void *one, const void *two)
+{
+    const xet_cli_chunk_t  *a, *b;
+
+    a = one;
+    b = two;
+
+    return (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+
+static int
+xet_cli_part_reset(xet_cli_part_t *p, const xet_hash_t *hash)
+{
+    if (ftruncate(p->state_fd, 0) != 0 || ftruncate(p->part_fd, 0) != 0
+        || lseek(p->state_fd, 0, SEEK_SET) < 0)
+    {
+        return xet_cli_fail(XET_CLI_ERROR, p->state, strerror(errno));
+    }
+
+    memset(p->records, 0, XET_CLI_PART_RECORD);
+    memcpy(p->records, XET_CLI_PART_MAGIC, 8);
+    memcpy(p->records + 16, hash->bytes, XET_HASH_LEN);
+
+    p->len = XET_CLI_PART_RECORD;
+
+    return xet_cli_part_flush(p);
+}
+
+
+int
+xet_cli_part_sink(void *ctx, uint64_t offset, const uint8_t *data, size_t len)
+{
+    xet_cli_part_t  *p;
+
+    p = ctx;
+
+    return xet_cli_part_write(p->part_fd, p->part, data, len, offset);
+}
+
+
+static int
+xet_cli_part_write(int fd, const char *name, const uint8_t *data, size_t len,
+    uint64_t offset)
+{
+    ssize_t  n;
+
+    while (len) {
+        n = pwrite(fd, data, len, (off_t) offset);
+
+        if (n < 0 && errno != EINTR) {
+            return xet_cli_fail(XET_CLI_ERROR, name, strerror(errno));
+        }
+
+        if (n > 0) {
+            data += n;
+            len -= (size_t) n;
+            offset += (uint64_t) n;
+        }
+    }
+
+    return XET_CLI_OK;
+}
+
+
+int
+xet_cli_part_note(void *ctx, const xet_cli_chunk_t *chunk)
+{
+    uint8_t         *r;
+    xet_cli_part_t  *p;
+
+    p = ctx;
+    r = p->records + p->len;
+
+    xet_put_u64(r, chunk->offset);
+    xet_put_u32(r + 8, chunk->raw_length);
+    xet_put_u32(r + 12, chunk->stored_length);
+    memcpy(r + 16, chunk->hash.bytes, XET_HASH_LEN);
+
+    p->len += XET_CLI_PART_RECORD;
+
+    if (p->len == XET_CLI_PART_BUFFER
+        || xet_cli_now() - p->written >= XET_CLI_PART_PERIOD)
+    {
+        return xet_cli_part_flush(p);
+    }
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_part_flush(xet_cli_part_t *p)
+{
+    size_t   pos;
+    ssize_t  n;
+
+    for (pos = 0; pos < p->len; /* void */ ) {
+        n = write(p->state_fd, p->records + pos, p->len - pos);
+
+        if (n < 0 && errno != EINTR) {
+            p->len = 0;
+            return xet_cli_fail(XET_CLI_ERROR, p->state, strerror(errno));
+        }
+
+        if (n > 0) {
+            pos += (size_t) n;
+        }
+    }
+
+    p->len = 0;
+    p->written = xet_cli_now();
+
+    return XET_CLI_OK;
+}
+
+
+int
+xet_cli_part_kept(void *ctx, xet_cli_chunk_t *chunk)
+{
+    xet_cli_part_t   *p;
+    xet_cli_chunk_t  *found;
+
+    p = ctx;
+
+    found = p->nkept
+            ? bsearch(chunk, p->kept, p->nkept, sizeof(xet_cli_chunk_t),
+                      xet_cli_part_order)
+            : NULL;
+
+    if (found == NULL) {
+        return 0;
+    }
+
+    *chunk = *found;
+
+    return 1;
+}
+
+
+int
+xet_cli_part_complete(xet_cli_part_t *p, uint64_t size)
+{
+    int  rc;
+
+    if (ftruncate(p->part_fd, (off_t) size) != 0
+        || fdatasync(p->part_fd) != 0)
+    {
+        return xet_cli_fail(XET_CLI_ERROR, p->part, strerror(errno));
+    }
+
+    if (rename(p->part, p->target) != 0) {
+        return xet_cli_fail(XET_CLI_ERROR, p->target, strerror(errno));
+    }
+
+    unlink(p->state);
+
+    rc = xet_cli_part_sync_folder(p->target);
+
+    p->len = 0;
+    xet_cli_part_close(p);
+
+    return rc;
+}
+
+
+static int
+xet_cli_part_sync_folder(const char *name)
+{
+    int    fd, rc;
+    char  *copy;
+
+    copy = strdup(name);
+
+    if (copy == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    /* not every file system syncs folders */
+
+    rc = (fd < 0 || (fsync(fd) != 0 && errno != EINVAL))
+         ? xet_cli_fail(XET_CLI_ERROR, name, strerror(errno)) : XET_CLI_OK;
+
+    if (fd >= 0) {
+        close(fd);
+    }
+
+    free(copy);
+
+    return rc;
+}
+
+
+void
+xet_cli_part_discard(xet_cli_part_t *p)
+{
+    unlink(p->part);
+    unlink(p->state);
+
+    p->len = 0;
+    xet_cli_part_close(p);
+}
+
+
+void
+xet_cli_part_close(xet_cli_part_t *p)
+{
+    if (p->state_fd >= 0) {
+        (void) xet_cli_part_flush(p);
+        close(p->state_fd);
+    }
+
+    if (p->part_fd >= 0) {
+        close(p->part_fd);
+    }
+
+    free(p->kept);
+    free(p->records);
+    free(p->state);
+    free(p->part);
+    free(p->target);
+
+    memset(p, 0, sizeof(xet_cli_part_t));
+
+    p->part_fd = -1;
+    p->state_fd = -1;
+}

@@ -1,0 +1,58 @@
+
+/*
+ * Reconstructions as the server answers them, version 2 or 1: the terms of a
+ * part of a file, and the ranges of xorbs to fetch for them.
+ */
+
+#ifndef _XET_CLI_PLAN_H_INCLUDED_
+#define _XET_CLI_PLAN_H_INCLUDED_
+
+
+#include "xet_cli.h"
+
+
+typedef struct {
+    xet_hash_t        xorb;
+    uint32_t          chunk_start;
+    uint32_t          chunk_end;       /* exclusive */
+    uint64_t          raw_length;
+    size_t            range;           /* that it lies in */
+} xet_cli_term_t;
+
+
+typedef struct {
+    xet_hash_t        xorb;
+    uint32_t          chunk_start;
+    uint32_t          chunk_end;       /* exclusive */
+    uint64_t          byte_start;      /* in the xorb */
+    uint64_t          byte_end;        /* exclusive */
+    char             *url;
+} xet_cli_range_t;
+
+
+typedef struct {
+    uint64_t          offset;          /* of the first byte asked for, in the
+                                          first term */
+    uint64_t          raw_length;      /* of all terms */
+    xet_cli_term_t   *terms;
+    size_t            nterms;
+    xet_cli_range_t  *ranges;          /* by xorb and first chunk */
+    size_t            nranges;
+} xet_cli_plan_t;
+
+
+/*
+ * What a body says: XET_CLI_OK, XET_CLI_NETWORK when it is not what it should
+ * be, with the reason in *error; XET_CLI_ERROR without memory.  All numbers
+ * are within the protocol's limits, all terms within their ranges.
+ */
+int xet_cli_plan_parse(xet_cli_plan_t *plan, unsigned version,
+    const char *data, size_t len, const char **error);
+
+void xet_cli_plan_free(xet_cli_plan_t *plan);
+
+/* Whether two plans differ in URLs only. */
+int xet_cli_plan_same(const xet_cli_plan_t *a, const xet_cli_plan_t *b);
+
+
+#endif /* _XET_CLI_PLAN_H_INCLUDED_ */

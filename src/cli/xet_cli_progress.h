@@ -1,0 +1,32 @@
+
+/*
+ * The progress bar: one line on the standard error, where that is a terminal
+ * and --quiet was not given.  One at a time.
+ */
+
+#ifndef _XET_CLI_PROGRESS_H_INCLUDED_
+#define _XET_CLI_PROGRESS_H_INCLUDED_
+
+
+#include "xet_cli.h"
+
+
+/* total of 0: not known.  name is kept until the end. */
+void xet_cli_progress_begin(const xet_cli_args_t *args, const char *name,
+    uint64_t total);
+
+/* Bytes done so far; draws not more often than ten times a second. */
+void xet_cli_progress_set(uint64_t done);
+
+void xet_cli_progress_total(uint64_t total);
+
+/* Wipes the line, so that others can write; the next set draws it again. */
+void xet_cli_progress_clear(void);
+
+void xet_cli_progress_end(void);
+
+/* Milliseconds of a clock that never goes back. */
+uint64_t xet_cli_now(void);
+
+
+#endif /* _XET_CLI_PROGRESS_H_INCLUDED_ */

@@ -1,0 +1,59 @@
+
+/*
+ * One stored chunk on its own.
+ *
+ * Purpose:    stored bytes that were right once are not trusted to be so
+ *             still: a disk, a copy or an operator may have changed any of
+ *             them.  The header is read by the parser of uploads and must say
+ *             what the metadata says; the data must decode; what it gives
+ *             must have the hash.
+ * States:     none.
+ * Ownership:  all buffers are the caller's.
+ * Threads:    any; the codec belongs to one at a time.
+ */
+
+
+#include "xet_xorb_chunk.h"
+#include "xet_xorb_parser.h"
+
+
+xet_status_t
+xet_xorb_chunk_decode(const xet_suite_t *suite, xet_codec_t *codec,
+    const uint8_t *stored, size_t len, const uint8_t *hash, uint8_t *out,
+    size_t raw_len)
+{
+    xet_hash_t         got;
+    xet_status_t       rc;
+    const uint8_t     *pos, *end;
+    xet_xorb_event_t   ev;
+    xet_xorb_parser_t  p;
+
+    xet_xorb_parser_init(&p, UINT64_MAX);
+
+    pos = stored;
+    end = stored + len;
+
+    rc = xet_xorb_parser_next(&p, &pos, end, &ev);
+
+    if (rc != XET_OK) {
+        return (rc == XET_AGAIN) ? XET_XORB_TRUNCATED : rc;
+    }
+
+    if (p.chunk.stored_len != len - XET_XORB_HEADER_LEN) {
+        return XET_XORB_STORED_LEN;
+    }
+
+    if (p.chunk.raw_len != raw_len) {
+        return XET_XORB_RAW_LEN;
+    }
+
+    rc = xet_codec_decode(codec, p.chunk.scheme, pos, p.chunk.stored_len, out,
+                          raw_len);
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    xet_hash_chunk(suite, out, raw_len, &got);
+
+    return memcmp(got.bytes, hash, XET_HASH_LEN) ? XET_CHUNK_HASH : XET_OK;
+}

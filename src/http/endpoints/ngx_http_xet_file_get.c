@@ -1,0 +1,261 @@
+
+/*
+ * GET and HEAD files/{file}: the file itself, for who knows nothing of Xet.
+ *
+ *     handler   ?filename -> look-up under the access rules of the request
+ *     opened    headers: how long it may be kept, its digest, its name
+ *     content   conditions, ranges, bytes
+ *
+ * The URL names the content by its hash, so the answer never changes; the
+ * hash is the ETag.  A media type comes only with a name: without one a
+ * browser takes the bytes for nothing but bytes.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_auth.h"
+#include "ngx_http_xet_content.h"
+#include "ngx_http_xet_output.h"
+
+
+typedef struct {
+    ngx_http_xet_reader_t  *reader;
+    u_char                  name[XET_FILENAME_MAX];
+    size_t                  name_len;          /* 0: none */
+} ngx_http_xet_file_get_t;
+
+
+static xet_status_t ngx_http_xet_file_get_name(ngx_http_request_t *r,
+    ngx_http_xet_file_get_t *f);
+static void ngx_http_xet_file_get_opened(ngx_http_request_t *r, void *data,
+    xet_status_t status);
+static ngx_int_t ngx_http_xet_file_get_send(ngx_http_request_t *r,
+    ngx_http_xet_file_get_t *f);
+static void ngx_http_xet_file_get_type(ngx_http_request_t *r,
+    ngx_http_xet_file_get_t *f, ngx_str_t *type);
+static ngx_int_t ngx_http_xet_file_get_headers(ngx_http_request_t *r,
+    ngx_http_xet_file_get_t *f);
+static const char *ngx_http_xet_file_get_cache(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_file_get_digest(ngx_http_request_t *r,
+    const u_char *sha256);
+
+
+ngx_int_t
+ngx_http_xet_file_get_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
+{
+    xet_status_t              status;
+    ngx_http_xet_file_get_t  *f;
+
+    f = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_file_get_t));
+    if (f == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->endpoint = f;
+
+    status = ngx_http_xet_file_get_name(r, f);
+
+    if (status != XET_OK) {
+        return ngx_http_xet_error_status(r, status);
+    }
+
+    f->reader = ngx_http_xet_reader_create(r, f);
+    if (f->reader == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    status = ngx_http_xet_reader_open(r, f->reader, &ctx->hash,
+                                      ngx_http_xet_file_get_opened);
+
+    if (status == XET_AGAIN) {
+        return ngx_http_xet_wait_query(r, NGX_AGAIN);
+    }
+
+    return (status == XET_OK) ? ngx_http_xet_file_get_send(r, f)
+                              : ngx_http_xet_error_status(r, status);
+}
+
+
+static xet_status_t
+ngx_http_xet_file_get_name(ngx_http_request_t *r, ngx_http_xet_file_get_t *f)
+{
+    ngx_str_t  value;
+
+    if (ngx_http_arg(r, (u_char *) "filename", 8, &value) != NGX_OK) {
+        return XET_OK;
+    }
+
+    return xet_filename_decode(f->name, &f->name_len, value.data, value.len);
+}
+
+
+static void
+ngx_http_xet_file_get_opened(ngx_http_request_t *r, void *data,
+    xet_status_t status)
+{
+    ngx_int_t  rc;
+
+    rc = (status == XET_OK) ? ngx_http_xet_file_get_send(r, data)
+                            : ngx_http_xet_error_status(r, status);
+
+    ngx_http_finalize_request(r, rc);
+}
+
+
+static ngx_int_t
+ngx_http_xet_file_get_send(ngx_http_request_t *r, ngx_http_xet_file_get_t *f)
+{
+    u_char                  *p;
+    ngx_http_xet_ctx_t      *ctx;
+    ngx_http_xet_content_t   content;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    p = ngx_pnalloc(r->pool, XET_HASH_STR_LEN + 2);
+
+    if (p == NULL || ngx_http_xet_file_get_headers(r, f) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    content.reader = f->reader;
+    content.start = 0;
+    content.size = ngx_http_xet_reader_size(f->reader);
+    content.etag.data = p;
+    content.etag.len = XET_HASH_STR_LEN + 2;
+
+    *p++ = '"';
+    p = xet_hash_print(p, &ctx->hash);
+    *p = '"';
+
+    ngx_http_xet_file_get_type(r, f, &content.type);
+
+    return ngx_http_xet_content_send(r, &content);
+}
+
+
+/* By the extension, from nginx's "types". */
+
+static void
+ngx_http_xet_file_get_type(ngx_http_request_t *r, ngx_http_xet_file_get_t *f,
+    ngx_str_t *type)
+{
+    u_char                     low[XET_FILENAME_MAX];
+    size_t                     len;
+    ngx_str_t                 *found;
+    ngx_uint_t                 hash;
+    const u_char              *ext;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    ngx_str_set(type, "application/octet-stream");
+
+    ext = xet_filename_extension(f->name, f->name_len, &len);
+
+    if (ext == NULL || len == 0) {
+        return;
+    }
+
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+    hash = ngx_hash_strlow(low, (u_char *) ext, len);
+    found = ngx_hash_find(&clcf->types_hash, hash, low, len);
+
+    if (found) {
+        *type = *found;
+    }
+}
+
+
+static ngx_int_t
+ngx_http_xet_file_get_headers(ngx_http_request_t *r,
+    ngx_http_xet_file_get_t *f)
+{
+    u_char        *p;
+    const u_char  *sha256;
+
+    if (ngx_http_xet_header(r, "Cache-Control", ngx_http_xet_file_get_cache(r))
+        != NGX_OK
+        || ngx_http_xet_header(r, "X-Content-Type-Options", "nosniff")
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    sha256 = ngx_http_xet_reader_sha256(f->reader);
+
+    if (sha256 && ngx_http_xet_file_get_digest(r, sha256) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (f->name_len == 0) {
+        return NGX_OK;
+    }
+
+    p = ngx_pnalloc(r->pool, XET_FILENAME_HEADER(f->name_len));
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    *xet_filename_header(p, f->name, f->name_len) = '\0';
+
+    return ngx_http_xet_header(r, "Content-Disposition", (char *) p);
+}
+
+
+/*
+ * The bytes never change, but who may see them does: a repo can lose a file,
+ * so its readers ask again, and get 304.
+ */
+
+static const char *
+ngx_http_xet_file_get_cache(ngx_http_request_t *r)
+{
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (xlcf->access == NGX_HTTP_XET_ACCESS_REPO) {
+        return "private, no-cache";
+    }
+
+    /* with "xet_auth off" others may have looked at these */
+
+    if (xlcf->auth == NGX_HTTP_XET_AUTH_TOKEN
+        || r->headers_in.authorization
+        || ngx_http_xet_header_find(&r->headers_in.headers, "cookie", 0))
+    {
+        return "private, max-age=31536000, immutable";
+    }
+
+    return "public, max-age=31536000, immutable";
+}
+
+
+/* RFC 9530, and RFC 3230 for those who know only that. */
+
+static ngx_int_t
+ngx_http_xet_file_get_digest(ngx_http_request_t *r, const u_char *sha256)
+{
+    u_char     *digest, *repr;
+    ngx_str_t   src, dst;
+
+    src.data = (u_char *) sha256;
+    src.len = 32;
+
+    digest = ngx_pnalloc(r->pool, sizeof("sha-256=")
+                                  + ngx_base64_encoded_length(32));
+    repr = ngx_pnalloc(r->pool, sizeof("sha-256=::")
+                                + ngx_base64_encoded_length(32));
+
+    if (digest == NULL || repr == NULL) {
+        return NGX_ERROR;
+    }
+
+    dst.data = ngx_cpymem(digest, "sha-256=", 8);
+    ngx_encode_base64(&dst, &src);
+    dst.data[dst.len] = '\0';
+
+    *ngx_sprintf(repr, "sha-256=:%V:", &dst) = '\0';
+
+    return (ngx_http_xet_header(r, "Digest", (char *) digest) == NGX_OK
+            && ngx_http_xet_header(r, "Repr-Digest", (char *) repr) == NGX_OK)
+           ? NGX_OK : NGX_ERROR;
+}

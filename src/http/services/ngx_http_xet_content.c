@@ -1,0 +1,478 @@
+
+/*
+ * A part of a stored file as what GET and HEAD of a URL give.
+ *
+ *     conditions   If-Match -> 412, If-None-Match -> 304.  There is no date of
+ *                  modification, so headers that have one are not looked at
+ *     ranges       Range, unless If-Range names another tag -> 416, or the
+ *                  parts of a 206; a unit other than bytes is not looked at
+ *     headers      when the first piece is at hand, so that a fault before it
+ *                  is an error of its own
+ *     body         by the service parts
+ *
+ * nginx's range filter would have the whole file decoded to send a piece of
+ * it; here only what is asked for is read.
+ *
+ * A text in front of each range of several is all that grows with a request:
+ * at most 256 of them.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_content.h"
+#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_parts.h"
+
+
+#define NGX_HTTP_XET_CONTENT_RANGES    256
+#define NGX_HTTP_XET_CONTENT_BOUNDARY  32
+
+/* "bytes first-last/size" */
+#define NGX_HTTP_XET_CONTENT_RANGE_LEN                                        \
+    (sizeof("bytes -/") - 1 + 3 * NGX_INT64_LEN)
+
+
+typedef struct {
+    ngx_http_xet_content_t   content;
+    ngx_uint_t               status;
+    uint64_t                 length;           /* Content-Length */
+    ngx_str_t                type;
+    ngx_str_t                range;            /* Content-Range, or empty */
+    ngx_http_xet_parts_t     parts;
+} ngx_http_xet_content_state_t;
+
+
+static ngx_uint_t ngx_http_xet_content_match(ngx_table_elt_t *h,
+    const ngx_str_t *etag, xet_etag_compare_t compare);
+static xet_status_t ngx_http_xet_content_ranges(ngx_http_request_t *r,
+    const ngx_http_xet_content_t *content, xet_range_t *ranges, size_t *n);
+static ngx_uint_t ngx_http_xet_content_if_range(ngx_http_request_t *r,
+    const ngx_str_t *etag);
+static ngx_int_t ngx_http_xet_content_past(ngx_http_request_t *r,
+    uint64_t size, xet_status_t status);
+static ngx_int_t ngx_http_xet_content_whole(ngx_http_request_t *r,
+    ngx_http_xet_content_state_t *s);
+static ngx_int_t ngx_http_xet_content_one(ngx_http_request_t *r,
+    ngx_http_xet_content_state_t *s, const xet_range_t *range);
+static ngx_int_t ngx_http_xet_content_several(ngx_http_request_t *r,
+    ngx_http_xet_content_state_t *s, const xet_range_t *ranges, size_t n);
+static ngx_int_t ngx_http_xet_content_parts(ngx_http_request_t *r,
+    ngx_http_xet_content_state_t *s, size_t n);
+static u_char *ngx_http_xet_content_range(u_char *p, const xet_range_t *range,
+    uint64_t size);
+static void ngx_http_xet_content_boundary(u_char *boundary);
+static ngx_int_t ngx_http_xet_content_header(ngx_http_request_t *r,
+    void *data);
+static ngx_table_elt_t *ngx_http_xet_content_add(ngx_http_request_t *r,
+    const char *key, const ngx_str_t *value);
+
+
+ngx_int_t
+ngx_http_xet_content_send(ngx_http_request_t *r,
+    const ngx_http_xet_content_t *content)
+{
+    size_t                         n;
+    ngx_int_t                      rc;
+    ngx_str_t                     *etag;
+    xet_range_t                    ranges[NGX_HTTP_XET_CONTENT_RANGES];
+    xet_status_t                   status;
+    ngx_http_xet_content_state_t  *s;
+
+    s = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_content_state_t));
+    if (s == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    s->content = *content;
+    s->type = content->type;
+    s->parts.reader = content->reader;
+    s->parts.header = ngx_http_xet_content_header;
+    s->parts.data = s;
+
+    etag = &s->content.etag;
+
+    if (r->headers_in.if_match
+        && !ngx_http_xet_content_match(r->headers_in.if_match, etag,
+                                       XET_ETAG_STRONG))
+    {
+        return ngx_http_xet_error_status(r, XET_PRECONDITION);
+    }
+
+    if (ngx_http_xet_content_match(r->headers_in.if_none_match, etag,
+                                   XET_ETAG_WEAK))
+    {
+        s->status = NGX_HTTP_NOT_MODIFIED;
+
+        return ngx_http_xet_content_whole(r, s);
+    }
+
+    n = NGX_HTTP_XET_CONTENT_RANGES;
+
+    status = ngx_http_xet_content_ranges(r, content, ranges, &n);
+
+    if (status == XET_DONE) {
+        s->status = NGX_HTTP_OK;
+
+        return ngx_http_xet_content_whole(r, s);
+    }
+
+    if (status != XET_OK) {
+        return ngx_http_xet_content_past(r, content->size, status);
+    }
+
+    s->status = NGX_HTTP_PARTIAL_CONTENT;
+
+    rc = (n == 1) ? ngx_http_xet_content_one(r, s, ranges)
+                  : ngx_http_xet_content_several(r, s, ranges, n);
+
+    return (rc == NGX_OK) ? ngx_http_xet_parts_send(r, &s->parts) : rc;
+}
+
+
+/* nginx refuses a second line of either header. */
+
+static ngx_uint_t
+ngx_http_xet_content_match(ngx_table_elt_t *h, const ngx_str_t *etag,
+    xet_etag_compare_t compare)
+{
+    return h && xet_etag_match(h->value.data, h->value.len, etag->data,
+                               etag->len, compare);
+}
+
+
+/* XET_DONE: the whole, as if there were no Range header. */
+
+static xet_status_t
+ngx_http_xet_content_ranges(ngx_http_request_t *r,
+    const ngx_http_xet_content_t *content, xet_range_t *ranges, size_t *n)
+{
+    size_t                     i;
+    uint64_t                   sum;
+    ngx_str_t                 *value;
+    xet_status_t               status;
+    xet_range_spec_t           specs[NGX_HTTP_XET_CONTENT_RANGES];
+    ngx_http_core_loc_conf_t  *clcf;
+
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+    if (r->headers_in.range == NULL || r->method != NGX_HTTP_GET
+        || clcf->max_ranges == 0
+        || !ngx_http_xet_content_if_range(r, &content->etag))
+    {
+        return XET_DONE;
+    }
+
+    value = &r->headers_in.range->value;
+
+    if (value->len < 6
+        || ngx_strncasecmp(value->data, (u_char *) "bytes=", 6) != 0)
+    {
+        return XET_DONE;
+    }
+
+    *n = ngx_min(clcf->max_ranges, NGX_HTTP_XET_CONTENT_RANGES);
+
+    status = xet_range_parse(value->data, value->len, specs, n);
+
+    if (status == XET_OK) {
+        status = xet_range_select(specs, ranges, n, content->size);
+    }
+
+    if (status != XET_OK) {
+        return status;
+    }
+
+    /* ranges that overlap so much are better served by the whole */
+
+    for (i = 0, sum = 0; i < *n; i++) {
+        sum += ranges[i].end - ranges[i].start;
+
+        if (sum > content->size) {
+            return XET_DONE;
+        }
+    }
+
+    return XET_OK;
+}
+
+
+/* A date never matches: there is none to compare it with. */
+
+static ngx_uint_t
+ngx_http_xet_content_if_range(ngx_http_request_t *r, const ngx_str_t *etag)
+{
+    ngx_str_t  *value;
+
+    if (r->headers_in.if_range == NULL) {
+        return 1;
+    }
+
+    value = &r->headers_in.if_range->value;
+
+    return value->len == etag->len
+           && ngx_memcmp(value->data, etag->data, etag->len) == 0;
+}
+
+
+static ngx_int_t
+ngx_http_xet_content_past(ngx_http_request_t *r, uint64_t size,
+    xet_status_t status)
+{
+    u_char     *p;
+    ngx_str_t   value;
+
+    p = ngx_pnalloc(r->pool, sizeof("bytes */") - 1 + NGX_INT64_LEN);
+    if (p == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    value.data = p;
+    value.len = ngx_sprintf(p, "bytes */%uL", size) - p;
+
+    if (ngx_http_xet_content_add(r, "Content-Range", &value) == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_error(r, NGX_HTTP_RANGE_NOT_SATISFIABLE,
+                              "range_not_satisfiable",
+                              xet_status_text(status));
+}
+
+
+/* Also what has no body. */
+
+static ngx_int_t
+ngx_http_xet_content_whole(ngx_http_request_t *r,
+    ngx_http_xet_content_state_t *s)
+{
+    ngx_int_t  rc;
+
+    s->length = s->content.size;
+
+    if (s->length == 0 || r->method == NGX_HTTP_HEAD
+        || s->status == NGX_HTTP_NOT_MODIFIED)
+    {
+        if (ngx_http_xet_content_header(r, s) != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        rc = ngx_http_send_header(r);
+
+        if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
+            return rc;
+        }
+
+        return ngx_http_send_special(r, NGX_HTTP_LAST);
+    }
+
+    rc = ngx_http_xet_content_parts(r, s, 1);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    s->parts.parts[0].range.start = s->content.start;
+    s->parts.parts[0].range.end = s->content.start + s->content.size;
+
+    return ngx_http_xet_parts_send(r, &s->parts);
+}
+
+
+static ngx_int_t
+ngx_http_xet_content_one(ngx_http_request_t *r,
+    ngx_http_xet_content_state_t *s, const xet_range_t *range)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_xet_content_parts(r, s, 1);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    s->range.data = ngx_pnalloc(r->pool, NGX_HTTP_XET_CONTENT_RANGE_LEN);
+    if (s->range.data == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    s->range.len = ngx_http_xet_content_range(s->range.data, range,
+                                              s->content.size)
+                   - s->range.data;
+
+    s->length = range->end - range->start;
+    s->parts.parts[0].range.start = s->content.start + range->start;
+    s->parts.parts[0].range.end = s->content.start + range->end;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_content_several(ngx_http_request_t *r,
+    ngx_http_xet_content_state_t *s, const xet_range_t *ranges, size_t n)
+{
+    size_t                i, len;
+    u_char               *p, boundary[NGX_HTTP_XET_CONTENT_BOUNDARY + 1];
+    ngx_int_t             rc;
+    ngx_http_xet_part_t  *part;
+
+    rc = ngx_http_xet_content_parts(r, s, n);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    ngx_http_xet_content_boundary(boundary);
+
+    len = sizeof(CRLF "--" CRLF "Content-Type: " CRLF "Content-Range: "
+                 CRLF CRLF) - 1
+          + NGX_HTTP_XET_CONTENT_BOUNDARY + s->content.type.len
+          + NGX_HTTP_XET_CONTENT_RANGE_LEN;
+
+    /* those of all parts, the one behind them, and the type */
+
+    p = ngx_pnalloc(r->pool, (n + 2) * len
+                             + sizeof("multipart/byteranges; boundary="));
+    if (p == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    for (i = 0; i < n; i++) {
+        part = &s->parts.parts[i];
+
+        part->text.data = p;
+
+        p = ngx_sprintf(p, CRLF "--%s" CRLF "Content-Type: %V" CRLF
+                        "Content-Range: ", boundary, &s->content.type);
+        p = ngx_http_xet_content_range(p, &ranges[i], s->content.size);
+        p = ngx_cpymem(p, CRLF CRLF, 4);
+
+        part->text.len = p - part->text.data;
+        part->range.start = s->content.start + ranges[i].start;
+        part->range.end = s->content.start + ranges[i].end;
+
+        s->length += part->text.len + (ranges[i].end - ranges[i].start);
+    }
+
+    s->parts.end.data = p;
+    p = ngx_sprintf(p, CRLF "--%s--" CRLF, boundary);
+    s->parts.end.len = p - s->parts.end.data;
+
+    s->length += s->parts.end.len;
+
+    s->type.data = p;
+    s->type.len = ngx_sprintf(p, "multipart/byteranges; boundary=%s", boundary)
+                  - p;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_content_parts(ngx_http_request_t *r,
+    ngx_http_xet_content_state_t *s, size_t n)
+{
+    s->parts.parts = ngx_pcalloc(r->pool, n * sizeof(ngx_http_xet_part_t));
+    if (s->parts.parts == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    s->parts.n = n;
+
+    return NGX_OK;
+}
+
+
+static u_char *
+ngx_http_xet_content_range(u_char *p, const xet_range_t *range, uint64_t size)
+{
+    return ngx_sprintf(p, "bytes %uL-%uL/%uL", range->start, range->end - 1,
+                       size);
+}
+
+
+/* 124 random bits: no file has been made to hold it. */
+
+static void
+ngx_http_xet_content_boundary(u_char *boundary)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < NGX_HTTP_XET_CONTENT_BOUNDARY; i += 8) {
+        (void) ngx_sprintf(boundary + i, "%08xD", (uint32_t) ngx_random());
+    }
+
+    boundary[i] = '\0';
+}
+
+
+static ngx_int_t
+ngx_http_xet_content_header(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_content_state_t *s = data;
+
+    ngx_str_t                  value;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+    ngx_http_xet_output_type(r, s->status, "", (off_t) s->length);
+
+    r->headers_out.content_type = s->type;
+    r->headers_out.content_type_len = s->type.len;
+
+    r->headers_out.etag = ngx_http_xet_content_add(r, "ETag",
+                                                   &s->content.etag);
+    if (r->headers_out.etag == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (s->status == NGX_HTTP_NOT_MODIFIED) {
+        ngx_str_null(&r->headers_out.content_type);
+        r->headers_out.content_length_n = -1;
+
+        return NGX_OK;
+    }
+
+    if (clcf->max_ranges) {
+        ngx_str_set(&value, "bytes");
+
+        r->headers_out.accept_ranges =
+                          ngx_http_xet_content_add(r, "Accept-Ranges", &value);
+
+        if (r->headers_out.accept_ranges == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    if (s->range.len) {
+        r->headers_out.content_range =
+                       ngx_http_xet_content_add(r, "Content-Range", &s->range);
+
+        if (r->headers_out.content_range == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_table_elt_t *
+ngx_http_xet_content_add(ngx_http_request_t *r, const char *key,
+    const ngx_str_t *value)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_list_push(&r->headers_out.headers);
+    if (h == NULL) {
+        return NULL;
+    }
+
+    h->hash = 1;
+    ngx_http_xet_header_last(h);
+    h->key.data = (u_char *) key;
+    h->key.len = ngx_strlen(key);
+    h->value = *value;
+
+    return h;
+}

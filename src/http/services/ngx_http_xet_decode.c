@@ -1,0 +1,244 @@
+
+/*
+ * Chunks out of the files of the store.
+ *
+ * A codec and the buffers it needs are half a MiB: they belong to the threads
+ * of the pool, of which there are few, and not to the requests, of which
+ * thousands may wait for slow clients.  A thread makes its own at the first
+ * chunk; they go when the thread ends.
+ *
+ * A job opens each xorb that it needs and closes the last one at its end, so
+ * descriptors are bounded by the threads as well, and a xorb that was healed
+ * by an upload is seen by the next job.
+ *
+ * States of ngx_http_xet_decode_t: no xorb open -> one open -> ... -> end.
+ * All of it is the job's.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_decode.h"
+#include "ngx_http_xet_store.h"
+
+
+static void ngx_http_xet_decode_thread_destroy(void *data);
+static xet_status_t ngx_http_xet_decode_open(ngx_http_xet_decode_t *d,
+    const xet_cursor_chunk_t *chunk);
+static void ngx_http_xet_decode_close(ngx_http_xet_decode_t *d);
+static xet_status_t ngx_http_xet_decode_read(ngx_http_xet_decode_t *d,
+    const xet_cursor_chunk_t *chunk);
+static xet_status_t ngx_http_xet_decode_failed(ngx_http_xet_decode_t *d,
+    const xet_cursor_chunk_t *chunk, ngx_err_t err, const char *why);
+
+
+static pthread_key_t  ngx_http_xet_decode_key;
+static ngx_uint_t     ngx_http_xet_decode_keyed;
+
+
+ngx_int_t
+ngx_http_xet_decode_init(ngx_log_t *log)
+{
+    ngx_err_t  err;
+
+    if (ngx_http_xet_decode_keyed) {
+        return NGX_OK;
+    }
+
+    err = pthread_key_create(&ngx_http_xet_decode_key,
+                             ngx_http_xet_decode_thread_destroy);
+    if (err) {
+        ngx_log_error(NGX_LOG_EMERG, log, err, "pthread_key_create() failed");
+        return NGX_ERROR;
+    }
+
+    ngx_http_xet_decode_keyed = 1;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_xet_decode_thread_destroy(void *data)
+{
+    ngx_http_xet_decode_thread_t *t = data;
+
+    xet_codec_destroy(t->codec);
+    ngx_free(t);
+}
+
+
+xet_status_t
+ngx_http_xet_decode_begin_job(ngx_http_xet_decode_t *d,
+    const xet_suite_t *suite, const ngx_str_t *store, ngx_log_t *log)
+{
+    ngx_http_xet_decode_thread_t  *t;
+
+    t = pthread_getspecific(ngx_http_xet_decode_key);
+
+    if (t == NULL) {
+        t = ngx_alloc(sizeof(ngx_http_xet_decode_thread_t), log);
+        if (t == NULL) {
+            return XET_NOMEM;
+        }
+
+        t->codec = xet_codec_create();
+
+        if (t->codec == NULL
+            || pthread_setspecific(ngx_http_xet_decode_key, t) != 0)
+        {
+            ngx_http_xet_decode_thread_destroy(t);
+            return XET_NOMEM;
+        }
+    }
+
+    d->thread = t;
+    d->suite = suite;
+    d->store = *store;
+    d->fd = NGX_INVALID_FILE;
+    d->log = log;
+
+    return XET_OK;
+}
+
+
+void
+ngx_http_xet_decode_end_job(ngx_http_xet_decode_t *d)
+{
+    ngx_http_xet_decode_close(d);
+}
+
+
+xet_status_t
+ngx_http_xet_decode_chunk_job(ngx_http_xet_decode_t *d,
+    const xet_cursor_chunk_t *chunk, u_char *out)
+{
+    xet_status_t  rc;
+
+    if (d->fd == NGX_INVALID_FILE || !xet_hash_equal(&d->xorb, chunk->xorb)) {
+        rc = ngx_http_xet_decode_open(d, chunk);
+
+        if (rc != XET_OK) {
+            return rc;
+        }
+    }
+
+    rc = ngx_http_xet_decode_read(d, chunk);
+
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    rc = xet_xorb_chunk_decode(d->suite, d->thread->codec, d->thread->stored,
+                               chunk->stored_len, chunk->hash, out,
+                               chunk->raw_len);
+
+    if (rc == XET_OK || rc == XET_NOMEM) {
+        return rc;
+    }
+
+    return ngx_http_xet_decode_failed(d, chunk, 0, xet_status_text(rc));
+}
+
+
+static xet_status_t
+ngx_http_xet_decode_open(ngx_http_xet_decode_t *d,
+    const xet_cursor_chunk_t *chunk)
+{
+    char     path[NGX_MAX_PATH];
+    u_char  *p;
+
+    ngx_http_xet_decode_close(d);
+
+    if (d->store.len + NGX_HTTP_XET_XORB_PATH_LEN + 1 > sizeof(path)) {
+        return XET_STORE_FAILED;
+    }
+
+    p = ngx_cpymem(path, d->store.data, d->store.len);
+    p = ngx_http_xet_store_path(p, chunk->xorb);
+    *p = '\0';
+
+    d->fd = open(path, O_RDONLY|O_CLOEXEC);
+
+    if (d->fd == NGX_INVALID_FILE) {
+        return ngx_http_xet_decode_failed(d, chunk, ngx_errno,
+                                          "its file can't be opened");
+    }
+
+    d->xorb = *chunk->xorb;
+
+    return XET_OK;
+}
+
+
+static void
+ngx_http_xet_decode_close(ngx_http_xet_decode_t *d)
+{
+    if (d->fd == NGX_INVALID_FILE) {
+        return;
+    }
+
+    if (close(d->fd) == -1) {
+        ngx_log_error(NGX_LOG_ALERT, d->log, ngx_errno,
+                      "xet: close of a xorb failed");
+    }
+
+    d->fd = NGX_INVALID_FILE;
+}
+
+
+static xet_status_t
+ngx_http_xet_decode_read(ngx_http_xet_decode_t *d,
+    const xet_cursor_chunk_t *chunk)
+{
+    off_t     offset;
+    size_t    len;
+    u_char   *p;
+    ssize_t   n;
+
+    p = d->thread->stored;
+    len = chunk->stored_len;
+    offset = chunk->stored_start;
+
+    while (len) {
+        n = pread(d->fd, p, len, offset);
+
+        if (n == -1) {
+
+            if (ngx_errno == NGX_EINTR) {
+                continue;
+            }
+
+            return ngx_http_xet_decode_failed(d, chunk, ngx_errno,
+                                              "its file can't be read");
+        }
+
+        if (n == 0) {
+            return ngx_http_xet_decode_failed(d, chunk, 0,
+                                              "its file ends before it does");
+        }
+
+        p += n;
+        len -= (size_t) n;
+        offset += n;
+    }
+
+    return XET_OK;
+}
+
+
+/* What the operator has to know to repair it. */
+
+static xet_status_t
+ngx_http_xet_decode_failed(ngx_http_xet_decode_t *d,
+    const xet_cursor_chunk_t *chunk, ngx_err_t err, const char *why)
+{
+    u_char  name[XET_HASH_STR_LEN + 1];
+
+    *xet_hash_print(name, chunk->xorb) = '\0';
+
+    ngx_log_error(NGX_LOG_ALERT, d->log, err,
+                  "xet: chunk %uD of xorb %s is lost: %s", chunk->index, name,
+                  why);
+
+    return (err == 0 || err == NGX_ENOENT) ? XET_STORE_DAMAGED
+                                           : XET_STORE_FAILED;
+}

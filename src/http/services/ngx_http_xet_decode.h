@@ -1,0 +1,57 @@
+
+/*
+ * Chunks out of the files of the store: read, decoded, held against their
+ * hashes.  Everything here blocks and belongs in a job.
+ */
+
+#ifndef _NGX_HTTP_XET_DECODE_H_INCLUDED_
+#define _NGX_HTTP_XET_DECODE_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+#include "xet.h"
+
+
+/* What a thread keeps to decode with, made at its first use. */
+
+typedef struct {
+    xet_codec_t        *codec;
+    u_char              stored[XET_XORB_CHUNK_MAX];
+    u_char              raw[XET_CHUNK_MAX];    /* the job's, for anything */
+} ngx_http_xet_decode_thread_t;
+
+
+/* Of one job: the xorb that is open. */
+
+typedef struct {
+    ngx_http_xet_decode_thread_t  *thread;
+    const xet_suite_t             *suite;
+    ngx_str_t                      store;
+    ngx_fd_t                       fd;
+    xet_hash_t                     xorb;       /* whose fd it is */
+    ngx_log_t                     *log;
+} ngx_http_xet_decode_t;
+
+
+/* In a worker, before its first job. */
+ngx_int_t ngx_http_xet_decode_init(ngx_log_t *log);
+
+/* At the beginning of a job; XET_NOMEM.  store lives as long as the job. */
+xet_status_t ngx_http_xet_decode_begin_job(ngx_http_xet_decode_t *d,
+    const xet_suite_t *suite, const ngx_str_t *store, ngx_log_t *log);
+
+/*
+ * chunk->raw_len checked bytes into out.  XET_STORE_DAMAGED when the xorb or
+ * a part of it is missing, or has not the chunk; XET_STORE_FAILED when it
+ * can't be read; a line of level "alert" tells which chunk.  XET_NOMEM.
+ */
+xet_status_t ngx_http_xet_decode_chunk_job(ngx_http_xet_decode_t *d,
+    const xet_cursor_chunk_t *chunk, u_char *out);
+
+/* At its end, where begin was successful. */
+void ngx_http_xet_decode_end_job(ngx_http_xet_decode_t *d);
+
+
+#endif /* _NGX_HTTP_XET_DECODE_H_INCLUDED_ */

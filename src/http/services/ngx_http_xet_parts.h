@@ -1,0 +1,62 @@
+
+/*
+ * The body of an answer that is ranges of a stored file, with texts between
+ * them: streamed, with backpressure to the client.
+ */
+
+#ifndef _NGX_HTTP_XET_PARTS_H_INCLUDED_
+#define _NGX_HTTP_XET_PARTS_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include "ngx_http_xet.h"
+
+
+typedef struct {
+    ngx_str_t                text;             /* in front of the bytes */
+    xet_range_t              range;            /* of the file, not empty */
+} ngx_http_xet_part_t;
+
+
+/*
+ * Sets the headers of the answer, when its first bytes are at hand; NGX_OK,
+ * or NGX_ERROR without memory.
+ */
+typedef ngx_int_t (*ngx_http_xet_parts_header_pt)(ngx_http_request_t *r,
+    void *data);
+
+
+struct ngx_http_xet_parts_s {
+    ngx_http_xet_reader_t         *reader;
+    ngx_http_xet_part_t           *parts;      /* n, at least one */
+    ngx_uint_t                     n;
+    ngx_str_t                      end;        /* behind the last part */
+    ngx_http_xet_parts_header_pt   header;
+    void                          *data;
+
+    /* the service's */
+
+    ngx_uint_t                     i;          /* the part that is read */
+    ngx_http_xet_piece_t          *sent;       /* on its way */
+    ngx_http_xet_piece_t          *ready;      /* next */
+    ngx_uint_t                     ready_part;
+    xet_status_t                   status;     /* why there is no more */
+    ngx_buf_t                      bufs[3];    /* of what is on its way */
+    ngx_chain_t                    chain[3];
+    unsigned                       begun:1;
+};
+
+
+/*
+ * Sends header and parts.  The caller has set all before "the service's", and
+ * zeroed the rest; p lives as long as the request, and the reader is its own
+ * from here on.  Returns as ngx_http_xet_content_send() does.
+ */
+ngx_int_t ngx_http_xet_parts_send(ngx_http_request_t *r,
+    ngx_http_xet_parts_t *p);
+
+
+#endif /* _NGX_HTTP_XET_PARTS_H_INCLUDED_ */

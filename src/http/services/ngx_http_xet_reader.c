@@ -1,0 +1,633 @@
+
+/*
+ * Byte ranges of a stored file, in pieces.
+ *
+ *     open      terms around byte 0 -> size, and what a first range needs
+ *     range     moves the core's cursor
+ *     next      terms or chunk lists from PostgreSQL, as long as the cursor
+ *               asks for them -> job: decodes chunks into a free buffer, or
+ *               hands them to the consume function -> handler
+ *
+ * States: closed -> opening -> resting <-> busy (a statement or a job of next
+ * is under way).  While busy, and only while a job runs, the cursor and the
+ * buffer that is filled are the thread's; pieces that are held are the
+ * caller's, in the event loop.  The rest belongs to the event loop.
+ *
+ * What a request holds does not depend on the file: terms come by segments
+ * and chunk lists by windows into the cursor, rows are let go at once.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_decode.h"
+#include "ngx_http_xet_lanes.h"
+#include "ngx_http_xet_reader.h"
+
+
+#define NGX_HTTP_XET_READER_LISTS    64
+#define NGX_HTTP_XET_READER_CONSUME  (4 * 1024 * 1024)  /* bytes in a job */
+
+
+typedef struct {
+    ngx_http_xet_piece_t             piece;
+    u_char                          *start;
+    unsigned                         held:1;
+} ngx_http_xet_reader_buffer_t;
+
+
+struct ngx_http_xet_reader_s {
+    const xet_suite_t               *suite;
+    ngx_str_t                        store;
+    size_t                           size;         /* of a buffer */
+
+    xet_hash_t                       file;
+    uint64_t                         file_size;
+    u_char                           sha256[32];
+
+    ngx_http_xet_slices_t            slices;
+    xet_cursor_t                     cursor;
+
+    ngx_http_xet_reader_open_pt      opened;
+    ngx_http_xet_reader_piece_pt     handler;
+    ngx_http_xet_reader_consume_pt   consume;
+    void                            *data;         /* of the three */
+
+    ngx_http_xet_reader_buffer_t     buffers[2];
+    ngx_http_xet_reader_buffer_t    *buffer;       /* that is filled */
+    xet_status_t                     status;       /* of the job */
+
+    unsigned                         proven:1;
+    unsigned                         busy:1;
+    unsigned                         hashes:1;     /* in the lists asked for */
+};
+
+
+static void ngx_http_xet_reader_cleanup(void *data);
+static void ngx_http_xet_reader_opened(ngx_http_request_t *r, ngx_int_t rc);
+static xet_status_t ngx_http_xet_reader_status(ngx_int_t rc);
+static ngx_http_xet_reader_buffer_t *ngx_http_xet_reader_buffer(
+    ngx_http_request_t *r, ngx_http_xet_reader_t *rd);
+static xet_status_t ngx_http_xet_reader_step(ngx_http_request_t *r,
+    ngx_http_xet_reader_t *rd);
+static void ngx_http_xet_reader_terms(ngx_http_request_t *r, ngx_int_t rc);
+static xet_status_t ngx_http_xet_reader_lists(ngx_http_request_t *r,
+    ngx_http_xet_reader_t *rd, xet_cursor_list_t *lists, size_t n);
+static void ngx_http_xet_reader_listed(ngx_http_request_t *r, ngx_int_t rc);
+static xet_status_t ngx_http_xet_reader_answers(ngx_http_request_t *r,
+    ngx_http_xet_reader_t *rd);
+static void ngx_http_xet_reader_continue(ngx_http_request_t *r,
+    ngx_http_xet_reader_t *rd, xet_status_t status);
+static void ngx_http_xet_reader_job(void *data, ngx_log_t *log);
+static xet_status_t ngx_http_xet_reader_fill(ngx_http_xet_reader_t *rd,
+    ngx_http_xet_decode_t *d);
+static xet_status_t ngx_http_xet_reader_feed(ngx_http_xet_reader_t *rd,
+    ngx_http_xet_decode_t *d, ngx_log_t *log);
+static void ngx_http_xet_reader_done(ngx_http_request_t *r, void *data);
+
+
+ngx_http_xet_reader_t *
+ngx_http_xet_reader_create(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_reader_t     *rd;
+    ngx_http_xet_loc_conf_t   *xlcf;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    rd = ngx_http_xet_state(r, sizeof(ngx_http_xet_reader_t),
+                            ngx_http_xet_reader_cleanup);
+    if (rd == NULL) {
+        return NULL;
+    }
+
+    rd->suite = xmcf->suite;
+    rd->store = xmcf->store;
+    rd->size = xlcf->read_buffer;
+    rd->data = data;
+
+    ngx_http_xet_slices_init(&rd->slices);
+    xet_cursor_init(&rd->cursor);
+
+    return rd;
+}
+
+
+static void
+ngx_http_xet_reader_cleanup(void *data)
+{
+    ngx_http_xet_reader_t *rd = data;
+
+    ngx_http_xet_slices_destroy(&rd->slices);
+
+    if (rd->buffers[0].start) {
+        ngx_free(rd->buffers[0].start);
+    }
+
+    if (rd->buffers[1].start) {
+        ngx_free(rd->buffers[1].start);
+    }
+}
+
+
+xet_status_t
+ngx_http_xet_reader_open(ngx_http_request_t *r, ngx_http_xet_reader_t *rd,
+    const xet_hash_t *file, ngx_http_xet_reader_open_pt handler)
+{
+    ngx_int_t            rc;
+    ngx_http_xet_ctx_t  *ctx;
+
+    rd->file = *file;
+    rd->opened = handler;
+    rd->proven = 0;
+    rd->file_size = 0;
+
+    if (xet_hash_is_zero(file)) {
+        return XET_OK;
+    }
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    ctx->reader = rd;
+
+    rc = ngx_http_xet_query_open(r, &rd->file, 0, ngx_http_xet_reader_opened);
+
+    return ngx_http_xet_reader_status(rc);
+}
+
+
+static void
+ngx_http_xet_reader_opened(ngx_http_request_t *r, ngx_int_t rc)
+{
+    xet_status_t            status;
+    ngx_http_xet_ctx_t     *ctx;
+    ngx_http_xet_open_t     row;
+    ngx_http_xet_reader_t  *rd;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    rd = ctx->reader;
+
+    status = ngx_http_xet_reader_status(rc);
+
+    if (status == XET_OK) {
+        status = ngx_http_xet_query_open_get(r, &row);
+    }
+
+    if (status == XET_OK) {
+        rd->file_size = row.size;
+
+        if (row.sha256) {
+            rd->proven = 1;
+            ngx_memcpy(rd->sha256, row.sha256, sizeof(rd->sha256));
+        }
+
+        if (row.size) {
+            xet_cursor_seek(&rd->cursor, 0, row.size);
+
+            status = xet_cursor_terms(&rd->cursor, row.packed.data,
+                                      row.packed.len, row.first_offset);
+        }
+    }
+
+    ngx_http_xet_query_release(r);
+
+    rd->opened(r, rd->data, status);
+}
+
+
+/* Of what a query gave, when it was asked or when it came back. */
+
+static xet_status_t
+ngx_http_xet_reader_status(ngx_int_t rc)
+{
+    switch (rc) {
+
+    case NGX_OK:
+        return XET_OK;
+
+    case NGX_AGAIN:
+        return XET_AGAIN;
+
+    case NGX_DECLINED:
+        return XET_NO_FILE;
+
+    case NGX_BUSY:
+        return XET_DATABASE_AWAY;
+
+    default: /* NGX_ERROR, NGX_ABORT */
+        return XET_DATABASE;
+    }
+}
+
+
+uint64_t
+ngx_http_xet_reader_size(ngx_http_xet_reader_t *rd)
+{
+    return rd->file_size;
+}
+
+
+const u_char *
+ngx_http_xet_reader_sha256(ngx_http_xet_reader_t *rd)
+{
+    return rd->proven ? rd->sha256 : NULL;
+}
+
+
+void
+ngx_http_xet_reader_range(ngx_http_xet_reader_t *rd, uint64_t start,
+    uint64_t end, ngx_http_xet_reader_piece_pt handler,
+    ngx_http_xet_reader_consume_pt consume)
+{
+    rd->handler = handler;
+    rd->consume = consume;
+
+    xet_cursor_seek(&rd->cursor, start, end);
+}
+
+
+ngx_uint_t
+ngx_http_xet_reader_busy(ngx_http_xet_reader_t *rd)
+{
+    return rd->busy;
+}
+
+
+xet_status_t
+ngx_http_xet_reader_next(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
+{
+    xet_status_t         rc;
+    ngx_http_xet_ctx_t  *ctx;
+
+    if (rd->busy) {
+        return XET_INTERNAL;
+    }
+
+    if (rd->cursor.position >= rd->cursor.end) {
+        return XET_DONE;
+    }
+
+    if (rd->consume == NULL) {
+        rd->buffer = ngx_http_xet_reader_buffer(r, rd);
+
+        if (rd->buffer == NULL) {
+            return (rd->buffers[0].held && rd->buffers[1].held)
+                   ? XET_INTERNAL : XET_NOMEM;
+        }
+    }
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    ctx->reader = rd;
+
+    rc = ngx_http_xet_reader_step(r, rd);
+
+    rd->busy = (rc == XET_AGAIN);
+
+    return rc;
+}
+
+
+/* A free one, best one that has its memory already. */
+
+static ngx_http_xet_reader_buffer_t *
+ngx_http_xet_reader_buffer(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
+{
+    ngx_http_xet_reader_buffer_t  *b;
+
+    b = &rd->buffers[0];
+
+    if (b->held || (b->start == NULL && rd->buffers[1].start
+                    && !rd->buffers[1].held))
+    {
+        b = &rd->buffers[1];
+    }
+
+    if (b->held) {
+        return NULL;
+    }
+
+    if (b->start == NULL) {
+        b->start = ngx_alloc(rd->size, r->connection->log);
+    }
+
+    return b->start ? b : NULL;
+}
+
+
+void
+ngx_http_xet_reader_release(ngx_http_xet_reader_t *rd,
+    ngx_http_xet_piece_t *piece)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < 2; i++) {
+        if (piece == &rd->buffers[i].piece) {
+            rd->buffers[i].held = 0;
+        }
+    }
+}
+
+
+void
+ngx_http_xet_reader_data(ngx_http_xet_reader_t *rd, void *data)
+{
+    rd->data = data;
+}
+
+
+/* The next thing that the cursor needs; XET_AGAIN when it is under way. */
+
+static xet_status_t
+ngx_http_xet_reader_step(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
+{
+    size_t              n;
+    ngx_int_t           rc;
+    xet_status_t        status;
+    xet_cursor_list_t   lists[NGX_HTTP_XET_READER_LISTS];
+    xet_cursor_chunk_t  chunk;
+
+    status = xet_cursor_chunk(&rd->cursor, &chunk);
+
+    if (status == XET_OK) {
+        rc = ngx_http_xet_task_post(r, ngx_http_xet_reader_job,
+                                    ngx_http_xet_reader_done, rd);
+
+        return (rc == NGX_OK) ? XET_AGAIN : XET_OVERLOADED;
+    }
+
+    if (status != XET_AGAIN) {
+        return status;
+    }
+
+    n = NGX_HTTP_XET_READER_LISTS;
+
+    status = xet_cursor_ask(&rd->cursor, lists, &n);
+
+    if (status == XET_AGAIN) {
+        rc = ngx_http_xet_query_open(r, &rd->file, rd->cursor.position,
+                                     ngx_http_xet_reader_terms);
+
+        return ngx_http_xet_reader_status(rc);
+    }
+
+    return (status == XET_OK) ? ngx_http_xet_reader_lists(r, rd, lists, n)
+                              : status;
+}
+
+
+static void
+ngx_http_xet_reader_terms(ngx_http_request_t *r, ngx_int_t rc)
+{
+    xet_status_t            status;
+    ngx_http_xet_ctx_t     *ctx;
+    ngx_http_xet_open_t     row;
+    ngx_http_xet_reader_t  *rd;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    rd = ctx->reader;
+
+    status = ngx_http_xet_reader_status(rc);
+
+    if (status == XET_OK) {
+        status = ngx_http_xet_query_open_get(r, &row);
+    }
+
+    if (status == XET_OK) {
+        status = xet_cursor_terms(&rd->cursor, row.packed.data,
+                                  row.packed.len, row.first_offset);
+    }
+
+    ngx_http_xet_query_release(r);
+
+    ngx_http_xet_reader_continue(r, rd, status);
+}
+
+
+static xet_status_t
+ngx_http_xet_reader_lists(ngx_http_request_t *r, ngx_http_xet_reader_t *rd,
+    xet_cursor_list_t *lists, size_t n)
+{
+    ngx_int_t   rc;
+    ngx_uint_t  i;
+
+    ngx_http_xet_slices_reset(&rd->slices);
+
+    for (i = 0; i < n; i++) {
+        ngx_http_xet_slices_add(&rd->slices, &lists[i].xorb, lists[i].start,
+                                lists[i].end);
+    }
+
+    rd->hashes = lists[0].hashes;
+
+    rc = ngx_http_xet_query_slices(r, &rd->slices, rd->hashes,
+                                   NGX_HTTP_XET_READ,
+                                   ngx_http_xet_reader_listed);
+
+    return ngx_http_xet_reader_status(rc);
+}
+
+
+static void
+ngx_http_xet_reader_listed(ngx_http_request_t *r, ngx_int_t rc)
+{
+    xet_status_t            status;
+    ngx_http_xet_ctx_t     *ctx;
+    ngx_http_xet_reader_t  *rd;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    rd = ctx->reader;
+
+    status = (rc == NGX_OK) ? ngx_http_xet_reader_answers(r, rd)
+             : (rc == NGX_DECLINED) ? XET_DATABASE
+             : ngx_http_xet_reader_status(rc);
+
+    ngx_http_xet_query_release(r);
+
+    ngx_http_xet_reader_continue(r, rd, status);
+}
+
+
+static xet_status_t
+ngx_http_xet_reader_answers(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
+{
+    ngx_uint_t           i;
+    xet_status_t         status;
+    xet_plan_ends_t      ends;
+    xet_shard_slice_t    slice;
+    ngx_http_xet_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    if (ngx_http_xet_query_slices_n(&ctx->query) != rd->slices.n) {
+        return XET_DATABASE;
+    }
+
+    for (i = 0; i < rd->slices.n; i++) {
+        ngx_http_xet_query_slices_row(&ctx->query, i, &slice);
+
+        ends.n = slice.n;
+        ends.raw_before = slice.raw_before;
+        ends.stored_before = slice.stored_before;
+        ends.raw_ends = slice.raw_ends;
+        ends.stored_ends = slice.stored_ends;
+
+        status = xet_cursor_answer(&rd->cursor, &ends, slice.hashes);
+
+        if (status != XET_OK) {
+            return status;
+        }
+    }
+
+    return XET_OK;
+}
+
+
+/* Behind a statement: the next step, or the end of next. */
+
+static void
+ngx_http_xet_reader_continue(ngx_http_request_t *r, ngx_http_xet_reader_t *rd,
+    xet_status_t status)
+{
+    if (status == XET_OK) {
+        status = ngx_http_xet_reader_step(r, rd);
+    }
+
+    if (status == XET_AGAIN) {
+        return;
+    }
+
+    rd->busy = 0;
+    rd->handler(r, rd->data, NULL, status);
+}
+
+
+static void
+ngx_http_xet_reader_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_reader_t *rd = data;
+
+    ngx_http_xet_decode_t  d;
+
+    rd->status = ngx_http_xet_decode_begin_job(&d, rd->suite, &rd->store, log);
+
+    if (rd->status != XET_OK) {
+        return;
+    }
+
+    rd->status = rd->consume ? ngx_http_xet_reader_feed(rd, &d, log)
+                             : ngx_http_xet_reader_fill(rd, &d);
+
+    ngx_http_xet_decode_end_job(&d);
+}
+
+
+/*
+ * As many whole chunks as the buffer holds.  What lies before the range in
+ * the first chunk and behind it in the last one stays out of the piece.
+ */
+
+static xet_status_t
+ngx_http_xet_reader_fill(ngx_http_xet_reader_t *rd, ngx_http_xet_decode_t *d)
+{
+    size_t                         used;
+    xet_status_t                   rc;
+    xet_cursor_chunk_t             chunk;
+    ngx_http_xet_reader_buffer_t  *b;
+
+    b = rd->buffer;
+
+    b->piece.offset = rd->cursor.position;
+    b->piece.pos = b->start;
+    b->piece.last = b->start;
+
+    for (used = 0; /* void */ ; used += chunk.raw_len) {
+
+        rc = xet_cursor_chunk(&rd->cursor, &chunk);
+
+        if (rc != XET_OK || chunk.raw_len > rd->size - used) {
+            return XET_OK;
+        }
+
+        rc = ngx_http_xet_decode_chunk_job(d, &chunk, b->start + used);
+
+        if (rc != XET_OK) {
+            return rc;
+        }
+
+        if (used == 0) {
+            b->piece.pos = b->start + chunk.skip;
+        }
+
+        b->piece.last = b->start + used + chunk.skip + chunk.take;
+
+        xet_cursor_advance(&rd->cursor);
+    }
+}
+
+
+/* XET_AGAIN to go on with another job: others want the thread, too. */
+
+static xet_status_t
+ngx_http_xet_reader_feed(ngx_http_xet_reader_t *rd, ngx_http_xet_decode_t *d,
+    ngx_log_t *log)
+{
+    size_t                 fed;
+    xet_status_t           rc;
+    xet_cursor_chunk_t     chunk;
+    ngx_http_xet_piece_t   piece;
+
+    for (fed = 0; fed < NGX_HTTP_XET_READER_CONSUME; fed += chunk.raw_len) {
+
+        rc = xet_cursor_chunk(&rd->cursor, &chunk);
+
+        if (rc != XET_OK) {
+            return rc;
+        }
+
+        rc = ngx_http_xet_decode_chunk_job(d, &chunk, d->thread->raw);
+
+        if (rc != XET_OK) {
+            return rc;
+        }
+
+        piece.pos = d->thread->raw + chunk.skip;
+        piece.last = piece.pos + chunk.take;
+        piece.offset = rd->cursor.position;
+
+        xet_cursor_advance(&rd->cursor);
+
+        rc = rd->consume(rd->data, &piece, log);
+
+        if (rc == XET_DONE && rd->cursor.position < rd->cursor.end) {
+            return XET_OK;
+        }
+
+        if (rc != XET_OK && rc != XET_DONE) {
+            return rc;
+        }
+    }
+
+    return (rd->cursor.position < rd->cursor.end) ? XET_AGAIN : XET_DONE;
+}
+
+
+static void
+ngx_http_xet_reader_done(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_reader_t *rd = data;
+
+    ngx_http_xet_piece_t  *piece;
+
+    if (rd->status == XET_AGAIN) {
+        ngx_http_xet_reader_continue(r, rd, XET_OK);
+        return;
+    }
+
+    piece = NULL;
+
+    if (rd->consume == NULL && rd->status == XET_OK) {
+        rd->buffer->held = 1;
+        piece = &rd->buffer->piece;
+    }
+
+    rd->busy = 0;
+    rd->handler(r, rd->data, piece, rd->status);
+}

@@ -1,0 +1,35 @@
+"""Drives huggingface_hub in one process that takes its time.
+
+    hub_paced.py REPO SECONDS FOLDER FILE...
+
+HF_ENDPOINT and HF_TOKEN are the caller's to set.  Uploads the files one by one
+to REPO, with a pause of SECONDS after each, then downloads them likewise into
+FOLDER; prints the SHA-256 of what came, as a line of JSON.
+"""
+
+import hashlib
+import json
+import os
+import sys
+import time
+
+from huggingface_hub import HfApi, hf_hub_download
+
+repo, pause, folder, *files = sys.argv[1:]
+api = HfApi()
+found = []
+
+for file in files:
+    api.upload_file(path_or_fileobj=file, path_in_repo=os.path.basename(file),
+                    repo_id=repo)
+    time.sleep(float(pause))
+
+for file in files:
+    path = hf_hub_download(repo, os.path.basename(file), local_dir=folder)
+
+    with open(path, "rb") as stream:
+        found.append(hashlib.sha256(stream.read()).hexdigest())
+
+    time.sleep(float(pause))
+
+print(json.dumps(found))

@@ -1,0 +1,87 @@
+package Test::Xet::Cli;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# The command line client, run as a program.
+#
+#     my $r = xet($t, 'put', '--json', $file);
+#
+# { code, out, err, json => [ objects ] }; code is undef when it was ended by
+# a signal.  $t, which may be undef, is the server that it talks to.
+#
+# Environment:
+#
+#     XET_TEST_CLI  $XET_BUILD/xet
+
+use warnings;
+use strict;
+
+use parent qw/ Exporter /;
+
+use JSON::PP ();
+
+use Test::Xet::Bytes ();
+use Test::Xet::Process qw/ build_dir patience reap slurp spawn /;
+
+our @EXPORT = qw/ xet xet_start xet_wait /;
+
+sub binary {
+	my $binary = $ENV{XET_TEST_CLI} || build_dir() . '/xet';
+
+	die "no $binary: run make cli first\n" unless -x $binary;
+
+	return $binary;
+}
+
+# Options in front, as a hash: env => { }, stdin => file, dir => folder,
+# endpoint => URL, timeout => seconds.
+
+sub xet_start {
+	my ($t, @args) = @_;
+
+	my %o = ref $args[0] ? %{ shift @args } : ();
+	my ($out, $err) = (Test::Xet::Bytes::scratch(),
+		Test::Xet::Bytes::scratch());
+
+	my $endpoint = $o{endpoint} // ($t ? $t->url('/api') : undef);
+
+	my %env = (XET_ENDPOINT => $endpoint // '', XET_TOKEN => '',
+		%{ $o{env} || {} });
+
+	# two outputs: the shell parts them
+
+	my $pid = spawn([ '/bin/sh', '-c', 'exec "$@" 2> "$0"', $err,
+		binary(), @args ], output => $out, env => \%env,
+		$o{stdin} ? (stdin => $o{stdin}) : (),
+		$o{dir} ? (dir => $o{dir}) : ());
+
+	return { pid => $pid, out_file => $out, err_file => $err,
+		timeout => $o{timeout} || 120 };
+}
+
+sub xet_wait {
+	my ($run) = @_;
+
+	my $status = reap($run->{pid}, $run->{timeout});
+
+	if (!defined $status) {
+		kill('KILL', $run->{pid});
+		reap($run->{pid}, 5);
+		$status = 9;
+	}
+
+	my $out = slurp($run->{out_file}, 1) // '';
+	my $err = slurp($run->{err_file}, 1) // '';
+
+	unlink($run->{out_file}, $run->{err_file});
+
+	my @json = map { eval { JSON::PP->new->utf8->decode($_) } }
+		grep { /^\{/ } split(/\n/, $out);
+
+	return { code => $status & 127 ? undef : $status >> 8, out => $out,
+		err => $err, json => \@json };
+}
+
+sub xet { return xet_wait(xet_start(@_)) }
+
+1;
