@@ -257,10 +257,10 @@ ngx_http_xet_content_whole(ngx_http_request_t *r,
         rc = ngx_http_send_header(r);
 
         if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
-            return rc;
+            return ngx_http_xet_sent(rc);
         }
 
-        return ngx_http_send_special(r, NGX_HTTP_LAST);
+        return ngx_http_xet_sent(ngx_http_send_special(r, NGX_HTTP_LAST));
     }
 
     rc = ngx_http_xet_content_parts(r, s, 1);
