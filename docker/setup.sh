@@ -96,6 +96,8 @@ list()
         need perl               'prove, which runs the tests'
         need binutils           'nm, which checks symbols'
         need_program jq      jq                 'reads JSON in tests'
+        need_program wget    wget               'downloads in tests'
+        need_program aria2c  aria2              'the same, in parallel'
         need_program node    'nodejs npm'       'the other test client'
     esac
 

@@ -34,6 +34,12 @@
 #include "xet_jwk_set.h"
 #include "xet_token.h"
 #include "xet_bucket.h"
+#include "xet_ztensor.h"
+#include "xet_accept.h"
+#include "xet_zt_cache.h"
+#include "xet_zt_frames.h"
+#include "xet_zt_json.h"
+#include "xet_zt_query.h"
 
 
 #endif /* _XET_H_INCLUDED_ */

@@ -18,7 +18,7 @@
 #include "ngx_http_xet_slices.h"
 
 
-#define NGX_HTTP_XET_SCHEMA  "5"           /* last of sql/NNNN_*.sql */
+#define NGX_HTTP_XET_SCHEMA  "6"           /* last of sql/NNNN_*.sql */
 
 
 /*
@@ -193,6 +193,21 @@ void ngx_http_xet_query_sweep(void);
  * busy.  On NGX_OK the report is freed later, else it stays the caller's.
  */
 ngx_int_t ngx_http_xet_query_telemetry(xet_telemetry_t *t);
+
+
+/*
+ * What is known of a file as a zTensor file by these rules, and, if wanted,
+ * the attributes of its root, data NULL without any.
+ */
+ngx_int_t ngx_http_xet_query_zt(ngx_http_request_t *r, const xet_hash_t *file,
+    uint64_t rules, ngx_uint_t attributes,
+    ngx_http_xet_query_handler_pt handler);
+void ngx_http_xet_query_zt_get(ngx_http_request_t *r, ngx_str_t *verdict,
+    ngx_str_t *attributes);
+
+/* Keeps that; copied, nobody waits for it, dropped when the lane is busy. */
+void ngx_http_xet_query_zt_put(const xet_hash_t *file, uint64_t rules,
+    xet_buf_t *verdict, const xet_zt_text_t *attributes);
 
 
 ngx_int_t ngx_http_xet_query_ping(ngx_http_request_t *r,
