@@ -14,17 +14,10 @@ use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Cli;
 use Test::Xet::Process qw/ slurp spew /;
+use Test::Xet::Ztensor;
 
 use Digest::SHA qw/ sha256_hex /;
 use File::Temp qw/ tempdir /;
-
-# files to try it on come with the routes
-
-plan skip_all => 'no zTensor routes' unless eval {
-	require Test::Xet::Ztensor;
-	Test::Xet::Ztensor->import();
-	1;
-};
 
 my $t = Test::Xet->new(workers => 1, log => 'info');
 
