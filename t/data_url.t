@@ -46,11 +46,8 @@ my %keys = (k1 => pack('H*', '5e' x 32));
 sub put_xorb {
 	my ($data, %o) = @_;
 
-	my $xorb = make_xorb($data, scheme => 'none', %o);
-	my $r = $t->post("/api/v1/xorbs/default/$xorb->{hash}",
-		\$xorb->{bytes});
+	my $xorb = $t->put_xorb($data, scheme => 'none', %o);
 
-	is($r->{status}, 200, 'xorb stored');
 	$xorb->{bytes} = substr($xorb->{bytes}, 0, $xorb->{stored_size});
 
 	return $xorb;

@@ -47,7 +47,8 @@ my %doc = map { $_ => text($_) } @docs;
 
 my $module = text('src/http/ngx_http_xet_module.c');
 my $merges = text('src/http/ngx_http_xet_conf.c')
-	. text('src/http/ngx_http_xet_conf_token.c');
+	. text('src/http/ngx_http_xet_conf_token.c')
+	. text('src/http/ngx_http_xet_conf_ztensor.c');
 
 sub text {
 	return decode('UTF-8', slurp("$root/$_[0]"));
@@ -86,7 +87,7 @@ my %commands;
 
 while ($module =~ /\{ \s* ngx_string\("(xet_\w+)"\), \s*
 	([A-Z0-9_|\s]+), \s* (\w+), \s* (\w+), \s*
-	(?: offsetof\(\w+, \s* (\w+)\) | 0 )/gx)
+	(?: offsetof\(\w+, \s* ([\w.]+)\) | 0 )/gx)
 {
 	my ($name, $flags, $field) = ($1, $2, $5);
 
@@ -107,8 +108,13 @@ while ($module =~ /\{ \s* ngx_string\("(xet_\w+)"\), \s*
 sub default_of {
 	my ($field) = @_;
 
-	return undef unless defined $field
-		&& $merges =~ /ngx_conf_(?:merge|init)_ (\w*?)_?value\(
+	return undef unless defined $field;
+
+	# a member of a part of the configuration
+
+	$field =~ s/^\w+\.//;
+
+	return undef unless $merges =~ /ngx_conf_(?:merge|init)_ (\w*?)_?value\(
 			[^,;]*? \b$field, \s* (?:prev->$field, \s*)?
 			([^;]+) \);/x;
 
@@ -214,14 +220,15 @@ same(\%variables, { map { $_ => '' } $doc{'docs/directives.md'}
 
 my $router = code("$http/ngx_http_xet_router.c");
 my %args = (0 => '', NGX_HTTP_XET_ARG_HASH => '/{}',
-	NGX_HTTP_XET_ARG_PREFIX_HASH => '/{prefix}/{}');
+	NGX_HTTP_XET_ARG_PREFIX_HASH => '/{prefix}/{}',
+	NGX_HTTP_XET_ARG_HASH_NAME => '/{}');
 my %versions = (NGX_HTTP_XET_V0 => '–', NGX_HTTP_XET_V1 => 'v1',
 	NGX_HTTP_XET_V2 => 'v2', NGX_HTTP_XET_V01 => '–, v1');
 my (%routes, %listed);
 
 my ($table) = $router =~ /ngx_http_xet_routes\[\] = \{(.*?)\n\};/s;
 
-while ($table =~ /\{ \s* ngx_string\("([\w-]+)"\), \s* ([\w|\s]+?), \s*
+while ($table =~ /\{ \s* ngx_string\("([\w\/-]+)"\), \s* ([\w|\s]+?), \s*
 	(\w+), \s* ([\w|\s]+?), \s* [\w,\s]+ \s* \}/gx)
 {
 	my ($name, $versions, $args, $methods) = ($1, $2, $3, $4);
@@ -229,7 +236,11 @@ while ($table =~ /\{ \s* ngx_string\("([\w-]+)"\), \s* ([\w|\s]+?), \s*
 	ok(exists $args{$args}, "$name: arguments that this test knows");
 
 	for my $method (map { s/^NGX_HTTP_//r } split(/\|/, $methods)) {
-		$routes{"$method $name" . ($args{$args} // '?')} = join(', ',
+		my ($first, $more) = split(m!(?=/)!, $name);
+
+		my $route = $first . ($args{$args} // '?') . ($more // '');
+
+		$routes{"$method $route"} = join(', ',
 			map { $versions{$_} // '?' } split(/\|/, $versions));
 	}
 }
@@ -250,8 +261,8 @@ same(\%routes, \%listed, 'routes');
 
 my %names = (BAD_REQUEST => 400, UNAUTHORIZED => 401, FORBIDDEN => 403,
 	NOT_FOUND => 404, NOT_ALLOWED => 405, REQUEST_ENTITY_TOO_LARGE => 413,
-	TOO_MANY_REQUESTS => 429, INTERNAL_SERVER_ERROR => 500, NOT_IMPLEMENTED => 501,
-	SERVICE_UNAVAILABLE => 503);
+	TOO_MANY_REQUESTS => 429, INTERNAL_SERVER_ERROR => 500,
+	NOT_IMPLEMENTED => 501, SERVICE_UNAVAILABLE => 503);
 my %codes;
 
 my $status_h = text('src/core/base/xet_status.h');
@@ -649,6 +660,8 @@ sub run_examples {
 	local $ENV{CONNINFO} = $t->conninfo();
 	local $ENV{STORE} = $t->store();
 	local $ENV{HF_XET_CACHE} = "$work/cache";
+	local $ENV{PATH} = File::Spec->rel2abs(build_dir())
+		. ":$ENV{PATH}";
 
 	my ($status, $out) = run_command([ 'sh', "$work/script" ]);
 	my $last = slurp("$work/block", 1) // 0;

@@ -361,7 +361,7 @@ passes('a slow client', h1(uri('small', $y->{hash}), $y->{bytes},
 
 # many at once, good and bad
 
-my (@open, %want);
+my (@open, %seen);
 
 for my $i (1 .. 24) {
 	my $body = $i % 3 ? $x->{bytes} : $bad;
@@ -512,6 +512,36 @@ for my $location (qw/ stream buffer /) {
 
 	$origin = origin();
 }
+
+# the origin has gone while a job verifies: nginx has answered before it is done
+
+$origin->stop();
+$origin = origin(hangup => 1);
+
+for my $round (1 .. 30) {
+	@open = ();
+
+	for (1 .. 8) {
+		push @open, $t->http_start('POST', uri('stream', $x->{hash}),
+			{ 'Content-Length' => length($x->{bytes}) },
+			substr($x->{bytes}, 0, -1));
+	}
+
+	for my $c (@open) {
+		eval { $c->send(substr($x->{bytes}, -1)) };
+
+		my $r = eval { $c->response('POST') } || {};
+
+		$seen{$r->{status} // 'closed'}++;
+		$c->close();
+	}
+}
+
+is(join(' ', grep { $_ ne 'closed' } keys %seen), 502,
+	'origins that hang up at once') or diag(explain(\%seen));
+
+$origin->stop();
+$origin = origin();
 
 # a bad one in the middle of a slow one's body: it is broken off
 

@@ -10,8 +10,11 @@
  * touches is freed only by pool cleanups.
  *
  * A job beside another module's handler leaves r->write_event_handler to that
- * module.  A cleanup of the request, which nginx runs when the request dies
- * even while it is blocked, tells that nobody waits for it any more.
+ * module, which may also finalize the request meanwhile.  So the job holds a
+ * reference, too: nginx goes on with the connection when the job gives it
+ * back.  A cleanup of the request, which nginx runs when the request dies even
+ * while it is blocked, tells that nobody waits for it any more; then the
+ * references don't count.
  *
  * States of a task: idle -> busy (post) -> ready (thread finished) -> idle
  * (done handler called).  The event loop owns the structure; the thread sees
@@ -79,7 +82,13 @@ ngx_http_xet_task_post_beside(ngx_http_request_t *r, ngx_http_xet_task_t *t,
         t->beside = 1;
     }
 
-    return ngx_http_xet_task_start(r, t, job, done, data);
+    if (ngx_http_xet_task_start(r, t, job, done, data) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    r->main->count++;
+
+    return NGX_OK;
 }
 
 
@@ -217,15 +226,22 @@ ngx_http_xet_task_event_handler(ngx_event_t *ev)
 
     r->main->blocked--;
 
-    if (t->beside && !t->dead) {
-        t->done(r, t->data);
-
-    } else {
+    if (!t->beside || t->dead) {
         t->ready = 1;
 
         /* ours, or the finalizer of a request that died meanwhile */
 
         r->write_event_handler(r);
+
+    } else if (r->done) {
+
+        /* finalized meanwhile: only our reference is left */
+
+        ngx_http_finalize_request(r, NGX_DONE);
+
+    } else {
+        r->main->count--;
+        t->done(r, t->data);
     }
 
     ngx_http_run_posted_requests(c);

@@ -54,9 +54,9 @@ ngx_uint_t ngx_http_xet_task_busy(ngx_http_request_t *r);
 /*
  * The same beside the content handler of another module, whose event handlers
  * stay what they are.  t is the caller's, of zeros at first, and lives as long
- * as data.  done is called straight from the event loop; it has to see for
- * itself whether the request was answered meanwhile, for nginx then waits for
- * r->write_event_handler to be called.
+ * as data.  done is called straight from the event loop, not when the request
+ * was finalized meanwhile; it has to see for itself whether an answer is on
+ * its way.
  */
 ngx_int_t ngx_http_xet_task_post_beside(ngx_http_request_t *r,
     ngx_http_xet_task_t *t, ngx_http_xet_job_pt job,

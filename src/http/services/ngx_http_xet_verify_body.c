@@ -528,9 +528,8 @@ ngx_http_xet_verify_done(ngx_http_request_t *r, void *data)
     if (r->header_sent && (r->upstream == NULL
                            || r->upstream->cleanup == NULL))
     {
-        /* answered meanwhile, and waiting for the job alone */
+        /* answered meanwhile, and the answer is on its way */
 
-        r->write_event_handler(r);
         return;
     }
 
