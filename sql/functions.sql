@@ -629,15 +629,16 @@ AS $$
 $$;
 
 
--- Somebody has read the file and found the SHA-256 that was claimed for it.
+-- Somebody has read all of the file, and this is its SHA-256, whatever was
+-- claimed for it; whether that was news.
 
 CREATE FUNCTION xet.file_prove(file bytea, digest bytea)
     RETURNS boolean
     LANGUAGE plpgsql
 AS $$
 BEGIN
-    UPDATE xet.files f SET sha256_proven = true
-     WHERE f.hash = $1 AND f.sha256 = $2 AND NOT f.sha256_proven;
+    UPDATE xet.files f SET sha256 = $2, sha256_proven = true
+     WHERE f.hash = $1 AND NOT f.sha256_proven;
 
     RETURN FOUND;
 END;

@@ -188,6 +188,11 @@ ngx_int_t ngx_http_xet_query_shard_put(ngx_http_request_t *r,
 #define ngx_http_xet_query_shard_put_new(r)                                   \
     (ngx_http_xet_query_number(r) != 0)
 
+/* The SHA-256 of a registered file, 32 bytes, as computed from its data. */
+ngx_int_t ngx_http_xet_query_prove(ngx_http_request_t *r,
+    const xet_hash_t *file, const u_char *sha256,
+    ngx_http_xet_query_handler_pt handler);
+
 /* Takes a file out of a repo; forgotten tells whether it was in it. */
 ngx_int_t ngx_http_xet_query_forget(ngx_http_request_t *r, ngx_str_t *repo,
     const xet_hash_t *file, ngx_http_xet_query_handler_pt handler);

@@ -185,6 +185,22 @@ ngx_http_xet_query_file(ngx_http_request_t *r, const xet_hash_t *file,
 
 
 ngx_int_t
+ngx_http_xet_query_prove(ngx_http_request_t *r, const xet_hash_t *file,
+    const u_char *sha256, ngx_http_xet_query_handler_pt handler)
+{
+    int          lengths[2] = { XET_HASH_LEN, XET_DIGEST_SHA256_LEN };
+    const char  *values[2];
+
+    values[0] = (const char *) file->bytes;
+    values[1] = (const char *) sha256;
+
+    return ngx_http_xet_query_send(r, NGX_HTTP_XET_WRITE,
+                                   NGX_HTTP_XET_STMT_PROVE, values, lengths,
+                                   handler);
+}
+
+
+ngx_int_t
 ngx_http_xet_query_forget(ngx_http_request_t *r, ngx_str_t *repo,
     const xet_hash_t *file, ngx_http_xet_query_handler_pt handler)
 {

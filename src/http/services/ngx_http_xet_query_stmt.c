@@ -61,6 +61,10 @@ const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
       "SELECT xet.shard_put(" NGX_HTTP_XET_BATCH_PARAMS ", $16)",
       16 },
 
+    { "file_prove",
+      "SELECT xet.file_prove($1, $2)",
+      2 },
+
     { "repo_forget",
       "SELECT xet.repo_forget($1, $2)",
       2 },
