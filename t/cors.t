@@ -128,8 +128,9 @@ sub is_preflight {
 
 	is(join(' ', grep { !$methods{$_} } qw/ GET HEAD POST /), '',
 		"$name: methods");
-	is(join(' ', grep { !$headers{$_} } qw/ authorization range
-		x-range-dirty x-xet-session-id content-type /), '',
+	is(join(' ', grep { !$headers{$_} } qw/ authorization range if-match
+		if-none-match if-range x-range-dirty x-xet-session-id
+		content-type /), '',
 		"$name: headers");
 }
 
@@ -153,7 +154,8 @@ sub is_open {
 		$r->header_value('Access-Control-Expose-Headers') // '');
 
 	is(join(' ', grep { !$exposed{$_} } qw/ content-range etag
-		retry-after x-request-id accept-ranges /), '',
+		content-disposition repr-digest retry-after x-request-id
+		accept-ranges /), '',
 		"$name: exposed");
 }
 
@@ -220,6 +222,7 @@ for my $case (
 	[ 'POST', 'v1/shards', 400 ],
 	[ 'POST', "v1/xorbs/default/$none", 400 ],
 	[ 'HEAD', "v1/files/$file->{hash}", 200 ],
+	[ 'GET', "v1/files/$file->{hash}", 200 ],
 	[ 'POST', 'v1/telemetry', 400 ],
 ) {
 	my ($method, $path, $status) = @$case;

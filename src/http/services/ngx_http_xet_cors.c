@@ -55,6 +55,7 @@ ngx_http_xet_cors(ngx_http_request_t *r)
 
     return ngx_http_xet_header(r, "Access-Control-Expose-Headers",
                                "Content-Range, Accept-Ranges, ETag, "
+                               "Content-Disposition, Repr-Digest, "
                                "Retry-After, X-Request-Id");
 }
 
@@ -75,6 +76,7 @@ ngx_http_xet_cors_preflight(ngx_http_request_t *r)
         != NGX_OK
         || ngx_http_xet_header(r, "Access-Control-Allow-Headers",
                                "Authorization, Range, X-Range-Dirty, "
+                               "If-Match, If-None-Match, If-Range, "
                                "X-Xet-Session-Id, Content-Type")
            != NGX_OK
         || ngx_http_xet_header(r, "Access-Control-Max-Age", "86400")
