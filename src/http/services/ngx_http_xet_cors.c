@@ -76,7 +76,6 @@ ngx_http_xet_cors_preflight(ngx_http_request_t *r)
         != NGX_OK
         || ngx_http_xet_header(r, "Access-Control-Allow-Headers",
                                "Authorization, Range, X-Range-Dirty, "
-                               "If-Match, If-None-Match, If-Range, "
                                "X-Xet-Session-Id, Content-Type")
            != NGX_OK
         || ngx_http_xet_header(r, "Access-Control-Max-Age", "86400")
