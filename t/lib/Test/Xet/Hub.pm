@@ -26,7 +26,7 @@ package Test::Xet::Hub;
 use warnings;
 use strict;
 
-use parent qw/ Exporter /;
+use parent qw/ Exporter Test::Xet::Program /;
 
 use File::Temp qw/ tempdir /;
 use JSON::PP ();
@@ -334,22 +334,6 @@ sub hf_wait {
 	$self->{printed} = <$fh>;
 
 	return close($fh);
-}
-
-sub stop {
-	my ($self) = @_;
-
-	my $pid = delete $self->{pid} or return;
-
-	kill('TERM', $pid);
-	reap($pid, 5);
-}
-
-sub DESTROY {
-	my ($self) = @_;
-
-	local ($?, $@, $!);
-	$self->stop();
 }
 
 1;
