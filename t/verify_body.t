@@ -232,7 +232,7 @@ nothing_whole('too large');
 # --------------------------------------------------------------------------
 # shards: their structure
 
-my $file = Test::Xet::Client::upload($t, mix(7, 400000), send => 0);
+my $file = $t->upload(mix(7, 400000), send => 0);
 my $shard = $file->{shard};
 
 for my $location (qw/ stream buffer small /) {

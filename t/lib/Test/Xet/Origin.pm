@@ -96,7 +96,9 @@ sub rest {
 sub fresh {
 	my ($self) = @_;
 
-	my @lines = split(/\n/, slurp($self->{file}, 1) // '');
+	# whole lines: the last one may still be being written
+
+	my @lines = (slurp($self->{file}, 1) // '') =~ /(.*)\n/g;
 	my @new = splice(@lines, $self->{told});
 
 	$self->{told} += @new;
