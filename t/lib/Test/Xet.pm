@@ -66,6 +66,7 @@ my @live;
 #     locations   instead of conf/xet_location.conf
 #     directives  { xet_... => value, undef to leave it out } at http level
 #     workers     1
+#     connections  512, of a worker
 #     threads     4
 #     log         debug, info
 #     xet         0: neither the module nor its directives
@@ -81,6 +82,7 @@ my @live;
 #     %%MAIN%% %%HTTP%% %%XET%% %%SERVER%% %%LOCATIONS%%  what ours has there
 #     %%PORT_8080%%  a free port, the same for the same number
 #     %%DIR%% %%ROOT%% %%STORE%% %%CONNINFO%% %%URL_KEY%% %%DEDUP_KEY%%
+#     %%CONNECTIONS%%
 
 sub new {
 	my ($class, %o) = @_;
@@ -216,7 +218,7 @@ sub default_conf {
 %%MAIN%%
 
 events {
-    worker_connections  512;
+    worker_connections  %%CONNECTIONS%%;
 }
 
 http {
@@ -248,7 +250,8 @@ sub expand {
 		DIR => $self->{dir}, ROOT => root(), STORE => $self->store(),
 		CONNINFO => $self->conninfo(),
 		URL_KEY => "$self->{dir}/url.key",
-		DEDUP_KEY => "$self->{dir}/dedup.key"
+		DEDUP_KEY => "$self->{dir}/dedup.key",
+		CONNECTIONS => $self->{o}{connections} || 512
 	);
 
 	$text =~ s/%%(MAIN|HTTP|XET|SERVER|LOCATIONS)%%/$blocks{$1}->($self)/ge;

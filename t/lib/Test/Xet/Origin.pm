@@ -29,15 +29,13 @@ package Test::Xet::Origin;
 use warnings;
 use strict;
 
-use parent qw/ Test::Xet::Program /;
-
 use Digest::SHA ();
 use IO::Socket::INET;
 use JSON::PP ();
 use POSIX ();
 use Time::HiRes qw/ sleep /;
 
-use Test::Xet::Process qw/ root slurp spawn wait_for /;
+use Test::Xet::Process qw/ reap root slurp spawn wait_for /;
 
 my $step = 65536;
 
@@ -96,14 +94,30 @@ sub rest {
 sub fresh {
 	my ($self) = @_;
 
-	# whole lines: the last one may still be being written
+	# a line that is being written may be there in part
 
-	my @lines = (slurp($self->{file}, 1) // '') =~ /(.*)\n/g;
+	my @lines = (slurp($self->{file}, 1) // '') =~ /^(.*)\n/mg;
 	my @new = splice(@lines, $self->{told});
 
 	$self->{told} += @new;
 
 	return map { JSON::PP::decode_json($_) } @new;
+}
+
+sub stop {
+	my ($self) = @_;
+
+	my $pid = delete $self->{pid} or return;
+
+	kill('TERM', $pid);
+	reap($pid, 5);
+}
+
+sub DESTROY {
+	my ($self) = @_;
+
+	local ($?, $@, $!);
+	$self->stop();
 }
 
 # --------------------------------------------------------------------------

@@ -260,6 +260,18 @@ sub refusal {
 # The frames of newline-delimited JSON: [ { time => seconds, data => ... } ].
 # The last one may lack its newline.
 
+# The status, and with an error of ours its code: "404 no_such_object".
+
+sub code {
+	my ($self) = @_;
+
+	my $json = $self->json();
+	my $error = ref($json) eq 'HASH' ? $json->{error} : undef;
+
+	return ref($error) eq 'HASH' ? "$self->{status} $error->{code}"
+		: $self->{status};
+}
+
 sub frames {
 	my ($self) = @_;
 
