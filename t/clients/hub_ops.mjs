@@ -2,8 +2,8 @@
 //
 //     node hub_ops.mjs NPM HUB REPO COMMAND ARGUMENT...
 //
-// Commands are those of hub_lib.mjs; prints one line of JSON.  One that is ended
-// by SIGTERM, since it took too long, says what it was waiting for.
+// Commands are those of hub_lib.mjs; prints one line of JSON.  One that is
+// ended by SIGTERM, since it took too long, says what it was waiting for.
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";

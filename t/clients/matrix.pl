@@ -11,8 +11,8 @@
 # pass means that the bytes were right and that the requests of which the
 # operation consists have been seen.
 #
-# Environment: XET_CLIENTS_MIB, the size of the file whose second version is sent
-# from another machine, for all rows.
+# Environment: XET_CLIENTS_MIB, the size of the file whose second version is
+# sent from another machine, for all rows.
 
 use warnings;
 use strict;
@@ -582,8 +582,8 @@ sub edited {
 	return insert_into($file, $where, new_file($bytes));
 }
 
-# The same of the file of a dedup cell: of the one that the row has sent already,
-# or of one of XET_CLIENTS_MIB that is sent before.
+# The same of the file of a dedup cell: of the one that the row has sent
+# already, or of one of XET_CLIENTS_MIB that is sent before.
 
 sub second_version {
 	my ($file, $upload) = @_;
