@@ -68,6 +68,12 @@ http {
     %%HTTP%%
     %%XET%%
 
+    # as in conf/: clients compute for long in between
+
+    keepalive_timeout 300s;
+    client_body_timeout 300s;
+    send_timeout 300s;
+
     xet_token_key %%DIR%%/token.key;
     xet_token_cache zone=tokens:1m;
 
