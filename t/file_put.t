@@ -27,12 +27,17 @@ my $mib = 1048576;
 my $zero = '0' x 64;
 my $route = '/api/v1/files';
 
+my $http2 = Test::Xet::Nginx::version() =~ /--with-http_v2_module/
+	&& `curl -V 2>&1` =~ /^Features:.* HTTP2\b/m;
+
 my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 600,
 	http => 'log_format bytes "$request_method $uri $status '
 		. '$request_length"; access_log %%DIR%%/bytes.log bytes;'
 		. 'xet_token_key %%DIR%%/token.key;',
-	server => <<'EOC');
-location /small/ {
+	server => ($http2 ? 'listen 127.0.0.1:%%PORT_8082%% http2;' : '')
+		. <<'EOC');
+
+        location /small/ {
             xet_api;
             xet_api_base /small;
             xet_auth off;
@@ -111,6 +116,8 @@ sub is_file {
 
 	is("@{ $d->{errors} } $d->{status}", ' 200', "$name: rules");
 	ok(($d->{data} // '') eq $data, "$name: comes back");
+	ok($t->get("$route/$got->{hash}", {}, timeout => 60)->{body} eq $data,
+		"$name: by GET");
 }
 
 sub plain {
@@ -390,16 +397,15 @@ cmp_ok($got->{new_bytes}, '<', 200000,
 is($t->get("/wide$uri", as('write/b/b'))->{status}, 200, 'b: there now');
 
 # --------------------------------------------------------------------------
-# aborted after a whole xorb: it is found again
+# aborted after two whole xorbs: they are found again, one after the other
 
-$data = random_bytes(++$seed, 100 * $mib);
+$data = random_bytes(++$seed, 150 * $mib);
 $rows = $t->rows();
 
-my $part1 = substr($data, 0, 90 * $mib);
 $c = $t->http_start('PUT', $route, { 'Content-Length' => length($data) });
-ok($c->send($part1, timeout => 60), 'most of a file');
-ok(wait_for(20, sub { $t->rows()->{xorbs} == $rows->{xorbs} + 1 }),
-	'its first xorb is registered');
+ok($c->send(substr($data, 0, 140 * $mib), timeout => 60), 'most of a file');
+ok(wait_for(20, sub { $t->rows()->{xorbs} == $rows->{xorbs} + 2 }),
+	'its first two xorbs are registered');
 $c->abort();
 
 ok(wait_for(10, sub { !$t->temp_files() }), 'nothing else is left');
@@ -407,8 +413,8 @@ is($t->rows()->{files}, $rows->{files}, 'no file');
 
 $got = file($data);
 is($got->{hash}, hash_file($data)->{hash}, 'the retry');
-cmp_ok($got->{deduplicated_bytes}, '>', 63 * $mib, 'has found the xorb');
-is($t->rows()->{xorbs}, $rows->{xorbs} + 2, 'two in all');
+cmp_ok($got->{deduplicated_bytes}, '>', 127 * $mib, 'has found both');
+is($t->rows()->{xorbs}, $rows->{xorbs} + 3, 'three in all');
 
 # the worker is killed in mid-body
 
@@ -432,6 +438,67 @@ my $d = $t->download($got->{hash}, size => length($data), twice => 0);
 ok($d->{data} eq $data, 'comes back');
 undef $d;
 undef $data;
+
+# --------------------------------------------------------------------------
+# while PostgreSQL keeps a xorb waiting: the body goes on as far as there is
+# room, and who leaves then leaves nothing; who stays gets his answer
+
+sub held_up {
+	return wait_for(20, sub { $t->sql('SELECT count(*)'
+		. " FROM pg_stat_activity WHERE usename = 'xet'"
+		. " AND wait_event_type = 'Lock'") });
+}
+
+$data = random_bytes(++$seed, 100 * $mib);
+$rows = $t->rows();
+
+my $lock = $t->pg_lock('xet.xorbs');
+
+$c = $t->http_start('PUT', $route, { 'Content-Length' => length($data) },
+	undef, timeout => 2);
+ok(!$c->send($data), 'the body is held up');
+ok(held_up(), 'by a statement');
+$c->abort();
+sleep(0.3);
+$lock->unlock();
+
+ok(wait_for(20, sub { !$t->temp_files() }), 'nothing is left');
+is($t->rows()->{files}, $rows->{files}, 'no file');
+
+$data = random_bytes(++$seed, 20 * $mib);
+$lock = $t->pg_lock('xet.xorbs');
+
+$c = $t->http_start('PUT', $route, { 'Content-Length' => length($data) },
+	substr($data, 0, $mib));
+ok(held_up(), 'a question is held up');
+ok(!$c->closed(0.3), 'it waits');
+$lock->unlock();
+$c->send(substr($data, $mib));
+
+$r = $c->response('PUT', timeout => 30);
+is("$r->{status} " . $r->json()->{sha256}, '200 ' . sha256_hex($data),
+	'and goes on');
+$c->close();
+
+# --------------------------------------------------------------------------
+# HTTP/2, which has no length where the body comes from a pipe
+
+SKIP: {
+	skip('no HTTP/2', 2) unless $http2;
+
+	my $h2 = $t->url($route, 8082);
+	my $big = make_mix("$dir/h2", 21, 20 * $mib);
+	my $sum = sha256_file($big);
+
+	is(curl('--http2-prior-knowledge', '-T', $big, $h2)->{sha256}, $sum,
+		'HTTP/2');
+
+	open(my $pipe, '-|', "cat $big | curl -sS --http2-prior-knowledge"
+		. " --max-time 60 -T - $h2") or die "curl: $!\n";
+	my $answer = eval { JSON::PP::decode_json(join('', <$pipe>)) } || {};
+	is($answer->{sha256}, $sum, 'HTTP/2 without a length');
+	close($pipe);
+}
 
 # --------------------------------------------------------------------------
 # without a database
