@@ -41,8 +41,8 @@ const run = operations(hub, hubUrl, repo, readFileSync, digest, started);
 
 const answer = await run[command](...args);
 
-// Not left to Node: a download whose stream is not read to its last "done" keeps
-// a timer in @huggingface/hub 2.17, and the process would never end.
+// Not left to Node: a download whose stream is not read to its last "done"
+// keeps a timer in @huggingface/hub 2.17, and the process would never end.
 
 state = "done";
 process.stdout.write(JSON.stringify(answer) + "\n", () => process.exit(0));
