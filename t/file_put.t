@@ -563,22 +563,12 @@ cmp_ok($got->{new_bytes}, '<', $size / 100, 'next to nothing is new');
 # --------------------------------------------------------------------------
 # and hf_xet, in both orders
 
-sub uploaded {
-	my $sum = 0;
-
-	for (split(/\n/, $t->read_file('bytes.log'))) {
-		$sum += $1 if m!^POST \S*/xorbs/\S+ 200 (\d+)!;
-	}
-
-	return $sum;
-}
-
 my $endpoint = $t->url('/api');
-my $sent = uploaded();
+my $sent = uploaded($t);
 my $info = hf_xet({}, 'upload', 'session', $endpoint, $large)->[0];
 
 is($info->{hash}, $hash, 'hf_xet: the same hash');
-cmp_ok(uploaded() - $sent, '<', $size / 100,
+cmp_ok(uploaded($t) - $sent, '<', $size / 100,
 	'hf_xet: sends next to nothing of what curl has put');
 
 hf_xet({}, 'download', 'session', $endpoint, $hash, $size, "$dir/out");

@@ -75,6 +75,6 @@ for (const range of ranges) {
 
 out.statuses = [...new Set(requests.map((r) => r[1]))].sort();
 
-console.log(JSON.stringify(out));
+// as in hub_ops.mjs: timers of the package may be left
 
-server.close();
+process.stdout.write(JSON.stringify(out) + "\n", () => process.exit(0));

@@ -2,8 +2,8 @@
 //
 //     node hub_ops.mjs NPM HUB REPO COMMAND ARGUMENT...
 //
-// Commands are those of hub_lib.mjs; prints one line of JSON.  One that is ended
-// by SIGTERM, since it took too long, says what it was waiting for.
+// Commands are those of hub_lib.mjs; prints one line of JSON.  One that is
+// ended by SIGTERM, since it took too long, says what it was waiting for.
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -39,6 +39,10 @@ process.on("SIGTERM", () => {
 
 const run = operations(hub, hubUrl, repo, readFileSync, digest, started);
 
-console.log(JSON.stringify(await run[command](...args)));
+const answer = await run[command](...args);
+
+// Not left to Node: a download whose stream is not read to its last "done"
+// keeps a timer in @huggingface/hub 2.17, and the process would never end.
 
 state = "done";
+process.stdout.write(JSON.stringify(answer) + "\n", () => process.exit(0));

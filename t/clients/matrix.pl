@@ -11,8 +11,8 @@
 # pass means that the bytes were right and that the requests of which the
 # operation consists have been seen.
 #
-# Environment: XET_CLIENTS_MIB, the size of the file whose second version is sent
-# from another machine, for all rows.
+# Environment: XET_CLIENTS_MIB, the size of the file whose second version is
+# sent from another machine, for all rows.
 
 use warnings;
 use strict;
@@ -66,6 +66,8 @@ for my $python (sort { number($a) <=> number($b) }
 	hf_xet_row($python) if -x $python;
 }
 
+xtool_row() if -x "$build/clients/xtool/bin/xtool";
+
 hub_row() if -x "$build/clients/huggingface_hub/bin/hf";
 
 if (-d "$build/npm/node_modules/\@huggingface/hub") {
@@ -88,15 +90,36 @@ sub hf_xet_row {
 
 	my $version = pip_version($python, 'hf_xet');
 	my ($major, $minor) = split(/\./, $version);
-	my $session = $major > 1 || $minor >= 5;
-	my $api = $session ? 'session' : 'legacy';
 
-	my $row = row("hf_xet $version") or return;
-	my $run = sub {
+	xet_row("hf_xet $version", $major > 1 || $minor >= 5, sub {
 		my ($env, @args) = @_;
 
-		return hf_xet({ python => $python, env => $env }, @args) // die "it has failed\n";
-	};
+		return hf_xet({ python => $python, env => $env }, @args)
+			// die "it has failed\n";
+	});
+}
+
+# the same sources as a command, from the registry of Rust
+
+sub xtool_row {
+	my ($version) = `$build/clients/xtool/bin/xtool --version`
+		=~ /([\d.]+)/;
+
+	xet_row("xtool $version", 1, sub {
+		my ($env, @args) = @_;
+
+		return xtool({ env => $env }, @args)
+			// die "it has failed\n";
+	});
+}
+
+# $run->({ environment }, arguments of hf_xet_run.py)
+
+sub xet_row {
+	my ($name, $session, $run) = @_;
+
+	my $row = row($name) or return;
+	my $api = $session ? 'session' : 'legacy';
 	my $empty = '';
 	my $down = sub {
 		my ($server, $hash, $size, $sha256, $env) = @_;
@@ -559,8 +582,8 @@ sub edited {
 	return insert_into($file, $where, new_file($bytes));
 }
 
-# The same of the file of a dedup cell: of the one that the row has sent already,
-# or of one of XET_CLIENTS_MIB that is sent before.
+# The same of the file of a dedup cell: of the one that the row has sent
+# already, or of one of XET_CLIENTS_MIB that is sent before.
 
 sub second_version {
 	my ($file, $upload) = @_;

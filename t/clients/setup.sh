@@ -4,8 +4,8 @@
 # @huggingface/hub for Node into npm, and below clients huggingface_hub, pandas,
 # of hf_xet one older release for t/clients.t, and the ztensor package in three
 # releases.  With "all" as the second argument the older releases of "make
-# clients", too.  Done once; "newest" is what there is when it is done.  Needs
-# python3-venv, node and npm.
+# clients", too, and xtool where there is a cargo.  Done once; "newest" is what
+# there is when it is done.  Needs python3-venv, node and npm.
 
 set -eu
 
@@ -79,6 +79,17 @@ for version in $older; do
 done
 
 [ "$what" = all ] || exit 0
+
+# The command of the Rust sources, where there is a cargo that is new enough.
+
+if [ ! -x "$build/clients/xtool/bin/xtool" ] && command -v cargo > /dev/null
+then
+    cargo install -q hf-xet --bin xtool --features internal-tools --locked \
+        --root "$build/clients/xtool" \
+        --target-dir "$build/clients/xtool/target" \
+        && rm -rf "$build/clients/xtool/target" \
+        || echo "xtool: not built" >&2
+fi
 
 # An old release that a new Python has no wheel for is no row.
 

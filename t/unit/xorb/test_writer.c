@@ -71,6 +71,15 @@ verifies(const xorb_bytes_t *b, const xet_xorb_info_t *info)
 }
 
 
+static xet_xorb_writer_t *
+writer_to(xorb_bytes_t *b)
+{
+    memset(b, 0, sizeof(*b));
+
+    return xet_xorb_writer_create(&xet_suite_default, xorb_bytes_write, b);
+}
+
+
 static unsigned
 scheme_of(const xorb_bytes_t *b, const xet_xorb_info_t *info, uint32_t i)
 {
@@ -99,8 +108,7 @@ test_round_trips(void)
         65537, XET_CHUNK_MAX - 1, XET_CHUNK_MAX
     };
 
-    memset(&b, 0, sizeof(b));
-    w = xet_xorb_writer_create(&xet_suite_default, xorb_bytes_write, &b);
+    w = writer_to(&b);
 
     for (s = 0; s < 4; s++) {
         bad = 0;
@@ -144,8 +152,7 @@ test_footers(void)
     xet_xorb_writer_t      *w;
     const xet_xorb_info_t  *info;
 
-    memset(&b, 0, sizeof(b));
-    w = xet_xorb_writer_create(&xet_suite_default, xorb_bytes_write, &b);
+    w = writer_to(&b);
     info = xet_xorb_writer_info(w);
 
     xorb_bytes_fill(raw, 5000, 't', 1);
@@ -199,8 +206,7 @@ test_auto(void)
     xet_xorb_writer_t      *w;
     const xet_xorb_info_t  *info;
 
-    memset(&b, 0, sizeof(b));
-    w = xet_xorb_writer_create(&xet_suite_default, xorb_bytes_write, &b);
+    w = writer_to(&b);
     info = xet_xorb_writer_info(w);
 
     xorb_bytes_fill(raw, 65536, 'r', 1);
@@ -262,8 +268,7 @@ test_errors(void)
     xet_xorb_writer_t      *w;
     const xet_xorb_info_t  *info;
 
-    memset(&b, 0, sizeof(b));
-    w = xet_xorb_writer_create(&xet_suite_default, xorb_bytes_write, &b);
+    w = writer_to(&b);
     info = xet_xorb_writer_info(w);
 
     xet_is_u64(xet_xorb_writer_finish(w, 0), XET_XORB_EMPTY, "no chunks");

@@ -179,6 +179,28 @@ test_counts(zt_bytes_t *b)
 }
 
 
+/* A file of n attributes, which the caller writes, and no objects. */
+
+static void
+attributes_begin(zt_bytes_t *b, unsigned n)
+{
+    zt_begin(b, "", 0);
+    zt_map(b, 3);
+    zt_field_text(b, "version", "1.1.0");
+    zt_text(b, "attributes");
+    zt_map(b, n);
+}
+
+
+static void
+attributes_end(zt_bytes_t *b)
+{
+    zt_text(b, "objects");
+    zt_map(b, 0);
+    zt_end(b);
+}
+
+
 static void
 test_keys(zt_bytes_t *b)
 {
@@ -192,20 +214,14 @@ test_keys(zt_bytes_t *b)
     limits.keys = 50;
 
     for (n = 50; n <= 51; n++) {
-        zt_begin(b, "", 0);
-        zt_map(b, 3);
-        zt_field_text(b, "version", "1.1.0");
-        zt_text(b, "attributes");
-        zt_map(b, n);
+        attributes_begin(b, n);
 
         for (i = 0; i < n; i++) {
             snprintf(name, sizeof(name), "%u", i);
             zt_field(b, name, i);
         }
 
-        zt_text(b, "objects");
-        zt_map(b, 0);
-        zt_end(b);
+        attributes_end(b);
 
         xet_is_u64(open_status(b, &limits), n == 50 ? XET_OK : XET_ZT_KEYS,
                    n == 50 ? "50 keys of attributes" : "not 51");
@@ -324,17 +340,11 @@ test_cut(zt_bytes_t *b)
     limits.attributes = 100;
 
     for (n = 100; n <= 101; n++) {
-        zt_begin(b, "", 0);
-        zt_map(b, 3);
-        zt_field_text(b, "version", "1.1.0");
-        zt_text(b, "attributes");
-        zt_map(b, 1);
+        attributes_begin(b, 1);
         zt_text(b, "a");
         zt_head(b, 3, n - 6);
         zt_put_fill(b, 'x', n - 6);
-        zt_text(b, "objects");
-        zt_map(b, 0);
-        zt_end(b);
+        attributes_end(b);
 
         zt = zt_open(b->data, b->len, 9, &limits, &rc);
 

@@ -26,7 +26,7 @@ package Test::Xet::Hub;
 use warnings;
 use strict;
 
-use parent qw/ Exporter /;
+use parent qw/ Exporter Test::Xet::Program /;
 
 use File::Temp qw/ tempdir /;
 use JSON::PP ();
@@ -67,6 +67,12 @@ events {
 http {
     %%HTTP%%
     %%XET%%
+
+    # as in conf/: clients compute for long in between
+
+    keepalive_timeout 300s;
+    client_body_timeout 300s;
+    send_timeout 300s;
 
     xet_token_key %%DIR%%/token.key;
     xet_token_cache zone=tokens:1m;
@@ -334,22 +340,6 @@ sub hf_wait {
 	$self->{printed} = <$fh>;
 
 	return close($fh);
-}
-
-sub stop {
-	my ($self) = @_;
-
-	my $pid = delete $self->{pid} or return;
-
-	kill('TERM', $pid);
-	reap($pid, 5);
-}
-
-sub DESTROY {
-	my ($self) = @_;
-
-	local ($?, $@, $!);
-	$self->stop();
 }
 
 1;

@@ -18,7 +18,7 @@ use Test::Xet::Process qw/ patience root /;
 
 our @EXPORT = qw/
 	client_limit file_slice hf_xet hf_xet_start hf_xet_wait hub_blob
-	insert_into make_mix sha256_file uploaded
+	insert_into make_mix sha256_file uploaded xtool
 /;
 
 # What ends a client that takes too long; they compute a lot, and are many
@@ -71,6 +71,67 @@ sub hf_xet_wait {
 
 sub hf_xet { return hf_xet_wait(hf_xet_start(@_)) }
 
+# xtool of the Rust sources, with the arguments and answers of hf_xet_run.py.
+
+sub xtool {
+	my ($o, $command, @args) = @_;
+
+	shift(@args) if $command ne 'range';
+
+	my $endpoint = shift(@args);
+	my $dir = tempdir(CLEANUP => 1);
+
+	return upload_xtool($o, $endpoint, "$dir/json", @args)
+		if $command eq 'upload';
+
+	my ($hash, $size, @wanted) = @args;
+
+	return run_xtool($o, $endpoint, 'download', '--size', $size, '-o',
+		$wanted[0], $hash) ? {} : undef if $command eq 'download';
+
+	my @found;
+
+	for my $range (@wanted) {
+		(my $source = $range) =~ s/:/../;
+
+		unlink("$dir/out");
+		run_xtool($o, $endpoint, 'download', '--size', $size, '-o',
+			"$dir/out", '--source-range', $source, $hash)
+			or return undef;
+
+		push @found, { length => -s "$dir/out",
+			sha256 => sha256_file("$dir/out") };
+	}
+
+	return \@found;
+}
+
+sub upload_xtool {
+	my ($o, $endpoint, $json, @files) = @_;
+
+	run_xtool($o, $endpoint, 'upload', '--output', $json, @files)
+		or return undef;
+
+	open(my $fh, '<', $json) or return undef;
+	local $/;
+
+	return [ map { { hash => $_->{xet_info}{hash},
+		size => $_->{xet_info}{file_size} } }
+		@{ JSON::PP::decode_json(<$fh>) } ];
+}
+
+sub run_xtool {
+	my ($o, $endpoint, @args) = @_;
+
+	local $ENV{HF_XET_CACHE} = $o->{machine} || tempdir(CLEANUP => 1);
+	local $ENV{HF_XET_CLIENT_RETRY_BASE_DELAY} = '100ms';
+	local @ENV{keys %{ $o->{env} || {} }} = values %{ $o->{env} || {} };
+
+	return system(client_limit(), build() . '/clients/xtool/bin/xtool',
+		'--quiet', '--endpoint', $endpoint, '--token', 'none', 'file',
+		@args) == 0;
+}
+
 sub hub_blob {
 	my (@args) = @_;
 
@@ -100,7 +161,7 @@ sub uploaded {
 	my $sum = 0;
 
 	for (split(/\n/, $t->read_file('bytes.log'))) {
-		$sum += $1 if m!^POST \S*/xorbs/\S+ 200 (\d+) !;
+		$sum += $1 if m!^POST \S*/xorbs/\S+ 200 (\d+)\b!;
 	}
 
 	return $sum;
