@@ -11,7 +11,8 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.shard_batches, xet.shard_files, xet.shard_known, xet.shard_terms,
     xet.telemetry_put, xet.sweep,
     xet.visible, xet.repo_forget, xet.repo_set_public, xet.repo_delete,
-    xet.repo_create, xet.repo_add, xet.repo_list, xet.file_list;
+    xet.repo_create, xet.repo_add, xet.repo_list, xet.file_list,
+    xet.file_prove, xet.zt_get, xet.zt_put;
 
 
 -- A reader with a token of a repo sees the files of that repo and of public
@@ -628,6 +629,21 @@ AS $$
 $$;
 
 
+-- Somebody has read the file and found the SHA-256 that was claimed for it.
+
+CREATE FUNCTION xet.file_prove(file bytea, digest bytea)
+    RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    UPDATE xet.files f SET sha256_proven = true
+     WHERE f.hash = $1 AND f.sha256 = $2 AND NOT f.sha256_proven;
+
+    RETURN FOUND;
+END;
+$$;
+
+
 -- Keeps a report of a client, as long as there are not too many.
 
 CREATE FUNCTION xet.telemetry_put(event text, session_id text,
@@ -645,15 +661,52 @@ AS $$
 $$;
 
 
--- Drops what crashed uploads have staged, and old telemetry; to be called
--- now and then, from cron for one.
+-- What is known of a file as a zTensor file by these rules; no row where
+-- nothing is.  Who asks has opened the file, so may see it.
+
+CREATE FUNCTION xet.zt_get(file bytea, rules bigint, with_attributes boolean)
+    RETURNS TABLE (verdict bytea, attributes bytea)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT z.verdict, CASE WHEN with_attributes THEN z.attributes END
+      FROM xet.files f
+      JOIN xet.zt_files z ON z.file_id = f.id AND z.rules = zt_get.rules
+     WHERE f.hash = zt_get.file;
+$$;
+
+
+-- The last one stands: all who check a file by the same rules find the same.
+
+CREATE FUNCTION xet.zt_put(file bytea, rules bigint, verdict bytea,
+    attributes bytea)
+    RETURNS integer
+    LANGUAGE sql
+    SET lock_timeout = '1s'
+AS $$
+    INSERT INTO xet.zt_files AS z (file_id, rules, verdict, attributes)
+    SELECT f.id, $2, $3, $4 FROM xet.files f WHERE f.hash = $1
+    ON CONFLICT (file_id, rules) DO UPDATE
+       SET verdict = excluded.verdict, attributes = excluded.attributes,
+           checked_at = excluded.checked_at;
+
+    SELECT 1;
+$$;
+
+
+-- Drops what crashed uploads have staged, old telemetry, and what was found
+-- out about zTensor files long ago; to be called now and then, from cron for
+-- one.
 
 CREATE FUNCTION xet.sweep(age interval DEFAULT '1 day',
-    telemetry_age interval DEFAULT '30 days')
+    telemetry_age interval DEFAULT '30 days',
+    zt_age interval DEFAULT '90 days')
     RETURNS bigint
     LANGUAGE sql
 AS $$
     DELETE FROM xet.telemetry WHERE received_at < now() - telemetry_age;
+
+    DELETE FROM xet.zt_files WHERE checked_at < now() - zt_age;
+    DELETE FROM xet.zt_reports WHERE checked_at < now() - zt_age;
 
     WITH gone AS (
         DELETE FROM xet.staged WHERE created_at < now() - age RETURNING 1

@@ -104,11 +104,8 @@ sub refused {
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	my $json = $r->json();
-
-	is_deeply([ $r->{status}, scalar $r->header_value('Content-Type'),
-		ref $json eq 'HASH' ? $json->{error}{code} : $r->{body} ],
-		[ $status, 'application/json', $code ], $name);
+	is_deeply($r->refusal(), [ $status, 'application/json', $code ],
+		$name);
 }
 
 # --------------------------------------------------------------------------
@@ -120,21 +117,15 @@ my $file = $t->upload($data, xorb_chunks => 4);
 $file->{parts} = $file->{xorbs};
 is(scalar(@{ $file->{terms} }), scalar(@{ $file->{xorbs} }), 'terms');
 
-my $xorb = make_xorb(random_bytes(2, 2000 * 50), scheme => 'none',
+my $xorb = $t->put_xorb(random_bytes(2, 2000 * 50), scheme => 'none',
 	sizes => [ 50 ]);
 my @terms = map { my $i = $_ * 37 % 1990; [ $i, $i + 1 + $_ % 5 ] } 0 .. 699;
 
-is($t->post("/api/v1/xorbs/default/$xorb->{hash}", \$xorb->{bytes})
-	->{status}, 200, 'a xorb');
+my ($long, $r) = $t->put_file(map { [ $xorb, @$_ ] } @terms);
 
-my $shard = make_shard({ files => [ { terms => [ map { {
-	xorb => $xorb->{hash}, start => $_->[0], end => $_->[1]
-} } @terms ] } ], xorbs => [ $xorb ] });
+is($r->{body}, '{"result":1}', 'a file of 700 terms');
 
-is($t->post('/api/v1/shards', \$shard->{bytes})->{body}, '{"result":1}',
-	'a file of 700 terms');
-
-my $long = { %{ $shard->{files}[0] }, parts => [ map { {
+$long = { %$long, parts => [ map { {
 	hash => $xorb->{hash}, chunks => [
 		@{ $xorb->{chunks} }[$_->[0] .. $_->[1] - 1] ]
 } } @terms ] };

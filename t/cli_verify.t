@@ -52,6 +52,9 @@ is_deeply($r->{json}, [ { xorbs => scalar(@{ $file->{xorbs} }) + 1,
 	files => 3, proven => 2, faults => 0, orphans => 0,
 	bytes => bytes_read() } ], 'what it tells');
 
+is($t->sql('select count(*) from xet.files where sha256_proven'), 2,
+	'what is proven is put down');
+
 $r = xet(undef, { %pg }, 'verify', @store, '--parallel', 4);
 like($r->{out}, qr/^\d+ xorbs, 3 files, \d+ bytes read: 0 faults, 0 orphans$/,
 	'as text');

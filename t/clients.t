@@ -34,7 +34,7 @@ my $build = Test::Xet::Real::build();
 
 my $size = 8 * $mib;
 my $file = make_mix("$dir/file", 1, $size);
-my $second = edited($file, $size / 2, 100000, 2);
+my $second = insert_into($file, $size / 2, make_mix("$dir/new", 2, 100000));
 
 # --------------------------------------------------------------------------
 # hf
@@ -237,7 +237,7 @@ my $fourth = make_mix("$dir/fourth", 40, $size);
 my $lock = $t->pg_lock('xet.xorbs');
 my $fh = $hub->hf_start('', 'upload', 'alice/broken', $fourth, 'w.bin');
 
-ok(wait_for(60, sub { in_lock() }), 'hf, upload broken: it waits');
+ok(wait_for(60, sub { $t->pg_blocked() }), 'hf, upload broken: it waits');
 $hub->requests();
 $t->kill_worker('KILL', $_) for $t->worker_pids();
 $lock->unlock();
@@ -261,7 +261,7 @@ $lock = $t->pg_lock('xet.xorbs');
 
 $fh = $hub->hf_start($machine, 'upload', 'alice/killed', $fifth, 'w.bin');
 
-ok(wait_for(60, sub { in_lock() }), 'hf killed: it waits');
+ok(wait_for(60, sub { $t->pg_blocked() }), 'hf killed: it waits');
 $hub->hf_kill($fh);
 $lock->unlock();
 
@@ -278,42 +278,9 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# Statements that wait for a lock.
-
-sub in_lock {
-	return $t->sql("SELECT count(*) FROM pg_stat_activity"
-		. " WHERE usename = 'xet' AND wait_event_type = 'Lock'");
-}
-
 sub asked {
 	my ($method, $uri, $status, @requests) = @_;
 
 	return scalar(grep { $_->{method} eq $method && $_->{uri} =~ $uri
 		&& $_->{status} == $status } @requests);
-}
-
-sub xorb_bytes {
-	my $sum = 0;
-
-	for (@_) {
-		$sum += $_->{length} if $_->{method} eq 'POST'
-			&& $_->{uri} =~ m!/xorbs?/! && $_->{status} == 200;
-	}
-
-	return $sum;
-}
-
-# The file with new bytes put in.
-
-sub edited {
-	my ($old, $where, $bytes, $n) = @_;
-
-	my $new = make_mix("$dir/new-$n", $n, $bytes);
-	my $out = "$dir/edited-$n";
-	my $rest = $where + 1;
-
-	system("{ head -c $where $old; cat $new; tail -c +$rest $old; }"
-		. " > $out") == 0 or die;
-
-	return $out;
 }

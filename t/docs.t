@@ -3,8 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The documents against the code: directives, routes, error codes, log lines
-# and files are all there and nothing else is; configurations load; examples
-# run and print what they are said to print.
+# and files are all there and nothing else is; claims about security have
+# their tests; configurations load; examples run and print what they are said
+# to print.
 #
 # In the documents, a comment in the line above a fenced block says what to do
 # with it:
@@ -46,7 +47,8 @@ my %doc = map { $_ => text($_) } @docs;
 
 my $module = text('src/http/ngx_http_xet_module.c');
 my $merges = text('src/http/ngx_http_xet_conf.c')
-	. text('src/http/ngx_http_xet_conf_token.c');
+	. text('src/http/ngx_http_xet_conf_token.c')
+	. text('src/http/ngx_http_xet_conf_ztensor.c');
 
 sub text {
 	return decode('UTF-8', slurp("$root/$_[0]"));
@@ -85,7 +87,7 @@ my %commands;
 
 while ($module =~ /\{ \s* ngx_string\("(xet_\w+)"\), \s*
 	([A-Z0-9_|\s]+), \s* (\w+), \s* (\w+), \s*
-	(?: offsetof\(\w+, \s* (\w+)\) | 0 )/gx)
+	(?: offsetof\(\w+, \s* ([\w.]+)\) | 0 )/gx)
 {
 	my ($name, $flags, $field) = ($1, $2, $5);
 
@@ -106,8 +108,13 @@ while ($module =~ /\{ \s* ngx_string\("(xet_\w+)"\), \s*
 sub default_of {
 	my ($field) = @_;
 
-	return undef unless defined $field
-		&& $merges =~ /ngx_conf_(?:merge|init)_ (\w*?)_?value\(
+	return undef unless defined $field;
+
+	# a member of a part of the configuration
+
+	$field =~ s/^\w+\.//;
+
+	return undef unless $merges =~ /ngx_conf_(?:merge|init)_ (\w*?)_?value\(
 			[^,;]*? \b$field, \s* (?:prev->$field, \s*)?
 			([^;]+) \);/x;
 
@@ -213,14 +220,15 @@ same(\%variables, { map { $_ => '' } $doc{'docs/directives.md'}
 
 my $router = code("$http/ngx_http_xet_router.c");
 my %args = (0 => '', NGX_HTTP_XET_ARG_HASH => '/{}',
-	NGX_HTTP_XET_ARG_PREFIX_HASH => '/{prefix}/{}');
+	NGX_HTTP_XET_ARG_PREFIX_HASH => '/{prefix}/{}',
+	NGX_HTTP_XET_ARG_HASH_NAME => '/{}');
 my %versions = (NGX_HTTP_XET_V0 => '–', NGX_HTTP_XET_V1 => 'v1',
 	NGX_HTTP_XET_V2 => 'v2', NGX_HTTP_XET_V01 => '–, v1');
 my (%routes, %listed);
 
 my ($table) = $router =~ /ngx_http_xet_routes\[\] = \{(.*?)\n\};/s;
 
-while ($table =~ /\{ \s* ngx_string\("([\w-]+)"\), \s* ([\w|\s]+?), \s*
+while ($table =~ /\{ \s* ngx_string\("([\w\/-]+)"\), \s* ([\w|\s]+?), \s*
 	(\w+), \s* ([\w|\s]+?), \s* [\w,\s]+ \s* \}/gx)
 {
 	my ($name, $versions, $args, $methods) = ($1, $2, $3, $4);
@@ -228,7 +236,11 @@ while ($table =~ /\{ \s* ngx_string\("([\w-]+)"\), \s* ([\w|\s]+?), \s*
 	ok(exists $args{$args}, "$name: arguments that this test knows");
 
 	for my $method (map { s/^NGX_HTTP_//r } split(/\|/, $methods)) {
-		$routes{"$method $name" . ($args{$args} // '?')} = join(', ',
+		my ($first, $more) = split(m!(?=/)!, $name);
+
+		my $route = $first . ($args{$args} // '?') . ($more // '');
+
+		$routes{"$method $route"} = join(', ',
 			map { $versions{$_} // '?' } split(/\|/, $versions));
 	}
 }
@@ -249,8 +261,8 @@ same(\%routes, \%listed, 'routes');
 
 my %names = (BAD_REQUEST => 400, UNAUTHORIZED => 401, FORBIDDEN => 403,
 	NOT_FOUND => 404, NOT_ALLOWED => 405, REQUEST_ENTITY_TOO_LARGE => 413,
-	TOO_MANY_REQUESTS => 429, INTERNAL_SERVER_ERROR => 500, NOT_IMPLEMENTED => 501,
-	SERVICE_UNAVAILABLE => 503);
+	TOO_MANY_REQUESTS => 429, INTERNAL_SERVER_ERROR => 500,
+	NOT_IMPLEMENTED => 501, SERVICE_UNAVAILABLE => 503);
 my %codes;
 
 my $status_h = text('src/core/base/xet_status.h');
@@ -455,6 +467,42 @@ for my $n (sort { $a <=> $b } keys %traps) {
 		'all traps of the tests are in the list');
 }
 
+# what is claimed about security is checked by tests that have the words
+
+{
+	my ($claims, @bad) = 0;
+	my $table = 0;
+
+	for my $line (split(/\n/, $doc{'docs/security.md'})) {
+		$table = $table && $line =~ /^\|/;
+
+		if (!$table || $line =~ /^\| ---/) {
+			$table ||= $line =~ /\| checked by \|$/;
+			next;
+		}
+
+		my ($claim, $cell) = $line =~ /^\| (.*) \| (.*) \|$/;
+		my $named = 0;
+
+		while ($cell =~ m!`(t/[\w./]+)`: ((?:"[^"]+"(?:, )?)+)!g) {
+			my ($file, $words) = ($1, $2);
+			my $test = -e "$root/$file" ? text($file) : '';
+
+			for my $text ($words =~ /"([^"]+)"/g) {
+				$named++;
+				push @bad, "$file: $text"
+					if index($test, $text) < 0;
+			}
+		}
+
+		push @bad, "no test: $claim" unless $named;
+		$claims++;
+	}
+
+	cmp_ok($claims, '>', 40, 'claims about security');
+	is(join("\n", @bad), '', 'claims about security: their tests');
+}
+
 # --------------------------------------------------------------------------
 # blocks: { language, level, test, text, line }
 
@@ -612,6 +660,8 @@ sub run_examples {
 	local $ENV{CONNINFO} = $t->conninfo();
 	local $ENV{STORE} = $t->store();
 	local $ENV{HF_XET_CACHE} = "$work/cache";
+	local $ENV{PATH} = File::Spec->rel2abs(build_dir())
+		. ":$ENV{PATH}";
 
 	my ($status, $out) = run_command([ 'sh', "$work/script" ]);
 	my $last = slurp("$work/block", 1) // 0;

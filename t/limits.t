@@ -32,16 +32,14 @@ sub location {
 		. "        }\n        ";
 }
 
-my $by_who = 'xet_auth off';
-
 my $locations = join('',
 	location('api', 'xet_auth token;', 'xet_upload_limit three;'),
 	location('open', 'xet_auth off;', 'xet_upload_limit three;'),
-	location('slow', "$by_who;", 'xet_upload_limit one;',
+	location('slow', 'xet_auth off;', 'xet_upload_limit one;',
 		'client_body_timeout 1s;'),
-	location('bytes', "$by_who;", 'xet_upload_limit day;'),
-	location('soon', "$by_who;", 'xet_upload_limit soon;'),
-	location('tiny', "$by_who;", 'xet_upload_limit tiny;'),
+	location('bytes', 'xet_auth off;', 'xet_upload_limit day;'),
+	location('soon', 'xet_auth off;', 'xet_upload_limit soon;'),
+	location('tiny', 'xet_auth off;', 'xet_upload_limit tiny;'),
 	location('off', 'xet_auth off;', 'xet_upload_limit off;'),
 	"location \@xet_error {\n            xet_error;\n        }\n");
 
@@ -288,6 +286,34 @@ ok(wait_for(5, sub { $held[2] = hold('api', 'ann', $x) }), 'likewise');
 
 is(finish($_, $x), 200, 'all end well') for @held;
 
+# its place is free before a client has its answer
+
+my $many_in_a_row = 0;
+
+for (1 .. 100) {
+	$many_in_a_row += upload('slow', 'in a row', $x)->{status} == 200;
+}
+
+is($many_in_a_row, 100, 'one at a time, a hundred in a row');
+
+my $shard = make_shard({ xorbs => [], files => [ {
+	verification => JSON::PP::true, terms => [ { xorb => $x->{hash},
+		start => 0, end => scalar(@{ $x->{chunks} }),
+		chunks => $x->{chunks} } ] } ] });
+my %shards;
+
+for my $n (1 .. 40) {
+	my $r = $t->post('/slow/v' . (1 + $n % 2) . '/shards',
+		\$shard->{bytes}, { 'X-Who' => 'in a row' });
+
+	my $said = $n % 2 ? $r->frames()->[-1]{data} : $r->json();
+
+	$shards{"$r->{status} " . ($said->{result} // $r->{body})}++;
+}
+
+is(join(', ', map { "$_: $shards{$_}" } sort keys %shards),
+	'200 0: 39, 200 1: 1', 'shards, too') or diag(explain(\%shards));
+
 # a refusal gives nothing back that it does not have
 
 is(upload('api', 'ann', $x)->{status}, 200, 'one after the other')
@@ -304,10 +330,45 @@ is($t->post("/api/v1/xorbs/default/$x->{hash}", 'x',
 	->{status}, 403, 'a token to read') for 1 .. 4;
 is(upload('api', 'dan', $x)->{status}, 200, 'do not count');
 
+$_->close() for @held;
+
+# coming and going, in all ways
+
+srand(5);
+
+my %c = map { $_ => [] } map { "w$_" } 1 .. 8;
+
+for (1 .. 400) {
+	my $who = 'w' . (1 + int(rand(8)));
+	my $of = $c{$who};
+	my $how = int(rand(5));
+
+	if ($how < 2 || !@$of) {
+		push @$of, hold('api', $who, $x) // next;
+		next;
+	}
+
+	my $c = splice(@$of, int(rand(@$of)), 1);
+
+	is(finish($c, $x), 200, "$who ends well") if $how == 2;
+	$c->close() if $how == 3;
+	$c->abort() if $how == 4;
+}
+
+for my $who (sort keys %c) {
+	$_->close() for splice(@{ $c{$who} });
+
+	ok(wait_for(5, sub {
+		my $c = hold('api', $who, $x) // return;
+		return push(@{ $c{$who} }, $c) == 3;
+	}), "$who: three again");
+}
+
+is(scalar(grep { hold('api', $_, $x) } sort keys %c), 0, 'and no more');
+$_->close() for map { @$_ } values %c;
+
 # --------------------------------------------------------------------------
 # two workers, a reload, a crash
-
-$_->close() for @held;
 
 my ($one, $two) = $t->worker_pids();
 

@@ -15,6 +15,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Process qw/ build_dir patience root run_command slurp /;
+use Test::Xet::Ztensor;
 
 use File::Spec ();
 
@@ -59,18 +60,20 @@ my ($table) = $router =~ /ngx_http_xet_routes\[\] = \{(.*?)\n\};/s;
 my %versions = (V0 => [ '' ], V1 => [ 'v1/' ], V2 => [ 'v2/' ],
 	V01 => [ '', 'v1/' ]);
 my %args = (0 => '', NGX_HTTP_XET_ARG_HASH => '/{}',
-	NGX_HTTP_XET_ARG_PREFIX_HASH => '/{}/{}');
+	NGX_HTTP_XET_ARG_PREFIX_HASH => '/{}/{}',
+	NGX_HTTP_XET_ARG_HASH_NAME => '/{}');
 my (%is, %said);
 
-while ($table =~ /\{ \s* ngx_string\("([\w-]+)"\), \s* ([\w|\s]+?), \s*
+while ($table =~ /\{ \s* ngx_string\("([\w\/-]+)"\), \s* ([\w|\s]+?), \s*
 	(\w+), \s* ([\w|\s]+?), \s* [\w,\s]+ \s* \}/gx)
 {
 	my ($name, $versions, $args, $methods) = ($1, $2, $3, $4);
+	my ($first, $more) = split(m!(?=/)!, $name);
 
 	for my $version (map { @{ $versions{$_} } }
 		$versions =~ /NGX_HTTP_XET_(V\d+)/g)
 	{
-		$is{"$_ /api/$version$name$args{$args}"} = 1
+		$is{"$_ /api/$version$first$args{$args}" . ($more // '')} = 1
 			for $methods =~ /NGX_HTTP_([A-Z]+)/g;
 	}
 }
@@ -151,6 +154,8 @@ chmod(0600, $t->dir() . '/token.key');
 $t->run();
 
 my @files = map { $t->upload(mix($_, 200000 * $_), xorb_chunks => 3) } 1 .. 3;
+my $zt = $t->upload(zt_file([ [ 't', { shape => [ 50 ],
+	data => random_bytes(4, 200) } ] ])->{bytes});
 my @xorbs = map { @{ $_->{xorbs} } } @files;
 my @chunks = map { $_->{xorbs}[0]{chunks}[0]{hash} } @files;
 
@@ -170,6 +175,7 @@ $t->write_file('bodies/shard', $files[0]{shard});
 
 my %known = (
 	File => [ map { $_->{hash} } @files ],
+	ZtFile => [ $zt->{hash} ],
 	Chunk => \@chunks,
 	Xorb => [ map { $_->{hash} } @xorbs ],
 	Shard => [ '0' x 64 ],
@@ -260,6 +266,11 @@ for my $path (sort keys %paths) {
 		my $want = $method eq 'DELETE' ? 403 : 200;
 
 		$want = 206 if $path =~ m!^/xorbs/!;
+
+		# with and without the example of a range
+
+		$want = 206 if $path =~ m!/data\z!
+			&& !$met{"$method $path"}{200};
 
 		ok($met{"$method $path"}{$want}, "$method $path: $want")
 			or diag(join(', ', map { "$_: "

@@ -59,6 +59,13 @@ my $t = Test::Xet->new(pg => 0, log => 'info', timeout => 400,
 			'satisfy any;'),
 		location('slow', 'proxy_request_buffering off;',
 			'client_body_timeout 1s;'),
+		location('errors', 'proxy_request_buffering off;',
+			'error_page 400 413 502 504 @error;'),
+		"location \@error { xet_error; }\n        ",
+		'location /there/ { return 418; error_page 418 = @there; }',
+		'location @there { xet_api_base /there;'
+			. ' proxy_request_buffering off;'
+			. ' proxy_pass http://127.0.0.1:%%PORT_9000%%; }',
 		location('other', 'proxy_request_buffering off;',
 			'xet_verify_body off;')));
 
@@ -216,6 +223,11 @@ refused('no body', do {
 	my $r = $t->http('POST', uri('stream', $x->{hash}));
 	[ $r->{status}, $r->{body} ];
 }, 'invalid_xorb');
+refused('too large for nginx, error_page', do {
+	my $r = $t->http('POST', uri('errors', $x->{hash}),
+		{ 'Content-Length' => 81 << 20 });
+	[ $r->{status}, $r->{body} ];
+}, 'body_too_large', 413);
 nothing_whole('empty');
 
 # too large for the edge: refused in the middle
@@ -228,6 +240,17 @@ for my $way (sort keys %ways) {
 }
 
 nothing_whole('too large');
+
+# --------------------------------------------------------------------------
+# by way of a named location
+
+passes('named location', h1(uri('there', $x->{hash}), $x->{bytes}),
+	$x->{bytes});
+refused('named location: bad', h1(uri('there', $x->{hash}), $bad),
+	'invalid_xorb|hash_mismatch');
+refused('named location: empty', h1(uri('there', $x->{hash}), ''),
+	'invalid_xorb');
+nothing_whole('named location');
 
 # --------------------------------------------------------------------------
 # shards: their structure
@@ -424,6 +447,9 @@ for my $location (qw/ stream buffer /) {
 
 	$got = h1(uri($location, $x->{hash}), $x->{bytes});
 	is($got->[0], 502, "$location: no origin");
+
+	$got = h1(uri('errors', $x->{hash}), $x->{bytes});
+	refused('no origin, error_page', $got, 'bad_gateway', 502);
 
 	$origin = origin();
 }

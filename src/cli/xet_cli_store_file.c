@@ -2,7 +2,7 @@
 /*
  * One file of a store: its terms against the chunk lists of their xorbs, by
  * the verifier of the core that shards go through; and its contents against
- * the SHA-256 that was claimed for it.
+ * the SHA-256 that was claimed for it, which is proven then.
  */
 
 
@@ -49,6 +49,7 @@ static int xet_cli_store_file_slice(void *ctx, const xet_cli_pg_row_t *row);
 static const char *xet_cli_store_file_term(xet_cli_store_file_t *f,
     const xet_cli_pg_row_t *row);
 static int xet_cli_store_file_sha256(xet_cli_store_file_t *f);
+static int xet_cli_store_file_proven(xet_cli_store_file_t *f);
 static xet_status_t xet_cli_store_file_content(xet_cli_store_file_t *f,
     const uint8_t *packed, EVP_MD_CTX *sha256);
 static xet_status_t xet_cli_store_file_chunks(xet_cli_checker_t *c, int fd,
@@ -388,10 +389,31 @@ xet_cli_store_file_sha256(xet_cli_store_file_t *f)
         f->fault = "it has another SHA-256 than its uploader said";
 
     } else {
-        __sync_fetch_and_add(&f->checker->store->proven, 1);
+        return xet_cli_store_file_proven(f);
     }
 
     return XET_CLI_OK;
+}
+
+
+/* From now on the server answers for it. */
+
+static int
+xet_cli_store_file_proven(xet_cli_store_file_t *f)
+{
+    xet_cli_pg_param_t  params[2];
+
+    memset(params, 0, sizeof(params));
+
+    params[0].bytes = f->job->hash.bytes;
+    params[0].len = XET_HASH_LEN;
+    params[1].bytes = f->job->sha256;
+    params[1].len = XET_CLI_SHA256_LEN;
+
+    __sync_fetch_and_add(&f->checker->store->proven, 1);
+
+    return xet_cli_pg_query(f->checker->pg, "SELECT xet.file_prove($1, $2)",
+                            params, 2, NULL, NULL);
 }
 
 

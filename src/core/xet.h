@@ -13,6 +13,7 @@
 #include "xet_buf.h"
 #include "xet_json.h"
 #include "xet_range.h"
+#include "xet_digest.h"
 #include "xet_etag.h"
 #include "xet_filename.h"
 #include "xet_telemetry.h"
@@ -29,11 +30,18 @@
 #include "xet_plan_writer.h"
 #include "xet_subtree.h"
 #include "xet_windows.h"
+#include "xet_ingest.h"
 #include "xet_cursor.h"
 #include "xet_sign.h"
 #include "xet_jwk_set.h"
 #include "xet_token.h"
 #include "xet_bucket.h"
+#include "xet_ztensor.h"
+#include "xet_accept.h"
+#include "xet_zt_cache.h"
+#include "xet_zt_frames.h"
+#include "xet_zt_json.h"
+#include "xet_zt_query.h"
 
 
 #endif /* _XET_H_INCLUDED_ */

@@ -18,12 +18,14 @@
 #include "xet.h"
 
 
-typedef struct ngx_http_xet_ctx_s     ngx_http_xet_ctx_t;
-typedef struct ngx_http_xet_lanes_s   ngx_http_xet_lanes_t;
-typedef struct ngx_http_xet_body_s    ngx_http_xet_body_t;
-typedef struct ngx_http_xet_verify_s  ngx_http_xet_verify_t;
-typedef struct ngx_http_xet_parts_s   ngx_http_xet_parts_t;
-typedef struct ngx_http_xet_route_s   ngx_http_xet_route_t;
+typedef struct ngx_http_xet_ctx_s         ngx_http_xet_ctx_t;
+typedef struct ngx_http_xet_lanes_s       ngx_http_xet_lanes_t;
+typedef struct ngx_http_xet_body_s        ngx_http_xet_body_t;
+typedef struct ngx_http_xet_ingest_s      ngx_http_xet_ingest_t;
+typedef struct ngx_http_xet_verify_s      ngx_http_xet_verify_t;
+typedef struct ngx_http_xet_limit_hold_s  ngx_http_xet_limit_hold_t;
+typedef struct ngx_http_xet_parts_s       ngx_http_xet_parts_t;
+typedef struct ngx_http_xet_route_s       ngx_http_xet_route_t;
 
 
 #include "ngx_http_xet_auth.h"
@@ -32,6 +34,7 @@ typedef struct ngx_http_xet_route_s   ngx_http_xet_route_t;
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_reader.h"
 #include "ngx_http_xet_stream.h"
+#include "ngx_http_xet_ztensor.h"
 
 
 /* A key of "xet_url_key": its MAC context belongs to the worker's loop. */
@@ -125,6 +128,8 @@ typedef struct {
     ngx_msec_t                 progress;       /* between frames */
     ngx_flag_t                 telemetry;
     ngx_uint_t                 batch_max;      /* files in a batch */
+
+    ngx_http_xet_ztensor_conf_t  ztensor;
 } ngx_http_xet_loc_conf_t;
 
 
@@ -173,23 +178,26 @@ typedef ngx_int_t (*ngx_http_xet_handler_pt)(ngx_http_request_t *r,
  */
 
 struct ngx_http_xet_ctx_s {
-    ngx_uint_t                 version;        /* NGX_HTTP_XET_V* */
-    xet_hash_t                 hash;           /* of the path */
+    ngx_uint_t                  version;        /* NGX_HTTP_XET_V* */
+    xet_hash_t                  hash;           /* of the path */
 
-    ngx_http_xet_auth_t       *auth;
+    ngx_http_xet_auth_t        *auth;
 
-    ngx_http_xet_task_t        task;
-    ngx_http_xet_query_t       query;
-    ngx_http_xet_body_t       *body;
-    ngx_http_xet_verify_t     *verify;
-    ngx_http_xet_stream_t     *stream;
-    ngx_http_xet_reader_t     *reader;
-    ngx_http_xet_parts_t      *parts;
+    ngx_http_xet_task_t         task;
+    ngx_http_xet_query_t        query;
+    ngx_http_xet_body_t        *body;
+    ngx_http_xet_ingest_t      *ingest;
+    ngx_http_xet_verify_t      *verify;
+    ngx_http_xet_stream_t      *stream;
+    ngx_http_xet_reader_t      *reader;
+    ngx_http_xet_parts_t       *parts;
+    ngx_http_xet_ztensor_t     *ztensor;
+    ngx_http_xet_limit_hold_t  *hold;           /* of an upload, counted */
 
-    void                      *endpoint;       /* its state */
-    void                      *state;          /* of a service it uses */
+    void                       *endpoint;       /* its state */
+    void                       *state;          /* of a service it uses */
 
-    unsigned                   cors:1;         /* its headers were added */
+    unsigned                    cors:1;         /* its headers were added */
 };
 
 
@@ -209,7 +217,7 @@ void *ngx_http_xet_state(ngx_http_request_t *r, size_t size,
 /* ngx_http_xet_router.c */
 ngx_int_t ngx_http_xet_api_handler(ngx_http_request_t *r);
 
-/* The first part of the route's path; NGX_DECLINED where there is none. */
+/* The names in the route's path; NGX_DECLINED where there is none. */
 ngx_int_t ngx_http_xet_route_name(ngx_http_request_t *r, ngx_str_t *name);
 
 /* Whether the request's route needs a token, and one to write. */
@@ -281,6 +289,13 @@ char *ngx_http_xet_conf_upload_zone(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_xet_conf_upload_limit(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
+/* ngx_http_xet_conf_ztensor.c */
+void ngx_http_xet_conf_create_ztensor(ngx_http_xet_ztensor_conf_t *conf);
+void ngx_http_xet_conf_merge_ztensor(ngx_http_xet_ztensor_conf_t *prev,
+    ngx_http_xet_ztensor_conf_t *conf);
+char *ngx_http_xet_conf_ztensor_limits(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
 /* endpoints */
 ngx_int_t ngx_http_xet_token_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_xet_reconstruction_handler(ngx_http_request_t *r,
@@ -299,9 +314,21 @@ ngx_int_t ngx_http_xet_xorb_head_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_shard_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
+ngx_int_t ngx_http_xet_file_put_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_file_get_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_file_delete_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx);
+ngx_int_t ngx_http_xet_zt_list_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx);
+ngx_int_t ngx_http_xet_zt_object_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx);
+ngx_int_t ngx_http_xet_zt_data_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx);
+ngx_int_t ngx_http_xet_zt_reconstruction_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx);
+ngx_int_t ngx_http_xet_zt_verify_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_telemetry_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);

@@ -37,7 +37,9 @@ ngx_http_xet_preaccess_handler(ngx_http_request_t *r)
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
-    if (!xlcf->verify_body || xlcf->api || r != r->main) {
+    /* an error that is being answered stays what it is */
+
+    if (!xlcf->verify_body || xlcf->api || r != r->main || r->err_status) {
         return NGX_DECLINED;
     }
 

@@ -117,6 +117,8 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
     conf->telemetry = NGX_CONF_UNSET;
     conf->batch_max = NGX_CONF_UNSET_UINT;
 
+    ngx_http_xet_conf_create_ztensor(&conf->ztensor);
+
     return conf;
 }
 
@@ -161,6 +163,8 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_msec_value(conf->progress, prev->progress, 15000);
     ngx_conf_merge_value(conf->telemetry, prev->telemetry, 1);
     ngx_conf_merge_uint_value(conf->batch_max, prev->batch_max, 100);
+
+    ngx_http_xet_conf_merge_ztensor(&prev->ztensor, &conf->ztensor);
 
     if (conf->url_base == NULL) {
         conf->url_base = prev->url_base;

@@ -5,7 +5,6 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_decode.h"
 #include "ngx_http_xet_lanes.h"
 #include "ngx_http_xet_store.h"
 
@@ -69,9 +68,7 @@ ngx_http_xet_init_process(ngx_cycle_t *cycle)
         }
     }
 
-    if (ngx_http_xet_decode_init(cycle->log) != NGX_OK
-        || ngx_http_xet_lanes_init(cycle) != NGX_OK)
-    {
+    if (ngx_http_xet_lanes_init(cycle) != NGX_OK) {
         return NGX_ERROR;
     }
 

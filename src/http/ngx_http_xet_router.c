@@ -2,7 +2,8 @@
 /*
  * From URI and method to an endpoint, by one table.
  *
- * The path behind "xet_api_base" is [/v1|/v2]/<name>[/<prefix>][/<hash>].
+ * The path behind "xet_api_base" is [/v1|/v2]/<name>[/<prefix>][/<hash>], or
+ * [/v1|/v2]/<name>/<hash>/<more of the name>, in the table "name/more".
  * A prefix is any name: there is one namespace, and clients differ in what
  * they call it (docs/protocol.md).
  */
@@ -15,6 +16,7 @@
 
 #define NGX_HTTP_XET_ARG_HASH         1
 #define NGX_HTTP_XET_ARG_PREFIX_HASH  2
+#define NGX_HTTP_XET_ARG_HASH_NAME    3        /* two parts, too */
 
 
 /* What a route asks of a token. */
@@ -79,6 +81,11 @@ static const ngx_http_xet_route_t  ngx_http_xet_routes[] = {
       NGX_HTTP_XET_WRITES, ngx_http_xet_shard_handler },
 
     { ngx_string("files"),
+      NGX_HTTP_XET_V01, 0,
+      NGX_HTTP_PUT|NGX_HTTP_POST,
+      NGX_HTTP_XET_WRITES, ngx_http_xet_file_put_handler },
+
+    { ngx_string("files"),
       NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH,
       NGX_HTTP_GET|NGX_HTTP_HEAD,
       NGX_HTTP_XET_READS, ngx_http_xet_file_get_handler },
@@ -87,6 +94,31 @@ static const ngx_http_xet_route_t  ngx_http_xet_routes[] = {
       NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH,
       NGX_HTTP_DELETE,
       NGX_HTTP_XET_WRITES, ngx_http_xet_file_delete_handler },
+
+    { ngx_string("zt"),
+      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH,
+      NGX_HTTP_GET|NGX_HTTP_HEAD,
+      NGX_HTTP_XET_READS, ngx_http_xet_zt_list_handler },
+
+    { ngx_string("zt/object"),
+      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH_NAME,
+      NGX_HTTP_GET|NGX_HTTP_HEAD,
+      NGX_HTTP_XET_READS, ngx_http_xet_zt_object_handler },
+
+    { ngx_string("zt/data"),
+      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH_NAME,
+      NGX_HTTP_GET|NGX_HTTP_HEAD,
+      NGX_HTTP_XET_READS, ngx_http_xet_zt_data_handler },
+
+    { ngx_string("zt/reconstruction"),
+      NGX_HTTP_XET_V01|NGX_HTTP_XET_V2, NGX_HTTP_XET_ARG_HASH_NAME,
+      NGX_HTTP_GET|NGX_HTTP_HEAD,
+      NGX_HTTP_XET_READS, ngx_http_xet_zt_reconstruction_handler },
+
+    { ngx_string("zt/verify"),
+      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH_NAME,
+      NGX_HTTP_GET,
+      NGX_HTTP_XET_READS, ngx_http_xet_zt_verify_handler },
 
     { ngx_string("health"),
       NGX_HTTP_XET_V01, 0,
@@ -139,6 +171,8 @@ typedef struct {
 
 static const ngx_http_xet_route_t *ngx_http_xet_find_route(
     ngx_http_request_t *r, ngx_http_xet_path_t *path, ngx_uint_t *methods);
+static ngx_uint_t ngx_http_xet_route_match(const ngx_http_xet_route_t *route,
+    ngx_http_xet_path_t *path);
 static ngx_int_t ngx_http_xet_parse_path(ngx_http_request_t *r,
     ngx_http_xet_path_t *path);
 static ngx_int_t ngx_http_xet_parse_args(ngx_http_xet_path_t *path,
@@ -218,6 +252,42 @@ ngx_http_xet_api_handler(ngx_http_request_t *r)
 }
 
 
+static ngx_uint_t
+ngx_http_xet_route_match(const ngx_http_xet_route_t *route,
+    ngx_http_xet_path_t *path)
+{
+    u_char     *p;
+    ngx_str_t   name, *more;
+
+    name = route->name;
+
+    if (route->args == NGX_HTTP_XET_ARG_HASH_NAME) {
+
+        if (path->n != 2) {
+            return 0;
+        }
+
+        p = ngx_strlchr(name.data, name.data + name.len, '/');
+
+        more = &path->parts[1];
+
+        if (more->len != (size_t) (name.data + name.len - p - 1)
+            || ngx_memcmp(more->data, p + 1, more->len) != 0)
+        {
+            return 0;
+        }
+
+        name.len = p - name.data;
+
+    } else if (route->args != path->n) {
+        return 0;
+    }
+
+    return name.len == path->name.len
+           && ngx_memcmp(name.data, path->name.data, name.len) == 0;
+}
+
+
 /* NULL: there is none; *methods tells which others its path has. */
 
 static const ngx_http_xet_route_t *
@@ -231,10 +301,7 @@ ngx_http_xet_find_route(ngx_http_request_t *r, ngx_http_xet_path_t *path,
     for (route = ngx_http_xet_routes; route->handler; route++) {
 
         if (!(route->versions & path->version)
-            || route->args != path->n
-            || route->name.len != path->name.len
-            || ngx_memcmp(route->name.data, path->name.data, path->name.len)
-               != 0)
+            || !ngx_http_xet_route_match(route, path))
         {
             continue;
         }
@@ -401,7 +468,7 @@ ngx_http_xet_parse_args(ngx_http_xet_path_t *path,
         return NGX_OK;
     }
 
-    text = &path->parts[route->args - 1];
+    text = &path->parts[route->args == NGX_HTTP_XET_ARG_PREFIX_HASH];
 
     if (route->args == NGX_HTTP_XET_ARG_PREFIX_HASH) {
         prefix = &path->parts[0];

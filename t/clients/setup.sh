@@ -1,10 +1,11 @@
 #!/bin/sh
 
 # Installs the real clients into BUILD (build): hf_xet for Python into venv,
-# @huggingface/hub for Node into npm, and below clients huggingface_hub, and
-# of hf_xet one older release for t/clients.t.  With "all" as the second
-# argument the older releases of "make clients", too.  Done once; "newest" is
-# what there is when it is done.  Needs python3-venv, node and npm.
+# @huggingface/hub for Node into npm, and below clients huggingface_hub, pandas,
+# of hf_xet one older release for t/clients.t, and the ztensor package in three
+# releases.  With "all" as the second argument the older releases of "make
+# clients", too.  Done once; "newest" is what there is when it is done.  Needs
+# python3-venv, node and npm.
 
 set -eu
 
@@ -19,7 +20,7 @@ all="1.1.3 1.1.5 1.1.10 1.2.0 1.3.2 1.4.3 1.5.2 1.6.0 1.7.1"
 mkdir -p "$build/clients"
 
 
-# $1 folder, $2 what to install, $3 module that shows that it is there
+# $1 folder, $2 what to install (words), $3 module that shows that it is there
 
 install_python()
 {
@@ -27,7 +28,9 @@ install_python()
 
     rm -rf "$1"
     python3 -m venv "$1"
-    "$1/bin/pip" install -q --disable-pip-version-check "$2"
+
+    # shellcheck disable=SC2086
+    "$1/bin/pip" install -q --disable-pip-version-check $2
 }
 
 
@@ -54,7 +57,21 @@ install_python "$build/venv" hf_xet hf_xet
 
 install_python "$build/clients/huggingface_hub" huggingface_hub \
     huggingface_hub
+install_python "$build/clients/pandas" "pandas pyarrow fsspec aiohttp" \
+    pandas,pyarrow,fsspec,aiohttp
 install_node
+
+# of t/ztensor_clients.t: one writer for each container, with one numpy
+
+install_python "$build/clients/ztensor" "numpy cffi" numpy
+
+for version in 1.1.1 1.2.3 2.1.2; do
+    [ -d "$build/clients/ztensor-$version/ztensor" ] \
+        || "$build/clients/ztensor/bin/pip" install -q --no-deps \
+            --disable-pip-version-check \
+            --target "$build/clients/ztensor-$version" "ztensor==$version" \
+        || echo "ztensor $version: not installed" >&2
+done
 
 for version in $older; do
     install_python "$build/clients/hf_xet-$version" "hf_xet==$version" \

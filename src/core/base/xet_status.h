@@ -44,10 +44,17 @@
                                                                               \
     X(HASH_SYNTAX,    "invalid_hash",    400,                                 \
       "a hash must be 64 hexadecimal digits")                                 \
+    X(DIGEST_SYNTAX,  "invalid_digest",  400, "malformed digest header")      \
+    X(DIGEST_MISMATCH, "digest_mismatch", 400,                                \
+      "the content does not have the declared SHA-256")                       \
+    X(FILE_HASH,      "hash_mismatch",   400,                                 \
+      "the content does not have the declared file hash")                     \
     X(RANGE_SYNTAX,   "invalid_range",   400, "malformed Range header")       \
     X(RANGE_COUNT,    "invalid_range",   400, "too many ranges")              \
     X(RANGE_PAST_END, "range_not_satisfiable", 416,                           \
       "the range starts past the end of the file")                            \
+    X(RANGE_REFUSED,  "range_not_satisfiable", 416,                           \
+      "malformed Range header, or too many ranges")                           \
                                                                               \
     X(XORB_EMPTY,     "invalid_xorb",    400, "the xorb has no chunks")       \
     X(XORB_TRUNCATED, "invalid_xorb",    400,                                 \
@@ -210,6 +217,20 @@
     X(ZT_ROLE, "role_required", 400,                                          \
       "the object has several components, name a role")                       \
     X(ZT_QUERY, "invalid_query", 400, "malformed query")                      \
+    X(ZT_QUERY_KEY, "invalid_query", 400,                                     \
+      "an argument that is not known here, or one twice")                     \
+    X(ZT_QUERY_ESCAPE, "invalid_query", 400, "bad percent-encoding")          \
+    X(ZT_QUERY_BOTH, "invalid_query", 400,                                    \
+      "both \"name\" and \"i\" are given")                                    \
+    X(ZT_QUERY_NONE, "invalid_query", 400,                                    \
+      "\"name\" or \"i\" is required")                                        \
+    X(ZT_QUERY_LIMIT, "invalid_query", 400,                                   \
+      "\"limit\" is 0, or more than a page may have")                         \
+    X(ZT_AXES, "unsupported_rows", 501,                                       \
+      "only rows of the first dimension are served")                          \
+    X(ZT_VERIFY_SIZE, "verify_too_large", 413,                                \
+      "too many bytes to verify at once, name an object")                     \
+    X(ZT_STALE, "internal_error", 500, "a kept verdict is of no use")         \
     X(ZT_DECODE, "decode_unavailable", 422,                                   \
       "the decoded form is not available")                                    \
     X(ZT_DECODE_SIZE, "decode_too_large", 413,                                \

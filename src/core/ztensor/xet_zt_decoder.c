@@ -449,6 +449,7 @@ xet_zt_frame_parse(xet_zt_frame_t *f, const uint8_t *data, size_t len)
 
         f->skippable = 1;
         f->has_content = 1;
+        f->head = 8;
         f->content = xet_get_u32(data + 4);
 
         return XET_OK;
@@ -475,6 +476,7 @@ xet_zt_frame_parse(xet_zt_frame_t *f, const uint8_t *data, size_t len)
         return XET_AGAIN;
     }
 
+    f->head = (unsigned) n;
     f->checksum = (flags & 0x04) != 0;
     f->has_content = (content != 0);
 

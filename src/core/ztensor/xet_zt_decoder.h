@@ -30,6 +30,7 @@ typedef struct {
     unsigned  has_content:1;
     unsigned  checksum:1;
     unsigned  dictionary:1;
+    unsigned  head;                    /* bytes of the head */
     uint64_t  content;                 /* decoded bytes; of a skippable one */
     uint64_t  window;                  /* bytes of memory to stream it */
 } xet_zt_frame_t;

@@ -77,6 +77,26 @@ xet_zt_object_error(xet_zt_object_t *o, xet_status_t status)
 }
 
 
+xet_status_t
+xet_zt_object_fault(const xet_zt_object_t *o)
+{
+    unsigned      i;
+    xet_status_t  rc;
+
+    for (i = 0; i < o->errors_n; i++) {
+        rc = o->errors[i];
+
+        if (rc != XET_ZT_DTYPE && rc != XET_ZT_ENCODING
+            && rc != XET_ZT_FORMAT)
+        {
+            return rc;
+        }
+    }
+
+    return XET_OK;
+}
+
+
 /* A zero anywhere makes the count 0, whatever the order of dimensions. */
 
 static void

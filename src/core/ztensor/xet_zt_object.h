@@ -111,6 +111,9 @@ void xet_zt_object_check(xet_zt_object_t *o, const xet_zt_region_t *region);
 /* An error of the object: at most once each, and the verdict follows. */
 void xet_zt_object_error(xet_zt_object_t *o, xet_status_t status);
 
+/* The first error that makes it invalid, or XET_OK. */
+xet_status_t xet_zt_object_fault(const xet_zt_object_t *o);
+
 /* NULL when there is none. */
 const xet_zt_component_t *xet_zt_object_component(const xet_zt_object_t *o,
     const uint8_t *role, size_t len);
@@ -149,6 +152,15 @@ xet_status_t xet_zt_component_range(const xet_zt_component_t *c,
 xet_status_t xet_zt_object_rows(const xet_zt_object_t *o,
     const xet_zt_component_t *c, uint64_t first, uint64_t end,
     xet_range_t *range);
+
+/*
+ * A copy of all of it but the attributes, which read as absent; in one piece,
+ * to be released with free().  NULL when out of memory.
+ */
+xet_zt_object_t *xet_zt_object_copy(const xet_zt_object_t *o);
+
+/* Bytes that a copy takes. */
+size_t xet_zt_object_size(const xet_zt_object_t *o);
 
 /* text is the C string s. */
 int xet_zt_text_is(const xet_zt_text_t *text, const char *s);

@@ -9,7 +9,7 @@
  * Threads:    one at a time; several walks may share a file's record.
  *
  * It begins at the mark at or before the first object wanted and ends where
- * the handler, or the name, is satisfied.
+ * the handler, or the name, is satisfied, or no other can come.
  */
 
 
@@ -33,6 +33,9 @@ struct xet_zt_walk_s {
 
 
 static xet_status_t xet_zt_walk_object(void *ctx, xet_zt_object_t *o);
+static uint64_t xet_zt_walk_mark(const xet_zt_t *zt,
+    const xet_zt_select_t *select);
+static int xet_zt_walk_past(const xet_zt_walk_t *w, const xet_zt_object_t *o);
 static int xet_zt_walk_match(const xet_zt_select_t *select,
     const xet_zt_object_t *o);
 static int xet_zt_text_begins(const xet_zt_text_t *text,
@@ -69,7 +72,7 @@ xet_zt_walk_create(const xet_zt_t *zt, const xet_zt_select_t *select,
         return w;
     }
 
-    mark = select->first / info->stride;
+    mark = xet_zt_walk_mark(zt, select);
 
     from.index = mark * info->stride;
     from.pos = info->marks[mark];
@@ -95,6 +98,28 @@ xet_zt_walk_create(const xet_zt_t *zt, const xet_zt_select_t *select,
     }
 
     return w;
+}
+
+
+static uint64_t
+xet_zt_walk_mark(const xet_zt_t *zt, const xet_zt_select_t *select)
+{
+    uint64_t              mark, named;
+    const xet_zt_info_t  *info;
+
+    info = xet_zt_info(zt);
+
+    mark = select->first / info->stride;
+    named = 0;
+
+    if (select->name.data) {
+        named = xet_zt_marks_find(zt, &select->name);
+
+    } else if (select->prefix.data && (info->order & XET_ZT_ORDER_BYTES)) {
+        named = xet_zt_marks_find(zt, &select->prefix);
+    }
+
+    return (named > mark) ? named : mark;
 }
 
 
@@ -163,7 +188,7 @@ xet_zt_walk_object(void *ctx, xet_zt_object_t *o)
     w = ctx;
 
     if (!xet_zt_walk_match(&w->select, o)) {
-        return XET_OK;
+        return xet_zt_walk_past(w, o) ? XET_DONE : XET_OK;
     }
 
     xet_zt_object_check(o, &w->region);
@@ -181,6 +206,28 @@ xet_zt_walk_object(void *ctx, xet_zt_object_t *o)
     /* names are distinct */
 
     return (rc == XET_OK && w->select.name.data) ? XET_DONE : rc;
+}
+
+
+/* Whether names are in order and none that is wanted follows. */
+
+static int
+xet_zt_walk_past(const xet_zt_walk_t *w, const xet_zt_object_t *o)
+{
+    unsigned                order;
+    const xet_zt_select_t  *select;
+
+    select = &w->select;
+    order = xet_zt_info(w->zt)->order;
+
+    if (select->name.data) {
+        return order && xet_zt_order(order, &o->name, &select->name) > 0;
+    }
+
+    return select->prefix.data
+           && (order & XET_ZT_ORDER_BYTES)
+           && xet_zt_order(XET_ZT_ORDER_BYTES, &o->name, &select->prefix) > 0
+           && !xet_zt_text_begins(&o->name, &select->prefix);
 }
 
 

@@ -4,7 +4,8 @@
  *
  * Purpose:    the verdict on a file; and what the pages of a listing need to
  *             begin at any object: every stride-th object is marked with its
- *             place in the manifest, at most XET_ZT_MARKS of them.
+ *             place in the manifest, at most XET_ZT_MARKS of them, and with
+ *             its name where names are in some order.
  * States:     the start of the file, its end, the manifest, done or failed.
  *             The verdict stays.
  * Ownership:  the parser, the hash, the table of shards and the ranges of
@@ -13,7 +14,7 @@
  * Threads:    one at a time; any number may read from one that is done.
  *
  * Memory: the parser's 400 KiB, 16 bytes an object and 24 a component while
- * the manifest is read; 2 KiB and the root's attributes after that.
+ * the manifest is read; 34 KiB and the root's attributes after that.
  *
  * A manifest of container 2 has a hash, and what a damaged one says is not
  * worth reporting: after an error in it the rest is read for the hash alone.
@@ -23,42 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <xxhash.h>
-
-#include "xet_zt_extents.h"
-#include "xet_zt_shards.h"
-#include "xet_ztensor.h"
-
-
-typedef enum {
-    xet_zt_in_head = 0,
-    xet_zt_in_tail,
-    xet_zt_in_manifest,
-    xet_zt_in_none
-} xet_zt_part_t;
-
-
-struct xet_zt_s {
-    xet_zt_info_t       info;
-    xet_zt_limits_t     limits;
-
-    xet_zt_part_t       part;
-    xet_status_t        status;
-    uint64_t            error_offset;
-
-    uint64_t            have;              /* bytes of the part */
-    uint8_t             head[XET_ZT_MAGIC_LEN];
-    uint8_t             tail[XET_ZT_FOOTER_2];
-
-    xet_zt_manifest_t  *manifest;
-    xet_status_t        verdict;           /* of the manifest so far */
-    XXH3_state_t       *hash;              /* of a manifest of container 2 */
-
-    xet_zt_shards_t     shards;
-    xet_zt_extents_t    extents;
-
-    xet_zt_text_t       attributes;
-};
+#include "xet_zt_file.h"
 
 
 static size_t xet_zt_collect(xet_zt_t *zt, uint8_t *dst, size_t want,
@@ -71,8 +37,6 @@ static xet_status_t xet_zt_root(xet_zt_t *zt);
 static xet_status_t xet_zt_object(void *ctx, xet_zt_object_t *o);
 static xet_status_t xet_zt_extent(xet_zt_t *zt, xet_zt_object_t *o,
     const xet_zt_component_t *c);
-static xet_status_t xet_zt_verdict(const xet_zt_object_t *o);
-static void xet_zt_mark(xet_zt_info_t *info, const xet_zt_object_t *o);
 static xet_status_t xet_zt_shard(void *ctx, const xet_zt_shard_t *shard);
 
 
@@ -88,6 +52,7 @@ xet_zt_create(uint64_t size, const xet_zt_limits_t *limits)
 
     zt->info.size = size;
     zt->info.stride = 1;
+    zt->info.order = XET_ZT_ORDER_BYTES|XET_ZT_ORDER_LENGTH;
     zt->limits = *limits;
 
     zt->status = (size < XET_ZT_FILE_MIN) ? XET_ZT_TOO_SHORT : XET_AGAIN;
@@ -113,6 +78,8 @@ xet_zt_destroy(xet_zt_t *zt)
     xet_zt_extents_destroy(&zt->extents);
 
     free((void *) zt->attributes.data);
+    free(zt->names);
+    free(zt->last);
     free(zt);
 }
 
@@ -192,6 +159,7 @@ xet_zt_feed(xet_zt_t *zt, const uint8_t *data, size_t len)
         xet_zt_manifest_destroy(zt->manifest);
         (void) XXH3_freeState(zt->hash);
         xet_zt_shards_destroy(&zt->shards);
+        xet_zt_marks_end(zt);
         zt->manifest = NULL;
         zt->hash = NULL;
     }
@@ -399,7 +367,11 @@ xet_zt_object(void *ctx, xet_zt_object_t *o)
 
     zt = ctx;
 
-    xet_zt_mark(&zt->info, o);
+    rc = xet_zt_marks_add(zt, o);
+    if (rc != XET_OK) {
+        return rc;
+    }
+
     xet_zt_region(zt, &region);
     xet_zt_object_check(o, &region);
 
@@ -414,8 +386,10 @@ xet_zt_object(void *ctx, xet_zt_object_t *o)
     zt->info.invalid += (o->verdict == XET_ZT_OBJECT_INVALID);
     zt->info.unsupported += (o->verdict == XET_ZT_OBJECT_UNSUPPORTED);
 
-    return (zt->info.ends.container == XET_ZT_CONTAINER_2) ? xet_zt_verdict(o)
-                                                           : XET_OK;
+    /* in container 2 the first error of an object is one of the file */
+
+    return (zt->info.ends.container == XET_ZT_CONTAINER_2)
+           ? xet_zt_object_fault(o) : XET_OK;
 }
 
 
@@ -446,54 +420,12 @@ xet_zt_extent(xet_zt_t *zt, xet_zt_object_t *o, const xet_zt_component_t *c)
         return XET_OK;
     }
 
+    if (file == 0) {
+        zt->info.bytes = (c->length > UINT64_MAX - zt->info.bytes)
+                         ? UINT64_MAX : zt->info.bytes + c->length;
+    }
+
     return xet_zt_extents_add(&zt->extents, file, c->offset, c->length);
-}
-
-
-/* In container 2 the first error of an object is one of the file. */
-
-static xet_status_t
-xet_zt_verdict(const xet_zt_object_t *o)
-{
-    unsigned      i;
-    xet_status_t  rc;
-
-    for (i = 0; i < o->errors_n; i++) {
-        rc = o->errors[i];
-
-        if (rc != XET_ZT_DTYPE && rc != XET_ZT_ENCODING
-            && rc != XET_ZT_FORMAT)
-        {
-            return rc;
-        }
-    }
-
-    return XET_OK;
-}
-
-
-/* When there are too many marks, every second one is dropped. */
-
-static void
-xet_zt_mark(xet_zt_info_t *info, const xet_zt_object_t *o)
-{
-    unsigned  i;
-
-    if (o->index % info->stride != 0) {
-        return;
-    }
-
-    if (info->marks_n == XET_ZT_MARKS) {
-
-        for (i = 0; i < XET_ZT_MARKS / 2; i++) {
-            info->marks[i] = info->marks[2 * i];
-        }
-
-        info->marks_n = XET_ZT_MARKS / 2;
-        info->stride *= 2;
-    }
-
-    info->marks[info->marks_n++] = o->pos;
 }
 
 

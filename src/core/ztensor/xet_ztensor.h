@@ -29,6 +29,9 @@
 #define XET_ZT_WARN_OVERLAP       0x04     /* components overlap in part */
 #define XET_ZT_WARN_ATTRIBUTES    0x08     /* too large to be echoed */
 
+#define XET_ZT_ORDER_BYTES        0x01     /* of names: as strings */
+#define XET_ZT_ORDER_LENGTH       0x02     /* shorter ones first, then so */
+
 
 /* What is known of a file; plain data, members as far as the check came. */
 
@@ -44,9 +47,11 @@ typedef struct {
     uint64_t                 components;
     uint64_t                 invalid;      /* objects, overlap apart */
     uint64_t                 unsupported;  /* objects */
+    uint64_t                 bytes;        /* of components in this file */
 
     uint64_t                 objects_end;  /* in the manifest */
     uint64_t                 stride;       /* objects from mark to mark */
+    unsigned                 order;        /* XET_ZT_ORDER_*; 0: none */
     unsigned                 marks_n;
     uint64_t                 marks[XET_ZT_MARKS];  /* in the manifest */
 } xet_zt_info_t;
@@ -116,7 +121,16 @@ xet_status_t xet_zt_walk_feed(xet_zt_walk_t *w, const uint8_t *data,
     size_t len);
 
 
-/* For the walk: whether a component overlaps another in part. */
+/*
+ * For the walk.  Whether a comes before b (< 0), is b, or comes after it, in
+ * an order; and the last mark at or before an object of that name, 0 where
+ * names have no order.
+ */
+int xet_zt_order(unsigned order, const xet_zt_text_t *a,
+    const xet_zt_text_t *b);
+uint64_t xet_zt_marks_find(const xet_zt_t *zt, const xet_zt_text_t *name);
+
+/* Whether a component overlaps another in part. */
 int xet_zt_overlaps(const xet_zt_t *zt, const xet_zt_component_t *c);
 
 const xet_zt_limits_t *xet_zt_limits(const xet_zt_t *zt);

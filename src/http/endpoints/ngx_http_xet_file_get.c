@@ -34,7 +34,6 @@ static void ngx_http_xet_file_get_type(ngx_http_request_t *r,
     ngx_http_xet_file_get_t *f, ngx_str_t *type);
 static ngx_int_t ngx_http_xet_file_get_headers(ngx_http_request_t *r,
     ngx_http_xet_file_get_t *f);
-static const char *ngx_http_xet_file_get_cache(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_file_get_digest(ngx_http_request_t *r,
     const u_char *sha256);
 
@@ -171,7 +170,7 @@ ngx_http_xet_file_get_headers(ngx_http_request_t *r,
     u_char        *p;
     const u_char  *sha256;
 
-    if (ngx_http_xet_header(r, "Cache-Control", ngx_http_xet_file_get_cache(r))
+    if (ngx_http_xet_header(r, "Cache-Control", ngx_http_xet_content_cache(r))
         != NGX_OK
         || ngx_http_xet_header(r, "X-Content-Type-Options", "nosniff")
            != NGX_OK)
@@ -197,35 +196,6 @@ ngx_http_xet_file_get_headers(ngx_http_request_t *r,
     *xet_filename_header(p, f->name, f->name_len) = '\0';
 
     return ngx_http_xet_header(r, "Content-Disposition", (char *) p);
-}
-
-
-/*
- * The bytes never change, but who may see them does: a repo can lose a file,
- * so its readers ask again, and get 304.
- */
-
-static const char *
-ngx_http_xet_file_get_cache(ngx_http_request_t *r)
-{
-    ngx_http_xet_loc_conf_t  *xlcf;
-
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
-
-    if (xlcf->access == NGX_HTTP_XET_ACCESS_REPO) {
-        return "private, no-cache";
-    }
-
-    /* with "xet_auth off" others may have looked at these */
-
-    if (xlcf->auth == NGX_HTTP_XET_AUTH_TOKEN
-        || r->headers_in.authorization
-        || ngx_http_xet_header_find(&r->headers_in.headers, "cookie", 0))
-    {
-        return "private, max-age=31536000, immutable";
-    }
-
-    return "public, max-age=31536000, immutable";
 }
 
 

@@ -232,9 +232,8 @@ ngx_http_xet_content_past(ngx_http_request_t *r, uint64_t size,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_xet_error(r, NGX_HTTP_RANGE_NOT_SATISFIABLE,
-                              "range_not_satisfiable",
-                              xet_status_text(status));
+    return ngx_http_xet_error_status(r, (status == XET_RANGE_PAST_END)
+                                        ? status : XET_RANGE_REFUSED);
 }
 
 
@@ -475,4 +474,33 @@ ngx_http_xet_content_add(ngx_http_request_t *r, const char *key,
     h->value = *value;
 
     return h;
+}
+
+
+/*
+ * The bytes never change, but who may see them does: a repo can lose a file,
+ * so its readers ask again, and get 304.
+ */
+
+const char *
+ngx_http_xet_content_cache(ngx_http_request_t *r)
+{
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (xlcf->access == NGX_HTTP_XET_ACCESS_REPO) {
+        return "private, no-cache";
+    }
+
+    /* with "xet_auth off" others may have looked at these */
+
+    if (xlcf->auth == NGX_HTTP_XET_AUTH_TOKEN
+        || r->headers_in.authorization
+        || ngx_http_xet_header_find(&r->headers_in.headers, "cookie", 0))
+    {
+        return "private, max-age=31536000, immutable";
+    }
+
+    return "public, max-age=31536000, immutable";
 }

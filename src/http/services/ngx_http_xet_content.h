@@ -45,5 +45,8 @@ typedef struct {
 ngx_int_t ngx_http_xet_content_send(ngx_http_request_t *r,
     const ngx_http_xet_content_t *content);
 
+/* The Cache-Control of content that its URL names by hash. */
+const char *ngx_http_xet_content_cache(ngx_http_request_t *r);
+
 
 #endif /* _NGX_HTTP_XET_CONTENT_H_INCLUDED_ */

@@ -5,7 +5,8 @@
  * A codec and the buffers it needs are half a MiB: they belong to the threads
  * of the pool, of which there are few, and not to the requests, of which
  * thousands may wait for slow clients.  A thread makes its own at the first
- * chunk; they go when the thread ends.
+ * chunk and never frees them: the threads end with the process, and by then
+ * nginx may have unloaded the module that a destructor would be in.
  *
  * A job opens each xorb that it needs and closes the last one at its end, so
  * descriptors are bounded by the threads as well, and a xorb that was healed
@@ -20,7 +21,6 @@
 #include "ngx_http_xet_store.h"
 
 
-static void ngx_http_xet_decode_thread_destroy(void *data);
 static xet_status_t ngx_http_xet_decode_open(ngx_http_xet_decode_t *d,
     const xet_cursor_chunk_t *chunk);
 static void ngx_http_xet_decode_close(ngx_http_xet_decode_t *d);
@@ -30,51 +30,15 @@ static xet_status_t ngx_http_xet_decode_failed(ngx_http_xet_decode_t *d,
     const xet_cursor_chunk_t *chunk, ngx_err_t err, const char *why);
 
 
-static pthread_key_t  ngx_http_xet_decode_key;
-static ngx_uint_t     ngx_http_xet_decode_keyed;
-
-
-ngx_int_t
-ngx_http_xet_decode_init(ngx_log_t *log)
-{
-    ngx_err_t  err;
-
-    if (ngx_http_xet_decode_keyed) {
-        return NGX_OK;
-    }
-
-    err = pthread_key_create(&ngx_http_xet_decode_key,
-                             ngx_http_xet_decode_thread_destroy);
-    if (err) {
-        ngx_log_error(NGX_LOG_EMERG, log, err, "pthread_key_create() failed");
-        return NGX_ERROR;
-    }
-
-    ngx_http_xet_decode_keyed = 1;
-
-    return NGX_OK;
-}
-
-
-static void
-ngx_http_xet_decode_thread_destroy(void *data)
-{
-    ngx_http_xet_decode_thread_t *t = data;
-
-    xet_codec_destroy(t->codec);
-    ngx_free(t);
-}
-
-
 xet_status_t
 ngx_http_xet_decode_begin_job(ngx_http_xet_decode_t *d,
     const xet_suite_t *suite, const ngx_str_t *store, ngx_log_t *log)
 {
     ngx_http_xet_decode_thread_t  *t;
 
-    t = pthread_getspecific(ngx_http_xet_decode_key);
+    static __thread ngx_http_xet_decode_thread_t  *thread;
 
-    if (t == NULL) {
+    if (thread == NULL) {
         t = ngx_alloc(sizeof(ngx_http_xet_decode_thread_t), log);
         if (t == NULL) {
             return XET_NOMEM;
@@ -82,15 +46,15 @@ ngx_http_xet_decode_begin_job(ngx_http_xet_decode_t *d,
 
         t->codec = xet_codec_create();
 
-        if (t->codec == NULL
-            || pthread_setspecific(ngx_http_xet_decode_key, t) != 0)
-        {
-            ngx_http_xet_decode_thread_destroy(t);
+        if (t->codec == NULL) {
+            ngx_free(t);
             return XET_NOMEM;
         }
+
+        thread = t;
     }
 
-    d->thread = t;
+    d->thread = thread;
     d->suite = suite;
     d->store = *store;
     d->fd = NGX_INVALID_FILE;
@@ -172,13 +136,17 @@ ngx_http_xet_decode_open(ngx_http_xet_decode_t *d,
 static void
 ngx_http_xet_decode_close(ngx_http_xet_decode_t *d)
 {
+    u_char  name[XET_HASH_STR_LEN + 1];
+
     if (d->fd == NGX_INVALID_FILE) {
         return;
     }
 
     if (close(d->fd) == -1) {
+        *xet_hash_print(name, &d->xorb) = '\0';
+
         ngx_log_error(NGX_LOG_ALERT, d->log, ngx_errno,
-                      "xet: close of a xorb failed");
+                      "xet: close \"%s\" failed", name);
     }
 
     d->fd = NGX_INVALID_FILE;

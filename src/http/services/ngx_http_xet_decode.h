@@ -35,9 +35,6 @@ typedef struct {
 } ngx_http_xet_decode_t;
 
 
-/* In a worker, before its first job. */
-ngx_int_t ngx_http_xet_decode_init(ngx_log_t *log);
-
 /* At the beginning of a job; XET_NOMEM.  store lives as long as the job. */
 xet_status_t ngx_http_xet_decode_begin_job(ngx_http_xet_decode_t *d,
     const xet_suite_t *suite, const ngx_str_t *store, ngx_log_t *log);

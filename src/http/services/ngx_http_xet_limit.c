@@ -10,11 +10,11 @@
 #include "ngx_http_xet_output.h"
 
 
-typedef struct {
+struct ngx_http_xet_limit_hold_s {
     ngx_http_xet_limit_t       *limit;
-    ngx_http_xet_limit_slot_t  *slot;          /* NULL: refused */
+    ngx_http_xet_limit_slot_t  *slot;          /* NULL: refused, or released */
     ngx_http_xet_ctx_t         *ctx;
-} ngx_http_xet_limit_hold_t;
+};
 
 
 static uint64_t ngx_http_xet_limit_announced(ngx_http_request_t *r);
@@ -60,6 +60,8 @@ ngx_http_xet_limit_upload(ngx_http_request_t *r)
     hold->limit = limit;
     hold->ctx = ctx;
 
+    ctx->hold = hold;
+
     rc = ngx_http_xet_limit_zone_take(limit, &key,
                                       ngx_http_xet_limit_announced(r),
                                       &hold->slot, &wait);
@@ -94,6 +96,20 @@ ngx_http_xet_limit_cleanup(void *data)
     if (hold->slot) {
         ngx_http_xet_limit_zone_give(hold->limit, hold->slot,
                                      ngx_http_xet_body_received(hold->ctx));
+        hold->slot = NULL;
+    }
+}
+
+
+void
+ngx_http_xet_limit_release(ngx_http_request_t *r)
+{
+    ngx_http_xet_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    if (ctx && ctx->hold) {
+        ngx_http_xet_limit_cleanup(ctx->hold);
     }
 }
 

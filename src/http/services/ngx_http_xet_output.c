@@ -5,6 +5,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_cors.h"
+#include "ngx_http_xet_limit.h"
 #include "ngx_http_xet_output.h"
 
 
@@ -51,8 +52,9 @@ ngx_http_xet_send_error(ngx_http_request_t *r, ngx_uint_t status,
 
     ngx_http_xet_forget(r);
 
-    if (status >= NGX_HTTP_INTERNAL_SERVER_ERROR
-        || status == NGX_HTTP_TOO_MANY_REQUESTS)
+    if (status == NGX_HTTP_TOO_MANY_REQUESTS
+        || (status >= NGX_HTTP_INTERNAL_SERVER_ERROR
+            && status != NGX_HTTP_NOT_IMPLEMENTED))
     {
         value = ngx_pnalloc(r->pool, NGX_TIME_T_LEN + 1);
         if (value == NULL) {
@@ -100,6 +102,11 @@ ngx_http_xet_forget(ngx_http_request_t *r)
 
     ngx_http_clear_etag(r);
 
+    if (r->headers_out.content_encoding) {
+        r->headers_out.content_encoding->hash = 0;
+        r->headers_out.content_encoding = NULL;
+    }
+
     for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         for (n = 0; /* void */ ; n++) {
 
@@ -125,7 +132,8 @@ ngx_http_xet_log_error(ngx_http_request_t *r, ngx_uint_t status,
 {
     ngx_uint_t  level;
 
-    if (status >= NGX_HTTP_INTERNAL_SERVER_ERROR
+    if ((status >= NGX_HTTP_INTERNAL_SERVER_ERROR
+         && status != NGX_HTTP_NOT_IMPLEMENTED)
         || (status != NGX_HTTP_NOT_FOUND
             && status != NGX_HTTP_NOT_ALLOWED
             && status != NGX_HTTP_UNAUTHORIZED
@@ -148,6 +156,20 @@ ngx_http_xet_error_status(ngx_http_request_t *r, xet_status_t status)
     return ngx_http_xet_error(r, xet_status_http(status),
                               xet_status_code(status),
                               xet_status_text(status));
+}
+
+
+ngx_int_t
+ngx_http_xet_error_json(ngx_http_request_t *r, xet_status_t status,
+    xet_buf_t *b)
+{
+    ngx_http_xet_log_error(r, xet_status_http(status),
+                           xet_status_code(status), xet_status_text(status));
+
+    ngx_http_xet_forget(r);
+
+    return ngx_http_xet_send(r, xet_status_http(status), "application/json",
+                             b);
 }
 
 
@@ -350,6 +372,8 @@ ngx_http_xet_send_chain(ngx_http_request_t *r, ngx_uint_t status,
     const char *content_type, ngx_chain_t *out, off_t length)
 {
     ngx_int_t  rc;
+
+    ngx_http_xet_limit_release(r);
 
     ngx_http_xet_output_type(r, status, content_type, length);
 

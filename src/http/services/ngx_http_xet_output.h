@@ -35,6 +35,13 @@ ngx_int_t ngx_http_xet_error_status(ngx_http_request_t *r,
     xet_status_t status);
 
 /*
+ * A core status of 4xx with more to tell than its message: b is the answer,
+ * JSON of the same form with further members.
+ */
+ngx_int_t ngx_http_xet_error_json(ngx_http_request_t *r, xet_status_t status,
+    xet_buf_t *b);
+
+/*
  * For the rc of a query that is not NGX_OK; code and missing tell what 404
  * stands for, NULL where a missing row is our fault.
  */

@@ -18,7 +18,7 @@
 #include "ngx_http_xet_slices.h"
 
 
-#define NGX_HTTP_XET_SCHEMA  "5"           /* last of sql/NNNN_*.sql */
+#define NGX_HTTP_XET_SCHEMA  "6"           /* last of sql/NNNN_*.sql */
 
 
 /*
@@ -129,8 +129,14 @@ void ngx_http_xet_query_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_shard_slice_t *slice);
 
 
-/* Registers a xorb whose bytes are durable; inserted tells if it is new. */
+/*
+ * Registers a xorb whose bytes are durable, with the numbers of the chunks
+ * that go into the dedup index, which query_eligible() adds in any thread;
+ * inserted tells if it is new.
+ */
 
+void ngx_http_xet_query_eligible(ngx_http_xet_array_t *eligible,
+    const xet_suite_t *suite, const xet_xorb_info_t *info);
 ngx_int_t ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
     const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,
     ngx_http_xet_query_handler_pt handler);
@@ -164,6 +170,13 @@ ngx_uint_t ngx_http_xet_query_chunk_n(ngx_http_xet_query_t *q);
 void ngx_http_xet_query_chunk_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_xorb_list_t *xorb, ngx_uint_t *noted);
 
+/*
+ * Adds the xorbs of all rows.  NGX_OK: all are on record; NGX_DECLINED: some
+ * are not yet; NGX_ERROR: a row can't be.
+ */
+ngx_int_t ngx_http_xet_query_chunk_told(ngx_http_xet_query_t *q,
+    ngx_http_xet_array_t *xorbs);
+
 ngx_int_t ngx_http_xet_query_advertised(ngx_http_request_t *r,
     ngx_http_xet_array_t *xorbs, ngx_http_xet_query_handler_pt handler);
 
@@ -193,6 +206,21 @@ void ngx_http_xet_query_sweep(void);
  * busy.  On NGX_OK the report is freed later, else it stays the caller's.
  */
 ngx_int_t ngx_http_xet_query_telemetry(xet_telemetry_t *t);
+
+
+/*
+ * What is known of a file as a zTensor file by these rules, and, if wanted,
+ * the attributes of its root, data NULL without any.
+ */
+ngx_int_t ngx_http_xet_query_zt(ngx_http_request_t *r, const xet_hash_t *file,
+    uint64_t rules, ngx_uint_t attributes,
+    ngx_http_xet_query_handler_pt handler);
+void ngx_http_xet_query_zt_get(ngx_http_request_t *r, ngx_str_t *verdict,
+    ngx_str_t *attributes);
+
+/* Keeps that; copied, nobody waits for it, dropped when the lane is busy. */
+void ngx_http_xet_query_zt_put(const xet_hash_t *file, uint64_t rules,
+    xet_buf_t *verdict, const xet_zt_text_t *attributes);
 
 
 ngx_int_t ngx_http_xet_query_ping(ngx_http_request_t *r,

@@ -73,6 +73,14 @@ const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
       "SELECT xet.telemetry_put($1, $2, $3, $4)",
       4 },
 
+    { "zt_get",
+      "SELECT verdict, attributes FROM xet.zt_get($1, $2, $3)",
+      3 },
+
+    { "zt_put",
+      "SELECT xet.zt_put($1, $2, $3, $4)",
+      4 },
+
     { "sweep",
       "SELECT xet.sweep()",
       0 },

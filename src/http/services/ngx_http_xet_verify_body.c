@@ -104,6 +104,24 @@ ngx_http_xet_verify(ngx_http_request_t *r, ngx_http_xet_upload_e upload,
     ngx_http_xet_loc_conf_t   *xlcf;
     ngx_http_xet_main_conf_t  *xmcf;
 
+    if (r->request_body) {
+
+        if (r->error_page) {
+
+            /* what was read where the error came from is not read again */
+
+            return NGX_DECLINED;
+        }
+
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "xet: the request body was read by another module");
+
+        ngx_http_finalize_request(r, ngx_http_xet_error_status(r,
+                                                               XET_INTERNAL));
+
+        return NGX_DONE;
+    }
+
     /* without a body no filter is asked */
 
     if (r->headers_in.content_length_n <= 0 && !r->headers_in.chunked) {

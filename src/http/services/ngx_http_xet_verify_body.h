@@ -14,7 +14,8 @@
  * Before the body of r is read: it is to be verified as it passes, a xorb
  * against hash.  Two buffers of "xet_body_buffer" and, for a xorb, a verifier
  * are what it holds.  Returns what a handler of a phase returns: NGX_DECLINED,
- * or NGX_DONE when there is no body and the request was answered.
+ * or NGX_DONE when there is no body, or somebody has read it already, and the
+ * request was answered.
  */
 ngx_int_t ngx_http_xet_verify(ngx_http_request_t *r,
     ngx_http_xet_upload_e upload, const xet_hash_t *hash);

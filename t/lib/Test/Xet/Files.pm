@@ -65,7 +65,8 @@ sub register_file {
 	}
 
 	my $shard = make_shard({
-		files => [ { verification => JSON::PP::true, terms => \@spec } ],
+		files => [ { verification => JSON::PP::true,
+			terms => \@spec } ],
 		xorbs => [ map { { %$_, raw => '' } } values %xorbs ],
 		footer => 'none'
 	});
@@ -103,11 +104,12 @@ sub part_ok {
 	push @wrong, $r->{error} if $r->{error};
 	push @wrong, 'length' if ($r->header_value('Content-Length') // -1)
 		!= $len;
-	push @wrong, 'Content-Range' if ($r->header_value('Content-Range') // '')
+	push @wrong, 'range' if ($r->header_value('Content-Range') // '')
 		ne "bytes $first-$last/$size";
 	push @wrong, 'ETag' if ($r->header_value('ETag') // '')
 		ne "\"$file->{hash}\"";
-	push @wrong, 'bytes' if $r->{body} ne substr($file->{data}, $first, $len);
+	push @wrong, 'bytes'
+		if $r->{body} ne substr($file->{data}, $first, $len);
 
 	return Test::More::is("@wrong", '', $name);
 }

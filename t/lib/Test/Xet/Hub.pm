@@ -26,12 +26,16 @@ package Test::Xet::Hub;
 use warnings;
 use strict;
 
+use parent qw/ Exporter /;
+
 use File::Temp qw/ tempdir /;
 use JSON::PP ();
 
 use Test::Xet::Bytes;
 use Test::Xet::Process qw/ reap root slurp spawn wait_for /;
 use Test::Xet::Real;
+
+our @EXPORT = qw/ xorb_bytes /;
 
 my $SHIM = 9000;
 
@@ -181,6 +185,19 @@ sub requests {
 	return @found;
 }
 
+# The bytes of all xorbs among these requests that were taken.
+
+sub xorb_bytes {
+	my $sum = 0;
+
+	for (@_) {
+		$sum += $_->{length} if $_->{method} eq 'POST'
+			&& $_->{uri} =~ m!/xorbs?/! && $_->{status} == 200;
+	}
+
+	return $sum;
+}
+
 # A file whose terms are every third chunk of a xorb, backwards: as many ranges
 # as there are terms.  { hash, data, ranges }
 #
@@ -254,7 +271,7 @@ sub browser {
 
 	my $answer;
 
-	wait_for(120, sub {
+	wait_for($ENV{XET_CLIENT_SECONDS} || 120, sub {
 		my $body = $t->get('/shim/result', undef, port => $SHIM)
 			->{body};
 

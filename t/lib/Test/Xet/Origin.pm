@@ -94,7 +94,9 @@ sub rest {
 sub fresh {
 	my ($self) = @_;
 
-	my @lines = split(/\n/, slurp($self->{file}, 1) // '');
+	# a line that is being written may be there in part
+
+	my @lines = (slurp($self->{file}, 1) // '') =~ /^(.*)\n/mg;
 	my @new = splice(@lines, $self->{told});
 
 	$self->{told} += @new;

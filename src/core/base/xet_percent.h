@@ -1,0 +1,44 @@
+
+/*
+ * Percent-encoding, RFC 3986 section 2.1.
+ */
+
+#ifndef _XET_PERCENT_H_INCLUDED_
+#define _XET_PERCENT_H_INCLUDED_
+
+
+#include "xet_bytes.h"
+
+
+/*
+ * The next byte of an encoded text, or -1 where an escape is none; *p moves
+ * behind it and was before end.  "+" is no space.
+ */
+
+static inline int
+xet_percent_byte(const uint8_t **p, const uint8_t *end)
+{
+    unsigned  high, low;
+
+    if (**p != '%') {
+        return *(*p)++;
+    }
+
+    if (end - *p < 3) {
+        return -1;
+    }
+
+    high = xet_get_hex_digit((*p)[1]);
+    low = xet_get_hex_digit((*p)[2]);
+
+    if (high == 16 || low == 16) {
+        return -1;
+    }
+
+    *p += 3;
+
+    return (int) (high << 4 | low);
+}
+
+
+#endif /* _XET_PERCENT_H_INCLUDED_ */

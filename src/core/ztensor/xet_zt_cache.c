@@ -1,0 +1,558 @@
+
+/*
+ * The verdict on a file as bytes.
+ *
+ * Purpose:    a file is checked once, and what pages and look-ups need is
+ *             read back from where the server keeps it.
+ * States:     none.
+ * Ownership:  a restored record owns copies of all that it was made from.
+ * Threads:    any.
+ *
+ * Integers are little-endian.  All begins with the format's version, the
+ * rules and the file's size, and ends with a hash of what is before it; so
+ * damage is noticed.  Who could write such a value on purpose would still not
+ * get past the checks of numbers here: places lie inside the manifest and
+ * rise, and what a walk from there reads is parsed as any foreign bytes are.
+ *
+ * A refusal is kept by its code, not by a number: those change with versions.
+ */
+
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "xet_bytes.h"
+#include "xet_zt_cache.h"
+#include "xet_zt_file.h"
+
+
+/* To be counted up when a check has changed: old verdicts are made again. */
+#define XET_ZT_REVISION      1
+
+#define XET_ZT_SAVED_VERSION  1
+
+
+typedef struct {
+    xet_buf_t      *buf;
+    XXH3_state_t   *hash;
+} xet_zt_saver_t;
+
+
+typedef struct {
+    const uint8_t  *p;
+    const uint8_t  *end;
+    int             failed;
+} xet_zt_loader_t;
+
+
+static void xet_zt_save_info(xet_zt_saver_t *s, const xet_zt_t *zt);
+static void xet_zt_put(xet_zt_saver_t *s, const void *data, size_t len);
+static void xet_zt_put_u8(xet_zt_saver_t *s, unsigned v);
+static void xet_zt_put_u64(xet_zt_saver_t *s, uint64_t v);
+static xet_status_t xet_zt_load(xet_zt_t *zt, xet_zt_loader_t *l);
+static xet_status_t xet_zt_load_verdict(xet_zt_t *zt, xet_zt_loader_t *l);
+static void xet_zt_load_info(xet_zt_t *zt, xet_zt_loader_t *l);
+static void xet_zt_load_names(xet_zt_t *zt, xet_zt_loader_t *l);
+static void xet_zt_load_overlaps(xet_zt_t *zt, xet_zt_loader_t *l);
+static int xet_zt_load_sane(const xet_zt_info_t *info);
+static xet_status_t xet_zt_load_attributes(xet_zt_t *zt, uint64_t hash,
+    const uint8_t *data, size_t len);
+static const uint8_t *xet_zt_take(xet_zt_loader_t *l, size_t len);
+static unsigned xet_zt_take_u8(xet_zt_loader_t *l);
+static uint64_t xet_zt_take_u64(xet_zt_loader_t *l);
+
+
+uint64_t
+xet_zt_rules(const xet_zt_limits_t *limits)
+{
+    unsigned  i;
+    uint8_t   bytes[8 * 11];
+
+    const uint64_t  rules[11] = {
+        XET_ZT_REVISION, limits->manifest, limits->objects,
+        limits->components, limits->roles, limits->rank, limits->depth,
+        limits->name, limits->keys, limits->attributes, limits->strict
+    };
+
+    for (i = 0; i < 11; i++) {
+        xet_put_u64(bytes + 8 * i, rules[i]);
+    }
+
+    return XXH3_64bits(bytes, sizeof(bytes));
+}
+
+
+xet_status_t
+xet_zt_save(const xet_zt_t *zt, xet_status_t status, xet_buf_t *b)
+{
+    const char      *code;
+    xet_zt_saver_t   s;
+
+    if (zt->extents.n > XET_ZT_SAVED_OVERLAPS) {
+        return XET_DONE;
+    }
+
+    s.buf = b;
+    s.hash = XXH3_createState();
+
+    if (s.hash == NULL || XXH3_64bits_reset(s.hash) != XXH_OK) {
+        (void) XXH3_freeState(s.hash);
+        return XET_NOMEM;
+    }
+
+    xet_zt_put_u8(&s, XET_ZT_SAVED_VERSION);
+    xet_zt_put_u64(&s, xet_zt_rules(&zt->limits));
+    xet_zt_put_u64(&s, zt->info.size);
+    xet_zt_put_u8(&s, zt->info.ends.container);
+
+    code = (status == XET_OK) ? "" : xet_status_code(status);
+
+    xet_zt_put_u8(&s, (unsigned) strlen(code));
+    xet_zt_put(&s, code, strlen(code));
+
+    if (status == XET_OK) {
+        xet_zt_save_info(&s, zt);
+
+    } else {
+        xet_zt_put_u64(&s, zt->error_offset);
+    }
+
+    xet_zt_put_u64(&s, XXH3_64bits_digest(s.hash));
+
+    (void) XXH3_freeState(s.hash);
+
+    return xet_buf_status(b);
+}
+
+
+static void
+xet_zt_save_info(xet_zt_saver_t *s, const xet_zt_t *zt)
+{
+    size_t                i;
+    const xet_zt_info_t  *info;
+
+    info = &zt->info;
+
+    xet_zt_put_u8(s, info->ends.header_magic);
+    xet_zt_put_u64(s, info->ends.manifest_offset);
+    xet_zt_put_u64(s, info->ends.manifest_length);
+    xet_zt_put_u64(s, info->ends.manifest_hash);
+    xet_zt_put_u64(s, info->ends.data_start);
+    xet_zt_put_u64(s, info->ends.data_end);
+
+    xet_zt_put_u8(s, (unsigned) info->version_len);
+    xet_zt_put(s, info->version, info->version_len);
+    xet_zt_put_u8(s, info->warnings);
+
+    xet_zt_put_u64(s, info->count);
+    xet_zt_put_u64(s, info->components);
+    xet_zt_put_u64(s, info->invalid);
+    xet_zt_put_u64(s, info->unsupported);
+    xet_zt_put_u64(s, info->bytes);
+    xet_zt_put_u64(s, info->objects_end);
+
+    xet_zt_put_u64(s, info->stride);
+    xet_zt_put_u64(s, info->marks_n);
+    xet_zt_put_u8(s, zt->names ? info->order : 0);
+
+    for (i = 0; i < info->marks_n; i++) {
+        xet_zt_put_u64(s, info->marks[i]);
+
+        if (zt->names && info->order) {
+            xet_zt_put_u8(s, zt->names[i].len);
+            xet_zt_put(s, zt->names[i].data, zt->names[i].len);
+        }
+    }
+
+    xet_zt_put_u64(s, zt->extents.n);
+
+    for (i = 0; i < zt->extents.n; i++) {
+        xet_zt_put_u64(s, zt->extents.extents[i].file);
+        xet_zt_put_u64(s, zt->extents.extents[i].offset);
+        xet_zt_put_u64(s, zt->extents.extents[i].length);
+    }
+
+    xet_zt_put_u64(s, zt->attributes.data
+                      ? XXH3_64bits(zt->attributes.data, zt->attributes.len)
+                      : 0);
+}
+
+
+static void
+xet_zt_put(xet_zt_saver_t *s, const void *data, size_t len)
+{
+    if (len) {
+        (void) XXH3_64bits_update(s->hash, data, len);
+        xet_buf_write(s->buf, data, len);
+    }
+}
+
+
+static void
+xet_zt_put_u8(xet_zt_saver_t *s, unsigned v)
+{
+    uint8_t  byte;
+
+    byte = (uint8_t) v;
+    xet_zt_put(s, &byte, 1);
+}
+
+
+static void
+xet_zt_put_u64(xet_zt_saver_t *s, uint64_t v)
+{
+    uint8_t  bytes[8];
+
+    xet_put_u64(bytes, v);
+    xet_zt_put(s, bytes, sizeof(bytes));
+}
+
+
+xet_status_t
+xet_zt_restore(xet_zt_t **result, uint64_t size,
+    const xet_zt_limits_t *limits, const uint8_t *data, size_t len,
+    const uint8_t *attributes, size_t attributes_len)
+{
+    uint64_t          hash;
+    xet_zt_t         *zt;
+    xet_status_t      rc;
+    xet_zt_loader_t   l;
+
+    zt = xet_zt_create(size, limits);
+    *result = zt;
+
+    if (zt == NULL) {
+        return XET_NOMEM;
+    }
+
+    if (len < 8 || len > XET_ZT_SAVED_MAX
+        || xet_get_u64(data + len - 8) != XXH3_64bits(data, len - 8))
+    {
+        return XET_ZT_STALE;
+    }
+
+    l.p = data;
+    l.end = data + len - 8;
+    l.failed = 0;
+
+    if (xet_zt_take_u8(&l) != XET_ZT_SAVED_VERSION
+        || xet_zt_take_u64(&l) != xet_zt_rules(limits)
+        || xet_zt_take_u64(&l) != size)
+    {
+        return XET_ZT_STALE;
+    }
+
+    rc = xet_zt_load(zt, &l);
+
+    if (rc == XET_NOMEM || rc == XET_ZT_STALE) {
+        return rc;
+    }
+
+    hash = (rc == XET_OK) ? xet_zt_take_u64(&l) : 0;
+
+    if (l.failed || l.p != l.end) {
+        return XET_ZT_STALE;
+    }
+
+    zt->part = xet_zt_in_none;
+    zt->status = rc;
+
+    return (rc == XET_OK && attributes)
+           ? xet_zt_load_attributes(zt, hash, attributes, attributes_len)
+           : rc;
+}
+
+
+/* XET_OK, the verdict, XET_ZT_STALE, XET_NOMEM. */
+
+static xet_status_t
+xet_zt_load(xet_zt_t *zt, xet_zt_loader_t *l)
+{
+    xet_status_t  rc;
+
+    zt->info.ends.container = (xet_zt_container_t) xet_zt_take_u8(l);
+
+    if (zt->info.ends.container > XET_ZT_CONTAINER_1_0) {
+        return XET_ZT_STALE;
+    }
+
+    rc = xet_zt_load_verdict(zt, l);
+
+    if (rc != XET_OK || l->failed) {
+        return l->failed ? XET_ZT_STALE : rc;
+    }
+
+    zt->names = calloc(XET_ZT_MARKS, sizeof(xet_zt_mark_name_t));
+    if (zt->names == NULL) {
+        return XET_NOMEM;
+    }
+
+    xet_zt_load_info(zt, l);
+    xet_zt_load_names(zt, l);
+    xet_zt_load_overlaps(zt, l);
+
+    if (zt->info.order == 0) {
+        free(zt->names);
+        zt->names = NULL;
+    }
+
+    return (l->failed || !xet_zt_load_sane(&zt->info)) ? XET_ZT_STALE
+                                                       : XET_OK;
+}
+
+
+static xet_status_t
+xet_zt_load_verdict(xet_zt_t *zt, xet_zt_loader_t *l)
+{
+    int             i;
+    size_t          len;
+    const char     *code;
+    const uint8_t  *p;
+
+    len = xet_zt_take_u8(l);
+
+    if (len == 0) {
+        return XET_OK;
+    }
+
+    p = xet_zt_take(l, len);
+
+    zt->error_offset = xet_zt_take_u64(l);
+
+    if (l->failed || zt->error_offset > zt->info.size) {
+        return XET_ZT_STALE;
+    }
+
+    /* the codes of these statuses are different */
+
+    for (i = XET_ZT_NOT_ZTENSOR; i <= XET_ZT_INDEX_DTYPE; i++) {
+        code = xet_status_code((xet_status_t) i);
+
+        if (strlen(code) == len && memcmp(code, p, len) == 0) {
+            return (xet_status_t) i;
+        }
+    }
+
+    return XET_ZT_STALE;
+}
+
+
+static void
+xet_zt_load_info(xet_zt_t *zt, xet_zt_loader_t *l)
+{
+    const uint8_t  *p;
+    xet_zt_info_t  *info;
+
+    info = &zt->info;
+
+    info->ends.header_magic = (xet_zt_take_u8(l) != 0);
+    info->ends.manifest_offset = xet_zt_take_u64(l);
+    info->ends.manifest_length = xet_zt_take_u64(l);
+    info->ends.manifest_hash = xet_zt_take_u64(l);
+    info->ends.data_start = xet_zt_take_u64(l);
+    info->ends.data_end = xet_zt_take_u64(l);
+
+    info->version_len = xet_zt_take_u8(l);
+
+    if (info->version_len > XET_ZT_VERSION_MAX) {
+        l->failed = 1;
+        return;
+    }
+
+    p = xet_zt_take(l, info->version_len);
+
+    if (p) {
+        memcpy(info->version, p, info->version_len);
+    }
+
+    info->warnings = xet_zt_take_u8(l);
+
+    info->count = xet_zt_take_u64(l);
+    info->components = xet_zt_take_u64(l);
+    info->invalid = xet_zt_take_u64(l);
+    info->unsupported = xet_zt_take_u64(l);
+    info->bytes = xet_zt_take_u64(l);
+    info->objects_end = xet_zt_take_u64(l);
+}
+
+
+/* The marks, and their names. */
+
+static void
+xet_zt_load_names(xet_zt_t *zt, xet_zt_loader_t *l)
+{
+    unsigned              i;
+    uint64_t              n;
+    const uint8_t        *p;
+    xet_zt_info_t        *info;
+    xet_zt_mark_name_t   *name;
+
+    info = &zt->info;
+
+    info->stride = xet_zt_take_u64(l);
+    n = xet_zt_take_u64(l);
+    info->order = xet_zt_take_u8(l);
+
+    if (l->failed || n > XET_ZT_MARKS
+        || info->order > (XET_ZT_ORDER_BYTES|XET_ZT_ORDER_LENGTH))
+    {
+        l->failed = 1;
+        return;
+    }
+
+    info->marks_n = (unsigned) n;
+
+    for (i = 0; i < info->marks_n; i++) {
+        info->marks[i] = xet_zt_take_u64(l);
+
+        if (info->order == 0) {
+            continue;
+        }
+
+        name = &zt->names[i];
+        name->len = (uint8_t) xet_zt_take_u8(l);
+
+        if (name->len > XET_ZT_MARK_NAME) {
+            l->failed = 1;
+            return;
+        }
+
+        p = xet_zt_take(l, name->len);
+
+        if (p) {
+            memcpy(name->data, p, name->len);
+        }
+    }
+}
+
+
+static void
+xet_zt_load_overlaps(xet_zt_t *zt, xet_zt_loader_t *l)
+{
+    uint64_t  i, n, file, offset, length;
+
+    n = xet_zt_take_u64(l);
+
+    if (l->failed || n > XET_ZT_SAVED_OVERLAPS) {
+        l->failed = 1;
+        return;
+    }
+
+    for (i = 0; i < n; i++) {
+        file = xet_zt_take_u64(l);
+        offset = xet_zt_take_u64(l);
+        length = xet_zt_take_u64(l);
+
+        if (l->failed
+            || xet_zt_extents_add(&zt->extents, file, offset, length)
+               != XET_OK)
+        {
+            l->failed = 1;
+            return;
+        }
+    }
+}
+
+
+static int
+xet_zt_load_sane(const xet_zt_info_t *info)
+{
+    unsigned              i;
+    const xet_zt_ends_t  *ends;
+
+    ends = &info->ends;
+
+    if ((ends->container != XET_ZT_CONTAINER_1
+         && ends->container != XET_ZT_CONTAINER_2)
+        || ends->manifest_offset > info->size
+        || ends->manifest_length > info->size - ends->manifest_offset
+        || ends->data_start > ends->data_end
+        || ends->data_end > info->size
+        || info->objects_end > ends->manifest_length
+        || info->stride == 0
+        || (info->count != 0) != (info->marks_n != 0)
+        || (info->count
+            && (info->count - 1) / info->stride != info->marks_n - 1))
+    {
+        return 0;
+    }
+
+    for (i = 0; i < info->marks_n; i++) {
+        if (info->marks[i] >= info->objects_end
+            || (i && info->marks[i] <= info->marks[i - 1]))
+        {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+static xet_status_t
+xet_zt_load_attributes(xet_zt_t *zt, uint64_t hash, const uint8_t *data,
+    size_t len)
+{
+    uint8_t  *p;
+
+    if (XXH3_64bits(data, len) != hash) {
+        return XET_ZT_STALE;
+    }
+
+    p = malloc(len ? len : 1);
+    if (p == NULL) {
+        return XET_NOMEM;
+    }
+
+    if (len) {
+        memcpy(p, data, len);
+    }
+
+    zt->attributes.data = p;
+    zt->attributes.len = len;
+
+    return XET_OK;
+}
+
+
+/* NULL for nothing, or past the end, which fails the loader. */
+
+static const uint8_t *
+xet_zt_take(xet_zt_loader_t *l, size_t len)
+{
+    const uint8_t  *p;
+
+    if (l->failed || len > (size_t) (l->end - l->p)) {
+        l->failed = 1;
+        return NULL;
+    }
+
+    p = l->p;
+    l->p += len;
+
+    return len ? p : NULL;
+}
+
+
+static unsigned
+xet_zt_take_u8(xet_zt_loader_t *l)
+{
+    const uint8_t  *p;
+
+    p = xet_zt_take(l, 1);
+
+    return p ? *p : 0;
+}
+
+
+static uint64_t
+xet_zt_take_u64(xet_zt_loader_t *l)
+{
+    const uint8_t  *p;
+
+    p = xet_zt_take(l, 8);
+
+    return p ? xet_get_u64(p) : 0;
+}

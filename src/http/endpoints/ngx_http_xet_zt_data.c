@@ -1,0 +1,298 @@
+
+/*
+ * GET zt/{file}/data: the bytes of a component, as they are stored or decoded.
+ *
+ * Stored bytes, and decoded ones of what is not compressed, are a range of the
+ * file and go the way of a file (ngx_http_xet_content.h), with ranges,
+ * conditions and all.  "rows" makes that range smaller.  Compressed ones are
+ * decoded by the client if it can, by us if not.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_content.h"
+#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_zt_coded.h"
+#include "ngx_http_xet_zt_component.h"
+#include "ngx_http_xet_zt_decode.h"
+
+
+static ngx_int_t ngx_http_xet_zt_data_found(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c);
+static xet_status_t ngx_http_xet_zt_data_rows(ngx_http_xet_zt_component_t *c);
+static ngx_int_t ngx_http_xet_zt_data_send(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c);
+static ngx_int_t ngx_http_xet_zt_data_decode(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c);
+static ngx_int_t ngx_http_xet_zt_data_identity(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c);
+static ngx_int_t ngx_http_xet_zt_data_etag(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c, u_char form, ngx_str_t *etag);
+static ngx_int_t ngx_http_xet_zt_data_headers(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c);
+static ngx_int_t ngx_http_xet_zt_data_shape(ngx_http_request_t *r,
+    const xet_zt_object_t *o);
+static ngx_int_t ngx_http_xet_zt_data_text(ngx_http_request_t *r,
+    const char *name, const xet_zt_text_t *text);
+
+
+ngx_int_t
+ngx_http_xet_zt_data_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
+{
+    return ngx_http_xet_zt_component(r, XET_ZT_ARG_FORM|XET_ZT_ARG_ROWS,
+                                     ngx_http_xet_zt_data_found);
+}
+
+
+static ngx_int_t
+ngx_http_xet_zt_data_found(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c)
+{
+    xet_status_t  status;
+
+    if (c->query.has_rows) {
+        status = ngx_http_xet_zt_data_rows(c);
+
+        if (status != XET_OK) {
+            return ngx_http_xet_ztensor_error(r, c->ztensor, status);
+        }
+    }
+
+    if (ngx_http_xet_zt_data_headers(r, c) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return (c->query.decoded && !xet_zt_component_seekable(c->component))
+           ? ngx_http_xet_zt_data_decode(r, c)
+           : ngx_http_xet_zt_data_send(r, c);
+}
+
+
+static xet_status_t
+ngx_http_xet_zt_data_rows(ngx_http_xet_zt_component_t *c)
+{
+    uint64_t      end;
+    xet_range_t   rows;
+    xet_status_t  status;
+
+    end = c->query.rows.end;
+
+    if (c->query.rows_open && c->object->rank) {
+        end = c->object->shape[0];
+    }
+
+    status = xet_zt_object_rows(c->object, c->component, c->query.rows.start,
+                                end, &rows);
+
+    if (status == XET_OK) {
+        c->range.end = c->range.start + rows.end;
+        c->range.start += rows.start;
+    }
+
+    return status;
+}
+
+
+static ngx_int_t
+ngx_http_xet_zt_data_send(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c)
+{
+    ngx_http_xet_content_t  content;
+
+    content.reader = ngx_http_xet_ztensor_reader(c->ztensor);
+    content.start = c->range.start;
+    content.size = c->range.end - c->range.start;
+
+    if (c->component->coding == XET_ZT_CODING_ZSTD) {
+        ngx_str_set(&content.type, "application/zstd");
+
+    } else {
+        ngx_str_set(&content.type, "application/octet-stream");
+    }
+
+    if (ngx_http_xet_zt_data_etag(r, c, 's', &content.etag) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_content_send(r, &content);
+}
+
+
+static ngx_int_t
+ngx_http_xet_zt_data_decode(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c)
+{
+    ngx_str_t  etag;
+
+    if (ngx_http_xet_header(r, "Vary", "Accept-Encoding") != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (!ngx_http_xet_zt_coded_wanted(r, c)) {
+        return ngx_http_xet_zt_data_identity(r, c);
+    }
+
+    if (ngx_http_xet_zt_data_etag(r, c, 'z', &etag) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_zt_coded_send(r, c, &etag,
+                                      ngx_http_xet_zt_data_identity);
+}
+
+
+static ngx_int_t
+ngx_http_xet_zt_data_identity(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c)
+{
+    ngx_str_t         etag;
+    ngx_table_elt_t  *h;
+
+    if (ngx_http_xet_zt_data_etag(r, c, 'd', &etag) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    h = ngx_list_push(&r->headers_out.headers);
+    if (h == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    h->hash = 1;
+    ngx_http_xet_header_last(h);
+    ngx_str_set(&h->key, "ETag");
+    h->value = etag;
+
+    r->headers_out.etag = h;
+
+    if (ngx_http_xet_header(r, "Accept-Ranges", "none") != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_zt_decode_send(r, c);
+}
+
+
+/* "<file>.<offset>.<length>.<form>"; the strings of one file never clash. */
+
+static ngx_int_t
+ngx_http_xet_zt_data_etag(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c, u_char form, ngx_str_t *etag)
+{
+    u_char              *p;
+    ngx_http_xet_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    p = ngx_pnalloc(r->pool, XET_HASH_STR_LEN + 2 * NGX_INT64_LEN
+                             + sizeof("\"...s\""));
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    etag->data = p;
+
+    *p++ = '"';
+    p = xet_hash_print(p, &ctx->hash);
+    p = ngx_sprintf(p, ".%uL.%uL.%c\"", c->range.start,
+                    c->range.end - c->range.start, form);
+
+    etag->len = p - etag->data;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_zt_data_headers(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c)
+{
+    u_char         *p;
+    xet_zt_text_t   raw;
+
+    if (ngx_http_xet_header(r, "Cache-Control", ngx_http_xet_content_cache(r))
+        != NGX_OK
+        || ngx_http_xet_header(r, "X-Content-Type-Options", "nosniff")
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (c->range.start < c->range.end) {
+
+        p = ngx_pnalloc(r->pool, 2 * NGX_INT64_LEN + 2);
+        if (p == NULL) {
+            return NGX_ERROR;
+        }
+
+        *ngx_sprintf(p, "%uL-%uL", c->range.start, c->range.end - 1) = '\0';
+
+        if (ngx_http_xet_header(r, "X-Zt-File-Range", (char *) p) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    raw.data = (const uint8_t *) "raw";
+    raw.len = 3;
+
+    if (ngx_http_xet_zt_data_text(r, "X-Zt-Dtype", &c->component->dtype)
+        != NGX_OK
+        || ngx_http_xet_zt_data_text(r, "X-Zt-Format", &c->object->format)
+           != NGX_OK
+        || ngx_http_xet_zt_data_text(r, "X-Zt-Encoding",
+                                     c->component->encoding.data
+                                     ? &c->component->encoding : &raw)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_xet_zt_data_shape(r, c->object);
+}
+
+
+static ngx_int_t
+ngx_http_xet_zt_data_shape(ngx_http_request_t *r, const xet_zt_object_t *o)
+{
+    u_char    *p, *shape;
+    unsigned   i;
+
+    shape = ngx_pnalloc(r->pool, o->rank * (NGX_INT64_LEN + 1) + 1);
+    if (shape == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = shape;
+
+    for (i = 0; i < o->rank; i++) {
+        p = ngx_sprintf(p, "%s%uL", i ? "," : "", o->shape[i]);
+    }
+
+    *p = '\0';
+
+    return ngx_http_xet_header(r, "X-Zt-Shape", (char *) shape);
+}
+
+
+/* What the file calls it, unless that can't be in a header. */
+
+static ngx_int_t
+ngx_http_xet_zt_data_text(ngx_http_request_t *r, const char *name,
+    const xet_zt_text_t *text)
+{
+    size_t   i;
+    u_char  *p;
+
+    for (i = 0; i < text->len; i++) {
+        if (text->data[i] <= ' ' || text->data[i] >= 0x7f) {
+            return NGX_OK;
+        }
+    }
+
+    p = ngx_pnalloc(r->pool, text->len + 1);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    *ngx_cpymem(p, text->data, text->len) = '\0';
+
+    return ngx_http_xet_header(r, name, (char *) p);
+}

@@ -1,0 +1,172 @@
+
+/*
+ * Directives of zTensor files: within which limits they are read.
+ */
+
+#include "ngx_http_xet.h"
+
+
+#define NGX_HTTP_XET_ZT_UNSET  UINT64_MAX
+
+
+typedef struct {
+    ngx_str_t     name;
+    uint64_t      low;
+    uint64_t      high;
+    uint64_t      value;                       /* the default */
+    ngx_uint_t    size;                        /* of bytes: "64m" */
+} ngx_http_xet_zt_limit_t;
+
+
+/* As NGX_HTTP_XET_ZT_*. */
+
+static const ngx_http_xet_zt_limit_t  ngx_http_xet_zt_limits[] = {
+    { ngx_string("manifest"), 1024, XET_ZT_MANIFEST_MAX, 64 * 1024 * 1024, 1 },
+    { ngx_string("objects"), 1, 16 * 1024 * 1024, 1000000, 0 },
+    { ngx_string("components"), 1, 32 * 1024 * 1024, 2000000, 0 },
+    { ngx_string("roles"), 1, 1024, 64, 0 },
+    { ngx_string("rank"), 1, XET_ZT_RANK_MAX, XET_ZT_RANK_MAX, 0 },
+    { ngx_string("depth"), 6, XET_CBOR_DEPTH, XET_CBOR_DEPTH, 0 },
+    { ngx_string("name"), 1, 16 * 1024, XET_ZT_NAME_MAX, 1 },
+    { ngx_string("keys"), 16, 1024 * 1024, 65536, 0 },
+    { ngx_string("attributes"), 0, 1024 * 1024, 1024 * 1024, 1 },
+    { ngx_string("page"), 1, 100000, 10000, 0 },
+    { ngx_string("decode"), 1, NGX_MAX_OFF_T_VALUE, 256 * 1024 * 1024, 1 },
+    { ngx_string("window"), 1024, (uint64_t) 2 * 1024 * 1024 * 1024,
+      8 * 1024 * 1024, 1 },
+    { ngx_string("verify"), 1, NGX_MAX_OFF_T_VALUE,
+      (uint64_t) 4 * 1024 * 1024 * 1024, 1 }
+};
+
+
+static ngx_int_t ngx_http_xet_zt_limit(ngx_http_xet_ztensor_conf_t *conf,
+    ngx_str_t *param);
+
+
+void
+ngx_http_xet_conf_create_ztensor(ngx_http_xet_ztensor_conf_t *conf)
+{
+    ngx_uint_t  i;
+
+    conf->strict = NGX_CONF_UNSET;
+
+    for (i = 0; i < NGX_HTTP_XET_ZT_LIMITS; i++) {
+        conf->limit[i] = NGX_HTTP_XET_ZT_UNSET;
+    }
+}
+
+
+/* xet_ztensor_limits name=value ...; */
+
+char *
+ngx_http_xet_conf_ztensor_limits(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf)
+{
+    ngx_http_xet_loc_conf_t *xlcf = conf;
+
+    ngx_str_t   *value;
+    ngx_uint_t   i;
+
+    value = cf->args->elts;
+
+    for (i = 1; i < cf->args->nelts; i++) {
+        if (ngx_http_xet_zt_limit(&xlcf->ztensor, &value[i]) != NGX_OK) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid parameter \"%V\"", &value[i]);
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_zt_limit(ngx_http_xet_ztensor_conf_t *conf, ngx_str_t *param)
+{
+    off_t                           n;
+    ngx_str_t                       text;
+    ngx_uint_t                      i;
+    const ngx_http_xet_zt_limit_t  *limit;
+
+    for (i = 0; i < NGX_HTTP_XET_ZT_LIMITS; i++) {
+        limit = &ngx_http_xet_zt_limits[i];
+
+        if (param->len > limit->name.len
+            && param->data[limit->name.len] == '='
+            && ngx_strncmp(param->data, limit->name.data, limit->name.len)
+               == 0)
+        {
+            break;
+        }
+    }
+
+    if (i == NGX_HTTP_XET_ZT_LIMITS) {
+        return NGX_ERROR;
+    }
+
+    text.data = param->data + limit->name.len + 1;
+    text.len = param->len - limit->name.len - 1;
+
+    n = limit->size ? ngx_parse_offset(&text)
+                    : ngx_atoof(text.data, text.len);
+
+    if (n == NGX_ERROR || (uint64_t) n < limit->low
+        || (uint64_t) n > limit->high
+        || (i == NGX_HTTP_XET_ZT_WINDOW && (n & (n - 1))))
+    {
+        return NGX_ERROR;
+    }
+
+    conf->limit[i] = n;
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_xet_conf_merge_ztensor(ngx_http_xet_ztensor_conf_t *prev,
+    ngx_http_xet_ztensor_conf_t *conf)
+{
+    uint64_t         *limit;
+    ngx_uint_t        i;
+    xet_zt_limits_t  *limits;
+
+    ngx_conf_merge_value(conf->strict, prev->strict, 0);
+
+    limit = conf->limit;
+
+    for (i = 0; i < NGX_HTTP_XET_ZT_LIMITS; i++) {
+
+        if (limit[i] == NGX_HTTP_XET_ZT_UNSET) {
+            limit[i] = (prev->limit[i] == NGX_HTTP_XET_ZT_UNSET)
+                       ? ngx_http_xet_zt_limits[i].value : prev->limit[i];
+        }
+    }
+
+    limits = &conf->limits;
+
+    xet_zt_limits_init(limits);
+
+    limits->manifest = limit[NGX_HTTP_XET_ZT_MANIFEST];
+    limits->objects = limit[NGX_HTTP_XET_ZT_OBJECTS];
+    limits->components = limit[NGX_HTTP_XET_ZT_COMPONENTS];
+    limits->roles = (unsigned) limit[NGX_HTTP_XET_ZT_ROLES];
+    limits->rank = (unsigned) limit[NGX_HTTP_XET_ZT_RANK];
+    limits->depth = (unsigned) limit[NGX_HTTP_XET_ZT_DEPTH];
+    limits->name = limit[NGX_HTTP_XET_ZT_NAME];
+    limits->keys = limit[NGX_HTTP_XET_ZT_KEYS];
+    limits->attributes = limit[NGX_HTTP_XET_ZT_ATTRIBUTES];
+    limits->strict = (conf->strict != 0);
+
+    xet_zt_decode_limits_init(&conf->decoder);
+
+    conf->decoder.output = limit[NGX_HTTP_XET_ZT_DECODE];
+    conf->decoder.window_log = 0;
+
+    while ((uint64_t) 1 << conf->decoder.window_log
+           < limit[NGX_HTTP_XET_ZT_WINDOW])
+    {
+        conf->decoder.window_log++;
+    }
+}

@@ -1,0 +1,137 @@
+
+/*
+ * Statements about zTensor files: what was found out about them before.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_lanes.h"
+#include "ngx_http_xet_query_stmt.h"
+
+
+/*
+ * Nobody waits for a verdict to be kept, and none is while others wait: it
+ * can be made again.
+ */
+
+#define NGX_HTTP_XET_ZT_WAITING  16
+
+
+typedef struct {
+    xet_hash_t    file;
+    int64_t       rules;                       /* big-endian */
+    u_char        data[1];
+} ngx_http_xet_query_zt_t;
+
+
+static void ngx_http_xet_query_zt_done(void *data, PGresult *res,
+    ngx_int_t rc, const char *sqlstate);
+
+
+ngx_int_t
+ngx_http_xet_query_zt(ngx_http_request_t *r, const xet_hash_t *file,
+    uint64_t rules, ngx_uint_t attributes,
+    ngx_http_xet_query_handler_pt handler)
+{
+    int                    lengths[3] = { XET_HASH_LEN, 8, 1 };
+    const char            *values[3];
+    ngx_http_xet_query_t  *q;
+
+    q = ngx_http_xet_query_get(r);
+
+    ngx_http_xet_put_be64(&q->numbers[0], rules);
+
+    values[0] = (const char *) file->bytes;
+    values[1] = (const char *) &q->numbers[0];
+    values[2] = attributes ? "\1" : "\0";
+
+    return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ, NGX_HTTP_XET_STMT_ZT,
+                                   values, lengths, handler);
+}
+
+
+void
+ngx_http_xet_query_zt_get(ngx_http_request_t *r, ngx_str_t *verdict,
+    ngx_str_t *attributes)
+{
+    ngx_http_xet_query_t  *q;
+
+    q = ngx_http_xet_query_get(r);
+
+    ngx_http_xet_pg_bytes(q->res, 0, 0, verdict);
+
+    if (ngx_http_xet_pg_null(q->res, 0, 1)) {
+        ngx_str_null(attributes);
+        return;
+    }
+
+    ngx_http_xet_pg_bytes(q->res, 0, 1, attributes);
+}
+
+
+void
+ngx_http_xet_query_zt_put(const xet_hash_t *file, uint64_t rules,
+    xet_buf_t *verdict, const xet_zt_text_t *attributes)
+{
+    int                        lengths[4];
+    u_char                    *p;
+    const char                *values[4];
+    xet_buf_node_t            *node;
+    ngx_http_xet_query_zt_t   *own;
+    ngx_http_xet_lane_stat_t   stat;
+
+    ngx_http_xet_lanes_stat(NGX_HTTP_XET_WRITE, &stat);
+
+    if (stat.waiting >= NGX_HTTP_XET_ZT_WAITING) {
+        return;
+    }
+
+    own = ngx_alloc(sizeof(ngx_http_xet_query_zt_t) + verdict->size
+                    + attributes->len, ngx_cycle->log);
+    if (own == NULL) {
+        return;
+    }
+
+    own->file = *file;
+    ngx_http_xet_put_be64(&own->rules, rules);
+
+    p = own->data;
+
+    for (node = verdict->first; node; node = node->next) {
+        p = ngx_cpymem(p, node->start, node->pos - node->start);
+    }
+
+    values[0] = (const char *) own->file.bytes;
+    lengths[0] = XET_HASH_LEN;
+    values[1] = (const char *) &own->rules;
+    lengths[1] = 8;
+    values[2] = (const char *) own->data;
+    lengths[2] = (int) verdict->size;
+    values[3] = NULL;
+    lengths[3] = 0;
+
+    if (attributes->data) {
+        ngx_memcpy(p, attributes->data, attributes->len);
+        values[3] = (const char *) p;
+        lengths[3] = (int) attributes->len;
+    }
+
+    if (ngx_http_xet_lanes_send(NGX_HTTP_XET_WRITE,
+                           &ngx_http_xet_query_stmts[NGX_HTTP_XET_STMT_ZT_PUT],
+                           values, lengths, ngx_http_xet_query_zt_done, own)
+        == NULL)
+    {
+        ngx_free(own);
+    }
+}
+
+
+static void
+ngx_http_xet_query_zt_done(void *data, PGresult *res, ngx_int_t rc,
+    const char *sqlstate)
+{
+    if (res) {
+        ngx_http_xet_pg_clear(res);
+    }
+
+    ngx_free(data);
+}

@@ -1,0 +1,311 @@
+
+/*
+ * Which ranges of which xorbs make up a byte range of a file.
+ *
+ *     send      the terms that overlap it are asked for
+ *     queried   the first and last term may begin before or end after the
+ *               range: then their xorbs' chunk ends are fetched
+ *     edges     trims both
+ *     plan      goes out by the plan service; always 200: a 206 or a
+ *               Content-Range would be wrong here
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_lanes.h"
+#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_plan.h"
+#include "ngx_http_xet_recon.h"
+
+
+typedef struct {
+    xet_hash_t                 file;
+    xet_range_t                want;
+    uint64_t                   size;
+    xet_plan_t                 plan;
+    unsigned                   edges;
+
+    ngx_http_xet_slices_t      slices;         /* of the edges */
+
+    ngx_pool_t                *pool;           /* of the plan */
+} ngx_http_xet_recon_t;
+
+
+static void ngx_http_xet_recon_cleanup(void *data);
+static void ngx_http_xet_recon_queried(ngx_http_request_t *r, ngx_int_t rc);
+static ngx_int_t ngx_http_xet_recon_terms(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_recon_edges(ngx_http_request_t *r);
+static void ngx_http_xet_recon_edges_queried(ngx_http_request_t *r,
+    ngx_int_t rc);
+static ngx_int_t ngx_http_xet_recon_trim(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_recon_plan(ngx_http_request_t *r);
+
+
+ngx_int_t
+ngx_http_xet_recon_send(ngx_http_request_t *r, const xet_hash_t *file,
+    const xet_range_t *want)
+{
+    ngx_int_t              rc;
+    ngx_http_xet_ctx_t    *ctx;
+    ngx_http_xet_recon_t  *rec;
+
+    rec = ngx_http_xet_state(r, sizeof(ngx_http_xet_recon_t),
+                             ngx_http_xet_recon_cleanup);
+    if (rec == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    ctx->state = rec;
+
+    rec->file = *file;
+    rec->want = *want;
+
+    rec->pool = ngx_create_pool(16 * 1024, ngx_cycle->log);
+    if (rec->pool == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_http_xet_slices_init(&rec->slices);
+
+    if (rec->want.start == rec->want.end) {
+        xet_plan_init(&rec->plan, ngx_http_xet_alloc, rec->pool, &rec->want);
+
+        return ngx_http_xet_recon_plan(r);
+    }
+
+    rc = ngx_http_xet_query_terms(r, &rec->file, rec->want.start,
+                                  rec->want.end - 1,
+                                  ngx_http_xet_recon_queried);
+
+    return (rc == NGX_AGAIN) ? NGX_AGAIN
+                             : ngx_http_xet_error_query(r, rc, NULL, NULL);
+}
+
+
+/* No header is the whole file; clients send one closed or open range. */
+
+xet_status_t
+ngx_http_xet_recon_range(ngx_http_request_t *r, xet_range_t *want)
+{
+    size_t             n;
+    ngx_str_t         *value;
+    xet_status_t       status;
+    xet_range_spec_t   spec;
+
+    want->start = 0;
+    want->end = NGX_MAX_OFF_T_VALUE;
+
+    if (r->headers_in.range == NULL) {
+        return XET_OK;
+    }
+
+    value = &r->headers_in.range->value;
+    n = 1;
+
+    status = xet_range_parse(value->data, value->len, &spec, &n);
+
+    if (status != XET_OK) {
+        return status;
+    }
+
+    if (spec.kind == XET_RANGE_SUFFIX) {
+        return XET_RANGE_SYNTAX;
+    }
+
+    want->start = spec.first;
+
+    if (spec.kind == XET_RANGE_CLOSED
+        && spec.last < (uint64_t) NGX_MAX_OFF_T_VALUE)
+    {
+        want->end = spec.last + 1;
+    }
+
+    if (want->start >= want->end) {
+        return XET_RANGE_PAST_END;
+    }
+
+    return XET_OK;
+}
+
+
+static void
+ngx_http_xet_recon_cleanup(void *data)
+{
+    ngx_http_xet_recon_t *rec = data;
+
+    ngx_http_xet_slices_destroy(&rec->slices);
+
+    if (rec->pool) {
+        ngx_destroy_pool(rec->pool);
+    }
+}
+
+
+static void
+ngx_http_xet_recon_queried(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_answer_query(r, rc, ngx_http_xet_recon_terms,
+                              "file_not_found", "no such file");
+}
+
+
+static ngx_int_t
+ngx_http_xet_recon_terms(ngx_http_request_t *r)
+{
+    uint64_t               offset;
+    ngx_str_t              packed;
+    ngx_uint_t             i;
+    xet_status_t           status;
+    ngx_http_xet_ctx_t    *ctx;
+    ngx_http_xet_terms_t   terms;
+    ngx_http_xet_recon_t  *rec;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    rec = ctx->state;
+
+    ngx_http_xet_query_terms_get(r, &terms);
+
+    rec->size = terms.size;
+
+    if (rec->want.start >= terms.size) {
+        return ngx_http_xet_error_status(r, XET_RANGE_PAST_END);
+    }
+
+    rec->want.end = ngx_min(rec->want.end, terms.size);
+
+    xet_plan_init(&rec->plan, ngx_http_xet_alloc, rec->pool, &rec->want);
+
+    for (i = 0; i < terms.n; i++) {
+        ngx_http_xet_query_terms_row(r, i, &offset, &packed);
+
+        status = xet_plan_add(&rec->plan, packed.data, packed.len, offset);
+
+        if (status != XET_OK) {
+            return ngx_http_xet_error_status(r, status);
+        }
+    }
+
+    if (rec->plan.n == 0) {
+        return ngx_http_xet_error_status(r, XET_PLAN_DAMAGED);
+    }
+
+    ngx_http_xet_query_release(r);
+
+    rec->edges = xet_plan_edges(&rec->plan);
+
+    return rec->edges ? ngx_http_xet_recon_edges(r)
+                      : ngx_http_xet_recon_plan(r);
+}
+
+
+static ngx_int_t
+ngx_http_xet_recon_edges(ngx_http_request_t *r)
+{
+    ngx_int_t              rc;
+    unsigned               edge;
+    xet_term_t            *term;
+    ngx_http_xet_ctx_t    *ctx;
+    ngx_http_xet_recon_t  *rec;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    rec = ctx->state;
+
+    for (edge = XET_PLAN_FIRST; edge <= XET_PLAN_LAST; edge <<= 1) {
+
+        if (!(rec->edges & edge)) {
+            continue;
+        }
+
+        term = (edge == XET_PLAN_FIRST) ? &rec->plan.terms[0]
+                                        : &rec->plan.terms[rec->plan.n - 1];
+
+        ngx_http_xet_slices_add(&rec->slices, &term->xorb, term->chunk_start,
+                                term->chunk_end);
+    }
+
+    rc = ngx_http_xet_query_slices(r, &rec->slices, 0, NGX_HTTP_XET_READ,
+                                   ngx_http_xet_recon_edges_queried);
+
+    return (rc == NGX_AGAIN) ? NGX_AGAIN
+                             : ngx_http_xet_error_query(r, rc, NULL, NULL);
+}
+
+
+static void
+ngx_http_xet_recon_edges_queried(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_answer_query(r, rc, ngx_http_xet_recon_trim,
+                              "internal_error",
+                              "a xorb of the file is missing");
+}
+
+
+static ngx_int_t
+ngx_http_xet_recon_trim(ngx_http_request_t *r)
+{
+    unsigned                which;
+    ngx_uint_t              i, n;
+    xet_status_t            status;
+    xet_plan_ends_t         ends;
+    xet_shard_slice_t       slice;
+    ngx_http_xet_ctx_t     *ctx;
+    ngx_http_xet_recon_t   *rec;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    rec = ctx->state;
+
+    n = ngx_http_xet_query_slices_n(&ctx->query);
+
+    for (i = 0; i < n; i++) {
+        ngx_http_xet_query_slices_row(&ctx->query, i, &slice);
+
+        if (slice.n == 0) {
+            return ngx_http_xet_error_status(r, XET_PLAN_DAMAGED);
+        }
+
+        ends.n = slice.n;
+        ends.raw_before = slice.raw_before;
+        ends.stored_before = slice.stored_before;
+        ends.raw_ends = slice.raw_ends;
+        ends.stored_ends = slice.stored_ends;
+
+        if (rec->plan.n == 1) {
+            which = rec->edges;
+
+        } else if (n == 2) {
+            which = (i == 0) ? XET_PLAN_FIRST : XET_PLAN_LAST;
+
+        } else {
+            which = rec->edges;
+        }
+
+        status = xet_plan_trim(&rec->plan, which, &ends);
+
+        if (status != XET_OK) {
+            return ngx_http_xet_error_status(r, status);
+        }
+
+        if (rec->plan.n == 1) {
+            break;
+        }
+    }
+
+    ngx_http_xet_query_release(r);
+
+    return ngx_http_xet_recon_plan(r);
+}
+
+
+static ngx_int_t
+ngx_http_xet_recon_plan(ngx_http_request_t *r)
+{
+    ngx_http_xet_ctx_t    *ctx;
+    ngx_http_xet_recon_t  *rec;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    rec = ctx->state;
+
+    return ngx_http_xet_plan_send(r, &rec->plan,
+                                  (ctx->version == NGX_HTTP_XET_V2)
+                                  ? XET_PLAN_V2 : XET_PLAN_V1);
+}

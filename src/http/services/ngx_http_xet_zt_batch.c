@@ -1,0 +1,363 @@
+
+/*
+ * Objects of a zTensor file whose data is held against what is declared.
+ *
+ * Components are read in the order of their places in the file, and those that
+ * lie side by side in one go: most files have many small ones.  One that
+ * shares its bytes with another is read by itself.
+ *
+ * Digests and decoding are the jobs' of the reader; the batch is the thread's
+ * while a read is under way.  Memory: the copies, 64 KiB and a zstd window.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_zt_batch.h"
+
+
+#define NGX_HTTP_XET_ZT_BATCH_GAP  65536       /* bytes read for nothing */
+
+
+static xet_status_t ngx_http_xet_zt_batch_items(ngx_http_xet_zt_batch_t *b,
+    const xet_zt_text_t *role);
+static xet_status_t ngx_http_xet_zt_batch_alloc(ngx_http_xet_zt_batch_t *b);
+static int ngx_libc_cdecl ngx_http_xet_zt_batch_cmp(const void *one,
+    const void *two);
+static xet_status_t ngx_http_xet_zt_batch_next(ngx_http_request_t *r,
+    ngx_http_xet_zt_batch_t *b);
+static xet_status_t ngx_http_xet_zt_batch_empty(ngx_http_xet_zt_batch_t *b,
+    ngx_http_xet_zt_item_t *item);
+static xet_status_t ngx_http_xet_zt_batch_consume(void *data,
+    const u_char *p, size_t len);
+static xet_status_t ngx_http_xet_zt_batch_feed(ngx_http_xet_zt_batch_t *b,
+    ngx_http_xet_zt_item_t *item, const u_char *p, size_t len);
+static void ngx_http_xet_zt_batch_read(ngx_http_request_t *r, void *data,
+    xet_status_t status);
+
+
+xet_status_t
+ngx_http_xet_zt_batch_init(ngx_http_request_t *r, ngx_http_xet_zt_batch_t *b)
+{
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    xet_zt_region(ngx_http_xet_ztensor_file(b->ztensor), &b->region);
+
+    b->verifier = xet_zt_verifier_create(&xlcf->ztensor.decoder);
+
+    return b->verifier ? XET_OK : XET_NOMEM;
+}
+
+
+void
+ngx_http_xet_zt_batch_destroy(ngx_http_xet_zt_batch_t *b)
+{
+    ngx_http_xet_zt_batch_reset(b);
+
+    xet_zt_verifier_destroy(b->verifier);
+    b->verifier = NULL;
+}
+
+
+xet_status_t
+ngx_http_xet_zt_batch_add(ngx_http_xet_zt_batch_t *b, const xet_zt_object_t *o)
+{
+    xet_zt_object_t  *copy;
+
+    copy = xet_zt_object_copy(o);
+    if (copy == NULL) {
+        return XET_NOMEM;
+    }
+
+    b->objects[b->nobjects++] = copy;
+    b->size += xet_zt_object_size(copy);
+
+    return (b->nobjects == NGX_HTTP_XET_ZT_BATCH_OBJECTS
+            || b->size >= NGX_HTTP_XET_ZT_BATCH_BYTES)
+           ? XET_DONE : XET_OK;
+}
+
+
+void
+ngx_http_xet_zt_batch_reset(ngx_http_xet_zt_batch_t *b)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < b->nobjects; i++) {
+        free(b->objects[i]);
+    }
+
+    free(b->items);
+    free(b->order);
+
+    b->nobjects = 0;
+    b->size = 0;
+    b->items = NULL;
+    b->order = NULL;
+    b->n = 0;
+}
+
+
+xet_status_t
+ngx_http_xet_zt_batch_verify(ngx_http_request_t *r, ngx_http_xet_zt_batch_t *b,
+    const xet_zt_text_t *role, ngx_http_xet_ztensor_pt handler, void *data)
+{
+    xet_status_t  status;
+
+    b->handler = handler;
+    b->data = data;
+
+    status = ngx_http_xet_zt_batch_items(b, role);
+
+    return (status == XET_OK) ? ngx_http_xet_zt_batch_next(r, b) : status;
+}
+
+
+static xet_status_t
+ngx_http_xet_zt_batch_items(ngx_http_xet_zt_batch_t *b,
+    const xet_zt_text_t *role)
+{
+    ngx_uint_t                 i, n;
+    xet_zt_object_t           *o;
+    ngx_http_xet_zt_item_t    *item;
+    const xet_zt_component_t  *c;
+
+    if (ngx_http_xet_zt_batch_alloc(b) != XET_OK) {
+        return XET_NOMEM;
+    }
+
+    for (i = 0; i < b->nobjects; i++) {
+        o = b->objects[i];
+
+        for (n = 0; n < o->n; n++) {
+            c = &o->components[n];
+
+            if (role
+                && (role->len != c->role.len
+                    || ngx_memcmp(role->data, c->role.data, role->len) != 0))
+            {
+                continue;
+            }
+
+            item = &b->items[b->n];
+
+            item->object = o;
+            item->component = c;
+
+            if (xet_zt_component_range(c, &b->region, &item->range)
+                != XET_OK)
+            {
+                item->range.start = 0;
+                item->range.end = 0;
+            }
+
+            b->order[b->n++] = item;
+        }
+    }
+
+    ngx_qsort(b->order, b->n, sizeof(ngx_http_xet_zt_item_t *),
+              ngx_http_xet_zt_batch_cmp);
+
+    b->next = 0;
+    b->started = 0;
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+ngx_http_xet_zt_batch_alloc(ngx_http_xet_zt_batch_t *b)
+{
+    ngx_uint_t  i, n;
+
+    n = 1;
+
+    for (i = 0; i < b->nobjects; i++) {
+        n += b->objects[i]->n;
+    }
+
+    b->n = 0;
+    b->items = calloc(n, sizeof(ngx_http_xet_zt_item_t));
+    b->order = calloc(n, sizeof(ngx_http_xet_zt_item_t *));
+
+    return (b->items && b->order) ? XET_OK : XET_NOMEM;
+}
+
+
+static int ngx_libc_cdecl
+ngx_http_xet_zt_batch_cmp(const void *one, const void *two)
+{
+    const ngx_http_xet_zt_item_t  *a, *b;
+
+    a = *(ngx_http_xet_zt_item_t *const *) one;
+    b = *(ngx_http_xet_zt_item_t *const *) two;
+
+    if (a->range.start == b->range.start) {
+        return 0;
+    }
+
+    return (a->range.start < b->range.start) ? -1 : 1;
+}
+
+
+/* The next ones that lie side by side. */
+
+static xet_status_t
+ngx_http_xet_zt_batch_next(ngx_http_request_t *r, ngx_http_xet_zt_batch_t *b)
+{
+    xet_range_t              range, *place;
+    xet_status_t             status;
+    ngx_http_xet_zt_item_t  *item;
+
+    for ( ;; ) {
+
+        if (b->next == b->n) {
+            return XET_OK;
+        }
+
+        item = b->order[b->next];
+
+        if (item->range.start < item->range.end) {
+            break;
+        }
+
+        status = ngx_http_xet_zt_batch_empty(b, item);
+        if (status != XET_OK) {
+            return status;
+        }
+
+        b->next++;
+    }
+
+    range = item->range;
+
+    for (b->end = b->next + 1; b->end < b->n; b->end++) {
+        place = &b->order[b->end]->range;
+
+        if (place->start == place->end
+            || place->start < range.end
+            || place->start - range.end > NGX_HTTP_XET_ZT_BATCH_GAP)
+        {
+            break;
+        }
+
+        range.end = place->end;
+    }
+
+    b->pos = range.start;
+
+    return ngx_http_xet_ztensor_read(r, b->ztensor, &range,
+                                     ngx_http_xet_zt_batch_consume,
+                                     ngx_http_xet_zt_batch_read, b);
+}
+
+
+/* There is nothing to read, but something to say. */
+
+static xet_status_t
+ngx_http_xet_zt_batch_empty(ngx_http_xet_zt_batch_t *b,
+    ngx_http_xet_zt_item_t *item)
+{
+    xet_range_t   range;
+    xet_status_t  status;
+
+    status = xet_zt_verifier_start(b->verifier, &b->region, item->object,
+                                   item->component, &range);
+
+    if (status != XET_AGAIN && status != XET_DONE) {
+        return status;
+    }
+
+    return xet_zt_verifier_finish(b->verifier, &item->report);
+}
+
+
+/* In a thread. */
+
+static xet_status_t
+ngx_http_xet_zt_batch_consume(void *data, const u_char *p, size_t len)
+{
+    ngx_http_xet_zt_batch_t *b = data;
+
+    size_t                   n;
+    xet_status_t             status;
+    ngx_http_xet_zt_item_t  *item;
+
+    while (len && b->next < b->end) {
+        item = b->order[b->next];
+
+        n = len;
+
+        if (b->pos < item->range.start) {
+            n = (size_t) ngx_min(n, item->range.start - b->pos);
+            b->pos += n;
+
+        } else {
+            n = (size_t) ngx_min(n, item->range.end - b->pos);
+
+            status = ngx_http_xet_zt_batch_feed(b, item, p, n);
+            if (status != XET_OK) {
+                return status;
+            }
+        }
+
+        p += n;
+        len -= n;
+    }
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+ngx_http_xet_zt_batch_feed(ngx_http_xet_zt_batch_t *b,
+    ngx_http_xet_zt_item_t *item, const u_char *p, size_t len)
+{
+    xet_range_t   range;
+    xet_status_t  status;
+
+    if (!b->started) {
+        b->started = 1;
+
+        status = xet_zt_verifier_start(b->verifier, &b->region, item->object,
+                                       item->component, &range);
+        if (status != XET_AGAIN) {
+            return (status == XET_NOMEM) ? XET_NOMEM : XET_INTERNAL;
+        }
+    }
+
+    status = xet_zt_verifier_feed(b->verifier, p, len);
+    if (status != XET_OK) {
+        return status;
+    }
+
+    b->pos += len;
+
+    if (b->pos < item->range.end) {
+        return XET_OK;
+    }
+
+    b->started = 0;
+    b->next++;
+
+    return xet_zt_verifier_finish(b->verifier, &item->report);
+}
+
+
+static void
+ngx_http_xet_zt_batch_read(ngx_http_request_t *r, void *data,
+    xet_status_t status)
+{
+    ngx_http_xet_zt_batch_t *b = data;
+
+    if (status == XET_OK || status == XET_DONE) {
+
+        status = (b->next == b->end) ? ngx_http_xet_zt_batch_next(r, b)
+                                     : XET_INTERNAL;
+        if (status == XET_AGAIN) {
+            return;
+        }
+    }
+
+    b->handler(r, b->data, status);
+}

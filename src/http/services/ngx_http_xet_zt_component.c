@@ -1,0 +1,242 @@
+
+/*
+ * The component of a zTensor file that a request names by its arguments:
+ * "name" or "i", and "role" where the object has no default one.
+ *
+ * The object is copied in the job that finds it, as the walk's own is gone
+ * after that; some hundred bytes, at most what the limits of names and roles
+ * allow.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_zt_component.h"
+
+
+static void ngx_http_xet_zt_component_cleanup(void *data);
+static void ngx_http_xet_zt_component_opened(ngx_http_request_t *r,
+    void *data, xet_status_t status);
+static xet_status_t ngx_http_xet_zt_component_object(void *ctx,
+    xet_zt_object_t *o);
+static void ngx_http_xet_zt_component_walked(ngx_http_request_t *r,
+    void *data, xet_status_t status);
+static xet_status_t ngx_http_xet_zt_component_choose(
+    ngx_http_xet_zt_component_t *c);
+static ngx_int_t ngx_http_xet_zt_component_roles(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c);
+
+
+ngx_int_t
+ngx_http_xet_zt_component(ngx_http_request_t *r, unsigned wanted,
+    ngx_http_xet_zt_component_pt handler)
+{
+    xet_status_t                  status;
+    ngx_http_xet_ctx_t           *ctx;
+    ngx_http_xet_zt_component_t  *c;
+
+    c = ngx_http_xet_state(r, sizeof(ngx_http_xet_zt_component_t),
+                           ngx_http_xet_zt_component_cleanup);
+    if (c == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    c->handler = handler;
+
+    status = ngx_http_xet_ztensor_query(r, wanted|XET_ZT_ARG_NAME
+                                           |XET_ZT_ARG_ONE|XET_ZT_ARG_ROLE,
+                                        &c->query);
+    if (status != XET_OK) {
+        return ngx_http_xet_error_status(r, status);
+    }
+
+    c->ztensor = ngx_http_xet_ztensor_create(r, c);
+    if (c->ztensor == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    status = ngx_http_xet_ztensor_open(r, c->ztensor, &ctx->hash, 0,
+                                       ngx_http_xet_zt_component_opened);
+
+    return ngx_http_xet_ztensor_wait(r, c->ztensor, status);
+}
+
+
+static void
+ngx_http_xet_zt_component_cleanup(void *data)
+{
+    ngx_http_xet_zt_component_t *c = data;
+
+    free(c->object);
+}
+
+
+void
+ngx_http_xet_zt_select(xet_zt_select_t *select, const xet_zt_query_t *query)
+{
+    ngx_memzero(select, sizeof(xet_zt_select_t));
+
+    select->name = query->name;
+    select->prefix = query->prefix;
+    select->format = query->format;
+
+    if (query->has_i) {
+        select->first = query->i;
+    }
+
+    /* the largest number is past every file's end as it is */
+
+    if (query->has_after) {
+        select->first = query->after + (query->after != UINT64_MAX);
+    }
+}
+
+
+static void
+ngx_http_xet_zt_component_opened(ngx_http_request_t *r, void *data,
+    xet_status_t status)
+{
+    ngx_http_xet_zt_component_t *c = data;
+
+    if (status == XET_OK) {
+        xet_zt_region(ngx_http_xet_ztensor_file(c->ztensor), &c->region);
+        ngx_http_xet_zt_select(&c->select, &c->query);
+
+        status = ngx_http_xet_ztensor_walk(r, c->ztensor, &c->select,
+                                           ngx_http_xet_zt_component_object,
+                                           c,
+                                           ngx_http_xet_zt_component_walked);
+        if (status == XET_AGAIN) {
+            return;
+        }
+
+        if (status == XET_OK) {
+            status = XET_ZT_NO_OBJECT;
+        }
+    }
+
+    ngx_http_finalize_request(r,
+                       ngx_http_xet_ztensor_error(r, c->ztensor, status));
+}
+
+
+/* In a thread.  The first one: by number it is that, or none. */
+
+static xet_status_t
+ngx_http_xet_zt_component_object(void *ctx, xet_zt_object_t *o)
+{
+    ngx_http_xet_zt_component_t *c = ctx;
+
+    c->object = xet_zt_object_copy(o);
+
+    return (c->object == NULL) ? XET_NOMEM : XET_DONE;
+}
+
+
+static void
+ngx_http_xet_zt_component_walked(ngx_http_request_t *r, void *data,
+    xet_status_t status)
+{
+    ngx_http_xet_zt_component_t *c = data;
+
+    ngx_int_t  rc;
+
+    if (status == XET_OK) {
+        status = ngx_http_xet_zt_component_choose(c);
+    }
+
+    switch (status) {
+
+    case XET_OK:
+        rc = c->handler(r, c);
+
+        if (rc == NGX_AGAIN) {
+            return;
+        }
+
+        break;
+
+    case XET_ZT_ROLE:
+        rc = ngx_http_xet_zt_component_roles(r, c);
+        break;
+
+    default:
+        rc = ngx_http_xet_ztensor_error(r, c->ztensor, status);
+        break;
+    }
+
+    ngx_http_finalize_request(r, rc);
+}
+
+
+static xet_status_t
+ngx_http_xet_zt_component_choose(ngx_http_xet_zt_component_t *c)
+{
+    xet_status_t  status;
+
+    if (c->object == NULL) {
+        return XET_ZT_NO_OBJECT;
+    }
+
+    if (c->query.role.data) {
+        c->component = xet_zt_object_component(c->object, c->query.role.data,
+                                               c->query.role.len);
+        if (c->component == NULL) {
+            return XET_ZT_NO_COMPONENT;
+        }
+
+    } else {
+        c->component = xet_zt_object_default(c->object);
+
+        if (c->component == NULL) {
+            return XET_ZT_ROLE;
+        }
+    }
+
+    status = xet_zt_object_fault(c->object);
+
+    if (status != XET_OK) {
+        return status;
+    }
+
+    return xet_zt_component_range(c->component, &c->region, &c->range);
+}
+
+
+/* Which roles there are to choose from. */
+
+static ngx_int_t
+ngx_http_xet_zt_component_roles(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c)
+{
+    unsigned    i;
+    xet_buf_t   b;
+    xet_json_t  j;
+
+    xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 256);
+    xet_json_init(&j, &b);
+
+    xet_json_object_begin(&j);
+    xet_json_key(&j, "error");
+    xet_json_object_begin(&j);
+
+    xet_json_key(&j, "code");
+    xet_json_cstring(&j, xet_status_code(XET_ZT_ROLE));
+    xet_json_key(&j, "message");
+    xet_json_cstring(&j, xet_status_text(XET_ZT_ROLE));
+
+    xet_json_key(&j, "roles");
+    xet_json_array_begin(&j);
+
+    for (i = 0; i < c->object->n; i++) {
+        xet_json_string(&j, c->object->components[i].role.data,
+                        c->object->components[i].role.len);
+    }
+
+    xet_json_array_end(&j);
+    xet_json_object_end(&j);
+    xet_json_object_end(&j);
+
+    return ngx_http_xet_error_json(r, XET_ZT_ROLE, &b);
+}

@@ -1,0 +1,455 @@
+
+/*
+ * The decoded form of a compressed component.
+ *
+ * A small one is read and decoded as a whole, at once: that takes 100 KiB
+ * whatever the window, and any damage is known before the answer begins.
+ *
+ * A large one goes through a decoder with a window:
+ *
+ *     read      the reader's job hands over a chunk; it is kept, since what
+ *               64 KiB of zstd decode to may be a thousand times that
+ *     fill      in the same job, until a piece of the answer is full
+ *     send      the piece goes out; the next is asked for when it has gone
+ *     more      fill again, in a job of its own, while kept input is left;
+ *               then read on
+ *
+ * The answer has a Content-Length, so the last piece is not sent before the
+ * decoder has agreed to the end of its input.  The state is the thread's while
+ * a job runs.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_zt_decode.h"
+
+
+#define NGX_HTTP_XET_ZT_WHOLE  (1024 * 1024)
+#define NGX_HTTP_XET_ZT_PIECE  (256 * 1024)    /* of the answer */
+#define NGX_HTTP_XET_ZT_ROOM   (64 * 1024)     /* for the decoder at a time */
+#define NGX_HTTP_XET_ZT_INPUT  (128 * 1024)    /* a chunk at most */
+
+
+typedef struct {
+    ngx_http_xet_zt_component_t  *component;
+    ngx_http_xet_stream_t         stream;
+
+    ngx_pool_t                   *pool;        /* of both forms of a whole */
+    xet_zt_decoder_t             *decoder;     /* NULL: as a whole */
+
+    u_char                       *in;
+    size_t                        in_len;
+    const u_char                 *in_pos;
+
+    uint64_t                      left;        /* stored bytes to be read */
+    uint64_t                      produced;    /* decoded bytes */
+    xet_buf_t                     buf;
+    xet_status_t                  status;      /* of a fill */
+
+    unsigned                      pending:1;   /* fill has more to do */
+    unsigned                      ended:1;     /* and the decoder agrees */
+} ngx_http_xet_zt_decode_t;
+
+
+static void ngx_http_xet_zt_decode_cleanup(void *data);
+static ngx_int_t ngx_http_xet_zt_decode_head(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c);
+static xet_status_t ngx_http_xet_zt_decode_init(ngx_http_request_t *r,
+    ngx_http_xet_zt_decode_t *d);
+static xet_status_t ngx_http_xet_zt_decode_read(ngx_http_request_t *r,
+    ngx_http_xet_zt_decode_t *d);
+static xet_status_t ngx_http_xet_zt_decode_consume(void *data,
+    const u_char *p, size_t len);
+static xet_status_t ngx_http_xet_zt_decode_whole(ngx_http_xet_zt_decode_t *d,
+    const u_char *p, size_t len);
+static xet_status_t ngx_http_xet_zt_decode_fill(ngx_http_xet_zt_decode_t *d);
+static void ngx_http_xet_zt_decode_piece(ngx_http_request_t *r, void *data,
+    xet_status_t status);
+static void ngx_http_xet_zt_decode_next(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_zt_decode_more_job(void *data, ngx_log_t *log);
+static void ngx_http_xet_zt_decode_more(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_zt_decode_failed(ngx_http_request_t *r,
+    ngx_http_xet_zt_decode_t *d, xet_status_t status);
+static void ngx_http_xet_zt_decode_output(ngx_http_request_t *r,
+    ngx_http_xet_zt_decode_t *d);
+
+
+ngx_int_t
+ngx_http_xet_zt_decode_send(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c)
+{
+    xet_status_t               status;
+    ngx_http_xet_loc_conf_t   *xlcf;
+    ngx_http_xet_zt_decode_t  *d;
+
+    if (c->component->coding == XET_ZT_CODING_UNKNOWN
+        || !c->component->has_decoded)
+    {
+        return ngx_http_xet_error_status(r, XET_ZT_DECODE);
+    }
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (c->component->decoded > xlcf->ztensor.decoder.output) {
+        return ngx_http_xet_error_status(r, XET_ZT_DECODE_SIZE);
+    }
+
+    if (r->method == NGX_HTTP_HEAD) {
+        return ngx_http_xet_zt_decode_head(r, c);
+    }
+
+    d = ngx_http_xet_state(r, sizeof(ngx_http_xet_zt_decode_t),
+                           ngx_http_xet_zt_decode_cleanup);
+    if (d == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    d->component = c;
+
+    status = ngx_http_xet_zt_decode_init(r, d);
+
+    if (status == XET_OK) {
+        status = ngx_http_xet_zt_decode_read(r, d);
+    }
+
+    return (status == XET_AGAIN) ? NGX_AGAIN
+                                 : ngx_http_xet_error_status(r, status);
+}
+
+
+static void
+ngx_http_xet_zt_decode_cleanup(void *data)
+{
+    ngx_http_xet_zt_decode_t *d = data;
+
+    xet_zt_decoder_destroy(d->decoder);
+
+    if (d->pool) {
+        ngx_destroy_pool(d->pool);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_xet_zt_decode_head(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c)
+{
+    ngx_http_xet_output_type(r, NGX_HTTP_OK, "application/octet-stream",
+                             c->component->decoded);
+
+    r->disable_not_modified = 0;
+    r->header_only = 1;
+
+    return ngx_http_send_header(r);
+}
+
+
+static xet_status_t
+ngx_http_xet_zt_decode_init(ngx_http_request_t *r, ngx_http_xet_zt_decode_t *d)
+{
+    size_t                     size;
+    ngx_http_xet_loc_conf_t   *xlcf;
+    const xet_zt_component_t  *c;
+
+    c = d->component->component;
+
+    d->left = c->length;
+
+    size = NGX_HTTP_XET_ZT_INPUT;
+
+    if (c->length <= NGX_HTTP_XET_ZT_WHOLE
+        && c->decoded <= NGX_HTTP_XET_ZT_WHOLE)
+    {
+        size = (size_t) c->length + 1;
+
+    } else {
+        xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+        d->decoder = xet_zt_decoder_create(&xlcf->ztensor.decoder);
+        if (d->decoder == NULL) {
+            return XET_NOMEM;
+        }
+
+        if (ngx_http_xet_stream_init(r, &d->stream,
+                                     ngx_http_xet_zt_decode_next, d)
+            != NGX_OK)
+        {
+            return XET_NOMEM;
+        }
+    }
+
+    d->pool = ngx_create_pool(4096, ngx_cycle->log);
+    if (d->pool == NULL) {
+        return XET_NOMEM;
+    }
+
+    d->in = ngx_palloc(d->pool, size);
+    if (d->in == NULL) {
+        return XET_NOMEM;
+    }
+
+    return d->decoder ? xet_zt_decoder_start(d->decoder, 1, c->decoded)
+                      : XET_OK;
+}
+
+
+/* Begins with a piece of the answer. */
+
+static xet_status_t
+ngx_http_xet_zt_decode_read(ngx_http_request_t *r, ngx_http_xet_zt_decode_t *d)
+{
+    ngx_pool_t  *pool;
+
+    pool = d->decoder ? ngx_http_xet_stream_pool(&d->stream) : d->pool;
+
+    if (pool == NULL) {
+        return XET_NOMEM;
+    }
+
+    xet_buf_init(&d->buf, ngx_http_xet_alloc, pool, 0);
+
+    /* there is no frame of no bytes */
+
+    return (d->left == 0)
+           ? XET_ZT_ZSTD
+           : ngx_http_xet_ztensor_read(r, d->component->ztensor,
+                                       &d->component->range,
+                                       ngx_http_xet_zt_decode_consume,
+                                       ngx_http_xet_zt_decode_piece, d);
+}
+
+
+/* In a thread, as are the next two. */
+
+static xet_status_t
+ngx_http_xet_zt_decode_consume(void *data, const u_char *p, size_t len)
+{
+    ngx_http_xet_zt_decode_t *d = data;
+
+    d->left -= len;
+
+    if (d->decoder == NULL) {
+        return ngx_http_xet_zt_decode_whole(d, p, len);
+    }
+
+    if (len > NGX_HTTP_XET_ZT_INPUT) {
+        return XET_INTERNAL;
+    }
+
+    ngx_memcpy(d->in, p, len);
+
+    d->in_pos = d->in;
+    d->in_len = len;
+
+    return ngx_http_xet_zt_decode_fill(d);
+}
+
+
+static xet_status_t
+ngx_http_xet_zt_decode_whole(ngx_http_xet_zt_decode_t *d, const u_char *p,
+    size_t len)
+{
+    u_char        *out;
+    size_t         decoded;
+    xet_status_t   status;
+
+    ngx_memcpy(d->in + d->in_len, p, len);
+    d->in_len += len;
+
+    if (d->left) {
+        return XET_OK;
+    }
+
+    decoded = (size_t) d->component->component->decoded;
+
+    out = xet_buf_reserve(&d->buf, decoded + 1);
+    if (out == NULL) {
+        return XET_NOMEM;
+    }
+
+    status = xet_zt_decode(d->in, d->in_len, out, decoded);
+
+    if (status == XET_OK) {
+        xet_buf_advance(&d->buf, decoded);
+        d->ended = 1;
+    }
+
+    return status;
+}
+
+
+/*
+ * XET_OK: more input is needed, or it is the end; XET_DONE: the piece is full.
+ * When all that is expected has been given, the rest of the input can give
+ * nothing more, and is not waited for.
+ */
+
+static xet_status_t
+ngx_http_xet_zt_decode_fill(ngx_http_xet_zt_decode_t *d)
+{
+    size_t         n;
+    u_char        *room;
+    uint64_t       decoded;
+    xet_status_t   status;
+
+    decoded = d->component->component->decoded;
+
+    d->pending = 0;
+
+    do {
+        if (d->buf.size >= NGX_HTTP_XET_ZT_PIECE && d->produced < decoded) {
+            d->pending = 1;
+            return XET_DONE;
+        }
+
+        n = NGX_HTTP_XET_ZT_ROOM;
+
+        room = xet_buf_reserve(&d->buf, n);
+        if (room == NULL) {
+            return XET_NOMEM;
+        }
+
+        status = xet_zt_decoder_feed(d->decoder, &d->in_pos, &d->in_len, room,
+                                     &n);
+        if (status != XET_AGAIN) {
+            return status;
+        }
+
+        xet_buf_advance(&d->buf, n);
+        d->produced += n;
+
+    } while (d->in_len || n == NGX_HTTP_XET_ZT_ROOM);
+
+    if (d->left) {
+        return XET_OK;
+    }
+
+    status = xet_zt_decoder_finish(d->decoder);
+
+    d->ended = (status == XET_OK);
+
+    return status;
+}
+
+
+static void
+ngx_http_xet_zt_decode_piece(ngx_http_request_t *r, void *data,
+    xet_status_t status)
+{
+    ngx_http_xet_zt_decode_t *d = data;
+
+    if (status != XET_OK && status != XET_DONE) {
+        ngx_http_xet_zt_decode_failed(r, d, status);
+        return;
+    }
+
+    ngx_http_xet_zt_decode_output(r, d);
+}
+
+
+static void
+ngx_http_xet_zt_decode_output(ngx_http_request_t *r,
+    ngx_http_xet_zt_decode_t *d)
+{
+    if (d->decoder == NULL) {
+        ngx_http_finalize_request(r, ngx_http_xet_send(r, NGX_HTTP_OK,
+                                        "application/octet-stream", &d->buf));
+        return;
+    }
+
+    if (!d->stream.begun) {
+        ngx_http_xet_output_type(r, NGX_HTTP_OK, "application/octet-stream",
+                                 d->component->component->decoded);
+
+        r->disable_not_modified = 0;
+    }
+
+    ngx_http_xet_stream_send(r, &d->stream, &d->buf, d->ended);
+}
+
+
+/* The client has taken a piece. */
+
+static void
+ngx_http_xet_zt_decode_next(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_zt_decode_t *d = data;
+
+    ngx_pool_t    *pool;
+    xet_status_t   status;
+
+    pool = ngx_http_xet_stream_pool(&d->stream);
+
+    if (pool == NULL) {
+        ngx_http_xet_zt_decode_failed(r, d, XET_NOMEM);
+        return;
+    }
+
+    xet_buf_init(&d->buf, ngx_http_xet_alloc, pool, 0);
+
+    if (d->pending) {
+        status = (ngx_http_xet_task_post(r, ngx_http_xet_zt_decode_more_job,
+                                         ngx_http_xet_zt_decode_more, d)
+                  == NGX_OK)
+                 ? XET_AGAIN : XET_OVERLOADED;
+
+    } else {
+        status = ngx_http_xet_ztensor_next(r, d->component->ztensor);
+    }
+
+    if (status != XET_AGAIN) {
+        ngx_http_xet_zt_decode_failed(r, d, status);
+    }
+}
+
+
+static void
+ngx_http_xet_zt_decode_more_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_zt_decode_t *d = data;
+
+    d->status = ngx_http_xet_zt_decode_fill(d);
+}
+
+
+static void
+ngx_http_xet_zt_decode_more(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_zt_decode_t *d = data;
+
+    xet_status_t  status;
+
+    status = d->status;
+
+    if (status == XET_OK && !d->ended) {
+        status = ngx_http_xet_ztensor_next(r, d->component->ztensor);
+
+        if (status == XET_AGAIN) {
+            return;
+        }
+    }
+
+    if (status != XET_OK && status != XET_DONE) {
+        ngx_http_xet_zt_decode_failed(r, d, status);
+        return;
+    }
+
+    ngx_http_xet_zt_decode_output(r, d);
+}
+
+
+static void
+ngx_http_xet_zt_decode_failed(ngx_http_request_t *r,
+    ngx_http_xet_zt_decode_t *d, xet_status_t status)
+{
+    if (d->stream.begun) {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "xet: a decoded component ends early: %s",
+                      xet_status_text(status));
+
+        ngx_http_finalize_request(r, NGX_ERROR);
+        return;
+    }
+
+    ngx_http_finalize_request(r, ngx_http_xet_error_status(r, status));
+}

@@ -1,0 +1,28 @@
+
+/*
+ * The decoded form of a compressed component, as an answer.
+ */
+
+#ifndef _NGX_HTTP_XET_ZT_DECODE_H_INCLUDED_
+#define _NGX_HTTP_XET_ZT_DECODE_H_INCLUDED_
+
+
+#include "ngx_http_xet_zt_component.h"
+
+
+/*
+ * Sends the component; all headers but those of type, length and ranges are
+ * set.  Ranges of the request are not heeded.  What is up to 1 MiB, stored and
+ * decoded, is decoded before anything is sent, so damage is 422; of more that
+ * holds for the first 256 KiB, after which damage cuts the connection.
+ *
+ * Memory: both forms of a small one; else a piece of each, the decoder's
+ * window and its state.
+ *
+ * As a handler of components returns.
+ */
+ngx_int_t ngx_http_xet_zt_decode_send(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c);
+
+
+#endif /* _NGX_HTTP_XET_ZT_DECODE_H_INCLUDED_ */

@@ -1,0 +1,500 @@
+
+/*
+ * Stored files as zTensor files.
+ *
+ *     open      the reader finds the file; PostgreSQL may have a verdict
+ *     queried   it is restored, or made now:
+ *     check     the core says which range it needs next, the reader feeds it
+ *               in its jobs, until there is a verdict, which is sent to
+ *               PostgreSQL; nobody waits for that
+ *     walk      the same with a part of the manifest, for whoever wants it
+ *
+ * CBOR is parsed where bytes are decoded, in the jobs; the event loop sees
+ * verdicts.  The record of the file and a walk are the thread's while a read
+ * is under way.  All that is here goes with the request's pool.
+ *
+ * What PostgreSQL has kept is held against the file's size and the limits
+ * before it is used (xet_zt_cache.h).  If it passes and the manifest still is
+ * not what it says, that is a fault of ours and ends with 500.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_ztensor.h"
+
+
+struct ngx_http_xet_ztensor_s {
+    ngx_http_xet_reader_t            *reader;
+    void                             *data;
+
+    xet_hash_t                        hash;
+    uint64_t                          rules;
+    ngx_http_xet_ztensor_conf_t      *conf;
+
+    xet_zt_t                         *zt;
+    xet_zt_walk_t                    *walk;
+
+    ngx_http_xet_ztensor_pt           handler;     /* of open or walk */
+
+    ngx_http_xet_ztensor_pt           read;        /* of a range */
+    ngx_http_xet_ztensor_consume_pt   consume;
+    void                             *consumer;    /* its data */
+
+    unsigned                          attributes:1;
+};
+
+
+static void ngx_http_xet_ztensor_cleanup(void *data);
+static void ngx_http_xet_ztensor_opened(ngx_http_request_t *r, void *data,
+    xet_status_t status);
+static xet_status_t ngx_http_xet_ztensor_look_up(ngx_http_request_t *r,
+    ngx_http_xet_ztensor_t *z);
+static void ngx_http_xet_ztensor_queried(ngx_http_request_t *r, ngx_int_t rc);
+static xet_status_t ngx_http_xet_ztensor_restore(ngx_http_request_t *r,
+    ngx_http_xet_ztensor_t *z);
+static xet_status_t ngx_http_xet_ztensor_check(ngx_http_request_t *r,
+    ngx_http_xet_ztensor_t *z);
+static xet_status_t ngx_http_xet_ztensor_check_next(ngx_http_request_t *r,
+    ngx_http_xet_ztensor_t *z);
+static xet_status_t ngx_http_xet_ztensor_check_feed(void *data,
+    const u_char *p, size_t len);
+static void ngx_http_xet_ztensor_checked(ngx_http_request_t *r, void *data,
+    xet_status_t status);
+static void ngx_http_xet_ztensor_keep(ngx_http_request_t *r,
+    ngx_http_xet_ztensor_t *z, xet_status_t verdict);
+static xet_status_t ngx_http_xet_ztensor_walk_feed(void *data,
+    const u_char *p, size_t len);
+static void ngx_http_xet_ztensor_walked(ngx_http_request_t *r, void *data,
+    xet_status_t status);
+static xet_status_t ngx_http_xet_ztensor_piece_job(void *data,
+    const ngx_http_xet_piece_t *piece, ngx_log_t *log);
+static void ngx_http_xet_ztensor_piece(ngx_http_request_t *r, void *data,
+    ngx_http_xet_piece_t *piece, xet_status_t status);
+
+
+ngx_http_xet_ztensor_t *
+ngx_http_xet_ztensor_create(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_ctx_t       *ctx;
+    ngx_http_xet_ztensor_t   *z;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    z = ngx_http_xet_state(r, sizeof(ngx_http_xet_ztensor_t),
+                           ngx_http_xet_ztensor_cleanup);
+    if (z == NULL) {
+        return NULL;
+    }
+
+    z->data = data;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+    z->conf = &xlcf->ztensor;
+    z->rules = xet_zt_rules(&z->conf->limits);
+
+    z->reader = ngx_http_xet_reader_create(r, z);
+    if (z->reader == NULL) {
+        return NULL;
+    }
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    ctx->ztensor = z;
+
+    return z;
+}
+
+
+static void
+ngx_http_xet_ztensor_cleanup(void *data)
+{
+    ngx_http_xet_ztensor_t *z = data;
+
+    xet_zt_walk_destroy(z->walk);
+    xet_zt_destroy(z->zt);
+}
+
+
+xet_status_t
+ngx_http_xet_ztensor_open(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z,
+    const xet_hash_t *file, ngx_uint_t attributes,
+    ngx_http_xet_ztensor_pt handler)
+{
+    xet_status_t  status;
+
+    z->hash = *file;
+    z->attributes = attributes;
+    z->handler = handler;
+
+    status = ngx_http_xet_reader_open(r, z->reader, &z->hash,
+                                      ngx_http_xet_ztensor_opened);
+
+    /* the empty file is open at once, and nobody has a verdict on it */
+
+    return (status == XET_OK) ? ngx_http_xet_ztensor_check(r, z) : status;
+}
+
+
+static void
+ngx_http_xet_ztensor_opened(ngx_http_request_t *r, void *data,
+    xet_status_t status)
+{
+    ngx_http_xet_ztensor_t *z = data;
+
+    if (status == XET_OK) {
+        status = ngx_http_xet_ztensor_look_up(r, z);
+
+        if (status == XET_AGAIN) {
+            return;
+        }
+    }
+
+    z->handler(r, z->data, status);
+}
+
+
+static xet_status_t
+ngx_http_xet_ztensor_look_up(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_xet_query_zt(r, &z->hash, z->rules, z->attributes,
+                               ngx_http_xet_ztensor_queried);
+
+    switch (rc) {
+
+    case NGX_AGAIN:
+        return XET_AGAIN;
+
+    case NGX_BUSY:
+        return XET_DATABASE_AWAY;
+
+    default: /* NGX_ERROR */
+        return XET_NOMEM;
+    }
+}
+
+
+static void
+ngx_http_xet_ztensor_queried(ngx_http_request_t *r, ngx_int_t rc)
+{
+    xet_status_t             status;
+    ngx_http_xet_ctx_t      *ctx;
+    ngx_http_xet_ztensor_t  *z;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    z = ctx->ztensor;
+
+    switch (rc) {
+
+    case NGX_OK:
+        status = ngx_http_xet_ztensor_restore(r, z);
+        break;
+
+    case NGX_DECLINED:
+        status = XET_ZT_STALE;
+        break;
+
+    case NGX_BUSY:
+        status = XET_DATABASE_AWAY;
+        break;
+
+    default: /* NGX_ERROR, NGX_ABORT */
+        status = XET_DATABASE;
+        break;
+    }
+
+    ngx_http_xet_query_release(r);
+
+    if (status == XET_ZT_STALE) {
+        status = ngx_http_xet_ztensor_check(r, z);
+    }
+
+    if (status != XET_AGAIN) {
+        z->handler(r, z->data, status);
+    }
+}
+
+
+static xet_status_t
+ngx_http_xet_ztensor_restore(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z)
+{
+    ngx_str_t     verdict, attributes;
+    xet_status_t  status;
+
+    ngx_http_xet_query_zt_get(r, &verdict, &attributes);
+
+    status = xet_zt_restore(&z->zt, ngx_http_xet_reader_size(z->reader),
+                            &z->conf->limits, verdict.data, verdict.len,
+                            attributes.data, attributes.len);
+
+    if (status == XET_ZT_STALE) {
+        ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
+                      "xet: a kept verdict on a zTensor file is damaged, "
+                      "the file is checked again");
+
+        xet_zt_destroy(z->zt);
+        z->zt = NULL;
+    }
+
+    return status;
+}
+
+
+static xet_status_t
+ngx_http_xet_ztensor_check(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z)
+{
+    z->zt = xet_zt_create(ngx_http_xet_reader_size(z->reader),
+                          &z->conf->limits);
+
+    return (z->zt == NULL) ? XET_NOMEM : ngx_http_xet_ztensor_check_next(r, z);
+}
+
+
+static xet_status_t
+ngx_http_xet_ztensor_check_next(ngx_http_request_t *r,
+    ngx_http_xet_ztensor_t *z)
+{
+    xet_range_t   range;
+    xet_status_t  status;
+
+    status = xet_zt_need(z->zt, &range);
+
+    if (status == XET_AGAIN) {
+        return ngx_http_xet_ztensor_read(r, z, &range,
+                                         ngx_http_xet_ztensor_check_feed,
+                                         ngx_http_xet_ztensor_checked, z);
+    }
+
+    if (xet_status_http(status) < NGX_HTTP_INTERNAL_SERVER_ERROR) {
+        ngx_http_xet_ztensor_keep(r, z, status);
+    }
+
+    return status;
+}
+
+
+static xet_status_t
+ngx_http_xet_ztensor_check_feed(void *data, const u_char *p, size_t len)
+{
+    ngx_http_xet_ztensor_t *z = data;
+
+    return (xet_zt_feed(z->zt, p, len) == XET_AGAIN) ? XET_OK : XET_DONE;
+}
+
+
+/* A part was read, or there is a verdict and the rest need not be. */
+
+static void
+ngx_http_xet_ztensor_checked(ngx_http_request_t *r, void *data,
+    xet_status_t status)
+{
+    ngx_http_xet_ztensor_t *z = data;
+
+    if (status == XET_OK || status == XET_DONE) {
+        status = ngx_http_xet_ztensor_check_next(r, z);
+
+        if (status == XET_AGAIN) {
+            return;
+        }
+    }
+
+    z->handler(r, z->data, status);
+}
+
+
+static void
+ngx_http_xet_ztensor_keep(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z,
+    xet_status_t verdict)
+{
+    xet_buf_t   b;
+    ngx_pool_t  *pool;
+
+    if (xet_hash_is_zero(&z->hash)) {
+        return;
+    }
+
+    pool = ngx_create_pool(4096, r->connection->log);
+    if (pool == NULL) {
+        return;
+    }
+
+    xet_buf_init(&b, ngx_http_xet_alloc, pool, 0);
+
+    if (xet_zt_save(z->zt, verdict, &b) == XET_OK) {
+        ngx_http_xet_query_zt_put(&z->hash, z->rules, &b,
+                                  xet_zt_attributes(z->zt));
+    }
+
+    ngx_destroy_pool(pool);
+}
+
+
+const xet_zt_t *
+ngx_http_xet_ztensor_file(ngx_http_xet_ztensor_t *z)
+{
+    return z->zt;
+}
+
+
+ngx_http_xet_reader_t *
+ngx_http_xet_ztensor_reader(ngx_http_xet_ztensor_t *z)
+{
+    return z->reader;
+}
+
+
+xet_status_t
+ngx_http_xet_ztensor_walk(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z,
+    const xet_zt_select_t *select, xet_zt_object_pt object, void *ctx,
+    ngx_http_xet_ztensor_pt handler)
+{
+    xet_range_t   range;
+    xet_status_t  status;
+
+    z->handler = handler;
+
+    xet_zt_walk_destroy(z->walk);
+
+    z->walk = xet_zt_walk_create(z->zt, select, object, ctx);
+    if (z->walk == NULL) {
+        return XET_NOMEM;
+    }
+
+    status = xet_zt_walk_need(z->walk, &range);
+
+    if (status != XET_AGAIN) {
+        return status;
+    }
+
+    return ngx_http_xet_ztensor_read(r, z, &range,
+                                     ngx_http_xet_ztensor_walk_feed,
+                                     ngx_http_xet_ztensor_walked, z);
+}
+
+
+static xet_status_t
+ngx_http_xet_ztensor_walk_feed(void *data, const u_char *p, size_t len)
+{
+    ngx_http_xet_ztensor_t *z = data;
+
+    return (xet_zt_walk_feed(z->walk, p, len) == XET_AGAIN) ? XET_OK
+                                                            : XET_DONE;
+}
+
+
+static void
+ngx_http_xet_ztensor_walked(ngx_http_request_t *r, void *data,
+    xet_status_t status)
+{
+    ngx_http_xet_ztensor_t *z = data;
+
+    xet_range_t  range;
+
+    if (status == XET_OK || status == XET_DONE) {
+        status = xet_zt_walk_need(z->walk, &range);
+
+        if (status != XET_OK && status != XET_NOMEM) {
+            ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0,
+                          "xet: a kept verdict on a zTensor file is not of "
+                          "this file: %s", xet_status_text(status));
+            status = XET_ZT_STALE;
+        }
+    }
+
+    xet_zt_walk_destroy(z->walk);
+    z->walk = NULL;
+
+    z->handler(r, z->data, status);
+}
+
+
+xet_status_t
+ngx_http_xet_ztensor_read(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z,
+    const xet_range_t *range, ngx_http_xet_ztensor_consume_pt consume,
+    ngx_http_xet_ztensor_pt handler, void *data)
+{
+    z->consume = consume;
+    z->consumer = data;
+    z->read = handler;
+
+    ngx_http_xet_reader_range(z->reader, range->start, range->end,
+                              ngx_http_xet_ztensor_piece,
+                              ngx_http_xet_ztensor_piece_job);
+
+    return ngx_http_xet_reader_next(r, z->reader);
+}
+
+
+xet_status_t
+ngx_http_xet_ztensor_next(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z)
+{
+    return ngx_http_xet_reader_next(r, z->reader);
+}
+
+
+static xet_status_t
+ngx_http_xet_ztensor_piece_job(void *data, const ngx_http_xet_piece_t *piece,
+    ngx_log_t *log)
+{
+    ngx_http_xet_ztensor_t *z = data;
+
+    return z->consume(z->consumer, piece->pos, piece->last - piece->pos);
+}
+
+
+static void
+ngx_http_xet_ztensor_piece(ngx_http_request_t *r, void *data,
+    ngx_http_xet_piece_t *piece, xet_status_t status)
+{
+    ngx_http_xet_ztensor_t *z = data;
+
+    z->read(r, z->consumer, status);
+}
+
+
+xet_status_t
+ngx_http_xet_ztensor_query(ngx_http_request_t *r, unsigned wanted,
+    xet_zt_query_t *query)
+{
+    u_char  *room;
+
+    room = ngx_pnalloc(r->pool, r->args.len + 1);
+    if (room == NULL) {
+        return XET_NOMEM;
+    }
+
+    return xet_zt_query_parse(query, wanted, r->args.data, r->args.len, room);
+}
+
+
+ngx_int_t
+ngx_http_xet_ztensor_wait(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z,
+    xet_status_t status)
+{
+    if (status != XET_AGAIN) {
+        return ngx_http_xet_ztensor_error(r, z, status);
+    }
+
+    return ngx_http_xet_wait_query(r, NGX_AGAIN);
+}
+
+
+ngx_int_t
+ngx_http_xet_ztensor_error(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z,
+    xet_status_t status)
+{
+    xet_buf_t   b;
+    xet_json_t  j;
+
+    if (z == NULL || z->zt == NULL || status < XET_ZT_NOT_ZTENSOR
+        || status > XET_ZT_INDEX_DTYPE)
+    {
+        return ngx_http_xet_error_status(r, status);
+    }
+
+    xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 256);
+    xet_json_init(&j, &b);
+
+    xet_zt_error_json(&j, z->zt, status);
+
+    return ngx_http_xet_error_json(r, status, &b);
+}
