@@ -61,9 +61,11 @@ my %routes = ('' => 200, '/object?i=0' => 200, '/data?i=0' => 200,
 for my $round (1, 2) {
 	for my $route (sort keys %routes) {
 		my $r = $t->get("/api/v1/zt/$hash$route", token('read', 'b/b'));
-		my $gone = $t->get("/api/v1/zt/$none$route", token('read', 'b/b'));
+		my $gone = $t->get("/api/v1/zt/$none$route",
+			token('read', 'b/b'));
 
-		is($r->code(), '404 file_not_found', "$round: $route of another");
+		is($r->code(), '404 file_not_found',
+			"$round: $route of another");
 		is($r->{body}, $gone->{body}, "$round: $route as if not there");
 		is($t->get("/api/v1/zt/$hash$route")->{status}, 401,
 			"$round: $route of nobody");
