@@ -11,10 +11,10 @@
 #   make cli        the command line client, build/xet
 #   make test       installs what is missing, builds all, runs all tests
 #   make clients    every real client of the registries, as a table
-#   make asan       an nginx with the module under ASan; t/*.t run with it
+#   make asan       nginx, module and client under ASan; t/*.t run with them
 #   make check      rules of dependency and style
 #   make run, stop  a server of one's own in DIR (./.run) at PORT (8080)
-#   make install    module, configuration, SQL and client; heeds DESTDIR
+#   make install    module, configuration, SQL, client; heeds DESTDIR
 #   make clean
 #
 # Everything is built under BUILD.  No target needs root but "install", and
@@ -245,6 +245,15 @@ $(BUILD)/xet: $(CLI_SRCS:%.c=$(BUILD)/host/%.o) $(BUILD)/libxet.a
 	@echo "  ld  $@"
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(CORE_LIBS) $(CLI_LIBS) -lpthread
 
+$(BUILD)/asan/src/cli/%.o: src/cli/%.c Makefile
+	@mkdir -p $(@D)
+	@echo "  cc  $<"
+	$(Q)$(CC) $(ASAN_CFLAGS) $(HOST_CFLAGS) $(CLI_INCS) $(DEP) -c -o $@ $<
+
+$(BUILD)/asan/xet: $(CLI_SRCS:%.c=$(BUILD)/asan/%.o) $(BUILD)/asan/libxet.a
+	@echo "  ld  $@"
+	$(Q)$(CC) $(ASAN_CFLAGS) -o $@ $^ $(CORE_LIBS) $(CLI_LIBS) -lpthread
+
 
 # New inputs that libFuzzer finds stay under BUILD; pick from them by hand.
 
@@ -337,8 +346,9 @@ $(OUT)/nginx-asan/.configured: config Makefile $(FULL_SRC)/src/core/nginx.c
 $(OUT)/nginx-src/src/core/nginx.c:
 	sh docker/nginx-source.sh $(OUT)/nginx-src
 
-asan: asan-nginx tools cli
+asan: asan-nginx tools $(BUILD)/asan/xet
 	XET_TEST_NGINX=$(OUT)/nginx-asan/nginx XET_TEST_MODULE= \
+	XET_TEST_CLI=$(OUT)/asan/xet \
 	ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=0 \
 	perl .ci/prove -j $(JOBS) $(filter-out t/unit.t t/fuzz.t,\
 		$(wildcard $(TESTS)))
@@ -402,6 +412,8 @@ install: build cli
 			"$(DESTDIR)$(PREFIX)/share/xet/sql/" || exit 1; \
 	done
 	$(if $(CLI_BIN),install -m 755 $(CLI_BIN) "$(DESTDIR)$(PREFIX)/bin/")
+	install -d "$(DESTDIR)$(PREFIX)/share/man/man1"
+	install -m 644 docs/xet.1 "$(DESTDIR)$(PREFIX)/share/man/man1/"
 
 clean:
 	rm -rf $(BUILD)

@@ -75,6 +75,7 @@ list()
     need libxxhash-dev      'XXH3, a checksum of tensors'
     need libisal-dev        'CRC-32C, a checksum of tensors'
     need libssl-dev         'HMAC and SHA-256'
+    need libcurl4-openssl-dev 'HTTP for the command line client'
 
     # Debian 12 has BLAKE3 only as the C sources inside of a Rust package
 
@@ -92,10 +93,11 @@ list()
     case $what in test)
         need clang              'the fuzzers, and a second opinion'
         need libcbor-dev        'what our CBOR reader is held against'
-        need libcurl4-openssl-dev 'HTTP for the command line client'
         need perl               'prove, which runs the tests'
         need binutils           'nm, which checks symbols'
         need_program jq      jq                 'reads JSON in tests'
+        need_program wget    wget               'downloads in tests'
+        need_program aria2c  aria2              'the same, in parallel'
         need_program node    'nodejs npm'       'the other test client'
     esac
 

@@ -12,7 +12,7 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.telemetry_put, xet.sweep,
     xet.visible, xet.repo_forget, xet.repo_set_public, xet.repo_delete,
     xet.repo_create, xet.repo_add, xet.repo_list, xet.file_list,
-    xet.zt_get, xet.zt_put;
+    xet.file_prove, xet.zt_get, xet.zt_put;
 
 
 -- A reader with a token of a repo sees the files of that repo and of public
@@ -626,6 +626,21 @@ AS $$
                       JOIN xet.repos r ON r.id = rf.repo_id
                      WHERE r.name = file_list.repo)
      ORDER BY f.id;
+$$;
+
+
+-- Somebody has read the file and found the SHA-256 that was claimed for it.
+
+CREATE FUNCTION xet.file_prove(file bytea, digest bytea)
+    RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    UPDATE xet.files f SET sha256_proven = true
+     WHERE f.hash = $1 AND f.sha256 = $2 AND NOT f.sha256_proven;
+
+    RETURN FOUND;
+END;
 $$;
 
 

@@ -59,11 +59,7 @@ my $true = '200 {"was_inserted":true}';
 my $false = '200 {"was_inserted":false}';
 my $seed = 0;
 
-sub answer {
-	my ($r) = @_;
-
-	return "$r->{status} $r->{body}" . ($r->{error} // '');
-}
+sub answer { return $_[0]->summary() }
 
 sub fresh {
 	my ($size, @o) = @_;
@@ -288,8 +284,7 @@ sub all_sessions {
 	my @c = map { $t->http_start('POST', uri($y), length_of($y),
 		$y->{bytes}) } 1 .. 12;
 
-	wait_for(10, sub { $t->sql("SELECT count(*) FROM pg_stat_activity"
-		. " WHERE usename = 'xet' AND wait_event_type = 'Lock'") == 4 })
+	wait_for(10, sub { $t->pg_blocked() == 4 })
 		or diag('not all sessions are in use');
 	$lock->unlock();
 

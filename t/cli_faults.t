@@ -16,9 +16,7 @@ use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Cli;
 use Test::Xet::Process qw/ reap slurp spew /;
-use Test::Xet::Real qw/ sha256_file /;
 
-use Digest::SHA qw/ sha256_hex /;
 use File::Temp qw/ tempdir /;
 
 my $api = <<'EOC';
@@ -413,12 +411,8 @@ sub bytes {
 }
 
 sub token {
-	my $tool = Test::Xet::Real::build() . '/tools/xet_token';
+	my $text = xet($t, 'token', '--key', $t->dir() . '/token.key')->{out};
 
-	spew("$dir/secret", pack('H*', 'ab' x 32));
-
-	my $exp = time() + 600;
-	my $text = `$tool mint --secret t1 $dir/secret --exp $exp`;
 	chomp($text);
 
 	return $text;

@@ -20,10 +20,8 @@ use File::Temp qw/ tempdir /;
 
 my $mib = 1048576;
 
-my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 600,
-	http => 'log_format bytes "$request_method $uri $status '
-		. '$request_length";'
-		. 'access_log %%DIR%%/bytes.log bytes;');
+my $t = Test::Xet->new(workers => 2, log => 'info',
+	Test::Xet::Real::log_bytes());
 
 $t->run();
 
@@ -38,12 +36,12 @@ for my $size (0, 1, 131073, 70 * $mib) {
 	is($r->{code}, 0, "$size bytes of hf_xet: get") or diag($r->{err});
 	is(sha256_file("$dir/out"), sha256_file($file), 'they come back');
 
-	my $before = uploaded();
+	my $before = uploaded($t);
 
 	$r = xet($t, 'put', '--json', $file);
 	is($r->{json}[0]{hash}, $theirs->{hash}, 'put: the same hash');
 	is($r->{json}[0]{new_bytes}, 0, 'put: nothing is new');
-	is(uploaded(), $before, 'put: nothing is sent');
+	is(uploaded($t), $before, 'put: nothing is sent');
 
 	$file = make_mix("$dir/ours", $size + 2, $size);
 	my $ours = xet($t, 'put', '--json', $file)->{json}[0];
@@ -53,25 +51,15 @@ for my $size (0, 1, 131073, 70 * $mib) {
 	is(sha256_file("$dir/out"), sha256_file($file),
 		"$size bytes of ours: hf_xet downloads them");
 
-	$before = uploaded();
+	$before = uploaded($t);
 
 	my $again = hf_xet({}, 'upload', 'session', $endpoint, $file)->[0];
 
 	is($again->{hash}, $ours->{hash}, 'hf_xet: the same hash');
-	cmp_ok(uploaded() - $before, '<=', $size / 20,
+	cmp_ok(uploaded($t) - $before, '<=', $size / 20,
 		'hf_xet: hardly anything is sent');
 }
 
 unlike($t->log(), qr/\[(error|crit|alert|emerg)\]/, 'no errors logged');
 
 $t->done();
-
-sub uploaded {
-	my $sum = 0;
-
-	for (split(/\n/, $t->read_file('bytes.log'))) {
-		$sum += $1 if m!^POST \S*/xorbs/\S+ 200 (\d+)!;
-	}
-
-	return $sum;
-}

@@ -136,6 +136,22 @@ is(xet($t, 'get', '--range', '7', '-o', "$dir/out", $hash)->{code}, 2,
 	'no range');
 
 # --------------------------------------------------------------------------
+# a progress bar, on a terminal alone and without --quiet
+
+SKIP: {
+	skip 'no script(1)', 2 unless -x '/usr/bin/script';
+
+	local $ENV{XET_ENDPOINT} = $t->url('/api');
+	my $get = Test::Xet::Cli::binary() . " get -o $dir/out $hash";
+
+	like(scalar `script -qec '$get' /dev/null < /dev/null`,
+		qr!\r\e\[K\S+ \[[#.]{24}\] +\d+% [\d.]+ [KMG]?i?B.*\r\e\[K$!s,
+		'a progress bar');
+	is(scalar `script -qec '$get --quiet' /dev/null < /dev/null`, '',
+		'none with --quiet');
+}
+
+# --------------------------------------------------------------------------
 # 300 MiB, and a second version with 1 % inserted in the middle
 
 $size = 300 * $mib;

@@ -22,9 +22,7 @@ use File::Temp qw/ tempdir /;
 my $mib = 1048576;
 
 my $t = Test::Xet->new(workers => 2, log => 'info',
-	http => 'log_format bytes "$request_method $uri $status '
-		. '$request_length $http_user_agent";'
-		. 'access_log %%DIR%%/bytes.log bytes;');
+	Test::Xet::Real::log_bytes());
 
 $t->run();
 
@@ -71,7 +69,7 @@ my $info = hf_xet({ machine => $machine }, 'upload', 'session', $endpoint,
 
 is($info->{size}, $size, 'mix: uploaded');
 is($t->sql("select size from xet.files where encode(hash, 'hex') = '"
-	. plain($info->{hash}) . "'"), $size, 'mix: registered');
+	. plain_hash($info->{hash}) . "'"), $size, 'mix: registered');
 
 hf_xet({}, 'download', 'session', $endpoint, $info->{hash}, $size,
 	"$dir/out");
@@ -109,12 +107,12 @@ system("{ head -c $half $first; "
 	. Test::Xet::Real::build() . "/tools/xet_make random 12 $insert; "
 	. "tail -c +" . ($half + 1) . " $first; } > $second") == 0 or die;
 
-my $before = uploaded();
+my $before = uploaded($t);
 
 $info = hf_xet({ machine => $machine }, 'upload', 'session', $endpoint,
 	$second)->[0];
 
-my $sent = uploaded() - $before;
+my $sent = uploaded($t) - $before;
 
 diag(sprintf('second version: %.2f %% sent', 100 * $sent / $size));
 
@@ -135,11 +133,11 @@ system("{ head -c $half $second; " . Test::Xet::Real::build()
 	. "/tools/xet_make random 13 $insert; tail -c +" . ($half + 1)
 	. " $second; } > $third") == 0 or die;
 
-$before = uploaded();
+$before = uploaded($t);
 
 $info = hf_xet({}, 'upload', 'session', $endpoint, $third)->[0];
 
-$sent = uploaded() - $before;
+$sent = uploaded($t) - $before;
 
 diag(sprintf('from a second machine: %.2f %% sent', 100 * $sent / $size));
 
@@ -182,26 +180,3 @@ is(sha256_file("$dir/out"), sha256_file($same), 'it comes back');
 unlike($t->log(), qr/\[(error|crit|alert|emerg)\]/, 'no errors logged');
 
 $t->done();
-
-# --------------------------------------------------------------------------
-
-# Bytes of all xorb uploads so far.
-
-sub uploaded {
-	my $sum = 0;
-
-	for (split(/\n/, $t->read_file('bytes.log'))) {
-		$sum += $1 if m!^POST \S*/xorbs/\S+ 200 (\d+) !;
-	}
-
-	return $sum;
-}
-
-# A hash string as PostgreSQL prints the bytes.
-
-sub plain {
-	my ($hash) = @_;
-
-	return join('', map { unpack('H16', reverse(pack('H16', $_))) }
-		$hash =~ /(.{16})/g);
-}

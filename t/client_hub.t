@@ -28,7 +28,8 @@ $t->run();
 my $endpoint = $t->url('/api');
 my $dir = tempdir(CLEANUP => 1);
 
-my @sizes = (1, 8191, 8192, 65537, 131072, 131073, $mib + 1, 300 * $mib);
+my @sizes = (0, 1, 8191, 8192, 65537, 131072, 131073, $mib + 1,
+	300 * $mib);
 my @files = map { make_mix("$dir/$_", $_ + 1, $_) } @sizes;
 my $infos = hf_xet({}, 'upload', 'session', $endpoint, @files);
 

@@ -34,7 +34,7 @@ my $build = Test::Xet::Real::build();
 
 my $size = 8 * $mib;
 my $file = make_mix("$dir/file", 1, $size);
-my $second = edited($file, $size / 2, 100000, 2);
+my $second = insert_into($file, $size / 2, make_mix("$dir/new", 2, 100000));
 
 # --------------------------------------------------------------------------
 # hf
@@ -200,36 +200,78 @@ for (
 
 my $python = (glob("$build/clients/hf_xet-1.1.9/bin/python"))[0] || '';
 
-SKIP: {
-	skip 'no old hf_xet', 5 unless -x $python;
+die "no old hf_xet, run t/clients/setup.sh\n" unless -x $python;
 
-	my $third = make_mix("$dir/third", 30, $size);
-	my $o = { python => $python };
+my $third = make_mix("$dir/third", 30, $size);
+my $o = { python => $python };
 
-	$hub->requests();
+$hub->requests();
 
-	my $info = hf_xet($o, 'upload', 'legacy', $hub->endpoint('plain'),
-		$third);
+my $info = hf_xet($o, 'upload', 'legacy', $hub->endpoint('plain'),
+	$third);
 
-	is($info->[0]{size}, $size, 'hf_xet 1.1: upload');
-	hf_xet($o, 'download', 'legacy', $hub->endpoint('plain'),
-		$info->[0]{hash}, $size, "$dir/out");
-	is(sha256_file("$dir/out"), sha256_file($third),
-		'hf_xet 1.1: it comes back');
+is($info->[0]{size}, $size, 'hf_xet 1.1: upload');
+hf_xet($o, 'download', 'legacy', $hub->endpoint('plain'),
+	$info->[0]{hash}, $size, "$dir/out");
+is(sha256_file("$dir/out"), sha256_file($third),
+	'hf_xet 1.1: it comes back');
 
-	@r = $hub->requests();
+@r = $hub->requests();
 
-	is(asked('POST', qr!^/api/xorbs?/!, 200, @r), 1,
-		'hf_xet 1.1: route of xorbs');
-	is(asked('POST', qr!^/api/shards?/!, 200, @r), 1,
-		'hf_xet 1.1: route of shards');
-	cmp_ok(asked('GET', qr!^/api/reconstructions?/!, 200, @r), '>', 0,
-		'hf_xet 1.1: route of reconstructions');
-}
+is(asked('POST', qr!^/api/xorbs?/!, 200, @r), 1,
+	'hf_xet 1.1: route of xorbs');
+is(asked('POST', qr!^/api/shards?/!, 200, @r), 1,
+	'hf_xet 1.1: route of shards');
+cmp_ok(asked('GET', qr!^/api/reconstructions?/!, 200, @r), '>', 0,
+	'hf_xet 1.1: route of reconstructions');
 
 # --------------------------------------------------------------------------
 
 unlike($t->log(), qr/\[(crit|alert|emerg)\]/, 'nothing grave logged');
+
+# --------------------------------------------------------------------------
+# connections that break in the middle of an upload: the workers are killed
+# while they wait for the row of a xorb, and hf goes on with the next ones
+
+my $fourth = make_mix("$dir/fourth", 40, $size);
+my $lock = $t->pg_lock('xet.xorbs');
+my $fh = $hub->hf_start('', 'upload', 'alice/broken', $fourth, 'w.bin');
+
+ok(wait_for(60, sub { $t->pg_blocked() }), 'hf, upload broken: it waits');
+$hub->requests();
+$t->kill_worker('KILL', $_) for $t->worker_pids();
+$lock->unlock();
+
+ok($hub->hf_wait($fh), 'hf, upload broken: it goes on')
+	or diag($hub->{printed});
+cmp_ok(asked('POST', qr!^/api/v1/xorbs/default/!, 200, $hub->requests()),
+	'>', 0, 'hf, upload broken: a xorb once more');
+ok($hub->hf('', 'download', 'alice/broken', 'w.bin', '--local-dir',
+	"$dir/broken"), 'hf, upload broken: download')
+	or diag($hub->{printed});
+is(sha256_file("$dir/broken/w.bin"), sha256_file($fourth),
+	'hf, upload broken: it comes back');
+
+# hf itself is killed, and run again
+
+my $fifth = make_mix("$dir/fifth", 50, $size);
+my $machine = tempdir(CLEANUP => 1);
+
+$lock = $t->pg_lock('xet.xorbs');
+
+$fh = $hub->hf_start($machine, 'upload', 'alice/killed', $fifth, 'w.bin');
+
+ok(wait_for(60, sub { $t->pg_blocked() }), 'hf killed: it waits');
+$hub->hf_kill($fh);
+$lock->unlock();
+
+ok(wait_for(20, sub { !$t->temp_files() }), 'hf killed: nothing left');
+ok($hub->hf($machine, 'upload', 'alice/killed', $fifth, 'w.bin'),
+	'hf killed: run again') or diag($hub->{printed});
+ok($hub->hf($machine, 'download', 'alice/killed', 'w.bin', '--local-dir',
+	"$dir/killed"), 'hf killed: download') or diag($hub->{printed});
+is(sha256_file("$dir/killed/w.bin"), sha256_file($fifth),
+	'hf killed: it comes back');
 
 $hub->stop();
 $t->done();
@@ -241,30 +283,4 @@ sub asked {
 
 	return scalar(grep { $_->{method} eq $method && $_->{uri} =~ $uri
 		&& $_->{status} == $status } @requests);
-}
-
-sub xorb_bytes {
-	my $sum = 0;
-
-	for (@_) {
-		$sum += $_->{length} if $_->{method} eq 'POST'
-			&& $_->{uri} =~ m!/xorbs?/! && $_->{status} == 200;
-	}
-
-	return $sum;
-}
-
-# The file with new bytes put in.
-
-sub edited {
-	my ($old, $where, $bytes, $n) = @_;
-
-	my $new = make_mix("$dir/new-$n", $n, $bytes);
-	my $out = "$dir/edited-$n";
-	my $rest = $where + 1;
-
-	system("{ head -c $where $old; cat $new; tail -c +$rest $old; }"
-		. " > $out") == 0 or die;
-
-	return $out;
 }

@@ -453,6 +453,10 @@ $t->write_file('xet_location.conf', $location);
 
 ok($good, 'conf/nginx.conf') or diag($out);
 unlike($out, qr/\[warn\]/, 'conf/nginx.conf: no warnings');
+like($sample, qr/^ *large_client_header_buffers \d+ 72k;/m,
+	'trap 43: headers of 64 KiB');
+is(scalar(() = $location =~ /^ *(?:client_body|send)_timeout 300s;/mg), 3,
+	'trap 44: idle gaps of a client with many transfers');
 
 $t->write_conf($sample);
 $t->run();

@@ -305,13 +305,40 @@ for my $case ([ 'GET of a xorb', $r ], [ 'data', $t->get($uri,
 		"$name: one Access-Control-Allow-Origin");
 }
 
-# what nginx refuses before the access phase has none, and never two
+# what nginx refuses before the access phase, and what fails behind it
 
-$r = $t->post('/api/v1/shards', undef, { Origin => $hub,
-	'Content-Length' => 81 << 20 }, port => 8081);
+sub too_large {
+	my ($origin) = @_;
 
-is($r->{status}, 413, 'an error of nginx');
-cmp_ok(scalar(@{ $r->{headers}{'access-control-allow-origin'} || [] }), '<=',
-	1, 'an error of nginx: not twice');
+	return $t->post('/api/v1/shards', undef, { Origin => $origin,
+		'Content-Length' => 81 << 20 }, port => 8081);
+}
+
+is_open(too_large($hub), 413, $hub, 'an error of nginx');
+is_none(too_large('https://evil.example'), 413,
+	'an error of nginx, another origin');
+is_none($t->post('/api/v1/shards', undef, { Origin => $hub,
+	'Content-Length' => 81 << 20 }), 413, 'an error of nginx, off');
+
+my $missing = $entry->{url} =~ s!^https?://[^/]+!!r;
+
+unlink($t->store() . ($missing =~ s/\?.*//r));
+is_open($t->get($missing, { %range, Origin => $hub }, port => 8081), 404,
+	$hub, 'a file that is gone');
+
+for my $case ([ '413', too_large($hub) ], [ '404', $t->get($missing,
+	{ %range, Origin => $hub }, port => 8081) ])
+{
+	my ($name, $answer) = @$case;
+
+	for my $header (qw/ access-control-allow-origin vary
+		access-control-expose-headers /)
+	{
+		is(scalar(@{ $answer->{headers}{$header} }), 1,
+			"$name: one $header");
+	}
+
+	ok($answer->json(), "$name: is JSON");
+}
 
 $t->done();

@@ -46,11 +46,8 @@ my %keys = (k1 => pack('H*', '5e' x 32));
 sub put_xorb {
 	my ($data, %o) = @_;
 
-	my $xorb = make_xorb($data, scheme => 'none', %o);
-	my $r = $t->post("/api/v1/xorbs/default/$xorb->{hash}",
-		\$xorb->{bytes});
+	my $xorb = $t->put_xorb($data, scheme => 'none', %o);
 
-	is($r->{status}, 200, 'xorb stored');
 	$xorb->{bytes} = substr($xorb->{bytes}, 0, $xorb->{stored_size});
 
 	return $xorb;
@@ -259,6 +256,36 @@ is(fetch(url(), '0-9', { 'If-None-Match' => "\"$x->{hash}\"" })->{status},
 	304, 'If-None-Match');
 is(fetch(url(), '0-9', { 'If-None-Match' => '*' })->{status}, 304,
 	'If-None-Match: *');
+
+# nothing may be kept for longer than its URL is good
+
+for my $case ([ '206', {} ], [ '304', { 'If-None-Match' => '*' } ],
+	[ 'several ranges', {}, '0-9,20-29', '0-19,20-39' ],
+	[ 'HEAD', {}, undef, undef, method => 'HEAD' ])
+{
+	my ($name, $headers, $ranges, $signed, %o) = @$case;
+	my $life = 100;
+	my $r = fetch(url(e => time() + $life, r => $signed // '0-9'),
+		$ranges // '0-9', $headers, %o);
+	my @control = @{ $r->{headers}{'cache-control'} || [] };
+
+	is($r->{status}, $name eq '304' ? 304 : 206, "life: $name");
+	is(scalar(@control), 1, "life: $name: one Cache-Control");
+
+	my ($age) = $control[0] =~ /\Apublic, max-age=(\d+), immutable\z/;
+
+	ok($age && $age <= $life && $age > $life - 30,
+		"life: $name: Cache-Control") or diag($control[0]);
+	is($r->header_value('Expires'), undef, "life: $name: no Expires");
+	is($r->header_value('ETag'), "\"$x->{hash}\"", "life: $name: ETag");
+}
+
+for my $r (fetch(url(e => 1), '0-9'), fetch(url(), '0-99999'),
+	fetch(url(hash => '0' x 64), '0-9'))
+{
+	is($r->header_value('Cache-Control'), undef,
+		"life: $r->{status}: not to be kept");
+}
 served('If-None-Match of another', fetch(url(), '0-9',
 	{ 'If-None-Match' => "\"$y->{hash}\"" }), 0, 9);
 served('If-Match', fetch(url(), '0-9', { 'If-Match' => "\"$x->{hash}\"" }), 0,
@@ -546,6 +573,49 @@ refused('cacheable: altered', fetch(url(r => undef, sign => { r => '0-9' }),
 $r = fetch($free, undef, {}, method => 'HEAD');
 is_deeply([ $r->{status}, $r->header_value('Content-Length') ],
 	[ 200, $size ], 'cacheable: HEAD');
+
+# URLs of the server for a CDN: its host and a prefix, the same for all who ask
+# within a quantum, good behind any host
+
+$t->write_conf(undef, directives => {
+	xet_url_base => 'https://cdn.example.com/some/prefix/',
+	xet_url_mode => 'cacheable' });
+$t->reload();
+
+{
+	my $file = $t->upload(mix(77, 500000));
+	my @asked = map { $t->get("/api/v1/reconstructions/$file->{hash}",
+		$_)->json()->{fetch_info} } {}, { Range => 'bytes=5-99' },
+		{ Host => 'other.example.com' };
+	my @urls = map { my $info = $_; map { map { $_->{url} }
+		@{ $info->{$_} } } sort keys %$info } @asked;
+	my %paths = map { s/[?].*//r => 1 } @urls;
+
+	my $form = qr!\Ahttps://cdn\.example\.com/some/prefix/xorbs/default/
+		[0-9a-f]{2}/[0-9a-f]{64}\?e=\d+&k=k1&s=[\w-]+&n=\d+-\d+\z!x;
+
+	is(join("\n", grep { $_ !~ $form } @urls), '', 'CDN: URLs');
+	is(scalar(keys %paths), scalar(@{ $file->{xorbs} }),
+		'CDN: one path a xorb');
+
+	for my $url (@urls) {
+		my ($e) = $url =~ /e=(\d+)/;
+
+		ok($e % 600 == 0 && $e > time() + 3590, 'CDN: quantised');
+
+		for my $base ('', '/few') {
+			my $r = $t->get($base . $url
+				=~ s!^https://[^/]+/some/prefix!!r,
+				{ Range => 'bytes=0-99' });
+
+			is($r->{status}, 206, "CDN: \"$base\"");
+			is(length($r->{body}), 100, "CDN: \"$base\": bytes");
+		}
+	}
+}
+
+$t->write_conf(undef, directives => {});
+$t->reload();
 
 # --------------------------------------------------------------------------
 # methods, absence

@@ -32,23 +32,12 @@ sub missing {
 	my ($name, $hash, %o) = @_;
 
 	my $r = query($hash, %o);
-	my $json = $r->json();
-
-	is_deeply([ $r->{status}, scalar $r->header_value('Content-Type'),
-		ref $json eq 'HASH' ? $json->{error}{code} : $r->{body} ],
-		[ 404, 'application/json', 'chunk_not_found' ], $name);
+	is_deeply($r->refusal(), [ 404, 'application/json',
+		'chunk_not_found' ], $name);
 }
 
 sub eligible {
 	return (hex(substr($_[0], -3)) & 0x3ff) == 0;
-}
-
-# The bytes of a hash string.
-
-sub raw {
-	no warnings 'portable';
-
-	return pack('Q<4', map { hex } unpack('(A16)4', $_[0]));
 }
 
 # A whole answer by its bytes: all that a client reads, and what must be zero.
@@ -119,9 +108,10 @@ sub hit {
 	is_deeply([ map { $got->{chunks}[$_]{hash} } @rows ],
 		[ map { keyed_hash($key, $xorb->{chunks}[$_]{hash}) } @rows ],
 		"trap 40: $name: keyed hashes in order");
-	is(scalar(grep { index($body, raw($_->{hash})) >= 0 }
+	is(scalar(grep { index($body, raw_hash($_->{hash})) >= 0 }
 		@{ $xorb->{chunks} }), 0, "$name: no chunk hash in clear");
-	is(index($body, raw($xorb->{hash})), 96, "$name: xorb hash in clear");
+	is(index($body, raw_hash($xorb->{hash})), 96,
+		"$name: xorb hash in clear");
 
 	return { key => $key, body => $body, expires => $expires,
 		created => $created, parsed => $parsed, response => $r };
@@ -130,14 +120,7 @@ sub hit {
 sub put_xorb {
 	my ($data, %o) = @_;
 
-	my $xorb = make_xorb($data, scheme => 'none', %o);
-	my $r = $t->post("/api/v1/xorbs/default/$xorb->{hash}",
-		\$xorb->{bytes});
-
-	is($r->{status}, 200, 'xorb stored');
-	$xorb->{data} = $data;
-
-	return $xorb;
+	return $t->put_xorb($data, scheme => 'none', %o);
 }
 
 # --------------------------------------------------------------------------
@@ -295,14 +278,7 @@ hit('the longest run', $marked, around(240, 0, $left + 6));
 my $middle = put_xorb(random_bytes(300, 10 * 9000), sizes => [ 9000 ]);
 
 sub put_file {
-	my (@terms) = @_;
-
-	my $shard = make_shard({ files => [ { terms => [ map { {
-		xorb => $_->[0]{hash}, start => $_->[1], end => $_->[2],
-	} } @terms ] } ], xorbs => [ map { my %x = %{ $_->[0] };
-		delete $x{data}; \%x } @terms ] });
-
-	return $t->post('/api/v1/shards', \$shard->{bytes})->{status};
+	return ($t->put_file(@_))[1]{status};
 }
 
 missing('before the file', $middle->{chunks}[4]{hash});

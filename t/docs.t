@@ -3,8 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The documents against the code: directives, routes, error codes, log lines
-# and files are all there and nothing else is; configurations load; examples
-# run and print what they are said to print.
+# and files are all there and nothing else is; claims about security have
+# their tests; configurations load; examples run and print what they are said
+# to print.
 #
 # In the documents, a comment in the line above a fenced block says what to do
 # with it:
@@ -260,8 +261,8 @@ same(\%routes, \%listed, 'routes');
 
 my %names = (BAD_REQUEST => 400, UNAUTHORIZED => 401, FORBIDDEN => 403,
 	NOT_FOUND => 404, NOT_ALLOWED => 405, REQUEST_ENTITY_TOO_LARGE => 413,
-	INTERNAL_SERVER_ERROR => 500, NOT_IMPLEMENTED => 501,
-	SERVICE_UNAVAILABLE => 503);
+	TOO_MANY_REQUESTS => 429, INTERNAL_SERVER_ERROR => 500,
+	NOT_IMPLEMENTED => 501, SERVICE_UNAVAILABLE => 503);
 my %codes;
 
 my $status_h = text('src/core/base/xet_status.h');
@@ -466,6 +467,42 @@ for my $n (sort { $a <=> $b } keys %traps) {
 		'all traps of the tests are in the list');
 }
 
+# what is claimed about security is checked by tests that have the words
+
+{
+	my ($claims, @bad) = 0;
+	my $table = 0;
+
+	for my $line (split(/\n/, $doc{'docs/security.md'})) {
+		$table = $table && $line =~ /^\|/;
+
+		if (!$table || $line =~ /^\| ---/) {
+			$table ||= $line =~ /\| checked by \|$/;
+			next;
+		}
+
+		my ($claim, $cell) = $line =~ /^\| (.*) \| (.*) \|$/;
+		my $named = 0;
+
+		while ($cell =~ m!`(t/[\w./]+)`: ((?:"[^"]+"(?:, )?)+)!g) {
+			my ($file, $words) = ($1, $2);
+			my $test = -e "$root/$file" ? text($file) : '';
+
+			for my $text ($words =~ /"([^"]+)"/g) {
+				$named++;
+				push @bad, "$file: $text"
+					if index($test, $text) < 0;
+			}
+		}
+
+		push @bad, "no test: $claim" unless $named;
+		$claims++;
+	}
+
+	cmp_ok($claims, '>', 40, 'claims about security');
+	is(join("\n", @bad), '', 'claims about security: their tests');
+}
+
 # --------------------------------------------------------------------------
 # blocks: { language, level, test, text, line }
 
@@ -623,6 +660,8 @@ sub run_examples {
 	local $ENV{CONNINFO} = $t->conninfo();
 	local $ENV{STORE} = $t->store();
 	local $ENV{HF_XET_CACHE} = "$work/cache";
+	local $ENV{PATH} = File::Spec->rel2abs(build_dir())
+		. ":$ENV{PATH}";
 
 	my ($status, $out) = run_command([ 'sh', "$work/script" ]);
 	my $last = slurp("$work/block", 1) // 0;

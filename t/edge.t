@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Two edges and an origin, with conf/edge.conf: signatures are checked at the
-# edge, the cache is keyed by path whoever asks, ranges are exact, and what
-# is cached outlives the origin.
+# edge, the cache is keyed by path whoever asks, ranges are exact, uploads are
+# verified, and what is cached outlives the origin.
 
 use warnings;
 use strict;
@@ -14,18 +14,43 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
-use Test::Xet::Process qw/ root slurp /;
+use Test::Xet::Edge;
+
+use JSON::PP ();
 
 my %modes = (strict => '', cacheable => 'xet_url_mode cacheable;');
 
 for my $mode (sort keys %modes) {
 	my $origin = Test::Xet->new(workers => 1, log => 'info',
-		server => $modes{$mode});
-	my @edges = map { edge($origin) } 1 .. 2;
+		http => 'xet_token_key %%DIR%%/token.key;',
+		server => "$modes{$mode}\n" . <<'EOC');
+location /token-api/ {
+            xet_api;
+            xet_api_base /token-api;
+            xet_auth token;
+        }
+
+        location ~ ^/token/(?<who>\w+)$ {
+            xet_token;
+            xet_token_subject $who;
+        }
+
+        location /several/ {
+            xet_api;
+            xet_api_base /several;
+            xet_auth off;
+            xet_url_ranges 8;
+        }
+EOC
+
+	$origin->write_file('token.key', 't1:' . '70' x 32 . "\n");
+	chmod(0600, $origin->dir() . '/token.key');
+
+	my @edges = map { Test::Xet::Edge::edge($origin) } 1 .. 2;
 
 	# URLs lead to the first edge, and to the second later on
 
-	base($origin, $edges[0]);
+	Test::Xet::Edge::base($origin, $edges[0]);
 
 	$origin->run();
 	$_->run() for @edges;
@@ -53,6 +78,24 @@ for my $mode (sort keys %modes) {
 	$origin->download($file->{hash}, size => 9000000);
 	is(asked($origin), $asked, "$mode: nothing more from the origin");
 
+	# other clients, with tokens of their own: the signatures that they
+	# get differ from those before, the bytes are the same
+
+	for my $who (qw/ alice bob /) {
+		my $d = download_as($origin, $edges[0], $who, $file->{hash});
+
+		ok($d->{data} eq $data, "$mode: $who: data, by the edge");
+		is_deeply($d->{errors}, [], "$mode: $who: rules");
+	}
+
+	is(asked($origin), $asked,
+		"$mode: nothing more from the origin for others");
+
+	my $refused = $edges[0]->get('/token-api/v1/reconstructions/'
+		. $file->{hash});
+
+	is($refused->{status}, 401, "$mode: the origin wants a token");
+
 	my $sent = sent($origin);
 
 	cmp_ok($sent, '<', 1.2 * stored($origin),
@@ -60,12 +103,19 @@ for my $mode (sort keys %modes) {
 
 	# another edge has a cache of its own
 
-	base($origin, $edges[1]);
+	Test::Xet::Edge::base($origin, $edges[1]);
 	$origin->reload();
 
 	my $d = $origin->download($file->{hash}, size => 9000000);
 	ok($d->{data} eq $data, "$mode: other edge");
 	cmp_ok(asked($origin), '>', $asked, "$mode: other edge asks");
+
+	# every byte of it, as it was before the origin goes
+
+	my @whole = whole($origin, $file->{hash});
+	my $raw = join('', map { raw($edges[1], $_) } @whole);
+
+	cmp_ok(length($raw), '>', 4000000, "$mode: bytes of the file");
 
 	# ------------------------------------------------------------------
 	# what the edge refuses
@@ -123,6 +173,62 @@ for my $mode (sort keys %modes) {
 			"$mode: several ranges, parts");
 	}
 
+	if ($mode eq 'strict') {
+		my @parts = ([ $first, $first + 99 ], [ $half, $half + 49 ]);
+		my ($several, @list) = multi($origin);
+
+		$r = $edge->get($several,
+			{ Range => 'bytes=' . join(',', @list) });
+
+		is($r->{status}, 206, "$mode: several ranges");
+		is_deeply([ map { "$_->{start}-$_->{end}" }
+			@{ $r->parts() } ], \@list,
+			"$mode: several ranges, parts");
+		is($edge->get($several, { Range => 'bytes=' . join(',', @list,
+			'999999990-999999999') })->{status}, 403,
+			"$mode: several ranges, and one that is not signed");
+		is($edge->get($path, { Range => "bytes=$parts[0][0]-"
+			. "$parts[0][1],$parts[1][0]-$parts[1][1]" })
+			->{status}, 403, "$mode: several of one");
+	}
+
+	# the ETag is the xorb's hash, through the cache, too
+
+	my ($hash) = $path =~ m!/(\w{64})\?!;
+
+	is($edge->get($path, { %range, 'If-None-Match' => "\"$hash\"" })
+		->{status}, 304, "$mode: edge: 304");
+	is($edge->head($path, \%range)->{status}, 206, "$mode: edge: HEAD");
+
+	# ------------------------------------------------------------------
+	# uploads by way of the edge: what is bad ends there
+
+	my $xorb = make_xorb(random_bytes(8, 500000));
+	my $broken = $xorb->{bytes};
+
+	substr($broken, -100, 1) ^= "\x04";
+
+	$r = $edge->post("/api/v1/xorbs/default/$xorb->{hash}", \$broken);
+
+	is($r->{status}, 400, "$mode: a bad upload");
+	is($r->json()->{error}{code}, 'hash_mismatch',
+		"$mode: a bad upload: code");
+	is(join("\n", grep { /$xorb->{hash}/ && !/" (?:400|499) / }
+		uploads($origin)), '',
+		"$mode: a bad upload: broken off at the origin");
+	unlike($origin->log(), qr/hash_mismatch/,
+		"$mode: a bad upload: the origin had nothing to verify");
+
+	$r = $edge->post("/api/v1/xorbs/default/$xorb->{hash}",
+		\$xorb->{bytes});
+	is($r->{body}, '{"was_inserted":true}', "$mode: a good upload");
+
+	my $other = Test::Xet::Client::upload($edge, mix(12, 300000));
+
+	ok($other->{hash}, "$mode: a file by way of the edge");
+	ok($origin->download($other->{hash})->{data} eq mix(12, 300000),
+		"$mode: it comes back");
+
 	# ------------------------------------------------------------------
 	# the origin dies, the cache does not
 
@@ -134,7 +240,13 @@ for my $mode (sort keys %modes) {
 	is(length($r->{body}), $last - $first + 1,
 		"$mode: cached, the origin is gone: length");
 
-	$_->{allow} = [ qr/connect\(\) failed/ ] for @edges;
+	my $gone = join('', map { raw($edge, $_) } @whole);
+
+	ok($gone eq $raw, "$mode: cached, the origin is gone: all of the file");
+	is($edge->get('/api/health')->{status}, 502,
+		"$mode: the API is gone with it");
+
+	$_->allow(qr/connect\(\) failed/) for @edges;
 
 	$_->check() for @edges;
 	$_->remove() for @edges;
@@ -145,48 +257,6 @@ for my $mode (sort keys %modes) {
 done_testing();
 
 # --------------------------------------------------------------------------
-
-# conf/edge.conf as it is, in a place of its own and for that origin.
-
-sub edge {
-	my ($origin) = @_;
-
-	my $edge = Test::Xet->new(pg => 0, xet => 0, log => 'info');
-	my $conf = slurp(root() . '/conf/edge.conf');
-	my $dir = $edge->dir();
-	my @user = Test::Xet::Nginx::user();
-	my $module = Test::Xet::Nginx::module();
-	my $load = $module eq '' ? '' : "load_module $module;";
-	my $to = $origin->port();
-
-	for ($conf) {
-		s!load_module \S+;!$load daemon off;! or die;
-		s!user www-data;!@user ? "user @user;" : ''!e or die;
-		s!/etc/nginx/xet/url\.key!$origin->dir() . '/url.key'!e or die;
-		s!/run/nginx\.pid!$dir/nginx.pid! or die;
-		s!worker_processes auto;!worker_processes 1;! or die;
-		s!error_log \S+;!error_log $dir/error.log info;! or die;
-		s!access_log \S+;!access_log $dir/access.log;! or die;
-		s!/var/cache/nginx/xet!$dir/cache! or die;
-		s!server 127\.0\.0\.1:8081;!server 127.0.0.1:$to;! or die;
-		s!listen 127\.0\.0\.1:8080;!listen 127.0.0.1:%%PORT_8080%%;!
-			or die;
-		s!(http \{)!$1\n    client_body_temp_path $dir/b;
-    proxy_temp_path $dir/p; fastcgi_temp_path $dir/f;
-    uwsgi_temp_path $dir/u; scgi_temp_path $dir/s;!;
-	}
-
-	$edge->write_conf($conf);
-
-	return $edge;
-}
-
-sub base {
-	my ($origin, $edge) = @_;
-
-	$origin->write_conf(undef,
-		directives => { xet_url_base => $edge->url('') });
-}
 
 # Requests for data, and their bytes, that the origin has answered.
 
@@ -205,6 +275,73 @@ sub sent {
 	$sum += (/" 20[06] (\d+) /)[0] // 0 for lines($_[0]);
 
 	return $sum;
+}
+
+sub uploads {
+	my ($origin) = @_;
+
+	return grep { m!"POST /api/v1/xorbs/! } split(/\n/,
+		$origin->read_file('access.log'));
+}
+
+# By way of an edge, with a token of one's own.
+
+sub download_as {
+	my ($origin, $edge, $who, $hash) = @_;
+
+	my $token = $origin->get("/token/$who")->json()->{accessToken};
+
+	return Test::Xet::Client::download($edge, $hash, base => '/token-api',
+		headers => { Authorization => "Bearer $token" },
+		size => 9000000);
+}
+
+# A URL of several ranges, and these.
+
+sub multi {
+	my ($origin) = @_;
+
+	my $data = random_bytes(20, 600000);
+	my $xorb = make_xorb($data, scheme => 'none', sizes => [ 20000 ]);
+	my $shard = make_shard({ xorbs => [ $xorb ], files => [ {
+		verification => JSON::PP::true,
+		terms => [ map { { xorb => $xorb->{hash}, start => $_,
+			end => $_ + 1 } } 8, 4, 0 ] } ] });
+
+	for (["/api/v1/xorbs/default/$xorb->{hash}", $xorb->{bytes} ],
+		[ '/api/v1/shards', $shard->{bytes} ])
+	{
+		my $r = $origin->post($_->[0], \$_->[1]);
+		die "$_->[0]: $r->{status}\n" if $r->{status} != 200;
+	}
+
+	my ($entry) = @{ $origin->get('/several/v2/reconstructions/'
+		. $shard->{files}[0]{hash})->json()->{xorbs}{$xorb->{hash}} };
+
+	return $entry->{url} =~ s!^http://[^/]+!!r,
+		map { "$_->{bytes}{start}-$_->{bytes}{end}" }
+			@{ $entry->{ranges} };
+}
+
+# Paths and ranges of all data of a file; the bytes of one of them.
+
+sub whole {
+	my ($origin, $hash) = @_;
+
+	my $info = $origin->get("/api/v1/reconstructions/$hash")->json()
+		->{fetch_info};
+
+	return map { [ $_->{url} =~ s!^http://[^/]+!!r,
+		"$_->{url_range}{start}-$_->{url_range}{end}" ] }
+		map { @{ $info->{$_} } } sort keys %$info;
+}
+
+sub raw {
+	my ($edge, $of) = @_;
+
+	my $r = $edge->get($of->[0], { Range => "bytes=$of->[1]" });
+
+	return $r->{status} == 206 ? $r->{body} : "status $r->{status}";
 }
 
 sub stored {

@@ -60,8 +60,8 @@ sub at_once {
 	$_->[0]->send($_->[1]) for @c;
 
 	if ($lock) {
-		wait_for(10, sub { waiting() == @c })
-			or diag('only ' . waiting() . ' of them wait');
+		wait_for(10, sub { $t->pg_blocked() == @c })
+			or diag('only ' . $t->pg_blocked() . ' of them wait');
 		$lock->unlock();
 	}
 
@@ -70,7 +70,7 @@ sub at_once {
 	for (@c) {
 		my $r = $_->[0]->response('POST', timeout => 30);
 
-		$answers{answer($r, $uri)}++;
+		$answers{result($r, $uri)}++;
 		$_->[0]->close();
 	}
 
@@ -79,7 +79,7 @@ sub at_once {
 
 # Status and result, from the last frame where there are such.
 
-sub answer {
+sub result {
 	my ($r, $uri) = @_;
 
 	return "$r->{status} " . ($r->{error} // $r->{body})
@@ -89,11 +89,6 @@ sub answer {
 		: $r->json();
 
 	return "$r->{status} " . ($last->{result} // $r->{body});
-}
-
-sub waiting {
-	return scalar $t->sql("SELECT count(*) FROM pg_stat_activity"
-		. " WHERE usename = 'xet' AND wait_event_type = 'Lock'");
 }
 
 # --------------------------------------------------------------------------

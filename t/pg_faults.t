@@ -99,13 +99,6 @@ sub sessions {
 		. " WHERE usename = 'xet'");
 }
 
-# Statements of ours that wait for a lock.
-
-sub blocked {
-	return scalar $t->sql("SELECT count(*) FROM pg_stat_activity"
-		. " WHERE usename = 'xet' AND wait_event_type = 'Lock'");
-}
-
 sub postgres {
 	my ($params, %o) = @_;
 
@@ -264,9 +257,9 @@ for (1, 2) {
 my $lock = $t->pg_lock('xet.files');
 my @busy = map { ask(uri($_)) } @files;
 
-ok(wait_for(5, sub { blocked() }), 'busy sessions');
+ok(wait_for(5, sub { $t->pg_blocked() }), 'busy sessions');
 $t->pg_terminate();
-ok(wait_for(5, sub { blocked() }), 'what was in flight is sent again');
+ok(wait_for(5, sub { $t->pg_blocked() }), 'what was in flight is sent again');
 $lock->unlock();
 
 is(join(' ', map { $_->response()->{status} } @busy), join(' ', (200) x 8),
@@ -274,7 +267,7 @@ is(join(' ', map { $_->response()->{status} } @busy), join(' ', (200) x 8),
 
 $lock = $t->pg_lock('xet.files');
 @busy = map { ask(uri($_)) } @files;
-wait_for(5, sub { blocked() });
+wait_for(5, sub { $t->pg_blocked() });
 
 for (1 .. 2) {
 	$t->pg_terminate();
@@ -354,7 +347,7 @@ $c = ask('/api/v1/shards', method => 'POST',
 	headers => { 'Content-Length' => length($shard->{shard}) });
 $c->send($shard->{shard});
 
-ok(wait_for(5, sub { blocked() }), 'a shard that waits');
+ok(wait_for(5, sub { $t->pg_blocked() }), 'a shard that waits');
 is(join(' ', map { $t->get(uri($_))->{status} } @files),
 	join(' ', (200) x 8), 'reads go on meanwhile');
 is($t->post("/api/v1/xorbs/default/$x->{hash}", \$x->{bytes})->{status},
@@ -369,7 +362,7 @@ is($t->get(uri($shard))->{status}, 200, 'and the file is there');
 
 $lock = $t->pg_lock('xet.files');
 @asked = map { my $c = ask(uri($_)); sleep(0.05); $c } @files[0 .. 2];
-ok(wait_for(5, sub { blocked() }), 'a full queue');
+ok(wait_for(5, sub { $t->pg_blocked() }), 'a full queue');
 
 for (1 .. 3) {
 	my $r = $t->get(uri($file));
@@ -407,7 +400,7 @@ for my $round (1 .. 3) {
 		headers => { 'Content-Length' => length($shard->{shard}) });
 	$s->send($shard->{shard});
 
-	wait_for(5, sub { blocked() >= 2 });
+	wait_for(5, sub { $t->pg_blocked() >= 2 });
 	$_->abort() for @asked[0 .. 11];
 	$_->close() for @asked[12 .. 15];
 	$round % 2 ? $s->abort() : $s->close();
@@ -430,12 +423,6 @@ $t->check_fds();
 # --------------------------------------------------------------------------
 # many at once: every answer is for its own request
 
-sub raw {
-	no warnings 'portable';
-
-	return pack('Q<4', map { hex } unpack('(A16)4', $_[0]));
-}
-
 for my $params ('reads=1 depth=2', 'reads=2', 'reads=3 depth=1') {
 	postgres($params);
 
@@ -451,7 +438,8 @@ for my $params ('reads=1 depth=2', 'reads=2', 'reads=3 depth=1') {
 			? [ 404, 'file_not_found', '/api/v2/reconstructions/'
 				. sprintf('%064x', $i + 1) ]
 			: $i % 5 == 4
-			? [ 200, raw($xorb->{hash}), "/api/v1/chunks/default/"
+			? [ 200, raw_hash($xorb->{hash}),
+				"/api/v1/chunks/default/"
 				. $xorb->{chunks}[0]{hash} ]
 			: [ 200, "\"hash\":\"$xorb->{hash}\"", uri($f),
 				{ Range => 'bytes=' . ($i % 7) . '-' } ];
@@ -624,7 +612,7 @@ sub send_shard {
 	my $c = ask('/api/v1/shards', method => 'POST', headers => {
 		'Content-Length' => length($waiting->{shard}) });
 	$c->send($waiting->{shard});
-	wait_for(5, sub { blocked() });
+	wait_for(5, sub { $t->pg_blocked() });
 
 	return $c;
 }
@@ -661,7 +649,7 @@ recovers('started again');
 $lock = $t->pg_lock('xet.files');
 @asked = map { ask(uri($_)) } @files;
 $c = send_shard();
-wait_for(5, sub { blocked() >= 2 });
+wait_for(5, sub { $t->pg_blocked() >= 2 });
 
 my $start = time();
 

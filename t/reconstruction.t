@@ -81,36 +81,14 @@ my $empty = '0' x 64;
 # --------------------------------------------------------------------------
 # files of given terms: [ xorb, first chunk, end ]
 
-sub put_xorb {
-	my ($data, %o) = @_;
-
-	my $xorb = make_xorb($data, %o);
-
-	$xorb->{data} = $data;
-	is($t->post("/api/v1/xorbs/default/$xorb->{hash}", \$xorb->{bytes})
-		->{status}, 200, 'xorb stored');
-
-	return $xorb;
-}
+sub put_xorb { return $t->put_xorb(@_) }
 
 sub put_file {
-	my (@terms) = @_;
+	my ($file, $r) = $t->put_file(@_);
 
-	my %xorbs = map { $_->[0]{hash} => $_->[0] } @terms;
-
-	my $shard = make_shard({
-		files => [ { terms => [ map { {
-			xorb => $_->[0]{hash}, start => $_->[1],
-			end => $_->[2]
-		} } @terms ] } ],
-		xorbs => [ map { my %x = %$_; delete $x{data}; \%x }
-			values %xorbs ]
-	});
-
-	my $r = $t->post('/api/v1/shards', \$shard->{bytes});
 	is($r->{body}, '{"result":1}', 'file registered');
 
-	return $shard->{files}[0];
+	return $file;
 }
 
 sub chunks {
@@ -255,11 +233,8 @@ sub ask {
 sub refused {
 	my ($r, $status, $code, $name) = @_;
 
-	my $json = $r->json();
-
-	is_deeply([ $r->{status}, scalar $r->header_value('Content-Type'),
-		ref $json eq 'HASH' ? $json->{error}{code} : $r->{body} ],
-		[ $status, 'application/json', $code ], $name);
+	is_deeply($r->refusal(), [ $status, 'application/json', $code ],
+		$name);
 }
 
 for my $version (qw/ v1 v2 /) {

@@ -88,8 +88,8 @@ for my $repo (sort keys %sees) {
 				"'$repo' $route $name");
 		}
 
-		is(get("/api/v1/files/$files{$name}", $repo, 'HEAD')
-			->{status}, $want, "'$repo' HEAD $name");
+		is(get("/api/v1/files/$files{$name}", $repo, $_)->{status},
+			$want, "'$repo' $_ $name") for qw/ GET HEAD /;
 		is(get("/api/v2/file-chunk-hashes/$files{$name}", $repo, 'GET',
 			{ 'X-Range-Dirty' => 'bytes=0-9' })->{status}, $want,
 			"'$repo' chunk hashes $name");
@@ -106,6 +106,9 @@ for my $case ([ 'GET', '/api/v1/reconstructions/' ],
 	[ 'GET', '/api/v2/reconstructions/', { Range => 'bytes=5-9' } ],
 	[ 'GET', '/api/v2/reconstructions/', { Range => 'bytes=99999999-' } ],
 	[ 'HEAD', '/api/v1/files/' ], [ 'DELETE', '/api/v1/files/' ],
+	[ 'GET', '/api/v1/files/' ],
+	[ 'GET', '/api/v1/files/', { Range => 'bytes=99999999-' } ],
+	[ 'GET', '/api/v1/files/', { 'If-None-Match' => '*' } ],
 	[ 'GET', '/api/v2/file-chunk-hashes/',
 		{ 'X-Range-Dirty' => 'bytes=0-9' } ],
 	[ 'GET', '/api/v1/reconstructions?file_id=' ])

@@ -265,6 +265,26 @@ for my $hash ('x', substr($none, 1), "${none}0", substr($none, 1) . 'g',
 	is($t->post("/api/v1/xorbs/default/$hash",
 		\$file->{xorbs}[0]{bytes})->{status}, 400,
 		"POST of xorb $hash");
+
+	# those of their own, and the names of before 1.1.10
+
+	for my $route ("GET v1/xorbs/default/$hash",
+		"GET v2/file-chunk-hashes/$hash", "DELETE v1/files/$hash",
+		"GET reconstruction/$hash", "GET chunk/default/$hash",
+		"HEAD xorb/default/$hash")
+	{
+		my ($method, $path) = split(/ /, $route);
+
+		is($t->http($method, "/api/$path")->{status}, 400, $route);
+	}
+}
+
+for my $prefix ('p' x 65, 'a%20b', '%22') {
+	is_error($t->get("/api/v1/xorbs/$prefix/$xorb"), 400, 'invalid_prefix',
+		"GET of a xorb: prefix $prefix");
+	is($t->http($_, "/api/shard/$prefix/$none", {}, $file->{shard})
+		->{status}, 400, "$_ shard: prefix $prefix")
+		for qw/ POST PUT /;
 }
 
 is_error($t->get('/api/v1/chunks//' . $none), 404, 'no_route',

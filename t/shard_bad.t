@@ -14,6 +14,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Process qw/ root slurp /;
+use Test::Xet::Refusal;
 
 use JSON::PP ();
 use Time::HiRes qw/ sleep /;
@@ -32,16 +33,11 @@ my $zero = '200 {"result":0}';
 sub xorb {
 	my ($seed, $chunks, $size, %o) = @_;
 
-	my $x = make_xorb(random_bytes($seed, $chunks * $size),
-		scheme => 'none', sizes => [ $size ]);
+	my $data = random_bytes($seed, $chunks * $size);
+	my @how = (scheme => 'none', sizes => [ $size ]);
 
-	my $bytes = delete $x->{bytes};
-	return $x if $o{absent};
-
-	my $r = $t->post("/api/v1/xorbs/default/$x->{hash}", \$bytes);
-	die "xorb: $r->{status} $r->{body}\n" if $r->{status} != 200;
-
-	return $x;
+	return $o{absent} ? make_xorb($data, @how)
+		: $t->put_xorb($data, @how);
 }
 
 my $x = xorb(1, 5, 100);
@@ -94,31 +90,13 @@ sub row_count {
 	return (rows() =~ /(?:^| )\Q$table\E (\d+)/)[0];
 }
 
-my ($c, $log, @seen);
-
-sub lines {
-	open($log, '<', $t->dir() . '/error.log') or die "$!\n" unless $log;
-
-	seek($log, 0, 1);
-
-	return grep { /\[(?:warn|error|crit|alert|emerg)\]/ } <$log>;
-}
+my $refusal = Test::Xet::Refusal->new($t);
+my @seen;
 
 sub send_shard {
 	my ($bytes, %o) = @_;
 
-	if (!$c || $c->{eof} || $c->{over}) {
-		$c->close() if $c;
-		$c = $t->connect();
-	}
-
-	my $r = $c->exchange('POST', $o{uri} || '/api/v1/shards', {}, \$bytes,
-		%o);
-
-	$c->{over} = 1 if ($r->header_value('Connection') // 'close')
-		eq 'close' || $r->{error};
-
-	return $r;
+	return $refusal->send($o{uri} || '/api/v1/shards', $bytes, %o);
 }
 
 my $few = 0;
@@ -129,28 +107,10 @@ my $rows = rows();
 sub refusal {
 	my ($code, $bytes, %o) = @_;
 
-	lines();
+	$refusal->lines();
 
 	my $r = send_shard($bytes, %o);
-	my $json = $r->json();
-	my @lines = lines();
-	my @wrong;
-
-	push @wrong, $r->{error} if $r->{error};
-	push @wrong, "status $r->{status}" if $r->{status} != 400;
-	push @wrong, 'not JSON: ' . ($r->header_value('Content-Type') // '')
-		if ($r->header_value('Content-Type') // '')
-			ne 'application/json';
-	push @wrong, "body $r->{body}"
-		unless ref $json eq 'HASH' && keys %$json == 1
-		&& ref $json->{error} eq 'HASH' && keys %{ $json->{error} } == 2
-		&& ($json->{error}{code} // '') eq $code
-		&& length($json->{error}{message} // '');
-	push @wrong, @lines . " lines: @lines"
-		if @lines != 1
-		|| $lines[0] !~ /\[error\] .* xet: 400 $code: /;
-	push @wrong, 'temporary files' if $t->temp_files();
-
+	my @wrong = $refusal->wrong($r, 400, $code);
 	my $now = rows();
 
 	push @wrong, "rows: $now" if $now ne $rows;
@@ -420,36 +380,20 @@ my $w = xorb(5, 5000, 12);
 sub large {
 	my ($files, $last) = @_;
 
-	my $spec = sub { return "{\"terms\":[{\"xorb\":\"$w->{hash}\","
-		. "\"start\":$_[0],\"end\":$_[1]}]" . ($_[2] // '') . '}' };
-	my $chunks = JSON::PP->new->encode($w->{chunks});
-	my $in = $t->write_file('spec.json', '{"files":['
-		. join(',', (map { $spec->($_, $_ + 1) } 0 .. $files - 1),
-			$spec->(0, 2, $last))
-		. "],\"xorbs\":[{\"hash\":\"$w->{hash}\","
-		. "\"chunks\":$chunks}]}");
-	my $out = "$in.out";
-
-	Test::Xet::Bytes::run_json([ 'shard', $in, $out ]);
-
-	return slurp($out);
+	return make_large_shard($w, [ (map { [ [ $_, $_ + 1 ] ] }
+		0 .. $files - 1), [ [ 0, 2 ] ] ], last => $last)->{bytes};
 }
 
-$t->sql('CREATE SEQUENCE public.staged');
-$t->sql('CREATE FUNCTION xet.seen() RETURNS trigger LANGUAGE plpgsql'
-	. " SECURITY DEFINER AS 'BEGIN PERFORM nextval(''public.staged'');"
-	. " RETURN NEW; END'");
-$t->sql('CREATE TRIGGER seen BEFORE INSERT ON xet.staged FOR EACH ROW'
-	. ' EXECUTE FUNCTION xet.seen()');
+$t->pg()->count_inserts('xet.staged');
 
-my $bad = large(4999, ',"hash":"' . 'ab' x 32 . '"');
+my $bad = large(4999, '"hash":"' . 'ab' x 32 . '",');
 $rows = rows();
 
 for my $uri (qw! /api/v1/shards /api/v2/shards !) {
-	lines();
+	$refusal->lines();
 
 	my $r = $t->post($uri, \$bad, {}, timeout => 30);
-	my @lines = lines();
+	my @lines = $refusal->lines();
 
 	# frames have begun when it took long
 
@@ -466,7 +410,7 @@ for my $uri (qw! /api/v1/shards /api/v2/shards !) {
 	is(rows(), $rows, 'nothing registered');
 }
 
-is($t->sql('SELECT is_called FROM public.staged'), 't', 'but it was staged');
+cmp_ok($t->pg()->inserted(), '>', 0, 'but it was staged');
 
 # a client that leaves while a batch is put aside: a trigger holds it there
 
@@ -516,31 +460,28 @@ my $body = make_shard({ files => [ { terms => [ { xorb => $gone->{hash},
 	start => 0, end => 3 } ] } ], xorbs => [ $gone ] })->{bytes};
 
 $rows = rows();
-lines();
+$refusal->lines();
 
 my $lock = $t->pg_lock('xet.files', 'SHARE');
-my $plain = join('', map { unpack('H*', reverse(pack('H*', $_))) }
-	unpack('(a16)4', $gone->{hash}));
+my $plain = plain_hash($gone->{hash});
 
-$c = $t->http_start('POST', '/api/v1/shards',
+my $c = $t->http_start('POST', '/api/v1/shards',
 	{ 'Content-Length' => length($body) }, $body);
-ok(wait_for(10, sub { $t->sql("SELECT count(*) FROM pg_stat_activity WHERE"
-	. " usename = 'xet' AND wait_event_type = 'Lock'") }), 'held');
+ok(wait_for(10, sub { $t->pg_blocked() }), 'held');
 $t->sql("DELETE FROM xet.xorbs WHERE hash = '\\x$plain'");
 $lock->unlock();
 
 my $r = $c->response('POST');
 is($r->{status}, 400, 'a xorb that is gone');
 is($r->json()->{error}{code}, 'unknown_xorb', 'its code');
-is(scalar(@seen = lines()), 1, 'one line') or diag("@seen");
+is(scalar(@seen = $refusal->lines()), 1, 'one line') or diag("@seen");
 $c->close();
 
 $rows =~ s/( xorbs) (\d+)/"$1 " . ($2 - 1)/e;
 is(rows(), $rows, 'nothing registered');
 
-undef $c;
 is(send_shard($good)->{status}, 200, 'the good one once more');
-$c->close();
+$refusal->close();
 
 # --------------------------------------------------------------------------
 # methods and sizes
@@ -549,11 +490,11 @@ $r = $t->post('/api/v1/shards/x', $good);
 is($r->{status}, 404, 'no such route');
 is($r->json()->{error}{code}, 'no_route', 'JSON');
 
-lines();
+$refusal->lines();
 $r = $t->post('/api/v1/shards', undef, { 'Content-Length' => 81 << 20 });
 is($r->{status}, 413, 'too large');
 is($r->json()->{error}{code}, 'body_too_large', 'JSON');
-is(scalar(@seen = lines()), 1, 'one line') or diag("@seen");
+is(scalar(@seen = $refusal->lines()), 1, 'one line') or diag("@seen");
 
 is(scalar(() = $t->files_in_store()), 3, 'no files but those of xorbs');
 

@@ -20,11 +20,7 @@ use JSON::PP ();
 use List::Util qw/ sum0 /;
 use Time::HiRes qw/ sleep /;
 
-my $t = Test::Xet->new(workers => 2, log => 'info', http => <<'EOC',
-log_format pid '$pid $status $request';
-    access_log %%DIR%%/pid.log pid;
-EOC
-	server => 'listen 127.0.0.1:%%PORT_8081%% reuseport;');
+my $t = Test::Xet->new(Test::Xet::two_workers(), log => 'info');
 
 $t->run();
 $t->fds_mark();
@@ -34,11 +30,7 @@ my $zero = '200 {"result":0}';
 my $seed = 0;
 my $digest = '';
 
-sub answer {
-	my ($r) = @_;
-
-	return "$r->{status} $r->{body}" . ($r->{error} // '');
-}
+sub answer { return $_[0]->summary() }
 
 sub shard {
 	my ($bytes, @o) = @_;
@@ -53,14 +45,11 @@ my (%raw, %chunk_size);
 sub xorb {
 	my ($chunks, $size) = @_;
 
-	my $data = random_bytes(++$seed, $chunks * $size);
-	my $x = make_xorb($data, scheme => 'none', sizes => [ $size ]);
+	my $x = $t->put_xorb(random_bytes(++$seed, $chunks * $size),
+		scheme => 'none', sizes => [ $size ]);
 
-	$raw{$x->{hash}} = $data;
+	$raw{$x->{hash}} = $x->{data};
 	$chunk_size{$x->{hash}} = $size;
-
-	my $r = $t->post("/api/v1/xorbs/default/$x->{hash}", \$x->{bytes});
-	die "xorb: $r->{status} $r->{body}\n" if $r->{status} != 200;
 
 	return $x;
 }
@@ -121,12 +110,8 @@ sub row {
 	return scalar $t->sql("SELECT size, term_count,"
 		. " coalesce(encode(sha256, 'hex'), '-'),"
 		. " coalesce(length(packed)::text, '-')"
-		. " FROM xet.files WHERE hash = '\\x" . plain($hash) . "'");
-}
-
-sub plain {
-	return join('', map { unpack('H*', reverse(pack('H*', $_))) }
-		unpack('(a16)4', $_[0]));
+		. " FROM xet.files WHERE hash = '\\x"
+		. plain_hash($hash) . "'");
 }
 
 # --------------------------------------------------------------------------
@@ -216,7 +201,7 @@ for my $sha256 (undef, '0' x 64, $sum) {
 
 sub version {
 	return scalar $t->sql("SELECT xmin FROM xet.files WHERE hash = '\\x"
-		. plain($_[0]) . "'");
+		. plain_hash($_[0]) . "'");
 }
 
 my @late = ([ [ $x, 3, 4 ], ([ $x, 0, 4 ]) x ++$n ],
@@ -466,41 +451,16 @@ is_deeply(\%worker, { good => 30 }, 'trap 35: one after the other');
 # --------------------------------------------------------------------------
 # large ones; their descriptions are long too, and JSON::PP takes its time
 
-$t->sql('CREATE SEQUENCE public.staged');
-$t->sql('CREATE FUNCTION xet.seen() RETURNS trigger LANGUAGE plpgsql'
-	. " SECURITY DEFINER AS 'BEGIN PERFORM nextval(''public.staged'');"
-	. " RETURN NEW; END'");
-$t->sql('CREATE TRIGGER seen BEFORE INSERT ON xet.staged FOR EACH ROW'
-	. ' EXECUTE FUNCTION xet.seen()');
+$t->pg()->count_inserts('xet.staged');
 
-sub staged {
-	return scalar $t->sql('SELECT CASE WHEN is_called THEN last_value'
-		. ' ELSE 0 END FROM public.staged');
-}
+sub staged { return $t->pg()->inserted() }
 
 # A shard of files of terms [ start, end ] of one xorb, and of one SHA-256.
 
 sub large_shard {
 	my ($w, @files) = @_;
 
-	my $chunks = '[' . join(',', map { "{\"hash\":\"$_->{hash}\","
-		. "\"raw_length\":$_->{raw_length}}" } @{ $w->{chunks} }) . ']';
-	my $files = join(',', map {
-		"{$digest\"terms\":[" . join(',', map {
-			"{\"xorb\":\"$w->{hash}\",\"start\":$_->[0],"
-				. "\"end\":$_->[1]}" } @$_) . ']}' } @files);
-
-	my $out = Test::Xet::Bytes::scratch();
-	my $in = $t->write_file('spec.json', "{\"files\":[$files],"
-		. "\"xorbs\":[{\"hash\":\"$w->{hash}\","
-		. "\"chunks\":$chunks}]}");
-
-	my $json = Test::Xet::Bytes::run_tool([ 'shard', $in, $out ]);
-	my @hashes = $json =~ /"hash":"(\w{64})"/g;
-	my $bytes = slurp($out);
-	unlink($out);
-
-	return { bytes => $bytes, files => [ map { { hash => $_ } } @hashes ] };
+	return make_large_shard($w, \@files, each => $digest);
 }
 
 my $w = xorb(64, 10);
@@ -517,7 +477,7 @@ is(row($hash), length($data) . '|25000|-|-', 'its row');
 is($t->sql('SELECT count(*), sum(length(t.packed)) / 48,'
 	. ' max(length(t.packed)) / 48, max(end_offset)'
 	. ' FROM xet.terms t JOIN xet.files f'
-	. " ON f.id = file_id WHERE hash = '\\x" . plain($hash) . "'"),
+	. " ON f.id = file_id WHERE hash = '\\x" . plain_hash($hash) . "'"),
 	'98|25000|256|' . length($data), 'its segments');
 cmp_ok(staged(), '>', 0, 'was staged');
 is($t->rows()->{staged}, 0, 'is staged no more');
@@ -649,12 +609,12 @@ sub register {
 	my ($hashes, $raw_ends, $stored_ends) = ('', '', '');
 
 	for (@chunks) {
-		$hashes .= plain($_->[0]);
+		$hashes .= plain_hash($_->[0]);
 		$raw_ends .= unpack('H*', pack('V', $raw += $_->[1]));
 		$stored_ends .= unpack('H*', pack('V', $stored += 100));
 	}
 
-	is($t->sql("SELECT xet.xorb_put('\\x" . plain($hash)
+	is($t->sql("SELECT xet.xorb_put('\\x" . plain_hash($hash)
 		. "', '\\x$hashes', '\\x$raw_ends', '\\x$stored_ends', $raw,"
 		. " $stored, '{}')"), 't', 'a row for a xorb');
 }

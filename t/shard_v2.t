@@ -146,12 +146,7 @@ sub post {
 sub xorb {
 	my ($seed, $size) = @_;
 
-	my $x = make_xorb(random_bytes($seed, $size));
-	my $r = $t->post("/api/v1/xorbs/default/$x->{hash}", \$x->{bytes});
-
-	die "xorb: $r->{status}\n" if $r->{status} != 200;
-
-	return $x;
+	return $t->put_xorb(random_bytes($seed, $size));
 }
 
 sub shard {

@@ -18,7 +18,7 @@ use Test::Xet::Real;
 use Digest::SHA qw/ hmac_sha256 /;
 use File::Temp qw/ tempdir /;
 use JSON::PP ();
-use MIME::Base64 qw/ encode_base64url /;
+use MIME::Base64 qw/ encode_base64 encode_base64url /;
 
 my %keys = (t1 => 'ab' x 32, t2 => 'cd' x 32);
 
@@ -64,10 +64,20 @@ location /api/ {
             xet_token_subject $arg_who;
             xet_token_lifetime 10m;
         }
+
+        location = /token {
+            auth_basic store;
+            auth_basic_user_file %%DIR%%/users;
+
+            xet_token;
+            xet_token_scope $may;
+            xet_token_subject $remote_user;
+        }
 EOC
 
 my $t = Test::Xet->new(workers => 2, log => 'info',
 	http => "large_client_header_buffers 8 72k;\n"
+		. 'map $remote_user $may { default ""; alice write; bob read; }'
 		. "xet_token_key %%DIR%%/token.key;\n"
 		. "xet_token_cache zone=tokens:256k;\n"
 		. 'log_format who "$xet_subject|$xet_repo|$xet_scope|'
@@ -76,6 +86,8 @@ my $t = Test::Xet->new(workers => 2, log => 'info',
 	locations => $locations);
 
 keys_file('t1');
+$t->write_file('users', join('', map { "$_:{PLAIN}$_\n" }
+	qw/ alice bob carol /));
 $t->run();
 
 my $path = '/api/v1/reconstructions/' . 'a' x 64;
@@ -226,6 +238,29 @@ is(post($to, $xorb->{bytes}, $json->{accessToken})->{status}, 403,
 	'mint: reads only');
 is($t->get('/api/models/team/model/xet-root-token/main')->{status}, 403,
 	'mint: no such scope');
+
+# nginx says who it is, a map what they may
+
+for my $case ([ alice => 200, 200 ], [ bob => 200, 403 ], [ carol => 403 ],
+	[ dave => 401 ])
+{
+	my ($who, $gets, $writes) = @$case;
+	my $r = $t->get('/token', { Authorization => 'Basic '
+		. encode_base64("$who:$who", '') });
+
+	is($r->{status}, $gets, "map: $who: a token");
+
+	if ($writes) {
+		my $token = $r->json()->{accessToken};
+
+		is(post($to, $xorb->{bytes}, $token)->{status}, $writes,
+			"map: $who: to write");
+		is(get('/api/v1/reconstructions/' . 'a' x 64, $token)
+			->{status}, 404, "map: $who: to read");
+	}
+}
+
+is($t->get('/token')->{status}, 401, 'map: nobody');
 is($t->post('/api/models/team/model/xet-read-token/main', \'')->{status}, 405,
 	'mint: method');
 is($t->get('/api/models/team/../xet-read-token/main')->{status}, 401,

@@ -14,6 +14,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
+use Test::Xet::Refusal;
 
 my $t = Test::Xet->new(log => 'info', server => <<'EOC');
 location /small/ {
@@ -47,70 +48,19 @@ is(@files, 2, 'two xorbs');
 
 # --------------------------------------------------------------------------
 
-my ($c, $reused, $few);
-
-sub connection {
-	if ($c && ($c->{eof} || $c->{over})) {
-		$c->close();
-		undef $c;
-	}
-
-	return $c ||= $t->connect();
-}
-
-# The lines of the log that an operator sees, since the last time.
-
-my $log;
-
-sub lines {
-	open($log, '<', $t->dir() . '/error.log') or die "$!\n" unless $log;
-
-	seek($log, 0, 1);
-
-	return grep { /\[(?:warn|error|crit|alert|emerg)\]/ } <$log>;
-}
-
-sub send_xorb {
-	my ($method, $uri, $body, %o) = @_;
-
-	my $c = connection();
-	my $r = $c->exchange($method, $uri, $o{headers} || {}, \$body, %o);
-
-	$c->{over} = 1 if ($r->header_value('Connection') // 'close')
-		eq 'close' || $r->{error};
-
-	return $r;
-}
+my $refusal = Test::Xet::Refusal->new($t);
+my ($reused, $few);
 
 # What is wrong with the refusal of a body, '' when nothing is.
 
 sub refusal {
 	my ($status, $code, $body, %o) = @_;
 
-	lines();
+	$refusal->lines();
 
-	my $r = send_xorb('POST', $o{uri}, $body, %o);
-	my $json = $r->json();
-	my @lines = lines();
-	my @wrong;
+	my $r = $refusal->send($o{uri}, $body, %o);
+	my @wrong = $refusal->wrong($r, $status, $code, %o);
 
-	push @wrong, $r->{error} if $r->{error};
-	push @wrong, "status $r->{status}" if $r->{status} != $status;
-	push @wrong, 'not JSON: ' . ($r->header_value('Content-Type') // '')
-		if ($r->header_value('Content-Type') // '')
-			ne 'application/json';
-	push @wrong, "body $r->{body}"
-		unless ref $json eq 'HASH' && keys %$json == 1
-		&& ref $json->{error} eq 'HASH' && keys %{ $json->{error} } == 2
-		&& ($json->{error}{code} // '') eq $code
-		&& length($json->{error}{message} // '');
-
-	my $line = $o{line} || qr/\[error\] .* xet: $status $code: /;
-
-	push @wrong, @lines . " lines: @lines"
-		if @lines != ($o{lines} // 1) || $lines[-1] !~ $line;
-
-	push @wrong, 'temporary files' if $t->temp_files();
 	push @wrong, "files: @{[ $t->files_in_store() ]}"
 		if $t->files_in_store() != @files;
 
@@ -120,8 +70,8 @@ sub refusal {
 
 	my $next = $good[ rand @good ];
 
-	$reused++ if !$c->{over};
-	$r = send_xorb('POST', "$route/$next->{hash}", $next->{bytes});
+	$reused++ if $refusal->open();
+	$r = $refusal->send("$route/$next->{hash}", $next->{bytes});
 
 	push @wrong, "then $r->{status} $r->{body} " . ($r->{error} // '')
 		if $r->{status} != 200;
@@ -183,8 +133,7 @@ is(refusal(400, 'hash_mismatch', $bytes, uri => "$route/" . ('0' x 64)), '',
 is(refusal(400, 'hash_mismatch', $bytes, uri => "$route/$good[0]{hash}"), '',
 	'the hash of a xorb that is there');
 
-my $plain = join('', map { unpack('H*', reverse(pack('H*', $_))) }
-	unpack('(a16)4', $hash));
+my $plain = plain_hash($hash);
 is(refusal(400, 'hash_mismatch', $bytes, uri => "$route/$plain"), '',
 	'hash in plain hex order');
 
@@ -314,19 +263,41 @@ bad('a frame of 16 MiB', 'invalid_xorb', chunk(1, 131072,
 # --------------------------------------------------------------------------
 # the end may be anywhere
 
-my $end = $x->{chunks}[1]{stored_end};
 my %wrong;
 
-for my $n (1 .. $end) {
-	my $whole = grep { $_->{stored_end} == $n } @{ $x->{chunks} };
-	my $wrong = refusal(400, $whole ? 'hash_mismatch' : 'invalid_xorb',
-		substr($bytes, 0, $n), uri => "$route/$hash", few => 1,
-		$n % 2 ? (chunked => 1) : ());
+# three chunks each, of which two are cut; all stored, or compressed
 
-	$wrong{$n} = $wrong if $wrong ne '';
+sub truncated {
+	my ($name, $y) = @_;
+
+	my $end = $y->{chunks}[1]{stored_end};
+
+	%wrong = ();
+
+	for my $n (1 .. $end) {
+		my $whole = grep { $_->{stored_end} == $n } @{ $y->{chunks} };
+		my $wrong = refusal(400, $whole ? 'hash_mismatch'
+			: 'invalid_xorb', substr($y->{bytes}, 0, $n),
+			uri => "$route/$y->{hash}", few => 1,
+			$n % 2 ? (chunked => 1) : ());
+
+		$wrong{$n} = $wrong if $wrong ne '';
+	}
+
+	is_deeply(\%wrong, {}, "$name: truncated at each of $end bytes");
 }
 
-is_deeply(\%wrong, {}, "truncated at each of $end bytes");
+truncated('stored', $x);
+
+for my $scheme (qw/ lz4 bg4 /) {
+	my $y = make_xorb('abcdefgh' x 300, scheme => $scheme,
+		sizes => [ 800 ]);
+
+	cmp_ok($y->{chunks}[1]{stored_end}, '<', 400, "$scheme: compressed");
+	is(ord(substr($y->{bytes}, 4, 1)), $scheme eq 'lz4' ? 1 : 2,
+		"$scheme: scheme");
+	truncated($scheme, $y);
+}
 
 %wrong = ();
 
@@ -459,7 +430,7 @@ sub framing {
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	lines();
+	$refusal->lines();
 
 	my $c = $t->http_start('POST', "$route/$hash", $headers);
 
@@ -469,7 +440,7 @@ sub framing {
 	}
 
 	my $r = $c->response('POST');
-	my @lines = lines();
+	my @lines = $refusal->lines();
 
 	is("$r->{status} " . ($r->{error} // ''), '400 ', "$name: 400");
 	ok(!$t->temp_files() && $t->files_in_store() == @files,
@@ -511,14 +482,14 @@ is($r->json()->{error}{code}, 'invalid_xorb', 'an empty body');
 # methods
 
 for my $method (qw/ PUT DELETE PATCH FOO /) {
-	lines();
+	$refusal->lines();
 
 	$r = $t->http($method, "$route/$hash", {}, $bytes);
 	is($r->{status}, 405, "$method");
 	is($r->json()->{error}{code}, 'method_not_allowed', "$method: code");
 	like($r->header_value('Allow') // '', qr/\bPOST\b/, "$method: Allow");
 	like($r->header_value('Allow') // '', qr/\bHEAD\b/, 'and HEAD');
-	is(scalar(my @lines = lines()), 0, "$method: of no interest");
+	is(scalar(my @lines = $refusal->lines()), 0, "$method: of no interest");
 }
 
 for my $method (qw/ GET HEAD PUT DELETE /) {
@@ -529,7 +500,7 @@ for my $method (qw/ GET HEAD PUT DELETE /) {
 
 # --------------------------------------------------------------------------
 
-$c->close() if $c;
+$refusal->close();
 
 cmp_ok($reused, '>', 200, "connections went on $reused times");
 is_deeply($t->rows(), $rows, 'no rows');

@@ -17,13 +17,7 @@ use Test::Xet::Process qw/ slurp /;
 
 use List::Util qw/ sum0 /;
 
-# with "reuseport" connections go to both workers
-
-my $t = Test::Xet->new(workers => 2, log => 'info', http => <<'EOC',
-log_format pid '$pid $status $request';
-    access_log %%DIR%%/pid.log pid;
-EOC
-	server => 'listen 127.0.0.1:%%PORT_8081%% reuseport;');
+my $t = Test::Xet->new(Test::Xet::two_workers(), log => 'info');
 
 $t->run();
 $t->fds_mark();
@@ -42,11 +36,7 @@ sub stored {
 	return $t->read_file('store/' . path($hash));
 }
 
-sub answer {
-	my ($r) = @_;
-
-	return "$r->{status} $r->{body}" . ($r->{error} // '');
-}
+sub answer { return $_[0]->summary() }
 
 my $true = '200 {"was_inserted":true}';
 my $false = '200 {"was_inserted":false}';
@@ -76,20 +66,13 @@ my $columns = $t->sql("SELECT encode(hash, 'hex'), chunk_count, raw_size,"
 	. " stored_size, encode(chunk_hashes, 'hex'), encode(raw_ends, 'hex'),"
 	. " encode(stored_ends, 'hex') FROM xet.xorbs");
 
-is($columns, join('|', plain($x->{hash}), scalar @{ $x->{chunks} }, 500000,
-	$x->{stored_size}, join('', map { plain($_->{hash}) }
+is($columns, join('|', plain_hash($x->{hash}), scalar @{ $x->{chunks} }, 500000,
+	$x->{stored_size}, join('', map { plain_hash($_->{hash}) }
 		@{ $x->{chunks} }),
 	join('', map { unpack('H*', pack('V', $_->{raw_start}
 		+ $_->{raw_length})) } @{ $x->{chunks} }),
 	join('', map { unpack('H*', pack('V', $_->{stored_end})) }
 		@{ $x->{chunks} })), 'its row');
-
-# The string form is plain hex with each 8 bytes reversed.
-
-sub plain {
-	return join('', map { unpack('H*', reverse(pack('H*', $_))) }
-		unpack('(a16)4', $_[0]));
-}
 
 $r = $t->head("$route/$x->{hash}");
 is($r->{status}, 200, 'HEAD');
@@ -242,7 +225,7 @@ is($c->read_some(1, 0.3), '', 'no answer before the row');
 $lock->unlock();
 is(answer($c->response('POST')), $true, 'answered with the row');
 is($t->sql("SELECT count(*) FROM xet.xorbs WHERE hash = '\\x"
-	. plain($x->{hash}) . "'"), 1, 'the row is there');
+	. plain_hash($x->{hash}) . "'"), 1, 'the row is there');
 $c->close();
 
 # --------------------------------------------------------------------------
@@ -268,7 +251,7 @@ for my $round (1 .. 3) {
 	ok(stored($x->{hash}) eq substr($x->{bytes}, 0, $x->{stored_size}),
 		'one file');
 	is($t->sql("SELECT count(*) FROM xet.xorbs WHERE hash = '\\x"
-		. plain($x->{hash}) . "'"), 1, 'one row');
+		. plain_hash($x->{hash}) . "'"), 1, 'one row');
 }
 
 my %pids = map { /^(\d+) 200 POST/ ? ($1 => 1) : () }
@@ -293,8 +276,7 @@ $c = $t->http_start('POST', "$route/$x->{hash}",
 ok(wait_for(5, sub { -e $t->store() . '/' . path($x->{hash}) }),
 	'a file, the row is held up');
 
-ok(wait_for(5, sub { $t->sql("SELECT count(*) FROM pg_stat_activity WHERE"
-	. " usename = 'xet' AND wait_event_type = 'Lock'") }), 'its insert');
+ok(wait_for(5, sub { $t->pg_blocked() }), 'its insert');
 
 $t->kill_worker('KILL', $_) for $t->worker_pids();
 is($t->sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
@@ -304,7 +286,7 @@ ok($c->closed(), 'no answer');
 $lock->unlock();
 
 is($t->sql("SELECT count(*) FROM xet.xorbs WHERE hash = '\\x"
-	. plain($x->{hash}) . "'"), 0, 'no row');
+	. plain_hash($x->{hash}) . "'"), 0, 'no row');
 ok(stored($x->{hash}) eq $x->{bytes}, 'but the file');
 is(answer($t->post("$route/$x->{hash}", \$x->{bytes})), $true, 'a retry');
 is(answer($t->post("$route/$x->{hash}", \$x->{bytes})), $false, 'another');

@@ -27,9 +27,9 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
       xet_cli_takes(JSON),
       1, -1, xet_cli_hash },
 
-    { "info", "FILE...",
-      "Tells what a xorb or a shard holds, and whether it is right.",
-      xet_cli_takes(JSON),
+    { "info", "FILE|HASH...",
+      "Tells what a xorb, a shard or a file is, here or on a server.",
+      XET_CLI_TAKES_SERVER | xet_cli_takes(JSON),
       1, -1, xet_cli_info },
 
     { "ls", "",
@@ -73,6 +73,22 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
       xet_cli_takes(BASE) | xet_cli_takes(JSON) | xet_cli_takes(KEY)
       | xet_cli_takes(LIFETIME) | xet_cli_takes(RANGE),
       1, 1, xet_cli_url },
+
+    { "verify", "[HASH...]",
+      "Reads files of a server, or with --store a whole store beside its\n"
+      "database, and looks whether all is right.",
+      XET_CLI_TAKES_SERVER | xet_cli_takes(JSON) | xet_cli_takes(PARALLEL)
+      | xet_cli_takes(POSTGRES) | xet_cli_takes(QUIET)
+      | xet_cli_takes(SHA256) | xet_cli_takes(STORE),
+      0, -1, xet_cli_verify },
+
+    { "zt", "ls|get|verify HASH [NAME]",
+      "Lists, fetches and verifies objects of zTensor files.",
+      XET_CLI_TAKES_SERVER | xet_cli_takes(DECODED) | xet_cli_takes(INDEX)
+      | xet_cli_takes(JSON) | xet_cli_takes(OUTPUT) | xet_cli_takes(PREFIX)
+      | xet_cli_takes(QUIET) | xet_cli_takes(RANGE) | xet_cli_takes(ROLE)
+      | xet_cli_takes(ROWS),
+      2, 3, xet_cli_zt },
 
     { NULL, NULL, NULL, 0, 0, 0, NULL }
 };

@@ -39,6 +39,8 @@ int xet_cli_repo(const xet_cli_args_t *args);
 int xet_cli_rm(const xet_cli_args_t *args);
 int xet_cli_token(const xet_cli_args_t *args);
 int xet_cli_url(const xet_cli_args_t *args);
+int xet_cli_verify(const xet_cli_args_t *args);
+int xet_cli_zt(const xet_cli_args_t *args);
 
 
 /* Set by SIGINT, SIGTERM and SIGHUP; loops end when they see it. */

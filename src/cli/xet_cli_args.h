@@ -51,7 +51,7 @@
     X(QUIET, "quiet", NULL, 'q',                                              \
       "no progress bar")                                                      \
     X(RANGE, "range", "A-B", 0,                                               \
-      "bytes from 0, the last one included; A- and -N, too")                  \
+      "bytes, from 0, B included; A- and -N, too")                            \
     X(REPO, "repo", "NAME", 0,                                                \
       "a repository")                                                         \
     X(RETRIES, "retries", "N", 0,                                             \

@@ -287,6 +287,14 @@ xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_window_t *w)
     for (i = 0; i < w->plan.nranges; i++) {
         u = &w->units[i];
 
+        if (u->nuses == 0) {
+
+            /* told of, but no term is in it */
+
+            w->left--;
+            continue;
+        }
+
         if (f->d->kept) {
             f->rc = xet_cli_unit_skip(u, f->d->kept, f->d->ctx);
 

@@ -78,10 +78,6 @@ xet_cli_http_easy(xet_cli_http_t *h, xet_cli_request_t *r)
         curl_easy_setopt(e, CURLOPT_NETRC, (long) CURL_NETRC_OPTIONAL);
     }
 
-    if (*r->range) {
-        curl_easy_setopt(e, CURLOPT_RANGE, r->range);
-    }
-
     if (xet_cli_http_method(r) != XET_CLI_OK
         || (r->api && xet_cli_http_authorize(h, r) != XET_CLI_OK))
     {
@@ -100,6 +96,10 @@ xet_cli_http_method(xet_cli_request_t *r)
     CURL  *e;
 
     e = r->easy;
+
+    if (*r->range) {
+        curl_easy_setopt(e, CURLOPT_RANGE, r->range);
+    }
 
     if (r->body) {
         curl_easy_setopt(e, CURLOPT_POSTFIELDS, (const char *) r->body);

@@ -1,205 +1,337 @@
 
 /*
- * xet info: what a xorb or a shard holds, and whether it is right.
+ * xet info: what something is, and whether it is right.
  *
- * A shard begins with its tag; anything else is taken for a xorb, whose hash
- * is computed and, where the file's name ends in one, compared.
+ * An operand that is a file here is looked at here: a shard begins with its
+ * tag, a xorb with the header of a chunk, or its name ends in a hash; all
+ * else is a file to be put.  A hash that is no file here is asked for on the
+ * server, as a file and then as a xorb.
  */
 
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "xet_cli.h"
+#include "xet_cli_digest.h"
+#include "xet_cli_info.h"
+#include "xet_xorb_parser.h"
 
 
-#define XET_CLI_BUFFER  65536
+static int xet_cli_info_any(xet_cli_info_t *in, const char *name);
+static int xet_cli_info_local(xet_cli_info_t *in);
+static int xet_cli_info_read(xet_cli_info_t *in);
+static int xet_cli_info_is_xorb(const xet_cli_info_t *in, xet_hash_t *named);
+static int xet_cli_info_shard(xet_cli_info_t *in);
+static xet_status_t xet_cli_info_record(void *ctx,
+    const xet_shard_record_t *rec);
+static int xet_cli_info_xorb(xet_cli_info_t *in, const xet_hash_t *named);
+static int xet_cli_info_file(xet_cli_info_t *in);
 
 
-typedef struct {
-    const char          *name;
-    FILE                *file;
-    uint8_t              buffer[XET_CLI_BUFFER];
-    size_t               len;
-} xet_cli_input_t;
+int
+xet_cli_info(const xet_cli_args_t *args)
+{
+    int              i, rc;
+    xet_cli_info_t  *in;
+
+    in = calloc(1, sizeof(xet_cli_info_t));
+
+    if (in == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    in->args = args;
+    in->json = args->value[XET_CLI_OPT_JSON] != NULL;
+
+    rc = XET_CLI_OK;
+
+    for (i = 0; i < args->count && !xet_cli_interrupted; i++) {
+        rc = xet_cli_worse(rc, xet_cli_info_any(in, args->operands[i]));
+    }
+
+    xet_cli_http_destroy(in->http);
+    free(in);
+
+    return rc;
+}
 
 
 static int
-xet_cli_read(xet_cli_input_t *in)
+xet_cli_info_any(xet_cli_info_t *in, const char *name)
 {
-    in->len = fread(in->buffer, 1, XET_CLI_BUFFER, in->file);
+    int         rc;
+    xet_hash_t  hash;
+
+    in->name = name;
+
+    if (access(name, F_OK) != 0
+        && xet_hash_parse(&hash, (const uint8_t *) name, strlen(name))
+           == XET_OK)
+    {
+        return xet_cli_info_remote(in, &hash);
+    }
+
+    in->file = xet_cli_open(name);
+
+    if (in->file == NULL) {
+        return XET_CLI_ERROR;
+    }
+
+    rc = xet_cli_info_local(in);
+
+    if (ferror(in->file)) {
+        rc = xet_cli_fail(XET_CLI_ERROR, name, strerror(errno));
+    }
+
+    xet_cli_close(in->file);
+
+    return rc;
+}
+
+
+static int
+xet_cli_info_local(xet_cli_info_t *in)
+{
+    xet_hash_t  named;
+
+    if (!xet_cli_info_read(in)) {
+        return ferror(in->file) ? XET_CLI_ERROR : xet_cli_info_file(in);
+    }
+
+    if (in->len >= XET_SHARD_TAG_LEN
+        && memcmp(in->buffer, xet_shard_tag, XET_SHARD_TAG_LEN) == 0)
+    {
+        return xet_cli_info_shard(in);
+    }
+
+    memset(&named, 0, sizeof(named));
+
+    if (xet_cli_info_is_xorb(in, &named)) {
+        return xet_cli_info_xorb(in, xet_hash_is_zero(&named) ? NULL
+                                                              : &named);
+    }
+
+    return xet_cli_info_file(in);
+}
+
+
+static int
+xet_cli_info_read(xet_cli_info_t *in)
+{
+    in->len = fread(in->buffer, 1, XET_CLI_INFO_BUFFER, in->file);
 
     return in->len != 0;
 }
 
 
-static xet_status_t
-xet_cli_record(void *ctx, const xet_shard_record_t *rec)
+static int
+xet_cli_info_is_xorb(const xet_cli_info_t *in, xet_hash_t *named)
 {
-    char  text[XET_HASH_STR_LEN + 1];
+    size_t              len;
+    const uint8_t      *p;
+    xet_xorb_event_t    ev;
+    xet_xorb_parser_t   parser;
+
+    len = strlen(in->name);
+
+    if (len >= XET_HASH_STR_LEN
+        && xet_hash_parse(named, (const uint8_t *) in->name + len
+                                 - XET_HASH_STR_LEN, XET_HASH_STR_LEN)
+           == XET_OK)
+    {
+        return 1;
+    }
+
+    xet_xorb_parser_init(&parser, UINT32_MAX);
+
+    p = in->buffer;
+
+    return xet_xorb_parser_next(&parser, &p, in->buffer + in->len, &ev)
+           == XET_OK;
+}
+
+
+static int
+xet_cli_info_shard(xet_cli_info_t *in)
+{
+    xet_status_t        rc;
+    xet_shard_parser_t  p;
+
+    xet_cli_info_begin(in, "shard");
+
+    if (in->json) {
+        xet_json_key(in->j, "records");
+        xet_json_array_begin(in->j);
+    }
+
+    xet_shard_parser_init(&p, xet_cli_info_record, in);
+
+    do {
+        rc = xet_shard_parser_feed(&p, in->buffer, in->len);
+    } while (rc == XET_OK && xet_cli_info_read(in));
+
+    if (rc == XET_OK || rc == XET_DONE) {
+        rc = xet_shard_parser_finish(&p);
+    }
+
+    if (in->json) {
+        xet_json_array_end(in->j);
+    }
+
+    xet_cli_info_u64(in, "files", p.files);
+    xet_cli_info_u64(in, "terms", p.terms);
+    xet_cli_info_u64(in, "xorbs", p.xorbs);
+
+    return xet_cli_info_end(in, rc);
+}
+
+
+static xet_status_t
+xet_cli_info_record(void *ctx, const xet_shard_record_t *rec)
+{
+    char             text[XET_HASH_STR_LEN + 1];
+    xet_cli_info_t  *in;
+
+    in = ctx;
+
+    xet_cli_hash_string(&rec->hash, text);
 
     switch (rec->kind) {
 
     case XET_SHARD_REC_FILE:
-        printf("  file %s, %u terms\n", xet_cli_hash_string(&rec->hash, text),
-               rec->count);
+        if (!in->json) {
+            printf("  file %s, %u terms\n", text, rec->count);
+            return XET_OK;
+        }
+
+        xet_json_object_begin(in->j);
+        xet_cli_json_put_string(in->j, "file", text);
+        xet_cli_json_put_u64(in->j, "terms", rec->count);
         break;
 
     case XET_SHARD_REC_SEGMENT:
-        printf("    %s chunks %u-%u, %u bytes\n",
-               xet_cli_hash_string(&rec->hash, text), rec->chunk_start,
-               rec->chunk_end - 1, rec->raw_length);
+        if (!in->json) {
+            printf("    %s chunks %u-%u, %u bytes\n", text, rec->chunk_start,
+                   rec->chunk_end - 1, rec->raw_length);
+            return XET_OK;
+        }
+
+        xet_json_object_begin(in->j);
+        xet_cli_json_put_string(in->j, "term", text);
+        xet_cli_json_put_u64(in->j, "start", rec->chunk_start);
+        xet_cli_json_put_u64(in->j, "end", rec->chunk_end);
+        xet_cli_json_put_u64(in->j, "bytes", rec->raw_length);
         break;
 
     case XET_SHARD_REC_XORB:
-        printf("  xorb %s, %u chunks, %u bytes\n",
-               xet_cli_hash_string(&rec->hash, text), rec->count,
-               rec->raw_length);
+        if (!in->json) {
+            printf("  xorb %s, %u chunks, %u bytes\n", text, rec->count,
+                   rec->raw_length);
+            return XET_OK;
+        }
+
+        xet_json_object_begin(in->j);
+        xet_cli_json_put_string(in->j, "xorb", text);
+        xet_cli_json_put_u64(in->j, "chunks", rec->count);
+        xet_cli_json_put_u64(in->j, "bytes", rec->raw_length);
         break;
 
     default:
-        break;
+        return XET_OK;
     }
+
+    xet_json_object_end(in->j);
 
     return XET_OK;
 }
 
 
 static int
-xet_cli_info_shard(xet_cli_input_t *in)
+xet_cli_info_xorb(xet_cli_info_t *in, const xet_hash_t *named)
 {
-    xet_status_t        rc;
-    xet_shard_parser_t  p;
-
-    printf("%s: shard\n", in->name);
-
-    xet_shard_parser_init(&p, xet_cli_record, NULL);
-
-    do {
-        rc = xet_shard_parser_feed(&p, in->buffer, in->len);
-    } while (rc == XET_OK && xet_cli_read(in));
-
-    if (rc == XET_OK || rc == XET_DONE) {
-        rc = xet_shard_parser_finish(&p);
-    }
-
-    if (rc != XET_OK) {
-        return xet_cli_fail(XET_CLI_FAULT, in->name, xet_status_text(rc));
-    }
-
-    printf("  %llu files, %llu terms, %llu xorbs\n",
-           (unsigned long long) p.files, (unsigned long long) p.terms,
-           (unsigned long long) p.xorbs);
-
-    return XET_CLI_OK;
-}
-
-
-static int
-xet_cli_info_xorb(xet_cli_input_t *in)
-{
-    char                    text[XET_HASH_STR_LEN + 1];
-    size_t                  len, stored;
-    xet_hash_t              expected, *named;
-    xet_status_t            rc;
+    int                     rc;
+    size_t                  stored;
+    xet_status_t            status;
     xet_xorb_verifier_t    *v;
     const xet_xorb_info_t  *info;
 
-    len = strlen(in->name);
-    named = NULL;
-
-    if (len >= XET_HASH_STR_LEN
-        && xet_hash_parse(&expected, (const uint8_t *) in->name + len
-                                     - XET_HASH_STR_LEN, XET_HASH_STR_LEN)
-           == XET_OK)
-    {
-        named = &expected;
-    }
-
     v = xet_xorb_verifier_create(&xet_suite_default, named, UINT32_MAX);
+
     if (v == NULL) {
-        return xet_cli_fail(XET_CLI_ERROR, in->name, "out of memory");
+        return xet_cli_no_memory();
     }
 
     do {
-        rc = xet_xorb_verifier_feed(v, in->buffer, in->len, &stored);
-    } while (rc == XET_OK && xet_cli_read(in));
+        status = xet_xorb_verifier_feed(v, in->buffer, in->len, &stored);
+    } while (status == XET_OK && xet_cli_info_read(in));
 
-    if (rc == XET_OK) {
-        rc = xet_xorb_verifier_finish(v);
+    if (status == XET_OK) {
+        status = xet_xorb_verifier_finish(v);
     }
 
     info = xet_xorb_verifier_info(v);
 
-    if (rc == XET_OK) {
-        printf("%s: xorb %s, %u chunks, %llu bytes stored, %llu raw%s\n",
-               in->name, xet_cli_hash_string(&info->hash, text),
-               info->chunk_count, (unsigned long long) info->stored_size,
-               (unsigned long long) info->raw_size,
-               named ? ", as named" : "");
+    xet_cli_info_begin(in, "xorb");
+
+    if (status == XET_OK) {
+        xet_cli_info_hash(in, "hash", &info->hash);
     }
+
+    xet_cli_info_u64(in, "chunks", info->chunk_count);
+    xet_cli_info_u64(in, "stored_size", info->stored_size);
+    xet_cli_info_u64(in, "raw_size", info->raw_size);
+
+    rc = xet_cli_info_end(in, status);
 
     xet_xorb_verifier_destroy(v);
-
-    return (rc == XET_OK) ? XET_CLI_OK
-                          : xet_cli_fail(XET_CLI_FAULT, in->name,
-                                         xet_status_text(rc));
-}
-
-
-static int
-xet_cli_info_file(xet_cli_input_t *in, const char *name)
-{
-    int  rc;
-
-    in->name = name;
-    in->file = strcmp(name, "-") ? fopen(name, "rb") : stdin;
-
-    if (in->file == NULL) {
-        return xet_cli_fail(XET_CLI_ERROR, name, strerror(errno));
-    }
-
-    if (xet_cli_read(in) && in->len >= XET_SHARD_TAG_LEN
-        && memcmp(in->buffer, xet_shard_tag, XET_SHARD_TAG_LEN) == 0)
-    {
-        rc = xet_cli_info_shard(in);
-
-    } else {
-        rc = xet_cli_info_xorb(in);
-    }
-
-    if (ferror(in->file)) {
-        rc = xet_cli_fail(XET_CLI_ERROR, name, strerror(errno));
-    }
-
-    if (in->file != stdin) {
-        fclose(in->file);
-    }
 
     return rc;
 }
 
 
-int
-xet_cli_info(const xet_cli_args_t *args)
+/* The part that was read is fed again: the stream may be a pipe. */
+
+static int
+xet_cli_info_file(xet_cli_info_t *in)
 {
-    int               i, rc;
-    xet_cli_input_t  *in;
+    int                rc;
+    char               text[2 * XET_CLI_SHA256_LEN + 1];
+    xet_cli_digest_t  *d;
 
-    in = malloc(sizeof(xet_cli_input_t));
+    d = malloc(sizeof(xet_cli_digest_t));
 
-    if (in == NULL) {
+    if (d == NULL) {
         return xet_cli_no_memory();
     }
 
-    rc = XET_CLI_OK;
+    rc = xet_cli_digest_begin(d, 1);
 
-    for (i = 0; i < args->count; i++) {
-        rc = xet_cli_worse(rc, xet_cli_info_file(in, args->operands[i]));
+    if (rc != XET_CLI_OK) {
+        free(d);
+        return rc;
     }
 
-    free(in);
+    while (in->len && !xet_cli_interrupted) {
+        xet_cli_digest_feed(d, in->buffer, in->len);
+        (void) xet_cli_info_read(in);
+    }
+
+    xet_cli_digest_end(d);
+
+    *xet_hash_print_plain((uint8_t *) text, d->digest) = '\0';
+
+    xet_cli_info_begin(in, "file");
+    xet_cli_info_hash(in, "hash", &d->hash);
+    xet_cli_info_u64(in, "size", d->size);
+    xet_cli_info_u64(in, "chunks", d->chunks);
+    xet_cli_info_string(in, "sha256", text);
+
+    rc = xet_cli_info_end(in, XET_OK);
+
+    free(d);
 
     return rc;
 }

@@ -29,10 +29,11 @@
 
 
 typedef struct {
-    xet_cli_pg_t  *pg;
-    const char    *folder;
-    int            json;
-    unsigned long  last;               /* number */
+    xet_cli_pg_t    *pg;
+    const char      *folder;
+    int              json;
+    struct dirent  **entries;
+    int              n;
 } xet_cli_migrate_t;
 
 
@@ -45,7 +46,9 @@ typedef struct {
 
 
 static char *xet_cli_migrate_folder(const xet_cli_args_t *args);
-static int xet_cli_migrate_all(xet_cli_migrate_t *m);
+static int xet_cli_migrate_list(xet_cli_migrate_t *m);
+static int xet_cli_migrate_order(const struct dirent **a,
+    const struct dirent **b);
 static int xet_cli_migrate_filter(const struct dirent *entry);
 static int xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name);
 static char *xet_cli_migrate_read(xet_cli_migrate_t *m, const char *name,
@@ -86,18 +89,31 @@ xet_cli_migrate(const xet_cli_args_t *args)
 
     m.folder = folder;
     m.json = args->value[XET_CLI_OPT_JSON] != NULL;
-    m.pg = xet_cli_pg_open(args, &rc);
 
-    if (m.pg) {
-        rc = xet_cli_pg_exec(m.pg, xet_cli_migrate_begin);
+    rc = xet_cli_migrate_list(&m);
 
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_migrate_all(&m);
-        }
-
-        xet_cli_pg_close(m.pg);
+    if (rc == XET_CLI_OK) {
+        m.pg = xet_cli_pg_open(args, &rc);
     }
 
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_pg_exec(m.pg, xet_cli_migrate_begin);
+    }
+
+    while (m.n--) {
+
+        /* by number, functions.sql behind them */
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_migrate_file(&m, m.entries[m.n]->d_name);
+        }
+
+        free(m.entries[m.n]);
+    }
+
+    xet_cli_pg_close(m.pg);
+
+    free(m.entries);
     free(folder);
 
     return rc;
@@ -146,33 +162,54 @@ xet_cli_migrate_folder(const xet_cli_args_t *args)
 }
 
 
+/* All is looked at before the first one is applied; the last comes first. */
+
 static int
-xet_cli_migrate_all(xet_cli_migrate_t *m)
+xet_cli_migrate_list(xet_cli_migrate_t *m)
 {
-    int              i, n, rc;
-    struct dirent  **entries;
+    int             i;
+    const char     *name;
+    unsigned long   number, next;
 
-    n = scandir(m->folder, &entries, xet_cli_migrate_filter, alphasort);
+    m->n = scandir(m->folder, &m->entries, xet_cli_migrate_filter,
+                   xet_cli_migrate_order);
 
-    if (n < 0) {
-        return xet_cli_fail(XET_CLI_ERROR, m->folder, strerror(errno));
+    if (m->n <= 0) {
+        i = m->n;
+        m->n = 0;
+
+        return xet_cli_fail(XET_CLI_ERROR, m->folder,
+                            i ? strerror(errno)
+                              : "there are no migrations in it");
     }
 
-    rc = n ? XET_CLI_OK : xet_cli_fail(XET_CLI_ERROR, m->folder,
-                                       "there are no migrations in it");
+    next = 10000;
 
-    for (i = 0; i < n; i++) {
+    for (i = 0; i < m->n; i++) {
+        name = m->entries[i]->d_name;
 
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_migrate_file(m, entries[i]->d_name);
+        if (*name == 'f') {
+            continue;
         }
 
-        free(entries[i]);
+        number = strtoul(name, NULL, 10);
+
+        if (number == 0 || number == next) {
+            return xet_cli_fail(XET_CLI_ERROR, name,
+                                "its number is zero or used twice");
+        }
+
+        next = number;
     }
 
-    free(entries);
+    return XET_CLI_OK;
+}
 
-    return rc;
+
+static int
+xet_cli_migrate_order(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*b)->d_name, (*a)->d_name);
 }
 
 
@@ -205,16 +242,6 @@ xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name)
     xet_cli_migrate_row_t   row;
 
     number = strtoul(name, NULL, 10);  /* 0 of functions.sql */
-
-    if (*name != 'f') {
-
-        if (number <= m->last) {
-            return xet_cli_fail(XET_CLI_ERROR, name,
-                                "its number is zero or used twice");
-        }
-
-        m->last = number;
-    }
 
     text = xet_cli_migrate_read(m, name, sum);
 

@@ -23,8 +23,10 @@ static void xet_cli_packer_chunk(xet_cli_packer_t *p, size_t end);
 static int xet_cli_packer_ask(xet_cli_packer_t *p);
 static int xet_cli_packer_query(xet_cli_packer_t *p, const xet_hash_t *hash);
 static int xet_cli_packer_decide(xet_cli_packer_t *p);
-static size_t xet_cli_packer_run(xet_cli_packer_t *p, size_t i,
+static size_t xet_cli_packer_choose(xet_cli_packer_t *p, size_t i,
     xet_cli_place_t *place);
+static size_t xet_cli_packer_run(xet_cli_packer_t *p, size_t i,
+    xet_cli_place_t at);
 static int xet_cli_packer_refer(xet_cli_packer_t *p,
     const xet_cli_packer_chunk_t *chunk, xet_cli_place_t place);
 static int xet_cli_packer_segment(xet_cli_packer_t *p);
@@ -87,6 +89,7 @@ xet_cli_packer_file(xet_cli_packer_t *p, FILE *in, xet_cli_file_t *file)
     p->nchunks = 0;
     p->asked = 0;
     p->segmented = 0;
+    p->interrupted = 0;
     p->credit = 0;
 
     rc = xet_cli_packer_pieces(p);
@@ -280,7 +283,7 @@ xet_cli_packer_decide(xet_cli_packer_t *p)
     {
         c = &p->chunks[i];
 
-        if (xet_cli_packer_run(p, i, &place) == 0) {
+        if (xet_cli_packer_choose(p, i, &place) == 0) {
             rc = xet_cli_upload_chunk(p->upload, p->piece + c->start,
                                       c->len, &c->hash, &place);
 
@@ -319,14 +322,17 @@ xet_cli_packer_decide(xet_cli_packer_t *p)
 }
 
 
-/* Where the chunk is to be referred to, 0: it is to be sent. */
+/*
+ * Where the chunk is to be referred to, 0: it is to be sent.  Of a chunk that
+ * is in several places the one behind the term before the last is tried, too:
+ * what interrupted that term may be over.
+ */
 
 static size_t
-xet_cli_packer_run(xet_cli_packer_t *p, size_t i, xet_cli_place_t *place)
+xet_cli_packer_choose(xet_cli_packer_t *p, size_t i, xet_cli_place_t *place)
 {
-    size_t                      n;
-    xet_cli_place_t             at;
-    const xet_cli_dedup_t      *d;
+    size_t                         n, back;
+    const xet_cli_dedup_t         *d;
     const xet_cli_packer_chunk_t  *c;
 
     d = &p->upload->dedup;
@@ -341,24 +347,45 @@ xet_cli_packer_run(xet_cli_packer_t *p, size_t i, xet_cli_place_t *place)
         }
     }
 
-    if (!xet_cli_dedup_find(d, &c->hash, place)) {
-        return 0;
+    n = 0;
+
+    if (xet_cli_dedup_find(d, &c->hash, place)) {
+        n = xet_cli_packer_run(p, i, *place);
     }
 
-    at = *place;
+    if (n && n < XET_CLI_PACKER_RUN && p->interrupted) {
+        back = xet_cli_packer_run(p, i, p->back);
+
+        if (back > n) {
+            n = back;
+            *place = p->back;
+        }
+    }
+
+    return (n == XET_CLI_PACKER_RUN || p->credit >= XET_CLI_PACKER_RUN
+            || (p->eof && i + n == p->nchunks)) ? n : 0;
+}
+
+
+/* How many chunks from i on are in a row from there on, 8 at most. */
+
+static size_t
+xet_cli_packer_run(xet_cli_packer_t *p, size_t i, xet_cli_place_t at)
+{
+    size_t                         n;
+    const xet_cli_packer_chunk_t  *c;
 
     for (n = 0; n < XET_CLI_PACKER_RUN && i + n < p->nchunks; n++) {
         c = &p->chunks[i + n];
 
-        if (!xet_cli_dedup_at(d, at, &c->hash, c->len)) {
+        if (!xet_cli_dedup_at(&p->upload->dedup, at, &c->hash, c->len)) {
             break;
         }
 
         at.chunk++;
     }
 
-    return (n == XET_CLI_PACKER_RUN || p->credit >= XET_CLI_PACKER_RUN
-            || (p->eof && i + n == p->nchunks)) ? n : 0;
+    return n;
 }
 
 
@@ -372,6 +399,10 @@ xet_cli_packer_refer(xet_cli_packer_t *p, const xet_cli_packer_chunk_t *chunk,
     s = &p->segment;
 
     if (!p->segmented || s->xorb != place.xorb || s->end != place.chunk) {
+        p->interrupted = p->segmented;
+        p->back.xorb = s->xorb;
+        p->back.chunk = s->end;
+
         rc = xet_cli_packer_segment(p);
 
         if (rc != XET_CLI_OK) {

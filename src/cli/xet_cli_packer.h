@@ -57,6 +57,9 @@ typedef struct {
     xet_cli_segment_t      segment;
     unsigned               segmented:1;
     unsigned               credit;
+
+    xet_cli_place_t        back;       /* behind the term before */
+    unsigned               interrupted:1;   /* there is one */
     uint8_t               *hashes;     /* of its chunks */
 } xet_cli_packer_t;
 

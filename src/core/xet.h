@@ -33,6 +33,7 @@
 #include "xet_sign.h"
 #include "xet_jwk_set.h"
 #include "xet_token.h"
+#include "xet_bucket.h"
 #include "xet_ztensor.h"
 #include "xet_accept.h"
 #include "xet_zt_cache.h"

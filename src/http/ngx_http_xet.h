@@ -18,14 +18,17 @@
 #include "xet.h"
 
 
-typedef struct ngx_http_xet_ctx_s    ngx_http_xet_ctx_t;
-typedef struct ngx_http_xet_lanes_s  ngx_http_xet_lanes_t;
-typedef struct ngx_http_xet_body_s   ngx_http_xet_body_t;
-typedef struct ngx_http_xet_parts_s  ngx_http_xet_parts_t;
-typedef struct ngx_http_xet_route_s  ngx_http_xet_route_t;
+typedef struct ngx_http_xet_ctx_s         ngx_http_xet_ctx_t;
+typedef struct ngx_http_xet_lanes_s       ngx_http_xet_lanes_t;
+typedef struct ngx_http_xet_body_s        ngx_http_xet_body_t;
+typedef struct ngx_http_xet_verify_s      ngx_http_xet_verify_t;
+typedef struct ngx_http_xet_limit_hold_s  ngx_http_xet_limit_hold_t;
+typedef struct ngx_http_xet_parts_s       ngx_http_xet_parts_t;
+typedef struct ngx_http_xet_route_s       ngx_http_xet_route_t;
 
 
 #include "ngx_http_xet_auth.h"
+#include "ngx_http_xet_limit_zone.h"
 #include "ngx_http_xet_task.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_reader.h"
@@ -70,12 +73,15 @@ typedef struct {
     xet_hash_t                 token_mark;     /* of what the keys are */
     ngx_shm_zone_t            *token_cache;
 
+    ngx_array_t               *upload_zones;   /* ngx_http_xet_limit_t * */
+
     const xet_suite_t         *suite;
 
     ngx_http_xet_lanes_t      *lanes;          /* a worker's */
 
     ngx_uint_t                 api;            /* some location has xet_api */
     ngx_uint_t                 data;           /* some has xet_data */
+    ngx_uint_t                 verify_body;    /* some has xet_verify_body */
     u_char                    *file;           /* of the first such */
     ngx_uint_t                 line;
 } ngx_http_xet_main_conf_t;
@@ -112,6 +118,8 @@ typedef struct {
     time_t                     url_quantum;    /* expiries are multiples */
     ngx_uint_t                 url_ranges;     /* in one entry */
 
+    ngx_flag_t                 verify_body;
+    ngx_http_xet_limit_t      *upload_limit;   /* NULL: none */
     size_t                     xorb_max;       /* bytes of the chunk region */
     size_t                     body_buffer;    /* each of two */
     size_t                     read_buffer;    /* likewise */
@@ -151,6 +159,13 @@ typedef struct {
 #define NGX_HTTP_XET_V2    0x04
 
 
+typedef enum {
+    NGX_HTTP_XET_UPLOAD_NONE = 0,
+    NGX_HTTP_XET_UPLOAD_XORB,
+    NGX_HTTP_XET_UPLOAD_SHARD
+} ngx_http_xet_upload_e;
+
+
 typedef ngx_int_t (*ngx_http_xet_handler_pt)(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 
@@ -162,23 +177,25 @@ typedef ngx_int_t (*ngx_http_xet_handler_pt)(ngx_http_request_t *r,
  */
 
 struct ngx_http_xet_ctx_s {
-    ngx_uint_t                 version;        /* NGX_HTTP_XET_V* */
-    xet_hash_t                 hash;           /* of the path */
+    ngx_uint_t                  version;        /* NGX_HTTP_XET_V* */
+    xet_hash_t                  hash;           /* of the path */
 
-    ngx_http_xet_auth_t       *auth;
+    ngx_http_xet_auth_t        *auth;
 
-    ngx_http_xet_task_t        task;
-    ngx_http_xet_query_t       query;
-    ngx_http_xet_body_t       *body;
-    ngx_http_xet_stream_t     *stream;
-    ngx_http_xet_reader_t     *reader;
-    ngx_http_xet_parts_t      *parts;
-    ngx_http_xet_ztensor_t    *ztensor;
+    ngx_http_xet_task_t         task;
+    ngx_http_xet_query_t        query;
+    ngx_http_xet_body_t        *body;
+    ngx_http_xet_verify_t      *verify;
+    ngx_http_xet_stream_t      *stream;
+    ngx_http_xet_reader_t      *reader;
+    ngx_http_xet_parts_t       *parts;
+    ngx_http_xet_ztensor_t     *ztensor;
+    ngx_http_xet_limit_hold_t  *hold;           /* of an upload, counted */
 
-    void                      *endpoint;       /* its state */
-    void                      *state;          /* of a service it uses */
+    void                       *endpoint;       /* its state */
+    void                       *state;          /* of a service it uses */
 
-    unsigned                   cors:1;         /* its headers were added */
+    unsigned                    cors:1;         /* its headers were added */
 };
 
 
@@ -205,7 +222,15 @@ ngx_int_t ngx_http_xet_route_name(ngx_http_request_t *r, ngx_str_t *name);
 void ngx_http_xet_route_access(ngx_http_request_t *r, ngx_uint_t *token,
     ngx_uint_t *write);
 
+/*
+ * What the request uploads, and the hash in the path of a xorb; as route_name
+ * it does not care who answers.
+ */
+ngx_http_xet_upload_e ngx_http_xet_route_upload(ngx_http_request_t *r,
+    xet_hash_t *hash);
+
 /* ngx_http_xet_access.c */
+ngx_int_t ngx_http_xet_preaccess_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_xet_access_handler(ngx_http_request_t *r);
 
 /* ngx_http_xet_variables.c */
@@ -232,6 +257,8 @@ char *ngx_http_xet_conf_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_xet_conf_data(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_xet_conf_error(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_xet_conf_mint(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_xet_conf_verify_body(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 char *ngx_http_xet_conf_require_tls(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
@@ -249,10 +276,16 @@ ngx_int_t ngx_http_xet_conf_sign_keys(ngx_cycle_t *cycle,
 /* ngx_http_xet_conf_token.c */
 char *ngx_http_xet_conf_token_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-char *ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
 char *ngx_http_xet_conf_merge_token(ngx_conf_t *cf,
     ngx_http_xet_loc_conf_t *prev, ngx_http_xet_loc_conf_t *conf);
+
+/* ngx_http_xet_conf_zone.c */
+char *ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_xet_conf_upload_zone(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_xet_conf_upload_limit(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 
 /* ngx_http_xet_conf_ztensor.c */
 void ngx_http_xet_conf_create_ztensor(ngx_http_xet_ztensor_conf_t *conf);

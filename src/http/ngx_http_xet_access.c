@@ -1,6 +1,7 @@
 
 /*
- * The access phase: tokens where the API is, signatures where the data is.
+ * The access phase: tokens where the API is, signatures where the data is; and
+ * before it, what an edge is to verify.
  * The bytes of xorbs then go out through nginx's static handler.
  *
  * nginx's range filter answers 200 with the whole file to whatever it does
@@ -13,6 +14,7 @@
 #include "ngx_http_xet_auth.h"
 #include "ngx_http_xet_cors.h"
 #include "ngx_http_xet_output.h"
+#include "ngx_http_xet_verify_body.h"
 
 
 static ngx_int_t ngx_http_xet_api_access(ngx_http_request_t *r);
@@ -22,6 +24,33 @@ static ngx_int_t ngx_http_xet_data_refuse(ngx_http_request_t *r,
     xet_status_t status);
 static ngx_int_t ngx_http_xet_data_headers(ngx_http_request_t *r,
     xet_sign_url_t *url);
+
+
+/* Not in the access phase: "satisfy any" passes over handlers of that. */
+
+ngx_int_t
+ngx_http_xet_preaccess_handler(ngx_http_request_t *r)
+{
+    xet_hash_t                hash;
+    ngx_http_xet_upload_e     upload;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    /* an error that is being answered stays what it is */
+
+    if (!xlcf->verify_body || xlcf->api || r != r->main || r->err_status) {
+        return NGX_DECLINED;
+    }
+
+    upload = ngx_http_xet_route_upload(r, &hash);
+
+    if (upload == NGX_HTTP_XET_UPLOAD_NONE) {
+        return NGX_DECLINED;
+    }
+
+    return ngx_http_xet_verify(r, upload, &hash);
+}
 
 
 ngx_int_t

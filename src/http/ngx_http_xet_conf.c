@@ -32,8 +32,10 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
      *     xmcf->token_keys = NULL;
      *     xmcf->token_sign = NULL;
      *     xmcf->token_cache = NULL;
+     *     xmcf->upload_zones = NULL;
      *     xmcf->api = 0;
      *     xmcf->data = 0;
+     *     xmcf->verify_body = 0;
      */
 
     xmcf->anonymous = 1;
@@ -105,6 +107,8 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
     conf->url_mode = NGX_CONF_UNSET_UINT;
     conf->url_quantum = NGX_CONF_UNSET;
     conf->url_ranges = NGX_CONF_UNSET_UINT;
+    conf->verify_body = NGX_CONF_UNSET;
+    conf->upload_limit = NGX_CONF_UNSET_PTR;
     conf->xorb_max = NGX_CONF_UNSET_SIZE;
     conf->body_buffer = NGX_CONF_UNSET_SIZE;
     conf->read_buffer = NGX_CONF_UNSET_SIZE;
@@ -147,6 +151,8 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
                               NGX_HTTP_XET_URL_STRICT);
     ngx_conf_merge_sec_value(conf->url_quantum, prev->url_quantum, 600);
     ngx_conf_merge_uint_value(conf->url_ranges, prev->url_ranges, 1);
+    ngx_conf_merge_value(conf->verify_body, prev->verify_body, 0);
+    ngx_conf_merge_ptr_value(conf->upload_limit, prev->upload_limit, NULL);
     ngx_conf_merge_size_value(conf->xorb_max, prev->xorb_max,
                               64 * 1024 * 1024 + 64 * 1024);
     ngx_conf_merge_size_value(conf->body_buffer, prev->body_buffer,
@@ -184,11 +190,11 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         clcf->max_ranges = ngx_min(clcf->max_ranges, XET_SIGN_RANGES_MAX);
     }
 
-    if (!conf->api) {
+    if (!conf->api && !conf->verify_body) {
         return NGX_CONF_OK;
     }
 
-    if (conf->auth == NGX_HTTP_XET_AUTH_UNSET) {
+    if (conf->api && conf->auth == NGX_HTTP_XET_AUTH_UNSET) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"xet_api\" needs \"xet_auth\": \"token\", or "
                            "\"off\" where everybody who reaches the location "
@@ -258,7 +264,7 @@ ngx_http_xet_conf_check(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
         return NGX_ERROR;
     }
 
-    if (!xmcf->api) {
+    if (!xmcf->api && !xmcf->verify_body) {
         return NGX_OK;
     }
 
@@ -268,7 +274,7 @@ ngx_http_xet_conf_check(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
         return NGX_ERROR;
     }
 
-    return ngx_http_xet_conf_same_device(cf, xmcf);
+    return xmcf->api ? ngx_http_xet_conf_same_device(cf, xmcf) : NGX_OK;
 }
 
 

@@ -245,6 +245,18 @@ ngx_http_xet_conf_mint(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+char *
+ngx_http_xet_conf_verify_body(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
+    xmcf->verify_body = 1;
+
+    return ngx_conf_set_flag_slot(cf, cmd, conf);
+}
+
+
 /* A directive that makes a location ours; handler is its content's. */
 
 static char *

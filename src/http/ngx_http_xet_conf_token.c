@@ -4,7 +4,6 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_token_cache.h"
 
 
 static char *ngx_http_xet_conf_add_keys(ngx_conf_t *cf,
@@ -213,68 +212,6 @@ ngx_http_xet_conf_free_token_keys(void *data)
     ngx_http_xet_main_conf_t *xmcf = data;
 
     xet_jwk_set_destroy(xmcf->token_keys);
-}
-
-
-/* xet_token_cache zone=name:size; */
-
-char *
-ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_http_xet_main_conf_t *xmcf = conf;
-
-    u_char     *p;
-    ssize_t     size;
-    ngx_str_t  *value, name, s;
-
-    if (xmcf->token_cache) {
-        return "is duplicate";
-    }
-
-    value = cf->args->elts;
-
-    if (ngx_strncmp(value[1].data, "zone=", 5) != 0) {
-        goto invalid;
-    }
-
-    name.data = value[1].data + 5;
-    p = (u_char *) ngx_strchr(name.data, ':');
-
-    if (p == NULL || p == name.data) {
-        goto invalid;
-    }
-
-    name.len = p - name.data;
-    s.data = p + 1;
-    s.len = value[1].data + value[1].len - s.data;
-
-    size = ngx_parse_size(&s);
-
-    if (size == NGX_ERROR) {
-        goto invalid;
-    }
-
-    if (size < (ssize_t) (8 * ngx_pagesize)) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" is too small",
-                           &value[1]);
-        return NGX_CONF_ERROR;
-    }
-
-    xmcf->token_cache = ngx_shared_memory_add(cf, &name, size,
-                                              &ngx_http_xet_module);
-    if (xmcf->token_cache == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    xmcf->token_cache->init = ngx_http_xet_token_cache_init_zone;
-    xmcf->token_cache->data = xmcf->token_cache;
-
-    return NGX_CONF_OK;
-
-invalid:
-
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid zone \"%V\"", &value[1]);
-    return NGX_CONF_ERROR;
 }
 
 

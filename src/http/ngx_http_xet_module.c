@@ -5,6 +5,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_body_filter.h"
+#include "ngx_http_xet_verify_body.h"
 
 
 static ngx_int_t ngx_http_xet_init(ngx_conf_t *cf);
@@ -183,6 +184,20 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       0,
       NULL },
 
+    { ngx_string("xet_upload_zone"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE3|NGX_CONF_TAKE4,
+      ngx_http_xet_conf_upload_zone,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("xet_upload_limit"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_xet_conf_upload_limit,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("xet_token_issuer"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
       ngx_conf_set_str_slot,
@@ -302,6 +317,13 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       offsetof(ngx_http_xet_loc_conf_t, url_ranges),
       &ngx_http_xet_ranges_bounds },
 
+    { ngx_string("xet_verify_body"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_FLAG,
+      ngx_http_xet_conf_verify_body,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, verify_body),
+      NULL },
+
     { ngx_string("xet_xorb_max_size"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
       ngx_conf_set_size_slot,
@@ -409,7 +431,7 @@ ngx_http_xet_init(ngx_conf_t *cf)
 
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
 
-    if (!xmcf->api && !xmcf->data) {
+    if (!xmcf->api && !xmcf->data && !xmcf->verify_body) {
         return NGX_OK;
     }
 
@@ -426,5 +448,20 @@ ngx_http_xet_init(ngx_conf_t *cf)
 
     *h = ngx_http_xet_access_handler;
 
-    return ngx_http_xet_body_filter_init(cf);
+    if (ngx_http_xet_body_filter_init(cf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (!xmcf->verify_body) {
+        return NGX_OK;
+    }
+
+    h = ngx_array_push(&cmcf->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    *h = ngx_http_xet_preaccess_handler;
+
+    return ngx_http_xet_verify_init(cf);
 }

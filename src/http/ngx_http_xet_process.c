@@ -37,6 +37,8 @@ ngx_http_xet_init_module(ngx_cycle_t *cycle)
 ngx_int_t
 ngx_http_xet_init_process(ngx_cycle_t *cycle)
 {
+    ngx_uint_t                 i;
+    ngx_http_xet_limit_t     **limits;
     ngx_http_xet_main_conf_t  *xmcf;
 
     if (ngx_process != NGX_PROCESS_WORKER && ngx_process != NGX_PROCESS_SINGLE)
@@ -56,6 +58,14 @@ ngx_http_xet_init_process(ngx_cycle_t *cycle)
 
     if (!xmcf->api) {
         return NGX_OK;
+    }
+
+    if (xmcf->upload_zones) {
+        limits = xmcf->upload_zones->elts;
+
+        for (i = 0; i < xmcf->upload_zones->nelts; i++) {
+            ngx_http_xet_limit_zone_init_process(limits[i]);
+        }
     }
 
     if (ngx_http_xet_lanes_init(cycle) != NGX_OK) {

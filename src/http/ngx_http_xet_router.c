@@ -10,6 +10,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_cors.h"
+#include "ngx_http_xet_limit.h"
 #include "ngx_http_xet_output.h"
 
 
@@ -170,7 +171,7 @@ static ngx_uint_t ngx_http_xet_route_match(const ngx_http_xet_route_t *route,
 static ngx_int_t ngx_http_xet_parse_path(ngx_http_request_t *r,
     ngx_http_xet_path_t *path);
 static ngx_int_t ngx_http_xet_parse_args(ngx_http_xet_path_t *path,
-    const ngx_http_xet_route_t *route, ngx_http_xet_ctx_t *ctx);
+    const ngx_http_xet_route_t *route, xet_hash_t *hash);
 static ngx_int_t ngx_http_xet_not_allowed(ngx_http_request_t *r,
     ngx_uint_t methods);
 
@@ -214,7 +215,7 @@ ngx_http_xet_api_handler(ngx_http_request_t *r)
 
     ctx->version = path.version;
 
-    rc = ngx_http_xet_parse_args(&path, route, ctx);
+    rc = ngx_http_xet_parse_args(&path, route, &ctx->hash);
 
     if (rc == NGX_ABORT) {
         return ngx_http_xet_refuse(r, NGX_HTTP_BAD_REQUEST, "invalid_prefix",
@@ -231,6 +232,13 @@ ngx_http_xet_api_handler(ngx_http_request_t *r)
         rc = ngx_http_discard_request_body(r);
 
         if (rc != NGX_OK) {
+            return rc;
+        }
+
+    } else if (route->scope == NGX_HTTP_XET_WRITES) {
+        rc = ngx_http_xet_limit_upload(r);
+
+        if (rc != NGX_DECLINED) {
             return rc;
         }
     }
@@ -353,6 +361,33 @@ ngx_http_xet_route_access(ngx_http_request_t *r, ngx_uint_t *token,
 }
 
 
+ngx_http_xet_upload_e
+ngx_http_xet_route_upload(ngx_http_request_t *r, xet_hash_t *hash)
+{
+    ngx_uint_t                   methods;
+    ngx_http_xet_path_t          path;
+    const ngx_http_xet_route_t  *route;
+
+    if (ngx_http_xet_parse_path(r, &path) != NGX_OK) {
+        return NGX_HTTP_XET_UPLOAD_NONE;
+    }
+
+    route = ngx_http_xet_find_route(r, &path, &methods);
+
+    if (route == NULL) {
+        return NGX_HTTP_XET_UPLOAD_NONE;
+    }
+
+    if (route->handler == ngx_http_xet_shard_handler) {
+        return NGX_HTTP_XET_UPLOAD_SHARD;
+    }
+
+    return (route->handler == ngx_http_xet_xorb_post_handler
+            && ngx_http_xet_parse_args(&path, route, hash) == NGX_OK)
+           ? NGX_HTTP_XET_UPLOAD_XORB : NGX_HTTP_XET_UPLOAD_NONE;
+}
+
+
 static ngx_int_t
 ngx_http_xet_parse_path(ngx_http_request_t *r, ngx_http_xet_path_t *path)
 {
@@ -418,17 +453,17 @@ ngx_http_xet_parse_path(ngx_http_request_t *r, ngx_http_xet_path_t *path)
 
 static ngx_int_t
 ngx_http_xet_parse_args(ngx_http_xet_path_t *path,
-    const ngx_http_xet_route_t *route, ngx_http_xet_ctx_t *ctx)
+    const ngx_http_xet_route_t *route, xet_hash_t *hash)
 {
     u_char      ch;
-    ngx_str_t  *prefix, *hash;
+    ngx_str_t  *prefix, *text;
     ngx_uint_t  i;
 
     if (route->args == 0) {
         return NGX_OK;
     }
 
-    hash = &path->parts[route->args == NGX_HTTP_XET_ARG_PREFIX_HASH];
+    text = &path->parts[route->args == NGX_HTTP_XET_ARG_PREFIX_HASH];
 
     if (route->args == NGX_HTTP_XET_ARG_PREFIX_HASH) {
         prefix = &path->parts[0];
@@ -449,7 +484,7 @@ ngx_http_xet_parse_args(ngx_http_xet_path_t *path,
         }
     }
 
-    return (xet_hash_parse(&ctx->hash, hash->data, hash->len) == XET_OK)
+    return (xet_hash_parse(hash, text->data, text->len) == XET_OK)
            ? NGX_OK : NGX_DECLINED;
 }
 

@@ -16,6 +16,8 @@
 
 static ngx_int_t ngx_http_xet_variable_token(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_xet_variable_client(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_xet_variable_route(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_xet_variable_args(ngx_http_request_t *r,
@@ -34,6 +36,9 @@ static ngx_http_variable_t  ngx_http_xet_vars[] = {
 
     { ngx_string("xet_scope"), NULL, ngx_http_xet_variable_token,
       NGX_HTTP_XET_VAR_SCOPE, 0, 0 },
+
+    { ngx_string("xet_client"), NULL, ngx_http_xet_variable_client,
+      0, 0, 0 },
 
     { ngx_string("xet_route"), NULL, ngx_http_xet_variable_route,
       0, 0, 0 },
@@ -102,6 +107,38 @@ ngx_http_xet_variable_token(ngx_http_request_t *r,
 
         break;
     }
+
+    return ngx_http_xet_variable_set(v, &value);
+}
+
+
+/* Whom to count: a subject, or an address, told apart by what comes first. */
+
+static ngx_int_t
+ngx_http_xet_variable_client(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_str_t             value, *name;
+    ngx_http_xet_auth_t  *auth;
+
+    auth = ngx_http_xet_auth(r);
+    if (auth == NULL) {
+        return NGX_ERROR;
+    }
+
+    name = (auth->status == XET_OK && auth->subject.len)
+           ? &auth->subject : &r->connection->addr_text;
+
+    value.len = name->len + 2;
+    value.data = ngx_pnalloc(r->pool, value.len);
+
+    if (value.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    value.data[0] = (name == &auth->subject) ? 's' : 'a';
+    value.data[1] = ':';
+    ngx_memcpy(value.data + 2, name->data, name->len);
 
     return ngx_http_xet_variable_set(v, &value);
 }

@@ -38,7 +38,7 @@ our @EXPORT = qw/
 	bench_end bench_heading bench_note bench_reset bench_server
 	bench_start bench_table
 	cpu_pids cpu_us load_cpu median memory memory_reset need pg_pids pin
-	ratio repeats server_cpu spread wrk
+	ratio repeats server_cpu spread wrk wrk_script
 /;
 
 my @command = map { /[^\w.\/=-]/ ? "'$_'" : $_ } $^X, $0, @ARGV;
@@ -331,6 +331,31 @@ sub wrk {
 		p50 => $p50, p99 => $p99, max => $max,
 		cpu => [ map { ($after[$_] - $before[$_]) / $n } 0 .. $#after ]
 	};
+}
+
+# A script of wrk that asks for what the lines of a file say, in turn: what
+# makes a request of each "line", in Lua.
+
+sub wrk_script {
+	my ($file, $code) = @_;
+
+	return <<"EOL";
+local requests, n = {}, 0
+
+function init(args)
+   for line in io.lines("$file") do
+$code      n = n + 1
+      requests[n] = request
+   end
+end
+
+local i = 0
+
+function request()
+   i = i % n + 1
+   return requests[i]
+end
+EOL
 }
 
 sub run_wrk {

@@ -181,22 +181,8 @@ sub script {
 		|| $r->{body} ne substr($noise x 3, $first % (1 << 20),
 			$length);
 
-	return <<"EOL";
-local requests, n = {}, 0
-
-function init(args)
-   for line in io.lines("$name") do
+	return wrk_script($name, <<'EOL');
       local url, range = line:match("(%S+) (%S+)")
-      n = n + 1
-      requests[n] = wrk.format("GET", url, { Range = "bytes=" .. range })
-   end
-end
-
-local i = 0
-
-function request()
-   i = i % n + 1
-   return requests[i]
-end
+      local request = wrk.format("GET", url, { Range = "bytes=" .. range })
 EOL
 }

@@ -165,22 +165,8 @@ sub fill {
 sub script {
 	my ($names) = @_;
 
-	return <<"EOL";
-local requests, n = {}, 0
-
-function init(args)
-   for name in io.lines("$names") do
-      n = n + 1
-      requests[n] = wrk.format("GET", "/api/v2/reconstructions/" .. name)
-   end
-end
-
-local i = 0
-
-function request()
-   i = i % n + 1
-   return requests[i]
-end
+	return wrk_script($names, <<'EOL');
+      local request = wrk.format("GET", "/api/v2/reconstructions/" .. line)
 EOL
 }
 

@@ -10,6 +10,9 @@
 # has no such operation, "no" where it lacks what others have, or "FAIL".  A
 # pass means that the bytes were right and that the requests of which the
 # operation consists have been seen.
+#
+# Environment: XET_CLIENTS_MIB, the size of the file whose second version is sent
+# from another machine, for all rows.
 
 use warnings;
 use strict;
@@ -34,7 +37,11 @@ my @columns = ('upload', 'download', 'range', 'dedup', 'edit',
 	'multi-range', 'expired URL', 'broken line', 'v2 -> v1');
 
 my $t = Test::Xet->new(conf => '', workers => 2, log => 'info',
-	timeout => 3600);
+	timeout => 7200);
+
+# what computes longer may do so
+
+$ENV{XET_CLIENT_SECONDS} ||= 120 + 4 * ($ENV{XET_CLIENTS_MIB} || 0);
 
 Test::Xet::Hub::prepare($t);
 $t->run();
@@ -155,7 +162,8 @@ sub hf_xet_row {
 	}) if $session;
 
 	cell($row, 'dedup', sub {
-		my $second = edited($file, $size / 2, 100000);
+		my $second = second_version($file, sub { $run->({}, 'upload',
+			$api, $hub->endpoint('plain'), @_) });
 
 		my $got = $run->({}, 'upload', $api,
 			$hub->endpoint('plain'), $second)->[0];
@@ -248,7 +256,8 @@ sub hub_row {
 	});
 
 	cell($row, 'dedup', sub {
-		my $second = edited($file, $size / 2, 100000);
+		my $second = second_version($file, sub {
+			$hf->('upload', 'alice/f', @_, 'large.bin') });
 
 		$hf->('upload', 'alice/f', $second, 'v2.bin');
 		my $note = saved($second, $hub->requests());
@@ -344,7 +353,8 @@ sub node_row {
 	});
 
 	cell($row, 'dedup', sub {
-		my $second = edited($file, $size / 2, 100000);
+		my $second = second_version($file, sub { $node->(
+			"alice/$repo", 'upload', 'large.bin', @_) });
 
 		$node->("alice/$repo", 'upload', 'v2.bin', $second);
 		my $note = saved($second, $hub->requests());
@@ -453,17 +463,6 @@ sub same {
 	die "other bytes\n" if ($got // '') ne $expected;
 }
 
-sub xorb_bytes {
-	my $sum = 0;
-
-	for (@_) {
-		$sum += $_->{length} if $_->{method} eq 'POST'
-			&& $_->{uri} =~ m!/xorbs?/! && $_->{status} == 200;
-	}
-
-	return $sum;
-}
-
 sub how_shards {
 	my %seen;
 
@@ -557,14 +556,26 @@ sub new_file {
 sub edited {
 	my ($file, $where, $bytes) = @_;
 
-	my $new = new_file($bytes);
-	my $out = "$dir/edited-$seed";
-	my $rest = $where + 1;
+	return insert_into($file, $where, new_file($bytes));
+}
 
-	system("{ head -c $where $file; cat $new; tail -c +$rest $file; }"
-		. " > $out") == 0 or die;
+# The same of the file of a dedup cell: of the one that the row has sent already,
+# or of one of XET_CLIENTS_MIB that is sent before.
 
-	return $out;
+sub second_version {
+	my ($file, $upload) = @_;
+
+	if ($ENV{XET_CLIENTS_MIB}) {
+		$file = new_file($ENV{XET_CLIENTS_MIB} * $mib);
+		$upload->($file);
+		$hub->requests();
+	}
+
+	my $second = edited($file, (-s $file) / 2, 100000);
+
+	unlink($file) if $ENV{XET_CLIENTS_MIB};
+
+	return $second;
 }
 
 sub content {

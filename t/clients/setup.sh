@@ -1,11 +1,11 @@
 #!/bin/sh
 
 # Installs the real clients into BUILD (build): hf_xet for Python into venv,
-# @huggingface/hub for Node into npm, and below clients huggingface_hub, and
-# of hf_xet one older release for t/clients.t; the ztensor package in three
-# releases.  With "all" as the second
-# argument the older releases of "make clients", too.  Done once; "newest" is
-# what there is when it is done.  Needs python3-venv, node and npm.
+# @huggingface/hub for Node into npm, and below clients huggingface_hub, pandas,
+# of hf_xet one older release for t/clients.t, and the ztensor package in three
+# releases.  With "all" as the second argument the older releases of "make
+# clients", too.  Done once; "newest" is what there is when it is done.  Needs
+# python3-venv, node and npm.
 
 set -eu
 
@@ -28,6 +28,8 @@ install_python()
 
     rm -rf "$1"
     python3 -m venv "$1"
+
+    # shellcheck disable=SC2086
     "$1/bin/pip" install -q --disable-pip-version-check $2
 }
 
@@ -55,6 +57,8 @@ install_python "$build/venv" hf_xet hf_xet
 
 install_python "$build/clients/huggingface_hub" huggingface_hub \
     huggingface_hub
+install_python "$build/clients/pandas" "pandas pyarrow fsspec aiohttp" \
+    pandas,pyarrow,fsspec,aiohttp
 install_node
 
 # of t/ztensor_clients.t: one writer for each container, with one numpy
@@ -69,11 +73,16 @@ for version in 1.1.1 1.2.3 2.1.2; do
         || echo "ztensor $version: not installed" >&2
 done
 
-[ "$what" = all ] && older="$older $all"
+for version in $older; do
+    install_python "$build/clients/hf_xet-$version" "hf_xet==$version" \
+        hf_xet
+done
+
+[ "$what" = all ] || exit 0
 
 # An old release that a new Python has no wheel for is no row.
 
-for version in $older; do
+for version in $all; do
     install_python "$build/clients/hf_xet-$version" "hf_xet==$version" \
         hf_xet || echo "hf_xet $version: not installed" >&2
 done

@@ -5,9 +5,11 @@
  *
  * Real chunks are long and inputs are not, so the data is a program: the
  * first 32 bytes give the pieces, each 4 bytes after them say "repeat so many
- * bytes of that kind".  That is slow and only done when a bit asks for it.  A
- * small suite is tried always: there the phases of a chunk are a few bytes
- * long and every byte of the input counts.
+ * bytes of that kind".  That is slow and only done when a bit asks for it, with
+ * the default suite and with one whose boundaries come often, in any of the
+ * lanes that are looked through side by side.  A small suite is tried always:
+ * there the phases of a chunk are a few bytes long and every byte of the input
+ * counts.
  */
 
 
@@ -176,6 +178,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         len = fuzz_expand(data + PIECES, size - PIECES, expanded);
 
         fuzz_suite(&xet_suite_default, expanded, len, data);
+
+        suite = xet_suite_default;
+        suite.chunk_min = 64 + data[PIECES + 1] * 16;
+        suite.chunk_max = suite.chunk_min + 100000;
+        suite.chunk_mask = ~(uint64_t) 0 << (50 + data[PIECES + 2] % 8);
+
+        fuzz_suite(&suite, expanded, len, data);
     }
 
     suite = xet_suite_default;

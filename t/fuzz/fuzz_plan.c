@@ -16,8 +16,7 @@
 #include <stdio.h>
 
 #include "xet_bytes.h"
-#include "xet_test_pool.h"
-#include "xet_plan_writer.h"
+#include "plan/xet_test_plan.h"
 
 
 #define FUZZ_HEAD       12
@@ -207,19 +206,13 @@ static xet_status_t
 fuzz_url(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
     const xet_plan_range_t *ranges, size_t n)
 {
-    int       len;
-    char      text[32];
-    size_t    i;
-    uint8_t   hash[XET_HASH_STR_LEN];
+    uint8_t  hash[XET_HASH_STR_LEN];
 
     xet_hash_print(hash, xorb);
     xet_buf_write(b, hash, sizeof(hash));
+    xet_buf_write(b, ",", 1);
 
-    for (i = 0; i < n; i++) {
-        len = snprintf(text, sizeof(text), ",%u-%u", ranges[i].stored_start,
-                       ranges[i].stored_end - 1);
-        xet_buf_write(b, text, (size_t) len);
-    }
+    (void) xet_test_ranges(b, ranges, n);
 
     (*(size_t *) ctx)++;
 

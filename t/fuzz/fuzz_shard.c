@@ -8,7 +8,7 @@
 
 
 #include "xet_test_pool.h"
-#include "xet_shard.h"
+#include "shard/xet_test_shard.h"
 
 
 #define check(cond)  if (!(cond)) { __builtin_trap(); }
@@ -44,57 +44,6 @@ fuzz_digest(uint64_t digest, const xet_shard_record_t *rec)
 }
 
 
-static void
-fuzz_build(xet_buf_t *b, const xet_shard_record_t *rec)
-{
-    unsigned  i;
-    uint8_t   sha256[32];
-
-    switch (rec->kind) {
-
-    case XET_SHARD_REC_HEADER:
-        xet_shard_build_header(b, rec->footer_size);
-        break;
-
-    case XET_SHARD_REC_FILE:
-        xet_shard_build_file(b, &rec->hash, rec->flags, rec->count);
-        break;
-
-    case XET_SHARD_REC_SEGMENT:
-        xet_shard_build_segment(b, &rec->hash, rec->raw_length,
-                                rec->chunk_start, rec->chunk_end);
-        break;
-
-    case XET_SHARD_REC_VERIFICATION:
-        xet_shard_build_verification(b, &rec->hash);
-        break;
-
-    case XET_SHARD_REC_METADATA:
-
-        for (i = 0; i < 32; i++) {
-            sha256[i] = rec->hash.bytes[i ^ 7];
-        }
-
-        xet_shard_build_metadata(b, sha256);
-        break;
-
-    case XET_SHARD_REC_XORB:
-        xet_shard_build_xorb(b, &rec->hash, rec->count, rec->raw_length,
-                             rec->stored_size);
-        break;
-
-    case XET_SHARD_REC_CHUNK:
-        xet_shard_build_chunk(b, rec->hash.bytes, rec->raw_start,
-                              rec->raw_length, rec->flags);
-        break;
-
-    default:
-        xet_shard_build_section_end(b);
-        break;
-    }
-}
-
-
 static xet_status_t
 fuzz_record(void *ctx, const xet_shard_record_t *rec)
 {
@@ -118,7 +67,7 @@ fuzz_record(void *ctx, const xet_shard_record_t *rec)
     log->digest = fuzz_digest(log->digest, rec);
 
     if (log->build) {
-        fuzz_build(log->build, rec);
+        xet_test_shard_rebuild(log->build, rec);
     }
 
     return XET_OK;

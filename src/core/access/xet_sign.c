@@ -37,7 +37,6 @@ static int xet_sign_arg(const uint8_t **pos, const uint8_t *end, char name,
 static int xet_sign_tail(const uint8_t *p, const uint8_t *end, int cacheable);
 static int xet_sign_number(const xet_sign_text_t *text, uint64_t *number);
 static int xet_sign_ranges_ok(const xet_range_t *ranges, size_t n);
-static uint8_t *xet_sign_put(uint8_t *dst, const void *src, size_t len);
 
 
 xet_status_t
@@ -64,8 +63,8 @@ xet_sign_url(xet_sign_key_t *key, const xet_sign_url_t *url, xet_buf_t *b)
     f.ns.data = url->ns;
     f.ns.len = url->ns_len;
 
-    p = xet_sign_put(start, "/xorbs/", 7);
-    p = xet_sign_put(p, url->ns, url->ns_len);
+    p = xet_put_bytes(start, "/xorbs/", 7);
+    p = xet_put_bytes(p, url->ns, url->ns_len);
 
     aa = p;
 
@@ -85,7 +84,7 @@ xet_sign_url(xet_sign_key_t *key, const xet_sign_url_t *url, xet_buf_t *b)
     f.list.len = 0;
 
     if (url->n) {
-        p = xet_sign_put(p, "r=", 2);
+        p = xet_put_bytes(p, "r=", 2);
 
         f.list.data = p;
         p = xet_range_list_print(p, url->ranges, url->n);
@@ -94,15 +93,15 @@ xet_sign_url(xet_sign_key_t *key, const xet_sign_url_t *url, xet_buf_t *b)
         *p++ = '&';
     }
 
-    p = xet_sign_put(p, "e=", 2);
+    p = xet_put_bytes(p, "e=", 2);
 
     f.expires.data = p;
     p = xet_put_decimal(p, url->expires);
     f.expires.len = (size_t) (p - f.expires.data);
 
-    p = xet_sign_put(p, "&k=", 3);
-    p = xet_sign_put(p, key->id, key->id_len);
-    p = xet_sign_put(p, "&s=", 3);
+    p = xet_put_bytes(p, "&k=", 3);
+    p = xet_put_bytes(p, key->id, key->id_len);
+    p = xet_put_bytes(p, "&s=", 3);
 
     status = xet_sign_mac(key, &f, mac);
 
@@ -457,13 +456,4 @@ xet_sign_ranges_ok(const xet_range_t *ranges, size_t n)
     }
 
     return 1;
-}
-
-
-static uint8_t *
-xet_sign_put(uint8_t *dst, const void *src, size_t len)
-{
-    memcpy(dst, src, len);
-
-    return dst + len;
 }

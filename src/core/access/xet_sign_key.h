@@ -13,8 +13,10 @@
 
 
 struct xet_sign_key_s {
-    EVP_MAC        *mac;
-    EVP_MAC_CTX    *ctx;
+    EVP_MD         *md;
+    EVP_MD_CTX     *inner;             /* behind the key and what is fixed */
+    EVP_MD_CTX     *outer;             /* behind the key */
+    EVP_MD_CTX     *ctx;               /* of the signature being made */
     size_t          id_len;
     char            id[XET_SIGN_ID_MAX + 1];
 };
@@ -36,7 +38,10 @@ typedef struct {
 } xet_sign_fields_t;
 
 
-/* The signature, XET_SIGN_MAC_LEN bytes; XET_OK, XET_INTERNAL. */
+/*
+ * The signature, XET_SIGN_MAC_LEN bytes; the fields but the list are no longer
+ * than the limits of a URL.  XET_OK, XET_INTERNAL.
+ */
 xet_status_t xet_sign_mac(xet_sign_key_t *key, const xet_sign_fields_t *f,
     uint8_t *mac);
 

@@ -1,6 +1,6 @@
 
 /*
- * Integers in byte buffers: little-endian, hex digits, and decimal text.  The
+ * Integers and text in byte buffers: little-endian, hex digits, decimal.  The
  * caller has checked that the bytes are there.
  */
 
@@ -10,6 +10,7 @@
 
 #include <stdint.h>
 #include <stddef.h>
+#include <string.h>
 
 
 static inline uint32_t
@@ -74,6 +75,20 @@ xet_put_u64(uint8_t *p, uint64_t v)
     xet_put_u32(p, (uint32_t) v);
     xet_put_u32(p + 4, (uint32_t) (v >> 32));
 }
+
+
+/* The end of what is copied to p. */
+
+static inline uint8_t *
+xet_put_bytes(uint8_t *p, const void *data, size_t len)
+{
+    memcpy(p, data, len);
+
+    return p + len;
+}
+
+
+#define xet_put_literal(p, s)  xet_put_bytes(p, s, sizeof(s) - 1)
 
 
 /* The value of a hex digit of either case, 16 for any other byte. */

@@ -31,8 +31,8 @@
 #define xet_json_literal(b, s)  xet_buf_write(b, s, sizeof(s) - 1)
 
 
-static void xet_json_separate(xet_json_t *j);
-static void xet_json_open(xet_json_t *j, const char *bracket);
+static int xet_json_comma(xet_json_t *j);
+static void xet_json_open(xet_json_t *j, uint8_t bracket);
 static void xet_json_close(xet_json_t *j, const char *bracket);
 static void xet_json_text(xet_json_t *j, const uint8_t *s, size_t len);
 static void xet_json_escape(xet_buf_t *b, unsigned c);
@@ -59,7 +59,7 @@ xet_json_resume(xet_json_t *j, xet_buf_t *b)
 void
 xet_json_object_begin(xet_json_t *j)
 {
-    xet_json_open(j, "{");
+    xet_json_open(j, '{');
 }
 
 
@@ -73,7 +73,7 @@ xet_json_object_end(xet_json_t *j)
 void
 xet_json_array_begin(xet_json_t *j)
 {
-    xet_json_open(j, "[");
+    xet_json_open(j, '[');
 }
 
 
@@ -84,14 +84,47 @@ xet_json_array_end(xet_json_t *j)
 }
 
 
+uint8_t *
+xet_json_reserve(xet_json_t *j, size_t n)
+{
+    uint8_t  *p;
+
+    p = xet_buf_reserve(j->buf, n + 1);
+
+    if (p != NULL && xet_json_comma(j)) {
+        *p++ = ',';
+    }
+
+    return p;
+}
+
+
+void
+xet_json_advance(xet_json_t *j, const uint8_t *end)
+{
+    xet_buf_advance(j->buf, (size_t) (end - j->buf->last->pos));
+}
+
+
 void
 xet_json_key(xet_json_t *j, const char *key)
 {
-    xet_json_separate(j);
+    size_t    len;
+    uint8_t  *p;
 
-    xet_json_literal(j->buf, "\"");
-    xet_buf_write(j->buf, key, strlen(key));
-    xet_json_literal(j->buf, "\":");
+    len = strlen(key);
+
+    p = xet_json_reserve(j, len + 3);
+    if (p == NULL) {
+        return;
+    }
+
+    *p++ = '"';
+    p = xet_put_bytes(p, key, len);
+    *p++ = '"';
+    *p++ = ':';
+
+    xet_json_advance(j, p);
 
     j->value = 1;
 }
@@ -100,9 +133,7 @@ xet_json_key(xet_json_t *j, const char *key)
 void
 xet_json_key_n(xet_json_t *j, const uint8_t *key, size_t len)
 {
-    xet_json_separate(j);
-
-    xet_json_text(j, key, len);
+    xet_json_string(j, key, len);
     xet_json_literal(j->buf, ":");
 
     j->value = 1;
@@ -112,8 +143,9 @@ xet_json_key_n(xet_json_t *j, const uint8_t *key, size_t len)
 void
 xet_json_string(xet_json_t *j, const uint8_t *s, size_t len)
 {
-    xet_json_separate(j);
+    xet_json_string_begin(j);
     xet_json_text(j, s, len);
+    xet_json_string_end(j);
 }
 
 
@@ -127,54 +159,63 @@ xet_json_cstring(xet_json_t *j, const char *s)
 void
 xet_json_u64(xet_json_t *j, uint64_t v)
 {
-    uint8_t  *end;
-    uint8_t   digits[XET_DECIMAL_MAX];
+    uint8_t  *p;
 
-    xet_json_separate(j);
+    p = xet_json_reserve(j, XET_DECIMAL_MAX);
 
-    end = xet_put_decimal(digits, v);
-
-    xet_buf_write(j->buf, digits, (size_t) (end - digits));
+    if (p != NULL) {
+        xet_json_advance(j, xet_put_decimal(p, v));
+    }
 }
 
 
 void
 xet_json_i64(xet_json_t *j, int64_t v)
 {
-    uint8_t  *end;
-    uint8_t   digits[1 + XET_DECIMAL_MAX];
+    uint8_t  *p;
 
-    xet_json_separate(j);
-
-    digits[0] = '-';
+    p = xet_json_reserve(j, 1 + XET_DECIMAL_MAX);
+    if (p == NULL) {
+        return;
+    }
 
     /* 0 - v in unsigned arithmetic is right for INT64_MIN as well */
 
-    end = xet_put_decimal(digits + (v < 0),
-                          (v < 0) ? 0 - (uint64_t) v : (uint64_t) v);
+    if (v < 0) {
+        *p++ = '-';
+        p = xet_put_decimal(p, 0 - (uint64_t) v);
 
-    xet_buf_write(j->buf, digits, (size_t) (end - digits));
+    } else {
+        p = xet_put_decimal(p, (uint64_t) v);
+    }
+
+    xet_json_advance(j, p);
 }
 
 
 void
 xet_json_number(xet_json_t *j, const uint8_t *text, size_t len)
 {
-    xet_json_separate(j);
-    xet_buf_write(j->buf, text, len);
+    uint8_t  *p;
+
+    p = xet_json_reserve(j, len);
+
+    if (p != NULL) {
+        xet_json_advance(j, xet_put_bytes(p, text, len));
+    }
 }
 
 
 void
 xet_json_bool(xet_json_t *j, int v)
 {
-    xet_json_separate(j);
+    uint8_t  *p;
 
-    if (v) {
-        xet_json_literal(j->buf, "true");
+    p = xet_json_reserve(j, 5);
 
-    } else {
-        xet_json_literal(j->buf, "false");
+    if (p != NULL) {
+        xet_json_advance(j, v ? xet_put_literal(p, "true")
+                              : xet_put_literal(p, "false"));
     }
 }
 
@@ -182,16 +223,27 @@ xet_json_bool(xet_json_t *j, int v)
 void
 xet_json_null(xet_json_t *j)
 {
-    xet_json_separate(j);
-    xet_json_literal(j->buf, "null");
+    uint8_t  *p;
+
+    p = xet_json_reserve(j, 4);
+
+    if (p != NULL) {
+        xet_json_advance(j, xet_put_literal(p, "null"));
+    }
 }
 
 
 void
 xet_json_string_begin(xet_json_t *j)
 {
-    xet_json_separate(j);
-    xet_json_literal(j->buf, "\"");
+    uint8_t  *p;
+
+    p = xet_json_reserve(j, 1);
+
+    if (p != NULL) {
+        *p++ = '"';
+        xet_json_advance(j, p);
+    }
 }
 
 
@@ -202,42 +254,50 @@ xet_json_string_end(xet_json_t *j)
 }
 
 
-/* What goes before a key or a value: a comma, or nothing. */
+/* Whether a comma goes before the key or the value that is next. */
 
-static void
-xet_json_separate(xet_json_t *j)
+static int
+xet_json_comma(xet_json_t *j)
 {
+    int       comma;
     uint32_t  bit;
 
     if (j->value) {
         j->value = 0;
-        return;
+        return 0;
     }
 
     if (j->depth == 0) {
-        return;
+        return 0;
     }
 
     bit = (uint32_t) 1 << (j->depth - 1);
-
-    if (j->more & bit) {
-        xet_json_literal(j->buf, ",");
-    }
+    comma = (j->more & bit) != 0;
 
     j->more |= bit;
+
+    return comma;
 }
 
 
 static void
-xet_json_open(xet_json_t *j, const char *bracket)
+xet_json_open(xet_json_t *j, uint8_t bracket)
 {
+    uint8_t  *p;
+
     if (j->depth == XET_JSON_DEPTH) {
         j->buf->failed = 1;
         return;
     }
 
-    xet_json_separate(j);
-    xet_buf_write(j->buf, bracket, 1);
+    p = xet_json_reserve(j, 1);
+    if (p == NULL) {
+        return;
+    }
+
+    *p++ = bracket;
+
+    xet_json_advance(j, p);
 
     j->more &= ~((uint32_t) 1 << j->depth);
     j->depth++;
@@ -258,6 +318,8 @@ xet_json_close(xet_json_t *j, const char *bracket)
 }
 
 
+/* What is between the quotes. */
+
 static void
 xet_json_text(xet_json_t *j, const uint8_t *s, size_t len)
 {
@@ -268,8 +330,6 @@ xet_json_text(xet_json_t *j, const uint8_t *s, size_t len)
 
     b = j->buf;
     end = len ? s + len : s;       /* s may be NULL then */
-
-    xet_json_literal(b, "\"");
 
     for (p = run = s; p < end; /* void */ ) {
 
@@ -295,8 +355,6 @@ xet_json_text(xet_json_t *j, const uint8_t *s, size_t len)
     }
 
     xet_buf_write(b, run, (size_t) (end - run));
-
-    xet_json_literal(b, "\"");
 }
 
 

@@ -20,6 +20,7 @@
 
 
 #include "xet_chunker.h"
+#include "xet_gearhash.h"
 
 
 #define XET_CHUNKER_WINDOW  65
@@ -31,48 +32,6 @@ xet_chunker_init(xet_chunker_t *c, const xet_suite_t *suite)
     c->suite = suite;
     c->hash = 0;
     c->size = 0;
-}
-
-
-/* Hashes up to the byte whose hash meets the mask; the end of what it took. */
-
-static const uint8_t *
-xet_chunker_look(xet_chunker_t *c, const uint8_t *p, const uint8_t *end,
-    int *found)
-{
-    uint64_t         h, mask;
-    const uint64_t  *gear;
-
-    h = c->hash;
-    mask = c->suite->chunk_mask;
-    gear = c->suite->gear;
-
-#define xet_chunker_step(i)                                                   \
-    h = (h << 1) + gear[p[i]];                                                \
-                                                                              \
-    if ((h & mask) == 0) {                                                    \
-        *found = 1;                                                           \
-        return p + (i) + 1;                                                   \
-    }
-
-    while (end - p >= 4) {
-        xet_chunker_step(0)
-        xet_chunker_step(1)
-        xet_chunker_step(2)
-        xet_chunker_step(3)
-
-        p += 4;
-    }
-
-    for ( /* void */ ; p < end; p++) {
-        xet_chunker_step(0)
-    }
-
-#undef xet_chunker_step
-
-    c->hash = h;
-
-    return p;
 }
 
 
@@ -95,7 +54,6 @@ xet_chunker_feed(xet_chunker_t *c, const uint8_t *data, size_t len, int *cut)
     int                 found;
     size_t              n;
     uint32_t            min;
-    uint64_t            h;
     const uint8_t      *p, *end;
     const xet_suite_t  *suite;
 
@@ -118,18 +76,13 @@ xet_chunker_feed(xet_chunker_t *c, const uint8_t *data, size_t len, int *cut)
     n = xet_chunker_room(c, len - (size_t) (p - data), min - 1);
     c->size += (uint32_t) n;
 
-    h = c->hash;
-
-    for (end = p + n; p < end; p++) {
-        h = (h << 1) + suite->gear[*p];
-    }
-
-    c->hash = h;
+    c->hash = xet_gearhash_update(suite->gear, c->hash, p, n);
+    p += n;
 
     n = xet_chunker_room(c, len - (size_t) (p - data), suite->chunk_max);
-    found = 0;
 
-    end = xet_chunker_look(c, p, p + n, &found);
+    end = xet_gearhash_find(suite->gear, suite->chunk_mask, &c->hash, p, p + n,
+                            &found);
 
     c->size += (uint32_t) (end - p);
 

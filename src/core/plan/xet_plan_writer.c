@@ -27,6 +27,19 @@
 #include "xet_plan_writer.h"
 
 
+/* Elements at their longest. */
+
+#define XET_PLAN_SPAN                                                         \
+    (sizeof("{\"start\":,\"end\":}") - 1 + 2 * XET_DECIMAL_MAX)
+#define XET_PLAN_TERM                                                         \
+    (sizeof("{\"hash\":\"\",\"unpacked_length\":,\"range\":}") - 1           \
+     + XET_HASH_STR_LEN + XET_DECIMAL_MAX + XET_PLAN_SPAN)
+#define XET_PLAN_RANGE                                                        \
+    (sizeof("{\"chunks\":,\"bytes\":}") - 1 + 2 * XET_PLAN_SPAN)
+#define XET_PLAN_URL_RANGE                                                    \
+    (sizeof("\"url_range\":") - 1 + XET_PLAN_SPAN)
+
+
 enum {
     xet_plan_begin = 0,
     xet_plan_file_terms,
@@ -52,10 +65,9 @@ static void xet_plan_writer_range(xet_plan_writer_t *w);
 static void xet_plan_writer_entry_end(xet_plan_writer_t *w);
 static xet_status_t xet_plan_writer_url(xet_plan_writer_t *w,
     const xet_hash_t *xorb, const xet_plan_range_t *ranges, size_t n);
-static void xet_plan_writer_hash(xet_json_t *j, const xet_hash_t *hash,
-    int key);
-static void xet_plan_writer_span(xet_json_t *j, const char *key,
-    uint64_t start, uint64_t end);
+static void xet_plan_writer_hash(xet_json_t *j, const xet_hash_t *hash);
+static uint8_t *xet_plan_writer_span(uint8_t *p, uint32_t start,
+    uint32_t end);
 
 
 void
@@ -196,7 +208,7 @@ xet_plan_writer_file(xet_plan_writer_t *w)
 
     file = &w->plan->files[w->file++];
 
-    xet_plan_writer_hash(&w->json, &file->hash, 1);
+    xet_plan_writer_hash(&w->json, &file->hash);
     xet_json_array_begin(&w->json);
 
     w->end = file->end;
@@ -207,6 +219,7 @@ xet_plan_writer_file(xet_plan_writer_t *w)
 static void
 xet_plan_writer_term(xet_plan_writer_t *w)
 {
+    uint8_t           *p;
     xet_json_t        *j;
     const xet_term_t  *t;
 
@@ -227,17 +240,20 @@ xet_plan_writer_term(xet_plan_writer_t *w)
 
     t = &w->plan->terms[w->next++];
 
-    xet_json_object_begin(j);
+    p = xet_json_reserve(j, XET_PLAN_TERM);
+    if (p == NULL) {
+        return;
+    }
 
-    xet_json_key(j, "hash");
-    xet_plan_writer_hash(j, &t->xorb, 0);
+    p = xet_put_literal(p, "{\"hash\":\"");
+    p = xet_hash_print(p, &t->xorb);
+    p = xet_put_literal(p, "\",\"unpacked_length\":");
+    p = xet_put_decimal(p, t->raw_length);
+    p = xet_put_literal(p, ",\"range\":");
+    p = xet_plan_writer_span(p, t->chunk_start, t->chunk_end);
+    p = xet_put_literal(p, "}");
 
-    xet_json_key(j, "unpacked_length");
-    xet_json_u64(j, t->raw_length);
-
-    xet_plan_writer_span(j, "range", t->chunk_start, t->chunk_end);
-
-    xet_json_object_end(j);
+    xet_json_advance(j, p);
 }
 
 
@@ -270,7 +286,7 @@ xet_plan_writer_xorb(xet_plan_writer_t *w)
 
     xorb = xet_plan_range(w->plan, w->next, &range);
 
-    xet_plan_writer_hash(&w->json, xorb, 1);
+    xet_plan_writer_hash(&w->json, xorb);
     xet_json_array_begin(&w->json);
 
     w->state = xet_plan_entry;
@@ -280,6 +296,7 @@ xet_plan_writer_xorb(xet_plan_writer_t *w)
 static xet_status_t
 xet_plan_writer_v1_entry(xet_plan_writer_t *w)
 {
+    uint8_t           *p;
     xet_json_t        *j;
     xet_status_t       status;
     const xet_hash_t  *xorb;
@@ -291,7 +308,14 @@ xet_plan_writer_v1_entry(xet_plan_writer_t *w)
 
     xet_json_object_begin(j);
 
-    xet_plan_writer_span(j, "range", range.chunk_start, range.chunk_end);
+    xet_json_key(j, "range");
+
+    p = xet_json_reserve(j, XET_PLAN_SPAN);
+
+    if (p != NULL) {
+        p = xet_plan_writer_span(p, range.chunk_start, range.chunk_end);
+        xet_json_advance(j, p);
+    }
 
     status = xet_plan_writer_url(w, xorb, &range, 1);
 
@@ -299,8 +323,13 @@ xet_plan_writer_v1_entry(xet_plan_writer_t *w)
         return status;
     }
 
-    xet_plan_writer_span(j, "url_range", range.stored_start,
-                         range.stored_end - 1);
+    p = xet_json_reserve(j, XET_PLAN_URL_RANGE);
+
+    if (p != NULL) {
+        p = xet_put_literal(p, "\"url_range\":");
+        p = xet_plan_writer_span(p, range.stored_start, range.stored_end - 1);
+        xet_json_advance(j, p);
+    }
 
     xet_json_object_end(j);
 
@@ -375,6 +404,7 @@ xet_plan_writer_text(const xet_plan_range_t *range)
 static void
 xet_plan_writer_range(xet_plan_writer_t *w)
 {
+    uint8_t           *p;
     xet_json_t        *j;
     xet_plan_range_t   range;
 
@@ -382,13 +412,17 @@ xet_plan_writer_range(xet_plan_writer_t *w)
 
     (void) xet_plan_range(w->plan, w->next++, &range);
 
-    xet_json_object_begin(j);
+    p = xet_json_reserve(j, XET_PLAN_RANGE);
 
-    xet_plan_writer_span(j, "chunks", range.chunk_start, range.chunk_end);
-    xet_plan_writer_span(j, "bytes", range.stored_start,
-                         range.stored_end - 1);
+    if (p != NULL) {
+        p = xet_put_literal(p, "{\"chunks\":");
+        p = xet_plan_writer_span(p, range.chunk_start, range.chunk_end);
+        p = xet_put_literal(p, ",\"bytes\":");
+        p = xet_plan_writer_span(p, range.stored_start, range.stored_end - 1);
+        p = xet_put_literal(p, "}");
 
-    xet_json_object_end(j);
+        xet_json_advance(j, p);
+    }
 
     if (w->next == w->end) {
         xet_json_array_end(j);
@@ -430,34 +464,26 @@ xet_plan_writer_url(xet_plan_writer_t *w, const xet_hash_t *xorb,
 }
 
 
+/* As a key. */
+
 static void
-xet_plan_writer_hash(xet_json_t *j, const xet_hash_t *hash, int key)
+xet_plan_writer_hash(xet_json_t *j, const xet_hash_t *hash)
 {
-    uint8_t  text[XET_HASH_STR_LEN];
+    uint8_t  text[XET_HASH_STR_LEN + 1];
 
-    xet_hash_print(text, hash);
+    *xet_hash_print(text, hash) = '\0';
 
-    if (key) {
-        xet_json_key_n(j, text, XET_HASH_STR_LEN);
-
-    } else {
-        xet_json_string(j, text, XET_HASH_STR_LEN);
-    }
+    xet_json_key(j, (char *) text);
 }
 
 
-static void
-xet_plan_writer_span(xet_json_t *j, const char *key, uint64_t start,
-    uint64_t end)
+static uint8_t *
+xet_plan_writer_span(uint8_t *p, uint32_t start, uint32_t end)
 {
-    xet_json_key(j, key);
-    xet_json_object_begin(j);
+    p = xet_put_literal(p, "{\"start\":");
+    p = xet_put_decimal(p, start);
+    p = xet_put_literal(p, ",\"end\":");
+    p = xet_put_decimal(p, end);
 
-    xet_json_key(j, "start");
-    xet_json_u64(j, start);
-
-    xet_json_key(j, "end");
-    xet_json_u64(j, end);
-
-    xet_json_object_end(j);
+    return xet_put_literal(p, "}");
 }

@@ -39,6 +39,7 @@ struct ngx_http_xet_body_s {
     xet_status_t                job_status;    /* the thread's */
 
     xet_status_t                status;        /* first error */
+    uint64_t                    received;      /* bytes, dropped ones, too */
 
     unsigned                    started:1;     /* post handler was called */
     unsigned                    eof:1;         /* the last byte is buffered */
@@ -123,6 +124,13 @@ ngx_http_xet_body_read(ngx_http_request_t *r, ngx_http_xet_body_feed_pt feed,
     }
 
     return NGX_DONE;
+}
+
+
+uint64_t
+ngx_http_xet_body_received(ngx_http_xet_ctx_t *ctx)
+{
+    return ctx->body ? ctx->body->received : 0;
 }
 
 
@@ -315,6 +323,7 @@ ngx_http_xet_body_take(ngx_http_xet_body_t *body)
 
         if (body->status != XET_OK) {
             in->pos = in->last;
+            body->received += n;
             n = 0;
         }
 
@@ -325,6 +334,7 @@ ngx_http_xet_body_take(ngx_http_xet_body_t *body)
 
             b->last = ngx_cpymem(b->last, in->pos, n);
             in->pos += n;
+            body->received += n;
 
             if (in->pos < in->last) {
                 return NGX_AGAIN;

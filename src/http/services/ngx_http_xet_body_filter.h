@@ -37,6 +37,9 @@ ngx_int_t ngx_http_xet_body_read(ngx_http_request_t *r,
     ngx_http_xet_body_feed_pt feed, ngx_http_xet_body_done_pt done,
     void *data);
 
+/* Bytes of the body that have come, also to no use; 0 where none is read. */
+uint64_t ngx_http_xet_body_received(ngx_http_xet_ctx_t *ctx);
+
 /* Registers the filter; in postconfiguration. */
 ngx_int_t ngx_http_xet_body_filter_init(ngx_conf_t *cf);
 

@@ -34,6 +34,12 @@ ngx_http_xet_cors(ngx_http_request_t *r)
         return NGX_DECLINED;
     }
 
+    if (ngx_http_xet_header_find(&r->headers_out.headers,
+                                 "Access-Control-Allow-Origin", 0))
+    {
+        return NGX_OK;
+    }
+
     p = ngx_pnalloc(r->pool, origin.len + 1);
     if (p == NULL) {
         return NGX_ERROR;

@@ -13,8 +13,9 @@
 
 
 /*
- * Adds the headers that "xet_cors" allows to whatever is answered.  NGX_OK,
- * NGX_DECLINED when it is off or the origin is not allowed, NGX_ERROR.
+ * Adds the headers that "xet_cors" allows to whatever is answered, unless they
+ * are there already.  NGX_OK, NGX_DECLINED when it is off or the origin is not
+ * allowed, NGX_ERROR.
  */
 ngx_int_t ngx_http_xet_cors(ngx_http_request_t *r);
 

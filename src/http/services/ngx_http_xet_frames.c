@@ -15,6 +15,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_frames.h"
+#include "ngx_http_xet_limit.h"
 #include "ngx_http_xet_output.h"
 
 
@@ -124,6 +125,8 @@ ngx_http_xet_frames_end(ngx_http_xet_frames_t *f, const u_char *frame,
     if (f->timer.timer_set) {
         ngx_del_timer(&f->timer);
     }
+
+    ngx_http_xet_limit_release(f->request);
 
     return ngx_http_xet_frames_send(f, frame, len, 1);
 }

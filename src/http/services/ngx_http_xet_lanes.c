@@ -5,78 +5,24 @@
  * Reads are pipelined: many requests' statements are in flight on a session,
  * which keeps PostgreSQL busy instead of waking it for each.  Writes, and
  * reads that may run long, have sessions of their own, a statement at a time.
- *
- * A statement waits in its lane's queue, is in flight on a session, or is
- * done.  It has one deadline for both; one that is late in flight takes its
- * session with it, because nothing else ends a session that PostgreSQL has
- * forgotten.  When a session is lost, what was in flight is sent again, as
- * many times as there are sessions: every statement of ours is idempotent.
- * When no session of a lane can be had, its statements fail at once and
- * callers answer 503.
- *
- * All of this lives in the event loop of one worker.
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_lanes.h"
-
-
-#define NGX_HTTP_XET_BACKOFF_MIN  100
-#define NGX_HTTP_XET_BACKOFF_MAX  5000
-
-
-typedef struct {
-    ngx_http_xet_main_conf_t  *conf;
-
-    ngx_http_xet_pg_t         *sessions;
-    ngx_uint_t                 n;
-    ngx_uint_t                 depth;
-    ngx_msec_t                 timeout;        /* of a statement */
-
-    ngx_queue_t                waiting;
-    ngx_uint_t                 nwaiting;
-} ngx_http_xet_lane_t;
+#include "ngx_http_xet_lane.h"
 
 
 struct ngx_http_xet_lanes_s {
     ngx_http_xet_lane_t        lane[2];
-    ngx_pool_t                *pool;
 };
 
 
-static ngx_int_t ngx_http_xet_lane_init(ngx_http_xet_lanes_t *lanes,
-    ngx_http_xet_lane_e id, ngx_uint_t n, ngx_uint_t depth,
-    ngx_msec_t timeout, ngx_http_xet_main_conf_t *xmcf);
-static ngx_http_xet_lane_t *ngx_http_xet_lane_get(ngx_http_xet_lane_e id);
-static ngx_http_xet_pg_t *ngx_http_xet_lane_session(
-    ngx_http_xet_lane_t *lane);
-static ngx_int_t ngx_http_xet_lane_grow(ngx_http_xet_lane_t *lane);
-static void ngx_http_xet_lane_dispatch(ngx_http_xet_lane_t *lane);
-static void ngx_http_xet_lane_ready(ngx_http_xet_pg_t *pg);
-static void ngx_http_xet_lane_failed(ngx_http_xet_pg_t *pg);
-static void ngx_http_xet_lane_recycle(ngx_http_xet_lane_t *lane,
-    ngx_queue_t *lost);
-static void ngx_http_xet_lane_retry_handler(ngx_event_t *ev);
-static void ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg,
-    ngx_http_xet_pg_query_t *q);
-static ngx_uint_t ngx_http_xet_lane_transient(const char *sqlstate);
-static void ngx_http_xet_lane_drained(ngx_http_xet_pg_t *pg);
-static void ngx_http_xet_lane_timer_handler(ngx_event_t *ev);
-static void ngx_http_xet_lane_deliver(ngx_http_xet_pg_query_t *q,
-    PGresult *res, ngx_int_t rc, const char *sqlstate);
-
-
-static const ngx_http_xet_pg_events_t  ngx_http_xet_lane_events = {
-    ngx_http_xet_lane_ready,
-    ngx_http_xet_lane_failed,
-    ngx_http_xet_lane_finished,
-    ngx_http_xet_lane_drained
-};
+static ngx_http_xet_lane_t *ngx_http_xet_lanes_get(ngx_http_xet_lane_e id);
 
 
 ngx_int_t
 ngx_http_xet_lanes_init(ngx_cycle_t *cycle)
 {
+    ngx_http_xet_lane_t       *reads, *writes;
     ngx_http_xet_lanes_t      *lanes;
     ngx_http_xet_main_conf_t  *xmcf;
 
@@ -87,65 +33,32 @@ ngx_http_xet_lanes_init(ngx_cycle_t *cycle)
         return NGX_ERROR;
     }
 
-    lanes->pool = cycle->pool;
     xmcf->lanes = lanes;
 
-    if (ngx_http_xet_lane_init(lanes, NGX_HTTP_XET_READ, xmcf->reads,
-                               xmcf->depth, xmcf->query_timeout, xmcf)
-        != NGX_OK
-        || ngx_http_xet_lane_init(lanes, NGX_HTTP_XET_WRITE, xmcf->writes, 1,
-                                  xmcf->write_timeout, xmcf)
-           != NGX_OK)
+    reads = &lanes->lane[NGX_HTTP_XET_READ];
+
+    reads->n = xmcf->reads;
+    reads->depth = xmcf->depth;
+    reads->timeout = xmcf->query_timeout;
+    reads->queue = xmcf->queue;
+
+    writes = &lanes->lane[NGX_HTTP_XET_WRITE];
+
+    writes->n = xmcf->writes;
+    writes->depth = 1;
+    writes->timeout = xmcf->write_timeout;
+    writes->queue = xmcf->queue;
+
+    if (ngx_http_xet_lane_init(reads, cycle->pool) != NGX_OK
+        || ngx_http_xet_lane_init(writes, cycle->pool) != NGX_OK)
     {
         return NGX_ERROR;
     }
 
     /* the first session of each lane is warm before the first request */
 
-    (void) ngx_http_xet_lane_grow(&lanes->lane[NGX_HTTP_XET_READ]);
-    (void) ngx_http_xet_lane_grow(&lanes->lane[NGX_HTTP_XET_WRITE]);
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_xet_lane_init(ngx_http_xet_lanes_t *lanes, ngx_http_xet_lane_e id,
-    ngx_uint_t n, ngx_uint_t depth, ngx_msec_t timeout,
-    ngx_http_xet_main_conf_t *xmcf)
-{
-    ngx_uint_t            i;
-    ngx_http_xet_pg_t    *pg;
-    ngx_http_xet_lane_t  *lane;
-
-    lane = &lanes->lane[id];
-
-    lane->conf = xmcf;
-    lane->n = n;
-    lane->depth = depth;
-    lane->timeout = timeout;
-
-    ngx_queue_init(&lane->waiting);
-
-    lane->sessions = ngx_pcalloc(lanes->pool, n * sizeof(ngx_http_xet_pg_t));
-    if (lane->sessions == NULL) {
-        return NGX_ERROR;
-    }
-
-    for (i = 0; i < n; i++) {
-        pg = &lane->sessions[i];
-
-        pg->lane = lane;
-        pg->events = &ngx_http_xet_lane_events;
-        pg->pool = lanes->pool;
-
-        ngx_queue_init(&pg->inflight);
-
-        pg->retry.handler = ngx_http_xet_lane_retry_handler;
-        pg->retry.data = pg;
-        pg->retry.log = ngx_cycle->log;
-        pg->retry.cancelable = 1;
-    }
+    (void) ngx_http_xet_lane_grow(reads);
+    (void) ngx_http_xet_lane_grow(writes);
 
     return NGX_OK;
 }
@@ -154,8 +67,6 @@ ngx_http_xet_lane_init(ngx_http_xet_lanes_t *lanes, ngx_http_xet_lane_e id,
 void
 ngx_http_xet_lanes_exit(ngx_cycle_t *cycle)
 {
-    ngx_uint_t                 i, id;
-    ngx_http_xet_lane_t       *lane;
     ngx_http_xet_main_conf_t  *xmcf;
 
     xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
@@ -164,24 +75,8 @@ ngx_http_xet_lanes_exit(ngx_cycle_t *cycle)
         return;
     }
 
-    for (id = 0; id < 2; id++) {
-        lane = &xmcf->lanes->lane[id];
-
-        for (i = 0; i < lane->n; i++) {
-            ngx_http_xet_pg_close(&lane->sessions[i]);
-        }
-    }
-}
-
-
-static ngx_http_xet_lane_t *
-ngx_http_xet_lane_get(ngx_http_xet_lane_e id)
-{
-    ngx_http_xet_main_conf_t  *xmcf;
-
-    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
-
-    return &xmcf->lanes->lane[id];
+    ngx_http_xet_lane_close(&xmcf->lanes->lane[NGX_HTTP_XET_READ]);
+    ngx_http_xet_lane_close(&xmcf->lanes->lane[NGX_HTTP_XET_WRITE]);
 }
 
 
@@ -190,495 +85,31 @@ ngx_http_xet_lanes_send(ngx_http_xet_lane_e id,
     const ngx_http_xet_pg_stmt_t *stmt, const char *const *values,
     const int *lengths, ngx_http_xet_pg_handler_pt handler, void *data)
 {
-    ngx_http_xet_lane_t      *lane;
-    ngx_http_xet_pg_query_t  *q;
-
-    lane = ngx_http_xet_lane_get(id);
-
-    if (lane->nwaiting >= lane->conf->queue) {
-        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                      "xet: %ui statements are waiting for PostgreSQL, "
-                      "no more are taken", lane->nwaiting);
-        return NULL;
-    }
-
-    if (ngx_http_xet_lane_session(lane) == NULL
-        && ngx_http_xet_lane_grow(lane) != NGX_OK)
-    {
-        return NULL;
-    }
-
-    q = ngx_calloc(sizeof(ngx_http_xet_pg_query_t), ngx_cycle->log);
-    if (q == NULL) {
-        return NULL;
-    }
-
-    q->stmt = stmt;
-    q->handler = handler;
-    q->data = data;
-    q->lane = lane;
-
-    if (stmt->params) {
-        ngx_memcpy(q->values, values, stmt->params * sizeof(char *));
-        ngx_memcpy(q->lengths, lengths, stmt->params * sizeof(int));
-    }
-
-    q->timer.handler = ngx_http_xet_lane_timer_handler;
-    q->timer.data = q;
-    q->timer.log = ngx_cycle->log;
-
-    ngx_add_timer(&q->timer, lane->timeout);
-
-    ngx_queue_insert_tail(&lane->waiting, &q->queue);
-    lane->nwaiting++;
-
-    ngx_http_xet_lane_dispatch(lane);
-
-    return q;
+    return ngx_http_xet_lane_send(ngx_http_xet_lanes_get(id), stmt, values,
+                                  lengths, handler, data);
 }
 
 
 void
 ngx_http_xet_lanes_detach(ngx_http_xet_pg_query_t *q)
 {
-    ngx_http_xet_lane_t  *lane;
-
-    q->handler = NULL;
-
-    if (q->pg) {
-        return;
-    }
-
-    lane = q->lane;
-
-    ngx_queue_remove(&q->queue);
-    lane->nwaiting--;
-
-    ngx_http_xet_lane_deliver(q, NULL, NGX_ERROR, NULL);
-}
-
-
-/* A session that can take a statement now, the least busy one. */
-
-static ngx_http_xet_pg_t *
-ngx_http_xet_lane_session(ngx_http_xet_lane_t *lane)
-{
-    ngx_uint_t          i;
-    ngx_http_xet_pg_t  *pg, *best;
-
-    best = NULL;
-
-    for (i = 0; i < lane->n; i++) {
-        pg = &lane->sessions[i];
-
-        if (pg->state == NGX_HTTP_XET_PG_READY && pg->n < lane->depth
-            && (best == NULL || pg->n < best->n))
-        {
-            best = pg;
-        }
-    }
-
-    return best;
-}
-
-
-/*
- * Starts another session where one is missing.  NGX_OK when there is hope:
- * some session is there or on its way.
- */
-
-static ngx_int_t
-ngx_http_xet_lane_grow(ngx_http_xet_lane_t *lane)
-{
-    ngx_int_t           rc;
-    ngx_uint_t          i;
-    ngx_http_xet_pg_t  *pg;
-
-    rc = NGX_ERROR;
-
-    for (i = 0; i < lane->n; i++) {
-        pg = &lane->sessions[i];
-
-        switch (pg->state) {
-
-        case NGX_HTTP_XET_PG_CONNECTING:
-            return NGX_OK;
-
-        case NGX_HTTP_XET_PG_READY:
-            rc = NGX_OK;
-            break;
-
-        case NGX_HTTP_XET_PG_CLOSED:
-            if (ngx_http_xet_pg_connect(pg) == NGX_OK) {
-                return NGX_OK;
-            }
-
-            break;
-
-        default: /* NGX_HTTP_XET_PG_BACKOFF */
-            break;
-        }
-    }
-
-    return rc;
-}
-
-
-static void
-ngx_http_xet_lane_dispatch(ngx_http_xet_lane_t *lane)
-{
-    ngx_queue_t              *head;
-    ngx_http_xet_pg_t        *pg;
-    ngx_http_xet_pg_query_t  *q;
-
-    while (!ngx_queue_empty(&lane->waiting)) {
-
-        pg = ngx_http_xet_lane_session(lane);
-
-        if (pg == NULL) {
-            (void) ngx_http_xet_lane_grow(lane);
-            return;
-        }
-
-        head = ngx_queue_head(&lane->waiting);
-        q = ngx_queue_data(head, ngx_http_xet_pg_query_t, queue);
-
-        ngx_queue_remove(head);
-        lane->nwaiting--;
-
-        if (ngx_http_xet_pg_send(pg, q) != NGX_OK) {
-
-            /*
-             * Closing and delivering from within a caller's send could call
-             * that caller back: leave it to the next turn of the loop.
-             */
-
-            ngx_http_xet_pg_close(pg);
-            pg->state = NGX_HTTP_XET_PG_BACKOFF;
-            ngx_add_timer(&pg->retry, 1);
-        }
-    }
-}
-
-
-static void
-ngx_http_xet_lane_ready(ngx_http_xet_pg_t *pg)
-{
-    ngx_http_xet_lane_dispatch(pg->lane);
-
-    if (pg->state == NGX_HTTP_XET_PG_READY && pg->n == 0) {
-        ngx_http_xet_lane_drained(pg);
-    }
-}
-
-
-static void
-ngx_http_xet_lane_failed(ngx_http_xet_pg_t *pg)
-{
-    ngx_uint_t            i;
-    ngx_msec_t            delay;
-    ngx_queue_t           lost;
-    ngx_http_xet_lane_t  *lane;
-
-    lane = pg->lane;
-
-    /* a lost session may be had again at once, a refused one later */
-
-    delay = pg->backoff / 2 + ngx_random() % (pg->backoff / 2 + 1);
-
-    pg->backoff = pg->backoff ? ngx_min(pg->backoff * 2,
-                                        NGX_HTTP_XET_BACKOFF_MAX)
-                              : NGX_HTTP_XET_BACKOFF_MIN;
-
-    pg->state = NGX_HTTP_XET_PG_BACKOFF;
-
-    if (!ngx_exiting) {
-        ngx_add_timer(&pg->retry, delay ? delay : 1);
-    }
-
-    ngx_queue_init(&lost);
-
-    if (!ngx_queue_empty(&pg->inflight)) {
-        ngx_queue_add(&lost, &pg->inflight);
-        ngx_queue_init(&pg->inflight);
-    }
-
-    pg->n = 0;
-
-    for (i = 0; i < lane->n; i++) {
-        if (lane->sessions[i].state != NGX_HTTP_XET_PG_BACKOFF) {
-            break;
-        }
-    }
-
-    if (i == lane->n && pg->backoff > NGX_HTTP_XET_BACKOFF_MIN
-        && !ngx_queue_empty(&lane->waiting))
-    {
-        /* nobody is left to serve those who wait */
-
-        ngx_queue_add(&lost, &lane->waiting);
-        ngx_queue_init(&lane->waiting);
-        lane->nwaiting = 0;
-    }
-
-    ngx_http_xet_lane_recycle(lane, &lost);
-}
-
-
-/* Sends again what was lost for the first time, fails the rest. */
-
-static void
-ngx_http_xet_lane_recycle(ngx_http_xet_lane_t *lane, ngx_queue_t *lost)
-{
-    ngx_queue_t              *e;
-    ngx_http_xet_pg_query_t  *q;
-
-    /* what is in "lost" must look as if in flight to whoever detaches it */
-
-    for (e = ngx_queue_head(lost);
-         e != ngx_queue_sentinel(lost);
-         e = ngx_queue_next(e))
-    {
-        q = ngx_queue_data(e, ngx_http_xet_pg_query_t, queue);
-
-        if (q->pg == NULL) {
-            q->tries = lane->n;
-            q->pg = lane->sessions;
-        }
-    }
-
-    while (!ngx_queue_empty(lost)) {
-        e = ngx_queue_last(lost);
-        q = ngx_queue_data(e, ngx_http_xet_pg_query_t, queue);
-
-        ngx_queue_remove(e);
-
-        if (q->res) {
-            PQclear(q->res);
-            q->res = NULL;
-        }
-
-        /* the session it goes to next may be lost as well, and not know it */
-
-        if (q->handler && q->tries < lane->n) {
-            q->tries++;
-            q->pg = NULL;
-            ngx_queue_insert_head(&lane->waiting, e);
-            lane->nwaiting++;
-            continue;
-        }
-
-        ngx_http_xet_lane_deliver(q, NULL, NGX_BUSY, NULL);
-    }
-
-    ngx_http_xet_lane_dispatch(lane);
-}
-
-
-static void
-ngx_http_xet_lane_retry_handler(ngx_event_t *ev)
-{
-    ngx_http_xet_pg_t  *pg;
-
-    pg = ev->data;
-
-    if (!ngx_queue_empty(&pg->inflight)) {
-
-        /* the leftovers of a send that failed */
-
-        ngx_http_xet_lane_failed(pg);
-        return;
-    }
-
-    if (ngx_http_xet_pg_connect(pg) != NGX_OK) {
-        ngx_http_xet_lane_failed(pg);
-    }
-}
-
-
-static void
-ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
-{
-    PGresult             *res;
-    const char           *sqlstate;
-    ngx_queue_t           lost;
-    ExecStatusType        status;
-    ngx_http_xet_lane_t  *lane;
-
-    lane = pg->lane;
-
-    res = q->res;
-    q->res = NULL;
-
-    status = PQresultStatus(res);
-
-    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
-        ngx_http_xet_lane_deliver(q, res, NGX_OK, NULL);
-        return;
-    }
-
-    sqlstate = PQresultErrorField(res, PG_DIAG_SQLSTATE);
-
-    if (sqlstate == NULL) {
-        sqlstate = "08000";
-    }
-
-    if (ngx_http_xet_lane_transient(sqlstate) && q->handler
-        && q->tries < lane->n)
-    {
-
-        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                      "xet: \"%s\" is sent again: %s", q->stmt->name,
-                      PQresultErrorMessage(res));
-
-        PQclear(res);
-
-        ngx_queue_init(&lost);
-        ngx_queue_insert_head(&lost, &q->queue);
-        q->pg = pg;
-
-        ngx_http_xet_lane_recycle(lane, &lost);
-        return;
-    }
-
-    /* class XT: verdicts of our own functions, for the caller alone */
-
-    if (ngx_strncmp(sqlstate, "XT", 2) != 0) {
-        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                      "xet: \"%s\" failed, SQLSTATE %s: %s", q->stmt->name,
-                      sqlstate, PQresultErrorMessage(res));
-    }
-
-    ngx_http_xet_lane_deliver(q, NULL,
-                              ngx_http_xet_lane_transient(sqlstate)
-                              ? NGX_BUSY : NGX_ERROR,
-                              sqlstate);
-    PQclear(res);
-}
-
-
-/*
- * What another attempt may cure: connection and resource troubles, shutdown,
- * serialization failures, cancelled by timeout.
- */
-
-static ngx_uint_t
-ngx_http_xet_lane_transient(const char *sqlstate)
-{
-    static const char *const  classes[] = { "08", "53", "57", "40", NULL };
-
-    ngx_uint_t  i;
-
-    for (i = 0; classes[i]; i++) {
-        if (ngx_strncmp(sqlstate, classes[i], 2) == 0) {
-            return 1;
-        }
-    }
-
-    /* read-only after a failover; the session's view of a plan is stale */
-
-    return ngx_strcmp(sqlstate, "25006") == 0
-           || ngx_strcmp(sqlstate, "0A000") == 0
-           || ngx_strcmp(sqlstate, "26000") == 0;
-}
-
-
-static void
-ngx_http_xet_lane_drained(ngx_http_xet_pg_t *pg)
-{
-    ngx_http_xet_lane_dispatch(pg->lane);
-
-    if (pg->state != NGX_HTTP_XET_PG_READY || pg->n) {
-        return;
-    }
-
-    if (ngx_exiting || pg->connection->close) {
-        ngx_http_xet_pg_close(pg);
-        return;
-    }
-
-    ngx_http_xet_pg_park(pg);
-}
-
-
-static void
-ngx_http_xet_lane_timer_handler(ngx_event_t *ev)
-{
-    ngx_http_xet_pg_t        *pg;
-    ngx_http_xet_lane_t      *lane;
-    ngx_http_xet_pg_query_t  *q;
-
-    q = ev->data;
-    pg = q->pg;
-    lane = q->lane;
-
-    ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                  "xet: PostgreSQL has not answered \"%s\" in %M ms",
-                  q->stmt->name, lane->timeout);
-
-    q->tries = lane->n;
-
-    if (pg == NULL) {
-        ngx_queue_remove(&q->queue);
-        lane->nwaiting--;
-
-        ngx_http_xet_lane_deliver(q, NULL, NGX_BUSY, NULL);
-        return;
-    }
-
-    ngx_http_xet_pg_close(pg);
-    ngx_http_xet_lane_failed(pg);
-}
-
-
-/* Frees q and then tells its owner, who may send another statement. */
-
-static void
-ngx_http_xet_lane_deliver(ngx_http_xet_pg_query_t *q, PGresult *res,
-    ngx_int_t rc, const char *sqlstate)
-{
-    void                        *data;
-    ngx_http_xet_pg_handler_pt   handler;
-
-    if (q->timer.timer_set) {
-        ngx_del_timer(&q->timer);
-    }
-
-    if (q->res) {
-        PQclear(q->res);
-    }
-
-    handler = q->handler;
-    data = q->data;
-
-    ngx_free(q);
-
-    if (handler) {
-        handler(data, res, rc, sqlstate);
-
-    } else if (res) {
-        PQclear(res);
-    }
+    ngx_http_xet_lane_detach(q);
 }
 
 
 void
 ngx_http_xet_lanes_stat(ngx_http_xet_lane_e id, ngx_http_xet_lane_stat_t *stat)
 {
-    ngx_uint_t            i;
-    ngx_http_xet_lane_t  *lane;
+    ngx_http_xet_lane_stat(ngx_http_xet_lanes_get(id), stat);
+}
 
-    lane = ngx_http_xet_lane_get(id);
 
-    stat->sessions = lane->n;
-    stat->ready = 0;
-    stat->inflight = 0;
-    stat->waiting = lane->nwaiting;
+static ngx_http_xet_lane_t *
+ngx_http_xet_lanes_get(ngx_http_xet_lane_e id)
+{
+    ngx_http_xet_main_conf_t  *xmcf;
 
-    for (i = 0; i < lane->n; i++) {
-        if (lane->sessions[i].state == NGX_HTTP_XET_PG_READY) {
-            stat->ready++;
-            stat->inflight += lane->sessions[i].n;
-        }
-    }
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+
+    return &xmcf->lanes->lane[id];
 }

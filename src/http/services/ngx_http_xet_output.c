@@ -4,6 +4,8 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_cors.h"
+#include "ngx_http_xet_limit.h"
 #include "ngx_http_xet_output.h"
 
 
@@ -11,7 +13,7 @@ static ngx_int_t ngx_http_xet_send_chain(ngx_http_request_t *r,
     ngx_uint_t status, const char *content_type, ngx_chain_t *out,
     off_t length);
 static ngx_int_t ngx_http_xet_send_error(ngx_http_request_t *r,
-    ngx_uint_t status, const char *code, const char *message);
+    ngx_uint_t status, const char *code, const char *message, time_t after);
 static void ngx_http_xet_forget(ngx_http_request_t *r);
 static void ngx_http_xet_log_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
@@ -21,34 +23,45 @@ ngx_int_t
 ngx_http_xet_error(ngx_http_request_t *r, ngx_uint_t status, const char *code,
     const char *message)
 {
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    return ngx_http_xet_error_later(r, status, code, message,
+                                    xlcf->retry_after);
+}
+
+
+ngx_int_t
+ngx_http_xet_error_later(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message, time_t after)
+{
     ngx_http_xet_log_error(r, status, code, message);
 
-    return ngx_http_xet_send_error(r, status, code, message);
+    return ngx_http_xet_send_error(r, status, code, message, after);
 }
 
 
 static ngx_int_t
 ngx_http_xet_send_error(ngx_http_request_t *r, ngx_uint_t status,
-    const char *code, const char *message)
+    const char *code, const char *message, time_t after)
 {
-    u_char                   *value;
-    xet_buf_t                 b;
-    xet_json_t                j;
-    ngx_http_xet_loc_conf_t  *xlcf;
+    u_char      *value;
+    xet_buf_t    b;
+    xet_json_t   j;
 
     ngx_http_xet_forget(r);
 
-    if (status >= NGX_HTTP_INTERNAL_SERVER_ERROR
-        && status != NGX_HTTP_NOT_IMPLEMENTED)
+    if (status == NGX_HTTP_TOO_MANY_REQUESTS
+        || (status >= NGX_HTTP_INTERNAL_SERVER_ERROR
+            && status != NGX_HTTP_NOT_IMPLEMENTED))
     {
-        xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
-
         value = ngx_pnalloc(r->pool, NGX_TIME_T_LEN + 1);
         if (value == NULL) {
             return NGX_ERROR;
         }
 
-        *ngx_sprintf(value, "%T", xlcf->retry_after) = '\0';
+        *ngx_sprintf(value, "%T", after) = '\0';
 
         if (ngx_http_xet_header(r, "Retry-After", (char *) value) != NGX_OK) {
             return NGX_ERROR;
@@ -228,13 +241,28 @@ ngx_http_xet_refuse(ngx_http_request_t *r, ngx_uint_t status,
 {
     ngx_int_t  rc;
 
-    rc = ngx_http_discard_request_body(r);
+    rc = ngx_http_xet_drop_body(r);
 
     if (rc != NGX_OK) {
         return rc;
     }
 
     return ngx_http_xet_error(r, status, code, message);
+}
+
+
+ngx_int_t
+ngx_http_xet_drop_body(ngx_http_request_t *r)
+{
+    if (r->headers_in.expect && !r->expect_tested) {
+
+        /* nginx would ask for the body; who does not send it must not go on */
+
+        r->expect_tested = 1;
+        r->keepalive = 0;
+    }
+
+    return ngx_http_discard_request_body(r);
 }
 
 
@@ -345,6 +373,8 @@ ngx_http_xet_send_chain(ngx_http_request_t *r, ngx_uint_t status,
 {
     ngx_int_t  rc;
 
+    ngx_http_xet_limit_release(r);
+
     ngx_http_xet_output_type(r, status, content_type, length);
 
     rc = ngx_http_send_header(r);
@@ -435,8 +465,9 @@ ngx_http_xet_alloc(void *pool, size_t size)
 ngx_int_t
 ngx_http_xet_error_handler(ngx_http_request_t *r)
 {
-    ngx_int_t    rc;
-    ngx_uint_t   i, status;
+    ngx_int_t                 rc;
+    ngx_uint_t                i, status;
+    ngx_http_xet_loc_conf_t  *xlcf;
 
     static const struct {
         ngx_uint_t   status;
@@ -461,10 +492,16 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
         { 500, "internal_error", "internal error" }
     };
 
-    rc = ngx_http_discard_request_body(r);
+    rc = ngx_http_xet_drop_body(r);
 
     if (rc != NGX_OK) {
         return rc;
+    }
+
+    /* what failed before the access phase has no headers for browsers yet */
+
+    if (ngx_http_xet_cors(r) == NGX_ERROR) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     status = r->err_status ? r->err_status : NGX_HTTP_NOT_FOUND;
@@ -481,6 +518,9 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
 
     /* nginx has logged it; 494 is its own, and goes out as 400 */
 
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
     return ngx_http_xet_send_error(r, (status == 494) ? 400 : status,
-                                   errors[i].code, errors[i].message);
+                                   errors[i].code, errors[i].message,
+                                   xlcf->retry_after);
 }

@@ -23,6 +23,13 @@
 ngx_int_t ngx_http_xet_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
 
+/*
+ * The same, when a retry may succeed after so many seconds, which Retry-After
+ * says with 429 and 5xx; the others say "xet_retry_after".
+ */
+ngx_int_t ngx_http_xet_error_later(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message, time_t after);
+
 /* The same with code, message and HTTP status of a core status. */
 ngx_int_t ngx_http_xet_error_status(ngx_http_request_t *r,
     xet_status_t status);
@@ -59,6 +66,13 @@ ngx_int_t ngx_http_xet_refuse(ngx_http_request_t *r, ngx_uint_t status,
 void ngx_http_xet_answer_query(ngx_http_request_t *r, ngx_int_t rc,
     ngx_int_t (*rows)(ngx_http_request_t *r), const char *code,
     const char *missing);
+
+/*
+ * Lets nginx drop a body that was not read.  A client that waits for "100
+ * Continue" gets the answer instead of it.  NGX_OK, or what the handler is to
+ * return.
+ */
+ngx_int_t ngx_http_xet_drop_body(ngx_http_request_t *r);
 
 /* The bytes of b, whose nodes must live as long as the request. */
 ngx_int_t ngx_http_xet_send(ngx_http_request_t *r, ngx_uint_t status,

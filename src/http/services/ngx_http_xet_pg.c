@@ -2,10 +2,9 @@
 /*
  * One PostgreSQL session as nginx events.
  *
- * Connecting, with its name lookups, file reads, TLS and the preparing of all
- * statements, is done by blocking calls in a thread; the event loop gets a
- * ready connection and only ever sends and consumes.  The session is in
- * pipeline mode: each statement has a sync of its own, so one that fails
+ * Connecting is done in a thread, see ngx_http_xet_pg_connect.c; the event
+ * loop gets a ready connection and only ever sends and consumes.  The session
+ * is in pipeline mode: each statement has a sync of its own, so one that fails
  * takes no other with it, and results come in the order of sending.
  *
  * libpq owns the socket.  It is watched level-triggered, because
@@ -19,28 +18,11 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_pg.h"
-#include "ngx_http_xet_query.h"
+#include "ngx_http_xet_pg_connect.h"
 
 
-#define NGX_HTTP_XET_PG_ERROR_LEN  512
-
-
-typedef struct {
-    ngx_str_t                      conninfo;
-    ngx_str_t                      timeout;
-    PGconn                        *conn;
-    u_char                         error[NGX_HTTP_XET_PG_ERROR_LEN];
-} ngx_http_xet_pg_connect_ctx_t;
-
-
-static void ngx_http_xet_pg_connect_job(void *data, ngx_log_t *log);
-static const char *ngx_http_xet_pg_settings_job(PGconn *conn);
-static void ngx_http_xet_pg_text(u_char *dst, size_t size, const char *text);
-static const char *ngx_http_xet_pg_prepare_job(PGconn *conn);
-static const char *ngx_http_xet_pg_check_schema_job(PGconn *conn);
 static void ngx_http_xet_pg_connect_done(ngx_event_t *ev);
 static ngx_int_t ngx_http_xet_pg_wrap(ngx_http_xet_pg_t *pg);
-static void ngx_http_xet_pg_notice(void *arg, const PGresult *res);
 static void ngx_http_xet_pg_read_handler(ngx_event_t *rev);
 static void ngx_http_xet_pg_write_handler(ngx_event_t *wev);
 static ngx_int_t ngx_http_xet_pg_flush(ngx_http_xet_pg_t *pg);
@@ -96,159 +78,6 @@ ngx_http_xet_pg_connect(ngx_http_xet_pg_t *pg)
     pg->state = NGX_HTTP_XET_PG_CONNECTING;
 
     return NGX_OK;
-}
-
-
-static void
-ngx_http_xet_pg_connect_job(void *data, ngx_log_t *log)
-{
-    ngx_http_xet_pg_connect_ctx_t *ctx = data;
-
-    PGconn      *conn;
-    const char  *error;
-    const char  *keys[] = { "connect_timeout", "application_name",
-                            "client_encoding", "dbname", NULL };
-    const char  *values[] = { NULL, "nginx-xet", "UTF8", NULL, NULL };
-
-    ctx->conn = NULL;
-    ctx->error[0] = '\0';
-
-    /* what the conninfo says itself comes last and wins */
-
-    values[0] = (const char *) ctx->timeout.data;
-    values[3] = (const char *) ctx->conninfo.data;
-
-    conn = PQconnectdbParams(keys, values, 1);
-
-    if (conn == NULL) {
-        (void) ngx_snprintf(ctx->error, NGX_HTTP_XET_PG_ERROR_LEN,
-                            "out of memory%Z");
-        return;
-    }
-
-    PQsetNoticeReceiver(conn, ngx_http_xet_pg_notice, NULL);
-
-    error = (PQstatus(conn) == CONNECTION_OK) ? NULL : PQerrorMessage(conn);
-
-    if (error == NULL) {
-        error = ngx_http_xet_pg_check_schema_job(conn);
-    }
-
-    if (error == NULL) {
-        error = ngx_http_xet_pg_settings_job(conn);
-    }
-
-    if (error == NULL) {
-        error = ngx_http_xet_pg_prepare_job(conn);
-    }
-
-    if (error == NULL
-        && (PQsetnonblocking(conn, 1) != 0 || PQenterPipelineMode(conn) != 1))
-    {
-        error = PQerrorMessage(conn);
-    }
-
-    if (error) {
-        ngx_http_xet_pg_text(ctx->error, NGX_HTTP_XET_PG_ERROR_LEN, error);
-
-        PQfinish(conn);
-        return;
-    }
-
-    ctx->conn = conn;
-}
-
-
-static const char *
-ngx_http_xet_pg_check_schema_job(PGconn *conn)
-{
-    PGresult    *res;
-    const char  *error;
-
-    static const char  wrong[] = "the schema \"xet\" has another version than "
-                                 "this module needs, run sql/migrate.sh";
-
-    res = PQexec(conn, "SELECT max(version) FROM xet.migrations");
-
-    if (PQresultStatus(res) != PGRES_TUPLES_OK) {
-        error = PQerrorMessage(conn);
-
-    } else if (PQntuples(res) == 1
-               && ngx_strcmp(PQgetvalue(res, 0, 0), NGX_HTTP_XET_SCHEMA) == 0)
-    {
-        error = NULL;
-
-    } else {
-        error = wrong;
-    }
-
-    PQclear(res);
-
-    return error;
-}
-
-
-/*
- * Every statement of ours finds its rows by an index.  Sessions keep plans,
- * also those of foreign keys, and one made while a table was tiny would read
- * the whole of it for each row long after it has grown.  The penalty of what
- * has no other way than such a scan would make PostgreSQL plan every statement
- * anew, which takes longer than most of them.
- */
-
-static const char *
-ngx_http_xet_pg_settings_job(PGconn *conn)
-{
-    PGresult        *res;
-    ExecStatusType   status;
-
-    res = PQexec(conn, "SET enable_seqscan = off; "
-                       "SET plan_cache_mode = force_generic_plan");
-    status = PQresultStatus(res);
-
-    PQclear(res);
-
-    return (status == PGRES_COMMAND_OK) ? NULL : PQerrorMessage(conn);
-}
-
-
-/* A message of libpq, without the newline at its end. */
-
-static void
-ngx_http_xet_pg_text(u_char *dst, size_t size, const char *text)
-{
-    size_t  len;
-
-    len = ngx_strlen(text);
-
-    while (len && (text[len - 1] == '\n' || text[len - 1] == ' ')) {
-        len--;
-    }
-
-    ngx_cpystrn(dst, (u_char *) text, ngx_min(len + 1, size));
-}
-
-
-static const char *
-ngx_http_xet_pg_prepare_job(PGconn *conn)
-{
-    PGresult                      *res;
-    ExecStatusType                 status;
-    const ngx_http_xet_pg_stmt_t  *stmt;
-
-    for (stmt = ngx_http_xet_query_stmts; stmt->name; stmt++) {
-
-        res = PQprepare(conn, stmt->name, stmt->sql, 0, NULL);
-        status = PQresultStatus(res);
-
-        PQclear(res);
-
-        if (status != PGRES_COMMAND_OK) {
-            return PQerrorMessage(conn);
-        }
-    }
-
-    return NULL;
 }
 
 
@@ -332,16 +161,6 @@ ngx_http_xet_pg_wrap(ngx_http_xet_pg_t *pg)
     pg->writing = 0;
 
     return NGX_OK;
-}
-
-
-static void
-ngx_http_xet_pg_notice(void *arg, const PGresult *res)
-{
-    /* a notice in the connecting thread: the cycle's log is safe to use */
-
-    ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0, "xet: PostgreSQL: %s",
-                  PQresultErrorMessage(res));
 }
 
 
@@ -574,40 +393,6 @@ ngx_http_xet_pg_close(ngx_http_xet_pg_t *pg)
 
     pg->writing = 0;
     pg->state = NGX_HTTP_XET_PG_CLOSED;
-}
-
-
-ngx_int_t
-ngx_http_xet_pg_check_conninfo(ngx_str_t *conninfo, u_char *err, size_t len)
-{
-    char              *msg;
-    ngx_int_t          rc;
-    PQconninfoOption  *opts, *o;
-
-    msg = NULL;
-    opts = PQconninfoParse((char *) conninfo->data, &msg);
-
-    if (opts == NULL) {
-        ngx_http_xet_pg_text(err, len, msg ? msg : "out of memory");
-
-        if (msg) {
-            PQfreemem(msg);
-        }
-
-        return NGX_ERROR;
-    }
-
-    rc = NGX_OK;
-
-    for (o = opts; o->keyword; o++) {
-        if (ngx_strcmp(o->keyword, "password") == 0 && o->val) {
-            rc = NGX_DECLINED;
-        }
-    }
-
-    PQconninfoFree(opts);
-
-    return rc;
 }
 
 

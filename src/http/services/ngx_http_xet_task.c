@@ -9,6 +9,13 @@
  * done handler is never called for a dead request, and whatever the job
  * touches is freed only by pool cleanups.
  *
+ * A job beside another module's handler leaves r->write_event_handler to that
+ * module, which may also finalize the request meanwhile.  So the job holds a
+ * reference, too: nginx goes on with the connection when the job gives it
+ * back.  A cleanup of the request, which nginx runs when the request dies even
+ * while it is blocked, tells that nobody waits for it any more; then the
+ * references don't count.
+ *
  * States of a task: idle -> busy (post) -> ready (thread finished) -> idle
  * (done handler called).  The event loop owns the structure; the thread sees
  * only job and data.
@@ -29,6 +36,10 @@ typedef struct {
 } ngx_http_xet_task_ctx_t;
 
 
+static ngx_int_t ngx_http_xet_task_start(ngx_http_request_t *r,
+    ngx_http_xet_task_t *t, ngx_http_xet_job_pt job,
+    ngx_http_xet_done_pt done, void *data);
+static void ngx_http_xet_task_dead(void *data);
 static void ngx_http_xet_task_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_task_event_handler(ngx_event_t *ev);
 static void ngx_http_xet_task_write_handler(ngx_http_request_t *r);
@@ -39,16 +50,66 @@ ngx_int_t
 ngx_http_xet_task_post(ngx_http_request_t *r, ngx_http_xet_job_pt job,
     ngx_http_xet_done_pt done, void *data)
 {
+    ngx_http_xet_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    if (ngx_http_xet_task_start(r, &ctx->task, job, done, data) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    r->write_event_handler = ngx_http_xet_task_write_handler;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_xet_task_post_beside(ngx_http_request_t *r, ngx_http_xet_task_t *t,
+    ngx_http_xet_job_pt job, ngx_http_xet_done_pt done, void *data)
+{
+    ngx_http_cleanup_t  *cln;
+
+    if (!t->beside) {
+        cln = ngx_http_cleanup_add(r, 0);
+        if (cln == NULL) {
+            return NGX_ERROR;
+        }
+
+        cln->handler = ngx_http_xet_task_dead;
+        cln->data = t;
+
+        t->beside = 1;
+    }
+
+    if (ngx_http_xet_task_start(r, t, job, done, data) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    r->main->count++;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_xet_task_dead(void *data)
+{
+    ngx_http_xet_task_t  *t = data;
+
+    t->dead = 1;
+}
+
+
+static ngx_int_t
+ngx_http_xet_task_start(ngx_http_request_t *r, ngx_http_xet_task_t *t,
+    ngx_http_xet_job_pt job, ngx_http_xet_done_pt done, void *data)
+{
     ngx_thread_task_t         *task;
-    ngx_http_xet_ctx_t        *ctx;
-    ngx_http_xet_task_t       *t;
     ngx_http_xet_task_ctx_t   *tctx;
     ngx_http_xet_main_conf_t  *xmcf;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
-
-    t = &ctx->task;
 
     if (t->busy || t->ready) {
         ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0,
@@ -93,7 +154,6 @@ ngx_http_xet_task_post(ngx_http_request_t *r, ngx_http_xet_job_pt job,
 
     t->busy = 1;
     r->main->blocked++;
-    r->write_event_handler = ngx_http_xet_task_write_handler;
 
     ngx_add_timer(&task->event, NGX_HTTP_XET_TASK_TIMER);
 
@@ -163,13 +223,26 @@ ngx_http_xet_task_event_handler(ngx_event_t *ev)
     ngx_log_debug0(NGX_LOG_DEBUG_HTTP, c->log, 0, "xet task: done");
 
     t->busy = 0;
-    t->ready = 1;
 
     r->main->blocked--;
 
-    /* ours, or the finalizer of a request that died meanwhile */
+    if (!t->beside || t->dead) {
+        t->ready = 1;
 
-    r->write_event_handler(r);
+        /* ours, or the finalizer of a request that died meanwhile */
+
+        r->write_event_handler(r);
+
+    } else if (r->done) {
+
+        /* finalized meanwhile: only our reference is left */
+
+        ngx_http_finalize_request(r, NGX_DONE);
+
+    } else {
+        r->main->count--;
+        t->done(r, t->data);
+    }
 
     ngx_http_run_posted_requests(c);
 }

@@ -36,6 +36,8 @@ typedef struct {
 
     unsigned                    busy:1;    /* in the pool */
     unsigned                    ready:1;   /* done, its handler not called */
+    unsigned                    beside:1;  /* the handlers are not ours */
+    unsigned                    dead:1;    /* the request is */
 } ngx_http_xet_task_t;
 
 
@@ -48,6 +50,17 @@ ngx_int_t ngx_http_xet_task_post(ngx_http_request_t *r,
     ngx_http_xet_job_pt job, ngx_http_xet_done_pt done, void *data);
 
 ngx_uint_t ngx_http_xet_task_busy(ngx_http_request_t *r);
+
+/*
+ * The same beside the content handler of another module, whose event handlers
+ * stay what they are.  t is the caller's, of zeros at first, and lives as long
+ * as data.  done is called straight from the event loop, not when the request
+ * was finalized meanwhile; it has to see for itself whether an answer is on
+ * its way.
+ */
+ngx_int_t ngx_http_xet_task_post_beside(ngx_http_request_t *r,
+    ngx_http_xet_task_t *t, ngx_http_xet_job_pt job,
+    ngx_http_xet_done_pt done, void *data);
 
 /*
  * A job that belongs to no request (closing or removing files): runs job

@@ -38,9 +38,8 @@ package Test::Xet;
 use warnings;
 use strict;
 
-use parent qw/ Exporter /;
+use parent qw/ Exporter Test::Xet::State Test::Xet::Upload /;
 
-use File::Find ();
 use File::Path qw/ make_path remove_tree /;
 use File::Temp qw/ tempdir /;
 use Test::More ();
@@ -67,6 +66,7 @@ my @live;
 #     locations   instead of conf/xet_location.conf
 #     directives  { xet_... => value, undef to leave it out } at http level
 #     workers     1
+#     connections  512, of a worker
 #     threads     4
 #     log         debug, info
 #     xet         0: neither the module nor its directives
@@ -82,6 +82,7 @@ my @live;
 #     %%MAIN%% %%HTTP%% %%XET%% %%SERVER%% %%LOCATIONS%%  what ours has there
 #     %%PORT_8080%%  a free port, the same for the same number
 #     %%DIR%% %%ROOT%% %%STORE%% %%CONNINFO%% %%URL_KEY%% %%DEDUP_KEY%%
+#     %%CONNECTIONS%%
 
 sub new {
 	my ($class, %o) = @_;
@@ -217,7 +218,7 @@ sub default_conf {
 %%MAIN%%
 
 events {
-    worker_connections  512;
+    worker_connections  %%CONNECTIONS%%;
 }
 
 http {
@@ -249,7 +250,8 @@ sub expand {
 		DIR => $self->{dir}, ROOT => root(), STORE => $self->store(),
 		CONNINFO => $self->conninfo(),
 		URL_KEY => "$self->{dir}/url.key",
-		DEDUP_KEY => "$self->{dir}/dedup.key"
+		DEDUP_KEY => "$self->{dir}/dedup.key",
+		CONNECTIONS => $self->{o}{connections} || 512
 	);
 
 	$text =~ s/%%(MAIN|HTTP|XET|SERVER|LOCATIONS)%%/$blocks{$1}->($self)/ge;
@@ -326,6 +328,16 @@ sub conf_locations {
 	return 'include ' . $self->write_file('xet_location.conf', $text) . ';';
 }
 
+# Options for two workers that share the connections to port 8081, and a log
+# that tells which of them has answered.
+
+sub two_workers {
+	return (workers => 2,
+		server => 'listen 127.0.0.1:%%PORT_8081%% reuseport;',
+		http => "log_format pid '\$pid \$status \$request';\n"
+			. '    access_log %%DIR%%/pid.log pid;');
+}
+
 # --------------------------------------------------------------------------
 # nginx and PostgreSQL
 
@@ -359,6 +371,7 @@ sub pg_thaw { return $_[0]->{pg}->thaw() }
 sub pg_lock { my $self = shift; return $self->{pg}->lock(@_) }
 sub pg_session { my $self = shift; return $self->{pg}->session(@_) }
 sub pg_backends { my $self = shift; return $self->{pg}->backends(@_) }
+sub pg_blocked { my $self = shift; return $self->{pg}->blocked(@_) }
 sub pg_terminate { my $self = shift; return $self->{pg}->terminate(@_) }
 
 # --------------------------------------------------------------------------
@@ -418,76 +431,8 @@ sub http_start {
 	return $c;
 }
 
-sub upload { return Test::Xet::Client::upload(@_) }
 sub download { return Test::Xet::Client::download(@_) }
 sub reconstruct { return Test::Xet::Client::reconstruct(@_) }
-
-# --------------------------------------------------------------------------
-# what is there
-
-sub files_below {
-	my ($dir) = @_;
-
-	my @files;
-
-	File::Find::find({ no_chdir => 1, wanted => sub {
-		push @files, substr($_, length($dir) + 1) if -f $_;
-	} }, $dir) if -d $dir;
-
-	return sort @files;
-}
-
-# Below the store, without the temporary ones.
-
-sub files_in_store {
-	my ($self) = @_;
-
-	return grep { !m!^tmp/! } files_below($self->store());
-}
-
-sub temp_files {
-	my ($self) = @_;
-
-	return files_below($self->store() . '/tmp');
-}
-
-# Descriptors (a count) and resident memory (KiB) of a process, by default
-# the first worker.
-
-sub fds {
-	my ($self, $pid) = @_;
-
-	return scalar keys %{ Test::Xet::Process::fds(
-		$pid // ($self->worker_pids())[0]) };
-}
-
-sub rss {
-	my ($self, $pid) = @_;
-
-	return Test::Xet::Process::rss($pid // ($self->worker_pids())[0]);
-}
-
-# From here on the workers' descriptors must not grow in number, but by sessions
-# of PostgreSQL; connections of the test itself are to be closed at the end.
-
-sub fds_mark {
-	my ($self) = @_;
-
-	$self->{marks} = { map { $_ => Test::Xet::Process::fds($_) }
-		$self->worker_pids() };
-	$self->{marks_sessions} = $self->sessions();
-}
-
-# Sessions that the server has now, 0 where it cannot be asked.
-
-sub sessions {
-	my ($self) = @_;
-
-	my $pg = $self->{pg} || ($self->{beside} || {})->{pg};
-
-	return $pg && $pg->pid() ? eval { scalar(() = $pg->backends()) } // 0
-		: 0;
-}
 
 # --------------------------------------------------------------------------
 # the end
@@ -498,69 +443,6 @@ sub allow {
 	my ($self, @regexes) = @_;
 
 	push @{ $self->{allow} }, @regexes;
-}
-
-sub check_fds {
-	my ($self) = @_;
-
-	my $marks = delete $self->{marks} or return;
-	my @grown;
-
-	wait_for(5, sub {
-		my $sessions = 0;
-		@grown = ();
-
-		for my $pid (keys %$marks) {
-			my $before = $marks->{$pid};
-			my $now = Test::Xet::Process::fds($pid);
-			my ($more, $more_unix) = map { my $unix = $_;
-				grep({ !/^unix/ ^ $unix } values %$now)
-				- grep({ !/^unix/ ^ $unix } values %$before)
-			} 0, 1;
-
-			$sessions += $more_unix;
-			push @grown, [ $pid, $now ] if $more > 0;
-		}
-
-		push @grown, map { [ $_, Test::Xet::Process::fds($_) ] }
-			keys %$marks if $sessions > 0 && $sessions
-				> $self->sessions() - $self->{marks_sessions};
-
-		return !@grown;
-	});
-
-	Test::More::ok(!@grown, 'no descriptors left open');
-
-	for (@grown) {
-		my ($pid, $now) = @$_;
-
-		Test::More::diag("worker $pid: $_ is $now->{$_}")
-			for grep { !exists $marks->{$pid}{$_} }
-			sort { $a <=> $b } keys %$now;
-	}
-}
-
-# No file of the store may be open when nobody asks for it any more; sockets
-# that are left open nginx itself tells of when it stops.
-
-sub check_files {
-	my ($self) = @_;
-
-	my $store = $self->store();
-	my @open;
-
-	wait_for(5, sub {
-		@open = map { my $pid = $_;
-			map { "worker $pid: $_" } grep {
-				m!^\Q$store\E/! || / \(deleted\)$/
-			} values %{ Test::Xet::Process::fds($pid) }
-		} $self->worker_pids(all => 1);
-
-		return !@open;
-	});
-
-	Test::More::ok(!@open, 'no files left open')
-		or Test::More::diag(join("\n", @open));
 }
 
 # Stops all and adds the tests; done() calls it.

@@ -5,8 +5,7 @@
  */
 
 
-#include "xet_test.h"
-#include "xet_jwk_set.h"
+#include "xet_test_jwk.h"
 #include "xet_test_jwt.h"
 #include "xet_test_keys.h"
 
@@ -364,28 +363,6 @@ test_limits(void)
 
 
 /* PEM: several blocks, text around them, ids, and blocks of other kinds. */
-
-static xet_status_t
-test_pem(xet_jwk_set_t *set, const char *id, const char *pem, size_t *index)
-{
-    *index = 999;
-
-    return xet_jwk_set_add_pem(set, (const uint8_t *) id, strlen(id),
-                               (const uint8_t *) pem, strlen(pem), index);
-}
-
-
-static int
-test_id(const xet_jwk_t *key, const char *want)
-{
-    size_t          len;
-    const uint8_t  *id;
-
-    id = xet_jwk_id(key, &len);
-
-    return len == strlen(want) && memcmp(id, want, len) == 0;
-}
-
 
 static void
 test_blocks(const char *a, const char *b, const char *private)

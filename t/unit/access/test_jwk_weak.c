@@ -78,18 +78,19 @@ test_rsa(const char *modulus, unsigned long exponent)
 }
 
 
+/* A new key of OpenSSL's, with one parameter set. */
+
 static EVP_PKEY *
-test_explicit(void)
+test_generated(const char *algorithm, int (*set)(EVP_PKEY_CTX *ctx))
 {
     EVP_PKEY      *pkey;
     EVP_PKEY_CTX  *ctx;
 
     pkey = NULL;
-    ctx = EVP_PKEY_CTX_new_from_name(NULL, "EC", NULL);
+    ctx = EVP_PKEY_CTX_new_from_name(NULL, algorithm, NULL);
 
     EVP_PKEY_keygen_init(ctx);
-    EVP_PKEY_CTX_set_ec_paramgen_curve_nid(ctx, NID_X9_62_prime256v1);
-    EVP_PKEY_CTX_set_ec_param_enc(ctx, OPENSSL_EC_EXPLICIT_CURVE);
+    set(ctx);
     EVP_PKEY_keygen(ctx, &pkey);
     EVP_PKEY_CTX_free(ctx);
 
@@ -97,21 +98,21 @@ test_explicit(void)
 }
 
 
-static EVP_PKEY *
-test_rsa_pss(void)
+/* P-256, but with all of its parameters in place of its name. */
+
+static int
+test_explicit(EVP_PKEY_CTX *ctx)
 {
-    EVP_PKEY      *pkey;
-    EVP_PKEY_CTX  *ctx;
+    EVP_PKEY_CTX_set_ec_paramgen_curve_nid(ctx, NID_X9_62_prime256v1);
 
-    pkey = NULL;
-    ctx = EVP_PKEY_CTX_new_from_name(NULL, "RSA-PSS", NULL);
+    return EVP_PKEY_CTX_set_ec_param_enc(ctx, OPENSSL_EC_EXPLICIT_CURVE);
+}
 
-    EVP_PKEY_keygen_init(ctx);
-    EVP_PKEY_CTX_set_rsa_keygen_bits(ctx, 2048);
-    EVP_PKEY_keygen(ctx, &pkey);
-    EVP_PKEY_CTX_free(ctx);
 
-    return pkey;
+static int
+test_bits(EVP_PKEY_CTX *ctx)
+{
+    return EVP_PKEY_CTX_set_rsa_keygen_bits(ctx, 2048);
 }
 
 
@@ -125,13 +126,14 @@ test_unfit(void)
     xet_is_u64(test_pkey(EVP_EC_gen("P-256")), XET_OK, "P-256");
     xet_is_u64(test_pkey(EVP_EC_gen("P-384")), XET_JWK_KIND, "P-384");
     xet_is_u64(test_pkey(EVP_EC_gen("secp256k1")), XET_JWK_KIND, "secp256k1");
-    xet_is_u64(test_pkey(test_explicit()), XET_JWK_KIND,
+    xet_is_u64(test_pkey(test_generated("EC", test_explicit)), XET_JWK_KIND,
                "P-256 in explicit parameters");
     xet_is_u64(test_pkey(EVP_PKEY_Q_keygen(NULL, NULL, "X25519")),
                XET_JWK_KIND, "X25519");
     xet_is_u64(test_pkey(EVP_PKEY_Q_keygen(NULL, NULL, "ED448")),
                XET_JWK_KIND, "Ed448");
-    xet_is_u64(test_pkey(test_rsa_pss()), XET_JWK_KIND, "RSA-PSS");
+    xet_is_u64(test_pkey(test_generated("RSA-PSS", test_bits)), XET_JWK_KIND,
+               "RSA-PSS");
     xet_is_u64(test_pkey(EVP_RSA_gen(1024)), XET_JWK_KIND, "RSA, 1024 bits");
     xet_is_u64(test_pkey(EVP_RSA_gen(2047)), XET_JWK_KIND, "RSA, 2047 bits");
 

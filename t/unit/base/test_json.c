@@ -155,6 +155,50 @@ test_structure(void)
 }
 
 
+/* Elements that the caller writes: in one piece, with a comma or without. */
+
+static void
+test_reserve(void)
+{
+    uint8_t     *p;
+    unsigned     i;
+    xet_json_t  *j;
+
+    j = test_begin();
+    xet_json_object_begin(j);
+
+    for (i = 0; i < 3; i++) {
+        p = xet_json_reserve(j, 100);
+        memcpy(p, "\"k0\":[1,2]", 10);
+        p[2] = (uint8_t) ('0' + i);
+        xet_json_advance(j, p + 10);
+    }
+
+    xet_json_key(j, "a");
+    xet_json_array_begin(j);
+
+    p = xet_json_reserve(j, 2);
+    memcpy(p, "{}", 2);
+    xet_json_advance(j, p + 2);
+
+    xet_json_u64(j, 7);
+    xet_json_array_end(j);
+    xet_json_key(j, "b");
+
+    p = xet_json_reserve(j, 1);
+    *p = '8';
+    xet_json_advance(j, p + 1);
+
+    xet_json_object_end(j);
+    test_is("{\"k0\":[1,2],\"k1\":[1,2],\"k2\":[1,2],\"a\":[{},7],\"b\":8}");
+
+    j = test_begin();
+    xet_json_array_begin(j);
+    xet_ok(xet_json_reserve(j, sizeof(writer.heap)) == NULL
+           && xet_buf_status(j->buf) == XET_NOMEM, "no room for an element");
+}
+
+
 static void
 test_integers(void)
 {
@@ -457,6 +501,7 @@ int
 main(void)
 {
     test_structure();
+    test_reserve();
     test_integers();
     test_strings();
     test_depth();

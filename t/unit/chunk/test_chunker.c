@@ -9,6 +9,7 @@
 #include "xet_chunker.h"
 #include "xet_merkle.h"
 #include "xet_vectors.h"
+#include "xet_reference.h"
 
 
 #define CUTS_MAX  1024
@@ -396,30 +397,25 @@ test_clients(void)
 static void
 test_reference_file(void)
 {
-    char        *line;
-    size_t       i, len, text_len, start, listed;
-    cuts_t       cuts;
-    uint8_t     *data, *text;
-    unsigned     wrong;
-    xet_hash_t   hash, want;
-    const char  *path;
+    size_t                 i, len, start;
+    cuts_t                 cuts;
+    uint8_t               *data;
+    unsigned               wrong;
+    xet_hash_t             hash;
+    xet_reference_chunk_t  listed[10];
 
-    path = xet_test_data("xet/derived/ev-population.first-10-chunks.csv");
-    data = path ? xet_test_read(path, &len) : NULL;
+    data = xet_reference_load("xet/derived/ev-population.first-10-chunks.csv",
+                              &len);
 
-    path = xet_test_data("xet/xet-spec-reference-files/"
-                         "ev-population.csv.chunks");
-    text = path ? xet_test_read(path, &text_len) : NULL;
-
-    if (data == NULL || text == NULL || text_len < 10 * 80) {
-        xet_skip("reference data absent");
-        free(data);
-        free(text);
+    if (data == NULL) {
         return;
     }
 
-    text[text_len - 1] = '\0';
-    line = (char *) text;
+    if (xet_reference_chunks(listed, 10) < 10) {
+        xet_skip("reference data absent");
+        free(data);
+        return;
+    }
 
     /* the prefix ends with chunk 9, so the last cut comes by itself */
 
@@ -430,24 +426,19 @@ test_reference_file(void)
     start = 0;
 
     for (i = 0; i < cuts.n && i < 10; i++) {
-        listed = strtoul(line + 65, NULL, 10);
-
         xet_hash_chunk(&xet_suite_default, data + start, cuts.end[i] - start,
                        &hash);
 
-        wrong += cuts.end[i] - start != listed
-                 || xet_hash_parse(&want, (uint8_t *) line, 64) != XET_OK
-                 || !xet_hash_equal(&hash, &want);
+        wrong += cuts.end[i] - start != listed[i].size
+                 || !xet_hash_equal(&hash, &listed[i].hash);
 
         start = cuts.end[i];
-        line = strchr(line, '\n') + 1;
     }
 
     xet_is_u64(wrong, 0, "their lengths and hashes");
     xet_is_u64(wrong_splits(data, len, NULL), 0, "fed in fifteen ways");
 
     free(data);
-    free(text);
 }
 
 
@@ -531,6 +522,210 @@ test_small_suite(void)
 }
 
 
+/* 64 bytes behind which the hash meets the mask, whatever stands before. */
+
+static void
+cutter(const xet_suite_t *suite, uint8_t *window)
+{
+    size_t    i;
+    uint64_t  h, state;
+
+    state = 1234;
+
+    do {
+        h = 0;
+
+        for (i = 0; i < 64; i++) {
+            window[i] = (uint8_t) xet_splitmix64(&state);
+            h = (h << 1) + suite->gear[window[i]];
+        }
+
+    } while (h & suite->chunk_mask);
+}
+
+
+/*
+ * One place to cut at, everywhere in the first blocks that are looked through
+ * side by side; then two and more of them, in any order of lanes.
+ */
+
+static void
+test_places(void)
+{
+    size_t          i, k, n, end, min;
+    cuts_t          whole, cuts;
+    uint8_t         window[64];
+    uint8_t        *data;
+    uint64_t        state;
+    unsigned        wrong, found;
+    xet_suite_t     suite;
+
+    suite = xet_suite_default;
+    suite.chunk_max = 30000;
+    min = suite.chunk_min;
+
+    cutter(&suite, window);
+
+    n = min + 3 * 4096;
+    data = malloc(n);
+
+    wrong = 0;
+    found = 0;
+
+    for (end = min - 2; end <= n; end++) {
+        memset(data, 0, n);
+        memcpy(data + end - 64, window, 64);
+
+        reference(&suite, data, n, &whole);
+
+        wrong += !feed(&suite, data, n, 100000000, NULL, &cuts)
+                 || !same(&cuts, &whole);
+        found += (cuts.end[0] == end);
+    }
+
+    xet_is_u64(wrong, 0, "one place to cut at, in three blocks");
+    xet_is_u64(found, 3 * 4096 + 1, "which is found from the minimum on");
+
+    state = 5;
+    wrong = 0;
+
+    for (i = 0; i < 3000; i++) {
+        memset(data, (int) (i % 3), n);
+
+        for (k = 0; k < i % 5 + 2; k++) {
+            end = min + xet_splitmix64(&state) % (3 * 4096);
+            memcpy(data + end - 64, window, 64);
+        }
+
+        reference(&suite, data, n, &whole);
+
+        wrong += !feed(&suite, data, n, 100000000, NULL, &cuts)
+                 || !same(&cuts, &whole)
+                 || !feed(&suite, data, n, -9000, &state, &cuts)
+                 || !same(&cuts, &whole);
+    }
+
+    xet_is_u64(wrong, 0, "several places");
+
+    free(data);
+}
+
+
+/* A place to cut at wherever a chunk is long enough, and nowhere. */
+
+static void
+test_dense(void)
+{
+    size_t       i, n;
+    cuts_t       whole, cuts;
+    uint8_t      window[64];
+    uint8_t     *data;
+    unsigned     wrong;
+    xet_suite_t  suite;
+
+    static const long  steps[] = { 100000000, 4096, 8192, 12288, 4097 };
+
+    suite = xet_suite_default;
+    n = 80 * suite.chunk_min;
+    data = malloc(n);
+
+    cutter(&suite, window);
+
+    for (i = 0; i < n; i++) {
+        data[i] = window[i % 64];
+    }
+
+    reference(&suite, data, n, &whole);
+    wrong = 0;
+
+    for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        wrong += !feed(&suite, data, n, steps[i], NULL, &cuts)
+                 || !same(&cuts, &whole);
+    }
+
+    xet_is_u64(whole.n, 80, "a boundary every minimum");
+    xet_is_u64(wrong, 0, "all of them");
+
+    memset(data, 0, n);
+
+    reference(&suite, data, n, &whole);
+    wrong = 0;
+
+    for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        wrong += !feed(&suite, data, n, steps[i], NULL, &cuts)
+                 || !same(&cuts, &whole);
+    }
+
+    xet_is_u64(whole.n, 5, "a boundary every maximum");
+    xet_is_u64(wrong, 0, "all of those");
+
+    free(data);
+}
+
+
+/*
+ * Suites with boundaries from every 64 to every 65,536 bytes, over noise, over
+ * patterns of every length up to 300, and over few values.
+ */
+
+static void
+test_suites(void)
+{
+    long         step;
+    size_t       i, n;
+    cuts_t       whole, cuts;
+    uint8_t     *data;
+    uint64_t     state;
+    unsigned     round, wrong, total;
+    xet_suite_t  suite;
+
+    state = 77;
+    wrong = 0;
+    total = 0;
+
+    suite = xet_suite_default;
+
+    for (round = 0; round < 900; round++) {
+        suite.chunk_mask = ~(uint64_t) 0 << (64 - 6 - round % 11);
+        suite.chunk_min = 1 + (uint32_t) (xet_splitmix64(&state) % 9000);
+        suite.chunk_max = suite.chunk_min
+                          + (uint32_t) (xet_splitmix64(&state) % 70000);
+
+        n = 4096 + (size_t) (xet_splitmix64(&state) % 60000);
+
+        if (n / suite.chunk_min >= CUTS_MAX) {
+            n = suite.chunk_min * (size_t) (CUTS_MAX - 1);
+        }
+
+        data = xet_splitmix64_data(n, round);
+
+        if (round % 3 == 1) {
+            for (i = round / 3; i < n; i++) {
+                data[i] = data[i - round / 3];
+            }
+
+        } else if (round % 3 == 2) {
+            for (i = 0; i < n; i++) {
+                data[i] = data[i] < 250 ? 7 : data[i] & 3;
+            }
+        }
+
+        reference(&suite, data, n, &whole);
+        total += (unsigned) whole.n;
+
+        step = (round % 2) ? -20000 : 100000000;
+
+        wrong += !feed(&suite, data, n, step, &state, &cuts)
+                 || !same(&cuts, &whole);
+
+        free(data);
+    }
+
+    xet_is_u64(wrong, 0, "900 suites of any sizes");
+    xet_ok(total > 3000, "%u chunks in all", total);
+}
+
+
 static void
 test_edges(void)
 {
@@ -572,6 +767,9 @@ main(void)
     test_reference_file();
     test_random();
     test_small_suite();
+    test_places();
+    test_dense();
+    test_suites();
     test_edges();
 
     return xet_done();

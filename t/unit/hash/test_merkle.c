@@ -5,66 +5,15 @@
  */
 
 
-#include "xet_test.h"
-#include "xet_merkle.h"
+#include "xet_test_merkle.h"
 #include "xet_vectors.h"
+#include "xet_reference.h"
 
 
 #define LEAVES_MAX  3000
-#define REFERENCE   "xet/xet-spec-reference-files/"
 
 
 static xet_merkle_node_t  leaves[LEAVES_MAX];
-
-
-/* Nodes that are merged next, of n that are left. */
-
-static size_t
-reference_cut(const xet_merkle_node_t *nodes, size_t n)
-{
-    size_t  i, end;
-
-    if (n <= 2) {
-        return n;
-    }
-
-    end = (n < 9) ? n : 9;
-
-    for (i = 2; i < end; i++) {
-        if (nodes[i].hash.bytes[24] % 4 == 0) {
-            return i + 1;
-        }
-    }
-
-    return end;
-}
-
-
-static xet_merkle_node_t
-reference_merge(const xet_merkle_node_t *nodes, size_t n)
-{
-    char               text[9 * 128], hex[65];
-    size_t             i, len;
-    xet_merkle_node_t  node;
-
-    node.size = 0;
-    len = 0;
-    hex[64] = '\0';
-
-    for (i = 0; i < n; i++) {
-        xet_hash_print((uint8_t *) hex, &nodes[i].hash);
-
-        len += (size_t) snprintf(text + len, sizeof(text) - len,
-                                 "%s : %llu\n", hex,
-                                 (unsigned long long) nodes[i].size);
-
-        node.size += nodes[i].size;
-    }
-
-    xet_hash_keyed(xet_suite_default.node_key, text, len, &node.hash);
-
-    return node;
-}
 
 
 /* Level by level, each one whole. */
@@ -328,59 +277,20 @@ test_draft(void)
 }
 
 
-/* "<hash> <length>\n" lines; the number of them, 0 on any error. */
-
-static size_t
-read_chunks(uint8_t *text, size_t len)
-{
-    size_t    n;
-    uint8_t  *p, *end;
-
-    p = text;
-    end = text + len;
-
-    for (n = 0; p < end && n < LEAVES_MAX; n++) {
-
-        if (end - p < 66
-            || xet_hash_parse(&leaves[n].hash, p, 64) != XET_OK
-            || p[64] != ' ')
-        {
-            return 0;
-        }
-
-        leaves[n].size = strtoull((char *) p + 65, NULL, 10);
-
-        p = memchr(p, '\n', (size_t) (end - p));
-        if (p == NULL) {
-            return n + 1;
-        }
-
-        p++;
-    }
-
-    return n;
-}
-
-
 static void
 is_companion(const xet_hash_t *hash, const char *file, const char *name)
 {
-    size_t       len;
-    char         want[65];
-    uint8_t     *text;
-    const char  *path;
+    size_t    len;
+    char      want[65];
+    uint8_t  *text;
 
-    path = xet_test_data(file);
-    text = path ? xet_test_read(path, &len) : NULL;
+    text = xet_reference_load(file, &len);
 
-    if (text == NULL || len < 64) {
-        xet_skip("reference data absent");
-        free(text);
+    if (text == NULL) {
         return;
     }
 
-    memcpy(want, text, 64);
-    want[64] = '\0';
+    snprintf(want, sizeof(want), "%s", (char *) text);
 
     xet_is_hash(hash, want, name);
 
@@ -391,33 +301,29 @@ is_companion(const xet_hash_t *hash, const char *file, const char *name)
 static void
 test_reference_file(void)
 {
-    size_t       i, n, len, eligible;
-    uint8_t     *text, *hashes;
+    size_t       i, n, eligible;
+    uint8_t     *hashes;
     uint64_t     size;
     xet_hash_t   root, hash;
-    const char  *path;
 
-    path = xet_test_data(REFERENCE "ev-population.csv.chunks");
-    text = path ? xet_test_read(path, &len) : NULL;
+    static xet_reference_chunk_t  chunks[XET_REFERENCE_CHUNKS + 1];
 
-    if (text == NULL) {
+    n = xet_reference_chunks(chunks, XET_REFERENCE_CHUNKS + 1);
+
+    if (n == 0) {
         xet_skip("reference data absent");
         return;
     }
 
-    /* strtoull() needs an end */
-
-    text = realloc(text, len + 1);
-    text[len] = '\0';
-
-    n = read_chunks(text, len);
-    xet_is_u64(n, 796, "796 chunks");
+    xet_is_u64(n, XET_REFERENCE_CHUNKS, "796 chunks");
 
     hashes = malloc(n * XET_HASH_LEN + 1);
     size = 0;
     eligible = 0;
 
     for (i = 0; i < n; i++) {
+        leaves[i].hash = chunks[i].hash;
+        leaves[i].size = chunks[i].size;
         memcpy(hashes + i * XET_HASH_LEN, leaves[i].hash.bytes,
                XET_HASH_LEN);
         size += leaves[i].size;
@@ -433,20 +339,19 @@ test_reference_file(void)
     xet_is_u64(eligible, 756, "chunk 756 alone is eligible by its hash");
 
     root = streamed_root(leaves, n);
-    is_companion(&root, REFERENCE "Electric_Vehicle_Population_Data_20250917"
-                 ".csv.xet-xorb-hash", "its xorb hash");
+    is_companion(&root, XET_REFERENCE "Electric_Vehicle_Population_Data"
+                 "_20250917.csv.xet-xorb-hash", "its xorb hash");
 
     xet_hash_file(&xet_suite_default, &root, &hash);
-    is_companion(&hash, REFERENCE "Electric_Vehicle_Population_Data_20250917"
-                 ".csv.xet-file-hash", "its file hash");
+    is_companion(&hash, XET_REFERENCE "Electric_Vehicle_Population_Data"
+                 "_20250917.csv.xet-file-hash", "its file hash");
 
     xet_hash_verification(&xet_suite_default, hashes, n, &hash);
-    is_companion(&hash, REFERENCE "eea25d6ee393ccae385820daed127b96ef0ea034d"
-                 "fb7cf6da3a950ce334b7632.xorb.range-hash",
+    is_companion(&hash, XET_REFERENCE "eea25d6ee393ccae385820daed127b96ef0ea034"
+                 "dfb7cf6da3a950ce334b7632.xorb.range-hash",
                  "its verification hash");
 
     free(hashes);
-    free(text);
 }
 
 

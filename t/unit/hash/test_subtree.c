@@ -7,14 +7,14 @@
  */
 
 
-#include "xet_test.h"
+#include "xet_test_merkle.h"
 #include "xet_test_pool.h"
 #include "xet_subtree.h"
 #include "xet_vectors.h"
+#include "xet_reference.h"
 
 
 #define LEAVES_MAX  3000
-#define REFERENCE   "xet/xet-spec-reference-files/"
 
 
 typedef struct {
@@ -33,16 +33,20 @@ static xet_test_pool_t        pool;
 static xet_subtree_builder_t  builder, part;
 
 
-/* The stable cuts of a level; 0 when there is none. */
+/*
+ * The node behind the middle one of the first three stable cuts, from the left
+ * or, in another way than that of the builder, from the right; 0 for none.
+ */
 
 static size_t
-reference_start(const xet_merkle_node_t *nodes, size_t n)
+reference_stable(const xet_merkle_node_t *nodes, size_t n, int from_right)
 {
-    size_t  i, cuts, cut[3];
+    size_t  i, k, cuts, cut[3], gap[2];
 
     cuts = 0;
 
-    for (i = 0; i < n; i++) {
+    for (k = 0; k < n; k++) {
+        i = from_right ? n - 1 - k : k;
 
         if (nodes[i].hash.bytes[24] % 4) {
             continue;
@@ -56,98 +60,19 @@ reference_start(const xet_merkle_node_t *nodes, size_t n)
 
         cut[cuts++] = i;
 
-        if (cuts == 3
-            && cut[1] - cut[0] > 2 && cut[1] - cut[0] < 8
-            && cut[2] - cut[1] > 2 && cut[2] - cut[1] < 8)
-        {
-            return cut[1] + 1;
-        }
-    }
-
-    return 0;
-}
-
-
-/* From the right, so another way than that of the builder. */
-
-static size_t
-reference_end(const xet_merkle_node_t *nodes, size_t n)
-{
-    size_t  i, cuts, cut[3];
-
-    cuts = 0;
-
-    for (i = n; i-- > 0; /* void */ ) {
-
-        if (nodes[i].hash.bytes[24] % 4) {
+        if (cuts < 3) {
             continue;
         }
 
-        if (cuts == 3) {
-            cut[0] = cut[1];
-            cut[1] = cut[2];
-            cuts = 2;
-        }
+        gap[0] = from_right ? cut[0] - cut[1] : cut[1] - cut[0];
+        gap[1] = from_right ? cut[1] - cut[2] : cut[2] - cut[1];
 
-        cut[cuts++] = i;
-
-        if (cuts == 3
-            && cut[0] - cut[1] > 2 && cut[0] - cut[1] < 8
-            && cut[1] - cut[2] > 2 && cut[1] - cut[2] < 8)
-        {
+        if (gap[0] > 2 && gap[0] < 8 && gap[1] > 2 && gap[1] < 8) {
             return cut[1] + 1;
         }
     }
 
     return 0;
-}
-
-
-static size_t
-reference_cut(const xet_merkle_node_t *nodes, size_t n)
-{
-    size_t  i, end;
-
-    if (n <= 2) {
-        return n;
-    }
-
-    end = (n < 9) ? n : 9;
-
-    for (i = 2; i < end; i++) {
-        if (nodes[i].hash.bytes[24] % 4 == 0) {
-            return i + 1;
-        }
-    }
-
-    return end;
-}
-
-
-static xet_merkle_node_t
-reference_merge(const xet_merkle_node_t *nodes, size_t n)
-{
-    char               text[9 * 128], hex[65];
-    size_t             i, len;
-    xet_merkle_node_t  node;
-
-    node.size = 0;
-    len = 0;
-    hex[64] = '\0';
-
-    for (i = 0; i < n; i++) {
-        xet_hash_print((uint8_t *) hex, &nodes[i].hash);
-
-        len += (size_t) snprintf(text + len, sizeof(text) - len,
-                                 "%s : %llu\n", hex,
-                                 (unsigned long long) nodes[i].size);
-
-        node.size += nodes[i].size;
-    }
-
-    xet_hash_keyed(xet_suite_default.node_key, text, len, &node.hash);
-
-    return node;
 }
 
 
@@ -163,9 +88,9 @@ reference_build(size_t n, int at_start, int at_end)
     reference.n = 0;
 
     for (i = 0; /* void */ ; i++) {
-        from = at_start ? 0 : reference_start(level, n);
+        from = at_start ? 0 : reference_stable(level, n, 0);
         to = at_end ? n
-             : from + reference_end(level + from, n - from);
+             : from + reference_stable(level + from, n - from, 1);
 
         if (n <= 1 || (!at_start && from == 0) || to <= from) {
             from = to = n;
@@ -880,30 +805,24 @@ test_place(void)
 static void
 test_file(void)
 {
-    size_t         len, n;
-    uint8_t       *text, *p;
+    size_t         i, len, n;
+    uint8_t       *text;
     xet_hash_t     root, want;
-    const char    *path;
     xet_subtree_t  s, gap[2];
 
-    path = xet_test_data(REFERENCE "ev-population.csv.chunks");
-    text = path ? xet_test_read(path, &len) : NULL;
+    static xet_reference_chunk_t  chunks[XET_REFERENCE_CHUNKS + 1];
 
-    if (text == NULL) {
+    n = xet_reference_chunks(chunks, XET_REFERENCE_CHUNKS + 1);
+
+    if (n == 0) {
         xet_skip("reference data absent");
         return;
     }
 
-    text = realloc(text, len + 1);
-    text[len] = '\0';
-
-    for (p = text, n = 0; p < text + len && n < LEAVES_MAX; n++) {
-        xet_hash_parse(&leaves[n].hash, p, XET_HASH_STR_LEN);
-        leaves[n].size = strtoull((char *) p + 65, NULL, 10);
-        p += strcspn((char *) p, "\n") + 1;
+    for (i = 0; i < n; i++) {
+        leaves[i].hash = chunks[i].hash;
+        leaves[i].size = chunks[i].size;
     }
-
-    free(text);
 
     begin(SIZE_MAX);
     build(&part, 0, 300, 1, 0, &gap[0]);
@@ -923,9 +842,8 @@ test_file(void)
     xet_subtree_finish(&builder, &s);
     xet_is_u64(s.nodes[0].size, 63527244, "joined: 63,527,244 bytes");
 
-    path = xet_test_data(REFERENCE "Electric_Vehicle_Population_Data_20250917"
-                         ".csv.xet-xorb-hash");
-    text = path ? xet_test_read(path, &len) : NULL;
+    text = xet_reference_load(XET_REFERENCE "Electric_Vehicle_Population_Data"
+                              "_20250917.csv.xet-xorb-hash", &len);
 
     xet_ok(text && xet_hash_parse(&want, text, 64) == XET_OK
            && xet_subtree_root(&s, &root) == XET_OK

@@ -8,8 +8,7 @@
 #include <time.h>
 
 #include "xet_test.h"
-#include "xet_test_pool.h"
-#include "xet_plan.h"
+#include "xet_test_plan.h"
 
 
 static xet_plan_range_t
@@ -27,25 +26,6 @@ test_range(const xet_plan_t *p, uint32_t i)
 }
 
 
-/* A small file by hand: chunks of 100 bytes, stored in 50. */
-
-static void
-test_term(uint8_t *packed, unsigned xorb, uint32_t start, uint32_t end)
-{
-    xet_term_t  t;
-
-    memset(t.xorb.bytes, (int) xorb, XET_HASH_LEN);
-
-    t.chunk_start = start;
-    t.chunk_end = end;
-    t.stored_start = start * 50;
-    t.stored_end = end * 50;
-    t.raw_length = (end - start) * 100;
-
-    xet_term_pack(packed, &t);
-}
-
-
 static void
 test_adding(void)
 {
@@ -56,10 +36,10 @@ test_adding(void)
 
     memset(&pool, 0, sizeof(pool));
 
-    test_term(packed, 1, 0, 10);
-    test_term(packed + 48, 2, 5, 10);
-    test_term(packed + 96, 1, 10, 20);
-    test_term(packed + 144, 3, 0, 1);
+    xet_test_term(packed, 1, 0, 0, 10);
+    xet_test_term(packed + 48, 2, 0, 5, 10);
+    xet_test_term(packed + 96, 1, 0, 10, 20);
+    xet_test_term(packed + 144, 3, 0, 0, 1);
 
     want.start = 1000;
     want.end = 1500;
@@ -110,7 +90,7 @@ test_adding(void)
     xet_is_u64(xet_plan_add(&p, packed, 48, 0), XET_PLAN_DAMAGED,
                "a damaged term");
 
-    test_term(packed, 1, 0, 10);
+    xet_test_term(packed, 1, 0, 0, 10);
     want.start = (uint64_t) INT64_MAX - 1;
     want.end = (uint64_t) INT64_MAX;
     xet_plan_init(&p, xet_test_alloc, &pool, &want);
@@ -189,8 +169,8 @@ test_trimming(void)
         ends.raw_ends = raw;
         ends.stored_ends = stored;
 
-        test_term(packed, 1, 10, 20);
-        test_term(packed + 48, 1, 0, 1);
+        xet_test_term(packed, 1, 0, 10, 20);
+        xet_test_term(packed + 48, 1, 0, 0, 1);
 
         xet_plan_init(&p, xet_test_alloc, &pool, &want);
         (void) xet_plan_add(&p, packed, 48, 0);
@@ -352,9 +332,9 @@ test_contradictions(void)
 
     /* two xorbs have nothing to do with each other; memory runs out */
 
-    test_term(packed, 1, 0, 10);
-    test_term(packed + 48, 2, 0, 10);
-    test_term(packed + 96, 1, 20, 30);
+    xet_test_term(packed, 1, 0, 0, 10);
+    xet_test_term(packed + 48, 2, 0, 0, 10);
+    xet_test_term(packed + 96, 1, 0, 20, 30);
     want.end = 3000;
 
     for (limit = 1, refused = 0; limit < 20; limit++) {
@@ -432,7 +412,7 @@ test_long_files(void)
             start = test_below(&state, 8190);
             n = 1 + test_below(&state, 2);
 
-            test_term(packed + i * 48, 0, start, start + n);
+            xet_test_term(packed + i * 48, 0, 0, start, start + n);
             xet_test_random_hash(&hash_state, t.xorb.bytes);
             memcpy(packed + i * 48, t.xorb.bytes, 32);
 

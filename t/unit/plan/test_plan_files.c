@@ -6,8 +6,7 @@
 
 
 #include "xet_test.h"
-#include "xet_test_pool.h"
-#include "xet_plan_writer.h"
+#include "xet_test_plan.h"
 
 
 #define MODEL_XORBS   4
@@ -328,23 +327,6 @@ test_model(void)
 
 
 static void
-test_term(uint8_t *packed, unsigned xorb, uint32_t start, uint32_t end)
-{
-    xet_term_t  t;
-
-    memset(t.xorb.bytes, (int) xorb, XET_HASH_LEN);
-
-    t.chunk_start = start;
-    t.chunk_end = end;
-    t.stored_start = start * 50;
-    t.stored_end = end * 50;
-    t.raw_length = (end - start) * 100;
-
-    xet_term_pack(packed, &t);
-}
-
-
-static void
 test_misuse(void)
 {
     uint8_t          packed[3 * XET_TERM_LEN];
@@ -358,9 +340,9 @@ test_misuse(void)
     memset(&hash, 1, sizeof(hash));
     memset(&ends, 0, sizeof(ends));
 
-    test_term(packed, 1, 0, 10);
-    test_term(packed + 48, 2, 5, 10);
-    test_term(packed + 96, 1, 10, 20);
+    xet_test_term(packed, 1, 0, 0, 10);
+    xet_test_term(packed + 48, 2, 0, 5, 10);
+    xet_test_term(packed + 96, 1, 0, 10, 20);
 
     want.start = 0;
     want.end = 1000;
@@ -449,8 +431,8 @@ test_memory(void)
     memset(&pool, 0, sizeof(pool));
     memset(&hash, 1, sizeof(hash));
 
-    test_term(packed, 1, 0, 10);
-    test_term(packed + 48, 2, 5, 10);
+    xet_test_term(packed, 1, 0, 0, 10);
+    xet_test_term(packed + 48, 2, 0, 5, 10);
 
     xet_is_u64(xet_plan_init_files(&p, xet_test_alloc, &pool, SIZE_MAX),
                XET_NOMEM, "more files than there is memory");

@@ -8,19 +8,11 @@
 #include <jansson.h>
 
 #include "xet_test.h"
-#include "xet_test_pool.h"
-#include "xet_plan.h"
+#include "xet_test_plan.h"
+#include "xet_reference.h"
 
 
-#define REFERENCE  "xet/xet-spec-reference-files/"
-#define CAPTURED   "xet/captured-responses/"
-
-
-typedef struct {
-    unsigned      calls;
-    unsigned      fail;            /* at this call, from 1 */
-    size_t        ranges_max;
-} test_url_t;
+#define CAPTURED  "xet/captured-responses/"
 
 
 /* The chunk ends of one xorb. */
@@ -34,36 +26,15 @@ static xet_status_t
 test_url(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
     const xet_plan_range_t *ranges, size_t n)
 {
-    int          len;
-    char         text[64];
-    size_t       i;
-    uint8_t      hash[XET_HASH_STR_LEN];
-    test_url_t  *url;
-
-    url = ctx;
-    url->calls++;
-
-    if (url->calls == url->fail) {
-        return XET_INTERNAL;
-    }
-
-    if (n > url->ranges_max) {
-        url->ranges_max = n;
-    }
+    char     before[128];
+    uint8_t  hash[XET_HASH_STR_LEN];
 
     xet_hash_print(hash, xorb);
 
-    xet_buf_write(b, "https://x.example/", 18);
-    xet_buf_write(b, hash, sizeof(hash));
-    xet_buf_write(b, "?r=", 3);
+    snprintf(before, sizeof(before), "https://x.example/%.*s?r=",
+             (int) sizeof(hash), (char *) hash);
 
-    for (i = 0; i < n; i++) {
-        len = snprintf(text, sizeof(text), "%s%u-%u", i ? "," : "",
-                       ranges[i].stored_start, ranges[i].stored_end - 1);
-        xet_buf_write(b, text, (size_t) len);
-    }
-
-    return XET_OK;
+    return xet_test_url(ctx, b, before, ranges, n) ? XET_OK : XET_INTERNAL;
 }
 
 
@@ -173,30 +144,23 @@ test_captured(const char *name)
 static int
 test_reference_ends(void)
 {
-    FILE        *f;
-    char         text[65];
     size_t       i;
     json_t      *root, *records, *record;
     uint32_t     raw, stored;
-    unsigned     len;
     const char  *path;
 
-    path = xet_test_data(REFERENCE "ev-population.csv.chunks");
-    f = path ? fopen(path, "r") : NULL;
+    static xet_reference_chunk_t  chunks[XET_REFERENCE_CHUNKS + 1];
 
-    if (f == NULL) {
+    test_n = (uint32_t) xet_reference_chunks(chunks,
+                                             XET_REFERENCE_CHUNKS + 1);
+    if (test_n == 0) {
         return 0;
     }
 
-    for (test_n = 0, raw = 0;
-         test_n < 8192 && fscanf(f, "%64s %u", text, &len) == 2;
-         test_n++)
-    {
-        raw += len;
-        xet_put_u32(test_raw + test_n * 4, raw);
+    for (i = 0, raw = 0; i < test_n; i++) {
+        raw += chunks[i].size;
+        xet_put_u32(test_raw + i * 4, raw);
     }
-
-    fclose(f);
 
     path = xet_test_data("xet/derived/ev-population.xorb.first-10-chunks"
                          ".index.json");
@@ -218,7 +182,7 @@ test_reference_ends(void)
 
     json_decref(root);
 
-    return test_n == 796 && stored == 14737813;
+    return test_n == XET_REFERENCE_CHUNKS && stored == 14737813;
 }
 
 
@@ -280,7 +244,7 @@ test_reference_term(xet_term_t *t, uint8_t *packed)
     uint8_t     *data;
     const char  *path;
 
-    path = xet_test_data(REFERENCE "ev-population.csv.shard");
+    path = xet_test_data(XET_REFERENCE "ev-population.csv.shard");
     data = path ? xet_test_read(path, &len) : NULL;
 
     if (data == NULL) {

@@ -6,8 +6,7 @@
 
 
 #include "xet_test.h"
-#include "xet_test_pool.h"
-#include "xet_plan_writer.h"
+#include "xet_test_plan.h"
 
 
 #define TEST_URL_MAX  (4 + 600 * 22)
@@ -42,14 +41,6 @@
     "\"" AA "\":[{\"url\":\"/aa,0-49\",\"ranges\":[" RANGE(0, 1, 0, 49) "]}]"
 
 
-typedef struct {
-    unsigned      calls;
-    unsigned      fail;            /* at this call, from 1 */
-    size_t        ranges_max;
-    size_t        text_max;
-} test_url_t;
-
-
 static uint8_t  test_packed[100000 * XET_TERM_LEN];
 
 
@@ -59,68 +50,18 @@ static xet_status_t
 test_url(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
     const xet_plan_range_t *ranges, size_t n)
 {
-    int          len;
-    char         text[64];
-    size_t       i, total;
-    test_url_t  *url;
+    char  before[8];
 
-    url = ctx;
-    url->calls++;
+    snprintf(before, sizeof(before), "/%02x,", xorb->bytes[0]);
 
-    if (url->calls == url->fail) {
-        return XET_SIGN_KEY;
-    }
-
-    if (n > url->ranges_max) {
-        url->ranges_max = n;
-    }
-
-    len = snprintf(text, sizeof(text), "/%02x", xorb->bytes[0]);
-    xet_buf_write(b, text, (size_t) len);
-
-    total = 0;
-
-    for (i = 0; i < n; i++) {
-        len = snprintf(text, sizeof(text), ",%u-%u", ranges[i].stored_start,
-                       ranges[i].stored_end - 1);
-        xet_buf_write(b, text, (size_t) len);
-        total += (size_t) len;
-    }
-
-    if (total - 1 > url->text_max) {
-        url->text_max = total - 1;
-    }
-
-    return XET_OK;
-}
-
-
-/* Chunks of 100 bytes, stored in 50 from base on; the size of the term. */
-
-static uint32_t
-test_term_at(size_t i, unsigned xorb, uint32_t base, uint32_t start,
-    uint32_t end)
-{
-    xet_term_t  t;
-
-    memset(t.xorb.bytes, (int) xorb, XET_HASH_LEN);
-
-    t.chunk_start = start;
-    t.chunk_end = end;
-    t.stored_start = base + start * 50;
-    t.stored_end = base + end * 50;
-    t.raw_length = (end - start) * 100;
-
-    xet_term_pack(test_packed + i * XET_TERM_LEN, &t);
-
-    return t.raw_length;
+    return xet_test_url(ctx, b, before, ranges, n) ? XET_OK : XET_SIGN_KEY;
 }
 
 
 static uint32_t
 test_term(size_t i, unsigned xorb, uint32_t start, uint32_t end)
 {
-    return test_term_at(i, xorb, 0, start, end);
+    return xet_test_term(test_packed + i * XET_TERM_LEN, xorb, 0, start, end);
 }
 
 
@@ -540,7 +481,8 @@ test_long_list(void)
 
         for (i = 0; i < 1500; i++) {
             start = 3 * (uint32_t) i;
-            (void) test_term_at(i, 1, cases[k].base, start, start + 1);
+            (void) xet_test_term(test_packed + i * XET_TERM_LEN, 1,
+                                 cases[k].base, start, start + 1);
         }
 
         xet_is_u64(test_plan(&p, &pool, 1500, 0), XET_OK, "1,500 terms");

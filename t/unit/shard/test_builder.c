@@ -7,11 +7,11 @@
 
 #include "xet_test.h"
 #include "xet_test_pool.h"
-#include "xet_shard.h"
+#include "xet_test_shard.h"
+#include "xet_reference.h"
 
 
-#define REFERENCE  "xet/xet-spec-reference-files/"
-#define EV         REFERENCE "ev-population.csv.shard"
+#define EV  XET_REFERENCE "ev-population.csv.shard"
 
 
 static const char  test_file_hash[] =
@@ -59,33 +59,20 @@ test_hash(const char *text)
 static int
 test_chunks_load(void)
 {
-    FILE        *f;
-    char         text[65];
-    uint32_t     raw;
-    unsigned     len;
-    xet_hash_t   hash;
-    const char  *path;
+    uint32_t  i, raw;
 
-    path = xet_test_data(REFERENCE "ev-population.csv.chunks");
-    f = path ? fopen(path, "r") : NULL;
+    static xet_reference_chunk_t  chunks[XET_REFERENCE_CHUNKS];
 
-    if (f == NULL) {
-        return 0;
-    }
-
+    test_chunks.n = (uint32_t) xet_reference_chunks(chunks,
+                                                    XET_REFERENCE_CHUNKS);
     raw = 0;
 
-    while (test_chunks.n < 796 && fscanf(f, "%64s %u", text, &len) == 2) {
-        hash = test_hash(text);
-        raw += len;
+    for (i = 0; i < test_chunks.n; i++) {
+        raw += chunks[i].size;
 
-        memcpy(test_chunks.hashes + test_chunks.n * 32, hash.bytes, 32);
-        xet_put_u32(test_chunks.raw_ends + test_chunks.n * 4, raw);
-
-        test_chunks.n++;
+        memcpy(test_chunks.hashes + i * 32, chunks[i].hash.bytes, 32);
+        xet_put_u32(test_chunks.raw_ends + i * 4, raw);
     }
-
-    fclose(f);
 
     test_chunks.list.hash = test_hash(test_xorb_hash);
     test_chunks.list.chunk_count = test_chunks.n;
@@ -93,22 +80,19 @@ test_chunks_load(void)
     test_chunks.list.hashes = test_chunks.hashes;
     test_chunks.list.raw_ends = test_chunks.raw_ends;
 
-    return test_chunks.n == 796 && raw == 63527244;
+    return test_chunks.n == XET_REFERENCE_CHUNKS && raw == XET_REFERENCE_SIZE;
 }
 
 
 static void
 test_equal(xet_test_pool_t *pool, const xet_buf_t *b, const char *name)
 {
-    size_t       len, want_len;
-    uint8_t     *data, *want;
-    const char  *path;
+    size_t    len, want_len;
+    uint8_t  *data, *want;
 
-    path = xet_test_data(name);
-    want = path ? xet_test_read(path, &want_len) : NULL;
+    want = xet_reference_load(name, &want_len);
 
     if (want == NULL) {
-        xet_skip("reference data absent");
         return;
     }
 
@@ -188,54 +172,7 @@ test_from_chunks(void)
 static xet_status_t
 test_rebuild(void *ctx, const xet_shard_record_t *rec)
 {
-    unsigned    i;
-    uint8_t     sha256[32];
-    xet_buf_t  *b;
-
-    b = ctx;
-
-    switch (rec->kind) {
-
-    case XET_SHARD_REC_HEADER:
-        xet_shard_build_header(b, rec->footer_size);
-        break;
-
-    case XET_SHARD_REC_FILE:
-        xet_shard_build_file(b, &rec->hash, rec->flags, rec->count);
-        break;
-
-    case XET_SHARD_REC_SEGMENT:
-        xet_shard_build_segment(b, &rec->hash, rec->raw_length,
-                                rec->chunk_start, rec->chunk_end);
-        break;
-
-    case XET_SHARD_REC_VERIFICATION:
-        xet_shard_build_verification(b, &rec->hash);
-        break;
-
-    case XET_SHARD_REC_METADATA:
-
-        for (i = 0; i < 32; i++) {
-            sha256[i] = rec->hash.bytes[i ^ 7];
-        }
-
-        xet_shard_build_metadata(b, sha256);
-        break;
-
-    case XET_SHARD_REC_XORB:
-        xet_shard_build_xorb(b, &rec->hash, rec->count, rec->raw_length,
-                             rec->stored_size);
-        break;
-
-    case XET_SHARD_REC_CHUNK:
-        xet_shard_build_chunk(b, rec->hash.bytes, rec->raw_start,
-                              rec->raw_length, rec->flags);
-        break;
-
-    default:
-        xet_shard_build_section_end(b);
-        break;
-    }
+    xet_test_shard_rebuild(ctx, rec);
 
     return XET_OK;
 }
@@ -247,16 +184,13 @@ test_reserialise(const char *name)
     size_t              len;
     uint8_t            *data, *p;
     xet_buf_t           b;
-    const char         *path;
     xet_test_pool_t     pool;
     xet_shard_footer_t  f;
     xet_shard_parser_t  parser;
 
-    path = xet_test_data(name);
-    data = path ? xet_test_read(path, &len) : NULL;
+    data = xet_reference_load(name, &len);
 
     if (data == NULL) {
-        xet_skip("reference data absent");
         return;
     }
 

@@ -10,6 +10,7 @@
 #include "xet_test.h"
 #include "xet_test_pool.h"
 #include "xet_shard.h"
+#include "xet_reference.h"
 
 
 #define TEST_RECORDS_MAX  4096
@@ -537,7 +538,7 @@ typedef struct {
 } test_reference_t;
 
 
-#define EV  "xet/xet-spec-reference-files/ev-population.csv.shard"
+#define EV  XET_REFERENCE "ev-population.csv.shard"
 
 static const test_reference_t  test_references[] = {
     { EV, 38744, 38544, 1, 1, 1, 796, 0, 1 },
@@ -570,21 +571,17 @@ test_reference(const test_reference_t *ref)
     size_t               len, i;
     uint8_t             *data;
     unsigned             bad;
-    const char          *path;
     xet_shard_parser_t   p;
 
     static const size_t  splits[] = { 1, 7, 47, 48, 49, 191, 4096, 38543 };
 
-    path = xet_test_data(ref->name);
+    data = xet_reference_load(ref->name, &len);
 
-    if (path == NULL) {
-        xet_skip("reference data absent");
+    if (data == NULL) {
         return;
     }
 
-    data = xet_test_read(path, &len);
-
-    if (!xet_ok(data != NULL && len == ref->len, "%s is there", ref->name)) {
+    if (!xet_ok(len == ref->len, "%s is there", ref->name)) {
         free(data);
         return;
     }

@@ -8,9 +8,9 @@
 #include "xet_test.h"
 #include "xet_test_pool.h"
 #include "xet_shard.h"
+#include "xet_reference.h"
 
 
-#define REFERENCE    "xet/xet-spec-reference-files/"
 #define TEST_CHUNKS  64
 
 
@@ -474,16 +474,13 @@ test_reference(const char *name, uint64_t size)
 {
     size_t               len;
     uint8_t             *data;
-    const char          *path;
     xet_shard_parser_t   p;
 
     static test_pass_t   pass;
 
-    path = xet_test_data(name);
-    data = path ? xet_test_read(path, &len) : NULL;
+    data = xet_reference_load(name, &len);
 
     if (data == NULL) {
-        xet_skip("reference data absent");
         return;
     }
 
@@ -512,35 +509,32 @@ test_reference(const char *name, uint64_t size)
 static void
 test_references(void)
 {
-    FILE        *f;
-    char         text[65];
-    unsigned     len;
-    xet_hash_t   hash;
-    const char  *path;
+    size_t      i, n;
+    xet_hash_t  hash;
 
-    path = xet_test_data(REFERENCE "ev-population.csv.chunks");
-    f = path ? fopen(path, "r") : NULL;
+    static xet_reference_chunk_t  chunks[XET_REFERENCE_CHUNKS + 1];
 
-    if (f == NULL) {
+    n = xet_reference_chunks(chunks, XET_REFERENCE_CHUNKS + 1);
+
+    if (n == 0) {
         xet_skip("reference data absent");
         return;
     }
 
     test_xorbs[0].n = 0;
 
-    while (test_xorbs[0].n < 8192 && fscanf(f, "%64s %u", text, &len) == 2) {
-        (void) xet_hash_parse(&hash, (const uint8_t *) text, 64);
-        test_xorb_add(&test_xorbs[0], hash.bytes, len, len / 4 + 9);
+    for (i = 0; i < n; i++) {
+        test_xorb_add(&test_xorbs[0], chunks[i].hash.bytes, chunks[i].size,
+                      chunks[i].size / 4 + 9);
     }
 
-    fclose(f);
+    xet_is_u64(test_xorbs[0].n, XET_REFERENCE_CHUNKS,
+               "chunks of the reference file");
 
-    xet_is_u64(test_xorbs[0].n, 796, "chunks of the reference file");
-
-    test_reference(REFERENCE "ev-population.csv.shard.verification",
-                   63527244);
-    test_reference(REFERENCE "ev-population.csv.shard.verification-no-footer",
-                   63527244);
+    test_reference(XET_REFERENCE "ev-population.csv.shard.verification",
+                   XET_REFERENCE_SIZE);
+    test_reference(XET_REFERENCE "ev-population.csv.shard"
+                   ".verification-no-footer", XET_REFERENCE_SIZE);
 
     /* one chunk: the hash of its xorb is its own */
 

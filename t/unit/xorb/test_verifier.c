@@ -10,6 +10,7 @@
 #include "xet_test.h"
 #include "xet_xorb_footer.h"
 #include "xorb_bytes.h"
+#include "xet_reference.h"
 
 
 #define SIZE_MAX_DEFAULT  (80u << 20)
@@ -684,8 +685,7 @@ test_reference(void)
     uint8_t    *data, *csv;
     verdict_t   whole, r;
 
-    data = read_data("xet/xet-spec-reference-files/"
-                     "ev-population.xorb.first-10-chunks", &len);
+    data = read_data(XET_REFERENCE "ev-population.xorb.first-10-chunks", &len);
     csv = read_data("xet/derived/ev-population.first-10-chunks.csv",
                     &csv_len);
 
@@ -723,29 +723,26 @@ test_reference(void)
 static void
 test_reference_list(void)
 {
-    FILE        *f;
-    size_t       len, i, bad;
-    uint8_t     *data;
-    unsigned     n;
-    char         want[65], file[160];
-    uint8_t      text[64];
-    xet_hash_t   hash;
-    const char  *path;
+    char                   file[160];
+    size_t                 len, i, n, bad;
+    uint8_t               *data;
+    xet_hash_t             hash;
+    uint8_t                text[XET_HASH_STR_LEN];
+    xet_reference_chunk_t  chunks[3];
 
-    path = xet_test_data("xet/xet-spec-reference-files/"
-                         "ev-population.csv.chunks");
-    f = path ? fopen(path, "r") : NULL;
+    n = xet_reference_chunks(chunks, 3);
 
-    if (f == NULL) {
+    if (n == 0) {
         xet_skip("reference data absent");
         return;
     }
 
     bad = 0;
 
-    for (i = 0; i < 3 && fscanf(f, "%64s %u", want, &n) == 2; i++) {
-        snprintf(file, sizeof(file),
-                 "xet/xet-spec-reference-files/%s.chunk", want);
+    for (i = 0; i < n; i++) {
+        xet_hash_print(text, &chunks[i].hash);
+        snprintf(file, sizeof(file), XET_REFERENCE "%.*s.chunk",
+                 (int) sizeof(text), (char *) text);
 
         data = read_data(file, &len);
         if (data == NULL) {
@@ -754,13 +751,11 @@ test_reference_list(void)
         }
 
         xet_hash_chunk(&xet_suite_default, data, len, &hash);
-        xet_hash_print(text, &hash);
-        bad += len != n || memcmp(text, want, 64) != 0;
+        bad += len != chunks[i].size
+               || !xet_hash_equal(&hash, &chunks[i].hash);
 
         free(data);
     }
-
-    fclose(f);
 
     xet_is_u64(i, 3, "three chunk files");
     xet_is_u64(bad, 0, "  have the hashes of the list");

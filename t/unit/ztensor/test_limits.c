@@ -108,12 +108,7 @@ objects(zt_bytes_t *b, unsigned n, unsigned roles, int indefinite)
     for (i = 0; i < n; i++) {
         snprintf(name, sizeof(name), "%u", i);
         zt_text(b, name);
-        zt_map(b, 3);
-        zt_text(b, "shape");
-        zt_array(b, 0);
-        zt_field_text(b, "format", "other");
-        zt_text(b, "components");
-        zt_map(b, roles);
+        zt_object(b, 0, "other", roles);
 
         for (k = 0; k < roles; k++) {
             snprintf(name, sizeof(name), "%u", k);

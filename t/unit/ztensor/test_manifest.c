@@ -346,13 +346,7 @@ test_duplicates(zt_bytes_t *b)
             name[n > 60 ? 60 : n] = '\0';
 
             zt_text(b, name);
-            zt_map(b, 3);
-            zt_text(b, "shape");
-            zt_array(b, 1);
-            zt_uint(b, 0);
-            zt_field_text(b, "format", "dense");
-            zt_text(b, "components");
-            zt_map(b, 0);
+            zt_object(b, 1, "dense", 0);
         }
 
         zt_end(b);
@@ -369,12 +363,7 @@ test_duplicates(zt_bytes_t *b)
 
     for (i = 14; i < 18; i++) {
         zt_text_n(b, "abcdefghijklmn\0\0\0", i);
-        zt_map(b, 3);
-        zt_text(b, "shape");
-        zt_array(b, 0);
-        zt_field_text(b, "format", "other");
-        zt_text(b, "components");
-        zt_map(b, 0);
+        zt_object(b, 0, "other", 0);
     }
 
     zt_end(b);

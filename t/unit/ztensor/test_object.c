@@ -280,6 +280,12 @@ test_encodings(zt_bytes_t *b)
 }
 
 
+#define VALUES(n)         { "values", "f32", 64, n, NULL, NULL }
+#define INDICES(type, n)  { "indices", type, 128, n, NULL, NULL }
+#define INDPTR(type, n)   { "indptr", type, 192, n, NULL, NULL }
+#define COORDS(type, n)   { "coords", type, 128, n, NULL, NULL }
+
+
 static void
 test_formats(zt_bytes_t *b)
 {
@@ -298,86 +304,64 @@ test_formats(zt_bytes_t *b)
     } cases[] = {
 
         { "csr", "sparse_csr", 2, 3,
-          { { "values", "f32", 64, 12, NULL, NULL },
-            { "indices", "u64", 128, 24, NULL, NULL },
-            { "indptr", "u64", 192, 24, NULL, NULL } }, "t:ok" },
+          { VALUES(12), INDICES("u64", 24), INDPTR("u64", 24) }, "t:ok" },
 
         { "csr with u16 and i32", "sparse_csr", 2, 3,
-          { { "values", "f32", 64, 12, NULL, NULL },
-            { "indices", "u16", 128, 6, NULL, NULL },
-            { "indptr", "i32", 192, 12, NULL, NULL } }, "t:ok" },
+          { VALUES(12), INDICES("u16", 6), INDPTR("i32", 12) }, "t:ok" },
 
         { "csr, indptr of the rows", "sparse_csr", 2, 3,
-          { { "values", "f32", 64, 12, NULL, NULL },
-            { "indices", "u64", 128, 24, NULL, NULL },
-            { "indptr", "u64", 192, 16, NULL, NULL } }, "t:length_mismatch" },
+          { VALUES(12), INDICES("u64", 24), INDPTR("u64", 16) },
+          "t:length_mismatch" },
 
         { "csr, empty indptr", "sparse_csr", 2, 3,
-          { { "values", "f32", 64, 12, NULL, NULL },
-            { "indices", "u64", 128, 24, NULL, NULL },
-            { "indptr", "u64", 192, 0, NULL, NULL } }, "t:length_mismatch" },
+          { VALUES(12), INDICES("u64", 24), INDPTR("u64", 0) },
+          "t:length_mismatch" },
 
         { "csr, half an index", "sparse_csr", 2, 3,
-          { { "values", "f32", 64, 12, NULL, NULL },
-            { "indices", "u64", 128, 20, NULL, NULL },
-            { "indptr", "u64", 192, 24, NULL, NULL } }, "t:length_mismatch" },
+          { VALUES(12), INDICES("u64", 20), INDPTR("u64", 24) },
+          "t:length_mismatch" },
 
         { "csr, more values", "sparse_csr", 2, 3,
-          { { "values", "f32", 64, 16, NULL, NULL },
-            { "indices", "u64", 128, 24, NULL, NULL },
-            { "indptr", "u64", 192, 24, NULL, NULL } }, "t:length_mismatch" },
+          { VALUES(16), INDICES("u64", 24), INDPTR("u64", 24) },
+          "t:length_mismatch" },
 
         { "csr with f32 indices", "sparse_csr", 2, 3,
-          { { "values", "f32", 64, 12, NULL, NULL },
-            { "indices", "f32", 128, 12, NULL, NULL },
-            { "indptr", "u64", 192, 24, NULL, NULL } }, "t:bad_index_dtype" },
-
-        { "csr with bool indices", "sparse_csr", 2, 3,
-          { { "values", "f32", 64, 12, NULL, NULL },
-            { "indices", "bool", 128, 3, NULL, NULL },
-            { "indptr", "u64", 192, 24, NULL, NULL } }, "t:bad_index_dtype" },
-
-        { "csr without indptr", "sparse_csr", 2, 2,
-          { { "values", "f32", 64, 12, NULL, NULL },
-            { "indices", "u64", 128, 24, NULL, NULL } },
-          "t:missing_component" },
-
-        { "csr of three dimensions", "sparse_csr", 3, 3,
-          { { "values", "f32", 64, 12, NULL, NULL },
-            { "indices", "u64", 128, 24, NULL, NULL },
-            { "indptr", "u64", 192, 24, NULL, NULL } }, "t:bad_shape" },
-
-        { "csr, compressed indices of unknown length", "sparse_csr", 2, 3,
-          { { "values", "f32", 64, 13, NULL, NULL },
-            { "indices", "u64", 128, 9, "zstd", NULL },
-            { "indptr", "u64", 192, 24, NULL, NULL } }, "t:ok" },
-
-        { "coo", "sparse_coo", 2, 2,
-          { { "values", "f32", 64, 12, NULL, NULL },
-            { "coords", "u64", 128, 48, NULL, NULL } }, "t:ok" },
-
-        { "coo of three dimensions", "sparse_coo", 3, 2,
-          { { "values", "f32", 64, 8, NULL, NULL },
-            { "coords", "u64", 128, 48, NULL, NULL } }, "t:ok" },
-
-        { "coo, too few coordinates", "sparse_coo", 2, 2,
-          { { "values", "f32", 64, 12, NULL, NULL },
-            { "coords", "u64", 128, 40, NULL, NULL } },
-          "t:length_mismatch" },
-
-        { "coo, too few values", "sparse_coo", 2, 2,
-          { { "values", "f32", 64, 8, NULL, NULL },
-            { "coords", "u64", 128, 48, NULL, NULL } },
-          "t:length_mismatch" },
-
-        { "coo with floats", "sparse_coo", 2, 2,
-          { { "values", "f32", 64, 12, NULL, NULL },
-            { "coords", "f64", 128, 48, NULL, NULL } },
+          { VALUES(12), INDICES("f32", 12), INDPTR("u64", 24) },
           "t:bad_index_dtype" },
 
+        { "csr with bool indices", "sparse_csr", 2, 3,
+          { VALUES(12), INDICES("bool", 3), INDPTR("u64", 24) },
+          "t:bad_index_dtype" },
+
+        { "csr without indptr", "sparse_csr", 2, 2,
+          { VALUES(12), INDICES("u64", 24) }, "t:missing_component" },
+
+        { "csr of three dimensions", "sparse_csr", 3, 3,
+          { VALUES(12), INDICES("u64", 24), INDPTR("u64", 24) },
+          "t:bad_shape" },
+
+        { "csr, compressed indices of unknown length", "sparse_csr", 2, 3,
+          { VALUES(13),
+            { "indices", "u64", 128, 9, "zstd", NULL },
+            INDPTR("u64", 24) }, "t:ok" },
+
+        { "coo", "sparse_coo", 2, 2,
+          { VALUES(12), COORDS("u64", 48) }, "t:ok" },
+
+        { "coo of three dimensions", "sparse_coo", 3, 2,
+          { VALUES(8), COORDS("u64", 48) }, "t:ok" },
+
+        { "coo, too few coordinates", "sparse_coo", 2, 2,
+          { VALUES(12), COORDS("u64", 40) }, "t:length_mismatch" },
+
+        { "coo, too few values", "sparse_coo", 2, 2,
+          { VALUES(8), COORDS("u64", 48) }, "t:length_mismatch" },
+
+        { "coo with floats", "sparse_coo", 2, 2,
+          { VALUES(12), COORDS("f64", 48) }, "t:bad_index_dtype" },
+
         { "coo of a scalar", "sparse_coo", 0, 2,
-          { { "values", "f32", 64, 4, NULL, NULL },
-            { "coords", "u64", 128, 0, NULL, NULL } }, "t:bad_shape" },
+          { VALUES(4), COORDS("u64", 0) }, "t:bad_shape" },
 
         { "quantized", "quantized_group", 2, 3,
           { { "packed_weight", "i32", 64, 4, NULL, NULL },

@@ -117,6 +117,21 @@ zt_field_text(zt_bytes_t *b, const char *key, const char *value)
 }
 
 
+/* {"shape": [0, ...], "format": "...", "components": {n ... */
+
+static inline void
+zt_object(zt_bytes_t *b, unsigned rank, const char *format, unsigned n)
+{
+    zt_map(b, 3);
+    zt_text(b, "shape");
+    zt_array(b, rank);
+    zt_put_fill(b, 0, rank);
+    zt_field_text(b, "format", format);
+    zt_text(b, "components");
+    zt_map(b, n);
+}
+
+
 /* Header and, aligned to 64, a blob; the manifest may begin. */
 
 static inline void

@@ -15,8 +15,8 @@ use JSON::PP ();
 use Test::Xet::Process qw/ build_dir reap slurp spawn spew /;
 
 our @EXPORT = qw/
-	decode_xorb hash_file keyed_hash make_shard make_xorb mix parse_shard
-	random_bytes xorb_info
+	decode_xorb hash_file keyed_hash make_large_shard make_shard make_xorb
+	mix parse_shard plain_hash random_bytes raw_hash xorb_info
 /;
 
 my ($dir, $owner);
@@ -79,6 +79,18 @@ sub mix {
 	return run_tool([ 'mix', $seed, $size ]);
 }
 
+# The bytes of a hash string, in which each 8 of them are reversed; and these
+# as plain hex, as PostgreSQL prints them.
+
+sub raw_hash {
+	return join('', map { scalar reverse(pack('H*', $_)) }
+		unpack('(a16)4', $_[0]));
+}
+
+sub plain_hash {
+	return unpack('H*', raw_hash($_[0]));
+}
+
 # { hash, size, root, chunks => [ { hash, raw_length } ] }: root is the hash of
 # a xorb of all chunks.  sizes => [ ... ] cuts there instead of where the
 # chunker would.
@@ -127,7 +139,8 @@ sub make_shard {
 	my ($spec) = @_;
 
 	my ($in, $file) = (scratch(), scratch());
-	my @xorbs = map { { %$_, bytes => '' } } @{ $spec->{xorbs} || [] };
+	my @xorbs = map { { %$_, bytes => '', data => '' } }
+		@{ $spec->{xorbs} || [] };
 
 	spew($in, JSON::PP->new->utf8->canonical->encode(
 		{ %$spec, xorbs => \@xorbs }));
@@ -137,6 +150,38 @@ sub make_shard {
 	unlink($in, $file);
 
 	return $shard;
+}
+
+# The same of many files of one xorb, each a list of terms [ start, end ]: by
+# hand, since JSON::PP takes its time.
+#
+#     each, last  members of each file, or of the last one: "name":value,
+
+sub make_large_shard {
+	my ($xorb, $files, %o) = @_;
+
+	my ($in, $file) = (scratch(), scratch());
+	my $last = $#$files;
+
+	my $chunks = join(',', map { "{\"hash\":\"$_->{hash}\","
+		. "\"raw_length\":$_->{raw_length}}" } @{ $xorb->{chunks} });
+	my $text = join(',', map { my $n = $_;
+		'{' . ($o{each} // '') . ($n == $last ? $o{last} // '' : '')
+		. '"terms":[' . join(',', map { "{\"xorb\":\"$xorb->{hash}\","
+			. "\"start\":$_->[0],\"end\":$_->[1]}" }
+			@{ $files->[$n] }) . ']}'
+	} 0 .. $last);
+
+	spew($in, "{\"files\":[$text],\"xorbs\":[{\"hash\":"
+		. "\"$xorb->{hash}\",\"chunks\":[$chunks]}]}");
+
+	my $json = run_tool([ 'shard', $in, $file ]);
+	my $bytes = slurp($file);
+
+	unlink($in, $file);
+
+	return { bytes => $bytes, files => [ map { { hash => $_ } }
+		$json =~ /"hash":"(\w{64})"/g ] };
 }
 
 sub with_file {

@@ -11,121 +11,17 @@ use strict;
 
 use parent qw/ Exporter /;
 
-use Digest::SHA qw/ sha256_hex /;
+use JSON::PP ();
 use List::Util qw/ max min sum0 /;
 
 use Test::Xet::Bytes;
 use Test::Xet::HTTP;
 
-our @EXPORT = qw/ download reconstruct upload /;
+our @EXPORT = qw/ download reconstruct /;
 
 my $hash_re = qr/\A[0-9a-f]{64}\z/;
 my $ranges_max = 500;
 my $url_max = 8192;
-
-# --------------------------------------------------------------------------
-# upload
-
-# Sends a file as its xorbs and one shard, dies when an answer is not 200:
-# { hash, size, sha256, terms, xorbs (with "bytes" and "inserted"), shard,
-# result }.
-#
-#     scheme, sizes, footer  of the xorbs, see make_xorb()
-#     xorb_chunks            chunks in a xorb at most
-#     shard_footer           none, js, full
-#     sha256                 0: without a metadata row
-#     base                   /api/v1
-#     headers                { ... } to add to each request
-#     port                   of another server
-#     send                   0: makes all, sends nothing
-
-sub upload {
-	my ($t, $data, %o) = @_;
-
-	my $base = $o{base} // '/api/v1';
-	my @xorbs = length($data) ? xorbs($data, %o) : ();
-
-	my $file = {
-		verification => JSON::PP::true,
-		terms => [ map { {
-			xorb => $_->{hash}, start => 0,
-			end => scalar @{ $_->{chunks} }
-		} } @xorbs ]
-	};
-
-	my $sha256 = sha256_hex($data);
-	$file->{sha256} = $sha256 if $o{sha256} // 1;
-
-	my %seen;
-	my @distinct = grep { !$seen{$_->{hash}}++ } @xorbs;
-
-	my $shard = make_shard({
-		files => [ $file ], footer => $o{shard_footer} || 'none',
-		xorbs => \@distinct
-	});
-
-	my $result = {
-		%{ $shard->{files}[0] }, sha256 => $sha256, xorbs => \@distinct,
-		terms => $file->{terms}, shard => $shard->{bytes}
-	};
-
-	return $result if defined $o{send} && !$o{send};
-
-	for my $xorb (@distinct) {
-		my $r = send_ok($t, "$base/xorbs/default/$xorb->{hash}",
-			$xorb->{bytes}, %o);
-		$xorb->{inserted} = $r->json()->{was_inserted};
-	}
-
-	$result->{result} = send_ok($t, "$base/shards", $shard->{bytes}, %o)
-		->json()->{result};
-
-	return $result;
-}
-
-sub send_ok {
-	my ($t, $uri, $body, %o) = @_;
-
-	my $r = $t->http('POST', $uri, $o{headers} || {}, \$body, timeout => 60,
-		$o{port} ? (port => $o{port}) : ());
-
-	die "POST $uri: $r->{status} $r->{body}" . ($r->{error} // '') . "\n"
-		if $r->{status} != 200 || $r->{error};
-	die "POST $uri: no JSON: $r->{body}\n" unless $r->json();
-
-	return $r;
-}
-
-# Xorbs are full at 64 MiB of data, as those of hf_xet: stored they are larger
-# when it does not compress.
-
-sub xorbs {
-	my ($data, %o) = @_;
-
-	my @chunks = @{ hash_file($data, sizes => $o{sizes})->{chunks} };
-	my $most = $o{xorb_chunks} || 8192;
-	my @xorbs;
-
-	for (my $pos = 0; @chunks; ) {
-		my ($n, $size) = (0, 0);
-
-		while ($n < @chunks && $n < $most
-			&& $size + $chunks[$n]{raw_length} <= 64 << 20)
-		{
-			$size += $chunks[$n++]{raw_length};
-		}
-
-		my @taken = splice(@chunks, 0, $n);
-
-		push @xorbs, make_xorb(substr($data, $pos, $size),
-			scheme => $o{scheme}, footer => $o{footer}, large => 1,
-			sizes => [ map { $_->{raw_length} } @taken ]);
-
-		$pos += $size;
-	}
-
-	return @xorbs;
-}
 
 # --------------------------------------------------------------------------
 # download

@@ -26,12 +26,16 @@ package Test::Xet::Hub;
 use warnings;
 use strict;
 
+use parent qw/ Exporter /;
+
 use File::Temp qw/ tempdir /;
 use JSON::PP ();
 
 use Test::Xet::Bytes;
 use Test::Xet::Process qw/ reap root slurp spawn wait_for /;
 use Test::Xet::Real;
+
+our @EXPORT = qw/ xorb_bytes /;
 
 my $SHIM = 9000;
 
@@ -181,6 +185,19 @@ sub requests {
 	return @found;
 }
 
+# The bytes of all xorbs among these requests that were taken.
+
+sub xorb_bytes {
+	my $sum = 0;
+
+	for (@_) {
+		$sum += $_->{length} if $_->{method} eq 'POST'
+			&& $_->{uri} =~ m!/xorbs?/! && $_->{status} == 200;
+	}
+
+	return $sum;
+}
+
 # A file whose terms are every third chunk of a xorb, backwards: as many ranges
 # as there are terms.  { hash, data, ranges }
 #
@@ -254,7 +271,7 @@ sub browser {
 
 	my $answer;
 
-	wait_for(120, sub {
+	wait_for($ENV{XET_CLIENT_SECONDS} || 120, sub {
 		my $body = $t->get('/shim/result', undef, port => $SHIM)
 			->{body};
 
@@ -275,6 +292,12 @@ sub browser {
 # {printed}.  A machine is a folder.
 
 sub hf {
+	my ($self, @args) = @_;
+
+	return $self->hf_wait($self->hf_start(@args));
+}
+
+sub hf_start {
 	my ($self, $machine, @args) = @_;
 
 	my $hf = Test::Xet::Real::build() . '/clients/huggingface_hub/bin/hf';
@@ -289,8 +312,23 @@ sub hf {
 			1, 1, 1, 1, '100ms');
 	delete local $ENV{HF_XET_CACHE};
 
-	open(my $fh, '-|', 'sh', '-c', 'exec "$@" 2>&1', 'sh',
-		client_limit(), $hf, @args) or die "$hf: $!\n";
+	# setsid: a group of its own, for hf_kill()
+
+	$self->{hf} = open(my $fh, '-|', 'sh', '-c', 'exec "$@" 2>&1', 'sh',
+		'setsid', client_limit(), $hf, @args) or die "$hf: $!\n";
+
+	return $fh;
+}
+
+sub hf_kill {
+	my ($self, $fh) = @_;
+
+	kill('KILL', -$self->{hf}, $self->{hf});
+	close($fh);
+}
+
+sub hf_wait {
+	my ($self, $fh) = @_;
 
 	local $/;
 	$self->{printed} = <$fh>;

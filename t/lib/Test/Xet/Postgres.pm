@@ -251,6 +251,16 @@ sub backends {
 		. " AND pid <> pg_backend_pid() ORDER BY pid"));
 }
 
+# How many of its statements wait for a lock.
+
+sub blocked {
+	my ($self, $user) = @_;
+
+	return scalar $self->sql("SELECT count(*) FROM pg_stat_activity"
+		. " WHERE usename = '" . ($user || 'xet') . "'"
+		. " AND wait_event_type = 'Lock'");
+}
+
 sub terminate {
 	my ($self, $user) = @_;
 
@@ -314,6 +324,27 @@ sub rows {
 		map { "SELECT '$_', count(*) FROM xet.\"$_\"" } @tables)) };
 }
 
+# Has the rows counted that are put into a table from now on, whether they stay
+# or not: inserted() tells how many.
+
+sub count_inserts {
+	my ($self, $table) = @_;
+
+	$self->sql($_) for 'CREATE SEQUENCE public.inserts',
+		'CREATE FUNCTION public.count_insert() RETURNS trigger'
+		. ' LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN'
+		. " PERFORM nextval('public.inserts'); RETURN NEW; END \$\$",
+		"CREATE TRIGGER count_insert BEFORE INSERT ON $table"
+		. ' FOR EACH ROW EXECUTE FUNCTION public.count_insert()';
+}
+
+sub inserted {
+	my ($self) = @_;
+
+	return scalar $self->sql('SELECT CASE WHEN is_called THEN last_value'
+		. ' ELSE 0 END FROM public.inserts');
+}
+
 # --------------------------------------------------------------------------
 
 sub template_key {
@@ -346,7 +377,8 @@ sub copy_template {
 
 	open(my $lock, '>>', "$base/lock") or die "$base/lock: $!\n";
 
-	# shared while copying, alone while making one or removing old ones
+	# shared while copying, alone while making one or removing old ones; who
+	# has made one stays alone, or another might remove it before the copy
 
 	flock($lock, LOCK_SH);
 
@@ -354,8 +386,6 @@ sub copy_template {
 		flock($lock, LOCK_UN);
 		flock($lock, LOCK_EX);
 		$self->make_template($base, $template) if !-d $template;
-		flock($lock, LOCK_UN);
-		flock($lock, LOCK_SH);
 	}
 
 	my ($status, $out) = run_command([ 'cp', '-a', '--reflink=auto',

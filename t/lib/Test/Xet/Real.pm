@@ -18,13 +18,15 @@ use Test::Xet::Process qw/ patience root /;
 
 our @EXPORT = qw/
 	client_limit file_slice hf_xet hf_xet_start hf_xet_wait hub_blob
-	make_mix sha256_file
+	insert_into make_mix sha256_file uploaded
 /;
 
 # What ends a client that takes too long; they compute a lot, and are many
-# times slower on a busy machine.
+# times slower on a busy machine.  XET_CLIENT_SECONDS is for larger files.
 
-sub client_limit { return ('timeout', int(patience(120))) }
+sub client_limit {
+	return ('timeout', int(patience($ENV{XET_CLIENT_SECONDS} || 120)));
+}
 
 sub build { return $ENV{XET_BUILD} || root() . '/build' }
 
@@ -83,6 +85,27 @@ sub hub_blob {
 	return hf_xet_wait($fh);
 }
 
+# Bytes of all xorb uploads so far, from a log of theirs; options of a harness
+# to have one.
+
+sub log_bytes {
+	return (http => 'log_format bytes "$request_method $uri $status '
+		. '$request_length $http_user_agent";'
+		. 'access_log %%DIR%%/bytes.log bytes;');
+}
+
+sub uploaded {
+	my ($t) = @_;
+
+	my $sum = 0;
+
+	for (split(/\n/, $t->read_file('bytes.log'))) {
+		$sum += $1 if m!^POST \S*/xorbs/\S+ 200 (\d+) !;
+	}
+
+	return $sum;
+}
+
 # A file of mixed data, too large for memory's taste.
 
 sub make_mix {
@@ -93,6 +116,20 @@ sub make_mix {
 	system("$tool mix $seed $size > $path") == 0 or die "xet_make: $?\n";
 
 	return $path;
+}
+
+# A file and bytes of another one put into it: the name of a third.
+
+sub insert_into {
+	my ($file, $where, $new) = @_;
+
+	my $out = "$new-in";
+	my $rest = $where + 1;
+
+	system("{ head -c $where $file; cat $new; tail -c +$rest $file; }"
+		. " > $out") == 0 or die "$out: $?\n";
+
+	return $out;
 }
 
 sub sha256_file {

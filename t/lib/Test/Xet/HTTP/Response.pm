@@ -236,6 +236,27 @@ sub json {
 	return scalar eval { JSON::PP->new->utf8->decode($self->{body}) };
 }
 
+# Status and body, and what went wrong, in a line.
+
+sub summary {
+	my ($self) = @_;
+
+	return "$self->{status} $self->{body}" . ($self->{error} // '');
+}
+
+# An error as clients see it: [ status, type, code ], the body where there is no
+# code.
+
+sub refusal {
+	my ($self) = @_;
+
+	my $json = $self->json();
+
+	return [ $self->{status}, scalar $self->header_value('Content-Type'),
+		ref $json eq 'HASH' && ref $json->{error} eq 'HASH'
+			? $json->{error}{code} : $self->{body} ];
+}
+
 # The frames of newline-delimited JSON: [ { time => seconds, data => ... } ].
 # The last one may lack its newline.
 

@@ -1,0 +1,116 @@
+
+/*
+ * The store on disk against the database: what "xet verify --store" checks.
+ *
+ * Rows of xorbs and of files are handed to threads as jobs; each thread has a
+ * database session of its own.  A thread holds one xorb's lists (330 KB), one
+ * file's terms (48 bytes each) and a verifier (about 1 MB); the main thread
+ * the hashes of all xorbs, 32 bytes each, to find files without a row.
+ */
+
+#ifndef _XET_CLI_STORE_H_INCLUDED_
+#define _XET_CLI_STORE_H_INCLUDED_
+
+
+#include <pthread.h>
+
+#include "xet_cli_pg.h"
+
+
+/* A row, copied: of a xorb or of a file. */
+
+typedef struct xet_cli_job_s  xet_cli_job_t;
+
+struct xet_cli_job_s {
+    xet_cli_job_t        *next;
+
+    xet_hash_t            hash;
+    uint64_t              id;
+    uint64_t              size;        /* raw */
+
+    /* a xorb */
+
+    uint64_t              stored_size;
+    uint32_t              chunk_count;
+    uint8_t              *lists;       /* hashes, raw ends, stored ends */
+
+    /* a file */
+
+    uint64_t              term_count;
+    uint8_t              *packed;      /* NULL: in segments */
+    size_t                packed_len;
+    unsigned              file:1;
+    unsigned              claimed:1;   /* sha256 is */
+    uint8_t               sha256[32];
+};
+
+
+typedef struct {
+    const xet_cli_args_t *args;
+    const char           *folder;
+    int                   json;
+    int                   sha256;
+    uint64_t              start;       /* seconds since the epoch */
+
+    pthread_mutex_t       mutex;
+    pthread_cond_t        filled;
+    pthread_cond_t        emptied;
+    xet_cli_job_t        *jobs;        /* the queue */
+    xet_cli_job_t       **jobs_end;
+    unsigned              waiting;     /* jobs in it */
+    unsigned              closed:1;
+    int                   rc;          /* the first failure */
+
+    uint64_t              faults;
+    uint64_t              orphans;
+    uint64_t              xorbs;
+    uint64_t              files;
+    uint64_t              proven;      /* SHA-256 */
+    uint64_t              bytes;       /* read */
+
+    uint8_t              *hashes;      /* of all xorbs */
+    size_t                nhashes;
+    size_t                room;
+} xet_cli_store_t;
+
+
+/* What a thread has. */
+
+typedef struct {
+    xet_cli_store_t      *store;
+    xet_cli_pg_t         *pg;
+    xet_codec_t          *codec;
+    uint8_t              *buffer;      /* XET_CLI_STORE_BUFFER */
+    uint8_t              *raw;         /* a chunk */
+} xet_cli_checker_t;
+
+
+#define XET_CLI_STORE_BUFFER  (1024 * 1024)
+
+
+/* All of it; the exit code. */
+int xet_cli_verify_store(const xet_cli_args_t *args);
+
+/*
+ * One xorb, or one file: what is wrong with it has been reported.  XET_CLI_OK,
+ * or what keeps from checking.
+ */
+int xet_cli_store_xorb(xet_cli_checker_t *c, const xet_cli_job_t *job);
+int xet_cli_store_file(xet_cli_checker_t *c, const xet_cli_job_t *job);
+
+/* Files in the folder that no row knows. */
+int xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg);
+
+/* Reports a fault of a xorb or of a file. */
+void xet_cli_store_fault(xet_cli_store_t *s, const char *kind,
+    const xet_hash_t *hash, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Bytes that were read, for the progress bar. */
+void xet_cli_store_read(xet_cli_store_t *s, uint64_t bytes);
+
+/* The path of a xorb; malloc()ed, NULL without memory, told of. */
+char *xet_cli_store_path(const xet_cli_store_t *s, const xet_hash_t *hash);
+
+
+#endif /* _XET_CLI_STORE_H_INCLUDED_ */

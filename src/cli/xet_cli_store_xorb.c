@@ -1,0 +1,208 @@
+
+/*
+ * One xorb of a store: its file by the verifier of the core, and its row
+ * against what that found.
+ */
+
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "xet_cli_store.h"
+
+
+static int xet_cli_store_xorb_open(xet_cli_checker_t *c,
+    const xet_cli_job_t *job);
+static int xet_cli_store_xorb_size(xet_cli_checker_t *c,
+    const xet_cli_job_t *job, int fd);
+static int xet_cli_store_xorb_verify(xet_cli_checker_t *c,
+    const xet_cli_job_t *job, int fd);
+static xet_status_t xet_cli_store_xorb_feed(xet_cli_checker_t *c,
+    xet_xorb_verifier_t *v, int fd);
+static void xet_cli_store_xorb_row(xet_cli_checker_t *c,
+    const xet_cli_job_t *job, const xet_xorb_info_t *info);
+
+
+int
+xet_cli_store_xorb(xet_cli_checker_t *c, const xet_cli_job_t *job)
+{
+    int  fd, rc;
+
+    fd = xet_cli_store_xorb_open(c, job);
+
+    if (fd < 0) {
+        return (fd == -1) ? XET_CLI_OK : XET_CLI_ERROR;
+    }
+
+    rc = xet_cli_store_xorb_size(c, job, fd);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_store_xorb_verify(c, job, fd);
+    }
+
+    close(fd);
+
+    return (rc == XET_CLI_FAULT) ? XET_CLI_OK : rc;
+}
+
+
+/* -1: it is not there, or can't be read, and that was reported. */
+
+static int
+xet_cli_store_xorb_open(xet_cli_checker_t *c, const xet_cli_job_t *job)
+{
+    int    fd;
+    char  *path;
+
+    path = xet_cli_store_path(c->store, &job->hash);
+
+    if (path == NULL) {
+        return -2;
+    }
+
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0) {
+        xet_cli_store_fault(c->store, "xorb", &job->hash, "%s",
+                            (errno == ENOENT) ? "the file is missing"
+                                              : strerror(errno));
+        fd = -1;
+    }
+
+    free(path);
+
+    return fd;
+}
+
+
+static int
+xet_cli_store_xorb_size(xet_cli_checker_t *c, const xet_cli_job_t *job,
+    int fd)
+{
+    struct stat  st;
+
+    if (fstat(fd, &st) != 0) {
+        return xet_cli_fail(XET_CLI_ERROR, "fstat", strerror(errno));
+    }
+
+    if ((uint64_t) st.st_size != job->stored_size) {
+        xet_cli_store_fault(c->store, "xorb", &job->hash,
+                            "the file has %llu bytes instead of %llu",
+                            (unsigned long long) st.st_size,
+                            (unsigned long long) job->stored_size);
+
+        return XET_CLI_FAULT;
+    }
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_store_xorb_verify(xet_cli_checker_t *c, const xet_cli_job_t *job,
+    int fd)
+{
+    xet_status_t          status;
+    xet_xorb_verifier_t  *v;
+
+    v = xet_xorb_verifier_create(&xet_suite_default, &job->hash, UINT32_MAX);
+
+    if (v == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    status = xet_cli_store_xorb_feed(c, v, fd);
+
+    if (status == XET_OK) {
+        status = xet_xorb_verifier_finish(v);
+    }
+
+    if (status == XET_OK) {
+        xet_cli_store_xorb_row(c, job, xet_xorb_verifier_info(v));
+
+    } else if (!xet_cli_interrupted) {
+        xet_cli_store_fault(c->store, "xorb", &job->hash, "chunk %u: %s",
+                            xet_xorb_verifier_info(v)->chunk_count,
+                            (status == XET_STORE_FAILED)
+                            ? strerror(errno) : xet_status_text(status));
+    }
+
+    xet_xorb_verifier_destroy(v);
+
+    return (status == XET_NOMEM) ? xet_cli_no_memory() : XET_CLI_OK;
+}
+
+
+static xet_status_t
+xet_cli_store_xorb_feed(xet_cli_checker_t *c, xet_xorb_verifier_t *v, int fd)
+{
+    size_t        stored;
+    ssize_t       n;
+    xet_status_t  status;
+
+    for ( ;; ) {
+        n = read(fd, c->buffer, XET_CLI_STORE_BUFFER);
+
+        if (n <= 0 || xet_cli_interrupted) {
+            return (n == 0) ? XET_OK : XET_STORE_FAILED;
+        }
+
+        status = xet_xorb_verifier_feed(v, c->buffer, (size_t) n, &stored);
+
+        if (status != XET_OK) {
+            return status;
+        }
+
+        xet_cli_store_read(c->store, (uint64_t) n);
+
+        if (stored != (size_t) n) {
+
+            /* the store has no footers */
+
+            return XET_XORB_FOOTER;
+        }
+    }
+}
+
+
+static void
+xet_cli_store_xorb_row(xet_cli_checker_t *c, const xet_cli_job_t *job,
+    const xet_xorb_info_t *info)
+{
+    size_t          n;
+    const char     *what;
+    const uint8_t  *lists;
+
+    n = job->chunk_count;
+    lists = job->lists;
+    what = NULL;
+
+    if (info->chunk_count != n) {
+        what = "number of chunks";
+
+    } else if (info->raw_size != job->size) {
+        what = "raw size";
+
+    } else if (lists == NULL) {
+        what = "length of a list";
+
+    } else if (memcmp(lists, info->hashes, n * XET_HASH_LEN) != 0) {
+        what = "list of chunk hashes";
+
+    } else if (memcmp(lists + n * XET_HASH_LEN, info->raw_ends, n * 4) != 0
+               || memcmp(lists + n * (XET_HASH_LEN + 4), info->stored_ends,
+                         n * 4)
+                  != 0)
+    {
+        what = "list of ends";
+    }
+
+    if (what) {
+        xet_cli_store_fault(c->store, "xorb", &job->hash,
+                            "its row has another %s than its file", what);
+    }
+}

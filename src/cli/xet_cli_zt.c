@@ -1,0 +1,430 @@
+
+/*
+ * xet zt: zTensor files by name, through the routes of a server.
+ *
+ *     xet zt ls HASH                   its objects
+ *     xet zt get HASH NAME             bytes of one
+ *     xet zt verify HASH [NAME]        digests, checked by the server
+ */
+
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "xet_cli_zt.h"
+
+
+#define XET_CLI_ZT_PAGE  "1000"        /* objects */
+
+
+static int xet_cli_zt_run(xet_cli_zt_t *z, const char *verb);
+static int xet_cli_zt_ls(xet_cli_zt_t *z);
+static int xet_cli_zt_page(xet_cli_zt_t *z, const json_t *page, int first);
+static int xet_cli_zt_verify(xet_cli_zt_t *z);
+static void xet_cli_zt_object_line(const json_t *object);
+static void xet_cli_zt_verify_line(const json_t *object);
+static void xet_cli_zt_text(const json_t *text);
+static int xet_cli_zt_json(const json_t *value);
+
+
+int
+xet_cli_zt(const xet_cli_args_t *args)
+{
+    int            n, rc;
+    xet_hash_t     hash;
+    const char    *verb;
+    xet_cli_zt_t   z;
+
+    verb = args->operands[0];
+    n = args->count;
+
+    if ((strcmp(verb, "ls") != 0 || n != 2)
+        && (strcmp(verb, "get") != 0 || n > 3)
+        && (strcmp(verb, "verify") != 0 || n > 3))
+    {
+        return xet_cli_fail(XET_CLI_USAGE, "zt", "needs ls HASH, get HASH "
+                            "NAME or verify HASH [NAME]");
+    }
+
+    rc = xet_cli_args_hash(args->operands[1], &hash);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    memset(&z, 0, sizeof(z));
+
+    z.args = args;
+    z.hash = args->operands[1];
+    z.name = (n == 3) ? args->operands[2] : NULL;
+    z.json = args->value[XET_CLI_OPT_JSON] != NULL;
+
+    if (z.name && args->value[XET_CLI_OPT_INDEX]) {
+        return xet_cli_fail(XET_CLI_USAGE, "zt",
+                            "needs either NAME or --index");
+    }
+
+    z.http = xet_cli_http_create(args, &rc);
+
+    if (z.http == NULL) {
+        return rc;
+    }
+
+    rc = xet_cli_http_endpoint(z.http);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_zt_run(&z, verb);
+    }
+
+    xet_cli_http_destroy(z.http);
+
+    return rc;
+}
+
+
+static int
+xet_cli_zt_run(xet_cli_zt_t *z, const char *verb)
+{
+    if (*verb == 'l') {
+        return xet_cli_zt_ls(z);
+    }
+
+    if (*verb == 'v') {
+        return xet_cli_zt_verify(z);
+    }
+
+    if (z->name == NULL && z->args->value[XET_CLI_OPT_INDEX] == NULL) {
+        return xet_cli_fail(XET_CLI_USAGE, "zt", "get needs NAME or --index");
+    }
+
+    return xet_cli_zt_get(z);
+}
+
+
+char *
+xet_cli_zt_url(xet_cli_zt_t *z, const char *route)
+{
+    return xet_cli_http_url(z->http, "/v1/zt/%s%s", z->hash, route);
+}
+
+
+char *
+xet_cli_zt_arg(char *url, const char *key, const char *value)
+{
+    char  *escaped, *longer;
+
+    if (url == NULL || value == NULL) {
+        return url;
+    }
+
+    /* libcurl takes a length of 0 for one to be measured */
+
+    escaped = curl_easy_escape(NULL, value, 0);
+
+    if (escaped == NULL
+        || asprintf(&longer, "%s%c%s=%s", url, strchr(url, '?') ? '&' : '?',
+                    key, escaped) < 0)
+    {
+        longer = NULL;
+    }
+
+    curl_free(escaped);
+    free(url);
+
+    return longer;
+}
+
+
+char *
+xet_cli_zt_object(xet_cli_zt_t *z, char *url)
+{
+    url = xet_cli_zt_arg(url, "name", z->name);
+    url = xet_cli_zt_arg(url, "i", z->args->value[XET_CLI_OPT_INDEX]);
+
+    return xet_cli_zt_arg(url, "role", z->args->value[XET_CLI_OPT_ROLE]);
+}
+
+
+int
+xet_cli_zt_ask(xet_cli_zt_t *z, char *url, json_t **answer)
+{
+    int                rc;
+    xet_cli_request_t  r;
+
+    memset(&r, 0, sizeof(r));
+
+    r.url = url;
+    r.api = 1;
+    r.patient = 1;
+
+    rc = xet_cli_http_call(z->http, &r);
+
+    if (rc == XET_CLI_OK && r.status != 200) {
+        rc = xet_cli_http_fail(&r);
+    }
+
+    if (rc == XET_CLI_OK) {
+
+        /* names may have zero bytes, broken shapes numbers of 64 bits */
+
+        *answer = json_loadb(r.data ? r.data : "", r.len, JSON_ALLOW_NUL,
+                             NULL);
+
+        if (*answer == NULL && r.data) {
+            *answer = json_loadb(r.data, r.len,
+                                 JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL,
+                                 NULL);
+        }
+
+        if (*answer == NULL) {
+            rc = xet_cli_fail(XET_CLI_NETWORK, "server",
+                              "the answer is not JSON");
+        }
+    }
+
+    xet_cli_http_free(&r);
+
+    return rc;
+}
+
+
+static int
+xet_cli_zt_ls(xet_cli_zt_t *z)
+{
+    int      rc, first;
+    char    *url, after[32];
+    json_t  *page, *next;
+
+    after[0] = '\0';
+    first = 1;
+
+    do {
+        url = xet_cli_zt_url(z, "");
+        url = xet_cli_zt_arg(url, "limit", XET_CLI_ZT_PAGE);
+        url = xet_cli_zt_arg(url, "prefix",
+                             z->args->value[XET_CLI_OPT_PREFIX]);
+        url = xet_cli_zt_arg(url, "after", *after ? after : NULL);
+
+        rc = xet_cli_zt_ask(z, url, &page);
+
+        if (rc != XET_CLI_OK) {
+            return rc;
+        }
+
+        rc = xet_cli_zt_page(z, page, first);
+
+        next = json_object_get(page, "next");
+        first = !json_is_number(next);
+
+        snprintf(after, sizeof(after), "%.0f", json_number_value(next));
+
+        json_decref(page);
+
+    } while (rc == XET_CLI_OK && !first);
+
+    return rc;
+}
+
+
+/* As JSON the file first, then an object of it a line. */
+
+static int
+xet_cli_zt_page(xet_cli_zt_t *z, const json_t *page, int first)
+{
+    int      rc;
+    size_t   i;
+    json_t  *objects, *object, *head;
+
+    objects = json_object_get(page, "objects");
+
+    if (!json_is_array(objects)) {
+        return xet_cli_fail(XET_CLI_NETWORK, "server",
+                            "the answer has no objects");
+    }
+
+    rc = XET_CLI_OK;
+
+    if (first && z->json) {
+        head = json_copy((json_t *) page);
+
+        json_object_del(head, "objects");
+        json_object_del(head, "next");
+
+        rc = xet_cli_zt_json(head);
+
+        json_decref(head);
+    }
+
+    json_array_foreach(objects, i, object) {
+
+        if (rc != XET_CLI_OK) {
+            break;
+        }
+
+        if (z->json) {
+            rc = xet_cli_zt_json(object);
+
+        } else {
+            xet_cli_zt_object_line(object);
+        }
+    }
+
+    return rc;
+}
+
+
+/* number, verdict, dtype of the first component, shape, bytes, name */
+
+static void
+xet_cli_zt_object_line(const json_t *object)
+{
+    size_t       i;
+    json_t      *shape, *components, *component, *value;
+    const char  *role, *dtype;
+    json_int_t   bytes;
+
+    components = json_object_get(object, "components");
+    shape = json_object_get(object, "shape");
+
+    dtype = NULL;
+    bytes = 0;
+
+    json_object_foreach(components, role, component) {
+
+        if (dtype == NULL || strcmp(role, "data") == 0) {
+            dtype = json_string_value(json_object_get(component, "dtype"));
+        }
+
+        bytes += (json_int_t) json_number_value(json_object_get(component,
+                                                                "length"));
+    }
+
+    printf("%6.0f %-11s %-8s [",
+           json_number_value(json_object_get(object, "i")),
+           json_string_value(json_object_get(object, "status")),
+           dtype ? dtype : "-");
+
+    json_array_foreach(shape, i, value) {
+        printf("%s%.0f", i ? "," : "", json_number_value(value));
+    }
+
+    printf("] %lld ", (long long) bytes);
+
+    xet_cli_zt_text(json_object_get(object, "name"));
+    printf("\n");
+}
+
+
+/* Names of others go to terminals: no control characters. */
+
+static void
+xet_cli_zt_text(const json_t *text)
+{
+    size_t          i;
+    const uint8_t  *s;
+
+    s = (const uint8_t *) json_string_value(text);
+
+    for (i = 0; i < json_string_length(text); i++) {
+
+        if (s[i] < 0x20 || s[i] == 0x7f || s[i] == '\\') {
+            printf("\\x%02x", s[i]);
+
+        } else {
+            putchar(s[i]);
+        }
+    }
+}
+
+
+static int
+xet_cli_zt_json(const json_t *value)
+{
+    if (json_dumpf(value, stdout, JSON_COMPACT) != 0) {
+        return xet_cli_fail(XET_CLI_ERROR, "standard output",
+                            "can't be written");
+    }
+
+    putchar('\n');
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_zt_verify(xet_cli_zt_t *z)
+{
+    int      rc, ok;
+    size_t   i;
+    json_t  *report, *objects, *object;
+
+    rc = xet_cli_zt_ask(z, xet_cli_zt_object(z, xet_cli_zt_url(z,
+                                                               "/verify")),
+                        &report);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    objects = json_object_get(report, "objects");
+    ok = json_is_true(json_object_get(report, "ok"));
+
+    json_array_foreach(objects, i, object) {
+
+        if (rc != XET_CLI_OK) {
+            break;
+        }
+
+        if (z->json) {
+            rc = xet_cli_zt_json(object);
+
+        } else {
+            xet_cli_zt_verify_line(object);
+        }
+    }
+
+    if (z->json) {
+        json_object_del(report, "objects");
+        rc = xet_cli_worse(rc, xet_cli_zt_json(report));
+
+    } else {
+        printf("%.0f components, %.0f bytes: %s\n",
+               json_number_value(json_object_get(report, "checked")),
+               json_number_value(json_object_get(report, "bytes")),
+               ok ? "ok" : "not ok");
+    }
+
+    json_decref(report);
+
+    return (rc == XET_CLI_OK && !ok) ? XET_CLI_FAULT : rc;
+}
+
+
+/* number, verdict, "role=verdict" of each component, errors, name */
+
+static void
+xet_cli_zt_verify_line(const json_t *object)
+{
+    size_t       i;
+    json_t      *components, *errors, *value;
+    const char  *role;
+
+    components = json_object_get(object, "components");
+    errors = json_object_get(object, "errors");
+
+    printf("%6.0f %-11s", json_number_value(json_object_get(object, "i")),
+           json_string_value(json_object_get(object, "status")));
+
+    json_object_foreach(components, role, value) {
+        printf(" %s=%s", role, json_string_value(value));
+    }
+
+    json_array_foreach(errors, i, value) {
+        printf(" %s", json_string_value(value));
+    }
+
+    printf(" ");
+    xet_cli_zt_text(json_object_get(object, "name"));
+    printf("\n");
+}

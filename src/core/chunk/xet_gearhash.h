@@ -1,0 +1,27 @@
+
+/*
+ * The gear hash of the chunker (draft-denis-xet, "Content-Defined Chunking"):
+ * for every byte, hash = hash * 2 + gear[byte] modulo 2^64.
+ */
+
+#ifndef _XET_GEARHASH_H_INCLUDED_
+#define _XET_GEARHASH_H_INCLUDED_
+
+
+#include "xet_suite.h"
+
+
+/* The hash behind p, after n bytes more. */
+uint64_t xet_gearhash_update(const uint64_t *gear, uint64_t hash,
+    const uint8_t *p, size_t n);
+
+/*
+ * Hashes from p up to the first byte after which the hash has no bit of mask:
+ * returns the end of that byte, with *found 1.  Else end, with *found 0 and
+ * *hash behind the last byte.  What found leaves in *hash means nothing.
+ */
+const uint8_t *xet_gearhash_find(const uint64_t *gear, uint64_t mask,
+    uint64_t *hash, const uint8_t *p, const uint8_t *end, int *found);
+
+
+#endif /* _XET_GEARHASH_H_INCLUDED_ */

@@ -1,0 +1,289 @@
+
+/*
+ * Zones of shared memory, and who uses them: tokens that were verified, and
+ * uploads that are counted.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_token_cache.h"
+
+
+#define NGX_HTTP_XET_ZONE_PAGES      8         /* at least */
+
+#define NGX_HTTP_XET_UPLOADS_MAX     1000000
+#define NGX_HTTP_XET_BYTES_MAX       ((off_t) 1 << 53)
+#define NGX_HTTP_XET_PERIOD_MIN      1000      /* ms */
+#define NGX_HTTP_XET_PERIOD_MAX      ((ngx_int_t) 31 * 24 * 60 * 60 * 1000)
+
+
+static ngx_shm_zone_t *ngx_http_xet_conf_zone(ngx_conf_t *cf,
+    ngx_str_t *value);
+static ngx_int_t ngx_http_xet_conf_bytes(ngx_str_t *value,
+    xet_bucket_rate_t *rate);
+
+
+/* xet_token_cache zone=name:size; */
+
+char *
+ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_xet_main_conf_t *xmcf = conf;
+
+    ngx_str_t       *value;
+    ngx_shm_zone_t  *zone;
+
+    if (xmcf->token_cache) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    zone = ngx_http_xet_conf_zone(cf, &value[1]);
+    if (zone == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    zone->init = ngx_http_xet_token_cache_init_zone;
+    zone->data = zone;
+
+    xmcf->token_cache = zone;
+
+    return NGX_CONF_OK;
+}
+
+
+/* xet_upload_zone key zone=name:size [concurrent=number] [bytes=size/time]; */
+
+char *
+ngx_http_xet_conf_upload_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_xet_main_conf_t *xmcf = conf;
+
+    ngx_int_t                          n;
+    ngx_str_t                         *value, s;
+    ngx_uint_t                         i;
+    ngx_http_xet_limit_t              *limit, **limitp;
+    ngx_http_compile_complex_value_t   ccv;
+
+    value = cf->args->elts;
+
+    limit = ngx_pcalloc(cf->pool, sizeof(ngx_http_xet_limit_t));
+    if (limit == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
+
+    ccv.cf = cf;
+    ccv.value = &value[1];
+    ccv.complex_value = &limit->key;
+
+    if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    for (i = 3; i < cf->args->nelts; i++) {
+
+        if (ngx_strncmp(value[i].data, "concurrent=", 11) == 0
+            && limit->concurrent == 0)
+        {
+            n = ngx_atoi(value[i].data + 11, value[i].len - 11);
+
+            if (n < 1 || n > NGX_HTTP_XET_UPLOADS_MAX) {
+                goto invalid;
+            }
+
+            limit->concurrent = n;
+            continue;
+        }
+
+        if (ngx_strncmp(value[i].data, "bytes=", 6) == 0
+            && limit->bytes.size == 0)
+        {
+            s.data = value[i].data + 6;
+            s.len = value[i].len - 6;
+
+            if (ngx_http_xet_conf_bytes(&s, &limit->bytes) != NGX_OK) {
+                goto invalid;
+            }
+
+            continue;
+        }
+
+        goto invalid;
+    }
+
+    limit->zone = ngx_http_xet_conf_zone(cf, &value[2]);
+    if (limit->zone == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    limit->zone->init = ngx_http_xet_limit_zone_init;
+    limit->zone->data = limit;
+
+    if (xmcf->upload_zones == NULL) {
+        xmcf->upload_zones = ngx_array_create(cf->pool, 2,
+                                              sizeof(ngx_http_xet_limit_t *));
+        if (xmcf->upload_zones == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    limitp = ngx_array_push(xmcf->upload_zones);
+    if (limitp == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    *limitp = limit;
+
+    return NGX_CONF_OK;
+
+invalid:
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
+                       &value[i]);
+    return NGX_CONF_ERROR;
+}
+
+
+/* xet_upload_limit name | off; */
+
+char *
+ngx_http_xet_conf_upload_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_xet_loc_conf_t *xlcf = conf;
+
+    ngx_str_t                 *value, *name;
+    ngx_uint_t                 i;
+    ngx_http_xet_limit_t     **limits;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    if (xlcf->upload_limit != NGX_CONF_UNSET_PTR) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (ngx_strcmp(value[1].data, "off") == 0) {
+        xlcf->upload_limit = NULL;
+        return NGX_CONF_OK;
+    }
+
+    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
+
+    limits = xmcf->upload_zones ? xmcf->upload_zones->elts : NULL;
+
+    for (i = 0; limits && i < xmcf->upload_zones->nelts; i++) {
+
+        name = &limits[i]->zone->shm.name;
+
+        if (name->len == value[1].len
+            && ngx_strncmp(name->data, value[1].data, name->len) == 0)
+        {
+            xlcf->upload_limit = limits[i];
+            return NGX_CONF_OK;
+        }
+    }
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "no \"xet_upload_zone\" \"%V\" before this", &value[1]);
+    return NGX_CONF_ERROR;
+}
+
+
+/* zone=name:size, of which nobody else has spoken yet */
+
+static ngx_shm_zone_t *
+ngx_http_xet_conf_zone(ngx_conf_t *cf, ngx_str_t *value)
+{
+    u_char          *p;
+    ssize_t          size;
+    ngx_str_t        name, s;
+    ngx_shm_zone_t  *zone;
+
+    if (ngx_strncmp(value->data, "zone=", 5) != 0) {
+        goto invalid;
+    }
+
+    name.data = value->data + 5;
+    p = (u_char *) ngx_strchr(name.data, ':');
+
+    if (p == NULL || p == name.data) {
+        goto invalid;
+    }
+
+    name.len = p - name.data;
+    s.data = p + 1;
+    s.len = value->data + value->len - s.data;
+
+    size = ngx_parse_size(&s);
+
+    if (size == NGX_ERROR) {
+        goto invalid;
+    }
+
+    if (size < (ssize_t) (NGX_HTTP_XET_ZONE_PAGES * ngx_pagesize)) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" is too small",
+                           value);
+        return NULL;
+    }
+
+    zone = ngx_shared_memory_add(cf, &name, size, &ngx_http_xet_module);
+    if (zone == NULL) {
+        return NULL;
+    }
+
+    if (zone->data) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "duplicate zone \"%V\"",
+                           &name);
+        return NULL;
+    }
+
+    return zone;
+
+invalid:
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid zone \"%V\"", value);
+    return NULL;
+}
+
+
+/* size/time */
+
+static ngx_int_t
+ngx_http_xet_conf_bytes(ngx_str_t *value, xet_bucket_rate_t *rate)
+{
+    off_t       size;
+    u_char     *slash, *last;
+    ngx_int_t   period;
+    ngx_str_t   s;
+
+    last = value->data + value->len;
+
+    slash = ngx_strlchr(value->data, last, '/');
+    if (slash == NULL) {
+        return NGX_ERROR;
+    }
+
+    s.data = value->data;
+    s.len = slash - value->data;
+
+    size = ngx_parse_offset(&s);
+
+    s.data = slash + 1;
+    s.len = last - s.data;
+
+    period = ngx_parse_time(&s, 0);
+
+    if (size < 1 || size > NGX_HTTP_XET_BYTES_MAX
+        || period < NGX_HTTP_XET_PERIOD_MIN
+        || period > NGX_HTTP_XET_PERIOD_MAX)
+    {
+        return NGX_ERROR;
+    }
+
+    rate->size = (uint64_t) size;
+    rate->period = (uint64_t) period;
+
+    return NGX_OK;
+}

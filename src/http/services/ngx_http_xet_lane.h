@@ -1,0 +1,45 @@
+
+/*
+ * Inside of the service lanes: one lane.
+ */
+
+#ifndef _NGX_HTTP_XET_LANE_H_INCLUDED_
+#define _NGX_HTTP_XET_LANE_H_INCLUDED_
+
+
+#include "ngx_http_xet_lanes.h"
+
+
+typedef struct {
+    ngx_uint_t          n;             /* sessions at most */
+    ngx_uint_t          depth;         /* statements in flight on one */
+    ngx_uint_t          queue;         /* statements waiting at most */
+    ngx_msec_t          timeout;       /* of a statement */
+
+    ngx_http_xet_pg_t  *sessions;
+
+    ngx_queue_t         waiting;
+    ngx_uint_t          nwaiting;
+} ngx_http_xet_lane_t;
+
+
+/* n, depth, queue and timeout are set, the rest is zero. */
+ngx_int_t ngx_http_xet_lane_init(ngx_http_xet_lane_t *lane, ngx_pool_t *pool);
+void ngx_http_xet_lane_close(ngx_http_xet_lane_t *lane);
+
+/*
+ * Starts another session where one is missing.  NGX_OK when there is hope:
+ * some session is there or on its way.
+ */
+ngx_int_t ngx_http_xet_lane_grow(ngx_http_xet_lane_t *lane);
+
+/* As ngx_http_xet_lanes_send(), _detach() and _stat(). */
+ngx_http_xet_pg_query_t *ngx_http_xet_lane_send(ngx_http_xet_lane_t *lane,
+    const ngx_http_xet_pg_stmt_t *stmt, const char *const *values,
+    const int *lengths, ngx_http_xet_pg_handler_pt handler, void *data);
+void ngx_http_xet_lane_detach(ngx_http_xet_pg_query_t *q);
+void ngx_http_xet_lane_stat(ngx_http_xet_lane_t *lane,
+    ngx_http_xet_lane_stat_t *stat);
+
+
+#endif /* _NGX_HTTP_XET_LANE_H_INCLUDED_ */

@@ -1,0 +1,31 @@
+
+/*
+ * Bounds of uploads: how many somebody has at a time, and how many bytes in a
+ * while.
+ */
+
+#ifndef _NGX_HTTP_XET_LIMIT_H_INCLUDED_
+#define _NGX_HTTP_XET_LIMIT_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+
+/*
+ * Counts the request as an upload until it is answered or ends, in the zone of
+ * its location.
+ * NGX_DECLINED: nothing is against it; else the request was refused, and this
+ * is what ngx_http_finalize_request() takes.
+ */
+ngx_int_t ngx_http_xet_limit_upload(ngx_http_request_t *r);
+
+/*
+ * Ends that, if there is any.  Called before the last of the answer is sent:
+ * a client may begin its next upload before nginx has let go of this one.
+ */
+void ngx_http_xet_limit_release(ngx_http_request_t *r);
+
+
+#endif /* _NGX_HTTP_XET_LIMIT_H_INCLUDED_ */

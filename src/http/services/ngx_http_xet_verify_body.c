@@ -1,0 +1,634 @@
+
+/*
+ * Uploads on their way through an edge, checked as they pass.
+ *
+ * In a location that proxies, "xet_verify_body" holds each xorb against the
+ * hash of its path, and the structure of each shard.  A filter of the request
+ * body copies what comes into two buffers: a job verifies one while the other
+ * is filled.  What was copied goes on, to the origin or, with
+ * "proxy_request_buffering on", into nginx's own buffers; but the piece that
+ * makes the body complete stays here until the verdict.  So no origin ever
+ * has a whole request with a bad body: it sees one that was broken off, or
+ * none.
+ *
+ * While both buffers are full the pieces that come are held, nginx's own
+ * buffer stays busy and the socket is not read: TCP or the stream's window
+ * holds the client.
+ *
+ * States: passing -> passed (the last job is done), or failed.  A failed
+ * request is taken from the proxy module, its connection to the origin is
+ * closed, and it is answered here.  HTTP/1 is answered at once, and nginx
+ * lingers; the body of HTTP/2 is read to its end and dropped first, as
+ * clients would see a reset stream else.
+ *
+ * All belongs to the event loop, but what a job works on: its buffer, the
+ * verifier or the parser, and job_status.  The event handlers of the request
+ * are the proxy module's; r->read_event_handler brings nginx back into the
+ * filter when a job is done.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_verify_body.h"
+
+
+struct ngx_http_xet_verify_s {
+    ngx_http_xet_task_t     task;
+
+    ngx_http_xet_upload_e   upload;
+    const xet_suite_t      *suite;
+    xet_hash_t              hash;              /* of the xorb */
+    uint64_t                max;
+    xet_xorb_verifier_t    *verifier;
+    xet_shard_parser_t      parser;
+
+    ngx_buf_t               buf[2];
+    ngx_uint_t              filling;           /* index of the one */
+
+    ngx_buf_t              *job;
+    ngx_uint_t              job_last;          /* no further one */
+    xet_status_t            job_status;        /* the thread's */
+
+    ngx_chain_t            *held;              /* own links, nginx's bufs */
+    size_t                  copied;            /* bytes of the first one */
+    off_t                   received;          /* bytes that came */
+    off_t                   taken;             /* bytes copied */
+
+    xet_status_t            status;            /* first error */
+
+    unsigned                last:1;            /* the last buffer came */
+    unsigned                passed:1;
+};
+
+
+static void ngx_http_xet_verify_cleanup(void *data);
+static ngx_int_t ngx_http_xet_verify_filter(ngx_http_request_t *r,
+    ngx_chain_t *in);
+static ngx_int_t ngx_http_xet_verify_hold(ngx_http_request_t *r,
+    ngx_http_xet_verify_t *v, ngx_chain_t *in);
+static ngx_int_t ngx_http_xet_verify_take(ngx_http_request_t *r,
+    ngx_http_xet_verify_t *v, ngx_chain_t ***ll);
+static ngx_int_t ngx_http_xet_verify_copy(ngx_http_request_t *r,
+    ngx_http_xet_verify_t *v, ngx_buf_t *in);
+static ngx_int_t ngx_http_xet_verify_alloc(ngx_http_request_t *r,
+    ngx_http_xet_verify_t *v, ngx_buf_t *b);
+static ngx_uint_t ngx_http_xet_verify_completes(ngx_http_request_t *r,
+    ngx_http_xet_verify_t *v, ngx_buf_t *b);
+static ngx_int_t ngx_http_xet_verify_post(ngx_http_request_t *r,
+    ngx_http_xet_verify_t *v);
+static ngx_int_t ngx_http_xet_verify_next(ngx_http_request_t *r,
+    ngx_chain_t *out);
+static ngx_int_t ngx_http_xet_verify_drop(ngx_http_request_t *r,
+    ngx_http_xet_verify_t *v);
+static void ngx_http_xet_verify_job(void *data, ngx_log_t *log);
+static xet_status_t ngx_http_xet_verify_xorb(ngx_http_xet_verify_t *v);
+static xet_status_t ngx_http_xet_verify_shard(ngx_http_xet_verify_t *v);
+static void ngx_http_xet_verify_done(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_verify_refuse(ngx_http_request_t *r,
+    ngx_http_xet_verify_t *v);
+static void ngx_http_xet_verify_drain_handler(ngx_http_request_t *r);
+static void ngx_http_xet_verify_answer(ngx_http_request_t *r,
+    ngx_http_xet_verify_t *v);
+
+
+static ngx_http_request_body_filter_pt  ngx_http_next_request_body_filter;
+
+
+ngx_int_t
+ngx_http_xet_verify(ngx_http_request_t *r, ngx_http_xet_upload_e upload,
+    const xet_hash_t *hash)
+{
+    xet_status_t               status;
+    ngx_http_xet_ctx_t        *ctx;
+    ngx_http_xet_verify_t     *v;
+    ngx_http_xet_loc_conf_t   *xlcf;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    if (r->request_body) {
+
+        if (r->error_page) {
+
+            /* what was read where the error came from is not read again */
+
+            return NGX_DECLINED;
+        }
+
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "xet: the request body was read by another module");
+
+        ngx_http_finalize_request(r, ngx_http_xet_error_status(r,
+                                                               XET_INTERNAL));
+
+        return NGX_DONE;
+    }
+
+    /* without a body no filter is asked */
+
+    if (r->headers_in.content_length_n <= 0 && !r->headers_in.chunked) {
+
+        status = (upload == NGX_HTTP_XET_UPLOAD_XORB) ? XET_XORB_EMPTY
+                                                      : XET_SHARD_TRUNCATED;
+
+        ngx_http_finalize_request(r, ngx_http_xet_error_status(r, status));
+
+        return NGX_DONE;
+    }
+
+    ctx = ngx_http_xet_ctx(r);
+    v = ngx_http_xet_state(r, sizeof(ngx_http_xet_verify_t),
+                           ngx_http_xet_verify_cleanup);
+
+    if (ctx == NULL || v == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->verify = v;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+
+    v->upload = upload;
+    v->suite = xmcf->suite;
+    v->max = xlcf->xorb_max;
+
+    if (upload == NGX_HTTP_XET_UPLOAD_XORB) {
+        v->hash = *hash;
+
+    } else {
+        xet_shard_parser_init(&v->parser, NULL, NULL);
+    }
+
+    return NGX_DECLINED;
+}
+
+
+static void
+ngx_http_xet_verify_cleanup(void *data)
+{
+    ngx_http_xet_verify_t *v = data;
+
+    if (v->verifier) {
+        xet_xorb_verifier_destroy(v->verifier);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_xet_verify_filter(ngx_http_request_t *r, ngx_chain_t *in)
+{
+    ngx_int_t                    rc;
+    ngx_chain_t                 *out, **ll;
+    ngx_http_xet_ctx_t          *ctx;
+    ngx_http_xet_verify_t  *v;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    if (ctx == NULL || ctx->verify == NULL) {
+        return ngx_http_next_request_body_filter(r, in);
+    }
+
+    v = ctx->verify;
+
+    r->request_body->filter_need_buffering = 1;
+
+    if (ngx_http_xet_verify_hold(r, v, in) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (v->status != XET_OK) {
+        return ngx_http_xet_verify_drop(r, v);
+    }
+
+    out = NULL;
+    ll = &out;
+
+    do {
+        if (ngx_http_xet_verify_take(r, v, &ll) != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        rc = ngx_http_xet_verify_post(r, v);
+
+        if (rc == NGX_ERROR) {
+            ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                          "xet: no job to verify an upload");
+            return NGX_HTTP_SERVICE_UNAVAILABLE;
+        }
+
+    } while (rc == NGX_OK);
+
+    return ngx_http_xet_verify_next(r, out);
+}
+
+
+static ngx_int_t
+ngx_http_xet_verify_hold(ngx_http_request_t *r,
+    ngx_http_xet_verify_t *v, ngx_chain_t *in)
+{
+    ngx_chain_t  *cl, **ll;
+
+    for (ll = &v->held; *ll; ll = &(*ll)->next) { /* void */ }
+
+    for ( /* void */ ; in; in = in->next) {
+
+        cl = ngx_alloc_chain_link(r->pool);
+        if (cl == NULL) {
+            return NGX_ERROR;
+        }
+
+        cl->buf = in->buf;
+        cl->next = NULL;
+
+        *ll = cl;
+        ll = &cl->next;
+
+        v->received += in->buf->last - in->buf->pos;
+        v->last |= in->buf->last_buf;
+    }
+
+    return NGX_OK;
+}
+
+
+/* Copies as much as there is room for, and adds what may go on to *ll. */
+
+static ngx_int_t
+ngx_http_xet_verify_take(ngx_http_request_t *r,
+    ngx_http_xet_verify_t *v, ngx_chain_t ***ll)
+{
+    ngx_int_t     rc;
+    ngx_chain_t  *cl;
+
+    while (v->held) {
+        cl = v->held;
+
+        rc = ngx_http_xet_verify_copy(r, v, cl->buf);
+
+        if (rc != NGX_OK) {
+            return (rc == NGX_AGAIN) ? NGX_OK : rc;
+        }
+
+        if (!v->passed && ngx_http_xet_verify_completes(r, v, cl->buf)) {
+            return NGX_OK;
+        }
+
+        v->held = cl->next;
+        v->copied = 0;
+
+        cl->next = NULL;
+        **ll = cl;
+        *ll = &cl->next;
+    }
+
+    return NGX_OK;
+}
+
+
+/* NGX_OK: all of it is copied; NGX_AGAIN: there is no room. */
+
+static ngx_int_t
+ngx_http_xet_verify_copy(ngx_http_request_t *r,
+    ngx_http_xet_verify_t *v, ngx_buf_t *in)
+{
+    size_t      n;
+    u_char     *pos;
+    ngx_buf_t  *b;
+
+    pos = in->pos + v->copied;
+
+    if (pos == in->last) {
+        return NGX_OK;
+    }
+
+    b = &v->buf[v->filling];
+
+    if (b->start == NULL
+        && ngx_http_xet_verify_alloc(r, v, b) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    n = ngx_min(in->last - pos, b->end - b->last);
+
+    b->last = ngx_cpymem(b->last, pos, n);
+
+    v->copied += n;
+    v->taken += n;
+
+    return (pos + n == in->last) ? NGX_OK : NGX_AGAIN;
+}
+
+
+static ngx_int_t
+ngx_http_xet_verify_alloc(ngx_http_request_t *r,
+    ngx_http_xet_verify_t *v, ngx_buf_t *b)
+{
+    size_t                    size;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    size = xlcf->body_buffer;
+
+    if (!r->headers_in.chunked
+        && r->headers_in.content_length_n < (off_t) size)
+    {
+        size = r->headers_in.content_length_n;
+    }
+
+    b->start = ngx_palloc(r->pool, size);
+    if (b->start == NULL) {
+        return NGX_ERROR;
+    }
+
+    b->pos = b->start;
+    b->last = b->start;
+    b->end = b->start + size;
+
+    return NGX_OK;
+}
+
+
+/*
+ * The last buffer; or the one before it, when that has no bytes, and the
+ * origin, which knows the length, would not wait for it.  Without a length
+ * the origin gets chunks, and the end of them is the last buffer's.
+ */
+
+static ngx_uint_t
+ngx_http_xet_verify_completes(ngx_http_request_t *r,
+    ngx_http_xet_verify_t *v, ngx_buf_t *b)
+{
+    return b->last_buf
+           || (!r->headers_in.chunked
+               && v->taken == r->headers_in.content_length_n);
+}
+
+
+/* NGX_DECLINED when there is nothing to post, or a job runs. */
+
+static ngx_int_t
+ngx_http_xet_verify_post(ngx_http_request_t *r,
+    ngx_http_xet_verify_t *v)
+{
+    ngx_buf_t   *b;
+    ngx_uint_t   last;
+
+    b = &v->buf[v->filling];
+    last = v->last && v->taken == v->received;
+
+    if (v->task.busy || v->job_last
+        || (!last && (b->start == NULL || b->last < b->end)))
+    {
+        return NGX_DECLINED;
+    }
+
+    v->job = b;
+    v->job_last = last;
+
+    if (ngx_http_xet_task_post_beside(r, &v->task,
+                                      ngx_http_xet_verify_job,
+                                      ngx_http_xet_verify_done, v)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    v->filling = !v->filling;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_verify_next(ngx_http_request_t *r, ngx_chain_t *out)
+{
+    ngx_int_t     rc;
+    ngx_chain_t  *cl;
+
+    rc = ngx_http_next_request_body_filter(r, out);
+
+    while (out) {
+        cl = out;
+        out = out->next;
+        ngx_free_chain(r->pool, cl);
+    }
+
+    return rc;
+}
+
+
+/* The rest of a body that has failed; its end is still told to nginx. */
+
+static ngx_int_t
+ngx_http_xet_verify_drop(ngx_http_request_t *r,
+    ngx_http_xet_verify_t *v)
+{
+    ngx_chain_t  *cl, *out;
+
+    out = NULL;
+
+    while (v->held) {
+        cl = v->held;
+        v->held = cl->next;
+
+        cl->buf->pos = cl->buf->last;
+
+        if (cl->buf->last_buf) {
+            cl->next = NULL;
+            out = cl;
+
+        } else {
+            ngx_free_chain(r->pool, cl);
+        }
+    }
+
+    return ngx_http_xet_verify_next(r, out);
+}
+
+
+static void
+ngx_http_xet_verify_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_verify_t  *v = data;
+
+    v->job_status = (v->upload == NGX_HTTP_XET_UPLOAD_XORB)
+                    ? ngx_http_xet_verify_xorb(v)
+                    : ngx_http_xet_verify_shard(v);
+}
+
+
+static xet_status_t
+ngx_http_xet_verify_xorb(ngx_http_xet_verify_t *v)
+{
+    size_t        stored;
+    ngx_buf_t    *b;
+    xet_status_t  rc;
+
+    b = v->job;
+
+    if (v->verifier == NULL) {
+        v->verifier = xet_xorb_verifier_create(v->suite, &v->hash, v->max);
+
+        if (v->verifier == NULL) {
+            return XET_NOMEM;
+        }
+    }
+
+    rc = xet_xorb_verifier_feed(v->verifier, b->pos, b->last - b->pos,
+                                &stored);
+
+    if (rc == XET_OK && v->job_last) {
+        rc = xet_xorb_verifier_finish(v->verifier);
+    }
+
+    return rc;
+}
+
+
+/* What is behind the sections, a footer of any client, is not looked at. */
+
+static xet_status_t
+ngx_http_xet_verify_shard(ngx_http_xet_verify_t *v)
+{
+    ngx_buf_t    *b;
+    xet_status_t  rc;
+
+    b = v->job;
+
+    rc = xet_shard_parser_feed(&v->parser, b->pos, b->last - b->pos);
+
+    if (rc == XET_DONE) {
+        rc = XET_OK;
+    }
+
+    if (rc == XET_OK && v->job_last) {
+        rc = xet_shard_parser_finish(&v->parser);
+    }
+
+    return rc;
+}
+
+
+static void
+ngx_http_xet_verify_done(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_verify_t *v = data;
+
+    v->job->pos = v->job->start;
+    v->job->last = v->job->start;
+
+    v->status = v->job_status;
+    v->passed = (v->job_last && v->status == XET_OK);
+
+    ngx_log_debug2(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "xet verify: status:%d passed:%d",
+                   (int) v->status, (int) v->passed);
+
+    if (r->header_sent && (r->upstream == NULL
+                           || r->upstream->cleanup == NULL))
+    {
+        /* answered meanwhile, and the answer is on its way */
+
+        return;
+    }
+
+    if (v->status != XET_OK) {
+        ngx_http_xet_verify_refuse(r, v);
+        return;
+    }
+
+    r->read_event_handler(r);
+}
+
+
+static void
+ngx_http_xet_verify_refuse(ngx_http_request_t *r,
+    ngx_http_xet_verify_t *v)
+{
+    ngx_chain_t          *cl;
+    ngx_http_upstream_t  *u;
+
+    u = r->upstream;
+
+    if (u && u->cleanup) {
+
+        /* breaks off the origin's request; it would release ours, too */
+
+        r->main->count++;
+        (*u->cleanup)(r);
+    }
+
+    if (r->header_sent) {
+        ngx_http_finalize_request(r, NGX_ERROR);
+        return;
+    }
+
+    if (r->http_version < NGX_HTTP_VERSION_20 || v->last) {
+        ngx_http_xet_verify_answer(r, v);
+        return;
+    }
+
+    /* nobody takes what had gone on; the window opens when all is taken */
+
+    for (cl = r->request_body->busy; cl; cl = cl->next) {
+        cl->buf->pos = cl->buf->last;
+    }
+
+    r->request_body->bufs = NULL;
+
+    r->reading_body = 1;
+    r->request_body_no_buffering = 1;
+    r->read_event_handler = ngx_http_xet_verify_drain_handler;
+    r->write_event_handler = ngx_http_request_empty_handler;
+
+    ngx_http_xet_verify_drain_handler(r);
+}
+
+
+static void
+ngx_http_xet_verify_drain_handler(ngx_http_request_t *r)
+{
+    ngx_int_t            rc;
+    ngx_http_xet_ctx_t  *ctx;
+
+    rc = ngx_http_read_unbuffered_request_body(r);
+
+    if (rc == NGX_AGAIN) {
+        return;
+    }
+
+    if (r->connection->error || rc == NGX_HTTP_REQUEST_TIME_OUT) {
+        ngx_http_finalize_request(r, r->connection->error
+                                     ? NGX_HTTP_CLIENT_CLOSED_REQUEST : rc);
+        return;
+    }
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    ngx_http_xet_verify_answer(r, ctx->verify);
+}
+
+
+static void
+ngx_http_xet_verify_answer(ngx_http_request_t *r,
+    ngx_http_xet_verify_t *v)
+{
+    /* the rest is dropped and the connection closed: say so */
+
+    r->keepalive = 0;
+    r->lingering_close = 1;
+    r->read_event_handler = ngx_http_block_reading;
+
+    ngx_http_finalize_request(r, ngx_http_xet_error_status(r, v->status));
+}
+
+
+ngx_int_t
+ngx_http_xet_verify_init(ngx_conf_t *cf)
+{
+    ngx_http_next_request_body_filter = ngx_http_top_request_body_filter;
+    ngx_http_top_request_body_filter = ngx_http_xet_verify_filter;
+
+    return NGX_OK;
+}

@@ -1,0 +1,157 @@
+
+/*
+ * How fast the chunks of a xorb are decoded and held against their hashes, one
+ * by one, from memory to memory: what a server that sends files can't beat.
+ *
+ *     bench_chunk_decode <file> <raw bytes>
+ *
+ * The file is the chunk region of a xorb; it is gone through until that many
+ * bytes were decoded.  Printed are the bytes and the CPU seconds.
+ */
+
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "xet_bytes.h"
+#include "xet_xorb_chunk.h"
+
+
+typedef struct {
+    size_t      start;
+    size_t      len;
+    size_t      raw_len;
+    xet_hash_t  hash;
+} bench_chunk_t;
+
+
+static bench_chunk_t  bench_chunks[XET_XORB_CHUNKS_MAX];
+static uint8_t        bench_raw[XET_CHUNK_MAX];
+
+
+static uint8_t *
+bench_read(const char *name, size_t *len)
+{
+    long      size;
+    FILE     *f;
+    uint8_t  *data;
+
+    f = fopen(name, "rb");
+    if (f == NULL) {
+        return NULL;
+    }
+
+    fseek(f, 0, SEEK_END);
+    size = ftell(f);
+    rewind(f);
+
+    data = malloc(size > 0 ? (size_t) size : 1);
+
+    if (data == NULL || fread(data, 1, (size_t) size, f) != (size_t) size) {
+        data = NULL;
+    }
+
+    fclose(f);
+
+    *len = (size_t) size;
+
+    return data;
+}
+
+
+/* Where the chunks are, and their hashes. */
+
+static unsigned
+bench_list(xet_codec_t *codec, const uint8_t *data, size_t len)
+{
+    size_t          pos;
+    unsigned        n;
+    bench_chunk_t  *c;
+
+    for (n = 0, pos = 0; pos < len && n < XET_XORB_CHUNKS_MAX; n++) {
+        c = &bench_chunks[n];
+
+        c->start = pos;
+        c->len = XET_XORB_HEADER_LEN + xet_get_u24(data + pos + 1);
+        c->raw_len = xet_get_u24(data + pos + 5);
+
+        if (xet_codec_decode(codec, data[pos + 4],
+                             data + pos + XET_XORB_HEADER_LEN,
+                             c->len - XET_XORB_HEADER_LEN, bench_raw,
+                             c->raw_len)
+            != XET_OK)
+        {
+            return 0;
+        }
+
+        xet_hash_chunk(&xet_suite_default, bench_raw, c->raw_len, &c->hash);
+        pos += c->len;
+    }
+
+    return n;
+}
+
+
+int
+main(int argc, char **argv)
+{
+    size_t            len, want, done;
+    double            cpu;
+    uint8_t          *data;
+    unsigned          i, n;
+    xet_codec_t      *codec;
+    bench_chunk_t    *c;
+    struct timespec   a, b;
+
+    if (argc != 3) {
+
+        /* "make bench" runs it without a file to read */
+
+        printf("bench_chunk_decode <file> <raw bytes>\n");
+        return 0;
+    }
+
+    data = bench_read(argv[1], &len);
+    want = (size_t) strtoull(argv[2], NULL, 10);
+    codec = xet_codec_create();
+
+    if (data == NULL || codec == NULL) {
+        return 1;
+    }
+
+    n = bench_list(codec, data, len);
+
+    if (n == 0) {
+        return 1;
+    }
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
+
+    for (i = 0, done = 0; done < want; i = (i + 1) % n) {
+        c = &bench_chunks[i];
+
+        if (xet_xorb_chunk_decode(&xet_suite_default, codec, data + c->start,
+                                  c->len, c->hash.bytes, bench_raw,
+                                  c->raw_len)
+            != XET_OK)
+        {
+            return 1;
+        }
+
+        done += c->raw_len;
+    }
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
+
+    cpu = (double) (b.tv_sec - a.tv_sec)
+          + (double) (b.tv_nsec - a.tv_nsec) * 1e-9;
+
+    printf("DECODE %zu %.6f\n", done, cpu);
+
+    free(data);
+    xet_codec_destroy(codec);
+
+    return 0;
+}

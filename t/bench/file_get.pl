@@ -1,0 +1,183 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# A file of 1 GiB by GET files, against what the core needs to decode it and
+# what nginx needs to send the same bytes from a plain file; with several sizes
+# of buffers; and the memory of a thousand clients that read slowly.
+#
+#     perl t/bench/file_get.pl
+#
+# Needs "make build tools bench-bins", curl, and 1.5 GB in /dev/shm.
+
+use warnings;
+use strict;
+
+use FindBin;
+use lib $FindBin::Bin;
+use Bench;
+
+use Time::HiRes qw/ sleep time /;
+
+use Test::Xet;
+use Test::Xet::Files;
+use Test::Xet::Process qw/ build_dir slurp spew /;
+
+my $repeats = repeats(5);
+my $gib = 1 << 30;
+my @buffers = qw/ 128k 256k 512k 1m /;
+my $slow = 1000;
+
+need('curl', 'curl');
+bench_start('a file of 1 GiB by plain HTTP, one worker');
+
+my $t = bench_server(
+	connections => 4096, locations => '', server => join("\n        ",
+		'location /plain/ {', '    alias %%STORE%%/plain/;', '}',
+		'location /api/ {', '    xet_api;', '    xet_auth off;',
+		'    client_max_body_size 80m;', '}', map { (
+		"location /$_/ {", '    xet_api;', "    xet_api_base /$_;",
+		'    xet_auth off;', "    xet_read_buffer $_;", '}' )
+		} @buffers)
+);
+
+$t->run();
+
+my ($worker) = $t->worker_pids();
+my $bodies = $t->dir() . '/bodies';
+
+mkdir($bodies);
+mkdir($t->store() . '/plain');
+system(build_dir() . "/bench/bench_xorb_verify 65536 1 $bodies >/dev/null")
+	== 0 or die "bench_xorb_verify\n";
+
+my @cpu = [ 'CPU of a GET against', 'decoding', 'a plain file',
+	'both together' ];
+my @rates = [ 'MB/s', 'GET', 'plain file', 'decoding, 1 CPU' ];
+my @sizes = [ 'CPU s a GiB, xet_read_buffer', @buffers ];
+my %files;
+
+for my $kind (qw/ stored lz4 bg4 /) {
+	my ($body) = glob("$bodies/$kind.*");
+	my $file = $files{$kind} = store($body);
+	my (%s, %rate);
+
+	for my $run (0 .. $repeats) {
+		my $limit = 'taskset -c ' . load_cpu() . ' ' . build_dir()
+			. "/bench/bench_chunk_decode $body $file->{size}";
+		my ($decode) = `$limit` =~ /^DECODE \d+ (\S+)/m;
+		my @got = map { fetch($_, $file) } "/plain/$kind",
+			map { "/$_/files/$file->{hash}" } @buffers;
+
+		next if $run == 0;
+
+		my ($plain, @ours) = @got;
+		my $ours = $ours[1];
+		my $scale = $gib / $file->{size};
+
+		push @{ $s{decode} }, $ours->{cpu} / $decode;
+		push @{ $s{plain} }, $ours->{cpu} / $plain->{cpu};
+		push @{ $s{both} }, $ours->{cpu}
+			/ ($decode + $plain->{cpu});
+		push @{ $s{"buffer$_"} }, $ours[$_]{cpu} * $scale
+			for 0 .. $#ours;
+		push @{ $rate{ours} }, $file->{size} / 1e6 / $ours->{time};
+		push @{ $rate{plain} }, $file->{size} / 1e6 / $plain->{time};
+		push @{ $rate{decode} }, $file->{size} / 1e6 / $decode;
+	}
+
+	unlink($t->store() . "/plain/$kind");
+
+	push @cpu, [ $kind, map { spread(@{ $s{$_} }) }
+		qw/ decode plain both / ];
+	push @rates, [ $kind, map { spread(@{ $rate{$_} }) }
+		qw/ ours plain decode / ];
+	push @sizes, [ $kind, map { spread(@{ $s{"buffer$_"} }) }
+		0 .. $#buffers ];
+}
+
+bench_heading("one client, $repeats runs, worker and threads on one CPU");
+bench_table(@cpu);
+print "\n";
+bench_table(@rates);
+print "\n";
+bench_table(@sizes);
+
+bench_heading("$slow clients that have read some KiB and then nothing");
+bench_table([ 'xet_read_buffer', 'KiB a client', 'another GET, ms' ],
+	map { slow_readers($_) } @buffers);
+
+bench_end($t);
+
+# --------------------------------------------------------------------------
+
+# The body of a xorb as often as 1 GiB takes, and the same as a plain file.
+
+sub store {
+	my ($path) = @_;
+
+	my ($kind, $hash) = $path =~ m!(\w+)\.([0-9a-f]{64})\z!;
+	my $bytes = slurp($path);
+	my $info = xorb_info($bytes);
+	my $raw = decode_xorb($bytes);
+	my $times = int($gib / length($raw));
+
+	my $r = $t->http('POST', "/api/v1/xorbs/default/$hash", {}, \$bytes,
+		timeout => 60);
+	die "$r->{status} $r->{body}\n" if $r->{status} != 200;
+
+	open(my $out, '>', $t->store() . "/plain/$kind") or die "$!\n";
+	print $out $raw for 1 .. $times;
+	close($out) or die "$!\n";
+
+	return register_file($t, [ map { [ { %$info, hash => $hash,
+		bytes => '' } ] } 1 .. $times ], data => 0);
+}
+
+# Seconds, and CPU seconds of the worker, of one download.
+
+sub fetch {
+	my ($uri, $file) = @_;
+
+	my $url = $t->url($uri);
+	my $before = cpu_us($worker);
+	my $curl = 'taskset -c ' . load_cpu() . ' curl -sS -o /dev/null'
+		. " -w '%{http_code} %{size_download} %{time_total}' '$url'";
+	my $got = `$curl`;
+	my ($status, $size, $time) = split(/ /, $got);
+
+	die "$uri: $got\n" if $status != 200 || $size != $file->{size};
+
+	return { time => $time, cpu => (cpu_us($worker) - $before) / 1e6 };
+}
+
+sub slow_readers {
+	my ($buffer) = @_;
+
+	# what threads and allocator keep is there before
+
+	fetch("/$buffer/files/$files{bg4}{hash}", $files{bg4});
+
+	my ($before) = memory($worker);
+	my @clients = map {
+		$t->http_start('GET', "/$buffer/files/$files{bg4}{hash}", {},
+			undef, rcvbuf => 4096, timeout => 60)
+	} 1 .. $slow;
+
+	$_->read_some(4096, 10) for @clients;
+	sleep(2);
+
+	my ($after) = memory($worker);
+	my $begin = time();
+	my $r = $t->get("/$buffer/files/$files{bg4}{hash}",
+		{ Range => 'bytes=1000000-1004095' });
+	my $ms = (time() - $begin) * 1000;
+
+	die "$r->{status}\n" if $r->{status} != 206;
+
+	$_->abort() for @clients;
+	sleep(1);
+
+	return [ $buffer, sprintf('%.0f', ($after - $before) / $slow),
+		sprintf('%.1f', $ms) ];
+}

@@ -1,0 +1,107 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# How well the time of an answer tells a file that is there, but of another
+# repo, from one that is not: requests for both by turns, on one connection.
+#
+#     perl t/bench/hidden.pl
+#
+# Needs "make build tools".  Half a minute.
+
+use warnings;
+use strict;
+
+use FindBin;
+use lib $FindBin::Bin;
+use Bench;
+
+use JSON::PP ();
+use Time::HiRes qw/ time /;
+
+use Test::Xet;
+
+my $repeats = repeats(5);
+my $each = 2000;
+
+bench_start('hidden and missing files, one worker');
+
+my $t = bench_server(http => 'xet_token_key %%DIR%%/token.key;',
+	locations => <<'EOC');
+location /api/ {
+            xet_api;
+            xet_auth token;
+            xet_access repo;
+            client_max_body_size 80m;
+        }
+
+        location ~ ^/token/(?<scope>read|write)/(?<repo>.*)$ {
+            xet_token;
+            xet_token_scope $scope;
+            xet_token_repo $repo;
+        }
+EOC
+
+$t->write_file('token.key', 't1:' . 'ab' x 32 . "\n");
+chmod(0600, $t->dir() . '/token.key');
+$t->run();
+
+my @hidden = map { $t->upload(mix($_, 300000), headers => auth('write', 'b'))
+	->{hash} } 1 .. 50;
+my @missing = map { join('', map { sprintf('%02x', ($_ * 7 + 11) % 256) }
+	$_ .. $_ + 31) } 1 .. 50;
+
+my $c = $t->connect();
+my $headers = auth('read', 'a');
+
+my @rows = [ 'route', 'hidden, us', 'missing, us', 'difference, us',
+	'spread of one, us' ];
+
+for my $route ('GET /api/v2/reconstructions/', 'HEAD /api/v1/files/') {
+	my ($method, $path) = split(/ /, $route);
+	my (%medians, @difference, @wide);
+
+	for (0 .. $repeats) {
+		my %times;
+
+		for my $i (1 .. $each) {
+			for my $kind (qw/ hidden missing /) {
+				my $hash = $kind eq 'hidden' ? $hidden[$i % 50]
+					: $missing[$i % 50];
+				my $began = time();
+				my $r = $c->exchange($method, "$path$hash",
+					$headers);
+
+				push @{ $times{$kind} },
+					1e6 * (time() - $began);
+				die "$route: $r->{status}\n"
+					if $r->{status} != 404;
+			}
+		}
+
+		next unless $_;
+
+		my %m = map { $_ => median(@{ $times{$_} }) } keys %times;
+		my @sorted = sort { $a <=> $b } @{ $times{missing} };
+
+		push @{ $medians{$_} }, $m{$_} for keys %m;
+		push @difference, $m{hidden} - $m{missing};
+		push @wide, $sorted[@sorted * 0.9] - $sorted[@sorted * 0.1];
+	}
+
+	push @rows, [ $route, map { spread(@$_) } @medians{qw/ hidden
+		missing /}, \@difference, \@wide ];
+}
+
+bench_heading("medians of $each requests each, by turns");
+bench_table(@rows);
+print "\nspread: from the tenth to the ninetieth of a hundred requests\n";
+bench_end($t);
+
+sub auth {
+	my ($scope, $repo) = @_;
+
+	my $token = $t->get("/token/$scope/$repo")->json()->{accessToken};
+
+	return { Authorization => "Bearer $token" };
+}

@@ -1,0 +1,156 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# xet zt: zTensor files by name, from the command line.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Xet;
+use Test::Xet::Cli;
+use Test::Xet::Process qw/ slurp spew /;
+
+use Digest::SHA qw/ sha256_hex /;
+use File::Temp qw/ tempdir /;
+
+# files to try it on come with the routes
+
+plan skip_all => 'no zTensor routes' unless eval {
+	require Test::Xet::Ztensor;
+	Test::Xet::Ztensor->import();
+	1;
+};
+
+my $t = Test::Xet->new(workers => 1, log => 'info');
+
+$t->run();
+
+my $dir = tempdir(CLEANUP => 1);
+my $out = "$dir/out";
+
+my $big = random_bytes(7, 400000);
+
+my $file = zt_file([
+	[ 'a/b', { shape => [ 2 ], data => 'abcdefgh' } ],
+	[ "a\0b", { shape => [ 1 ], data => '....' } ],
+	[ 'big', { shape => [ 1000, 100 ], data => $big,
+		digest => 'sha256:' . sha256_hex($big) } ],
+	[ '', { shape => [], data => 'scal' } ],
+	[ 'csr', { format => 'sparse_csr', shape => [ 2, 4 ], components => [
+		[ 'values', { data => 'v' x 8 } ],
+		[ 'indices', { dtype => 'u16', data => "\0\0\1\0" } ],
+		[ 'indptr', { dtype => 'u16', data => "\0\0\1\0\2\0" } ] ] } ]
+]);
+
+spew("$dir/good.zt", $file->{bytes});
+
+my $r = xet($t, 'put', '--json', "$dir/good.zt");
+my $hash = $r->{json}[0]{hash};
+
+# --------------------------------------------------------------------------
+# ls
+
+$r = xet($t, 'zt', 'ls', $hash);
+is($r->{code}, 0, 'ls') or diag($r->{err});
+is($r->{out}, <<'EOT' =~ s/\|//gr, 'its lines');
+     0 ok          f32      [2] 8 a/b
+     1 ok          f32      [1] 4 a\x00b
+     2 ok          f32      [1000,100] 400000 big
+     3 ok          f32      [] 4 |
+     4 ok          f32      [2,4] 18 csr
+EOT
+
+$r = xet($t, 'zt', 'ls', '--json', '--prefix', 'a', $hash);
+is($r->{json}[0]{count}, 5, 'ls --json: the file');
+is_deeply([ map { $_->{name} } @{ $r->{json} }[1 .. $#{ $r->{json} }] ],
+	[ 'a/b', "a\0b" ], 'its objects with a prefix');
+
+# more than a page
+
+my $many = zt_file([ map { [ "t$_", { shape => [ 1 ],
+	data => pack('V', $_), digest => 'sha256:'
+	. sha256_hex(pack('V', $_ == 777 ? 0 : $_)) } ] } 0 .. 2500 ]);
+
+spew("$dir/many.zt", $many->{bytes});
+my $other = xet($t, 'put', '--json', "$dir/many.zt")->{json}[0]{hash};
+
+$r = xet($t, 'zt', 'ls', '--json', $other);
+is_deeply([ map { $_->{i} } @{ $r->{json} }[1 .. $#{ $r->{json} }] ],
+	[ 0 .. 2500 ], 'several pages');
+
+# --------------------------------------------------------------------------
+# get
+
+is(xet($t, 'zt', 'get', $hash, 'a/b')->{out}, 'abcdefgh', 'get');
+is(xet($t, 'zt', 'get', $hash, '')->{out}, 'scal', 'the empty name');
+is(xet($t, 'zt', 'get', $hash, '--index', 1)->{out}, '....', '--index');
+is(xet($t, 'zt', 'get', $hash, 'csr', '--role', 'indptr')->{out},
+	"\0\0\1\0\2\0", '--role');
+
+for my $args ([], [ '--decoded' ]) {
+	$r = xet($t, 'zt', 'get', '--json', @$args, '-o', $out, $hash, 'big');
+	is($r->{code}, 0, "get @$args") or diag($r->{err});
+	is($r->{json}[0]{size}, 400000, 'size');
+	ok(slurp($out) eq $big, 'its bytes');
+}
+
+ok(xet($t, 'zt', 'get', '--rows', '10:12', $hash, 'big')->{out}
+	eq substr($big, 4000, 800), '--rows');
+ok(xet($t, 'zt', 'get', '--range', '5-70000', $hash, 'big')->{out}
+	eq substr($big, 5, 69996), '--range');
+
+unlink($out);
+
+fails(1, qr/: 404 no_such_object/, 'no such object', 'get', '-o', $out,
+	$hash, 'c');
+fails(4, qr/: 400 role_required/, 'a role is required', 'get', '-o', $out,
+	$hash, 'csr');
+fails(2, qr/needs either NAME or --index$/, 'two names', 'get', $hash, 'a',
+	'--index', 1);
+fails(2, qr/get needs NAME or --index$/, 'no name', 'get', $hash);
+fails(2, qr/no ranges of --decoded$/, 'a range of decoded bytes', 'get',
+	'--range', '0-1', '--decoded', $hash, 'big');
+fails(2, qr/needs ls HASH/, 'no verb', 'burn', $hash);
+fails(2, qr/must be 64 hexadecimal/, 'no hash', 'ls', 'xyz');
+fails(1, qr/: 404 file_not_found/, 'no file', 'ls', 'ab' x 32);
+is_deeply([ glob("$out*") ], [], 'nothing is left');
+
+spew("$dir/plain", 'no tensors in it' x 100);
+my $plain = xet($t, 'put', '--json', "$dir/plain")->{json}[0]{hash};
+
+fails(4, qr/: 422 not_ztensor/, 'no zTensor file', 'ls', $plain);
+
+# --------------------------------------------------------------------------
+# verify
+
+$r = xet($t, 'zt', 'verify', $hash, 'big');
+is($r->{code}, 0, 'verify') or diag($r->{err});
+is($r->{out}, "     2 ok          data=verified big\n"
+	. "1 components, 400000 bytes: ok\n", 'what it says');
+
+$r = xet($t, 'zt', 'verify', '--json', $other);
+is($r->{code}, 1, 'verify: one is wrong');
+is($r->{json}[777]{components}{data}, 'mismatch', 'which one');
+ok(!$r->{json}[-1]{ok}, 'not ok');
+is($r->{json}[-1]{checked}, 2501, 'all were looked at');
+
+# --------------------------------------------------------------------------
+
+$t->done();
+
+# --------------------------------------------------------------------------
+
+sub fails {
+	my ($code, $line, $name, @args) = @_;
+
+	my $result = xet($t, 'zt', @args);
+
+	is($result->{code}, $code, "$name: exit code") or diag($result->{err});
+	like($result->{err}, $line, "$name: what it says");
+	is($result->{err} =~ tr/\n//, 1, "$name: one line");
+}

@@ -1,0 +1,108 @@
+package Test::Xet::Refusal;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Bad uploads, one after the other on a connection that goes on where it can:
+# what is sent, and what is wrong with the refusal.
+#
+#     my $refusal = Test::Xet::Refusal->new($t);
+#
+#     $refusal->lines();
+#     my $r = $refusal->send($uri, $body);
+#     my @wrong = $refusal->wrong($r, 400, 'invalid_xorb');
+
+use warnings;
+use strict;
+
+sub new {
+	my ($class, $t) = @_;
+
+	return bless { t => $t }, $class;
+}
+
+# POST, or another method; further options are those of exchange().
+
+sub send {
+	my ($self, $uri, $body, %o) = @_;
+
+	my $c = $self->{c};
+
+	if (!$c || $c->{eof} || $c->{over}) {
+		$c->close() if $c;
+		$c = $self->{c} = $self->{t}->connect();
+	}
+
+	my $r = $c->exchange('POST', $uri, {}, \$body, %o);
+
+	$c->{over} = 1 if ($r->header_value('Connection') // 'close')
+		eq 'close' || $r->{error};
+
+	return $r;
+}
+
+# Whether the next one goes on the same connection.
+
+sub open {
+	my ($self) = @_;
+
+	return $self->{c} && !$self->{c}{over};
+}
+
+sub close {
+	my ($self) = @_;
+
+	my $c = delete $self->{c};
+
+	$c->close() if $c;
+}
+
+# The lines of the log that an operator sees, since the last time.
+
+sub lines {
+	my ($self) = @_;
+
+	my $log = $self->{log};
+
+	if (!$log) {
+		CORE::open($log, '<', $self->{t}->dir() . '/error.log')
+			or die "error.log: $!\n";
+		$self->{log} = $log;
+	}
+
+	seek($log, 0, 1);
+
+	return grep { /\[(?:warn|error|crit|alert|emerg)\]/ } <$log>;
+}
+
+# Whether it is JSON with this status and code, told in one line of the log,
+# and nothing temporary is left: a list of what is not so.
+#
+#     line   regex for the last line
+#     lines  how many there may be, 1
+
+sub wrong {
+	my ($self, $r, $status, $code, %o) = @_;
+
+	my @lines = $self->lines();
+	my $type = $r->header_value('Content-Type') // '';
+	my $json = $r->json();
+	my $error = ref $json eq 'HASH' && keys %$json == 1 ? $json->{error}
+		: undef;
+	my $line = $o{line} || qr/\[error\] .* xet: $status $code: /;
+	my @wrong;
+
+	push @wrong, $r->{error} if $r->{error};
+	push @wrong, "status $r->{status}" if $r->{status} != $status;
+	push @wrong, "not JSON: $type" if $type ne 'application/json';
+	push @wrong, "body $r->{body}"
+		unless ref $error eq 'HASH' && keys %$error == 2
+		&& ($error->{code} // '') eq $code
+		&& length($error->{message} // '');
+	push @wrong, @lines . " lines: @lines"
+		if @lines != ($o{lines} // 1) || $lines[-1] !~ $line;
+	push @wrong, 'temporary files' if $self->{t}->temp_files();
+
+	return @wrong;
+}
+
+1;

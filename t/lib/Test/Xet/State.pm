@@ -1,0 +1,148 @@
+package Test::Xet::State;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# What is there while a test runs: files of the store, descriptors and memory
+# of the workers; and what must not be left.  Methods of Test::Xet.
+
+use warnings;
+use strict;
+
+use File::Find ();
+use Test::More ();
+
+use Test::Xet::Process qw/ wait_for /;
+
+sub files_below {
+	my ($dir) = @_;
+
+	my @files;
+
+	File::Find::find({ no_chdir => 1, wanted => sub {
+		push @files, substr($_, length($dir) + 1) if -f $_;
+	} }, $dir) if -d $dir;
+
+	return sort @files;
+}
+
+# Below the store, without the temporary ones.
+
+sub files_in_store {
+	my ($self) = @_;
+
+	return grep { !m!^tmp/! } files_below($self->store());
+}
+
+sub temp_files {
+	my ($self) = @_;
+
+	return files_below($self->store() . '/tmp');
+}
+
+# Descriptors (a count) and resident memory (KiB) of a process, by default
+# the first worker.
+
+sub fds {
+	my ($self, $pid) = @_;
+
+	return scalar keys %{ Test::Xet::Process::fds(
+		$pid // ($self->worker_pids())[0]) };
+}
+
+sub rss {
+	my ($self, $pid) = @_;
+
+	return Test::Xet::Process::rss($pid // ($self->worker_pids())[0]);
+}
+
+# From here on the workers' descriptors must not grow in number, but by sessions
+# of PostgreSQL; connections of the test itself are to be closed at the end.
+
+sub fds_mark {
+	my ($self) = @_;
+
+	# in this order: a session has its socket before the server knows of it
+
+	$self->{marks_sessions} = $self->sessions();
+	$self->{marks} = { map { $_ => Test::Xet::Process::fds($_) }
+		$self->worker_pids() };
+}
+
+# Sessions that the server has now, 0 where it cannot be asked.
+
+sub sessions {
+	my ($self) = @_;
+
+	my $pg = $self->{pg} || ($self->{beside} || {})->{pg};
+
+	return $pg && $pg->pid() ? eval { scalar(() = $pg->backends()) } // 0
+		: 0;
+}
+
+# --------------------------------------------------------------------------
+# what must not be left; check() of Test::Xet calls these
+
+sub check_fds {
+	my ($self) = @_;
+
+	my $marks = delete $self->{marks} or return;
+	my @grown;
+
+	wait_for(5, sub {
+		my $sessions = 0;
+		@grown = ();
+
+		for my $pid (keys %$marks) {
+			my $before = $marks->{$pid};
+			my $now = Test::Xet::Process::fds($pid);
+			my ($more, $more_unix) = map { my $unix = $_;
+				grep({ !/^unix/ ^ $unix } values %$now)
+				- grep({ !/^unix/ ^ $unix } values %$before)
+			} 0, 1;
+
+			$sessions += $more_unix;
+			push @grown, [ $pid, $now ] if $more > 0;
+		}
+
+		push @grown, map { [ $_, Test::Xet::Process::fds($_) ] }
+			keys %$marks if $sessions > 0 && $sessions
+				> $self->sessions() - $self->{marks_sessions};
+
+		return !@grown;
+	});
+
+	Test::More::ok(!@grown, 'no descriptors left open');
+
+	for (@grown) {
+		my ($pid, $now) = @$_;
+
+		Test::More::diag("worker $pid: $_ is $now->{$_}")
+			for grep { !exists $marks->{$pid}{$_} }
+			sort { $a <=> $b } keys %$now;
+	}
+}
+
+# No file of the store may be open when nobody asks for it any more; sockets
+# that are left open nginx itself tells of when it stops.
+
+sub check_files {
+	my ($self) = @_;
+
+	my $store = $self->store();
+	my @open;
+
+	wait_for(5, sub {
+		@open = map { my $pid = $_;
+			map { "worker $pid: $_" } grep {
+				m!^\Q$store\E/! || / \(deleted\)$/
+			} values %{ Test::Xet::Process::fds($pid) }
+		} $self->worker_pids(all => 1);
+
+		return !@open;
+	});
+
+	Test::More::ok(!@open, 'no files left open')
+		or Test::More::diag(join("\n", @open));
+}
+
+1;

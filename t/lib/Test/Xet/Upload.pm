@@ -1,0 +1,156 @@
+package Test::Xet::Upload;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Files, xorbs and shards sent to a server the way clients do, made by
+# build/tools/xet_make.  Methods of Test::Xet.
+
+use warnings;
+use strict;
+
+use Digest::SHA qw/ sha256_hex /;
+use JSON::PP ();
+use Test::More ();
+
+use Test::Xet::Bytes;
+
+# Sends a file as its xorbs and one shard, dies when an answer is not 200:
+# { hash, size, sha256, terms, xorbs (with "bytes" and "inserted"), shard,
+# result }.
+#
+#     scheme, sizes, footer  of the xorbs, see make_xorb()
+#     xorb_chunks            chunks in a xorb at most
+#     shard_footer           none, js, full
+#     sha256                 0: without a metadata row
+#     base                   /api/v1
+#     headers                { ... } to add to each request
+#     port                   of another server
+#     send                   0: makes all, sends nothing
+
+sub upload {
+	my ($t, $data, %o) = @_;
+
+	my $base = $o{base} // '/api/v1';
+	my @xorbs = length($data) ? xorbs($data, %o) : ();
+
+	my $file = {
+		verification => JSON::PP::true,
+		terms => [ map { {
+			xorb => $_->{hash}, start => 0,
+			end => scalar @{ $_->{chunks} }
+		} } @xorbs ]
+	};
+
+	my $sha256 = sha256_hex($data);
+	$file->{sha256} = $sha256 if $o{sha256} // 1;
+
+	my %seen;
+	my @distinct = grep { !$seen{$_->{hash}}++ } @xorbs;
+
+	my $shard = make_shard({
+		files => [ $file ], footer => $o{shard_footer} || 'none',
+		xorbs => \@distinct
+	});
+
+	my $result = {
+		%{ $shard->{files}[0] }, sha256 => $sha256, xorbs => \@distinct,
+		terms => $file->{terms}, shard => $shard->{bytes}
+	};
+
+	return $result if defined $o{send} && !$o{send};
+
+	for my $xorb (@distinct) {
+		my $r = send_ok($t, "$base/xorbs/default/$xorb->{hash}",
+			$xorb->{bytes}, %o);
+		$xorb->{inserted} = $r->json()->{was_inserted};
+	}
+
+	$result->{result} = send_ok($t, "$base/shards", $shard->{bytes}, %o)
+		->json()->{result};
+
+	return $result;
+}
+
+sub send_ok {
+	my ($t, $uri, $body, %o) = @_;
+
+	my $r = $t->http('POST', $uri, $o{headers} || {}, \$body, timeout => 60,
+		$o{port} ? (port => $o{port}) : ());
+
+	die "POST $uri: $r->{status} $r->{body}" . ($r->{error} // '') . "\n"
+		if $r->{status} != 200 || $r->{error};
+	die "POST $uri: no JSON: $r->{body}\n" unless $r->json();
+
+	return $r;
+}
+
+# Uploads a xorb of the data, which is a result of the test: what make_xorb()
+# gives, and data.
+
+sub put_xorb {
+	my ($t, $data, %o) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 2;
+
+	my $xorb = make_xorb($data, %o);
+	my $r = $t->post("/api/v1/xorbs/default/$xorb->{hash}",
+		\$xorb->{bytes});
+
+	Test::More::is($r->{status}, 200, 'xorb stored');
+	$xorb->{data} = $data;
+
+	return $xorb;
+}
+
+# Registers a file of terms [ xorb, first chunk, end ]: ({ hash, size },
+# response).
+
+sub put_file {
+	my ($t, @terms) = @_;
+
+	my %xorbs = map { $_->[0]{hash} => $_->[0] } @terms;
+
+	my $shard = make_shard({
+		files => [ { terms => [ map { {
+			xorb => $_->[0]{hash}, start => $_->[1],
+			end => $_->[2]
+		} } @terms ] } ],
+		xorbs => [ values %xorbs ]
+	});
+
+	return ($shard->{files}[0],
+		$t->post('/api/v1/shards', \$shard->{bytes}));
+}
+
+# Xorbs are full at 64 MiB of data, as those of hf_xet: stored they are larger
+# when it does not compress.
+
+sub xorbs {
+	my ($data, %o) = @_;
+
+	my @chunks = @{ hash_file($data, sizes => $o{sizes})->{chunks} };
+	my $most = $o{xorb_chunks} || 8192;
+	my @xorbs;
+
+	for (my $pos = 0; @chunks; ) {
+		my ($n, $size) = (0, 0);
+
+		while ($n < @chunks && $n < $most
+			&& $size + $chunks[$n]{raw_length} <= 64 << 20)
+		{
+			$size += $chunks[$n++]{raw_length};
+		}
+
+		my @taken = splice(@chunks, 0, $n);
+
+		push @xorbs, make_xorb(substr($data, $pos, $size),
+			scheme => $o{scheme}, footer => $o{footer}, large => 1,
+			sizes => [ map { $_->{raw_length} } @taken ]);
+
+		$pos += $size;
+	}
+
+	return @xorbs;
+}
+
+1;

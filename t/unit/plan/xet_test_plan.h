@@ -1,0 +1,96 @@
+
+/*
+ * Terms by hand and URLs of their ranges, for the tests of plans.
+ */
+
+#ifndef _XET_TEST_PLAN_H_INCLUDED_
+#define _XET_TEST_PLAN_H_INCLUDED_
+
+
+#include "xet_test_pool.h"
+#include "xet_plan_writer.h"
+
+
+/* What the URLs of a body were asked for. */
+
+typedef struct {
+    unsigned      calls;
+    unsigned      fail;            /* at this call, from 1 */
+    size_t        ranges_max;
+    size_t        text_max;        /* of a list of ranges */
+} test_url_t;
+
+
+/*
+ * A term of chunks of 100 bytes that are stored in 50, the first one at base;
+ * every byte of the xorb's hash is xorb.  The size of the term.
+ */
+
+static inline uint32_t
+xet_test_term(uint8_t *packed, unsigned xorb, uint32_t base, uint32_t start,
+    uint32_t end)
+{
+    xet_term_t  t;
+
+    memset(t.xorb.bytes, (int) xorb, XET_HASH_LEN);
+
+    t.chunk_start = start;
+    t.chunk_end = end;
+    t.stored_start = base + start * 50;
+    t.stored_end = base + end * 50;
+    t.raw_length = (end - start) * 100;
+
+    xet_term_pack(packed, &t);
+
+    return t.raw_length;
+}
+
+
+/* Writes "0-49,100-149"; its length. */
+
+static inline size_t
+xet_test_ranges(xet_buf_t *b, const xet_plan_range_t *ranges, size_t n)
+{
+    int     len;
+    char    text[64];
+    size_t  i, total;
+
+    total = 0;
+
+    for (i = 0; i < n; i++) {
+        len = snprintf(text, sizeof(text), "%s%u-%u", i ? "," : "",
+                       ranges[i].stored_start, ranges[i].stored_end - 1);
+
+        xet_buf_write(b, text, (size_t) len);
+        total += (size_t) len;
+    }
+
+    return total;
+}
+
+
+/* The same as a part of a URL that is counted; 0 where it is to fail. */
+
+static inline int
+xet_test_url(test_url_t *url, xet_buf_t *b, const char *before,
+    const xet_plan_range_t *ranges, size_t n)
+{
+    size_t  len;
+
+    url->calls++;
+
+    if (url->calls == url->fail) {
+        return 0;
+    }
+
+    xet_buf_write(b, before, strlen(before));
+    len = xet_test_ranges(b, ranges, n);
+
+    url->ranges_max = (n > url->ranges_max) ? n : url->ranges_max;
+    url->text_max = (len > url->text_max) ? len : url->text_max;
+
+    return 1;
+}
+
+
+#endif /* _XET_TEST_PLAN_H_INCLUDED_ */
