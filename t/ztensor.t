@@ -354,6 +354,20 @@ is_deeply([ map { $_->{i} } grep { $_->{components}{data} ne 'verified' }
 	@{ $r->{objects} } ], [ 777 ], 'one differs');
 is($r->{objects}[777]{components}{data}, 'mismatch', 'it is told how');
 
+# the second time it is not read
+
+wait_for(10, sub { $t->sql('select count(*) from xet.zt_reports') == 1008 });
+
+is_deeply(zt($many, '/verify')->json(), $r, 'as it was');
+
+$t->sql("update xet.zt_reports set report = '\\x0000' where object = 777");
+is(zt($many, '/verify', i => 777)->json()->{objects}[0]{components}{data},
+	'verified', 'from what is kept');
+
+$t->sql("update xet.zt_reports set report = '\\xff00' where object = 777");
+is(zt($many, '/verify', i => 777)->json()->{objects}[0]{components}{data},
+	'mismatch', 'what can not be is made again');
+
 # the same bytes again
 
 my $tied = zt_file([ [ 'first', { shape => [ 2 ], data => 'tiedtied' } ],
