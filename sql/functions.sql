@@ -12,7 +12,8 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.telemetry_put, xet.sweep,
     xet.visible, xet.repo_forget, xet.repo_set_public, xet.repo_delete,
     xet.repo_create, xet.repo_add, xet.repo_list, xet.file_list,
-    xet.file_prove, xet.zt_get, xet.zt_put, xet.zt_reports_get, xet.zt_reports_put;
+    xet.file_prove,
+    xet.zt_get, xet.zt_put, xet.zt_reports_get, xet.zt_reports_put;
 
 
 -- A reader with a token of a repo sees the files of that repo and of public
