@@ -78,6 +78,8 @@ my @routes = (
 	[ 'POST', "xorbs/default/$xorb", 'v1' ],
 	[ 'POST', 'shards', 'v1', 'v2' ],
 	[ 'HEAD', "files/$file->{hash}", 'v1' ],
+	[ 'PUT', 'files', 'v1' ],
+	[ 'POST', 'files', 'v1' ],
 	[ 'GET', 'health', 'v1' ],
 	[ 'HEAD', 'health', 'v1' ],
 	[ 'POST', 'telemetry', 'v1' ],
@@ -155,7 +157,7 @@ for my $path ('', 'v1', 'v1/', 'v1/v1/shards', 'v1/v2/shards', 'v2/v1/health',
 	'chunks', "chunks/$none", "chunks/default/$none/",
 	"chunks/x/default/$none", 'xorbs', "xorbs/$none", 'xorbs/default',
 	"xorbs/default/$none/x", "files/default/$none", "files/$none/",
-	'files', "v1/files/$none/x",
+	"v1/files/$none/x",
 	"v1/reconstruction/$none", "v2/reconstruction/$none",
 	"v1/xorb/default/$none", "v1/chunk/default/$none",
 	'shard', 'v1/shard', "v1/shard/default/$none", "shard/$none",
@@ -185,6 +187,7 @@ my %allow = (
 	"chunks/default/$none" => 'GET, HEAD',
 	"xorbs/default/$none" => 'GET, HEAD, POST',
 	'shards' => 'POST',
+	'files' => 'POST, PUT',
 	"files/$none" => 'HEAD',
 	'health' => 'GET, HEAD',
 	'telemetry' => 'POST'
@@ -197,7 +200,7 @@ for my $path (sort keys %allow) {
 
 	for my $method (qw/ POST PUT DELETE PATCH OPTIONS PROPFIND /) {
 		next if $allow{$path} =~ /\b$method\b/
-			|| $name eq 'files' && $method =~ /\A(PUT|DELETE)\z/;
+			|| $path =~ m!files/! && $method =~ /\A(PUT|DELETE)\z/;
 
 		my $r = $t->http($method, "/api/v1/$path", {}, 'x' x 100);
 

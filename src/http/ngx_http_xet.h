@@ -21,6 +21,7 @@
 typedef struct ngx_http_xet_ctx_s         ngx_http_xet_ctx_t;
 typedef struct ngx_http_xet_lanes_s       ngx_http_xet_lanes_t;
 typedef struct ngx_http_xet_body_s        ngx_http_xet_body_t;
+typedef struct ngx_http_xet_ingest_s      ngx_http_xet_ingest_t;
 typedef struct ngx_http_xet_verify_s      ngx_http_xet_verify_t;
 typedef struct ngx_http_xet_limit_hold_s  ngx_http_xet_limit_hold_t;
 typedef struct ngx_http_xet_parts_s       ngx_http_xet_parts_t;
@@ -185,6 +186,7 @@ struct ngx_http_xet_ctx_s {
     ngx_http_xet_task_t         task;
     ngx_http_xet_query_t        query;
     ngx_http_xet_body_t        *body;
+    ngx_http_xet_ingest_t      *ingest;
     ngx_http_xet_verify_t      *verify;
     ngx_http_xet_stream_t      *stream;
     ngx_http_xet_reader_t      *reader;
@@ -311,6 +313,8 @@ ngx_int_t ngx_http_xet_xorb_get_handler(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_xorb_head_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_shard_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx);
+ngx_int_t ngx_http_xet_file_put_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_file_get_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);

@@ -81,6 +81,11 @@ static const ngx_http_xet_route_t  ngx_http_xet_routes[] = {
       NGX_HTTP_XET_WRITES, ngx_http_xet_shard_handler },
 
     { ngx_string("files"),
+      NGX_HTTP_XET_V01, 0,
+      NGX_HTTP_PUT|NGX_HTTP_POST,
+      NGX_HTTP_XET_WRITES, ngx_http_xet_file_put_handler },
+
+    { ngx_string("files"),
       NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH,
       NGX_HTTP_GET|NGX_HTTP_HEAD,
       NGX_HTTP_XET_READS, ngx_http_xet_file_get_handler },

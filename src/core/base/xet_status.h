@@ -44,6 +44,11 @@
                                                                               \
     X(HASH_SYNTAX,    "invalid_hash",    400,                                 \
       "a hash must be 64 hexadecimal digits")                                 \
+    X(DIGEST_SYNTAX,  "invalid_digest",  400, "malformed digest header")      \
+    X(DIGEST_MISMATCH, "digest_mismatch", 400,                                \
+      "the content does not have the declared SHA-256")                       \
+    X(FILE_HASH,      "hash_mismatch",   400,                                 \
+      "the content does not have the declared file hash")                     \
     X(RANGE_SYNTAX,   "invalid_range",   400, "malformed Range header")       \
     X(RANGE_COUNT,    "invalid_range",   400, "too many ranges")              \
     X(RANGE_PAST_END, "range_not_satisfiable", 416,                           \

@@ -99,26 +99,15 @@ ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc)
 static ngx_int_t
 ngx_http_xet_chunk_answer(ngx_http_request_t *r, ngx_http_xet_chunk_t *chunk)
 {
-    ngx_int_t        rc;
-    ngx_uint_t       i, n, noted, all;
-    xet_xorb_list_t  xorb;
+    ngx_int_t  rc;
 
-    n = ngx_http_xet_query_chunk_n(chunk->query);
-    all = 1;
+    rc = ngx_http_xet_query_chunk_told(chunk->query, &chunk->xorbs);
 
-    for (i = 0; i < n; i++) {
-        ngx_http_xet_query_chunk_row(chunk->query, i, &xorb, &noted);
-
-        if (xorb.chunk_count == 0) {
-            return ngx_http_xet_error_status(r, XET_INTERNAL);
-        }
-
-        ngx_http_xet_array_bytes(&chunk->xorbs, xorb.hash.bytes,
-                                 XET_HASH_LEN);
-        all &= noted;
+    if (rc == NGX_ERROR) {
+        return ngx_http_xet_error_status(r, XET_INTERNAL);
     }
 
-    if (!all) {
+    if (rc == NGX_DECLINED) {
         rc = ngx_http_xet_query_advertised(r, &chunk->xorbs,
                                            ngx_http_xet_chunk_advertised);
 

@@ -79,7 +79,7 @@ ngx_http_xet_shard_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_xet_body_read(r, ngx_http_xet_shard_feed,
+    return ngx_http_xet_body_read(r, ngx_http_xet_shard_feed, NULL,
                                   ngx_http_xet_shard_body_done, shard);
 }
 
@@ -131,6 +131,7 @@ ngx_http_xet_shard_body_done(ngx_http_request_t *r, void *data,
 {
     ngx_http_xet_shard_t *shard = data;
 
+    ngx_uint_t                proof;
     xet_shard_parser_t       *p;
     ngx_http_xet_loc_conf_t  *xlcf;
 
@@ -140,10 +141,11 @@ ngx_http_xet_shard_body_done(ngx_http_request_t *r, void *data,
     }
 
     p = &shard->parser;
+    proof = (ngx_http_xet_repo(r) != NULL);
 
     if (shard->frames == NULL) {
-        ngx_http_xet_register(r, shard->spool, p->files_end, p->terms, NULL,
-                              ngx_http_xet_shard_registered);
+        ngx_http_xet_register(r, shard->spool, p->files_end, p->terms, proof,
+                              NULL, ngx_http_xet_shard_registered);
         return;
     }
 
@@ -159,7 +161,7 @@ ngx_http_xet_shard_body_done(ngx_http_request_t *r, void *data,
 
     ngx_http_xet_shard_progress(r, NGX_HTTP_XET_VALIDATING, 0, p->terms);
 
-    ngx_http_xet_register(r, shard->spool, p->files_end, p->terms,
+    ngx_http_xet_register(r, shard->spool, p->files_end, p->terms, proof,
                           ngx_http_xet_shard_progress,
                           ngx_http_xet_shard_v2_registered);
 }

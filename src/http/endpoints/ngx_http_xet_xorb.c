@@ -71,7 +71,7 @@ ngx_http_xet_xorb_post_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_xet_body_read(r, ngx_http_xet_xorb_feed,
+    return ngx_http_xet_body_read(r, ngx_http_xet_xorb_feed, NULL,
                                   ngx_http_xet_xorb_body_done, x);
 }
 
@@ -125,7 +125,6 @@ ngx_http_xet_xorb_feed(void *data, u_char *buf, size_t len, ngx_uint_t last,
 static xet_status_t
 ngx_http_xet_xorb_commit(ngx_http_xet_xorb_t *x, ngx_log_t *log)
 {
-    uint32_t                i;
     xet_status_t            rc;
     const xet_xorb_info_t  *info;
 
@@ -137,11 +136,7 @@ ngx_http_xet_xorb_commit(ngx_http_xet_xorb_t *x, ngx_log_t *log)
 
     info = xet_xorb_verifier_info(x->verifier);
 
-    for (i = 0; i < info->chunk_count; i++) {
-        if (xet_hash_eligible(x->suite, info->hashes + i * XET_HASH_LEN)) {
-            ngx_http_xet_array_int4(&x->eligible, (int32_t) i);
-        }
-    }
+    ngx_http_xet_query_eligible(&x->eligible, x->suite, info);
 
     return ngx_http_xet_store_commit_job(x->file, &info->hash, log);
 }

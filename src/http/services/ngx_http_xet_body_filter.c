@@ -14,6 +14,10 @@
  * move waiting bytes; post the filled buffer when no job runs; read more.
  * It ends when the last piece was fed, or with the first error.
  *
+ * A feed that waits for something that only the event loop can do pauses: its
+ * piece stays where it is, the other buffer goes on filling, and the piece is
+ * fed again when the wait handler says so.
+ *
  * On an error HTTP/1 is answered at once, and nginx lingers so that the client
  * can read the answer; an HTTP/2 or HTTP/3 client would see a reset stream,
  * so its body is read to the end and dropped first.
@@ -28,13 +32,14 @@ struct ngx_http_xet_body_s {
     ngx_http_request_t         *request;
 
     ngx_http_xet_body_feed_pt   feed;
+    ngx_http_xet_body_wait_pt   wait;
     ngx_http_xet_body_done_pt   done;
     void                       *data;
 
     ngx_buf_t                   buf[2];
     ngx_uint_t                  filling;       /* index of the one */
 
-    ngx_buf_t                  *job;
+    ngx_buf_t                  *job;           /* the piece being fed */
     ngx_uint_t                  job_last;
     xet_status_t                job_status;    /* the thread's */
 
@@ -44,6 +49,7 @@ struct ngx_http_xet_body_s {
     unsigned                    started:1;     /* post handler was called */
     unsigned                    eof:1;         /* the last byte is buffered */
     unsigned                    draining:1;    /* failed, dropping the rest */
+    unsigned                    paused:1;      /* the wait handler works */
     unsigned                    finished:1;
 };
 
@@ -54,6 +60,7 @@ static void ngx_http_xet_body_pump(ngx_http_xet_body_t *body);
 static void ngx_http_xet_body_failed(ngx_http_xet_body_t *body,
     ngx_int_t rc);
 static ngx_int_t ngx_http_xet_body_take(ngx_http_xet_body_t *body);
+static ngx_uint_t ngx_http_xet_body_busy(ngx_http_xet_body_t *body);
 static ngx_uint_t ngx_http_xet_body_blocked(ngx_http_xet_body_t *body);
 static ngx_int_t ngx_http_xet_body_post(ngx_http_xet_body_t *body);
 static void ngx_http_xet_body_job(void *data, ngx_log_t *log);
@@ -68,7 +75,8 @@ static ngx_http_request_body_filter_pt  ngx_http_next_request_body_filter;
 
 ngx_int_t
 ngx_http_xet_body_read(ngx_http_request_t *r, ngx_http_xet_body_feed_pt feed,
-    ngx_http_xet_body_done_pt done, void *data)
+    ngx_http_xet_body_wait_pt wait, ngx_http_xet_body_done_pt done,
+    void *data)
 {
     size_t                    size;
     ngx_int_t                 rc;
@@ -110,6 +118,7 @@ ngx_http_xet_body_read(ngx_http_request_t *r, ngx_http_xet_body_feed_pt feed,
 
     body->request = r;
     body->feed = feed;
+    body->wait = wait;
     body->done = done;
     body->data = data;
 
@@ -201,7 +210,7 @@ ngx_http_xet_body_pump(ngx_http_xet_body_t *body)
 
         if (body->status != XET_OK && !body->draining) {
 
-            if (ngx_http_xet_task_busy(r)) {
+            if (ngx_http_xet_body_busy(body)) {
                 return;
             }
 
@@ -292,7 +301,7 @@ ngx_http_xet_body_failed(ngx_http_xet_body_t *body, ngx_int_t rc)
 
     body->draining = 0;
 
-    if (!ngx_http_xet_task_busy(r)) {
+    if (!ngx_http_xet_body_busy(body)) {
         ngx_http_xet_body_finish(body);
     }
 }
@@ -349,6 +358,15 @@ ngx_http_xet_body_take(ngx_http_xet_body_t *body)
 }
 
 
+/* A piece is in work, in a thread or with the wait handler. */
+
+static ngx_uint_t
+ngx_http_xet_body_busy(ngx_http_xet_body_t *body)
+{
+    return body->paused || ngx_http_xet_task_busy(body->request);
+}
+
+
 /* Both buffers are full, or one is and something waits behind it. */
 
 static ngx_uint_t
@@ -358,38 +376,38 @@ ngx_http_xet_body_blocked(ngx_http_xet_body_t *body)
 
     b = &body->buf[body->filling];
 
-    return b->last == b->end && ngx_http_xet_task_busy(body->request);
+    return b->last == b->end && ngx_http_xet_body_busy(body);
 }
 
 
-/* Posts the buffer being filled when it is full, or the last. */
+/*
+ * Posts the piece that has paused, or else the buffer being filled when it is
+ * full, or the last.
+ */
 
 static ngx_int_t
 ngx_http_xet_body_post(ngx_http_xet_body_t *body)
 {
-    ngx_buf_t           *b;
-    ngx_http_request_t  *r;
+    ngx_buf_t  *b;
 
-    r = body->request;
-    b = &body->buf[body->filling];
-
-    if (ngx_http_xet_task_busy(r) || (b->last < b->end && !body->eof)) {
+    if (ngx_http_xet_body_busy(body)) {
         return NGX_OK;
     }
 
-    body->job = b;
-    body->job_last = body->eof;
+    if (body->job == NULL) {
+        b = &body->buf[body->filling];
 
-    if (ngx_http_xet_task_post(r, ngx_http_xet_body_job,
-                               ngx_http_xet_body_job_done, body)
-        != NGX_OK)
-    {
-        return NGX_ERROR;
+        if (b->last < b->end && !body->eof) {
+            return NGX_OK;
+        }
+
+        body->job = b;
+        body->job_last = body->eof;
+        body->filling = !body->filling;
     }
 
-    body->filling = !body->filling;
-
-    return NGX_OK;
+    return ngx_http_xet_task_post(body->request, ngx_http_xet_body_job,
+                                  ngx_http_xet_body_job_done, body);
 }
 
 
@@ -412,8 +430,16 @@ ngx_http_xet_body_job_done(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_body_t  *body = data;
 
-    body->job->pos = body->job->start;
+    if (body->job_status == XET_AGAIN && body->status == XET_OK
+        && body->wait)
+    {
+        body->paused = 1;
+        body->wait(r, body->data);
+        return;
+    }
+
     body->job->last = body->job->start;
+    body->job = NULL;
 
     if (body->status == XET_OK) {
         body->status = body->job_status;
@@ -422,6 +448,25 @@ ngx_http_xet_body_job_done(ngx_http_request_t *r, void *data)
     if (body->status == XET_OK && body->job_last) {
         ngx_http_xet_body_finish(body);
         return;
+    }
+
+    ngx_http_xet_body_pump(body);
+}
+
+
+void
+ngx_http_xet_body_resume(ngx_http_request_t *r, xet_status_t status)
+{
+    ngx_http_xet_ctx_t   *ctx;
+    ngx_http_xet_body_t  *body;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    body = ctx->body;
+
+    body->paused = 0;
+
+    if (body->status == XET_OK) {
+        body->status = status;
     }
 
     ngx_http_xet_body_pump(body);

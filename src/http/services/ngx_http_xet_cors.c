@@ -77,11 +77,12 @@ ngx_http_xet_cors_preflight(ngx_http_request_t *r)
     }
 
     if (ngx_http_xet_header(r, "Access-Control-Allow-Methods",
-                            "GET, HEAD, POST, OPTIONS")
+                            "GET, HEAD, POST, PUT, OPTIONS")
         != NGX_OK
         || ngx_http_xet_header(r, "Access-Control-Allow-Headers",
                                "Authorization, Range, X-Range-Dirty, "
-                               "X-Xet-Session-Id, Content-Type")
+                               "X-Xet-Session-Id, X-Xet-Hash, Repr-Digest, "
+                               "Content-Digest, Content-Type")
            != NGX_OK
         || ngx_http_xet_header(r, "Access-Control-Max-Age", "86400")
            != NGX_OK)

@@ -129,8 +129,14 @@ void ngx_http_xet_query_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_shard_slice_t *slice);
 
 
-/* Registers a xorb whose bytes are durable; inserted tells if it is new. */
+/*
+ * Registers a xorb whose bytes are durable, with the numbers of the chunks
+ * that go into the dedup index, which query_eligible() adds in any thread;
+ * inserted tells if it is new.
+ */
 
+void ngx_http_xet_query_eligible(ngx_http_xet_array_t *eligible,
+    const xet_suite_t *suite, const xet_xorb_info_t *info);
 ngx_int_t ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
     const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,
     ngx_http_xet_query_handler_pt handler);
@@ -163,6 +169,13 @@ ngx_uint_t ngx_http_xet_query_chunk_n(ngx_http_xet_query_t *q);
 /* chunk_count is 0 for a row that can't be. */
 void ngx_http_xet_query_chunk_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_xorb_list_t *xorb, ngx_uint_t *noted);
+
+/*
+ * Adds the xorbs of all rows.  NGX_OK: all are on record; NGX_DECLINED: some
+ * are not yet; NGX_ERROR: a row can't be.
+ */
+ngx_int_t ngx_http_xet_query_chunk_told(ngx_http_xet_query_t *q,
+    ngx_http_xet_array_t *xorbs);
 
 ngx_int_t ngx_http_xet_query_advertised(ngx_http_request_t *r,
     ngx_http_xet_array_t *xorbs, ngx_http_xet_query_handler_pt handler);

@@ -67,6 +67,31 @@ ngx_http_xet_query_chunk_row(ngx_http_xet_query_t *q, ngx_uint_t i,
 
 
 ngx_int_t
+ngx_http_xet_query_chunk_told(ngx_http_xet_query_t *q,
+    ngx_http_xet_array_t *xorbs)
+{
+    ngx_uint_t       i, n, noted, all;
+    xet_xorb_list_t  xorb;
+
+    n = ngx_http_xet_query_chunk_n(q);
+    all = 1;
+
+    for (i = 0; i < n; i++) {
+        ngx_http_xet_query_chunk_row(q, i, &xorb, &noted);
+
+        if (xorb.chunk_count == 0) {
+            return NGX_ERROR;
+        }
+
+        ngx_http_xet_array_bytes(xorbs, xorb.hash.bytes, XET_HASH_LEN);
+        all &= noted;
+    }
+
+    return all ? NGX_OK : NGX_DECLINED;
+}
+
+
+ngx_int_t
 ngx_http_xet_query_advertised(ngx_http_request_t *r,
     ngx_http_xet_array_t *xorbs, ngx_http_xet_query_handler_pt handler)
 {

@@ -88,6 +88,20 @@ ngx_http_xet_query_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
 }
 
 
+void
+ngx_http_xet_query_eligible(ngx_http_xet_array_t *eligible,
+    const xet_suite_t *suite, const xet_xorb_info_t *info)
+{
+    uint32_t  i;
+
+    for (i = 0; i < info->chunk_count; i++) {
+        if (xet_hash_eligible(suite, info->hashes + i * XET_HASH_LEN)) {
+            ngx_http_xet_array_int4(eligible, (int32_t) i);
+        }
+    }
+}
+
+
 ngx_int_t
 ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
     const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,

@@ -79,8 +79,8 @@ ngx_http_xet_register_get(ngx_http_request_t *r)
 
 void
 ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_file_t *spool,
-    uint64_t files_end, uint64_t total, ngx_http_xet_progress_pt progress,
-    ngx_http_xet_register_pt handler)
+    uint64_t files_end, uint64_t total, ngx_uint_t proof,
+    ngx_http_xet_progress_pt progress, ngx_http_xet_register_pt handler)
 {
     ngx_uint_t                 i;
     ngx_pool_cleanup_t        *cln;
@@ -117,13 +117,7 @@ ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_file_t *spool,
     cln->handler = ngx_http_xet_register_cleanup;
     ctx->state = reg;
 
-    /*
-     * Who names a chunk of somebody else's must have shown its hash, which
-     * only the data tells.
-     */
-
-    reg->window = ngx_http_xet_window_create(spool, files_end,
-                                             ngx_http_xet_repo(r) != NULL,
+    reg->window = ngx_http_xet_window_create(spool, files_end, proof,
                                              ngx_cycle->log);
     if (reg->window == NULL) {
         handler(r, NGX_ERROR, XET_NOMEM, 0);

@@ -39,12 +39,14 @@ typedef void (*ngx_http_xet_progress_pt)(ngx_http_request_t *r,
 
 /*
  * Registers the files of a shard that the parser has passed; spool holds its
- * bytes up to files_end, total is the number of its terms.  Memory is bounded
- * by a window of terms and a batch of packed ones, whatever the shard's size.
+ * bytes up to files_end, total is the number of its terms.  With proof all
+ * terms need verification hashes: who names a chunk of somebody else's must
+ * have shown its hash, which only the data tells.  Memory is bounded by a
+ * window of terms and a batch of packed ones, whatever the shard's size.
  */
 void ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_file_t *spool,
-    uint64_t files_end, uint64_t total, ngx_http_xet_progress_pt progress,
-    ngx_http_xet_register_pt handler);
+    uint64_t files_end, uint64_t total, ngx_uint_t proof,
+    ngx_http_xet_progress_pt progress, ngx_http_xet_register_pt handler);
 
 
 #endif /* _NGX_HTTP_XET_REGISTER_H_INCLUDED_ */

@@ -25,6 +25,7 @@
 #define NGX_HTTP_XET_FILE_MODE  0644
 #define NGX_HTTP_XET_DIR_MODE   0755
 #define NGX_HTTP_XET_NAMES_MAX  65536
+#define NGX_HTTP_XET_FLUSH      (4 * 1024 * 1024)
 
 
 typedef struct {
@@ -35,6 +36,8 @@ typedef struct {
 
 static void ngx_http_xet_store_cleanup(void *data);
 static void ngx_http_xet_store_close_job(void *data, ngx_log_t *log);
+static void ngx_http_xet_store_drop_job(ngx_fd_t fd, const char *name,
+    ngx_log_t *log);
 static xet_status_t ngx_http_xet_store_open_job(ngx_http_xet_file_t *file,
     ngx_log_t *log);
 static xet_status_t ngx_http_xet_store_failed(ngx_log_t *log,
@@ -110,15 +113,38 @@ ngx_http_xet_store_close_job(void *data, ngx_log_t *log)
 {
     ngx_http_xet_store_close_t *ctx = data;
 
-    if (ctx->name[0] && unlink(ctx->name) == -1 && ngx_errno != NGX_ENOENT) {
+    ngx_http_xet_store_drop_job(ctx->fd, ctx->name, log);
+}
+
+
+static void
+ngx_http_xet_store_drop_job(ngx_fd_t fd, const char *name, ngx_log_t *log)
+{
+    if (name[0] && unlink(name) == -1 && ngx_errno != NGX_ENOENT) {
         ngx_log_error(NGX_LOG_CRIT, log, ngx_errno, "xet: unlink \"%s\" failed",
-                      ctx->name);
+                      name);
     }
 
-    if (close(ctx->fd) == -1) {
+    if (close(fd) == -1) {
         ngx_log_error(NGX_LOG_ALERT, log, ngx_errno, "xet: close \"%s\" failed",
-                      ctx->name);
+                      name);
     }
+}
+
+
+void
+ngx_http_xet_store_reset_job(ngx_http_xet_file_t *file, ngx_log_t *log)
+{
+    if (file->fd == NGX_INVALID_FILE) {
+        return;
+    }
+
+    ngx_http_xet_store_drop_job(file->fd, (char *) file->name, log);
+
+    file->fd = NGX_INVALID_FILE;
+    file->size = 0;
+    file->flushed = 0;
+    file->name[0] = '\0';
 }
 
 
@@ -192,7 +218,6 @@ xet_status_t
 ngx_http_xet_store_write_job(ngx_http_xet_file_t *file, const u_char *data,
     size_t len, ngx_log_t *log)
 {
-    ssize_t       n;
     xet_status_t  rc;
 
     if (file->fd == NGX_INVALID_FILE) {
@@ -203,8 +228,39 @@ ngx_http_xet_store_write_job(ngx_http_xet_file_t *file, const u_char *data,
         }
     }
 
+    rc = ngx_http_xet_store_patch_job(file, data, len, file->size, log);
+
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    file->size += (off_t) len;
+
+#ifdef SYNC_FILE_RANGE_WRITE
+
+    /* the disk begins at once, and the commit waits for the rest only */
+
+    if (file->size - file->flushed >= NGX_HTTP_XET_FLUSH) {
+        (void) sync_file_range(file->fd, file->flushed,
+                               file->size - file->flushed,
+                               SYNC_FILE_RANGE_WRITE);
+        file->flushed = file->size;
+    }
+
+#endif
+
+    return XET_OK;
+}
+
+
+xet_status_t
+ngx_http_xet_store_patch_job(ngx_http_xet_file_t *file, const u_char *data,
+    size_t len, off_t offset, ngx_log_t *log)
+{
+    ssize_t  n;
+
     while (len) {
-        n = pwrite(file->fd, data, len, file->size);
+        n = pwrite(file->fd, data, len, offset);
 
         if (n == -1) {
 
@@ -217,7 +273,7 @@ ngx_http_xet_store_write_job(ngx_http_xet_file_t *file, const u_char *data,
 
         data += n;
         len -= (size_t) n;
-        file->size += n;
+        offset += n;
     }
 
     return XET_OK;

@@ -32,6 +32,7 @@ typedef struct {
     ngx_str_t    temp;
     ngx_fd_t     fd;
     off_t        size;                         /* bytes written */
+    off_t        flushed;                      /* of them on their way */
     u_char      *name;                         /* NULL: anonymous */
     unsigned     anonymous:1;                  /* to be tried */
 } ngx_http_xet_file_t;
@@ -46,6 +47,10 @@ ngx_http_xet_file_t *ngx_http_xet_store_file(ngx_http_request_t *r);
 xet_status_t ngx_http_xet_store_write_job(ngx_http_xet_file_t *file,
     const u_char *data, size_t len, ngx_log_t *log);
 
+/* Writes over bytes that were written before. */
+xet_status_t ngx_http_xet_store_patch_job(ngx_http_xet_file_t *file,
+    const u_char *data, size_t len, off_t offset, ngx_log_t *log);
+
 /* Reads exactly len bytes at offset; XET_STORE_FAILED when it can't. */
 xet_status_t ngx_http_xet_store_read_job(ngx_http_xet_file_t *file,
     u_char *data, size_t len, off_t offset, ngx_log_t *log);
@@ -56,6 +61,9 @@ xet_status_t ngx_http_xet_store_read_job(ngx_http_xet_file_t *file,
  */
 xet_status_t ngx_http_xet_store_commit_job(ngx_http_xet_file_t *file,
     const xet_hash_t *xorb, ngx_log_t *log);
+
+/* Closes the file, committed or not: the next write begins another one. */
+void ngx_http_xet_store_reset_job(ngx_http_xet_file_t *file, ngx_log_t *log);
 
 /* <store>/xorbs/<namespace>/<aa>/<hash>, without the store; not terminated. */
 

@@ -1,0 +1,588 @@
+
+/*
+ * Taking in a file.
+ *
+ * Purpose:    decides for each chunk whether it is stored, and puts together
+ *             the terms.
+ * States:     of the chunk at hand:
+ *               idle    there is none, the chunker goes on
+ *               look    what is known of it?  may ask for it, once
+ *               held    the held run was too short: its chunks are stored
+ *               store   it is new: into the xorb, which may be full first
+ * Ownership:  the creator's; a chunk that lies whole in the caller's data is
+ *             used there, one that does not is put together in the carry.
+ * Threads:    one at a time.
+ *
+ * Fragmentation.  A read of a file costs a request a term, so terms must not
+ * be short.  As long as the last 128 terms have 8 chunks on average a known
+ * chunk is taken at once.  When they don't, a known run is held back until it
+ * has 8 chunks (which are 1 MiB at most); one that ends before is stored
+ * again, and the xorb being written has a longer run for it.
+ *
+ * Terms wait until the xorb being written has its hash.  Where more wait than
+ * there is room for, the xorb is closed early.
+ */
+
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "xet_chunker.h"
+#include "xet_ingest.h"
+#include "xet_ingest_terms.h"
+#include "xet_known.h"
+#include "xet_merkle.h"
+
+
+#define XET_INGEST_KNOWN  81920        /* chunks: one answer, and two xorbs */
+#define XET_INGEST_RUN    8            /* chunks that a run should have */
+#define XET_INGEST_HELD   (XET_INGEST_RUN - 1)
+
+
+typedef enum {
+    XET_INGEST_IDLE = 0,
+    XET_INGEST_LOOK,
+    XET_INGEST_STORE_HELD,
+    XET_INGEST_STORE
+} xet_ingest_state_t;
+
+
+typedef struct {
+    const uint8_t        *data;
+    uint32_t              len;
+    xet_hash_t            hash;
+    xet_known_ref_t       ref;         /* where it is known */
+} xet_ingest_piece_t;
+
+
+struct xet_ingest_s {
+    const xet_suite_t    *suite;
+    xet_ingest_state_t    state;
+    xet_ingest_want_t     want;
+    unsigned              ask:1;
+    unsigned              asked:1;     /* about the chunk at hand */
+    unsigned              open:1;      /* the xorb being written has chunks */
+    unsigned              placed:1;    /* last is set */
+
+    xet_chunker_t         chunker;
+    xet_merkle_t          merkle;
+    xet_xorb_writer_t    *writer;
+    xet_known_t          *known;
+    xet_ingest_terms_t    terms;
+    xet_ingest_info_t     info;
+
+    xet_ingest_piece_t    chunk;       /* at hand */
+    xet_known_ref_t       last;        /* where the one before it is */
+    uint32_t              xorb;        /* known's number of the open one */
+
+    uint8_t              *held_data;   /* XET_INGEST_HELD chunks, or NULL */
+    xet_ingest_piece_t    held[XET_INGEST_HELD];
+    unsigned              held_n;
+    unsigned              held_stored;
+
+    size_t                carried;
+    uint8_t               carry[XET_CHUNK_MAX];
+};
+
+
+static void xet_ingest_cut(xet_ingest_t *in, const uint8_t *data, size_t len,
+    int cut);
+static xet_status_t xet_ingest_place(xet_ingest_t *in);
+static xet_status_t xet_ingest_look(xet_ingest_t *in);
+static int xet_ingest_asks(const xet_ingest_t *in);
+static xet_status_t xet_ingest_match(xet_ingest_t *in);
+static xet_status_t xet_ingest_hold(xet_ingest_t *in);
+static void xet_ingest_take(xet_ingest_t *in,
+    const xet_ingest_piece_t *piece);
+static void xet_ingest_take_held(xet_ingest_t *in);
+static xet_status_t xet_ingest_store_held(xet_ingest_t *in);
+static xet_status_t xet_ingest_store(xet_ingest_t *in,
+    const xet_ingest_piece_t *piece);
+static xet_status_t xet_ingest_room(xet_ingest_t *in);
+static xet_status_t xet_ingest_close(xet_ingest_t *in);
+
+
+xet_ingest_t *
+xet_ingest_create(const xet_suite_t *suite, unsigned ask,
+    xet_xorb_write_pt write, xet_ingest_term_pt term, void *ctx)
+{
+    xet_ingest_t  *in;
+
+    in = malloc(sizeof(xet_ingest_t));
+    if (in == NULL) {
+        return NULL;
+    }
+
+    /* the carry is left alone: a small file never touches it */
+
+    memset(in, 0, offsetof(xet_ingest_t, carry));
+
+    in->suite = suite;
+    in->ask = ask ? 1 : 0;
+
+    xet_chunker_init(&in->chunker, suite);
+    xet_merkle_init(&in->merkle, suite);
+    xet_ingest_terms_init(&in->terms, term, ctx);
+
+    in->writer = xet_xorb_writer_create(suite, write, ctx);
+    in->known = xet_known_create(XET_INGEST_KNOWN);
+
+    if (in->writer == NULL || in->known == NULL) {
+        xet_ingest_destroy(in);
+        return NULL;
+    }
+
+    return in;
+}
+
+
+void
+xet_ingest_destroy(xet_ingest_t *in)
+{
+    if (in == NULL) {
+        return;
+    }
+
+    xet_xorb_writer_destroy(in->writer);
+    xet_known_destroy(in->known);
+    free(in->held_data);
+    free(in);
+}
+
+
+xet_status_t
+xet_ingest_feed(xet_ingest_t *in, const uint8_t *data, size_t len,
+    size_t *taken)
+{
+    int           cut;
+    size_t        n;
+    xet_status_t  rc;
+
+    *taken = 0;
+
+    for ( ;; ) {
+        rc = xet_ingest_place(in);
+
+        if (rc != XET_OK || *taken == len) {
+            return rc;
+        }
+
+        n = xet_chunker_feed(&in->chunker, data + *taken, len - *taken, &cut);
+
+        xet_ingest_cut(in, data + *taken, n, cut);
+
+        *taken += n;
+    }
+}
+
+
+/* The chunk at hand goes on, and may be complete. */
+
+static void
+xet_ingest_cut(xet_ingest_t *in, const uint8_t *data, size_t len, int cut)
+{
+    xet_ingest_piece_t  *chunk;
+
+    if (in->carried || !cut) {
+        memcpy(in->carry + in->carried, data, len);
+        in->carried += len;
+
+        data = in->carry;
+        len = in->carried;
+    }
+
+    if (!cut) {
+        return;
+    }
+
+    chunk = &in->chunk;
+
+    chunk->data = data;
+    chunk->len = (uint32_t) len;
+
+    xet_hash_chunk(in->suite, data, len, &chunk->hash);
+    xet_merkle_add(&in->merkle, chunk->hash.bytes, len);
+
+    in->info.chunks++;
+    in->info.size += len;
+
+    in->carried = 0;
+    in->asked = 0;
+    in->state = XET_INGEST_LOOK;
+}
+
+
+xet_status_t
+xet_ingest_end(xet_ingest_t *in)
+{
+    xet_hash_t    root;
+    xet_status_t  rc;
+
+    rc = xet_ingest_place(in);
+
+    if (rc == XET_OK && in->carried) {
+        xet_ingest_cut(in, in->carry, 0, 1);
+
+        rc = xet_ingest_place(in);
+    }
+
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    /* the end of the file ends a run, too: nothing follows to be cut up */
+
+    xet_ingest_take_held(in);
+
+    xet_merkle_finish(&in->merkle, &root);
+    xet_hash_file(in->suite, &root, &in->info.hash);
+
+    return XET_OK;
+}
+
+
+xet_status_t
+xet_ingest_finish(xet_ingest_t *in)
+{
+    if (in->open) {
+        return xet_ingest_close(in);
+    }
+
+    return xet_ingest_terms_flush(&in->terms, NULL);
+}
+
+
+static xet_status_t
+xet_ingest_place(xet_ingest_t *in)
+{
+    xet_status_t  rc;
+
+    while (in->state != XET_INGEST_IDLE) {
+
+        switch (in->state) {
+
+        case XET_INGEST_LOOK:
+            rc = xet_ingest_look(in);
+            break;
+
+        case XET_INGEST_STORE_HELD:
+            rc = xet_ingest_store_held(in);
+            break;
+
+        default: /* XET_INGEST_STORE */
+            rc = xet_ingest_store(in, &in->chunk);
+
+            if (rc == XET_OK) {
+                in->state = XET_INGEST_IDLE;
+            }
+
+            break;
+        }
+
+        if (rc != XET_OK) {
+            return rc;
+        }
+    }
+
+    return XET_OK;
+}
+
+
+/* A chunk that goes on where the one before it is has that place. */
+
+static xet_status_t
+xet_ingest_look(xet_ingest_t *in)
+{
+    int               known;
+    xet_status_t      rc;
+    xet_known_ref_t  *ref;
+
+    rc = xet_ingest_room(in);
+
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    ref = &in->chunk.ref;
+    known = 0;
+
+    if (in->held_n || in->placed) {
+        *ref = in->held_n ? in->held[in->held_n - 1].ref : in->last;
+        known = xet_known_next(in->known, ref, in->chunk.hash.bytes);
+    }
+
+    if (known) {
+        return xet_ingest_match(in);
+    }
+
+    if (in->held_n) {
+        in->state = XET_INGEST_STORE_HELD;
+        return XET_OK;
+    }
+
+    if (xet_known_find(in->known, in->chunk.hash.bytes, ref)) {
+        return xet_ingest_match(in);
+    }
+
+    if (xet_ingest_asks(in)) {
+        in->asked = 1;
+        in->want = XET_INGEST_CHUNK;
+        return XET_AGAIN;
+    }
+
+    in->state = XET_INGEST_STORE;
+
+    return XET_OK;
+}
+
+
+static int
+xet_ingest_asks(const xet_ingest_t *in)
+{
+    if (!in->ask || in->asked) {
+        return 0;
+    }
+
+    return in->info.chunks == 1
+           || xet_hash_eligible(in->suite, in->chunk.hash.bytes)
+           || (in->placed && xet_known_last(in->known, &in->last));
+}
+
+
+static xet_status_t
+xet_ingest_match(xet_ingest_t *in)
+{
+    if (in->held_n == XET_INGEST_HELD) {
+        xet_ingest_take_held(in);
+
+    } else if (in->held_n
+               || (xet_ingest_terms_fragmented(&in->terms, XET_INGEST_RUN)
+                   && !xet_ingest_terms_extends(&in->terms, &in->chunk.ref)))
+    {
+        return xet_ingest_hold(in);
+    }
+
+    xet_ingest_take(in, &in->chunk);
+
+    in->state = XET_INGEST_IDLE;
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+xet_ingest_hold(xet_ingest_t *in)
+{
+    uint8_t             *data;
+    xet_ingest_piece_t  *held;
+
+    if (in->held_data == NULL) {
+        in->held_data = malloc(XET_INGEST_HELD * XET_CHUNK_MAX);
+
+        if (in->held_data == NULL) {
+            return XET_NOMEM;
+        }
+    }
+
+    data = in->held_data + in->held_n * XET_CHUNK_MAX;
+    held = &in->held[in->held_n++];
+
+    *held = in->chunk;
+    held->data = data;
+    memcpy(data, in->chunk.data, held->len);
+
+    in->state = XET_INGEST_IDLE;
+
+    return XET_OK;
+}
+
+
+/* A chunk that is known becomes a part of a term. */
+
+static void
+xet_ingest_take(xet_ingest_t *in, const xet_ingest_piece_t *piece)
+{
+    xet_ingest_terms_add(&in->terms, &piece->ref,
+                         xet_known_hash(in->known, &piece->ref), piece->len);
+
+    in->last = piece->ref;
+    in->placed = 1;
+}
+
+
+static void
+xet_ingest_take_held(xet_ingest_t *in)
+{
+    unsigned  i;
+
+    for (i = 0; i < in->held_n; i++) {
+        xet_ingest_take(in, &in->held[i]);
+    }
+
+    in->held_n = 0;
+}
+
+
+static xet_status_t
+xet_ingest_store_held(xet_ingest_t *in)
+{
+    xet_status_t  rc;
+
+    while (in->held_stored < in->held_n) {
+        rc = xet_ingest_store(in, &in->held[in->held_stored]);
+
+        if (rc != XET_OK) {
+            return rc;
+        }
+
+        in->held_stored++;
+    }
+
+    in->held_n = 0;
+    in->held_stored = 0;
+    in->state = XET_INGEST_LOOK;
+
+    return XET_OK;
+}
+
+
+/* A chunk that is new goes into the xorb being written. */
+
+static xet_status_t
+xet_ingest_store(xet_ingest_t *in, const xet_ingest_piece_t *piece)
+{
+    uint32_t      n;
+    xet_status_t  rc;
+
+    if (in->open && !xet_xorb_writer_fits(in->writer, piece->len)) {
+        return xet_ingest_close(in);
+    }
+
+    if (!in->open) {
+        rc = xet_known_xorb(in->known, NULL, 0, &in->xorb);
+
+        if (rc != XET_OK) {
+            return rc;
+        }
+
+        in->open = 1;
+    }
+
+    n = xet_xorb_writer_info(in->writer)->chunk_count;
+
+    rc = xet_xorb_writer_add(in->writer, piece->data, piece->len,
+                             XET_SCHEME_AUTO, &piece->hash);
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    xet_known_add(in->known, in->xorb, n, piece->hash.bytes, &in->last);
+    xet_ingest_terms_add(&in->terms, &in->last, NULL, piece->len);
+
+    in->placed = 1;
+    in->info.new_size += piece->len;
+
+    return XET_OK;
+}
+
+
+/* Room for the terms that one chunk and a held run can make. */
+
+static xet_status_t
+xet_ingest_room(xet_ingest_t *in)
+{
+    if (xet_ingest_terms_room(&in->terms) > XET_INGEST_HELD + 1) {
+        return XET_OK;
+    }
+
+    return in->open ? xet_ingest_close(in)
+                    : xet_ingest_terms_flush(&in->terms, NULL);
+}
+
+
+static xet_status_t
+xet_ingest_close(xet_ingest_t *in)
+{
+    xet_status_t            rc;
+    const xet_xorb_info_t  *info;
+
+    rc = xet_xorb_writer_finish(in->writer, 0);
+
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    info = xet_xorb_writer_info(in->writer);
+
+    rc = xet_ingest_terms_flush(&in->terms, &info->hash);
+
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    xet_known_name(in->known, in->xorb, &info->hash, info->chunk_count);
+
+    in->open = 0;
+    in->want = XET_INGEST_XORB;
+
+    return XET_AGAIN;
+}
+
+
+const xet_ingest_info_t *
+xet_ingest_info(const xet_ingest_t *in)
+{
+    return &in->info;
+}
+
+
+xet_ingest_want_t
+xet_ingest_want(const xet_ingest_t *in)
+{
+    return in->want;
+}
+
+
+const xet_hash_t *
+xet_ingest_chunk(const xet_ingest_t *in)
+{
+    return &in->chunk.hash;
+}
+
+
+xet_status_t
+xet_ingest_known(xet_ingest_t *in, const xet_xorb_list_t *xorb)
+{
+    uint32_t      i, n;
+    xet_status_t  rc;
+
+    if (xorb->chunk_count == 0 || xet_known_has(in->known, &xorb->hash)) {
+        return XET_OK;
+    }
+
+    rc = xet_known_xorb(in->known, &xorb->hash, xorb->chunk_count, &n);
+
+    for (i = 0; rc == XET_OK && i < xorb->chunk_count; i++) {
+        xet_known_add(in->known, n, i, xorb->hashes + i * XET_HASH_LEN, NULL);
+    }
+
+    return rc;
+}
+
+
+const xet_xorb_info_t *
+xet_ingest_xorb(const xet_ingest_t *in)
+{
+    return xet_xorb_writer_info(in->writer);
+}
+
+
+void
+xet_ingest_done(xet_ingest_t *in)
+{
+    if (in->want == XET_INGEST_XORB) {
+        xet_xorb_writer_reset(in->writer);
+    }
+
+    in->want = XET_INGEST_NOTHING;
+}

@@ -1,0 +1,378 @@
+
+/*
+ * The table of known chunks.
+ *
+ * Purpose:    from a chunk's hash to a place where it is stored.
+ * States:     none but what is in it.
+ * Ownership:  the creator's; everything is copied in.
+ * Threads:    one at a time.
+ *
+ * Entries are a ring in the order in which they came, so that the next chunk
+ * of a xorb is the next entry, and forgetting is taking away the last.  A hash
+ * leads to the first entry that had it: of a chunk that comes again and again
+ * the later ones are in the ring, where a run through their xorb passes over
+ * them, but in no chain.  Chains are short whatever the data is.
+ */
+
+
+#include <stdlib.h>
+
+#include "xet_known.h"
+
+
+#define XET_KNOWN_NONE   UINT32_MAX
+#define XET_KNOWN_XORBS  16            /* at first */
+
+
+typedef struct {
+    uint8_t     hash[XET_HASH_LEN];
+    uint32_t    next;                  /* of the chain */
+    uint32_t    xorb;
+    unsigned    chunk:31;
+    unsigned    chained:1;
+} xet_known_entry_t;
+
+
+typedef struct {
+    xet_hash_t  hash;
+    uint64_t    serial;
+    uint32_t    chunk_count;
+    uint32_t    entries;               /* in the ring; free: 0 and named */
+    uint32_t    free;                  /* the next free one */
+    unsigned    named:1;
+} xet_known_xorb_t;
+
+
+struct xet_known_s {
+    uint32_t            max;
+    uint32_t            first;         /* the oldest entry */
+    uint32_t            n;
+    uint32_t            mask;          /* of buckets */
+
+    uint64_t            serial;
+    uint32_t            xorbs_n;
+    uint32_t            xorbs_max;
+    uint32_t            free;
+
+    xet_known_entry_t  *entries;
+    uint32_t           *buckets;
+    xet_known_xorb_t   *xorbs;
+};
+
+
+static void xet_known_forget(xet_known_t *k);
+static void xet_known_release(xet_known_t *k, uint32_t xorb);
+static void xet_known_ref(const xet_known_t *k, uint32_t entry,
+    xet_known_ref_t *ref);
+static int xet_known_valid(const xet_known_t *k, const xet_known_ref_t *ref);
+
+
+static inline uint32_t *
+xet_known_bucket(const xet_known_t *k, const uint8_t *hash)
+{
+    return &k->buckets[xet_get_u32(hash) & k->mask];
+}
+
+
+xet_known_t *
+xet_known_create(uint32_t max)
+{
+    uint32_t      i, buckets;
+    xet_known_t  *k;
+
+    k = calloc(1, sizeof(xet_known_t));
+    if (k == NULL) {
+        return NULL;
+    }
+
+    for (buckets = 1; buckets < max; buckets *= 2) { /* void */ }
+
+    k->max = max;
+    k->mask = buckets - 1;
+    k->xorbs_max = XET_KNOWN_XORBS;
+    k->free = XET_KNOWN_NONE;
+
+    k->entries = malloc(max * sizeof(xet_known_entry_t));
+    k->buckets = malloc(buckets * sizeof(uint32_t));
+    k->xorbs = malloc(k->xorbs_max * sizeof(xet_known_xorb_t));
+
+    if (k->entries == NULL || k->buckets == NULL || k->xorbs == NULL) {
+        xet_known_destroy(k);
+        return NULL;
+    }
+
+    for (i = 0; i < buckets; i++) {
+        k->buckets[i] = XET_KNOWN_NONE;
+    }
+
+    return k;
+}
+
+
+void
+xet_known_destroy(xet_known_t *k)
+{
+    if (k == NULL) {
+        return;
+    }
+
+    free(k->entries);
+    free(k->buckets);
+    free(k->xorbs);
+    free(k);
+}
+
+
+xet_status_t
+xet_known_xorb(xet_known_t *k, const xet_hash_t *hash, uint32_t chunk_count,
+    uint32_t *xorb)
+{
+    uint32_t           n;
+    xet_known_xorb_t  *x;
+
+    if (k->free == XET_KNOWN_NONE && k->xorbs_n == k->xorbs_max) {
+        n = 2 * k->xorbs_max;
+
+        x = realloc(k->xorbs, n * sizeof(xet_known_xorb_t));
+        if (x == NULL) {
+            return XET_NOMEM;
+        }
+
+        k->xorbs = x;
+        k->xorbs_max = n;
+    }
+
+    if (k->free != XET_KNOWN_NONE) {
+        *xorb = k->free;
+        k->free = k->xorbs[*xorb].free;
+
+    } else {
+        *xorb = k->xorbs_n++;
+    }
+
+    x = &k->xorbs[*xorb];
+
+    memset(x, 0, sizeof(xet_known_xorb_t));
+
+    x->serial = k->serial++;
+    x->chunk_count = chunk_count;
+
+    if (hash) {
+        x->hash = *hash;
+        x->named = 1;
+    }
+
+    return XET_OK;
+}
+
+
+void
+xet_known_name(xet_known_t *k, uint32_t xorb, const xet_hash_t *hash,
+    uint32_t chunk_count)
+{
+    k->xorbs[xorb].hash = *hash;
+    k->xorbs[xorb].chunk_count = chunk_count;
+    k->xorbs[xorb].named = 1;
+
+    xet_known_release(k, xorb);
+}
+
+
+/* Gives the number back when nothing needs it. */
+
+static void
+xet_known_release(xet_known_t *k, uint32_t xorb)
+{
+    xet_known_xorb_t  *x;
+
+    x = &k->xorbs[xorb];
+
+    if (x->entries == 0 && x->named) {
+        x->free = k->free;
+        k->free = xorb;
+    }
+}
+
+
+void
+xet_known_add(xet_known_t *k, uint32_t xorb, uint32_t chunk,
+    const uint8_t *hash, xet_known_ref_t *ref)
+{
+    uint32_t            i, *bucket;
+    xet_known_ref_t     other;
+    xet_known_entry_t  *e;
+
+    /* first, so that the xorb stays when it was the only chunk */
+
+    k->xorbs[xorb].entries++;
+
+    if (k->n == k->max) {
+        xet_known_forget(k);
+    }
+
+    i = (uint32_t) (((uint64_t) k->first + k->n) % k->max);
+    e = &k->entries[i];
+
+    memcpy(e->hash, hash, XET_HASH_LEN);
+    e->xorb = xorb;
+    e->chunk = chunk & 0x7fffffff;
+    e->chained = !xet_known_find(k, hash, &other);
+
+    if (e->chained) {
+        bucket = xet_known_bucket(k, hash);
+        e->next = *bucket;
+        *bucket = i;
+    }
+
+    k->n++;
+
+    if (ref) {
+        xet_known_ref(k, i, ref);
+    }
+}
+
+
+static void
+xet_known_forget(xet_known_t *k)
+{
+    uint32_t            i, *link;
+    xet_known_entry_t  *e;
+
+    i = k->first;
+    e = &k->entries[i];
+
+    if (e->chained) {
+        link = xet_known_bucket(k, e->hash);
+
+        while (*link != i) {
+            link = &k->entries[*link].next;
+        }
+
+        *link = e->next;
+    }
+
+    k->first = (i + 1 < k->max) ? i + 1 : 0;
+    k->n--;
+
+    k->xorbs[e->xorb].entries--;
+    xet_known_release(k, e->xorb);
+}
+
+
+int
+xet_known_has(const xet_known_t *k, const xet_hash_t *xorb)
+{
+    uint32_t                 i;
+    const xet_known_xorb_t  *x;
+
+    for (i = 0; i < k->xorbs_n; i++) {
+        x = &k->xorbs[i];
+
+        if (x->entries && x->named && xet_hash_equal(&x->hash, xorb)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+int
+xet_known_find(const xet_known_t *k, const uint8_t *hash,
+    xet_known_ref_t *ref)
+{
+    uint32_t  i;
+
+    for (i = *xet_known_bucket(k, hash);
+         i != XET_KNOWN_NONE;
+         i = k->entries[i].next)
+    {
+        if (memcmp(k->entries[i].hash, hash, XET_HASH_LEN) == 0) {
+            xet_known_ref(k, i, ref);
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static void
+xet_known_ref(const xet_known_t *k, uint32_t entry, xet_known_ref_t *ref)
+{
+    const xet_known_entry_t  *e;
+
+    e = &k->entries[entry];
+
+    ref->entry = entry;
+    ref->xorb = e->xorb;
+    ref->serial = k->xorbs[e->xorb].serial;
+    ref->chunk = e->chunk;
+}
+
+
+/* Whether the entry is in the ring and still what it was. */
+
+static int
+xet_known_valid(const xet_known_t *k, const xet_known_ref_t *ref)
+{
+    uint32_t                  place;
+    const xet_known_entry_t  *e;
+
+    e = &k->entries[ref->entry];
+    place = (ref->entry >= k->first) ? ref->entry - k->first
+                                     : ref->entry + (k->max - k->first);
+
+    return place < k->n
+           && e->chunk == ref->chunk
+           && k->xorbs[e->xorb].serial == ref->serial;
+}
+
+
+int
+xet_known_next(const xet_known_t *k, xet_known_ref_t *ref,
+    const uint8_t *hash)
+{
+    xet_known_ref_t           next;
+    const xet_known_entry_t  *e;
+
+    if (!xet_known_valid(k, ref)) {
+        return 0;
+    }
+
+    next = *ref;
+    next.entry = (ref->entry + 1 < k->max) ? ref->entry + 1 : 0;
+    next.chunk = ref->chunk + 1;
+
+    e = &k->entries[next.entry];
+
+    if (!xet_known_valid(k, &next)
+        || memcmp(e->hash, hash, XET_HASH_LEN) != 0)
+    {
+        return 0;
+    }
+
+    *ref = next;
+
+    return 1;
+}
+
+
+int
+xet_known_last(const xet_known_t *k, const xet_known_ref_t *ref)
+{
+    return xet_known_valid(k, ref)
+           && k->xorbs[ref->xorb].named
+           && k->xorbs[ref->xorb].chunk_count == ref->chunk + 1;
+}
+
+
+const xet_hash_t *
+xet_known_hash(const xet_known_t *k, const xet_known_ref_t *ref)
+{
+    const xet_known_xorb_t  *x;
+
+    x = &k->xorbs[ref->xorb];
+
+    return x->named ? &x->hash : NULL;
+}

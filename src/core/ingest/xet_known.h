@@ -1,0 +1,70 @@
+
+/*
+ * Chunks that are known to be stored, found by their hashes: what a file that
+ * is being taken in may refer to.
+ *
+ * The table is bounded; for a new chunk the one that was added first is
+ * forgotten.  Chunks are added xorb by xorb, in their order.
+ */
+
+#ifndef _XET_KNOWN_H_INCLUDED_
+#define _XET_KNOWN_H_INCLUDED_
+
+
+#include "xet_hash.h"
+
+
+typedef struct xet_known_s  xet_known_t;
+
+
+/*
+ * A chunk in its xorb.  It stays comparable when the table has forgotten it;
+ * nothing follows it then.
+ */
+
+typedef struct {
+    uint32_t  entry;                   /* place in the table */
+    uint32_t  xorb;                    /* the table's number for it */
+    uint64_t  serial;                  /* no two xorbs have the same */
+    uint32_t  chunk;                   /* place in the xorb */
+} xet_known_ref_t;
+
+
+/* 44 bytes a chunk, touched as they are used, and 4 more.  NULL: no memory. */
+xet_known_t *xet_known_create(uint32_t max);
+void xet_known_destroy(xet_known_t *k);
+
+/*
+ * Begins a xorb of chunk_count chunks; NULL and 0 for one that is still being
+ * written and gets its name later.  *xorb is its number, good while the table
+ * has chunks of it or it has no name.
+ */
+xet_status_t xet_known_xorb(xet_known_t *k, const xet_hash_t *hash,
+    uint32_t chunk_count, uint32_t *xorb);
+void xet_known_name(xet_known_t *k, uint32_t xorb, const xet_hash_t *hash,
+    uint32_t chunk_count);
+
+/* Adds a chunk of such a xorb; ref may be NULL. */
+void xet_known_add(xet_known_t *k, uint32_t xorb, uint32_t chunk,
+    const uint8_t *hash, xet_known_ref_t *ref);
+
+/* Whether a xorb of that name has chunks in the table. */
+int xet_known_has(const xet_known_t *k, const xet_hash_t *xorb);
+
+/* 1 with *ref, the chunk that was added first; 0. */
+int xet_known_find(const xet_known_t *k, const uint8_t *hash,
+    xet_known_ref_t *ref);
+
+/* Whether the chunk behind *ref in its xorb has that hash; then *ref is it. */
+int xet_known_next(const xet_known_t *k, xet_known_ref_t *ref,
+    const uint8_t *hash);
+
+/* Whether *ref is the last chunk of a xorb that has a name. */
+int xet_known_last(const xet_known_t *k, const xet_known_ref_t *ref);
+
+/* NULL for the one without a name. */
+const xet_hash_t *xet_known_hash(const xet_known_t *k,
+    const xet_known_ref_t *ref);
+
+
+#endif /* _XET_KNOWN_H_INCLUDED_ */

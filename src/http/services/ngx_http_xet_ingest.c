@@ -1,0 +1,545 @@
+
+/*
+ * Files that are taken in as they are.
+ *
+ *     feed      (thread)  each piece of the body: SHA-256; chunks, hashed,
+ *                         looked up, packed into the xorb being written; with
+ *                         the last piece the checks and the last xorb
+ *     ask       (query)   where feed has to know what the store has of a
+ *                         chunk; where that is not on record yet for today,
+ *                         the record, and the question again
+ *     keep      (query)   where feed has a complete xorb, which it has made
+ *                         durable: its row
+ *     register  (the register service) the terms, from a temporary file, as
+ *                         those of any shard
+ *
+ * ask and keep pause the body (ngx_http_xet_body_filter.h).  A xorb's bytes
+ * are durable before its row is written, and all xorbs have their rows before
+ * the file is registered; what dies before that leaves xorbs that the next
+ * upload of the same content finds.
+ *
+ * The structure belongs to the thread while a job runs, to the event loop
+ * otherwise.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_body_filter.h"
+#include "ngx_http_xet_ingest.h"
+#include "ngx_http_xet_ingest_spool.h"
+#include "ngx_http_xet_register.h"
+#include "ngx_http_xet_store.h"
+
+#include <openssl/evp.h>
+
+
+struct ngx_http_xet_ingest_s {
+    ngx_http_xet_ingest_pt          handler;
+    ngx_http_xet_ingest_expected_t  expected;
+    ngx_http_xet_ingest_result_t    result;
+
+    ngx_http_xet_query_t           *query;
+    const xet_suite_t              *suite;
+    ngx_log_t                      *log;       /* of the job that runs */
+
+    xet_ingest_t                   *core;
+    EVP_MD_CTX                     *sha256;
+    ngx_http_xet_file_t            *xorb;      /* being written */
+    ngx_http_xet_ingest_spool_t     spool;
+    ngx_http_xet_array_t            eligible;  /* chunks of the xorb */
+    ngx_http_xet_array_t            told;      /* xorbs to put on record */
+
+    size_t                          taken;     /* of the piece */
+    ngx_int_t                       rc;        /* of the query that failed */
+
+    unsigned                        ask:1;     /* dedup is on */
+    unsigned                        digested:1;  /* the piece, by sha256 */
+    unsigned                        answered:1;  /* the query has rows */
+    unsigned                        ended:1;   /* the checks were passed */
+};
+
+
+static void ngx_http_xet_ingest_cleanup(void *data);
+static xet_status_t ngx_http_xet_ingest_feed_job(void *data, u_char *buf,
+    size_t len, ngx_uint_t last, ngx_log_t *log);
+static xet_status_t ngx_http_xet_ingest_begin(ngx_http_xet_ingest_t *ing);
+static xet_status_t ngx_http_xet_ingest_go_on_job(ngx_http_xet_ingest_t *ing);
+static xet_status_t ngx_http_xet_ingest_take_job(ngx_http_xet_ingest_t *ing,
+    u_char *buf, size_t len, ngx_uint_t last);
+static xet_status_t ngx_http_xet_ingest_end_job(ngx_http_xet_ingest_t *ing);
+static xet_status_t ngx_http_xet_ingest_check(ngx_http_xet_ingest_t *ing);
+static xet_status_t ngx_http_xet_ingest_commit_job(
+    ngx_http_xet_ingest_t *ing);
+static xet_status_t ngx_http_xet_ingest_write_job(void *ctx,
+    const uint8_t *data, size_t len);
+static xet_status_t ngx_http_xet_ingest_term_job(void *ctx,
+    const xet_ingest_term_t *term);
+static void ngx_http_xet_ingest_wait(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_ingest_answered(ngx_http_request_t *r, ngx_int_t rc);
+static ngx_int_t ngx_http_xet_ingest_record(ngx_http_request_t *r,
+    ngx_http_xet_ingest_t *ing);
+static void ngx_http_xet_ingest_recorded(ngx_http_request_t *r, ngx_int_t rc);
+static void ngx_http_xet_ingest_kept(ngx_http_request_t *r, ngx_int_t rc);
+static void ngx_http_xet_ingest_resume(ngx_http_request_t *r,
+    ngx_http_xet_ingest_t *ing, ngx_int_t rc);
+static void ngx_http_xet_ingest_body_done(ngx_http_request_t *r, void *data,
+    xet_status_t status);
+static void ngx_http_xet_ingest_registered(ngx_http_request_t *r,
+    ngx_int_t rc, xet_status_t status, ngx_uint_t new);
+
+
+static ngx_http_xet_ingest_t *
+ngx_http_xet_ingest_get(ngx_http_request_t *r)
+{
+    ngx_http_xet_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    return ctx->ingest;
+}
+
+
+ngx_int_t
+ngx_http_xet_ingest(ngx_http_request_t *r,
+    const ngx_http_xet_ingest_expected_t *expected,
+    ngx_http_xet_ingest_pt handler)
+{
+    ngx_http_xet_ctx_t        *ctx;
+    ngx_http_xet_ingest_t     *ing;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+
+    ing = ngx_http_xet_state(r, sizeof(ngx_http_xet_ingest_t),
+                             ngx_http_xet_ingest_cleanup);
+    if (ing == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->ingest = ing;
+
+    ing->handler = handler;
+    ing->expected = *expected;
+    ing->query = &ctx->query;
+    ing->suite = xmcf->suite;
+    ing->ask = (xmcf->dedup_secret.len != 0);
+
+    ngx_http_xet_array_init(&ing->eligible, NGX_HTTP_XET_OID_INT4);
+    ngx_http_xet_array_init(&ing->told, NGX_HTTP_XET_OID_BYTEA);
+
+    ing->xorb = ngx_http_xet_store_file(r);
+
+    if (ing->xorb == NULL
+        || ngx_http_xet_ingest_spool_init(r, &ing->spool) != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_body_read(r, ngx_http_xet_ingest_feed_job,
+                                  ngx_http_xet_ingest_wait,
+                                  ngx_http_xet_ingest_body_done, ing);
+}
+
+
+static void
+ngx_http_xet_ingest_cleanup(void *data)
+{
+    ngx_http_xet_ingest_t *ing = data;
+
+    xet_ingest_destroy(ing->core);
+    EVP_MD_CTX_free(ing->sha256);
+
+    ngx_http_xet_array_destroy(&ing->eligible);
+    ngx_http_xet_array_destroy(&ing->told);
+}
+
+
+static xet_status_t
+ngx_http_xet_ingest_feed_job(void *data, u_char *buf, size_t len,
+    ngx_uint_t last, ngx_log_t *log)
+{
+    ngx_http_xet_ingest_t *ing = data;
+
+    xet_status_t  rc;
+
+    ing->log = log;
+
+    rc = ing->core ? ngx_http_xet_ingest_go_on_job(ing)
+                   : ngx_http_xet_ingest_begin(ing);
+
+    if (rc == XET_OK) {
+        rc = ngx_http_xet_ingest_take_job(ing, buf, len, last);
+    }
+
+    if (rc == XET_AGAIN && xet_ingest_want(ing->core) == XET_INGEST_XORB) {
+        rc = ngx_http_xet_ingest_commit_job(ing);
+    }
+
+    return rc;
+}
+
+
+/* Not before the first bytes: an idle upload holds no memory. */
+
+static xet_status_t
+ngx_http_xet_ingest_begin(ngx_http_xet_ingest_t *ing)
+{
+    ing->core = xet_ingest_create(ing->suite, ing->ask,
+                                  ngx_http_xet_ingest_write_job,
+                                  ngx_http_xet_ingest_term_job, ing);
+    ing->sha256 = EVP_MD_CTX_new();
+
+    if (ing->core == NULL || ing->sha256 == NULL
+        || EVP_DigestInit_ex(ing->sha256, EVP_sha256(), NULL) != 1)
+    {
+        return XET_NOMEM;
+    }
+
+    return XET_OK;
+}
+
+
+/* After a wait: the answer is taken, or the xorb is kept and another begins. */
+
+static xet_status_t
+ngx_http_xet_ingest_go_on_job(ngx_http_xet_ingest_t *ing)
+{
+    ngx_uint_t       i, n, noted;
+    xet_status_t     rc;
+    xet_xorb_list_t  xorb;
+
+    switch (xet_ingest_want(ing->core)) {
+
+    case XET_INGEST_CHUNK:
+        n = ing->answered ? ngx_http_xet_query_chunk_n(ing->query) : 0;
+
+        for (i = 0; i < n; i++) {
+            ngx_http_xet_query_chunk_row(ing->query, i, &xorb, &noted);
+
+            rc = xet_ingest_known(ing->core, &xorb);
+
+            if (rc != XET_OK) {
+                return rc;
+            }
+        }
+
+        break;
+
+    case XET_INGEST_XORB:
+        ngx_http_xet_store_reset_job(ing->xorb, ing->log);
+        break;
+
+    default: /* XET_INGEST_NOTHING: another piece */
+        return XET_OK;
+    }
+
+    xet_ingest_done(ing->core);
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+ngx_http_xet_ingest_take_job(ngx_http_xet_ingest_t *ing, u_char *buf,
+    size_t len, ngx_uint_t last)
+{
+    size_t        n;
+    xet_status_t  rc;
+
+    if (!ing->digested) {
+
+        if (EVP_DigestUpdate(ing->sha256, buf, len) != 1) {
+            return XET_INTERNAL;
+        }
+
+        ing->digested = 1;
+    }
+
+    rc = xet_ingest_feed(ing->core, buf + ing->taken, len - ing->taken, &n);
+
+    ing->taken += n;
+
+    if (rc == XET_OK && last) {
+        rc = ngx_http_xet_ingest_end_job(ing);
+    }
+
+    if (rc == XET_OK) {
+        ing->taken = 0;
+        ing->digested = 0;
+    }
+
+    return rc;
+}
+
+
+static xet_status_t
+ngx_http_xet_ingest_end_job(ngx_http_xet_ingest_t *ing)
+{
+    xet_status_t  rc;
+
+    if (!ing->ended) {
+        rc = xet_ingest_end(ing->core);
+
+        if (rc == XET_OK) {
+            rc = ngx_http_xet_ingest_check(ing);
+        }
+
+        if (rc != XET_OK) {
+            return rc;
+        }
+
+        ing->ended = 1;
+    }
+
+    rc = xet_ingest_finish(ing->core);
+
+    if (rc != XET_OK || ing->result.size == 0) {
+        return rc;
+    }
+
+    return ngx_http_xet_ingest_spool_close_job(&ing->spool,
+                                               &ing->result.hash,
+                                               ing->result.sha256, ing->log);
+}
+
+
+static xet_status_t
+ngx_http_xet_ingest_check(ngx_http_xet_ingest_t *ing)
+{
+    const xet_ingest_info_t         *info;
+    ngx_http_xet_ingest_result_t    *res;
+    ngx_http_xet_ingest_expected_t  *want;
+
+    res = &ing->result;
+    want = &ing->expected;
+    info = xet_ingest_info(ing->core);
+
+    if (EVP_DigestFinal_ex(ing->sha256, res->sha256, NULL) != 1) {
+        return XET_INTERNAL;
+    }
+
+    res->hash = info->hash;
+    res->size = info->size;
+    res->new_size = info->new_size;
+
+    if (want->has_sha256
+        && ngx_memcmp(want->sha256, res->sha256, XET_DIGEST_SHA256_LEN) != 0)
+    {
+        return XET_DIGEST_MISMATCH;
+    }
+
+    if (want->has_hash && !xet_hash_equal(&want->hash, &res->hash)) {
+        return XET_FILE_HASH;
+    }
+
+    return XET_OK;
+}
+
+
+/*
+ * XET_AGAIN, for the row.  The first chunk of the file will be in the dedup
+ * index; so are those with which its xorbs begin, so that who sends the same
+ * file again after a failure finds one xorb after the other.
+ */
+
+static xet_status_t
+ngx_http_xet_ingest_commit_job(ngx_http_xet_ingest_t *ing)
+{
+    xet_status_t            rc;
+    const xet_xorb_info_t  *info;
+
+    info = xet_ingest_xorb(ing->core);
+
+    rc = ngx_http_xet_store_commit_job(ing->xorb, &info->hash, ing->log);
+
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    ngx_http_xet_array_reset(&ing->eligible);
+
+    if (!xet_hash_eligible(ing->suite, info->hashes)) {
+        ngx_http_xet_array_int4(&ing->eligible, 0);
+    }
+
+    ngx_http_xet_query_eligible(&ing->eligible, ing->suite, info);
+
+    return XET_AGAIN;
+}
+
+
+static xet_status_t
+ngx_http_xet_ingest_write_job(void *ctx, const uint8_t *data, size_t len)
+{
+    ngx_http_xet_ingest_t *ing = ctx;
+
+    return ngx_http_xet_store_write_job(ing->xorb, data, len, ing->log);
+}
+
+
+static xet_status_t
+ngx_http_xet_ingest_term_job(void *ctx, const xet_ingest_term_t *term)
+{
+    ngx_http_xet_ingest_t *ing = ctx;
+
+    return ngx_http_xet_ingest_spool_term_job(&ing->spool, term, ing->log);
+}
+
+
+static void
+ngx_http_xet_ingest_wait(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_ingest_t *ing = data;
+
+    ngx_int_t  rc;
+
+    if (xet_ingest_want(ing->core) == XET_INGEST_CHUNK) {
+        ing->answered = 0;
+
+        rc = ngx_http_xet_query_chunk(r, xet_ingest_chunk(ing->core),
+                                      ngx_http_xet_ingest_answered);
+
+    } else {
+        rc = ngx_http_xet_query_xorb_put(r, xet_ingest_xorb(ing->core),
+                                         &ing->eligible,
+                                         ngx_http_xet_ingest_kept);
+    }
+
+    if (rc != NGX_AGAIN) {
+        ngx_http_xet_ingest_resume(r, ing, rc);
+    }
+}
+
+
+static void
+ngx_http_xet_ingest_answered(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_ingest_t  *ing;
+
+    ing = ngx_http_xet_ingest_get(r);
+
+    if (rc == NGX_OK) {
+        ing->answered = 1;
+
+        rc = ngx_http_xet_ingest_record(r, ing);
+
+        if (rc == NGX_AGAIN) {
+            return;
+        }
+    }
+
+    /* no row: the store has not got it */
+
+    ngx_http_xet_ingest_resume(r, ing, (rc == NGX_DECLINED) ? NGX_OK : rc);
+}
+
+
+/*
+ * As a client that is told of a xorb, we will refer to it later: it must not
+ * be collected before.
+ */
+
+static ngx_int_t
+ngx_http_xet_ingest_record(ngx_http_request_t *r, ngx_http_xet_ingest_t *ing)
+{
+    ngx_int_t  rc;
+
+    ngx_http_xet_array_reset(&ing->told);
+
+    rc = ngx_http_xet_query_chunk_told(ing->query, &ing->told);
+
+    if (rc == NGX_DECLINED) {
+        rc = ngx_http_xet_query_advertised(r, &ing->told,
+                                           ngx_http_xet_ingest_recorded);
+    }
+
+    return rc;
+}
+
+
+/* The rows were let go for the update: ask again. */
+
+static void
+ngx_http_xet_ingest_recorded(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_ingest_t  *ing;
+
+    ing = ngx_http_xet_ingest_get(r);
+
+    if (rc == NGX_OK) {
+        ngx_http_xet_ingest_wait(r, ing);
+        return;
+    }
+
+    ngx_http_xet_ingest_resume(r, ing, rc);
+}
+
+
+static void
+ngx_http_xet_ingest_kept(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_ingest_resume(r, ngx_http_xet_ingest_get(r), rc);
+}
+
+
+static void
+ngx_http_xet_ingest_resume(ngx_http_request_t *r, ngx_http_xet_ingest_t *ing,
+    ngx_int_t rc)
+{
+    ing->rc = (rc == NGX_DECLINED) ? NGX_ERROR : rc;
+
+    ngx_http_xet_body_resume(r, (rc == NGX_OK) ? XET_OK : XET_INTERNAL);
+}
+
+
+static void
+ngx_http_xet_ingest_body_done(ngx_http_request_t *r, void *data,
+    xet_status_t status)
+{
+    ngx_http_xet_ingest_t *ing = data;
+
+    ngx_http_xet_ingest_spool_t  *s;
+
+    if (ing->rc != NGX_OK) {
+        ing->handler(r, ing->rc, status, &ing->result);
+        return;
+    }
+
+    if (status != XET_OK) {
+        ing->handler(r, NGX_DECLINED, status, &ing->result);
+        return;
+    }
+
+    /* the empty file is everywhere, registered or not */
+
+    if (ing->result.size == 0) {
+        ing->handler(r, NGX_OK, XET_OK, &ing->result);
+        return;
+    }
+
+    s = &ing->spool;
+
+    ngx_http_xet_register(r, s->file, s->end, s->terms, 0, NULL,
+                          ngx_http_xet_ingest_registered);
+}
+
+
+static void
+ngx_http_xet_ingest_registered(ngx_http_request_t *r, ngx_int_t rc,
+    xet_status_t status, ngx_uint_t new)
+{
+    ngx_http_xet_ingest_t  *ing;
+
+    ing = ngx_http_xet_ingest_get(r);
+
+    /* the terms are ours: the client is not to blame for them */
+
+    if (rc == NGX_DECLINED && xet_status_http(status) < 500) {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "xet: a file taken in is refused: %s",
+                      xet_status_text(status));
+        status = XET_INTERNAL;
+    }
+
+    ing->handler(r, rc, status, &ing->result);
+}

@@ -1,0 +1,47 @@
+
+/*
+ * The terms of a file that is being taken in, written down as the file
+ * section of a shard: what the register service reads.
+ */
+
+#ifndef _NGX_HTTP_XET_INGEST_SPOOL_H_INCLUDED_
+#define _NGX_HTTP_XET_INGEST_SPOOL_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include "xet.h"
+#include "ngx_http_xet_store.h"
+
+
+#define NGX_HTTP_XET_SPOOL_RECORDS  64         /* in memory */
+
+
+typedef struct {
+    ngx_http_xet_file_t  *file;
+    uint64_t              terms;
+    uint64_t              end;                 /* files_end, set by close */
+
+    xet_buf_t             buf;                 /* over room */
+    uint64_t              room[NGX_HTTP_XET_SPOOL_RECORDS
+                               * XET_SHARD_RECORD_LEN / 8
+                               + sizeof(xet_buf_node_t) / 8];
+} ngx_http_xet_ingest_spool_t;
+
+
+ngx_int_t ngx_http_xet_ingest_spool_init(ngx_http_request_t *r,
+    ngx_http_xet_ingest_spool_t *s);
+
+xet_status_t ngx_http_xet_ingest_spool_term_job(
+    ngx_http_xet_ingest_spool_t *s, const xet_ingest_term_t *term,
+    ngx_log_t *log);
+
+/* sha256: the digest in its usual byte order. */
+xet_status_t ngx_http_xet_ingest_spool_close_job(
+    ngx_http_xet_ingest_spool_t *s, const xet_hash_t *file,
+    const u_char *sha256, ngx_log_t *log);
+
+
+#endif /* _NGX_HTTP_XET_INGEST_SPOOL_H_INCLUDED_ */

@@ -1,0 +1,346 @@
+
+/*
+ * What the core needs to take a file in, in memory: the limit that PUT files
+ * stands on.  By parts (chunks alone, their hashes, SHA-256, compression into
+ * xorbs) and whole, as the server does it, SHA-256 included; the xorbs are
+ * dropped.  Printed are CPU milliseconds for the file and MB (10^6 bytes) per
+ * second of CPU.
+ *
+ *     bench_ingest [piece bytes] [file]
+ *
+ * Without a file it is 256 MiB: a quarter each of noise, of text, of bfloat16
+ * and of the noise again.
+ */
+
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <openssl/evp.h>
+
+#include "xet_bytes.h"
+#include "xet_chunker.h"
+#include "xet_ingest.h"
+
+
+#define BENCH_SIZE  (256u << 20)
+
+
+typedef struct {
+    const uint8_t  *data;
+    size_t          len;
+    size_t          piece;
+    uint64_t        out;               /* bytes of the xorbs */
+} bench_file_t;
+
+
+typedef void (*bench_run_pt)(bench_file_t *f);
+
+
+static uint64_t  bench_seed = 88172645463325252ULL;
+
+
+static uint32_t
+bench_random(void)
+{
+    bench_seed ^= bench_seed << 13;
+    bench_seed ^= bench_seed >> 7;
+    bench_seed ^= bench_seed << 17;
+
+    return (uint32_t) (bench_seed >> 32);
+}
+
+
+static double
+bench_cpu(void)
+{
+    struct timespec  ts;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+
+    return (double) ts.tv_sec + (double) ts.tv_nsec * 1e-9;
+}
+
+
+static void
+bench_fail(const char *what)
+{
+    fprintf(stderr, "%s failed\n", what);
+    exit(1);
+}
+
+
+static void
+bench_made(bench_file_t *f)
+{
+    size_t    i, n;
+    float     v;
+    uint8_t  *p;
+    uint32_t  bits;
+
+    n = BENCH_SIZE / 4;
+    p = malloc(BENCH_SIZE);
+
+    if (p == NULL) {
+        bench_fail("malloc");
+    }
+
+    f->data = p;
+    f->len = BENCH_SIZE;
+
+    for (i = 0; i < n; i += 4) {
+        xet_put_u32(p + i, bench_random());
+    }
+
+    for (i = n; i < 2 * n; i += 8) {
+        memcpy(p + i, "abcdefgh", 8);
+        p[i + bench_random() % 8] = (uint8_t) ('a' + bench_random() % 16);
+    }
+
+    for (i = 2 * n; i < 3 * n; i += 2) {
+        v = (float) (bench_random() % 65536) / 65536 - 0.5f;
+        v *= expf(-(float) (bench_random() % 8));
+        memcpy(&bits, &v, 4);
+        xet_put_u16(p + i, (uint16_t) (bits >> 16));
+    }
+
+    memcpy(p + 3 * n, p, n);
+}
+
+
+static void
+bench_open(bench_file_t *f, const char *name)
+{
+    int          fd;
+    void        *p;
+    struct stat  st;
+
+    fd = open(name, O_RDONLY);
+
+    if (fd == -1 || fstat(fd, &st) == -1) {
+        bench_fail(name);
+    }
+
+    p = mmap(NULL, (size_t) st.st_size, PROT_READ, MAP_PRIVATE|MAP_POPULATE,
+             fd, 0);
+
+    if (p == MAP_FAILED) {
+        bench_fail("mmap");
+    }
+
+    close(fd);
+
+    f->data = p;
+    f->len = (size_t) st.st_size;
+}
+
+
+/* Cuts alone, with their hashes, or into xorbs. */
+
+static xet_status_t
+bench_write(void *ctx, const uint8_t *data, size_t len)
+{
+    bench_file_t *f = ctx;
+
+    f->out += len;
+
+    return XET_OK;
+}
+
+
+static void
+bench_cuts(bench_file_t *f, int hashed, xet_xorb_writer_t *w)
+{
+    int            cut;
+    size_t         start, pos;
+    xet_hash_t     hash;
+    xet_chunker_t  c;
+
+    xet_chunker_init(&c, &xet_suite_default);
+
+    for (start = 0, pos = 0; pos < f->len; start = pos) {
+        pos += xet_chunker_feed(&c, f->data + pos, f->len - pos, &cut);
+
+        if (hashed) {
+            xet_hash_chunk(&xet_suite_default, f->data + start, pos - start,
+                           &hash);
+        }
+
+        if (w == NULL) {
+            continue;
+        }
+
+        memset(&hash, 0, sizeof(hash));
+
+        if (!xet_xorb_writer_fits(w, pos - start)) {
+            xet_xorb_writer_reset(w);
+        }
+
+        if (xet_xorb_writer_add(w, f->data + start, pos - start,
+                                XET_SCHEME_AUTO, &hash)
+            != XET_OK)
+        {
+            bench_fail("a xorb");
+        }
+    }
+}
+
+
+static void
+bench_chunk(bench_file_t *f)
+{
+    bench_cuts(f, 0, NULL);
+}
+
+
+static void
+bench_hash(bench_file_t *f)
+{
+    bench_cuts(f, 1, NULL);
+}
+
+
+static void
+bench_compress(bench_file_t *f)
+{
+    xet_xorb_writer_t  *w;
+
+    w = xet_xorb_writer_create(&xet_suite_default, bench_write, f);
+
+    bench_cuts(f, 0, w);
+
+    xet_xorb_writer_destroy(w);
+}
+
+
+static void
+bench_sha256(bench_file_t *f)
+{
+    size_t       pos, n;
+    uint8_t      md[EVP_MAX_MD_SIZE];
+    EVP_MD_CTX  *ctx;
+
+    ctx = EVP_MD_CTX_new();
+    EVP_DigestInit_ex(ctx, EVP_sha256(), NULL);
+
+    for (pos = 0; pos < f->len; pos += n) {
+        n = (f->len - pos < f->piece) ? f->len - pos : f->piece;
+        EVP_DigestUpdate(ctx, f->data + pos, n);
+    }
+
+    EVP_DigestFinal_ex(ctx, md, NULL);
+    EVP_MD_CTX_free(ctx);
+}
+
+
+static xet_status_t
+bench_term(void *ctx, const xet_ingest_term_t *term)
+{
+    return XET_OK;
+}
+
+
+static void
+bench_ingest(bench_file_t *f)
+{
+    size_t         pos, n, taken;
+    uint8_t        md[EVP_MAX_MD_SIZE];
+    EVP_MD_CTX    *ctx;
+    xet_status_t   rc;
+    xet_ingest_t  *in;
+
+    in = xet_ingest_create(&xet_suite_default, 0, bench_write, bench_term, f);
+    ctx = EVP_MD_CTX_new();
+    EVP_DigestInit_ex(ctx, EVP_sha256(), NULL);
+
+    for (pos = 0; pos < f->len; pos += n) {
+        n = (f->len - pos < f->piece) ? f->len - pos : f->piece;
+        EVP_DigestUpdate(ctx, f->data + pos, n);
+
+        for (taken = 0; taken < n; /* void */) {
+            size_t  k;
+
+            rc = xet_ingest_feed(in, f->data + pos + taken, n - taken, &k);
+            taken += k;
+
+            if (rc == XET_OK) {
+                break;
+            }
+
+            if (rc != XET_AGAIN) {
+                bench_fail("feed");
+            }
+
+            xet_ingest_done(in);
+        }
+    }
+
+    while (xet_ingest_end(in) == XET_AGAIN) {
+        xet_ingest_done(in);
+    }
+
+    while (xet_ingest_finish(in) == XET_AGAIN) {
+        xet_ingest_done(in);
+    }
+
+    EVP_DigestFinal_ex(ctx, md, NULL);
+    EVP_MD_CTX_free(ctx);
+    xet_ingest_destroy(in);
+}
+
+
+int
+main(int argc, char **argv)
+{
+    size_t        i;
+    double        cpu;
+    bench_file_t  f;
+
+    static const struct {
+        const char    *name;
+        bench_run_pt   run;
+    } runs[] = {
+        { "chunk", bench_chunk },
+        { "chunk+hash", bench_hash },
+        { "sha256", bench_sha256 },
+        { "chunk+compress", bench_compress },
+        { "all", bench_ingest }
+    };
+
+    memset(&f, 0, sizeof(f));
+
+    f.piece = (argc > 1) ? (size_t) atol(argv[1]) : 262144;
+
+    if (argc > 2) {
+        bench_open(&f, argv[2]);
+
+    } else {
+        bench_made(&f);
+    }
+
+    for (i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
+        f.out = 0;
+
+        cpu = bench_cpu();
+        runs[i].run(&f);
+        cpu = bench_cpu() - cpu;
+
+        printf("%-15s %8.1f ms %8.0f MB/s", runs[i].name, cpu * 1e3,
+               (double) f.len / 1e6 / cpu);
+
+        if (f.out) {
+            printf(" %6.1f %% stored", 100.0 * (double) f.out / (double) f.len);
+        }
+
+        printf("\n");
+    }
+
+    return 0;
+}

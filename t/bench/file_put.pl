@@ -1,0 +1,224 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# What PUT of a file of 1 GiB costs the server: CPU against the core doing the
+# same in memory (chunks, hashes, SHA-256, compression into xorbs) and against
+# nginx itself taking the file by PUT; throughput; memory; and the same file
+# again, which is in the store then.
+#
+#     perl t/bench/file_put.pl [MiB]
+#
+# Needs "make build tools bench-bins" and curl.  Three minutes, and 3 GiB of
+# memory for the store and the file.
+
+use warnings;
+use strict;
+
+use FindBin;
+use lib $FindBin::Bin;
+use Bench;
+
+use File::Temp qw/ tempdir /;
+use JSON::PP ();
+use Time::HiRes qw/ time /;
+
+use Test::Xet::Process qw/ build_dir /;
+
+my $mib = $ARGV[0] || 1024;
+my $size = $mib << 20;
+my $buffer = 262144;
+my $repeats = repeats(5);
+my $core = build_dir() . '/bench/bench_ingest';
+my $make = build_dir() . '/tools/xet_make';
+my @kinds = ([ 'random', 'random' ], [ 'mix', 'mix of tensors and text' ]);
+
+die "no $core: run make bench-bins first\n" unless -x $core;
+
+bench_start("PUT of a file of $mib MiB, one worker");
+
+my $dir = tempdir('xfiles-XXXXXX', CLEANUP => 1,
+	-d '/dev/shm' ? (DIR => '/dev/shm') : (TMPDIR => 1));
+
+my $t = server('tmpfs');
+my ($worker) = $t->worker_pids();
+my (@by, @cpu, @rate, @parts, @memory);
+
+push @by, [ 'CPU of a PUT against', 'the core', 'dav PUT', 'both together',
+	'again, against the core without compression' ];
+push @cpu, [ 'CPU ms', 'PUT', 'again', 'core', 'dav PUT', 'PostgreSQL' ];
+push @rate, [ 'one client, MB/s', 'PUT', 'again', 'dav PUT' ];
+push @parts, [ 'the core, CPU ms', 'chunk', 'with hashes', 'SHA-256',
+	'chunk and compress', 'all' ];
+push @memory, [ 'worker, MiB', 'resident before', 'at most' ];
+
+for (@kinds) {
+	my ($kind, $name) = @$_;
+	my $file = "$dir/$kind";
+
+	system("$make $kind 1 $size > $file") == 0 or die "$make: $?\n";
+
+	my $m = measure($kind, $file);
+
+	push @by, [ $name, map { spread(@{ $m->{$_} }) }
+		qw/ by_core by_dav by_both again_by / ];
+	push @cpu, [ $name, map { spread(@{ $m->{$_} }) }
+		qw/ cpu again core dav_cpu pg / ];
+	push @rate, [ $name, map { spread(@{ $m->{$_} }) }
+		qw/ rate again_rate dav_rate / ];
+	push @parts, [ $name, map { spread(@{ $m->{$_} }) }
+		qw/ chunk chunk+hash sha256 chunk+compress core / ];
+	push @memory, [ $name, map { sprintf('%.1f', $_ / 1024) }
+		@{ $m->{memory} } ];
+
+	unlink($file);
+}
+
+bench_heading("store on tmpfs, $repeats repetitions");
+bench_table(@by);
+print "\n";
+bench_table(@cpu);
+print "\n";
+bench_table(@parts);
+print "\n";
+bench_table(@rate);
+print "\n";
+bench_table(@memory);
+
+bench_end($t);
+$t = server('disk');
+($worker) = $t->worker_pids();
+
+on_disk();
+
+bench_end($t);
+
+# --------------------------------------------------------------------------
+
+sub server {
+	my ($where) = @_;
+
+	my $server = bench_server(store => $where,
+		server => join("\n        ", '',
+			'location /dav/ {',
+			'    dav_methods PUT;',
+			'    create_full_put_path on;',
+			'    client_max_body_size 0;',
+			'    client_body_buffer_size 256k;',
+			'}'));
+
+	$server->run();
+	pin($_, load_cpu()) for pg_pids($server);
+
+	return $server;
+}
+
+# Milliseconds of CPU of the worker and of PostgreSQL, and wall seconds.
+
+sub put {
+	my ($uri, $file, $json) = @_;
+
+	my @pg = pg_pids($t);
+	my $cpu = cpu_us($worker);
+	my $pg = cpu_pids(@pg);
+	my $wall = time();
+
+	my $out = `curl -sS -T $file @{[ $t->url($uri) ]}`;
+
+	$wall = time() - $wall;
+	$cpu = cpu_us($worker) - $cpu;
+	$pg = cpu_pids(@pg) - $pg;
+
+	die "curl: $? $out\n" if $? || $json && $out !~ /"hash"/;
+
+	return ($cpu / 1000, $wall, $pg / 1000,
+		$json ? JSON::PP::decode_json($out) : undef);
+}
+
+sub core {
+	my ($file) = @_;
+
+	my $cpu = server_cpu();
+	my %ms = map { /^(\S+)\s+([\d.]+) ms/ ? ($1 => $2) : () }
+		`taskset -c $cpu $core $buffer $file`;
+
+	return \%ms;
+}
+
+# Each repetition has all of it, so that a busy machine is busy for all.
+
+sub measure {
+	my ($kind, $file) = @_;
+
+	my %m;
+
+	for (0 .. $repeats) {
+		bench_reset($t);
+		memory_reset($worker);
+
+		my ($before) = memory($worker);
+		my ($cpu, $wall, $pg) = put('/api/v1/files', $file, 1);
+		my (undef, $most) = memory($worker);
+		my ($again, $again_wall, undef, $got) =
+			put('/api/v1/files', $file, 1);
+
+		die "stored again: $got->{new_bytes}\n"
+			if $got->{new_bytes} > $size / 50;
+
+		bench_reset($t);
+
+		my ($dav, $dav_wall) = put("/dav/$kind", $file);
+		unlink($t->store() . "/dav/$kind");
+
+		my $c = core($file);
+
+		next if $_ == 0;
+
+		push @{ $m{$_} }, $c->{$_} for keys %$c;
+		push @{ $m{core} }, $c->{all};
+		push @{ $m{cpu} }, $cpu;
+		push @{ $m{again} }, $again;
+		push @{ $m{dav_cpu} }, $dav;
+		push @{ $m{pg} }, $pg;
+		push @{ $m{by_core} }, $cpu / $c->{all};
+		push @{ $m{by_dav} }, $cpu / $dav;
+		push @{ $m{by_both} }, $cpu / ($c->{all} + $dav);
+		push @{ $m{again_by} }, $again
+			/ ($c->{'chunk+hash'} + $c->{sha256});
+		push @{ $m{rate} }, $size / 1e6 / $wall;
+		push @{ $m{again_rate} }, $size / 1e6 / $again_wall;
+		push @{ $m{dav_rate} }, $size / 1e6 / $dav_wall;
+		$m{memory} = [ $before, $most ];
+	}
+
+	return \%m;
+}
+
+# The disk may be throttled: then this measures the throttle, so what the same
+# bytes cost without us is beside it.
+
+sub on_disk {
+	my (@rate, @plain);
+	my $file = "$dir/random";
+	my $copy = $t->store() . '/plain';
+
+	system("$make random 1 $size > $file") == 0 or die "$make: $?\n";
+
+	for (1 .. 3) {
+		bench_reset($t);
+
+		my (undef, $wall) = put('/api/v1/files', $file, 1);
+		push @rate, $size / 1e6 / $wall;
+
+		my $start = time();
+		system('dd', "if=$file", "of=$copy", 'bs=256k',
+			'conv=fdatasync', 'status=none') == 0 or die "dd: $?\n";
+		push @plain, $size / 1e6 / (time() - $start);
+
+		unlink($copy);
+	}
+
+	bench_heading('store on disk, 3 repetitions, random');
+	bench_table([ 'MB/s', 'PUT (durable)', 'dd, fdatasync' ],
+		[ 'one after another', spread(@rate), spread(@plain) ]);
+}

@@ -1,0 +1,239 @@
+
+/*
+ * The table of known chunks: what is found, what follows, what is forgotten;
+ * and the same against a list that is searched from end to end.
+ */
+
+
+#include "xet_test.h"
+#include "xet_known.h"
+#include "xet_vectors.h"
+
+
+#define MODEL_MAX  4096
+
+
+typedef struct {
+    uint8_t   hash[XET_HASH_LEN];
+    uint64_t  xorb;                    /* its name */
+    uint32_t  chunk;
+    int       leads;
+} model_t;
+
+
+static void
+hash_of(uint64_t n, uint8_t *hash)
+{
+    /* few buckets, so that chains are long */
+
+    memset(hash, 0, XET_HASH_LEN);
+    xet_put_u32(hash, (uint32_t) (n % 3));
+    xet_put_u64(hash + 8, n);
+}
+
+
+static void
+name_of(uint64_t n, xet_hash_t *name)
+{
+    memset(name, 0xee, sizeof(xet_hash_t));
+    xet_put_u64(name->bytes, n);
+}
+
+
+static void
+test_order(void)
+{
+    uint32_t          i, a, b;
+    uint8_t           hash[XET_HASH_LEN];
+    xet_hash_t        name;
+    xet_known_t      *k;
+    xet_known_ref_t   ref, other;
+
+    k = xet_known_create(10);
+
+    name_of(1, &name);
+    xet_ok(xet_known_xorb(k, &name, 4, &a) == XET_OK, "a xorb");
+    xet_ok(!xet_known_has(k, &name), "without chunks it is not there");
+
+    for (i = 0; i < 4; i++) {
+        hash_of(i / 2, hash);
+        xet_known_add(k, a, i, hash, NULL);
+    }
+
+    xet_ok(xet_known_has(k, &name), "with chunks it is");
+
+    hash_of(0, hash);
+    xet_ok(xet_known_find(k, hash, &ref) && ref.chunk == 0,
+           "of two equal chunks the first is found");
+    xet_ok(xet_known_next(k, &ref, hash) && ref.chunk == 1,
+           "the second follows it");
+    xet_ok(!xet_known_next(k, &ref, hash) && ref.chunk == 1,
+           "what does not follow leaves the reference");
+    hash_of(1, hash);
+    xet_ok(xet_known_next(k, &ref, hash) && xet_known_next(k, &ref, hash)
+           && ref.chunk == 3, "to the end of the xorb");
+    xet_ok(xet_known_last(k, &ref), "which is its last chunk");
+    xet_ok(xet_hash_equal(xet_known_hash(k, &ref), &name), "its name");
+
+    xet_ok(xet_known_xorb(k, NULL, 0, &b) == XET_OK && b != a,
+           "one that has no name yet");
+    hash_of(7, hash);
+    xet_known_add(k, b, 0, hash, &other);
+    xet_ok(!xet_known_next(k, &ref, hash), "nothing follows a last chunk");
+    xet_ok(xet_known_hash(k, &other) == NULL && !xet_known_last(k, &other),
+           "no name, no end");
+
+    name_of(2, &name);
+    xet_known_name(k, b, &name, 1);
+    xet_ok(xet_known_find(k, hash, &ref)
+           && xet_hash_equal(xet_known_hash(k, &ref), &name)
+           && xet_known_last(k, &ref), "the name is given later");
+
+    /* the first xorb goes, one by one */
+
+    name_of(3, &name);
+    xet_ok(xet_known_xorb(k, &name, 9, &a) == XET_OK, "a third one");
+
+    for (i = 0; i < 9; i++) {
+        hash_of(100 + i, hash);
+        xet_known_add(k, a, i, hash, NULL);
+    }
+
+    hash_of(0, hash);
+    xet_ok(!xet_known_find(k, hash, &ref), "the oldest are forgotten");
+    hash_of(7, hash);
+    xet_ok(xet_known_find(k, hash, &ref), "the others are not");
+    name_of(1, &name);
+    xet_ok(!xet_known_has(k, &name), "nor is their xorb there");
+
+    hash_of(200, hash);
+    xet_known_add(k, a, 9, hash, NULL);
+    hash_of(7, hash);
+    xet_ok(!xet_known_find(k, hash, &other), "one more, one less");
+    hash_of(100, hash);
+    xet_ok(!xet_known_next(k, &ref, hash),
+           "nothing follows a chunk that is forgotten");
+
+    xet_known_destroy(k);
+    xet_known_destroy(NULL);
+}
+
+
+/*
+ * Among the newest max chunks, the one that a hash leads to: it was the only
+ * one of its hash when it came.
+ */
+
+static size_t
+model_find(const model_t *m, size_t n, size_t max, const uint8_t *hash)
+{
+    size_t  i;
+
+    for (i = (n > max) ? n - max : 0; i < n; i++) {
+        if (m[i].leads && memcmp(m[i].hash, hash, XET_HASH_LEN) == 0) {
+            return i;
+        }
+    }
+
+    return MODEL_MAX;
+}
+
+
+static int
+run_model(uint64_t seed, uint32_t max)
+{
+    int               known;
+    size_t            n, at;
+    uint32_t          chunk, left, xorb;
+    uint64_t          name, state;
+    xet_hash_t        hash;
+    xet_known_t      *k;
+    xet_known_ref_t   ref;
+
+    static model_t  m[MODEL_MAX];
+
+    k = xet_known_create(max);
+    state = seed;
+    left = 0;
+    chunk = 0;
+    name = 0;
+    xorb = 0;
+
+    for (n = 0; n < MODEL_MAX; n++) {
+
+        if (left == 0) {
+            left = (uint32_t) (xet_splitmix64(&state) % 40) + 1;
+            chunk = 0;
+
+            name_of(++name, &hash);
+
+            if (xet_known_xorb(k, &hash, left, &xorb) != XET_OK) {
+                return 0;
+            }
+        }
+
+        hash_of(xet_splitmix64(&state) % 300, m[n].hash);
+        m[n].xorb = name;
+        m[n].chunk = chunk;
+        m[n].leads = (model_find(m, n, max - 1, m[n].hash) == MODEL_MAX);
+
+        xet_known_add(k, xorb, chunk++, m[n].hash, NULL);
+        left--;
+
+        hash_of(xet_splitmix64(&state) % 300, hash.bytes);
+
+        at = model_find(m, n + 1, max, hash.bytes);
+        known = xet_known_find(k, hash.bytes, &ref);
+
+        if (known != (at != MODEL_MAX)) {
+            return 0;
+        }
+
+        if (!known) {
+            continue;
+        }
+
+        if (m[at].chunk != ref.chunk
+            || m[at].xorb != xet_get_u64(xet_known_hash(k, &ref)->bytes))
+        {
+            return 0;
+        }
+
+        if (at < n
+            && xet_known_next(k, &ref, m[at + 1].hash)
+               != (m[at + 1].xorb == m[at].xorb))
+        {
+            return 0;
+        }
+    }
+
+    xet_known_destroy(k);
+
+    return 1;
+}
+
+
+static void
+test_model(void)
+{
+    int       ok;
+    uint64_t  seed;
+
+    ok = 1;
+
+    for (seed = 1; ok && seed <= 20; seed++) {
+        ok = run_model(seed, (uint32_t) (seed * 17 % 700 + 1));
+    }
+
+    xet_ok(ok, "as a list that is searched");
+}
+
+
+int
+main(void)
+{
+    test_order();
+    test_model();
+
+    return xet_done();
+}
