@@ -192,22 +192,6 @@ AS $$
 $$;
 
 
-CREATE FUNCTION xet.file_get(file bytea, repo text)
-    RETURNS TABLE (size bigint, sha256 bytea)
-    LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-    SELECT f.size, f.sha256
-      FROM xet.files f
-     WHERE f.hash = file_get.file
-       AND (file_get.repo IS NULL
-            OR EXISTS (SELECT FROM xet.repo_files rf
-                         JOIN xet.repos r ON r.id = rf.repo_id
-                        WHERE rf.file_id = f.id
-                          AND (r.public OR r.name = file_get.repo)
-                       OFFSET 0));
-$$;
-
-
 -- The xorbs that answer a dedup query for a chunk.  First the one with most
 -- chunks from there on, since a client extends a match over the rows that
 -- follow; then the other xorbs of the newest file that uses it, because who

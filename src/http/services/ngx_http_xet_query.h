@@ -150,12 +150,6 @@ ngx_int_t ngx_http_xet_query_xorb(ngx_http_request_t *r,
     ((uint64_t) ngx_http_xet_query_number(r))
 
 
-ngx_int_t ngx_http_xet_query_file(ngx_http_request_t *r,
-    const xet_hash_t *file, ngx_http_xet_query_handler_pt handler);
-#define ngx_http_xet_query_file_size(r)                                       \
-    ((uint64_t) ngx_http_xet_query_number(r))
-
-
 /*
  * The xorbs that answer a dedup query, with their whole chunk lists, the best
  * first; noted tells whether it is on record that all of them were advertised

@@ -40,10 +40,6 @@ const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
       "SELECT stored_size, raw_size, chunk_count FROM xet.xorb_get($1)",
       1 },
 
-    { "file_get",
-      "SELECT size, sha256 FROM xet.file_get($1, $2)",
-      2 },
-
     { "chunk_find",
       "SELECT hash, chunk_count, raw_size, stored_size, hashes, raw_ends,"
       "       noted FROM xet.chunk_find($1, $2)",
