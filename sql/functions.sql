@@ -12,7 +12,8 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.telemetry_put, xet.sweep,
     xet.visible, xet.repo_forget, xet.repo_set_public, xet.repo_delete,
     xet.repo_create, xet.repo_add, xet.repo_list, xet.file_list,
-    xet.file_prove, xet.zt_get, xet.zt_put;
+    xet.file_prove,
+    xet.zt_get, xet.zt_put, xet.zt_reports_get, xet.zt_reports_put;
 
 
 -- A reader with a token of a repo sees the files of that repo and of public
@@ -673,6 +674,44 @@ AS $$
     ON CONFLICT (file_id, rules) DO UPDATE
        SET verdict = excluded.verdict, attributes = excluded.attributes,
            checked_at = excluded.checked_at;
+
+    SELECT 1;
+$$;
+
+
+-- Reports on objects first..last of a file, for those that were verified.
+
+CREATE FUNCTION xet.zt_reports_get(file bytea, rules bigint, first bigint,
+    last bigint)
+    RETURNS TABLE (object bigint, report bytea)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT z.object, z.report
+      FROM xet.files f
+      JOIN xet.zt_reports z ON z.file_id = f.id
+                           AND z.rules = zt_reports_get.rules
+                           AND z.object BETWEEN zt_reports_get.first
+                                            AND zt_reports_get.last
+     WHERE f.hash = zt_reports_get.file
+     ORDER BY z.object;
+$$;
+
+
+-- In one order everywhere, or two requests could wait for each other.
+
+CREATE FUNCTION xet.zt_reports_put(file bytea, rules bigint,
+    objects bigint[], reports bytea[])
+    RETURNS integer
+    LANGUAGE sql
+    SET lock_timeout = '1s'
+AS $$
+    INSERT INTO xet.zt_reports (file_id, rules, object, report)
+    SELECT f.id, $2, w.object, w.report
+      FROM xet.files f, unnest($3, $4) AS w(object, report)
+     WHERE f.hash = $1
+     ORDER BY w.object
+    ON CONFLICT (file_id, rules, object) DO UPDATE
+       SET report = excluded.report, checked_at = now();
 
     SELECT 1;
 $$;

@@ -45,7 +45,7 @@ typedef struct {
     const u_char                   *upload;    /* id, where batches stage */
     u_char                          sqlstate[6];
 
-    int64_t                         numbers[2]; /* parameters, big-endian */
+    int64_t                         numbers[3]; /* parameters, big-endian */
     unsigned                        cleanup:1;
 } ngx_http_xet_query_t;
 
@@ -220,6 +220,18 @@ void ngx_http_xet_query_zt_get(ngx_http_request_t *r, ngx_str_t *verdict,
 /* Keeps that; copied, nobody waits for it, dropped when the lane is busy. */
 void ngx_http_xet_query_zt_put(const xet_hash_t *file, uint64_t rules,
     xet_buf_t *verdict, const xet_zt_text_t *attributes);
+
+/* What verifying objects first to last has found, those that were. */
+ngx_int_t ngx_http_xet_query_zt_reports(ngx_http_request_t *r,
+    const xet_hash_t *file, uint64_t rules, uint64_t first, uint64_t last,
+    ngx_http_xet_query_handler_pt handler);
+ngx_uint_t ngx_http_xet_query_zt_reports_n(ngx_http_request_t *r);
+void ngx_http_xet_query_zt_reports_row(ngx_http_request_t *r, ngx_uint_t i,
+    uint64_t *object, ngx_str_t *report);
+
+/* Keeps that, likewise; the arrays' memory is taken over. */
+void ngx_http_xet_query_zt_reports_put(const xet_hash_t *file, uint64_t rules,
+    ngx_http_xet_array_t *objects, ngx_http_xet_array_t *reports);
 
 
 ngx_int_t ngx_http_xet_query_ping(ngx_http_request_t *r,

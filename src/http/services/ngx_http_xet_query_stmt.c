@@ -81,6 +81,14 @@ const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
       "SELECT xet.zt_put($1, $2, $3, $4)",
       4 },
 
+    { "zt_reports_get",
+      "SELECT object, report FROM xet.zt_reports_get($1, $2, $3, $4)",
+      4 },
+
+    { "zt_reports_put",
+      "SELECT xet.zt_reports_put($1, $2, $3, $4)",
+      4 },
+
     { "sweep",
       "SELECT xet.sweep()",
       0 },
