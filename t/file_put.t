@@ -32,7 +32,8 @@ my $http2 = Test::Xet::Nginx::version() =~ /--with-http_v2_module/
 
 my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 600,
 	http => 'log_format bytes "$request_method $uri $status '
-		. '$request_length"; access_log %%DIR%%/bytes.log bytes;'
+		. '$request_length $http_user_agent";'
+		. 'access_log %%DIR%%/bytes.log bytes;'
 		. 'xet_token_key %%DIR%%/token.key;',
 	server => ($http2 ? 'listen 127.0.0.1:%%PORT_8082%% http2;' : '')
 		. <<'EOC');
@@ -550,22 +551,12 @@ cmp_ok($got->{new_bytes}, '<', $size / 100, 'next to nothing is new');
 # --------------------------------------------------------------------------
 # and hf_xet, in both orders
 
-sub uploaded {
-	my $sum = 0;
-
-	for (split(/\n/, $t->read_file('bytes.log'))) {
-		$sum += $1 if m!^POST \S*/xorbs/\S+ 200 (\d+)!;
-	}
-
-	return $sum;
-}
-
 my $endpoint = $t->url('/api');
-my $sent = uploaded();
+my $sent = uploaded($t);
 my $info = hf_xet({}, 'upload', 'session', $endpoint, $large)->[0];
 
 is($info->{hash}, $hash, 'hf_xet: the same hash');
-cmp_ok(uploaded() - $sent, '<', $size / 100,
+cmp_ok(uploaded($t) - $sent, '<', $size / 100,
 	'hf_xet: sends next to nothing of what curl has put');
 
 hf_xet({}, 'download', 'session', $endpoint, $hash, $size, "$dir/out");
