@@ -32,7 +32,8 @@ my $http2 = Test::Xet::Nginx::version() =~ /--with-http_v2_module/
 
 my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 600,
 	http => 'log_format bytes "$request_method $uri $status '
-		. '$request_length"; access_log %%DIR%%/bytes.log bytes;'
+		. '$request_length $http_user_agent";'
+		. 'access_log %%DIR%%/bytes.log bytes;'
 		. 'xet_token_key %%DIR%%/token.key;',
 	server => ($http2 ? 'listen 127.0.0.1:%%PORT_8082%% http2;' : '')
 		. <<'EOC');
