@@ -12,7 +12,8 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.telemetry_put, xet.sweep,
     xet.visible, xet.repo_forget, xet.repo_set_public, xet.repo_delete,
     xet.repo_create, xet.repo_add, xet.repo_list, xet.file_list,
-    xet.file_prove, xet.zt_get, xet.zt_put;
+    xet.file_prove,
+    xet.zt_get, xet.zt_put, xet.zt_reports_get, xet.zt_reports_put;
 
 
 -- A reader with a token of a repo sees the files of that repo and of public
@@ -188,22 +189,6 @@ AS $$
     SELECT x.stored_size, x.raw_size, x.chunk_count
       FROM xet.xorbs x
      WHERE x.hash = xorb_get.xorb;
-$$;
-
-
-CREATE FUNCTION xet.file_get(file bytea, repo text)
-    RETURNS TABLE (size bigint, sha256 bytea)
-    LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-    SELECT f.size, f.sha256
-      FROM xet.files f
-     WHERE f.hash = file_get.file
-       AND (file_get.repo IS NULL
-            OR EXISTS (SELECT FROM xet.repo_files rf
-                         JOIN xet.repos r ON r.id = rf.repo_id
-                        WHERE rf.file_id = f.id
-                          AND (r.public OR r.name = file_get.repo)
-                       OFFSET 0));
 $$;
 
 
@@ -629,15 +614,16 @@ AS $$
 $$;
 
 
--- Somebody has read the file and found the SHA-256 that was claimed for it.
+-- Somebody has read all of the file, and this is its SHA-256, whatever was
+-- claimed for it; whether that was news.
 
 CREATE FUNCTION xet.file_prove(file bytea, digest bytea)
     RETURNS boolean
     LANGUAGE plpgsql
 AS $$
 BEGIN
-    UPDATE xet.files f SET sha256_proven = true
-     WHERE f.hash = $1 AND f.sha256 = $2 AND NOT f.sha256_proven;
+    UPDATE xet.files f SET sha256 = $2, sha256_proven = true
+     WHERE f.hash = $1 AND NOT f.sha256_proven;
 
     RETURN FOUND;
 END;
@@ -688,6 +674,44 @@ AS $$
     ON CONFLICT (file_id, rules) DO UPDATE
        SET verdict = excluded.verdict, attributes = excluded.attributes,
            checked_at = excluded.checked_at;
+
+    SELECT 1;
+$$;
+
+
+-- Reports on objects first..last of a file, for those that were verified.
+
+CREATE FUNCTION xet.zt_reports_get(file bytea, rules bigint, first bigint,
+    last bigint)
+    RETURNS TABLE (object bigint, report bytea)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT z.object, z.report
+      FROM xet.files f
+      JOIN xet.zt_reports z ON z.file_id = f.id
+                           AND z.rules = zt_reports_get.rules
+                           AND z.object BETWEEN zt_reports_get.first
+                                            AND zt_reports_get.last
+     WHERE f.hash = zt_reports_get.file
+     ORDER BY z.object;
+$$;
+
+
+-- In one order everywhere, or two requests could wait for each other.
+
+CREATE FUNCTION xet.zt_reports_put(file bytea, rules bigint,
+    objects bigint[], reports bytea[])
+    RETURNS integer
+    LANGUAGE sql
+    SET lock_timeout = '1s'
+AS $$
+    INSERT INTO xet.zt_reports (file_id, rules, object, report)
+    SELECT f.id, $2, w.object, w.report
+      FROM xet.files f, unnest($3, $4) AS w(object, report)
+     WHERE f.hash = $1
+     ORDER BY w.object
+    ON CONFLICT (file_id, rules, object) DO UPDATE
+       SET report = excluded.report, checked_at = now();
 
     SELECT 1;
 $$;

@@ -95,6 +95,12 @@ is(xet(undef, { stdin => "$dir/file" }, 'hash', '-')->{out},
 	"$hash->{hash} 3000000 -\n", 'the standard input');
 is(xet(undef, 'info', '/dev/null')->{code}, 0, 'info of nothing');
 
+# names of files are anything
+
+like(xet(undef, 'hash', "$dir/a\nb\e[1m")->{err},
+	qr/\Axet: \Q$dir\E\/a\?b\?\[1m: No such file or directory\n\z/,
+	'one line, and no escapes');
+
 # a reader that goes away
 
 is(system("$xet hash $dir/file > /dev/full 2> $dir/err") >> 8, 3,

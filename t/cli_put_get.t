@@ -205,6 +205,23 @@ xet($t, 'get', '-o', "$dir/out", $r->{json}[0]{hash});
 is(sha256_file("$dir/out"), sha256_file("$dir/again"), 'repeats: come back');
 
 # --------------------------------------------------------------------------
+# other forms of URLs: several ranges in one, one for all ranges of a xorb
+
+for my $directives ({ xet_url_ranges => 8 }, { xet_url_mode => 'cacheable' },
+	{ xet_url_mode => 'cacheable', xet_url_ranges => 8 })
+{
+	my $form = join(' ', %$directives);
+
+	$t->write_conf(undef, directives => $directives);
+	$t->reload();
+
+	is(xet($t, 'get', '-o', "$dir/out", $r->{json}[0]{hash})->{code}, 0,
+		$form);
+	is(sha256_file("$dir/out"), sha256_file("$dir/again"),
+		"$form: comes back");
+}
+
+# --------------------------------------------------------------------------
 
 unlike($t->log(), qr/\[(error|crit|alert|emerg)\]/, 'no errors logged');
 

@@ -294,6 +294,12 @@ good("xet_url_ranges $_", location("xet_url_ranges $_;")) for 1, 512;
 
 bad("xet_body_buffer $_", qr/"xet_body_buffer" must be 16k at least/,
 	location("xet_body_buffer $_;")) for '16383', '1k', 0;
+bad("xet_read_buffer $_", qr/"xet_read_buffer" must hold a chunk, 128k/,
+	location("xet_read_buffer $_;")) for '131071', '1k', 0;
+bad('xet_read_buffer x', qr/"xet_read_buffer" directive invalid value/,
+	location('xet_read_buffer x;'));
+good("xet_read_buffer $_", location("xet_read_buffer $_;"))
+	for qw/ 131072 128k 1m /;
 bad('xet_body_buffer x', qr/"xet_body_buffer" directive invalid value/,
 	location('xet_body_buffer x;'));
 good("xet_body_buffer $_", location("xet_body_buffer $_;"))
@@ -338,7 +344,8 @@ for my $name (qw/ xet_store xet_postgres xet_url_key xet_dedup_key
 
 for my $line ('xet_api', 'xet_auth off', 'xet_api_base /api',
 	'xet_url_base http://x', 'xet_url_ttl 1h', 'xet_url_ranges 2',
-	'xet_xorb_max_size 1m', 'xet_body_buffer 1m', 'xet_retry_after 1s',
+	'xet_xorb_max_size 1m', 'xet_body_buffer 1m', 'xet_read_buffer 1m',
+	'xet_retry_after 1s',
 	'xet_url_quantum 1m', 'xet_url_mode strict', 'xet_cors *',
 	'xet_progress_interval 1s', 'xet_telemetry off')
 {
@@ -385,7 +392,8 @@ for my $name (qw/ xet_api xet_data xet_error /) {
 
 for my $line ('xet_auth off', 'xet_api_base /x', 'xet_url_base http://x',
 	'xet_url_ttl 1h', 'xet_url_ranges 2', 'xet_xorb_max_size 1m',
-	'xet_body_buffer 1m', 'xet_retry_after 1s')
+	'xet_body_buffer 1m', 'xet_read_buffer 1m',
+	'xet_retry_after 1s')
 {
 	my ($name) = split(/ /, $line);
 

@@ -154,7 +154,8 @@ sub is_open {
 		$r->header_value('Access-Control-Expose-Headers') // '');
 
 	is(join(' ', grep { !$exposed{$_} } qw/ content-range etag
-		retry-after x-request-id accept-ranges /), '',
+		content-disposition repr-digest retry-after x-request-id
+		accept-ranges /), '',
 		"$name: exposed");
 }
 
@@ -221,6 +222,7 @@ for my $case (
 	[ 'POST', 'v1/shards', 400 ],
 	[ 'POST', "v1/xorbs/default/$none", 400 ],
 	[ 'HEAD', "v1/files/$file->{hash}", 200 ],
+	[ 'GET', "v1/files/$file->{hash}", 200 ],
 	[ 'POST', 'v1/telemetry', 400 ],
 ) {
 	my ($method, $path, $status) = @$case;

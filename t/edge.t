@@ -223,7 +223,7 @@ EOC
 		\$xorb->{bytes});
 	is($r->{body}, '{"was_inserted":true}', "$mode: a good upload");
 
-	my $other = Test::Xet::Client::upload($edge, mix(12, 300000));
+	my $other = $edge->upload(mix(12, 300000));
 
 	ok($other->{hash}, "$mode: a file by way of the edge");
 	ok($origin->download($other->{hash})->{data} eq mix(12, 300000),
@@ -291,7 +291,7 @@ sub download_as {
 
 	my $token = $origin->get("/token/$who")->json()->{accessToken};
 
-	return Test::Xet::Client::download($edge, $hash, base => '/token-api',
+	return $edge->download($hash, base => '/token-api',
 		headers => { Authorization => "Bearer $token" },
 		size => 9000000);
 }

@@ -14,7 +14,9 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Files;
-use Test::Xet::Process qw/ slurp spew /;
+use Test::Xet::Process qw/ run_command slurp spew /;
+
+use Digest::SHA ();
 
 my $t = Test::Xet->new(workers => 1, timeout => 600);
 
@@ -178,7 +180,7 @@ for (
 ok($t->get(uri($file))->{body} eq $file->{data}, 'all is well again');
 
 # --------------------------------------------------------------------------
-# a large file: 700 terms, 45 MB
+# a large file: 700 terms, 70 MB
 
 my @terms = map { [ $good, $_ % 9, $_ % 9 + 1 ], [ $hurt, $_ % 3, $_ % 3 + 1 ] }
 	0 .. 349;
@@ -187,6 +189,27 @@ my $large = register_file($t, \@terms);
 is($large->{size}, 70_000_000, 'a large file');
 ok($t->get(uri($large), {}, timeout => 60)->{body} eq $large->{data},
 	'its bytes');
+
+# 3000 terms, 300 MB: no more memory than the one before
+
+{
+	my @again = map { $_ % 2 ? [ $good, $_ % 9, $_ % 9 + 1 ]
+		: [ $hurt, $_ % 10, $_ % 10 + 1 ] } 1 .. 3000;
+	my $huge = register_file($t, \@again, data => 0);
+	my $sha = Digest::SHA->new(256);
+
+	$sha->add(substr($_->[0]{raw}, $_->[1] * 100000, 100000)) for @again;
+
+	is($huge->{size}, 300_000_000, '300 MB');
+
+	my $rss = $t->rss();
+	my ($status, $sum) = run_command([ 'sh', '-c',
+		'curl -sS --fail "$0" | sha256sum', $t->url(uri($huge)) ],
+		timeout => 120);
+
+	is($sum, $sha->hexdigest() . "  -\n", 'its bytes');
+	cmp_ok($t->rss() - $rss, '<', 4096, 'and no memory for them');
+}
 
 # --------------------------------------------------------------------------
 # clients that leave: at once, in the first piece, in the middle, behind the

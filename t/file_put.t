@@ -324,6 +324,19 @@ for my $headers ({ 'Repr-Digest' => digest($sha256) },
 		join(' ', %$headers));
 }
 
+# its SHA-256 is told to who gets it, whatever a shard has claimed before
+
+is($t->get("$route/$hash")->header_value('Repr-Digest'), digest($sha256),
+	'its SHA-256 is proven');
+
+$t->sql("UPDATE xet.files SET sha256 = '\\x" . 'ab' x 32 . "', sha256_proven = "
+	. "false WHERE sha256 = '\\x" . unpack('H*', $sha256) . "'");
+is($t->get("$route/$hash")->header_value('Repr-Digest'), undef,
+	'a claim is not told');
+is(file($data)->{sha256}, unpack('H*', $sha256), 'put again');
+is($t->get("$route/$hash")->header_value('Repr-Digest'), digest($sha256),
+	'the claim was replaced');
+
 for my $headers ({ 'Repr-Digest' => digest(sha256('')) },
 	{ 'X-Xet-Hash' => $zero })
 {

@@ -36,7 +36,7 @@ sub location {
 
 # without a store, a database, keys: an edge that only verifies has none
 
-my $t = Test::Xet->new(pg => 0, log => 'info', timeout => 400,
+my $t = Test::Xet->new(pg => 0, log => 'info', timeout => 900,
 	http => 'client_max_body_size 80m;',
 	directives => { xet_store => undef, xet_postgres => undef,
 		xet_url_key => undef, xet_dedup_key => undef,
@@ -389,6 +389,65 @@ for (1 .. 16) {
 nothing_whole('many at once');
 
 # --------------------------------------------------------------------------
+# HTTP/2: a body may be all there, and its end come later; to an origin that
+# counts bytes it would be whole
+
+SKIP: {
+	skip 'no HTTP/2', 18 unless $http2;
+
+	my $small = make_xorb(random_bytes(4, 40000));
+	my $other = make_xorb(random_bytes(5, 40000));
+
+	for my $location (qw/ stream buffer small /) {
+		for my $body ($small->{bytes}, $other->{bytes}) {
+			my $name = "$location, HTTP/2, the end apart, "
+				. ($body eq $small->{bytes} ? 'good' : 'bad');
+			my $c = h2_start(uri($location, $small->{hash}), $body);
+
+			$c->read_some(1 << 20, 0.5);
+			is(scalar(grep { $_->{complete} } $origin->rest()), 0,
+				"$name: nothing whole before the end");
+
+			$c->send(h2_frame(0, 1, ''));
+
+			my $answer = '';
+
+			wait_for(5, sub {
+				$answer .= $c->read_some(1 << 20, 0.2);
+				return $answer =~ /\}\z|\}.{9}\z/s;
+			});
+			$c->close();
+
+			if ($body eq $small->{bytes}) {
+				like($answer, qr/was_inserted/,
+					"$name: passed");
+				is(($origin->seen(1) || {})->{sha256},
+					sha256_hex($body), "$name: as it is");
+				next;
+			}
+
+			like($answer, qr/hash_mismatch/, "$name: refused");
+		}
+	}
+
+	# clients that leave, one with a bad body that is being dropped
+
+	for my $body ($x->{bytes}, "x$x->{bytes}") {
+		for my $location (qw/ stream buffer /) {
+			my $file = $t->write_file('curl.body', $body);
+
+			run_command([ 'curl', '-sS', '-m', 0.5,
+				'--limit-rate', '200k', '-X', 'POST',
+				'--http2-prior-knowledge', '-H', 'Expect:',
+				'-T', $file, $t->url(uri($location,
+				$x->{hash}), 8081) ]);
+		}
+	}
+
+	nothing_whole('HTTP/2: clients that leave');
+}
+
+# --------------------------------------------------------------------------
 # origins that are slow, early, or gone; and memory
 
 my $full = make_xorb(random_bytes(9, 63 << 20));
@@ -536,6 +595,32 @@ for (['xet_verify_body maybe;', 'invalid value'],
 
 $origin->stop();
 $t->done();
+
+sub h2_frame {
+	my ($type, $flags, $payload, $stream) = @_;
+
+	return substr(pack('N', length($payload)), 1)
+		. pack('CCN', $type, $flags, $stream // 1) . $payload;
+}
+
+# A request with a length and all of its body, but for the flag of its end.
+
+sub h2_start {
+	my ($uri, $body) = @_;
+
+	my $c = $t->connect(port => 8081);
+	my $headers = join('', map { pack('C C/a C/a', 0, @$_) }
+		[ ':method', 'POST' ], [ ':scheme', 'http' ],
+		[ ':path', $uri ], [ ':authority', 'localhost' ],
+		[ 'content-length', length($body) ]);
+
+	$c->send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+		. h2_frame(4, 0, '', 0) . h2_frame(1, 4, $headers)
+		. join('', map { h2_frame(0, 0, $_) }
+			unpack('(a16000)*', $body)));
+
+	return $c;
+}
 
 sub origin {
 	my (%o) = @_;

@@ -15,7 +15,7 @@ use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Ztensor;
 
-use Digest::SHA qw/ sha256_hex /;
+use Digest::SHA qw/ sha256_base64 sha256_hex /;
 use JSON::PP ();
 
 my $t = Test::Xet->new(workers => 2, timeout => 300);
@@ -209,6 +209,8 @@ is_deeply($r->json()->{error}{roles}, [ qw/ values indices indptr / ],
 	'which there are');
 is(zt($hash, '/data', name => 'csr', role => 'data')->code(),
 	'404 no_such_component', 'no such role');
+ok(!defined scalar zt($hash, '/data', name => 'big')
+	->header_value('Repr-Digest'), 'no digest before it is verified');
 is(zt($hash, '/data', name => 'wrong')->code(), '422 length_mismatch',
 	'an unsound object');
 
@@ -353,6 +355,33 @@ ok(!$r->{ok}, 'not ok');
 is_deeply([ map { $_->{i} } grep { $_->{components}{data} ne 'verified' }
 	@{ $r->{objects} } ], [ 777 ], 'one differs');
 is($r->{objects}[777]{components}{data}, 'mismatch', 'it is told how');
+
+# the second time it is not read
+
+wait_for(10, sub { $t->sql('select count(*) from xet.zt_reports') == 1008 });
+
+is_deeply(zt($many, '/verify')->json(), $r, 'as it was');
+
+$t->sql("update xet.zt_reports set report = '\\x0000' where object = 777");
+is(zt($many, '/verify', i => 777)->json()->{objects}[0]{components}{data},
+	'verified', 'from what is kept');
+
+$t->sql("update xet.zt_reports set report = '\\xff00' where object = 777");
+is(zt($many, '/verify', i => 777)->json()->{objects}[0]{components}{data},
+	'mismatch', 'what can not be is made again');
+
+# and its digest goes out
+
+my $digest = 'sha-256=:' . sha256_base64($big) . '=:';
+
+is(zt($hash, '/data', name => 'big')->header_value('Repr-Digest'), $digest,
+	'the digest of what is verified');
+is(range('big', '0-9')->header_value('Repr-Digest'), $digest,
+	'also with a part of it');
+ok(!defined scalar zt($hash, '/data', name => 'big', rows => '0:1')
+	->header_value('Repr-Digest'), 'but not of other bytes');
+ok(!defined scalar zt($many, '/data', i => 777)
+	->header_value('Repr-Digest'), 'nor of what differs');
 
 # the same bytes again
 

@@ -6,6 +6,7 @@
  */
 
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -250,22 +251,31 @@ xet_cli_fail(int code, const char *name, const char *text)
 }
 
 
+/* One line, whatever names and messages of others are in it. */
+
 int
 xet_cli_failf(int code, const char *name, const char *fmt, ...)
 {
+    char     text[4096], *p;
+    size_t   len;
     va_list  ap;
+
+    len = (size_t) snprintf(text, sizeof(text), "xet: %.1024s: ", name);
+
+    va_start(ap, fmt);
+    vsnprintf(text + len, sizeof(text) - len, fmt, ap);
+    va_end(ap);
+
+    for (p = text; *p; p++) {
+        if (iscntrl((unsigned char) *p)) {
+            *p = '?';
+        }
+    }
 
     flockfile(stderr);
 
     xet_cli_progress_clear();
-
-    fprintf(stderr, "xet: %s: ", name);
-
-    va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
-    va_end(ap);
-
-    fputc('\n', stderr);
+    fprintf(stderr, "%s\n", text);
 
     funlockfile(stderr);
 

@@ -13,6 +13,7 @@
 #include "xet_buf.h"
 #include "xet_json.h"
 #include "xet_range.h"
+#include "xet_accept.h"
 #include "xet_digest.h"
 #include "xet_etag.h"
 #include "xet_filename.h"
@@ -37,11 +38,11 @@
 #include "xet_token.h"
 #include "xet_bucket.h"
 #include "xet_ztensor.h"
-#include "xet_accept.h"
 #include "xet_zt_cache.h"
 #include "xet_zt_frames.h"
 #include "xet_zt_json.h"
 #include "xet_zt_query.h"
+#include "xet_zt_report.h"
 
 
 #endif /* _XET_H_INCLUDED_ */

@@ -32,13 +32,13 @@ use Time::HiRes qw/ time /;
 use lib abs_path(dirname(__FILE__)) . '/../lib';
 
 use Test::Xet;
-use Test::Xet::Process qw/ build_dir children root slurp /;
+use Test::Xet::Process qw/ build_dir children root slurp spew /;
 
 our @EXPORT = qw/
-	bench_end bench_heading bench_note bench_reset bench_server
-	bench_start bench_table
-	cpu_pids cpu_us load_cpu median memory memory_reset need pg_pids pin
-	ratio repeats server_cpu spread wrk wrk_script
+	bench_end bench_files bench_heading bench_note bench_reset
+	bench_server bench_start bench_table
+	cpu_pids cpu_us files_script load_cpu median memory memory_reset need
+	pg_pids pin ratio repeats server_cpu spread wrk wrk_script
 /;
 
 my @command = map { /[^\w.\/=-]/ ? "'$_'" : $_ } $^X, $0, @ARGV;
@@ -192,6 +192,43 @@ sub bench_reset {
 	for my $file (glob($t->store() . '/xorbs/default/*/*')) {
 		unlink($file) or die "$file: $!\n";
 	}
+}
+
+# One file of 20 terms by the way of clients, and its terms under many other
+# names: an answer, and the file of all names.
+
+sub bench_files {
+	my ($t, $files, $dir) = @_;
+
+	my $file = $t->upload(random_bytes(1, 20 * 16384),
+		sizes => [ (16384) x 20 ], xorb_chunks => 1);
+	my $r = $t->get("/api/v2/reconstructions/$file->{hash}");
+
+	die "no plan of 20 terms: $r->{status} $r->{body}\n"
+		if $r->{status} != 200 || @{ $r->json()->{terms} } != 20;
+
+	$t->sql('INSERT INTO xet.files (hash, size, term_count, packed)'
+		. " SELECT sha256(g::text::bytea), size, term_count, packed"
+		. " FROM xet.files, generate_series(1, $files) AS g");
+	$t->sql('VACUUM ANALYZE');
+
+	my @names = map {
+		join('', map { join('', reverse /../g) } /.{16}/g)
+	} $t->sql("SELECT encode(hash, 'hex') FROM xet.files");
+
+	spew("$dir/hashes", join("\n", @names) . "\n");
+
+	return ($r->{body}, "$dir/hashes");
+}
+
+# What wrk does with these names.
+
+sub files_script {
+	my ($names) = @_;
+
+	return wrk_script($names, <<'EOL');
+      local request = wrk.format("GET", "/api/v2/reconstructions/" .. line)
+EOL
 }
 
 sub bench_end {

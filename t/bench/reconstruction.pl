@@ -22,7 +22,7 @@ use Bench;
 use File::Temp qw/ tempdir /;
 
 use Test::Xet;
-use Test::Xet::Process qw/ build_dir root slurp spew /;
+use Test::Xet::Process qw/ build_dir root slurp /;
 
 my $repeats = repeats(5);
 my $seconds = 2;
@@ -45,7 +45,7 @@ my ($statement) = slurp($query) =~ /"file_terms",\s*"([^"]+)"/
 	or die "no statement in $query\n";
 
 my $t = server(9000);
-my ($body, $hashes) = fill();
+my ($body, $hashes) = bench_files($t, $files, $dir);
 
 # once more, with a body of the right size
 
@@ -60,7 +60,7 @@ for (0 .. $repeats) {
 		pin($_, server_cpu()) for pg_pids($t);
 
 		my $r = wrk(url => $t->url('/'), c => $depth, s => $seconds,
-			script => script($hashes),
+			script => files_script($hashes),
 			pids => [ $worker, [ pg_pids($t) ] ]);
 		my $c = wrk(url => $t->url('/200'), c => $depth,
 			s => $seconds, pids => [ $worker ]);
@@ -135,39 +135,6 @@ sub constant {
 		'    return 200 "' . join('', map { "\$part$_" } 0 .. $#lines)
 			. '";',
 		'}');
-}
-
-# One file by the way of clients, and its terms under many other names: an
-# answer, and the file of all names.
-
-sub fill {
-	my $file = $t->upload(random_bytes(1, 20 * 16384),
-		sizes => [ (16384) x 20 ], xorb_chunks => 1);
-	my $r = $t->get("/api/v2/reconstructions/$file->{hash}");
-
-	die "no plan of 20 terms: $r->{status} $r->{body}\n"
-		if $r->{status} != 200 || @{ $r->json()->{terms} } != 20;
-
-	$t->sql('INSERT INTO xet.files (hash, size, term_count, packed)'
-		. " SELECT sha256(g::text::bytea), size, term_count, packed"
-		. " FROM xet.files, generate_series(1, $files) AS g");
-	$t->sql('VACUUM ANALYZE');
-
-	my @names = map {
-		join('', map { join('', reverse /../g) } /.{16}/g)
-	} $t->sql("SELECT encode(hash, 'hex') FROM xet.files");
-
-	spew("$dir/hashes", join("\n", @names) . "\n");
-
-	return ($r->{body}, "$dir/hashes");
-}
-
-sub script {
-	my ($names) = @_;
-
-	return wrk_script($names, <<'EOL');
-      local request = wrk.format("GET", "/api/v2/reconstructions/" .. line)
-EOL
 }
 
 sub bare {

@@ -1,8 +1,8 @@
 #!/bin/sh
 
 # Installs the real clients into BUILD (build): hf_xet for Python into venv,
-# @huggingface/hub for Node into npm, and below clients huggingface_hub, pandas,
-# of hf_xet one older release for t/clients.t, and the ztensor package in three
+# @huggingface/hub for Node into npm, and below clients huggingface_hub, of
+# hf_xet one older release for t/clients.t, and the ztensor package in three
 # releases.  With "all" as the second argument the older releases of "make
 # clients", too, and xtool where there is a cargo.  Done once; "newest" is what
 # there is when it is done.  Needs python3-venv, node and npm.

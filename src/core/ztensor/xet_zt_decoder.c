@@ -12,6 +12,10 @@
  *             the limit bounds.
  * Threads:    one at a time.
  *
+ * The head of each frame is read here as well.  libzstd skips its check of the
+ * window where a whole frame comes with room for all of it, and of the content
+ * size where the last block is empty; so a verdict would depend on pieces.
+ *
  * The writers of the format make frames without a content size, whose window
  * is what their level allows, however short the data: 8 MiB at level 19 and
  * 128 MiB at level 22.  Decoding at once needs no window at all, the output
@@ -43,17 +47,23 @@ struct xet_zt_decoder_s {
     unsigned                 frame:1;      /* inside of a frame */
     unsigned                 any:1;        /* a frame has ended */
     unsigned                 held:1;       /* output waits for room */
-    unsigned                 skippable:1;  /* the frame is */
-    unsigned                 magic;        /* bytes of it seen */
+    unsigned                 parsed:1;     /* info is of the frame */
     xet_status_t             status;
+
+    xet_zt_frame_t           info;
+    uint64_t                 content;      /* decoded bytes of the frame */
+    size_t                   head_len;
+    uint8_t                  head[XET_ZT_FRAME_HEAD];
 };
 
 
 static xet_status_t xet_zt_decoder_error(size_t code);
 static xet_status_t xet_zt_decoder_stream(xet_zt_decoder_t *d,
     ZSTD_inBuffer *input, ZSTD_outBuffer *output);
-static int xet_zt_decoder_magic(xet_zt_decoder_t *d, const uint8_t *p,
+static xet_status_t xet_zt_decoder_head(xet_zt_decoder_t *d, const uint8_t *p,
     size_t len);
+static int xet_zt_decoder_magic(const uint8_t *p, size_t len);
+static xet_status_t xet_zt_decoder_frame_end(xet_zt_decoder_t *d);
 
 
 void
@@ -111,7 +121,9 @@ xet_zt_decoder_start(xet_zt_decoder_t *d, int known, uint64_t expected)
     d->frame = 0;
     d->any = 0;
     d->held = 0;
-    d->magic = 0;
+    d->parsed = 0;
+    d->content = 0;
+    d->head_len = 0;
     d->status = XET_OK;
 
     if (ZSTD_isError(ZSTD_DCtx_reset(d->ctx, ZSTD_reset_session_only))) {
@@ -186,16 +198,20 @@ static xet_status_t
 xet_zt_decoder_stream(xet_zt_decoder_t *d, ZSTD_inBuffer *input,
     ZSTD_outBuffer *output)
 {
-    size_t  rc;
+    size_t        rc, before;
+    xet_status_t  status;
 
     while (output->pos < output->size
            && (input->pos < input->size || d->held))
     {
-        if (!xet_zt_decoder_magic(d, (const uint8_t *) input->src + input->pos,
-                                  input->size - input->pos))
-        {
-            return XET_ZT_ZSTD;
+        status = xet_zt_decoder_head(d,
+                                     (const uint8_t *) input->src + input->pos,
+                                     input->size - input->pos);
+        if (status != XET_OK) {
+            return status;
         }
+
+        before = output->pos;
 
         rc = ZSTD_decompressStream(d->ctx, output, input);
 
@@ -203,16 +219,60 @@ xet_zt_decoder_stream(xet_zt_decoder_t *d, ZSTD_inBuffer *input,
             return xet_zt_decoder_error(rc);
         }
 
+        d->content += output->pos - before;
         d->frame = (rc != 0);
         d->held = d->frame && output->pos == output->size;
 
         if (rc == 0) {
-            d->any = 1;
-            d->magic = 0;
+            status = xet_zt_decoder_frame_end(d);
+
+            if (status != XET_OK) {
+                return status;
+            }
         }
     }
 
     return XET_OK;
+}
+
+
+/*
+ * The head of the frame, as far as it is there.  Until it is known libzstd
+ * takes all that it gets, so no byte is seen twice here.
+ */
+
+static xet_status_t
+xet_zt_decoder_head(xet_zt_decoder_t *d, const uint8_t *p, size_t len)
+{
+    size_t        n;
+    xet_status_t  rc;
+
+    if (d->parsed) {
+        return XET_OK;
+    }
+
+    n = XET_ZT_FRAME_HEAD - d->head_len;
+    n = (len < n) ? len : n;
+
+    if (n) {
+        memcpy(d->head + d->head_len, p, n);
+        d->head_len += n;
+    }
+
+    if (!xet_zt_decoder_magic(d->head, d->head_len)) {
+        return XET_ZT_ZSTD;
+    }
+
+    rc = xet_zt_frame_parse(&d->info, d->head, d->head_len);
+
+    if (rc != XET_OK) {
+        return (rc == XET_AGAIN) ? XET_OK : rc;
+    }
+
+    d->parsed = 1;
+
+    return (d->info.window > (uint64_t) 1 << d->limits.window_log)
+           ? XET_ZT_WINDOW : XET_OK;
 }
 
 
@@ -222,32 +282,46 @@ xet_zt_decoder_stream(xet_zt_decoder_t *d, ZSTD_inBuffer *input,
  */
 
 static int
-xet_zt_decoder_magic(xet_zt_decoder_t *d, const uint8_t *p, size_t len)
+xet_zt_decoder_magic(const uint8_t *p, size_t len)
 {
     size_t          i;
+    unsigned        skippable;
     const uint8_t  *magic;
 
-    static const uint8_t  frame[4] = { 0x28, 0xb5, 0x2f, 0xfd };
-    static const uint8_t  skippable[4] = { 0x50, 0x2a, 0x4d, 0x18 };
+    static const uint8_t  frames[2][4] = {
+        { 0x28, 0xb5, 0x2f, 0xfd },
+        { 0x50, 0x2a, 0x4d, 0x18 }
+    };
 
-    for (i = 0; i < len && d->magic < 4; i++) {
+    skippable = len && p[0] != frames[0][0];
+    magic = frames[skippable];
 
-        if (d->magic == 0) {
-            d->skippable = (p[i] != frame[0]);
-        }
+    for (i = 0; i < len && i < 4; i++) {
 
-        magic = d->skippable ? skippable : frame;
-
-        if ((d->magic ? p[i] : p[i] & (d->skippable ? 0xf0 : 0xff))
-            != magic[d->magic])
-        {
+        if ((i == 0 && skippable ? p[i] & 0xf0 : p[i]) != magic[i]) {
             return 0;
         }
-
-        d->magic++;
     }
 
     return 1;
+}
+
+
+static xet_status_t
+xet_zt_decoder_frame_end(xet_zt_decoder_t *d)
+{
+    xet_status_t  rc;
+
+    rc = (d->info.has_content && !d->info.skippable
+          && d->content != d->info.content)
+         ? XET_ZT_ZSTD : XET_OK;
+
+    d->any = 1;
+    d->parsed = 0;
+    d->content = 0;
+    d->head_len = 0;
+
+    return rc;
 }
 
 

@@ -34,8 +34,6 @@ static void ngx_http_xet_file_get_type(ngx_http_request_t *r,
     ngx_http_xet_file_get_t *f, ngx_str_t *type);
 static ngx_int_t ngx_http_xet_file_get_headers(ngx_http_request_t *r,
     ngx_http_xet_file_get_t *f);
-static ngx_int_t ngx_http_xet_file_get_digest(ngx_http_request_t *r,
-    const u_char *sha256);
 
 
 ngx_int_t
@@ -180,7 +178,7 @@ ngx_http_xet_file_get_headers(ngx_http_request_t *r,
 
     sha256 = ngx_http_xet_reader_sha256(f->reader);
 
-    if (sha256 && ngx_http_xet_file_get_digest(r, sha256) != NGX_OK) {
+    if (sha256 && ngx_http_xet_content_digest(r, sha256) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -196,36 +194,4 @@ ngx_http_xet_file_get_headers(ngx_http_request_t *r,
     *xet_filename_header(p, f->name, f->name_len) = '\0';
 
     return ngx_http_xet_header(r, "Content-Disposition", (char *) p);
-}
-
-
-/* RFC 9530, and RFC 3230 for those who know only that. */
-
-static ngx_int_t
-ngx_http_xet_file_get_digest(ngx_http_request_t *r, const u_char *sha256)
-{
-    u_char     *digest, *repr;
-    ngx_str_t   src, dst;
-
-    src.data = (u_char *) sha256;
-    src.len = 32;
-
-    digest = ngx_pnalloc(r->pool, sizeof("sha-256=")
-                                  + ngx_base64_encoded_length(32));
-    repr = ngx_pnalloc(r->pool, sizeof("sha-256=::")
-                                + ngx_base64_encoded_length(32));
-
-    if (digest == NULL || repr == NULL) {
-        return NGX_ERROR;
-    }
-
-    dst.data = ngx_cpymem(digest, "sha-256=", 8);
-    ngx_encode_base64(&dst, &src);
-    dst.data[dst.len] = '\0';
-
-    *ngx_sprintf(repr, "sha-256=:%V:", &dst) = '\0';
-
-    return (ngx_http_xet_header(r, "Digest", (char *) digest) == NGX_OK
-            && ngx_http_xet_header(r, "Repr-Digest", (char *) repr) == NGX_OK)
-           ? NGX_OK : NGX_ERROR;
 }

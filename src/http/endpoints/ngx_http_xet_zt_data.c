@@ -18,6 +18,16 @@
 
 static ngx_int_t ngx_http_xet_zt_data_found(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c);
+static ngx_int_t ngx_http_xet_zt_data_answer(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c);
+static ngx_int_t ngx_http_xet_zt_data_digest(ngx_http_xet_zt_component_t *c,
+    u_char *sha256);
+static ngx_int_t ngx_http_xet_zt_data_report(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c);
+static void ngx_http_xet_zt_data_reported(ngx_http_request_t *r,
+    ngx_int_t rc);
+static ngx_int_t ngx_http_xet_zt_data_verified(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c);
 static xet_status_t ngx_http_xet_zt_data_rows(ngx_http_xet_zt_component_t *c);
 static ngx_int_t ngx_http_xet_zt_data_send(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c);
@@ -47,6 +57,7 @@ static ngx_int_t
 ngx_http_xet_zt_data_found(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c)
 {
+    u_char        sha256[32];
     xet_status_t  status;
 
     if (c->query.has_rows) {
@@ -61,9 +72,147 @@ ngx_http_xet_zt_data_found(ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    if (ngx_http_xet_zt_data_digest(c, sha256) == NGX_OK) {
+        return ngx_http_xet_zt_data_report(r, c);
+    }
+
+    return ngx_http_xet_zt_data_answer(r, c);
+}
+
+
+static ngx_int_t
+ngx_http_xet_zt_data_answer(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c)
+{
     return (c->query.decoded && !xet_zt_component_seekable(c->component))
            ? ngx_http_xet_zt_data_decode(r, c)
            : ngx_http_xet_zt_data_send(r, c);
+}
+
+
+/*
+ * The digest of the stored bytes that the file declares, where they are what
+ * is sent; sha256 has room for 32 bytes.  NGX_DECLINED where there is none.
+ */
+
+static ngx_int_t
+ngx_http_xet_zt_data_digest(ngx_http_xet_zt_component_t *c, u_char *sha256)
+{
+    u_char               *hex;
+    ngx_uint_t            i, high, low;
+    const xet_zt_text_t  *digest;
+
+    digest = &c->component->digest;
+
+    if (c->region.container != XET_ZT_CONTAINER_1
+        || c->query.has_rows
+        || (c->query.decoded && !xet_zt_component_seekable(c->component))
+        || digest->len != sizeof("sha256:") - 1 + 64
+        || ngx_memcmp(digest->data, "sha256:", sizeof("sha256:") - 1) != 0)
+    {
+        return NGX_DECLINED;
+    }
+
+    hex = (u_char *) digest->data + sizeof("sha256:") - 1;
+
+    for (i = 0; i < 32; i++) {
+        high = xet_get_hex_digit(hex[2 * i]);
+        low = xet_get_hex_digit(hex[2 * i + 1]);
+
+        if (high == 16 || low == 16) {
+            return NGX_DECLINED;
+        }
+
+        sha256[i] = (u_char) (high << 4 | low);
+    }
+
+    return NGX_OK;
+}
+
+
+/* It goes out if the component was verified before. */
+
+static ngx_int_t
+ngx_http_xet_zt_data_report(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c)
+{
+    ngx_int_t                 rc;
+    ngx_http_xet_ctx_t       *ctx;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    ctx->endpoint = c;
+
+    rc = ngx_http_xet_query_zt_reports(r, &ctx->hash,
+                            xet_zt_report_rules(&xlcf->ztensor.limits,
+                                                &xlcf->ztensor.decoder),
+                            c->object->index, c->object->index,
+                            ngx_http_xet_zt_data_reported);
+
+    return (rc == NGX_AGAIN) ? NGX_AGAIN
+                             : ngx_http_xet_error_query(r, rc, NULL, NULL);
+}
+
+
+static void
+ngx_http_xet_zt_data_reported(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_ctx_t           *ctx;
+    ngx_http_xet_zt_component_t  *c;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    c = ctx->endpoint;
+
+    if (rc == NGX_OK || rc == NGX_DECLINED) {
+
+        if (rc == NGX_OK) {
+            rc = ngx_http_xet_zt_data_verified(r, c);
+        }
+
+        ngx_http_xet_query_release(r);
+
+        rc = (rc == NGX_ERROR) ? NGX_HTTP_INTERNAL_SERVER_ERROR
+                               : ngx_http_xet_zt_data_answer(r, c);
+
+        if (rc == NGX_AGAIN) {
+            return;
+        }
+
+    } else {
+        rc = ngx_http_xet_error_query(r, rc, NULL, NULL);
+    }
+
+    ngx_http_finalize_request(r, rc);
+}
+
+
+/* NGX_DECLINED when it was not. */
+
+static ngx_int_t
+ngx_http_xet_zt_data_verified(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c)
+{
+    u_char           sha256[32];
+    size_t           place;
+    uint64_t         index;
+    ngx_str_t        kept;
+    xet_zt_report_t  report;
+
+    ngx_http_xet_query_zt_reports_row(r, 0, &index, &kept);
+
+    place = (c->component - c->object->components) * XET_ZT_REPORT_LEN;
+
+    if (kept.len != c->object->n * XET_ZT_REPORT_LEN
+        || !xet_zt_report_unpack(&report, kept.data + place)
+        || report.digest != XET_ZT_DIGEST_VERIFIED
+        || ngx_http_xet_zt_data_digest(c, sha256) != NGX_OK)
+    {
+        return NGX_DECLINED;
+    }
+
+    return ngx_http_xet_content_digest(r, sha256);
 }
 
 

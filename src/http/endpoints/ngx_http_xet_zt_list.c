@@ -157,7 +157,7 @@ ngx_http_xet_zt_list_head(ngx_http_request_t *r)
 
     r->header_only = 1;
 
-    return ngx_http_send_header(r);
+    return ngx_http_xet_sent(ngx_http_send_header(r));
 }
 
 

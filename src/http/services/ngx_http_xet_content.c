@@ -257,10 +257,10 @@ ngx_http_xet_content_whole(ngx_http_request_t *r,
         rc = ngx_http_send_header(r);
 
         if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
-            return rc;
+            return ngx_http_xet_sent(rc);
         }
 
-        return ngx_http_send_special(r, NGX_HTTP_LAST);
+        return ngx_http_xet_sent(ngx_http_send_special(r, NGX_HTTP_LAST));
     }
 
     rc = ngx_http_xet_content_parts(r, s, 1);
@@ -503,4 +503,36 @@ ngx_http_xet_content_cache(ngx_http_request_t *r)
     }
 
     return "public, max-age=31536000, immutable";
+}
+
+
+/* RFC 9530, and RFC 3230 for those who know only that. */
+
+ngx_int_t
+ngx_http_xet_content_digest(ngx_http_request_t *r, const u_char *sha256)
+{
+    u_char     *digest, *repr;
+    ngx_str_t   src, dst;
+
+    src.data = (u_char *) sha256;
+    src.len = 32;
+
+    digest = ngx_pnalloc(r->pool, sizeof("sha-256=")
+                                  + ngx_base64_encoded_length(32));
+    repr = ngx_pnalloc(r->pool, sizeof("sha-256=::")
+                                + ngx_base64_encoded_length(32));
+
+    if (digest == NULL || repr == NULL) {
+        return NGX_ERROR;
+    }
+
+    dst.data = ngx_cpymem(digest, "sha-256=", 8);
+    ngx_encode_base64(&dst, &src);
+    dst.data[dst.len] = '\0';
+
+    *ngx_sprintf(repr, "sha-256=:%V:", &dst) = '\0';
+
+    return (ngx_http_xet_header(r, "Digest", (char *) digest) == NGX_OK
+            && ngx_http_xet_header(r, "Repr-Digest", (char *) repr) == NGX_OK)
+           ? NGX_OK : NGX_ERROR;
 }

@@ -48,5 +48,9 @@ ngx_int_t ngx_http_xet_content_send(ngx_http_request_t *r,
 /* The Cache-Control of content that its URL names by hash. */
 const char *ngx_http_xet_content_cache(ngx_http_request_t *r);
 
+/* Its Repr-Digest and Digest; 32 bytes, of the whole content. */
+ngx_int_t ngx_http_xet_content_digest(ngx_http_request_t *r,
+    const u_char *sha256);
+
 
 #endif /* _NGX_HTTP_XET_CONTENT_H_INCLUDED_ */

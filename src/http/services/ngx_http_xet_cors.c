@@ -61,6 +61,7 @@ ngx_http_xet_cors(ngx_http_request_t *r)
 
     return ngx_http_xet_header(r, "Access-Control-Expose-Headers",
                                "Content-Range, Accept-Ranges, ETag, "
+                               "Content-Disposition, Repr-Digest, "
                                "Retry-After, X-Request-Id");
 }
 

@@ -12,6 +12,7 @@
  *                         durable: its row
  *     register  (the register service) the terms, from a temporary file, as
  *                         those of any shard
+ *     prove     (query)   the SHA-256, which a shard only claims
  *
  * ask and keep pause the body (ngx_http_xet_body_filter.h).  A xorb's bytes
  * are durable before its row is written, and all xorbs have their rows before
@@ -85,6 +86,7 @@ static void ngx_http_xet_ingest_body_done(ngx_http_request_t *r, void *data,
     xet_status_t status);
 static void ngx_http_xet_ingest_registered(ngx_http_request_t *r,
     ngx_int_t rc, xet_status_t status, ngx_uint_t new);
+static void ngx_http_xet_ingest_proven(ngx_http_request_t *r, ngx_int_t rc);
 
 
 static ngx_http_xet_ingest_t *
@@ -541,5 +543,25 @@ ngx_http_xet_ingest_registered(ngx_http_request_t *r, ngx_int_t rc,
         status = XET_INTERNAL;
     }
 
+    if (rc == NGX_OK) {
+        rc = ngx_http_xet_query_prove(r, &ing->result.hash, ing->result.sha256,
+                                      ngx_http_xet_ingest_proven);
+        if (rc == NGX_AGAIN) {
+            return;
+        }
+    }
+
     ing->handler(r, rc, status, &ing->result);
+}
+
+
+static void
+ngx_http_xet_ingest_proven(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_ingest_t  *ing;
+
+    ing = ngx_http_xet_ingest_get(r);
+
+    ing->handler(r, (rc == NGX_DECLINED) ? NGX_ERROR : rc, XET_OK,
+                 &ing->result);
 }

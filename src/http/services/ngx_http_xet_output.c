@@ -380,10 +380,17 @@ ngx_http_xet_send_chain(ngx_http_request_t *r, ngx_uint_t status,
     rc = ngx_http_send_header(r);
 
     if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
-        return rc;
+        return ngx_http_xet_sent(rc);
     }
 
-    return ngx_http_output_filter(r, out);
+    return ngx_http_xet_sent(ngx_http_output_filter(r, out));
+}
+
+
+ngx_int_t
+ngx_http_xet_sent(ngx_int_t rc)
+{
+    return (rc == NGX_AGAIN) ? NGX_OK : rc;
 }
 
 

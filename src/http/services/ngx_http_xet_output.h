@@ -89,6 +89,14 @@ ngx_int_t ngx_http_xet_output_chain(ngx_pool_t *pool, xet_buf_t *b,
 void ngx_http_xet_output_type(ngx_http_request_t *r, ngx_uint_t status,
     const char *content_type, off_t length);
 
+/*
+ * What nginx has said of the last part of an answer: NGX_AGAIN, which it is
+ * when the client has not yet taken all, becomes NGX_OK.  Finalized with that
+ * the request goes on by itself; with us NGX_AGAIN means that it will be
+ * finalized later.
+ */
+ngx_int_t ngx_http_xet_sent(ngx_int_t rc);
+
 /* A literal body. */
 ngx_int_t ngx_http_xet_send_literal(ngx_http_request_t *r, ngx_uint_t status,
     const char *content_type, const char *body);

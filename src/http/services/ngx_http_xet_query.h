@@ -45,7 +45,7 @@ typedef struct {
     const u_char                   *upload;    /* id, where batches stage */
     u_char                          sqlstate[6];
 
-    int64_t                         numbers[2]; /* parameters, big-endian */
+    int64_t                         numbers[3]; /* parameters, big-endian */
     unsigned                        cleanup:1;
 } ngx_http_xet_query_t;
 
@@ -150,12 +150,6 @@ ngx_int_t ngx_http_xet_query_xorb(ngx_http_request_t *r,
     ((uint64_t) ngx_http_xet_query_number(r))
 
 
-ngx_int_t ngx_http_xet_query_file(ngx_http_request_t *r,
-    const xet_hash_t *file, ngx_http_xet_query_handler_pt handler);
-#define ngx_http_xet_query_file_size(r)                                       \
-    ((uint64_t) ngx_http_xet_query_number(r))
-
-
 /*
  * The xorbs that answer a dedup query, with their whole chunk lists, the best
  * first; noted tells whether it is on record that all of them were advertised
@@ -187,6 +181,11 @@ ngx_int_t ngx_http_xet_query_shard_put(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
 #define ngx_http_xet_query_shard_put_new(r)                                   \
     (ngx_http_xet_query_number(r) != 0)
+
+/* The SHA-256 of a registered file, 32 bytes, as computed from its data. */
+ngx_int_t ngx_http_xet_query_prove(ngx_http_request_t *r,
+    const xet_hash_t *file, const u_char *sha256,
+    ngx_http_xet_query_handler_pt handler);
 
 /* Takes a file out of a repo; forgotten tells whether it was in it. */
 ngx_int_t ngx_http_xet_query_forget(ngx_http_request_t *r, ngx_str_t *repo,
@@ -221,6 +220,18 @@ void ngx_http_xet_query_zt_get(ngx_http_request_t *r, ngx_str_t *verdict,
 /* Keeps that; copied, nobody waits for it, dropped when the lane is busy. */
 void ngx_http_xet_query_zt_put(const xet_hash_t *file, uint64_t rules,
     xet_buf_t *verdict, const xet_zt_text_t *attributes);
+
+/* What verifying objects first to last has found, those that were. */
+ngx_int_t ngx_http_xet_query_zt_reports(ngx_http_request_t *r,
+    const xet_hash_t *file, uint64_t rules, uint64_t first, uint64_t last,
+    ngx_http_xet_query_handler_pt handler);
+ngx_uint_t ngx_http_xet_query_zt_reports_n(ngx_http_request_t *r);
+void ngx_http_xet_query_zt_reports_row(ngx_http_request_t *r, ngx_uint_t i,
+    uint64_t *object, ngx_str_t *report);
+
+/* Keeps that, likewise; the arrays' memory is taken over. */
+void ngx_http_xet_query_zt_reports_put(const xet_hash_t *file, uint64_t rules,
+    ngx_http_xet_array_t *objects, ngx_http_xet_array_t *reports);
 
 
 ngx_int_t ngx_http_xet_query_ping(ngx_http_request_t *r,

@@ -167,19 +167,17 @@ ngx_http_xet_query_files_row(ngx_http_request_t *r, ngx_uint_t i,
 
 
 ngx_int_t
-ngx_http_xet_query_file(ngx_http_request_t *r, const xet_hash_t *file,
-    ngx_http_xet_query_handler_pt handler)
+ngx_http_xet_query_prove(ngx_http_request_t *r, const xet_hash_t *file,
+    const u_char *sha256, ngx_http_xet_query_handler_pt handler)
 {
-    int          lengths[2];
+    int          lengths[2] = { XET_HASH_LEN, XET_DIGEST_SHA256_LEN };
     const char  *values[2];
 
     values[0] = (const char *) file->bytes;
-    lengths[0] = XET_HASH_LEN;
+    values[1] = (const char *) sha256;
 
-    ngx_http_xet_query_repo(r, &values[1], &lengths[1]);
-
-    return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ,
-                                   NGX_HTTP_XET_STMT_FILE, values, lengths,
+    return ngx_http_xet_query_send(r, NGX_HTTP_XET_WRITE,
+                                   NGX_HTTP_XET_STMT_PROVE, values, lengths,
                                    handler);
 }
 

@@ -40,10 +40,6 @@ const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
       "SELECT stored_size, raw_size, chunk_count FROM xet.xorb_get($1)",
       1 },
 
-    { "file_get",
-      "SELECT size, sha256 FROM xet.file_get($1, $2)",
-      2 },
-
     { "chunk_find",
       "SELECT hash, chunk_count, raw_size, stored_size, hashes, raw_ends,"
       "       noted FROM xet.chunk_find($1, $2)",
@@ -60,6 +56,10 @@ const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
     { "shard_put",
       "SELECT xet.shard_put(" NGX_HTTP_XET_BATCH_PARAMS ", $16)",
       16 },
+
+    { "file_prove",
+      "SELECT xet.file_prove($1, $2)",
+      2 },
 
     { "repo_forget",
       "SELECT xet.repo_forget($1, $2)",
@@ -79,6 +79,14 @@ const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
 
     { "zt_put",
       "SELECT xet.zt_put($1, $2, $3, $4)",
+      4 },
+
+    { "zt_reports_get",
+      "SELECT object, report FROM xet.zt_reports_get($1, $2, $3, $4)",
+      4 },
+
+    { "zt_reports_put",
+      "SELECT xet.zt_reports_put($1, $2, $3, $4)",
       4 },
 
     { "sweep",

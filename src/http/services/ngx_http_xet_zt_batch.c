@@ -12,11 +12,14 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_zt_batch.h"
+#include "ngx_http_xet_zt_reports.h"
 
 
 #define NGX_HTTP_XET_ZT_BATCH_GAP  65536       /* bytes read for nothing */
 
 
+static void ngx_http_xet_zt_batch_loaded(ngx_http_request_t *r, void *data,
+    xet_status_t status);
 static xet_status_t ngx_http_xet_zt_batch_items(ngx_http_xet_zt_batch_t *b,
     const xet_zt_text_t *role);
 static xet_status_t ngx_http_xet_zt_batch_alloc(ngx_http_xet_zt_batch_t *b);
@@ -42,6 +45,9 @@ ngx_http_xet_zt_batch_init(ngx_http_request_t *r, ngx_http_xet_zt_batch_t *b)
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
     xet_zt_region(ngx_http_xet_ztensor_file(b->ztensor), &b->region);
+
+    b->rules = xet_zt_report_rules(&xlcf->ztensor.limits,
+                                   &xlcf->ztensor.decoder);
 
     b->verifier = xet_zt_verifier_create(&xlcf->ztensor.decoder);
 
@@ -109,7 +115,30 @@ ngx_http_xet_zt_batch_verify(ngx_http_request_t *r, ngx_http_xet_zt_batch_t *b,
 
     status = ngx_http_xet_zt_batch_items(b, role);
 
+    if (status == XET_OK) {
+        status = ngx_http_xet_zt_reports_load(r, b,
+                                              ngx_http_xet_zt_batch_loaded);
+    }
+
     return (status == XET_OK) ? ngx_http_xet_zt_batch_next(r, b) : status;
+}
+
+
+static void
+ngx_http_xet_zt_batch_loaded(ngx_http_request_t *r, void *data,
+    xet_status_t status)
+{
+    ngx_http_xet_zt_batch_t *b = data;
+
+    if (status == XET_OK) {
+        status = ngx_http_xet_zt_batch_next(r, b);
+
+        if (status == XET_AGAIN) {
+            return;
+        }
+    }
+
+    b->handler(r, b->data, status);
 }
 
 
@@ -212,18 +241,22 @@ ngx_http_xet_zt_batch_next(ngx_http_request_t *r, ngx_http_xet_zt_batch_t *b)
     for ( ;; ) {
 
         if (b->next == b->n) {
+            ngx_http_xet_zt_reports_keep(r, b);
             return XET_OK;
         }
 
         item = b->order[b->next];
 
-        if (item->range.start < item->range.end) {
-            break;
-        }
+        if (!item->known) {
 
-        status = ngx_http_xet_zt_batch_empty(b, item);
-        if (status != XET_OK) {
-            return status;
+            if (item->range.start < item->range.end) {
+                break;
+            }
+
+            status = ngx_http_xet_zt_batch_empty(b, item);
+            if (status != XET_OK) {
+                return status;
+            }
         }
 
         b->next++;
@@ -234,7 +267,8 @@ ngx_http_xet_zt_batch_next(ngx_http_request_t *r, ngx_http_xet_zt_batch_t *b)
     for (b->end = b->next + 1; b->end < b->n; b->end++) {
         place = &b->order[b->end]->range;
 
-        if (place->start == place->end
+        if (b->order[b->end]->known
+            || place->start == place->end
             || place->start < range.end
             || place->start - range.end > NGX_HTTP_XET_ZT_BATCH_GAP)
         {

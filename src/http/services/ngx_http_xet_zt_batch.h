@@ -22,6 +22,7 @@ typedef struct {
     const xet_zt_component_t  *component;
     xet_range_t                range;          /* empty: nothing to read */
     xet_zt_report_t            report;
+    unsigned                   known:1;        /* the report was kept */
 } ngx_http_xet_zt_item_t;
 
 
@@ -31,6 +32,7 @@ typedef struct {
     ngx_http_xet_ztensor_t    *ztensor;
     xet_zt_region_t            region;
     xet_zt_verifier_t         *verifier;
+    uint64_t                   rules;          /* of reports */
 
     xet_zt_object_t           *objects[NGX_HTTP_XET_ZT_BATCH_OBJECTS];
     ngx_uint_t                 nobjects;
@@ -46,6 +48,7 @@ typedef struct {
 
     ngx_http_xet_ztensor_pt    handler;
     void                      *data;
+    ngx_http_xet_ztensor_pt    loaded;         /* kept reports are */
 
     unsigned                   started:1;      /* the next one is */
 } ngx_http_xet_zt_batch_t;
@@ -68,8 +71,9 @@ void ngx_http_xet_zt_batch_reset(ngx_http_xet_zt_batch_t *b);
 
 /*
  * Verifies all components, or those of one role only (NULL: all), and leaves
- * the reports in the items.  XET_AGAIN: the handler will be called with
- * XET_OK, or why not all was read; otherwise that, at once.
+ * the reports in the items; what was kept from before is not read.  XET_AGAIN:
+ * the handler will be called with XET_OK, or why not all was read; otherwise
+ * that, at once.
  */
 xet_status_t ngx_http_xet_zt_batch_verify(ngx_http_request_t *r,
     ngx_http_xet_zt_batch_t *b, const xet_zt_text_t *role,

@@ -140,7 +140,7 @@ ngx_http_xet_zt_decode_head(ngx_http_request_t *r,
     r->disable_not_modified = 0;
     r->header_only = 1;
 
-    return ngx_http_send_header(r);
+    return ngx_http_xet_sent(ngx_http_send_header(r));
 }
 
 

@@ -7,6 +7,7 @@
 
 #include "zt_bytes.h"
 #include "xet_zt_cache.h"
+#include "xet_zt_report.h"
 
 
 #define X16  "xxxxxxxxxxxxxxxx"
@@ -504,6 +505,58 @@ test_copy(void)
 }
 
 
+static void
+test_reports(void)
+{
+    size_t                  i, n;
+    uint8_t                 bytes[XET_ZT_REPORT_LEN];
+    unsigned                wrong;
+    xet_zt_report_t         report, again;
+    xet_zt_limits_t         limits;
+    xet_zt_decode_limits_t  one, two;
+
+    static const xet_status_t  statuses[] = {
+        XET_OK, XET_ZT_ZSTD, XET_ZT_LENGTH, XET_ZT_VALUES, XET_ZT_WINDOW,
+        XET_ZT_DECODE_SIZE, XET_ZT_BOUNDS, XET_ZT_HEADER
+    };
+
+    wrong = 0;
+
+    for (n = 0; n <= XET_ZT_DIGEST_UNREADABLE; n++) {
+        for (i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+            report.digest = (xet_zt_digest_verdict_t) n;
+            report.status = statuses[i];
+
+            wrong += !xet_zt_report_pack(bytes, &report)
+                     || !xet_zt_report_unpack(&again, bytes)
+                     || again.digest != report.digest
+                     || again.status != report.status;
+        }
+    }
+
+    xet_is_u64(wrong, 0, "reports come back");
+
+    report.status = XET_NOMEM;
+    xet_is_u64(xet_zt_report_pack(bytes, &report), 0, "not those of ours");
+
+    bytes[0] = XET_ZT_DIGEST_UNREADABLE + 1;
+    bytes[1] = 0;
+    xet_is_u64(xet_zt_report_unpack(&again, bytes), 0, "no such verdict");
+
+    bytes[0] = 0;
+    bytes[1] = 8;
+    xet_is_u64(xet_zt_report_unpack(&again, bytes), 0, "no such status");
+
+    xet_zt_limits_init(&limits);
+    xet_zt_decode_limits_init(&one);
+    two = one;
+    two.window_log++;
+
+    xet_ok(xet_zt_report_rules(&limits, &one)
+           != xet_zt_report_rules(&limits, &two), "other rules");
+}
+
+
 int
 main(void)
 {
@@ -513,6 +566,7 @@ main(void)
     test_verdicts();
     test_overlaps();
     test_copy();
+    test_reports();
 
     return xet_done();
 }

@@ -230,6 +230,13 @@ test_frames(uint8_t *buf, size_t room)
     n = compress_stream(buf, room, 0, 3);
     check(buf, n, 0, XET_OK, "a frame of nothing, 9 bytes as it is written");
 
+    /* libzstd does not look at the size there, when it streams */
+
+    check((const uint8_t *) "\x28\xb5\x2f\xfd\x20\x20\x01\0\0", 9, 0,
+          XET_ZT_ZSTD, "a frame of nothing that tells 32 bytes");
+    check((const uint8_t *) "\x28\xb5\x2f\xfd\x20\x00\x01\0\0", 9, 0,
+          XET_OK, "that tells none");
+
     /* several: 0..999 and nothing; skippable ones before, between, after */
 
     n = skippable(buf, 0, 5);
@@ -326,6 +333,17 @@ test_limits(uint8_t *buf, size_t room)
     memset(out, 0, 8);
     xet_is_u64(xet_zt_decode(buf, 17, out, 8), XET_OK, "but at once");
     xet_ok(memcmp(out, "12345678", 8) == 0, "of eight bytes");
+
+    /* nor does it look at the window when all is there, and room */
+
+    n = compress(buf, room, 2000, 3, 0, 1);
+    limits.window_log = 10;
+    rc = stream(buf, n, 1, 2000, 1, 1, &limits, NULL, &len);
+    xet_ok(rc == XET_ZT_WINDOW && len == 0, "2000 bytes, a window of 1 KiB");
+    rc = stream(buf, n, 1, 2000, n, 4000, &limits, NULL, &len);
+    xet_ok(rc == XET_ZT_WINDOW && len == 0, "in one piece");
+
+    memcpy(buf, "\x28\xb5\x2f\xfd\x00\x68\x41\0\0" "12345678", 17);
 
     limits.window_log = 24;
     buf[5] = 0x69;

@@ -1,0 +1,68 @@
+
+/*
+ * zstd frames: the verdict does not depend on how bytes come, and what is
+ * taken for whole frames is by libzstd, too.
+ *
+ * Input: a byte of the size of pieces, then frames.
+ */
+
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <zstd.h>
+
+#include "xet_zt_frames.h"
+
+
+#define check(cond)  if (!(cond)) { __builtin_trap(); }
+
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    size_t           n, pos, step, len;
+    xet_status_t     rc;
+    xet_zt_frames_t  one, two;
+
+    if (size == 0) {
+        return 0;
+    }
+
+    step = (size_t) data[0] + 1;
+    data++;
+    len = size - 1;
+
+    xet_zt_frames_init(&one);
+    (void) xet_zt_frames_feed(&one, data, len);
+    rc = xet_zt_frames_finish(&one);
+
+    xet_zt_frames_init(&two);
+
+    for (pos = 0; pos < len; pos += n) {
+        n = (len - pos < step) ? len - pos : step;
+        (void) xet_zt_frames_feed(&two, data + pos, n);
+    }
+
+    check(xet_zt_frames_finish(&two) == rc);
+    check(one.n == two.n && one.window == two.window);
+    check(one.dictionary == two.dictionary);
+
+    if (rc != XET_OK) {
+        check(rc == XET_ZT_ZSTD);
+        return 0;
+    }
+
+    /* it does not even look for the end of what needs more memory than this */
+
+    if (one.window > (uint64_t) 1 << 31) {
+        return 0;
+    }
+
+    for (pos = 0; pos < len; pos += n) {
+        n = ZSTD_findFrameCompressedSize(data + pos, len - pos);
+        check(!ZSTD_isError(n) && n);
+    }
+
+    return 0;
+}
