@@ -80,11 +80,13 @@ done
 
 [ "$what" = all ] || exit 0
 
-# The command of the Rust sources, where there is a cargo that is new enough.
+# The command of the Rust sources, where there is a cargo that is new enough;
+# not optimised, or it would take the better part of an hour.
 
 if [ ! -x "$build/clients/xtool/bin/xtool" ] && command -v cargo > /dev/null
 then
-    cargo install -q hf-xet --bin xtool --features internal-tools --locked \
+    cargo install -q hf-xet --bin xtool --features internal-tools \
+        --locked --debug \
         --root "$build/clients/xtool" \
         --target-dir "$build/clients/xtool/target" \
         && rm -rf "$build/clients/xtool/target" \
