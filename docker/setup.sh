@@ -99,6 +99,7 @@ list()
         need_program wget    wget               'downloads in tests'
         need_program aria2c  aria2              'the same, in parallel'
         need_program node    'nodejs npm'       'the other test client'
+        need_program chromium chromium          'the same in a browser'
     esac
 
     # an nginx built from source, as "make asan" does, links what nginx-dev
