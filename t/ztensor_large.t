@@ -43,6 +43,10 @@ sub read_bytes {
 
 my $before = peak();
 
+# a sanitizer keeps for a while what was freed
+
+my $room = length($ENV{ASAN_OPTIONS} // '') ? 3 : 1;
+
 my $r = $t->get("$base?limit=1", {}, timeout => 120);
 
 is($r->{status}, 200, 'the first request');
@@ -53,7 +57,7 @@ my $first = peak() - $before;
 
 # 16 bytes an object, 24 a component, twice as they grow; the reader's buffers
 
-cmp_ok($first, '<', 24, "$first MiB to check it");
+cmp_ok($first, '<', 24 * $room, "$first MiB to check it");
 
 wait_for(10, sub { $t->sql('select count(*) from xet.zt_files') == 1 });
 
@@ -83,7 +87,7 @@ is($wrong, 0, 'each as it is');
 
 my $all = peak() - $before;
 
-cmp_ok($all, '<', 48, "$all MiB to list it");
+cmp_ok($all, '<', 48 * $room, "$all MiB to list it");
 
 # by name and by number, from anywhere
 
