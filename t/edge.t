@@ -229,6 +229,13 @@ EOC
 	ok($origin->download($other->{hash})->{data} eq mix(12, 300000),
 		"$mode: it comes back");
 
+	# a file by PUT, larger than any xorb or shard
+
+	$r = $edge->put('/api/v1/files', "\0" x (81 << 20), {},
+		timeout => 120);
+	is($r->{status}, 200, "$mode: PUT of a file by way of the edge");
+	is($r->json()->{size}, 81 << 20, "$mode: PUT of a file: its size");
+
 	# ------------------------------------------------------------------
 	# the origin dies, the cache does not
 
