@@ -110,6 +110,13 @@ EOC
 	ok($d->{data} eq $data, "$mode: other edge");
 	cmp_ok(asked($origin), '>', $asked, "$mode: other edge asks");
 
+	# and serves from it a second client, whose URLs are this edge's
+
+	$asked = asked($origin);
+	$d = download_as($origin, $edges[1], 'bob', $file->{hash});
+	ok($d->{data} eq $data, "$mode: other edge, second client");
+	is(asked($origin), $asked, "$mode: other edge: its cache is hit");
+
 	# every byte of it, as it was before the origin goes
 
 	my @whole = whole($origin, $file->{hash});
