@@ -54,11 +54,10 @@ xet_token_key %%DIR%%/token.key;
 EOC
 
 my $conf = Test::Xet::default_conf();
-$conf =~ s/worker_connections\s+512/worker_connections 4096/ or die;
 
 my $t = Test::Xet->new(conf => $conf, workers => 2, log => 'info',
-	main => 'worker_rlimit_nofile 8192;', http => $zones,
-	locations => $locations);
+	connections => 4096, main => 'worker_rlimit_nofile 8192;',
+	http => $zones, locations => $locations);
 
 $t->write_file('token.key', "t1:$secret\n");
 chmod(0600, $t->dir() . '/token.key');

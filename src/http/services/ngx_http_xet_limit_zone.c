@@ -24,22 +24,20 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_limit_zone.h"
+#include "ngx_http_xet_zone.h"
 
-#include <openssl/rand.h>
+
+#define NGX_HTTP_XET_LIMIT_LAYOUT  0x7802      /* no other zone's */
 
 
-#define NGX_HTTP_XET_LIMIT_LAYOUT  0x7801      /* no other zone's */
-#define NGX_HTTP_XET_LIMIT_DIGEST  16
-
+/* 128 bytes, all of a slab's chunk. */
 
 typedef struct {
-    ngx_rbtree_node_t               node;      /* key: head of the digest */
-    ngx_queue_t                     queue;     /* of the idle */
+    ngx_http_xet_zone_node_t        node;      /* in the queue while idle */
     ngx_queue_t                     slots;
-    ngx_uint_t                      n;         /* of slots */
-    u_char                          digest[NGX_HTTP_XET_LIMIT_DIGEST];
+    uint32_t                        n;         /* of slots */
+    uint32_t                        checked;   /* for dead owners; seconds */
     xet_bucket_t                    bytes;
-    time_t                          checked;   /* for dead owners */
 } ngx_http_xet_limit_subject_t;
 
 
@@ -60,24 +58,16 @@ typedef union {
 
 
 typedef struct {
-    ngx_uint_t                      layout;
-    u_char                          key[XET_HASH_LEN];
-    ngx_rbtree_t                    tree;
-    ngx_rbtree_node_t               sentinel;
-    ngx_queue_t                     idle;      /* last used first */
+    ngx_http_xet_zone_t             zone;      /* queue: of the idle */
     ngx_queue_t                     slots;
 } ngx_http_xet_limit_shared_t;
 
 
-static void ngx_http_xet_limit_zone_insert(ngx_rbtree_node_t *temp,
-    ngx_rbtree_node_t *node, ngx_rbtree_node_t *sentinel);
 static ngx_http_xet_limit_subject_t *ngx_http_xet_limit_zone_subject(
-    ngx_slab_pool_t *shpool, const u_char *digest);
+    ngx_slab_pool_t *shpool, const xet_hash_t *digest);
 static ngx_http_xet_limit_slot_t *ngx_http_xet_limit_zone_slot(
     ngx_slab_pool_t *shpool, ngx_http_xet_limit_subject_t *s, uint64_t bytes);
 static void *ngx_http_xet_limit_zone_alloc(ngx_slab_pool_t *shpool);
-static void ngx_http_xet_limit_zone_drop(ngx_slab_pool_t *shpool,
-    ngx_http_xet_limit_subject_t *s);
 static void ngx_http_xet_limit_zone_expire(ngx_http_xet_limit_t *limit);
 static ngx_int_t ngx_http_xet_limit_zone_try(ngx_http_xet_limit_t *limit,
     ngx_http_xet_limit_subject_t *s, uint64_t bytes, uint64_t *wait);
@@ -90,41 +80,19 @@ static void ngx_http_xet_limit_zone_free(ngx_http_xet_limit_t *limit,
 ngx_int_t
 ngx_http_xet_limit_zone_init(ngx_shm_zone_t *zone, void *data)
 {
-    ngx_slab_pool_t              *shpool;
     ngx_http_xet_limit_shared_t  *sh;
 
-    shpool = (ngx_slab_pool_t *) zone->shm.addr;
-
-    if (data) {
-        sh = shpool->data;
-
-        if (sh->layout != NGX_HTTP_XET_LIMIT_LAYOUT) {
-            ngx_log_error(NGX_LOG_EMERG, zone->shm.log, 0,
-                          "zone \"%V\" was of another kind or version",
-                          &zone->shm.name);
-            return NGX_ERROR;
-        }
-
-        return NGX_OK;
-    }
-
-    sh = ngx_slab_alloc(shpool, sizeof(ngx_http_xet_limit_shared_t));
-    if (sh == NULL) {
+    if (ngx_http_xet_zone_init(zone, data, NGX_HTTP_XET_LIMIT_LAYOUT,
+                               sizeof(ngx_http_xet_limit_shared_t))
+        != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
-    sh->layout = NGX_HTTP_XET_LIMIT_LAYOUT;
-
-    if (RAND_bytes(sh->key, XET_HASH_LEN) != 1) {
-        return NGX_ERROR;
+    if (data == NULL) {
+        sh = ngx_http_xet_zone_data(zone);
+        ngx_queue_init(&sh->slots);
     }
-
-    ngx_rbtree_init(&sh->tree, &sh->sentinel, ngx_http_xet_limit_zone_insert);
-    ngx_queue_init(&sh->idle);
-    ngx_queue_init(&sh->slots);
-
-    shpool->data = sh;
-    shpool->log_nomem = 0;
 
     return NGX_OK;
 }
@@ -138,7 +106,7 @@ ngx_http_xet_limit_zone_init_process(ngx_http_xet_limit_t *limit)
     ngx_http_xet_limit_slot_t    *slot;
     ngx_http_xet_limit_shared_t  *sh;
 
-    shpool = (ngx_slab_pool_t *) limit->zone->shm.addr;
+    shpool = ngx_http_xet_zone_pool(limit->zone);
     sh = shpool->data;
 
     ngx_shmtx_lock(&shpool->mutex);
@@ -159,42 +127,6 @@ ngx_http_xet_limit_zone_init_process(ngx_http_xet_limit_t *limit)
 }
 
 
-static void
-ngx_http_xet_limit_zone_insert(ngx_rbtree_node_t *temp,
-    ngx_rbtree_node_t *node, ngx_rbtree_node_t *sentinel)
-{
-    ngx_rbtree_node_t             **p;
-    ngx_http_xet_limit_subject_t   *s, *t;
-
-    for ( ;; ) {
-
-        if (node->key != temp->key) {
-            p = (node->key < temp->key) ? &temp->left : &temp->right;
-
-        } else {
-            s = (ngx_http_xet_limit_subject_t *) node;
-            t = (ngx_http_xet_limit_subject_t *) temp;
-
-            p = (ngx_memcmp(s->digest, t->digest, NGX_HTTP_XET_LIMIT_DIGEST)
-                 < 0)
-                ? &temp->left : &temp->right;
-        }
-
-        if (*p == sentinel) {
-            break;
-        }
-
-        temp = *p;
-    }
-
-    *p = node;
-    node->parent = temp;
-    node->left = sentinel;
-    node->right = sentinel;
-    ngx_rbt_red(node);
-}
-
-
 ngx_int_t
 ngx_http_xet_limit_zone_take(ngx_http_xet_limit_t *limit, ngx_str_t *key,
     uint64_t bytes, ngx_http_xet_limit_slot_t **slot, uint64_t *wait)
@@ -205,10 +137,10 @@ ngx_http_xet_limit_zone_take(ngx_http_xet_limit_t *limit, ngx_str_t *key,
     ngx_http_xet_limit_shared_t   *sh;
     ngx_http_xet_limit_subject_t  *s;
 
-    shpool = (ngx_slab_pool_t *) limit->zone->shm.addr;
+    shpool = ngx_http_xet_zone_pool(limit->zone);
     sh = shpool->data;
 
-    xet_hash_keyed(sh->key, key->data, key->len, &digest);
+    xet_hash_keyed(sh->zone.key, key->data, key->len, &digest);
 
     if (limit->bytes.size == 0) {
         bytes = 0;
@@ -222,7 +154,7 @@ ngx_http_xet_limit_zone_take(ngx_http_xet_limit_t *limit, ngx_str_t *key,
 
     rc = NGX_ERROR;
 
-    s = ngx_http_xet_limit_zone_subject(shpool, digest.bytes);
+    s = ngx_http_xet_limit_zone_subject(shpool, &digest);
     if (s == NULL) {
         goto done;
     }
@@ -264,7 +196,7 @@ ngx_http_xet_limit_zone_slot(ngx_slab_pool_t *shpool,
     /* out of the queue of the idle, whose memory may be taken */
 
     if (s->n++ == 0) {
-        ngx_queue_remove(&s->queue);
+        ngx_queue_remove(&s->node.queue);
     }
 
     slot = ngx_http_xet_limit_zone_alloc(shpool);
@@ -272,7 +204,7 @@ ngx_http_xet_limit_zone_slot(ngx_slab_pool_t *shpool,
     if (slot == NULL) {
 
         if (--s->n == 0) {
-            ngx_queue_insert_head(&sh->idle, &s->queue);
+            ngx_queue_insert_head(&sh->zone.queue, &s->node.queue);
         }
 
         return NULL;
@@ -293,40 +225,23 @@ ngx_http_xet_limit_zone_slot(ngx_slab_pool_t *shpool,
 /* Finds or makes a subject.  What was made is idle. */
 
 static ngx_http_xet_limit_subject_t *
-ngx_http_xet_limit_zone_subject(ngx_slab_pool_t *shpool, const u_char *digest)
+ngx_http_xet_limit_zone_subject(ngx_slab_pool_t *shpool,
+    const xet_hash_t *digest)
 {
-    int                            rc;
-    ngx_rbtree_key_t               key;
-    ngx_rbtree_node_t             *node;
-    ngx_http_xet_limit_shared_t   *sh;
+    ngx_http_xet_zone_t           *z;
     ngx_http_xet_limit_subject_t  *s;
 
-    sh = shpool->data;
-    key = (ngx_rbtree_key_t) xet_get_u64(digest);
-    node = sh->tree.root;
+    z = shpool->data;
 
-    while (node != &sh->sentinel) {
+    s = (ngx_http_xet_limit_subject_t *) ngx_http_xet_zone_find(z, digest);
 
-        if (key != node->key) {
-            node = (key < node->key) ? node->left : node->right;
-            continue;
+    if (s) {
+
+        if (s->n == 0) {
+            ngx_http_xet_zone_touch(z, &s->node);
         }
 
-        s = (ngx_http_xet_limit_subject_t *) node;
-
-        rc = ngx_memcmp(digest, s->digest, NGX_HTTP_XET_LIMIT_DIGEST);
-
-        if (rc == 0) {
-
-            if (s->n == 0) {
-                ngx_queue_remove(&s->queue);
-                ngx_queue_insert_head(&sh->idle, &s->queue);
-            }
-
-            return s;
-        }
-
-        node = (rc < 0) ? node->left : node->right;
+        return s;
     }
 
     s = ngx_http_xet_limit_zone_alloc(shpool);
@@ -336,13 +251,9 @@ ngx_http_xet_limit_zone_subject(ngx_slab_pool_t *shpool, const u_char *digest)
 
     ngx_memzero(s, sizeof(ngx_http_xet_limit_subject_t));
 
-    s->node.key = key;
-    ngx_memcpy(s->digest, digest, NGX_HTTP_XET_LIMIT_DIGEST);
-
     ngx_queue_init(&s->slots);
 
-    ngx_rbtree_insert(&sh->tree, &s->node);
-    ngx_queue_insert_head(&sh->idle, &s->queue);
+    ngx_http_xet_zone_insert(z, &s->node, digest);
 
     return s;
 }
@@ -353,38 +264,26 @@ ngx_http_xet_limit_zone_subject(ngx_slab_pool_t *shpool, const u_char *digest)
 static void *
 ngx_http_xet_limit_zone_alloc(ngx_slab_pool_t *shpool)
 {
-    void                         *p;
-    ngx_queue_t                  *q;
-    ngx_http_xet_limit_shared_t  *sh;
+    void                      *p;
+    ngx_http_xet_zone_t       *z;
+    ngx_http_xet_zone_node_t  *oldest;
 
-    sh = shpool->data;
+    z = shpool->data;
 
     p = ngx_slab_alloc_locked(shpool, sizeof(ngx_http_xet_limit_entry_t));
 
-    if (p || ngx_queue_empty(&sh->idle)) {
+    if (p) {
         return p;
     }
 
-    q = ngx_queue_last(&sh->idle);
+    oldest = ngx_http_xet_zone_oldest(z);
+    if (oldest == NULL) {
+        return NULL;
+    }
 
-    ngx_http_xet_limit_zone_drop(shpool,
-        ngx_queue_data(q, ngx_http_xet_limit_subject_t, queue));
+    ngx_http_xet_zone_drop(shpool, z, oldest);
 
     return ngx_slab_alloc_locked(shpool, sizeof(ngx_http_xet_limit_entry_t));
-}
-
-
-static void
-ngx_http_xet_limit_zone_drop(ngx_slab_pool_t *shpool,
-    ngx_http_xet_limit_subject_t *s)
-{
-    ngx_http_xet_limit_shared_t  *sh;
-
-    sh = shpool->data;
-
-    ngx_queue_remove(&s->queue);
-    ngx_rbtree_delete(&sh->tree, &s->node);
-    ngx_slab_free_locked(shpool, s);
 }
 
 
@@ -394,22 +293,19 @@ static void
 ngx_http_xet_limit_zone_expire(ngx_http_xet_limit_t *limit)
 {
     ngx_uint_t                     i;
-    ngx_queue_t                   *q;
     ngx_slab_pool_t               *shpool;
-    ngx_http_xet_limit_shared_t   *sh;
+    ngx_http_xet_zone_t           *z;
     ngx_http_xet_limit_subject_t  *s;
 
-    shpool = (ngx_slab_pool_t *) limit->zone->shm.addr;
-    sh = shpool->data;
+    shpool = ngx_http_xet_zone_pool(limit->zone);
+    z = shpool->data;
 
     for (i = 0; i < 2; i++) {
 
-        if (ngx_queue_empty(&sh->idle)) {
+        s = (ngx_http_xet_limit_subject_t *) ngx_http_xet_zone_oldest(z);
+        if (s == NULL) {
             return;
         }
-
-        q = ngx_queue_last(&sh->idle);
-        s = ngx_queue_data(q, ngx_http_xet_limit_subject_t, queue);
 
         if (limit->bytes.size) {
             xet_bucket_leak(&s->bytes, &limit->bytes, ngx_current_msec);
@@ -419,7 +315,7 @@ ngx_http_xet_limit_zone_expire(ngx_http_xet_limit_t *limit)
             }
         }
 
-        ngx_http_xet_limit_zone_drop(shpool, s);
+        ngx_http_xet_zone_drop(shpool, z, &s->node);
     }
 }
 
@@ -452,11 +348,11 @@ ngx_http_xet_limit_zone_bury(ngx_http_xet_limit_t *limit,
     ngx_queue_t                *q, *next;
     ngx_http_xet_limit_slot_t  *slot;
 
-    if (s->checked == ngx_time()) {
+    if (s->checked == (uint32_t) ngx_time()) {
         return 0;
     }
 
-    s->checked = ngx_time();
+    s->checked = (uint32_t) ngx_time();
 
     found = 0;
     alive = ngx_pid;
@@ -491,7 +387,7 @@ ngx_http_xet_limit_zone_give(ngx_http_xet_limit_t *limit,
 {
     ngx_slab_pool_t  *shpool;
 
-    shpool = (ngx_slab_pool_t *) limit->zone->shm.addr;
+    shpool = ngx_http_xet_zone_pool(limit->zone);
 
     ngx_shmtx_lock(&shpool->mutex);
 
@@ -509,7 +405,7 @@ ngx_http_xet_limit_zone_free(ngx_http_xet_limit_t *limit,
     ngx_http_xet_limit_shared_t   *sh;
     ngx_http_xet_limit_subject_t  *s;
 
-    shpool = (ngx_slab_pool_t *) limit->zone->shm.addr;
+    shpool = ngx_http_xet_zone_pool(limit->zone);
     sh = shpool->data;
     s = slot->subject;
 
@@ -522,6 +418,6 @@ ngx_http_xet_limit_zone_free(ngx_http_xet_limit_t *limit,
     ngx_slab_free_locked(shpool, slot);
 
     if (--s->n == 0) {
-        ngx_queue_insert_head(&sh->idle, &s->queue);
+        ngx_queue_insert_head(&sh->zone.queue, &s->node.queue);
     }
 }

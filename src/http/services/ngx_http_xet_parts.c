@@ -17,6 +17,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_backlog.h"
 #include "ngx_http_xet_output.h"
 #include "ngx_http_xet_parts.h"
 
@@ -38,7 +39,6 @@ static ngx_uint_t ngx_http_xet_parts_chain(ngx_http_request_t *r,
     ngx_http_xet_parts_t *p);
 static void ngx_http_xet_parts_link(ngx_http_xet_parts_t *p, ngx_uint_t i,
     u_char *pos, u_char *last);
-static ngx_int_t ngx_http_xet_parts_wait(ngx_http_request_t *r);
 static void ngx_http_xet_parts_write_handler(ngx_http_request_t *r);
 
 
@@ -122,6 +122,8 @@ ngx_http_xet_parts_piece(ngx_http_request_t *r, void *data,
 static void
 ngx_http_xet_parts_pump(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
 {
+    ngx_http_event_handler_pt  handler;
+
     for ( ;; ) {
 
         if (p->sent == NULL && p->ready
@@ -132,7 +134,12 @@ ngx_http_xet_parts_pump(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
 
         if (p->sent) {
 
-            if (ngx_http_xet_parts_wait(r) != NGX_OK) {
+            /* during a job write events come through the task */
+
+            handler = ngx_http_xet_task_busy(r)
+                      ? NULL : ngx_http_xet_parts_write_handler;
+
+            if (ngx_http_xet_backlog_wait(r, handler) != NGX_OK) {
                 return;
             }
 
@@ -292,75 +299,14 @@ ngx_http_xet_parts_link(ngx_http_xet_parts_t *p, ngx_uint_t i, u_char *pos,
 }
 
 
-/* NGX_OK when the client has taken all, NGX_AGAIN, or NGX_ERROR: finalized. */
-
-static ngx_int_t
-ngx_http_xet_parts_wait(ngx_http_request_t *r)
-{
-    ngx_event_t               *wev;
-    ngx_connection_t          *c;
-    ngx_http_core_loc_conf_t  *clcf;
-
-    c = r->connection;
-    wev = c->write;
-
-    if (!c->buffered && !r->buffered && !wev->delayed) {
-
-        if (wev->timer_set) {
-            ngx_del_timer(wev);
-        }
-
-        return NGX_OK;
-    }
-
-    if (!ngx_http_xet_task_busy(r)) {
-        r->write_event_handler = ngx_http_xet_parts_write_handler;
-    }
-
-    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
-
-    if (!wev->delayed) {
-        ngx_add_timer(wev, clcf->send_timeout);
-    }
-
-    if (ngx_handle_write_event(wev, clcf->send_lowat) != NGX_OK) {
-        ngx_http_finalize_request(r, NGX_ERROR);
-        return NGX_ERROR;
-    }
-
-    return NGX_AGAIN;
-}
-
-
 static void
 ngx_http_xet_parts_write_handler(ngx_http_request_t *r)
 {
-    ngx_event_t         *wev;
-    ngx_connection_t    *c;
     ngx_http_xet_ctx_t  *ctx;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    if (ctx->parts->sent == NULL) {
-        return;
+    if (ctx->parts->sent && ngx_http_xet_backlog_send(r) == NGX_OK) {
+        ngx_http_xet_parts_pump(r, ctx->parts);
     }
-
-    c = r->connection;
-    wev = c->write;
-
-    if (wev->timedout) {
-        ngx_log_error(NGX_LOG_INFO, c->log, NGX_ETIMEDOUT,
-                      "client timed out");
-        c->timedout = 1;
-
-        ngx_http_finalize_request(r, NGX_HTTP_REQUEST_TIME_OUT);
-        return;
-    }
-
-    if (!wev->delayed && ngx_http_output_filter(r, NULL) == NGX_ERROR) {
-        ngx_http_finalize_request(r, NGX_ERROR);
-        return;
-    }
-
-    ngx_http_xet_parts_pump(r, ctx->parts);
 }

@@ -198,6 +198,29 @@ ngx_http_xet_query_release(ngx_http_request_t *r)
 }
 
 
+xet_status_t
+ngx_http_xet_query_status(ngx_int_t rc, xet_status_t missing)
+{
+    switch (rc) {
+
+    case NGX_OK:
+        return XET_OK;
+
+    case NGX_AGAIN:
+        return XET_AGAIN;
+
+    case NGX_DECLINED:
+        return missing;
+
+    case NGX_BUSY:
+        return XET_DATABASE_AWAY;
+
+    default: /* NGX_ERROR, NGX_ABORT */
+        return XET_DATABASE;
+    }
+}
+
+
 /* The repo whose files the request may see; SQL NULL for all of the store. */
 
 void

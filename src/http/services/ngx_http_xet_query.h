@@ -50,6 +50,12 @@ typedef struct {
 } ngx_http_xet_query_t;
 
 
+/*
+ * The core status of what asking gave, or of what came back; missing is that
+ * of no such row.
+ */
+xet_status_t ngx_http_xet_query_status(ngx_int_t rc, xet_status_t missing);
+
 /* Frees the rows before the request ends. */
 void ngx_http_xet_query_release(ngx_http_request_t *r);
 
@@ -95,8 +101,8 @@ ngx_int_t ngx_http_xet_query_open(ngx_http_request_t *r,
     const xet_hash_t *file, uint64_t at,
     ngx_http_xet_query_handler_pt handler);
 
-/* XET_OK, or XET_DATABASE for a row that can't be. */
-xet_status_t ngx_http_xet_query_open_get(ngx_http_request_t *r,
+/* The status of rc; XET_DATABASE as well for a row that can't be. */
+xet_status_t ngx_http_xet_query_open_get(ngx_http_request_t *r, ngx_int_t rc,
     ngx_http_xet_open_t *open);
 
 

@@ -88,10 +88,15 @@ ngx_http_xet_query_open(ngx_http_request_t *r, const xet_hash_t *file,
 
 
 xet_status_t
-ngx_http_xet_query_open_get(ngx_http_request_t *r, ngx_http_xet_open_t *open)
+ngx_http_xet_query_open_get(ngx_http_request_t *r, ngx_int_t rc,
+    ngx_http_xet_open_t *open)
 {
     PGresult   *res;
     ngx_str_t   sha256;
+
+    if (rc != NGX_OK) {
+        return ngx_http_xet_query_status(rc, XET_NO_FILE);
+    }
 
     res = ngx_http_xet_query_get(r)->res;
 

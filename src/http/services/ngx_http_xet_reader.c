@@ -63,7 +63,6 @@ struct ngx_http_xet_reader_s {
 
 static void ngx_http_xet_reader_cleanup(void *data);
 static void ngx_http_xet_reader_opened(ngx_http_request_t *r, ngx_int_t rc);
-static xet_status_t ngx_http_xet_reader_status(ngx_int_t rc);
 static ngx_http_xet_reader_buffer_t *ngx_http_xet_reader_buffer(
     ngx_http_request_t *r, ngx_http_xet_reader_t *rd);
 static xet_status_t ngx_http_xet_reader_step(ngx_http_request_t *r,
@@ -150,7 +149,7 @@ ngx_http_xet_reader_open(ngx_http_request_t *r, ngx_http_xet_reader_t *rd,
 
     rc = ngx_http_xet_query_open(r, &rd->file, 0, ngx_http_xet_reader_opened);
 
-    return ngx_http_xet_reader_status(rc);
+    return ngx_http_xet_query_status(rc, XET_NO_FILE);
 }
 
 
@@ -165,11 +164,7 @@ ngx_http_xet_reader_opened(ngx_http_request_t *r, ngx_int_t rc)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     rd = ctx->reader;
 
-    status = ngx_http_xet_reader_status(rc);
-
-    if (status == XET_OK) {
-        status = ngx_http_xet_query_open_get(r, &row);
-    }
+    status = ngx_http_xet_query_open_get(r, rc, &row);
 
     if (status == XET_OK) {
         rd->file_size = row.size;
@@ -190,31 +185,6 @@ ngx_http_xet_reader_opened(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_query_release(r);
 
     rd->opened(r, rd->data, status);
-}
-
-
-/* Of what a query gave, when it was asked or when it came back. */
-
-static xet_status_t
-ngx_http_xet_reader_status(ngx_int_t rc)
-{
-    switch (rc) {
-
-    case NGX_OK:
-        return XET_OK;
-
-    case NGX_AGAIN:
-        return XET_AGAIN;
-
-    case NGX_DECLINED:
-        return XET_NO_FILE;
-
-    case NGX_BUSY:
-        return XET_DATABASE_AWAY;
-
-    default: /* NGX_ERROR, NGX_ABORT */
-        return XET_DATABASE;
-    }
 }
 
 
@@ -365,7 +335,7 @@ ngx_http_xet_reader_step(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
         rc = ngx_http_xet_query_open(r, &rd->file, rd->cursor.position,
                                      ngx_http_xet_reader_terms);
 
-        return ngx_http_xet_reader_status(rc);
+        return ngx_http_xet_query_status(rc, XET_NO_FILE);
     }
 
     return (status == XET_OK) ? ngx_http_xet_reader_lists(r, rd, lists, n)
@@ -384,11 +354,7 @@ ngx_http_xet_reader_terms(ngx_http_request_t *r, ngx_int_t rc)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     rd = ctx->reader;
 
-    status = ngx_http_xet_reader_status(rc);
-
-    if (status == XET_OK) {
-        status = ngx_http_xet_query_open_get(r, &row);
-    }
+    status = ngx_http_xet_query_open_get(r, rc, &row);
 
     if (status == XET_OK) {
         status = xet_cursor_terms(&rd->cursor, row.packed.data,
@@ -421,7 +387,7 @@ ngx_http_xet_reader_lists(ngx_http_request_t *r, ngx_http_xet_reader_t *rd,
                                    NGX_HTTP_XET_READ,
                                    ngx_http_xet_reader_listed);
 
-    return ngx_http_xet_reader_status(rc);
+    return ngx_http_xet_query_status(rc, XET_NO_FILE);
 }
 
 
@@ -436,8 +402,7 @@ ngx_http_xet_reader_listed(ngx_http_request_t *r, ngx_int_t rc)
     rd = ctx->reader;
 
     status = (rc == NGX_OK) ? ngx_http_xet_reader_answers(r, rd)
-             : (rc == NGX_DECLINED) ? XET_DATABASE
-             : ngx_http_xet_reader_status(rc);
+                            : ngx_http_xet_query_status(rc, XET_DATABASE);
 
     ngx_http_xet_query_release(r);
 

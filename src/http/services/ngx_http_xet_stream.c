@@ -12,6 +12,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_backlog.h"
 #include "ngx_http_xet_output.h"
 #include "ngx_http_xet_stream.h"
 
@@ -115,32 +116,10 @@ ngx_http_xet_stream_send(ngx_http_request_t *r, ngx_http_xet_stream_t *s,
 static void
 ngx_http_xet_stream_continue(ngx_http_request_t *r, ngx_http_xet_stream_t *s)
 {
-    ngx_event_t               *wev;
-    ngx_connection_t          *c;
-    ngx_http_core_loc_conf_t  *clcf;
-
-    c = r->connection;
-    wev = c->write;
-
-    if (c->buffered || r->buffered || wev->delayed) {
-
-        r->write_event_handler = ngx_http_xet_stream_write_handler;
-
-        clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
-
-        if (!wev->delayed) {
-            ngx_add_timer(wev, clcf->send_timeout);
-        }
-
-        if (ngx_handle_write_event(wev, clcf->send_lowat) != NGX_OK) {
-            ngx_http_finalize_request(r, NGX_ERROR);
-        }
-
+    if (ngx_http_xet_backlog_wait(r, ngx_http_xet_stream_write_handler)
+        != NGX_OK)
+    {
         return;
-    }
-
-    if (wev->timer_set) {
-        ngx_del_timer(wev);
     }
 
     r->write_event_handler = ngx_http_request_empty_handler;
@@ -155,28 +134,11 @@ ngx_http_xet_stream_continue(ngx_http_request_t *r, ngx_http_xet_stream_t *s)
 static void
 ngx_http_xet_stream_write_handler(ngx_http_request_t *r)
 {
-    ngx_event_t         *wev;
-    ngx_connection_t    *c;
     ngx_http_xet_ctx_t  *ctx;
-
-    c = r->connection;
-    wev = c->write;
-
-    if (wev->timedout) {
-        ngx_log_error(NGX_LOG_INFO, c->log, NGX_ETIMEDOUT,
-                      "client timed out");
-        c->timedout = 1;
-
-        ngx_http_finalize_request(r, NGX_HTTP_REQUEST_TIME_OUT);
-        return;
-    }
-
-    if (!wev->delayed && ngx_http_output_filter(r, NULL) == NGX_ERROR) {
-        ngx_http_finalize_request(r, NGX_ERROR);
-        return;
-    }
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    ngx_http_xet_stream_continue(r, ctx->stream);
+    if (ngx_http_xet_backlog_send(r) == NGX_OK) {
+        ngx_http_xet_stream_continue(r, ctx->stream);
+    }
 }

@@ -43,17 +43,7 @@ ngx_http_xet_zt_reports_load(ngx_http_request_t *r,
                                        b->objects[b->nobjects - 1]->index,
                                        ngx_http_xet_zt_reports_queried);
 
-    switch (rc) {
-
-    case NGX_AGAIN:
-        return XET_AGAIN;
-
-    case NGX_BUSY:
-        return XET_DATABASE_AWAY;
-
-    default: /* NGX_ERROR */
-        return XET_NOMEM;
-    }
+    return ngx_http_xet_query_status(rc, XET_OK);
 }
 
 
@@ -67,25 +57,11 @@ ngx_http_xet_zt_reports_queried(ngx_http_request_t *r, ngx_int_t rc)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     b = ctx->state;
 
-    switch (rc) {
-
-    case NGX_OK:
+    if (rc == NGX_OK) {
         ngx_http_xet_zt_reports_rows(r, b);
-        status = XET_OK;
-        break;
-
-    case NGX_DECLINED:
-        status = XET_OK;
-        break;
-
-    case NGX_BUSY:
-        status = XET_DATABASE_AWAY;
-        break;
-
-    default: /* NGX_ERROR, NGX_ABORT */
-        status = XET_DATABASE;
-        break;
     }
+
+    status = ngx_http_xet_query_status(rc, XET_OK);
 
     ngx_http_xet_query_release(r);
 

@@ -159,17 +159,7 @@ ngx_http_xet_ztensor_look_up(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z)
     rc = ngx_http_xet_query_zt(r, &z->hash, z->rules, z->attributes,
                                ngx_http_xet_ztensor_queried);
 
-    switch (rc) {
-
-    case NGX_AGAIN:
-        return XET_AGAIN;
-
-    case NGX_BUSY:
-        return XET_DATABASE_AWAY;
-
-    default: /* NGX_ERROR */
-        return XET_NOMEM;
-    }
+    return ngx_http_xet_query_status(rc, XET_ZT_STALE);
 }
 
 
@@ -183,24 +173,8 @@ ngx_http_xet_ztensor_queried(ngx_http_request_t *r, ngx_int_t rc)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     z = ctx->ztensor;
 
-    switch (rc) {
-
-    case NGX_OK:
-        status = ngx_http_xet_ztensor_restore(r, z);
-        break;
-
-    case NGX_DECLINED:
-        status = XET_ZT_STALE;
-        break;
-
-    case NGX_BUSY:
-        status = XET_DATABASE_AWAY;
-        break;
-
-    default: /* NGX_ERROR, NGX_ABORT */
-        status = XET_DATABASE;
-        break;
-    }
+    status = (rc == NGX_OK) ? ngx_http_xet_ztensor_restore(r, z)
+                            : ngx_http_xet_query_status(rc, XET_ZT_STALE);
 
     ngx_http_xet_query_release(r);
 
