@@ -29,13 +29,15 @@ package Test::Xet::Origin;
 use warnings;
 use strict;
 
+use parent qw/ Test::Xet::Program /;
+
 use Digest::SHA ();
 use IO::Socket::INET;
 use JSON::PP ();
 use POSIX ();
 use Time::HiRes qw/ sleep /;
 
-use Test::Xet::Process qw/ reap root slurp spawn wait_for /;
+use Test::Xet::Process qw/ root slurp spawn wait_for /;
 
 my $step = 65536;
 
@@ -102,22 +104,6 @@ sub fresh {
 	$self->{told} += @new;
 
 	return map { JSON::PP::decode_json($_) } @new;
-}
-
-sub stop {
-	my ($self) = @_;
-
-	my $pid = delete $self->{pid} or return;
-
-	kill('TERM', $pid);
-	reap($pid, 5);
-}
-
-sub DESTROY {
-	my ($self) = @_;
-
-	local ($?, $@, $!);
-	$self->stop();
 }
 
 # --------------------------------------------------------------------------
