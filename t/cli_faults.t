@@ -95,8 +95,7 @@ my $key = $t->dir() . '/url.key';
 my $dir = tempdir(CLEANUP => 1);
 my $out = "$dir/out";
 
-$t->write_file('token.key', 't1:' . 'ab' x 32 . "\n");
-chmod(0600, $t->dir() . '/token.key');
+$t->token_key();
 
 my $cert = $t->dir() . '/cert';
 

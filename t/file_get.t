@@ -84,8 +84,7 @@ location /small/ {
         }
 EOC
 
-$t->write_file('token.key', 't1:' . 'ab' x 32 . "\n");
-chmod(0600, $t->dir() . '/token.key');
+$t->token_key();
 
 $t->run();
 

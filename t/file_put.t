@@ -34,9 +34,9 @@ my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 600,
 	http => 'log_format bytes "$request_method $uri $status '
 		. '$request_length $http_user_agent";'
 		. 'access_log %%DIR%%/bytes.log bytes;'
-		. 'xet_token_key %%DIR%%/token.key;',
+		. Test::Xet::Token::token_directive(),
 	server => ($http2 ? 'listen 127.0.0.1:%%PORT_8082%% http2;' : '')
-		. <<'EOC');
+		. Test::Xet::Token::token_location() . <<'EOC');
 
         location /small/ {
             xet_api;
@@ -64,16 +64,9 @@ my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 600,
                 xet_api_base /wide;
             }
         }
-
-        location ~ ^/token/(?<scope>read|write)/(?<repo>.*)$ {
-            xet_token;
-            xet_token_scope $scope;
-            xet_token_repo $repo;
-        }
 EOC
 
-$t->write_file('token.key', 't1:' . 'ab' x 32 . "\n");
-chmod(0600, $t->dir() . '/token.key');
+$t->token_key();
 $t->run();
 
 my $seed = 0;
@@ -371,44 +364,38 @@ $c->close();
 # repos: who may write and read, and what is told by dedup
 
 my $mine = random_bytes(++$seed, 3 * $mib);
-my %token = map { $_ => $t->get("/token/$_")->json()->{accessToken} }
-	qw! write/a/a write/b/b read/a/a !;
-
-sub as {
-	my ($who) = @_;
-
-	return { Authorization => "Bearer $token{$who}" };
-}
+my ($reader, $writer, $stranger) = map { $t->auth(split(m!/!, $_, 2)) }
+	qw! read/a/a write/a/a write/b/b !;
 
 $rows = $t->rows();
 is($t->put('/wide/v1/files', $mine)->{status}, 401, 'no token');
-is($t->put('/wide/v1/files', $mine, as('read/a/a'))->{status}, 403,
+is($t->put('/wide/v1/files', $mine, $reader)->{status}, 403,
 	'a token to read');
 is_deeply($t->rows(), $rows, 'nothing was registered');
 
-$got = file($mine, uri => '/wide/v1/files', headers => as('write/a/a'));
+$got = file($mine, uri => '/wide/v1/files', headers => $writer);
 is($got->{new_bytes}, 3 * $mib, 'a: new');
 
 my $uri = "/v1/reconstructions/$got->{hash}";
 
-is($t->get("/wide$uri", as('read/a/a'))->{status}, 200, 'a: there');
-is($t->get("/wide$uri", as('write/b/b'))->{status}, 404, 'b: not there');
+is($t->get("/wide$uri", $reader)->{status}, 200, 'a: there');
+is($t->get("/wide$uri", $stranger)->{status}, 404, 'b: not there');
 
 my $longer = $mine . random_bytes(++$seed, 100000);
 
-$got = file($longer, uri => '/narrow/v1/files', headers => as('write/b/b'));
+$got = file($longer, uri => '/narrow/v1/files', headers => $stranger);
 is($got->{deduplicated_bytes}, 0, 'b: is told nothing of a');
 
 $longer .= random_bytes(++$seed, 200000);
-$got = file($longer, uri => '/narrow/v1/files', headers => as('write/b/b'));
+$got = file($longer, uri => '/narrow/v1/files', headers => $stranger);
 cmp_ok($got->{deduplicated_bytes}, '>', 2.8 * $mib, 'but of its own');
-is($t->get("/narrow/v1/reconstructions/$got->{hash}", as('write/b/b'))
-	->{status}, 200, 'b: there');
+is($t->get("/narrow/v1/reconstructions/$got->{hash}", $stranger)->{status},
+	200, 'b: there');
 
-$got = file($mine, uri => '/wide/v1/files', headers => as('write/b/b'));
+$got = file($mine, uri => '/wide/v1/files', headers => $stranger);
 cmp_ok($got->{new_bytes}, '<', 200000,
 	'b: the same file, where the store is one');
-is($t->get("/wide$uri", as('write/b/b'))->{status}, 200, 'b: there now');
+is($t->get("/wide$uri", $stranger)->{status}, 200, 'b: there now');
 
 # --------------------------------------------------------------------------
 # aborted after two whole xorbs: they are found again, one after the other

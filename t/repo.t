@@ -17,37 +17,17 @@ use Test::Xet;
 
 use JSON::PP ();
 
-my $t = Test::Xet->new(workers => 2,
-	http => 'xet_token_key %%DIR%%/token.key;', locations => <<'EOC');
-location /api/ {
-            xet_api;
-            xet_auth token;
-            xet_access repo;
-            client_max_body_size 80m;
-        }
-
-        location /narrow/ {
+my $t = Test::Xet->new(workers => 2, Test::Xet::Token::repos(<<'EOC'));
+location /narrow/ {
             xet_api;
             xet_api_base /narrow;
             xet_auth token;
             xet_access repo;
             xet_dedup_scope repo;
         }
-
-        location /xorbs/ {
-            xet_data;
-            root %%STORE%%;
-        }
-
-        location ~ ^/token/(?<scope>read|write)/(?<repo>.*)$ {
-            xet_token;
-            xet_token_scope $scope;
-            xet_token_repo $repo;
-        }
 EOC
 
-$t->write_file('token.key', 't1:' . 'ab' x 32 . "\n");
-chmod(0600, $t->dir() . '/token.key');
+$t->token_key();
 $t->run();
 $t->fds_mark();
 
@@ -228,7 +208,7 @@ is(get("/api/v1/reconstructions/$files{a}", 'c/c')->{status}, 200,
 is(get("/api/v1/files/$files{a}", 'b/b', 'DELETE')->{status}, 404,
 	'delete: not of others');
 is($t->http('DELETE', "/api/v1/files/$files{a}",
-	auth('read', 'c/c'))->{status}, 403, 'delete: not by readers');
+	$t->auth('read', 'c/c'))->{status}, 403, 'delete: not by readers');
 is(get("/api/v1/files/$files{a}", 'c/c', 'DELETE')->{status}, 204, 'delete');
 is(get("/api/v1/reconstructions/$files{a}", 'c/c')->{status}, 404,
 	'delete: gone here');
@@ -296,17 +276,6 @@ sub headers {
 		keys %{ $r->{headers} } };
 }
 
-my %tokens;
-
-sub auth {
-	my ($scope, $repo) = @_;
-
-	$tokens{$scope}{$repo} ||= $t->get("/token/$scope/$repo")
-		->json()->{accessToken};
-
-	return { Authorization => "Bearer $tokens{$scope}{$repo}" };
-}
-
 sub get {
 	my ($path, $repo, $method, $more) = @_;
 
@@ -314,12 +283,12 @@ sub get {
 
 	my $scope = $method eq 'DELETE' ? 'write' : 'read';
 
-	return $t->http($method, $path, { %{ auth($scope, $repo) },
+	return $t->http($method, $path, { %{ $t->auth($scope, $repo) },
 		%{ $more || {} } });
 }
 
 sub post {
 	my ($path, $body, $repo) = @_;
 
-	return $t->post($path, \$body, auth('write', $repo // ''));
+	return $t->post($path, \$body, $t->auth('write', $repo // ''));
 }

@@ -64,7 +64,7 @@ access_log %%DIR%%/ages.log ages;
         }
 EOL
 
-token_key($t);
+$t->token_key();
 $t->run();
 
 my $token = $t->get('/token/write')->json();
@@ -151,13 +151,6 @@ $hub->stop();
 $t->done();
 
 # --------------------------------------------------------------------------
-
-sub token_key {
-	my ($t) = @_;
-
-	$t->write_file('token.key', 't1:' . 'ab' x 32 . "\n");
-	chmod(0600, $t->dir() . '/token.key');
-}
 
 # What the API was asked since the last time: no token would have done for
 # all, and none was refused.

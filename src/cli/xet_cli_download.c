@@ -531,14 +531,9 @@ xet_cli_download_size(xet_cli_http_t *h, const xet_hash_t *hash, int quiet,
     char               text[XET_HASH_STR_LEN + 1];
     xet_cli_request_t  r;
 
-    memset(&r, 0, sizeof(r));
-
-    r.method = "HEAD";
-    r.url = xet_cli_http_url(h, "/v1/files/%s",
-                             xet_cli_hash_string(hash, text));
-    r.api = 1;
-
-    rc = xet_cli_http_call(h, &r);
+    rc = xet_cli_http_ask(h, &r, "HEAD",
+                          xet_cli_http_url(h, "/v1/files/%s",
+                                           xet_cli_hash_string(hash, text)));
 
     if (rc == XET_CLI_OK) {
 

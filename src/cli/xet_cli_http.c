@@ -392,6 +392,44 @@ xet_cli_http_call(xet_cli_http_t *h, xet_cli_request_t *r)
 }
 
 
+int
+xet_cli_http_ask(xet_cli_http_t *h, xet_cli_request_t *r, const char *method,
+    char *url)
+{
+    memset(r, 0, sizeof(*r));
+
+    r->method = method;
+    r->url = url;
+    r->api = 1;
+
+    return xet_cli_http_call(h, r);
+}
+
+
+int
+xet_cli_http_operands(const xet_cli_args_t *args, xet_cli_operand_pt handler)
+{
+    int              i, rc;
+    xet_cli_http_t  *h;
+
+    h = xet_cli_http_create(args, &rc);
+
+    if (h == NULL) {
+        return rc;
+    }
+
+    rc = xet_cli_http_endpoint(h);
+
+    for (i = 0; i < args->count && rc <= XET_CLI_FAULT; i++) {
+        rc = xet_cli_worse(rc, handler(args, h, args->operands[i]));
+    }
+
+    xet_cli_http_destroy(h);
+
+    return rc;
+}
+
+
 unsigned
 xet_cli_http_active(const xet_cli_http_t *h)
 {

@@ -30,6 +30,10 @@
 typedef struct xet_cli_http_s     xet_cli_http_t;
 typedef struct xet_cli_request_s  xet_cli_request_t;
 
+/* The exit code. */
+typedef int (*xet_cli_operand_pt)(const xet_cli_args_t *args,
+    xet_cli_http_t *h, const char *name);
+
 
 struct xet_cli_request_s {
 
@@ -99,6 +103,17 @@ int xet_cli_http_step(xet_cli_http_t *h, int wait);
 
 /* Starts a request and waits for its end; done is not to be set. */
 int xet_cli_http_call(xet_cli_http_t *h, xet_cli_request_t *r);
+
+/* The same for one of the API that needs nothing else, from its beginning. */
+int xet_cli_http_ask(xet_cli_http_t *h, xet_cli_request_t *r,
+    const char *method, char *url);
+
+/*
+ * Asks for the operands one after the other, until something worse happens
+ * than XET_CLI_FAULT; the worst exit code.
+ */
+int xet_cli_http_operands(const xet_cli_args_t *args,
+    xet_cli_operand_pt handler);
 
 /* Requests that are not done. */
 unsigned xet_cli_http_active(const xet_cli_http_t *h);

@@ -108,14 +108,9 @@ xet_cli_info_xorb_size(xet_cli_info_t *in, const xet_hash_t *hash,
     char               text[XET_HASH_STR_LEN + 1];
     xet_cli_request_t  r;
 
-    memset(&r, 0, sizeof(r));
-
-    r.method = "HEAD";
-    r.url = xet_cli_http_url(in->http, "/v1/xorbs/default/%s",
-                             xet_cli_hash_string(hash, text));
-    r.api = 1;
-
-    rc = xet_cli_http_call(in->http, &r);
+    rc = xet_cli_http_ask(in->http, &r, "HEAD",
+                          xet_cli_http_url(in->http, "/v1/xorbs/default/%s",
+                                           xet_cli_hash_string(hash, text)));
 
     if (rc == XET_CLI_OK) {
 

@@ -252,13 +252,10 @@ xet_cli_packer_query(xet_cli_packer_t *p, const xet_hash_t *hash)
     char               text[XET_HASH_STR_LEN + 1];
     xet_cli_request_t  r;
 
-    memset(&r, 0, sizeof(r));
-
-    r.url = xet_cli_http_url(p->upload->http, "/v1/chunks/default/%s",
-                             xet_cli_hash_string(hash, text));
-    r.api = 1;
-
-    rc = xet_cli_http_call(p->upload->http, &r);
+    rc = xet_cli_http_ask(p->upload->http, &r, NULL,
+                          xet_cli_http_url(p->upload->http,
+                                           "/v1/chunks/default/%s",
+                                           xet_cli_hash_string(hash, text)));
 
     if (rc == XET_CLI_OK && r.status == 200) {
         rc = xet_cli_dedup_learn(&p->upload->dedup, (uint8_t *) r.data, r.len);

@@ -4,14 +4,13 @@
  */
 
 
-#include <string.h>
-
 #include "xet_cli_http.h"
 #include "xet_cli_json.h"
 
 
 static int
-xet_cli_rm_file(xet_cli_http_t *h, const char *name, int json)
+xet_cli_rm_file(const xet_cli_args_t *args, xet_cli_http_t *h,
+    const char *name)
 {
     int                rc;
     xet_hash_t         hash;
@@ -25,13 +24,8 @@ xet_cli_rm_file(xet_cli_http_t *h, const char *name, int json)
         return rc;
     }
 
-    memset(&r, 0, sizeof(r));
-
-    r.method = "DELETE";
-    r.url = xet_cli_http_url(h, "/v1/files/%s", name);
-    r.api = 1;
-
-    rc = xet_cli_http_call(h, &r);
+    rc = xet_cli_http_ask(h, &r, "DELETE",
+                          xet_cli_http_url(h, "/v1/files/%s", name));
 
     if (rc == XET_CLI_OK && r.status / 100 != 2) {
         rc = xet_cli_http_fail(&r);
@@ -39,7 +33,7 @@ xet_cli_rm_file(xet_cli_http_t *h, const char *name, int json)
 
     xet_cli_http_free(&r);
 
-    if (rc != XET_CLI_OK || !json) {
+    if (rc != XET_CLI_OK || args->value[XET_CLI_OPT_JSON] == NULL) {
         return rc;
     }
 
@@ -54,24 +48,5 @@ xet_cli_rm_file(xet_cli_http_t *h, const char *name, int json)
 int
 xet_cli_rm(const xet_cli_args_t *args)
 {
-    int              i, rc;
-    xet_cli_http_t  *h;
-
-    h = xet_cli_http_create(args, &rc);
-
-    if (h == NULL) {
-        return rc;
-    }
-
-    rc = xet_cli_http_endpoint(h);
-
-    for (i = 0; i < args->count && rc <= XET_CLI_FAULT; i++) {
-        rc = xet_cli_worse(rc, xet_cli_rm_file(h, args->operands[i],
-                                           args->value[XET_CLI_OPT_JSON]
-                                           != NULL));
-    }
-
-    xet_cli_http_destroy(h);
-
-    return rc;
+    return xet_cli_http_operands(args, xet_cli_rm_file);
 }

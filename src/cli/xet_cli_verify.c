@@ -14,7 +14,6 @@
 #include "xet_cli_store.h"
 
 
-static int xet_cli_verify_remote(const xet_cli_args_t *args);
 static int xet_cli_verify_file(const xet_cli_args_t *args, xet_cli_http_t *h,
     const char *name);
 static int xet_cli_verify_sink(void *ctx, uint64_t offset,
@@ -38,32 +37,7 @@ xet_cli_verify(const xet_cli_args_t *args)
                             "needs HASH... or --store");
     }
 
-    return xet_cli_verify_remote(args);
-}
-
-
-static int
-xet_cli_verify_remote(const xet_cli_args_t *args)
-{
-    int              i, rc;
-    xet_cli_http_t  *h;
-
-    h = xet_cli_http_create(args, &rc);
-
-    if (h == NULL) {
-        return rc;
-    }
-
-    rc = xet_cli_http_endpoint(h);
-
-    for (i = 0; i < args->count && rc <= XET_CLI_FAULT; i++) {
-        rc = xet_cli_worse(rc, xet_cli_verify_file(args, h,
-                                                   args->operands[i]));
-    }
-
-    xet_cli_http_destroy(h);
-
-    return rc;
+    return xet_cli_http_operands(args, xet_cli_verify_file);
 }
 
 

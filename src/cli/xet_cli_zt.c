@@ -21,6 +21,8 @@
 static int xet_cli_zt_run(xet_cli_zt_t *z, const char *verb);
 static int xet_cli_zt_ls(xet_cli_zt_t *z);
 static int xet_cli_zt_page(xet_cli_zt_t *z, const json_t *page, int first);
+static int xet_cli_zt_objects(xet_cli_zt_t *z, const json_t *objects,
+    void (*line)(const json_t *object));
 static int xet_cli_zt_verify(xet_cli_zt_t *z);
 static void xet_cli_zt_object_line(const json_t *object);
 static void xet_cli_zt_verify_line(const json_t *object);
@@ -233,8 +235,7 @@ static int
 xet_cli_zt_page(xet_cli_zt_t *z, const json_t *page, int first)
 {
     int      rc;
-    size_t   i;
-    json_t  *objects, *object, *head;
+    json_t  *objects, *head;
 
     objects = json_object_get(page, "objects");
 
@@ -256,17 +257,34 @@ xet_cli_zt_page(xet_cli_zt_t *z, const json_t *page, int first)
         json_decref(head);
     }
 
-    json_array_foreach(objects, i, object) {
+    return (rc == XET_CLI_OK)
+           ? xet_cli_zt_objects(z, objects, xet_cli_zt_object_line) : rc;
+}
 
-        if (rc != XET_CLI_OK) {
-            break;
-        }
+
+/* A line each. */
+
+static int
+xet_cli_zt_objects(xet_cli_zt_t *z, const json_t *objects,
+    void (*line)(const json_t *object))
+{
+    int      rc;
+    size_t   i;
+    json_t  *object;
+
+    rc = XET_CLI_OK;
+
+    json_array_foreach(objects, i, object) {
 
         if (z->json) {
             rc = xet_cli_zt_json(object);
 
         } else {
-            xet_cli_zt_object_line(object);
+            line(object);
+        }
+
+        if (rc != XET_CLI_OK) {
+            break;
         }
     }
 
@@ -356,8 +374,7 @@ static int
 xet_cli_zt_verify(xet_cli_zt_t *z)
 {
     int      rc, ok;
-    size_t   i;
-    json_t  *report, *objects, *object;
+    json_t  *report, *objects;
 
     rc = xet_cli_zt_ask(z, xet_cli_zt_object(z, xet_cli_zt_url(z,
                                                                "/verify")),
@@ -370,19 +387,7 @@ xet_cli_zt_verify(xet_cli_zt_t *z)
     objects = json_object_get(report, "objects");
     ok = json_is_true(json_object_get(report, "ok"));
 
-    json_array_foreach(objects, i, object) {
-
-        if (rc != XET_CLI_OK) {
-            break;
-        }
-
-        if (z->json) {
-            rc = xet_cli_zt_json(object);
-
-        } else {
-            xet_cli_zt_verify_line(object);
-        }
-    }
+    rc = xet_cli_zt_objects(z, objects, xet_cli_zt_verify_line);
 
     if (z->json) {
         json_object_del(report, "objects");

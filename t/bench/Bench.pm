@@ -35,8 +35,8 @@ use Test::Xet;
 use Test::Xet::Process qw/ build_dir children root slurp spew /;
 
 our @EXPORT = qw/
-	bench_end bench_files bench_heading bench_note bench_reset
-	bench_server bench_start bench_table
+	bench_dav_server bench_end bench_files bench_heading bench_note
+	bench_reset bench_server bench_start bench_table
 	cpu_pids cpu_us files_script load_cpu median memory memory_reset need
 	pg_pids pin ratio repeats server_cpu spread wrk wrk_script
 /;
@@ -168,6 +168,26 @@ sub bench_server {
 		move($t->store(), "$dir/store");
 		move($t->dir() . '/temp', "$dir/temp");
 	}
+
+	return $t;
+}
+
+# As bench_server(), running, with a PUT of nginx's own beside for bodies of
+# this size at most, and PostgreSQL on the processor of the load.
+
+sub bench_dav_server {
+	my ($max, %o) = @_;
+
+	my $t = bench_server(%o, server => join("\n        ",
+		$o{server} // '', 'location /dav/ {',
+		'    dav_methods PUT;',
+		'    create_full_put_path on;',
+		"    client_max_body_size $max;",
+		'    client_body_buffer_size 256k;',
+		'}'));
+
+	$t->run();
+	pin($_, load_cpu()) for pg_pids($t);
 
 	return $t;
 }

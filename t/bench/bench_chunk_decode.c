@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "bench.h"
 #include "xet_bytes.h"
 #include "xet_xorb_chunk.h"
 
@@ -29,36 +29,6 @@ typedef struct {
 
 static bench_chunk_t  bench_chunks[XET_XORB_CHUNKS_MAX];
 static uint8_t        bench_raw[XET_CHUNK_MAX];
-
-
-static uint8_t *
-bench_read(const char *name, size_t *len)
-{
-    long      size;
-    FILE     *f;
-    uint8_t  *data;
-
-    f = fopen(name, "rb");
-    if (f == NULL) {
-        return NULL;
-    }
-
-    fseek(f, 0, SEEK_END);
-    size = ftell(f);
-    rewind(f);
-
-    data = malloc(size > 0 ? (size_t) size : 1);
-
-    if (data == NULL || fread(data, 1, (size_t) size, f) != (size_t) size) {
-        data = NULL;
-    }
-
-    fclose(f);
-
-    *len = (size_t) size;
-
-    return data;
-}
 
 
 /* Where the chunks are, and their hashes. */
@@ -97,13 +67,12 @@ bench_list(xet_codec_t *codec, const uint8_t *data, size_t len)
 int
 main(int argc, char **argv)
 {
-    size_t            len, want, done;
-    double            cpu;
-    uint8_t          *data;
-    unsigned          i, n;
-    xet_codec_t      *codec;
-    bench_chunk_t    *c;
-    struct timespec   a, b;
+    size_t          len, want, done;
+    double          cpu;
+    unsigned        i, n;
+    xet_codec_t    *codec;
+    const uint8_t  *data;
+    bench_chunk_t  *c;
 
     if (argc != 3) {
 
@@ -113,11 +82,11 @@ main(int argc, char **argv)
         return 0;
     }
 
-    data = bench_read(argv[1], &len);
+    data = bench_open(argv[1], &len);
     want = (size_t) strtoull(argv[2], NULL, 10);
     codec = xet_codec_create();
 
-    if (data == NULL || codec == NULL) {
+    if (codec == NULL) {
         return 1;
     }
 
@@ -127,7 +96,7 @@ main(int argc, char **argv)
         return 1;
     }
 
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
+    cpu = bench_cpu();
 
     for (i = 0, done = 0; done < want; i = (i + 1) % n) {
         c = &bench_chunks[i];
@@ -143,14 +112,8 @@ main(int argc, char **argv)
         done += c->raw_len;
     }
 
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
+    printf("DECODE %zu %.6f\n", done, bench_cpu() - cpu);
 
-    cpu = (double) (b.tv_sec - a.tv_sec)
-          + (double) (b.tv_nsec - a.tv_nsec) * 1e-9;
-
-    printf("DECODE %zu %.6f\n", done, cpu);
-
-    free(data);
     xet_codec_destroy(codec);
 
     return 0;

@@ -15,8 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "bench.h"
 #include "xet_chunker.h"
 
 
@@ -32,17 +32,6 @@ typedef struct {
     const char     *name;
     bench_loop_pt   loop;
 } bench_loop_t;
-
-
-static double
-bench_cpu(void)
-{
-    struct timespec  ts;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-
-    return (double) ts.tv_sec + (double) ts.tv_nsec * 1e-9;
-}
 
 
 /* What all boundaries come down to. */
@@ -214,15 +203,6 @@ bench_text(uint8_t *data, size_t len, const char *path)
     } while (n < len && n != got);
 
     return n == len;
-}
-
-
-static int
-bench_compare(const void *one, const void *two)
-{
-    double  a = *(const double *) one, b = *(const double *) two;
-
-    return (a > b) - (a < b);
 }
 
 

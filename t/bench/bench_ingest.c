@@ -17,14 +17,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <fcntl.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <openssl/evp.h>
 
+#include "bench.h"
 #include "xet_bytes.h"
 #include "xet_chunker.h"
 #include "xet_ingest.h"
@@ -42,39 +38,6 @@ typedef struct {
 
 
 typedef void (*bench_run_pt)(bench_file_t *f);
-
-
-static uint64_t  bench_seed = 88172645463325252ULL;
-
-
-static uint32_t
-bench_random(void)
-{
-    bench_seed ^= bench_seed << 13;
-    bench_seed ^= bench_seed >> 7;
-    bench_seed ^= bench_seed << 17;
-
-    return (uint32_t) (bench_seed >> 32);
-}
-
-
-static double
-bench_cpu(void)
-{
-    struct timespec  ts;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-
-    return (double) ts.tv_sec + (double) ts.tv_nsec * 1e-9;
-}
-
-
-static void
-bench_fail(const char *what)
-{
-    fprintf(stderr, "%s failed\n", what);
-    exit(1);
-}
 
 
 static void
@@ -112,33 +75,6 @@ bench_made(bench_file_t *f)
     }
 
     memcpy(p + 3 * n, p, n);
-}
-
-
-static void
-bench_open(bench_file_t *f, const char *name)
-{
-    int          fd;
-    void        *p;
-    struct stat  st;
-
-    fd = open(name, O_RDONLY);
-
-    if (fd == -1 || fstat(fd, &st) == -1) {
-        bench_fail(name);
-    }
-
-    p = mmap(NULL, (size_t) st.st_size, PROT_READ, MAP_PRIVATE|MAP_POPULATE,
-             fd, 0);
-
-    if (p == MAP_FAILED) {
-        bench_fail("mmap");
-    }
-
-    close(fd);
-
-    f->data = p;
-    f->len = (size_t) st.st_size;
 }
 
 
@@ -319,7 +255,7 @@ main(int argc, char **argv)
     f.piece = (argc > 1) ? (size_t) atol(argv[1]) : 262144;
 
     if (argc > 2) {
-        bench_open(&f, argv[2]);
+        f.data = bench_open(argv[2], &f.len);
 
     } else {
         bench_made(&f);

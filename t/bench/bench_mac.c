@@ -11,12 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
 
+#include "bench.h"
 #include "xet_sign.h"
 
 
@@ -197,26 +197,6 @@ bench_init(bench_t *b)
     return b->key && b->inner && b->outer && b->copy
            && EVP_MAC_init(b->keyed, b->secret, 32, params)
            && EVP_MAC_init(b->ctx, b->secret, 32, params);
-}
-
-
-static double
-bench_cpu(void)
-{
-    struct timespec  ts;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-
-    return (double) ts.tv_sec + (double) ts.tv_nsec * 1e-9;
-}
-
-
-static int
-bench_compare(const void *one, const void *two)
-{
-    double  a = *(const double *) one, b = *(const double *) two;
-
-    return (a > b) - (a < b);
 }
 
 

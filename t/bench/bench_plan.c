@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "bench.h"
 #include "xet_plan.h"
 #include "xet_sign.h"
 
@@ -56,17 +56,6 @@ bench_alloc(void *data, size_t size)
     a->used += size;
 
     return p;
-}
-
-
-static double
-bench_cpu(void)
-{
-    struct timespec  ts;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-
-    return (double) ts.tv_sec + (double) ts.tv_nsec * 1e-9;
 }
 
 
@@ -164,18 +153,6 @@ bench_plan(bench_t *b)
     }
 
     b->size = buf.size;
-}
-
-
-static int
-bench_compare(const void *x, const void *y)
-{
-    double  a, b;
-
-    a = *(const double *) x;
-    b = *(const double *) y;
-
-    return a < b ? -1 : a > b;
 }
 
 

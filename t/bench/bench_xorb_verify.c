@@ -21,9 +21,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "bench.h"
 #include "xet_bytes.h"
 #include "xet_xorb.h"
 
@@ -39,31 +39,6 @@ typedef struct {
 
 
 typedef void (*bench_fill_pt)(uint8_t *p, size_t n);
-
-
-static uint64_t  bench_seed = 88172645463325252ULL;
-
-
-static uint32_t
-bench_random(void)
-{
-    bench_seed ^= bench_seed << 13;
-    bench_seed ^= bench_seed >> 7;
-    bench_seed ^= bench_seed << 17;
-
-    return (uint32_t) (bench_seed >> 32);
-}
-
-
-static double
-bench_cpu(void)
-{
-    struct timespec  ts;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-
-    return (double) ts.tv_sec + (double) ts.tv_nsec * 1e-9;
-}
 
 
 static long
@@ -328,18 +303,6 @@ bench_load(const char *path)
     fclose(f);
 
     return b;
-}
-
-
-static int
-bench_compare(const void *a, const void *b)
-{
-    double  x, y;
-
-    x = *(const double *) a;
-    y = *(const double *) b;
-
-    return x < y ? -1 : x > y;
 }
 
 

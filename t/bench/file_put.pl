@@ -40,7 +40,7 @@ bench_start("PUT of a file of $mib MiB, one worker");
 my $dir = tempdir('xfiles-XXXXXX', CLEANUP => 1,
 	-d '/dev/shm' ? (DIR => '/dev/shm') : (TMPDIR => 1));
 
-my $t = server('tmpfs');
+my $t = bench_dav_server(0, store => 'tmpfs');
 my ($worker) = $t->worker_pids();
 my (@by, @cpu, @rate, @parts, @memory);
 
@@ -86,7 +86,7 @@ print "\n";
 bench_table(@memory);
 
 bench_end($t);
-$t = server('disk');
+$t = bench_dav_server(0, store => 'disk');
 ($worker) = $t->worker_pids();
 
 on_disk();
@@ -94,24 +94,6 @@ on_disk();
 bench_end($t);
 
 # --------------------------------------------------------------------------
-
-sub server {
-	my ($where) = @_;
-
-	my $server = bench_server(store => $where,
-		server => join("\n        ", '',
-			'location /dav/ {',
-			'    dav_methods PUT;',
-			'    create_full_put_path on;',
-			'    client_max_body_size 0;',
-			'    client_body_buffer_size 256k;',
-			'}'));
-
-	$server->run();
-	pin($_, load_cpu()) for pg_pids($server);
-
-	return $server;
-}
 
 # Milliseconds of CPU of the worker and of PostgreSQL, and wall seconds.
 

@@ -26,33 +26,18 @@ my $each = 2000;
 
 bench_start('hidden and missing files, one worker');
 
-my $t = bench_server(http => 'xet_token_key %%DIR%%/token.key;',
-	locations => <<'EOC');
-location /api/ {
-            xet_api;
-            xet_auth token;
-            xet_access repo;
-            client_max_body_size 80m;
-        }
+my $t = bench_server(Test::Xet::Token::repos());
 
-        location ~ ^/token/(?<scope>read|write)/(?<repo>.*)$ {
-            xet_token;
-            xet_token_scope $scope;
-            xet_token_repo $repo;
-        }
-EOC
-
-$t->write_file('token.key', 't1:' . 'ab' x 32 . "\n");
-chmod(0600, $t->dir() . '/token.key');
+$t->token_key();
 $t->run();
 
-my @hidden = map { $t->upload(mix($_, 300000), headers => auth('write', 'b'))
-	->{hash} } 1 .. 50;
+my @hidden = map { $t->upload(mix($_, 300000),
+	headers => $t->auth('write', 'b'))->{hash} } 1 .. 50;
 my @missing = map { join('', map { sprintf('%02x', ($_ * 7 + 11) % 256) }
 	$_ .. $_ + 31) } 1 .. 50;
 
 my $c = $t->connect();
-my $headers = auth('read', 'a');
+my $headers = $t->auth('read', 'a');
 
 my @rows = [ 'route', 'hidden, us', 'missing, us', 'difference, us',
 	'spread of one, us' ];
@@ -97,11 +82,3 @@ bench_heading("medians of $each requests each, by turns");
 bench_table(@rows);
 print "\nspread: from the tenth to the ninetieth of a hundred requests\n";
 bench_end($t);
-
-sub auth {
-	my ($scope, $repo) = @_;
-
-	my $token = $t->get("/token/$scope/$repo")->json()->{accessToken};
-
-	return { Authorization => "Bearer $token" };
-}

@@ -73,23 +73,9 @@ bench_end($t);
 sub server {
 	my ($where) = @_;
 
-	my $server = bench_server(
-		store => $where,
+	return bench_dav_server('80m', store => $where,
 		directives => { xet_xorb_max_size => '80m' },
-		server => join("\n        ", '',
-			'location = /204 { return 204; }',
-			'location /dav/ {',
-			'    dav_methods PUT;',
-			'    create_full_put_path on;',
-			'    client_max_body_size 80m;',
-			'    client_body_buffer_size 256k;',
-			'}')
-	);
-
-	$server->run();
-	pin($_, load_cpu()) for pg_pids($server);
-
-	return $server;
+		server => 'location = /204 { return 204; }');
 }
 
 # CPU and wall milliseconds of one upload.

@@ -12,6 +12,7 @@
 
 #include <jansson.h>
 
+#include "fuzz_heap.h"
 #include "xet_bytes.h"
 #include "xet_json.h"
 
@@ -19,13 +20,6 @@
 #define HEAP_SIZE   (1024 * 1024)
 
 #define check(cond)  if (!(cond)) { __builtin_trap(); }
-
-
-typedef struct {
-    uint8_t        *heap;
-    size_t          used;
-    size_t          limit;
-} fuzz_heap_t;
 
 
 typedef struct {
@@ -38,26 +32,6 @@ typedef struct {
 
 static void fuzz_container(fuzz_program_t *program, xet_json_t *j,
     unsigned object);
-
-
-static void *
-fuzz_alloc(void *data, size_t size)
-{
-    void         *p;
-    fuzz_heap_t  *heap;
-
-    heap = data;
-    size = (size + 15) & ~(size_t) 15;
-
-    if (size > heap->limit - heap->used) {
-        return NULL;
-    }
-
-    p = heap->heap + heap->used;
-    heap->used += size;
-
-    return p;
-}
 
 
 static unsigned

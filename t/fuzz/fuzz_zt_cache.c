@@ -13,6 +13,7 @@
 
 #include <xxhash.h>
 
+#include "fuzz_heap.h"
 #include "xet_bytes.h"
 #include "xet_zt_cache.h"
 
@@ -22,26 +23,8 @@
 #define check(cond)  if (!(cond)) { __builtin_trap(); }
 
 
-static uint8_t  heap[HEAP_SIZE];
-static size_t   heap_used;
-
-
-static void *
-fuzz_alloc(void *data, size_t size)
-{
-    uint8_t  *p;
-
-    size = (size + 15) & ~(size_t) 15;
-
-    if (size > HEAP_SIZE - heap_used) {
-        return NULL;
-    }
-
-    p = heap + heap_used;
-    heap_used += size;
-
-    return p;
-}
+static uint8_t      memory[HEAP_SIZE];
+static fuzz_heap_t  heap = { memory, 0, HEAP_SIZE };
 
 
 static xet_status_t
@@ -84,8 +67,8 @@ fuzz_again(const xet_zt_t *zt, xet_status_t verdict, uint64_t size,
     xet_zt_t        *again;
     xet_buf_node_t  *node;
 
-    heap_used = 0;
-    xet_buf_init(&b, fuzz_alloc, NULL, 0);
+    heap.used = 0;
+    xet_buf_init(&b, fuzz_alloc, &heap, 0);
 
     check(xet_zt_save(zt, verdict, &b) == XET_OK);
     check(b.size <= XET_ZT_SAVED_MAX);

@@ -16,6 +16,7 @@
 #include <jansson.h>
 #include <xxhash.h>
 
+#include "fuzz_heap.h"
 #include "xet_bytes.h"
 #include "xet_zt_json.h"
 
@@ -51,26 +52,8 @@ typedef struct {
 } fuzz_walk_t;
 
 
-static uint8_t  heap[HEAP_SIZE];
-static size_t   heap_used;
-
-
-static void *
-fuzz_alloc(void *data, size_t size)
-{
-    void  *p;
-
-    size = (size + 15) & ~(size_t) 15;
-
-    if (size > HEAP_SIZE - heap_used) {
-        return NULL;
-    }
-
-    p = heap + heap_used;
-    heap_used += size;
-
-    return p;
-}
+static uint8_t      memory[HEAP_SIZE];
+static fuzz_heap_t  heap = { memory, 0, HEAP_SIZE };
 
 
 /* kind: 0 a file, 1 and 2 a manifest of that container */
@@ -307,9 +290,9 @@ fuzz_page(const fuzz_file_t *f, const xet_zt_t *zt)
     memset(&select, 0, sizeof(select));
     select.attributes = 1;
 
-    heap_used = 0;
+    heap.used = 0;
 
-    xet_buf_init(&b, fuzz_alloc, NULL, 0);
+    xet_buf_init(&b, fuzz_alloc, &heap, 0);
     xet_json_init(&j, &b);
 
     xet_zt_page_begin(&page, &j, zt, NULL, 0, 1 + f->step, 65536);

@@ -38,7 +38,9 @@ package Test::Xet;
 use warnings;
 use strict;
 
-use parent qw/ Exporter Test::Xet::State Test::Xet::Upload /;
+use parent qw/
+	Exporter Test::Xet::State Test::Xet::Token Test::Xet::Upload
+/;
 
 use File::Path qw/ make_path remove_tree /;
 use File::Temp qw/ tempdir /;

@@ -98,10 +98,7 @@ static uint64_t
 find(const xet_zt_t *zt, const zt_bytes_t *b, const char *name,
     const char *prefix, found_t *found)
 {
-    size_t           n;
     uint64_t         bytes;
-    xet_range_t      range;
-    xet_zt_walk_t   *w;
     xet_zt_select_t  select;
 
     memset(&select, 0, sizeof(select));
@@ -117,18 +114,9 @@ find(const xet_zt_t *zt, const zt_bytes_t *b, const char *name,
         select.prefix.len = strlen(prefix);
     }
 
-    w = xet_zt_walk_create(zt, &select, on_found, found);
     bytes = 0;
 
-    while (xet_zt_walk_need(w, &range) == XET_AGAIN) {
-        n = (size_t) (range.end - range.start);
-        n = (n < 4096) ? n : 4096;
-
-        (void) xet_zt_walk_feed(w, b->data + range.start, n);
-        bytes += n;
-    }
-
-    xet_zt_walk_destroy(w);
+    (void) zt_walk_count(zt, b->data, 4096, &select, on_found, found, &bytes);
 
     return bytes;
 }

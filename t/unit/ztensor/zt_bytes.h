@@ -311,9 +311,12 @@ zt_status(const zt_bytes_t *b)
 }
 
 
+/* Adds to bytes what was read. */
+
 static inline xet_status_t
-zt_walk_all(const xet_zt_t *zt, const uint8_t *data, size_t step,
-    const xet_zt_select_t *select, xet_zt_object_pt handler, void *ctx)
+zt_walk_count(const xet_zt_t *zt, const uint8_t *data, size_t step,
+    const xet_zt_select_t *select, xet_zt_object_pt handler, void *ctx,
+    uint64_t *bytes)
 {
     size_t           n;
     xet_range_t      range;
@@ -333,11 +336,24 @@ zt_walk_all(const xet_zt_t *zt, const uint8_t *data, size_t step,
         n = (n < step) ? n : step;
 
         (void) xet_zt_walk_feed(w, data + range.start, n);
+        *bytes += n;
     }
 
     xet_zt_walk_destroy(w);
 
     return rc;
+}
+
+
+static inline xet_status_t
+zt_walk_all(const xet_zt_t *zt, const uint8_t *data, size_t step,
+    const xet_zt_select_t *select, xet_zt_object_pt handler, void *ctx)
+{
+    uint64_t  bytes;
+
+    bytes = 0;
+
+    return zt_walk_count(zt, data, step, select, handler, ctx, &bytes);
 }
 
 

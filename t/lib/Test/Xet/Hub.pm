@@ -84,19 +84,8 @@ EOF
 
 	for my $name (sort keys %ports) {
 		my $more = $extra{$name} // '';
-		my $locations = $name eq 'alice' ? <<'EOF' : '%%LOCATIONS%%';
-location /api/ {
-            xet_api;
-            xet_auth token;
-            xet_access repo;
-            client_max_body_size 80m;
-        }
-
-        location /xorbs/ {
-            xet_data;
-            root %%STORE%%;
-        }
-EOF
+		my $locations = $name eq 'alice'
+			? Test::Xet::Token::repo_api() : '%%LOCATIONS%%';
 
 		$text .= <<"EOF";
 
@@ -124,8 +113,7 @@ EOF
 sub prepare {
 	my ($t) = @_;
 
-	$t->write_file('token.key', 't1:' . 'ab' x 32 . "\n");
-	chmod(0600, $t->dir() . '/token.key');
+	$t->token_key();
 	$t->write_conf(conf());
 }
 

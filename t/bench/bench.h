@@ -1,0 +1,98 @@
+
+/*
+ * What benchmarks have in common: CPU time, medians, files to read, and
+ * data that are the same each time.
+ */
+
+#ifndef _BENCH_H_INCLUDED_
+#define _BENCH_H_INCLUDED_
+
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+
+/* Seconds of CPU that the process has taken, of all its threads. */
+
+static inline double
+bench_cpu(void)
+{
+    struct timespec  ts;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+
+    return (double) ts.tv_sec + (double) ts.tv_nsec * 1e-9;
+}
+
+
+/* For qsort() of doubles. */
+
+static inline int
+bench_compare(const void *one, const void *two)
+{
+    double  a = *(const double *) one, b = *(const double *) two;
+
+    return (a > b) - (a < b);
+}
+
+
+/* xorshift64, from the same seed in each run. */
+
+static inline uint32_t
+bench_random(void)
+{
+    static uint64_t  seed = 88172645463325252ULL;
+
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+
+    return (uint32_t) (seed >> 32);
+}
+
+
+static inline void
+bench_fail(const char *what)
+{
+    fprintf(stderr, "%s failed\n", what);
+    exit(1);
+}
+
+
+/* A whole file, read into memory already; to the end of the process. */
+
+static inline const uint8_t *
+bench_open(const char *name, size_t *len)
+{
+    int          fd;
+    void        *p;
+    struct stat  st;
+
+    fd = open(name, O_RDONLY);
+
+    if (fd == -1 || fstat(fd, &st) == -1) {
+        bench_fail(name);
+    }
+
+    p = mmap(NULL, (size_t) st.st_size, PROT_READ, MAP_PRIVATE|MAP_POPULATE,
+             fd, 0);
+
+    if (p == MAP_FAILED) {
+        bench_fail("mmap");
+    }
+
+    close(fd);
+
+    *len = (size_t) st.st_size;
+
+    return p;
+}
+
+
+#endif /* _BENCH_H_INCLUDED_ */

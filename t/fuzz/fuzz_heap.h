@@ -1,0 +1,42 @@
+
+/*
+ * An allocator for what is written under test: a piece of memory that is
+ * emptied by used = 0, and runs out at its limit.
+ */
+
+#ifndef _FUZZ_HEAP_H_INCLUDED_
+#define _FUZZ_HEAP_H_INCLUDED_
+
+
+#include <stddef.h>
+#include <stdint.h>
+
+
+typedef struct {
+    uint8_t  *heap;
+    size_t    used;
+    size_t    limit;
+} fuzz_heap_t;
+
+
+static void *
+fuzz_alloc(void *data, size_t size)
+{
+    void         *p;
+    fuzz_heap_t  *heap;
+
+    heap = data;
+    size = (size + 15) & ~(size_t) 15;
+
+    if (size > heap->limit - heap->used) {
+        return NULL;
+    }
+
+    p = heap->heap + heap->used;
+    heap->used += size;
+
+    return p;
+}
+
+
+#endif /* _FUZZ_HEAP_H_INCLUDED_ */

@@ -1,0 +1,75 @@
+package Test::Xet::Token;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Repos told apart by tokens, which the server itself hands out to all who ask;
+# a part of Test::Xet.
+#
+#     my $t = Test::Xet->new(Test::Xet::Token::repos());
+#
+#     $t->token_key();
+#     $t->run();
+#     $t->get("/api/v1/reconstructions/$hash", $t->auth('read', 'a/a'));
+
+use warnings;
+use strict;
+
+# Options of Test::Xet->new(), with more locations if any are given.
+
+sub repos {
+	my ($more) = @_;
+
+	return (http => token_directive(), locations => join("\n        ",
+		repo_api(), $more // (), token_location()));
+}
+
+sub token_directive { return 'xet_token_key %%DIR%%/token.key;' }
+
+sub repo_api {
+	return <<'EOF';
+location /api/ {
+            xet_api;
+            xet_auth token;
+            xet_access repo;
+            client_max_body_size 80m;
+        }
+
+        location /xorbs/ {
+            xet_data;
+            root %%STORE%%;
+        }
+EOF
+}
+
+# Where auth() asks.
+
+sub token_location {
+	return <<'EOF';
+location ~ ^/token/(?<scope>read|write)/(?<repo>.*)$ {
+            xet_token;
+            xet_token_scope $scope;
+            xet_token_repo $repo;
+        }
+EOF
+}
+
+# The file of token_directive(), any key will do.
+
+sub token_key {
+	my ($self) = @_;
+
+	chmod(0600, $self->write_file('token.key', 't1:' . 'ab' x 32 . "\n"));
+}
+
+# Headers with a token, of one that is asked for once.
+
+sub auth {
+	my ($self, $scope, $repo) = @_;
+
+	$self->{tokens}{$scope}{$repo}
+		||= $self->get("/token/$scope/$repo")->json()->{accessToken};
+
+	return { Authorization => "Bearer $self->{tokens}{$scope}{$repo}" };
+}
+
+1;
