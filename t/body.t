@@ -42,10 +42,9 @@ $http2 = 0 if Test::Xet::Nginx::version() !~ /--with-http_v2_module/;
 $http2 = 0 if `curl -V 2>&1` !~ /^Features:.* HTTP2\b/m;
 
 my $conf = Test::Xet::default_conf();
-$conf =~ s/worker_connections\s+512/worker_connections 4096/ or die;
 
-my $t = Test::Xet->new(conf => $conf, log => 'info', main =>
-	"worker_rlimit_nofile 8192;\n" . 'worker_shutdown_timeout 60s;',
+my $t = Test::Xet->new(conf => $conf, log => 'info', connections => 4096,
+	main => "worker_rlimit_nofile 8192;\n" . 'worker_shutdown_timeout 60s;',
 	http => <<'EOC', server => $locations
 log_format pid '$pid $status $request';
     access_log %%DIR%%/pid.log pid;
