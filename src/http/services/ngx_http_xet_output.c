@@ -236,6 +236,14 @@ ngx_http_xet_wait_query(ngx_http_request_t *r, ngx_int_t rc)
 
 
 ngx_int_t
+ngx_http_xet_asked_query(ngx_http_request_t *r, ngx_int_t rc)
+{
+    return (rc == NGX_AGAIN) ? NGX_AGAIN
+                             : ngx_http_xet_error_query(r, rc, NULL, NULL);
+}
+
+
+ngx_int_t
 ngx_http_xet_refuse(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message)
 {

@@ -55,6 +55,9 @@ ngx_int_t ngx_http_xet_error_query(ngx_http_request_t *r, ngx_int_t rc,
  */
 ngx_int_t ngx_http_xet_wait_query(ngx_http_request_t *r, ngx_int_t rc);
 
+/* The same where the request waits already, or the caller sees to that. */
+ngx_int_t ngx_http_xet_asked_query(ngx_http_request_t *r, ngx_int_t rc);
+
 /* An error before the body was read, which is dropped then. */
 ngx_int_t ngx_http_xet_refuse(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
