@@ -188,7 +188,7 @@ for my $name (sort grep { $commands{$_} } keys %described) {
 my $conf = text('src/http/ngx_http_xet_conf_set.c');
 my (%params, %told);
 
-while ($conf =~ /\{ \s* ngx_string\("(\w+)="\), \s* (\S+), \s* (\S+), \s*
+while ($conf =~ /\{ \s* "(\w+)", \s* (\S+), \s* (\S+), \s*
 	(\d+), \s* (\d+) \s* \}/gx)
 {
 	my ($name, $field, $min, $max) = ($1, "$2 $3", $4, $5);

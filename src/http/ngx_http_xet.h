@@ -264,6 +264,13 @@ char *ngx_http_xet_conf_verify_body(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_xet_conf_require_tls(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
+/* Whether arg is name=value, and which value; it may be empty. */
+ngx_uint_t ngx_http_xet_conf_param(ngx_str_t *arg, const char *name,
+    ngx_str_t *value);
+
+/* Logs that arg is an invalid parameter; NGX_CONF_ERROR. */
+char *ngx_http_xet_conf_invalid(ngx_conf_t *cf, ngx_str_t *arg);
+
 /* ngx_http_xet_conf_key.c */
 char *ngx_http_xet_conf_url_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

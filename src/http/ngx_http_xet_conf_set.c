@@ -37,9 +37,7 @@ ngx_http_xet_conf_store(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             xmcf->anonymous = 0;
 
         } else if (ngx_strcmp(value[2].data, "temp=anonymous") != 0) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid parameter \"%V\"", &value[2]);
-            return NGX_CONF_ERROR;
+            return ngx_http_xet_conf_invalid(cf, &value[2]);
         }
     }
 
@@ -103,20 +101,20 @@ ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_uint_t   i, j;
 
     const struct {
-        ngx_str_t    name;
+        const char  *name;
         ngx_uint_t  *number;
         ngx_msec_t  *msec;
         ngx_int_t    min;
         ngx_int_t    max;
     } params[] = {
-        { ngx_string("reads="), &xmcf->reads, NULL, 1, 64 },
-        { ngx_string("writes="), &xmcf->writes, NULL, 1, 64 },
-        { ngx_string("depth="), &xmcf->depth, NULL, 1, 256 },
-        { ngx_string("queue="), &xmcf->queue, NULL, 1, 1000000 },
-        { ngx_string("timeout="), NULL, &xmcf->query_timeout, 1, 3600000 },
-        { ngx_string("write_timeout="), NULL, &xmcf->write_timeout, 1,
+        { "reads", &xmcf->reads, NULL, 1, 64 },
+        { "writes", &xmcf->writes, NULL, 1, 64 },
+        { "depth", &xmcf->depth, NULL, 1, 256 },
+        { "queue", &xmcf->queue, NULL, 1, 1000000 },
+        { "timeout", NULL, &xmcf->query_timeout, 1, 3600000 },
+        { "write_timeout", NULL, &xmcf->write_timeout, 1,
           86400000 },
-        { ngx_string("connect_timeout="), NULL, &xmcf->connect_timeout, 1,
+        { "connect_timeout", NULL, &xmcf->connect_timeout, 1,
           3600000 }
     };
 
@@ -146,22 +144,15 @@ ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
         for (j = 0; j < sizeof(params) / sizeof(params[0]); j++) {
 
-            if (value[i].len <= params[j].name.len
-                || ngx_strncmp(value[i].data, params[j].name.data,
-                               params[j].name.len)
-                   != 0)
-            {
+            if (!ngx_http_xet_conf_param(&value[i], params[j].name, &s)) {
                 continue;
             }
-
-            s.data = value[i].data + params[j].name.len;
-            s.len = value[i].len - params[j].name.len;
 
             n = params[j].number ? ngx_atoi(s.data, s.len)
                                  : ngx_parse_time(&s, 0);
 
             if (n == NGX_ERROR || n < params[j].min || n > params[j].max) {
-                goto invalid;
+                return ngx_http_xet_conf_invalid(cf, &value[i]);
             }
 
             if (params[j].number) {
@@ -175,16 +166,39 @@ ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
 
         if (j == sizeof(params) / sizeof(params[0])) {
-            goto invalid;
+            return ngx_http_xet_conf_invalid(cf, &value[i]);
         }
     }
 
     return NGX_CONF_OK;
+}
 
-invalid:
 
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
-                       &value[i]);
+ngx_uint_t
+ngx_http_xet_conf_param(ngx_str_t *arg, const char *name, ngx_str_t *value)
+{
+    size_t  len;
+
+    len = ngx_strlen(name);
+
+    if (arg->len <= len || arg->data[len] != '='
+        || ngx_strncmp(arg->data, name, len) != 0)
+    {
+        return 0;
+    }
+
+    value->data = arg->data + len + 1;
+    value->len = arg->len - len - 1;
+
+    return 1;
+}
+
+
+char *
+ngx_http_xet_conf_invalid(ngx_conf_t *cf, ngx_str_t *arg)
+{
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"", arg);
+
     return NGX_CONF_ERROR;
 }
 

@@ -84,33 +84,27 @@ ngx_http_xet_conf_upload_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     for (i = 3; i < cf->args->nelts; i++) {
 
-        if (ngx_strncmp(value[i].data, "concurrent=", 11) == 0
+        if (ngx_http_xet_conf_param(&value[i], "concurrent", &s)
             && limit->concurrent == 0)
         {
-            n = ngx_atoi(value[i].data + 11, value[i].len - 11);
+            n = ngx_atoi(s.data, s.len);
 
             if (n < 1 || n > NGX_HTTP_XET_UPLOADS_MAX) {
-                goto invalid;
+                return ngx_http_xet_conf_invalid(cf, &value[i]);
             }
 
             limit->concurrent = n;
             continue;
         }
 
-        if (ngx_strncmp(value[i].data, "bytes=", 6) == 0
-            && limit->bytes.size == 0)
+        if (ngx_http_xet_conf_param(&value[i], "bytes", &s)
+            && limit->bytes.size == 0
+            && ngx_http_xet_conf_bytes(&s, &limit->bytes) == NGX_OK)
         {
-            s.data = value[i].data + 6;
-            s.len = value[i].len - 6;
-
-            if (ngx_http_xet_conf_bytes(&s, &limit->bytes) != NGX_OK) {
-                goto invalid;
-            }
-
             continue;
         }
 
-        goto invalid;
+        return ngx_http_xet_conf_invalid(cf, &value[i]);
     }
 
     limit->zone = ngx_http_xet_conf_zone(cf, &value[2]);
@@ -137,12 +131,6 @@ ngx_http_xet_conf_upload_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     *limitp = limit;
 
     return NGX_CONF_OK;
-
-invalid:
-
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
-                       &value[i]);
-    return NGX_CONF_ERROR;
 }
 
 
@@ -201,11 +189,10 @@ ngx_http_xet_conf_zone(ngx_conf_t *cf, ngx_str_t *value)
     ngx_str_t        name, s;
     ngx_shm_zone_t  *zone;
 
-    if (ngx_strncmp(value->data, "zone=", 5) != 0) {
+    if (!ngx_http_xet_conf_param(value, "zone", &name)) {
         goto invalid;
     }
 
-    name.data = value->data + 5;
     p = (u_char *) ngx_strchr(name.data, ':');
 
     if (p == NULL || p == name.data) {

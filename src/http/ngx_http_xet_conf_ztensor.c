@@ -10,7 +10,7 @@
 
 
 typedef struct {
-    ngx_str_t     name;
+    const char   *name;
     uint64_t      low;
     uint64_t      high;
     uint64_t      value;                       /* the default */
@@ -21,20 +21,20 @@ typedef struct {
 /* As NGX_HTTP_XET_ZT_*. */
 
 static const ngx_http_xet_zt_limit_t  ngx_http_xet_zt_limits[] = {
-    { ngx_string("manifest"), 1024, XET_ZT_MANIFEST_MAX, 64 * 1024 * 1024, 1 },
-    { ngx_string("objects"), 1, 16 * 1024 * 1024, 1000000, 0 },
-    { ngx_string("components"), 1, 32 * 1024 * 1024, 2000000, 0 },
-    { ngx_string("roles"), 1, 1024, 64, 0 },
-    { ngx_string("rank"), 1, XET_ZT_RANK_MAX, XET_ZT_RANK_MAX, 0 },
-    { ngx_string("depth"), 6, XET_CBOR_DEPTH, XET_CBOR_DEPTH, 0 },
-    { ngx_string("name"), 1, 16 * 1024, XET_ZT_NAME_MAX, 1 },
-    { ngx_string("keys"), 16, 1024 * 1024, 65536, 0 },
-    { ngx_string("attributes"), 0, 1024 * 1024, 1024 * 1024, 1 },
-    { ngx_string("page"), 1, 100000, 10000, 0 },
-    { ngx_string("decode"), 1, NGX_MAX_OFF_T_VALUE, 256 * 1024 * 1024, 1 },
-    { ngx_string("window"), 1024, (uint64_t) 2 * 1024 * 1024 * 1024,
+    { "manifest", 1024, XET_ZT_MANIFEST_MAX, 64 * 1024 * 1024, 1 },
+    { "objects", 1, 16 * 1024 * 1024, 1000000, 0 },
+    { "components", 1, 32 * 1024 * 1024, 2000000, 0 },
+    { "roles", 1, 1024, 64, 0 },
+    { "rank", 1, XET_ZT_RANK_MAX, XET_ZT_RANK_MAX, 0 },
+    { "depth", 6, XET_CBOR_DEPTH, XET_CBOR_DEPTH, 0 },
+    { "name", 1, 16 * 1024, XET_ZT_NAME_MAX, 1 },
+    { "keys", 16, 1024 * 1024, 65536, 0 },
+    { "attributes", 0, 1024 * 1024, 1024 * 1024, 1 },
+    { "page", 1, 100000, 10000, 0 },
+    { "decode", 1, NGX_MAX_OFF_T_VALUE, 256 * 1024 * 1024, 1 },
+    { "window", 1024, (uint64_t) 2 * 1024 * 1024 * 1024,
       8 * 1024 * 1024, 1 },
-    { ngx_string("verify"), 1, NGX_MAX_OFF_T_VALUE,
+    { "verify", 1, NGX_MAX_OFF_T_VALUE,
       (uint64_t) 4 * 1024 * 1024 * 1024, 1 }
 };
 
@@ -71,9 +71,7 @@ ngx_http_xet_conf_ztensor_limits(ngx_conf_t *cf, ngx_command_t *cmd,
 
     for (i = 1; i < cf->args->nelts; i++) {
         if (ngx_http_xet_zt_limit(&xlcf->ztensor, &value[i]) != NGX_OK) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid parameter \"%V\"", &value[i]);
-            return NGX_CONF_ERROR;
+            return ngx_http_xet_conf_invalid(cf, &value[i]);
         }
     }
 
@@ -92,11 +90,7 @@ ngx_http_xet_zt_limit(ngx_http_xet_ztensor_conf_t *conf, ngx_str_t *param)
     for (i = 0; i < NGX_HTTP_XET_ZT_LIMITS; i++) {
         limit = &ngx_http_xet_zt_limits[i];
 
-        if (param->len > limit->name.len
-            && param->data[limit->name.len] == '='
-            && ngx_strncmp(param->data, limit->name.data, limit->name.len)
-               == 0)
-        {
+        if (ngx_http_xet_conf_param(param, limit->name, &text)) {
             break;
         }
     }
@@ -104,9 +98,6 @@ ngx_http_xet_zt_limit(ngx_http_xet_ztensor_conf_t *conf, ngx_str_t *param)
     if (i == NGX_HTTP_XET_ZT_LIMITS) {
         return NGX_ERROR;
     }
-
-    text.data = param->data + limit->name.len + 1;
-    text.len = param->len - limit->name.len - 1;
 
     n = limit->size ? ngx_parse_offset(&text)
                     : ngx_atoof(text.data, text.len);

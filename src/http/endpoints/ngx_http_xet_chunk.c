@@ -111,8 +111,7 @@ ngx_http_xet_chunk_answer(ngx_http_request_t *r, ngx_http_xet_chunk_t *chunk)
         rc = ngx_http_xet_query_advertised(r, &chunk->xorbs,
                                            ngx_http_xet_chunk_advertised);
 
-        return (rc == NGX_AGAIN) ? NGX_AGAIN
-                                 : ngx_http_xet_error_query(r, rc, NULL, NULL);
+        return ngx_http_xet_asked_query(r, rc);
     }
 
     ngx_http_xet_chunk_key(r, &chunk->footer);

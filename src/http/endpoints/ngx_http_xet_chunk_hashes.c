@@ -253,8 +253,7 @@ ngx_http_xet_hashes_window(ngx_http_request_t *r)
     rc = ngx_http_xet_query_slices(r, &h->window, 1, NGX_HTTP_XET_WRITE,
                                    ngx_http_xet_hashes_sliced);
 
-    return (rc == NGX_AGAIN) ? NGX_AGAIN
-                             : ngx_http_xet_error_query(r, rc, NULL, NULL);
+    return ngx_http_xet_asked_query(r, rc);
 }
 
 

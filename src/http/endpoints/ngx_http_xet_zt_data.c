@@ -151,8 +151,7 @@ ngx_http_xet_zt_data_report(ngx_http_request_t *r,
                             c->object->index, c->object->index,
                             ngx_http_xet_zt_data_reported);
 
-    return (rc == NGX_AGAIN) ? NGX_AGAIN
-                             : ngx_http_xet_error_query(r, rc, NULL, NULL);
+    return ngx_http_xet_asked_query(r, rc);
 }
 
 

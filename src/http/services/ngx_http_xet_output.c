@@ -68,20 +68,35 @@ ngx_http_xet_send_error(ngx_http_request_t *r, ngx_uint_t status,
         }
     }
 
-    xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 256);
-    xet_json_init(&j, &b);
-
-    xet_json_object_begin(&j);
-    xet_json_key(&j, "error");
-    xet_json_object_begin(&j);
-    xet_json_key(&j, "code");
-    xet_json_cstring(&j, code);
-    xet_json_key(&j, "message");
-    xet_json_cstring(&j, message);
-    xet_json_object_end(&j);
-    xet_json_object_end(&j);
+    ngx_http_xet_error_begin(r, &b, &j, code, message);
+    ngx_http_xet_error_end(&j);
 
     return ngx_http_xet_send(r, status, "application/json", &b);
+}
+
+
+void
+ngx_http_xet_error_begin(ngx_http_request_t *r, xet_buf_t *b, xet_json_t *j,
+    const char *code, const char *message)
+{
+    xet_buf_init(b, ngx_http_xet_alloc, r->pool, 256);
+    xet_json_init(j, b);
+
+    xet_json_object_begin(j);
+    xet_json_key(j, "error");
+    xet_json_object_begin(j);
+    xet_json_key(j, "code");
+    xet_json_cstring(j, code);
+    xet_json_key(j, "message");
+    xet_json_cstring(j, message);
+}
+
+
+void
+ngx_http_xet_error_end(xet_json_t *j)
+{
+    xet_json_object_end(j);
+    xet_json_object_end(j);
 }
 
 
@@ -232,6 +247,14 @@ ngx_http_xet_wait_query(ngx_http_request_t *r, ngx_int_t rc)
     r->read_event_handler = ngx_http_test_reading;
 
     return NGX_DONE;
+}
+
+
+ngx_int_t
+ngx_http_xet_asked_query(ngx_http_request_t *r, ngx_int_t rc)
+{
+    return (rc == NGX_AGAIN) ? NGX_AGAIN
+                             : ngx_http_xet_error_query(r, rc, NULL, NULL);
 }
 
 

@@ -41,6 +41,11 @@ ngx_int_t ngx_http_xet_error_status(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_error_json(ngx_http_request_t *r, xet_status_t status,
     xet_buf_t *b);
 
+/* That JSON, in the request's pool; between them go the further members. */
+void ngx_http_xet_error_begin(ngx_http_request_t *r, xet_buf_t *b,
+    xet_json_t *j, const char *code, const char *message);
+void ngx_http_xet_error_end(xet_json_t *j);
+
 /*
  * For the rc of a query that is not NGX_OK; code and missing tell what 404
  * stands for, NULL where a missing row is our fault.
@@ -54,6 +59,9 @@ ngx_int_t ngx_http_xet_error_query(ngx_http_request_t *r, ngx_int_t rc,
  * it; or the answer is the error.
  */
 ngx_int_t ngx_http_xet_wait_query(ngx_http_request_t *r, ngx_int_t rc);
+
+/* The same where the request waits already, or the caller sees to that. */
+ngx_int_t ngx_http_xet_asked_query(ngx_http_request_t *r, ngx_int_t rc);
 
 /* An error before the body was read, which is dropped then. */
 ngx_int_t ngx_http_xet_refuse(ngx_http_request_t *r, ngx_uint_t status,

@@ -77,8 +77,7 @@ ngx_http_xet_recon_send(ngx_http_request_t *r, const xet_hash_t *file,
                                   rec->want.end - 1,
                                   ngx_http_xet_recon_queried);
 
-    return (rc == NGX_AGAIN) ? NGX_AGAIN
-                             : ngx_http_xet_error_query(r, rc, NULL, NULL);
+    return ngx_http_xet_asked_query(r, rc);
 }
 
 
@@ -226,8 +225,7 @@ ngx_http_xet_recon_edges(ngx_http_request_t *r)
     rc = ngx_http_xet_query_slices(r, &rec->slices, 0, NGX_HTTP_XET_READ,
                                    ngx_http_xet_recon_edges_queried);
 
-    return (rc == NGX_AGAIN) ? NGX_AGAIN
-                             : ngx_http_xet_error_query(r, rc, NULL, NULL);
+    return ngx_http_xet_asked_query(r, rc);
 }
 
 

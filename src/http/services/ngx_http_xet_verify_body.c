@@ -222,31 +222,17 @@ ngx_http_xet_verify_filter(ngx_http_request_t *r, ngx_chain_t *in)
 
 
 static ngx_int_t
-ngx_http_xet_verify_hold(ngx_http_request_t *r,
-    ngx_http_xet_verify_t *v, ngx_chain_t *in)
+ngx_http_xet_verify_hold(ngx_http_request_t *r, ngx_http_xet_verify_t *v,
+    ngx_chain_t *in)
 {
-    ngx_chain_t  *cl, **ll;
+    ngx_chain_t  *cl;
 
-    for (ll = &v->held; *ll; ll = &(*ll)->next) { /* void */ }
-
-    for ( /* void */ ; in; in = in->next) {
-
-        cl = ngx_alloc_chain_link(r->pool);
-        if (cl == NULL) {
-            return NGX_ERROR;
-        }
-
-        cl->buf = in->buf;
-        cl->next = NULL;
-
-        *ll = cl;
-        ll = &cl->next;
-
-        v->received += in->buf->last - in->buf->pos;
-        v->last |= in->buf->last_buf;
+    for (cl = in; cl; cl = cl->next) {
+        v->received += cl->buf->last - cl->buf->pos;
+        v->last |= cl->buf->last_buf;
     }
 
-    return NGX_OK;
+    return ngx_chain_add_copy(r->pool, &v->held, in);
 }
 
 
@@ -368,8 +354,7 @@ ngx_http_xet_verify_completes(ngx_http_request_t *r,
 /* NGX_DECLINED when there is nothing to post, or a job runs. */
 
 static ngx_int_t
-ngx_http_xet_verify_post(ngx_http_request_t *r,
-    ngx_http_xet_verify_t *v)
+ngx_http_xet_verify_post(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
 {
     ngx_buf_t   *b;
     ngx_uint_t   last;
@@ -421,8 +406,7 @@ ngx_http_xet_verify_next(ngx_http_request_t *r, ngx_chain_t *out)
 /* The rest of a body that has failed; its end is still told to nginx. */
 
 static ngx_int_t
-ngx_http_xet_verify_drop(ngx_http_request_t *r,
-    ngx_http_xet_verify_t *v)
+ngx_http_xet_verify_drop(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
 {
     ngx_chain_t  *cl, *out;
 
@@ -543,8 +527,7 @@ ngx_http_xet_verify_done(ngx_http_request_t *r, void *data)
 
 
 static void
-ngx_http_xet_verify_refuse(ngx_http_request_t *r,
-    ngx_http_xet_verify_t *v)
+ngx_http_xet_verify_refuse(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
 {
     ngx_chain_t          *cl;
     ngx_http_upstream_t  *u;
@@ -611,8 +594,7 @@ ngx_http_xet_verify_drain_handler(ngx_http_request_t *r)
 
 
 static void
-ngx_http_xet_verify_answer(ngx_http_request_t *r,
-    ngx_http_xet_verify_t *v)
+ngx_http_xet_verify_answer(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
 {
     /* the rest is dropped and the connection closed: say so */
 

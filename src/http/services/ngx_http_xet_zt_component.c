@@ -214,17 +214,8 @@ ngx_http_xet_zt_component_roles(ngx_http_request_t *r,
     xet_buf_t   b;
     xet_json_t  j;
 
-    xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 256);
-    xet_json_init(&j, &b);
-
-    xet_json_object_begin(&j);
-    xet_json_key(&j, "error");
-    xet_json_object_begin(&j);
-
-    xet_json_key(&j, "code");
-    xet_json_cstring(&j, xet_status_code(XET_ZT_ROLE));
-    xet_json_key(&j, "message");
-    xet_json_cstring(&j, xet_status_text(XET_ZT_ROLE));
+    ngx_http_xet_error_begin(r, &b, &j, xet_status_code(XET_ZT_ROLE),
+                             xet_status_text(XET_ZT_ROLE));
 
     xet_json_key(&j, "roles");
     xet_json_array_begin(&j);
@@ -235,8 +226,8 @@ ngx_http_xet_zt_component_roles(ngx_http_request_t *r,
     }
 
     xet_json_array_end(&j);
-    xet_json_object_end(&j);
-    xet_json_object_end(&j);
+
+    ngx_http_xet_error_end(&j);
 
     return ngx_http_xet_error_json(r, XET_ZT_ROLE, &b);
 }
