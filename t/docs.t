@@ -411,6 +411,22 @@ for my $name (@docs) {
 			|| $code =~ /\bngx_http_xet_$name\(/;
 	}
 
+	# a row begins in its file, or in one of the row before: "the same"
+
+	my $row = '';
+
+	for ($life =~ /^\| (?:loop|thread)[^|]*\| (.*)$/mg) {
+		my ($where, $what) = split(/ \| /, $_, 2);
+		my $files = join('', map { text($_) } $where =~ /`(src\/\S+)`/g);
+
+		$row = $where =~ /the same/ ? $row . $files : $files;
+
+		my ($first) = $what =~ /`([a-z][a-z0-9_]*)`/ or next;
+
+		push @bad, "$where: $first"
+			unless $row =~ /\bngx_http_xet_$first\(/;
+	}
+
 	for my $name ($life =~ /`xet\.(\w+)`/g) {
 		push @bad, "xet.$name" unless $sql =~ /FUNCTION xet\.$name\(/;
 	}
