@@ -424,7 +424,7 @@ for my $name (@docs) {
 		my ($first) = $what =~ /`([a-z][a-z0-9_]*)`/ or next;
 
 		push @bad, "$where: $first"
-			unless $row =~ /\bngx_http_xet_$first\(/;
+			unless $row =~ /^ngx_http_xet_$first\(/m;
 	}
 
 	for my $name ($life =~ /`xet\.(\w+)`/g) {
