@@ -417,7 +417,8 @@ for my $name (@docs) {
 
 	for ($life =~ /^\| (?:loop|thread)[^|]*\| (.*)$/mg) {
 		my ($where, $what) = split(/ \| /, $_, 2);
-		my $files = join('', map { text($_) } $where =~ /`(src\/\S+)`/g);
+		my $files = join('', map { text($_) }
+			$where =~ /`(src\/\S+)`/g);
 
 		$row = $where =~ /the same/ ? $row . $files : $files;
 
