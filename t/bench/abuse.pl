@@ -39,9 +39,9 @@ need('wrk', 'wrk');
 bench_start('reconstructions while others misbehave, one worker');
 
 my $dir = tempdir(CLEANUP => 1);
-my $conf = Test::Xet::default_conf() =~ s/(worker_connections\s+)512/${1}8192/r;
 
-my $t = bench_server(conf => $conf, main => "worker_rlimit_nofile 16384;\n",
+my $t = bench_server(connections => 8192,
+	main => "worker_rlimit_nofile 16384;\n",
 	server => 'location = /200 { return 200 "ok"; }')->run();
 
 my (undef, $names) = bench_files($t, 10000, $dir);
