@@ -38,7 +38,9 @@ ngx_http_xet_url_init(ngx_http_request_t *r, ngx_http_xet_url_t *url)
     /* several ranges at once are more than slices of a cache can serve */
 
     url->group = url->whole ? 1 : xlcf->url_ranges;
-    url->sign = xmcf->sign[0];
+    /* a server that only gives out tokens has no keys of URLs */
+
+    url->sign = xmcf->sign ? xmcf->sign[0] : NULL;
     url->id = key->id;
     url->secret = key->secret;
 
