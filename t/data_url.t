@@ -593,7 +593,8 @@ $t->reload();
 	my %paths = map { s/[?].*//r => 1 } @urls;
 
 	my $form = qr!\Ahttps://cdn\.example\.com/some/prefix/xorbs/default/
-		[0-9a-f]{2}/[0-9a-f]{64}\.[0-9a-f]{8}\?e=\d+&k=k1&s=[\w-]+&n=\d+-\d+\z!x;
+		[0-9a-f]{2}/[0-9a-f]{64}\.[0-9a-f]{8}
+		\?e=\d+&k=k1&s=[\w-]+&n=\d+-\d+\z!x;
 
 	is(join("\n", grep { $_ !~ $form } @urls), '', 'CDN: URLs');
 	is(scalar(keys %paths), scalar(@{ $file->{xorbs} }),

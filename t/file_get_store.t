@@ -69,7 +69,8 @@ sub cut_ok {
 
 	my $log = substr($t->log(), $before);
 
-	my $line = "xet: chunk $chunk of xorb $hurt->{hash}\\S* is lost: $reason";
+	my $line = "xet: chunk $chunk of xorb $hurt->{hash}\\S* is lost: "
+		. $reason;
 
 	like($log, qr/\[alert\].*$line/, "$name: an alert");
 	like($log, qr/\[error\].*a file ends early: .*$file->{hash}/,
