@@ -17,6 +17,7 @@
 #include "xet_cli_json.h"
 #include "xet_cli_packer.h"
 #include "xet_cli_progress.h"
+#include "xet_cli_text.h"
 
 
 #define XET_CLI_PUT_PARALLEL  3        /* xorbs */
@@ -232,16 +233,17 @@ xet_cli_put_print(xet_cli_put_t *p, const xet_cli_file_t *file)
     known = file->size - file->new_bytes;
 
     if (!p->args->value[XET_CLI_OPT_JSON]) {
-        printf("%s\n"
+        xet_cli_text_print(stdout, file->name);
+        printf("\n"
                "  hash          %s\n"
                "  size          %" PRIu64 "\n"
                "  sha256        %s\n"
                "  new           %" PRIu64 "\n"
                "  deduplicated  %" PRIu64 "\n",
-               file->name, xet_cli_hash_string(&file->hash, hash), file->size,
+               xet_cli_hash_string(&file->hash, hash), file->size,
                sha256, file->new_bytes, known);
 
-        return XET_CLI_OK;
+        return xet_cli_flush();
     }
 
     j = xet_cli_json_begin(&out);

@@ -365,8 +365,8 @@ xet_cli_upload_shard(xet_cli_upload_t *u, size_t *xorb,
 
     *xorb = end;
 
-    rc = (xet_buf_status(&b) == XET_OK) ? xet_cli_upload_post(u, &b)
-                                        : xet_cli_no_memory();
+    rc = xet_cli_upload_post(u, &b);
+
     xet_cli_buf_free(&b);
 
     return rc;
@@ -423,23 +423,15 @@ xet_cli_upload_xorb(xet_buf_t *b, const xet_cli_upload_t *u,
 static int
 xet_cli_upload_post(xet_cli_upload_t *u, const xet_buf_t *b)
 {
-    int                    rc;
-    size_t                 len;
-    uint8_t               *body;
-    xet_buf_node_t        *node;
-    xet_cli_request_t      r;
+    int                 rc;
+    size_t              len;
+    uint8_t            *body;
+    xet_cli_request_t   r;
 
-    body = malloc((size_t) b->size);
+    body = xet_cli_buf_bytes(b, &len);
 
     if (body == NULL) {
         return xet_cli_no_memory();
-    }
-
-    len = 0;
-
-    for (node = b->first; node; node = node->next) {
-        memcpy(body + len, node->start, (size_t) (node->pos - node->start));
-        len += (size_t) (node->pos - node->start);
     }
 
     memset(&r, 0, sizeof(r));
