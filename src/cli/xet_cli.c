@@ -18,11 +18,11 @@
 
 static const xet_cli_verb_t  xet_cli_verbs[] = {
 
-    { "get", "HASH",
-      "Downloads a file and verifies it.",
+    { "get", "HASH|MANIFEST",
+      "Downloads a file, or those of a manifest, and verifies them.",
       XET_CLI_TAKES_SERVER | xet_cli_takes(JSON) | xet_cli_takes(OUTPUT)
       | xet_cli_takes(PARALLEL) | xet_cli_takes(QUIET)
-      | xet_cli_takes(RANGE),
+      | xet_cli_takes(RANGE) | xet_cli_takes(RECURSIVE),
       1, 1, xet_cli_get },
 
     { "hash", "FILE...",
@@ -45,10 +45,10 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
       xet_cli_takes(JSON) | xet_cli_takes(POSTGRES) | xet_cli_takes(SQL),
       0, 0, xet_cli_migrate },
 
-    { "put", "FILE...",
+    { "put", "FILE...|FOLDER",
       "Uploads files; what the server has already is not sent.",
       XET_CLI_TAKES_SERVER | xet_cli_takes(JSON) | xet_cli_takes(PARALLEL)
-      | xet_cli_takes(QUIET),
+      | xet_cli_takes(QUIET) | xet_cli_takes(RECURSIVE),
       1, -1, xet_cli_put },
 
     { "repo", "ls|add|rm|public|private|files [NAME [HASH...]]",

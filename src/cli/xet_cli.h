@@ -34,6 +34,7 @@
 
 
 int xet_cli_get(const xet_cli_args_t *args);
+int xet_cli_get_tree(const xet_cli_args_t *args);
 int xet_cli_hash(const xet_cli_args_t *args);
 int xet_cli_info(const xet_cli_args_t *args);
 int xet_cli_ls(const xet_cli_args_t *args);

@@ -54,6 +54,8 @@
       "no progress bar")                                                      \
     X(RANGE, "range", "A-B", 0,                                               \
       "bytes, from 0, B included; A- and -N, too")                            \
+    X(RECURSIVE, "recursive", NULL, 'r',                                      \
+      "a folder with all that is in it, or the manifest of one")              \
     X(REPO, "repo", "NAME", 0,                                                \
       "a repository")                                                         \
     X(RETRIES, "retries", "N", 0,                                             \

@@ -294,6 +294,39 @@ xet_cli_dedup_at(const xet_cli_dedup_t *d, xet_cli_place_t place,
 }
 
 
+void
+xet_cli_dedup_forget(xet_cli_dedup_t *d)
+{
+    uint32_t               i, n;
+    uint64_t               slot;
+    xet_cli_known_t       *x;
+    xet_cli_collection_t  *c;
+
+    c = &d->collections[0];
+
+    if (c->size) {
+        memset(c->slots, 0, c->size * sizeof(uint64_t));
+        c->used = 0;
+    }
+
+    for (n = 0; n < d->nxorbs; n++) {
+        x = &d->xorbs[n];
+
+        if (x->resumed) {
+            memset(&x->hash, 0, sizeof(x->hash));
+            x->count = 0;
+        }
+
+        for (i = 0; x->collection == 0 && i < x->count; i++) {
+            slot = ((uint64_t) n + 1) << 16 | i;
+
+            c->used += (size_t) xet_cli_dedup_put(d, c, slot,
+                                                  xet_cli_dedup_hash(d, slot));
+        }
+    }
+}
+
+
 /*
  * An answer that is no shard with a footer of the version that we know
  * teaches nothing, nor does one that has expired: its key, if it has one, is

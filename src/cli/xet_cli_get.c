@@ -55,6 +55,10 @@ xet_cli_get(const xet_cli_args_t *args)
     int             rc;
     xet_cli_get_t  *g;
 
+    if (args->value[XET_CLI_OPT_RECURSIVE]) {
+        return xet_cli_get_tree(args);
+    }
+
     g = calloc(1, sizeof(xet_cli_get_t));
 
     if (g == NULL) {
