@@ -64,11 +64,14 @@ system(build_dir() . '/tools/xet_make random 7 ' . 200 * $mib . " > $file") == 0
 # --------------------------------------------------------------------------
 # killed in the middle
 
+spew($t->dir() . '/held', '');
+
 my $run = xet_start($t, @put);
 
 ok(wait_for(60, sub { sent() >= 2 }), 'two xorbs are sent');
 kill('KILL', $run->{pid});
 is(xet_wait($run)->{code}, undef, 'killed');
+unlink($t->dir() . '/held');
 
 my $before = sent();
 my $r = xet($t, @put);

@@ -23,9 +23,9 @@
 
 static int xet_cli_tree_folder(xet_cli_tree_t *t, int fd, const char *path,
     unsigned depth);
-static int xet_cli_tree_names(int fd, struct dirent ***names, int *count);
 static int xet_cli_tree_filter(const struct dirent *entry);
-static int xet_cli_tree_order(const void *one, const void *two);
+static int xet_cli_tree_order(const struct dirent **one,
+    const struct dirent **two);
 static int xet_cli_tree_name(xet_cli_tree_t *t, int fd, const char *path,
     const char *name, unsigned depth);
 static int xet_cli_tree_add(xet_cli_tree_t *t, const char *path, int folder);
@@ -82,7 +82,9 @@ xet_cli_tree_folder(xet_cli_tree_t *t, int fd, const char *path,
         return xet_cli_fail(XET_CLI_ERROR, path, "is too deep in the tree");
     }
 
-    if (xet_cli_tree_names(fd, &names, &n) != 0) {
+    n = scandirat(fd, ".", &names, xet_cli_tree_filter, xet_cli_tree_order);
+
+    if (n < 0) {
         rc = xet_cli_fail(XET_CLI_ERROR, *path ? path : ".",
                           strerror(errno));
         close(fd);
@@ -109,24 +111,6 @@ xet_cli_tree_folder(xet_cli_tree_t *t, int fd, const char *path,
 
 
 static int
-xet_cli_tree_names(int fd, struct dirent ***names, int *count)
-{
-    *count = scandirat(fd, ".", names, xet_cli_tree_filter, NULL);
-
-    if (*count < 0) {
-        return -1;
-    }
-
-    /* by bytes, which no locale changes: a put is resumed in this order */
-
-    qsort(*names, (size_t) *count, sizeof(struct dirent *),
-          xet_cli_tree_order);
-
-    return 0;
-}
-
-
-static int
 xet_cli_tree_filter(const struct dirent *entry)
 {
     return strcmp(entry->d_name, ".") != 0
@@ -134,11 +118,12 @@ xet_cli_tree_filter(const struct dirent *entry)
 }
 
 
+/* By bytes, which no locale changes: a put is resumed in this order. */
+
 static int
-xet_cli_tree_order(const void *one, const void *two)
+xet_cli_tree_order(const struct dirent **one, const struct dirent **two)
 {
-    return strcmp((*(struct dirent *const *) one)->d_name,
-                  (*(struct dirent *const *) two)->d_name);
+    return strcmp((*one)->d_name, (*two)->d_name);
 }
 
 
