@@ -244,7 +244,7 @@ sub conf {
 	my $conf = Test::Xet::default_conf();
 
 	$conf =~ s/%%LOCATIONS%%/api() . "$text\n$locations" . proxies()/e;
-	$conf =~ s/(listen .*)/$1\n        listen 127.0.0.1:%%PORT_8083%% http2;/
+	$conf =~ s/(?=listen )/listen 127.0.0.1:%%PORT_8083%% http2;\n/
 		if $http2;
 	$conf =~ s/\}\s*\z//;
 

@@ -476,7 +476,7 @@ for (
 	[ 'api', {}, 200, $public ],
 	[ 'api', { Cookie => 'a=b' }, 200, $private ],
 	[ 'api', { Authorization => 'Basic eDp5' }, 200, $private ],
-	[ 'token', {}, 401, undef ],
+	[ 'token', {}, 401, 'no-store' ],
 	[ 'token', bearer('read', 'a/a'), 200, $private ],
 	[ 'repo', {}, 401, 'no-store' ],
 	[ 'repo', bearer('read', 'a/a'), 404, 'no-store' ]
