@@ -99,6 +99,21 @@ is($t->get("/if_header$path", { Range => "bytes=$first-$last" })
 is($t->get("/headers$path", { Range => "bytes=$first-$last" })
 	->header_value('X-Other'), 'yes', 'add_header is heeded');
 
+# the form without signed ranges, by which all of a xorb may be had
+
+my ($whole) = signed($t, $file->{hash}, '/whole');
+
+for my $case ([ undef, 200, 0, $total - 1 ], [ '5-', 206, 5, $total - 1 ]) {
+	my ($range, $status, $a, $b) = @$case;
+	my $r = $t->get($whole, { 'Accept-Encoding' => 'gzip',
+		Range => defined $range ? "bytes=$range" : undef },
+		port => 8082);
+
+	is($r->{status}, $status, "cacheable: $status");
+	ok($r->{body} eq substr($xorb->{bytes}, $a, $b - $a + 1),
+		"cacheable: $status: bytes");
+}
+
 # --------------------------------------------------------------------------
 # what can't be right any more is an error, and no byte of it goes out
 
@@ -122,6 +137,20 @@ logged('it is of another range');
 $r = $t->get("/coded$path", { Range => "bytes=$first-$last" });
 
 wrong('a content coding', $r, 500);
+is($r->json()->{error}{code}, 'internal_error', 'a content coding: code');
+is($r->{error}, undef, 'a content coding: a whole answer');
+
+if ($http2) {
+	my ($status, $text) = run_command([ 'curl', '-sS', '-m', 30,
+		'--http2-prior-knowledge', '-r', "$first-$last", '-w',
+		' %{http_version} %{http_code}',
+		$t->url("/coded$path", 8083) ]);
+
+	is_deeply([ $status, $text ], [ 0, '{"error":{"code":"internal_error",'
+		. '"message":"internal error"}} 2 500' ],
+		'a content coding: HTTP/2');
+}
+
 logged('it has a content coding');
 
 
@@ -293,8 +322,19 @@ location /api/ {
             xet_url_ranges 8;
         }
 
+        location /whole/ {
+            xet_api;
+            xet_api_base /whole;
+            xet_auth off;
+            xet_url_mode cacheable;
+        }
+
         location /xorbs/ {
             xet_data;
+        }
+
+        location @xet_error {
+            xet_error;
         }
 
 EOC
@@ -307,6 +347,7 @@ sub location {
         location /$name/xorbs/ {
             xet_data;
             alias %%STORE%%/xorbs/;
+            error_page 500 502 \@xet_error;
             $more
         }
 
@@ -334,9 +375,11 @@ EOC
 # Path of a URL of the first chunk, and its range.
 
 sub signed {
-	my ($t, $hash) = @_;
+	my ($t, $hash, $base) = @_;
 
-	my $info = $t->get("/api/v1/reconstructions/$hash",
+	$base //= '/api';
+
+	my $info = $t->get("$base/v1/reconstructions/$hash",
 		{ Range => 'bytes=0-49999' })->json()->{fetch_info};
 	my ($entry) = map { @$_ } values %$info;
 

@@ -61,6 +61,13 @@ location /page/ {
             xet_token_scope write;
         }
 
+        location /json/ {
+            xet_api;
+            xet_api_base /json;
+            xet_auth off;
+            error_page 403 @xet_error;
+        }
+
         location /closed/ {
             xet_api;
             xet_api_base /closed;
@@ -138,6 +145,13 @@ for my $name (sort keys %targets) {
 			=~ /a subrequest is refused: "\Q$path\E"/g);
 	}), "auth_request, mirror: $name: lines");
 }
+
+# an error as the location has it is a part of the page
+
+$t->write_file('page/json.html',
+	"(<!--# include virtual=\"/json/health\" -->)");
+is($t->get('/page/json.html')->{body}, '({"error":{"code":"forbidden",'
+	. '"message":"forbidden"}})', 'error_page of the location');
 
 # uploads, by a body that is not theirs
 
