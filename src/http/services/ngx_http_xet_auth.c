@@ -4,8 +4,8 @@
  *
  * A token is verified at first use: in the access phase, or before it when a
  * zone of limit_req asks for the subject.  The verdict stays with the request
- * as long as it is in a location, by whose rules it was made;
- * good ones are shared by all workers until they expire, see the token cache.
+ * for as long as it is in the location by whose rules it was made; good ones
+ * are shared by all workers until they expire, see the token cache.
  * A signature costs some ten to hundred microseconds, which is no reason to
  * leave the event loop.
  *
