@@ -281,7 +281,8 @@ ngx_http_xet_chunk_done(ngx_http_request_t *r, void *data)
     }
 
     if (ngx_http_xet_header(r, "Cache-Control", "private, max-age=3600")
-        != NGX_OK)
+        != NGX_OK
+        || ngx_http_xet_header(r, "Vary", "Authorization") != NGX_OK)
     {
         ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
         return;
