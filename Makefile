@@ -17,6 +17,8 @@
 #   make install    module, configuration, SQL, client; heeds DESTDIR
 #   make clean
 #
+# WERROR=1 with any of them makes errors of the compiler's warnings.
+#
 # Everything is built under BUILD.  No target needs root but "install", and
 # "test" and "run" where packages are missing.
 
@@ -35,6 +37,11 @@ NGINX_FLAGS =
 MODULE_CC_OPT =	-g -O2 -fPIC -fstack-protector-strong -Wformat \
 		-Werror=format-security -D_FORTIFY_SOURCE=2
 MODULE_LD_OPT =	-Wl,-z,relro -Wl,-z,now -fPIC
+
+# WERROR=1 makes errors of warnings, as .ci/run does.  A compiler that is newer
+# than the sources must not keep anybody from a server.
+
+WERROR ?=
 
 TESTS =		t/*.t
 JOBS =		2
@@ -94,7 +101,8 @@ BENCH_BINS :=	$(BENCH_SRCS:t/bench/%.c=$(BUILD)/bench/%)
 TOOL_BINS :=	$(TOOL_SRCS:t/tools/%.c=$(BUILD)/tools/%)
 CLI_BIN :=	$(if $(CLI_SRCS),$(BUILD)/xet)
 
-WARN =		-W -Wall -Wextra -Wpointer-arith -Wno-unused-parameter -Werror
+WARN =		-W -Wall -Wextra -Wpointer-arith -Wno-unused-parameter \
+		$(if $(WERROR),-Werror)
 CORE_WARN =	$(WARN) -Wshadow -Wconversion -Wno-sign-conversion
 SANITIZE =	-fsanitize=address,undefined -fno-sanitize-recover=all \
 		-fno-omit-frame-pointer
@@ -282,6 +290,10 @@ bench: $(BENCH_BINS)
 # once for every change of "config", of the flags, or of nginx itself; after
 # that its own Makefile knows what to compile.
 
+# nginx itself asks for -Werror; what comes later wins.
+
+NO_WERROR =	$(if $(WERROR),,-Wno-error)
+
 # $(1) folder to build in, $(2) sources, $(3) flags for configure
 
 nginx_configure = \
@@ -299,13 +311,14 @@ $(OUT)/nginx/.configured: config $(OUT)/nginx/.flags \
 		$(NGINX_SRC)/src/core/nginx.h
 	@echo "configuring $(NGINX_SRC), see $(BUILD)/nginx/configure.log"
 	$(call nginx_configure,$(OUT)/nginx,$(NGINX_SRC),"$${NGX_CONF_FLAGS[@]}" \
-		--with-cc-opt="$(MODULE_CC_OPT)" \
+		--with-cc-opt="$(MODULE_CC_OPT) $(NO_WERROR)" \
 		--with-ld-opt="$(MODULE_LD_OPT)" \
 		--add-dynamic-module=$(ROOT))
 
 $(OUT)/nginx/.flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(NGINX_SRC) $(NGINX_FLAGS) $(MODULE_CC_OPT) $(MODULE_LD_OPT)' \
+		'$(NO_WERROR)' \
 		'$(XET_BLAKE3_DIR)' > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
@@ -340,7 +353,7 @@ $(OUT)/nginx-asan/.configured: config Makefile $(FULL_SRC)/src/core/nginx.c
 	$(call nginx_configure,$(OUT)/nginx-asan,$(FULL_SRC),\
 		$(ASAN_NGINX_FLAGS) \
 		--with-cc-opt="-O1 -g -fsanitize=address \
-		-fno-omit-frame-pointer -DNGX_DEBUG_PALLOC=1" \
+		-fno-omit-frame-pointer -DNGX_DEBUG_PALLOC=1 $(NO_WERROR)" \
 		--with-ld-opt=-fsanitize=address --add-module=$(ROOT))
 
 $(OUT)/nginx-src/src/core/nginx.c:
