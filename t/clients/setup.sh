@@ -1,11 +1,12 @@
 #!/bin/sh
 
 # Installs the real clients into BUILD (build): hf_xet for Python into venv,
-# @huggingface/hub for Node into npm, and below clients huggingface_hub, of
-# hf_xet one older release for t/clients.t, and the ztensor package in three
-# releases; and a newer Node where the system's is too old.  With "all" as the second argument the older releases of "make
-# clients", too, and xtool where there is a cargo.  Done once; "newest" is what
-# there is when it is done.  Needs python3-venv, node and npm.
+# @huggingface/hub for Node into npm, with a newer Node where the system's is
+# too old, and below clients huggingface_hub, of hf_xet one older release for
+# t/clients.t, and the ztensor package in three releases.  With "all" as the
+# second argument the older releases of "make clients", too, and xtool where
+# there is a cargo.  Done once; "newest" is what there is when it is done.
+# Needs python3-venv, node and npm.
 
 set -eu
 
