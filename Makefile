@@ -401,7 +401,12 @@ stop:
 
 
 # The packaged nginx says where its modules are.  conf/nginx.conf is a whole
-# example and must not take the place of a file of the same name.
+# example and must not take the place of a file of the same name.  The files in
+# CONF_DIR are the operator's: one that is not as it was installed, which the
+# copy in share tells, is left alone.  SQL that this version does not have is
+# of another one, and would make a mixture of both.
+
+SHARE =		$(DESTDIR)$(PREFIX)/share/xet
 
 install: build cli
 	modules=$$($(NGINX) -V 2>&1 | tr ' ' '\n' \
@@ -409,23 +414,25 @@ install: build cli
 	install -d "$(DESTDIR)$${modules:?}" && \
 	install -m 644 $(MODULE) "$(DESTDIR)$$modules/"
 	install -d "$(DESTDIR)$(CONF_DIR)" "$(DESTDIR)$(PREFIX)/bin" \
-		"$(DESTDIR)$(PREFIX)/share/xet/conf" \
-		"$(DESTDIR)$(PREFIX)/share/xet/sql"
-	for file in $(wildcard conf/*); do \
-		case $$file in \
-		conf/nginx*.conf) \
-			to="$(DESTDIR)$(PREFIX)/share/xet/conf" ;; \
-		*) \
-			to="$(DESTDIR)$(CONF_DIR)" ;; \
-		esac; \
-		install -m 644 $$file "$$to/" || exit 1; \
+		"$(SHARE)/conf" "$(SHARE)/sql" \
+		"$(DESTDIR)$(PREFIX)/share/man/man1"
+	@for file in $(filter-out nginx.conf,$(notdir $(wildcard conf/*))); do \
+		to="$(DESTDIR)$(CONF_DIR)/$$file"; \
+		if [ -e "$$to" ] && ! cmp -s conf/$$file "$$to" \
+			&& ! cmp -s "$(SHARE)/conf/$$file" "$$to"; \
+		then \
+			echo "$$to was changed and stays," \
+				"the new one is $$to.dist"; \
+			to="$$to.dist"; \
+		else \
+			rm -f "$$to.dist"; \
+		fi; \
+		install -m 644 conf/$$file "$$to" || exit 1; \
 	done
-	for file in $(wildcard sql/*); do \
-		install -m 644 $$file \
-			"$(DESTDIR)$(PREFIX)/share/xet/sql/" || exit 1; \
-	done
+	install -m 644 $(wildcard conf/*) "$(SHARE)/conf/"
+	rm -f "$(SHARE)"/sql/*
+	install -m 644 $(wildcard sql/*) "$(SHARE)/sql/"
 	$(if $(CLI_BIN),install -m 755 $(CLI_BIN) "$(DESTDIR)$(PREFIX)/bin/")
-	install -d "$(DESTDIR)$(PREFIX)/share/man/man1"
 	install -m 644 docs/xet.1 "$(DESTDIR)$(PREFIX)/share/man/man1/"
 
 clean:
