@@ -205,8 +205,8 @@ for my $i (0, 1) {
 }
 
 for (
-	[ 'no port', { PORT => 'http' }, qr/^run: PORT is not a number: http$/ ],
-	[ 'no address', { ADDR => '192.0.2.1' }, qr/192\.0\.2\.1:\d+ can't be/ ],
+	[ 'no port', { PORT => 'http' }, qr/^run: PORT is not a number/ ],
+	[ 'no address', { ADDR => '192.0.2.1' }, qr/192\.0\.2\.1:\d+ can't/ ],
 	[ 'no URL', { URL => 'http://x;' }, qr/^run: unusual characters in/ ])
 {
 	my ($name, $env, $why) = @$_;
