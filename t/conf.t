@@ -59,7 +59,7 @@ sub good {
 sub bad {
 	my ($name, $regex, %o) = @_;
 
-	my ($good, $out) = $t->config_test(undef, %o);
+	my ($good, $out) = $t->config_test(delete $o{conf}, %o);
 
 	ok(!$good, "$name: refused");
 	like($out, $regex, "$name: why");
@@ -397,9 +397,11 @@ for my $line ('xet_auth off', 'xet_api_base /x', 'xet_url_base http://x',
 {
 	my ($name) = split(/ /, $line);
 
-	good("$name in a server", server => "$line;");
-	good("$name at http level", http => "$line;",
-		$name eq 'xet_url_base' ? with(xet_url_base => undef) : ());
+	my @none = $name eq 'xet_auth' ? (locations => '')
+		: $name eq 'xet_url_base' ? with(xet_url_base => undef) : ();
+
+	good("$name in a server", server => "$line;", @none);
+	good("$name at http level", http => "$line;", @none);
 	good("$name in a location", location("$line;"))
 		if $name ne 'xet_auth';
 	bad("$name with more", qr/number of arguments in "$name"/,
@@ -484,6 +486,26 @@ sub works {
 }
 
 works('conf/nginx.conf');
+
+# who may come in is said by the server, never by what it includes
+
+$t->write_file('token.key', 't1:' . '70' x 32 . "\n");
+chmod(0600, "$dir/token.key");
+
+(my $silent = $sample) =~ s/^ *xet_auth off;$//m or die;
+bad('the include in a server that says nothing',
+	qr/"xet_api" needs "xet_auth"/, conf => $silent);
+
+(my $closed = $sample) =~ s!xet_auth off;!xet_auth token;!;
+$closed =~ s!(?=xet_url_key )!xet_token_key %%DIR%%/token.key; !;
+$t->write_conf($closed);
+$t->reload();
+
+is($t->get("/api/v1/reconstructions/$file->{hash}")->{status}, 401,
+	'the include in a server with tokens: read');
+is($t->put('/api/v1/files', \$data)->{status}, 401, 'write');
+is($t->post('/v1/telemetry', '{}')->{status}, 401, 'telemetry');
+is($t->get('/api/health')->{status}, 200, 'health');
 
 # --------------------------------------------------------------------------
 # other configurations that run

@@ -350,7 +350,9 @@ sub conf_locations {
 	$text =~ s!/var/lib/xet\b!$store!g
 		or die "no store in conf/xet_location.conf\n";
 
-	return 'include ' . $self->write_file('xet_location.conf', $text) . ';';
+	$text = $self->write_file('xet_location.conf', $text);
+
+	return "xet_auth off; include $text;";
 }
 
 # Options for two workers that share the connections to port 8081, and a log
