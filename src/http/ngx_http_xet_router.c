@@ -177,6 +177,8 @@ static ngx_int_t ngx_http_xet_parse_path(ngx_http_request_t *r,
     ngx_http_xet_path_t *path);
 static ngx_int_t ngx_http_xet_parse_args(ngx_http_xet_path_t *path,
     const ngx_http_xet_route_t *route, xet_hash_t *hash);
+static ngx_uint_t ngx_http_xet_encoded(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_not_encoded(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_not_allowed(ngx_http_request_t *r,
     ngx_uint_t methods);
 
@@ -239,6 +241,9 @@ ngx_http_xet_api_handler(ngx_http_request_t *r)
         if (rc != NGX_OK) {
             return rc;
         }
+
+    } else if (ngx_http_xet_encoded(r)) {
+        return ngx_http_xet_not_encoded(r);
 
     } else if (route->scope == NGX_HTTP_XET_WRITES) {
         rc = ngx_http_xet_limit_upload(r);
@@ -491,6 +496,46 @@ ngx_http_xet_parse_args(ngx_http_xet_path_t *path,
 
     return (xet_hash_parse(hash, text->data, text->len) == XET_OK)
            ? NGX_OK : NGX_DECLINED;
+}
+
+
+/* What is stored is what was sent: nobody would know that it is encoded. */
+
+static ngx_uint_t
+ngx_http_xet_encoded(ngx_http_request_t *r)
+{
+    ngx_uint_t        n;
+    ngx_table_elt_t  *h;
+
+    for (n = 0; /* void */ ; n++) {
+
+        h = ngx_http_xet_header_find(&r->headers_in.headers,
+                                     "Content-Encoding", n);
+        if (h == NULL) {
+            return 0;
+        }
+
+        if (h->value.len
+            && (h->value.len != 8
+                || ngx_strncasecmp(h->value.data, (u_char *) "identity", 8)
+                   != 0))
+        {
+            return 1;
+        }
+    }
+}
+
+
+static ngx_int_t
+ngx_http_xet_not_encoded(ngx_http_request_t *r)
+{
+    if (ngx_http_xet_header(r, "Accept-Encoding", "identity") != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_refuse(r, NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
+                               "unsupported_content_encoding",
+                               "the body has a Content-Encoding");
 }
 
 
