@@ -80,6 +80,8 @@ typedef struct {
 
     ngx_http_xet_lanes_t      *lanes;          /* a worker's */
 
+    ngx_array_t                caches;         /* ngx_open_file_cache_t * */
+
     ngx_uint_t                 api;            /* some location has xet_api */
     ngx_uint_t                 data;           /* some has xet_data */
     ngx_uint_t                 verify_body;    /* some has xet_verify_body */

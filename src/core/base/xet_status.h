@@ -32,6 +32,7 @@
       "no space is left in the store")                                        \
     X(STORE_FAILED,   "storage_error",   500, "the store failed")             \
     X(STORE_DAMAGED,  "storage_error",   500, "the stored bytes are damaged") \
+    X(STORE_FILES,    "overloaded",      503, "too many files are open")      \
     X(OVERLOADED,     "overloaded",      503, "too many jobs are waiting")    \
     X(DATABASE,       "internal_error",  500, "the database failed")          \
     X(DATABASE_AWAY,  "database_unavailable", 503,                            \

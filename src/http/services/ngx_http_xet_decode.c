@@ -193,7 +193,10 @@ ngx_http_xet_decode_read(ngx_http_xet_decode_t *d,
 }
 
 
-/* What the operator has to know to repair it. */
+/*
+ * What the operator has to know to repair it.  Only what is not there, or is
+ * not what it was, is lost: a system that fails says nothing of the bytes.
+ */
 
 static xet_status_t
 ngx_http_xet_decode_failed(ngx_http_xet_decode_t *d,
@@ -203,10 +206,15 @@ ngx_http_xet_decode_failed(ngx_http_xet_decode_t *d,
 
     *xet_hash_print(name, chunk->xorb) = '\0';
 
-    ngx_log_error(NGX_LOG_ALERT, d->log, err,
-                  "xet: chunk %uD of xorb %s is lost: %s", chunk->index, name,
-                  why);
+    if (err == 0 || err == NGX_ENOENT) {
+        ngx_log_error(NGX_LOG_ALERT, d->log, err,
+                      "xet: chunk %uD of xorb %s is lost: %s", chunk->index,
+                      name, why);
 
-    return (err == 0 || err == NGX_ENOENT) ? XET_STORE_DAMAGED
-                                           : XET_STORE_FAILED;
+        return XET_STORE_DAMAGED;
+    }
+
+    ngx_log_error(NGX_LOG_CRIT, d->log, err, "xet: xorb %s: %s", name, why);
+
+    return ngx_http_xet_store_status(err);
 }
