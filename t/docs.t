@@ -221,7 +221,7 @@ same(\%variables, { map { $_ => '' } $doc{'docs/directives.md'}
 my $router = code("$http/ngx_http_xet_router.c");
 my %args = (0 => '', NGX_HTTP_XET_ARG_HASH => '/{}',
 	NGX_HTTP_XET_ARG_PREFIX_HASH => '/{prefix}/{}',
-	NGX_HTTP_XET_ARG_HASH_NAME => '/{}');
+	NGX_HTTP_XET_ARG_HASH_NAME => '/{}', NGX_HTTP_XET_ARG_NAME => '');
 my %versions = (NGX_HTTP_XET_V0 => '–', NGX_HTTP_XET_V1 => 'v1',
 	NGX_HTTP_XET_V2 => 'v2', NGX_HTTP_XET_V01 => '–, v1');
 my (%routes, %listed);

@@ -343,6 +343,8 @@ ngx_int_t ngx_http_xet_telemetry_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_health_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
+ngx_int_t ngx_http_xet_live_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx);
 
 
 #endif /* _NGX_HTTP_XET_H_INCLUDED_ */

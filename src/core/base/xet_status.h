@@ -33,6 +33,7 @@
     X(STORE_FAILED,   "storage_error",   500, "the store failed")             \
     X(STORE_DAMAGED,  "storage_error",   500, "the stored bytes are damaged") \
     X(STORE_FILES,    "overloaded",      503, "too many files are open")      \
+    X(STORE_SLOW,     "storage_error",   500, "the store does not answer")    \
     X(OVERLOADED,     "overloaded",      503, "too many jobs are waiting")    \
     X(DATABASE,       "internal_error",  500, "the database failed")          \
     X(DATABASE_AWAY,  "database_unavailable", 503,                            \
