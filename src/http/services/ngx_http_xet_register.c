@@ -39,6 +39,8 @@ typedef struct {
     xet_shard_verifier_t       verifier;       /* of the open file */
     ngx_http_xet_batch_t       batch;
     xet_status_t               status;
+    xet_hash_t                 xorb;           /* of XET_SHARD_XORB */
+    unsigned                   named:1;        /* it is */
     unsigned                   finished:1;
 } ngx_http_xet_register_t;
 
@@ -298,6 +300,11 @@ ngx_http_xet_register_verify(ngx_http_xet_register_t *reg)
             break;
         }
 
+        if (rc == XET_SHARD_XORB) {
+            reg->xorb = step->rec.hash;
+            reg->named = 1;
+        }
+
         if (rc != XET_OK) {
             return rc;
         }
@@ -398,6 +405,36 @@ ngx_http_xet_register_put(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     ngx_http_xet_register_finish(r, rc, XET_INTERNAL);
+}
+
+
+const char *
+ngx_http_xet_register_text(ngx_http_request_t *r, xet_status_t status)
+{
+    u_char                   *text, xorb[XET_HASH_STR_LEN + 1],
+                              file[XET_HASH_STR_LEN + 1];
+    ngx_http_xet_register_t  *reg;
+
+    static const char  fmt[] = "a term of file %s refers to xorb %s, which is "
+                               "not stored here%Z";
+
+    reg = ngx_http_xet_register_get(r);
+
+    if (status != XET_SHARD_XORB || !reg->named) {
+        return xet_status_text(status);
+    }
+
+    text = ngx_pnalloc(r->pool, sizeof(fmt) + 2 * XET_HASH_STR_LEN);
+    if (text == NULL) {
+        return xet_status_text(status);
+    }
+
+    *xet_hash_print(file, &reg->verifier.hash) = '\0';
+    *xet_hash_print(xorb, &reg->xorb) = '\0';
+
+    (void) ngx_sprintf(text, fmt, file, xorb);
+
+    return (char *) text;
 }
 
 
