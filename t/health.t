@@ -105,7 +105,7 @@ is($t->head('/api/health/live')->{status}, 200, 'HEAD of life');
 # PostgreSQL
 
 $t->allow(qr/connecting to PostgreSQL failed|terminating connection/);
-$t->allow(qr/xet: 503 (?:database|store)_unavailable/);
+$t->allow(qr/xet: 503 (?:database|storage)_unavailable/);
 
 $t->pg_stop();
 ok(wait_for(20, sub { health()->{status} == 503 }), 'no PostgreSQL');
@@ -130,7 +130,7 @@ SKIP: {
 	my $start = time();
 
 	ok(wait_for(20, sub { health()->{status} == 503 }), 'read-only');
-	unwell(health(), 'store_unavailable', q{the store can't be written},
+	unwell(health(), 'storage_unavailable', q{the store can't be written},
 		'read-only: why');
 	live('read-only');
 
@@ -144,9 +144,28 @@ SKIP: {
 	well('writable');
 }
 
+# another store, also for sessions that come later
+
+$t->allow(qr/xet: the folder ".*" is not the store of the database/);
+$t->allow(qr/connecting to PostgreSQL failed: the folder of the store/);
+
+my $identity = $t->store() . '/identity';
+
+rename($identity, "$identity.gone") or die $!;
+ok(wait_for(20, sub { health()->{status} == 503 }), 'another store');
+unwell(health(), 'storage_unavailable',
+	'the folder of the store is not the one of the database',
+	'another store: why');
+live('another store');
+$t->pg_restart();
+ok(wait_for(20, sub { health()->json()->{error}{code}
+	eq 'storage_unavailable' }), 'another store: no session');
+rename("$identity.gone", $identity) or die $!;
+well('the store is back');
+
 spew("$dir/full", '');
 ok(wait_for(20, sub { health()->{status} == 503 }), 'full');
-unwell(health(), 'store_unavailable', 'no space is left in the store',
+unwell(health(), 'storage_unavailable', 'no space is left in the store',
 	'full: why');
 live('full');
 unlink("$dir/full");
@@ -159,7 +178,7 @@ $t->allow(qr/\[crit\].*xet: the store does not answer for 5 seconds/);
 
 spew("$dir/hangs", '');
 ok(wait_for(20, sub { health()->{status} == 503 }), 'no answer');
-unwell(health(), 'store_unavailable', 'the store does not answer',
+unwell(health(), 'storage_unavailable', 'the store does not answer',
 	'no answer: why');
 
 my @c = map { $t->connect() } 1 .. 20;

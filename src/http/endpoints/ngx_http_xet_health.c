@@ -14,6 +14,8 @@
 
 
 static void ngx_http_xet_health_queried(ngx_http_request_t *r, ngx_int_t rc);
+static void ngx_http_xet_health_away(ngx_http_request_t *r,
+    xet_status_t status);
 static void ngx_http_xet_health_probed(ngx_http_request_t *r,
     xet_status_t status);
 static void ngx_http_xet_health_lane(xet_json_t *j, const char *name,
@@ -42,20 +44,39 @@ ngx_http_xet_live_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 static void
 ngx_http_xet_health_queried(ngx_http_request_t *r, ngx_int_t rc)
 {
-    xet_status_t  status;
+    xet_status_t            status;
+    ngx_http_xet_probe_pt   handler;
 
-    if (rc != NGX_OK) {
+    if (rc != NGX_OK && rc != NGX_BUSY) {
         ngx_http_finalize_request(r,
             ngx_http_xet_error_query(r, rc, "internal_error",
                                      "the database failed"));
         return;
     }
 
-    status = ngx_http_xet_probe(r, ngx_http_xet_health_probed);
+    /* without sessions the store may tell why there are none */
+
+    handler = (rc == NGX_OK) ? ngx_http_xet_health_probed
+                             : ngx_http_xet_health_away;
+
+    status = ngx_http_xet_probe(r, handler);
 
     if (status != XET_AGAIN) {
-        ngx_http_xet_health_probed(r, status);
+        handler(r, status);
     }
+}
+
+
+static void
+ngx_http_xet_health_away(ngx_http_request_t *r, xet_status_t status)
+{
+    if (status == XET_STORE_OTHER) {
+        ngx_http_xet_health_probed(r, status);
+        return;
+    }
+
+    ngx_http_finalize_request(r,
+        ngx_http_xet_error_query(r, NGX_BUSY, NULL, NULL));
 }
 
 
@@ -68,7 +89,7 @@ ngx_http_xet_health_probed(ngx_http_request_t *r, xet_status_t status)
     if (status != XET_OK) {
         ngx_http_finalize_request(r,
             ngx_http_xet_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
-                               "store_unavailable",
+                               "storage_unavailable",
                                (status == XET_STORE_FAILED)
                                ? "the store can't be written"
                                : xet_status_text(status)));

@@ -1,7 +1,8 @@
 
 /*
- * Whether the store of the worker can be written: a file like that of an
- * upload is made, written and dropped, in a thread, when somebody asks.
+ * Whether the store of the worker is the database's and can be written: a file
+ * like that of an upload is made, written and dropped, in a thread, when
+ * somebody asks.
  *
  * One probe at a time a worker, and its verdict is good for a second: however
  * many ask, they cost a file a second and hold one thread, also where the disk
@@ -17,6 +18,7 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_probe.h"
 #include "ngx_http_xet_store.h"
+#include "ngx_http_xet_store_identity.h"
 
 #include <sys/statvfs.h>
 
@@ -206,10 +208,14 @@ ngx_http_xet_probe_job(void *data, ngx_log_t *log)
 
     u_char  zeros[NGX_HTTP_XET_PROBE_SIZE];
 
-    ngx_memzero(zeros, sizeof(zeros));
+    job->status = ngx_http_xet_store_identity_check_job(&job->file.store, log);
 
-    job->status = ngx_http_xet_store_write_job(&job->file, zeros,
-                                               sizeof(zeros), log);
+    if (job->status == XET_OK) {
+        ngx_memzero(zeros, sizeof(zeros));
+
+        job->status = ngx_http_xet_store_write_job(&job->file, zeros,
+                                                   sizeof(zeros), log);
+    }
 
     if (job->status == XET_OK) {
         job->status = ngx_http_xet_probe_free_job(&job->file, log);
