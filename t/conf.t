@@ -13,7 +13,6 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
-use Test::Xet::Process qw/ root slurp /;
 
 my @secrets = map { my $n = $_; join('', map {
 	sprintf('%02x', (7 * $_ + $n) % 256) } 0 .. 31) } 1, 40, 80, 120;
@@ -424,40 +423,11 @@ for my $line ('max_ranges 2', 'etag off', 'etag on', 'limit_rate 1m') {
 # --------------------------------------------------------------------------
 # conf/nginx.conf, as docker/run.sh makes it
 
-my $sample = slurp(root() . '/conf/nginx.conf');
-my $location = slurp(root() . '/conf/xet_location.conf');
-my $user = join(' ', Test::Xet::Nginx::user());
-my $dir = $t->dir();
-
-my %replaced = (
-	'listen 127.0.0.1:8080;' => 'listen 127.0.0.1:%%PORT_8080%%;',
-	'http://127.0.0.1:8080' => 'http://127.0.0.1:%%PORT_8080%%',
-	'load_module /usr/lib/nginx/modules/ngx_http_xet_module.so;'
-		=> Test::Xet::Nginx::module() eq '' ? '' : 'load_module '
-		. Test::Xet::Nginx::module() . ';',
-	'/run/xet/postgresql' => $t->pg()->socket_dir(),
-	'/run/nginx.pid' => '%%DIR%%/nginx.pid',
-	'/var/log/nginx' => '%%DIR%%', '/var/lib/xet' => '%%STORE%%',
-	'/etc/nginx/xet' => '%%DIR%%', 'user www-data;'
-		=> $user ? "user $user;" : '',
-	'worker_processes auto;' => 'worker_processes 1; daemon off;',
-	"http {\n" => "http {\n" . join('', map {
-		"${_}_temp_path %%DIR%%/temp/$_;\n" } qw/ client_body proxy
-		fastcgi uwsgi scgi /)
-);
-
-for my $text (sort keys %replaced) {
-	my $n = $sample =~ s/\Q$text\E/$replaced{$text}/g;
-
-	ok($n, "conf/nginx.conf has " . substr($text, 0, 40));
-}
+my $sample = $t->shipped_conf();
+my $location = $t->read_file('xet_location.conf');
 
 unlike($sample, qr{/var/|/run/|/etc/nginx/(?!mime)},
-	'and no other path of the system');
-
-$location =~ s!/var/lib/xet\b!$dir/store!g
-	or die "no store in conf/xet_location.conf\n";
-$t->write_file('xet_location.conf', $location);
+	'no other path of the system');
 
 (my $good, $out) = $t->config_test($sample);
 
@@ -625,7 +595,7 @@ my $log = $t->log();
 
 like($log, qr/\[debug\]/, 'the log has it all');
 no_secrets('the log', $log);
-no_secrets('the access log', slurp("$dir/access.log"));
+no_secrets('the access log', $t->read_file('access.log'));
 is(index($log, $password), -1, 'no password in the log');
 
 # --------------------------------------------------------------------------

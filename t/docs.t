@@ -226,7 +226,7 @@ same(\%variables, { map { $_ => '' } $doc{'docs/directives.md'}
 my $router = code("$http/ngx_http_xet_router.c");
 my %args = (0 => '', NGX_HTTP_XET_ARG_HASH => '/{}',
 	NGX_HTTP_XET_ARG_PREFIX_HASH => '/{prefix}/{}',
-	NGX_HTTP_XET_ARG_HASH_NAME => '/{}');
+	NGX_HTTP_XET_ARG_HASH_NAME => '/{}', NGX_HTTP_XET_ARG_NAME => '');
 my %versions = (NGX_HTTP_XET_V0 => '–', NGX_HTTP_XET_V1 => 'v1',
 	NGX_HTTP_XET_V2 => 'v2', NGX_HTTP_XET_V01 => '–, v1');
 my (%routes, %listed);
@@ -266,6 +266,7 @@ same(\%routes, \%listed, 'routes');
 
 my %names = (BAD_REQUEST => 400, UNAUTHORIZED => 401, FORBIDDEN => 403,
 	NOT_FOUND => 404, NOT_ALLOWED => 405, REQUEST_ENTITY_TOO_LARGE => 413,
+	UNSUPPORTED_MEDIA_TYPE => 415,
 	TOO_MANY_REQUESTS => 429, INTERNAL_SERVER_ERROR => 500,
 	NOT_IMPLEMENTED => 501, SERVICE_UNAVAILABLE => 503);
 my %codes;
