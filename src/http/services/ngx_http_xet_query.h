@@ -18,7 +18,7 @@
 #include "ngx_http_xet_slices.h"
 
 
-#define NGX_HTTP_XET_SCHEMA  "6"           /* last of sql/NNNN_*.sql */
+#define NGX_HTTP_XET_SCHEMA  "8"           /* last of sql/NNNN_*.sql */
 
 
 /*
