@@ -1,7 +1,9 @@
 
 /*
- * GET health: 200 when PostgreSQL answers, 503 when it does not.  The whole
- * way is taken: a statement through the read lane.
+ * GET health: 200 when PostgreSQL answers, 503 when it does not: a statement
+ * that no other one holds up.  Statements that wait, for somebody's lock or
+ * for a slow disk, are told of and are no failure: another node would find the
+ * same, and this one still serves data.
  */
 
 #include "ngx_http_xet.h"
@@ -48,6 +50,7 @@ ngx_http_xet_health_queried(ngx_http_request_t *r, ngx_int_t rc)
     xet_json_object_begin(&j);
     ngx_http_xet_health_lane(&j, "read", NGX_HTTP_XET_READ);
     ngx_http_xet_health_lane(&j, "write", NGX_HTTP_XET_WRITE);
+    ngx_http_xet_health_lane(&j, "dedup", NGX_HTTP_XET_DEDUP);
     xet_json_object_end(&j);
     xet_json_object_end(&j);
 
@@ -74,5 +77,7 @@ ngx_http_xet_health_lane(xet_json_t *j, const char *name,
     xet_json_u64(j, stat.inflight);
     xet_json_key(j, "waiting");
     xet_json_u64(j, stat.waiting);
+    xet_json_key(j, "oldest_ms");
+    xet_json_u64(j, stat.oldest);
     xet_json_object_end(j);
 }

@@ -2,168 +2,264 @@
 /*
  * Connecting to PostgreSQL.
  *
- * Name lookups, file reads, TLS, the look at the schema's version, settings
- * and the preparing of all statements: blocking calls, and all of them in a
- * thread.  The PGconn belongs to that thread until the job is done; the event
- * loop takes it from the context then, and sees to it that one job at a time
- * uses a context.
+ * Name lookups, file reads, TLS, authentication: libpq does all of it in one
+ * blocking call.  How long that takes is up to resolvers, networks and
+ * whoever listens there, so each attempt has a thread of its own: one of
+ * nginx's pools would be missed by the other jobs, and nginx waits for its
+ * pools when a worker exits.
+ *
+ * The thread owns the context until it closes its end of a pipe, which is the
+ * last that it does; the event loop, which sees that, owns it then.  A process
+ * that exits cancels the thread.  It is in a system call almost always, and
+ * nearly all that wait are points of cancellation; libpq's memory is lost by
+ * that, so it is done at no other time.  One that does not end (a file on a
+ * dead network) is left behind with its context, and ends with the process.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_pg_connect.h"
-#include "ngx_http_xet_query.h"
+
+#include <poll.h>
+#include <pthread.h>
 
 
-static void ngx_http_xet_pg_notice(void *arg, const PGresult *res);
-static const char *ngx_http_xet_pg_check_schema_job(PGconn *conn);
-static const char *ngx_http_xet_pg_settings_job(PGconn *conn);
-static const char *ngx_http_xet_pg_prepare_job(PGconn *conn);
-static void ngx_http_xet_pg_text(u_char *dst, size_t size, const char *text);
+#define NGX_HTTP_XET_PG_CANCEL  100            /* ms */
 
 
-void
-ngx_http_xet_pg_connect_job(void *data, ngx_log_t *log)
+struct ngx_http_xet_pg_connect_s {
+    pthread_t                      thread;
+    ngx_connection_t              *connection; /* the loop's end of the pipe */
+    int                            end;        /* the thread's */
+
+    ngx_http_xet_pg_t             *pg;
+    ngx_http_xet_pg_connected_pt   handler;
+
+    PGconn                        *conn;       /* NULL: see error */
+    char                           error[NGX_HTTP_XET_PG_ERROR_LEN];
+
+    char                           timeout[NGX_TIME_T_LEN + 1];
+    char                           conninfo[1];
+};
+
+
+static ngx_int_t ngx_http_xet_pg_connect_watch(ngx_http_xet_pg_connect_t *ctx,
+    int fd);
+static ngx_int_t ngx_http_xet_pg_connect_thread(
+    ngx_http_xet_pg_connect_t *ctx);
+static void *ngx_http_xet_pg_connect_job(void *data);
+static void ngx_http_xet_pg_connect_end_job(void *data);
+static void ngx_http_xet_pg_connect_handler(ngx_event_t *rev);
+
+
+ngx_http_xet_pg_connect_t *
+ngx_http_xet_pg_connect_start(ngx_http_xet_pg_t *pg,
+    ngx_http_xet_pg_connected_pt handler)
 {
-    ngx_http_xet_pg_connect_ctx_t *ctx = data;
+    int                         fds[2];
+    ngx_http_xet_main_conf_t   *xmcf;
+    ngx_http_xet_pg_connect_t  *ctx;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+
+    /* nothing of the cycle: a thread that is left behind outlives its pool */
+
+    ctx = ngx_calloc(sizeof(ngx_http_xet_pg_connect_t) + xmcf->conninfo.len,
+                     ngx_cycle->log);
+    if (ctx == NULL) {
+        return NULL;
+    }
+
+    ctx->pg = pg;
+    ctx->handler = handler;
+
+    *ngx_sprintf((u_char *) ctx->timeout, "%M",
+                 (xmcf->connect_timeout + 999) / 1000) = '\0';
+    ngx_memcpy(ctx->conninfo, xmcf->conninfo.data, xmcf->conninfo.len);
+
+    if (pipe2(fds, O_CLOEXEC) == -1) {
+        ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, ngx_errno,
+                      "xet: pipe2() failed");
+        ngx_free(ctx);
+        return NULL;
+    }
+
+    ctx->end = fds[1];
+
+    if (ngx_http_xet_pg_connect_watch(ctx, fds[0]) != NGX_OK) {
+        ngx_close_socket(fds[0]);
+        goto failed;
+    }
+
+    if (ngx_http_xet_pg_connect_thread(ctx) != NGX_OK) {
+        ngx_close_connection(ctx->connection);
+        goto failed;
+    }
+
+    return ctx;
+
+failed:
+
+    ngx_close_socket(fds[1]);
+    ngx_free(ctx);
+
+    return NULL;
+}
+
+
+static ngx_int_t
+ngx_http_xet_pg_connect_watch(ngx_http_xet_pg_connect_t *ctx, int fd)
+{
+    ngx_log_t         *log;
+    ngx_connection_t  *c;
+
+    log = ngx_cycle->log;
+
+    c = ngx_get_connection(fd, log);
+    if (c == NULL) {
+        return NGX_ERROR;
+    }
+
+    c->data = ctx;
+    c->log = log;
+    c->read->log = log;
+    c->write->log = log;
+    c->read->handler = ngx_http_xet_pg_connect_handler;
+    c->number = ngx_atomic_fetch_add(ngx_connection_counter, 1);
+
+    if (ngx_add_event(c->read, NGX_READ_EVENT, NGX_LEVEL_EVENT) != NGX_OK) {
+        ngx_free_connection(c);
+        return NGX_ERROR;
+    }
+
+    ctx->connection = c;
+
+    return NGX_OK;
+}
+
+
+/* Signals are for the thread of the event loop. */
+
+static ngx_int_t
+ngx_http_xet_pg_connect_thread(ngx_http_xet_pg_connect_t *ctx)
+{
+    int       err;
+    sigset_t  all, set;
+
+    sigfillset(&all);
+    (void) pthread_sigmask(SIG_BLOCK, &all, &set);
+
+    err = pthread_create(&ctx->thread, NULL, ngx_http_xet_pg_connect_job, ctx);
+
+    (void) pthread_sigmask(SIG_SETMASK, &set, NULL);
+
+    if (err) {
+        ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, err,
+                      "xet: pthread_create() failed");
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static void *
+ngx_http_xet_pg_connect_job(void *data)
+{
+    ngx_http_xet_pg_connect_t *ctx = data;
 
     PGconn      *conn;
-    const char  *error;
     const char  *keys[] = { "connect_timeout", "application_name",
                             "client_encoding", "dbname", NULL };
     const char  *values[] = { NULL, "nginx-xet", "UTF8", NULL, NULL };
 
-    ctx->conn = NULL;
-    ctx->error[0] = '\0';
+    pthread_cleanup_push(ngx_http_xet_pg_connect_end_job, ctx);
 
     /* what the conninfo says itself comes last and wins */
 
-    values[0] = (const char *) ctx->timeout.data;
-    values[3] = (const char *) ctx->conninfo.data;
+    values[0] = ctx->timeout;
+    values[3] = ctx->conninfo;
 
     conn = PQconnectdbParams(keys, values, 1);
 
     if (conn == NULL) {
-        (void) ngx_snprintf(ctx->error, NGX_HTTP_XET_PG_ERROR_LEN,
-                            "out of memory%Z");
-        return;
-    }
+        ngx_http_xet_pg_text(ctx->error, NGX_HTTP_XET_PG_ERROR_LEN,
+                             "out of memory");
 
-    PQsetNoticeReceiver(conn, ngx_http_xet_pg_notice, NULL);
+    } else if (PQstatus(conn) == CONNECTION_OK) {
+        ctx->conn = conn;
 
-    error = (PQstatus(conn) == CONNECTION_OK) ? NULL : PQerrorMessage(conn);
-
-    if (error == NULL) {
-        error = ngx_http_xet_pg_check_schema_job(conn);
-    }
-
-    if (error == NULL) {
-        error = ngx_http_xet_pg_settings_job(conn);
-    }
-
-    if (error == NULL) {
-        error = ngx_http_xet_pg_prepare_job(conn);
-    }
-
-    if (error == NULL
-        && (PQsetnonblocking(conn, 1) != 0 || PQenterPipelineMode(conn) != 1))
-    {
-        error = PQerrorMessage(conn);
-    }
-
-    if (error) {
-        ngx_http_xet_pg_text(ctx->error, NGX_HTTP_XET_PG_ERROR_LEN, error);
-
+    } else {
+        ngx_http_xet_pg_text(ctx->error, NGX_HTTP_XET_PG_ERROR_LEN,
+                             PQerrorMessage(conn));
         PQfinish(conn);
-        return;
     }
 
-    ctx->conn = conn;
+    pthread_cleanup_pop(1);
+
+    return NULL;
 }
 
 
 static void
-ngx_http_xet_pg_notice(void *arg, const PGresult *res)
+ngx_http_xet_pg_connect_end_job(void *data)
 {
-    /* a notice in the connecting thread: the cycle's log is safe to use */
+    ngx_http_xet_pg_connect_t *ctx = data;
 
-    ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0, "xet: PostgreSQL: %s",
-                  PQresultErrorMessage(res));
+    (void) close(ctx->end);
 }
 
 
-static const char *
-ngx_http_xet_pg_check_schema_job(PGconn *conn)
+static void
+ngx_http_xet_pg_connect_handler(ngx_event_t *rev)
 {
-    PGresult    *res;
-    const char  *error;
+    ngx_connection_t           *c;
+    ngx_http_xet_pg_connect_t  *ctx;
 
-    static const char  wrong[] = "the schema \"xet\" has another version than "
-                                 "this module needs, run sql/migrate.sh";
+    c = rev->data;
+    ctx = c->data;
 
-    res = PQexec(conn, "SELECT max(version) FROM xet.migrations");
+    ngx_close_connection(c);
 
-    if (PQresultStatus(res) != PGRES_TUPLES_OK) {
-        error = PQerrorMessage(conn);
+    (void) pthread_detach(ctx->thread);
 
-    } else if (PQntuples(res) == 1
-               && ngx_strcmp(PQgetvalue(res, 0, 0), NGX_HTTP_XET_SCHEMA) == 0)
-    {
-        error = NULL;
+    ctx->handler(ctx->pg, ctx->conn, ctx->error);
 
-    } else {
-        error = wrong;
+    ngx_free(ctx);
+}
+
+
+void
+ngx_http_xet_pg_connect_cancel(ngx_http_xet_pg_connect_t *ctx)
+{
+    (void) pthread_cancel(ctx->thread);
+}
+
+
+void
+ngx_http_xet_pg_connect_abandon(ngx_http_xet_pg_connect_t *ctx)
+{
+    struct pollfd  pfd;
+
+    ngx_http_xet_pg_connect_cancel(ctx);
+
+    (void) pthread_detach(ctx->thread);
+
+    pfd.fd = ctx->connection->fd;
+    pfd.events = POLLIN;
+
+    if (poll(&pfd, 1, NGX_HTTP_XET_PG_CANCEL) != 1) {
+
+        ngx_close_connection(ctx->connection);
+        return;
     }
 
-    PQclear(res);
+    ngx_close_connection(ctx->connection);
 
-    return error;
-}
-
-
-/*
- * Every statement of ours finds its rows by an index.  Sessions keep plans,
- * also those of foreign keys, and one made while a table was tiny would read
- * the whole of it for each row long after it has grown.  The penalty of what
- * has no other way than such a scan would make PostgreSQL plan every statement
- * anew, which takes longer than most of them.
- */
-
-static const char *
-ngx_http_xet_pg_settings_job(PGconn *conn)
-{
-    PGresult        *res;
-    ExecStatusType   status;
-
-    res = PQexec(conn, "SET enable_seqscan = off; "
-                       "SET plan_cache_mode = force_generic_plan");
-    status = PQresultStatus(res);
-
-    PQclear(res);
-
-    return (status == PGRES_COMMAND_OK) ? NULL : PQerrorMessage(conn);
-}
-
-
-static const char *
-ngx_http_xet_pg_prepare_job(PGconn *conn)
-{
-    PGresult                      *res;
-    ExecStatusType                 status;
-    const ngx_http_xet_pg_stmt_t  *stmt;
-
-    for (stmt = ngx_http_xet_query_stmts; stmt->name; stmt++) {
-
-        res = PQprepare(conn, stmt->name, stmt->sql, 0, NULL);
-        status = PQresultStatus(res);
-
-        PQclear(res);
-
-        if (status != PGRES_COMMAND_OK) {
-            return PQerrorMessage(conn);
-        }
+    if (ctx->conn) {
+        PQfinish(ctx->conn);
     }
 
-    return NULL;
+    ngx_free(ctx);
 }
 
 
@@ -178,7 +274,7 @@ ngx_http_xet_pg_check_conninfo(ngx_str_t *conninfo, u_char *err, size_t len)
     opts = PQconninfoParse((char *) conninfo->data, &msg);
 
     if (opts == NULL) {
-        ngx_http_xet_pg_text(err, len, msg ? msg : "out of memory");
+        ngx_http_xet_pg_text((char *) err, len, msg ? msg : "out of memory");
 
         if (msg) {
             PQfreemem(msg);
@@ -203,8 +299,8 @@ ngx_http_xet_pg_check_conninfo(ngx_str_t *conninfo, u_char *err, size_t len)
 
 /* A message of libpq, without the newline at its end. */
 
-static void
-ngx_http_xet_pg_text(u_char *dst, size_t size, const char *text)
+void
+ngx_http_xet_pg_text(char *dst, size_t size, const char *text)
 {
     size_t  len;
 
@@ -214,5 +310,5 @@ ngx_http_xet_pg_text(u_char *dst, size_t size, const char *text)
         len--;
     }
 
-    ngx_cpystrn(dst, (u_char *) text, ngx_min(len + 1, size));
+    ngx_cpystrn((u_char *) dst, (u_char *) text, ngx_min(len + 1, size));
 }
