@@ -24,10 +24,10 @@ ngx_int_t ngx_http_xet_lanes_init(ngx_cycle_t *cycle);
 void ngx_http_xet_lanes_exit(ngx_cycle_t *cycle);
 
 /*
- * Queues a statement.  One for the lane of pings goes to that of reads when a
- * session there has nothing to do.  values and lengths (binary; NULL is SQL NULL) must
+ * Queues a statement.  values and lengths (binary; NULL is SQL NULL) must
  * live until the handler is called or the query is detached.  NULL when the
  * queue is full or PostgreSQL is known to be away: the handler is not called.
+ * A ping goes to the lane of reads when a session there has nothing to do.
  */
 ngx_http_xet_pg_query_t *ngx_http_xet_lanes_send(ngx_http_xet_lane_e lane,
     const ngx_http_xet_pg_stmt_t *stmt, const char *const *values,
