@@ -138,7 +138,8 @@ for my $param (qw/ reads=0 reads=65 reads=-1 reads=x reads= reads=1.5 reads
 	writes=0 writes=65 depth=0 depth=257 queue=0 queue=1000001
 	timeout=0 timeout=x timeout= timeout=61m timeout=-1s
 	connect_timeout=0 connect_timeout=2h dedup=0 dedup=65
-	dedup_timeout=0 dedup_timeout=2h ping_timeout=0 ping_timeout=x foo=1 Reads=2 reads:2
+	dedup_timeout=0 dedup_timeout=2h ping_timeout=0 ping_timeout=x
+	foo=1 Reads=2 reads:2
 	write_timeout=0 write_timeout=25h write_timeout=
 	timeout=99999999999999999999 queue=99999999999999999999 /)
 {
