@@ -28,7 +28,6 @@ static void ngx_http_xet_pg_connected(ngx_http_xet_pg_t *pg, PGconn *conn,
 static void ngx_http_xet_pg_setup_timer_handler(ngx_event_t *ev);
 static ngx_int_t ngx_http_xet_pg_prepared(ngx_http_xet_pg_t *pg);
 static void ngx_http_xet_pg_refused(ngx_http_xet_pg_t *pg, const char *error);
-static void ngx_http_xet_pg_notice(void *arg, const PGresult *res);
 static ngx_int_t ngx_http_xet_pg_wrap(ngx_http_xet_pg_t *pg);
 static void ngx_http_xet_pg_read_handler(ngx_event_t *rev);
 static void ngx_http_xet_pg_write_handler(ngx_event_t *wev);
@@ -80,8 +79,6 @@ ngx_http_xet_pg_connected(ngx_http_xet_pg_t *pg, PGconn *conn,
         return;
     }
 
-    PQsetNoticeReceiver(conn, ngx_http_xet_pg_notice, NULL);
-
     if (ngx_http_xet_pg_setup_send(conn, pg->timeout) != NGX_OK
         || ngx_http_xet_pg_wrap(pg) != NGX_OK
         || ngx_http_xet_pg_flush(pg) != NGX_OK)
@@ -99,7 +96,7 @@ ngx_http_xet_pg_connected(ngx_http_xet_pg_t *pg, PGconn *conn,
 static void
 ngx_http_xet_pg_setup_timer_handler(ngx_event_t *ev)
 {
-    ngx_http_xet_pg_refused(ev->data, "no answer to the first statement");
+    ngx_http_xet_pg_refused(ev->data, "no answer to the first statements");
 }
 
 
@@ -152,14 +149,6 @@ ngx_http_xet_pg_refused(ngx_http_xet_pg_t *pg, const char *error)
     }
 
     ngx_http_xet_pg_fail(pg);
-}
-
-
-static void
-ngx_http_xet_pg_notice(void *arg, const PGresult *res)
-{
-    ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0, "xet: PostgreSQL: %s",
-                  PQresultErrorMessage(res));
 }
 
 

@@ -3,7 +3,7 @@
  * Connecting to PostgreSQL.
  *
  * Name lookups, file reads, TLS, authentication: libpq does all of it in one
- * blocking call.  How long that takes is up to resolvers, networks and
+ * blocking call, and then it is seen whether this is the right database.  How long that takes is up to resolvers, networks and
  * whoever listens there, so each attempt has a thread of its own: one of
  * nginx's pools would be missed by the other jobs, and nginx waits for its
  * pools when a worker exits.
@@ -17,6 +17,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_pg_check.h"
 #include "ngx_http_xet_pg_connect.h"
 
 #include <poll.h>
@@ -37,8 +38,9 @@ struct ngx_http_xet_pg_connect_s {
     PGconn                        *conn;       /* NULL: see error */
     char                           error[NGX_HTTP_XET_PG_ERROR_LEN];
 
-    char                           timeout[NGX_TIME_T_LEN + 1];
-    char                           conninfo[1];
+    ngx_str_t                      store;
+    char                          *conninfo;
+    ngx_msec_t                     timeout;
 };
 
 
@@ -48,6 +50,7 @@ static ngx_int_t ngx_http_xet_pg_connect_thread(
     ngx_http_xet_pg_connect_t *ctx);
 static void *ngx_http_xet_pg_connect_job(void *data);
 static void ngx_http_xet_pg_connect_end_job(void *data);
+static void ngx_http_xet_pg_notice(void *arg, const PGresult *res);
 static void ngx_http_xet_pg_connect_handler(ngx_event_t *rev);
 
 
@@ -63,7 +66,8 @@ ngx_http_xet_pg_connect_start(ngx_http_xet_pg_t *pg,
 
     /* nothing of the cycle: a thread that is left behind outlives its pool */
 
-    ctx = ngx_calloc(sizeof(ngx_http_xet_pg_connect_t) + xmcf->conninfo.len,
+    ctx = ngx_calloc(sizeof(ngx_http_xet_pg_connect_t) + xmcf->conninfo.len + 1
+                     + xmcf->store.len + 1,
                      ngx_cycle->log);
     if (ctx == NULL) {
         return NULL;
@@ -71,10 +75,14 @@ ngx_http_xet_pg_connect_start(ngx_http_xet_pg_t *pg,
 
     ctx->pg = pg;
     ctx->handler = handler;
+    ctx->timeout = xmcf->connect_timeout;
 
-    *ngx_sprintf((u_char *) ctx->timeout, "%M",
-                 (xmcf->connect_timeout + 999) / 1000) = '\0';
+    ctx->conninfo = (char *) (ctx + 1);
     ngx_memcpy(ctx->conninfo, xmcf->conninfo.data, xmcf->conninfo.len);
+
+    ctx->store.len = xmcf->store.len;
+    ctx->store.data = (u_char *) ctx->conninfo + xmcf->conninfo.len + 1;
+    ngx_memcpy(ctx->store.data, xmcf->store.data, xmcf->store.len);
 
     if (pipe2(fds, O_CLOEXEC) == -1) {
         ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, ngx_errno,
@@ -167,7 +175,9 @@ ngx_http_xet_pg_connect_job(void *data)
 {
     ngx_http_xet_pg_connect_t *ctx = data;
 
+    char         timeout[NGX_TIME_T_LEN + 1];
     PGconn      *conn;
+    const char  *error;
     const char  *keys[] = { "connect_timeout", "application_name",
                             "client_encoding", "dbname", NULL };
     const char  *values[] = { NULL, "nginx-xet", "UTF8", NULL, NULL };
@@ -176,7 +186,9 @@ ngx_http_xet_pg_connect_job(void *data)
 
     /* what the conninfo says itself comes last and wins */
 
-    values[0] = ctx->timeout;
+    *ngx_sprintf((u_char *) timeout, "%M", (ctx->timeout + 999) / 1000) = '\0';
+
+    values[0] = timeout;
     values[3] = ctx->conninfo;
 
     conn = PQconnectdbParams(keys, values, 1);
@@ -185,13 +197,19 @@ ngx_http_xet_pg_connect_job(void *data)
         ngx_http_xet_pg_text(ctx->error, NGX_HTTP_XET_PG_ERROR_LEN,
                              "out of memory");
 
-    } else if (PQstatus(conn) == CONNECTION_OK) {
-        ctx->conn = conn;
-
     } else {
-        ngx_http_xet_pg_text(ctx->error, NGX_HTTP_XET_PG_ERROR_LEN,
-                             PQerrorMessage(conn));
-        PQfinish(conn);
+        PQsetNoticeReceiver(conn, ngx_http_xet_pg_notice, NULL);
+
+        error = (PQstatus(conn) != CONNECTION_OK) ? PQerrorMessage(conn)
+                : ngx_http_xet_pg_check_job(conn, &ctx->store, ctx->timeout,
+                                            ngx_cycle->log);
+        if (error) {
+            ngx_http_xet_pg_text(ctx->error, NGX_HTTP_XET_PG_ERROR_LEN, error);
+            PQfinish(conn);
+
+        } else {
+            ctx->conn = conn;
+        }
     }
 
     pthread_cleanup_pop(1);
@@ -206,6 +224,16 @@ ngx_http_xet_pg_connect_end_job(void *data)
     ngx_http_xet_pg_connect_t *ctx = data;
 
     (void) close(ctx->end);
+}
+
+
+static void
+ngx_http_xet_pg_notice(void *arg, const PGresult *res)
+{
+    /* perhaps in the connecting thread: the cycle's log is safe to use */
+
+    ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0, "xet: PostgreSQL: %s",
+                  PQresultErrorMessage(res));
 }
 
 

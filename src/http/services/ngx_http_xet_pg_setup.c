@@ -1,8 +1,8 @@
 
 /*
- * A connection becomes a session: the look at the schema's version, settings,
- * and the preparing of all statements.  One batch of a pipeline, so one way to
- * the server and back, and the event loop does it as it does any statement.
+ * A connection becomes a session: settings, and the preparing of all
+ * statements.  One batch of a pipeline, so one way to the server and back, and
+ * the event loop does it as it does any statement.
  *
  * Every statement of ours finds its rows by an index.  Sessions keep plans,
  * also those of foreign keys, and one made while a table was tiny would read
@@ -20,13 +20,9 @@
 
 
 static const char  ngx_http_xet_pg_setup_sql[] =
-    "SELECT (SELECT max(version) FROM xet.migrations),"
-    "       set_config('enable_seqscan', 'off', false),"
+    "SELECT set_config('enable_seqscan', 'off', false),"
     "       set_config('plan_cache_mode', 'force_generic_plan', false),"
     "       set_config('statement_timeout', $1, false)";
-
-
-static const char *ngx_http_xet_pg_setup_check(PGresult *res);
 
 
 ngx_int_t
@@ -63,7 +59,6 @@ ngx_http_xet_pg_setup_results(PGconn *conn, char *error, size_t len)
 {
     PGresult        *res;
     ngx_uint_t       nulls;
-    const char      *text;
     ExecStatusType   status;
 
     nulls = 0;
@@ -97,33 +92,14 @@ ngx_http_xet_pg_setup_results(PGconn *conn, char *error, size_t len)
             return NGX_OK;
         }
 
-        text = (status == PGRES_TUPLES_OK) ? ngx_http_xet_pg_setup_check(res)
-               : (status == PGRES_COMMAND_OK) ? NULL
-                                              : PQresultErrorMessage(res);
-        if (text) {
-            ngx_http_xet_pg_text(error, len, text);
+        if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) {
+            ngx_http_xet_pg_text(error, len, PQresultErrorMessage(res));
+            PQclear(res);
+            return NGX_ERROR;
         }
 
         PQclear(res);
-
-        if (text) {
-            return NGX_ERROR;
-        }
     }
 
     return NGX_AGAIN;
-}
-
-
-static const char *
-ngx_http_xet_pg_setup_check(PGresult *res)
-{
-    if (PQntuples(res) == 1
-        && ngx_strcmp(PQgetvalue(res, 0, 0), NGX_HTTP_XET_SCHEMA) == 0)
-    {
-        return NULL;
-    }
-
-    return "the schema \"xet\" has another version than this module needs, "
-           "run sql/migrate.sh";
 }

@@ -18,7 +18,7 @@ ngx_int_t ngx_http_xet_pg_setup_send(PGconn *conn, ngx_msec_t timeout);
 
 /*
  * Takes what has come.  NGX_AGAIN: that was not all; NGX_OK: conn is ready;
- * NGX_ERROR: error says why, in libpq's words or ours.
+ * NGX_ERROR: error says why.
  */
 ngx_int_t ngx_http_xet_pg_setup_results(PGconn *conn, char *error, size_t len);
 
