@@ -48,7 +48,7 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
     xmcf->query_timeout = 15000;
     xmcf->write_timeout = 300000;
     xmcf->connect_timeout = 5000;
-    xmcf->dedups = 1;
+    xmcf->dedups = 2;
     xmcf->dedup_timeout = 1000;
     xmcf->ping_timeout = 3000;
 

@@ -60,7 +60,9 @@ ngx_http_xet_lanes_init(ngx_cycle_t *cycle)
     lane[NGX_HTTP_XET_DEDUP].timeout = xmcf->query_timeout;
     lane[NGX_HTTP_XET_DEDUP].running = xmcf->dedup_timeout;
 
-    lane[NGX_HTTP_XET_PING].n = 1;
+    /* a second one, so that one that is lost is replaced at once */
+
+    lane[NGX_HTTP_XET_PING].n = 2;
     lane[NGX_HTTP_XET_PING].depth = xmcf->depth;
     lane[NGX_HTTP_XET_PING].timeout = xmcf->ping_timeout;
     lane[NGX_HTTP_XET_PING].running = xmcf->ping_timeout;

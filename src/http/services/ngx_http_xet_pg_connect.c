@@ -3,10 +3,10 @@
  * Connecting to PostgreSQL.
  *
  * Name lookups, file reads, TLS, authentication: libpq does all of it in one
- * blocking call, and then it is seen whether this is the right database.  How long that takes is up to resolvers, networks and
- * whoever listens there, so each attempt has a thread of its own: one of
- * nginx's pools would be missed by the other jobs, and nginx waits for its
- * pools when a worker exits.
+ * blocking call; then it is seen whether this is the right database.  How long
+ * that takes is up to resolvers, networks and whoever listens there, so each
+ * attempt has a thread of its own: one of nginx's pools would be missed by the
+ * other jobs, and nginx waits for its pools when a worker exits.
  *
  * The thread owns the context until it closes its end of a pipe, which is the
  * last that it does; the event loop, which sees that, owns it then.  A process
