@@ -179,9 +179,10 @@ BEGIN
 
     IF new_id IS NOT NULL THEN
         INSERT INTO xet.chunks (hash, xorb_id, idx)
-        SELECT substring(chunk_hashes FROM 32 * i + 1 FOR 32), new_id, i
+        SELECT substring(chunk_hashes FROM 32 * i + 1 FOR 32), new_id, min(i)
           FROM unnest(eligible) AS i
-         ORDER BY 1, 3
+         GROUP BY 1
+         ORDER BY 1
         ON CONFLICT DO NOTHING;
     END IF;
 
@@ -378,6 +379,13 @@ $$;
 -- one chunk in a thousand.  At most 64 xorbs and 65,536 chunks.  With a repo
 -- only what visible files use is told of.
 --
+-- The work is bounded, whatever others have stored; what is beyond a bound is
+-- a miss, which costs an upload and nothing else.  A chunk may be in 100,000
+-- xorbs: the 16 oldest are looked at, which nobody can push out, and the 16
+-- newest, which a repo that is young has most likely.  A xorb may be in
+-- 100,000 files of others, and a file in as many repos: the 64 newest files,
+-- and 16 repos of each besides the one that asks.
+--
 -- noted tells whether today's answer is on record already.
 
 CREATE FUNCTION xet.chunk_find(chunk bytea, repo text)
@@ -386,40 +394,56 @@ CREATE FUNCTION xet.chunk_find(chunk bytea, repo text)
                    noted boolean, tag integer)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-    WITH best AS MATERIALIZED (
-        SELECT x.id, x.chunk_count
-          FROM xet.chunks c
+    WITH found AS MATERIALIZED (
+        (SELECT c.xorb_id, c.idx FROM xet.chunks c
+          WHERE c.hash = chunk_find.chunk
+          ORDER BY c.xorb_id
+          LIMIT 16)
+        UNION
+        (SELECT c.xorb_id, c.idx FROM xet.chunks c
+          WHERE c.hash = chunk_find.chunk
+          ORDER BY c.xorb_id DESC
+          LIMIT 16)
+    ), best AS MATERIALIZED (
+        SELECT x.id, x.chunk_count, v.file_id
+          FROM found c
           JOIN xet.xorbs x ON x.id = c.xorb_id
-         WHERE c.hash = chunk_find.chunk
-           AND x.damaged_at IS NULL
-           AND (chunk_find.repo IS NULL
-                OR EXISTS (SELECT FROM xet.file_xorbs fx
-                             JOIN xet.repo_files rf ON rf.file_id = fx.file_id
-                             JOIN xet.repos r ON r.id = rf.repo_id
+          LEFT JOIN LATERAL (
+                   SELECT f.file_id
+                     FROM (SELECT fx.file_id FROM xet.file_xorbs fx
                             WHERE fx.xorb_id = x.id
-                              AND (r.public OR r.name = chunk_find.repo)
-                           OFFSET 0))
+                            ORDER BY fx.file_id DESC
+                            LIMIT 64) f
+                    WHERE chunk_find.repo IS NULL
+                       OR EXISTS (SELECT FROM xet.repo_files rf
+                                   WHERE rf.file_id = f.file_id
+                                     AND rf.repo_id = (
+                                         SELECT r.id FROM xet.repos r
+                                          WHERE r.name = chunk_find.repo)
+                                  OFFSET 0)
+                       OR EXISTS (SELECT FROM (SELECT rf.repo_id
+                                                 FROM xet.repo_files rf
+                                                WHERE rf.file_id = f.file_id
+                                                LIMIT 16) rf
+                                    JOIN xet.repos r ON r.id = rf.repo_id
+                                   WHERE r.public
+                                  OFFSET 0)
+                    ORDER BY f.file_id DESC
+                    LIMIT 1) v ON true
+         WHERE x.damaged_at IS NULL
+           AND (chunk_find.repo IS NULL OR v.file_id IS NOT NULL)
          ORDER BY x.chunk_count - c.idx DESC, x.id
-         LIMIT 1
-    ), file AS MATERIALIZED (
-        SELECT fx.file_id
-          FROM best b
-          JOIN xet.file_xorbs fx ON fx.xorb_id = b.id
-         WHERE chunk_find.repo IS NULL
-            OR EXISTS (SELECT FROM xet.repo_files rf
-                         JOIN xet.repos r ON r.id = rf.repo_id
-                        WHERE rf.file_id = fx.file_id
-                          AND (r.public OR r.name = chunk_find.repo)
-                       OFFSET 0)
-         ORDER BY fx.file_id DESC
          LIMIT 1
     ), rest AS MATERIALIZED (
         SELECT x.id, x.chunk_count
-          FROM file f
-          JOIN xet.file_xorbs fx ON fx.file_id = f.file_id
-          JOIN xet.xorbs x ON x.id = fx.xorb_id
-         WHERE x.id NOT IN (SELECT b.id FROM best b)
-           AND x.damaged_at IS NULL
+          FROM best b
+         CROSS JOIN LATERAL (SELECT fx.xorb_id
+                               FROM xet.file_xorbs fx
+                              WHERE fx.file_id = b.file_id
+                              ORDER BY fx.xorb_id
+                              LIMIT 64) f
+          JOIN xet.xorbs x ON x.id = f.xorb_id
+         WHERE x.id <> b.id AND x.damaged_at IS NULL
          ORDER BY x.id
          LIMIT 63
     ), chosen AS MATERIALIZED (
@@ -753,10 +777,11 @@ BEGIN
         -- in one order everywhere, or two shards could wait for each other
 
         INSERT INTO xet.chunks (hash, xorb_id, idx)
-        SELECT c.hash, x.id, c.idx
+        SELECT c.hash, x.id, min(c.idx)
           FROM unnest(b.chunks, b.xorbs, b.indexes) AS c(hash, xorb, idx)
           JOIN xet.xorbs x ON x.hash = c.xorb
-         ORDER BY c.hash, x.id, c.idx
+         GROUP BY c.hash, x.id
+         ORDER BY c.hash, x.id
         ON CONFLICT DO NOTHING;
     END LOOP;
 

@@ -136,7 +136,9 @@ my $conninfo = '"dbname=xet"';
 for my $param (qw/ reads=0 reads=65 reads=-1 reads=x reads= reads=1.5 reads
 	writes=0 writes=65 depth=0 depth=257 queue=0 queue=1000001
 	timeout=0 timeout=x timeout= timeout=61m timeout=-1s
-	connect_timeout=0 connect_timeout=2h foo=1 Reads=2 reads:2
+	connect_timeout=0 connect_timeout=2h dedup=0 dedup=65
+	dedup_timeout=0 dedup_timeout=2h ping_timeout=0 ping_timeout=x
+	foo=1 Reads=2 reads:2
 	write_timeout=0 write_timeout=25h write_timeout=
 	timeout=99999999999999999999 queue=99999999999999999999 /)
 {
@@ -146,14 +148,16 @@ for my $param (qw/ reads=0 reads=65 reads=-1 reads=x reads= reads=1.5 reads
 
 for my $param (qw/ reads=1 reads=64 writes=1 writes=64 depth=1 depth=256
 	queue=1 queue=1000000 timeout=1 timeout=1ms timeout=60m
-	write_timeout=1ms write_timeout=24h connect_timeout=1s /)
+	write_timeout=1ms write_timeout=24h connect_timeout=1s dedup=1
+	dedup=64 dedup_timeout=1ms ping_timeout=1h /)
 {
 	good("xet_postgres $param",
 		with(xet_postgres => "$conninfo $param"));
 }
 
 good('all parameters', with(xet_postgres => "$conninfo reads=1 writes=2"
-	. ' depth=3 queue=4 timeout=5s write_timeout=6s connect_timeout=7s'));
+	. ' depth=3 queue=4 timeout=5s write_timeout=6s connect_timeout=7s'
+	. ' dedup=2 dedup_timeout=8s ping_timeout=9s'));
 
 my $out = good('a password', with(xet_postgres
 	=> '"dbname=xet password=geheimnis"'));
@@ -326,16 +330,20 @@ bad('xet_progress_interval x', qr/invalid value/,
 
 bad('an unknown thread pool', qr/unknown thread pool "nope"/,
 	with(xet_thread_pool => 'nope'));
+bad('an unknown pool of reads', qr/unknown thread pool "nope"/,
+	with(xet_read_thread_pool => 'nope'));
+good('nginx\'s own pool for reads', with(xet_read_thread_pool => 'default'));
 
 # --------------------------------------------------------------------------
 # twice
 
 for my $name (qw/ xet_store xet_postgres xet_url_key xet_dedup_key
-	xet_dedup_period xet_thread_pool /)
+	xet_dedup_period xet_thread_pool xet_read_thread_pool /)
 {
 	my %value = (xet_store => '%%STORE%%', xet_postgres => $conninfo,
 		xet_url_key => '%%URL_KEY%%', xet_dedup_key => '%%DEDUP_KEY%%',
-		xet_dedup_period => '1h', xet_thread_pool => 'xet');
+		xet_dedup_period => '1h', xet_thread_pool => 'xet',
+		xet_read_thread_pool => 'default');
 
 	bad("$name twice", qr/"$name" directive is duplicate/,
 		with($name => "$value{$name}; $name $value{$name}"));
@@ -363,7 +371,8 @@ bad('xet_data twice', qr/"xet_data" directive is duplicate/,
 
 my %main = (xet_store => '/tmp', xet_postgres => $conninfo,
 	xet_url_key => '%%URL_KEY%%', xet_dedup_key => '%%DEDUP_KEY%%',
-	xet_dedup_period => '1h', xet_thread_pool => 'xet');
+	xet_dedup_period => '1h', xet_thread_pool => 'xet',
+	xet_read_thread_pool => 'default');
 
 for my $name (sort keys %main) {
 	bad("$name in a server", qr/"$name" directive is not allowed here/,

@@ -59,9 +59,14 @@ typedef struct {
     ngx_msec_t                 query_timeout;  /* of a read */
     ngx_msec_t                 write_timeout;
     ngx_msec_t                 connect_timeout;
+    ngx_uint_t                 dedups;         /* sessions */
+    ngx_msec_t                 dedup_timeout;  /* in PostgreSQL */
+    ngx_msec_t                 ping_timeout;
 
     ngx_str_t                  pool_name;
-    ngx_thread_pool_t         *pool;
+    ngx_thread_pool_t         *pool;           /* uploads */
+    ngx_str_t                  read_pool_name;
+    ngx_thread_pool_t         *read_pool;
     ngx_int_t                  nice;           /* of its threads */
 
     ngx_array_t               *url_keys;       /* ngx_http_xet_key_t */
@@ -268,6 +273,10 @@ char *ngx_http_xet_init_main_conf(ngx_conf_t *cf, void *conf);
 void *ngx_http_xet_create_loc_conf(ngx_conf_t *cf);
 char *ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child);
 ngx_int_t ngx_http_xet_conf_check(ngx_conf_t *cf,
+    ngx_http_xet_main_conf_t *xmcf);
+
+/* ngx_http_xet_conf_pool.c */
+ngx_int_t ngx_http_xet_conf_pools(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf);
 
 /* ngx_http_xet_conf_set.c */

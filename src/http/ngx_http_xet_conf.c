@@ -29,6 +29,7 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
      *     xmcf->store = { 0, NULL };
      *     xmcf->conninfo = { 0, NULL };
      *     xmcf->pool_name = { 0, NULL };
+     *     xmcf->read_pool_name = { 0, NULL };
      *     xmcf->url_keys = NULL;
      *     xmcf->dedup_secret = { 0, NULL };
      *     xmcf->token_keys = NULL;
@@ -57,6 +58,9 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
     xmcf->query_timeout = 15000;
     xmcf->write_timeout = 300000;
     xmcf->connect_timeout = 5000;
+    xmcf->dedups = 2;
+    xmcf->dedup_timeout = 1000;
+    xmcf->ping_timeout = 3000;
 
     xmcf->nice = NGX_CONF_UNSET;
     xmcf->dedup_period = NGX_CONF_UNSET;
@@ -315,9 +319,7 @@ ngx_http_xet_conf_check(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
         return NGX_OK;
     }
 
-    xmcf->pool = ngx_thread_pool_add(cf, xmcf->pool_name.len
-                                         ? &xmcf->pool_name : NULL);
-    if (xmcf->pool == NULL) {
+    if (ngx_http_xet_conf_pools(cf, xmcf) != NGX_OK) {
         return NGX_ERROR;
     }
 

@@ -100,6 +100,13 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       offsetof(ngx_http_xet_main_conf_t, pool_name),
       NULL },
 
+    { ngx_string("xet_read_thread_pool"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_xet_main_conf_t, read_pool_name),
+      NULL },
+
     { ngx_string("xet_thread_nice"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
       ngx_conf_set_num_slot,

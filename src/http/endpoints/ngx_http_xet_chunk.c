@@ -73,6 +73,8 @@ ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_ctx_t    *ctx;
     ngx_http_xet_chunk_t  *chunk;
 
+    rc = ngx_http_xet_query_chunk_rc(r, rc);
+
     if (rc != NGX_OK) {
         ngx_http_finalize_request(r,
             ngx_http_xet_error_query(r, rc, "chunk_not_found",

@@ -1,8 +1,10 @@
 
 /*
  * GET health: 200 when PostgreSQL answers and the store can be written, 503
- * when one of them does not.  The whole way is taken: a statement through the
- * read lane, and a file in a thread.
+ * when one of them does not: a statement that no other one holds up, and a
+ * file in a thread.  Statements that wait, for somebody's lock or for a slow
+ * disk, are told of and are no failure: another node would find the same, and
+ * this one still serves data.
  *
  * GET health/live: 200, always.  It tells that the event loop turns.
  */
@@ -106,6 +108,7 @@ ngx_http_xet_health_probed(ngx_http_request_t *r, xet_status_t status)
     xet_json_object_begin(&j);
     ngx_http_xet_health_lane(&j, "read", NGX_HTTP_XET_READ);
     ngx_http_xet_health_lane(&j, "write", NGX_HTTP_XET_WRITE);
+    ngx_http_xet_health_lane(&j, "dedup", NGX_HTTP_XET_DEDUP);
     xet_json_object_end(&j);
     xet_json_object_end(&j);
 
@@ -132,5 +135,7 @@ ngx_http_xet_health_lane(xet_json_t *j, const char *name,
     xet_json_u64(j, stat.inflight);
     xet_json_key(j, "waiting");
     xet_json_u64(j, stat.waiting);
+    xet_json_key(j, "oldest_ms");
+    xet_json_u64(j, stat.oldest);
     xet_json_object_end(j);
 }

@@ -252,6 +252,6 @@ ngx_int_t
 ngx_http_xet_query_ping(ngx_http_request_t *r,
     ngx_http_xet_query_handler_pt handler)
 {
-    return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ, NGX_HTTP_XET_STMT_PING,
+    return ngx_http_xet_query_send(r, NGX_HTTP_XET_PING, NGX_HTTP_XET_STMT_PING,
                                    NULL, NULL, handler);
 }

@@ -20,7 +20,7 @@
 #include "ngx_http_xet_store.h"
 
 
-#define NGX_HTTP_XET_SCHEMA  "7"           /* last of sql/NNNN_*.sql */
+#define NGX_HTTP_XET_SCHEMA  "8"           /* last of sql/NNNN_*.sql */
 
 
 /*
@@ -198,6 +198,10 @@ void ngx_http_xet_query_xorb_get(ngx_http_request_t *r,
 
 ngx_int_t ngx_http_xet_query_chunk(ngx_http_request_t *r,
     const xet_hash_t *chunk, ngx_http_xet_query_handler_pt handler);
+
+/* Its rc: a query that PostgreSQL has broken off in time is a miss. */
+ngx_int_t ngx_http_xet_query_chunk_rc(ngx_http_request_t *r, ngx_int_t rc);
+
 ngx_uint_t ngx_http_xet_query_chunk_n(ngx_http_xet_query_t *q);
 
 /* chunk_count is 0 for a row that can't be. */

@@ -23,9 +23,26 @@ ngx_http_xet_query_chunk(ngx_http_request_t *r, const xet_hash_t *chunk,
         ngx_http_xet_query_repo(r, &values[1], &lengths[1]);
     }
 
-    return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ,
+    return ngx_http_xet_query_send(r, NGX_HTTP_XET_DEDUP,
                                    NGX_HTTP_XET_STMT_CHUNK, values, lengths,
                                    handler);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_chunk_rc(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_query_t  *q;
+
+    q = ngx_http_xet_query_get(r);
+
+    if (rc == NGX_BUSY
+        && ngx_strcmp(q->sqlstate, NGX_HTTP_XET_PG_CANCELLED) == 0)
+    {
+        return NGX_DECLINED;
+    }
+
+    return rc;
 }
 
 

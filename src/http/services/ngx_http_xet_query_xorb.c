@@ -113,12 +113,13 @@ void
 ngx_http_xet_query_eligible(ngx_http_xet_array_t *eligible,
     const xet_suite_t *suite, const xet_xorb_info_t *info)
 {
-    uint32_t  i;
+    uint16_t  chunks[XET_XORB_CHUNKS_MAX];
+    uint32_t  i, n;
 
-    for (i = 0; i < info->chunk_count; i++) {
-        if (xet_hash_eligible(suite, info->hashes + i * XET_HASH_LEN)) {
-            ngx_http_xet_array_int4(eligible, (int32_t) i);
-        }
+    n = xet_xorb_eligible(suite, info, chunks);
+
+    for (i = 0; i < n; i++) {
+        ngx_http_xet_array_int4(eligible, chunks[i]);
     }
 }
 

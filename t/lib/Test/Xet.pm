@@ -51,6 +51,7 @@ use Test::Xet::Client ();
 use Test::Xet::HTTP;
 use Test::Xet::Nginx;
 use Test::Xet::Postgres;
+use Test::Xet::Stall;
 use Test::Xet::Process qw/
 	free_port patience root slurp spew wait_for
 /;
@@ -77,6 +78,7 @@ my @live;
 #     pg_conf     lines for postgresql.conf
 #     allow       [ regexes ] for lines of the error log
 #     timeout     seconds for the whole test, 600
+#     stalls      calls of nginx can be made to hang, see Test::Xet::Stall
 #     beside      another one of these, whose store and database are ours too
 #
 # In conf and the additions:
@@ -102,7 +104,10 @@ sub new {
 	set_signals();
 	alarm(patience($o{timeout} || 600));
 
-	$self->{nginx} = Test::Xet::Nginx->new(dir => $self->{dir});
+	$self->{stall} = Test::Xet::Stall->new(dir => $self->{dir})
+		if $o{stalls};
+	$self->{nginx} = Test::Xet::Nginx->new(dir => $self->{dir},
+		env => $self->{stall} && $self->{stall}->env());
 
 	$self->make_store($o{pg} // $o{xet} // 1) unless $self->{beside};
 
@@ -148,6 +153,7 @@ sub set_signals {
 sub dir { return $_[0]->{dir} }
 sub nginx { return $_[0]->{nginx} }
 sub pg { return $_[0]->{pg} }
+sub stall { return $_[0]->{stall} }
 
 sub store {
 	my ($self) = @_;
