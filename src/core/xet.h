@@ -28,6 +28,7 @@
 #include "xet_xorb_chunk.h"
 #include "xet_shard.h"
 #include "xet_plan.h"
+#include "xet_plan_spool.h"
 #include "xet_plan_writer.h"
 #include "xet_subtree.h"
 #include "xet_windows.h"

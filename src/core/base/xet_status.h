@@ -102,6 +102,8 @@
       "a term refers to a xorb that is not stored here")                      \
                                                                               \
     X(PLAN_DAMAGED,   "internal_error",  500, "damaged terms")                \
+    X(PLAN_TERMS,     "too_many_terms",  413,                                 \
+      "the answer has too many terms, ask for ranges of the file")            \
     X(WINDOWS_SIZE,   "too_many_hashes", 422,                                 \
       "the hashes between the dirty ranges are too many")                     \
                                                                               \
