@@ -48,7 +48,8 @@ typedef struct {
 
 
 /* Whether terms of the file are in a further window. */
-#define ngx_http_xet_hashes_more(h)                                               ((h)->full && (h)->windows.position < (h)->size)
+#define ngx_http_xet_hashes_more(h)                                           \
+    ((h)->full && (h)->windows.position < (h)->size)
 
 
 static xet_status_t ngx_http_xet_hashes_ranges(ngx_http_xet_hashes_t *h,

@@ -109,7 +109,7 @@ test_terms(uint64_t *state, size_t n, unsigned xorbs, uint32_t max)
 }
 
 
-/* Adds what of the terms covers the range, in windows where there is a spool. */
+/* Adds what of the terms covers the range, with a spool in windows. */
 
 static xet_status_t
 test_add(xet_plan_t *p, size_t n, const xet_range_t *want)
