@@ -114,6 +114,7 @@ xet_plan_range(const xet_plan_t *p, uint32_t i, xet_plan_range_t *range)
     range->chunk_end = last->chunk_end;
     range->stored_start = first->stored_start;
     range->stored_end = last->stored_end;
+    range->tag = first->tag;
 
     return p->spool ? &p->spool->xorb : &first->xorb;
 }
@@ -424,6 +425,10 @@ xet_status_t
 xet_plan_agree(const xet_term_t *t, const xet_term_t *prev,
     const xet_term_t *last)
 {
+    if (t->tag != prev->tag) {
+        return XET_PLAN_CHANGED;
+    }
+
     if (xet_plan_relation(t->chunk_start, t->stored_start,
                           prev->chunk_start, prev->stored_start)
         && xet_plan_relation(t->chunk_start, t->stored_start,

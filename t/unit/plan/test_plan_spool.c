@@ -172,6 +172,7 @@ test_trim(xet_plan_t *p)
         ends.n = t->chunk_end - t->chunk_start;
         ends.raw_before = t->chunk_start * 100;
         ends.stored_before = t->chunk_start * 50;
+        ends.tag = t->tag;
         ends.raw_ends = test_raw;
         ends.stored_ends = test_stored;
 
@@ -315,6 +316,10 @@ test_random(void)
         want.end = size - ((i % 3) ? xet_test_random(&state)
                                      % (size - want.start) : 0);
         room = 16384 << i % 4;
+
+        if (room < xet_plan_spool_room((uint32_t) n)) {
+            room = xet_plan_spool_room((uint32_t) n);
+        }
 
         memset(&pool, 0, sizeof(pool));
         memset(&f, 0, sizeof(f));
@@ -537,6 +542,13 @@ test_refused(void)
 
     xet_is_u64(test_spooled(&p, &s, &f, &pool, TEST_TERMS, &want, 65536),
                XET_PLAN_DAMAGED, "a chunk at different bytes");
+    test_close(&f);
+
+    (void) xet_test_term(test_packed + 19000 * XET_TERM_LEN, 200, 0, 5, 6);
+    xet_put_u32(test_packed + 19001 * XET_TERM_LEN - 4, 7);
+
+    xet_is_u64(test_spooled(&p, &s, &f, &pool, TEST_TERMS, &want, 65536),
+               XET_PLAN_CHANGED, "two copies of a xorb");
     test_close(&f);
     xet_test_pool_free(&pool);
 

@@ -39,6 +39,7 @@ xet_test_term(uint8_t *packed, unsigned xorb, uint32_t base, uint32_t start,
     t.stored_start = base + start * 50;
     t.stored_end = base + end * 50;
     t.raw_length = (end - start) * 100;
+    t.tag = 0;
 
     xet_term_pack(packed, &t);
 

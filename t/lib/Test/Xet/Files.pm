@@ -89,18 +89,9 @@ sub insert_file {
 	my $hash = sprintf('%02x', $id) x 32;
 	my $size = $terms * 1000;
 
-	# little-endian numbers
-
-	my $le2 = sub { "set_byte(set_byte('\\x0000', 0, ($_[0]) & 255), 1,"
-		. " ($_[0]) >> 8)" };
-	my $le4 = sub { "decode(lpad(to_hex("
-		. join(' | ', map { "((($_[0])::bigint >> $_ & 255)"
-			. ' << ' . (24 - $_) . ')' } 0, 8, 16, 24)
-		. "), 8, '0'), 'hex')" };
-
-	my $term = join(' || ', "sha256(int4send(i % $xorbs))", $le2->('c'),
-		$le2->('c'), $le4->('c * 1000'), $le4->('c * 1000 + 1000'),
-		$le4->('1000'));
+	my $term = join(' || ', "sha256(int4send(i % $xorbs))",
+		('substring(xet.le4(c) FOR 2)') x 2, map { "xet.le4($_)" }
+		'c * 1000', 'c * 1000 + 1000', 1000, 0);
 
 	$t->sql(<<"EOF_SQL", timeout => 180);
 WITH f AS (
