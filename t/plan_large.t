@@ -48,7 +48,7 @@ my @xorbs = map { send_xorb($t, mix($_, 600000), scheme => 'none',
 srand(5);
 
 my $file = register_file($t, [ map {
-	my $start = 3 * int(rand(200));
+	my $start = 3 * int(rand(60));
 	[ $xorbs[int(rand(4))], $start, $start + 2 ]
 } 1 .. 10000 ]);
 
@@ -188,23 +188,18 @@ is($t->get('/api/health')->{status}, 200, 'others are served');
 
 # nothing of an answer that has begun depends on PostgreSQL
 
-my $c = $t->http_start('GET', "/api/v2/$path", {}, undef, rcvbuf => 4096);
-my $head = $c->read_some(100, 60);
+my $c = $t->http_start('GET', "/api/v2/$path", {}, undef, rcvbuf => 16384);
 
+$c->{buffer} = $c->read_some(1, 60) . $c->{buffer};
 $t->pg_stop('immediate');
 $t->allow(qr/PostgreSQL/);
 
-my $text = $head;
-
-while (length(my $more = $c->read_some(1 << 20, 20))) {
-	$text .= $more;
-	last if $text =~ /\r\n0\r\n\r\n\z/;
-}
-
-like($text, qr/\}\]\}\]\}\}\r\n0\r\n\r\n\z/, 'an answer goes on without it');
+is(scalar(@{ $c->response('GET', timeout => 60)->json()->{terms} }), 10000,
+	'an answer goes on without it');
 $c->close();
 
-is($t->get("/api/v2/$path")->{status}, 503, 'another one does not begin');
+is($t->get("/api/v2/$path")->{status}, 503,
+	'another one does not begin');
 $t->pg_start();
 
 # clients that leave while their plan is made, or sent
