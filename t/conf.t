@@ -298,8 +298,8 @@ good("xet_plan_terms $_", location("xet_plan_terms $_;")) for 8192, 4000000;
 bad("xet_plan_buffer $_", qr/"xet_plan_buffer" must be \d+k at least/,
 	location("xet_plan_buffer $_;")) for '128k', '1k', 0;
 good('xet_plan_buffer', location('xet_plan_terms 8192; xet_plan_buffer 64k;'));
-bad('xet_plan_buffer for many terms', qr/must be 1024k at least for 16000000/,
-	location('xet_plan_terms 16000000; xet_plan_buffer 512k;'));
+bad('xet_plan_buffer for many terms', qr/must be 512k at least for 16000000/,
+	location('xet_plan_terms 16000000; xet_plan_buffer 256k;'));
 
 bad("xet_body_buffer $_", qr/"xet_body_buffer" must be 16k at least/,
 	location("xet_body_buffer $_;")) for '16383', '1k', 0;
