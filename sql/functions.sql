@@ -27,7 +27,7 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
 
 
 -- The size of a file and the packed terms that overlap bytes
--- first_byte..last_byte, in order, as far as 16 rows hold them; the caller asks
+-- first_byte..last_byte, in order, as far as 8 rows hold them; the caller asks
 -- for the rest from there on.  A known file always gives a row; packed is NULL
 -- when nothing of it overlaps.  One index probe for a usual file.
 
@@ -53,7 +53,7 @@ AS $$
                            LIMIT 1), 0)
                   AND s.end_offset > file_terms.first_byte
                 ORDER BY s.first_offset
-                LIMIT 16
+                LIMIT 8
            ) t ON true
      WHERE f.hash = file_terms.file
        AND (file_terms.repo IS NULL
@@ -97,7 +97,7 @@ $$;
 
 
 -- Several whole files in one statement, from byte first_byte of file
--- first_file on, likewise as far as 16 rows hold them; n is the place in the
+-- first_file on, likewise as far as 8 rows hold them; n is the place in the
 -- array, files that are not visible give no row.
 
 CREATE FUNCTION xet.files_terms(files bytea[], first_file bigint,
@@ -117,7 +117,7 @@ AS $$
                   AND s.first_offset >= CASE WHEN w.n = first_file
                                              THEN first_byte ELSE 0 END
                 ORDER BY s.first_offset
-                LIMIT 16
+                LIMIT 8
            ) t ON true
      WHERE w.n >= first_file
        AND (files_terms.repo IS NULL
@@ -127,7 +127,7 @@ AS $$
                           AND (r.public OR r.name = files_terms.repo)
                        OFFSET 0))
      ORDER BY w.n, 3
-     LIMIT 16;
+     LIMIT 8;
 $$;
 
 

@@ -137,7 +137,7 @@ BEGIN
     SELECT f.size, t.first_offset, t.packed
       FROM xet.files f JOIN xet.terms t ON t.file_id = f.id
      WHERE f.hash = file_terms.file
-     ORDER BY 2 LIMIT 16;
+     ORDER BY 2 LIMIT 8;
 END;
 \$\$
 EOF

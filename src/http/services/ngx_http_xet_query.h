@@ -81,7 +81,7 @@ int64_t ngx_http_xet_query_number(ngx_http_request_t *r);
  * window may have, what is left is asked for from the end of the last term on.
  */
 
-#define NGX_HTTP_XET_TERMS_ROWS  16            /* as in sql/functions.sql */
+#define NGX_HTTP_XET_TERMS_ROWS  8             /* as in sql/functions.sql */
 
 typedef struct {
     uint64_t    size;                          /* of the file */
