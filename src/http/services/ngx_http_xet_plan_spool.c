@@ -4,7 +4,7 @@
  *
  * A window is what one statement gives, a few thousand terms at most, so that
  * neither PostgreSQL nor the event loop is held by a file of any size.  Plans
- * of two windows stay in memory.  Those of more go into a temporary file of
+ * of a few windows stay in memory.  Those of more go into a temporary file of
  * the store, window by window, before anything is sent: what the client reads
  * slowly is a file, and what fails on the way still has a status.
  *
