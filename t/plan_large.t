@@ -121,7 +121,8 @@ is($t->get("/few/v2/$path", { Range => 'bytes=0-10000000' })->{status}, 200,
 sub between {
 	my ($name, $body, $status, $code) = @_;
 
-	my $old = $t->sql("SELECT pg_get_functiondef('xet.file_terms'::regproc)");
+	my $old = $t->sql('SELECT pg_get_functiondef('
+		. "'xet.file_terms'::regproc)");
 
 	$t->sql(<<"EOF");
 CREATE OR REPLACE FUNCTION xet.file_terms(file bytea, first_byte bigint,
