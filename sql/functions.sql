@@ -27,8 +27,9 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
 
 
 -- The size of a file and the packed terms that overlap bytes
--- first_byte..last_byte, in order.  A known file always gives a row; packed
--- is NULL when nothing of it overlaps.  One index probe for a usual file.
+-- first_byte..last_byte, in order, as far as 8 rows hold them; the caller asks
+-- for the rest from there on.  A known file always gives a row; packed is NULL
+-- when nothing of it overlaps.  One index probe for a usual file.
 
 CREATE FUNCTION xet.file_terms(file bytea, first_byte bigint,
     last_byte bigint, repo text)
@@ -43,8 +44,16 @@ AS $$
                 WHERE f.packed IS NULL
                   AND s.file_id = f.id
                   AND s.first_offset <= file_terms.last_byte
+                  AND s.first_offset >= coalesce((
+                          SELECT b.first_offset
+                            FROM xet.terms b
+                           WHERE b.file_id = f.id
+                             AND b.first_offset <= file_terms.first_byte
+                           ORDER BY b.first_offset DESC
+                           LIMIT 1), 0)
                   AND s.end_offset > file_terms.first_byte
                 ORDER BY s.first_offset
+                LIMIT 8
            ) t ON true
      WHERE f.hash = file_terms.file
        AND (file_terms.repo IS NULL
@@ -87,10 +96,12 @@ AS $$
 $$;
 
 
--- Several whole files in one statement; n is the place in the array, files
--- that are not visible give no row.
+-- Several whole files in one statement, from byte first_byte of file
+-- first_file on, likewise as far as 8 rows hold them; n is the place in the
+-- array, files that are not visible give no row.
 
-CREATE FUNCTION xet.files_terms(files bytea[], repo text)
+CREATE FUNCTION xet.files_terms(files bytea[], first_file bigint,
+    first_byte bigint, repo text)
     RETURNS TABLE (n bigint, size bigint, first_offset bigint, packed bytea)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -101,15 +112,22 @@ AS $$
       LEFT JOIN LATERAL (
                SELECT s.first_offset, s.packed
                  FROM xet.terms s
-                WHERE f.packed IS NULL AND s.file_id = f.id
+                WHERE f.packed IS NULL
+                  AND s.file_id = f.id
+                  AND s.first_offset >= CASE WHEN w.n = first_file
+                                             THEN first_byte ELSE 0 END
+                ORDER BY s.first_offset
+                LIMIT 8
            ) t ON true
-     WHERE files_terms.repo IS NULL
-        OR EXISTS (SELECT FROM xet.repo_files rf
-                     JOIN xet.repos r ON r.id = rf.repo_id
-                    WHERE rf.file_id = f.id
-                      AND (r.public OR r.name = files_terms.repo)
-                   OFFSET 0)
-     ORDER BY w.n, 3;
+     WHERE w.n >= first_file
+       AND (files_terms.repo IS NULL
+            OR EXISTS (SELECT FROM xet.repo_files rf
+                         JOIN xet.repos r ON r.id = rf.repo_id
+                        WHERE rf.file_id = f.id
+                          AND (r.public OR r.name = files_terms.repo)
+                       OFFSET 0))
+     ORDER BY w.n, 3
+     LIMIT 8;
 $$;
 
 

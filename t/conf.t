@@ -295,6 +295,15 @@ bad("xet_url_ranges $_", qr/value must be|invalid number/,
 	location("xet_url_ranges $_;")) for 0, 513, -1, 'x', '1k';
 good("xet_url_ranges $_", location("xet_url_ranges $_;")) for 1, 512;
 
+bad("xet_plan_terms $_", qr/value must be|invalid number/,
+	location("xet_plan_terms $_;")) for 8191, 16777217, -1, 'x', '1k';
+good("xet_plan_terms $_", location("xet_plan_terms $_;")) for 8192, 4000000;
+bad("xet_plan_buffer $_", qr/"xet_plan_buffer" must be \d+k at least/,
+	location("xet_plan_buffer $_;")) for '128k', '1k', 0;
+good('xet_plan_buffer', location('xet_plan_terms 8192; xet_plan_buffer 64k;'));
+bad('xet_plan_buffer for many terms', qr/must be 512k at least for 16000000/,
+	location('xet_plan_terms 16000000; xet_plan_buffer 256k;'));
+
 bad("xet_body_buffer $_", qr/"xet_body_buffer" must be 16k at least/,
 	location("xet_body_buffer $_;")) for '16383', '1k', 0;
 bad("xet_read_buffer $_", qr/"xet_read_buffer" must hold a chunk, 128k/,

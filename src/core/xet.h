@@ -29,6 +29,7 @@
 #include "xet_xorb_name.h"
 #include "xet_shard.h"
 #include "xet_plan.h"
+#include "xet_plan_spool.h"
 #include "xet_plan_writer.h"
 #include "xet_subtree.h"
 #include "xet_windows.h"

@@ -137,6 +137,8 @@ typedef struct {
     ngx_msec_t                 progress;       /* between frames */
     ngx_flag_t                 telemetry;
     ngx_uint_t                 batch_max;      /* files in a batch */
+    ngx_uint_t                 plan_terms;     /* in an answer */
+    size_t                     plan_buffer;    /* of a plan in a file */
 
     ngx_http_xet_ztensor_conf_t  ztensor;
 } ngx_http_xet_loc_conf_t;

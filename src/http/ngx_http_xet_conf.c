@@ -130,6 +130,8 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
     conf->progress = NGX_CONF_UNSET_MSEC;
     conf->telemetry = NGX_CONF_UNSET;
     conf->batch_max = NGX_CONF_UNSET_UINT;
+    conf->plan_terms = NGX_CONF_UNSET_UINT;
+    conf->plan_buffer = NGX_CONF_UNSET_SIZE;
 
     ngx_http_xet_conf_create_ztensor(&conf->ztensor);
 
@@ -177,6 +179,9 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_msec_value(conf->progress, prev->progress, 15000);
     ngx_conf_merge_value(conf->telemetry, prev->telemetry, 1);
     ngx_conf_merge_uint_value(conf->batch_max, prev->batch_max, 100);
+    ngx_conf_merge_uint_value(conf->plan_terms, prev->plan_terms, 2000000);
+    ngx_conf_merge_size_value(conf->plan_buffer, prev->plan_buffer,
+                              512 * 1024);
 
     ngx_http_xet_conf_merge_ztensor(&prev->ztensor, &conf->ztensor);
 
@@ -239,6 +244,15 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     if (conf->read_buffer < XET_CHUNK_MAX) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"xet_read_buffer\" must hold a chunk, 128k");
+        return NGX_CONF_ERROR;
+    }
+
+    if (conf->plan_buffer < xet_plan_spool_room(conf->plan_terms)) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"xet_plan_buffer\" must be %uzk at least for "
+                           "%ui \"xet_plan_terms\"",
+                           xet_plan_spool_room(conf->plan_terms) / 1024,
+                           conf->plan_terms);
         return NGX_CONF_ERROR;
     }
 

@@ -52,6 +52,11 @@ static ngx_conf_num_bounds_t  ngx_http_xet_batch_bounds = {
 };
 
 
+static ngx_conf_num_bounds_t  ngx_http_xet_terms_bounds = {
+    ngx_conf_check_num_bounds, 8192, 16777216
+};
+
+
 static ngx_conf_num_bounds_t  ngx_http_xet_leeway_bounds = {
     ngx_conf_check_num_bounds, 0, 600
 };
@@ -372,6 +377,20 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, batch_max),
       &ngx_http_xet_batch_bounds },
+
+    { ngx_string("xet_plan_terms"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, plan_terms),
+      &ngx_http_xet_terms_bounds },
+
+    { ngx_string("xet_plan_buffer"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_size_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, plan_buffer),
+      NULL },
 
     { ngx_string("xet_telemetry"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_FLAG,

@@ -108,6 +108,8 @@
     X(PLAN_CHANGED,   "overloaded",      503,                                 \
       "a xorb of the file is being healed, try again")                        \
     X(PLAN_DAMAGED,   "internal_error",  500, "damaged terms")                \
+    X(PLAN_TERMS,     "too_many_terms",  413,                                 \
+      "the answer has too many terms, ask for ranges of the file")            \
     X(WINDOWS_SIZE,   "too_many_hashes", 422,                                 \
       "the hashes between the dirty ranges are too many")                     \
                                                                               \

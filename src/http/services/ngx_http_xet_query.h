@@ -76,7 +76,13 @@ int64_t ngx_http_xet_query_number(ngx_http_request_t *r);
  * Parameters must live until the handler is called or the request dies.
  */
 
-/* The terms of a file that overlap [first, last]. */
+/*
+ * The terms of a file that overlap [first, last], in rows of up to
+ * XET_TERM_SEGMENT_MAX: a window of them.  Where there are as many rows as a
+ * window may have, what is left is asked for from the end of the last term on.
+ */
+
+#define NGX_HTTP_XET_TERMS_ROWS  8             /* as in sql/functions.sql */
 
 typedef struct {
     uint64_t    size;                          /* of the file */
@@ -110,7 +116,10 @@ xet_status_t ngx_http_xet_query_open_get(ngx_http_request_t *r, ngx_int_t rc,
     ngx_http_xet_open_t *open);
 
 
-/* Several whole files at once: their rows, in the order of the array. */
+/*
+ * Several whole files at once: their rows, in the order of the array, from
+ * byte at of file first on; likewise by windows.
+ */
 
 typedef struct {
     ngx_uint_t  file;                          /* place in the array */
@@ -120,7 +129,8 @@ typedef struct {
 } ngx_http_xet_file_row_t;
 
 ngx_int_t ngx_http_xet_query_files(ngx_http_request_t *r,
-    ngx_http_xet_array_t *files, ngx_http_xet_query_handler_pt handler);
+    ngx_http_xet_array_t *files, ngx_uint_t first, uint64_t at,
+    ngx_http_xet_query_handler_pt handler);
 ngx_uint_t ngx_http_xet_query_files_n(ngx_http_request_t *r);
 void ngx_http_xet_query_files_row(ngx_http_request_t *r, ngx_uint_t i,
     ngx_http_xet_file_row_t *row);

@@ -24,8 +24,9 @@ const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
       3 },
 
     { "files_terms",
-      "SELECT n, size, first_offset, packed FROM xet.files_terms($1, $2)",
-      2 },
+      "SELECT n, size, first_offset, packed"
+      "  FROM xet.files_terms($1, $2, $3, $4)",
+      4 },
 
     { "xorb_slices",
       "SELECT chunk_count, hashes, raw_ends, stored_ends, tag, stored_size,"
