@@ -24,6 +24,7 @@
 #include "xet_chunker.h"
 #include "xet_codec.h"
 #include "xet_term.h"
+#include "xet_seen.h"
 #include "xet_xorb.h"
 #include "xet_xorb_chunk.h"
 #include "xet_xorb_name.h"

@@ -131,6 +131,7 @@ typedef struct {
     ngx_flag_t                 verify_body;
     ngx_http_xet_limit_t      *upload_limit;   /* NULL: none */
     size_t                     xorb_max;       /* bytes of the chunk region */
+    ngx_uint_t                 shard_chunks;   /* that its terms name */
     size_t                     body_buffer;    /* each of two */
     size_t                     read_buffer;    /* likewise */
     time_t                     retry_after;
@@ -216,6 +217,7 @@ struct ngx_http_xet_ctx_s {
     ngx_http_xet_parts_t       *parts;
     ngx_http_xet_ztensor_t     *ztensor;
     ngx_http_xet_limit_hold_t  *hold;           /* of an upload, counted */
+    uint64_t                    worth;          /* bytes that count besides */
 
     void                       *endpoint;       /* its state */
     void                       *state;          /* of a service it uses */
@@ -348,6 +350,8 @@ ngx_int_t ngx_http_xet_xorb_post_handler(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_xorb_get_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_xorb_head_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx);
+ngx_int_t ngx_http_xet_grant_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_shard_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);

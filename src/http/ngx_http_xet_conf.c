@@ -124,6 +124,7 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
     conf->verify_body = NGX_CONF_UNSET;
     conf->upload_limit = NGX_CONF_UNSET_PTR;
     conf->xorb_max = NGX_CONF_UNSET_SIZE;
+    conf->shard_chunks = NGX_CONF_UNSET_UINT;
     conf->body_buffer = NGX_CONF_UNSET_SIZE;
     conf->read_buffer = NGX_CONF_UNSET_SIZE;
     conf->retry_after = NGX_CONF_UNSET;
@@ -169,6 +170,8 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_uint_value(conf->url_ranges, prev->url_ranges, 1);
     ngx_conf_merge_value(conf->verify_body, prev->verify_body, 0);
     ngx_conf_merge_ptr_value(conf->upload_limit, prev->upload_limit, NULL);
+    ngx_conf_merge_uint_value(conf->shard_chunks, prev->shard_chunks,
+                              16 * 1024 * 1024);
     ngx_conf_merge_size_value(conf->xorb_max, prev->xorb_max,
                               64 * 1024 * 1024 + 64 * 1024);
     ngx_conf_merge_size_value(conf->body_buffer, prev->body_buffer,

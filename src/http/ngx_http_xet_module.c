@@ -336,6 +336,13 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       offsetof(ngx_http_xet_loc_conf_t, verify_body),
       NULL },
 
+    { ngx_string("xet_shard_max_chunks"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, shard_chunks),
+      NULL },
+
     { ngx_string("xet_xorb_max_size"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
       ngx_conf_set_size_slot,

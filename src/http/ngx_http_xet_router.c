@@ -77,6 +77,11 @@ static const ngx_http_xet_route_t  ngx_http_xet_routes[] = {
       NGX_HTTP_GET,
       NGX_HTTP_XET_READS, ngx_http_xet_xorb_get_handler },
 
+    { ngx_string("xorb-grants"),
+      NGX_HTTP_XET_V1, NGX_HTTP_XET_ARG_PREFIX_HASH,
+      NGX_HTTP_POST,
+      NGX_HTTP_XET_WRITES, ngx_http_xet_grant_handler },
+
     { ngx_string("shards"),
       NGX_HTTP_XET_V01|NGX_HTTP_XET_V2, 0,
       NGX_HTTP_POST,

@@ -91,6 +91,8 @@
     X(SHARD_VERSION,  "invalid_shard",   400, "unknown shard version")        \
     X(SHARD_COUNT,    "invalid_shard",   400,                                 \
       "a count in the shard is out of bounds")                                \
+    X(SHARD_CHUNKS,   "too_many_chunks", 413,                                 \
+      "the terms of the shard name too many chunks")                          \
     X(SHARD_RECORD,   "invalid_shard",   400, "malformed shard record")       \
     X(SHARD_NO_VERIFICATION, "invalid_shard", 400,                            \
       "a file without verification hashes")                                   \

@@ -8,6 +8,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_auth.h"
 #include "ngx_http_xet_lanes.h"
 #include "ngx_http_xet_query_stmt.h"
 
@@ -238,6 +239,27 @@ ngx_http_xet_query_repo(ngx_http_request_t *r, const char **value, int *length)
 
     *value = repo ? (const char *) repo->data : NULL;
     *length = repo ? (int) repo->len : 0;
+}
+
+
+ngx_int_t
+ngx_http_xet_query_whose(ngx_http_request_t *r, const char **values,
+    int *lengths)
+{
+    ngx_str_t  subject;
+
+    ngx_http_xet_query_repo(r, &values[0], &lengths[0]);
+
+    subject = ngx_http_xet_subject(r);
+
+    if (subject.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    values[1] = subject.len ? (const char *) subject.data : NULL;
+    lengths[1] = (int) subject.len;
+
+    return NGX_OK;
 }
 
 

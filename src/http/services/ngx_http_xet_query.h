@@ -20,7 +20,7 @@
 #include "ngx_http_xet_store.h"
 
 
-#define NGX_HTTP_XET_SCHEMA  "8"           /* last of sql/NNNN_*.sql */
+#define NGX_HTTP_XET_SCHEMA  "9"           /* last of sql/NNNN_*.sql */
 
 
 /*
@@ -148,6 +148,16 @@ ngx_uint_t ngx_http_xet_query_slices_n(ngx_http_xet_query_t *q);
 void ngx_http_xet_query_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_shard_slice_t *slice);
 
+/*
+ * Those of the terms of a shard.  With proof, what the client may not name is
+ * not known, and what it must prove to have is not its own.
+ */
+ngx_int_t ngx_http_xet_query_shard_slices(ngx_http_request_t *r,
+    ngx_http_xet_slices_t *slices, ngx_uint_t proof,
+    ngx_http_xet_query_handler_pt handler);
+void ngx_http_xet_query_shard_slices_row(ngx_http_xet_query_t *q,
+    ngx_uint_t i, xet_shard_slice_t *slice);
+
 
 /*
  * A stored copy of a xorb, as its row names it.  A digest of zeros is that of
@@ -159,6 +169,7 @@ typedef struct {
     uint64_t    size;                          /* bytes in its file */
     xet_hash_t  digest;
     ngx_uint_t  whole;                         /* 0: known to be damaged */
+    ngx_uint_t  news;                          /* to who has sent it */
 } ngx_http_xet_copy_t;
 
 /*
@@ -192,11 +203,23 @@ ngx_int_t ngx_http_xet_query_damaged(ngx_http_request_t *r,
 void ngx_http_xet_query_damaged_tell(ngx_http_xet_damage_t *damage);
 
 
+/* A xorb, for who may know all of it. */
 ngx_int_t ngx_http_xet_query_xorb(ngx_http_request_t *r,
     const xet_hash_t *xorb, ngx_http_xet_query_handler_pt handler);
 
 /* Its digest is not asked for. */
 void ngx_http_xet_query_xorb_get(ngx_http_request_t *r,
+    ngx_http_xet_copy_t *copy);
+
+/*
+ * A xorb that the client may name in a shard without sending it; noted as
+ * below.
+ */
+ngx_int_t ngx_http_xet_query_grant(ngx_http_request_t *r,
+    const xet_hash_t *xorb, ngx_http_xet_query_handler_pt handler);
+
+/* As query_xorb_get(), and whether that is noted. */
+ngx_uint_t ngx_http_xet_query_grant_get(ngx_http_request_t *r,
     ngx_http_xet_copy_t *copy);
 
 

@@ -40,8 +40,10 @@ typedef void (*ngx_http_xet_progress_pt)(ngx_http_request_t *r,
 /*
  * Registers the files of a shard that the parser has passed; spool holds its
  * bytes up to files_end, total is the number of its terms.  With proof all
- * terms need verification hashes: who names a chunk of somebody else's must
- * have shown its hash, which only the data tells.  Memory is bounded by a
+ * terms need verification hashes: who names chunks of somebody else's must
+ * have shown their hashes, which only the data tells; and where a hash may be
+ * known without it, must have had the data (sql/functions.sql,
+ * xet.shard_slices).  Memory is bounded by a
  * window of terms and a batch of packed ones, whatever the shard's size.
  */
 void ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_file_t *spool,
