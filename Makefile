@@ -115,7 +115,7 @@ DEP =		-MMD -MP -MF $(@D)/.$(@F).d -MT $@
 
 
 .PHONY: build build-module core unit fuzz-replay fuzz fuzz-bins bench bench-bins tools cli
-.PHONY: test test-all clients asan asan-nginx check run stop install clean FORCE
+.PHONY: test test-all clients asan soak analyze check run stop install clean FORCE
 .DELETE_ON_ERROR:
 
 # One at a time: nginx's configure keeps its trials in the folder it builds in.
@@ -314,9 +314,10 @@ $(NGINX_SRC)/src/core/nginx.h:
 	@exit 1
 
 
-# A whole nginx with the module inside.  NGX_DEBUG_PALLOC turns every
-# allocation from a pool into one that ASan sees.  nginx-dev has no C sources,
-# so they are fetched, but for an NGINX_SRC that has them.
+# A whole nginx with the module inside, under a sanitizer: nginx-address,
+# nginx-undefined, nginx-thread.  NGX_DEBUG_PALLOC turns every allocation from
+# a pool into one that ASan sees.  nginx-dev has no C sources, so they are
+# fetched, but for an NGINX_SRC that has them.
 
 ifneq ($(wildcard $(NGINX_SRC)/src/core/nginx.c),)
 FULL_SRC :=	$(NGINX_SRC)
@@ -324,30 +325,39 @@ else
 FULL_SRC :=	$(OUT)/nginx-src
 endif
 
-ASAN_NGINX_FLAGS = --with-debug --with-threads --with-http_ssl_module \
+FULL_NGINX_FLAGS = --with-debug --with-threads --with-http_ssl_module \
 	--with-http_v2_module --with-http_slice_module \
 	--with-http_auth_request_module --with-http_realip_module \
 	--with-http_stub_status_module --with-http_dav_module \
-	--with-http_secure_link_module
+	--with-http_secure_link_module --with-http_sub_module \
+	--with-http_addition_module
 
-asan-nginx: $(OUT)/nginx-asan/.configured
-	@echo "  nginx  $(BUILD)/nginx-asan/nginx"
+SANITIZERS =	address undefined thread
+SANITIZER_CC_address = -DNGX_DEBUG_PALLOC=1
+SANITIZER_CC_undefined =
+SANITIZER_CC_thread =
+
+.PHONY: $(SANITIZERS:%=nginx-%)
+
+$(SANITIZERS:%=nginx-%): nginx-%: $(OUT)/nginx-%/.configured
+	@echo "  nginx  $(BUILD)/$@/nginx"
 	@+ASAN_OPTIONS=detect_leaks=0 $(MAKE) $(QUIET) \
-		-f $(OUT)/nginx-asan/Makefile -C $(FULL_SRC) binary
+		-f $(OUT)/$@/Makefile -C $(FULL_SRC) binary
 
-$(OUT)/nginx-asan/.configured: config Makefile $(FULL_SRC)/src/core/nginx.c
-	@echo "configuring $(FULL_SRC), see $(BUILD)/nginx-asan/configure.log"
-	$(call nginx_configure,$(OUT)/nginx-asan,$(FULL_SRC),\
-		$(ASAN_NGINX_FLAGS) \
-		--with-cc-opt="-O1 -g -fsanitize=address \
-		-fno-omit-frame-pointer -DNGX_DEBUG_PALLOC=1" \
-		--with-ld-opt=-fsanitize=address --add-module=$(ROOT))
+$(SANITIZERS:%=$(OUT)/nginx-%/.configured): $(OUT)/nginx-%/.configured: \
+		config Makefile $(FULL_SRC)/src/core/nginx.c
+	@echo "configuring $(FULL_SRC), see $(BUILD)/nginx-$*/configure.log"
+	$(call nginx_configure,$(OUT)/nginx-$*,$(FULL_SRC),\
+		$(FULL_NGINX_FLAGS) \
+		--with-cc-opt="-O1 -g -fsanitize=$* -fno-omit-frame-pointer \
+		$(SANITIZER_CC_$*)" \
+		--with-ld-opt=-fsanitize=$* --add-module=$(ROOT))
 
 $(OUT)/nginx-src/src/core/nginx.c:
 	sh docker/nginx-source.sh $(OUT)/nginx-src
 
-asan: asan-nginx tools $(BUILD)/asan/xet
-	XET_TEST_NGINX=$(OUT)/nginx-asan/nginx XET_TEST_MODULE= \
+asan: nginx-address tools $(BUILD)/asan/xet
+	XET_TEST_NGINX=$(OUT)/nginx-address/nginx XET_TEST_MODULE= \
 	XET_TEST_CLI=$(OUT)/asan/xet \
 	ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=0 \
 	perl .ci/prove -j $(JOBS) $(filter-out t/unit.t t/fuzz.t,\

@@ -31,8 +31,10 @@ use Test::Xet::HTTP;
 use Test::Xet::Process qw/ patience slurp /;
 use Test::Xet::Soak::Model;
 
-#     repos   1: tenants are kept apart; 0: all read all
-#     more    lines for the http level
+#     mode      of the model
+#     seed, subjects, part_steps
+#     without   { what is not to be done => 1 }
+#     verbose   all answers
 
 sub new {
 	my ($class, %o) = @_;
@@ -40,9 +42,9 @@ sub new {
 	my $self = bless { %o, log => [], step => 0, answers => {} }, $class;
 
 	my %common = (workers => 2, log => 'error', timeout => 7 * 86400,
-		http => Test::Xet::Token::token_directive()
-			. "\n    log_not_found off;\n    " . ($o{more} // ''),
-		locations => locations($o{repos}));
+		http => join("\n    ", Test::Xet::Token::token_directive(),
+			'log_not_found off;', $o{seed} % 3 ? () : filters()),
+		locations => locations($o{mode}));
 
 	my $t = Test::Xet->new(%common, pg_conf => 'max_connections = 120');
 	$t->token_key();
@@ -59,18 +61,25 @@ sub new {
 
 	$self->{nodes} = [ $t, $other ];
 	$self->{t} = $t;
-	$self->{model} = Test::Xet::Soak::Model->new(repos => $o{repos});
+	$self->{model} = Test::Xet::Soak::Model->new(mode => $o{mode});
 
 	return $self;
 }
 
+# What an operator may have switched on for his other pages.
+
+sub filters {
+	return ('gzip on;', 'gzip_types *;', 'gzip_min_length 1;',
+		"sub_filter 'nothing has this' '';", 'sub_filter_types *;');
+}
+
 sub locations {
-	my ($repos) = @_;
+	my ($mode) = @_;
 
 	my $api = Test::Xet::Token::repo_api();
 
-	$api =~ s/xet_auth token;\s*xet_access repo;/xet_auth off;/
-		unless $repos;
+	$api =~ s/xet_access repo;// if $mode ne 'repo';
+	$api =~ s/xet_auth token;/xet_auth off;/ if $mode eq 'store';
 
 	return join("\n        ", $api, Test::Xet::Token::token_location(),
 		<<'EOF');
@@ -99,6 +108,35 @@ location /ssi/ {
 EOF
 }
 
+# What must hold in the end: all is sent again that is damaged, all files are
+# as they should be, and nginx ends as it should.
+
+sub last_step {
+	my ($self) = @_;
+
+	my $rng = Test::Xet::Soak::Random->new($self->{seed}, 'last');
+
+	$self->{files} = {};
+	$self->op_heal($rng);
+	$self->check_file($rng, $_) for map { @{ $_->{files} } }
+		values %{ $self->{worlds} };
+
+	for my $node (reverse @{ $self->{nodes} }) {
+		$node->stop() or $self->violation('log',
+			"nginx ended with $node->{nginx}{exits}[-1]");
+	}
+
+	my ($line) = $self->complaints();
+	$self->violation('log', $line) if defined $line;
+}
+
+sub summary {
+	my ($self) = @_;
+
+	return join(', ', map { "$self->{answers}{$_} $_" }
+		sort keys %{ $self->{answers} });
+}
+
 # The end, without the tests that Test::Xet has for one.
 
 sub finish {
@@ -121,24 +159,28 @@ sub note {
 	my $line = sprintf('%6d  %s', $self->{step}, $text);
 
 	push @{ $self->{log} }, $line;
+	splice(@{ $self->{log} }, 0, 20000) if @{ $self->{log} } > 40000;
 	print "$line\n" if $self->{verbose};
 }
 
 sub violation {
 	my ($self, $class, $text, @about) = @_;
 
+	my %steps = map { /^ *(\d+)/ ? ($1 => 1) : () }
+		$self->history(@about);
+
 	die { class => $class, text => $text, about => \@about,
-		step => $self->{step} };
+		step => $self->{step}, steps => [ keys %steps ] };
 }
 
-# The lines of the log that have to do with what a violation is about.
+# The lines of the log that have to do with files and xorbs.
 
 sub history {
-	my ($self, $violation) = @_;
+	my ($self, @about) = @_;
 
 	my %names;
 
-	for my $of (grep { ref } @{ $violation->{about} }) {
+	for my $of (grep { ref } @about) {
 		$names{$_->{name}} = 1 for $of, map { $_->[0] }
 			@{ $of->{terms} || [] };
 		$names{$of->{root}{name}} = 1 if $of->{root};
@@ -146,7 +188,7 @@ sub history {
 
 	my $any = join('|', map { quotemeta } sort keys %names);
 	my @lines = grep { $any ne '' && /\b(?:$any)\b/ || !/[xf]\d+\.\d/ }
-		@{ $self->{log} };
+		grep { !/in a line/ } @{ $self->{log} };
 
 	return @lines > 60 ? @lines[-60 .. -1] : @lines;
 }
@@ -160,7 +202,7 @@ sub headers {
 	my %headers = %{ $req->{headers} || {} };
 	my $subject = $req->{subject};
 
-	if ($self->{repos} && $subject ne 'nobody') {
+	if ($self->{mode} ne 'store' && $subject ne 'nobody') {
 		my $scope = $req->{scope} // 'write';
 
 		%headers = (%headers, %{ $self->{t}->auth($scope,

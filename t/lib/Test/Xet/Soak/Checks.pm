@@ -63,7 +63,7 @@ sub got {
 	my $status = $r->{status};
 	my $good = $status == 200 || $status == 206;
 
-	if ($self->{repos} && $subject eq 'nobody') {
+	if ($self->{mode} ne 'store' && $subject eq 'nobody') {
 		$self->violation('privacy', "$req->{text}: $status", $file)
 			if $status != 401;
 		return;
@@ -223,10 +223,22 @@ sub keep_url {
 sub url_bytes {
 	my ($self, $url, $bytes) = @_;
 
-	my $r = Test::Xet::Client::get_url($url,
-		"bytes=$bytes->{start}-$bytes->{end}");
+	my ($port, $path) = $url =~ m!^http://[^/]+:(\d+)(/.*)!;
 
-	return $r->{status} == 206 && !$r->{error} ? $r->{body} : undef;
+	my $r = Test::Xet::HTTP->request($port, 'GET', $path,
+		{ Range => "bytes=$bytes->{start}-$bytes->{end}",
+		'Accept-Encoding' => 'gzip' }, undef, timeout => 60);
+
+	return if $r->{error} || $r->{status} >= 400;
+
+	$self->violation('bytes', "$r->{status} with "
+		. length($r->{body}) . ' bytes for '
+		. ($bytes->{end} - $bytes->{start} + 1) . " of $url")
+		if $r->{status} != 206 || length($r->{body})
+			!= $bytes->{end} - $bytes->{start} + 1
+			|| defined $r->header_value('Content-Encoding');
+
+	return $r->{body};
 }
 
 sub check_url {

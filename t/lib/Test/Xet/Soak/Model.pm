@@ -7,8 +7,10 @@ package Test::Xet::Soak::Model;
 # A subject has a chunk that he has sent, in whatever body, or may have: what
 # he then reads is no news to him.  He has brought a xorb, or a file, when it
 # was acknowledged.  A file is seen by him, "yes", "no", or "maybe" after a
-# request whose answer was lost, or two that ran at once.  All of that is by
-# tenant; in a store without repos all subjects are one.
+# request whose answer was lost, or two that ran at once.
+#
+# mode is "repo", where each subject is a tenant; "token", where all that have
+# a token may read all; "store", where nobody needs one.
 #
 # Damage is known by the hash of the xorb.  What a file gives that uses a
 # damaged xorb is an error or the right bytes.  It ends with an acknowledged
@@ -33,7 +35,9 @@ sub tick { return ++$_[0]->{clock} }
 sub tenant {
 	my ($self, $subject) = @_;
 
-	return $self->{repos} ? $subject : 'all';
+	return $subject if $self->{mode} eq 'repo'
+		|| $self->{mode} eq 'token' && $subject eq 'nobody';
+	return 'all';
 }
 
 # --------------------------------------------------------------------------
@@ -56,7 +60,7 @@ sub has {
 sub brought {
 	my ($self, $subject, $xorb) = @_;
 
-	return $self->{brought}{$self->tenant($subject)}{$xorb->{hash}};
+	return $self->{brought}{$subject}{$xorb->{hash}};
 }
 
 # --------------------------------------------------------------------------
@@ -87,7 +91,7 @@ sub acked_file {
 sub acked_xorb {
 	my ($self, $subject, $xorb) = @_;
 
-	$self->{brought}{$self->tenant($subject)}{$xorb->{hash}} = 1;
+	$self->{brought}{$subject}{$xorb->{hash}} = 1;
 	$self->healed($xorb->{hash});
 }
 

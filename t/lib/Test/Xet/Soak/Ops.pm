@@ -352,7 +352,7 @@ sub op_delete {
 
 		$self->touch($file);
 
-		if (!$self->{repos}) {
+		if ($self->{mode} ne 'repo') {
 			$self->refused($req, $r, $file)
 				if !$unknown && $r->{status} != 403;
 
@@ -437,7 +437,8 @@ sub small_req {
 		[ 'GET', '/api/v1/chunks/default/' . '1' x 64 ]) };
 
 	return { subject => $subject, method => $method, uri => $uri,
-		text => "$method $uri", done => sub { } };
+		text => "$method " . join('/', (split('/', $uri))[3, 4]),
+		done => sub { } };
 }
 
 sub op_abort {
@@ -496,7 +497,7 @@ sub op_attack {
 	my $model = $self->{model};
 	my $subject = $self->subject($rng);
 
-	return unless $self->{repos};
+	return if $self->{mode} ne 'repo';
 
 	my @foreign = grep { $self->{sent}{$_->{hash}}
 		&& !$model->has($subject, @{ $_->{chunks} }) }
@@ -591,7 +592,7 @@ sub op_dedup {
 		return $self->refused($req, $r, $file) if $r->{status} != 200;
 
 		$self->told($world, $req, parse_shard($r->{body}), $chunk)
-			if $self->{repos};
+			if $self->{mode} eq 'repo';
 	};
 
 	return [ $req ];
@@ -692,7 +693,7 @@ sub op_include {
 	$req->{done} = sub {
 		my ($r, $unknown) = @_;
 
-		return if $unknown || !$self->{repos}
+		return if $unknown || $self->{mode} eq 'store'
 			|| $self->{model}->sees($subject, $file) ne 'no'
 			|| $self->races($req, $file, 'add');
 
