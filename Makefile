@@ -11,6 +11,10 @@
 #   make cli        the command line client, build/xet
 #   make test       installs what is missing, builds all, runs all tests
 #   make clients    every real client of the registries, as a table
+#   make soak       tenants, faults and damage at random against a model, for
+#                   SECONDS from a SEED, SANITIZE by address, undefined, thread
+#                   or nothing; t/soak/soak.pl has the rest
+#   make analyze    clang's analyzer over src
 #   make asan       nginx, module and client under ASan; t/*.t run with them
 #   make check      rules of dependency and style
 #   make run, stop  a server of one's own in DIR (./.run) at PORT (8080)
@@ -96,7 +100,7 @@ CLI_BIN :=	$(if $(CLI_SRCS),$(BUILD)/xet)
 
 WARN =		-W -Wall -Wextra -Wpointer-arith -Wno-unused-parameter -Werror
 CORE_WARN =	$(WARN) -Wshadow -Wconversion -Wno-sign-conversion
-SANITIZE =	-fsanitize=address,undefined -fno-sanitize-recover=all \
+CHECKED =	-fsanitize=address,undefined -fno-sanitize-recover=all \
 		-fno-omit-frame-pointer
 
 # Programs around the core may use POSIX; the core itself is plain C99.
@@ -175,8 +179,8 @@ $(4): $$($(1)_OBJS)
 
 endef
 
-ASAN_CFLAGS =	-O1 -g $(SANITIZE)
-FUZZ_CFLAGS =	-O1 -g $(SANITIZE) -fsanitize=fuzzer-no-link
+ASAN_CFLAGS =	-O1 -g $(CHECKED)
+FUZZ_CFLAGS =	-O1 -g $(CHECKED) -fsanitize=fuzzer-no-link
 
 $(eval $(call core_variant,$(BUILD)/obj,$$(CC),$$(CFLAGS),$(BUILD)/libxet.a))
 $(eval $(call core_variant,$(BUILD)/asan,$$(CC),$$(ASAN_CFLAGS),\
@@ -211,7 +215,7 @@ $(BUILD)/fuzz-replay/%: t/fuzz/%.c $(BUILD)/asan/replay.o \
 $(BUILD)/fuzz/%: t/fuzz/%.c $(BUILD)/fuzz/obj/libxet.a Makefile
 	@mkdir -p $(@D)
 	@echo "  cc  $<"
-	$(Q)$(CLANG) -O1 -g $(SANITIZE) -fsanitize=fuzzer $(HOST_CFLAGS) \
+	$(Q)$(CLANG) -O1 -g $(CHECKED) -fsanitize=fuzzer $(HOST_CFLAGS) \
 		$(DEP) -o $@ $< $(BUILD)/fuzz/obj/libxet.a $(CORE_LIBS) \
 		$(own_libs)
 
@@ -362,6 +366,17 @@ asan: nginx-address tools $(BUILD)/asan/xet
 	ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=0 \
 	perl .ci/prove -j $(JOBS) $(filter-out t/unit.t t/fuzz.t,\
 		$(wildcard $(TESTS)))
+
+
+# What is given on the command line of make is in the environment: SECONDS,
+# SEED, STEPS, ONLY, MODE, WITHOUT, VERBOSE, SHRINK.
+
+SANITIZE =	address
+
+soak: $(if $(SANITIZE),nginx-$(SANITIZE),build) tools
+	$(if $(SANITIZE),XET_TEST_NGINX=$(OUT)/nginx-$(SANITIZE)/nginx \
+		XET_TEST_MODULE=) \
+	perl t/soak/soak.pl
 
 
 # The packages decide what is found above, hence the second make.

@@ -70,6 +70,12 @@ my %env = (SECONDS => 120, STEPS => 0, ONLY => '', WITHOUT => '',
 $env{SEED} //= int(rand(1 << 30));
 $env{MODE} //= (qw/ repo repo token store /)[$env{SEED} % 4];
 
+# Those that know of them are nginx-address and the like.
+
+$ENV{ASAN_OPTIONS} //= 'detect_leaks=0:detect_odr_violation=0';
+$ENV{UBSAN_OPTIONS} //= 'print_stacktrace=1';
+$ENV{TSAN_OPTIONS} //= "suppressions=$FindBin::Bin/tsan.supp";
+
 my $violation = run() // exit(0);
 
 exit(2) unless ref $violation;

@@ -227,6 +227,10 @@ sub head_of {
 	my $headers = $self->headers($req);
 	my $body = $req->{body};
 
+	# who reads a part only is not to wait for more than there is
+
+	$headers->{Connection} = 'close' if defined $req->{abort};
+
 	$headers->{$req->{chunked} ? 'Transfer-Encoding' : 'Content-Length'}
 		= $req->{chunked} ? 'chunked' : length($body) if defined $body;
 
