@@ -57,6 +57,7 @@ OUT :=		$(abspath $(BUILD))
 MODULE :=	$(OUT)/nginx/ngx_http_xet_module.so
 
 export XET_BUILD := $(OUT)
+export NGINX_SRC
 
 # BLAKE3: the library, else the sources in the package of Debian 12
 
@@ -364,8 +365,8 @@ asan: nginx-address tools $(BUILD)/asan/xet
 	XET_TEST_NGINX=$(OUT)/nginx-address/nginx XET_TEST_MODULE= \
 	XET_TEST_CLI=$(OUT)/asan/xet \
 	ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=0 \
-	perl .ci/prove -j $(JOBS) $(filter-out t/unit.t t/fuzz.t,\
-		$(wildcard $(TESTS)))
+	perl .ci/prove -j $(JOBS) $(filter-out t/unit.t t/fuzz.t \
+		t/soak.t t/analyze.t,$(wildcard $(TESTS)))
 
 
 # What is given on the command line of make is in the environment: SECONDS,
@@ -387,7 +388,7 @@ test:
 
 # The real clients come from their registries, once, into BUILD.
 
-test-all: build unit fuzz-replay tools cli check
+test-all: build unit fuzz-replay tools cli check nginx-address
 	sh t/clients/setup.sh $(OUT)
 	XET_TEST_NGINX="$${XET_TEST_NGINX:-$(NGINX)}" \
 	XET_TEST_MODULE="$${XET_TEST_MODULE-$(MODULE)}" \
@@ -400,6 +401,9 @@ clients: build tools
 	XET_TEST_NGINX="$${XET_TEST_NGINX:-$(NGINX)}" \
 	XET_TEST_MODULE="$${XET_TEST_MODULE-$(MODULE)}" \
 	perl t/clients/matrix.pl $(ROWS)
+
+analyze: build
+	perl .ci/analyze
 
 check: core build
 	sh .ci/check-deps
