@@ -5,7 +5,9 @@
 -- Replaced as a whole: a function whose result changes can't be replaced.
 
 DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
-    xet.xorb_put, xet.xorb_get, xet.xorb_advertised, xet.file_get,
+    xet.xorb_put, xet.xorb_heal, xet.xorb_get, xet.xorb_advertised,
+    xet.xorb_damaged, xet.xorb_whole, xet.le4, xet.terms_moved,
+    xet.store_claim, xet.store_confirm, xet.file_get,
     xet.file_open,
     xet.chunk_find, xet.shard_stage, xet.shard_put, xet.shard_unstage,
     xet.shard_batches, xet.shard_files, xet.shard_known, xet.shard_terms,
@@ -115,11 +117,14 @@ $$;
 -- hashes and ends of chunks starts[i]..ends[i] - 1.  The ends begin with the
 -- one before starts[i], four bytes of zero where there is none.  All NULL
 -- for a xorb that is not stored; ends NULL for a range that is not inside.
+-- tag and stored_size are of the copy that stored_ends are of; whole is false
+-- where it is known to be damaged.
 
 CREATE FUNCTION xet.xorb_slices(xorbs bytea[], starts integer[],
     ends integer[], with_hashes boolean)
     RETURNS TABLE (chunk_count integer, hashes bytea, raw_ends bytea,
-                   stored_ends bytea)
+                   stored_ends bytea, tag integer, stored_size bigint,
+                   whole boolean)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
     SELECT x.chunk_count,
@@ -140,20 +145,24 @@ AS $$
                      || substring(x.stored_ends FROM 1 FOR 4 * w.e)
                 ELSE substring(x.stored_ends FROM 4 * (w.s - 1) + 1
                                FOR 4 * (w.e - w.s + 1))
-           END
+           END,
+           x.tag, x.stored_size, x.damaged_at IS NULL
       FROM unnest(xorbs, starts, ends) WITH ORDINALITY AS w(hash, s, e, n)
       LEFT JOIN xet.xorbs x ON x.hash = w.hash
      ORDER BY w.n;
 $$;
 
 
--- Registers a xorb and its eligible chunks (given by index).  False when it
--- was there already, by this or by another node.
+-- Registers a xorb and its eligible chunks (given by index), whose bytes are
+-- durable in the copy of that tag.  The row that stands: with that tag it is
+-- ours, with another one the xorb was there already, by this or by another
+-- node, and our copy is not used.
 
 CREATE FUNCTION xet.xorb_put(xorb bytea, chunk_hashes bytea, raw_ends bytea,
     stored_ends bytea, raw_size bigint, stored_size bigint,
-    eligible integer[])
-    RETURNS boolean
+    eligible integer[], tag integer, digest bytea)
+    RETURNS TABLE (the_tag integer, the_size bigint, the_digest bytea,
+                   whole boolean)
     LANGUAGE plpgsql
 AS $$
 #variable_conflict use_variable
@@ -161,34 +170,198 @@ DECLARE
     new_id bigint;
 BEGIN
     INSERT INTO xet.xorbs AS x (hash, chunk_count, raw_size, stored_size,
-                                chunk_hashes, raw_ends, stored_ends)
+                                chunk_hashes, raw_ends, stored_ends, tag,
+                                digest)
     VALUES (xorb, length(chunk_hashes) / 32, raw_size, stored_size,
-            chunk_hashes, raw_ends, stored_ends)
+            chunk_hashes, raw_ends, stored_ends, tag, digest)
     ON CONFLICT DO NOTHING
     RETURNING x.id INTO new_id;
 
-    IF new_id IS NULL THEN
-        RETURN false;
+    IF new_id IS NOT NULL THEN
+        INSERT INTO xet.chunks (hash, xorb_id, idx)
+        SELECT substring(chunk_hashes FROM 32 * i + 1 FOR 32), new_id, i
+          FROM unnest(eligible) AS i
+         ORDER BY 1, 3
+        ON CONFLICT DO NOTHING;
     END IF;
 
-    INSERT INTO xet.chunks (hash, xorb_id, idx)
-    SELECT substring(chunk_hashes FROM 32 * i + 1 FOR 32), new_id, i
-      FROM unnest(eligible) AS i
-     ORDER BY 1, 3
-    ON CONFLICT DO NOTHING;
-
-    RETURN true;
+    RETURN QUERY
+    SELECT x.tag, x.stored_size, x.digest, x.damaged_at IS NULL
+      FROM xet.xorbs x
+     WHERE x.hash = xorb;
 END;
 $$;
 
 
+-- Puts another copy of a known xorb in the place of one that is not whole: the
+-- row, and with it all terms that lead to it.  The row that stands: with tag
+-- it is ours; where the tag was not old_tag any more, somebody else was first
+-- and nothing is changed.
+--
+-- The lock keeps out shards that are being committed: they look at the tags of
+-- their terms under FOR KEY SHARE (xet.shard_terms), so either their terms are
+-- there when these are moved, or they see the new tag and are refused.
+
+CREATE FUNCTION xet.xorb_heal(xorb bytea, stored_ends bytea,
+    stored_size bigint, tag integer, digest bytea, old_tag integer)
+    RETURNS TABLE (the_tag integer, the_size bigint, the_digest bytea,
+                   whole boolean)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_variable
+DECLARE
+    xorb_row bigint;
+BEGIN
+    SELECT x.id INTO xorb_row
+      FROM xet.xorbs x
+     WHERE x.hash = xorb AND x.tag = old_tag
+       FOR UPDATE;
+
+    IF xorb_row IS NOT NULL THEN
+        UPDATE xet.xorbs AS x
+           SET stored_ends = stored_ends, stored_size = stored_size,
+               tag = tag, digest = digest, damaged_at = NULL
+         WHERE x.id = xorb_row;
+
+        -- in one order everywhere, or two xorbs could wait for each other
+
+        PERFORM 1
+           FROM xet.files f
+          WHERE f.id IN (SELECT fx.file_id FROM xet.file_xorbs fx
+                          WHERE fx.xorb_id = xorb_row)
+          ORDER BY f.id
+            FOR NO KEY UPDATE;
+
+        UPDATE xet.files AS f
+           SET packed = xet.terms_moved(f.packed, xorb, stored_ends, tag)
+         WHERE f.id IN (SELECT fx.file_id FROM xet.file_xorbs fx
+                         WHERE fx.xorb_id = xorb_row)
+           AND f.packed IS NOT NULL;
+
+        UPDATE xet.terms AS t
+           SET packed = xet.terms_moved(t.packed, xorb, stored_ends, tag)
+         WHERE t.file_id IN (SELECT fx.file_id FROM xet.file_xorbs fx
+                              WHERE fx.xorb_id = xorb_row)
+           AND position(xorb IN t.packed) > 0;
+    END IF;
+
+    RETURN QUERY
+    SELECT x.tag, x.stored_size, x.digest, x.damaged_at IS NULL
+      FROM xet.xorbs x
+     WHERE x.hash = xorb;
+END;
+$$;
+
+
+-- As the core writes 32 bits.
+
+CREATE FUNCTION xet.le4(n integer)
+    RETURNS bytea
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT substring(b FROM 4) || substring(b FROM 3 FOR 1)
+           || substring(b FROM 2 FOR 1) || substring(b FROM 1 FOR 1)
+      FROM int4send(n) AS b;
+$$;
+
+
+-- Packed terms (src/core/plan/xet_term.h), where those of one xorb lead to
+-- another copy of it: chunks and raw lengths stay, stored bytes and tag are
+-- those of the copy.
+
+CREATE FUNCTION xet.terms_moved(packed bytea, xorb bytea, stored_ends bytea,
+    tag integer)
+    RETURNS bytea
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT coalesce(string_agg(
+               CASE WHEN substring(t.term FROM 1 FOR 32) <> xorb THEN t.term
+                    ELSE substring(t.term FROM 1 FOR 36)
+                         || CASE WHEN t.first = 0 THEN '\x00000000'::bytea
+                                 ELSE substring(stored_ends
+                                                FROM 4 * t.first - 3 FOR 4)
+                            END
+                         || substring(stored_ends FROM 4 * t.last + 1 FOR 4)
+                         || substring(t.term FROM 45 FOR 4)
+                         || xet.le4(tag)
+               END, ''::bytea ORDER BY t.n), packed)
+      FROM (SELECT s.n, s.term,
+                   get_byte(s.term, 32) + 256 * get_byte(s.term, 33) AS first,
+                   get_byte(s.term, 34) + 256 * get_byte(s.term, 35) AS last
+              FROM (SELECT g AS n,
+                           substring(packed FROM 52 * g + 1 FOR 52) AS term
+                      FROM generate_series(0, length(packed) / 52 - 1) AS g
+                   ) s
+           ) t;
+$$;
+
+
 CREATE FUNCTION xet.xorb_get(xorb bytea)
-    RETURNS TABLE (stored_size bigint, raw_size bigint, chunk_count integer)
+    RETURNS TABLE (stored_size bigint, tag integer, whole boolean)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-    SELECT x.stored_size, x.raw_size, x.chunk_count
+    SELECT x.stored_size, x.tag, x.damaged_at IS NULL
       FROM xet.xorbs x
      WHERE x.hash = xorb_get.xorb;
+$$;
+
+
+-- Somebody has found the copy of that tag missing, cut or damaged.
+
+CREATE FUNCTION xet.xorb_damaged(xorb bytea, tag integer)
+    RETURNS integer
+    LANGUAGE sql
+    SET lock_timeout = '1s'
+AS $$
+    UPDATE xet.xorbs x SET damaged_at = now()
+     WHERE x.hash = $1 AND x.tag = $2 AND x.damaged_at IS NULL;
+
+    SELECT 1;
+$$;
+
+
+-- Somebody has read all of it, and it is as the row says.
+
+CREATE FUNCTION xet.xorb_whole(xorb bytea, tag integer)
+    RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    UPDATE xet.xorbs x SET damaged_at = NULL
+     WHERE x.hash = $1 AND x.tag = $2 AND x.damaged_at IS NOT NULL;
+
+    RETURN FOUND;
+END;
+$$;
+
+
+-- The identity of the folder that the rows describe; with one given, that one
+-- where there is none yet.  No row: none was given, and there is none.
+
+CREATE FUNCTION xet.store_claim(identity text)
+    RETURNS TABLE (the_identity text, confirmed boolean)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_variable
+BEGIN
+    IF identity IS NOT NULL AND NOT EXISTS (SELECT FROM xet.store) THEN
+        INSERT INTO xet.store AS s (identity) VALUES (identity)
+        ON CONFLICT DO NOTHING;
+    END IF;
+
+    RETURN QUERY SELECT s.identity, s.confirmed FROM xet.store s;
+END;
+$$;
+
+
+CREATE FUNCTION xet.store_confirm(identity text)
+    RETURNS integer
+    LANGUAGE sql
+AS $$
+    UPDATE xet.store s SET confirmed = true
+     WHERE s.identity = $1 AND NOT s.confirmed;
+
+    SELECT 1;
 $$;
 
 
@@ -204,7 +377,7 @@ $$;
 CREATE FUNCTION xet.chunk_find(chunk bytea, repo text)
     RETURNS TABLE (hash bytea, chunk_count integer, raw_size bigint,
                    stored_size bigint, hashes bytea, raw_ends bytea,
-                   noted boolean)
+                   noted boolean, tag integer)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
     WITH best AS MATERIALIZED (
@@ -212,6 +385,7 @@ AS $$
           FROM xet.chunks c
           JOIN xet.xorbs x ON x.id = c.xorb_id
          WHERE c.hash = chunk_find.chunk
+           AND x.damaged_at IS NULL
            AND (chunk_find.repo IS NULL
                 OR EXISTS (SELECT FROM xet.file_xorbs fx
                              JOIN xet.repo_files rf ON rf.file_id = fx.file_id
@@ -239,6 +413,7 @@ AS $$
           JOIN xet.file_xorbs fx ON fx.file_id = f.file_id
           JOIN xet.xorbs x ON x.id = fx.xorb_id
          WHERE x.id NOT IN (SELECT b.id FROM best b)
+           AND x.damaged_at IS NULL
          ORDER BY x.id
          LIMIT 63
     ), chosen AS MATERIALIZED (
@@ -249,7 +424,8 @@ AS $$
                 SELECT r.id, r.chunk_count, 1 FROM rest r) a
     )
     SELECT x.hash, x.chunk_count, x.raw_size, x.stored_size, x.chunk_hashes,
-           x.raw_ends, x.advertised_on IS NOT DISTINCT FROM current_date
+           x.raw_ends, x.advertised_on IS NOT DISTINCT FROM current_date,
+           x.tag
       FROM chosen c
       JOIN xet.xorbs x ON x.id = c.id
      WHERE c.total <= 65536
@@ -379,8 +555,9 @@ $$;
 
 
 -- Locks the xorbs that packed terms name, so that no collection can take one
--- away before the commit, checks that all are there (else SQLSTATE XT001),
--- and notes them as references of the new files.
+-- away before the commit, checks that all are there (else SQLSTATE XT001) and
+-- that the terms lead to their copies that stand (else XT003: one was healed
+-- since), and notes them as references of the new files.
 
 CREATE FUNCTION xet.shard_terms(new_serials bigint[], new_ids bigint[],
     serials bigint[], packed bytea[])
@@ -390,15 +567,17 @@ AS $$
 DECLARE
     wanted bigint;
     stored bigint;
+    moved  bigint;
 BEGIN
     WITH used AS MATERIALIZED (
         SELECT DISTINCT f.serial,
-               substring(f.packed FROM 48 * g + 1 FOR 32) AS xorb
+               substring(f.packed FROM 52 * g + 1 FOR 32) AS xorb,
+               substring(f.packed FROM 52 * g + 49 FOR 4) AS tag
           FROM unnest(serials, packed) AS f(serial, packed),
-               generate_series(0, length(f.packed) / 48 - 1) AS g
+               generate_series(0, length(f.packed) / 52 - 1) AS g
          WHERE f.packed IS NOT NULL
     ), locked AS MATERIALIZED (
-        SELECT x.id, x.hash
+        SELECT x.id, x.hash, x.tag
           FROM xet.xorbs x
          WHERE x.hash IN (SELECT u.xorb FROM used u)
            FOR KEY SHARE
@@ -412,12 +591,19 @@ BEGIN
         ON CONFLICT DO NOTHING
     )
     SELECT (SELECT count(DISTINCT u.xorb) FROM used u),
-           (SELECT count(*) FROM locked)
-      INTO wanted, stored;
+           (SELECT count(*) FROM locked),
+           (SELECT count(*) FROM used u JOIN locked l ON l.hash = u.xorb
+             WHERE u.tag <> xet.le4(l.tag))
+      INTO wanted, stored, moved;
 
     IF wanted <> stored THEN
         RAISE EXCEPTION 'a xorb of the shard is not stored'
               USING ERRCODE = 'XT001';
+    END IF;
+
+    IF moved > 0 THEN
+        RAISE EXCEPTION 'a xorb of the shard was healed meanwhile'
+              USING ERRCODE = 'XT003';
     END IF;
 END;
 $$;

@@ -13,7 +13,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
-use Test::Xet::Process qw/ patience run_command /;
+use Test::Xet::Process qw/ patience run_command slurp /;
 
 use Time::HiRes qw/ sleep time /;
 
@@ -506,8 +506,7 @@ $c = begin($y, 400000);
 ok(wait_for(5, sub { 1 == (() = $t->temp_files()) }), 'named: a file');
 $c->send(substr($y->{bytes}, 400000));
 is(answer($c->response('POST')), $true, 'named: an upload');
-ok($t->read_file('store/xorbs/default/' . substr($y->{hash}, 0, 2)
-	. "/$y->{hash}") eq $y->{bytes}, 'named: stored');
+ok(slurp($t->xorb_file($y->{hash})) eq $y->{bytes}, 'named: stored');
 is(answer($c->exchange('POST', uri($y), {}, \$y->{bytes})), $false,
 	'named: again');
 $c->close();

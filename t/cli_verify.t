@@ -69,7 +69,7 @@ is(xet(undef, 'verify', @store, '--postgres', 'host=/nowhere')->{code}, 3,
 # damage to files
 
 my $xorb = $file->{xorbs}[2]{hash};
-my ($path) = map { $t->store() . "/$_" } grep { /\Q$xorb\E$/ }
+my ($path) = map { $t->store() . "/$_" } grep { /\Q$xorb\E/ }
 	$t->files_in_store();
 my $good = slurp($path);
 

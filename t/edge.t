@@ -199,11 +199,11 @@ EOC
 			->{status}, 403, "$mode: several of one");
 	}
 
-	# the ETag is the xorb's hash, through the cache, too
+	# the ETag is the name of the xorb's copy, through the cache, too
 
-	my ($hash) = $path =~ m!/(\w{64})\?!;
+	my ($name) = $path =~ m!/(\w{64}\.\w{8})\?!;
 
-	is($edge->get($path, { %range, 'If-None-Match' => "\"$hash\"" })
+	is($edge->get($path, { %range, 'If-None-Match' => "\"$name\"" })
 		->{status}, 304, "$mode: edge: 304");
 	is($edge->head($path, \%range)->{status}, 206, "$mode: edge: HEAD");
 

@@ -134,7 +134,7 @@ for my $footer (qw/ none js full /) {
 
 	my $n = @{ $file->{terms} };
 	is(row($file->{hash}), join('|', 400000, $n, sha256_hex($data),
-		48 * $n), "trap 13: $name: row");
+		52 * $n), "trap 13: $name: row");
 	cmp_ok($n, '>', 1, 'of several terms');
 
 	my $digest = pack('H*', sha256_hex($data));
@@ -297,7 +297,7 @@ for my $name (sort keys %terms) {
 my $wide = xorb(8192, 12);
 my $s = large_shard($wide, [ [ 0, 8192 ], [ 8191, 8192 ], [ 0, 8192 ] ]);
 is(shard($s->{bytes}), $one, 'trap 32: terms of 8,192 chunks');
-is(row($s->{files}[0]{hash}), '196620|3|-|144', 'its row');
+is(row($s->{files}[0]{hash}), '196620|3|-|156', 'its row');
 
 # --------------------------------------------------------------------------
 # the same file twice in one shard: one stays, and whole
@@ -474,8 +474,8 @@ my $hash = $s->{files}[0]{hash};
 cmp_ok(length($s->{bytes}), '>', 2 << 20, 'a file of 25,000 terms');
 is(shard($s->{bytes}, timeout => 60), $one, 'registered');
 is(row($hash), length($data) . '|25000|-|-', 'its row');
-is($t->sql('SELECT count(*), sum(length(t.packed)) / 48,'
-	. ' max(length(t.packed)) / 48, max(end_offset)'
+is($t->sql('SELECT count(*), sum(length(t.packed)) / 52,'
+	. ' max(length(t.packed)) / 52, max(end_offset)'
 	. ' FROM xet.terms t JOIN xet.files f'
 	. " ON f.id = file_id WHERE hash = '\\x" . plain_hash($hash) . "'"),
 	'98|25000|256|' . length($data), 'its segments');
@@ -579,7 +579,7 @@ SKIP: {
 		. 'acf3a4a1eddec341c910d30a306aaf97';
 
 	is(row($hash), '63527244|1|f41255b252f776125f2b657136654e4d'
-		. '4d5d2ccf8ef4db0ec186bd1981b69734|48', 'its row');
+		. '4d5d2ccf8ef4db0ec186bd1981b69734|52', 'its row');
 
 	my $d = $t->reconstruct($hash, size => 63527244);
 	is_deeply($d->{errors}, [], 'its plan');
@@ -593,7 +593,7 @@ SKIP: {
 	is(row('ba1182e5c66789f45bcdc0d305fe9bf9'
 		. '07f4ef8c771c0b5de5eb3d0fa98081ad'), '98308|1|'
 		. 'e5835c05ef85d8ae7f4852930d723e12'
-		. 'e9b97dba9ccf974e400d412f0dd4deb9|48', 'its row');
+		. 'e9b97dba9ccf974e400d412f0dd4deb9|52', 'its row');
 }
 
 sub xorb_of {
@@ -614,9 +614,16 @@ sub register {
 		$stored_ends .= unpack('H*', pack('V', $stored += 100));
 	}
 
-	is($t->sql("SELECT xet.xorb_put('\\x" . plain_hash($hash)
+	is($t->sql("SELECT whole FROM xet.xorb_put('\\x" . plain_hash($hash)
 		. "', '\\x$hashes', '\\x$raw_ends', '\\x$stored_ends', $raw,"
-		. " $stored, '{}')"), 't', 'a row for a xorb');
+		. " $stored, '{}', 0, '\\x" . '00' x 32 . "')"), 't',
+		'a row for a xorb');
+
+	# and a file of its size
+
+	open(my $fh, '>', $t->xorb_file($hash)) or die "$hash: $!\n";
+	truncate($fh, $stored) or die "$hash: $!\n";
+	close($fh);
 }
 
 $t->done();

@@ -14,6 +14,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
+use Test::Xet::Process qw/ slurp /;
 use Test::Xet::Refusal;
 
 my $t = Test::Xet->new(log => 'info', server => <<'EOC');
@@ -507,8 +508,8 @@ is_deeply($t->rows(), $rows, 'no rows');
 is_deeply([ $t->files_in_store() ], \@files, 'no files');
 
 for (@good) {
-	ok($t->read_file('store/xorbs/default/' . substr($_->{hash}, 0, 2)
-		. "/$_->{hash}") eq $_->{bytes}, 'the good ones as they were');
+	ok(slurp($t->xorb_file($_->{hash})) eq $_->{bytes},
+		'the good ones as they were');
 }
 
 $t->done();

@@ -13,7 +13,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
-use Test::Xet::Process qw/ slurp /;
+use Test::Xet::Process qw/ slurp spew /;
 
 use List::Util qw/ sum0 /;
 
@@ -27,13 +27,13 @@ my $route = '/api/v1/xorbs/default';
 sub path {
 	my ($hash) = @_;
 
-	return 'xorbs/default/' . substr($hash, 0, 2) . "/$hash";
+	return $t->xorb_file($hash);
 }
 
 sub stored {
 	my ($hash) = @_;
 
-	return $t->read_file('store/' . path($hash));
+	return slurp(path($hash));
 }
 
 sub answer { return $_[0]->summary() }
@@ -59,7 +59,11 @@ is(answer($r), $true, 'inserted');
 is($r->header_value('Content-Type'), 'application/json', 'content type');
 is(ref $r->json()->{was_inserted}, 'JSON::PP::Boolean', 'a boolean');
 
-is_deeply([ $t->files_in_store() ], [ path($x->{hash}) ], 'its path');
+my ($name) = $t->files_in_store();
+
+is(scalar(my @all = $t->files_in_store()), 1, 'one file');
+like($name, qr!\Axorbs/default/@{[ substr($x->{hash}, 0, 2) ]}/$x->{hash}
+	\.[0-9a-f]{8}\z!x, 'its path');
 ok(stored($x->{hash}) eq $x->{bytes}, 'its content');
 
 my $columns = $t->sql("SELECT encode(hash, 'hex'), chunk_count, raw_size,"
@@ -83,7 +87,7 @@ is($t->rows()->{xorbs}, 1, 'still one row');
 
 # a file that was damaged is healed by the next upload
 
-my $damaged = $t->store() . '/' . path($x->{hash});
+my $damaged = path($x->{hash});
 
 open(my $fh, '+<', $damaged) or die;
 seek($fh, 1000, 0);
@@ -92,7 +96,8 @@ close($fh);
 
 isnt(slurp($damaged), substr($x->{bytes}, 0, $x->{stored_size}), 'damaged');
 is(answer($t->post("$route/$x->{hash}", \$x->{bytes})), $false, 'once more');
-is(slurp($damaged), substr($x->{bytes}, 0, $x->{stored_size}), 'healed');
+ok(wait_for(5, sub { !-e $damaged }), 'what was damaged is gone');
+is(stored($x->{hash}), substr($x->{bytes}, 0, $x->{stored_size}), 'healed');
 
 is(answer($t->post("$route/" . uc($x->{hash}), \$x->{bytes})), $false,
 	'hash in upper case');
@@ -214,12 +219,12 @@ $c = $t->http_start('POST', "$route/$x->{hash}",
 	substr($x->{bytes}, 0, -1));
 
 ok(!$c->closed(0.1), 'all but a byte');
-ok(!-e $t->store() . '/' . path($x->{hash}), 'no file yet');
+ok(!-e path($x->{hash}), 'no file yet');
 
 my $lock = $t->pg_lock('xet.xorbs');
 
 $c->send(substr($x->{bytes}, -1));
-ok(wait_for(5, sub { -e $t->store() . '/' . path($x->{hash}) }),
+ok(wait_for(5, sub { -e path($x->{hash}) }),
 	'the file comes first');
 is($c->read_some(1, 0.3), '', 'no answer before the row');
 $lock->unlock();
@@ -248,8 +253,9 @@ for my $round (1 .. 3) {
 
 	is_deeply(\%answers, { $true => 1, $false => 23 },
 		'trap 34: one of 24 inserts it');
+	ok(wait_for(5, sub { $t->xorb_files($x->{hash}) == 1 }), 'one file');
 	ok(stored($x->{hash}) eq substr($x->{bytes}, 0, $x->{stored_size}),
-		'one file');
+		'its content');
 	is($t->sql("SELECT count(*) FROM xet.xorbs WHERE hash = '\\x"
 		. plain_hash($x->{hash}) . "'"), 1, 'one row');
 }
@@ -259,12 +265,15 @@ my %pids = map { /^(\d+) 200 POST/ ? ($1 => 1) : () }
 is(scalar keys %pids, 2, 'both workers took part');
 
 # --------------------------------------------------------------------------
-# crashes: a file without a row is adopted
+# crashes: a file without a row hurts nobody, whatever is in it
 
 $x = fresh();
-$t->write_file('store/' . path($x->{hash}), $x->{bytes});
+spew(path($x->{hash}), 'left');
 is(answer($t->post("$route/$x->{hash}", \$x->{bytes})), $true,
 	'a file that is there already');
+is(scalar(my @left = $t->xorb_files($x->{hash})), 2, 'is not touched');
+unlink($left[0]);
+ok(stored($x->{hash}) eq $x->{bytes}, 'and another one is the xorb');
 is(answer($t->post("$route/$x->{hash}", \$x->{bytes})), $false, 'once more');
 
 $x = fresh();
@@ -273,7 +282,7 @@ my $before = 0 + @{ [ $t->worker_pids() ] };
 
 $c = $t->http_start('POST', "$route/$x->{hash}",
 	{ 'Content-Length' => length($x->{bytes}) }, $x->{bytes});
-ok(wait_for(5, sub { -e $t->store() . '/' . path($x->{hash}) }),
+ok(wait_for(5, sub { -e path($x->{hash}) }),
 	'a file, the row is held up');
 
 ok(wait_for(5, sub { $t->pg_blocked() }), 'its insert');
@@ -288,6 +297,7 @@ $lock->unlock();
 is($t->sql("SELECT count(*) FROM xet.xorbs WHERE hash = '\\x"
 	. plain_hash($x->{hash}) . "'"), 0, 'no row');
 ok(stored($x->{hash}) eq $x->{bytes}, 'but the file');
+unlink(path($x->{hash}));
 is(answer($t->post("$route/$x->{hash}", \$x->{bytes})), $true, 'a retry');
 is(answer($t->post("$route/$x->{hash}", \$x->{bytes})), $false, 'another');
 $c->close();
@@ -302,7 +312,7 @@ $x = make_xorb(random_bytes(2, 64 << 20), scheme => 'none',
 is($x->{stored_size}, (64 << 20) + (64 << 10), 'a full xorb');
 $r = $t->post("$route/$x->{hash}", \$x->{bytes}, {}, timeout => 60);
 is(answer($r), $true, 'trap 15: 64 MiB of data and the headers');
-is(-s $t->store() . '/' . path($x->{hash}), $x->{stored_size}, 'stored');
+is(-s path($x->{hash}), $x->{stored_size}, 'stored');
 is($t->sql('SELECT max(chunk_count), max(raw_size), max(stored_size)'
 	. ' FROM xet.xorbs'), '8192|' . (64 << 20) . "|$x->{stored_size}",
 	'its row');

@@ -29,12 +29,13 @@ static int xet_cli_store_order(const void *one, const void *two);
 
 
 char *
-xet_cli_store_path(const xet_cli_store_t *s, const xet_hash_t *hash)
+xet_cli_store_path(const xet_cli_store_t *s, const xet_hash_t *hash,
+    uint32_t tag)
 {
-    char   text[XET_HASH_STR_LEN + 1];
+    char   text[XET_XORB_NAME_MAX + 1];
     char  *path;
 
-    xet_cli_hash_string(hash, text);
+    *xet_xorb_name_print((uint8_t *) text, hash, tag) = '\0';
 
     if (asprintf(&path, "%s/xorbs/default/%.2s/%s", s->folder, text, text)
         < 0)
@@ -44,6 +45,14 @@ xet_cli_store_path(const xet_cli_store_t *s, const xet_hash_t *hash)
     }
 
     return path;
+}
+
+
+void
+xet_cli_store_name(uint8_t *name, const xet_hash_t *hash, uint32_t tag)
+{
+    memcpy(name, hash->bytes, XET_HASH_LEN);
+    xet_put_u32(name + XET_HASH_LEN, tag);
 }
 
 
@@ -105,8 +114,8 @@ xet_cli_store_report(xet_cli_store_t *s, const char *kind, const char *name,
 
 
 /*
- * A file without a row is what a crash leaves between the two: no harm, the
- * next upload of the xorb adopts it.
+ * A file that no row names is what a crash leaves between the two, or a copy
+ * that was not needed: no harm but for its room.
  */
 
 int
@@ -115,8 +124,8 @@ xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg)
     int       rc;
     unsigned  i;
 
-    if (s->nhashes) {
-        qsort(s->hashes, s->nhashes, XET_HASH_LEN, xet_cli_store_order);
+    if (s->nnames) {
+        qsort(s->names, s->nnames, XET_CLI_STORE_NAME, xet_cli_store_order);
     }
 
     rc = XET_CLI_OK;
@@ -171,19 +180,23 @@ static int
 xet_cli_store_entry(xet_cli_store_t *s, xet_cli_pg_t *pg, const char *folder,
     const char *name)
 {
-    int                  rc, known;
+    int                  rc;
     char                *path;
+    uint8_t              key[XET_CLI_STORE_NAME];
+    uint32_t             tag;
+    uint64_t             named;
     xet_hash_t           hash;
     struct stat          st;
     xet_cli_pg_param_t   param;
 
-    known = 0;
-
-    if (xet_hash_parse(&hash, (const uint8_t *) name, strlen(name)) == XET_OK
+    if (xet_xorb_name_parse(&hash, &tag, (const uint8_t *) name, strlen(name))
+        == XET_OK
         && strncmp(folder + strlen(folder) - 2, name, 2) == 0)
     {
-        if (s->nhashes
-            && bsearch(hash.bytes, s->hashes, s->nhashes, XET_HASH_LEN,
+        xet_cli_store_name(key, &hash, tag);
+
+        if (s->nnames
+            && bsearch(key, s->names, s->nnames, XET_CLI_STORE_NAME,
                        xet_cli_store_order))
         {
             return XET_CLI_OK;
@@ -193,10 +206,14 @@ xet_cli_store_entry(xet_cli_store_t *s, xet_cli_pg_t *pg, const char *folder,
         param.bytes = hash.bytes;
         param.len = XET_HASH_LEN;
 
-        rc = xet_cli_pg_query(pg, "SELECT stored_size FROM xet.xorb_get($1)",
-                              &param, 1, xet_cli_store_known, &known);
+        named = UINT64_MAX;
 
-        if (rc != XET_CLI_OK || known) {
+        rc = xet_cli_pg_query(pg, "SELECT tag FROM xet.xorb_get($1)", &param,
+                              1, xet_cli_store_known, &named);
+
+        if (rc != XET_CLI_OK
+            || (named != UINT64_MAX && (uint32_t) named == tag))
+        {
             return rc;
         }
     }
@@ -219,7 +236,7 @@ xet_cli_store_entry(xet_cli_store_t *s, xet_cli_pg_t *pg, const char *folder,
 static int
 xet_cli_store_known(void *ctx, const xet_cli_pg_row_t *row)
 {
-    *(int *) ctx = 1;
+    *(uint64_t *) ctx = (uint32_t) xet_cli_pg_u64(row, 0);
 
     return XET_CLI_OK;
 }
@@ -228,5 +245,5 @@ xet_cli_store_known(void *ctx, const xet_cli_pg_row_t *row)
 static int
 xet_cli_store_order(const void *one, const void *two)
 {
-    return memcmp(one, two, XET_HASH_LEN);
+    return memcmp(one, two, XET_CLI_STORE_NAME);
 }

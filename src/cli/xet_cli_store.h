@@ -4,8 +4,13 @@
  *
  * Rows of xorbs and of files are handed to threads as jobs; each thread has a
  * database session of its own.  A thread holds one xorb's lists (330 KB), one
- * file's terms (48 bytes each) and a verifier (about 1 MB); the main thread
- * the hashes of all xorbs, 32 bytes each, to find files without a row.
+ * file's terms (52 bytes each) and a verifier (about 1 MB); the main thread
+ * the names of all copies, 36 bytes each, to find files without a row.
+ *
+ * The server goes on meanwhile.  So what seems wrong with a copy is looked at
+ * again: one that its row does not name any more was healed, and is no fault.
+ * One that is wrong is marked in its row, and the next upload heals it; the
+ * mark of one that is right again is taken away.
  */
 
 #ifndef _XET_CLI_STORE_H_INCLUDED_
@@ -31,6 +36,10 @@ struct xet_cli_job_s {
     /* a xorb */
 
     uint64_t              stored_size;
+    uint32_t              tag;
+    unsigned              digested:1;  /* digest is known */
+    unsigned              marked:1;    /* as damaged */
+    xet_hash_t            digest;      /* of the copy */
     uint32_t              chunk_count;
     uint8_t              *lists;       /* hashes, raw ends, stored ends */
 
@@ -68,10 +77,13 @@ typedef struct {
     uint64_t              proven;      /* SHA-256 */
     uint64_t              bytes;       /* read */
 
-    uint8_t              *hashes;      /* of all xorbs */
-    size_t                nhashes;
+    uint8_t              *names;       /* of all copies: hash, tag */
+    size_t                nnames;
     size_t                room;
 } xet_cli_store_t;
+
+
+#define XET_CLI_STORE_NAME  (XET_HASH_LEN + 4)
 
 
 /* What a thread has. */
@@ -101,6 +113,9 @@ int xet_cli_store_file(xet_cli_checker_t *c, const xet_cli_job_t *job);
 /* Files in the folder that no row knows. */
 int xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg);
 
+/* The name of a copy as bytes that sort. */
+void xet_cli_store_name(uint8_t *name, const xet_hash_t *hash, uint32_t tag);
+
 /* Reports a fault of a xorb or of a file. */
 void xet_cli_store_fault(xet_cli_store_t *s, const char *kind,
     const xet_hash_t *hash, const char *fmt, ...)
@@ -109,8 +124,9 @@ void xet_cli_store_fault(xet_cli_store_t *s, const char *kind,
 /* Bytes that were read, for the progress bar. */
 void xet_cli_store_read(xet_cli_store_t *s, uint64_t bytes);
 
-/* The path of a xorb; malloc()ed, NULL without memory, told of. */
-char *xet_cli_store_path(const xet_cli_store_t *s, const xet_hash_t *hash);
+/* The path of a copy; malloc()ed, NULL without memory, told of. */
+char *xet_cli_store_path(const xet_cli_store_t *s, const xet_hash_t *hash,
+    uint32_t tag);
 
 
 #endif /* _XET_CLI_STORE_H_INCLUDED_ */

@@ -29,6 +29,7 @@ typedef struct {
     xet_cli_checker_t     *checker;
     const xet_cli_job_t   *job;
     const char            *fault;      /* what is wrong, or NULL */
+    const uint8_t         *moved;      /* leads to another copy, or NULL */
 
     uint8_t               *packed;     /* terms of segments */
     size_t                 len;
@@ -45,6 +46,8 @@ static int xet_cli_store_file_segment(void *ctx,
     const xet_cli_pg_row_t *row);
 static int xet_cli_store_file_check(xet_cli_store_file_t *f);
 static int xet_cli_store_file_slices(xet_cli_store_file_t *f, size_t n);
+static int xet_cli_store_file_moved(xet_cli_store_file_t *f);
+static int xet_cli_store_file_still(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_store_file_slice(void *ctx, const xet_cli_pg_row_t *row);
 static const char *xet_cli_store_file_term(xet_cli_store_file_t *f,
     const xet_cli_pg_row_t *row);
@@ -253,8 +256,8 @@ xet_cli_store_file_slices(xet_cli_store_file_t *f, size_t n)
     end = f->term + n * XET_TERM_LEN;
 
     rc = xet_cli_pg_query(f->checker->pg,
-                          "SELECT chunk_count, hashes, raw_ends, stored_ends"
-                          " FROM xet.xorb_slices($1::bytea[], $2::integer[],"
+                          "SELECT chunk_count, hashes, raw_ends, stored_ends,"
+                          " tag FROM xet.xorb_slices($1::bytea[], $2::integer[],"
                           " $3::integer[], true)",
                           params, 3, xet_cli_store_file_slice, f);
 
@@ -262,9 +265,50 @@ xet_cli_store_file_slices(xet_cli_store_file_t *f, size_t n)
         f->fault = "the database has no answer for its terms";
     }
 
+    if (rc == XET_CLI_OK && f->fault == NULL && f->moved) {
+        rc = xet_cli_store_file_moved(f);
+    }
+
     free(xorbs);
 
     return rc;
+}
+
+
+/* A xorb is healed together with all terms that lead to it. */
+
+static int
+xet_cli_store_file_moved(xet_cli_store_file_t *f)
+{
+    xet_cli_pg_param_t  params[2];
+
+    memset(params, 0, sizeof(params));
+    params[0].bytes = f->job->hash.bytes;
+    params[0].len = XET_HASH_LEN;
+    params[1].bytes = f->moved;
+    params[1].len = XET_TERM_LEN;
+
+    f->moved = NULL;
+
+    return xet_cli_pg_query(f->checker->pg,
+                            "SELECT true FROM xet.files f"
+                            " LEFT JOIN xet.terms t ON t.file_id = f.id"
+                            " WHERE f.hash = $1 AND"
+                            " position($2 IN coalesce(t.packed, f.packed)) > 0"
+                            " LIMIT 1",
+                            params, 2, xet_cli_store_file_still, f);
+}
+
+
+static int
+xet_cli_store_file_still(void *ctx, const xet_cli_pg_row_t *row)
+{
+    xet_cli_store_file_t  *f;
+
+    f = ctx;
+    f->fault = "a term leads to a copy of its xorb that its row does not name";
+
+    return XET_CLI_OK;
 }
 
 
@@ -337,6 +381,16 @@ xet_cli_store_file_term(xet_cli_store_file_t *f, const xet_cli_pg_row_t *row)
 
     if (status != XET_OK) {
         return xet_status_text(status);
+    }
+
+    slice.tag = (uint32_t) xet_cli_pg_u64(row, 4);
+
+    if (slice.tag != term.tag) {
+
+        /* healed since, or wrong: its row, read again, tells */
+
+        f->moved = f->term;
+        return NULL;
     }
 
     if (found.stored_start != term.stored_start
@@ -428,7 +482,7 @@ xet_cli_store_file_content(xet_cli_store_file_t *f, const uint8_t *packed,
 
     (void) xet_term_unpack(&term, packed);
 
-    path = xet_cli_store_path(f->checker->store, &term.xorb);
+    path = xet_cli_store_path(f->checker->store, &term.xorb, term.tag);
 
     if (path == NULL) {
         return XET_NOMEM;

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,7 +23,13 @@ static int xet_cli_store_xorb_size(xet_cli_checker_t *c,
 static int xet_cli_store_xorb_verify(xet_cli_checker_t *c,
     const xet_cli_job_t *job, int fd);
 static xet_status_t xet_cli_store_xorb_feed(xet_cli_checker_t *c,
-    xet_xorb_verifier_t *v, int fd);
+    xet_xorb_verifier_t *v, xet_hasher_t *hasher, int fd);
+static void xet_cli_store_xorb_fault(xet_cli_checker_t *c,
+    const xet_cli_job_t *job, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static void xet_cli_store_xorb_mark(xet_cli_checker_t *c,
+    const xet_cli_job_t *job, const char *sql);
+static int xet_cli_store_xorb_named(void *ctx, const xet_cli_pg_row_t *row);
 static void xet_cli_store_xorb_row(xet_cli_checker_t *c,
     const xet_cli_job_t *job, const xet_xorb_info_t *info);
 
@@ -58,7 +65,7 @@ xet_cli_store_xorb_open(xet_cli_checker_t *c, const xet_cli_job_t *job)
     int    fd;
     char  *path;
 
-    path = xet_cli_store_path(c->store, &job->hash);
+    path = xet_cli_store_path(c->store, &job->hash, job->tag);
 
     if (path == NULL) {
         return -2;
@@ -67,9 +74,14 @@ xet_cli_store_xorb_open(xet_cli_checker_t *c, const xet_cli_job_t *job)
     fd = open(path, O_RDONLY | O_CLOEXEC);
 
     if (fd < 0) {
-        xet_cli_store_fault(c->store, "xorb", &job->hash, "%s",
-                            (errno == ENOENT) ? "the file is missing"
-                                              : strerror(errno));
+        if (errno == ENOENT) {
+            xet_cli_store_xorb_fault(c, job, "the file is missing");
+
+        } else {
+            xet_cli_store_fault(c->store, "xorb", &job->hash, "%s",
+                                strerror(errno));
+        }
+
         fd = -1;
     }
 
@@ -90,10 +102,10 @@ xet_cli_store_xorb_size(xet_cli_checker_t *c, const xet_cli_job_t *job,
     }
 
     if ((uint64_t) st.st_size != job->stored_size) {
-        xet_cli_store_fault(c->store, "xorb", &job->hash,
-                            "the file has %llu bytes instead of %llu",
-                            (unsigned long long) st.st_size,
-                            (unsigned long long) job->stored_size);
+        xet_cli_store_xorb_fault(c, job,
+                                 "the file has %llu bytes instead of %llu",
+                                 (unsigned long long) st.st_size,
+                                 (unsigned long long) job->stored_size);
 
         return XET_CLI_FAULT;
     }
@@ -106,39 +118,58 @@ static int
 xet_cli_store_xorb_verify(xet_cli_checker_t *c, const xet_cli_job_t *job,
     int fd)
 {
+    xet_hash_t            digest;
     xet_status_t          status;
+    xet_hasher_t         *hasher;
     xet_xorb_verifier_t  *v;
 
     v = xet_xorb_verifier_create(&xet_suite_default, &job->hash, UINT32_MAX);
+    hasher = xet_hasher_create();
 
-    if (v == NULL) {
+    if (v == NULL || hasher == NULL) {
+        xet_xorb_verifier_destroy(v);
+        xet_hasher_destroy(hasher);
         return xet_cli_no_memory();
     }
 
-    status = xet_cli_store_xorb_feed(c, v, fd);
+    status = xet_cli_store_xorb_feed(c, v, hasher, fd);
 
     if (status == XET_OK) {
         status = xet_xorb_verifier_finish(v);
     }
 
     if (status == XET_OK) {
-        xet_cli_store_xorb_row(c, job, xet_xorb_verifier_info(v));
+        xet_hasher_finish(hasher, &digest);
 
-    } else if (!xet_cli_interrupted) {
+        if (job->digested && !xet_hash_equal(&digest, &job->digest)) {
+            xet_cli_store_xorb_fault(c, job,
+                                     "its row has another digest than its"
+                                     " file");
+        } else {
+            xet_cli_store_xorb_row(c, job, xet_xorb_verifier_info(v));
+        }
+
+    } else if (status == XET_STORE_FAILED && !xet_cli_interrupted) {
         xet_cli_store_fault(c->store, "xorb", &job->hash, "chunk %u: %s",
                             xet_xorb_verifier_info(v)->chunk_count,
-                            (status == XET_STORE_FAILED)
-                            ? strerror(errno) : xet_status_text(status));
+                            strerror(errno));
+
+    } else if (!xet_cli_interrupted) {
+        xet_cli_store_xorb_fault(c, job, "chunk %u: %s",
+                                 xet_xorb_verifier_info(v)->chunk_count,
+                                 xet_status_text(status));
     }
 
     xet_xorb_verifier_destroy(v);
+    xet_hasher_destroy(hasher);
 
     return (status == XET_NOMEM) ? xet_cli_no_memory() : XET_CLI_OK;
 }
 
 
 static xet_status_t
-xet_cli_store_xorb_feed(xet_cli_checker_t *c, xet_xorb_verifier_t *v, int fd)
+xet_cli_store_xorb_feed(xet_cli_checker_t *c, xet_xorb_verifier_t *v,
+    xet_hasher_t *hasher, int fd)
 {
     size_t        stored;
     ssize_t       n;
@@ -150,6 +181,8 @@ xet_cli_store_xorb_feed(xet_cli_checker_t *c, xet_xorb_verifier_t *v, int fd)
         if (n <= 0 || xet_cli_interrupted) {
             return (n == 0) ? XET_OK : XET_STORE_FAILED;
         }
+
+        xet_hasher_update(hasher, c->buffer, (size_t) n);
 
         status = xet_xorb_verifier_feed(v, c->buffer, (size_t) n, &stored);
 
@@ -166,6 +199,69 @@ xet_cli_store_xorb_feed(xet_cli_checker_t *c, xet_xorb_verifier_t *v, int fd)
             return XET_XORB_FOOTER;
         }
     }
+}
+
+
+/* Unless another copy has taken its place since: told of, and marked. */
+
+static void
+xet_cli_store_xorb_fault(xet_cli_checker_t *c, const xet_cli_job_t *job,
+    const char *fmt, ...)
+{
+    char                 text[256];
+    va_list              ap;
+    uint64_t             named;
+    xet_cli_pg_param_t   param;
+
+    memset(&param, 0, sizeof(param));
+    param.bytes = job->hash.bytes;
+    param.len = XET_HASH_LEN;
+
+    named = UINT64_MAX;
+
+    if (xet_cli_pg_query(c->pg, "SELECT tag FROM xet.xorb_get($1)", &param, 1,
+                         xet_cli_store_xorb_named, &named)
+        == XET_CLI_OK
+        && named != job->tag)
+    {
+        return;
+    }
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+
+    xet_cli_store_fault(c->store, "xorb", &job->hash, "%s", text);
+
+    xet_cli_store_xorb_mark(c, job, "SELECT xet.xorb_damaged($1,"
+                                    " $2::integer)");
+}
+
+
+static void
+xet_cli_store_xorb_mark(xet_cli_checker_t *c, const xet_cli_job_t *job,
+    const char *sql)
+{
+    char                 tag[16];
+    xet_cli_pg_param_t   params[2];
+
+    snprintf(tag, sizeof(tag), "%d", (int) job->tag);
+
+    memset(params, 0, sizeof(params));
+    params[0].bytes = job->hash.bytes;
+    params[0].len = XET_HASH_LEN;
+    params[1].text = tag;
+
+    (void) xet_cli_pg_query(c->pg, sql, params, 2, NULL, NULL);
+}
+
+
+static int
+xet_cli_store_xorb_named(void *ctx, const xet_cli_pg_row_t *row)
+{
+    *(uint64_t *) ctx = (uint32_t) xet_cli_pg_u64(row, 0);
+
+    return XET_CLI_OK;
 }
 
 
@@ -201,8 +297,14 @@ xet_cli_store_xorb_row(xet_cli_checker_t *c, const xet_cli_job_t *job,
         what = "list of ends";
     }
 
+    if (what == NULL && job->marked) {
+        xet_cli_store_xorb_mark(c, job, "SELECT xet.xorb_whole($1,"
+                                        " $2::integer)");
+    }
+
     if (what) {
-        xet_cli_store_fault(c->store, "xorb", &job->hash,
-                            "its row has another %s than its file", what);
+        xet_cli_store_xorb_fault(c, job,
+                                 "its row has another %s than its file",
+                                 what);
     }
 }

@@ -32,7 +32,16 @@ xet_cli_url(const xet_cli_args_t *args)
 
     memset(&url, 0, sizeof(url));
 
-    rc = xet_cli_args_hash(args->operands[0], &url.xorb);
+    rc = XET_CLI_OK;
+
+    if (xet_xorb_name_parse(&url.xorb, &url.tag,
+                            (const uint8_t *) args->operands[0],
+                            strlen(args->operands[0]))
+        != XET_OK)
+    {
+        rc = xet_cli_fail(XET_CLI_USAGE, args->operands[0],
+                          "is not the name of a stored xorb");
+    }
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_args_time(args, XET_CLI_OPT_LIFETIME,

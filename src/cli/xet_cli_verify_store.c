@@ -23,6 +23,9 @@
 #define XET_CLI_VERIFY_QUEUE    32     /* jobs */
 
 
+static int xet_cli_verify_identity(xet_cli_store_t *s, xet_cli_pg_t *pg);
+static int xet_cli_verify_identity_row(void *ctx,
+    const xet_cli_pg_row_t *row);
 static int xet_cli_verify_threads(xet_cli_store_t *s, xet_cli_pg_t *pg,
     uint64_t n);
 static void *xet_cli_verify_thread(void *data);
@@ -34,7 +37,7 @@ static int xet_cli_verify_xorb_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_verify_file_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_verify_lists(xet_cli_job_t *job,
     const xet_cli_pg_row_t *row);
-static int xet_cli_verify_note(xet_cli_store_t *s, const xet_hash_t *hash);
+static int xet_cli_verify_note(xet_cli_store_t *s, const xet_cli_job_t *job);
 static int xet_cli_verify_post(xet_cli_store_t *s, xet_cli_job_t *job);
 static void xet_cli_verify_free(xet_cli_job_t *job);
 static int xet_cli_verify_print(const xet_cli_store_t *s);
@@ -81,7 +84,11 @@ xet_cli_verify_store(const xet_cli_args_t *args)
 
     xet_cli_progress_begin(args, s.folder, 0);
 
-    rc = xet_cli_verify_threads(&s, pg, threads);
+    rc = xet_cli_verify_identity(&s, pg);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_verify_threads(&s, pg, threads);
+    }
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_store_orphans(&s, pg);
@@ -94,9 +101,60 @@ xet_cli_verify_store(const xet_cli_args_t *args)
         rc = xet_cli_verify_print(&s);
     }
 
-    free(s.hashes);
+    free(s.names);
 
     return rc;
+}
+
+
+/* The wrong folder would look like one that has lost everything. */
+
+static int
+xet_cli_verify_identity(xet_cli_store_t *s, xet_cli_pg_t *pg)
+{
+    int    rc;
+    char   found[64], *path;
+    FILE  *file;
+
+    if (asprintf(&path, "%s/identity", s->folder) < 0) {
+        return xet_cli_no_memory();
+    }
+
+    found[0] = '\0';
+    file = fopen(path, "re");
+
+    if (file) {
+        if (fscanf(file, "%63s", found) != 1) {
+            found[0] = '\0';
+        }
+
+        fclose(file);
+    }
+
+    free(path);
+
+    rc = xet_cli_pg_query(pg, "SELECT the_identity FROM xet.store_claim(NULL)",
+                          NULL, 0, xet_cli_verify_identity_row, found);
+
+    if (rc == XET_CLI_FAULT) {
+        rc = xet_cli_fail(XET_CLI_ERROR, s->folder,
+                          found[0] ? "the folder is not the store that the"
+                                     " database describes"
+                          : "the folder has no identity, is its disk"
+                            " mounted?");
+    }
+
+    return rc;
+}
+
+
+static int
+xet_cli_verify_identity_row(void *ctx, const xet_cli_pg_row_t *row)
+{
+    const char *found = ctx;
+
+    return strcmp(xet_cli_pg_text(row, 0), found) ? XET_CLI_FAULT
+                                                  : XET_CLI_OK;
 }
 
 
@@ -282,7 +340,9 @@ xet_cli_verify_rows(xet_cli_store_t *s, xet_cli_pg_t *pg)
     if (rc == XET_CLI_OK) {
         rc = xet_cli_pg_query(pg, "SELECT hash, raw_size, stored_size,"
                               " chunk_count, chunk_hashes, raw_ends,"
-                              " stored_ends FROM xet.xorbs ORDER BY id",
+                              " stored_ends, tag, digest,"
+                              " damaged_at IS NOT NULL"
+                              " FROM xet.xorbs ORDER BY id",
                               NULL, 0, xet_cli_verify_xorb_row, s);
     }
 
@@ -331,11 +391,14 @@ xet_cli_verify_xorb_row(void *ctx, const xet_cli_pg_row_t *row)
     job->size = xet_cli_pg_u64(row, 1);
     job->stored_size = xet_cli_pg_u64(row, 2);
     job->chunk_count = (uint32_t) xet_cli_pg_u64(row, 3);
+    job->tag = (uint32_t) xet_cli_pg_u64(row, 7);
+    job->digested = xet_cli_pg_hash(row, 8, &job->digest) != 0;
+    job->marked = xet_cli_pg_bool(row, 9) != 0;
 
     rc = xet_cli_verify_lists(job, row);
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_verify_note(s, &job->hash);
+        rc = xet_cli_verify_note(s, job);
     }
 
     if (rc != XET_CLI_OK) {
@@ -380,25 +443,25 @@ xet_cli_verify_lists(xet_cli_job_t *job, const xet_cli_pg_row_t *row)
 
 
 static int
-xet_cli_verify_note(xet_cli_store_t *s, const xet_hash_t *hash)
+xet_cli_verify_note(xet_cli_store_t *s, const xet_cli_job_t *job)
 {
     size_t    n;
-    uint8_t  *hashes;
+    uint8_t  *names;
 
-    if (s->nhashes == s->room) {
+    if (s->nnames == s->room) {
         n = s->room ? s->room * 2 : 4096;
-        hashes = realloc(s->hashes, n * XET_HASH_LEN);
+        names = realloc(s->names, n * XET_CLI_STORE_NAME);
 
-        if (hashes == NULL) {
+        if (names == NULL) {
             return xet_cli_no_memory();
         }
 
-        s->hashes = hashes;
+        s->names = names;
         s->room = n;
     }
 
-    memcpy(s->hashes + s->nhashes++ * XET_HASH_LEN, hash->bytes,
-           XET_HASH_LEN);
+    xet_cli_store_name(s->names + s->nnames++ * XET_CLI_STORE_NAME,
+                       &job->hash, job->tag);
 
     return XET_CLI_OK;
 }

@@ -22,6 +22,7 @@ typedef struct ngx_http_xet_ctx_s         ngx_http_xet_ctx_t;
 typedef struct ngx_http_xet_lanes_s       ngx_http_xet_lanes_t;
 typedef struct ngx_http_xet_body_s        ngx_http_xet_body_t;
 typedef struct ngx_http_xet_ingest_s      ngx_http_xet_ingest_t;
+typedef struct ngx_http_xet_keep_s        ngx_http_xet_keep_t;
 typedef struct ngx_http_xet_verify_s      ngx_http_xet_verify_t;
 typedef struct ngx_http_xet_limit_hold_s  ngx_http_xet_limit_hold_t;
 typedef struct ngx_http_xet_parts_s       ngx_http_xet_parts_t;
@@ -187,6 +188,7 @@ struct ngx_http_xet_ctx_s {
     ngx_http_xet_query_t        query;
     ngx_http_xet_body_t        *body;
     ngx_http_xet_ingest_t      *ingest;
+    ngx_http_xet_keep_t        *keep;
     ngx_http_xet_verify_t      *verify;
     ngx_http_xet_stream_t      *stream;
     ngx_http_xet_reader_t      *reader;

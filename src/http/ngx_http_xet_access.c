@@ -206,7 +206,7 @@ ngx_http_xet_data_refuse(ngx_http_request_t *r, xet_status_t status)
 }
 
 
-/* The content of a xorb never changes: its hash is the best ETag there is. */
+/* The bytes of a name never change: it is the best ETag there is. */
 
 static ngx_int_t
 ngx_http_xet_data_headers(ngx_http_request_t *r, xet_sign_url_t *url)
@@ -244,7 +244,7 @@ ngx_http_xet_data_headers(ngx_http_request_t *r, xet_sign_url_t *url)
         return NGX_ERROR;
     }
 
-    p = ngx_pnalloc(r->pool, XET_HASH_STR_LEN + 2);
+    p = ngx_pnalloc(r->pool, XET_XORB_NAME_MAX + 2);
     if (p == NULL) {
         h->hash = 0;
         return NGX_ERROR;
@@ -254,11 +254,12 @@ ngx_http_xet_data_headers(ngx_http_request_t *r, xet_sign_url_t *url)
     ngx_http_xet_header_last(h);
     ngx_str_set(&h->key, "ETag");
     h->value.data = p;
-    h->value.len = XET_HASH_STR_LEN + 2;
 
     *p++ = '"';
-    p = xet_hash_print(p, &url->xorb);
-    *p = '"';
+    p = xet_xorb_name_print(p, &url->xorb, url->tag);
+    *p++ = '"';
+
+    h->value.len = p - h->value.data;
 
     r->headers_out.etag = h;
 

@@ -49,7 +49,7 @@ ngx_http_xet_conf_store(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         store.len--;
     }
 
-    if (store.len + NGX_HTTP_XET_XORB_PATH_LEN + 1 > NGX_MAX_PATH) {
+    if (store.len + NGX_HTTP_XET_XORB_PATH_MAX + 1 > NGX_MAX_PATH) {
         return "path is too long";
     }
 

@@ -410,7 +410,7 @@ fuzz_add_files(xet_plan_t *p, const uint8_t *packed, size_t n,
         }
 
         for (i = 0; i + XET_TERM_LEN <= segment; i += XET_TERM_LEN) {
-            size += xet_get_u32(packed + i + XET_TERM_LEN - 4);
+            size += xet_get_u32(packed + i + XET_TERM_RAW);
         }
 
         xet_put_u32(hash.bytes, p->nfiles);

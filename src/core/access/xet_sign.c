@@ -22,14 +22,14 @@
 
 #define XET_SIGN_MAC_CHARS  xet_base64_encoded(XET_SIGN_MAC_LEN)
 
-/* "/xorbs/<ns>/<aa>/<hash>?r=&e=<expiry>&k=<id>&s=<mac>" without ranges */
+/* "/xorbs/<ns>/<aa>/<name>?r=&e=<expiry>&k=<id>&s=<mac>" without ranges */
 #define XET_SIGN_URL_MAX                                                      \
-    (7 + XET_SIGN_NS_MAX + 4 + XET_HASH_STR_LEN + 4 + 3 + XET_DECIMAL_MAX     \
+    (7 + XET_SIGN_NS_MAX + 4 + XET_XORB_NAME_MAX + 4 + 3 + XET_DECIMAL_MAX    \
      + 3 + XET_SIGN_ID_MAX + 3 + XET_SIGN_MAC_CHARS)
 
 
 static xet_status_t xet_sign_path(const uint8_t *path, size_t len,
-    xet_sign_fields_t *f, xet_hash_t *xorb);
+    xet_sign_fields_t *f, xet_sign_url_t *url);
 static xet_status_t xet_sign_args(const uint8_t *args, size_t len,
     xet_sign_fields_t *f, xet_sign_text_t *id, uint8_t *mac);
 static int xet_sign_arg(const uint8_t **pos, const uint8_t *end, char name,
@@ -68,14 +68,15 @@ xet_sign_url(xet_sign_key_t *key, const xet_sign_url_t *url, xet_buf_t *b)
 
     aa = p;
 
-    f.hash.data = p + 4;
-    f.hash.len = XET_HASH_STR_LEN;
+    f.name.data = p + 4;
 
-    p = xet_hash_print(p + 4, &url->xorb);
+    p = xet_xorb_name_print(p + 4, &url->xorb, url->tag);
+
+    f.name.len = (size_t) (p - f.name.data);
 
     aa[0] = '/';
-    aa[1] = f.hash.data[0];
-    aa[2] = f.hash.data[1];
+    aa[1] = f.name.data[0];
+    aa[2] = f.name.data[1];
     aa[3] = '/';
 
     *p++ = '?';
@@ -128,7 +129,7 @@ xet_sign_check(xet_sign_key_t *const *keys, size_t nkeys,
     xet_sign_text_t    id;
     xet_sign_fields_t  f;
 
-    status = xet_sign_path(path, path_len, &f, &url->xorb);
+    status = xet_sign_path(path, path_len, &f, url);
 
     if (status != XET_OK) {
         return status;
@@ -240,40 +241,39 @@ xet_sign_range_check(const xet_sign_url_t *url, const uint8_t *value,
 }
 
 
-/* The path is read from its end, which is of fixed length but for the ns. */
+/* The path is read from its end: only its last four parts count. */
 
 static xet_status_t
 xet_sign_path(const uint8_t *path, size_t len, xet_sign_fields_t *f,
-    xet_hash_t *xorb)
+    xet_sign_url_t *url)
 {
-    size_t          i;
     const uint8_t  *p;
 
-    if (len < XET_HASH_STR_LEN + 4) {
-        return XET_SIGN_SYNTAX;
-    }
-
-    len -= XET_HASH_STR_LEN + 4;
     p = path + len;
 
-    f->hash.data = p + 4;
-    f->hash.len = XET_HASH_STR_LEN;
+    while (p > path && p[-1] != '/') {
+        p--;
+    }
 
-    if (p[0] != '/'
-        || p[1] != f->hash.data[0]
-        || p[2] != f->hash.data[1]
-        || p[3] != '/')
+    f->name.data = p;
+    f->name.len = (size_t) (path + len - p);
+
+    if (p - path < 4
+        || xet_xorb_name_parse(&url->xorb, &url->tag, f->name.data,
+                               f->name.len)
+           != XET_OK)
     {
         return XET_SIGN_SYNTAX;
     }
 
-    for (i = 0; i < XET_HASH_STR_LEN; i++) {
-        if (f->hash.data[i] >= 'A' && f->hash.data[i] <= 'F') {
-            return XET_SIGN_SYNTAX;
-        }
-    }
+    p -= 4;
+    len = (size_t) (p - path);
 
-    if (xet_hash_parse(xorb, f->hash.data, f->hash.len) != XET_OK) {
+    if (p[0] != '/'
+        || p[1] != f->name.data[0]
+        || p[2] != f->name.data[1]
+        || p[3] != '/')
+    {
         return XET_SIGN_SYNTAX;
     }
 

@@ -2,15 +2,17 @@
 /*
  * Signed xorb URLs:
  *
- *     <base>/xorbs/<namespace>/<aa>/<hash>?r=<a-b,c-d>&e=<expiry>&k=<key id>
+ *     <base>/xorbs/<namespace>/<aa>/<name>?r=<a-b,c-d>&e=<expiry>&k=<key id>
  *     &s=<signature>
  *
  * The signature is base64url, unpadded, of HMAC-SHA256 over
  *
- *     "xet-url-1\n" <key id> "\n" <namespace> "/" <hash string> "\n"
+ *     "xet-url-1\n" <key id> "\n" <namespace> "/" <name> "\n"
  *     <expiry> "\n" <range list> "\n"
  *
- * so every field that decides anything is covered, and nothing of the base:
+ * where the name is that of one stored copy of a xorb (xet_xorb_name.h).
+ *
+ * So every field that decides anything is covered, and nothing of the base:
  * the same signature holds behind any host or path prefix.  Arguments come in
  * this order and only once; any other spelling is refused.  An empty list
  * ("r=" absent) is the cacheable form, where the range is free; it may end in
@@ -25,6 +27,7 @@
 #include "xet_hash.h"
 #include "xet_buf.h"
 #include "xet_range.h"
+#include "xet_xorb_name.h"
 
 
 #define XET_SIGN_KEY_MIN     32        /* bytes of secret */
@@ -51,6 +54,7 @@ typedef struct {
     const uint8_t      *ns;            /* namespace, [A-Za-z0-9_-] */
     size_t              ns_len;
     xet_hash_t          xorb;
+    uint32_t            tag;
     uint64_t            expires;       /* first second it is refused in */
     const xet_range_t  *ranges;        /* sorted as they are to be served */
     size_t              n;
@@ -58,7 +62,7 @@ typedef struct {
 
 
 /*
- * Writes "/xorbs/<ns>/<aa>/<hash>?r=...&e=...&k=...&s=..." onto b; the caller
+ * Writes "/xorbs/<ns>/<aa>/<name>?r=...&e=...&k=...&s=..." onto b; the caller
  * has written the base before.  XET_NOMEM; XET_INTERNAL when a part is out of
  * bounds or the ranges are empty, overlap or do not ascend.  With n == 0 the
  * URL is the cacheable one, the same for all ranges of the xorb.

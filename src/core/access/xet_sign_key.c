@@ -33,7 +33,7 @@
 #error a longer key has to be hashed first
 #endif
 
-/* "<namespace>/<hash>\n<expiry>\n" */
+/* "<namespace>/<name>\n<expiry>\n" */
 #define XET_SIGN_TEXT_MAX                                                     \
     (XET_SIGN_NS_MAX + 1 + XET_HASH_STR_LEN + 1 + XET_DECIMAL_MAX + 1)
 
@@ -156,7 +156,7 @@ xet_sign_mac(xet_sign_key_t *key, const xet_sign_fields_t *f, uint8_t *mac)
 
     p = xet_put_bytes(text, f->ns.data, f->ns.len);
     *p++ = '/';
-    p = xet_put_bytes(p, f->hash.data, f->hash.len);
+    p = xet_put_bytes(p, f->name.data, f->name.len);
     *p++ = '\n';
     p = xet_put_bytes(p, f->expires.data, f->expires.len);
     *p++ = '\n';

@@ -32,7 +32,7 @@ typedef struct {
 
 typedef struct {
     xet_sign_text_t  ns;
-    xet_sign_text_t  hash;
+    xet_sign_text_t  name;
     xet_sign_text_t  expires;
     xet_sign_text_t  list;
 } xet_sign_fields_t;

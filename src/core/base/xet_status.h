@@ -32,6 +32,8 @@
       "no space is left in the store")                                        \
     X(STORE_FAILED,   "storage_error",   500, "the store failed")             \
     X(STORE_DAMAGED,  "storage_error",   500, "the stored bytes are damaged") \
+    X(STORE_OTHER,    "storage_unavailable", 503,                             \
+      "the folder of the store is not the one of the database")               \
     X(OVERLOADED,     "overloaded",      503, "too many jobs are waiting")    \
     X(DATABASE,       "internal_error",  500, "the database failed")          \
     X(DATABASE_AWAY,  "database_unavailable", 503,                            \
@@ -101,6 +103,8 @@
     X(SHARD_XORB,     "unknown_xorb",    400,                                 \
       "a term refers to a xorb that is not stored here")                      \
                                                                               \
+    X(PLAN_CHANGED,   "overloaded",      503,                                 \
+      "a xorb of the file is being healed, try again")                        \
     X(PLAN_DAMAGED,   "internal_error",  500, "damaged terms")                \
     X(WINDOWS_SIZE,   "too_many_hashes", 422,                                 \
       "the hashes between the dirty ranges are too many")                     \

@@ -23,7 +23,6 @@
 #include "xet_xorb_chunk.h"
 
 
-static void xet_cursor_drop(xet_cursor_t *c);
 static xet_status_t xet_cursor_check(const xet_cursor_t *c,
     const xet_plan_ends_t *ends);
 static void xet_cursor_locate(xet_cursor_t *c, const xet_plan_ends_t *ends);
@@ -78,7 +77,7 @@ xet_cursor_terms(xet_cursor_t *c, const uint8_t *packed, size_t len,
 
     n = len / XET_TERM_LEN;
 
-    xet_cursor_drop(c);
+    xet_cursor_forget(c);
 
     c->nterms = 0;
     c->first = 0;
@@ -115,10 +114,8 @@ xet_cursor_terms(xet_cursor_t *c, const uint8_t *packed, size_t len,
 }
 
 
-/* Forgets the window, and what else came with lists. */
-
-static void
-xet_cursor_drop(xet_cursor_t *c)
+void
+xet_cursor_forget(xet_cursor_t *c)
 {
     c->point.term = c->nterms;
 
@@ -243,7 +240,7 @@ xet_cursor_answer(xet_cursor_t *c, const xet_plan_ends_t *ends,
 
     if (rc != XET_OK) {
 
-        xet_cursor_drop(c);
+        xet_cursor_forget(c);
 
         return rc;
     }
@@ -266,6 +263,7 @@ xet_cursor_answer(xet_cursor_t *c, const xet_plan_ends_t *ends,
 static xet_status_t
 xet_cursor_check(const xet_cursor_t *c, const xet_plan_ends_t *ends)
 {
+    int                same;
     uint32_t           i, n, chunk, raw, stored, before;
     uint64_t           end, term_end;
     const xet_term_t  *term;
@@ -279,8 +277,12 @@ xet_cursor_check(const xet_cursor_t *c, const xet_plan_ends_t *ends)
         n = XET_CURSOR_CHUNKS - c->n;
     }
 
+    /* where a xorb was healed since, the term's stored bytes are of before */
+
+    same = (ends->tag == term->tag);
+
     if (ends->n != n
-        || (chunk == term->chunk_start
+        || (same && chunk == term->chunk_start
             && ends->stored_before != term->stored_start))
     {
         return XET_PLAN_DAMAGED;
@@ -315,11 +317,11 @@ xet_cursor_check(const xet_cursor_t *c, const xet_plan_ends_t *ends)
     end = c->next.offset + (raw - ends->raw_before);
 
     if (chunk + n == term->chunk_end) {
-        return (end == term_end && stored == term->stored_end)
+        return (end == term_end && (!same || stored == term->stored_end))
                ? XET_OK : XET_PLAN_DAMAGED;
     }
 
-    return (end < term_end && stored < term->stored_end)
+    return (end < term_end && (!same || stored < term->stored_end))
            ? XET_OK : XET_PLAN_DAMAGED;
 }
 
@@ -359,6 +361,8 @@ xet_cursor_keep(xet_cursor_t *c, const xet_plan_ends_t *ends,
 
     memcpy(c->hashes + (size_t) c->n * XET_HASH_LEN, hashes,
            (size_t) ends->n * XET_HASH_LEN);
+
+    c->tags[at->term] = ends->tag;
 
     for (i = 0, k = c->n; i < ends->n; i++, k++) {
         c->stored[k] = stored;
@@ -412,6 +416,7 @@ xet_cursor_chunk(xet_cursor_t *c, xet_cursor_chunk_t *chunk)
     i = c->i;
 
     chunk->xorb = &c->terms[c->owners[i]].xorb;
+    chunk->tag = c->tags[c->owners[i]];
     chunk->hash = c->hashes + (size_t) i * XET_HASH_LEN;
     chunk->index = c->indexes[i];
     chunk->stored_start = c->stored[i];

@@ -13,7 +13,7 @@
  *                             xet_cursor_t.position, xet_cursor_terms()
  *
  * Terms are held a segment at a time and chunks a window at a time, so memory
- * is one structure of 62 KiB, whatever the file.  What is held serves a later
+ * is one structure of 64 KiB, whatever the file.  What is held serves a later
  * range as well.
  */
 
@@ -39,6 +39,7 @@ typedef struct {
 
 typedef struct {
     const xet_hash_t  *xorb;
+    uint32_t           tag;            /* of the copy that stored_* are of */
     const uint8_t     *hash;           /* XET_HASH_LEN bytes */
     uint32_t           index;          /* in the xorb */
     uint32_t           stored_start;   /* in the chunk region */
@@ -85,6 +86,7 @@ typedef struct {
     uint32_t           lens[XET_CURSOR_CHUNKS];
     uint16_t           indexes[XET_CURSOR_CHUNKS];
     uint16_t           owners[XET_CURSOR_CHUNKS];   /* terms */
+    uint32_t           tags[XET_TERM_SEGMENT_MAX];  /* of their lists */
 
     /* what was asked for and is not yet answered */
 
@@ -117,7 +119,9 @@ xet_status_t xet_cursor_ask(xet_cursor_t *c, xet_cursor_list_t *lists,
 
 /*
  * The next of the lists asked for, copied; hashes is NULL where they were not
- * wanted.  XET_PLAN_DAMAGED when it contradicts the terms.
+ * wanted.  XET_PLAN_DAMAGED when it contradicts the terms.  A list of another
+ * stored copy than the terms name stands for itself: it says all of that copy
+ * that a reader needs.
  */
 xet_status_t xet_cursor_answer(xet_cursor_t *c, const xet_plan_ends_t *ends,
     const uint8_t *hashes);
@@ -130,6 +134,9 @@ xet_status_t xet_cursor_chunk(xet_cursor_t *c, xet_cursor_chunk_t *chunk);
 
 /* Behind the chunk that xet_cursor_chunk() has given. */
 void xet_cursor_advance(xet_cursor_t *c);
+
+/* Forgets the lists, so that those from the position on are asked for anew. */
+void xet_cursor_forget(xet_cursor_t *c);
 
 
 #endif /* _XET_CURSOR_H_INCLUDED_ */

@@ -309,7 +309,7 @@ xet_plan_grow(xet_plan_t *p, const uint8_t *packed, size_t len)
     n = 0;
 
     for (i = 0; i < len && position < p->want.end; i += XET_TERM_LEN) {
-        position += xet_get_u32(packed + i + XET_TERM_LEN - 4);
+        position += xet_get_u32(packed + i + XET_TERM_RAW);
         n += position > p->want.start;
     }
 
@@ -331,6 +331,10 @@ static xet_status_t
 xet_plan_ends_check(const xet_term_t *term, const xet_plan_ends_t *ends)
 {
     uint32_t  i, raw, raw_end, stored, stored_end;
+
+    if (ends->tag != term->tag) {
+        return XET_PLAN_CHANGED;
+    }
 
     if (ends->n != term->chunk_end - term->chunk_start
         || ends->stored_before != term->stored_start)

@@ -12,7 +12,7 @@
  * Life for files: init_files; for each file name it and add its segments;
  * finish; print.
  *
- * Memory comes from the allocator: 52 bytes a term that is kept (more when
+ * Memory comes from the allocator: 56 bytes a term that is kept (more when
  * terms come in several calls and no reserve went before, see there), 8 a term
  * in finish, 36 a file.  Nothing else grows, so 100,000 terms need 6 MB,
  * however many xorbs they are of.
@@ -27,13 +27,15 @@
 #include "xet_range.h"
 
 
-/* One range to fetch: chunks and bytes of a xorb. */
+/* One range to fetch: chunks and bytes of a stored copy of a xorb. */
 
 typedef struct {
     uint32_t           chunk_start;
     uint32_t           chunk_end;      /* exclusive */
     uint32_t           stored_start;
     uint32_t           stored_end;     /* exclusive */
+    uint32_t           tag;            /* of the copy: the same for all of a
+                                          xorb's in a plan */
 } xet_plan_range_t;
 
 
@@ -128,13 +130,15 @@ unsigned xet_plan_edges(const xet_plan_t *p);
  * of the chunks [chunk_start, chunk_end) that the term had before either
  * trim, with the ends before chunk_start (0 at the xorb's start).  When first
  * and last are the same term, trim XET_PLAN_FIRST | XET_PLAN_LAST in one
- * call.  XET_PLAN_DAMAGED when the ends contradict the term; XET_INTERNAL for
- * a plan without such a term, or of several files, which are never trimmed.
+ * call.  XET_PLAN_DAMAGED when the ends contradict the term, XET_PLAN_CHANGED
+ * when they are of another stored copy; XET_INTERNAL for a plan without such a
+ * term, or of several files, which are never trimmed.
  */
 typedef struct {
     uint32_t           n;
     uint32_t           raw_before;
     uint32_t           stored_before;
+    uint32_t           tag;
     const uint8_t     *raw_ends;       /* n little-endian u32 */
     const uint8_t     *stored_ends;
 } xet_plan_ends_t;
@@ -145,7 +149,8 @@ xet_status_t xet_plan_trim(xet_plan_t *p, unsigned which,
 /*
  * Finds the ranges that each xorb needs, over all files.  XET_PLAN_DAMAGED
  * when the terms do not cover the range or the last file, or place a chunk of
- * a xorb at different bytes; XET_NOMEM.
+ * a xorb at different bytes; XET_PLAN_CHANGED when they are of different
+ * copies of a xorb, one of which has healed it meanwhile; XET_NOMEM.
  */
 xet_status_t xet_plan_finish(xet_plan_t *p);
 

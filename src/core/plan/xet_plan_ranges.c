@@ -104,6 +104,7 @@ xet_plan_range(const xet_plan_t *p, uint32_t i, xet_plan_range_t *range)
     range->chunk_end = last->chunk_end;
     range->stored_start = first->stored_start;
     range->stored_end = last->stored_end;
+    range->tag = first->tag;
 
     return &first->xorb;
 }
@@ -373,6 +374,9 @@ xet_plan_merge(xet_plan_t *p, uint64_t *keys)
             first = term << 32 | XET_PLAN_NEW_XORB;
             end = term;
             n++;
+
+        } else if (t->tag != prev->tag) {
+            return XET_PLAN_CHANGED;
 
         } else if (!xet_plan_agree(t, prev, last)) {
             return XET_PLAN_DAMAGED;

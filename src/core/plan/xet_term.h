@@ -1,6 +1,6 @@
 
 /*
- * Terms in their packed form, as PostgreSQL keeps them: 48 bytes a term, all
+ * Terms in their packed form, as PostgreSQL keeps them: 52 bytes a term, all
  * integers little-endian.
  *
  *      0  xorb hash            32
@@ -9,6 +9,7 @@
  *     36  stored start         u32    bytes in the chunk region
  *     40  stored end           u32    exclusive
  *     44  raw length           u32
+ *     48  tag                  u32    which stored copy: xet_xorb_name.h
  */
 
 #ifndef _XET_TERM_H_INCLUDED_
@@ -18,7 +19,8 @@
 #include "xet_hash.h"
 
 
-#define XET_TERM_LEN          48
+#define XET_TERM_LEN          52
+#define XET_TERM_RAW          44       /* where the raw length is */
 #define XET_TERM_SEGMENT_MAX  256      /* terms in a row of the table */
 
 
@@ -29,6 +31,7 @@ typedef struct {
     uint32_t    stored_start;
     uint32_t    stored_end;            /* exclusive */
     uint32_t    raw_length;            /* 1 .. 8192 * 128 KiB */
+    uint32_t    tag;                   /* of the copy that stored_* are of */
 } xet_term_t;
 
 
@@ -39,6 +42,7 @@ typedef struct {
     uint32_t        chunk_count;
     uint32_t        raw_size;
     uint32_t        stored_size;
+    uint32_t        tag;
     const uint8_t  *hashes;
     const uint8_t  *raw_ends;
     const uint8_t  *stored_ends;

@@ -143,6 +143,8 @@ typedef struct {
     uint32_t         n;                /* entries below */
     uint32_t         raw_before;
     uint32_t         stored_before;
+    uint32_t         stored_size;      /* of the whole xorb */
+    uint32_t         tag;              /* of the copy that stored_* are of */
     const uint8_t   *hashes;
     const uint8_t   *raw_ends;
     const uint8_t   *stored_ends;

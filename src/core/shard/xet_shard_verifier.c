@@ -101,6 +101,7 @@ xet_shard_verifier_term(xet_shard_verifier_t *v,
     term->stored_start = slice->stored_before;
     term->stored_end = xet_get_u32(slice->stored_ends + (slice->n - 1) * 4);
     term->raw_length = raw;
+    term->tag = slice->tag;
 
     return XET_OK;
 }

@@ -11,12 +11,16 @@
  *     handler -> queried -> job (thread: keys up to 65536 hashes) -> done
  *                        `-> advertised -> queried, once a xorb and day
  *
+ * A xorb that is known and whose file is not there is left out: the client
+ * will send its bytes.  Without the best one there is nothing to tell.
+ *
  * An answer binds the store: clients keep it and refer to the xorb without
  * uploading it.  So the day is on record before the first answer of the day
  * goes out, for whoever collects xorbs.
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_damage.h"
 #include "ngx_http_xet_output.h"
 
 
@@ -26,6 +30,9 @@ typedef struct {
     xet_shard_footer_t     footer;
     ngx_pool_t            *pool;
     xet_buf_t              buf;
+    ngx_str_t              store;
+    ngx_http_xet_damage_t  damage;
+    xet_status_t           status;             /* of the job */
 } ngx_http_xet_chunk_t;
 
 
@@ -99,7 +106,8 @@ ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc)
 static ngx_int_t
 ngx_http_xet_chunk_answer(ngx_http_request_t *r, ngx_http_xet_chunk_t *chunk)
 {
-    ngx_int_t  rc;
+    ngx_int_t                  rc;
+    ngx_http_xet_main_conf_t  *xmcf;
 
     rc = ngx_http_xet_query_chunk_told(chunk->query, &chunk->xorbs);
 
@@ -113,6 +121,10 @@ ngx_http_xet_chunk_answer(ngx_http_request_t *r, ngx_http_xet_chunk_t *chunk)
 
         return ngx_http_xet_asked_query(r, rc);
     }
+
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+
+    chunk->store = xmcf->store;
 
     ngx_http_xet_chunk_key(r, &chunk->footer);
 
@@ -222,6 +234,20 @@ ngx_http_xet_chunk_job(void *data, ngx_log_t *log)
     for (i = 0; i < n; i++) {
         ngx_http_xet_query_chunk_row(chunk->query, i, &xorb, &noted);
 
+        chunk->status = ngx_http_xet_damage_stat_job(&chunk->damage,
+                                                     &chunk->store, &xorb.hash,
+                                                     xorb.tag,
+                                                     xorb.stored_size, log);
+
+        if (chunk->status == XET_STORE_DAMAGED && i) {
+            chunk->status = XET_OK;
+            continue;
+        }
+
+        if (chunk->status != XET_OK) {
+            return;
+        }
+
         xet_shard_build_xorb_block(b, &xorb, f->key);
 
         f->stored_on_disk += xorb.stored_size;
@@ -240,6 +266,17 @@ static void
 ngx_http_xet_chunk_done(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_chunk_t *chunk = data;
+
+    ngx_http_xet_damage_tell(&chunk->damage);
+
+    if (chunk->status != XET_OK) {
+        ngx_http_finalize_request(r,
+            (chunk->status == XET_STORE_DAMAGED)
+            ? ngx_http_xet_error_query(r, NGX_DECLINED, "chunk_not_found",
+                                       "no such chunk in the dedup index")
+            : ngx_http_xet_error_status(r, chunk->status));
+        return;
+    }
 
     if (ngx_http_xet_header(r, "Cache-Control", "private, max-age=3600")
         != NGX_OK)

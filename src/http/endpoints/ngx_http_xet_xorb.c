@@ -4,17 +4,21 @@
  *
  *     POST   handler -> feed (thread, for each piece of the body: verify,
  *            write) -> feed with the last piece: verdict, fdatasync, name,
- *            folder -> body_done -> the row in PostgreSQL -> 200
+ *            folder -> body_done -> the row in PostgreSQL, by the keep
+ *            service -> 200
+ *     HEAD   handler -> the row -> head_job: is its copy there -> 200
+ *     GET    handler -> the row -> the data location
  *
  * Bytes are durable before the row is written, and the row is committed
- * before the answer.  A crash in between leaves a file without a row, which
- * the next upload of the same xorb adopts.
+ * before the answer.
  *
  * The upload's state is the thread's while a job runs, else the event loop's.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_body_filter.h"
+#include "ngx_http_xet_damage.h"
+#include "ngx_http_xet_keep.h"
 #include "ngx_http_xet_output.h"
 #include "ngx_http_xet_store.h"
 #include "ngx_http_xet_url.h"
@@ -30,6 +34,17 @@ typedef struct {
 } ngx_http_xet_xorb_t;
 
 
+/* What HEAD and GET ask for. */
+
+typedef struct {
+    xet_hash_t              hash;
+    ngx_str_t               store;
+    ngx_http_xet_copy_t     copy;
+    ngx_http_xet_damage_t   damage;
+    xet_status_t            status;
+} ngx_http_xet_xorb_head_t;
+
+
 static void ngx_http_xet_xorb_cleanup(void *data);
 static xet_status_t ngx_http_xet_xorb_feed(void *data, u_char *buf,
     size_t len, ngx_uint_t last, ngx_log_t *log);
@@ -37,9 +52,16 @@ static xet_status_t ngx_http_xet_xorb_commit(ngx_http_xet_xorb_t *x,
     ngx_log_t *log);
 static void ngx_http_xet_xorb_body_done(ngx_http_request_t *r, void *data,
     xet_status_t status);
-static void ngx_http_xet_xorb_registered(ngx_http_request_t *r, ngx_int_t rc);
+static void ngx_http_xet_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
+    xet_status_t status, ngx_uint_t new);
+static ngx_int_t ngx_http_xet_xorb_query(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx, ngx_http_xet_query_handler_pt handler);
+static void ngx_http_xet_xorb_get_queried(ngx_http_request_t *r,
+    ngx_int_t rc);
 static void ngx_http_xet_xorb_head_queried(ngx_http_request_t *r,
     ngx_int_t rc);
+static void ngx_http_xet_xorb_head_job(void *data, ngx_log_t *log);
+static void ngx_http_xet_xorb_head_done(ngx_http_request_t *r, void *data);
 
 
 ngx_int_t
@@ -66,7 +88,7 @@ ngx_http_xet_xorb_post_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     ngx_http_xet_array_init(&x->eligible, NGX_HTTP_XET_OID_INT4);
 
-    x->file = ngx_http_xet_store_file(r);
+    x->file = ngx_http_xet_store_xorb(r);
     if (x->file == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -148,31 +170,27 @@ ngx_http_xet_xorb_body_done(ngx_http_request_t *r, void *data,
 {
     ngx_http_xet_xorb_t *x = data;
 
-    ngx_int_t  rc;
-
     if (status != XET_OK) {
         ngx_http_finalize_request(r, ngx_http_xet_error_status(r, status));
         return;
     }
 
-    rc = ngx_http_xet_query_xorb_put(r, xet_xorb_verifier_info(x->verifier),
-                                     &x->eligible,
-                                     ngx_http_xet_xorb_registered);
-    if (rc != NGX_AGAIN) {
-        ngx_http_finalize_request(r,
-                                  ngx_http_xet_error_query(r, rc, NULL, NULL));
-    }
+    ngx_http_xet_keep(r, x->file, xet_xorb_verifier_info(x->verifier),
+                      &x->eligible, ngx_http_xet_xorb_kept);
 }
 
 
 static void
-ngx_http_xet_xorb_registered(ngx_http_request_t *r, ngx_int_t rc)
+ngx_http_xet_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
+    xet_status_t status, ngx_uint_t new)
 {
-    if (rc != NGX_OK) {
-        rc = ngx_http_xet_error_query(r, rc, "internal_error",
-                                      "the database failed");
+    if (rc == NGX_DECLINED) {
+        rc = ngx_http_xet_error_status(r, status);
 
-    } else if (ngx_http_xet_query_xorb_put_inserted(r)) {
+    } else if (rc != NGX_OK) {
+        rc = ngx_http_xet_error_query(r, rc, NULL, NULL);
+
+    } else if (new) {
         rc = ngx_http_xet_send_literal(r, NGX_HTTP_OK, "application/json",
                                        "{\"was_inserted\":true}");
 
@@ -193,8 +211,6 @@ ngx_http_xet_xorb_registered(ngx_http_request_t *r, ngx_int_t rc)
 ngx_int_t
 ngx_http_xet_xorb_get_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 {
-    ngx_str_t  uri, args;
-
     if (ngx_http_xet_repo(r)) {
 
         /* others' files may be in it */
@@ -204,36 +220,138 @@ ngx_http_xet_xorb_get_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
                                   "reconstructions");
     }
 
-    if (ngx_http_xet_url_internal(r, &ctx->hash, &uri, &args) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return ngx_http_internal_redirect(r, &uri, &args);
+    return ngx_http_xet_xorb_query(r, ctx, ngx_http_xet_xorb_get_queried);
 }
 
 
-ngx_int_t
-ngx_http_xet_xorb_head_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
+static ngx_int_t
+ngx_http_xet_xorb_query(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx,
+    ngx_http_xet_query_handler_pt handler)
 {
-    ngx_int_t  rc;
+    ngx_int_t                  rc;
+    ngx_http_xet_main_conf_t  *xmcf;
+    ngx_http_xet_xorb_head_t  *x;
 
-    rc = ngx_http_xet_query_xorb(r, &ctx->hash,
-                                 ngx_http_xet_xorb_head_queried);
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+
+    x = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_xorb_head_t));
+    if (x == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->endpoint = x;
+
+    x->hash = ctx->hash;
+    x->store = xmcf->store;
+
+    rc = ngx_http_xet_query_xorb(r, &x->hash, handler);
 
     return ngx_http_xet_wait_query(r, rc);
 }
 
 
 static void
+ngx_http_xet_xorb_get_queried(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_str_t             uri, args;
+    ngx_http_xet_ctx_t   *ctx;
+    ngx_http_xet_copy_t   copy;
+
+    if (rc != NGX_OK) {
+        ngx_http_finalize_request(r,
+            ngx_http_xet_error_query(r, rc, "xorb_not_found",
+                                     "no such xorb"));
+        return;
+    }
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    ngx_http_xet_query_xorb_get(r, &copy);
+
+    if (ngx_http_xet_url_internal(r, &ctx->hash, copy.tag, &uri, &args)
+        != NGX_OK)
+    {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    /* what waited for the row, and goes on to the data location */
+
+    (void) ngx_http_internal_redirect(r, &uri, &args);
+
+    ngx_http_finalize_request(r, NGX_DONE);
+}
+
+
+ngx_int_t
+ngx_http_xet_xorb_head_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
+{
+    return ngx_http_xet_xorb_query(r, ctx, ngx_http_xet_xorb_head_queried);
+}
+
+
+static void
 ngx_http_xet_xorb_head_queried(ngx_http_request_t *r, ngx_int_t rc)
 {
+    ngx_http_xet_ctx_t        *ctx;
+    ngx_http_xet_xorb_head_t  *x;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    x = ctx->endpoint;
+
     if (rc == NGX_OK) {
-        rc = ngx_http_xet_send_head(r,
-                                  (off_t) ngx_http_xet_query_xorb_stored(r));
+        ngx_http_xet_query_xorb_get(r, &x->copy);
+
+        if (!x->copy.whole) {
+            rc = NGX_DECLINED;
+        }
+    }
+
+    if (rc != NGX_OK) {
+        ngx_http_finalize_request(r,
+            ngx_http_xet_error_query(r, rc, "xorb_not_found",
+                                     "no such xorb"));
+        return;
+    }
+
+    if (ngx_http_xet_task_post(r, ngx_http_xet_xorb_head_job,
+                               ngx_http_xet_xorb_head_done, x)
+        != NGX_OK)
+    {
+        ngx_http_finalize_request(r,
+                              ngx_http_xet_error_status(r, XET_OVERLOADED));
+    }
+}
+
+
+static void
+ngx_http_xet_xorb_head_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_xorb_head_t *x = data;
+
+    x->status = ngx_http_xet_damage_stat_job(&x->damage, &x->store, &x->hash,
+                                             x->copy.tag, x->copy.size, log);
+}
+
+
+static void
+ngx_http_xet_xorb_head_done(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_xorb_head_t *x = data;
+
+    ngx_int_t  rc;
+
+    ngx_http_xet_damage_tell(&x->damage);
+
+    if (x->status == XET_OK) {
+        rc = ngx_http_xet_send_head(r, (off_t) x->copy.size);
+
+    } else if (x->status == XET_STORE_DAMAGED) {
+        rc = ngx_http_xet_error_query(r, NGX_DECLINED, "xorb_not_found",
+                                      "no such xorb");
 
     } else {
-        rc = ngx_http_xet_error_query(r, rc, "xorb_not_found",
-                                      "no such xorb");
+        rc = ngx_http_xet_error_status(r, x->status);
     }
 
     ngx_http_finalize_request(r, rc);

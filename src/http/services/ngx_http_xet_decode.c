@@ -9,8 +9,7 @@
  * nginx may have unloaded the module that a destructor would be in.
  *
  * A job opens each xorb that it needs and closes the last one at its end, so
- * descriptors are bounded by the threads as well, and a xorb that was healed
- * by an upload is seen by the next job.
+ * descriptors are bounded by the threads as well.
  *
  * States of ngx_http_xet_decode_t: no xorb open -> one open -> ... -> end.
  * All of it is the job's.
@@ -19,6 +18,7 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_decode.h"
 #include "ngx_http_xet_store.h"
+#include "ngx_http_xet_store_identity.h"
 
 
 static xet_status_t ngx_http_xet_decode_open(ngx_http_xet_decode_t *d,
@@ -77,7 +77,9 @@ ngx_http_xet_decode_chunk_job(ngx_http_xet_decode_t *d,
 {
     xet_status_t  rc;
 
-    if (d->fd == NGX_INVALID_FILE || !xet_hash_equal(&d->xorb, chunk->xorb)) {
+    if (d->fd == NGX_INVALID_FILE || d->tag != chunk->tag
+        || !xet_hash_equal(&d->xorb, chunk->xorb))
+    {
         rc = ngx_http_xet_decode_open(d, chunk);
 
         if (rc != XET_OK) {
@@ -112,12 +114,12 @@ ngx_http_xet_decode_open(ngx_http_xet_decode_t *d,
 
     ngx_http_xet_decode_close(d);
 
-    if (d->store.len + NGX_HTTP_XET_XORB_PATH_LEN + 1 > sizeof(path)) {
+    if (d->store.len + NGX_HTTP_XET_XORB_PATH_MAX + 1 > sizeof(path)) {
         return XET_STORE_FAILED;
     }
 
     p = ngx_cpymem(path, d->store.data, d->store.len);
-    p = ngx_http_xet_store_path(p, chunk->xorb);
+    p = ngx_http_xet_store_path(p, chunk->xorb, chunk->tag);
     *p = '\0';
 
     d->fd = open(path, O_RDONLY|O_CLOEXEC);
@@ -128,6 +130,7 @@ ngx_http_xet_decode_open(ngx_http_xet_decode_t *d,
     }
 
     d->xorb = *chunk->xorb;
+    d->tag = chunk->tag;
 
     return XET_OK;
 }
@@ -193,20 +196,45 @@ ngx_http_xet_decode_read(ngx_http_xet_decode_t *d,
 }
 
 
-/* What the operator has to know to repair it. */
+/* What is not there, or ends too early, is lost only if the folder is ours. */
 
 static xet_status_t
 ngx_http_xet_decode_failed(ngx_http_xet_decode_t *d,
     const xet_cursor_chunk_t *chunk, ngx_err_t err, const char *why)
 {
-    u_char  name[XET_HASH_STR_LEN + 1];
+    xet_status_t  rc;
 
-    *xet_hash_print(name, chunk->xorb) = '\0';
+    d->lost.xorb = *chunk->xorb;
+    d->lost.tag = chunk->tag;
+    d->lost.index = chunk->index;
+    d->lost.err = err;
+    d->lost.why = why;
 
-    ngx_log_error(NGX_LOG_ALERT, d->log, err,
-                  "xet: chunk %uD of xorb %s is lost: %s", chunk->index, name,
-                  why);
+    if (err == 0) {
+        return XET_STORE_DAMAGED;
+    }
 
-    return (err == 0 || err == NGX_ENOENT) ? XET_STORE_DAMAGED
-                                           : XET_STORE_FAILED;
+    if (err == NGX_ENOENT) {
+        rc = ngx_http_xet_store_identity_check_job(&d->store, d->log);
+
+        return (rc == XET_OK) ? XET_STORE_DAMAGED : rc;
+    }
+
+    ngx_http_xet_decode_log(&d->lost, d->log);
+
+    return XET_STORE_FAILED;
+}
+
+
+void
+ngx_http_xet_decode_log(const ngx_http_xet_decode_lost_t *lost,
+    ngx_log_t *log)
+{
+    u_char  name[XET_XORB_NAME_MAX + 1];
+
+    *xet_xorb_name_print(name, &lost->xorb, lost->tag) = '\0';
+
+    ngx_log_error(NGX_LOG_ALERT, log, lost->err,
+                  "xet: chunk %uD of xorb %s is lost: %s", lost->index, name,
+                  lost->why);
 }

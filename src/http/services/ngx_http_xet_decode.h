@@ -23,7 +23,18 @@ typedef struct {
 } ngx_http_xet_decode_thread_t;
 
 
-/* Of one job: the xorb that is open. */
+/* A chunk that is not what its xorb's row says, for who has to know. */
+
+typedef struct {
+    xet_hash_t                     xorb;
+    uint32_t                       tag;
+    uint32_t                       index;
+    ngx_err_t                      err;
+    const char                    *why;
+} ngx_http_xet_decode_lost_t;
+
+
+/* Of one job: the copy of a xorb that is open. */
 
 typedef struct {
     ngx_http_xet_decode_thread_t  *thread;
@@ -31,6 +42,8 @@ typedef struct {
     ngx_str_t                      store;
     ngx_fd_t                       fd;
     xet_hash_t                     xorb;       /* whose fd it is */
+    uint32_t                       tag;
+    ngx_http_xet_decode_lost_t     lost;       /* after XET_STORE_DAMAGED */
     ngx_log_t                     *log;
 } ngx_http_xet_decode_t;
 
@@ -40,12 +53,18 @@ xet_status_t ngx_http_xet_decode_begin_job(ngx_http_xet_decode_t *d,
     const xet_suite_t *suite, const ngx_str_t *store, ngx_log_t *log);
 
 /*
- * chunk->raw_len checked bytes into out.  XET_STORE_DAMAGED when the xorb or
- * a part of it is missing, or has not the chunk; XET_STORE_FAILED when it
- * can't be read; a line of level "alert" tells which chunk.  XET_NOMEM.
+ * chunk->raw_len checked bytes into out.  XET_STORE_DAMAGED when the copy or a
+ * part of it is missing, or has not the chunk: then d->lost tells which one,
+ * and nothing is logged yet, because another copy may have taken its place.
+ * XET_STORE_FAILED when it can't be read, XET_STORE_OTHER when the folder is
+ * not the store's, XET_NOMEM.
  */
 xet_status_t ngx_http_xet_decode_chunk_job(ngx_http_xet_decode_t *d,
     const xet_cursor_chunk_t *chunk, u_char *out);
+
+/* A line of level "alert": what the operator has to know to repair it. */
+void ngx_http_xet_decode_log(const ngx_http_xet_decode_lost_t *lost,
+    ngx_log_t *log);
 
 /* At its end, where begin was successful. */
 void ngx_http_xet_decode_end_job(ngx_http_xet_decode_t *d);

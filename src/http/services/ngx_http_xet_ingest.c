@@ -7,9 +7,10 @@
  *                         the last piece the checks and the last xorb
  *     ask       (query)   where feed has to know what the store has of a
  *                         chunk; where that is not on record yet for today,
- *                         the record, and the question again
- *     keep      (query)   where feed has a complete xorb, which it has made
- *                         durable: its row
+ *                         the record, and the question again; what answers is
+ *                         believed only if its file is there
+ *     keep      (the keep service) where feed has a complete xorb, which it
+ *                         has made durable: its row
  *     register  (the register service) the terms, from a temporary file, as
  *                         those of any shard
  *     prove     (query)   the SHA-256, which a shard only claims
@@ -25,8 +26,10 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_body_filter.h"
+#include "ngx_http_xet_damage.h"
 #include "ngx_http_xet_ingest.h"
 #include "ngx_http_xet_ingest_spool.h"
+#include "ngx_http_xet_keep.h"
 #include "ngx_http_xet_register.h"
 #include "ngx_http_xet_store.h"
 
@@ -48,6 +51,7 @@ struct ngx_http_xet_ingest_s {
     ngx_http_xet_ingest_spool_t     spool;
     ngx_http_xet_array_t            eligible;  /* chunks of the xorb */
     ngx_http_xet_array_t            told;      /* xorbs to put on record */
+    ngx_http_xet_damage_t           damage;    /* xorbs that are not there */
 
     size_t                          taken;     /* of the piece */
     ngx_int_t                       rc;        /* of the query that failed */
@@ -79,7 +83,8 @@ static void ngx_http_xet_ingest_answered(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_int_t ngx_http_xet_ingest_record(ngx_http_request_t *r,
     ngx_http_xet_ingest_t *ing);
 static void ngx_http_xet_ingest_recorded(ngx_http_request_t *r, ngx_int_t rc);
-static void ngx_http_xet_ingest_kept(ngx_http_request_t *r, ngx_int_t rc);
+static void ngx_http_xet_ingest_kept(ngx_http_request_t *r, ngx_int_t rc,
+    xet_status_t status, ngx_uint_t new);
 static void ngx_http_xet_ingest_resume(ngx_http_request_t *r,
     ngx_http_xet_ingest_t *ing, ngx_int_t rc);
 static void ngx_http_xet_ingest_body_done(ngx_http_request_t *r, void *data,
@@ -129,7 +134,7 @@ ngx_http_xet_ingest(ngx_http_request_t *r,
     ngx_http_xet_array_init(&ing->eligible, NGX_HTTP_XET_OID_INT4);
     ngx_http_xet_array_init(&ing->told, NGX_HTTP_XET_OID_BYTEA);
 
-    ing->xorb = ngx_http_xet_store_file(r);
+    ing->xorb = ngx_http_xet_store_xorb(r);
 
     if (ing->xorb == NULL
         || ngx_http_xet_ingest_spool_init(r, &ing->spool) != NGX_OK)
@@ -218,7 +223,17 @@ ngx_http_xet_ingest_go_on_job(ngx_http_xet_ingest_t *ing)
         for (i = 0; i < n; i++) {
             ngx_http_xet_query_chunk_row(ing->query, i, &xorb, &noted);
 
-            rc = xet_ingest_known(ing->core, &xorb);
+            rc = ngx_http_xet_damage_stat_job(&ing->damage, &ing->xorb->store,
+                                              &xorb.hash, xorb.tag,
+                                              xorb.stored_size, ing->log);
+
+            if (rc == XET_STORE_DAMAGED) {
+                continue;
+            }
+
+            if (rc == XET_OK) {
+                rc = xet_ingest_known(ing->core, &xorb);
+            }
 
             if (rc != XET_OK) {
                 return rc;
@@ -395,17 +410,18 @@ ngx_http_xet_ingest_wait(ngx_http_request_t *r, void *data)
 
     ngx_int_t  rc;
 
-    if (xet_ingest_want(ing->core) == XET_INGEST_CHUNK) {
-        ing->answered = 0;
+    ngx_http_xet_damage_tell(&ing->damage);
 
-        rc = ngx_http_xet_query_chunk(r, xet_ingest_chunk(ing->core),
-                                      ngx_http_xet_ingest_answered);
-
-    } else {
-        rc = ngx_http_xet_query_xorb_put(r, xet_ingest_xorb(ing->core),
-                                         &ing->eligible,
-                                         ngx_http_xet_ingest_kept);
+    if (xet_ingest_want(ing->core) == XET_INGEST_XORB) {
+        ngx_http_xet_keep(r, ing->xorb, xet_ingest_xorb(ing->core),
+                          &ing->eligible, ngx_http_xet_ingest_kept);
+        return;
     }
+
+    ing->answered = 0;
+
+    rc = ngx_http_xet_query_chunk(r, xet_ingest_chunk(ing->core),
+                                  ngx_http_xet_ingest_answered);
 
     if (rc != NGX_AGAIN) {
         ngx_http_xet_ingest_resume(r, ing, rc);
@@ -478,8 +494,14 @@ ngx_http_xet_ingest_recorded(ngx_http_request_t *r, ngx_int_t rc)
 
 
 static void
-ngx_http_xet_ingest_kept(ngx_http_request_t *r, ngx_int_t rc)
+ngx_http_xet_ingest_kept(ngx_http_request_t *r, ngx_int_t rc,
+    xet_status_t status, ngx_uint_t new)
 {
+    if (rc == NGX_DECLINED) {
+        ngx_http_xet_body_resume(r, status);
+        return;
+    }
+
     ngx_http_xet_ingest_resume(r, ngx_http_xet_ingest_get(r), rc);
 }
 
@@ -501,6 +523,8 @@ ngx_http_xet_ingest_body_done(ngx_http_request_t *r, void *data,
     ngx_http_xet_ingest_t *ing = data;
 
     ngx_http_xet_ingest_spool_t  *s;
+
+    ngx_http_xet_damage_tell(&ing->damage);
 
     if (ing->rc != NGX_OK) {
         ing->handler(r, ing->rc, status, &ing->result);

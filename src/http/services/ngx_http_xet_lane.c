@@ -271,10 +271,11 @@ ngx_http_xet_lane_ready(ngx_http_xet_pg_t *pg)
 static void
 ngx_http_xet_lane_failed(ngx_http_xet_pg_t *pg)
 {
-    ngx_uint_t            i;
-    ngx_msec_t            delay;
-    ngx_queue_t           lost;
-    ngx_http_xet_lane_t  *lane;
+    ngx_uint_t                i;
+    ngx_msec_t                delay;
+    ngx_queue_t              *e, lost;
+    ngx_http_xet_lane_t      *lane;
+    ngx_http_xet_pg_query_t  *q;
 
     lane = pg->lane;
 
@@ -295,6 +296,15 @@ ngx_http_xet_lane_failed(ngx_http_xet_pg_t *pg)
     ngx_queue_init(&lost);
 
     if (!ngx_queue_empty(&pg->inflight)) {
+
+        for (e = ngx_queue_head(&pg->inflight);
+             e != ngx_queue_sentinel(&pg->inflight);
+             e = ngx_queue_next(e))
+        {
+            q = ngx_queue_data(e, ngx_http_xet_pg_query_t, queue);
+            q->lost = 1;
+        }
+
         ngx_queue_add(&lost, &pg->inflight);
         ngx_queue_init(&pg->inflight);
     }
@@ -448,7 +458,8 @@ ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
     ngx_http_xet_lane_deliver(q, NULL,
                               ngx_http_xet_lane_transient(sqlstate)
                               ? NGX_BUSY : NGX_ERROR,
-                              sqlstate);
+                              q->lost && ngx_strncmp(sqlstate, "XT", 2) != 0
+                              ? NULL : sqlstate);
     PQclear(res);
 }
 

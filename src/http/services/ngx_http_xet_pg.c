@@ -50,6 +50,7 @@ ngx_http_xet_pg_connect(ngx_http_xet_pg_t *pg)
 
         ctx = task->ctx;
         ctx->conninfo = xmcf->conninfo;
+        ctx->store = &xmcf->store;
 
         ctx->timeout.data = ngx_pnalloc(pg->pool, NGX_TIME_T_LEN + 1);
         if (ctx->timeout.data == NULL) {

@@ -36,7 +36,10 @@ typedef struct {
  *
  *     NGX_BUSY      PostgreSQL can't be reached, is too slow or the queue
  *                   is full: 503
- *     NGX_ERROR     PostgreSQL refused the statement: 500; sqlstate is set
+ *     NGX_ERROR     PostgreSQL refused the statement: 500
+ *
+ * sqlstate is set where PostgreSQL has refused it for certain: NULL where an
+ * attempt was lost on the way, and may have been committed.
  */
 typedef void (*ngx_http_xet_pg_handler_pt)(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
@@ -61,6 +64,7 @@ struct ngx_http_xet_pg_query_s {
 
     PGresult                       *res;
     ngx_uint_t                      tries;
+    unsigned                        lost:1;    /* an attempt's end is unknown */
 
     const char                     *values[NGX_HTTP_XET_PG_PARAMS];
     int                             lengths[NGX_HTTP_XET_PG_PARAMS];

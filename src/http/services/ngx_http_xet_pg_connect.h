@@ -18,6 +18,7 @@
 typedef struct {
     ngx_str_t   conninfo;
     ngx_str_t   timeout;                       /* seconds, to connect */
+    ngx_str_t  *store;
     PGconn     *conn;                          /* NULL: see error */
     u_char      error[NGX_HTTP_XET_PG_ERROR_LEN];
 } ngx_http_xet_pg_connect_ctx_t;

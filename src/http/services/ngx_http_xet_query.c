@@ -99,6 +99,7 @@ ngx_http_xet_query_result(void *data, PGresult *res, ngx_int_t rc,
 
     q->query = NULL;
     q->upload = NULL;
+    q->copy = NULL;
     q->res = res;
 
     if (sqlstate) {
@@ -136,6 +137,11 @@ ngx_http_xet_query_cleanup(void *data)
     u_char  *id;
 
     if (q->query == NULL) {
+        return;
+    }
+
+    if (q->copy && ngx_http_xet_query_xorb_left(q)) {
+        q->query = NULL;
         return;
     }
 

@@ -16,9 +16,10 @@
 #include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_register_batch.h"
 #include "ngx_http_xet_slices.h"
+#include "ngx_http_xet_store.h"
 
 
-#define NGX_HTTP_XET_SCHEMA  "6"           /* last of sql/NNNN_*.sql */
+#define NGX_HTTP_XET_SCHEMA  "7"           /* last of sql/NNNN_*.sql */
 
 
 /*
@@ -43,9 +44,11 @@ typedef struct {
 
     PGresult                       *res;       /* what the rows point into */
     const u_char                   *upload;    /* id, where batches stage */
-    u_char                          sqlstate[6];
+    ngx_http_xet_file_t            *copy;      /* that a row is to name */
+    u_char                          sqlstate[6]; /* refused, for certain */
 
     int64_t                         numbers[3]; /* parameters, big-endian */
+    int32_t                         tags[2];   /* likewise */
     unsigned                        cleanup:1;
 } ngx_http_xet_query_t;
 
@@ -136,24 +139,51 @@ void ngx_http_xet_query_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
 
 
 /*
- * Registers a xorb whose bytes are durable, with the numbers of the chunks
- * that go into the dedup index, which query_eligible() adds in any thread;
- * inserted tells if it is new.
+ * A stored copy of a xorb, as its row names it.  A digest of zeros is that of
+ * a copy of which it is not known.
+ */
+
+typedef struct {
+    uint32_t    tag;
+    uint64_t    size;                          /* bytes in its file */
+    xet_hash_t  digest;
+    ngx_uint_t  whole;                         /* 0: known to be damaged */
+} ngx_http_xet_copy_t;
+
+/*
+ * Registers a xorb whose bytes are durable in a copy, with the numbers of the
+ * chunks that go into the dedup index, which query_eligible() adds in any
+ * thread; heal puts the copy in the place of that of old_tag.  Both answer
+ * with the copy that the row names then.
+ *
+ * The file is kept from then on, until it is certain that no row names it;
+ * when the request dies before, that is found out without it.
  */
 
 void ngx_http_xet_query_eligible(ngx_http_xet_array_t *eligible,
     const xet_suite_t *suite, const xet_xorb_info_t *info);
 ngx_int_t ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
     const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,
+    ngx_http_xet_file_t *file, ngx_http_xet_query_handler_pt handler);
+ngx_int_t ngx_http_xet_query_xorb_heal(ngx_http_request_t *r,
+    const xet_xorb_info_t *info, ngx_http_xet_file_t *file, uint32_t old_tag,
     ngx_http_xet_query_handler_pt handler);
-#define ngx_http_xet_query_xorb_put_inserted(r)                               \
-    (ngx_http_xet_query_number(r) != 0)
+void ngx_http_xet_query_xorb_copy(ngx_http_request_t *r,
+    ngx_http_xet_copy_t *copy);
+
+/*
+ * Puts on record that a copy is missing, cut or damaged; nobody waits for it,
+ * and it is dropped when the lane is busy: who meets the damage next tells.
+ */
+void ngx_http_xet_query_xorb_damaged(const xet_hash_t *xorb, uint32_t tag);
 
 
 ngx_int_t ngx_http_xet_query_xorb(ngx_http_request_t *r,
     const xet_hash_t *xorb, ngx_http_xet_query_handler_pt handler);
-#define ngx_http_xet_query_xorb_stored(r)                                     \
-    ((uint64_t) ngx_http_xet_query_number(r))
+
+/* Its digest is not asked for. */
+void ngx_http_xet_query_xorb_get(ngx_http_request_t *r,
+    ngx_http_xet_copy_t *copy);
 
 
 /*

@@ -61,6 +61,7 @@ ngx_http_xet_query_chunk_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xorb->chunk_count = (uint32_t) (raw.len / 4);
     xorb->raw_size = (uint32_t) ngx_http_xet_pg_int(q->res, i, 2);
     xorb->stored_size = (uint32_t) ngx_http_xet_pg_int(q->res, i, 3);
+    xorb->tag = (uint32_t) ngx_http_xet_pg_int(q->res, i, 7);
     xorb->hashes = hashes.data;
     xorb->raw_ends = raw.data;
 }

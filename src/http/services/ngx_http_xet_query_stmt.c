@@ -28,21 +28,31 @@ const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
       2 },
 
     { "xorb_slices",
-      "SELECT chunk_count, hashes, raw_ends, stored_ends"
-      "  FROM xet.xorb_slices($1, $2, $3, $4)",
+      "SELECT chunk_count, hashes, raw_ends, stored_ends, tag, stored_size,"
+      "       whole FROM xet.xorb_slices($1, $2, $3, $4)",
       4 },
 
     { "xorb_put",
-      "SELECT xet.xorb_put($1, $2, $3, $4, $5, $6, $7)",
-      7 },
+      "SELECT the_tag, the_size, the_digest, whole"
+      "  FROM xet.xorb_put($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+      9 },
+
+    { "xorb_heal",
+      "SELECT the_tag, the_size, the_digest, whole"
+      "  FROM xet.xorb_heal($1, $2, $3, $4, $5, $6)",
+      6 },
+
+    { "xorb_damaged",
+      "SELECT xet.xorb_damaged($1, $2)",
+      2 },
 
     { "xorb_get",
-      "SELECT stored_size, raw_size, chunk_count FROM xet.xorb_get($1)",
+      "SELECT stored_size, tag, whole FROM xet.xorb_get($1)",
       1 },
 
     { "chunk_find",
       "SELECT hash, chunk_count, raw_size, stored_size, hashes, raw_ends,"
-      "       noted FROM xet.chunk_find($1, $2)",
+      "       noted, tag FROM xet.chunk_find($1, $2)",
       2 },
 
     { "xorb_advertised",

@@ -23,6 +23,8 @@ enum {
     NGX_HTTP_XET_STMT_FILES,
     NGX_HTTP_XET_STMT_SLICES,
     NGX_HTTP_XET_STMT_XORB_PUT,
+    NGX_HTTP_XET_STMT_XORB_HEAL,
+    NGX_HTTP_XET_STMT_XORB_DAMAGED,
     NGX_HTTP_XET_STMT_XORB,
     NGX_HTTP_XET_STMT_CHUNK,
     NGX_HTTP_XET_STMT_ADVERTISED,
@@ -50,6 +52,12 @@ ngx_http_xet_query_t *ngx_http_xet_query_get(ngx_http_request_t *r);
 ngx_int_t ngx_http_xet_query_send(ngx_http_request_t *r, ngx_uint_t lane,
     ngx_uint_t stmt, const char *const *values, const int *lengths,
     ngx_http_xet_query_handler_pt handler);
+
+/*
+ * What becomes of q->copy when its request dies: whether the statement has an
+ * owner now, else it is to be detached.
+ */
+ngx_uint_t ngx_http_xet_query_xorb_left(ngx_http_xet_query_t *q);
 
 /* The repo whose files the request may see; SQL NULL for all of the store. */
 void ngx_http_xet_query_repo(ngx_http_request_t *r, const char **value,

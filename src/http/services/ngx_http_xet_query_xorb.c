@@ -1,12 +1,39 @@
 
 /*
- * Statements about xorbs: their chunk lists, read in slices, and their rows.
+ * Statements about xorbs: their chunk lists, read in slices, and their rows,
+ * each of which names the stored copy that it describes.
  * Xorbs belong to nobody; their hashes are what one has to know.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_lanes.h"
 #include "ngx_http_xet_query_stmt.h"
+
+
+/* A copy whose request has died. */
+
+typedef struct {
+    uint32_t  tag;
+    char      name[1];
+} ngx_http_xet_left_t;
+
+
+/* One that is lost: parameters of no request. */
+
+typedef struct {
+    xet_hash_t  xorb;
+    int32_t     tag;
+} ngx_http_xet_lost_t;
+
+
+static ngx_int_t ngx_http_xet_query_xorb_send(ngx_http_request_t *r,
+    ngx_uint_t stmt, const char *const *values, const int *lengths,
+    ngx_http_xet_file_t *file, ngx_http_xet_query_handler_pt handler);
+static void ngx_http_xet_query_left_done(void *data, PGresult *res,
+    ngx_int_t rc, const char *sqlstate);
+static void ngx_http_xet_query_left_job(void *data, ngx_log_t *log);
+static void ngx_http_xet_query_damaged_done(void *data, PGresult *res,
+    ngx_int_t rc, const char *sqlstate);
 
 
 ngx_int_t
@@ -58,7 +85,9 @@ ngx_http_xet_query_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
         return;
     }
 
-    slice->known = 1;
+    slice->tag = (uint32_t) ngx_http_xet_pg_int(q->res, i, 4);
+    slice->stored_size = (uint32_t) ngx_http_xet_pg_int(q->res, i, 5);
+    slice->known = ngx_http_xet_pg_int(q->res, i, 6) != 0;
     slice->chunk_count = (uint32_t) ngx_http_xet_pg_int(q->res, i, 0);
 
     if (ngx_http_xet_pg_null(q->res, i, 2)) {
@@ -105,10 +134,10 @@ ngx_http_xet_query_eligible(ngx_http_xet_array_t *eligible,
 ngx_int_t
 ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
     const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,
-    ngx_http_xet_query_handler_pt handler)
+    ngx_http_xet_file_t *file, ngx_http_xet_query_handler_pt handler)
 {
-    int                    lengths[7];
-    const char            *values[7];
+    int                    lengths[9];
+    const char            *values[9];
     ngx_http_xet_query_t  *q;
 
     if (eligible->failed) {
@@ -119,6 +148,7 @@ ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
 
     ngx_http_xet_put_be64(&q->numbers[0], info->raw_size);
     ngx_http_xet_put_be64(&q->numbers[1], info->stored_size);
+    ngx_http_xet_put_be32(&q->tags[0], file->tag);
 
     values[0] = (const char *) info->hash.bytes;
     lengths[0] = XET_HASH_LEN;
@@ -135,9 +165,217 @@ ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
 
     ngx_http_xet_array_value(eligible, &values[6], &lengths[6]);
 
-    return ngx_http_xet_query_send(r, NGX_HTTP_XET_WRITE,
-                                   NGX_HTTP_XET_STMT_XORB_PUT, values, lengths,
-                                   handler);
+    values[7] = (const char *) &q->tags[0];
+    lengths[7] = 4;
+    values[8] = (const char *) file->digest.bytes;
+    lengths[8] = XET_HASH_LEN;
+
+    return ngx_http_xet_query_xorb_send(r, NGX_HTTP_XET_STMT_XORB_PUT, values,
+                                        lengths, file, handler);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_xorb_heal(ngx_http_request_t *r,
+    const xet_xorb_info_t *info, ngx_http_xet_file_t *file, uint32_t old_tag,
+    ngx_http_xet_query_handler_pt handler)
+{
+    int                    lengths[6];
+    const char            *values[6];
+    ngx_http_xet_query_t  *q;
+
+    q = ngx_http_xet_query_get(r);
+
+    ngx_http_xet_put_be64(&q->numbers[0], info->stored_size);
+    ngx_http_xet_put_be32(&q->tags[0], file->tag);
+    ngx_http_xet_put_be32(&q->tags[1], old_tag);
+
+    values[0] = (const char *) info->hash.bytes;
+    lengths[0] = XET_HASH_LEN;
+    values[1] = (const char *) info->stored_ends;
+    lengths[1] = (int) info->chunk_count * 4;
+    values[2] = (const char *) &q->numbers[0];
+    lengths[2] = 8;
+    values[3] = (const char *) &q->tags[0];
+    lengths[3] = 4;
+    values[4] = (const char *) file->digest.bytes;
+    lengths[4] = XET_HASH_LEN;
+    values[5] = (const char *) &q->tags[1];
+    lengths[5] = 4;
+
+    return ngx_http_xet_query_xorb_send(r, NGX_HTTP_XET_STMT_XORB_HEAL, values,
+                                        lengths, file, handler);
+}
+
+
+static ngx_int_t
+ngx_http_xet_query_xorb_send(ngx_http_request_t *r, ngx_uint_t stmt,
+    const char *const *values, const int *lengths, ngx_http_xet_file_t *file,
+    ngx_http_xet_query_handler_pt handler)
+{
+    ngx_int_t              rc;
+    ngx_http_xet_query_t  *q;
+
+    rc = ngx_http_xet_query_send(r, NGX_HTTP_XET_WRITE, stmt, values, lengths,
+                                 handler);
+
+    if (rc == NGX_AGAIN) {
+        q = ngx_http_xet_query_get(r);
+        q->copy = file;
+
+        ngx_http_xet_store_keep(file, 1);
+    }
+
+    return rc;
+}
+
+
+/*
+ * The request dies while a statement is under way that may make a row name the
+ * copy.  One that was not sent yet never will be.  For the other one its
+ * parameters die, so it can't be sent again, but its end tells.
+ */
+
+ngx_uint_t
+ngx_http_xet_query_xorb_left(ngx_http_xet_query_t *q)
+{
+    size_t                    len;
+    ngx_http_xet_left_t      *left;
+    ngx_http_xet_pg_query_t  *query;
+
+    query = q->query;
+
+    if (query->pg == NULL) {
+        ngx_http_xet_store_keep(q->copy, 0);
+        return 0;
+    }
+
+    len = ngx_strlen(q->copy->name);
+
+    left = ngx_alloc(offsetof(ngx_http_xet_left_t, name) + len + 1,
+                     ngx_cycle->log);
+    if (left == NULL) {
+        return 0;
+    }
+
+    left->tag = q->copy->tag;
+    ngx_memcpy(left->name, q->copy->name, len + 1);
+
+    query->handler = ngx_http_xet_query_left_done;
+    query->data = left;
+    query->tries = NGX_MAX_INT32_VALUE;
+
+    return 1;
+}
+
+
+static void
+ngx_http_xet_query_left_done(void *data, PGresult *res, ngx_int_t rc,
+    const char *sqlstate)
+{
+    ngx_http_xet_left_t *left = data;
+
+    ngx_uint_t  named;
+
+    named = (sqlstate == NULL);
+
+    if (res) {
+        named = ngx_http_xet_pg_rows(res) == 1
+                && (uint32_t) ngx_http_xet_pg_int(res, 0, 0) == left->tag;
+
+        ngx_http_xet_pg_clear(res);
+    }
+
+    if (!named) {
+        ngx_http_xet_task_detached(ngx_http_xet_query_left_job, left->name,
+                                   ngx_strlen(left->name) + 1);
+    }
+
+    ngx_free(left);
+}
+
+
+static void
+ngx_http_xet_query_left_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_store_unlink_job(data, log);
+}
+
+
+void
+ngx_http_xet_query_xorb_copy(ngx_http_request_t *r, ngx_http_xet_copy_t *copy)
+{
+    ngx_str_t              digest;
+    ngx_http_xet_query_t  *q;
+
+    q = ngx_http_xet_query_get(r);
+
+    ngx_memzero(copy, sizeof(ngx_http_xet_copy_t));
+
+    copy->tag = (uint32_t) ngx_http_xet_pg_int(q->res, 0, 0);
+    copy->size = (uint64_t) ngx_http_xet_pg_int(q->res, 0, 1);
+    copy->whole = ngx_http_xet_pg_int(q->res, 0, 3) != 0;
+
+    ngx_http_xet_pg_bytes(q->res, 0, 2, &digest);
+
+    if (digest.len == XET_HASH_LEN) {
+        ngx_memcpy(copy->digest.bytes, digest.data, XET_HASH_LEN);
+    }
+}
+
+
+static void
+ngx_http_xet_query_damaged_done(void *data, PGresult *res, ngx_int_t rc,
+    const char *sqlstate)
+{
+    if (res) {
+        ngx_http_xet_pg_clear(res);
+    }
+
+    ngx_free(data);
+}
+
+
+void
+ngx_http_xet_query_xorb_damaged(const xet_hash_t *xorb, uint32_t tag)
+{
+    int                     lengths[2] = { XET_HASH_LEN, 4 };
+    const char             *values[2];
+    ngx_http_xet_lost_t  *own;
+
+    own = ngx_alloc(sizeof(ngx_http_xet_lost_t), ngx_cycle->log);
+    if (own == NULL) {
+        return;
+    }
+
+    own->xorb = *xorb;
+    ngx_http_xet_put_be32(&own->tag, tag);
+
+    values[0] = (const char *) own->xorb.bytes;
+    values[1] = (const char *) &own->tag;
+
+    if (ngx_http_xet_lanes_send(NGX_HTTP_XET_WRITE,
+                     &ngx_http_xet_query_stmts[NGX_HTTP_XET_STMT_XORB_DAMAGED],
+                     values, lengths, ngx_http_xet_query_damaged_done, own)
+        == NULL)
+    {
+        ngx_free(own);
+    }
+}
+
+
+void
+ngx_http_xet_query_xorb_get(ngx_http_request_t *r, ngx_http_xet_copy_t *copy)
+{
+    ngx_http_xet_query_t  *q;
+
+    q = ngx_http_xet_query_get(r);
+
+    ngx_memzero(copy, sizeof(ngx_http_xet_copy_t));
+
+    copy->size = (uint64_t) ngx_http_xet_pg_int(q->res, 0, 0);
+    copy->tag = (uint32_t) ngx_http_xet_pg_int(q->res, 0, 1);
+    copy->whole = ngx_http_xet_pg_int(q->res, 0, 2) != 0;
 }
 
 

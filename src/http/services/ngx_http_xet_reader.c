@@ -13,6 +13,10 @@
  * buffer that is filled are the thread's; pieces that are held are the
  * caller's, in the event loop.  The rest belongs to the event loop.
  *
+ * A copy of a xorb that is not whole may have been healed since its list was
+ * fetched: then the lists are fetched again, and the new copy is read.  Where
+ * they name the same copy still it is lost, and PostgreSQL is told.
+ *
  * What a request holds does not depend on the file: terms come by segments
  * and chunk lists by windows into the cursor, rows are let go at once.
  */
@@ -25,6 +29,7 @@
 
 #define NGX_HTTP_XET_READER_LISTS    64
 #define NGX_HTTP_XET_READER_CONSUME  (4 * 1024 * 1024)  /* bytes in a job */
+#define NGX_HTTP_XET_READER_HEALED   4         /* copies one after the other */
 
 
 typedef struct {
@@ -55,6 +60,10 @@ struct ngx_http_xet_reader_s {
     ngx_http_xet_reader_buffer_t    *buffer;       /* that is filled */
     xet_status_t                     status;       /* of the job */
 
+    ngx_http_xet_decode_lost_t       lost;         /* XET_STORE_DAMAGED */
+    ngx_http_xet_decode_lost_t       before;       /* of the job before */
+    ngx_uint_t                       losses;       /* in a row */
+
     unsigned                         proven:1;
     unsigned                         busy:1;
     unsigned                         hashes:1;     /* in the lists asked for */
@@ -81,6 +90,8 @@ static xet_status_t ngx_http_xet_reader_fill(ngx_http_xet_reader_t *rd,
 static xet_status_t ngx_http_xet_reader_feed(ngx_http_xet_reader_t *rd,
     ngx_http_xet_decode_t *d, ngx_log_t *log);
 static void ngx_http_xet_reader_done(ngx_http_request_t *r, void *data);
+static ngx_uint_t ngx_http_xet_reader_lost(ngx_http_request_t *r,
+    ngx_http_xet_reader_t *rd);
 
 
 ngx_http_xet_reader_t *
@@ -431,6 +442,7 @@ ngx_http_xet_reader_answers(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
         ends.n = slice.n;
         ends.raw_before = slice.raw_before;
         ends.stored_before = slice.stored_before;
+        ends.tag = slice.tag;
         ends.raw_ends = slice.raw_ends;
         ends.stored_ends = slice.stored_ends;
 
@@ -480,6 +492,8 @@ ngx_http_xet_reader_job(void *data, ngx_log_t *log)
     rd->status = rd->consume ? ngx_http_xet_reader_feed(rd, &d, log)
                              : ngx_http_xet_reader_fill(rd, &d);
 
+    rd->lost = d.lost;
+
     ngx_http_xet_decode_end_job(&d);
 }
 
@@ -514,7 +528,10 @@ ngx_http_xet_reader_fill(ngx_http_xet_reader_t *rd, ngx_http_xet_decode_t *d)
         rc = ngx_http_xet_decode_chunk_job(d, &chunk, b->start + used);
 
         if (rc != XET_OK) {
-            return rc;
+
+            /* what is good goes out first */
+
+            return used ? XET_OK : rc;
         }
 
         if (used == 0) {
@@ -581,9 +598,16 @@ ngx_http_xet_reader_done(ngx_http_request_t *r, void *data)
 
     ngx_http_xet_piece_t  *piece;
 
-    if (rd->status == XET_AGAIN) {
+    if (rd->status == XET_AGAIN
+        || (rd->status == XET_STORE_DAMAGED
+            && ngx_http_xet_reader_lost(r, rd)))
+    {
         ngx_http_xet_reader_continue(r, rd, XET_OK);
         return;
+    }
+
+    if (rd->status != XET_STORE_DAMAGED) {
+        rd->losses = 0;
     }
 
     piece = NULL;
@@ -595,4 +619,33 @@ ngx_http_xet_reader_done(ngx_http_request_t *r, void *data)
 
     rd->busy = 0;
     rd->handler(r, rd->data, piece, rd->status);
+}
+
+
+/* Whether it is worth while to fetch the lists again. */
+
+static ngx_uint_t
+ngx_http_xet_reader_lost(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
+{
+    ngx_uint_t  same;
+
+    same = rd->losses && rd->lost.tag == rd->before.tag
+           && xet_hash_equal(&rd->lost.xorb, &rd->before.xorb);
+
+    rd->before = rd->lost;
+
+    if (!same && rd->losses < NGX_HTTP_XET_READER_HEALED) {
+        rd->losses++;
+
+        xet_cursor_forget(&rd->cursor);
+
+        return 1;
+    }
+
+    rd->losses = 0;
+
+    ngx_http_xet_decode_log(&rd->lost, r->connection->log);
+    ngx_http_xet_query_xorb_damaged(&rd->lost.xorb, rd->lost.tag);
+
+    return 0;
 }

@@ -264,6 +264,7 @@ ngx_http_xet_recon_trim(ngx_http_request_t *r)
         ends.n = slice.n;
         ends.raw_before = slice.raw_before;
         ends.stored_before = slice.stored_before;
+        ends.tag = slice.tag;
         ends.raw_ends = slice.raw_ends;
         ends.stored_ends = slice.stored_ends;
 

@@ -6,8 +6,9 @@
  *
  *     collect   (thread)  reads records until the window is full
  *     slices    (query)   chunk lists of the window's terms
- *     verify    (thread)  lengths, verification hashes, file hashes; packs
- *                         terms into the batch; collects the next window
+ *     verify    (thread)  whether the xorbs' files are there; lengths,
+ *                         verification hashes, file hashes; packs terms into
+ *                         the batch; collects the next window
  *     stage     (query)   when the batch is large: puts it aside
  *     put       (query)   at the end: one transaction for all of it
  *
@@ -17,6 +18,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_damage.h"
 #include "ngx_http_xet_lanes.h"
 #include "ngx_http_xet_register.h"
 #include "ngx_http_xet_register_batch.h"
@@ -24,6 +26,16 @@
 
 
 #define NGX_HTTP_XET_BATCH_SIZE  (1024 * 1024)
+#define NGX_HTTP_XET_SEEN        64            /* a power of two */
+
+
+/* A copy whose file was there a moment ago. */
+
+typedef struct {
+    xet_hash_t                 xorb;
+    uint32_t                   tag;
+    unsigned                   set:1;
+} ngx_http_xet_seen_t;
 
 
 typedef struct {
@@ -39,6 +51,11 @@ typedef struct {
     xet_shard_verifier_t       verifier;       /* of the open file */
     ngx_http_xet_batch_t       batch;
     xet_status_t               status;
+
+    ngx_str_t                  store;
+    ngx_http_xet_damage_t      damage;
+    ngx_http_xet_seen_t        seen[NGX_HTTP_XET_SEEN];
+
     unsigned                   finished:1;
 } ngx_http_xet_register_t;
 
@@ -54,10 +71,14 @@ static void ngx_http_xet_register_progress(ngx_http_request_t *r,
 static void ngx_http_xet_register_queried(ngx_http_request_t *r,
     ngx_int_t rc);
 static void ngx_http_xet_register_verify_job(void *data, ngx_log_t *log);
-static xet_status_t ngx_http_xet_register_verify(
-    ngx_http_xet_register_t *reg);
-static xet_status_t ngx_http_xet_register_term(ngx_http_xet_register_t *reg,
-    ngx_http_xet_step_t *step, ngx_uint_t i);
+static xet_status_t ngx_http_xet_register_verify_steps_job(
+    ngx_http_xet_register_t *reg, ngx_log_t *log);
+static xet_status_t ngx_http_xet_register_term_job(
+    ngx_http_xet_register_t *reg, ngx_http_xet_step_t *step, ngx_uint_t i,
+    ngx_log_t *log);
+static xet_status_t ngx_http_xet_register_seen_job(
+    ngx_http_xet_register_t *reg, const xet_hash_t *xorb,
+    xet_shard_slice_t *slice, ngx_log_t *log);
 static xet_status_t ngx_http_xet_register_file(ngx_http_xet_register_t *reg,
     ngx_http_xet_step_t *step);
 static void ngx_http_xet_register_staged(ngx_http_request_t *r, ngx_int_t rc);
@@ -105,6 +126,7 @@ ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_file_t *spool,
     reg->total = total;
     reg->query = &ctx->query;
     reg->suite = xmcf->suite;
+    reg->store = xmcf->store;
 
     ngx_http_xet_batch_init(&reg->batch);
 
@@ -179,6 +201,7 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
     w = reg->window;
 
     ngx_http_xet_query_release(r);
+    ngx_http_xet_damage_tell(&reg->damage);
 
     if (reg->status != XET_OK) {
         ngx_http_xet_register_finish(r, NGX_DECLINED, reg->status);
@@ -253,7 +276,7 @@ ngx_http_xet_register_verify_job(void *data, ngx_log_t *log)
 {
     ngx_http_xet_register_t *reg = data;
 
-    reg->status = ngx_http_xet_register_verify(reg);
+    reg->status = ngx_http_xet_register_verify_steps_job(reg, log);
 
     if (reg->status == XET_OK) {
         reg->status = ngx_http_xet_window_collect_job(reg->window, log);
@@ -262,7 +285,8 @@ ngx_http_xet_register_verify_job(void *data, ngx_log_t *log)
 
 
 static xet_status_t
-ngx_http_xet_register_verify(ngx_http_xet_register_t *reg)
+ngx_http_xet_register_verify_steps_job(ngx_http_xet_register_t *reg,
+    ngx_log_t *log)
 {
     ngx_uint_t              i, term;
     xet_status_t            rc;
@@ -290,7 +314,7 @@ ngx_http_xet_register_verify(ngx_http_xet_register_t *reg)
             break;
 
         case XET_SHARD_REC_SEGMENT:
-            rc = ngx_http_xet_register_term(reg, step, term++);
+            rc = ngx_http_xet_register_term_job(reg, step, term++, log);
             break;
 
         default: /* XET_SHARD_REC_FILES_END */
@@ -308,14 +332,20 @@ ngx_http_xet_register_verify(ngx_http_xet_register_t *reg)
 
 
 static xet_status_t
-ngx_http_xet_register_term(ngx_http_xet_register_t *reg,
-    ngx_http_xet_step_t *step, ngx_uint_t i)
+ngx_http_xet_register_term_job(ngx_http_xet_register_t *reg,
+    ngx_http_xet_step_t *step, ngx_uint_t i, ngx_log_t *log)
 {
     xet_term_t         term;
     xet_status_t       rc;
     xet_shard_slice_t  slice;
 
     ngx_http_xet_query_slices_row(reg->query, i, &slice);
+
+    rc = ngx_http_xet_register_seen_job(reg, &step->rec.hash, &slice, log);
+
+    if (rc != XET_OK) {
+        return rc;
+    }
 
     rc = xet_shard_verifier_term(&reg->verifier, &step->rec,
                                  step->has_hash ? &step->hash : NULL, &slice,
@@ -328,6 +358,43 @@ ngx_http_xet_register_term(ngx_http_xet_register_t *reg,
     reg->verified++;
 
     return XET_OK;
+}
+
+
+/* A xorb is known only if its file is there: else the client has to send it. */
+
+static xet_status_t
+ngx_http_xet_register_seen_job(ngx_http_xet_register_t *reg,
+    const xet_hash_t *xorb, xet_shard_slice_t *slice, ngx_log_t *log)
+{
+    xet_status_t          rc;
+    ngx_http_xet_seen_t  *seen;
+
+    if (!slice->known) {
+        return XET_OK;
+    }
+
+    seen = &reg->seen[xorb->bytes[0] & (NGX_HTTP_XET_SEEN - 1)];
+
+    if (seen->set && seen->tag == slice->tag
+        && xet_hash_equal(&seen->xorb, xorb))
+    {
+        return XET_OK;
+    }
+
+    rc = ngx_http_xet_damage_stat_job(&reg->damage, &reg->store, xorb,
+                                      slice->tag, slice->stored_size, log);
+
+    if (rc == XET_STORE_DAMAGED) {
+        slice->known = 0;
+        return XET_OK;
+    }
+
+    seen->xorb = *xorb;
+    seen->tag = slice->tag;
+    seen->set = (rc == XET_OK);
+
+    return rc;
 }
 
 
@@ -394,6 +461,13 @@ ngx_http_xet_register_put(ngx_http_request_t *r, ngx_int_t rc)
         && ngx_strcmp(reg->query->sqlstate, "XT001") == 0)
     {
         ngx_http_xet_register_finish(r, NGX_DECLINED, XET_SHARD_XORB);
+        return;
+    }
+
+    if (rc == NGX_ABORT
+        && ngx_strcmp(reg->query->sqlstate, "XT003") == 0)
+    {
+        ngx_http_xet_register_finish(r, NGX_DECLINED, XET_PLAN_CHANGED);
         return;
     }
 

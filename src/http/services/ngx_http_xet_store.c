@@ -1,12 +1,22 @@
 
 /*
- * The bytes of the store: paths, temporary files, durable commits.
+ * The bytes of the store: temporary files, durable copies of xorbs.
  *
- * A xorb appears under its name only complete and only after its data is on
- * the disk: fdatasync, then link, then fsync of the folder, and of the folder
- * above when it was new.  A name that is there already should have the same
- * content, because it is the hash of it; it is replaced all the same, by
- * rename, so that an upload heals a file that was damaged.
+ * What holds, whatever dies and whoever else writes, on this node or another:
+ *
+ *     The bytes of a name never change.  A copy gets a name of its own, the
+ *     hash and a tag drawn at random, made by link(), which never replaces;
+ *     so there is nothing that two uploads could overwrite, and nothing that
+ *     a cache of names, descriptors or URLs could hold in two versions.
+ *
+ *     A row describes the bytes of one copy, which it names by the tag, and
+ *     proves it by a digest.  The copy is durable before its row is written:
+ *     fdatasync, link, fsync of the folder.
+ *
+ *     Which of several copies is the xorb is decided by PostgreSQL alone, in
+ *     one row (ngx_http_xet_keep.c).  The others are removed by those who
+ *     made them, who know that no row names them; what a crash leaves of
+ *     them is a file without a row, which does no harm.
  *
  * Everything here blocks and runs in a thread, except for what opens and
  * releases the structure.  One owner at a time: the job of the request, or,
@@ -15,6 +25,9 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_store.h"
+#include "ngx_http_xet_store_identity.h"
+
+#include <openssl/rand.h>
 
 
 #ifndef O_TMPFILE
@@ -25,7 +38,9 @@
 #define NGX_HTTP_XET_FILE_MODE  0644
 #define NGX_HTTP_XET_DIR_MODE   0755
 #define NGX_HTTP_XET_NAMES_MAX  65536
+#define NGX_HTTP_XET_TAGS_MAX   16
 #define NGX_HTTP_XET_FLUSH      (4 * 1024 * 1024)
+#define NGX_HTTP_XET_CHECK      (256 * 1024)
 
 
 typedef struct {
@@ -44,8 +59,12 @@ static xet_status_t ngx_http_xet_store_failed(ngx_log_t *log,
     const char *call, const void *name);
 static xet_status_t ngx_http_xet_store_link_job(ngx_http_xet_file_t *file,
     const char *path, ngx_log_t *log);
-static xet_status_t ngx_http_xet_store_replace_job(ngx_http_xet_file_t *file,
-    const char *from, const char *path, ngx_log_t *log);
+static xet_status_t ngx_http_xet_store_copy_path(char *path,
+    const ngx_str_t *store, const xet_hash_t *xorb, uint32_t tag);
+static xet_status_t ngx_http_xet_store_missing_job(const ngx_str_t *store,
+    const char *call, const char *path, ngx_log_t *log);
+static xet_status_t ngx_http_xet_store_digest_job(ngx_fd_t fd,
+    const char *path, xet_hash_t *digest, ngx_log_t *log);
 static xet_status_t ngx_http_xet_store_sync_dir_job(const char *path,
     ngx_log_t *log);
 
@@ -56,6 +75,7 @@ static ngx_atomic_uint_t  ngx_http_xet_store_serial;
 ngx_http_xet_file_t *
 ngx_http_xet_store_file(ngx_http_request_t *r)
 {
+    size_t                     len;
     ngx_http_xet_file_t       *file;
     ngx_http_xet_main_conf_t  *xmcf;
 
@@ -72,13 +92,30 @@ ngx_http_xet_store_file(ngx_http_request_t *r)
     file->fd = NGX_INVALID_FILE;
     file->anonymous = xmcf->anonymous;
 
-    file->name = ngx_pnalloc(r->pool, xmcf->temp.len + 1 + NGX_INT64_LEN + 1
-                                      + NGX_ATOMIC_T_LEN + 1);
+    len = ngx_max(xmcf->temp.len + 1 + NGX_INT64_LEN + 1 + NGX_ATOMIC_T_LEN,
+                  xmcf->store.len + NGX_HTTP_XET_XORB_PATH_MAX);
+
+    file->name = ngx_pnalloc(r->pool, len + 1);
     if (file->name == NULL) {
         return NULL;
     }
 
     file->name[0] = '\0';
+
+    return file;
+}
+
+
+ngx_http_xet_file_t *
+ngx_http_xet_store_xorb(ngx_http_request_t *r)
+{
+    ngx_http_xet_file_t  *file;
+
+    file = ngx_http_xet_store_file(r);
+
+    if (file) {
+        file->digested = 1;
+    }
 
     return file;
 }
@@ -91,6 +128,9 @@ ngx_http_xet_store_cleanup(void *data)
 
     ngx_http_xet_store_close_t  ctx;
 
+    xet_hasher_destroy(file->hasher);
+    file->hasher = NULL;
+
     if (file->fd == NGX_INVALID_FILE) {
         return;
     }
@@ -98,7 +138,8 @@ ngx_http_xet_store_cleanup(void *data)
     /* closing the last reference of a large file frees its blocks: slow */
 
     ctx.fd = file->fd;
-    ngx_cpystrn((u_char *) ctx.name, file->name, sizeof(ctx.name));
+    ngx_cpystrn((u_char *) ctx.name, file->kept ? (u_char *) "" : file->name,
+                sizeof(ctx.name));
 
     file->fd = NGX_INVALID_FILE;
 
@@ -139,12 +180,25 @@ ngx_http_xet_store_reset_job(ngx_http_xet_file_t *file, ngx_log_t *log)
         return;
     }
 
-    ngx_http_xet_store_drop_job(file->fd, (char *) file->name, log);
+    ngx_http_xet_store_drop_job(file->fd,
+                                file->kept ? "" : (char *) file->name, log);
 
     file->fd = NGX_INVALID_FILE;
+    file->kept = 0;
     file->size = 0;
     file->flushed = 0;
     file->name[0] = '\0';
+
+    if (file->hasher) {
+        xet_hasher_reset(file->hasher);
+    }
+}
+
+
+void
+ngx_http_xet_store_keep(ngx_http_xet_file_t *file, ngx_uint_t kept)
+{
+    file->kept = kept;
 }
 
 
@@ -228,6 +282,19 @@ ngx_http_xet_store_write_job(ngx_http_xet_file_t *file, const u_char *data,
         }
     }
 
+    if (file->digested) {
+
+        if (file->hasher == NULL) {
+            file->hasher = xet_hasher_create();
+
+            if (file->hasher == NULL) {
+                return XET_NOMEM;
+            }
+        }
+
+        xet_hasher_update(file->hasher, data, len);
+    }
+
     rc = ngx_http_xet_store_patch_job(file, data, len, file->size, log);
 
     if (rc != XET_OK) {
@@ -307,7 +374,7 @@ ngx_http_xet_store_read_job(ngx_http_xet_file_t *file, u_char *data,
 
 
 u_char *
-ngx_http_xet_store_path(u_char *dst, const xet_hash_t *xorb)
+ngx_http_xet_store_path(u_char *dst, const xet_hash_t *xorb, uint32_t tag)
 {
     u_char  *aa;
 
@@ -316,7 +383,7 @@ ngx_http_xet_store_path(u_char *dst, const xet_hash_t *xorb)
     aa = dst;
     dst += 3;
 
-    dst = xet_hash_print(dst, xorb);
+    dst = xet_xorb_name_print(dst, xorb, tag);
 
     aa[0] = aa[3];
     aa[1] = aa[4];
@@ -326,96 +393,108 @@ ngx_http_xet_store_path(u_char *dst, const xet_hash_t *xorb)
 }
 
 
+/* path has NGX_MAX_PATH bytes. */
+
+static xet_status_t
+ngx_http_xet_store_copy_path(char *path, const ngx_str_t *store,
+    const xet_hash_t *xorb, uint32_t tag)
+{
+    u_char  *p;
+
+    if (store->len + NGX_HTTP_XET_XORB_PATH_MAX + 1 > NGX_MAX_PATH) {
+        return XET_STORE_FAILED;
+    }
+
+    p = ngx_cpymem(path, store->data, store->len);
+    *ngx_http_xet_store_path(p, xorb, tag) = '\0';
+
+    return XET_OK;
+}
+
+
 xet_status_t
 ngx_http_xet_store_commit_job(ngx_http_xet_file_t *file,
     const xet_hash_t *xorb, ngx_log_t *log)
 {
     char          path[NGX_MAX_PATH];
-    u_char       *p, *name, *folder;
-    ngx_uint_t    created;
+    ngx_uint_t    i;
     xet_status_t  rc;
 
-    if (file->store.len + NGX_HTTP_XET_XORB_PATH_LEN + 1 > sizeof(path)) {
-        return XET_STORE_FAILED;
+    rc = ngx_http_xet_store_identity_check_job(&file->store, log);
+
+    if (rc != XET_OK) {
+        return rc;
     }
 
     if (fdatasync(file->fd) == -1) {
         return ngx_http_xet_store_failed(log, "fdatasync", file->temp.data);
     }
 
-    p = ngx_cpymem(path, file->store.data, file->store.len);
-    p = ngx_http_xet_store_path(p, xorb);
-    *p = '\0';
+    xet_hasher_finish(file->hasher, &file->digest);
 
-    /* <store>/xorbs/<namespace> was made at start-up, <aa> may be new */
+    for (i = 0; i < NGX_HTTP_XET_TAGS_MAX; i++) {
 
-    name = p - XET_HASH_STR_LEN - 1;
-    folder = name - 3;
-    created = 0;
-
-    rc = ngx_http_xet_store_link_job(file, path, log);
-
-    if (rc == XET_AGAIN) {
-        *name = '\0';
-
-        if (mkdir(path, NGX_HTTP_XET_DIR_MODE) == 0) {
-            created = 1;
-
-        } else if (ngx_errno != NGX_EEXIST) {
-            return ngx_http_xet_store_failed(log, "mkdir", path);
+        if (RAND_bytes((u_char *) &file->tag, sizeof(file->tag)) != 1) {
+            return XET_INTERNAL;
         }
 
-        *name = '/';
+        if (file->tag == 0) {
+            continue;
+        }
 
-        rc = ngx_http_xet_store_link_job(file, path, log);
+        rc = ngx_http_xet_store_copy_path(path, &file->store, xorb, file->tag);
+
+        if (rc == XET_OK) {
+            rc = ngx_http_xet_store_link_job(file, path, log);
+        }
+
+        if (rc != XET_AGAIN) {
+            break;
+        }
     }
 
     if (rc != XET_OK) {
         return (rc == XET_AGAIN) ? XET_STORE_FAILED : rc;
     }
 
-    *name = '\0';
-    rc = ngx_http_xet_store_sync_dir_job(path, log);
+    /* from here on the name is removed with the file unless it is kept */
 
-    if (rc == XET_OK && created) {
-        *folder = '\0';
-        rc = ngx_http_xet_store_sync_dir_job(path, log);
-    }
+    ngx_cpystrn(file->name, (u_char *) path, NGX_MAX_PATH);
 
-    return rc;
+    *strrchr(path, '/') = '\0';
+
+    return ngx_http_xet_store_sync_dir_job(path, log);
 }
 
 
-/* XET_AGAIN when the folder is missing. */
+/* XET_AGAIN when the name is taken. */
 
 static xet_status_t
 ngx_http_xet_store_link_job(ngx_http_xet_file_t *file, const char *path,
     ngx_log_t *log)
 {
-    int          rc;
-    char         fd[sizeof("/proc/self/fd/") + NGX_INT32_LEN];
-    const char  *from;
+    char  fd[sizeof("/proc/self/fd/") + NGX_INT32_LEN];
 
     if (file->name[0]) {
-        from = (char *) file->name;
+
+        if (link((char *) file->name, path) == 0) {
+
+            if (unlink((char *) file->name) == -1) {
+                return ngx_http_xet_store_failed(log, "unlink", file->name);
+            }
+
+            return XET_OK;
+        }
 
     } else {
         *ngx_sprintf((u_char *) fd, "/proc/self/fd/%d", file->fd) = '\0';
-        from = fd;
-    }
 
-    rc = linkat(AT_FDCWD, from, AT_FDCWD, path,
-                file->name[0] ? 0 : AT_SYMLINK_FOLLOW);
-
-    if (rc == 0) {
-        return XET_OK;
+        if (linkat(AT_FDCWD, fd, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0) {
+            return XET_OK;
+        }
     }
 
     if (ngx_errno == NGX_EEXIST) {
-        return ngx_http_xet_store_replace_job(file, from, path, log);
-    }
-
-    if (ngx_errno == NGX_ENOENT) {
         return XET_AGAIN;
     }
 
@@ -423,33 +502,153 @@ ngx_http_xet_store_link_job(ngx_http_xet_file_t *file, const char *path,
 }
 
 
-static xet_status_t
-ngx_http_xet_store_replace_job(ngx_http_xet_file_t *file, const char *from,
-    const char *path, ngx_log_t *log)
+xet_status_t
+ngx_http_xet_store_stat_job(const ngx_str_t *store, const xet_hash_t *xorb,
+    uint32_t tag, uint64_t size, ngx_log_t *log)
 {
-    char          name[NGX_MAX_PATH];
+    char             path[NGX_MAX_PATH];
+    xet_status_t     rc;
+    ngx_file_info_t  fi;
+
+    rc = ngx_http_xet_store_copy_path(path, store, xorb, tag);
+
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    if (ngx_file_info(path, &fi) == NGX_FILE_ERROR) {
+        return ngx_http_xet_store_missing_job(store, "stat", path, log);
+    }
+
+    return (ngx_is_file(&fi) && (uint64_t) ngx_file_size(&fi) == size)
+           ? XET_OK : XET_STORE_DAMAGED;
+}
+
+
+xet_status_t
+ngx_http_xet_store_check_job(const ngx_str_t *store, const xet_hash_t *xorb,
+    uint32_t tag, const xet_hash_t *digest, ngx_log_t *log)
+{
+    char          path[NGX_MAX_PATH];
+    ngx_fd_t      fd;
+    xet_hash_t    found;
     xet_status_t  rc;
 
-    (void) ngx_snprintf((u_char *) name, NGX_MAX_PATH, "%V/%P-%uA.new%Z",
-                        &file->temp, ngx_pid,
-                        ngx_atomic_fetch_add(&ngx_http_xet_store_serial, 1));
+    rc = ngx_http_xet_store_copy_path(path, store, xorb, tag);
 
-    if (linkat(AT_FDCWD, from, AT_FDCWD, name,
-               file->name[0] ? 0 : AT_SYMLINK_FOLLOW)
-        == -1)
-    {
-        return ngx_http_xet_store_failed(log, "link", name);
+    if (rc != XET_OK) {
+        return rc;
     }
 
-    if (rename(name, path) == 0) {
-        return XET_OK;
+    fd = open(path, O_RDONLY|O_CLOEXEC|O_NOFOLLOW);
+
+    if (fd == NGX_INVALID_FILE) {
+        return ngx_http_xet_store_missing_job(store, "open", path, log);
     }
 
-    rc = ngx_http_xet_store_failed(log, "rename", path);
+    rc = ngx_http_xet_store_digest_job(fd, path, &found, log);
 
-    (void) unlink(name);
+    if (close(fd) == -1) {
+        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno,
+                      "xet: close \"%s\" failed", path);
+    }
+
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    return xet_hash_equal(&found, digest) ? XET_OK : XET_STORE_DAMAGED;
+}
+
+
+/* A file that is not there is lost only if the folder is ours. */
+
+static xet_status_t
+ngx_http_xet_store_missing_job(const ngx_str_t *store, const char *call,
+    const char *path, ngx_log_t *log)
+{
+    xet_status_t  rc;
+
+    if (ngx_errno != NGX_ENOENT) {
+        return ngx_http_xet_store_failed(log, call, path);
+    }
+
+    rc = ngx_http_xet_store_identity_check_job(store, log);
+
+    return (rc == XET_OK) ? XET_STORE_DAMAGED : rc;
+}
+
+
+static xet_status_t
+ngx_http_xet_store_digest_job(ngx_fd_t fd, const char *path,
+    xet_hash_t *digest, ngx_log_t *log)
+{
+    u_char        *buf;
+    ssize_t        n;
+    xet_status_t   rc;
+    xet_hasher_t  *hasher;
+
+    rc = XET_NOMEM;
+
+    buf = ngx_alloc(NGX_HTTP_XET_CHECK, log);
+    hasher = xet_hasher_create();
+
+    if (buf == NULL || hasher == NULL) {
+        goto done;
+    }
+
+    for ( ;; ) {
+        n = read(fd, buf, NGX_HTTP_XET_CHECK);
+
+        if (n > 0) {
+            xet_hasher_update(hasher, buf, (size_t) n);
+            continue;
+        }
+
+        if (n == 0) {
+            break;
+        }
+
+        if (ngx_errno != NGX_EINTR) {
+            rc = ngx_http_xet_store_failed(log, "read", path);
+            goto done;
+        }
+    }
+
+    xet_hasher_finish(hasher, digest);
+
+    rc = XET_OK;
+
+done:
+
+    xet_hasher_destroy(hasher);
+
+    if (buf) {
+        ngx_free(buf);
+    }
 
     return rc;
+}
+
+
+void
+ngx_http_xet_store_remove_job(const ngx_str_t *store, const xet_hash_t *xorb,
+    uint32_t tag, ngx_log_t *log)
+{
+    char  path[NGX_MAX_PATH];
+
+    if (ngx_http_xet_store_copy_path(path, store, xorb, tag) == XET_OK) {
+        ngx_http_xet_store_unlink_job(path, log);
+    }
+}
+
+
+void
+ngx_http_xet_store_unlink_job(const char *path, ngx_log_t *log)
+{
+    if (unlink(path) == -1 && ngx_errno != NGX_ENOENT) {
+        (void) ngx_http_xet_store_failed(log, "unlink", path);
+    }
 }
 
 

@@ -33,8 +33,15 @@ typedef struct {
     ngx_fd_t     fd;
     off_t        size;                         /* bytes written */
     off_t        flushed;                      /* of them on their way */
-    u_char      *name;                         /* NULL: anonymous */
+    u_char      *name;                         /* to be removed, "": none */
+
+    xet_hasher_t  *hasher;                     /* of what was written */
+    xet_hash_t     digest;                     /* after commit */
+    uint32_t       tag;                        /* likewise */
+
     unsigned     anonymous:1;                  /* to be tried */
+    unsigned     digested:1;
+    unsigned     kept:1;                       /* the name stays */
 } ngx_http_xet_file_t;
 
 
@@ -43,6 +50,9 @@ typedef struct {
  * it was not committed, in a thread after the request.
  */
 ngx_http_xet_file_t *ngx_http_xet_store_file(ngx_http_request_t *r);
+
+/* The same, for a xorb: what is written is digested, and nothing patched. */
+ngx_http_xet_file_t *ngx_http_xet_store_xorb(ngx_http_request_t *r);
 
 xet_status_t ngx_http_xet_store_write_job(ngx_http_xet_file_t *file,
     const u_char *data, size_t len, ngx_log_t *log);
@@ -56,21 +66,53 @@ xet_status_t ngx_http_xet_store_read_job(ngx_http_xet_file_t *file,
     u_char *data, size_t len, off_t offset, ngx_log_t *log);
 
 /*
- * Makes the file durable under the name of the xorb: its data, then the name,
- * then the folders.  XET_OK also when the xorb was there already.
+ * Makes the file a copy of the xorb, durable under a name that nobody has had
+ * before: its data, then the name, then the folder; fills digest and tag.  The
+ * name goes with the file unless it is kept.
  */
 xet_status_t ngx_http_xet_store_commit_job(ngx_http_xet_file_t *file,
     const xet_hash_t *xorb, ngx_log_t *log);
 
-/* Closes the file, committed or not: the next write begins another one. */
+/* A row may name the copy: it stays; or none does, for certain. */
+void ngx_http_xet_store_keep(ngx_http_xet_file_t *file, ngx_uint_t kept);
+
+/*
+ * Closes the file, and removes the copy unless it is kept: the next write
+ * begins another one.
+ */
 void ngx_http_xet_store_reset_job(ngx_http_xet_file_t *file, ngx_log_t *log);
 
-/* <store>/xorbs/<namespace>/<aa>/<hash>, without the store; not terminated. */
 
-#define NGX_HTTP_XET_XORB_PATH_LEN                                            \
-    (sizeof("/xorbs/" NGX_HTTP_XET_NAMESPACE "/aa/") - 1 + XET_HASH_STR_LEN)
+/*
+ * Of a copy that a row names.  XET_STORE_DAMAGED: it is not there, or not as
+ * the row says; XET_STORE_OTHER: the folder is not the row's; else
+ * XET_STORE_FAILED, and nobody knows.
+ */
 
-u_char *ngx_http_xet_store_path(u_char *dst, const xet_hash_t *xorb);
+/* It is there, with its size. */
+xet_status_t ngx_http_xet_store_stat_job(const ngx_str_t *store,
+    const xet_hash_t *xorb, uint32_t tag, uint64_t size, ngx_log_t *log);
+
+/* All of it is read and held against its digest. */
+xet_status_t ngx_http_xet_store_check_job(const ngx_str_t *store,
+    const xet_hash_t *xorb, uint32_t tag, const xet_hash_t *digest,
+    ngx_log_t *log);
+
+/* A file that no row names, by its path; one that is not there is gone. */
+void ngx_http_xet_store_unlink_job(const char *path, ngx_log_t *log);
+
+/* No row names it any more. */
+void ngx_http_xet_store_remove_job(const ngx_str_t *store,
+    const xet_hash_t *xorb, uint32_t tag, ngx_log_t *log);
+
+
+/* <store>/xorbs/<namespace>/<aa>/<name>, without the store; not terminated. */
+
+#define NGX_HTTP_XET_XORB_PATH_MAX                                            \
+    (sizeof("/xorbs/" NGX_HTTP_XET_NAMESPACE "/aa/") - 1 + XET_XORB_NAME_MAX)
+
+u_char *ngx_http_xet_store_path(u_char *dst, const xet_hash_t *xorb,
+    uint32_t tag);
 
 
 #endif /* _NGX_HTTP_XET_STORE_H_INCLUDED_ */

@@ -165,6 +165,7 @@ ngx_http_xet_url_write(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
     sign.ns = (const uint8_t *) NGX_HTTP_XET_NAMESPACE;
     sign.ns_len = sizeof(NGX_HTTP_XET_NAMESPACE) - 1;
     sign.xorb = *xorb;
+    sign.tag = ranges[0].tag;
     sign.expires = (uint64_t) url->expires;
     sign.ranges = list;
     sign.n = url->whole ? 0 : n;
@@ -201,27 +202,32 @@ ngx_http_xet_url_write(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
 ngx_int_t
 ngx_http_xet_url_args(ngx_http_request_t *r, ngx_str_t *args)
 {
+    u_char      *name, *last;
+    uint32_t     tag;
     ngx_str_t    uri;
     xet_hash_t   xorb;
 
-    if (r->uri.len < XET_HASH_STR_LEN
-        || xet_hash_parse(&xorb, r->uri.data + r->uri.len - XET_HASH_STR_LEN,
-                          XET_HASH_STR_LEN)
-           != XET_OK)
-    {
+    last = r->uri.data + r->uri.len;
+
+    for (name = last; name > r->uri.data && name[-1] != '/'; name--) {
+        /* void */
+    }
+
+    if (xet_xorb_name_parse(&xorb, &tag, name, last - name) != XET_OK) {
         return NGX_DECLINED;
     }
 
-    return ngx_http_xet_url_internal(r, &xorb, &uri, args);
+    return ngx_http_xet_url_internal(r, &xorb, tag, &uri, args);
 }
 
 
 ngx_int_t
 ngx_http_xet_url_internal(ngx_http_request_t *r, const xet_hash_t *xorb,
-    ngx_str_t *uri, ngx_str_t *args)
+    uint32_t tag, ngx_str_t *uri, ngx_str_t *args)
 {
     u_char                    *p, *last;
     xet_buf_t                  b;
+    xet_plan_range_t           range;
     ngx_http_xet_url_t         url;
     ngx_http_xet_main_conf_t  *xmcf;
 
@@ -234,7 +240,9 @@ ngx_http_xet_url_internal(ngx_http_request_t *r, const xet_hash_t *xorb,
 
     xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 1024);
 
-    if (ngx_http_xet_url_write(&url, &b, xorb, NULL, 0) != XET_OK
+    range.tag = tag;
+
+    if (ngx_http_xet_url_write(&url, &b, xorb, &range, 0) != XET_OK
         || xet_buf_status(&b) != XET_OK)
     {
         return NGX_ERROR;

@@ -46,7 +46,7 @@ xet_status_t ngx_http_xet_url_write(void *ctx, xet_buf_t *b,
  * whole of a xorb through the data location.
  */
 ngx_int_t ngx_http_xet_url_internal(ngx_http_request_t *r,
-    const xet_hash_t *xorb, ngx_str_t *uri, ngx_str_t *args);
+    const xet_hash_t *xorb, uint32_t tag, ngx_str_t *uri, ngx_str_t *args);
 
 
 /* The arguments alone, for the xorb of the request's own URI. */

@@ -156,6 +156,29 @@ sub store {
 		: "$self->{dir}/store";
 }
 
+# The files of a xorb, of its row's copy and of others; and the one that there
+# is, which has the plain hash for a name where there is none.
+
+sub xorb_files {
+	my ($self, $hash) = @_;
+
+	my @files = glob($self->store() . '/xorbs/default/'
+		. substr($hash, 0, 2) . "/$hash*");
+
+	return @files;
+}
+
+sub xorb_file {
+	my ($self, $hash) = @_;
+
+	my @files = $self->xorb_files($hash);
+
+	die "@files\n" if @files > 1;
+
+	return $files[0] // $self->store() . '/xorbs/default/'
+		. substr($hash, 0, 2) . "/$hash";
+}
+
 sub conninfo {
 	my ($self) = @_;
 

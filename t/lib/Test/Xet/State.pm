@@ -30,7 +30,7 @@ sub files_below {
 sub files_in_store {
 	my ($self) = @_;
 
-	return grep { !m!^tmp/! } files_below($self->store());
+	return grep { !m!^(?:tmp/|identity$)! } files_below($self->store());
 }
 
 sub temp_files {

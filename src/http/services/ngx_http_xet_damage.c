@@ -1,0 +1,59 @@
+
+/*
+ * Copies of xorbs that were found missing, cut or damaged.
+ *
+ * PostgreSQL says what is known, and a folder what is there.  Before a xorb
+ * that is known spares anybody an upload, its copy is looked at: whoever asks
+ * about chunks, registers files or takes one in does that in its own job, a
+ * stat() a xorb.  What is not there is noted, and told to PostgreSQL by the
+ * event loop when the job is done: the statement excludes the xorb from then
+ * on, and the next upload of it heals it (ngx_http_xet_keep.c).
+ *
+ * The structure is the job's while that runs, else the event loop's.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_damage.h"
+#include "ngx_http_xet_store.h"
+
+
+xet_status_t
+ngx_http_xet_damage_stat_job(ngx_http_xet_damage_t *d, const ngx_str_t *store,
+    const xet_hash_t *xorb, uint32_t tag, uint64_t size, ngx_log_t *log)
+{
+    u_char        name[XET_XORB_NAME_MAX + 1];
+    xet_status_t  rc;
+
+    rc = ngx_http_xet_store_stat_job(store, xorb, tag, size, log);
+
+    if (rc != XET_STORE_DAMAGED) {
+        return rc;
+    }
+
+    *xet_xorb_name_print(name, xorb, tag) = '\0';
+
+    ngx_log_error(NGX_LOG_CRIT, log, 0,
+                  "xet: xorb %s is not there with its size, and counts as "
+                  "unknown until it is uploaded again", name);
+
+    if (d->n < NGX_HTTP_XET_DAMAGE_MAX) {
+        d->copies[d->n].xorb = *xorb;
+        d->copies[d->n].tag = tag;
+        d->n++;
+    }
+
+    return rc;
+}
+
+
+void
+ngx_http_xet_damage_tell(ngx_http_xet_damage_t *d)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < d->n; i++) {
+        ngx_http_xet_query_xorb_damaged(&d->copies[i].xorb, d->copies[i].tag);
+    }
+
+    d->n = 0;
+}

@@ -1,0 +1,45 @@
+
+/*
+ * Copies of xorbs that were found missing, cut or damaged: noted by threads,
+ * told to PostgreSQL by the event loop, so that nothing new refers to them
+ * until they are healed.
+ */
+
+#ifndef _NGX_HTTP_XET_DAMAGE_H_INCLUDED_
+#define _NGX_HTTP_XET_DAMAGE_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+#include "xet.h"
+
+
+#define NGX_HTTP_XET_DAMAGE_MAX  8             /* further ones are dropped */
+
+
+/* Of zeros at first. */
+
+typedef struct {
+    struct {
+        xet_hash_t  xorb;
+        uint32_t    tag;
+    } copies[NGX_HTTP_XET_DAMAGE_MAX];
+
+    ngx_uint_t  n;
+} ngx_http_xet_damage_t;
+
+
+/*
+ * Whether the copy of a row is there with its size, as
+ * ngx_http_xet_store_stat_job() says; notes and logs it when it is not.
+ */
+xet_status_t ngx_http_xet_damage_stat_job(ngx_http_xet_damage_t *d,
+    const ngx_str_t *store, const xet_hash_t *xorb, uint32_t tag,
+    uint64_t size, ngx_log_t *log);
+
+/* Tells PostgreSQL of what was noted, which is forgotten then. */
+void ngx_http_xet_damage_tell(ngx_http_xet_damage_t *d);
+
+
+#endif /* _NGX_HTTP_XET_DAMAGE_H_INCLUDED_ */

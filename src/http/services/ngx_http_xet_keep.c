@@ -1,0 +1,297 @@
+
+/*
+ * A xorb that was uploaded becomes the store's.
+ *
+ *     put     (query)   the row that names our copy, unless the xorb has one
+ *     check   (thread)  the copy that the row names is read and held against
+ *                       its digest: where it is whole, ours is removed
+ *     heal    (query)   ours in its place, row and terms, if it is still the
+ *                       one that was looked at; else check the next one
+ *     remove  (thread)  the copy that was replaced
+ *
+ * A copy is durable before any of this, and the row is the only place that
+ * decides.  So whatever dies in between, and however many uploads of a xorb
+ * meet, in the same encoding or another, on one node or several: the row names
+ * a copy that is durable and describes its bytes, and its terms lead there.
+ * What dies leaves a file that no row names.
+ *
+ * While a statement is under way our copy stays, because a row may name it
+ * already; when its end is not known, too.  The structure belongs to the
+ * thread while a job runs, to the event loop otherwise.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_keep.h"
+
+
+#define NGX_HTTP_XET_KEEP_ROUNDS  8
+
+
+struct ngx_http_xet_keep_s {
+    ngx_http_xet_file_t    *file;
+    const xet_xorb_info_t  *info;
+    ngx_http_xet_array_t   *eligible;
+    ngx_http_xet_keep_pt    handler;
+
+    ngx_http_xet_copy_t     copy;              /* that the row names */
+    xet_status_t            status;            /* of the check */
+    ngx_uint_t              rounds;
+    uint32_t                replaced;          /* tag of the copy before */
+};
+
+
+typedef struct {
+    xet_hash_t              xorb;
+    uint32_t                tag;
+} ngx_http_xet_keep_remove_t;
+
+
+static void ngx_http_xet_keep_put(ngx_http_request_t *r,
+    ngx_http_xet_keep_t *keep);
+static void ngx_http_xet_keep_answered(ngx_http_request_t *r, ngx_int_t rc);
+static void ngx_http_xet_keep_healed(ngx_http_request_t *r, ngx_int_t rc);
+static ngx_int_t ngx_http_xet_keep_ours(ngx_http_request_t *r, ngx_int_t rc);
+static void ngx_http_xet_keep_known(ngx_http_request_t *r,
+    ngx_http_xet_keep_t *keep);
+static void ngx_http_xet_keep_check_job(void *data, ngx_log_t *log);
+static void ngx_http_xet_keep_checked(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_keep_heal(ngx_http_request_t *r,
+    ngx_http_xet_keep_t *keep);
+static void ngx_http_xet_keep_remove_job(void *data, ngx_log_t *log);
+
+
+void
+ngx_http_xet_keep(ngx_http_request_t *r, ngx_http_xet_file_t *file,
+    const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,
+    ngx_http_xet_keep_pt handler)
+{
+    ngx_http_xet_ctx_t   *ctx;
+    ngx_http_xet_keep_t  *keep;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    keep = ctx->keep;
+
+    if (keep == NULL) {
+        keep = ngx_palloc(r->pool, sizeof(ngx_http_xet_keep_t));
+        if (keep == NULL) {
+            handler(r, NGX_DECLINED, XET_NOMEM, 0);
+            return;
+        }
+
+        ctx->keep = keep;
+    }
+
+    ngx_memzero(keep, sizeof(ngx_http_xet_keep_t));
+
+    keep->file = file;
+    keep->info = info;
+    keep->eligible = eligible;
+    keep->handler = handler;
+
+    ngx_http_xet_keep_put(r, keep);
+}
+
+
+static void
+ngx_http_xet_keep_put(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_xet_query_xorb_put(r, keep->info, keep->eligible, keep->file,
+                                     ngx_http_xet_keep_answered);
+    if (rc != NGX_AGAIN) {
+        keep->handler(r, rc, XET_OK, 0);
+    }
+}
+
+
+static void
+ngx_http_xet_keep_answered(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_ctx_t   *ctx;
+    ngx_http_xet_keep_t  *keep;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    keep = ctx->keep;
+
+    rc = ngx_http_xet_keep_ours(r, rc);
+
+    if (rc == NGX_DECLINED) {
+        ngx_http_xet_keep_known(r, keep);
+        return;
+    }
+
+    keep->handler(r, rc, XET_OK, rc == NGX_OK);
+}
+
+
+static void
+ngx_http_xet_keep_healed(ngx_http_request_t *r, ngx_int_t rc)
+{
+    u_char                       name[XET_HASH_STR_LEN + 1];
+    ngx_http_xet_ctx_t          *ctx;
+    ngx_http_xet_keep_t         *keep;
+    ngx_http_xet_keep_remove_t   remove;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    keep = ctx->keep;
+
+    rc = ngx_http_xet_keep_ours(r, rc);
+
+    if (rc == NGX_DECLINED) {
+        ngx_http_xet_keep_known(r, keep);
+        return;
+    }
+
+    if (rc == NGX_OK) {
+        *xet_hash_print(name, &keep->info->hash) = '\0';
+
+        ngx_log_error(NGX_LOG_NOTICE, r->connection->log, 0,
+                      "xet: xorb %s is healed by an upload", name);
+
+        remove.xorb = keep->info->hash;
+        remove.tag = keep->replaced;
+
+        ngx_http_xet_task_detached(ngx_http_xet_keep_remove_job, &remove,
+                                   sizeof(ngx_http_xet_keep_remove_t));
+    }
+
+    keep->handler(r, rc, XET_OK, 0);
+}
+
+
+/*
+ * NGX_OK: the row names our copy; NGX_DECLINED: another one, or there is no
+ * row any more; else the rc of the query.
+ */
+
+static ngx_int_t
+ngx_http_xet_keep_ours(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_ctx_t   *ctx;
+    ngx_http_xet_keep_t  *keep;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    keep = ctx->keep;
+
+    if (rc != NGX_OK && rc != NGX_DECLINED) {
+
+        /* refused for certain, or nobody knows */
+
+        ngx_http_xet_store_keep(keep->file, ctx->query.sqlstate[0] == '\0');
+
+        return rc;
+    }
+
+    ngx_memzero(&keep->copy, sizeof(ngx_http_xet_copy_t));
+
+    if (rc == NGX_OK) {
+        ngx_http_xet_query_xorb_copy(r, &keep->copy);
+        ngx_http_xet_query_release(r);
+
+        if (keep->copy.tag == keep->file->tag) {
+            return NGX_OK;
+        }
+    }
+
+    ngx_http_xet_store_keep(keep->file, 0);
+
+    return NGX_DECLINED;
+}
+
+
+static void
+ngx_http_xet_keep_known(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
+{
+    if (++keep->rounds > NGX_HTTP_XET_KEEP_ROUNDS) {
+        keep->handler(r, NGX_DECLINED, XET_OVERLOADED, 0);
+        return;
+    }
+
+    if (keep->copy.size == 0) {
+
+        /* the row was there, and has been deleted since */
+
+        ngx_http_xet_keep_put(r, keep);
+        return;
+    }
+
+    if (!keep->copy.whole || xet_hash_is_zero(&keep->copy.digest)) {
+        ngx_http_xet_keep_heal(r, keep);
+        return;
+    }
+
+    if (ngx_http_xet_task_post(r, ngx_http_xet_keep_check_job,
+                               ngx_http_xet_keep_checked, keep)
+        != NGX_OK)
+    {
+        keep->handler(r, NGX_DECLINED, XET_OVERLOADED, 0);
+    }
+}
+
+
+static void
+ngx_http_xet_keep_check_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_keep_t *keep = data;
+
+    keep->status = ngx_http_xet_store_check_job(&keep->file->store,
+                                                &keep->info->hash,
+                                                keep->copy.tag,
+                                                &keep->copy.digest, log);
+
+    if (keep->status == XET_OK) {
+        ngx_http_xet_store_reset_job(keep->file, log);
+    }
+}
+
+
+static void
+ngx_http_xet_keep_checked(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_keep_t *keep = data;
+
+    switch (keep->status) {
+
+    case XET_OK:
+        keep->handler(r, NGX_OK, XET_OK, 0);
+        return;
+
+    case XET_STORE_DAMAGED:
+        ngx_http_xet_keep_heal(r, keep);
+        return;
+
+    default:
+        keep->handler(r, NGX_DECLINED, keep->status, 0);
+    }
+}
+
+
+static void
+ngx_http_xet_keep_heal(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
+{
+    ngx_int_t  rc;
+
+    keep->replaced = keep->copy.tag;
+
+    rc = ngx_http_xet_query_xorb_heal(r, keep->info, keep->file,
+                                      keep->replaced,
+                                      ngx_http_xet_keep_healed);
+    if (rc != NGX_AGAIN) {
+        keep->handler(r, rc, XET_OK, 0);
+    }
+}
+
+
+static void
+ngx_http_xet_keep_remove_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_keep_remove_t *remove = data;
+
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+
+    ngx_http_xet_store_remove_job(&xmcf->store, &remove->xorb, remove->tag,
+                                  log);
+}
