@@ -63,10 +63,10 @@ xet_cli_part_open(xet_cli_part_t *p, const char *target,
 
     } else {
         rc = xet_cli_part_files(p);
-    }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_part_load(p, hash);
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_part_load(p, hash);
+        }
     }
 
     if (rc != XET_CLI_OK) {
