@@ -43,7 +43,8 @@
 #     ONLY      these steps, 3,17,22
 #     MODE      repo, token or store, by the seed; see the model
 #     WITHOUT   operations and faults to leave out, a list; "encodings" is for
-#               one encoding a xorb
+#               one encoding a xorb, "filters" for no gzip and the like, which
+#               a third of all seeds have
 #     VERBOSE   prints every answer
 #     SHRINK    0
 #

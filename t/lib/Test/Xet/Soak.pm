@@ -43,7 +43,8 @@ sub new {
 
 	my %common = (workers => 2, log => 'error', timeout => 7 * 86400,
 		http => join("\n    ", Test::Xet::Token::token_directive(),
-			'log_not_found off;', $o{seed} % 3 ? () : filters()),
+			'log_not_found off;',
+			$o{seed} % 3 || $o{without}{filters} ? () : filters()),
 		locations => locations($o{mode}));
 
 	my $t = Test::Xet->new(%common, pg_conf => 'max_connections = 120');
