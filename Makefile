@@ -21,6 +21,8 @@
 #   make install    module, configuration, SQL, client; heeds DESTDIR
 #   make clean
 #
+# WERROR=1 with any of them makes errors of the compiler's warnings.
+#
 # Everything is built under BUILD.  No target needs root but "install", and
 # "test" and "run" where packages are missing.
 
@@ -49,6 +51,11 @@ HARDEN ?=	-fPIE -fstack-protector-strong -fstack-clash-protection \
 		$(if $(findstring FORTIFY,$(CPPFLAGS) $(CFLAGS)),,\
 		$(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-D_FORTIFY_SOURCE=2))
 HARDEN_LD ?=	-pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
+
+# WERROR=1 makes errors of warnings, as .ci/run does.  A compiler that is newer
+# than the sources must not keep anybody from a server.
+
+WERROR ?=
 
 TESTS =		t/*.t
 JOBS =		2
@@ -109,7 +116,8 @@ BENCH_BINS :=	$(BENCH_SRCS:t/bench/%.c=$(BUILD)/bench/%)
 TOOL_BINS :=	$(TOOL_SRCS:t/tools/%.c=$(BUILD)/tools/%)
 CLI_BIN :=	$(if $(CLI_SRCS),$(BUILD)/xet)
 
-WARN =		-W -Wall -Wextra -Wpointer-arith -Wno-unused-parameter -Werror
+WARN =		-W -Wall -Wextra -Wpointer-arith -Wno-unused-parameter \
+		$(if $(WERROR),-Werror)
 CORE_WARN =	$(WARN) -Wshadow -Wconversion -Wno-sign-conversion
 CHECKED =	-fsanitize=address,undefined -fno-sanitize-recover=all \
 		-fno-omit-frame-pointer
@@ -301,6 +309,10 @@ bench: $(BENCH_BINS)
 # once for every change of "config", of the flags, or of nginx itself; after
 # that its own Makefile knows what to compile.
 
+# nginx itself asks for -Werror; what comes later wins.
+
+NO_WERROR =	$(if $(WERROR),,-Wno-error)
+
 # $(1) folder to build in, $(2) sources, $(3) flags for configure
 
 nginx_configure = \
@@ -318,13 +330,14 @@ $(OUT)/nginx/.configured: config $(OUT)/nginx/.flags \
 		$(NGINX_SRC)/src/core/nginx.h
 	@echo "configuring $(NGINX_SRC), see $(BUILD)/nginx/configure.log"
 	$(call nginx_configure,$(OUT)/nginx,$(NGINX_SRC),"$${NGX_CONF_FLAGS[@]}" \
-		--with-cc-opt="$(MODULE_CC_OPT)" \
+		--with-cc-opt="$(MODULE_CC_OPT) $(NO_WERROR)" \
 		--with-ld-opt="$(MODULE_LD_OPT)" \
 		--add-dynamic-module=$(ROOT))
 
 $(OUT)/nginx/.flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(NGINX_SRC) $(NGINX_FLAGS) $(MODULE_CC_OPT) $(MODULE_LD_OPT)' \
+		'$(NO_WERROR)' \
 		'$(XET_BLAKE3_DIR)' > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
@@ -369,7 +382,7 @@ $(SANITIZERS:%=$(OUT)/nginx-%/.configured): $(OUT)/nginx-%/.configured: \
 	$(call nginx_configure,$(OUT)/nginx-$*,$(FULL_SRC),\
 		$(FULL_NGINX_FLAGS) \
 		--with-cc-opt="-O1 -g -fsanitize=$* -fno-omit-frame-pointer \
-		$(SANITIZER_CC_$*)" \
+		$(SANITIZER_CC_$*) $(NO_WERROR)" \
 		--with-ld-opt=-fsanitize=$* --add-module=$(ROOT))
 
 $(OUT)/nginx-src/src/core/nginx.c:
@@ -431,7 +444,12 @@ stop:
 
 
 # The packaged nginx says where its modules are.  conf/nginx.conf is a whole
-# example and must not take the place of a file of the same name.
+# example and must not take the place of a file of the same name.  The files in
+# CONF_DIR are the operator's: one that is not as it was installed, which the
+# copy in share tells, is left alone.  SQL that this version does not have is
+# of another one, and would make a mixture of both.
+
+SHARE =		$(DESTDIR)$(PREFIX)/share/xet
 
 install: build cli
 	modules=$$($(NGINX) -V 2>&1 | tr ' ' '\n' \
@@ -439,23 +457,25 @@ install: build cli
 	install -d "$(DESTDIR)$${modules:?}" && \
 	install -m 644 $(MODULE) "$(DESTDIR)$$modules/"
 	install -d "$(DESTDIR)$(CONF_DIR)" "$(DESTDIR)$(PREFIX)/bin" \
-		"$(DESTDIR)$(PREFIX)/share/xet/conf" \
-		"$(DESTDIR)$(PREFIX)/share/xet/sql"
-	for file in $(wildcard conf/*); do \
-		case $$file in \
-		conf/nginx*.conf) \
-			to="$(DESTDIR)$(PREFIX)/share/xet/conf" ;; \
-		*) \
-			to="$(DESTDIR)$(CONF_DIR)" ;; \
-		esac; \
-		install -m 644 $$file "$$to/" || exit 1; \
+		"$(SHARE)/conf" "$(SHARE)/sql" \
+		"$(DESTDIR)$(PREFIX)/share/man/man1"
+	@for file in $(filter-out nginx.conf,$(notdir $(wildcard conf/*))); do \
+		to="$(DESTDIR)$(CONF_DIR)/$$file"; \
+		if [ -e "$$to" ] && ! cmp -s conf/$$file "$$to" \
+			&& ! cmp -s "$(SHARE)/conf/$$file" "$$to"; \
+		then \
+			echo "$$to was changed and stays," \
+				"the new one is $$to.dist"; \
+			to="$$to.dist"; \
+		else \
+			rm -f "$$to.dist"; \
+		fi; \
+		install -m 644 conf/$$file "$$to" || exit 1; \
 	done
-	for file in $(wildcard sql/*); do \
-		install -m 644 $$file \
-			"$(DESTDIR)$(PREFIX)/share/xet/sql/" || exit 1; \
-	done
+	install -m 644 $(wildcard conf/*) "$(SHARE)/conf/"
+	rm -f "$(SHARE)"/sql/*
+	install -m 644 $(wildcard sql/*) "$(SHARE)/sql/"
 	$(if $(CLI_BIN),install -m 755 $(CLI_BIN) "$(DESTDIR)$(PREFIX)/bin/")
-	install -d "$(DESTDIR)$(PREFIX)/share/man/man1"
 	install -m 644 docs/xet.1 "$(DESTDIR)$(PREFIX)/share/man/man1/"
 
 clean:

@@ -13,7 +13,6 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
-use Test::Xet::Process qw/ root slurp /;
 
 my @secrets = map { my $n = $_; join('', map {
 	sprintf('%02x', (7 * $_ + $n) % 256) } 0 .. 31) } 1, 40, 80, 120;
@@ -59,7 +58,7 @@ sub good {
 sub bad {
 	my ($name, $regex, %o) = @_;
 
-	my ($good, $out) = $t->config_test(undef, %o);
+	my ($good, $out) = $t->config_test(delete $o{conf}, %o);
 
 	ok(!$good, "$name: refused");
 	like($out, $regex, "$name: why");
@@ -397,9 +396,11 @@ for my $line ('xet_auth off', 'xet_api_base /x', 'xet_url_base http://x',
 {
 	my ($name) = split(/ /, $line);
 
-	good("$name in a server", server => "$line;");
-	good("$name at http level", http => "$line;",
-		$name eq 'xet_url_base' ? with(xet_url_base => undef) : ());
+	my @none = $name eq 'xet_auth' ? (locations => '')
+		: $name eq 'xet_url_base' ? with(xet_url_base => undef) : ();
+
+	good("$name in a server", server => "$line;", @none);
+	good("$name at http level", http => "$line;", @none);
 	good("$name in a location", location("$line;"))
 		if $name ne 'xet_auth';
 	bad("$name with more", qr/number of arguments in "$name"/,
@@ -422,40 +423,11 @@ for my $line ('max_ranges 2', 'etag off', 'etag on', 'limit_rate 1m') {
 # --------------------------------------------------------------------------
 # conf/nginx.conf, as docker/run.sh makes it
 
-my $sample = slurp(root() . '/conf/nginx.conf');
-my $location = slurp(root() . '/conf/xet_location.conf');
-my $user = join(' ', Test::Xet::Nginx::user());
-my $dir = $t->dir();
-
-my %replaced = (
-	'listen 127.0.0.1:8080;' => 'listen 127.0.0.1:%%PORT_8080%%;',
-	'http://127.0.0.1:8080' => 'http://127.0.0.1:%%PORT_8080%%',
-	'load_module /usr/lib/nginx/modules/ngx_http_xet_module.so;'
-		=> Test::Xet::Nginx::module() eq '' ? '' : 'load_module '
-		. Test::Xet::Nginx::module() . ';',
-	'/run/xet/postgresql' => $t->pg()->socket_dir(),
-	'/run/nginx.pid' => '%%DIR%%/nginx.pid',
-	'/var/log/nginx' => '%%DIR%%', '/var/lib/xet' => '%%STORE%%',
-	'/etc/nginx/xet' => '%%DIR%%', 'user www-data;'
-		=> $user ? "user $user;" : '',
-	'worker_processes auto;' => 'worker_processes 1; daemon off;',
-	"http {\n" => "http {\n" . join('', map {
-		"${_}_temp_path %%DIR%%/temp/$_;\n" } qw/ client_body proxy
-		fastcgi uwsgi scgi /)
-);
-
-for my $text (sort keys %replaced) {
-	my $n = $sample =~ s/\Q$text\E/$replaced{$text}/g;
-
-	ok($n, "conf/nginx.conf has " . substr($text, 0, 40));
-}
+my $sample = $t->shipped_conf();
+my $location = $t->read_file('xet_location.conf');
 
 unlike($sample, qr{/var/|/run/|/etc/nginx/(?!mime)},
-	'and no other path of the system');
-
-$location =~ s!/var/lib/xet\b!$dir/store!g
-	or die "no store in conf/xet_location.conf\n";
-$t->write_file('xet_location.conf', $location);
+	'no other path of the system');
 
 (my $good, $out) = $t->config_test($sample);
 
@@ -484,6 +456,26 @@ sub works {
 }
 
 works('conf/nginx.conf');
+
+# who may come in is said by the server, never by what it includes
+
+$t->write_file('token.key', 't1:' . '70' x 32 . "\n");
+chmod(0600, "$dir/token.key");
+
+(my $silent = $sample) =~ s/^ *xet_auth off;$//m or die;
+bad('the include in a server that says nothing',
+	qr/"xet_api" needs "xet_auth"/, conf => $silent);
+
+(my $closed = $sample) =~ s!xet_auth off;!xet_auth token;!;
+$closed =~ s!(?=xet_url_key )!xet_token_key %%DIR%%/token.key; !;
+$t->write_conf($closed);
+$t->reload();
+
+is($t->get("/api/v1/reconstructions/$file->{hash}")->{status}, 401,
+	'the include in a server with tokens: read');
+is($t->put('/api/v1/files', \$data)->{status}, 401, 'write');
+is($t->post('/v1/telemetry', '{}')->{status}, 401, 'telemetry');
+is($t->get('/api/health')->{status}, 200, 'health');
 
 # --------------------------------------------------------------------------
 # other configurations that run
@@ -603,7 +595,7 @@ my $log = $t->log();
 
 like($log, qr/\[debug\]/, 'the log has it all');
 no_secrets('the log', $log);
-no_secrets('the access log', slurp("$dir/access.log"));
+no_secrets('the access log', $t->read_file('access.log'));
 is(index($log, $password), -1, 'no password in the log');
 
 # --------------------------------------------------------------------------

@@ -594,9 +594,9 @@ $t->check_fds();
 my $store = $t->store();
 
 my $sample = slurp(root() . '/conf/xet_location.conf')
-	=~ s!/var/lib/xet\b!$store!gr =~ s/xet_auth off;/xet_auth token;/gr;
+	=~ s!/var/lib/xet\b!$store!gr;
 
-$t->write_conf($conf, locations => $sample, http =>
+$t->write_conf($conf, locations => "xet_auth token;\n$sample", http =>
 	"keepalive_requests 100000;\n    xet_token_key %%DIR%%/token.key;\n"
 	. '    include %%ROOT%%/conf/xet_limits.conf;');
 $t->reload();

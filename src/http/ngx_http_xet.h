@@ -81,6 +81,8 @@ typedef struct {
 
     ngx_http_xet_lanes_t      *lanes;          /* a worker's */
 
+    ngx_array_t                caches;         /* ngx_open_file_cache_t * */
+
     ngx_uint_t                 api;            /* some location has xet_api */
     ngx_uint_t                 data;           /* some has xet_data */
     ngx_uint_t                 mint;           /* some has xet_token */
@@ -357,6 +359,8 @@ ngx_int_t ngx_http_xet_zt_verify_handler(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_telemetry_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_health_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx);
+ngx_int_t ngx_http_xet_live_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 
 

@@ -7,6 +7,8 @@
 #include "ngx_http_xet.h"
 
 
+static ngx_int_t ngx_http_xet_conf_cache(ngx_conf_t *cf,
+    ngx_open_file_cache_t *cache);
 static ngx_int_t ngx_http_xet_conf_same_device(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf);
 
@@ -38,6 +40,13 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
      *     xmcf->mint = 0;
      *     xmcf->verify_body = 0;
      */
+
+    if (ngx_array_init(&xmcf->caches, cf->pool, 1,
+                       sizeof(ngx_open_file_cache_t *))
+        != NGX_OK)
+    {
+        return NULL;
+    }
 
     xmcf->anonymous = 1;
 
@@ -189,6 +198,10 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         /* a set limit also keeps newer nginx from judging by overhead */
 
         clcf->max_ranges = ngx_min(clcf->max_ranges, XET_SIGN_RANGES_MAX);
+
+        if (ngx_http_xet_conf_cache(cf, clcf->open_file_cache) != NGX_OK) {
+            return NGX_CONF_ERROR;
+        }
     }
 
     if (!conf->api && !conf->verify_body) {
@@ -235,6 +248,39 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     }
 
     return NGX_CONF_OK;
+}
+
+
+/* Each cache once: locations inherit that of the http level. */
+
+static ngx_int_t
+ngx_http_xet_conf_cache(ngx_conf_t *cf, ngx_open_file_cache_t *cache)
+{
+    ngx_uint_t                 i;
+    ngx_open_file_cache_t    **caches;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    if (cache == NULL) {
+        return NGX_OK;
+    }
+
+    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
+    caches = xmcf->caches.elts;
+
+    for (i = 0; i < xmcf->caches.nelts; i++) {
+        if (caches[i] == cache) {
+            return NGX_OK;
+        }
+    }
+
+    caches = ngx_array_push(&xmcf->caches);
+    if (caches == NULL) {
+        return NGX_ERROR;
+    }
+
+    *caches = cache;
+
+    return NGX_OK;
 }
 
 

@@ -32,6 +32,8 @@
       "no space is left in the store")                                        \
     X(STORE_FAILED,   "storage_error",   500, "the store failed")             \
     X(STORE_DAMAGED,  "storage_error",   500, "the stored bytes are damaged") \
+    X(STORE_FILES,    "overloaded",      503, "too many files are open")      \
+    X(STORE_SLOW,     "storage_error",   500, "the store does not answer")    \
     X(STORE_OTHER,    "storage_unavailable", 503,                             \
       "the folder of the store is not the one of the database")               \
     X(OVERLOADED,     "overloaded",      503, "too many jobs are waiting")    \

@@ -223,7 +223,9 @@ ngx_http_xet_shard_status(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_uint_t new)
 {
     if (rc == NGX_DECLINED) {
-        return ngx_http_xet_error_status(r, status);
+        return ngx_http_xet_error(r, xet_status_http(status),
+                                  xet_status_code(status),
+                                  ngx_http_xet_register_text(r, status));
     }
 
     if (rc != NGX_OK) {
@@ -275,7 +277,7 @@ ngx_http_xet_shard_frame(ngx_http_request_t *r, ngx_http_xet_shard_t *shard,
     /* the shard's fault stays one; ours may pass */
 
     if (rc == NGX_DECLINED) {
-        text = xet_status_text(status);
+        text = ngx_http_xet_register_text(r, status);
         retryable = xet_status_http(status) >= 500;
 
     } else {

@@ -184,6 +184,12 @@ ngx_http_xet_pg_check_store_job(PGconn *conn,
         }
     }
 
+    /* also the one that is missed: those who look again say so */
+
+    if (named[0]) {
+        ngx_http_xet_store_identity_note(named);
+    }
+
     if (rc == XET_DONE) {
         return "the folder of the store has no identity, and the database "
                "knows another one: is its disk mounted?";
@@ -213,8 +219,6 @@ ngx_http_xet_pg_check_store_job(PGconn *conn,
             return error;
         }
     }
-
-    ngx_http_xet_store_identity_note(named);
 
     return NULL;
 }

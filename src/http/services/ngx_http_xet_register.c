@@ -56,11 +56,13 @@ typedef struct {
     xet_shard_verifier_t       verifier;       /* of the open file */
     ngx_http_xet_batch_t       batch;
     xet_status_t               status;
+    xet_hash_t                 xorb;           /* of XET_SHARD_XORB */
 
     ngx_str_t                  store;
     ngx_http_xet_damage_t      damage;
     ngx_http_xet_seen_t        seen[NGX_HTTP_XET_SEEN];
 
+    unsigned                   named:1;        /* it is */
     unsigned                   doubted:1;      /* the batch is without doubt */
     unsigned                   finished:1;
 } ngx_http_xet_register_t;
@@ -465,6 +467,11 @@ ngx_http_xet_register_verify_steps_job(ngx_http_xet_register_t *reg,
             break;
         }
 
+        if (rc == XET_SHARD_XORB) {
+            reg->xorb = step->rec.hash;
+            reg->named = 1;
+        }
+
         if (rc != XET_OK) {
             return rc;
         }
@@ -615,6 +622,36 @@ ngx_http_xet_register_put(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     ngx_http_xet_register_finish(r, rc, XET_INTERNAL);
+}
+
+
+const char *
+ngx_http_xet_register_text(ngx_http_request_t *r, xet_status_t status)
+{
+    u_char                   *text, xorb[XET_HASH_STR_LEN + 1],
+                              file[XET_HASH_STR_LEN + 1];
+    ngx_http_xet_register_t  *reg;
+
+    static const char  fmt[] = "a term of file %s refers to xorb %s, which is "
+                               "not stored here%Z";
+
+    reg = ngx_http_xet_register_get(r);
+
+    if (status != XET_SHARD_XORB || !reg->named) {
+        return xet_status_text(status);
+    }
+
+    text = ngx_pnalloc(r->pool, sizeof(fmt) + 2 * XET_HASH_STR_LEN);
+    if (text == NULL) {
+        return xet_status_text(status);
+    }
+
+    *xet_hash_print(file, &reg->verifier.hash) = '\0';
+    *xet_hash_print(xorb, &reg->xorb) = '\0';
+
+    (void) ngx_sprintf(text, fmt, file, xorb);
+
+    return (char *) text;
 }
 
 

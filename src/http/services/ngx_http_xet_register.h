@@ -48,5 +48,12 @@ void ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_file_t *spool,
     uint64_t files_end, uint64_t total, ngx_uint_t proof,
     ngx_http_xet_progress_pt progress, ngx_http_xet_register_pt handler);
 
+/*
+ * The text of a status that the handler was called with; where a term refers
+ * to a xorb that is not stored here it names both, in r's pool.
+ */
+const char *ngx_http_xet_register_text(ngx_http_request_t *r,
+    xet_status_t status);
+
 
 #endif /* _NGX_HTTP_XET_REGISTER_H_INCLUDED_ */

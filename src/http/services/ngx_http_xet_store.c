@@ -263,8 +263,26 @@ ngx_http_xet_store_failed(ngx_log_t *log, const char *call, const void *name)
 
     ngx_log_error(NGX_LOG_CRIT, log, err, "xet: %s \"%s\" failed", call, name);
 
-    return (err == NGX_ENOSPC || err == EDQUOT) ? XET_STORE_FULL
-                                                : XET_STORE_FAILED;
+    return ngx_http_xet_store_status(err);
+}
+
+
+xet_status_t
+ngx_http_xet_store_status(ngx_err_t err)
+{
+    switch (err) {
+
+    case NGX_ENOSPC:
+    case EDQUOT:
+        return XET_STORE_FULL;
+
+    case NGX_EMFILE:
+    case NGX_ENFILE:
+        return XET_STORE_FILES;
+
+    default:
+        return XET_STORE_FAILED;
+    }
 }
 
 

@@ -262,6 +262,43 @@ http {
 EOF
 }
 
+# conf/nginx.conf with the paths and ports of the test, as docker/run.sh makes
+# it, for write_conf(); xet_location.conf is beside it.
+
+sub shipped_conf {
+	my ($self) = @_;
+
+	my $module = Test::Xet::Nginx::module();
+	my $user = join(' ', Test::Xet::Nginx::user());
+	my $text = slurp(root() . '/conf/nginx.conf');
+
+	my %replaced = (
+		'listen 127.0.0.1:8080;' => 'listen 127.0.0.1:%%PORT_8080%%;',
+		'http://127.0.0.1:8080' => 'http://127.0.0.1:%%PORT_8080%%',
+		'load_module /usr/lib/nginx/modules/ngx_http_xet_module.so;'
+			=> $module eq '' ? '' : "load_module $module;",
+		'/run/xet/postgresql' => $self->pg()->socket_dir(),
+		'/run/nginx.pid' => '%%DIR%%/nginx.pid',
+		'/var/log/nginx' => '%%DIR%%', '/var/lib/xet' => '%%STORE%%',
+		'/etc/nginx/xet' => '%%DIR%%',
+		'user www-data;' => $user ? "user $user;" : '',
+		'worker_processes auto;'
+			=> 'worker_processes 1; daemon off;',
+		"http {\n" => "http {\n" . join('', map {
+			"${_}_temp_path %%DIR%%/temp/$_;\n" }
+			qw/ client_body proxy fastcgi uwsgi scgi /)
+	);
+
+	for my $old (sort keys %replaced) {
+		$text =~ s/\Q$old\E/$replaced{$old}/g
+			or die "conf/nginx.conf has no \"$old\"\n";
+	}
+
+	$self->conf_locations();
+
+	return $text;
+}
+
 sub expand {
 	my ($self, $text) = @_;
 
@@ -350,7 +387,9 @@ sub conf_locations {
 	$text =~ s!/var/lib/xet\b!$store!g
 		or die "no store in conf/xet_location.conf\n";
 
-	return 'include ' . $self->write_file('xet_location.conf', $text) . ';';
+	$text = $self->write_file('xet_location.conf', $text);
+
+	return "xet_auth off; include $text;";
 }
 
 # Options for two workers that share the connections to port 8081, and a log
