@@ -11,6 +11,10 @@
 #   make cli        the command line client, build/xet
 #   make test       installs what is missing, builds all, runs all tests
 #   make clients    every real client of the registries, as a table
+#   make soak       tenants, faults and damage at random against a model, for
+#                   SECONDS from a SEED, SANITIZE by address, undefined, thread
+#                   or nothing; t/soak/soak.pl has the rest
+#   make analyze    clang's analyzer over src
 #   make asan       nginx, module and client under ASan; t/*.t run with them
 #   make check      rules of dependency and style
 #   make run, stop  a server of one's own in DIR (./.run) at PORT (8080)
@@ -70,6 +74,7 @@ OUT :=		$(abspath $(BUILD))
 MODULE :=	$(OUT)/nginx/ngx_http_xet_module.so
 
 export XET_BUILD := $(OUT)
+export NGINX_SRC
 
 # BLAKE3: the library, else the sources in the package of Debian 12
 
@@ -114,7 +119,7 @@ CLI_BIN :=	$(if $(CLI_SRCS),$(BUILD)/xet)
 WARN =		-W -Wall -Wextra -Wpointer-arith -Wno-unused-parameter \
 		$(if $(WERROR),-Werror)
 CORE_WARN =	$(WARN) -Wshadow -Wconversion -Wno-sign-conversion
-SANITIZE =	-fsanitize=address,undefined -fno-sanitize-recover=all \
+CHECKED =	-fsanitize=address,undefined -fno-sanitize-recover=all \
 		-fno-omit-frame-pointer
 
 # Programs around the core may use POSIX; the core itself is plain C99.
@@ -133,7 +138,7 @@ DEP =		-MMD -MP -MF $(@D)/.$(@F).d -MT $@
 
 
 .PHONY: build build-module core unit fuzz-replay fuzz fuzz-bins bench bench-bins tools cli
-.PHONY: test test-all clients asan asan-nginx check run stop install clean FORCE
+.PHONY: test test-all clients asan soak analyze check run stop install clean FORCE
 .DELETE_ON_ERROR:
 
 # One at a time: nginx's configure keeps its trials in the folder it builds in.
@@ -193,8 +198,8 @@ $(4): $$($(1)_OBJS)
 
 endef
 
-ASAN_CFLAGS =	-O1 -g $(SANITIZE)
-FUZZ_CFLAGS =	-O1 -g $(SANITIZE) -fsanitize=fuzzer-no-link
+ASAN_CFLAGS =	-O1 -g $(CHECKED)
+FUZZ_CFLAGS =	-O1 -g $(CHECKED) -fsanitize=fuzzer-no-link
 
 $(eval $(call core_variant,$(BUILD)/obj,$$(CC),\
 $$(HARDEN) $$(CPPFLAGS) $$(CFLAGS),$(BUILD)/libxet.a))
@@ -230,7 +235,7 @@ $(BUILD)/fuzz-replay/%: t/fuzz/%.c $(BUILD)/asan/replay.o \
 $(BUILD)/fuzz/%: t/fuzz/%.c $(BUILD)/fuzz/obj/libxet.a Makefile
 	@mkdir -p $(@D)
 	@echo "  cc  $<"
-	$(Q)$(CLANG) -O1 -g $(SANITIZE) -fsanitize=fuzzer $(HOST_CFLAGS) \
+	$(Q)$(CLANG) -O1 -g $(CHECKED) -fsanitize=fuzzer $(HOST_CFLAGS) \
 		$(DEP) -o $@ $< $(BUILD)/fuzz/obj/libxet.a $(CORE_LIBS) \
 		$(own_libs)
 
@@ -341,9 +346,10 @@ $(NGINX_SRC)/src/core/nginx.h:
 	@exit 1
 
 
-# A whole nginx with the module inside.  NGX_DEBUG_PALLOC turns every
-# allocation from a pool into one that ASan sees.  nginx-dev has no C sources,
-# so they are fetched, but for an NGINX_SRC that has them.
+# A whole nginx with the module inside, under a sanitizer: nginx-address,
+# nginx-undefined, nginx-thread.  NGX_DEBUG_PALLOC turns every allocation from
+# a pool into one that ASan sees.  nginx-dev has no C sources, so they are
+# fetched, but for an NGINX_SRC that has them.
 
 ifneq ($(wildcard $(NGINX_SRC)/src/core/nginx.c),)
 FULL_SRC :=	$(NGINX_SRC)
@@ -351,34 +357,54 @@ else
 FULL_SRC :=	$(OUT)/nginx-src
 endif
 
-ASAN_NGINX_FLAGS = --with-debug --with-threads --with-http_ssl_module \
+FULL_NGINX_FLAGS = --with-debug --with-threads --with-http_ssl_module \
 	--with-http_v2_module --with-http_slice_module \
 	--with-http_auth_request_module --with-http_realip_module \
 	--with-http_stub_status_module --with-http_dav_module \
-	--with-http_secure_link_module
+	--with-http_secure_link_module --with-http_sub_module \
+	--with-http_addition_module
 
-asan-nginx: $(OUT)/nginx-asan/.configured
-	@echo "  nginx  $(BUILD)/nginx-asan/nginx"
+SANITIZERS =	address undefined thread
+SANITIZER_CC_address = -DNGX_DEBUG_PALLOC=1
+SANITIZER_CC_undefined =
+SANITIZER_CC_thread =
+
+.PHONY: $(SANITIZERS:%=nginx-%)
+
+$(SANITIZERS:%=nginx-%): nginx-%: $(OUT)/nginx-%/.configured
+	@echo "  nginx  $(BUILD)/$@/nginx"
 	@+ASAN_OPTIONS=detect_leaks=0 $(MAKE) $(QUIET) \
-		-f $(OUT)/nginx-asan/Makefile -C $(FULL_SRC) binary
+		-f $(OUT)/$@/Makefile -C $(FULL_SRC) binary
 
-$(OUT)/nginx-asan/.configured: config Makefile $(FULL_SRC)/src/core/nginx.c
-	@echo "configuring $(FULL_SRC), see $(BUILD)/nginx-asan/configure.log"
-	$(call nginx_configure,$(OUT)/nginx-asan,$(FULL_SRC),\
-		$(ASAN_NGINX_FLAGS) \
-		--with-cc-opt="-O1 -g -fsanitize=address \
-		-fno-omit-frame-pointer -DNGX_DEBUG_PALLOC=1 $(NO_WERROR)" \
-		--with-ld-opt=-fsanitize=address --add-module=$(ROOT))
+$(SANITIZERS:%=$(OUT)/nginx-%/.configured): $(OUT)/nginx-%/.configured: \
+		config Makefile $(FULL_SRC)/src/core/nginx.c
+	@echo "configuring $(FULL_SRC), see $(BUILD)/nginx-$*/configure.log"
+	$(call nginx_configure,$(OUT)/nginx-$*,$(FULL_SRC),\
+		$(FULL_NGINX_FLAGS) \
+		--with-cc-opt="-O1 -g -fsanitize=$* -fno-omit-frame-pointer \
+		$(SANITIZER_CC_$*) $(NO_WERROR)" \
+		--with-ld-opt=-fsanitize=$* --add-module=$(ROOT))
 
 $(OUT)/nginx-src/src/core/nginx.c:
 	sh docker/nginx-source.sh $(OUT)/nginx-src
 
-asan: asan-nginx tools $(BUILD)/asan/xet
-	XET_TEST_NGINX=$(OUT)/nginx-asan/nginx XET_TEST_MODULE= \
+asan: nginx-address tools $(BUILD)/asan/xet
+	XET_TEST_NGINX=$(OUT)/nginx-address/nginx XET_TEST_MODULE= \
 	XET_TEST_CLI=$(OUT)/asan/xet \
 	ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=0 \
-	perl .ci/prove -j $(JOBS) $(filter-out t/unit.t t/fuzz.t,\
-		$(wildcard $(TESTS)))
+	perl .ci/prove -j $(JOBS) $(filter-out t/unit.t t/fuzz.t \
+		t/soak.t t/analyze.t,$(wildcard $(TESTS)))
+
+
+# What is given on the command line of make is in the environment: SECONDS,
+# SEED, STEPS, ONLY, MODE, WITHOUT, VERBOSE, SHRINK.
+
+SANITIZE =	address
+
+soak: $(if $(SANITIZE),nginx-$(SANITIZE),build) tools
+	$(if $(SANITIZE),XET_TEST_NGINX=$(OUT)/nginx-$(SANITIZE)/nginx \
+		XET_TEST_MODULE=) \
+	perl t/soak/soak.pl
 
 
 # The packages decide what is found above, hence the second make.
@@ -389,7 +415,7 @@ test:
 
 # The real clients come from their registries, once, into BUILD.
 
-test-all: build unit fuzz-replay tools cli check
+test-all: build unit fuzz-replay tools cli check nginx-address
 	sh t/clients/setup.sh $(OUT)
 	XET_TEST_NGINX="$${XET_TEST_NGINX:-$(NGINX)}" \
 	XET_TEST_MODULE="$${XET_TEST_MODULE-$(MODULE)}" \
@@ -402,6 +428,9 @@ clients: build tools
 	XET_TEST_NGINX="$${XET_TEST_NGINX:-$(NGINX)}" \
 	XET_TEST_MODULE="$${XET_TEST_MODULE-$(MODULE)}" \
 	perl t/clients/matrix.pl $(ROWS)
+
+analyze: build
+	perl .ci/analyze
 
 check: core build
 	sh .ci/check-deps

@@ -83,7 +83,7 @@ xet_cli_orphans_folder(xet_cli_store_t *s, xet_cli_pg_t *pg, unsigned number)
         rc = xet_cli_fail(XET_CLI_ERROR, folder, strerror(errno));
     }
 
-    while (rc == XET_CLI_OK && (entry = readdir(dir)) != NULL) {
+    while (dir && rc == XET_CLI_OK && (entry = readdir(dir)) != NULL) {
         if (*entry->d_name != '.') {
             rc = xet_cli_orphans_entry(s, pg, folder, entry->d_name);
         }
