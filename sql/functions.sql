@@ -198,9 +198,9 @@ $$;
 
 -- Which chunks of a xorb a repo and a subject may name without a proof: those
 -- that one of them has had, and those of files that the repo sees, of which
--- the 64 oldest and the 64 newest are looked at.  Without a repo all of the store is seen,
--- but that a xorb of one chunk has its hash for a name proves nothing: some
--- file has to use it.
+-- the 64 oldest and the 64 newest are looked at.  Without a repo all of the
+-- store is seen, but that a xorb of one chunk has its hash for a name proves
+-- nothing: some file has to use it.
 --
 -- For a xorb that is not stored, id -1 of one chunk, it takes the same work,
 -- and whoever asks must ask then, too: else time tells what others have.

@@ -6,6 +6,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_lanes.h"
+#include "ngx_http_xet_pg_check.h"
 #include "ngx_http_xet_store.h"
 
 #include <sys/resource.h>
@@ -41,7 +42,13 @@ ngx_http_xet_init_module(ngx_cycle_t *cycle)
 
     ngx_http_xet_check_files(cycle, xmcf);
 
-    if (!xmcf->api || ngx_test_config) {
+    if (!xmcf->api) {
+        return NGX_OK;
+    }
+
+    if (ngx_test_config) {
+        ngx_http_xet_pg_check_test(cycle, (char *) xmcf->conninfo.data,
+                                   &xmcf->store);
         return NGX_OK;
     }
 

@@ -18,10 +18,15 @@
 #include <pthread.h>
 
 
+#define NGX_HTTP_XET_PG_TEST_TIMEOUT  "2"      /* seconds */
+
+
 static const char *ngx_http_xet_pg_check_schema_job(PGconn *conn,
     ngx_msec_t timeout);
 static const char *ngx_http_xet_pg_check_store_job(PGconn *conn,
     const ngx_str_t *store, ngx_msec_t timeout, ngx_log_t *log);
+static const char *ngx_http_xet_pg_store_error(xet_status_t rc,
+    const u_char *found, const u_char *named);
 static const char *ngx_http_xet_pg_claim_job(PGconn *conn, const u_char *name,
     u_char *identity, ngx_uint_t *confirmed, ngx_msec_t timeout);
 static PGresult *ngx_http_xet_pg_exec_job(PGconn *conn, const char *sql,
@@ -138,18 +143,10 @@ ngx_http_xet_pg_check_store_job(PGconn *conn, const ngx_str_t *store,
         ngx_http_xet_store_identity_note(named);
     }
 
-    if (rc == XET_DONE) {
-        return "the folder of the store has no identity, and the database "
-               "knows another one: is its disk mounted?";
-    }
+    error = ngx_http_xet_pg_store_error(rc, found, named);
 
-    if (named[0] == '\0') {
-        return "the folder of the store belongs to another database";
-    }
-
-    if (ngx_strcmp(found, named) != 0) {
-        return "the folder of the store is not the one that the database "
-               "describes";
+    if (error) {
+        return error;
     }
 
     if (!confirmed) {
@@ -166,6 +163,81 @@ ngx_http_xet_pg_check_store_job(PGconn *conn, const ngx_str_t *store,
     }
 
     return NULL;
+}
+
+
+/* rc is that of reading found; "" for no identity of the database. */
+
+static const char *
+ngx_http_xet_pg_store_error(xet_status_t rc, const u_char *found,
+    const u_char *named)
+{
+    if (rc == XET_DONE) {
+        return "the folder of the store has no identity, and the database "
+               "knows another one: is its disk mounted?";
+    }
+
+    if (named[0] == '\0') {
+        return "the folder of the store belongs to another database";
+    }
+
+    if (ngx_strcmp(found, named) != 0) {
+        return "the folder of the store is not the one that the database "
+               "describes";
+    }
+
+    return NULL;
+}
+
+
+void
+ngx_http_xet_pg_check_test(ngx_cycle_t *cycle, const char *conninfo,
+    const ngx_str_t *store)
+{
+    PGconn        *conn;
+    ngx_uint_t     confirmed;
+    const char    *error;
+    xet_status_t   rc;
+
+    u_char  found[NGX_HTTP_XET_IDENTITY_LEN + 1];
+    u_char  named[NGX_HTTP_XET_IDENTITY_LEN + 1];
+
+    const char  *keys[] = { "connect_timeout", "dbname", NULL };
+    const char  *values[] = { NGX_HTTP_XET_PG_TEST_TIMEOUT, conninfo, NULL };
+
+    conn = PQconnectdbParams(keys, values, 1);
+
+    /* one that is away is no fault of the configuration */
+
+    if (PQstatus(conn) != CONNECTION_OK) {
+        PQfinish(conn);
+        return;
+    }
+
+    error = ngx_http_xet_pg_check_schema_job(conn, 2000);
+
+    if (error == NULL) {
+        error = ngx_http_xet_pg_claim_job(conn, NULL, named, &confirmed, 2000);
+    }
+
+    if (error == NULL) {
+        rc = ngx_http_xet_store_identity_read_job(store, found, cycle->log);
+
+        /* both without one: made at the first start */
+
+        if ((named[0] || rc != XET_DONE) && (confirmed || rc != XET_DONE)) {
+            error = (rc == XET_STORE_FAILED)
+                    ? "the identity of the folder of the store can't be read"
+                    : ngx_http_xet_pg_store_error(rc, found, named);
+        }
+    }
+
+    if (error) {
+        ngx_log_error(NGX_LOG_WARN, cycle->log, 0, "xet: PostgreSQL: %s",
+                      error);
+    }
+
+    PQfinish(conn);
 }
 
 

@@ -17,5 +17,12 @@
 const char *ngx_http_xet_pg_check_job(PGconn *conn, const ngx_str_t *store,
     ngx_msec_t timeout, ngx_log_t *log);
 
+/*
+ * For "nginx -t": warns of the same where PostgreSQL can be had, and changes
+ * nothing.  Blocks for some seconds at most.
+ */
+void ngx_http_xet_pg_check_test(ngx_cycle_t *cycle, const char *conninfo,
+    const ngx_str_t *store);
+
 
 #endif /* _NGX_HTTP_XET_PG_CHECK_H_INCLUDED_ */
