@@ -830,22 +830,44 @@ $$;
 
 
 -- The copies that known files of a batch lead to by other terms than those of
--- the batch, of which somebody has just seen that their copies are there.
+-- the batch, of which somebody has just seen that their copies are there.  For
+-- the settings see xet.shard_known.
 
 CREATE FUNCTION xet.shard_doubts(hashes bytea[], packed bytea[])
     RETURNS TABLE (hash bytea, tag integer, stored_size bigint)
-    LANGUAGE sql STABLE PARALLEL SAFE
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
+    SET enable_seqscan = off
+    SET enable_nestloop = off
+    SET enable_mergejoin = off
 AS $$
+#variable_conflict use_column
+DECLARE
+    files bigint[];
+    used  bigint[];
+BEGIN
+    SELECT array_agg(f.id)
+      INTO files
+      FROM xet.files f
+      JOIN unnest($1, $2) AS b(hash, packed) ON b.hash = f.hash
+     WHERE f.hash = ANY ($1)
+       AND (f.packed IS NULL OR b.packed IS NULL OR f.packed <> b.packed);
+
+    IF files IS NULL THEN
+        RETURN;
+    END IF;
+
+    SELECT array_agg(DISTINCT u.xorb_id)
+      INTO used
+      FROM (SELECT fx.xorb_id
+              FROM xet.file_xorbs fx
+             WHERE fx.file_id = ANY (files)
+             LIMIT 8192) u;
+
+    RETURN QUERY
     SELECT x.hash, x.tag, x.stored_size
       FROM xet.xorbs x
-     WHERE x.id IN (SELECT fx.xorb_id
-                      FROM unnest($1, $2) AS b(hash, packed)
-                      JOIN xet.files f ON f.hash = b.hash
-                      JOIN xet.file_xorbs fx ON fx.file_id = f.id
-                     WHERE f.packed IS NULL OR b.packed IS NULL
-                        OR f.packed <> b.packed
-                     LIMIT 8192)
-       AND x.damaged_at IS NULL;
+     WHERE x.id = ANY (used) AND x.damaged_at IS NULL;
+END;
 $$;
 
 

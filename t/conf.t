@@ -478,7 +478,7 @@ works('conf/nginx.conf');
 # who may come in is said by the server, never by what it includes
 
 $t->write_file('token.key', 't1:' . '70' x 32 . "\n");
-chmod(0600, "$dir/token.key");
+chmod(0600, $t->dir() . '/token.key');
 
 (my $silent = $sample) =~ s/^ *xet_auth off;$//m or die;
 bad('the include in a server that says nothing',

@@ -475,7 +475,7 @@ sub blocks {
 
 	my $out = $t->sql('SET enable_seqscan = off;'
 		. ' SET plan_cache_mode = force_generic_plan;'
-		. ' PREPARE find AS SELECT * FROM xet.chunk_find($1, $2);'
+		. ' PREPARE find AS SELECT * FROM xet.chunk_find($1, false, $2, NULL);'
 		. ' EXPLAIN (ANALYZE, BUFFERS) EXECUTE find'
 		. " (sha256('chunk'), $repo)");
 
@@ -495,8 +495,8 @@ $t->sql($_) for "INSERT INTO xet.xorbs (hash, chunk_count, raw_size,"
 	"INSERT INTO xet.files (hash, size, term_count)"
 	. " SELECT sha256(n::text::bytea), 64, 1"
 	. " FROM generate_series(1, 20000) n",
-	"INSERT INTO xet.file_xorbs (file_id, xorb_id)"
-	. " SELECT f.id, x.id FROM xet.files f, xet.xorbs x"
+	"INSERT INTO xet.file_xorbs (file_id, xorb_id, chunks)"
+	. " SELECT f.id, x.id, '{[0,1)}' FROM xet.files f, xet.xorbs x"
 	. " WHERE f.hash = ANY (SELECT sha256(n::text::bytea)"
 	. " FROM generate_series(1, 20000) n)"
 	. " AND x.hash = sha256('1')",
@@ -516,7 +516,7 @@ for my $repo ('NULL', "'mine'", "'other777'") {
 
 sub found {
 	return scalar $t->sql('SELECT count(*) FROM'
-		. " xet.chunk_find(sha256('chunk'), '$_[0]')");
+		. " xet.chunk_find(sha256('chunk'), false, '$_[0]', NULL)");
 }
 
 is(found('mine'), 0, 'nothing is visible');

@@ -164,7 +164,7 @@ my @chunks = map { $_->{xorbs}[0]{chunks}[0]{hash} } @files;
 my ($entry) = map { @$_ } values
 	%{ $t->get("/api/v1/reconstructions/$files[0]{hash}")->json()
 	->{fetch_info} };
-my ($signed, %query) = $entry->{url} =~ m!/xorbs/default/../(\w+)\?(.*)!
+my ($signed, %query) = $entry->{url} =~ m!/xorbs/default/../([\w.]+)\?(.*)!
 	? ($1, map { split(/=/, $_, 2) } split(/&/, $2)) : ();
 
 $t->write_file("bodies/$_->{hash}", $_->{bytes}) for @xorbs;
@@ -178,6 +178,7 @@ my %known = (
 	ZtFile => [ $zt->{hash} ],
 	Chunk => \@chunks,
 	Xorb => [ map { $_->{hash} } @xorbs ],
+	Name => [ $signed ],
 	Shard => [ '0' x 64 ],
 	Aa => [ substr($signed, 0, 2) ],
 	Range => [ 'bytes=0-99', 'bytes=100000-' ],
@@ -189,10 +190,6 @@ my %known = (
 	Key => [ $query{k} ],
 	Signature => [ $query{s} ]
 );
-
-# the signed one first: it is the example
-
-$known{Xorb} = [ $signed, grep { $_ ne $signed } @{ $known{Xorb} } ];
 
 my $copy = $yaml;
 

@@ -169,7 +169,8 @@ ngx_http_xet_data_access(ngx_http_request_t *r)
                                   h ? h->value.len : 0);
 
     if (status == XET_OK && url.n
-        && (r->headers_in.if_range || ngx_http_xet_data_too_many(r)))
+        && (h == NULL || r->headers_in.if_range
+            || ngx_http_xet_data_too_many(r)))
     {
         status = XET_SIGN_RANGE;
     }

@@ -318,9 +318,8 @@ ngx_http_xet_subject(ngx_http_request_t *r)
     subject.data = ngx_pnalloc(r->pool, subject.len);
 
     if (subject.data) {
-        *ngx_cpymem(subject.data, xlcf->issuer.data, xlcf->issuer.len) = '\0';
-        ngx_memcpy(subject.data + xlcf->issuer.len + 1, auth->subject.data,
-                   auth->subject.len);
+        (void) ngx_sprintf(subject.data, "%V%Z%V", &xlcf->issuer,
+                           &auth->subject);
     }
 
     return subject;

@@ -119,8 +119,14 @@ ngx_http_xet_pg_check_store_job(PGconn *conn, const ngx_str_t *store,
             return error;
         }
 
-        if (rc == XET_OK || confirmed) {
+        if (rc == XET_OK) {
             break;
+        }
+
+        /* another session may have made both since we looked for the file */
+
+        if (confirmed) {
+            continue;
         }
 
         /*

@@ -172,7 +172,7 @@ test_trimming(void)
         }
 
         ends.n = 10;
-        ends.tag = xet_test_tag(&p.terms[0].xorb);
+        ends.tag = 0xf0000001;         /* xet_test_tag() of xorb 1 */
         ends.raw_before = 1000;
         ends.stored_before = 500;
         ends.raw_ends = raw;

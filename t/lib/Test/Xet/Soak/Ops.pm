@@ -504,7 +504,7 @@ sub op_attack {
 		@{ $world->{xorbs} } or return;
 
 	my $xorb = $rng->pick(@foreign);
-	my ($at) = grep { $world->{xorb}{$xorb->{chunks}[$_]{hash}}
+	my ($at) = grep { $self->{sent}{$xorb->{chunks}[$_]{hash}}
 		&& !$model->has($subject, $xorb->{chunks}[$_]) }
 		0 .. $#{ $xorb->{chunks} };
 	my @term = defined $at && $rng->chance(70)
