@@ -36,6 +36,16 @@ MODULE_CC_OPT =	-g -O2 -fPIC -fstack-protector-strong -Wformat \
 		-Werror=format-security -D_FORTIFY_SOURCE=2
 MODULE_LD_OPT =	-Wl,-z,relro -Wl,-z,now -fPIC
 
+# The same for the command, with the core in it, and for the tools.  The C
+# library has its checks only with optimization; dpkg-buildflags and its like
+# may ask for others.
+
+HARDEN ?=	-fPIE -fstack-protector-strong -fstack-clash-protection \
+		-Wformat -Werror=format-security \
+		$(if $(findstring FORTIFY,$(CPPFLAGS) $(CFLAGS)),,\
+		$(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-D_FORTIFY_SOURCE=2))
+HARDEN_LD ?=	-pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
+
 TESTS =		t/*.t
 JOBS =		2
 FUZZ_SECONDS =	60
@@ -178,7 +188,8 @@ endef
 ASAN_CFLAGS =	-O1 -g $(SANITIZE)
 FUZZ_CFLAGS =	-O1 -g $(SANITIZE) -fsanitize=fuzzer-no-link
 
-$(eval $(call core_variant,$(BUILD)/obj,$$(CC),$$(CFLAGS),$(BUILD)/libxet.a))
+$(eval $(call core_variant,$(BUILD)/obj,$$(CC),\
+$$(HARDEN) $$(CPPFLAGS) $$(CFLAGS),$(BUILD)/libxet.a))
 $(eval $(call core_variant,$(BUILD)/asan,$$(CC),$$(ASAN_CFLAGS),\
 $(BUILD)/asan/libxet.a))
 $(eval $(call core_variant,$(BUILD)/fuzz/obj,$$(CLANG),$$(FUZZ_CFLAGS),\
@@ -225,25 +236,28 @@ host_objs = $(addprefix $(BUILD)/host/,$(addsuffix .o,$(basename $(1).c \
 $(BUILD)/host/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	@echo "  cc  $<"
-	$(Q)$(CC) $(CFLAGS) $(HOST_CFLAGS) $(DEP) -c -o $@ $<
+	$(Q)$(CC) $(HARDEN) $(CPPFLAGS) $(CFLAGS) $(HOST_CFLAGS) $(DEP) -c -o $@ $<
 
 $(BENCH_BINS): $(BUILD)/bench/%: $$(call host_objs,t/bench/$$*) \
 		$(BUILD)/libxet.a
 	@mkdir -p $(@D)
 	@echo "  ld  $@"
-	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(CORE_LIBS) -lpthread -lm
+	$(Q)$(CC) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $^ $(CORE_LIBS) \
+		-lpthread -lm
 
 $(TOOL_BINS): $(BUILD)/tools/%: $$(call host_objs,t/tools/$$*) \
 		$(BUILD)/libxet.a
 	@mkdir -p $(@D)
 	@echo "  ld  $@"
-	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(CORE_LIBS) -lpthread -lm
+	$(Q)$(CC) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $^ $(CORE_LIBS) \
+		-lpthread -lm
 
 $(CLI_SRCS:%.c=$(BUILD)/host/%.o): HOST_CFLAGS += $(CLI_INCS)
 
 $(BUILD)/xet: $(CLI_SRCS:%.c=$(BUILD)/host/%.o) $(BUILD)/libxet.a
 	@echo "  ld  $@"
-	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(CORE_LIBS) $(CLI_LIBS) -lpthread
+	$(Q)$(CC) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $^ $(CORE_LIBS) \
+		$(CLI_LIBS) -lpthread
 
 $(BUILD)/asan/src/cli/%.o: src/cli/%.c Makefile
 	@mkdir -p $(@D)

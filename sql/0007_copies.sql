@@ -13,6 +13,8 @@ ALTER TABLE xet.xorbs
     ADD COLUMN damaged_at timestamptz,
     ADD CHECK (length(digest) = 32);
 
+CREATE INDEX xorbs_damaged ON xet.xorbs (id) WHERE damaged_at IS NOT NULL;
+
 
 -- Packed terms have 52 bytes, the last four are the tag.
 

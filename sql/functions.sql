@@ -10,7 +10,7 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.store_claim, xet.store_confirm, xet.file_get,
     xet.file_open,
     xet.chunk_find, xet.shard_stage, xet.shard_put, xet.shard_unstage,
-    xet.shard_batches, xet.shard_files, xet.shard_known, xet.shard_terms,
+    xet.shard_batches, xet.shard_doubts, xet.shard_mend, xet.shard_files, xet.shard_known, xet.shard_terms,
     xet.telemetry_put, xet.sweep,
     xet.visible, xet.repo_forget, xet.repo_set_public, xet.repo_delete,
     xet.repo_create, xet.repo_add, xet.repo_list, xet.file_list,
@@ -306,15 +306,21 @@ AS $$
 $$;
 
 
--- Somebody has found the copy of that tag missing, cut or damaged.
+-- Somebody has found the copies of those tags missing, cut or damaged.
 
-CREATE FUNCTION xet.xorb_damaged(xorb bytea, tag integer)
+CREATE FUNCTION xet.xorb_damaged(xorbs bytea[], tags integer[])
     RETURNS integer
     LANGUAGE sql
     SET lock_timeout = '1s'
 AS $$
-    UPDATE xet.xorbs x SET damaged_at = now()
-     WHERE x.hash = $1 AND x.tag = $2 AND x.damaged_at IS NULL;
+    UPDATE xet.xorbs SET damaged_at = now()
+     WHERE id IN (SELECT x.id
+                    FROM xet.xorbs x
+                    JOIN unnest($1, $2) AS d(hash, tag)
+                      ON d.hash = x.hash AND d.tag = x.tag
+                   WHERE x.damaged_at IS NULL
+                   ORDER BY x.id
+                     FOR NO KEY UPDATE OF x);
 
     SELECT 1;
 $$;
@@ -494,6 +500,69 @@ AS $$
 $$;
 
 
+-- The copies that known files of a batch lead to by other terms than those of
+-- the batch, of which somebody has just seen that their copies are there.
+
+CREATE FUNCTION xet.shard_doubts(hashes bytea[], packed bytea[])
+    RETURNS TABLE (hash bytea, tag integer, stored_size bigint)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT x.hash, x.tag, x.stored_size
+      FROM xet.xorbs x
+     WHERE x.id IN (SELECT fx.xorb_id
+                      FROM unnest($1, $2) AS b(hash, packed)
+                      JOIN xet.files f ON f.hash = b.hash
+                      JOIN xet.file_xorbs fx ON fx.file_id = f.id
+                     WHERE f.packed IS NULL OR b.packed IS NULL
+                        OR f.packed <> b.packed
+                     LIMIT 8192)
+       AND x.damaged_at IS NULL;
+$$;
+
+
+-- Known files of a batch that lead to a damaged copy get the terms that come
+-- now, which is what makes them readable again; like new ones they are given
+-- by their serials, for segments and references to be put in their places.
+
+CREATE FUNCTION xet.shard_mend(serials bigint[], hashes bytea[],
+    counts bigint[], packed bytea[])
+    RETURNS TABLE (serial bigint, id bigint)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    ids  bigint[];
+BEGIN
+    IF NOT EXISTS (SELECT FROM xet.xorbs x WHERE x.damaged_at IS NOT NULL) THEN
+        RETURN;
+    END IF;
+
+    SELECT array_agg(l.id)
+      INTO ids
+      FROM (SELECT f.id
+              FROM xet.files f
+             WHERE f.hash = ANY ($2)
+               AND EXISTS (SELECT FROM xet.file_xorbs fx
+                             JOIN xet.xorbs x ON x.id = fx.xorb_id
+                            WHERE fx.file_id = f.id
+                              AND x.damaged_at IS NOT NULL)
+             ORDER BY f.id
+               FOR NO KEY UPDATE) l;
+
+    DELETE FROM xet.terms t WHERE t.file_id = ANY (ids);
+    DELETE FROM xet.file_xorbs fx WHERE fx.file_id = ANY (ids);
+
+    RETURN QUERY
+    UPDATE xet.files AS f SET packed = b.packed, term_count = b.n
+      FROM (SELECT DISTINCT ON (u.hash) u.*
+              FROM unnest($1, $2, $3, $4) AS u(serial, hash, n, packed)
+             ORDER BY u.hash, u.serial) b
+     WHERE f.hash = b.hash AND f.id = ANY (ids)
+    RETURNING b.serial, f.id;
+END;
+$$;
+
+
 -- Inserts the files of one batch, as far as they are new, and gives their
 -- ids by their serials.  Of a file that comes twice the first one counts.
 
@@ -652,6 +721,14 @@ BEGIN
           INTO fresh
           FROM xet.shard_files(b.serials, b.hashes, b.sizes, b.sha256,
                                b.counts, b.packed) f;
+
+        new_serials := new_serials || fresh.serials;
+        new_ids := new_ids || fresh.ids;
+
+        SELECT coalesce(array_agg(f.serial), '{}') AS serials,
+               coalesce(array_agg(f.id), '{}') AS ids
+          INTO fresh
+          FROM xet.shard_mend(b.serials, b.hashes, b.counts, b.packed) f;
 
         new_serials := new_serials || fresh.serials;
         new_ids := new_ids || fresh.ids;

@@ -192,6 +192,30 @@ my $answer = $t->get("/api/v1/chunks/default/$first")->{body};
 
 is(substr($answer, 0, 14), 'HFRepoMetaData', 'an answer');
 
+# one that has expired, or is of another version, is not used
+
+my %footer = (honest => sub { }, expires => sub { put64($_[0], 112, 1) },
+	'expires never' => sub { put64($_[0], 112, 0) },
+	'footer version' => sub { put64($_[0], 0, 2) },
+	'header version' => sub { substr($_[0], 32, 8) = pack('Q<', 3) });
+
+spew("$dir/all", $data);
+
+for my $name (sort keys %footer) {
+	my $bytes = $answer;
+
+	$footer{$name}->($bytes);
+	spew($t->dir() . '/lies/chunks', $bytes);
+
+	my $known = xet($t, { endpoint => $t->url('/api', 8081) }, 'put',
+		'--json', "$dir/all")->{json}[0]{deduplicated_bytes};
+
+	is($known, $name =~ /honest|never/ ? length($data) : 0,
+		"dedup answer: $name");
+}
+
+sub put64 { substr($_[0], length($_[0]) - 200 + $_[1], 8) = pack('Q<', $_[2]) }
+
 for my $n (0 .. 60) {
 	my $bytes = $answer;
 

@@ -133,7 +133,7 @@ for my $args ([], [ '--decoded' ]) {
 	my $run = xet_start($t, { endpoint => $t->url('/api', 8081) }, 'zt',
 		'get', @$args, '-o', $out, $hash, 'big');
 
-	ok(wait_for(30, sub { (-s "$out.xet-part" || 0) > 50000 }),
+	ok(wait_for(30, sub { grep { (-s $_) > 50000 } glob("$out.xet-*") }),
 		"on the way @$args");
 	$t->kill_worker('KILL');
 	is(xet_wait($run)->{code}, 0, "a worker is killed @$args");

@@ -153,6 +153,7 @@ my $answer = hit('first chunk', $first, $xorb);
 
 is($answer->{response}->header_value('Cache-Control'),
 	'private, max-age=3600', 'Cache-Control');
+is($answer->{response}->header_value('Vary'), 'Authorization', 'Vary');
 
 for my $prefix (qw/ default-merkledb default Other /) {
 	ok(query($first, prefix => $prefix)->{body} eq $answer->{body},

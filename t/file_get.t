@@ -146,7 +146,7 @@ is_deeply([ $r->{status}, $r->header_value('Content-Length') ],
 for my $method (qw/ GET HEAD /) {
 	$r = ask(uri({ hash => $none }), {}, $method);
 	is($r->{status}, 404, "$method: unknown");
-	is($r->header_value('Cache-Control'), undef,
+	is($r->header_value('Cache-Control'), 'no-store',
 		"$method: unknown is not to be kept");
 	is($r->json()->{error}{code}, 'file_not_found', 'code')
 		if $method eq 'GET';
@@ -199,7 +199,7 @@ for my $range ("$n-", "$n-$n", ($n + 1) . '-', '-0', "$n-,-0",
 	is($r->header_value('Content-Range'), "bytes */$n", 'the size');
 	is($r->json()->{error}{code}, 'range_not_satisfiable', 'code');
 	is(join(' ', grep { defined } map { $r->header_value($_) }
-		qw/ ETag Cache-Control Content-Disposition /), '',
+		qw/ ETag Cache-Control Content-Disposition /), 'no-store',
 		'nothing of the file');
 }
 
@@ -476,10 +476,10 @@ for (
 	[ 'api', {}, 200, $public ],
 	[ 'api', { Cookie => 'a=b' }, 200, $private ],
 	[ 'api', { Authorization => 'Basic eDp5' }, 200, $private ],
-	[ 'token', {}, 401, undef ],
+	[ 'token', {}, 401, 'no-store' ],
 	[ 'token', bearer('read', 'a/a'), 200, $private ],
-	[ 'repo', {}, 401, undef ],
-	[ 'repo', bearer('read', 'a/a'), 404, undef ]
+	[ 'repo', {}, 401, 'no-store' ],
+	[ 'repo', bearer('read', 'a/a'), 404, 'no-store' ]
 ) {
 	my ($base, $headers, $status, $cache) = @$_;
 

@@ -619,7 +619,7 @@ sub urls {
 }
 
 sub bases {
-	my %seen = map { m!\A(.*?)/xorbs/default/[0-9a-f]{2}/[0-9a-f]{64}\.[0-9a-f]{8}\?!
+	my %seen = map { m!\A(.*?)/xorbs/default/../\w{64}\.\w{8}\?!
 		? ($1 => 1) : ($_ => 1) } urls(@_);
 
 	return join(' ', sort keys %seen);

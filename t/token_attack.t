@@ -41,6 +41,40 @@ xet_token_key    %%DIR%%/secret.key;
             xet_require_tls  on;
         }
     }
+
+    server {
+        listen  127.0.0.1:%%PORT_8445%%;
+
+        # the server asks before there is a location, by rules of its own
+
+        xet_auth token;
+        xet_token_audience one;
+        set $who "$xet_subject $xet_repo $xet_client $xet_route";
+
+        location /one/ {
+            xet_api;
+            xet_api_base /one;
+            add_header X-Who "$xet_subject,$xet_scope" always;
+        }
+
+        location /two/ {
+            xet_api;
+            xet_api_base /two;
+            xet_token_audience two;
+            add_header X-Who "$xet_subject,$xet_scope" always;
+
+            if ($arg_three) {
+                rewrite ^/two(/.*) /one$1 last;
+            }
+        }
+
+        location /swap/ {
+            xet_token;
+            xet_token_audience two;
+            xet_token_scope $xet_scope;
+            xet_token_subject $xet_subject;
+        }
+    }
 EOC
 location /api/ {
             xet_api;
@@ -240,6 +274,31 @@ for my $case (
 
 	is(status(token('r1', claims => { exp => $late, %claims }), $us),
 		$want, 'us: ' . JSON::PP->new->canonical->encode(\%claims));
+}
+
+# a verdict is by the rules of one location, and none for another, whoever has
+# asked for it before
+
+for my $case ([ 'one', 'one', 404 ], [ 'two', 'two', 404 ],
+	[ 'one', 'two', 401 ], [ 'two', 'one', 401 ])
+{
+	my ($at, $aud, $want) = @$case;
+	my $token = token('h1', claims => { exp => $late, sub => 'alice',
+		aud => $aud });
+	my $tail = '/v1/reconstructions/' . 'a' x 64;
+
+	for (1 .. 2) {
+		my $r = get("/$at$tail", $token, port => 8445);
+
+		is($r->{status}, $want, "$at: a token for $aud");
+		is($r->header_value('X-Who'), $want == 401 ? ','
+			: 'alice,read', "$at: a token for $aud: who");
+	}
+
+	is(get("/two$tail?three=1", $token, port => 8445)->{status},
+		$aud eq 'one' ? 404 : 401, "from two to one: a token for $aud");
+	is(get('/swap/', $token, port => 8445)->{status},
+		$aud eq 'two' ? 200 : 403, "swap: a token for $aud");
 }
 
 # --------------------------------------------------------------------------
@@ -509,11 +568,11 @@ sub signature {
 }
 
 sub get {
-	my ($uri, $token) = @_;
+	my ($uri, $token, %o) = @_;
 
 	push @sent, $token;
 
-	return $t->get($uri, { Authorization => "Bearer $token" });
+	return $t->get($uri, { Authorization => "Bearer $token" }, %o);
 }
 
 sub tls_status {

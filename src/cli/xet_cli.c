@@ -6,21 +6,23 @@
  */
 
 
-#include <ctype.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "xet_cli.h"
 #include "xet_cli_progress.h"
+#include "xet_cli_text.h"
 
 
 static const xet_cli_verb_t  xet_cli_verbs[] = {
 
-    { "get", "HASH",
-      "Downloads a file and verifies it.",
+    { "get", "HASH|MANIFEST",
+      "Downloads a file, or those of a manifest, and verifies them.",
       XET_CLI_TAKES_SERVER | xet_cli_takes(JSON) | xet_cli_takes(OUTPUT)
       | xet_cli_takes(PARALLEL) | xet_cli_takes(QUIET)
-      | xet_cli_takes(RANGE),
+      | xet_cli_takes(RANGE) | xet_cli_takes(RECURSIVE),
       1, 1, xet_cli_get },
 
     { "hash", "FILE...",
@@ -43,10 +45,10 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
       xet_cli_takes(JSON) | xet_cli_takes(POSTGRES) | xet_cli_takes(SQL),
       0, 0, xet_cli_migrate },
 
-    { "put", "FILE...",
+    { "put", "FILE...|FOLDER",
       "Uploads files; what the server has already is not sent.",
       XET_CLI_TAKES_SERVER | xet_cli_takes(JSON) | xet_cli_takes(PARALLEL)
-      | xet_cli_takes(QUIET),
+      | xet_cli_takes(QUIET) | xet_cli_takes(RECURSIVE),
       1, -1, xet_cli_put },
 
     { "repo", "ls|add|rm|public|private|files [NAME [HASH...]]",
@@ -62,7 +64,8 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
     { "token", "",
       "Makes an access token with --key, or fetches one from --url.",
       xet_cli_takes(AUDIENCE) | xet_cli_takes(CACERT)
-      | xet_cli_takes(ISSUER) | xet_cli_takes(JSON) | xet_cli_takes(KEY)
+      | xet_cli_takes(INSECURE_TOKEN) | xet_cli_takes(ISSUER)
+      | xet_cli_takes(JSON) | xet_cli_takes(KEY)
       | xet_cli_takes(LIFETIME) | xet_cli_takes(REPO)
       | xet_cli_takes(RETRIES) | xet_cli_takes(SCOPE)
       | xet_cli_takes(SUBJECT) | xet_cli_takes(TOKEN_FILE)
@@ -98,6 +101,7 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
 volatile sig_atomic_t  xet_cli_interrupted;
 
 
+static int xet_cli_run(int argc, char **argv);
 static void xet_cli_signal(int signo);
 static void xet_cli_signals(void);
 static const xet_cli_verb_t *xet_cli_find(const char *name);
@@ -107,6 +111,28 @@ static int xet_cli_help_verb(int argc, char **argv);
 
 int
 main(int argc, char **argv)
+{
+    int  rc;
+
+    xet_cli_signals();
+
+    rc = xet_cli_run(argc, argv);
+    rc = xet_cli_worse(rc, xet_cli_flush());
+
+    if (rc == XET_CLI_CLOSED) {
+
+        /* as programs end that do not catch the signal */
+
+        signal(SIGPIPE, SIG_DFL);
+        raise(SIGPIPE);
+    }
+
+    return xet_cli_interrupted ? XET_CLI_INTERRUPTED : rc;
+}
+
+
+static int
+xet_cli_run(int argc, char **argv)
 {
     int                    rc;
     xet_cli_args_t         args;
@@ -120,6 +146,11 @@ main(int argc, char **argv)
         || strcmp(argv[1], "-h") == 0)
     {
         return xet_cli_help_verb(argc, argv);
+    }
+
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("xet %s\n", XET_CLI_VERSION);
+        return XET_CLI_OK;
     }
 
     verb = xet_cli_find(argv[1]);
@@ -140,16 +171,7 @@ main(int argc, char **argv)
         return XET_CLI_OK;
     }
 
-    xet_cli_signals();
-
-    rc = verb->run(&args);
-
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        rc = xet_cli_worse(rc, xet_cli_fail(XET_CLI_ERROR, "standard output",
-                                            "can't be written"));
-    }
-
-    return xet_cli_interrupted ? XET_CLI_INTERRUPTED : rc;
+    return verb->run(&args);
 }
 
 
@@ -216,7 +238,7 @@ xet_cli_help(FILE *out, int code)
         options |= verb->options;
     }
 
-    fprintf(out, "       xet help [VERB]\n\n");
+    fprintf(out, "       xet help [VERB]\n       xet --version\n\n");
     xet_cli_args_options(out, options);
 
     return code;
@@ -256,7 +278,7 @@ xet_cli_fail(int code, const char *name, const char *text)
 int
 xet_cli_failf(int code, const char *name, const char *fmt, ...)
 {
-    char     text[4096], *p;
+    char     text[4096];
     size_t   len;
     va_list  ap;
 
@@ -266,20 +288,45 @@ xet_cli_failf(int code, const char *name, const char *fmt, ...)
     vsnprintf(text + len, sizeof(text) - len, fmt, ap);
     va_end(ap);
 
-    for (p = text; *p; p++) {
-        if (iscntrl((unsigned char) *p)) {
-            *p = '?';
-        }
-    }
-
     flockfile(stderr);
 
     xet_cli_progress_clear();
-    fprintf(stderr, "%s\n", text);
+    xet_cli_text_print(stderr, text);
+    fputc('\n', stderr);
 
     funlockfile(stderr);
 
     return code;
+}
+
+
+/* A reader that has gone has read enough: that is told of by nobody. */
+
+int
+xet_cli_flush(void)
+{
+    struct pollfd    out;
+    static unsigned  told;
+
+    if (fflush(stdout) == 0 && !ferror(stdout)) {
+        return XET_CLI_OK;
+    }
+
+    memset(&out, 0, sizeof(out));
+
+    out.fd = STDOUT_FILENO;
+
+    if (poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP))) {
+        return XET_CLI_CLOSED;
+    }
+
+    if (!told) {
+        told = 1;
+        (void) xet_cli_fail(XET_CLI_ERROR, "standard output",
+                            "can't be written");
+    }
+
+    return XET_CLI_ERROR;
 }
 
 

@@ -19,6 +19,9 @@
 #include "xet_cli_args.h"
 
 
+#define XET_CLI_VERSION  "0.9.0"
+
+
 /* Exit codes. */
 
 #define XET_CLI_OK           0
@@ -27,9 +30,11 @@
 #define XET_CLI_ERROR        3         /* a local file, memory, database */
 #define XET_CLI_NETWORK      4         /* the network, or the server */
 #define XET_CLI_INTERRUPTED  130       /* a signal, as shells have it */
+#define XET_CLI_CLOSED       141       /* nobody reads on; ends by SIGPIPE */
 
 
 int xet_cli_get(const xet_cli_args_t *args);
+int xet_cli_get_tree(const xet_cli_args_t *args);
 int xet_cli_hash(const xet_cli_args_t *args);
 int xet_cli_info(const xet_cli_args_t *args);
 int xet_cli_ls(const xet_cli_args_t *args);
@@ -56,6 +61,12 @@ int xet_cli_failf(int code, const char *name, const char *fmt, ...)
 
 /* The worse of two exit codes. */
 int xet_cli_worse(int a, int b);
+
+/*
+ * Writes what the standard output has so far.  XET_CLI_OK, XET_CLI_CLOSED, or
+ * XET_CLI_ERROR, which has been told of.
+ */
+int xet_cli_flush(void);
 
 /* "out of memory", and the code of it. */
 int xet_cli_no_memory(void);

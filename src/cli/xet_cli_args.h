@@ -32,6 +32,8 @@
       "what you read")                                                        \
     X(INDEX, "index", "N", 0,                                                 \
       "the object of this number, from 0")                                    \
+    X(INSECURE_TOKEN, "insecure-token", NULL, 0,                              \
+      "tokens may be sent without TLS")                                       \
     X(ISSUER, "issuer", "TEXT", 0,                                            \
       "claim of a token")                                                     \
     X(JSON, "json", NULL, 0,                                                  \
@@ -52,6 +54,8 @@
       "no progress bar")                                                      \
     X(RANGE, "range", "A-B", 0,                                               \
       "bytes, from 0, B included; A- and -N, too")                            \
+    X(RECURSIVE, "recursive", NULL, 'r',                                      \
+      "a folder with all that is in it, or the manifest of one")              \
     X(REPO, "repo", "NAME", 0,                                                \
       "a repository")                                                         \
     X(RETRIES, "retries", "N", 0,                                             \
@@ -94,7 +98,8 @@ typedef enum {
 #define XET_CLI_TAKES_ALL     xet_cli_takes(HELP)
 #define XET_CLI_TAKES_SERVER                                                  \
     (xet_cli_takes(CACERT) | xet_cli_takes(ENDPOINT)                          \
-     | xet_cli_takes(RETRIES) | xet_cli_takes(TOKEN_FILE))
+     | xet_cli_takes(INSECURE_TOKEN) | xet_cli_takes(RETRIES)                 \
+     | xet_cli_takes(TOKEN_FILE))
 
 
 typedef struct xet_cli_args_s  xet_cli_args_t;

@@ -6,11 +6,15 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "xet_cli_dedup.h"
 
 
-#define XET_CLI_DEDUP_FOOTER_KEY  72   /* offset in the footer of a shard */
+/* Offsets in the footer of a shard. */
+
+#define XET_CLI_DEDUP_FOOTER_KEY      72
+#define XET_CLI_DEDUP_FOOTER_EXPIRES  112
 
 
 /* A dedup answer while it is read. */
@@ -290,17 +294,63 @@ xet_cli_dedup_at(const xet_cli_dedup_t *d, xet_cli_place_t place,
 }
 
 
-/* An answer that is no shard with a footer teaches nothing. */
+void
+xet_cli_dedup_forget(xet_cli_dedup_t *d)
+{
+    uint32_t               i, n;
+    uint64_t               slot;
+    xet_cli_known_t       *x;
+    xet_cli_collection_t  *c;
+
+    c = &d->collections[0];
+
+    if (c->size) {
+        memset(c->slots, 0, c->size * sizeof(uint64_t));
+        c->used = 0;
+    }
+
+    for (n = 0; n < d->nxorbs; n++) {
+        x = &d->xorbs[n];
+
+        if (x->resumed) {
+            memset(&x->hash, 0, sizeof(x->hash));
+            x->count = 0;
+        }
+
+        for (i = 0; x->collection == 0 && i < x->count; i++) {
+            slot = ((uint64_t) n + 1) << 16 | i;
+
+            c->used += (size_t) xet_cli_dedup_put(d, c, slot,
+                                                  xet_cli_dedup_hash(d, slot));
+        }
+    }
+}
+
+
+/*
+ * An answer that is no shard with a footer of the version that we know
+ * teaches nothing, nor does one that has expired: its key, if it has one, is
+ * not that of other answers any more, and its xorbs may be gone.
+ */
 
 int
 xet_cli_dedup_learn(xet_cli_dedup_t *d, const uint8_t *data, size_t len)
 {
+    uint64_t                expires;
+    const uint8_t          *footer;
     xet_shard_parser_t      p;
     xet_cli_dedup_reader_t  reader;
 
-    if (len < XET_SHARD_RECORD_LEN + XET_SHARD_FOOTER_LEN
-        || !xet_cli_dedup_key(d, data + len - XET_SHARD_FOOTER_LEN
-                                 + XET_CLI_DEDUP_FOOTER_KEY,
+    if (len < XET_SHARD_RECORD_LEN + XET_SHARD_FOOTER_LEN) {
+        return XET_CLI_OK;
+    }
+
+    footer = data + len - XET_SHARD_FOOTER_LEN;
+    expires = xet_get_u64(footer + XET_CLI_DEDUP_FOOTER_EXPIRES);
+
+    if (xet_get_u64(footer) != XET_SHARD_FOOTER_VERSION
+        || (expires && expires <= (uint64_t) time(NULL))
+        || !xet_cli_dedup_key(d, footer + XET_CLI_DEDUP_FOOTER_KEY,
                               &reader.collection))
     {
         return XET_CLI_OK;

@@ -1,7 +1,7 @@
 
 /*
  * Chunks that need not be sent: those of xorbs that the server has told of,
- * and those of xorbs that this process makes.
+ * and those of xorbs that this process makes, or an earlier run of it.
  *
  * Dedup answers give chunk hashes under a key.  Chunks under one key are a
  * collection; a chunk is looked for in each of them.  The first collection is
@@ -26,6 +26,10 @@ typedef struct {
     unsigned            collection;
     uint32_t            count;         /* of chunks */
     uint32_t            room;
+    uint32_t            raw_size;      /* of our own */
+    uint32_t            stored_size;
+    unsigned            resumed:1;     /* an earlier run has sent it */
+    unsigned            told:1;        /* a shard tells of it, or will */
     uint8_t            *hashes;        /* 32 bytes each, under the key */
     uint32_t           *lengths;       /* raw */
 } xet_cli_known_t;
@@ -74,6 +78,11 @@ int xet_cli_dedup_find(const xet_cli_dedup_t *d, const xet_hash_t *hash,
 /* Whether this chunk is at that place. */
 int xet_cli_dedup_at(const xet_cli_dedup_t *d, xet_cli_place_t place,
     const xet_hash_t *hash, uint32_t length);
+
+/*
+ * Takes back what an earlier run has sent: the server has it no more.
+ */
+void xet_cli_dedup_forget(xet_cli_dedup_t *d);
 
 /*
  * Takes in the answer to a dedup query.  XET_CLI_OK, also when it is of no

@@ -231,6 +231,7 @@ xet_cli_download_planned(xet_cli_request_t *r)
     }
 
     if (r->status / 100 != 2 || r->refused) {
+        f->d->passing = xet_cli_http_passing(r);
         f->rc = xet_cli_http_fail(r);
         return;
     }
@@ -398,6 +399,7 @@ xet_cli_download_fetched(xet_cli_request_t *r)
     /* the first failure is told of, and ends all */
 
     if (f->rc == XET_CLI_OK) {
+        f->d->passing = (u->rc == XET_CLI_OK && xet_cli_http_passing(r));
         f->rc = xet_cli_unit_result(u);
     }
 
@@ -514,8 +516,6 @@ xet_cli_download_verify(xet_cli_fetch_t *f)
     if (xet_hash_equal(&hash, &f->d->hash)) {
         return XET_CLI_OK;
     }
-
-    f->d->mismatch = 1;
 
     return xet_cli_failf(XET_CLI_FAULT, "damaged",
                          "what the server has as this file is %s",

@@ -53,7 +53,7 @@ typedef struct {
     uint64_t               size;       /* where it ended, in the file */
     uint64_t               chunks;
     uint64_t               received;   /* bytes of xorbs */
-    unsigned               mismatch:1; /* the content has another hash */
+    unsigned               passing:1;  /* what it failed of may pass */
 } xet_cli_download_t;
 
 

@@ -3,9 +3,11 @@
  * xet get: downloads a file, or bytes of it.
  *
  * A whole file goes to NAME.xet-part and gets its name when all of it was
- * verified; what broke off is resumed.  Bytes of a file go to NAME.xet-part,
- * too, but begin anew each time.  To a pipe or a device bytes are written as
- * they come, in order; whether the file was right is known at its end.
+ * verified; what a signal, the network or a server that is down has broken
+ * off is resumed, of all other failures nothing is left.  Bytes of a file go
+ * to a file of a random name and begin anew each time.  To a pipe or a device
+ * bytes are written as they come, in order; whether the file was right is
+ * known at its end.
  */
 
 
@@ -19,6 +21,7 @@
 
 #include "xet_cli_download.h"
 #include "xet_cli_json.h"
+#include "xet_cli_output.h"
 #include "xet_cli_part.h"
 #include "xet_cli_progress.h"
 
@@ -51,6 +54,10 @@ xet_cli_get(const xet_cli_args_t *args)
 {
     int             rc;
     xet_cli_get_t  *g;
+
+    if (args->value[XET_CLI_OPT_RECURSIVE]) {
+        return xet_cli_get_tree(args);
+    }
 
     g = calloc(1, sizeof(xet_cli_get_t));
 
@@ -131,8 +138,11 @@ xet_cli_get_open(xet_cli_get_t *g)
         g->output = args->operands[0];
     }
 
+    /* a name that nobody gave is no pipe that somebody has put there */
+
     g->stream = strcmp(g->output, "-") == 0
-                || (stat(g->output, &st) == 0 && !S_ISREG(st.st_mode));
+                || (args->value[XET_CLI_OPT_OUTPUT]
+                    && stat(g->output, &st) == 0 && !S_ISREG(st.st_mode));
 
     g->download.first = 0;
     g->download.end = XET_CLI_DOWNLOAD_ALL;
@@ -203,7 +213,7 @@ xet_cli_get_whole(xet_cli_get_t *g)
 
     d = &g->download;
 
-    rc = xet_cli_part_open(&g->part, g->output, &d->hash);
+    rc = xet_cli_part_open(&g->part, AT_FDCWD, g->output, &d->hash);
 
     if (rc != XET_CLI_OK) {
         return rc;
@@ -220,14 +230,8 @@ xet_cli_get_whole(xet_cli_get_t *g)
         rc = xet_cli_part_complete(&g->part, d->size);
     }
 
-    if (d->mismatch) {
-
-        /* which of the bytes are wrong can't be told */
-
-        xet_cli_part_discard(&g->part);
-
-    } else if (rc != XET_CLI_OK) {
-        xet_cli_part_close(&g->part);
+    if (rc != XET_CLI_OK) {
+        xet_cli_part_stop(&g->part, xet_cli_interrupted || d->passing);
     }
 
     return rc;
@@ -246,10 +250,10 @@ xet_cli_get_stream(xet_cli_get_t *g)
         g->fd = STDOUT_FILENO;
 
     } else {
-        g->fd = open(g->output, O_WRONLY | O_CLOEXEC);
+        g->fd = xet_cli_output_stream(g->output);
 
         if (g->fd < 0) {
-            return xet_cli_fail(XET_CLI_ERROR, g->output, strerror(errno));
+            return XET_CLI_ERROR;
         }
     }
 
@@ -276,16 +280,10 @@ xet_cli_get_bytes(xet_cli_get_t *g)
 
     d = &g->download;
 
-    if (asprintf(&part, "%s.xet-part", g->output) < 0) {
-        return xet_cli_no_memory();
-    }
-
-    g->fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    g->fd = xet_cli_output_create(AT_FDCWD, g->output, &part);
 
     if (g->fd < 0) {
-        rc = xet_cli_fail(XET_CLI_ERROR, part, strerror(errno));
-        free(part);
-        return rc;
+        return XET_CLI_ERROR;
     }
 
     d->sink = xet_cli_get_sink;
@@ -317,7 +315,6 @@ static int
 xet_cli_get_sink(void *ctx, uint64_t offset, const uint8_t *data, size_t len)
 {
     uint64_t        end;
-    ssize_t         n;
     xet_cli_get_t  *g;
 
     g = ctx;
@@ -332,22 +329,18 @@ xet_cli_get_sink(void *ctx, uint64_t offset, const uint8_t *data, size_t len)
         end = g->download.end;
     }
 
-    while (offset < end && !xet_cli_interrupted) {
-        n = g->stream ? write(g->fd, data, (size_t) (end - offset))
-                      : pwrite(g->fd, data, (size_t) (end - offset),
-                               (off_t) (offset - g->download.first));
-
-        if (n < 0 && errno != EINTR) {
-            return xet_cli_fail(XET_CLI_ERROR, g->output, strerror(errno));
-        }
-
-        if (n > 0) {
-            data += n;
-            offset += (uint64_t) n;
-        }
+    if (offset >= end) {
+        return XET_CLI_OK;
     }
 
-    return xet_cli_interrupted ? XET_CLI_INTERRUPTED : XET_CLI_OK;
+    if (!g->stream
+        && lseek(g->fd, (off_t) (offset - g->download.first), SEEK_SET) < 0)
+    {
+        return xet_cli_fail(XET_CLI_ERROR, g->output, strerror(errno));
+    }
+
+    return xet_cli_output_write(g->fd, g->output, data,
+                                (size_t) (end - offset));
 }
 
 

@@ -8,6 +8,7 @@
 
 #include "xet_cli_digest.h"
 #include "xet_cli_json.h"
+#include "xet_cli_text.h"
 
 
 static int
@@ -34,9 +35,12 @@ xet_cli_hash_file(xet_cli_digest_t *d, const char *name, int json)
     }
 
     if (!json) {
-        printf("%s %llu %s\n", xet_cli_hash_string(&d->hash, text),
-               (unsigned long long) d->size, name);
-        return XET_CLI_OK;
+        printf("%s %llu ", xet_cli_hash_string(&d->hash, text),
+               (unsigned long long) d->size);
+        xet_cli_text_print(stdout, name);
+        putchar('\n');
+
+        return xet_cli_flush();
     }
 
     j = xet_cli_json_begin(&out);
@@ -64,7 +68,7 @@ xet_cli_hash(const xet_cli_args_t *args)
 
     rc = XET_CLI_OK;
 
-    for (i = 0; i < args->count && !xet_cli_interrupted; i++) {
+    for (i = 0; i < args->count && rc < XET_CLI_INTERRUPTED; i++) {
         rc = xet_cli_worse(rc, xet_cli_hash_file(d, args->operands[i],
                                            args->value[XET_CLI_OPT_JSON]
                                            != NULL));

@@ -77,6 +77,7 @@ xet_cli_http_create(const xet_cli_args_t *args, int *rc)
     h->cacert = args->value[XET_CLI_OPT_CACERT];
     h->token_file = args->value[XET_CLI_OPT_TOKEN_FILE];
     h->token = getenv("XET_TOKEN");
+    h->insecure = (args->value[XET_CLI_OPT_INSECURE_TOKEN] != NULL);
     h->retries = (unsigned) retries;
     h->seed = (unsigned) getpid();
 
@@ -464,6 +465,16 @@ xet_cli_http_free(xet_cli_request_t *r)
     free(r->url);
 
     memset(r, 0, sizeof(xet_cli_request_t));
+}
+
+
+int
+xet_cli_http_passing(const xet_cli_request_t *r)
+{
+    return !r->refused
+           && (r->status == 0 || r->status == 401 || r->status == 408
+               || r->status == 429
+               || (r->status >= 500 && r->status != 501));
 }
 
 

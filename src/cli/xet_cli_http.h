@@ -12,7 +12,9 @@
  * are kept in data, up to max bytes.
  *
  * Tokens are read from their file for each request, so that whoever renews
- * the file renews the token; they go to the API only.
+ * the file renews the token; they go to the API only, by TLS or to this
+ * machine, unless --insecure-token says otherwise.  A redirection to another
+ * host, port or scheme does not get them, which libcurl sees to.
  */
 
 #ifndef _XET_CLI_HTTP_H_INCLUDED_
@@ -90,6 +92,9 @@ void xet_cli_http_destroy(xet_cli_http_t *h);
 char *xet_cli_http_url(xet_cli_http_t *h, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Whether a token has characters only that tokens have. */
+int xet_cli_http_token_ok(const char *token);
+
 /* XET_CLI_OK when an endpoint is known, else tells of it. */
 int xet_cli_http_endpoint(xet_cli_http_t *h);
 
@@ -120,6 +125,12 @@ unsigned xet_cli_http_active(const xet_cli_http_t *h);
 
 /* Frees what a request holds, not the request. */
 void xet_cli_http_free(xet_cli_request_t *r);
+
+/*
+ * Whether a request that has failed may work later: there was no answer, the
+ * server could not, or the token is too old.
+ */
+int xet_cli_http_passing(const xet_cli_request_t *r);
 
 /*
  * Tells of a request that has failed: the code of the API and its message,

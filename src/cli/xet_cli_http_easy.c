@@ -4,10 +4,12 @@
  */
 
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "xet_cli_http_easy.h"
@@ -23,6 +25,9 @@ static int xet_cli_http_header(xet_cli_request_t *r, const char *line);
 static int xet_cli_http_authorize(xet_cli_http_t *h, xet_cli_request_t *r);
 static int xet_cli_http_token(xet_cli_http_t *h, xet_cli_request_t *r,
     char *buffer, size_t size);
+static int xet_cli_http_protected(const xet_cli_http_t *h,
+    xet_cli_request_t *r);
+static int xet_cli_http_local(const char *host);
 static size_t xet_cli_http_write(char *data, size_t size, size_t n,
     void *ctx);
 
@@ -30,6 +35,7 @@ static size_t xet_cli_http_write(char *data, size_t size, size_t n,
 int
 xet_cli_http_easy(xet_cli_http_t *h, xet_cli_request_t *r)
 {
+    int    rc;
     CURL  *e;
 
     if (r->easy == NULL) {
@@ -52,6 +58,7 @@ xet_cli_http_easy(xet_cli_http_t *h, xet_cli_request_t *r)
     curl_easy_setopt(e, CURLOPT_USERAGENT, "xet");
     curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(e, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, (long) XET_CLI_HTTP_CONNECT);
     curl_easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(e, CURLOPT_BUFFERSIZE, (long) XET_CLI_HTTP_BUFFER);
@@ -75,6 +82,12 @@ xet_cli_http_easy(xet_cli_http_t *h, xet_cli_request_t *r)
     }
 
     if (r->netrc) {
+        rc = xet_cli_http_protected(h, r);
+
+        if (rc != XET_CLI_OK) {
+            return rc;
+        }
+
         curl_easy_setopt(e, CURLOPT_NETRC, (long) CURL_NETRC_OPTIONAL);
     }
 
@@ -122,7 +135,6 @@ xet_cli_http_method(xet_cli_request_t *r)
     } else {
         curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 1L);
         curl_easy_setopt(e, CURLOPT_MAXREDIRS, 5L);
-        curl_easy_setopt(e, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
     }
 
     return XET_CLI_OK;
@@ -190,7 +202,21 @@ xet_cli_http_authorize(xet_cli_http_t *h, xet_cli_request_t *r)
 
     line[len] = '\0';
 
-    rc = (len < sizeof(prefix)) ? XET_CLI_OK : xet_cli_http_header(r, line);
+    if (len < sizeof(prefix)) {
+        rc = XET_CLI_OK;
+
+    } else if (!xet_cli_http_token_ok(line + sizeof(prefix) - 1)) {
+        snprintf(r->error, sizeof(r->error),
+                 "the token has characters that tokens do not have");
+        rc = XET_CLI_ERROR;
+
+    } else {
+        rc = xet_cli_http_protected(h, r);
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_http_header(r, line);
+        }
+    }
 
     explicit_bzero(line, sizeof(prefix) + room);
     free(line);
@@ -221,6 +247,87 @@ xet_cli_http_token(xet_cli_http_t *h, xet_cli_request_t *r, char *buffer,
     }
 
     return (int) n;
+}
+
+
+int
+xet_cli_http_token_ok(const char *token)
+{
+    for ( /* void */ ; *token; token++) {
+        if (*token <= ' ' || *token > '~') {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+/*
+ * Whether nobody on the way reads what is sent.  libcurl takes the URL apart,
+ * as it does for the transfer; to this machine it must not go by a proxy, and
+ * "localhost" is not looked up.
+ */
+
+static int
+xet_cli_http_protected(const xet_cli_http_t *h, xet_cli_request_t *r)
+{
+    int     rc;
+    char   *scheme, *host;
+    CURLU  *url;
+
+    scheme = NULL;
+    host = NULL;
+    url = curl_url();
+
+    if (url == NULL) {
+        return XET_CLI_ERROR;
+    }
+
+    rc = XET_CLI_ERROR;
+
+    if (curl_url_set(url, CURLUPART_URL, r->url, CURLU_GUESS_SCHEME)
+        != CURLUE_OK
+        || curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK
+        || curl_url_get(url, CURLUPART_HOST, &host, 0) != CURLUE_OK)
+    {
+        snprintf(r->error, sizeof(r->error), "this is no URL");
+
+    } else if (strcmp(scheme, "https") == 0) {
+        curl_easy_setopt(r->easy, CURLOPT_REDIR_PROTOCOLS_STR, "https");
+        rc = XET_CLI_OK;
+
+    } else if (xet_cli_http_local(host)) {
+        curl_easy_setopt(r->easy, CURLOPT_PROXY, "");
+        rc = XET_CLI_OK;
+
+    } else if (h->insecure) {
+        rc = XET_CLI_OK;
+
+    } else {
+        snprintf(r->error, sizeof(r->error), "a token would be sent without "
+                 "TLS; --insecure-token allows it");
+    }
+
+    curl_free(scheme);
+    curl_free(host);
+    curl_url_cleanup(url);
+
+    return rc;
+}
+
+
+static int
+xet_cli_http_local(const char *host)
+{
+    struct in_addr  addr;
+
+    if (strcasecmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0) {
+        return 1;
+    }
+
+    return inet_pton(AF_INET, host, &addr) == 1
+           && (ntohl(addr.s_addr) >> 24) == 127;
 }
 
 

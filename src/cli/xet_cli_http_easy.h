@@ -16,6 +16,7 @@ struct xet_cli_http_s {
     const char           *cacert;
     const char           *token_file;
     const char           *token;
+    unsigned              insecure:1;  /* it may go without TLS */
     unsigned              retries;
     unsigned              active;      /* in libcurl or waiting */
     unsigned              seed;

@@ -48,7 +48,7 @@ xet_cli_info(const xet_cli_args_t *args)
 
     rc = XET_CLI_OK;
 
-    for (i = 0; i < args->count && !xet_cli_interrupted; i++) {
+    for (i = 0; i < args->count && rc < XET_CLI_INTERRUPTED; i++) {
         rc = xet_cli_worse(rc, xet_cli_info_any(in, args->operands[i]));
     }
 

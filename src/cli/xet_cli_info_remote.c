@@ -10,6 +10,7 @@
 
 #include "xet_cli_download.h"
 #include "xet_cli_info.h"
+#include "xet_cli_text.h"
 
 
 /* Bytes of the file that one reconstruction is asked for. */
@@ -219,7 +220,8 @@ void
 xet_cli_info_begin(xet_cli_info_t *in, const char *kind)
 {
     if (!in->json) {
-        printf("%s: %s\n", in->name, kind);
+        xet_cli_text_print(stdout, in->name);
+        printf(": %s\n", kind);
         return;
     }
 
@@ -268,18 +270,17 @@ xet_cli_info_end(xet_cli_info_t *in, xet_status_t status)
 {
     int  rc;
 
-    rc = XET_CLI_OK;
-
     if (in->json) {
         xet_json_key(in->j, "ok");
         xet_json_bool(in->j, status == XET_OK);
 
         rc = xet_cli_json_end(&in->out);
+
+    } else {
+        rc = xet_cli_flush();
     }
 
     if (status != XET_OK) {
-        fflush(stdout);
-
         rc = xet_cli_worse(rc, xet_cli_fail(XET_CLI_FAULT, in->name,
                                             xet_status_text(status)));
     }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "xet_cli_json.h"
+#include "xet_cli_text.h"
 
 
 xet_json_t *
@@ -56,29 +57,25 @@ xet_cli_json_put_hash(xet_json_t *j, const char *key, const xet_hash_t *hash)
 int
 xet_cli_json_end(xet_cli_json_t *o)
 {
-    int              rc;
-    xet_buf_node_t  *node;
+    size_t    len;
+    uint8_t  *text;
 
     xet_json_object_end(&o->json);
-    xet_buf_write(&o->buf, "\n", 1);
 
-    rc = XET_CLI_OK;
-
-    if (xet_buf_status(&o->buf) != XET_OK) {
-        rc = xet_cli_no_memory();
-
-    } else {
-        for (node = o->buf.first; node; node = node->next) {
-            fwrite(node->start, 1, (size_t) (node->pos - node->start),
-                   stdout);
-        }
-
-        fflush(stdout);
-    }
+    text = xet_cli_buf_bytes(&o->buf, &len);
 
     xet_cli_buf_free(&o->buf);
 
-    return rc;
+    if (text == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    xet_cli_text_json(stdout, (char *) text, len);
+    putchar('\n');
+
+    free(text);
+
+    return xet_cli_flush();
 }
 
 
@@ -86,6 +83,35 @@ void *
 xet_cli_buf_alloc(void *data, size_t size)
 {
     return malloc(size);
+}
+
+
+uint8_t *
+xet_cli_buf_bytes(const xet_buf_t *b, size_t *len)
+{
+    uint8_t         *data, *p;
+    xet_buf_node_t  *node;
+
+    if (xet_buf_status(b) != XET_OK) {
+        return NULL;
+    }
+
+    data = malloc((size_t) b->size + 1);
+
+    if (data == NULL) {
+        return NULL;
+    }
+
+    p = data;
+
+    for (node = b->first; node; node = node->next) {
+        memcpy(p, node->start, (size_t) (node->pos - node->start));
+        p += node->pos - node->start;
+    }
+
+    *len = (size_t) (p - data);
+
+    return data;
 }
 
 

@@ -28,13 +28,16 @@ void xet_cli_json_put_u64(xet_json_t *j, const char *key, uint64_t value);
 void xet_cli_json_put_hash(xet_json_t *j, const char *key,
     const xet_hash_t *hash);
 
-/* Closes the object and prints the line.  XET_CLI_OK or XET_CLI_ERROR. */
+/* Closes the object and prints the line.  XET_CLI_OK, or an exit code. */
 int xet_cli_json_end(xet_cli_json_t *o);
 
 
 /* xet_alloc_pt by malloc(), and what frees all nodes of such a buffer. */
 void *xet_cli_buf_alloc(void *data, size_t size);
 void xet_cli_buf_free(xet_buf_t *b);
+
+/* All of it in one piece, malloc()ed; NULL without memory. */
+uint8_t *xet_cli_buf_bytes(const xet_buf_t *b, size_t *len);
 
 
 /* Members of an object; 0 when it is not there, or is something else. */

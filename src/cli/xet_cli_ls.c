@@ -109,17 +109,11 @@ xet_cli_ls_row(void *ctx, const xet_cli_pg_row_t *row)
     sha256 = xet_cli_pg_null(row, xet_cli_ls_sha256)
              ? NULL : xet_cli_pg_text(row, xet_cli_ls_sha256);
 
-    if (ferror(stdout)) {
-
-        /* nobody reads any more; main() says so */
-
-        return XET_CLI_ERROR;
-    }
-
     if (!*(int *) ctx) {
         printf("%s %12" PRIu64 " %s\n", xet_cli_hash_string(&hash, text),
                size, created);
-        return XET_CLI_OK;
+
+        return ferror(stdout) ? xet_cli_flush() : XET_CLI_OK;
     }
 
     j = xet_cli_json_begin(&out);

@@ -23,6 +23,7 @@
 #include "xet_cli_digest.h"
 #include "xet_cli_json.h"
 #include "xet_cli_pg.h"
+#include "xet_cli_text.h"
 
 
 #define XET_CLI_MIGRATE_MAX  (16 * 1024 * 1024)   /* bytes of a file */
@@ -374,7 +375,8 @@ xet_cli_migrate_apply(xet_cli_migrate_t *m, const char *name,
     }
 
     if (!m->json) {
-        printf("%s\n", name);
+        xet_cli_text_print(stdout, name);
+        putchar('\n');
         return XET_CLI_OK;
     }
 

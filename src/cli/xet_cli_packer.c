@@ -359,8 +359,11 @@ xet_cli_packer_choose(xet_cli_packer_t *p, size_t i, xet_cli_place_t *place)
         }
     }
 
+    /* what an earlier run has sent, it has sent for this very place */
+
     return (n == XET_CLI_PACKER_RUN || p->credit >= XET_CLI_PACKER_RUN
-            || (p->eof && i + n == p->nchunks)) ? n : 0;
+            || (p->eof && i + n == p->nchunks)
+            || (n && d->xorbs[place->xorb].resumed)) ? n : 0;
 }
 
 

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "xet_cli_output.h"
 #include "xet_cli_part.h"
 #include "xet_cli_progress.h"
 
@@ -30,19 +32,19 @@ static int xet_cli_part_records(xet_cli_part_t *p, const uint8_t *data,
 static int xet_cli_part_reset(xet_cli_part_t *p, const xet_hash_t *hash);
 static int xet_cli_part_flush(xet_cli_part_t *p);
 static int xet_cli_part_order(const void *one, const void *two);
-static int xet_cli_part_write(int fd, const char *name, const uint8_t *data,
-    size_t len, uint64_t offset);
-static int xet_cli_part_sync_folder(const char *name);
+static void xet_cli_part_close(xet_cli_part_t *p);
+static int xet_cli_part_sync_folder(const xet_cli_part_t *p);
 
 
 int
-xet_cli_part_open(xet_cli_part_t *p, const char *target,
+xet_cli_part_open(xet_cli_part_t *p, int folder, const char *target,
     const xet_hash_t *hash)
 {
     int  rc;
 
     memset(p, 0, sizeof(xet_cli_part_t));
 
+    p->folder = folder;
     p->part_fd = -1;
     p->state_fd = -1;
     p->written = xet_cli_now();
@@ -70,6 +72,16 @@ xet_cli_part_open(xet_cli_part_t *p, const char *target,
     }
 
     if (rc != XET_CLI_OK) {
+
+        if (p->part_made) {
+            unlinkat(p->folder, p->part, 0);
+        }
+
+        if (p->state_made) {
+            unlinkat(p->folder, p->state, 0);
+        }
+
+        p->len = 0;
         xet_cli_part_close(p);
     }
 
@@ -77,26 +89,60 @@ xet_cli_part_open(xet_cli_part_t *p, const char *target,
 }
 
 
+/*
+ * Whoever has the lock has both files.  A state without a name is that of a
+ * download that has ended just now.  A part comes after its state and goes
+ * before it: a file of its name without a state is of somebody else.
+ */
+
 static int
 xet_cli_part_files(xet_cli_part_t *p)
 {
-    p->state_fd = open(p->state, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    struct stat  st;
 
-    if (p->state_fd < 0) {
-        return xet_cli_fail(XET_CLI_ERROR, p->state, strerror(errno));
+    for ( ;; ) {
+        p->state_fd = xet_cli_output_open(p->folder, p->state, 0600,
+                                          &p->state_made);
+
+        if (p->state_fd < 0) {
+            return XET_CLI_ERROR;
+        }
+
+        if (flock(p->state_fd, LOCK_EX | LOCK_NB) != 0) {
+            p->state_made = 0;
+
+            return xet_cli_fail(XET_CLI_ERROR, p->state,
+                                (errno == EWOULDBLOCK)
+                                ? "another download of it is going on"
+                                : strerror(errno));
+        }
+
+        if (fstat(p->state_fd, &st) != 0) {
+            return xet_cli_fail(XET_CLI_ERROR, p->state, strerror(errno));
+        }
+
+        if (st.st_nlink) {
+            break;
+        }
+
+        close(p->state_fd);
+        p->state_fd = -1;
     }
 
-    if (flock(p->state_fd, LOCK_EX | LOCK_NB) != 0) {
-        return xet_cli_fail(XET_CLI_ERROR, p->state,
-                            (errno == EWOULDBLOCK)
-                            ? "another download of it is going on"
-                            : strerror(errno));
-    }
-
-    p->part_fd = open(p->part, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    p->part_fd = xet_cli_output_open(p->folder, p->part, 0666,
+                                     &p->part_made);
 
     if (p->part_fd < 0) {
-        return xet_cli_fail(XET_CLI_ERROR, p->part, strerror(errno));
+        return XET_CLI_ERROR;
+    }
+
+    if (p->state_made && !p->part_made) {
+        close(p->part_fd);
+        p->part_fd = -1;
+
+        return xet_cli_fail(XET_CLI_ERROR, p->part,
+                            "is there, and is not of a download that broke "
+                            "off");
     }
 
     return XET_CLI_OK;
@@ -119,7 +165,7 @@ xet_cli_part_load(xet_cli_part_t *p, const xet_hash_t *hash)
         return xet_cli_fail(XET_CLI_ERROR, p->state, strerror(errno));
     }
 
-    if (st.st_size < XET_CLI_PART_RECORD) {
+    if (st.st_size == 0) {
         return xet_cli_part_reset(p, hash);
     }
 
@@ -131,8 +177,13 @@ xet_cli_part_load(xet_cli_part_t *p, const xet_hash_t *hash)
     }
 
     if (pread(p->state_fd, data, len, 0) != (ssize_t) len
-        || memcmp(data, head, sizeof(head)) != 0)
+        || memcmp(data, head, len < 8 ? len : 8) != 0)
     {
+        rc = xet_cli_fail(XET_CLI_ERROR, p->state,
+                          "is there, and is not of a download that broke "
+                          "off");
+
+    } else if (len < sizeof(head) || memcmp(data, head, sizeof(head)) != 0) {
         rc = xet_cli_part_reset(p, hash);
 
     } else {
@@ -205,7 +256,7 @@ xet_cli_part_records(xet_cli_part_t *p, const uint8_t *data, size_t n)
             continue;
         }
 
-        p->resumed += p->kept[i].raw_length;
+        p->have += p->kept[i].raw_length;
         p->kept[k++] = p->kept[i];
     }
 
@@ -249,25 +300,16 @@ xet_cli_part_reset(xet_cli_part_t *p, const xet_hash_t *hash)
 int
 xet_cli_part_sink(void *ctx, uint64_t offset, const uint8_t *data, size_t len)
 {
+    ssize_t          n;
     xet_cli_part_t  *p;
 
     p = ctx;
 
-    return xet_cli_part_write(p->part_fd, p->part, data, len, offset);
-}
-
-
-static int
-xet_cli_part_write(int fd, const char *name, const uint8_t *data, size_t len,
-    uint64_t offset)
-{
-    ssize_t  n;
-
     while (len) {
-        n = pwrite(fd, data, len, (off_t) offset);
+        n = pwrite(p->part_fd, data, len, (off_t) offset);
 
         if (n < 0 && errno != EINTR) {
-            return xet_cli_fail(XET_CLI_ERROR, name, strerror(errno));
+            return xet_cli_fail(XET_CLI_ERROR, p->part, strerror(errno));
         }
 
         if (n > 0) {
@@ -296,6 +338,7 @@ xet_cli_part_note(void *ctx, const xet_cli_chunk_t *chunk)
     memcpy(r + 16, chunk->hash.bytes, XET_HASH_LEN);
 
     p->len += XET_CLI_PART_RECORD;
+    p->have += chunk->raw_length;
 
     if (p->len == XET_CLI_PART_BUFFER
         || xet_cli_now() - p->written >= XET_CLI_PART_PERIOD)
@@ -310,26 +353,14 @@ xet_cli_part_note(void *ctx, const xet_cli_chunk_t *chunk)
 static int
 xet_cli_part_flush(xet_cli_part_t *p)
 {
-    size_t   pos;
-    ssize_t  n;
+    size_t  len;
 
-    for (pos = 0; pos < p->len; /* void */ ) {
-        n = write(p->state_fd, p->records + pos, p->len - pos);
-
-        if (n < 0 && errno != EINTR) {
-            p->len = 0;
-            return xet_cli_fail(XET_CLI_ERROR, p->state, strerror(errno));
-        }
-
-        if (n > 0) {
-            pos += (size_t) n;
-        }
-    }
+    len = p->len;
 
     p->len = 0;
     p->written = xet_cli_now();
 
-    return XET_CLI_OK;
+    return xet_cli_output_write(p->state_fd, p->state, p->records, len);
 }
 
 
@@ -362,18 +393,18 @@ xet_cli_part_complete(xet_cli_part_t *p, uint64_t size)
     int  rc;
 
     if (ftruncate(p->part_fd, (off_t) size) != 0
-        || fdatasync(p->part_fd) != 0)
+        || (!p->unsynced && fdatasync(p->part_fd) != 0))
     {
         return xet_cli_fail(XET_CLI_ERROR, p->part, strerror(errno));
     }
 
-    if (rename(p->part, p->target) != 0) {
+    if (renameat(p->folder, p->part, p->folder, p->target) != 0) {
         return xet_cli_fail(XET_CLI_ERROR, p->target, strerror(errno));
     }
 
-    unlink(p->state);
+    unlinkat(p->folder, p->state, 0);
 
-    rc = xet_cli_part_sync_folder(p->target);
+    rc = p->unsynced ? XET_CLI_OK : xet_cli_part_sync_folder(p);
 
     p->len = 0;
     xet_cli_part_close(p);
@@ -383,23 +414,24 @@ xet_cli_part_complete(xet_cli_part_t *p, uint64_t size)
 
 
 static int
-xet_cli_part_sync_folder(const char *name)
+xet_cli_part_sync_folder(const xet_cli_part_t *p)
 {
     int    fd, rc;
     char  *copy;
 
-    copy = strdup(name);
+    copy = strdup(p->target);
 
     if (copy == NULL) {
         return xet_cli_no_memory();
     }
 
-    fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    fd = openat(p->folder, dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     /* not every file system syncs folders */
 
     rc = (fd < 0 || (fsync(fd) != 0 && errno != EINVAL))
-         ? xet_cli_fail(XET_CLI_ERROR, name, strerror(errno)) : XET_CLI_OK;
+         ? xet_cli_fail(XET_CLI_ERROR, p->target, strerror(errno))
+         : XET_CLI_OK;
 
     if (fd >= 0) {
         close(fd);
@@ -412,26 +444,41 @@ xet_cli_part_sync_folder(const char *name)
 
 
 void
-xet_cli_part_discard(xet_cli_part_t *p)
+xet_cli_part_stop(xet_cli_part_t *p, int keep)
 {
-    unlink(p->part);
-    unlink(p->state);
+    if (p->part == NULL) {
 
-    p->len = 0;
+        /* it has its name already */
+
+        return;
+    }
+
+    if (keep && p->have) {
+        (void) xet_cli_failf(XET_CLI_OK, p->target,
+                             "%" PRIu64 " bytes are kept in %s, the same "
+                             "command goes on from there", p->have, p->part);
+
+    } else {
+        unlinkat(p->folder, p->part, 0);
+        unlinkat(p->folder, p->state, 0);
+
+        p->len = 0;
+    }
+
     xet_cli_part_close(p);
 }
 
 
-void
+static void
 xet_cli_part_close(xet_cli_part_t *p)
 {
+    if (p->part_fd >= 0) {
+        close(p->part_fd);
+    }
+
     if (p->state_fd >= 0) {
         (void) xet_cli_part_flush(p);
         close(p->state_fd);
-    }
-
-    if (p->part_fd >= 0) {
-        close(p->part_fd);
     }
 
     free(p->kept);

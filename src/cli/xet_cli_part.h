@@ -21,6 +21,7 @@
 
 
 typedef struct {
+    int               folder;          /* of the names, or AT_FDCWD */
     char             *target;
     char             *part;            /* names */
     char             *state;
@@ -30,11 +31,15 @@ typedef struct {
 
     xet_cli_chunk_t  *kept;            /* by offset */
     size_t            nkept;
-    uint64_t          resumed;         /* bytes of them */
+    uint64_t          have;            /* bytes of these and of new ones */
 
     uint8_t          *records;         /* to be written */
     size_t            len;
     uint64_t          written;         /* when */
+
+    int               state_made;      /* it is new */
+    int               part_made;
+    unsigned          unsynced:1;      /* the caller syncs */
 } xet_cli_part_t;
 
 
@@ -42,7 +47,7 @@ typedef struct {
  * Opens or makes both files for a target; what they have of another file is
  * dropped.  XET_CLI_OK or XET_CLI_ERROR, told of.
  */
-int xet_cli_part_open(xet_cli_part_t *p, const char *target,
+int xet_cli_part_open(xet_cli_part_t *p, int folder, const char *target,
     const xet_hash_t *hash);
 
 /* These fit a download; ctx is the part. */
@@ -52,12 +57,12 @@ int xet_cli_part_note(void *ctx, const xet_cli_chunk_t *chunk);
 int xet_cli_part_kept(void *ctx, xet_cli_chunk_t *chunk);
 
 /*
- * The end: with complete the bytes get their size and their name, durably;
- * with discard both files go; else they stay for the next time.
+ * The end: with complete the bytes get their size and their name, durably
+ * unless the caller sees to that; with stop both files go, or stay for the
+ * next time where there is something in them to keep, and that is told.
  */
 int xet_cli_part_complete(xet_cli_part_t *p, uint64_t size);
-void xet_cli_part_discard(xet_cli_part_t *p);
-void xet_cli_part_close(xet_cli_part_t *p);
+void xet_cli_part_stop(xet_cli_part_t *p, int keep);
 
 
 #endif /* _XET_CLI_PART_H_INCLUDED_ */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "xet_cli_progress.h"
+#include "xet_cli_text.h"
 
 
 #define XET_CLI_PROGRESS_WIDTH  24
@@ -92,7 +93,7 @@ xet_cli_progress_set(uint64_t done)
 static void
 xet_cli_progress_draw(uint64_t done, uint64_t now)
 {
-    char      bar[XET_CLI_PROGRESS_WIDTH + 1], a[24], b[24];
+    char      bar[XET_CLI_PROGRESS_WIDTH + 1], name[25], a[24], b[24];
     double    rate;
     unsigned  n;
     uint64_t  total, ms;
@@ -115,7 +116,10 @@ xet_cli_progress_draw(uint64_t done, uint64_t now)
     memset(bar, '#', n);
     bar[sizeof(bar) - 1] = '\0';
 
-    fprintf(stderr, "\r\033[K%.24s ", xet_cli_progress.name);
+    xet_cli_text_escape(name, sizeof(name), xet_cli_progress.name,
+                        strlen(xet_cli_progress.name));
+
+    fprintf(stderr, "\r\033[K%s ", name);
 
     if (total) {
         fprintf(stderr, "[%s] %3u%% ", bar,

@@ -16,6 +16,7 @@
 
 #include "xet_cli_json.h"
 #include "xet_cli_ls.h"
+#include "xet_cli_text.h"
 
 
 typedef struct {
@@ -146,9 +147,12 @@ xet_cli_repo_row(void *ctx, const xet_cli_pg_row_t *row)
     bytes = xet_cli_pg_u64(row, 3);
 
     if (!r->json) {
-        printf("%-7s %8" PRIu64 " %14" PRIu64 " %s\n",
-               open ? "public" : "private", files, bytes, name);
-        return XET_CLI_OK;
+        printf("%-7s %8" PRIu64 " %14" PRIu64 " ",
+               open ? "public" : "private", files, bytes);
+        xet_cli_text_print(stdout, name);
+        putchar('\n');
+
+        return ferror(stdout) ? xet_cli_flush() : XET_CLI_OK;
     }
 
     j = xet_cli_json_begin(&out);

@@ -257,8 +257,8 @@ xet_cli_store_file_slices(xet_cli_store_file_t *f, size_t n)
 
     rc = xet_cli_pg_query(f->checker->pg,
                           "SELECT chunk_count, hashes, raw_ends, stored_ends,"
-                          " tag FROM xet.xorb_slices($1::bytea[], $2::integer[],"
-                          " $3::integer[], true)",
+                          " tag FROM xet.xorb_slices($1::bytea[],"
+                          " $2::integer[], $3::integer[], true)",
                           params, 3, xet_cli_store_file_slice, f);
 
     if (rc == XET_CLI_OK && f->fault == NULL && f->term != end) {

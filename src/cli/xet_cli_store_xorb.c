@@ -233,8 +233,8 @@ xet_cli_store_xorb_fault(xet_cli_checker_t *c, const xet_cli_job_t *job,
 
     xet_cli_store_fault(c->store, "xorb", &job->hash, "%s", text);
 
-    xet_cli_store_xorb_mark(c, job, "SELECT xet.xorb_damaged($1,"
-                                    " $2::integer)");
+    xet_cli_store_xorb_mark(c, job, "SELECT xet.xorb_damaged(ARRAY[$1],"
+                                    " ARRAY[$2::integer])");
 }
 
 

@@ -19,6 +19,7 @@
 
 struct xet_cli_upload_xorb_s {
     xet_cli_upload_xorb_t  *next;
+    uint32_t                number;
     xet_cli_request_t       request;
     xet_cli_upload_t       *upload;
     uint8_t                *body;
@@ -29,8 +30,7 @@ static xet_status_t xet_cli_upload_write(void *ctx, const uint8_t *data,
     size_t len);
 static int xet_cli_upload_open(xet_cli_upload_t *u);
 static int xet_cli_upload_close(xet_cli_upload_t *u);
-static int xet_cli_upload_note(xet_cli_upload_t *u,
-    const xet_xorb_info_t *info);
+static int xet_cli_upload_note(xet_cli_upload_t *u, uint32_t xorb);
 static int xet_cli_upload_send(xet_cli_upload_t *u,
     const xet_hash_t *hash);
 static void xet_cli_upload_sent(xet_cli_request_t *r);
@@ -41,7 +41,10 @@ static int xet_cli_upload_shard(xet_cli_upload_t *u, size_t *xorb,
 static void xet_cli_upload_file(xet_buf_t *b, const xet_cli_upload_t *u,
     const xet_cli_file_t *file);
 static void xet_cli_upload_xorb(xet_buf_t *b, const xet_cli_upload_t *u,
-    const xet_cli_sent_t *sent);
+    uint32_t xorb);
+static int xet_cli_upload_resumed(xet_cli_upload_t *u,
+    const xet_cli_file_t *files, size_t n);
+static void xet_cli_upload_forget(xet_cli_upload_t *u);
 static int xet_cli_upload_post(xet_cli_upload_t *u, const xet_buf_t *b);
 
 
@@ -53,6 +56,8 @@ xet_cli_upload_init(xet_cli_upload_t *u, xet_cli_http_t *h,
 
     u->http = h;
     u->parallel = parallel;
+    u->journal.folder = -1;
+    u->journal.fd = -1;
 
     xet_cli_dedup_init(&u->dedup);
 
@@ -69,6 +74,8 @@ xet_cli_upload_free(xet_cli_upload_t *u)
     while (u->xorbs) {
         xet_cli_upload_remove(u->xorbs);
     }
+
+    xet_cli_journal_close(&u->journal, u->ended);
 
     xet_xorb_writer_destroy(u->writer);
     xet_cli_dedup_free(&u->dedup);
@@ -153,6 +160,7 @@ xet_cli_upload_close(xet_cli_upload_t *u)
 {
     int                     rc;
     xet_status_t            status;
+    xet_cli_known_t        *x;
     const xet_xorb_info_t  *info;
 
     status = xet_xorb_writer_finish(u->writer, 0);
@@ -162,10 +170,13 @@ xet_cli_upload_close(xet_cli_upload_t *u)
     }
 
     info = xet_xorb_writer_info(u->writer);
+    x = &u->dedup.xorbs[u->xorb];
 
-    u->dedup.xorbs[u->xorb].hash = info->hash;
+    x->hash = info->hash;
+    x->raw_size = (uint32_t) info->raw_size;
+    x->stored_size = (uint32_t) info->stored_size;
 
-    rc = xet_cli_upload_note(u, info);
+    rc = xet_cli_upload_note(u, u->xorb);
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_upload_wait(u, (unsigned) u->parallel - 1);
@@ -180,14 +191,14 @@ xet_cli_upload_close(xet_cli_upload_t *u)
 
 
 static int
-xet_cli_upload_note(xet_cli_upload_t *u, const xet_xorb_info_t *info)
+xet_cli_upload_note(xet_cli_upload_t *u, uint32_t xorb)
 {
-    size_t           n;
-    xet_cli_sent_t  *sent;
+    size_t     n;
+    uint32_t  *sent;
 
     if (u->nsent == u->sent_room) {
         n = u->sent_room ? u->sent_room * 2 : 16;
-        sent = realloc(u->sent, n * sizeof(xet_cli_sent_t));
+        sent = realloc(u->sent, n * sizeof(uint32_t));
 
         if (sent == NULL) {
             return xet_cli_no_memory();
@@ -197,11 +208,8 @@ xet_cli_upload_note(xet_cli_upload_t *u, const xet_xorb_info_t *info)
         u->sent_room = n;
     }
 
-    sent = &u->sent[u->nsent++];
-
-    sent->xorb = u->xorb;
-    sent->raw_size = (uint32_t) info->raw_size;
-    sent->stored_size = (uint32_t) info->stored_size;
+    u->sent[u->nsent++] = xorb;
+    u->dedup.xorbs[xorb].told = 1;
 
     return XET_CLI_OK;
 }
@@ -222,6 +230,7 @@ xet_cli_upload_send(xet_cli_upload_t *u, const xet_hash_t *hash)
     }
 
     x->upload = u;
+    x->number = u->xorb;
     x->body = u->body;
 
     x->request.url = xet_cli_http_url(u->http, "/v1/xorbs/default/%s",
@@ -257,6 +266,7 @@ xet_cli_upload_sent(xet_cli_request_t *r)
 
     if (r->status / 100 == 2) {
         u->sent_bytes += r->body_len;
+        xet_cli_journal_add(&u->journal, &u->dedup.xorbs[x->number]);
 
     } else if (u->rc == XET_CLI_OK) {
         u->rc = xet_cli_http_fail(r);
@@ -314,6 +324,10 @@ xet_cli_upload_commit(xet_cli_upload_t *u, const xet_cli_file_t *files,
         rc = xet_cli_upload_wait(u, 0);
     }
 
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_upload_resumed(u, files, n);
+    }
+
     xorb = 0;
 
     /* what does not fit into one shard goes ahead, the files are last */
@@ -328,7 +342,68 @@ xet_cli_upload_commit(xet_cli_upload_t *u, const xet_cli_file_t *files,
 
     u->nsent = 0;
 
+    if (u->refused) {
+        xet_cli_upload_forget(u);
+    }
+
     return rc;
+}
+
+
+/* Of what was sent before, shards tell what files refer to. */
+
+static int
+xet_cli_upload_resumed(xet_cli_upload_t *u, const xet_cli_file_t *files,
+    size_t n)
+{
+    int               rc;
+    size_t            i, k;
+    uint32_t          xorb;
+    xet_cli_known_t  *x;
+
+    rc = XET_CLI_OK;
+
+    for (i = 0; i < n; i++) {
+        for (k = 0; k < files[i].count && rc == XET_CLI_OK; k++) {
+            xorb = files[i].segments[k].xorb;
+            x = &u->dedup.xorbs[xorb];
+
+            if (x->raw_size && !x->told) {
+                u->resumed |= x->resumed;
+                rc = xet_cli_upload_note(u, xorb);
+            }
+        }
+    }
+
+    return rc;
+}
+
+
+/* What this run has sent remains, in memory and in the journal. */
+
+static void
+xet_cli_upload_forget(xet_cli_upload_t *u)
+{
+    uint32_t          n;
+    xet_cli_known_t  *x;
+
+    xet_cli_journal_reset(&u->journal);
+
+    for (n = 0; n < u->dedup.nxorbs; n++) {
+        x = &u->dedup.xorbs[n];
+
+        if (x->raw_size && !x->resumed) {
+            xet_cli_journal_add(&u->journal, x);
+
+            /* the shard that was to tell of it did not */
+
+            x->told = 0;
+        }
+    }
+
+    xet_cli_dedup_forget(&u->dedup);
+
+    u->resumed = 0;
 }
 
 
@@ -344,7 +419,7 @@ xet_cli_upload_shard(xet_cli_upload_t *u, size_t *xorb,
 
     for (end = *xorb; end < u->nsent && size < XET_CLI_UPLOAD_SHARD; end++) {
         size += XET_SHARD_RECORD_LEN
-                * (1 + (size_t) u->dedup.xorbs[u->sent[end].xorb].count);
+                * (1 + (size_t) u->dedup.xorbs[u->sent[end]].count);
     }
 
     xet_buf_init(&b, xet_cli_buf_alloc, NULL, 65536);
@@ -358,15 +433,15 @@ xet_cli_upload_shard(xet_cli_upload_t *u, size_t *xorb,
     xet_shard_build_section_end(&b);
 
     for (i = *xorb; i < end; i++) {
-        xet_cli_upload_xorb(&b, u, &u->sent[i]);
+        xet_cli_upload_xorb(&b, u, u->sent[i]);
     }
 
     xet_shard_build_section_end(&b);
 
     *xorb = end;
 
-    rc = (xet_buf_status(&b) == XET_OK) ? xet_cli_upload_post(u, &b)
-                                        : xet_cli_no_memory();
+    rc = xet_cli_upload_post(u, &b);
+
     xet_cli_buf_free(&b);
 
     return rc;
@@ -401,16 +476,14 @@ xet_cli_upload_file(xet_buf_t *b, const xet_cli_upload_t *u,
 
 
 static void
-xet_cli_upload_xorb(xet_buf_t *b, const xet_cli_upload_t *u,
-    const xet_cli_sent_t *sent)
+xet_cli_upload_xorb(xet_buf_t *b, const xet_cli_upload_t *u, uint32_t xorb)
 {
     uint32_t                i, pos;
     const xet_cli_known_t  *x;
 
-    x = &u->dedup.xorbs[sent->xorb];
+    x = &u->dedup.xorbs[xorb];
 
-    xet_shard_build_xorb(b, &x->hash, x->count, sent->raw_size,
-                         sent->stored_size);
+    xet_shard_build_xorb(b, &x->hash, x->count, x->raw_size, x->stored_size);
 
     for (i = 0, pos = 0; i < x->count; i++) {
         xet_shard_build_chunk(b, x->hashes + i * XET_HASH_LEN, pos,
@@ -423,23 +496,15 @@ xet_cli_upload_xorb(xet_buf_t *b, const xet_cli_upload_t *u,
 static int
 xet_cli_upload_post(xet_cli_upload_t *u, const xet_buf_t *b)
 {
-    int                    rc;
-    size_t                 len;
-    uint8_t               *body;
-    xet_buf_node_t        *node;
-    xet_cli_request_t      r;
+    int                 rc;
+    size_t              len;
+    uint8_t            *body;
+    xet_cli_request_t   r;
 
-    body = malloc((size_t) b->size);
+    body = xet_cli_buf_bytes(b, &len);
 
     if (body == NULL) {
         return xet_cli_no_memory();
-    }
-
-    len = 0;
-
-    for (node = b->first; node; node = node->next) {
-        memcpy(body + len, node->start, (size_t) (node->pos - node->start));
-        len += (size_t) (node->pos - node->start);
     }
 
     memset(&r, 0, sizeof(r));
@@ -453,7 +518,12 @@ xet_cli_upload_post(xet_cli_upload_t *u, const xet_buf_t *b)
     rc = xet_cli_http_call(u->http, &r);
 
     if (rc == XET_CLI_OK && r.status / 100 != 2) {
-        rc = xet_cli_http_fail(&r);
+
+        u->refused = u->resumed
+                     && (r.status == 400 || r.status == 404
+                         || r.status == 409 || r.status == 422);
+
+        rc = (u->refused && !u->once) ? XET_CLI_FAULT : xet_cli_http_fail(&r);
     }
 
     xet_cli_http_free(&r);

@@ -14,6 +14,7 @@
 
 #include "xet_cli_dedup.h"
 #include "xet_cli_http.h"
+#include "xet_cli_journal.h"
 
 
 /* A term of a file; the xorb by its number. */
@@ -33,19 +34,11 @@ typedef struct {
     uint64_t            size;
     uint64_t            new_bytes;
     uint8_t             sha256[32];
+    unsigned            executable:1;
     xet_cli_segment_t  *segments;
     size_t              count;
     size_t              room;
 } xet_cli_file_t;
-
-
-/* A xorb that no shard has told of yet. */
-
-typedef struct {
-    uint32_t            xorb;
-    uint32_t            raw_size;
-    uint32_t            stored_size;
-} xet_cli_sent_t;
 
 
 typedef struct xet_cli_upload_xorb_s  xet_cli_upload_xorb_t;
@@ -54,6 +47,11 @@ typedef struct xet_cli_upload_xorb_s  xet_cli_upload_xorb_t;
 typedef struct {
     xet_cli_http_t     *http;
     xet_cli_dedup_t     dedup;
+    xet_cli_journal_t   journal;
+    unsigned            once:1;        /* what is read can't be read again */
+    unsigned            resumed:1;     /* files refer to such xorbs */
+    unsigned            refused:1;     /* the server has them no more */
+    unsigned            ended:1;       /* there is nothing to resume */
     xet_xorb_writer_t  *writer;
     uint64_t            parallel;
     xet_cli_upload_xorb_t  *xorbs;     /* under way */
@@ -64,7 +62,7 @@ typedef struct {
     unsigned            sending;       /* how many these are */
     int                 rc;            /* the first failure */
 
-    xet_cli_sent_t     *sent;
+    uint32_t           *sent;          /* xorbs that no shard tells of yet */
     size_t              nsent;
     size_t              sent_room;
     uint64_t            sent_bytes;
@@ -81,7 +79,11 @@ void xet_cli_upload_free(xet_cli_upload_t *u);
 int xet_cli_upload_chunk(xet_cli_upload_t *u, const uint8_t *data,
     uint32_t len, const xet_hash_t *hash, xet_cli_place_t *place);
 
-/* Sends what is open, waits for all, and registers the files. */
+/*
+ * Sends what is open, waits for all, and registers the files.  With refused
+ * nothing has been told of: the files are to be read again, for the xorbs of
+ * an earlier run that they refer to are forgotten.
+ */
 int xet_cli_upload_commit(xet_cli_upload_t *u, const xet_cli_file_t *files,
     size_t n);
 

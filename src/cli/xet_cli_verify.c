@@ -86,7 +86,7 @@ xet_cli_verify_file(const xet_cli_args_t *args, xet_cli_http_t *h,
     if (!args->value[XET_CLI_OPT_JSON]) {
         printf("%s %" PRIu64 " bytes, %" PRIu64 " chunks: ok\n", name, d.size,
                d.chunks);
-        return XET_CLI_OK;
+        return xet_cli_flush();
     }
 
     j = xet_cli_json_begin(&out);

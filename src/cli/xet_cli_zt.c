@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "xet_cli_text.h"
 #include "xet_cli_zt.h"
 
 
@@ -26,7 +27,8 @@ static int xet_cli_zt_objects(xet_cli_zt_t *z, const json_t *objects,
 static int xet_cli_zt_verify(xet_cli_zt_t *z);
 static void xet_cli_zt_object_line(const json_t *object);
 static void xet_cli_zt_verify_line(const json_t *object);
-static void xet_cli_zt_text(const json_t *text);
+static void xet_cli_zt_column(const char *text, int width);
+static void xet_cli_zt_name(const json_t *object);
 static int xet_cli_zt_json(const json_t *value);
 
 
@@ -318,10 +320,11 @@ xet_cli_zt_object_line(const json_t *object)
                                                                 "length"));
     }
 
-    printf("%6.0f %-11s %-8s [",
-           json_number_value(json_object_get(object, "i")),
-           json_string_value(json_object_get(object, "status")),
-           dtype ? dtype : "-");
+    printf("%6.0f ", json_number_value(json_object_get(object, "i")));
+    xet_cli_zt_column(json_string_value(json_object_get(object, "status")),
+                      11);
+    xet_cli_zt_column(dtype, 8);
+    putchar('[');
 
     json_array_foreach(shape, i, value) {
         printf("%s%.0f", i ? "," : "", json_number_value(value));
@@ -329,29 +332,35 @@ xet_cli_zt_object_line(const json_t *object)
 
     printf("] %lld ", (long long) bytes);
 
-    xet_cli_zt_text(json_object_get(object, "name"));
-    printf("\n");
+    xet_cli_zt_name(object);
+    putchar('\n');
 }
 
 
-/* Names of others go to terminals: no control characters. */
+static void
+xet_cli_zt_column(const char *text, int width)
+{
+    char  column[64];
+
+    text = text ? text : "-";
+
+    xet_cli_text_escape(column, sizeof(column), text, strlen(text));
+    printf("%-*s ", width, column);
+}
+
+
+/* A name may have zero bytes in it. */
 
 static void
-xet_cli_zt_text(const json_t *text)
+xet_cli_zt_name(const json_t *object)
 {
-    size_t          i;
-    const uint8_t  *s;
+    const json_t  *name;
 
-    s = (const uint8_t *) json_string_value(text);
+    name = json_object_get(object, "name");
 
-    for (i = 0; i < json_string_length(text); i++) {
-
-        if (s[i] < 0x20 || s[i] == 0x7f || s[i] == '\\') {
-            printf("\\x%02x", s[i]);
-
-        } else {
-            putchar(s[i]);
-        }
+    if (name) {
+        xet_cli_text_write(stdout, json_string_value(name),
+                           json_string_length(name));
     }
 }
 
@@ -359,14 +368,20 @@ xet_cli_zt_text(const json_t *text)
 static int
 xet_cli_zt_json(const json_t *value)
 {
-    if (json_dumpf(value, stdout, JSON_COMPACT) != 0) {
-        return xet_cli_fail(XET_CLI_ERROR, "standard output",
-                            "can't be written");
+    char  *text;
+
+    text = json_dumps(value, JSON_COMPACT);
+
+    if (text == NULL) {
+        return xet_cli_no_memory();
     }
 
+    xet_cli_text_json(stdout, text, strlen(text));
     putchar('\n');
 
-    return XET_CLI_OK;
+    free(text);
+
+    return xet_cli_flush();
 }
 
 
@@ -418,18 +433,22 @@ xet_cli_zt_verify_line(const json_t *object)
     components = json_object_get(object, "components");
     errors = json_object_get(object, "errors");
 
-    printf("%6.0f %-11s", json_number_value(json_object_get(object, "i")),
-           json_string_value(json_object_get(object, "status")));
+    printf("%6.0f ", json_number_value(json_object_get(object, "i")));
+    xet_cli_zt_column(json_string_value(json_object_get(object, "status")),
+                      11);
 
     json_object_foreach(components, role, value) {
-        printf(" %s=%s", role, json_string_value(value));
+        xet_cli_text_print(stdout, role);
+        putchar('=');
+        xet_cli_text_print(stdout, json_string_value(value));
+        putchar(' ');
     }
 
     json_array_foreach(errors, i, value) {
-        printf(" %s", json_string_value(value));
+        xet_cli_text_print(stdout, json_string_value(value));
+        putchar(' ');
     }
 
-    printf(" ");
-    xet_cli_zt_text(json_object_get(object, "name"));
-    printf("\n");
+    xet_cli_zt_name(object);
+    putchar('\n');
 }

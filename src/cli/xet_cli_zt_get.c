@@ -19,6 +19,7 @@
 #include <openssl/evp.h>
 
 #include "xet_cli_digest.h"
+#include "xet_cli_output.h"
 #include "xet_cli_progress.h"
 #include "xet_cli_zt.h"
 
@@ -151,17 +152,10 @@ xet_cli_zt_get_open(xet_cli_zt_get_t *g)
 
     stream = (stat(g->output, &st) == 0 && !S_ISREG(st.st_mode));
 
-    if (!stream && asprintf(&g->part, "%s.xet-part", g->output) < 0) {
-        g->part = NULL;
-        return xet_cli_no_memory();
-    }
+    g->fd = stream ? xet_cli_output_stream(g->output)
+                   : xet_cli_output_create(AT_FDCWD, g->output, &g->part);
 
-    g->fd = stream ? open(g->output, O_WRONLY | O_CLOEXEC)
-                   : open(g->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-                          0666);
-
-    return (g->fd >= 0) ? XET_CLI_OK
-           : xet_cli_fail(XET_CLI_ERROR, g->output, strerror(errno));
+    return (g->fd >= 0) ? XET_CLI_OK : XET_CLI_ERROR;
 }
 
 
@@ -239,7 +233,6 @@ static int
 xet_cli_zt_get_write(xet_cli_request_t *r, const uint8_t *data, size_t len)
 {
     long               status;
-    ssize_t            n;
     xet_cli_zt_get_t  *g;
 
     g = r->ctx;
@@ -254,21 +247,14 @@ xet_cli_zt_get_write(xet_cli_request_t *r, const uint8_t *data, size_t len)
 
     EVP_DigestUpdate(g->sha256, data, len);
 
-    while (len) {
-        n = write(g->fd, data, len);
+    g->rc = xet_cli_output_write(g->fd, g->output, data, len);
 
-        if (n < 0 && errno != EINTR) {
-            g->rc = xet_cli_fail(XET_CLI_ERROR, g->output, strerror(errno));
-            return 1;
-        }
-
-        if (n > 0) {
-            data += n;
-            len -= (size_t) n;
-            g->pos += (uint64_t) n;
-            r->attempts = 1;
-        }
+    if (g->rc != XET_CLI_OK) {
+        return 1;
     }
+
+    g->pos += len;
+    r->attempts = 1;
 
     xet_cli_progress_set(g->pos);
 

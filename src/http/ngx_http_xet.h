@@ -83,6 +83,7 @@ typedef struct {
 
     ngx_uint_t                 api;            /* some location has xet_api */
     ngx_uint_t                 data;           /* some has xet_data */
+    ngx_uint_t                 mint;           /* some has xet_token */
     ngx_uint_t                 verify_body;    /* some has xet_verify_body */
     u_char                    *file;           /* of the first such */
     ngx_uint_t                 line;
@@ -172,6 +173,16 @@ typedef ngx_int_t (*ngx_http_xet_handler_pt)(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 
 
+/* What the signature of a data URL has let through. */
+
+typedef struct {
+    ngx_str_t                   uri;
+    time_t                      expires;
+    unsigned                    ranges:1;       /* they are signed */
+    unsigned                    asked:1;        /* the client has this URL */
+} ngx_http_xet_data_t;
+
+
 /*
  * The context of a request, one a request from the moment that the router or
  * the access phase takes it.  At most one job and one statement of a request
@@ -183,6 +194,7 @@ struct ngx_http_xet_ctx_s {
     xet_hash_t                  hash;           /* of the path */
 
     ngx_http_xet_auth_t        *auth;
+    ngx_http_xet_data_t        *data;           /* NULL: not checked */
 
     ngx_http_xet_task_t         task;
     ngx_http_xet_query_t        query;
@@ -236,6 +248,9 @@ ngx_http_xet_upload_e ngx_http_xet_route_upload(ngx_http_request_t *r,
 /* ngx_http_xet_access.c */
 ngx_int_t ngx_http_xet_preaccess_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_xet_access_handler(ngx_http_request_t *r);
+
+/* ngx_http_xet_data_filter.c */
+ngx_int_t ngx_http_xet_data_filter_init(ngx_conf_t *cf);
 
 /* ngx_http_xet_variables.c */
 ngx_int_t ngx_http_xet_add_variables(ngx_conf_t *cf);

@@ -1,13 +1,14 @@
 
 /*
  * The access phase: tokens where the API is, signatures where the data is; and
- * before it, what an edge is to verify.
+ * before it, what an edge is to verify, and what has no access phase.
  * The bytes of xorbs then go out through nginx's static handler.
  *
  * nginx's range filter answers 200 with the whole file to whatever it does
  * not like: too many ranges, an If-Range that fails, ranges that sum up to
  * more than the file.  So everything that is not exactly within the
- * signature is refused here first.
+ * signature is refused here first; what the answer has become in the end is
+ * seen by the data filter.
  */
 
 #include "ngx_http_xet.h"
@@ -22,11 +23,19 @@ static ngx_int_t ngx_http_xet_data_access(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_xet_data_too_many(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_data_refuse(ngx_http_request_t *r,
     xet_status_t status);
-static ngx_int_t ngx_http_xet_data_headers(ngx_http_request_t *r,
+static ngx_int_t ngx_http_xet_data_method(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_data_checked(ngx_http_request_t *r,
+    xet_sign_url_t *url);
+static ngx_int_t ngx_http_xet_data_etag(ngx_http_request_t *r,
     xet_sign_url_t *url);
 
 
-/* Not in the access phase: "satisfy any" passes over handlers of that. */
+/*
+ * Not in the access phase: "satisfy any" passes over handlers of that, and
+ * nginx has none for subrequests.  So where tokens or signatures are checked
+ * there is no way in for these; but clones, which slices and the update of a
+ * cache are, begin behind this phase, and their request was checked.
+ */
 
 ngx_int_t
 ngx_http_xet_preaccess_handler(ngx_http_request_t *r)
@@ -36,6 +45,14 @@ ngx_http_xet_preaccess_handler(ngx_http_request_t *r)
     ngx_http_xet_loc_conf_t  *xlcf;
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if ((r != r->main || r->post_action)
+        && (xlcf->api || xlcf->data || xlcf->mint))
+    {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "xet: a subrequest is refused: \"%V\"", &r->uri);
+        return NGX_HTTP_FORBIDDEN;
+    }
 
     /* an error that is being answered stays what it is */
 
@@ -133,7 +150,7 @@ ngx_http_xet_data_access(ngx_http_request_t *r)
     ngx_http_xet_main_conf_t  *xmcf;
 
     if (!(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))) {
-        return NGX_DECLINED;
+        return ngx_http_xet_data_method(r);
     }
 
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
@@ -161,7 +178,7 @@ ngx_http_xet_data_access(ngx_http_request_t *r)
         return ngx_http_xet_data_refuse(r, status);
     }
 
-    if (ngx_http_xet_data_headers(r, &url) != NGX_OK) {
+    if (ngx_http_xet_data_checked(r, &url) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -206,29 +223,64 @@ ngx_http_xet_data_refuse(ngx_http_request_t *r, xet_status_t status)
 }
 
 
+/* Whatever the URL: nothing is looked at, so nothing is told. */
+
+static ngx_int_t
+ngx_http_xet_data_method(ngx_http_request_t *r)
+{
+    if (ngx_http_xet_header(r, "Allow", "GET, HEAD") != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_http_finalize_request(r,
+        ngx_http_xet_refuse(r, NGX_HTTP_NOT_ALLOWED, "method_not_allowed",
+                            "data is read by GET and HEAD"));
+
+    return NGX_DONE;
+}
+
+
+static ngx_int_t
+ngx_http_xet_data_checked(ngx_http_request_t *r, xet_sign_url_t *url)
+{
+    ngx_str_t            *uri;
+    ngx_http_xet_ctx_t   *ctx;
+    ngx_http_xet_data_t  *data;
+
+    ctx = ngx_http_xet_ctx(r);
+    data = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_data_t));
+
+    if (ctx == NULL || data == NULL) {
+        return NGX_ERROR;
+    }
+
+    data->uri = r->uri;
+    data->expires = (time_t) url->expires;
+    data->ranges = (url->n != 0);
+
+    /* "GET xorbs" comes here with a URL that the client has never seen */
+
+    uri = &r->unparsed_uri;
+
+    data->asked = uri->len > r->args.len
+                  && ngx_memcmp(uri->data + uri->len - r->args.len,
+                                r->args.data, r->args.len)
+                     == 0;
+
+    ctx->data = data;
+
+    return ngx_http_xet_data_etag(r, url);
+}
+
+
 /* The bytes of a name never change: it is the best ETag there is. */
 
 static ngx_int_t
-ngx_http_xet_data_headers(ngx_http_request_t *r, xet_sign_url_t *url)
+ngx_http_xet_data_etag(ngx_http_request_t *r, xet_sign_url_t *url)
 {
     u_char                    *p;
-    time_t                     left;
     ngx_table_elt_t           *h;
     ngx_http_core_loc_conf_t  *clcf;
-
-    p = ngx_pnalloc(r->pool, sizeof("public, max-age=, immutable")
-                             + NGX_TIME_T_LEN);
-    if (p == NULL) {
-        return NGX_ERROR;
-    }
-
-    left = (time_t) url->expires - ngx_time();
-
-    *ngx_sprintf(p, "public, max-age=%T, immutable", left) = '\0';
-
-    if (ngx_http_xet_header(r, "Cache-Control", (char *) p) != NGX_OK) {
-        return NGX_ERROR;
-    }
 
     clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
 

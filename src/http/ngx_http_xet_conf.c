@@ -35,6 +35,7 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
      *     xmcf->upload_zones = NULL;
      *     xmcf->api = 0;
      *     xmcf->data = 0;
+     *     xmcf->mint = 0;
      *     xmcf->verify_body = 0;
      */
 
@@ -131,15 +132,15 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     ngx_http_core_loc_conf_t  *clcf;
 
-    /* "xet_api" and "xet_data" are not inherited, as handlers never are */
+    /* "xet_api" is not inherited, as handlers never are */
 
     if (conf->api == NGX_CONF_UNSET) {
         conf->api = 0;
     }
 
-    if (conf->data == NGX_CONF_UNSET) {
-        conf->data = 0;
-    }
+    /* "xet_data" is, as access rules are: "if" is a location, too */
+
+    ngx_conf_merge_value(conf->data, prev->data, 0);
 
     if (conf->mint == NGX_CONF_UNSET) {
         conf->mint = 0;

@@ -254,6 +254,11 @@ ngx_http_xet_conf_mint(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_xet_loc_conf_t *xlcf = conf;
 
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
+    xmcf->mint = 1;
+
     return ngx_http_xet_conf_mount(cf, &xlcf->mint,
                                    ngx_http_xet_token_handler);
 }

@@ -431,7 +431,7 @@ ngx_http_xet_init(ngx_conf_t *cf)
 
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
 
-    if (!xmcf->api && !xmcf->data && !xmcf->verify_body) {
+    if (!xmcf->api && !xmcf->data && !xmcf->mint && !xmcf->verify_body) {
         return NGX_OK;
     }
 
@@ -448,14 +448,6 @@ ngx_http_xet_init(ngx_conf_t *cf)
 
     *h = ngx_http_xet_access_handler;
 
-    if (ngx_http_xet_body_filter_init(cf) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    if (!xmcf->verify_body) {
-        return NGX_OK;
-    }
-
     h = ngx_array_push(&cmcf->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
     if (h == NULL) {
         return NGX_ERROR;
@@ -463,5 +455,11 @@ ngx_http_xet_init(ngx_conf_t *cf)
 
     *h = ngx_http_xet_preaccess_handler;
 
-    return ngx_http_xet_verify_init(cf);
+    if (ngx_http_xet_data_filter_init(cf) != NGX_OK
+        || ngx_http_xet_body_filter_init(cf) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return xmcf->verify_body ? ngx_http_xet_verify_init(cf) : NGX_OK;
 }

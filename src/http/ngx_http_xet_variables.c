@@ -1,7 +1,8 @@
 
 /*
  * Variables: who asks, and for what.  They may be asked for before the access
- * phase, by limit_req for one, so the token is verified when they are.
+ * phase, by limit_req for one, so the token is verified when they are.  What
+ * they say is said by the rules of a location, and so of no use to the next.
  */
 
 #include "ngx_http_xet.h"
@@ -29,19 +30,19 @@ static ngx_int_t ngx_http_xet_variable_set(ngx_http_variable_value_t *v,
 static ngx_http_variable_t  ngx_http_xet_vars[] = {
 
     { ngx_string("xet_subject"), NULL, ngx_http_xet_variable_token,
-      NGX_HTTP_XET_VAR_SUBJECT, 0, 0 },
+      NGX_HTTP_XET_VAR_SUBJECT, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("xet_repo"), NULL, ngx_http_xet_variable_token,
-      NGX_HTTP_XET_VAR_REPO, 0, 0 },
+      NGX_HTTP_XET_VAR_REPO, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("xet_scope"), NULL, ngx_http_xet_variable_token,
-      NGX_HTTP_XET_VAR_SCOPE, 0, 0 },
+      NGX_HTTP_XET_VAR_SCOPE, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("xet_client"), NULL, ngx_http_xet_variable_client,
-      0, 0, 0 },
+      0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("xet_route"), NULL, ngx_http_xet_variable_route,
-      0, 0, 0 },
+      0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("xet_data_args"), NULL, ngx_http_xet_variable_args,
       0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
@@ -159,18 +160,25 @@ ngx_http_xet_variable_route(ngx_http_request_t *r,
 }
 
 
-/* For an edge: only where the request's own signature was checked. */
+/*
+ * For an edge: only when the request's own signature was checked, or that of
+ * the request whose slice this is.
+ */
 
 static ngx_int_t
 ngx_http_xet_variable_args(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
     ngx_str_t                 args;
+    ngx_http_xet_ctx_t       *ctx;
     ngx_http_xet_loc_conf_t  *xlcf;
 
+    ctx = ngx_http_get_module_ctx(r->main, ngx_http_xet_module);
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
-    if (!xlcf->data || ngx_http_xet_url_args(r, &args) != NGX_OK) {
+    if (!xlcf->data || ctx == NULL || ctx->data == NULL
+        || ngx_http_xet_url_args(r, &args) != NGX_OK)
+    {
         v->not_found = 1;
         return NGX_OK;
     }

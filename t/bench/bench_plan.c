@@ -81,6 +81,7 @@ bench_terms(bench_t *b, unsigned xorbs)
         term.stored_start = term.chunk_start * 50000;
         term.stored_end = term.chunk_end * 50000;
         term.raw_length = (term.chunk_end - term.chunk_start) * 65000;
+        term.tag = 0x5e5e5e5e;
 
         xet_term_pack(b->packed + i * XET_TERM_LEN, &term);
         b->raw_size += term.raw_length;

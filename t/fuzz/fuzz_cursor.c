@@ -126,6 +126,7 @@ fuzz_fetch_list(xet_cursor_t *c, const xet_cursor_list_t *list)
     }
 
     ends.n = n;
+    ends.tag = term.tag;
     ends.raw_ends = fuzz_raw;
     ends.stored_ends = fuzz_stored;
 

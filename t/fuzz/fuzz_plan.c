@@ -45,6 +45,7 @@ fuzz_ends(xet_plan_ends_t *ends, const xet_term_t *t, unsigned flags,
     bytes = t->stored_end - t->stored_start;
 
     ends->n = n;
+    ends->tag = t->tag;
     ends->raw_before = t->chunk_start;
     ends->stored_before = t->stored_start;
     ends->raw_ends = fuzz_raw;

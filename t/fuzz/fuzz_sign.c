@@ -238,6 +238,7 @@ fuzz_program(const uint8_t *data, size_t size)
     url.ns_len = 1 + data[1] % XET_SIGN_NS_MAX;
     url.expires = xet_get_u64(data + 4) >> (1 + data[3] % 63);
     memcpy(url.xorb.bytes, data + 12, XET_HASH_LEN);
+    url.tag = (data[0] & 1) ? xet_get_u32(data + 4) : 0;
 
     for (i = 0; i < url.ns_len; i++) {
         ns[i] = (uint8_t) digits[(data[44] * (i + 1) + data[45]) % 64];
@@ -269,7 +270,7 @@ fuzz_program(const uint8_t *data, size_t size)
     check(back.expires == url.expires && back.n == url.n
           && back.ns_len == url.ns_len
           && memcmp(back.ns, ns, url.ns_len) == 0
-          && xet_hash_equal(&back.xorb, &url.xorb)
+          && xet_hash_equal(&back.xorb, &url.xorb) && back.tag == url.tag
           && (url.n == 0 || memcmp(back.ranges, ranges,
                                    url.n * sizeof(xet_range_t)) == 0));
 

@@ -94,6 +94,7 @@ ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc)
     chunk->query = &ctx->query;
 
     ngx_http_xet_array_init(&chunk->xorbs, NGX_HTTP_XET_OID_BYTEA);
+    ngx_http_xet_damage_init(&chunk->damage);
 
     rc = ngx_http_xet_chunk_answer(r, chunk);
 
@@ -171,6 +172,7 @@ ngx_http_xet_chunk_cleanup(void *data)
     ngx_http_xet_chunk_t *chunk = data;
 
     ngx_http_xet_array_destroy(&chunk->xorbs);
+    ngx_http_xet_damage_destroy(&chunk->damage);
 
     if (chunk->pool) {
         ngx_destroy_pool(chunk->pool);
@@ -279,7 +281,8 @@ ngx_http_xet_chunk_done(ngx_http_request_t *r, void *data)
     }
 
     if (ngx_http_xet_header(r, "Cache-Control", "private, max-age=3600")
-        != NGX_OK)
+        != NGX_OK
+        || ngx_http_xet_header(r, "Vary", "Authorization") != NGX_OK)
     {
         ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
         return;

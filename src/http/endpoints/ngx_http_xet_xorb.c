@@ -56,6 +56,7 @@ static void ngx_http_xet_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_uint_t new);
 static ngx_int_t ngx_http_xet_xorb_query(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx, ngx_http_xet_query_handler_pt handler);
+static void ngx_http_xet_xorb_head_cleanup(void *data);
 static void ngx_http_xet_xorb_get_queried(ngx_http_request_t *r,
     ngx_int_t rc);
 static void ngx_http_xet_xorb_head_queried(ngx_http_request_t *r,
@@ -234,10 +235,13 @@ ngx_http_xet_xorb_query(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx,
 
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
 
-    x = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_xorb_head_t));
+    x = ngx_http_xet_state(r, sizeof(ngx_http_xet_xorb_head_t),
+                           ngx_http_xet_xorb_head_cleanup);
     if (x == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
+
+    ngx_http_xet_damage_init(&x->damage);
 
     ctx->endpoint = x;
 
@@ -247,6 +251,15 @@ ngx_http_xet_xorb_query(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx,
     rc = ngx_http_xet_query_xorb(r, &x->hash, handler);
 
     return ngx_http_xet_wait_query(r, rc);
+}
+
+
+static void
+ngx_http_xet_xorb_head_cleanup(void *data)
+{
+    ngx_http_xet_xorb_head_t *x = data;
+
+    ngx_http_xet_damage_destroy(&x->damage);
 }
 
 

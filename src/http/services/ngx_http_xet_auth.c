@@ -3,8 +3,9 @@
  * Who a request is from, and what it may do.
  *
  * A token is verified at first use: in the access phase, or before it when a
- * zone of limit_req asks for the subject.  The verdict stays with the request;
- * good ones are shared by all workers until they expire, see the token cache.
+ * zone of limit_req asks for the subject.  The verdict stays with the request
+ * for as long as it is in the location by whose rules it was made; good ones
+ * are shared by all workers until they expire, see the token cache.
  * A signature costs some ten to hundred microseconds, which is no reason to
  * leave the event loop.
  *
@@ -30,15 +31,20 @@ static ngx_int_t ngx_http_xet_auth_tls(ngx_http_request_t *r);
 ngx_http_xet_auth_t *
 ngx_http_xet_auth(ngx_http_request_t *r)
 {
-    ngx_http_xet_ctx_t   *ctx;
-    ngx_http_xet_auth_t  *auth;
+    ngx_http_xet_ctx_t       *ctx;
+    ngx_http_xet_auth_t      *auth;
+    ngx_http_xet_loc_conf_t  *xlcf;
 
     ctx = ngx_http_xet_ctx(r);
     if (ctx == NULL) {
         return NULL;
     }
 
-    if (ctx->auth) {
+    /* a server's rewrite rules may have asked, whose rules are others */
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (ctx->auth && ctx->auth->rules == xlcf) {
         return ctx->auth;
     }
 
@@ -47,6 +53,7 @@ ngx_http_xet_auth(ngx_http_request_t *r)
         return NULL;
     }
 
+    auth->rules = xlcf;
     auth->status = ngx_http_xet_auth_verify(r, auth);
 
     if (auth->status == XET_OK) {

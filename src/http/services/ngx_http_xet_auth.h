@@ -14,9 +14,10 @@
 #include "xet.h"
 
 
-/* The verdict on a request's token, made once. */
+/* The verdict on a request's token, made once by a location. */
 
 typedef struct {
+    void                *rules;        /* the location that it is by */
     xet_status_t         status;       /* XET_OK: claims are good */
     xet_token_claims_t   claims;
     ngx_str_t            subject;

@@ -17,6 +17,39 @@
 #include "ngx_http_xet_store.h"
 
 
+void
+ngx_http_xet_damage_init(ngx_http_xet_damage_t *d)
+{
+    ngx_http_xet_array_init(&d->xorbs, NGX_HTTP_XET_OID_BYTEA);
+    ngx_http_xet_array_init(&d->tags, NGX_HTTP_XET_OID_INT4);
+
+    d->n = 0;
+}
+
+
+void
+ngx_http_xet_damage_destroy(ngx_http_xet_damage_t *d)
+{
+    ngx_http_xet_array_destroy(&d->xorbs);
+    ngx_http_xet_array_destroy(&d->tags);
+}
+
+
+void
+ngx_http_xet_damage_note(ngx_http_xet_damage_t *d, const xet_hash_t *xorb,
+    uint32_t tag)
+{
+    if (d->n == NGX_HTTP_XET_DAMAGE_MAX) {
+        return;
+    }
+
+    ngx_http_xet_array_bytes(&d->xorbs, xorb->bytes, XET_HASH_LEN);
+    ngx_http_xet_array_int4(&d->tags, (int32_t) tag);
+
+    d->n++;
+}
+
+
 xet_status_t
 ngx_http_xet_damage_stat_job(ngx_http_xet_damage_t *d, const ngx_str_t *store,
     const xet_hash_t *xorb, uint32_t tag, uint64_t size, ngx_log_t *log)
@@ -36,11 +69,7 @@ ngx_http_xet_damage_stat_job(ngx_http_xet_damage_t *d, const ngx_str_t *store,
                   "xet: xorb %s is not there with its size, and counts as "
                   "unknown until it is uploaded again", name);
 
-    if (d->n < NGX_HTTP_XET_DAMAGE_MAX) {
-        d->copies[d->n].xorb = *xorb;
-        d->copies[d->n].tag = tag;
-        d->n++;
-    }
+    ngx_http_xet_damage_note(d, xorb, tag);
 
     return rc;
 }
@@ -49,11 +78,7 @@ ngx_http_xet_damage_stat_job(ngx_http_xet_damage_t *d, const ngx_str_t *store,
 void
 ngx_http_xet_damage_tell(ngx_http_xet_damage_t *d)
 {
-    ngx_uint_t  i;
-
-    for (i = 0; i < d->n; i++) {
-        ngx_http_xet_query_xorb_damaged(&d->copies[i].xorb, d->copies[i].tag);
+    if (d->n) {
+        ngx_http_xet_query_damaged_tell(d);
     }
-
-    d->n = 0;
 }

@@ -13,22 +13,24 @@
 #include <ngx_core.h>
 
 #include "xet.h"
+#include "ngx_http_xet_array.h"
 
 
-#define NGX_HTTP_XET_DAMAGE_MAX  8             /* further ones are dropped */
+#define NGX_HTTP_XET_DAMAGE_MAX  1024          /* further ones are dropped */
 
-
-/* Of zeros at first. */
 
 typedef struct {
-    struct {
-        xet_hash_t  xorb;
-        uint32_t    tag;
-    } copies[NGX_HTTP_XET_DAMAGE_MAX];
-
-    ngx_uint_t  n;
+    ngx_http_xet_array_t  xorbs;
+    ngx_http_xet_array_t  tags;
+    ngx_uint_t            n;
 } ngx_http_xet_damage_t;
 
+
+void ngx_http_xet_damage_init(ngx_http_xet_damage_t *d);
+void ngx_http_xet_damage_destroy(ngx_http_xet_damage_t *d);
+
+void ngx_http_xet_damage_note(ngx_http_xet_damage_t *d,
+    const xet_hash_t *xorb, uint32_t tag);
 
 /*
  * Whether the copy of a row is there with its size, as

@@ -133,6 +133,7 @@ ngx_http_xet_ingest(ngx_http_request_t *r,
 
     ngx_http_xet_array_init(&ing->eligible, NGX_HTTP_XET_OID_INT4);
     ngx_http_xet_array_init(&ing->told, NGX_HTTP_XET_OID_BYTEA);
+    ngx_http_xet_damage_init(&ing->damage);
 
     ing->xorb = ngx_http_xet_store_xorb(r);
 
@@ -158,6 +159,7 @@ ngx_http_xet_ingest_cleanup(void *data)
 
     ngx_http_xet_array_destroy(&ing->eligible);
     ngx_http_xet_array_destroy(&ing->told);
+    ngx_http_xet_damage_destroy(&ing->damage);
 }
 
 

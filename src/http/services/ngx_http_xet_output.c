@@ -16,7 +16,7 @@ static ngx_int_t ngx_http_xet_send_error(ngx_http_request_t *r,
     ngx_uint_t status, const char *code, const char *message, time_t after);
 static ngx_buf_t *ngx_http_xet_output_buf(ngx_pool_t *pool,
     ngx_chain_t ***out);
-static void ngx_http_xet_forget(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_forget(ngx_http_request_t *r);
 static void ngx_http_xet_log_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
 
@@ -52,7 +52,9 @@ ngx_http_xet_send_error(ngx_http_request_t *r, ngx_uint_t status,
     xet_buf_t    b;
     xet_json_t   j;
 
-    ngx_http_xet_forget(r);
+    if (ngx_http_xet_forget(r) != NGX_OK) {
+        return NGX_ERROR;
+    }
 
     if (status == NGX_HTTP_TOO_MANY_REQUESTS
         || (status >= NGX_HTTP_INTERNAL_SERVER_ERROR
@@ -104,7 +106,7 @@ ngx_http_xet_error_end(xet_json_t *j)
 
 /* Headers that were meant for the content: an error must not be cached. */
 
-static void
+static ngx_int_t
 ngx_http_xet_forget(ngx_http_request_t *r)
 {
     ngx_uint_t        i, n;
@@ -135,6 +137,10 @@ ngx_http_xet_forget(ngx_http_request_t *r)
             h->hash = 0;
         }
     }
+
+    /* what is not there now may come: a cache keeps 404 unless told */
+
+    return ngx_http_xet_header(r, "Cache-Control", "no-store");
 }
 
 
@@ -183,7 +189,9 @@ ngx_http_xet_error_json(ngx_http_request_t *r, xet_status_t status,
     ngx_http_xet_log_error(r, xet_status_http(status),
                            xet_status_code(status), xet_status_text(status));
 
-    ngx_http_xet_forget(r);
+    if (ngx_http_xet_forget(r) != NGX_OK) {
+        return NGX_ERROR;
+    }
 
     return ngx_http_xet_send(r, xet_status_http(status), "application/json",
                              b);

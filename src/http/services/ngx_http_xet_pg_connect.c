@@ -3,8 +3,8 @@
  * Connecting to PostgreSQL.
  *
  * Name lookups, file reads, TLS, the look at the schema's version and at the
- * store's identity, settings and the preparing of all statements: blocking calls, and all of them in a
- * thread.  The PGconn belongs to that thread until the job is done; the event
+ * store's identity, settings and the preparing of all statements: blocking
+ * calls, and all of them in a thread.  The PGconn belongs to that thread until the job is done; the event
  * loop takes it from the context then, and sees to it that one job at a time
  * uses a context.
  */

@@ -13,6 +13,7 @@
 
 #include "xet.h"
 #include "ngx_http_xet_array.h"
+#include "ngx_http_xet_damage.h"
 #include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_register_batch.h"
 #include "ngx_http_xet_slices.h"
@@ -172,10 +173,13 @@ void ngx_http_xet_query_xorb_copy(ngx_http_request_t *r,
     ngx_http_xet_copy_t *copy);
 
 /*
- * Puts on record that a copy is missing, cut or damaged; nobody waits for it,
- * and it is dropped when the lane is busy: who meets the damage next tells.
+ * Puts on record that copies are missing, cut or damaged.  For tell nobody
+ * waits, and it is dropped when the lane is busy: who meets the damage next
+ * tells; what was noted is forgotten then.
  */
-void ngx_http_xet_query_xorb_damaged(const xet_hash_t *xorb, uint32_t tag);
+ngx_int_t ngx_http_xet_query_damaged(ngx_http_request_t *r,
+    ngx_http_xet_damage_t *damage, ngx_http_xet_query_handler_pt handler);
+void ngx_http_xet_query_damaged_tell(ngx_http_xet_damage_t *damage);
 
 
 ngx_int_t ngx_http_xet_query_xorb(ngx_http_request_t *r,
@@ -213,6 +217,14 @@ ngx_int_t ngx_http_xet_query_advertised(ngx_http_request_t *r,
 
 ngx_int_t ngx_http_xet_query_stage(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
+
+/* The copies that known files of the batch lead to by other terms. */
+ngx_int_t ngx_http_xet_query_doubts(ngx_http_request_t *r,
+    ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
+ngx_uint_t ngx_http_xet_query_doubts_n(ngx_http_xet_query_t *q);
+void ngx_http_xet_query_doubts_row(ngx_http_xet_query_t *q, ngx_uint_t i,
+    xet_hash_t *xorb, uint32_t *tag, uint64_t *size);
+
 ngx_int_t ngx_http_xet_query_shard_put(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
 #define ngx_http_xet_query_shard_put_new(r)                                   \

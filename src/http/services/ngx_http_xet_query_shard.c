@@ -105,3 +105,49 @@ ngx_http_xet_query_sweep(void)
                             &ngx_http_xet_query_stmts[NGX_HTTP_XET_STMT_SWEEP],
                             NULL, NULL, NULL, NULL);
 }
+
+
+ngx_int_t
+ngx_http_xet_query_doubts(ngx_http_request_t *r, ngx_http_xet_batch_t *b,
+    ngx_http_xet_query_handler_pt handler)
+{
+    int          lengths[2];
+    const char  *values[2];
+
+    if (ngx_http_xet_batch_failed(b)) {
+        return NGX_ERROR;
+    }
+
+    ngx_http_xet_array_value(&b->hashes, &values[0], &lengths[0]);
+    ngx_http_xet_array_value(&b->packed, &values[1], &lengths[1]);
+
+    return ngx_http_xet_query_send(r, NGX_HTTP_XET_WRITE,
+                                   NGX_HTTP_XET_STMT_DOUBTS, values, lengths,
+                                   handler);
+}
+
+
+ngx_uint_t
+ngx_http_xet_query_doubts_n(ngx_http_xet_query_t *q)
+{
+    return ngx_http_xet_pg_rows(q->res);
+}
+
+
+void
+ngx_http_xet_query_doubts_row(ngx_http_xet_query_t *q, ngx_uint_t i,
+    xet_hash_t *xorb, uint32_t *tag, uint64_t *size)
+{
+    ngx_str_t  hash;
+
+    ngx_memzero(xorb, sizeof(xet_hash_t));
+
+    ngx_http_xet_pg_bytes(q->res, i, 0, &hash);
+
+    if (hash.len == XET_HASH_LEN) {
+        ngx_memcpy(xorb->bytes, hash.data, XET_HASH_LEN);
+    }
+
+    *tag = (uint32_t) ngx_http_xet_pg_int(q->res, i, 1);
+    *size = (uint64_t) ngx_http_xet_pg_int(q->res, i, 2);
+}

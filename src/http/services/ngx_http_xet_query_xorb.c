@@ -18,14 +18,6 @@ typedef struct {
 } ngx_http_xet_left_t;
 
 
-/* One that is lost: parameters of no request. */
-
-typedef struct {
-    xet_hash_t  xorb;
-    int32_t     tag;
-} ngx_http_xet_lost_t;
-
-
 static ngx_int_t ngx_http_xet_query_xorb_send(ngx_http_request_t *r,
     ngx_uint_t stmt, const char *const *values, const int *lengths,
     ngx_http_xet_file_t *file, ngx_http_xet_query_handler_pt handler);
@@ -324,6 +316,65 @@ ngx_http_xet_query_xorb_copy(ngx_http_request_t *r, ngx_http_xet_copy_t *copy)
 }
 
 
+ngx_int_t
+ngx_http_xet_query_damaged(ngx_http_request_t *r,
+    ngx_http_xet_damage_t *damage, ngx_http_xet_query_handler_pt handler)
+{
+    int          lengths[2];
+    const char  *values[2];
+
+    if (damage->xorbs.failed || damage->tags.failed) {
+        return NGX_ERROR;
+    }
+
+    ngx_http_xet_array_value(&damage->xorbs, &values[0], &lengths[0]);
+    ngx_http_xet_array_value(&damage->tags, &values[1], &lengths[1]);
+
+    return ngx_http_xet_query_send(r, NGX_HTTP_XET_WRITE,
+                                   NGX_HTTP_XET_STMT_XORB_DAMAGED, values,
+                                   lengths, handler);
+}
+
+
+/* The arrays' memory is taken over: there is no request that they live in. */
+
+void
+ngx_http_xet_query_damaged_tell(ngx_http_xet_damage_t *damage)
+{
+    int                     lengths[2];
+    const char             *values[2];
+    ngx_http_xet_damage_t  *own;
+
+    own = ngx_alloc(sizeof(ngx_http_xet_damage_t), ngx_cycle->log);
+
+    if (own == NULL || damage->xorbs.failed || damage->tags.failed) {
+
+        if (own) {
+            ngx_free(own);
+        }
+
+        ngx_http_xet_damage_destroy(damage);
+        ngx_http_xet_damage_init(damage);
+        return;
+    }
+
+    *own = *damage;
+
+    ngx_http_xet_damage_init(damage);
+
+    ngx_http_xet_array_value(&own->xorbs, &values[0], &lengths[0]);
+    ngx_http_xet_array_value(&own->tags, &values[1], &lengths[1]);
+
+    if (ngx_http_xet_lanes_send(NGX_HTTP_XET_WRITE,
+                     &ngx_http_xet_query_stmts[NGX_HTTP_XET_STMT_XORB_DAMAGED],
+                     values, lengths, ngx_http_xet_query_damaged_done, own)
+        == NULL)
+    {
+        ngx_http_xet_query_damaged_done(own, NULL, NGX_BUSY, NULL);
+    }
+}
+
+
 static void
 ngx_http_xet_query_damaged_done(void *data, PGresult *res, ngx_int_t rc,
     const char *sqlstate)
@@ -332,35 +383,9 @@ ngx_http_xet_query_damaged_done(void *data, PGresult *res, ngx_int_t rc,
         ngx_http_xet_pg_clear(res);
     }
 
+    ngx_http_xet_damage_destroy(data);
+
     ngx_free(data);
-}
-
-
-void
-ngx_http_xet_query_xorb_damaged(const xet_hash_t *xorb, uint32_t tag)
-{
-    int                     lengths[2] = { XET_HASH_LEN, 4 };
-    const char             *values[2];
-    ngx_http_xet_lost_t  *own;
-
-    own = ngx_alloc(sizeof(ngx_http_xet_lost_t), ngx_cycle->log);
-    if (own == NULL) {
-        return;
-    }
-
-    own->xorb = *xorb;
-    ngx_http_xet_put_be32(&own->tag, tag);
-
-    values[0] = (const char *) own->xorb.bytes;
-    values[1] = (const char *) &own->tag;
-
-    if (ngx_http_xet_lanes_send(NGX_HTTP_XET_WRITE,
-                     &ngx_http_xet_query_stmts[NGX_HTTP_XET_STMT_XORB_DAMAGED],
-                     values, lengths, ngx_http_xet_query_damaged_done, own)
-        == NULL)
-    {
-        ngx_free(own);
-    }
 }
 
 

@@ -627,7 +627,8 @@ ngx_http_xet_reader_done(ngx_http_request_t *r, void *data)
 static ngx_uint_t
 ngx_http_xet_reader_lost(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 {
-    ngx_uint_t  same;
+    ngx_uint_t             same;
+    ngx_http_xet_damage_t  damage;
 
     same = rd->losses && rd->lost.tag == rd->before.tag
            && xet_hash_equal(&rd->lost.xorb, &rd->before.xorb);
@@ -645,7 +646,10 @@ ngx_http_xet_reader_lost(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
     rd->losses = 0;
 
     ngx_http_xet_decode_log(&rd->lost, r->connection->log);
-    ngx_http_xet_query_xorb_damaged(&rd->lost.xorb, rd->lost.tag);
+
+    ngx_http_xet_damage_init(&damage);
+    ngx_http_xet_damage_note(&damage, &rd->lost.xorb, rd->lost.tag);
+    ngx_http_xet_damage_tell(&damage);
 
     return 0;
 }

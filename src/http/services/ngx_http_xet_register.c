@@ -9,6 +9,11 @@
  *     verify    (thread)  whether the xorbs' files are there; lengths,
  *                         verification hashes, file hashes; packs terms into
  *                         the batch; collects the next window
+ *     doubts    (query)   what known files of the batch lead to by other
+ *                         terms, before it is staged or put
+ *     look      (thread)  whether those copies are there; one that is not is
+ *                         marked (query), and then the known file gets the
+ *                         terms of the batch
  *     stage     (query)   when the batch is large: puts it aside
  *     put       (query)   at the end: one transaction for all of it
  *
@@ -56,6 +61,7 @@ typedef struct {
     ngx_http_xet_damage_t      damage;
     ngx_http_xet_seen_t        seen[NGX_HTTP_XET_SEEN];
 
+    unsigned                   doubted:1;      /* the batch is without doubt */
     unsigned                   finished:1;
 } ngx_http_xet_register_t;
 
@@ -66,6 +72,12 @@ static void ngx_http_xet_register_post(ngx_http_request_t *r,
 static void ngx_http_xet_register_collect_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_register_collected(ngx_http_request_t *r,
     void *data);
+static ngx_int_t ngx_http_xet_register_batch(ngx_http_request_t *r,
+    ngx_http_xet_register_t *reg);
+static void ngx_http_xet_register_doubts(ngx_http_request_t *r, ngx_int_t rc);
+static void ngx_http_xet_register_look_job(void *data, ngx_log_t *log);
+static void ngx_http_xet_register_looked(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_register_marked(ngx_http_request_t *r, ngx_int_t rc);
 static void ngx_http_xet_register_progress(ngx_http_request_t *r,
     ngx_http_xet_stage_e stage);
 static void ngx_http_xet_register_queried(ngx_http_request_t *r,
@@ -129,6 +141,7 @@ ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_file_t *spool,
     reg->store = xmcf->store;
 
     ngx_http_xet_batch_init(&reg->batch);
+    ngx_http_xet_damage_init(&reg->damage);
 
     for (i = 0; i < sizeof(reg->batch.id); i++) {
         reg->batch.id[i] = (u_char) ngx_random();
@@ -162,6 +175,7 @@ ngx_http_xet_register_cleanup(void *data)
     }
 
     ngx_http_xet_batch_destroy(&reg->batch);
+    ngx_http_xet_damage_destroy(&reg->damage);
 
     if (reg->window) {
         ngx_http_xet_window_destroy(reg->window);
@@ -211,10 +225,7 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
     ngx_http_xet_register_progress(r, NGX_HTTP_XET_VALIDATING);
 
     if (reg->batch.size > NGX_HTTP_XET_BATCH_SIZE) {
-        ngx_http_xet_register_progress(r, NGX_HTTP_XET_STAGING);
-
-        rc = ngx_http_xet_query_stage(r, &reg->batch,
-                                      ngx_http_xet_register_staged);
+        rc = ngx_http_xet_register_batch(r, reg);
 
     } else if (w->terms.n) {
         rc = ngx_http_xet_query_slices(r, &w->terms, 1, NGX_HTTP_XET_WRITE,
@@ -228,15 +239,147 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
         return;
 
     } else {
-        ngx_http_xet_register_progress(r, NGX_HTTP_XET_COMMITTING);
-
-        rc = ngx_http_xet_query_shard_put(r, &reg->batch,
-                                          ngx_http_xet_register_put);
+        rc = ngx_http_xet_register_batch(r, reg);
     }
 
     if (rc != NGX_AGAIN) {
         ngx_http_xet_register_finish(r, rc, XET_INTERNAL);
     }
+}
+
+
+/* The batch is complete: it is staged, or the last one. */
+
+static ngx_int_t
+ngx_http_xet_register_batch(ngx_http_request_t *r,
+    ngx_http_xet_register_t *reg)
+{
+    if (!reg->doubted && reg->batch.hashes.n) {
+        return ngx_http_xet_query_doubts(r, &reg->batch,
+                                         ngx_http_xet_register_doubts);
+    }
+
+    reg->doubted = 0;
+
+    if (reg->batch.size > NGX_HTTP_XET_BATCH_SIZE) {
+        ngx_http_xet_register_progress(r, NGX_HTTP_XET_STAGING);
+
+        return ngx_http_xet_query_stage(r, &reg->batch,
+                                        ngx_http_xet_register_staged);
+    }
+
+    ngx_http_xet_register_progress(r, NGX_HTTP_XET_COMMITTING);
+
+    return ngx_http_xet_query_shard_put(r, &reg->batch,
+                                        ngx_http_xet_register_put);
+}
+
+
+static void
+ngx_http_xet_register_doubts(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_register_t  *reg;
+
+    reg = ngx_http_xet_register_get(r);
+
+    if (rc == NGX_DECLINED) {
+        ngx_http_xet_register_marked(r, NGX_OK);
+        return;
+    }
+
+    if (rc != NGX_OK) {
+        ngx_http_xet_register_finish(r, rc, XET_INTERNAL);
+        return;
+    }
+
+    if (ngx_http_xet_task_post(r, ngx_http_xet_register_look_job,
+                               ngx_http_xet_register_looked, reg)
+        != NGX_OK)
+    {
+        ngx_http_xet_register_finish(r, NGX_DECLINED, XET_OVERLOADED);
+    }
+}
+
+
+static void
+ngx_http_xet_register_look_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_register_t *reg = data;
+
+    uint32_t      tag;
+    uint64_t      size;
+    ngx_uint_t    i, n;
+    xet_hash_t    xorb;
+    xet_status_t  rc;
+
+    reg->status = XET_OK;
+
+    n = ngx_http_xet_query_doubts_n(reg->query);
+
+    for (i = 0; i < n; i++) {
+        ngx_http_xet_query_doubts_row(reg->query, i, &xorb, &tag, &size);
+
+        rc = ngx_http_xet_damage_stat_job(&reg->damage, &reg->store, &xorb,
+                                          tag, size, log);
+
+        if (rc != XET_OK && rc != XET_STORE_DAMAGED) {
+            reg->status = rc;
+            return;
+        }
+    }
+}
+
+
+static void
+ngx_http_xet_register_looked(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_register_t *reg = data;
+
+    ngx_int_t  rc;
+
+    ngx_http_xet_query_release(r);
+
+    if (reg->status != XET_OK) {
+        ngx_http_xet_register_finish(r, NGX_DECLINED, reg->status);
+        return;
+    }
+
+    if (reg->damage.n == 0) {
+        ngx_http_xet_register_marked(r, NGX_OK);
+        return;
+    }
+
+    /* on record before the batch, which goes by that */
+
+    rc = ngx_http_xet_query_damaged(r, &reg->damage,
+                                    ngx_http_xet_register_marked);
+    if (rc != NGX_AGAIN) {
+        ngx_http_xet_register_finish(r, rc, XET_INTERNAL);
+    }
+}
+
+
+static void
+ngx_http_xet_register_marked(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_register_t  *reg;
+
+    reg = ngx_http_xet_register_get(r);
+
+    if (rc == NGX_OK) {
+        ngx_http_xet_damage_destroy(&reg->damage);
+        ngx_http_xet_damage_init(&reg->damage);
+
+        reg->doubted = 1;
+
+        rc = ngx_http_xet_register_batch(r, reg);
+
+        if (rc == NGX_AGAIN) {
+            return;
+        }
+    }
+
+    ngx_http_xet_register_finish(r, rc, XET_INTERNAL);
 }
 
 

@@ -84,7 +84,7 @@ test_url(xet_test_pool_t *pool, xet_sign_key_t *key, const char *ns,
     url.ranges = ranges;
     url.n = n;
 
-    (void) xet_hash_parse(&url.xorb, (const uint8_t *) HASH, 64);
+    (void) xet_xorb_name_parse(&url.xorb, &url.tag, (const uint8_t *) HASH, 64);
 
     xet_buf_init(&b, xet_test_alloc, pool, 16);
     xet_buf_write(&b, "http://h", 8);

@@ -37,8 +37,8 @@ test_adding(void)
     memset(&pool, 0, sizeof(pool));
 
     xet_test_term(packed, 1, 0, 0, 10);
-    xet_test_term(packed + 48, 2, 0, 5, 10);
-    xet_test_term(packed + 96, 1, 0, 10, 20);
+    xet_test_term(packed + XET_TERM_LEN, 2, 0, 5, 10);
+    xet_test_term(packed + 2 * XET_TERM_LEN, 1, 0, 10, 20);
     xet_test_term(packed + 144, 3, 0, 0, 1);
 
     want.start = 1000;
@@ -49,14 +49,14 @@ test_adding(void)
     xet_is_u64(xet_plan_finish(&p), XET_PLAN_DAMAGED, "no terms");
     xet_is_u64(xet_plan_add(&p, packed, 47, 0), XET_PLAN_DAMAGED,
                "a part of a term");
-    xet_is_u64(xet_plan_add(&p, packed, 4 * 48 + 1, 0), XET_PLAN_DAMAGED,
+    xet_is_u64(xet_plan_add(&p, packed, 4 * XET_TERM_LEN + 1, 0), XET_PLAN_DAMAGED,
                "four terms and a byte");
     xet_is_u64(xet_plan_add(&p, packed, 0, 0), XET_OK, "no terms are legal");
-    xet_is_u64(xet_plan_add(&p, packed, 4 * 48, 0), XET_OK, "four terms");
+    xet_is_u64(xet_plan_add(&p, packed, 4 * XET_TERM_LEN, 0), XET_OK, "four terms");
     xet_is_u64(p.n, 1, "one is inside the range");
     xet_is_u64(p.offset, 1000, "its offset");
     xet_is_u64(xet_plan_edges(&p), 0, "range on the edges of a term");
-    xet_is_u64(xet_plan_add(&p, packed, 48, 77), XET_OK,
+    xet_is_u64(xet_plan_add(&p, packed, XET_TERM_LEN, 77), XET_OK,
                "behind the range nothing is looked at");
     xet_is_u64(xet_plan_finish(&p), XET_OK, "finish");
     xet_is_u64(p.nxorbs, 1, "one xorb");
@@ -66,43 +66,43 @@ test_adding(void)
     want.end = 1501;
 
     xet_plan_init(&p, xet_test_alloc, &pool, &want);
-    xet_is_u64(xet_plan_add(&p, packed, 2 * 48, 0), XET_OK, "two terms");
+    xet_is_u64(xet_plan_add(&p, packed, 2 * XET_TERM_LEN, 0), XET_OK, "two terms");
     xet_is_u64(xet_plan_finish(&p), XET_PLAN_DAMAGED,
                "that end before the range does");
-    xet_is_u64(xet_plan_add(&p, packed + 96, 48, 1499), XET_PLAN_DAMAGED,
+    xet_is_u64(xet_plan_add(&p, packed + 2 * XET_TERM_LEN, XET_TERM_LEN, 1499), XET_PLAN_DAMAGED,
                "a segment that overlaps");
-    xet_is_u64(xet_plan_add(&p, packed + 96, 48, 1501), XET_PLAN_DAMAGED,
+    xet_is_u64(xet_plan_add(&p, packed + 2 * XET_TERM_LEN, XET_TERM_LEN, 1501), XET_PLAN_DAMAGED,
                "a segment behind a hole");
-    xet_is_u64(xet_plan_add(&p, packed + 96, 48, 1500), XET_OK,
+    xet_is_u64(xet_plan_add(&p, packed + 2 * XET_TERM_LEN, XET_TERM_LEN, 1500), XET_OK,
                "the right one");
     xet_is_u64(p.n, 3, "three terms");
     xet_is_u64(xet_plan_edges(&p), XET_PLAN_FIRST | XET_PLAN_LAST,
                "both edges");
 
     xet_plan_init(&p, xet_test_alloc, &pool, &want);
-    xet_is_u64(xet_plan_add(&p, packed, 48, 1000), XET_PLAN_DAMAGED,
+    xet_is_u64(xet_plan_add(&p, packed, XET_TERM_LEN, 1000), XET_PLAN_DAMAGED,
                "first segment after the start of the range");
-    xet_is_u64(xet_plan_add(&p, packed, 48, 999), XET_OK,
+    xet_is_u64(xet_plan_add(&p, packed, XET_TERM_LEN, 999), XET_OK,
                "first segment on the start of the range");
 
     memset(packed + 40, 0, 4);
     xet_plan_init(&p, xet_test_alloc, &pool, &want);
-    xet_is_u64(xet_plan_add(&p, packed, 48, 0), XET_PLAN_DAMAGED,
+    xet_is_u64(xet_plan_add(&p, packed, XET_TERM_LEN, 0), XET_PLAN_DAMAGED,
                "a damaged term");
 
     xet_test_term(packed, 1, 0, 0, 10);
     want.start = (uint64_t) INT64_MAX - 1;
     want.end = (uint64_t) INT64_MAX;
     xet_plan_init(&p, xet_test_alloc, &pool, &want);
-    xet_is_u64(xet_plan_add(&p, packed, 48, (uint64_t) INT64_MAX - 999),
+    xet_is_u64(xet_plan_add(&p, packed, XET_TERM_LEN, (uint64_t) INT64_MAX - 999),
                XET_PLAN_DAMAGED, "a term past 2^63 - 1");
     xet_plan_init(&p, xet_test_alloc, &pool, &want);
-    xet_is_u64(xet_plan_add(&p, packed, 48, (uint64_t) INT64_MAX - 1000),
+    xet_is_u64(xet_plan_add(&p, packed, XET_TERM_LEN, (uint64_t) INT64_MAX - 1000),
                XET_OK, "a term up to it");
 
     want.start = want.end = 5;
     xet_plan_init(&p, xet_test_alloc, &pool, &want);
-    xet_is_u64(xet_plan_add(&p, packed, 48, 0), XET_INTERNAL,
+    xet_is_u64(xet_plan_add(&p, packed, XET_TERM_LEN, 0), XET_INTERNAL,
                "an empty range takes no terms");
 
     want.start = want.end = 0;
@@ -118,7 +118,7 @@ static void
 test_trimming(void)
 {
     size_t            i;
-    uint8_t           packed[2 * 48], raw[10 * 4], stored[10 * 4];
+    uint8_t           packed[2 * XET_TERM_LEN], raw[10 * 4], stored[10 * 4];
     xet_plan_t        p;
     xet_range_t       want;
     xet_plan_ends_t   ends;
@@ -164,16 +164,17 @@ test_trimming(void)
         }
 
         ends.n = 10;
+        ends.tag = xet_test_tag(&p.terms[0].xorb);
         ends.raw_before = 1000;
         ends.stored_before = 500;
         ends.raw_ends = raw;
         ends.stored_ends = stored;
 
         xet_test_term(packed, 1, 0, 10, 20);
-        xet_test_term(packed + 48, 1, 0, 0, 1);
+        xet_test_term(packed + XET_TERM_LEN, 1, 0, 0, 1);
 
         xet_plan_init(&p, xet_test_alloc, &pool, &want);
-        (void) xet_plan_add(&p, packed, 48, 0);
+        (void) xet_plan_add(&p, packed, XET_TERM_LEN, 0);
 
         c = sizeof(cases) / sizeof(cases[0]);
 
@@ -226,7 +227,7 @@ test_trimming(void)
 
             want.end = 1001;
             xet_plan_init(&p, xet_test_alloc, &pool, &want);
-            (void) xet_plan_add(&p, packed, 96, 0);
+            (void) xet_plan_add(&p, packed, 2 * XET_TERM_LEN, 0);
             xet_is_u64(xet_plan_trim(&p, 3, &ends), XET_INTERNAL,
                        "both edges at once of two terms");
             xet_is_u64(xet_plan_trim(&p, 1, &ends), XET_OK,
@@ -246,7 +247,7 @@ static void
 test_contradictions(void)
 {
     size_t           i;
-    uint8_t          packed[3 * 48];
+    uint8_t          packed[3 * XET_TERM_LEN];
     unsigned         k, limit, refused;
     xet_plan_t       p;
     xet_range_t      want;
@@ -312,13 +313,14 @@ test_contradictions(void)
                 t.stored_start = c[2];
                 t.stored_end = c[3];
                 t.raw_length = (c[1] - c[0]) * 10;
+                t.tag = 7;
                 want.end += t.raw_length;
 
-                xet_term_pack(packed + j * 48, &t);
+                xet_term_pack(packed + j * XET_TERM_LEN, &t);
             }
 
             xet_plan_init(&p, xet_test_alloc, &pool, &want);
-            (void) xet_plan_add(&p, packed, 96, 0);
+            (void) xet_plan_add(&p, packed, 2 * XET_TERM_LEN, 0);
 
             xet_is_u64(xet_plan_finish(&p), cases[i].want, cases[i].name);
 
@@ -330,11 +332,24 @@ test_contradictions(void)
         }
     }
 
+    /* a xorb that was healed between two terms, and at an edge */
+
+    xet_test_term(packed, 1, 0, 0, 10);
+    xet_test_term(packed + XET_TERM_LEN, 1, 0, 10, 20);
+    xet_put_u32(packed + XET_TERM_LEN + 48, 99);
+    want.start = 0;
+    want.end = 2000;
+
+    xet_plan_init(&p, xet_test_alloc, &pool, &want);
+    (void) xet_plan_add(&p, packed, 2 * XET_TERM_LEN, 0);
+    xet_is_u64(xet_plan_finish(&p), XET_PLAN_CHANGED, "two copies of a xorb");
+    xet_test_pool_free(&pool);
+
     /* two xorbs have nothing to do with each other; memory runs out */
 
     xet_test_term(packed, 1, 0, 0, 10);
-    xet_test_term(packed + 48, 2, 0, 0, 10);
-    xet_test_term(packed + 96, 1, 0, 20, 30);
+    xet_test_term(packed + XET_TERM_LEN, 2, 0, 0, 10);
+    xet_test_term(packed + 2 * XET_TERM_LEN, 1, 0, 20, 30);
     want.end = 3000;
 
     for (limit = 1, refused = 0; limit < 20; limit++) {
@@ -342,10 +357,11 @@ test_contradictions(void)
 
         pool.limit = limit;
         xet_plan_init(&p, xet_test_alloc, &pool, &want);
-        status = xet_plan_add(&p, packed, 96, 0);
+        status = xet_plan_add(&p, packed, 2 * XET_TERM_LEN, 0);
 
         if (status == XET_OK) {
-            status = xet_plan_add(&p, packed + 96, 48, 2000);
+            status = xet_plan_add(&p, packed + 2 * XET_TERM_LEN, XET_TERM_LEN,
+                                  2000);
         }
 
         if (status == XET_OK) {
@@ -398,7 +414,7 @@ test_long_files(void)
     static const uint32_t  xorbs[] = { 1, 1000, 100000 };
 
     memset(&pool, 0, sizeof(pool));
-    packed = malloc(100000 * 48);
+    packed = malloc(100000 * XET_TERM_LEN);
 
     for (k = 0; k < 3; k++) {
         state = k;
@@ -412,9 +428,9 @@ test_long_files(void)
             start = test_below(&state, 8190);
             n = 1 + test_below(&state, 2);
 
-            xet_test_term(packed + i * 48, 0, 0, start, start + n);
+            xet_test_term(packed + i * XET_TERM_LEN, 0, 0, start, start + n);
             xet_test_random_hash(&hash_state, t.xorb.bytes);
-            memcpy(packed + i * 48, t.xorb.bytes, 32);
+            memcpy(packed + i * XET_TERM_LEN, t.xorb.bytes, 32);
 
             size += n * 100;
         }
@@ -425,7 +441,7 @@ test_long_files(void)
         clock_gettime(CLOCK_MONOTONIC, &begin);
 
         xet_plan_init(&p, xet_test_alloc, &pool, &want);
-        status = xet_plan_add(&p, packed, 100000 * 48, 0);
+        status = xet_plan_add(&p, packed, 100000 * XET_TERM_LEN, 0);
 
         if (status == XET_OK) {
             status = xet_plan_finish(&p);

@@ -96,6 +96,7 @@ model_random(uint64_t *state)
             t.stored_start = x->stored[start];
             t.stored_end = x->stored[end];
             t.raw_length = x->raw[end] - x->raw[start];
+            t.tag = xet_test_tag(&t.xorb);
 
             xet_term_pack(f->packed + k * XET_TERM_LEN, &t);
 
@@ -341,8 +342,8 @@ test_misuse(void)
     memset(&ends, 0, sizeof(ends));
 
     xet_test_term(packed, 1, 0, 0, 10);
-    xet_test_term(packed + 48, 2, 0, 5, 10);
-    xet_test_term(packed + 96, 1, 0, 10, 20);
+    xet_test_term(packed + XET_TERM_LEN, 2, 0, 5, 10);
+    xet_test_term(packed + 2 * XET_TERM_LEN, 1, 0, 10, 20);
 
     want.start = 0;
     want.end = 1000;
@@ -358,60 +359,60 @@ test_misuse(void)
     xet_is_u64(xet_plan_init_files(&p, xet_test_alloc, &pool, 2), XET_OK,
                "two files");
     xet_is_u64(pool.size, 72, "of 36 bytes");
-    xet_is_u64(xet_plan_add(&p, packed, 48, 0), XET_INTERNAL,
+    xet_is_u64(xet_plan_add(&p, packed, XET_TERM_LEN, 0), XET_INTERNAL,
                "a term before the first");
     xet_is_u64(xet_plan_file(&p, &hash, 1000), XET_OK, "the first");
-    xet_is_u64(xet_plan_add(&p, packed, 48, 1), XET_PLAN_DAMAGED,
+    xet_is_u64(xet_plan_add(&p, packed, XET_TERM_LEN, 1), XET_PLAN_DAMAGED,
                "does not begin at 1");
     xet_is_u64(xet_plan_file(&p, &hash, 1), XET_PLAN_DAMAGED,
                "the second, too early");
     xet_is_u64(xet_plan_finish(&p), XET_PLAN_DAMAGED, "finish, too early");
-    xet_is_u64(xet_plan_add(&p, packed, 48, 0), XET_OK, "its term");
+    xet_is_u64(xet_plan_add(&p, packed, XET_TERM_LEN, 0), XET_OK, "its term");
     xet_is_u64(xet_plan_add(&p, packed, 0, 1000), XET_OK, "and no more");
     xet_is_u64(xet_plan_trim(&p, XET_PLAN_FIRST, &ends), XET_INTERNAL,
                "is not trimmed");
     xet_is_u64(xet_plan_file(&p, &hash, 500), XET_OK, "the second");
-    xet_is_u64(xet_plan_add(&p, packed + 48, 48, 1000), XET_PLAN_DAMAGED,
+    xet_is_u64(xet_plan_add(&p, packed + XET_TERM_LEN, XET_TERM_LEN, 1000), XET_PLAN_DAMAGED,
                "does not go on from the first");
-    xet_is_u64(xet_plan_add(&p, packed + 48, 48, 0), XET_OK, "its term");
+    xet_is_u64(xet_plan_add(&p, packed + XET_TERM_LEN, XET_TERM_LEN, 0), XET_OK, "its term");
     xet_is_u64(xet_plan_file(&p, &hash, 0), XET_INTERNAL, "one past max");
     xet_is_u64(xet_plan_edges(&p), 0, "no edges");
     xet_is_u64(xet_plan_finish(&p), XET_OK, "finish");
     xet_is_u64(p.files[0].end, 1, "a term");
     xet_is_u64(p.files[1].end, 2, "and another");
     xet_is_u64(p.skip, 0, "no offset");
-    xet_is_u64(xet_plan_add(&p, packed + 96, 48, 500), XET_PLAN_DAMAGED,
+    xet_is_u64(xet_plan_add(&p, packed + 2 * XET_TERM_LEN, XET_TERM_LEN, 500), XET_PLAN_DAMAGED,
                "a term behind the file");
 
     (void) xet_plan_init_files(&p, xet_test_alloc, &pool, 1);
     (void) xet_plan_file(&p, &hash, 1000);
-    xet_is_u64(xet_plan_add(&p, packed, 96, 0), XET_PLAN_DAMAGED,
+    xet_is_u64(xet_plan_add(&p, packed, 2 * XET_TERM_LEN, 0), XET_PLAN_DAMAGED,
                "a term too many");
 
     (void) xet_plan_init_files(&p, xet_test_alloc, &pool, 1);
     (void) xet_plan_file(&p, &hash, 999);
-    xet_is_u64(xet_plan_add(&p, packed, 48, 0), XET_PLAN_DAMAGED,
+    xet_is_u64(xet_plan_add(&p, packed, XET_TERM_LEN, 0), XET_PLAN_DAMAGED,
                "a term too long");
 
     (void) xet_plan_init_files(&p, xet_test_alloc, &pool, 1);
     (void) xet_plan_file(&p, &hash, 0);
-    xet_is_u64(xet_plan_add(&p, packed, 48, 0), XET_PLAN_DAMAGED,
+    xet_is_u64(xet_plan_add(&p, packed, XET_TERM_LEN, 0), XET_PLAN_DAMAGED,
                "a term of an empty file");
 
     (void) xet_plan_init_files(&p, xet_test_alloc, &pool, 1);
     (void) xet_plan_file(&p, &hash, (uint64_t) INT64_MAX + 1);
     p.position = (uint64_t) INT64_MAX - 999;
-    xet_is_u64(xet_plan_add(&p, packed, 48, (uint64_t) INT64_MAX - 999),
+    xet_is_u64(xet_plan_add(&p, packed, XET_TERM_LEN, (uint64_t) INT64_MAX - 999),
                XET_PLAN_DAMAGED, "a file past 2^63 - 1");
 
     /* two files that place a chunk at different bytes */
 
-    xet_put_u32(packed + 96 + 36, 501);
+    xet_put_u32(packed + 2 * XET_TERM_LEN + 36, 501);
     (void) xet_plan_init_files(&p, xet_test_alloc, &pool, 2);
     (void) xet_plan_file(&p, &hash, 1000);
-    (void) xet_plan_add(&p, packed, 48, 0);
+    (void) xet_plan_add(&p, packed, XET_TERM_LEN, 0);
     (void) xet_plan_file(&p, &hash, 1000);
-    xet_is_u64(xet_plan_add(&p, packed + 96, 48, 0), XET_OK, "another file");
+    xet_is_u64(xet_plan_add(&p, packed + 2 * XET_TERM_LEN, XET_TERM_LEN, 0), XET_OK, "another file");
     xet_is_u64(xet_plan_finish(&p), XET_PLAN_DAMAGED, "contradicts the first");
 
     xet_test_pool_free(&pool);
@@ -432,7 +433,7 @@ test_memory(void)
     memset(&hash, 1, sizeof(hash));
 
     xet_test_term(packed, 1, 0, 0, 10);
-    xet_test_term(packed + 48, 2, 0, 5, 10);
+    xet_test_term(packed + XET_TERM_LEN, 2, 0, 5, 10);
 
     xet_is_u64(xet_plan_init_files(&p, xet_test_alloc, &pool, SIZE_MAX),
                XET_NOMEM, "more files than there is memory");
@@ -454,7 +455,7 @@ test_memory(void)
             }
 
             if (status == XET_OK) {
-                status = xet_plan_add(&p, packed, 48, 0);
+                status = xet_plan_add(&p, packed, XET_TERM_LEN, 0);
             }
 
             if (status == XET_OK) {
@@ -462,7 +463,7 @@ test_memory(void)
             }
 
             if (status == XET_OK) {
-                status = xet_plan_add(&p, packed, 96, 0);
+                status = xet_plan_add(&p, packed, 2 * XET_TERM_LEN, 0);
             }
 
             if (status == XET_OK) {
@@ -480,7 +481,7 @@ test_memory(void)
         xet_is_u64(limit, k ? 3 : 4, "which are so many");
         xet_is_u64(p.n, 3, "three terms");
 
-        xet_is_u64(pool.size, 2 * 36 + 3 * (52 + 8) + (k ? 0 : 52),
+        xet_is_u64(pool.size, 2 * 36 + 3 * (56 + 8) + (k ? 0 : 56),
                    "and so many bytes");
     }
 

@@ -225,6 +225,7 @@ test_plan(xet_plan_t *p, xet_test_pool_t *pool, const uint8_t *packed,
 
     if (status == XET_OK && edges) {
         ends.n = p->terms[0].chunk_end - p->terms[0].chunk_start;
+        ends.tag = p->terms[0].tag;
         ends.raw_before = test_end(test_raw, p->terms[0].chunk_start);
         ends.stored_before = test_end(test_stored, p->terms[0].chunk_start);
         ends.raw_ends = test_raw + p->terms[0].chunk_start * 4;
@@ -255,6 +256,7 @@ test_reference_term(xet_term_t *t, uint8_t *packed)
 
     memcpy(t->xorb.bytes, data + 96, XET_HASH_LEN);
     t->raw_length = xet_get_u32(data + 96 + 36);
+    t->tag = 1;
     t->chunk_start = xet_get_u32(data + 96 + 40);
     t->chunk_end = xet_get_u32(data + 96 + 44);
     t->stored_start = test_end(test_stored, t->chunk_start);
@@ -370,6 +372,7 @@ test_gpt2(void)
         (void) xet_hash_parse(&term.xorb, (const uint8_t *) hash,
                               strlen(hash));
 
+        term.tag = 1;
         term.raw_length = (uint32_t)
             json_integer_value(json_object_get(t, "unpacked_length"));
         term.stored_start = (uint32_t)
@@ -466,6 +469,7 @@ test_groups(void)
         t.stored_start = (uint32_t) k * 1000;
         t.stored_end = (uint32_t) k * 1000 + 500;
         t.raw_length = 100;
+        t.tag = 1;
 
         xet_term_pack(packed + i * XET_TERM_LEN, &t);
     }
@@ -594,6 +598,7 @@ test_edges(void)
     t.stored_start = 0xfffffffe - 10000;
     t.stored_end = 0xffffffff;
     t.raw_length = 1u << 30;
+    t.tag = 1;
     xet_term_pack(packed, &t);
 
     want.start = UINT64_C(1) << 50;

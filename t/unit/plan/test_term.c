@@ -17,7 +17,8 @@ test_same(const xet_term_t *a, const xet_term_t *b)
            && a->chunk_end == b->chunk_end
            && a->stored_start == b->stored_start
            && a->stored_end == b->stored_end
-           && a->raw_length == b->raw_length;
+           && a->raw_length == b->raw_length
+           && a->tag == b->tag;
 }
 
 
@@ -30,7 +31,8 @@ test_bytes(void)
 
     static const uint8_t  want[] = {
         0x02, 0x01, 0xff, 0x1f, 0x13, 0x12, 0x11, 0x10,
-        0x23, 0x22, 0x21, 0x20, 0x33, 0x32, 0x31, 0x00
+        0x23, 0x22, 0x21, 0x20, 0x33, 0x32, 0x31, 0x00,
+        0x43, 0x42, 0x41, 0x40
     };
 
     for (i = 0; i < XET_HASH_LEN; i++) {
@@ -42,13 +44,14 @@ test_bytes(void)
     term.stored_start = 0x10111213;
     term.stored_end = 0x20212223;
     term.raw_length = 0x00313233;
+    term.tag = 0x40414243;
 
     packed[XET_TERM_LEN] = 0xaa;
     xet_term_pack(packed, &term);
 
     xet_ok(memcmp(packed, term.xorb.bytes, XET_HASH_LEN) == 0, "xorb hash");
     xet_ok(memcmp(packed + XET_HASH_LEN, want, sizeof(want)) == 0,
-           "the 16 bytes behind it");
+           "the 20 bytes behind it");
     xet_is_u64(packed[XET_TERM_LEN], 0xaa, "nothing behind those");
 
     xet_is_u64(xet_term_unpack(&back, packed), XET_OK, "unpacks");
@@ -76,6 +79,7 @@ test_random(void)
                                        % (8192 - term.chunk_start));
         n = term.chunk_end - term.chunk_start;
 
+        term.tag = (uint32_t) xet_test_random(&state);
         term.raw_length = n + (uint32_t) (xet_test_random(&state)
                                   % ((uint64_t) n * XET_CHUNK_MAX - n + 1));
         term.stored_start = (uint32_t) (xet_test_random(&state)

@@ -21,6 +21,15 @@ typedef struct {
 } test_url_t;
 
 
+/* The copy of a xorb. */
+
+static inline uint32_t
+xet_test_tag(const xet_hash_t *xorb)
+{
+    return 0xf0000000 + xorb->bytes[0];
+}
+
+
 /*
  * A term of chunks of 100 bytes that are stored in 50, the first one at base;
  * every byte of the xorb's hash is xorb.  The size of the term.
@@ -39,6 +48,7 @@ xet_test_term(uint8_t *packed, unsigned xorb, uint32_t base, uint32_t start,
     t.stored_start = base + start * 50;
     t.stored_end = base + end * 50;
     t.raw_length = (end - start) * 100;
+    t.tag = xet_test_tag(&t.xorb);
 
     xet_term_pack(packed, &t);
 

@@ -18,6 +18,7 @@ use strict;
 
 use parent qw/ Exporter /;
 
+use File::Temp qw/ tempdir /;
 use JSON::PP ();
 
 use Test::Xet::Bytes ();
@@ -46,7 +47,7 @@ sub xet_start {
 	my $endpoint = $o{endpoint} // ($t ? $t->url('/api') : undef);
 
 	my %env = (XET_ENDPOINT => $endpoint // '', XET_TOKEN => '',
-		%{ $o{env} || {} });
+		XDG_CACHE_HOME => cache(), %{ $o{env} || {} });
 
 	# two outputs: the shell parts them
 
@@ -80,6 +81,14 @@ sub xet_wait {
 
 	return { code => $status & 127 ? undef : $status >> 8, out => $out,
 		err => $err, json => \@json };
+}
+
+# Where it remembers what it has sent.
+
+{
+	my $cache;
+
+	sub cache { return $cache //= tempdir(CLEANUP => 1) }
 }
 
 sub xet { return xet_wait(xet_start(@_)) }

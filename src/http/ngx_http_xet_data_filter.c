@@ -1,0 +1,502 @@
+
+/*
+ * What leaves a data location: exactly what was signed, or an error.
+ *
+ * The access phase has checked what is asked for.  What is answered is made
+ * by others: nginx's filters, and whatever the configuration puts beside
+ * them.  gzip, sub_filter, ssi, addition and others make another body of it,
+ * and then the range filter sends all of that; charset changes the bytes of a
+ * range and leaves its head as it is.
+ *
+ * So three modules stand in nginx's chain of header filters, each next to one
+ * that every nginx has.  They run from the bottom of this list to its top:
+ *
+ *     ngx_http_xet_guard_module             sees the head that goes out
+ *     ngx_http_range_header_filter_module
+ *     ngx_http_xet_range_module             knows the range filter
+ *         gzip, ssi, charset, sub, ...
+ *     ngx_http_xet_data_module              goes on with the range filter
+ *     ngx_http_headers_filter_module
+ *
+ * A filter whose header filter was not called has no context, and lets the
+ * body of a request pass.
+ *
+ * A module that is loaded into an nginx takes the places that "config" names;
+ * at start it is checked that these are the right ones.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_output.h"
+
+
+/* As long as the "max" of nginx's own "expires". */
+#define NGX_HTTP_XET_DATA_AGE_MAX  315360000
+
+
+static ngx_int_t ngx_http_xet_guard_init(ngx_conf_t *cf);
+static ngx_int_t ngx_http_xet_range_init(ngx_conf_t *cf);
+static ngx_int_t ngx_http_xet_data_init(ngx_conf_t *cf);
+static ngx_int_t ngx_http_xet_data_header_filter(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_data_cache(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_data_life(ngx_http_request_t *r,
+    ngx_http_xet_data_t *data);
+static void ngx_http_xet_data_remove(ngx_http_request_t *r, const char *name);
+static ngx_http_xet_data_t *ngx_http_xet_data(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_guard_header_filter(ngx_http_request_t *r);
+static const char *ngx_http_xet_guard_fault(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_xet_guard_ranges(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_guard_content_range(ngx_http_request_t *r,
+    xet_range_t *range, uint64_t *size);
+
+
+static ngx_http_module_t  ngx_http_xet_guard_module_ctx = {
+    NULL,                                  /* preconfiguration */
+    ngx_http_xet_guard_init,               /* postconfiguration */
+
+    NULL,                                  /* create main configuration */
+    NULL,                                  /* init main configuration */
+
+    NULL,                                  /* create server configuration */
+    NULL,                                  /* merge server configuration */
+
+    NULL,                                  /* create location configuration */
+    NULL                                   /* merge location configuration */
+};
+
+
+ngx_module_t  ngx_http_xet_guard_module = {
+    NGX_MODULE_V1,
+    &ngx_http_xet_guard_module_ctx,        /* module context */
+    NULL,                                  /* module directives */
+    NGX_HTTP_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    NULL,                                  /* init module */
+    NULL,                                  /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    NULL,                                  /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
+static ngx_http_module_t  ngx_http_xet_range_module_ctx = {
+    NULL,                                  /* preconfiguration */
+    ngx_http_xet_range_init,               /* postconfiguration */
+
+    NULL,                                  /* create main configuration */
+    NULL,                                  /* init main configuration */
+
+    NULL,                                  /* create server configuration */
+    NULL,                                  /* merge server configuration */
+
+    NULL,                                  /* create location configuration */
+    NULL                                   /* merge location configuration */
+};
+
+
+ngx_module_t  ngx_http_xet_range_module = {
+    NGX_MODULE_V1,
+    &ngx_http_xet_range_module_ctx,        /* module context */
+    NULL,                                  /* module directives */
+    NGX_HTTP_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    NULL,                                  /* init module */
+    NULL,                                  /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    NULL,                                  /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
+static ngx_http_module_t  ngx_http_xet_data_module_ctx = {
+    NULL,                                  /* preconfiguration */
+    ngx_http_xet_data_init,                /* postconfiguration */
+
+    NULL,                                  /* create main configuration */
+    NULL,                                  /* init main configuration */
+
+    NULL,                                  /* create server configuration */
+    NULL,                                  /* merge server configuration */
+
+    NULL,                                  /* create location configuration */
+    NULL                                   /* merge location configuration */
+};
+
+
+ngx_module_t  ngx_http_xet_data_module = {
+    NGX_MODULE_V1,
+    &ngx_http_xet_data_module_ctx,         /* module context */
+    NULL,                                  /* module directives */
+    NGX_HTTP_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    NULL,                                  /* init module */
+    NULL,                                  /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    NULL,                                  /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
+static ngx_http_output_header_filter_pt  ngx_http_xet_guard_next;
+static ngx_http_output_header_filter_pt  ngx_http_xet_range_filter;
+static ngx_http_output_header_filter_pt  ngx_http_xet_data_next;
+
+
+ngx_int_t
+ngx_http_xet_data_filter_init(ngx_conf_t *cf)
+{
+    ngx_uint_t                  i, n;
+    ngx_module_t              **m;
+    ngx_http_xet_main_conf_t   *xmcf;
+
+    static const char *const  order[] = {
+        "ngx_http_header_filter_module",
+        "ngx_http_xet_guard_module",
+        "ngx_http_range_header_filter_module",
+        "ngx_http_xet_range_module",
+        "ngx_http_xet_data_module",
+        "ngx_http_headers_filter_module"
+    };
+
+    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
+
+    if (!xmcf->data) {
+        return NGX_OK;
+    }
+
+    m = cf->cycle->modules;
+    n = 0;
+
+    for (i = 0; m[i] && n < sizeof(order) / sizeof(order[0]); i++) {
+        n += (ngx_strcmp(m[i]->name, order[n]) == 0);
+    }
+
+    if (n < sizeof(order) / sizeof(order[0])) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "\"xet_data\" needs \"%s\" behind \"%s\" in the order "
+                      "of modules", order[n], n ? order[n - 1] : "");
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_guard_init(ngx_conf_t *cf)
+{
+    ngx_http_xet_guard_next = ngx_http_top_header_filter;
+    ngx_http_top_header_filter = ngx_http_xet_guard_header_filter;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_range_init(ngx_conf_t *cf)
+{
+    ngx_http_xet_range_filter = ngx_http_top_header_filter;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_data_init(ngx_conf_t *cf)
+{
+    ngx_http_xet_data_next = ngx_http_top_header_filter;
+    ngx_http_top_header_filter = ngx_http_xet_data_header_filter;
+
+    return NGX_OK;
+}
+
+
+/* Of subrequests, too: a slice is one. */
+
+static ngx_int_t
+ngx_http_xet_data_header_filter(ngx_http_request_t *r)
+{
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (!xlcf->data) {
+        return ngx_http_xet_data_next(r);
+    }
+
+    if (r == r->main && ngx_http_xet_data_cache(r) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_xet_range_filter(r);
+}
+
+
+/* How long an answer may be kept is said here, and by nobody else. */
+
+static ngx_int_t
+ngx_http_xet_data_cache(ngx_http_request_t *r)
+{
+    ngx_uint_t            status;
+    ngx_http_xet_data_t  *data;
+
+    ngx_http_xet_data_remove(r, "Cache-Control");
+    ngx_http_xet_data_remove(r, "Expires");
+
+    status = r->headers_out.status;
+    data = ngx_http_xet_data(r);
+
+    if (data && data->asked
+        && (status == NGX_HTTP_OK || status == NGX_HTTP_PARTIAL_CONTENT
+            || status == NGX_HTTP_NOT_MODIFIED))
+    {
+        return ngx_http_xet_data_life(r, data);
+    }
+
+    return ngx_http_xet_header(r, "Cache-Control", "no-store");
+}
+
+
+static ngx_int_t
+ngx_http_xet_data_life(ngx_http_request_t *r, ngx_http_xet_data_t *data)
+{
+    u_char  *control, *expires;
+    time_t   left;
+
+    control = ngx_pnalloc(r->pool, sizeof("public, max-age=, immutable")
+                                   + NGX_TIME_T_LEN);
+    expires = ngx_pnalloc(r->pool,
+                          sizeof("Mon, 28 Sep 1970 06:00:00 GMT"));
+
+    if (control == NULL || expires == NULL) {
+        return NGX_ERROR;
+    }
+
+    left = data->expires - ngx_time();
+    left = ngx_max(left, 0);
+    left = ngx_min(left, NGX_HTTP_XET_DATA_AGE_MAX);
+
+    *ngx_sprintf(control, "public, max-age=%T, immutable", left) = '\0';
+    *ngx_http_time(expires, ngx_time() + left) = '\0';
+
+    if (ngx_http_xet_header(r, "Cache-Control", (char *) control) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    /* for those who know HTTP/1.0 only */
+
+    return ngx_http_xet_header(r, "Expires", (char *) expires);
+}
+
+
+static void
+ngx_http_xet_data_remove(ngx_http_request_t *r, const char *name)
+{
+    ngx_uint_t        n;
+    ngx_table_elt_t  *h;
+
+    for (n = 0; /* void */ ; n++) {
+
+        h = ngx_http_xet_header_find(&r->headers_out.headers, name, n);
+        if (h == NULL) {
+            return;
+        }
+
+        h->hash = 0;
+    }
+}
+
+
+static ngx_http_xet_data_t *
+ngx_http_xet_data(ngx_http_request_t *r)
+{
+    ngx_http_xet_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    return ctx ? ctx->data : NULL;
+}
+
+
+static ngx_int_t
+ngx_http_xet_guard_header_filter(ngx_http_request_t *r)
+{
+    const char               *fault;
+    ngx_uint_t                status;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    /* errors and redirects have no byte of a xorb */
+
+    if (!xlcf->data || r != r->main
+        || r->headers_out.status == NGX_HTTP_NO_CONTENT
+        || r->headers_out.status >= NGX_HTTP_SPECIAL_RESPONSE)
+    {
+        return ngx_http_xet_guard_next(r);
+    }
+
+    fault = ngx_http_xet_guard_fault(r);
+
+    if (fault == NULL) {
+        return ngx_http_xet_guard_next(r);
+    }
+
+    ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                  "xet: %ui is not what was signed: %s",
+                  r->headers_out.status, fault);
+
+    status = r->upstream ? NGX_HTTP_BAD_GATEWAY
+                         : NGX_HTTP_INTERNAL_SERVER_ERROR;
+
+    return ngx_http_filter_finalize_request(r, NULL, status);
+}
+
+
+/* What is wrong with the answer, or NULL. */
+
+static const char *
+ngx_http_xet_guard_fault(ngx_http_request_t *r)
+{
+    ngx_table_elt_t      *h;
+    ngx_http_xet_data_t  *data;
+
+    data = ngx_http_xet_data(r);
+
+    if (data == NULL) {
+        return "the signature was not checked";
+    }
+
+    if (r->uri.len != data->uri.len
+        || ngx_memcmp(r->uri.data, data->uri.data, r->uri.len) != 0)
+    {
+        return "it is of another URI";
+    }
+
+    h = ngx_http_xet_header_find(&r->headers_out.headers, "Content-Encoding",
+                                 0);
+
+    if (h && h->hash && h->value.len) {
+        return "it has a content coding";
+    }
+
+    if (data->ranges && r->headers_out.status != NGX_HTTP_PARTIAL_CONTENT) {
+        return "it is no range";
+    }
+
+    if (r->headers_out.status == NGX_HTTP_PARTIAL_CONTENT
+        && !ngx_http_xet_guard_ranges(r))
+    {
+        return "it is of another range";
+    }
+
+    return NULL;
+}
+
+
+/* Of what was asked for each range lies in a signed one. */
+
+static ngx_uint_t
+ngx_http_xet_guard_ranges(ngx_http_request_t *r)
+{
+    size_t             i, n;
+    uint64_t           size;
+    ngx_str_t         *value;
+    xet_range_t        range, asked;
+    xet_range_spec_t   specs[XET_SIGN_RANGES_MAX];
+
+    static u_char  multipart[] = "multipart/byteranges;";
+
+    if (r->headers_in.range == NULL) {
+        return 0;
+    }
+
+    n = XET_SIGN_RANGES_MAX;
+    value = &r->headers_in.range->value;
+
+    if (xet_range_parse(value->data, value->len, specs, &n) != XET_OK) {
+        return 0;
+    }
+
+    if (r->headers_out.content_range == NULL) {
+        value = &r->headers_out.content_type;
+
+        return n > 1
+               && value->len > sizeof(multipart) - 1
+               && ngx_strncmp(value->data, multipart, sizeof(multipart) - 1)
+                  == 0;
+    }
+
+    if (ngx_http_xet_guard_content_range(r, &range, &size) != NGX_OK
+        || r->headers_out.content_length_n
+           != (off_t) (range.end - range.start))
+    {
+        return 0;
+    }
+
+    for (i = 0; i < n; i++) {
+
+        if (xet_range_resolve(&specs[i], size, &asked) == XET_OK
+            && asked.start == range.start
+            && asked.end == range.end)
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* "bytes first-last/size" */
+
+static ngx_int_t
+ngx_http_xet_guard_content_range(ngx_http_request_t *r, xet_range_t *range,
+    uint64_t *size)
+{
+    off_t       number;
+    u_char     *p, *last, *end;
+    ngx_str_t  *value;
+    ngx_uint_t  i;
+    uint64_t    numbers[3];
+
+    static u_char  ends[] = "-/";
+
+    value = &r->headers_out.content_range->value;
+
+    if (value->len < 6 || ngx_strncmp(value->data, "bytes ", 6) != 0) {
+        return NGX_ERROR;
+    }
+
+    p = value->data + 6;
+    last = value->data + value->len;
+
+    for (i = 0; i < 3; i++) {
+
+        end = (i < 2) ? ngx_strlchr(p, last, ends[i]) : last;
+
+        if (end == NULL) {
+            return NGX_ERROR;
+        }
+
+        number = ngx_atoof(p, end - p);
+
+        if (number == NGX_ERROR) {
+            return NGX_ERROR;
+        }
+
+        numbers[i] = (uint64_t) number;
+        p = end + 1;
+    }
+
+    range->start = numbers[0];
+    range->end = numbers[1] + 1;
+    *size = numbers[2];
+
+    return NGX_OK;
+}

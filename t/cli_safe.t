@@ -1,0 +1,297 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# xet where others may write and answer: links and pipes in a shared folder,
+# texts with control characters, tokens on the way, readers that go away, and
+# what the compiler does against overruns.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Xet;
+use Test::Xet::Cli;
+use Test::Xet::Process qw/ slurp spew /;
+
+use File::Temp qw/ tempdir /;
+use POSIX qw/ mkfifo /;
+
+my $evil = '"code":"x\u001b[31m",'
+	. '"message":"a\u009bb\u202ec\u0007\u000ad\u00e9"';
+
+my $t = Test::Xet->new(workers => 1, log => 'info', timeout => 200,
+	http => <<"EOC");
+log_format who "\$server_port \$request_method \$uri \$http_authorization";
+    access_log %%DIR%%/who.log who;
+    xet_token_key %%DIR%%/token.key;
+
+    server {
+        listen %%PORT_8081%%;
+
+        location /evil/ {
+            return 403 '{"error":{$evil}}';
+        }
+
+        location /token {
+            return 200 '{"accessToken":"a\\u001b[31mb","exp":1}';
+        }
+
+        location /away/ {
+            return 307 http://127.0.0.1:%%PORT_8082%%/away/;
+        }
+
+        location /api/ {
+            xet_api;
+            xet_auth off;
+        }
+    }
+
+    server {
+        listen %%PORT_8082%%;
+
+        location / {
+            return 404;
+        }
+    }
+EOC
+
+$t->token_key();
+$t->run();
+
+my $xet = Test::Xet::Cli::binary();
+my $dir = tempdir(CLEANUP => 1);
+my $data = random_bytes(3, 3000000);
+my $hash = $t->upload($data)->{hash};
+my $out = "$dir/out";
+
+# --------------------------------------------------------------------------
+# what others have put at the names of temporary files
+
+spew("$dir/victim", 'mine');
+
+my %trap = (
+	'a symbolic link' => sub { symlink("$dir/victim", $_[0]) },
+	'a dangling link' => sub { symlink("$dir/new", $_[0]) },
+	'a hard link' => sub { link("$dir/victim", $_[0]) },
+	'a pipe' => sub { mkfifo($_[0], 0666) },
+	'a folder' => sub { mkdir($_[0]) },
+	'a file of the user' => sub { spew($_[0], 'also mine') },
+	$> == 0 ? ('a file of somebody' => sub { spew($_[0], '');
+		chown(12345, -1, $_[0]) }) : (),
+);
+
+for my $name (sort keys %trap) {
+	for my $end (qw/ part state /) {
+		my $at = "$out.xet-$end";
+
+		$trap{$name}->($at) or die;
+
+		my $r = xet($t, { timeout => 20 }, 'get', '-o', $out, $hash);
+
+		is($r->{code}, 3, "$name for the $end: refused");
+		like($r->{err}, qr/\Axet: \Q$at\E: .+\n\z/,
+			"$name for the $end: told of");
+		ok(-e $at || -l $at, "$name for the $end: left alone");
+		is(slurp($at), 'also mine', 'with what is in it')
+			if $name =~ /of the user/;
+
+		-d $at && !-l $at ? rmdir($at) : unlink($at);
+		is_deeply([ glob("$out*") ], [], 'and nothing else is there');
+	}
+
+	$trap{$name}->("$out.xet-part") or die;
+	is(xet($t, { timeout => 20 }, 'get', '--range', '5-9', '-o', $out,
+		$hash)->{code}, 0, "$name: bytes of a file do not meet it");
+	is(slurp($out), substr($data, 5, 5), 'they are right');
+	-d "$out.xet-part" && !-l "$out.xet-part" ? rmdir("$out.xet-part")
+		: unlink("$out.xet-part");
+	unlink($out);
+}
+
+is(slurp("$dir/victim"), 'mine', 'the victim has what it had');
+ok(!-e "$dir/new", 'and no other was made');
+
+symlink("$dir/victim", $out);
+is(xet($t, 'get', '-o', $out, $hash)->{code}, 0, 'a link as the target');
+ok(!-l $out, 'is replaced');
+is(slurp("$dir/victim"), 'mine', 'not followed');
+unlink($out);
+
+mkfifo("$dir/$hash", 0666);
+is(xet($t, { dir => $dir, timeout => 20 }, 'get', $hash)->{code}, 0,
+	'a pipe at the name that nobody gave');
+ok(-f "$dir/$hash", 'is replaced');
+unlink("$dir/$hash");
+
+SKIP: {
+	skip 'not root', 2 if $> != 0;
+
+	my $tmp = tempdir(CLEANUP => 1);
+
+	mkfifo("$tmp/pipe", 0666);
+	chown(12345, -1, "$tmp/pipe");
+	chmod(01777, $tmp);
+
+	open(my $reader, '+<', "$tmp/pipe") or die;
+	my $r = xet($t, { timeout => 20 }, 'get', '-o', "$tmp/pipe", $hash);
+
+	is($r->{code}, 3, 'a pipe of somebody in a sticky folder');
+	like($r->{err}, qr/is a pipe of somebody else/, 'told of');
+}
+
+# --------------------------------------------------------------------------
+# of a get that fails nothing is left
+
+is(xet($t, 'get', '-o', $out, 'ab' x 32)->{code}, 1, 'no such file');
+is_deeply([ glob("$out*") ], [], 'nothing is left');
+
+is(system("trap '' XFSZ; ulimit -f 200; XET_ENDPOINT=" . $t->url('/api')
+	. " exec $xet get -o $out $hash 2> $dir/err") >> 8, 3, 'a full disk');
+like(slurp("$dir/err"), qr/\Axet: \S+: File too large\n\z/, 'told of');
+is_deeply([ glob("$out*") ], [], 'nothing is left');
+
+# --------------------------------------------------------------------------
+# control characters of others
+
+my $r = xet($t, { endpoint => $t->url('/evil', 8081) }, 'get', '-o', $out,
+	$hash);
+
+is($r->{err} =~ s!^.*: 403 !!r, 'x\x1b[31m: a\xc2\x9bb\xe2\x80\xaec\x07\x0ad'
+	. "\xc3\xa9\n", 'an error of a server');
+
+my $name = "n\e[1m\xc2\x9b1m\xe2\x80\xae\x7f\xff\\\xc3\xa9";
+my $shown = 'n\x1b[1m\xc2\x9b1m\xe2\x80\xae\x7f\xff\x5c' . "\xc3\xa9";
+
+spew("$dir/$name", 'abc');
+
+like(xet(undef, 'hash', "$dir/$name")->{out}, qr! \Q$dir/$shown\E\n\z!,
+	'hash');
+like(xet(undef, 'info', "$dir/$name")->{out}, qr!\A\Q$dir/$shown\E: file\n!,
+	'info');
+like(xet($t, 'put', "$dir/$name")->{out}, qr!\A\Q$dir/$shown\E\n!, 'put');
+
+my $json = xet(undef, 'hash', '--json', "$dir/$name");
+
+unlike($json->{out}, qr/[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80\xae/,
+	'hash --json');
+like($json->{out}, qr/\\u009b1m\\u202e\\u007f.*\xc3\xa9"/,
+	'characters of Unicode are escaped or stay');
+is($json->{json}[0]{file}, "$dir/n\e[1m\x{9b}1m\x{202e}\x7f\x{fffd}\\\x{e9}",
+	'and read back');
+
+SKIP: {
+	skip 'no script(1)', 1 unless -x '/usr/bin/script';
+
+	my $line = "XET_ENDPOINT=" . $t->url('/api') . " $xet put --json"
+		. ' $(printf "n\001\033[5m")';
+
+	spew("$dir/n\001\e[5m", random_bytes(4, 9000000));
+	unlike(scalar `cd $dir && script -qec '$line' /dev/null < /dev/null`,
+		qr/\001|\e\[5/, 'the progress bar');
+}
+
+like(xet($t, 'token', '--url', $t->url('/token', 8081))->{err},
+	qr/the answer has no token$/, 'a token with control characters');
+
+# --------------------------------------------------------------------------
+# tokens; 0.0.0.0 is this machine, too, but no name of it
+
+my $far = 'http://0.0.0.0:' . $t->port(8081);
+
+sub get {
+	my ($url, @args) = @_;
+
+	truncate($t->dir() . '/who.log', 0);
+
+	my $result = xet($t, { endpoint => $url,
+		env => { XET_TOKEN => 'secret' } }, 'get', '--retries', 0,
+		@args, '-o', $out, 'ab' x 32);
+
+	return ($result, slurp($t->dir() . '/who.log', 1) // '');
+}
+
+my $log;
+
+($r, $log) = get("$far/api");
+is($r->{code}, 4, 'a token without TLS');
+like($r->{err}, qr/: a token would be sent without TLS; --insecure-token /,
+	'told of');
+is($log, '', 'nothing is sent');
+
+($r, $log) = get("$far/api", '--insecure-token');
+like($log, qr/Bearer secret/, '--insecure-token');
+
+for my $host (qw/ 127.0.0.1 localhost /) {
+	($r, $log) = get("http://$host:" . $t->port(8081) . '/api');
+	like($log, qr/Bearer secret/, "to $host");
+}
+
+for my $host ('127.0.0.1.example.invalid', 'localhost.example.invalid',
+	'localhost@example.invalid', '127.0.0.1:80@example.invalid',
+	'1.127.0.0')
+{
+	($r, $log) = get("http://$host/api");
+	like($r->{err}, qr/sent without TLS/, "not to $host");
+}
+
+($r, $log) = get($t->url('/away', 8081));
+like($log, qr/Bearer secret.*\n.*\n?/, 'a redirection');
+unlike($log, qr/^@{[ $t->port(8082) ]} .*secret/m, 'does not get it');
+
+{
+	local $ENV{http_proxy} = "http://127.0.0.1:" . $t->port(8082);
+
+	($r, $log) = get($t->url('/api', 8081));
+	unlike($log, qr/^@{[ $t->port(8082) ]} .*secret/m,
+		'nor does a proxy');
+}
+
+is(xet($t, { env => { XET_TOKEN => "a\r\nX: y" } }, 'get', '-o', $out,
+	$hash)->{code}, 4, 'a token of two lines');
+
+like(xet(undef, 'token', '--url', 'http://example.invalid/token')->{err},
+	qr/sent without TLS/, 'nor is one fetched');
+
+# --------------------------------------------------------------------------
+# a reader that goes away
+
+SKIP: {
+	skip 'no bash', 6 unless -x '/bin/bash';
+
+	my $endpoint = 'XET_ENDPOINT=' . $t->url('/api');
+
+	for my $args ("get -o - $hash", "hash --json $dir/victim",
+		'help')
+	{
+		is(`bash -c '{ sleep 0.2; $endpoint $xet $args; } 2> $dir/err \\
+			| true; echo \${PIPESTATUS[0]}'`, "141\n",
+			"nobody reads: $args");
+		is(slurp("$dir/err"), '', 'which is no fault');
+	}
+}
+
+# --------------------------------------------------------------------------
+
+like(xet(undef, '--version')->{out}, qr/\Axet \d+\.\d+\.\d+\n\z/,
+	'--version');
+
+SKIP: {
+	skip 'no readelf, or another build', 6
+		if $ENV{XET_TEST_CLI} || !-x '/usr/bin/readelf';
+
+	my $elf = `readelf -hldW --dyn-syms $xet`;
+
+	like($elf, qr/Type: +DYN /, 'at no fixed address');
+	like($elf, qr/GNU_RELRO/, 'relocations are read-only');
+	like($elf, qr/FLAGS_1.*NOW/, 'all of them');
+	like($elf, qr/GNU_STACK.* RW /, 'no code on the stack');
+	like($elf, qr/__stack_chk_fail/, 'canaries');
+	like($elf, qr/__memcpy_chk/, 'the library checks lengths');
+}
+
+$t->allow(qr/./);
+$t->done();

@@ -1,0 +1,203 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# xet put --recursive and xet get --recursive: a folder goes up in few xorbs
+# and comes back as it was, and no manifest and no link leads out of it.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Xet;
+use Test::Xet::Cli;
+use Test::Xet::Process qw/ slurp spew /;
+
+use File::Path qw/ make_path /;
+use File::Temp qw/ tempdir /;
+use JSON::PP ();
+use POSIX qw/ mkfifo /;
+
+my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 600,
+	http => 'log_format bytes "$request_method $uri $status";'
+		. 'access_log %%DIR%%/bytes.log bytes;');
+
+$t->run();
+
+my $dir = tempdir(CLEANUP => 1);
+my $json = JSON::PP->new()->canonical()->utf8();
+
+# --------------------------------------------------------------------------
+# what a tree may have in it
+
+make_path("$dir/in/a/b/c", "$dir/in/empty/deep", "$dir/in/.dot");
+
+my %files = ('one' => 'abc', 'nothing' => '', '.dot/hidden' => 'x',
+	'a/b/c/large' => mix(3, 3000000), 'a/run' => "#!/bin/sh\n",
+	"a/\xc3\xa4 b\n\e[1m\\" => 'a name', 'a/b/same' => mix(3, 3000000),
+	'-o' => 'no option');
+
+spew("$dir/in/$_", $files{$_}) for keys %files;
+
+chmod(0755, "$dir/in/a/run");
+symlink('/etc/passwd', "$dir/in/a/link");
+symlink('/etc', "$dir/in/out");
+mkfifo("$dir/in/pipe", 0666);
+spew("$dir/in/x.xet-part", 'left');
+
+my $r = xet($t, 'put', '--json', '-r', "$dir/in");
+
+is($r->{code}, 0, 'put') or diag($r->{err});
+is($r->{err}, join('', map { "xet: $_\n" }
+	'a/link: is left out: it is a symbolic link',
+	'out: is left out: it is a symbolic link',
+	'pipe: is left out: it is no file',
+	'x.xet-part: is left out: it is what is left of a download'),
+	'what is left out');
+is(scalar(() = $t->read_file('bytes.log') =~ m!^POST \S*/shards 200!mg), 1,
+	'one shard');
+is(scalar(() = $t->read_file('bytes.log') =~ m!^POST \S*/xorbs/\S+ 200!mg), 1,
+	'and one xorb');
+
+my $manifest = $r->{out};
+
+spew("$dir/manifest", $manifest);
+
+$r = xet($t, 'get', '-r', '-o', "$dir/back", "$dir/manifest");
+is($r->{code}, 0, 'get') or diag($r->{err});
+
+unlink("$dir/in/a/link", "$dir/in/out", "$dir/in/pipe", "$dir/in/x.xet-part");
+same("$dir/in", "$dir/back", 'it comes back');
+ok(-d "$dir/back/empty/deep", 'empty folders, too');
+ok(-x "$dir/back/a/run", 'programs are programs');
+ok(!-x "$dir/back/one", 'and others are not');
+
+# again: nothing is fetched but what has changed
+
+spew("$dir/back/one", 'abd');
+unlink("$dir/back/a/b/same");
+chmod(0644, "$dir/back/a/run");
+
+$r = xet($t, { stdin => "$dir/manifest" }, 'get', '--json', '-r', '-o',
+	"$dir/back", '-');
+is($r->{code}, 0, 'get again');
+same("$dir/in", "$dir/back", 'what has changed is as it was');
+ok(-x "$dir/back/a/run", 'a program again');
+is_deeply([ sort map { $_->{file} } grep { $_->{received_bytes} }
+	@{ $r->{json} } ], [ 'a/b/same', 'one' ], 'no others are fetched');
+
+# --------------------------------------------------------------------------
+# manifests of others
+
+my ($one) = grep { $_->{file} eq 'one' } map { $json->decode($_) }
+	grep { /"file"/ } split(/\n/, $manifest);
+
+make_path("$dir/jail/in");
+spew("$dir/jail/victim", 'mine');
+
+for my $path ('../victim', 'a/../../victim', '/tmp/xet-victim', '', '.',
+	'..', 'a//b', 'a/', './a', 'a/./b', "$dir/jail/victim", 'x.xet-part',
+	'a.xet-state/b', join('/', ('d') x 200), 'n' x 300)
+{
+	for my $what ({ %$one, file => $path }, { folder => $path }) {
+		$r = hostile($json->encode($what));
+
+		is($r->{code}, 1, 'a path that leads out: '
+			. substr($path, 0, 40));
+		like($r->{err}, qr/\Axet: \S+: line 1 is no file .*\n\z/,
+			'told of');
+	}
+}
+
+for my $line ('', '{', '[]', '1', $json->encode({ %$one, hash => 'x' }),
+	$json->encode({ %$one, size => -1 }), $json->encode({ file => 'a' }),
+	$json->encode({ %$one, file => "a\0b" }),
+	$json->encode({ %$one, file => [ 'a' ] }), '{"file":"a","file":"b"}',
+	$json->encode({ %$one, folder => 'b' }), 'x' x 100000)
+{
+	is(hostile($line)->{code}, 1, 'no line: ' . substr($line, 0, 60));
+}
+
+is_deeply([ map { s!.*/!!r } glob("$dir/jail/* $dir/jail/in/*") ],
+	[ 'in', 'victim' ], 'nothing was made');
+
+# links that are there
+
+symlink("$dir/jail", "$dir/jail/in/up");
+symlink("$dir/jail/victim", "$dir/jail/in/one");
+
+is(hostile($json->encode({ %$one, file => 'up/victim' }))->{code}, 3,
+	'a link on the way');
+is(slurp("$dir/jail/victim"), 'mine', 'is not followed');
+is(hostile($json->encode({ folder => 'up/new' }))->{code}, 3,
+	'nor for a folder');
+ok(!-e "$dir/jail/new", 'which is not made');
+is(hostile($json->encode($one))->{code}, 0, 'a link at the end');
+ok(!-l "$dir/jail/in/one", 'is replaced');
+is(slurp("$dir/jail/victim"), 'mine', 'and not followed');
+
+symlink("$dir/jail/victim", "$dir/jail/in/two.xet-part");
+is(hostile($json->encode({ %$one, file => 'two' }))->{code}, 3,
+	'a link at a temporary file');
+is(slurp("$dir/jail/victim"), 'mine', 'is not followed');
+
+# one that is not there leaves the others alone
+
+$r = hostile(join("\n", $json->encode({ %$one, file => 'gone',
+	hash => 'ab' x 32 }), $json->encode({ %$one, file => 'there' }), ''));
+
+is($r->{code}, 1, 'a file that the server has not');
+ok(-f "$dir/jail/in/there", 'the next one is there');
+is_deeply([ glob("$dir/jail/in/gone*") ], [], 'and nothing is left of it');
+
+is(xet($t, 'put', '-r', "$dir/in", "$dir/in")->{code}, 2, 'two trees');
+is(xet($t, 'put', '-r', "$dir/manifest")->{code}, 3, 'no tree');
+is(xet($t, 'put', '-r', "$dir/jail/none")->{code}, 3, 'no such tree');
+
+# --------------------------------------------------------------------------
+# many small files
+
+my $many = 2000;
+
+make_path("$dir/many/" . $_ % 10) for 0 .. 9;
+spew("$dir/many/" . $_ % 10 . "/$_", "file $_\n" x (1 + $_ % 50))
+	for 1 .. $many;
+
+spew($t->dir() . '/bytes.log', '');
+
+$r = xet($t, { timeout => 300 }, 'put', '--json', '--recursive',
+	"$dir/many");
+
+is($r->{code}, 0, "$many files") or diag($r->{err});
+is(scalar(@{ $r->{json} }), $many, 'all of them');
+is(scalar(() = $t->read_file('bytes.log') =~ m!^POST \S* 200$!mg), 2,
+	'in one xorb and one shard');
+
+spew("$dir/manifest", $r->{out});
+
+$r = xet($t, { timeout => 300 }, 'get', '-r', '-o', "$dir/many-back",
+	"$dir/manifest");
+
+is($r->{code}, 0, 'they come back') or diag($r->{err});
+same("$dir/many", "$dir/many-back", 'as they were');
+
+$t->done();
+
+# --------------------------------------------------------------------------
+
+sub hostile {
+	my ($lines) = @_;
+
+	spew("$dir/evil", "$lines\n");
+
+	return xet($t, 'get', '-r', '-o', "$dir/jail/in", "$dir/evil");
+}
+
+sub same {
+	my ($one, $two, $name) = @_;
+
+	is(`diff -r '$one' '$two' 2>&1`, '', $name);
+}

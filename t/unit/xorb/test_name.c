@@ -1,0 +1,96 @@
+
+/*
+ * Names of stored xorbs: one spelling, there and back.
+ */
+
+
+#include "xet_test.h"
+#include "xet_xorb_name.h"
+
+
+#define HASH  "a8a29cec7fb2e7281ac4e7a1ec2d2bcc1ac4e7a1ec2d2bcc0123456789abcdef"
+
+
+static void
+test_print(void)
+{
+    uint8_t     name[XET_XORB_NAME_MAX + 1];
+    uint8_t    *end;
+    unsigned    i;
+    uint32_t    tag;
+    xet_hash_t  hash, back;
+
+    static const struct {
+        uint32_t     tag;
+        const char  *name;
+    } cases[] = {
+        { 0, HASH },
+        { 1, HASH ".00000001" },
+        { 0x0a0b0c0d, HASH ".0a0b0c0d" },
+        { UINT32_MAX, HASH ".ffffffff" }
+    };
+
+    (void) xet_hash_parse(&hash, (const uint8_t *) HASH, 64);
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        memset(name, 0xaa, sizeof(name));
+
+        end = xet_xorb_name_print(name, &hash, cases[i].tag);
+
+        xet_ok((size_t) (end - name) == strlen(cases[i].name)
+               && memcmp(name, cases[i].name, strlen(cases[i].name)) == 0
+               && *end == 0xaa,
+               "tag %u", cases[i].tag);
+
+        memset(&back, 0, sizeof(back));
+        tag = 77;
+
+        xet_is_u64(xet_xorb_name_parse(&back, &tag, name,
+                                       (size_t) (end - name)),
+                   XET_OK, "and back");
+        xet_ok(tag == cases[i].tag && xet_hash_equal(&back, &hash),
+               "to the same");
+    }
+}
+
+
+static void
+test_refused(void)
+{
+    unsigned    i;
+    uint32_t    tag;
+    xet_hash_t  hash, before;
+
+    static const char  *const  cases[] = {
+        "", "a", HASH "0", HASH ".", HASH ".0000000", HASH ".000000001",
+        HASH ".00000000", HASH ".0000000A", HASH ".0000000g",
+        HASH "-00000001", HASH ".+0000001", HASH ". 0000001",
+        "A8a29cec7fb2e7281ac4e7a1ec2d2bcc1ac4e7a1ec2d2bcc0123456789abcdef",
+        "A8a29cec7fb2e7281ac4e7a1ec2d2bcc1ac4e7a1ec2d2bcc0123456789abcdef"
+        ".00000001",
+        "g8a29cec7fb2e7281ac4e7a1ec2d2bcc1ac4e7a1ec2d2bcc0123456789abcdef"
+    };
+
+    memset(&hash, 0x5a, sizeof(hash));
+    before = hash;
+    tag = 77;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        xet_is_u64(xet_xorb_name_parse(&hash, &tag,
+                                       (const uint8_t *) cases[i],
+                                       strlen(cases[i])),
+                   XET_HASH_SYNTAX, cases[i]);
+    }
+
+    xet_ok(tag == 77 && xet_hash_equal(&hash, &before), "nothing is written");
+}
+
+
+int
+main(void)
+{
+    test_print();
+    test_refused();
+
+    return xet_done();
+}
