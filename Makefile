@@ -11,11 +11,17 @@
 #   make cli        the command line client, build/xet
 #   make test       installs what is missing, builds all, runs all tests
 #   make clients    every real client of the registries, as a table
+#   make soak       tenants, faults and damage at random against a model, for
+#                   SECONDS from a SEED, SANITIZE by address, undefined, thread
+#                   or nothing; t/soak/soak.pl has the rest
+#   make analyze    clang's analyzer over src
 #   make asan       nginx, module and client under ASan; t/*.t run with them
 #   make check      rules of dependency and style
 #   make run, stop  a server of one's own in DIR (./.run) at PORT (8080)
 #   make install    module, configuration, SQL, client; heeds DESTDIR
 #   make clean
+#
+# WERROR=1 with any of them makes errors of the compiler's warnings.
 #
 # Everything is built under BUILD.  No target needs root but "install", and
 # "test" and "run" where packages are missing.
@@ -46,6 +52,11 @@ HARDEN ?=	-fPIE -fstack-protector-strong -fstack-clash-protection \
 		$(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-D_FORTIFY_SOURCE=2))
 HARDEN_LD ?=	-pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
 
+# WERROR=1 makes errors of warnings, as .ci/run does.  A compiler that is newer
+# than the sources must not keep anybody from a server.
+
+WERROR ?=
+
 TESTS =		t/*.t
 JOBS =		2
 FUZZ_SECONDS =	60
@@ -63,6 +74,7 @@ OUT :=		$(abspath $(BUILD))
 MODULE :=	$(OUT)/nginx/ngx_http_xet_module.so
 
 export XET_BUILD := $(OUT)
+export NGINX_SRC
 
 # BLAKE3: the library, else the sources in the package of Debian 12
 
@@ -104,9 +116,10 @@ BENCH_BINS :=	$(BENCH_SRCS:t/bench/%.c=$(BUILD)/bench/%)
 TOOL_BINS :=	$(TOOL_SRCS:t/tools/%.c=$(BUILD)/tools/%)
 CLI_BIN :=	$(if $(CLI_SRCS),$(BUILD)/xet)
 
-WARN =		-W -Wall -Wextra -Wpointer-arith -Wno-unused-parameter -Werror
+WARN =		-W -Wall -Wextra -Wpointer-arith -Wno-unused-parameter \
+		$(if $(WERROR),-Werror)
 CORE_WARN =	$(WARN) -Wshadow -Wconversion -Wno-sign-conversion
-SANITIZE =	-fsanitize=address,undefined -fno-sanitize-recover=all \
+CHECKED =	-fsanitize=address,undefined -fno-sanitize-recover=all \
 		-fno-omit-frame-pointer
 
 # Programs around the core may use POSIX; the core itself is plain C99.
@@ -125,7 +138,7 @@ DEP =		-MMD -MP -MF $(@D)/.$(@F).d -MT $@
 
 
 .PHONY: build build-module core unit fuzz-replay fuzz fuzz-bins bench bench-bins tools cli
-.PHONY: test test-all clients asan asan-nginx check run stop install clean FORCE
+.PHONY: test test-all clients asan soak analyze check run stop install clean FORCE
 .DELETE_ON_ERROR:
 
 # One at a time: nginx's configure keeps its trials in the folder it builds in.
@@ -185,8 +198,8 @@ $(4): $$($(1)_OBJS)
 
 endef
 
-ASAN_CFLAGS =	-O1 -g $(SANITIZE)
-FUZZ_CFLAGS =	-O1 -g $(SANITIZE) -fsanitize=fuzzer-no-link
+ASAN_CFLAGS =	-O1 -g $(CHECKED)
+FUZZ_CFLAGS =	-O1 -g $(CHECKED) -fsanitize=fuzzer-no-link
 
 $(eval $(call core_variant,$(BUILD)/obj,$$(CC),\
 $$(HARDEN) $$(CPPFLAGS) $$(CFLAGS),$(BUILD)/libxet.a))
@@ -222,7 +235,7 @@ $(BUILD)/fuzz-replay/%: t/fuzz/%.c $(BUILD)/asan/replay.o \
 $(BUILD)/fuzz/%: t/fuzz/%.c $(BUILD)/fuzz/obj/libxet.a Makefile
 	@mkdir -p $(@D)
 	@echo "  cc  $<"
-	$(Q)$(CLANG) -O1 -g $(SANITIZE) -fsanitize=fuzzer $(HOST_CFLAGS) \
+	$(Q)$(CLANG) -O1 -g $(CHECKED) -fsanitize=fuzzer $(HOST_CFLAGS) \
 		$(DEP) -o $@ $< $(BUILD)/fuzz/obj/libxet.a $(CORE_LIBS) \
 		$(own_libs)
 
@@ -296,6 +309,10 @@ bench: $(BENCH_BINS)
 # once for every change of "config", of the flags, or of nginx itself; after
 # that its own Makefile knows what to compile.
 
+# nginx itself asks for -Werror; what comes later wins.
+
+NO_WERROR =	$(if $(WERROR),,-Wno-error)
+
 # $(1) folder to build in, $(2) sources, $(3) flags for configure
 
 nginx_configure = \
@@ -313,13 +330,14 @@ $(OUT)/nginx/.configured: config $(OUT)/nginx/.flags \
 		$(NGINX_SRC)/src/core/nginx.h
 	@echo "configuring $(NGINX_SRC), see $(BUILD)/nginx/configure.log"
 	$(call nginx_configure,$(OUT)/nginx,$(NGINX_SRC),"$${NGX_CONF_FLAGS[@]}" \
-		--with-cc-opt="$(MODULE_CC_OPT)" \
+		--with-cc-opt="$(MODULE_CC_OPT) $(NO_WERROR)" \
 		--with-ld-opt="$(MODULE_LD_OPT)" \
 		--add-dynamic-module=$(ROOT))
 
 $(OUT)/nginx/.flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(NGINX_SRC) $(NGINX_FLAGS) $(MODULE_CC_OPT) $(MODULE_LD_OPT)' \
+		'$(NO_WERROR)' \
 		'$(XET_BLAKE3_DIR)' > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
@@ -328,9 +346,10 @@ $(NGINX_SRC)/src/core/nginx.h:
 	@exit 1
 
 
-# A whole nginx with the module inside.  NGX_DEBUG_PALLOC turns every
-# allocation from a pool into one that ASan sees.  nginx-dev has no C sources,
-# so they are fetched, but for an NGINX_SRC that has them.
+# A whole nginx with the module inside, under a sanitizer: nginx-address,
+# nginx-undefined, nginx-thread.  NGX_DEBUG_PALLOC turns every allocation from
+# a pool into one that ASan sees.  nginx-dev has no C sources, so they are
+# fetched, but for an NGINX_SRC that has them.
 
 ifneq ($(wildcard $(NGINX_SRC)/src/core/nginx.c),)
 FULL_SRC :=	$(NGINX_SRC)
@@ -338,34 +357,54 @@ else
 FULL_SRC :=	$(OUT)/nginx-src
 endif
 
-ASAN_NGINX_FLAGS = --with-debug --with-threads --with-http_ssl_module \
+FULL_NGINX_FLAGS = --with-debug --with-threads --with-http_ssl_module \
 	--with-http_v2_module --with-http_slice_module \
 	--with-http_auth_request_module --with-http_realip_module \
 	--with-http_stub_status_module --with-http_dav_module \
-	--with-http_secure_link_module
+	--with-http_secure_link_module --with-http_sub_module \
+	--with-http_addition_module
 
-asan-nginx: $(OUT)/nginx-asan/.configured
-	@echo "  nginx  $(BUILD)/nginx-asan/nginx"
+SANITIZERS =	address undefined thread
+SANITIZER_CC_address = -DNGX_DEBUG_PALLOC=1
+SANITIZER_CC_undefined =
+SANITIZER_CC_thread =
+
+.PHONY: $(SANITIZERS:%=nginx-%)
+
+$(SANITIZERS:%=nginx-%): nginx-%: $(OUT)/nginx-%/.configured
+	@echo "  nginx  $(BUILD)/$@/nginx"
 	@+ASAN_OPTIONS=detect_leaks=0 $(MAKE) $(QUIET) \
-		-f $(OUT)/nginx-asan/Makefile -C $(FULL_SRC) binary
+		-f $(OUT)/$@/Makefile -C $(FULL_SRC) binary
 
-$(OUT)/nginx-asan/.configured: config Makefile $(FULL_SRC)/src/core/nginx.c
-	@echo "configuring $(FULL_SRC), see $(BUILD)/nginx-asan/configure.log"
-	$(call nginx_configure,$(OUT)/nginx-asan,$(FULL_SRC),\
-		$(ASAN_NGINX_FLAGS) \
-		--with-cc-opt="-O1 -g -fsanitize=address \
-		-fno-omit-frame-pointer -DNGX_DEBUG_PALLOC=1" \
-		--with-ld-opt=-fsanitize=address --add-module=$(ROOT))
+$(SANITIZERS:%=$(OUT)/nginx-%/.configured): $(OUT)/nginx-%/.configured: \
+		config Makefile $(FULL_SRC)/src/core/nginx.c
+	@echo "configuring $(FULL_SRC), see $(BUILD)/nginx-$*/configure.log"
+	$(call nginx_configure,$(OUT)/nginx-$*,$(FULL_SRC),\
+		$(FULL_NGINX_FLAGS) \
+		--with-cc-opt="-O1 -g -fsanitize=$* -fno-omit-frame-pointer \
+		$(SANITIZER_CC_$*) $(NO_WERROR)" \
+		--with-ld-opt=-fsanitize=$* --add-module=$(ROOT))
 
 $(OUT)/nginx-src/src/core/nginx.c:
 	sh docker/nginx-source.sh $(OUT)/nginx-src
 
-asan: asan-nginx tools $(BUILD)/asan/xet
-	XET_TEST_NGINX=$(OUT)/nginx-asan/nginx XET_TEST_MODULE= \
+asan: nginx-address tools $(BUILD)/asan/xet
+	XET_TEST_NGINX=$(OUT)/nginx-address/nginx XET_TEST_MODULE= \
 	XET_TEST_CLI=$(OUT)/asan/xet \
 	ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=0 \
-	perl .ci/prove -j $(JOBS) $(filter-out t/unit.t t/fuzz.t,\
-		$(wildcard $(TESTS)))
+	perl .ci/prove -j $(JOBS) $(filter-out t/unit.t t/fuzz.t \
+		t/soak.t t/analyze.t,$(wildcard $(TESTS)))
+
+
+# What is given on the command line of make is in the environment: SECONDS,
+# SEED, STEPS, ONLY, MODE, WITHOUT, VERBOSE, SHRINK.
+
+SANITIZE =	address
+
+soak: $(if $(SANITIZE),nginx-$(SANITIZE),build) tools
+	$(if $(SANITIZE),XET_TEST_NGINX=$(OUT)/nginx-$(SANITIZE)/nginx \
+		XET_TEST_MODULE=) \
+	perl t/soak/soak.pl
 
 
 # The packages decide what is found above, hence the second make.
@@ -376,7 +415,7 @@ test:
 
 # The real clients come from their registries, once, into BUILD.
 
-test-all: build unit fuzz-replay tools cli check
+test-all: build unit fuzz-replay tools cli check nginx-address
 	sh t/clients/setup.sh $(OUT)
 	XET_TEST_NGINX="$${XET_TEST_NGINX:-$(NGINX)}" \
 	XET_TEST_MODULE="$${XET_TEST_MODULE-$(MODULE)}" \
@@ -390,6 +429,9 @@ clients: build tools
 	XET_TEST_MODULE="$${XET_TEST_MODULE-$(MODULE)}" \
 	perl t/clients/matrix.pl $(ROWS)
 
+analyze: build
+	perl .ci/analyze
+
 check: core build
 	sh .ci/check-deps
 	perl .ci/check-style
@@ -402,7 +444,12 @@ stop:
 
 
 # The packaged nginx says where its modules are.  conf/nginx.conf is a whole
-# example and must not take the place of a file of the same name.
+# example and must not take the place of a file of the same name.  The files in
+# CONF_DIR are the operator's: one that is not as it was installed, which the
+# copy in share tells, is left alone.  SQL that this version does not have is
+# of another one, and would make a mixture of both.
+
+SHARE =		$(DESTDIR)$(PREFIX)/share/xet
 
 install: build cli
 	modules=$$($(NGINX) -V 2>&1 | tr ' ' '\n' \
@@ -410,23 +457,25 @@ install: build cli
 	install -d "$(DESTDIR)$${modules:?}" && \
 	install -m 644 $(MODULE) "$(DESTDIR)$$modules/"
 	install -d "$(DESTDIR)$(CONF_DIR)" "$(DESTDIR)$(PREFIX)/bin" \
-		"$(DESTDIR)$(PREFIX)/share/xet/conf" \
-		"$(DESTDIR)$(PREFIX)/share/xet/sql"
-	for file in $(wildcard conf/*); do \
-		case $$file in \
-		conf/nginx*.conf) \
-			to="$(DESTDIR)$(PREFIX)/share/xet/conf" ;; \
-		*) \
-			to="$(DESTDIR)$(CONF_DIR)" ;; \
-		esac; \
-		install -m 644 $$file "$$to/" || exit 1; \
+		"$(SHARE)/conf" "$(SHARE)/sql" \
+		"$(DESTDIR)$(PREFIX)/share/man/man1"
+	@for file in $(filter-out nginx.conf,$(notdir $(wildcard conf/*))); do \
+		to="$(DESTDIR)$(CONF_DIR)/$$file"; \
+		if [ -e "$$to" ] && ! cmp -s conf/$$file "$$to" \
+			&& ! cmp -s "$(SHARE)/conf/$$file" "$$to"; \
+		then \
+			echo "$$to was changed and stays," \
+				"the new one is $$to.dist"; \
+			to="$$to.dist"; \
+		else \
+			rm -f "$$to.dist"; \
+		fi; \
+		install -m 644 conf/$$file "$$to" || exit 1; \
 	done
-	for file in $(wildcard sql/*); do \
-		install -m 644 $$file \
-			"$(DESTDIR)$(PREFIX)/share/xet/sql/" || exit 1; \
-	done
+	install -m 644 $(wildcard conf/*) "$(SHARE)/conf/"
+	rm -f "$(SHARE)"/sql/*
+	install -m 644 $(wildcard sql/*) "$(SHARE)/sql/"
 	$(if $(CLI_BIN),install -m 755 $(CLI_BIN) "$(DESTDIR)$(PREFIX)/bin/")
-	install -d "$(DESTDIR)$(PREFIX)/share/man/man1"
 	install -m 644 docs/xet.1 "$(DESTDIR)$(PREFIX)/share/man/man1/"
 
 clean:

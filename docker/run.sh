@@ -4,13 +4,18 @@
 
 # A server of one's own, from nothing, in one command:
 #
-#   [DIR=./.run] [PORT=8080] [ADDR=127.0.0.1] sh docker/run.sh
+#   [DIR=./.run] [PORT=8080] [ADDR=127.0.0.1] [URL=...] sh docker/run.sh
 #
 # Installs what is missing, builds the module, and starts in DIR a PostgreSQL
 # that listens on a Unix socket only and an nginx with conf/nginx.conf at
 # ADDR:PORT; then sends a file through it and back.  A second run takes up
-# what is in DIR, with the module as it is now.  Servers with other DIR and
-# PORT are not touched.  "sh docker/stop.sh" stops what runs in DIR.
+# what is in DIR, with the module as it is now, also after a crash.  Servers
+# with other DIR and PORT are not touched.  "sh docker/stop.sh" stops what runs
+# in DIR.
+#
+# URL is what clients reach the server by, where that is not http://ADDR:PORT:
+# behind a proxy, for one.  With an ADDR that stands for all (0.0.0.0) and no
+# URL it is what a client has asked.
 #
 #   DIR/pg       database cluster    DIR/nginx/conf  generated configuration
 #   DIR/store    xorbs               DIR/nginx/xet   keys, included files
@@ -31,13 +36,15 @@ port=${PORT:-8080}
 addr=${ADDR:-127.0.0.1}
 nginx=${NGINX:-/usr/sbin/nginx}
 build=${BUILD:-$root/build}
-url=http://127.0.0.1:$port
-
+base=${URL:-}
 case $build in /*) ;; *)
     build=$PWD/$build
 esac
 
 PATH=$PATH:/usr/sbin:/sbin
+
+
+. "$root/docker/processes.sh"
 
 
 die()
@@ -47,21 +54,75 @@ die()
 }
 
 
-is_root()
+# Where to listen, what to ask, and what the URLs of xorbs begin with: nothing
+# that is sure for all addresses, there the host that a client has asked.
+
+find_urls()
 {
-    [ "$(id -u)" -eq 0 ]
+    case $port in *[!0-9]* | '')
+        die "PORT is not a number: $port"
+    esac
+
+    case $addr$base in *[!][A-Za-z0-9_.:/%@-]*)
+        die "unusual characters in ADDR or URL: $addr $base"
+    esac
+
+    host=${addr#'['}
+    host=${host%']'}
+
+    case $host in
+    0.0.0.0)
+        url=http://127.0.0.1:$port
+        ;;
+
+    ::)
+        addr='[::]'
+        url=http://[::1]:$port
+        ;;
+
+    *:*)
+        addr=[$host]
+        url=http://$addr:$port
+        base=${base:-$url}
+        ;;
+
+    *)
+        url=http://$addr:$port
+        base=${base:-$url}
+    esac
 }
 
 
-# A command as the owner of the cluster; away from a folder closed to it.
+# Is ADDR:PORT to be had?  It is asked before anything is built.  What runs in
+# DIR gives it back when its time has come.
 
-as_pg()
+check_port()
 {
-    if is_root; then
-        (cd / && runuser -u postgres -- "$@")
-    else
-        "$@"
-    fi
+    error=$(LC_ALL=C perl -MIO::Socket::IP -e '
+        IO::Socket::IP->new(LocalHost => $ARGV[0], LocalPort => $ARGV[1],
+            Listen => 1, ReuseAddr => 1) or print $@ || $!' "$host" "$port")
+
+    case $error in
+    '')
+        return
+        ;;
+
+    *"in use"*)
+        ! is_ours || return 0
+    esac
+
+    die "$addr:$port can't be had: $error"
+}
+
+
+is_ours()
+{
+    [ -d "$dir" ] || return 1
+
+    running=$(dir=$(cd "$dir" && pwd -P) && nginx_pids)
+
+    [ -n "$running" ] \
+        && grep -q "listen .*:$port;" "$dir/nginx/conf/nginx.conf"
 }
 
 
@@ -164,10 +225,11 @@ start_postgresql()
             || { rm -rf "$dir/pg"; cat "$dir/initdb.log" >&2; die initdb; }
     fi
 
-    if as_pg "$pgbin/pg_ctl" -D "$dir/pg" status > /dev/null; then
+    if [ -n "$(pg_master)" ]; then
         socket=$(cat "$dir/socket.path")
 
     else
+        DIR=$dir sh "$root/docker/stop.sh" postgresql
         make_socket_dir
 
         as_pg "$pgbin/pg_ctl" -D "$dir/pg" -w -t 120 -s \
@@ -215,7 +277,8 @@ write_conf()
 {
     from=$root/conf/nginx.conf
 
-    for text in "listen 127.0.0.1:8080;" /var/lib/xet /run/xet/postgresql \
+    for text in "listen 127.0.0.1:8080;" \
+        "xet_url_base http://127.0.0.1:8080;" /var/lib/xet /run/xet/postgresql \
         /usr/lib/nginx/modules/ngx_http_xet_module.so
     do
         grep -qF "$text" "$from" || die "$from lacks \"$text\""
@@ -248,6 +311,7 @@ write_conf()
         # by way of marks, for a value may hold what is still to be replaced
 
         sed -e "s|listen 127\.0\.0\.1:8080;|listen @ADDR@:@PORT@;|" \
+            -e "s|xet_url_base http://127\.0\.0\.1:8080;|@BASE@|" \
             -e "s|127\.0\.0\.1:8080|127.0.0.1:@PORT@|g" \
             -e "s|localhost:8080|localhost:@PORT@|g" \
             -e "s|/usr/lib/nginx/modules/ngx_http_xet_module\.so|@MODULE@|g" \
@@ -260,6 +324,7 @@ write_conf()
             -e "$user" \
             -e "$temp" \
             -e "s|@ADDR@|$addr|" \
+            -e "s|@BASE@|${base:+xet_url_base $base;}|" \
             -e "s|@PORT@|$port|g" \
             -e "s|@MODULE@|$module|g" \
             -e "s|@SOCKET@|$socket|g" \
@@ -348,7 +413,11 @@ round_trip()
 
     echo "PUT and GET $url/api/v1/files: equal"
 
-    if "$lock" "$build/.lock" sh "$0" client; then
+    if [ -n "$base" ] && ! curl -sf -o /dev/null -m 10 "$base/api/health"; then
+        echo "run: $base is not reached from here:" \
+             "the round trip was made with curl only"
+
+    elif "$lock" "$build/.lock" sh "$0" client; then
         out=$("$build/venv/bin/python" "$root/t/tools/roundtrip.py" \
                   "$url/api" "$file") || die "the round trip failed"
 
@@ -368,7 +437,7 @@ round_trip()
                | sed 's/.*"url":"\([^"]*\)".*/\1/')
     range=$(echo "$part" | sed 's/.*?r=\([0-9]*-[0-9]*\)&.*/\1/')
     want=$((${range#*-} - ${range%-*} + 1))
-    got=$(curl -sf -m 60 -r "$range" "$part" | wc -c)
+    got=$(curl -sf -m 60 -r "$range" "$url/xorbs/${part#*/xorbs/}" | wc -c)
 
     [ "$got" -eq "$want" ] || die "GET $part: $got bytes, not $want"
 
@@ -383,9 +452,8 @@ if [ "${1:-}" = client ]; then
     exit
 fi
 
-case $port in *[!0-9]* | '')
-    die "PORT is not a number: $port"
-esac
+find_urls
+check_port
 
 sh "$root/docker/setup.sh" run
 
@@ -406,7 +474,7 @@ round_trip
 
 cat << END
 
-Serving at $url/api, data in $dir
+Serving at ${base:-$url}/api, data in $dir
 
   curl -s $url/api/health
   curl -s $url/api/v1/reconstructions/$hash

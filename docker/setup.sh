@@ -92,6 +92,7 @@ list()
 
     case $what in test)
         need clang              'the fuzzers, and a second opinion'
+        need libclang-rt-dev    'their sanitizers'
         need libcbor-dev        'what our CBOR reader is held against'
         need perl               'prove, which runs the tests'
         need binutils           'nm, which checks symbols'

@@ -4,10 +4,11 @@
 
 # Stops what docker/run.sh has started in DIR, and nothing else:
 #
-#   [DIR=./.run] [GRACE=30] sh docker/stop.sh [nginx]
+#   [DIR=./.run] [GRACE=30] sh docker/stop.sh [nginx|postgresql]
 #
 # nginx may finish its requests for GRACE seconds; then PostgreSQL is shut
-# down.  With "nginx" PostgreSQL is left running.
+# down.  With an argument only that one is stopped.  What a master that was
+# killed has left is stopped as well.
 
 set -eu
 
@@ -19,74 +20,106 @@ grace=${GRACE:-30}
 
 dir=$(cd "$dir" && pwd -P)
 
-
-# A pid file may outlive its process, and its number may be another's by now:
-# our master has the prefix in DIR among its arguments.
-
-is_ours()
-{
-    [ -n "$1" ] && [ -r "/proc/$1/cmdline" ] \
-        && tr '\0' ' ' < "/proc/$1/cmdline" | grep -qF -- "-p $dir/nginx -c"
-}
+. "$root/docker/processes.sh"
 
 
-# seconds; 0 once the process is gone
+# command that lists pids, seconds; 0 once there are none
 
 wait_gone()
 {
     tenths=$(($2 * 10))
 
-    while is_ours "$1"; do
+    while [ -n "$($1)" ]; do
         [ $tenths -gt 0 ] || return 1
-        tenths=$((tenths - 1))
-        sleep 0.1
+        tenths=$((tenths - 2))
+        sleep 0.2
     done
+}
+
+
+# signal, command that lists pids; one may be gone before it is sent to
+
+signal()
+{
+    for pid in $($2); do
+        kill "-$1" "$pid" 2>/dev/null || :
+    done
+}
+
+
+still()
+{
+    echo "stop: still running:" $($1) >&2
+    exit 1
 }
 
 
 stop_nginx()
 {
-    pid=$(cat "$dir/nginx/nginx.pid" 2>/dev/null || :)
+    all=nginx_pids
 
-    is_ours "$pid" || return 0
+    # a master tells its workers, who would be replaced otherwise
 
-    kill -QUIT "$pid"
-    wait_gone "$pid" "$grace" && return
+    if [ -n "$(nginx_master)" ]; then
+        signal QUIT nginx_master
+    else
+        signal QUIT $all
+    fi
+
+    wait_gone $all "$grace" && return
 
     echo "stop: requests still running after $grace s are cut off" >&2
 
-    kill -TERM "$pid"
-    wait_gone "$pid" 10 && return
+    signal TERM $all
+    wait_gone $all 10 && return
 
-    kill -KILL "$pid"
-    wait_gone "$pid" 5
+    signal KILL $all
+    wait_gone $all 5 || still $all
 }
 
 
 stop_postgresql()
 {
-    [ -f "$dir/pg/postmaster.pid" ] || return 0
+    socket=$(cat "$dir/socket.path" 2>/dev/null || echo "$dir/socket")
 
-    set -- "/usr/lib/postgresql/$(cat "$dir/pg/PG_VERSION")/bin/pg_ctl" \
-        -D "$dir/pg" -m fast -w -t 60 -s stop
+    if [ -n "$(pg_master)" ]; then
+        as_pg "/usr/lib/postgresql/$(cat "$dir/pg/PG_VERSION")/bin/pg_ctl" \
+            -D "$dir/pg" -m fast -w -t 60 -s stop
 
-    if [ "$(id -u)" -eq 0 ]; then
-        (cd / && runuser -u postgres -- "$@")
     else
-        "$@"
+
+        # What a postmaster that was killed has left ends by itself, but for
+        # one that is busy; no other can start as long as it has the memory
+        # that they share.
+
+        wait_gone pg_pids 2 || signal QUIT pg_pids
+        wait_gone pg_pids 5 || signal KILL pg_pids
+        wait_gone pg_pids 5 || still pg_pids
+
+        # nor where the number in these is that of another program by now
+
+        rm -f "$dir/pg/postmaster.pid" "$socket"/.s.PGSQL.*
     fi
 
     # only a folder of its own making, and only when it is empty
 
-    case $(cat "$dir/socket.path" 2>/dev/null) in /tmp/xet-pg.*)
-        rmdir "$(cat "$dir/socket.path")" 2>/dev/null || :
+    case $socket in /tmp/xet-pg.*)
+        rmdir "$socket" 2>/dev/null || :
     esac
 }
 
 
-stop_nginx
+case ${1:-all} in
+nginx)
+    stop_nginx
+    ;;
 
-if [ "${1:-}" != nginx ]; then
+postgresql)
+    stop_postgresql
+    ;;
+
+*)
+    stop_nginx
     stop_postgresql
     echo "stop: nothing runs in $dir"
-fi
+esac

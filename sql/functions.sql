@@ -5,12 +5,15 @@
 -- Replaced as a whole: a function whose result changes can't be replaced.
 
 DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
+    xet.shard_slices, xet.slice_secret, xet.xorb_seen, xet.file_seen,
+    xet.xorb_brought, xet.xorb_grant, xet.repo_row, xet.shard_had,
     xet.xorb_put, xet.xorb_heal, xet.xorb_get, xet.xorb_advertised,
     xet.xorb_damaged, xet.xorb_whole, xet.le4, xet.terms_moved,
     xet.store_claim, xet.store_confirm, xet.file_get,
     xet.file_open,
     xet.chunk_find, xet.shard_stage, xet.shard_put, xet.shard_unstage,
-    xet.shard_batches, xet.shard_doubts, xet.shard_mend, xet.shard_files, xet.shard_known, xet.shard_terms,
+    xet.shard_batches, xet.shard_doubts, xet.shard_mend, xet.shard_files,
+    xet.shard_known, xet.shard_terms,
     xet.telemetry_put, xet.sweep,
     xet.visible, xet.repo_forget, xet.repo_set_public, xet.repo_delete,
     xet.repo_create, xet.repo_add, xet.repo_list, xet.file_list,
@@ -27,8 +30,9 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
 
 
 -- The size of a file and the packed terms that overlap bytes
--- first_byte..last_byte, in order.  A known file always gives a row; packed
--- is NULL when nothing of it overlaps.  One index probe for a usual file.
+-- first_byte..last_byte, in order, as far as 8 rows hold them; the caller asks
+-- for the rest from there on.  A known file always gives a row; packed is NULL
+-- when nothing of it overlaps.  One index probe for a usual file.
 
 CREATE FUNCTION xet.file_terms(file bytea, first_byte bigint,
     last_byte bigint, repo text)
@@ -43,8 +47,16 @@ AS $$
                 WHERE f.packed IS NULL
                   AND s.file_id = f.id
                   AND s.first_offset <= file_terms.last_byte
+                  AND s.first_offset >= coalesce((
+                          SELECT b.first_offset
+                            FROM xet.terms b
+                           WHERE b.file_id = f.id
+                             AND b.first_offset <= file_terms.first_byte
+                           ORDER BY b.first_offset DESC
+                           LIMIT 1), 0)
                   AND s.end_offset > file_terms.first_byte
                 ORDER BY s.first_offset
+                LIMIT 8
            ) t ON true
      WHERE f.hash = file_terms.file
        AND (file_terms.repo IS NULL
@@ -87,10 +99,12 @@ AS $$
 $$;
 
 
--- Several whole files in one statement; n is the place in the array, files
--- that are not visible give no row.
+-- Several whole files in one statement, from byte first_byte of file
+-- first_file on, likewise as far as 8 rows hold them; n is the place in the
+-- array, files that are not visible give no row.
 
-CREATE FUNCTION xet.files_terms(files bytea[], repo text)
+CREATE FUNCTION xet.files_terms(files bytea[], first_file bigint,
+    first_byte bigint, repo text)
     RETURNS TABLE (n bigint, size bigint, first_offset bigint, packed bytea)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -101,15 +115,22 @@ AS $$
       LEFT JOIN LATERAL (
                SELECT s.first_offset, s.packed
                  FROM xet.terms s
-                WHERE f.packed IS NULL AND s.file_id = f.id
+                WHERE f.packed IS NULL
+                  AND s.file_id = f.id
+                  AND s.first_offset >= CASE WHEN w.n = first_file
+                                             THEN first_byte ELSE 0 END
+                ORDER BY s.first_offset
+                LIMIT 8
            ) t ON true
-     WHERE files_terms.repo IS NULL
-        OR EXISTS (SELECT FROM xet.repo_files rf
-                     JOIN xet.repos r ON r.id = rf.repo_id
-                    WHERE rf.file_id = f.id
-                      AND (r.public OR r.name = files_terms.repo)
-                   OFFSET 0)
-     ORDER BY w.n, 3;
+     WHERE w.n >= first_file
+       AND (files_terms.repo IS NULL
+            OR EXISTS (SELECT FROM xet.repo_files rf
+                         JOIN xet.repos r ON r.id = rf.repo_id
+                        WHERE rf.file_id = f.id
+                          AND (r.public OR r.name = files_terms.repo)
+                       OFFSET 0))
+     ORDER BY w.n, 3
+     LIMIT 8;
 $$;
 
 
@@ -153,21 +174,252 @@ AS $$
 $$;
 
 
--- Registers a xorb and its eligible chunks (given by index), whose bytes are
--- durable in the copy of that tag.  The row that stands: with that tag it is
--- ours, with another one the xorb was there already, by this or by another
--- node, and our copy is not used.
+-- Whether a file is visible to a repo: the file is in it, or in a public one
+-- of 16, which is all that is looked at, for it may be in any number of others.
 
-CREATE FUNCTION xet.xorb_put(xorb bytea, chunk_hashes bytea, raw_ends bytea,
-    stored_ends bytea, raw_size bigint, stored_size bigint,
-    eligible integer[], tag integer, digest bytea)
-    RETURNS TABLE (the_tag integer, the_size bigint, the_digest bytea,
-                   whole boolean)
+CREATE FUNCTION xet.file_seen(file_id bigint, repo text)
+    RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT EXISTS (SELECT FROM xet.repo_files rf
+                    WHERE rf.file_id = $1
+                      AND rf.repo_id = (SELECT r.id FROM xet.repos r
+                                         WHERE r.name = $2)
+                   OFFSET 0)
+        OR EXISTS (SELECT FROM (SELECT rf.repo_id
+                                  FROM xet.repo_files rf
+                                 WHERE rf.file_id = $1
+                                 LIMIT 16) rf
+                     JOIN xet.repos r ON r.id = rf.repo_id
+                    WHERE r.public
+                   OFFSET 0);
+$$;
+
+
+-- Which chunks of a xorb a repo and a subject may name without a proof: those
+-- that one of them has had, and those of files that the repo sees, of which
+-- the 64 oldest and the 64 newest are looked at.  Without a repo all of the
+-- store is seen, but that a xorb of one chunk has its hash for a name proves
+-- nothing: some file has to use it.
+--
+-- For a xorb that is not stored, id -1 of one chunk, it takes the same work,
+-- and whoever asks must ask then, too: else time tells what others have.
+
+CREATE FUNCTION xet.xorb_seen(id bigint, chunk_count integer, repo text,
+    subject bytea)
+    RETURNS int4multirange
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT CASE
+        WHEN repo IS NULL AND (xorb_seen.chunk_count > 1
+            OR EXISTS (SELECT FROM xet.file_xorbs fx
+                        WHERE fx.xorb_id = xorb_seen.id))
+        THEN '{[0,)}'
+        WHEN h.chunks @> int4range(0, NULL) OR repo IS NULL
+        THEN h.chunks
+        ELSE h.chunks
+             + coalesce((SELECT range_agg(c)
+                           FROM ((SELECT fx.file_id, fx.chunks
+                                    FROM xet.file_xorbs fx
+                                   WHERE fx.xorb_id = xorb_seen.id
+                                   ORDER BY fx.file_id
+                                   LIMIT 64)
+                                 UNION ALL
+                                 (SELECT fx.file_id, fx.chunks
+                                    FROM xet.file_xorbs fx
+                                   WHERE fx.xorb_id = xorb_seen.id
+                                   ORDER BY fx.file_id DESC
+                                   LIMIT 64)) f,
+                                unnest(f.chunks) AS c
+                          WHERE xet.file_seen(f.file_id, repo)),
+                        '{}')
+        END
+      FROM (SELECT CASE
+                WHEN EXISTS (SELECT FROM xet.repos r
+                               JOIN xet.xorb_repos o ON o.repo_id = r.id
+                              WHERE r.name = repo AND o.xorb_id = xorb_seen.id)
+                THEN '{[0,)}'
+                ELSE coalesce((SELECT o.chunks
+                                 FROM xet.xorb_subjects o
+                                WHERE o.xorb_id = xorb_seen.id
+                                  AND o.subject = sha256(xorb_seen.subject)),
+                              '{}')
+            END AS chunks
+            OFFSET 0) h;
+$$;
+
+
+-- The slices that the terms of a shard name, for xet.xorb_slices().  With
+-- proof asked for, a xorb that a term may not name is told of as one that is
+-- not stored.  own: the term may name it; else its verification hash has to
+-- prove that the client has the chunks, and must be of one at least whose hash
+-- goes nowhere in clear: it is no name of a xorb, and clients do not ask for
+-- it.  With wide they were told of other repos' chunks that they ask for.
+
+CREATE FUNCTION xet.shard_slices(xorbs bytea[], starts integer[],
+    ends integer[], proof boolean, wide boolean, repo text, subject bytea)
+    RETURNS TABLE (chunk_count integer, hashes bytea, raw_ends bytea,
+                   stored_ends bytea, tag integer, stored_size bigint,
+                   whole boolean, own boolean)
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
+AS $$
+#variable_conflict use_variable
+DECLARE
+    owns boolean[];
+BEGIN
+    IF NOT proof THEN
+        RETURN QUERY
+        SELECT s.*, true FROM xet.xorb_slices(xorbs, starts, ends, true) s;
+        RETURN;
+    END IF;
+
+    WITH wanted AS MATERIALIZED (
+        SELECT w.hash, w.s, w.e, w.n
+          FROM unnest(xorbs, starts, ends) WITH ORDINALITY AS w(hash, s, e, n)
+    ), seen AS MATERIALIZED (
+        SELECT w.hash, x.chunk_count,
+               xet.xorb_seen(coalesce(x.id, -1), coalesce(x.chunk_count, 1),
+                             repo, subject) AS chunks
+          FROM (SELECT DISTINCT w.hash FROM wanted w) w
+          LEFT JOIN xet.xorbs x ON x.hash = w.hash
+    )
+    SELECT array_agg(CASE
+               WHEN s.chunks @> int4range(w.s, w.e) THEN true
+               WHEN (wide OR xet.slice_secret(w.hash, w.s, w.e))
+                    AND s.chunk_count > 1
+               THEN false
+           END ORDER BY w.n)
+      INTO owns
+      FROM wanted w JOIN seen s ON s.hash = w.hash;
+
+    RETURN QUERY
+    WITH wanted AS MATERIALIZED (
+        SELECT array_agg(CASE WHEN w.own IS NOT NULL THEN w.hash END
+                         ORDER BY w.n) AS xorbs
+          FROM unnest(xorbs, owns) WITH ORDINALITY AS w(hash, own, n)
+    )
+    SELECT s.chunk_count, s.hashes, s.raw_ends, s.stored_ends, s.tag,
+           s.stored_size, s.whole, owns[s.n]
+      FROM wanted w,
+           xet.xorb_slices(w.xorbs, starts, ends, true) WITH ORDINALITY
+             AS s(chunk_count, hashes, raw_ends, stored_ends, tag, stored_size,
+                  whole, n)
+     ORDER BY s.n;
+END;
+$$;
+
+
+-- Whether one chunk of the range at least has a hash that goes nowhere in
+-- clear.
+
+CREATE FUNCTION xet.slice_secret(xorb bytea, first integer, last integer)
+    RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT EXISTS (
+        SELECT FROM xet.xorbs x
+          CROSS JOIN LATERAL generate_series(first, last - 1) AS i
+          CROSS JOIN LATERAL (SELECT substring(x.chunk_hashes
+                                               FROM 32 * i + 1 FOR 32) AS hash
+                              OFFSET 0) c
+         WHERE x.hash = xorb AND last <= x.chunk_count
+           AND NOT EXISTS (SELECT FROM xet.chunks k WHERE k.hash = c.hash
+                           OFFSET 0)
+           AND NOT EXISTS (SELECT FROM xet.xorbs y WHERE y.hash = c.hash
+                           OFFSET 0));
+$$;
+
+
+-- A repo and a subject have sent all of a xorb; whether that was news of one
+-- of them.  Without a repo only xorbs of one chunk are noted, by subject.
+
+CREATE FUNCTION xet.xorb_brought(xorb bytea, repo text, subject bytea)
+    RETURNS boolean
     LANGUAGE plpgsql
 AS $$
 #variable_conflict use_variable
 DECLARE
-    new_id bigint;
+    xorb_row bigint;
+    repo_row bigint;
+    news     boolean := false;
+BEGIN
+    IF repo IS NULL AND subject IS NULL THEN
+        RETURN false;
+    END IF;
+
+    SELECT x.id INTO xorb_row
+      FROM xet.xorbs x
+     WHERE x.hash = xorb AND (repo IS NOT NULL OR x.chunk_count = 1);
+
+    IF xorb_row IS NULL THEN
+        RETURN false;
+    END IF;
+
+    IF subject IS NOT NULL THEN
+        INSERT INTO xet.xorb_subjects AS o (xorb_id, subject, chunks)
+        SELECT xorb_row, sha256(subject), '{[0,)}'
+        ON CONFLICT ON CONSTRAINT xorb_subjects_pkey
+           DO UPDATE SET chunks = excluded.chunks
+                   WHERE o.chunks <> excluded.chunks;
+
+        news := FOUND;
+    END IF;
+
+    IF repo IS NOT NULL THEN
+        repo_row := xet.repo_row(repo);
+
+        INSERT INTO xet.xorb_repos (xorb_id, repo_id)
+        VALUES (xorb_row, repo_row)
+        ON CONFLICT DO NOTHING;
+
+        news := news OR FOUND;
+    END IF;
+
+    RETURN news;
+END;
+$$;
+
+
+-- The row of a repo, which begins with its first upload.
+
+CREATE FUNCTION xet.repo_row(repo text)
+    RETURNS bigint
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    found_id bigint;
+BEGIN
+    SELECT r.id INTO found_id FROM xet.repos r WHERE r.name = $1;
+
+    IF found_id IS NULL THEN
+        INSERT INTO xet.repos (name) VALUES ($1) ON CONFLICT DO NOTHING;
+        SELECT r.id INTO found_id FROM xet.repos r WHERE r.name = $1;
+    END IF;
+
+    RETURN found_id;
+END;
+$$;
+
+
+-- Registers a xorb and its eligible chunks (given by index), whose bytes are
+-- durable in the copy of that tag, and who has sent it.  The row that stands:
+-- with that tag it is ours, with another one the xorb was there already, by
+-- this or by another node, and our copy is not used.  news: it was not there;
+-- with a repo, neither it nor the subject had sent it before, since what others
+-- have is not told.
+
+CREATE FUNCTION xet.xorb_put(xorb bytea, chunk_hashes bytea, raw_ends bytea,
+    stored_ends bytea, raw_size bigint, stored_size bigint,
+    eligible integer[], tag integer, digest bytea, repo text DEFAULT NULL,
+    subject bytea DEFAULT NULL)
+    RETURNS TABLE (the_tag integer, the_size bigint, the_digest bytea,
+                   whole boolean, news boolean)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_variable
+DECLARE
+    new_id  bigint;
+    brought boolean;
 BEGIN
     INSERT INTO xet.xorbs AS x (hash, chunk_count, raw_size, stored_size,
                                 chunk_hashes, raw_ends, stored_ends, tag,
@@ -179,14 +431,18 @@ BEGIN
 
     IF new_id IS NOT NULL THEN
         INSERT INTO xet.chunks (hash, xorb_id, idx)
-        SELECT substring(chunk_hashes FROM 32 * i + 1 FOR 32), new_id, i
+        SELECT substring(chunk_hashes FROM 32 * i + 1 FOR 32), new_id, min(i)
           FROM unnest(eligible) AS i
-         ORDER BY 1, 3
+         GROUP BY 1
+         ORDER BY 1
         ON CONFLICT DO NOTHING;
     END IF;
 
+    brought := xet.xorb_brought(xorb, repo, subject);
+
     RETURN QUERY
-    SELECT x.tag, x.stored_size, x.digest, x.damaged_at IS NULL
+    SELECT x.tag, x.stored_size, x.digest, x.damaged_at IS NULL,
+           CASE WHEN repo IS NULL THEN new_id IS NOT NULL ELSE brought END
       FROM xet.xorbs x
      WHERE x.hash = xorb;
 END;
@@ -296,13 +552,42 @@ AS $$
 $$;
 
 
-CREATE FUNCTION xet.xorb_get(xorb bytea)
+-- A xorb for who may know all of it.
+
+CREATE FUNCTION xet.xorb_get(xorb bytea, repo text DEFAULT NULL,
+    subject bytea DEFAULT NULL)
     RETURNS TABLE (stored_size bigint, tag integer, whole boolean)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
     SELECT x.stored_size, x.tag, x.damaged_at IS NULL
-      FROM xet.xorbs x
-     WHERE x.hash = xorb_get.xorb;
+      FROM (SELECT xorb_get.xorb AS hash) w
+      LEFT JOIN xet.xorbs x ON x.hash = w.hash
+     WHERE CASE WHEN repo IS NULL THEN x.id IS NOT NULL
+                ELSE xet.xorb_seen(coalesce(x.id, -1),
+                                   coalesce(x.chunk_count, 1), repo, subject)
+                     @> int4range(0, coalesce(x.chunk_count, 1))
+           END;
+$$;
+
+
+-- A row for a xorb that need not be sent, since whoever asks may name all of
+-- it in a shard; noted as in xet.chunk_find().
+
+CREATE FUNCTION xet.xorb_grant(xorb bytea, proof boolean, repo text,
+    subject bytea)
+    RETURNS TABLE (stored_size bigint, tag integer, whole boolean,
+                   noted boolean)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT x.stored_size, x.tag, x.damaged_at IS NULL,
+           x.advertised_on IS NOT DISTINCT FROM current_date
+      FROM (SELECT xorb_grant.xorb AS hash) w
+      LEFT JOIN xet.xorbs x ON x.hash = w.hash
+     WHERE CASE WHEN NOT proof THEN x.id IS NOT NULL
+                ELSE xet.xorb_seen(coalesce(x.id, -1),
+                                   coalesce(x.chunk_count, 1), repo, subject)
+                     @> int4range(0, coalesce(x.chunk_count, 1))
+           END;
 $$;
 
 
@@ -375,63 +660,107 @@ $$;
 -- chunks from there on, since a client extends a match over the rows that
 -- follow; then the other xorbs of the newest file that uses it, because who
 -- has the beginning of a file mostly has the rest of it, and asks only about
--- one chunk in a thousand.  At most 64 xorbs and 65,536 chunks.  With a repo
--- only what visible files use is told of.
+-- one chunk in a thousand.  At most 64 xorbs and 65,536 chunks.
+--
+-- With a repo only what xet.xorb_seen() gives, and what visible files use, is
+-- told of: seen has the first chunk and the end of each range, as integers in
+-- network byte order; NULL where all may be told.  With wide all are told of
+-- but xorbs of one chunk, whose names are the hashes of chunks.
+--
+-- The work is bounded, whatever others have stored; what is beyond a bound is
+-- a miss, which costs an upload and nothing else.  A chunk may be in 100,000
+-- xorbs: the 16 oldest are looked at, which nobody can push out, and the 16
+-- newest, which a repo that is young has most likely.  A xorb may be in
+-- 100,000 files of others, and a file in as many repos: the 64 newest files,
+-- and 16 repos of each besides the one that asks.
 --
 -- noted tells whether today's answer is on record already.
 
-CREATE FUNCTION xet.chunk_find(chunk bytea, repo text)
+CREATE FUNCTION xet.chunk_find(chunk bytea, wide boolean, repo text,
+    subject bytea)
     RETURNS TABLE (hash bytea, chunk_count integer, raw_size bigint,
                    stored_size bigint, hashes bytea, raw_ends bytea,
-                   noted boolean, tag integer)
+                   noted boolean, tag integer, seen bytea)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-    WITH best AS MATERIALIZED (
-        SELECT x.id, x.chunk_count
-          FROM xet.chunks c
-          JOIN xet.xorbs x ON x.id = c.xorb_id
-         WHERE c.hash = chunk_find.chunk
-           AND x.damaged_at IS NULL
-           AND (chunk_find.repo IS NULL
-                OR EXISTS (SELECT FROM xet.file_xorbs fx
-                             JOIN xet.repo_files rf ON rf.file_id = fx.file_id
-                             JOIN xet.repos r ON r.id = rf.repo_id
-                            WHERE fx.xorb_id = x.id
-                              AND (r.public OR r.name = chunk_find.repo)
-                           OFFSET 0))
-         ORDER BY x.chunk_count - c.idx DESC, x.id
+    WITH found AS MATERIALIZED (
+        (SELECT c.xorb_id, c.idx FROM xet.chunks c
+          WHERE c.hash = chunk_find.chunk
+          ORDER BY c.xorb_id
+          LIMIT 16)
+        UNION
+        (SELECT c.xorb_id, c.idx FROM xet.chunks c
+          WHERE c.hash = chunk_find.chunk
+          ORDER BY c.xorb_id DESC
+          LIMIT 16)
+    ), candidates AS MATERIALIZED (
+        SELECT f.xorb_id, f.idx FROM found f
+        UNION ALL
+        SELECT -1, 0 WHERE NOT EXISTS (SELECT FROM found)
+    ), best AS MATERIALIZED (
+        SELECT (c.x).id, v.seen
+          FROM (SELECT x, c.idx
+                  FROM candidates c
+                  LEFT JOIN xet.xorbs x ON x.id = c.xorb_id
+                 WHERE x.damaged_at IS NULL
+                 ORDER BY x.chunk_count - c.idx DESC, x.id
+                OFFSET 0) c,
+               LATERAL (SELECT CASE WHEN repo IS NOT NULL
+                               THEN xet.xorb_seen(coalesce((c.x).id, -1),
+                                            coalesce((c.x).chunk_count, 1),
+                                            repo, subject)
+                               END AS seen
+                        OFFSET 0) v
+         WHERE CASE WHEN repo IS NULL THEN (c.x).id IS NOT NULL
+                    ELSE (wide AND (c.x).chunk_count > 1) OR v.seen @> c.idx
+               END
          LIMIT 1
     ), file AS MATERIALIZED (
-        SELECT fx.file_id
-          FROM best b
-          JOIN xet.file_xorbs fx ON fx.xorb_id = b.id
-         WHERE chunk_find.repo IS NULL
-            OR EXISTS (SELECT FROM xet.repo_files rf
-                         JOIN xet.repos r ON r.id = rf.repo_id
-                        WHERE rf.file_id = fx.file_id
-                          AND (r.public OR r.name = chunk_find.repo)
-                       OFFSET 0)
-         ORDER BY fx.file_id DESC
+        SELECT f.file_id
+          FROM (SELECT fx.file_id
+                  FROM best b
+                  JOIN xet.file_xorbs fx ON fx.xorb_id = b.id
+                 ORDER BY fx.file_id DESC
+                 LIMIT 64) f
+         WHERE repo IS NULL OR wide OR xet.file_seen(f.file_id, repo)
+         ORDER BY f.file_id DESC
          LIMIT 1
     ), rest AS MATERIALIZED (
-        SELECT x.id, x.chunk_count
+        SELECT x.id,
+               CASE WHEN repo IS NOT NULL
+                    THEN xet.xorb_seen(x.id, x.chunk_count, repo, subject)
+                         + CASE WHEN wide THEN '{}' ELSE fx.chunks END
+               END AS seen
           FROM file f
-          JOIN xet.file_xorbs fx ON fx.file_id = f.file_id
+         CROSS JOIN LATERAL (SELECT fx.xorb_id, fx.chunks
+                               FROM xet.file_xorbs fx
+                              WHERE fx.file_id = f.file_id
+                              ORDER BY fx.xorb_id
+                              LIMIT 64) fx
           JOIN xet.xorbs x ON x.id = fx.xorb_id
          WHERE x.id NOT IN (SELECT b.id FROM best b)
            AND x.damaged_at IS NULL
          ORDER BY x.id
          LIMIT 63
     ), chosen AS MATERIALIZED (
-        SELECT a.id, a.n,
-               sum(a.chunk_count) OVER (ORDER BY a.n, a.id) AS total
-          FROM (SELECT b.id, b.chunk_count, 0 AS n FROM best b
+        SELECT a.id, a.n, a.seen,
+               sum(x.chunk_count) OVER (ORDER BY a.n, a.id) AS total
+          FROM (SELECT b.id, b.seen, 0 AS n FROM best b
                 UNION ALL
-                SELECT r.id, r.chunk_count, 1 FROM rest r) a
+                SELECT r.id, r.seen, 1 FROM rest r) a
+          JOIN xet.xorbs x ON x.id = a.id
+         WHERE repo IS NULL OR NOT isempty(a.seen)
+            OR (wide AND x.chunk_count > 1)
     )
     SELECT x.hash, x.chunk_count, x.raw_size, x.stored_size, x.chunk_hashes,
            x.raw_ends, x.advertised_on IS NOT DISTINCT FROM current_date,
-           x.tag
+           x.tag,
+           CASE WHEN repo IS NOT NULL AND NOT wide
+                THEN (SELECT string_agg(int4send(lower(c))
+                                        || int4send(upper(c)), '')
+                        FROM unnest(c.seen * int4multirange(
+                                        int4range(0, x.chunk_count))) AS c)
+           END
       FROM chosen c
       JOIN xet.xorbs x ON x.id = c.id
      WHERE c.total <= 65536
@@ -626,46 +955,54 @@ $$;
 -- Locks the xorbs that packed terms name, so that no collection can take one
 -- away before the commit, checks that all are there (else SQLSTATE XT001) and
 -- that the terms lead to their copies that stand (else XT003: one was healed
--- since), and notes them as references of the new files.
+-- since), notes them as references of the new files, and gives what is used of
+-- each.
 
 CREATE FUNCTION xet.shard_terms(new_serials bigint[], new_ids bigint[],
     serials bigint[], packed bytea[])
-    RETURNS void
+    RETURNS TABLE (xorb_id bigint, chunks int4multirange)
     LANGUAGE plpgsql
 AS $$
+#variable_conflict use_column
 DECLARE
-    wanted bigint;
-    stored bigint;
+    ids    bigint[];
+    ranges int4multirange[];
     moved  bigint;
 BEGIN
     WITH used AS MATERIALIZED (
-        SELECT DISTINCT f.serial,
-               substring(f.packed FROM 52 * g + 1 FOR 32) AS xorb,
-               substring(f.packed FROM 52 * g + 49 FOR 4) AS tag
+        SELECT f.serial, substring(f.packed FROM g + 1 FOR 32) AS xorb,
+               substring(f.packed FROM g + 49 FOR 4) AS tag,
+               range_agg(int4range(
+                   get_byte(f.packed, g + 32)
+                       + 256 * get_byte(f.packed, g + 33),
+                   get_byte(f.packed, g + 34)
+                       + 256 * get_byte(f.packed, g + 35) + 1)) AS chunks
           FROM unnest(serials, packed) AS f(serial, packed),
-               generate_series(0, length(f.packed) / 52 - 1) AS g
+               generate_series(0, length(f.packed) - 1, 52) AS g
          WHERE f.packed IS NOT NULL
+         GROUP BY 1, 2, 3
     ), locked AS MATERIALIZED (
         SELECT x.id, x.hash, x.tag
           FROM xet.xorbs x
          WHERE x.hash IN (SELECT u.xorb FROM used u)
            FOR KEY SHARE
     ), refs AS (
-        INSERT INTO xet.file_xorbs (file_id, xorb_id)
-        SELECT n.id, l.id
+        INSERT INTO xet.file_xorbs AS fx (file_id, xorb_id, chunks)
+        SELECT n.id, l.id, u.chunks
           FROM used u
           JOIN unnest(new_serials, new_ids) AS n(serial, id)
             ON n.serial = u.serial
-          JOIN locked l ON l.hash = u.xorb
-        ON CONFLICT DO NOTHING
+          JOIN locked l ON l.hash = u.xorb AND xet.le4(l.tag) = u.tag
+        ON CONFLICT (file_id, xorb_id)
+           DO UPDATE SET chunks = fx.chunks + excluded.chunks
     )
-    SELECT (SELECT count(DISTINCT u.xorb) FROM used u),
-           (SELECT count(*) FROM locked),
-           (SELECT count(*) FROM used u JOIN locked l ON l.hash = u.xorb
-             WHERE u.tag <> xet.le4(l.tag))
-      INTO wanted, stored, moved;
+    SELECT array_agg(l.id), array_agg(u.chunks),
+           count(*) FILTER (WHERE u.tag <> xet.le4(l.tag))
+      INTO ids, ranges, moved
+      FROM used u
+      LEFT JOIN locked l ON l.hash = u.xorb;
 
-    IF wanted <> stored THEN
+    IF array_position(ids, NULL) IS NOT NULL THEN
         RAISE EXCEPTION 'a xorb of the shard is not stored'
               USING ERRCODE = 'XT001';
     END IF;
@@ -674,7 +1011,35 @@ BEGIN
         RAISE EXCEPTION 'a xorb of the shard was healed meanwhile'
               USING ERRCODE = 'XT003';
     END IF;
+
+    RETURN QUERY
+    SELECT u.id, range_agg(c)
+      FROM unnest(ids, ranges) AS u(id, chunks), unnest(u.chunks) AS c
+     GROUP BY u.id;
 END;
+$$;
+
+
+-- A subject has shown that it has chunks, or was given them.  In one order
+-- everywhere, or two shards could wait for each other.
+
+CREATE FUNCTION xet.shard_had(xorbs bigint[], chunks int4multirange[],
+    subject bytea)
+    RETURNS void
+    LANGUAGE sql
+AS $$
+    INSERT INTO xet.xorb_subjects AS o (xorb_id, subject, chunks)
+    SELECT u.id, sha256($3), u.chunks
+      FROM (SELECT u.id, range_agg(c) AS chunks
+              FROM unnest($1, $2) AS u(id, chunks), unnest(u.chunks) AS c
+             GROUP BY u.id
+            OFFSET 0) u
+     WHERE NOT EXISTS (SELECT FROM xet.xorb_subjects h
+                        WHERE h.xorb_id = u.id AND h.subject = sha256($3)
+                          AND h.chunks @> u.chunks)
+     ORDER BY u.id
+    ON CONFLICT (xorb_id, subject)
+       DO UPDATE SET chunks = o.chunks + excluded.chunks;
 $$;
 
 
@@ -686,14 +1051,17 @@ CREATE FUNCTION xet.shard_put(upload bytea, seq integer, serials bigint[],
     hashes bytea[], sizes bigint[], sha256 bytea[], counts bigint[],
     packed bytea[], chunks bytea[], xorbs bytea[], indexes integer[],
     seg_serials bigint[], seg_firsts bigint[], seg_ends bigint[],
-    seg_packed bytea[], repo text)
+    seg_packed bytea[], repo text, subject bytea)
     RETURNS integer
     LANGUAGE plpgsql
 AS $$
 DECLARE
     new_serials bigint[] := '{}';
     new_ids     bigint[] := '{}';
+    xorb_ids    bigint[] := '{}';
+    ranges      int4multirange[] := '{}';
     fresh       record;
+    used        record;
     b           xet.staged;
     last        xet.staged;
     repo_row    bigint;
@@ -706,8 +1074,7 @@ BEGIN
     END IF;
 
     IF $16 IS NOT NULL THEN
-        INSERT INTO xet.repos (name) VALUES ($16) ON CONFLICT DO NOTHING;
-        SELECT r.id INTO repo_row FROM xet.repos r WHERE r.name = $16;
+        repo_row := xet.repo_row($16);
     END IF;
 
     last := ROW($1, $2, now(), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
@@ -737,9 +1104,14 @@ BEGIN
     END LOOP;
 
     FOR b IN SELECT s.* FROM xet.shard_batches(last) s LOOP
-        PERFORM xet.shard_terms(new_serials, new_ids,
-                                b.serials || b.seg_serials,
-                                b.packed || b.seg_packed);
+        SELECT array_agg(t.xorb_id) AS ids, array_agg(t.chunks) AS chunks
+          INTO used
+          FROM xet.shard_terms(new_serials, new_ids,
+                               b.serials || b.seg_serials,
+                               b.packed || b.seg_packed) t;
+
+        xorb_ids := xorb_ids || used.ids;
+        ranges := ranges || used.chunks;
 
         -- a file known before keeps its own segments
 
@@ -753,12 +1125,17 @@ BEGIN
         -- in one order everywhere, or two shards could wait for each other
 
         INSERT INTO xet.chunks (hash, xorb_id, idx)
-        SELECT c.hash, x.id, c.idx
+        SELECT c.hash, x.id, min(c.idx)
           FROM unnest(b.chunks, b.xorbs, b.indexes) AS c(hash, xorb, idx)
           JOIN xet.xorbs x ON x.hash = c.xorb
-         ORDER BY c.hash, x.id, c.idx
+         GROUP BY c.hash, x.id
+         ORDER BY c.hash, x.id
         ON CONFLICT DO NOTHING;
     END LOOP;
+
+    IF $16 IS NOT NULL AND $17 IS NOT NULL THEN
+        PERFORM xet.shard_had(xorb_ids, ranges, $17);
+    END IF;
 
     IF $2 > 0 THEN
         DELETE FROM xet.staged s WHERE s.upload = $1;

@@ -10,7 +10,8 @@
 # transaction together with its row in xet.migrations: it is there whole or
 # not at all.  functions.sql is applied again whenever its text has changed,
 # and has the row of number 0.  A migration that was applied must never be
-# edited, which the kept SHA-256 tells.
+# edited, which the kept SHA-256 tells.  A database that has a migration which
+# this tree does not is left as it is: its functions are newer, too.
 #
 # All of it is one session under one advisory lock, so several nodes may
 # start at the same time.
@@ -53,8 +54,20 @@ END
 }
 
 
+# of the last file
+
+newest()
+{
+    for file in [0-9][0-9][0-9][0-9]_*.sql; do
+        echo "$file"
+    done | sed -n '$s/^0*\([0-9]*\)_.*/\1/p'
+}
+
+
 script()
 {
+    last=$(newest)
+
     cat << END
 \\set ON_ERROR_STOP on
 \\set QUIET on
@@ -71,6 +84,14 @@ create table if not exists xet.migrations (
 alter table xet.migrations add column if not exists sha256 text;
 comment on table xet.migrations is
     'what was applied; 0 is functions.sql, the rest are applied once';
+do \$\$ declare
+    newer text = (select name from xet.migrations
+                  where version > ${last:-0} order by version desc limit 1);
+begin
+    if newer is not null then
+        raise exception 'the database has %, it is newer than this tree', newer;
+    end if;
+end \$\$;
 END
 
     last=0

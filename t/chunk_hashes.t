@@ -145,6 +145,7 @@ for my $name (qw/ some long small /) {
 		"bytes=$mid-$mid", 'bytes=0-', 'bytes=-1', "bytes=$mid-"
 		. (1 << 40), "bytes=$mid-$last,0-0", 'bytes=0-50,20-60,40-40',
 		"bytes=0-0 , $mid-$mid,\t$last-$last", "BYTES=1-2",
+		"bytes=,0-0,,$mid-$mid, ,", 'bytes=0-9223372036854775808',
 		"bytes=0-0,$f->{size}-" . ($last + 100))
 	{
 		my @windows = same("$name, $dirty", $f, $dirty);
@@ -178,10 +179,10 @@ refused('two headers', ask($file, [ 'bytes=0-1', 'bytes=4-5' ]), 400,
 	'invalid_range');
 
 for my $dirty ('', 'bytes', 'bytes=', 'bytes=-', 'bytes=x', 'bytes=1',
-	'bytes=2-1', 'bytes=1-2,', 'bytes=,1-2', 'bytes=1-2;3-4',
-	'bytes=1-2,,3-4', 'bytes = 1-2', 'lines=1-2', '1-2', 'bytes=+1-2',
+	'bytes=2-1', 'bytes=,', 'bytes=1-2;3-4',
+	'bytes = 1-2', 'lines=1-2', '1-2', 'bytes=+1-2',
 	'bytes=1 -2', 'bytes=0x1-2', 'bytes=--1', 'bytes=1-2-3',
-	'bytes=9223372036854775808-', 'bytes=0-9223372036854775808',
+	'bytes=9223372036854775808-',
 	'bytes=18446744073709551616-18446744073709551617',
 	"bytes=$file->{size}-", "bytes=$file->{size}-9223372036854775807",
 	'bytes=-0', "bytes=1-2\x80")

@@ -301,6 +301,19 @@ spew("$dir/sql/9001_bad.sql", "create table public.half (i int);\n");
 is(xet(undef, { %empty }, 'migrate', '--sql', "$dir/sql")->{out},
 	"9001_bad.sql\n", 'it had left nothing');
 
+# an older release leaves a newer database alone, its functions, too
+
+my $functions = "select sha256 from xet.migrations where version = 0";
+my $sum = $t->sql($functions, db => 'empty');
+
+fails(1, qr/^xet: 9001_bad.sql: the database has it, which is newer/,
+	'migrate', { %empty }, 'migrate', '--sql', root() . '/sql');
+is(system('sh ' . root() . "/sql/migrate.sh '$conninfo' 2> $dir/sh") >> 8, 3,
+	'sql/migrate.sh of an older release');
+like(slurp("$dir/sh"), qr/has 9001_bad.sql, it is newer than this tree$/m,
+	'what it says');
+is($t->sql($functions, db => 'empty'), $sum, 'the functions are not older');
+
 spew("$dir/sql/9001_again.sql", "select 1;\n");
 fails(3, qr/number is zero or used twice$/, 'migrate', { %empty }, 'migrate',
 	'--sql', "$dir/sql");

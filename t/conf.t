@@ -13,7 +13,6 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
-use Test::Xet::Process qw/ root slurp /;
 
 my @secrets = map { my $n = $_; join('', map {
 	sprintf('%02x', (7 * $_ + $n) % 256) } 0 .. 31) } 1, 40, 80, 120;
@@ -59,7 +58,7 @@ sub good {
 sub bad {
 	my ($name, $regex, %o) = @_;
 
-	my ($good, $out) = $t->config_test(undef, %o);
+	my ($good, $out) = $t->config_test(delete $o{conf}, %o);
 
 	ok(!$good, "$name: refused");
 	like($out, $regex, "$name: why");
@@ -137,7 +136,9 @@ my $conninfo = '"dbname=xet"';
 for my $param (qw/ reads=0 reads=65 reads=-1 reads=x reads= reads=1.5 reads
 	writes=0 writes=65 depth=0 depth=257 queue=0 queue=1000001
 	timeout=0 timeout=x timeout= timeout=61m timeout=-1s
-	connect_timeout=0 connect_timeout=2h foo=1 Reads=2 reads:2
+	connect_timeout=0 connect_timeout=2h dedup=0 dedup=65
+	dedup_timeout=0 dedup_timeout=2h ping_timeout=0 ping_timeout=x
+	foo=1 Reads=2 reads:2
 	write_timeout=0 write_timeout=25h write_timeout=
 	timeout=99999999999999999999 queue=99999999999999999999 /)
 {
@@ -147,14 +148,16 @@ for my $param (qw/ reads=0 reads=65 reads=-1 reads=x reads= reads=1.5 reads
 
 for my $param (qw/ reads=1 reads=64 writes=1 writes=64 depth=1 depth=256
 	queue=1 queue=1000000 timeout=1 timeout=1ms timeout=60m
-	write_timeout=1ms write_timeout=24h connect_timeout=1s /)
+	write_timeout=1ms write_timeout=24h connect_timeout=1s dedup=1
+	dedup=64 dedup_timeout=1ms ping_timeout=1h /)
 {
 	good("xet_postgres $param",
 		with(xet_postgres => "$conninfo $param"));
 }
 
 good('all parameters', with(xet_postgres => "$conninfo reads=1 writes=2"
-	. ' depth=3 queue=4 timeout=5s write_timeout=6s connect_timeout=7s'));
+	. ' depth=3 queue=4 timeout=5s write_timeout=6s connect_timeout=7s'
+	. ' dedup=2 dedup_timeout=8s ping_timeout=9s'));
 
 my $out = good('a password', with(xet_postgres
 	=> '"dbname=xet password=geheimnis"'));
@@ -292,6 +295,15 @@ bad("xet_url_ranges $_", qr/value must be|invalid number/,
 	location("xet_url_ranges $_;")) for 0, 513, -1, 'x', '1k';
 good("xet_url_ranges $_", location("xet_url_ranges $_;")) for 1, 512;
 
+bad("xet_plan_terms $_", qr/value must be|invalid number/,
+	location("xet_plan_terms $_;")) for 8191, 16777217, -1, 'x', '1k';
+good("xet_plan_terms $_", location("xet_plan_terms $_;")) for 8192, 4000000;
+bad("xet_plan_buffer $_", qr/"xet_plan_buffer" must be \d+k at least/,
+	location("xet_plan_buffer $_;")) for '128k', '1k', 0;
+good('xet_plan_buffer', location('xet_plan_terms 8192; xet_plan_buffer 64k;'));
+bad('xet_plan_buffer for many terms', qr/must be 512k at least for 16000000/,
+	location('xet_plan_terms 16000000; xet_plan_buffer 256k;'));
+
 bad("xet_body_buffer $_", qr/"xet_body_buffer" must be 16k at least/,
 	location("xet_body_buffer $_;")) for '16383', '1k', 0;
 bad("xet_read_buffer $_", qr/"xet_read_buffer" must hold a chunk, 128k/,
@@ -327,16 +339,20 @@ bad('xet_progress_interval x', qr/invalid value/,
 
 bad('an unknown thread pool', qr/unknown thread pool "nope"/,
 	with(xet_thread_pool => 'nope'));
+bad('an unknown pool of reads', qr/unknown thread pool "nope"/,
+	with(xet_read_thread_pool => 'nope'));
+good('nginx\'s own pool for reads', with(xet_read_thread_pool => 'default'));
 
 # --------------------------------------------------------------------------
 # twice
 
 for my $name (qw/ xet_store xet_postgres xet_url_key xet_dedup_key
-	xet_dedup_period xet_thread_pool /)
+	xet_dedup_period xet_thread_pool xet_read_thread_pool /)
 {
 	my %value = (xet_store => '%%STORE%%', xet_postgres => $conninfo,
 		xet_url_key => '%%URL_KEY%%', xet_dedup_key => '%%DEDUP_KEY%%',
-		xet_dedup_period => '1h', xet_thread_pool => 'xet');
+		xet_dedup_period => '1h', xet_thread_pool => 'xet',
+		xet_read_thread_pool => 'default');
 
 	bad("$name twice", qr/"$name" directive is duplicate/,
 		with($name => "$value{$name}; $name $value{$name}"));
@@ -364,7 +380,8 @@ bad('xet_data twice', qr/"xet_data" directive is duplicate/,
 
 my %main = (xet_store => '/tmp', xet_postgres => $conninfo,
 	xet_url_key => '%%URL_KEY%%', xet_dedup_key => '%%DEDUP_KEY%%',
-	xet_dedup_period => '1h', xet_thread_pool => 'xet');
+	xet_dedup_period => '1h', xet_thread_pool => 'xet',
+	xet_read_thread_pool => 'default');
 
 for my $name (sort keys %main) {
 	bad("$name in a server", qr/"$name" directive is not allowed here/,
@@ -397,9 +414,11 @@ for my $line ('xet_auth off', 'xet_api_base /x', 'xet_url_base http://x',
 {
 	my ($name) = split(/ /, $line);
 
-	good("$name in a server", server => "$line;");
-	good("$name at http level", http => "$line;",
-		$name eq 'xet_url_base' ? with(xet_url_base => undef) : ());
+	my @none = $name eq 'xet_auth' ? (locations => '')
+		: $name eq 'xet_url_base' ? with(xet_url_base => undef) : ();
+
+	good("$name in a server", server => "$line;", @none);
+	good("$name at http level", http => "$line;", @none);
 	good("$name in a location", location("$line;"))
 		if $name ne 'xet_auth';
 	bad("$name with more", qr/number of arguments in "$name"/,
@@ -422,40 +441,11 @@ for my $line ('max_ranges 2', 'etag off', 'etag on', 'limit_rate 1m') {
 # --------------------------------------------------------------------------
 # conf/nginx.conf, as docker/run.sh makes it
 
-my $sample = slurp(root() . '/conf/nginx.conf');
-my $location = slurp(root() . '/conf/xet_location.conf');
-my $user = join(' ', Test::Xet::Nginx::user());
-my $dir = $t->dir();
-
-my %replaced = (
-	'listen 127.0.0.1:8080;' => 'listen 127.0.0.1:%%PORT_8080%%;',
-	'http://127.0.0.1:8080' => 'http://127.0.0.1:%%PORT_8080%%',
-	'load_module /usr/lib/nginx/modules/ngx_http_xet_module.so;'
-		=> Test::Xet::Nginx::module() eq '' ? '' : 'load_module '
-		. Test::Xet::Nginx::module() . ';',
-	'/run/xet/postgresql' => $t->pg()->socket_dir(),
-	'/run/nginx.pid' => '%%DIR%%/nginx.pid',
-	'/var/log/nginx' => '%%DIR%%', '/var/lib/xet' => '%%STORE%%',
-	'/etc/nginx/xet' => '%%DIR%%', 'user www-data;'
-		=> $user ? "user $user;" : '',
-	'worker_processes auto;' => 'worker_processes 1; daemon off;',
-	"http {\n" => "http {\n" . join('', map {
-		"${_}_temp_path %%DIR%%/temp/$_;\n" } qw/ client_body proxy
-		fastcgi uwsgi scgi /)
-);
-
-for my $text (sort keys %replaced) {
-	my $n = $sample =~ s/\Q$text\E/$replaced{$text}/g;
-
-	ok($n, "conf/nginx.conf has " . substr($text, 0, 40));
-}
+my $sample = $t->shipped_conf();
+my $location = $t->read_file('xet_location.conf');
 
 unlike($sample, qr{/var/|/run/|/etc/nginx/(?!mime)},
-	'and no other path of the system');
-
-$location =~ s!/var/lib/xet\b!$dir/store!g
-	or die "no store in conf/xet_location.conf\n";
-$t->write_file('xet_location.conf', $location);
+	'no other path of the system');
 
 (my $good, $out) = $t->config_test($sample);
 
@@ -484,6 +474,26 @@ sub works {
 }
 
 works('conf/nginx.conf');
+
+# who may come in is said by the server, never by what it includes
+
+$t->write_file('token.key', 't1:' . '70' x 32 . "\n");
+chmod(0600, "$dir/token.key");
+
+(my $silent = $sample) =~ s/^ *xet_auth off;$//m or die;
+bad('the include in a server that says nothing',
+	qr/"xet_api" needs "xet_auth"/, conf => $silent);
+
+(my $closed = $sample) =~ s!xet_auth off;!xet_auth token;!;
+$closed =~ s!(?=xet_url_key )!xet_token_key %%DIR%%/token.key; !;
+$t->write_conf($closed);
+$t->reload();
+
+is($t->get("/api/v1/reconstructions/$file->{hash}")->{status}, 401,
+	'the include in a server with tokens: read');
+is($t->put('/api/v1/files', \$data)->{status}, 401, 'write');
+is($t->post('/v1/telemetry', '{}')->{status}, 401, 'telemetry');
+is($t->get('/api/health')->{status}, 200, 'health');
 
 # --------------------------------------------------------------------------
 # other configurations that run
@@ -603,7 +613,7 @@ my $log = $t->log();
 
 like($log, qr/\[debug\]/, 'the log has it all');
 no_secrets('the log', $log);
-no_secrets('the access log', slurp("$dir/access.log"));
+no_secrets('the access log', $t->read_file('access.log'));
 is(index($log, $password), -1, 'no password in the log');
 
 # --------------------------------------------------------------------------

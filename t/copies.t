@@ -97,7 +97,8 @@ sub proven {
 		'verify', '--store', $t->store(), '--json');
 
 	is_deeply([ $r->{code}, $r->{json}[-1]{faults} ], [ 0, 0 ],
-		"$name: rows describe their files") or diag($r->{out}, $r->{err});
+		"$name: rows describe their files")
+		or diag($r->{out}, $r->{err});
 }
 
 # --------------------------------------------------------------------------
@@ -323,7 +324,8 @@ proven('healed ones');
 	is($r->{status}, 200, 'where all of it is sent');
 	readable($file->{hash}, $data, 'heals it');
 
-	is(send_to($t, $_), $false, 'and its xorb') for xorb_again($data, 'lz4');
+	is(send_to($t, $_), $false, 'and its xorb')
+		for xorb_again($data, 'lz4');
 }
 
 # --------------------------------------------------------------------------

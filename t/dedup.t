@@ -12,6 +12,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
+use Test::Xet::Process qw/ root slurp /;
 
 my $t = Test::Xet->new(workers => 2);
 
@@ -274,6 +275,26 @@ ok(query($marked)->{body} eq $found->{body}, 'nor does a later one as long');
 hit('the longest run', $marked, around(240, 0, $left + 6));
 
 # --------------------------------------------------------------------------
+# one chunk over and over: one row, the first place
+
+my $over = put_xorb(random_bytes(260, 64 * 2) . $mark x 8000, sizes => [ 64 ]);
+
+is($t->sql("SELECT string_agg(idx::text, ',') FROM xet.chunks c"
+	. " JOIN xet.xorbs x ON x.id = c.xorb_id"
+	. " WHERE x.hash = '\\x" . unpack('H*', raw_hash($over->{hash}))
+	. "' AND c.hash = '\\x" . unpack('H*', raw_hash($marked)) . "'"), 2,
+	'a chunk 8,000 times: a row');
+is(parse_shard(query($marked)->{body})->{xorbs}[0]{hash}, $over->{hash},
+	'and the run from the first of them');
+
+my $rows = $t->rows()->{chunks};
+
+is(($t->put_file(map { [ $over, $_, $_ + 1 ] } 2 .. 6))[1]{status}, 200,
+	'files that begin with it');
+is(($t->put_file([ $over, 9, 10 ]))[1]{status}, 200, 'in another place');
+is($t->rows()->{chunks}, $rows, 'no other row by a shard');
+
+# --------------------------------------------------------------------------
 # a file that begins in the middle of a xorb
 
 my $middle = put_xorb(random_bytes(300, 10 * 9000), sizes => [ 9000 ]);
@@ -444,5 +465,89 @@ missing('no xet_dedup_key, unknown', $none);
 is($t->head("/api/v1/chunks/default/$first")->{status}, 404,
 	'no xet_dedup_key, HEAD');
 is($t->upload(mix(9, 100000))->{result}, 1, 'uploads need none');
+
+# --------------------------------------------------------------------------
+# the work of a query, whatever others have stored: a chunk in 20,000 xorbs,
+# one of them in 20,000 files, one of these in 20,000 repos
+
+sub blocks {
+	my ($repo) = @_;
+
+	my $out = $t->sql('SET enable_seqscan = off;'
+		. ' SET plan_cache_mode = force_generic_plan;'
+		. ' PREPARE find AS SELECT * FROM xet.chunk_find($1, $2);'
+		. ' EXPLAIN (ANALYZE, BUFFERS) EXECUTE find'
+		. " (sha256('chunk'), $repo)");
+
+	my ($hit) = $out =~ /Buffers: shared hit=(\d+)/;
+	my ($read) = $out =~ /Buffers: shared [^\n]*read=(\d+)/;
+
+	return ($hit // 0) + ($read // 0);
+}
+
+$t->sql($_) for "INSERT INTO xet.xorbs (hash, chunk_count, raw_size,"
+	. " stored_size, chunk_hashes, raw_ends, stored_ends)"
+	. " SELECT sha256(n::text::bytea), 1, 64, 72, sha256('chunk'),"
+	. " '\\x40000000', '\\x48000000' FROM generate_series(1, 20000) n",
+	"INSERT INTO xet.chunks (hash, xorb_id, idx)"
+	. " SELECT sha256('chunk'), id, 0 FROM xet.xorbs"
+	. " WHERE chunk_hashes = sha256('chunk')",
+	"INSERT INTO xet.files (hash, size, term_count)"
+	. " SELECT sha256(n::text::bytea), 64, 1"
+	. " FROM generate_series(1, 20000) n",
+	"INSERT INTO xet.file_xorbs (file_id, xorb_id)"
+	. " SELECT f.id, x.id FROM xet.files f, xet.xorbs x"
+	. " WHERE f.hash = ANY (SELECT sha256(n::text::bytea)"
+	. " FROM generate_series(1, 20000) n)"
+	. " AND x.hash = sha256('1')",
+	"INSERT INTO xet.repos (name)"
+	. " SELECT 'other' || n FROM generate_series(1, 20000) n",
+	"INSERT INTO xet.repo_files (repo_id, file_id)"
+	. " SELECT r.id, f.id FROM xet.repos r, xet.files f"
+	. " WHERE f.hash = sha256('20000') AND r.name LIKE 'other%'",
+	"INSERT INTO xet.repos (name) VALUES ('mine')", 'ANALYZE';
+
+for my $repo ('NULL', "'mine'", "'other777'") {
+	my $n = blocks($repo);
+
+	ok($n > 0 && $n < 3000, "repo $repo: bounded")
+		or diag("$n blocks");
+}
+
+sub found {
+	return scalar $t->sql('SELECT count(*) FROM'
+		. " xet.chunk_find(sha256('chunk'), '$_[0]')");
+}
+
+is(found('mine'), 0, 'nothing is visible');
+is(found('other777'), 1, 'a file in 20,000 repos is, in each');
+$t->sql("INSERT INTO xet.repo_files (repo_id, file_id)"
+	. " SELECT r.id, f.id FROM xet.repos r, xet.files f"
+	. " WHERE f.hash = sha256('19990') AND r.name = 'mine'");
+is(found('mine'), 1, 'a file of the own repo is');
+
+# --------------------------------------------------------------------------
+# an index of before, with a row for each place of a chunk
+
+$t->sql('CREATE DATABASE before', db => 'postgres');
+
+for my $file (sort glob(root() . '/sql/0*.sql')) {
+	$t->sql("INSERT INTO xet.xorbs (hash, chunk_count, raw_size,"
+		. " stored_size, chunk_hashes, raw_ends, stored_ends)"
+		. " SELECT sha256(n::text::bytea), 1, 64, 72, sha256('chunk'),"
+		. " '\\x40000000', '\\x48000000' FROM generate_series(1, 2) n;"
+		. " INSERT INTO xet.chunks (hash, xorb_id, idx)"
+		. " SELECT sha256(h::text::bytea), x.id, i FROM xet.xorbs x,"
+		. " generate_series(1, 2) h, generate_series(3 * h, 500) i",
+		db => 'before') if $file =~ /0008/;
+	$t->sql(slurp($file), db => 'before');
+}
+
+is($t->sql("SELECT string_agg(idx::text, ',' ORDER BY xorb_id, hash)"
+	. " FROM xet.chunks", db => 'before'),
+	$t->sql("SELECT string_agg(i::text, ',') FROM (SELECT 3 * h AS i"
+	. " FROM generate_series(1, 2) x, generate_series(1, 2) h"
+	. " ORDER BY x, sha256(h::text::bytea)) s"),
+	'migrated: the first place is left');
 
 $t->done();

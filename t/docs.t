@@ -16,9 +16,12 @@
 #     <!-- nginx: LEVEL -->   nginx: a part, to be put at http or server
 #                             level, or into a location; without it the block
 #                             is a whole nginx.conf
+#     <!-- recipe: NAME -->   sh, or nginx at http level: the blocks of one
+#                             name are typed one after the other
 #
 # Every nginx block is tested.  Blocks of one document run in its order, in
-# one shell, in an empty folder, with ENDPOINT, CONNINFO and STORE set.
+# one shell, in an empty folder, with ENDPOINT, CONNINFO and STORE set; those
+# of a recipe with TOKEN, on a server that was just installed.
 
 use warnings;
 use strict;
@@ -29,7 +32,9 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
-use Test::Xet::Process qw/ build_dir root run_command slurp spew /;
+use Test::Xet::Process qw/
+	build_dir reap root run_command slurp spawn spew
+/;
 
 use Encode qw/ decode encode /;
 use File::Spec ();
@@ -221,7 +226,7 @@ same(\%variables, { map { $_ => '' } $doc{'docs/directives.md'}
 my $router = code("$http/ngx_http_xet_router.c");
 my %args = (0 => '', NGX_HTTP_XET_ARG_HASH => '/{}',
 	NGX_HTTP_XET_ARG_PREFIX_HASH => '/{prefix}/{}',
-	NGX_HTTP_XET_ARG_HASH_NAME => '/{}');
+	NGX_HTTP_XET_ARG_HASH_NAME => '/{}', NGX_HTTP_XET_ARG_NAME => '');
 my %versions = (NGX_HTTP_XET_V0 => '–', NGX_HTTP_XET_V1 => 'v1',
 	NGX_HTTP_XET_V2 => 'v2', NGX_HTTP_XET_V01 => '–, v1');
 my (%routes, %listed);
@@ -261,6 +266,7 @@ same(\%routes, \%listed, 'routes');
 
 my %names = (BAD_REQUEST => 400, UNAUTHORIZED => 401, FORBIDDEN => 403,
 	NOT_FOUND => 404, NOT_ALLOWED => 405, REQUEST_ENTITY_TOO_LARGE => 413,
+	UNSUPPORTED_MEDIA_TYPE => 415,
 	TOO_MANY_REQUESTS => 429, INTERNAL_SERVER_ERROR => 500,
 	NOT_IMPLEMENTED => 501, SERVICE_UNAVAILABLE => 503);
 my %codes;
@@ -346,6 +352,16 @@ for (split(/\n/, $map // '')) {
 }
 
 same(\%files, \%mapped, 'files of src');
+
+# tests
+
+{
+	my ($tests) = $doc{'README.md'} =~ /^## Map of t\n(.*?)^## /ms;
+
+	same({ map { s!^\Q$root/!!r => '' } glob("$root/t/*.t") },
+		{ map { $_ => '' } $tests =~ m!^\| `(t/\w+\.t)` \| \S!mg },
+		'files of t');
+}
 
 # relative links and their anchors
 
@@ -593,7 +609,7 @@ sub prepare_conf {
 # The paths and ports of an installed server become those of the test.
 
 sub here {
-	my ($text) = @_;
+	my ($text, $etc) = @_;
 
 	my $module = Test::Xet::Nginx::module();
 
@@ -605,9 +621,9 @@ sub here {
 	$text =~ s!/var/lib/xet!$dir/store!g;
 	$text =~ s!/etc/nginx/xet/[\w.]+\.(crt|key)(?=;)!
 		my $c = $&; my $e = $1;
-		$c =~ m{/(?:url|dedup|token)\.key$} ? $c =~ s{.*/}{$dir/etc/}r
-			: "$dir/etc/any.$e"!ge;
-	$text =~ s!/etc/nginx/xet!$dir/etc!g;
+		$etc || $c =~ m{/(?:url|dedup|token)\.key$}
+			? $c : "$dir/etc/any.$e"!ge;
+	$text =~ s!/etc/nginx/xet!$etc // "$dir/etc"!ge;
 	$text =~ s!listen (?:[\d.]+:)?(\d+)!"listen 127.0.0.1:%%PORT_$1%%"!ge;
 
 	return $text;
@@ -681,23 +697,33 @@ sub run_examples {
 		. ":$ENV{PATH}";
 
 	my ($status, $out) = run_command([ 'sh', "$work/script" ]);
+
+	diag($out) if $out ne '';
+	check_blocks($work, $status, @blocks);
+}
+
+# Each of them has run, and printed what is said.
+
+sub check_blocks {
+	my ($work, $status, @blocks) = @_;
+
 	my $last = slurp("$work/block", 1) // 0;
 
-	$last = $last =~ /^(\d+)/ ? $1 : $n + 1;
+	$last = $last =~ /^(\d+)/ ? $1 : @blocks + 1;
 
-	for my $i (1 .. $n) {
+	for my $i (1 .. @blocks) {
 		my $block = $blocks[$i - 1];
 		my $got = decode('UTF-8', slurp("$work/$i.out", 1) // '');
 
 		ok($i < $last, "$block->{name}: runs") or diag($i > $last
 			? 'not reached' : "status $status: $got"
-			. (slurp("$work/$i.err", 1) // '') . $out);
+			. (slurp("$work/$i.err", 1) // ''));
 
 		next unless defined $block->{output};
 
 		my $re = join('.*', map { quotemeta } split(/…/,
 			$block->{output} =~ s/\s+\z//r, -1));
-		my ($url) = $t->url('') =~ m!^(.*)$!;
+		my $url = $t->url('');
 
 		like($got =~ s/\Q$url\E/http:\/\/127.0.0.1:8080/gr
 			=~ s/\s+\z//r, qr/\A$re\z/, "$block->{name}: output");
@@ -705,10 +731,103 @@ sub run_examples {
 }
 
 # --------------------------------------------------------------------------
+# recipes: one shell types all of it, in a copy of what "make install" has made
+
+sub run_recipe {
+	my ($name, @blocks) = @_;
+
+	my $work = tempdir('xet-recipe-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+	my $etc = "$dir/$name";
+	my $script = recipe_shell($work, $etc);
+	my $n = 0;
+
+	for my $block (@blocks) {
+		my $text = encode('UTF-8', recipe_text($block, $etc));
+		$n++;
+
+		if ($block->{language} eq 'nginx') {
+			spew("$work/$n.conf", $text);
+			$text = "cat $work/$n.conf > $dir/nginx.conf\n";
+		}
+
+		$script .= "echo $n > block\nexec > $n.out 2> $n.err\n$text";
+	}
+
+	spew("$work/script", "${script}echo done > block\n");
+
+	my $pid = spawn([ 'sh', "$work/script" ], dir => $work,
+		output => "$work/out");
+	my $status;
+
+	wait_for(120, sub {
+		if (-e "$work/reload") {
+			$t->reload();
+			unlink("$work/reload");
+		}
+
+		return defined($status = reap($pid, 0));
+	});
+
+	check_blocks($work, $status // 'none', @blocks);
+}
+
+# What is not the test's own is stood in for: the service manager, and the name
+# of the server.
+
+sub recipe_shell {
+	my ($work, $etc) = @_;
+
+	mkdir($etc) or die "$etc: $!\n";
+	system('cp', (map { "$dir/etc/$_" } qw/ url.key dedup.key
+		xet_location.conf /), $etc) == 0 or die "cp: $?\n";
+	spew("$work/.curlrc", 'resolve = "cas.example.com:' . $t->port(443)
+		. ':127.0.0.1"');
+
+	my $nginx = join(' ', $t->nginx()->args());
+
+	return <<"EOS";
+set -eu
+cd $work
+export HOME=$work TOKEN=liked
+nginx() { $nginx "\$\@"; }
+systemctl() { : > $work/reload; while [ -e $work/reload ]; do sleep 0.1; done; }
+EOS
+}
+
+sub recipe_text {
+	my ($block, $etc) = @_;
+
+	my $text = here($block->{text}, $etc);
+	my $group = (Test::Xet::Nginx::user())[1] // (split(' ', $())[0];
+
+	$text =~ s!127\.0\.0\.1:(80\d\d)!'127.0.0.1:' . $t->port($1)!ge;
+	$text =~ s!https://cas\.example\.com!$& . ':' . $t->port(443)!ge;
+	$text =~ s!\bwww-data\b!$group!g;
+
+	return $text if $block->{language} eq 'sh';
+
+	return $t->expand("%%MAIN%%\nevents { }\nhttp {\n%%HTTP%%\n%%XET%%\n"
+		. $text . <<'EOC');
+server {
+    listen 127.0.0.1:%%PORT_8081%%;
+
+    location = /check {
+        if ($http_authorization = "Bearer liked") {
+            return 204;
+        }
+
+        return 401;
+    }
+}
+}
+EOC
+}
+
+# --------------------------------------------------------------------------
 
 prepare_conf();
 
-my %runs;
+my (%runs, %recipes);
 
 for my $name (@docs) {
 	my $before;
@@ -716,7 +835,13 @@ for my $name (@docs) {
 	for my $block (blocks($name)) {
 		my $mark = $block->{mark};
 
-		if ($block->{language} eq 'nginx') {
+		if ($mark =~ /^recipe: (\w+)$/) {
+			like($block->{language}, qr/^(?:sh|nginx)$/,
+				"$block->{name}: language");
+
+			push @{ $recipes{$1} }, $before = $block;
+
+		} elsif ($block->{language} eq 'nginx') {
 			test_conf($block);
 
 		} elsif ($mark eq 'output') {
@@ -743,5 +868,6 @@ cmp_ok(scalar(keys %runs), '>=', 3, 'documents with examples');
 $t->run();
 
 run_examples($_, @{ $runs{$_} }) for grep { $runs{$_} } @docs;
+run_recipe($_, @{ $recipes{$_} }) for sort keys %recipes;
 
 $t->done();

@@ -142,6 +142,15 @@ EOC
 		"$mode: edge: one Cache-Control");
 	is(scalar(@{ $r->{headers}{etag} }), 1, "$mode: edge: one ETag");
 
+	# from the cache, too: no answer has the id of another one
+
+	my @answers = ($r, $edge->get($path, \%range), $edge->get($path),
+		map { $edge->get($_) } '/api/health', '/api/health', '/x');
+	my %ids = map { $_ => 1 }
+		map { @{ $_->{headers}{'x-request-id'} // [] } } @answers;
+
+	is(scalar(keys %ids), 6, "$mode: edge: X-Request-Id");
+
 	(my $bad = $path) =~ s/s=(.)/'s=' . ($1 eq 'A' ? 'B' : 'A')/e;
 
 	is($edge->get($bad, \%range)->{status}, 403,

@@ -304,7 +304,36 @@ for my $case (@bad) {
 	}
 }
 
+# a body that is encoded would be kept as if it were the file: on no route
+
+for my $case ([ PUT => $route ], [ POST => $route ],
+	[ POST => '/api/v1/shards' ], [ POST => "/api/v1/xorbs/default/$hash" ],
+	[ POST => '/api/v1/telemetry' ])
+{
+	my ($method, $uri) = @$case;
+
+	for my $coding ('gzip', 'zstd', 'gzip, identity', 'identities',
+		[ 'identity', 'br' ])
+	{
+		my $r = $t->http($method, $uri,
+			{ 'Content-Encoding' => $coding }, \$data);
+
+		is("$r->{status} " . $r->json()->{error}{code},
+			'415 unsupported_content_encoding', "$method $uri: "
+			. (ref $coding ? "@$coding" : $coding));
+		is($r->header_value('Accept-Encoding'), 'identity',
+			'what would do');
+	}
+}
+
 is_deeply($t->rows(), $rows, 'nothing was registered');
+
+for my $coding ('identity', 'Identity', '') {
+	is(file($data, headers => { 'Content-Encoding' => $coding })->{hash},
+		$hash, "Content-Encoding: $coding");
+}
+
+$rows = $t->rows();
 
 my $r = $t->http('PUT', $route, { 'X-Xet-Hash' => 'x' }, \$data, expect => 1);
 is($r->{status}, 400, 'malformed, before the body is asked for');

@@ -38,6 +38,7 @@ my $locations = join('',
 	location('slow', 'xet_auth off;', 'xet_upload_limit one;',
 		'client_body_timeout 1s;'),
 	location('bytes', 'xet_auth off;', 'xet_upload_limit day;'),
+	location('few', 'xet_auth off;', 'xet_shard_max_chunks 2000;'),
 	location('soon', 'xet_auth off;', 'xet_upload_limit soon;'),
 	location('tiny', 'xet_auth off;', 'xet_upload_limit tiny;'),
 	location('off', 'xet_auth off;', 'xet_upload_limit off;'),
@@ -538,6 +539,30 @@ $r = $t->post('/bytes/v1/xorbs/default/' . 'ab' x 32, \$large->{bytes},
 is($r->{status}, 400, 'a wrong hash');
 is(upload('bytes', 'ned', $y)->{status}, 429, 'was received all the same');
 
+# a shard costs what its terms name, not what it is long
+
+my $wide = make_xorb(random_bytes(++$seed, 100000), scheme => 'none',
+	sizes => [ 100 ]);
+
+sub shard {
+	my ($terms) = @_;
+
+	return make_shard({ files => [ { terms => [ ({ xorb => $wide->{hash},
+		start => 0, end => 1000 }) x $terms ] } ],
+		xorbs => [ $wide ] })->{bytes};
+}
+
+is(upload('few', 'oda', $wide)->{status}, 200, 'chunks: a xorb of 1000');
+is($t->post('/few/v1/shards', \shard(2))->{status}, 200,
+	'chunks: as many as are taken');
+is_deeply($t->post('/few/v1/shards', \shard(3))->refusal(),
+	[ 413, 'application/json', 'too_many_chunks' ],
+	'chunks: one term more');
+
+is($t->post('/bytes/v1/shards', \shard(2), { 'X-Who' => 'oda' })->{status},
+	200, 'chunks: known');
+is(upload('bytes', 'oda', $x)->{status}, 429, 'chunks: count as bytes');
+
 # it leaks
 
 is(upload('soon', 'oda', $x)->{status}, 200, 'soon: room');
@@ -594,9 +619,9 @@ $t->check_fds();
 my $store = $t->store();
 
 my $sample = slurp(root() . '/conf/xet_location.conf')
-	=~ s!/var/lib/xet\b!$store!gr =~ s/xet_auth off;/xet_auth token;/gr;
+	=~ s!/var/lib/xet\b!$store!gr;
 
-$t->write_conf($conf, locations => $sample, http =>
+$t->write_conf($conf, locations => "xet_auth token;\n$sample", http =>
 	"keepalive_requests 100000;\n    xet_token_key %%DIR%%/token.key;\n"
 	. '    include %%ROOT%%/conf/xet_limits.conf;');
 $t->reload();

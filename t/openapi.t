@@ -61,7 +61,7 @@ my %versions = (V0 => [ '' ], V1 => [ 'v1/' ], V2 => [ 'v2/' ],
 	V01 => [ '', 'v1/' ]);
 my %args = (0 => '', NGX_HTTP_XET_ARG_HASH => '/{}',
 	NGX_HTTP_XET_ARG_PREFIX_HASH => '/{}/{}',
-	NGX_HTTP_XET_ARG_HASH_NAME => '/{}');
+	NGX_HTTP_XET_ARG_HASH_NAME => '/{}', NGX_HTTP_XET_ARG_NAME => '');
 my (%is, %said);
 
 while ($table =~ /\{ \s* ngx_string\("([\w\/-]+)"\), \s* ([\w|\s]+?), \s*

@@ -18,12 +18,12 @@ use Test::Xet;
 use JSON::PP ();
 
 my $t = Test::Xet->new(workers => 2, Test::Xet::Token::repos(<<'EOC'));
-location /narrow/ {
+location /wide/ {
             xet_api;
-            xet_api_base /narrow;
+            xet_api_base /wide;
             xet_auth token;
             xet_access repo;
-            xet_dedup_scope repo;
+            xet_dedup_scope store;
         }
 EOC
 
@@ -236,11 +236,11 @@ is(get("/api/v1/reconstructions/$files{b}", 'c/c')->{status}, 404,
 
 my $chunk = $chunks[0]{hash};
 
-is(get("/api/v1/chunks/default/$chunk", 'c/c')->{status}, 200,
+is(get("/wide/v1/chunks/default/$chunk", 'c/c')->{status}, 200,
 	'dedup: store');
-is(get("/narrow/v1/chunks/default/$chunk", 'c/c')->{status}, 404,
+is(get("/api/v1/chunks/default/$chunk", 'c/c')->{status}, 404,
 	'dedup: repo, not of others');
-is(get("/narrow/v1/chunks/default/$chunk", 'a/a')->{status}, 200,
+is(get("/api/v1/chunks/default/$chunk", 'a/a')->{status}, 200,
 	'dedup: repo, own');
 
 $t->done();

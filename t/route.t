@@ -82,6 +82,8 @@ my @routes = (
 	[ 'POST', 'files', 'v1' ],
 	[ 'GET', 'health', 'v1' ],
 	[ 'HEAD', 'health', 'v1' ],
+	[ 'GET', 'health/live', 'v1' ],
+	[ 'HEAD', 'health/live', 'v1' ],
 	[ 'POST', 'telemetry', 'v1' ],
 
 	# hf_xet before 1.1.10
@@ -151,7 +153,7 @@ is($t->post('/api/v2/shards', \$file->{shard})->header_value('Content-Type'),
 
 for my $path ('', 'v1', 'v1/', 'v1/v1/shards', 'v1/v2/shards', 'v2/v1/health',
 	'index.html', 'v1/x', 'shards/x', 'shards/', 'v1/shards/',
-	'health/', 'health/x', 'v1/health/',
+	'health/', 'health/x', 'health/live/', 'health/live/x', 'v1/health/',
 	"reconstructions/$none/", "reconstructions/default/$none",
 	"reconstructions/x/y/$none",
 	'chunks', "chunks/$none", "chunks/default/$none/",
@@ -190,6 +192,7 @@ my %allow = (
 	'files' => 'POST, PUT',
 	"files/$none" => 'HEAD',
 	'health' => 'GET, HEAD',
+	'health/live' => 'GET, HEAD',
 	'telemetry' => 'POST'
 );
 

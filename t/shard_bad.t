@@ -333,6 +333,19 @@ sub of_absent {
 bad('an unknown xorb', 'unknown_xorb', of_absent());
 bad('an unknown xorb that is listed', 'unknown_xorb',
 	of_absent(xorbs => [ $x, $absent ]));
+for my $version (1, 2) {
+	my $made = make_shard({ files => [ { verification => JSON::PP::true,
+		terms => [ @{ $file->{terms} }, { xorb => $absent->{hash},
+			start => 0, end => 3, chunks => $absent->{chunks} } ]
+		} ], xorbs => [ $x ] });
+	my ($name) = map { $_->{hash} } @{ $made->{files} };
+
+	is($t->post("/api/v$version/shards", $made->{bytes})->json()
+		->{error}{message}, "a term of file $name refers to xorb "
+		. "$absent->{hash}, which is not stored here",
+		"v$version: file and xorb are named");
+}
+
 bad('a chunk of that name is no xorb', 'unknown_xorb', shard(sub {
 	$_[0]{terms} = [ { xorb => $x->{chunks}[0]{hash}, start => 0, end => 1,
 		chunks => [ $x->{chunks}[0] ] } ];

@@ -42,6 +42,10 @@
       "as xet_url_key or xet_token_key have it")                              \
     X(LIFETIME, "lifetime", "TIME", 0,                                        \
       "90s, 15m, 2h or 7d; 1h")                                               \
+    X(OLDER, "older", "TIME", 0,                                              \
+      "of files without a row: 1h, 7d")                                       \
+    X(ORPHANS, "orphans", NULL, 0,                                            \
+      "looks for files without a row, and for nothing else")                  \
     X(OUTPUT, "output", "FILE", 'o',                                          \
       "- is the standard output")                                             \
     X(PARALLEL, "parallel", "N", 0,                                           \
@@ -56,6 +60,8 @@
       "bytes, from 0, B included; A- and -N, too")                            \
     X(RECURSIVE, "recursive", NULL, 'r',                                      \
       "a folder with all that is in it, or the manifest of one")              \
+    X(REMOVE, "remove", NULL, 0,                                              \
+      "removes files without a row that are --older; 1d")                     \
     X(REPO, "repo", "NAME", 0,                                                \
       "a repository")                                                         \
     X(RETRIES, "retries", "N", 0,                                             \

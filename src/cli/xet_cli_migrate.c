@@ -6,8 +6,9 @@
  * Each NNNN_name.sql is applied once, in the order of its number, in one
  * transaction with its row in xet.migrations; functions.sql has the row of
  * number 0 and is applied whenever its text has changed.  One that was
- * applied must not be edited, which the kept SHA-256 tells.  All of it is one
- * session under one advisory lock.
+ * applied must not be edited, which the kept SHA-256 tells.  A database that
+ * has a migration which the folder does not is left as it is.  All of it is
+ * one session under one advisory lock.
  */
 
 
@@ -35,6 +36,7 @@ typedef struct {
     int              json;
     struct dirent  **entries;
     int              n;
+    unsigned long    newest;
 } xet_cli_migrate_t;
 
 
@@ -51,6 +53,7 @@ static int xet_cli_migrate_list(xet_cli_migrate_t *m);
 static int xet_cli_migrate_order(const struct dirent **a,
     const struct dirent **b);
 static int xet_cli_migrate_filter(const struct dirent *entry);
+static int xet_cli_migrate_newer(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name);
 static char *xet_cli_migrate_read(xet_cli_migrate_t *m, const char *name,
     char *sum);
@@ -74,9 +77,10 @@ static const char  xet_cli_migrate_begin[] =
 int
 xet_cli_migrate(const xet_cli_args_t *args)
 {
-    int                 rc;
-    char               *folder;
-    xet_cli_migrate_t   m;
+    int                  rc;
+    char                *folder, newest[24];
+    xet_cli_migrate_t    m;
+    xet_cli_pg_param_t   last;
 
     folder = xet_cli_migrate_folder(args);
 
@@ -99,6 +103,17 @@ xet_cli_migrate(const xet_cli_args_t *args)
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_pg_exec(m.pg, xet_cli_migrate_begin);
+    }
+
+    if (rc == XET_CLI_OK) {
+        snprintf(newest, sizeof(newest), "%lu", m.newest);
+        memset(&last, 0, sizeof(last));
+        last.text = newest;
+
+        rc = xet_cli_pg_query(m.pg, "SELECT name FROM xet.migrations"
+                              " WHERE version > $1::integer"
+                              " ORDER BY version DESC LIMIT 1",
+                              &last, 1, xet_cli_migrate_newer, NULL);
     }
 
     while (m.n--) {
@@ -201,6 +216,7 @@ xet_cli_migrate_list(xet_cli_migrate_t *m)
         }
 
         next = number;
+        m->newest = m->newest ? m->newest : number;
     }
 
     return XET_CLI_OK;
@@ -229,6 +245,15 @@ xet_cli_migrate_filter(const struct dirent *entry)
 
     return strspn(name, "0123456789") == 4 && name[4] == '_' && len > 4
            && strcmp(name + len - 4, ".sql") == 0;
+}
+
+
+static int
+xet_cli_migrate_newer(void *ctx, const xet_cli_pg_row_t *row)
+{
+    return xet_cli_fail(XET_CLI_FAULT, xet_cli_pg_text(row, 0),
+                        "the database has it, which is newer than this "
+                        "folder");
 }
 
 

@@ -62,10 +62,12 @@ xet_cli_part_open(xet_cli_part_t *p, int folder, const char *target,
 
     if (!p->target || !p->records || !p->part || !p->state) {
         rc = xet_cli_no_memory();
+        xet_cli_part_close(p);
 
-    } else {
-        rc = xet_cli_part_files(p);
+        return rc;
     }
+
+    rc = xet_cli_part_files(p);
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_part_load(p, hash);

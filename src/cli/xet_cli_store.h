@@ -18,6 +18,7 @@
 
 
 #include <pthread.h>
+#include <time.h>
 
 #include "xet_cli_pg.h"
 
@@ -59,7 +60,8 @@ typedef struct {
     const char           *folder;
     int                   json;
     int                   sha256;
-    uint64_t              start;       /* seconds since the epoch */
+    int                   remove;      /* files without a row */
+    time_t                before;      /* what is older, that is */
 
     pthread_mutex_t       mutex;
     pthread_cond_t        filled;
@@ -72,6 +74,7 @@ typedef struct {
 
     uint64_t              faults;
     uint64_t              orphans;
+    uint64_t              removed;     /* of them */
     uint64_t              xorbs;
     uint64_t              files;
     uint64_t              proven;      /* SHA-256 */
@@ -110,8 +113,12 @@ int xet_cli_verify_store(const xet_cli_args_t *args);
 int xet_cli_store_xorb(xet_cli_checker_t *c, const xet_cli_job_t *job);
 int xet_cli_store_file(xet_cli_checker_t *c, const xet_cli_job_t *job);
 
-/* Files in the folder that no row knows. */
+/* Files in the folder that no row knows; s->names has those of the rows. */
 int xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg);
+
+/* A finding that is no fault; what threads find comes by the next. */
+void xet_cli_store_report(xet_cli_store_t *s, const char *kind,
+    const char *name, const char *text);
 
 /* The name of a copy as bytes that sort. */
 void xet_cli_store_name(uint8_t *name, const xet_hash_t *hash, uint32_t tag);

@@ -357,6 +357,7 @@ xet_cli_store_file_term(xet_cli_store_file_t *f, const xet_cli_pg_row_t *row)
     }
 
     slice.known = 1;
+    slice.own = 1;
     slice.chunk_count = (uint32_t) xet_cli_pg_u64(row, 0);
     slice.n = term.chunk_end - term.chunk_start;
     slice.hashes = xet_cli_pg_bytes(row, 1, &hashes);

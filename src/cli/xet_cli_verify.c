@@ -32,6 +32,13 @@ xet_cli_verify(const xet_cli_args_t *args)
         return xet_cli_verify_store(args);
     }
 
+    if (args->value[XET_CLI_OPT_OLDER] || args->value[XET_CLI_OPT_ORPHANS]
+        || args->value[XET_CLI_OPT_REMOVE])
+    {
+        return xet_cli_fail(XET_CLI_USAGE, "verify",
+                            "--older, --orphans and --remove need --store");
+    }
+
     if (args->count == 0) {
         return xet_cli_fail(XET_CLI_USAGE, "verify",
                             "needs HASH... or --store");

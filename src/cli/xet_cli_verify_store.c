@@ -21,6 +21,10 @@
 
 #define XET_CLI_VERIFY_THREADS  2
 #define XET_CLI_VERIFY_QUEUE    32     /* jobs */
+#define XET_CLI_VERIFY_AGE      86400  /* seconds */
+
+/* A statement of the server that is under way gives up long before. */
+#define XET_CLI_VERIFY_AGE_MIN  3600
 
 
 static int xet_cli_verify_identity(xet_cli_store_t *s, xet_cli_pg_t *pg);
@@ -37,7 +41,9 @@ static int xet_cli_verify_xorb_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_verify_file_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_verify_lists(xet_cli_job_t *job,
     const xet_cli_pg_row_t *row);
-static int xet_cli_verify_note(xet_cli_store_t *s, const xet_cli_job_t *job);
+static int xet_cli_verify_name_row(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_verify_note(xet_cli_store_t *s, const xet_hash_t *hash,
+    uint32_t tag);
 static int xet_cli_verify_post(xet_cli_store_t *s, xet_cli_job_t *job);
 static void xet_cli_verify_free(xet_cli_job_t *job);
 static int xet_cli_verify_print(const xet_cli_store_t *s);
@@ -47,7 +53,7 @@ int
 xet_cli_verify_store(const xet_cli_args_t *args)
 {
     int               rc;
-    uint64_t          threads;
+    uint64_t          threads, age;
     struct stat       st;
     xet_cli_pg_t     *pg;
     xet_cli_store_t   s;
@@ -58,18 +64,30 @@ xet_cli_verify_store(const xet_cli_args_t *args)
     s.folder = args->value[XET_CLI_OPT_STORE];
     s.json = args->value[XET_CLI_OPT_JSON] != NULL;
     s.sha256 = args->value[XET_CLI_OPT_SHA256] != NULL;
-    s.start = (uint64_t) time(NULL);
+    s.remove = args->value[XET_CLI_OPT_REMOVE] != NULL;
     s.jobs_end = &s.jobs;
 
     rc = xet_cli_args_number(args, XET_CLI_OPT_PARALLEL, 1, 256,
                              XET_CLI_VERIFY_THREADS, &threads);
 
-    if (rc == XET_CLI_OK && stat(s.folder, &st) != 0) {
-        rc = xet_cli_fail(XET_CLI_ERROR, s.folder, strerror(errno));
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_args_time(args, XET_CLI_OPT_OLDER,
+                               s.remove ? XET_CLI_VERIFY_AGE : 0, &age);
+    }
+
+    if (rc == XET_CLI_OK && s.remove && age < XET_CLI_VERIFY_AGE_MIN) {
+        rc = xet_cli_fail(XET_CLI_USAGE, "verify",
+                          "--remove needs --older than an hour at least");
     }
 
     if (rc != XET_CLI_OK) {
         return rc;
+    }
+
+    s.before = time(NULL) - (time_t) age;
+
+    if (stat(s.folder, &st) != 0) {
+        return xet_cli_fail(XET_CLI_ERROR, s.folder, strerror(errno));
     }
 
     pg = xet_cli_pg_open(args, &rc);
@@ -87,7 +105,10 @@ xet_cli_verify_store(const xet_cli_args_t *args)
     rc = xet_cli_verify_identity(&s, pg);
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_verify_threads(&s, pg, threads);
+        rc = args->value[XET_CLI_OPT_ORPHANS]
+             ? xet_cli_pg_query(pg, "SELECT hash, tag FROM xet.xorbs", NULL, 0,
+                                xet_cli_verify_name_row, &s)
+             : xet_cli_verify_threads(&s, pg, threads);
     }
 
     if (rc == XET_CLI_OK) {
@@ -133,8 +154,13 @@ xet_cli_verify_identity(xet_cli_store_t *s, xet_cli_pg_t *pg)
 
     free(path);
 
-    rc = xet_cli_pg_query(pg, "SELECT the_identity FROM xet.store_claim(NULL)",
+    rc = xet_cli_pg_query(pg, "SELECT coalesce(max(the_identity), '')"
+                          " FROM xet.store_claim(NULL)",
                           NULL, 0, xet_cli_verify_identity_row, found);
+
+    if (rc == XET_CLI_OK && s->remove && found[0] == '\0') {
+        rc = XET_CLI_FAULT;
+    }
 
     if (rc == XET_CLI_FAULT) {
         rc = xet_cli_fail(XET_CLI_ERROR, s->folder,
@@ -398,7 +424,7 @@ xet_cli_verify_xorb_row(void *ctx, const xet_cli_pg_row_t *row)
     rc = xet_cli_verify_lists(job, row);
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_verify_note(s, job);
+        rc = xet_cli_verify_note(s, &job->hash, job->tag);
     }
 
     if (rc != XET_CLI_OK) {
@@ -443,7 +469,20 @@ xet_cli_verify_lists(xet_cli_job_t *job, const xet_cli_pg_row_t *row)
 
 
 static int
-xet_cli_verify_note(xet_cli_store_t *s, const xet_cli_job_t *job)
+xet_cli_verify_name_row(void *ctx, const xet_cli_pg_row_t *row)
+{
+    xet_hash_t  hash;
+
+    if (!xet_cli_pg_hash(row, 0, &hash)) {
+        return xet_cli_fail(XET_CLI_FAULT, "xorbs", "a row without a hash");
+    }
+
+    return xet_cli_verify_note(ctx, &hash, (uint32_t) xet_cli_pg_u64(row, 1));
+}
+
+
+static int
+xet_cli_verify_note(xet_cli_store_t *s, const xet_hash_t *hash, uint32_t tag)
 {
     size_t    n;
     uint8_t  *names;
@@ -461,7 +500,7 @@ xet_cli_verify_note(xet_cli_store_t *s, const xet_cli_job_t *job)
     }
 
     xet_cli_store_name(s->names + s->nnames++ * XET_CLI_STORE_NAME,
-                       &job->hash, job->tag);
+                       hash, tag);
 
     return XET_CLI_OK;
 }
@@ -567,8 +606,14 @@ xet_cli_verify_print(const xet_cli_store_t *s)
 
     if (!s->json) {
         printf("%" PRIu64 " xorbs, %" PRIu64 " files, %" PRIu64
-               " bytes read: %" PRIu64 " faults, %" PRIu64 " orphans\n",
+               " bytes read: %" PRIu64 " faults, %" PRIu64 " orphans",
                s->xorbs, s->files, s->bytes, s->faults, s->orphans);
+
+        if (s->remove) {
+            printf(", %" PRIu64 " removed", s->removed);
+        }
+
+        printf("\n");
 
     } else {
         j = xet_cli_json_begin(&out);
@@ -579,6 +624,10 @@ xet_cli_verify_print(const xet_cli_store_t *s)
         xet_cli_json_put_u64(j, "proven", s->proven);
         xet_cli_json_put_u64(j, "faults", s->faults);
         xet_cli_json_put_u64(j, "orphans", s->orphans);
+
+        if (s->remove) {
+            xet_cli_json_put_u64(j, "removed", s->removed);
+        }
 
         rc = xet_cli_json_end(&out);
     }

@@ -59,9 +59,14 @@ typedef struct {
     ngx_msec_t                 query_timeout;  /* of a read */
     ngx_msec_t                 write_timeout;
     ngx_msec_t                 connect_timeout;
+    ngx_uint_t                 dedups;         /* sessions */
+    ngx_msec_t                 dedup_timeout;  /* in PostgreSQL */
+    ngx_msec_t                 ping_timeout;
 
     ngx_str_t                  pool_name;
-    ngx_thread_pool_t         *pool;
+    ngx_thread_pool_t         *pool;           /* uploads */
+    ngx_str_t                  read_pool_name;
+    ngx_thread_pool_t         *read_pool;
     ngx_int_t                  nice;           /* of its threads */
 
     ngx_array_t               *url_keys;       /* ngx_http_xet_key_t */
@@ -80,6 +85,8 @@ typedef struct {
     const xet_suite_t         *suite;
 
     ngx_http_xet_lanes_t      *lanes;          /* a worker's */
+
+    ngx_array_t                caches;         /* ngx_open_file_cache_t * */
 
     ngx_uint_t                 api;            /* some location has xet_api */
     ngx_uint_t                 data;           /* some has xet_data */
@@ -124,12 +131,15 @@ typedef struct {
     ngx_flag_t                 verify_body;
     ngx_http_xet_limit_t      *upload_limit;   /* NULL: none */
     size_t                     xorb_max;       /* bytes of the chunk region */
+    ngx_uint_t                 shard_chunks;   /* that its terms name */
     size_t                     body_buffer;    /* each of two */
     size_t                     read_buffer;    /* likewise */
     time_t                     retry_after;
     ngx_msec_t                 progress;       /* between frames */
     ngx_flag_t                 telemetry;
     ngx_uint_t                 batch_max;      /* files in a batch */
+    ngx_uint_t                 plan_terms;     /* in an answer */
+    size_t                     plan_buffer;    /* of a plan in a file */
 
     ngx_http_xet_ztensor_conf_t  ztensor;
 } ngx_http_xet_loc_conf_t;
@@ -207,6 +217,7 @@ struct ngx_http_xet_ctx_s {
     ngx_http_xet_parts_t       *parts;
     ngx_http_xet_ztensor_t     *ztensor;
     ngx_http_xet_limit_hold_t  *hold;           /* of an upload, counted */
+    uint64_t                    worth;          /* bytes that count besides */
 
     void                       *endpoint;       /* its state */
     void                       *state;          /* of a service it uses */
@@ -266,6 +277,10 @@ char *ngx_http_xet_init_main_conf(ngx_conf_t *cf, void *conf);
 void *ngx_http_xet_create_loc_conf(ngx_conf_t *cf);
 char *ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child);
 ngx_int_t ngx_http_xet_conf_check(ngx_conf_t *cf,
+    ngx_http_xet_main_conf_t *xmcf);
+
+/* ngx_http_xet_conf_pool.c */
+ngx_int_t ngx_http_xet_conf_pools(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf);
 
 /* ngx_http_xet_conf_set.c */
@@ -336,6 +351,8 @@ ngx_int_t ngx_http_xet_xorb_get_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_xorb_head_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
+ngx_int_t ngx_http_xet_grant_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_shard_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_file_put_handler(ngx_http_request_t *r,
@@ -357,6 +374,8 @@ ngx_int_t ngx_http_xet_zt_verify_handler(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_telemetry_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 ngx_int_t ngx_http_xet_health_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx);
+ngx_int_t ngx_http_xet_live_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 
 

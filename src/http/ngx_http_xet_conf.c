@@ -7,6 +7,8 @@
 #include "ngx_http_xet.h"
 
 
+static ngx_int_t ngx_http_xet_conf_cache(ngx_conf_t *cf,
+    ngx_open_file_cache_t *cache);
 static ngx_int_t ngx_http_xet_conf_same_device(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf);
 
@@ -27,6 +29,7 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
      *     xmcf->store = { 0, NULL };
      *     xmcf->conninfo = { 0, NULL };
      *     xmcf->pool_name = { 0, NULL };
+     *     xmcf->read_pool_name = { 0, NULL };
      *     xmcf->url_keys = NULL;
      *     xmcf->dedup_secret = { 0, NULL };
      *     xmcf->token_keys = NULL;
@@ -39,6 +42,13 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
      *     xmcf->verify_body = 0;
      */
 
+    if (ngx_array_init(&xmcf->caches, cf->pool, 1,
+                       sizeof(ngx_open_file_cache_t *))
+        != NGX_OK)
+    {
+        return NULL;
+    }
+
     xmcf->anonymous = 1;
 
     xmcf->reads = 2;
@@ -48,6 +58,9 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
     xmcf->query_timeout = 15000;
     xmcf->write_timeout = 300000;
     xmcf->connect_timeout = 5000;
+    xmcf->dedups = 2;
+    xmcf->dedup_timeout = 1000;
+    xmcf->ping_timeout = 3000;
 
     xmcf->nice = NGX_CONF_UNSET;
     xmcf->dedup_period = NGX_CONF_UNSET;
@@ -111,12 +124,15 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
     conf->verify_body = NGX_CONF_UNSET;
     conf->upload_limit = NGX_CONF_UNSET_PTR;
     conf->xorb_max = NGX_CONF_UNSET_SIZE;
+    conf->shard_chunks = NGX_CONF_UNSET_UINT;
     conf->body_buffer = NGX_CONF_UNSET_SIZE;
     conf->read_buffer = NGX_CONF_UNSET_SIZE;
     conf->retry_after = NGX_CONF_UNSET;
     conf->progress = NGX_CONF_UNSET_MSEC;
     conf->telemetry = NGX_CONF_UNSET;
     conf->batch_max = NGX_CONF_UNSET_UINT;
+    conf->plan_terms = NGX_CONF_UNSET_UINT;
+    conf->plan_buffer = NGX_CONF_UNSET_SIZE;
 
     ngx_http_xet_conf_create_ztensor(&conf->ztensor);
 
@@ -154,6 +170,8 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_uint_value(conf->url_ranges, prev->url_ranges, 1);
     ngx_conf_merge_value(conf->verify_body, prev->verify_body, 0);
     ngx_conf_merge_ptr_value(conf->upload_limit, prev->upload_limit, NULL);
+    ngx_conf_merge_uint_value(conf->shard_chunks, prev->shard_chunks,
+                              16 * 1024 * 1024);
     ngx_conf_merge_size_value(conf->xorb_max, prev->xorb_max,
                               64 * 1024 * 1024 + 64 * 1024);
     ngx_conf_merge_size_value(conf->body_buffer, prev->body_buffer,
@@ -164,6 +182,9 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_msec_value(conf->progress, prev->progress, 15000);
     ngx_conf_merge_value(conf->telemetry, prev->telemetry, 1);
     ngx_conf_merge_uint_value(conf->batch_max, prev->batch_max, 100);
+    ngx_conf_merge_uint_value(conf->plan_terms, prev->plan_terms, 2000000);
+    ngx_conf_merge_size_value(conf->plan_buffer, prev->plan_buffer,
+                              512 * 1024);
 
     ngx_http_xet_conf_merge_ztensor(&prev->ztensor, &conf->ztensor);
 
@@ -189,6 +210,10 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         /* a set limit also keeps newer nginx from judging by overhead */
 
         clcf->max_ranges = ngx_min(clcf->max_ranges, XET_SIGN_RANGES_MAX);
+
+        if (ngx_http_xet_conf_cache(cf, clcf->open_file_cache) != NGX_OK) {
+            return NGX_CONF_ERROR;
+        }
     }
 
     if (!conf->api && !conf->verify_body) {
@@ -225,6 +250,15 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         return NGX_CONF_ERROR;
     }
 
+    if (conf->plan_buffer < xet_plan_spool_room(conf->plan_terms)) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"xet_plan_buffer\" must be %uzk at least for "
+                           "%ui \"xet_plan_terms\"",
+                           xet_plan_spool_room(conf->plan_terms) / 1024,
+                           conf->plan_terms);
+        return NGX_CONF_ERROR;
+    }
+
     if (conf->xorb_max < XET_CHUNK_MAX + XET_XORB_HEADER_LEN
         || (uint64_t) conf->xorb_max >= (uint64_t) 1 << 32)
     {
@@ -235,6 +269,39 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     }
 
     return NGX_CONF_OK;
+}
+
+
+/* Each cache once: locations inherit that of the http level. */
+
+static ngx_int_t
+ngx_http_xet_conf_cache(ngx_conf_t *cf, ngx_open_file_cache_t *cache)
+{
+    ngx_uint_t                 i;
+    ngx_open_file_cache_t    **caches;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    if (cache == NULL) {
+        return NGX_OK;
+    }
+
+    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
+    caches = xmcf->caches.elts;
+
+    for (i = 0; i < xmcf->caches.nelts; i++) {
+        if (caches[i] == cache) {
+            return NGX_OK;
+        }
+    }
+
+    caches = ngx_array_push(&xmcf->caches);
+    if (caches == NULL) {
+        return NGX_ERROR;
+    }
+
+    *caches = cache;
+
+    return NGX_OK;
 }
 
 
@@ -269,9 +336,7 @@ ngx_http_xet_conf_check(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
         return NGX_OK;
     }
 
-    xmcf->pool = ngx_thread_pool_add(cf, xmcf->pool_name.len
-                                         ? &xmcf->pool_name : NULL);
-    if (xmcf->pool == NULL) {
+    if (ngx_http_xet_conf_pools(cf, xmcf) != NGX_OK) {
         return NGX_ERROR;
     }
 

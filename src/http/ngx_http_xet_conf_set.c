@@ -87,7 +87,8 @@ ngx_http_xet_conf_store(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 /*
  * xet_postgres conninfo [reads=n] [writes=n] [depth=n] [queue=n]
  *                       [timeout=time] [write_timeout=time]
- *                       [connect_timeout=time];
+ *                       [connect_timeout=time] [dedup=n]
+ *                       [dedup_timeout=time] [ping_timeout=time];
  */
 
 char *
@@ -115,7 +116,10 @@ ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         { "write_timeout", NULL, &xmcf->write_timeout, 1,
           86400000 },
         { "connect_timeout", NULL, &xmcf->connect_timeout, 1,
-          3600000 }
+          3600000 },
+        { "dedup", &xmcf->dedups, NULL, 1, 64 },
+        { "dedup_timeout", NULL, &xmcf->dedup_timeout, 1, 3600000 },
+        { "ping_timeout", NULL, &xmcf->ping_timeout, 1, 3600000 }
     };
 
     if (xmcf->conninfo.data) {

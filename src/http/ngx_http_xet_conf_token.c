@@ -230,8 +230,12 @@ ngx_http_xet_conf_merge_token(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *prev,
     ngx_conf_merge_uint_value(conf->auth, prev->auth, NGX_HTTP_XET_AUTH_UNSET);
     ngx_conf_merge_uint_value(conf->access, prev->access,
                               NGX_HTTP_XET_ACCESS_STORE);
+
+    /* not set: that of the access, whatever it is further down */
+
     ngx_conf_merge_uint_value(conf->dedup_scope, prev->dedup_scope,
-                              NGX_HTTP_XET_ACCESS_STORE);
+                              NGX_CONF_UNSET_UINT);
+
     ngx_conf_merge_str_value(conf->issuer, prev->issuer, "");
     ngx_conf_merge_str_value(conf->audience, prev->audience, "");
     ngx_conf_merge_sec_value(conf->leeway, prev->leeway, 0);

@@ -52,6 +52,11 @@ static ngx_conf_num_bounds_t  ngx_http_xet_batch_bounds = {
 };
 
 
+static ngx_conf_num_bounds_t  ngx_http_xet_terms_bounds = {
+    ngx_conf_check_num_bounds, 8192, 16777216
+};
+
+
 static ngx_conf_num_bounds_t  ngx_http_xet_leeway_bounds = {
     ngx_conf_check_num_bounds, 0, 600
 };
@@ -98,6 +103,13 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       ngx_conf_set_str_slot,
       NGX_HTTP_MAIN_CONF_OFFSET,
       offsetof(ngx_http_xet_main_conf_t, pool_name),
+      NULL },
+
+    { ngx_string("xet_read_thread_pool"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_xet_main_conf_t, read_pool_name),
       NULL },
 
     { ngx_string("xet_thread_nice"),
@@ -324,6 +336,13 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       offsetof(ngx_http_xet_loc_conf_t, verify_body),
       NULL },
 
+    { ngx_string("xet_shard_max_chunks"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, shard_chunks),
+      NULL },
+
     { ngx_string("xet_xorb_max_size"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
       ngx_conf_set_size_slot,
@@ -365,6 +384,20 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, batch_max),
       &ngx_http_xet_batch_bounds },
+
+    { ngx_string("xet_plan_terms"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, plan_terms),
+      &ngx_http_xet_terms_bounds },
+
+    { ngx_string("xet_plan_buffer"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_size_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, plan_buffer),
+      NULL },
 
     { ngx_string("xet_telemetry"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_FLAG,

@@ -6,12 +6,22 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_lanes.h"
+#include "ngx_http_xet_pg_check.h"
 #include "ngx_http_xet_store.h"
+
+#include <sys/resource.h>
 
 
 #define NGX_HTTP_XET_SWEEP_INTERVAL  3600000   /* ms */
 
+/* Logs, sockets that listen, and what the threads have open. */
+#define NGX_HTTP_XET_FILES           64
 
+
+static void ngx_http_xet_check_files(ngx_cycle_t *cycle,
+    ngx_http_xet_main_conf_t *xmcf);
+static void ngx_http_xet_fit_caches(ngx_cycle_t *cycle,
+    ngx_http_xet_main_conf_t *xmcf);
 static void ngx_http_xet_sweep_handler(ngx_event_t *ev);
 
 
@@ -26,11 +36,104 @@ ngx_http_xet_init_module(ngx_cycle_t *cycle)
 
     xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
 
-    if (xmcf == NULL || !xmcf->api || ngx_test_config) {
+    if (xmcf == NULL) {
+        return NGX_OK;
+    }
+
+    ngx_http_xet_check_files(cycle, xmcf);
+
+    if (!xmcf->api) {
+        return NGX_OK;
+    }
+
+    if (ngx_test_config) {
+        ngx_http_xet_pg_check_test(cycle, (char *) xmcf->conninfo.data,
+                                   &xmcf->store);
         return NGX_OK;
     }
 
     return ngx_http_xet_store_init(cycle);
+}
+
+
+/* Each connection may have a file, too: an upload, or what is sent. */
+
+static void
+ngx_http_xet_check_files(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
+{
+    ngx_uint_t               i, n, cached;
+    struct rlimit            rl;
+    ngx_core_conf_t         *ccf;
+    ngx_open_file_cache_t  **caches;
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+
+    if (ccf->rlimit_nofile != NGX_CONF_UNSET) {
+        rl.rlim_cur = (rlim_t) ccf->rlimit_nofile;
+
+    } else if (getrlimit(RLIMIT_NOFILE, &rl) == -1) {
+        ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno,
+                      "getrlimit(RLIMIT_NOFILE) failed");
+        return;
+    }
+
+    caches = xmcf->caches.elts;
+    cached = 0;
+
+    for (i = 0; i < xmcf->caches.nelts; i++) {
+        cached += caches[i]->max;
+    }
+
+    n = 2 * cycle->connection_n + cached + NGX_HTTP_XET_FILES;
+
+    if (cached && (rlim_t) n > rl.rlim_cur) {
+        ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                      "xet: %ui worker_connections and %ui files of "
+                      "open_file_cache need %ui descriptors, a worker has "
+                      "%O: see \"worker_rlimit_nofile\"",
+                      cycle->connection_n, cached, n, (off_t) rl.rlim_cur);
+    }
+}
+
+
+/*
+ * A cache that may hold more files than the worker may open takes the last
+ * descriptor after a while and never gives it back: whatever the limit has
+ * become, each gets its part of what connections leave, or of a quarter.
+ */
+
+static void
+ngx_http_xet_fit_caches(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
+{
+    ngx_uint_t               i, n, max;
+    struct rlimit            rl;
+    ngx_open_file_cache_t  **caches;
+
+    if (xmcf->caches.nelts == 0
+        || getrlimit(RLIMIT_NOFILE, &rl) == -1
+        || rl.rlim_cur > NGX_MAX_INT32_VALUE)
+    {
+        return;
+    }
+
+    n = 2 * cycle->connection_n + NGX_HTTP_XET_FILES;
+    max = (ngx_uint_t) rl.rlim_cur;
+    max -= ngx_min(n, max - max / 4);
+    max /= xmcf->caches.nelts;
+
+    caches = xmcf->caches.elts;
+
+    for (i = 0; i < xmcf->caches.nelts; i++) {
+
+        if (caches[i]->max > max) {
+            ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                          "xet: open_file_cache of %ui files is cut to %ui: "
+                          "the limit of open files is %O", caches[i]->max, max,
+                          (off_t) rl.rlim_cur);
+
+            caches[i]->max = max;
+        }
+    }
 }
 
 
@@ -51,6 +154,8 @@ ngx_http_xet_init_process(ngx_cycle_t *cycle)
     if (xmcf == NULL || (!xmcf->api && !xmcf->data)) {
         return NGX_OK;
     }
+
+    ngx_http_xet_fit_caches(cycle, xmcf);
 
     if (ngx_http_xet_conf_sign_keys(cycle, xmcf) != NGX_OK) {
         return NGX_ERROR;

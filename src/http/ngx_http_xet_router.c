@@ -3,7 +3,8 @@
  * From URI and method to an endpoint, by one table.
  *
  * The path behind "xet_api_base" is [/v1|/v2]/<name>[/<prefix>][/<hash>], or
- * [/v1|/v2]/<name>/<hash>/<more of the name>, in the table "name/more".
+ * [/v1|/v2]/<name>/<hash>/<more of the name>, in the table "name/more"; so is
+ * [/v1|/v2]/<name>/<more of the name>.
  * A prefix is any name: there is one namespace, and clients differ in what
  * they call it (docs/protocol.md).
  */
@@ -17,6 +18,7 @@
 #define NGX_HTTP_XET_ARG_HASH         1
 #define NGX_HTTP_XET_ARG_PREFIX_HASH  2
 #define NGX_HTTP_XET_ARG_HASH_NAME    3        /* two parts, too */
+#define NGX_HTTP_XET_ARG_NAME         4        /* one part, no hash */
 
 
 /* What a route asks of a token. */
@@ -75,6 +77,11 @@ static const ngx_http_xet_route_t  ngx_http_xet_routes[] = {
       NGX_HTTP_GET,
       NGX_HTTP_XET_READS, ngx_http_xet_xorb_get_handler },
 
+    { ngx_string("xorb-grants"),
+      NGX_HTTP_XET_V1, NGX_HTTP_XET_ARG_PREFIX_HASH,
+      NGX_HTTP_POST,
+      NGX_HTTP_XET_WRITES, ngx_http_xet_grant_handler },
+
     { ngx_string("shards"),
       NGX_HTTP_XET_V01|NGX_HTTP_XET_V2, 0,
       NGX_HTTP_POST,
@@ -124,6 +131,11 @@ static const ngx_http_xet_route_t  ngx_http_xet_routes[] = {
       NGX_HTTP_XET_V01, 0,
       NGX_HTTP_GET|NGX_HTTP_HEAD,
       NGX_HTTP_XET_ANY, ngx_http_xet_health_handler },
+
+    { ngx_string("health/live"),
+      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_NAME,
+      NGX_HTTP_GET|NGX_HTTP_HEAD,
+      NGX_HTTP_XET_ANY, ngx_http_xet_live_handler },
 
     { ngx_string("telemetry"),
       NGX_HTTP_XET_V01, 0,
@@ -177,6 +189,8 @@ static ngx_int_t ngx_http_xet_parse_path(ngx_http_request_t *r,
     ngx_http_xet_path_t *path);
 static ngx_int_t ngx_http_xet_parse_args(ngx_http_xet_path_t *path,
     const ngx_http_xet_route_t *route, xet_hash_t *hash);
+static ngx_uint_t ngx_http_xet_encoded(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_not_encoded(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_not_allowed(ngx_http_request_t *r,
     ngx_uint_t methods);
 
@@ -240,6 +254,9 @@ ngx_http_xet_api_handler(ngx_http_request_t *r)
             return rc;
         }
 
+    } else if (ngx_http_xet_encoded(r)) {
+        return ngx_http_xet_not_encoded(r);
+
     } else if (route->scope == NGX_HTTP_XET_WRITES) {
         rc = ngx_http_xet_limit_upload(r);
 
@@ -256,20 +273,24 @@ static ngx_uint_t
 ngx_http_xet_route_match(const ngx_http_xet_route_t *route,
     ngx_http_xet_path_t *path)
 {
-    u_char     *p;
-    ngx_str_t   name, *more;
+    u_char      *p;
+    ngx_str_t    name, *more;
+    ngx_uint_t   n;
 
     name = route->name;
 
-    if (route->args == NGX_HTTP_XET_ARG_HASH_NAME) {
+    if (route->args == NGX_HTTP_XET_ARG_HASH_NAME
+        || route->args == NGX_HTTP_XET_ARG_NAME)
+    {
+        n = (route->args == NGX_HTTP_XET_ARG_HASH_NAME) ? 2 : 1;
 
-        if (path->n != 2) {
+        if (path->n != n) {
             return 0;
         }
 
         p = ngx_strlchr(name.data, name.data + name.len, '/');
 
-        more = &path->parts[1];
+        more = &path->parts[n - 1];
 
         if (more->len != (size_t) (name.data + name.len - p - 1)
             || ngx_memcmp(more->data, p + 1, more->len) != 0)
@@ -464,7 +485,7 @@ ngx_http_xet_parse_args(ngx_http_xet_path_t *path,
     ngx_str_t  *prefix, *text;
     ngx_uint_t  i;
 
-    if (route->args == 0) {
+    if (route->args == 0 || route->args == NGX_HTTP_XET_ARG_NAME) {
         return NGX_OK;
     }
 
@@ -491,6 +512,46 @@ ngx_http_xet_parse_args(ngx_http_xet_path_t *path,
 
     return (xet_hash_parse(hash, text->data, text->len) == XET_OK)
            ? NGX_OK : NGX_DECLINED;
+}
+
+
+/* What is stored is what was sent: nobody would know that it is encoded. */
+
+static ngx_uint_t
+ngx_http_xet_encoded(ngx_http_request_t *r)
+{
+    ngx_uint_t        n;
+    ngx_table_elt_t  *h;
+
+    for (n = 0; /* void */ ; n++) {
+
+        h = ngx_http_xet_header_find(&r->headers_in.headers,
+                                     "Content-Encoding", n);
+        if (h == NULL) {
+            return 0;
+        }
+
+        if (h->value.len
+            && (h->value.len != 8
+                || ngx_strncasecmp(h->value.data, (u_char *) "identity", 8)
+                   != 0))
+        {
+            return 1;
+        }
+    }
+}
+
+
+static ngx_int_t
+ngx_http_xet_not_encoded(ngx_http_request_t *r)
+{
+    if (ngx_http_xet_header(r, "Accept-Encoding", "identity") != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_refuse(r, NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
+                               "unsupported_content_encoding",
+                               "the body has a Content-Encoding");
 }
 
 

@@ -146,7 +146,7 @@ sub bare {
 		$depth $seconds @more`;
 
 	my @v = $out =~ m!^([\d.]+)\ queries/s,\ p50\ ([\d.]+),\ p99\ ([\d.]+),
-		.*client\ ([\d.]+),\ server\ ([\d.]+)\ .*\ 960\ bytes!x;
+		.*client\ ([\d.]+),\ server\ ([\d.]+)\ .*\ 1040\ bytes!x;
 
 	die "pg_pipeline: $out\n" unless @v;
 

@@ -1,11 +1,12 @@
 #!/bin/sh
 
 # Installs the real clients into BUILD (build): hf_xet for Python into venv,
-# @huggingface/hub for Node into npm, and below clients huggingface_hub, of
-# hf_xet one older release for t/clients.t, and the ztensor package in three
-# releases.  With "all" as the second argument the older releases of "make
-# clients", too, and xtool where there is a cargo.  Done once; "newest" is what
-# there is when it is done.  Needs python3-venv, node and npm.
+# @huggingface/hub for Node into npm, with a newer Node where the system's is
+# too old, and below clients huggingface_hub, of hf_xet one older release for
+# t/clients.t, and the ztensor package in three releases.  With "all" as the
+# second argument the older releases of "make clients", too, and xtool where
+# there is a cargo.  Done once; "newest" is what there is when it is done.
+# Needs python3-venv, node and npm.
 
 set -eu
 
@@ -45,6 +46,20 @@ install_node()
 }
 
 
+# Node 18, of Debian 12, aborts inside of Blob when a file is edited.  A newer
+# one comes as a package like the others, its binary inside.
+
+install_newer_node()
+{
+    [ -x "$build/npm/node_modules/.bin/node" ] && return
+
+    [ "$(node -p 'parseInt(process.versions.node)')" -ge 20 ] && return
+
+    (cd "$build/npm" && npm install --silent --no-fund --no-audit \
+        --ignore-scripts "node-linux-$(node -p process.arch)@22")
+}
+
+
 exec < /dev/null
 
 install_python "$build/venv" hf_xet hf_xet
@@ -60,6 +75,7 @@ install_python "$build/clients/huggingface_hub" huggingface_hub \
 install_python "$build/clients/pandas" "pandas pyarrow fsspec aiohttp" \
     pandas,pyarrow,fsspec,aiohttp
 install_node
+install_newer_node
 
 # of t/ztensor_clients.t: one writer for each container, with one numpy
 

@@ -99,6 +99,14 @@ fuzz_range_expected(const xet_sign_url_t *url, const uint8_t *value,
         return XET_SIGN_RANGE;
     }
 
+    for (i = 0, k = 1; i < len; i++) {
+        k += (value[i] == ',');
+    }
+
+    if (k != n) {
+        return XET_SIGN_RANGE;
+    }
+
     for (i = 0; i < n; i++) {
 
         if (specs[i].kind != XET_RANGE_CLOSED) {

@@ -12,10 +12,16 @@
  *     keyed KEYHEX HASH
  *     random SEED SIZE
  *     mix SEED SIZE
+ *     serve
  *
  * "-" stands for the standard input or output.  Results go to the standard
  * output as one line of JSON, raw bytes as they are.  Hashes are in the
  * protocol's string form, keys in plain hex.
+ *
+ * "serve" runs one command after the other for who has many of them: it reads
+ * lines "LENGTH COMMAND ARGUMENTS", each followed by LENGTH bytes for the
+ * command's standard input, and answers "STATUS LENGTH" and what the command
+ * has written.
  */
 
 
@@ -23,6 +29,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "xet_make/xet_make.h"
 
@@ -42,6 +51,10 @@ typedef struct {
 
 static int xet_make_hash_file(int argc, char **argv);
 static int xet_make_keyed(int argc, char **argv);
+static int xet_make_serve(int argc, char **argv);
+static int xet_make_run(int argc, char **argv);
+static int xet_make_child(int argc, char **argv, int in, int out);
+static void xet_make_copy(int from, int to, size_t len);
 
 
 static const xet_make_command_t  xet_make_commands[] = {
@@ -54,6 +67,7 @@ static const xet_make_command_t  xet_make_commands[] = {
     { "keyed", xet_make_keyed },
     { "random", xet_make_random },
     { "mix", xet_make_mix },
+    { "serve", xet_make_serve },
     { NULL, NULL }
 };
 
@@ -61,19 +75,140 @@ static const xet_make_command_t  xet_make_commands[] = {
 int
 main(int argc, char **argv)
 {
-    const xet_make_command_t  *c;
-
     if (argc < 2) {
         xet_make_fatal("usage: xet_make COMMAND [ARGUMENTS]");
     }
 
+    return xet_make_run(argc - 1, argv + 1);
+}
+
+
+static int
+xet_make_run(int argc, char **argv)
+{
+    const xet_make_command_t  *c;
+
     for (c = xet_make_commands; c->name != NULL; c++) {
-        if (strcmp(c->name, argv[1]) == 0) {
-            return c->run(argc - 2, argv + 2);
+        if (strcmp(c->name, argv[0]) == 0) {
+            return c->run(argc - 1, argv + 1);
         }
     }
 
-    xet_make_fatal("unknown command \"%s\"", argv[1]);
+    xet_make_fatal("unknown command \"%s\"", argv[0]);
+}
+
+
+/* A child for each command: they leave their memory to the end of a process. */
+
+static int
+xet_make_serve(int argc, char **argv)
+{
+    int     in, out, n, status;
+    char    line[65536], head[64], *args[64], *p;
+    size_t  len;
+
+    (void) argv;
+
+    if (argc != 0) {
+        xet_make_fatal("usage: serve");
+    }
+
+    for ( ;; ) {
+
+        /* not by stdio, whose buffer the child would find full */
+
+        for (p = line; p < line + sizeof(line) - 1; p++) {
+            if (read(STDIN_FILENO, p, 1) != 1) {
+                return 0;
+            }
+
+            if (*p == '\n') {
+                break;
+            }
+        }
+
+        *p = '\0';
+
+        for (n = 0, p = strtok(line, " "); p && n < 64;
+             p = strtok(NULL, " "))
+        {
+            args[n++] = p;
+        }
+
+        in = memfd_create("in", 0);
+        out = memfd_create("out", 0);
+
+        if (n < 2 || in == -1 || out == -1) {
+            xet_make_fatal("cannot serve");
+        }
+
+        len = (size_t) xet_make_number(args[0], SIZE_MAX);
+        xet_make_copy(STDIN_FILENO, in, len);
+        lseek(in, 0, SEEK_SET);
+
+        status = xet_make_child(n - 1, args + 1, in, out);
+
+        len = (size_t) lseek(out, 0, SEEK_END);
+        lseek(out, 0, SEEK_SET);
+
+        n = snprintf(head, sizeof(head), "%d %zu\n", status, len);
+        if (write(STDOUT_FILENO, head, (size_t) n) != n) {
+            return 1;
+        }
+
+        xet_make_copy(out, STDOUT_FILENO, len);
+
+        close(in);
+        close(out);
+    }
+}
+
+
+static int
+xet_make_child(int argc, char **argv, int in, int out)
+{
+    int    status;
+    pid_t  pid;
+
+    pid = fork();
+
+    if (pid == 0) {
+        dup2(in, STDIN_FILENO);
+        dup2(out, STDOUT_FILENO);
+        dup2(out, STDERR_FILENO);
+
+        exit(xet_make_run(argc, argv));
+    }
+
+    if (pid == -1 || waitpid(pid, &status, 0) != pid) {
+        xet_make_fatal("cannot fork: %s", strerror(errno));
+    }
+
+    return status;
+}
+
+
+static void
+xet_make_copy(int from, int to, size_t len)
+{
+    ssize_t      n, done, w;
+    static char  block[65536];
+
+    while (len) {
+        n = read(from, block, len < sizeof(block) ? len : sizeof(block));
+        if (n <= 0) {
+            xet_make_fatal("cannot read: %s", strerror(errno));
+        }
+
+        for (done = 0; done < n; done += w) {
+            w = write(to, block + done, (size_t) (n - done));
+            if (w <= 0) {
+                xet_make_fatal("cannot write: %s", strerror(errno));
+            }
+        }
+
+        len -= (size_t) n;
+    }
 }
 
 

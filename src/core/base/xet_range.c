@@ -2,8 +2,8 @@
 /*
  * Byte ranges: the Range header, and the range list of signed URLs.
  *
- * Purpose:    two strict parsers, the resolving of a spec against a size, and
- *             the one spelling of a list of ranges.
+ * Purpose:    a parser of headers and a strict one of lists, the resolving of a
+ *             spec against a size, and the one spelling of a list of ranges.
  * States:     none; a parser is one pass from left to right.
  * Ownership:  the caller's arrays are filled; on an error their contents are
  *             undefined and *n is as it was.
@@ -15,6 +15,8 @@
  */
 
 
+#include <string.h>
+
 #include "xet_bytes.h"
 #include "xet_range.h"
 
@@ -23,8 +25,8 @@
 
 
 /*
- * At least one digit, no more than the limit.  The position after the last
- * digit, or NULL.
+ * At least one digit; a number over the limit is the limit, which is past the
+ * end of whatever there is.  The position after the last digit, or NULL.
  */
 
 static const uint8_t *
@@ -39,11 +41,8 @@ xet_range_number(const uint8_t *p, const uint8_t *end, uint64_t *number)
     for (start = p; p < end && *p >= '0' && *p <= '9'; p++) {
         digit = *p - '0';
 
-        if (v > (XET_RANGE_NUMBER_MAX - digit) / 10) {
-            return NULL;
-        }
-
-        v = v * 10 + digit;
+        v = (v > (XET_RANGE_NUMBER_MAX - digit) / 10) ? XET_RANGE_NUMBER_MAX
+                                                      : v * 10 + digit;
     }
 
     if (p == start) {
@@ -146,22 +145,28 @@ xet_range_parse(const uint8_t *value, size_t len, xet_range_spec_t *specs,
         return XET_RANGE_SYNTAX;
     }
 
-    for (count = 0; /* void */ ; count++) {
+    count = 0;
 
-        p = xet_range_spec(p, end, &spec);
-        if (p == NULL) {
-            return XET_RANGE_SYNTAX;
+    for ( ;; ) {
+
+        /* an element of the list may be empty */
+
+        if (p < end && *p != ',' && *p != ' ' && *p != '\t') {
+
+            p = xet_range_spec(p, end, &spec);
+            if (p == NULL) {
+                return XET_RANGE_SYNTAX;
+            }
+
+            if (count == *n) {
+                return XET_RANGE_COUNT;
+            }
+
+            specs[count++] = spec;
         }
-
-        if (count == *n) {
-            return XET_RANGE_COUNT;
-        }
-
-        specs[count] = spec;
 
         if (p == end) {
-            *n = count + 1;
-            return XET_OK;
+            break;
         }
 
         p = xet_range_skip_space(p, end);
@@ -172,6 +177,14 @@ xet_range_parse(const uint8_t *value, size_t len, xet_range_spec_t *specs,
 
         p = xet_range_skip_space(p + 1, end);
     }
+
+    if (count == 0) {
+        return XET_RANGE_SYNTAX;
+    }
+
+    *n = count;
+
+    return XET_OK;
 }
 
 
@@ -238,16 +251,33 @@ xet_range_select(const xet_range_spec_t *specs, xet_range_t *ranges,
 }
 
 
-/* A number in its one spelling, without leading zeros. */
+/* A number in its one spelling, without leading zeros, within the limit. */
 
 static const uint8_t *
 xet_range_list_number(const uint8_t *p, const uint8_t *end, uint64_t *number)
 {
-    if (end - p > 1 && p[0] == '0' && p[1] >= '0' && p[1] <= '9') {
+    size_t          len;
+    const uint8_t  *start;
+
+    static const char  max[] = "9223372036854775807";
+
+    start = p;
+    p = xet_range_number(p, end, number);
+
+    if (p == NULL) {
         return NULL;
     }
 
-    return xet_range_number(p, end, number);
+    len = (size_t) (p - start);
+
+    if ((len > 1 && *start == '0')
+        || len > sizeof(max) - 1
+        || (len == sizeof(max) - 1 && memcmp(start, max, len) > 0))
+    {
+        return NULL;
+    }
+
+    return p;
 }
 
 

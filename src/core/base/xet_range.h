@@ -1,9 +1,9 @@
 
 /*
- * Range lists of HTTP, RFC 9110 section 14.1.2, strict: only the unit
- * "bytes" (any case), no sign, no number over 2^63 - 1, first <= last;
- * optional white space around commas is accepted as the RFC asks, empty list
- * elements are not.
+ * Range lists of HTTP, RFC 9110 section 14.1.2: only the unit "bytes" (any
+ * case), no sign, first <= last; white space around commas and empty list
+ * elements are accepted as the RFC asks.  A number over 2^63 - 1 counts as
+ * that, which is past the end of everything, as what was meant is.
  */
 
 #ifndef _XET_RANGE_H_INCLUDED_

@@ -32,6 +32,8 @@
       "no space is left in the store")                                        \
     X(STORE_FAILED,   "storage_error",   500, "the store failed")             \
     X(STORE_DAMAGED,  "storage_error",   500, "the stored bytes are damaged") \
+    X(STORE_FILES,    "overloaded",      503, "too many files are open")      \
+    X(STORE_SLOW,     "storage_error",   500, "the store does not answer")    \
     X(STORE_OTHER,    "storage_unavailable", 503,                             \
       "the folder of the store is not the one of the database")               \
     X(OVERLOADED,     "overloaded",      503, "too many jobs are waiting")    \
@@ -89,6 +91,8 @@
     X(SHARD_VERSION,  "invalid_shard",   400, "unknown shard version")        \
     X(SHARD_COUNT,    "invalid_shard",   400,                                 \
       "a count in the shard is out of bounds")                                \
+    X(SHARD_CHUNKS,   "too_many_chunks", 413,                                 \
+      "the terms of the shard name too many chunks")                          \
     X(SHARD_RECORD,   "invalid_shard",   400, "malformed shard record")       \
     X(SHARD_NO_VERIFICATION, "invalid_shard", 400,                            \
       "a file without verification hashes")                                   \
@@ -106,6 +110,8 @@
     X(PLAN_CHANGED,   "overloaded",      503,                                 \
       "a xorb of the file is being healed, try again")                        \
     X(PLAN_DAMAGED,   "internal_error",  500, "damaged terms")                \
+    X(PLAN_TERMS,     "too_many_terms",  413,                                 \
+      "the answer has too many terms, ask for ranges of the file")            \
     X(WINDOWS_SIZE,   "too_many_hashes", 422,                                 \
       "the hashes between the dirty ranges are too many")                     \
                                                                               \

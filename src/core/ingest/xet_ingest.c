@@ -553,8 +553,14 @@ xet_ingest_chunk(const xet_ingest_t *in)
 xet_status_t
 xet_ingest_known(xet_ingest_t *in, const xet_xorb_list_t *xorb)
 {
-    uint32_t      i, n;
-    xet_status_t  rc;
+    uint32_t        i, n;
+    xet_seen_t      seen;
+    xet_status_t    rc;
+    const uint8_t  *hash;
+
+    /* what is not to be seen keeps its place, and no chunk has this hash */
+
+    static const uint8_t  hidden[XET_HASH_LEN];
 
     if (xorb->chunk_count == 0 || xet_known_has(in->known, &xorb->hash)) {
         return XET_OK;
@@ -562,8 +568,13 @@ xet_ingest_known(xet_ingest_t *in, const xet_xorb_list_t *xorb)
 
     rc = xet_known_xorb(in->known, &xorb->hash, xorb->chunk_count, &n);
 
+    xet_seen_init(&seen, xorb);
+
     for (i = 0; rc == XET_OK && i < xorb->chunk_count; i++) {
-        xet_known_add(in->known, n, i, xorb->hashes + i * XET_HASH_LEN, NULL);
+        hash = xet_seen_chunk(&seen, i) ? xorb->hashes + i * XET_HASH_LEN
+                                        : hidden;
+
+        xet_known_add(in->known, n, i, hash, NULL);
     }
 
     return rc;

@@ -23,7 +23,7 @@
 #define _XET_INGEST_H_INCLUDED_
 
 
-#include "xet_term.h"
+#include "xet_seen.h"
 #include "xet_xorb.h"
 
 

@@ -18,7 +18,7 @@
  */
 
 
-#include "xet_plan.h"
+#include "xet_plan_spool.h"
 
 
 #define XET_PLAN_NOWHERE    UINT64_MAX
@@ -91,7 +91,7 @@ xet_plan_file(xet_plan_t *p, const xet_hash_t *hash, uint64_t size)
     file = &p->files[p->nfiles++];
 
     file->hash = *hash;
-    file->end = p->n;
+    file->end = p->before + p->n;
 
     p->want.end = size;
     p->position = 0;
@@ -155,7 +155,7 @@ xet_plan_add(xet_plan_t *p, const uint8_t *packed, size_t len,
 
         if (end > p->want.start) {
 
-            if (p->n == 0) {
+            if (p->before + p->n == 0) {
                 p->offset = p->position;
             }
 
@@ -169,7 +169,7 @@ xet_plan_add(xet_plan_t *p, const uint8_t *packed, size_t len,
     }
 
     if (p->several) {
-        p->files[p->nfiles - 1].end = p->n;
+        p->files[p->nfiles - 1].end = p->before + p->n;
 
         /* the last term was that of the file, and ends where the file does */
 
@@ -191,7 +191,7 @@ xet_plan_reserve(xet_plan_t *p, size_t n)
         return XET_OK;
     }
 
-    if (n > XET_PLAN_TERMS_MAX) {
+    if (n > XET_PLAN_TERMS_MAX - p->before) {
         return XET_PLAN_DAMAGED;
     }
 
@@ -235,6 +235,17 @@ xet_plan_edges(const xet_plan_t *p)
 }
 
 
+xet_term_t *
+xet_plan_edge(const xet_plan_t *p, unsigned which)
+{
+    if (which == XET_PLAN_LAST) {
+        return &p->terms[p->n - 1];
+    }
+
+    return p->before ? &p->spool->head : &p->terms[0];
+}
+
+
 xet_status_t
 xet_plan_trim(xet_plan_t *p, unsigned which, const xet_plan_ends_t *ends)
 {
@@ -247,12 +258,13 @@ xet_plan_trim(xet_plan_t *p, unsigned which, const xet_plan_ends_t *ends)
         || p->several
         || which < XET_PLAN_FIRST
         || which > (XET_PLAN_FIRST | XET_PLAN_LAST)
-        || (which == (XET_PLAN_FIRST | XET_PLAN_LAST) && p->n > 1))
+        || (which == (XET_PLAN_FIRST | XET_PLAN_LAST)
+            && p->before + p->n > 1))
     {
         return XET_INTERNAL;
     }
 
-    term = (which == XET_PLAN_LAST) ? &p->terms[p->n - 1] : &p->terms[0];
+    term = xet_plan_edge(p, which);
 
     status = xet_plan_ends_check(term, ends);
 

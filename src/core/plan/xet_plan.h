@@ -14,8 +14,8 @@
  *
  * Memory comes from the allocator: 56 bytes a term that is kept (more when
  * terms come in several calls and no reserve went before, see there), 8 a term
- * in finish, 36 a file.  Nothing else grows, so 100,000 terms need 6 MB,
- * however many xorbs they are of.
+ * in finish, 36 a file.  Nothing else grows, however many xorbs the terms are
+ * of.  Terms that are too many for that go into a file: xet_plan_spool.h.
  */
 
 #ifndef _XET_PLAN_H_INCLUDED_
@@ -47,9 +47,15 @@ typedef struct {
 } xet_plan_file_t;
 
 
+typedef struct xet_plan_spool_s  xet_plan_spool_t;
+
+
 typedef struct {
     xet_alloc_pt       alloc;
     void              *data;
+
+    xet_plan_spool_t  *spool;          /* NULL: all terms are in memory */
+    uint32_t           before;         /* terms in the file, before these */
 
     xet_range_t        want;           /* bytes of the (current) file */
     uint64_t           offset;         /* of the first term kept */
@@ -125,6 +131,9 @@ xet_status_t xet_plan_add(xet_plan_t *p, const uint8_t *packed, size_t len,
 
 unsigned xet_plan_edges(const xet_plan_t *p);
 
+/* The first or the last term, which. */
+xet_term_t *xet_plan_edge(const xet_plan_t *p, unsigned which);
+
 /*
  * Trims the first or last term, which, to whole chunks.  The ends are those
  * of the chunks [chunk_start, chunk_end) that the term had before either
@@ -155,8 +164,23 @@ xet_status_t xet_plan_trim(xet_plan_t *p, unsigned which,
 xet_status_t xet_plan_finish(xet_plan_t *p);
 
 /*
- * Range i < nranges, and its xorb.  The ranges of a xorb follow each other,
- * sorted, and neither touch nor overlap; xorbs come by first use.
+ * For those who look for ranges: whether the terms cover what is wanted, as
+ * finish checks; and whether a term is stored where it can be after two of the
+ * same xorb, the one before it in the order of chunks and the one that ends
+ * last of the range so far.  XET_PLAN_DAMAGED if not, XET_PLAN_CHANGED when it
+ * is of another copy of the xorb.
+ */
+xet_status_t xet_plan_cover(xet_plan_t *p);
+xet_status_t xet_plan_agree(const xet_term_t *t, const xet_term_t *prev,
+    const xet_term_t *last);
+
+/* Term i < n, until the next call. */
+const xet_term_t *xet_plan_term_at(const xet_plan_t *p, uint32_t i);
+
+/*
+ * Range i < nranges, and its xorb, until the next call for another xorb.  The
+ * ranges of a xorb follow each other, sorted, and neither touch nor overlap;
+ * xorbs come by first use, those of a plan in a file by their hashes.
  */
 const xet_hash_t *xet_plan_range(const xet_plan_t *p, uint32_t i,
     xet_plan_range_t *range);
@@ -173,11 +197,11 @@ int xet_plan_xorb_begins(const xet_plan_t *p, uint32_t i);
  * its xorb, with max up to the writer's group every v2 entry is.  (A further
  * entry for what is left would repeat the URL.)  A range is still whole chunks
  * and the bytes of just these, every term still lies in one range, and no two
- * of a xorb begin at the same chunk.
+ * of a xorb begin at the same chunk.  Plans in a file can't be limited.
  *
  * A client that asks a v2 entry for all ranges at once names them in one
  * header of up to 18 bytes a range: 400 fit in the 8 KiB that nginx accepts
- * by default.  XET_INTERNAL for max 0.
+ * by default.  XET_INTERNAL for max 0, or a plan in a file.
  */
 xet_status_t xet_plan_limit(xet_plan_t *p, uint32_t max);
 

@@ -23,7 +23,7 @@
  */
 
 
-#include "xet_plan.h"
+#include "xet_plan_spool.h"
 
 
 #define XET_PLAN_TERM_BITS   25
@@ -44,15 +44,12 @@
     (&(p)->terms[(uint32_t) (p)->ranges[i]])
 
 
-static xet_status_t xet_plan_cover_check(const xet_plan_t *p);
 static void xet_plan_by_xorb(const xet_plan_t *p, uint64_t *keys, uint32_t n,
     size_t at);
 static void xet_plan_by_use(xet_plan_t *p, uint64_t *keys);
 static void xet_plan_sort(uint64_t *keys, uint32_t n, unsigned shift);
 static void xet_plan_sort_short(uint64_t *keys, uint32_t n);
 static xet_status_t xet_plan_merge(xet_plan_t *p, uint64_t *keys);
-static int xet_plan_agree(const xet_term_t *t, const xet_term_t *other,
-    const xet_term_t *last);
 static int xet_plan_relation(uint32_t chunk, uint32_t stored,
     uint32_t other_chunk, uint32_t other_stored);
 static uint32_t xet_plan_gap(const xet_plan_t *p, uint32_t i);
@@ -67,13 +64,11 @@ xet_plan_finish(xet_plan_t *p)
     uint64_t      *keys;
     xet_status_t   status;
 
-    status = xet_plan_cover_check(p);
+    status = xet_plan_cover(p);
 
     if (status != XET_OK || p->n == 0) {
         return status;
     }
-
-    p->skip = p->want.start - p->offset;
 
     keys = p->alloc(p->data, p->n * sizeof(uint64_t));
 
@@ -92,13 +87,28 @@ xet_plan_finish(xet_plan_t *p)
 }
 
 
+const xet_term_t *
+xet_plan_term_at(const xet_plan_t *p, uint32_t i)
+{
+    return p->spool ? xet_plan_spool_record(p->spool, i) : &p->terms[i];
+}
+
+
 const xet_hash_t *
 xet_plan_range(const xet_plan_t *p, uint32_t i, xet_plan_range_t *range)
 {
     const xet_term_t  *first, *last;
 
-    first = xet_plan_range_first(p, i);
-    last = xet_plan_range_last(p, i);
+    if (p->spool) {
+        first = xet_plan_spool_record(p->spool, p->n + i);
+        last = first;
+
+        p->spool->xorb = first->xorb;
+
+    } else {
+        first = xet_plan_range_first(p, i);
+        last = xet_plan_range_last(p, i);
+    }
 
     range->chunk_start = first->chunk_start;
     range->chunk_end = last->chunk_end;
@@ -106,14 +116,19 @@ xet_plan_range(const xet_plan_t *p, uint32_t i, xet_plan_range_t *range)
     range->stored_end = last->stored_end;
     range->tag = first->tag;
 
-    return &first->xorb;
+    return p->spool ? &p->spool->xorb : &first->xorb;
 }
 
 
 int
 xet_plan_xorb_begins(const xet_plan_t *p, uint32_t i)
 {
-    return i == p->nranges || (p->ranges[i] & XET_PLAN_NEW_XORB) != 0;
+    if (i == p->nranges) {
+        return 1;
+    }
+
+    return p->spool ? xet_plan_spool_record(p->spool, p->n + i)->raw_length
+                    : (p->ranges[i] & XET_PLAN_NEW_XORB) != 0;
 }
 
 
@@ -122,7 +137,7 @@ xet_plan_limit(xet_plan_t *p, uint32_t max)
 {
     uint32_t  i, k, end, gap, low, high, keep, same;
 
-    if (max == 0) {
+    if (max == 0 || p->spool) {
         return XET_INTERNAL;
     }
 
@@ -177,14 +192,14 @@ xet_plan_limit(xet_plan_t *p, uint32_t max)
 
 /* Whether the terms kept begin at or before the range and reach its end. */
 
-static xet_status_t
-xet_plan_cover_check(const xet_plan_t *p)
+xet_status_t
+xet_plan_cover(xet_plan_t *p)
 {
     if (p->several) {
         return (p->position == p->want.end) ? XET_OK : XET_PLAN_DAMAGED;
     }
 
-    if (p->n == 0) {
+    if (p->before + p->n == 0) {
 
         /* the empty range of an empty file */
 
@@ -192,11 +207,14 @@ xet_plan_cover_check(const xet_plan_t *p)
     }
 
     if (p->offset > p->want.start
-        || p->want.start - p->offset >= p->terms[0].raw_length
+        || p->want.start - p->offset
+           >= xet_plan_edge(p, XET_PLAN_FIRST)->raw_length
         || p->position < p->want.end)
     {
         return XET_PLAN_DAMAGED;
     }
+
+    p->skip = p->want.start - p->offset;
 
     return XET_OK;
 }
@@ -356,6 +374,7 @@ xet_plan_merge(xet_plan_t *p, uint64_t *keys)
 {
     uint32_t           i, n;
     uint64_t           term, first, end, xorb;
+    xet_status_t       status;
     const xet_term_t  *t, *prev, *last;
 
     n = 0;
@@ -375,19 +394,21 @@ xet_plan_merge(xet_plan_t *p, uint64_t *keys)
             end = term;
             n++;
 
-        } else if (t->tag != prev->tag) {
-            return XET_PLAN_CHANGED;
+        } else {
+            status = xet_plan_agree(t, prev, last);
 
-        } else if (!xet_plan_agree(t, prev, last)) {
-            return XET_PLAN_DAMAGED;
+            if (status != XET_OK) {
+                return status;
+            }
 
-        } else if (t->chunk_start > last->chunk_end) {
-            first = term << 32;
-            end = term;
-            n++;
+            if (t->chunk_start > last->chunk_end) {
+                first = term << 32;
+                end = term;
+                n++;
 
-        } else if (t->chunk_end > last->chunk_end) {
-            end = term;
+            } else if (t->chunk_end > last->chunk_end) {
+                end = term;
+            }
         }
 
         keys[n - 1] = first | end;
@@ -400,23 +421,27 @@ xet_plan_merge(xet_plan_t *p, uint64_t *keys)
 }
 
 
-/*
- * Whether a term is stored where it can be after two of the same xorb: the
- * one before in order, and the one that ends last of the range so far.
- */
-
-static int
+xet_status_t
 xet_plan_agree(const xet_term_t *t, const xet_term_t *prev,
     const xet_term_t *last)
 {
-    return xet_plan_relation(t->chunk_start, t->stored_start,
-                             prev->chunk_start, prev->stored_start)
-           && xet_plan_relation(t->chunk_start, t->stored_start,
-                                last->chunk_end, last->stored_end)
-           && xet_plan_relation(t->chunk_end, t->stored_end,
-                                prev->chunk_end, prev->stored_end)
-           && xet_plan_relation(t->chunk_end, t->stored_end,
-                                last->chunk_end, last->stored_end);
+    if (t->tag != prev->tag) {
+        return XET_PLAN_CHANGED;
+    }
+
+    if (xet_plan_relation(t->chunk_start, t->stored_start,
+                          prev->chunk_start, prev->stored_start)
+        && xet_plan_relation(t->chunk_start, t->stored_start,
+                             last->chunk_end, last->stored_end)
+        && xet_plan_relation(t->chunk_end, t->stored_end,
+                             prev->chunk_end, prev->stored_end)
+        && xet_plan_relation(t->chunk_end, t->stored_end,
+                             last->chunk_end, last->stored_end))
+    {
+        return XET_OK;
+    }
+
+    return XET_PLAN_DAMAGED;
 }
 
 

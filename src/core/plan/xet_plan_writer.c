@@ -21,9 +21,12 @@
  * What is written of the JSON so far, its nesting that is, the writer of JSON
  * knows; it is given the buffer of each piece.  The plan is read only, the
  * buffers are the caller's; no memory of its own.  One thread at a time.
+ * Where the plan is in a file that can't be read, a step ends with its error
+ * and what it has written is of no use.
  */
 
 
+#include "xet_plan_spool.h"
 #include "xet_plan_writer.h"
 
 
@@ -113,6 +116,11 @@ xet_plan_writer_next(xet_plan_writer_t *w, xet_buf_t *b, size_t limit)
     while (w->state != xet_plan_done) {
 
         status = xet_plan_writer_step(w);
+
+        if (status == XET_OK) {
+            status = w->plan->spool ? w->plan->spool->status
+                                    : XET_OK;
+        }
 
         if (status == XET_OK) {
             status = xet_buf_status(b);
@@ -238,7 +246,7 @@ xet_plan_writer_term(xet_plan_writer_t *w)
         return;
     }
 
-    t = &w->plan->terms[w->next++];
+    t = xet_plan_term_at(w->plan, w->next++);
 
     p = xet_json_reserve(j, XET_PLAN_TERM);
     if (p == NULL) {

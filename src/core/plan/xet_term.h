@@ -46,6 +46,9 @@ typedef struct {
     const uint8_t  *hashes;
     const uint8_t  *raw_ends;
     const uint8_t  *stored_ends;
+    const uint8_t  *seen;              /* NULL: all, see xet_seen.h */
+    uint32_t        seen_n;
+    const uint8_t  *noise;             /* 32 bytes: a key for the others */
 } xet_xorb_list_t;
 
 

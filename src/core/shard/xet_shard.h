@@ -83,7 +83,8 @@ typedef xet_status_t (*xet_shard_record_pt)(void *ctx,
  * otherwise); chunk_start < chunk_end <= XET_XORB_CHUNKS_MAX, segment and
  * chunk lengths within bounds (XET_SHARD_RECORD), sums without overflow;
  * either all files with segments carry verification rows or none do
- * (XET_SHARD_NO_VERIFICATION); both section ends.  Everything after the second
+ * (XET_SHARD_NO_VERIFICATION); no more than chunks_max chunks in all terms
+ * (XET_SHARD_CHUNKS); both section ends.  Everything after the second
  * section end is ignored (footers and lookup tables of any client).  It does
  * not judge the meaning, nor totals, offsets and sizes that clients fill with
  * anything.
@@ -108,6 +109,8 @@ typedef struct {
     uint64_t             files;        /* seen so far */
     uint64_t             xorbs;
     uint64_t             terms;
+    uint64_t             chunks;       /* that terms name, each time */
+    uint64_t             chunks_max;   /* the caller's; 0: any */
     uint64_t             files_end;    /* offset of the first section end */
 } xet_shard_parser_t;
 
@@ -139,6 +142,7 @@ void xet_shard_record_decode(xet_shard_record_t *rec, xet_shard_kind_t kind,
 
 typedef struct {
     unsigned         known:1;          /* the xorb is stored here */
+    unsigned         own:1;            /* no news for who names it */
     uint32_t         chunk_count;      /* of the whole xorb */
     uint32_t         n;                /* entries below */
     uint32_t         raw_before;
@@ -171,7 +175,9 @@ void xet_shard_verifier_init(xet_shard_verifier_t *v,
 /*
  * Checks one term: xorb known (XET_SHARD_XORB), range inside it
  * (XET_SHARD_TERM), length (XET_SHARD_TERM_LEN), verification hash where
- * given (XET_SHARD_VERIFICATION); feeds the merkle tree; fills *term.
+ * given (XET_SHARD_VERIFICATION); feeds the merkle tree; fills *term.  Where
+ * the slice is not the client's own, all that is wrong is XET_SHARD_XORB, and
+ * so is a verification hash that is missing.
  * XET_INTERNAL when the slice contradicts itself.  After an error v can only
  * be initialised anew.
  */
@@ -220,6 +226,10 @@ void xet_shard_build_footer(xet_buf_t *b, const xet_shard_footer_t *f);
  * A whole xorb block; with key not NULL every chunk hash is replaced by its
  * keyed hash (docs/protocol.md, dedup answers).  A key of zeros means "in
  * clear" in the footer, so pass NULL then.
+ *
+ * Where not all chunks may be told of (xet_seen.h), those behind the last that
+ * may are left out, and the others are names and lengths of nothing: a keyed
+ * hash of the xorb and the place, by the list's noise, and a usual length.
  */
 void xet_shard_build_xorb_block(xet_buf_t *b, const xet_xorb_list_t *xorb,
     const uint8_t *key);

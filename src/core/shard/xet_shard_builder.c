@@ -13,8 +13,16 @@
 
 
 #include "xet_shard.h"
+#include "xet_seen.h"
 
 
+#define XET_SHARD_USUAL_CHUNK  65536       /* the mean */
+
+
+static void xet_shard_build_part(xet_buf_t *b, const xet_xorb_list_t *xorb,
+    const uint8_t *key);
+static uint32_t xet_shard_shown(const xet_xorb_list_t *xorb,
+    xet_seen_t *seen, uint32_t chunk);
 static uint8_t *xet_shard_build_record(xet_buf_t *b, const void *hash);
 
 
@@ -187,6 +195,11 @@ xet_shard_build_xorb_block(xet_buf_t *b, const xet_xorb_list_t *xorb,
     xet_hash_t      keyed;
     const uint8_t  *hash;
 
+    if (xorb->seen != NULL) {
+        xet_shard_build_part(b, xorb, key);
+        return;
+    }
+
     xet_shard_build_xorb(b, &xorb->hash, xorb->chunk_count, xorb->raw_size,
                          xorb->stored_size);
     start = 0;
@@ -204,6 +217,69 @@ xet_shard_build_xorb_block(xet_buf_t *b, const xet_xorb_list_t *xorb,
 
         start = end;
     }
+}
+
+
+/* The sizes are those of what stands there. */
+
+static void
+xet_shard_build_part(xet_buf_t *b, const xet_xorb_list_t *xorb,
+    const uint8_t *key)
+{
+    uint8_t     place[XET_HASH_LEN + 4];
+    uint32_t    i, n, size, length;
+    xet_seen_t  seen;
+    xet_hash_t  keyed;
+
+    n = xet_seen_end(xorb);
+    size = 0;
+
+    xet_seen_init(&seen, xorb);
+
+    for (i = 0; i < n; i++) {
+        size += xet_shard_shown(xorb, &seen, i);
+    }
+
+    xet_shard_build_xorb(b, &xorb->hash, n, size, size);
+
+    memcpy(place, xorb->hash.bytes, XET_HASH_LEN);
+
+    xet_seen_init(&seen, xorb);
+    size = 0;
+
+    for (i = 0; i < n; i++) {
+        length = xet_shard_shown(xorb, &seen, i);
+
+        if (xet_seen_chunk(&seen, i)) {
+            xet_hash_keyed(key, xorb->hashes + i * XET_HASH_LEN, XET_HASH_LEN,
+                           &keyed);
+
+        } else {
+            xet_put_u32(place + XET_HASH_LEN, i);
+            xet_hash_keyed(xorb->noise, place, sizeof(place), &keyed);
+        }
+
+        xet_shard_build_chunk(b, keyed.bytes, size, length, 0);
+
+        size += length;
+    }
+}
+
+
+/* The length that a chunk is told to have. */
+
+static uint32_t
+xet_shard_shown(const xet_xorb_list_t *xorb, xet_seen_t *seen, uint32_t chunk)
+{
+    uint32_t  start;
+
+    if (!xet_seen_chunk(seen, chunk)) {
+        return XET_SHARD_USUAL_CHUNK;
+    }
+
+    start = chunk ? xet_get_u32(xorb->raw_ends + (chunk - 1) * 4) : 0;
+
+    return xet_get_u32(xorb->raw_ends + chunk * 4) - start;
 }
 
 

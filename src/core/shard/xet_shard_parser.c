@@ -364,11 +364,16 @@ xet_shard_parser_segment(xet_shard_parser_t *p, const xet_shard_record_t *rec)
         return XET_SHARD_RECORD;
     }
 
-    /* 2^26 segments of 2^30 bytes at most: the sum does not overflow */
+    /* 2^26 segments of 2^30 bytes at most: the sums do not overflow */
 
     p->raw += rec->raw_length;
+    p->chunks += rec->chunk_end - rec->chunk_start;
     p->terms++;
     p->left--;
+
+    if (p->chunks_max != 0 && p->chunks > p->chunks_max) {
+        return XET_SHARD_CHUNKS;
+    }
 
     xet_shard_parser_next(p);
 

@@ -18,6 +18,9 @@
 #include "xet_shard.h"
 
 
+static xet_status_t xet_shard_term_check(xet_shard_verifier_t *v,
+    const xet_shard_record_t *segment, const xet_hash_t *verification,
+    const xet_shard_slice_t *slice);
 static xet_status_t xet_shard_slice_check(const xet_shard_slice_t *slice,
     uint32_t chunk_start);
 
@@ -41,41 +44,19 @@ xet_shard_verifier_term(xet_shard_verifier_t *v,
     const xet_shard_slice_t *slice, xet_term_t *term)
 {
     uint32_t      i, end, prev, raw;
-    xet_hash_t    hash;
     xet_status_t  status;
 
-    if (!slice->known) {
-        return XET_SHARD_XORB;
-    }
-
-    if (segment->chunk_start >= segment->chunk_end
-        || segment->chunk_end > slice->chunk_count
-        || segment->chunk_end - segment->chunk_start != slice->n)
-    {
-        return XET_SHARD_TERM;
-    }
-
-    status = xet_shard_slice_check(slice, segment->chunk_start);
+    status = xet_shard_term_check(v, segment, verification, slice);
 
     if (status != XET_OK) {
-        return status;
+
+        /* to who has not got it, it is not there */
+
+        return (slice->own || status == XET_INTERNAL) ? status
+                                                      : XET_SHARD_XORB;
     }
 
-    raw = xet_get_u32(slice->raw_ends + (slice->n - 1) * 4)
-          - slice->raw_before;
-
-    if (raw != segment->raw_length || v->size > (uint64_t) INT64_MAX - raw) {
-        return XET_SHARD_TERM_LEN;
-    }
-
-    if (verification != NULL) {
-        xet_hash_verification(v->suite, slice->hashes, slice->n, &hash);
-
-        if (!xet_hash_equal(&hash, verification)) {
-            return XET_SHARD_VERIFICATION;
-        }
-    }
-
+    raw = segment->raw_length;
     prev = slice->raw_before;
 
     for (i = 0; i < slice->n; i++) {
@@ -116,6 +97,51 @@ xet_shard_verifier_finish(xet_shard_verifier_t *v)
     xet_hash_file(v->suite, &root, &hash);
 
     return xet_hash_equal(&hash, &v->hash) ? XET_OK : XET_SHARD_FILE_HASH;
+}
+
+
+static xet_status_t
+xet_shard_term_check(xet_shard_verifier_t *v,
+    const xet_shard_record_t *segment, const xet_hash_t *verification,
+    const xet_shard_slice_t *slice)
+{
+    uint32_t      raw;
+    xet_hash_t    hash;
+    xet_status_t  status;
+
+    if (!slice->known || (!slice->own && verification == NULL)) {
+        return XET_SHARD_XORB;
+    }
+
+    if (segment->chunk_start >= segment->chunk_end
+        || segment->chunk_end > slice->chunk_count
+        || segment->chunk_end - segment->chunk_start != slice->n)
+    {
+        return XET_SHARD_TERM;
+    }
+
+    status = xet_shard_slice_check(slice, segment->chunk_start);
+
+    if (status != XET_OK) {
+        return status;
+    }
+
+    raw = xet_get_u32(slice->raw_ends + (slice->n - 1) * 4)
+          - slice->raw_before;
+
+    if (raw != segment->raw_length || v->size > (uint64_t) INT64_MAX - raw) {
+        return XET_SHARD_TERM_LEN;
+    }
+
+    if (verification != NULL) {
+        xet_hash_verification(v->suite, slice->hashes, slice->n, &hash);
+
+        if (!xet_hash_equal(&hash, verification)) {
+            return XET_SHARD_VERIFICATION;
+        }
+    }
+
+    return XET_OK;
 }
 
 

@@ -68,6 +68,15 @@ const xet_xorb_info_t *xet_xorb_verifier_info(const xet_xorb_verifier_t *v);
 
 
 /*
+ * The chunks for the dedup index, by number and in order: those that are
+ * eligible by their hash, each once, where it comes first.  chunks has room
+ * for all; returns how many there are.
+ */
+uint32_t xet_xorb_eligible(const xet_suite_t *suite,
+    const xet_xorb_info_t *info, uint16_t *chunks);
+
+
+/*
  * A writer for tests, the command line and server-side ingest: chunks in,
  * the chunk region out by a callback.
  */

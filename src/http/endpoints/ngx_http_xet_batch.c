@@ -1,20 +1,24 @@
 
 /*
  * GET reconstructions?file_id=...&file_id=...: several whole files in one
- * answer and one statement.  Files that are not here are left out.
+ * answer.  Files that are not here are left out.
  *
- *     handler (arguments) -> queried (one plan over all) -> plan service
+ *     handler   arguments, the first window of all the files' terms
+ *     queried   added to one plan; room and the next window, while there is
+ *               one; the plan service
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_output.h"
 #include "ngx_http_xet_plan.h"
+#include "ngx_http_xet_plan_spool.h"
 
 
 typedef struct {
     xet_hash_t             *hashes;            /* as asked, each once */
     ngx_uint_t              n;
     ngx_http_xet_array_t    files;
+    ngx_uint_t              file;              /* of the last row, from 0 */
     xet_plan_t              plan;
     ngx_pool_t             *pool;
 } ngx_http_xet_batch_req_t;
@@ -25,9 +29,13 @@ static const char *ngx_http_xet_batch_args(ngx_http_request_t *r,
     ngx_http_xet_batch_req_t *b);
 static const char *ngx_http_xet_batch_add(ngx_http_xet_batch_req_t *b,
     u_char *value, size_t len, ngx_uint_t max);
-static void ngx_http_xet_batch_queried(ngx_http_request_t *r, ngx_int_t rc);
-static xet_status_t ngx_http_xet_batch_plan(ngx_http_request_t *r,
+static ngx_int_t ngx_http_xet_batch_ask(ngx_http_request_t *r,
     ngx_http_xet_batch_req_t *b);
+static void ngx_http_xet_batch_queried(ngx_http_request_t *r, ngx_int_t rc);
+static xet_status_t ngx_http_xet_batch_add_rows(ngx_http_request_t *r,
+    ngx_http_xet_batch_req_t *b, ngx_uint_t n);
+static void ngx_http_xet_batch_room(ngx_http_request_t *r,
+    xet_status_t status);
 
 
 ngx_int_t
@@ -35,6 +43,7 @@ ngx_http_xet_batch_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 {
     ngx_int_t                  rc;
     const char                *fault;
+    xet_status_t               status;
     ngx_http_xet_loc_conf_t   *xlcf;
     ngx_http_xet_batch_req_t  *b;
 
@@ -64,7 +73,16 @@ ngx_http_xet_batch_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
                                   fault);
     }
 
-    rc = ngx_http_xet_query_files(r, &b->files, ngx_http_xet_batch_queried);
+    status = xet_plan_init_files(&b->plan, ngx_http_xet_alloc, b->pool, b->n);
+
+    if (status != XET_OK) {
+        return ngx_http_xet_error_status(r, status);
+    }
+
+    b->file = b->n;
+
+    rc = ngx_http_xet_query_files(r, &b->files, 0, 0,
+                                  ngx_http_xet_batch_queried);
 
     return ngx_http_xet_wait_query(r, rc);
 }
@@ -153,9 +171,34 @@ ngx_http_xet_batch_add(ngx_http_xet_batch_req_t *b, u_char *value, size_t len,
 }
 
 
+/* The next window: behind the last term, or the last file. */
+
+static ngx_int_t
+ngx_http_xet_batch_ask(ngx_http_request_t *r, ngx_http_xet_batch_req_t *b)
+{
+    uint64_t    at;
+    ngx_int_t   rc;
+    ngx_uint_t  first;
+
+    first = b->file;
+    at = b->plan.position;
+
+    if (at >= b->plan.want.end) {
+        first++;
+        at = 0;
+    }
+
+    rc = ngx_http_xet_query_files(r, &b->files, first, at,
+                                  ngx_http_xet_batch_queried);
+
+    return ngx_http_xet_asked_query(r, rc);
+}
+
+
 static void
 ngx_http_xet_batch_queried(ngx_http_request_t *r, ngx_int_t rc)
 {
+    ngx_uint_t                 n;
     xet_status_t               status;
     ngx_http_xet_ctx_t        *ctx;
     ngx_http_xet_batch_req_t  *b;
@@ -163,7 +206,7 @@ ngx_http_xet_batch_queried(ngx_http_request_t *r, ngx_int_t rc)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     b = ctx->endpoint;
 
-    /* no row: none of the files is here */
+    /* no row: none of the files that are left is here */
 
     if (rc != NGX_OK && rc != NGX_DECLINED) {
         ngx_http_finalize_request(r,
@@ -171,16 +214,32 @@ ngx_http_xet_batch_queried(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    status = ngx_http_xet_batch_plan(r, b);
+    n = ngx_http_xet_query_files_n(r);
 
-    if (status != XET_OK) {
-        ngx_http_finalize_request(r, ngx_http_xet_error_status(r, status));
-        return;
-    }
+    status = ngx_http_xet_batch_add_rows(r, b, n);
 
     ngx_http_xet_query_release(r);
 
-    rc = ngx_http_xet_plan_send(r, &b->plan, XET_PLAN_BATCH);
+    if (status == XET_OK && n == NGX_HTTP_XET_TERMS_ROWS) {
+        status = ngx_http_xet_plan_room(r, &b->plan, b->pool,
+                                        ngx_http_xet_batch_room);
+
+        if (status == XET_AGAIN) {
+            return;
+        }
+
+        if (status == XET_OK) {
+            ngx_http_xet_batch_room(r, XET_OK);
+            return;
+        }
+
+    } else if (status == XET_OK) {
+        status = ngx_http_xet_plan_bound(r, &b->plan);
+    }
+
+    rc = (status == XET_OK)
+         ? ngx_http_xet_plan_send(r, &b->plan, XET_PLAN_BATCH)
+         : ngx_http_xet_error_status(r, status);
 
     if (rc != NGX_AGAIN) {
         ngx_http_finalize_request(r, rc);
@@ -189,30 +248,14 @@ ngx_http_xet_batch_queried(ngx_http_request_t *r, ngx_int_t rc)
 
 
 static xet_status_t
-ngx_http_xet_batch_plan(ngx_http_request_t *r, ngx_http_xet_batch_req_t *b)
+ngx_http_xet_batch_add_rows(ngx_http_request_t *r,
+    ngx_http_xet_batch_req_t *b, ngx_uint_t n)
 {
-    size_t                   terms;
-    ngx_uint_t               i, n, last;
+    ngx_uint_t               i;
     xet_status_t             rc;
     ngx_http_xet_file_row_t  row;
 
-    rc = xet_plan_init_files(&b->plan, ngx_http_xet_alloc, b->pool, b->n);
-
-    if (rc != XET_OK) {
-        return rc;
-    }
-
-    n = ngx_http_xet_query_files_n(r);
-    terms = 0;
-
-    for (i = 0; i < n; i++) {
-        ngx_http_xet_query_files_row(r, i, &row);
-        terms += row.packed.len / XET_TERM_LEN;
-    }
-
-    rc = xet_plan_reserve(&b->plan, terms);
-
-    last = b->n;
+    rc = XET_OK;
 
     for (i = 0; i < n && rc == XET_OK; i++) {
         ngx_http_xet_query_files_row(r, i, &row);
@@ -221,10 +264,10 @@ ngx_http_xet_batch_plan(ngx_http_request_t *r, ngx_http_xet_batch_req_t *b)
             return XET_INTERNAL;
         }
 
-        if (row.file != last) {
-            last = row.file;
+        if (row.file != b->file) {
+            b->file = row.file;
 
-            rc = xet_plan_file(&b->plan, &b->hashes[last], row.size);
+            rc = xet_plan_file(&b->plan, &b->hashes[b->file], row.size);
             if (rc != XET_OK) {
                 break;
             }
@@ -237,4 +280,21 @@ ngx_http_xet_batch_plan(ngx_http_request_t *r, ngx_http_xet_batch_req_t *b)
     }
 
     return rc;
+}
+
+
+static void
+ngx_http_xet_batch_room(ngx_http_request_t *r, xet_status_t status)
+{
+    ngx_int_t            rc;
+    ngx_http_xet_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    rc = (status == XET_OK) ? ngx_http_xet_batch_ask(r, ctx->endpoint)
+                            : ngx_http_xet_error_status(r, status);
+
+    if (rc != NGX_AGAIN) {
+        ngx_http_finalize_request(r, rc);
+    }
 }

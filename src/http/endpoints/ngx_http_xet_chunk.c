@@ -28,6 +28,7 @@ typedef struct {
     ngx_http_xet_query_t  *query;
     ngx_http_xet_array_t   xorbs;              /* to be put on record */
     xet_shard_footer_t     footer;
+    xet_hash_t             noise;              /* for what is not told */
     ngx_pool_t            *pool;
     xet_buf_t              buf;
     ngx_str_t              store;
@@ -42,8 +43,8 @@ static ngx_int_t ngx_http_xet_chunk_answer(ngx_http_request_t *r,
     ngx_http_xet_chunk_t *chunk);
 static void ngx_http_xet_chunk_advertised(ngx_http_request_t *r,
     ngx_int_t rc);
-static void ngx_http_xet_chunk_key(ngx_http_request_t *r,
-    xet_shard_footer_t *f);
+static void ngx_http_xet_chunk_keys(ngx_http_request_t *r,
+    ngx_http_xet_chunk_t *chunk);
 static void ngx_http_xet_chunk_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_chunk_done(ngx_http_request_t *r, void *data);
 
@@ -72,6 +73,8 @@ ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc)
 {
     ngx_http_xet_ctx_t    *ctx;
     ngx_http_xet_chunk_t  *chunk;
+
+    rc = ngx_http_xet_query_chunk_rc(r, rc);
 
     if (rc != NGX_OK) {
         ngx_http_finalize_request(r,
@@ -127,7 +130,7 @@ ngx_http_xet_chunk_answer(ngx_http_request_t *r, ngx_http_xet_chunk_t *chunk)
 
     chunk->store = xmcf->store;
 
-    ngx_http_xet_chunk_key(r, &chunk->footer);
+    ngx_http_xet_chunk_keys(r, chunk);
 
     chunk->pool = ngx_create_pool(16 * 1024, ngx_cycle->log);
     if (chunk->pool == NULL) {
@@ -183,16 +186,20 @@ ngx_http_xet_chunk_cleanup(void *data)
 /*
  * The key of the period, keyed hash of "xet-dedup-1" and the period's number
  * under the secret.  A reply stays valid through the period that follows, so
- * that one given at a period's end is of use.
+ * that one given at a period's end is of use.  Nobody is told the key of the
+ * noise, that of "xet-noise-1".
  */
 
 static void
-ngx_http_xet_chunk_key(ngx_http_request_t *r, xet_shard_footer_t *f)
+ngx_http_xet_chunk_keys(ngx_http_request_t *r, ngx_http_xet_chunk_t *chunk)
 {
     u_char                     text[11 + 8];
     uint64_t                   n, period;
     xet_hash_t                 key;
+    xet_shard_footer_t        *f;
     ngx_http_xet_main_conf_t  *xmcf;
+
+    f = &chunk->footer;
 
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
 
@@ -205,6 +212,11 @@ ngx_http_xet_chunk_key(ngx_http_request_t *r, xet_shard_footer_t *f)
     xet_hash_keyed(xmcf->dedup_secret.data, text, sizeof(text), &key);
 
     ngx_memcpy(f->key, key.bytes, XET_HASH_LEN);
+
+    ngx_memcpy(text, "xet-noise-1", 11);
+
+    xet_hash_keyed(xmcf->dedup_secret.data, text, sizeof(text),
+                   &chunk->noise);
 
     f->created = n * period;
     f->expires = (n + 2) * period;
@@ -250,10 +262,16 @@ ngx_http_xet_chunk_job(void *data, ngx_log_t *log)
             return;
         }
 
+        xorb.noise = chunk->noise.bytes;
+
         xet_shard_build_xorb_block(b, &xorb, f->key);
 
-        f->stored_on_disk += xorb.stored_size;
-        f->stored += xorb.raw_size;
+        /* the sums must not tell of what was left out */
+
+        if (xorb.seen == NULL) {
+            f->stored_on_disk += xorb.stored_size;
+            f->stored += xorb.raw_size;
+        }
     }
 
     xet_shard_build_section_end(b);

@@ -3,14 +3,15 @@
  * GET v2/file-chunk-hashes/{file}: what a client needs to make a new version
  * of a file without reading the parts that it does not touch.
  *
- *     handler   X-Range-Dirty header -> all terms of the file
- *     terms     copied; ranges clamped to the file's size
+ *     handler   X-Range-Dirty header -> the first terms of the file
+ *     terms     copied, a window of them; ranges clamped to the file's size
  *     slices    chunk lists of the next terms, a window at a time
  *     job       (thread) feeds them to the core; with the last term: JSON
- *     done      the next window, or the answer
+ *     done      the next slices, the next terms, or the answer
  *
- * Memory: 48 bytes a term, a window's chunk lists, and the result, which is
- * bounded by a number of nodes.  The state is the thread's while a job runs.
+ * Memory: a window of terms and one of chunk lists; and the result, which is
+ * bounded by a number of nodes, but has 32 bytes for each term that is not
+ * dirty.  The state is the thread's while a job runs.
  */
 
 #include "ngx_http_xet.h"
@@ -32,7 +33,8 @@ typedef struct {
     xet_range_t            *ranges;
     size_t                  nranges;
 
-    u_char                 *terms;             /* packed, all of the file */
+    uint64_t                size;              /* of the file */
+    u_char                 *terms;             /* packed, of a window */
     ngx_uint_t              nterms;
     ngx_uint_t              next;              /* first not yet fed */
     ngx_http_xet_slices_t   window;
@@ -41,7 +43,13 @@ typedef struct {
     xet_windows_t           windows;
     xet_buf_t               buf;
     xet_status_t            status;
+    unsigned                full:1;            /* the window is */
 } ngx_http_xet_hashes_t;
+
+
+/* Whether terms of the file are in a further window. */
+#define ngx_http_xet_hashes_more(h)                                           \
+    ((h)->full && (h)->windows.position < (h)->size)
 
 
 static xet_status_t ngx_http_xet_hashes_ranges(ngx_http_xet_hashes_t *h,
@@ -49,6 +57,10 @@ static xet_status_t ngx_http_xet_hashes_ranges(ngx_http_xet_hashes_t *h,
 static void ngx_http_xet_hashes_cleanup(void *data);
 static void ngx_http_xet_hashes_queried(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_int_t ngx_http_xet_hashes_terms(ngx_http_request_t *r);
+static xet_status_t ngx_http_xet_hashes_first(ngx_http_xet_hashes_t *h,
+    ngx_http_xet_terms_t *terms);
+static xet_status_t ngx_http_xet_hashes_copy(ngx_http_request_t *r,
+    ngx_http_xet_hashes_t *h, ngx_http_xet_terms_t *terms);
 static ngx_int_t ngx_http_xet_hashes_window(ngx_http_request_t *r);
 static void ngx_http_xet_hashes_sliced(ngx_http_request_t *r, ngx_int_t rc);
 static void ngx_http_xet_hashes_job(void *data, ngx_log_t *log);
@@ -152,10 +164,6 @@ ngx_http_xet_hashes_queried(ngx_http_request_t *r, ngx_int_t rc)
 static ngx_int_t
 ngx_http_xet_hashes_terms(ngx_http_request_t *r)
 {
-    size_t                  len;
-    uint64_t                offset;
-    ngx_str_t               packed;
-    ngx_uint_t              i;
     xet_status_t            status;
     ngx_http_xet_ctx_t     *ctx;
     ngx_http_xet_terms_t    terms;
@@ -166,45 +174,83 @@ ngx_http_xet_hashes_terms(ngx_http_request_t *r)
 
     ngx_http_xet_query_terms_get(r, &terms);
 
-    status = xet_windows_ranges(h->specs, h->ranges, &h->nranges, terms.size);
+    status = ngx_http_xet_hashes_first(h, &terms);
 
     if (status == XET_RANGE_PAST_END) {
         return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_range",
                                   "no dirty byte lies in the file");
     }
 
-    if (status != XET_OK) {
-        return ngx_http_xet_error_status(r, status);
-    }
-
-    for (i = 0, len = 0; i < terms.n; i++) {
-        ngx_http_xet_query_terms_row(r, i, &offset, &packed);
-        len += packed.len;
-    }
-
-    h->nterms = len / XET_TERM_LEN;
-    h->terms = ngx_palloc(h->pool, len ? len : 1);
-
-    if (h->terms == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    for (i = 0, len = 0; i < terms.n; i++) {
-        ngx_http_xet_query_terms_row(r, i, &offset, &packed);
-        ngx_memcpy(h->terms + len, packed.data, packed.len);
-        len += packed.len;
+    if (status == XET_OK) {
+        status = ngx_http_xet_hashes_copy(r, h, &terms);
     }
 
     ngx_http_xet_query_release(r);
 
-    status = xet_windows_init(&h->windows, h->suite, ngx_http_xet_alloc,
-                              h->pool, h->ranges, h->nranges, terms.size,
-                              NGX_HTTP_XET_NODES_MAX);
-    if (status != XET_OK) {
-        return ngx_http_xet_error_status(r, status);
+    return (status == XET_OK) ? ngx_http_xet_hashes_window(r)
+                              : ngx_http_xet_error_status(r, status);
+}
+
+
+/* What the first window tells of the file. */
+
+static xet_status_t
+ngx_http_xet_hashes_first(ngx_http_xet_hashes_t *h,
+    ngx_http_xet_terms_t *terms)
+{
+    xet_status_t  status;
+
+    if (h->terms) {
+        return XET_OK;
     }
 
-    return ngx_http_xet_hashes_window(r);
+    status = xet_windows_ranges(h->specs, h->ranges, &h->nranges, terms->size);
+
+    if (status != XET_OK) {
+        return status;
+    }
+
+    h->size = terms->size;
+    h->terms = ngx_palloc(h->pool, (terms->n + 1) * XET_TERM_SEGMENT_MAX
+                                   * XET_TERM_LEN);
+    if (h->terms == NULL) {
+        return XET_NOMEM;
+    }
+
+    return xet_windows_init(&h->windows, h->suite, ngx_http_xet_alloc,
+                            h->pool, h->ranges, h->nranges, terms->size,
+                            NGX_HTTP_XET_NODES_MAX);
+}
+
+
+static xet_status_t
+ngx_http_xet_hashes_copy(ngx_http_request_t *r, ngx_http_xet_hashes_t *h,
+    ngx_http_xet_terms_t *terms)
+{
+    u_char      *p;
+    uint64_t     offset;
+    ngx_str_t    packed;
+    ngx_uint_t   i;
+
+    p = h->terms;
+
+    for (i = 0; i < terms->n; i++) {
+        ngx_http_xet_query_terms_row(r, i, &offset, &packed);
+
+        if (packed.len > XET_TERM_SEGMENT_MAX * XET_TERM_LEN
+            || (i == 0 && offset != h->windows.position))
+        {
+            return XET_PLAN_DAMAGED;
+        }
+
+        p = ngx_cpymem(p, packed.data, packed.len);
+    }
+
+    h->nterms = (p - h->terms) / XET_TERM_LEN;
+    h->next = 0;
+    h->full = (terms->n == NGX_HTTP_XET_TERMS_ROWS);
+
+    return XET_OK;
 }
 
 
@@ -289,7 +335,9 @@ ngx_http_xet_hashes_job(void *data, ngx_log_t *log)
 
     h->status = ngx_http_xet_hashes_feed(h);
 
-    if (h->status != XET_OK || h->next < h->nterms) {
+    if (h->status != XET_OK || h->next < h->nterms
+        || ngx_http_xet_hashes_more(h))
+    {
         return;
     }
 
@@ -358,7 +406,8 @@ ngx_http_xet_hashes_done(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_hashes_t *h = data;
 
-    ngx_int_t  rc;
+    ngx_int_t            rc;
+    ngx_http_xet_ctx_t  *ctx;
 
     ngx_http_xet_query_release(r);
 
@@ -368,13 +417,20 @@ ngx_http_xet_hashes_done(ngx_http_request_t *r, void *data)
     } else if (h->next < h->nterms) {
         rc = ngx_http_xet_hashes_window(r);
 
-        if (rc == NGX_AGAIN) {
-            return;
-        }
+    } else if (ngx_http_xet_hashes_more(h)) {
+        ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+        rc = ngx_http_xet_query_terms(r, &ctx->hash, h->windows.position,
+                                      NGX_MAX_OFF_T_VALUE,
+                                      ngx_http_xet_hashes_queried);
+
+        rc = ngx_http_xet_asked_query(r, rc);
 
     } else {
         rc = ngx_http_xet_send(r, NGX_HTTP_OK, "application/json", &h->buf);
     }
 
-    ngx_http_finalize_request(r, rc);
+    if (rc != NGX_AGAIN) {
+        ngx_http_finalize_request(r, rc);
+    }
 }

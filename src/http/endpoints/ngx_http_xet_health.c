@@ -1,15 +1,25 @@
 
 /*
- * GET health: 200 when PostgreSQL answers, 503 when it does not.  The whole
- * way is taken: a statement through the read lane.
+ * GET health: 200 when PostgreSQL answers and the store can be written, 503
+ * when one of them does not: a statement that no other one holds up, and a
+ * file in a thread.  Statements that wait, for somebody's lock or for a slow
+ * disk, are told of and are no failure: another node would find the same, and
+ * this one still serves data.
+ *
+ * GET health/live: 200, always.  It tells that the event loop turns.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_lanes.h"
 #include "ngx_http_xet_output.h"
+#include "ngx_http_xet_probe.h"
 
 
 static void ngx_http_xet_health_queried(ngx_http_request_t *r, ngx_int_t rc);
+static void ngx_http_xet_health_away(ngx_http_request_t *r,
+    xet_status_t status);
+static void ngx_http_xet_health_probed(ngx_http_request_t *r,
+    xet_status_t status);
 static void ngx_http_xet_health_lane(xet_json_t *j, const char *name,
     ngx_http_xet_lane_e lane);
 
@@ -25,16 +35,66 @@ ngx_http_xet_health_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 }
 
 
+ngx_int_t
+ngx_http_xet_live_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
+{
+    return ngx_http_xet_send_literal(r, NGX_HTTP_OK, "application/json",
+                                     "{\"status\":\"ok\"}");
+}
+
+
 static void
 ngx_http_xet_health_queried(ngx_http_request_t *r, ngx_int_t rc)
+{
+    xet_status_t            status;
+    ngx_http_xet_probe_pt   handler;
+
+    if (rc != NGX_OK && rc != NGX_BUSY) {
+        ngx_http_finalize_request(r,
+            ngx_http_xet_error_query(r, rc, "internal_error",
+                                     "the database failed"));
+        return;
+    }
+
+    /* without sessions the store may tell why there are none */
+
+    handler = (rc == NGX_OK) ? ngx_http_xet_health_probed
+                             : ngx_http_xet_health_away;
+
+    status = ngx_http_xet_probe(r, handler);
+
+    if (status != XET_AGAIN) {
+        handler(r, status);
+    }
+}
+
+
+static void
+ngx_http_xet_health_away(ngx_http_request_t *r, xet_status_t status)
+{
+    if (status == XET_STORE_OTHER) {
+        ngx_http_xet_health_probed(r, status);
+        return;
+    }
+
+    ngx_http_finalize_request(r,
+        ngx_http_xet_error_query(r, NGX_BUSY, NULL, NULL));
+}
+
+
+static void
+ngx_http_xet_health_probed(ngx_http_request_t *r, xet_status_t status)
 {
     xet_buf_t   b;
     xet_json_t  j;
 
-    if (rc != NGX_OK) {
+    if (status != XET_OK) {
         ngx_http_finalize_request(r,
-            ngx_http_xet_error_query(r, rc, "internal_error",
-                                     "the database failed"));
+            ngx_http_xet_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
+                               "storage_unavailable",
+                               (status == XET_STORE_FAILED)
+                               ? "the store can't be written"
+                               : xet_status_text(status)));
         return;
     }
 
@@ -48,6 +108,7 @@ ngx_http_xet_health_queried(ngx_http_request_t *r, ngx_int_t rc)
     xet_json_object_begin(&j);
     ngx_http_xet_health_lane(&j, "read", NGX_HTTP_XET_READ);
     ngx_http_xet_health_lane(&j, "write", NGX_HTTP_XET_WRITE);
+    ngx_http_xet_health_lane(&j, "dedup", NGX_HTTP_XET_DEDUP);
     xet_json_object_end(&j);
     xet_json_object_end(&j);
 
@@ -74,5 +135,7 @@ ngx_http_xet_health_lane(xet_json_t *j, const char *name,
     xet_json_u64(j, stat.inflight);
     xet_json_key(j, "waiting");
     xet_json_u64(j, stat.waiting);
+    xet_json_key(j, "oldest_ms");
+    xet_json_u64(j, stat.oldest);
     xet_json_object_end(j);
 }

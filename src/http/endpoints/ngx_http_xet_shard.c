@@ -53,7 +53,10 @@ static ngx_int_t ngx_http_xet_shard_frame(ngx_http_request_t *r,
 ngx_int_t
 ngx_http_xet_shard_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 {
-    ngx_http_xet_shard_t  *shard;
+    ngx_http_xet_shard_t     *shard;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
     shard = ngx_palloc(r->pool, sizeof(ngx_http_xet_shard_t));
     if (shard == NULL) {
@@ -73,6 +76,7 @@ ngx_http_xet_shard_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
     ctx->endpoint = shard;
 
     xet_shard_parser_init(&shard->parser, NULL, NULL);
+    shard->parser.chunks_max = xlcf->shard_chunks;
 
     shard->spool = ngx_http_xet_store_file(r);
     if (shard->spool == NULL) {
@@ -141,7 +145,7 @@ ngx_http_xet_shard_body_done(ngx_http_request_t *r, void *data,
     }
 
     p = &shard->parser;
-    proof = (ngx_http_xet_repo(r) != NULL);
+    proof = ngx_http_xet_proof(r);
 
     if (shard->frames == NULL) {
         ngx_http_xet_register(r, shard->spool, p->files_end, p->terms, proof,
@@ -223,7 +227,9 @@ ngx_http_xet_shard_status(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_uint_t new)
 {
     if (rc == NGX_DECLINED) {
-        return ngx_http_xet_error_status(r, status);
+        return ngx_http_xet_error(r, xet_status_http(status),
+                                  xet_status_code(status),
+                                  ngx_http_xet_register_text(r, status));
     }
 
     if (rc != NGX_OK) {
@@ -275,7 +281,7 @@ ngx_http_xet_shard_frame(ngx_http_request_t *r, ngx_http_xet_shard_t *shard,
     /* the shard's fault stays one; ours may pass */
 
     if (rc == NGX_DECLINED) {
-        text = xet_status_text(status);
+        text = ngx_http_xet_register_text(r, status);
         retryable = xet_status_http(status) >= 500;
 
     } else {

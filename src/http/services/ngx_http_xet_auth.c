@@ -284,12 +284,68 @@ ngx_http_xet_repo(ngx_http_request_t *r)
 }
 
 
+ngx_str_t
+ngx_http_xet_subject(ngx_http_request_t *r)
+{
+    ngx_str_t                 subject;
+    ngx_http_xet_auth_t      *auth;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    ngx_str_set(&subject, "");
+
+    if (xlcf->auth != NGX_HTTP_XET_AUTH_TOKEN) {
+        return subject;
+    }
+
+    auth = ngx_http_xet_auth(r);
+
+    if (auth == NULL) {
+        ngx_str_null(&subject);
+        return subject;
+    }
+
+    if (auth->subject.len == 0
+        && xlcf->access == NGX_HTTP_XET_ACCESS_REPO)
+    {
+        return subject;
+    }
+
+    /* a name is one with its issuer only */
+
+    subject.len = xlcf->issuer.len + 1 + auth->subject.len;
+    subject.data = ngx_pnalloc(r->pool, subject.len);
+
+    if (subject.data) {
+        *ngx_cpymem(subject.data, xlcf->issuer.data, xlcf->issuer.len) = '\0';
+        ngx_memcpy(subject.data + xlcf->issuer.len + 1, auth->subject.data,
+                   auth->subject.len);
+    }
+
+    return subject;
+}
+
+
 ngx_uint_t
-ngx_http_xet_dedup_in_repo(ngx_http_request_t *r)
+ngx_http_xet_proof(ngx_http_request_t *r)
 {
     ngx_http_xet_loc_conf_t  *xlcf;
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
-    return xlcf->dedup_scope == NGX_HTTP_XET_ACCESS_REPO;
+    return xlcf->auth == NGX_HTTP_XET_AUTH_TOKEN;
+}
+
+
+/* As far as the access goes, unless it is said otherwise. */
+
+ngx_uint_t
+ngx_http_xet_dedup_wide(ngx_http_request_t *r)
+{
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    return xlcf->dedup_scope == NGX_HTTP_XET_ACCESS_STORE;
 }

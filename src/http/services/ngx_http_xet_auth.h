@@ -44,8 +44,18 @@ ngx_int_t ngx_http_xet_auth_check(ngx_http_request_t *r, ngx_uint_t write);
  */
 ngx_str_t *ngx_http_xet_repo(ngx_http_request_t *r);
 
-/* Whether dedup answers are limited to that repo. */
-ngx_uint_t ngx_http_xet_dedup_in_repo(ngx_http_request_t *r);
+/*
+ * Who sends, for what is noted of who has sent what: issuer and subject.  An
+ * empty string where that is nobody: without tokens, and in a repo with a
+ * token of no subject.  data is NULL without memory.
+ */
+ngx_str_t ngx_http_xet_subject(ngx_http_request_t *r);
+
+/* Whether who names chunks must have shown to have them. */
+ngx_uint_t ngx_http_xet_proof(ngx_http_request_t *r);
+
+/* Whether dedup answers name the xorbs of other repos, too. */
+ngx_uint_t ngx_http_xet_dedup_wide(ngx_http_request_t *r);
 
 
 #endif /* _NGX_HTTP_XET_AUTH_H_INCLUDED_ */

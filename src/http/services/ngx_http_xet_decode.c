@@ -196,12 +196,16 @@ ngx_http_xet_decode_read(ngx_http_xet_decode_t *d,
 }
 
 
-/* What is not there, or ends too early, is lost only if the folder is ours. */
+/*
+ * What is not there, or ends too early, is lost only if the folder is ours; a
+ * system that fails says nothing of the bytes.
+ */
 
 static xet_status_t
 ngx_http_xet_decode_failed(ngx_http_xet_decode_t *d,
     const xet_cursor_chunk_t *chunk, ngx_err_t err, const char *why)
 {
+    u_char        name[XET_XORB_NAME_MAX + 1];
     xet_status_t  rc;
 
     d->lost.xorb = *chunk->xorb;
@@ -220,9 +224,11 @@ ngx_http_xet_decode_failed(ngx_http_xet_decode_t *d,
         return (rc == XET_OK) ? XET_STORE_DAMAGED : rc;
     }
 
-    ngx_http_xet_decode_log(&d->lost, d->log);
+    *xet_xorb_name_print(name, chunk->xorb, chunk->tag) = '\0';
 
-    return XET_STORE_FAILED;
+    ngx_log_error(NGX_LOG_CRIT, d->log, err, "xet: xorb %s: %s", name, why);
+
+    return ngx_http_xet_store_status(err);
 }
 
 

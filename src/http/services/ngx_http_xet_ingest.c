@@ -438,6 +438,8 @@ ngx_http_xet_ingest_answered(ngx_http_request_t *r, ngx_int_t rc)
 
     ing = ngx_http_xet_ingest_get(r);
 
+    rc = ngx_http_xet_query_chunk_rc(r, rc);
+
     if (rc == NGX_OK) {
         ing->answered = 1;
 

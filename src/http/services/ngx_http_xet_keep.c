@@ -37,6 +37,7 @@ struct ngx_http_xet_keep_s {
     xet_status_t            status;            /* of the check */
     ngx_uint_t              rounds;
     uint32_t                replaced;          /* tag of the copy before */
+    ngx_uint_t              news;              /* to who has sent it */
 };
 
 
@@ -121,7 +122,7 @@ ngx_http_xet_keep_answered(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    keep->handler(r, rc, XET_OK, rc == NGX_OK);
+    keep->handler(r, rc, XET_OK, keep->news);
 }
 
 
@@ -156,7 +157,7 @@ ngx_http_xet_keep_healed(ngx_http_request_t *r, ngx_int_t rc)
                                    sizeof(ngx_http_xet_keep_remove_t));
     }
 
-    keep->handler(r, rc, XET_OK, 0);
+    keep->handler(r, rc, XET_OK, keep->news);
 }
 
 
@@ -187,6 +188,8 @@ ngx_http_xet_keep_ours(ngx_http_request_t *r, ngx_int_t rc)
 
     if (rc == NGX_OK) {
         ngx_http_xet_query_xorb_copy(r, &keep->copy);
+        keep->news |= keep->copy.news;
+
         ngx_http_xet_query_release(r);
 
         if (keep->copy.tag == keep->file->tag) {
@@ -254,7 +257,7 @@ ngx_http_xet_keep_checked(ngx_http_request_t *r, void *data)
     switch (keep->status) {
 
     case XET_OK:
-        keep->handler(r, NGX_OK, XET_OK, 0);
+        keep->handler(r, NGX_OK, XET_OK, keep->news);
         return;
 
     case XET_STORE_DAMAGED:

@@ -36,6 +36,7 @@ static void ngx_http_xet_lane_drained(ngx_http_xet_pg_t *pg);
 static void ngx_http_xet_lane_timer_handler(ngx_event_t *ev);
 static void ngx_http_xet_lane_deliver(ngx_http_xet_pg_query_t *q,
     PGresult *res, ngx_int_t rc, const char *sqlstate);
+static ngx_msec_t ngx_http_xet_lane_age(ngx_queue_t *queue);
 
 
 static const ngx_http_xet_pg_events_t  ngx_http_xet_lane_events = {
@@ -64,9 +65,9 @@ ngx_http_xet_lane_init(ngx_http_xet_lane_t *lane, ngx_pool_t *pool)
 
         pg->lane = lane;
         pg->events = &ngx_http_xet_lane_events;
-        pg->pool = pool;
+        pg->timeout = lane->running;
 
-        ngx_queue_init(&pg->inflight);
+        ngx_http_xet_pg_init(pg);
 
         pg->retry.handler = ngx_http_xet_lane_retry_handler;
         pg->retry.data = pg;
@@ -85,6 +86,17 @@ ngx_http_xet_lane_close(ngx_http_xet_lane_t *lane)
 
     for (i = 0; i < lane->n; i++) {
         ngx_http_xet_pg_close(&lane->sessions[i]);
+    }
+}
+
+
+void
+ngx_http_xet_lane_leave(ngx_http_xet_lane_t *lane)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < lane->n; i++) {
+        ngx_http_xet_pg_leave(&lane->sessions[i]);
     }
 }
 
@@ -128,6 +140,7 @@ ngx_http_xet_lane_send(ngx_http_xet_lane_t *lane,
     q->timer.data = q;
     q->timer.log = ngx_cycle->log;
 
+    q->start = ngx_current_msec;
     ngx_add_timer(&q->timer, lane->timeout);
 
     ngx_queue_insert_tail(&lane->waiting, &q->queue);
@@ -156,6 +169,17 @@ ngx_http_xet_lane_detach(ngx_http_xet_pg_query_t *q)
     lane->nwaiting--;
 
     ngx_http_xet_lane_deliver(q, NULL, NGX_ERROR, NULL);
+}
+
+
+ngx_uint_t
+ngx_http_xet_lane_idle(ngx_http_xet_lane_t *lane)
+{
+    ngx_http_xet_pg_t  *pg;
+
+    pg = ngx_http_xet_lane_session(lane);
+
+    return pg && pg->n == 0;
 }
 
 
@@ -430,9 +454,9 @@ ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
     }
 
     if (ngx_http_xet_lane_transient(sqlstate) && q->handler
+        && ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_CANCELLED) != 0
         && q->tries < lane->n)
     {
-
         ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
                       "xet: \"%s\" is sent again: %s", q->stmt->name,
                       PQresultErrorMessage(res));
@@ -466,7 +490,8 @@ ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 
 /*
  * What another attempt may cure: connection and resource troubles, shutdown,
- * serialization failures, cancelled by timeout.
+ * serialization failures.  Cancelled by timeout is cured by time at most: it
+ * is not sent again.
  */
 
 static ngx_uint_t
@@ -521,7 +546,7 @@ ngx_http_xet_lane_timer_handler(ngx_event_t *ev)
 
     ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                   "xet: PostgreSQL has not answered \"%s\" in %M ms",
-                  q->stmt->name, lane->timeout);
+                  q->stmt->name, ngx_current_msec - q->start);
 
     q->tries = lane->n;
 
@@ -573,17 +598,40 @@ void
 ngx_http_xet_lane_stat(ngx_http_xet_lane_t *lane,
     ngx_http_xet_lane_stat_t *stat)
 {
-    ngx_uint_t  i;
+    ngx_uint_t          i;
+    ngx_http_xet_pg_t  *pg;
 
     stat->sessions = lane->n;
     stat->ready = 0;
     stat->inflight = 0;
     stat->waiting = lane->nwaiting;
+    stat->oldest = ngx_http_xet_lane_age(&lane->waiting);
 
     for (i = 0; i < lane->n; i++) {
-        if (lane->sessions[i].state == NGX_HTTP_XET_PG_READY) {
+        pg = &lane->sessions[i];
+
+        if (pg->state == NGX_HTTP_XET_PG_READY) {
             stat->ready++;
-            stat->inflight += lane->sessions[i].n;
+            stat->inflight += pg->n;
+            stat->oldest = ngx_max(stat->oldest,
+                                   ngx_http_xet_lane_age(&pg->inflight));
         }
     }
+}
+
+
+/* How long the first of a queue is there, which came first. */
+
+static ngx_msec_t
+ngx_http_xet_lane_age(ngx_queue_t *queue)
+{
+    ngx_http_xet_pg_query_t  *q;
+
+    if (ngx_queue_empty(queue)) {
+        return 0;
+    }
+
+    q = ngx_queue_data(ngx_queue_head(queue), ngx_http_xet_pg_query_t, queue);
+
+    return ngx_current_msec - q->start;
 }

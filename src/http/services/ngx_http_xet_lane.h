@@ -14,7 +14,8 @@ typedef struct {
     ngx_uint_t          n;             /* sessions at most */
     ngx_uint_t          depth;         /* statements in flight on one */
     ngx_uint_t          queue;         /* statements waiting at most */
-    ngx_msec_t          timeout;       /* of a statement */
+    ngx_msec_t          timeout;       /* of a statement, waiting included */
+    ngx_msec_t          running;       /* PostgreSQL ends it after that */
 
     ngx_http_xet_pg_t  *sessions;
 
@@ -23,15 +24,21 @@ typedef struct {
 } ngx_http_xet_lane_t;
 
 
-/* n, depth, queue and timeout are set, the rest is zero. */
+/* n, depth, queue and the times are set, the rest is zero. */
 ngx_int_t ngx_http_xet_lane_init(ngx_http_xet_lane_t *lane, ngx_pool_t *pool);
 void ngx_http_xet_lane_close(ngx_http_xet_lane_t *lane);
+
+/* Before close, in all lanes: then they do not wait one after the other. */
+void ngx_http_xet_lane_leave(ngx_http_xet_lane_t *lane);
 
 /*
  * Starts another session where one is missing.  NGX_OK when there is hope:
  * some session is there or on its way.
  */
 ngx_int_t ngx_http_xet_lane_grow(ngx_http_xet_lane_t *lane);
+
+/* Whether a session is ready that has nothing to do. */
+ngx_uint_t ngx_http_xet_lane_idle(ngx_http_xet_lane_t *lane);
 
 /* As ngx_http_xet_lanes_send(), _detach() and _stat(). */
 ngx_http_xet_pg_query_t *ngx_http_xet_lane_send(ngx_http_xet_lane_t *lane,

@@ -1,10 +1,17 @@
 
 /*
- * The two lanes of PostgreSQL sessions of a worker.
+ * The lanes of PostgreSQL sessions of a worker.
  *
  * Reads are pipelined: many requests' statements are in flight on a session,
  * which keeps PostgreSQL busy instead of waking it for each.  Writes, and
  * reads that may run long, have sessions of their own, a statement at a time.
+ * So have queries about chunks, by which others' reads are not to be held up:
+ * what they cost depends on what has been stored.
+ *
+ * Results of a session come in the order of its statements, so a ping behind
+ * one that waits for a lock would tell of the lock, not of PostgreSQL.  It
+ * takes a read session that has nothing to do, and where there is none, one of
+ * its own, which is opened for that.
  */
 
 #include "ngx_http_xet.h"
@@ -12,7 +19,7 @@
 
 
 struct ngx_http_xet_lanes_s {
-    ngx_http_xet_lane_t        lane[2];
+    ngx_http_xet_lane_t        lane[NGX_HTTP_XET_LANES];
 };
 
 
@@ -22,7 +29,8 @@ static ngx_http_xet_lane_t *ngx_http_xet_lanes_get(ngx_http_xet_lane_e id);
 ngx_int_t
 ngx_http_xet_lanes_init(ngx_cycle_t *cycle)
 {
-    ngx_http_xet_lane_t       *reads, *writes;
+    ngx_uint_t                 i;
+    ngx_http_xet_lane_t       *lane;
     ngx_http_xet_lanes_t      *lanes;
     ngx_http_xet_main_conf_t  *xmcf;
 
@@ -33,32 +41,46 @@ ngx_http_xet_lanes_init(ngx_cycle_t *cycle)
         return NGX_ERROR;
     }
 
-    xmcf->lanes = lanes;
+    lane = lanes->lane;
 
-    reads = &lanes->lane[NGX_HTTP_XET_READ];
+    lane[NGX_HTTP_XET_READ].n = xmcf->reads;
+    lane[NGX_HTTP_XET_READ].depth = xmcf->depth;
+    lane[NGX_HTTP_XET_READ].timeout = xmcf->query_timeout;
+    lane[NGX_HTTP_XET_READ].running = xmcf->query_timeout;
 
-    reads->n = xmcf->reads;
-    reads->depth = xmcf->depth;
-    reads->timeout = xmcf->query_timeout;
-    reads->queue = xmcf->queue;
+    lane[NGX_HTTP_XET_WRITE].n = xmcf->writes;
+    lane[NGX_HTTP_XET_WRITE].depth = 1;
+    lane[NGX_HTTP_XET_WRITE].timeout = xmcf->write_timeout;
+    lane[NGX_HTTP_XET_WRITE].running = xmcf->write_timeout;
 
-    writes = &lanes->lane[NGX_HTTP_XET_WRITE];
+    /* PostgreSQL ends a slow one, so that it does not cost the session */
 
-    writes->n = xmcf->writes;
-    writes->depth = 1;
-    writes->timeout = xmcf->write_timeout;
-    writes->queue = xmcf->queue;
+    lane[NGX_HTTP_XET_DEDUP].n = xmcf->dedups;
+    lane[NGX_HTTP_XET_DEDUP].depth = xmcf->depth;
+    lane[NGX_HTTP_XET_DEDUP].timeout = xmcf->query_timeout;
+    lane[NGX_HTTP_XET_DEDUP].running = xmcf->dedup_timeout;
 
-    if (ngx_http_xet_lane_init(reads, cycle->pool) != NGX_OK
-        || ngx_http_xet_lane_init(writes, cycle->pool) != NGX_OK)
-    {
-        return NGX_ERROR;
+    /* a second one, so that one that is lost is replaced at once */
+
+    lane[NGX_HTTP_XET_PING].n = 2;
+    lane[NGX_HTTP_XET_PING].depth = xmcf->depth;
+    lane[NGX_HTTP_XET_PING].timeout = xmcf->ping_timeout;
+    lane[NGX_HTTP_XET_PING].running = xmcf->ping_timeout;
+
+    for (i = 0; i < NGX_HTTP_XET_LANES; i++) {
+        lane[i].queue = xmcf->queue;
+
+        if (ngx_http_xet_lane_init(&lane[i], cycle->pool) != NGX_OK) {
+            return NGX_ERROR;
+        }
     }
 
-    /* the first session of each lane is warm before the first request */
+    xmcf->lanes = lanes;
 
-    (void) ngx_http_xet_lane_grow(reads);
-    (void) ngx_http_xet_lane_grow(writes);
+    /* the first session of these is warm before the first request */
+
+    (void) ngx_http_xet_lane_grow(&lane[NGX_HTTP_XET_READ]);
+    (void) ngx_http_xet_lane_grow(&lane[NGX_HTTP_XET_WRITE]);
 
     return NGX_OK;
 }
@@ -67,6 +89,7 @@ ngx_http_xet_lanes_init(ngx_cycle_t *cycle)
 void
 ngx_http_xet_lanes_exit(ngx_cycle_t *cycle)
 {
+    ngx_uint_t                 i;
     ngx_http_xet_main_conf_t  *xmcf;
 
     xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
@@ -75,8 +98,13 @@ ngx_http_xet_lanes_exit(ngx_cycle_t *cycle)
         return;
     }
 
-    ngx_http_xet_lane_close(&xmcf->lanes->lane[NGX_HTTP_XET_READ]);
-    ngx_http_xet_lane_close(&xmcf->lanes->lane[NGX_HTTP_XET_WRITE]);
+    for (i = 0; i < NGX_HTTP_XET_LANES; i++) {
+        ngx_http_xet_lane_leave(&xmcf->lanes->lane[i]);
+    }
+
+    for (i = 0; i < NGX_HTTP_XET_LANES; i++) {
+        ngx_http_xet_lane_close(&xmcf->lanes->lane[i]);
+    }
 }
 
 
@@ -85,8 +113,28 @@ ngx_http_xet_lanes_send(ngx_http_xet_lane_e id,
     const ngx_http_xet_pg_stmt_t *stmt, const char *const *values,
     const int *lengths, ngx_http_xet_pg_handler_pt handler, void *data)
 {
-    return ngx_http_xet_lane_send(ngx_http_xet_lanes_get(id), stmt, values,
-                                  lengths, handler, data);
+    ngx_http_xet_lane_t       *lane;
+    ngx_http_xet_pg_query_t   *q;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    lane = ngx_http_xet_lanes_get(id);
+
+    if (id == NGX_HTTP_XET_PING
+        && ngx_http_xet_lane_idle(ngx_http_xet_lanes_get(NGX_HTTP_XET_READ)))
+    {
+        lane = ngx_http_xet_lanes_get(NGX_HTTP_XET_READ);
+    }
+
+    q = ngx_http_xet_lane_send(lane, stmt, values, lengths, handler, data);
+
+    if (q && id == NGX_HTTP_XET_PING) {
+        xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle,
+                                                   ngx_http_xet_module);
+
+        ngx_add_timer(&q->timer, xmcf->ping_timeout);
+    }
+
+    return q;
 }
 
 

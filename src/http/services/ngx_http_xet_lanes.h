@@ -1,6 +1,6 @@
 
 /*
- * The two lanes of PostgreSQL sessions of a worker.
+ * The lanes of PostgreSQL sessions of a worker.
  */
 
 #ifndef _NGX_HTTP_XET_LANES_H_INCLUDED_
@@ -12,7 +12,10 @@
 
 typedef enum {
     NGX_HTTP_XET_READ = 0,         /* short, pipelined */
-    NGX_HTTP_XET_WRITE             /* one statement at a time */
+    NGX_HTTP_XET_WRITE,            /* one statement at a time */
+    NGX_HTTP_XET_DEDUP,            /* queries about chunks, pipelined */
+    NGX_HTTP_XET_PING,             /* when the others are busy */
+    NGX_HTTP_XET_LANES
 } ngx_http_xet_lane_e;
 
 
@@ -24,6 +27,7 @@ void ngx_http_xet_lanes_exit(ngx_cycle_t *cycle);
  * Queues a statement.  values and lengths (binary; NULL is SQL NULL) must
  * live until the handler is called or the query is detached.  NULL when the
  * queue is full or PostgreSQL is known to be away: the handler is not called.
+ * A ping goes to the lane of reads when a session there has nothing to do.
  */
 ngx_http_xet_pg_query_t *ngx_http_xet_lanes_send(ngx_http_xet_lane_e lane,
     const ngx_http_xet_pg_stmt_t *stmt, const char *const *values,
@@ -38,6 +42,7 @@ typedef struct {
     ngx_uint_t  ready;
     ngx_uint_t  inflight;
     ngx_uint_t  waiting;
+    ngx_msec_t  oldest;            /* of both, since it was queued */
 } ngx_http_xet_lane_stat_t;
 
 void ngx_http_xet_lanes_stat(ngx_http_xet_lane_e lane,

@@ -95,7 +95,8 @@ ngx_http_xet_limit_cleanup(void *data)
 
     if (hold->slot) {
         ngx_http_xet_limit_zone_give(hold->limit, hold->slot,
-                                     ngx_http_xet_body_received(hold->ctx));
+                                     ngx_http_xet_body_received(hold->ctx)
+                                     + hold->ctx->worth);
         hold->slot = NULL;
     }
 }

@@ -3,25 +3,31 @@
  * One PostgreSQL session as nginx events.
  *
  * Connecting is done in a thread, see ngx_http_xet_pg_connect.c; the event
- * loop gets a ready connection and only ever sends and consumes.  The session
- * is in pipeline mode: each statement has a sync of its own, so one that fails
- * takes no other with it, and results come in the order of sending.
+ * loop gets a connection, makes it a session, see ngx_http_xet_pg_setup.c, and
+ * only ever sends and consumes.  The session is in pipeline mode: each
+ * statement has a sync of its own, so one that fails takes no other with it,
+ * and results come in the order of sending.
  *
  * libpq owns the socket.  It is watched level-triggered, because
  * PQconsumeInput() reads only once; and nginx's connection is released before
  * libpq closes the descriptor.
  *
  * States: closed -> connecting -> ready -> closed, and closed -> backoff ->
- * connecting while PostgreSQL can't be reached.  A PGconn belongs to the
- * thread while connecting, to the event loop otherwise.
+ * connecting while PostgreSQL can't be reached.  While pg->connect is set a
+ * PGconn belongs to the thread, else to the event loop.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_pg_connect.h"
+#include "ngx_http_xet_pg_setup.h"
 
 
-static void ngx_http_xet_pg_connect_done(ngx_event_t *ev);
+static void ngx_http_xet_pg_connected(ngx_http_xet_pg_t *pg, PGconn *conn,
+    const char *error);
+static void ngx_http_xet_pg_setup_timer_handler(ngx_event_t *ev);
+static ngx_int_t ngx_http_xet_pg_prepared(ngx_http_xet_pg_t *pg);
+static void ngx_http_xet_pg_refused(ngx_http_xet_pg_t *pg, const char *error);
 static ngx_int_t ngx_http_xet_pg_wrap(ngx_http_xet_pg_t *pg);
 static void ngx_http_xet_pg_read_handler(ngx_event_t *rev);
 static void ngx_http_xet_pg_write_handler(ngx_event_t *wev);
@@ -30,47 +36,24 @@ static ngx_int_t ngx_http_xet_pg_results(ngx_http_xet_pg_t *pg);
 static void ngx_http_xet_pg_fail(ngx_http_xet_pg_t *pg);
 
 
+void
+ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg)
+{
+    ngx_queue_init(&pg->inflight);
+
+    pg->setup.handler = ngx_http_xet_pg_setup_timer_handler;
+    pg->setup.data = pg;
+    pg->setup.log = ngx_cycle->log;
+    pg->setup.cancelable = 1;
+}
+
+
 ngx_int_t
 ngx_http_xet_pg_connect(ngx_http_xet_pg_t *pg)
 {
-    ngx_thread_task_t              *task;
-    ngx_http_xet_main_conf_t       *xmcf;
-    ngx_http_xet_pg_connect_ctx_t  *ctx;
-
-    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
-
-    task = pg->task;
-
-    if (task == NULL) {
-        task = ngx_thread_task_alloc(pg->pool,
-                                     sizeof(ngx_http_xet_pg_connect_ctx_t));
-        if (task == NULL) {
-            return NGX_ERROR;
-        }
-
-        ctx = task->ctx;
-        ctx->conninfo = xmcf->conninfo;
-        ctx->store = &xmcf->store;
-
-        ctx->timeout.data = ngx_pnalloc(pg->pool, NGX_TIME_T_LEN + 1);
-        if (ctx->timeout.data == NULL) {
-            return NGX_ERROR;
-        }
-
-        *ngx_sprintf(ctx->timeout.data, "%M",
-                     (xmcf->connect_timeout + 999) / 1000) = '\0';
-
-        task->handler = ngx_http_xet_pg_connect_job;
-        task->event.handler = ngx_http_xet_pg_connect_done;
-        task->event.data = pg;
-        task->event.log = ngx_cycle->log;
-
-        pg->task = task;
-    }
-
-    task->event.complete = 0;
-
-    if (ngx_thread_task_post(xmcf->pool, task) != NGX_OK) {
+    pg->connect = ngx_http_xet_pg_connect_start(pg,
+                                                ngx_http_xet_pg_connected);
+    if (pg->connect == NULL) {
         return NGX_ERROR;
     }
 
@@ -83,35 +66,60 @@ ngx_http_xet_pg_connect(ngx_http_xet_pg_t *pg)
 
 
 static void
-ngx_http_xet_pg_connect_done(ngx_event_t *ev)
+ngx_http_xet_pg_connected(ngx_http_xet_pg_t *pg, PGconn *conn,
+    const char *error)
 {
-    ngx_http_xet_pg_t              *pg;
-    ngx_http_xet_pg_connect_ctx_t  *ctx;
+    ngx_http_xet_main_conf_t  *xmcf;
 
-    pg = ev->data;
-    ctx = pg->task->ctx;
+    pg->connect = NULL;
+    pg->conn = conn;
 
-    pg->state = NGX_HTTP_XET_PG_CLOSED;
-    pg->conn = ctx->conn;
-    ctx->conn = NULL;
-
-    if (pg->conn == NULL) {
-
-        if (!pg->logged) {
-            pg->logged = 1;
-            ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                          "xet: connecting to PostgreSQL failed: %s",
-                          ctx->error);
-        }
-
-        ngx_http_xet_pg_fail(pg);
+    if (conn == NULL) {
+        ngx_http_xet_pg_refused(pg, error);
         return;
     }
 
-    if (ngx_http_xet_pg_wrap(pg) != NGX_OK) {
-        ngx_http_xet_pg_fail(pg);
+    if (ngx_http_xet_pg_setup_send(conn, pg->timeout) != NGX_OK
+        || ngx_http_xet_pg_wrap(pg) != NGX_OK
+        || ngx_http_xet_pg_flush(pg) != NGX_OK)
+    {
+        ngx_http_xet_pg_refused(pg, PQerrorMessage(conn));
         return;
     }
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+
+    ngx_add_timer(&pg->setup, xmcf->connect_timeout);
+}
+
+
+static void
+ngx_http_xet_pg_setup_timer_handler(ngx_event_t *ev)
+{
+    ngx_http_xet_pg_refused(ev->data, "no answer to the first statements");
+}
+
+
+/* NGX_OK when the session is ready, NGX_DECLINED when it has failed. */
+
+static ngx_int_t
+ngx_http_xet_pg_prepared(ngx_http_xet_pg_t *pg)
+{
+    char       error[NGX_HTTP_XET_PG_ERROR_LEN];
+    ngx_int_t  rc;
+
+    rc = ngx_http_xet_pg_setup_results(pg->conn, error, sizeof(error));
+
+    if (rc == NGX_AGAIN) {
+        return NGX_AGAIN;
+    }
+
+    if (rc == NGX_ERROR) {
+        ngx_http_xet_pg_refused(pg, error);
+        return NGX_DECLINED;
+    }
+
+    ngx_del_timer(&pg->setup);
 
     if (pg->logged) {
         pg->logged = 0;
@@ -126,6 +134,21 @@ ngx_http_xet_pg_connect_done(ngx_event_t *ev)
     pg->backoff = 0;
 
     pg->events->ready(pg);
+
+    return (pg->state == NGX_HTTP_XET_PG_READY) ? NGX_OK : NGX_DECLINED;
+}
+
+
+static void
+ngx_http_xet_pg_refused(ngx_http_xet_pg_t *pg, const char *error)
+{
+    if (!pg->logged) {
+        pg->logged = 1;
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "xet: connecting to PostgreSQL failed: %s", error);
+    }
+
+    ngx_http_xet_pg_fail(pg);
 }
 
 
@@ -226,6 +249,7 @@ ngx_http_xet_pg_flush(ngx_http_xet_pg_t *pg)
 static void
 ngx_http_xet_pg_read_handler(ngx_event_t *rev)
 {
+    ngx_int_t           rc;
     ngx_uint_t          i, level;
     ngx_connection_t   *c;
     ngx_http_xet_pg_t  *pg;
@@ -252,6 +276,11 @@ ngx_http_xet_pg_read_handler(ngx_event_t *rev)
         if (PQconsumeInput(pg->conn) != 1
             || ngx_http_xet_pg_flush(pg) != NGX_OK)
         {
+            if (pg->state != NGX_HTTP_XET_PG_READY) {
+                ngx_http_xet_pg_refused(pg, PQerrorMessage(pg->conn));
+                return;
+            }
+
             level = pg->n ? NGX_LOG_ERR : NGX_LOG_NOTICE;
 
             ngx_log_error(level, ngx_cycle->log, 0,
@@ -261,13 +290,18 @@ ngx_http_xet_pg_read_handler(ngx_event_t *rev)
             return;
         }
 
-        if (ngx_http_xet_pg_results(pg) != NGX_OK) {
+        rc = (pg->state == NGX_HTTP_XET_PG_READY)
+             ? ngx_http_xet_pg_results(pg) : ngx_http_xet_pg_prepared(pg);
+
+        if (rc == NGX_DECLINED) {
             return;
         }
 
-    } while (--i && pg->n);
+    } while (--i && (pg->n || rc == NGX_AGAIN));
 
-    pg->events->drained(pg);
+    if (rc == NGX_OK) {
+        pg->events->drained(pg);
+    }
 }
 
 
@@ -370,8 +404,26 @@ ngx_http_xet_pg_park(ngx_http_xet_pg_t *pg)
 
 
 void
+ngx_http_xet_pg_leave(ngx_http_xet_pg_t *pg)
+{
+    if (pg->connect) {
+        ngx_http_xet_pg_connect_cancel(pg->connect);
+    }
+}
+
+
+void
 ngx_http_xet_pg_close(ngx_http_xet_pg_t *pg)
 {
+    if (pg->connect) {
+        ngx_http_xet_pg_connect_abandon(pg->connect);
+        pg->connect = NULL;
+    }
+
+    if (pg->setup.timer_set) {
+        ngx_del_timer(&pg->setup);
+    }
+
     if (pg->connection) {
 
         if (!(ngx_event_flags & NGX_USE_EPOLL_EVENT)) {

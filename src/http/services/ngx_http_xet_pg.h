@@ -14,11 +14,13 @@
 #include <libpq-fe.h>
 
 
-#define NGX_HTTP_XET_PG_PARAMS  24
+#define NGX_HTTP_XET_PG_PARAMS     24
+#define NGX_HTTP_XET_PG_CANCELLED  "57014"     /* SQLSTATE: out of time */
 
 
-typedef struct ngx_http_xet_pg_s        ngx_http_xet_pg_t;
-typedef struct ngx_http_xet_pg_query_s  ngx_http_xet_pg_query_t;
+typedef struct ngx_http_xet_pg_s          ngx_http_xet_pg_t;
+typedef struct ngx_http_xet_pg_query_s    ngx_http_xet_pg_query_t;
+typedef struct ngx_http_xet_pg_connect_s  ngx_http_xet_pg_connect_t;
 
 
 /* A statement, prepared once a session. */
@@ -55,6 +57,7 @@ struct ngx_http_xet_pg_query_s {
     ngx_queue_t                     queue;
     const ngx_http_xet_pg_stmt_t   *stmt;
     ngx_event_t                     timer;
+    ngx_msec_t                      start;
 
     ngx_http_xet_pg_handler_pt      handler;   /* NULL: detached */
     void                           *data;
@@ -74,7 +77,7 @@ struct ngx_http_xet_pg_query_s {
 
 typedef enum {
     NGX_HTTP_XET_PG_CLOSED = 0,
-    NGX_HTTP_XET_PG_CONNECTING,                /* in a thread */
+    NGX_HTTP_XET_PG_CONNECTING,                /* and preparing */
     NGX_HTTP_XET_PG_READY,
     NGX_HTTP_XET_PG_BACKOFF                    /* waits to connect again */
 } ngx_http_xet_pg_state_e;
@@ -104,17 +107,21 @@ struct ngx_http_xet_pg_s {
     ngx_event_t                      retry;    /* end of a backoff */
     ngx_msec_t                       backoff;
 
-    ngx_thread_task_t               *task;     /* connecting */
-    ngx_pool_t                      *pool;
+    ngx_http_xet_pg_connect_t       *connect;  /* its thread */
+    ngx_event_t                      setup;    /* the deadline of preparing */
+    ngx_msec_t                       timeout;  /* of a statement */
 
     unsigned                         writing:1;
     unsigned                         logged:1; /* its failure was logged */
 };
 
 
+/* events, lane, timeout and retry are set, the rest is zero. */
+void ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg);
+
 /*
- * Starts connecting and preparing in the thread pool; ready or failed is
- * called later.  NGX_ERROR when the pool's queue is full.
+ * Starts connecting and preparing; ready or failed is called later.  NGX_ERROR
+ * when there can be no thread for it.
  */
 ngx_int_t ngx_http_xet_pg_connect(ngx_http_xet_pg_t *pg);
 
@@ -127,6 +134,9 @@ void ngx_http_xet_pg_park(ngx_http_xet_pg_t *pg);
 
 /* Closes the session; what is in flight stays in pg->inflight. */
 void ngx_http_xet_pg_close(ngx_http_xet_pg_t *pg);
+
+/* For a process that exits: leave stops a thread, close waits for it. */
+void ngx_http_xet_pg_leave(ngx_http_xet_pg_t *pg);
 
 /* NGX_OK, NGX_DECLINED when it holds a password, NGX_ERROR with a text. */
 ngx_int_t ngx_http_xet_pg_check_conninfo(ngx_str_t *conninfo, u_char *err,

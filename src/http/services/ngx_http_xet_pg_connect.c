@@ -2,303 +2,292 @@
 /*
  * Connecting to PostgreSQL.
  *
- * Name lookups, file reads, TLS, the look at the schema's version and at the
- * store's identity, settings and the preparing of all statements: blocking
- * calls, and all of them in a thread.  The PGconn belongs to that thread until the job is done; the event
- * loop takes it from the context then, and sees to it that one job at a time
- * uses a context.
+ * Name lookups, file reads, TLS, authentication: libpq does all of it in one
+ * blocking call; then it is seen whether this is the right database.  How long
+ * that takes is up to resolvers, networks and whoever listens there, so each
+ * attempt has a thread of its own: one of nginx's pools would be missed by the
+ * other jobs, and nginx waits for its pools when a worker exits.
+ *
+ * The thread owns the context until it closes its end of a pipe, which is the
+ * last that it does; the event loop, which sees that, owns it then.  A process
+ * that exits cancels the thread.  It is in a system call almost always, and
+ * nearly all that wait are points of cancellation; libpq's memory is lost by
+ * that, so it is done at no other time.  One that does not end (a file on a
+ * dead network) is left behind with its context, and ends with the process.
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_pg_check.h"
 #include "ngx_http_xet_pg_connect.h"
-#include "ngx_http_xet_query.h"
-#include "ngx_http_xet_store_identity.h"
+
+#include <poll.h>
+#include <pthread.h>
 
 
+#define NGX_HTTP_XET_PG_CANCEL  100            /* ms */
+
+
+struct ngx_http_xet_pg_connect_s {
+    pthread_t                      thread;
+    ngx_connection_t              *connection; /* the loop's end of the pipe */
+    int                            end;        /* the thread's */
+
+    ngx_http_xet_pg_t             *pg;
+    ngx_http_xet_pg_connected_pt   handler;
+
+    PGconn                        *conn;       /* NULL: see error */
+    char                           error[NGX_HTTP_XET_PG_ERROR_LEN];
+
+    ngx_str_t                      store;
+    char                          *conninfo;
+    ngx_msec_t                     timeout;
+};
+
+
+static ngx_int_t ngx_http_xet_pg_connect_watch(ngx_http_xet_pg_connect_t *ctx,
+    int fd);
+static ngx_int_t ngx_http_xet_pg_connect_thread(
+    ngx_http_xet_pg_connect_t *ctx);
+static void *ngx_http_xet_pg_connect_job(void *data);
+static void ngx_http_xet_pg_connect_end_job(void *data);
 static void ngx_http_xet_pg_notice(void *arg, const PGresult *res);
-static const char *ngx_http_xet_pg_check_schema_job(PGconn *conn);
-static const char *ngx_http_xet_pg_check_store_job(PGconn *conn,
-    ngx_http_xet_pg_connect_ctx_t *ctx, ngx_log_t *log);
-static const char *ngx_http_xet_pg_claim_job(PGconn *conn, const u_char *name,
-    u_char *identity, ngx_uint_t *confirmed);
-static const char *ngx_http_xet_pg_settings_job(PGconn *conn);
-static const char *ngx_http_xet_pg_prepare_job(PGconn *conn);
-static void ngx_http_xet_pg_text(u_char *dst, size_t size, const char *text);
+static void ngx_http_xet_pg_connect_handler(ngx_event_t *rev);
 
 
-void
-ngx_http_xet_pg_connect_job(void *data, ngx_log_t *log)
+ngx_http_xet_pg_connect_t *
+ngx_http_xet_pg_connect_start(ngx_http_xet_pg_t *pg,
+    ngx_http_xet_pg_connected_pt handler)
 {
-    ngx_http_xet_pg_connect_ctx_t *ctx = data;
+    int                         fds[2];
+    ngx_http_xet_main_conf_t   *xmcf;
+    ngx_http_xet_pg_connect_t  *ctx;
 
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+
+    /* nothing of the cycle: a thread that is left behind outlives its pool */
+
+    ctx = ngx_calloc(sizeof(ngx_http_xet_pg_connect_t) + xmcf->conninfo.len + 1
+                     + xmcf->store.len + 1,
+                     ngx_cycle->log);
+    if (ctx == NULL) {
+        return NULL;
+    }
+
+    ctx->pg = pg;
+    ctx->handler = handler;
+    ctx->timeout = xmcf->connect_timeout;
+
+    ctx->conninfo = (char *) (ctx + 1);
+    ngx_memcpy(ctx->conninfo, xmcf->conninfo.data, xmcf->conninfo.len);
+
+    ctx->store.len = xmcf->store.len;
+    ctx->store.data = (u_char *) ctx->conninfo + xmcf->conninfo.len + 1;
+    ngx_memcpy(ctx->store.data, xmcf->store.data, xmcf->store.len);
+
+    if (pipe2(fds, O_CLOEXEC) == -1) {
+        ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, ngx_errno,
+                      "xet: pipe2() failed");
+        ngx_free(ctx);
+        return NULL;
+    }
+
+    ctx->end = fds[1];
+
+    if (ngx_http_xet_pg_connect_watch(ctx, fds[0]) != NGX_OK) {
+        ngx_close_socket(fds[0]);
+        goto failed;
+    }
+
+    if (ngx_http_xet_pg_connect_thread(ctx) != NGX_OK) {
+        ngx_close_connection(ctx->connection);
+        goto failed;
+    }
+
+    return ctx;
+
+failed:
+
+    ngx_close_socket(fds[1]);
+    ngx_free(ctx);
+
+    return NULL;
+}
+
+
+static ngx_int_t
+ngx_http_xet_pg_connect_watch(ngx_http_xet_pg_connect_t *ctx, int fd)
+{
+    ngx_log_t         *log;
+    ngx_connection_t  *c;
+
+    log = ngx_cycle->log;
+
+    c = ngx_get_connection(fd, log);
+    if (c == NULL) {
+        return NGX_ERROR;
+    }
+
+    c->data = ctx;
+    c->log = log;
+    c->read->log = log;
+    c->write->log = log;
+    c->read->handler = ngx_http_xet_pg_connect_handler;
+    c->number = ngx_atomic_fetch_add(ngx_connection_counter, 1);
+
+    if (ngx_add_event(c->read, NGX_READ_EVENT, NGX_LEVEL_EVENT) != NGX_OK) {
+        ngx_free_connection(c);
+        return NGX_ERROR;
+    }
+
+    ctx->connection = c;
+
+    return NGX_OK;
+}
+
+
+/* Signals are for the thread of the event loop. */
+
+static ngx_int_t
+ngx_http_xet_pg_connect_thread(ngx_http_xet_pg_connect_t *ctx)
+{
+    int       err;
+    sigset_t  all, set;
+
+    sigfillset(&all);
+    (void) pthread_sigmask(SIG_BLOCK, &all, &set);
+
+    err = pthread_create(&ctx->thread, NULL, ngx_http_xet_pg_connect_job, ctx);
+
+    (void) pthread_sigmask(SIG_SETMASK, &set, NULL);
+
+    if (err) {
+        ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, err,
+                      "xet: pthread_create() failed");
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static void *
+ngx_http_xet_pg_connect_job(void *data)
+{
+    ngx_http_xet_pg_connect_t *ctx = data;
+
+    char         timeout[NGX_TIME_T_LEN + 1];
     PGconn      *conn;
     const char  *error;
     const char  *keys[] = { "connect_timeout", "application_name",
                             "client_encoding", "dbname", NULL };
     const char  *values[] = { NULL, "nginx-xet", "UTF8", NULL, NULL };
 
-    ctx->conn = NULL;
-    ctx->error[0] = '\0';
+    pthread_cleanup_push(ngx_http_xet_pg_connect_end_job, ctx);
 
     /* what the conninfo says itself comes last and wins */
 
-    values[0] = (const char *) ctx->timeout.data;
-    values[3] = (const char *) ctx->conninfo.data;
+    *ngx_sprintf((u_char *) timeout, "%M", (ctx->timeout + 999) / 1000) = '\0';
+
+    values[0] = timeout;
+    values[3] = ctx->conninfo;
 
     conn = PQconnectdbParams(keys, values, 1);
 
     if (conn == NULL) {
-        (void) ngx_snprintf(ctx->error, NGX_HTTP_XET_PG_ERROR_LEN,
-                            "out of memory%Z");
-        return;
+        ngx_http_xet_pg_text(ctx->error, NGX_HTTP_XET_PG_ERROR_LEN,
+                             "out of memory");
+
+    } else {
+        PQsetNoticeReceiver(conn, ngx_http_xet_pg_notice, NULL);
+
+        error = (PQstatus(conn) != CONNECTION_OK) ? PQerrorMessage(conn)
+                : ngx_http_xet_pg_check_job(conn, &ctx->store, ctx->timeout,
+                                            ngx_cycle->log);
+        if (error) {
+            ngx_http_xet_pg_text(ctx->error, NGX_HTTP_XET_PG_ERROR_LEN, error);
+            PQfinish(conn);
+
+        } else {
+            ctx->conn = conn;
+        }
     }
 
-    PQsetNoticeReceiver(conn, ngx_http_xet_pg_notice, NULL);
+    pthread_cleanup_pop(1);
 
-    error = (PQstatus(conn) == CONNECTION_OK) ? NULL : PQerrorMessage(conn);
+    return NULL;
+}
 
-    if (error == NULL) {
-        error = ngx_http_xet_pg_check_schema_job(conn);
-    }
 
-    if (error == NULL) {
-        error = ngx_http_xet_pg_check_store_job(conn, ctx, log);
-    }
+static void
+ngx_http_xet_pg_connect_end_job(void *data)
+{
+    ngx_http_xet_pg_connect_t *ctx = data;
 
-    if (error == NULL) {
-        error = ngx_http_xet_pg_settings_job(conn);
-    }
-
-    if (error == NULL) {
-        error = ngx_http_xet_pg_prepare_job(conn);
-    }
-
-    if (error == NULL
-        && (PQsetnonblocking(conn, 1) != 0 || PQenterPipelineMode(conn) != 1))
-    {
-        error = PQerrorMessage(conn);
-    }
-
-    if (error) {
-        ngx_http_xet_pg_text(ctx->error, NGX_HTTP_XET_PG_ERROR_LEN, error);
-
-        PQfinish(conn);
-        return;
-    }
-
-    ctx->conn = conn;
+    (void) close(ctx->end);
 }
 
 
 static void
 ngx_http_xet_pg_notice(void *arg, const PGresult *res)
 {
-    /* a notice in the connecting thread: the cycle's log is safe to use */
+    /* perhaps in the connecting thread: the cycle's log is safe to use */
 
     ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0, "xet: PostgreSQL: %s",
                   PQresultErrorMessage(res));
 }
 
 
-static const char *
-ngx_http_xet_pg_check_schema_job(PGconn *conn)
+static void
+ngx_http_xet_pg_connect_handler(ngx_event_t *rev)
 {
-    PGresult    *res;
-    const char  *error;
+    ngx_connection_t           *c;
+    ngx_http_xet_pg_connect_t  *ctx;
 
-    static const char  wrong[] = "the schema \"xet\" has another version than "
-                                 "this module needs, run sql/migrate.sh";
+    c = rev->data;
+    ctx = c->data;
 
-    res = PQexec(conn, "SELECT max(version) FROM xet.migrations");
+    ngx_close_connection(c);
 
-    if (PQresultStatus(res) != PGRES_TUPLES_OK) {
-        error = PQerrorMessage(conn);
+    (void) pthread_detach(ctx->thread);
 
-    } else if (PQntuples(res) == 1
-               && ngx_strcmp(PQgetvalue(res, 0, 0), NGX_HTTP_XET_SCHEMA) == 0)
-    {
-        error = NULL;
+    ctx->handler(ctx->pg, ctx->conn, ctx->error);
 
-    } else {
-        error = wrong;
-    }
-
-    PQclear(res);
-
-    return error;
+    ngx_free(ctx);
 }
 
 
-/*
- * The folder and the database must have one identity.  A new database and a
- * folder without one get it together: first the row, which is not confirmed,
- * then the file, then the confirmation; so a crash in between leaves what the
- * next session completes, and of several nodes all take the first one's.
- */
-
-static const char *
-ngx_http_xet_pg_check_store_job(PGconn *conn,
-    ngx_http_xet_pg_connect_ctx_t *ctx, ngx_log_t *log)
+void
+ngx_http_xet_pg_connect_cancel(ngx_http_xet_pg_connect_t *ctx)
 {
-    PGresult      *res;
-    ngx_uint_t     confirmed, tries;
-    const char    *error, *values[1];
-    xet_status_t   rc;
-
-    u_char  found[NGX_HTTP_XET_IDENTITY_LEN + 1];
-    u_char  named[NGX_HTTP_XET_IDENTITY_LEN + 1];
-
-    static const char  failed[] = "the identity of the folder of the store "
-                                  "can't be read or made";
-
-    for (tries = 0; tries < 2; tries++) {
-
-        rc = ngx_http_xet_store_identity_read_job(ctx->store, found, log);
-
-        if (rc == XET_DONE
-            && ngx_http_xet_store_identity_draw(found) == XET_OK)
-        {
-            error = ngx_http_xet_pg_claim_job(conn, found, named, &confirmed);
-
-        } else if (rc == XET_OK) {
-            error = ngx_http_xet_pg_claim_job(conn, NULL, named, &confirmed);
-
-        } else {
-            return failed;
-        }
-
-        if (error) {
-            return error;
-        }
-
-        if (rc == XET_OK || confirmed) {
-            break;
-        }
-
-        /* made by us, or by another one at the same time: look again */
-
-        if (ngx_http_xet_store_identity_make_job(ctx->store, named, log)
-            != XET_OK)
-        {
-            return failed;
-        }
-    }
-
-    if (rc == XET_DONE) {
-        return "the folder of the store has no identity, and the database "
-               "knows another one: is its disk mounted?";
-    }
-
-    if (named[0] == '\0') {
-        return "the folder of the store belongs to another database";
-    }
-
-    if (ngx_strcmp(found, named) != 0) {
-        return "the folder of the store is not the one that the database "
-               "describes";
-    }
-
-    if (!confirmed) {
-        values[0] = (const char *) named;
-
-        res = PQexecParams(conn, "SELECT xet.store_confirm($1)", 1, NULL,
-                           values, NULL, NULL, 0);
-
-        error = (PQresultStatus(res) == PGRES_TUPLES_OK)
-                ? NULL : PQerrorMessage(conn);
-
-        PQclear(res);
-
-        if (error) {
-            return error;
-        }
-    }
-
-    ngx_http_xet_store_identity_note(named);
-
-    return NULL;
+    (void) pthread_cancel(ctx->thread);
 }
 
 
-/* The identity that the database has, with name if it had none; "" for none. */
-
-static const char *
-ngx_http_xet_pg_claim_job(PGconn *conn, const u_char *name, u_char *identity,
-    ngx_uint_t *confirmed)
+void
+ngx_http_xet_pg_connect_abandon(ngx_http_xet_pg_connect_t *ctx)
 {
-    PGresult    *res;
-    const char  *error, *values[1];
+    struct pollfd  pfd;
 
-    values[0] = (const char *) name;
+    ngx_http_xet_pg_connect_cancel(ctx);
 
-    res = PQexecParams(conn, "SELECT * FROM xet.store_claim($1)", 1, NULL,
-                       values, NULL, NULL, 0);
+    (void) pthread_detach(ctx->thread);
 
-    error = NULL;
+    pfd.fd = ctx->connection->fd;
+    pfd.events = POLLIN;
 
-    if (PQresultStatus(res) != PGRES_TUPLES_OK) {
-        error = PQerrorMessage(conn);
+    if (poll(&pfd, 1, NGX_HTTP_XET_PG_CANCEL) != 1) {
 
-    } else if (PQntuples(res) == 0) {
-        identity[0] = '\0';
-        *confirmed = 1;
-
-    } else {
-        ngx_cpystrn(identity, (u_char *) PQgetvalue(res, 0, 0),
-                    NGX_HTTP_XET_IDENTITY_LEN + 1);
-        *confirmed = (PQgetvalue(res, 0, 1)[0] == 't');
+        ngx_close_connection(ctx->connection);
+        return;
     }
 
-    PQclear(res);
+    ngx_close_connection(ctx->connection);
 
-    return error;
-}
-
-
-/*
- * Every statement of ours finds its rows by an index.  Sessions keep plans,
- * also those of foreign keys, and one made while a table was tiny would read
- * the whole of it for each row long after it has grown.  The penalty of what
- * has no other way than such a scan would make PostgreSQL plan every statement
- * anew, which takes longer than most of them.
- */
-
-static const char *
-ngx_http_xet_pg_settings_job(PGconn *conn)
-{
-    PGresult        *res;
-    ExecStatusType   status;
-
-    res = PQexec(conn, "SET enable_seqscan = off; "
-                       "SET plan_cache_mode = force_generic_plan");
-    status = PQresultStatus(res);
-
-    PQclear(res);
-
-    return (status == PGRES_COMMAND_OK) ? NULL : PQerrorMessage(conn);
-}
-
-
-static const char *
-ngx_http_xet_pg_prepare_job(PGconn *conn)
-{
-    PGresult                      *res;
-    ExecStatusType                 status;
-    const ngx_http_xet_pg_stmt_t  *stmt;
-
-    for (stmt = ngx_http_xet_query_stmts; stmt->name; stmt++) {
-
-        res = PQprepare(conn, stmt->name, stmt->sql, 0, NULL);
-        status = PQresultStatus(res);
-
-        PQclear(res);
-
-        if (status != PGRES_COMMAND_OK) {
-            return PQerrorMessage(conn);
-        }
+    if (ctx->conn) {
+        PQfinish(ctx->conn);
     }
 
-    return NULL;
+    ngx_free(ctx);
 }
 
 
@@ -313,7 +302,7 @@ ngx_http_xet_pg_check_conninfo(ngx_str_t *conninfo, u_char *err, size_t len)
     opts = PQconninfoParse((char *) conninfo->data, &msg);
 
     if (opts == NULL) {
-        ngx_http_xet_pg_text(err, len, msg ? msg : "out of memory");
+        ngx_http_xet_pg_text((char *) err, len, msg ? msg : "out of memory");
 
         if (msg) {
             PQfreemem(msg);
@@ -338,8 +327,8 @@ ngx_http_xet_pg_check_conninfo(ngx_str_t *conninfo, u_char *err, size_t len)
 
 /* A message of libpq, without the newline at its end. */
 
-static void
-ngx_http_xet_pg_text(u_char *dst, size_t size, const char *text)
+void
+ngx_http_xet_pg_text(char *dst, size_t size, const char *text)
 {
     size_t  len;
 
@@ -349,5 +338,5 @@ ngx_http_xet_pg_text(u_char *dst, size_t size, const char *text)
         len--;
     }
 
-    ngx_cpystrn(dst, (u_char *) text, ngx_min(len + 1, size));
+    ngx_cpystrn((u_char *) dst, (u_char *) text, ngx_min(len + 1, size));
 }

@@ -1,6 +1,6 @@
 
 /*
- * Inside of the service pg: a session from nothing to ready, in a thread.
+ * Inside of the service pg: a connection, made in a thread of its own.
  */
 
 #ifndef _NGX_HTTP_XET_PG_CONNECT_H_INCLUDED_
@@ -13,19 +13,24 @@
 #define NGX_HTTP_XET_PG_ERROR_LEN  512
 
 
-/* Both strings end with a zero byte. */
-
-typedef struct {
-    ngx_str_t   conninfo;
-    ngx_str_t   timeout;                       /* seconds, to connect */
-    ngx_str_t  *store;
-    PGconn     *conn;                          /* NULL: see error */
-    u_char      error[NGX_HTTP_XET_PG_ERROR_LEN];
-} ngx_http_xet_pg_connect_ctx_t;
+/* From the event loop: conn, or NULL with a text that dies on return. */
+typedef void (*ngx_http_xet_pg_connected_pt)(ngx_http_xet_pg_t *pg,
+    PGconn *conn, const char *error);
 
 
-/* Blocks.  conn is in pipeline mode, with all statements prepared. */
-void ngx_http_xet_pg_connect_job(void *data, ngx_log_t *log);
+/* Starts; handler is called later.  NULL: no thread can be had. */
+ngx_http_xet_pg_connect_t *ngx_http_xet_pg_connect_start(
+    ngx_http_xet_pg_t *pg, ngx_http_xet_pg_connected_pt handler);
+
+/*
+ * For a process that exits.  cancel tells the thread to end; abandon waits for
+ * that, 0.1 seconds at most, and frees ctx.  handler is not called.
+ */
+void ngx_http_xet_pg_connect_cancel(ngx_http_xet_pg_connect_t *ctx);
+void ngx_http_xet_pg_connect_abandon(ngx_http_xet_pg_connect_t *ctx);
+
+/* A message of libpq, without the newline at its end. */
+void ngx_http_xet_pg_text(char *dst, size_t size, const char *text);
 
 
 #endif /* _NGX_HTTP_XET_PG_CONNECT_H_INCLUDED_ */

@@ -5,19 +5,22 @@
  *
  * A usual plan is done at once in the event loop, some 100 microseconds.  A
  * large one is finished and written by jobs, a piece of JSON at a time, with
- * a MAC context of their own: the plan is all that grows with the file, the
- * JSON never exists as a whole.  The plan is the thread's while a job runs.
+ * a MAC context of their own: the JSON never exists as a whole.  A plan in a
+ * file is finished by several jobs, so that others get at the thread.  The
+ * plan is the thread's while a job runs.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_output.h"
 #include "ngx_http_xet_plan.h"
+#include "ngx_http_xet_plan_spool.h"
 #include "ngx_http_xet_stream.h"
 #include "ngx_http_xet_url.h"
 
 
 #define NGX_HTTP_XET_PLAN_INLINE  256          /* terms */
 #define NGX_HTTP_XET_PLAN_PIECE   65536        /* bytes of JSON */
+#define NGX_HTTP_XET_PLAN_READ    256          /* terms of a file at once */
 
 
 typedef struct {
@@ -41,6 +44,8 @@ static void ngx_http_xet_plan_next(ngx_http_request_t *r, void *data);
 static ngx_int_t ngx_http_xet_plan_post(ngx_http_request_t *r,
     ngx_http_xet_plan_t *p);
 static void ngx_http_xet_plan_job(void *data, ngx_log_t *log);
+static xet_status_t ngx_http_xet_plan_finish_job(ngx_http_xet_plan_t *p,
+    ngx_log_t *log);
 static void ngx_http_xet_plan_done(ngx_http_request_t *r, void *data);
 
 
@@ -74,7 +79,7 @@ ngx_http_xet_plan_send(ngx_http_request_t *r, xet_plan_t *plan,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (plan->n <= NGX_HTTP_XET_PLAN_INLINE) {
+    if (plan->n <= NGX_HTTP_XET_PLAN_INLINE && plan->spool == NULL) {
         return ngx_http_xet_plan_inline(r, p);
     }
 
@@ -180,21 +185,22 @@ ngx_http_xet_plan_job(void *data, ngx_log_t *log)
 {
     ngx_http_xet_plan_t *p = data;
 
+    xet_term_t                  window[NGX_HTTP_XET_PLAN_READ];
+    ngx_http_xet_plan_spool_t  *ps;
+
     if (!p->finished) {
-        p->finished = 1;
-
-        p->status = ngx_http_xet_url_thread(&p->url);
-
-        if (p->status == XET_OK) {
-            p->status = xet_plan_finish(p->plan);
-        }
+        p->status = ngx_http_xet_plan_finish_job(p, log);
 
         if (p->status != XET_OK) {
             return;
         }
+    }
 
-        xet_plan_writer_init(&p->writer, p->plan, p->kind,
-                             ngx_http_xet_url_write, &p->url, p->url.group);
+    if (p->plan->spool) {
+        ps = ngx_http_xet_plan_spool_get(p->plan);
+        ps->log = log;
+
+        xet_plan_spool_read(&ps->spool, window, NGX_HTTP_XET_PLAN_READ);
     }
 
     xet_buf_init(&p->buf, ngx_http_xet_alloc, p->pool,
@@ -205,10 +211,54 @@ ngx_http_xet_plan_job(void *data, ngx_log_t *log)
 }
 
 
+/* XET_AGAIN: with another job. */
+
+static xet_status_t
+ngx_http_xet_plan_finish_job(ngx_http_xet_plan_t *p, ngx_log_t *log)
+{
+    xet_status_t                status;
+    ngx_http_xet_plan_spool_t  *ps;
+
+    if (p->plan->spool) {
+        ps = ngx_http_xet_plan_spool_get(p->plan);
+        status = ngx_http_xet_plan_spool_sort_job(ps, log);
+
+    } else {
+        status = xet_plan_finish(p->plan);
+    }
+
+    if (status == XET_OK) {
+        status = ngx_http_xet_url_thread(&p->url);
+    }
+
+    if (status != XET_OK) {
+        return status;
+    }
+
+    xet_plan_writer_init(&p->writer, p->plan, p->kind, ngx_http_xet_url_write,
+                         &p->url, p->url.group);
+    p->finished = 1;
+
+    return XET_OK;
+}
+
+
 static void
 ngx_http_xet_plan_done(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_plan_t *p = data;
+
+    ngx_int_t  rc;
+
+    if (p->status == XET_AGAIN && !p->finished) {
+        rc = ngx_http_xet_plan_post(r, p);
+
+        if (rc != NGX_AGAIN) {
+            ngx_http_finalize_request(r, rc);
+        }
+
+        return;
+    }
 
     if (p->status != XET_OK && p->status != XET_AGAIN) {
 
@@ -226,6 +276,10 @@ ngx_http_xet_plan_done(ngx_http_request_t *r, void *data)
     }
 
     if (!p->stream.begun) {
+
+        if (p->plan->spool) {
+            ngx_http_xet_plan_spool_free(ngx_http_xet_plan_spool_get(p->plan));
+        }
 
         if (ngx_http_xet_plan_headers(r) != NGX_OK) {
             ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);

@@ -8,6 +8,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_auth.h"
 #include "ngx_http_xet_lanes.h"
 #include "ngx_http_xet_query_stmt.h"
 
@@ -241,6 +242,27 @@ ngx_http_xet_query_repo(ngx_http_request_t *r, const char **value, int *length)
 }
 
 
+ngx_int_t
+ngx_http_xet_query_whose(ngx_http_request_t *r, const char **values,
+    int *lengths)
+{
+    ngx_str_t  subject;
+
+    ngx_http_xet_query_repo(r, &values[0], &lengths[0]);
+
+    subject = ngx_http_xet_subject(r);
+
+    if (subject.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    values[1] = subject.len ? (const char *) subject.data : NULL;
+    lengths[1] = (int) subject.len;
+
+    return NGX_OK;
+}
+
+
 int64_t
 ngx_http_xet_query_number(ngx_http_request_t *r)
 {
@@ -252,6 +274,6 @@ ngx_int_t
 ngx_http_xet_query_ping(ngx_http_request_t *r,
     ngx_http_xet_query_handler_pt handler)
 {
-    return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ, NGX_HTTP_XET_STMT_PING,
+    return ngx_http_xet_query_send(r, NGX_HTTP_XET_PING, NGX_HTTP_XET_STMT_PING,
                                    NULL, NULL, handler);
 }

@@ -20,7 +20,7 @@
 #include "ngx_http_xet_store.h"
 
 
-#define NGX_HTTP_XET_SCHEMA  "7"           /* last of sql/NNNN_*.sql */
+#define NGX_HTTP_XET_SCHEMA  "9"           /* last of sql/NNNN_*.sql */
 
 
 /*
@@ -76,7 +76,13 @@ int64_t ngx_http_xet_query_number(ngx_http_request_t *r);
  * Parameters must live until the handler is called or the request dies.
  */
 
-/* The terms of a file that overlap [first, last]. */
+/*
+ * The terms of a file that overlap [first, last], in rows of up to
+ * XET_TERM_SEGMENT_MAX: a window of them.  Where there are as many rows as a
+ * window may have, what is left is asked for from the end of the last term on.
+ */
+
+#define NGX_HTTP_XET_TERMS_ROWS  8             /* as in sql/functions.sql */
 
 typedef struct {
     uint64_t    size;                          /* of the file */
@@ -110,7 +116,10 @@ xet_status_t ngx_http_xet_query_open_get(ngx_http_request_t *r, ngx_int_t rc,
     ngx_http_xet_open_t *open);
 
 
-/* Several whole files at once: their rows, in the order of the array. */
+/*
+ * Several whole files at once: their rows, in the order of the array, from
+ * byte at of file first on; likewise by windows.
+ */
 
 typedef struct {
     ngx_uint_t  file;                          /* place in the array */
@@ -120,7 +129,8 @@ typedef struct {
 } ngx_http_xet_file_row_t;
 
 ngx_int_t ngx_http_xet_query_files(ngx_http_request_t *r,
-    ngx_http_xet_array_t *files, ngx_http_xet_query_handler_pt handler);
+    ngx_http_xet_array_t *files, ngx_uint_t first, uint64_t at,
+    ngx_http_xet_query_handler_pt handler);
 ngx_uint_t ngx_http_xet_query_files_n(ngx_http_request_t *r);
 void ngx_http_xet_query_files_row(ngx_http_request_t *r, ngx_uint_t i,
     ngx_http_xet_file_row_t *row);
@@ -138,6 +148,16 @@ ngx_uint_t ngx_http_xet_query_slices_n(ngx_http_xet_query_t *q);
 void ngx_http_xet_query_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_shard_slice_t *slice);
 
+/*
+ * Those of the terms of a shard.  With proof, what the client may not name is
+ * not known, and what it must prove to have is not its own.
+ */
+ngx_int_t ngx_http_xet_query_shard_slices(ngx_http_request_t *r,
+    ngx_http_xet_slices_t *slices, ngx_uint_t proof,
+    ngx_http_xet_query_handler_pt handler);
+void ngx_http_xet_query_shard_slices_row(ngx_http_xet_query_t *q,
+    ngx_uint_t i, xet_shard_slice_t *slice);
+
 
 /*
  * A stored copy of a xorb, as its row names it.  A digest of zeros is that of
@@ -149,6 +169,7 @@ typedef struct {
     uint64_t    size;                          /* bytes in its file */
     xet_hash_t  digest;
     ngx_uint_t  whole;                         /* 0: known to be damaged */
+    ngx_uint_t  news;                          /* to who has sent it */
 } ngx_http_xet_copy_t;
 
 /*
@@ -182,11 +203,23 @@ ngx_int_t ngx_http_xet_query_damaged(ngx_http_request_t *r,
 void ngx_http_xet_query_damaged_tell(ngx_http_xet_damage_t *damage);
 
 
+/* A xorb, for who may know all of it. */
 ngx_int_t ngx_http_xet_query_xorb(ngx_http_request_t *r,
     const xet_hash_t *xorb, ngx_http_xet_query_handler_pt handler);
 
 /* Its digest is not asked for. */
 void ngx_http_xet_query_xorb_get(ngx_http_request_t *r,
+    ngx_http_xet_copy_t *copy);
+
+/*
+ * A xorb that the client may name in a shard without sending it; noted as
+ * below.
+ */
+ngx_int_t ngx_http_xet_query_grant(ngx_http_request_t *r,
+    const xet_hash_t *xorb, ngx_http_xet_query_handler_pt handler);
+
+/* As query_xorb_get(), and whether that is noted. */
+ngx_uint_t ngx_http_xet_query_grant_get(ngx_http_request_t *r,
     ngx_http_xet_copy_t *copy);
 
 
@@ -198,6 +231,10 @@ void ngx_http_xet_query_xorb_get(ngx_http_request_t *r,
 
 ngx_int_t ngx_http_xet_query_chunk(ngx_http_request_t *r,
     const xet_hash_t *chunk, ngx_http_xet_query_handler_pt handler);
+
+/* Its rc: a query that PostgreSQL has broken off in time is a miss. */
+ngx_int_t ngx_http_xet_query_chunk_rc(ngx_http_request_t *r, ngx_int_t rc);
+
 ngx_uint_t ngx_http_xet_query_chunk_n(ngx_http_xet_query_t *q);
 
 /* chunk_count is 0 for a row that can't be. */

@@ -14,18 +14,38 @@ ngx_int_t
 ngx_http_xet_query_chunk(ngx_http_request_t *r, const xet_hash_t *chunk,
     ngx_http_xet_query_handler_pt handler)
 {
-    int          lengths[2] = { XET_HASH_LEN, 0 };
-    const char  *values[2] = { (const char *) chunk->bytes, NULL };
+    int          lengths[4];
+    const char  *values[4];
 
-    /* else all of the store answers */
+    values[0] = (const char *) chunk->bytes;
+    lengths[0] = XET_HASH_LEN;
+    values[1] = ngx_http_xet_dedup_wide(r) ? "\1" : "\0";
+    lengths[1] = 1;
 
-    if (ngx_http_xet_dedup_in_repo(r)) {
-        ngx_http_xet_query_repo(r, &values[1], &lengths[1]);
+    if (ngx_http_xet_query_whose(r, &values[2], &lengths[2]) != NGX_OK) {
+        return NGX_ERROR;
     }
 
-    return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ,
+    return ngx_http_xet_query_send(r, NGX_HTTP_XET_DEDUP,
                                    NGX_HTTP_XET_STMT_CHUNK, values, lengths,
                                    handler);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_chunk_rc(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_query_t  *q;
+
+    q = ngx_http_xet_query_get(r);
+
+    if (rc == NGX_BUSY
+        && ngx_strcmp(q->sqlstate, NGX_HTTP_XET_PG_CANCELLED) == 0)
+    {
+        return NGX_DECLINED;
+    }
+
+    return rc;
 }
 
 
@@ -40,7 +60,7 @@ void
 ngx_http_xet_query_chunk_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_xorb_list_t *xorb, ngx_uint_t *noted)
 {
-    ngx_str_t  hash, hashes, raw;
+    ngx_str_t  hash, hashes, raw, seen;
 
     ngx_memzero(xorb, sizeof(xet_xorb_list_t));
 
@@ -64,6 +84,13 @@ ngx_http_xet_query_chunk_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xorb->tag = (uint32_t) ngx_http_xet_pg_int(q->res, i, 7);
     xorb->hashes = hashes.data;
     xorb->raw_ends = raw.data;
+
+    if (!ngx_http_xet_pg_null(q->res, i, 8)) {
+        ngx_http_xet_pg_bytes(q->res, i, 8, &seen);
+
+        xorb->seen = seen.data;
+        xorb->seen_n = (uint32_t) (seen.len / XET_SEEN_LEN);
+    }
 }
 
 

@@ -126,17 +126,27 @@ ngx_http_xet_query_open_get(ngx_http_request_t *r, ngx_int_t rc,
 
 ngx_int_t
 ngx_http_xet_query_files(ngx_http_request_t *r, ngx_http_xet_array_t *files,
-    ngx_http_xet_query_handler_pt handler)
+    ngx_uint_t first, uint64_t at, ngx_http_xet_query_handler_pt handler)
 {
-    int          lengths[2];
-    const char  *values[2];
+    int                    lengths[4] = { 0, 8, 8, 0 };
+    const char            *values[4];
+    ngx_http_xet_query_t  *q;
 
     if (files->failed) {
         return NGX_ERROR;
     }
 
+    q = ngx_http_xet_query_get(r);
+
+    ngx_http_xet_put_be64(&q->numbers[0], first + 1);
+    ngx_http_xet_put_be64(&q->numbers[1], at);
+
     ngx_http_xet_array_value(files, &values[0], &lengths[0]);
-    ngx_http_xet_query_repo(r, &values[1], &lengths[1]);
+
+    values[1] = (const char *) &q->numbers[0];
+    values[2] = (const char *) &q->numbers[1];
+
+    ngx_http_xet_query_repo(r, &values[3], &lengths[3]);
 
     return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ,
                                    NGX_HTTP_XET_STMT_FILES, values, lengths,

@@ -18,10 +18,10 @@ static ngx_int_t
 ngx_http_xet_query_batch(ngx_http_request_t *r, ngx_uint_t stmt,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler)
 {
-    int                    lengths[3 + NGX_HTTP_XET_BATCH_ARRAYS];
+    int                    lengths[4 + NGX_HTTP_XET_BATCH_ARRAYS];
     ngx_int_t              rc;
     ngx_uint_t             i;
-    const char            *values[3 + NGX_HTTP_XET_BATCH_ARRAYS];
+    const char            *values[4 + NGX_HTTP_XET_BATCH_ARRAYS];
     ngx_http_xet_query_t  *q;
 
     if (ngx_http_xet_batch_failed(b)) {
@@ -42,7 +42,11 @@ ngx_http_xet_query_batch(ngx_http_request_t *r, ngx_uint_t stmt,
                                  &values[2 + i], &lengths[2 + i]);
     }
 
-    ngx_http_xet_query_repo(r, &values[2 + i], &lengths[2 + i]);
+    if (ngx_http_xet_query_whose(r, &values[2 + i], &lengths[2 + i])
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
 
     rc = ngx_http_xet_query_send(r, NGX_HTTP_XET_WRITE, stmt, values, lengths,
                                  handler);

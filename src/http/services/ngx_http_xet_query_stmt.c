@@ -24,21 +24,27 @@ const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
       3 },
 
     { "files_terms",
-      "SELECT n, size, first_offset, packed FROM xet.files_terms($1, $2)",
-      2 },
+      "SELECT n, size, first_offset, packed"
+      "  FROM xet.files_terms($1, $2, $3, $4)",
+      4 },
 
     { "xorb_slices",
       "SELECT chunk_count, hashes, raw_ends, stored_ends, tag, stored_size,"
       "       whole FROM xet.xorb_slices($1, $2, $3, $4)",
       4 },
 
+    { "shard_slices",
+      "SELECT chunk_count, hashes, raw_ends, stored_ends, tag, stored_size,"
+      "       whole, own FROM xet.shard_slices($1, $2, $3, $4, $5, $6, $7)",
+      7 },
+
     { "xorb_put",
-      "SELECT the_tag, the_size, the_digest, whole"
-      "  FROM xet.xorb_put($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-      9 },
+      "SELECT the_tag, the_size, the_digest, whole, news"
+      "  FROM xet.xorb_put($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+      11 },
 
     { "xorb_heal",
-      "SELECT the_tag, the_size, the_digest, whole"
+      "SELECT the_tag, the_size, the_digest, whole, false"
       "  FROM xet.xorb_heal($1, $2, $3, $4, $5, $6)",
       6 },
 
@@ -51,13 +57,18 @@ const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
       2 },
 
     { "xorb_get",
-      "SELECT stored_size, tag, whole FROM xet.xorb_get($1)",
-      1 },
+      "SELECT stored_size, tag, whole FROM xet.xorb_get($1, $2, $3)",
+      3 },
+
+    { "xorb_grant",
+      "SELECT stored_size, tag, whole, noted"
+      "  FROM xet.xorb_grant($1, $2, $3, $4)",
+      4 },
 
     { "chunk_find",
       "SELECT hash, chunk_count, raw_size, stored_size, hashes, raw_ends,"
-      "       noted, tag FROM xet.chunk_find($1, $2)",
-      2 },
+      "       noted, tag, seen FROM xet.chunk_find($1, $2, $3, $4)",
+      4 },
 
     { "xorb_advertised",
       "SELECT xet.xorb_advertised($1)",
@@ -68,8 +79,8 @@ const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
       15 },
 
     { "shard_put",
-      "SELECT xet.shard_put(" NGX_HTTP_XET_BATCH_PARAMS ", $16)",
-      16 },
+      "SELECT xet.shard_put(" NGX_HTTP_XET_BATCH_PARAMS ", $16, $17)",
+      17 },
 
     { "file_prove",
       "SELECT xet.file_prove($1, $2)",

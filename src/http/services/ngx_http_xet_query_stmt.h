@@ -22,11 +22,13 @@ enum {
     NGX_HTTP_XET_STMT_OPEN,
     NGX_HTTP_XET_STMT_FILES,
     NGX_HTTP_XET_STMT_SLICES,
+    NGX_HTTP_XET_STMT_SHARD_SLICES,
     NGX_HTTP_XET_STMT_XORB_PUT,
     NGX_HTTP_XET_STMT_XORB_HEAL,
     NGX_HTTP_XET_STMT_XORB_DAMAGED,
     NGX_HTTP_XET_STMT_DOUBTS,
     NGX_HTTP_XET_STMT_XORB,
+    NGX_HTTP_XET_STMT_GRANT,
     NGX_HTTP_XET_STMT_CHUNK,
     NGX_HTTP_XET_STMT_ADVERTISED,
     NGX_HTTP_XET_STMT_STAGE,
@@ -63,6 +65,13 @@ ngx_uint_t ngx_http_xet_query_xorb_left(ngx_http_xet_query_t *q);
 /* The repo whose files the request may see; SQL NULL for all of the store. */
 void ngx_http_xet_query_repo(ngx_http_request_t *r, const char **value,
     int *length);
+
+/*
+ * That and who asks, as two parameters: for what they have had besides.
+ * NGX_ERROR without memory.
+ */
+ngx_int_t ngx_http_xet_query_whose(ngx_http_request_t *r, const char **values,
+    int *lengths);
 
 
 #endif /* _NGX_HTTP_XET_QUERY_STMT_H_INCLUDED_ */

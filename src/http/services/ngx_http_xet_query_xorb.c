@@ -1,11 +1,11 @@
 
 /*
- * Statements about xorbs: their chunk lists, read in slices, and their rows,
- * each of which names the stored copy that it describes.
- * Xorbs belong to nobody; their hashes are what one has to know.
+ * Statements about xorbs: their chunk lists, read in slices, their rows, each
+ * of which names the stored copy that it describes, and who may name them.
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_auth.h"
 #include "ngx_http_xet_lanes.h"
 #include "ngx_http_xet_query_stmt.h"
 
@@ -18,6 +18,8 @@ typedef struct {
 } ngx_http_xet_left_t;
 
 
+static ngx_int_t ngx_http_xet_query_slices_values(
+    ngx_http_xet_slices_t *slices, const char **values, int *lengths);
 static ngx_int_t ngx_http_xet_query_xorb_send(ngx_http_request_t *r,
     ngx_uint_t stmt, const char *const *values, const int *lengths,
     ngx_http_xet_file_t *file, ngx_http_xet_query_handler_pt handler);
@@ -28,14 +30,10 @@ static void ngx_http_xet_query_damaged_done(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 
 
-ngx_int_t
-ngx_http_xet_query_slices(ngx_http_request_t *r,
-    ngx_http_xet_slices_t *slices, ngx_uint_t hashes, ngx_uint_t lane,
-    ngx_http_xet_query_handler_pt handler)
+static ngx_int_t
+ngx_http_xet_query_slices_values(ngx_http_xet_slices_t *slices,
+    const char **values, int *lengths)
 {
-    int          lengths[4];
-    const char  *values[4];
-
     if (slices->xorbs.failed || slices->starts.failed || slices->ends.failed) {
         return NGX_ERROR;
     }
@@ -44,11 +42,62 @@ ngx_http_xet_query_slices(ngx_http_request_t *r,
     ngx_http_xet_array_value(&slices->starts, &values[1], &lengths[1]);
     ngx_http_xet_array_value(&slices->ends, &values[2], &lengths[2]);
 
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_xet_query_slices(ngx_http_request_t *r,
+    ngx_http_xet_slices_t *slices, ngx_uint_t hashes, ngx_uint_t lane,
+    ngx_http_xet_query_handler_pt handler)
+{
+    int          lengths[4];
+    const char  *values[4];
+
+    if (ngx_http_xet_query_slices_values(slices, values, lengths) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     values[3] = hashes ? "\1" : "\0";
     lengths[3] = 1;
 
     return ngx_http_xet_query_send(r, lane, NGX_HTTP_XET_STMT_SLICES, values,
                                    lengths, handler);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_shard_slices(ngx_http_request_t *r,
+    ngx_http_xet_slices_t *slices, ngx_uint_t proof,
+    ngx_http_xet_query_handler_pt handler)
+{
+    int          lengths[7];
+    const char  *values[7];
+
+    if (ngx_http_xet_query_slices_values(slices, values, lengths) != NGX_OK
+        || ngx_http_xet_query_whose(r, &values[5], &lengths[5]) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    values[3] = proof ? "\1" : "\0";
+    lengths[3] = 1;
+    values[4] = ngx_http_xet_dedup_wide(r) ? "\1" : "\0";
+    lengths[4] = 1;
+
+    return ngx_http_xet_query_send(r, NGX_HTTP_XET_WRITE,
+                                   NGX_HTTP_XET_STMT_SHARD_SLICES, values,
+                                   lengths, handler);
+}
+
+
+void
+ngx_http_xet_query_shard_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
+    xet_shard_slice_t *slice)
+{
+    ngx_http_xet_query_slices_row(q, i, slice);
+
+    slice->own = slice->known && ngx_http_xet_pg_int(q->res, i, 7) != 0;
 }
 
 
@@ -113,12 +162,13 @@ void
 ngx_http_xet_query_eligible(ngx_http_xet_array_t *eligible,
     const xet_suite_t *suite, const xet_xorb_info_t *info)
 {
-    uint32_t  i;
+    uint16_t  chunks[XET_XORB_CHUNKS_MAX];
+    uint32_t  i, n;
 
-    for (i = 0; i < info->chunk_count; i++) {
-        if (xet_hash_eligible(suite, info->hashes + i * XET_HASH_LEN)) {
-            ngx_http_xet_array_int4(eligible, (int32_t) i);
-        }
+    n = xet_xorb_eligible(suite, info, chunks);
+
+    for (i = 0; i < n; i++) {
+        ngx_http_xet_array_int4(eligible, chunks[i]);
     }
 }
 
@@ -128,11 +178,13 @@ ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
     const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,
     ngx_http_xet_file_t *file, ngx_http_xet_query_handler_pt handler)
 {
-    int                    lengths[9];
-    const char            *values[9];
+    int                    lengths[11];
+    const char            *values[11];
     ngx_http_xet_query_t  *q;
 
-    if (eligible->failed) {
+    if (eligible->failed
+        || ngx_http_xet_query_whose(r, &values[9], &lengths[9]) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
@@ -307,6 +359,7 @@ ngx_http_xet_query_xorb_copy(ngx_http_request_t *r, ngx_http_xet_copy_t *copy)
     copy->tag = (uint32_t) ngx_http_xet_pg_int(q->res, 0, 0);
     copy->size = (uint64_t) ngx_http_xet_pg_int(q->res, 0, 1);
     copy->whole = ngx_http_xet_pg_int(q->res, 0, 3) != 0;
+    copy->news = ngx_http_xet_pg_int(q->res, 0, 4) != 0;
 
     ngx_http_xet_pg_bytes(q->res, 0, 2, &digest);
 
@@ -408,13 +461,48 @@ ngx_int_t
 ngx_http_xet_query_xorb(ngx_http_request_t *r, const xet_hash_t *xorb,
     ngx_http_xet_query_handler_pt handler)
 {
-    int          length;
-    const char  *value;
+    int          lengths[3];
+    const char  *values[3];
 
-    value = (const char *) xorb->bytes;
-    length = XET_HASH_LEN;
+    values[0] = (const char *) xorb->bytes;
+    lengths[0] = XET_HASH_LEN;
+
+    if (ngx_http_xet_query_whose(r, &values[1], &lengths[1]) != NGX_OK) {
+        return NGX_ERROR;
+    }
 
     return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ,
-                                   NGX_HTTP_XET_STMT_XORB, &value, &length,
+                                   NGX_HTTP_XET_STMT_XORB, values, lengths,
                                    handler);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_grant(ngx_http_request_t *r, const xet_hash_t *xorb,
+    ngx_http_xet_query_handler_pt handler)
+{
+    int          lengths[4];
+    const char  *values[4];
+
+    values[0] = (const char *) xorb->bytes;
+    lengths[0] = XET_HASH_LEN;
+    values[1] = ngx_http_xet_proof(r) ? "\1" : "\0";
+    lengths[1] = 1;
+
+    if (ngx_http_xet_query_whose(r, &values[2], &lengths[2]) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ,
+                                   NGX_HTTP_XET_STMT_GRANT, values, lengths,
+                                   handler);
+}
+
+
+ngx_uint_t
+ngx_http_xet_query_grant_get(ngx_http_request_t *r, ngx_http_xet_copy_t *copy)
+{
+    ngx_http_xet_query_xorb_get(r, copy);
+
+    return ngx_http_xet_pg_int(ngx_http_xet_query_get(r)->res, 0, 3) != 0;
 }

@@ -67,6 +67,7 @@ typedef struct {
  *     XET_PLAN_DAMAGED    500  terms or chunk lists contradict each other
  *     XET_STORE_DAMAGED   500  the bytes of a xorb are missing or not right
  *     XET_STORE_FAILED    500  the bytes of a xorb can't be read
+ *     XET_STORE_FILES     503  not now: too many files are open
  *     XET_OVERLOADED      503  the thread pool's queue is full
  *     XET_NOMEM           500
  *

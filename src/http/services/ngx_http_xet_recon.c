@@ -3,7 +3,9 @@
  * Which ranges of which xorbs make up a byte range of a file.
  *
  *     send      the terms that overlap it are asked for
- *     queried   the first and last term may begin before or end after the
+ *     queried   a window of them; there may be more: room for them, and the
+ *               next window, until the range is covered
+ *     covered   the first and last term may begin before or end after the
  *               range: then their xorbs' chunk ends are fetched
  *     edges     trims both
  *     plan      goes out by the plan service; always 200: a 206 or a
@@ -14,6 +16,7 @@
 #include "ngx_http_xet_lanes.h"
 #include "ngx_http_xet_output.h"
 #include "ngx_http_xet_plan.h"
+#include "ngx_http_xet_plan_spool.h"
 #include "ngx_http_xet_recon.h"
 
 
@@ -31,8 +34,16 @@ typedef struct {
 
 
 static void ngx_http_xet_recon_cleanup(void *data);
+static ngx_int_t ngx_http_xet_recon_ask(ngx_http_request_t *r,
+    ngx_http_xet_recon_t *rec);
 static void ngx_http_xet_recon_queried(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_int_t ngx_http_xet_recon_terms(ngx_http_request_t *r);
+static xet_status_t ngx_http_xet_recon_first(ngx_http_xet_recon_t *rec,
+    ngx_http_xet_terms_t *terms);
+static void ngx_http_xet_recon_room(ngx_http_request_t *r,
+    xet_status_t status);
+static ngx_int_t ngx_http_xet_recon_covered(ngx_http_request_t *r,
+    ngx_http_xet_recon_t *rec);
 static ngx_int_t ngx_http_xet_recon_edges(ngx_http_request_t *r);
 static void ngx_http_xet_recon_edges_queried(ngx_http_request_t *r,
     ngx_int_t rc);
@@ -44,7 +55,6 @@ ngx_int_t
 ngx_http_xet_recon_send(ngx_http_request_t *r, const xet_hash_t *file,
     const xet_range_t *want)
 {
-    ngx_int_t              rc;
     ngx_http_xet_ctx_t    *ctx;
     ngx_http_xet_recon_t  *rec;
 
@@ -73,11 +83,7 @@ ngx_http_xet_recon_send(ngx_http_request_t *r, const xet_hash_t *file,
         return ngx_http_xet_recon_plan(r);
     }
 
-    rc = ngx_http_xet_query_terms(r, &rec->file, rec->want.start,
-                                  rec->want.end - 1,
-                                  ngx_http_xet_recon_queried);
-
-    return ngx_http_xet_asked_query(r, rc);
+    return ngx_http_xet_recon_ask(r, rec);
 }
 
 
@@ -140,6 +146,23 @@ ngx_http_xet_recon_cleanup(void *data)
 }
 
 
+/* The first window, or the next one. */
+
+static ngx_int_t
+ngx_http_xet_recon_ask(ngx_http_request_t *r, ngx_http_xet_recon_t *rec)
+{
+    uint64_t   first;
+    ngx_int_t  rc;
+
+    first = rec->size ? rec->plan.position : rec->want.start;
+
+    rc = ngx_http_xet_query_terms(r, &rec->file, first, rec->want.end - 1,
+                                  ngx_http_xet_recon_queried);
+
+    return ngx_http_xet_asked_query(r, rc);
+}
+
+
 static void
 ngx_http_xet_recon_queried(ngx_http_request_t *r, ngx_int_t rc)
 {
@@ -164,31 +187,93 @@ ngx_http_xet_recon_terms(ngx_http_request_t *r)
 
     ngx_http_xet_query_terms_get(r, &terms);
 
-    rec->size = terms.size;
+    status = ngx_http_xet_recon_first(rec, &terms);
 
-    if (rec->want.start >= terms.size) {
-        return ngx_http_xet_error_status(r, XET_RANGE_PAST_END);
-    }
-
-    rec->want.end = ngx_min(rec->want.end, terms.size);
-
-    xet_plan_init(&rec->plan, ngx_http_xet_alloc, rec->pool, &rec->want);
-
-    for (i = 0; i < terms.n; i++) {
+    for (i = 0; i < terms.n && status == XET_OK; i++) {
         ngx_http_xet_query_terms_row(r, i, &offset, &packed);
 
         status = xet_plan_add(&rec->plan, packed.data, packed.len, offset);
-
-        if (status != XET_OK) {
-            return ngx_http_xet_error_status(r, status);
-        }
     }
 
-    if (rec->plan.n == 0) {
-        return ngx_http_xet_error_status(r, XET_PLAN_DAMAGED);
+    if (status == XET_OK && rec->plan.n == 0) {
+        status = XET_PLAN_DAMAGED;
+    }
+
+    if (status != XET_OK) {
+        return ngx_http_xet_error_status(r, status);
     }
 
     ngx_http_xet_query_release(r);
+
+    if (terms.n < NGX_HTTP_XET_TERMS_ROWS
+        || rec->plan.position >= rec->want.end)
+    {
+        return ngx_http_xet_recon_covered(r, rec);
+    }
+
+    status = ngx_http_xet_plan_room(r, &rec->plan, rec->pool,
+                                    ngx_http_xet_recon_room);
+
+    if (status == XET_AGAIN) {
+        return NGX_AGAIN;
+    }
+
+    return (status == XET_OK) ? ngx_http_xet_recon_ask(r, rec)
+                              : ngx_http_xet_error_status(r, status);
+}
+
+
+/* What the first window tells of the file; the plan begins. */
+
+static xet_status_t
+ngx_http_xet_recon_first(ngx_http_xet_recon_t *rec,
+    ngx_http_xet_terms_t *terms)
+{
+    if (rec->size) {
+        return XET_OK;
+    }
+
+    if (rec->want.start >= terms->size) {
+        return XET_RANGE_PAST_END;
+    }
+
+    rec->size = terms->size;
+    rec->want.end = ngx_min(rec->want.end, terms->size);
+
+    xet_plan_init(&rec->plan, ngx_http_xet_alloc, rec->pool, &rec->want);
+
+    return (terms->n == NGX_HTTP_XET_TERMS_ROWS)
+           ? xet_plan_reserve(&rec->plan, NGX_HTTP_XET_PLAN_TERMS) : XET_OK;
+}
+
+
+static void
+ngx_http_xet_recon_room(ngx_http_request_t *r, xet_status_t status)
+{
+    ngx_int_t            rc;
+    ngx_http_xet_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    rc = (status == XET_OK) ? ngx_http_xet_recon_ask(r, ctx->state)
+                            : ngx_http_xet_error_status(r, status);
+
+    if (rc != NGX_AGAIN) {
+        ngx_http_finalize_request(r, rc);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_xet_recon_covered(ngx_http_request_t *r, ngx_http_xet_recon_t *rec)
+{
+    xet_status_t  status;
+
+    status = ngx_http_xet_plan_bound(r, &rec->plan);
+
+    if (status != XET_OK) {
+        return ngx_http_xet_error_status(r, status);
+    }
 
     rec->edges = xet_plan_edges(&rec->plan);
 
@@ -215,8 +300,7 @@ ngx_http_xet_recon_edges(ngx_http_request_t *r)
             continue;
         }
 
-        term = (edge == XET_PLAN_FIRST) ? &rec->plan.terms[0]
-                                        : &rec->plan.terms[rec->plan.n - 1];
+        term = xet_plan_edge(&rec->plan, edge);
 
         ngx_http_xet_slices_add(&rec->slices, &term->xorb, term->chunk_start,
                                 term->chunk_end);
@@ -242,7 +326,7 @@ static ngx_int_t
 ngx_http_xet_recon_trim(ngx_http_request_t *r)
 {
     unsigned                which;
-    ngx_uint_t              i, n;
+    ngx_uint_t              i, n, one;
     xet_status_t            status;
     xet_plan_ends_t         ends;
     xet_shard_slice_t       slice;
@@ -253,6 +337,7 @@ ngx_http_xet_recon_trim(ngx_http_request_t *r)
     rec = ctx->state;
 
     n = ngx_http_xet_query_slices_n(&ctx->query);
+    one = (rec->plan.before + rec->plan.n == 1);
 
     for (i = 0; i < n; i++) {
         ngx_http_xet_query_slices_row(&ctx->query, i, &slice);
@@ -268,10 +353,7 @@ ngx_http_xet_recon_trim(ngx_http_request_t *r)
         ends.raw_ends = slice.raw_ends;
         ends.stored_ends = slice.stored_ends;
 
-        if (rec->plan.n == 1) {
-            which = rec->edges;
-
-        } else if (n == 2) {
+        if (n == 2 && !one) {
             which = (i == 0) ? XET_PLAN_FIRST : XET_PLAN_LAST;
 
         } else {
@@ -284,7 +366,7 @@ ngx_http_xet_recon_trim(ngx_http_request_t *r)
             return ngx_http_xet_error_status(r, status);
         }
 
-        if (rec->plan.n == 1) {
+        if (one) {
             break;
         }
     }

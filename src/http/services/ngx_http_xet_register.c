@@ -30,8 +30,9 @@
 #include "ngx_http_xet_register_window.h"
 
 
-#define NGX_HTTP_XET_BATCH_SIZE  (1024 * 1024)
-#define NGX_HTTP_XET_SEEN        64            /* a power of two */
+#define NGX_HTTP_XET_BATCH_SIZE   (1024 * 1024)
+#define NGX_HTTP_XET_CHUNK_WORTH  512          /* bytes, a verified chunk */
+#define NGX_HTTP_XET_SEEN         64           /* a power of two */
 
 
 /* A copy whose file was there a moment ago. */
@@ -56,11 +57,14 @@ typedef struct {
     xet_shard_verifier_t       verifier;       /* of the open file */
     ngx_http_xet_batch_t       batch;
     xet_status_t               status;
+    xet_hash_t                 xorb;           /* of XET_SHARD_XORB */
 
     ngx_str_t                  store;
     ngx_http_xet_damage_t      damage;
     ngx_http_xet_seen_t        seen[NGX_HTTP_XET_SEEN];
 
+    unsigned                   named:1;        /* it is */
+    unsigned                   proof:1;
     unsigned                   doubted:1;      /* the batch is without doubt */
     unsigned                   finished:1;
 } ngx_http_xet_register_t;
@@ -72,6 +76,8 @@ static void ngx_http_xet_register_post(ngx_http_request_t *r,
 static void ngx_http_xet_register_collect_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_register_collected(ngx_http_request_t *r,
     void *data);
+static void ngx_http_xet_register_count(ngx_http_request_t *r,
+    ngx_http_xet_window_t *w);
 static ngx_int_t ngx_http_xet_register_batch(ngx_http_request_t *r,
     ngx_http_xet_register_t *reg);
 static void ngx_http_xet_register_doubts(ngx_http_request_t *r, ngx_int_t rc);
@@ -90,7 +96,7 @@ static xet_status_t ngx_http_xet_register_term_job(
     ngx_log_t *log);
 static xet_status_t ngx_http_xet_register_seen_job(
     ngx_http_xet_register_t *reg, const xet_hash_t *xorb,
-    xet_shard_slice_t *slice, ngx_log_t *log);
+    const xet_shard_slice_t *slice, ngx_log_t *log);
 static xet_status_t ngx_http_xet_register_file(ngx_http_xet_register_t *reg,
     ngx_http_xet_step_t *step);
 static void ngx_http_xet_register_staged(ngx_http_request_t *r, ngx_int_t rc);
@@ -136,6 +142,7 @@ ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_file_t *spool,
     reg->handler = handler;
     reg->progress = progress;
     reg->total = total;
+    reg->proof = proof;
     reg->query = &ctx->query;
     reg->suite = xmcf->suite;
     reg->store = xmcf->store;
@@ -228,8 +235,10 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
         rc = ngx_http_xet_register_batch(r, reg);
 
     } else if (w->terms.n) {
-        rc = ngx_http_xet_query_slices(r, &w->terms, 1, NGX_HTTP_XET_WRITE,
-                                       ngx_http_xet_register_queried);
+        ngx_http_xet_register_count(r, w);
+
+        rc = ngx_http_xet_query_shard_slices(r, &w->terms, reg->proof,
+                                             ngx_http_xet_register_queried);
 
     } else if (w->nsteps) {
 
@@ -245,6 +254,22 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
     if (rc != NGX_AGAIN) {
         ngx_http_xet_register_finish(r, rc, XET_INTERNAL);
     }
+}
+
+
+/*
+ * A term of 96 bytes may name 8192 chunks.  Each costs us what some hundred
+ * bytes of an upload do, and counts as much where bytes are counted.
+ */
+
+static void
+ngx_http_xet_register_count(ngx_http_request_t *r, ngx_http_xet_window_t *w)
+{
+    ngx_http_xet_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    ctx->worth += (uint64_t) w->terms.chunks * NGX_HTTP_XET_CHUNK_WORTH;
 }
 
 
@@ -465,6 +490,11 @@ ngx_http_xet_register_verify_steps_job(ngx_http_xet_register_t *reg,
             break;
         }
 
+        if (rc == XET_SHARD_XORB) {
+            reg->xorb = step->rec.hash;
+            reg->named = 1;
+        }
+
         if (rc != XET_OK) {
             return rc;
         }
@@ -482,17 +512,18 @@ ngx_http_xet_register_term_job(ngx_http_xet_register_t *reg,
     xet_status_t       rc;
     xet_shard_slice_t  slice;
 
-    ngx_http_xet_query_slices_row(reg->query, i, &slice);
-
-    rc = ngx_http_xet_register_seen_job(reg, &step->rec.hash, &slice, log);
-
-    if (rc != XET_OK) {
-        return rc;
-    }
+    ngx_http_xet_query_shard_slices_row(reg->query, i, &slice);
 
     rc = xet_shard_verifier_term(&reg->verifier, &step->rec,
                                  step->has_hash ? &step->hash : NULL, &slice,
                                  &term);
+
+    /* not before: who may not name it is not told if it is there */
+
+    if (rc == XET_OK) {
+        rc = ngx_http_xet_register_seen_job(reg, &step->rec.hash, &slice, log);
+    }
+
     if (rc != XET_OK) {
         return rc;
     }
@@ -508,14 +539,10 @@ ngx_http_xet_register_term_job(ngx_http_xet_register_t *reg,
 
 static xet_status_t
 ngx_http_xet_register_seen_job(ngx_http_xet_register_t *reg,
-    const xet_hash_t *xorb, xet_shard_slice_t *slice, ngx_log_t *log)
+    const xet_hash_t *xorb, const xet_shard_slice_t *slice, ngx_log_t *log)
 {
     xet_status_t          rc;
     ngx_http_xet_seen_t  *seen;
-
-    if (!slice->known) {
-        return XET_OK;
-    }
 
     seen = &reg->seen[xorb->bytes[0] & (NGX_HTTP_XET_SEEN - 1)];
 
@@ -529,8 +556,7 @@ ngx_http_xet_register_seen_job(ngx_http_xet_register_t *reg,
                                       slice->tag, slice->stored_size, log);
 
     if (rc == XET_STORE_DAMAGED) {
-        slice->known = 0;
-        return XET_OK;
+        return XET_SHARD_XORB;
     }
 
     seen->xorb = *xorb;
@@ -615,6 +641,36 @@ ngx_http_xet_register_put(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     ngx_http_xet_register_finish(r, rc, XET_INTERNAL);
+}
+
+
+const char *
+ngx_http_xet_register_text(ngx_http_request_t *r, xet_status_t status)
+{
+    u_char                   *text, xorb[XET_HASH_STR_LEN + 1],
+                              file[XET_HASH_STR_LEN + 1];
+    ngx_http_xet_register_t  *reg;
+
+    static const char  fmt[] = "a term of file %s refers to xorb %s, which is "
+                               "not stored here%Z";
+
+    reg = ngx_http_xet_register_get(r);
+
+    if (status != XET_SHARD_XORB || !reg->named) {
+        return xet_status_text(status);
+    }
+
+    text = ngx_pnalloc(r->pool, sizeof(fmt) + 2 * XET_HASH_STR_LEN);
+    if (text == NULL) {
+        return xet_status_text(status);
+    }
+
+    *xet_hash_print(file, &reg->verifier.hash) = '\0';
+    *xet_hash_print(xorb, &reg->xorb) = '\0';
+
+    (void) ngx_sprintf(text, fmt, file, xorb);
+
+    return (char *) text;
 }
 
 

@@ -40,13 +40,22 @@ typedef void (*ngx_http_xet_progress_pt)(ngx_http_request_t *r,
 /*
  * Registers the files of a shard that the parser has passed; spool holds its
  * bytes up to files_end, total is the number of its terms.  With proof all
- * terms need verification hashes: who names a chunk of somebody else's must
- * have shown its hash, which only the data tells.  Memory is bounded by a
+ * terms need verification hashes: who names chunks of somebody else's must
+ * have shown their hashes, which only the data tells; and where a hash may be
+ * known without it, must have had the data (sql/functions.sql,
+ * xet.shard_slices).  Memory is bounded by a
  * window of terms and a batch of packed ones, whatever the shard's size.
  */
 void ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_file_t *spool,
     uint64_t files_end, uint64_t total, ngx_uint_t proof,
     ngx_http_xet_progress_pt progress, ngx_http_xet_register_pt handler);
+
+/*
+ * The text of a status that the handler was called with; where a term refers
+ * to a xorb that is not stored here it names both, in r's pool.
+ */
+const char *ngx_http_xet_register_text(ngx_http_request_t *r,
+    xet_status_t status);
 
 
 #endif /* _NGX_HTTP_XET_REGISTER_H_INCLUDED_ */

@@ -55,6 +55,8 @@ static void ngx_http_xet_store_drop_job(ngx_fd_t fd, const char *name,
     ngx_log_t *log);
 static xet_status_t ngx_http_xet_store_open_job(ngx_http_xet_file_t *file,
     ngx_log_t *log);
+static xet_status_t ngx_http_xet_store_no_temp_job(ngx_http_xet_file_t *file,
+    const u_char *name, ngx_log_t *log);
 static xet_status_t ngx_http_xet_store_failed(ngx_log_t *log,
     const char *call, const void *name);
 static xet_status_t ngx_http_xet_store_link_job(ngx_http_xet_file_t *file,
@@ -220,7 +222,7 @@ ngx_http_xet_store_open_job(ngx_http_xet_file_t *file, ngx_log_t *log)
         if (ngx_errno != EOPNOTSUPP && ngx_errno != EISDIR
             && ngx_errno != NGX_EINVAL)
         {
-            return ngx_http_xet_store_failed(log, "open", file->temp.data);
+            return ngx_http_xet_store_no_temp_job(file, file->temp.data, log);
         }
 
         file->anonymous = 0;
@@ -246,11 +248,36 @@ ngx_http_xet_store_open_job(ngx_http_xet_file_t *file, ngx_log_t *log)
         }
     }
 
-    rc = ngx_http_xet_store_failed(log, "open", file->name);
+    rc = ngx_http_xet_store_no_temp_job(file, file->name, log);
 
     file->name[0] = '\0';
 
     return rc;
+}
+
+
+/* A folder of temporary files that is not there may be that of no store. */
+
+static xet_status_t
+ngx_http_xet_store_no_temp_job(ngx_http_xet_file_t *file, const u_char *name,
+    ngx_log_t *log)
+{
+    ngx_err_t     err;
+    xet_status_t  rc;
+
+    err = ngx_errno;
+
+    if (err == NGX_ENOENT) {
+        rc = ngx_http_xet_store_identity_check_job(&file->store, log);
+
+        if (rc != XET_OK) {
+            return rc;
+        }
+    }
+
+    ngx_set_errno(err);
+
+    return ngx_http_xet_store_failed(log, "open", name);
 }
 
 
@@ -263,8 +290,26 @@ ngx_http_xet_store_failed(ngx_log_t *log, const char *call, const void *name)
 
     ngx_log_error(NGX_LOG_CRIT, log, err, "xet: %s \"%s\" failed", call, name);
 
-    return (err == NGX_ENOSPC || err == EDQUOT) ? XET_STORE_FULL
-                                                : XET_STORE_FAILED;
+    return ngx_http_xet_store_status(err);
+}
+
+
+xet_status_t
+ngx_http_xet_store_status(ngx_err_t err)
+{
+    switch (err) {
+
+    case NGX_ENOSPC:
+    case EDQUOT:
+        return XET_STORE_FULL;
+
+    case NGX_EMFILE:
+    case NGX_ENFILE:
+        return XET_STORE_FILES;
+
+    default:
+        return XET_STORE_FAILED;
+    }
 }
 
 

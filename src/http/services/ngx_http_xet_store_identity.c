@@ -15,6 +15,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_store.h"
 #include "ngx_http_xet_store_identity.h"
 
 #include <openssl/rand.h>
@@ -132,10 +133,13 @@ static xet_status_t
 ngx_http_xet_store_identity_failed(ngx_log_t *log, const char *call,
     const char *path)
 {
-    ngx_log_error(NGX_LOG_CRIT, log, ngx_errno, "xet: %s \"%s\" failed", call,
-                  path);
+    ngx_err_t  err;
 
-    return XET_STORE_FAILED;
+    err = ngx_errno;
+
+    ngx_log_error(NGX_LOG_CRIT, log, err, "xet: %s \"%s\" failed", call, path);
+
+    return ngx_http_xet_store_status(err);
 }
 
 
@@ -175,7 +179,7 @@ ngx_http_xet_store_identity_check_job(const ngx_str_t *store, ngx_log_t *log)
 
     rc = ngx_http_xet_store_identity_read_job(store, found, log);
 
-    if (rc == XET_STORE_FAILED) {
+    if (rc != XET_OK && rc != XET_DONE) {
         return rc;
     }
 

@@ -1,6 +1,8 @@
 
 /*
- * Jobs of a request in the thread pool.
+ * Jobs of a request in the thread pools: those of a request that uploads in
+ * one, all others in another, so that reads don't wait for what writes wait
+ * for.
  *
  * The one place that knows how nginx keeps a request alive while a thread
  * works for it: "blocked" holds the request, a timer on the task's event
@@ -145,7 +147,9 @@ ngx_http_xet_task_start(ngx_http_request_t *r, ngx_http_xet_task_t *t,
 
     task->event.complete = 0;
 
-    if (ngx_thread_task_post(xmcf->pool, task) != NGX_OK) {
+    if (ngx_thread_task_post(t->upload ? xmcf->pool : xmcf->read_pool, task)
+        != NGX_OK)
+    {
         return NGX_ERROR;
     }
 

@@ -1,6 +1,6 @@
 
 /*
- * Jobs of a request in the thread pool.
+ * Jobs of a request in the thread pools.
  */
 
 #ifndef _NGX_HTTP_XET_TASK_H_INCLUDED_
@@ -34,7 +34,8 @@ typedef struct {
      */
     ngx_http_event_handler_pt   write;
 
-    unsigned                    busy:1;    /* in the pool */
+    unsigned                    upload:1;  /* in the pool of uploads */
+    unsigned                    busy:1;    /* in a pool */
     unsigned                    ready:1;   /* done, its handler not called */
     unsigned                    beside:1;  /* the handlers are not ours */
     unsigned                    dead:1;    /* the request is */

@@ -148,6 +148,7 @@ ngx_http_xet_verify(ngx_http_request_t *r, ngx_http_xet_upload_e upload,
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
 
     v->upload = upload;
+    v->task.upload = 1;
     v->suite = xmcf->suite;
     v->max = xlcf->xorb_max;
 

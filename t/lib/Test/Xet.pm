@@ -51,6 +51,7 @@ use Test::Xet::Client ();
 use Test::Xet::HTTP;
 use Test::Xet::Nginx;
 use Test::Xet::Postgres;
+use Test::Xet::Stall;
 use Test::Xet::Process qw/
 	free_port patience root slurp spew wait_for
 /;
@@ -77,6 +78,7 @@ my @live;
 #     pg_conf     lines for postgresql.conf
 #     allow       [ regexes ] for lines of the error log
 #     timeout     seconds for the whole test, 600
+#     stalls      calls of nginx can be made to hang, see Test::Xet::Stall
 #     beside      another one of these, whose store and database are ours too
 #
 # In conf and the additions:
@@ -102,7 +104,10 @@ sub new {
 	set_signals();
 	alarm(patience($o{timeout} || 600));
 
-	$self->{nginx} = Test::Xet::Nginx->new(dir => $self->{dir});
+	$self->{stall} = Test::Xet::Stall->new(dir => $self->{dir})
+		if $o{stalls};
+	$self->{nginx} = Test::Xet::Nginx->new(dir => $self->{dir},
+		env => $self->{stall} && $self->{stall}->env());
 
 	$self->make_store($o{pg} // $o{xet} // 1) unless $self->{beside};
 
@@ -148,6 +153,7 @@ sub set_signals {
 sub dir { return $_[0]->{dir} }
 sub nginx { return $_[0]->{nginx} }
 sub pg { return $_[0]->{pg} }
+sub stall { return $_[0]->{stall} }
 
 sub store {
 	my ($self) = @_;
@@ -262,6 +268,43 @@ http {
 EOF
 }
 
+# conf/nginx.conf with the paths and ports of the test, as docker/run.sh makes
+# it, for write_conf(); xet_location.conf is beside it.
+
+sub shipped_conf {
+	my ($self) = @_;
+
+	my $module = Test::Xet::Nginx::module();
+	my $user = join(' ', Test::Xet::Nginx::user());
+	my $text = slurp(root() . '/conf/nginx.conf');
+
+	my %replaced = (
+		'listen 127.0.0.1:8080;' => 'listen 127.0.0.1:%%PORT_8080%%;',
+		'http://127.0.0.1:8080' => 'http://127.0.0.1:%%PORT_8080%%',
+		'load_module /usr/lib/nginx/modules/ngx_http_xet_module.so;'
+			=> $module eq '' ? '' : "load_module $module;",
+		'/run/xet/postgresql' => $self->pg()->socket_dir(),
+		'/run/nginx.pid' => '%%DIR%%/nginx.pid',
+		'/var/log/nginx' => '%%DIR%%', '/var/lib/xet' => '%%STORE%%',
+		'/etc/nginx/xet' => '%%DIR%%',
+		'user www-data;' => $user ? "user $user;" : '',
+		'worker_processes auto;'
+			=> 'worker_processes 1; daemon off;',
+		"http {\n" => "http {\n" . join('', map {
+			"${_}_temp_path %%DIR%%/temp/$_;\n" }
+			qw/ client_body proxy fastcgi uwsgi scgi /)
+	);
+
+	for my $old (sort keys %replaced) {
+		$text =~ s/\Q$old\E/$replaced{$old}/g
+			or die "conf/nginx.conf has no \"$old\"\n";
+	}
+
+	$self->conf_locations();
+
+	return $text;
+}
+
 sub expand {
 	my ($self, $text) = @_;
 
@@ -350,7 +393,9 @@ sub conf_locations {
 	$text =~ s!/var/lib/xet\b!$store!g
 		or die "no store in conf/xet_location.conf\n";
 
-	return 'include ' . $self->write_file('xet_location.conf', $text) . ';';
+	$text = $self->write_file('xet_location.conf', $text);
+
+	return "xet_auth off; include $text;";
 }
 
 # Options for two workers that share the connections to port 8081, and a log

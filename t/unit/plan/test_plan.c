@@ -49,10 +49,12 @@ test_adding(void)
     xet_is_u64(xet_plan_finish(&p), XET_PLAN_DAMAGED, "no terms");
     xet_is_u64(xet_plan_add(&p, packed, 47, 0), XET_PLAN_DAMAGED,
                "a part of a term");
-    xet_is_u64(xet_plan_add(&p, packed, 4 * XET_TERM_LEN + 1, 0), XET_PLAN_DAMAGED,
+    xet_is_u64(xet_plan_add(&p, packed, 4 * XET_TERM_LEN + 1, 0),
+               XET_PLAN_DAMAGED,
                "four terms and a byte");
     xet_is_u64(xet_plan_add(&p, packed, 0, 0), XET_OK, "no terms are legal");
-    xet_is_u64(xet_plan_add(&p, packed, 4 * XET_TERM_LEN, 0), XET_OK, "four terms");
+    xet_is_u64(xet_plan_add(&p, packed, 4 * XET_TERM_LEN, 0),
+               XET_OK, "four terms");
     xet_is_u64(p.n, 1, "one is inside the range");
     xet_is_u64(p.offset, 1000, "its offset");
     xet_is_u64(xet_plan_edges(&p), 0, "range on the edges of a term");
@@ -66,14 +68,18 @@ test_adding(void)
     want.end = 1501;
 
     xet_plan_init(&p, xet_test_alloc, &pool, &want);
-    xet_is_u64(xet_plan_add(&p, packed, 2 * XET_TERM_LEN, 0), XET_OK, "two terms");
+    xet_is_u64(xet_plan_add(&p, packed, 2 * XET_TERM_LEN, 0),
+               XET_OK, "two terms");
     xet_is_u64(xet_plan_finish(&p), XET_PLAN_DAMAGED,
                "that end before the range does");
-    xet_is_u64(xet_plan_add(&p, packed + 2 * XET_TERM_LEN, XET_TERM_LEN, 1499), XET_PLAN_DAMAGED,
+    xet_is_u64(xet_plan_add(&p, packed + 2 * XET_TERM_LEN, XET_TERM_LEN, 1499),
+               XET_PLAN_DAMAGED,
                "a segment that overlaps");
-    xet_is_u64(xet_plan_add(&p, packed + 2 * XET_TERM_LEN, XET_TERM_LEN, 1501), XET_PLAN_DAMAGED,
+    xet_is_u64(xet_plan_add(&p, packed + 2 * XET_TERM_LEN, XET_TERM_LEN, 1501),
+               XET_PLAN_DAMAGED,
                "a segment behind a hole");
-    xet_is_u64(xet_plan_add(&p, packed + 2 * XET_TERM_LEN, XET_TERM_LEN, 1500), XET_OK,
+    xet_is_u64(xet_plan_add(&p, packed + 2 * XET_TERM_LEN, XET_TERM_LEN, 1500),
+               XET_OK,
                "the right one");
     xet_is_u64(p.n, 3, "three terms");
     xet_is_u64(xet_plan_edges(&p), XET_PLAN_FIRST | XET_PLAN_LAST,
@@ -94,10 +100,12 @@ test_adding(void)
     want.start = (uint64_t) INT64_MAX - 1;
     want.end = (uint64_t) INT64_MAX;
     xet_plan_init(&p, xet_test_alloc, &pool, &want);
-    xet_is_u64(xet_plan_add(&p, packed, XET_TERM_LEN, (uint64_t) INT64_MAX - 999),
+    xet_is_u64(xet_plan_add(&p, packed, XET_TERM_LEN,
+                            (uint64_t) INT64_MAX - 999),
                XET_PLAN_DAMAGED, "a term past 2^63 - 1");
     xet_plan_init(&p, xet_test_alloc, &pool, &want);
-    xet_is_u64(xet_plan_add(&p, packed, XET_TERM_LEN, (uint64_t) INT64_MAX - 1000),
+    xet_is_u64(xet_plan_add(&p, packed, XET_TERM_LEN,
+                            (uint64_t) INT64_MAX - 1000),
                XET_OK, "a term up to it");
 
     want.start = want.end = 5;

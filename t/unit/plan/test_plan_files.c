@@ -372,16 +372,19 @@ test_misuse(void)
     xet_is_u64(xet_plan_trim(&p, XET_PLAN_FIRST, &ends), XET_INTERNAL,
                "is not trimmed");
     xet_is_u64(xet_plan_file(&p, &hash, 500), XET_OK, "the second");
-    xet_is_u64(xet_plan_add(&p, packed + XET_TERM_LEN, XET_TERM_LEN, 1000), XET_PLAN_DAMAGED,
+    xet_is_u64(xet_plan_add(&p, packed + XET_TERM_LEN, XET_TERM_LEN, 1000),
+               XET_PLAN_DAMAGED,
                "does not go on from the first");
-    xet_is_u64(xet_plan_add(&p, packed + XET_TERM_LEN, XET_TERM_LEN, 0), XET_OK, "its term");
+    xet_is_u64(xet_plan_add(&p, packed + XET_TERM_LEN, XET_TERM_LEN, 0),
+               XET_OK, "its term");
     xet_is_u64(xet_plan_file(&p, &hash, 0), XET_INTERNAL, "one past max");
     xet_is_u64(xet_plan_edges(&p), 0, "no edges");
     xet_is_u64(xet_plan_finish(&p), XET_OK, "finish");
     xet_is_u64(p.files[0].end, 1, "a term");
     xet_is_u64(p.files[1].end, 2, "and another");
     xet_is_u64(p.skip, 0, "no offset");
-    xet_is_u64(xet_plan_add(&p, packed + 2 * XET_TERM_LEN, XET_TERM_LEN, 500), XET_PLAN_DAMAGED,
+    xet_is_u64(xet_plan_add(&p, packed + 2 * XET_TERM_LEN, XET_TERM_LEN, 500),
+               XET_PLAN_DAMAGED,
                "a term behind the file");
 
     (void) xet_plan_init_files(&p, xet_test_alloc, &pool, 1);
@@ -402,7 +405,8 @@ test_misuse(void)
     (void) xet_plan_init_files(&p, xet_test_alloc, &pool, 1);
     (void) xet_plan_file(&p, &hash, (uint64_t) INT64_MAX + 1);
     p.position = (uint64_t) INT64_MAX - 999;
-    xet_is_u64(xet_plan_add(&p, packed, XET_TERM_LEN, (uint64_t) INT64_MAX - 999),
+    xet_is_u64(xet_plan_add(&p, packed, XET_TERM_LEN,
+                            (uint64_t) INT64_MAX - 999),
                XET_PLAN_DAMAGED, "a file past 2^63 - 1");
 
     /* two files that place a chunk at different bytes */
@@ -412,7 +416,8 @@ test_misuse(void)
     (void) xet_plan_file(&p, &hash, 1000);
     (void) xet_plan_add(&p, packed, XET_TERM_LEN, 0);
     (void) xet_plan_file(&p, &hash, 1000);
-    xet_is_u64(xet_plan_add(&p, packed + 2 * XET_TERM_LEN, XET_TERM_LEN, 0), XET_OK, "another file");
+    xet_is_u64(xet_plan_add(&p, packed + 2 * XET_TERM_LEN, XET_TERM_LEN, 0),
+               XET_OK, "another file");
     xet_is_u64(xet_plan_finish(&p), XET_PLAN_DAMAGED, "contradicts the first");
 
     xet_test_pool_free(&pool);

@@ -417,6 +417,92 @@ test_block(void)
 }
 
 
+/* Chunks 2 and 4 of five, and 5 that is not there, may be told of. */
+
+static void
+test_part(void)
+{
+    static const uint8_t  seen[] = {
+        0, 0, 0, 2, 0, 0, 0, 3,   0, 0, 0, 4, 0, 0, 0, 6
+    };
+    static const uint32_t  lengths[] = { 65536, 65536, 30, 65536, 50 };
+
+    size_t           len;
+    uint8_t         *p, hashes[5 * 32], ends[5 * 4], key[32], noise[32];
+    uint8_t          place[36];
+    uint32_t         i, end, start;
+    xet_buf_t        b;
+    xet_hash_t       keyed;
+    xet_test_pool_t  pool;
+    xet_xorb_list_t  list;
+
+    memset(&pool, 0, sizeof(pool));
+    memset(&list, 0, sizeof(list));
+    memset(key, 0x22, sizeof(key));
+    memset(noise, 0x33, sizeof(noise));
+    memset(list.hash.bytes, 0x44, 32);
+
+    for (i = 0, end = 0; i < 5; i++) {
+        memset(hashes + i * 32, (int) i + 1, 32);
+        end += 10 * (i + 1);
+        xet_put_u32(ends + i * 4, end);
+    }
+
+    list.chunk_count = 5;
+    list.raw_size = 150;
+    list.stored_size = 99;
+    list.hashes = hashes;
+    list.raw_ends = ends;
+    list.seen = seen;
+    list.seen_n = 2;
+    list.noise = noise;
+
+    xet_buf_init(&b, xet_test_alloc, &pool, 0);
+    xet_shard_build_xorb_block(&b, &list, key);
+    p = xet_test_flatten(&pool, &b, &len);
+
+    xet_is_u64(len, 6 * 48, "part");
+    xet_is_u64(xet_get_u32(p + 40), 3 * 65536 + 80, "part: raw size");
+    xet_is_u64(xet_get_u32(p + 44), 3 * 65536 + 80, "part: stored size");
+
+    memcpy(place, list.hash.bytes, 32);
+
+    for (i = 0, start = 0; i < 5; i++) {
+        p += 48;
+
+        if (i == 2 || i == 4) {
+            xet_hash_keyed(key, hashes + i * 32, 32, &keyed);
+
+        } else {
+            xet_put_u32(place + 32, i);
+            xet_hash_keyed(noise, place, 36, &keyed);
+        }
+
+        xet_ok(memcmp(p, keyed.bytes, 32) == 0, "part: hash or noise");
+        xet_ok(xet_get_u32(p + 32) == start
+               && xet_get_u32(p + 36) == lengths[i], "part: length");
+
+        start += lengths[i];
+    }
+
+    xet_test_pool_free(&pool);
+
+    list.seen_n = 1;
+
+    xet_buf_init(&b, xet_test_alloc, &pool, 0);
+    xet_shard_build_xorb_block(&b, &list, key);
+    xet_is_u64(b.size, 4 * 48, "part: nothing behind the last");
+    xet_test_pool_free(&pool);
+
+    list.seen_n = 0;
+
+    xet_buf_init(&b, xet_test_alloc, &pool, 0);
+    xet_shard_build_xorb_block(&b, &list, key);
+    xet_is_u64(b.size, 48, "part: nothing at all");
+    xet_test_pool_free(&pool);
+}
+
+
 int
 main(void)
 {
@@ -433,6 +519,7 @@ main(void)
 
     test_records();
     test_block();
+    test_part();
 
     if (xet_test_data(EV) == NULL) {
         xet_skip("reference data absent");

@@ -520,6 +520,14 @@ test_long(void)
     xet_is_u64(p.terms, 20000, "terms");
     xet_is_u64(p.raw, (uint64_t) 8192 * 131072, "bytes of the last block");
     xet_is_u64(p.offset, len, "offset");
+    xet_is_u64(p.chunks, 20000 * 8192, "chunks of the terms");
+
+    for (i = 0; i < 2; i++) {
+        xet_shard_parser_init(&p, NULL, NULL);
+        p.chunks_max = 20000 * 8192 - i;
+        xet_is_u64(xet_shard_parser_feed(&p, data, len),
+                   i ? XET_SHARD_CHUNKS : XET_DONE, "as many as are taken");
+    }
 
     xet_test_pool_free(&pool);
 }

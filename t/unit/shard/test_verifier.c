@@ -72,6 +72,7 @@ test_slice(xet_shard_slice_t *slice, xet_shard_record_t *seg,
     memset(seg, 0, sizeof(xet_shard_record_t));
 
     slice->known = 1;
+    slice->own = 1;
     slice->chunk_count = x->n;
     slice->n = end - start;
     slice->raw_before = test_end(x->raw_ends, start);
@@ -254,13 +255,14 @@ static const struct {
 
 
 static void
-test_errors(void)
+test_errors(unsigned own)
 {
     int                   zero;
     uint64_t              state;
     unsigned              fault;
     xet_hash_t            verification, file;
     xet_term_t            term;
+    xet_status_t          want;
     test_xorb_t          *x;
     xet_shard_slice_t     s;
     xet_shard_record_t    seg;
@@ -276,6 +278,8 @@ test_errors(void)
         zero = fault == TEST_BEFORE_RAW || fault == TEST_BEFORE_STORED;
 
         test_slice(&s, &seg, x, zero ? 0 : 2, 9);
+        s.own = own;
+
         xet_hash_verification(&xet_suite_default, s.hashes, s.n,
                               &verification);
         xet_shard_verifier_init(&v, &xet_suite_default, &file);
@@ -347,10 +351,22 @@ test_errors(void)
             break;
         }
 
+        want = test_faults[fault].want;
+
+        /* of somebody else's: it is not there, whatever is wrong */
+
+        if (!own && want != XET_OK && want != XET_INTERNAL) {
+            want = XET_SHARD_XORB;
+        }
+
         xet_is_u64(xet_shard_verifier_term(&v, &seg, &verification, &s,
                                            &term),
-                   test_faults[fault].want, test_faults[fault].name);
+                   want, test_faults[fault].name);
     }
+
+    xet_shard_verifier_init(&v, &xet_suite_default, &file);
+    xet_is_u64(xet_shard_verifier_term(&v, &seg, NULL, &s, &term),
+               own ? XET_OK : XET_SHARD_XORB, "no verification hash");
 }
 
 
@@ -555,7 +571,8 @@ main(void)
 {
     test_empty();
     test_random_files();
-    test_errors();
+    test_errors(1);
+    test_errors(0);
     test_long();
     test_references();
 

@@ -130,8 +130,8 @@ test_shapes(zt_bytes_t *b)
 {
     uint64_t  s[3];
 
-    dense(b, "f32", s, 0, 64, 4, "t:ok", "a scalar");
-    dense(b, "f32", s, 0, 64, 0, "t:length_mismatch", "a scalar of nothing");
+    dense(b, "f32", NULL, 0, 64, 4, "t:ok", "a scalar");
+    dense(b, "f32", NULL, 0, 64, 0, "t:length_mismatch", "a scalar of nothing");
 
     s[0] = 2;
     dense(b, "f32", s, 1, 64, 4, "t:length_mismatch", "half a length");

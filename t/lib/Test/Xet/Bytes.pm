@@ -10,7 +10,9 @@ use strict;
 use parent qw/ Exporter /;
 
 use File::Temp qw/ tempdir /;
+use IO::Handle;
 use JSON::PP ();
+use POSIX ();
 
 use Test::Xet::Process qw/ build_dir reap slurp spawn spew /;
 
@@ -41,10 +43,61 @@ sub scratch {
 	return "$dir/" . ++$n;
 }
 
+# For a test with thousands of commands: one process that runs them all.
+
+my %server;
+
+sub serve {
+	return if %server;
+
+	pipe(my $in, $server{to}) or die "pipe: $!\n";
+	pipe($server{from}, my $out) or die "pipe: $!\n";
+
+	my $pid = fork() // die "fork: $!\n";
+
+	if ($pid == 0) {
+		open(STDIN, '<&', $in) && open(STDOUT, '>&', $out)
+			&& exec { tool() } tool(), 'serve';
+		POSIX::_exit(127);
+	}
+
+	# a fork of the test itself would mix its commands with ours
+
+	@server{qw/ pid owner /} = ($pid, $$);
+	Test::Xet::Process::own($pid);
+
+	binmode($_) for @server{qw/ to from /};
+	$server{to}->autoflush(1);
+}
+
+sub ask_server {
+	my ($args, $stdin) = @_;
+
+	local $SIG{PIPE} = 'IGNORE';
+
+	print { $server{to} } join(' ', length($stdin), @$args), "\n", $stdin;
+
+	my ($status, $length) = (readline($server{from}) // '')
+		=~ /^(\d+) (\d+)$/ or die "xet_make serve has ended\n";
+
+	my $text = '';
+
+	while (length($text) < $length) {
+		read($server{from}, $text, $length - length($text),
+			length($text)) or die "xet_make serve: $!\n";
+	}
+
+	return $text if $status == 0;
+	die "xet_make $status: " . substr($text, -300);
+}
+
 # Runs the tool: its output, or dies with what it complains of.
 
 sub run_tool {
 	my ($args, $stdin) = @_;
+
+	return ask_server($args, $stdin // '')
+		if %server && $server{owner} == $$;
 
 	my ($in, $out) = (scratch(), scratch());
 

@@ -37,7 +37,7 @@ sub edge {
 		s!/run/nginx\.pid!$dir/nginx.pid! or die;
 		s!worker_processes auto;!worker_processes 1;! or die;
 		s!error_log \S+;!error_log $dir/error.log info;! or die;
-		s!access_log \S+;!access_log $dir/access.log;! or die;
+		s!access_log \S+ edge;!access_log $dir/access.log;! or die;
 		s!/var/cache/nginx/xet!$dir/cache! or die;
 		s!server 127\.0\.0\.1:8081;!server 127.0.0.1:$to;! or die;
 		s!listen 127\.0\.0\.1:8080;!listen 127.0.0.1:%%PORT_8080%%;!

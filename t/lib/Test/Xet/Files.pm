@@ -14,7 +14,8 @@ use Test::More ();
 
 use Test::Xet::Bytes;
 
-our @EXPORT = qw/ borders part_ok parts_ok register_file send_xorb /;
+our @EXPORT = qw/ borders insert_file part_ok parts_ok register_file
+	send_xorb /;
 
 # A xorb of the data with chunks of these sizes, sent: that of make_xorb() with
 # the data in "raw".
@@ -77,6 +78,37 @@ sub register_file {
 
 	return { hash => $shard->{files}[0]{hash}, size => $size,
 		data => $data, terms => \@terms };
+}
+
+# A file as rows only, of so many terms of 1000 bytes, each a chunk of one of so
+# many xorbs, which are not there, and no two of them touch: { hash, size }.
+
+sub insert_file {
+	my ($t, $id, $terms, $xorbs) = @_;
+
+	my $hash = sprintf('%02x', $id) x 32;
+	my $size = $terms * 1000;
+
+	my $term = join(' || ', "sha256(int4send(i % $xorbs))",
+		('substring(xet.le4(c) FOR 2)') x 2, map { "xet.le4($_)" }
+		'c * 1000', 'c * 1000 + 1000', 1000, 0);
+
+	$t->sql(<<"EOF_SQL", timeout => 180);
+WITH f AS (
+    INSERT INTO xet.files (hash, size, term_count)
+    VALUES ('\\x$hash', $size, $terms)
+    RETURNING id
+)
+INSERT INTO xet.terms (file_id, first_offset, end_offset, packed)
+SELECT f.id, min(i) * 1000, (max(i) + 1) * 1000,
+       string_agg($term, ''::bytea ORDER BY i)
+  FROM f, generate_series(0, $terms - 1) AS i, LATERAL (
+           SELECT i / $xorbs * 2 AS c
+       ) AS chunk
+ GROUP BY f.id, i / 256
+EOF_SQL
+
+	return { hash => $hash, size => $size };
 }
 
 # Where terms and chunks begin, inside the file.

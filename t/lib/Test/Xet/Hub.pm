@@ -238,7 +238,8 @@ sub node {
 
 	die "no client in $npm, run t/clients/setup.sh\n" unless -d $npm;
 
-	open(my $fh, '-|', client_limit(), 'node',
+	open(my $fh, '-|', client_limit(),
+		Test::Xet::Real::node_program(),
 		root() . '/t/clients/hub_ops.mjs', $npm, $self->url(), $repo,
 		@args) or die "node: $!\n";
 

@@ -15,12 +15,14 @@ use Test::Xet::Process qw/
 
 #     dir     the prefix
 #     module  to be loaded unless it is linked in
+#     env     more of its environment
 
 sub new {
 	my ($class, %o) = @_;
 
 	my $self = bless {
-		dir => $o{dir}, binary => binary(), exits => [], allow => []
+		dir => $o{dir}, binary => binary(), exits => [], allow => [],
+		env => $o{env}
 	}, $class;
 
 	mkdir("$self->{dir}/temp");
@@ -97,7 +99,7 @@ sub run {
 	unlink("$self->{dir}/nginx.pid");
 
 	$self->{pid} = spawn([ $self->args() ], dir => $self->{dir},
-		output => "$self->{dir}/nginx.out");
+		output => "$self->{dir}/nginx.out", env => $self->{env});
 
 	my $ready = wait_for(20, sub {
 		my $status = reap($self->{pid}, 0);

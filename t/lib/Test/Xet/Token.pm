@@ -45,10 +45,11 @@ EOF
 
 sub token_location {
 	return <<'EOF';
-location ~ ^/token/(?<scope>read|write)/(?<repo>.*)$ {
+location ~ ^/token/(?<scope>read|write)/(?<repo>[^@]*)@?(?<subject>.*)$ {
             xet_token;
             xet_token_scope $scope;
             xet_token_repo $repo;
+            xet_token_subject $subject;
         }
 EOF
 }
@@ -61,7 +62,8 @@ sub token_key {
 	chmod(0600, $self->write_file('token.key', 't1:' . 'ab' x 32 . "\n"));
 }
 
-# Headers with a token, of one that is asked for once.
+# Headers with a token, of one that is asked for once; the repo may have a
+# subject behind an "@".
 
 sub auth {
 	my ($self, $scope, $repo) = @_;

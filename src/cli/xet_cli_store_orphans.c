@@ -1,0 +1,249 @@
+
+/*
+ * Files without a row: what a crash leaves between the two, or a server whose
+ * database refuses to write.
+ *
+ * No row will ever name such a copy but that of the upload that has made it,
+ * for the tag in its name is drawn for this one.  So what is old enough to be
+ * nobody's upload may go.  All the same nothing is lost where the row comes at
+ * this very moment: the file is put aside under a name that nobody asks for,
+ * the row is looked for once more, and the file goes back if there is one.
+ * What is not named like a xorb is told of, and left alone.
+ */
+
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "xet_cli_store.h"
+
+
+/* Of a xorb in the folder where it belongs. */
+
+typedef struct {
+    xet_hash_t   hash;
+    uint32_t     tag;
+} xet_cli_orphan_t;
+
+
+static int xet_cli_orphans_folder(xet_cli_store_t *s, xet_cli_pg_t *pg,
+    unsigned number);
+static int xet_cli_orphans_entry(xet_cli_store_t *s, xet_cli_pg_t *pg,
+    const char *folder, const char *name);
+static int xet_cli_orphans_known(xet_cli_pg_t *pg, const xet_cli_orphan_t *o,
+    int *known);
+static int xet_cli_orphans_row(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_orphans_old(const xet_cli_store_t *s, const char *path);
+static int xet_cli_orphans_remove(xet_cli_store_t *s, xet_cli_pg_t *pg,
+    const xet_cli_orphan_t *o, const char *path);
+static int xet_cli_orphans_order(const void *one, const void *two);
+
+
+int
+xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg)
+{
+    int       rc;
+    unsigned  i;
+
+    if (s->nnames) {
+        qsort(s->names, s->nnames, XET_CLI_STORE_NAME, xet_cli_orphans_order);
+    }
+
+    rc = XET_CLI_OK;
+
+    for (i = 0; i < 256 && rc == XET_CLI_OK; i++) {
+        rc = xet_cli_interrupted ? XET_CLI_INTERRUPTED
+                                 : xet_cli_orphans_folder(s, pg, i);
+    }
+
+    return rc;
+}
+
+
+static int
+xet_cli_orphans_folder(xet_cli_store_t *s, xet_cli_pg_t *pg, unsigned number)
+{
+    int             rc;
+    DIR            *dir;
+    char           *folder;
+    struct dirent  *entry;
+
+    if (asprintf(&folder, "%s/xorbs/default/%02x", s->folder, number) < 0) {
+        return xet_cli_no_memory();
+    }
+
+    dir = opendir(folder);
+    rc = XET_CLI_OK;
+
+    if (dir == NULL) {
+        rc = xet_cli_fail(XET_CLI_ERROR, folder, strerror(errno));
+    }
+
+    while (dir && rc == XET_CLI_OK && (entry = readdir(dir)) != NULL) {
+        if (*entry->d_name != '.') {
+            rc = xet_cli_orphans_entry(s, pg, folder, entry->d_name);
+        }
+    }
+
+    if (dir) {
+        closedir(dir);
+    }
+
+    free(folder);
+
+    return rc;
+}
+
+
+static int
+xet_cli_orphans_entry(xet_cli_store_t *s, xet_cli_pg_t *pg,
+    const char *folder, const char *name)
+{
+    int                rc, xorb, known;
+    char              *path;
+    uint8_t            key[XET_CLI_STORE_NAME];
+    xet_cli_orphan_t   o;
+
+    xorb = xet_xorb_name_parse(&o.hash, &o.tag, (const uint8_t *) name,
+                               strlen(name))
+           == XET_OK
+           && strncmp(folder + strlen(folder) - 2, name, 2) == 0;
+
+    if (xorb) {
+        xet_cli_store_name(key, &o.hash, o.tag);
+
+        if (s->nnames
+            && bsearch(key, s->names, s->nnames, XET_CLI_STORE_NAME,
+                       xet_cli_orphans_order))
+        {
+            return XET_CLI_OK;
+        }
+    }
+
+    if (asprintf(&path, "%s/%s", folder, name) < 0) {
+        return xet_cli_no_memory();
+    }
+
+    rc = XET_CLI_OK;
+    known = !xet_cli_orphans_old(s, path);
+
+    if (!known && xorb) {
+        rc = xet_cli_orphans_known(pg, &o, &known);
+    }
+
+    if (rc == XET_CLI_OK && !known) {
+        s->orphans++;
+        xet_cli_store_report(s, "orphan", path, "the file has no row");
+
+        if (s->remove && xorb) {
+            rc = xet_cli_orphans_remove(s, pg, &o, path);
+        }
+    }
+
+    free(path);
+
+    return rc;
+}
+
+
+static int
+xet_cli_orphans_known(xet_cli_pg_t *pg, const xet_cli_orphan_t *o, int *known)
+{
+    int                  rc;
+    uint64_t             named;
+    xet_cli_pg_param_t   param;
+
+    memset(&param, 0, sizeof(param));
+    param.bytes = o->hash.bytes;
+    param.len = XET_HASH_LEN;
+
+    named = UINT64_MAX;
+
+    rc = xet_cli_pg_query(pg, "SELECT tag FROM xet.xorb_get($1)", &param, 1,
+                          xet_cli_orphans_row, &named);
+
+    *known = (named == o->tag);
+
+    return rc;
+}
+
+
+static int
+xet_cli_orphans_row(void *ctx, const xet_cli_pg_row_t *row)
+{
+    *(uint64_t *) ctx = (uint32_t) xet_cli_pg_u64(row, 0);
+
+    return XET_CLI_OK;
+}
+
+
+/* What came since may get its row any moment, or has it. */
+
+static int
+xet_cli_orphans_old(const xet_cli_store_t *s, const char *path)
+{
+    struct stat  st;
+
+    return lstat(path, &st) == 0 && S_ISREG(st.st_mode)
+           && st.st_mtime < s->before;
+}
+
+
+static int
+xet_cli_orphans_remove(xet_cli_store_t *s, xet_cli_pg_t *pg,
+    const xet_cli_orphan_t *o, const char *path)
+{
+    int    rc, known;
+    char  *aside;
+
+    if (asprintf(&aside, "%s/tmp/orphan.%ld.%s", s->folder, (long) getpid(),
+                 strrchr(path, '/') + 1)
+        < 0)
+    {
+        return xet_cli_no_memory();
+    }
+
+    if (rename(path, aside) != 0) {
+        rc = xet_cli_fail(XET_CLI_ERROR, path, strerror(errno));
+        goto done;
+    }
+
+    /* another one may have taken the place meanwhile: then it is not ours */
+
+    rc = xet_cli_orphans_known(pg, o, &known);
+
+    if (rc != XET_CLI_OK || known || !xet_cli_orphans_old(s, aside)) {
+
+        if (link(aside, path) != 0 && errno != EEXIST) {
+            rc = xet_cli_fail(XET_CLI_ERROR, aside, strerror(errno));
+            goto done;
+        }
+
+        (void) unlink(aside);
+        goto done;
+    }
+
+    if (unlink(aside) != 0) {
+        rc = xet_cli_fail(XET_CLI_ERROR, aside, strerror(errno));
+        goto done;
+    }
+
+    s->removed++;
+
+done:
+
+    free(aside);
+
+    return rc;
+}
+
+
+static int
+xet_cli_orphans_order(const void *one, const void *two)
+{
+    return memcmp(one, two, XET_CLI_STORE_NAME);
+}

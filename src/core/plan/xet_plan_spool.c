@@ -1,0 +1,492 @@
+
+/*
+ * Plans in a temporary file.
+ *
+ * States of the sort: putting (what is left in memory) -> sorting (as many
+ * terms as the room holds are read, sorted and appended as a run) -> merging
+ * (all runs at once, the room divided among them) -> sorted.  A call does the
+ * work of one run, or of XET_PLAN_SPOOL_STEP terms of the merge.
+ *
+ * The order is by xorb and chunk, so the ranges of a xorb follow each other
+ * and can be told from the terms one by one, by the rules of
+ * xet_plan_ranges.c.  A range is kept as a term whose raw length says whether
+ * it is the first one of its xorb.
+ *
+ * The first term may be trimmed when it is in the file already: it is kept
+ * here and stands for the one in the file.  The last one is trimmed while it
+ * is still in memory.
+ *
+ * The plan owns nothing of this, the caller the files and the memory.  One
+ * thread at a time.
+ */
+
+
+#include <stdlib.h>
+
+#include "xet_plan_spool.h"
+
+
+#define XET_PLAN_SPOOL_STEP   65536
+#define XET_PLAN_SPOOL_LEAST  4        /* terms of a run in memory */
+
+
+enum {
+    xet_plan_spool_putting = 0,
+    xet_plan_spool_sorting,
+    xet_plan_spool_merging,
+    xet_plan_spool_sorted
+};
+
+
+static xet_status_t xet_plan_spool_run(xet_plan_spool_t *s, xet_term_t *terms,
+    uint32_t room);
+static int xet_plan_spool_cmp(const void *one, const void *two);
+static xet_status_t xet_plan_spool_runs(xet_plan_spool_t *s, uint8_t *room,
+    size_t size);
+static xet_status_t xet_plan_spool_refill(xet_plan_spool_t *s,
+    xet_plan_run_t *run);
+static void xet_plan_spool_sift(xet_plan_spool_t *s, uint32_t i);
+static xet_status_t xet_plan_spool_merge(xet_plan_spool_t *s);
+static xet_status_t xet_plan_spool_take(xet_plan_spool_t *s,
+    const xet_term_t *t);
+static xet_status_t xet_plan_spool_range(xet_plan_spool_t *s);
+static xet_status_t xet_plan_spool_flush(xet_plan_spool_t *s);
+
+
+void
+xet_plan_spool_init(xet_plan_spool_t *s, xet_plan_t *plan,
+    const xet_plan_spool_io_t *io, void *ctx)
+{
+    memset(s, 0, sizeof(xet_plan_spool_t));
+
+    s->plan = plan;
+    s->io = io;
+    s->ctx = ctx;
+
+    plan->spool = s;
+}
+
+
+xet_status_t
+xet_plan_spool_put(xet_plan_spool_t *s)
+{
+    xet_plan_t    *p;
+    xet_status_t   status;
+
+    p = s->plan;
+
+    if (p->n == 0) {
+        return XET_OK;
+    }
+
+    if (p->before == 0) {
+        s->head = p->terms[0];
+    }
+
+    status = s->io->append(s->ctx, XET_PLAN_SPOOL_PLAN, p->terms,
+                           p->n * sizeof(xet_term_t));
+    if (status != XET_OK) {
+        return status;
+    }
+
+    p->before += p->n;
+    p->n = 0;
+
+    return XET_OK;
+}
+
+
+size_t
+xet_plan_spool_room(uint32_t n)
+{
+    size_t  size, runs;
+
+    /* twice as much room makes half as many runs */
+
+    for (size = 16384; /* void */ ; size *= 2) {
+        runs = 1 + (size_t) n / (size / sizeof(xet_term_t));
+
+        if (size >= runs * sizeof(xet_plan_run_t)
+                    + (runs + 1) * XET_PLAN_SPOOL_LEAST * sizeof(xet_term_t))
+        {
+            return size;
+        }
+    }
+}
+
+
+xet_status_t
+xet_plan_spool_sort(xet_plan_spool_t *s, void *room, size_t size)
+{
+    xet_plan_t    *p;
+    xet_status_t   status;
+
+    p = s->plan;
+
+    switch (s->state) {
+
+    case xet_plan_spool_putting:
+
+        status = xet_plan_spool_put(s);
+
+        if (status == XET_OK) {
+            status = xet_plan_cover(p);
+        }
+
+        p->n = p->before;
+        s->state = xet_plan_spool_sorting;
+
+        return (status == XET_OK) ? XET_AGAIN : status;
+
+    case xet_plan_spool_sorting:
+
+        if (s->done < p->n) {
+            status = xet_plan_spool_run(s, room,
+                                        (uint32_t) (size
+                                                    / sizeof(xet_term_t)));
+
+        } else {
+            status = xet_plan_spool_runs(s, room, size);
+            s->state = xet_plan_spool_merging;
+        }
+
+        return (status == XET_OK) ? XET_AGAIN : status;
+
+    case xet_plan_spool_merging:
+
+        status = xet_plan_spool_merge(s);
+
+        if (status == XET_OK) {
+            s->state = xet_plan_spool_sorted;
+        }
+
+        return status;
+
+    default:
+        return XET_INTERNAL;
+    }
+}
+
+
+static xet_status_t
+xet_plan_spool_run(xet_plan_spool_t *s, xet_term_t *terms, uint32_t room)
+{
+    uint32_t      n;
+    xet_status_t  status;
+
+    n = s->plan->n - s->done;
+
+    if (n > room) {
+        n = room;
+    }
+
+    status = s->io->read(s->ctx, XET_PLAN_SPOOL_PLAN, terms,
+                         n * sizeof(xet_term_t),
+                         (uint64_t) s->done * sizeof(xet_term_t));
+    if (status != XET_OK) {
+        return status;
+    }
+
+    if (s->done == 0) {
+        terms[0] = s->head;
+    }
+
+    qsort(terms, n, sizeof(xet_term_t), xet_plan_spool_cmp);
+
+    s->done += n;
+
+    return s->io->append(s->ctx, XET_PLAN_SPOOL_RUNS, terms,
+                         n * sizeof(xet_term_t));
+}
+
+
+static int
+xet_plan_spool_cmp(const void *one, const void *two)
+{
+    int                rc;
+    const xet_term_t  *a, *b;
+
+    a = one;
+    b = two;
+
+    rc = memcmp(a->xorb.bytes, b->xorb.bytes, XET_HASH_LEN);
+
+    if (rc) {
+        return rc;
+    }
+
+    if (a->chunk_start != b->chunk_start) {
+        return (a->chunk_start < b->chunk_start) ? -1 : 1;
+    }
+
+    if (a->chunk_end != b->chunk_end) {
+        return (a->chunk_end < b->chunk_end) ? -1 : 1;
+    }
+
+    return 0;
+}
+
+
+/* Divides the room among the runs, and what is made of them. */
+
+static xet_status_t
+xet_plan_spool_runs(xet_plan_spool_t *s, uint8_t *room, size_t size)
+{
+    uint32_t         i, n, each;
+    xet_term_t      *terms;
+    xet_status_t     status;
+    xet_plan_run_t  *run;
+
+    each = (uint32_t) (size / sizeof(xet_term_t));
+    n = (s->plan->n + each - 1) / each;
+
+    if (size < n * sizeof(xet_plan_run_t)
+               + (n + 1) * XET_PLAN_SPOOL_LEAST * sizeof(xet_term_t))
+    {
+        return XET_NOMEM;
+    }
+
+    s->runs = (xet_plan_run_t *) room;
+    s->nruns = n;
+
+    terms = (xet_term_t *) (room + n * sizeof(xet_plan_run_t));
+
+    s->slice = (uint32_t) ((size - n * sizeof(xet_plan_run_t))
+                           / sizeof(xet_term_t) / (n + 1));
+
+    for (i = 0; i < n; i++, terms += s->slice) {
+        run = &s->runs[i];
+
+        run->terms = terms;
+        run->next = i * each;
+        run->end = (i + 1 < n) ? run->next + each : s->plan->n;
+
+        status = xet_plan_spool_refill(s, run);
+
+        if (status != XET_OK) {
+            return status;
+        }
+    }
+
+    s->out = terms;
+
+    for (i = n / 2; i; i--) {
+        xet_plan_spool_sift(s, i - 1);
+    }
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+xet_plan_spool_refill(xet_plan_spool_t *s, xet_plan_run_t *run)
+{
+    uint64_t  offset;
+
+    run->i = 0;
+    run->n = run->end - run->next;
+
+    if (run->n > s->slice) {
+        run->n = s->slice;
+    }
+
+    offset = (uint64_t) run->next * sizeof(xet_term_t);
+    run->next += run->n;
+
+    return s->io->read(s->ctx, XET_PLAN_SPOOL_RUNS, run->terms,
+                       run->n * sizeof(xet_term_t), offset);
+}
+
+
+static void
+xet_plan_spool_sift(xet_plan_spool_t *s, uint32_t i)
+{
+    uint32_t         k;
+    xet_plan_run_t   run, *runs;
+
+    runs = s->runs;
+    run = runs[i];
+
+    for (k = 2 * i + 1; k < s->nruns; k = 2 * i + 1) {
+
+        if (k + 1 < s->nruns
+            && xet_plan_spool_cmp(&runs[k + 1].terms[runs[k + 1].i],
+                                  &runs[k].terms[runs[k].i])
+               < 0)
+        {
+            k++;
+        }
+
+        if (xet_plan_spool_cmp(&run.terms[run.i], &runs[k].terms[runs[k].i])
+            <= 0)
+        {
+            break;
+        }
+
+        runs[i] = runs[k];
+        i = k;
+    }
+
+    runs[i] = run;
+}
+
+
+static xet_status_t
+xet_plan_spool_merge(xet_plan_spool_t *s)
+{
+    uint32_t         n;
+    xet_status_t     status;
+    xet_plan_run_t  *run;
+
+    for (n = 0; s->nruns; n++) {
+
+        if (n == XET_PLAN_SPOOL_STEP) {
+            return XET_AGAIN;
+        }
+
+        run = &s->runs[0];
+        status = xet_plan_spool_take(s, &run->terms[run->i++]);
+
+        if (status == XET_OK && run->i == run->n) {
+
+            if (run->next < run->end) {
+                status = xet_plan_spool_refill(s, run);
+
+            } else {
+                *run = s->runs[--s->nruns];
+            }
+        }
+
+        if (status != XET_OK) {
+            return status;
+        }
+
+        if (s->nruns) {
+            xet_plan_spool_sift(s, 0);
+        }
+    }
+
+    status = xet_plan_spool_range(s);
+
+    return (status == XET_OK) ? xet_plan_spool_flush(s) : status;
+}
+
+
+/* The next term in order: see xet_plan_merge(). */
+
+static xet_status_t
+xet_plan_spool_take(xet_plan_spool_t *s, const xet_term_t *t)
+{
+    uint32_t      first;
+    xet_status_t  status;
+
+    first = (s->plan->nxorbs == 0 || !xet_hash_equal(&t->xorb, &s->prev.xorb));
+
+    if (!first) {
+        status = xet_plan_agree(t, &s->prev, &s->last);
+
+        if (status != XET_OK) {
+            return status;
+        }
+    }
+
+    s->prev = *t;
+
+    if (!first && t->chunk_start <= s->last.chunk_end) {
+
+        if (t->chunk_end > s->last.chunk_end) {
+            s->last = *t;
+            s->range.chunk_end = t->chunk_end;
+            s->range.stored_end = t->stored_end;
+        }
+
+        return XET_OK;
+    }
+
+    if (s->plan->nxorbs) {
+        status = xet_plan_spool_range(s);
+
+        if (status != XET_OK) {
+            return status;
+        }
+    }
+
+    s->plan->nxorbs += first;
+    s->last = *t;
+    s->range = *t;
+    s->range.raw_length = first;
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+xet_plan_spool_range(xet_plan_spool_t *s)
+{
+    s->out[s->nout++] = s->range;
+    s->plan->nranges++;
+
+    return (s->nout == s->slice) ? xet_plan_spool_flush(s) : XET_OK;
+}
+
+
+static xet_status_t
+xet_plan_spool_flush(xet_plan_spool_t *s)
+{
+    size_t  len;
+
+    len = s->nout * sizeof(xet_term_t);
+    s->nout = 0;
+
+    return len ? s->io->append(s->ctx, XET_PLAN_SPOOL_PLAN, s->out, len)
+               : XET_OK;
+}
+
+
+void
+xet_plan_spool_read(xet_plan_spool_t *s, xet_term_t *window, uint32_t n)
+{
+    s->window = window;
+    s->size = n;
+    s->have = 0;
+}
+
+
+const xet_term_t *
+xet_plan_spool_record(xet_plan_spool_t *s, uint32_t i)
+{
+    uint32_t      n;
+    xet_status_t  status;
+
+    static const xet_term_t  none;
+
+    if (i - s->from < s->have) {
+        return &s->window[i - s->from];
+    }
+
+    n = s->plan->n + s->plan->nranges - i;
+
+    if (n > s->size) {
+        n = s->size;
+    }
+
+    s->from = i;
+    s->have = n;
+
+    status = s->io->read(s->ctx, XET_PLAN_SPOOL_PLAN, s->window,
+                         n * sizeof(xet_term_t),
+                         (uint64_t) i * sizeof(xet_term_t));
+
+    if (status != XET_OK) {
+        s->status = status;
+        s->have = 0;
+
+        return &none;
+    }
+
+    if (i == 0) {
+        s->window[0] = s->head;
+    }
+
+    return &s->window[0];
+}

@@ -1,0 +1,119 @@
+
+/*
+ * Plans of more terms than memory is for: the terms lie in a temporary file,
+ * and the ranges that hold them are found by sorting there.
+ *
+ * Life: the plan's init; xet_plan_spool_init(); then for each part of the
+ * terms add, and xet_plan_spool_put() as often as the caller likes, once at
+ * least; trim; xet_plan_spool_sort() in place of xet_plan_finish(), until it
+ * is done; for each piece of the answer xet_plan_spool_read(), and the writer.
+ *
+ * Memory is what the caller gives: an array of terms while adding, room while
+ * sorting, a window while writing.  None of it depends on the file.
+ */
+
+#ifndef _XET_PLAN_SPOOL_H_INCLUDED_
+#define _XET_PLAN_SPOOL_H_INCLUDED_
+
+
+#include "xet_plan.h"
+
+
+/*
+ * The caller's two files.  XET_PLAN_SPOOL_PLAN has the terms in the order of
+ * the file and then the ranges; XET_PLAN_SPOOL_RUNS is needed only while
+ * sorting.  Whoever ends the sort may drop it.
+ */
+
+typedef enum {
+    XET_PLAN_SPOOL_PLAN = 0,
+    XET_PLAN_SPOOL_RUNS,
+    XET_PLAN_SPOOL_FILES
+} xet_plan_spool_file_t;
+
+
+typedef struct {
+    xet_status_t     (*append)(void *ctx, xet_plan_spool_file_t file,
+                               const void *data, size_t len);
+    xet_status_t     (*read)(void *ctx, xet_plan_spool_file_t file,
+                             void *data, size_t len, uint64_t offset);
+} xet_plan_spool_io_t;
+
+
+/* Terms that are sorted, while they are merged with others. */
+
+typedef struct {
+    xet_term_t         *terms;         /* read and not yet taken */
+    uint32_t            i;
+    uint32_t            n;
+    uint32_t            next;          /* in the file */
+    uint32_t            end;
+} xet_plan_run_t;
+
+
+struct xet_plan_spool_s {
+    xet_plan_t                 *plan;
+    const xet_plan_spool_io_t  *io;
+    void                       *ctx;
+
+    xet_term_t                  head;  /* the first, as it was trimmed */
+    uint32_t                    done;  /* terms that are in runs */
+    unsigned                    state;
+
+    /* the merge: a heap, the least first; and the ranges that are made */
+
+    xet_plan_run_t             *runs;
+    uint32_t                    nruns;
+    uint32_t                    slice; /* terms of a run in memory */
+    xet_term_t                 *out;
+    uint32_t                    nout;
+    xet_term_t                  range; /* that grows */
+    xet_term_t                  prev;
+    xet_term_t                  last;
+
+    /* the window: what of the plan's file is in memory */
+
+    xet_term_t                 *window;
+    uint32_t                    size;
+    uint32_t                    from;
+    uint32_t                    have;
+    xet_hash_t                  xorb;  /* of the range asked for last */
+    xet_status_t                status;
+};
+
+
+/* The plan has been initialised; s, io and ctx live as long as it does. */
+void xet_plan_spool_init(xet_plan_spool_t *s, xet_plan_t *plan,
+    const xet_plan_spool_io_t *io, void *ctx);
+
+/*
+ * Puts the terms that the plan holds into the file: the memory of the plan is
+ * free for others.  The errors of append.
+ */
+xet_status_t xet_plan_spool_put(xet_plan_spool_t *s);
+
+/*
+ * Goes on with what finish does for a plan in memory: puts what is left, sorts
+ * parts of size bytes in room, merges them to ranges.  XET_AGAIN after a part
+ * of the work, with the same room; XET_OK at the end, then room is of no use
+ * any more, nor is the file of runs.  The errors of finish and of the files;
+ * XET_NOMEM for a room that is smaller than xet_plan_spool_room() says.
+ */
+xet_status_t xet_plan_spool_sort(xet_plan_spool_t *s, void *room,
+    size_t size);
+
+/* Bytes of room that n terms need at least. */
+size_t xet_plan_spool_room(uint32_t n);
+
+/*
+ * Before each piece that is written: a window of n terms, for reading.  A
+ * failure of the file ends the writer.
+ */
+void xet_plan_spool_read(xet_plan_spool_t *s, xet_term_t *window, uint32_t n);
+
+
+/* For the plan: record i of its file, terms first; never NULL. */
+const xet_term_t *xet_plan_spool_record(xet_plan_spool_t *s, uint32_t i);
+
+
+#endif /* _XET_PLAN_SPOOL_H_INCLUDED_ */

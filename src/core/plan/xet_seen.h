@@ -1,0 +1,78 @@
+
+/*
+ * Which chunks of a xorb somebody may be told of: ranges in ascending order,
+ * each two integers in network byte order, the first chunk and the end.  A
+ * list without ranges is one that may be told of as a whole.
+ */
+
+#ifndef _XET_SEEN_H_INCLUDED_
+#define _XET_SEEN_H_INCLUDED_
+
+
+#include "xet_term.h"
+
+
+#define XET_SEEN_LEN  8                /* bytes of a range */
+
+
+/* A walk over the chunks of a list, in order. */
+
+typedef struct {
+    const uint8_t  *next;
+    const uint8_t  *last;              /* behind the ranges */
+    uint32_t        start;
+    uint32_t        end;
+    unsigned        all:1;
+} xet_seen_t;
+
+
+static inline uint32_t
+xet_seen_number(const uint8_t *p)
+{
+    return (uint32_t) p[0] << 24 | (uint32_t) p[1] << 16
+           | (uint32_t) p[2] << 8 | p[3];
+}
+
+
+static inline void
+xet_seen_init(xet_seen_t *s, const xet_xorb_list_t *xorb)
+{
+    s->next = xorb->seen;
+    s->last = xorb->seen + (size_t) xorb->seen_n * XET_SEEN_LEN;
+    s->start = 0;
+    s->end = 0;
+    s->all = (xorb->seen == NULL);
+}
+
+
+static inline unsigned
+xet_seen_chunk(xet_seen_t *s, uint32_t chunk)
+{
+    while (chunk >= s->end && s->next != s->last) {
+        s->start = xet_seen_number(s->next);
+        s->end = xet_seen_number(s->next + 4);
+        s->next += XET_SEEN_LEN;
+    }
+
+    return s->all || (chunk >= s->start && chunk < s->end);
+}
+
+
+/* Behind the last chunk that may be told of. */
+
+static inline uint32_t
+xet_seen_end(const xet_xorb_list_t *xorb)
+{
+    uint32_t  end;
+
+    if (xorb->seen_n == 0) {
+        return 0;
+    }
+
+    end = xet_seen_number(xorb->seen + xorb->seen_n * XET_SEEN_LEN - 4);
+
+    return (end < xorb->chunk_count) ? end : xorb->chunk_count;
+}
+
+
+#endif /* _XET_SEEN_H_INCLUDED_ */

@@ -1,0 +1,355 @@
+
+/*
+ * What a connection must lead to: a database of the version that this module
+ * needs, which describes the folder of the store.
+ *
+ * This reads and writes files, and each step follows from the one before, so
+ * the thread that has connected does it.  No statement is waited for longer
+ * than connecting itself: a lock or a server that has stopped must not hold
+ * the thread for ever.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_pg_check.h"
+#include "ngx_http_xet_query.h"
+#include "ngx_http_xet_store_identity.h"
+
+#include <poll.h>
+#include <pthread.h>
+
+
+#define NGX_HTTP_XET_PG_TEST_TIMEOUT  "2"      /* seconds */
+
+
+static const char *ngx_http_xet_pg_check_schema_job(PGconn *conn,
+    ngx_msec_t timeout);
+static const char *ngx_http_xet_pg_check_store_job(PGconn *conn,
+    const ngx_str_t *store, ngx_msec_t timeout, ngx_log_t *log);
+static const char *ngx_http_xet_pg_store_error(xet_status_t rc,
+    const u_char *found, const u_char *named);
+static const char *ngx_http_xet_pg_claim_job(PGconn *conn, const u_char *name,
+    u_char *identity, ngx_uint_t *confirmed, ngx_msec_t timeout);
+static PGresult *ngx_http_xet_pg_exec_job(PGconn *conn, const char *sql,
+    int params, const u_char *value, ngx_msec_t timeout);
+static ngx_int_t ngx_http_xet_pg_wait_job(PGconn *conn, ngx_msec_t timeout);
+static const char *ngx_http_xet_pg_exec_error(PGconn *conn, PGresult *res);
+
+
+const char *
+ngx_http_xet_pg_check_job(PGconn *conn, const ngx_str_t *store,
+    ngx_msec_t timeout, ngx_log_t *log)
+{
+    const char  *error;
+
+    error = ngx_http_xet_pg_check_schema_job(conn, timeout);
+
+    return error ? error
+                 : ngx_http_xet_pg_check_store_job(conn, store, timeout, log);
+}
+
+
+static const char *
+ngx_http_xet_pg_check_schema_job(PGconn *conn, ngx_msec_t timeout)
+{
+    PGresult    *res;
+    const char  *error;
+
+    res = ngx_http_xet_pg_exec_job(conn,
+                                   "SELECT max(version) FROM xet.migrations",
+                                   0, NULL, timeout);
+
+    error = ngx_http_xet_pg_exec_error(conn, res);
+
+    if (error == NULL
+        && (PQntuples(res) != 1
+            || ngx_strcmp(PQgetvalue(res, 0, 0), NGX_HTTP_XET_SCHEMA) != 0))
+    {
+        error = "the schema \"xet\" has another version than this module "
+                "needs, run sql/migrate.sh";
+    }
+
+    PQclear(res);
+
+    return error;
+}
+
+
+/*
+ * The folder and the database must have one identity.  A new database and a
+ * folder without one get it together: first the row, which is not confirmed,
+ * then the file, then the confirmation; so a crash in between leaves what the
+ * next session completes, and of several nodes all take the first one's.
+ */
+
+static const char *
+ngx_http_xet_pg_check_store_job(PGconn *conn, const ngx_str_t *store,
+    ngx_msec_t timeout, ngx_log_t *log)
+{
+    int            state;
+    PGresult      *res;
+    ngx_uint_t     confirmed, tries;
+    const char    *error;
+    xet_status_t   rc, made;
+
+    u_char  found[NGX_HTTP_XET_IDENTITY_LEN + 1];
+    u_char  named[NGX_HTTP_XET_IDENTITY_LEN + 1];
+
+    static const char  failed[] = "the identity of the folder of the store "
+                                  "can't be read or made";
+
+    for (tries = 0; tries < 2; tries++) {
+
+        rc = ngx_http_xet_store_identity_read_job(store, found, log);
+
+        if (rc == XET_DONE
+            && ngx_http_xet_store_identity_draw(found) == XET_OK)
+        {
+            error = ngx_http_xet_pg_claim_job(conn, found, named, &confirmed,
+                                              timeout);
+
+        } else if (rc == XET_OK) {
+            error = ngx_http_xet_pg_claim_job(conn, NULL, named, &confirmed,
+                                              timeout);
+
+        } else {
+            return failed;
+        }
+
+        if (error) {
+            return error;
+        }
+
+        if (rc == XET_OK || confirmed) {
+            break;
+        }
+
+        /*
+         * Made by us, or by another one at the same time: look again.  A file
+         * half made is not to be left by a cancellation.
+         */
+
+        (void) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+        made = ngx_http_xet_store_identity_make_job(store, named, log);
+        (void) pthread_setcancelstate(state, NULL);
+
+        if (made != XET_OK) {
+            return failed;
+        }
+    }
+
+    /* also the one that is missed: those who look again say so */
+
+    if (named[0]) {
+        ngx_http_xet_store_identity_note(named);
+    }
+
+    error = ngx_http_xet_pg_store_error(rc, found, named);
+
+    if (error) {
+        return error;
+    }
+
+    if (!confirmed) {
+        res = ngx_http_xet_pg_exec_job(conn, "SELECT xet.store_confirm($1)", 1,
+                                       named, timeout);
+
+        error = ngx_http_xet_pg_exec_error(conn, res);
+
+        PQclear(res);
+
+        if (error) {
+            return error;
+        }
+    }
+
+    return NULL;
+}
+
+
+/* rc is that of reading found; "" for no identity of the database. */
+
+static const char *
+ngx_http_xet_pg_store_error(xet_status_t rc, const u_char *found,
+    const u_char *named)
+{
+    if (rc == XET_DONE) {
+        return "the folder of the store has no identity, and the database "
+               "knows another one: is its disk mounted?";
+    }
+
+    if (named[0] == '\0') {
+        return "the folder of the store belongs to another database";
+    }
+
+    if (ngx_strcmp(found, named) != 0) {
+        return "the folder of the store is not the one that the database "
+               "describes";
+    }
+
+    return NULL;
+}
+
+
+void
+ngx_http_xet_pg_check_test(ngx_cycle_t *cycle, const char *conninfo,
+    const ngx_str_t *store)
+{
+    PGconn        *conn;
+    ngx_uint_t     confirmed;
+    const char    *error;
+    xet_status_t   rc;
+
+    u_char  found[NGX_HTTP_XET_IDENTITY_LEN + 1];
+    u_char  named[NGX_HTTP_XET_IDENTITY_LEN + 1];
+
+    const char  *keys[] = { "connect_timeout", "dbname", NULL };
+    const char  *values[] = { NGX_HTTP_XET_PG_TEST_TIMEOUT, conninfo, NULL };
+
+    conn = PQconnectdbParams(keys, values, 1);
+
+    /* one that is away is no fault of the configuration */
+
+    if (PQstatus(conn) != CONNECTION_OK) {
+        PQfinish(conn);
+        return;
+    }
+
+    error = ngx_http_xet_pg_check_schema_job(conn, 2000);
+
+    if (error == NULL) {
+        error = ngx_http_xet_pg_claim_job(conn, NULL, named, &confirmed, 2000);
+    }
+
+    if (error == NULL) {
+        rc = ngx_http_xet_store_identity_read_job(store, found, cycle->log);
+
+        /* both without one: made at the first start */
+
+        if ((named[0] || rc != XET_DONE) && (confirmed || rc != XET_DONE)) {
+            error = (rc == XET_STORE_FAILED)
+                    ? "the identity of the folder of the store can't be read"
+                    : ngx_http_xet_pg_store_error(rc, found, named);
+        }
+    }
+
+    if (error) {
+        ngx_log_error(NGX_LOG_WARN, cycle->log, 0, "xet: PostgreSQL: %s",
+                      error);
+    }
+
+    PQfinish(conn);
+}
+
+
+/* The identity that the database has, with name if it had none; "" for none. */
+
+static const char *
+ngx_http_xet_pg_claim_job(PGconn *conn, const u_char *name, u_char *identity,
+    ngx_uint_t *confirmed, ngx_msec_t timeout)
+{
+    PGresult    *res;
+    const char  *error;
+
+    res = ngx_http_xet_pg_exec_job(conn, "SELECT * FROM xet.store_claim($1)",
+                                   1, name, timeout);
+
+    error = ngx_http_xet_pg_exec_error(conn, res);
+
+    if (error) {
+        PQclear(res);
+        return error;
+    }
+
+    if (PQntuples(res) == 0) {
+        identity[0] = '\0';
+        *confirmed = 1;
+
+    } else {
+        ngx_cpystrn(identity, (u_char *) PQgetvalue(res, 0, 0),
+                    NGX_HTTP_XET_IDENTITY_LEN + 1);
+        *confirmed = (PQgetvalue(res, 0, 1)[0] == 't');
+    }
+
+    PQclear(res);
+
+    return NULL;
+}
+
+
+/* The result, or NULL when it does not come in time. */
+
+static PGresult *
+ngx_http_xet_pg_exec_job(PGconn *conn, const char *sql, int params,
+    const u_char *value, ngx_msec_t timeout)
+{
+    PGresult    *res, *next;
+    const char  *values[1];
+
+    values[0] = (const char *) value;
+
+    if (PQsendQueryParams(conn, sql, params, NULL, values, NULL, NULL, 0)
+        != 1)
+    {
+        return NULL;
+    }
+
+    res = NULL;
+
+    while (ngx_http_xet_pg_wait_job(conn, timeout) == NGX_OK) {
+
+        next = PQgetResult(conn);
+
+        if (next == NULL) {
+            return res;
+        }
+
+        PQclear(res);
+        res = next;
+    }
+
+    PQclear(res);
+
+    return NULL;
+}
+
+
+/* Until PQgetResult() does not block. */
+
+static ngx_int_t
+ngx_http_xet_pg_wait_job(PGconn *conn, ngx_msec_t timeout)
+{
+    int            n;
+    struct pollfd  pfd;
+
+    while (PQisBusy(conn)) {
+        pfd.fd = PQsocket(conn);
+        pfd.events = POLLIN;
+
+        n = poll(&pfd, 1, (int) timeout);
+
+        if (n == -1 && ngx_errno == NGX_EINTR) {
+            continue;
+        }
+
+        if (n != 1 || PQconsumeInput(conn) != 1) {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static const char *
+ngx_http_xet_pg_exec_error(PGconn *conn, PGresult *res)
+{
+    const char  *error;
+
+    if (PQresultStatus(res) == PGRES_TUPLES_OK) {
+        return NULL;
+    }
+
+    error = PQerrorMessage(conn);
+
+    return error[0] ? error : "no answer to the first statements";
+}

@@ -1,0 +1,105 @@
+
+/*
+ * A connection becomes a session: settings, and the preparing of all
+ * statements.  One batch of a pipeline, so one way to the server and back, and
+ * the event loop does it as it does any statement.
+ *
+ * Every statement of ours finds its rows by an index.  Sessions keep plans,
+ * also those of foreign keys, and one made while a table was tiny would read
+ * the whole of it for each row long after it has grown.  The penalty of what
+ * has no other way than such a scan would make PostgreSQL plan every statement
+ * anew, which takes longer than most of them.
+ *
+ * A statement that nobody waits for any more is not to go on for ever.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_pg_connect.h"
+#include "ngx_http_xet_pg_setup.h"
+#include "ngx_http_xet_query.h"
+
+
+static const char  ngx_http_xet_pg_setup_sql[] =
+    "SELECT set_config('enable_seqscan', 'off', false),"
+    "       set_config('plan_cache_mode', 'force_generic_plan', false),"
+    "       set_config('statement_timeout', $1, false)";
+
+
+ngx_int_t
+ngx_http_xet_pg_setup_send(PGconn *conn, ngx_msec_t timeout)
+{
+    char                           text[NGX_TIME_T_LEN + 1];
+    const char                    *value;
+    const ngx_http_xet_pg_stmt_t  *stmt;
+
+    *ngx_sprintf((u_char *) text, "%M", timeout) = '\0';
+    value = text;
+
+    if (PQsetnonblocking(conn, 1) != 0 || PQenterPipelineMode(conn) != 1
+        || PQsendQueryParams(conn, ngx_http_xet_pg_setup_sql, 1, NULL, &value,
+                             NULL, NULL, 0)
+           != 1)
+    {
+        return NGX_ERROR;
+    }
+
+    for (stmt = ngx_http_xet_query_stmts; stmt->name; stmt++) {
+
+        if (PQsendPrepare(conn, stmt->name, stmt->sql, 0, NULL) != 1) {
+            return NGX_ERROR;
+        }
+    }
+
+    return (PQpipelineSync(conn) == 1) ? NGX_OK : NGX_ERROR;
+}
+
+
+ngx_int_t
+ngx_http_xet_pg_setup_results(PGconn *conn, char *error, size_t len)
+{
+    PGresult        *res;
+    ngx_uint_t       nulls;
+    ExecStatusType   status;
+
+    nulls = 0;
+
+    while (!PQisBusy(conn)) {
+
+        res = PQgetResult(conn);
+
+        if (res == NULL) {
+
+            /* one NULL ends a result; a dead connection gives only NULLs */
+
+            if (PQstatus(conn) == CONNECTION_BAD) {
+                ngx_http_xet_pg_text(error, len, PQerrorMessage(conn));
+                return NGX_ERROR;
+            }
+
+            if (nulls++) {
+                break;
+            }
+
+            continue;
+        }
+
+        nulls = 0;
+
+        status = PQresultStatus(res);
+
+        if (status == PGRES_PIPELINE_SYNC) {
+            PQclear(res);
+            return NGX_OK;
+        }
+
+        if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) {
+            ngx_http_xet_pg_text(error, len, PQresultErrorMessage(res));
+            PQclear(res);
+            return NGX_ERROR;
+        }
+
+        PQclear(res);
+    }
+
+    return NGX_AGAIN;
+}

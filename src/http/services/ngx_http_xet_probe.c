@@ -1,0 +1,309 @@
+
+/*
+ * Whether the store of the worker is the database's and can be written: a file
+ * like that of an upload is made, written and dropped, in a thread, when
+ * somebody asks.
+ *
+ * One probe at a time a worker, and its verdict is good for a second: however
+ * many ask, they cost a file a second and hold one thread, also where the disk
+ * does not answer.
+ *
+ *     idle -> running (somebody asked, the last verdict is old) -> idle
+ *          -> late (those who wait were told so) -> idle
+ *
+ * All of it is the event loop's, but what the task holds is the thread's while
+ * the job runs.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_probe.h"
+#include "ngx_http_xet_store.h"
+#include "ngx_http_xet_store_identity.h"
+
+#include <sys/statvfs.h>
+
+
+#define NGX_HTTP_XET_PROBE_VALID    1000       /* ms */
+#define NGX_HTTP_XET_PROBE_TIMEOUT  5000
+#define NGX_HTTP_XET_PROBE_SIZE     4096
+
+/* Less than a full xorb: who has not noticed yet is about to. */
+#define NGX_HTTP_XET_PROBE_FREE     (64 * 1024 * 1024)
+
+
+typedef struct {
+    ngx_http_xet_file_t      file;
+    u_char                   name[NGX_MAX_PATH];
+    xet_status_t             status;
+} ngx_http_xet_probe_job_t;
+
+
+typedef struct {
+    ngx_queue_t              queue;
+    ngx_http_request_t      *request;
+    ngx_http_xet_probe_pt    handler;
+} ngx_http_xet_probe_wait_t;
+
+
+typedef struct {
+    ngx_thread_task_t       *task;
+    ngx_event_t              timer;
+    ngx_connection_t         dummy;
+    ngx_queue_t              waiting;          /* ngx_http_xet_probe_wait_t */
+    ngx_msec_t               time;             /* of the verdict */
+    xet_status_t             status;           /* it, or XET_AGAIN: none */
+    unsigned                 running:1;
+    unsigned                 late:1;
+} ngx_http_xet_probe_t;
+
+
+static ngx_int_t ngx_http_xet_probe_init(ngx_http_xet_probe_t *probe);
+static ngx_int_t ngx_http_xet_probe_start(ngx_http_request_t *r,
+    ngx_http_xet_probe_t *probe);
+static void ngx_http_xet_probe_cleanup(void *data);
+static void ngx_http_xet_probe_job(void *data, ngx_log_t *log);
+static xet_status_t ngx_http_xet_probe_free_job(ngx_http_xet_file_t *file,
+    ngx_log_t *log);
+static void ngx_http_xet_probe_done(ngx_event_t *ev);
+static void ngx_http_xet_probe_timeout(ngx_event_t *ev);
+static void ngx_http_xet_probe_tell(ngx_http_xet_probe_t *probe,
+    xet_status_t status);
+
+
+static ngx_http_xet_probe_t  ngx_http_xet_probe_worker;
+
+
+xet_status_t
+ngx_http_xet_probe(ngx_http_request_t *r, ngx_http_xet_probe_pt handler)
+{
+    ngx_http_xet_probe_t       *probe;
+    ngx_http_xet_probe_wait_t  *w;
+
+    probe = &ngx_http_xet_probe_worker;
+
+    if (probe->task == NULL && ngx_http_xet_probe_init(probe) != NGX_OK) {
+        return XET_NOMEM;
+    }
+
+    if (probe->late) {
+        return XET_STORE_SLOW;
+    }
+
+    if (probe->status != XET_AGAIN
+        && ngx_current_msec - probe->time < NGX_HTTP_XET_PROBE_VALID)
+    {
+        return probe->status;
+    }
+
+    w = ngx_http_xet_state(r, sizeof(ngx_http_xet_probe_wait_t),
+                           ngx_http_xet_probe_cleanup);
+    if (w == NULL) {
+        return XET_NOMEM;
+    }
+
+    w->request = r;
+    w->handler = handler;
+    ngx_queue_init(&w->queue);
+
+    if (!probe->running && ngx_http_xet_probe_start(r, probe) != NGX_OK) {
+        return XET_OVERLOADED;
+    }
+
+    ngx_queue_insert_tail(&probe->waiting, &w->queue);
+
+    return XET_AGAIN;
+}
+
+
+/* Memory that outlives the cycle, as a job may. */
+
+static ngx_int_t
+ngx_http_xet_probe_init(ngx_http_xet_probe_t *probe)
+{
+    ngx_pool_t         *pool;
+    ngx_thread_task_t  *task;
+
+    pool = ngx_create_pool(1024, ngx_cycle->log);
+    if (pool == NULL) {
+        return NGX_ERROR;
+    }
+
+    task = ngx_thread_task_alloc(pool, sizeof(ngx_http_xet_probe_job_t));
+    if (task == NULL) {
+        ngx_destroy_pool(pool);
+        return NGX_ERROR;
+    }
+
+    task->handler = ngx_http_xet_probe_job;
+    task->event.handler = ngx_http_xet_probe_done;
+    task->event.data = probe;
+
+    ngx_queue_init(&probe->waiting);
+
+    /* debug logs of timers look for a descriptor */
+
+    probe->dummy.fd = (ngx_socket_t) -1;
+
+    probe->timer.handler = ngx_http_xet_probe_timeout;
+    probe->timer.data = &probe->dummy;
+    probe->timer.cancelable = 1;
+
+    probe->status = XET_AGAIN;
+    probe->task = task;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_probe_start(ngx_http_request_t *r, ngx_http_xet_probe_t *probe)
+{
+    ngx_http_xet_main_conf_t  *xmcf;
+    ngx_http_xet_probe_job_t  *job;
+
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+
+    job = probe->task->ctx;
+
+    ngx_memzero(&job->file, sizeof(ngx_http_xet_file_t));
+
+    job->file.store = xmcf->store;
+    job->file.temp = xmcf->temp;
+    job->file.anonymous = xmcf->anonymous;
+    job->file.fd = NGX_INVALID_FILE;
+    job->file.name = job->name;
+    job->name[0] = '\0';
+
+    probe->task->event.complete = 0;
+    probe->task->event.log = ngx_cycle->log;
+    probe->timer.log = ngx_cycle->log;
+
+    if (ngx_thread_task_post(xmcf->pool, probe->task) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    probe->running = 1;
+
+    ngx_add_timer(&probe->timer, NGX_HTTP_XET_PROBE_TIMEOUT);
+
+    return NGX_OK;
+}
+
+
+/* The request is gone, or was told. */
+
+static void
+ngx_http_xet_probe_cleanup(void *data)
+{
+    ngx_http_xet_probe_wait_t *w = data;
+
+    ngx_queue_remove(&w->queue);
+}
+
+
+static void
+ngx_http_xet_probe_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_probe_job_t *job = data;
+
+    u_char  zeros[NGX_HTTP_XET_PROBE_SIZE];
+
+    job->status = ngx_http_xet_store_identity_check_job(&job->file.store, log);
+
+    if (job->status == XET_OK) {
+        ngx_memzero(zeros, sizeof(zeros));
+
+        job->status = ngx_http_xet_store_write_job(&job->file, zeros,
+                                                   sizeof(zeros), log);
+    }
+
+    if (job->status == XET_OK) {
+        job->status = ngx_http_xet_probe_free_job(&job->file, log);
+    }
+
+    ngx_http_xet_store_reset_job(&job->file, log);
+}
+
+
+static xet_status_t
+ngx_http_xet_probe_free_job(ngx_http_xet_file_t *file, ngx_log_t *log)
+{
+    struct statvfs  st;
+
+    if (fstatvfs(file->fd, &st) == -1) {
+        ngx_log_error(NGX_LOG_CRIT, log, ngx_errno,
+                      "xet: fstatvfs \"%V\" failed", &file->temp);
+
+        return XET_STORE_FAILED;
+    }
+
+    if ((uint64_t) st.f_bavail * st.f_frsize < NGX_HTTP_XET_PROBE_FREE) {
+        return XET_STORE_FULL;
+    }
+
+    return XET_OK;
+}
+
+
+static void
+ngx_http_xet_probe_done(ngx_event_t *ev)
+{
+    ngx_http_xet_probe_t *probe = ev->data;
+
+    ngx_http_xet_probe_job_t  *job;
+
+    job = probe->task->ctx;
+
+    if (probe->timer.timer_set) {
+        ngx_del_timer(&probe->timer);
+    }
+
+    probe->running = 0;
+    probe->late = 0;
+    probe->status = job->status;
+    probe->time = ngx_current_msec;
+
+    ngx_http_xet_probe_tell(probe, job->status);
+}
+
+
+static void
+ngx_http_xet_probe_timeout(ngx_event_t *ev)
+{
+    ngx_http_xet_probe_t *probe = &ngx_http_xet_probe_worker;
+
+    ngx_log_error(NGX_LOG_CRIT, ev->log, 0,
+                  "xet: the store does not answer for %d seconds",
+                  NGX_HTTP_XET_PROBE_TIMEOUT / 1000);
+
+    probe->late = 1;
+
+    ngx_http_xet_probe_tell(probe, XET_STORE_SLOW);
+}
+
+
+static void
+ngx_http_xet_probe_tell(ngx_http_xet_probe_t *probe, xet_status_t status)
+{
+    ngx_queue_t                *q;
+    ngx_connection_t           *c;
+    ngx_http_xet_probe_wait_t  *w;
+
+    while (!ngx_queue_empty(&probe->waiting)) {
+        q = ngx_queue_head(&probe->waiting);
+        w = ngx_queue_data(q, ngx_http_xet_probe_wait_t, queue);
+
+        /* its cleanup may take it out once more */
+
+        ngx_queue_remove(q);
+        ngx_queue_init(q);
+
+        c = w->request->connection;
+
+        ngx_http_set_log_request(c->log, w->request);
+
+        w->handler(w->request, status);
+
+        ngx_http_run_posted_requests(c);
+    }
+}

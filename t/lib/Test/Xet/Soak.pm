@@ -1,0 +1,489 @@
+package Test::Xet::Soak;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Two nodes with one store and one database, and requests to them that run at
+# once, in an order that the seed gives.  See t/soak/soak.pl.
+#
+# A request is
+#
+#     { text, subject, node, method, uri, headers, body,
+#       add, del  files that it registers or takes away
+#       done      sub { response, unknown }; unknown: it may have been done
+#       chunked   1
+#       abort     breaks off after so many bytes of the body, or of the answer
+#       slow      bytes a second that are read
+#       line      requests to send on one connection, all at once }
+#
+# and a phase a list of these.  What nobody should have seen is a violation:
+# it dies with { class, text, about }.
+
+use warnings;
+use strict;
+
+use parent qw/ Test::Xet::Soak::Ops Test::Xet::Soak::Checks /;
+
+use Time::HiRes qw/ sleep time /;
+
+use Test::Xet;
+use Test::Xet::Client ();
+use Test::Xet::HTTP;
+use Test::Xet::Process qw/ patience slurp /;
+use Test::Xet::Soak::Model;
+
+#     mode      of the model
+#     seed, subjects, part_steps
+#     without   { what is not to be done => 1 }
+#     verbose   all answers
+
+sub new {
+	my ($class, %o) = @_;
+
+	my $self = bless { %o, log => [], step => 0, answers => {} }, $class;
+
+	my %common = (workers => 2, log => 'error', timeout => 7 * 86400,
+		http => join("\n    ", Test::Xet::Token::token_directive(),
+			'log_not_found off;',
+			$o{seed} % 3 || $o{without}{filters} ? () : filters()),
+		locations => locations($o{mode}));
+
+	my $t = Test::Xet->new(%common, pg_conf => 'max_connections = 120');
+	$t->token_key();
+	$t->write_file('www/include.html',
+		'[<!--#include virtual="$http_x_include" -->]');
+	$t->write_file('www/plain.html', 'plain');
+	$t->run();
+
+	my $other = Test::Xet->new(%common, beside => $t);
+	$other->token_key();
+	$other->write_file("www/$_", $t->read_file("www/$_"))
+		for qw/ include.html plain.html /;
+	$other->run();
+
+	$self->{nodes} = [ $t, $other ];
+	$self->{t} = $t;
+	$self->{model} = Test::Xet::Soak::Model->new(mode => $o{mode});
+
+	return $self;
+}
+
+# What an operator may have switched on for his other pages.
+
+sub filters {
+	return ('gzip on;', 'gzip_types *;', 'gzip_min_length 1;',
+		"sub_filter 'nothing has this' '';", 'sub_filter_types *;');
+}
+
+sub locations {
+	my ($mode) = @_;
+
+	my $api = Test::Xet::Token::repo_api();
+
+	$api =~ s/xet_access repo;// if $mode ne 'repo';
+	$api =~ s/xet_auth token;/xet_auth off;/ if $mode eq 'store';
+
+	return join("\n        ", $api, Test::Xet::Token::token_location(),
+		<<'EOF');
+location /ssi/ {
+            ssi on;
+            root %%DIR%%;
+            rewrite ^ /www/include.html break;
+        }
+
+        location /auth/ {
+            auth_request /sub;
+            root %%DIR%%;
+            rewrite ^ /www/plain.html break;
+        }
+
+        location /mirror/ {
+            mirror /sub;
+            root %%DIR%%;
+            rewrite ^ /www/plain.html break;
+        }
+
+        location = /sub {
+            internal;
+            rewrite ^ $http_x_include last;
+        }
+EOF
+}
+
+# What must hold in the end: all is sent again that is damaged, all files are
+# as they should be, and nginx ends as it should.
+
+sub last_step {
+	my ($self) = @_;
+
+	my $rng = Test::Xet::Soak::Random->new($self->{seed}, 'last');
+
+	$self->{files} = {};
+	$self->op_heal($rng);
+	$self->check_file($rng, $_) for map { @{ $_->{files} } }
+		values %{ $self->{worlds} };
+
+	for my $node (reverse @{ $self->{nodes} }) {
+		$node->stop() or $self->violation('log',
+			"nginx ended with $node->{nginx}{exits}[-1]");
+	}
+
+	my ($line) = $self->complaints();
+	$self->violation('log', $line) if defined $line;
+}
+
+sub summary {
+	my ($self) = @_;
+
+	return join(', ', map { "$self->{answers}{$_} $_" }
+		sort keys %{ $self->{answers} });
+}
+
+# The end, without the tests that Test::Xet has for one.
+
+sub finish {
+	my ($self) = @_;
+
+	for my $node (reverse @{ $self->{nodes} }) {
+		$node->{checked} = 1;
+		$node->{nginx}->kill();
+		$node->{pg}->kill() if $node->{pg};
+		$node->remove();
+	}
+}
+
+# --------------------------------------------------------------------------
+# what is told
+
+sub note {
+	my ($self, $text) = @_;
+
+	my $line = sprintf('%6d  %s', $self->{step}, $text);
+
+	push @{ $self->{log} }, $line;
+	splice(@{ $self->{log} }, 0, 20000) if @{ $self->{log} } > 40000;
+	print "$line\n" if $self->{verbose};
+}
+
+sub violation {
+	my ($self, $class, $text, @about) = @_;
+
+	my %steps = map { /^ *(\d+)/ ? ($1 => 1) : () }
+		$self->history(@about);
+
+	die { class => $class, text => $text, about => \@about,
+		step => $self->{step}, steps => [ keys %steps ] };
+}
+
+# The lines of the log that have to do with files and xorbs.
+
+sub history {
+	my ($self, @about) = @_;
+
+	my %names;
+
+	for my $of (grep { ref } @about) {
+		$names{$_->{name}} = 1 for $of, map { $_->[0] }
+			@{ $of->{terms} || [] };
+		$names{$of->{root}{name}} = 1 if $of->{root};
+	}
+
+	my $any = join('|', map { quotemeta } sort keys %names);
+	my @lines = grep { $any ne '' && /\b(?:$any)\b/ || !/[xf]\d+\.\d/ }
+		grep { !/in a line/ } @{ $self->{log} };
+
+	return @lines > 60 ? @lines[-60 .. -1] : @lines;
+}
+
+# --------------------------------------------------------------------------
+# requests
+
+sub headers {
+	my ($self, $req) = @_;
+
+	my %headers = %{ $req->{headers} || {} };
+	my $subject = $req->{subject};
+
+	if ($self->{mode} ne 'store' && $subject ne 'nobody') {
+		my $scope = $req->{scope} // 'write';
+
+		%headers = (%headers, %{ $self->{t}->auth($scope,
+			"$subject/$subject") });
+	}
+
+	return \%headers;
+}
+
+sub node { return $_[0]->{nodes}[$_[1] // 0] }
+
+sub dial {
+	my ($self, $req) = @_;
+
+	return $self->node($req->{node})->connect(timeout => 30,
+		$req->{slow} ? (rcvbuf => 4096) : ());
+}
+
+sub head_of {
+	my ($self, $req) = @_;
+
+	my $headers = $self->headers($req);
+	my $body = $req->{body};
+
+	# who reads a part only is not to wait for more than there is
+
+	$headers->{Connection} = 'close' if defined $req->{abort};
+
+	$headers->{$req->{chunked} ? 'Transfer-Encoding' : 'Content-Length'}
+		= $req->{chunked} ? 'chunked' : length($body) if defined $body;
+
+	return join("\r\n", "$req->{method} $req->{uri} HTTP/1.1",
+		'Host: localhost', map({ "$_: $headers->{$_}" }
+			sort keys %$headers), '', '');
+}
+
+# What to send of a request, in pieces.  The last one ends it.
+
+sub pieces {
+	my ($self, $rng, $req) = @_;
+
+	return map({ $self->head_of($_) } @{ $req->{line} }) if $req->{line};
+
+	my $head = $self->head_of($req);
+	my $body = $req->{body} // return $head;
+
+	my @cuts = sort { $a <=> $b } length($body) ? (length($body) - 1) : (),
+		map { $rng->int(length($body) + 1) } 1 .. $rng->int(3);
+	my @pieces;
+	my $at = 0;
+
+	for (@cuts, length($body)) {
+		push @pieces, substr($body, $at, $_ - $at) if $_ > $at;
+		$at = $_;
+	}
+
+	@pieces = map { sprintf("%x\r\n%s\r\n", length($_), $_) } @pieces
+		if $req->{chunked};
+	push @pieces, "0\r\n\r\n" if $req->{chunked};
+
+	return ($head, @pieces);
+}
+
+# Runs requests at once.  All but the last piece of each are sent in turns,
+# then the last pieces in a row.
+#
+#     fault  sub { } to run in the middle, whose answers may be lost
+
+sub phase {
+	my ($self, $rng, $reqs, %o) = @_;
+
+	return unless @$reqs;
+
+	$self->{model}->tick();
+	$self->{running} = $reqs;
+	$self->note($_->{text}) for @$reqs;
+
+	for (grep { $_->{before} } @$reqs) {
+		$_->{before}->($_);
+	}
+
+	my @open = map { { req => $_, c => $self->dial($_),
+		pieces => [ $self->pieces($rng, $_) ] } } @$reqs;
+
+	my @sending = grep { @{ $_->{pieces} } > 1 } @open;
+	my $fault_at = $o{fault} ? $rng->int(4) : -1;
+
+	for (my $n = 0; @sending; $n++) {
+		my $one = $rng->pick(@sending);
+
+		$self->fault($o{fault}, \@open) if $n == $fault_at;
+		$self->piece($one);
+
+		@sending = grep { @{ $_->{pieces} } > 1
+			&& !$_->{aborted} } @open;
+	}
+
+	$self->piece($_) for grep { !$_->{aborted} } @open;
+
+	$self->fault($o{fault}, \@open)
+		if $o{fault} && !$open[0]{req}{fault};
+
+	$self->answer($_) for sort { ($a->{req}{slow} // 0)
+		<=> ($b->{req}{slow} // 0) } grep { !$_->{aborted} } @open;
+
+	$_->{c}->close() for grep { !$_->{aborted} } @open;
+
+	if ($o{fault}) {
+		$self->settle();
+		delete $_->{fault} for map { $_, @{ $_->{line} || [] } } @$reqs;
+	}
+}
+
+sub piece {
+	my ($self, $one) = @_;
+
+	my $req = $one->{req};
+	my $piece = shift @{ $one->{pieces} };
+
+	$one->{sent} += length($piece);
+	$one->{c}->send($piece);
+
+	if (defined $req->{abort} && defined $req->{body}
+		&& $one->{sent} > $req->{abort})
+	{
+		$one->{c}->abort();
+		$one->{aborted} = 1;
+		$req->{done}->({ status => 0 }, 1);
+	}
+}
+
+sub fault {
+	my ($self, $fault, $open) = @_;
+
+	for (map { $_->{req} } @$open) {
+		$_->{fault} = 1;
+		$_->{fault} = 1 for @{ $_->{line} || [] };
+	}
+
+	$fault->();
+}
+
+sub answer {
+	my ($self, $one) = @_;
+
+	my ($c, $req) = @$one{qw/ c req /};
+
+	if (defined $req->{abort}) {
+		$c->read_some($req->{abort}, 1);
+		$c->abort();
+		$one->{aborted} = 1;
+		return $req->{done}->({ status => 0 }, 1);
+	}
+
+	my @reqs = @{ $req->{line} || [ $req ] };
+
+	for (@reqs) {
+		my $r = $c->response($_->{method}, timeout => 60,
+			$req->{slow} ? (rate => $req->{slow}) : ());
+
+		$self->judge($_, $r);
+
+		# nothing can follow what was cut off
+
+		return if $r->{error} || !$r->{status};
+	}
+
+	# a further request on the connection gets the next answer, its own
+
+	my $fault = $reqs[-1]{fault};
+
+	if (!$reqs[-1]{closes}) {
+		$c->start('GET', '/no-such-page', { Connection => 'close' });
+		my $r = $c->response('GET', timeout => 60);
+
+		$self->violation('answers', "after $req->{text}: $r->{status} "
+			. ($r->{error} // '') . substr($r->{body} // '', 0,
+				200), $req->{text})
+			unless $fault || $r->{status} == 404 && !$r->{error};
+	}
+
+	$self->violation('answers', "$req->{text}: more than was asked for: "
+		. substr($c->{buffer}, 0, 200), $req->{text})
+		unless $fault || $c->closed(10);
+}
+
+sub judge {
+	my ($self, $req, $r) = @_;
+
+	$self->{answers}{"$req->{method} $r->{status}"}++;
+	$req->{closes} = ($r->header_value('Connection') // '') eq 'close';
+
+	my $lost = $r->{error} || !$r->{status};
+	my $unknown = $req->{fault} && ($lost || $r->{status} >= 500);
+
+	$self->note(sprintf('      %s: %s%s%s', $req->{text}, $r->{status},
+		$lost ? ' ' . ($r->{error} // 'no answer') : '',
+		$r->{status} >= 400 && !ref $r->{body}
+			? ' ' . substr($r->{body} // '', 0, 120) : ''))
+		if $self->{verbose} || $r->{status} >= 500 || $lost;
+
+	$self->violation('answers', "$req->{text}: "
+		. ($r->{error} // 'no answer'), $req->{text})
+		if $lost && !$unknown && !$req->{may_fail};
+
+	$req->{done}->($r, $unknown);
+}
+
+# Whether something else that runs at once adds or deletes the same file.
+
+sub races {
+	my ($self, $req, $file, $what) = @_;
+
+	my $model = $self->{model};
+
+	return scalar grep { my $other = $_; $other != $req
+		&& $model->tenant($other->{subject})
+			eq $model->tenant($req->{subject})
+		&& grep({ $_->{hash} eq $file->{hash} }
+			@{ $other->{$what} || [] }) }
+		@{ $self->{running} };
+}
+
+# --------------------------------------------------------------------------
+# faults
+
+sub settle {
+	my ($self) = @_;
+
+	for my $node (@{ $self->{nodes} }) {
+		my $good = 0;
+
+		wait_for(60, sub {
+			my $r = eval { $node->get('/api/v1/health') };
+
+			$good = $r && $r->{status} == 200 ? $good + 1 : 0;
+			return $good >= 6;
+		}) or $self->violation('health', 'not well after a fault');
+	}
+}
+
+# Lines of the logs that no run should have, since the last time.
+
+sub complaints {
+	my ($self) = @_;
+
+	my @lines;
+
+	for my $node (@{ $self->{nodes} }) {
+		for my $file (map { "$node->{dir}/$_" } qw/ error.log
+			nginx.out /)
+		{
+			open(my $in, '<:raw', $file) or next;
+			seek($in, $self->{read}{$file} // 0, 0);
+
+			while (my $line = <$in>) {
+				push @lines, $line if bad_line($line);
+			}
+
+			$self->{read}{$file} = tell($in);
+		}
+	}
+
+	my $touched = join('|', sort keys %{ $self->{touched} || {} });
+
+	@lines = grep { !/(?:$touched)/ } @lines if $touched;
+
+	return grep { my $line = $_;
+		!grep { $line =~ $_ } @{ $self->{allow} || [] } } @lines;
+}
+
+# nginx itself is none of what UBSan is asked about.
+
+sub bad_line {
+	my ($line) = @_;
+
+	my $root = Test::Xet::Process::root();
+
+	return $line =~ /\[(?:alert|emerg)\]/ || $line =~ /Sanitizer/
+		|| $line =~ /^\Q$root\E.*runtime error:/;
+}
+
+1;

@@ -1,0 +1,864 @@
+package Test::Xet::Soak::Ops;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# What happens in a run.  An operation gives a list of phases, each a list of
+# requests; what is chosen follows from the seed, the step and what was sent
+# before, never from an answer.  Methods of Test::Xet::Soak.
+
+use warnings;
+use strict;
+
+use Time::HiRes qw/ sleep /;
+
+use Test::Xet::Bytes;
+use Test::Xet::Process qw/ slurp spew /;
+use Test::Xet::Soak::World;
+
+my %weights = (
+	send => 20, twice => 10, reencode => 10, register => 8, put => 12,
+	delete => 5, get => 14, line => 6, abort => 6, bad => 4, attack => 8,
+	dedup => 6, grant => 3, url => 5, include => 5
+);
+
+# These run alone.
+
+my %alone = (damage => 5, heal => 5, swap => 1);
+
+my %faults = (kill => 10, reload => 5, terminate => 5, restart => 1);
+
+sub names { return (keys %weights, keys %alone, keys %faults) }
+
+sub step {
+	my ($self, $step) = @_;
+
+	my $rng = Test::Xet::Soak::Random->new($self->{seed}, 'step', $step);
+	my $world = $self->world($step);
+	my %use = map { $_ => $weights{$_} } grep { !$self->{without}{$_} }
+		keys %weights;
+	my %lone = map { $_ => $alone{$_} } grep { !$self->{without}{$_} }
+		keys %alone;
+	my %fault = map { $_ => $faults{$_} } grep { !$self->{without}{$_} }
+		keys %faults;
+
+	@$self{qw/ step files /} = ($step, {});
+
+	if (%lone && $rng->chance(8)) {
+		my $op = 'op_' . $rng->weighted(\%lone);
+
+		$self->$op($rng, $world);
+
+	} else {
+		my $fault = %fault && $rng->chance(4)
+			? 'fault_' . $rng->weighted(\%fault) : undef;
+		my @phases;
+
+		for (1 .. 1 + $rng->int(4)) {
+			my $op = 'op_' . $rng->weighted(\%use);
+			my @made = $self->$op($rng, $world);
+
+			push @{ $phases[$_] }, @{ $made[$_] } for 0 .. $#made;
+		}
+
+		$self->phase($rng, $_, $fault && $rng->chance(60)
+			? (fault => sub { $self->$fault($rng) }) : ())
+			for @phases;
+	}
+
+	my @check = map { $self->{files}{$_} } sort keys %{ $self->{files} };
+
+	push @check, $rng->pick(@{ $world->{files} });
+
+	$self->check_file($rng, $_) for @check;
+	$self->check_url($rng->pick(@{ $self->{urls} })) if $self->{urls};
+
+	my ($line) = $self->complaints();
+	$self->violation('log', $line) if defined $line;
+}
+
+# Files and xorbs live for so many steps; part of them are asked for later.
+
+sub world {
+	my ($self, $step) = @_;
+
+	my $part = int(($step - 1) / $self->{part_steps});
+
+	return $self->{worlds}{$part} ||= do {
+		delete $self->{worlds}{$_} for grep { $_ < $part - 1 }
+			keys %{ $self->{worlds} };
+		delete $_->{tokens} for @{ $self->{nodes} };
+
+		Test::Xet::Soak::World->new($self->{seed}, $part);
+	};
+}
+
+sub touch {
+	my ($self, @files) = @_;
+
+	$self->{files}{$_->{hash}} = $_ for @files;
+}
+
+# Files of the world that use a xorb, some of them.
+
+sub touch_xorb {
+	my ($self, $rng, $world, $xorb) = @_;
+
+	my @using = grep { my $file = $_; $file->{root} == $xorb
+		|| grep { $_->[0] == $xorb } @{ $file->{terms} } }
+		@{ $world->{files} };
+
+	$self->touch($rng->pick(@using)) if @using;
+	$self->touch(grep { $_->{root} == $xorb } @using);
+}
+
+sub subject { return $_[1]->pick(@{ $_[0]->{subjects} }) }
+
+# --------------------------------------------------------------------------
+# requests
+
+sub refused {
+	my ($self, $req, $r, @about) = @_;
+
+	$self->violation('refused', "$req->{text}: $r->{status} "
+		. substr($r->{body} // '', 0, 200), @about)
+		unless $self->{swapped};
+}
+
+sub xorb_req {
+	my ($self, $rng, $world, $subject, $xorb, %o) = @_;
+
+	my $encoding = $o{encoding}
+		// ($self->{without}{encodings} ? 'auto'
+			: Test::Xet::Soak::World::encoding($rng));
+
+	$self->{model}->learn($subject, @{ $xorb->{chunks} });
+	$self->{sent}{$xorb->{hash}} = 1;
+
+	my $req = {
+		subject => $subject, node => $o{node} // $rng->int(2),
+		method => 'POST', body => $world->encode($xorb, $encoding,
+			$rng),
+		uri => "/api/v1/xorbs/default/$xorb->{hash}",
+		chunked => $rng->chance(20), abort => $o{abort},
+		text => "xorb $xorb->{name} $encoding by $subject"
+			. (defined $o{abort} ? ' broken off' : '')
+	};
+
+	$req->{done} = sub {
+		my ($r, $unknown) = @_;
+
+		return if $unknown;
+		return $self->refused($req, $r, $xorb) if $r->{status} != 200;
+
+		$self->{model}->acked_xorb($subject, $xorb);
+	};
+
+	return $req;
+}
+
+sub shard_req {
+	my ($self, $rng, $subject, $files, %o) = @_;
+
+	my $model = $self->{model};
+	my ($must, $may);
+
+	my $req = {
+		subject => $subject, node => $rng->int(2), method => 'POST',
+		uri => '/api/v' . $rng->pick(1, 2) . '/shards',
+		body => Test::Xet::Soak::World::shard($files, %o)->{bytes},
+		add => $files, chunked => $rng->chance(20),
+		text => 'shard ' . join(', ', map { $_->{name} } @$files)
+			. " by $subject" . ($o{text} // '')
+	};
+
+	$req->{before} = sub {
+		my @xorbs = map { map { $_->[0] } @{ $_->{terms} } } @$files;
+
+		$may = $model->has($subject, map { @{ $_->{chunks} } }
+			@$files);
+		$must = !grep { !$model->brought($subject, $_)
+			|| $model->{damage}{$_->{hash}} } @xorbs;
+	};
+
+	$req->{done} = sub {
+		my ($r, $unknown) = @_;
+
+		my $result = $unknown ? undef : shard_result($r);
+
+		$self->touch(@$files);
+
+		if (defined $result && !$may) {
+			$self->violation('privacy', "$req->{text}: he does not"
+				. ' have what he has registered', @$files);
+		}
+
+		return $self->refused($req, $r, @$files,
+			map { map { $_->[0] } @{ $_->{terms} } } @$files)
+			if !$unknown && !defined $result && $must && $may
+				&& ($o{rows} // 1) && !$o{verify};
+
+		for my $file (@$files) {
+			if (defined $result) {
+				$model->acked_file($subject, $file,
+					$self->races($req, $file, 'del')
+					? 'maybe' : 'yes');
+
+			} elsif ($unknown && $may
+				&& $model->sees($subject, $file) ne 'yes')
+			{
+				$model->see($subject, $file, 'maybe');
+			}
+		}
+	};
+
+	return $req;
+}
+
+# The result of v1, or of the last frame of v2; undef for a refusal.
+
+sub shard_result {
+	my ($r) = @_;
+
+	return undef if $r->{status} != 200 || $r->{error};
+	return $1 if $r->{body} =~ /"result":([01])\}\s*\z/;
+	return undef;
+}
+
+sub put_req {
+	my ($self, $rng, $subject, $file, %o) = @_;
+
+	my $model = $self->{model};
+
+	$model->learn($subject, @{ $file->{chunks} });
+
+	my $req = {
+		subject => $subject, node => $rng->int(2), method => 'PUT',
+		uri => '/api/v1/files', body => $file->{data}, add => [ $file ],
+		chunked => $rng->chance(30), abort => $o{abort},
+		text => "PUT $file->{name} by $subject"
+			. (defined $o{abort} ? ' broken off' : '')
+	};
+
+	$req->{done} = sub {
+		my ($r, $unknown) = @_;
+
+		$self->touch($file);
+
+		if ($unknown) {
+			$model->see($subject, $file, 'maybe')
+				if $model->sees($subject, $file) ne 'yes';
+			return;
+		}
+
+		return $self->refused($req, $r, $file) if $r->{status} != 200
+			|| ($r->json() // {})->{hash} ne $file->{hash};
+
+		$model->acked_file($subject, $file,
+			$self->races($req, $file, 'del') ? 'maybe' : 'yes');
+	};
+
+	return $req;
+}
+
+# --------------------------------------------------------------------------
+# operations
+
+# As hf_xet does: the xorbs of a file at once, then a shard.
+
+sub op_send {
+	my ($self, $rng, $world) = @_;
+
+	my $subject = $self->subject($rng);
+	my $file = $rng->pick(@{ $world->{files} });
+	my %xorbs = map { $_->[0]{hash} => $_->[0] } @{ $file->{terms} };
+
+	# another file of the same xorbs may come with it
+
+	my @more = grep { $_ != $file && !grep { !$xorbs{$_->[0]{hash}} }
+		@{ $_->{terms} } } @{ $world->{files} };
+	my @files = ($file, @more && $rng->chance(30)
+		? $rng->pick(@more) : ());
+
+	return ([ map { $self->xorb_req($rng, $world, $subject, $xorbs{$_}) }
+		sort keys %xorbs ],
+		[ $self->shard_req($rng, $subject, \@files) ]);
+}
+
+# One xorb in two encodings at the same instant, on both nodes.
+
+sub op_twice {
+	my ($self, $rng, $world) = @_;
+
+	my $xorb = $rng->pick(@{ $world->{xorbs} });
+
+	$self->touch_xorb($rng, $world, $xorb);
+
+	return [ map { $self->xorb_req($rng, $world, $self->subject($rng),
+		$xorb, node => $_) } 0, 1 ];
+}
+
+# One that was sent before, in whatever encoding.
+
+sub op_reencode {
+	my ($self, $rng, $world) = @_;
+
+	my @sent = grep { $self->{sent}{$_->{hash}} } @{ $world->{xorbs} }
+		or return;
+	my $xorb = $rng->pick(@sent);
+
+	$self->touch_xorb($rng, $world, $xorb);
+
+	return [ $self->xorb_req($rng, $world, $self->subject($rng), $xorb) ];
+}
+
+# A file of chunks that the subject has, with nothing sent before: the xorbs
+# may be there, or not, or damaged.
+
+sub op_register {
+	my ($self, $rng, $world) = @_;
+
+	my $subject = $self->subject($rng);
+	my @files = grep { $self->{model}->has($subject, @{ $_->{chunks} }) }
+		@{ $world->{files} } or return;
+
+	return [ $self->shard_req($rng, $subject, [ $rng->pick(@files) ]) ];
+}
+
+sub op_put {
+	my ($self, $rng, $world) = @_;
+
+	return [ $self->put_req($rng, $self->subject($rng),
+		$rng->pick(grep { $_->{put} } @{ $world->{files} })) ];
+}
+
+sub op_delete {
+	my ($self, $rng, $world) = @_;
+
+	my $model = $self->{model};
+	my $subject = $self->subject($rng);
+	my $file = $rng->pick(@{ $world->{files} });
+
+	my $req = {
+		subject => $subject, node => $rng->int(2), method => 'DELETE',
+		uri => "/api/v1/files/$file->{hash}", del => [ $file ],
+		text => "DELETE $file->{name} by $subject"
+	};
+
+	$req->{done} = sub {
+		my ($r, $unknown) = @_;
+
+		my $state = $model->sees($subject, $file);
+		my $races = $self->races($req, $file, 'add');
+
+		$self->touch($file);
+
+		if ($self->{mode} ne 'repo') {
+			$self->refused($req, $r, $file)
+				if !$unknown && $r->{status} != 403;
+
+		} elsif ($unknown || $races) {
+			$model->see($subject, $file, 'maybe')
+				if $state eq 'yes' || $races;
+
+		} elsif ($r->{status} == 204) {
+			$model->see($subject, $file, 'no');
+
+		} elsif ($r->{status} != 404 || $state eq 'yes'
+			&& !$self->races($req, $file, 'del'))
+		{
+			$self->refused($req, $r, $file);
+		}
+	};
+
+	return [ $req ];
+}
+
+sub read_req {
+	my ($self, $rng, $world, $subject) = @_;
+
+	my $file = $rng->pick(@{ $world->{files} });
+	my $size = length($file->{data});
+	my ($from, $to) = sort { $a <=> $b } $rng->int($size),
+		$rng->int($size);
+
+	return $self->get_req($subject, $file, node => $rng->int(2),
+		$rng->chance(10) ? (method => 'HEAD') : (),
+		$rng->chance(40) ? (range => [ $from, $to ]) : ());
+}
+
+sub op_get {
+	my ($self, $rng, $world) = @_;
+
+	my $req = $self->read_req($rng, $world,
+		$rng->pick(@{ $self->{subjects} }, 'nobody'));
+
+	if ($req->{method} eq 'GET') {
+		$req->{slow} = 200000 if $rng->chance(15);
+		$req->{abort} = $rng->int(100000) if $rng->chance(15);
+	}
+
+	return [ $req ];
+}
+
+# Several requests on one connection, sent before the first is answered.
+
+sub op_line {
+	my ($self, $rng, $world) = @_;
+
+	my $subject = $rng->pick(@{ $self->{subjects} }, 'nobody');
+	my @line;
+
+	for (1 .. 2 + $rng->int(6)) {
+		push @line, $rng->chance(60)
+			? $self->read_req($rng, $world, $subject)
+			: $self->small_req($rng, $world, $subject);
+	}
+
+	$_->{before}->($_) for grep { $_->{before} } @line;
+
+	return [ { subject => $subject, node => $rng->int(2), line => \@line,
+		text => 'in a line: ' . join(', ', map { $_->{text} } @line) }
+	];
+}
+
+# What tells nothing, but must be answered.
+
+sub small_req {
+	my ($self, $rng, $world, $subject) = @_;
+
+	my $xorb = $rng->pick(@{ $world->{xorbs} });
+	my ($method, $uri) = @{ $rng->pick(
+		[ 'GET', '/api/v1/health' ],
+		[ 'HEAD', "/api/v1/xorbs/default/$xorb->{hash}" ],
+		[ 'HEAD', "/api/v2/reconstructions/$xorb->{hash}" ],
+		[ 'GET', '/api/v1/files/' . '0' x 64 ],
+		[ 'GET', '/api/v1/files/xyz' ],
+		[ 'PUT', '/api/v1/chunks/default/' . '1' x 64 ],
+		[ 'GET', '/api/v1/chunks/default/' . '1' x 64 ]) };
+
+	return { subject => $subject, method => $method, uri => $uri,
+		text => "$method " . $uri =~ s!/\w{64}$!!r,
+		done => sub { } };
+}
+
+sub op_abort {
+	my ($self, $rng, $world) = @_;
+
+	my $subject = $self->subject($rng);
+
+	if ($rng->chance(50)) {
+		my $file = $rng->pick(grep { $_->{put} } @{ $world->{files} });
+
+		return [ $self->put_req($rng, $subject, $file,
+			abort => $rng->int(length($file->{data}))) ];
+	}
+
+	return [ $self->xorb_req($rng, $world, $subject,
+		$rng->pick(@{ $world->{xorbs} }), abort => $rng->int(50000)) ];
+}
+
+# Bodies that are not what they say; they change nothing.
+
+sub op_bad {
+	my ($self, $rng, $world) = @_;
+
+	my $xorb = $rng->pick(@{ $world->{xorbs} });
+	my $req = $self->xorb_req($rng, $world, $self->subject($rng), $xorb,
+		$self->{without}{encodings} ? () : (encoding => 'none'));
+	my $how = $rng->pick(qw/ flip cut hash /);
+
+	substr($req->{body}, -1) ^= "\x01" if $how eq 'flip';
+	substr($req->{body}, -1) = '' if $how eq 'cut';
+	$req->{uri} =~ s/.$/$& eq '0' ? 1 : 0/e if $how eq 'hash';
+	$req->{text} .= ", $how";
+
+	$req->{done} = sub {
+		my ($r, $unknown) = @_;
+
+		$self->violation('bytes', "$req->{text}: $r->{status}", $xorb)
+			unless $unknown || $r->{status} == 400;
+	};
+
+	$self->touch_xorb($rng, $world, $xorb);
+
+	return [ $req ];
+}
+
+# --------------------------------------------------------------------------
+# attacks
+
+# A file of chunks that the subject does not have, by what he may have heard
+# of: hashes of xorbs, which are hashes of chunks where there is but one.  The
+# same with a xorb that nobody has is to be refused in the same words.
+
+sub op_attack {
+	my ($self, $rng, $world) = @_;
+
+	my $model = $self->{model};
+	my $subject = $self->subject($rng);
+
+	return if $self->{mode} ne 'repo';
+
+	my @foreign = grep { $self->{sent}{$_->{hash}}
+		&& !$model->has($subject, @{ $_->{chunks} }) }
+		@{ $world->{xorbs} } or return;
+
+	my $xorb = $rng->pick(@foreign);
+	my ($at) = grep { $world->{xorb}{$xorb->{chunks}[$_]{hash}}
+		&& !$model->has($subject, $xorb->{chunks}[$_]) }
+		0 .. $#{ $xorb->{chunks} };
+	my @term = defined $at && $rng->chance(70)
+		? ($xorb, $at, $at + 1)
+		: ($xorb, 0, scalar @{ $xorb->{chunks} });
+
+	my %o = $term[2] - $term[1] == 1 && defined $at ? ()
+		: $rng->chance(50) ? (rows => 0) : (verify => 'ab' x 32);
+
+	my ($file, $ghost) = map { my $one = $_; {
+		name => "of $xorb->{name}" . ($one == $xorb ? ''
+			: ' as it is not there'),
+		chunks => [ @{ $one->{chunks} }[$term[1] .. $term[2] - 1] ],
+		terms => [ [ $one, @term[1, 2] ] ]
+	} } $xorb, $self->ghost($rng, $xorb);
+
+	$_->{hash} = Test::Xet::Soak::World::shard([ $_ ], %o)
+		->{files}[0]{hash} for $file, $ghost;
+
+	$o{text} = " [$term[1], $term[2]), which is not his"
+		. ($o{verify} ? ', verification made up'
+			: exists $o{rows} ? ', no verification' : '');
+
+	my @reqs = map { $self->shard_req($rng, $subject, [ $_ ], %o) }
+		$file, $ghost;
+	my @told;
+
+	$reqs[1]{uri} = $reqs[0]{uri};
+
+	for my $req (@reqs) {
+		my $done = $req->{done};
+
+		$req->{done} = sub {
+			my ($r, $unknown) = @_;
+
+			$done->($r, $unknown);
+			$self->{files} = {};
+
+			push @told, $r->{status} . ' '
+				. $r->{body} =~ s/[0-9a-f]{64}/HASH/gr
+				unless $unknown;
+
+			$self->violation('told', "$req->{text}: "
+				. join(' but ', @told), $xorb)
+				if @told == 2 && $told[0] ne $told[1];
+		};
+	}
+
+	return map { [ $_ ] } @reqs;
+}
+
+# A xorb of other chunks, of the same lengths.
+
+sub ghost {
+	my ($self, $rng, $xorb) = @_;
+
+	my @chunks = map { { len => $_->{len}, hash => join('',
+		map { sprintf('%016x', $rng->int(1 << 62)) } 1 .. 4) } }
+		@{ $xorb->{chunks} };
+
+	return { hash => @chunks == 1 ? $chunks[0]{hash} : join('',
+		map { sprintf('%016x', $rng->int(1 << 62)) } 1 .. 4),
+		chunks => \@chunks };
+}
+
+# An answer tells of no chunk that the subject does not have.
+
+sub op_dedup {
+	my ($self, $rng, $world) = @_;
+
+	my $subject = $self->subject($rng);
+	my $file = $rng->pick(@{ $world->{files} });
+	my $chunk = $file->{chunks}[0];
+
+	my $req = {
+		subject => $subject, node => $rng->int(2), method => 'GET',
+		uri => "/api/v1/chunks/default/$chunk->{hash}",
+		text => "dedup of $file->{name} by $subject"
+	};
+
+	$req->{done} = sub {
+		my ($r, $unknown) = @_;
+
+		return if $unknown || $r->{status} == 404;
+		return $self->refused($req, $r, $file) if $r->{status} != 200;
+
+		$self->told($world, $req, parse_shard($r->{body}), $chunk)
+			if $self->{mode} eq 'repo';
+	};
+
+	return [ $req ];
+}
+
+sub told {
+	my ($self, $world, $req, $shard, $asked) = @_;
+
+	my $model = $self->{model};
+
+	for my $row (@{ $shard->{xorbs} }) {
+		my $xorb = $world->{xorb}{$row->{hash}} or next;
+		my @chunks = @{ $xorb->{chunks} };
+
+		$self->violation('told', "$req->{text}: of $xorb->{name}",
+			$xorb) if @chunks == 1
+			&& !$model->has($req->{subject}, @chunks);
+
+		for my $i (0 .. $#chunks) {
+			next if $model->has($req->{subject}, $chunks[$i])
+				|| $chunks[$i]{hash} eq $asked->{hash};
+
+			$self->violation('told', "$req->{text}: of chunk $i"
+				. " of $xorb->{name}", $xorb)
+				if $row->{chunks}[$i]{hash} eq keyed_hash(
+					$shard->{footer}{key},
+					$chunks[$i]{hash});
+		}
+	}
+}
+
+# Only what a subject may use already need not be sent.
+
+sub op_grant {
+	my ($self, $rng, $world) = @_;
+
+	my $subject = $self->subject($rng);
+	my $xorb = $rng->pick(@{ $world->{xorbs} });
+
+	my $req = {
+		subject => $subject, node => $rng->int(2), method => 'POST',
+		uri => "/api/v1/xorb-grants/default/$xorb->{hash}", body => '',
+		text => "grant of $xorb->{name} to $subject"
+	};
+
+	$req->{done} = sub {
+		my ($r, $unknown) = @_;
+
+		return if $unknown || $r->{status} == 404;
+		return $self->refused($req, $r, $xorb) if $r->{status} != 200;
+
+		$self->violation('privacy', $req->{text}, $xorb)
+			unless $self->{model}->has($subject,
+				@{ $xorb->{chunks} });
+
+		# he sends nothing now
+
+		my $damage = $self->{model}{damage}{$xorb->{hash}};
+
+		$self->violation('readable', "$req->{text}, which is damaged",
+			$xorb) if $damage && $damage->{kind} ne 'flip';
+	};
+
+	return [ $req ];
+}
+
+# --------------------------------------------------------------------------
+
+sub op_url {
+	my ($self, $rng, $world) = @_;
+
+	$self->check_url($rng->pick(@{ $self->{urls} })) if $self->{urls};
+
+	return;
+}
+
+# A file by way of another location's subrequest: whatever comes of it, not
+# what the subject may not read.
+
+sub op_include {
+	my ($self, $rng, $world) = @_;
+
+	my $subject = $rng->pick(@{ $self->{subjects} }, 'nobody', 'nobody');
+	my $file = $rng->pick(@{ $world->{files} });
+	my $route = $rng->pick('v1/files', 'v2/reconstructions', 'v1/files');
+
+	my $req = {
+		subject => $subject, node => $rng->int(2), method => 'GET',
+		uri => $rng->pick('/ssi/', '/ssi/', '/auth/', '/mirror/'),
+		headers => { 'X-Include' => "/api/$route/$file->{hash}" },
+		may_fail => 1, $rng->chance(40) ? (slow => 100000) : (),
+		$rng->chance(20) ? (abort => $rng->int(30000)) : ()
+	};
+
+	$req->{text} = "$route $file->{name} through $req->{uri} by $subject"
+		. ($req->{slow} ? ' slowly' : '');
+
+	$req->{done} = sub {
+		my ($r, $unknown) = @_;
+
+		return if $unknown || $self->{mode} eq 'store'
+			|| $self->{model}->sees($subject, $file) ne 'no'
+			|| $self->races($req, $file, 'add');
+
+		my $part = substr($file->{data}, 0, 200);
+
+		$self->violation('privacy', $req->{text}, $file)
+			if $r->{body} =~ m!/xorbs/default/!
+			|| length($part) == 200
+				&& index($r->{body}, $part) >= 0;
+	};
+
+	return [ $req ];
+}
+
+# --------------------------------------------------------------------------
+# damage
+
+sub stored {
+	my ($self, $xorb) = @_;
+
+	return glob($self->{t}->store() . '/xorbs/default/'
+		. substr($xorb->{hash}, 0, 2) . "/$xorb->{hash}*");
+}
+
+sub op_damage {
+	my ($self, $rng, $world) = @_;
+
+	my @sent = grep { $self->{sent}{$_->{hash}} } @{ $world->{xorbs} }
+		or return;
+	my $xorb = $rng->pick(@sent);
+	my $kind = $rng->pick(qw/ flip cut gone /);
+	my $at = $rng->int(1 << 30);
+
+	$self->{model}->tick();
+	$self->note("damage $xorb->{name}: $kind");
+
+	my @files = $self->stored($xorb) or return;
+
+	for my $file (@files) {
+		my $bytes = slurp($file);
+
+		substr($bytes, $at % length($bytes), 1) ^= "\x10"
+			if $kind eq 'flip';
+		$bytes = substr($bytes, 0, $at % length($bytes))
+			if $kind eq 'cut';
+
+		# in place: it may be open somewhere
+
+		unlink($file), next if $kind eq 'gone';
+		open(my $out, '+<:raw', $file) or die "$file: $!\n";
+		syswrite($out, $bytes);
+		truncate($out, length($bytes));
+	}
+
+	$self->{touched}{$xorb->{hash}} = 1;
+	$self->{model}->damaged($xorb->{hash}, $kind);
+	$self->touch_xorb($rng, $world, $xorb);
+}
+
+# All that is damaged is sent again, by one who has it.
+
+sub op_heal {
+	my ($self, $rng, $world) = @_;
+
+	my $model = $self->{model};
+
+	for my $hash (sort keys %{ $model->{damage} }) {
+		my ($of) = grep { $_->{xorb}{$hash} }
+			values %{ $self->{worlds} };
+		my $xorb = $of->{xorb}{$hash};
+		my ($subject) = grep { $model->has($_, @{ $xorb->{chunks} }) }
+			@{ $self->{subjects} };
+		my @files = grep { grep { $_ eq $hash }
+			@{ $self->{plans}{$_->{hash}} || [] } }
+			@{ $of->{files} };
+
+		for (1 .. 3) {
+			last unless $model->{damage}{$hash};
+
+			# so that it is noticed
+
+			$self->check_file($rng, $_) for @files;
+			$model->{damage}{$hash}{noticed} = 1;
+			sleep(0.1);
+
+			$self->phase($rng, [ $self->xorb_req($rng, $of,
+				$subject, $xorb) ]);
+		}
+
+		$self->touch(@files);
+		$self->touch_xorb($rng, $of, $xorb);
+	}
+}
+
+# An empty folder in the place of the store, as of a disk that is not mounted:
+# nothing is acknowledged that is not there afterwards.
+
+sub op_swap {
+	my ($self, $rng, $world) = @_;
+
+	my $store = $self->{t}->store();
+	my ($uid, $gid) = (stat($store))[4, 5];
+
+	$self->note('an empty store');
+
+	rename($store, "$store.full") or die "rename: $!\n";
+	mkdir($store);
+	chown($uid, $gid, $store);
+	$_->reload() for @{ $self->{nodes} };
+
+	local $self->{swapped} = 1;
+
+	for (1 .. 3) {
+		my ($xorbs, $shard) = $self->op_send($rng, $world);
+
+		$self->phase($rng, $xorbs);
+		$self->phase($rng, [ $shard->[0], @{ $self->op_put($rng,
+			$world) } ]);
+	}
+
+	$self->note('the store is back');
+
+	rename($store, "$store.empty") or die "rename: $!\n";
+	rename("$store.full", $store) or die "rename: $!\n";
+	File::Path::remove_tree("$store.empty");
+	$_->reload() for @{ $self->{nodes} };
+	$self->settle();
+}
+
+# --------------------------------------------------------------------------
+# faults
+
+sub fault_kill {
+	my ($self, $rng) = @_;
+
+	my $node = $self->node($rng->int(2));
+	my @pids = $node->worker_pids();
+	my $pid = $rng->pick(@pids);
+
+	$self->note('kill -9 of a worker');
+	push @{ $self->{allow} }, qr/worker process $pid exited on signal 9/;
+	$node->kill_worker('KILL', $pid);
+}
+
+sub fault_reload {
+	my ($self, $rng) = @_;
+
+	$self->note('reload');
+	$self->node($rng->int(2))->reload();
+}
+
+sub fault_terminate {
+	my ($self, $rng) = @_;
+
+	$self->note('sessions of PostgreSQL are ended');
+	$self->{t}->pg_terminate();
+}
+
+sub fault_restart {
+	my ($self, $rng) = @_;
+
+	my $how = $rng->pick(qw/ fast immediate /);
+
+	$self->note("PostgreSQL is restarted, $how");
+	$self->{t}->pg_restart($how);
+}
+
+1;

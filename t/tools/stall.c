@@ -1,0 +1,93 @@
+
+/*
+ * Preloaded into a server: a call hangs as long as there is a file of its name
+ * in the folder $XET_STALL; one byte is added to NAME.hangs for each that does.
+ * The folder is looked up at the start, for nginx clears its environment.
+ */
+
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+
+static char  stall_dir[4096];
+
+
+__attribute__((constructor))
+static void
+stall_init(void)
+{
+    const char  *dir;
+
+    dir = getenv("XET_STALL");
+
+    if (dir) {
+        (void) snprintf(stall_dir, sizeof(stall_dir), "%s", dir);
+    }
+}
+
+
+static void
+stall(const char *call)
+{
+    int   fd;
+    char  path[sizeof(stall_dir) + 32], mark[sizeof(path) + 8];
+
+    if (stall_dir[0] == '\0') {
+        return;
+    }
+
+    (void) snprintf(path, sizeof(path), "%s/%s", stall_dir, call);
+
+    if (access(path, F_OK) == -1) {
+        return;
+    }
+
+    (void) snprintf(mark, sizeof(mark), "%s.hangs", path);
+
+    fd = open(mark, O_WRONLY|O_CREAT|O_APPEND|O_CLOEXEC, 0666);
+
+    if (fd == -1 || write(fd, ".", 1) != 1 || close(fd) == -1) {
+        abort();
+    }
+
+    while (access(path, F_OK) == 0) {
+        (void) usleep(10000);
+    }
+}
+
+
+int
+fdatasync(int fd)
+{
+    int  (*next)(int);
+
+    stall("fdatasync");
+
+    *(void **) &next = dlsym(RTLD_NEXT, "fdatasync");
+
+    return next(fd);
+}
+
+
+int
+getaddrinfo(const char *node, const char *service,
+    const struct addrinfo *hints, struct addrinfo **res)
+{
+    int  (*next)(const char *, const char *, const struct addrinfo *,
+                 struct addrinfo **);
+
+    stall("getaddrinfo");
+
+    *(void **) &next = dlsym(RTLD_NEXT, "getaddrinfo");
+
+    return next(node, service, hints, res);
+}
