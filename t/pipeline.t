@@ -56,7 +56,8 @@ $t->run();
 # the table
 
 my %args = (
-	0 => 'none', NGX_HTTP_XET_ARG_HASH => 'hash',
+	0 => 'none', NGX_HTTP_XET_ARG_NAME => 'none',
+	NGX_HTTP_XET_ARG_HASH => 'hash',
 	NGX_HTTP_XET_ARG_PREFIX_HASH => 'prefix',
 	NGX_HTTP_XET_ARG_HASH_NAME => 'name'
 );
@@ -69,7 +70,8 @@ sub routes {
 	my (%routes, @order);
 
 	for (@rows) {
-		my ($name, $versions, $args) = /^"([^"]+)"\),\s*(\S+?),\s*(\w+),/
+		my ($name, $versions, $args)
+			= /^"([^"]+)"\),\s*(\S+?),\s*(\w+),/
 			or die "a row that is not understood: $_\n";
 
 		my $kind = $args{$args} or die "$name: $args is not known\n";

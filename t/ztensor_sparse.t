@@ -115,7 +115,8 @@ for my $o (@unknown) {
 my $list = zt($hash, '')->json();
 
 is_deeply([ map { my $c = $_->{components};
-	map { $c->{$_}{decoded_length} } sort keys %$c } @{ $list->{objects} } ],
+	map { $c->{$_}{decoded_length} } sort keys %$c }
+	@{ $list->{objects} } ],
 	[ 24, 24, 12, 24, 24, 12, 24, 12, 24, 12, undef, 24, undef,
 	undef, undef ], 'lengths that are known');
 
@@ -233,8 +234,8 @@ is_deeply($r->{objects}[0]{errors}, [ 'decode_too_large' ], 'not decoded');
 ok(!$r->{ok}, 'which is not ok');
 
 for ([ 'a digest of an unknown kind', { digest => 'blake3:00' } ],
-	[ 'an encoding', { encoding => 'lz4' } ], [ 'a dtype', { dtype => 'x' } ],
-	[ 'a format', { format => 'mine' } ])
+	[ 'an encoding', { encoding => 'lz4' } ],
+	[ 'a dtype', { dtype => 'x' } ], [ 'a format', { format => 'mine' } ])
 {
 	my ($name, $what) = @$_;
 
