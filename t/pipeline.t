@@ -545,44 +545,74 @@ sub stream_response {
 
 my $n = 0;
 
+sub hold {
+	my ($title, @requests) = @_;
+
+	my (@cases, @wrong);
+
+	for my $q (@requests) {
+
+		# what is sent for the first time may be new
+
+		alone($q, []) if $q->[0] =~ /^P/;
+
+		my $r = alone($q, \@wrong) or next;
+
+		push @cases, [ $q, $r ];
+	}
+
+	is(join("\n", @wrong), '', "$title: alone");
+
+	@wrong = ();
+	my $closes = pipelined(\@cases, \@wrong);
+
+	is(join("\n", @wrong), '', "$title: " . scalar(@cases)
+		. " pipelined, $closes closed");
+
+	$n += @cases;
+
+	SKIP: {
+		skip('no HTTP/2', 1) unless $http2;
+
+		@wrong = ();
+		multiplexed(\@cases, \@wrong);
+
+		is(join("\n", @wrong), '', "$title: over HTTP/2");
+	}
+}
+
 for my $route (routes()) {
 	my ($name, $kind, @versions) = @$route;
 
-	for my $version (@versions) {
-		my (@cases, @wrong);
-
-		for my $q (requests($name, $kind, $version)) {
-
-			# what is asked for the first time may be new
-
-			alone($q, []) if $q->[0] =~ /^P/;
-
-			my $r = alone($q, \@wrong) or next;
-
-			push @cases, [ $q, $r ];
-		}
-
-		is(join("\n", @wrong), '', "$version$name $kind: alone");
-
-		@wrong = ();
-		my $closes = pipelined(\@cases, \@wrong);
-
-		is(join("\n", @wrong), '', "$version$name $kind: "
-			. scalar(@cases) . " pipelined, $closes closed");
-
-		$n += @cases;
-
-		SKIP: {
-			skip('no HTTP/2', 1) unless $http2;
-
-			@wrong = ();
-			multiplexed(\@cases, \@wrong);
-
-			is(join("\n", @wrong), '',
-				"$version$name $kind: over HTTP/2");
-		}
-	}
+	hold("$_$name $kind", requests($name, $kind, $_)) for @versions;
 }
+
+hold('telemetry of the root', of_object('telemetry', 'none', '',
+	'/v1/telemetry'));
+
+# --------------------------------------------------------------------------
+# URLs of data, which are not of the router
+
+sub data_requests {
+	my ($hash) = @_;
+
+	my $info = $t->get("/api/v1/reconstructions/$hash")->json()
+		->{fetch_info};
+	my ($part) = map { @$_ } values %$info;
+	my ($uri) = $part->{url} =~ m!^https?://[^/]+(/.*)!;
+	my ($first, $last) = @{ $part->{url_range} }{qw/ start end /};
+
+	my @ranges = ([], [ Range => "bytes=$first-$last" ],
+		[ Range => "bytes=$first-" . ($last + 1) ],
+		[ Range => 'bytes=9999999-' ], [ Range => 'x' ]);
+
+	return map { my $at = $_; map { my $method = $_;
+		map { [ $method, $at, $_ ] } @ranges } @methods }
+		$uri, $uri =~ s/.\z//r, $uri =~ s/\?.*//r;
+}
+
+hold('data URLs', map { data_requests($_) } $usual->{hash}, $one->{hash},
+	$ztensor->{hash});
 
 cmp_ok($n, '>', 1000, "$n requests");
 

@@ -483,18 +483,24 @@ xet_zt_sparse_coordinate(xet_zt_sparse_t *s, uint64_t value)
 static xet_status_t
 xet_zt_sparse_marks(xet_zt_sparse_t *s)
 {
-    size_t    size;
+    size_t    size, room;
     uint64_t  each;
 
     if (s->marked || s->large) {
         return XET_OK;
     }
 
-    /* eight bytes have the marks of 64, or a cell */
+    /* eight bytes have the marks of 64, or a cell, which qsort() copies */
 
-    each = (s->role == XET_ZT_SPARSE_COORDS) ? 1 : 64;
+    each = 64;
+    room = s->memory / 8;
 
-    if (!s->counted || s->nonzeros / each >= s->memory / 8) {
+    if (s->role == XET_ZT_SPARSE_COORDS) {
+        each = 1;
+        room /= 2;
+    }
+
+    if (!s->counted || s->nonzeros / each >= room) {
         s->large = 1;
         return XET_OK;
     }
