@@ -249,7 +249,10 @@
       "the data needs too much memory to decode")                             \
     X(ZT_ZSTD, "bad_zstd", 422, "the data is not valid zstd")                 \
     X(ZT_VALUES, "invalid_values", 422,                                       \
-      "values that the element type does not allow")
+      "values that the element type does not allow")                          \
+    X(ZT_INDICES, "invalid_indices", 422,                                     \
+      "indices that the shape or the format does not allow")                  \
+    X(ZT_UNCHECKED, "not_checked", 422, "not all of it was checked")
 
 
 #define XET_STATUS_ENUM(name, code, http, text)  XET_##name,

@@ -29,7 +29,7 @@
 
 
 /* To be counted up when a check has changed: old verdicts are made again. */
-#define XET_ZT_REVISION      1
+#define XET_ZT_REVISION      2
 
 #define XET_ZT_SAVED_VERSION  1
 

@@ -9,9 +9,10 @@
  * Threads:    any.
  *
  * Lengths are those of the decoded bytes, where they are known: always for
- * raw components, by declaration for others.  A component whose type is not
- * known has no rule that could be checked.  The content of indices is never
- * looked at.
+ * raw components, for others by declaration, or because they follow from the
+ * shape or from another component.  A component whose type is not known has
+ * no rule that could be checked.  The content of indices is looked at when
+ * data is verified (xet_zt_sparse.h).
  */
 
 
@@ -44,8 +45,8 @@ static int xet_zt_format_index(xet_zt_object_t *o, const xet_zt_component_t *c,
     xet_zt_container_t container);
 static int xet_zt_format_elements(xet_zt_object_t *o,
     const xet_zt_component_t *c, uint64_t *n);
-static void xet_zt_format_length(xet_zt_object_t *o,
-    const xet_zt_component_t *c, uint64_t n);
+static void xet_zt_format_length(xet_zt_object_t *o, xet_zt_component_t *c,
+    uint64_t n);
 
 
 static const xet_zt_format_t  xet_zt_formats[] = {
@@ -165,8 +166,7 @@ static void
 xet_zt_format_csr(xet_zt_object_t *o, xet_zt_component_t **components,
     xet_zt_container_t container)
 {
-    int       known;
-    uint64_t  pointers, nonzeros;
+    uint64_t  nonzeros;
 
     if (o->rank != 2) {
         xet_zt_object_error(o, XET_ZT_FORMAT_SHAPE);
@@ -186,16 +186,20 @@ xet_zt_format_csr(xet_zt_object_t *o, xet_zt_component_t **components,
         return;
     }
 
-    known = xet_zt_format_elements(o, components[2], &pointers);
-
     /* indptr has one more than there are rows */
 
-    if (known && (pointers == 0 || pointers - 1 != o->shape[0])) {
+    if (o->shape[0] == UINT64_MAX) {
         xet_zt_object_error(o, XET_ZT_LENGTH);
+        return;
     }
+
+    xet_zt_format_length(o, components[2], o->shape[0] + 1);
 
     if (xet_zt_format_elements(o, components[1], &nonzeros)) {
         xet_zt_format_length(o, components[0], nonzeros);
+
+    } else if (xet_zt_format_elements(o, components[0], &nonzeros)) {
+        xet_zt_format_length(o, components[1], nonzeros);
     }
 }
 
@@ -218,16 +222,24 @@ xet_zt_format_coo(xet_zt_object_t *o, xet_zt_component_t **components,
         return;
     }
 
-    if (!xet_zt_format_elements(o, components[1], &n)) {
-        return;
-    }
+    if (xet_zt_format_elements(o, components[1], &n)) {
 
-    if (n % o->rank != 0) {
-        xet_zt_object_error(o, XET_ZT_LENGTH);
-        return;
-    }
+        if (n % o->rank != 0) {
+            xet_zt_object_error(o, XET_ZT_LENGTH);
+            return;
+        }
 
-    xet_zt_format_length(o, components[0], n / o->rank);
+        xet_zt_format_length(o, components[0], n / o->rank);
+
+    } else if (xet_zt_format_elements(o, components[0], &n)) {
+
+        if (n > UINT64_MAX / o->rank) {
+            xet_zt_object_error(o, XET_ZT_LENGTH);
+            return;
+        }
+
+        xet_zt_format_length(o, components[1], n * o->rank);
+    }
 }
 
 
@@ -257,13 +269,16 @@ xet_zt_format_index(xet_zt_object_t *o, const xet_zt_component_t *c,
 }
 
 
-/* The number of elements of an index, if its length is known. */
+/*
+ * The number of elements, if the length is known, and tells: one of elements
+ * that share bytes does not.
+ */
 
 static int
 xet_zt_format_elements(xet_zt_object_t *o, const xet_zt_component_t *c,
     uint64_t *n)
 {
-    if (!c->has_decoded) {
+    if (!c->has_decoded || c->element == NULL || c->element->per != 1) {
         return 0;
     }
 
@@ -278,17 +293,29 @@ xet_zt_format_elements(xet_zt_object_t *o, const xet_zt_component_t *c,
 }
 
 
+/* The length of n elements: the declared one is that, or it follows. */
+
 static void
-xet_zt_format_length(xet_zt_object_t *o, const xet_zt_component_t *c,
-    uint64_t n)
+xet_zt_format_length(xet_zt_object_t *o, xet_zt_component_t *c, uint64_t n)
 {
     uint64_t  bytes;
 
-    if (!c->has_decoded || c->element == NULL) {
+    if (c->element == NULL
+        || (!c->has_decoded && c->coding == XET_ZT_CODING_UNKNOWN))
+    {
         return;
     }
 
-    if (!xet_zt_dtype_size(c->element, n, &bytes) || c->decoded != bytes) {
+    if (!xet_zt_dtype_size(c->element, n, &bytes)) {
+        xet_zt_object_error(o, XET_ZT_LENGTH);
+        return;
+    }
+
+    if (!c->has_decoded) {
+        c->has_decoded = 1;
+        c->decoded = bytes;
+
+    } else if (c->decoded != bytes) {
         xet_zt_object_error(o, XET_ZT_LENGTH);
     }
 }

@@ -228,7 +228,7 @@ xet_zt_audit_component(xet_zt_audit_t *a, xet_zt_object_t *o,
 void
 xet_zt_audit_object_end(xet_zt_audit_t *a, const xet_zt_object_t *o)
 {
-    if (o->verdict == XET_ZT_OBJECT_INVALID) {
+    if (o->verdict != XET_ZT_OBJECT_OK) {
         a->failed = 1;
     }
 

@@ -71,7 +71,7 @@ void xet_zt_object_json(xet_json_t *j, const xet_zt_object_t *o);
  *
  * "checked" counts components, "bytes" those stored in this file.  "errors"
  * are those of the object and what its data gave.  "ok" is false when an
- * object is invalid or a report is not xet_zt_report_ok().
+ * object is not valid, or unsupported, or a report is not xet_zt_report_ok().
  */
 
 typedef struct {

@@ -21,7 +21,8 @@
 
 static const xet_status_t  xet_zt_report_statuses[] = {
     XET_OK, XET_ZT_ZSTD, XET_ZT_LENGTH, XET_ZT_VALUES, XET_ZT_WINDOW,
-    XET_ZT_DECODE_SIZE, XET_ZT_BOUNDS, XET_ZT_HEADER
+    XET_ZT_DECODE_SIZE, XET_ZT_BOUNDS, XET_ZT_HEADER, XET_ZT_INDICES,
+    XET_ZT_UNCHECKED
 };
 
 #define XET_ZT_REPORT_STATUSES                                                \

@@ -3,31 +3,44 @@
  * Verification of a component.
  *
  * Purpose:    one pass over the stored bytes gives the digest, and for zstd
- *             also the proof that they decode to what the shape asks for.
+ *             also the proof that they decode to what the shape asks for;
+ *             decoded indices are looked at by xet_zt_sparse.h.
  * States:     with or without a digest, with or without a decoder; what one
  *             of them finds does not stop the other.
- * Ownership:  digest, decoder and a buffer are allocated once, and serve for
+ * Ownership:  digest, decoder and buffers are allocated once, and serve for
  *             any number of components.
  * Threads:    one at a time.
  *
  * A digest of container 1 covers the stored bytes, one of container 2 the
  * decoded ones; where those can't be had, there is no verdict on it.
+ *
+ * A small component is decoded as a whole, as it is for who asks for its data:
+ * no window is too large for that.
  */
 
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "xet_zt_sparse.h"
 #include "xet_zt_verifier.h"
 
 
 #define XET_ZT_VERIFIER_BUFFER  65536
+#define XET_ZT_VERIFIER_WHOLE   (1024 * 1024)      /* either form */
+#define XET_ZT_VERIFIER_MARKS   (16 * 1024 * 1024)
 
 
 struct xet_zt_verifier_s {
     xet_zt_digest_t          digest;
     xet_zt_decoder_t        *decoder;
+    xet_zt_sparse_t         *sparse;
+    uint8_t                 *whole;        /* stored, then decoded bytes */
+    size_t                   stored;       /* of them, so far */
+
     unsigned                 decode:1;     /* goes through the decoder */
+    unsigned                 at_once:1;    /* instead, when it has come */
+    unsigned                 indices:1;    /* of a sparse object */
     unsigned                 decoded:1;    /* the digest is of its output */
     unsigned                 values:1;     /* to be looked at */
     unsigned                 skip:1;       /* no verdict on the digest */
@@ -42,10 +55,14 @@ struct xet_zt_verifier_s {
 };
 
 
+static xet_status_t xet_zt_verifier_coding(xet_zt_verifier_t *v);
 static xet_status_t xet_zt_verifier_decode(xet_zt_verifier_t *v,
+    const uint8_t *data, size_t len);
+static xet_status_t xet_zt_verifier_whole(xet_zt_verifier_t *v,
     const uint8_t *data, size_t len);
 static xet_status_t xet_zt_verifier_plain(xet_zt_verifier_t *v,
     const uint8_t *data, size_t len);
+static xet_status_t xet_zt_verifier_ended(xet_zt_verifier_t *v);
 static void xet_zt_verifier_values(xet_zt_verifier_t *v);
 static void xet_zt_verifier_failed(xet_zt_verifier_t *v, xet_status_t status);
 
@@ -62,9 +79,12 @@ xet_zt_verifier_create(const xet_zt_decode_limits_t *limits)
 
     xet_zt_digest_init(&v->digest);
 
+    v->whole = NULL;
     v->decoder = xet_zt_decoder_create(limits);
-    if (v->decoder == NULL) {
-        free(v);
+    v->sparse = xet_zt_sparse_create(XET_ZT_VERIFIER_MARKS);
+
+    if (v->decoder == NULL || v->sparse == NULL) {
+        xet_zt_verifier_destroy(v);
         return NULL;
     }
 
@@ -81,6 +101,8 @@ xet_zt_verifier_destroy(xet_zt_verifier_t *v)
 
     xet_zt_digest_destroy(&v->digest);
     xet_zt_decoder_destroy(v->decoder);
+    xet_zt_sparse_destroy(v->sparse);
+    free(v->whole);
     free(v);
 }
 
@@ -94,6 +116,8 @@ xet_zt_verifier_start(xet_zt_verifier_t *v, const xet_zt_region_t *region,
     v->object = o;
     v->component = c;
     v->decode = 0;
+    v->at_once = 0;
+    v->stored = 0;
     v->decoded = (region->container == XET_ZT_CONTAINER_2);
     v->values = (c->element != NULL
                  && c->element->values != XET_ZT_VALUES_ANY);
@@ -107,8 +131,12 @@ xet_zt_verifier_start(xet_zt_verifier_t *v, const xet_zt_region_t *region,
         return rc;
     }
 
+    v->indices = xet_zt_sparse_start(v->sparse, region->container, o, c) != 0;
+
     if (c->shard.data) {
         v->skip = 1;
+        v->indices = 0;
+        v->status = XET_ZT_UNCHECKED;
         return XET_DONE;
     }
 
@@ -120,27 +148,62 @@ xet_zt_verifier_start(xet_zt_verifier_t *v, const xet_zt_region_t *region,
 
     v->left = range->end - range->start;
 
+    rc = xet_zt_verifier_coding(v);
+
+    return (rc == XET_OK) ? XET_AGAIN : rc;
+}
+
+
+/* XET_OK, XET_NOMEM; that it can't be decoded is left in the status. */
+
+static xet_status_t
+xet_zt_verifier_coding(xet_zt_verifier_t *v)
+{
+    xet_status_t               rc;
+    const xet_zt_component_t  *c;
+
+    c = v->component;
+
     switch (c->coding) {
 
     case XET_ZT_CODING_RAW:
-        break;
+        return XET_OK;
 
     case XET_ZT_CODING_UNKNOWN:
         v->skip = v->decoded;
         v->values = 0;
-        break;
+        v->indices = 0;
+        v->status = XET_ZT_UNCHECKED;
+        return XET_OK;
 
     default: /* of zstd */
-        v->decode = 1;
+        break;
+    }
 
-        rc = xet_zt_decoder_start(v->decoder, (int) c->has_decoded,
-                                  c->decoded);
-        if (rc != XET_OK) {
-            xet_zt_verifier_failed(v, rc);
+    v->decode = 1;
+
+    rc = xet_zt_decoder_start(v->decoder, (int) c->has_decoded, c->decoded);
+
+    if (rc != XET_OK) {
+        xet_zt_verifier_failed(v, rc);
+        return XET_OK;
+    }
+
+    if (c->has_decoded && c->decoded <= XET_ZT_VERIFIER_WHOLE
+        && v->left && v->left <= XET_ZT_VERIFIER_WHOLE)
+    {
+        v->at_once = 1;
+
+        if (v->whole == NULL) {
+            v->whole = malloc(2 * XET_ZT_VERIFIER_WHOLE);
+        }
+
+        if (v->whole == NULL) {
+            return XET_NOMEM;
         }
     }
 
-    return XET_AGAIN;
+    return XET_OK;
 }
 
 
@@ -171,7 +234,12 @@ xet_zt_verifier_feed(xet_zt_verifier_t *v, const uint8_t *data, size_t len)
         }
     }
 
-    return v->decode ? xet_zt_verifier_decode(v, data, len) : XET_OK;
+    if (!v->decode) {
+        return XET_OK;
+    }
+
+    return v->at_once ? xet_zt_verifier_whole(v, data, len)
+                      : xet_zt_verifier_decode(v, data, len);
 }
 
 
@@ -207,19 +275,61 @@ xet_zt_verifier_decode(xet_zt_verifier_t *v, const uint8_t *data, size_t len)
 }
 
 
+static xet_status_t
+xet_zt_verifier_whole(xet_zt_verifier_t *v, const uint8_t *data, size_t len)
+{
+    size_t        n;
+    uint8_t      *out;
+    xet_status_t  rc;
+
+    memcpy(v->whole + v->stored, data, len);
+    v->stored += len;
+
+    if (v->left) {
+        return XET_OK;
+    }
+
+    n = (size_t) v->component->decoded;
+    out = v->whole + XET_ZT_VERIFIER_WHOLE;
+
+    rc = xet_zt_decode(v->whole, v->stored, out, n);
+
+    if (rc == XET_OK) {
+        return xet_zt_verifier_plain(v, out, n);
+    }
+
+    if (rc == XET_NOMEM) {
+        return rc;
+    }
+
+    xet_zt_verifier_failed(v, rc);
+
+    return XET_OK;
+}
+
+
 /* Decoded bytes. */
 
 static xet_status_t
 xet_zt_verifier_plain(xet_zt_verifier_t *v, const uint8_t *data, size_t len)
 {
-    size_t   i;
-    uint8_t  bits;
+    size_t        i;
+    uint8_t       bits;
+    xet_status_t  rc;
 
     if (len == 0) {
         return XET_OK;
     }
 
     v->last = data[len - 1];
+
+    if (v->indices) {
+        rc = xet_zt_sparse_feed(v->sparse, data, len);
+
+        if (rc != XET_OK) {
+            return rc;
+        }
+    }
 
     if (v->values && v->component->element->values == XET_ZT_VALUES_BOOL) {
         bits = 0;
@@ -252,20 +362,9 @@ xet_zt_verifier_finish(xet_zt_verifier_t *v, xet_zt_report_t *report)
         return XET_INTERNAL;
     }
 
-    if (v->decode) {
-        rc = xet_zt_decoder_finish(v->decoder);
-
-        if (rc == XET_NOMEM || rc == XET_INTERNAL) {
-            return rc;
-        }
-
-        if (rc != XET_OK) {
-            xet_zt_verifier_failed(v, rc);
-        }
-    }
-
-    if (v->values && v->status == XET_OK) {
-        xet_zt_verifier_values(v);
+    rc = xet_zt_verifier_ended(v);
+    if (rc != XET_OK) {
+        return rc;
     }
 
     report->status = v->status;
@@ -275,9 +374,9 @@ xet_zt_verifier_finish(xet_zt_verifier_t *v, xet_zt_report_t *report)
 
         /* what can't be read is more to the point than that it has none */
 
-        if (report->digest == XET_ZT_DIGEST_ABSENT && v->status != XET_OK
-            && v->status != XET_ZT_VALUES && v->status != XET_ZT_WINDOW
-            && v->status != XET_ZT_DECODE_SIZE)
+        if (report->digest == XET_ZT_DIGEST_ABSENT
+            && (v->status == XET_ZT_ZSTD || v->status == XET_ZT_LENGTH
+                || v->status == XET_ZT_BOUNDS || v->status == XET_ZT_HEADER))
         {
             report->digest = XET_ZT_DIGEST_UNREADABLE;
         }
@@ -298,6 +397,37 @@ xet_zt_verifier_finish(xet_zt_verifier_t *v, xet_zt_report_t *report)
     }
 
     return xet_zt_digest_finish(&v->digest, &report->digest);
+}
+
+
+/* What only the end tells. */
+
+static xet_status_t
+xet_zt_verifier_ended(xet_zt_verifier_t *v)
+{
+    xet_status_t  rc;
+
+    if (v->decode && !v->at_once) {
+        rc = xet_zt_decoder_finish(v->decoder);
+
+        if (rc == XET_NOMEM || rc == XET_INTERNAL) {
+            return rc;
+        }
+
+        if (rc != XET_OK) {
+            xet_zt_verifier_failed(v, rc);
+        }
+    }
+
+    if (v->values && v->status == XET_OK) {
+        xet_zt_verifier_values(v);
+    }
+
+    if (v->indices && v->status == XET_OK) {
+        v->status = xet_zt_sparse_finish(v->sparse);
+    }
+
+    return XET_OK;
 }
 
 
@@ -334,20 +464,17 @@ xet_zt_report_ok(const xet_zt_report_t *report, xet_zt_container_t container)
 {
     switch (report->digest) {
 
-    case XET_ZT_DIGEST_MISMATCH:
-    case XET_ZT_DIGEST_MALFORMED:
-    case XET_ZT_DIGEST_UNREADABLE:
-        return 0;
+    case XET_ZT_DIGEST_VERIFIED:
+    case XET_ZT_DIGEST_ABSENT:
+        break;
 
     default:
-        break;
+        return 0;
     }
 
     switch (report->status) {
 
     case XET_OK:
-    case XET_ZT_WINDOW:
-    case XET_ZT_DECODE_SIZE:
         return 1;
 
     case XET_ZT_VALUES:

@@ -16,9 +16,10 @@ typedef struct {
     xet_zt_digest_verdict_t  digest;
 
     /*
-     * XET_OK; XET_ZT_ZSTD, XET_ZT_LENGTH, XET_ZT_VALUES; XET_ZT_WINDOW,
-     * XET_ZT_DECODE_SIZE when it was not decoded; or why its range is not to
-     * be read.
+     * XET_OK; XET_ZT_ZSTD, XET_ZT_LENGTH, XET_ZT_VALUES, XET_ZT_INDICES;
+     * XET_ZT_WINDOW, XET_ZT_DECODE_SIZE when it was not decoded,
+     * XET_ZT_UNCHECKED when something else was left out; or why its range is
+     * not to be read.
      */
     xet_status_t             status;
 } xet_zt_report_t;
@@ -34,8 +35,10 @@ void xet_zt_verifier_destroy(xet_zt_verifier_t *v);
 
 /*
  * Begins with component c of o, an object that has been checked; both stay
- * until the end.  XET_AGAIN with the range of the file whose bytes are to be
- * fed; XET_DONE when there is nothing to read; XET_NOMEM.
+ * until the end.  Indices are held against those of the object's components
+ * that came just before; "values" come first.  XET_AGAIN with the range of the
+ * file whose bytes are to be fed; XET_DONE when there is nothing to read;
+ * XET_NOMEM.
  */
 xet_status_t xet_zt_verifier_start(xet_zt_verifier_t *v,
     const xet_zt_region_t *region, const xet_zt_object_t *o,
@@ -55,8 +58,8 @@ xet_status_t xet_zt_verifier_finish(xet_zt_verifier_t *v,
     xet_zt_report_t *report);
 
 /*
- * Whether the report is no ground for complaint: nothing contradicts what is
- * declared, though not all of it may have been checked.
+ * Whether the report is no ground for complaint: all that is declared was
+ * checked, and nothing contradicts it.
  */
 int xet_zt_report_ok(const xet_zt_report_t *report,
     xet_zt_container_t container);

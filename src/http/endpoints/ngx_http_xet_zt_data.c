@@ -299,6 +299,10 @@ ngx_http_xet_zt_data_identity(ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    if (!ngx_http_xet_content_if_match(r, &etag)) {
+        return ngx_http_xet_error_status(r, XET_PRECONDITION);
+    }
+
     h = ngx_list_push(&r->headers_out.headers);
     if (h == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;

@@ -90,10 +90,7 @@ ngx_http_xet_content_send(ngx_http_request_t *r,
 
     etag = &s->content.etag;
 
-    if (r->headers_in.if_match
-        && !ngx_http_xet_content_match(r->headers_in.if_match, etag,
-                                       XET_ETAG_STRONG))
-    {
+    if (!ngx_http_xet_content_if_match(r, etag)) {
         return ngx_http_xet_error_status(r, XET_PRECONDITION);
     }
 
@@ -125,6 +122,15 @@ ngx_http_xet_content_send(ngx_http_request_t *r,
                   : ngx_http_xet_content_several(r, s, ranges, n);
 
     return (rc == NGX_OK) ? ngx_http_xet_parts_send(r, &s->parts) : rc;
+}
+
+
+ngx_uint_t
+ngx_http_xet_content_if_match(ngx_http_request_t *r, const ngx_str_t *etag)
+{
+    return r->headers_in.if_match == NULL
+           || ngx_http_xet_content_match(r->headers_in.if_match, etag,
+                                         XET_ETAG_STRONG);
 }
 
 

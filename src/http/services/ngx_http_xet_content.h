@@ -45,6 +45,13 @@ typedef struct {
 ngx_int_t ngx_http_xet_content_send(ngx_http_request_t *r,
     const ngx_http_xet_content_t *content);
 
+/*
+ * Whether If-Match allows content of that tag.  nginx's own 412 is no JSON, and
+ * closes the connection without a word.
+ */
+ngx_uint_t ngx_http_xet_content_if_match(ngx_http_request_t *r,
+    const ngx_str_t *etag);
+
 /* The Cache-Control of content that its URL names by hash. */
 const char *ngx_http_xet_content_cache(ngx_http_request_t *r);
 

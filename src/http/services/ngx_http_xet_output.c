@@ -14,6 +14,8 @@ static ngx_int_t ngx_http_xet_send_chain(ngx_http_request_t *r,
     off_t length);
 static ngx_int_t ngx_http_xet_send_error(ngx_http_request_t *r,
     ngx_uint_t status, const char *code, const char *message, time_t after);
+static ngx_buf_t *ngx_http_xet_output_buf(ngx_pool_t *pool,
+    ngx_chain_t ***out);
 static ngx_int_t ngx_http_xet_forget(ngx_http_request_t *r);
 static void ngx_http_xet_log_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
@@ -308,9 +310,7 @@ ngx_http_xet_send(ngx_http_request_t *r, ngx_uint_t status,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (last) {
-        last->last_buf = (r == r->main) ? 1 : 0;
-    }
+    last->last_buf = (r == r->main) ? 1 : 0;
 
     return ngx_http_xet_send_chain(r, status, content_type, out,
                                    (off_t) b->size);
@@ -322,15 +322,13 @@ ngx_http_xet_output_chain(ngx_pool_t *pool, xet_buf_t *b, ngx_chain_t **out,
     ngx_buf_t **last)
 {
     ngx_buf_t       *buf;
-    ngx_chain_t     *cl;
     xet_buf_node_t  *node;
-
-    *out = NULL;
-    *last = NULL;
 
     if (xet_buf_status(b) != XET_OK) {
         return NGX_ERROR;
     }
+
+    buf = NULL;
 
     for (node = b->first; node; node = node->next) {
 
@@ -338,31 +336,58 @@ ngx_http_xet_output_chain(ngx_pool_t *pool, xet_buf_t *b, ngx_chain_t **out,
             continue;
         }
 
-        cl = ngx_alloc_chain_link(pool);
-        buf = ngx_calloc_buf(pool);
-
-        if (cl == NULL || buf == NULL) {
+        buf = ngx_http_xet_output_buf(pool, &out);
+        if (buf == NULL) {
             return NGX_ERROR;
         }
 
         buf->pos = node->start;
         buf->last = node->pos;
         buf->memory = 1;
-
-        cl->buf = buf;
-        cl->next = NULL;
-
-        *out = cl;
-        out = &cl->next;
-
-        *last = buf;
     }
 
-    if (*last) {
-        (*last)->last_in_chain = 1;
+    if (buf == NULL) {
+
+        /* no bytes have an end, too, or their request would never have one */
+
+        buf = ngx_http_xet_output_buf(pool, &out);
+        if (buf == NULL) {
+            return NGX_ERROR;
+        }
+
+        buf->sync = 1;
     }
+
+    buf->last_in_chain = 1;
+
+    *last = buf;
 
     return NGX_OK;
+}
+
+
+/* A buffer in a link of its own, at *out, which is moved behind it. */
+
+static ngx_buf_t *
+ngx_http_xet_output_buf(ngx_pool_t *pool, ngx_chain_t ***out)
+{
+    ngx_buf_t    *buf;
+    ngx_chain_t  *cl;
+
+    cl = ngx_alloc_chain_link(pool);
+    buf = ngx_calloc_buf(pool);
+
+    if (cl == NULL || buf == NULL) {
+        return NULL;
+    }
+
+    cl->buf = buf;
+    cl->next = NULL;
+
+    **out = cl;
+    *out = &cl->next;
+
+    return buf;
 }
 
 

@@ -87,8 +87,8 @@ ngx_int_t ngx_http_xet_send(ngx_http_request_t *r, ngx_uint_t status,
     const char *content_type, xet_buf_t *b);
 
 /*
- * The bytes of b as a chain, whose last buffer is *last, NULL where there are
- * none.  NGX_ERROR without memory.
+ * The bytes of b as a chain, whose last buffer is *last: there is one even for
+ * no bytes, to carry the end of the answer.  NGX_ERROR without memory.
  */
 ngx_int_t ngx_http_xet_output_chain(ngx_pool_t *pool, xet_buf_t *b,
     ngx_chain_t **out, ngx_buf_t **last);

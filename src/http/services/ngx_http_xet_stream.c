@@ -80,9 +80,7 @@ ngx_http_xet_stream_send(ngx_http_request_t *r, ngx_http_xet_stream_t *s,
     ngx_int_t     rc;
     ngx_chain_t  *out;
 
-    if (ngx_http_xet_output_chain(s->pool, b, &out, &buf) != NGX_OK
-        || buf == NULL)
-    {
+    if (ngx_http_xet_output_chain(s->pool, b, &out, &buf) != NGX_OK) {
         ngx_http_finalize_request(r, s->begun ? NGX_ERROR
                                      : NGX_HTTP_INTERNAL_SERVER_ERROR);
         return;

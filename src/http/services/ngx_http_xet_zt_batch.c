@@ -4,15 +4,19 @@
  *
  * Components are read in the order of their places in the file, and those that
  * lie side by side in one go: most files have many small ones.  One that
- * shares its bytes with another is read by itself.
+ * shares its bytes with another is read by itself.  Those of a sparse object
+ * are read one behind the other, its values first, since indices are held
+ * against each other.
  *
  * Digests and decoding are the jobs' of the reader; the batch is the thread's
- * while a read is under way.  Memory: the copies, 64 KiB and a zstd window.
+ * while a read is under way.  Memory: the copies, 64 KiB and a zstd window, or
+ * 2 MiB for what is decoded as a whole, and up to 16 MiB for indices.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_zt_batch.h"
 #include "ngx_http_xet_zt_reports.h"
+#include "xet_zt_sparse.h"
 
 
 #define NGX_HTTP_XET_ZT_BATCH_GAP  65536       /* bytes read for nothing */
@@ -23,6 +27,8 @@ static void ngx_http_xet_zt_batch_loaded(ngx_http_request_t *r, void *data,
 static xet_status_t ngx_http_xet_zt_batch_items(ngx_http_xet_zt_batch_t *b,
     const xet_zt_text_t *role);
 static xet_status_t ngx_http_xet_zt_batch_alloc(ngx_http_xet_zt_batch_t *b);
+static void ngx_http_xet_zt_batch_place(ngx_http_xet_zt_item_t *items,
+    ngx_uint_t n);
 static int ngx_libc_cdecl ngx_http_xet_zt_batch_cmp(const void *one,
     const void *two);
 static xet_status_t ngx_http_xet_zt_batch_next(ngx_http_request_t *r,
@@ -146,7 +152,7 @@ static xet_status_t
 ngx_http_xet_zt_batch_items(ngx_http_xet_zt_batch_t *b,
     const xet_zt_text_t *role)
 {
-    ngx_uint_t                 i, n;
+    ngx_uint_t                 i, n, first;
     xet_zt_object_t           *o;
     ngx_http_xet_zt_item_t    *item;
     const xet_zt_component_t  *c;
@@ -157,6 +163,7 @@ ngx_http_xet_zt_batch_items(ngx_http_xet_zt_batch_t *b,
 
     for (i = 0; i < b->nobjects; i++) {
         o = b->objects[i];
+        first = b->n;
 
         for (n = 0; n < o->n; n++) {
             c = &o->components[n];
@@ -180,7 +187,13 @@ ngx_http_xet_zt_batch_items(ngx_http_xet_zt_batch_t *b,
                 item->range.end = 0;
             }
 
+            item->place = item->range.start;
+
             b->order[b->n++] = item;
+        }
+
+        if (xet_zt_object_sparse(o)) {
+            ngx_http_xet_zt_batch_place(&b->items[first], b->n - first);
         }
     }
 
@@ -221,11 +234,41 @@ ngx_http_xet_zt_batch_cmp(const void *one, const void *two)
     a = *(ngx_http_xet_zt_item_t *const *) one;
     b = *(ngx_http_xet_zt_item_t *const *) two;
 
-    if (a->range.start == b->range.start) {
-        return 0;
+    if (a->place != b->place) {
+        return (a->place < b->place) ? -1 : 1;
     }
 
-    return (a->range.start < b->range.start) ? -1 : 1;
+    if (a->object != b->object) {
+        return (a->object->index < b->object->index) ? -1 : 1;
+    }
+
+    if (a->values != b->values) {
+        return a->values ? -1 : 1;
+    }
+
+    return (a->range.start < b->range.start)
+           ? -1 : (a->range.start > b->range.start);
+}
+
+
+/* The items of a sparse object go to where the first of them lies. */
+
+static void
+ngx_http_xet_zt_batch_place(ngx_http_xet_zt_item_t *items, ngx_uint_t n)
+{
+    uint64_t    place;
+    ngx_uint_t  i;
+
+    place = UINT64_MAX;
+
+    for (i = 0; i < n; i++) {
+        place = ngx_min(place, items[i].range.start);
+    }
+
+    for (i = 0; i < n; i++) {
+        items[i].place = place;
+        items[i].values = xet_zt_text_is(&items[i].component->role, "values");
+    }
 }
 
 

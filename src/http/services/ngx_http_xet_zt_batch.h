@@ -21,8 +21,10 @@ typedef struct {
     xet_zt_object_t           *object;
     const xet_zt_component_t  *component;
     xet_range_t                range;          /* empty: nothing to read */
+    uint64_t                   place;          /* in the order of reading */
     xet_zt_report_t            report;
     unsigned                   known:1;        /* the report was kept */
+    unsigned                   values:1;       /* of a sparse object */
 } ngx_http_xet_zt_item_t;
 
 

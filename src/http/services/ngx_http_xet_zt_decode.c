@@ -94,6 +94,13 @@ ngx_http_xet_zt_decode_send(ngx_http_request_t *r,
         return ngx_http_xet_error_status(r, XET_ZT_DECODE_SIZE);
     }
 
+    if (c->component->length == 0) {
+
+        /* there is no frame of no bytes */
+
+        return ngx_http_xet_error_status(r, XET_ZT_ZSTD);
+    }
+
     if (r->method == NGX_HTTP_HEAD) {
         return ngx_http_xet_zt_decode_head(r, c);
     }
@@ -208,14 +215,10 @@ ngx_http_xet_zt_decode_read(ngx_http_request_t *r, ngx_http_xet_zt_decode_t *d)
 
     xet_buf_init(&d->buf, ngx_http_xet_alloc, pool, 0);
 
-    /* there is no frame of no bytes */
-
-    return (d->left == 0)
-           ? XET_ZT_ZSTD
-           : ngx_http_xet_ztensor_read(r, d->component->ztensor,
-                                       &d->component->range,
-                                       ngx_http_xet_zt_decode_consume,
-                                       ngx_http_xet_zt_decode_piece, d);
+    return ngx_http_xet_ztensor_read(r, d->component->ztensor,
+                                     &d->component->range,
+                                     ngx_http_xet_zt_decode_consume,
+                                     ngx_http_xet_zt_decode_piece, d);
 }
 
 

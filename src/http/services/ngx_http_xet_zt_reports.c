@@ -93,7 +93,18 @@ ngx_http_xet_zt_reports_apply(ngx_http_xet_zt_batch_t *b, uint64_t index,
     size_t                   place;
     ngx_uint_t               i;
     xet_zt_object_t         *o;
+    xet_zt_report_t          any;
     ngx_http_xet_zt_item_t  *item;
+
+    /* all of an object, or nothing: its components are held together */
+
+    for (place = 0; place < report->len; place += XET_ZT_REPORT_LEN) {
+        if (report->len - place < XET_ZT_REPORT_LEN
+            || !xet_zt_report_unpack(&any, report->data + place))
+        {
+            return;
+        }
+    }
 
     for (i = 0; i < b->n; i++) {
         item = &b->items[i];

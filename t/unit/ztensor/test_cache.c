@@ -505,7 +505,8 @@ test_reports(void)
 
     static const xet_status_t  statuses[] = {
         XET_OK, XET_ZT_ZSTD, XET_ZT_LENGTH, XET_ZT_VALUES, XET_ZT_WINDOW,
-        XET_ZT_DECODE_SIZE, XET_ZT_BOUNDS, XET_ZT_HEADER
+        XET_ZT_DECODE_SIZE, XET_ZT_BOUNDS, XET_ZT_HEADER, XET_ZT_INDICES,
+        XET_ZT_UNCHECKED
     };
 
     wrong = 0;
@@ -532,7 +533,7 @@ test_reports(void)
     xet_is_u64(xet_zt_report_unpack(&again, bytes), 0, "no such verdict");
 
     bytes[0] = 0;
-    bytes[1] = 8;
+    bytes[1] = sizeof(statuses) / sizeof(statuses[0]);
     xet_is_u64(xet_zt_report_unpack(&again, bytes), 0, "no such status");
 
     xet_zt_limits_init(&limits);

@@ -340,10 +340,21 @@ test_formats(zt_bytes_t *b)
           { VALUES(12), INDICES("u64", 24), INDPTR("u64", 24) },
           "t:bad_shape" },
 
-        { "csr, compressed indices of unknown length", "sparse_csr", 2, 3,
-          { VALUES(13),
+        { "csr, compressed indices, of which values tell", "sparse_csr", 2, 3,
+          { VALUES(12),
             { "indices", "u64", 128, 9, "zstd", NULL },
             INDPTR("u64", 24) }, "t:ok" },
+
+        { "csr, compressed indices of half a value", "sparse_csr", 2, 3,
+          { VALUES(13),
+            { "indices", "u64", 128, 9, "zstd", NULL },
+            INDPTR("u64", 24) }, "t:length_mismatch" },
+
+        { "csr, compressed indices of values of no known type", "sparse_csr",
+          2, 3,
+          { { "values", "f5", 64, 13, NULL, NULL },
+            { "indices", "u64", 128, 9, "zstd", NULL },
+            INDPTR("u64", 24) }, "t:unsupported_dtype" },
 
         { "coo", "sparse_coo", 2, 2,
           { VALUES(12), COORDS("u64", 48) }, "t:ok" },

@@ -28,8 +28,8 @@ use JSON::PP ();
 use Test::Xet::Bytes;
 
 our @EXPORT = qw/
-	cbor_array cbor_map cbor_text cbor_uint zt_args zt_file zt_footer
-	zt_large
+	cbor_array cbor_map cbor_text cbor_uint zstd_frame zt_args zt_file
+	zt_footer zt_large
 /;
 
 sub head {
@@ -68,6 +68,24 @@ sub attributes {
 	my $pairs = $of->{attributes};
 
 	return $pairs ? (attributes => cbor_map(@$pairs)) : ();
+}
+
+# The bytes as a zstd frame that does not tell its size, as the reference
+# writer makes them; blocks are not compressed.
+
+sub zstd_frame {
+	my ($data) = @_;
+
+	my $frame = "\x28\xb5\x2f\xfd\x00\x38";
+
+	do {
+		my $block = substr($data, 0, 65536, '');
+
+		$frame .= substr(pack('V', length($block) << 3
+			| (length($data) ? 0 : 1)), 0, 3) . $block;
+	} while (length($data));
+
+	return $frame;
 }
 
 sub zt_file {

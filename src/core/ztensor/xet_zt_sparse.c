@@ -1,0 +1,699 @@
+
+/*
+ * What sparse formats ask of their indices.
+ *
+ * Purpose:    each index lies in the shape, pointers of rows ascend from 0 to
+ *             the number of values, and all components have that number.  In
+ *             container 2 also: indices ascend within a row, and no two
+ *             coordinates are the same.  The text of 1.1 does not ask for
+ *             either.
+ * States:     components of one object, one after the other; "done" has those
+ *             that came to their end.
+ * Ownership:  the memory for marks is allocated when an object needs it, and
+ *             serves for the next one.
+ * Threads:    one at a time.
+ *
+ * A component may be larger than memory, so each is seen once, and in the
+ * order in which it lies in the file.  A row's end is where its indices may
+ * descend; so either the descents are marked, one bit an index, and the row
+ * pointers wipe marks off, or the pointers mark and descents are looked up.
+ * Coordinates come dimension by dimension: the cell of each element is put
+ * together in 8 bytes, and sorted at the end.
+ */
+
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "xet_bytes.h"
+#include "xet_zt_sparse.h"
+
+
+#define XET_ZT_SPARSE_VALUES   0x01
+#define XET_ZT_SPARSE_INDICES  0x02
+#define XET_ZT_SPARSE_INDPTR   0x04
+#define XET_ZT_SPARSE_COORDS   0x08
+
+
+struct xet_zt_sparse_s {
+    size_t                   memory;
+    uint64_t                *marks;        /* bits, or a cell each */
+    size_t                   marks_size;   /* bytes allocated */
+
+    const xet_zt_object_t   *object;
+    uint64_t                 index;        /* of it */
+    unsigned                 strict:1;     /* container 2 */
+    unsigned                 counted:1;    /* nonzeros is known */
+    unsigned                 marked:1;     /* marks are of the object */
+    unsigned                 large:1;      /* there is no memory for them */
+    unsigned                 done;         /* roles */
+    uint64_t                 nonzeros;
+
+    unsigned                 role;         /* of the component */
+    const xet_zt_dtype_t    *type;
+    xet_status_t             status;
+    uint64_t                 n;            /* elements; bytes of values */
+    uint64_t                 last;         /* element */
+    unsigned                 dimension;    /* of coordinates */
+    uint64_t                 place;        /* in it */
+    uint8_t                  part[8];      /* of an element cut in two */
+    size_t                   part_len;
+};
+
+
+static void xet_zt_sparse_object(xet_zt_sparse_t *s,
+    xet_zt_container_t container, const xet_zt_object_t *o);
+static unsigned xet_zt_sparse_role(const xet_zt_object_t *o,
+    const xet_zt_component_t *c);
+static unsigned xet_zt_sparse_roles(const xet_zt_object_t *o);
+static int xet_zt_sparse_count(const xet_zt_object_t *o,
+    const xet_zt_component_t *c, unsigned role, uint64_t bytes, uint64_t *n);
+static uint64_t xet_zt_sparse_element(const xet_zt_dtype_t *type,
+    const uint8_t *p);
+static xet_status_t xet_zt_sparse_next(xet_zt_sparse_t *s, uint64_t value);
+static xet_status_t xet_zt_sparse_index(xet_zt_sparse_t *s, uint64_t value);
+static xet_status_t xet_zt_sparse_pointer(xet_zt_sparse_t *s, uint64_t value);
+static xet_status_t xet_zt_sparse_coordinate(xet_zt_sparse_t *s,
+    uint64_t value);
+static xet_status_t xet_zt_sparse_marks(xet_zt_sparse_t *s);
+static xet_status_t xet_zt_sparse_ends(xet_zt_sparse_t *s);
+static xet_status_t xet_zt_sparse_compared(xet_zt_sparse_t *s);
+static xet_status_t xet_zt_sparse_cells(xet_zt_sparse_t *s);
+static xet_status_t xet_zt_sparse_wiped(xet_zt_sparse_t *s);
+static int xet_zt_sparse_cell_cmp(const void *one, const void *two);
+
+
+xet_zt_sparse_t *
+xet_zt_sparse_create(size_t memory)
+{
+    xet_zt_sparse_t  *s;
+
+    s = calloc(1, sizeof(xet_zt_sparse_t));
+    if (s == NULL) {
+        return NULL;
+    }
+
+    s->memory = memory;
+
+    return s;
+}
+
+
+void
+xet_zt_sparse_destroy(xet_zt_sparse_t *s)
+{
+    if (s == NULL) {
+        return;
+    }
+
+    free(s->marks);
+    free(s);
+}
+
+
+int
+xet_zt_sparse_start(xet_zt_sparse_t *s, xet_zt_container_t container,
+    const xet_zt_object_t *o, const xet_zt_component_t *c)
+{
+    unsigned  role;
+
+    role = xet_zt_sparse_role(o, c);
+
+    if (s->object != o || s->index != o->index || (s->done & role)) {
+        xet_zt_sparse_object(s, container, o);
+    }
+
+    s->role = role;
+    s->type = c->element;
+    s->status = XET_OK;
+    s->n = 0;
+    s->last = 0;
+    s->dimension = 0;
+    s->place = 0;
+    s->part_len = 0;
+
+    /* an invalid object has been judged, and its lengths may be anything */
+
+    return role && o->verdict != XET_ZT_OBJECT_INVALID && o->has_count
+           && c->element != NULL
+           && (role == XET_ZT_SPARSE_VALUES || c->element->index);
+}
+
+
+static void
+xet_zt_sparse_object(xet_zt_sparse_t *s, xet_zt_container_t container,
+    const xet_zt_object_t *o)
+{
+    unsigned                   i, role;
+    const xet_zt_component_t  *c;
+
+    s->object = o;
+    s->index = o->index;
+    s->strict = (container == XET_ZT_CONTAINER_2);
+    s->counted = 0;
+    s->marked = 0;
+    s->large = 0;
+    s->done = 0;
+
+    for (i = 0; i < o->n && !s->counted; i++) {
+        c = &o->components[i];
+        role = xet_zt_sparse_role(o, c);
+
+        s->counted = role && c->element && c->has_decoded
+                     && xet_zt_sparse_count(o, c, role, c->decoded,
+                                            &s->nonzeros);
+    }
+}
+
+
+static unsigned
+xet_zt_sparse_role(const xet_zt_object_t *o, const xet_zt_component_t *c)
+{
+    size_t    i;
+    unsigned  roles;
+
+    static const struct {
+        const char  *name;
+        unsigned     role;
+    } names[] = {
+        { "values", XET_ZT_SPARSE_VALUES },
+        { "indices", XET_ZT_SPARSE_INDICES },
+        { "indptr", XET_ZT_SPARSE_INDPTR },
+        { "coords", XET_ZT_SPARSE_COORDS }
+    };
+
+    roles = xet_zt_sparse_roles(o);
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (xet_zt_text_is(&c->role, names[i].name)) {
+            return roles & names[i].role;
+        }
+    }
+
+    return 0;
+}
+
+
+/* Those of its format. */
+
+static unsigned
+xet_zt_sparse_roles(const xet_zt_object_t *o)
+{
+    if (xet_zt_text_is(&o->format, "sparse_csr")
+        || xet_zt_text_is(&o->format, "zt.sparse_csr/1"))
+    {
+        return XET_ZT_SPARSE_VALUES|XET_ZT_SPARSE_INDICES
+               |XET_ZT_SPARSE_INDPTR;
+    }
+
+    if (xet_zt_text_is(&o->format, "sparse_coo")
+        || xet_zt_text_is(&o->format, "zt.sparse_coo/1"))
+    {
+        return XET_ZT_SPARSE_VALUES|XET_ZT_SPARSE_COORDS;
+    }
+
+    return 0;
+}
+
+
+int
+xet_zt_object_sparse(const xet_zt_object_t *o)
+{
+    return xet_zt_sparse_roles(o) != 0;
+}
+
+
+/* How many values so many bytes tell of; returns 0 when they don't. */
+
+static int
+xet_zt_sparse_count(const xet_zt_object_t *o, const xet_zt_component_t *c,
+    unsigned role, uint64_t bytes, uint64_t *n)
+{
+    uint64_t  each;
+
+    if (role == XET_ZT_SPARSE_INDPTR || c->element->per != 1) {
+        return 0;
+    }
+
+    each = c->element->bytes;
+
+    if (role == XET_ZT_SPARSE_COORDS) {
+        each *= o->rank;
+    }
+
+    if (each == 0 || bytes % each != 0) {
+        return 0;
+    }
+
+    *n = bytes / each;
+
+    return 1;
+}
+
+
+xet_status_t
+xet_zt_sparse_feed(xet_zt_sparse_t *s, const uint8_t *data, size_t len)
+{
+    size_t        n, width;
+    xet_status_t  rc;
+
+    if (s->role == XET_ZT_SPARSE_VALUES) {
+        s->n += len;
+        return XET_OK;
+    }
+
+    width = s->type->bytes;
+
+    while (len && s->status == XET_OK) {
+
+        if (s->part_len == 0 && len >= width) {
+            rc = xet_zt_sparse_next(s, xet_zt_sparse_element(s->type, data));
+            n = width;
+
+        } else {
+            n = width - s->part_len;
+            n = (len < n) ? len : n;
+
+            memcpy(s->part + s->part_len, data, n);
+            s->part_len += n;
+
+            rc = XET_OK;
+
+            if (s->part_len == width) {
+                s->part_len = 0;
+                rc = xet_zt_sparse_next(s, xet_zt_sparse_element(s->type,
+                                                                 s->part));
+            }
+        }
+
+        if (rc == XET_NOMEM) {
+            return rc;
+        }
+
+        s->status = rc;
+
+        data += n;
+        len -= n;
+    }
+
+    return XET_OK;
+}
+
+
+/* A negative one is larger than any shape. */
+
+static uint64_t
+xet_zt_sparse_element(const xet_zt_dtype_t *type, const uint8_t *p)
+{
+    uint64_t  value, sign;
+
+    switch (type->bytes) {
+
+    case 1:
+        value = p[0];
+        break;
+
+    case 2:
+        value = (uint64_t) p[1] << 8 | p[0];
+        break;
+
+    case 4:
+        value = xet_get_u32(p);
+        break;
+
+    default: /* 8 */
+        value = xet_get_u64(p);
+    }
+
+    sign = (uint64_t) 1 << (8 * type->bytes - 1);
+
+    return (type->name[0] == 'i' && (value & sign)) ? UINT64_MAX : value;
+}
+
+
+static xet_status_t
+xet_zt_sparse_next(xet_zt_sparse_t *s, uint64_t value)
+{
+    xet_status_t  rc;
+
+    switch (s->role) {
+
+    case XET_ZT_SPARSE_INDICES:
+        rc = xet_zt_sparse_index(s, value);
+        break;
+
+    case XET_ZT_SPARSE_INDPTR:
+        rc = xet_zt_sparse_pointer(s, value);
+        break;
+
+    default: /* XET_ZT_SPARSE_COORDS */
+        rc = xet_zt_sparse_coordinate(s, value);
+    }
+
+    s->n++;
+    s->last = value;
+
+    return rc;
+}
+
+
+static xet_status_t
+xet_zt_sparse_index(xet_zt_sparse_t *s, uint64_t value)
+{
+    uint64_t      k, bit;
+    xet_status_t  rc;
+
+    if (value >= s->object->shape[1]) {
+        return XET_ZT_INDICES;
+    }
+
+    k = s->n;
+
+    if (!s->strict || k == 0 || value > s->last) {
+        return XET_OK;
+    }
+
+    /* a descent, which is for the start of a row */
+
+    rc = xet_zt_sparse_marks(s);
+
+    if (rc != XET_OK || s->large) {
+        return rc;
+    }
+
+    if (k >= s->nonzeros) {
+        return XET_ZT_INDICES;
+    }
+
+    bit = (uint64_t) 1 << k % 64;
+
+    if (s->done & XET_ZT_SPARSE_INDPTR) {
+        return (s->marks[k / 64] & bit) ? XET_OK : XET_ZT_INDICES;
+    }
+
+    s->marks[k / 64] |= bit;
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+xet_zt_sparse_pointer(xet_zt_sparse_t *s, uint64_t value)
+{
+    uint64_t      bit;
+    xet_status_t  rc;
+
+    if ((s->n == 0) ? value != 0 : value < s->last) {
+        return XET_ZT_INDICES;
+    }
+
+    if (s->counted && value > s->nonzeros) {
+        return XET_ZT_INDICES;
+    }
+
+    if (!s->strict) {
+        return XET_OK;
+    }
+
+    bit = (uint64_t) 1 << value % 64;
+
+    if (s->done & XET_ZT_SPARSE_INDICES) {
+
+        if (s->marked) {
+            s->marks[value / 64] &= ~bit;
+        }
+
+        return XET_OK;
+    }
+
+    rc = xet_zt_sparse_marks(s);
+
+    if (rc == XET_OK && !s->large) {
+        s->marks[value / 64] |= bit;
+    }
+
+    return rc;
+}
+
+
+static xet_status_t
+xet_zt_sparse_coordinate(xet_zt_sparse_t *s, uint64_t value)
+{
+    uint64_t       *cell;
+    xet_status_t    rc;
+
+    if (!s->counted) {
+        return XET_ZT_UNCHECKED;
+    }
+
+    if (s->place == s->nonzeros) {
+        s->dimension++;
+        s->place = 0;
+    }
+
+    if (s->nonzeros == 0 || s->dimension >= s->object->rank
+        || value >= s->object->shape[s->dimension])
+    {
+        return XET_ZT_INDICES;
+    }
+
+    if (s->strict) {
+        rc = xet_zt_sparse_marks(s);
+
+        if (rc != XET_OK) {
+            return rc;
+        }
+
+        /* below the number of all cells, which fits */
+
+        if (!s->large) {
+            cell = &s->marks[s->place];
+            *cell = *cell * s->object->shape[s->dimension] + value;
+        }
+    }
+
+    s->place++;
+
+    return XET_OK;
+}
+
+
+/* Zeroed when the first of the object asks; XET_OK with s->large. */
+
+static xet_status_t
+xet_zt_sparse_marks(xet_zt_sparse_t *s)
+{
+    size_t    size, room;
+    uint64_t  each;
+
+    if (s->marked || s->large) {
+        return XET_OK;
+    }
+
+    /* eight bytes have the marks of 64, or a cell, which qsort() copies */
+
+    each = 64;
+    room = s->memory / 8;
+
+    if (s->role == XET_ZT_SPARSE_COORDS) {
+        each = 1;
+        room /= 2;
+    }
+
+    if (!s->counted || s->nonzeros / each >= room) {
+        s->large = 1;
+        return XET_OK;
+    }
+
+    size = (size_t) (s->nonzeros / each + 1) * 8;
+
+    if (size > s->marks_size) {
+        free(s->marks);
+
+        s->marks_size = 0;
+        s->marks = malloc(size);
+
+        if (s->marks == NULL) {
+            return XET_NOMEM;
+        }
+
+        s->marks_size = size;
+    }
+
+    memset(s->marks, 0, size);
+    s->marked = 1;
+
+    return XET_OK;
+}
+
+
+xet_status_t
+xet_zt_sparse_finish(xet_zt_sparse_t *s)
+{
+    xet_status_t  rc;
+
+    rc = s->status;
+
+    if (rc == XET_OK && s->part_len) {
+        rc = XET_ZT_INDICES;
+    }
+
+    if (rc == XET_OK) {
+        rc = xet_zt_sparse_ends(s);
+    }
+
+    if (rc == XET_OK) {
+        s->done |= s->role;
+        rc = xet_zt_sparse_compared(s);
+    }
+
+    return rc;
+}
+
+
+/* The number of values that the component tells of is that of the others. */
+
+static xet_status_t
+xet_zt_sparse_ends(xet_zt_sparse_t *s)
+{
+    uint64_t  n, bytes;
+
+    switch (s->role) {
+
+    case XET_ZT_SPARSE_INDPTR:
+
+        if (s->n == 0 || s->n - 1 != s->object->shape[0]) {
+            return XET_ZT_INDICES;
+        }
+
+        n = s->last;
+        break;
+
+    case XET_ZT_SPARSE_INDICES:
+        n = s->n;
+        break;
+
+    case XET_ZT_SPARSE_COORDS:
+
+        /* without any, s->counted may still be missing */
+
+        n = s->n / s->object->rank;
+
+        if (s->n % s->object->rank != 0) {
+            return XET_ZT_INDICES;
+        }
+
+        break;
+
+    default: /* XET_ZT_SPARSE_VALUES */
+
+        if (s->counted) {
+            return (xet_zt_dtype_size(s->type, s->nonzeros, &bytes)
+                    && bytes == s->n)
+                   ? XET_OK : XET_ZT_INDICES;
+        }
+
+        if (s->type->per != 1) {
+            return XET_OK;
+        }
+
+        if (s->n % s->type->bytes != 0) {
+            return XET_ZT_INDICES;
+        }
+
+        n = s->n / s->type->bytes;
+    }
+
+    if (s->counted) {
+        return (n == s->nonzeros) ? XET_OK : XET_ZT_INDICES;
+    }
+
+    s->counted = 1;
+    s->nonzeros = n;
+
+    return XET_OK;
+}
+
+
+/* Elements with each other, once all that it takes has come. */
+
+static xet_status_t
+xet_zt_sparse_compared(xet_zt_sparse_t *s)
+{
+    unsigned  rows;
+
+    rows = XET_ZT_SPARSE_INDICES|XET_ZT_SPARSE_INDPTR;
+
+    if (!s->strict || s->role == XET_ZT_SPARSE_VALUES
+        || ((s->role & rows) && (s->done & rows) != rows))
+    {
+        return XET_OK;
+    }
+
+    if (s->large) {
+        return XET_ZT_UNCHECKED;
+    }
+
+    if (!s->marked) {
+        return XET_OK;
+    }
+
+    switch (s->role) {
+
+    case XET_ZT_SPARSE_COORDS:
+        return xet_zt_sparse_cells(s);
+
+    case XET_ZT_SPARSE_INDPTR:
+        return xet_zt_sparse_wiped(s);
+
+    default: /* XET_ZT_SPARSE_INDICES were looked up */
+        return XET_OK;
+    }
+}
+
+
+static xet_status_t
+xet_zt_sparse_cells(xet_zt_sparse_t *s)
+{
+    size_t  i;
+
+    qsort(s->marks, (size_t) s->nonzeros, sizeof(uint64_t),
+          xet_zt_sparse_cell_cmp);
+
+    for (i = 1; i < s->nonzeros; i++) {
+        if (s->marks[i] == s->marks[i - 1]) {
+            return XET_ZT_INDICES;
+        }
+    }
+
+    return XET_OK;
+}
+
+
+/* Whether pointers have wiped off all descents. */
+
+static xet_status_t
+xet_zt_sparse_wiped(xet_zt_sparse_t *s)
+{
+    size_t  i;
+
+    for (i = 0; i <= s->nonzeros / 64; i++) {
+        if (s->marks[i]) {
+            return XET_ZT_INDICES;
+        }
+    }
+
+    return XET_OK;
+}
+
+
+static int
+xet_zt_sparse_cell_cmp(const void *one, const void *two)
+{
+    uint64_t  a, b;
+
+    a = *(const uint64_t *) one;
+    b = *(const uint64_t *) two;
+
+    return (a > b) - (a < b);
+}
