@@ -198,7 +198,9 @@ $$;
 
 -- Which chunks of a xorb a repo and a subject may name without a proof: those
 -- that one of them has had, and those of files that the repo sees, of which
--- the 64 oldest and the 64 newest are looked at.  Without a repo all of the
+-- the 64 oldest and the 64 newest are looked at, in the order of the index that
+-- begins with the xorb: else the planner walks the one that begins with the
+-- file, all of it where a xorb has none.  Without a repo all of the
 -- store is seen, but that a xorb of one chunk has its hash for a name proves
 -- nothing: some file has to use it.
 --
@@ -222,13 +224,13 @@ AS $$
                            FROM ((SELECT fx.file_id, fx.chunks
                                     FROM xet.file_xorbs fx
                                    WHERE fx.xorb_id = xorb_seen.id
-                                   ORDER BY fx.file_id
+                                   ORDER BY fx.xorb_id, fx.file_id
                                    LIMIT 64)
                                  UNION ALL
                                  (SELECT fx.file_id, fx.chunks
                                     FROM xet.file_xorbs fx
                                    WHERE fx.xorb_id = xorb_seen.id
-                                   ORDER BY fx.file_id DESC
+                                   ORDER BY fx.xorb_id DESC, fx.file_id DESC
                                    LIMIT 64)) f,
                                 unnest(f.chunks) AS c
                           WHERE xet.file_seen(f.file_id, repo)),
@@ -720,7 +722,7 @@ AS $$
           FROM (SELECT fx.file_id
                   FROM best b
                   JOIN xet.file_xorbs fx ON fx.xorb_id = b.id
-                 ORDER BY fx.file_id DESC
+                 ORDER BY fx.xorb_id DESC, fx.file_id DESC
                  LIMIT 64) f
          WHERE repo IS NULL OR wide OR xet.file_seen(f.file_id, repo)
          ORDER BY f.file_id DESC

@@ -208,8 +208,11 @@ is($r->header_value('Content-Encoding'), undef, 'trap 30: none');
 
 $r = fetch(url(r => '0-9007', hash => $y->{name}), '0-9007');
 served('a xorb sent with a footer', $r, 0, 9007, $y);
-served('trap 11: its end', fetch(url(r => '0-999999', hash => $y->{name}),
-	'49000-999999'), 49000, $y->{stored_size} - 1, $y);
+
+my $end = $y->{stored_size} - 1;
+
+served('trap 11: its end', fetch(url(r => "0-$end", hash => $y->{name}),
+	"49000-$end"), 49000, $end, $y);
 
 # several ranges
 
@@ -358,10 +361,18 @@ parts('max_ranges: as many', fetch(url(base => '/few', r => $list),
 refused('max_ranges: one more', fetch(url(base => '/few', r => $list),
 	$list), 'range_not_signed');
 
-# ranges beyond the file, which only a signer can ask for
+# ranges beyond the file, which only a signer can ask for, or of a file that
+# was cut: less than what was signed is not what was signed
 
-served('signed beyond the end', fetch(url(r => '9008-99999999'),
-	'9008-99999999'), 9008, $size - 1);
+for my $last ($size, 99999999) {
+	$r = fetch(url(r => "9008-$last"), "9008-$last");
+	is($r->{status}, 500, "signed beyond the end, to $last");
+	never_more('no bytes', $r);
+	$r = fetch(url(r => "0-9,9008-$last"), "0-9,9008-$last");
+	is($r->{status}, 500, "several, to $last");
+}
+
+$t->allow(qr/is not what was signed: it is of another range/);
 is(fetch(url(r => '0-99999999'), "$size-$size")->{status}, 416,
 	'a start beyond the end');
 never_more('several beyond the end', fetch(url(r => "0-9,$size-99999999"),

@@ -475,7 +475,8 @@ sub blocks {
 
 	my $out = $t->sql('SET enable_seqscan = off;'
 		. ' SET plan_cache_mode = force_generic_plan;'
-		. ' PREPARE find AS SELECT * FROM xet.chunk_find($1, false, $2, NULL);'
+		. ' PREPARE find AS SELECT *'
+		. ' FROM xet.chunk_find($1, false, $2, NULL);'
 		. ' EXPLAIN (ANALYZE, BUFFERS) EXECUTE find'
 		. " (sha256('chunk'), $repo)");
 

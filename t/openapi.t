@@ -93,7 +93,7 @@ is(join(', ', grep { !$is{$_} } sort keys %said), '',
 	'all that are described exist');
 
 is(join(', ', grep { !m!^/api/! } sort keys %paths),
-	'/token, /v1/telemetry, /xorbs/default/{aa}/{xorb}',
+	'/token, /v1/telemetry, /xorbs/default/{aa}/{name}',
 	'what is not of the router');
 
 my %used = map { $_ => 1 } values %paths;

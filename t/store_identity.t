@@ -143,9 +143,9 @@ ok(wait_for(30, sub { $t->log() =~ /belongs to another database/ }),
 	'is not let in');
 is(put_status(), 503, 'PUT');
 
+swap_in();
 $t->sql("INSERT INTO xet.store (identity) VALUES ('" . substr($identity, 0, 32)
 	. "')");
-swap_in();
 
 # not confirmed: what a crash leaves between the row and the file
 

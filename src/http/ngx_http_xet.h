@@ -188,6 +188,7 @@ typedef ngx_int_t (*ngx_http_xet_handler_pt)(ngx_http_request_t *r,
 typedef struct {
     ngx_str_t                   uri;
     time_t                      expires;
+    off_t                       size;           /* of the file, -1: unknown */
     unsigned                    ranges:1;       /* they are signed */
     unsigned                    asked:1;        /* the client has this URL */
 } ngx_http_xet_data_t;

@@ -257,6 +257,7 @@ ngx_http_xet_data_checked(ngx_http_request_t *r, xet_sign_url_t *url)
 
     data->uri = r->uri;
     data->expires = (time_t) url->expires;
+    data->size = -1;
     data->ranges = (url->n != 0);
 
     /* "GET xorbs" comes here with a URL that the client has never seen */

@@ -44,7 +44,8 @@ static void ngx_http_xet_data_remove(ngx_http_request_t *r, const char *name);
 static ngx_http_xet_data_t *ngx_http_xet_data(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_guard_header_filter(ngx_http_request_t *r);
 static const char *ngx_http_xet_guard_fault(ngx_http_request_t *r);
-static ngx_uint_t ngx_http_xet_guard_ranges(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_xet_guard_ranges(ngx_http_request_t *r,
+    ngx_http_xet_data_t *data);
 static ngx_int_t ngx_http_xet_guard_content_range(ngx_http_request_t *r,
     xet_range_t *range, uint64_t *size);
 
@@ -221,6 +222,7 @@ ngx_http_xet_data_init(ngx_conf_t *cf)
 static ngx_int_t
 ngx_http_xet_data_header_filter(ngx_http_request_t *r)
 {
+    ngx_http_xet_data_t      *data;
     ngx_http_xet_loc_conf_t  *xlcf;
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
@@ -231,6 +233,12 @@ ngx_http_xet_data_header_filter(ngx_http_request_t *r)
 
     if (r == r->main && ngx_http_xet_data_cache(r) != NGX_OK) {
         return NGX_ERROR;
+    }
+
+    data = ngx_http_xet_data(r);
+
+    if (data && r == r->main && r->headers_out.status == NGX_HTTP_OK) {
+        data->size = r->headers_out.content_length_n;
     }
 
     return ngx_http_xet_range_filter(r);
@@ -390,7 +398,7 @@ ngx_http_xet_guard_fault(ngx_http_request_t *r)
     }
 
     if (r->headers_out.status == NGX_HTTP_PARTIAL_CONTENT
-        && !ngx_http_xet_guard_ranges(r))
+        && !ngx_http_xet_guard_ranges(r, data))
     {
         return "it is of another range";
     }
@@ -399,10 +407,14 @@ ngx_http_xet_guard_fault(ngx_http_request_t *r)
 }
 
 
-/* Of what was asked for each range lies in a signed one. */
+/*
+ * Of what was asked for each range lies in a signed one.  A file that was cut
+ * has not all of it, and the range filter gives what there is: that is another
+ * range, too.
+ */
 
 static ngx_uint_t
-ngx_http_xet_guard_ranges(ngx_http_request_t *r)
+ngx_http_xet_guard_ranges(ngx_http_request_t *r, ngx_http_xet_data_t *data)
 {
     size_t             i, n;
     uint64_t           size;
@@ -420,6 +432,12 @@ ngx_http_xet_guard_ranges(ngx_http_request_t *r)
     value = &r->headers_in.range->value;
 
     if (xet_range_parse(value->data, value->len, specs, &n) != XET_OK) {
+        return 0;
+    }
+
+    if (data->ranges && data->size >= 0
+        && (off_t) specs[n - 1].last >= data->size)
+    {
         return 0;
     }
 
@@ -443,7 +461,8 @@ ngx_http_xet_guard_ranges(ngx_http_request_t *r)
 
         if (xet_range_resolve(&specs[i], size, &asked) == XET_OK
             && asked.start == range.start
-            && asked.end == range.end)
+            && asked.end == range.end
+            && (!data->ranges || asked.end == specs[i].last + 1))
         {
             return 1;
         }

@@ -14,12 +14,17 @@
  * nearly all that wait are points of cancellation; libpq's memory is lost by
  * that, so it is done at no other time.  One that does not end (a file on a
  * dead network) is left behind with its context, and ends with the process.
+ *
+ * nginx unloads its modules before the process is gone, and a thread that has
+ * closed its end of the pipe is still in ours.  So the first one sees to it
+ * that this module stays loaded.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_pg_check.h"
 #include "ngx_http_xet_pg_connect.h"
 
+#include <dlfcn.h>
 #include <poll.h>
 #include <pthread.h>
 
@@ -48,6 +53,7 @@ static ngx_int_t ngx_http_xet_pg_connect_watch(ngx_http_xet_pg_connect_t *ctx,
     int fd);
 static ngx_int_t ngx_http_xet_pg_connect_thread(
     ngx_http_xet_pg_connect_t *ctx);
+static void ngx_http_xet_pg_connect_pin(void);
 static void *ngx_http_xet_pg_connect_job(void *data);
 static void ngx_http_xet_pg_connect_end_job(void *data);
 static void ngx_http_xet_pg_notice(void *arg, const PGresult *res);
@@ -145,6 +151,22 @@ ngx_http_xet_pg_connect_watch(ngx_http_xet_pg_connect_t *ctx, int fd)
 }
 
 
+static void
+ngx_http_xet_pg_connect_pin(void)
+{
+    Dl_info  info;
+
+    static ngx_uint_t  pinned;
+
+    if (pinned || dladdr(&ngx_http_xet_module, &info) == 0) {
+        return;
+    }
+
+    pinned = dlopen(info.dli_fname, RTLD_NOW|RTLD_NOLOAD|RTLD_NODELETE)
+             != NULL;
+}
+
+
 /* Signals are for the thread of the event loop. */
 
 static ngx_int_t
@@ -152,6 +174,8 @@ ngx_http_xet_pg_connect_thread(ngx_http_xet_pg_connect_t *ctx)
 {
     int       err;
     sigset_t  all, set;
+
+    ngx_http_xet_pg_connect_pin();
 
     sigfillset(&all);
     (void) pthread_sigmask(SIG_BLOCK, &all, &set);

@@ -39,7 +39,7 @@ test_adding(void)
     xet_test_term(packed, 1, 0, 0, 10);
     xet_test_term(packed + XET_TERM_LEN, 2, 0, 5, 10);
     xet_test_term(packed + 2 * XET_TERM_LEN, 1, 0, 10, 20);
-    xet_test_term(packed + 144, 3, 0, 0, 1);
+    xet_test_term(packed + 3 * XET_TERM_LEN, 3, 0, 0, 1);
 
     want.start = 1000;
     want.end = 1500;

@@ -151,6 +151,7 @@ sub xorb_req {
 		return $self->refused($req, $r, $xorb) if $r->{status} != 200;
 
 		$self->{model}->acked_xorb($subject, $xorb);
+		$self->{stored}{$xorb->{hash}} = 1;
 	};
 
 	return $req;
@@ -504,7 +505,10 @@ sub op_attack {
 		@{ $world->{xorbs} } or return;
 
 	my $xorb = $rng->pick(@foreign);
-	my ($at) = grep { $self->{sent}{$xorb->{chunks}[$_]{hash}}
+
+	# a name that the server does not know is no secret that it can keep
+
+	my ($at) = grep { $self->{stored}{$xorb->{chunks}[$_]{hash}}
 		&& !$model->has($subject, $xorb->{chunks}[$_]) }
 		0 .. $#{ $xorb->{chunks} };
 	my @term = defined $at && $rng->chance(70)
