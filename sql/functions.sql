@@ -200,9 +200,9 @@ $$;
 -- that one of them has had, and those of files that the repo sees, of which
 -- the 64 oldest and the 64 newest are looked at, in the order of the index that
 -- begins with the xorb: else the planner walks the one that begins with the
--- file, all of it where a xorb has none.  Without a repo all of the
--- store is seen, but that a xorb of one chunk has its hash for a name proves
--- nothing: some file has to use it.
+-- file, all of it where a xorb has none.  Without a repo all of the store is
+-- seen, but that a xorb of one chunk has its hash for a name proves nothing:
+-- some file has to use it.
 --
 -- For a xorb that is not stored, id -1 of one chunk, it takes the same work,
 -- and whoever asks must ask then, too: else time tells what others have.

@@ -90,17 +90,6 @@ ngx_http_xet_lane_close(ngx_http_xet_lane_t *lane)
 }
 
 
-void
-ngx_http_xet_lane_leave(ngx_http_xet_lane_t *lane)
-{
-    ngx_uint_t  i;
-
-    for (i = 0; i < lane->n; i++) {
-        ngx_http_xet_pg_leave(&lane->sessions[i]);
-    }
-}
-
-
 ngx_http_xet_pg_query_t *
 ngx_http_xet_lane_send(ngx_http_xet_lane_t *lane,
     const ngx_http_xet_pg_stmt_t *stmt, const char *const *values,

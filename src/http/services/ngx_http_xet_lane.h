@@ -28,9 +28,6 @@ typedef struct {
 ngx_int_t ngx_http_xet_lane_init(ngx_http_xet_lane_t *lane, ngx_pool_t *pool);
 void ngx_http_xet_lane_close(ngx_http_xet_lane_t *lane);
 
-/* Before close, in all lanes: then they do not wait one after the other. */
-void ngx_http_xet_lane_leave(ngx_http_xet_lane_t *lane);
-
 /*
  * Starts another session where one is missing.  NGX_OK when there is hope:
  * some session is there or on its way.

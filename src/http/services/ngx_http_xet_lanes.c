@@ -99,10 +99,6 @@ ngx_http_xet_lanes_exit(ngx_cycle_t *cycle)
     }
 
     for (i = 0; i < NGX_HTTP_XET_LANES; i++) {
-        ngx_http_xet_lane_leave(&xmcf->lanes->lane[i]);
-    }
-
-    for (i = 0; i < NGX_HTTP_XET_LANES; i++) {
         ngx_http_xet_lane_close(&xmcf->lanes->lane[i]);
     }
 }

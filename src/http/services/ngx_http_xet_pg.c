@@ -404,15 +404,6 @@ ngx_http_xet_pg_park(ngx_http_xet_pg_t *pg)
 
 
 void
-ngx_http_xet_pg_leave(ngx_http_xet_pg_t *pg)
-{
-    if (pg->connect) {
-        ngx_http_xet_pg_connect_cancel(pg->connect);
-    }
-}
-
-
-void
 ngx_http_xet_pg_close(ngx_http_xet_pg_t *pg)
 {
     if (pg->connect) {

@@ -135,9 +135,6 @@ void ngx_http_xet_pg_park(ngx_http_xet_pg_t *pg);
 /* Closes the session; what is in flight stays in pg->inflight. */
 void ngx_http_xet_pg_close(ngx_http_xet_pg_t *pg);
 
-/* For a process that exits: leave stops a thread, close waits for it. */
-void ngx_http_xet_pg_leave(ngx_http_xet_pg_t *pg);
-
 /* NGX_OK, NGX_DECLINED when it holds a password, NGX_ERROR with a text. */
 ngx_int_t ngx_http_xet_pg_check_conninfo(ngx_str_t *conninfo, u_char *err,
     size_t len);

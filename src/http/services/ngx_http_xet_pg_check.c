@@ -15,7 +15,6 @@
 #include "ngx_http_xet_store_identity.h"
 
 #include <poll.h>
-#include <pthread.h>
 
 
 #define NGX_HTTP_XET_PG_TEST_TIMEOUT  "2"      /* seconds */
@@ -85,7 +84,6 @@ static const char *
 ngx_http_xet_pg_check_store_job(PGconn *conn, const ngx_str_t *store,
     ngx_msec_t timeout, ngx_log_t *log)
 {
-    int            state;
     PGresult      *res;
     ngx_uint_t     confirmed, tries;
     const char    *error;
@@ -129,14 +127,9 @@ ngx_http_xet_pg_check_store_job(PGconn *conn, const ngx_str_t *store,
             continue;
         }
 
-        /*
-         * Made by us, or by another one at the same time: look again.  A file
-         * half made is not to be left by a cancellation.
-         */
+        /* made by us, or by another one at the same time: look again */
 
-        (void) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
         made = ngx_http_xet_store_identity_make_job(store, named, log);
-        (void) pthread_setcancelstate(state, NULL);
 
         if (made != XET_OK) {
             return failed;

@@ -10,14 +10,11 @@
  *
  * The thread owns the context until it closes its end of a pipe, which is the
  * last that it does; the event loop, which sees that, owns it then.  A process
- * that exits cancels the thread.  It is in a system call almost always, and
- * nearly all that wait are points of cancellation; libpq's memory is lost by
- * that, so it is done at no other time.  One that does not end (a file on a
- * dead network) is left behind with its context, and ends with the process.
- *
- * nginx unloads its modules before the process is gone, and a thread that has
- * closed its end of the pipe is still in ours.  So the first one sees to it
- * that this module stays loaded.
+ * that exits leaves a thread that still runs behind, with its context: it ends
+ * with the process.  Until then it uses this module and the libraries, so the
+ * first thread sees to it that nginx, which unloads its modules before it
+ * exits, leaves ours loaded, and a process with a thread left behind does not
+ * run what libraries do at the end.
  */
 
 #include "ngx_http_xet.h"
@@ -27,9 +24,6 @@
 #include <dlfcn.h>
 #include <poll.h>
 #include <pthread.h>
-
-
-#define NGX_HTTP_XET_PG_CANCEL  100            /* ms */
 
 
 struct ngx_http_xet_pg_connect_s {
@@ -55,9 +49,9 @@ static ngx_int_t ngx_http_xet_pg_connect_thread(
     ngx_http_xet_pg_connect_t *ctx);
 static void ngx_http_xet_pg_connect_pin(void);
 static void *ngx_http_xet_pg_connect_job(void *data);
-static void ngx_http_xet_pg_connect_end_job(void *data);
 static void ngx_http_xet_pg_notice(void *arg, const PGresult *res);
 static void ngx_http_xet_pg_connect_handler(ngx_event_t *rev);
+static void ngx_http_xet_pg_connect_exit(void);
 
 
 ngx_http_xet_pg_connect_t *
@@ -206,8 +200,6 @@ ngx_http_xet_pg_connect_job(void *data)
                             "client_encoding", "dbname", NULL };
     const char  *values[] = { NULL, "nginx-xet", "UTF8", NULL, NULL };
 
-    pthread_cleanup_push(ngx_http_xet_pg_connect_end_job, ctx);
-
     /* what the conninfo says itself comes last and wins */
 
     *ngx_sprintf((u_char *) timeout, "%M", (ctx->timeout + 999) / 1000) = '\0';
@@ -236,18 +228,9 @@ ngx_http_xet_pg_connect_job(void *data)
         }
     }
 
-    pthread_cleanup_pop(1);
+    (void) close(ctx->end);
 
     return NULL;
-}
-
-
-static void
-ngx_http_xet_pg_connect_end_job(void *data)
-{
-    ngx_http_xet_pg_connect_t *ctx = data;
-
-    (void) close(ctx->end);
 }
 
 
@@ -281,25 +264,23 @@ ngx_http_xet_pg_connect_handler(ngx_event_t *rev)
 
 
 void
-ngx_http_xet_pg_connect_cancel(ngx_http_xet_pg_connect_t *ctx)
-{
-    (void) pthread_cancel(ctx->thread);
-}
-
-
-void
 ngx_http_xet_pg_connect_abandon(ngx_http_xet_pg_connect_t *ctx)
 {
     struct pollfd  pfd;
 
-    ngx_http_xet_pg_connect_cancel(ctx);
+    static ngx_uint_t  registered;
 
     (void) pthread_detach(ctx->thread);
 
     pfd.fd = ctx->connection->fd;
     pfd.events = POLLIN;
 
-    if (poll(&pfd, 1, NGX_HTTP_XET_PG_CANCEL) != 1) {
+    if (poll(&pfd, 1, 0) != 1) {
+
+        if (!registered) {
+            registered = 1;
+            (void) atexit(ngx_http_xet_pg_connect_exit);
+        }
 
         ngx_close_connection(ctx->connection);
         return;
@@ -312,6 +293,15 @@ ngx_http_xet_pg_connect_abandon(ngx_http_xet_pg_connect_t *ctx)
     }
 
     ngx_free(ctx);
+}
+
+
+/* Registered last, so it runs first: nginx's workers all exit with 0. */
+
+static void
+ngx_http_xet_pg_connect_exit(void)
+{
+    _exit(0);
 }
 
 

@@ -22,11 +22,7 @@ typedef void (*ngx_http_xet_pg_connected_pt)(ngx_http_xet_pg_t *pg,
 ngx_http_xet_pg_connect_t *ngx_http_xet_pg_connect_start(
     ngx_http_xet_pg_t *pg, ngx_http_xet_pg_connected_pt handler);
 
-/*
- * For a process that exits.  cancel tells the thread to end; abandon waits for
- * that, 0.1 seconds at most, and frees ctx.  handler is not called.
- */
-void ngx_http_xet_pg_connect_cancel(ngx_http_xet_pg_connect_t *ctx);
+/* For a process that exits: waits for nothing; handler is not called. */
 void ngx_http_xet_pg_connect_abandon(ngx_http_xet_pg_connect_t *ctx);
 
 /* A message of libpq, without the newline at its end. */

@@ -465,7 +465,7 @@ test_long_files(void)
         printf("# %u xorbs drawn from, %u fetched: %.1f ms, %zu bytes\n",
                xorbs[k], p.nxorbs, ms, pool.size);
         xet_is_u64(p.n, 100000, "  all are in the plan");
-        xet_is_u64(pool.size, 6000000, "  60 bytes each");
+        xet_is_u64(pool.size, 6400000, "  64 bytes each");
 
         xet_test_pool_free(&pool);
     }
