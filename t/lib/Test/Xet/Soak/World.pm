@@ -53,7 +53,7 @@ sub make_chunks {
 	my $base = $self->{seed} * 1000003 + $self->{part} * 17;
 	my $streams = join('', random_bytes($base, $stream),
 		mix($base + 1, $stream));
-	my (@pieces, $at);
+	my (@pieces, $at, %seen);
 
 	for (@{ hash_file($streams)->{chunks} }) {
 		push @pieces, substr($streams, $at // 0, $_->{raw_length})
@@ -64,14 +64,15 @@ sub make_chunks {
 	# the last one ends where the stream does
 
 	pop @pieces;
+	@pieces = grep { !$seen{$_}++ } @pieces;
 	@pieces = @pieces[0 .. 29] if @pieces > 30;
 	$self->{naturals} = scalar @pieces;
 
 	push @pieces, substr($streams, $rng->int($stream * 2 - 7000),
 		$rng->pick(1, 7, 8, 200, 1000, 4096, 6999)) for 1 .. 8;
 
-	my %seen;
-	@pieces = grep { !$seen{$_}++ } @pieces;
+	@pieces = (@pieces[0 .. $self->{naturals} - 1],
+		grep { !$seen{$_}++ } @pieces[$self->{naturals} .. $#pieces]);
 
 	my $sizes = join(',', map { length } @pieces);
 	my $all = join('', @pieces);
