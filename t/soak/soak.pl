@@ -142,6 +142,7 @@ sub attempt {
 
 	print "VIOLATION $e->{class}, step $e->{step}: $e->{text}\n";
 	print "    $_\n" for $soak->history(@{ $e->{about} });
+	print "    $_\n" for $soak->said();
 
 	return $e;
 }

@@ -174,6 +174,20 @@ sub violation {
 		step => $self->{step}, steps => [ keys %steps ] };
 }
 
+# What the servers have said last, above notices.
+
+sub said {
+	my ($self) = @_;
+
+	return map {
+		my @lines = grep { /\[(?:warn|error|crit|alert|emerg)\]|==\d+==/ }
+			split(/\n/, $_->log());
+
+		splice(@lines, 0, -20) if @lines > 20;
+		@lines;
+	} @{ $self->{nodes} };
+}
+
 # The lines of the log that have to do with files and xorbs.
 
 sub history {
