@@ -180,7 +180,7 @@ sub said {
 	my ($self) = @_;
 
 	return map {
-		my @lines = grep { /\[(?:warn|error|crit|alert|emerg)\]|==\d+==/ }
+		my @lines = grep { /\[(?:[wace][a-z]+)\]|==\d+==/ }
 			split(/\n/, $_->log());
 
 		splice(@lines, 0, -20) if @lines > 20;

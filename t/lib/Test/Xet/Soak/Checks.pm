@@ -40,7 +40,10 @@ sub get_req {
 	};
 
 	$req->{before} = sub {
-		$req->{may_fail} = %{ $self->{model}{damage} };
+		my $model = $self->{model};
+
+		$req->{then} = { damage => { %{ $model->{damage} } },
+			acked => $model->{acked}{$file->{hash}} };
 	};
 
 	$req->{done} = sub {
@@ -92,7 +95,21 @@ sub got {
 	$self->violation($state eq 'no' ? 'answers' : 'readable',
 		"$req->{text}: $status " . ($r->{error} // '')
 		. substr($r->{body} // '', 0, 150), $file)
-		unless $self->may_fail($subject, $file);
+		unless $self->may_fail($subject, $file)
+			|| $self->might_fail($req, $file);
+}
+
+# It may have read before what was acknowledged while it ran.
+
+sub might_fail {
+	my ($self, $req, $file) = @_;
+
+	my $model = $self->{model};
+
+	local $model->{damage} = $req->{then}{damage};
+	local $model->{acked} = { $file->{hash} => $req->{then}{acked} };
+
+	return $self->may_fail($req->{subject}, $file);
 }
 
 sub may_fail {
