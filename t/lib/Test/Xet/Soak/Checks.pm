@@ -42,6 +42,7 @@ sub get_req {
 	$req->{before} = sub {
 		my $model = $self->{model};
 
+		$req->{may_fail} = %{ $model->{damage} };
 		$req->{then} = { damage => { %{ $model->{damage} } },
 			acked => $model->{acked}{$file->{hash}} };
 	};
