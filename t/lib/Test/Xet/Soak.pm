@@ -184,8 +184,15 @@ sub said {
 			split(/\n/, $_->log());
 
 		splice(@lines, 0, -20) if @lines > 20;
-		@lines;
+		(@lines, grep { /==\d+==|^ +#\d/ }
+			lines("$_->{dir}/nginx.out"));
 	} @{ $self->{nodes} };
+}
+
+sub lines {
+	open(my $in, '<:raw', $_[0]) or return ();
+
+	return <$in>;
 }
 
 # The lines of the log that have to do with files and xorbs.

@@ -32,7 +32,7 @@ sub get_req {
 		subject => $subject, node => $o{node}, scope => $o{scope},
 		method => $o{method} // 'GET',
 		uri => "/api/v1/files/$file->{hash}", headers => \%headers,
-		slow => $o{slow}, abort => $o{abort},
+		file => $file, slow => $o{slow}, abort => $o{abort},
 		text => ($o{method} // 'GET') . " $file->{name} by $subject"
 			. ($range ? " $range->[0]-$range->[1]" : '')
 			. ($o{slow} ? ' slowly' : '')
@@ -44,7 +44,7 @@ sub get_req {
 
 		$req->{may_fail} = %{ $model->{damage} };
 		$req->{then} = { damage => { %{ $model->{damage} } },
-			acked => $model->{acked}{$file->{hash}} };
+			acked => { %{ $model->{acked} } } };
 	};
 
 	$req->{done} = sub {
@@ -108,9 +108,10 @@ sub might_fail {
 	my $model = $self->{model};
 
 	local $model->{damage} = $req->{then}{damage};
-	local $model->{acked} = { $file->{hash} => $req->{then}{acked} };
+	local $model->{acked} = $req->{then}{acked};
 
-	return $self->may_fail($req->{subject}, $file);
+	return scalar grep { $self->may_fail($req->{subject}, $_) } $file,
+		@{ $req->{beside} || [] };
 }
 
 sub may_fail {
