@@ -538,6 +538,32 @@ ok(wait_for(8, sub { healthy() }), 'two sessions are enough to read');
 is(join(' ', map { $t->get(uri($_))->{status} } @files),
 	join(' ', (200) x 8), 'two sessions: reads');
 
+# The one of a ping is not worth more than that of reads: it goes back when
+# these have none, and a server that can't read is not healthy.
+
+$t->sql('ALTER ROLE xet CONNECTION LIMIT -1');
+postgres('reads=1 writes=1', workers => 1);
+ok(wait_for(8, sub { sessions() == 2 }), 'a session for reads, one for writes');
+
+$lock = $t->pg_lock('xet.files');
+$c = ask(uri($file));
+ok(wait_for(5, sub { $t->pg_blocked() }), 'a read that waits');
+ok(healthy() && sessions() == 3, 'and one more for a ping');
+$lock->unlock();
+is($c->response()->{status}, 200, 'the read has waited');
+
+$t->sql('ALTER ROLE xet CONNECTION LIMIT 2');
+$t->sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+	. " WHERE usename = 'xet' AND backend_start < (SELECT"
+	. " max(backend_start) FROM pg_stat_activity WHERE usename = 'xet')");
+recovers('two of three sessions');
+ok(wait_for(8, sub {
+	$t->post("/api/v1/xorbs/default/$x->{hash}", \$x->{bytes})->{status}
+		== 200 }), 'two of three sessions: writes, too');
+
+postgres('reads=2 writes=3', workers => 1);
+recovers('two sessions, and more wanted');
+
 $t->sql('ALTER ROLE xet CONNECTION LIMIT 0');
 $t->pg_terminate();
 ok(wait_for(5, sub { !healthy() }), 'no session at all');

@@ -8,7 +8,8 @@
  * forgotten.  When a session is lost, what was in flight is sent again, as
  * many times as there are sessions: every statement of ours is idempotent.
  * When no session of a lane can be had, its statements fail at once and
- * callers answer 503.
+ * callers answer 503, and the other lanes are asked to give one up that has
+ * nothing to do: PostgreSQL may have no more.
  *
  * All of this lives in the event loop of one worker.
  */
@@ -26,6 +27,7 @@ static ngx_http_xet_pg_t *ngx_http_xet_lane_session(
 static void ngx_http_xet_lane_dispatch(ngx_http_xet_lane_t *lane);
 static void ngx_http_xet_lane_ready(ngx_http_xet_pg_t *pg);
 static void ngx_http_xet_lane_failed(ngx_http_xet_pg_t *pg);
+static ngx_uint_t ngx_http_xet_lane_hopeless(ngx_http_xet_lane_t *lane);
 static void ngx_http_xet_lane_recycle(ngx_http_xet_lane_t *lane,
     ngx_queue_t *lost);
 static void ngx_http_xet_lane_retry_handler(ngx_event_t *ev);
@@ -161,14 +163,61 @@ ngx_http_xet_lane_detach(ngx_http_xet_pg_query_t *q)
 }
 
 
-ngx_uint_t
+ngx_int_t
 ngx_http_xet_lane_idle(ngx_http_xet_lane_t *lane)
 {
+    ngx_int_t           rc;
+    ngx_uint_t          i;
     ngx_http_xet_pg_t  *pg;
 
-    pg = ngx_http_xet_lane_session(lane);
+    rc = NGX_DECLINED;
 
-    return pg && pg->n == 0;
+    for (i = 0; i < lane->n; i++) {
+        pg = &lane->sessions[i];
+
+        if (pg->state != NGX_HTTP_XET_PG_READY) {
+            continue;
+        }
+
+        if (pg->n == 0) {
+            return NGX_OK;
+        }
+
+        rc = NGX_BUSY;
+    }
+
+    return rc;
+}
+
+
+ngx_uint_t
+ngx_http_xet_lane_spare(ngx_http_xet_lane_t *lane, ngx_uint_t keep)
+{
+    ngx_uint_t          i, ready;
+    ngx_http_xet_pg_t  *pg, *idle;
+
+    idle = NULL;
+    ready = 0;
+
+    for (i = 0; i < lane->n; i++) {
+        pg = &lane->sessions[i];
+
+        if (pg->state == NGX_HTTP_XET_PG_READY) {
+            ready++;
+
+            if (pg->n == 0) {
+                idle = pg;
+            }
+        }
+    }
+
+    if (idle == NULL || ready <= keep) {
+        return 0;
+    }
+
+    ngx_http_xet_pg_close(idle);
+
+    return 1;
 }
 
 
@@ -341,6 +390,35 @@ ngx_http_xet_lane_failed(ngx_http_xet_pg_t *pg)
     }
 
     ngx_http_xet_lane_recycle(lane, &lost);
+
+    if (pg->backoff > NGX_HTTP_XET_BACKOFF_MIN
+        && ngx_http_xet_lane_hopeless(lane))
+    {
+        lane->starved(lane);
+    }
+}
+
+
+/* No session is there, and none on its way. */
+
+static ngx_uint_t
+ngx_http_xet_lane_hopeless(ngx_http_xet_lane_t *lane)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < lane->n; i++) {
+        switch (lane->sessions[i].state) {
+
+        case NGX_HTTP_XET_PG_CONNECTING:
+        case NGX_HTTP_XET_PG_READY:
+            return 0;
+
+        default: /* NGX_HTTP_XET_PG_CLOSED, NGX_HTTP_XET_PG_BACKOFF */
+            break;
+        }
+    }
+
+    return 1;
 }
 
 

@@ -10,7 +10,10 @@
 #include "ngx_http_xet_lanes.h"
 
 
-typedef struct {
+typedef struct ngx_http_xet_lane_s  ngx_http_xet_lane_t;
+
+
+struct ngx_http_xet_lane_s {
     ngx_uint_t          n;             /* sessions at most */
     ngx_uint_t          depth;         /* statements in flight on one */
     ngx_uint_t          queue;         /* statements waiting at most */
@@ -21,10 +24,13 @@ typedef struct {
 
     ngx_queue_t         waiting;
     ngx_uint_t          nwaiting;
-} ngx_http_xet_lane_t;
+
+    /* PostgreSQL has refused a session, and the lane has no other */
+    void              (*starved)(ngx_http_xet_lane_t *lane);
+};
 
 
-/* n, depth, queue and the times are set, the rest is zero. */
+/* n, depth, queue, the times and starved are set, the rest is zero. */
 ngx_int_t ngx_http_xet_lane_init(ngx_http_xet_lane_t *lane, ngx_pool_t *pool);
 void ngx_http_xet_lane_close(ngx_http_xet_lane_t *lane);
 
@@ -34,8 +40,17 @@ void ngx_http_xet_lane_close(ngx_http_xet_lane_t *lane);
  */
 ngx_int_t ngx_http_xet_lane_grow(ngx_http_xet_lane_t *lane);
 
-/* Whether a session is ready that has nothing to do. */
-ngx_uint_t ngx_http_xet_lane_idle(ngx_http_xet_lane_t *lane);
+/*
+ * Closes a session that has nothing to do, if the lane has more than keep of
+ * them ready.  Returns whether it did.
+ */
+ngx_uint_t ngx_http_xet_lane_spare(ngx_http_xet_lane_t *lane, ngx_uint_t keep);
+
+/*
+ * NGX_OK when a session is ready that has nothing to do, NGX_BUSY when all
+ * that are ready are busy, NGX_DECLINED when none is ready.
+ */
+ngx_int_t ngx_http_xet_lane_idle(ngx_http_xet_lane_t *lane);
 
 /* As ngx_http_xet_lanes_send(), _detach() and _stat(). */
 ngx_http_xet_pg_query_t *ngx_http_xet_lane_send(ngx_http_xet_lane_t *lane,

@@ -10,8 +10,13 @@
  *
  * Results of a session come in the order of its statements, so a ping behind
  * one that waits for a lock would tell of the lock, not of PostgreSQL.  It
- * takes a read session that has nothing to do, and where there is none, one of
- * its own, which is opened for that.
+ * takes a read session that has nothing to do, and where all are busy, one of
+ * its own, which is opened for that.  Where there is no read session it waits
+ * for one like a read: what reads can't have is no sign of health.
+ *
+ * Where PostgreSQL has fewer sessions than all lanes want, each shall have one
+ * before another has two, in the order of read and write, dedup, ping: a lane
+ * that has none gets what a later or richer one is not using.
  */
 
 #include "ngx_http_xet.h"
@@ -23,6 +28,7 @@ struct ngx_http_xet_lanes_s {
 };
 
 
+static void ngx_http_xet_lanes_starved(ngx_http_xet_lane_t *lane);
 static ngx_http_xet_lane_t *ngx_http_xet_lanes_get(ngx_http_xet_lane_e id);
 
 
@@ -69,6 +75,7 @@ ngx_http_xet_lanes_init(ngx_cycle_t *cycle)
 
     for (i = 0; i < NGX_HTTP_XET_LANES; i++) {
         lane[i].queue = xmcf->queue;
+        lane[i].starved = ngx_http_xet_lanes_starved;
 
         if (ngx_http_xet_lane_init(&lane[i], cycle->pool) != NGX_OK) {
             return NGX_ERROR;
@@ -109,16 +116,18 @@ ngx_http_xet_lanes_send(ngx_http_xet_lane_e id,
     const ngx_http_xet_pg_stmt_t *stmt, const char *const *values,
     const int *lengths, ngx_http_xet_pg_handler_pt handler, void *data)
 {
-    ngx_http_xet_lane_t       *lane;
+    ngx_http_xet_lane_t       *lane, *read;
     ngx_http_xet_pg_query_t   *q;
     ngx_http_xet_main_conf_t  *xmcf;
 
     lane = ngx_http_xet_lanes_get(id);
 
-    if (id == NGX_HTTP_XET_PING
-        && ngx_http_xet_lane_idle(ngx_http_xet_lanes_get(NGX_HTTP_XET_READ)))
-    {
-        lane = ngx_http_xet_lanes_get(NGX_HTTP_XET_READ);
+    if (id == NGX_HTTP_XET_PING) {
+        read = ngx_http_xet_lanes_get(NGX_HTTP_XET_READ);
+
+        if (ngx_http_xet_lane_idle(read) != NGX_BUSY) {
+            lane = read;
+        }
     }
 
     q = ngx_http_xet_lane_send(lane, stmt, values, lengths, handler, data);
@@ -145,6 +154,26 @@ void
 ngx_http_xet_lanes_stat(ngx_http_xet_lane_e id, ngx_http_xet_lane_stat_t *stat)
 {
     ngx_http_xet_lane_stat(ngx_http_xet_lanes_get(id), stat);
+}
+
+
+/* Lanes are in the order of what their sessions are worth. */
+
+static void
+ngx_http_xet_lanes_starved(ngx_http_xet_lane_t *lane)
+{
+    ngx_uint_t            i, keep;
+    ngx_http_xet_lane_t  *other;
+
+    for (i = NGX_HTTP_XET_LANES; i-- > 0; /* void */) {
+        other = ngx_http_xet_lanes_get(i);
+
+        keep = (i <= NGX_HTTP_XET_WRITE || other < lane) ? 1 : 0;
+
+        if (other != lane && ngx_http_xet_lane_spare(other, keep)) {
+            return;
+        }
+    }
 }
 
 

@@ -10,6 +10,8 @@
 #include "ngx_http_xet_pg.h"
 
 
+/* In the order in which they get sessions where PostgreSQL has few. */
+
 typedef enum {
     NGX_HTTP_XET_READ = 0,         /* short, pipelined */
     NGX_HTTP_XET_WRITE,            /* one statement at a time */
@@ -27,7 +29,7 @@ void ngx_http_xet_lanes_exit(ngx_cycle_t *cycle);
  * Queues a statement.  values and lengths (binary; NULL is SQL NULL) must
  * live until the handler is called or the query is detached.  NULL when the
  * queue is full or PostgreSQL is known to be away: the handler is not called.
- * A ping goes to the lane of reads when a session there has nothing to do.
+ * A ping goes to the lane of reads unless all its sessions are busy.
  */
 ngx_http_xet_pg_query_t *ngx_http_xet_lanes_send(ngx_http_xet_lane_e lane,
     const ngx_http_xet_pg_stmt_t *stmt, const char *const *values,
