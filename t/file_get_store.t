@@ -17,6 +17,8 @@ use Test::Xet::Files;
 use Test::Xet::Process qw/ run_command slurp spew /;
 
 use Digest::SHA ();
+use IO::Socket::INET;
+use Socket qw/ SOL_SOCKET SO_RCVBUF inet_aton pack_sockaddr_in /;
 
 my $t = Test::Xet->new(workers => 1, timeout => 600);
 
@@ -119,6 +121,69 @@ for (
 
 	spew(path($hurt), $content);
 	cut_ok($chunk, $reason, $name);
+}
+
+# In a line with others the answer before it arrives whole, though nginx has
+# not read all requests when it breaks off: it does not reset the connection.
+
+my $before = register_file($t, [ [ $good ] ]);
+
+spew(path($hurt), flip($chunks[4]{stored_start} + 5000));
+
+for my $rest (0, 20) {
+	my @out = line_of($before, $file, ($before) x $rest);
+	my $name = "in a line, $rest behind it";
+
+	is($out[0]{status}, 200, "$name: the one before");
+	ok($out[0]{body} eq $before->{data}, "$name: all of it");
+	is($out[1]{status}, 200, "$name: the hurt one begins");
+	ok($out[1]{cut} && $out[1]{body}
+		eq substr($file->{data}, 0, length($out[1]{body})),
+		"$name: ends early");
+	cmp_ok(length($out[1]{body}), '>=', length($good->{raw}) / 2,
+		"$name: what was sent of it arrives");
+	is(scalar @out, 2, "$name: then nothing");
+	is($out[1]{errno}, 0, "$name: no reset");
+}
+
+# Requests for files in one write, read slowly through a small window.
+
+sub line_of {
+	my $socket = IO::Socket::INET->new(Proto => 'tcp') or die $!;
+
+	$socket->setsockopt(SOL_SOCKET, SO_RCVBUF, 16384) or die $!;
+	$socket->connect(pack_sockaddr_in($t->port(), inet_aton('127.0.0.1')))
+		or die "connect: $!\n";
+
+	print $socket map { 'GET ' . uri($_) . " HTTP/1.1\r\nHost: localhost\r\n"
+		. 'X-Filler: ' . 'x' x 500 . "\r\n\r\n" } @_;
+	$socket->flush();
+
+	select(undef, undef, undef, 0.5);
+
+	my ($in, $errno) = ('', 0);
+
+	while (1) {
+		my $n = $socket->sysread($in, 65536, length($in));
+
+		$errno = $! + 0 unless defined $n;
+		last unless $n;
+
+		select(undef, undef, undef, 0.002);
+	}
+
+	my @out;
+
+	while ($in =~ s!^HTTP/1\.1 (\d+) (.*?)\r\n\r\n!!s) {
+		my ($status, $headers) = ($1, $2);
+		my ($length) = $headers =~ /^Content-Length: (\d+)/mi;
+		my $body = substr($in, 0, $length, '');
+
+		push @out, { status => $status, body => $body, errno => $errno,
+			cut => length($body) < $length };
+	}
+
+	return @out;
 }
 
 unlink(path($hurt));

@@ -374,7 +374,7 @@ ngx_http_xet_zt_verify_failed(ngx_http_request_t *r,
                       "xet: a verification ends early: %s",
                       xet_status_text(status));
 
-        ngx_http_finalize_request(r, NGX_ERROR);
+        ngx_http_finalize_request(r, ngx_http_xet_break_off(r));
         return;
     }
 

@@ -226,6 +226,19 @@ ngx_http_xet_error_query(ngx_http_request_t *r, ngx_int_t rc,
 }
 
 
+ngx_int_t
+ngx_http_xet_break_off(ngx_http_request_t *r)
+{
+    if (r != r->main) {
+        return NGX_ERROR;
+    }
+
+    r->keepalive = 0;
+
+    return ngx_http_send_special(r, NGX_HTTP_FLUSH);
+}
+
+
 void
 ngx_http_xet_answer_query(ngx_http_request_t *r, ngx_int_t rc,
     ngx_int_t (*rows)(ngx_http_request_t *r), const char *code,

@@ -63,6 +63,15 @@ ngx_int_t ngx_http_xet_wait_query(ngx_http_request_t *r, ngx_int_t rc);
 /* The same where the request waits already, or the caller sees to that. */
 ngx_int_t ngx_http_xet_asked_query(ngx_http_request_t *r, ngx_int_t rc);
 
+/*
+ * The end of an answer that has begun and can't go on.  It stays without its
+ * end, by which a client knows, but it and what the connection has brought
+ * before arrive: nginx lingers instead of closing under requests that it has
+ * not read, which would reset the connection.  A subrequest that can't go on
+ * ends the request that it is for.
+ */
+ngx_int_t ngx_http_xet_break_off(ngx_http_request_t *r);
+
 /* An error before the body was read, which is dropped then. */
 ngx_int_t ngx_http_xet_refuse(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);

@@ -154,7 +154,7 @@ ngx_http_xet_plan_next(ngx_http_request_t *r, void *data)
 
         /* a part of it is out: all that is left is to cut it off */
 
-        ngx_http_finalize_request(r, NGX_ERROR);
+        ngx_http_finalize_request(r, ngx_http_xet_break_off(r));
     }
 }
 
@@ -266,7 +266,7 @@ ngx_http_xet_plan_done(ngx_http_request_t *r, void *data)
             ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                           "xet: a reconstruction ends early: %s",
                           xet_status_text(p->status));
-            ngx_http_finalize_request(r, NGX_ERROR);
+            ngx_http_finalize_request(r, ngx_http_xet_break_off(r));
             return;
         }
 

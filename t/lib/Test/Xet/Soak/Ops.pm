@@ -415,12 +415,6 @@ sub op_line {
 			: $self->small_req($rng, $world, $subject);
 	}
 
-	# nginx breaks off at a damaged file, and closes while it has not read
-	# all requests: what it has sent before may not arrive
-
-	my @files = grep { $_ } map { $_->{file} } @line;
-
-	$_->{beside} = \@files for @line;
 	$_->{before}->($_) for grep { $_->{before} } @line;
 
 	return [ { subject => $subject, node => $rng->int(2), line => \@line,
