@@ -10,9 +10,11 @@
 #define _GNU_SOURCE
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -32,6 +34,12 @@ held_init(void)
 
     wait_next = (int (*)(int, struct epoll_event *, int, int))
                 (uintptr_t) dlsym(RTLD_NEXT, "epoll_wait");
+
+    /* PostgreSQL, which is started with the same environment, waits, too */
+
+    if (strcmp(program_invocation_short_name, "nginx") != 0) {
+        return;
+    }
 
     name = getenv("XET_LOOP_HELD");
     fd = name ? open(name, O_RDWR) : -1;
