@@ -1,6 +1,6 @@
 -- A xorb's hash covers its chunks and not their encoding, so a row says which
 -- stored copy it describes: tag is in the name of the copy's file, and in the
--- terms that lead to it; digest is BLAKE3 of its bytes.  Rows of before have
+-- terms that lead to it; digest is XXH3 of its bytes.  Rows of before have
 -- tag 0, which is not in the name, and no digest: nobody knows if such a copy
 -- is whole, and the next upload of its xorb takes its place.
 --
@@ -11,7 +11,7 @@ ALTER TABLE xet.xorbs
     ADD COLUMN tag integer NOT NULL DEFAULT 0,
     ADD COLUMN digest bytea,
     ADD COLUMN damaged_at timestamptz,
-    ADD CHECK (length(digest) = 32);
+    ADD CHECK (length(digest) = 16);
 
 CREATE INDEX xorbs_damaged ON xet.xorbs (id) WHERE damaged_at IS NOT NULL;
 

@@ -155,8 +155,10 @@ sub line_of {
 	$socket->connect(pack_sockaddr_in($t->port(), inet_aton('127.0.0.1')))
 		or die "connect: $!\n";
 
-	print $socket map { 'GET ' . uri($_) . " HTTP/1.1\r\nHost: localhost\r\n"
-		. 'X-Filler: ' . 'x' x 500 . "\r\n\r\n" } @_;
+	my $rest = " HTTP/1.1\r\nHost: localhost\r\nX-Filler: " . 'x' x 500
+		. "\r\n\r\n";
+
+	print $socket map { 'GET ' . uri($_) . $rest } @_;
 	$socket->flush();
 
 	select(undef, undef, undef, 0.5);

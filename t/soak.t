@@ -23,25 +23,33 @@ my %modes = (repo => 60, token => 30, store => 30);
 ok(-x $nginx, 'nginx under ASan: make nginx-address');
 
 for my $mode (sort keys %modes) {
-	my ($status, @out) = soak(MODE => $mode, SECONDS => $modes{$mode});
+	my ($status, @out) = soak($mode);
 
 	is($status, 0, "$mode: no violation") or diag(@out);
 	note($out[0], $out[-1]);
 }
 
 sub soak {
-	my (%env) = @_;
+	my ($mode) = @_;
 
 	my $pid = open(my $out, '-|') // die "fork: $!\n";
 
 	if ($pid == 0) {
 		open(STDERR, '>&', \*STDOUT);
-		%ENV = (%ENV, %env, XET_TEST_NGINX => $nginx,
-			XET_TEST_MODULE => '');
+		%ENV = (%ENV, MODE => $mode, SECONDS => $modes{$mode},
+			XET_TEST_NGINX => $nginx, XET_TEST_MODULE => '');
 		exec($^X, "$FindBin::Bin/soak/soak.pl");
 	}
 
-	my @lines = <$out>;
+	my @lines;
+
+	# at once, so that a run that is cut off has told what it found
+
+	while (my $line = <$out>) {
+		print STDERR "# $mode: $line" if $line =~ /^(?:seed|VIOLATION)/;
+		push @lines, $line;
+	}
+
 	close($out);
 
 	return ($?, @lines);

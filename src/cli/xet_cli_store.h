@@ -40,7 +40,7 @@ struct xet_cli_job_s {
     uint32_t              tag;
     unsigned              digested:1;  /* digest is known */
     unsigned              marked:1;    /* as damaged */
-    xet_hash_t            digest;      /* of the copy */
+    xet_checksum_t        digest;      /* of the copy */
     uint32_t              chunk_count;
     uint8_t              *lists;       /* hashes, raw ends, stored ends */
 

@@ -23,7 +23,7 @@ static int xet_cli_store_xorb_size(xet_cli_checker_t *c,
 static int xet_cli_store_xorb_verify(xet_cli_checker_t *c,
     const xet_cli_job_t *job, int fd);
 static xet_status_t xet_cli_store_xorb_feed(xet_cli_checker_t *c,
-    xet_xorb_verifier_t *v, xet_hasher_t *hasher, int fd);
+    xet_xorb_verifier_t *v, xet_checksum_state_t *checksum, int fd);
 static void xet_cli_store_xorb_fault(xet_cli_checker_t *c,
     const xet_cli_job_t *job, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -118,30 +118,30 @@ static int
 xet_cli_store_xorb_verify(xet_cli_checker_t *c, const xet_cli_job_t *job,
     int fd)
 {
-    xet_hash_t            digest;
-    xet_status_t          status;
-    xet_hasher_t         *hasher;
-    xet_xorb_verifier_t  *v;
+    xet_status_t           status;
+    xet_checksum_t         digest;
+    xet_xorb_verifier_t   *v;
+    xet_checksum_state_t  *checksum;
 
     v = xet_xorb_verifier_create(&xet_suite_default, &job->hash, UINT32_MAX);
-    hasher = xet_hasher_create();
+    checksum = xet_checksum_create();
 
-    if (v == NULL || hasher == NULL) {
+    if (v == NULL || checksum == NULL) {
         xet_xorb_verifier_destroy(v);
-        xet_hasher_destroy(hasher);
+        xet_checksum_destroy(checksum);
         return xet_cli_no_memory();
     }
 
-    status = xet_cli_store_xorb_feed(c, v, hasher, fd);
+    status = xet_cli_store_xorb_feed(c, v, checksum, fd);
 
     if (status == XET_OK) {
         status = xet_xorb_verifier_finish(v);
     }
 
     if (status == XET_OK) {
-        xet_hasher_finish(hasher, &digest);
+        xet_checksum_finish(checksum, &digest);
 
-        if (job->digested && !xet_hash_equal(&digest, &job->digest)) {
+        if (job->digested && !xet_checksum_equal(&digest, &job->digest)) {
             xet_cli_store_xorb_fault(c, job,
                                      "its row has another digest than its"
                                      " file");
@@ -161,7 +161,7 @@ xet_cli_store_xorb_verify(xet_cli_checker_t *c, const xet_cli_job_t *job,
     }
 
     xet_xorb_verifier_destroy(v);
-    xet_hasher_destroy(hasher);
+    xet_checksum_destroy(checksum);
 
     return (status == XET_NOMEM) ? xet_cli_no_memory() : XET_CLI_OK;
 }
@@ -169,7 +169,7 @@ xet_cli_store_xorb_verify(xet_cli_checker_t *c, const xet_cli_job_t *job,
 
 static xet_status_t
 xet_cli_store_xorb_feed(xet_cli_checker_t *c, xet_xorb_verifier_t *v,
-    xet_hasher_t *hasher, int fd)
+    xet_checksum_state_t *checksum, int fd)
 {
     size_t        stored;
     ssize_t       n;
@@ -182,7 +182,7 @@ xet_cli_store_xorb_feed(xet_cli_checker_t *c, xet_xorb_verifier_t *v,
             return (n == 0) ? XET_OK : XET_STORE_FAILED;
         }
 
-        xet_hasher_update(hasher, c->buffer, (size_t) n);
+        xet_checksum_update(checksum, c->buffer, (size_t) n);
 
         status = xet_xorb_verifier_feed(v, c->buffer, (size_t) n, &stored);
 

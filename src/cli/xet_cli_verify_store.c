@@ -399,6 +399,8 @@ static int
 xet_cli_verify_xorb_row(void *ctx, const xet_cli_pg_row_t *row)
 {
     int               rc;
+    size_t            len;
+    const uint8_t    *digest;
     xet_cli_job_t    *job;
     xet_cli_store_t  *s;
 
@@ -418,8 +420,14 @@ xet_cli_verify_xorb_row(void *ctx, const xet_cli_pg_row_t *row)
     job->stored_size = xet_cli_pg_u64(row, 2);
     job->chunk_count = (uint32_t) xet_cli_pg_u64(row, 3);
     job->tag = (uint32_t) xet_cli_pg_u64(row, 7);
-    job->digested = xet_cli_pg_hash(row, 8, &job->digest) != 0;
     job->marked = xet_cli_pg_bool(row, 9) != 0;
+
+    digest = xet_cli_pg_bytes(row, 8, &len);
+
+    if (len == XET_CHECKSUM_LEN) {
+        memcpy(job->digest.bytes, digest, XET_CHECKSUM_LEN);
+        job->digested = 1;
+    }
 
     rc = xet_cli_verify_lists(job, row);
 

@@ -20,6 +20,7 @@
 #include "xet_telemetry.h"
 #include "xet_suite.h"
 #include "xet_hash.h"
+#include "xet_checksum.h"
 #include "xet_merkle.h"
 #include "xet_chunker.h"
 #include "xet_codec.h"

@@ -88,18 +88,4 @@ void xet_hash_verification(const xet_suite_t *suite, const uint8_t *hashes,
     size_t n, xet_hash_t *out);
 
 
-/*
- * BLAKE3 without a key, of bytes that come in pieces: the digest by which a
- * stored copy of a xorb is known to be whole.  finish may be followed by reset
- * only.  NULL without memory; destroy takes NULL.
- */
-typedef struct xet_hasher_s  xet_hasher_t;
-
-xet_hasher_t *xet_hasher_create(void);
-void xet_hasher_destroy(xet_hasher_t *h);
-void xet_hasher_reset(xet_hasher_t *h);
-void xet_hasher_update(xet_hasher_t *h, const void *data, size_t len);
-void xet_hasher_finish(xet_hasher_t *h, xet_hash_t *out);
-
-
 #endif /* _XET_HASH_H_INCLUDED_ */

@@ -219,7 +219,7 @@ ngx_http_xet_keep_known(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
         return;
     }
 
-    if (!keep->copy.whole || xet_hash_is_zero(&keep->copy.digest)) {
+    if (!keep->copy.whole || !keep->copy.digested) {
         ngx_http_xet_keep_heal(r, keep);
         return;
     }

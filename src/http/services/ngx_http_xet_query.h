@@ -160,16 +160,16 @@ void ngx_http_xet_query_shard_slices_row(ngx_http_xet_query_t *q,
 
 
 /*
- * A stored copy of a xorb, as its row names it.  A digest of zeros is that of
- * a copy of which it is not known.
+ * A stored copy of a xorb, as its row names it.
  */
 
 typedef struct {
-    uint32_t    tag;
-    uint64_t    size;                          /* bytes in its file */
-    xet_hash_t  digest;
-    ngx_uint_t  whole;                         /* 0: known to be damaged */
-    ngx_uint_t  news;                          /* to who has sent it */
+    uint32_t        tag;
+    uint64_t        size;                      /* bytes in its file */
+    xet_checksum_t  digest;
+    ngx_uint_t      digested;                  /* 0: digest is not known */
+    ngx_uint_t      whole;                     /* 0: known to be damaged */
+    ngx_uint_t      news;                      /* to who has sent it */
 } ngx_http_xet_copy_t;
 
 /*

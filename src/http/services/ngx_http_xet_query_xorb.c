@@ -212,7 +212,7 @@ ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
     values[7] = (const char *) &q->tags[0];
     lengths[7] = 4;
     values[8] = (const char *) file->digest.bytes;
-    lengths[8] = XET_HASH_LEN;
+    lengths[8] = XET_CHECKSUM_LEN;
 
     return ngx_http_xet_query_xorb_send(r, NGX_HTTP_XET_STMT_XORB_PUT, values,
                                         lengths, file, handler);
@@ -243,7 +243,7 @@ ngx_http_xet_query_xorb_heal(ngx_http_request_t *r,
     values[3] = (const char *) &q->tags[0];
     lengths[3] = 4;
     values[4] = (const char *) file->digest.bytes;
-    lengths[4] = XET_HASH_LEN;
+    lengths[4] = XET_CHECKSUM_LEN;
     values[5] = (const char *) &q->tags[1];
     lengths[5] = 4;
 
@@ -363,8 +363,9 @@ ngx_http_xet_query_xorb_copy(ngx_http_request_t *r, ngx_http_xet_copy_t *copy)
 
     ngx_http_xet_pg_bytes(q->res, 0, 2, &digest);
 
-    if (digest.len == XET_HASH_LEN) {
-        ngx_memcpy(copy->digest.bytes, digest.data, XET_HASH_LEN);
+    if (digest.len == XET_CHECKSUM_LEN) {
+        ngx_memcpy(copy->digest.bytes, digest.data, XET_CHECKSUM_LEN);
+        copy->digested = 1;
     }
 }
 

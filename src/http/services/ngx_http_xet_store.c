@@ -66,7 +66,7 @@ static xet_status_t ngx_http_xet_store_copy_path(char *path,
 static xet_status_t ngx_http_xet_store_missing_job(const ngx_str_t *store,
     const char *call, const char *path, ngx_log_t *log);
 static xet_status_t ngx_http_xet_store_digest_job(ngx_fd_t fd,
-    const char *path, xet_hash_t *digest, ngx_log_t *log);
+    const char *path, xet_checksum_t *digest, ngx_log_t *log);
 static xet_status_t ngx_http_xet_store_sync_dir_job(const char *path,
     ngx_log_t *log);
 
@@ -130,8 +130,8 @@ ngx_http_xet_store_cleanup(void *data)
 
     ngx_http_xet_store_close_t  ctx;
 
-    xet_hasher_destroy(file->hasher);
-    file->hasher = NULL;
+    xet_checksum_destroy(file->checksum);
+    file->checksum = NULL;
 
     if (file->fd == NGX_INVALID_FILE) {
         return;
@@ -191,8 +191,8 @@ ngx_http_xet_store_reset_job(ngx_http_xet_file_t *file, ngx_log_t *log)
     file->flushed = 0;
     file->name[0] = '\0';
 
-    if (file->hasher) {
-        xet_hasher_reset(file->hasher);
+    if (file->checksum) {
+        xet_checksum_reset(file->checksum);
     }
 }
 
@@ -329,15 +329,15 @@ ngx_http_xet_store_write_job(ngx_http_xet_file_t *file, const u_char *data,
 
     if (file->digested) {
 
-        if (file->hasher == NULL) {
-            file->hasher = xet_hasher_create();
+        if (file->checksum == NULL) {
+            file->checksum = xet_checksum_create();
 
-            if (file->hasher == NULL) {
+            if (file->checksum == NULL) {
                 return XET_NOMEM;
             }
         }
 
-        xet_hasher_update(file->hasher, data, len);
+        xet_checksum_update(file->checksum, data, len);
     }
 
     rc = ngx_http_xet_store_patch_job(file, data, len, file->size, log);
@@ -475,7 +475,7 @@ ngx_http_xet_store_commit_job(ngx_http_xet_file_t *file,
         return ngx_http_xet_store_failed(log, "fdatasync", file->temp.data);
     }
 
-    xet_hasher_finish(file->hasher, &file->digest);
+    xet_checksum_finish(file->checksum, &file->digest);
 
     for (i = 0; i < NGX_HTTP_XET_TAGS_MAX; i++) {
 
@@ -572,12 +572,12 @@ ngx_http_xet_store_stat_job(const ngx_str_t *store, const xet_hash_t *xorb,
 
 xet_status_t
 ngx_http_xet_store_check_job(const ngx_str_t *store, const xet_hash_t *xorb,
-    uint32_t tag, const xet_hash_t *digest, ngx_log_t *log)
+    uint32_t tag, const xet_checksum_t *digest, ngx_log_t *log)
 {
-    char          path[NGX_MAX_PATH];
-    ngx_fd_t      fd;
-    xet_hash_t    found;
-    xet_status_t  rc;
+    char            path[NGX_MAX_PATH];
+    ngx_fd_t        fd;
+    xet_status_t    rc;
+    xet_checksum_t  found;
 
     rc = ngx_http_xet_store_copy_path(path, store, xorb, tag);
 
@@ -602,7 +602,7 @@ ngx_http_xet_store_check_job(const ngx_str_t *store, const xet_hash_t *xorb,
         return rc;
     }
 
-    return xet_hash_equal(&found, digest) ? XET_OK : XET_STORE_DAMAGED;
+    return xet_checksum_equal(&found, digest) ? XET_OK : XET_STORE_DAMAGED;
 }
 
 
@@ -626,19 +626,19 @@ ngx_http_xet_store_missing_job(const ngx_str_t *store, const char *call,
 
 static xet_status_t
 ngx_http_xet_store_digest_job(ngx_fd_t fd, const char *path,
-    xet_hash_t *digest, ngx_log_t *log)
+    xet_checksum_t *digest, ngx_log_t *log)
 {
-    u_char        *buf;
-    ssize_t        n;
-    xet_status_t   rc;
-    xet_hasher_t  *hasher;
+    u_char                *buf;
+    ssize_t                n;
+    xet_status_t           rc;
+    xet_checksum_state_t  *checksum;
 
     rc = XET_NOMEM;
 
     buf = ngx_alloc(NGX_HTTP_XET_CHECK, log);
-    hasher = xet_hasher_create();
+    checksum = xet_checksum_create();
 
-    if (buf == NULL || hasher == NULL) {
+    if (buf == NULL || checksum == NULL) {
         goto done;
     }
 
@@ -646,7 +646,7 @@ ngx_http_xet_store_digest_job(ngx_fd_t fd, const char *path,
         n = read(fd, buf, NGX_HTTP_XET_CHECK);
 
         if (n > 0) {
-            xet_hasher_update(hasher, buf, (size_t) n);
+            xet_checksum_update(checksum, buf, (size_t) n);
             continue;
         }
 
@@ -660,13 +660,13 @@ ngx_http_xet_store_digest_job(ngx_fd_t fd, const char *path,
         }
     }
 
-    xet_hasher_finish(hasher, digest);
+    xet_checksum_finish(checksum, digest);
 
     rc = XET_OK;
 
 done:
 
-    xet_hasher_destroy(hasher);
+    xet_checksum_destroy(checksum);
 
     if (buf) {
         ngx_free(buf);

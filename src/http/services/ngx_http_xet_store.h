@@ -28,20 +28,20 @@ ngx_int_t ngx_http_xet_store_init(ngx_cycle_t *cycle);
  */
 
 typedef struct {
-    ngx_str_t    store;
-    ngx_str_t    temp;
-    ngx_fd_t     fd;
-    off_t        size;                         /* bytes written */
-    off_t        flushed;                      /* of them on their way */
-    u_char      *name;                         /* to be removed, "": none */
+    ngx_str_t              store;
+    ngx_str_t              temp;
+    ngx_fd_t               fd;
+    off_t                  size;               /* bytes written */
+    off_t                  flushed;            /* of them on their way */
+    u_char                *name;               /* to be removed, "": none */
 
-    xet_hasher_t  *hasher;                     /* of what was written */
-    xet_hash_t     digest;                     /* after commit */
-    uint32_t       tag;                        /* likewise */
+    xet_checksum_state_t  *checksum;           /* of what was written */
+    xet_checksum_t         digest;             /* after commit */
+    uint32_t               tag;                /* likewise */
 
-    unsigned     anonymous:1;                  /* to be tried */
-    unsigned     digested:1;
-    unsigned     kept:1;                       /* the name stays */
+    unsigned               anonymous:1;        /* to be tried */
+    unsigned               digested:1;
+    unsigned               kept:1;             /* the name stays */
 } ngx_http_xet_file_t;
 
 
@@ -101,7 +101,7 @@ xet_status_t ngx_http_xet_store_stat_job(const ngx_str_t *store,
 
 /* All of it is read and held against its digest. */
 xet_status_t ngx_http_xet_store_check_job(const ngx_str_t *store,
-    const xet_hash_t *xorb, uint32_t tag, const xet_hash_t *digest,
+    const xet_hash_t *xorb, uint32_t tag, const xet_checksum_t *digest,
     ngx_log_t *log);
 
 /* A file that no row names, by its path; one that is not there is gone. */

@@ -350,64 +350,9 @@ test_chunk_files(void)
 }
 
 
-static void
-test_hasher(void)
-{
-    unsigned       i, k;
-    uint8_t        text[2 * XET_HASH_LEN + 1];
-    xet_hash_t     hash, whole;
-    xet_hasher_t  *h;
-
-    static uint8_t  data[100000];
-
-    static const struct {
-        const char  *data;
-        const char  *hash;
-    } cases[] = {
-        { "", "af1349b9f5f9a1a6a0404dea36dcc949"
-              "9bcb25c9adc112b7cc9a93cae41f3262" },
-        { "abc", "6437b3ac38465133ffb63b75273a8db5"
-                 "48c558465d79db03fd359c6cd5bd9d85" }
-    };
-
-    h = xet_hasher_create();
-
-    for (i = 0; i < 2; i++) {
-        xet_hasher_reset(h);
-        xet_hasher_update(h, cases[i].data, strlen(cases[i].data));
-        xet_hasher_finish(h, &hash);
-
-        *xet_hash_print_plain(text, hash.bytes) = '\0';
-        xet_ok(strcmp((char *) text, cases[i].hash) == 0, "BLAKE3 of \"%s\"",
-               cases[i].data);
-    }
-
-    xet_hasher_reset(h);
-    xet_hasher_update(h, data, sizeof(data));
-    xet_hasher_finish(h, &whole);
-
-    for (k = 1; k < sizeof(data); k = k * 7 + 1) {
-        xet_hasher_reset(h);
-
-        for (i = 0; i < sizeof(data); i += k) {
-            xet_hasher_update(h, data + i, k < sizeof(data) - i
-                                           ? k : sizeof(data) - i);
-        }
-
-        xet_hasher_finish(h, &hash);
-        xet_ok(xet_hash_equal(&hash, &whole), "in pieces of %u", k);
-    }
-
-    xet_hasher_destroy(h);
-    xet_hasher_destroy(NULL);
-}
-
-
 int
 main(void)
 {
-    test_hasher();
-
     test_print();
     test_parse_digits();
     test_parse_length();
