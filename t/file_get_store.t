@@ -17,10 +17,12 @@ use Test::Xet::Files;
 use Test::Xet::Process qw/ run_command slurp spew /;
 
 use Digest::SHA ();
+use Errno qw/ ECONNRESET /;
 use IO::Socket::INET;
 use Socket qw/ SOL_SOCKET SO_RCVBUF inet_aton pack_sockaddr_in /;
 
-my $t = Test::Xet->new(workers => 1, timeout => 600);
+my $t = Test::Xet->new(workers => 1, timeout => 600,
+	http => 'gzip on; gzip_types *; gzip_http_version 1.0;');
 
 $t->run();
 
@@ -144,6 +146,28 @@ for my $rest (0, 20) {
 		"$name: what was sent of it arrives");
 	is(scalar @out, 2, "$name: then nothing");
 	is($out[1]{errno}, 0, "$name: no reset");
+}
+
+# Where only the connection's end tells that of the answer, it is a reset.
+
+{
+	my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1',
+		PeerPort => $t->port()) or die $!;
+	my $in = '';
+
+	print $socket 'GET ' . uri($file) . " HTTP/1.0\r\n"
+		. "Host: localhost\r\nAccept-Encoding: gzip\r\n\r\n";
+	$socket->flush();
+
+	1 while $socket->sysread($in, 65536, length($in));
+
+	my $errno = $! + 0;
+
+	like($in, qr!^HTTP/1\.1 200 .*^Content-Encoding: gzip\r\n!ms,
+		'HTTP/1.0, gzip');
+	unlike($in, qr/^(?:Content-Length|Transfer-Encoding):/mi,
+		'no length, no chunks');
+	is($errno, ECONNRESET, 'HTTP/1.0: reset');
 }
 
 # Requests for files in one write, read slowly through a small window.

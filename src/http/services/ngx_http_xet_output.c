@@ -229,7 +229,28 @@ ngx_http_xet_error_query(ngx_http_request_t *r, ngx_int_t rc,
 ngx_int_t
 ngx_http_xet_break_off(ngx_http_request_t *r)
 {
+    struct linger  linger;
+
     if (r != r->main) {
+        return NGX_ERROR;
+    }
+
+    if (r->http_version < NGX_HTTP_VERSION_20 && !r->chunked
+        && r->headers_out.content_length_n == -1)
+    {
+        /* an orderly end of the connection would be the end of the answer */
+
+        linger.l_onoff = 1;
+        linger.l_linger = 0;
+
+        if (setsockopt(r->connection->fd, SOL_SOCKET, SO_LINGER, &linger,
+                       sizeof(struct linger))
+            == -1)
+        {
+            ngx_connection_error(r->connection, ngx_socket_errno,
+                                 "setsockopt(SO_LINGER) failed");
+        }
+
         return NGX_ERROR;
     }
 

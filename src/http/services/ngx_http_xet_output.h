@@ -67,8 +67,9 @@ ngx_int_t ngx_http_xet_asked_query(ngx_http_request_t *r, ngx_int_t rc);
  * The end of an answer that has begun and can't go on.  It stays without its
  * end, by which a client knows, but it and what the connection has brought
  * before arrive: nginx lingers instead of closing under requests that it has
- * not read, which would reset the connection.  A subrequest that can't go on
- * ends the request that it is for.
+ * not read, which would reset the connection.  That is done only to an answer
+ * that has neither length nor chunks, so that nobody takes it for complete.  A
+ * subrequest that can't go on ends the request that it is for.
  */
 ngx_int_t ngx_http_xet_break_off(ngx_http_request_t *r);
 
