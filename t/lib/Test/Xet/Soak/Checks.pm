@@ -44,7 +44,8 @@ sub get_req {
 
 		$req->{may_fail} = %{ $model->{damage} };
 		$req->{then} = { damage => { %{ $model->{damage} } },
-			acked => { %{ $model->{acked} } } };
+			acked => { %{ $model->{acked} } },
+			xorbs => $self->damageable($subject, $file) };
 	};
 
 	$req->{done} = sub {
@@ -100,7 +101,8 @@ sub got {
 			|| $self->might_fail($req, $file);
 }
 
-# It may have read before what was acknowledged while it ran.
+# It may have read before what was acknowledged while it ran, and by the terms
+# that the file had then.
 
 sub might_fail {
 	my ($self, $req, $file) = @_;
@@ -110,7 +112,7 @@ sub might_fail {
 	local $model->{damage} = $req->{then}{damage};
 	local $model->{acked} = $req->{then}{acked};
 
-	return $self->may_fail($req->{subject}, $file);
+	return $model->may_fail($file, @{ $req->{then}{xorbs} });
 }
 
 sub may_fail {
@@ -118,12 +120,19 @@ sub may_fail {
 
 	my $model = $self->{model};
 
-	return 0 unless %{ $model->{damage} };
+	return $model->may_fail($file, @{ $self->damageable($subject, $file) });
+}
 
-	my @xorbs = @{ $self->plan($subject, $file)
-		|| [ keys %{ $model->{damage} } ] };
+# The xorbs of a file, asked for only while some are damaged.
 
-	return $model->may_fail($file, @xorbs);
+sub damageable {
+	my ($self, $subject, $file) = @_;
+
+	my $model = $self->{model};
+
+	return [] unless %{ $model->{damage} };
+
+	return $self->plan($subject, $file) || [ keys %{ $model->{damage} } ];
 }
 
 # The xorbs that a file uses, as the server says, or has said.
