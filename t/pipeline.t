@@ -18,6 +18,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
+use Test::Xet::Files;
 use Test::Xet::Process qw/ patience root run_command slurp /;
 use Test::Xet::Ztensor;
 
@@ -615,5 +616,40 @@ hold('data URLs', map { data_requests($_) } $usual->{hash}, $one->{hash},
 	$ztensor->{hash});
 
 cmp_ok($n, '>', 1000, "$n requests");
+
+# --------------------------------------------------------------------------
+# an answer that breaks off resets its stream, and no other (HTTP/1.1 is in
+# t/file_get_store.t)
+
+SKIP: {
+	skip('no HTTP/2', 4) unless $http2;
+
+	my @xorbs = map { send_xorb($t, mix($_, 1_000_000),
+		sizes => [ 100000 ]) } 101, 102;
+	my $whole = register_file($t, [ [ $xorbs[0] ] ]);
+	my $hurt = register_file($t, [ [ $xorbs[0] ], [ $xorbs[1] ] ]);
+	my $path = $t->xorb_file($xorbs[1]{hash});
+	my $dir = $t->dir();
+
+	truncate($path, 500_000) or die "truncate: $!\n";
+	$t->allow(qr/xet: chunk \d+ of xorb $xorbs[1]{hash}\S* is lost/);
+
+	my ($status, $out) = run_command([ qw/ curl -sSkZ --http2 -w/,
+		'%{exitcode} %{http_version} %{http_code}\n',
+		map { ('-o', "$dir/broken.$_->[0]", 'https://127.0.0.1:'
+		. $t->port(8082) . "/api/v1/files/$_->[1]{hash}") }
+		[ 1, $whole ], [ 2, $hurt ], [ 3, $whole ] ]);
+
+	is(join(' | ', sort grep { /^\d+ 2/ } split(/\n/, $out)),
+		'0 2 200 | 0 2 200 | 92 2 200', 'HTTP/2: a stream is reset')
+		or diag($out);
+	ok(slurp("$dir/broken.$_") eq $whole->{data}, "beside it, $_")
+		for 1, 3;
+
+	my $got = slurp("$dir/broken.2");
+
+	ok(length($got) && $got eq substr($hurt->{data}, 0, length($got)),
+		'no wrong byte');
+}
 
 $t->done();
