@@ -145,7 +145,7 @@ xet_cli_journal_name(xet_cli_journal_t *j, const xet_cli_args_t *args,
     uint8_t      digest[EVP_MAX_MD_SIZE];
     EVP_MD_CTX  *ctx;
 
-    cwd = getcwd(NULL, 0);
+    cwd = realpath(".", NULL);
     ctx = EVP_MD_CTX_new();
 
     if (cwd == NULL || ctx == NULL

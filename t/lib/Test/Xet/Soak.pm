@@ -461,9 +461,25 @@ sub settle {
 			my $r = eval { $node->get('/api/v1/health') };
 
 			$good = $r && $r->{status} == 200 ? $good + 1 : 0;
-			return $good >= 6;
+			return $good >= 6 && !cut_off($node);
 		}) or $self->violation('health', 'not well after a fault');
 	}
+}
+
+# Workers with a session that PostgreSQL has refused, and that is not back: the
+# others may have answered for all.
+
+sub cut_off {
+	my ($node) = @_;
+
+	my %failed;
+
+	for (split(/\n/, $node->log())) {
+		$failed{$1}++ if /(\d+)#\d+: xet: connecting to PostgreSQL failed/;
+		$failed{$1}-- if /(\d+)#\d+: xet: connected to PostgreSQL again/;
+	}
+
+	return grep { $failed{$_} } $node->worker_pids();
 }
 
 # Lines of the logs that no run should have, since the last time.
