@@ -475,8 +475,10 @@ sub cut_off {
 	my %failed;
 
 	for (split(/\n/, $node->log())) {
-		$failed{$1}++ if /(\d+)#\d+: xet: connecting to PostgreSQL failed/;
-		$failed{$1}-- if /(\d+)#\d+: xet: connected to PostgreSQL again/;
+		my ($pid, $what) = /(\d+)#\d+: xet: (connect\w+) to PostgreSQL/
+			or next;
+
+		$failed{$pid} += { connecting => 1, connected => -1 }->{$what} // 0;
 	}
 
 	return grep { $failed{$_} } $node->worker_pids();
