@@ -475,10 +475,10 @@ sub cut_off {
 	my %failed;
 
 	for (split(/\n/, $node->log())) {
-		my ($pid, $what) = /(\d+)#\d+: xet: (connect\w+) to PostgreSQL/
+		my ($pid, $what) = /(\d+)#\d+: xet: (connect(?:ing|ed)) to PostgreSQL/
 			or next;
 
-		$failed{$pid} += { connecting => 1, connected => -1 }->{$what} // 0;
+		$failed{$pid} += $what eq 'connecting' ? 1 : -1;
 	}
 
 	return grep { $failed{$_} } $node->worker_pids();
