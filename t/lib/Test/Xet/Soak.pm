@@ -472,11 +472,11 @@ sub settle {
 sub cut_off {
 	my ($node) = @_;
 
+	my $line = qr/(\d+)#\d+: xet: (connect(?:ing|ed)) to PostgreSQL/;
 	my %failed;
 
 	for (split(/\n/, $node->log())) {
-		my ($pid, $what) = /(\d+)#\d+: xet: (connect(?:ing|ed)) to PostgreSQL/
-			or next;
+		my ($pid, $what) = /$line/ or next;
 
 		$failed{$pid} += $what eq 'connecting' ? 1 : -1;
 	}
