@@ -41,7 +41,7 @@ sub new {
 
 	my $self = bless { %o, log => [], step => 0, answers => {} }, $class;
 
-	my %common = (workers => 2, log => 'error', timeout => 7 * 86400,
+	my %common = (workers => 2, log => 'notice', timeout => 7 * 86400,
 		http => join("\n    ", Test::Xet::Token::token_directive(),
 			'log_not_found off;',
 			$o{seed} % 3 || $o{without}{filters} ? () : filters()),
