@@ -616,7 +616,7 @@ sub register {
 
 	is($t->sql("SELECT whole FROM xet.xorb_put('\\x" . plain_hash($hash)
 		. "', '\\x$hashes', '\\x$raw_ends', '\\x$stored_ends', $raw,"
-		. " $stored, '{}', 0, '\\x" . '00' x 32 . "')"), 't',
+		. " $stored, '{}', 0, '\\x" . '00' x 16 . "')"), 't',
 		'a row for a xorb');
 
 	# and a file of its size
