@@ -455,19 +455,22 @@ sub settle {
 	my ($self) = @_;
 
 	for my $node (@{ $self->{nodes} }) {
-		my $good = 0;
+		my ($good, @cut) = (0);
 
 		wait_for(60, sub {
 			my $r = eval { $node->get('/api/v1/health') };
 
 			$good = $r && $r->{status} == 200 ? $good + 1 : 0;
-			return $good >= 6 && !cut_off($node);
-		}) or $self->violation('health', 'not well after a fault');
+			@cut = cut_off($node);
+
+			return $good >= 6 && !@cut;
+		}) or $self->violation('health', 'not well after a fault: '
+			. "$good good answers, without PostgreSQL: @cut");
 	}
 }
 
 # Workers with a session that PostgreSQL has refused, and that is not back: the
-# others may have answered for all.
+# others may have answered for all.  The numbers of processes come again.
 
 sub cut_off {
 	my ($node) = @_;
@@ -476,6 +479,8 @@ sub cut_off {
 	my %failed;
 
 	for (split(/\n/, $node->log())) {
+		delete $failed{$1} if /start worker process (\d+)/;
+
 		my ($pid, $what) = /$line/ or next;
 
 		$failed{$pid} += $what eq 'connecting' ? 1 : -1;
