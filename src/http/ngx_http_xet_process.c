@@ -23,6 +23,7 @@ static void ngx_http_xet_check_files(ngx_cycle_t *cycle,
 static void ngx_http_xet_fit_caches(ngx_cycle_t *cycle,
     ngx_http_xet_main_conf_t *xmcf);
 static void ngx_http_xet_sweep_handler(ngx_event_t *ev);
+static void ngx_http_xet_exit(void);
 
 
 static ngx_event_t       ngx_http_xet_sweep_event;
@@ -208,5 +209,29 @@ ngx_http_xet_sweep_handler(ngx_event_t *ev)
 void
 ngx_http_xet_exit_process(ngx_cycle_t *cycle)
 {
+    ngx_http_xet_main_conf_t  *xmcf;
+
     ngx_http_xet_lanes_exit(cycle);
+
+    xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
+
+    /*
+     * Threads may still run: one that connects, and those of the pools, for
+     * which nginx waits only until they begin to end.  What OpenSSL frees at
+     * exit is what it looks at when a thread ends, so a process with threads
+     * leaves that out.  Registered last, this runs first.
+     */
+
+    if (xmcf && xmcf->lanes) {
+        (void) atexit(ngx_http_xet_exit);
+    }
+}
+
+
+/* nginx's workers all exit with 0. */
+
+static void
+ngx_http_xet_exit(void)
+{
+    _exit(0);
 }

@@ -13,8 +13,7 @@
  * that exits leaves a thread that still runs behind, with its context: it ends
  * with the process.  Until then it uses this module and the libraries, so the
  * first thread sees to it that nginx, which unloads its modules before it
- * exits, leaves ours loaded, and a process with a thread left behind does not
- * run what libraries do at the end.
+ * exits, leaves ours loaded; see also ngx_http_xet_exit_process().
  */
 
 #include "ngx_http_xet.h"
@@ -51,7 +50,6 @@ static void ngx_http_xet_pg_connect_pin(void);
 static void *ngx_http_xet_pg_connect_job(void *data);
 static void ngx_http_xet_pg_notice(void *arg, const PGresult *res);
 static void ngx_http_xet_pg_connect_handler(ngx_event_t *rev);
-static void ngx_http_xet_pg_connect_exit(void);
 
 
 ngx_http_xet_pg_connect_t *
@@ -268,20 +266,12 @@ ngx_http_xet_pg_connect_abandon(ngx_http_xet_pg_connect_t *ctx)
 {
     struct pollfd  pfd;
 
-    static ngx_uint_t  registered;
-
     (void) pthread_detach(ctx->thread);
 
     pfd.fd = ctx->connection->fd;
     pfd.events = POLLIN;
 
     if (poll(&pfd, 1, 0) != 1) {
-
-        if (!registered) {
-            registered = 1;
-            (void) atexit(ngx_http_xet_pg_connect_exit);
-        }
-
         ngx_close_connection(ctx->connection);
         return;
     }
@@ -293,15 +283,6 @@ ngx_http_xet_pg_connect_abandon(ngx_http_xet_pg_connect_t *ctx)
     }
 
     ngx_free(ctx);
-}
-
-
-/* Registered last, so it runs first: nginx's workers all exit with 0. */
-
-static void
-ngx_http_xet_pg_connect_exit(void)
-{
-    _exit(0);
 }
 
 
