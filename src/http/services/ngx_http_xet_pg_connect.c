@@ -8,12 +8,12 @@
  * attempt has a thread of its own: one of nginx's pools would be missed by the
  * other jobs, and nginx waits for its pools when a worker exits.
  *
- * The thread owns the context until it closes its end of a pipe, which is the
- * last that it does; the event loop, which sees that, owns it then.  A process
- * that exits leaves a thread that still runs behind, with its context: it ends
- * with the process.  Until then it uses this module and the libraries, so the
- * first thread sees to it that nginx, which unloads its modules before it
- * exits, leaves ours loaded; see also ngx_http_xet_exit_process().
+ * The thread owns the context until it writes a byte into a pipe; the event
+ * loop, which reads it, owns it then.  A process that exits leaves a thread
+ * that still runs behind, with its context: it ends with the process.  Until
+ * then it uses this module and the libraries, so the first thread sees to it
+ * that nginx, which unloads its modules before it exits, leaves ours loaded;
+ * see also ngx_http_xet_exit_process().
  */
 
 #include "ngx_http_xet.h"
@@ -191,6 +191,7 @@ ngx_http_xet_pg_connect_job(void *data)
 {
     ngx_http_xet_pg_connect_t *ctx = data;
 
+    int          end;
     char         timeout[NGX_TIME_T_LEN + 1];
     PGconn      *conn;
     const char  *error;
@@ -226,7 +227,15 @@ ngx_http_xet_pg_connect_job(void *data)
         }
     }
 
-    (void) close(ctx->end);
+    end = ctx->end;
+
+    if (write(end, "", 1) != 1) {
+
+        /* the process exits, and nobody reads */
+
+    }
+
+    (void) close(end);
 
     return NULL;
 }
@@ -245,11 +254,16 @@ ngx_http_xet_pg_notice(void *arg, const PGresult *res)
 static void
 ngx_http_xet_pg_connect_handler(ngx_event_t *rev)
 {
+    u_char                      byte;
     ngx_connection_t           *c;
     ngx_http_xet_pg_connect_t  *ctx;
 
     c = rev->data;
     ctx = c->data;
+
+    if (read(c->fd, &byte, 1) == -1) {
+        return;
+    }
 
     ngx_close_connection(c);
 
@@ -264,6 +278,7 @@ ngx_http_xet_pg_connect_handler(ngx_event_t *rev)
 void
 ngx_http_xet_pg_connect_abandon(ngx_http_xet_pg_connect_t *ctx)
 {
+    u_char         byte;
     struct pollfd  pfd;
 
     (void) pthread_detach(ctx->thread);
@@ -271,7 +286,7 @@ ngx_http_xet_pg_connect_abandon(ngx_http_xet_pg_connect_t *ctx)
     pfd.fd = ctx->connection->fd;
     pfd.events = POLLIN;
 
-    if (poll(&pfd, 1, 0) != 1) {
+    if (poll(&pfd, 1, 0) != 1 || read(pfd.fd, &byte, 1) != 1) {
         ngx_close_connection(ctx->connection);
         return;
     }
