@@ -180,19 +180,35 @@ sub said {
 	my ($self) = @_;
 
 	return map {
-		my @lines = grep { /\[(?:[wace][a-z]+)\]|==\d+==/ }
-			split(/\n/, $_->log());
+		my @all = split(/\n/, $_->log());
+
+		push @all, lines("$_->{dir}/nginx.out");
+
+		my @lines = grep { /\[(?:[wace][a-z]+)\]/ } @all;
 
 		splice(@lines, 0, -20) if @lines > 20;
-		(@lines, grep { /==\d+==|^ +#\d/ }
-			lines("$_->{dir}/nginx.out"));
+		(@lines, report(@all));
 	} @{ $self->{nodes} };
+}
+
+# The first report of a sanitizer.
+
+sub report {
+	my ($first) = grep { $_[$_] =~ /Sanitizer|==\d+==/ } 0 .. $#_;
+
+	return () unless defined $first;
+
+	my $last = $first + 50;
+
+	return @_[$first .. ($last < $#_ ? $last : $#_)];
 }
 
 sub lines {
 	open(my $in, '<:raw', $_[0]) or return ();
 
-	return <$in>;
+	chomp(my @lines = <$in>);
+
+	return @lines;
 }
 
 # The lines of the log that have to do with files and xorbs.

@@ -25,7 +25,7 @@ sub new {
 	my ($class, %o) = @_;
 
 	return bless { %o, clock => 0, has => {}, brought => {}, sees => {},
-		acked => {}, damage => {} }, $class;
+		acked => {}, damage => {}, broken => {} }, $class;
 }
 
 # Of requests that run at once no one is before another.
@@ -101,6 +101,7 @@ sub acked_xorb {
 sub damaged {
 	my ($self, $hash, $kind) = @_;
 
+	$self->{broken}{$hash} = 1;
 	$self->{damage}{$hash} = { kind => $kind, at => $self->{clock},
 		noticed => $kind ne 'flip', uploads => 0 };
 }

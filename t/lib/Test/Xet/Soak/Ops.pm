@@ -119,6 +119,13 @@ sub subject { return $_[1]->pick(@{ $_[0]->{subjects} }) }
 sub refused {
 	my ($self, $req, $r, @about) = @_;
 
+	# what is registered while its xorb is healed is to be sent again
+
+	return if $r->{status} == 503 && $r->{body} =~ /is being healed/
+		&& grep { $_ != $req && $_->{xorb}
+			&& $self->{model}{broken}{$_->{xorb}{hash}} }
+			@{ $self->{running} };
+
 	$self->violation('refused', "$req->{text}: $r->{status} "
 		. substr($r->{body} // '', 0, 200), @about)
 		unless $self->{swapped};
@@ -140,6 +147,7 @@ sub xorb_req {
 			$rng),
 		uri => "/api/v1/xorbs/default/$xorb->{hash}",
 		chunked => $rng->chance(20), abort => $o{abort},
+		xorb => $xorb,
 		text => "xorb $xorb->{name} $encoding by $subject"
 			. (defined $o{abort} ? ' broken off' : '')
 	};
