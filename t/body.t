@@ -22,6 +22,10 @@ use Time::HiRes qw/ sleep time /;
 my @sizes = map { my $body = $_; map { [ $body, $_ ] } qw/ 1k 8k 1m / }
 	qw/ 16k 100000 2m /;
 
+# the same: then nginx's own buffer becomes the piece, and is not copied
+
+push @sizes, map { [ $_, $_ ] } qw/ 16k 100000 /;
+
 sub location {
 	my ($name, @directives) = @_;
 
@@ -137,11 +141,12 @@ is_deeply(\%wrong, {}, 'cut at each byte around ' . @{ $x->{chunks} }
 
 for my $first (16384 - 19 .. 16384) {
 	for my $chunked (0, 1, 100) {
+		my $buffers = $first % 2 ? '16k-8k' : '16k-16k';
 		my $y = make_xorb(substr(random_bytes(99, 40000), 0, 40000),
 			scheme => 'none', sizes => [ $first, 5000 ]);
 
 		my $answer = answer($t->post(
-			"/b16k-8k/v1/xorbs/default/$y->{hash}", \$y->{bytes},
+			"/b$buffers/v1/xorbs/default/$y->{hash}", \$y->{bytes},
 			{}, chunked => $chunked));
 		my $want = $chunked ? $false : $true;
 
@@ -158,7 +163,9 @@ is_deeply(\%wrong, {}, 'headers at each byte around the edge of a buffer');
 for my $size (16383, 16384, 16385, 32768, 49152, 99999, 100000, 100001) {
 	my $y = fresh($size - 8, sizes => [ $size - 8 ]);
 
-	for my $buffer (qw/ 16k-1k 16k-1m 100000-8k /) {
+	for my $buffer (qw/ 16k-1k 16k-1m 16k-16k 100000-8k
+		100000-100000 /)
+	{
 		for my $chunked (0, 1, 16384) {
 			my $answer = answer($t->post("/b$buffer/v1/xorbs"
 				. "/default/$y->{hash}", \$y->{bytes}, {},
@@ -171,6 +178,36 @@ for my $size (16383, 16384, 16385, 32768, 49152, 99999, 100000, 100001) {
 }
 
 is_deeply(\%wrong, {}, 'bodies that end with a buffer');
+
+# a first piece that leaves a job buffer empty, or in any part full, when the
+# rest comes at once: by whole buffers of nginx's
+
+%wrong = ();
+
+for my $first (0, 1, 700, 16383, 16384, 16385, 24000, 40000) {
+	for my $chunked (0, 1) {
+		my $y = fresh(500000, sizes => [ 50000 ]);
+		my $head = $chunked ? { 'Transfer-Encoding' => 'chunked' }
+			: length_of($y);
+
+		for my $want ($true, $false) {
+			$c->start('POST',
+				"/b16k-16k/v1/xorbs/default/$y->{hash}",
+				$head);
+			sleep(0.01);
+			$c->send_body([ grep { length }
+				substr($y->{bytes}, 0, $first),
+				substr($y->{bytes}, $first) ], pause => 0.01,
+				chunked => $chunked);
+
+			my $answer = answer($c->response('POST'));
+
+			$wrong{"$first $chunked"} = $answer if $answer ne $want;
+		}
+	}
+}
+
+is_deeply(\%wrong, {}, 'whole buffers behind any first piece');
 
 # byte by byte
 

@@ -9,6 +9,9 @@
  * job buffers are full nothing is consumed, nginx's own buffer stays busy and
  * the socket is not read: TCP or the stream's window holds the client.
  *
+ * Who sends fast fills the whole of nginx's own buffer by one read.  It is
+ * not copied then: it changes places with a job buffer that is empty.
+ *
  * The pump is the state machine.  It runs in the event loop whenever data or
  * the end of a job may let it go on, and does what it can, in this order:
  * move waiting bytes; post the filled buffer when no job runs; read more.
@@ -60,6 +63,11 @@ static void ngx_http_xet_body_pump(ngx_http_xet_body_t *body);
 static void ngx_http_xet_body_failed(ngx_http_xet_body_t *body,
     ngx_int_t rc);
 static ngx_int_t ngx_http_xet_body_take(ngx_http_xet_body_t *body);
+static ngx_uint_t ngx_http_xet_body_whole(ngx_http_xet_body_t *body,
+    ngx_chain_t *cl);
+static ngx_int_t ngx_http_xet_body_swap(ngx_http_xet_body_t *body,
+    ngx_buf_t *in);
+static ngx_uint_t ngx_http_xet_body_full(ngx_http_xet_body_t *body);
 static ngx_uint_t ngx_http_xet_body_busy(ngx_http_xet_body_t *body);
 static ngx_uint_t ngx_http_xet_body_blocked(ngx_http_xet_body_t *body);
 static ngx_int_t ngx_http_xet_body_post(ngx_http_xet_body_t *body);
@@ -338,7 +346,15 @@ ngx_http_xet_body_take(ngx_http_xet_body_t *body)
             n = 0;
         }
 
-        if (n) {
+        if (n && ngx_http_xet_body_whole(body, cl)) {
+
+            if (ngx_http_xet_body_swap(body, in) != NGX_OK) {
+                return NGX_AGAIN;
+            }
+
+            body->received += n;
+
+        } else if (n) {
             b = &body->buf[body->filling];
 
             n = ngx_min(n, (size_t) (b->end - b->last));
@@ -360,6 +376,67 @@ ngx_http_xet_body_take(ngx_http_xet_body_t *body)
 }
 
 
+/*
+ * The link is nginx's own buffer, full, as large as a job buffer, and nothing
+ * waits behind it.  With HTTP/1 nginx keeps nothing about that buffer but its
+ * four pointers.
+ */
+
+static ngx_uint_t
+ngx_http_xet_body_whole(ngx_http_xet_body_t *body, ngx_chain_t *cl)
+{
+    ngx_buf_t           *b, *own;
+    ngx_http_request_t  *r;
+
+    r = body->request;
+    b = &body->buf[body->filling];
+    own = r->request_body->buf;
+
+    return r->http_version < NGX_HTTP_VERSION_20
+           && own
+           && cl->next == NULL
+           && cl->buf->pos == own->start
+           && cl->buf->last == own->end
+           && own->end - own->start == b->end - b->start;
+}
+
+
+/*
+ * nginx's buffer and the empty job buffer change places.  NGX_AGAIN: bytes
+ * are in the job buffer, which has to go to a thread first.
+ */
+
+static ngx_int_t
+ngx_http_xet_body_swap(ngx_http_xet_body_t *body, ngx_buf_t *in)
+{
+    u_char     *start;
+    ngx_buf_t  *b, *own;
+
+    b = &body->buf[body->filling];
+    own = body->request->request_body->buf;
+
+    if (b->last != b->start) {
+        return NGX_AGAIN;
+    }
+
+    start = b->start;
+
+    b->start = in->pos;
+    b->pos = in->pos;
+    b->last = in->last;
+    b->end = in->last;
+
+    own->end = start + (own->end - own->start);
+    own->start = start;
+    own->pos = start;
+    own->last = start;
+
+    in->pos = in->last;
+
+    return NGX_OK;
+}
+
+
 /* A piece is in work, in a thread or with the wait handler. */
 
 static ngx_uint_t
@@ -369,16 +446,25 @@ ngx_http_xet_body_busy(ngx_http_xet_body_t *body)
 }
 
 
-/* Both buffers are full, or one is and something waits behind it. */
+/* The buffer being filled takes no more: no room, or a whole one waits. */
 
 static ngx_uint_t
-ngx_http_xet_body_blocked(ngx_http_xet_body_t *body)
+ngx_http_xet_body_full(ngx_http_xet_body_t *body)
 {
     ngx_buf_t  *b;
 
     b = &body->buf[body->filling];
 
-    return b->last == b->end && ngx_http_xet_body_busy(body);
+    return b->last == b->end || body->request->request_body->bufs;
+}
+
+
+/* Nothing can be taken before the end of the job. */
+
+static ngx_uint_t
+ngx_http_xet_body_blocked(ngx_http_xet_body_t *body)
+{
+    return ngx_http_xet_body_full(body) && ngx_http_xet_body_busy(body);
 }
 
 
@@ -390,20 +476,17 @@ ngx_http_xet_body_blocked(ngx_http_xet_body_t *body)
 static ngx_int_t
 ngx_http_xet_body_post(ngx_http_xet_body_t *body)
 {
-    ngx_buf_t  *b;
-
     if (ngx_http_xet_body_busy(body)) {
         return NGX_OK;
     }
 
     if (body->job == NULL) {
-        b = &body->buf[body->filling];
 
-        if (b->last < b->end && !body->eof) {
+        if (!ngx_http_xet_body_full(body) && !body->eof) {
             return NGX_OK;
         }
 
-        body->job = b;
+        body->job = &body->buf[body->filling];
         body->job_last = body->eof;
         body->filling = !body->filling;
     }
