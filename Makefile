@@ -97,8 +97,8 @@ BLAKE3_OBJS +=	blake3_neon
 endif
 endif
 
-CORE_DIRS :=	src/core $(patsubst %/,%,$(wildcard src/core/*/))
-CORE_SRCS :=	$(sort $(wildcard src/core/*.c src/core/*/*.c))
+CORE_DIRS :=	$(shell find src/core src/ztensor/core -type d | sort)
+CORE_SRCS :=	$(shell find src/core src/ztensor/core -name '*.c' | sort)
 CORE_INCS :=	$(addprefix -I,$(CORE_DIRS)) $(BLAKE3_INCS)
 CORE_LIBS :=	$(BLAKE3_LIBS) -llz4 -lcrypto -lzstd -lxxhash -lisal \
 		-ljansson
@@ -107,7 +107,7 @@ UNIT_SRCS :=	$(sort $(wildcard t/unit/*/test_*.c))
 FUZZ_SRCS :=	$(sort $(wildcard t/fuzz/fuzz_*.c))
 BENCH_SRCS :=	$(sort $(shell grep -lw '^main' t/bench/bench_*.c 2>/dev/null))
 TOOL_SRCS :=	$(sort $(shell grep -lw '^main' t/tools/*.c 2>/dev/null))
-CLI_SRCS :=	$(sort $(wildcard src/cli/*.c))
+CLI_SRCS :=	$(sort $(wildcard src/cli/*.c src/ztensor/cli/*.c))
 
 UNIT_BINS :=	$(UNIT_SRCS:t/unit/%.c=$(BUILD)/unit/%)
 REPLAY_BINS :=	$(FUZZ_SRCS:t/fuzz/%.c=$(BUILD)/fuzz-replay/%)
@@ -127,7 +127,8 @@ CHECKED =	-fsanitize=address,undefined -fno-sanitize-recover=all \
 HOST_CFLAGS =	-std=c99 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 $(WARN) \
 		$(CORE_INCS) -It/unit -It/tools
 CLI_LIBS =	-lcurl -ljansson -lpq
-CLI_INCS :=	$(shell pkg-config --cflags libpq 2>/dev/null)
+CLI_INCS :=	-Isrc/cli -Isrc/ztensor/cli \
+		$(shell pkg-config --cflags libpq 2>/dev/null)
 
 # V=1 shows the commands
 
@@ -175,7 +176,7 @@ define core_variant
 
 $(1)_OBJS :=	$$(CORE_SRCS:%.c=$(1)/%.o) $$(BLAKE3_OBJS:%=$(1)/blake3/%.o)
 
-$(1)/src/core/%.o: src/core/%.c Makefile
+$$(CORE_SRCS:%.c=$(1)/%.o): $(1)/%.o: %.c Makefile
 	@mkdir -p $$(@D)
 	@echo "  cc  $$<"
 	$$(Q)$(2) -std=c99 $(3) $$(CORE_WARN) -fPIC -fvisibility=hidden \
@@ -272,7 +273,7 @@ $(BUILD)/xet: $(CLI_SRCS:%.c=$(BUILD)/host/%.o) $(BUILD)/libxet.a
 	$(Q)$(CC) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $^ $(CORE_LIBS) \
 		$(CLI_LIBS) -lpthread
 
-$(BUILD)/asan/src/cli/%.o: src/cli/%.c Makefile
+$(CLI_SRCS:%.c=$(BUILD)/asan/%.o): $(BUILD)/asan/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	@echo "  cc  $<"
 	$(Q)$(CC) $(ASAN_CFLAGS) $(HOST_CFLAGS) $(CLI_INCS) $(DEP) -c -o $@ $<
@@ -326,7 +327,7 @@ nginx_configure = \
 	|| { tail -n 12 $(1)/configure.log; exit 1; } && \
 	touch $(1)/.configured
 
-$(OUT)/nginx/.configured: config $(OUT)/nginx/.flags \
+$(OUT)/nginx/.configured: config $(OUT)/nginx/.flags $(OUT)/.sources \
 		$(NGINX_SRC)/src/core/nginx.h
 	@echo "configuring $(NGINX_SRC), see $(BUILD)/nginx/configure.log"
 	$(call nginx_configure,$(OUT)/nginx,$(NGINX_SRC),"$${NGX_CONF_FLAGS[@]}" \
@@ -339,6 +340,13 @@ $(OUT)/nginx/.flags: FORCE
 	@echo '$(NGINX_SRC) $(NGINX_FLAGS) $(MODULE_CC_OPT) $(MODULE_LD_OPT)' \
 		'$(NO_WERROR)' \
 		'$(XET_BLAKE3_DIR)' > $@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+# "config" takes the sources from the folders.
+
+$(OUT)/.sources: FORCE
+	@mkdir -p $(@D)
+	@find src -name '*.[ch]' | sort > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 $(NGINX_SRC)/src/core/nginx.h:
@@ -377,7 +385,7 @@ $(SANITIZERS:%=nginx-%): nginx-%: $(OUT)/nginx-%/.configured
 		-f $(OUT)/$@/Makefile -C $(FULL_SRC) binary
 
 $(SANITIZERS:%=$(OUT)/nginx-%/.configured): $(OUT)/nginx-%/.configured: \
-		config Makefile $(FULL_SRC)/src/core/nginx.c
+		config Makefile $(OUT)/.sources $(FULL_SRC)/src/core/nginx.c
 	@echo "configuring $(FULL_SRC), see $(BUILD)/nginx-$*/configure.log"
 	$(call nginx_configure,$(OUT)/nginx-$*,$(FULL_SRC),\
 		$(FULL_NGINX_FLAGS) \

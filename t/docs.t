@@ -50,10 +50,10 @@ my @docs = map { s!^\Q$root/!!r }
 	"$root/README.md", sort glob("$root/docs/*.md");
 my %doc = map { $_ => text($_) } @docs;
 
-my $module = text('src/http/ngx_http_xet_module.c');
-my $merges = text('src/http/ngx_http_xet_conf.c')
-	. text('src/http/ngx_http_xet_conf_token.c')
-	. text('src/http/ngx_http_xet_conf_ztensor.c');
+my $module = text('src/http/module/ngx_http_xet_module.c');
+my $merges = text('src/http/module/ngx_http_xet_conf.c')
+	. text('src/http/module/ngx_http_xet_conf_token.c')
+	. text('src/http/module/ngx_http_xet_conf_ztensor.c');
 
 sub text {
 	return decode('UTF-8', slurp("$root/$_[0]"));
@@ -65,7 +65,7 @@ sub code {
 	return join("\n", map { text(s!^\Q$root/!!r) =~ s!/\*.*?\*/!!gsr } @_);
 }
 
-my @http = map { glob("$_/*.c") } $http, "$http/*";
+my @http = map { glob("$_/*.c") } "$http/*", "$root/src/ztensor/http";
 my $code = code(@http);
 
 # Two sets of names: what is missing on either side.
@@ -190,7 +190,7 @@ for my $name (sort grep { $commands{$_} } keys %described) {
 
 # parameters of xet_postgres, with bounds and defaults
 
-my $conf = text('src/http/ngx_http_xet_conf_set.c');
+my $conf = text('src/http/module/ngx_http_xet_conf_set.c');
 my (%params, %told);
 
 while ($conf =~ /\{ \s* "(\w+)", \s* (\S+), \s* (\S+), \s*
@@ -214,7 +214,7 @@ same(\%params, \%told, 'parameters of xet_postgres');
 
 # variables
 
-my %variables = map { $_ => '' } text('src/http/ngx_http_xet_variables.c')
+my %variables = map { $_ => '' } text('src/http/module/ngx_http_xet_variables.c')
 	=~ /\{ ngx_string\("(\w+)"\), NULL, \w+/g;
 
 same(\%variables, { map { $_ => '' } $doc{'docs/directives.md'}
@@ -223,7 +223,7 @@ same(\%variables, { map { $_ => '' } $doc{'docs/directives.md'}
 # --------------------------------------------------------------------------
 # routes: name with its arguments -> methods -> versions
 
-my $router = code("$http/ngx_http_xet_router.c");
+my $router = code("$http/module/ngx_http_xet_router.c");
 my %args = (0 => '', NGX_HTTP_XET_ARG_HASH => '/{}',
 	NGX_HTTP_XET_ARG_PREFIX_HASH => '/{prefix}/{}',
 	NGX_HTTP_XET_ARG_HASH_NAME => '/{}', NGX_HTTP_XET_ARG_NAME => '');

@@ -53,7 +53,7 @@ my (%methods, %statuses);
 # --------------------------------------------------------------------------
 # routes
 
-my $router = slurp(root() . '/src/http/ngx_http_xet_router.c')
+my $router = slurp(root() . '/src/http/module/ngx_http_xet_router.c')
 	=~ s!/\*.*?\*/!!gsr;
 my ($table) = $router =~ /ngx_http_xet_routes\[\] = \{(.*?)\n\};/s;
 

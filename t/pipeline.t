@@ -64,7 +64,7 @@ my %args = (
 );
 
 sub routes {
-	my ($table) = slurp(root() . '/src/http/ngx_http_xet_router.c')
+	my ($table) = slurp(root() . '/src/http/module/ngx_http_xet_router.c')
 		=~ /ngx_http_xet_routes\[\] = \{(.*?)^\};/ms;
 
 	my @rows = $table =~ /\{\s*ngx_string\((.*?)\},/sg;

@@ -40,7 +40,7 @@ system("cc -std=c99 -D_GNU_SOURCE -O2 -I\$(pg_config --includedir)"
 
 # the statement is what the module prepares
 
-my $query = root() . '/src/http/services/ngx_http_xet_query_stmt.c';
+my $query = root() . '/src/http/query/ngx_http_xet_query_stmt.c';
 my ($statement) = slurp($query) =~ /"file_terms",\s*"([^"]+)"/
 	or die "no statement in $query\n";
 
