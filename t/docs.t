@@ -50,10 +50,11 @@ my @docs = map { s!^\Q$root/!!r }
 	"$root/README.md", sort glob("$root/docs/*.md");
 my %doc = map { $_ => text($_) } @docs;
 
-my $module = text('src/http/module/ngx_http_xet_module.c');
+my $module = text('src/http/module/ngx_http_xet_module.c')
+	. text('src/ztensor/http/ngx_http_xet_ztensor_module.c');
 my $merges = text('src/http/module/ngx_http_xet_conf.c')
 	. text('src/http/module/ngx_http_xet_conf_token.c')
-	. text('src/http/module/ngx_http_xet_conf_ztensor.c');
+	. text('src/ztensor/http/ngx_http_xet_ztensor_module.c');
 
 sub text {
 	return decode('UTF-8', slurp("$root/$_[0]"));
@@ -67,6 +68,7 @@ sub code {
 
 my @http = map { glob("$_/*.c") } "$http/*", "$root/src/ztensor/http";
 my $code = code(@http);
+my $core = code(glob("$root/src/core/*/*.c $root/src/ztensor/core/*.c"));
 
 # Two sets of names: what is missing on either side.
 
@@ -214,7 +216,8 @@ same(\%params, \%told, 'parameters of xet_postgres');
 
 # variables
 
-my %variables = map { $_ => '' } text('src/http/module/ngx_http_xet_variables.c')
+my $variables = text('src/http/module/ngx_http_xet_variables.c');
+my %variables = map { $_ => '' } $variables
 	=~ /\{ ngx_string\("(\w+)"\), NULL, \w+/g;
 
 same(\%variables, { map { $_ => '' } $doc{'docs/directives.md'}
@@ -337,31 +340,9 @@ same(\%lines, \%lines_told, 'log lines');
 # --------------------------------------------------------------------------
 # files
 
-my %files = map { s!^\Q$root/!!r => '' }
-	grep { -f } map { glob("$root/src/$_") } qw! * */* */*/* */*/*/* !;
-my %mapped;
+# the maps are made of the heads of the files
 
-my ($map) = $doc{'README.md'} =~ /^## Map of src\n(.*?)^## /ms;
-my $folder = '';
-
-for (split(/\n/, $map // '')) {
-	$folder = $1 if m!^(src/[\w/]*/?)(?:\s|$)!;
-	next unless /^    (\w+)\.(\w+|\[ch\])  +\S/;
-
-	$mapped{"$folder$1.$_"} = '' for $2 eq '[ch]' ? qw/ c h / : $2;
-}
-
-same(\%files, \%mapped, 'files of src');
-
-# tests
-
-{
-	my ($tests) = $doc{'README.md'} =~ /^## Map of t\n(.*?)^## /ms;
-
-	same({ map { s!^\Q$root/!!r => '' } glob("$root/t/*.t") },
-		{ map { $_ => '' } $tests =~ m!^\| `(t/\w+\.t)` \| \S!mg },
-		'files of t');
-}
+is(system("$root/.ci/maps", '--check'), 0, 'maps of docs/hacking.md');
 
 # relative links and their anchors
 
@@ -403,7 +384,7 @@ for my $name (@docs) {
 
 	while ($doc{$name} =~ /`(ngx_http_xet_\w+|xet_\w+)\(\)?`/g) {
 		push @bad, $1 unless $code =~ /\b$1\b/
-			|| code(glob("$root/src/core/*/*.c")) =~ /\b$1\b/;
+			|| $core =~ /\b$1\b/;
 	}
 
 	while ($doc{$name} =~ m!`((?:src|conf|docker|sql|t|\.ci)/[\w./-]+)`!g) {
@@ -416,7 +397,7 @@ for my $name (@docs) {
 # the life of a request: functions without their prefix, and of SQL
 
 {
-	my ($life) = $doc{'README.md'}
+	my ($life) = $doc{'docs/hacking.md'}
 		=~ /^## The life of a request\n(.*?)^## /ms;
 	my $sql = text('sql/functions.sql');
 	my @bad;

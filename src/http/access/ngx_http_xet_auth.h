@@ -7,23 +7,19 @@
 #define _NGX_HTTP_XET_AUTH_H_INCLUDED_
 
 
-#include <ngx_config.h>
-#include <ngx_core.h>
-#include <ngx_http.h>
-
-#include "xet.h"
+#include "ngx_http_xet.h"
 
 
 /* The verdict on a request's token, made once by a location. */
 
-typedef struct {
+struct ngx_http_xet_auth_s {
     void                *rules;        /* the location that it is by */
     xet_status_t         status;       /* XET_OK: claims are good */
     xet_token_claims_t   claims;
     ngx_str_t            subject;
     ngx_str_t            repo;
     u_char               room[XET_TOKEN_ROOM];
-} ngx_http_xet_auth_t;
+};
 
 
 /*

@@ -7,11 +7,7 @@
 #define _NGX_HTTP_XET_LIMIT_ZONE_H_INCLUDED_
 
 
-#include <ngx_config.h>
-#include <ngx_core.h>
-#include <ngx_http.h>
-
-#include "xet.h"
+#include "ngx_http_xet.h"
 
 
 typedef struct ngx_http_xet_limit_slot_s  ngx_http_xet_limit_slot_t;
@@ -19,12 +15,12 @@ typedef struct ngx_http_xet_limit_slot_s  ngx_http_xet_limit_slot_t;
 
 /* What "xet_upload_zone" says; data of its shared memory. */
 
-typedef struct {
+struct ngx_http_xet_limit_s {
     ngx_http_complex_value_t   key;            /* empty: not counted */
     ngx_uint_t                 concurrent;     /* 0: no bound */
     xet_bucket_rate_t          bytes;          /* size 0: no bound */
     ngx_shm_zone_t            *zone;
-} ngx_http_xet_limit_t;
+};
 
 
 /* zone->init. */

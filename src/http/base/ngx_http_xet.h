@@ -1,7 +1,7 @@
 
 /*
- * What every file of the glue shares: configurations, the request context
- * and the routes.  A service has a header of its own.
+ * What every file of the glue shares: configurations and the context of a
+ * request.  Each wing has a header of its own.
  */
 
 #ifndef _NGX_HTTP_XET_H_INCLUDED_
@@ -19,23 +19,23 @@
 
 
 typedef struct ngx_http_xet_ctx_s         ngx_http_xet_ctx_t;
+
+/* what the wings keep in the context of a request, or in a configuration */
+
+typedef struct ngx_http_xet_task_s        ngx_http_xet_task_t;
+typedef struct ngx_http_xet_auth_s        ngx_http_xet_auth_t;
+typedef struct ngx_http_xet_limit_s       ngx_http_xet_limit_t;
 typedef struct ngx_http_xet_lanes_s       ngx_http_xet_lanes_t;
+typedef struct ngx_http_xet_query_s       ngx_http_xet_query_t;
 typedef struct ngx_http_xet_body_s        ngx_http_xet_body_t;
 typedef struct ngx_http_xet_ingest_s      ngx_http_xet_ingest_t;
 typedef struct ngx_http_xet_keep_s        ngx_http_xet_keep_t;
 typedef struct ngx_http_xet_verify_s      ngx_http_xet_verify_t;
-typedef struct ngx_http_xet_limit_hold_s  ngx_http_xet_limit_hold_t;
+typedef struct ngx_http_xet_hold_s        ngx_http_xet_hold_t;
+typedef struct ngx_http_xet_stream_s      ngx_http_xet_stream_t;
+typedef struct ngx_http_xet_reader_s      ngx_http_xet_reader_t;
 typedef struct ngx_http_xet_parts_s       ngx_http_xet_parts_t;
-typedef struct ngx_http_xet_route_s       ngx_http_xet_route_t;
-
-
-#include "ngx_http_xet_auth.h"
-#include "ngx_http_xet_limit_zone.h"
-#include "ngx_http_xet_task.h"
-#include "ngx_http_xet_query.h"
-#include "ngx_http_xet_reader.h"
-#include "ngx_http_xet_stream.h"
-#include "ngx_http_xet_ztensor.h"
+typedef struct ngx_http_xet_ztensor_s     ngx_http_xet_ztensor_t;
 
 
 /* A key of "xet_url_key": its MAC context belongs to the worker's loop. */
@@ -140,8 +140,6 @@ typedef struct {
     ngx_uint_t                 batch_max;      /* files in a batch */
     ngx_uint_t                 plan_terms;     /* in an answer */
     size_t                     plan_buffer;    /* of a plan in a file */
-
-    ngx_http_xet_ztensor_conf_t  ztensor;
 } ngx_http_xet_loc_conf_t;
 
 
@@ -172,13 +170,6 @@ typedef struct {
 #define NGX_HTTP_XET_V2    0x04
 
 
-typedef enum {
-    NGX_HTTP_XET_UPLOAD_NONE = 0,
-    NGX_HTTP_XET_UPLOAD_XORB,
-    NGX_HTTP_XET_UPLOAD_SHARD
-} ngx_http_xet_upload_e;
-
-
 typedef ngx_int_t (*ngx_http_xet_handler_pt)(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx);
 
@@ -207,8 +198,8 @@ struct ngx_http_xet_ctx_s {
     ngx_http_xet_auth_t        *auth;
     ngx_http_xet_data_t        *data;           /* NULL: not checked */
 
-    ngx_http_xet_task_t         task;
-    ngx_http_xet_query_t        query;
+    ngx_http_xet_task_t        *task;
+    ngx_http_xet_query_t       *query;
     ngx_http_xet_body_t        *body;
     ngx_http_xet_ingest_t      *ingest;
     ngx_http_xet_keep_t        *keep;
@@ -217,7 +208,7 @@ struct ngx_http_xet_ctx_s {
     ngx_http_xet_reader_t      *reader;
     ngx_http_xet_parts_t       *parts;
     ngx_http_xet_ztensor_t     *ztensor;
-    ngx_http_xet_limit_hold_t  *hold;           /* of an upload, counted */
+    ngx_http_xet_hold_t        *hold;           /* of an upload, counted */
     uint64_t                    worth;          /* bytes that count besides */
 
     void                       *endpoint;       /* its state */
@@ -239,145 +230,6 @@ ngx_http_xet_ctx_t *ngx_http_xet_ctx(ngx_http_request_t *r);
  */
 void *ngx_http_xet_state(ngx_http_request_t *r, size_t size,
     ngx_pool_cleanup_pt handler);
-
-/* ngx_http_xet_router.c */
-ngx_int_t ngx_http_xet_api_handler(ngx_http_request_t *r);
-
-/* The names in the route's path; NGX_DECLINED where there is none. */
-ngx_int_t ngx_http_xet_route_name(ngx_http_request_t *r, ngx_str_t *name);
-
-/* Whether the request's route needs a token, and one to write. */
-void ngx_http_xet_route_access(ngx_http_request_t *r, ngx_uint_t *token,
-    ngx_uint_t *write);
-
-/*
- * What the request uploads, and the hash in the path of a xorb; as route_name
- * it does not care who answers.
- */
-ngx_http_xet_upload_e ngx_http_xet_route_upload(ngx_http_request_t *r,
-    xet_hash_t *hash);
-
-/* ngx_http_xet_access.c */
-ngx_int_t ngx_http_xet_preaccess_handler(ngx_http_request_t *r);
-ngx_int_t ngx_http_xet_access_handler(ngx_http_request_t *r);
-
-/* ngx_http_xet_data_filter.c */
-ngx_int_t ngx_http_xet_data_filter_init(ngx_conf_t *cf);
-
-/* ngx_http_xet_variables.c */
-ngx_int_t ngx_http_xet_add_variables(ngx_conf_t *cf);
-
-/* ngx_http_xet_process.c */
-ngx_int_t ngx_http_xet_init_module(ngx_cycle_t *cycle);
-ngx_int_t ngx_http_xet_init_process(ngx_cycle_t *cycle);
-void ngx_http_xet_exit_process(ngx_cycle_t *cycle);
-
-/* ngx_http_xet_conf.c */
-void *ngx_http_xet_create_main_conf(ngx_conf_t *cf);
-char *ngx_http_xet_init_main_conf(ngx_conf_t *cf, void *conf);
-void *ngx_http_xet_create_loc_conf(ngx_conf_t *cf);
-char *ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child);
-ngx_int_t ngx_http_xet_conf_check(ngx_conf_t *cf,
-    ngx_http_xet_main_conf_t *xmcf);
-
-/* ngx_http_xet_conf_pool.c */
-ngx_int_t ngx_http_xet_conf_pools(ngx_conf_t *cf,
-    ngx_http_xet_main_conf_t *xmcf);
-
-/* ngx_http_xet_conf_set.c */
-char *ngx_http_xet_conf_store(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
-char *ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_xet_conf_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
-char *ngx_http_xet_conf_data(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
-char *ngx_http_xet_conf_error(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
-char *ngx_http_xet_conf_mint(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
-char *ngx_http_xet_conf_verify_body(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_xet_conf_require_tls(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-
-/* Whether arg is name=value, and which value; it may be empty. */
-ngx_uint_t ngx_http_xet_conf_param(ngx_str_t *arg, const char *name,
-    ngx_str_t *value);
-
-/* Logs that arg is an invalid parameter; NGX_CONF_ERROR. */
-char *ngx_http_xet_conf_invalid(ngx_conf_t *cf, ngx_str_t *arg);
-
-/* ngx_http_xet_conf_key.c */
-char *ngx_http_xet_conf_url_key(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_xet_conf_dedup_key(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-ngx_int_t ngx_http_xet_conf_read(ngx_conf_t *cf, ngx_str_t *name, size_t max,
-    ngx_str_t *content);
-ngx_int_t ngx_http_xet_conf_hex(u_char *dst, ngx_str_t *hex);
-ngx_int_t ngx_http_xet_conf_sign_keys(ngx_cycle_t *cycle,
-    ngx_http_xet_main_conf_t *xmcf);
-
-/* ngx_http_xet_conf_token.c */
-char *ngx_http_xet_conf_token_key(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_xet_conf_merge_token(ngx_conf_t *cf,
-    ngx_http_xet_loc_conf_t *prev, ngx_http_xet_loc_conf_t *conf);
-
-/* ngx_http_xet_conf_zone.c */
-char *ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_xet_conf_upload_zone(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_xet_conf_upload_limit(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-
-/* ngx_http_xet_conf_ztensor.c */
-void ngx_http_xet_conf_create_ztensor(ngx_http_xet_ztensor_conf_t *conf);
-void ngx_http_xet_conf_merge_ztensor(ngx_http_xet_ztensor_conf_t *prev,
-    ngx_http_xet_ztensor_conf_t *conf);
-char *ngx_http_xet_conf_ztensor_limits(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-
-/* endpoints */
-ngx_int_t ngx_http_xet_token_handler(ngx_http_request_t *r);
-ngx_int_t ngx_http_xet_reconstruction_handler(ngx_http_request_t *r,
-    ngx_http_xet_ctx_t *ctx);
-ngx_int_t ngx_http_xet_batch_handler(ngx_http_request_t *r,
-    ngx_http_xet_ctx_t *ctx);
-ngx_int_t ngx_http_xet_chunk_hashes_handler(ngx_http_request_t *r,
-    ngx_http_xet_ctx_t *ctx);
-ngx_int_t ngx_http_xet_chunk_handler(ngx_http_request_t *r,
-    ngx_http_xet_ctx_t *ctx);
-ngx_int_t ngx_http_xet_xorb_post_handler(ngx_http_request_t *r,
-    ngx_http_xet_ctx_t *ctx);
-ngx_int_t ngx_http_xet_xorb_get_handler(ngx_http_request_t *r,
-    ngx_http_xet_ctx_t *ctx);
-ngx_int_t ngx_http_xet_xorb_head_handler(ngx_http_request_t *r,
-    ngx_http_xet_ctx_t *ctx);
-ngx_int_t ngx_http_xet_grant_handler(ngx_http_request_t *r,
-    ngx_http_xet_ctx_t *ctx);
-ngx_int_t ngx_http_xet_shard_handler(ngx_http_request_t *r,
-    ngx_http_xet_ctx_t *ctx);
-ngx_int_t ngx_http_xet_file_put_handler(ngx_http_request_t *r,
-    ngx_http_xet_ctx_t *ctx);
-ngx_int_t ngx_http_xet_file_get_handler(ngx_http_request_t *r,
-    ngx_http_xet_ctx_t *ctx);
-ngx_int_t ngx_http_xet_file_delete_handler(ngx_http_request_t *r,
-    ngx_http_xet_ctx_t *ctx);
-ngx_int_t ngx_http_xet_zt_list_handler(ngx_http_request_t *r,
-    ngx_http_xet_ctx_t *ctx);
-ngx_int_t ngx_http_xet_zt_object_handler(ngx_http_request_t *r,
-    ngx_http_xet_ctx_t *ctx);
-ngx_int_t ngx_http_xet_zt_data_handler(ngx_http_request_t *r,
-    ngx_http_xet_ctx_t *ctx);
-ngx_int_t ngx_http_xet_zt_reconstruction_handler(ngx_http_request_t *r,
-    ngx_http_xet_ctx_t *ctx);
-ngx_int_t ngx_http_xet_zt_verify_handler(ngx_http_request_t *r,
-    ngx_http_xet_ctx_t *ctx);
-ngx_int_t ngx_http_xet_telemetry_handler(ngx_http_request_t *r,
-    ngx_http_xet_ctx_t *ctx);
-ngx_int_t ngx_http_xet_health_handler(ngx_http_request_t *r,
-    ngx_http_xet_ctx_t *ctx);
-ngx_int_t ngx_http_xet_live_handler(ngx_http_request_t *r,
-    ngx_http_xet_ctx_t *ctx);
 
 
 #endif /* _NGX_HTTP_XET_H_INCLUDED_ */

@@ -4,6 +4,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_task.h"
 
 
 /* The context of a request, made when first asked for. */
@@ -16,10 +17,13 @@ ngx_http_xet_ctx(ngx_http_request_t *r)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
     if (ctx == NULL) {
-        ctx = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_ctx_t));
+        ctx = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_ctx_t)
+                                   + sizeof(ngx_http_xet_task_t));
         if (ctx == NULL) {
             return NULL;
         }
+
+        ctx->task = (ngx_http_xet_task_t *) (ctx + 1);
 
         ngx_http_set_ctx(r, ctx, ngx_http_xet_module);
     }

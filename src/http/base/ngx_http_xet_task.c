@@ -24,6 +24,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_task.h"
 
 #include <sys/resource.h>
 
@@ -56,7 +57,7 @@ ngx_http_xet_task_post(ngx_http_request_t *r, ngx_http_xet_job_pt job,
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    if (ngx_http_xet_task_start(r, &ctx->task, job, done, data) != NGX_OK) {
+    if (ngx_http_xet_task_start(r, ctx->task, job, done, data) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -172,7 +173,7 @@ ngx_http_xet_task_busy(ngx_http_request_t *r)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    return ctx->task.busy || ctx->task.ready;
+    return ctx->task->busy || ctx->task->ready;
 }
 
 
@@ -260,7 +261,7 @@ ngx_http_xet_task_write_handler(ngx_http_request_t *r)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    t = &ctx->task;
+    t = ctx->task;
 
     if (!t->ready) {
 

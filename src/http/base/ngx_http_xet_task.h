@@ -7,9 +7,7 @@
 #define _NGX_HTTP_XET_TASK_H_INCLUDED_
 
 
-#include <ngx_config.h>
-#include <ngx_core.h>
-#include <ngx_http.h>
+#include "ngx_http_xet.h"
 
 
 /* In a thread: no request, no pool of a request, no request's log. */
@@ -21,7 +19,7 @@ typedef void (*ngx_http_xet_done_pt)(ngx_http_request_t *r, void *data);
 
 /* One a request, used again for each of its jobs. */
 
-typedef struct {
+struct ngx_http_xet_task_s {
     ngx_http_request_t         *request;
     ngx_thread_task_t          *task;
     ngx_http_xet_job_pt         job;
@@ -39,7 +37,7 @@ typedef struct {
     unsigned                    ready:1;   /* done, its handler not called */
     unsigned                    beside:1;  /* the handlers are not ours */
     unsigned                    dead:1;    /* the request is */
-} ngx_http_xet_task_t;
+};
 
 
 /*

@@ -20,6 +20,8 @@
 #include "ngx_http_xet_backlog.h"
 #include "ngx_http_xet_output.h"
 #include "ngx_http_xet_parts.h"
+#include "ngx_http_xet_reader.h"
+#include "ngx_http_xet_task.h"
 
 
 static xet_status_t ngx_http_xet_parts_next(ngx_http_request_t *r,
@@ -51,7 +53,7 @@ ngx_http_xet_parts_send(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
     ctx->parts = p;
-    ctx->task.write = ngx_http_xet_parts_write_handler;
+    ctx->task->write = ngx_http_xet_parts_write_handler;
 
     ngx_http_xet_reader_data(p->reader, p);
     ngx_http_xet_parts_range(p);

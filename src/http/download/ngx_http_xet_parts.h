@@ -13,6 +13,7 @@
 #include <ngx_http.h>
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_reader.h"
 
 
 typedef struct {

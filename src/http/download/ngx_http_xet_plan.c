@@ -15,6 +15,7 @@
 #include "ngx_http_xet_plan.h"
 #include "ngx_http_xet_plan_spool.h"
 #include "ngx_http_xet_stream.h"
+#include "ngx_http_xet_task.h"
 #include "ngx_http_xet_url.h"
 
 

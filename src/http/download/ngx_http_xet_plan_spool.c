@@ -19,6 +19,7 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_lanes.h"
 #include "ngx_http_xet_plan_spool.h"
+#include "ngx_http_xet_task.h"
 
 
 static ngx_http_xet_plan_spool_t *ngx_http_xet_plan_spool_create(

@@ -13,6 +13,7 @@
 #include <ngx_http.h>
 
 #include "xet.h"
+#include "ngx_http_xet_query.h"
 #include "ngx_http_xet_store.h"
 
 

@@ -22,9 +22,13 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_damage.h"
 #include "ngx_http_xet_decode.h"
 #include "ngx_http_xet_lanes.h"
+#include "ngx_http_xet_query.h"
 #include "ngx_http_xet_reader.h"
+#include "ngx_http_xet_slices.h"
+#include "ngx_http_xet_task.h"
 
 
 #define NGX_HTTP_XET_READER_LISTS    64
@@ -432,12 +436,12 @@ ngx_http_xet_reader_answers(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    if (ngx_http_xet_query_slices_n(&ctx->query) != rd->slices.n) {
+    if (ngx_http_xet_query_slices_n(ctx->query) != rd->slices.n) {
         return XET_DATABASE;
     }
 
     for (i = 0; i < rd->slices.n; i++) {
-        ngx_http_xet_query_slices_row(&ctx->query, i, &slice);
+        ngx_http_xet_query_slices_row(ctx->query, i, &slice);
 
         ends.n = slice.n;
         ends.raw_before = slice.raw_before;

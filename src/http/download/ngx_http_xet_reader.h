@@ -38,14 +38,7 @@
 #define _NGX_HTTP_XET_READER_H_INCLUDED_
 
 
-#include <ngx_config.h>
-#include <ngx_core.h>
-#include <ngx_http.h>
-
-#include "xet.h"
-
-
-typedef struct ngx_http_xet_reader_s  ngx_http_xet_reader_t;
+#include "ngx_http_xet.h"
 
 
 /* A part of the range; not empty. */

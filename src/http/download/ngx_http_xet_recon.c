@@ -17,7 +17,9 @@
 #include "ngx_http_xet_output.h"
 #include "ngx_http_xet_plan.h"
 #include "ngx_http_xet_plan_spool.h"
+#include "ngx_http_xet_query.h"
 #include "ngx_http_xet_recon.h"
+#include "ngx_http_xet_slices.h"
 
 
 typedef struct {
@@ -336,11 +338,11 @@ ngx_http_xet_recon_trim(ngx_http_request_t *r)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     rec = ctx->state;
 
-    n = ngx_http_xet_query_slices_n(&ctx->query);
+    n = ngx_http_xet_query_slices_n(ctx->query);
     one = (rec->plan.before + rec->plan.n == 1);
 
     for (i = 0; i < n; i++) {
-        ngx_http_xet_query_slices_row(&ctx->query, i, &slice);
+        ngx_http_xet_query_slices_row(ctx->query, i, &slice);
 
         if (slice.n == 0) {
             return ngx_http_xet_error_status(r, XET_PLAN_DAMAGED);

@@ -7,11 +7,7 @@
 #define _NGX_HTTP_XET_STREAM_H_INCLUDED_
 
 
-#include <ngx_config.h>
-#include <ngx_core.h>
-#include <ngx_http.h>
-
-#include "xet.h"
+#include "ngx_http_xet.h"
 
 
 /* Makes the next piece, now or later, and calls ngx_http_xet_stream_send(). */
@@ -19,12 +15,12 @@ typedef void (*ngx_http_xet_stream_next_pt)(ngx_http_request_t *r,
     void *data);
 
 
-typedef struct {
+struct ngx_http_xet_stream_s {
     ngx_http_xet_stream_next_pt   next;
     void                         *data;
     ngx_pool_t                   *pool;        /* of the piece on its way */
     unsigned                      begun:1;
-} ngx_http_xet_stream_t;
+};
 
 
 /* The headers of the answer are set; s lives in the request's pool. */

@@ -5,6 +5,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_module.h"
 
 
 static ngx_int_t ngx_http_xet_conf_cache(ngx_conf_t *cf,
@@ -134,8 +135,6 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
     conf->plan_terms = NGX_CONF_UNSET_UINT;
     conf->plan_buffer = NGX_CONF_UNSET_SIZE;
 
-    ngx_http_xet_conf_create_ztensor(&conf->ztensor);
-
     return conf;
 }
 
@@ -185,8 +184,6 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_uint_value(conf->plan_terms, prev->plan_terms, 2000000);
     ngx_conf_merge_size_value(conf->plan_buffer, prev->plan_buffer,
                               512 * 1024);
-
-    ngx_http_xet_conf_merge_ztensor(&prev->ztensor, &conf->ztensor);
 
     if (conf->url_base == NULL) {
         conf->url_base = prev->url_base;

@@ -5,6 +5,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_module.h"
 
 
 #define NGX_HTTP_XET_KEY_FILE_MAX  4096

@@ -10,6 +10,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_module.h"
 
 
 #define NGX_HTTP_XET_READ_POOL     "xet read"

@@ -4,7 +4,11 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_module.h"
 #include "ngx_http_xet_output.h"
+#include "ngx_http_xet_param.h"
+#include "ngx_http_xet_pg.h"
+#include "ngx_http_xet_routes.h"
 #include "ngx_http_xet_store.h"
 
 
@@ -37,7 +41,7 @@ ngx_http_xet_conf_store(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             xmcf->anonymous = 0;
 
         } else if (ngx_strcmp(value[2].data, "temp=anonymous") != 0) {
-            return ngx_http_xet_conf_invalid(cf, &value[2]);
+            return ngx_http_xet_param_invalid(cf, &value[2]);
         }
     }
 
@@ -148,7 +152,7 @@ ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
         for (j = 0; j < sizeof(params) / sizeof(params[0]); j++) {
 
-            if (!ngx_http_xet_conf_param(&value[i], params[j].name, &s)) {
+            if (!ngx_http_xet_param(&value[i], params[j].name, &s)) {
                 continue;
             }
 
@@ -156,7 +160,7 @@ ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                                  : ngx_parse_time(&s, 0);
 
             if (n == NGX_ERROR || n < params[j].min || n > params[j].max) {
-                return ngx_http_xet_conf_invalid(cf, &value[i]);
+                return ngx_http_xet_param_invalid(cf, &value[i]);
             }
 
             if (params[j].number) {
@@ -170,40 +174,11 @@ ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
 
         if (j == sizeof(params) / sizeof(params[0])) {
-            return ngx_http_xet_conf_invalid(cf, &value[i]);
+            return ngx_http_xet_param_invalid(cf, &value[i]);
         }
     }
 
     return NGX_CONF_OK;
-}
-
-
-ngx_uint_t
-ngx_http_xet_conf_param(ngx_str_t *arg, const char *name, ngx_str_t *value)
-{
-    size_t  len;
-
-    len = ngx_strlen(name);
-
-    if (arg->len <= len || arg->data[len] != '='
-        || ngx_strncmp(arg->data, name, len) != 0)
-    {
-        return 0;
-    }
-
-    value->data = arg->data + len + 1;
-    value->len = arg->len - len - 1;
-
-    return 1;
-}
-
-
-char *
-ngx_http_xet_conf_invalid(ngx_conf_t *cf, ngx_str_t *arg)
-{
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"", arg);
-
-    return NGX_CONF_ERROR;
 }
 
 

@@ -4,6 +4,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_module.h"
 
 
 static char *ngx_http_xet_conf_add_keys(ngx_conf_t *cf,

@@ -5,6 +5,9 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_limit_zone.h"
+#include "ngx_http_xet_module.h"
+#include "ngx_http_xet_param.h"
 #include "ngx_http_xet_token_cache.h"
 
 
@@ -84,27 +87,27 @@ ngx_http_xet_conf_upload_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     for (i = 3; i < cf->args->nelts; i++) {
 
-        if (ngx_http_xet_conf_param(&value[i], "concurrent", &s)
+        if (ngx_http_xet_param(&value[i], "concurrent", &s)
             && limit->concurrent == 0)
         {
             n = ngx_atoi(s.data, s.len);
 
             if (n < 1 || n > NGX_HTTP_XET_UPLOADS_MAX) {
-                return ngx_http_xet_conf_invalid(cf, &value[i]);
+                return ngx_http_xet_param_invalid(cf, &value[i]);
             }
 
             limit->concurrent = n;
             continue;
         }
 
-        if (ngx_http_xet_conf_param(&value[i], "bytes", &s)
+        if (ngx_http_xet_param(&value[i], "bytes", &s)
             && limit->bytes.size == 0
             && ngx_http_xet_conf_bytes(&s, &limit->bytes) == NGX_OK)
         {
             continue;
         }
 
-        return ngx_http_xet_conf_invalid(cf, &value[i]);
+        return ngx_http_xet_param_invalid(cf, &value[i]);
     }
 
     limit->zone = ngx_http_xet_conf_zone(cf, &value[2]);
@@ -189,7 +192,7 @@ ngx_http_xet_conf_zone(ngx_conf_t *cf, ngx_str_t *value)
     ngx_str_t        name, s;
     ngx_shm_zone_t  *zone;
 
-    if (!ngx_http_xet_conf_param(value, "zone", &name)) {
+    if (!ngx_http_xet_param(value, "zone", &name)) {
         goto invalid;
     }
 

@@ -5,6 +5,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_body_filter.h"
+#include "ngx_http_xet_module.h"
 #include "ngx_http_xet_verify_body.h"
 
 
@@ -404,20 +405,6 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       ngx_conf_set_flag_slot,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, telemetry),
-      NULL },
-
-    { ngx_string("xet_ztensor_strict"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_FLAG,
-      ngx_conf_set_flag_slot,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_xet_loc_conf_t, ztensor.strict),
-      NULL },
-
-    { ngx_string("xet_ztensor_limits"),
-      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_1MORE,
-      ngx_http_xet_conf_ztensor_limits,
-      NGX_HTTP_LOC_CONF_OFFSET,
-      0,
       NULL },
 
       ngx_null_command

@@ -12,7 +12,11 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_cors.h"
 #include "ngx_http_xet_limit.h"
+#include "ngx_http_xet_module.h"
 #include "ngx_http_xet_output.h"
+#include "ngx_http_xet_query.h"
+#include "ngx_http_xet_routes.h"
+#include "ngx_http_xet_verify_body.h"
 
 
 #define NGX_HTTP_XET_ARG_HASH         1
@@ -27,14 +31,14 @@
 #define NGX_HTTP_XET_WRITES 2
 
 
-struct ngx_http_xet_route_s {
+typedef struct {
     ngx_str_t                 name;
     ngx_uint_t                versions;
     ngx_uint_t                args;
     ngx_uint_t                methods;
     ngx_uint_t                scope;
     ngx_http_xet_handler_pt   handler;
-};
+} ngx_http_xet_route_t;
 
 
 #define NGX_HTTP_XET_V01  (NGX_HTTP_XET_V0|NGX_HTTP_XET_V1)
@@ -205,7 +209,7 @@ ngx_http_xet_api_handler(ngx_http_request_t *r)
     const ngx_http_xet_route_t  *route;
 
     ctx = ngx_http_xet_ctx(r);
-    if (ctx == NULL) {
+    if (ctx == NULL || ngx_http_xet_query_create(r) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 

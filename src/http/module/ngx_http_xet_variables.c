@@ -7,6 +7,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_auth.h"
+#include "ngx_http_xet_module.h"
 #include "ngx_http_xet_url.h"
 
 

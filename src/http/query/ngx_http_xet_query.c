@@ -21,6 +21,21 @@ static void ngx_http_xet_query_orphan_done(void *data, PGresult *res,
 static void ngx_http_xet_query_pool_cleanup(void *data);
 
 
+ngx_int_t
+ngx_http_xet_query_create(ngx_http_request_t *r)
+{
+    ngx_http_xet_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    if (ctx->query == NULL) {
+        ctx->query = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_query_t));
+    }
+
+    return ctx->query ? NGX_OK : NGX_ERROR;
+}
+
+
 ngx_http_xet_query_t *
 ngx_http_xet_query_get(ngx_http_request_t *r)
 {
@@ -28,7 +43,7 @@ ngx_http_xet_query_get(ngx_http_request_t *r)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    return &ctx->query;
+    return ctx->query;
 }
 
 

@@ -7,11 +7,7 @@
 #define _NGX_HTTP_XET_QUERY_H_INCLUDED_
 
 
-#include <ngx_config.h>
-#include <ngx_core.h>
-#include <ngx_http.h>
-
-#include "xet.h"
+#include "ngx_http_xet.h"
 #include "ngx_http_xet_array.h"
 #include "ngx_http_xet_damage.h"
 #include "ngx_http_xet_pg.h"
@@ -38,7 +34,7 @@ typedef void (*ngx_http_xet_query_handler_pt)(ngx_http_request_t *r,
 
 /* One a request: at most one statement of a request is in flight. */
 
-typedef struct {
+struct ngx_http_xet_query_s {
     ngx_http_request_t             *request;
     ngx_http_xet_pg_query_t        *query;     /* in flight */
     ngx_http_xet_query_handler_pt   handler;
@@ -51,8 +47,14 @@ typedef struct {
     int64_t                         numbers[3]; /* parameters, big-endian */
     int32_t                         tags[2];   /* likewise */
     unsigned                        cleanup:1;
-} ngx_http_xet_query_t;
+};
 
+
+/*
+ * Makes the query of a request, before its first statement; again is no harm.
+ * NGX_ERROR without memory.
+ */
+ngx_int_t ngx_http_xet_query_create(ngx_http_request_t *r);
 
 /*
  * The core status of what asking gave, or of what came back; missing is that

@@ -8,6 +8,7 @@
 #include "ngx_http_xet_auth.h"
 #include "ngx_http_xet_lanes.h"
 #include "ngx_http_xet_query_stmt.h"
+#include "ngx_http_xet_task.h"
 
 
 /* A copy whose request has died. */

@@ -22,6 +22,9 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_damage.h"
 #include "ngx_http_xet_output.h"
+#include "ngx_http_xet_query.h"
+#include "ngx_http_xet_routes.h"
+#include "ngx_http_xet_task.h"
 
 
 typedef struct {
@@ -94,7 +97,7 @@ ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc)
 
     ctx->endpoint = chunk;
 
-    chunk->query = &ctx->query;
+    chunk->query = ctx->query;
 
     ngx_http_xet_array_init(&chunk->xorbs, NGX_HTTP_XET_OID_BYTEA);
     ngx_http_xet_damage_init(&chunk->damage);

@@ -17,6 +17,10 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_lanes.h"
 #include "ngx_http_xet_output.h"
+#include "ngx_http_xet_query.h"
+#include "ngx_http_xet_routes.h"
+#include "ngx_http_xet_slices.h"
+#include "ngx_http_xet_task.h"
 
 
 #define NGX_HTTP_XET_DIRTY_MAX     1024
@@ -89,7 +93,7 @@ ngx_http_xet_chunk_hashes_handler(ngx_http_request_t *r,
 
     ctx->endpoint = h;
 
-    h->query = &ctx->query;
+    h->query = ctx->query;
     h->suite = xmcf->suite;
 
     ngx_http_xet_slices_init(&h->window);

@@ -7,6 +7,8 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_auth.h"
 #include "ngx_http_xet_output.h"
+#include "ngx_http_xet_query.h"
+#include "ngx_http_xet_routes.h"
 
 
 static void ngx_http_xet_file_deleted(ngx_http_request_t *r, ngx_int_t rc);

@@ -15,6 +15,7 @@
 #include "ngx_http_xet_auth.h"
 #include "ngx_http_xet_content.h"
 #include "ngx_http_xet_output.h"
+#include "ngx_http_xet_routes.h"
 
 
 typedef struct {

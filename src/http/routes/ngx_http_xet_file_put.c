@@ -11,6 +11,7 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_ingest.h"
 #include "ngx_http_xet_output.h"
+#include "ngx_http_xet_routes.h"
 
 
 static xet_status_t ngx_http_xet_file_put_expected(ngx_http_request_t *r,

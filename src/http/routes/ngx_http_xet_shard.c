@@ -15,10 +15,12 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_auth.h"
 #include "ngx_http_xet_body_filter.h"
 #include "ngx_http_xet_frames.h"
 #include "ngx_http_xet_output.h"
 #include "ngx_http_xet_register.h"
+#include "ngx_http_xet_routes.h"
 #include "ngx_http_xet_store.h"
 
 

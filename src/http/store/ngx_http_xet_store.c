@@ -26,6 +26,7 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_store.h"
 #include "ngx_http_xet_store_identity.h"
+#include "ngx_http_xet_task.h"
 
 #include <openssl/rand.h>
 

@@ -29,6 +29,7 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_body_filter.h"
 #include "ngx_http_xet_output.h"
+#include "ngx_http_xet_task.h"
 
 
 struct ngx_http_xet_body_s {
@@ -97,7 +98,7 @@ ngx_http_xet_body_read(ngx_http_request_t *r, ngx_http_xet_body_feed_pt feed,
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
-    ctx->task.upload = 1;
+    ctx->task->upload = 1;
 
     body = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_body_t));
     if (body == NULL) {

@@ -30,6 +30,7 @@
 #include "ngx_http_xet_ingest.h"
 #include "ngx_http_xet_ingest_spool.h"
 #include "ngx_http_xet_keep.h"
+#include "ngx_http_xet_query.h"
 #include "ngx_http_xet_register.h"
 #include "ngx_http_xet_store.h"
 
@@ -127,7 +128,7 @@ ngx_http_xet_ingest(ngx_http_request_t *r,
 
     ing->handler = handler;
     ing->expected = *expected;
-    ing->query = &ctx->query;
+    ing->query = ctx->query;
     ing->suite = xmcf->suite;
     ing->ask = (xmcf->dedup_secret.len != 0);
 

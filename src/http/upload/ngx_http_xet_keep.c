@@ -22,6 +22,8 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_keep.h"
+#include "ngx_http_xet_query.h"
+#include "ngx_http_xet_task.h"
 
 
 #define NGX_HTTP_XET_KEEP_ROUNDS  8
@@ -179,7 +181,7 @@ ngx_http_xet_keep_ours(ngx_http_request_t *r, ngx_int_t rc)
 
         /* refused for certain, or nobody knows */
 
-        ngx_http_xet_store_keep(keep->file, ctx->query.sqlstate[0] == '\0');
+        ngx_http_xet_store_keep(keep->file, ctx->query->sqlstate[0] == '\0');
 
         return rc;
     }

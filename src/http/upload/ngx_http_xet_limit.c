@@ -7,10 +7,11 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_body_filter.h"
 #include "ngx_http_xet_limit.h"
+#include "ngx_http_xet_limit_zone.h"
 #include "ngx_http_xet_output.h"
 
 
-struct ngx_http_xet_limit_hold_s {
+struct ngx_http_xet_hold_s {
     ngx_http_xet_limit_t       *limit;
     ngx_http_xet_limit_slot_t  *slot;          /* NULL: refused, or released */
     ngx_http_xet_ctx_t         *ctx;
@@ -26,13 +27,13 @@ static ngx_int_t ngx_http_xet_limit_refuse(ngx_http_request_t *r,
 ngx_int_t
 ngx_http_xet_limit_upload(ngx_http_request_t *r)
 {
-    uint64_t                    wait;
-    ngx_int_t                   rc;
-    ngx_str_t                   key;
-    ngx_http_xet_ctx_t         *ctx;
-    ngx_http_xet_limit_t       *limit;
-    ngx_http_xet_loc_conf_t    *xlcf;
-    ngx_http_xet_limit_hold_t  *hold;
+    uint64_t                  wait;
+    ngx_int_t                 rc;
+    ngx_str_t                 key;
+    ngx_http_xet_ctx_t       *ctx;
+    ngx_http_xet_limit_t     *limit;
+    ngx_http_xet_loc_conf_t  *xlcf;
+    ngx_http_xet_hold_t      *hold;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
@@ -51,7 +52,7 @@ ngx_http_xet_limit_upload(ngx_http_request_t *r)
         return NGX_DECLINED;
     }
 
-    hold = ngx_http_xet_state(r, sizeof(ngx_http_xet_limit_hold_t),
+    hold = ngx_http_xet_state(r, sizeof(ngx_http_xet_hold_t),
                               ngx_http_xet_limit_cleanup);
     if (hold == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -91,7 +92,7 @@ ngx_http_xet_limit_announced(ngx_http_request_t *r)
 static void
 ngx_http_xet_limit_cleanup(void *data)
 {
-    ngx_http_xet_limit_hold_t *hold = data;
+    ngx_http_xet_hold_t *hold = data;
 
     if (hold->slot) {
         ngx_http_xet_limit_zone_give(hold->limit, hold->slot,

@@ -25,9 +25,11 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_damage.h"
 #include "ngx_http_xet_lanes.h"
+#include "ngx_http_xet_query.h"
 #include "ngx_http_xet_register.h"
 #include "ngx_http_xet_register_batch.h"
 #include "ngx_http_xet_register_window.h"
+#include "ngx_http_xet_task.h"
 
 
 #define NGX_HTTP_XET_BATCH_SIZE   (1024 * 1024)
@@ -143,7 +145,7 @@ ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_file_t *spool,
     reg->progress = progress;
     reg->total = total;
     reg->proof = proof;
-    reg->query = &ctx->query;
+    reg->query = ctx->query;
     reg->suite = xmcf->suite;
     reg->store = xmcf->store;
 

@@ -29,6 +29,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_output.h"
+#include "ngx_http_xet_task.h"
 #include "ngx_http_xet_verify_body.h"
 
 
@@ -177,9 +178,9 @@ ngx_http_xet_verify_cleanup(void *data)
 static ngx_int_t
 ngx_http_xet_verify_filter(ngx_http_request_t *r, ngx_chain_t *in)
 {
-    ngx_int_t                    rc;
-    ngx_chain_t                 *out, **ll;
-    ngx_http_xet_ctx_t          *ctx;
+    ngx_int_t               rc;
+    ngx_chain_t            *out, **ll;
+    ngx_http_xet_ctx_t     *ctx;
     ngx_http_xet_verify_t  *v;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);

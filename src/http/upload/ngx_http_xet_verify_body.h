@@ -10,6 +10,13 @@
 #include "ngx_http_xet.h"
 
 
+typedef enum {
+    NGX_HTTP_XET_UPLOAD_NONE = 0,
+    NGX_HTTP_XET_UPLOAD_XORB,
+    NGX_HTTP_XET_UPLOAD_SHARD
+} ngx_http_xet_upload_e;
+
+
 /*
  * Before the body of r is read: it is to be verified as it passes, a xorb
  * against hash.  Two buffers of "xet_body_buffer" and, for a xorb, a verifier

@@ -46,16 +46,15 @@ static void ngx_http_xet_zt_batch_read(ngx_http_request_t *r, void *data,
 xet_status_t
 ngx_http_xet_zt_batch_init(ngx_http_request_t *r, ngx_http_xet_zt_batch_t *b)
 {
-    ngx_http_xet_loc_conf_t  *xlcf;
+    ngx_http_xet_ztensor_conf_t  *zlcf;
 
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+    zlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_ztensor_module);
 
     xet_zt_region(ngx_http_xet_ztensor_file(b->ztensor), &b->region);
 
-    b->rules = xet_zt_report_rules(&xlcf->ztensor.limits,
-                                   &xlcf->ztensor.decoder);
+    b->rules = xet_zt_report_rules(&zlcf->limits, &zlcf->decoder);
 
-    b->verifier = xet_zt_verifier_create(&xlcf->ztensor.decoder);
+    b->verifier = xet_zt_verifier_create(&zlcf->decoder);
 
     return b->verifier ? XET_OK : XET_NOMEM;
 }

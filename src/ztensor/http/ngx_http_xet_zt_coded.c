@@ -37,14 +37,14 @@ ngx_uint_t
 ngx_http_xet_zt_coded_wanted(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c)
 {
-    ngx_table_elt_t          *h;
-    ngx_http_xet_loc_conf_t  *xlcf;
+    ngx_table_elt_t              *h;
+    ngx_http_xet_ztensor_conf_t  *zlcf;
 
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+    zlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_ztensor_module);
 
     if (c->component->coding == XET_ZT_CODING_UNKNOWN
         || c->component->length == 0
-        || c->component->length > xlcf->ztensor.decoder.output)
+        || c->component->length > zlcf->decoder.output)
     {
         return 0;
     }

@@ -11,6 +11,8 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_content.h"
 #include "ngx_http_xet_output.h"
+#include "ngx_http_xet_query.h"
+#include "ngx_http_xet_routes.h"
 #include "ngx_http_xet_zt_coded.h"
 #include "ngx_http_xet_zt_component.h"
 #include "ngx_http_xet_zt_decode.h"
@@ -136,18 +138,17 @@ static ngx_int_t
 ngx_http_xet_zt_data_report(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c)
 {
-    ngx_int_t                 rc;
-    ngx_http_xet_ctx_t       *ctx;
-    ngx_http_xet_loc_conf_t  *xlcf;
+    ngx_int_t                     rc;
+    ngx_http_xet_ctx_t           *ctx;
+    ngx_http_xet_ztensor_conf_t  *zlcf;
 
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+    zlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_ztensor_module);
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     ctx->endpoint = c;
 
     rc = ngx_http_xet_query_zt_reports(r, &ctx->hash,
-                            xet_zt_report_rules(&xlcf->ztensor.limits,
-                                                &xlcf->ztensor.decoder),
+                            xet_zt_report_rules(&zlcf->limits, &zlcf->decoder),
                             c->object->index, c->object->index,
                             ngx_http_xet_zt_data_reported);
 

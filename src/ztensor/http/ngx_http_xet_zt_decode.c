@@ -21,6 +21,8 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_output.h"
+#include "ngx_http_xet_stream.h"
+#include "ngx_http_xet_task.h"
 #include "ngx_http_xet_zt_decode.h"
 
 
@@ -78,9 +80,9 @@ ngx_int_t
 ngx_http_xet_zt_decode_send(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c)
 {
-    xet_status_t               status;
-    ngx_http_xet_loc_conf_t   *xlcf;
-    ngx_http_xet_zt_decode_t  *d;
+    xet_status_t                  status;
+    ngx_http_xet_ztensor_conf_t  *zlcf;
+    ngx_http_xet_zt_decode_t     *d;
 
     if (c->component->coding == XET_ZT_CODING_UNKNOWN
         || !c->component->has_decoded)
@@ -88,9 +90,9 @@ ngx_http_xet_zt_decode_send(ngx_http_request_t *r,
         return ngx_http_xet_error_status(r, XET_ZT_DECODE);
     }
 
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+    zlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_ztensor_module);
 
-    if (c->component->decoded > xlcf->ztensor.decoder.output) {
+    if (c->component->decoded > zlcf->decoder.output) {
         return ngx_http_xet_error_status(r, XET_ZT_DECODE_SIZE);
     }
 
@@ -154,9 +156,9 @@ ngx_http_xet_zt_decode_head(ngx_http_request_t *r,
 static xet_status_t
 ngx_http_xet_zt_decode_init(ngx_http_request_t *r, ngx_http_xet_zt_decode_t *d)
 {
-    size_t                     size;
-    ngx_http_xet_loc_conf_t   *xlcf;
-    const xet_zt_component_t  *c;
+    size_t                        size;
+    ngx_http_xet_ztensor_conf_t  *zlcf;
+    const xet_zt_component_t     *c;
 
     c = d->component->component;
 
@@ -170,9 +172,9 @@ ngx_http_xet_zt_decode_init(ngx_http_request_t *r, ngx_http_xet_zt_decode_t *d)
         size = (size_t) c->length + 1;
 
     } else {
-        xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+        zlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_ztensor_module);
 
-        d->decoder = xet_zt_decoder_create(&xlcf->ztensor.decoder);
+        d->decoder = xet_zt_decoder_create(&zlcf->decoder);
         if (d->decoder == NULL) {
             return XET_NOMEM;
         }

@@ -9,6 +9,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_output.h"
+#include "ngx_http_xet_routes.h"
 #include "ngx_http_xet_zt_component.h"
 
 
@@ -45,10 +46,10 @@ static ngx_int_t ngx_http_xet_zt_list_send(ngx_http_request_t *r,
 ngx_int_t
 ngx_http_xet_zt_list_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 {
-    uint64_t                  max;
-    xet_status_t              status;
-    ngx_http_xet_zt_list_t   *list;
-    ngx_http_xet_loc_conf_t  *xlcf;
+    uint64_t                      max;
+    xet_status_t                  status;
+    ngx_http_xet_zt_list_t       *list;
+    ngx_http_xet_ztensor_conf_t  *zlcf;
 
     list = ngx_http_xet_state(r, sizeof(ngx_http_xet_zt_list_t),
                               ngx_http_xet_zt_list_cleanup);
@@ -62,9 +63,9 @@ ngx_http_xet_zt_list_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
         return ngx_http_xet_error_status(r, status);
     }
 
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+    zlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_ztensor_module);
 
-    max = xlcf->ztensor.limit[NGX_HTTP_XET_ZT_PAGE];
+    max = zlcf->limit[NGX_HTTP_XET_ZT_PAGE];
 
     if (!list->query.has_limit) {
         list->query.limit = ngx_min(NGX_HTTP_XET_ZT_OBJECTS_ASKED, max);

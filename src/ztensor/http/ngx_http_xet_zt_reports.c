@@ -9,6 +9,8 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_array.h"
+#include "ngx_http_xet_query.h"
 #include "ngx_http_xet_zt_reports.h"
 
 
@@ -126,11 +128,11 @@ void
 ngx_http_xet_zt_reports_keep(ngx_http_request_t *r,
     ngx_http_xet_zt_batch_t *b)
 {
-    u_char                   report[1024 * XET_ZT_REPORT_LEN];
-    ngx_uint_t               i, n;
-    xet_zt_object_t         *o;
-    ngx_http_xet_ctx_t      *ctx;
-    ngx_http_xet_array_t     objects, reports;
+    u_char                 report[1024 * XET_ZT_REPORT_LEN];
+    ngx_uint_t             i, n;
+    xet_zt_object_t       *o;
+    ngx_http_xet_ctx_t    *ctx;
+    ngx_http_xet_array_t   objects, reports;
 
     ngx_http_xet_array_init(&objects, NGX_HTTP_XET_OID_INT8);
     ngx_http_xet_array_init(&reports, NGX_HTTP_XET_OID_BYTEA);

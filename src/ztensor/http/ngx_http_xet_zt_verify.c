@@ -13,6 +13,8 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_output.h"
+#include "ngx_http_xet_routes.h"
+#include "ngx_http_xet_stream.h"
 #include "ngx_http_xet_zt_batch.h"
 #include "ngx_http_xet_zt_component.h"
 
@@ -60,9 +62,9 @@ static void ngx_http_xet_zt_verify_failed(ngx_http_request_t *r,
 ngx_int_t
 ngx_http_xet_zt_verify_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 {
-    xet_status_t               status;
-    ngx_http_xet_loc_conf_t   *xlcf;
-    ngx_http_xet_zt_verify_t  *v;
+    xet_status_t                  status;
+    ngx_http_xet_ztensor_conf_t  *zlcf;
+    ngx_http_xet_zt_verify_t     *v;
 
     v = ngx_http_xet_state(r, sizeof(ngx_http_xet_zt_verify_t),
                            ngx_http_xet_zt_verify_cleanup);
@@ -78,8 +80,8 @@ ngx_http_xet_zt_verify_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     v->one = (v->query.has_i || v->query.name.data);
 
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
-    v->limit = xlcf->ztensor.limit[NGX_HTTP_XET_ZT_VERIFY];
+    zlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_ztensor_module);
+    v->limit = zlcf->limit[NGX_HTTP_XET_ZT_VERIFY];
 
     v->ztensor = ngx_http_xet_ztensor_create(r, v);
     if (v->ztensor == NULL) {

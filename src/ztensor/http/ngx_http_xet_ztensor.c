@@ -20,6 +20,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_output.h"
+#include "ngx_http_xet_query.h"
 #include "ngx_http_xet_ztensor.h"
 
 
@@ -75,9 +76,9 @@ static void ngx_http_xet_ztensor_piece(ngx_http_request_t *r, void *data,
 ngx_http_xet_ztensor_t *
 ngx_http_xet_ztensor_create(ngx_http_request_t *r, void *data)
 {
-    ngx_http_xet_ctx_t       *ctx;
-    ngx_http_xet_ztensor_t   *z;
-    ngx_http_xet_loc_conf_t  *xlcf;
+    ngx_http_xet_ctx_t           *ctx;
+    ngx_http_xet_ztensor_t       *z;
+    ngx_http_xet_ztensor_conf_t  *zlcf;
 
     z = ngx_http_xet_state(r, sizeof(ngx_http_xet_ztensor_t),
                            ngx_http_xet_ztensor_cleanup);
@@ -87,8 +88,8 @@ ngx_http_xet_ztensor_create(ngx_http_request_t *r, void *data)
 
     z->data = data;
 
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
-    z->conf = &xlcf->ztensor;
+    zlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_ztensor_module);
+    z->conf = zlcf;
     z->rules = xet_zt_rules(&z->conf->limits);
 
     z->reader = ngx_http_xet_reader_create(r, z);
@@ -279,7 +280,7 @@ static void
 ngx_http_xet_ztensor_keep(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z,
     xet_status_t verdict)
 {
-    xet_buf_t   b;
+    xet_buf_t    b;
     ngx_pool_t  *pool;
 
     if (xet_hash_is_zero(&z->hash)) {

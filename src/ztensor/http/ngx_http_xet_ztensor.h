@@ -8,11 +8,7 @@
 #define _NGX_HTTP_XET_ZTENSOR_H_INCLUDED_
 
 
-#include <ngx_config.h>
-#include <ngx_core.h>
-#include <ngx_http.h>
-
-#include "xet.h"
+#include "ngx_http_xet.h"
 #include "ngx_http_xet_reader.h"
 
 
@@ -45,7 +41,7 @@ typedef struct {
 } ngx_http_xet_ztensor_conf_t;
 
 
-typedef struct ngx_http_xet_ztensor_s  ngx_http_xet_ztensor_t;
+extern ngx_module_t  ngx_http_xet_ztensor_module;
 
 
 /*

@@ -1,9 +1,12 @@
 
 /*
- * Directives of zTensor files: within which limits they are read.
+ * The module of zTensor files: directives that say within which limits they
+ * are read.
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_param.h"
+#include "ngx_http_xet_ztensor.h"
 
 
 #define NGX_HTTP_XET_ZT_UNSET  UINT64_MAX
@@ -39,30 +42,93 @@ static const ngx_http_xet_zt_limit_t  ngx_http_xet_zt_limits[] = {
 };
 
 
+static void *ngx_http_xet_ztensor_create_conf(ngx_conf_t *cf);
+static char *ngx_http_xet_ztensor_limits(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 static ngx_int_t ngx_http_xet_zt_limit(ngx_http_xet_ztensor_conf_t *conf,
     ngx_str_t *param);
+static char *ngx_http_xet_ztensor_merge_conf(ngx_conf_t *cf, void *parent,
+    void *child);
 
 
-void
-ngx_http_xet_conf_create_ztensor(ngx_http_xet_ztensor_conf_t *conf)
+static ngx_command_t  ngx_http_xet_ztensor_commands[] = {
+
+    { ngx_string("xet_ztensor_strict"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_ztensor_conf_t, strict),
+      NULL },
+
+    { ngx_string("xet_ztensor_limits"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_1MORE,
+      ngx_http_xet_ztensor_limits,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+      ngx_null_command
+};
+
+
+static ngx_http_module_t  ngx_http_xet_ztensor_module_ctx = {
+    NULL,                                  /* preconfiguration */
+    NULL,                                  /* postconfiguration */
+
+    NULL,                                  /* create main configuration */
+    NULL,                                  /* init main configuration */
+
+    NULL,                                  /* create server configuration */
+    NULL,                                  /* merge server configuration */
+
+    ngx_http_xet_ztensor_create_conf,      /* create location configuration */
+    ngx_http_xet_ztensor_merge_conf        /* merge location configuration */
+};
+
+
+ngx_module_t  ngx_http_xet_ztensor_module = {
+    NGX_MODULE_V1,
+    &ngx_http_xet_ztensor_module_ctx,      /* module context */
+    ngx_http_xet_ztensor_commands,         /* module directives */
+    NGX_HTTP_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    NULL,                                  /* init module */
+    NULL,                                  /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    NULL,                                  /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
+static void *
+ngx_http_xet_ztensor_create_conf(ngx_conf_t *cf)
 {
-    ngx_uint_t  i;
+    ngx_uint_t                    i;
+    ngx_http_xet_ztensor_conf_t  *conf;
+
+    conf = ngx_pcalloc(cf->pool, sizeof(ngx_http_xet_ztensor_conf_t));
+    if (conf == NULL) {
+        return NULL;
+    }
 
     conf->strict = NGX_CONF_UNSET;
 
     for (i = 0; i < NGX_HTTP_XET_ZT_LIMITS; i++) {
         conf->limit[i] = NGX_HTTP_XET_ZT_UNSET;
     }
+
+    return conf;
 }
 
 
 /* xet_ztensor_limits name=value ...; */
 
-char *
-ngx_http_xet_conf_ztensor_limits(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf)
+static char *
+ngx_http_xet_ztensor_limits(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_xet_loc_conf_t *xlcf = conf;
+    ngx_http_xet_ztensor_conf_t *zlcf = conf;
 
     ngx_str_t   *value;
     ngx_uint_t   i;
@@ -70,8 +136,8 @@ ngx_http_xet_conf_ztensor_limits(ngx_conf_t *cf, ngx_command_t *cmd,
     value = cf->args->elts;
 
     for (i = 1; i < cf->args->nelts; i++) {
-        if (ngx_http_xet_zt_limit(&xlcf->ztensor, &value[i]) != NGX_OK) {
-            return ngx_http_xet_conf_invalid(cf, &value[i]);
+        if (ngx_http_xet_zt_limit(zlcf, &value[i]) != NGX_OK) {
+            return ngx_http_xet_param_invalid(cf, &value[i]);
         }
     }
 
@@ -90,7 +156,7 @@ ngx_http_xet_zt_limit(ngx_http_xet_ztensor_conf_t *conf, ngx_str_t *param)
     for (i = 0; i < NGX_HTTP_XET_ZT_LIMITS; i++) {
         limit = &ngx_http_xet_zt_limits[i];
 
-        if (ngx_http_xet_conf_param(param, limit->name, &text)) {
+        if (ngx_http_xet_param(param, limit->name, &text)) {
             break;
         }
     }
@@ -115,10 +181,12 @@ ngx_http_xet_zt_limit(ngx_http_xet_ztensor_conf_t *conf, ngx_str_t *param)
 }
 
 
-void
-ngx_http_xet_conf_merge_ztensor(ngx_http_xet_ztensor_conf_t *prev,
-    ngx_http_xet_ztensor_conf_t *conf)
+static char *
+ngx_http_xet_ztensor_merge_conf(ngx_conf_t *cf, void *parent, void *child)
 {
+    ngx_http_xet_ztensor_conf_t *prev = parent;
+    ngx_http_xet_ztensor_conf_t *conf = child;
+
     uint64_t         *limit;
     ngx_uint_t        i;
     xet_zt_limits_t  *limits;
@@ -160,4 +228,5 @@ ngx_http_xet_conf_merge_ztensor(ngx_http_xet_ztensor_conf_t *prev,
     {
         conf->decoder.window_log++;
     }
+    return NGX_CONF_OK;
 }

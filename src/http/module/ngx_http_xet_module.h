@@ -1,0 +1,97 @@
+
+/*
+ * The module: directives, phases, processes, and the way to a route.
+ */
+
+#ifndef _NGX_HTTP_XET_MODULE_H_INCLUDED_
+#define _NGX_HTTP_XET_MODULE_H_INCLUDED_
+
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_verify_body.h"
+
+
+/* ngx_http_xet_router.c */
+ngx_int_t ngx_http_xet_api_handler(ngx_http_request_t *r);
+
+/* The names in the route's path; NGX_DECLINED where there is none. */
+ngx_int_t ngx_http_xet_route_name(ngx_http_request_t *r, ngx_str_t *name);
+
+/* Whether the request's route needs a token, and one to write. */
+void ngx_http_xet_route_access(ngx_http_request_t *r, ngx_uint_t *token,
+    ngx_uint_t *write);
+
+/*
+ * What the request uploads, and the hash in the path of a xorb; as route_name
+ * it does not care who answers.
+ */
+ngx_http_xet_upload_e ngx_http_xet_route_upload(ngx_http_request_t *r,
+    xet_hash_t *hash);
+
+/* ngx_http_xet_access.c */
+ngx_int_t ngx_http_xet_preaccess_handler(ngx_http_request_t *r);
+ngx_int_t ngx_http_xet_access_handler(ngx_http_request_t *r);
+
+/* ngx_http_xet_data_filter.c */
+ngx_int_t ngx_http_xet_data_filter_init(ngx_conf_t *cf);
+
+/* ngx_http_xet_variables.c */
+ngx_int_t ngx_http_xet_add_variables(ngx_conf_t *cf);
+
+/* ngx_http_xet_process.c */
+ngx_int_t ngx_http_xet_init_module(ngx_cycle_t *cycle);
+ngx_int_t ngx_http_xet_init_process(ngx_cycle_t *cycle);
+void ngx_http_xet_exit_process(ngx_cycle_t *cycle);
+
+/* ngx_http_xet_conf.c */
+void *ngx_http_xet_create_main_conf(ngx_conf_t *cf);
+char *ngx_http_xet_init_main_conf(ngx_conf_t *cf, void *conf);
+void *ngx_http_xet_create_loc_conf(ngx_conf_t *cf);
+char *ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child);
+ngx_int_t ngx_http_xet_conf_check(ngx_conf_t *cf,
+    ngx_http_xet_main_conf_t *xmcf);
+
+/* ngx_http_xet_conf_pool.c */
+ngx_int_t ngx_http_xet_conf_pools(ngx_conf_t *cf,
+    ngx_http_xet_main_conf_t *xmcf);
+
+/* ngx_http_xet_conf_set.c */
+char *ngx_http_xet_conf_store(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_xet_conf_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_xet_conf_data(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_xet_conf_error(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_xet_conf_mint(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_xet_conf_verify_body(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_xet_conf_require_tls(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
+/* ngx_http_xet_conf_key.c */
+char *ngx_http_xet_conf_url_key(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_xet_conf_dedup_key(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+ngx_int_t ngx_http_xet_conf_read(ngx_conf_t *cf, ngx_str_t *name, size_t max,
+    ngx_str_t *content);
+ngx_int_t ngx_http_xet_conf_hex(u_char *dst, ngx_str_t *hex);
+ngx_int_t ngx_http_xet_conf_sign_keys(ngx_cycle_t *cycle,
+    ngx_http_xet_main_conf_t *xmcf);
+
+/* ngx_http_xet_conf_token.c */
+char *ngx_http_xet_conf_token_key(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_xet_conf_merge_token(ngx_conf_t *cf,
+    ngx_http_xet_loc_conf_t *prev, ngx_http_xet_loc_conf_t *conf);
+
+/* ngx_http_xet_conf_zone.c */
+char *ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_xet_conf_upload_zone(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_xet_conf_upload_limit(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
+
+#endif /* _NGX_HTTP_XET_MODULE_H_INCLUDED_ */
