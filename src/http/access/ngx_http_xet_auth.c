@@ -15,6 +15,8 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_auth.h"
+#include "ngx_http_xet_error.h"
+#include "ngx_http_xet_header.h"
 #include "ngx_http_xet_output.h"
 #include "ngx_http_xet_token_cache.h"
 

@@ -209,6 +209,7 @@ struct ngx_http_xet_ctx_s {
     ngx_http_xet_parts_t       *parts;
     ngx_http_xet_ztensor_t     *ztensor;
     ngx_http_xet_hold_t        *hold;           /* of an upload, counted */
+    void                      (*release)(ngx_http_xet_hold_t *hold);
     uint64_t                    worth;          /* bytes that count besides */
 
     void                       *endpoint;       /* its state */
@@ -223,6 +224,13 @@ extern ngx_module_t  ngx_http_xet_module;
 
 /* ngx_http_xet_ctx.c */
 ngx_http_xet_ctx_t *ngx_http_xet_ctx(ngx_http_request_t *r);
+
+/*
+ * Gives back what the request holds until it is answered.  Called before the
+ * last of the answer is sent: a client may begin its next upload before nginx
+ * has let go of this one.
+ */
+void ngx_http_xet_release(ngx_http_request_t *r);
 
 /*
  * A state of size bytes, zeroed, that lives as long as the request; handler

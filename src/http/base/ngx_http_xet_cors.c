@@ -8,6 +8,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_cors.h"
+#include "ngx_http_xet_header.h"
 #include "ngx_http_xet_output.h"
 
 

@@ -32,6 +32,19 @@ ngx_http_xet_ctx(ngx_http_request_t *r)
 }
 
 
+void
+ngx_http_xet_release(ngx_http_request_t *r)
+{
+    ngx_http_xet_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    if (ctx && ctx->hold) {
+        ctx->release(ctx->hold);
+    }
+}
+
+
 void *
 ngx_http_xet_state(ngx_http_request_t *r, size_t size,
     ngx_pool_cleanup_pt handler)

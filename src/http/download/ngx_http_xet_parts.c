@@ -18,6 +18,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_backlog.h"
+#include "ngx_http_xet_error.h"
 #include "ngx_http_xet_output.h"
 #include "ngx_http_xet_parts.h"
 #include "ngx_http_xet_reader.h"

@@ -11,6 +11,8 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_error.h"
+#include "ngx_http_xet_header.h"
 #include "ngx_http_xet_output.h"
 #include "ngx_http_xet_plan.h"
 #include "ngx_http_xet_plan_spool.h"

@@ -13,6 +13,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_error.h"
 #include "ngx_http_xet_lanes.h"
 #include "ngx_http_xet_output.h"
 #include "ngx_http_xet_plan.h"
@@ -161,14 +162,14 @@ ngx_http_xet_recon_ask(ngx_http_request_t *r, ngx_http_xet_recon_t *rec)
     rc = ngx_http_xet_query_terms(r, &rec->file, first, rec->want.end - 1,
                                   ngx_http_xet_recon_queried);
 
-    return ngx_http_xet_asked_query(r, rc);
+    return ngx_http_xet_query_asked(r, rc);
 }
 
 
 static void
 ngx_http_xet_recon_queried(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_answer_query(r, rc, ngx_http_xet_recon_terms,
+    ngx_http_xet_query_answer(r, rc, ngx_http_xet_recon_terms,
                               "file_not_found", "no such file");
 }
 
@@ -311,14 +312,14 @@ ngx_http_xet_recon_edges(ngx_http_request_t *r)
     rc = ngx_http_xet_query_slices(r, &rec->slices, 0, NGX_HTTP_XET_READ,
                                    ngx_http_xet_recon_edges_queried);
 
-    return ngx_http_xet_asked_query(r, rc);
+    return ngx_http_xet_query_asked(r, rc);
 }
 
 
 static void
 ngx_http_xet_recon_edges_queried(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_answer_query(r, rc, ngx_http_xet_recon_trim,
+    ngx_http_xet_query_answer(r, rc, ngx_http_xet_recon_trim,
                               "internal_error",
                               "a xorb of the file is missing");
 }

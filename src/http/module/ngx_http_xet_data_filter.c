@@ -26,6 +26,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_header.h"
 #include "ngx_http_xet_module.h"
 #include "ngx_http_xet_output.h"
 

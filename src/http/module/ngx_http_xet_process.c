@@ -177,7 +177,7 @@ ngx_http_xet_init_process(ngx_cycle_t *cycle)
         }
     }
 
-    if (ngx_http_xet_lanes_init(cycle) != NGX_OK) {
+    if (ngx_http_xet_lanes_init(cycle, ngx_http_xet_query_stmts) != NGX_OK) {
         return NGX_ERROR;
     }
 

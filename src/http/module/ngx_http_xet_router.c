@@ -11,6 +11,8 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_cors.h"
+#include "ngx_http_xet_error.h"
+#include "ngx_http_xet_header.h"
 #include "ngx_http_xet_limit.h"
 #include "ngx_http_xet_module.h"
 #include "ngx_http_xet_output.h"

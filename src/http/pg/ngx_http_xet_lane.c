@@ -67,6 +67,7 @@ ngx_http_xet_lane_init(ngx_http_xet_lane_t *lane, ngx_pool_t *pool)
 
         pg->lane = lane;
         pg->events = &ngx_http_xet_lane_events;
+        pg->stmts = lane->stmts;
         pg->timeout = lane->running;
 
         ngx_http_xet_pg_init(pg);

@@ -20,6 +20,8 @@ struct ngx_http_xet_lane_s {
     ngx_msec_t          timeout;       /* of a statement, waiting included */
     ngx_msec_t          running;       /* PostgreSQL ends it after that */
 
+    const ngx_http_xet_pg_stmt_t  *stmts;      /* that its sessions prepare */
+
     ngx_http_xet_pg_t  *sessions;
 
     ngx_queue_t         waiting;
@@ -30,7 +32,7 @@ struct ngx_http_xet_lane_s {
 };
 
 
-/* n, depth, queue, the times and starved are set, the rest is zero. */
+/* n, depth, queue, the times, stmts and starved are set, the rest is zero. */
 ngx_int_t ngx_http_xet_lane_init(ngx_http_xet_lane_t *lane, ngx_pool_t *pool);
 void ngx_http_xet_lane_close(ngx_http_xet_lane_t *lane);
 

@@ -33,7 +33,8 @@ static ngx_http_xet_lane_t *ngx_http_xet_lanes_get(ngx_http_xet_lane_e id);
 
 
 ngx_int_t
-ngx_http_xet_lanes_init(ngx_cycle_t *cycle)
+ngx_http_xet_lanes_init(ngx_cycle_t *cycle,
+    const ngx_http_xet_pg_stmt_t *stmts)
 {
     ngx_uint_t                 i;
     ngx_http_xet_lane_t       *lane;
@@ -75,6 +76,7 @@ ngx_http_xet_lanes_init(ngx_cycle_t *cycle)
 
     for (i = 0; i < NGX_HTTP_XET_LANES; i++) {
         lane[i].queue = xmcf->queue;
+        lane[i].stmts = stmts;
         lane[i].starved = ngx_http_xet_lanes_starved;
 
         if (ngx_http_xet_lane_init(&lane[i], cycle->pool) != NGX_OK) {

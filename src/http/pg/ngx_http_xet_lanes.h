@@ -21,8 +21,12 @@ typedef enum {
 } ngx_http_xet_lane_e;
 
 
-/* Called in init_process of a worker; sessions connect by themselves. */
-ngx_int_t ngx_http_xet_lanes_init(ngx_cycle_t *cycle);
+/*
+ * Called in init_process of a worker.  Sessions connect by themselves, and
+ * prepare the statements, up to one without a name.
+ */
+ngx_int_t ngx_http_xet_lanes_init(ngx_cycle_t *cycle,
+    const ngx_http_xet_pg_stmt_t *stmts);
 void ngx_http_xet_lanes_exit(ngx_cycle_t *cycle);
 
 /*

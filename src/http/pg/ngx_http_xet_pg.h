@@ -109,6 +109,7 @@ struct ngx_http_xet_pg_s {
 
     ngx_http_xet_pg_connect_t       *connect;  /* its thread */
     ngx_event_t                      setup;    /* the deadline of preparing */
+    const ngx_http_xet_pg_stmt_t    *stmts;    /* to prepare */
     ngx_msec_t                       timeout;  /* of a statement */
 
     unsigned                         writing:1;
@@ -116,7 +117,7 @@ struct ngx_http_xet_pg_s {
 };
 
 
-/* events, lane, timeout and retry are set, the rest is zero. */
+/* events, lane, stmts, timeout and retry are set, the rest is zero. */
 void ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg);
 
 /*

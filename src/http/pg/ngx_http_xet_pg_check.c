@@ -11,7 +11,6 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_pg_check.h"
-#include "ngx_http_xet_query.h"
 #include "ngx_http_xet_store_identity.h"
 
 #include <poll.h>

@@ -10,6 +10,9 @@
 #include "ngx_http_xet_pg.h"
 
 
+#define NGX_HTTP_XET_SCHEMA  "9"           /* last of sql/NNNN_*.sql */
+
+
 /*
  * The schema of this module, and the store of this folder: NULL, or what is
  * wrong.  Blocks, for as long as timeout a statement.

@@ -16,7 +16,6 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_pg_connect.h"
 #include "ngx_http_xet_pg_setup.h"
-#include "ngx_http_xet_query.h"
 
 
 static const char  ngx_http_xet_pg_setup_sql[] =
@@ -26,7 +25,8 @@ static const char  ngx_http_xet_pg_setup_sql[] =
 
 
 ngx_int_t
-ngx_http_xet_pg_setup_send(PGconn *conn, ngx_msec_t timeout)
+ngx_http_xet_pg_setup_send(PGconn *conn, const ngx_http_xet_pg_stmt_t *stmts,
+    ngx_msec_t timeout)
 {
     char                           text[NGX_TIME_T_LEN + 1];
     const char                    *value;
@@ -43,7 +43,7 @@ ngx_http_xet_pg_setup_send(PGconn *conn, ngx_msec_t timeout)
         return NGX_ERROR;
     }
 
-    for (stmt = ngx_http_xet_query_stmts; stmt->name; stmt++) {
+    for (stmt = stmts; stmt->name; stmt++) {
 
         if (PQsendPrepare(conn, stmt->name, stmt->sql, 0, NULL) != 1) {
             return NGX_ERROR;

@@ -11,10 +11,12 @@
 
 
 /*
- * Sends all that makes conn a session in pipeline mode, whose statements end
- * after the time given.  NGX_ERROR: see PQerrorMessage().
+ * Sends all that makes conn a session in pipeline mode, which knows the
+ * statements, up to one without a name, and ends each after the time given.
+ * NGX_ERROR: see PQerrorMessage().
  */
-ngx_int_t ngx_http_xet_pg_setup_send(PGconn *conn, ngx_msec_t timeout);
+ngx_int_t ngx_http_xet_pg_setup_send(PGconn *conn,
+    const ngx_http_xet_pg_stmt_t *stmts, ngx_msec_t timeout);
 
 /*
  * Takes what has come.  NGX_AGAIN: that was not all; NGX_OK: conn is ready;

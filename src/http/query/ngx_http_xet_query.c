@@ -9,6 +9,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_auth.h"
+#include "ngx_http_xet_error.h"
 #include "ngx_http_xet_lanes.h"
 #include "ngx_http_xet_query_stmt.h"
 
@@ -240,6 +241,61 @@ ngx_http_xet_query_status(ngx_int_t rc, xet_status_t missing)
     default: /* NGX_ERROR, NGX_ABORT */
         return XET_DATABASE;
     }
+}
+
+
+ngx_int_t
+ngx_http_xet_query_error(ngx_http_request_t *r, ngx_int_t rc,
+    const char *code, const char *missing)
+{
+    if (rc == NGX_DECLINED && code) {
+        return ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, code, missing);
+    }
+
+    return ngx_http_xet_error_status(r, ngx_http_xet_query_status(rc,
+                                                             XET_DATABASE));
+}
+
+
+void
+ngx_http_xet_query_answer(ngx_http_request_t *r, ngx_int_t rc,
+    ngx_int_t (*rows)(ngx_http_request_t *r), const char *code,
+    const char *missing)
+{
+    if (rc == NGX_OK) {
+        rc = rows(r);
+
+        if (rc == NGX_AGAIN) {
+            return;
+        }
+
+    } else {
+        rc = ngx_http_xet_query_error(r, rc, code, missing);
+    }
+
+    ngx_http_finalize_request(r, rc);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_wait(ngx_http_request_t *r, ngx_int_t rc)
+{
+    if (rc != NGX_AGAIN) {
+        return ngx_http_xet_query_error(r, rc, NULL, NULL);
+    }
+
+    r->main->count++;
+    r->read_event_handler = ngx_http_test_reading;
+
+    return NGX_DONE;
+}
+
+
+ngx_int_t
+ngx_http_xet_query_asked(ngx_http_request_t *r, ngx_int_t rc)
+{
+    return (rc == NGX_AGAIN) ? NGX_AGAIN
+                             : ngx_http_xet_query_error(r, rc, NULL, NULL);
 }
 
 

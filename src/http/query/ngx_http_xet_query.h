@@ -16,9 +16,6 @@
 #include "ngx_http_xet_store.h"
 
 
-#define NGX_HTTP_XET_SCHEMA  "9"           /* last of sql/NNNN_*.sql */
-
-
 /*
  * rc of a query's handler:
  *
@@ -61,6 +58,31 @@ ngx_int_t ngx_http_xet_query_create(ngx_http_request_t *r);
  * of no such row.
  */
 xet_status_t ngx_http_xet_query_status(ngx_int_t rc, xet_status_t missing);
+
+/*
+ * For the rc of a query that is not NGX_OK; code and missing tell what 404
+ * stands for, NULL where a missing row is our fault.
+ */
+ngx_int_t ngx_http_xet_query_error(ngx_http_request_t *r, ngx_int_t rc,
+    const char *code, const char *missing);
+
+/*
+ * The end of a handler that has asked for its first statement, rc is what
+ * asking gave: from now on the request waits, and a client that leaves ends
+ * it; or the answer is the error.
+ */
+ngx_int_t ngx_http_xet_query_wait(ngx_http_request_t *r, ngx_int_t rc);
+
+/* The same where the request waits already, or the caller sees to that. */
+ngx_int_t ngx_http_xet_query_asked(ngx_http_request_t *r, ngx_int_t rc);
+
+/*
+ * For the handler of a query: goes on with rows() where it brought some, and
+ * ends the request unless that returns NGX_AGAIN to wait for the next thing.
+ */
+void ngx_http_xet_query_answer(ngx_http_request_t *r, ngx_int_t rc,
+    ngx_int_t (*rows)(ngx_http_request_t *r), const char *code,
+    const char *missing);
 
 /* Frees the rows before the request ends. */
 void ngx_http_xet_query_release(ngx_http_request_t *r);

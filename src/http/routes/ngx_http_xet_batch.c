@@ -10,6 +10,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_array.h"
+#include "ngx_http_xet_error.h"
 #include "ngx_http_xet_output.h"
 #include "ngx_http_xet_plan.h"
 #include "ngx_http_xet_plan_spool.h"
@@ -87,7 +88,7 @@ ngx_http_xet_batch_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
     rc = ngx_http_xet_query_files(r, &b->files, 0, 0,
                                   ngx_http_xet_batch_queried);
 
-    return ngx_http_xet_wait_query(r, rc);
+    return ngx_http_xet_query_wait(r, rc);
 }
 
 
@@ -194,7 +195,7 @@ ngx_http_xet_batch_ask(ngx_http_request_t *r, ngx_http_xet_batch_req_t *b)
     rc = ngx_http_xet_query_files(r, &b->files, first, at,
                                   ngx_http_xet_batch_queried);
 
-    return ngx_http_xet_asked_query(r, rc);
+    return ngx_http_xet_query_asked(r, rc);
 }
 
 
@@ -213,7 +214,7 @@ ngx_http_xet_batch_queried(ngx_http_request_t *r, ngx_int_t rc)
 
     if (rc != NGX_OK && rc != NGX_DECLINED) {
         ngx_http_finalize_request(r,
-                                  ngx_http_xet_error_query(r, rc, NULL, NULL));
+                                  ngx_http_xet_query_error(r, rc, NULL, NULL));
         return;
     }
 

@@ -21,6 +21,8 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_damage.h"
+#include "ngx_http_xet_error.h"
+#include "ngx_http_xet_header.h"
 #include "ngx_http_xet_output.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
@@ -67,7 +69,7 @@ ngx_http_xet_chunk_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     rc = ngx_http_xet_query_chunk(r, &ctx->hash, ngx_http_xet_chunk_queried);
 
-    return ngx_http_xet_wait_query(r, rc);
+    return ngx_http_xet_query_wait(r, rc);
 }
 
 
@@ -81,7 +83,7 @@ ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc)
 
     if (rc != NGX_OK) {
         ngx_http_finalize_request(r,
-            ngx_http_xet_error_query(r, rc, "chunk_not_found",
+            ngx_http_xet_query_error(r, rc, "chunk_not_found",
                                      "no such chunk in the dedup index"));
         return;
     }
@@ -126,7 +128,7 @@ ngx_http_xet_chunk_answer(ngx_http_request_t *r, ngx_http_xet_chunk_t *chunk)
         rc = ngx_http_xet_query_advertised(r, &chunk->xorbs,
                                            ngx_http_xet_chunk_advertised);
 
-        return ngx_http_xet_asked_query(r, rc);
+        return ngx_http_xet_query_asked(r, rc);
     }
 
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
@@ -168,7 +170,7 @@ ngx_http_xet_chunk_advertised(ngx_http_request_t *r, ngx_int_t rc)
         }
     }
 
-    ngx_http_finalize_request(r, ngx_http_xet_error_query(r, rc, NULL, NULL));
+    ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL, NULL));
 }
 
 
@@ -295,7 +297,7 @@ ngx_http_xet_chunk_done(ngx_http_request_t *r, void *data)
     if (chunk->status != XET_OK) {
         ngx_http_finalize_request(r,
             (chunk->status == XET_STORE_DAMAGED)
-            ? ngx_http_xet_error_query(r, NGX_DECLINED, "chunk_not_found",
+            ? ngx_http_xet_query_error(r, NGX_DECLINED, "chunk_not_found",
                                        "no such chunk in the dedup index")
             : ngx_http_xet_error_status(r, chunk->status));
         return;

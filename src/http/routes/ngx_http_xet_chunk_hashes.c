@@ -15,6 +15,8 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_error.h"
+#include "ngx_http_xet_header.h"
 #include "ngx_http_xet_lanes.h"
 #include "ngx_http_xet_output.h"
 #include "ngx_http_xet_query.h"
@@ -122,7 +124,7 @@ ngx_http_xet_chunk_hashes_handler(ngx_http_request_t *r,
     rc = ngx_http_xet_query_terms(r, &ctx->hash, 0, NGX_MAX_OFF_T_VALUE,
                                   ngx_http_xet_hashes_queried);
 
-    return ngx_http_xet_wait_query(r, rc);
+    return ngx_http_xet_query_wait(r, rc);
 }
 
 
@@ -160,7 +162,7 @@ ngx_http_xet_hashes_cleanup(void *data)
 static void
 ngx_http_xet_hashes_queried(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_answer_query(r, rc, ngx_http_xet_hashes_terms,
+    ngx_http_xet_query_answer(r, rc, ngx_http_xet_hashes_terms,
                               "file_not_found", "no such file");
 }
 
@@ -303,7 +305,7 @@ ngx_http_xet_hashes_window(ngx_http_request_t *r)
     rc = ngx_http_xet_query_slices(r, &h->window, 1, NGX_HTTP_XET_WRITE,
                                    ngx_http_xet_hashes_sliced);
 
-    return ngx_http_xet_asked_query(r, rc);
+    return ngx_http_xet_query_asked(r, rc);
 }
 
 
@@ -315,7 +317,7 @@ ngx_http_xet_hashes_sliced(ngx_http_request_t *r, ngx_int_t rc)
 
     if (rc != NGX_OK) {
         ngx_http_finalize_request(r,
-                                  ngx_http_xet_error_query(r, rc, NULL, NULL));
+                                  ngx_http_xet_query_error(r, rc, NULL, NULL));
         return;
     }
 
@@ -428,7 +430,7 @@ ngx_http_xet_hashes_done(ngx_http_request_t *r, void *data)
                                       NGX_MAX_OFF_T_VALUE,
                                       ngx_http_xet_hashes_queried);
 
-        rc = ngx_http_xet_asked_query(r, rc);
+        rc = ngx_http_xet_query_asked(r, rc);
 
     } else {
         rc = ngx_http_xet_send(r, NGX_HTTP_OK, "application/json", &h->buf);

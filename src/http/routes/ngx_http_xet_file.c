@@ -6,6 +6,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_auth.h"
+#include "ngx_http_xet_error.h"
 #include "ngx_http_xet_output.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
@@ -31,7 +32,7 @@ ngx_http_xet_file_delete_handler(ngx_http_request_t *r,
     rc = ngx_http_xet_query_forget(r, repo, &ctx->hash,
                                    ngx_http_xet_file_deleted);
 
-    return ngx_http_xet_wait_query(r, rc);
+    return ngx_http_xet_query_wait(r, rc);
 }
 
 
@@ -49,7 +50,7 @@ ngx_http_xet_file_deleted(ngx_http_request_t *r, ngx_int_t rc)
         rc = ngx_http_send_header(r);
 
     } else {
-        rc = ngx_http_xet_error_query(r, rc, "file_not_found",
+        rc = ngx_http_xet_query_error(r, rc, "file_not_found",
                                       "no such file in the repo");
     }
 

@@ -14,7 +14,10 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_auth.h"
 #include "ngx_http_xet_content.h"
+#include "ngx_http_xet_error.h"
+#include "ngx_http_xet_header.h"
 #include "ngx_http_xet_output.h"
+#include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
 
 
@@ -65,7 +68,7 @@ ngx_http_xet_file_get_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
                                       ngx_http_xet_file_get_opened);
 
     if (status == XET_AGAIN) {
-        return ngx_http_xet_wait_query(r, NGX_AGAIN);
+        return ngx_http_xet_query_wait(r, NGX_AGAIN);
     }
 
     return (status == XET_OK) ? ngx_http_xet_file_get_send(r, f)

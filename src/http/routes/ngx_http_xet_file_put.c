@@ -9,8 +9,11 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_error.h"
+#include "ngx_http_xet_header.h"
 #include "ngx_http_xet_ingest.h"
 #include "ngx_http_xet_output.h"
+#include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
 
 
@@ -141,7 +144,7 @@ ngx_http_xet_file_put_done(ngx_http_request_t *r, ngx_int_t rc,
         rc = ngx_http_xet_error_status(r, status);
 
     } else {
-        rc = ngx_http_xet_error_query(r, rc, NULL, NULL);
+        rc = ngx_http_xet_query_error(r, rc, NULL, NULL);
     }
 
     ngx_http_finalize_request(r, rc);

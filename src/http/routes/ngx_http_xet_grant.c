@@ -17,6 +17,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_damage.h"
+#include "ngx_http_xet_error.h"
 #include "ngx_http_xet_output.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
@@ -76,7 +77,7 @@ ngx_http_xet_grant_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
     rc = ngx_http_xet_query_grant(r, &grant->hash,
                                   ngx_http_xet_grant_queried);
 
-    return ngx_http_xet_wait_query(r, rc);
+    return ngx_http_xet_query_wait(r, rc);
 }
 
 
@@ -92,7 +93,7 @@ ngx_http_xet_grant_cleanup(void *data)
 static void
 ngx_http_xet_grant_queried(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_answer_query(r, rc, ngx_http_xet_grant_known,
+    ngx_http_xet_query_answer(r, rc, ngx_http_xet_grant_known,
                               "xorb_not_found", "no such xorb");
 }
 
@@ -163,7 +164,7 @@ ngx_http_xet_grant_done(ngx_http_request_t *r, void *data)
             return;
         }
 
-        rc = ngx_http_xet_error_query(r, rc, NULL, NULL);
+        rc = ngx_http_xet_query_error(r, rc, NULL, NULL);
     }
 
     ngx_http_finalize_request(r, rc);
@@ -173,14 +174,14 @@ ngx_http_xet_grant_done(ngx_http_request_t *r, void *data)
 static void
 ngx_http_xet_grant_advertised(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_answer_query(r, rc, ngx_http_xet_grant_send, NULL, NULL);
+    ngx_http_xet_query_answer(r, rc, ngx_http_xet_grant_send, NULL, NULL);
 }
 
 
 static ngx_int_t
 ngx_http_xet_grant_missing(ngx_http_request_t *r)
 {
-    return ngx_http_xet_error_query(r, NGX_DECLINED, "xorb_not_found",
+    return ngx_http_xet_query_error(r, NGX_DECLINED, "xorb_not_found",
                                     "no such xorb");
 }
 

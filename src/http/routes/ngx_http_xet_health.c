@@ -10,6 +10,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_error.h"
 #include "ngx_http_xet_lanes.h"
 #include "ngx_http_xet_output.h"
 #include "ngx_http_xet_probe.h"
@@ -33,7 +34,7 @@ ngx_http_xet_health_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     rc = ngx_http_xet_query_ping(r, ngx_http_xet_health_queried);
 
-    return ngx_http_xet_wait_query(r, rc);
+    return ngx_http_xet_query_wait(r, rc);
 }
 
 
@@ -53,7 +54,7 @@ ngx_http_xet_health_queried(ngx_http_request_t *r, ngx_int_t rc)
 
     if (rc != NGX_OK && rc != NGX_BUSY) {
         ngx_http_finalize_request(r,
-            ngx_http_xet_error_query(r, rc, "internal_error",
+            ngx_http_xet_query_error(r, rc, "internal_error",
                                      "the database failed"));
         return;
     }
@@ -80,7 +81,7 @@ ngx_http_xet_health_away(ngx_http_request_t *r, xet_status_t status)
     }
 
     ngx_http_finalize_request(r,
-        ngx_http_xet_error_query(r, NGX_BUSY, NULL, NULL));
+        ngx_http_xet_query_error(r, NGX_BUSY, NULL, NULL));
 }
 
 

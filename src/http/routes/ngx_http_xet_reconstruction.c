@@ -4,7 +4,9 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_error.h"
 #include "ngx_http_xet_output.h"
+#include "ngx_http_xet_query.h"
 #include "ngx_http_xet_recon.h"
 #include "ngx_http_xet_routes.h"
 
@@ -36,5 +38,5 @@ ngx_http_xet_reconstruction_handler(ngx_http_request_t *r,
 
     rc = ngx_http_xet_recon_send(r, &ctx->hash, &want);
 
-    return (rc == NGX_AGAIN) ? ngx_http_xet_wait_query(r, rc) : rc;
+    return (rc == NGX_AGAIN) ? ngx_http_xet_query_wait(r, rc) : rc;
 }

@@ -17,8 +17,10 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_auth.h"
 #include "ngx_http_xet_body_filter.h"
+#include "ngx_http_xet_error.h"
 #include "ngx_http_xet_frames.h"
 #include "ngx_http_xet_output.h"
+#include "ngx_http_xet_query.h"
 #include "ngx_http_xet_register.h"
 #include "ngx_http_xet_routes.h"
 #include "ngx_http_xet_store.h"
@@ -235,7 +237,7 @@ ngx_http_xet_shard_status(ngx_http_request_t *r, ngx_int_t rc,
     }
 
     if (rc != NGX_OK) {
-        return ngx_http_xet_error_query(r, rc, NULL, NULL);
+        return ngx_http_xet_query_error(r, rc, NULL, NULL);
     }
 
     return ngx_http_xet_send_literal(r, NGX_HTTP_OK, "application/json",

@@ -19,6 +19,7 @@
 #include "ngx_http_xet_auth.h"
 #include "ngx_http_xet_body_filter.h"
 #include "ngx_http_xet_damage.h"
+#include "ngx_http_xet_error.h"
 #include "ngx_http_xet_keep.h"
 #include "ngx_http_xet_output.h"
 #include "ngx_http_xet_query.h"
@@ -193,7 +194,7 @@ ngx_http_xet_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
         rc = ngx_http_xet_error_status(r, status);
 
     } else if (rc != NGX_OK) {
-        rc = ngx_http_xet_error_query(r, rc, NULL, NULL);
+        rc = ngx_http_xet_query_error(r, rc, NULL, NULL);
 
     } else if (new) {
         rc = ngx_http_xet_send_literal(r, NGX_HTTP_OK, "application/json",
@@ -254,7 +255,7 @@ ngx_http_xet_xorb_query(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx,
 
     rc = ngx_http_xet_query_xorb(r, &x->hash, handler);
 
-    return ngx_http_xet_wait_query(r, rc);
+    return ngx_http_xet_query_wait(r, rc);
 }
 
 
@@ -276,7 +277,7 @@ ngx_http_xet_xorb_get_queried(ngx_http_request_t *r, ngx_int_t rc)
 
     if (rc != NGX_OK) {
         ngx_http_finalize_request(r,
-            ngx_http_xet_error_query(r, rc, "xorb_not_found",
+            ngx_http_xet_query_error(r, rc, "xorb_not_found",
                                      "no such xorb"));
         return;
     }
@@ -326,7 +327,7 @@ ngx_http_xet_xorb_head_queried(ngx_http_request_t *r, ngx_int_t rc)
 
     if (rc != NGX_OK) {
         ngx_http_finalize_request(r,
-            ngx_http_xet_error_query(r, rc, "xorb_not_found",
+            ngx_http_xet_query_error(r, rc, "xorb_not_found",
                                      "no such xorb"));
         return;
     }
@@ -364,7 +365,7 @@ ngx_http_xet_xorb_head_done(ngx_http_request_t *r, void *data)
         rc = ngx_http_xet_send_head(r, (off_t) x->copy.size);
 
     } else if (x->status == XET_STORE_DAMAGED) {
-        rc = ngx_http_xet_error_query(r, NGX_DECLINED, "xorb_not_found",
+        rc = ngx_http_xet_query_error(r, NGX_DECLINED, "xorb_not_found",
                                       "no such xorb");
 
     } else {

@@ -15,7 +15,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_frames.h"
-#include "ngx_http_xet_limit.h"
+#include "ngx_http_xet_header.h"
 #include "ngx_http_xet_output.h"
 
 
@@ -126,7 +126,7 @@ ngx_http_xet_frames_end(ngx_http_xet_frames_t *f, const u_char *frame,
         ngx_del_timer(&f->timer);
     }
 
-    ngx_http_xet_limit_release(f->request);
+    ngx_http_xet_release(f->request);
 
     return ngx_http_xet_frames_send(f, frame, len, 1);
 }

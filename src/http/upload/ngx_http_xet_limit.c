@@ -6,6 +6,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_body_filter.h"
+#include "ngx_http_xet_error.h"
 #include "ngx_http_xet_limit.h"
 #include "ngx_http_xet_limit_zone.h"
 #include "ngx_http_xet_output.h"
@@ -20,6 +21,7 @@ struct ngx_http_xet_hold_s {
 
 static uint64_t ngx_http_xet_limit_announced(ngx_http_request_t *r);
 static void ngx_http_xet_limit_cleanup(void *data);
+static void ngx_http_xet_limit_release(ngx_http_xet_hold_t *hold);
 static ngx_int_t ngx_http_xet_limit_refuse(ngx_http_request_t *r,
     ngx_int_t rc, uint64_t wait);
 
@@ -62,6 +64,7 @@ ngx_http_xet_limit_upload(ngx_http_request_t *r)
     hold->ctx = ctx;
 
     ctx->hold = hold;
+    ctx->release = ngx_http_xet_limit_release;
 
     rc = ngx_http_xet_limit_zone_take(limit, &key,
                                       ngx_http_xet_limit_announced(r),
@@ -92,26 +95,18 @@ ngx_http_xet_limit_announced(ngx_http_request_t *r)
 static void
 ngx_http_xet_limit_cleanup(void *data)
 {
-    ngx_http_xet_hold_t *hold = data;
+    ngx_http_xet_limit_release(data);
+}
 
+
+static void
+ngx_http_xet_limit_release(ngx_http_xet_hold_t *hold)
+{
     if (hold->slot) {
         ngx_http_xet_limit_zone_give(hold->limit, hold->slot,
                                      ngx_http_xet_body_received(hold->ctx)
                                      + hold->ctx->worth);
         hold->slot = NULL;
-    }
-}
-
-
-void
-ngx_http_xet_limit_release(ngx_http_request_t *r)
-{
-    ngx_http_xet_ctx_t  *ctx;
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-
-    if (ctx && ctx->hold) {
-        ngx_http_xet_limit_cleanup(ctx->hold);
     }
 }
 

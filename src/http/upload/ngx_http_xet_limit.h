@@ -21,11 +21,5 @@
  */
 ngx_int_t ngx_http_xet_limit_upload(ngx_http_request_t *r);
 
-/*
- * Ends that, if there is any.  Called before the last of the answer is sent:
- * a client may begin its next upload before nginx has let go of this one.
- */
-void ngx_http_xet_limit_release(ngx_http_request_t *r);
-
 
 #endif /* _NGX_HTTP_XET_LIMIT_H_INCLUDED_ */

@@ -28,6 +28,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_error.h"
 #include "ngx_http_xet_output.h"
 #include "ngx_http_xet_task.h"
 #include "ngx_http_xet_verify_body.h"

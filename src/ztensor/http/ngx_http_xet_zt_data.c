@@ -10,6 +10,8 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_content.h"
+#include "ngx_http_xet_error.h"
+#include "ngx_http_xet_header.h"
 #include "ngx_http_xet_output.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
@@ -152,7 +154,7 @@ ngx_http_xet_zt_data_report(ngx_http_request_t *r,
                             c->object->index, c->object->index,
                             ngx_http_xet_zt_data_reported);
 
-    return ngx_http_xet_asked_query(r, rc);
+    return ngx_http_xet_query_asked(r, rc);
 }
 
 
@@ -181,7 +183,7 @@ ngx_http_xet_zt_data_reported(ngx_http_request_t *r, ngx_int_t rc)
         }
 
     } else {
-        rc = ngx_http_xet_error_query(r, rc, NULL, NULL);
+        rc = ngx_http_xet_query_error(r, rc, NULL, NULL);
     }
 
     ngx_http_finalize_request(r, rc);

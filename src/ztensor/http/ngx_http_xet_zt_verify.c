@@ -12,6 +12,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_error.h"
 #include "ngx_http_xet_output.h"
 #include "ngx_http_xet_routes.h"
 #include "ngx_http_xet_stream.h"

@@ -19,6 +19,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_error.h"
 #include "ngx_http_xet_output.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_ztensor.h"
@@ -449,7 +450,7 @@ ngx_http_xet_ztensor_wait(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z,
         return ngx_http_xet_ztensor_error(r, z, status);
     }
 
-    return ngx_http_xet_wait_query(r, NGX_AGAIN);
+    return ngx_http_xet_query_wait(r, NGX_AGAIN);
 }
 
 

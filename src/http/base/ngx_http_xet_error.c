@@ -1,0 +1,274 @@
+
+/*
+ * Errors as JSON, with the line that the operator gets.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_cors.h"
+#include "ngx_http_xet_error.h"
+#include "ngx_http_xet_header.h"
+#include "ngx_http_xet_output.h"
+
+
+static ngx_int_t ngx_http_xet_send_error(ngx_http_request_t *r, ngx_uint_t
+    status, const char *code, const char *message, time_t after);
+static ngx_int_t ngx_http_xet_forget(ngx_http_request_t *r);
+static void ngx_http_xet_log_error(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message);
+
+
+ngx_int_t
+ngx_http_xet_error(ngx_http_request_t *r, ngx_uint_t status, const char *code,
+    const char *message)
+{
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    return ngx_http_xet_error_later(r, status, code, message,
+                                    xlcf->retry_after);
+}
+
+
+ngx_int_t
+ngx_http_xet_error_later(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message, time_t after)
+{
+    ngx_http_xet_log_error(r, status, code, message);
+
+    return ngx_http_xet_send_error(r, status, code, message, after);
+}
+
+
+static ngx_int_t
+ngx_http_xet_send_error(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message, time_t after)
+{
+    u_char      *value;
+    xet_buf_t    b;
+    xet_json_t   j;
+
+    if (ngx_http_xet_forget(r) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (status == NGX_HTTP_TOO_MANY_REQUESTS
+        || (status >= NGX_HTTP_INTERNAL_SERVER_ERROR
+            && status != NGX_HTTP_NOT_IMPLEMENTED))
+    {
+        value = ngx_pnalloc(r->pool, NGX_TIME_T_LEN + 1);
+        if (value == NULL) {
+            return NGX_ERROR;
+        }
+
+        *ngx_sprintf(value, "%T", after) = '\0';
+
+        if (ngx_http_xet_header(r, "Retry-After", (char *) value) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    ngx_http_xet_error_begin(r, &b, &j, code, message);
+    ngx_http_xet_error_end(&j);
+
+    return ngx_http_xet_send(r, status, "application/json", &b);
+}
+
+
+void
+ngx_http_xet_error_begin(ngx_http_request_t *r, xet_buf_t *b, xet_json_t *j,
+    const char *code, const char *message)
+{
+    xet_buf_init(b, ngx_http_xet_alloc, r->pool, 256);
+    xet_json_init(j, b);
+
+    xet_json_object_begin(j);
+    xet_json_key(j, "error");
+    xet_json_object_begin(j);
+    xet_json_key(j, "code");
+    xet_json_cstring(j, code);
+    xet_json_key(j, "message");
+    xet_json_cstring(j, message);
+}
+
+
+void
+ngx_http_xet_error_end(xet_json_t *j)
+{
+    xet_json_object_end(j);
+    xet_json_object_end(j);
+}
+
+
+/* Headers that were meant for the content: an error must not be cached. */
+
+static ngx_int_t
+ngx_http_xet_forget(ngx_http_request_t *r)
+{
+    ngx_uint_t        i, n;
+    ngx_table_elt_t  *h;
+
+    static const char *const  names[] = {
+        "Cache-Control",
+        "Content-Disposition",
+        "Digest",
+        "Repr-Digest"
+    };
+
+    ngx_http_clear_etag(r);
+
+    if (r->headers_out.content_encoding) {
+        r->headers_out.content_encoding->hash = 0;
+        r->headers_out.content_encoding = NULL;
+    }
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        for (n = 0; /* void */ ; n++) {
+
+            h = ngx_http_xet_header_find(&r->headers_out.headers, names[i], n);
+            if (h == NULL) {
+                break;
+            }
+
+            h->hash = 0;
+        }
+    }
+
+    /* what is not there now may come: a cache keeps 404 unless told */
+
+    return ngx_http_xet_header(r, "Cache-Control", "no-store");
+}
+
+
+/*
+ * Faults of ours, and uploads that were refused, get the operator's eye.  What
+ * anybody can cause by a URL is logged as nginx logs such things.
+ */
+
+static void
+ngx_http_xet_log_error(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message)
+{
+    ngx_uint_t  level;
+
+    if ((status >= NGX_HTTP_INTERNAL_SERVER_ERROR
+         && status != NGX_HTTP_NOT_IMPLEMENTED)
+        || (status != NGX_HTTP_NOT_FOUND
+            && status != NGX_HTTP_NOT_ALLOWED
+            && status != NGX_HTTP_UNAUTHORIZED
+            && r->method & (NGX_HTTP_POST|NGX_HTTP_PUT)))
+    {
+        level = NGX_LOG_ERR;
+
+    } else {
+        level = NGX_LOG_INFO;
+    }
+
+    ngx_log_error(level, r->connection->log, 0, "xet: %ui %s: %s", status,
+                  code, message);
+}
+
+
+ngx_int_t
+ngx_http_xet_error_status(ngx_http_request_t *r, xet_status_t status)
+{
+    return ngx_http_xet_error(r, xet_status_http(status),
+                              xet_status_code(status),
+                              xet_status_text(status));
+}
+
+
+ngx_int_t
+ngx_http_xet_error_json(ngx_http_request_t *r, xet_status_t status,
+    xet_buf_t *b)
+{
+    ngx_http_xet_log_error(r, xet_status_http(status),
+                           xet_status_code(status), xet_status_text(status));
+
+    if (ngx_http_xet_forget(r) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_xet_send(r, xet_status_http(status), "application/json",
+                             b);
+}
+
+
+ngx_int_t
+ngx_http_xet_refuse(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_xet_drop_body(r);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    return ngx_http_xet_error(r, status, code, message);
+}
+
+
+ngx_int_t
+ngx_http_xet_error_handler(ngx_http_request_t *r)
+{
+    ngx_int_t                 rc;
+    ngx_uint_t                i, status;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    static const struct {
+        ngx_uint_t   status;
+        const char  *code;
+        const char  *message;
+    } errors[] = {
+        { 400, "bad_request", "bad request" },
+        { 403, "forbidden", "forbidden" },
+        { 404, "not_found", "not found" },
+        { 405, "method_not_allowed", "method not allowed" },
+        { 408, "timeout", "the request body did not come in time" },
+        { 411, "length_required", "length required" },
+        { 413, "body_too_large", "the request body is too large" },
+        { 414, "uri_too_long", "the request URI is too long" },
+        { 416, "range_not_satisfiable", "range not satisfiable" },
+        { 429, "too_many_requests", "too many requests" },
+        { 494, "headers_too_large", "the request headers are too large" },
+        { 502, "bad_gateway", "bad gateway" },
+        { 503, "service_unavailable", "service unavailable" },
+        { 504, "gateway_timeout", "gateway timeout" },
+        { 507, "insufficient_storage", "no space is left" },
+        { 500, "internal_error", "internal error" }
+    };
+
+    rc = ngx_http_xet_drop_body(r);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    /* what failed before the access phase has no headers for browsers yet */
+
+    if (ngx_http_xet_cors(r) == NGX_ERROR) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    status = r->err_status ? r->err_status : NGX_HTTP_NOT_FOUND;
+
+    /* the last one stands for whatever is not listed */
+
+    for (i = 0; i < sizeof(errors) / sizeof(errors[0]) - 1; i++) {
+        if (errors[i].status == status) {
+            break;
+        }
+    }
+
+    r->err_status = 0;
+
+    /* nginx has logged it; 494 is its own, and goes out as 400 */
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    return ngx_http_xet_send_error(r, (status == 494) ? 400 : status,
+                                   errors[i].code, errors[i].message,
+                                   xlcf->retry_after);
+}
