@@ -653,7 +653,7 @@ ngx_http_xet_reader_lost(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 
     ngx_http_xet_damage_init(&damage);
     ngx_http_xet_damage_note(&damage, &rd->lost.xorb, rd->lost.tag);
-    ngx_http_xet_damage_tell(&damage);
+    ngx_http_xet_query_damaged_tell(&damage);
 
     return 0;
 }

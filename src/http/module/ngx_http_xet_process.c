@@ -10,6 +10,7 @@
 #include "ngx_http_xet_module.h"
 #include "ngx_http_xet_pg_check.h"
 #include "ngx_http_xet_query.h"
+#include "ngx_http_xet_query_stmt.h"
 #include "ngx_http_xet_store.h"
 
 #include <sys/resource.h>

@@ -7,7 +7,7 @@
 #define _NGX_HTTP_XET_LANE_H_INCLUDED_
 
 
-#include "ngx_http_xet_lanes.h"
+#include "ngx_http_xet_pg.h"
 
 
 typedef struct ngx_http_xet_lane_s  ngx_http_xet_lane_t;
@@ -30,6 +30,15 @@ struct ngx_http_xet_lane_s {
     /* PostgreSQL has refused a session, and the lane has no other */
     void              (*starved)(ngx_http_xet_lane_t *lane);
 };
+
+
+typedef struct {
+    ngx_uint_t  sessions;
+    ngx_uint_t  ready;
+    ngx_uint_t  inflight;
+    ngx_uint_t  waiting;
+    ngx_msec_t  oldest;            /* of both, since it was queued */
+} ngx_http_xet_lane_stat_t;
 
 
 /* n, depth, queue, the times, stmts and starved are set, the rest is zero. */

@@ -21,6 +21,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_lane.h"
+#include "ngx_http_xet_lanes.h"
 
 
 struct ngx_http_xet_lanes_s {

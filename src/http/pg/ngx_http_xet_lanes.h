@@ -7,7 +7,7 @@
 #define _NGX_HTTP_XET_LANES_H_INCLUDED_
 
 
-#include "ngx_http_xet_pg.h"
+#include "ngx_http_xet_lane.h"
 
 
 /* In the order in which they get sessions where PostgreSQL has few. */
@@ -42,14 +42,6 @@ ngx_http_xet_pg_query_t *ngx_http_xet_lanes_send(ngx_http_xet_lane_e lane,
 /* The caller leaves: a waiting statement is dropped, a sent one goes on. */
 void ngx_http_xet_lanes_detach(ngx_http_xet_pg_query_t *q);
 
-
-typedef struct {
-    ngx_uint_t  sessions;
-    ngx_uint_t  ready;
-    ngx_uint_t  inflight;
-    ngx_uint_t  waiting;
-    ngx_msec_t  oldest;            /* of both, since it was queued */
-} ngx_http_xet_lane_stat_t;
 
 void ngx_http_xet_lanes_stat(ngx_http_xet_lane_e lane,
     ngx_http_xet_lane_stat_t *stat);

@@ -23,7 +23,7 @@
 #include "ngx_http_xet_pg_setup.h"
 
 
-static void ngx_http_xet_pg_connected(ngx_http_xet_pg_t *pg, PGconn *conn,
+static void ngx_http_xet_pg_connected(void *data, PGconn *conn,
     const char *error);
 static void ngx_http_xet_pg_setup_timer_handler(ngx_event_t *ev);
 static ngx_int_t ngx_http_xet_pg_prepared(ngx_http_xet_pg_t *pg);
@@ -51,8 +51,8 @@ ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg)
 ngx_int_t
 ngx_http_xet_pg_connect(ngx_http_xet_pg_t *pg)
 {
-    pg->connect = ngx_http_xet_pg_connect_start(pg,
-                                                ngx_http_xet_pg_connected);
+    pg->connect = ngx_http_xet_pg_connect_start(ngx_http_xet_pg_connected,
+                                                pg);
     if (pg->connect == NULL) {
         return NGX_ERROR;
     }
@@ -66,9 +66,10 @@ ngx_http_xet_pg_connect(ngx_http_xet_pg_t *pg)
 
 
 static void
-ngx_http_xet_pg_connected(ngx_http_xet_pg_t *pg, PGconn *conn,
-    const char *error)
+ngx_http_xet_pg_connected(void *data, PGconn *conn, const char *error)
 {
+    ngx_http_xet_pg_t *pg = data;
+
     ngx_http_xet_main_conf_t  *xmcf;
 
     pg->connect = NULL;

@@ -13,23 +13,16 @@
 
 #include <libpq-fe.h>
 
+#include "ngx_http_xet_pg_connect.h"
+#include "ngx_http_xet_pg_setup.h"
+
 
 #define NGX_HTTP_XET_PG_PARAMS     24
 #define NGX_HTTP_XET_PG_CANCELLED  "57014"     /* SQLSTATE: out of time */
 
 
-typedef struct ngx_http_xet_pg_s          ngx_http_xet_pg_t;
-typedef struct ngx_http_xet_pg_query_s    ngx_http_xet_pg_query_t;
-typedef struct ngx_http_xet_pg_connect_s  ngx_http_xet_pg_connect_t;
-
-
-/* A statement, prepared once a session. */
-
-typedef struct {
-    const char                *name;
-    const char                *sql;
-    ngx_uint_t                 params;
-} ngx_http_xet_pg_stmt_t;
+typedef struct ngx_http_xet_pg_s        ngx_http_xet_pg_t;
+typedef struct ngx_http_xet_pg_query_s  ngx_http_xet_pg_query_t;
 
 
 /*
@@ -135,10 +128,6 @@ void ngx_http_xet_pg_park(ngx_http_xet_pg_t *pg);
 
 /* Closes the session; what is in flight stays in pg->inflight. */
 void ngx_http_xet_pg_close(ngx_http_xet_pg_t *pg);
-
-/* NGX_OK, NGX_DECLINED when it holds a password, NGX_ERROR with a text. */
-ngx_int_t ngx_http_xet_pg_check_conninfo(ngx_str_t *conninfo, u_char *err,
-    size_t len);
 
 
 /* Rows of binary results.  A NULL or missing value gives 0 or len 0. */

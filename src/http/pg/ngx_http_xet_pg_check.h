@@ -7,7 +7,10 @@
 #define _NGX_HTTP_XET_PG_CHECK_H_INCLUDED_
 
 
-#include "ngx_http_xet_pg.h"
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+#include <libpq-fe.h>
 
 
 #define NGX_HTTP_XET_SCHEMA  "9"           /* last of sql/NNNN_*.sql */

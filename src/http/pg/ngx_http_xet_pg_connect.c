@@ -30,8 +30,8 @@ struct ngx_http_xet_pg_connect_s {
     ngx_connection_t              *connection; /* the loop's end of the pipe */
     int                            end;        /* the thread's */
 
-    ngx_http_xet_pg_t             *pg;
     ngx_http_xet_pg_connected_pt   handler;
+    void                          *data;
 
     PGconn                        *conn;       /* NULL: see error */
     char                           error[NGX_HTTP_XET_PG_ERROR_LEN];
@@ -53,8 +53,8 @@ static void ngx_http_xet_pg_connect_handler(ngx_event_t *rev);
 
 
 ngx_http_xet_pg_connect_t *
-ngx_http_xet_pg_connect_start(ngx_http_xet_pg_t *pg,
-    ngx_http_xet_pg_connected_pt handler)
+ngx_http_xet_pg_connect_start(ngx_http_xet_pg_connected_pt handler,
+    void *data)
 {
     int                         fds[2];
     ngx_http_xet_main_conf_t   *xmcf;
@@ -71,8 +71,8 @@ ngx_http_xet_pg_connect_start(ngx_http_xet_pg_t *pg,
         return NULL;
     }
 
-    ctx->pg = pg;
     ctx->handler = handler;
+    ctx->data = data;
     ctx->timeout = xmcf->connect_timeout;
 
     ctx->conninfo = (char *) (ctx + 1);
@@ -269,7 +269,7 @@ ngx_http_xet_pg_connect_handler(ngx_event_t *rev)
 
     (void) pthread_detach(ctx->thread);
 
-    ctx->handler(ctx->pg, ctx->conn, ctx->error);
+    ctx->handler(ctx->data, ctx->conn, ctx->error);
 
     ngx_free(ctx);
 }

@@ -7,23 +7,32 @@
 #define _NGX_HTTP_XET_PG_CONNECT_H_INCLUDED_
 
 
-#include "ngx_http_xet_pg.h"
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+#include <libpq-fe.h>
 
 
 #define NGX_HTTP_XET_PG_ERROR_LEN  512
 
 
 /* From the event loop: conn, or NULL with a text that dies on return. */
-typedef void (*ngx_http_xet_pg_connected_pt)(ngx_http_xet_pg_t *pg,
-    PGconn *conn, const char *error);
+typedef void (*ngx_http_xet_pg_connected_pt)(void *data, PGconn *conn,
+    const char *error);
+
+typedef struct ngx_http_xet_pg_connect_s  ngx_http_xet_pg_connect_t;
 
 
 /* Starts; handler is called later.  NULL: no thread can be had. */
 ngx_http_xet_pg_connect_t *ngx_http_xet_pg_connect_start(
-    ngx_http_xet_pg_t *pg, ngx_http_xet_pg_connected_pt handler);
+    ngx_http_xet_pg_connected_pt handler, void *data);
 
 /* For a process that exits: waits for nothing; handler is not called. */
 void ngx_http_xet_pg_connect_abandon(ngx_http_xet_pg_connect_t *ctx);
+
+/* NGX_OK, NGX_DECLINED when it holds a password, NGX_ERROR with a text. */
+ngx_int_t ngx_http_xet_pg_check_conninfo(ngx_str_t *conninfo, u_char *err,
+    size_t len);
 
 /* A message of libpq, without the newline at its end. */
 void ngx_http_xet_pg_text(char *dst, size_t size, const char *text);

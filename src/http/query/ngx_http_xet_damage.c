@@ -14,7 +14,6 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_damage.h"
-#include "ngx_http_xet_query.h"
 #include "ngx_http_xet_store.h"
 
 
@@ -73,13 +72,4 @@ ngx_http_xet_damage_stat_job(ngx_http_xet_damage_t *d, const ngx_str_t *store,
     ngx_http_xet_damage_note(d, xorb, tag);
 
     return rc;
-}
-
-
-void
-ngx_http_xet_damage_tell(ngx_http_xet_damage_t *d)
-{
-    if (d->n) {
-        ngx_http_xet_query_damaged_tell(d);
-    }
 }

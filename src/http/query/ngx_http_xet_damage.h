@@ -40,8 +40,5 @@ xet_status_t ngx_http_xet_damage_stat_job(ngx_http_xet_damage_t *d,
     const ngx_str_t *store, const xet_hash_t *xorb, uint32_t tag,
     uint64_t size, ngx_log_t *log);
 
-/* Tells PostgreSQL of what was noted, which is forgotten then. */
-void ngx_http_xet_damage_tell(ngx_http_xet_damage_t *d);
-
 
 #endif /* _NGX_HTTP_XET_DAMAGE_H_INCLUDED_ */

@@ -1,25 +1,12 @@
 
 /*
- * The one statement that a request may have in flight.
- *
- * Its rows stay in the query until the next statement, a release, or the end
- * of the request.  A request that dies detaches its statement: PostgreSQL
- * finishes it and the result is dropped.
+ * What the statements of a request have in common: its query, what came back
+ * as a status, and the ways to go on with a request that waits for rows.
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_auth.h"
 #include "ngx_http_xet_error.h"
-#include "ngx_http_xet_lanes.h"
-#include "ngx_http_xet_query_stmt.h"
-
-
-static void ngx_http_xet_query_result(void *data, PGresult *res,
-    ngx_int_t rc, const char *sqlstate);
-static void ngx_http_xet_query_cleanup(void *data);
-static void ngx_http_xet_query_orphan_done(void *data, PGresult *res,
-    ngx_int_t rc, const char *sqlstate);
-static void ngx_http_xet_query_pool_cleanup(void *data);
+#include "ngx_http_xet_query.h"
 
 
 ngx_int_t
@@ -45,179 +32,6 @@ ngx_http_xet_query_get(ngx_http_request_t *r)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
     return ctx->query;
-}
-
-
-ngx_int_t
-ngx_http_xet_query_send(ngx_http_request_t *r, ngx_uint_t lane,
-    ngx_uint_t stmt, const char *const *values, const int *lengths,
-    ngx_http_xet_query_handler_pt handler)
-{
-    ngx_http_cleanup_t    *cln;
-    ngx_pool_cleanup_t    *pcln;
-    ngx_http_xet_query_t  *q;
-
-    q = ngx_http_xet_query_get(r);
-
-    ngx_http_xet_query_release(r);
-
-    if (!q->cleanup) {
-
-        /* the request's death detaches; its pool's frees the rows */
-
-        cln = ngx_http_cleanup_add(r, 0);
-        if (cln == NULL) {
-            return NGX_ERROR;
-        }
-
-        cln->handler = ngx_http_xet_query_cleanup;
-        cln->data = q;
-
-        pcln = ngx_pool_cleanup_add(r->pool, 0);
-        if (pcln == NULL) {
-            return NGX_ERROR;
-        }
-
-        pcln->handler = ngx_http_xet_query_pool_cleanup;
-        pcln->data = q;
-
-        q->cleanup = 1;
-    }
-
-    q->request = r;
-    q->handler = handler;
-    q->sqlstate[0] = '\0';
-
-    q->query = ngx_http_xet_lanes_send(lane, &ngx_http_xet_query_stmts[stmt],
-                                       values, lengths,
-                                       ngx_http_xet_query_result, q);
-    if (q->query == NULL) {
-        return NGX_BUSY;
-    }
-
-    ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
-                   "xet query: \"%s\"", ngx_http_xet_query_stmts[stmt].name);
-
-    return NGX_AGAIN;
-}
-
-
-static void
-ngx_http_xet_query_result(void *data, PGresult *res, ngx_int_t rc,
-    const char *sqlstate)
-{
-    ngx_connection_t      *c;
-    ngx_http_request_t    *r;
-    ngx_http_xet_query_t  *q;
-
-    q = data;
-    r = q->request;
-    c = r->connection;
-
-    q->query = NULL;
-    q->upload = NULL;
-    q->copy = NULL;
-    q->res = res;
-
-    if (sqlstate) {
-        ngx_cpystrn(q->sqlstate, (u_char *) sqlstate, sizeof(q->sqlstate));
-
-        if (ngx_strncmp(sqlstate, "XT", 2) == 0) {
-            rc = NGX_ABORT;
-        }
-    }
-
-    if (rc == NGX_OK && ngx_http_xet_pg_rows(res) == 0) {
-        rc = NGX_DECLINED;
-    }
-
-    ngx_http_set_log_request(c->log, r);
-
-    ngx_log_debug1(NGX_LOG_DEBUG_HTTP, c->log, 0, "xet query: done rc:%i", rc);
-
-    q->handler(r, rc);
-
-    ngx_http_run_posted_requests(c);
-}
-
-
-/*
- * A batch that is being staged while its request dies: PostgreSQL must have
- * finished it before it can be dropped.
- */
-
-static void
-ngx_http_xet_query_cleanup(void *data)
-{
-    ngx_http_xet_query_t *q = data;
-
-    u_char  *id;
-
-    if (q->query == NULL) {
-        return;
-    }
-
-    if (q->copy && ngx_http_xet_query_xorb_left(q)) {
-        q->query = NULL;
-        return;
-    }
-
-    id = NULL;
-
-    if (q->upload && q->query->pg) {
-        id = ngx_alloc(NGX_HTTP_XET_UPLOAD_LEN, ngx_cycle->log);
-    }
-
-    if (id) {
-        ngx_memcpy(id, q->upload, NGX_HTTP_XET_UPLOAD_LEN);
-
-        q->query->handler = ngx_http_xet_query_orphan_done;
-        q->query->data = id;
-
-        /* its parameters die with the request: it can't be sent again */
-
-        q->query->tries = NGX_MAX_INT32_VALUE;
-
-    } else {
-        ngx_http_xet_lanes_detach(q->query);
-    }
-
-    q->query = NULL;
-}
-
-
-static void
-ngx_http_xet_query_orphan_done(void *data, PGresult *res, ngx_int_t rc,
-    const char *sqlstate)
-{
-    u_char *id = data;
-
-    if (res) {
-        ngx_http_xet_pg_clear(res);
-    }
-
-    ngx_http_xet_query_unstage(id);
-
-    ngx_free(id);
-}
-
-
-static void
-ngx_http_xet_query_pool_cleanup(void *data)
-{
-    ngx_http_xet_query_t  *q = data;
-
-    if (q->res) {
-        ngx_http_xet_pg_clear(q->res);
-        q->res = NULL;
-    }
-}
-
-
-void
-ngx_http_xet_query_release(ngx_http_request_t *r)
-{
-    ngx_http_xet_query_pool_cleanup(ngx_http_xet_query_get(r));
 }
 
 
@@ -299,52 +113,8 @@ ngx_http_xet_query_asked(ngx_http_request_t *r, ngx_int_t rc)
 }
 
 
-/* The repo whose files the request may see; SQL NULL for all of the store. */
-
-void
-ngx_http_xet_query_repo(ngx_http_request_t *r, const char **value, int *length)
-{
-    ngx_str_t  *repo;
-
-    repo = ngx_http_xet_repo(r);
-
-    *value = repo ? (const char *) repo->data : NULL;
-    *length = repo ? (int) repo->len : 0;
-}
-
-
-ngx_int_t
-ngx_http_xet_query_whose(ngx_http_request_t *r, const char **values,
-    int *lengths)
-{
-    ngx_str_t  subject;
-
-    ngx_http_xet_query_repo(r, &values[0], &lengths[0]);
-
-    subject = ngx_http_xet_subject(r);
-
-    if (subject.data == NULL) {
-        return NGX_ERROR;
-    }
-
-    values[1] = subject.len ? (const char *) subject.data : NULL;
-    lengths[1] = (int) subject.len;
-
-    return NGX_OK;
-}
-
-
 int64_t
 ngx_http_xet_query_number(ngx_http_request_t *r)
 {
     return ngx_http_xet_pg_int(ngx_http_xet_query_get(r)->res, 0, 0);
-}
-
-
-ngx_int_t
-ngx_http_xet_query_ping(ngx_http_request_t *r,
-    ngx_http_xet_query_handler_pt handler)
-{
-    return ngx_http_xet_query_send(r, NGX_HTTP_XET_PING, NGX_HTTP_XET_STMT_PING,
-                                   NULL, NULL, handler);
 }

@@ -52,6 +52,7 @@ struct ngx_http_xet_query_s {
  * NGX_ERROR without memory.
  */
 ngx_int_t ngx_http_xet_query_create(ngx_http_request_t *r);
+ngx_http_xet_query_t *ngx_http_xet_query_get(ngx_http_request_t *r);
 
 /*
  * The core status of what asking gave, or of what came back; missing is that
@@ -345,9 +346,6 @@ void ngx_http_xet_query_zt_reports_put(const xet_hash_t *file, uint64_t rules,
 
 ngx_int_t ngx_http_xet_query_ping(ngx_http_request_t *r,
     ngx_http_xet_query_handler_pt handler);
-
-
-extern const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[];
 
 
 #endif /* _NGX_HTTP_XET_QUERY_H_INCLUDED_ */

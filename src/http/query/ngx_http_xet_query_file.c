@@ -6,7 +6,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_lanes.h"
-#include "ngx_http_xet_query_stmt.h"
+#include "ngx_http_xet_query_send.h"
 
 
 ngx_int_t

@@ -6,7 +6,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_lanes.h"
-#include "ngx_http_xet_query_stmt.h"
+#include "ngx_http_xet_query_send.h"
 
 
 static ngx_int_t ngx_http_xet_query_batch(ngx_http_request_t *r,

@@ -7,7 +7,7 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_auth.h"
 #include "ngx_http_xet_lanes.h"
-#include "ngx_http_xet_query_stmt.h"
+#include "ngx_http_xet_query_send.h"
 #include "ngx_http_xet_task.h"
 
 
@@ -399,6 +399,10 @@ ngx_http_xet_query_damaged_tell(ngx_http_xet_damage_t *damage)
     int                     lengths[2];
     const char             *values[2];
     ngx_http_xet_damage_t  *own;
+
+    if (damage->n == 0) {
+        return;
+    }
 
     own = ngx_alloc(sizeof(ngx_http_xet_damage_t), ngx_cycle->log);
 

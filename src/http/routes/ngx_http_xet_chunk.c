@@ -292,7 +292,7 @@ ngx_http_xet_chunk_done(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_chunk_t *chunk = data;
 
-    ngx_http_xet_damage_tell(&chunk->damage);
+    ngx_http_xet_query_damaged_tell(&chunk->damage);
 
     if (chunk->status != XET_OK) {
         ngx_http_finalize_request(r,

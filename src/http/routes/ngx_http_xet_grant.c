@@ -143,7 +143,7 @@ ngx_http_xet_grant_done(ngx_http_request_t *r, void *data)
 
     ngx_int_t  rc;
 
-    ngx_http_xet_damage_tell(&grant->damage);
+    ngx_http_xet_query_damaged_tell(&grant->damage);
 
     if (grant->status == XET_STORE_DAMAGED) {
         rc = ngx_http_xet_grant_missing(r);

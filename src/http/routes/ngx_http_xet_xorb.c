@@ -359,7 +359,7 @@ ngx_http_xet_xorb_head_done(ngx_http_request_t *r, void *data)
 
     ngx_int_t  rc;
 
-    ngx_http_xet_damage_tell(&x->damage);
+    ngx_http_xet_query_damaged_tell(&x->damage);
 
     if (x->status == XET_OK) {
         rc = ngx_http_xet_send_head(r, (off_t) x->copy.size);

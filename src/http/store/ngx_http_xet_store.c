@@ -26,6 +26,7 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_store.h"
 #include "ngx_http_xet_store_identity.h"
+#include "ngx_http_xet_store_status.h"
 #include "ngx_http_xet_task.h"
 
 #include <openssl/rand.h>
@@ -58,8 +59,6 @@ static xet_status_t ngx_http_xet_store_open_job(ngx_http_xet_file_t *file,
     ngx_log_t *log);
 static xet_status_t ngx_http_xet_store_no_temp_job(ngx_http_xet_file_t *file,
     const u_char *name, ngx_log_t *log);
-static xet_status_t ngx_http_xet_store_failed(ngx_log_t *log,
-    const char *call, const void *name);
 static xet_status_t ngx_http_xet_store_link_job(ngx_http_xet_file_t *file,
     const char *path, ngx_log_t *log);
 static xet_status_t ngx_http_xet_store_copy_path(char *path,
@@ -279,38 +278,6 @@ ngx_http_xet_store_no_temp_job(ngx_http_xet_file_t *file, const u_char *name,
     ngx_set_errno(err);
 
     return ngx_http_xet_store_failed(log, "open", name);
-}
-
-
-static xet_status_t
-ngx_http_xet_store_failed(ngx_log_t *log, const char *call, const void *name)
-{
-    ngx_err_t  err;
-
-    err = ngx_errno;
-
-    ngx_log_error(NGX_LOG_CRIT, log, err, "xet: %s \"%s\" failed", call, name);
-
-    return ngx_http_xet_store_status(err);
-}
-
-
-xet_status_t
-ngx_http_xet_store_status(ngx_err_t err)
-{
-    switch (err) {
-
-    case NGX_ENOSPC:
-    case EDQUOT:
-        return XET_STORE_FULL;
-
-    case NGX_EMFILE:
-    case NGX_ENFILE:
-        return XET_STORE_FILES;
-
-    default:
-        return XET_STORE_FAILED;
-    }
 }
 
 

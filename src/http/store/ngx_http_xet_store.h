@@ -73,12 +73,6 @@ xet_status_t ngx_http_xet_store_read_job(ngx_http_xet_file_t *file,
 xet_status_t ngx_http_xet_store_commit_job(ngx_http_xet_file_t *file,
     const xet_hash_t *xorb, ngx_log_t *log);
 
-/*
- * What an error of a system call means: XET_STORE_FULL, XET_STORE_FILES, which
- * passes by itself, or XET_STORE_FAILED.
- */
-xet_status_t ngx_http_xet_store_status(ngx_err_t err);
-
 /* A row may name the copy: it stays; or none does, for certain. */
 void ngx_http_xet_store_keep(ngx_http_xet_file_t *file, ngx_uint_t kept);
 

@@ -15,15 +15,11 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_store.h"
 #include "ngx_http_xet_store_identity.h"
+#include "ngx_http_xet_store_status.h"
 
 #include <openssl/rand.h>
 #include <pthread.h>
-
-
-static xet_status_t ngx_http_xet_store_identity_failed(ngx_log_t *log,
-    const char *call, const char *path);
 
 
 static pthread_mutex_t  ngx_http_xet_store_identity_lock
@@ -51,7 +47,7 @@ ngx_http_xet_store_identity_read_job(const ngx_str_t *store,
             return XET_DONE;
         }
 
-        return ngx_http_xet_store_identity_failed(log, "open", path);
+        return ngx_http_xet_store_failed(log, "open", path);
     }
 
     n = read(fd, buf, sizeof(buf));
@@ -92,16 +88,16 @@ ngx_http_xet_store_identity_make_job(const ngx_str_t *store,
     fd = open(temp, O_WRONLY|O_CREAT|O_TRUNC|O_CLOEXEC, 0644);
 
     if (fd == -1) {
-        return ngx_http_xet_store_identity_failed(log, "open", temp);
+        return ngx_http_xet_store_failed(log, "open", temp);
     }
 
     status = XET_OK;
 
     if (write(fd, line, sizeof(line)) != sizeof(line) || fsync(fd) == -1) {
-        status = ngx_http_xet_store_identity_failed(log, "write", temp);
+        status = ngx_http_xet_store_failed(log, "write", temp);
 
     } else if (link(temp, path) == -1 && ngx_errno != NGX_EEXIST) {
-        status = ngx_http_xet_store_identity_failed(log, "link", path);
+        status = ngx_http_xet_store_failed(log, "link", path);
     }
 
     close(fd);
@@ -117,8 +113,7 @@ ngx_http_xet_store_identity_make_job(const ngx_str_t *store,
     rc = (fd == -1) ? -1 : fsync(fd);
 
     if (rc == -1) {
-        status = ngx_http_xet_store_identity_failed(log, "fsync",
-                                                    (char *) store->data);
+        status = ngx_http_xet_store_failed(log, "fsync", store->data);
     }
 
     if (fd != -1) {
@@ -126,20 +121,6 @@ ngx_http_xet_store_identity_make_job(const ngx_str_t *store,
     }
 
     return status;
-}
-
-
-static xet_status_t
-ngx_http_xet_store_identity_failed(ngx_log_t *log, const char *call,
-    const char *path)
-{
-    ngx_err_t  err;
-
-    err = ngx_errno;
-
-    ngx_log_error(NGX_LOG_CRIT, log, err, "xet: %s \"%s\" failed", call, path);
-
-    return ngx_http_xet_store_status(err);
 }
 
 

@@ -413,7 +413,7 @@ ngx_http_xet_ingest_wait(ngx_http_request_t *r, void *data)
 
     ngx_int_t  rc;
 
-    ngx_http_xet_damage_tell(&ing->damage);
+    ngx_http_xet_query_damaged_tell(&ing->damage);
 
     if (xet_ingest_want(ing->core) == XET_INGEST_XORB) {
         ngx_http_xet_keep(r, ing->xorb, xet_ingest_xorb(ing->core),
@@ -529,7 +529,7 @@ ngx_http_xet_ingest_body_done(ngx_http_request_t *r, void *data,
 
     ngx_http_xet_ingest_spool_t  *s;
 
-    ngx_http_xet_damage_tell(&ing->damage);
+    ngx_http_xet_query_damaged_tell(&ing->damage);
 
     if (ing->rc != NGX_OK) {
         ing->handler(r, ing->rc, status, &ing->result);

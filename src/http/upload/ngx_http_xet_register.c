@@ -224,7 +224,7 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
     w = reg->window;
 
     ngx_http_xet_query_release(r);
-    ngx_http_xet_damage_tell(&reg->damage);
+    ngx_http_xet_query_damaged_tell(&reg->damage);
 
     if (reg->status != XET_OK) {
         ngx_http_xet_register_finish(r, NGX_DECLINED, reg->status);

@@ -1,0 +1,24 @@
+
+/*
+ * What the file system says, as a status of the core.
+ */
+
+#ifndef _NGX_HTTP_XET_STORE_STATUS_H_INCLUDED_
+#define _NGX_HTTP_XET_STORE_STATUS_H_INCLUDED_
+
+
+#include "ngx_http_xet.h"
+
+
+/*
+ * What an error of a system call means: XET_STORE_FULL, XET_STORE_FILES, which
+ * passes by itself, or XET_STORE_FAILED.
+ */
+xet_status_t ngx_http_xet_store_status(ngx_err_t err);
+
+/* The same for a call that has failed with ngx_errno, which is logged. */
+xet_status_t ngx_http_xet_store_failed(ngx_log_t *log, const char *call,
+    const void *name);
+
+
+#endif /* _NGX_HTTP_XET_STORE_STATUS_H_INCLUDED_ */
