@@ -159,8 +159,8 @@ ngx_http_xet_recon_ask(ngx_http_request_t *r, ngx_http_xet_recon_t *rec)
 
     first = rec->size ? rec->plan.position : rec->want.start;
 
-    rc = ngx_http_xet_query_terms(r, &rec->file, first, rec->want.end - 1,
-                                  ngx_http_xet_recon_queried);
+    rc = ngx_http_xet_query_file_terms(r, &rec->file, first, rec->want.end - 1,
+                                       ngx_http_xet_recon_queried);
 
     return ngx_http_xet_query_asked(r, rc);
 }
@@ -188,12 +188,12 @@ ngx_http_xet_recon_terms(ngx_http_request_t *r)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     rec = ctx->state;
 
-    ngx_http_xet_query_terms_get(r, &terms);
+    ngx_http_xet_query_file_terms_get(r, &terms);
 
     status = ngx_http_xet_recon_first(rec, &terms);
 
     for (i = 0; i < terms.n && status == XET_OK; i++) {
-        ngx_http_xet_query_terms_row(r, i, &offset, &packed);
+        ngx_http_xet_query_file_terms_row(r, i, &offset, &packed);
 
         status = xet_plan_add(&rec->plan, packed.data, packed.len, offset);
     }
@@ -309,8 +309,8 @@ ngx_http_xet_recon_edges(ngx_http_request_t *r)
                                 term->chunk_end);
     }
 
-    rc = ngx_http_xet_query_slices(r, &rec->slices, 0, NGX_HTTP_XET_READ,
-                                   ngx_http_xet_recon_edges_queried);
+    rc = ngx_http_xet_query_xorb_slices(r, &rec->slices, 0, NGX_HTTP_XET_READ,
+                                        ngx_http_xet_recon_edges_queried);
 
     return ngx_http_xet_query_asked(r, rc);
 }
@@ -339,11 +339,11 @@ ngx_http_xet_recon_trim(ngx_http_request_t *r)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     rec = ctx->state;
 
-    n = ngx_http_xet_query_slices_n(ctx->query);
+    n = ngx_http_xet_query_xorb_slices_n(ctx->query);
     one = (rec->plan.before + rec->plan.n == 1);
 
     for (i = 0; i < n; i++) {
-        ngx_http_xet_query_slices_row(ctx->query, i, &slice);
+        ngx_http_xet_query_xorb_slices_row(ctx->query, i, &slice);
 
         if (slice.n == 0) {
             return ngx_http_xet_error_status(r, XET_PLAN_DAMAGED);

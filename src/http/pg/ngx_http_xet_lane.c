@@ -95,10 +95,17 @@ ngx_http_xet_lane_close(ngx_http_xet_lane_t *lane)
 
 ngx_http_xet_pg_query_t *
 ngx_http_xet_lane_send(ngx_http_xet_lane_t *lane,
-    const ngx_http_xet_pg_stmt_t *stmt, const char *const *values,
-    const int *lengths, ngx_http_xet_pg_handler_pt handler, void *data)
+    const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
+    ngx_http_xet_pg_handler_pt handler, void *data)
 {
     ngx_http_xet_pg_query_t  *q;
+
+    if (stmt->params != (p ? p->n : 0)) {
+        ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
+                      "xet: statement \"%s\" takes %ui parameters",
+                      stmt->name, stmt->params);
+        return NULL;
+    }
 
     if (lane->nwaiting >= lane->queue) {
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
@@ -124,8 +131,8 @@ ngx_http_xet_lane_send(ngx_http_xet_lane_t *lane,
     q->lane = lane;
 
     if (stmt->params) {
-        ngx_memcpy(q->values, values, stmt->params * sizeof(char *));
-        ngx_memcpy(q->lengths, lengths, stmt->params * sizeof(int));
+        ngx_memcpy(q->values, p->values, stmt->params * sizeof(char *));
+        ngx_memcpy(q->lengths, p->lengths, stmt->params * sizeof(int));
     }
 
     q->timer.handler = ngx_http_xet_lane_timer_handler;

@@ -192,7 +192,7 @@ ngx_http_xet_pg_wrap(ngx_http_xet_pg_t *pg)
 ngx_int_t
 ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 {
-    int  i, formats[NGX_HTTP_XET_PG_PARAMS];
+    int  i, formats[NGX_HTTP_XET_PARAMS_MAX];
 
     for (i = 0; i < (int) q->stmt->params; i++) {
         formats[i] = 1;

@@ -85,8 +85,8 @@ ngx_http_xet_batch_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     b->file = b->n;
 
-    rc = ngx_http_xet_query_files(r, &b->files, 0, 0,
-                                  ngx_http_xet_batch_queried);
+    rc = ngx_http_xet_query_files_terms(r, &b->files, 0, 0,
+                                        ngx_http_xet_batch_queried);
 
     return ngx_http_xet_query_wait(r, rc);
 }
@@ -192,8 +192,8 @@ ngx_http_xet_batch_ask(ngx_http_request_t *r, ngx_http_xet_batch_req_t *b)
         at = 0;
     }
 
-    rc = ngx_http_xet_query_files(r, &b->files, first, at,
-                                  ngx_http_xet_batch_queried);
+    rc = ngx_http_xet_query_files_terms(r, &b->files, first, at,
+                                        ngx_http_xet_batch_queried);
 
     return ngx_http_xet_query_asked(r, rc);
 }
@@ -218,7 +218,7 @@ ngx_http_xet_batch_queried(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    n = ngx_http_xet_query_files_n(r);
+    n = ngx_http_xet_query_files_terms_n(r);
 
     status = ngx_http_xet_batch_add_rows(r, b, n);
 
@@ -262,7 +262,7 @@ ngx_http_xet_batch_add_rows(ngx_http_request_t *r,
     rc = XET_OK;
 
     for (i = 0; i < n && rc == XET_OK; i++) {
-        ngx_http_xet_query_files_row(r, i, &row);
+        ngx_http_xet_query_files_terms_row(r, i, &row);
 
         if (row.file >= b->n) {
             return XET_INTERNAL;

@@ -74,8 +74,8 @@ ngx_http_xet_grant_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     ngx_http_xet_array_init(&grant->xorbs, NGX_HTTP_XET_OID_BYTEA);
 
-    rc = ngx_http_xet_query_grant(r, &grant->hash,
-                                  ngx_http_xet_grant_queried);
+    rc = ngx_http_xet_query_xorb_grant(r, &grant->hash,
+                                       ngx_http_xet_grant_queried);
 
     return ngx_http_xet_query_wait(r, rc);
 }
@@ -107,7 +107,7 @@ ngx_http_xet_grant_known(ngx_http_request_t *r)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     grant = ctx->endpoint;
 
-    grant->noted = ngx_http_xet_query_grant_get(r, &grant->copy);
+    grant->noted = ngx_http_xet_query_xorb_grant_row(r, &grant->copy);
 
     if (!grant->copy.whole) {
         return ngx_http_xet_grant_missing(r);
@@ -143,7 +143,7 @@ ngx_http_xet_grant_done(ngx_http_request_t *r, void *data)
 
     ngx_int_t  rc;
 
-    ngx_http_xet_query_damaged_tell(&grant->damage);
+    ngx_http_xet_query_xorb_damaged_tell(&grant->damage);
 
     if (grant->status == XET_STORE_DAMAGED) {
         rc = ngx_http_xet_grant_missing(r);
@@ -158,8 +158,8 @@ ngx_http_xet_grant_done(ngx_http_request_t *r, void *data)
         ngx_http_xet_array_bytes(&grant->xorbs, grant->hash.bytes,
                                  XET_HASH_LEN);
 
-        rc = ngx_http_xet_query_advertised(r, &grant->xorbs,
-                                           ngx_http_xet_grant_advertised);
+        rc = ngx_http_xet_query_xorb_advertised(r, &grant->xorbs,
+                                                ngx_http_xet_grant_advertised);
         if (rc == NGX_AGAIN) {
             return;
         }

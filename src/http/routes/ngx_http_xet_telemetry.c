@@ -139,7 +139,7 @@ ngx_http_xet_telemetry_body_done(ngx_http_request_t *r, void *data,
         return;
     }
 
-    if (ngx_http_xet_query_telemetry(&t->report) == NGX_OK) {
+    if (ngx_http_xet_query_telemetry_put(&t->report) == NGX_OK) {
         t->parsed = 0;
     }
 

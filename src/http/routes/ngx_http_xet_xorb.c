@@ -253,7 +253,7 @@ ngx_http_xet_xorb_query(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx,
     x->hash = ctx->hash;
     x->store = xmcf->store;
 
-    rc = ngx_http_xet_query_xorb(r, &x->hash, handler);
+    rc = ngx_http_xet_query_xorb_get(r, &x->hash, handler);
 
     return ngx_http_xet_query_wait(r, rc);
 }
@@ -284,7 +284,7 @@ ngx_http_xet_xorb_get_queried(ngx_http_request_t *r, ngx_int_t rc)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    ngx_http_xet_query_xorb_get(r, &copy);
+    ngx_http_xet_query_xorb_get_row(r, &copy);
 
     if (ngx_http_xet_url_internal(r, &ctx->hash, copy.tag, &uri, &args)
         != NGX_OK)
@@ -318,7 +318,7 @@ ngx_http_xet_xorb_head_queried(ngx_http_request_t *r, ngx_int_t rc)
     x = ctx->endpoint;
 
     if (rc == NGX_OK) {
-        ngx_http_xet_query_xorb_get(r, &x->copy);
+        ngx_http_xet_query_xorb_get_row(r, &x->copy);
 
         if (!x->copy.whole) {
             rc = NGX_DECLINED;
@@ -359,7 +359,7 @@ ngx_http_xet_xorb_head_done(ngx_http_request_t *r, void *data)
 
     ngx_int_t  rc;
 
-    ngx_http_xet_query_damaged_tell(&x->damage);
+    ngx_http_xet_query_xorb_damaged_tell(&x->damage);
 
     if (x->status == XET_OK) {
         rc = ngx_http_xet_send_head(r, (off_t) x->copy.size);

@@ -473,10 +473,10 @@ ngx_http_xet_zt_reports_load(ngx_http_request_t *r,
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     ctx->state = b;
 
-    rc = ngx_http_xet_query_zt_reports(r, &ctx->hash, b->rules,
-                                       b->objects[0]->index,
-                                       b->objects[b->nobjects - 1]->index,
-                                       ngx_http_xet_zt_reports_queried);
+    rc = ngx_http_xet_query_zt_reports_get(r, &ctx->hash, b->rules,
+                                           b->objects[0]->index,
+                                           b->objects[b->nobjects - 1]->index,
+                                           ngx_http_xet_zt_reports_queried);
 
     return ngx_http_xet_query_status(rc, XET_OK);
 }
@@ -512,10 +512,10 @@ ngx_http_xet_zt_reports_rows(ngx_http_request_t *r,
     ngx_str_t   report;
     ngx_uint_t  i, n;
 
-    n = ngx_http_xet_query_zt_reports_n(r);
+    n = ngx_http_xet_query_zt_reports_get_n(r);
 
     for (i = 0; i < n; i++) {
-        ngx_http_xet_query_zt_reports_row(r, i, &index, &report);
+        ngx_http_xet_query_zt_reports_get_row(r, i, &index, &report);
         ngx_http_xet_zt_reports_apply(b, index, &report);
     }
 }

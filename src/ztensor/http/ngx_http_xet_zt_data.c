@@ -149,7 +149,7 @@ ngx_http_xet_zt_data_report(ngx_http_request_t *r,
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     ctx->endpoint = c;
 
-    rc = ngx_http_xet_query_zt_reports(r, &ctx->hash,
+    rc = ngx_http_xet_query_zt_reports_get(r, &ctx->hash,
                             xet_zt_report_rules(&zlcf->limits, &zlcf->decoder),
                             c->object->index, c->object->index,
                             ngx_http_xet_zt_data_reported);
@@ -202,7 +202,7 @@ ngx_http_xet_zt_data_verified(ngx_http_request_t *r,
     ngx_str_t        kept;
     xet_zt_report_t  report;
 
-    ngx_http_xet_query_zt_reports_row(r, 0, &index, &kept);
+    ngx_http_xet_query_zt_reports_get_row(r, 0, &index, &kept);
 
     place = (c->component - c->object->components) * XET_ZT_REPORT_LEN;
 
