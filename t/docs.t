@@ -33,7 +33,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Process qw/
-	build_dir reap root run_command slurp spawn spew
+	build_dir module_table reap root run_command slurp spawn spew
 /;
 
 use Encode qw/ decode encode /;
@@ -226,31 +226,21 @@ same(\%variables, { map { $_ => '' } $doc{'docs/directives.md'}
 # --------------------------------------------------------------------------
 # routes: name with its arguments -> methods -> versions
 
-my $router = code("$http/module/ngx_http_xet_router.c");
-my %args = (0 => '', NGX_HTTP_XET_ARG_HASH => '/{}',
-	NGX_HTTP_XET_ARG_PREFIX_HASH => '/{prefix}/{}',
-	NGX_HTTP_XET_ARG_HASH_NAME => '/{}', NGX_HTTP_XET_ARG_NAME => '');
-my %versions = (NGX_HTTP_XET_V0 => '–', NGX_HTTP_XET_V1 => 'v1',
-	NGX_HTTP_XET_V2 => 'v2', NGX_HTTP_XET_V01 => '–, v1');
+my %args = (none => '', hash => '/{}', prefix => '/{prefix}/{}',
+	'hash, name' => '/{}', name => '');
 my (%routes, %listed);
 
-my ($table) = $router =~ /ngx_http_xet_routes\[\] = \{(.*?)\n\};/s;
+for my $row (@{ module_table('routes') }) {
+	my ($first, $more) = split(m!(?=/)!, $row->{name});
 
-while ($table =~ /\{ \s* ngx_string\("([\w\/-]+)"\), \s* ([\w|\s]+?), \s*
-	(\w+), \s* ([\w|\s]+?), \s* [\w,\s]+ \s* \}/gx)
-{
-	my ($name, $versions, $args, $methods) = ($1, $2, $3, $4);
+	ok(exists $args{$row->{args}}, "$row->{name}: arguments that this test"
+		. ' knows');
 
-	ok(exists $args{$args}, "$name: arguments that this test knows");
+	my $route = $first . ($args{$row->{args}} // '?') . ($more // '');
 
-	for my $method (map { s/^NGX_HTTP_//r } split(/\|/, $methods)) {
-		my ($first, $more) = split(m!(?=/)!, $name);
-
-		my $route = $first . ($args{$args} // '?') . ($more // '');
-
-		$routes{"$method $route"} = join(', ',
-			map { $versions{$_} // '?' } split(/\|/, $versions));
-	}
+	$routes{"$_ $route"} = join(', ',
+		map { $_ eq '' ? '–' : $_ } @{ $row->{versions} })
+		for @{ $row->{methods} };
 }
 
 while ($doc{'docs/api.md'} =~
@@ -290,7 +280,7 @@ while ($code =~ /ngx_http_xet_\w+\(\s* \w+, \s* (NGX_HTTP_\w+|\d+), \s*
 	$codes{$error}{$names{$name =~ s/^NGX_HTTP_//r} // $name} = 1;
 }
 
-while ($code =~ /ngx_http_xet_error_query\(\s* \w+, \s* \w+, \s* "(\w+)"/gx) {
+while ($code =~ /ngx_http_xet_query_error\(\s* \w+, \s* \w+, \s* "(\w+)"/gx) {
 	$codes{$1}{404} = 1;
 }
 

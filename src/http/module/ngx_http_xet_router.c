@@ -21,6 +21,7 @@
 #include "ngx_http_xet_verify_body.h"
 
 
+#define NGX_HTTP_XET_ARG_NONE         0
 #define NGX_HTTP_XET_ARG_HASH         1
 #define NGX_HTTP_XET_ARG_PREFIX_HASH  2
 #define NGX_HTTP_XET_ARG_HASH_NAME    3        /* two parts, too */
@@ -48,132 +49,13 @@ typedef struct {
 
 static const ngx_http_xet_route_t  ngx_http_xet_routes[] = {
 
-    { ngx_string("reconstructions"),
-      NGX_HTTP_XET_V01|NGX_HTTP_XET_V2, NGX_HTTP_XET_ARG_HASH,
-      NGX_HTTP_GET|NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_reconstruction_handler },
+#define XET_ROUTE(name, args, versions, methods, scope, handler)              \
+    { ngx_string(name), versions, args, methods, scope,                       \
+      ngx_http_xet_##handler##_handler },
 
-    { ngx_string("reconstructions"),
-      NGX_HTTP_XET_V01, 0,
-      NGX_HTTP_GET|NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_batch_handler },
+#include "routes.def"
 
-    { ngx_string("file-chunk-hashes"),
-      NGX_HTTP_XET_V2, NGX_HTTP_XET_ARG_HASH,
-      NGX_HTTP_GET|NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_chunk_hashes_handler },
-
-    { ngx_string("chunks"),
-      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_PREFIX_HASH,
-      NGX_HTTP_GET|NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_chunk_handler },
-
-    { ngx_string("xorbs"),
-      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_PREFIX_HASH,
-      NGX_HTTP_POST,
-      NGX_HTTP_XET_WRITES, ngx_http_xet_xorb_post_handler },
-
-    { ngx_string("xorbs"),
-      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_PREFIX_HASH,
-      NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_xorb_head_handler },
-
-    { ngx_string("xorbs"),
-      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_PREFIX_HASH,
-      NGX_HTTP_GET,
-      NGX_HTTP_XET_READS, ngx_http_xet_xorb_get_handler },
-
-    { ngx_string("xorb-grants"),
-      NGX_HTTP_XET_V1, NGX_HTTP_XET_ARG_PREFIX_HASH,
-      NGX_HTTP_POST,
-      NGX_HTTP_XET_WRITES, ngx_http_xet_grant_handler },
-
-    { ngx_string("shards"),
-      NGX_HTTP_XET_V01|NGX_HTTP_XET_V2, 0,
-      NGX_HTTP_POST,
-      NGX_HTTP_XET_WRITES, ngx_http_xet_shard_handler },
-
-    { ngx_string("files"),
-      NGX_HTTP_XET_V01, 0,
-      NGX_HTTP_PUT|NGX_HTTP_POST,
-      NGX_HTTP_XET_WRITES, ngx_http_xet_file_put_handler },
-
-    { ngx_string("files"),
-      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH,
-      NGX_HTTP_GET|NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_file_get_handler },
-
-    { ngx_string("files"),
-      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH,
-      NGX_HTTP_DELETE,
-      NGX_HTTP_XET_WRITES, ngx_http_xet_file_delete_handler },
-
-    { ngx_string("zt"),
-      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH,
-      NGX_HTTP_GET|NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_zt_list_handler },
-
-    { ngx_string("zt/object"),
-      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH_NAME,
-      NGX_HTTP_GET|NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_zt_object_handler },
-
-    { ngx_string("zt/data"),
-      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH_NAME,
-      NGX_HTTP_GET|NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_zt_data_handler },
-
-    { ngx_string("zt/reconstruction"),
-      NGX_HTTP_XET_V01|NGX_HTTP_XET_V2, NGX_HTTP_XET_ARG_HASH_NAME,
-      NGX_HTTP_GET|NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_zt_reconstruction_handler },
-
-    { ngx_string("zt/verify"),
-      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH_NAME,
-      NGX_HTTP_GET,
-      NGX_HTTP_XET_READS, ngx_http_xet_zt_verify_handler },
-
-    { ngx_string("health"),
-      NGX_HTTP_XET_V01, 0,
-      NGX_HTTP_GET|NGX_HTTP_HEAD,
-      NGX_HTTP_XET_ANY, ngx_http_xet_health_handler },
-
-    { ngx_string("health/live"),
-      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_NAME,
-      NGX_HTTP_GET|NGX_HTTP_HEAD,
-      NGX_HTTP_XET_ANY, ngx_http_xet_live_handler },
-
-    { ngx_string("telemetry"),
-      NGX_HTTP_XET_V01, 0,
-      NGX_HTTP_POST,
-      NGX_HTTP_XET_READS, ngx_http_xet_telemetry_handler },
-
-    /* the names of hf_xet before 1.1.10; a shard's hash is not looked at */
-
-    { ngx_string("reconstruction"),
-      NGX_HTTP_XET_V0, NGX_HTTP_XET_ARG_HASH,
-      NGX_HTTP_GET|NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_reconstruction_handler },
-
-    { ngx_string("chunk"),
-      NGX_HTTP_XET_V0, NGX_HTTP_XET_ARG_PREFIX_HASH,
-      NGX_HTTP_GET|NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_chunk_handler },
-
-    { ngx_string("xorb"),
-      NGX_HTTP_XET_V0, NGX_HTTP_XET_ARG_PREFIX_HASH,
-      NGX_HTTP_POST,
-      NGX_HTTP_XET_WRITES, ngx_http_xet_xorb_post_handler },
-
-    { ngx_string("xorb"),
-      NGX_HTTP_XET_V0, NGX_HTTP_XET_ARG_PREFIX_HASH,
-      NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_xorb_head_handler },
-
-    { ngx_string("shard"),
-      NGX_HTTP_XET_V0, NGX_HTTP_XET_ARG_PREFIX_HASH,
-      NGX_HTTP_POST|NGX_HTTP_PUT,
-      NGX_HTTP_XET_WRITES, ngx_http_xet_shard_handler },
+#undef XET_ROUTE
 
     { ngx_null_string, 0, 0, 0, 0, NULL }
 };
@@ -491,7 +373,8 @@ ngx_http_xet_parse_args(ngx_http_xet_path_t *path,
     ngx_str_t  *prefix, *text;
     ngx_uint_t  i;
 
-    if (route->args == 0 || route->args == NGX_HTTP_XET_ARG_NAME) {
+    if (route->args == NGX_HTTP_XET_ARG_NONE
+        || route->args == NGX_HTTP_XET_ARG_NAME) {
         return NGX_OK;
     }
 
