@@ -22,6 +22,7 @@ typedef struct ngx_http_xet_ctx_s         ngx_http_xet_ctx_t;
 
 /* what the wings keep in the context of a request, or in a configuration */
 
+typedef struct ngx_http_xet_match_s       ngx_http_xet_match_t;
 typedef struct ngx_http_xet_task_s        ngx_http_xet_task_t;
 typedef struct ngx_http_xet_auth_s        ngx_http_xet_auth_t;
 typedef struct ngx_http_xet_limit_s       ngx_http_xet_limit_t;
@@ -195,6 +196,7 @@ struct ngx_http_xet_ctx_s {
     ngx_uint_t                  version;        /* NGX_HTTP_XET_V* */
     xet_hash_t                  hash;           /* of the path */
 
+    ngx_http_xet_match_t       *match;          /* of its path */
     ngx_http_xet_auth_t        *auth;
     ngx_http_xet_data_t        *data;           /* NULL: not checked */
 
