@@ -18,14 +18,14 @@
 #include "ngx_http_xet_routes.h"
 
 
-typedef struct {
+struct ngx_http_xet_batch_req_s {
     xet_hash_t             *hashes;            /* as asked, each once */
     ngx_uint_t              n;
     ngx_http_xet_array_t    files;
     ngx_uint_t              file;              /* of the last row, from 0 */
     xet_plan_t              plan;
     ngx_pool_t             *pool;
-} ngx_http_xet_batch_req_t;
+};
 
 
 static void ngx_http_xet_batch_cleanup(void *data);
@@ -59,7 +59,7 @@ ngx_http_xet_batch_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ctx->endpoint = b;
+    ctx->route.batch = b;
 
     ngx_http_xet_array_init(&b->files, NGX_HTTP_XET_OID_BYTEA);
 
@@ -208,7 +208,7 @@ ngx_http_xet_batch_queried(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_batch_req_t  *b;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    b = ctx->endpoint;
+    b = ctx->route.batch;
 
     /* no row: none of the files that are left is here */
 
@@ -295,7 +295,7 @@ ngx_http_xet_batch_room(ngx_http_request_t *r, xet_status_t status)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    rc = (status == XET_OK) ? ngx_http_xet_batch_ask(r, ctx->endpoint)
+    rc = (status == XET_OK) ? ngx_http_xet_batch_ask(r, ctx->route.batch)
                             : ngx_http_xet_error_status(r, status);
 
     if (rc != NGX_AGAIN) {

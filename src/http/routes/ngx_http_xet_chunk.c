@@ -98,8 +98,6 @@ ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    ctx->endpoint = chunk;
-
     chunk->query = ctx->query;
 
     ngx_http_xet_array_init(&chunk->xorbs, NGX_HTTP_XET_OID_BYTEA);

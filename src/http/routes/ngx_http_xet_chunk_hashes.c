@@ -31,7 +31,7 @@
 #define NGX_HTTP_XET_HASHES_CHUNKS (2 * XET_XORB_CHUNKS_MAX)
 
 
-typedef struct {
+struct ngx_http_xet_hashes_s {
     ngx_http_xet_query_t   *query;
     const xet_suite_t      *suite;
 
@@ -50,7 +50,7 @@ typedef struct {
     xet_buf_t               buf;
     xet_status_t            status;
     unsigned                full:1;            /* the window is */
-} ngx_http_xet_hashes_t;
+};
 
 
 /* Whether terms of the file are in a further window. */
@@ -93,7 +93,7 @@ ngx_http_xet_chunk_hashes_handler(ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ctx->endpoint = h;
+    ctx->route.hashes = h;
 
     h->query = ctx->query;
     h->suite = xmcf->suite;
@@ -176,7 +176,7 @@ ngx_http_xet_hashes_terms(ngx_http_request_t *r)
     ngx_http_xet_hashes_t  *h;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    h = ctx->endpoint;
+    h = ctx->route.hashes;
 
     ngx_http_xet_query_file_terms_get(r, &terms);
 
@@ -272,7 +272,7 @@ ngx_http_xet_hashes_window(ngx_http_request_t *r)
     ngx_http_xet_hashes_t  *h;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    h = ctx->endpoint;
+    h = ctx->route.hashes;
 
     ngx_http_xet_slices_reset(&h->window);
 
@@ -322,7 +322,7 @@ ngx_http_xet_hashes_sliced(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    h = ctx->endpoint;
+    h = ctx->route.hashes;
 
     if (ngx_http_xet_task_post(r, ngx_http_xet_hashes_job,
                                ngx_http_xet_hashes_done, h)

@@ -24,7 +24,7 @@
 #include "ngx_http_xet_task.h"
 
 
-typedef struct {
+struct ngx_http_xet_grant_s {
     xet_hash_t              hash;
     ngx_str_t               store;
     ngx_http_xet_copy_t     copy;
@@ -32,7 +32,7 @@ typedef struct {
     ngx_http_xet_array_t    xorbs;             /* to be put on record */
     xet_status_t            status;            /* of the job */
     unsigned                noted:1;
-} ngx_http_xet_grant_t;
+};
 
 
 static void ngx_http_xet_grant_cleanup(void *data);
@@ -67,7 +67,7 @@ ngx_http_xet_grant_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ctx->endpoint = grant;
+    ctx->route.grant = grant;
 
     grant->hash = ctx->hash;
     grant->store = xmcf->store;
@@ -105,7 +105,7 @@ ngx_http_xet_grant_known(ngx_http_request_t *r)
     ngx_http_xet_grant_t  *grant;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    grant = ctx->endpoint;
+    grant = ctx->route.grant;
 
     grant->noted = ngx_http_xet_query_xorb_grant_row(r, &grant->copy);
 

@@ -41,13 +41,13 @@ typedef struct {
 
 /* What HEAD and GET ask for. */
 
-typedef struct {
+struct ngx_http_xet_xorb_head_s {
     xet_hash_t              hash;
     ngx_str_t               store;
     ngx_http_xet_copy_t     copy;
     ngx_http_xet_damage_t   damage;
     xet_status_t            status;
-} ngx_http_xet_xorb_head_t;
+};
 
 
 static void ngx_http_xet_xorb_cleanup(void *data);
@@ -85,8 +85,6 @@ ngx_http_xet_xorb_post_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
     if (x == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
-
-    ctx->endpoint = x;
 
     x->suite = xmcf->suite;
     x->hash = ctx->hash;
@@ -248,7 +246,7 @@ ngx_http_xet_xorb_query(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx,
 
     ngx_http_xet_damage_init(&x->damage);
 
-    ctx->endpoint = x;
+    ctx->route.xorb_head = x;
 
     x->hash = ctx->hash;
     x->store = xmcf->store;
@@ -315,7 +313,7 @@ ngx_http_xet_xorb_head_queried(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_xorb_head_t  *x;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    x = ctx->endpoint;
+    x = ctx->route.xorb_head;
 
     if (rc == NGX_OK) {
         ngx_http_xet_query_xorb_get_row(r, &x->copy);

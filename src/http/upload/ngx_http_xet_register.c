@@ -46,7 +46,7 @@ typedef struct {
 } ngx_http_xet_seen_t;
 
 
-typedef struct {
+struct ngx_http_xet_register_s {
     ngx_http_xet_register_pt   handler;
     ngx_http_xet_progress_pt   progress;
     ngx_http_xet_query_t      *query;
@@ -69,7 +69,7 @@ typedef struct {
     unsigned                   proof:1;
     unsigned                   doubted:1;      /* the batch is without doubt */
     unsigned                   finished:1;
-} ngx_http_xet_register_t;
+};
 
 
 static void ngx_http_xet_register_cleanup(void *data);
@@ -114,7 +114,7 @@ ngx_http_xet_register_get(ngx_http_request_t *r)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    return ctx->state;
+    return ctx->reg;
 }
 
 
@@ -159,7 +159,7 @@ ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_file_t *spool,
     ngx_memcpy(reg->batch.id, &r->connection->number, 4);
 
     cln->handler = ngx_http_xet_register_cleanup;
-    ctx->state = reg;
+    ctx->reg = reg;
 
     reg->window = ngx_http_xet_window_create(spool, files_end, proof,
                                              ngx_cycle->log);

@@ -471,7 +471,7 @@ ngx_http_xet_zt_reports_load(ngx_http_request_t *r,
     b->loaded = handler;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    ctx->state = b;
+    ctx->zt_batch = b;
 
     rc = ngx_http_xet_query_zt_reports_get(r, &ctx->hash, b->rules,
                                            b->objects[0]->index,
@@ -490,7 +490,7 @@ ngx_http_xet_zt_reports_queried(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_zt_batch_t  *b;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    b = ctx->state;
+    b = ctx->zt_batch;
 
     if (rc == NGX_OK) {
         ngx_http_xet_zt_reports_rows(r, b);

@@ -147,7 +147,7 @@ ngx_http_xet_zt_data_report(ngx_http_request_t *r,
     zlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_ztensor_module);
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    ctx->endpoint = c;
+    ctx->route.component = c;
 
     rc = ngx_http_xet_query_zt_reports_get(r, &ctx->hash,
                             xet_zt_report_rules(&zlcf->limits, &zlcf->decoder),
@@ -165,7 +165,7 @@ ngx_http_xet_zt_data_reported(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_zt_component_t  *c;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    c = ctx->endpoint;
+    c = ctx->route.component;
 
     if (rc == NGX_OK || rc == NGX_DECLINED) {
 
