@@ -104,6 +104,10 @@ ngx_http_xet_body_read(ngx_http_request_t *r, ngx_http_xet_body_feed_pt feed,
 
     ctx->body = body;
 
+    ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "xet body: reading %O bytes",
+                   r->headers_in.content_length_n);
+
     r->request_body_no_buffering = 1;
 
     rc = ngx_http_read_client_request_body(r, ngx_http_xet_body_post_handler);
@@ -198,6 +202,10 @@ ngx_http_xet_body_pump(ngx_http_xet_body_t *body)
                 ngx_http_xet_body_finish(body);
                 return;
             }
+
+            ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                           "xet body: failed, status:%d, dropping the rest",
+                           (int) body->status);
 
             body->draining = 1;
         }
@@ -458,6 +466,11 @@ ngx_http_xet_body_post(ngx_http_xet_body_t *body)
         }
 
         ngx_http_xet_pieces_next(&body->pieces, body->eof);
+
+        ngx_log_debug2(NGX_LOG_DEBUG_HTTP, body->request->connection->log, 0,
+                       "xet body: a piece of %uz, last:%ui",
+                       body->pieces.job->last - body->pieces.job->pos,
+                       body->pieces.last);
     }
 
     return ngx_http_xet_task_post(body->request, ngx_http_xet_body_job,
@@ -487,10 +500,17 @@ ngx_http_xet_body_job_done(ngx_http_request_t *r, void *data)
     if (body->job_status == XET_AGAIN && body->status == XET_OK
         && body->wait)
     {
+        ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                       "xet body: the piece waits");
+
         body->paused = 1;
         body->wait(r, body->data);
         return;
     }
+
+    ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "xet body: the piece is fed, status:%d",
+                   (int) body->job_status);
 
     ngx_http_xet_pieces_done(&body->pieces);
 
@@ -516,6 +536,9 @@ ngx_http_xet_body_resume(ngx_http_request_t *r, xet_status_t status)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     body = ctx->body;
 
+    ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "xet body: the piece goes on, status:%d", (int) status);
+
     body->paused = 0;
 
     if (body->status == XET_OK) {
@@ -532,6 +555,10 @@ ngx_http_xet_body_finish(ngx_http_xet_body_t *body)
     ngx_http_request_t  *r;
 
     r = body->request;
+
+    ngx_log_debug2(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "xet body: done, status:%d after %uL bytes",
+                   (int) body->status, body->received);
 
     body->finished = 1;
 

@@ -305,6 +305,10 @@ ngx_http_xet_verify_post(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
 
     ngx_http_xet_pieces_next(&v->pieces, last);
 
+    ngx_log_debug2(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "xet verify: a piece of %uz, last:%ui",
+                   v->pieces.job->last - v->pieces.job->pos, last);
+
     if (ngx_http_xet_task_post_beside(r, &v->task,
                                       ngx_http_xet_verify_job,
                                       ngx_http_xet_verify_done, v)
@@ -490,6 +494,9 @@ ngx_http_xet_verify_refuse(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
     }
 
     r->request_body->bufs = NULL;
+
+    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "xet verify: dropping the rest");
 
     r->reading_body = 1;
     r->request_body_no_buffering = 1;
