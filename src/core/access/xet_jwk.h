@@ -18,7 +18,7 @@
 
 #include <openssl/types.h>
 
-#include "xet_status.h"
+#include "xet_json_parse.h"
 
 
 #define XET_JWK_SECRET_MIN     32      /* bytes, RFC 7518 section 3.2 */
@@ -66,6 +66,14 @@ xet_status_t xet_jwk_create_private(xet_jwk_t **key, const uint8_t *id,
  */
 xet_status_t xet_jwk_create_public(xet_jwk_t **key, const uint8_t *id,
     size_t id_len, EVP_PKEY *pkey);
+
+/*
+ * The public key of a JSON Web Key, RFC 7517; the id is its "kid" or else the
+ * thumbprint.  XET_DONE when it is a key of another kind or for another
+ * purpose; XET_JWK_VALUE, XET_JWK_KIND, XET_JWK_KID, and XET_JWK_PRIVATE for
+ * one with a private or secret part.
+ */
+xet_status_t xet_jwk_create_json(xet_jwk_t **key, const json_t *member);
 
 /* key may be NULL. */
 void xet_jwk_destroy(xet_jwk_t *key);

@@ -26,7 +26,6 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
-#include "xet_jwk_json.h"
 #include "xet_jwk_set.h"
 
 
@@ -154,11 +153,9 @@ xet_jwk_set_add_jwks(xet_jwk_set_t *set, const uint8_t *text, size_t len,
 
     n = set->n;
 
-    ERR_set_mark();
-
     for (i = 0; status == XET_OK && i < json_array_size(keys); i++) {
         *index = i;
-        status = xet_jwk_json_read(&key, json_array_get(keys, i));
+        status = xet_jwk_create_json(&key, json_array_get(keys, i));
 
         if (status == XET_OK) {
             status = xet_jwk_set_take(set, key);
@@ -167,8 +164,6 @@ xet_jwk_set_add_jwks(xet_jwk_set_t *set, const uint8_t *text, size_t len,
             status = XET_OK;           /* skipped */
         }
     }
-
-    ERR_pop_to_mark();
 
     json_decref(root);
 
