@@ -10,7 +10,7 @@
  * behind is not looked at.
  *
  * A plan of several files is a row of plans for all bytes of each: naming a
- * file closes the one before and starts the position anew.  All their terms
+ * file closes the file before and starts the position anew.  All their terms
  * lie in one array, where a file keeps the end of its own.
  *
  * All memory comes from the allocator of the plan and is never freed here.
@@ -18,7 +18,7 @@
  */
 
 
-#include "xet_plan_spool.h"
+#include "xet_plan.h"
 
 
 #define XET_PLAN_NOWHERE    UINT64_MAX

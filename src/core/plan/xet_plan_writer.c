@@ -26,7 +26,6 @@
  */
 
 
-#include "xet_plan_spool.h"
 #include "xet_plan_writer.h"
 
 
@@ -137,6 +136,30 @@ xet_plan_writer_next(xet_plan_writer_t *w, xet_buf_t *b, size_t limit)
     }
 
     return (w->state == xet_plan_done) ? XET_OK : XET_AGAIN;
+}
+
+
+xet_status_t
+xet_plan_json_v1(const xet_plan_t *p, xet_buf_t *b, xet_plan_url_pt url,
+    void *ctx)
+{
+    xet_plan_writer_t  w;
+
+    xet_plan_writer_init(&w, p, XET_PLAN_V1, url, ctx, 1);
+
+    return xet_plan_writer_next(&w, b, SIZE_MAX);
+}
+
+
+xet_status_t
+xet_plan_json_v2(const xet_plan_t *p, xet_buf_t *b, xet_plan_url_pt url,
+    void *ctx, size_t group)
+{
+    xet_plan_writer_t  w;
+
+    xet_plan_writer_init(&w, p, XET_PLAN_V2, url, ctx, group);
+
+    return xet_plan_writer_next(&w, b, SIZE_MAX);
 }
 
 
