@@ -23,25 +23,12 @@
 #define _XET_INGEST_H_INCLUDED_
 
 
+#include "xet_ingest_terms.h"
 #include "xet_seen.h"
 #include "xet_xorb.h"
 
 
 typedef struct xet_ingest_s  xet_ingest_t;
-
-
-/* A run of chunks of a xorb; the next part of the file. */
-
-typedef struct {
-    xet_hash_t  xorb;
-    uint32_t    chunk_start;
-    uint32_t    chunk_end;             /* exclusive */
-    uint32_t    raw_length;            /* bytes, not 0 */
-} xet_ingest_term_t;
-
-/* XET_OK, or the error that is to become the caller's. */
-typedef xet_status_t (*xet_ingest_term_pt)(void *ctx,
-    const xet_ingest_term_t *term);
 
 
 typedef enum {
