@@ -54,8 +54,8 @@
 
 struct xet_sign_key_s {
     EVP_MD         *md;
-    EVP_MD_CTX     *inner;             /* behind the key and what is fixed */
-    EVP_MD_CTX     *outer;             /* behind the key */
+    EVP_MD_CTX     *inner;             /* has taken secret and fixed text */
+    EVP_MD_CTX     *outer;             /* has taken the secret */
     EVP_MD_CTX     *ctx;               /* of the signature being made */
     size_t          id_len;
     char            id[XET_SIGN_ID_MAX + 1];
@@ -346,7 +346,7 @@ xet_sign_range_check(const xet_sign_url_t *url, const uint8_t *value,
         return XET_SIGN_RANGE;
     }
 
-    /* both lists ascend: the signed range of one spec is not before the last */
+    /* both lists ascend, so k, the signed range of a spec, never goes back */
 
     k = 0;
 
@@ -459,9 +459,7 @@ xet_sign_name_valid(const uint8_t *name, size_t len, size_t max)
     for (i = 0; i < len; i++) {
         c = name[i];
 
-        if ((c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
-            && (c < '0' || c > '9') && c != '-' && c != '_')
-        {
+        if (!xet_is_alnum(c) && c != '-' && c != '_') {
             return 0;
         }
     }
@@ -587,8 +585,8 @@ xet_sign_tail(const uint8_t *p, const uint8_t *end, int cacheable)
 
 
 /*
- * Takes "name=value" up to the ampersand behind it, which must be there
- * unless it is "s", the last one, whose value goes up to the end.
+ * Takes "name=value" and the ampersand behind the value, which must be there;
+ * but "s" is the last argument, and what follows its value is not taken.
  */
 
 static int
@@ -632,34 +630,9 @@ xet_sign_arg(const uint8_t **pos, const uint8_t *end, char name,
 static int
 xet_sign_number(const xet_sign_text_t *text, uint64_t *number)
 {
-    size_t    i;
-    uint64_t  v;
-    unsigned  digit;
-
-    if (text->len == 0 || (text->len > 1 && text->data[0] == '0')) {
-        return 0;
-    }
-
-    v = 0;
-
-    for (i = 0; i < text->len; i++) {
-
-        if (text->data[i] < '0' || text->data[i] > '9') {
-            return 0;
-        }
-
-        digit = text->data[i] - '0';
-
-        if (v > ((uint64_t) INT64_MAX - digit) / 10) {
-            return 0;
-        }
-
-        v = v * 10 + digit;
-    }
-
-    *number = v;
-
-    return 1;
+    return xet_get_decimal(text->data, text->len, number)
+           && (text->len == 1 || text->data[0] != '0')
+           && *number <= (uint64_t) INT64_MAX;
 }
 
 

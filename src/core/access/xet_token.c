@@ -11,11 +11,11 @@
  *             caller's buffer.  JSON trees live for the length of a call.
  * Threads:    any number for one set, and with one key.
  *
- * The header decides which keys are tried and nothing else.  It is written by
- * whoever sends the token, so it can only choose among our keys, each of
+ * The header decides which keys are tried and nothing else.  Whoever sends the
+ * token writes the header, so a header can only choose among our keys, each of
  * which has its one algorithm.  The payload is not even decoded before the
- * signature is right; it is the word of an issuer then, and still checked
- * like any other input.
+ * signature is right; then the payload is the word of an issuer, and still
+ * checked like any other input.
  *
  * The refusals after the signature come in a fixed order, with the scope as
  * the last: whoever is refused for the scope has a token that is otherwise
@@ -243,11 +243,7 @@ xet_token_repo_ok(const uint8_t *repo, size_t len)
     for (i = 0; i < len; i++) {
         c = repo[i];
 
-        if ((c >= 'a' && c <= 'z')
-            || (c >= 'A' && c <= 'Z')
-            || (c >= '0' && c <= '9')
-            || c == '_' || c == '-')
-        {
+        if (xet_is_alnum(c) || c == '_' || c == '-') {
             alone = 0;
 
         } else if (c == '.') {
@@ -525,7 +521,7 @@ xet_token_claims(const json_t *object, const xet_token_params_t *params,
 }
 
 
-/* An integer of 0 to 2^53, or 0 when there is none; 0 for anything else. */
+/* Sets *seconds, to 0 when there is none; 0 is returned if malformed. */
 
 static int
 xet_token_time(const json_t *object, const char *name, uint64_t *seconds)
@@ -571,7 +567,7 @@ xet_token_string(const json_t *object, const char *name,
 }
 
 
-/* A string or an array of strings, of which one is wanted. */
+/* A string or an array of strings: is the wanted string among them? */
 
 static int
 xet_token_audience(const json_t *object, const xet_token_text_t *want,
@@ -611,7 +607,7 @@ xet_token_audience(const json_t *object, const xet_token_text_t *want,
 }
 
 
-/* Whether word is one of those between the spaces. */
+/* Whether word is one of the words between the spaces of scope. */
 
 static unsigned
 xet_token_word(const xet_token_text_t *scope, const char *word)
@@ -638,7 +634,7 @@ xet_token_word(const xet_token_text_t *scope, const char *word)
 }
 
 
-/* What is not there is equal to nothing. */
+/* A text that is absent is equal to no other. */
 
 static unsigned
 xet_token_equal(const xet_token_text_t *a, const xet_token_text_t *b)
