@@ -26,10 +26,10 @@
  * never verifies anything.
  *
  * A JSON Web Key that is no key for verifying tokens is skipped as the RFC
- * asks: other kinds, curves, algorithms and uses.  One that says that it is
- * such a key must be right to the last bit: numbers have one spelling, in
- * base64url and in their length.  No member may be a private part, not even of
- * a kind that is skipped.
+ * asks: other kinds, curves, algorithms and uses.  A JSON Web Key that says
+ * that it is for verifying tokens must be right to the last bit: numbers have
+ * one spelling, in base64url and in their length.  No member may be a private
+ * part, not even of a kind that is skipped.
  */
 
 
@@ -881,7 +881,7 @@ xet_jwk_json_build(const char *type, OSSL_PARAM_BLD *bld)
 }
 
 
-/* XET_DONE when it is a curve that we do not know. */
+/* XET_OK for the curve of that name, XET_DONE for any other. */
 
 static xet_status_t
 xet_jwk_json_curve(const json_t *member, const char *name)

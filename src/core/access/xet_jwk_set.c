@@ -12,7 +12,7 @@
  * Both kinds of document are read the strict way: what is not understood is
  * either skipped because the RFC says so (keys for other purposes) or an
  * error that says where; never half a key.  A private key is refused though
- * it would do: it has no business on a server that only verifies.
+ * it would do: private keys have no business on a server that only verifies.
  *
  * The number of keys is small, so there is no index over them.
  */
@@ -29,7 +29,7 @@
 #include "xet_jwk_set.h"
 
 
-#define XET_JWK_SET_DEPTH  8           /* of JSON; 4 in what is around */
+#define XET_JWK_SET_DEPTH  8           /* of JSON; documents in use have 4 */
 
 
 struct xet_jwk_set_s {

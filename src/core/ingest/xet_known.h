@@ -3,7 +3,7 @@
  * Chunks that are known to be stored, found by their hashes: what a file that
  * is being taken in may refer to.
  *
- * The table is bounded; for a new chunk the one that was added first is
+ * The table is bounded; for a new chunk the chunk that was added first is
  * forgotten.  Chunks are added xorb by xorb, in their order.
  */
 
@@ -18,13 +18,13 @@ typedef struct xet_known_s  xet_known_t;
 
 
 /*
- * A chunk in its xorb.  It stays comparable when the table has forgotten it;
- * nothing follows it then.
+ * A chunk in its xorb.  A reference stays comparable when the table has
+ * forgotten the chunk; nothing follows the chunk then.
  */
 
 typedef struct {
     uint32_t  entry;                   /* place in the table */
-    uint32_t  xorb;                    /* the table's number for it */
+    uint32_t  xorb;                    /* the table's number for the xorb */
     uint64_t  serial;                  /* no two xorbs have the same */
     uint32_t  chunk;                   /* place in the xorb */
 } xet_known_ref_t;

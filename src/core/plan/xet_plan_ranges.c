@@ -267,8 +267,9 @@ xet_plan_record(const xet_plan_t *p, uint32_t i)
 
 
 /*
- * Terms of a xorb together, in the order of the file.  Xorbs that share the 4
- * bytes at at are told apart by the next 4, all before being the same.
+ * Terms of a xorb together, in the order of the file, by the 4 bytes of the
+ * hash at the offset at, all bytes before being the same.  Xorbs that share
+ * these 4 bytes, too, are told apart by the next 4.
  */
 
 static void
@@ -309,7 +310,7 @@ xet_plan_by_xorb(const xet_plan_t *p, uint64_t *keys, uint32_t n, size_t at)
 }
 
 
-/* From the order by xorb; the first term of a xorb is that of first use. */
+/* From the order by xorb; the first term of a xorb is its first use. */
 
 static void
 xet_plan_by_use(xet_plan_t *p, uint64_t *keys)
@@ -342,7 +343,7 @@ xet_plan_by_use(xet_plan_t *p, uint64_t *keys)
 
 /*
  * By the byte at shift and those below: each key is taken to where the keys
- * of its byte begin, for the one found there to go on in the same way; then
+ * of its byte begin, for the key found there to go on in the same way; then
  * each byte's keys by the next byte.
  */
 
@@ -413,7 +414,7 @@ xet_plan_sort_short(uint64_t *keys, uint32_t n)
 }
 
 
-/* From the order by use; the array becomes that of ranges. */
+/* From the order by use; the array of keys becomes the array of ranges. */
 
 static xet_status_t
 xet_plan_merge(xet_plan_t *p, uint64_t *keys)

@@ -237,7 +237,7 @@ xet_plan_spool_cmp(const void *one, const void *two)
 }
 
 
-/* Divides the room among the runs, and what is made of them. */
+/* Divides the room among the runs and the ranges that are made of them. */
 
 static xet_status_t
 xet_plan_spool_runs(xet_plan_spool_t *s, uint8_t *room, size_t size)

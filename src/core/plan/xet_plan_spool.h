@@ -50,7 +50,7 @@ typedef struct {
 } xet_plan_spool_t;
 
 
-/* The plan has been initialised; s, io and ctx live as long as it does. */
+/* The plan has been initialised; s, io and ctx live as long as the plan. */
 void xet_plan_spool_init(xet_plan_spool_t *s, xet_plan_t *plan,
     const xet_plan_spool_io_t *io, void *ctx);
 

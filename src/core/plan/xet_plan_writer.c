@@ -13,13 +13,13 @@
  * may carry the same one; see xet_plan_url_pt and xet_plan_limit().
  *
  * States, named after what the next step writes; a list that is at its end is
- * closed instead, and the state is that of the list around it:
+ * closed instead, and the state goes back to the list around:
  *
  *     begin -> term -> xorb -> entry -> (v2) range -> done
  *     begin -> file -> term -> file ... -> xorb ...
  *
- * What is written of the JSON so far, its nesting that is, the writer of JSON
- * knows; it is given the buffer of each piece.  The plan is read only, the
+ * How the JSON is nested so far is known to the writer of JSON, which is given
+ * the buffer of each piece.  The plan is read only, the
  * buffers are the caller's; no memory of its own.  One thread at a time.
  * Where the plan is in a file that can't be read, a step ends with its error
  * and what it has written is of no use.

@@ -38,11 +38,11 @@ typedef enum {
  * in JSON, onto b.  XET_AGAIN and XET_DONE are no errors and not to be
  * returned.
  *
- * Its text must differ for different ranges: clients know a download by it
- * (hf_xet up to 1.2 even over several answers, where another range's bytes
- * would be taken for those of the URL).  Where ranges are not signed, a
- * fragment of them is enough, as in "...#0-4095": nobody sends it, so servers
- * and caches see one URL a xorb.
+ * The URLs of different ranges must differ as text: clients know a download by
+ * its URL (hf_xet up to 1.2 even over several answers, where the bytes of one
+ * range would be taken for another range).  Where ranges are not signed, a
+ * fragment that names them is enough, as in "...#0-4095": nobody sends a
+ * fragment, so servers and caches see one URL a xorb.
  */
 typedef xet_status_t (*xet_plan_url_pt)(void *ctx, xet_buf_t *b,
     const xet_hash_t *xorb, const xet_plan_range_t *ranges, size_t n);
@@ -81,8 +81,8 @@ void xet_plan_writer_init(xet_plan_writer_t *w, const xet_plan_t *plan,
 /*
  * Appends whole elements to b, one at least, until limit bytes or more have
  * been added or all is written.  Beyond limit go less than 512 bytes and what
- * url writes once.  b is used during the call only; it is one that has just
- * been initialised, or that the piece before went to.
+ * url writes once.  b is used during the call only; it has just been
+ * initialised, or is the buffer of the piece before.
  *
  * XET_AGAIN: there is more to come.  XET_OK: b has the last byte; further
  * calls add nothing.  Else an error, after which the whole body is of no use:
