@@ -10,7 +10,7 @@
 # In the documents, a comment in the line above a fenced block says what to do
 # with it:
 #
-#     <!-- test -->           sh or python: is run, and has to end with 0
+#     <!-- test -->           sh, python or perl: is run, and has to end with 0
 #     <!-- output -->         what the block before has printed; "…" is
 #                             anything within a line
 #     <!-- nginx: LEVEL -->   nginx: a part, to be put at http or server
@@ -47,7 +47,7 @@ my $root = root();
 my $http = "$root/src/http";
 
 my @docs = map { s!^\Q$root/!!r }
-	"$root/README.md", sort glob("$root/docs/*.md");
+	"$root/README.md", sort(glob("$root/docs/*.md")), "$root/t/README.md";
 my %doc = map { $_ => text($_) } @docs;
 
 my $module = text('src/http/module/ngx_http_xet_module.c')
@@ -612,7 +612,11 @@ sub conf_of {
 	$text = "server {\nlisten 127.0.0.1:%%PORT_8080%%;\n$text}\n"
 		unless $level eq 'http';
 
-	return "%%MAIN%%\nevents { }\nhttp {\n%%HTTP%%\n%%XET%%\n"
+	# a part that is about all that is needed has its own
+
+	my $xet = $text =~ /^xet_store /m ? '' : '%%XET%%';
+
+	return "%%MAIN%%\nevents { }\nhttp {\n%%HTTP%%\n$xet\n"
 		. "$text}\n";
 }
 
@@ -653,6 +657,10 @@ sub run_examples {
 		if ($block->{language} eq 'python') {
 			spew("$work/$n.py", $text);
 			$text = "$python $n.py\n";
+
+		} elsif ($block->{language} eq 'perl') {
+			spew("$work/$n.t", $text);
+			$text = "$^X -I$root/t/lib $n.t\n";
 		}
 
 		$script .= "exec > $n.out 2> $n.err\n$text";
@@ -820,7 +828,7 @@ for my $name (@docs) {
 			$before->{output} = $block->{text} if $before;
 
 		} elsif ($mark eq 'test') {
-			like($block->{language}, qr/^(?:sh|python)$/,
+			like($block->{language}, qr/^(?:sh|python|perl)$/,
 				"$block->{name}: language");
 
 			undef $before;
