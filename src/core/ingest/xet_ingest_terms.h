@@ -27,7 +27,8 @@ typedef struct {
     xet_ingest_term_pt    handler;
     void                 *ctx;
 
-    uint64_t              closed;      /* terms that nothing extends now */
+    uint32_t              file;        /* the number of the one at hand */
+    uint64_t              closed;      /* its terms that nothing extends */
     uint32_t              recent[XET_INGEST_RECENT];  /* chunks of these */
     uint64_t              recent_sum;
 
@@ -38,6 +39,9 @@ typedef struct {
 
 void xet_ingest_terms_init(xet_ingest_terms_t *t, xet_ingest_term_pt handler,
     void *ctx);
+
+/* What comes next is of another file. */
+void xet_ingest_terms_next(xet_ingest_terms_t *t);
 
 /* How many more can wait. */
 unsigned xet_ingest_terms_room(const xet_ingest_terms_t *t);
