@@ -256,7 +256,7 @@ xet_cli_put_file(xet_cli_put_t *p, FILE *in, const char *name, int executable)
         st.st_size = 0;
     }
 
-    xet_cli_progress_begin(p->args, name, (uint64_t) st.st_size);
+    xet_cli_progress_begin(xet_cli_quiet(p->args), name, (uint64_t) st.st_size);
 
     rc = xet_cli_packer_file(&p->packer, in, name, executable);
 

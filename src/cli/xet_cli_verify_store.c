@@ -100,7 +100,7 @@ xet_cli_verify_store(const xet_cli_args_t *args)
     pthread_cond_init(&s.filled, NULL);
     pthread_cond_init(&s.emptied, NULL);
 
-    xet_cli_progress_begin(args, s.folder, 0);
+    xet_cli_progress_begin(xet_cli_quiet(args), s.folder, 0);
 
     rc = xet_cli_verify_identity(&s, pg);
 
