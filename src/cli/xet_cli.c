@@ -6,6 +6,7 @@
  */
 
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "xet_cli.h"
@@ -260,6 +261,27 @@ xet_cli_help_verb(int argc, char **argv)
     xet_cli_args_help(stdout, verb);
 
     return XET_CLI_OK;
+}
+
+
+void *
+xet_cli_grow(void *array, size_t n, size_t *room, size_t size)
+{
+    void    *grown;
+    size_t   more;
+
+    if (n < *room) {
+        return array;
+    }
+
+    more = *room ? *room * 2 : 64;
+    grown = realloc(array, more * size);
+
+    if (grown) {
+        *room = more;
+    }
+
+    return grown;
 }
 
 

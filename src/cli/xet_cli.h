@@ -39,6 +39,12 @@ int xet_cli_zt(const xet_cli_args_t *args);
 extern volatile sig_atomic_t  xet_cli_interrupted;
 
 
+/*
+ * Room for one more than n elements of so many bytes: the array, which may
+ * have moved, or NULL without memory; then it stays as it was.
+ */
+void *xet_cli_grow(void *array, size_t n, size_t *room, size_t size);
+
 /* Hash string of 64 digits and a zero byte, in a buffer of the caller. */
 const char *xet_cli_hash_string(const xet_hash_t *hash,
     char text[XET_HASH_STR_LEN + 1]);

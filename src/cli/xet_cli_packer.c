@@ -148,27 +148,22 @@ xet_cli_packer_file(xet_cli_packer_t *p, FILE *in, const char *name,
 static int
 xet_cli_packer_add(xet_cli_packer_t *p, const char *name, int executable)
 {
-    size_t           n;
-    xet_cli_file_t  *files;
+    xet_cli_file_t  *file;
 
-    if (p->nfiles == p->room) {
-        n = p->room ? p->room * 2 : 16;
-        files = realloc(p->files, n * sizeof(xet_cli_file_t));
+    file = xet_cli_grow(p->files, p->nfiles, &p->room,
+                        sizeof(xet_cli_file_t));
 
-        if (files == NULL) {
-            return xet_cli_no_memory();
-        }
-
-        p->files = files;
-        p->room = n;
+    if (file == NULL) {
+        return xet_cli_no_memory();
     }
 
-    files = &p->files[p->nfiles++];
+    p->files = file;
+    file += p->nfiles++;
 
-    memset(files, 0, sizeof(xet_cli_file_t));
+    memset(file, 0, sizeof(xet_cli_file_t));
 
-    files->name = name;
-    files->executable = (executable != 0);
+    file->name = name;
+    file->executable = (executable != 0);
 
     return XET_CLI_OK;
 }
@@ -323,23 +318,19 @@ xet_cli_packer_write(void *ctx, const uint8_t *data, size_t len)
 static xet_status_t
 xet_cli_packer_chunk(void *ctx, const xet_hash_t *hash)
 {
-    size_t             n;
     uint8_t           *hashes;
     xet_cli_packer_t  *p;
 
     p = ctx;
 
-    if (p->hash_end == p->hash_room) {
-        n = p->hash_room ? p->hash_room * 2 : 4096;
-        hashes = realloc(p->hashes, n * XET_HASH_LEN);
+    hashes = xet_cli_grow(p->hashes, p->hash_end, &p->hash_room,
+                          XET_HASH_LEN);
 
-        if (hashes == NULL) {
-            return XET_NOMEM;
-        }
-
-        p->hashes = hashes;
-        p->hash_room = n;
+    if (hashes == NULL) {
+        return XET_NOMEM;
     }
+
+    p->hashes = hashes;
 
     memcpy(p->hashes + p->hash_end++ * XET_HASH_LEN, hash->bytes,
            XET_HASH_LEN);
@@ -359,19 +350,15 @@ xet_cli_packer_term(void *ctx, const xet_ingest_term_t *term)
     p = ctx;
     file = &p->files[term->file - p->first];
 
-    if (file->count == file->room) {
-        n = file->room ? file->room * 2 : 16;
-        s = realloc(file->segments, n * sizeof(xet_cli_segment_t));
+    s = xet_cli_grow(file->segments, file->count, &file->room,
+                     sizeof(xet_cli_segment_t));
 
-        if (s == NULL) {
-            return XET_NOMEM;
-        }
-
-        file->segments = s;
-        file->room = n;
+    if (s == NULL) {
+        return XET_NOMEM;
     }
 
-    s = &file->segments[file->count++];
+    file->segments = s;
+    s += file->count++;
 
     s->xorb = term->xorb;
     s->start = term->chunk_start;

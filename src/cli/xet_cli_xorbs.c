@@ -22,17 +22,13 @@ xet_cli_xorbs_add(xet_cli_xorbs_t *x, const xet_xorb_list_t *list,
     uint8_t         *hashes;
     xet_cli_xorb_t  *all;
 
-    if (x->n == x->room) {
-        n = x->room ? x->room * 2 : 16;
-        all = realloc(x->all, n * sizeof(xet_cli_xorb_t));
+    all = xet_cli_grow(x->all, x->n, &x->room, sizeof(xet_cli_xorb_t));
 
-        if (all == NULL) {
-            return xet_cli_no_memory();
-        }
-
-        x->all = all;
-        x->room = n;
+    if (all == NULL) {
+        return xet_cli_no_memory();
     }
+
+    x->all = all;
 
     n = list->chunk_count;
     hashes = malloc(n * (XET_HASH_LEN + 4));
@@ -44,7 +40,7 @@ xet_cli_xorbs_add(xet_cli_xorbs_t *x, const xet_xorb_list_t *list,
     memcpy(hashes, list->hashes, n * XET_HASH_LEN);
     memcpy(hashes + n * XET_HASH_LEN, list->raw_ends, n * 4);
 
-    all = &x->all[x->n++];
+    all += x->n++;
 
     memset(all, 0, sizeof(xet_cli_xorb_t));
 
