@@ -10,7 +10,7 @@
 # In the documents, a comment in the line above a fenced block says what to do
 # with it:
 #
-#     <!-- test -->           sh or python: is run, and has to end with 0
+#     <!-- test -->           sh, python or perl: is run, and has to end with 0
 #     <!-- output -->         what the block before has printed; "…" is
 #                             anything within a line
 #     <!-- nginx: LEVEL -->   nginx: a part, to be put at http or server
@@ -33,7 +33,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Process qw/
-	build_dir reap root run_command slurp spawn spew
+	build_dir module_table reap root run_command slurp spawn spew
 /;
 
 use Encode qw/ decode encode /;
@@ -47,7 +47,7 @@ my $root = root();
 my $http = "$root/src/http";
 
 my @docs = map { s!^\Q$root/!!r }
-	"$root/README.md", sort glob("$root/docs/*.md");
+	"$root/README.md", sort(glob("$root/docs/*.md")), "$root/t/README.md";
 my %doc = map { $_ => text($_) } @docs;
 
 my $module = text('src/http/module/ngx_http_xet_module.c')
@@ -226,31 +226,21 @@ same(\%variables, { map { $_ => '' } $doc{'docs/directives.md'}
 # --------------------------------------------------------------------------
 # routes: name with its arguments -> methods -> versions
 
-my $router = code("$http/module/ngx_http_xet_router.c");
-my %args = (0 => '', NGX_HTTP_XET_ARG_HASH => '/{}',
-	NGX_HTTP_XET_ARG_PREFIX_HASH => '/{prefix}/{}',
-	NGX_HTTP_XET_ARG_HASH_NAME => '/{}', NGX_HTTP_XET_ARG_NAME => '');
-my %versions = (NGX_HTTP_XET_V0 => '–', NGX_HTTP_XET_V1 => 'v1',
-	NGX_HTTP_XET_V2 => 'v2', NGX_HTTP_XET_V01 => '–, v1');
+my %args = (none => '', hash => '/{}', prefix => '/{prefix}/{}',
+	'hash, name' => '/{}', name => '');
 my (%routes, %listed);
 
-my ($table) = $router =~ /ngx_http_xet_routes\[\] = \{(.*?)\n\};/s;
+for my $row (@{ module_table('routes') }) {
+	my ($first, $more) = split(m!(?=/)!, $row->{name});
 
-while ($table =~ /\{ \s* ngx_string\("([\w\/-]+)"\), \s* ([\w|\s]+?), \s*
-	(\w+), \s* ([\w|\s]+?), \s* [\w,\s]+ \s* \}/gx)
-{
-	my ($name, $versions, $args, $methods) = ($1, $2, $3, $4);
+	ok(exists $args{$row->{args}}, "$row->{name}: arguments that this test"
+		. ' knows');
 
-	ok(exists $args{$args}, "$name: arguments that this test knows");
+	my $route = $first . ($args{$row->{args}} // '?') . ($more // '');
 
-	for my $method (map { s/^NGX_HTTP_//r } split(/\|/, $methods)) {
-		my ($first, $more) = split(m!(?=/)!, $name);
-
-		my $route = $first . ($args{$args} // '?') . ($more // '');
-
-		$routes{"$method $route"} = join(', ',
-			map { $versions{$_} // '?' } split(/\|/, $versions));
-	}
+	$routes{"$_ $route"} = join(', ',
+		map { $_ eq '' ? '–' : $_ } @{ $row->{versions} })
+		for @{ $row->{methods} };
 }
 
 while ($doc{'docs/api.md'} =~
@@ -290,7 +280,7 @@ while ($code =~ /ngx_http_xet_\w+\(\s* \w+, \s* (NGX_HTTP_\w+|\d+), \s*
 	$codes{$error}{$names{$name =~ s/^NGX_HTTP_//r} // $name} = 1;
 }
 
-while ($code =~ /ngx_http_xet_error_query\(\s* \w+, \s* \w+, \s* "(\w+)"/gx) {
+while ($code =~ /ngx_http_xet_query_error\(\s* \w+, \s* \w+, \s* "(\w+)"/gx) {
 	$codes{$1}{404} = 1;
 }
 
@@ -622,7 +612,11 @@ sub conf_of {
 	$text = "server {\nlisten 127.0.0.1:%%PORT_8080%%;\n$text}\n"
 		unless $level eq 'http';
 
-	return "%%MAIN%%\nevents { }\nhttp {\n%%HTTP%%\n%%XET%%\n"
+	# a part that is about all that is needed has its own
+
+	my $xet = $text =~ /^xet_store /m ? '' : '%%XET%%';
+
+	return "%%MAIN%%\nevents { }\nhttp {\n%%HTTP%%\n$xet\n"
 		. "$text}\n";
 }
 
@@ -663,6 +657,10 @@ sub run_examples {
 		if ($block->{language} eq 'python') {
 			spew("$work/$n.py", $text);
 			$text = "$python $n.py\n";
+
+		} elsif ($block->{language} eq 'perl') {
+			spew("$work/$n.t", $text);
+			$text = "$^X -I$root/t/lib $n.t\n";
 		}
 
 		$script .= "exec > $n.out 2> $n.err\n$text";
@@ -830,7 +828,7 @@ for my $name (@docs) {
 			$before->{output} = $block->{text} if $before;
 
 		} elsif ($mark eq 'test') {
-			like($block->{language}, qr/^(?:sh|python)$/,
+			like($block->{language}, qr/^(?:sh|python|perl)$/,
 				"$block->{name}: language");
 
 			undef $before;

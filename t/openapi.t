@@ -14,7 +14,9 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
-use Test::Xet::Process qw/ build_dir patience root run_command slurp /;
+use Test::Xet::Process qw/
+	build_dir module_table patience root run_command slurp
+/;
 use Test::Xet::Ztensor;
 
 use File::Spec ();
@@ -53,28 +55,19 @@ my (%methods, %statuses);
 # --------------------------------------------------------------------------
 # routes
 
-my $router = slurp(root() . '/src/http/module/ngx_http_xet_router.c')
-	=~ s!/\*.*?\*/!!gsr;
-my ($table) = $router =~ /ngx_http_xet_routes\[\] = \{(.*?)\n\};/s;
-
-my %versions = (V0 => [ '' ], V1 => [ 'v1/' ], V2 => [ 'v2/' ],
-	V01 => [ '', 'v1/' ]);
-my %args = (0 => '', NGX_HTTP_XET_ARG_HASH => '/{}',
-	NGX_HTTP_XET_ARG_PREFIX_HASH => '/{}/{}',
-	NGX_HTTP_XET_ARG_HASH_NAME => '/{}', NGX_HTTP_XET_ARG_NAME => '');
+my %args = (none => '', hash => '/{}', prefix => '/{}/{}',
+	'hash, name' => '/{}', name => '');
 my (%is, %said);
 
-while ($table =~ /\{ \s* ngx_string\("([\w\/-]+)"\), \s* ([\w|\s]+?), \s*
-	(\w+), \s* ([\w|\s]+?), \s* [\w,\s]+ \s* \}/gx)
-{
-	my ($name, $versions, $args, $methods) = ($1, $2, $3, $4);
-	my ($first, $more) = split(m!(?=/)!, $name);
+for my $route (@{ module_table('routes') }) {
+	my ($first, $more) = split(m!(?=/)!, $route->{name});
+	my $rest = $first . $args{$route->{args}} . ($more // '');
 
-	for my $version (map { @{ $versions{$_} } }
-		$versions =~ /NGX_HTTP_XET_(V\d+)/g)
+	for my $version (map { $_ eq '' ? '' : "$_/" }
+		@{ $route->{versions} })
 	{
-		$is{"$_ /api/$version$first$args{$args}" . ($more // '')} = 1
-			for $methods =~ /NGX_HTTP_([A-Z]+)/g;
+		$is{"$_ /api/$version$rest"} = 1
+			for @{ $route->{methods} };
 	}
 }
 

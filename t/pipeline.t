@@ -19,7 +19,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Files;
-use Test::Xet::Process qw/ patience root run_command slurp /;
+use Test::Xet::Process qw/ module_table patience run_command slurp /;
 use Test::Xet::Ztensor;
 
 # Over TLS: curl 7.88 fails to use a connection again that it was told to begin
@@ -56,40 +56,23 @@ $t->run();
 # --------------------------------------------------------------------------
 # the table
 
-my %args = (
-	0 => 'none', NGX_HTTP_XET_ARG_NAME => 'none',
-	NGX_HTTP_XET_ARG_HASH => 'hash',
-	NGX_HTTP_XET_ARG_PREFIX_HASH => 'prefix',
-	NGX_HTTP_XET_ARG_HASH_NAME => 'name'
-);
+my %kinds = (none => 'none', name => 'none', hash => 'hash',
+	prefix => 'prefix', 'hash, name' => 'name');
 
 sub routes {
-	my ($table) = slurp(root() . '/src/http/module/ngx_http_xet_router.c')
-		=~ /ngx_http_xet_routes\[\] = \{(.*?)^\};/ms;
-
-	my @rows = $table =~ /\{\s*ngx_string\((.*?)\},/sg;
 	my (%routes, @order);
 
-	for (@rows) {
-		my ($name, $versions, $args)
-			= /^"([^"]+)"\),\s*(\S+?),\s*(\w+),/
-			or die "a row that is not understood: $_\n";
-
-		my $kind = $args{$args} or die "$name: $args is not known\n";
-		my $key = "$name $kind";
+	for (@{ module_table('routes') }) {
+		my $kind = $kinds{$_->{args}}
+			or die "$_->{name}: $_->{args} is not known\n";
+		my $key = "$_->{name} $kind";
 
 		push @order, $key unless $routes{$key};
-		$routes{$key} = [ $name, $kind, versions($versions) ];
+		$routes{$key} = [ $_->{name}, $kind,
+			map { $_ eq '' ? '' : "$_/" } @{ $_->{versions} } ];
 	}
 
 	return map { $routes{$_} } @order;
-}
-
-sub versions {
-	my ($flags) = @_;
-
-	return map { $_ ? "v$_/" : '' }
-		map { split(//) } $flags =~ /NGX_HTTP_XET_V(\d+)/g;
 }
 
 # --------------------------------------------------------------------------

@@ -4,7 +4,8 @@
 
 # "make run" and "make stop", in folders and at ports of their own: there and
 # back, two side by side, a second run that takes up what is there, a stop that
-# stops one of them; what a kill has left, ports that are taken, addresses.
+# stops one of them; what a kill has left, ports that are taken, addresses.  And
+# the commands of README.md behind the first one, in one shell.
 
 use warnings;
 use strict;
@@ -104,6 +105,34 @@ for my $i (0, 1, 0) {
 	is(get($i, '/api/health')->{status}, 200, "$name: health");
 	is(get($i, "/api/v1/reconstructions/$hash")->{status}, 200,
 		"$name: the file");
+}
+
+# --------------------------------------------------------------------------
+# what README.md types behind "sh docker/run.sh", in its order
+
+SKIP: {
+	my ($text) = slurp(root() . '/README.md')
+		=~ /^## The first file\n(.*?)^## Configuration\n/ms;
+	my @blocks = ($text // '') =~ /^```sh\n(.*?)^```$/gms;
+	my $build = build_dir();
+
+	cmp_ok(scalar @blocks, '>=', 3, 'README: commands');
+
+	skip('README: no hf_xet', 1) if (run_command([
+		"$build/venv/bin/python", '-c', 'import hf_xet' ]))[0] != 0;
+
+	my $script = join('', "set -eux\n", @blocks);
+
+	$script =~ s!127\.0\.0\.1:8080!127.0.0.1:$ports[0]!g;
+	$script =~ s!/tmp/!$dirs[0]/!g;
+	$script =~ s!^build/!$build/!gm;
+
+	my ($status, $out) = run_command([ 'sh', '-c', $script ],
+		env => { BUILD => $build,
+			HF_XET_CACHE => "$dirs[0]/cache" },
+		timeout => 300, dir => root());
+
+	is($status, 0, 'README: all of them work') or diag($out);
 }
 
 my @first = pids(0);

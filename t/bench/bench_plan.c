@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "bench.h"
-#include "xet_plan.h"
+#include "xet_plan_writer.h"
 #include "xet_sign.h"
 
 

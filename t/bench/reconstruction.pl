@@ -22,7 +22,7 @@ use Bench;
 use File::Temp qw/ tempdir /;
 
 use Test::Xet;
-use Test::Xet::Process qw/ build_dir root slurp /;
+use Test::Xet::Process qw/ build_dir module_table root slurp /;
 
 my $repeats = repeats(5);
 my $seconds = 2;
@@ -40,9 +40,8 @@ system("cc -std=c99 -D_GNU_SOURCE -O2 -I\$(pg_config --includedir)"
 
 # the statement is what the module prepares
 
-my $query = root() . '/src/http/query/ngx_http_xet_query_stmt.c';
-my ($statement) = slurp($query) =~ /"file_terms",\s*"([^"]+)"/
-	or die "no statement in $query\n";
+my ($statement) = map { $_->{sql} } grep { $_->{name} eq 'file_terms' }
+	@{ module_table('statements') } or die "no statement\n";
 
 my $t = server(9000);
 my ($body, $hashes) = bench_files($t, $files, $dir);

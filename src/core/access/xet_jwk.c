@@ -2,20 +2,34 @@
 /*
  * One key of tokens.
  *
- * Purpose:    what is needed to make a signature or to check one.
+ * Purpose:    what is needed to make a signature or to check one; the key's
+ *             forms (PEM, JWK), and its name.
  * States:     none after the making; a key is constant.
  * Ownership:  the key owns its OpenSSL objects; xet_jwk_destroy() releases
- *             them.  Nothing of the caller's memory is kept.
+ *             them.  Nothing of the caller's memory is kept, JSON is borrowed.
  * Threads:    any number at a time.  A secret is kept as a MAC context keyed
  *             once, of which each call takes a copy; contexts of signatures
  *             are made by each call.
  *
  * OpenSSL queues an error for each signature that does not verify.  The queue
  * belongs to the thread, and others read it for errors of theirs (nginx after
- * each TLS operation), so every function here leaves it as it was.
+ * each TLS operation), so every public function here leaves the queue as it
+ * was.
  *
  * A key has no algorithm but the one of its kind, so nothing a token says can
  * turn a public key into a secret.
+ *
+ * A weak public key is refused when it is loaded, not when somebody makes use
+ * of it: other curves and sizes than ours, points that are not on the curve or
+ * of small order, an exponent of 1.  That a point of Ed25519 is on its curve
+ * is not checked, OpenSSL has no way to ask; a key whose point is not there
+ * never verifies anything.
+ *
+ * A JSON Web Key that is no key for verifying tokens is skipped as the RFC
+ * asks: other kinds, curves, algorithms and uses.  A JSON Web Key that says
+ * that it is for verifying tokens must be right to the last bit: numbers have
+ * one spelling, in base64url and in their length.  No member may be a private
+ * part, not even of a kind that is skipped.
  */
 
 
@@ -28,17 +42,23 @@
 #include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/param_build.h>
 #include <openssl/params.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
-#include "xet_jwk_public.h"
+#include "xet_base64.h"
+#include "xet_jwk.h"
 
 
-#define XET_JWK_MAC_LEN  32            /* HMAC-SHA256 */
-#define XET_JWK_EC_LEN   32            /* each half of an ES256 signature */
+#define XET_JWK_MAC_LEN    32          /* HMAC-SHA256 */
+#define XET_JWK_CURVE_LEN  32          /* a number of either curve; a signature
+                                          is two of them */
+#define XET_JWK_EXP_MAX    8           /* bytes of the exponent of RSA */
 
 #define XET_JWK_PEM_BEGIN  "-----BEGIN "
+
+#define XET_JWK_EC_EXPLICIT  OSSL_PKEY_PARAM_EC_DECODED_FROM_EXPLICIT_PARAMS
 
 
 struct xet_jwk_s {
@@ -52,11 +72,42 @@ struct xet_jwk_s {
 };
 
 
+/* A number of RSA in a JWK, decoded; the largest one is the modulus. */
+
+typedef struct {
+    size_t   len;
+    uint8_t  bytes[XET_JWK_RSA_MAX / 8];
+} xet_jwk_number_t;
+
+
 static xet_status_t xet_jwk_create(xet_jwk_t **out, const uint8_t *id,
     size_t id_len);
 static EVP_PKEY *xet_jwk_read_private(const uint8_t *pem, size_t len,
     xet_status_t *status);
 static int xet_jwk_read_end(BIO *bio);
+static EVP_PKEY *xet_jwk_json_pkey(const json_t *member,
+    xet_status_t *status);
+static xet_status_t xet_jwk_json_purpose(const json_t *member,
+    xet_jwk_alg_t alg);
+static EVP_PKEY *xet_jwk_json_okp(const json_t *member, xet_status_t *status);
+static EVP_PKEY *xet_jwk_json_ec(const json_t *member, xet_status_t *status);
+static EVP_PKEY *xet_jwk_json_rsa(const json_t *member, xet_status_t *status);
+static EVP_PKEY *xet_jwk_json_build(const char *type, OSSL_PARAM_BLD *bld);
+static xet_status_t xet_jwk_json_curve(const json_t *member,
+    const char *name);
+static int xet_jwk_json_coordinate(const json_t *member, const char *name,
+    uint8_t *dst);
+static xet_status_t xet_jwk_json_number(const json_t *member,
+    const char *name, xet_jwk_number_t *number);
+static int xet_jwk_json_is(const json_t *string, const char *text);
+static xet_status_t xet_jwk_check(xet_jwk_t *key);
+static xet_status_t xet_jwk_check_ed(EVP_PKEY *pkey);
+static xet_status_t xet_jwk_check_ec(EVP_PKEY *pkey);
+static xet_status_t xet_jwk_check_rsa(EVP_PKEY *pkey);
+static xet_status_t xet_jwk_check_generic(EVP_PKEY *pkey);
+static uint8_t *xet_jwk_put(uint8_t *dst, const char *text);
+static uint8_t *xet_jwk_put_number(uint8_t *dst, EVP_PKEY *pkey,
+    const char *name, size_t len);
 static int xet_jwk_mac(const xet_jwk_t *key, const uint8_t *data, size_t len,
     uint8_t *mac);
 static unsigned char *xet_jwk_ecdsa(const uint8_t *signature, int *len);
@@ -64,6 +115,38 @@ static unsigned char *xet_jwk_ecdsa(const uint8_t *signature, int *len);
 
 static const char *const  xet_jwk_algs[] = {
     "HS256", "EdDSA", "ES256", "RS256"
+};
+
+
+/* The members of a JWK that nobody else may see, of all kinds of keys. */
+
+static const char *const  xet_jwk_json_private[] = {
+    "d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"
+};
+
+
+/*
+ * y of the points of Ed25519 whose order divides 8: a signature by such a
+ * key verifies for one message in 8 at least, and anybody can make it.
+ */
+
+static const uint8_t  xet_jwk_small[][XET_JWK_CURVE_LEN] = {
+
+    { 0 },
+
+    { 1 },
+
+    { 0xec, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+      0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+      0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f },
+
+    { 0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4,
+      0x89, 0xf2, 0xef, 0x98, 0xf0, 0xd5, 0xdf, 0xac, 0x05, 0xd3, 0xc6,
+      0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53, 0xfc, 0x05 },
+
+    { 0xc7, 0x17, 0x6a, 0x70, 0x3d, 0x4d, 0xd8, 0x4f, 0xba, 0x3c, 0x0b,
+      0x76, 0x0d, 0x10, 0x67, 0x0f, 0x2a, 0x20, 0x53, 0xfa, 0x2c, 0x39,
+      0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac, 0x03, 0x7a }
 };
 
 
@@ -188,10 +271,10 @@ xet_jwk_create_public(xet_jwk_t **out, const uint8_t *id, size_t id_len,
 
     ERR_set_mark();
 
-    status = xet_jwk_public_check(pkey, &key->alg, &key->signature_len);
+    status = xet_jwk_check(key);
 
     if (status == XET_OK && id_len == 0) {
-        status = xet_jwk_public_thumbprint(pkey, key->alg, key->id);
+        status = xet_jwk_thumbprint(key, key->id);
         key->id_len = XET_JWK_THUMBPRINT;
     }
 
@@ -205,6 +288,45 @@ xet_jwk_create_public(xet_jwk_t **out, const uint8_t *id, size_t id_len,
     *out = key;
 
     return XET_OK;
+}
+
+
+xet_status_t
+xet_jwk_create_json(xet_jwk_t **out, const json_t *member)
+{
+    size_t         len;
+    json_t        *kid;
+    EVP_PKEY      *pkey;
+    const char    *id;
+    xet_status_t   status;
+
+    ERR_set_mark();
+
+    status = XET_OK;
+    pkey = xet_jwk_json_pkey(member, &status);
+
+    if (status == XET_OK) {
+        kid = json_object_get(member, "kid");
+        id = json_string_value(kid);
+        len = json_string_length(kid);
+
+        if (pkey == NULL) {
+            status = XET_JWK_VALUE;
+
+        } else if (kid != NULL && len == 0) {
+            status = XET_JWK_KID;      /* or no string at all */
+
+        } else {
+            status = xet_jwk_create_public(out, (const uint8_t *) id, len,
+                                           pkey);
+        }
+    }
+
+    EVP_PKEY_free(pkey);
+
+    ERR_pop_to_mark();
+
+    return status;
 }
 
 
@@ -284,19 +406,59 @@ xet_jwk_alg_name(xet_jwk_alg_t alg)
 xet_status_t
 xet_jwk_thumbprint(const xet_jwk_t *key, uint8_t *dst)
 {
-    xet_status_t  status;
-
-    if (key->pkey == NULL) {
-        return XET_INTERNAL;
-    }
+    int       ok;
+    uint8_t  *p, digest[32];
+    uint8_t   text[64 + xet_base64_encoded(XET_JWK_RSA_MAX / 8)
+                   + xet_base64_encoded(XET_JWK_EXP_MAX)];
 
     ERR_set_mark();
 
-    status = xet_jwk_public_thumbprint(key->pkey, key->alg, dst);
+    p = text;
+
+    switch (key->alg) {
+
+    case XET_JWK_EDDSA:
+        p = xet_jwk_put(p, "{\"crv\":\"Ed25519\",\"kty\":\"OKP\","
+                                  "\"x\":\"");
+        p = xet_jwk_put_number(p, key->pkey, OSSL_PKEY_PARAM_PUB_KEY, 0);
+        break;
+
+    case XET_JWK_ES256:
+        p = xet_jwk_put(p, "{\"crv\":\"P-256\",\"kty\":\"EC\","
+                                  "\"x\":\"");
+        p = xet_jwk_put_number(p, key->pkey, OSSL_PKEY_PARAM_EC_PUB_X,
+                                  XET_JWK_CURVE_LEN);
+        p = xet_jwk_put(p, "\",\"y\":\"");
+        p = xet_jwk_put_number(p, key->pkey, OSSL_PKEY_PARAM_EC_PUB_Y,
+                                  XET_JWK_CURVE_LEN);
+        break;
+
+    case XET_JWK_RS256:
+        p = xet_jwk_put(p, "{\"e\":\"");
+        p = xet_jwk_put_number(p, key->pkey, OSSL_PKEY_PARAM_RSA_E, 1);
+        p = xet_jwk_put(p, "\",\"kty\":\"RSA\",\"n\":\"");
+        p = xet_jwk_put_number(p, key->pkey, OSSL_PKEY_PARAM_RSA_N, 1);
+        break;
+
+    default: /* XET_JWK_HS256 */
+        p = NULL;
+    }
+
+    p = xet_jwk_put(p, "\"}");
+
+    ok = p != NULL
+         && EVP_Digest(text, (size_t) (p - text), digest, NULL, EVP_sha256(),
+                       NULL);
 
     ERR_pop_to_mark();
 
-    return status;
+    if (!ok) {
+        return XET_INTERNAL;
+    }
+
+    (void) xet_base64_encode(dst, digest, sizeof(digest));
+
+    return XET_OK;
 }
 
 
@@ -345,7 +507,7 @@ xet_jwk_verify(const xet_jwk_t *key, const uint8_t *data, size_t len,
         signature_len = (size_t) der_len;
     }
 
-    /* not yet: no memory; after it: no signature of the key */
+    /* 0 so far: no memory; -1 from here on: no signature of the key */
 
     if (ok) {
         ok = EVP_DigestVerify(ctx, signature, signature_len, data, len);
@@ -424,8 +586,8 @@ xet_jwk_create(xet_jwk_t **out, const uint8_t *id, size_t id_len)
 
 
 /*
- * Block by block and not with PEM_read_bio_PrivateKey(), which takes what
- * comes first and asks at the terminal for a pass phrase.
+ * Block by block and not with PEM_read_bio_PrivateKey(), which takes whatever
+ * key comes first and asks at the terminal for a pass phrase.
  */
 
 static EVP_PKEY *
@@ -483,7 +645,7 @@ xet_jwk_read_private(const uint8_t *pem, size_t len, xet_status_t *status)
 }
 
 
-/* Whether no other block follows, which would be a key that nobody uses. */
+/* Whether no other block follows: it would be a key that nobody uses. */
 
 static int
 xet_jwk_read_end(BIO *bio)
@@ -501,6 +663,499 @@ xet_jwk_read_end(BIO *bio)
     OPENSSL_clear_free(data, (size_t) size);
 
     return 0;
+}
+
+
+/* NULL with XET_OK: the numbers do not make a key. */
+
+static EVP_PKEY *
+xet_jwk_json_pkey(const json_t *member, xet_status_t *status)
+{
+    size_t         i;
+    json_t        *kty;
+    xet_jwk_alg_t  alg;
+    EVP_PKEY    *(*read)(const json_t *member, xet_status_t *status);
+
+    kty = json_object_get(member, "kty");
+
+    /* what is no object has no members */
+
+    if (!json_is_string(kty)) {
+        *status = XET_JWK_VALUE;
+        return NULL;
+    }
+
+    for (i = 0; i < sizeof(xet_jwk_json_private) / sizeof(char *); i++) {
+        if (json_object_get(member, xet_jwk_json_private[i]) != NULL) {
+            *status = XET_JWK_PRIVATE;
+            return NULL;
+        }
+    }
+
+    if (xet_jwk_json_is(kty, "OKP")) {
+        alg = XET_JWK_EDDSA;
+        read = xet_jwk_json_okp;
+
+    } else if (xet_jwk_json_is(kty, "EC")) {
+        alg = XET_JWK_ES256;
+        read = xet_jwk_json_ec;
+
+    } else if (xet_jwk_json_is(kty, "RSA")) {
+        alg = XET_JWK_RS256;
+        read = xet_jwk_json_rsa;
+
+    } else {
+        *status = XET_DONE;
+        return NULL;
+    }
+
+    *status = xet_jwk_json_purpose(member, alg);
+
+    return (*status == XET_OK) ? read(member, status) : NULL;
+}
+
+
+/* XET_OK for a JWK that is there to verify signatures by the algorithm. */
+
+static xet_status_t
+xet_jwk_json_purpose(const json_t *member, xet_jwk_alg_t alg)
+{
+    size_t   i, verify;
+    json_t  *use, *ops, *name;
+
+    use = json_object_get(member, "use");
+    ops = json_object_get(member, "key_ops");
+    name = json_object_get(member, "alg");
+
+    if ((use && !json_is_string(use))
+        || (ops && !json_is_array(ops))
+        || (name && !json_is_string(name)))
+    {
+        return XET_JWK_VALUE;
+    }
+
+    verify = (ops == NULL);
+
+    for (i = 0; i < json_array_size(ops); i++) {
+
+        if (!json_is_string(json_array_get(ops, i))) {
+            return XET_JWK_VALUE;
+        }
+
+        verify |= xet_jwk_json_is(json_array_get(ops, i), "verify");
+    }
+
+    if ((use && !xet_jwk_json_is(use, "sig"))
+        || (name && !xet_jwk_json_is(name, xet_jwk_alg_name(alg)))
+        || !verify)
+    {
+        return XET_DONE;
+    }
+
+    return XET_OK;
+}
+
+
+static EVP_PKEY *
+xet_jwk_json_okp(const json_t *member, xet_status_t *status)
+{
+    uint8_t  x[XET_JWK_CURVE_LEN];
+
+    *status = xet_jwk_json_curve(member, "Ed25519");
+
+    if (*status != XET_OK) {
+        return NULL;
+    }
+
+    return xet_jwk_json_coordinate(member, "x", x)
+           ? EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, x, sizeof(x))
+           : NULL;
+}
+
+
+static EVP_PKEY *
+xet_jwk_json_ec(const json_t *member, xet_status_t *status)
+{
+    uint8_t          point[1 + 2 * XET_JWK_CURVE_LEN];
+    EVP_PKEY        *pkey;
+    OSSL_PARAM_BLD  *bld;
+
+    *status = xet_jwk_json_curve(member, "P-256");
+
+    if (*status != XET_OK
+        || !xet_jwk_json_coordinate(member, "x", point + 1)
+        || !xet_jwk_json_coordinate(member, "y",
+                                    point + 1 + XET_JWK_CURVE_LEN))
+    {
+        return NULL;
+    }
+
+    point[0] = POINT_CONVERSION_UNCOMPRESSED;
+
+    pkey = NULL;
+    bld = OSSL_PARAM_BLD_new();
+
+    if (bld != NULL
+        && OSSL_PARAM_BLD_push_utf8_string(bld, OSSL_PKEY_PARAM_GROUP_NAME,
+                                           "prime256v1", 0)
+        && OSSL_PARAM_BLD_push_octet_string(bld, OSSL_PKEY_PARAM_PUB_KEY,
+                                            point, sizeof(point)))
+    {
+        pkey = xet_jwk_json_build("EC", bld);
+    }
+
+    OSSL_PARAM_BLD_free(bld);
+
+    return pkey;
+}
+
+
+static EVP_PKEY *
+xet_jwk_json_rsa(const json_t *member, xet_status_t *status)
+{
+    BIGNUM            *n, *e;
+    EVP_PKEY          *pkey;
+    OSSL_PARAM_BLD    *bld;
+    xet_jwk_number_t   modulus, exponent;
+
+    *status = xet_jwk_json_number(member, "n", &modulus);
+
+    if (*status == XET_OK) {
+        *status = xet_jwk_json_number(member, "e", &exponent);
+    }
+
+    if (*status != XET_OK) {
+        return NULL;
+    }
+
+    /* one spelling of a number: without zeros in front */
+
+    if (modulus.bytes[0] == 0 || exponent.bytes[0] == 0) {
+        *status = XET_JWK_VALUE;
+        return NULL;
+    }
+
+    pkey = NULL;
+    bld = OSSL_PARAM_BLD_new();
+    n = BN_bin2bn(modulus.bytes, (int) modulus.len, NULL);
+    e = BN_bin2bn(exponent.bytes, (int) exponent.len, NULL);
+
+    if (bld != NULL
+        && OSSL_PARAM_BLD_push_BN(bld, OSSL_PKEY_PARAM_RSA_N, n)
+        && OSSL_PARAM_BLD_push_BN(bld, OSSL_PKEY_PARAM_RSA_E, e))
+    {
+        pkey = xet_jwk_json_build("RSA", bld);
+    }
+
+    OSSL_PARAM_BLD_free(bld);
+    BN_free(n);
+    BN_free(e);
+
+    return pkey;
+}
+
+
+static EVP_PKEY *
+xet_jwk_json_build(const char *type, OSSL_PARAM_BLD *bld)
+{
+    EVP_PKEY      *pkey;
+    OSSL_PARAM    *params;
+    EVP_PKEY_CTX  *ctx;
+
+    pkey = NULL;
+    params = OSSL_PARAM_BLD_to_param(bld);
+    ctx = EVP_PKEY_CTX_new_from_name(NULL, type, NULL);
+
+    if (params == NULL
+        || ctx == NULL
+        || EVP_PKEY_fromdata_init(ctx) != 1
+        || EVP_PKEY_fromdata(ctx, &pkey, EVP_PKEY_PUBLIC_KEY, params) != 1)
+    {
+        pkey = NULL;
+    }
+
+    EVP_PKEY_CTX_free(ctx);
+    OSSL_PARAM_free(params);
+
+    return pkey;
+}
+
+
+/* XET_OK for the curve of that name, XET_DONE for any other. */
+
+static xet_status_t
+xet_jwk_json_curve(const json_t *member, const char *name)
+{
+    json_t  *crv;
+
+    crv = json_object_get(member, "crv");
+
+    if (!json_is_string(crv)) {
+        return XET_JWK_VALUE;
+    }
+
+    return xet_jwk_json_is(crv, name) ? XET_OK : XET_DONE;
+}
+
+
+/* Whether the member is a coordinate, of XET_JWK_CURVE_LEN bytes. */
+
+static int
+xet_jwk_json_coordinate(const json_t *member, const char *name, uint8_t *dst)
+{
+    size_t   len;
+    json_t  *string;
+
+    string = json_object_get(member, name);
+    len = json_string_length(string);
+
+    return len == xet_base64_encoded(XET_JWK_CURVE_LEN)
+           && xet_base64_decode(dst,
+                                (const uint8_t *) json_string_value(string),
+                                len);
+}
+
+
+/* XET_JWK_VALUE for a number that is missing, XET_JWK_KIND if too long. */
+
+static xet_status_t
+xet_jwk_json_number(const json_t *member, const char *name,
+    xet_jwk_number_t *number)
+{
+    size_t          len;
+    json_t         *string;
+    const uint8_t  *text;
+
+    string = json_object_get(member, name);
+
+    text = (const uint8_t *) json_string_value(string);
+    len = json_string_length(string);
+
+    if (len == 0) {
+        return XET_JWK_VALUE;
+    }
+
+    if (len > xet_base64_encoded(sizeof(number->bytes))) {
+        return XET_JWK_KIND;
+    }
+
+    number->len = xet_base64_decoded(len);
+
+    return xet_base64_decode(number->bytes, text, len) ? XET_OK
+                                                       : XET_JWK_VALUE;
+}
+
+
+static int
+xet_jwk_json_is(const json_t *string, const char *text)
+{
+    /* no NUL is in a string of ours, see xet_json_parse() */
+
+    return strcmp(json_string_value(string), text) == 0;
+}
+
+
+/* Sets what the kind of a public key decides; refuses one that is no good. */
+
+static xet_status_t
+xet_jwk_check(xet_jwk_t *key)
+{
+    EVP_PKEY  *pkey;
+
+    pkey = key->pkey;
+
+    if (EVP_PKEY_is_a(pkey, "ED25519")) {
+        key->alg = XET_JWK_EDDSA;
+        key->signature_len = 2 * XET_JWK_CURVE_LEN;
+
+        return xet_jwk_check_ed(pkey);
+    }
+
+    if (EVP_PKEY_is_a(pkey, "EC")) {
+        key->alg = XET_JWK_ES256;
+        key->signature_len = 2 * XET_JWK_CURVE_LEN;
+
+        return xet_jwk_check_ec(pkey);
+    }
+
+    /* not RSA-PSS, which has a name of its own */
+
+    if (EVP_PKEY_is_a(pkey, "RSA")) {
+        key->alg = XET_JWK_RS256;
+        key->signature_len = ((size_t) EVP_PKEY_get_bits(pkey) + 7) / 8;
+
+        return xet_jwk_check_rsa(pkey);
+    }
+
+    return XET_JWK_KIND;
+}
+
+
+static xet_status_t
+xet_jwk_check_ed(EVP_PKEY *pkey)
+{
+    size_t   i, len;
+    uint8_t  y[XET_JWK_CURVE_LEN];
+
+    len = sizeof(y);
+
+    if (!EVP_PKEY_get_raw_public_key(pkey, y, &len) || len != sizeof(y)) {
+        return XET_JWK_VALUE;
+    }
+
+    y[31] &= 0x7f;                     /* the sign of x */
+
+    for (i = 0; i < sizeof(xet_jwk_small) / sizeof(y); i++) {
+        if (memcmp(y, xet_jwk_small[i], sizeof(y)) == 0) {
+            return XET_JWK_VALUE;
+        }
+    }
+
+    /* y of 2^255 - 19 and more is a second spelling */
+
+    for (i = 30; i > 0 && y[i] == 0xff; i--) { /* void */ }
+
+    if (i == 0 && y[31] == 0x7f && y[0] >= 0xed) {
+        return XET_JWK_VALUE;
+    }
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+xet_jwk_check_ec(EVP_PKEY *pkey)
+{
+    int     explicit;
+    char    name[64];
+    size_t  len;
+
+    if (!EVP_PKEY_get_group_name(pkey, name, sizeof(name), &len)
+        || strcmp(name, "prime256v1") != 0)
+    {
+        return XET_JWK_KIND;
+    }
+
+    /* the curve by its name only, never by parameters that look like it */
+
+    explicit = 0;
+
+    (void) EVP_PKEY_get_int_param(pkey, XET_JWK_EC_EXPLICIT, &explicit);
+
+    if (explicit) {
+        return XET_JWK_KIND;
+    }
+
+    return xet_jwk_check_generic(pkey);
+}
+
+
+static xet_status_t
+xet_jwk_check_rsa(EVP_PKEY *pkey)
+{
+    int      bits, exp_bits, ok;
+    BIGNUM  *e;
+
+    bits = EVP_PKEY_get_bits(pkey);
+
+    if (bits < XET_JWK_RSA_MIN || bits > XET_JWK_RSA_MAX) {
+        return XET_JWK_KIND;
+    }
+
+    /* an exponent of 1 makes every number its own signature */
+
+    e = NULL;
+
+    if (!EVP_PKEY_get_bn_param(pkey, OSSL_PKEY_PARAM_RSA_E, &e)) {
+        return XET_JWK_VALUE;
+    }
+
+    exp_bits = BN_num_bits(e);
+
+    ok = BN_is_odd(e) && exp_bits > 1 && exp_bits <= 8 * XET_JWK_EXP_MAX;
+
+    BN_free(e);
+
+    return ok ? xet_jwk_check_generic(pkey) : XET_JWK_VALUE;
+}
+
+
+/* A point on the curve; a modulus without small factors that is no prime. */
+
+static xet_status_t
+xet_jwk_check_generic(EVP_PKEY *pkey)
+{
+    int            ok;
+    EVP_PKEY_CTX  *ctx;
+
+    ctx = EVP_PKEY_CTX_new_from_pkey(NULL, pkey, NULL);
+    if (ctx == NULL) {
+        return XET_NOMEM;
+    }
+
+    ok = EVP_PKEY_public_check(ctx);
+
+    EVP_PKEY_CTX_free(ctx);
+
+    return (ok == 1) ? XET_OK : XET_JWK_VALUE;
+}
+
+
+static uint8_t *
+xet_jwk_put(uint8_t *dst, const char *text)
+{
+    size_t  len;
+
+    if (dst == NULL) {
+        return NULL;
+    }
+
+    len = strlen(text);
+    memcpy(dst, text, len);
+
+    return dst + len;
+}
+
+
+/*
+ * A number of the key in base64url, big-endian, with len bytes at least; a len
+ * of 0 stands for a parameter that is bytes and no number.  NULL on errors.
+ */
+
+static uint8_t *
+xet_jwk_put_number(uint8_t *dst, EVP_PKEY *pkey, const char *name,
+    size_t len)
+{
+    size_t    n;
+    BIGNUM   *number;
+    uint8_t   bytes[XET_JWK_RSA_MAX / 8];
+
+    if (dst == NULL) {
+        return NULL;
+    }
+
+    if (len == 0) {
+        return EVP_PKEY_get_octet_string_param(pkey, name, bytes,
+                                               sizeof(bytes), &n)
+               ? xet_base64_encode(dst, bytes, n) : NULL;
+    }
+
+    number = NULL;
+
+    if (!EVP_PKEY_get_bn_param(pkey, name, &number)) {
+        return NULL;
+    }
+
+    n = (size_t) BN_num_bytes(number);
+    n = (n < len) ? len : n;
+
+    dst = (n <= sizeof(bytes)
+           && BN_bn2binpad(number, bytes, (int) n) == (int) n)
+          ? xet_base64_encode(dst, bytes, n) : NULL;
+
+    BN_free(number);
+
+    return dst;
 }
 
 
@@ -525,7 +1180,7 @@ xet_jwk_mac(const xet_jwk_t *key, const uint8_t *data, size_t len,
 }
 
 
-/* The two numbers as OpenSSL wants them; it checks their range itself. */
+/* The two numbers as OpenSSL wants them; OpenSSL checks their range. */
 
 static unsigned char *
 xet_jwk_ecdsa(const uint8_t *signature, int *len)
@@ -536,8 +1191,8 @@ xet_jwk_ecdsa(const uint8_t *signature, int *len)
 
     der = NULL;
 
-    r = BN_bin2bn(signature, XET_JWK_EC_LEN, NULL);
-    s = BN_bin2bn(signature + XET_JWK_EC_LEN, XET_JWK_EC_LEN, NULL);
+    r = BN_bin2bn(signature, XET_JWK_CURVE_LEN, NULL);
+    s = BN_bin2bn(signature + XET_JWK_CURVE_LEN, XET_JWK_CURVE_LEN, NULL);
     sig = ECDSA_SIG_new();
 
     if (r != NULL && s != NULL && sig != NULL && ECDSA_SIG_set0(sig, r, s)) {

@@ -18,7 +18,7 @@
 
 #include <openssl/types.h>
 
-#include "xet_status.h"
+#include "xet_json_parse.h"
 
 
 #define XET_JWK_SECRET_MIN     32      /* bytes, RFC 7518 section 3.2 */
@@ -45,8 +45,8 @@ typedef struct xet_jwk_s  xet_jwk_t;
 
 /*
  * A secret of raw bytes and its id, which is 1 to XET_JWK_ID_MAX printable
- * characters of ASCII.  XET_JWK_KID; XET_JWK_SECRET when it is too short, too
- * long, or a PEM file: that is a public key taken for a secret.
+ * characters of ASCII.  XET_JWK_KID; XET_JWK_SECRET when the secret is too
+ * short, too long, or a PEM file, that is, a public key taken for a secret.
  */
 xet_status_t xet_jwk_create_secret(xet_jwk_t **key, const uint8_t *id,
     size_t id_len, const uint8_t *secret, size_t len);
@@ -61,11 +61,20 @@ xet_status_t xet_jwk_create_private(xet_jwk_t **key, const uint8_t *id,
 
 /*
  * A public key, of which a reference is taken; id is any XET_JWK_ID_MAX bytes
- * at most, id_len of 0 as above.  XET_JWK_KID; XET_JWK_KIND for another kind,
- * curve or size; XET_JWK_VALUE for a key that makes signatures worthless.
+ * at most, the thumbprint when id_len is 0.  XET_JWK_KID; XET_JWK_KIND for
+ * another kind, curve or size; XET_JWK_VALUE for a key that makes signatures
+ * worthless.
  */
 xet_status_t xet_jwk_create_public(xet_jwk_t **key, const uint8_t *id,
     size_t id_len, EVP_PKEY *pkey);
+
+/*
+ * The public key of a JSON Web Key, RFC 7517; the id is its "kid" or else the
+ * thumbprint.  XET_DONE when it is a key of another kind or for another
+ * purpose; XET_JWK_VALUE, XET_JWK_KIND, XET_JWK_KID, and XET_JWK_PRIVATE for
+ * a key with a private or secret part.
+ */
+xet_status_t xet_jwk_create_json(xet_jwk_t **key, const json_t *member);
 
 /* key may be NULL. */
 void xet_jwk_destroy(xet_jwk_t *key);
@@ -85,15 +94,15 @@ const char *xet_jwk_alg_name(xet_jwk_alg_t alg);
 
 /*
  * RFC 7638, SHA-256: XET_JWK_THUMBPRINT characters, no zero byte.
- * XET_INTERNAL for a secret, whose thumbprint would tell of it.
+ * XET_INTERNAL for a secret, about which its thumbprint would tell something.
  */
 xet_status_t xet_jwk_thumbprint(const xet_jwk_t *key, uint8_t *dst);
 
 
 /*
  * A signature as RFC 7515 has it, ES256 as the two numbers of 32 bytes.
- * XET_TOKEN_SIGNATURE when it is not one of the key; a MAC is compared in
- * constant time.
+ * XET_TOKEN_SIGNATURE when the key has not made the signature; a MAC is
+ * compared in constant time.
  */
 xet_status_t xet_jwk_verify(const xet_jwk_t *key, const uint8_t *data,
     size_t len, const uint8_t *signature, size_t signature_len);

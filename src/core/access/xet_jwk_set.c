@@ -12,7 +12,7 @@
  * Both kinds of document are read the strict way: what is not understood is
  * either skipped because the RFC says so (keys for other purposes) or an
  * error that says where; never half a key.  A private key is refused though
- * it would do: it has no business on a server that only verifies.
+ * it would do: private keys have no business on a server that only verifies.
  *
  * The number of keys is small, so there is no index over them.
  */
@@ -26,11 +26,10 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
-#include "xet_jwk_json.h"
 #include "xet_jwk_set.h"
 
 
-#define XET_JWK_SET_DEPTH  8           /* of JSON; 4 in what is around */
+#define XET_JWK_SET_DEPTH  8           /* of JSON; documents in use have 4 */
 
 
 struct xet_jwk_set_s {
@@ -154,11 +153,9 @@ xet_jwk_set_add_jwks(xet_jwk_set_t *set, const uint8_t *text, size_t len,
 
     n = set->n;
 
-    ERR_set_mark();
-
     for (i = 0; status == XET_OK && i < json_array_size(keys); i++) {
         *index = i;
-        status = xet_jwk_json_read(&key, json_array_get(keys, i));
+        status = xet_jwk_create_json(&key, json_array_get(keys, i));
 
         if (status == XET_OK) {
             status = xet_jwk_set_take(set, key);
@@ -167,8 +164,6 @@ xet_jwk_set_add_jwks(xet_jwk_set_t *set, const uint8_t *text, size_t len,
             status = XET_OK;           /* skipped */
         }
     }
-
-    ERR_pop_to_mark();
 
     json_decref(root);
 

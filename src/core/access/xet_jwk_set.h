@@ -30,7 +30,7 @@ void xet_jwk_set_destroy(xet_jwk_set_t *set);
 
 /*
  * The set owns the key from XET_OK on; XET_JWK_COUNT otherwise.  Several keys
- * may have one id: each is tried, so that a key can be replaced under it.
+ * may have one id: each is tried, so that a key can be replaced under its id.
  */
 xet_status_t xet_jwk_set_add(xet_jwk_set_t *set, xet_jwk_t *key);
 

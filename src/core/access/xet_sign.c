@@ -1,7 +1,7 @@
 
 /*
  * Signed xorb URLs: making them, checking them, and what a signed list of
- * ranges admits.
+ * ranges admits; and the keys of the signatures.
  *
  * A URL has one spelling only.  The check walks it from left to right and
  * takes nothing but what the signer writes, so there is nothing to normalise
@@ -11,14 +11,38 @@
  *
  * There is no state besides that of the keys.  A checked URL points into the
  * request's bytes and into the caller's room for ranges.
+ *
+ * A key holds two hashes that have taken the secret (HMAC-SHA256, RFC 2104),
+ * the first of them also the beginning of what all URLs of the key sign; a
+ * signature goes on from copies of these hashes.  A URL is a short text, and
+ * EVP_MAC takes longer to start anew than to hash it: 480 ns a signature in
+ * eleven pieces, 340 ns in one, and 280 ns by copies of EVP_MD_CTX
+ * (OpenSSL 3.0).
  */
 
 
+#include <stdlib.h>
+
 #include <openssl/crypto.h>
+#include <openssl/evp.h>
 
-#include "xet_sign_key.h"
 #include "xet_base64.h"
+#include "xet_sign.h"
 
+
+#define XET_SIGN_LABEL  "xet-url-1\n"
+
+#define XET_SIGN_PAD    64             /* bytes of a block of SHA-256 */
+#define XET_SIGN_INNER  0x36
+#define XET_SIGN_OUTER  0x5c
+
+#if (XET_SIGN_KEY_MAX > XET_SIGN_PAD)
+#error a longer key has to be hashed first
+#endif
+
+/* "<namespace>/<name>\n<expiry>\n" */
+#define XET_SIGN_TEXT_MAX                                                     \
+    (XET_SIGN_NS_MAX + 1 + XET_HASH_STR_LEN + 1 + XET_DECIMAL_MAX + 1)
 
 #define XET_SIGN_MAC_CHARS  xet_base64_encoded(XET_SIGN_MAC_LEN)
 
@@ -28,6 +52,37 @@
      + 3 + XET_SIGN_ID_MAX + 3 + XET_SIGN_MAC_CHARS)
 
 
+struct xet_sign_key_s {
+    EVP_MD         *md;
+    EVP_MD_CTX     *inner;             /* has taken secret and fixed text */
+    EVP_MD_CTX     *outer;             /* has taken the secret */
+    EVP_MD_CTX     *ctx;               /* of the signature being made */
+    size_t          id_len;
+    char            id[XET_SIGN_ID_MAX + 1];
+};
+
+
+typedef struct {
+    const uint8_t  *data;
+    size_t          len;
+} xet_sign_text_t;
+
+
+/* What is signed, each in its spelling in the URL; the list may be empty. */
+
+typedef struct {
+    xet_sign_text_t  ns;
+    xet_sign_text_t  name;
+    xet_sign_text_t  expires;
+    xet_sign_text_t  list;
+} xet_sign_fields_t;
+
+
+static EVP_MD_CTX *xet_sign_key_pad(const EVP_MD *md, const uint8_t *secret,
+    size_t len, uint8_t pad);
+static xet_status_t xet_sign_mac(xet_sign_key_t *key,
+    const xet_sign_fields_t *f, uint8_t *mac);
+static int xet_sign_name_valid(const uint8_t *name, size_t len, size_t max);
 static xet_status_t xet_sign_path(const uint8_t *path, size_t len,
     xet_sign_fields_t *f, xet_sign_url_t *url);
 static xet_status_t xet_sign_args(const uint8_t *args, size_t len,
@@ -37,6 +92,74 @@ static int xet_sign_arg(const uint8_t **pos, const uint8_t *end, char name,
 static int xet_sign_tail(const uint8_t *p, const uint8_t *end, int cacheable);
 static int xet_sign_number(const xet_sign_text_t *text, uint64_t *number);
 static int xet_sign_ranges_ok(const xet_range_t *ranges, size_t n);
+
+
+xet_sign_key_t *
+xet_sign_key_create(const uint8_t *id, size_t id_len, const uint8_t *secret,
+    size_t secret_len)
+{
+    xet_sign_key_t  *key;
+
+    if (!xet_sign_name_valid(id, id_len, XET_SIGN_ID_MAX)
+        || secret_len < XET_SIGN_KEY_MIN
+        || secret_len > XET_SIGN_KEY_MAX)
+    {
+        return NULL;
+    }
+
+    key = calloc(1, sizeof(xet_sign_key_t));
+    if (key == NULL) {
+        return NULL;
+    }
+
+    memcpy(key->id, id, id_len);
+    key->id_len = id_len;
+
+    key->md = EVP_MD_fetch(NULL, "SHA256", NULL);
+
+    if (key->md != NULL) {
+        key->inner = xet_sign_key_pad(key->md, secret, secret_len,
+                                      XET_SIGN_INNER);
+        key->outer = xet_sign_key_pad(key->md, secret, secret_len,
+                                      XET_SIGN_OUTER);
+        key->ctx = EVP_MD_CTX_new();
+    }
+
+    if (key->inner == NULL || key->outer == NULL || key->ctx == NULL
+        || !EVP_DigestUpdate(key->inner, XET_SIGN_LABEL,
+                             sizeof(XET_SIGN_LABEL) - 1)
+        || !EVP_DigestUpdate(key->inner, id, id_len)
+        || !EVP_DigestUpdate(key->inner, "\n", 1))
+    {
+        xet_sign_key_destroy(key);
+        return NULL;
+    }
+
+    return key;
+}
+
+
+void
+xet_sign_key_destroy(xet_sign_key_t *key)
+{
+    if (key == NULL) {
+        return;
+    }
+
+    EVP_MD_CTX_free(key->inner);
+    EVP_MD_CTX_free(key->outer);
+    EVP_MD_CTX_free(key->ctx);
+    EVP_MD_free(key->md);
+
+    free(key);
+}
+
+
+const char *
+xet_sign_key_id(const xet_sign_key_t *key)
+{
+    return key->id;
+}
 
 
 xet_status_t
@@ -223,7 +346,7 @@ xet_sign_range_check(const xet_sign_url_t *url, const uint8_t *value,
         return XET_SIGN_RANGE;
     }
 
-    /* both lists ascend: the signed range of one spec is not before the last */
+    /* both lists ascend, so k, the signed range of a spec, never goes back */
 
     k = 0;
 
@@ -248,6 +371,100 @@ xet_sign_range_check(const xet_sign_url_t *url, const uint8_t *value,
     }
 
     return XET_OK;
+}
+
+
+/* A hash that has taken the secret, filled up to a block, under a pad. */
+
+static EVP_MD_CTX *
+xet_sign_key_pad(const EVP_MD *md, const uint8_t *secret, size_t len,
+    uint8_t pad)
+{
+    int          ok;
+    size_t       i;
+    uint8_t      block[XET_SIGN_PAD];
+    EVP_MD_CTX  *ctx;
+
+    ctx = EVP_MD_CTX_new();
+    if (ctx == NULL) {
+        return NULL;
+    }
+
+    for (i = 0; i < XET_SIGN_PAD; i++) {
+        block[i] = (uint8_t) ((i < len ? secret[i] : 0) ^ pad);
+    }
+
+    ok = EVP_DigestInit_ex2(ctx, md, NULL)
+         && EVP_DigestUpdate(ctx, block, XET_SIGN_PAD);
+
+    OPENSSL_cleanse(block, XET_SIGN_PAD);
+
+    if (!ok) {
+        EVP_MD_CTX_free(ctx);
+        return NULL;
+    }
+
+    return ctx;
+}
+
+
+/*
+ * The signature, XET_SIGN_MAC_LEN bytes; the fields but the list are no longer
+ * than the limits of a URL.  XET_OK, XET_INTERNAL.
+ */
+
+static xet_status_t
+xet_sign_mac(xet_sign_key_t *key, const xet_sign_fields_t *f, uint8_t *mac)
+{
+    int          ok;
+    uint8_t     *p, text[XET_SIGN_TEXT_MAX];
+    unsigned     len;
+    EVP_MD_CTX  *ctx;
+
+    ctx = key->ctx;
+
+    p = xet_put_bytes(text, f->ns.data, f->ns.len);
+    *p++ = '/';
+    p = xet_put_bytes(p, f->name.data, f->name.len);
+    *p++ = '\n';
+    p = xet_put_bytes(p, f->expires.data, f->expires.len);
+    *p++ = '\n';
+
+    ok = EVP_MD_CTX_copy_ex(ctx, key->inner)
+         && EVP_DigestUpdate(ctx, text, (size_t) (p - text))
+         && EVP_DigestUpdate(ctx, f->list.data, f->list.len)
+         && EVP_DigestUpdate(ctx, "\n", 1)
+         && EVP_DigestFinal_ex(ctx, mac, &len)
+         && len == XET_SIGN_MAC_LEN
+         && EVP_MD_CTX_copy_ex(ctx, key->outer)
+         && EVP_DigestUpdate(ctx, mac, XET_SIGN_MAC_LEN)
+         && EVP_DigestFinal_ex(ctx, mac, &len);
+
+    return ok ? XET_OK : XET_INTERNAL;
+}
+
+
+/* 1 .. max characters of [A-Za-z0-9_-], which base64url has as well. */
+
+static int
+xet_sign_name_valid(const uint8_t *name, size_t len, size_t max)
+{
+    size_t   i;
+    uint8_t  c;
+
+    if (len == 0 || len > max) {
+        return 0;
+    }
+
+    for (i = 0; i < len; i++) {
+        c = name[i];
+
+        if (!xet_is_alnum(c) && c != '-' && c != '_') {
+            return 0;
+        }
+    }
+
+    return 1;
 }
 
 
@@ -368,8 +585,8 @@ xet_sign_tail(const uint8_t *p, const uint8_t *end, int cacheable)
 
 
 /*
- * Takes "name=value" up to the ampersand behind it, which must be there
- * unless it is "s", the last one, whose value goes up to the end.
+ * Takes "name=value" and the ampersand behind the value, which must be there;
+ * but "s" is the last argument, and what follows its value is not taken.
  */
 
 static int
@@ -413,34 +630,9 @@ xet_sign_arg(const uint8_t **pos, const uint8_t *end, char name,
 static int
 xet_sign_number(const xet_sign_text_t *text, uint64_t *number)
 {
-    size_t    i;
-    uint64_t  v;
-    unsigned  digit;
-
-    if (text->len == 0 || (text->len > 1 && text->data[0] == '0')) {
-        return 0;
-    }
-
-    v = 0;
-
-    for (i = 0; i < text->len; i++) {
-
-        if (text->data[i] < '0' || text->data[i] > '9') {
-            return 0;
-        }
-
-        digit = text->data[i] - '0';
-
-        if (v > ((uint64_t) INT64_MAX - digit) / 10) {
-            return 0;
-        }
-
-        v = v * 10 + digit;
-    }
-
-    *number = v;
-
-    return 1;
+    return xet_get_decimal(text->data, text->len, number)
+           && (text->len == 1 || text->data[0] != '0')
+           && *number <= (uint64_t) INT64_MAX;
 }
 
 

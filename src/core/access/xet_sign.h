@@ -15,8 +15,8 @@
  * So every field that decides anything is covered, and nothing of the base:
  * the same signature holds behind any host or path prefix.  Arguments come in
  * this order and only once; any other spelling is refused.  An empty list
- * ("r=" absent) is the cacheable form, where the range is free; it may end in
- * "&n=<digits, dashes, commas>", which is not signed and means nothing here:
+ * ("r=" absent) is the cacheable form, where the range is free; such a URL may
+ * end in "&n=<digits, dashes, commas>", not signed and without meaning here:
  * clients tell entries apart by their URLs, and caches key on the path.
  */
 
@@ -55,7 +55,7 @@ typedef struct {
     size_t              ns_len;
     xet_hash_t          xorb;
     uint32_t            tag;
-    uint64_t            expires;       /* first second it is refused in */
+    uint64_t            expires;       /* first second of refusal */
     const xet_range_t  *ranges;        /* sorted as they are to be served */
     size_t              n;
 } xet_sign_url_t;

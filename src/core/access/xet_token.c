@@ -1,29 +1,48 @@
 
 /*
- * Access tokens: the checking of them.
+ * Access tokens: the checking and the making of them.
  *
  * Purpose:    from the characters behind "Bearer" to claims that may be
- *             relied on.
+ *             relied on; and tokens of our own, for the Hub's token routes
+ *             and for the command line.
  * States:     none.
- * Ownership:  token, set and params are borrowed; what is needed of the
- *             claims is copied to the caller's room.  JSON trees live for the
- *             length of a call.
- * Threads:    any number for one set.
+ * Ownership:  token, keys and params are borrowed; what is needed of the
+ *             claims is copied to the caller's room, a new token goes to the
+ *             caller's buffer.  JSON trees live for the length of a call.
+ * Threads:    any number for one set, and with one key.
  *
- * The header decides which keys are tried and nothing else.  It is written by
- * whoever sends the token, so it can only choose among our keys, each of
+ * The header decides which keys are tried and nothing else.  Whoever sends the
+ * token writes the header, so a header can only choose among our keys, each of
  * which has its one algorithm.  The payload is not even decoded before the
- * signature is right; it is the word of an issuer then, and still checked
- * like any other input.
+ * signature is right; then the payload is the word of an issuer, and still
+ * checked like any other input.
  *
  * The refusals after the signature come in a fixed order, with the scope as
- * the last: who gets it has a token that is otherwise good.
+ * the last: whoever is refused for the scope has a token that is otherwise
+ * good.
+ *
+ * A claim that would be refused or changed when the token is verified is not
+ * minted: texts are checked by the same functions.  With that, escaping at
+ * most doubles a text, so all JSON of a new token fits in fixed room and no
+ * memory is asked for.  Members come in a fixed order without white space;
+ * Ed25519 and HMAC are deterministic, hence so is the token.
  */
 
 
 #include "xet_base64.h"
-#include "xet_json_parse.h"
+#include "xet_json.h"
 #include "xet_token.h"
+
+
+/* JSON of a new header: names, and an id of which each byte is escaped */
+#define XET_TOKEN_MINT_HEADER   (64 + 2 * XET_JWK_ID_MAX)
+
+/*
+ * JSON of a new payload: names, numbers, and texts likewise, but for the
+ * repository, of which nothing is escaped.
+ */
+#define XET_TOKEN_MINT_PAYLOAD                                                \
+    (192 + 4 * XET_TOKEN_NAME_MAX + 2 * XET_TOKEN_SUB_MAX + XET_TOKEN_REPO_MAX)
 
 
 /* The three parts of a token, in their spelling. */
@@ -42,6 +61,18 @@ typedef struct {
     xet_jwk_alg_t     alg;
     json_t           *kid;
 } xet_token_header_t;
+
+
+/* Room for the one node that a buffer of a new part asks for. */
+
+typedef struct {
+    union {
+        xet_buf_node_t  node;
+        uint8_t         bytes[sizeof(xet_buf_node_t)
+                              + XET_TOKEN_MINT_PAYLOAD];
+    } room;
+    unsigned            used:1;
+} xet_token_room_t;
 
 
 static xet_status_t xet_token_split(const uint8_t *token, size_t len,
@@ -70,6 +101,16 @@ static unsigned xet_token_equal(const xet_token_text_t *a,
     const xet_token_text_t *b);
 static uint8_t *xet_token_keep(uint8_t *room, xet_token_text_t *dst,
     const xet_token_text_t *src);
+static int xet_token_mintable(const xet_token_params_t *params,
+    const xet_token_claims_t *claims);
+static void *xet_token_alloc(void *data, size_t size);
+static void xet_token_put_header(xet_buf_t *b, const xet_jwk_t *key);
+static void xet_token_put_claims(xet_buf_t *b,
+    const xet_token_params_t *params, const xet_token_claims_t *claims);
+static void xet_token_put_text(xet_json_t *j, const char *name,
+    const xet_token_text_t *text);
+static void xet_token_put_time(xet_json_t *j, const char *name,
+    uint64_t seconds);
 
 
 xet_status_t
@@ -116,6 +157,67 @@ xet_token_verify(const xet_jwk_set_t *set, const xet_token_params_t *params,
 }
 
 
+xet_status_t
+xet_token_mint(const xet_jwk_t *key, const xet_token_params_t *params,
+    const xet_token_claims_t *claims, uint8_t *out, size_t cap, size_t *len)
+{
+    size_t             n;
+    uint8_t           *p, signature[XET_JWK_SIGN_MAX];
+    xet_buf_t          header, payload;
+    xet_status_t       status;
+    xet_token_room_t   header_room, payload_room;
+
+    if (!xet_token_mintable(params, claims)) {
+        return XET_INTERNAL;
+    }
+
+    header_room.used = 0;
+    payload_room.used = 0;
+
+    xet_buf_init(&header, xet_token_alloc, &header_room,
+                 XET_TOKEN_MINT_HEADER);
+    xet_buf_init(&payload, xet_token_alloc, &payload_room,
+                 XET_TOKEN_MINT_PAYLOAD);
+
+    xet_token_put_header(&header, key);
+    xet_token_put_claims(&payload, params, claims);
+
+    if (xet_buf_status(&header) != XET_OK
+        || xet_buf_status(&payload) != XET_OK)
+    {
+        return XET_INTERNAL;
+    }
+
+    n = xet_base64_encoded((size_t) header.size) + 1
+        + xet_base64_encoded((size_t) payload.size) + 1;
+
+    if (n > cap) {
+        return XET_INTERNAL;
+    }
+
+    p = xet_base64_encode(out, header.first->start, (size_t) header.size);
+    *p++ = '.';
+    p = xet_base64_encode(p, payload.first->start, (size_t) payload.size);
+
+    status = xet_jwk_sign(key, out, (size_t) (p - out), signature, len);
+
+    if (status != XET_OK) {
+        return status;
+    }
+
+    if (xet_base64_encoded(*len) > cap - n) {
+        return XET_INTERNAL;
+    }
+
+    *p++ = '.';
+    p = xet_base64_encode(p, signature, *len);
+
+    *len = (size_t) (p - out);
+
+    return XET_OK;
+}
+
+
 void
 xet_token_digest(const uint8_t *key, const uint8_t *token, size_t len,
     xet_hash_t *out)
@@ -141,11 +243,7 @@ xet_token_repo_ok(const uint8_t *repo, size_t len)
     for (i = 0; i < len; i++) {
         c = repo[i];
 
-        if ((c >= 'a' && c <= 'z')
-            || (c >= 'A' && c <= 'Z')
-            || (c >= '0' && c <= '9')
-            || c == '_' || c == '-')
-        {
+        if (xet_is_alnum(c) || c == '_' || c == '-') {
             alone = 0;
 
         } else if (c == '.') {
@@ -423,7 +521,7 @@ xet_token_claims(const json_t *object, const xet_token_params_t *params,
 }
 
 
-/* An integer of 0 to 2^53, or 0 when there is none; 0 for anything else. */
+/* Sets *seconds, to 0 when there is none; 0 is returned if malformed. */
 
 static int
 xet_token_time(const json_t *object, const char *name, uint64_t *seconds)
@@ -469,7 +567,7 @@ xet_token_string(const json_t *object, const char *name,
 }
 
 
-/* A string or an array of strings, of which one is wanted. */
+/* A string or an array of strings: is the wanted string among them? */
 
 static int
 xet_token_audience(const json_t *object, const xet_token_text_t *want,
@@ -509,7 +607,7 @@ xet_token_audience(const json_t *object, const xet_token_text_t *want,
 }
 
 
-/* Whether word is one of those between the spaces. */
+/* Whether word is one of the words between the spaces of scope. */
 
 static unsigned
 xet_token_word(const xet_token_text_t *scope, const char *word)
@@ -536,7 +634,7 @@ xet_token_word(const xet_token_text_t *scope, const char *word)
 }
 
 
-/* What is not there is equal to nothing. */
+/* A text that is absent is equal to no other. */
 
 static unsigned
 xet_token_equal(const xet_token_text_t *a, const xet_token_text_t *b)
@@ -563,4 +661,107 @@ xet_token_keep(uint8_t *room, xet_token_text_t *dst,
     dst->len = src->len;
 
     return room + src->len;
+}
+
+
+static int
+xet_token_mintable(const xet_token_params_t *params,
+    const xet_token_claims_t *claims)
+{
+    return claims->exp <= XET_TOKEN_TIME_MAX
+           && claims->nbf <= XET_TOKEN_TIME_MAX
+           && claims->iat <= XET_TOKEN_TIME_MAX
+           && (params->iss.data == NULL
+               || xet_token_text_ok(&params->iss, XET_TOKEN_NAME_MAX))
+           && (params->aud.data == NULL
+               || xet_token_text_ok(&params->aud, XET_TOKEN_NAME_MAX))
+           && (claims->sub.data == NULL
+               || xet_token_text_ok(&claims->sub, XET_TOKEN_SUB_MAX))
+           && (claims->repo.data == NULL
+               || xet_token_repo_ok(claims->repo.data, claims->repo.len));
+}
+
+
+/* A second node would mean that XET_TOKEN_MINT_* are wrong. */
+
+static void *
+xet_token_alloc(void *data, size_t size)
+{
+    xet_token_room_t  *room;
+
+    room = data;
+
+    if (room->used || size > sizeof(room->room)) {
+        return NULL;
+    }
+
+    room->used = 1;
+
+    return &room->room;
+}
+
+
+static void
+xet_token_put_header(xet_buf_t *b, const xet_jwk_t *key)
+{
+    size_t          len;
+    xet_json_t      j;
+    const uint8_t  *id;
+
+    id = xet_jwk_id(key, &len);
+
+    xet_json_init(&j, b);
+
+    xet_json_object_begin(&j);
+    xet_json_key(&j, "alg");
+    xet_json_cstring(&j, xet_jwk_alg_name(xet_jwk_alg(key)));
+    xet_json_key(&j, "typ");
+    xet_json_cstring(&j, "JWT");
+    xet_json_key(&j, "kid");
+    xet_json_string(&j, id, len);
+    xet_json_object_end(&j);
+}
+
+
+static void
+xet_token_put_claims(xet_buf_t *b, const xet_token_params_t *params,
+    const xet_token_claims_t *claims)
+{
+    xet_json_t  j;
+
+    xet_json_init(&j, b);
+
+    xet_json_object_begin(&j);
+    xet_token_put_text(&j, "iss", &params->iss);
+    xet_token_put_text(&j, "aud", &params->aud);
+    xet_token_put_text(&j, "sub", &claims->sub);
+    xet_token_put_time(&j, "iat", claims->iat);
+    xet_token_put_time(&j, "nbf", claims->nbf);
+    xet_json_key(&j, "exp");
+    xet_json_u64(&j, claims->exp);
+    xet_json_key(&j, "scope");
+    xet_json_cstring(&j, claims->write ? "write" : "read");
+    xet_token_put_text(&j, "repo", &claims->repo);
+    xet_json_object_end(&j);
+}
+
+
+static void
+xet_token_put_text(xet_json_t *j, const char *name,
+    const xet_token_text_t *text)
+{
+    if (text->data != NULL) {
+        xet_json_key(j, name);
+        xet_json_string(j, text->data, text->len);
+    }
+}
+
+
+static void
+xet_token_put_time(xet_json_t *j, const char *name, uint64_t seconds)
+{
+    if (seconds) {
+        xet_json_key(j, name);
+        xet_json_u64(j, seconds);
+    }
 }

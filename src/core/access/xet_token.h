@@ -5,9 +5,9 @@
  *     header   "alg" HS256, EdDSA, ES256 or RS256, "kid" optional
  *     claims   "exp" required, in seconds; "nbf", "iat" optional
  *              "iss", "aud" where they are asked for
- *              "sub" optional, who it is, for logs
+ *              "sub" optional, who the bearer is, for logs
  *              "scope" required, words of which "read" and "write" count
- *              "repo" optional, the one repository that it is good for
+ *              "repo" optional, the one repository the token is good for
  *
  * A member that we know has the type we expect or the token is malformed;
  * others are ignored, but for "crit" and "b64" in the header, which are
@@ -54,8 +54,8 @@ typedef struct {
 
 
 typedef struct {
-    uint64_t            exp;           /* first second it is refused in */
-    uint64_t            nbf;           /* first second it is good for, or 0 */
+    uint64_t            exp;           /* first second of refusal */
+    uint64_t            nbf;           /* first second of use, or 0 */
     uint64_t            iat;           /* or 0 */
     unsigned            write:1;       /* or else read only */
     xet_token_text_t    sub;           /* UTF-8, no control characters */
@@ -65,8 +65,8 @@ typedef struct {
 
 /*
  * Checks a token at the time of now, in seconds.  On XET_OK the claims hold
- * what it says; their strings are in room, of XET_TOKEN_ROOM bytes.  Nothing
- * is kept allocated.
+ * what the token says; their strings are in room, of XET_TOKEN_ROOM bytes.
+ * Nothing is kept allocated.
  *
  * XET_TOKEN_MISSING when len is 0, XET_TOKEN_SIZE, XET_TOKEN_SYNTAX,
  * XET_TOKEN_CRIT, XET_TOKEN_ALG, XET_TOKEN_KEY, XET_TOKEN_SIGNATURE; and only
@@ -101,9 +101,9 @@ int xet_token_text_ok(const xet_token_text_t *text, size_t max);
 
 
 /*
- * Writes a token that xet_token_verify() takes under the same params, whose
- * issuer and audience it gets; *len characters, no zero byte.  The key is a
- * secret or a private one.  The same claims give the same token.
+ * Writes a token that xet_token_verify() takes under the same params, with
+ * their issuer and audience; *len characters, no zero byte.  The key is a
+ * secret or a private key.  The same claims give the same token.
  *
  * XET_INTERNAL when something is out of bounds, the key can't sign, or the
  * token is longer than cap; XET_NOMEM.

@@ -8,19 +8,19 @@
  * Threads:    any.
  *
  * A weight is zero when it is written so: "0", "0." and up to three zeros.
- * What is malformed counts as weight: the client did name the coding.
+ * A malformed weight counts as not zero: the client did name the coding.
  */
 
 
 #include <string.h>
 
 #include "xet_accept.h"
+#include "xet_bytes.h"
 
 
 static int xet_accept_name(const uint8_t *p, const uint8_t *end,
     const char *coding);
 static int xet_accept_zero(const uint8_t *p, const uint8_t *end);
-static const uint8_t *xet_accept_skip(const uint8_t *p, const uint8_t *end);
 
 
 int
@@ -49,7 +49,7 @@ xet_accept_coding(const uint8_t *value, size_t len, const char *coding)
 static int
 xet_accept_name(const uint8_t *p, const uint8_t *end, const char *coding)
 {
-    p = xet_accept_skip(p, end);
+    p = xet_skip_blanks(p, end);
 
     for ( /* void */ ; *coding; coding++, p++) {
         if (p == end || (*p | 0x20) != (uint8_t) *coding) {
@@ -57,7 +57,7 @@ xet_accept_name(const uint8_t *p, const uint8_t *end, const char *coding)
         }
     }
 
-    return xet_accept_skip(p, end) == end;
+    return xet_skip_blanks(p, end) == end;
 }
 
 
@@ -66,7 +66,7 @@ xet_accept_name(const uint8_t *p, const uint8_t *end, const char *coding)
 static int
 xet_accept_zero(const uint8_t *p, const uint8_t *end)
 {
-    p = xet_accept_skip(p, end);
+    p = xet_skip_blanks(p, end);
 
     if (end - p < 3 || (p[0] | 0x20) != 'q' || p[1] != '=' || p[2] != '0') {
         return 0;
@@ -82,16 +82,5 @@ xet_accept_zero(const uint8_t *p, const uint8_t *end)
         p++;
     }
 
-    return xet_accept_skip(p, end) == end;
-}
-
-
-static const uint8_t *
-xet_accept_skip(const uint8_t *p, const uint8_t *end)
-{
-    while (p < end && (*p == ' ' || *p == '\t')) {
-        p++;
-    }
-
-    return p;
+    return xet_skip_blanks(p, end) == end;
 }

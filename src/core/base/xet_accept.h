@@ -12,9 +12,10 @@
 
 
 /*
- * Whether the value of the header names the coding, in lower case, with
- * another weight than 0.  "*" is not taken for it: what is seldom known is
- * sent only to those who say that they know it.
+ * Whether the value of the header names the coding with another weight than 0.
+ * coding is in lower case and ends in NUL; the header may have any case.  "*"
+ * does not count: few clients know the codings that we ask for, so an answer
+ * is sent in one of them only to a client that names it.
  */
 int xet_accept_coding(const uint8_t *value, size_t len, const char *coding);
 

@@ -1,7 +1,7 @@
 
 /*
- * Integers and text in byte buffers: little-endian, hex digits, decimal.  The
- * caller has checked that the bytes are there.
+ * Integers and text in byte buffers: little-endian, hex digits, decimal, kinds
+ * of characters.  The caller has checked that the bytes are there.
  */
 
 #ifndef _XET_BYTES_H_INCLUDED_
@@ -77,7 +77,7 @@ xet_put_u64(uint8_t *p, uint64_t v)
 }
 
 
-/* The end of what is copied to p. */
+/* Copies len bytes to p; the end of the copy. */
 
 static inline uint8_t *
 xet_put_bytes(uint8_t *p, const void *data, size_t len)
@@ -110,11 +110,68 @@ xet_get_hex_digit(unsigned c)
 }
 
 
+/*
+ * The value of len decimal digits and nothing else, leading zeros allowed.  0
+ * when len is 0, for any other byte, and for a value of more than 64 bits.
+ */
+
+static inline int
+xet_get_decimal(const uint8_t *p, size_t len, uint64_t *number)
+{
+    size_t    i;
+    uint64_t  v, digit;
+
+    v = 0;
+
+    for (i = 0; i < len; i++) {
+
+        if (p[i] < '0' || p[i] > '9') {
+            return 0;
+        }
+
+        digit = (uint64_t) (p[i] - '0');
+
+        if (v > (UINT64_MAX - digit) / 10) {
+            return 0;
+        }
+
+        v = v * 10 + digit;
+    }
+
+    *number = v;
+
+    return len != 0;
+}
+
+
+/* Whether a byte is a letter or a digit of ASCII. */
+
+static inline int
+xet_is_alnum(unsigned c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
+           || (c >= '0' && c <= '9');
+}
+
+
+/* The place behind the spaces and tabs that p is at, if any. */
+
+static inline const uint8_t *
+xet_skip_blanks(const uint8_t *p, const uint8_t *end)
+{
+    while (p < end && (*p == ' ' || *p == '\t')) {
+        p++;
+    }
+
+    return p;
+}
+
+
 /* Decimal digits of a 64-bit integer at most. */
 #define XET_DECIMAL_MAX  20
 
 
-/* No leading zeros, no zero byte; p has XET_DECIMAL_MAX bytes.  The end. */
+/* The end of v in digits, no NUL; p has room for XET_DECIMAL_MAX bytes. */
 
 static inline uint8_t *
 xet_put_decimal(uint8_t *p, uint64_t v)

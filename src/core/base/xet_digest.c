@@ -16,21 +16,11 @@
 #include <string.h>
 
 #include "xet_base64.h"
+#include "xet_bytes.h"
 #include "xet_digest.h"
 
 
 #define XET_DIGEST_TEXT_LEN  xet_base64_encoded(XET_DIGEST_SHA256_LEN)
-
-
-static const uint8_t *
-xet_digest_space(const uint8_t *p, const uint8_t *end)
-{
-    while (p < end && (*p == ' ' || *p == '\t')) {
-        p++;
-    }
-
-    return p;
-}
 
 
 /* The end of a key, or NULL. */
@@ -69,9 +59,7 @@ xet_digest_bytes(const uint8_t *p, const uint8_t *end)
 
     for (start = p; p < end && *p != ':'; p++) {
 
-        if ((*p >= 'A' && *p <= 'Z') || (*p >= 'a' && *p <= 'z')
-            || (*p >= '0' && *p <= '9') || *p == '+' || *p == '/')
-        {
+        if (xet_is_alnum(*p) || *p == '+' || *p == '/') {
             continue;
         }
 
@@ -91,7 +79,7 @@ xet_digest_bytes(const uint8_t *p, const uint8_t *end)
 }
 
 
-/* The alphabet is base64's own; the decoder knows the one for URLs. */
+/* The alphabet is base64's own; the decoder knows the alphabet for URLs. */
 
 static int
 xet_digest_decode(const uint8_t *p, size_t len, uint8_t *sha256)
@@ -124,7 +112,7 @@ xet_digest_sha256(const uint8_t *value, size_t len, uint8_t *sha256)
     end = value + len;
 
     for ( ;; ) {
-        key = xet_digest_space(p, end);
+        key = xet_skip_blanks(p, end);
         p = xet_digest_key(key, end);
 
         if (p == NULL || end - p < 2 || p[0] != '=' || p[1] != ':') {
@@ -148,7 +136,7 @@ xet_digest_sha256(const uint8_t *value, size_t len, uint8_t *sha256)
             rc = XET_OK;
         }
 
-        p = xet_digest_space(p + 1, end);
+        p = xet_skip_blanks(p + 1, end);
 
         if (p == end) {
             return rc;

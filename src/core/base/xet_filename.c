@@ -3,7 +3,7 @@
  * Names of downloads.
  *
  * Purpose:    a name that somebody put into a URL goes into a header and then
- *             onto somebody's disk: it must break neither.
+ *             onto somebody's disk: the name must break neither.
  * States:     none.
  * Ownership:  the caller's buffers.
  * Threads:    any.
@@ -13,48 +13,8 @@
 #include <string.h>
 
 #include "xet_filename.h"
+#include "xet_percent.h"
 #include "xet_utf8.h"
-
-
-static int
-xet_filename_hex(uint8_t ch)
-{
-    if (ch >= '0' && ch <= '9') {
-        return ch - '0';
-    }
-
-    ch |= 0x20;
-
-    return (ch >= 'a' && ch <= 'f') ? ch - 'a' + 10 : -1;
-}
-
-
-/* The next byte of the argument, or -1; *p moves behind it. */
-
-static int
-xet_filename_byte(const uint8_t **p, const uint8_t *end)
-{
-    int  high, low;
-
-    if (**p != '%') {
-        return *(*p)++;
-    }
-
-    if (end - *p < 3) {
-        return -1;
-    }
-
-    high = xet_filename_hex((*p)[1]);
-    low = xet_filename_hex((*p)[2]);
-
-    if (high < 0 || low < 0) {
-        return -1;
-    }
-
-    *p += 3;
-
-    return high << 4 | low;
-}
 
 
 xet_status_t
@@ -70,7 +30,7 @@ xet_filename_decode(uint8_t *dst, size_t *len, const uint8_t *src,
     end = src + src_len;
 
     for (n = 0; p < end; n++) {
-        ch = xet_filename_byte(&p, end);
+        ch = xet_percent_byte(&p, end);
 
         if (ch < 0 || n == XET_FILENAME_MAX) {
             return XET_FILENAME;
@@ -129,9 +89,7 @@ xet_filename_plain(uint8_t ch)
 static int
 xet_filename_attr(uint8_t ch)
 {
-    return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z')
-           || (ch >= '0' && ch <= '9')
-           || (ch && strchr("!#$&+-.^_`|~", ch));
+    return xet_is_alnum(ch) || (ch && strchr("!#$&+-.^_`|~", ch));
 }
 
 
@@ -159,7 +117,7 @@ xet_filename_header(uint8_t *dst, const uint8_t *name, size_t len)
 
         plain = 0;
 
-        /* one for a character, not for each of its bytes */
+        /* one underscore for a character, not for each of its bytes */
 
         if ((name[i] & 0xc0) != 0x80) {
             *dst++ = '_';

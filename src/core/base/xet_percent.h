@@ -11,8 +11,8 @@
 
 
 /*
- * The next byte of an encoded text, or -1 where an escape is none; *p moves
- * behind it and was before end.  "+" is no space.
+ * The next byte of an encoded text, or -1 for a malformed escape; *p, which
+ * was before end, moves behind the byte or its escape.  "+" is no space.
  */
 
 static inline int

@@ -2,7 +2,7 @@
 /*
  * Byte ranges: the Range header, and the range list of signed URLs.
  *
- * Purpose:    a parser of headers and a strict one of lists, the resolving of a
+ * Purpose:    a parser of headers and a strict parser of lists, resolving a
  *             spec against a size, and the one spelling of a list of ranges.
  * States:     none; a parser is one pass from left to right.
  * Ownership:  the caller's arrays are filled; on an error their contents are
@@ -26,7 +26,7 @@
 
 /*
  * At least one digit; a number over the limit is the limit, which is past the
- * end of whatever there is.  The position after the last digit, or NULL.
+ * end of any file.  The position after the last digit, or NULL.
  */
 
 static const uint8_t *
@@ -55,7 +55,7 @@ xet_range_number(const uint8_t *p, const uint8_t *end, uint64_t *number)
 }
 
 
-/* first-last, first-, -length.  The position after it, or NULL. */
+/* first-last, first-, -length.  The position after the spec, or NULL. */
 
 static const uint8_t *
 xet_range_spec(const uint8_t *p, const uint8_t *end, xet_range_spec_t *spec)
@@ -92,18 +92,7 @@ xet_range_spec(const uint8_t *p, const uint8_t *end, xet_range_spec_t *spec)
 }
 
 
-static const uint8_t *
-xet_range_skip_space(const uint8_t *p, const uint8_t *end)
-{
-    while (p < end && (*p == ' ' || *p == '\t')) {
-        p++;
-    }
-
-    return p;
-}
-
-
-/* The range unit and its equals sign.  The position after it, or NULL. */
+/* The range unit and its equals sign.  The position after both, or NULL. */
 
 static const uint8_t *
 xet_range_unit(const uint8_t *p, const uint8_t *end)
@@ -169,13 +158,13 @@ xet_range_parse(const uint8_t *value, size_t len, xet_range_spec_t *specs,
             break;
         }
 
-        p = xet_range_skip_space(p, end);
+        p = xet_skip_blanks(p, end);
 
         if (p == end || *p != ',') {
             return XET_RANGE_SYNTAX;
         }
 
-        p = xet_range_skip_space(p + 1, end);
+        p = xet_skip_blanks(p + 1, end);
     }
 
     if (count == 0) {

@@ -2,22 +2,23 @@
 /*
  * Taking in a file.
  *
- * Purpose:    decides for each chunk whether it is stored, and puts together
- *             the terms.
+ * Purpose:    decides for each chunk whether it is stored already, and puts
+ *             together the terms.
  * States:     of the chunk at hand:
  *               idle    there is none, the chunker goes on
- *               look    what is known of it?  may ask for it, once
+ *               look    what is known of the chunk?  may ask, once
  *               held    the held run was too short: its chunks are stored
- *               store   it is new: into the xorb, which may be full first
+ *               store   the chunk is new: into the xorb, which may be full
+ *                       first
  * Ownership:  the creator's; a chunk that lies whole in the caller's data is
- *             used there, one that does not is put together in the carry.
+ *             used there, any other is put together in the carry.
  * Threads:    one at a time.
  *
  * Fragmentation.  A read of a file costs a request a term, so terms must not
  * be short.  As long as the last 128 terms have 8 chunks on average a known
  * chunk is taken at once.  When they don't, a known run is held back until it
- * has 8 chunks (which are 1 MiB at most); one that ends before is stored
- * again, and the xorb being written has a longer run for it.
+ * has 8 chunks (which are 1 MiB at most); a run that ends before is stored
+ * again, and the xorb being written has a longer run in its place.
  *
  * Terms wait until the xorb being written has its hash.  Where more wait than
  * there is room for, the xorb is closed early.
@@ -29,7 +30,6 @@
 
 #include "xet_chunker.h"
 #include "xet_ingest.h"
-#include "xet_ingest_terms.h"
 #include "xet_known.h"
 #include "xet_merkle.h"
 
@@ -74,7 +74,7 @@ struct xet_ingest_s {
     unsigned              cut_placed;  /* of them, so far */
 
     xet_ingest_piece_t    chunk;       /* at hand */
-    xet_known_ref_t       last;        /* where the one before it is */
+    xet_known_ref_t       last;        /* where the chunk before is */
     uint32_t              xorb;        /* known's number of the open one */
 
     uint8_t              *held_data;   /* XET_INGEST_HELD chunks, or NULL */
@@ -401,7 +401,7 @@ xet_ingest_step(xet_ingest_t *in)
 }
 
 
-/* A chunk that goes on where the one before it is has that place. */
+/* A chunk that follows the chunk before it in a known xorb is taken there. */
 
 static xet_status_t
 xet_ingest_look(xet_ingest_t *in)
@@ -695,7 +695,7 @@ xet_ingest_learn(xet_ingest_t *in, const xet_xorb_list_t *xorb, unsigned key,
     xet_status_t    rc;
     const uint8_t  *hash;
 
-    /* what is not to be seen keeps its place, and no chunk has this hash */
+    /* a chunk not to be seen keeps its place under a hash that none has */
 
     static const uint8_t  hidden[XET_HASH_LEN];
 

@@ -3,12 +3,12 @@
  * Taking in a file: data in, terms and xorbs of what was not stored out.
  *
  * The data is cut into chunks (draft-denis-xet, "Content-Defined Chunking");
- * a chunk that is known becomes a part of a term, another one goes into the
- * xorb being written.  What is known are the chunks of this file so far, and
- * what the caller tells when it is asked: about the first chunk of the file,
- * about those that are eligible for the dedup index ("Eligibility Criteria"),
- * and about one that follows the end of a known xorb, because the next xorb
- * of a file often begins there.
+ * a chunk that is known becomes a part of a term, any other chunk goes into
+ * the xorb being written.  Known are the chunks of this file so far, and the
+ * chunks that the caller tells of when asked: about the first chunk of the
+ * file, about chunks that are eligible for the dedup index ("Eligibility
+ * Criteria"), and about a chunk that follows the end of a known xorb, because
+ * the next xorb of a file often begins there.
  *
  * Runs of known chunks that are too short are stored again ("Fragmentation
  * Prevention"): see xet_ingest.c.
@@ -27,6 +27,7 @@
 #define _XET_INGEST_H_INCLUDED_
 
 
+#include "xet_ingest_terms.h"
 #include "xet_seen.h"
 #include "xet_xorb.h"
 
@@ -34,21 +35,10 @@
 typedef struct xet_ingest_s  xet_ingest_t;
 
 
-/* A run of chunks of a xorb; the next part of the file. */
-
-typedef struct {
-    xet_hash_t  xorb;
-    uint32_t    chunk_start;
-    uint32_t    chunk_end;             /* exclusive */
-    uint32_t    raw_length;            /* bytes, not 0 */
-    uint32_t    file;                  /* its number, from 0 */
-} xet_ingest_term_t;
-
-/* XET_OK, or the error that is to become the caller's. */
-typedef xet_status_t (*xet_ingest_term_pt)(void *ctx,
-    const xet_ingest_term_t *term);
-
-/* The same, for the hash of each chunk of the files, in their order. */
+/*
+ * Takes the hash of each chunk of the files, in their order.  XET_OK, or the
+ * error that is to become the caller's.
+ */
 typedef xet_status_t (*xet_ingest_chunk_pt)(void *ctx,
     const xet_hash_t *hash);
 
@@ -74,7 +64,7 @@ typedef enum {
 
 typedef struct {
     uint64_t    size;                  /* bytes of the file so far */
-    uint64_t    new_size;              /* of them not known before */
+    uint64_t    new_size;              /* of these, bytes not known before */
     uint64_t    chunks;
     xet_hash_t  hash;                  /* of the file; set by end */
 } xet_ingest_info_t;
@@ -145,10 +135,10 @@ xet_status_t xet_ingest_known_made(xet_ingest_t *in,
 
 xet_ingest_want_t xet_ingest_want(const xet_ingest_t *in);
 
-/* CHUNK: its hash.  Tell of any number of xorbs, the best one first. */
+/* CHUNK: the chunk's hash.  Tell of any number of xorbs, the best first. */
 const xet_hash_t *xet_ingest_chunk(const xet_ingest_t *in);
 
-/* XORB: what write was given since the last one.  Good until done. */
+/* XORB: the xorb that write was given the data of.  Good until done. */
 const xet_xorb_info_t *xet_ingest_xorb(const xet_ingest_t *in);
 
 void xet_ingest_done(xet_ingest_t *in);

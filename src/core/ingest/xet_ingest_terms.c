@@ -4,12 +4,13 @@
  *
  * Purpose:    chunks in the order of the file become terms: a chunk behind
  *             the last one in the same xorb extends its term.
- * States:     none but the list; its last term is open until another comes.
+ * States:     none but the list, whose last term is open until another comes.
  * Ownership:  the caller's structure.
  * Threads:    one at a time.
  */
 
 
+#include <stddef.h>
 #include <string.h>
 
 #include "xet_ingest_terms.h"
@@ -98,7 +99,7 @@ xet_ingest_terms_add(xet_ingest_terms_t *t, const xet_known_ref_t *ref,
 }
 
 
-/* The last term, if it is of this file, stays as it is: its length counts. */
+/* The last term, if it is of this file, is extended no more: it counts. */
 
 static void
 xet_ingest_terms_closed(xet_ingest_terms_t *t)

@@ -8,10 +8,10 @@
  * Threads:    one at a time.
  *
  * Entries are a ring in the order in which they came, so that the next chunk
- * of a xorb is the next entry, and forgetting is taking away the last.  A hash
+ * of a xorb is the next entry, and the oldest entry is forgotten.  A hash
  * leads to the first entry that had it: of a chunk that comes again and again
- * the later ones are in the ring, where a run through their xorb passes over
- * them, but in no chain.  Chains are short whatever the data is.
+ * the later entries are in the ring, where a run through their xorb passes
+ * over them, but in no chain.  Chains are short whatever the data is.
  */
 
 
@@ -368,7 +368,7 @@ xet_known_ref(const xet_known_t *k, uint32_t entry, xet_known_ref_t *ref)
 }
 
 
-/* Whether the entry is in the ring and still what it was. */
+/* Whether the entry is in the ring and still of the same chunk. */
 
 static int
 xet_known_valid(const xet_known_t *k, const xet_known_ref_t *ref)

@@ -3,7 +3,7 @@
  * Chunks that are known to be stored, found by their hashes: what a file that
  * is being taken in may refer to.
  *
- * The table is bounded; for a new chunk the one that was added first is
+ * The table is bounded; for a new chunk the chunk that was added first is
  * forgotten.  Chunks are added xorb by xorb, in their order.
  *
  * Hashes that are looked for are in clear; those of a xorb may be under a key,
@@ -24,13 +24,13 @@ typedef struct xet_known_s  xet_known_t;
 
 
 /*
- * A chunk in its xorb.  It stays comparable when the table has forgotten it;
- * nothing follows it then.
+ * A chunk in its xorb.  A reference stays comparable when the table has
+ * forgotten the chunk; nothing follows the chunk then.
  */
 
 typedef struct {
     uint32_t  entry;                   /* place in the table */
-    uint32_t  xorb;                    /* the table's number for it */
+    uint32_t  xorb;                    /* the table's number for the xorb */
     uint64_t  serial;                  /* no two xorbs have the same */
     uint32_t  chunk;                   /* place in the xorb */
 } xet_known_ref_t;
@@ -41,23 +41,29 @@ xet_known_t *xet_known_create(uint32_t max);
 void xet_known_destroy(xet_known_t *k);
 
 /*
- * Begins a xorb of chunk_count chunks; NULL and 0 for one that is still being
- * written and gets its name later.  *xorb is its number, good while the table
- * has chunks of it or it has no name.
+ * Begins a xorb of chunk_count chunks; NULL and 0 for a xorb that is still
+ * being written and gets its name later.  *xorb is its number, good while the
+ * table has chunks of the xorb or the xorb has no name.  XET_NOMEM.
  */
 xet_status_t xet_known_xorb(xet_known_t *k, const xet_hash_t *hash,
     uint32_t chunk_count, uint32_t *xorb);
 void xet_known_name(xet_known_t *k, uint32_t xorb, const xet_hash_t *hash,
     uint32_t chunk_count);
 
-/* The number of a key, from 1 on; 0: there is no room for another one. */
+/* The number of a key, from 1 on; 0: there is no room for another key. */
 unsigned xet_known_key(xet_known_t *k, const uint8_t *key);
 
-/* What more there is to say of a xorb without chunks so far; key may be 0. */
+/*
+ * Marks a xorb that has no chunks so far: its hashes are under the key of that
+ * number, or in clear with 0; made is what xet_known_made() tells.
+ */
 void xet_known_mark(xet_known_t *k, uint32_t xorb, unsigned key,
     unsigned made);
 
-/* Adds a chunk of such a xorb, as it has the hash; ref may be NULL. */
+/*
+ * Adds a chunk of a xorb, its hash as the xorb has it, and sets *ref to its
+ * place; ref may be NULL.
+ */
 void xet_known_add(xet_known_t *k, uint32_t xorb, uint32_t chunk,
     const uint8_t *hash, xet_known_ref_t *ref);
 
@@ -71,17 +77,17 @@ int xet_known_has(const xet_known_t *k, const xet_hash_t *xorb);
 int xet_known_find(const xet_known_t *k, const uint8_t *hash,
     xet_known_ref_t *ref);
 
-/* Whether the chunk behind *ref in its xorb has that hash; then *ref is it. */
+/* Whether the chunk behind *ref in its xorb has that hash; *ref moves there. */
 int xet_known_next(const xet_known_t *k, xet_known_ref_t *ref,
     const uint8_t *hash);
 
 /* Whether *ref is the last chunk of a xorb that has a name. */
 int xet_known_last(const xet_known_t *k, const xet_known_ref_t *ref);
 
-/* Whether its xorb was marked as made. */
+/* Whether the xorb of *ref was marked as made. */
 int xet_known_made(const xet_known_t *k, const xet_known_ref_t *ref);
 
-/* NULL for the one without a name. */
+/* The name of the xorb of *ref; NULL when it has none yet. */
 const xet_hash_t *xet_known_hash(const xet_known_t *k,
     const xet_known_ref_t *ref);
 

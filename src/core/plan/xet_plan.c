@@ -1,24 +1,25 @@
 
 /*
- * The terms of a plan: which of a file's are needed, cut to whole chunks.
+ * The terms of a plan: the terms of a file that are needed, cut to whole
+ * chunks.
  *
  * States, in this order: adding (the terms that touch the range are kept, the
  * others only counted), trimming (the first and the last term lose the chunks
  * that lie outside; a term in the middle never does), finished (see
  * xet_plan_ranges.c).  While adding, position is where the next term starts,
- * so after the last one that matters it is the end of the plan; what comes
- * behind is not looked at.
+ * so after the last term that matters position is the end of the plan; terms
+ * behind are not looked at.
  *
  * A plan of several files is a row of plans for all bytes of each: naming a
- * file closes the one before and starts the position anew.  All their terms
- * lie in one array, where a file keeps the end of its own.
+ * file closes the file before and starts the position anew.  All their terms
+ * lie in one array, and a file knows where its terms end in the array.
  *
  * All memory comes from the allocator of the plan and is never freed here.
  * One thread at a time.
  */
 
 
-#include "xet_plan_spool.h"
+#include "xet_plan.h"
 
 
 #define XET_PLAN_NOWHERE    UINT64_MAX
@@ -171,7 +172,7 @@ xet_plan_add(xet_plan_t *p, const uint8_t *packed, size_t len,
     if (p->several) {
         p->files[p->nfiles - 1].end = p->before + p->n;
 
-        /* the last term was that of the file, and ends where the file does */
+        /* the last term of the file ends where the file does */
 
         if (len || p->position > p->want.end) {
             return XET_PLAN_DAMAGED;
@@ -309,7 +310,7 @@ xet_plan_trim(xet_plan_t *p, unsigned which, const xet_plan_ends_t *ends)
 }
 
 
-/* Room for those of the packed terms that touch the range. */
+/* Makes room for the packed terms that touch the range. */
 
 static xet_status_t
 xet_plan_grow(xet_plan_t *p, const uint8_t *packed, size_t len)

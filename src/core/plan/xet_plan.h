@@ -13,9 +13,9 @@
  * finish; print.
  *
  * Memory comes from the allocator: 56 bytes a term that is kept (more when
- * terms come in several calls and no reserve went before, see there), 8 a term
+ * terms come in several calls without a xet_plan_reserve() before), 8 a term
  * in finish, 36 a file.  Nothing else grows, however many xorbs the terms are
- * of.  Terms that are too many for that go into a file: xet_plan_spool.h.
+ * of.  Where this is too much, the terms go into a file: xet_plan_spool.h.
  */
 
 #ifndef _XET_PLAN_H_INCLUDED_
@@ -47,35 +47,74 @@ typedef struct {
 } xet_plan_file_t;
 
 
-typedef struct xet_plan_spool_s  xet_plan_spool_t;
+/*
+ * The caller's two files for terms that are too many for memory.
+ * XET_PLAN_SPOOL_PLAN has the terms in the order of the file and then the
+ * ranges; XET_PLAN_SPOOL_RUNS is needed only while sorting.  Whoever ends the
+ * sort may drop the second one.
+ */
+
+typedef enum {
+    XET_PLAN_SPOOL_PLAN = 0,
+    XET_PLAN_SPOOL_RUNS,
+    XET_PLAN_SPOOL_FILES
+} xet_plan_spool_file_t;
 
 
 typedef struct {
-    xet_alloc_pt       alloc;
-    void              *data;
+    xet_status_t     (*append)(void *ctx, xet_plan_spool_file_t file,
+                               const void *data, size_t len);
+    xet_status_t     (*read)(void *ctx, xet_plan_spool_file_t file,
+                             void *data, size_t len, uint64_t offset);
+} xet_plan_spool_io_t;
 
-    xet_plan_spool_t  *spool;          /* NULL: all terms are in memory */
-    uint32_t           before;         /* terms in the file, before these */
 
-    xet_range_t        want;           /* bytes of the (current) file */
-    uint64_t           offset;         /* of the first term kept */
-    uint64_t           position;       /* where the next added term starts,
+/*
+ * The records of a plan in a file, terms first, then ranges: which of them are
+ * in memory, in a window that moves as they are asked for.
+ */
+
+typedef struct {
+    const xet_plan_spool_io_t  *io;
+    void                       *ctx;   /* of io */
+
+    xet_term_t                  head;  /* the first, as it was trimmed */
+
+    xet_term_t                 *window;
+    uint32_t                    size;  /* records that the window can hold */
+    uint32_t                    from;
+    uint32_t                    have;  /* records in the window */
+    xet_hash_t                  xorb;  /* of the range asked for last */
+    xet_status_t                status;    /* of a read that failed */
+} xet_plan_records_t;
+
+
+typedef struct {
+    xet_alloc_pt         alloc;
+    void                *data;
+
+    xet_plan_records_t  *spool;        /* NULL: all terms are in memory */
+    uint32_t             before;       /* terms in the file, before these */
+
+    xet_range_t          want;         /* bytes of the (current) file */
+    uint64_t             offset;       /* of the first term kept */
+    uint64_t             position;     /* where the next added term starts,
                                           so the end of the last one kept */
 
-    xet_term_t        *terms;
-    uint32_t           n;
-    uint32_t           room;
+    xet_term_t          *terms;
+    uint32_t             n;
+    uint32_t             room;
 
-    xet_plan_file_t   *files;
-    uint32_t           nfiles;
-    uint32_t           files_max;
-    unsigned           several:1;      /* of xet_plan_init_files() */
+    xet_plan_file_t     *files;
+    uint32_t             nfiles;
+    uint32_t             files_max;
+    unsigned             several:1;    /* of xet_plan_init_files() */
 
-    uint64_t           skip;           /* offset_into_first_range */
+    uint64_t             skip;         /* offset_into_first_range */
 
-    uint64_t          *ranges;         /* packed, see xet_plan_range() */
-    uint32_t           nranges;
-    uint32_t           nxorbs;
+    uint64_t            *ranges;       /* packed, see xet_plan_range() */
+    uint32_t             nranges;
+    uint32_t             nxorbs;
 } xet_plan_t;
 
 
@@ -113,7 +152,7 @@ xet_status_t xet_plan_reserve(xet_plan_t *p, size_t n);
 /*
  * Adds the packed terms that begin at first_offset of the file; terms wholly
  * outside the range are dropped.  The first call begins at or before the
- * range, the others where the one before ended (XET_PLAN_DAMAGED otherwise);
+ * range, each other where the call before ended (XET_PLAN_DAMAGED otherwise);
  * what comes after the range is not looked at, but terms behind the end of one
  * of several files are damage.  XET_PLAN_DAMAGED, XET_NOMEM; XET_INTERNAL for
  * an empty range, or before the first of several files.
@@ -131,7 +170,7 @@ xet_status_t xet_plan_add(xet_plan_t *p, const uint8_t *packed, size_t len,
 
 unsigned xet_plan_edges(const xet_plan_t *p);
 
-/* The first or the last term, which. */
+/* The first or the last term: which is XET_PLAN_FIRST or XET_PLAN_LAST. */
 xet_term_t *xet_plan_edge(const xet_plan_t *p, unsigned which);
 
 /*
@@ -165,16 +204,16 @@ xet_status_t xet_plan_finish(xet_plan_t *p);
 
 /*
  * For those who look for ranges: whether the terms cover what is wanted, as
- * finish checks; and whether a term is stored where it can be after two of the
- * same xorb, the one before it in the order of chunks and the one that ends
- * last of the range so far.  XET_PLAN_DAMAGED if not, XET_PLAN_CHANGED when it
- * is of another copy of the xorb.
+ * finish checks; and whether a term is stored where it can be after two terms
+ * of the same xorb: prev, the term before in the order of chunks, and last,
+ * the term of the range so far that ends last.  XET_PLAN_DAMAGED if not,
+ * XET_PLAN_CHANGED when the term is of another copy of the xorb.
  */
 xet_status_t xet_plan_cover(xet_plan_t *p);
 xet_status_t xet_plan_agree(const xet_term_t *t, const xet_term_t *prev,
     const xet_term_t *last);
 
-/* Term i < n, until the next call. */
+/* Term i < n; good until the next call. */
 const xet_term_t *xet_plan_term_at(const xet_plan_t *p, uint32_t i);
 
 /*
@@ -204,31 +243,6 @@ int xet_plan_xorb_begins(const xet_plan_t *p, uint32_t i);
  * by default.  XET_INTERNAL for max 0, or a plan in a file.
  */
 xet_status_t xet_plan_limit(xet_plan_t *p, uint32_t max);
-
-
-/*
- * Writes the URL for ranges of a xorb, n >= 1: characters that need no escape
- * in JSON, onto b.  XET_AGAIN and XET_DONE are no errors and not to be
- * returned.
- *
- * Its text must differ for different ranges: clients know a download by it
- * (hf_xet up to 1.2 even over several answers, where another range's bytes
- * would be taken for those of the URL).  Where ranges are not signed, a
- * fragment of them is enough, as in "...#0-4095": nobody sends it, so servers
- * and caches see one URL a xorb.
- */
-typedef xet_status_t (*xet_plan_url_pt)(void *ctx, xet_buf_t *b,
-    const xet_hash_t *xorb, const xet_plan_range_t *ranges, size_t n);
-
-/*
- * The bodies of the two versions in one piece, see xet_plan_writer.h.  b is
- * the caller's; after an error what it holds is of no use.  XET_NOMEM, or the
- * error of url; XET_INTERNAL for a group of 0 or a plan of several files.
- */
-xet_status_t xet_plan_json_v1(const xet_plan_t *p, xet_buf_t *b,
-    xet_plan_url_pt url, void *ctx);
-xet_status_t xet_plan_json_v2(const xet_plan_t *p, xet_buf_t *b,
-    xet_plan_url_pt url, void *ctx, size_t group);
 
 
 #endif /* _XET_PLAN_H_INCLUDED_ */

@@ -23,7 +23,7 @@
  */
 
 
-#include "xet_plan_spool.h"
+#include "xet_plan.h"
 
 
 #define XET_PLAN_TERM_BITS   25
@@ -44,6 +44,7 @@
     (&(p)->terms[(uint32_t) (p)->ranges[i]])
 
 
+static const xet_term_t *xet_plan_record(const xet_plan_t *p, uint32_t i);
 static void xet_plan_by_xorb(const xet_plan_t *p, uint64_t *keys, uint32_t n,
     size_t at);
 static void xet_plan_by_use(xet_plan_t *p, uint64_t *keys);
@@ -90,7 +91,7 @@ xet_plan_finish(xet_plan_t *p)
 const xet_term_t *
 xet_plan_term_at(const xet_plan_t *p, uint32_t i)
 {
-    return p->spool ? xet_plan_spool_record(p->spool, i) : &p->terms[i];
+    return p->spool ? xet_plan_record(p, i) : &p->terms[i];
 }
 
 
@@ -100,7 +101,7 @@ xet_plan_range(const xet_plan_t *p, uint32_t i, xet_plan_range_t *range)
     const xet_term_t  *first, *last;
 
     if (p->spool) {
-        first = xet_plan_spool_record(p->spool, p->n + i);
+        first = xet_plan_record(p, p->n + i);
         last = first;
 
         p->spool->xorb = first->xorb;
@@ -127,7 +128,7 @@ xet_plan_xorb_begins(const xet_plan_t *p, uint32_t i)
         return 1;
     }
 
-    return p->spool ? xet_plan_spool_record(p->spool, p->n + i)->raw_length
+    return p->spool ? xet_plan_record(p, p->n + i)->raw_length
                     : (p->ranges[i] & XET_PLAN_NEW_XORB) != 0;
 }
 
@@ -220,9 +221,55 @@ xet_plan_cover(xet_plan_t *p)
 }
 
 
+/* Record i of a plan in a file; empty where the file can't be read. */
+
+static const xet_term_t *
+xet_plan_record(const xet_plan_t *p, uint32_t i)
+{
+    uint32_t             n;
+    xet_status_t         status;
+    xet_plan_records_t  *r;
+
+    static const xet_term_t  none;
+
+    r = p->spool;
+
+    if (i - r->from < r->have) {
+        return &r->window[i - r->from];
+    }
+
+    n = p->n + p->nranges - i;
+
+    if (n > r->size) {
+        n = r->size;
+    }
+
+    r->from = i;
+    r->have = 0;
+
+    status = r->io->read(r->ctx, XET_PLAN_SPOOL_PLAN, r->window,
+                         n * sizeof(xet_term_t),
+                         (uint64_t) i * sizeof(xet_term_t));
+
+    if (status != XET_OK) {
+        r->status = status;
+        return &none;
+    }
+
+    r->have = n;
+
+    if (i == 0) {
+        r->window[0] = r->head;
+    }
+
+    return &r->window[0];
+}
+
+
 /*
- * Terms of a xorb together, in the order of the file.  Xorbs that share the 4
- * bytes at at are told apart by the next 4, those before being the same.
+ * Terms of a xorb together, in the order of the file, by the 4 bytes of the
+ * hash at the offset at, all bytes before being the same.  Xorbs that share
+ * these 4 bytes, too, are told apart by the next 4.
  */
 
 static void
@@ -263,7 +310,7 @@ xet_plan_by_xorb(const xet_plan_t *p, uint64_t *keys, uint32_t n, size_t at)
 }
 
 
-/* From the order by xorb; the first term of a xorb is that of first use. */
+/* From the order by xorb; the first term of a xorb is its first use. */
 
 static void
 xet_plan_by_use(xet_plan_t *p, uint64_t *keys)
@@ -296,7 +343,7 @@ xet_plan_by_use(xet_plan_t *p, uint64_t *keys)
 
 /*
  * By the byte at shift and those below: each key is taken to where the keys
- * of its byte begin, for the one found there to go on in the same way; then
+ * of its byte begin, for the key found there to go on in the same way; then
  * each byte's keys by the next byte.
  */
 
@@ -367,7 +414,7 @@ xet_plan_sort_short(uint64_t *keys, uint32_t n)
 }
 
 
-/* From the order by use; the array becomes that of ranges. */
+/* From the order by use; the array of keys becomes the array of ranges. */
 
 static xet_status_t
 xet_plan_merge(xet_plan_t *p, uint64_t *keys)
@@ -468,7 +515,7 @@ xet_plan_relation(uint32_t chunk, uint32_t stored, uint32_t other_chunk,
 }
 
 
-/* Stored bytes between range i and the one before, of the same xorb. */
+/* Stored bytes between range i and the range before, of the same xorb. */
 
 static uint32_t
 xet_plan_gap(const xet_plan_t *p, uint32_t i)

@@ -12,12 +12,11 @@
  * xet_plan_ranges.c.  A range is kept as a term whose raw length says whether
  * it is the first one of its xorb.
  *
- * The first term may be trimmed when it is in the file already: it is kept
- * here and stands for the one in the file.  The last one is trimmed while it
- * is still in memory.
+ * The first term may be trimmed when it is in the file already, so a copy in
+ * memory is trimmed and stands for the term in the file.  The last term is
+ * trimmed while it is still in memory only.
  *
- * The plan owns nothing of this, the caller the files and the memory.  One
- * thread at a time.
+ * The caller owns the files and the memory.  One thread at a time.
  */
 
 
@@ -51,6 +50,10 @@ static xet_status_t xet_plan_spool_take(xet_plan_spool_t *s,
     const xet_term_t *t);
 static xet_status_t xet_plan_spool_range(xet_plan_spool_t *s);
 static xet_status_t xet_plan_spool_flush(xet_plan_spool_t *s);
+static xet_status_t xet_plan_spool_append(xet_plan_spool_t *s,
+    xet_plan_spool_file_t file, const xet_term_t *terms, uint32_t n);
+static xet_status_t xet_plan_spool_load(xet_plan_spool_t *s,
+    xet_plan_spool_file_t file, xet_term_t *terms, uint32_t n, uint32_t from);
 
 
 void
@@ -60,10 +63,10 @@ xet_plan_spool_init(xet_plan_spool_t *s, xet_plan_t *plan,
     memset(s, 0, sizeof(xet_plan_spool_t));
 
     s->plan = plan;
-    s->io = io;
-    s->ctx = ctx;
+    s->records.io = io;
+    s->records.ctx = ctx;
 
-    plan->spool = s;
+    plan->spool = &s->records;
 }
 
 
@@ -80,11 +83,11 @@ xet_plan_spool_put(xet_plan_spool_t *s)
     }
 
     if (p->before == 0) {
-        s->head = p->terms[0];
+        s->records.head = p->terms[0];
     }
 
-    status = s->io->append(s->ctx, XET_PLAN_SPOOL_PLAN, p->terms,
-                           p->n * sizeof(xet_term_t));
+    status = xet_plan_spool_append(s, XET_PLAN_SPOOL_PLAN, p->terms, p->n);
+
     if (status != XET_OK) {
         return status;
     }
@@ -168,6 +171,15 @@ xet_plan_spool_sort(xet_plan_spool_t *s, void *room, size_t size)
 }
 
 
+void
+xet_plan_spool_read(xet_plan_spool_t *s, xet_term_t *window, uint32_t n)
+{
+    s->records.window = window;
+    s->records.size = n;
+    s->records.have = 0;
+}
+
+
 static xet_status_t
 xet_plan_spool_run(xet_plan_spool_t *s, xet_term_t *terms, uint32_t room)
 {
@@ -180,23 +192,21 @@ xet_plan_spool_run(xet_plan_spool_t *s, xet_term_t *terms, uint32_t room)
         n = room;
     }
 
-    status = s->io->read(s->ctx, XET_PLAN_SPOOL_PLAN, terms,
-                         n * sizeof(xet_term_t),
-                         (uint64_t) s->done * sizeof(xet_term_t));
+    status = xet_plan_spool_load(s, XET_PLAN_SPOOL_PLAN, terms, n, s->done);
+
     if (status != XET_OK) {
         return status;
     }
 
     if (s->done == 0) {
-        terms[0] = s->head;
+        terms[0] = s->records.head;
     }
 
     qsort(terms, n, sizeof(xet_term_t), xet_plan_spool_cmp);
 
     s->done += n;
 
-    return s->io->append(s->ctx, XET_PLAN_SPOOL_RUNS, terms,
-                         n * sizeof(xet_term_t));
+    return xet_plan_spool_append(s, XET_PLAN_SPOOL_RUNS, terms, n);
 }
 
 
@@ -227,7 +237,7 @@ xet_plan_spool_cmp(const void *one, const void *two)
 }
 
 
-/* Divides the room among the runs, and what is made of them. */
+/* Divides the room among the runs and the ranges that are made of them. */
 
 static xet_status_t
 xet_plan_spool_runs(xet_plan_spool_t *s, uint8_t *room, size_t size)
@@ -281,7 +291,7 @@ xet_plan_spool_runs(xet_plan_spool_t *s, uint8_t *room, size_t size)
 static xet_status_t
 xet_plan_spool_refill(xet_plan_spool_t *s, xet_plan_run_t *run)
 {
-    uint64_t  offset;
+    uint32_t  from;
 
     run->i = 0;
     run->n = run->end - run->next;
@@ -290,11 +300,11 @@ xet_plan_spool_refill(xet_plan_spool_t *s, xet_plan_run_t *run)
         run->n = s->slice;
     }
 
-    offset = (uint64_t) run->next * sizeof(xet_term_t);
+    from = run->next;
     run->next += run->n;
 
-    return s->io->read(s->ctx, XET_PLAN_SPOOL_RUNS, run->terms,
-                       run->n * sizeof(xet_term_t), offset);
+    return xet_plan_spool_load(s, XET_PLAN_SPOOL_RUNS, run->terms, run->n,
+                               from);
 }
 
 
@@ -433,60 +443,30 @@ xet_plan_spool_range(xet_plan_spool_t *s)
 static xet_status_t
 xet_plan_spool_flush(xet_plan_spool_t *s)
 {
-    size_t  len;
+    uint32_t  n;
 
-    len = s->nout * sizeof(xet_term_t);
+    n = s->nout;
     s->nout = 0;
 
-    return len ? s->io->append(s->ctx, XET_PLAN_SPOOL_PLAN, s->out, len)
-               : XET_OK;
+    return n ? xet_plan_spool_append(s, XET_PLAN_SPOOL_PLAN, s->out, n)
+             : XET_OK;
 }
 
 
-void
-xet_plan_spool_read(xet_plan_spool_t *s, xet_term_t *window, uint32_t n)
+static xet_status_t
+xet_plan_spool_append(xet_plan_spool_t *s, xet_plan_spool_file_t file,
+    const xet_term_t *terms, uint32_t n)
 {
-    s->window = window;
-    s->size = n;
-    s->have = 0;
+    return s->records.io->append(s->records.ctx, file, terms,
+                                 n * sizeof(xet_term_t));
 }
 
 
-const xet_term_t *
-xet_plan_spool_record(xet_plan_spool_t *s, uint32_t i)
+static xet_status_t
+xet_plan_spool_load(xet_plan_spool_t *s, xet_plan_spool_file_t file,
+    xet_term_t *terms, uint32_t n, uint32_t from)
 {
-    uint32_t      n;
-    xet_status_t  status;
-
-    static const xet_term_t  none;
-
-    if (i - s->from < s->have) {
-        return &s->window[i - s->from];
-    }
-
-    n = s->plan->n + s->plan->nranges - i;
-
-    if (n > s->size) {
-        n = s->size;
-    }
-
-    s->from = i;
-    s->have = n;
-
-    status = s->io->read(s->ctx, XET_PLAN_SPOOL_PLAN, s->window,
-                         n * sizeof(xet_term_t),
-                         (uint64_t) i * sizeof(xet_term_t));
-
-    if (status != XET_OK) {
-        s->status = status;
-        s->have = 0;
-
-        return &none;
-    }
-
-    if (i == 0) {
-        s->window[0] = s->head;
-    }
-
-    return &s->window[0];
+    return s->records.io->read(s->records.ctx, file, terms,
+                               n * sizeof(xet_term_t),
+                               (uint64_t) from * sizeof(xet_term_t));
 }

@@ -19,27 +19,6 @@
 #include "xet_plan.h"
 
 
-/*
- * The caller's two files.  XET_PLAN_SPOOL_PLAN has the terms in the order of
- * the file and then the ranges; XET_PLAN_SPOOL_RUNS is needed only while
- * sorting.  Whoever ends the sort may drop it.
- */
-
-typedef enum {
-    XET_PLAN_SPOOL_PLAN = 0,
-    XET_PLAN_SPOOL_RUNS,
-    XET_PLAN_SPOOL_FILES
-} xet_plan_spool_file_t;
-
-
-typedef struct {
-    xet_status_t     (*append)(void *ctx, xet_plan_spool_file_t file,
-                               const void *data, size_t len);
-    xet_status_t     (*read)(void *ctx, xet_plan_spool_file_t file,
-                             void *data, size_t len, uint64_t offset);
-} xet_plan_spool_io_t;
-
-
 /* Terms that are sorted, while they are merged with others. */
 
 typedef struct {
@@ -51,38 +30,27 @@ typedef struct {
 } xet_plan_run_t;
 
 
-struct xet_plan_spool_s {
-    xet_plan_t                 *plan;
-    const xet_plan_spool_io_t  *io;
-    void                       *ctx;
+typedef struct {
+    xet_plan_records_t   records;
+    xet_plan_t          *plan;
 
-    xet_term_t                  head;  /* the first, as it was trimmed */
-    uint32_t                    done;  /* terms that are in runs */
-    unsigned                    state;
+    uint32_t             done;         /* terms that are in runs */
+    unsigned             state;
 
     /* the merge: a heap, the least first; and the ranges that are made */
 
-    xet_plan_run_t             *runs;
-    uint32_t                    nruns;
-    uint32_t                    slice; /* terms of a run in memory */
-    xet_term_t                 *out;
-    uint32_t                    nout;
-    xet_term_t                  range; /* that grows */
-    xet_term_t                  prev;
-    xet_term_t                  last;
-
-    /* the window: what of the plan's file is in memory */
-
-    xet_term_t                 *window;
-    uint32_t                    size;
-    uint32_t                    from;
-    uint32_t                    have;
-    xet_hash_t                  xorb;  /* of the range asked for last */
-    xet_status_t                status;
-};
+    xet_plan_run_t      *runs;
+    uint32_t             nruns;
+    uint32_t             slice;        /* terms of a run in memory */
+    xet_term_t          *out;
+    uint32_t             nout;
+    xet_term_t           range;        /* the one that grows */
+    xet_term_t           prev;
+    xet_term_t           last;
+} xet_plan_spool_t;
 
 
-/* The plan has been initialised; s, io and ctx live as long as it does. */
+/* The plan has been initialised; s, io and ctx live as long as the plan. */
 void xet_plan_spool_init(xet_plan_spool_t *s, xet_plan_t *plan,
     const xet_plan_spool_io_t *io, void *ctx);
 
@@ -110,10 +78,6 @@ size_t xet_plan_spool_room(uint32_t n);
  * failure of the file ends the writer.
  */
 void xet_plan_spool_read(xet_plan_spool_t *s, xet_term_t *window, uint32_t n);
-
-
-/* For the plan: record i of its file, terms first; never NULL. */
-const xet_term_t *xet_plan_spool_record(xet_plan_spool_t *s, uint32_t i);
 
 
 #endif /* _XET_PLAN_SPOOL_H_INCLUDED_ */

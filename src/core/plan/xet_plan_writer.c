@@ -13,20 +13,19 @@
  * may carry the same one; see xet_plan_url_pt and xet_plan_limit().
  *
  * States, named after what the next step writes; a list that is at its end is
- * closed instead, and the state is that of the list around it:
+ * closed instead, and the state goes back to the list around:
  *
  *     begin -> term -> xorb -> entry -> (v2) range -> done
  *     begin -> file -> term -> file ... -> xorb ...
  *
- * What is written of the JSON so far, its nesting that is, the writer of JSON
- * knows; it is given the buffer of each piece.  The plan is read only, the
+ * How the JSON is nested so far is known to the writer of JSON, which is given
+ * the buffer of each piece.  The plan is read only, the
  * buffers are the caller's; no memory of its own.  One thread at a time.
  * Where the plan is in a file that can't be read, a step ends with its error
  * and what it has written is of no use.
  */
 
 
-#include "xet_plan_spool.h"
 #include "xet_plan_writer.h"
 
 
@@ -137,6 +136,30 @@ xet_plan_writer_next(xet_plan_writer_t *w, xet_buf_t *b, size_t limit)
     }
 
     return (w->state == xet_plan_done) ? XET_OK : XET_AGAIN;
+}
+
+
+xet_status_t
+xet_plan_json_v1(const xet_plan_t *p, xet_buf_t *b, xet_plan_url_pt url,
+    void *ctx)
+{
+    xet_plan_writer_t  w;
+
+    xet_plan_writer_init(&w, p, XET_PLAN_V1, url, ctx, 1);
+
+    return xet_plan_writer_next(&w, b, SIZE_MAX);
+}
+
+
+xet_status_t
+xet_plan_json_v2(const xet_plan_t *p, xet_buf_t *b, xet_plan_url_pt url,
+    void *ctx, size_t group)
+{
+    xet_plan_writer_t  w;
+
+    xet_plan_writer_init(&w, p, XET_PLAN_V2, url, ctx, group);
+
+    return xet_plan_writer_next(&w, b, SIZE_MAX);
 }
 
 

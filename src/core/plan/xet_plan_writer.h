@@ -33,6 +33,21 @@ typedef enum {
 } xet_plan_kind_t;
 
 
+/*
+ * Writes the URL for ranges of a xorb, n >= 1: characters that need no escape
+ * in JSON, onto b.  XET_AGAIN and XET_DONE are no errors and not to be
+ * returned.
+ *
+ * The URLs of different ranges must differ as text: clients know a download by
+ * its URL (hf_xet up to 1.2 even over several answers, where the bytes of one
+ * range would be taken for another range).  Where ranges are not signed, a
+ * fragment that names them is enough, as in "...#0-4095": nobody sends a
+ * fragment, so servers and caches see one URL a xorb.
+ */
+typedef xet_status_t (*xet_plan_url_pt)(void *ctx, xet_buf_t *b,
+    const xet_hash_t *xorb, const xet_plan_range_t *ranges, size_t n);
+
+
 typedef struct {
     const xet_plan_t  *plan;
     xet_plan_url_pt    url;
@@ -66,8 +81,8 @@ void xet_plan_writer_init(xet_plan_writer_t *w, const xet_plan_t *plan,
 /*
  * Appends whole elements to b, one at least, until limit bytes or more have
  * been added or all is written.  Beyond limit go less than 512 bytes and what
- * url writes once.  b is used during the call only; it is one that has just
- * been initialised, or that the piece before went to.
+ * url writes once.  b is used during the call only; it has just been
+ * initialised, or is the buffer of the piece before.
  *
  * XET_AGAIN: there is more to come.  XET_OK: b has the last byte; further
  * calls add nothing.  Else an error, after which the whole body is of no use:
@@ -76,6 +91,16 @@ void xet_plan_writer_init(xet_plan_writer_t *w, const xet_plan_t *plan,
  */
 xet_status_t xet_plan_writer_next(xet_plan_writer_t *w, xet_buf_t *b,
     size_t limit);
+
+/*
+ * The bodies of the two versions in one piece, for a plan in memory.  b is the
+ * caller's; after an error what it holds is of no use.  XET_NOMEM, or the
+ * error of url; XET_INTERNAL for a group of 0 or a plan of several files.
+ */
+xet_status_t xet_plan_json_v1(const xet_plan_t *p, xet_buf_t *b,
+    xet_plan_url_pt url, void *ctx);
+xet_status_t xet_plan_json_v2(const xet_plan_t *p, xet_buf_t *b,
+    xet_plan_url_pt url, void *ctx, size_t group);
 
 
 #endif /* _XET_PLAN_WRITER_H_INCLUDED_ */

@@ -48,7 +48,7 @@ xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *tag, const uint8_t *src,
         return XET_HASH_SYNTAX;
     }
 
-    for (i = 0; i < XET_HASH_STR_LEN; i++) {
+    for (i = 0; i < len; i++) {
         if (src[i] >= 'A' && src[i] <= 'F') {
             return XET_HASH_SYNTAX;
         }
@@ -62,19 +62,14 @@ xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *tag, const uint8_t *src,
 
     if (len == XET_XORB_NAME_MAX) {
 
-        if (src[i++] != '.') {
+        if (src[XET_HASH_STR_LEN] != '.') {
             return XET_HASH_SYNTAX;
         }
 
-        for ( /* void */ ; i < len; i++) {
+        for (i = XET_HASH_STR_LEN + 1; i < len; i++) {
+            digit = xet_get_hex_digit(src[i]);
 
-            if (src[i] >= '0' && src[i] <= '9') {
-                digit = src[i] - '0';
-
-            } else if (src[i] >= 'a' && src[i] <= 'f') {
-                digit = src[i] - 'a' + 10;
-
-            } else {
+            if (digit == 16) {
                 return XET_HASH_SYNTAX;
             }
 

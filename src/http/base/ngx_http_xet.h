@@ -22,6 +22,7 @@ typedef struct ngx_http_xet_ctx_s         ngx_http_xet_ctx_t;
 
 /* what the wings keep in the context of a request, or in a configuration */
 
+typedef struct ngx_http_xet_match_s       ngx_http_xet_match_t;
 typedef struct ngx_http_xet_task_s        ngx_http_xet_task_t;
 typedef struct ngx_http_xet_auth_s        ngx_http_xet_auth_t;
 typedef struct ngx_http_xet_limit_s       ngx_http_xet_limit_t;
@@ -35,7 +36,19 @@ typedef struct ngx_http_xet_hold_s        ngx_http_xet_hold_t;
 typedef struct ngx_http_xet_stream_s      ngx_http_xet_stream_t;
 typedef struct ngx_http_xet_reader_s      ngx_http_xet_reader_t;
 typedef struct ngx_http_xet_parts_s       ngx_http_xet_parts_t;
+typedef struct ngx_http_xet_register_s    ngx_http_xet_register_t;
+typedef struct ngx_http_xet_recon_s       ngx_http_xet_recon_t;
 typedef struct ngx_http_xet_ztensor_s     ngx_http_xet_ztensor_t;
+typedef struct ngx_http_xet_zt_batch_s    ngx_http_xet_zt_batch_t;
+
+/* and its route */
+
+typedef struct ngx_http_xet_xorb_head_s   ngx_http_xet_xorb_head_t;
+typedef struct ngx_http_xet_shard_s       ngx_http_xet_shard_t;
+typedef struct ngx_http_xet_batch_req_s   ngx_http_xet_batch_req_t;
+typedef struct ngx_http_xet_hashes_s      ngx_http_xet_hashes_t;
+typedef struct ngx_http_xet_grant_s       ngx_http_xet_grant_t;
+typedef struct ngx_http_xet_zt_component_s  ngx_http_xet_zt_component_t;
 
 
 /* A key of "xet_url_key": its MAC context belongs to the worker's loop. */
@@ -195,6 +208,7 @@ struct ngx_http_xet_ctx_s {
     ngx_uint_t                  version;        /* NGX_HTTP_XET_V* */
     xet_hash_t                  hash;           /* of the path */
 
+    ngx_http_xet_match_t       *match;          /* of its path */
     ngx_http_xet_auth_t        *auth;
     ngx_http_xet_data_t        *data;           /* NULL: not checked */
 
@@ -207,13 +221,22 @@ struct ngx_http_xet_ctx_s {
     ngx_http_xet_stream_t      *stream;
     ngx_http_xet_reader_t      *reader;
     ngx_http_xet_parts_t       *parts;
+    ngx_http_xet_register_t    *reg;
+    ngx_http_xet_recon_t       *recon;
     ngx_http_xet_ztensor_t     *ztensor;
+    ngx_http_xet_zt_batch_t    *zt_batch;
     ngx_http_xet_hold_t        *hold;           /* of an upload, counted */
     void                      (*release)(ngx_http_xet_hold_t *hold);
     uint64_t                    worth;          /* bytes that count besides */
 
-    void                       *endpoint;       /* its state */
-    void                       *state;          /* of a service it uses */
+    union {
+        ngx_http_xet_xorb_head_t     *xorb_head;
+        ngx_http_xet_shard_t         *shard;
+        ngx_http_xet_batch_req_t     *batch;
+        ngx_http_xet_hashes_t        *hashes;
+        ngx_http_xet_grant_t         *grant;
+        ngx_http_xet_zt_component_t  *component;
+    } route;                                    /* its state */
 
     unsigned                    cors:1;         /* its headers were added */
 };

@@ -162,7 +162,8 @@ ngx_http_xet_reader_open(ngx_http_request_t *r, ngx_http_xet_reader_t *rd,
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     ctx->reader = rd;
 
-    rc = ngx_http_xet_query_open(r, &rd->file, 0, ngx_http_xet_reader_opened);
+    rc = ngx_http_xet_query_file_open(r, &rd->file, 0,
+                                      ngx_http_xet_reader_opened);
 
     return ngx_http_xet_query_status(rc, XET_NO_FILE);
 }
@@ -179,7 +180,7 @@ ngx_http_xet_reader_opened(ngx_http_request_t *r, ngx_int_t rc)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     rd = ctx->reader;
 
-    status = ngx_http_xet_query_open_get(r, rc, &row);
+    status = ngx_http_xet_query_file_open_get(r, rc, &row);
 
     if (status == XET_OK) {
         rd->file_size = row.size;
@@ -347,8 +348,8 @@ ngx_http_xet_reader_step(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
     status = xet_cursor_ask(&rd->cursor, lists, &n);
 
     if (status == XET_AGAIN) {
-        rc = ngx_http_xet_query_open(r, &rd->file, rd->cursor.position,
-                                     ngx_http_xet_reader_terms);
+        rc = ngx_http_xet_query_file_open(r, &rd->file, rd->cursor.position,
+                                          ngx_http_xet_reader_terms);
 
         return ngx_http_xet_query_status(rc, XET_NO_FILE);
     }
@@ -369,7 +370,7 @@ ngx_http_xet_reader_terms(ngx_http_request_t *r, ngx_int_t rc)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     rd = ctx->reader;
 
-    status = ngx_http_xet_query_open_get(r, rc, &row);
+    status = ngx_http_xet_query_file_open_get(r, rc, &row);
 
     if (status == XET_OK) {
         status = xet_cursor_terms(&rd->cursor, row.packed.data,
@@ -398,9 +399,9 @@ ngx_http_xet_reader_lists(ngx_http_request_t *r, ngx_http_xet_reader_t *rd,
 
     rd->hashes = lists[0].hashes;
 
-    rc = ngx_http_xet_query_slices(r, &rd->slices, rd->hashes,
-                                   NGX_HTTP_XET_READ,
-                                   ngx_http_xet_reader_listed);
+    rc = ngx_http_xet_query_xorb_slices(r, &rd->slices, rd->hashes,
+                                        NGX_HTTP_XET_READ,
+                                        ngx_http_xet_reader_listed);
 
     return ngx_http_xet_query_status(rc, XET_NO_FILE);
 }
@@ -436,12 +437,12 @@ ngx_http_xet_reader_answers(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    if (ngx_http_xet_query_slices_n(ctx->query) != rd->slices.n) {
+    if (ngx_http_xet_query_xorb_slices_n(ctx->query) != rd->slices.n) {
         return XET_DATABASE;
     }
 
     for (i = 0; i < rd->slices.n; i++) {
-        ngx_http_xet_query_slices_row(ctx->query, i, &slice);
+        ngx_http_xet_query_xorb_slices_row(ctx->query, i, &slice);
 
         ends.n = slice.n;
         ends.raw_before = slice.raw_before;
@@ -653,7 +654,7 @@ ngx_http_xet_reader_lost(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 
     ngx_http_xet_damage_init(&damage);
     ngx_http_xet_damage_note(&damage, &rd->lost.xorb, rd->lost.tag);
-    ngx_http_xet_query_damaged_tell(&damage);
+    ngx_http_xet_query_xorb_damaged_tell(&damage);
 
     return 0;
 }

@@ -23,7 +23,7 @@
 #include "ngx_http_xet_slices.h"
 
 
-typedef struct {
+struct ngx_http_xet_recon_s {
     xet_hash_t                 file;
     xet_range_t                want;
     uint64_t                   size;
@@ -33,7 +33,7 @@ typedef struct {
     ngx_http_xet_slices_t      slices;         /* of the edges */
 
     ngx_pool_t                *pool;           /* of the plan */
-} ngx_http_xet_recon_t;
+};
 
 
 static void ngx_http_xet_recon_cleanup(void *data);
@@ -68,7 +68,7 @@ ngx_http_xet_recon_send(ngx_http_request_t *r, const xet_hash_t *file,
     }
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    ctx->state = rec;
+    ctx->recon = rec;
 
     rec->file = *file;
     rec->want = *want;
@@ -159,8 +159,8 @@ ngx_http_xet_recon_ask(ngx_http_request_t *r, ngx_http_xet_recon_t *rec)
 
     first = rec->size ? rec->plan.position : rec->want.start;
 
-    rc = ngx_http_xet_query_terms(r, &rec->file, first, rec->want.end - 1,
-                                  ngx_http_xet_recon_queried);
+    rc = ngx_http_xet_query_file_terms(r, &rec->file, first, rec->want.end - 1,
+                                       ngx_http_xet_recon_queried);
 
     return ngx_http_xet_query_asked(r, rc);
 }
@@ -186,14 +186,14 @@ ngx_http_xet_recon_terms(ngx_http_request_t *r)
     ngx_http_xet_recon_t  *rec;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    rec = ctx->state;
+    rec = ctx->recon;
 
-    ngx_http_xet_query_terms_get(r, &terms);
+    ngx_http_xet_query_file_terms_get(r, &terms);
 
     status = ngx_http_xet_recon_first(rec, &terms);
 
     for (i = 0; i < terms.n && status == XET_OK; i++) {
-        ngx_http_xet_query_terms_row(r, i, &offset, &packed);
+        ngx_http_xet_query_file_terms_row(r, i, &offset, &packed);
 
         status = xet_plan_add(&rec->plan, packed.data, packed.len, offset);
     }
@@ -258,7 +258,7 @@ ngx_http_xet_recon_room(ngx_http_request_t *r, xet_status_t status)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    rc = (status == XET_OK) ? ngx_http_xet_recon_ask(r, ctx->state)
+    rc = (status == XET_OK) ? ngx_http_xet_recon_ask(r, ctx->recon)
                             : ngx_http_xet_error_status(r, status);
 
     if (rc != NGX_AGAIN) {
@@ -295,7 +295,7 @@ ngx_http_xet_recon_edges(ngx_http_request_t *r)
     ngx_http_xet_recon_t  *rec;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    rec = ctx->state;
+    rec = ctx->recon;
 
     for (edge = XET_PLAN_FIRST; edge <= XET_PLAN_LAST; edge <<= 1) {
 
@@ -309,8 +309,8 @@ ngx_http_xet_recon_edges(ngx_http_request_t *r)
                                 term->chunk_end);
     }
 
-    rc = ngx_http_xet_query_slices(r, &rec->slices, 0, NGX_HTTP_XET_READ,
-                                   ngx_http_xet_recon_edges_queried);
+    rc = ngx_http_xet_query_xorb_slices(r, &rec->slices, 0, NGX_HTTP_XET_READ,
+                                        ngx_http_xet_recon_edges_queried);
 
     return ngx_http_xet_query_asked(r, rc);
 }
@@ -337,13 +337,13 @@ ngx_http_xet_recon_trim(ngx_http_request_t *r)
     ngx_http_xet_recon_t   *rec;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    rec = ctx->state;
+    rec = ctx->recon;
 
-    n = ngx_http_xet_query_slices_n(ctx->query);
+    n = ngx_http_xet_query_xorb_slices_n(ctx->query);
     one = (rec->plan.before + rec->plan.n == 1);
 
     for (i = 0; i < n; i++) {
-        ngx_http_xet_query_slices_row(ctx->query, i, &slice);
+        ngx_http_xet_query_xorb_slices_row(ctx->query, i, &slice);
 
         if (slice.n == 0) {
             return ngx_http_xet_error_status(r, XET_PLAN_DAMAGED);
@@ -387,7 +387,7 @@ ngx_http_xet_recon_plan(ngx_http_request_t *r)
     ngx_http_xet_recon_t  *rec;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    rec = ctx->state;
+    rec = ctx->recon;
 
     return ngx_http_xet_plan_send(r, &rec->plan,
                                   (ctx->version == NGX_HTTP_XET_V2)

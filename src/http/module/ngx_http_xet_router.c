@@ -21,6 +21,7 @@
 #include "ngx_http_xet_verify_body.h"
 
 
+#define NGX_HTTP_XET_ARG_NONE         0
 #define NGX_HTTP_XET_ARG_HASH         1
 #define NGX_HTTP_XET_ARG_PREFIX_HASH  2
 #define NGX_HTTP_XET_ARG_HASH_NAME    3        /* two parts, too */
@@ -48,132 +49,13 @@ typedef struct {
 
 static const ngx_http_xet_route_t  ngx_http_xet_routes[] = {
 
-    { ngx_string("reconstructions"),
-      NGX_HTTP_XET_V01|NGX_HTTP_XET_V2, NGX_HTTP_XET_ARG_HASH,
-      NGX_HTTP_GET|NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_reconstruction_handler },
+#define XET_ROUTE(name, args, versions, methods, scope, handler)              \
+    { ngx_string(name), versions, args, methods, scope,                       \
+      ngx_http_xet_##handler##_handler },
 
-    { ngx_string("reconstructions"),
-      NGX_HTTP_XET_V01, 0,
-      NGX_HTTP_GET|NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_batch_handler },
+#include "routes.def"
 
-    { ngx_string("file-chunk-hashes"),
-      NGX_HTTP_XET_V2, NGX_HTTP_XET_ARG_HASH,
-      NGX_HTTP_GET|NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_chunk_hashes_handler },
-
-    { ngx_string("chunks"),
-      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_PREFIX_HASH,
-      NGX_HTTP_GET|NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_chunk_handler },
-
-    { ngx_string("xorbs"),
-      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_PREFIX_HASH,
-      NGX_HTTP_POST,
-      NGX_HTTP_XET_WRITES, ngx_http_xet_xorb_post_handler },
-
-    { ngx_string("xorbs"),
-      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_PREFIX_HASH,
-      NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_xorb_head_handler },
-
-    { ngx_string("xorbs"),
-      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_PREFIX_HASH,
-      NGX_HTTP_GET,
-      NGX_HTTP_XET_READS, ngx_http_xet_xorb_get_handler },
-
-    { ngx_string("xorb-grants"),
-      NGX_HTTP_XET_V1, NGX_HTTP_XET_ARG_PREFIX_HASH,
-      NGX_HTTP_POST,
-      NGX_HTTP_XET_WRITES, ngx_http_xet_grant_handler },
-
-    { ngx_string("shards"),
-      NGX_HTTP_XET_V01|NGX_HTTP_XET_V2, 0,
-      NGX_HTTP_POST,
-      NGX_HTTP_XET_WRITES, ngx_http_xet_shard_handler },
-
-    { ngx_string("files"),
-      NGX_HTTP_XET_V01, 0,
-      NGX_HTTP_PUT|NGX_HTTP_POST,
-      NGX_HTTP_XET_WRITES, ngx_http_xet_file_put_handler },
-
-    { ngx_string("files"),
-      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH,
-      NGX_HTTP_GET|NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_file_get_handler },
-
-    { ngx_string("files"),
-      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH,
-      NGX_HTTP_DELETE,
-      NGX_HTTP_XET_WRITES, ngx_http_xet_file_delete_handler },
-
-    { ngx_string("zt"),
-      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH,
-      NGX_HTTP_GET|NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_zt_list_handler },
-
-    { ngx_string("zt/object"),
-      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH_NAME,
-      NGX_HTTP_GET|NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_zt_object_handler },
-
-    { ngx_string("zt/data"),
-      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH_NAME,
-      NGX_HTTP_GET|NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_zt_data_handler },
-
-    { ngx_string("zt/reconstruction"),
-      NGX_HTTP_XET_V01|NGX_HTTP_XET_V2, NGX_HTTP_XET_ARG_HASH_NAME,
-      NGX_HTTP_GET|NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_zt_reconstruction_handler },
-
-    { ngx_string("zt/verify"),
-      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_HASH_NAME,
-      NGX_HTTP_GET,
-      NGX_HTTP_XET_READS, ngx_http_xet_zt_verify_handler },
-
-    { ngx_string("health"),
-      NGX_HTTP_XET_V01, 0,
-      NGX_HTTP_GET|NGX_HTTP_HEAD,
-      NGX_HTTP_XET_ANY, ngx_http_xet_health_handler },
-
-    { ngx_string("health/live"),
-      NGX_HTTP_XET_V01, NGX_HTTP_XET_ARG_NAME,
-      NGX_HTTP_GET|NGX_HTTP_HEAD,
-      NGX_HTTP_XET_ANY, ngx_http_xet_live_handler },
-
-    { ngx_string("telemetry"),
-      NGX_HTTP_XET_V01, 0,
-      NGX_HTTP_POST,
-      NGX_HTTP_XET_READS, ngx_http_xet_telemetry_handler },
-
-    /* the names of hf_xet before 1.1.10; a shard's hash is not looked at */
-
-    { ngx_string("reconstruction"),
-      NGX_HTTP_XET_V0, NGX_HTTP_XET_ARG_HASH,
-      NGX_HTTP_GET|NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_reconstruction_handler },
-
-    { ngx_string("chunk"),
-      NGX_HTTP_XET_V0, NGX_HTTP_XET_ARG_PREFIX_HASH,
-      NGX_HTTP_GET|NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_chunk_handler },
-
-    { ngx_string("xorb"),
-      NGX_HTTP_XET_V0, NGX_HTTP_XET_ARG_PREFIX_HASH,
-      NGX_HTTP_POST,
-      NGX_HTTP_XET_WRITES, ngx_http_xet_xorb_post_handler },
-
-    { ngx_string("xorb"),
-      NGX_HTTP_XET_V0, NGX_HTTP_XET_ARG_PREFIX_HASH,
-      NGX_HTTP_HEAD,
-      NGX_HTTP_XET_READS, ngx_http_xet_xorb_head_handler },
-
-    { ngx_string("shard"),
-      NGX_HTTP_XET_V0, NGX_HTTP_XET_ARG_PREFIX_HASH,
-      NGX_HTTP_POST|NGX_HTTP_PUT,
-      NGX_HTTP_XET_WRITES, ngx_http_xet_shard_handler },
+#undef XET_ROUTE
 
     { ngx_null_string, 0, 0, 0, 0, NULL }
 };
@@ -187,13 +69,31 @@ typedef struct {
 } ngx_http_xet_path_t;
 
 
-static const ngx_http_xet_route_t *ngx_http_xet_find_route(
-    ngx_http_request_t *r, ngx_http_xet_path_t *path, ngx_uint_t *methods);
+/*
+ * What a path has led to in a location: found once, while neither the URI, the
+ * method nor the location is another one.
+ */
+
+struct ngx_http_xet_match_s {
+    u_char                       *uri;
+    size_t                        len;
+    ngx_uint_t                    method;
+    void                         *rules;       /* of the location */
+
+    ngx_http_xet_path_t           path;
+    const ngx_http_xet_route_t   *route;       /* NULL: there is none */
+    ngx_uint_t                    methods;     /* that the path has then */
+};
+
+
+static const ngx_http_xet_match_t *ngx_http_xet_match(ngx_http_request_t *r);
+static void ngx_http_xet_find_route(ngx_http_request_t *r,
+    ngx_http_xet_match_t *match);
 static ngx_uint_t ngx_http_xet_route_match(const ngx_http_xet_route_t *route,
-    ngx_http_xet_path_t *path);
+    const ngx_http_xet_path_t *path);
 static ngx_int_t ngx_http_xet_parse_path(ngx_http_request_t *r,
     ngx_http_xet_path_t *path);
-static ngx_int_t ngx_http_xet_parse_args(ngx_http_xet_path_t *path,
+static ngx_int_t ngx_http_xet_parse_args(const ngx_http_xet_path_t *path,
     const ngx_http_xet_route_t *route, xet_hash_t *hash);
 static ngx_uint_t ngx_http_xet_encoded(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_not_encoded(ngx_http_request_t *r);
@@ -205,9 +105,8 @@ ngx_int_t
 ngx_http_xet_api_handler(ngx_http_request_t *r)
 {
     ngx_int_t                    rc;
-    ngx_uint_t                   methods;
     ngx_http_xet_ctx_t          *ctx;
-    ngx_http_xet_path_t          path;
+    const ngx_http_xet_match_t  *match;
     const ngx_http_xet_route_t  *route;
 
     ctx = ngx_http_xet_ctx(r);
@@ -221,26 +120,26 @@ ngx_http_xet_api_handler(ngx_http_request_t *r)
         return ngx_http_xet_cors_preflight(r);
     }
 
-    if (ngx_http_xet_parse_path(r, &path) != NGX_OK) {
-        return ngx_http_xet_refuse(r, NGX_HTTP_NOT_FOUND, "no_route",
-                                   "no such route");
+    match = ngx_http_xet_match(r);
+    if (match == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    route = ngx_http_xet_find_route(r, &path, &methods);
+    route = match->route;
 
     if (route == NULL) {
 
-        if (methods) {
-            return ngx_http_xet_not_allowed(r, methods);
+        if (match->methods) {
+            return ngx_http_xet_not_allowed(r, match->methods);
         }
 
         return ngx_http_xet_refuse(r, NGX_HTTP_NOT_FOUND, "no_route",
                                    "no such route");
     }
 
-    ctx->version = path.version;
+    ctx->version = match->path.version;
 
-    rc = ngx_http_xet_parse_args(&path, route, &ctx->hash);
+    rc = ngx_http_xet_parse_args(&match->path, route, &ctx->hash);
 
     if (rc == NGX_ABORT) {
         return ngx_http_xet_refuse(r, NGX_HTTP_BAD_REQUEST, "invalid_prefix",
@@ -277,11 +176,12 @@ ngx_http_xet_api_handler(ngx_http_request_t *r)
 
 static ngx_uint_t
 ngx_http_xet_route_match(const ngx_http_xet_route_t *route,
-    ngx_http_xet_path_t *path)
+    const ngx_http_xet_path_t *path)
 {
-    u_char      *p;
-    ngx_str_t    name, *more;
-    ngx_uint_t   n;
+    u_char           *p;
+    ngx_str_t         name;
+    ngx_uint_t        n;
+    const ngx_str_t  *more;
 
     name = route->name;
 
@@ -315,53 +215,84 @@ ngx_http_xet_route_match(const ngx_http_xet_route_t *route,
 }
 
 
-/* NULL: there is none; *methods tells which others its path has. */
+/* NULL without memory. */
 
-static const ngx_http_xet_route_t *
-ngx_http_xet_find_route(ngx_http_request_t *r, ngx_http_xet_path_t *path,
-    ngx_uint_t *methods)
+static const ngx_http_xet_match_t *
+ngx_http_xet_match(ngx_http_request_t *r)
+{
+    ngx_http_xet_ctx_t       *ctx;
+    ngx_http_xet_match_t     *match;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    ctx = ngx_http_xet_ctx(r);
+    if (ctx == NULL) {
+        return NULL;
+    }
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+    match = ctx->match;
+
+    if (match && match->rules == xlcf && match->uri == r->uri.data
+        && match->len == r->uri.len && match->method == r->method)
+    {
+        return match;
+    }
+
+    match = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_match_t));
+    if (match == NULL) {
+        return NULL;
+    }
+
+    match->rules = xlcf;
+    match->uri = r->uri.data;
+    match->len = r->uri.len;
+    match->method = r->method;
+
+    if (ngx_http_xet_parse_path(r, &match->path) == NGX_OK) {
+        ngx_http_xet_find_route(r, match);
+    }
+
+    ctx->match = match;
+
+    return match;
+}
+
+
+static void
+ngx_http_xet_find_route(ngx_http_request_t *r, ngx_http_xet_match_t *match)
 {
     const ngx_http_xet_route_t  *route;
 
-    *methods = 0;
-
     for (route = ngx_http_xet_routes; route->handler; route++) {
 
-        if (!(route->versions & path->version)
-            || !ngx_http_xet_route_match(route, path))
+        if (!(route->versions & match->path.version)
+            || !ngx_http_xet_route_match(route, &match->path))
         {
             continue;
         }
 
         if (route->methods & r->method) {
-            return route;
+            match->route = route;
+            return;
         }
 
-        *methods |= route->methods;
+        match->methods |= route->methods;
     }
-
-    return NULL;
 }
 
 
 ngx_int_t
 ngx_http_xet_route_name(ngx_http_request_t *r, ngx_str_t *name)
 {
-    ngx_uint_t                   methods;
-    ngx_http_xet_path_t          path;
-    const ngx_http_xet_route_t  *route;
+    const ngx_http_xet_match_t  *match;
 
-    if (ngx_http_xet_parse_path(r, &path) != NGX_OK) {
+    match = ngx_http_xet_match(r);
+
+    if (match == NULL || match->route == NULL) {
         return NGX_DECLINED;
     }
 
-    route = ngx_http_xet_find_route(r, &path, &methods);
-
-    if (route == NULL) {
-        return NGX_DECLINED;
-    }
-
-    *name = route->name;
+    *name = match->route->name;
 
     return NGX_OK;
 }
@@ -371,24 +302,18 @@ void
 ngx_http_xet_route_access(ngx_http_request_t *r, ngx_uint_t *token,
     ngx_uint_t *write)
 {
-    ngx_uint_t                   methods;
-    ngx_http_xet_path_t          path;
-    const ngx_http_xet_route_t  *route;
+    const ngx_http_xet_match_t  *match;
 
     /* who has no token need not know what there is */
 
     *token = 1;
     *write = 0;
 
-    if (ngx_http_xet_parse_path(r, &path) != NGX_OK) {
-        return;
-    }
+    match = ngx_http_xet_match(r);
 
-    route = ngx_http_xet_find_route(r, &path, &methods);
-
-    if (route) {
-        *token = (route->scope != NGX_HTTP_XET_ANY);
-        *write = (route->scope == NGX_HTTP_XET_WRITES);
+    if (match && match->route) {
+        *token = (match->route->scope != NGX_HTTP_XET_ANY);
+        *write = (match->route->scope == NGX_HTTP_XET_WRITES);
     }
 }
 
@@ -396,26 +321,21 @@ ngx_http_xet_route_access(ngx_http_request_t *r, ngx_uint_t *token,
 ngx_http_xet_upload_e
 ngx_http_xet_route_upload(ngx_http_request_t *r, xet_hash_t *hash)
 {
-    ngx_uint_t                   methods;
-    ngx_http_xet_path_t          path;
-    const ngx_http_xet_route_t  *route;
+    const ngx_http_xet_match_t  *match;
 
-    if (ngx_http_xet_parse_path(r, &path) != NGX_OK) {
+    match = ngx_http_xet_match(r);
+
+    if (match == NULL || match->route == NULL) {
         return NGX_HTTP_XET_UPLOAD_NONE;
     }
 
-    route = ngx_http_xet_find_route(r, &path, &methods);
-
-    if (route == NULL) {
-        return NGX_HTTP_XET_UPLOAD_NONE;
-    }
-
-    if (route->handler == ngx_http_xet_shard_handler) {
+    if (match->route->handler == ngx_http_xet_shard_handler) {
         return NGX_HTTP_XET_UPLOAD_SHARD;
     }
 
-    return (route->handler == ngx_http_xet_xorb_post_handler
-            && ngx_http_xet_parse_args(&path, route, hash) == NGX_OK)
+    return (match->route->handler == ngx_http_xet_xorb_post_handler
+            && ngx_http_xet_parse_args(&match->path, match->route, hash)
+               == NGX_OK)
            ? NGX_HTTP_XET_UPLOAD_XORB : NGX_HTTP_XET_UPLOAD_NONE;
 }
 
@@ -484,14 +404,16 @@ ngx_http_xet_parse_path(ngx_http_request_t *r, ngx_http_xet_path_t *path)
 /* NGX_ABORT for a bad prefix, NGX_DECLINED for a bad hash. */
 
 static ngx_int_t
-ngx_http_xet_parse_args(ngx_http_xet_path_t *path,
+ngx_http_xet_parse_args(const ngx_http_xet_path_t *path,
     const ngx_http_xet_route_t *route, xet_hash_t *hash)
 {
-    u_char      ch;
-    ngx_str_t  *prefix, *text;
-    ngx_uint_t  i;
+    u_char            ch;
+    ngx_uint_t        i;
+    const ngx_str_t  *prefix, *text;
 
-    if (route->args == 0 || route->args == NGX_HTTP_XET_ARG_NAME) {
+    if (route->args == NGX_HTTP_XET_ARG_NONE
+        || route->args == NGX_HTTP_XET_ARG_NAME)
+    {
         return NGX_OK;
     }
 

@@ -95,10 +95,17 @@ ngx_http_xet_lane_close(ngx_http_xet_lane_t *lane)
 
 ngx_http_xet_pg_query_t *
 ngx_http_xet_lane_send(ngx_http_xet_lane_t *lane,
-    const ngx_http_xet_pg_stmt_t *stmt, const char *const *values,
-    const int *lengths, ngx_http_xet_pg_handler_pt handler, void *data)
+    const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
+    ngx_http_xet_pg_handler_pt handler, void *data)
 {
     ngx_http_xet_pg_query_t  *q;
+
+    if (stmt->params != (p ? p->n : 0)) {
+        ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
+                      "xet: statement \"%s\" takes %ui parameters",
+                      stmt->name, stmt->params);
+        return NULL;
+    }
 
     if (lane->nwaiting >= lane->queue) {
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
@@ -124,8 +131,8 @@ ngx_http_xet_lane_send(ngx_http_xet_lane_t *lane,
     q->lane = lane;
 
     if (stmt->params) {
-        ngx_memcpy(q->values, values, stmt->params * sizeof(char *));
-        ngx_memcpy(q->lengths, lengths, stmt->params * sizeof(int));
+        ngx_memcpy(q->values, p->values, stmt->params * sizeof(char *));
+        ngx_memcpy(q->lengths, p->lengths, stmt->params * sizeof(int));
     }
 
     q->timer.handler = ngx_http_xet_lane_timer_handler;
@@ -133,6 +140,10 @@ ngx_http_xet_lane_send(ngx_http_xet_lane_t *lane,
     q->timer.log = ngx_cycle->log;
 
     q->start = ngx_current_msec;
+
+    ngx_log_debug3(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
+                   "xet lane: \"%s\" %p waits behind %ui",
+                   stmt->name, q, lane->nwaiting);
     ngx_add_timer(&q->timer, lane->timeout);
 
     ngx_queue_insert_tail(&lane->waiting, &q->queue);
@@ -148,6 +159,9 @@ void
 ngx_http_xet_lane_detach(ngx_http_xet_pg_query_t *q)
 {
     ngx_http_xet_lane_t  *lane;
+
+    ngx_log_debug2(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
+                   "xet lane: \"%s\" %p detached", q->stmt->name, q);
 
     q->handler = NULL;
 
@@ -305,6 +319,10 @@ ngx_http_xet_lane_dispatch(ngx_http_xet_lane_t *lane)
         ngx_queue_remove(head);
         lane->nwaiting--;
 
+        ngx_log_debug3(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
+                       "xet lane: \"%s\" %p goes to pg %p",
+                       q->stmt->name, q, pg);
+
         if (ngx_http_xet_pg_send(pg, q) != NGX_OK) {
 
             /*
@@ -349,6 +367,9 @@ ngx_http_xet_lane_failed(ngx_http_xet_pg_t *pg)
     pg->backoff = pg->backoff ? ngx_min(pg->backoff * 2,
                                         NGX_HTTP_XET_BACKOFF_MAX)
                               : NGX_HTTP_XET_BACKOFF_MIN;
+
+    ngx_log_debug2(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
+                   "xet pg %p: waits %M ms to connect again", pg, delay);
 
     pg->state = NGX_HTTP_XET_PG_BACKOFF;
 
@@ -647,6 +668,9 @@ ngx_http_xet_lane_deliver(ngx_http_xet_pg_query_t *q, PGresult *res,
     if (q->res) {
         PQclear(q->res);
     }
+
+    ngx_log_debug3(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
+                   "xet lane: \"%s\" %p ends, rc:%i", q->stmt->name, q, rc);
 
     handler = q->handler;
     data = q->data;

@@ -65,8 +65,8 @@ ngx_int_t ngx_http_xet_lane_idle(ngx_http_xet_lane_t *lane);
 
 /* As ngx_http_xet_lanes_send(), _detach() and _stat(). */
 ngx_http_xet_pg_query_t *ngx_http_xet_lane_send(ngx_http_xet_lane_t *lane,
-    const ngx_http_xet_pg_stmt_t *stmt, const char *const *values,
-    const int *lengths, ngx_http_xet_pg_handler_pt handler, void *data);
+    const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
+    ngx_http_xet_pg_handler_pt handler, void *data);
 void ngx_http_xet_lane_detach(ngx_http_xet_pg_query_t *q);
 void ngx_http_xet_lane_stat(ngx_http_xet_lane_t *lane,
     ngx_http_xet_lane_stat_t *stat);

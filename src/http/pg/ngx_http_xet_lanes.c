@@ -116,8 +116,8 @@ ngx_http_xet_lanes_exit(ngx_cycle_t *cycle)
 
 ngx_http_xet_pg_query_t *
 ngx_http_xet_lanes_send(ngx_http_xet_lane_e id,
-    const ngx_http_xet_pg_stmt_t *stmt, const char *const *values,
-    const int *lengths, ngx_http_xet_pg_handler_pt handler, void *data)
+    const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
+    ngx_http_xet_pg_handler_pt handler, void *data)
 {
     ngx_http_xet_lane_t       *lane, *read;
     ngx_http_xet_pg_query_t   *q;
@@ -133,7 +133,7 @@ ngx_http_xet_lanes_send(ngx_http_xet_lane_e id,
         }
     }
 
-    q = ngx_http_xet_lane_send(lane, stmt, values, lengths, handler, data);
+    q = ngx_http_xet_lane_send(lane, stmt, p, handler, data);
 
     if (q && id == NGX_HTTP_XET_PING) {
         xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle,

@@ -30,14 +30,15 @@ ngx_int_t ngx_http_xet_lanes_init(ngx_cycle_t *cycle,
 void ngx_http_xet_lanes_exit(ngx_cycle_t *cycle);
 
 /*
- * Queues a statement.  values and lengths (binary; NULL is SQL NULL) must
- * live until the handler is called or the query is detached.  NULL when the
- * queue is full or PostgreSQL is known to be away: the handler is not called.
+ * Queues a statement.  What its parameters point to must live until the
+ * handler is called or the query is detached; p is NULL for a statement without
+ * any.  NULL when the queue is full or PostgreSQL is known to be away: the
+ * handler is not called.
  * A ping goes to the lane of reads unless all its sessions are busy.
  */
 ngx_http_xet_pg_query_t *ngx_http_xet_lanes_send(ngx_http_xet_lane_e lane,
-    const ngx_http_xet_pg_stmt_t *stmt, const char *const *values,
-    const int *lengths, ngx_http_xet_pg_handler_pt handler, void *data);
+    const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
+    ngx_http_xet_pg_handler_pt handler, void *data);
 
 /* The caller leaves: a waiting statement is dropped, a sent one goes on. */
 void ngx_http_xet_lanes_detach(ngx_http_xet_pg_query_t *q);

@@ -57,7 +57,8 @@ ngx_http_xet_pg_connect(ngx_http_xet_pg_t *pg)
         return NGX_ERROR;
     }
 
-    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0, "xet pg: connecting");
+    ngx_log_debug1(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
+                   "xet pg %p: connecting", pg);
 
     pg->state = NGX_HTTP_XET_PG_CONNECTING;
 
@@ -79,6 +80,9 @@ ngx_http_xet_pg_connected(void *data, PGconn *conn, const char *error)
         ngx_http_xet_pg_refused(pg, error);
         return;
     }
+
+    ngx_log_debug1(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
+                   "xet pg %p: connected, preparing", pg);
 
     if (ngx_http_xet_pg_setup_send(conn, pg->stmts, pg->timeout) != NGX_OK
         || ngx_http_xet_pg_wrap(pg) != NGX_OK
@@ -192,7 +196,7 @@ ngx_http_xet_pg_wrap(ngx_http_xet_pg_t *pg)
 ngx_int_t
 ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 {
-    int  i, formats[NGX_HTTP_XET_PG_PARAMS];
+    int  i, formats[NGX_HTTP_XET_PARAMS_MAX];
 
     for (i = 0; i < (int) q->stmt->params; i++) {
         formats[i] = 1;
@@ -437,6 +441,9 @@ ngx_http_xet_pg_close(ngx_http_xet_pg_t *pg)
     }
 
     pg->writing = 0;
+    ngx_log_debug2(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
+                   "xet pg %p: closed, %ui in flight", pg, pg->n);
+
     pg->state = NGX_HTTP_XET_PG_CLOSED;
 }
 

@@ -13,11 +13,11 @@
 
 #include <libpq-fe.h>
 
+#include "ngx_http_xet_params.h"
 #include "ngx_http_xet_pg_connect.h"
 #include "ngx_http_xet_pg_setup.h"
 
 
-#define NGX_HTTP_XET_PG_PARAMS     24
 #define NGX_HTTP_XET_PG_CANCELLED  "57014"     /* SQLSTATE: out of time */
 
 
@@ -62,8 +62,8 @@ struct ngx_http_xet_pg_query_s {
     ngx_uint_t                      tries;
     unsigned                        lost:1;    /* an attempt's end is unknown */
 
-    const char                     *values[NGX_HTTP_XET_PG_PARAMS];
-    int                             lengths[NGX_HTTP_XET_PG_PARAMS];
+    const char                     *values[NGX_HTTP_XET_PARAMS_MAX];
+    int                             lengths[NGX_HTTP_XET_PARAMS_MAX];
     u_char                          own[16];   /* a value of no request */
 };
 

@@ -41,8 +41,7 @@ struct ngx_http_xet_query_s {
     ngx_http_xet_file_t            *copy;      /* that a row is to name */
     u_char                          sqlstate[6]; /* refused, for certain */
 
-    int64_t                         numbers[3]; /* parameters, big-endian */
-    int32_t                         tags[2];   /* likewise */
+    ngx_http_xet_params_t           params;    /* of the statement */
     unsigned                        cleanup:1;
 };
 
@@ -114,12 +113,12 @@ typedef struct {
     ngx_uint_t  n;
 } ngx_http_xet_terms_t;
 
-ngx_int_t ngx_http_xet_query_terms(ngx_http_request_t *r,
+ngx_int_t ngx_http_xet_query_file_terms(ngx_http_request_t *r,
     const xet_hash_t *file, uint64_t first, uint64_t last,
     ngx_http_xet_query_handler_pt handler);
-void ngx_http_xet_query_terms_get(ngx_http_request_t *r,
+void ngx_http_xet_query_file_terms_get(ngx_http_request_t *r,
     ngx_http_xet_terms_t *terms);
-void ngx_http_xet_query_terms_row(ngx_http_request_t *r, ngx_uint_t i,
+void ngx_http_xet_query_file_terms_row(ngx_http_request_t *r, ngx_uint_t i,
     uint64_t *first_offset, ngx_str_t *packed);
 
 
@@ -132,13 +131,13 @@ typedef struct {
     ngx_str_t   packed;                        /* empty for an empty file */
 } ngx_http_xet_open_t;
 
-ngx_int_t ngx_http_xet_query_open(ngx_http_request_t *r,
+ngx_int_t ngx_http_xet_query_file_open(ngx_http_request_t *r,
     const xet_hash_t *file, uint64_t at,
     ngx_http_xet_query_handler_pt handler);
 
 /* The status of rc; XET_DATABASE as well for a row that can't be. */
-xet_status_t ngx_http_xet_query_open_get(ngx_http_request_t *r, ngx_int_t rc,
-    ngx_http_xet_open_t *open);
+xet_status_t ngx_http_xet_query_file_open_get(ngx_http_request_t *r,
+    ngx_int_t rc, ngx_http_xet_open_t *open);
 
 
 /*
@@ -153,11 +152,11 @@ typedef struct {
     ngx_str_t   packed;                        /* empty for an empty file */
 } ngx_http_xet_file_row_t;
 
-ngx_int_t ngx_http_xet_query_files(ngx_http_request_t *r,
+ngx_int_t ngx_http_xet_query_files_terms(ngx_http_request_t *r,
     ngx_http_xet_array_t *files, ngx_uint_t first, uint64_t at,
     ngx_http_xet_query_handler_pt handler);
-ngx_uint_t ngx_http_xet_query_files_n(ngx_http_request_t *r);
-void ngx_http_xet_query_files_row(ngx_http_request_t *r, ngx_uint_t i,
+ngx_uint_t ngx_http_xet_query_files_terms_n(ngx_http_request_t *r);
+void ngx_http_xet_query_files_terms_row(ngx_http_request_t *r, ngx_uint_t i,
     ngx_http_xet_file_row_t *row);
 
 
@@ -166,11 +165,11 @@ void ngx_http_xet_query_files_row(ngx_http_request_t *r, ngx_uint_t i,
  * of a xorb that is not stored is not known.  With hashes off slice->hashes
  * is NULL.  A range outside its xorb gives n == 0.
  */
-ngx_int_t ngx_http_xet_query_slices(ngx_http_request_t *r,
+ngx_int_t ngx_http_xet_query_xorb_slices(ngx_http_request_t *r,
     ngx_http_xet_slices_t *slices, ngx_uint_t hashes, ngx_uint_t lane,
     ngx_http_xet_query_handler_pt handler);
-ngx_uint_t ngx_http_xet_query_slices_n(ngx_http_xet_query_t *q);
-void ngx_http_xet_query_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
+ngx_uint_t ngx_http_xet_query_xorb_slices_n(ngx_http_xet_query_t *q);
+void ngx_http_xet_query_xorb_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_shard_slice_t *slice);
 
 /*
@@ -215,7 +214,7 @@ ngx_int_t ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_query_xorb_heal(ngx_http_request_t *r,
     const xet_xorb_info_t *info, ngx_http_xet_file_t *file, uint32_t old_tag,
     ngx_http_xet_query_handler_pt handler);
-void ngx_http_xet_query_xorb_copy(ngx_http_request_t *r,
+void ngx_http_xet_query_xorb_put_row(ngx_http_request_t *r,
     ngx_http_xet_copy_t *copy);
 
 /*
@@ -223,28 +222,28 @@ void ngx_http_xet_query_xorb_copy(ngx_http_request_t *r,
  * waits, and it is dropped when the lane is busy: who meets the damage next
  * tells; what was noted is forgotten then.
  */
-ngx_int_t ngx_http_xet_query_damaged(ngx_http_request_t *r,
+ngx_int_t ngx_http_xet_query_xorb_damaged(ngx_http_request_t *r,
     ngx_http_xet_damage_t *damage, ngx_http_xet_query_handler_pt handler);
-void ngx_http_xet_query_damaged_tell(ngx_http_xet_damage_t *damage);
+void ngx_http_xet_query_xorb_damaged_tell(ngx_http_xet_damage_t *damage);
 
 
 /* A xorb, for who may know all of it. */
-ngx_int_t ngx_http_xet_query_xorb(ngx_http_request_t *r,
+ngx_int_t ngx_http_xet_query_xorb_get(ngx_http_request_t *r,
     const xet_hash_t *xorb, ngx_http_xet_query_handler_pt handler);
 
 /* Its digest is not asked for. */
-void ngx_http_xet_query_xorb_get(ngx_http_request_t *r,
+void ngx_http_xet_query_xorb_get_row(ngx_http_request_t *r,
     ngx_http_xet_copy_t *copy);
 
 /*
  * A xorb that the client may name in a shard without sending it; noted as
  * below.
  */
-ngx_int_t ngx_http_xet_query_grant(ngx_http_request_t *r,
+ngx_int_t ngx_http_xet_query_xorb_grant(ngx_http_request_t *r,
     const xet_hash_t *xorb, ngx_http_xet_query_handler_pt handler);
 
 /* As query_xorb_get(), and whether that is noted. */
-ngx_uint_t ngx_http_xet_query_grant_get(ngx_http_request_t *r,
+ngx_uint_t ngx_http_xet_query_xorb_grant_row(ngx_http_request_t *r,
     ngx_http_xet_copy_t *copy);
 
 
@@ -254,37 +253,37 @@ ngx_uint_t ngx_http_xet_query_grant_get(ngx_http_request_t *r,
  * today, and if not, the second statement puts them there.
  */
 
-ngx_int_t ngx_http_xet_query_chunk(ngx_http_request_t *r,
+ngx_int_t ngx_http_xet_query_chunk_find(ngx_http_request_t *r,
     const xet_hash_t *chunk, ngx_http_xet_query_handler_pt handler);
 
 /* Its rc: a query that PostgreSQL has broken off in time is a miss. */
-ngx_int_t ngx_http_xet_query_chunk_rc(ngx_http_request_t *r, ngx_int_t rc);
+ngx_int_t ngx_http_xet_query_chunk_find_rc(ngx_http_request_t *r, ngx_int_t rc);
 
-ngx_uint_t ngx_http_xet_query_chunk_n(ngx_http_xet_query_t *q);
+ngx_uint_t ngx_http_xet_query_chunk_find_n(ngx_http_xet_query_t *q);
 
 /* chunk_count is 0 for a row that can't be. */
-void ngx_http_xet_query_chunk_row(ngx_http_xet_query_t *q, ngx_uint_t i,
+void ngx_http_xet_query_chunk_find_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_xorb_list_t *xorb, ngx_uint_t *noted);
 
 /*
  * Adds the xorbs of all rows.  NGX_OK: all are on record; NGX_DECLINED: some
  * are not yet; NGX_ERROR: a row can't be.
  */
-ngx_int_t ngx_http_xet_query_chunk_told(ngx_http_xet_query_t *q,
+ngx_int_t ngx_http_xet_query_chunk_find_xorbs(ngx_http_xet_query_t *q,
     ngx_http_xet_array_t *xorbs);
 
-ngx_int_t ngx_http_xet_query_advertised(ngx_http_request_t *r,
+ngx_int_t ngx_http_xet_query_xorb_advertised(ngx_http_request_t *r,
     ngx_http_xet_array_t *xorbs, ngx_http_xet_query_handler_pt handler);
 
 
-ngx_int_t ngx_http_xet_query_stage(ngx_http_request_t *r,
+ngx_int_t ngx_http_xet_query_shard_stage(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
 
 /* The copies that known files of the batch lead to by other terms. */
-ngx_int_t ngx_http_xet_query_doubts(ngx_http_request_t *r,
+ngx_int_t ngx_http_xet_query_shard_doubts(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
-ngx_uint_t ngx_http_xet_query_doubts_n(ngx_http_xet_query_t *q);
-void ngx_http_xet_query_doubts_row(ngx_http_xet_query_t *q, ngx_uint_t i,
+ngx_uint_t ngx_http_xet_query_shard_doubts_n(ngx_http_xet_query_t *q);
+void ngx_http_xet_query_shard_doubts_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_hash_t *xorb, uint32_t *tag, uint64_t *size);
 
 ngx_int_t ngx_http_xet_query_shard_put(ngx_http_request_t *r,
@@ -293,18 +292,18 @@ ngx_int_t ngx_http_xet_query_shard_put(ngx_http_request_t *r,
     (ngx_http_xet_query_number(r) != 0)
 
 /* The SHA-256 of a registered file, 32 bytes, as computed from its data. */
-ngx_int_t ngx_http_xet_query_prove(ngx_http_request_t *r,
+ngx_int_t ngx_http_xet_query_file_prove(ngx_http_request_t *r,
     const xet_hash_t *file, const u_char *sha256,
     ngx_http_xet_query_handler_pt handler);
 
 /* Takes a file out of a repo; forgotten tells whether it was in it. */
-ngx_int_t ngx_http_xet_query_forget(ngx_http_request_t *r, ngx_str_t *repo,
+ngx_int_t ngx_http_xet_query_repo_forget(ngx_http_request_t *r, ngx_str_t *repo,
     const xet_hash_t *file, ngx_http_xet_query_handler_pt handler);
-#define ngx_http_xet_query_forgotten(r)                                       \
+#define ngx_http_xet_query_repo_forget_found(r)                               \
     (ngx_http_xet_query_number(r) != 0)
 
 /* Drops what an upload has staged under its id; nobody waits for it. */
-void ngx_http_xet_query_unstage(const u_char *id);
+void ngx_http_xet_query_shard_unstage(const u_char *id);
 
 
 /* Drops what is left of crashed uploads, and old telemetry. */
@@ -314,17 +313,17 @@ void ngx_http_xet_query_sweep(void);
  * Keeps a report; nobody waits for it, and it is dropped when the lane is
  * busy.  On NGX_OK the report is freed later, else it stays the caller's.
  */
-ngx_int_t ngx_http_xet_query_telemetry(xet_telemetry_t *t);
+ngx_int_t ngx_http_xet_query_telemetry_put(xet_telemetry_t *t);
 
 
 /*
  * What is known of a file as a zTensor file by these rules, and, if wanted,
  * the attributes of its root, data NULL without any.
  */
-ngx_int_t ngx_http_xet_query_zt(ngx_http_request_t *r, const xet_hash_t *file,
-    uint64_t rules, ngx_uint_t attributes,
+ngx_int_t ngx_http_xet_query_zt_get(ngx_http_request_t *r,
+    const xet_hash_t *file, uint64_t rules, ngx_uint_t attributes,
     ngx_http_xet_query_handler_pt handler);
-void ngx_http_xet_query_zt_get(ngx_http_request_t *r, ngx_str_t *verdict,
+void ngx_http_xet_query_zt_get_row(ngx_http_request_t *r, ngx_str_t *verdict,
     ngx_str_t *attributes);
 
 /* Keeps that; copied, nobody waits for it, dropped when the lane is busy. */
@@ -332,11 +331,11 @@ void ngx_http_xet_query_zt_put(const xet_hash_t *file, uint64_t rules,
     xet_buf_t *verdict, const xet_zt_text_t *attributes);
 
 /* What verifying objects first to last has found, those that were. */
-ngx_int_t ngx_http_xet_query_zt_reports(ngx_http_request_t *r,
+ngx_int_t ngx_http_xet_query_zt_reports_get(ngx_http_request_t *r,
     const xet_hash_t *file, uint64_t rules, uint64_t first, uint64_t last,
     ngx_http_xet_query_handler_pt handler);
-ngx_uint_t ngx_http_xet_query_zt_reports_n(ngx_http_request_t *r);
-void ngx_http_xet_query_zt_reports_row(ngx_http_request_t *r, ngx_uint_t i,
+ngx_uint_t ngx_http_xet_query_zt_reports_get_n(ngx_http_request_t *r);
+void ngx_http_xet_query_zt_reports_get_row(ngx_http_request_t *r, ngx_uint_t i,
     uint64_t *object, ngx_str_t *report);
 
 /* Keeps that, likewise; the arrays' memory is taken over. */

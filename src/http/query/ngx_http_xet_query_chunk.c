@@ -11,29 +11,26 @@
 
 
 ngx_int_t
-ngx_http_xet_query_chunk(ngx_http_request_t *r, const xet_hash_t *chunk,
+ngx_http_xet_query_chunk_find(ngx_http_request_t *r, const xet_hash_t *chunk,
     ngx_http_xet_query_handler_pt handler)
 {
-    int          lengths[4];
-    const char  *values[4];
+    ngx_http_xet_params_t  *p;
 
-    values[0] = (const char *) chunk->bytes;
-    lengths[0] = XET_HASH_LEN;
-    values[1] = ngx_http_xet_dedup_wide(r) ? "\1" : "\0";
-    lengths[1] = 1;
+    p = ngx_http_xet_query_params(r);
 
-    if (ngx_http_xet_query_whose(r, &values[2], &lengths[2]) != NGX_OK) {
+    ngx_http_xet_params_bytes(p, chunk->bytes, XET_HASH_LEN);
+    ngx_http_xet_params_bool(p, ngx_http_xet_dedup_wide(r));
+
+    if (ngx_http_xet_query_whose(r, p) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    return ngx_http_xet_query_send(r, NGX_HTTP_XET_DEDUP,
-                                   NGX_HTTP_XET_STMT_CHUNK, values, lengths,
-                                   handler);
+    return ngx_http_xet_send_chunk_find(r, NGX_HTTP_XET_DEDUP, handler);
 }
 
 
 ngx_int_t
-ngx_http_xet_query_chunk_rc(ngx_http_request_t *r, ngx_int_t rc)
+ngx_http_xet_query_chunk_find_rc(ngx_http_request_t *r, ngx_int_t rc)
 {
     ngx_http_xet_query_t  *q;
 
@@ -50,14 +47,14 @@ ngx_http_xet_query_chunk_rc(ngx_http_request_t *r, ngx_int_t rc)
 
 
 ngx_uint_t
-ngx_http_xet_query_chunk_n(ngx_http_xet_query_t *q)
+ngx_http_xet_query_chunk_find_n(ngx_http_xet_query_t *q)
 {
     return ngx_http_xet_pg_rows(q->res);
 }
 
 
 void
-ngx_http_xet_query_chunk_row(ngx_http_xet_query_t *q, ngx_uint_t i,
+ngx_http_xet_query_chunk_find_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_xorb_list_t *xorb, ngx_uint_t *noted)
 {
     ngx_str_t  hash, hashes, raw, seen;
@@ -95,17 +92,17 @@ ngx_http_xet_query_chunk_row(ngx_http_xet_query_t *q, ngx_uint_t i,
 
 
 ngx_int_t
-ngx_http_xet_query_chunk_told(ngx_http_xet_query_t *q,
+ngx_http_xet_query_chunk_find_xorbs(ngx_http_xet_query_t *q,
     ngx_http_xet_array_t *xorbs)
 {
     ngx_uint_t       i, n, noted, all;
     xet_xorb_list_t  xorb;
 
-    n = ngx_http_xet_query_chunk_n(q);
+    n = ngx_http_xet_query_chunk_find_n(q);
     all = 1;
 
     for (i = 0; i < n; i++) {
-        ngx_http_xet_query_chunk_row(q, i, &xorb, &noted);
+        ngx_http_xet_query_chunk_find_row(q, i, &xorb, &noted);
 
         if (xorb.chunk_count == 0) {
             return NGX_ERROR;
@@ -120,19 +117,14 @@ ngx_http_xet_query_chunk_told(ngx_http_xet_query_t *q,
 
 
 ngx_int_t
-ngx_http_xet_query_advertised(ngx_http_request_t *r,
+ngx_http_xet_query_xorb_advertised(ngx_http_request_t *r,
     ngx_http_xet_array_t *xorbs, ngx_http_xet_query_handler_pt handler)
 {
-    int          length;
-    const char  *value;
-
     if (xorbs->failed) {
         return NGX_ERROR;
     }
 
-    ngx_http_xet_array_value(xorbs, &value, &length);
+    ngx_http_xet_params_array(ngx_http_xet_query_params(r), xorbs);
 
-    return ngx_http_xet_query_send(r, NGX_HTTP_XET_WRITE,
-                                   NGX_HTTP_XET_STMT_ADVERTISED, &value,
-                                   &length, handler);
+    return ngx_http_xet_send_xorb_advertised(r, NGX_HTTP_XET_WRITE, handler);
 }

@@ -10,32 +10,24 @@
 
 
 ngx_int_t
-ngx_http_xet_query_terms(ngx_http_request_t *r, const xet_hash_t *file,
+ngx_http_xet_query_file_terms(ngx_http_request_t *r, const xet_hash_t *file,
     uint64_t first, uint64_t last, ngx_http_xet_query_handler_pt handler)
 {
-    int                    lengths[4] = { XET_HASH_LEN, 8, 8, 0 };
-    const char            *values[4];
-    ngx_http_xet_query_t  *q;
+    ngx_http_xet_params_t  *p;
 
-    q = ngx_http_xet_query_get(r);
+    p = ngx_http_xet_query_params(r);
 
-    ngx_http_xet_put_be64(&q->numbers[0], ngx_min(first, NGX_MAX_OFF_T_VALUE));
-    ngx_http_xet_put_be64(&q->numbers[1], ngx_min(last, NGX_MAX_OFF_T_VALUE));
+    ngx_http_xet_params_bytes(p, file->bytes, XET_HASH_LEN);
+    ngx_http_xet_params_int8(p, ngx_min(first, NGX_MAX_OFF_T_VALUE));
+    ngx_http_xet_params_int8(p, ngx_min(last, NGX_MAX_OFF_T_VALUE));
+    ngx_http_xet_query_repo(r, p);
 
-    values[0] = (const char *) file->bytes;
-    values[1] = (const char *) &q->numbers[0];
-    values[2] = (const char *) &q->numbers[1];
-
-    ngx_http_xet_query_repo(r, &values[3], &lengths[3]);
-
-    return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ,
-                                   NGX_HTTP_XET_STMT_TERMS, values, lengths,
-                                   handler);
+    return ngx_http_xet_send_file_terms(r, NGX_HTTP_XET_READ, handler);
 }
 
 
 void
-ngx_http_xet_query_terms_get(ngx_http_request_t *r,
+ngx_http_xet_query_file_terms_get(ngx_http_request_t *r,
     ngx_http_xet_terms_t *terms)
 {
     ngx_http_xet_query_t  *q;
@@ -52,7 +44,7 @@ ngx_http_xet_query_terms_get(ngx_http_request_t *r,
 
 
 void
-ngx_http_xet_query_terms_row(ngx_http_request_t *r, ngx_uint_t i,
+ngx_http_xet_query_file_terms_row(ngx_http_request_t *r, ngx_uint_t i,
     uint64_t *first_offset, ngx_str_t *packed)
 {
     ngx_http_xet_query_t  *q;
@@ -65,30 +57,23 @@ ngx_http_xet_query_terms_row(ngx_http_request_t *r, ngx_uint_t i,
 
 
 ngx_int_t
-ngx_http_xet_query_open(ngx_http_request_t *r, const xet_hash_t *file,
+ngx_http_xet_query_file_open(ngx_http_request_t *r, const xet_hash_t *file,
     uint64_t at, ngx_http_xet_query_handler_pt handler)
 {
-    int                    lengths[3] = { XET_HASH_LEN, 8, 0 };
-    const char            *values[3];
-    ngx_http_xet_query_t  *q;
+    ngx_http_xet_params_t  *p;
 
-    q = ngx_http_xet_query_get(r);
+    p = ngx_http_xet_query_params(r);
 
-    ngx_http_xet_put_be64(&q->numbers[0], ngx_min(at, NGX_MAX_OFF_T_VALUE));
+    ngx_http_xet_params_bytes(p, file->bytes, XET_HASH_LEN);
+    ngx_http_xet_params_int8(p, ngx_min(at, NGX_MAX_OFF_T_VALUE));
+    ngx_http_xet_query_repo(r, p);
 
-    values[0] = (const char *) file->bytes;
-    values[1] = (const char *) &q->numbers[0];
-
-    ngx_http_xet_query_repo(r, &values[2], &lengths[2]);
-
-    return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ,
-                                   NGX_HTTP_XET_STMT_OPEN, values, lengths,
-                                   handler);
+    return ngx_http_xet_send_file_open(r, NGX_HTTP_XET_READ, handler);
 }
 
 
 xet_status_t
-ngx_http_xet_query_open_get(ngx_http_request_t *r, ngx_int_t rc,
+ngx_http_xet_query_file_open_get(ngx_http_request_t *r, ngx_int_t rc,
     ngx_http_xet_open_t *open)
 {
     PGresult   *res;
@@ -125,37 +110,29 @@ ngx_http_xet_query_open_get(ngx_http_request_t *r, ngx_int_t rc,
 
 
 ngx_int_t
-ngx_http_xet_query_files(ngx_http_request_t *r, ngx_http_xet_array_t *files,
-    ngx_uint_t first, uint64_t at, ngx_http_xet_query_handler_pt handler)
+ngx_http_xet_query_files_terms(ngx_http_request_t *r,
+    ngx_http_xet_array_t *files, ngx_uint_t first, uint64_t at,
+    ngx_http_xet_query_handler_pt handler)
 {
-    int                    lengths[4] = { 0, 8, 8, 0 };
-    const char            *values[4];
-    ngx_http_xet_query_t  *q;
+    ngx_http_xet_params_t  *p;
 
     if (files->failed) {
         return NGX_ERROR;
     }
 
-    q = ngx_http_xet_query_get(r);
+    p = ngx_http_xet_query_params(r);
 
-    ngx_http_xet_put_be64(&q->numbers[0], first + 1);
-    ngx_http_xet_put_be64(&q->numbers[1], at);
+    ngx_http_xet_params_array(p, files);
+    ngx_http_xet_params_int8(p, first + 1);
+    ngx_http_xet_params_int8(p, at);
+    ngx_http_xet_query_repo(r, p);
 
-    ngx_http_xet_array_value(files, &values[0], &lengths[0]);
-
-    values[1] = (const char *) &q->numbers[0];
-    values[2] = (const char *) &q->numbers[1];
-
-    ngx_http_xet_query_repo(r, &values[3], &lengths[3]);
-
-    return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ,
-                                   NGX_HTTP_XET_STMT_FILES, values, lengths,
-                                   handler);
+    return ngx_http_xet_send_files_terms(r, NGX_HTTP_XET_READ, handler);
 }
 
 
 ngx_uint_t
-ngx_http_xet_query_files_n(ngx_http_request_t *r)
+ngx_http_xet_query_files_terms_n(ngx_http_request_t *r)
 {
     ngx_http_xet_query_t  *q;
 
@@ -166,7 +143,7 @@ ngx_http_xet_query_files_n(ngx_http_request_t *r)
 
 
 void
-ngx_http_xet_query_files_row(ngx_http_request_t *r, ngx_uint_t i,
+ngx_http_xet_query_files_terms_row(ngx_http_request_t *r, ngx_uint_t i,
     ngx_http_xet_file_row_t *row)
 {
     PGresult  *res;
@@ -182,34 +159,30 @@ ngx_http_xet_query_files_row(ngx_http_request_t *r, ngx_uint_t i,
 
 
 ngx_int_t
-ngx_http_xet_query_prove(ngx_http_request_t *r, const xet_hash_t *file,
+ngx_http_xet_query_file_prove(ngx_http_request_t *r, const xet_hash_t *file,
     const u_char *sha256, ngx_http_xet_query_handler_pt handler)
 {
-    int          lengths[2] = { XET_HASH_LEN, XET_DIGEST_SHA256_LEN };
-    const char  *values[2];
+    ngx_http_xet_params_t  *p;
 
-    values[0] = (const char *) file->bytes;
-    values[1] = (const char *) sha256;
+    p = ngx_http_xet_query_params(r);
 
-    return ngx_http_xet_query_send(r, NGX_HTTP_XET_WRITE,
-                                   NGX_HTTP_XET_STMT_PROVE, values, lengths,
-                                   handler);
+    ngx_http_xet_params_bytes(p, file->bytes, XET_HASH_LEN);
+    ngx_http_xet_params_bytes(p, sha256, XET_DIGEST_SHA256_LEN);
+
+    return ngx_http_xet_send_file_prove(r, NGX_HTTP_XET_WRITE, handler);
 }
 
 
 ngx_int_t
-ngx_http_xet_query_forget(ngx_http_request_t *r, ngx_str_t *repo,
+ngx_http_xet_query_repo_forget(ngx_http_request_t *r, ngx_str_t *repo,
     const xet_hash_t *file, ngx_http_xet_query_handler_pt handler)
 {
-    int          lengths[2];
-    const char  *values[2];
+    ngx_http_xet_params_t  *p;
 
-    values[0] = (const char *) repo->data;
-    lengths[0] = (int) repo->len;
-    values[1] = (const char *) file->bytes;
-    lengths[1] = XET_HASH_LEN;
+    p = ngx_http_xet_query_params(r);
 
-    return ngx_http_xet_query_send(r, NGX_HTTP_XET_WRITE,
-                                   NGX_HTTP_XET_STMT_FORGET, values, lengths,
-                                   handler);
+    ngx_http_xet_params_bytes(p, repo->data, repo->len);
+    ngx_http_xet_params_bytes(p, file->bytes, XET_HASH_LEN);
+
+    return ngx_http_xet_send_repo_forget(r, NGX_HTTP_XET_WRITE, handler);
 }

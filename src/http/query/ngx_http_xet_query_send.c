@@ -22,18 +22,29 @@ static void ngx_http_xet_query_orphan_done(void *data, PGresult *res,
 static void ngx_http_xet_query_pool_cleanup(void *data);
 
 
+ngx_http_xet_params_t *
+ngx_http_xet_query_params(ngx_http_request_t *r)
+{
+    ngx_http_xet_query_t  *q;
+
+    q = ngx_http_xet_query_get(r);
+
+    ngx_http_xet_query_release(r);
+    ngx_http_xet_params_init(&q->params);
+
+    return &q->params;
+}
+
+
 ngx_int_t
-ngx_http_xet_query_send(ngx_http_request_t *r, ngx_uint_t lane,
-    ngx_uint_t stmt, const char *const *values, const int *lengths,
-    ngx_http_xet_query_handler_pt handler)
+ngx_http_xet_query_send(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
+    ngx_http_xet_stmt_e stmt, ngx_http_xet_query_handler_pt handler)
 {
     ngx_http_cleanup_t    *cln;
     ngx_pool_cleanup_t    *pcln;
     ngx_http_xet_query_t  *q;
 
     q = ngx_http_xet_query_get(r);
-
-    ngx_http_xet_query_release(r);
 
     if (!q->cleanup) {
 
@@ -63,8 +74,8 @@ ngx_http_xet_query_send(ngx_http_request_t *r, ngx_uint_t lane,
     q->sqlstate[0] = '\0';
 
     q->query = ngx_http_xet_lanes_send(lane, &ngx_http_xet_query_stmts[stmt],
-                                       values, lengths,
-                                       ngx_http_xet_query_result, q);
+                                       &q->params, ngx_http_xet_query_result,
+                                       q);
     if (q->query == NULL) {
         return NGX_BUSY;
     }
@@ -170,7 +181,7 @@ ngx_http_xet_query_orphan_done(void *data, PGresult *res, ngx_int_t rc,
         ngx_http_xet_pg_clear(res);
     }
 
-    ngx_http_xet_query_unstage(id);
+    ngx_http_xet_query_shard_unstage(id);
 
     ngx_free(id);
 }
@@ -195,27 +206,28 @@ ngx_http_xet_query_release(ngx_http_request_t *r)
 }
 
 
-/* The repo whose files the request may see; SQL NULL for all of the store. */
-
 void
-ngx_http_xet_query_repo(ngx_http_request_t *r, const char **value, int *length)
+ngx_http_xet_query_repo(ngx_http_request_t *r, ngx_http_xet_params_t *p)
 {
     ngx_str_t  *repo;
 
     repo = ngx_http_xet_repo(r);
 
-    *value = repo ? (const char *) repo->data : NULL;
-    *length = repo ? (int) repo->len : 0;
+    if (repo) {
+        ngx_http_xet_params_bytes(p, repo->data, repo->len);
+
+    } else {
+        ngx_http_xet_params_null(p);
+    }
 }
 
 
 ngx_int_t
-ngx_http_xet_query_whose(ngx_http_request_t *r, const char **values,
-    int *lengths)
+ngx_http_xet_query_whose(ngx_http_request_t *r, ngx_http_xet_params_t *p)
 {
     ngx_str_t  subject;
 
-    ngx_http_xet_query_repo(r, &values[0], &lengths[0]);
+    ngx_http_xet_query_repo(r, p);
 
     subject = ngx_http_xet_subject(r);
 
@@ -223,8 +235,12 @@ ngx_http_xet_query_whose(ngx_http_request_t *r, const char **values,
         return NGX_ERROR;
     }
 
-    values[1] = subject.len ? (const char *) subject.data : NULL;
-    lengths[1] = (int) subject.len;
+    if (subject.len) {
+        ngx_http_xet_params_bytes(p, subject.data, subject.len);
+
+    } else {
+        ngx_http_xet_params_null(p);
+    }
 
     return NGX_OK;
 }
@@ -234,6 +250,7 @@ ngx_int_t
 ngx_http_xet_query_ping(ngx_http_request_t *r,
     ngx_http_xet_query_handler_pt handler)
 {
-    return ngx_http_xet_query_send(r, NGX_HTTP_XET_PING, NGX_HTTP_XET_STMT_PING,
-                                   NULL, NULL, handler);
+    (void) ngx_http_xet_query_params(r);
+
+    return ngx_http_xet_send_ping(r, NGX_HTTP_XET_PING, handler);
 }

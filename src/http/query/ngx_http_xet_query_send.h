@@ -7,34 +7,65 @@
 #define _NGX_HTTP_XET_QUERY_SEND_H_INCLUDED_
 
 
+#include "ngx_http_xet_lanes.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_query_stmt.h"
 
 
 /*
- * Sends a statement for the request in one of the lanes and drops the rows of
- * the one before.  Returns as the functions of ngx_http_xet_query.h do.
+ * The parameters of the next statement of a request, none yet.  The rows of
+ * the statement before are dropped.
  */
-ngx_int_t ngx_http_xet_query_send(ngx_http_request_t *r, ngx_uint_t lane,
-    ngx_uint_t stmt, const char *const *values, const int *lengths,
+ngx_http_xet_params_t *ngx_http_xet_query_params(ngx_http_request_t *r);
+
+/* The repo whose files the request may see; SQL NULL for all of the store. */
+void ngx_http_xet_query_repo(ngx_http_request_t *r, ngx_http_xet_params_t *p);
+
+/*
+ * The repo and who asks, as two parameters: for what they have had besides.
+ * NGX_ERROR without memory.
+ */
+ngx_int_t ngx_http_xet_query_whose(ngx_http_request_t *r,
+    ngx_http_xet_params_t *p);
+
+/*
+ * Sends a statement with these parameters in one of the lanes.  Returns as the
+ * functions of ngx_http_xet_query.h do.
+ */
+ngx_int_t ngx_http_xet_query_send(ngx_http_request_t *r,
+    ngx_http_xet_lane_e lane, ngx_http_xet_stmt_e stmt,
     ngx_http_xet_query_handler_pt handler);
+
+
+#define XET_STATEMENT(name, params, sql)                                      \
+                                                                              \
+static ngx_inline ngx_int_t                                                   \
+ngx_http_xet_send_##name(ngx_http_request_t *r, ngx_http_xet_lane_e lane,     \
+    ngx_http_xet_query_handler_pt handler)                                    \
+{                                                                             \
+    return ngx_http_xet_query_send(r, lane, ngx_http_xet_stmt_##name,         \
+                                   handler);                                  \
+}                                                                             \
+                                                                              \
+static ngx_inline ngx_http_xet_pg_query_t *                                   \
+ngx_http_xet_post_##name(ngx_http_xet_params_t *p,                            \
+    ngx_http_xet_pg_handler_pt handler, void *data)                           \
+{                                                                             \
+    return ngx_http_xet_lanes_send(NGX_HTTP_XET_WRITE,                        \
+               &ngx_http_xet_query_stmts[ngx_http_xet_stmt_##name], p,        \
+               handler, data);                                                \
+}
+
+#include "statements.def"
+
+#undef XET_STATEMENT
+
 
 /*
  * What becomes of q->copy when its request dies: whether the statement has an
  * owner now, else it is to be detached.
  */
 ngx_uint_t ngx_http_xet_query_xorb_left(ngx_http_xet_query_t *q);
-
-/* The repo whose files the request may see; SQL NULL for all of the store. */
-void ngx_http_xet_query_repo(ngx_http_request_t *r, const char **value,
-    int *length);
-
-/*
- * That and who asks, as two parameters: for what they have had besides.
- * NGX_ERROR without memory.
- */
-ngx_int_t ngx_http_xet_query_whose(ngx_http_request_t *r, const char **values,
-    int *lengths);
 
 
 #endif /* _NGX_HTTP_XET_QUERY_SEND_H_INCLUDED_ */

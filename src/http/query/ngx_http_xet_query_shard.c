@@ -9,50 +9,45 @@
 #include "ngx_http_xet_query_send.h"
 
 
-static ngx_int_t ngx_http_xet_query_batch(ngx_http_request_t *r,
-    ngx_uint_t stmt, ngx_http_xet_batch_t *b,
-    ngx_http_xet_query_handler_pt handler);
-
+/* What both statements take of a batch, and who asks. */
 
 static ngx_int_t
-ngx_http_xet_query_batch(ngx_http_request_t *r, ngx_uint_t stmt,
-    ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler)
+ngx_http_xet_query_batch(ngx_http_request_t *r, ngx_http_xet_batch_t *b)
 {
-    int                    lengths[4 + NGX_HTTP_XET_BATCH_ARRAYS];
-    ngx_int_t              rc;
-    ngx_uint_t             i;
-    const char            *values[4 + NGX_HTTP_XET_BATCH_ARRAYS];
-    ngx_http_xet_query_t  *q;
+    ngx_uint_t              i;
+    ngx_http_xet_params_t  *p;
 
     if (ngx_http_xet_batch_failed(b)) {
         return NGX_ERROR;
     }
 
-    q = ngx_http_xet_query_get(r);
+    p = ngx_http_xet_query_params(r);
 
-    ngx_http_xet_put_be32(&q->numbers[0], (uint32_t) b->seq);
-
-    values[0] = (const char *) b->id;
-    lengths[0] = sizeof(b->id);
-    values[1] = (const char *) &q->numbers[0];
-    lengths[1] = 4;
+    ngx_http_xet_params_bytes(p, b->id, sizeof(b->id));
+    ngx_http_xet_params_int4(p, (uint32_t) b->seq);
 
     for (i = 0; i < NGX_HTTP_XET_BATCH_ARRAYS; i++) {
-        ngx_http_xet_array_value(ngx_http_xet_batch_array(b, i),
-                                 &values[2 + i], &lengths[2 + i]);
+        ngx_http_xet_params_array(p, ngx_http_xet_batch_array(b, i));
     }
 
-    if (ngx_http_xet_query_whose(r, &values[2 + i], &lengths[2 + i])
-        != NGX_OK)
-    {
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_xet_query_shard_stage(ngx_http_request_t *r, ngx_http_xet_batch_t *b,
+    ngx_http_xet_query_handler_pt handler)
+{
+    ngx_int_t  rc;
+
+    if (ngx_http_xet_query_batch(r, b) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    rc = ngx_http_xet_query_send(r, NGX_HTTP_XET_WRITE, stmt, values, lengths,
-                                 handler);
+    rc = ngx_http_xet_send_shard_stage(r, NGX_HTTP_XET_WRITE, handler);
 
-    if (rc == NGX_AGAIN && (b->seq || stmt == NGX_HTTP_XET_STMT_STAGE)) {
-        q->upload = b->id;
+    if (rc == NGX_AGAIN) {
+        ngx_http_xet_query_get(r)->upload = b->id;
     }
 
     return rc;
@@ -60,35 +55,40 @@ ngx_http_xet_query_batch(ngx_http_request_t *r, ngx_uint_t stmt,
 
 
 ngx_int_t
-ngx_http_xet_query_stage(ngx_http_request_t *r, ngx_http_xet_batch_t *b,
-    ngx_http_xet_query_handler_pt handler)
-{
-    return ngx_http_xet_query_batch(r, NGX_HTTP_XET_STMT_STAGE, b, handler);
-}
-
-
-ngx_int_t
 ngx_http_xet_query_shard_put(ngx_http_request_t *r, ngx_http_xet_batch_t *b,
     ngx_http_xet_query_handler_pt handler)
 {
-    return ngx_http_xet_query_batch(r, NGX_HTTP_XET_STMT_SHARD_PUT, b,
-                                    handler);
+    ngx_int_t              rc;
+    ngx_http_xet_query_t  *q;
+
+    q = ngx_http_xet_query_get(r);
+
+    if (ngx_http_xet_query_batch(r, b) != NGX_OK
+        || ngx_http_xet_query_whose(r, &q->params) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    rc = ngx_http_xet_send_shard_put(r, NGX_HTTP_XET_WRITE, handler);
+
+    if (rc == NGX_AGAIN && b->seq) {
+        q->upload = b->id;
+    }
+
+    return rc;
 }
 
 
 void
-ngx_http_xet_query_unstage(const u_char *id)
+ngx_http_xet_query_shard_unstage(const u_char *id)
 {
-    int                       length;
-    const char               *value;
+    ngx_http_xet_params_t     p;
     ngx_http_xet_pg_query_t  *q;
 
-    value = (const char *) id;
-    length = NGX_HTTP_XET_UPLOAD_LEN;
+    ngx_http_xet_params_init(&p);
+    ngx_http_xet_params_bytes(&p, id, NGX_HTTP_XET_UPLOAD_LEN);
 
-    q = ngx_http_xet_lanes_send(NGX_HTTP_XET_WRITE,
-                          &ngx_http_xet_query_stmts[NGX_HTTP_XET_STMT_UNSTAGE],
-                          &value, &length, NULL, NULL);
+    q = ngx_http_xet_post_shard_unstage(&p, NULL, NULL);
 
     /* what can't be dropped now is dropped by xet.sweep() */
 
@@ -105,41 +105,38 @@ ngx_http_xet_query_unstage(const u_char *id)
 void
 ngx_http_xet_query_sweep(void)
 {
-    (void) ngx_http_xet_lanes_send(NGX_HTTP_XET_WRITE,
-                            &ngx_http_xet_query_stmts[NGX_HTTP_XET_STMT_SWEEP],
-                            NULL, NULL, NULL, NULL);
+    (void) ngx_http_xet_post_sweep(NULL, NULL, NULL);
 }
 
 
 ngx_int_t
-ngx_http_xet_query_doubts(ngx_http_request_t *r, ngx_http_xet_batch_t *b,
+ngx_http_xet_query_shard_doubts(ngx_http_request_t *r, ngx_http_xet_batch_t *b,
     ngx_http_xet_query_handler_pt handler)
 {
-    int          lengths[2];
-    const char  *values[2];
+    ngx_http_xet_params_t  *p;
 
     if (ngx_http_xet_batch_failed(b)) {
         return NGX_ERROR;
     }
 
-    ngx_http_xet_array_value(&b->hashes, &values[0], &lengths[0]);
-    ngx_http_xet_array_value(&b->packed, &values[1], &lengths[1]);
+    p = ngx_http_xet_query_params(r);
 
-    return ngx_http_xet_query_send(r, NGX_HTTP_XET_WRITE,
-                                   NGX_HTTP_XET_STMT_DOUBTS, values, lengths,
-                                   handler);
+    ngx_http_xet_params_array(p, &b->hashes);
+    ngx_http_xet_params_array(p, &b->packed);
+
+    return ngx_http_xet_send_shard_doubts(r, NGX_HTTP_XET_WRITE, handler);
 }
 
 
 ngx_uint_t
-ngx_http_xet_query_doubts_n(ngx_http_xet_query_t *q)
+ngx_http_xet_query_shard_doubts_n(ngx_http_xet_query_t *q)
 {
     return ngx_http_xet_pg_rows(q->res);
 }
 
 
 void
-ngx_http_xet_query_doubts_row(ngx_http_xet_query_t *q, ngx_uint_t i,
+ngx_http_xet_query_shard_doubts_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_hash_t *xorb, uint32_t *tag, uint64_t *size)
 {
     ngx_str_t  hash;

@@ -1,6 +1,6 @@
 
 /*
- * The statements and their numbers.
+ * The statements and their numbers, of statements.def.
  */
 
 #ifndef _NGX_HTTP_XET_QUERY_STMT_H_INCLUDED_
@@ -10,37 +10,38 @@
 #include "ngx_http_xet_pg_setup.h"
 
 
-/* Places in ngx_http_xet_query_stmts. */
-
-enum {
-    NGX_HTTP_XET_STMT_TERMS = 0,
-    NGX_HTTP_XET_STMT_OPEN,
-    NGX_HTTP_XET_STMT_FILES,
-    NGX_HTTP_XET_STMT_SLICES,
-    NGX_HTTP_XET_STMT_SHARD_SLICES,
-    NGX_HTTP_XET_STMT_XORB_PUT,
-    NGX_HTTP_XET_STMT_XORB_HEAL,
-    NGX_HTTP_XET_STMT_XORB_DAMAGED,
-    NGX_HTTP_XET_STMT_DOUBTS,
-    NGX_HTTP_XET_STMT_XORB,
-    NGX_HTTP_XET_STMT_GRANT,
-    NGX_HTTP_XET_STMT_CHUNK,
-    NGX_HTTP_XET_STMT_ADVERTISED,
-    NGX_HTTP_XET_STMT_STAGE,
-    NGX_HTTP_XET_STMT_SHARD_PUT,
-    NGX_HTTP_XET_STMT_PROVE,
-    NGX_HTTP_XET_STMT_FORGET,
-    NGX_HTTP_XET_STMT_UNSTAGE,
-    NGX_HTTP_XET_STMT_TELEMETRY,
-    NGX_HTTP_XET_STMT_ZT,
-    NGX_HTTP_XET_STMT_ZT_PUT,
-    NGX_HTTP_XET_STMT_ZT_REPORTS,
-    NGX_HTTP_XET_STMT_ZT_REPORTS_PUT,
-    NGX_HTTP_XET_STMT_SWEEP,
-    NGX_HTTP_XET_STMT_PING
-};
+#define XET_ROWS(name, params, columns)                                       \
+    XET_STATEMENT(name, params, "SELECT " columns " FROM xet." #name          \
+                  "(" NGX_HTTP_XET_STMT_##params ")")
+#define XET_VALUE(name, params)                                               \
+    XET_STATEMENT(name, params, "SELECT xet." #name                           \
+                  "(" NGX_HTTP_XET_STMT_##params ")")
+#define XET_TEXT(name, params, text)  XET_STATEMENT(name, params, text)
 
 
+#define NGX_HTTP_XET_STMT_0   ""
+#define NGX_HTTP_XET_STMT_1   "$1"
+#define NGX_HTTP_XET_STMT_2   "$1, $2"
+#define NGX_HTTP_XET_STMT_3   "$1, $2, $3"
+#define NGX_HTTP_XET_STMT_4   "$1, $2, $3, $4"
+#define NGX_HTTP_XET_STMT_6   NGX_HTTP_XET_STMT_4 ", $5, $6"
+#define NGX_HTTP_XET_STMT_7   NGX_HTTP_XET_STMT_6 ", $7"
+#define NGX_HTTP_XET_STMT_11  NGX_HTTP_XET_STMT_7 ", $8, $9, $10, $11"
+#define NGX_HTTP_XET_STMT_15  NGX_HTTP_XET_STMT_11 ", $12, $13, $14, $15"
+#define NGX_HTTP_XET_STMT_17  NGX_HTTP_XET_STMT_15 ", $16, $17"
+
+
+#define XET_STATEMENT(name, params, sql)  ngx_http_xet_stmt_##name,
+
+typedef enum {
+#include "statements.def"
+    ngx_http_xet_stmt_none
+} ngx_http_xet_stmt_e;
+
+#undef XET_STATEMENT
+
+
+/* By number; behind the last of them is one without a name. */
 extern const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[];
 
 

@@ -16,7 +16,7 @@
 #define NGX_HTTP_XET_TELEMETRY_WAITING  16
 
 
-static void ngx_http_xet_query_telemetry_done(void *data, PGresult *res,
+static void ngx_http_xet_query_telemetry_put_done(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 
 
@@ -24,11 +24,10 @@ static ngx_uint_t  ngx_http_xet_telemetry_inflight;
 
 
 ngx_int_t
-ngx_http_xet_query_telemetry(xet_telemetry_t *t)
+ngx_http_xet_query_telemetry_put(xet_telemetry_t *t)
 {
-    int                       lengths[4];
-    const char               *values[4];
     xet_telemetry_t          *own;
+    ngx_http_xet_params_t     p;
     ngx_http_xet_lane_stat_t  stat;
 
     ngx_http_xet_lanes_stat(NGX_HTTP_XET_WRITE, &stat);
@@ -46,19 +45,15 @@ ngx_http_xet_query_telemetry(xet_telemetry_t *t)
 
     *own = *t;
 
-    values[0] = own->event;
-    lengths[0] = (int) own->event_len;
-    values[1] = own->session;
-    lengths[1] = (int) own->session_len;
-    values[2] = own->agent;
-    lengths[2] = (int) own->agent_len;
-    values[3] = own->metrics;
-    lengths[3] = (int) own->metrics_len;
+    ngx_http_xet_params_init(&p);
+    ngx_http_xet_params_bytes(&p, own->event, own->event_len);
+    ngx_http_xet_params_bytes(&p, own->session, own->session_len);
+    ngx_http_xet_params_bytes(&p, own->agent, own->agent_len);
+    ngx_http_xet_params_bytes(&p, own->metrics, own->metrics_len);
 
-    if (ngx_http_xet_lanes_send(NGX_HTTP_XET_WRITE,
-                        &ngx_http_xet_query_stmts[NGX_HTTP_XET_STMT_TELEMETRY],
-                        values, lengths, ngx_http_xet_query_telemetry_done,
-                        own)
+    if (ngx_http_xet_post_telemetry_put(&p,
+                                        ngx_http_xet_query_telemetry_put_done,
+                                        own)
         == NULL)
     {
         ngx_free(own);
@@ -72,7 +67,7 @@ ngx_http_xet_query_telemetry(xet_telemetry_t *t)
 
 
 static void
-ngx_http_xet_query_telemetry_done(void *data, PGresult *res, ngx_int_t rc,
+ngx_http_xet_query_telemetry_put_done(void *data, PGresult *res, ngx_int_t rc,
     const char *sqlstate)
 {
     xet_telemetry_t *t = data;

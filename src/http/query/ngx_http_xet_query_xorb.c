@@ -19,51 +19,52 @@ typedef struct {
 } ngx_http_xet_left_t;
 
 
-static ngx_int_t ngx_http_xet_query_slices_values(
-    ngx_http_xet_slices_t *slices, const char **values, int *lengths);
-static ngx_int_t ngx_http_xet_query_xorb_send(ngx_http_request_t *r,
-    ngx_uint_t stmt, const char *const *values, const int *lengths,
-    ngx_http_xet_file_t *file, ngx_http_xet_query_handler_pt handler);
+static ngx_http_xet_params_t *ngx_http_xet_query_slices_params(
+    ngx_http_request_t *r, ngx_http_xet_slices_t *slices);
+static ngx_int_t ngx_http_xet_query_xorb_kept(ngx_http_request_t *r,
+    ngx_int_t rc, ngx_http_xet_file_t *file);
 static void ngx_http_xet_query_left_done(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 static void ngx_http_xet_query_left_job(void *data, ngx_log_t *log);
-static void ngx_http_xet_query_damaged_done(void *data, PGresult *res,
+static void ngx_http_xet_query_xorb_damaged_done(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 
 
-static ngx_int_t
-ngx_http_xet_query_slices_values(ngx_http_xet_slices_t *slices,
-    const char **values, int *lengths)
+static ngx_http_xet_params_t *
+ngx_http_xet_query_slices_params(ngx_http_request_t *r,
+    ngx_http_xet_slices_t *slices)
 {
+    ngx_http_xet_params_t  *p;
+
     if (slices->xorbs.failed || slices->starts.failed || slices->ends.failed) {
-        return NGX_ERROR;
+        return NULL;
     }
 
-    ngx_http_xet_array_value(&slices->xorbs, &values[0], &lengths[0]);
-    ngx_http_xet_array_value(&slices->starts, &values[1], &lengths[1]);
-    ngx_http_xet_array_value(&slices->ends, &values[2], &lengths[2]);
+    p = ngx_http_xet_query_params(r);
 
-    return NGX_OK;
+    ngx_http_xet_params_array(p, &slices->xorbs);
+    ngx_http_xet_params_array(p, &slices->starts);
+    ngx_http_xet_params_array(p, &slices->ends);
+
+    return p;
 }
 
 
 ngx_int_t
-ngx_http_xet_query_slices(ngx_http_request_t *r,
+ngx_http_xet_query_xorb_slices(ngx_http_request_t *r,
     ngx_http_xet_slices_t *slices, ngx_uint_t hashes, ngx_uint_t lane,
     ngx_http_xet_query_handler_pt handler)
 {
-    int          lengths[4];
-    const char  *values[4];
+    ngx_http_xet_params_t  *p;
 
-    if (ngx_http_xet_query_slices_values(slices, values, lengths) != NGX_OK) {
+    p = ngx_http_xet_query_slices_params(r, slices);
+    if (p == NULL) {
         return NGX_ERROR;
     }
 
-    values[3] = hashes ? "\1" : "\0";
-    lengths[3] = 1;
+    ngx_http_xet_params_bool(p, hashes);
 
-    return ngx_http_xet_query_send(r, lane, NGX_HTTP_XET_STMT_SLICES, values,
-                                   lengths, handler);
+    return ngx_http_xet_send_xorb_slices(r, lane, handler);
 }
 
 
@@ -72,23 +73,21 @@ ngx_http_xet_query_shard_slices(ngx_http_request_t *r,
     ngx_http_xet_slices_t *slices, ngx_uint_t proof,
     ngx_http_xet_query_handler_pt handler)
 {
-    int          lengths[7];
-    const char  *values[7];
+    ngx_http_xet_params_t  *p;
 
-    if (ngx_http_xet_query_slices_values(slices, values, lengths) != NGX_OK
-        || ngx_http_xet_query_whose(r, &values[5], &lengths[5]) != NGX_OK)
-    {
+    p = ngx_http_xet_query_slices_params(r, slices);
+    if (p == NULL) {
         return NGX_ERROR;
     }
 
-    values[3] = proof ? "\1" : "\0";
-    lengths[3] = 1;
-    values[4] = ngx_http_xet_dedup_wide(r) ? "\1" : "\0";
-    lengths[4] = 1;
+    ngx_http_xet_params_bool(p, proof);
+    ngx_http_xet_params_bool(p, ngx_http_xet_dedup_wide(r));
 
-    return ngx_http_xet_query_send(r, NGX_HTTP_XET_WRITE,
-                                   NGX_HTTP_XET_STMT_SHARD_SLICES, values,
-                                   lengths, handler);
+    if (ngx_http_xet_query_whose(r, p) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_xet_send_shard_slices(r, NGX_HTTP_XET_WRITE, handler);
 }
 
 
@@ -96,14 +95,14 @@ void
 ngx_http_xet_query_shard_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_shard_slice_t *slice)
 {
-    ngx_http_xet_query_slices_row(q, i, slice);
+    ngx_http_xet_query_xorb_slices_row(q, i, slice);
 
     slice->own = slice->known && ngx_http_xet_pg_int(q->res, i, 7) != 0;
 }
 
 
 ngx_uint_t
-ngx_http_xet_query_slices_n(ngx_http_xet_query_t *q)
+ngx_http_xet_query_xorb_slices_n(ngx_http_xet_query_t *q)
 {
     return ngx_http_xet_pg_rows(q->res);
 }
@@ -115,7 +114,7 @@ ngx_http_xet_query_slices_n(ngx_http_xet_query_t *q)
  */
 
 void
-ngx_http_xet_query_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
+ngx_http_xet_query_xorb_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_shard_slice_t *slice)
 {
     ngx_str_t   hashes, raw, stored;
@@ -179,44 +178,32 @@ ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
     const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,
     ngx_http_xet_file_t *file, ngx_http_xet_query_handler_pt handler)
 {
-    int                    lengths[11];
-    const char            *values[11];
-    ngx_http_xet_query_t  *q;
+    ngx_http_xet_params_t  *p;
 
-    if (eligible->failed
-        || ngx_http_xet_query_whose(r, &values[9], &lengths[9]) != NGX_OK)
-    {
+    if (eligible->failed) {
         return NGX_ERROR;
     }
 
-    q = ngx_http_xet_query_get(r);
+    p = ngx_http_xet_query_params(r);
 
-    ngx_http_xet_put_be64(&q->numbers[0], info->raw_size);
-    ngx_http_xet_put_be64(&q->numbers[1], info->stored_size);
-    ngx_http_xet_put_be32(&q->tags[0], file->tag);
+    ngx_http_xet_params_bytes(p, info->hash.bytes, XET_HASH_LEN);
+    ngx_http_xet_params_bytes(p, info->hashes,
+                              info->chunk_count * XET_HASH_LEN);
+    ngx_http_xet_params_bytes(p, info->raw_ends, info->chunk_count * 4);
+    ngx_http_xet_params_bytes(p, info->stored_ends, info->chunk_count * 4);
+    ngx_http_xet_params_int8(p, info->raw_size);
+    ngx_http_xet_params_int8(p, info->stored_size);
+    ngx_http_xet_params_array(p, eligible);
+    ngx_http_xet_params_int4(p, file->tag);
+    ngx_http_xet_params_bytes(p, file->digest.bytes, XET_CHECKSUM_LEN);
 
-    values[0] = (const char *) info->hash.bytes;
-    lengths[0] = XET_HASH_LEN;
-    values[1] = (const char *) info->hashes;
-    lengths[1] = (int) info->chunk_count * XET_HASH_LEN;
-    values[2] = (const char *) info->raw_ends;
-    lengths[2] = (int) info->chunk_count * 4;
-    values[3] = (const char *) info->stored_ends;
-    lengths[3] = (int) info->chunk_count * 4;
-    values[4] = (const char *) &q->numbers[0];
-    lengths[4] = 8;
-    values[5] = (const char *) &q->numbers[1];
-    lengths[5] = 8;
+    if (ngx_http_xet_query_whose(r, p) != NGX_OK) {
+        return NGX_ERROR;
+    }
 
-    ngx_http_xet_array_value(eligible, &values[6], &lengths[6]);
-
-    values[7] = (const char *) &q->tags[0];
-    lengths[7] = 4;
-    values[8] = (const char *) file->digest.bytes;
-    lengths[8] = XET_CHECKSUM_LEN;
-
-    return ngx_http_xet_query_xorb_send(r, NGX_HTTP_XET_STMT_XORB_PUT, values,
-                                        lengths, file, handler);
+    return ngx_http_xet_query_xorb_kept(r,
+               ngx_http_xet_send_xorb_put(r, NGX_HTTP_XET_WRITE, handler),
+               file);
 }
 
 
@@ -225,48 +212,31 @@ ngx_http_xet_query_xorb_heal(ngx_http_request_t *r,
     const xet_xorb_info_t *info, ngx_http_xet_file_t *file, uint32_t old_tag,
     ngx_http_xet_query_handler_pt handler)
 {
-    int                    lengths[6];
-    const char            *values[6];
-    ngx_http_xet_query_t  *q;
+    ngx_http_xet_params_t  *p;
 
-    q = ngx_http_xet_query_get(r);
+    p = ngx_http_xet_query_params(r);
 
-    ngx_http_xet_put_be64(&q->numbers[0], info->stored_size);
-    ngx_http_xet_put_be32(&q->tags[0], file->tag);
-    ngx_http_xet_put_be32(&q->tags[1], old_tag);
+    ngx_http_xet_params_bytes(p, info->hash.bytes, XET_HASH_LEN);
+    ngx_http_xet_params_bytes(p, info->stored_ends, info->chunk_count * 4);
+    ngx_http_xet_params_int8(p, info->stored_size);
+    ngx_http_xet_params_int4(p, file->tag);
+    ngx_http_xet_params_bytes(p, file->digest.bytes, XET_CHECKSUM_LEN);
+    ngx_http_xet_params_int4(p, old_tag);
 
-    values[0] = (const char *) info->hash.bytes;
-    lengths[0] = XET_HASH_LEN;
-    values[1] = (const char *) info->stored_ends;
-    lengths[1] = (int) info->chunk_count * 4;
-    values[2] = (const char *) &q->numbers[0];
-    lengths[2] = 8;
-    values[3] = (const char *) &q->tags[0];
-    lengths[3] = 4;
-    values[4] = (const char *) file->digest.bytes;
-    lengths[4] = XET_CHECKSUM_LEN;
-    values[5] = (const char *) &q->tags[1];
-    lengths[5] = 4;
-
-    return ngx_http_xet_query_xorb_send(r, NGX_HTTP_XET_STMT_XORB_HEAL, values,
-                                        lengths, file, handler);
+    return ngx_http_xet_query_xorb_kept(r,
+               ngx_http_xet_send_xorb_heal(r, NGX_HTTP_XET_WRITE, handler),
+               file);
 }
 
 
+/* A statement that may make a row name the copy is on its way. */
+
 static ngx_int_t
-ngx_http_xet_query_xorb_send(ngx_http_request_t *r, ngx_uint_t stmt,
-    const char *const *values, const int *lengths, ngx_http_xet_file_t *file,
-    ngx_http_xet_query_handler_pt handler)
+ngx_http_xet_query_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
+    ngx_http_xet_file_t *file)
 {
-    ngx_int_t              rc;
-    ngx_http_xet_query_t  *q;
-
-    rc = ngx_http_xet_query_send(r, NGX_HTTP_XET_WRITE, stmt, values, lengths,
-                                 handler);
-
     if (rc == NGX_AGAIN) {
-        q = ngx_http_xet_query_get(r);
-        q->copy = file;
+        ngx_http_xet_query_get(r)->copy = file;
 
         ngx_http_xet_store_keep(file, 1);
     }
@@ -348,7 +318,8 @@ ngx_http_xet_query_left_job(void *data, ngx_log_t *log)
 
 
 void
-ngx_http_xet_query_xorb_copy(ngx_http_request_t *r, ngx_http_xet_copy_t *copy)
+ngx_http_xet_query_xorb_put_row(ngx_http_request_t *r,
+    ngx_http_xet_copy_t *copy)
 {
     ngx_str_t              digest;
     ngx_http_xet_query_t  *q;
@@ -372,32 +343,30 @@ ngx_http_xet_query_xorb_copy(ngx_http_request_t *r, ngx_http_xet_copy_t *copy)
 
 
 ngx_int_t
-ngx_http_xet_query_damaged(ngx_http_request_t *r,
+ngx_http_xet_query_xorb_damaged(ngx_http_request_t *r,
     ngx_http_xet_damage_t *damage, ngx_http_xet_query_handler_pt handler)
 {
-    int          lengths[2];
-    const char  *values[2];
+    ngx_http_xet_params_t  *p;
 
     if (damage->xorbs.failed || damage->tags.failed) {
         return NGX_ERROR;
     }
 
-    ngx_http_xet_array_value(&damage->xorbs, &values[0], &lengths[0]);
-    ngx_http_xet_array_value(&damage->tags, &values[1], &lengths[1]);
+    p = ngx_http_xet_query_params(r);
 
-    return ngx_http_xet_query_send(r, NGX_HTTP_XET_WRITE,
-                                   NGX_HTTP_XET_STMT_XORB_DAMAGED, values,
-                                   lengths, handler);
+    ngx_http_xet_params_array(p, &damage->xorbs);
+    ngx_http_xet_params_array(p, &damage->tags);
+
+    return ngx_http_xet_send_xorb_damaged(r, NGX_HTTP_XET_WRITE, handler);
 }
 
 
 /* The arrays' memory is taken over: there is no request that they live in. */
 
 void
-ngx_http_xet_query_damaged_tell(ngx_http_xet_damage_t *damage)
+ngx_http_xet_query_xorb_damaged_tell(ngx_http_xet_damage_t *damage)
 {
-    int                     lengths[2];
-    const char             *values[2];
+    ngx_http_xet_params_t   p;
     ngx_http_xet_damage_t  *own;
 
     if (damage->n == 0) {
@@ -421,21 +390,22 @@ ngx_http_xet_query_damaged_tell(ngx_http_xet_damage_t *damage)
 
     ngx_http_xet_damage_init(damage);
 
-    ngx_http_xet_array_value(&own->xorbs, &values[0], &lengths[0]);
-    ngx_http_xet_array_value(&own->tags, &values[1], &lengths[1]);
+    ngx_http_xet_params_init(&p);
+    ngx_http_xet_params_array(&p, &own->xorbs);
+    ngx_http_xet_params_array(&p, &own->tags);
 
-    if (ngx_http_xet_lanes_send(NGX_HTTP_XET_WRITE,
-                     &ngx_http_xet_query_stmts[NGX_HTTP_XET_STMT_XORB_DAMAGED],
-                     values, lengths, ngx_http_xet_query_damaged_done, own)
+    if (ngx_http_xet_post_xorb_damaged(&p,
+                                       ngx_http_xet_query_xorb_damaged_done,
+                                       own)
         == NULL)
     {
-        ngx_http_xet_query_damaged_done(own, NULL, NGX_BUSY, NULL);
+        ngx_http_xet_query_xorb_damaged_done(own, NULL, NGX_BUSY, NULL);
     }
 }
 
 
 static void
-ngx_http_xet_query_damaged_done(void *data, PGresult *res, ngx_int_t rc,
+ngx_http_xet_query_xorb_damaged_done(void *data, PGresult *res, ngx_int_t rc,
     const char *sqlstate)
 {
     if (res) {
@@ -449,7 +419,8 @@ ngx_http_xet_query_damaged_done(void *data, PGresult *res, ngx_int_t rc,
 
 
 void
-ngx_http_xet_query_xorb_get(ngx_http_request_t *r, ngx_http_xet_copy_t *copy)
+ngx_http_xet_query_xorb_get_row(ngx_http_request_t *r,
+    ngx_http_xet_copy_t *copy)
 {
     ngx_http_xet_query_t  *q;
 
@@ -464,51 +435,47 @@ ngx_http_xet_query_xorb_get(ngx_http_request_t *r, ngx_http_xet_copy_t *copy)
 
 
 ngx_int_t
-ngx_http_xet_query_xorb(ngx_http_request_t *r, const xet_hash_t *xorb,
+ngx_http_xet_query_xorb_get(ngx_http_request_t *r, const xet_hash_t *xorb,
     ngx_http_xet_query_handler_pt handler)
 {
-    int          lengths[3];
-    const char  *values[3];
+    ngx_http_xet_params_t  *p;
 
-    values[0] = (const char *) xorb->bytes;
-    lengths[0] = XET_HASH_LEN;
+    p = ngx_http_xet_query_params(r);
 
-    if (ngx_http_xet_query_whose(r, &values[1], &lengths[1]) != NGX_OK) {
+    ngx_http_xet_params_bytes(p, xorb->bytes, XET_HASH_LEN);
+
+    if (ngx_http_xet_query_whose(r, p) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ,
-                                   NGX_HTTP_XET_STMT_XORB, values, lengths,
-                                   handler);
+    return ngx_http_xet_send_xorb_get(r, NGX_HTTP_XET_READ, handler);
 }
 
 
 ngx_int_t
-ngx_http_xet_query_grant(ngx_http_request_t *r, const xet_hash_t *xorb,
+ngx_http_xet_query_xorb_grant(ngx_http_request_t *r, const xet_hash_t *xorb,
     ngx_http_xet_query_handler_pt handler)
 {
-    int          lengths[4];
-    const char  *values[4];
+    ngx_http_xet_params_t  *p;
 
-    values[0] = (const char *) xorb->bytes;
-    lengths[0] = XET_HASH_LEN;
-    values[1] = ngx_http_xet_proof(r) ? "\1" : "\0";
-    lengths[1] = 1;
+    p = ngx_http_xet_query_params(r);
 
-    if (ngx_http_xet_query_whose(r, &values[2], &lengths[2]) != NGX_OK) {
+    ngx_http_xet_params_bytes(p, xorb->bytes, XET_HASH_LEN);
+    ngx_http_xet_params_bool(p, ngx_http_xet_proof(r));
+
+    if (ngx_http_xet_query_whose(r, p) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ,
-                                   NGX_HTTP_XET_STMT_GRANT, values, lengths,
-                                   handler);
+    return ngx_http_xet_send_xorb_grant(r, NGX_HTTP_XET_READ, handler);
 }
 
 
 ngx_uint_t
-ngx_http_xet_query_grant_get(ngx_http_request_t *r, ngx_http_xet_copy_t *copy)
+ngx_http_xet_query_xorb_grant_row(ngx_http_request_t *r,
+    ngx_http_xet_copy_t *copy)
 {
-    ngx_http_xet_query_xorb_get(r, copy);
+    ngx_http_xet_query_xorb_get_row(r, copy);
 
     return ngx_http_xet_pg_int(ngx_http_xet_query_get(r)->res, 0, 3) != 0;
 }

@@ -17,17 +17,17 @@
 
 
 typedef struct {
-    xet_hash_t    file;
-    int64_t       rules;                       /* big-endian */
-    u_char        data[1];
+    xet_hash_t              file;
+    ngx_http_xet_params_t   params;
+    u_char                  data[1];
 } ngx_http_xet_query_zt_t;
 
 
 typedef struct {
-    xet_hash_t             file;
-    int64_t                rules;              /* big-endian */
-    ngx_http_xet_array_t   objects;
-    ngx_http_xet_array_t   reports;
+    xet_hash_t              file;
+    ngx_http_xet_params_t   params;
+    ngx_http_xet_array_t    objects;
+    ngx_http_xet_array_t    reports;
 } ngx_http_xet_query_zt_reports_t;
 
 
@@ -39,29 +39,24 @@ static ngx_uint_t ngx_http_xet_query_zt_busy(void);
 
 
 ngx_int_t
-ngx_http_xet_query_zt(ngx_http_request_t *r, const xet_hash_t *file,
+ngx_http_xet_query_zt_get(ngx_http_request_t *r, const xet_hash_t *file,
     uint64_t rules, ngx_uint_t attributes,
     ngx_http_xet_query_handler_pt handler)
 {
-    int                    lengths[3] = { XET_HASH_LEN, 8, 1 };
-    const char            *values[3];
-    ngx_http_xet_query_t  *q;
+    ngx_http_xet_params_t  *p;
 
-    q = ngx_http_xet_query_get(r);
+    p = ngx_http_xet_query_params(r);
 
-    ngx_http_xet_put_be64(&q->numbers[0], rules);
+    ngx_http_xet_params_bytes(p, file->bytes, XET_HASH_LEN);
+    ngx_http_xet_params_int8(p, rules);
+    ngx_http_xet_params_bool(p, attributes);
 
-    values[0] = (const char *) file->bytes;
-    values[1] = (const char *) &q->numbers[0];
-    values[2] = attributes ? "\1" : "\0";
-
-    return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ, NGX_HTTP_XET_STMT_ZT,
-                                   values, lengths, handler);
+    return ngx_http_xet_send_zt_get(r, NGX_HTTP_XET_READ, handler);
 }
 
 
 void
-ngx_http_xet_query_zt_get(ngx_http_request_t *r, ngx_str_t *verdict,
+ngx_http_xet_query_zt_get_row(ngx_http_request_t *r, ngx_str_t *verdict,
     ngx_str_t *attributes)
 {
     ngx_http_xet_query_t  *q;
@@ -83,11 +78,10 @@ void
 ngx_http_xet_query_zt_put(const xet_hash_t *file, uint64_t rules,
     xet_buf_t *verdict, const xet_zt_text_t *attributes)
 {
-    int                        lengths[4];
-    u_char                    *p;
-    const char                *values[4];
-    xet_buf_node_t            *node;
-    ngx_http_xet_query_zt_t   *own;
+    u_char                   *last;
+    xet_buf_node_t           *node;
+    ngx_http_xet_params_t    *p;
+    ngx_http_xet_query_zt_t  *own;
 
     if (ngx_http_xet_query_zt_busy()) {
         return;
@@ -100,34 +94,29 @@ ngx_http_xet_query_zt_put(const xet_hash_t *file, uint64_t rules,
     }
 
     own->file = *file;
-    ngx_http_xet_put_be64(&own->rules, rules);
 
-    p = own->data;
+    last = own->data;
 
     for (node = verdict->first; node; node = node->next) {
-        p = ngx_cpymem(p, node->start, node->pos - node->start);
+        last = ngx_cpymem(last, node->start, node->pos - node->start);
     }
 
-    values[0] = (const char *) own->file.bytes;
-    lengths[0] = XET_HASH_LEN;
-    values[1] = (const char *) &own->rules;
-    lengths[1] = 8;
-    values[2] = (const char *) own->data;
-    lengths[2] = (int) verdict->size;
-    values[3] = NULL;
-    lengths[3] = 0;
+    p = &own->params;
+
+    ngx_http_xet_params_init(p);
+    ngx_http_xet_params_bytes(p, own->file.bytes, XET_HASH_LEN);
+    ngx_http_xet_params_int8(p, rules);
+    ngx_http_xet_params_bytes(p, own->data, verdict->size);
 
     if (attributes->data) {
-        ngx_memcpy(p, attributes->data, attributes->len);
-        values[3] = (const char *) p;
-        lengths[3] = (int) attributes->len;
+        ngx_memcpy(last, attributes->data, attributes->len);
+        ngx_http_xet_params_bytes(p, last, attributes->len);
+
+    } else {
+        ngx_http_xet_params_null(p);
     }
 
-    if (ngx_http_xet_lanes_send(NGX_HTTP_XET_WRITE,
-                           &ngx_http_xet_query_stmts[NGX_HTTP_XET_STMT_ZT_PUT],
-                           values, lengths, ngx_http_xet_query_zt_done, own)
-        == NULL)
-    {
+    if (ngx_http_xet_post_zt_put(p, ngx_http_xet_query_zt_done, own) == NULL) {
         ngx_free(own);
     }
 }
@@ -157,40 +146,32 @@ ngx_http_xet_query_zt_busy(void)
 
 
 ngx_int_t
-ngx_http_xet_query_zt_reports(ngx_http_request_t *r, const xet_hash_t *file,
-    uint64_t rules, uint64_t first, uint64_t last,
+ngx_http_xet_query_zt_reports_get(ngx_http_request_t *r,
+    const xet_hash_t *file, uint64_t rules, uint64_t first, uint64_t last,
     ngx_http_xet_query_handler_pt handler)
 {
-    int                    lengths[4] = { XET_HASH_LEN, 8, 8, 8 };
-    const char            *values[4];
-    ngx_http_xet_query_t  *q;
+    ngx_http_xet_params_t  *p;
 
-    q = ngx_http_xet_query_get(r);
+    p = ngx_http_xet_query_params(r);
 
-    ngx_http_xet_put_be64(&q->numbers[0], rules);
-    ngx_http_xet_put_be64(&q->numbers[1], first);
-    ngx_http_xet_put_be64(&q->numbers[2], last);
+    ngx_http_xet_params_bytes(p, file->bytes, XET_HASH_LEN);
+    ngx_http_xet_params_int8(p, rules);
+    ngx_http_xet_params_int8(p, first);
+    ngx_http_xet_params_int8(p, last);
 
-    values[0] = (const char *) file->bytes;
-    values[1] = (const char *) &q->numbers[0];
-    values[2] = (const char *) &q->numbers[1];
-    values[3] = (const char *) &q->numbers[2];
-
-    return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ,
-                                   NGX_HTTP_XET_STMT_ZT_REPORTS, values,
-                                   lengths, handler);
+    return ngx_http_xet_send_zt_reports_get(r, NGX_HTTP_XET_READ, handler);
 }
 
 
 ngx_uint_t
-ngx_http_xet_query_zt_reports_n(ngx_http_request_t *r)
+ngx_http_xet_query_zt_reports_get_n(ngx_http_request_t *r)
 {
     return ngx_http_xet_pg_rows(ngx_http_xet_query_get(r)->res);
 }
 
 
 void
-ngx_http_xet_query_zt_reports_row(ngx_http_request_t *r, ngx_uint_t i,
+ngx_http_xet_query_zt_reports_get_row(ngx_http_request_t *r, ngx_uint_t i,
     uint64_t *object, ngx_str_t *report)
 {
     PGresult  *res;
@@ -206,8 +187,7 @@ void
 ngx_http_xet_query_zt_reports_put(const xet_hash_t *file, uint64_t rules,
     ngx_http_xet_array_t *objects, ngx_http_xet_array_t *reports)
 {
-    int                               lengths[4] = { XET_HASH_LEN, 8 };
-    const char                       *values[4];
+    ngx_http_xet_params_t            *p;
     ngx_http_xet_query_zt_reports_t  *own;
 
     own = NULL;
@@ -228,16 +208,17 @@ ngx_http_xet_query_zt_reports_put(const xet_hash_t *file, uint64_t rules,
     own->file = *file;
     own->objects = *objects;
     own->reports = *reports;
-    ngx_http_xet_put_be64(&own->rules, rules);
 
-    values[0] = (const char *) own->file.bytes;
-    values[1] = (const char *) &own->rules;
-    ngx_http_xet_array_value(&own->objects, &values[2], &lengths[2]);
-    ngx_http_xet_array_value(&own->reports, &values[3], &lengths[3]);
+    p = &own->params;
 
-    if (ngx_http_xet_lanes_send(NGX_HTTP_XET_WRITE,
-                   &ngx_http_xet_query_stmts[NGX_HTTP_XET_STMT_ZT_REPORTS_PUT],
-                   values, lengths, ngx_http_xet_query_zt_reports_done, own)
+    ngx_http_xet_params_init(p);
+    ngx_http_xet_params_bytes(p, own->file.bytes, XET_HASH_LEN);
+    ngx_http_xet_params_int8(p, rules);
+    ngx_http_xet_params_array(p, &own->objects);
+    ngx_http_xet_params_array(p, &own->reports);
+
+    if (ngx_http_xet_post_zt_reports_put(p, ngx_http_xet_query_zt_reports_done,
+                                         own)
         == NULL)
     {
         ngx_http_xet_query_zt_reports_done(own, NULL, NGX_BUSY, NULL);

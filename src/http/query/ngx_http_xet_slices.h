@@ -1,7 +1,7 @@
 
 /*
  * Which parts of which xorbs' chunk lists are asked for: the parameters of
- * ngx_http_xet_query_slices().
+ * ngx_http_xet_query_xorb_slices().
  */
 
 #ifndef _NGX_HTTP_XET_SLICES_H_INCLUDED_

@@ -18,14 +18,14 @@
 #include "ngx_http_xet_routes.h"
 
 
-typedef struct {
+struct ngx_http_xet_batch_req_s {
     xet_hash_t             *hashes;            /* as asked, each once */
     ngx_uint_t              n;
     ngx_http_xet_array_t    files;
     ngx_uint_t              file;              /* of the last row, from 0 */
     xet_plan_t              plan;
     ngx_pool_t             *pool;
-} ngx_http_xet_batch_req_t;
+};
 
 
 static void ngx_http_xet_batch_cleanup(void *data);
@@ -59,7 +59,7 @@ ngx_http_xet_batch_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ctx->endpoint = b;
+    ctx->route.batch = b;
 
     ngx_http_xet_array_init(&b->files, NGX_HTTP_XET_OID_BYTEA);
 
@@ -85,8 +85,8 @@ ngx_http_xet_batch_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     b->file = b->n;
 
-    rc = ngx_http_xet_query_files(r, &b->files, 0, 0,
-                                  ngx_http_xet_batch_queried);
+    rc = ngx_http_xet_query_files_terms(r, &b->files, 0, 0,
+                                        ngx_http_xet_batch_queried);
 
     return ngx_http_xet_query_wait(r, rc);
 }
@@ -192,8 +192,8 @@ ngx_http_xet_batch_ask(ngx_http_request_t *r, ngx_http_xet_batch_req_t *b)
         at = 0;
     }
 
-    rc = ngx_http_xet_query_files(r, &b->files, first, at,
-                                  ngx_http_xet_batch_queried);
+    rc = ngx_http_xet_query_files_terms(r, &b->files, first, at,
+                                        ngx_http_xet_batch_queried);
 
     return ngx_http_xet_query_asked(r, rc);
 }
@@ -208,7 +208,7 @@ ngx_http_xet_batch_queried(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_batch_req_t  *b;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    b = ctx->endpoint;
+    b = ctx->route.batch;
 
     /* no row: none of the files that are left is here */
 
@@ -218,7 +218,7 @@ ngx_http_xet_batch_queried(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    n = ngx_http_xet_query_files_n(r);
+    n = ngx_http_xet_query_files_terms_n(r);
 
     status = ngx_http_xet_batch_add_rows(r, b, n);
 
@@ -262,7 +262,7 @@ ngx_http_xet_batch_add_rows(ngx_http_request_t *r,
     rc = XET_OK;
 
     for (i = 0; i < n && rc == XET_OK; i++) {
-        ngx_http_xet_query_files_row(r, i, &row);
+        ngx_http_xet_query_files_terms_row(r, i, &row);
 
         if (row.file >= b->n) {
             return XET_INTERNAL;
@@ -295,7 +295,7 @@ ngx_http_xet_batch_room(ngx_http_request_t *r, xet_status_t status)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    rc = (status == XET_OK) ? ngx_http_xet_batch_ask(r, ctx->endpoint)
+    rc = (status == XET_OK) ? ngx_http_xet_batch_ask(r, ctx->route.batch)
                             : ngx_http_xet_error_status(r, status);
 
     if (rc != NGX_AGAIN) {

@@ -67,7 +67,8 @@ ngx_http_xet_chunk_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
                                   "global dedup is off");
     }
 
-    rc = ngx_http_xet_query_chunk(r, &ctx->hash, ngx_http_xet_chunk_queried);
+    rc = ngx_http_xet_query_chunk_find(r, &ctx->hash,
+                                       ngx_http_xet_chunk_queried);
 
     return ngx_http_xet_query_wait(r, rc);
 }
@@ -79,7 +80,7 @@ ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_ctx_t    *ctx;
     ngx_http_xet_chunk_t  *chunk;
 
-    rc = ngx_http_xet_query_chunk_rc(r, rc);
+    rc = ngx_http_xet_query_chunk_find_rc(r, rc);
 
     if (rc != NGX_OK) {
         ngx_http_finalize_request(r,
@@ -96,8 +97,6 @@ ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc)
         ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
         return;
     }
-
-    ctx->endpoint = chunk;
 
     chunk->query = ctx->query;
 
@@ -118,15 +117,15 @@ ngx_http_xet_chunk_answer(ngx_http_request_t *r, ngx_http_xet_chunk_t *chunk)
     ngx_int_t                  rc;
     ngx_http_xet_main_conf_t  *xmcf;
 
-    rc = ngx_http_xet_query_chunk_told(chunk->query, &chunk->xorbs);
+    rc = ngx_http_xet_query_chunk_find_xorbs(chunk->query, &chunk->xorbs);
 
     if (rc == NGX_ERROR) {
         return ngx_http_xet_error_status(r, XET_INTERNAL);
     }
 
     if (rc == NGX_DECLINED) {
-        rc = ngx_http_xet_query_advertised(r, &chunk->xorbs,
-                                           ngx_http_xet_chunk_advertised);
+        rc = ngx_http_xet_query_xorb_advertised(r, &chunk->xorbs,
+                                                ngx_http_xet_chunk_advertised);
 
         return ngx_http_xet_query_asked(r, rc);
     }
@@ -163,8 +162,8 @@ ngx_http_xet_chunk_advertised(ngx_http_request_t *r, ngx_int_t rc)
     if (rc == NGX_OK) {
         ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-        rc = ngx_http_xet_query_chunk(r, &ctx->hash,
-                                      ngx_http_xet_chunk_queried);
+        rc = ngx_http_xet_query_chunk_find(r, &ctx->hash,
+                                           ngx_http_xet_chunk_queried);
         if (rc == NGX_AGAIN) {
             return;
         }
@@ -248,10 +247,10 @@ ngx_http_xet_chunk_job(void *data, ngx_log_t *log)
     xet_shard_build_section_end(b);
     f->xorbs_offset = b->size;
 
-    n = ngx_http_xet_query_chunk_n(chunk->query);
+    n = ngx_http_xet_query_chunk_find_n(chunk->query);
 
     for (i = 0; i < n; i++) {
-        ngx_http_xet_query_chunk_row(chunk->query, i, &xorb, &noted);
+        ngx_http_xet_query_chunk_find_row(chunk->query, i, &xorb, &noted);
 
         chunk->status = ngx_http_xet_damage_stat_job(&chunk->damage,
                                                      &chunk->store, &xorb.hash,
@@ -292,7 +291,7 @@ ngx_http_xet_chunk_done(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_chunk_t *chunk = data;
 
-    ngx_http_xet_query_damaged_tell(&chunk->damage);
+    ngx_http_xet_query_xorb_damaged_tell(&chunk->damage);
 
     if (chunk->status != XET_OK) {
         ngx_http_finalize_request(r,

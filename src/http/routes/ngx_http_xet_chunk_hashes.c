@@ -31,7 +31,7 @@
 #define NGX_HTTP_XET_HASHES_CHUNKS (2 * XET_XORB_CHUNKS_MAX)
 
 
-typedef struct {
+struct ngx_http_xet_hashes_s {
     ngx_http_xet_query_t   *query;
     const xet_suite_t      *suite;
 
@@ -50,7 +50,7 @@ typedef struct {
     xet_buf_t               buf;
     xet_status_t            status;
     unsigned                full:1;            /* the window is */
-} ngx_http_xet_hashes_t;
+};
 
 
 /* Whether terms of the file are in a further window. */
@@ -93,7 +93,7 @@ ngx_http_xet_chunk_hashes_handler(ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ctx->endpoint = h;
+    ctx->route.hashes = h;
 
     h->query = ctx->query;
     h->suite = xmcf->suite;
@@ -121,8 +121,8 @@ ngx_http_xet_chunk_hashes_handler(ngx_http_request_t *r,
         return ngx_http_xet_error_status(r, status);
     }
 
-    rc = ngx_http_xet_query_terms(r, &ctx->hash, 0, NGX_MAX_OFF_T_VALUE,
-                                  ngx_http_xet_hashes_queried);
+    rc = ngx_http_xet_query_file_terms(r, &ctx->hash, 0, NGX_MAX_OFF_T_VALUE,
+                                       ngx_http_xet_hashes_queried);
 
     return ngx_http_xet_query_wait(r, rc);
 }
@@ -176,9 +176,9 @@ ngx_http_xet_hashes_terms(ngx_http_request_t *r)
     ngx_http_xet_hashes_t  *h;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    h = ctx->endpoint;
+    h = ctx->route.hashes;
 
-    ngx_http_xet_query_terms_get(r, &terms);
+    ngx_http_xet_query_file_terms_get(r, &terms);
 
     status = ngx_http_xet_hashes_first(h, &terms);
 
@@ -241,7 +241,7 @@ ngx_http_xet_hashes_copy(ngx_http_request_t *r, ngx_http_xet_hashes_t *h,
     p = h->terms;
 
     for (i = 0; i < terms->n; i++) {
-        ngx_http_xet_query_terms_row(r, i, &offset, &packed);
+        ngx_http_xet_query_file_terms_row(r, i, &offset, &packed);
 
         if (packed.len > XET_TERM_SEGMENT_MAX * XET_TERM_LEN
             || (i == 0 && offset != h->windows.position))
@@ -272,7 +272,7 @@ ngx_http_xet_hashes_window(ngx_http_request_t *r)
     ngx_http_xet_hashes_t  *h;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    h = ctx->endpoint;
+    h = ctx->route.hashes;
 
     ngx_http_xet_slices_reset(&h->window);
 
@@ -302,8 +302,8 @@ ngx_http_xet_hashes_window(ngx_http_request_t *r)
         return ngx_http_xet_error_status(r, XET_PLAN_DAMAGED);
     }
 
-    rc = ngx_http_xet_query_slices(r, &h->window, 1, NGX_HTTP_XET_WRITE,
-                                   ngx_http_xet_hashes_sliced);
+    rc = ngx_http_xet_query_xorb_slices(r, &h->window, 1, NGX_HTTP_XET_WRITE,
+                                        ngx_http_xet_hashes_sliced);
 
     return ngx_http_xet_query_asked(r, rc);
 }
@@ -322,7 +322,7 @@ ngx_http_xet_hashes_sliced(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    h = ctx->endpoint;
+    h = ctx->route.hashes;
 
     if (ngx_http_xet_task_post(r, ngx_http_xet_hashes_job,
                                ngx_http_xet_hashes_done, h)
@@ -366,7 +366,7 @@ ngx_http_xet_hashes_feed(ngx_http_xet_hashes_t *h)
     xet_shard_slice_t   slice;
     xet_windows_term_t  wt;
 
-    if (ngx_http_xet_query_slices_n(h->query) != h->window.n) {
+    if (ngx_http_xet_query_xorb_slices_n(h->query) != h->window.n) {
         return XET_INTERNAL;
     }
 
@@ -378,7 +378,7 @@ ngx_http_xet_hashes_feed(ngx_http_xet_hashes_t *h)
             return rc;
         }
 
-        ngx_http_xet_query_slices_row(h->query, i, &slice);
+        ngx_http_xet_query_xorb_slices_row(h->query, i, &slice);
 
         if (slice.n != term.chunk_end - term.chunk_start
             || slice.hashes == NULL)
@@ -426,9 +426,9 @@ ngx_http_xet_hashes_done(ngx_http_request_t *r, void *data)
     } else if (ngx_http_xet_hashes_more(h)) {
         ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-        rc = ngx_http_xet_query_terms(r, &ctx->hash, h->windows.position,
-                                      NGX_MAX_OFF_T_VALUE,
-                                      ngx_http_xet_hashes_queried);
+        rc = ngx_http_xet_query_file_terms(r, &ctx->hash, h->windows.position,
+                                           NGX_MAX_OFF_T_VALUE,
+                                           ngx_http_xet_hashes_queried);
 
         rc = ngx_http_xet_query_asked(r, rc);
 

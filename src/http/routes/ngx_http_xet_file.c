@@ -29,8 +29,8 @@ ngx_http_xet_file_delete_handler(ngx_http_request_t *r,
                                   "files belong to the store, not to repos");
     }
 
-    rc = ngx_http_xet_query_forget(r, repo, &ctx->hash,
-                                   ngx_http_xet_file_deleted);
+    rc = ngx_http_xet_query_repo_forget(r, repo, &ctx->hash,
+                                        ngx_http_xet_file_deleted);
 
     return ngx_http_xet_query_wait(r, rc);
 }
@@ -39,7 +39,7 @@ ngx_http_xet_file_delete_handler(ngx_http_request_t *r,
 static void
 ngx_http_xet_file_deleted(ngx_http_request_t *r, ngx_int_t rc)
 {
-    if (rc == NGX_OK && !ngx_http_xet_query_forgotten(r)) {
+    if (rc == NGX_OK && !ngx_http_xet_query_repo_forget_found(r)) {
         rc = NGX_DECLINED;
     }
 

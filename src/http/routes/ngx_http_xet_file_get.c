@@ -51,8 +51,6 @@ ngx_http_xet_file_get_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ctx->endpoint = f;
-
     status = ngx_http_xet_file_get_name(r, f);
 
     if (status != XET_OK) {

@@ -24,7 +24,7 @@
 #include "ngx_http_xet_task.h"
 
 
-typedef struct {
+struct ngx_http_xet_grant_s {
     xet_hash_t              hash;
     ngx_str_t               store;
     ngx_http_xet_copy_t     copy;
@@ -32,7 +32,7 @@ typedef struct {
     ngx_http_xet_array_t    xorbs;             /* to be put on record */
     xet_status_t            status;            /* of the job */
     unsigned                noted:1;
-} ngx_http_xet_grant_t;
+};
 
 
 static void ngx_http_xet_grant_cleanup(void *data);
@@ -67,15 +67,15 @@ ngx_http_xet_grant_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ctx->endpoint = grant;
+    ctx->route.grant = grant;
 
     grant->hash = ctx->hash;
     grant->store = xmcf->store;
 
     ngx_http_xet_array_init(&grant->xorbs, NGX_HTTP_XET_OID_BYTEA);
 
-    rc = ngx_http_xet_query_grant(r, &grant->hash,
-                                  ngx_http_xet_grant_queried);
+    rc = ngx_http_xet_query_xorb_grant(r, &grant->hash,
+                                       ngx_http_xet_grant_queried);
 
     return ngx_http_xet_query_wait(r, rc);
 }
@@ -105,9 +105,9 @@ ngx_http_xet_grant_known(ngx_http_request_t *r)
     ngx_http_xet_grant_t  *grant;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    grant = ctx->endpoint;
+    grant = ctx->route.grant;
 
-    grant->noted = ngx_http_xet_query_grant_get(r, &grant->copy);
+    grant->noted = ngx_http_xet_query_xorb_grant_row(r, &grant->copy);
 
     if (!grant->copy.whole) {
         return ngx_http_xet_grant_missing(r);
@@ -143,7 +143,7 @@ ngx_http_xet_grant_done(ngx_http_request_t *r, void *data)
 
     ngx_int_t  rc;
 
-    ngx_http_xet_query_damaged_tell(&grant->damage);
+    ngx_http_xet_query_xorb_damaged_tell(&grant->damage);
 
     if (grant->status == XET_STORE_DAMAGED) {
         rc = ngx_http_xet_grant_missing(r);
@@ -158,8 +158,8 @@ ngx_http_xet_grant_done(ngx_http_request_t *r, void *data)
         ngx_http_xet_array_bytes(&grant->xorbs, grant->hash.bytes,
                                  XET_HASH_LEN);
 
-        rc = ngx_http_xet_query_advertised(r, &grant->xorbs,
-                                           ngx_http_xet_grant_advertised);
+        rc = ngx_http_xet_query_xorb_advertised(r, &grant->xorbs,
+                                                ngx_http_xet_grant_advertised);
         if (rc == NGX_AGAIN) {
             return;
         }

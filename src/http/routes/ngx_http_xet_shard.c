@@ -30,11 +30,11 @@
 #define NGX_HTTP_XET_SHARD_DELAY  500
 
 
-typedef struct {
+struct ngx_http_xet_shard_s {
     xet_shard_parser_t      parser;
     ngx_http_xet_file_t    *spool;
     ngx_http_xet_frames_t  *frames;    /* v2 */
-} ngx_http_xet_shard_t;
+};
 
 
 static xet_status_t ngx_http_xet_shard_feed(void *data, u_char *buf,
@@ -77,7 +77,7 @@ ngx_http_xet_shard_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
         }
     }
 
-    ctx->endpoint = shard;
+    ctx->route.shard = shard;
 
     xet_shard_parser_init(&shard->parser, NULL, NULL);
     shard->parser.chunks_max = xlcf->shard_chunks;
@@ -185,7 +185,7 @@ ngx_http_xet_shard_progress(ngx_http_request_t *r, ngx_http_xet_stage_e stage,
     ngx_http_xet_shard_t  *shard;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    shard = ctx->endpoint;
+    shard = ctx->route.shard;
 
     force = 0;
 
@@ -254,7 +254,7 @@ ngx_http_xet_shard_v2_registered(ngx_http_request_t *r, ngx_int_t rc,
     ngx_http_xet_shard_t  *shard;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    shard = ctx->endpoint;
+    shard = ctx->route.shard;
 
     if (rc != NGX_OK && !shard->frames->begun) {
         rc = ngx_http_xet_shard_status(r, rc, status, new);

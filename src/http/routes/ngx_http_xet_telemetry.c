@@ -59,8 +59,6 @@ ngx_http_xet_telemetry_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ctx->endpoint = t;
-
     return ngx_http_xet_body_read(r, ngx_http_xet_telemetry_feed, NULL,
                                   ngx_http_xet_telemetry_body_done, t);
 }
@@ -139,7 +137,7 @@ ngx_http_xet_telemetry_body_done(ngx_http_request_t *r, void *data,
         return;
     }
 
-    if (ngx_http_xet_query_telemetry(&t->report) == NGX_OK) {
+    if (ngx_http_xet_query_telemetry_put(&t->report) == NGX_OK) {
         t->parsed = 0;
     }
 

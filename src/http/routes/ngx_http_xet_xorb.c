@@ -41,13 +41,13 @@ typedef struct {
 
 /* What HEAD and GET ask for. */
 
-typedef struct {
+struct ngx_http_xet_xorb_head_s {
     xet_hash_t              hash;
     ngx_str_t               store;
     ngx_http_xet_copy_t     copy;
     ngx_http_xet_damage_t   damage;
     xet_status_t            status;
-} ngx_http_xet_xorb_head_t;
+};
 
 
 static void ngx_http_xet_xorb_cleanup(void *data);
@@ -85,8 +85,6 @@ ngx_http_xet_xorb_post_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
     if (x == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
-
-    ctx->endpoint = x;
 
     x->suite = xmcf->suite;
     x->hash = ctx->hash;
@@ -248,12 +246,12 @@ ngx_http_xet_xorb_query(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx,
 
     ngx_http_xet_damage_init(&x->damage);
 
-    ctx->endpoint = x;
+    ctx->route.xorb_head = x;
 
     x->hash = ctx->hash;
     x->store = xmcf->store;
 
-    rc = ngx_http_xet_query_xorb(r, &x->hash, handler);
+    rc = ngx_http_xet_query_xorb_get(r, &x->hash, handler);
 
     return ngx_http_xet_query_wait(r, rc);
 }
@@ -284,7 +282,7 @@ ngx_http_xet_xorb_get_queried(ngx_http_request_t *r, ngx_int_t rc)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    ngx_http_xet_query_xorb_get(r, &copy);
+    ngx_http_xet_query_xorb_get_row(r, &copy);
 
     if (ngx_http_xet_url_internal(r, &ctx->hash, copy.tag, &uri, &args)
         != NGX_OK)
@@ -315,10 +313,10 @@ ngx_http_xet_xorb_head_queried(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_xorb_head_t  *x;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    x = ctx->endpoint;
+    x = ctx->route.xorb_head;
 
     if (rc == NGX_OK) {
-        ngx_http_xet_query_xorb_get(r, &x->copy);
+        ngx_http_xet_query_xorb_get_row(r, &x->copy);
 
         if (!x->copy.whole) {
             rc = NGX_DECLINED;
@@ -359,7 +357,7 @@ ngx_http_xet_xorb_head_done(ngx_http_request_t *r, void *data)
 
     ngx_int_t  rc;
 
-    ngx_http_xet_query_damaged_tell(&x->damage);
+    ngx_http_xet_query_xorb_damaged_tell(&x->damage);
 
     if (x->status == XET_OK) {
         rc = ngx_http_xet_send_head(r, (off_t) x->copy.size);

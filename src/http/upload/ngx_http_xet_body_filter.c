@@ -28,7 +28,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_body_filter.h"
-#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_pieces.h"
 #include "ngx_http_xet_task.h"
 
 
@@ -40,11 +40,7 @@ struct ngx_http_xet_body_s {
     ngx_http_xet_body_done_pt   done;
     void                       *data;
 
-    ngx_buf_t                   buf[2];
-    ngx_uint_t                  filling;       /* index of the one */
-
-    ngx_buf_t                  *job;           /* the piece being fed */
-    ngx_uint_t                  job_last;
+    ngx_http_xet_pieces_t       pieces;        /* the job's is being fed */
     xet_status_t                job_status;    /* the thread's */
 
     xet_status_t                status;        /* first error */
@@ -87,44 +83,17 @@ ngx_http_xet_body_read(ngx_http_request_t *r, ngx_http_xet_body_feed_pt feed,
     ngx_http_xet_body_wait_pt wait, ngx_http_xet_body_done_pt done,
     void *data)
 {
-    size_t                    size;
-    ngx_int_t                 rc;
-    ngx_uint_t                i;
-    ngx_buf_t                *b;
-    ngx_http_xet_ctx_t       *ctx;
-    ngx_http_xet_body_t      *body;
-    ngx_http_xet_loc_conf_t  *xlcf;
+    ngx_int_t             rc;
+    ngx_http_xet_ctx_t   *ctx;
+    ngx_http_xet_body_t  *body;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
     ctx->task->upload = 1;
 
     body = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_body_t));
     if (body == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    size = xlcf->body_buffer;
-
-    if (r->headers_in.content_length_n >= 0
-        && r->headers_in.content_length_n < (off_t) size)
-    {
-        size = r->headers_in.content_length_n + 1;
-    }
-
-    for (i = 0; i < 2; i++) {
-        b = &body->buf[i];
-
-        b->start = ngx_palloc(r->pool, size);
-        if (b->start == NULL) {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
-
-        b->pos = b->start;
-        b->last = b->start;
-        b->end = b->start + size;
-        b->temporary = 1;
     }
 
     body->request = r;
@@ -134,6 +103,10 @@ ngx_http_xet_body_read(ngx_http_request_t *r, ngx_http_xet_body_feed_pt feed,
     body->data = data;
 
     ctx->body = body;
+
+    ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "xet body: reading %O bytes",
+                   r->headers_in.content_length_n);
 
     r->request_body_no_buffering = 1;
 
@@ -229,6 +202,10 @@ ngx_http_xet_body_pump(ngx_http_xet_body_t *body)
                 ngx_http_xet_body_finish(body);
                 return;
             }
+
+            ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                           "xet body: failed, status:%d, dropping the rest",
+                           (int) body->status);
 
             body->draining = 1;
         }
@@ -326,8 +303,9 @@ ngx_http_xet_body_failed(ngx_http_xet_body_t *body, ngx_int_t rc)
 static ngx_int_t
 ngx_http_xet_body_take(ngx_http_xet_body_t *body)
 {
-    size_t                    n;
-    ngx_buf_t                *b, *in;
+    ngx_int_t                 rc;
+    u_char                   *pos;
+    ngx_buf_t                *in;
     ngx_chain_t              *cl;
     ngx_http_request_t       *r;
     ngx_http_request_body_t  *rb;
@@ -338,35 +316,29 @@ ngx_http_xet_body_take(ngx_http_xet_body_t *body)
     while (rb->bufs) {
         cl = rb->bufs;
         in = cl->buf;
-
-        n = in->last - in->pos;
+        pos = in->pos;
 
         if (body->status != XET_OK) {
             in->pos = in->last;
-            body->received += n;
-            n = 0;
+            rc = NGX_OK;
+
+        } else if (ngx_http_xet_body_whole(body, cl)) {
+            rc = ngx_http_xet_body_swap(body, in);
+
+        } else {
+            rc = ngx_http_xet_pieces_copy(r, &body->pieces, &in->pos,
+                                          in->last);
         }
 
-        if (n && ngx_http_xet_body_whole(body, cl)) {
+        body->received += in->pos - pos;
 
-            if (ngx_http_xet_body_swap(body, in) != NGX_OK) {
-                return NGX_AGAIN;
-            }
+        if (rc == NGX_ERROR) {
+            body->status = XET_NOMEM;
+            continue;
+        }
 
-            body->received += n;
-
-        } else if (n) {
-            b = &body->buf[body->filling];
-
-            n = ngx_min(n, (size_t) (b->end - b->last));
-
-            b->last = ngx_cpymem(b->last, in->pos, n);
-            in->pos += n;
-            body->received += n;
-
-            if (in->pos < in->last) {
-                return NGX_AGAIN;
-            }
+        if (rc != NGX_OK) {
+            return NGX_AGAIN;
         }
 
         rb->bufs = cl->next;
@@ -390,15 +362,20 @@ ngx_http_xet_body_whole(ngx_http_xet_body_t *body, ngx_chain_t *cl)
     ngx_http_request_t  *r;
 
     r = body->request;
-    b = &body->buf[body->filling];
     own = r->request_body->buf;
 
-    return r->http_version < NGX_HTTP_VERSION_20
-           && own
-           && cl->next == NULL
-           && cl->buf->pos == own->start
-           && cl->buf->last == own->end
-           && own->end - own->start == b->end - b->start;
+    if (r->http_version >= NGX_HTTP_VERSION_20
+        || own == NULL
+        || cl->next
+        || cl->buf->pos != own->start
+        || cl->buf->last != own->end)
+    {
+        return 0;
+    }
+
+    b = ngx_http_xet_pieces_buf(r, &body->pieces);
+
+    return b && own->end - own->start == b->end - b->start;
 }
 
 
@@ -413,7 +390,7 @@ ngx_http_xet_body_swap(ngx_http_xet_body_t *body, ngx_buf_t *in)
     u_char     *start;
     ngx_buf_t  *b, *own;
 
-    b = &body->buf[body->filling];
+    b = &body->pieces.buf[body->pieces.filling];
     own = body->request->request_body->buf;
 
     if (b->last != b->start) {
@@ -452,11 +429,8 @@ ngx_http_xet_body_busy(ngx_http_xet_body_t *body)
 static ngx_uint_t
 ngx_http_xet_body_full(ngx_http_xet_body_t *body)
 {
-    ngx_buf_t  *b;
-
-    b = &body->buf[body->filling];
-
-    return b->last == b->end || body->request->request_body->bufs;
+    return ngx_http_xet_pieces_full(&body->pieces)
+           || body->request->request_body->bufs;
 }
 
 
@@ -481,15 +455,22 @@ ngx_http_xet_body_post(ngx_http_xet_body_t *body)
         return NGX_OK;
     }
 
-    if (body->job == NULL) {
+    if (body->pieces.job == NULL) {
 
         if (!ngx_http_xet_body_full(body) && !body->eof) {
             return NGX_OK;
         }
 
-        body->job = &body->buf[body->filling];
-        body->job_last = body->eof;
-        body->filling = !body->filling;
+        if (ngx_http_xet_pieces_buf(body->request, &body->pieces) == NULL) {
+            return NGX_ERROR;
+        }
+
+        ngx_http_xet_pieces_next(&body->pieces, body->eof);
+
+        ngx_log_debug2(NGX_LOG_DEBUG_HTTP, body->request->connection->log, 0,
+                       "xet body: a piece of %uz, last:%ui",
+                       body->pieces.job->last - body->pieces.job->pos,
+                       body->pieces.last);
     }
 
     return ngx_http_xet_task_post(body->request, ngx_http_xet_body_job,
@@ -504,10 +485,10 @@ ngx_http_xet_body_job(void *data, ngx_log_t *log)
 
     ngx_buf_t  *b;
 
-    b = body->job;
+    b = body->pieces.job;
 
     body->job_status = body->feed(body->data, b->pos, b->last - b->pos,
-                                  body->job_last, log);
+                                  body->pieces.last, log);
 }
 
 
@@ -519,19 +500,25 @@ ngx_http_xet_body_job_done(ngx_http_request_t *r, void *data)
     if (body->job_status == XET_AGAIN && body->status == XET_OK
         && body->wait)
     {
+        ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                       "xet body: the piece waits");
+
         body->paused = 1;
         body->wait(r, body->data);
         return;
     }
 
-    body->job->last = body->job->start;
-    body->job = NULL;
+    ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "xet body: the piece is fed, status:%d",
+                   (int) body->job_status);
+
+    ngx_http_xet_pieces_done(&body->pieces);
 
     if (body->status == XET_OK) {
         body->status = body->job_status;
     }
 
-    if (body->status == XET_OK && body->job_last) {
+    if (body->status == XET_OK && body->pieces.last) {
         ngx_http_xet_body_finish(body);
         return;
     }
@@ -549,6 +536,9 @@ ngx_http_xet_body_resume(ngx_http_request_t *r, xet_status_t status)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     body = ctx->body;
 
+    ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "xet body: the piece goes on, status:%d", (int) status);
+
     body->paused = 0;
 
     if (body->status == XET_OK) {
@@ -565,6 +555,10 @@ ngx_http_xet_body_finish(ngx_http_xet_body_t *body)
     ngx_http_request_t  *r;
 
     r = body->request;
+
+    ngx_log_debug2(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "xet body: done, status:%d after %uL bytes",
+                   (int) body->status, body->received);
 
     body->finished = 1;
 

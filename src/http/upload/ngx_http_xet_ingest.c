@@ -231,10 +231,10 @@ ngx_http_xet_ingest_go_on_job(ngx_http_xet_ingest_t *ing)
     switch (xet_ingest_want(ing->core)) {
 
     case XET_INGEST_CHUNK:
-        n = ing->answered ? ngx_http_xet_query_chunk_n(ing->query) : 0;
+        n = ing->answered ? ngx_http_xet_query_chunk_find_n(ing->query) : 0;
 
         for (i = 0; i < n; i++) {
-            ngx_http_xet_query_chunk_row(ing->query, i, &xorb, &noted);
+            ngx_http_xet_query_chunk_find_row(ing->query, i, &xorb, &noted);
 
             rc = ngx_http_xet_damage_stat_job(&ing->damage, &ing->xorb->store,
                                               &xorb.hash, xorb.tag,
@@ -423,7 +423,7 @@ ngx_http_xet_ingest_wait(ngx_http_request_t *r, void *data)
 
     ngx_int_t  rc;
 
-    ngx_http_xet_query_damaged_tell(&ing->damage);
+    ngx_http_xet_query_xorb_damaged_tell(&ing->damage);
 
     if (xet_ingest_want(ing->core) == XET_INGEST_XORB) {
         ngx_http_xet_keep(r, ing->xorb, xet_ingest_xorb(ing->core),
@@ -433,8 +433,8 @@ ngx_http_xet_ingest_wait(ngx_http_request_t *r, void *data)
 
     ing->answered = 0;
 
-    rc = ngx_http_xet_query_chunk(r, xet_ingest_chunk(ing->core),
-                                  ngx_http_xet_ingest_answered);
+    rc = ngx_http_xet_query_chunk_find(r, xet_ingest_chunk(ing->core),
+                                       ngx_http_xet_ingest_answered);
 
     if (rc != NGX_AGAIN) {
         ngx_http_xet_ingest_resume(r, ing, rc);
@@ -449,7 +449,7 @@ ngx_http_xet_ingest_answered(ngx_http_request_t *r, ngx_int_t rc)
 
     ing = ngx_http_xet_ingest_get(r);
 
-    rc = ngx_http_xet_query_chunk_rc(r, rc);
+    rc = ngx_http_xet_query_chunk_find_rc(r, rc);
 
     if (rc == NGX_OK) {
         ing->answered = 1;
@@ -479,11 +479,11 @@ ngx_http_xet_ingest_record(ngx_http_request_t *r, ngx_http_xet_ingest_t *ing)
 
     ngx_http_xet_array_reset(&ing->told);
 
-    rc = ngx_http_xet_query_chunk_told(ing->query, &ing->told);
+    rc = ngx_http_xet_query_chunk_find_xorbs(ing->query, &ing->told);
 
     if (rc == NGX_DECLINED) {
-        rc = ngx_http_xet_query_advertised(r, &ing->told,
-                                           ngx_http_xet_ingest_recorded);
+        rc = ngx_http_xet_query_xorb_advertised(r, &ing->told,
+                                                ngx_http_xet_ingest_recorded);
     }
 
     return rc;
@@ -539,7 +539,7 @@ ngx_http_xet_ingest_body_done(ngx_http_request_t *r, void *data,
 
     ngx_http_xet_ingest_spool_t  *s;
 
-    ngx_http_xet_query_damaged_tell(&ing->damage);
+    ngx_http_xet_query_xorb_damaged_tell(&ing->damage);
 
     if (ing->rc != NGX_OK) {
         ing->handler(r, ing->rc, status, &ing->result);
@@ -583,8 +583,9 @@ ngx_http_xet_ingest_registered(ngx_http_request_t *r, ngx_int_t rc,
     }
 
     if (rc == NGX_OK) {
-        rc = ngx_http_xet_query_prove(r, &ing->result.hash, ing->result.sha256,
-                                      ngx_http_xet_ingest_proven);
+        rc = ngx_http_xet_query_file_prove(r, &ing->result.hash,
+                                           ing->result.sha256,
+                                           ngx_http_xet_ingest_proven);
         if (rc == NGX_AGAIN) {
             return;
         }

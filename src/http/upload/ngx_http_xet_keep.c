@@ -189,7 +189,7 @@ ngx_http_xet_keep_ours(ngx_http_request_t *r, ngx_int_t rc)
     ngx_memzero(&keep->copy, sizeof(ngx_http_xet_copy_t));
 
     if (rc == NGX_OK) {
-        ngx_http_xet_query_xorb_copy(r, &keep->copy);
+        ngx_http_xet_query_xorb_put_row(r, &keep->copy);
         keep->news |= keep->copy.news;
 
         ngx_http_xet_query_release(r);

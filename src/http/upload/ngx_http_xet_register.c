@@ -46,7 +46,7 @@ typedef struct {
 } ngx_http_xet_seen_t;
 
 
-typedef struct {
+struct ngx_http_xet_register_s {
     ngx_http_xet_register_pt   handler;
     ngx_http_xet_progress_pt   progress;
     ngx_http_xet_query_t      *query;
@@ -69,7 +69,7 @@ typedef struct {
     unsigned                   proof:1;
     unsigned                   doubted:1;      /* the batch is without doubt */
     unsigned                   finished:1;
-} ngx_http_xet_register_t;
+};
 
 
 static void ngx_http_xet_register_cleanup(void *data);
@@ -114,7 +114,7 @@ ngx_http_xet_register_get(ngx_http_request_t *r)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    return ctx->state;
+    return ctx->reg;
 }
 
 
@@ -159,7 +159,7 @@ ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_file_t *spool,
     ngx_memcpy(reg->batch.id, &r->connection->number, 4);
 
     cln->handler = ngx_http_xet_register_cleanup;
-    ctx->state = reg;
+    ctx->reg = reg;
 
     reg->window = ngx_http_xet_window_create(spool, files_end, proof,
                                              ngx_cycle->log);
@@ -180,7 +180,7 @@ ngx_http_xet_register_cleanup(void *data)
     /* a statement still in flight has its own end, see the query service */
 
     if (reg->batch.seq && !reg->finished) {
-        ngx_http_xet_query_unstage(reg->batch.id);
+        ngx_http_xet_query_shard_unstage(reg->batch.id);
     }
 
     ngx_http_xet_batch_destroy(&reg->batch);
@@ -224,7 +224,7 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
     w = reg->window;
 
     ngx_http_xet_query_release(r);
-    ngx_http_xet_query_damaged_tell(&reg->damage);
+    ngx_http_xet_query_xorb_damaged_tell(&reg->damage);
 
     if (reg->status != XET_OK) {
         ngx_http_xet_register_finish(r, NGX_DECLINED, reg->status);
@@ -282,8 +282,8 @@ ngx_http_xet_register_batch(ngx_http_request_t *r,
     ngx_http_xet_register_t *reg)
 {
     if (!reg->doubted && reg->batch.hashes.n) {
-        return ngx_http_xet_query_doubts(r, &reg->batch,
-                                         ngx_http_xet_register_doubts);
+        return ngx_http_xet_query_shard_doubts(r, &reg->batch,
+                                               ngx_http_xet_register_doubts);
     }
 
     reg->doubted = 0;
@@ -291,8 +291,8 @@ ngx_http_xet_register_batch(ngx_http_request_t *r,
     if (reg->batch.size > NGX_HTTP_XET_BATCH_SIZE) {
         ngx_http_xet_register_progress(r, NGX_HTTP_XET_STAGING);
 
-        return ngx_http_xet_query_stage(r, &reg->batch,
-                                        ngx_http_xet_register_staged);
+        return ngx_http_xet_query_shard_stage(r, &reg->batch,
+                                              ngx_http_xet_register_staged);
     }
 
     ngx_http_xet_register_progress(r, NGX_HTTP_XET_COMMITTING);
@@ -341,10 +341,10 @@ ngx_http_xet_register_look_job(void *data, ngx_log_t *log)
 
     reg->status = XET_OK;
 
-    n = ngx_http_xet_query_doubts_n(reg->query);
+    n = ngx_http_xet_query_shard_doubts_n(reg->query);
 
     for (i = 0; i < n; i++) {
-        ngx_http_xet_query_doubts_row(reg->query, i, &xorb, &tag, &size);
+        ngx_http_xet_query_shard_doubts_row(reg->query, i, &xorb, &tag, &size);
 
         rc = ngx_http_xet_damage_stat_job(&reg->damage, &reg->store, &xorb,
                                           tag, size, log);
@@ -378,8 +378,8 @@ ngx_http_xet_register_looked(ngx_http_request_t *r, void *data)
 
     /* on record before the batch, which goes by that */
 
-    rc = ngx_http_xet_query_damaged(r, &reg->damage,
-                                    ngx_http_xet_register_marked);
+    rc = ngx_http_xet_query_xorb_damaged(r, &reg->damage,
+                                         ngx_http_xet_register_marked);
     if (rc != NGX_AGAIN) {
         ngx_http_xet_register_finish(r, rc, XET_INTERNAL);
     }
@@ -465,7 +465,9 @@ ngx_http_xet_register_verify_steps_job(ngx_http_xet_register_t *reg,
 
     w = reg->window;
 
-    if (w->terms.n && ngx_http_xet_query_slices_n(reg->query) != w->terms.n) {
+    if (w->terms.n
+        && ngx_http_xet_query_xorb_slices_n(reg->query) != w->terms.n)
+    {
         return XET_INTERNAL;
     }
 
@@ -688,7 +690,7 @@ ngx_http_xet_register_finish(ngx_http_request_t *r, ngx_int_t rc,
     new = (rc == NGX_OK) ? ngx_http_xet_query_shard_put_new(r) : 0;
 
     if (rc != NGX_OK && reg->batch.seq) {
-        ngx_http_xet_query_unstage(reg->batch.id);
+        ngx_http_xet_query_shard_unstage(reg->batch.id);
     }
 
     reg->finished = 1;

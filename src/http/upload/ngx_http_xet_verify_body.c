@@ -4,12 +4,12 @@
  *
  * In a location that proxies, "xet_verify_body" holds each xorb against the
  * hash of its path, and the structure of each shard.  A filter of the request
- * body copies what comes into two buffers: a job verifies one while the other
- * is filled.  What was copied goes on, to the origin or, with
- * "proxy_request_buffering on", into nginx's own buffers; but the piece that
- * makes the body complete stays here until the verdict.  So no origin ever
- * has a whole request with a bad body: it sees one that was broken off, or
- * none.
+ * body copies what comes into two buffers (ngx_http_xet_pieces.h): a job
+ * verifies one while the other is filled.  What was copied goes on, to the
+ * origin or, with "proxy_request_buffering on", into nginx's own buffers; but
+ * the piece that makes the body complete stays here until the verdict.  So no
+ * origin ever has a whole request with a bad body: it sees one that was broken
+ * off, or none.
  *
  * While both buffers are full the pieces that come are held, nginx's own
  * buffer stays busy and the socket is not read: TCP or the stream's window
@@ -29,7 +29,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_error.h"
-#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_pieces.h"
 #include "ngx_http_xet_task.h"
 #include "ngx_http_xet_verify_body.h"
 
@@ -44,11 +44,7 @@ struct ngx_http_xet_verify_s {
     xet_xorb_verifier_t    *verifier;
     xet_shard_parser_t      parser;
 
-    ngx_buf_t               buf[2];
-    ngx_uint_t              filling;           /* index of the one */
-
-    ngx_buf_t              *job;
-    ngx_uint_t              job_last;          /* no further one */
+    ngx_http_xet_pieces_t   pieces;
     xet_status_t            job_status;        /* the thread's */
 
     ngx_chain_t            *held;              /* own links, nginx's bufs */
@@ -70,10 +66,6 @@ static ngx_int_t ngx_http_xet_verify_hold(ngx_http_request_t *r,
     ngx_http_xet_verify_t *v, ngx_chain_t *in);
 static ngx_int_t ngx_http_xet_verify_take(ngx_http_request_t *r,
     ngx_http_xet_verify_t *v, ngx_chain_t ***ll);
-static ngx_int_t ngx_http_xet_verify_copy(ngx_http_request_t *r,
-    ngx_http_xet_verify_t *v, ngx_buf_t *in);
-static ngx_int_t ngx_http_xet_verify_alloc(ngx_http_request_t *r,
-    ngx_http_xet_verify_t *v, ngx_buf_t *b);
 static ngx_uint_t ngx_http_xet_verify_completes(ngx_http_request_t *r,
     ngx_http_xet_verify_t *v, ngx_buf_t *b);
 static ngx_int_t ngx_http_xet_verify_post(ngx_http_request_t *r,
@@ -245,13 +237,20 @@ static ngx_int_t
 ngx_http_xet_verify_take(ngx_http_request_t *r,
     ngx_http_xet_verify_t *v, ngx_chain_t ***ll)
 {
+    u_char       *pos, *start;
     ngx_int_t     rc;
     ngx_chain_t  *cl;
 
     while (v->held) {
         cl = v->held;
 
-        rc = ngx_http_xet_verify_copy(r, v, cl->buf);
+        start = cl->buf->pos + v->copied;
+        pos = start;
+
+        rc = ngx_http_xet_pieces_copy(r, &v->pieces, &pos, cl->buf->last);
+
+        v->copied += pos - start;
+        v->taken += pos - start;
 
         if (rc != NGX_OK) {
             return (rc == NGX_AGAIN) ? NGX_OK : rc;
@@ -268,71 +267,6 @@ ngx_http_xet_verify_take(ngx_http_request_t *r,
         **ll = cl;
         *ll = &cl->next;
     }
-
-    return NGX_OK;
-}
-
-
-/* NGX_OK: all of it is copied; NGX_AGAIN: there is no room. */
-
-static ngx_int_t
-ngx_http_xet_verify_copy(ngx_http_request_t *r,
-    ngx_http_xet_verify_t *v, ngx_buf_t *in)
-{
-    size_t      n;
-    u_char     *pos;
-    ngx_buf_t  *b;
-
-    pos = in->pos + v->copied;
-
-    if (pos == in->last) {
-        return NGX_OK;
-    }
-
-    b = &v->buf[v->filling];
-
-    if (b->start == NULL
-        && ngx_http_xet_verify_alloc(r, v, b) != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    n = ngx_min(in->last - pos, b->end - b->last);
-
-    b->last = ngx_cpymem(b->last, pos, n);
-
-    v->copied += n;
-    v->taken += n;
-
-    return (pos + n == in->last) ? NGX_OK : NGX_AGAIN;
-}
-
-
-static ngx_int_t
-ngx_http_xet_verify_alloc(ngx_http_request_t *r,
-    ngx_http_xet_verify_t *v, ngx_buf_t *b)
-{
-    size_t                    size;
-    ngx_http_xet_loc_conf_t  *xlcf;
-
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
-
-    size = xlcf->body_buffer;
-
-    if (!r->headers_in.chunked
-        && r->headers_in.content_length_n < (off_t) size)
-    {
-        size = r->headers_in.content_length_n;
-    }
-
-    b->start = ngx_palloc(r->pool, size);
-    if (b->start == NULL) {
-        return NGX_ERROR;
-    }
-
-    b->pos = b->start;
-    b->last = b->start;
-    b->end = b->start + size;
 
     return NGX_OK;
 }
@@ -359,20 +293,21 @@ ngx_http_xet_verify_completes(ngx_http_request_t *r,
 static ngx_int_t
 ngx_http_xet_verify_post(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
 {
-    ngx_buf_t   *b;
-    ngx_uint_t   last;
+    ngx_uint_t  last;
 
-    b = &v->buf[v->filling];
     last = v->last && v->taken == v->received;
 
-    if (v->task.busy || v->job_last
-        || (!last && (b->start == NULL || b->last < b->end)))
+    if (v->task.busy || v->pieces.last
+        || (!last && !ngx_http_xet_pieces_full(&v->pieces)))
     {
         return NGX_DECLINED;
     }
 
-    v->job = b;
-    v->job_last = last;
+    ngx_http_xet_pieces_next(&v->pieces, last);
+
+    ngx_log_debug2(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "xet verify: a piece of %uz, last:%ui",
+                   v->pieces.job->last - v->pieces.job->pos, last);
 
     if (ngx_http_xet_task_post_beside(r, &v->task,
                                       ngx_http_xet_verify_job,
@@ -381,8 +316,6 @@ ngx_http_xet_verify_post(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
     {
         return NGX_ERROR;
     }
-
-    v->filling = !v->filling;
 
     return NGX_OK;
 }
@@ -452,7 +385,7 @@ ngx_http_xet_verify_xorb(ngx_http_xet_verify_t *v)
     ngx_buf_t    *b;
     xet_status_t  rc;
 
-    b = v->job;
+    b = v->pieces.job;
 
     if (v->verifier == NULL) {
         v->verifier = xet_xorb_verifier_create(v->suite, &v->hash, v->max);
@@ -465,7 +398,7 @@ ngx_http_xet_verify_xorb(ngx_http_xet_verify_t *v)
     rc = xet_xorb_verifier_feed(v->verifier, b->pos, b->last - b->pos,
                                 &stored);
 
-    if (rc == XET_OK && v->job_last) {
+    if (rc == XET_OK && v->pieces.last) {
         rc = xet_xorb_verifier_finish(v->verifier);
     }
 
@@ -481,7 +414,7 @@ ngx_http_xet_verify_shard(ngx_http_xet_verify_t *v)
     ngx_buf_t    *b;
     xet_status_t  rc;
 
-    b = v->job;
+    b = v->pieces.job;
 
     rc = xet_shard_parser_feed(&v->parser, b->pos, b->last - b->pos);
 
@@ -489,7 +422,7 @@ ngx_http_xet_verify_shard(ngx_http_xet_verify_t *v)
         rc = XET_OK;
     }
 
-    if (rc == XET_OK && v->job_last) {
+    if (rc == XET_OK && v->pieces.last) {
         rc = xet_shard_parser_finish(&v->parser);
     }
 
@@ -502,11 +435,10 @@ ngx_http_xet_verify_done(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_verify_t *v = data;
 
-    v->job->pos = v->job->start;
-    v->job->last = v->job->start;
+    ngx_http_xet_pieces_done(&v->pieces);
 
     v->status = v->job_status;
-    v->passed = (v->job_last && v->status == XET_OK);
+    v->passed = (v->pieces.last && v->status == XET_OK);
 
     ngx_log_debug2(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
                    "xet verify: status:%d passed:%d",
@@ -562,6 +494,9 @@ ngx_http_xet_verify_refuse(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
     }
 
     r->request_body->bufs = NULL;
+
+    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "xet verify: dropping the rest");
 
     r->reading_body = 1;
     r->request_body_no_buffering = 1;

@@ -16,15 +16,22 @@
  * reader cares for their content or not; each call takes at least a byte or
  * closes a container, so the work is linear in the input.
  *
- * An array's frame counts the items to come, a map's twice the pairs: whether
- * a key or a value is next is a bit that turns with every item.  A tag is not
- * an item, it only precedes one.
+ * An array's frame counts the items to come, a map's frame twice the pairs:
+ * whether a key or a value is next is a bit that turns with every item.  A tag
+ * is not an item, but stands before one.
+ *
+ * A head of 1 to 9 bytes begins an item and tells its kind and its length; a
+ * window may have cut it anywhere.  It lies in the caller's window, or in
+ * c->head if it was put together there, of c->head_len bytes so far.
+ *
+ * float and double are those of IEEE 754, as everywhere in this project.
  */
 
 
+#include <float.h>
 #include <string.h>
 
-#include "xet_cbor_head.h"
+#include "xet_cbor.h"
 
 
 #define XET_CBOR_BREAK       0xff
@@ -48,6 +55,11 @@ static xet_status_t xet_cbor_data(xet_cbor_t *c, xet_cbor_item_t *item);
 static xet_status_t xet_cbor_chunk(xet_cbor_t *c, xet_cbor_item_t *item);
 static xet_status_t xet_cbor_else(xet_cbor_t *c, xet_cbor_item_t *item,
     unsigned info);
+static xet_status_t xet_cbor_head(xet_cbor_t *c, const uint8_t **head,
+    size_t *len);
+static uint64_t xet_cbor_head_value(const uint8_t *head, size_t len);
+static int xet_cbor_head_shortest(unsigned info, uint64_t value);
+static uint32_t xet_cbor_half(uint32_t half);
 
 
 void
@@ -139,6 +151,83 @@ xet_cbor_next(xet_cbor_t *c, xet_cbor_item_t *item)
         if (rc != XET_AGAIN) {
             return (rc == XET_OK) ? rc : xet_cbor_error(c, rc);
         }
+    }
+}
+
+
+double
+xet_cbor_float(const xet_cbor_item_t *item)
+{
+    float     f;
+    double    d;
+    uint32_t  bits;
+
+    if (item->width == 8) {
+        memcpy(&d, &item->value, sizeof(d));
+        return d;
+    }
+
+    bits = (uint32_t) item->value;
+
+    if (item->width == 2) {
+        bits = xet_cbor_half(bits);
+    }
+
+    memcpy(&f, &bits, sizeof(f));
+
+    return f;
+}
+
+
+int
+xet_cbor_float_shortest(const xet_cbor_item_t *item)
+{
+    double    v;
+    unsigned  exponent, shift;
+    uint32_t  bits, mantissa;
+
+    bits = (uint32_t) item->value;
+
+    switch (item->width) {
+
+    case 2:
+        return (bits & 0x7fff) <= 0x7c00 || bits == 0x7e00;
+
+    case 4:
+        exponent = bits >> 23 & 0xff;
+        mantissa = bits & 0x7fffff;
+
+        if (exponent == 0xff) {
+            return 0;
+        }
+
+        if (exponent == 0) {
+            return mantissa != 0;
+        }
+
+        /* normal halves have exponents -14 to 15, subnormal ones to -24 */
+
+        if (exponent >= 113 && exponent <= 142) {
+            return (mantissa & 0x1fff) != 0;
+        }
+
+        if (exponent >= 103 && exponent < 113) {
+            shift = 14 + 112 - exponent;
+            mantissa |= 0x800000;
+
+            return (mantissa & (((uint32_t) 1 << shift) - 1)) != 0;
+        }
+
+        return 1;
+
+    default: /* 8 */
+        v = xet_cbor_float(item);
+
+        if (v != v || v > DBL_MAX || v < -DBL_MAX) {
+            return 0;
+        }
+
+        return v > FLT_MAX || v < -FLT_MAX || (double) (float) v != v;
     }
 }
 
@@ -339,7 +428,7 @@ xet_cbor_container(xet_cbor_t *c, xet_cbor_item_t *item)
 }
 
 
-/* The item of a string carries what the window has of it. */
+/* The item of a string carries what the window has of the string. */
 
 static xet_status_t
 xet_cbor_string(xet_cbor_t *c, xet_cbor_item_t *item)
@@ -500,4 +589,149 @@ xet_cbor_else(xet_cbor_t *c, xet_cbor_item_t *item, unsigned info)
     c->done = (c->depth == 0);
 
     return XET_OK;
+}
+
+
+/*
+ * A whole head, 1 to 9 bytes: where it lies, valid until the next window.
+ * XET_OK, c->head_len is then the caller's to reset; XET_AGAIN; or
+ * XET_ZT_MANIFEST, which stays, when the input ends inside of the head.
+ */
+
+static xet_status_t
+xet_cbor_head(xet_cbor_t *c, const uint8_t **head, size_t *len)
+{
+    size_t    n, have;
+    unsigned  info;
+
+    if (c->head_len == 0) {
+        c->head_pos = c->pos;
+    }
+
+    if (c->p == c->end) {
+
+        if (c->pos != c->size) {
+            return XET_AGAIN;
+        }
+
+        return xet_cbor_error(c, XET_ZT_MANIFEST);
+    }
+
+    info = (c->head_len ? c->head[0] : *c->p) & 0x1f;
+
+    n = (info >= 24 && info <= 27) ? 1 + ((size_t) 1 << (info - 24)) : 1;
+
+    if (n > c->size - c->head_pos) {
+        return xet_cbor_error(c, XET_ZT_MANIFEST);
+    }
+
+    have = (size_t) (c->end - c->p);
+
+    if (c->head_len == 0 && have >= n) {
+        *head = c->p;
+        *len = n;
+
+        c->p += n;
+        c->pos += n;
+
+        return XET_OK;
+    }
+
+    if (have > n - c->head_len) {
+        have = n - c->head_len;
+    }
+
+    memcpy(c->head + c->head_len, c->p, have);
+
+    c->head_len += (unsigned) have;
+    c->p += have;
+    c->pos += have;
+
+    if (c->head_len < n) {
+        return XET_AGAIN;
+    }
+
+    *head = c->head;
+    *len = n;
+
+    return XET_OK;
+}
+
+
+/* The value in a head: of its first byte, or big-endian after it. */
+
+static uint64_t
+xet_cbor_head_value(const uint8_t *head, size_t len)
+{
+    size_t    i;
+    uint64_t  value;
+
+    if (len == 1) {
+        return head[0] & 0x1f;
+    }
+
+    value = 0;
+
+    for (i = 1; i < len; i++) {
+        value = value << 8 | head[i];
+    }
+
+    return value;
+}
+
+
+/* Whether a value needs the length that the info of its head tells. */
+
+static int
+xet_cbor_head_shortest(unsigned info, uint64_t value)
+{
+    switch (info) {
+
+    case 24:
+        return value >= 24;
+
+    case 25:
+        return value > 0xff;
+
+    case 26:
+        return value > 0xffff;
+
+    case 27:
+        return value > 0xffffffff;
+
+    default:
+        return 1;
+    }
+}
+
+
+/* A half as the bits of a float. */
+
+static uint32_t
+xet_cbor_half(uint32_t half)
+{
+    uint32_t  sign, exponent, mantissa;
+
+    sign = (half & 0x8000) << 16;
+    exponent = half >> 10 & 0x1f;
+    mantissa = half & 0x3ff;
+
+    if (exponent == 31) {
+        return sign | 0x7f800000 | mantissa << 13;
+    }
+
+    if (exponent == 0) {
+
+        if (mantissa == 0) {
+            return sign;
+        }
+
+        for (exponent = 1; !(mantissa & 0x400); exponent--) {
+            mantissa <<= 1;
+        }
+
+        mantissa &= 0x3ff;
+    }
+
+    return sign | (exponent + 112) << 23 | mantissa << 13;
 }

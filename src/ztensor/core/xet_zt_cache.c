@@ -9,12 +9,12 @@
  * Threads:    any.
  *
  * Integers are little-endian.  All begins with the format's version, the
- * rules and the file's size, and ends with a hash of what is before it; so
- * damage is noticed.  Who could write such a value on purpose would still not
- * get past the checks of numbers here: places lie inside the manifest and
+ * rules and the file's size, and ends with a hash of all bytes before; so
+ * damage is noticed.  Somebody who writes such a value on purpose does still
+ * not get past the checks of numbers here: places lie inside the manifest and
  * rise, and what a walk from there reads is parsed as any foreign bytes are.
  *
- * A refusal is kept by its code, not by a number: those change with versions.
+ * A refusal is kept by its code: numbers of statuses change with versions.
  */
 
 
@@ -155,14 +155,14 @@ xet_zt_save_info(xet_zt_saver_t *s, const xet_zt_t *zt)
 
     xet_zt_put_u64(s, info->stride);
     xet_zt_put_u64(s, info->marks_n);
-    xet_zt_put_u8(s, zt->names ? info->order : 0);
+    xet_zt_put_u8(s, zt->marks.names ? info->order : 0);
 
     for (i = 0; i < info->marks_n; i++) {
         xet_zt_put_u64(s, info->marks[i]);
 
-        if (zt->names && info->order) {
-            xet_zt_put_u8(s, zt->names[i].len);
-            xet_zt_put(s, zt->names[i].data, zt->names[i].len);
+        if (zt->marks.names && info->order) {
+            xet_zt_put_u8(s, zt->marks.names[i].len);
+            xet_zt_put(s, zt->marks.names[i].data, zt->marks.names[i].len);
         }
     }
 
@@ -284,8 +284,8 @@ xet_zt_load(xet_zt_t *zt, xet_zt_loader_t *l)
         return l->failed ? XET_ZT_STALE : rc;
     }
 
-    zt->names = calloc(XET_ZT_MARKS, sizeof(xet_zt_mark_name_t));
-    if (zt->names == NULL) {
+    zt->marks.names = calloc(XET_ZT_MARKS, sizeof(xet_zt_mark_name_t));
+    if (zt->marks.names == NULL) {
         return XET_NOMEM;
     }
 
@@ -294,8 +294,8 @@ xet_zt_load(xet_zt_t *zt, xet_zt_loader_t *l)
     xet_zt_load_overlaps(zt, l);
 
     if (zt->info.order == 0) {
-        free(zt->names);
-        zt->names = NULL;
+        free(zt->marks.names);
+        zt->marks.names = NULL;
     }
 
     return (l->failed || !xet_zt_load_sane(&zt->info)) ? XET_ZT_STALE
@@ -411,7 +411,7 @@ xet_zt_load_names(xet_zt_t *zt, xet_zt_loader_t *l)
             continue;
         }
 
-        name = &zt->names[i];
+        name = &zt->marks.names[i];
         name->len = (uint8_t) xet_zt_take_u8(l);
 
         if (name->len > XET_ZT_MARK_NAME) {

@@ -15,8 +15,8 @@
  *                               version, reserved, the magic number again
  *
  * The drawing in the text of 1.1 has lost the first of its two magic numbers,
- * so a file by the letter of it begins with a component: it is read, unless
- * strict, but not when another magic number stands in that place.
+ * so a file by the letter of the drawing begins with a component: such a file
+ * is read, unless strict, but not when another magic number stands there.
  */
 
 
@@ -24,7 +24,7 @@
 
 #include "xet_bytes.h"
 #include "xet_zt_container.h"
-#include "xet_zt_manifest.h"
+#include "xet_zt_object.h"
 
 
 #define XET_ZT_VERSION_2  2
@@ -187,8 +187,9 @@ xet_zt_ends_2(xet_zt_ends_t *ends, const uint8_t *head, const uint8_t *footer,
 
 
 /*
- * The end is none that we read.  Before 1.1 there was no magic number there,
- * only the length of the manifest; what can't be one is taken for damage.
+ * The end is not of a version that we read.  Before 1.1 there was no magic
+ * number there, only the length of the manifest; bytes that can't be a length
+ * are taken for damage.
  */
 
 static xet_status_t

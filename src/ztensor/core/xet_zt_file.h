@@ -1,7 +1,7 @@
 
 /*
- * Inside of a file's record: what the check of it, its marks and its saved
- * form share.
+ * Inside of xet_zt_t: what the check of a file and the saved verdict on it
+ * share.
  */
 
 #ifndef _XET_ZT_FILE_H_INCLUDED_
@@ -11,19 +11,9 @@
 #include <xxhash.h>
 
 #include "xet_zt_extents.h"
+#include "xet_zt_marks.h"
 #include "xet_zt_shards.h"
 #include "xet_ztensor.h"
-
-
-#define XET_ZT_MARK_NAME  127          /* bytes of a mark's name at most */
-
-
-/* The name of the object at a mark. */
-
-typedef struct {
-    uint8_t             len;
-    uint8_t             data[XET_ZT_MARK_NAME];
-} xet_zt_mark_name_t;
 
 
 typedef enum {
@@ -55,18 +45,8 @@ struct xet_zt_s {
 
     xet_zt_text_t       attributes;
 
-    xet_zt_mark_name_t *names;             /* of the marks, XET_ZT_MARKS */
-    uint8_t            *last;              /* name, limits.name bytes */
-    size_t              last_len;
+    xet_zt_marks_t      marks;
 };
-
-
-/*
- * Takes note of the next object; XET_NOMEM.  The name before it is forgotten
- * by xet_zt_marks_end(), when the manifest has been read.
- */
-xet_status_t xet_zt_marks_add(xet_zt_t *zt, const xet_zt_object_t *o);
-void xet_zt_marks_end(xet_zt_t *zt);
 
 
 #endif /* _XET_ZT_FILE_H_INCLUDED_ */

@@ -8,41 +8,11 @@
 #define _XET_ZT_MANIFEST_H_INCLUDED_
 
 
-#include "xet_cbor.h"
+#include "xet_zt_limits.h"
 #include "xet_zt_object.h"
-#include "xet_zt_keys.h"
 
 
-#define XET_ZT_MANIFEST_MAX  ((uint64_t) 1 << 30)  /* by the format */
-
-#define XET_ZT_NAME_MAX      1024      /* container 2, and our default */
-#define XET_ZT_SHARD_MAX     64        /* bytes of a shard's name */
-#define XET_ZT_VERSION_MAX   32        /* bytes of the version kept */
-
-
-/*
- * Limits; xet_zt_limits_init() sets the defaults, which are given here.
- * Memory: about 400 KiB, and while a file is checked 16 bytes per object and
- * 24 per component.
- */
-
-typedef struct {
-    uint64_t                 manifest;     /* bytes, 64 MiB */
-    uint64_t                 objects;      /* 1,000,000 */
-    uint64_t                 components;   /* of all objects, 2,000,000 */
-    unsigned                 roles;        /* components of an object, 64 */
-    unsigned                 rank;         /* 64, and XET_ZT_RANK_MAX */
-    unsigned                 depth;        /* 32, and XET_CBOR_DEPTH */
-    size_t                   name;         /* bytes of a name, 1024 */
-    size_t                   keys;         /* of other maps, 65,536 */
-    size_t                   attributes;   /* bytes echoed of a map, 1 MiB */
-    unsigned                 strict:1;     /* 0 */
-} xet_zt_limits_t;
-
-void xet_zt_limits_init(xet_zt_limits_t *limits);
-
-
-/* Where the objects are in a manifest that was read before. */
+/* Where to begin in a manifest that was read as a whole before. */
 
 typedef struct {
     uint64_t                 index;        /* of the first object to read */
@@ -60,8 +30,8 @@ typedef struct {
 
 
 /*
- * What is handed over lives until the handler returns.  XET_OK; XET_DONE to
- * stop reading; or the error that is to become the parser's.
+ * What a handler is given lives until it returns.  It returns XET_OK; XET_DONE
+ * to stop reading; or the error that is to become the parser's.
  */
 
 typedef xet_status_t (*xet_zt_object_pt)(void *ctx, xet_zt_object_t *o);
@@ -94,13 +64,13 @@ void xet_zt_manifest_destroy(xet_zt_manifest_t *m);
  * XET_ZT_NESTING, XET_ZT_UTF8, XET_ZT_DUPLICATE, XET_ZT_ORDER,
  * XET_ZT_MISSING, XET_ZT_VERSION, XET_ZT_OBJECTS, XET_ZT_COMPONENTS,
  * XET_ZT_KEYS, XET_ZT_NAME_LEN, XET_ZT_NAME, XET_ZT_SHARD_NAME, XET_NOMEM.
- * From a position, what the whole manifest was held to once is not all
- * checked again.
+ * From a position, not everything is checked again that the whole manifest has
+ * passed once.
  */
 xet_status_t xet_zt_manifest_feed(xet_zt_manifest_t *m, const uint8_t *data,
     size_t len);
 
-/* Of what was read last, or of the error. */
+/* The place in the manifest of what was read last, or of the error. */
 uint64_t xet_zt_manifest_pos(const xet_zt_manifest_t *m);
 
 

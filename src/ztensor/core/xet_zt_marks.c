@@ -2,42 +2,41 @@
 /*
  * Marks in a manifest.
  *
- * Purpose:    a page, or an object by its name, is read from the mark before
- *             it; so of a manifest of 20 MB a look-up reads 100 KB.
- * States:     while objects come, a mark is set at every stride-th; when
- *             there are too many, every second is dropped and the stride
- *             doubles.  The order of names is what no object has contradicted.
- * Ownership:  names of marks and the last name belong to the file's record.
- * Threads:    as the record.
+ * Purpose:    a page, or an object by its name, is read from the mark before;
+ *             so of a manifest of 20 MB a look-up reads 100 KB.
+ * States:     while objects come, a mark is set at every stride-th object;
+ *             when there are too many marks, every second is dropped and the
+ *             stride doubles.  The order of names is what no object has
+ *             contradicted.
+ * Ownership:  names of marks and the last name are released by the destroyer.
+ * Threads:    one at a time while objects come, any number afterwards.
  *
  * The writers known order names as strings (container 1) or by length first
- * (container 2, which has to).  A look-up in any other manifest reads it from
- * the start, and so does one where a mark's name is too long to be kept.
+ * (container 2, which has to).  A look-up in any other manifest reads from the
+ * start, and so does a look-up where a mark's name is too long to be kept.
  */
 
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_zt_file.h"
+#include "xet_zt_marks.h"
 
 
-static xet_status_t xet_zt_marks_order(xet_zt_t *zt,
-    const xet_zt_text_t *name);
-static void xet_zt_marks_halve(xet_zt_t *zt);
+static xet_status_t xet_zt_marks_order(xet_zt_marks_t *m, xet_zt_info_t *info,
+    const xet_zt_text_t *name, size_t name_max);
+static void xet_zt_marks_halve(xet_zt_marks_t *m, xet_zt_info_t *info);
 
 
 xet_status_t
-xet_zt_marks_add(xet_zt_t *zt, const xet_zt_object_t *o)
+xet_zt_marks_add(xet_zt_marks_t *m, xet_zt_info_t *info,
+    const xet_zt_object_t *o, size_t name_max)
 {
     xet_status_t         rc;
-    xet_zt_info_t       *info;
     xet_zt_mark_name_t  *name;
 
-    info = &zt->info;
-
     if (info->order) {
-        rc = xet_zt_marks_order(zt, &o->name);
+        rc = xet_zt_marks_order(m, info, &o->name, name_max);
 
         if (rc != XET_OK) {
             return rc;
@@ -49,7 +48,7 @@ xet_zt_marks_add(xet_zt_t *zt, const xet_zt_object_t *o)
     }
 
     if (info->marks_n == XET_ZT_MARKS) {
-        xet_zt_marks_halve(zt);
+        xet_zt_marks_halve(m, info);
     }
 
     if (o->name.len > XET_ZT_MARK_NAME) {
@@ -57,7 +56,7 @@ xet_zt_marks_add(xet_zt_t *zt, const xet_zt_object_t *o)
     }
 
     if (info->order) {
-        name = &zt->names[info->marks_n];
+        name = &m->names[info->marks_n];
 
         name->len = (uint8_t) o->name.len;
 
@@ -73,38 +72,39 @@ xet_zt_marks_add(xet_zt_t *zt, const xet_zt_object_t *o)
 
 
 static xet_status_t
-xet_zt_marks_order(xet_zt_t *zt, const xet_zt_text_t *name)
+xet_zt_marks_order(xet_zt_marks_t *m, xet_zt_info_t *info,
+    const xet_zt_text_t *name, size_t name_max)
 {
     unsigned       order;
     xet_zt_text_t  last;
 
-    if (zt->last == NULL) {
-        zt->names = calloc(XET_ZT_MARKS, sizeof(xet_zt_mark_name_t));
-        zt->last = malloc(zt->limits.name ? zt->limits.name : 1);
+    if (m->last == NULL) {
+        m->names = calloc(XET_ZT_MARKS, sizeof(xet_zt_mark_name_t));
+        m->last = malloc(name_max ? name_max : 1);
 
-        if (zt->names == NULL || zt->last == NULL) {
+        if (m->names == NULL || m->last == NULL) {
             return XET_NOMEM;
         }
 
     } else {
-        last.data = zt->last;
-        last.len = zt->last_len;
+        last.data = m->last;
+        last.len = m->last_len;
 
         for (order = XET_ZT_ORDER_BYTES; order <= XET_ZT_ORDER_LENGTH;
              order <<= 1)
         {
             if (xet_zt_order(order, &last, name) >= 0) {
-                zt->info.order &= ~order;
+                info->order &= ~order;
             }
         }
     }
 
     /* the parser has held the name against the same limit */
 
-    zt->last_len = name->len;
+    m->last_len = name->len;
 
     if (name->len) {
-        memcpy(zt->last, name->data, name->len);
+        memcpy(m->last, name->data, name->len);
     }
 
     return XET_OK;
@@ -112,18 +112,15 @@ xet_zt_marks_order(xet_zt_t *zt, const xet_zt_text_t *name)
 
 
 static void
-xet_zt_marks_halve(xet_zt_t *zt)
+xet_zt_marks_halve(xet_zt_marks_t *m, xet_zt_info_t *info)
 {
-    unsigned        i;
-    xet_zt_info_t  *info;
-
-    info = &zt->info;
+    unsigned  i;
 
     for (i = 0; i < XET_ZT_MARKS / 2; i++) {
         info->marks[i] = info->marks[2 * i];
 
         if (info->order) {
-            zt->names[i] = zt->names[2 * i];
+            m->names[i] = m->names[2 * i];
         }
     }
 
@@ -133,15 +130,24 @@ xet_zt_marks_halve(xet_zt_t *zt)
 
 
 void
-xet_zt_marks_end(xet_zt_t *zt)
+xet_zt_marks_end(xet_zt_marks_t *m, const xet_zt_info_t *info)
 {
-    free(zt->last);
-    zt->last = NULL;
+    free(m->last);
+    m->last = NULL;
 
-    if (zt->info.order == 0) {
-        free(zt->names);
-        zt->names = NULL;
+    if (info->order == 0) {
+        xet_zt_marks_destroy(m);
     }
+}
+
+
+void
+xet_zt_marks_destroy(xet_zt_marks_t *m)
+{
+    free(m->names);
+    free(m->last);
+
+    memset(m, 0, sizeof(xet_zt_marks_t));
 }
 
 
@@ -168,27 +174,28 @@ xet_zt_order(unsigned order, const xet_zt_text_t *a, const xet_zt_text_t *b)
 
 
 uint64_t
-xet_zt_marks_find(const xet_zt_t *zt, const xet_zt_text_t *name)
+xet_zt_marks_find(const xet_zt_marks_t *m, const xet_zt_info_t *info,
+    const xet_zt_text_t *name)
 {
     uint64_t       low, high, middle;
     xet_zt_text_t  mark;
 
-    if (zt->info.order == 0 || zt->names == NULL) {
+    if (info->order == 0 || m->names == NULL) {
         return 0;
     }
 
     low = 0;
-    high = zt->info.marks_n;
+    high = info->marks_n;
 
-    /* marks before low are not after the name, those from high on are */
+    /* marks before low are not after the name, marks from high on are */
 
     while (low < high) {
         middle = (low + high) / 2;
 
-        mark.data = zt->names[middle].data;
-        mark.len = zt->names[middle].len;
+        mark.data = m->names[middle].data;
+        mark.len = m->names[middle].len;
 
-        if (xet_zt_order(zt->info.order, &mark, name) <= 0) {
+        if (xet_zt_order(info->order, &mark, name) <= 0) {
             low = middle + 1;
 
         } else {

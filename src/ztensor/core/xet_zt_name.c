@@ -7,13 +7,14 @@
  * Ownership:  nothing is kept.
  * Threads:    any.
  *
- * That text is UTF-8 the decoder has seen to.
+ * The decoder of CBOR has seen to it that text is UTF-8.
  */
 
 
 #include <string.h>
 
-#include "xet_zt_manifest.h"
+#include "xet_bytes.h"
+#include "xet_zt_limits.h"
 #include "xet_zt_name.h"
 
 
@@ -37,9 +38,7 @@ xet_zt_shard_name_valid(const uint8_t *name, size_t len)
     for (i = 0; i < len; i++) {
         c = name[i];
 
-        if (!(c >= 'A' && c <= 'Z') && !(c >= 'a' && c <= 'z')
-            && !(c >= '0' && c <= '9') && c != '.' && c != '_' && c != '-')
-        {
+        if (!xet_is_alnum(c) && c != '.' && c != '_' && c != '-') {
             return 0;
         }
     }

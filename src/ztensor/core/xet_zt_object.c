@@ -1,27 +1,33 @@
 
 /*
- * What can be said of an object by its description alone.
+ * What can be said of an object by its description alone; and its copies.
  *
  * Purpose:    the rules of one object: shape, names of types and encodings,
  *             and the range of each component.
  * States:     none.
  * Ownership:  an object is filled by the manifest parser; its texts live as
- *             long as the parser says.
+ *             long as the parser says.  What a walk hands over lives until its
+ *             handler returns; a copy, in one piece of memory, is for those
+ *             who need to read the data that the object describes.
  * Threads:    any, one at a time per object.
  *
- * An object that breaks a rule is invalid, one with a name in it that is not
- * known here is unsupported: it is listed, its stored bytes are served, but
- * what they mean is not judged.  In container 1 neither is a matter of the
+ * An object that breaks a rule is invalid, an object with a name in it that is
+ * not known here is unsupported: it is listed, its stored bytes are served,
+ * but what they mean is not judged.  In container 1 neither is a matter of the
  * other objects; in container 2 one invalid object makes the file invalid,
- * and so does an unknown dtype, because the set of them is closed there.
+ * and so does an unknown dtype, because the set of dtypes is closed there.
  *
  * No sum and no product is taken before it is known to fit.
  */
 
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "xet_zt_object.h"
+
+
+#define XET_ZT_COMPONENT_TEXTS  6
 
 
 static void xet_zt_object_shape(xet_zt_object_t *o, unsigned rank_max);
@@ -31,6 +37,9 @@ static void xet_zt_component_types(xet_zt_object_t *o, xet_zt_component_t *c,
     xet_zt_container_t container);
 static void xet_zt_component_coding(xet_zt_object_t *o, xet_zt_component_t *c,
     xet_zt_container_t container);
+static void xet_zt_component_texts(xet_zt_component_t *c,
+    xet_zt_text_t *texts[XET_ZT_COMPONENT_TEXTS]);
+static void xet_zt_text_copy(xet_zt_text_t *text, uint8_t **p);
 
 
 void
@@ -346,6 +355,71 @@ xet_zt_object_rows(const xet_zt_object_t *o, const xet_zt_component_t *c,
 }
 
 
+size_t
+xet_zt_object_size(const xet_zt_object_t *o)
+{
+    size_t          size;
+    unsigned        i, n;
+    xet_zt_text_t  *texts[XET_ZT_COMPONENT_TEXTS];
+
+    size = sizeof(xet_zt_object_t) + o->n * sizeof(xet_zt_component_t)
+           + o->name.len + o->format.len;
+
+    for (i = 0; i < o->n; i++) {
+        xet_zt_component_texts(&o->components[i], texts);
+
+        for (n = 0; n < XET_ZT_COMPONENT_TEXTS; n++) {
+            size += texts[n]->len;
+        }
+    }
+
+    return size;
+}
+
+
+xet_zt_object_t *
+xet_zt_object_copy(const xet_zt_object_t *o)
+{
+    uint8_t          *p;
+    unsigned          i, n;
+    xet_zt_text_t    *texts[XET_ZT_COMPONENT_TEXTS];
+    xet_zt_object_t  *copy;
+
+    /* one byte more: a text may be empty, but not nowhere */
+
+    copy = malloc(xet_zt_object_size(o) + 1);
+    if (copy == NULL) {
+        return NULL;
+    }
+
+    *copy = *o;
+
+    copy->attributes.data = NULL;
+    copy->attributes.len = 0;
+    copy->components = (xet_zt_component_t *) (copy + 1);
+
+    if (o->n) {
+        memcpy(copy->components, o->components,
+               o->n * sizeof(xet_zt_component_t));
+    }
+
+    p = (uint8_t *) (copy->components + o->n);
+
+    xet_zt_text_copy(&copy->name, &p);
+    xet_zt_text_copy(&copy->format, &p);
+
+    for (i = 0; i < copy->n; i++) {
+        xet_zt_component_texts(&copy->components[i], texts);
+
+        for (n = 0; n < XET_ZT_COMPONENT_TEXTS; n++) {
+            xet_zt_text_copy(texts[n], &p);
+        }
+    }
+
+    return copy;
+}
+
+
 int
 xet_zt_text_is(const xet_zt_text_t *text, const char *s)
 {
@@ -355,4 +429,33 @@ xet_zt_text_is(const xet_zt_text_t *text, const char *s)
 
     return text->data != NULL && text->len == len
            && memcmp(text->data, s, len) == 0;
+}
+
+
+static void
+xet_zt_component_texts(xet_zt_component_t *c,
+    xet_zt_text_t *texts[XET_ZT_COMPONENT_TEXTS])
+{
+    texts[0] = &c->role;
+    texts[1] = &c->dtype;
+    texts[2] = &c->type;
+    texts[3] = &c->encoding;
+    texts[4] = &c->digest;
+    texts[5] = &c->shard;
+}
+
+
+static void
+xet_zt_text_copy(xet_zt_text_t *text, uint8_t **p)
+{
+    if (text->data == NULL) {
+        return;
+    }
+
+    if (text->len) {
+        memcpy(*p, text->data, text->len);
+    }
+
+    text->data = *p;
+    *p += text->len;
 }

@@ -11,9 +11,9 @@
 
 #include "xet_range.h"
 #include "xet_zt_dtype.h"
+#include "xet_zt_limits.h"
 
 
-#define XET_ZT_RANK_MAX    64
 #define XET_ZT_ERRORS_MAX  16          /* of one object */
 
 #define XET_ZT_UNIT        64          /* that offsets are multiples of */
@@ -92,7 +92,7 @@ typedef struct {
 } xet_zt_object_t;
 
 
-/* What an object is held against. */
+/* The file that an object is checked against. */
 
 typedef struct {
     xet_zt_container_t       container;
@@ -111,7 +111,7 @@ void xet_zt_object_check(xet_zt_object_t *o, const xet_zt_region_t *region);
 /* An error of the object: at most once each, and the verdict follows. */
 void xet_zt_object_error(xet_zt_object_t *o, xet_status_t status);
 
-/* The first error that makes it invalid, or XET_OK. */
+/* The first error that makes the object invalid, or XET_OK. */
 xet_status_t xet_zt_object_fault(const xet_zt_object_t *o);
 
 /* NULL when there is none. */
@@ -139,7 +139,7 @@ xet_status_t xet_zt_component_bounds(const xet_zt_component_t *c,
 
 /*
  * Where a component's stored bytes are in this file; XET_ZT_SHARD_REF when
- * they are in another, and as above.
+ * they are in another file, XET_ZT_BOUNDS, XET_ZT_HEADER.
  */
 xet_status_t xet_zt_component_range(const xet_zt_component_t *c,
     const xet_zt_region_t *region, xet_range_t *range);
@@ -154,8 +154,8 @@ xet_status_t xet_zt_object_rows(const xet_zt_object_t *o,
     xet_range_t *range);
 
 /*
- * A copy of all of it but the attributes, which read as absent; in one piece,
- * to be released with free().  NULL when out of memory.
+ * A copy of an object but for its attributes, which read as absent; in one
+ * piece, to be released with free().  NULL when out of memory.
  */
 xet_zt_object_t *xet_zt_object_copy(const xet_zt_object_t *o);
 

@@ -8,9 +8,9 @@
  * Threads:    any.
  *
  * Strict, as a typing error must not select another object: an argument that
- * the route does not have, one twice, an escape that is none are refused.
- * What a name decodes to is not looked at: it is compared with names that are
- * UTF-8, as bytes.
+ * the route does not have, an argument that comes twice, and a malformed
+ * escape are refused.  Whether a decoded name is UTF-8 is not looked at: names
+ * are compared as bytes, with names that are UTF-8.
  */
 
 
@@ -59,7 +59,6 @@ static xet_status_t xet_zt_arg(xet_zt_query_t *q, xet_zt_arg_t arg,
     const xet_zt_text_t *value);
 static xet_status_t xet_zt_rows(xet_zt_query_t *q,
     const xet_zt_text_t *value);
-static int xet_zt_number(const uint8_t *p, size_t len, uint64_t *number);
 static int xet_zt_unescape(xet_zt_text_t *text, const uint8_t *p,
     const uint8_t *end, uint8_t **room);
 
@@ -175,17 +174,17 @@ xet_zt_arg(xet_zt_query_t *q, xet_zt_arg_t arg, const xet_zt_text_t *value)
 
     case xet_zt_arg_i:
         q->has_i = 1;
-        ok = xet_zt_number(value->data, value->len, &q->i);
+        ok = xet_get_decimal(value->data, value->len, &q->i);
         break;
 
     case xet_zt_arg_after:
         q->has_after = 1;
-        ok = xet_zt_number(value->data, value->len, &q->after);
+        ok = xet_get_decimal(value->data, value->len, &q->after);
         break;
 
     case xet_zt_arg_limit:
         q->has_limit = 1;
-        ok = xet_zt_number(value->data, value->len, &q->limit);
+        ok = xet_get_decimal(value->data, value->len, &q->limit);
         break;
 
     case xet_zt_arg_form:
@@ -224,10 +223,10 @@ xet_zt_rows(xet_zt_query_t *q, const xet_zt_text_t *value)
     q->rows_open = (colon + 1 == end);
 
     if ((colon != p
-         && !xet_zt_number(p, (size_t) (colon - p), &q->rows.start))
+         && !xet_get_decimal(p, (size_t) (colon - p), &q->rows.start))
         || (!q->rows_open
-            && !xet_zt_number(colon + 1, (size_t) (end - colon - 1),
-                              &q->rows.end))
+            && !xet_get_decimal(colon + 1, (size_t) (end - colon - 1),
+                                &q->rows.end))
         || (!q->rows_open && q->rows.start > q->rows.end))
     {
         return XET_ZT_QUERY;
@@ -237,36 +236,7 @@ xet_zt_rows(xet_zt_query_t *q, const xet_zt_text_t *value)
 }
 
 
-static int
-xet_zt_number(const uint8_t *p, size_t len, uint64_t *number)
-{
-    size_t    i;
-    uint64_t  n, digit;
-
-    n = 0;
-
-    for (i = 0; i < len; i++) {
-
-        if (p[i] < '0' || p[i] > '9') {
-            return 0;
-        }
-
-        digit = (uint64_t) (p[i] - '0');
-
-        if (n > (UINT64_MAX - digit) / 10) {
-            return 0;
-        }
-
-        n = n * 10 + digit;
-    }
-
-    *number = n;
-
-    return len != 0;
-}
-
-
-/* The text is never longer than what it is made from. */
+/* The text takes no more room than its escaped form. */
 
 static int
 xet_zt_unescape(xet_zt_text_t *text, const uint8_t *p, const uint8_t *end,

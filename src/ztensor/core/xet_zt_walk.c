@@ -8,15 +8,15 @@
  * Ownership:  the walk owns a parser; the file's record is only referred to.
  * Threads:    one at a time; several walks may share a file's record.
  *
- * It begins at the mark at or before the first object wanted and ends where
- * the handler, or the name, is satisfied, or no other can come.
+ * A walk begins at the mark at or before the first object wanted and ends
+ * where the handler, or the name, is satisfied, or no object wanted can follow.
  */
 
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_ztensor.h"
+#include "xet_zt_marks.h"
 
 
 struct xet_zt_walk_s {
@@ -113,10 +113,10 @@ xet_zt_walk_mark(const xet_zt_t *zt, const xet_zt_select_t *select)
     named = 0;
 
     if (select->name.data) {
-        named = xet_zt_marks_find(zt, &select->name);
+        named = xet_zt_mark(zt, &select->name);
 
     } else if (select->prefix.data && (info->order & XET_ZT_ORDER_BYTES)) {
-        named = xet_zt_marks_find(zt, &select->prefix);
+        named = xet_zt_mark(zt, &select->prefix);
     }
 
     return (named > mark) ? named : mark;
@@ -209,7 +209,7 @@ xet_zt_walk_object(void *ctx, xet_zt_object_t *o)
 }
 
 
-/* Whether names are in order and none that is wanted follows. */
+/* Whether names are in order and no object that is wanted follows. */
 
 static int
 xet_zt_walk_past(const xet_zt_walk_t *w, const xet_zt_object_t *o)

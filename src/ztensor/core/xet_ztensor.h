@@ -79,15 +79,15 @@ xet_status_t xet_zt_need(const xet_zt_t *zt, xet_range_t *range);
  */
 xet_status_t xet_zt_feed(xet_zt_t *zt, const uint8_t *data, size_t len);
 
-/* Of the file, after an error; 0 where no place can be named. */
+/* The place of an error in the file; 0 where none can be named. */
 uint64_t xet_zt_error_offset(const xet_zt_t *zt);
 
 const xet_zt_info_t *xet_zt_info(const xet_zt_t *zt);
 
-/* Between what the components of this file lie. */
+/* The region that the components of this file lie in, and its rules. */
 void xet_zt_region(const xet_zt_t *zt, xet_zt_region_t *region);
 
-/* Of the root, a CBOR map or absent; lives as long as zt. */
+/* The attributes of the root, a CBOR map or absent; live as long as zt. */
 const xet_zt_text_t *xet_zt_attributes(const xet_zt_t *zt);
 
 
@@ -115,20 +115,17 @@ xet_zt_walk_t *xet_zt_walk_create(const xet_zt_t *zt,
     const xet_zt_select_t *select, xet_zt_object_pt handler, void *ctx);
 void xet_zt_walk_destroy(xet_zt_walk_t *w);
 
-/* As above; XET_OK at the end.  An unchanged file gives no errors. */
+/* As xet_zt_need() and xet_zt_feed().  An unchanged file gives no errors. */
 xet_status_t xet_zt_walk_need(const xet_zt_walk_t *w, xet_range_t *range);
 xet_status_t xet_zt_walk_feed(xet_zt_walk_t *w, const uint8_t *data,
     size_t len);
 
 
 /*
- * For the walk.  Whether a comes before b (< 0), is b, or comes after it, in
- * an order; and the last mark at or before an object of that name, 0 where
- * names have no order.
+ * For the walk: the number of the last mark at or before an object of that
+ * name, 0 where names have no order.
  */
-int xet_zt_order(unsigned order, const xet_zt_text_t *a,
-    const xet_zt_text_t *b);
-uint64_t xet_zt_marks_find(const xet_zt_t *zt, const xet_zt_text_t *name);
+uint64_t xet_zt_mark(const xet_zt_t *zt, const xet_zt_text_t *name);
 
 /* Whether a component overlaps another in part. */
 int xet_zt_overlaps(const xet_zt_t *zt, const xet_zt_component_t *c);

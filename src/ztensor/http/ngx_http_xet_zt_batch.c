@@ -471,12 +471,12 @@ ngx_http_xet_zt_reports_load(ngx_http_request_t *r,
     b->loaded = handler;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    ctx->state = b;
+    ctx->zt_batch = b;
 
-    rc = ngx_http_xet_query_zt_reports(r, &ctx->hash, b->rules,
-                                       b->objects[0]->index,
-                                       b->objects[b->nobjects - 1]->index,
-                                       ngx_http_xet_zt_reports_queried);
+    rc = ngx_http_xet_query_zt_reports_get(r, &ctx->hash, b->rules,
+                                           b->objects[0]->index,
+                                           b->objects[b->nobjects - 1]->index,
+                                           ngx_http_xet_zt_reports_queried);
 
     return ngx_http_xet_query_status(rc, XET_OK);
 }
@@ -490,7 +490,7 @@ ngx_http_xet_zt_reports_queried(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_zt_batch_t  *b;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    b = ctx->state;
+    b = ctx->zt_batch;
 
     if (rc == NGX_OK) {
         ngx_http_xet_zt_reports_rows(r, b);
@@ -512,10 +512,10 @@ ngx_http_xet_zt_reports_rows(ngx_http_request_t *r,
     ngx_str_t   report;
     ngx_uint_t  i, n;
 
-    n = ngx_http_xet_query_zt_reports_n(r);
+    n = ngx_http_xet_query_zt_reports_get_n(r);
 
     for (i = 0; i < n; i++) {
-        ngx_http_xet_query_zt_reports_row(r, i, &index, &report);
+        ngx_http_xet_query_zt_reports_get_row(r, i, &index, &report);
         ngx_http_xet_zt_reports_apply(b, index, &report);
     }
 }

@@ -30,7 +30,7 @@ typedef struct {
 
 /* The components of an object are items in their order. */
 
-typedef struct {
+struct ngx_http_xet_zt_batch_s {
     ngx_http_xet_ztensor_t    *ztensor;
     xet_zt_region_t            region;
     xet_zt_verifier_t         *verifier;
@@ -53,7 +53,7 @@ typedef struct {
     ngx_http_xet_ztensor_pt    loaded;         /* kept reports are */
 
     unsigned                   started:1;      /* the next one is */
-} ngx_http_xet_zt_batch_t;
+};
 
 
 /* The batch is zeroed, its ztensor open.  XET_OK, XET_NOMEM. */

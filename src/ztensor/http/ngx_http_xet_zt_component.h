@@ -10,8 +10,6 @@
 #include "ngx_http_xet_ztensor.h"
 
 
-typedef struct ngx_http_xet_zt_component_s  ngx_http_xet_zt_component_t;
-
 /*
  * In the event loop, once the component is known.  NGX_AGAIN: the request is
  * finalized later; otherwise what to finalize it with.

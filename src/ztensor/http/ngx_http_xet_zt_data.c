@@ -147,9 +147,9 @@ ngx_http_xet_zt_data_report(ngx_http_request_t *r,
     zlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_ztensor_module);
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    ctx->endpoint = c;
+    ctx->route.component = c;
 
-    rc = ngx_http_xet_query_zt_reports(r, &ctx->hash,
+    rc = ngx_http_xet_query_zt_reports_get(r, &ctx->hash,
                             xet_zt_report_rules(&zlcf->limits, &zlcf->decoder),
                             c->object->index, c->object->index,
                             ngx_http_xet_zt_data_reported);
@@ -165,7 +165,7 @@ ngx_http_xet_zt_data_reported(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_zt_component_t  *c;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    c = ctx->endpoint;
+    c = ctx->route.component;
 
     if (rc == NGX_OK || rc == NGX_DECLINED) {
 
@@ -202,7 +202,7 @@ ngx_http_xet_zt_data_verified(ngx_http_request_t *r,
     ngx_str_t        kept;
     xet_zt_report_t  report;
 
-    ngx_http_xet_query_zt_reports_row(r, 0, &index, &kept);
+    ngx_http_xet_query_zt_reports_get_row(r, 0, &index, &kept);
 
     place = (c->component - c->object->components) * XET_ZT_REPORT_LEN;
 

@@ -158,8 +158,8 @@ ngx_http_xet_ztensor_look_up(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z)
 {
     ngx_int_t  rc;
 
-    rc = ngx_http_xet_query_zt(r, &z->hash, z->rules, z->attributes,
-                               ngx_http_xet_ztensor_queried);
+    rc = ngx_http_xet_query_zt_get(r, &z->hash, z->rules, z->attributes,
+                                   ngx_http_xet_ztensor_queried);
 
     return ngx_http_xet_query_status(rc, XET_ZT_STALE);
 }
@@ -196,7 +196,7 @@ ngx_http_xet_ztensor_restore(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z)
     ngx_str_t     verdict, attributes;
     xet_status_t  status;
 
-    ngx_http_xet_query_zt_get(r, &verdict, &attributes);
+    ngx_http_xet_query_zt_get_row(r, &verdict, &attributes);
 
     status = xet_zt_restore(&z->zt, ngx_http_xet_reader_size(z->reader),
                             &z->conf->limits, verdict.data, verdict.len,

@@ -109,10 +109,11 @@ test_terms(uint64_t *state, size_t n, unsigned xorbs, uint32_t max)
 }
 
 
-/* Adds what of the terms covers the range, with a spool in windows. */
+/* Adds the terms that cover the range, in windows; s may be NULL. */
 
 static xet_status_t
-test_add(xet_plan_t *p, size_t n, const xet_range_t *want)
+test_add(xet_plan_t *p, xet_plan_spool_t *s, size_t n,
+    const xet_range_t *want)
 {
     size_t        i, k;
     uint64_t      offset, end;
@@ -128,8 +129,8 @@ test_add(xet_plan_t *p, size_t n, const xet_range_t *want)
 
         if (end > want->start && offset < want->end) {
 
-            if (p->spool && p->n + k > 2 * TEST_WINDOW) {
-                status = xet_plan_spool_put(p->spool);
+            if (s && p->n + k > 2 * TEST_WINDOW) {
+                status = xet_plan_spool_put(s);
 
                 if (status != XET_OK) {
                     return status;
@@ -210,7 +211,7 @@ test_spooled(xet_plan_t *p, xet_plan_spool_t *s, test_files_t *f,
     xet_plan_init(p, xet_test_alloc, pool, want);
     xet_plan_spool_init(s, p, &test_io, f);
 
-    status = test_add(p, n, want);
+    status = test_add(p, s, n, want);
 
     if (status == XET_OK) {
         status = test_trim(p);
@@ -328,7 +329,7 @@ test_random(void)
 
         wrong = "the plan in memory";
 
-        if (test_add(&q, n, &want) == XET_OK && test_trim(&q) == XET_OK
+        if (test_add(&q, NULL, n, &want) == XET_OK && test_trim(&q) == XET_OK
             && xet_plan_finish(&q) == XET_OK)
         {
             wrong = "the plan in a file";

@@ -12,12 +12,13 @@ use parent qw/ Exporter /;
 use Cwd qw/ abs_path /;
 use File::Basename qw/ dirname /;
 use IO::Socket::INET;
+use JSON::PP ();
 use POSIX qw/ :sys_wait_h /;
 use Time::HiRes qw/ sleep time /;
 
 our @EXPORT_OK = qw/
-	alive build_dir children cmdline fds free_port own owned patience reap
-	root rss run_command slurp spawn spew wait_for
+	alive build_dir children cmdline fds free_port module_table own owned
+	patience reap root rss run_command slurp spawn spew wait_for
 /;
 
 # Children to be ended with us, and who started them: a fork of the test must
@@ -43,6 +44,19 @@ sub root {
 
 sub build_dir {
 	return $ENV{XET_BUILD} || "$root/build";
+}
+
+# The rows of a table of the module, routes or statements.
+
+sub module_table {
+	my ($name) = @_;
+
+	my $tool = build_dir() . '/tools/xet_tables';
+	my $json = `$tool $name`;
+
+	die "$tool: $?\n" if $?;
+
+	return JSON::PP::decode_json($json);
 }
 
 # All times are multiplied by this: sanitizers are slow, and a machine is where

@@ -9,15 +9,15 @@
  * States:     the start of the file, its end, the manifest, done or failed.
  *             The verdict stays.
  * Ownership:  the parser, the hash, the table of shards and the ranges of
- *             components are released when the manifest has been read; of
- *             the ranges those that overlap are kept.
- * Threads:    one at a time; any number may read from one that is done.
+ *             components are released when the manifest has been read; the
+ *             ranges that overlap are kept.
+ * Threads:    one at a time; any number may read a record that is done.
  *
  * Memory: the parser's 400 KiB, 16 bytes an object and 24 a component while
  * the manifest is read; 34 KiB and the root's attributes after that.
  *
- * A manifest of container 2 has a hash, and what a damaged one says is not
- * worth reporting: after an error in it the rest is read for the hash alone.
+ * A manifest of container 2 has a hash, and the errors of a damaged manifest
+ * are not worth reporting: after an error the rest is read for the hash alone.
  */
 
 
@@ -76,10 +76,9 @@ xet_zt_destroy(xet_zt_t *zt)
     (void) XXH3_freeState(zt->hash);
     xet_zt_shards_destroy(&zt->shards);
     xet_zt_extents_destroy(&zt->extents);
+    xet_zt_marks_destroy(&zt->marks);
 
     free((void *) zt->attributes.data);
-    free(zt->names);
-    free(zt->last);
     free(zt);
 }
 
@@ -159,7 +158,7 @@ xet_zt_feed(xet_zt_t *zt, const uint8_t *data, size_t len)
         xet_zt_manifest_destroy(zt->manifest);
         (void) XXH3_freeState(zt->hash);
         xet_zt_shards_destroy(&zt->shards);
-        xet_zt_marks_end(zt);
+        xet_zt_marks_end(&zt->marks, &zt->info);
         zt->manifest = NULL;
         zt->hash = NULL;
     }
@@ -269,7 +268,7 @@ xet_zt_manifest(xet_zt_t *zt, const uint8_t *data, size_t len)
         return xet_zt_finish(zt);
     }
 
-    /* nothing that the rest could change */
+    /* the rest could change nothing */
 
     if (zt->verdict != XET_AGAIN
         && (ends->container != XET_ZT_CONTAINER_2
@@ -367,7 +366,8 @@ xet_zt_object(void *ctx, xet_zt_object_t *o)
 
     zt = ctx;
 
-    rc = xet_zt_marks_add(zt, o);
+    rc = xet_zt_marks_add(&zt->marks, &zt->info, o, zt->limits.name);
+
     if (rc != XET_OK) {
         return rc;
     }
@@ -482,4 +482,11 @@ const xet_zt_limits_t *
 xet_zt_limits(const xet_zt_t *zt)
 {
     return &zt->limits;
+}
+
+
+uint64_t
+xet_zt_mark(const xet_zt_t *zt, const xet_zt_text_t *name)
+{
+    return xet_zt_marks_find(&zt->marks, &zt->info, name);
 }

@@ -1,0 +1,99 @@
+
+/*
+ * The two buffers of an upload: one is filled while a thread works on the
+ * other.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_pieces.h"
+
+
+ngx_buf_t *
+ngx_http_xet_pieces_buf(ngx_http_request_t *r, ngx_http_xet_pieces_t *p)
+{
+    size_t                    size;
+    ngx_buf_t                *b;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    b = &p->buf[p->filling];
+
+    if (b->start) {
+        return b;
+    }
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    size = xlcf->body_buffer;
+
+    if (r->headers_in.content_length_n >= 0
+        && r->headers_in.content_length_n < (off_t) size)
+    {
+        size = r->headers_in.content_length_n + 1;
+    }
+
+    b->start = ngx_palloc(r->pool, size);
+    if (b->start == NULL) {
+        return NULL;
+    }
+
+    b->pos = b->start;
+    b->last = b->start;
+    b->end = b->start + size;
+    b->temporary = 1;
+
+    return b;
+}
+
+
+ngx_int_t
+ngx_http_xet_pieces_copy(ngx_http_request_t *r, ngx_http_xet_pieces_t *p,
+    u_char **pos, u_char *last)
+{
+    size_t      n;
+    ngx_buf_t  *b;
+
+    if (*pos == last) {
+        return NGX_OK;
+    }
+
+    b = ngx_http_xet_pieces_buf(r, p);
+    if (b == NULL) {
+        return NGX_ERROR;
+    }
+
+    n = ngx_min(last - *pos, b->end - b->last);
+
+    b->last = ngx_cpymem(b->last, *pos, n);
+    *pos += n;
+
+    return (*pos == last) ? NGX_OK : NGX_AGAIN;
+}
+
+
+ngx_uint_t
+ngx_http_xet_pieces_full(ngx_http_xet_pieces_t *p)
+{
+    ngx_buf_t  *b;
+
+    b = &p->buf[p->filling];
+
+    return b->start && b->last == b->end;
+}
+
+
+void
+ngx_http_xet_pieces_next(ngx_http_xet_pieces_t *p, ngx_uint_t last)
+{
+    p->job = &p->buf[p->filling];
+    p->last = last;
+    p->filling = !p->filling;
+}
+
+
+void
+ngx_http_xet_pieces_done(ngx_http_xet_pieces_t *p)
+{
+    p->job->pos = p->job->start;
+    p->job->last = p->job->start;
+    p->job = NULL;
+}

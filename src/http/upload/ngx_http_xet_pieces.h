@@ -1,0 +1,49 @@
+
+/*
+ * The two buffers of an upload: one is filled while a thread works on the
+ * other.
+ */
+
+#ifndef _NGX_HTTP_XET_PIECES_H_INCLUDED_
+#define _NGX_HTTP_XET_PIECES_H_INCLUDED_
+
+
+#include "ngx_http_xet.h"
+
+
+/* Zeroed by its owner, the event loop; the job's buffer is a thread's. */
+
+typedef struct {
+    ngx_buf_t                   buf[2];
+    ngx_uint_t                  filling;       /* index of the one */
+    ngx_buf_t                  *job;           /* the piece, NULL: none */
+    ngx_uint_t                  last;          /* no piece follows the job's */
+} ngx_http_xet_pieces_t;
+
+
+/*
+ * The buffer being filled, of "xet_body_buffer" or, for a body that is
+ * shorter, as large as that; NULL without memory.
+ */
+ngx_buf_t *ngx_http_xet_pieces_buf(ngx_http_request_t *r,
+    ngx_http_xet_pieces_t *p);
+
+/*
+ * Copies as many of the bytes from pos to last as there is room for, and moves
+ * *pos behind them.  NGX_OK: all of them; NGX_AGAIN: there is no room;
+ * NGX_ERROR: no memory.
+ */
+ngx_int_t ngx_http_xet_pieces_copy(ngx_http_request_t *r,
+    ngx_http_xet_pieces_t *p, u_char **pos, u_char *last);
+
+/* Whether the buffer being filled has no room. */
+ngx_uint_t ngx_http_xet_pieces_full(ngx_http_xet_pieces_t *p);
+
+/* What was filled is the job's now; there must be none. */
+void ngx_http_xet_pieces_next(ngx_http_xet_pieces_t *p, ngx_uint_t last);
+
+/* The job is done with its piece. */
+void ngx_http_xet_pieces_done(ngx_http_xet_pieces_t *p);
+
+
+#endif /* _NGX_HTTP_XET_PIECES_H_INCLUDED_ */

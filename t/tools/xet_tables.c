@@ -1,0 +1,149 @@
+
+/*
+ * xet_tables: the tables of the module as JSON, for the tests of documents.
+ *
+ *     xet_tables routes        [{"name","args","versions","methods","scope",
+ *                                "handler"}]
+ *     xet_tables statements    [{"name","params","sql"}]
+ *
+ * The rows are those that the module is made of.
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+
+#define NGX_HTTP_GET                  0x01
+#define NGX_HTTP_HEAD                 0x02
+#define NGX_HTTP_POST                 0x04
+#define NGX_HTTP_PUT                  0x08
+#define NGX_HTTP_DELETE               0x10
+
+#define NGX_HTTP_XET_V0               0x01
+#define NGX_HTTP_XET_V1               0x02
+#define NGX_HTTP_XET_V2               0x04
+#define NGX_HTTP_XET_V01              (NGX_HTTP_XET_V0|NGX_HTTP_XET_V1)
+
+#define NGX_HTTP_XET_ARG_NONE         "none"
+#define NGX_HTTP_XET_ARG_HASH         "hash"
+#define NGX_HTTP_XET_ARG_PREFIX_HASH  "prefix"
+#define NGX_HTTP_XET_ARG_HASH_NAME    "hash, name"
+#define NGX_HTTP_XET_ARG_NAME         "name"
+
+#define NGX_HTTP_XET_ANY              "any"
+#define NGX_HTTP_XET_READS            "reads"
+#define NGX_HTTP_XET_WRITES           "writes"
+
+#define NGX_HTTP_XET_ZTENSOR          1
+
+
+static const char  *const methods[] = {
+    "GET", "HEAD", "POST", "PUT", "DELETE", NULL
+};
+
+static const char  *const versions[] = { "", "v1", "v2", NULL };
+
+
+/* The names of the bits that are set, as an array. */
+
+static void
+print_flags(const char *key, unsigned flags, const char *const *names)
+{
+    unsigned     i;
+    const char  *comma;
+
+    printf("\"%s\":[", key);
+
+    comma = "";
+
+    for (i = 0; names[i] != NULL; i++) {
+        if (flags & (1u << i)) {
+            printf("%s\"%s\"", comma, names[i]);
+            comma = ",";
+        }
+    }
+
+    printf("],");
+}
+
+
+static void
+print_route(const char *name, const char *args, unsigned version,
+    unsigned method, const char *scope, const char *handler)
+{
+    static const char  *comma = "[";
+
+    printf("%s{\"name\":\"%s\",\"args\":\"%s\",", comma, name, args);
+    print_flags("versions", version, versions);
+    print_flags("methods", method, methods);
+    printf("\"scope\":\"%s\",\"handler\":\"%s\"}", scope, handler);
+
+    comma = ",\n";
+}
+
+
+/* The text as ngx_http_xet_query_stmt.h makes it; columns NULL: of a value. */
+
+static void
+print_statement(const char *name, unsigned params, const char *columns,
+    const char *text)
+{
+    unsigned  i;
+
+    static const char  *comma = "[";
+
+    printf("%s{\"name\":\"%s\",\"params\":%u,\"sql\":\"", comma, name, params);
+
+    comma = ",\n";
+
+    if (text != NULL) {
+        printf("%s\"}", text);
+        return;
+    }
+
+    if (columns != NULL) {
+        printf("SELECT %s FROM ", columns);
+
+    } else {
+        printf("SELECT ");
+    }
+
+    printf("xet.%s(", name);
+
+    for (i = 1; i <= params; i++) {
+        printf("%s$%u", (i == 1) ? "" : ", ", i);
+    }
+
+    printf(")\"}");
+}
+
+
+#define XET_ROUTE(name, args, version, method, scope, handler)                \
+    print_route(name, args, version, method, scope, #handler);
+
+#define XET_ROWS(name, params, columns)                                       \
+    print_statement(#name, params, columns, NULL);
+#define XET_VALUE(name, params)                                               \
+    print_statement(#name, params, NULL, NULL);
+#define XET_TEXT(name, params, text)                                          \
+    print_statement(#name, params, NULL, text);
+
+
+int
+main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "routes") == 0) {
+#include "../../src/http/routes/routes.def"
+
+    } else if (argc == 2 && strcmp(argv[1], "statements") == 0) {
+#include "../../src/http/query/statements.def"
+
+    } else {
+        fprintf(stderr, "usage: xet_tables routes | statements\n");
+        return 1;
+    }
+
+    printf("]\n");
+
+    return 0;
+}
