@@ -6,15 +6,8 @@
 #
 #   sh sql/migrate.sh 'host=/run/xet/postgresql dbname=xet user=xet'
 #
-# Each NNNN_name.sql is applied once, in the order of its number, in one
-# transaction together with its row in xet.migrations: it is there whole or
-# not at all.  functions.sql is applied again whenever its text has changed,
-# and has the row of number 0.  A migration that was applied must never be
-# edited, which the kept SHA-256 tells.  A database that has a migration which
-# this tree does not is left as it is: its functions are newer, too.
-#
-# All of it is one session under one advisory lock, so several nodes may
-# start at the same time.
+# What is applied, and when, is said and decided in migrate.sql.  "xet migrate"
+# does the same where there is no psql.
 
 set -eu
 
@@ -34,20 +27,25 @@ sum()
 }
 
 
-# number, file, statement that decides; psql then knows :todo
+# number, file
 
 step()
 {
+    sum=$(sum "$2")
+
     cat << END
-select $3 as todo \\gset
-\\if :todo
+select state = 'new' as new, state = 'changed' as changed
+    from pg_temp.migration_state($1, '$sum') as state \\gset
+\\if :changed
+do \$\$ begin
+    raise exception '$2 was changed after it had been applied';
+end \$\$;
+\\endif
+\\if :new
 \\echo 'migrate: $2'
 begin;
 \\i $2
-insert into xet.migrations (version, name, sha256)
-    values ($1, '$2', '$(sum "$2")')
-    on conflict (version) do update
-    set name = excluded.name, sha256 = excluded.sha256, applied_at = now();
+select pg_temp.migration_applied($1, '$2', '$sum') \\g /dev/null
 commit;
 \\endif
 END
@@ -71,22 +69,9 @@ script()
     cat << END
 \\set ON_ERROR_STOP on
 \\set QUIET on
-set client_min_messages = warning;
-\\o /dev/null
-select pg_advisory_lock(hashtext('xet.migrations'));
-\\o
-create schema if not exists xet;
-create table if not exists xet.migrations (
-    version     integer      primary key,
-    name        text         not null,
-    applied_at  timestamptz  not null default now()
-);
-alter table xet.migrations add column if not exists sha256 text;
-comment on table xet.migrations is
-    'what was applied; 0 is functions.sql, the rest are applied once';
+\\i migrate.sql
 do \$\$ declare
-    newer text = (select name from xet.migrations
-                  where version > ${last:-0} order by version desc limit 1);
+    newer text = pg_temp.migration_newer(${last:-0});
 begin
     if newer is not null then
         raise exception 'the database has %, it is newer than this tree', newer;
@@ -108,24 +93,11 @@ END
 
         last=$number
 
-        cat << END
-select exists (select from xet.migrations
-               where version = $number and sha256 <> '$(sum "$file")')
-    as changed \\gset
-\\if :changed
-do \$\$ begin
-    raise exception '$file was changed after it had been applied';
-end \$\$;
-\\endif
-END
-
-        step "$number" "$file" "not exists (select from xet.migrations
-    where version = $number)"
+        step "$number" "$file"
     done
 
     if [ -f functions.sql ]; then
-        step 0 functions.sql "not exists (select from xet.migrations
-    where version = 0 and sha256 = '$(sum functions.sql)')"
+        step 0 functions.sql
     fi
 }
 

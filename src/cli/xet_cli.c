@@ -6,14 +6,10 @@
  */
 
 
-#include <poll.h>
-#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "xet_cli.h"
-#include "xet_cli_progress.h"
-#include "xet_cli_text.h"
 
 
 static const xet_cli_verb_t  xet_cli_verbs[] = {
@@ -268,81 +264,24 @@ xet_cli_help_verb(int argc, char **argv)
 }
 
 
-int
-xet_cli_fail(int code, const char *name, const char *text)
+void *
+xet_cli_grow(void *array, size_t n, size_t *room, size_t size)
 {
-    return xet_cli_failf(code, name, "%s", text);
-}
+    void    *grown;
+    size_t   more;
 
-
-/* One line, whatever names and messages of others are in it. */
-
-int
-xet_cli_failf(int code, const char *name, const char *fmt, ...)
-{
-    char     text[4096];
-    size_t   len;
-    va_list  ap;
-
-    len = (size_t) snprintf(text, sizeof(text), "xet: %.1024s: ", name);
-
-    va_start(ap, fmt);
-    vsnprintf(text + len, sizeof(text) - len, fmt, ap);
-    va_end(ap);
-
-    flockfile(stderr);
-
-    xet_cli_progress_clear();
-    xet_cli_text_print(stderr, text);
-    fputc('\n', stderr);
-
-    funlockfile(stderr);
-
-    return code;
-}
-
-
-/* A reader that has gone has read enough: that is told of by nobody. */
-
-int
-xet_cli_flush(void)
-{
-    struct pollfd    out;
-    static unsigned  told;
-
-    if (fflush(stdout) == 0 && !ferror(stdout)) {
-        return XET_CLI_OK;
+    if (n < *room) {
+        return array;
     }
 
-    memset(&out, 0, sizeof(out));
+    more = *room ? *room * 2 : 64;
+    grown = realloc(array, more * size);
 
-    out.fd = STDOUT_FILENO;
-
-    if (poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP))) {
-        return XET_CLI_CLOSED;
+    if (grown) {
+        *room = more;
     }
 
-    if (!told) {
-        told = 1;
-        (void) xet_cli_fail(XET_CLI_ERROR, "standard output",
-                            "can't be written");
-    }
-
-    return XET_CLI_ERROR;
-}
-
-
-int
-xet_cli_worse(int a, int b)
-{
-    return (a > b) ? a : b;
-}
-
-
-int
-xet_cli_no_memory(void)
-{
-    return xet_cli_fail(XET_CLI_ERROR, "memory", "there is not enough");
+    return grown;
 }
 
 

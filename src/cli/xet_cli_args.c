@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_cli.h"
+#include "xet_cli_args.h"
+#include "xet_cli_exit.h"
+#include "xet_hash.h"
 
 
 typedef struct {

@@ -130,6 +130,9 @@ struct xet_cli_args_s {
 };
 
 
+#define xet_cli_quiet(args)  ((args)->value[XET_CLI_OPT_QUIET] != NULL)
+
+
 /*
  * Reads the arguments behind the name of a verb; the strings stay those of
  * argv.  XET_CLI_OK or XET_CLI_USAGE, which has been told of.

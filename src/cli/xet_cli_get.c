@@ -75,7 +75,7 @@ xet_cli_get(const xet_cli_args_t *args)
     }
 
     if (rc == XET_CLI_OK) {
-        xet_cli_progress_begin(args, g->output,
+        xet_cli_progress_begin(xet_cli_quiet(args), g->output,
                                g->ranged ? g->download.end - g->download.first
                                          : g->size);
 

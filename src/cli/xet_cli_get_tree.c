@@ -287,7 +287,7 @@ xet_cli_get_tree_file(xet_cli_get_tree_t *g, int folder, const char *base)
 
     part.unsynced = 1;
 
-    xet_cli_progress_begin(g->args, g->path, g->size);
+    xet_cli_progress_begin(xet_cli_quiet(g->args), g->path, g->size);
 
     rc = xet_cli_download(g->http, &d);
 

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "xet_cli_http_easy.h"
+#include "xet_cli_http.h"
 #include "xet_cli_json.h"
 #include "xet_cli_progress.h"
 
@@ -20,6 +20,18 @@
 #define XET_CLI_HTTP_RETRIES      5
 #define XET_CLI_HTTP_BACKOFF      500  /* ms, before the second attempt */
 #define XET_CLI_HTTP_BACKOFF_MAX  60000
+
+
+struct xet_cli_http_s {
+    CURLM                   *multi;
+    char                    *endpoint;
+    xet_cli_request_conf_t   conf;
+    unsigned                 retries;
+    unsigned                 active;   /* in libcurl or waiting */
+    unsigned                 seed;
+    xet_cli_request_t       *waiting;
+    xet_cli_request_t       *running;  /* so that all can be broken off */
+};
 
 
 static void xet_cli_http_send(xet_cli_http_t *h, xet_cli_request_t *r);
@@ -74,10 +86,10 @@ xet_cli_http_create(const xet_cli_args_t *args, int *rc)
         h->endpoint[--len] = '\0';
     }
 
-    h->cacert = args->value[XET_CLI_OPT_CACERT];
-    h->token_file = args->value[XET_CLI_OPT_TOKEN_FILE];
-    h->token = getenv("XET_TOKEN");
-    h->insecure = (args->value[XET_CLI_OPT_INSECURE_TOKEN] != NULL);
+    h->conf.cacert = args->value[XET_CLI_OPT_CACERT];
+    h->conf.token_file = args->value[XET_CLI_OPT_TOKEN_FILE];
+    h->conf.token = getenv("XET_TOKEN");
+    h->conf.insecure = (args->value[XET_CLI_OPT_INSECURE_TOKEN] != NULL);
     h->retries = (unsigned) retries;
     h->seed = (unsigned) getpid();
 
@@ -175,7 +187,7 @@ xet_cli_http_send(xet_cli_http_t *h, xet_cli_request_t *r)
         r->restart(r);
     }
 
-    if (xet_cli_http_easy(h, r) != XET_CLI_OK
+    if (xet_cli_request_easy(&h->conf, r) != XET_CLI_OK
         || curl_multi_add_handle(h->multi, r->easy) != CURLM_OK)
     {
         if (r->error[0] == '\0') {

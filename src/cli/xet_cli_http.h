@@ -7,76 +7,18 @@
  * again here: connections that break, 408, 429 and 5xx, after a time that
  * doubles, or that Retry-After names.  Nothing is retried for a POST other
  * than for a GET: all of the API is idempotent.
- *
- * An answer of 2xx goes to the write handler where there is one; all others
- * are kept in data, up to max bytes.
- *
- * Tokens are read from their file for each request, so that whoever renews
- * the file renews the token; they go to the API only, by TLS or to this
- * machine, unless --insecure-token says otherwise.  A redirection to another
- * host, port or scheme does not get them, which libcurl sees to.
  */
 
 #ifndef _XET_CLI_HTTP_H_INCLUDED_
 #define _XET_CLI_HTTP_H_INCLUDED_
 
 
-#include <curl/curl.h>
+#include "xet_cli_request.h"
 
-#include "xet_cli.h"
-
-
-#define XET_CLI_HTTP_ANSWER_MAX  (64 * 1024 * 1024)   /* bytes kept */
-
-
-typedef struct xet_cli_http_s     xet_cli_http_t;
-typedef struct xet_cli_request_s  xet_cli_request_t;
 
 /* The exit code. */
 typedef int (*xet_cli_operand_pt)(const xet_cli_args_t *args,
     xet_cli_http_t *h, const char *name);
-
-
-struct xet_cli_request_s {
-
-    /* set by the caller, who has zeroed the rest */
-
-    const char         *method;        /* NULL: GET */
-    char               *url;           /* malloc()ed, the request frees it */
-    const uint8_t      *body;
-    size_t              body_len;
-    char                range[48];     /* "a-b", or empty */
-    size_t              max;           /* of data; 0: the limit above */
-    unsigned            api:1;         /* gets the token */
-    unsigned            patient:1;     /* the answer may take any time */
-    unsigned            netrc:1;       /* may log in as ~/.netrc says */
-
-    /* not 0 ends the request */
-    int               (*write)(xet_cli_request_t *r, const uint8_t *data,
-                               size_t len);
-    /* before the request is sent, each time */
-    void              (*restart)(xet_cli_request_t *r);
-    void              (*done)(xet_cli_request_t *r);
-    void               *ctx;
-
-    /* for the done handler */
-
-    long                status;        /* 0: no answer, error says why */
-    unsigned            refused:1;     /* by the write handler */
-    char               *data;          /* with a zero byte behind it */
-    size_t              len;
-    int64_t             length;        /* Content-Length, or -1 */
-    char                error[CURL_ERROR_SIZE];
-
-    /* private */
-
-    xet_cli_http_t     *http;
-    xet_cli_request_t  *next;
-    CURL               *easy;
-    struct curl_slist  *headers;
-    unsigned            attempts;
-    uint64_t            due;
-};
 
 
 /* NULL when that can't be, which has been told of; *rc is the exit code. */
@@ -91,9 +33,6 @@ void xet_cli_http_destroy(xet_cli_http_t *h);
  */
 char *xet_cli_http_url(xet_cli_http_t *h, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-
-/* Whether a token has characters only that tokens have. */
-int xet_cli_http_token_ok(const char *token);
 
 /* XET_CLI_OK when an endpoint is known, else tells of it. */
 int xet_cli_http_endpoint(xet_cli_http_t *h);

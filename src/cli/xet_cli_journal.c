@@ -31,18 +31,17 @@
 static int xet_cli_journal_folder(void);
 static int xet_cli_journal_name(xet_cli_journal_t *j,
     const xet_cli_args_t *args, const char *endpoint);
-static int xet_cli_journal_load(xet_cli_journal_t *j, xet_cli_dedup_t *d);
+static int xet_cli_journal_load(xet_cli_journal_t *j, xet_cli_xorbs_t *x);
 static int xet_cli_journal_record(xet_cli_journal_t *j, uint8_t *buffer,
-    xet_cli_dedup_t *d, int *rc);
-static int xet_cli_journal_valid(const uint8_t *record, uint32_t count,
-    uint32_t raw_size);
+    xet_cli_xorbs_t *x, int *rc);
+static int xet_cli_journal_parse(uint8_t *record, xet_xorb_list_t *xorb);
 static int xet_cli_journal_make(xet_cli_journal_t *j);
 static void xet_cli_journal_sweep(const xet_cli_journal_t *j);
 
 
 int
 xet_cli_journal_open(xet_cli_journal_t *j, const xet_cli_args_t *args,
-    const char *endpoint, xet_cli_dedup_t *d)
+    const char *endpoint, xet_cli_xorbs_t *x)
 {
     int          rc;
     struct stat  st;
@@ -82,7 +81,7 @@ xet_cli_journal_open(xet_cli_journal_t *j, const xet_cli_args_t *args,
         return XET_CLI_OK;
     }
 
-    return xet_cli_journal_load(j, d);
+    return xet_cli_journal_load(j, x);
 }
 
 
@@ -181,7 +180,7 @@ xet_cli_journal_name(xet_cli_journal_t *j, const xet_cli_args_t *args,
 /* What follows the last good record is overwritten. */
 
 static int
-xet_cli_journal_load(xet_cli_journal_t *j, xet_cli_dedup_t *d)
+xet_cli_journal_load(xet_cli_journal_t *j, xet_cli_xorbs_t *x)
 {
     int       rc;
     uint8_t  *buffer, magic[8];
@@ -193,8 +192,7 @@ xet_cli_journal_load(xet_cli_journal_t *j, xet_cli_dedup_t *d)
         return XET_CLI_OK;
     }
 
-    buffer = malloc(XET_CLI_JOURNAL_HEAD
-                    + XET_XORB_CHUNKS_MAX * XET_CLI_JOURNAL_CHUNK);
+    buffer = malloc(XET_XORB_CHUNKS_MAX * (XET_CLI_JOURNAL_CHUNK + 4));
 
     if (buffer == NULL) {
         return xet_cli_no_memory();
@@ -204,7 +202,7 @@ xet_cli_journal_load(xet_cli_journal_t *j, xet_cli_dedup_t *d)
     j->size = sizeof(magic);
 
     while (j->size < XET_CLI_JOURNAL_MAX && rc == XET_CLI_OK
-           && xet_cli_journal_record(j, buffer, d, &rc))
+           && xet_cli_journal_record(j, buffer, x, &rc))
     {
         /* void */
     }
@@ -223,12 +221,10 @@ xet_cli_journal_load(xet_cli_journal_t *j, xet_cli_dedup_t *d)
 
 static int
 xet_cli_journal_record(xet_cli_journal_t *j, uint8_t *buffer,
-    xet_cli_dedup_t *d, int *rc)
+    xet_cli_xorbs_t *x, int *rc)
 {
     size_t            len;
-    uint8_t          *p;
-    uint32_t          i, n, count, raw_size;
-    xet_cli_known_t  *x;
+    xet_xorb_list_t   xorb;
 
     if (pread(j->fd, buffer, XET_CLI_JOURNAL_HEAD, (off_t) j->size)
         != XET_CLI_JOURNAL_HEAD)
@@ -236,38 +232,27 @@ xet_cli_journal_record(xet_cli_journal_t *j, uint8_t *buffer,
         return 0;
     }
 
-    count = xet_get_u32(buffer + XET_HASH_LEN);
-    raw_size = xet_get_u32(buffer + XET_HASH_LEN + 4);
+    memset(&xorb, 0, sizeof(xorb));
 
-    if (count == 0 || count > XET_XORB_CHUNKS_MAX) {
+    memcpy(xorb.hash.bytes, buffer, XET_HASH_LEN);
+    xorb.chunk_count = xet_get_u32(buffer + XET_HASH_LEN);
+    xorb.raw_size = xet_get_u32(buffer + XET_HASH_LEN + 4);
+    xorb.stored_size = xet_get_u32(buffer + XET_HASH_LEN + 8);
+
+    if (xorb.chunk_count == 0 || xorb.chunk_count > XET_XORB_CHUNKS_MAX) {
         return 0;
     }
 
-    len = count * XET_CLI_JOURNAL_CHUNK;
-    p = buffer + XET_CLI_JOURNAL_HEAD;
+    len = xorb.chunk_count * XET_CLI_JOURNAL_CHUNK;
 
-    if (pread(j->fd, p, len, (off_t) (j->size + XET_CLI_JOURNAL_HEAD))
+    if (pread(j->fd, buffer, len, (off_t) (j->size + XET_CLI_JOURNAL_HEAD))
         != (ssize_t) len
-        || !xet_cli_journal_valid(buffer, count, raw_size))
+        || !xet_cli_journal_parse(buffer, &xorb))
     {
         return 0;
     }
 
-    *rc = xet_cli_dedup_xorb(d, 0, &n);
-
-    if (*rc == XET_CLI_OK) {
-        x = &d->xorbs[n];
-
-        memcpy(x->hash.bytes, buffer, XET_HASH_LEN);
-        x->raw_size = raw_size;
-        x->stored_size = xet_get_u32(buffer + XET_HASH_LEN + 8);
-        x->resumed = 1;
-    }
-
-    for (i = 0; i < count && *rc == XET_CLI_OK; i++) {
-        *rc = xet_cli_dedup_add(d, n, p, xet_get_u32(p + XET_HASH_LEN));
-        p += XET_CLI_JOURNAL_CHUNK;
-    }
+    *rc = xet_cli_xorbs_add(x, &xorb, 1);
 
     j->size += XET_CLI_JOURNAL_HEAD + len;
 
@@ -275,22 +260,30 @@ xet_cli_journal_record(xet_cli_journal_t *j, uint8_t *buffer,
 }
 
 
+/*
+ * Hashes by lengths become hashes, in their place, and ends, behind the
+ * longest record.  1, or 0 where they are not of this xorb.
+ */
+
 static int
-xet_cli_journal_valid(const uint8_t *record, uint32_t count,
-    uint32_t raw_size)
+xet_cli_journal_parse(uint8_t *record, xet_xorb_list_t *xorb)
 {
-    uint32_t        i, len;
-    uint64_t        sum;
-    xet_hash_t      hash;
-    xet_merkle_t    merkle;
-    const uint8_t  *p;
+    uint8_t       *p, *ends;
+    uint32_t       i, len;
+    uint64_t       sum;
+    xet_hash_t     hash;
+    xet_merkle_t   merkle;
 
     xet_merkle_init(&merkle, &xet_suite_default);
 
     sum = 0;
-    p = record + XET_CLI_JOURNAL_HEAD;
+    p = record;
+    ends = record + XET_XORB_CHUNKS_MAX * XET_CLI_JOURNAL_CHUNK;
 
-    for (i = 0; i < count; i++) {
+    xorb->hashes = record;
+    xorb->raw_ends = ends;
+
+    for (i = 0; i < xorb->chunk_count; i++) {
         len = xet_get_u32(p + XET_HASH_LEN);
 
         if (len == 0 || len > XET_CHUNK_MAX) {
@@ -300,25 +293,29 @@ xet_cli_journal_valid(const uint8_t *record, uint32_t count,
         xet_merkle_add(&merkle, p, len);
 
         sum += len;
+
+        memmove(record + i * XET_HASH_LEN, p, XET_HASH_LEN);
+        xet_put_u32(ends + i * 4, (uint32_t) sum);
+
         p += XET_CLI_JOURNAL_CHUNK;
     }
 
     xet_merkle_finish(&merkle, &hash);
 
-    return sum == raw_size && memcmp(hash.bytes, record, XET_HASH_LEN) == 0;
+    return sum == xorb->raw_size && xet_hash_equal(&hash, &xorb->hash);
 }
 
 
 /* What can't be written is not: it would be sent again, nothing more. */
 
 void
-xet_cli_journal_add(xet_cli_journal_t *j, const xet_cli_known_t *xorb)
+xet_cli_journal_add(xet_cli_journal_t *j, const xet_xorb_list_t *xorb)
 {
     size_t    len;
     uint8_t  *record, *p;
-    uint32_t  i;
+    uint32_t  i, start, end;
 
-    len = XET_CLI_JOURNAL_HEAD + xorb->count * XET_CLI_JOURNAL_CHUNK;
+    len = XET_CLI_JOURNAL_HEAD + xorb->chunk_count * XET_CLI_JOURNAL_CHUNK;
 
     if (j->folder < 0 || len > XET_CLI_JOURNAL_MAX - j->size
         || (j->fd < 0 && !xet_cli_journal_make(j)))
@@ -333,15 +330,21 @@ xet_cli_journal_add(xet_cli_journal_t *j, const xet_cli_known_t *xorb)
     }
 
     memcpy(record, xorb->hash.bytes, XET_HASH_LEN);
-    xet_put_u32(record + XET_HASH_LEN, xorb->count);
+    xet_put_u32(record + XET_HASH_LEN, xorb->chunk_count);
     xet_put_u32(record + XET_HASH_LEN + 4, xorb->raw_size);
     xet_put_u32(record + XET_HASH_LEN + 8, xorb->stored_size);
 
     p = record + XET_CLI_JOURNAL_HEAD;
 
-    for (i = 0; i < xorb->count; i++) {
+    start = 0;
+
+    for (i = 0; i < xorb->chunk_count; i++) {
+        end = xet_get_u32(xorb->raw_ends + i * 4);
+
         memcpy(p, xorb->hashes + i * XET_HASH_LEN, XET_HASH_LEN);
-        xet_put_u32(p + XET_HASH_LEN, xorb->lengths[i]);
+        xet_put_u32(p + XET_HASH_LEN, end - start);
+
+        start = end;
         p += XET_CLI_JOURNAL_CHUNK;
     }
 

@@ -22,7 +22,7 @@
 #define _XET_CLI_JOURNAL_H_INCLUDED_
 
 
-#include "xet_cli_dedup.h"
+#include "xet_cli_xorbs.h"
 
 
 typedef struct {
@@ -34,13 +34,13 @@ typedef struct {
 
 
 /*
- * Reads what is there into the index, as resumed xorbs.  XET_CLI_OK or
- * XET_CLI_ERROR, told of.
+ * Reads what is there, as resumed xorbs.  XET_CLI_OK or XET_CLI_ERROR, told
+ * of.
  */
 int xet_cli_journal_open(xet_cli_journal_t *j, const xet_cli_args_t *args,
-    const char *endpoint, xet_cli_dedup_t *d);
+    const char *endpoint, xet_cli_xorbs_t *x);
 
-void xet_cli_journal_add(xet_cli_journal_t *j, const xet_cli_known_t *xorb);
+void xet_cli_journal_add(xet_cli_journal_t *j, const xet_xorb_list_t *xorb);
 
 /* Empties it. */
 void xet_cli_journal_reset(xet_cli_journal_t *j);

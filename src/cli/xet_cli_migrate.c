@@ -3,12 +3,8 @@
  * xet migrate: brings a database to the schema of this version, as
  * sql/migrate.sh does, where there is no psql.
  *
- * Each NNNN_name.sql is applied once, in the order of its number, in one
- * transaction with its row in xet.migrations; functions.sql has the row of
- * number 0 and is applied whenever its text has changed.  One that was
- * applied must not be edited, which the kept SHA-256 tells.  A database that
- * has a migration which the folder does not is left as it is.  All of it is
- * one session under one advisory lock.
+ * What is applied, and when, is said and decided in sql/migrate.sql, which is
+ * of the folder.
  */
 
 
@@ -40,47 +36,27 @@ typedef struct {
 } xet_cli_migrate_t;
 
 
-/* What xet.migrations has of a file. */
-
-typedef struct {
-    unsigned       known:1;
-    unsigned       same:1;
-} xet_cli_migrate_row_t;
-
-
 static char *xet_cli_migrate_folder(const xet_cli_args_t *args);
 static int xet_cli_migrate_list(xet_cli_migrate_t *m);
 static int xet_cli_migrate_order(const struct dirent **a,
     const struct dirent **b);
 static int xet_cli_migrate_filter(const struct dirent *entry);
+static int xet_cli_migrate_begin(xet_cli_migrate_t *m);
 static int xet_cli_migrate_newer(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name);
 static char *xet_cli_migrate_read(xet_cli_migrate_t *m, const char *name,
     char *sum);
-static int xet_cli_migrate_row(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_migrate_state(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_migrate_apply(xet_cli_migrate_t *m, const char *name,
     const char *text, const xet_cli_pg_param_t *params);
-
-
-static const char  xet_cli_migrate_begin[] =
-    "SELECT pg_advisory_lock(hashtext('xet.migrations'));"
-    "CREATE SCHEMA IF NOT EXISTS xet;"
-    "CREATE TABLE IF NOT EXISTS xet.migrations ("
-    "    version integer PRIMARY KEY,"
-    "    name text NOT NULL,"
-    "    applied_at timestamptz NOT NULL DEFAULT now());"
-    "ALTER TABLE xet.migrations ADD COLUMN IF NOT EXISTS sha256 text;"
-    "COMMENT ON TABLE xet.migrations IS"
-    "    'what was applied; 0 is functions.sql, the rest are applied once'";
 
 
 int
 xet_cli_migrate(const xet_cli_args_t *args)
 {
-    int                  rc;
-    char                *folder, newest[24];
-    xet_cli_migrate_t    m;
-    xet_cli_pg_param_t   last;
+    int                 rc;
+    char               *folder;
+    xet_cli_migrate_t   m;
 
     folder = xet_cli_migrate_folder(args);
 
@@ -102,18 +78,7 @@ xet_cli_migrate(const xet_cli_args_t *args)
     }
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_exec(m.pg, xet_cli_migrate_begin);
-    }
-
-    if (rc == XET_CLI_OK) {
-        snprintf(newest, sizeof(newest), "%lu", m.newest);
-        memset(&last, 0, sizeof(last));
-        last.text = newest;
-
-        rc = xet_cli_pg_query(m.pg, "SELECT name FROM xet.migrations"
-                              " WHERE version > $1::integer"
-                              " ORDER BY version DESC LIMIT 1",
-                              &last, 1, xet_cli_migrate_newer, NULL);
+        rc = xet_cli_migrate_begin(&m);
     }
 
     while (m.n--) {
@@ -248,6 +213,40 @@ xet_cli_migrate_filter(const struct dirent *entry)
 }
 
 
+/* The session gets the rules, and the lock. */
+
+static int
+xet_cli_migrate_begin(xet_cli_migrate_t *m)
+{
+    int                  rc;
+    char                *rules, newest[24], sum[2 * XET_CLI_SHA256_LEN + 1];
+    xet_cli_pg_param_t   last;
+
+    rules = xet_cli_migrate_read(m, "migrate.sql", sum);
+
+    if (rules == NULL) {
+        return XET_CLI_ERROR;
+    }
+
+    rc = xet_cli_pg_exec(m->pg, rules);
+
+    free(rules);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    snprintf(newest, sizeof(newest), "%lu", m->newest);
+    memset(&last, 0, sizeof(last));
+    last.text = newest;
+
+    return xet_cli_pg_query(m->pg, "SELECT name"
+                            " FROM pg_temp.migration_newer($1::integer)"
+                            " AS name WHERE name IS NOT NULL",
+                            &last, 1, xet_cli_migrate_newer, NULL);
+}
+
+
 static int
 xet_cli_migrate_newer(void *ctx, const xet_cli_pg_row_t *row)
 {
@@ -260,12 +259,11 @@ xet_cli_migrate_newer(void *ctx, const xet_cli_pg_row_t *row)
 static int
 xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name)
 {
-    int                     rc;
-    char                    version[16], sum[2 * XET_CLI_SHA256_LEN + 1];
-    char                   *text;
-    unsigned long           number;
-    xet_cli_pg_param_t      params[3];
-    xet_cli_migrate_row_t   row;
+    int                  rc;
+    char                 state, version[16], sum[2 * XET_CLI_SHA256_LEN + 1];
+    char                *text;
+    unsigned long        number;
+    xet_cli_pg_param_t   params[3];
 
     number = strtoul(name, NULL, 10);  /* 0 of functions.sql */
 
@@ -282,21 +280,18 @@ xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name)
     params[1].text = sum;
     params[2].text = name;
 
-    memset(&row, 0, sizeof(row));
+    state = '\0';
 
-    rc = xet_cli_pg_query(m->pg, "SELECT coalesce(sha256 = $2, true)"
-                          " FROM xet.migrations WHERE version = $1::integer",
-                          params, 2, xet_cli_migrate_row, &row);
+    rc = xet_cli_pg_query(m->pg, "SELECT pg_temp.migration_state("
+                          "$1::integer, $2)",
+                          params, 2, xet_cli_migrate_state, &state);
 
-    if (rc == XET_CLI_OK) {
+    if (rc == XET_CLI_OK && state == 'n') {
+        rc = xet_cli_migrate_apply(m, name, text, params);
 
-        if (!row.known || (number == 0 && !row.same)) {
-            rc = xet_cli_migrate_apply(m, name, text, params);
-
-        } else if (!row.same) {
-            rc = xet_cli_fail(XET_CLI_FAULT, name,
-                              "was changed after it had been applied");
-        }
+    } else if (rc == XET_CLI_OK && state == 'c') {
+        rc = xet_cli_fail(XET_CLI_FAULT, name,
+                          "was changed after it had been applied");
     }
 
     free(text);
@@ -305,15 +300,16 @@ xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name)
 }
 
 
+/* Its first letter tells: new, changed or done. */
+
 static int
-xet_cli_migrate_row(void *ctx, const xet_cli_pg_row_t *row)
+xet_cli_migrate_state(void *ctx, const xet_cli_pg_row_t *row)
 {
-    xet_cli_migrate_row_t  *r;
+    char  *state;
 
-    r = ctx;
+    state = ctx;
 
-    r->known = 1;
-    r->same = xet_cli_pg_bool(row, 0) ? 1 : 0;
+    *state = *xet_cli_pg_text(row, 0);
 
     return XET_CLI_OK;
 }
@@ -379,13 +375,8 @@ xet_cli_migrate_apply(xet_cli_migrate_t *m, const char *name,
     }
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_query(m->pg, "INSERT INTO xet.migrations"
-                              " (version, name, sha256)"
-                              " VALUES ($1::integer, $3, $2)"
-                              " ON CONFLICT (version) DO UPDATE"
-                              " SET name = excluded.name,"
-                              " sha256 = excluded.sha256,"
-                              " applied_at = now()",
+        rc = xet_cli_pg_query(m->pg, "SELECT pg_temp.migration_applied("
+                              "$1::integer, $3, $2)",
                               params, 3, NULL, NULL);
     }
 

@@ -1,109 +1,144 @@
 
 /*
- * Makes of a file what an upload needs.
+ * Packs files for an upload.
  */
 
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "xet_cli_dedup.h"
 #include "xet_cli_packer.h"
 #include "xet_cli_progress.h"
 
 
 #define XET_CLI_PACKER_PIECE  (8 * 1024 * 1024)
-#define XET_CLI_PACKER_RUN    8        /* chunks, and what a term costs */
-#define XET_CLI_PACKER_SAVED  256
+#define XET_CLI_PACKER_AHEAD  1024     /* chunks: all of a piece */
+#define XET_CLI_PACKER_KNOWN  (8 * 1024 * 1024)   /* chunks, some 500 GB */
 
 
-static int xet_cli_packer_pieces(xet_cli_packer_t *p);
-static int xet_cli_packer_read(xet_cli_packer_t *p);
-static void xet_cli_packer_cut(xet_cli_packer_t *p);
-static void xet_cli_packer_chunk(xet_cli_packer_t *p, size_t end);
-static int xet_cli_packer_ask(xet_cli_packer_t *p);
-static int xet_cli_packer_query(xet_cli_packer_t *p, const xet_hash_t *hash);
-static int xet_cli_packer_decide(xet_cli_packer_t *p);
-static size_t xet_cli_packer_choose(xet_cli_packer_t *p, size_t i,
-    xet_cli_place_t *place);
-static size_t xet_cli_packer_run(xet_cli_packer_t *p, size_t i,
-    xet_cli_place_t at);
-static int xet_cli_packer_refer(xet_cli_packer_t *p,
-    const xet_cli_packer_chunk_t *chunk, xet_cli_place_t place);
-static int xet_cli_packer_segment(xet_cli_packer_t *p);
+static int xet_cli_packer_open(xet_cli_packer_t *p);
+static void xet_cli_packer_close(xet_cli_packer_t *p);
+static int xet_cli_packer_add(xet_cli_packer_t *p, const char *name,
+    int executable);
+static int xet_cli_packer_stream(xet_cli_packer_t *p, FILE *in);
+static int xet_cli_packer_feed(xet_cli_packer_t *p, size_t len);
+static int xet_cli_packer_serve(xet_cli_packer_t *p, xet_status_t status,
+    int *rc);
+static int xet_cli_packer_query(xet_cli_packer_t *p);
+static xet_status_t xet_cli_packer_write(void *ctx, const uint8_t *data,
+    size_t len);
+static xet_status_t xet_cli_packer_chunk(void *ctx, const xet_hash_t *hash);
+static xet_status_t xet_cli_packer_term(void *ctx,
+    const xet_ingest_term_t *term);
 
 
 int
 xet_cli_packer_init(xet_cli_packer_t *p, xet_cli_upload_t *upload)
 {
-    size_t  most;
-
     memset(p, 0, sizeof(xet_cli_packer_t));
 
     p->upload = upload;
-
-    /* all but the last chunk of a file have the least size */
-
-    most = XET_CLI_PACKER_PIECE / xet_suite_default.chunk_min + 2;
-
     p->piece = malloc(XET_CLI_PACKER_PIECE);
-    p->chunks = calloc(most, sizeof(xet_cli_packer_chunk_t));
-    p->hashes = malloc(XET_XORB_CHUNKS_MAX * XET_HASH_LEN);
     p->sha256 = EVP_MD_CTX_new();
 
-    if (!p->piece || !p->chunks || !p->hashes || !p->sha256) {
-        return xet_cli_no_memory();
-    }
-
-    return XET_CLI_OK;
+    return (p->piece && p->sha256) ? XET_CLI_OK : xet_cli_no_memory();
 }
 
 
 void
 xet_cli_packer_free(xet_cli_packer_t *p)
 {
+    xet_cli_packer_clear(p);
+    xet_cli_packer_close(p);
+
     EVP_MD_CTX_free(p->sha256);
 
     free(p->piece);
-    free(p->chunks);
+    free(p->files);
     free(p->hashes);
 }
 
 
-int
-xet_cli_packer_file(xet_cli_packer_t *p, FILE *in, xet_cli_file_t *file)
+/* What the upload has of xorbs is known, and all that comes of the answers. */
+
+static int
+xet_cli_packer_open(xet_cli_packer_t *p)
 {
-    int         rc;
-    xet_hash_t  root;
+    size_t             i;
+    xet_status_t       status;
+    xet_cli_xorbs_t   *x;
+    xet_ingest_conf_t  conf;
 
-    p->in = in;
-    p->file = file;
+    memset(&conf, 0, sizeof(conf));
 
-    xet_chunker_init(&p->chunker, &xet_suite_default);
-    xet_merkle_init(&p->merkle, &xet_suite_default);
-    EVP_DigestInit_ex(p->sha256, EVP_sha256(), NULL);
+    conf.suite = &xet_suite_default;
+    conf.ask = 1;
+    conf.ahead = XET_CLI_PACKER_AHEAD;
+    conf.known = XET_CLI_PACKER_KNOWN;
+    conf.write = xet_cli_packer_write;
+    conf.term = xet_cli_packer_term;
+    conf.chunk = xet_cli_packer_chunk;
+    conf.ctx = p;
 
-    p->total = 0;
-    p->eof = 0;
-    p->have = 0;
-    p->open = 0;
-    p->nchunks = 0;
-    p->asked = 0;
-    p->segmented = 0;
-    p->interrupted = 0;
-    p->credit = 0;
+    p->core = xet_ingest_create(&conf);
+    p->begun = 0;
+    p->first = 0;
 
-    rc = xet_cli_packer_pieces(p);
+    status = p->core ? XET_OK : XET_NOMEM;
+    x = &p->upload->xorbs;
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_packer_segment(p);
+    for (i = 0; status == XET_OK && i < x->n; i++) {
+        status = xet_ingest_known_made(p->core, &x->all[i].list);
+    }
+
+    return (status == XET_OK) ? XET_CLI_OK : xet_cli_no_memory();
+}
+
+
+static void
+xet_cli_packer_close(xet_cli_packer_t *p)
+{
+    xet_ingest_destroy(p->core);
+    p->core = NULL;
+}
+
+
+int
+xet_cli_packer_file(xet_cli_packer_t *p, FILE *in, const char *name,
+    int executable)
+{
+    int                       rc;
+    xet_cli_file_t           *file;
+    const xet_ingest_info_t  *info;
+
+    rc = xet_cli_packer_add(p, name, executable);
+
+    if (rc == XET_CLI_OK && p->core == NULL) {
+        rc = xet_cli_packer_open(p);
     }
 
     if (rc != XET_CLI_OK) {
         return rc;
     }
 
-    xet_merkle_finish(&p->merkle, &root);
-    xet_hash_file(&xet_suite_default, &root, &file->hash);
+    if (p->begun) {
+        xet_ingest_next(p->core);
+    }
+
+    p->begun = 1;
+
+    rc = xet_cli_packer_stream(p, in);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    info = xet_ingest_info(p->core);
+    file = &p->files[p->nfiles - 1];
+
+    file->hash = info->hash;
+    file->new_bytes = info->new_size;
     EVP_DigestFinal_ex(p->sha256, file->sha256, NULL);
 
     return XET_CLI_OK;
@@ -111,132 +146,128 @@ xet_cli_packer_file(xet_cli_packer_t *p, FILE *in, xet_cli_file_t *file)
 
 
 static int
-xet_cli_packer_pieces(xet_cli_packer_t *p)
+xet_cli_packer_add(xet_cli_packer_t *p, const char *name, int executable)
 {
-    int  rc;
+    xet_cli_file_t  *file;
+
+    file = xet_cli_grow(p->files, p->nfiles, &p->room,
+                        sizeof(xet_cli_file_t));
+
+    if (file == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    p->files = file;
+    file += p->nfiles++;
+
+    memset(file, 0, sizeof(xet_cli_file_t));
+
+    file->name = name;
+    file->executable = (executable != 0);
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_packer_stream(xet_cli_packer_t *p, FILE *in)
+{
+    int              rc;
+    size_t           n;
+    xet_cli_file_t  *file;
+
+    file = &p->files[p->nfiles - 1];
+
+    EVP_DigestInit_ex(p->sha256, EVP_sha256(), NULL);
 
     do {
-        rc = xet_cli_packer_read(p);
+        n = fread(p->piece, 1, XET_CLI_PACKER_PIECE, in);
 
-        if (rc == XET_CLI_OK) {
-            xet_cli_packer_cut(p);
-            rc = xet_cli_packer_ask(p);
+        if (xet_cli_interrupted) {
+            return XET_CLI_INTERRUPTED;
         }
 
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_packer_decide(p);
+        if (ferror(in)) {
+            return xet_cli_fail(XET_CLI_ERROR, file->name, "can't be read");
         }
+
+        EVP_DigestUpdate(p->sha256, p->piece, n);
+        file->size += n;
+
+        rc = xet_cli_packer_feed(p, n);
 
         if (rc == XET_CLI_OK) {
             rc = xet_cli_http_step(p->upload->http, 0);
         }
 
-        xet_cli_progress_set(p->file->size);
+        rc = xet_cli_worse(rc, p->upload->rc);
 
-    } while (rc == XET_CLI_OK && !p->eof);
+        xet_cli_progress_set(file->size);
 
-    return xet_cli_worse(rc, p->upload->rc);
+    } while (rc == XET_CLI_OK && !feof(in));
+
+    while (rc == XET_CLI_OK
+           && xet_cli_packer_serve(p, xet_ingest_end(p->core), &rc))
+    {
+        /* void */
+    }
+
+    return rc;
 }
 
 
 static int
-xet_cli_packer_read(xet_cli_packer_t *p)
+xet_cli_packer_feed(xet_cli_packer_t *p, size_t len)
 {
-    size_t  n;
+    int           rc;
+    size_t        pos, n;
+    xet_status_t  status;
 
-    n = fread(p->piece + p->have, 1, XET_CLI_PACKER_PIECE - p->have, p->in);
+    pos = 0;
 
-    if (xet_cli_interrupted) {
-        return XET_CLI_INTERRUPTED;
-    }
+    do {
+        status = xet_ingest_feed(p->core, p->piece + pos, len - pos, &n);
+        pos += n;
 
-    if (ferror(p->in)) {
-        return xet_cli_fail(XET_CLI_ERROR, p->file->name, "can't be read");
-    }
+    } while (xet_cli_packer_serve(p, status, &rc));
 
-    p->eof = feof(p->in) != 0;
-
-    EVP_DigestUpdate(p->sha256, p->piece + p->have, n);
-
-    p->have += n;
-    p->file->size += n;
-
-    return XET_CLI_OK;
+    return rc;
 }
 
 
-/* The chunker has seen all but what was read just now. */
-
-static void
-xet_cli_packer_cut(xet_cli_packer_t *p)
-{
-    int     cut;
-    size_t  pos;
-
-    pos = p->open + p->chunker.size;
-
-    while (pos < p->have) {
-        pos += xet_chunker_feed(&p->chunker, p->piece + pos, p->have - pos,
-                                &cut);
-
-        if (cut) {
-            xet_cli_packer_chunk(p, pos);
-        }
-    }
-
-    if (p->eof && p->open < p->have) {
-        xet_cli_packer_chunk(p, p->have);
-    }
-}
-
-
-static void
-xet_cli_packer_chunk(xet_cli_packer_t *p, size_t end)
-{
-    xet_cli_packer_chunk_t  *c;
-
-    c = &p->chunks[p->nchunks++];
-
-    c->start = p->open;
-    c->len = (uint32_t) (end - p->open);
-
-    p->open = end;
-
-    xet_hash_chunk(&xet_suite_default, p->piece + c->start, c->len, &c->hash);
-    xet_merkle_add(&p->merkle, c->hash.bytes, c->len);
-}
-
-
-/* One chunk in a thousand may be in the index, and the first of a file. */
+/* Whether the core is to be called again; if not, *rc is what has come out. */
 
 static int
-xet_cli_packer_ask(xet_cli_packer_t *p)
+xet_cli_packer_serve(xet_cli_packer_t *p, xet_status_t status, int *rc)
 {
-    int                   rc;
-    xet_cli_place_t       place;
-    xet_cli_packer_chunk_t  *c;
+    switch (status) {
 
-    for ( /* void */ ; p->asked < p->nchunks; p->asked++) {
-        c = &p->chunks[p->asked];
+    case XET_OK:
+        *rc = XET_CLI_OK;
+        return 0;
 
-        if (p->total++ != 0
-            && !xet_hash_eligible(&xet_suite_default, c->hash.bytes))
-        {
-            continue;
-        }
+    case XET_AGAIN:
+        break;
 
-        if (xet_cli_dedup_find(&p->upload->dedup, &c->hash, &place)) {
-            continue;
-        }
+    case XET_NOMEM:
+        *rc = xet_cli_no_memory();
+        return 0;
 
-        rc = xet_cli_packer_query(p, &c->hash);
-
-        if (rc != XET_CLI_OK) {
-            return rc;
-        }
+    default:
+        *rc = xet_cli_fail(XET_CLI_ERROR, "xorb", xet_status_text(status));
+        return 0;
     }
 
-    return XET_CLI_OK;
+    if (xet_ingest_want(p->core) == XET_INGEST_CHUNK) {
+        *rc = xet_cli_packer_query(p);
+
+    } else {
+        *rc = xet_cli_upload_xorb(p->upload, xet_ingest_xorb(p->core));
+    }
+
+    xet_ingest_done(p->core);
+
+    return *rc == XET_CLI_OK;
 }
 
 
@@ -246,19 +277,23 @@ xet_cli_packer_ask(xet_cli_packer_t *p)
  */
 
 static int
-xet_cli_packer_query(xet_cli_packer_t *p, const xet_hash_t *hash)
+xet_cli_packer_query(xet_cli_packer_t *p)
 {
-    int                rc;
-    char               text[XET_HASH_STR_LEN + 1];
-    xet_cli_request_t  r;
+    int                 rc;
+    char                text[XET_HASH_STR_LEN + 1];
+    xet_cli_http_t     *h;
+    const xet_hash_t   *hash;
+    xet_cli_request_t   r;
 
-    rc = xet_cli_http_ask(p->upload->http, &r, NULL,
-                          xet_cli_http_url(p->upload->http,
-                                           "/v1/chunks/default/%s",
+    h = p->upload->http;
+    hash = xet_ingest_chunk(p->core);
+
+    rc = xet_cli_http_ask(h, &r, NULL,
+                          xet_cli_http_url(h, "/v1/chunks/default/%s",
                                            xet_cli_hash_string(hash, text)));
 
     if (rc == XET_CLI_OK && r.status == 200) {
-        rc = xet_cli_dedup_learn(&p->upload->dedup, (uint8_t *) r.data, r.len);
+        rc = xet_cli_dedup_learn(p->core, (uint8_t *) r.data, r.len);
     }
 
     xet_cli_http_free(&r);
@@ -267,206 +302,124 @@ xet_cli_packer_query(xet_cli_packer_t *p, const xet_hash_t *hash)
 }
 
 
-static int
-xet_cli_packer_decide(xet_cli_packer_t *p)
+static xet_status_t
+xet_cli_packer_write(void *ctx, const uint8_t *data, size_t len)
 {
-    int                   rc;
-    size_t                i, k;
-    xet_cli_place_t       place;
-    xet_cli_packer_chunk_t  *c;
+    xet_cli_packer_t  *p;
 
-    for (i = 0; i < p->nchunks
-                && (p->eof || p->nchunks - i >= XET_CLI_PACKER_RUN); i++)
-    {
-        c = &p->chunks[i];
+    p = ctx;
 
-        if (xet_cli_packer_choose(p, i, &place) == 0) {
-            rc = xet_cli_upload_chunk(p->upload, p->piece + c->start,
-                                      c->len, &c->hash, &place);
-
-            if (rc != XET_CLI_OK) {
-                return rc;
-            }
-
-            p->file->new_bytes += c->len;
-        }
-
-        rc = xet_cli_packer_refer(p, c, place);
-
-        if (rc != XET_CLI_OK) {
-            return rc;
-        }
-    }
-
-    /* what is left moves to the front */
-
-    k = (i < p->nchunks) ? p->chunks[i].start : p->open;
-
-    p->nchunks -= i;
-    p->asked -= i;
-    p->have -= k;
-    p->open -= k;
-
-    memmove(p->chunks, p->chunks + i,
-            p->nchunks * sizeof(xet_cli_packer_chunk_t));
-    memmove(p->piece, p->piece + k, p->have);
-
-    for (i = 0; i < p->nchunks; i++) {
-        p->chunks[i].start -= k;
-    }
-
-    return XET_CLI_OK;
+    return xet_cli_upload_write(p->upload, data, len);
 }
 
 
-/*
- * Where the chunk is to be referred to, 0: it is to be sent.  Of a chunk that
- * is in several places the one behind the term before the last is tried, too:
- * what interrupted that term may be over.
- */
+/* Terms come in the order of the chunks: the hashes are a queue. */
 
-static size_t
-xet_cli_packer_choose(xet_cli_packer_t *p, size_t i, xet_cli_place_t *place)
+static xet_status_t
+xet_cli_packer_chunk(void *ctx, const xet_hash_t *hash)
 {
-    size_t                         n, back;
-    const xet_cli_dedup_t         *d;
-    const xet_cli_packer_chunk_t  *c;
+    uint8_t           *hashes;
+    xet_cli_packer_t  *p;
 
-    d = &p->upload->dedup;
-    c = &p->chunks[i];
+    p = ctx;
 
-    if (p->segmented) {
-        place->xorb = p->segment.xorb;
-        place->chunk = p->segment.end;
+    hashes = xet_cli_grow(p->hashes, p->hash_end, &p->hash_room,
+                          XET_HASH_LEN);
 
-        if (xet_cli_dedup_at(d, *place, &c->hash, c->len)) {
-            return 1;
-        }
+    if (hashes == NULL) {
+        return XET_NOMEM;
     }
 
-    n = 0;
+    p->hashes = hashes;
 
-    if (xet_cli_dedup_find(d, &c->hash, place)) {
-        n = xet_cli_packer_run(p, i, *place);
-    }
-
-    if (n && n < XET_CLI_PACKER_RUN && p->interrupted) {
-        back = xet_cli_packer_run(p, i, p->back);
-
-        if (back > n) {
-            n = back;
-            *place = p->back;
-        }
-    }
-
-    /* what an earlier run has sent, it has sent for this very place */
-
-    return (n == XET_CLI_PACKER_RUN || p->credit >= XET_CLI_PACKER_RUN
-            || (p->eof && i + n == p->nchunks)
-            || (n && d->xorbs[place->xorb].resumed)) ? n : 0;
-}
-
-
-/* How many chunks from i on are in a row from there on, 8 at most. */
-
-static size_t
-xet_cli_packer_run(xet_cli_packer_t *p, size_t i, xet_cli_place_t at)
-{
-    size_t                         n;
-    const xet_cli_packer_chunk_t  *c;
-
-    for (n = 0; n < XET_CLI_PACKER_RUN && i + n < p->nchunks; n++) {
-        c = &p->chunks[i + n];
-
-        if (!xet_cli_dedup_at(&p->upload->dedup, at, &c->hash, c->len)) {
-            break;
-        }
-
-        at.chunk++;
-    }
-
-    return n;
-}
-
-
-static int
-xet_cli_packer_refer(xet_cli_packer_t *p, const xet_cli_packer_chunk_t *chunk,
-    xet_cli_place_t place)
-{
-    int                 rc;
-    xet_cli_segment_t  *s;
-
-    s = &p->segment;
-
-    if (!p->segmented || s->xorb != place.xorb || s->end != place.chunk) {
-        p->interrupted = p->segmented;
-        p->back.xorb = s->xorb;
-        p->back.chunk = s->end;
-
-        rc = xet_cli_packer_segment(p);
-
-        if (rc != XET_CLI_OK) {
-            return rc;
-        }
-
-        s->xorb = place.xorb;
-        s->start = place.chunk;
-        s->end = place.chunk;
-        s->raw_length = 0;
-
-        p->segmented = 1;
-
-        p->credit -= (p->credit < XET_CLI_PACKER_RUN) ? p->credit
-                                                      : XET_CLI_PACKER_RUN;
-    }
-
-    if (p->credit < XET_CLI_PACKER_SAVED) {
-        p->credit++;
-    }
-
-    memcpy(p->hashes + (s->end - s->start) * XET_HASH_LEN, chunk->hash.bytes,
+    memcpy(p->hashes + p->hash_end++ * XET_HASH_LEN, hash->bytes,
            XET_HASH_LEN);
 
-    s->end++;
-    s->raw_length += chunk->len;
-
-    return XET_CLI_OK;
+    return XET_OK;
 }
 
 
-/* The term is complete. */
-
-static int
-xet_cli_packer_segment(xet_cli_packer_t *p)
+static xet_status_t
+xet_cli_packer_term(void *ctx, const xet_ingest_term_t *term)
 {
     size_t              n;
     xet_cli_file_t     *file;
-    xet_cli_segment_t  *segments;
+    xet_cli_packer_t   *p;
+    xet_cli_segment_t  *s;
 
-    if (!p->segmented) {
-        return XET_CLI_OK;
+    p = ctx;
+    file = &p->files[term->file - p->first];
+
+    s = xet_cli_grow(file->segments, file->count, &file->room,
+                     sizeof(xet_cli_segment_t));
+
+    if (s == NULL) {
+        return XET_NOMEM;
     }
 
-    p->segmented = 0;
-    file = p->file;
+    file->segments = s;
+    s += file->count++;
 
-    if (file->count == file->room) {
-        n = file->room ? file->room * 2 : 16;
-        segments = realloc(file->segments, n * sizeof(xet_cli_segment_t));
+    s->xorb = term->xorb;
+    s->start = term->chunk_start;
+    s->end = term->chunk_end;
+    s->raw_length = term->raw_length;
 
-        if (segments == NULL) {
-            return xet_cli_no_memory();
-        }
+    n = s->end - s->start;
 
-        file->segments = segments;
-        file->room = n;
+    xet_hash_verification(&xet_suite_default,
+                          p->hashes + p->hash_first * XET_HASH_LEN, n,
+                          &s->verification);
+
+    p->hash_first += n;
+    p->terms++;
+
+    /* no more is moved than was taken */
+
+    if (p->hash_first >= p->hash_end - p->hash_first) {
+        p->hash_end -= p->hash_first;
+        memmove(p->hashes, p->hashes + p->hash_first * XET_HASH_LEN,
+                p->hash_end * XET_HASH_LEN);
+        p->hash_first = 0;
     }
 
-    xet_hash_verification(&xet_suite_default, p->hashes,
-                          p->segment.end - p->segment.start,
-                          &p->segment.verification);
+    return XET_OK;
+}
 
-    file->segments[file->count++] = p->segment;
 
-    return XET_CLI_OK;
+int
+xet_cli_packer_commit(xet_cli_packer_t *p)
+{
+    int  rc;
+
+    while (xet_cli_packer_serve(p, xet_ingest_finish(p->core), &rc)) {
+        /* void */
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_upload_commit(p->upload, p->files, p->nfiles);
+    }
+
+    /* the core knows xorbs that are forgotten */
+
+    if (p->upload->refused) {
+        xet_cli_packer_close(p);
+    }
+
+    return rc;
+}
+
+
+void
+xet_cli_packer_clear(xet_cli_packer_t *p)
+{
+    size_t  i;
+
+    for (i = 0; i < p->nfiles; i++) {
+        free(p->files[i].segments);
+    }
+
+    p->first += p->nfiles;
+    p->nfiles = 0;
+    p->terms = 0;
 }

@@ -1,17 +1,13 @@
 
 /*
- * Makes of a file what an upload needs: its chunks, its terms, its hashes.
+ * Packs files for an upload: reads them, drives the core, which cuts them into
+ * chunks and puts together xorbs and terms, and keeps what is to be registered
+ * of each file.
  *
- * A file is read once, in pieces of 8 MiB, and may be a pipe.  Of each piece
- * the chunks that may be in the index of the server are asked for; then it is
- * decided, chunk by chunk, what is sent and what is referred to.
- *
- * A reference that does not go on where the one before has ended is another
- * place to read from (draft-denis-xet, "Fragmentation Prevention").  It is
- * taken for 8 chunks in a row or more, or up to the end of the file; for
- * fewer as long as terms have 8 chunks on average: a chunk earns a credit, a
- * term costs 8, and no more than 256 are saved up.  The last chunks of a
- * piece wait for the next one, since what follows them counts.
+ * A file is read once and may be a pipe.  What the core asks the server is
+ * asked, xorbs that it completes are sent; both while others are under way.
+ * Memory is 48 bytes a chunk that is known, and 32 bytes a chunk whose term
+ * waits for its xorb.
  */
 
 #ifndef _XET_CLI_PACKER_H_INCLUDED_
@@ -24,43 +20,23 @@
 
 
 typedef struct {
-    xet_hash_t             hash;
-    size_t                 start;      /* in the piece */
-    uint32_t               len;
-} xet_cli_packer_chunk_t;
+    xet_cli_upload_t   *upload;
+    xet_ingest_t       *core;          /* NULL: before the first file */
+    unsigned            begun:1;       /* it has taken in files */
 
+    EVP_MD_CTX         *sha256;
+    uint8_t            *piece;         /* of the file that is read */
 
-typedef struct {
-    xet_cli_upload_t      *upload;
+    xet_cli_file_t     *files;         /* that are not registered */
+    size_t              nfiles;
+    size_t              room;
+    size_t              first;         /* the core's number of the first */
+    size_t              terms;         /* of all of them, so far */
 
-    /* the file */
-
-    FILE                  *in;
-    xet_cli_file_t        *file;
-    xet_chunker_t          chunker;
-    xet_merkle_t           merkle;
-    EVP_MD_CTX            *sha256;
-    uint64_t               total;      /* chunks */
-    unsigned               eof:1;
-
-    /* the piece of it */
-
-    uint8_t               *piece;
-    size_t                 have;       /* bytes in it */
-    size_t                 open;       /* where the open chunk begins */
-    xet_cli_packer_chunk_t  *chunks;
-    size_t                 nchunks;
-    size_t                 asked;      /* of them, up to here */
-
-    /* the term */
-
-    xet_cli_segment_t      segment;
-    unsigned               segmented:1;
-    unsigned               credit;
-
-    xet_cli_place_t        back;       /* behind the term before */
-    unsigned               interrupted:1;   /* there is one */
-    uint8_t               *hashes;     /* of its chunks */
+    uint8_t            *hashes;        /* of chunks that have no term yet */
+    size_t              hash_first;
+    size_t              hash_end;
+    size_t              hash_room;
 } xet_cli_packer_t;
 
 
@@ -69,10 +45,17 @@ int xet_cli_packer_init(xet_cli_packer_t *p, xet_cli_upload_t *upload);
 void xet_cli_packer_free(xet_cli_packer_t *p);
 
 /*
- * All of a stream; fills file, whose name is set.  XET_CLI_OK or an exit
- * code, told of.
+ * All of a stream: one more of files, whose terms come later.  XET_CLI_OK or
+ * an exit code, told of.
  */
-int xet_cli_packer_file(xet_cli_packer_t *p, FILE *in, xet_cli_file_t *file);
+int xet_cli_packer_file(xet_cli_packer_t *p, FILE *in, const char *name,
+    int executable);
+
+/* Completes and registers the files: see xet_cli_upload_commit(). */
+int xet_cli_packer_commit(xet_cli_packer_t *p);
+
+/* Lets go of the files, after a commit. */
+void xet_cli_packer_clear(xet_cli_packer_t *p);
 
 
 #endif /* _XET_CLI_PACKER_H_INCLUDED_ */

@@ -4,6 +4,7 @@
  */
 
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -44,16 +45,14 @@ xet_cli_now(void)
 
 
 void
-xet_cli_progress_begin(const xet_cli_args_t *args, const char *name,
-    uint64_t total)
+xet_cli_progress_begin(int quiet, const char *name, uint64_t total)
 {
     memset(&xet_cli_progress, 0, sizeof(xet_cli_progress));
 
     xet_cli_progress.name = name;
     xet_cli_progress.total = total;
     xet_cli_progress.start = xet_cli_now();
-    xet_cli_progress.active = !args->value[XET_CLI_OPT_QUIET]
-                              && isatty(STDERR_FILENO);
+    xet_cli_progress.active = !quiet && isatty(STDERR_FILENO);
 }
 
 

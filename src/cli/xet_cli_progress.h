@@ -8,12 +8,11 @@
 #define _XET_CLI_PROGRESS_H_INCLUDED_
 
 
-#include "xet_cli.h"
+#include <stdint.h>
 
 
 /* total of 0: not known.  name is kept until the end. */
-void xet_cli_progress_begin(const xet_cli_args_t *args, const char *name,
-    uint64_t total);
+void xet_cli_progress_begin(int quiet, const char *name, uint64_t total);
 
 /* Bytes done so far; draws not more often than ten times a second. */
 void xet_cli_progress_set(uint64_t done);

@@ -3,8 +3,8 @@
  * xet put: uploads files.
  *
  * All files share xorbs.  They are registered together at the end, or when
- * there is much to be said of them, and told of only then: what is printed
- * can be downloaded.  What is printed as JSON of a tree is a manifest, which
+ * they have many terms, and printed only then: what is printed can be
+ * downloaded.  The JSON that is printed for a tree is a manifest, which
  * "xet get --recursive" reads.
  */
 
@@ -35,11 +35,7 @@ typedef struct {
     xet_cli_tree_t         tree;       /* what is read: a tree, */
     size_t                 count;      /* or the operands */
 
-    xet_cli_file_t        *files;      /* that are not registered */
-    size_t                 nfiles;
-    size_t                 room;
-    size_t                 terms;      /* of all of them */
-    size_t                 first;      /* the next thing to read then */
+    size_t                 first;      /* that is not registered */
     int                    worst;      /* of what could not be opened */
 } xet_cli_put_t;
 
@@ -49,8 +45,8 @@ static void xet_cli_put_free(xet_cli_put_t *p);
 static int xet_cli_put_what(xet_cli_put_t *p);
 static int xet_cli_put_files(xet_cli_put_t *p);
 static int xet_cli_put_next(xet_cli_put_t *p, size_t i);
-static int xet_cli_put_file(xet_cli_put_t *p, FILE *in, xet_cli_file_t *file);
-static int xet_cli_put_room(xet_cli_put_t *p);
+static int xet_cli_put_file(xet_cli_put_t *p, FILE *in, const char *name,
+    int executable);
 static int xet_cli_put_commit(xet_cli_put_t *p);
 static int xet_cli_put_print(xet_cli_put_t *p, const xet_cli_file_t *file);
 static int xet_cli_put_folders(const xet_cli_put_t *p);
@@ -106,10 +102,7 @@ xet_cli_put_init(xet_cli_put_t *p)
     }
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_upload_init(&p->upload, p->http, parallel);
-    }
-
-    if (rc == XET_CLI_OK) {
+        xet_cli_upload_init(&p->upload, p->http, parallel);
         rc = xet_cli_packer_init(&p->packer, &p->upload);
     }
 
@@ -124,7 +117,7 @@ xet_cli_put_init(xet_cli_put_t *p)
     }
 
     rc = xet_cli_journal_open(&p->upload.journal, p->args, endpoint,
-                              &p->upload.dedup);
+                              &p->upload.xorbs);
     free(endpoint);
 
     return rc;
@@ -134,12 +127,6 @@ xet_cli_put_init(xet_cli_put_t *p)
 static void
 xet_cli_put_free(xet_cli_put_t *p)
 {
-    size_t  i;
-
-    for (i = 0; i < p->nfiles; i++) {
-        free(p->files[i].segments);
-    }
-
     if (p->upload.http) {
         xet_cli_upload_free(&p->upload);
     }
@@ -148,7 +135,6 @@ xet_cli_put_free(xet_cli_put_t *p)
     xet_cli_http_destroy(p->http);
     xet_cli_tree_free(&p->tree);
 
-    free(p->files);
     free(p);
 }
 
@@ -200,8 +186,9 @@ xet_cli_put_files(xet_cli_put_t *p)
     for (i = 0; i < p->count; i++) {
         rc = xet_cli_put_next(p, i);
 
-        if (rc == XET_CLI_OK && p->nfiles
-            && (p->terms >= XET_CLI_PUT_COMMIT || i == p->count - 1))
+        if (rc == XET_CLI_OK && p->packer.nfiles
+            && (p->packer.terms + p->packer.nfiles >= XET_CLI_PUT_COMMIT
+                || i == p->count - 1))
         {
             rc = xet_cli_put_commit(p);
 
@@ -228,10 +215,9 @@ xet_cli_put_files(xet_cli_put_t *p)
 static int
 xet_cli_put_next(xet_cli_put_t *p, size_t i)
 {
-    int              rc, executable;
-    FILE            *in;
-    const char      *name;
-    xet_cli_file_t  *file;
+    int          rc, executable;
+    FILE        *in;
+    const char  *name;
 
     executable = 0;
 
@@ -252,17 +238,7 @@ xet_cli_put_next(xet_cli_put_t *p, size_t i)
         return XET_CLI_OK;
     }
 
-    rc = xet_cli_put_room(p);
-
-    if (rc == XET_CLI_OK) {
-        file = &p->files[p->nfiles++];
-
-        memset(file, 0, sizeof(xet_cli_file_t));
-        file->name = name;
-        file->executable = (executable != 0);
-
-        rc = xet_cli_put_file(p, in, file);
-    }
+    rc = xet_cli_put_file(p, in, name, executable);
 
     xet_cli_close(in);
 
@@ -271,31 +247,7 @@ xet_cli_put_next(xet_cli_put_t *p, size_t i)
 
 
 static int
-xet_cli_put_room(xet_cli_put_t *p)
-{
-    size_t           n;
-    xet_cli_file_t  *files;
-
-    if (p->nfiles < p->room) {
-        return XET_CLI_OK;
-    }
-
-    n = p->room ? p->room * 2 : 16;
-    files = realloc(p->files, n * sizeof(xet_cli_file_t));
-
-    if (files == NULL) {
-        return xet_cli_no_memory();
-    }
-
-    p->files = files;
-    p->room = n;
-
-    return XET_CLI_OK;
-}
-
-
-static int
-xet_cli_put_file(xet_cli_put_t *p, FILE *in, xet_cli_file_t *file)
+xet_cli_put_file(xet_cli_put_t *p, FILE *in, const char *name, int executable)
 {
     int          rc;
     struct stat  st;
@@ -304,13 +256,11 @@ xet_cli_put_file(xet_cli_put_t *p, FILE *in, xet_cli_file_t *file)
         st.st_size = 0;
     }
 
-    xet_cli_progress_begin(p->args, file->name, (uint64_t) st.st_size);
+    xet_cli_progress_begin(xet_cli_quiet(p->args), name, (uint64_t) st.st_size);
 
-    rc = xet_cli_packer_file(&p->packer, in, file);
+    rc = xet_cli_packer_file(&p->packer, in, name, executable);
 
     xet_cli_progress_end();
-
-    p->terms += file->count + 1;
 
     return rc;
 }
@@ -322,19 +272,13 @@ xet_cli_put_commit(xet_cli_put_t *p)
     int     rc;
     size_t  i;
 
-    rc = xet_cli_upload_commit(&p->upload, p->files, p->nfiles);
+    rc = xet_cli_packer_commit(&p->packer);
 
-    for (i = 0; i < p->nfiles; i++) {
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_put_print(p, &p->files[i]);
-        }
-
-        free(p->files[i].segments);
-        p->files[i].segments = NULL;
+    for (i = 0; rc == XET_CLI_OK && i < p->packer.nfiles; i++) {
+        rc = xet_cli_put_print(p, &p->packer.files[i]);
     }
 
-    p->nfiles = 0;
-    p->terms = 0;
+    xet_cli_packer_clear(&p->packer);
 
     return rc;
 }

@@ -116,6 +116,10 @@ int xet_cli_store_file(xet_cli_checker_t *c, const xet_cli_job_t *job);
 /* Files in the folder that no row knows; s->names has those of the rows. */
 int xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg);
 
+/* The tag of the copy that the database names; UINT64_MAX: of none. */
+int xet_cli_store_named(xet_cli_pg_t *pg, const xet_hash_t *hash,
+    uint64_t *tag);
+
 /* A finding that is no fault; what threads find comes by the next. */
 void xet_cli_store_report(xet_cli_store_t *s, const char *kind,
     const char *name, const char *text);

@@ -36,7 +36,6 @@ static int xet_cli_orphans_entry(xet_cli_store_t *s, xet_cli_pg_t *pg,
     const char *folder, const char *name);
 static int xet_cli_orphans_known(xet_cli_pg_t *pg, const xet_cli_orphan_t *o,
     int *known);
-static int xet_cli_orphans_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_orphans_old(const xet_cli_store_t *s, const char *path);
 static int xet_cli_orphans_remove(xet_cli_store_t *s, xet_cli_pg_t *pg,
     const xet_cli_orphan_t *o, const char *path);
@@ -153,31 +152,14 @@ xet_cli_orphans_entry(xet_cli_store_t *s, xet_cli_pg_t *pg,
 static int
 xet_cli_orphans_known(xet_cli_pg_t *pg, const xet_cli_orphan_t *o, int *known)
 {
-    int                  rc;
-    uint64_t             named;
-    xet_cli_pg_param_t   param;
+    int       rc;
+    uint64_t  named;
 
-    memset(&param, 0, sizeof(param));
-    param.bytes = o->hash.bytes;
-    param.len = XET_HASH_LEN;
-
-    named = UINT64_MAX;
-
-    rc = xet_cli_pg_query(pg, "SELECT tag FROM xet.xorb_get($1)", &param, 1,
-                          xet_cli_orphans_row, &named);
+    rc = xet_cli_store_named(pg, &o->hash, &named);
 
     *known = (named == o->tag);
 
     return rc;
-}
-
-
-static int
-xet_cli_orphans_row(void *ctx, const xet_cli_pg_row_t *row)
-{
-    *(uint64_t *) ctx = (uint32_t) xet_cli_pg_u64(row, 0);
-
-    return XET_CLI_OK;
 }
 
 

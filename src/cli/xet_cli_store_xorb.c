@@ -29,7 +29,6 @@ static void xet_cli_store_xorb_fault(xet_cli_checker_t *c,
     __attribute__((format(printf, 3, 4)));
 static void xet_cli_store_xorb_mark(xet_cli_checker_t *c,
     const xet_cli_job_t *job, const char *sql);
-static int xet_cli_store_xorb_named(void *ctx, const xet_cli_pg_row_t *row);
 static void xet_cli_store_xorb_row(xet_cli_checker_t *c,
     const xet_cli_job_t *job, const xet_xorb_info_t *info);
 
@@ -208,20 +207,11 @@ static void
 xet_cli_store_xorb_fault(xet_cli_checker_t *c, const xet_cli_job_t *job,
     const char *fmt, ...)
 {
-    char                 text[256];
-    va_list              ap;
-    uint64_t             named;
-    xet_cli_pg_param_t   param;
+    char      text[256];
+    va_list   ap;
+    uint64_t  named;
 
-    memset(&param, 0, sizeof(param));
-    param.bytes = job->hash.bytes;
-    param.len = XET_HASH_LEN;
-
-    named = UINT64_MAX;
-
-    if (xet_cli_pg_query(c->pg, "SELECT tag FROM xet.xorb_get($1)", &param, 1,
-                         xet_cli_store_xorb_named, &named)
-        == XET_CLI_OK
+    if (xet_cli_store_named(c->pg, &job->hash, &named) == XET_CLI_OK
         && named != job->tag)
     {
         return;
@@ -253,15 +243,6 @@ xet_cli_store_xorb_mark(xet_cli_checker_t *c, const xet_cli_job_t *job,
     params[1].text = tag;
 
     (void) xet_cli_pg_query(c->pg, sql, params, 2, NULL, NULL);
-}
-
-
-static int
-xet_cli_store_xorb_named(void *ctx, const xet_cli_pg_row_t *row)
-{
-    *(uint64_t *) ctx = (uint32_t) xet_cli_pg_u64(row, 0);
-
-    return XET_CLI_OK;
 }
 
 

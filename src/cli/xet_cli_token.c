@@ -225,7 +225,7 @@ xet_cli_token_answer(const xet_cli_args_t *args, const xet_cli_request_t *r)
     t.token = json_string_value(json_object_get(answer, "accessToken"));
     t.url = json_string_value(json_object_get(answer, "casUrl"));
 
-    if (t.token == NULL || !xet_cli_http_token_ok(t.token)
+    if (t.token == NULL || !xet_cli_request_token_ok(t.token)
         || !xet_cli_json_get_u64(answer, "exp", &t.exp))
     {
         rc = xet_cli_fail(XET_CLI_NETWORK, "server",

@@ -181,20 +181,16 @@ xet_cli_tree_name(xet_cli_tree_t *t, int fd, const char *path,
 static int
 xet_cli_tree_add(xet_cli_tree_t *t, const char *path, int folder)
 {
-    size_t                 n;
     xet_cli_tree_entry_t  *entries;
 
-    if (t->count == t->room) {
-        n = t->room ? t->room * 2 : 64;
-        entries = realloc(t->entries, n * sizeof(xet_cli_tree_entry_t));
+    entries = xet_cli_grow(t->entries, t->count, &t->room,
+                           sizeof(xet_cli_tree_entry_t));
 
-        if (entries == NULL) {
-            return xet_cli_no_memory();
-        }
-
-        t->entries = entries;
-        t->room = n;
+    if (entries == NULL) {
+        return xet_cli_no_memory();
     }
+
+    t->entries = entries;
 
     t->entries[t->count].path = strdup(path);
     t->entries[t->count].folder = (folder != 0);

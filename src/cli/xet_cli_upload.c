@@ -19,36 +19,25 @@
 
 struct xet_cli_upload_xorb_s {
     xet_cli_upload_xorb_t  *next;
-    uint32_t                number;
+    size_t                  number;    /* of upload's xorbs */
     xet_cli_request_t       request;
     xet_cli_upload_t       *upload;
     uint8_t                *body;
 };
 
 
-static xet_status_t xet_cli_upload_write(void *ctx, const uint8_t *data,
-    size_t len);
-static int xet_cli_upload_open(xet_cli_upload_t *u);
-static int xet_cli_upload_close(xet_cli_upload_t *u);
-static int xet_cli_upload_note(xet_cli_upload_t *u, uint32_t xorb);
-static int xet_cli_upload_send(xet_cli_upload_t *u,
-    const xet_hash_t *hash);
+static int xet_cli_upload_send(xet_cli_upload_t *u, const xet_hash_t *hash);
 static void xet_cli_upload_sent(xet_cli_request_t *r);
 static void xet_cli_upload_remove(xet_cli_upload_xorb_t *x);
 static int xet_cli_upload_wait(xet_cli_upload_t *u, unsigned sending);
+static void xet_cli_upload_forget(xet_cli_upload_t *u);
 static int xet_cli_upload_shard(xet_cli_upload_t *u, size_t *xorb,
     const xet_cli_file_t *files, size_t n);
-static void xet_cli_upload_file(xet_buf_t *b, const xet_cli_upload_t *u,
-    const xet_cli_file_t *file);
-static void xet_cli_upload_xorb(xet_buf_t *b, const xet_cli_upload_t *u,
-    uint32_t xorb);
-static int xet_cli_upload_resumed(xet_cli_upload_t *u,
-    const xet_cli_file_t *files, size_t n);
-static void xet_cli_upload_forget(xet_cli_upload_t *u);
+static void xet_cli_upload_file(xet_buf_t *b, const xet_cli_file_t *file);
 static int xet_cli_upload_post(xet_cli_upload_t *u, const xet_buf_t *b);
 
 
-int
+void
 xet_cli_upload_init(xet_cli_upload_t *u, xet_cli_http_t *h,
     uint64_t parallel)
 {
@@ -58,39 +47,34 @@ xet_cli_upload_init(xet_cli_upload_t *u, xet_cli_http_t *h,
     u->parallel = parallel;
     u->journal.folder = -1;
     u->journal.fd = -1;
-
-    xet_cli_dedup_init(&u->dedup);
-
-    u->writer = xet_xorb_writer_create(&xet_suite_default,
-                                       xet_cli_upload_write, u);
-
-    return u->writer ? XET_CLI_OK : xet_cli_no_memory();
 }
 
 
 void
 xet_cli_upload_free(xet_cli_upload_t *u)
 {
-    while (u->xorbs) {
-        xet_cli_upload_remove(u->xorbs);
+    while (u->sends) {
+        xet_cli_upload_remove(u->sends);
     }
 
     xet_cli_journal_close(&u->journal, u->ended);
-
-    xet_xorb_writer_destroy(u->writer);
-    xet_cli_dedup_free(&u->dedup);
+    xet_cli_xorbs_free(&u->xorbs);
 
     free(u->body);
-    free(u->sent);
 }
 
 
-static xet_status_t
-xet_cli_upload_write(void *ctx, const uint8_t *data, size_t len)
+xet_status_t
+xet_cli_upload_write(xet_cli_upload_t *u, const uint8_t *data, size_t len)
 {
-    xet_cli_upload_t  *u;
+    if (u->body == NULL) {
+        u->body = malloc(XET_CLI_UPLOAD_XORB);
+        u->len = 0;
+    }
 
-    u = ctx;
+    if (u->body == NULL) {
+        return XET_NOMEM;
+    }
 
     if (len > XET_CLI_UPLOAD_XORB - u->len) {
         return XET_XORB_SIZE;
@@ -104,79 +88,21 @@ xet_cli_upload_write(void *ctx, const uint8_t *data, size_t len)
 
 
 int
-xet_cli_upload_chunk(xet_cli_upload_t *u, const uint8_t *data, uint32_t len,
-    const xet_hash_t *hash, xet_cli_place_t *place)
+xet_cli_upload_xorb(xet_cli_upload_t *u, const xet_xorb_info_t *info)
 {
-    int           rc;
-    xet_status_t  status;
+    int              rc;
+    xet_xorb_list_t  list;
 
-    if (u->body && !xet_xorb_writer_fits(u->writer, len)) {
-        rc = xet_cli_upload_close(u);
+    memset(&list, 0, sizeof(list));
 
-        if (rc != XET_CLI_OK) {
-            return rc;
-        }
-    }
+    list.hash = info->hash;
+    list.chunk_count = info->chunk_count;
+    list.raw_size = (uint32_t) info->raw_size;
+    list.stored_size = (uint32_t) info->stored_size;
+    list.hashes = info->hashes;
+    list.raw_ends = info->raw_ends;
 
-    if (u->body == NULL) {
-        rc = xet_cli_upload_open(u);
-
-        if (rc != XET_CLI_OK) {
-            return rc;
-        }
-    }
-
-    status = xet_xorb_writer_add(u->writer, data, len, XET_SCHEME_AUTO, hash);
-
-    if (status != XET_OK) {
-        return xet_cli_fail(XET_CLI_ERROR, "xorb", xet_status_text(status));
-    }
-
-    place->xorb = u->xorb;
-    place->chunk = u->dedup.xorbs[u->xorb].count;
-
-    return xet_cli_dedup_add(&u->dedup, u->xorb, hash->bytes, len);
-}
-
-
-static int
-xet_cli_upload_open(xet_cli_upload_t *u)
-{
-    u->body = malloc(XET_CLI_UPLOAD_XORB);
-
-    if (u->body == NULL) {
-        return xet_cli_no_memory();
-    }
-
-    u->len = 0;
-    xet_xorb_writer_reset(u->writer);
-
-    return xet_cli_dedup_xorb(&u->dedup, 0, &u->xorb);
-}
-
-
-static int
-xet_cli_upload_close(xet_cli_upload_t *u)
-{
-    int                     rc;
-    xet_status_t            status;
-    xet_cli_known_t        *x;
-    const xet_xorb_info_t  *info;
-
-    status = xet_xorb_writer_finish(u->writer, 0);
-
-    if (status != XET_OK) {
-        return xet_cli_fail(XET_CLI_ERROR, "xorb", xet_status_text(status));
-    }
-
-    info = xet_xorb_writer_info(u->writer);
-    x = &u->dedup.xorbs[u->xorb];
-
-    x->hash = info->hash;
-    x->raw_size = (uint32_t) info->raw_size;
-    x->stored_size = (uint32_t) info->stored_size;
-
-    rc = xet_cli_upload_note(u, u->xorb);
+    rc = xet_cli_xorbs_add(&u->xorbs, &list, 0);
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_upload_wait(u, (unsigned) u->parallel - 1);
@@ -187,31 +113,6 @@ xet_cli_upload_close(xet_cli_upload_t *u)
     }
 
     return rc;
-}
-
-
-static int
-xet_cli_upload_note(xet_cli_upload_t *u, uint32_t xorb)
-{
-    size_t     n;
-    uint32_t  *sent;
-
-    if (u->nsent == u->sent_room) {
-        n = u->sent_room ? u->sent_room * 2 : 16;
-        sent = realloc(u->sent, n * sizeof(uint32_t));
-
-        if (sent == NULL) {
-            return xet_cli_no_memory();
-        }
-
-        u->sent = sent;
-        u->sent_room = n;
-    }
-
-    u->sent[u->nsent++] = xorb;
-    u->dedup.xorbs[xorb].told = 1;
-
-    return XET_CLI_OK;
 }
 
 
@@ -230,7 +131,7 @@ xet_cli_upload_send(xet_cli_upload_t *u, const xet_hash_t *hash)
     }
 
     x->upload = u;
-    x->number = u->xorb;
+    x->number = u->xorbs.n - 1;
     x->body = u->body;
 
     x->request.url = xet_cli_http_url(u->http, "/v1/xorbs/default/%s",
@@ -241,8 +142,8 @@ xet_cli_upload_send(xet_cli_upload_t *u, const xet_hash_t *hash)
     x->request.done = xet_cli_upload_sent;
     x->request.ctx = x;
 
-    x->next = u->xorbs;
-    u->xorbs = x;
+    x->next = u->sends;
+    u->sends = x;
 
     u->body = NULL;
     u->sending++;
@@ -265,8 +166,7 @@ xet_cli_upload_sent(xet_cli_request_t *r)
     u->sending--;
 
     if (r->status / 100 == 2) {
-        u->sent_bytes += r->body_len;
-        xet_cli_journal_add(&u->journal, &u->dedup.xorbs[x->number]);
+        xet_cli_journal_add(&u->journal, &u->xorbs.all[x->number].list);
 
     } else if (u->rc == XET_CLI_OK) {
         u->rc = xet_cli_http_fail(r);
@@ -281,7 +181,7 @@ xet_cli_upload_remove(xet_cli_upload_xorb_t *x)
 {
     xet_cli_upload_xorb_t  **link;
 
-    for (link = &x->upload->xorbs; *link != x; link = &(*link)->next) {
+    for (link = &x->upload->sends; *link != x; link = &(*link)->next) {
         /* void */
     }
 
@@ -316,63 +216,41 @@ xet_cli_upload_commit(xet_cli_upload_t *u, const xet_cli_file_t *files,
     size_t n)
 {
     int     rc;
-    size_t  xorb;
+    size_t  i, k, xorb;
 
-    rc = u->body ? xet_cli_upload_close(u) : XET_CLI_OK;
+    rc = xet_cli_upload_wait(u, 0);
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_upload_wait(u, 0);
+    /* of what was sent before, shards tell what files refer to */
+
+    for (i = 0; i < n; i++) {
+        for (k = 0; k < files[i].count; k++) {
+            xet_cli_xorbs_want(&u->xorbs, &files[i].segments[k].xorb);
+        }
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_upload_resumed(u, files, n);
+    u->resumed = 0;
+
+    for (i = 0; i < u->xorbs.n; i++) {
+        u->resumed |= u->xorbs.all[i].resumed && u->xorbs.all[i].wanted;
     }
 
     xorb = 0;
 
     /* what does not fit into one shard goes ahead, the files are last */
 
-    while (rc == XET_CLI_OK && xorb < u->nsent) {
+    while (rc == XET_CLI_OK) {
         rc = xet_cli_upload_shard(u, &xorb, files, n);
-    }
 
-    if (rc == XET_CLI_OK && u->nsent == 0) {
-        rc = xet_cli_upload_shard(u, &xorb, files, n);
+        if (xorb == u->xorbs.n) {
+            break;
+        }
     }
-
-    u->nsent = 0;
 
     if (u->refused) {
         xet_cli_upload_forget(u);
-    }
 
-    return rc;
-}
-
-
-/* Of what was sent before, shards tell what files refer to. */
-
-static int
-xet_cli_upload_resumed(xet_cli_upload_t *u, const xet_cli_file_t *files,
-    size_t n)
-{
-    int               rc;
-    size_t            i, k;
-    uint32_t          xorb;
-    xet_cli_known_t  *x;
-
-    rc = XET_CLI_OK;
-
-    for (i = 0; i < n; i++) {
-        for (k = 0; k < files[i].count && rc == XET_CLI_OK; k++) {
-            xorb = files[i].segments[k].xorb;
-            x = &u->dedup.xorbs[xorb];
-
-            if (x->raw_size && !x->told) {
-                u->resumed |= x->resumed;
-                rc = xet_cli_upload_note(u, xorb);
-            }
-        }
+    } else if (rc == XET_CLI_OK) {
+        xet_cli_xorbs_drop_wanted(&u->xorbs);
     }
 
     return rc;
@@ -384,26 +262,14 @@ xet_cli_upload_resumed(xet_cli_upload_t *u, const xet_cli_file_t *files,
 static void
 xet_cli_upload_forget(xet_cli_upload_t *u)
 {
-    uint32_t          n;
-    xet_cli_known_t  *x;
+    size_t  i;
 
     xet_cli_journal_reset(&u->journal);
+    xet_cli_xorbs_drop_resumed(&u->xorbs);
 
-    for (n = 0; n < u->dedup.nxorbs; n++) {
-        x = &u->dedup.xorbs[n];
-
-        if (x->raw_size && !x->resumed) {
-            xet_cli_journal_add(&u->journal, x);
-
-            /* the shard that was to tell of it did not */
-
-            x->told = 0;
-        }
+    for (i = 0; i < u->xorbs.n; i++) {
+        xet_cli_journal_add(&u->journal, &u->xorbs.all[i].list);
     }
-
-    xet_cli_dedup_forget(&u->dedup);
-
-    u->resumed = 0;
 }
 
 
@@ -411,29 +277,35 @@ static int
 xet_cli_upload_shard(xet_cli_upload_t *u, size_t *xorb,
     const xet_cli_file_t *files, size_t n)
 {
-    int        rc;
-    size_t     i, end, size;
-    xet_buf_t  b;
+    int                    rc;
+    size_t                 i, end, size;
+    xet_buf_t              b;
+    const xet_cli_xorb_t  *all;
 
+    all = u->xorbs.all;
     size = 0;
 
-    for (end = *xorb; end < u->nsent && size < XET_CLI_UPLOAD_SHARD; end++) {
-        size += XET_SHARD_RECORD_LEN
-                * (1 + (size_t) u->dedup.xorbs[u->sent[end]].count);
+    for (end = *xorb; end < u->xorbs.n && size < XET_CLI_UPLOAD_SHARD; end++) {
+        if (all[end].wanted) {
+            size += XET_SHARD_RECORD_LEN
+                    * (1 + (size_t) all[end].list.chunk_count);
+        }
     }
 
     xet_buf_init(&b, xet_cli_buf_alloc, NULL, 65536);
 
     xet_shard_build_header(&b, 0);
 
-    for (i = 0; end == u->nsent && i < n; i++) {
-        xet_cli_upload_file(&b, u, &files[i]);
+    for (i = 0; end == u->xorbs.n && i < n; i++) {
+        xet_cli_upload_file(&b, &files[i]);
     }
 
     xet_shard_build_section_end(&b);
 
     for (i = *xorb; i < end; i++) {
-        xet_cli_upload_xorb(&b, u, u->sent[i]);
+        if (all[i].wanted) {
+            xet_shard_build_xorb_block(&b, &all[i].list, NULL);
+        }
     }
 
     xet_shard_build_section_end(&b);
@@ -449,8 +321,7 @@ xet_cli_upload_shard(xet_cli_upload_t *u, size_t *xorb,
 
 
 static void
-xet_cli_upload_file(xet_buf_t *b, const xet_cli_upload_t *u,
-    const xet_cli_file_t *file)
+xet_cli_upload_file(xet_buf_t *b, const xet_cli_file_t *file)
 {
     size_t                    i;
     const xet_cli_segment_t  *s;
@@ -463,8 +334,7 @@ xet_cli_upload_file(xet_buf_t *b, const xet_cli_upload_t *u,
     for (i = 0; i < file->count; i++) {
         s = &file->segments[i];
 
-        xet_shard_build_segment(b, &u->dedup.xorbs[s->xorb].hash,
-                                s->raw_length, s->start, s->end);
+        xet_shard_build_segment(b, &s->xorb, s->raw_length, s->start, s->end);
     }
 
     for (i = 0; i < file->count; i++) {
@@ -472,24 +342,6 @@ xet_cli_upload_file(xet_buf_t *b, const xet_cli_upload_t *u,
     }
 
     xet_shard_build_metadata(b, file->sha256);
-}
-
-
-static void
-xet_cli_upload_xorb(xet_buf_t *b, const xet_cli_upload_t *u, uint32_t xorb)
-{
-    uint32_t                i, pos;
-    const xet_cli_known_t  *x;
-
-    x = &u->dedup.xorbs[xorb];
-
-    xet_shard_build_xorb(b, &x->hash, x->count, x->raw_size, x->stored_size);
-
-    for (i = 0, pos = 0; i < x->count; i++) {
-        xet_shard_build_chunk(b, x->hashes + i * XET_HASH_LEN, pos,
-                              x->lengths[i], 0);
-        pos += x->lengths[i];
-    }
 }
 
 

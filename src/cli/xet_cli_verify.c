@@ -80,7 +80,7 @@ xet_cli_verify_file(const xet_cli_args_t *args, xet_cli_http_t *h,
         return XET_CLI_INTERRUPTED;
     }
 
-    xet_cli_progress_begin(args, name, size);
+    xet_cli_progress_begin(xet_cli_quiet(args), name, size);
 
     rc = xet_cli_download(h, &d);
 

@@ -100,7 +100,7 @@ xet_cli_verify_store(const xet_cli_args_t *args)
     pthread_cond_init(&s.filled, NULL);
     pthread_cond_init(&s.emptied, NULL);
 
-    xet_cli_progress_begin(args, s.folder, 0);
+    xet_cli_progress_begin(xet_cli_quiet(args), s.folder, 0);
 
     rc = xet_cli_verify_identity(&s, pg);
 
@@ -492,20 +492,15 @@ xet_cli_verify_name_row(void *ctx, const xet_cli_pg_row_t *row)
 static int
 xet_cli_verify_note(xet_cli_store_t *s, const xet_hash_t *hash, uint32_t tag)
 {
-    size_t    n;
     uint8_t  *names;
 
-    if (s->nnames == s->room) {
-        n = s->room ? s->room * 2 : 4096;
-        names = realloc(s->names, n * XET_CLI_STORE_NAME);
+    names = xet_cli_grow(s->names, s->nnames, &s->room, XET_CLI_STORE_NAME);
 
-        if (names == NULL) {
-            return xet_cli_no_memory();
-        }
-
-        s->names = names;
-        s->room = n;
+    if (names == NULL) {
+        return xet_cli_no_memory();
     }
+
+    s->names = names;
 
     xet_cli_store_name(s->names + s->nnames++ * XET_CLI_STORE_NAME,
                        hash, tag);

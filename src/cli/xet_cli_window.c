@@ -144,23 +144,20 @@ xet_cli_window_use_order(const void *one, const void *two)
 int
 xet_cli_window_add(xet_cli_window_t *w, const xet_cli_chunk_t *chunk)
 {
-    size_t            n;
     xet_cli_chunk_t  *chunks;
 
-    if (w->nchunks == w->room) {
-        n = w->room ? w->room * 2 : 1024;
-
-        chunks = (n > XET_CLI_WINDOW_CHUNKS)
-                 ? NULL : realloc(w->chunks, n * sizeof(xet_cli_chunk_t));
-
-        if (chunks == NULL) {
-            return xet_cli_no_memory();
-        }
-
-        w->chunks = chunks;
-        w->room = n;
+    if (w->nchunks == XET_CLI_WINDOW_CHUNKS) {
+        return xet_cli_no_memory();
     }
 
+    chunks = xet_cli_grow(w->chunks, w->nchunks, &w->room,
+                          sizeof(xet_cli_chunk_t));
+
+    if (chunks == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    w->chunks = chunks;
     w->chunks[w->nchunks++] = *chunk;
 
     return XET_CLI_OK;

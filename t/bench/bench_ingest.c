@@ -186,13 +186,23 @@ bench_term(void *ctx, const xet_ingest_term_t *term)
 static void
 bench_ingest(bench_file_t *f)
 {
-    size_t         pos, n, taken;
-    uint8_t        md[EVP_MAX_MD_SIZE];
-    EVP_MD_CTX    *ctx;
-    xet_status_t   rc;
-    xet_ingest_t  *in;
+    size_t              pos, n, taken;
+    uint8_t             md[EVP_MAX_MD_SIZE];
+    EVP_MD_CTX         *ctx;
+    xet_status_t        rc;
+    xet_ingest_t       *in;
+    xet_ingest_conf_t   conf;
 
-    in = xet_ingest_create(&xet_suite_default, 0, bench_write, bench_term, f);
+    memset(&conf, 0, sizeof(conf));
+
+    conf.suite = &xet_suite_default;
+    conf.ahead = 1;
+    conf.known = XET_INGEST_KNOWN;
+    conf.write = bench_write;
+    conf.term = bench_term;
+    conf.ctx = f;
+
+    in = xet_ingest_create(&conf);
     ctx = EVP_MD_CTX_new();
     EVP_DigestInit_ex(ctx, EVP_sha256(), NULL);
 

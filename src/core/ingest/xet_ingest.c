@@ -34,9 +34,8 @@
 #include "xet_merkle.h"
 
 
-#define XET_INGEST_KNOWN  81920        /* chunks: one answer, and two xorbs */
-#define XET_INGEST_RUN    8            /* chunks that a run should have */
-#define XET_INGEST_HELD   (XET_INGEST_RUN - 1)
+#define XET_INGEST_RUN   8             /* chunks that a run should have */
+#define XET_INGEST_HELD  (XET_INGEST_RUN - 1)
 
 
 typedef enum {
@@ -51,16 +50,15 @@ typedef struct {
     const uint8_t        *data;
     uint32_t              len;
     xet_hash_t            hash;
+    unsigned              asked:1;     /* the caller was asked about it */
     xet_known_ref_t       ref;         /* where it is known */
 } xet_ingest_piece_t;
 
 
 struct xet_ingest_s {
-    const xet_suite_t    *suite;
+    xet_ingest_conf_t     conf;
     xet_ingest_state_t    state;
     xet_ingest_want_t     want;
-    unsigned              ask:1;
-    unsigned              asked:1;     /* about the chunk at hand */
     unsigned              open:1;      /* the xorb being written has chunks */
     unsigned              placed:1;    /* last is set */
 
@@ -70,6 +68,10 @@ struct xet_ingest_s {
     xet_known_t          *known;
     xet_ingest_terms_t    terms;
     xet_ingest_info_t     info;
+
+    xet_ingest_piece_t   *cut;         /* chunks, conf.ahead at most */
+    unsigned              cut_n;
+    unsigned              cut_placed;  /* of them, so far */
 
     xet_ingest_piece_t    chunk;       /* at hand */
     xet_known_ref_t       last;        /* where the chunk before is */
@@ -85,9 +87,12 @@ struct xet_ingest_s {
 };
 
 
-static void xet_ingest_cut(xet_ingest_t *in, const uint8_t *data, size_t len,
-    int cut);
+static xet_status_t xet_ingest_scan(xet_ingest_t *in, const uint8_t *data,
+    size_t len, size_t *taken);
+static xet_status_t xet_ingest_cut(xet_ingest_t *in, const uint8_t *data,
+    size_t len, int cut);
 static xet_status_t xet_ingest_place(xet_ingest_t *in);
+static xet_status_t xet_ingest_step(xet_ingest_t *in);
 static xet_status_t xet_ingest_look(xet_ingest_t *in);
 static int xet_ingest_asks(const xet_ingest_t *in);
 static xet_status_t xet_ingest_match(xet_ingest_t *in);
@@ -100,11 +105,22 @@ static xet_status_t xet_ingest_store(xet_ingest_t *in,
     const xet_ingest_piece_t *piece);
 static xet_status_t xet_ingest_room(xet_ingest_t *in);
 static xet_status_t xet_ingest_close(xet_ingest_t *in);
+static xet_status_t xet_ingest_learn(xet_ingest_t *in,
+    const xet_xorb_list_t *xorb, unsigned key, unsigned made);
+
+
+/* Whether the index may have a chunk that was just cut. */
+
+static inline int
+xet_ingest_indexed(const xet_ingest_t *in, const xet_ingest_piece_t *chunk)
+{
+    return in->info.chunks == 1
+           || xet_hash_eligible(in->conf.suite, chunk->hash.bytes);
+}
 
 
 xet_ingest_t *
-xet_ingest_create(const xet_suite_t *suite, unsigned ask,
-    xet_xorb_write_pt write, xet_ingest_term_pt term, void *ctx)
+xet_ingest_create(const xet_ingest_conf_t *conf)
 {
     xet_ingest_t  *in;
 
@@ -117,17 +133,17 @@ xet_ingest_create(const xet_suite_t *suite, unsigned ask,
 
     memset(in, 0, offsetof(xet_ingest_t, carry));
 
-    in->suite = suite;
-    in->ask = ask ? 1 : 0;
+    in->conf = *conf;
 
-    xet_chunker_init(&in->chunker, suite);
-    xet_merkle_init(&in->merkle, suite);
-    xet_ingest_terms_init(&in->terms, term, ctx);
+    xet_chunker_init(&in->chunker, conf->suite);
+    xet_merkle_init(&in->merkle, conf->suite);
+    xet_ingest_terms_init(&in->terms, conf->term, conf->ctx);
 
-    in->writer = xet_xorb_writer_create(suite, write, ctx);
-    in->known = xet_known_create(XET_INGEST_KNOWN);
+    in->writer = xet_xorb_writer_create(conf->suite, conf->write, conf->ctx);
+    in->known = xet_known_create(conf->known);
+    in->cut = malloc(conf->ahead * sizeof(xet_ingest_piece_t));
 
-    if (in->writer == NULL || in->known == NULL) {
+    if (in->writer == NULL || in->known == NULL || in->cut == NULL) {
         xet_ingest_destroy(in);
         return NULL;
     }
@@ -146,6 +162,7 @@ xet_ingest_destroy(xet_ingest_t *in)
     xet_xorb_writer_destroy(in->writer);
     xet_known_destroy(in->known);
     free(in->held_data);
+    free(in->cut);
     free(in);
 }
 
@@ -154,8 +171,6 @@ xet_status_t
 xet_ingest_feed(xet_ingest_t *in, const uint8_t *data, size_t len,
     size_t *taken)
 {
-    int           cut;
-    size_t        n;
     xet_status_t  rc;
 
     *taken = 0;
@@ -167,18 +182,70 @@ xet_ingest_feed(xet_ingest_t *in, const uint8_t *data, size_t len,
             return rc;
         }
 
-        n = xet_chunker_feed(&in->chunker, data + *taken, len - *taken, &cut);
+        rc = xet_ingest_scan(in, data, len, taken);
 
-        xet_ingest_cut(in, data + *taken, n, cut);
-
-        *taken += n;
+        if (rc != XET_OK) {
+            return rc;
+        }
     }
 }
 
 
-/* The chunk at hand goes on, and may be complete. */
+/*
+ * Cuts chunks, up to one that is to be asked about.  One that was put together
+ * is placed before another needs the carry.
+ */
 
-static void
+static xet_status_t
+xet_ingest_scan(xet_ingest_t *in, const uint8_t *data, size_t len,
+    size_t *taken)
+{
+    int                  cut, carried;
+    size_t               n;
+    xet_status_t         rc;
+    xet_known_ref_t      ref;
+    xet_ingest_piece_t  *chunk;
+
+    carried = 0;
+
+    while (*taken < len && in->cut_n < in->conf.ahead && !carried) {
+        carried = (in->carried != 0);
+
+        n = xet_chunker_feed(&in->chunker, data + *taken, len - *taken, &cut);
+
+        rc = xet_ingest_cut(in, data + *taken, n, cut);
+
+        if (rc != XET_OK) {
+            return rc;
+        }
+
+        *taken += n;
+
+        if (!cut || !in->conf.ask || in->conf.ahead == 1) {
+            continue;
+        }
+
+        chunk = &in->cut[in->cut_n - 1];
+
+        if (xet_ingest_indexed(in, chunk)
+            && !xet_known_find(in->known, chunk->hash.bytes, &ref))
+        {
+            chunk->asked = 1;
+
+            in->chunk = *chunk;
+            in->want = XET_INGEST_CHUNK;
+
+            return XET_AGAIN;
+        }
+    }
+
+    return XET_OK;
+}
+
+
+/* The chunk that is open goes on, and may be complete. */
+
+static xet_status_t
 xet_ingest_cut(xet_ingest_t *in, const uint8_t *data, size_t len, int cut)
 {
     xet_ingest_piece_t  *chunk;
@@ -192,23 +259,25 @@ xet_ingest_cut(xet_ingest_t *in, const uint8_t *data, size_t len, int cut)
     }
 
     if (!cut) {
-        return;
+        return XET_OK;
     }
 
-    chunk = &in->chunk;
+    chunk = &in->cut[in->cut_n++];
 
     chunk->data = data;
     chunk->len = (uint32_t) len;
+    chunk->asked = 0;
 
-    xet_hash_chunk(in->suite, data, len, &chunk->hash);
+    xet_hash_chunk(in->conf.suite, data, len, &chunk->hash);
     xet_merkle_add(&in->merkle, chunk->hash.bytes, len);
 
     in->info.chunks++;
     in->info.size += len;
 
     in->carried = 0;
-    in->asked = 0;
-    in->state = XET_INGEST_LOOK;
+
+    return in->conf.chunk ? in->conf.chunk(in->conf.ctx, &chunk->hash)
+                          : XET_OK;
 }
 
 
@@ -221,9 +290,11 @@ xet_ingest_end(xet_ingest_t *in)
     rc = xet_ingest_place(in);
 
     if (rc == XET_OK && in->carried) {
-        xet_ingest_cut(in, in->carry, 0, 1);
+        rc = xet_ingest_cut(in, in->carry, 0, 1);
 
-        rc = xet_ingest_place(in);
+        if (rc == XET_OK) {
+            rc = xet_ingest_place(in);
+        }
     }
 
     if (rc != XET_OK) {
@@ -235,9 +306,22 @@ xet_ingest_end(xet_ingest_t *in)
     xet_ingest_take_held(in);
 
     xet_merkle_finish(&in->merkle, &root);
-    xet_hash_file(in->suite, &root, &in->info.hash);
+    xet_hash_file(in->conf.suite, &root, &in->info.hash);
 
     return XET_OK;
+}
+
+
+void
+xet_ingest_next(xet_ingest_t *in)
+{
+    xet_chunker_init(&in->chunker, in->conf.suite);
+    xet_merkle_init(&in->merkle, in->conf.suite);
+    xet_ingest_terms_next(&in->terms);
+
+    memset(&in->info, 0, sizeof(xet_ingest_info_t));
+
+    in->placed = 0;
 }
 
 
@@ -254,6 +338,35 @@ xet_ingest_finish(xet_ingest_t *in)
 
 static xet_status_t
 xet_ingest_place(xet_ingest_t *in)
+{
+    xet_status_t  rc;
+
+    for ( ;; ) {
+        rc = xet_ingest_step(in);
+
+        if (rc != XET_OK) {
+            return rc;
+        }
+
+        if (in->cut_placed == in->cut_n) {
+            break;
+        }
+
+        in->chunk = in->cut[in->cut_placed++];
+        in->state = XET_INGEST_LOOK;
+    }
+
+    in->cut_n = 0;
+    in->cut_placed = 0;
+
+    return XET_OK;
+}
+
+
+/* The chunk at hand finds its place. */
+
+static xet_status_t
+xet_ingest_step(xet_ingest_t *in)
 {
     xet_status_t  rc;
 
@@ -325,7 +438,7 @@ xet_ingest_look(xet_ingest_t *in)
     }
 
     if (xet_ingest_asks(in)) {
-        in->asked = 1;
+        in->chunk.asked = 1;
         in->want = XET_INGEST_CHUNK;
         return XET_AGAIN;
     }
@@ -339,13 +452,9 @@ xet_ingest_look(xet_ingest_t *in)
 static int
 xet_ingest_asks(const xet_ingest_t *in)
 {
-    if (!in->ask || in->asked) {
-        return 0;
-    }
-
-    return in->info.chunks == 1
-           || xet_hash_eligible(in->suite, in->chunk.hash.bytes)
-           || (in->placed && xet_known_last(in->known, &in->last));
+    return in->conf.ask && !in->chunk.asked
+           && (xet_ingest_indexed(in, &in->chunk)
+               || (in->placed && xet_known_last(in->known, &in->last)));
 }
 
 
@@ -357,6 +466,7 @@ xet_ingest_match(xet_ingest_t *in)
 
     } else if (in->held_n
                || (xet_ingest_terms_fragmented(&in->terms, XET_INGEST_RUN)
+                   && !xet_known_made(in->known, &in->chunk.ref)
                    && !xet_ingest_terms_extends(&in->terms, &in->chunk.ref)))
     {
         return xet_ingest_hold(in);
@@ -553,6 +663,33 @@ xet_ingest_chunk(const xet_ingest_t *in)
 xet_status_t
 xet_ingest_known(xet_ingest_t *in, const xet_xorb_list_t *xorb)
 {
+    return xet_ingest_learn(in, xorb, 0, 0);
+}
+
+
+xet_status_t
+xet_ingest_known_keyed(xet_ingest_t *in, const xet_xorb_list_t *xorb,
+    const uint8_t *key)
+{
+    unsigned  n;
+
+    n = xet_known_key(in->known, key);
+
+    return n ? xet_ingest_learn(in, xorb, n, 0) : XET_OK;
+}
+
+
+xet_status_t
+xet_ingest_known_made(xet_ingest_t *in, const xet_xorb_list_t *xorb)
+{
+    return xet_ingest_learn(in, xorb, 0, 1);
+}
+
+
+static xet_status_t
+xet_ingest_learn(xet_ingest_t *in, const xet_xorb_list_t *xorb, unsigned key,
+    unsigned made)
+{
     uint32_t        i, n;
     xet_seen_t      seen;
     xet_status_t    rc;
@@ -568,16 +705,22 @@ xet_ingest_known(xet_ingest_t *in, const xet_xorb_list_t *xorb)
 
     rc = xet_known_xorb(in->known, &xorb->hash, xorb->chunk_count, &n);
 
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    xet_known_mark(in->known, n, key, made);
+
     xet_seen_init(&seen, xorb);
 
-    for (i = 0; rc == XET_OK && i < xorb->chunk_count; i++) {
+    for (i = 0; i < xorb->chunk_count; i++) {
         hash = xet_seen_chunk(&seen, i) ? xorb->hashes + i * XET_HASH_LEN
                                         : hidden;
 
         xet_known_add(in->known, n, i, hash, NULL);
     }
 
-    return rc;
+    return XET_OK;
 }
 
 

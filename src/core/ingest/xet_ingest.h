@@ -13,10 +13,14 @@
  * Runs of known chunks that are too short are stored again ("Fragmentation
  * Prevention"): see xet_ingest.c.
  *
- *     feed, again and again; end; finish
+ *     feed, again and again; end; [next and from the start;] finish
  *
- * Each of the three may return XET_AGAIN: the caller sees to what is wanted,
- * says so by xet_ingest_done(), and calls the same function again.
+ * feed, end and finish may return XET_AGAIN: the caller sees to what is
+ * wanted, says so by xet_ingest_done(), and calls the same function again.
+ *
+ * Several files may be taken in one after the other.  They share what is known
+ * and the xorb being written, so that a xorb may have chunks of many files and
+ * the terms of a file come when a later one is taken in.
  */
 
 #ifndef _XET_INGEST_H_INCLUDED_
@@ -29,6 +33,26 @@
 
 
 typedef struct xet_ingest_s  xet_ingest_t;
+
+
+/*
+ * Takes the hash of each chunk of the files, in their order.  XET_OK, or the
+ * error that is to become the caller's.
+ */
+typedef xet_status_t (*xet_ingest_chunk_pt)(void *ctx,
+    const xet_hash_t *hash);
+
+
+typedef struct {
+    const xet_suite_t    *suite;       /* outlives the ingest */
+    unsigned              ask:1;       /* the caller can tell of chunks */
+    uint32_t              ahead;       /* chunks asked about at a time, or 1 */
+    uint32_t              known;       /* chunks that are remembered */
+    xet_xorb_write_pt     write;       /* of the xorb being written */
+    xet_ingest_term_pt    term;        /* once its xorb is complete */
+    xet_ingest_chunk_pt   chunk;       /* NULL: not wanted */
+    void                 *ctx;
+} xet_ingest_conf_t;
 
 
 typedef enum {
@@ -46,23 +70,25 @@ typedef struct {
 } xet_ingest_info_t;
 
 
+/* Known chunks enough for one file: one answer, and two xorbs. */
+#define XET_INGEST_KNOWN  81920
+
 /*
- * write takes the chunk region of the xorb being written, term the terms in
- * their order, once their xorbs are complete; ask is 0 when the caller can't
- * tell of chunks.  suite outlives the ingest.
- *
- * Memory is bounded: 1.5 MiB, 4 MiB of known chunks, touched as they become
+ * Memory is bounded: 1.5 MiB, 48 bytes a known chunk, touched as they become
  * known, and 0.9 MiB where the file is fragmented.  NULL without memory.
  */
-xet_ingest_t *xet_ingest_create(const xet_suite_t *suite, unsigned ask,
-    xet_xorb_write_pt write, xet_ingest_term_pt term, void *ctx);
+xet_ingest_t *xet_ingest_create(const xet_ingest_conf_t *conf);
 void xet_ingest_destroy(xet_ingest_t *in);
 
 /*
  * Takes the next bytes, *taken of len.  XET_OK: all; XET_AGAIN: something is
  * wanted, and the next call begins behind what was taken, which must stay in
- * its place until then.  Anything else is the error of a callback or
+ * its place until all is.  Anything else is the error of a callback or
  * XET_NOMEM, and the ingest is good for nothing.
+ *
+ * So many chunks of the data as ahead says are cut, and asked about where the
+ * index may have them, before the first of them is stored: what comes before a
+ * chunk that the index has is often known then, too.
  */
 xet_status_t xet_ingest_feed(xet_ingest_t *in, const uint8_t *data,
     size_t len, size_t *taken);
@@ -70,10 +96,39 @@ xet_status_t xet_ingest_feed(xet_ingest_t *in, const uint8_t *data,
 /* No more data.  XET_OK: hash and size of the file are known. */
 xet_status_t xet_ingest_end(xet_ingest_t *in);
 
-/* Completes the xorb being written and gives out all terms.  Twice is once. */
+/* Another file, after the end of one. */
+void xet_ingest_next(xet_ingest_t *in);
+
+/*
+ * Completes the xorb being written and gives out all terms.  Twice is once,
+ * and files may follow.
+ */
 xet_status_t xet_ingest_finish(xet_ingest_t *in);
 
+/* Of the file at hand. */
 const xet_ingest_info_t *xet_ingest_info(const xet_ingest_t *in);
+
+
+/*
+ * Tells of a xorb that is stored, at any time between two calls.  Its hashes
+ * are copied; of what it has the hashes and chunk_count are looked at, and
+ * which of them may be seen.
+ */
+xet_status_t xet_ingest_known(xet_ingest_t *in, const xet_xorb_list_t *xorb);
+
+/*
+ * The same with hashes under a key, as dedup answers have them.  A xorb under
+ * the ninth key is passed over.
+ */
+xet_status_t xet_ingest_known_keyed(xet_ingest_t *in,
+    const xet_xorb_list_t *xorb, const uint8_t *key);
+
+/*
+ * The same of a xorb that was made of these very files, when they were taken
+ * in before: what was stored against fragments is not stored again.
+ */
+xet_status_t xet_ingest_known_made(xet_ingest_t *in,
+    const xet_xorb_list_t *xorb);
 
 
 /* After XET_AGAIN. */
@@ -82,7 +137,6 @@ xet_ingest_want_t xet_ingest_want(const xet_ingest_t *in);
 
 /* CHUNK: the chunk's hash.  Tell of any number of xorbs, the best first. */
 const xet_hash_t *xet_ingest_chunk(const xet_ingest_t *in);
-xet_status_t xet_ingest_known(xet_ingest_t *in, const xet_xorb_list_t *xorb);
 
 /* XORB: the xorb that write was given the data of.  Good until done. */
 const xet_xorb_info_t *xet_ingest_xorb(const xet_ingest_t *in);

@@ -30,6 +30,17 @@ xet_ingest_terms_init(xet_ingest_terms_t *t, xet_ingest_term_pt handler,
 }
 
 
+void
+xet_ingest_terms_next(xet_ingest_terms_t *t)
+{
+    t->file++;
+    t->closed = 0;
+    t->recent_sum = 0;
+
+    memset(t->recent, 0, sizeof(t->recent));
+}
+
+
 unsigned
 xet_ingest_terms_room(const xet_ingest_terms_t *t)
 {
@@ -49,7 +60,8 @@ xet_ingest_terms_extends(const xet_ingest_terms_t *t,
 
     w = &t->waiting[t->n - 1];
 
-    return w->serial == ref->serial && w->term.chunk_end == ref->chunk;
+    return w->serial == ref->serial && w->term.chunk_end == ref->chunk
+           && w->term.file == t->file;
 }
 
 
@@ -68,9 +80,7 @@ xet_ingest_terms_add(xet_ingest_terms_t *t, const xet_known_ref_t *ref,
         return;
     }
 
-    if (t->n) {
-        xet_ingest_terms_closed(t);
-    }
+    xet_ingest_terms_closed(t);
 
     w = &t->waiting[t->n++];
 
@@ -80,6 +90,7 @@ xet_ingest_terms_add(xet_ingest_terms_t *t, const xet_known_ref_t *ref,
     w->term.chunk_start = ref->chunk;
     w->term.chunk_end = ref->chunk + 1;
     w->term.raw_length = raw_length;
+    w->term.file = t->file;
 
     if (xorb) {
         w->term.xorb = *xorb;
@@ -88,13 +99,17 @@ xet_ingest_terms_add(xet_ingest_terms_t *t, const xet_known_ref_t *ref,
 }
 
 
-/* The last term is extended no more: its length counts. */
+/* The last term, if it is of this file, is extended no more: it counts. */
 
 static void
 xet_ingest_terms_closed(xet_ingest_terms_t *t)
 {
     uint32_t                 *recent;
     const xet_ingest_term_t  *term;
+
+    if (t->n == 0 || t->waiting[t->n - 1].term.file != t->file) {
+        return;
+    }
 
     term = &t->waiting[t->n - 1].term;
     recent = &t->recent[t->closed++ % XET_INGEST_RECENT];
@@ -112,9 +127,7 @@ xet_ingest_terms_flush(xet_ingest_terms_t *t, const xet_hash_t *xorb)
     xet_status_t           rc;
     xet_ingest_waiting_t  *w;
 
-    if (t->n) {
-        xet_ingest_terms_closed(t);
-    }
+    xet_ingest_terms_closed(t);
 
     for (i = 0; i < t->n; i++) {
         w = &t->waiting[i];

@@ -23,6 +23,7 @@ typedef struct {
     uint32_t    chunk_start;
     uint32_t    chunk_end;             /* exclusive */
     uint32_t    raw_length;            /* bytes, not 0 */
+    uint32_t    file;                  /* its number, from 0 */
 } xet_ingest_term_t;
 
 /* XET_OK, or the error that is to become the caller's. */
@@ -41,7 +42,8 @@ typedef struct {
     xet_ingest_term_pt    handler;
     void                 *ctx;
 
-    uint64_t              closed;      /* terms that nothing extends now */
+    uint32_t              file;        /* the number of the one at hand */
+    uint64_t              closed;      /* its terms that nothing extends */
     uint32_t              recent[XET_INGEST_RECENT];  /* chunks of these */
     uint64_t              recent_sum;
 
@@ -52,6 +54,9 @@ typedef struct {
 
 void xet_ingest_terms_init(xet_ingest_terms_t *t, xet_ingest_term_pt handler,
     void *ctx);
+
+/* The next chunk is of another file. */
+void xet_ingest_terms_next(xet_ingest_terms_t *t);
 
 /* How many more terms can wait. */
 unsigned xet_ingest_terms_room(const xet_ingest_terms_t *t);

@@ -20,13 +20,13 @@
 #include "xet_known.h"
 
 
-#define XET_KNOWN_NONE   UINT32_MAX
+#define XET_KNOWN_NONE   UINT32_MAX    /* of xorbs */
 #define XET_KNOWN_XORBS  16            /* at first */
 
 
 typedef struct {
     uint8_t     hash[XET_HASH_LEN];
-    uint32_t    next;                  /* of the chain */
+    uint32_t    next;                  /* of the chain, plus one; 0: none */
     uint32_t    xorb;
     unsigned    chunk:31;
     unsigned    chained:1;
@@ -40,6 +40,8 @@ typedef struct {
     uint32_t    entries;               /* in the ring; free: 0 and named */
     uint32_t    free;                  /* the next free one */
     unsigned    named:1;
+    unsigned    made:1;
+    unsigned    key:8;                 /* its number; 0: in clear */
 } xet_known_xorb_t;
 
 
@@ -55,13 +57,18 @@ struct xet_known_s {
     uint32_t            free;
 
     xet_known_entry_t  *entries;
-    uint32_t           *buckets;
+    uint32_t           *buckets;       /* as next */
     xet_known_xorb_t   *xorbs;
+
+    unsigned            nkeys;
+    uint8_t             keys[XET_KNOWN_KEYS][XET_HASH_LEN];
 };
 
 
 static void xet_known_forget(xet_known_t *k);
 static void xet_known_release(xet_known_t *k, uint32_t xorb);
+static int xet_known_look(const xet_known_t *k, const uint8_t *hash,
+    xet_known_ref_t *ref);
 static void xet_known_ref(const xet_known_t *k, uint32_t entry,
     xet_known_ref_t *ref);
 static int xet_known_valid(const xet_known_t *k, const xet_known_ref_t *ref);
@@ -77,7 +84,7 @@ xet_known_bucket(const xet_known_t *k, const uint8_t *hash)
 xet_known_t *
 xet_known_create(uint32_t max)
 {
-    uint32_t      i, buckets;
+    uint32_t      buckets;
     xet_known_t  *k;
 
     k = calloc(1, sizeof(xet_known_t));
@@ -92,17 +99,13 @@ xet_known_create(uint32_t max)
     k->xorbs_max = XET_KNOWN_XORBS;
     k->free = XET_KNOWN_NONE;
 
-    k->entries = malloc(max * sizeof(xet_known_entry_t));
-    k->buckets = malloc(buckets * sizeof(uint32_t));
+    k->entries = malloc((size_t) max * sizeof(xet_known_entry_t));
+    k->buckets = calloc(buckets, sizeof(uint32_t));
     k->xorbs = malloc(k->xorbs_max * sizeof(xet_known_xorb_t));
 
     if (k->entries == NULL || k->buckets == NULL || k->xorbs == NULL) {
         xet_known_destroy(k);
         return NULL;
-    }
-
-    for (i = 0; i < buckets; i++) {
-        k->buckets[i] = XET_KNOWN_NONE;
     }
 
     return k;
@@ -178,6 +181,35 @@ xet_known_name(xet_known_t *k, uint32_t xorb, const xet_hash_t *hash,
 }
 
 
+unsigned
+xet_known_key(xet_known_t *k, const uint8_t *key)
+{
+    unsigned  i;
+
+    for (i = 0; i < k->nkeys; i++) {
+        if (memcmp(k->keys[i], key, XET_HASH_LEN) == 0) {
+            return i + 1;
+        }
+    }
+
+    if (i == XET_KNOWN_KEYS) {
+        return 0;
+    }
+
+    memcpy(k->keys[i], key, XET_HASH_LEN);
+
+    return ++k->nkeys;
+}
+
+
+void
+xet_known_mark(xet_known_t *k, uint32_t xorb, unsigned key, unsigned made)
+{
+    k->xorbs[xorb].key = key & 0xff;
+    k->xorbs[xorb].made = made ? 1 : 0;
+}
+
+
 /* Gives the number back when nothing needs it. */
 
 static void
@@ -216,12 +248,12 @@ xet_known_add(xet_known_t *k, uint32_t xorb, uint32_t chunk,
     memcpy(e->hash, hash, XET_HASH_LEN);
     e->xorb = xorb;
     e->chunk = chunk & 0x7fffffff;
-    e->chained = !xet_known_find(k, hash, &other);
+    e->chained = !xet_known_look(k, hash, &other);
 
     if (e->chained) {
         bucket = xet_known_bucket(k, hash);
         e->next = *bucket;
-        *bucket = i;
+        *bucket = i + 1;
     }
 
     k->n++;
@@ -244,8 +276,8 @@ xet_known_forget(xet_known_t *k)
     if (e->chained) {
         link = xet_known_bucket(k, e->hash);
 
-        while (*link != i) {
-            link = &k->entries[*link].next;
+        while (*link != i + 1) {
+            link = &k->entries[*link - 1].next;
         }
 
         *link = e->next;
@@ -281,14 +313,39 @@ int
 xet_known_find(const xet_known_t *k, const uint8_t *hash,
     xet_known_ref_t *ref)
 {
-    uint32_t  i;
+    unsigned    i;
+    xet_hash_t  keyed;
 
-    for (i = *xet_known_bucket(k, hash);
-         i != XET_KNOWN_NONE;
-         i = k->entries[i].next)
-    {
-        if (memcmp(k->entries[i].hash, hash, XET_HASH_LEN) == 0) {
-            xet_known_ref(k, i, ref);
+    if (xet_known_look(k, hash, ref)) {
+        return 1;
+    }
+
+    for (i = 0; i < k->nkeys; i++) {
+        xet_hash_keyed(k->keys[i], hash, XET_HASH_LEN, &keyed);
+
+        if (xet_known_look(k, keyed.bytes, ref)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* The hash is as its xorb has it. */
+
+static int
+xet_known_look(const xet_known_t *k, const uint8_t *hash,
+    xet_known_ref_t *ref)
+{
+    uint32_t                  i;
+    const xet_known_entry_t  *e;
+
+    for (i = *xet_known_bucket(k, hash); i != 0; i = e->next) {
+        e = &k->entries[i - 1];
+
+        if (memcmp(e->hash, hash, XET_HASH_LEN) == 0) {
+            xet_known_ref(k, i - 1, ref);
             return 1;
         }
     }
@@ -333,11 +390,20 @@ int
 xet_known_next(const xet_known_t *k, xet_known_ref_t *ref,
     const uint8_t *hash)
 {
+    unsigned                  key;
+    xet_hash_t                keyed;
     xet_known_ref_t           next;
     const xet_known_entry_t  *e;
 
     if (!xet_known_valid(k, ref)) {
         return 0;
+    }
+
+    key = k->xorbs[ref->xorb].key;
+
+    if (key) {
+        xet_hash_keyed(k->keys[key - 1], hash, XET_HASH_LEN, &keyed);
+        hash = keyed.bytes;
     }
 
     next = *ref;
@@ -364,6 +430,13 @@ xet_known_last(const xet_known_t *k, const xet_known_ref_t *ref)
     return xet_known_valid(k, ref)
            && k->xorbs[ref->xorb].named
            && k->xorbs[ref->xorb].chunk_count == ref->chunk + 1;
+}
+
+
+int
+xet_known_made(const xet_known_t *k, const xet_known_ref_t *ref)
+{
+    return k->xorbs[ref->xorb].made;
 }
 
 

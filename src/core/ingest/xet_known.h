@@ -5,6 +5,9 @@
  *
  * The table is bounded; for a new chunk the chunk that was added first is
  * forgotten.  Chunks are added xorb by xorb, in their order.
+ *
+ * Hashes that are looked for are in clear; those of a xorb may be under a key,
+ * each chunk's hash by BLAKE3 with the key, as dedup answers have them.
  */
 
 #ifndef _XET_KNOWN_H_INCLUDED_
@@ -12,6 +15,9 @@
 
 
 #include "xet_hash.h"
+
+
+#define XET_KNOWN_KEYS  8
 
 
 typedef struct xet_known_s  xet_known_t;
@@ -44,14 +50,30 @@ xet_status_t xet_known_xorb(xet_known_t *k, const xet_hash_t *hash,
 void xet_known_name(xet_known_t *k, uint32_t xorb, const xet_hash_t *hash,
     uint32_t chunk_count);
 
-/* Adds a chunk of a xorb, and sets *ref to its place; ref may be NULL. */
+/* The number of a key, from 1 on; 0: there is no room for another key. */
+unsigned xet_known_key(xet_known_t *k, const uint8_t *key);
+
+/*
+ * Marks a xorb that has no chunks so far: its hashes are under the key of that
+ * number, or in clear with 0; made is what xet_known_made() tells.
+ */
+void xet_known_mark(xet_known_t *k, uint32_t xorb, unsigned key,
+    unsigned made);
+
+/*
+ * Adds a chunk of a xorb, its hash as the xorb has it, and sets *ref to its
+ * place; ref may be NULL.
+ */
 void xet_known_add(xet_known_t *k, uint32_t xorb, uint32_t chunk,
     const uint8_t *hash, xet_known_ref_t *ref);
 
 /* Whether a xorb of that name has chunks in the table. */
 int xet_known_has(const xet_known_t *k, const xet_hash_t *xorb);
 
-/* 1 with *ref, the chunk that was added first; 0. */
+/*
+ * 1 with *ref, the chunk that was added first, in clear before those under
+ * keys; 0.
+ */
 int xet_known_find(const xet_known_t *k, const uint8_t *hash,
     xet_known_ref_t *ref);
 
@@ -61,6 +83,9 @@ int xet_known_next(const xet_known_t *k, xet_known_ref_t *ref,
 
 /* Whether *ref is the last chunk of a xorb that has a name. */
 int xet_known_last(const xet_known_t *k, const xet_known_ref_t *ref);
+
+/* Whether the xorb of *ref was marked as made. */
+int xet_known_made(const xet_known_t *k, const xet_known_ref_t *ref);
 
 /* The name of the xorb of *ref; NULL when it has none yet. */
 const xet_hash_t *xet_known_hash(const xet_known_t *k,

@@ -194,9 +194,19 @@ ngx_http_xet_ingest_feed_job(void *data, u_char *buf, size_t len,
 static xet_status_t
 ngx_http_xet_ingest_begin(ngx_http_xet_ingest_t *ing)
 {
-    ing->core = xet_ingest_create(ing->suite, ing->ask,
-                                  ngx_http_xet_ingest_write_job,
-                                  ngx_http_xet_ingest_term_job, ing);
+    xet_ingest_conf_t  conf;
+
+    ngx_memzero(&conf, sizeof(xet_ingest_conf_t));
+
+    conf.suite = ing->suite;
+    conf.ask = ing->ask;
+    conf.ahead = 1;
+    conf.known = XET_INGEST_KNOWN;
+    conf.write = ngx_http_xet_ingest_write_job;
+    conf.term = ngx_http_xet_ingest_term_job;
+    conf.ctx = ing;
+
+    ing->core = xet_ingest_create(&conf);
     ing->sha256 = EVP_MD_CTX_new();
 
     if (ing->core == NULL || ing->sha256 == NULL

@@ -74,7 +74,8 @@ xet_cli_zt_get(xet_cli_zt_t *z)
     }
 
     if (rc == XET_CLI_OK) {
-        xet_cli_progress_begin(z->args, z->name ? z->name : "object", 0);
+        xet_cli_progress_begin(xet_cli_quiet(z->args),
+                               z->name ? z->name : "object", 0);
 
         rc = xet_cli_zt_get_send(&g);
 

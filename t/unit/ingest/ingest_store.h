@@ -42,6 +42,10 @@ typedef struct {
     size_t              nterms;
     size_t              terms_max;
 
+    uint32_t            ahead;
+    const uint8_t      *key;           /* NULL: answers are in clear */
+    int                 made;          /* tells of all xorbs, as made */
+
     size_t              asked;
     size_t              told;
     int                 bad;
@@ -64,21 +68,30 @@ store_create(const xet_suite_t *suite)
     s = calloc(1, sizeof(store_t));
     s->suite = suite;
     s->codec = xet_codec_create();
+    s->ahead = 1;
 
     return s;
+}
+
+
+/* All but the first n xorbs. */
+
+static void
+store_forget(store_t *s, size_t n)
+{
+    while (s->n > n) {
+        s->n--;
+        free(s->xorbs[s->n].hashes);
+        free(s->xorbs[s->n].ends);
+        free(s->xorbs[s->n].raw);
+    }
 }
 
 
 static void
 store_destroy(store_t *s)
 {
-    size_t  i;
-
-    for (i = 0; i < s->n; i++) {
-        free(s->xorbs[i].hashes);
-        free(s->xorbs[i].ends);
-        free(s->xorbs[i].raw);
-    }
+    store_forget(s, 0);
 
     xet_codec_destroy(s->codec);
     free(s->open);
@@ -192,14 +205,57 @@ store_keep(store_t *s, const xet_xorb_info_t *info)
 }
 
 
+/* Tells of a xorb, under the key where there is one. */
+
+static int
+store_tell(store_t *s, xet_ingest_t *in, const stored_t *x)
+{
+    size_t           i;
+    uint8_t         *hashes;
+    xet_hash_t       keyed;
+    xet_status_t     rc;
+    xet_xorb_list_t  list;
+
+    memset(&list, 0, sizeof(list));
+
+    list.hash = x->hash;
+    list.chunk_count = x->n;
+    list.hashes = x->hashes;
+    list.raw_ends = x->ends;
+
+    if (s->made) {
+        return xet_ingest_known_made(in, &list) == XET_OK;
+    }
+
+    if (s->key == NULL) {
+        return xet_ingest_known(in, &list) == XET_OK;
+    }
+
+    hashes = malloc(x->n * XET_HASH_LEN);
+
+    for (i = 0; i < x->n; i++) {
+        xet_hash_keyed(s->key, x->hashes + i * XET_HASH_LEN, XET_HASH_LEN,
+                       &keyed);
+        memcpy(hashes + i * XET_HASH_LEN, keyed.bytes, XET_HASH_LEN);
+    }
+
+    list.hashes = hashes;
+
+    rc = xet_ingest_known_keyed(in, &list, s->key);
+
+    free(hashes);
+
+    return rc == XET_OK;
+}
+
+
 /* What has the chunk, the last xorb with it first, at most told of them. */
 
 static int
 store_answer(store_t *s, xet_ingest_t *in)
 {
-    size_t           i, k, n;
-    stored_t        *x;
-    xet_xorb_list_t  list;
+    size_t     i, k, n;
+    stored_t  *x;
 
     s->asked++;
 
@@ -219,14 +275,7 @@ store_answer(store_t *s, xet_ingest_t *in)
             continue;
         }
 
-        memset(&list, 0, sizeof(list));
-
-        list.hash = x->hash;
-        list.chunk_count = x->n;
-        list.hashes = x->hashes;
-        list.raw_ends = x->ends;
-
-        if (xet_ingest_known(in, &list) != XET_OK) {
+        if (!store_tell(s, in, x)) {
             return 0;
         }
 
@@ -335,20 +384,35 @@ static int
 take_in(store_t *s, const uint8_t *data, size_t len, size_t step,
     uint64_t *state, unsigned ask, result_t *res)
 {
-    int            ok;
-    size_t         pos, piece, done, n;
-    uint8_t       *copy;
-    xet_hash_t     hash;
-    xet_status_t   rc;
-    xet_ingest_t  *in;
+    int                 ok;
+    size_t              pos, piece, done, n;
+    uint8_t            *copy;
+    xet_hash_t          hash;
+    xet_status_t        rc;
+    xet_ingest_t       *in;
+    xet_ingest_conf_t   conf;
 
-    in = xet_ingest_create(s->suite, ask, store_write, store_term, s);
+    memset(&conf, 0, sizeof(conf));
+
+    conf.suite = s->suite;
+    conf.ask = ask;
+    conf.ahead = s->ahead;
+    conf.known = XET_INGEST_KNOWN;
+    conf.write = store_write;
+    conf.term = store_term;
+    conf.ctx = s;
+
+    in = xet_ingest_create(&conf);
 
     s->nterms = 0;
     s->asked = 0;
     s->open_len = 0;
     res->xorbs = s->n;
     ok = 1;
+
+    for (n = 0; ok && s->made && n < s->n; n++) {
+        ok = store_tell(s, in, &s->xorbs[n]);
+    }
 
     for (pos = 0; ok && pos < len; pos += piece) {
         piece = (size_t) (xet_splitmix64(state) % step) + 1;

@@ -103,10 +103,7 @@ test_large(void)
 
     /* what a failure has left: the first two */
 
-    s->n--;
-    free(s->xorbs[2].hashes);
-    free(s->xorbs[2].ends);
-    free(s->xorbs[2].raw);
+    store_forget(s, 2);
 
     xet_ok(take_in(s, data, 150 * MIB, MIB, &state, 1, &res), "a retry");
     xet_ok(res.xorbs == 1 && res.terms == 3
@@ -231,6 +228,36 @@ test_fragments(void)
     xet_ok(take_in(s, mixed, len, MIB, &state, 1, &res), "in long runs");
     xet_ok(res.info.new_size < len * 6 / 10, "what is known is not stored");
 
+    /* in runs of four, taken in before by who was broken off */
+
+    xet_chunker_init(&c, s->suite);
+    len = 0;
+    pos = 0;
+    other = fresh;
+
+    for (i = 0; i < 500; i++) {
+        if (i % 8 < 4) {
+            n = xet_chunker_feed(&c, data + pos, 40 * MIB - pos, &cut);
+            memcpy(mixed + len, data + pos, n);
+            pos += n;
+
+        } else {
+            n = xet_chunker_feed(&c, other, 200000, &cut);
+            memcpy(mixed + len, other, n);
+            other += n;
+        }
+
+        len += n;
+    }
+
+    store_forget(s, 1);
+    s->made = 1;
+
+    xet_ok(take_in(s, mixed, len, MIB, &state, 0, &res)
+           && res.info.new_size < len * 6 / 10, "short runs of what was made");
+    xet_ok(take_in(s, mixed, len, MIB, &state, 0, &res)
+           && res.info.new_size == 0, "are taken as they are");
+
     store_destroy(s);
     free(data);
     free(fresh);
@@ -324,12 +351,183 @@ test_small_suite(void)
 }
 
 
+/* Answers under keys, and what comes before a chunk that the index has. */
+
+static void
+test_keyed_ahead(void)
+{
+    store_t      *s;
+    uint8_t      *data;
+    uint64_t      state, one;
+    result_t      res;
+    xet_suite_t   suite;
+
+    static const uint8_t  keys[2][XET_HASH_LEN] = { { 1 }, { 2 } };
+
+    suite = xet_suite_default;
+    suite.dedup_modulus = 64;
+
+    state = 1;
+    data = noise(51, 20 * MIB);
+    s = store_create(&suite);
+    s->told = 1;
+    s->key = keys[0];
+
+    xet_ok(take_in(s, data, 20 * MIB, MIB, &state, 1, &res), "a stored file");
+    xet_ok(take_in(s, data, 20 * MIB, MIB, &state, 1, &res)
+           && res.info.new_size == 0 && res.terms == 1,
+           "is known under a key");
+
+    s->key = keys[1];
+
+    xet_ok(take_in(s, data, 20 * MIB, MIB, &state, 1, &res)
+           && res.info.new_size == 0, "and under another one");
+
+    data[0] ^= 1;
+
+    xet_ok(take_in(s, data, 20 * MIB, 32 * MIB, &state, 1, &res),
+           "with another first chunk");
+    one = res.info.new_size;
+
+    store_forget(s, 1);
+    s->ahead = 1024;
+
+    xet_ok(take_in(s, data, 20 * MIB, 1000, &state, 1, &res)
+           && res.info.new_size <= one, "in small pieces, looking ahead");
+
+    store_forget(s, 1);
+    state = 3;
+
+    xet_ok(take_in(s, data, 20 * MIB, 20 * MIB, &state, 1, &res)
+           && res.info.new_size <= 3 * XET_CHUNK_MAX && res.info.new_size < one,
+           "looking ahead, only that chunk is new");
+
+    store_destroy(s);
+    free(data);
+}
+
+
+/* What the terms of several files add up to. */
+
+typedef struct {
+    store_t    *store;
+    uint64_t    sizes[4];
+    uint32_t    chunks[4];
+    uint32_t    cut;
+    uint32_t    last;
+    int         bad;
+} files_t;
+
+
+static xet_status_t
+files_write(void *ctx, const uint8_t *data, size_t len)
+{
+    files_t *f = ctx;
+
+    return store_write(f->store, data, len);
+}
+
+
+static xet_status_t
+files_term(void *ctx, const xet_ingest_term_t *term)
+{
+    files_t *f = ctx;
+
+    f->bad |= term->file > 3 || term->file < f->last;
+    f->last = term->file;
+    f->sizes[term->file & 3] += term->raw_length;
+    f->chunks[term->file & 3] += term->chunk_end - term->chunk_start;
+
+    return store_term(f->store, term);
+}
+
+
+static xet_status_t
+files_chunk(void *ctx, const xet_hash_t *hash)
+{
+    files_t *f = ctx;
+
+    f->cut++;
+
+    return XET_OK;
+}
+
+
+static void
+test_files(void)
+{
+    int                 ok;
+    size_t              i, n, taken;
+    files_t             f;
+    uint8_t            *data;
+    uint64_t            news[4];
+    xet_hash_t          hash;
+    xet_ingest_t       *in;
+    xet_ingest_conf_t   conf;
+
+    static const size_t  sizes[4] = { 3 * MIB, 0, 3 * MIB, 50000 };
+
+    data = noise(61, 3 * MIB);
+
+    memset(&f, 0, sizeof(f));
+    memset(&conf, 0, sizeof(conf));
+
+    f.store = store_create(&xet_suite_default);
+
+    conf.suite = &xet_suite_default;
+    conf.ahead = 16;
+    conf.known = XET_INGEST_KNOWN;
+    conf.write = files_write;
+    conf.term = files_term;
+    conf.chunk = files_chunk;
+    conf.ctx = &f;
+
+    in = xet_ingest_create(&conf);
+    ok = 1;
+
+    for (i = 0; i < 4; i++) {
+        if (i) {
+            xet_ingest_next(in);
+        }
+
+        ok = ok && xet_ingest_feed(in, data, sizes[i], &taken) == XET_OK
+             && taken == sizes[i] && xet_ingest_end(in) == XET_OK;
+
+        reference(&xet_suite_default, data, sizes[i], &hash);
+
+        ok = ok && xet_hash_equal(&hash, &xet_ingest_info(in)->hash)
+             && xet_ingest_info(in)->size == sizes[i];
+
+        news[i] = xet_ingest_info(in)->new_size;
+    }
+
+    xet_ok(ok && f.store->nterms == 0, "four files, and no xorb is full");
+
+    for (n = 0; ok && xet_ingest_finish(in) != XET_OK; n++) {
+        ok = serve(f.store, in);
+    }
+
+    xet_ok(ok && n == 1 && f.store->n == 1, "they share one");
+    xet_ok(news[0] == sizes[0] && news[2] == 0, "the same file is known");
+    xet_ok(!f.bad && memcmp(f.sizes, (uint64_t[]) { sizes[0], sizes[1],
+                            sizes[2], sizes[3] }, sizeof(f.sizes)) == 0
+           && f.cut == f.chunks[0] + f.chunks[2] + f.chunks[3],
+           "each has the terms of its own");
+
+    xet_ingest_destroy(in);
+    store_destroy(f.store);
+    free(data);
+}
+
+
 int
 main(void)
 {
     test_sizes();
     test_repeats();
     test_fragments();
+    test_keyed_ahead();
+    test_files();
     test_small_suite();
     test_large();
 

@@ -119,6 +119,50 @@ test_order(void)
 }
 
 
+static void
+test_keys(void)
+{
+    unsigned          i;
+    uint32_t          x;
+    uint8_t           hash[XET_HASH_LEN], key[XET_HASH_LEN];
+    xet_hash_t        name, keyed;
+    xet_known_t      *k;
+    xet_known_ref_t   ref;
+
+    k = xet_known_create(100);
+
+    for (i = 1; i <= XET_KNOWN_KEYS; i++) {
+        hash_of(i, key);
+        xet_ok(xet_known_key(k, key) == i, "key %u", i);
+    }
+
+    xet_ok(xet_known_key(k, key) == XET_KNOWN_KEYS, "the same one again");
+
+    hash_of(99, hash);
+    xet_ok(xet_known_key(k, hash) == 0, "no room for another");
+
+    name_of(7, &name);
+    xet_ok(xet_known_xorb(k, &name, 2, &x) == XET_OK, "a xorb under a key");
+    xet_known_mark(k, x, XET_KNOWN_KEYS, 1);
+
+    for (i = 0; i < 2; i++) {
+        hash_of(200 + i, hash);
+        xet_hash_keyed(key, hash, XET_HASH_LEN, &keyed);
+        xet_known_add(k, x, i, keyed.bytes, NULL);
+    }
+
+    hash_of(200, hash);
+    xet_ok(xet_known_find(k, hash, &ref) && ref.chunk == 0
+           && xet_known_made(k, &ref), "is found in clear");
+
+    hash_of(201, hash);
+    xet_ok(xet_known_next(k, &ref, hash) && ref.chunk == 1
+           && xet_known_last(k, &ref), "chunk by chunk");
+
+    xet_known_destroy(k);
+}
+
+
 /*
  * Among the newest max chunks, the one that a hash leads to: it was the only
  * one of its hash when it came.
@@ -233,6 +277,7 @@ int
 main(void)
 {
     test_order();
+    test_keys();
     test_model();
 
     return xet_done();

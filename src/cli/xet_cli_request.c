@@ -1,6 +1,6 @@
 
 /*
- * The part of xet_cli_http that sets up one transfer.
+ * A request by HTTP: setting up its transfer.
  */
 
 
@@ -12,28 +12,29 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "xet_cli_http_easy.h"
+#include "xet_cli_request.h"
 
 
-#define XET_CLI_HTTP_CONNECT  30       /* s */
-#define XET_CLI_HTTP_SILENCE  300      /* s without a byte */
-#define XET_CLI_HTTP_BUFFER   (256 * 1024)
+#define XET_CLI_REQUEST_CONNECT  30       /* s */
+#define XET_CLI_REQUEST_SILENCE  300      /* s without a byte */
+#define XET_CLI_REQUEST_BUFFER   (256 * 1024)
 
 
-static int xet_cli_http_method(xet_cli_request_t *r);
-static int xet_cli_http_header(xet_cli_request_t *r, const char *line);
-static int xet_cli_http_authorize(xet_cli_http_t *h, xet_cli_request_t *r);
-static int xet_cli_http_token(xet_cli_http_t *h, xet_cli_request_t *r,
-    char *buffer, size_t size);
-static int xet_cli_http_protected(const xet_cli_http_t *h,
+static int xet_cli_request_method(xet_cli_request_t *r);
+static int xet_cli_request_header(xet_cli_request_t *r, const char *line);
+static int xet_cli_request_authorize(const xet_cli_request_conf_t *conf,
     xet_cli_request_t *r);
-static int xet_cli_http_local(const char *host);
-static size_t xet_cli_http_write(char *data, size_t size, size_t n,
+static int xet_cli_request_token(const xet_cli_request_conf_t *conf,
+    xet_cli_request_t *r, char *buffer, size_t size);
+static int xet_cli_request_protected(const xet_cli_request_conf_t *conf,
+    xet_cli_request_t *r);
+static int xet_cli_request_local(const char *host);
+static size_t xet_cli_request_write(char *data, size_t size, size_t n,
     void *ctx);
 
 
 int
-xet_cli_http_easy(xet_cli_http_t *h, xet_cli_request_t *r)
+xet_cli_request_easy(const xet_cli_request_conf_t *conf, xet_cli_request_t *r)
 {
     int    rc;
     CURL  *e;
@@ -59,12 +60,12 @@ xet_cli_http_easy(xet_cli_http_t *h, xet_cli_request_t *r)
     curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(e, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, (long) XET_CLI_HTTP_CONNECT);
+    curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, (long) XET_CLI_REQUEST_CONNECT);
     curl_easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(e, CURLOPT_BUFFERSIZE, (long) XET_CLI_HTTP_BUFFER);
+    curl_easy_setopt(e, CURLOPT_BUFFERSIZE, (long) XET_CLI_REQUEST_BUFFER);
     curl_easy_setopt(e, CURLOPT_UPLOAD_BUFFERSIZE,
-                     (long) XET_CLI_HTTP_BUFFER);
-    curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, xet_cli_http_write);
+                     (long) XET_CLI_REQUEST_BUFFER);
+    curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, xet_cli_request_write);
     curl_easy_setopt(e, CURLOPT_WRITEDATA, r);
 
     /* one connection a transfer is what makes parallel ones faster */
@@ -74,15 +75,15 @@ xet_cli_http_easy(xet_cli_http_t *h, xet_cli_request_t *r)
     if (!r->patient) {
         curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L);
         curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME,
-                         (long) XET_CLI_HTTP_SILENCE);
+                         (long) XET_CLI_REQUEST_SILENCE);
     }
 
-    if (h->cacert) {
-        curl_easy_setopt(e, CURLOPT_CAINFO, h->cacert);
+    if (conf->cacert) {
+        curl_easy_setopt(e, CURLOPT_CAINFO, conf->cacert);
     }
 
     if (r->netrc) {
-        rc = xet_cli_http_protected(h, r);
+        rc = xet_cli_request_protected(conf, r);
 
         if (rc != XET_CLI_OK) {
             return rc;
@@ -91,8 +92,8 @@ xet_cli_http_easy(xet_cli_http_t *h, xet_cli_request_t *r)
         curl_easy_setopt(e, CURLOPT_NETRC, (long) CURL_NETRC_OPTIONAL);
     }
 
-    if (xet_cli_http_method(r) != XET_CLI_OK
-        || (r->api && xet_cli_http_authorize(h, r) != XET_CLI_OK))
+    if (xet_cli_request_method(r) != XET_CLI_OK
+        || (r->api && xet_cli_request_authorize(conf, r) != XET_CLI_OK))
     {
         return XET_CLI_ERROR;
     }
@@ -104,7 +105,7 @@ xet_cli_http_easy(xet_cli_http_t *h, xet_cli_request_t *r)
 
 
 static int
-xet_cli_http_method(xet_cli_request_t *r)
+xet_cli_request_method(xet_cli_request_t *r)
 {
     CURL  *e;
 
@@ -119,9 +120,9 @@ xet_cli_http_method(xet_cli_request_t *r)
         curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE,
                          (curl_off_t) r->body_len);
 
-        if (xet_cli_http_header(r, "Content-Type: application/octet-stream")
+        if (xet_cli_request_header(r, "Content-Type: application/octet-stream")
             != XET_CLI_OK
-            || xet_cli_http_header(r, "Expect:") != XET_CLI_OK)
+            || xet_cli_request_header(r, "Expect:") != XET_CLI_OK)
         {
             return XET_CLI_ERROR;
         }
@@ -142,7 +143,7 @@ xet_cli_http_method(xet_cli_request_t *r)
 
 
 static int
-xet_cli_http_header(xet_cli_request_t *r, const char *line)
+xet_cli_request_header(xet_cli_request_t *r, const char *line)
 {
     struct curl_slist  *list;
 
@@ -161,7 +162,8 @@ xet_cli_http_header(xet_cli_request_t *r, const char *line)
 /* Tokens of Hubs may have 64,000 characters. */
 
 static int
-xet_cli_http_authorize(xet_cli_http_t *h, xet_cli_request_t *r)
+xet_cli_request_authorize(const xet_cli_request_conf_t *conf,
+    xet_cli_request_t *r)
 {
     int      rc;
     char    *line;
@@ -179,8 +181,8 @@ xet_cli_http_authorize(xet_cli_http_t *h, xet_cli_request_t *r)
     strcpy(line, prefix);
     len = sizeof(prefix) - 1;
 
-    if (h->token_file) {
-        rc = xet_cli_http_token(h, r, line + len, room);
+    if (conf->token_file) {
+        rc = xet_cli_request_token(conf, r, line + len, room);
 
         if (rc < 0) {
             free(line);
@@ -189,9 +191,9 @@ xet_cli_http_authorize(xet_cli_http_t *h, xet_cli_request_t *r)
 
         len += (size_t) rc;
 
-    } else if (h->token && strlen(h->token) < room) {
-        strcpy(line + len, h->token);
-        len += strlen(h->token);
+    } else if (conf->token && strlen(conf->token) < room) {
+        strcpy(line + len, conf->token);
+        len += strlen(conf->token);
     }
 
     while (len >= sizeof(prefix) && (line[len - 1] == '\n'
@@ -205,16 +207,16 @@ xet_cli_http_authorize(xet_cli_http_t *h, xet_cli_request_t *r)
     if (len < sizeof(prefix)) {
         rc = XET_CLI_OK;
 
-    } else if (!xet_cli_http_token_ok(line + sizeof(prefix) - 1)) {
+    } else if (!xet_cli_request_token_ok(line + sizeof(prefix) - 1)) {
         snprintf(r->error, sizeof(r->error),
                  "the token has characters that tokens do not have");
         rc = XET_CLI_ERROR;
 
     } else {
-        rc = xet_cli_http_protected(h, r);
+        rc = xet_cli_request_protected(conf, r);
 
         if (rc == XET_CLI_OK) {
-            rc = xet_cli_http_header(r, line);
+            rc = xet_cli_request_header(r, line);
         }
     }
 
@@ -228,18 +230,18 @@ xet_cli_http_authorize(xet_cli_http_t *h, xet_cli_request_t *r)
 /* The bytes read, or -1. */
 
 static int
-xet_cli_http_token(xet_cli_http_t *h, xet_cli_request_t *r, char *buffer,
-    size_t size)
+xet_cli_request_token(const xet_cli_request_conf_t *conf,
+    xet_cli_request_t *r, char *buffer, size_t size)
 {
     int      fd;
     ssize_t  n;
 
-    fd = open(h->token_file, O_RDONLY | O_CLOEXEC);
+    fd = open(conf->token_file, O_RDONLY | O_CLOEXEC);
     n = (fd < 0) ? -1 : read(fd, buffer, size);
 
     if (n < 0) {
         snprintf(r->error, sizeof(r->error), "token file %.150s: %s",
-                 h->token_file, strerror(errno));
+                 conf->token_file, strerror(errno));
     }
 
     if (fd >= 0) {
@@ -251,7 +253,7 @@ xet_cli_http_token(xet_cli_http_t *h, xet_cli_request_t *r, char *buffer,
 
 
 int
-xet_cli_http_token_ok(const char *token)
+xet_cli_request_token_ok(const char *token)
 {
     for ( /* void */ ; *token; token++) {
         if (*token <= ' ' || *token > '~') {
@@ -270,7 +272,8 @@ xet_cli_http_token_ok(const char *token)
  */
 
 static int
-xet_cli_http_protected(const xet_cli_http_t *h, xet_cli_request_t *r)
+xet_cli_request_protected(const xet_cli_request_conf_t *conf,
+    xet_cli_request_t *r)
 {
     int     rc;
     char   *scheme, *host;
@@ -297,11 +300,11 @@ xet_cli_http_protected(const xet_cli_http_t *h, xet_cli_request_t *r)
         curl_easy_setopt(r->easy, CURLOPT_REDIR_PROTOCOLS_STR, "https");
         rc = XET_CLI_OK;
 
-    } else if (xet_cli_http_local(host)) {
+    } else if (xet_cli_request_local(host)) {
         curl_easy_setopt(r->easy, CURLOPT_PROXY, "");
         rc = XET_CLI_OK;
 
-    } else if (h->insecure) {
+    } else if (conf->insecure) {
         rc = XET_CLI_OK;
 
     } else {
@@ -318,7 +321,7 @@ xet_cli_http_protected(const xet_cli_http_t *h, xet_cli_request_t *r)
 
 
 static int
-xet_cli_http_local(const char *host)
+xet_cli_request_local(const char *host)
 {
     struct in_addr  addr;
 
@@ -332,7 +335,7 @@ xet_cli_http_local(const char *host)
 
 
 static size_t
-xet_cli_http_write(char *data, size_t size, size_t n, void *ctx)
+xet_cli_request_write(char *data, size_t size, size_t n, void *ctx)
 {
     char               *p;
     long                status;
@@ -354,7 +357,7 @@ xet_cli_http_write(char *data, size_t size, size_t n, void *ctx)
         return n;
     }
 
-    max = r->max ? r->max : XET_CLI_HTTP_ANSWER_MAX;
+    max = r->max ? r->max : XET_CLI_REQUEST_MAX;
 
     if (n > max - r->len) {
         snprintf(r->error, sizeof(r->error), "the answer is too long");

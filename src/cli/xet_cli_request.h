@@ -1,0 +1,94 @@
+
+/*
+ * A request by HTTP: what is asked for, what has come back, and the setting up
+ * of the transfer.
+ *
+ * An answer of 2xx goes to the write handler where there is one; all others
+ * are kept in data, up to max bytes.
+ *
+ * Tokens are read from their file for each request, so that whoever renews
+ * the file renews the token; they go to the API only, by TLS or to this
+ * machine, unless --insecure-token says otherwise.  A redirection to another
+ * host, port or scheme does not get them, which libcurl sees to.
+ */
+
+#ifndef _XET_CLI_REQUEST_H_INCLUDED_
+#define _XET_CLI_REQUEST_H_INCLUDED_
+
+
+#include <curl/curl.h>
+
+#include "xet_cli.h"
+
+
+#define XET_CLI_REQUEST_MAX  (64 * 1024 * 1024)   /* bytes kept */
+
+
+typedef struct xet_cli_http_s     xet_cli_http_t;
+typedef struct xet_cli_request_s  xet_cli_request_t;
+
+
+/* What all requests of a command have in common. */
+
+typedef struct {
+    const char         *cacert;
+    const char         *token_file;
+    const char         *token;
+    unsigned            insecure:1;    /* it may go without TLS */
+} xet_cli_request_conf_t;
+
+
+struct xet_cli_request_s {
+
+    /* set by the caller, who has zeroed the rest */
+
+    const char         *method;        /* NULL: GET */
+    char               *url;           /* malloc()ed, the request frees it */
+    const uint8_t      *body;
+    size_t              body_len;
+    char                range[48];     /* "a-b", or empty */
+    size_t              max;           /* of data; 0: the limit above */
+    unsigned            api:1;         /* gets the token */
+    unsigned            patient:1;     /* the answer may take any time */
+    unsigned            netrc:1;       /* may log in as ~/.netrc says */
+
+    /* not 0 ends the request */
+    int               (*write)(xet_cli_request_t *r, const uint8_t *data,
+                               size_t len);
+    /* before the request is sent, each time */
+    void              (*restart)(xet_cli_request_t *r);
+    void              (*done)(xet_cli_request_t *r);
+    void               *ctx;
+
+    /* for the done handler */
+
+    long                status;        /* 0: no answer, error says why */
+    unsigned            refused:1;     /* by the write handler */
+    char               *data;          /* with a zero byte behind it */
+    size_t              len;
+    int64_t             length;        /* Content-Length, or -1 */
+    char                error[CURL_ERROR_SIZE];
+
+    /* private */
+
+    xet_cli_http_t     *http;
+    xet_cli_request_t  *next;
+    CURL               *easy;
+    struct curl_slist  *headers;
+    unsigned            attempts;
+    uint64_t            due;
+};
+
+
+/*
+ * Makes the handle of a request, with all options set.  XET_CLI_OK, or
+ * XET_CLI_ERROR with the reason in r->error, if it is not memory.
+ */
+int xet_cli_request_easy(const xet_cli_request_conf_t *conf,
+    xet_cli_request_t *r);
+
+/* Whether a token has characters only that tokens have. */
+int xet_cli_request_token_ok(const char *token);
+
+
+#endif /* _XET_CLI_REQUEST_H_INCLUDED_ */
