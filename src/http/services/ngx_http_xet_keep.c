@@ -4,7 +4,8 @@
  *
  *     put     (query)   the row that names our copy, unless the xorb has one
  *     check   (thread)  the copy that the row names is read and held against
- *                       its digest: where it is whole, ours is removed
+ *                       its digest: where it is whole, ours is removed.  Not
+ *                       when it was read since this upload began
  *     heal    (query)   ours in its place, row and terms, if it is still the
  *                       one that was looked at; else check the next one
  *     remove  (thread)  the copy that was replaced
@@ -22,6 +23,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_keep.h"
+#include "ngx_http_xet_whole.h"
 
 
 #define NGX_HTTP_XET_KEEP_ROUNDS  8
@@ -35,6 +37,7 @@ struct ngx_http_xet_keep_s {
 
     ngx_http_xet_copy_t     copy;              /* that the row names */
     xet_status_t            status;            /* of the check */
+    uint64_t                moment;            /* before the check */
     ngx_uint_t              rounds;
     uint32_t                replaced;          /* tag of the copy before */
     ngx_uint_t              news;              /* to who has sent it */
@@ -224,6 +227,15 @@ ngx_http_xet_keep_known(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
         return;
     }
 
+    if (ngx_http_xet_whole_since(&keep->info->hash, keep->copy.tag,
+                                 keep->file->began))
+    {
+        keep->handler(r, NGX_OK, XET_OK, keep->news);
+        return;
+    }
+
+    keep->moment = ngx_http_xet_whole_moment();
+
     if (ngx_http_xet_task_post(r, ngx_http_xet_keep_check_job,
                                ngx_http_xet_keep_checked, keep)
         != NGX_OK)
@@ -257,6 +269,9 @@ ngx_http_xet_keep_checked(ngx_http_request_t *r, void *data)
     switch (keep->status) {
 
     case XET_OK:
+        ngx_http_xet_whole_add(&keep->info->hash, keep->copy.tag,
+                               keep->moment);
+
         keep->handler(r, NGX_OK, XET_OK, keep->news);
         return;
 
