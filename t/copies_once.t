@@ -14,11 +14,11 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Files;
-use Test::Xet::Process qw/ slurp spew /;
+use Test::Xet::Process qw/ slurp spew wait_for /;
 
 use Time::HiRes qw/ time /;
 
-my $t = Test::Xet->new(workers => 1, log => 'info');
+my $t = Test::Xet->new(workers => 1, threads => 4, stalls => 1, log => 'info');
 $t->run();
 
 my $size = 3_000_000;
@@ -201,6 +201,121 @@ for my $kind ('a bit', 'gone', 'cut') {
 	cmp_ok(bytes_read() - $before, '>=', $size, "$kind: is read for");
 
 	is(slurp($t->xorb_file($y->{hash})), $y->{bytes}, "$kind: whole");
+}
+
+# --------------------------------------------------------------------------
+# while one reads the others wait: for its result, in whatever way its request
+# ends
+
+my $stall = $t->stall();
+
+# Five uploads by start and end of one, the first of which reads when the last
+# bytes of the others come.
+
+sub five {
+	my ($start, $end, $meanwhile) = @_;
+
+	my @c = map { $start->() } 1 .. 5;
+
+	$stall->hold('read');
+	$end->($c[0]);
+	ok($stall->wait_held('read', 1), 'one reads');
+
+	$end->($_) for @c[1 .. 4];
+	select(undef, undef, undef, 0.5);
+	ok(!$stall->wait_held('read', 2, 0.1), 'the others wait');
+
+	my $before = bytes_read();
+
+	$meanwhile->(\@c);
+	$stall->release('read');
+
+	my @answers = map { $_->response('POST', timeout => 60)->{status} } @c;
+
+	$_->close() for @c;
+
+	return ("@answers", bytes_read() - $before);
+}
+
+for my $way ('POST', 'PUT') {
+	my $y = new_xorb();
+	my ($hash, $start, $end);
+
+	if ($way eq 'POST') {
+		whole($y);
+		$hash = $y->{hash};
+		$start = sub { half($y) };
+		$end = sub { $_[0]->send(substr($y->{bytes}, $size / 2)) };
+
+	} else {
+		$data = random_bytes(++$seed, $size);
+		put_rest(put_half());
+		$hash = $t->reconstruct($t->http('PUT', '/api/v1/files', {},
+			\$data)->json()->{hash})->{plan}{terms}[0]{hash};
+		$start = \&put_half;
+		$end = sub { $_[0]->send(substr($data, $size / 2)) };
+	}
+
+	my ($answers, $read) = five($start, $end, sub { });
+
+	is($answers, '200 200 200 200 200', "$way: five");
+	cmp_ok($read, '<', 1.5 * $size, "$way: read once");
+
+	($answers, $read) = five($start, $end, sub {
+		my ($c) = @_;
+		splice(@$c, 2, 1)->abort();
+	});
+
+	is($answers, '200 200 200 200', "$way: one that waits leaves");
+	cmp_ok($read, '<', 1.5 * $size, "$way: read once");
+
+	($answers, $read) = five($start, $end, sub {
+		my ($c) = @_;
+		shift(@$c)->abort();
+	});
+
+	is($answers, '200 200 200 200', "$way: the one that reads leaves");
+	cmp_ok($read, '<', 2.5 * $size, "$way: another one reads");
+
+	my $healed = () = $t->log() =~ /xorb $hash is healed/g;
+	my $path = $t->xorb_file($hash);
+
+	($answers, $read) = five($start, $end, sub {
+		my $bytes = slurp($path);
+		substr($bytes, -5, 1) ^= "\x20";
+		spew($path, $bytes);
+	});
+
+	is($answers, '200 200 200 200 200', "$way: damage");
+
+	ok(wait_for(10, sub { $t->xorb_files($hash) == 1 }),
+		"$way: one copy is left");
+	isnt($t->xorb_file($hash), $path, "$way: another one");
+	is((() = $t->log() =~ /xorb $hash is healed/g) - $healed, 1,
+		"$way: healed once");
+	is(slurp($t->xorb_file($hash)), $y->{bytes}, "$way: and whole")
+		if $way eq 'POST';
+
+	($answers, $read) = five($start, $end, sub {
+		$t->pg_stop('immediate');
+		$t->pg_start();
+	});
+
+	# a PUT has more to ask than the copy
+
+	like($answers, $way eq 'POST' ? qr/^200( 200){4}$/
+		: qr/^(200|503)( (200|503)){4}$/, "$way: PostgreSQL restarts");
+	ok(wait_for(10, sub {
+		$t->get('/api/health')->{status} == 200
+	}), "$way: PostgreSQL is back");
+
+	($answers, $read) = five($start, $end, sub {
+		my ($c) = @_;
+		$_->abort() for splice(@$c);
+	});
+
+	is($answers, '', "$way: all leave");
+	is($t->get('/api/health')->{status}, 200, "$way: health");
 }
 
 # of another encoding, and of another xorb: not the copy that was read
