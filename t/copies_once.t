@@ -3,7 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Many uploads of a xorb that is known: the stored copy is read once for all
-# that had begun before that reading, and again for who comes later.
+# that had begun before that reading, and again for who comes later; while one
+# reads the others wait.
 
 use warnings;
 use strict;
