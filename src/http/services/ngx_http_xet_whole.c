@@ -152,10 +152,10 @@ ngx_http_xet_whole_done(ngx_http_xet_whole_t *w, xet_status_t status)
 
     /* each in a turn of its own: its request may end, and others with it */
 
-    while (!ngx_queue_empty(&w->waiting)) {
-        q = ngx_queue_head(&w->waiting);
-        ngx_queue_remove(q);
-
+    for (q = ngx_queue_head(&w->waiting);
+         q != ngx_queue_sentinel(&w->waiting);
+         q = ngx_queue_next(q))
+    {
         other = ngx_queue_data(q, ngx_http_xet_whole_t, queue);
 
         other->waits = 0;
@@ -202,9 +202,8 @@ ngx_http_xet_whole_leave(ngx_http_xet_whole_t *w)
 {
     if (w->reading) {
         ngx_http_xet_whole_done(w, XET_AGAIN);
-    }
 
-    if (w->waits) {
+    } else if (w->waits) {
         w->waits = 0;
         ngx_queue_remove(&w->queue);
     }
