@@ -167,6 +167,30 @@ is($t->upload(random_bytes(50, 30000), scheme => 'none')->{result}, 1,
 ok($t->wait_log(qr/connected to PostgreSQL again/, 1), 'logged');
 
 # --------------------------------------------------------------------------
+# back for one kind of statement is back for all: each lane has waited for a
+# time of its own
+
+for my $round (1 .. 3) {
+	$t->pg_stop();
+	sleep(6);
+	$t->pg_start();
+
+	ok(wait_for(20, sub { healthy() }), "round $round: healthy");
+
+	my $again = $t->upload(random_bytes(60 + $round, 30000),
+		scheme => 'none', send => 0);
+	my ($y) = @{ $again->{xorbs} };
+
+	is(join(' ', map { $t->http(@$_)->{status} }
+		[ 'POST', "/api/v1/xorbs/default/$y->{hash}", {},
+			$y->{bytes} ],
+		[ 'POST', '/api/v1/shards', {}, $again->{shard} ],
+		[ 'GET', uri($again) ],
+		[ 'GET', "/api/v1/chunks/default/$none" ]),
+		'200 200 200 404', "round $round: all of it");
+}
+
+# --------------------------------------------------------------------------
 # restarts under load
 
 sub load {

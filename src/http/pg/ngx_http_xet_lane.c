@@ -11,6 +11,11 @@
  * callers answer 503, and the other lanes are asked to give one up that has
  * nothing to do: PostgreSQL may have no more.
  *
+ * A refused session is asked for again later and later, but a statement for a
+ * lane without any asks at once if nobody has for half a second; and when a
+ * lane gets a session again, those without one ask at once, so that who was
+ * told that PostgreSQL is back finds it back for all statements.
+ *
  * All of this lives in the event loop of one worker.
  */
 
@@ -20,6 +25,7 @@
 
 #define NGX_HTTP_XET_BACKOFF_MIN  100
 #define NGX_HTTP_XET_BACKOFF_MAX  5000
+#define NGX_HTTP_XET_HURRY        500
 
 
 static ngx_http_xet_pg_t *ngx_http_xet_lane_session(
@@ -115,7 +121,9 @@ ngx_http_xet_lane_send(ngx_http_xet_lane_t *lane,
     }
 
     if (ngx_http_xet_lane_session(lane) == NULL
-        && ngx_http_xet_lane_grow(lane) != NGX_OK)
+        && ngx_http_xet_lane_grow(lane) != NGX_OK
+        && (ngx_current_msec - lane->asked < NGX_HTTP_XET_HURRY
+            || ngx_http_xet_lane_hurry(lane) != NGX_OK))
     {
         return NULL;
     }
@@ -202,6 +210,37 @@ ngx_http_xet_lane_idle(ngx_http_xet_lane_t *lane)
     }
 
     return rc;
+}
+
+
+ngx_int_t
+ngx_http_xet_lane_hurry(ngx_http_xet_lane_t *lane)
+{
+    ngx_uint_t          i;
+    ngx_http_xet_pg_t  *pg;
+
+    if (!ngx_http_xet_lane_hopeless(lane)) {
+        return NGX_OK;
+    }
+
+    for (i = 0; i < lane->n; i++) {
+        pg = &lane->sessions[i];
+
+        /* not the leftovers of a send that failed */
+
+        if (pg->state == NGX_HTTP_XET_PG_BACKOFF
+            && ngx_queue_empty(&pg->inflight)
+            && ngx_http_xet_pg_connect(pg) == NGX_OK)
+        {
+            if (pg->retry.timer_set) {
+                ngx_del_timer(&pg->retry);
+            }
+
+            return NGX_OK;
+        }
+    }
+
+    return NGX_DECLINED;
 }
 
 
@@ -341,7 +380,16 @@ ngx_http_xet_lane_dispatch(ngx_http_xet_lane_t *lane)
 static void
 ngx_http_xet_lane_ready(ngx_http_xet_pg_t *pg)
 {
-    ngx_http_xet_lane_dispatch(pg->lane);
+    ngx_http_xet_lane_t  *lane;
+
+    lane = pg->lane;
+
+    ngx_http_xet_lane_dispatch(lane);
+
+    if (lane->refused) {
+        lane->refused = 0;
+        lane->reached(lane);
+    }
 
     if (pg->state == NGX_HTTP_XET_PG_READY && pg->n == 0) {
         ngx_http_xet_lane_drained(pg);
@@ -413,10 +461,13 @@ ngx_http_xet_lane_failed(ngx_http_xet_pg_t *pg)
 
     ngx_http_xet_lane_recycle(lane, &lost);
 
-    if (pg->backoff > NGX_HTTP_XET_BACKOFF_MIN
-        && ngx_http_xet_lane_hopeless(lane))
-    {
-        lane->starved(lane);
+    if (pg->backoff > NGX_HTTP_XET_BACKOFF_MIN) {
+        lane->refused = 1;
+        lane->asked = ngx_current_msec;
+
+        if (ngx_http_xet_lane_hopeless(lane)) {
+            lane->starved(lane);
+        }
     }
 }
 

@@ -29,6 +29,12 @@ struct ngx_http_xet_lane_s {
 
     /* PostgreSQL has refused a session, and the lane has no other */
     void              (*starved)(ngx_http_xet_lane_t *lane);
+
+    /* PostgreSQL has accepted a session after it had refused one */
+    void              (*reached)(ngx_http_xet_lane_t *lane);
+
+    unsigned            refused:1;     /* the session asked for last was */
+    ngx_msec_t          asked;         /* the time of that */
 };
 
 
@@ -41,7 +47,7 @@ typedef struct {
 } ngx_http_xet_lane_stat_t;
 
 
-/* n, depth, queue, the times, stmts and starved are set, the rest is zero. */
+/* n, depth, queue, the times, stmts and both calls are set; the rest is zero. */
 ngx_int_t ngx_http_xet_lane_init(ngx_http_xet_lane_t *lane, ngx_pool_t *pool);
 void ngx_http_xet_lane_close(ngx_http_xet_lane_t *lane);
 
@@ -50,6 +56,12 @@ void ngx_http_xet_lane_close(ngx_http_xet_lane_t *lane);
  * some session is there or on its way.
  */
 ngx_int_t ngx_http_xet_lane_grow(ngx_http_xet_lane_t *lane);
+
+/*
+ * Where the lane has no session, one that waits to connect again does it now.
+ * NGX_OK when there is hope, as above.
+ */
+ngx_int_t ngx_http_xet_lane_hurry(ngx_http_xet_lane_t *lane);
 
 /*
  * Closes a session that has nothing to do, if the lane has more than keep of

@@ -30,6 +30,7 @@ struct ngx_http_xet_lanes_s {
 
 
 static void ngx_http_xet_lanes_starved(ngx_http_xet_lane_t *lane);
+static void ngx_http_xet_lanes_reached(ngx_http_xet_lane_t *lane);
 static ngx_http_xet_lane_t *ngx_http_xet_lanes_get(ngx_http_xet_lane_e id);
 
 
@@ -79,6 +80,7 @@ ngx_http_xet_lanes_init(ngx_cycle_t *cycle,
         lane[i].queue = xmcf->queue;
         lane[i].stmts = stmts;
         lane[i].starved = ngx_http_xet_lanes_starved;
+        lane[i].reached = ngx_http_xet_lanes_reached;
 
         if (ngx_http_xet_lane_init(&lane[i], cycle->pool) != NGX_OK) {
             return NGX_ERROR;
@@ -175,6 +177,22 @@ ngx_http_xet_lanes_starved(ngx_http_xet_lane_t *lane)
 
         if (other != lane && ngx_http_xet_lane_spare(other, keep)) {
             return;
+        }
+    }
+}
+
+
+static void
+ngx_http_xet_lanes_reached(ngx_http_xet_lane_t *lane)
+{
+    ngx_uint_t            i;
+    ngx_http_xet_lane_t  *other;
+
+    for (i = 0; i < NGX_HTTP_XET_LANES; i++) {
+        other = ngx_http_xet_lanes_get(i);
+
+        if (other != lane) {
+            (void) ngx_http_xet_lane_hurry(other);
         }
     }
 }

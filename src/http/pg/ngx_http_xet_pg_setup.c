@@ -8,7 +8,9 @@
  * also those of foreign keys, and one made while a table was tiny would read
  * the whole of it for each row long after it has grown.  The penalty of what
  * has no other way than such a scan would make PostgreSQL plan every statement
- * anew, which takes longer than most of them.
+ * anew, which takes longer than most of them.  And rows that are asked for by
+ * windows come in the order of their index: a bitmap of it would have all that
+ * are left read and sorted for each window.
  *
  * A statement that nobody waits for any more is not to go on for ever.
  */
@@ -20,6 +22,7 @@
 
 static const char  ngx_http_xet_pg_setup_sql[] =
     "SELECT set_config('enable_seqscan', 'off', false),"
+    "       set_config('enable_bitmapscan', 'off', false),"
     "       set_config('plan_cache_mode', 'force_generic_plan', false),"
     "       set_config('statement_timeout', $1, false)";
 

@@ -122,10 +122,14 @@ ngx_http_xet_shard_feed(void *data, u_char *buf, size_t len, ngx_uint_t last,
             end = ngx_min(end, p->files_end);
         }
 
-        rc = ngx_http_xet_store_write_job(shard->spool, buf, end - before,
-                                          log);
-        if (rc != XET_OK) {
-            return rc;
+        /* the record that ends the section may have begun a piece before */
+
+        if (end > before) {
+            rc = ngx_http_xet_store_write_job(shard->spool, buf, end - before,
+                                              log);
+            if (rc != XET_OK) {
+                return rc;
+            }
         }
     }
 

@@ -28,6 +28,7 @@
 #include "ngx_http_xet_store_identity.h"
 #include "ngx_http_xet_store_status.h"
 #include "ngx_http_xet_task.h"
+#include "ngx_http_xet_whole.h"
 
 #include <openssl/rand.h>
 
@@ -117,6 +118,7 @@ ngx_http_xet_store_xorb(ngx_http_request_t *r)
 
     if (file) {
         file->digested = 1;
+        file->began = ngx_http_xet_whole_moment();
     }
 
     return file;

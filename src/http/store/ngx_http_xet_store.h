@@ -38,6 +38,7 @@ typedef struct {
     xet_checksum_state_t  *checksum;           /* of what was written */
     xet_checksum_t         digest;             /* after commit */
     uint32_t               tag;                /* likewise */
+    uint64_t               began;              /* see ngx_http_xet_whole.h */
 
     unsigned               anonymous:1;        /* to be tried */
     unsigned               digested:1;

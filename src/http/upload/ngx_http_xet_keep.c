@@ -4,7 +4,8 @@
  *
  *     put     (query)   the row that names our copy, unless the xorb has one
  *     check   (thread)  the copy that the row names is read and held against
- *                       its digest: where it is whole, ours is removed
+ *                       its digest: where it is whole, ours is removed.  Or
+ *                       another upload reads it, or has just read it
  *     heal    (query)   ours in its place, row and terms, if it is still the
  *                       one that was looked at; else check the next one
  *     remove  (thread)  the copy that was replaced
@@ -24,12 +25,14 @@
 #include "ngx_http_xet_keep.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_task.h"
+#include "ngx_http_xet_whole.h"
 
 
 #define NGX_HTTP_XET_KEEP_ROUNDS  8
 
 
 struct ngx_http_xet_keep_s {
+    ngx_http_request_t     *request;
     ngx_http_xet_file_t    *file;
     const xet_xorb_info_t  *info;
     ngx_http_xet_array_t   *eligible;
@@ -37,6 +40,7 @@ struct ngx_http_xet_keep_s {
 
     ngx_http_xet_copy_t     copy;              /* that the row names */
     xet_status_t            status;            /* of the check */
+    ngx_http_xet_whole_t    whole;             /* likewise */
     ngx_uint_t              rounds;
     uint32_t                replaced;          /* tag of the copy before */
     ngx_uint_t              news;              /* to who has sent it */
@@ -49,6 +53,7 @@ typedef struct {
 } ngx_http_xet_keep_remove_t;
 
 
+static void ngx_http_xet_keep_cleanup(void *data);
 static void ngx_http_xet_keep_put(ngx_http_request_t *r,
     ngx_http_xet_keep_t *keep);
 static void ngx_http_xet_keep_answered(ngx_http_request_t *r, ngx_int_t rc);
@@ -56,8 +61,17 @@ static void ngx_http_xet_keep_healed(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_int_t ngx_http_xet_keep_ours(ngx_http_request_t *r, ngx_int_t rc);
 static void ngx_http_xet_keep_known(ngx_http_request_t *r,
     ngx_http_xet_keep_t *keep);
+static void ngx_http_xet_keep_check(ngx_http_request_t *r,
+    ngx_http_xet_keep_t *keep);
 static void ngx_http_xet_keep_check_job(void *data, ngx_log_t *log);
-static void ngx_http_xet_keep_checked(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_keep_read(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_keep_read_by(void *data, xet_status_t status);
+static void ngx_http_xet_keep_found(ngx_http_request_t *r,
+    ngx_http_xet_keep_t *keep);
+static void ngx_http_xet_keep_drop_job(void *data, ngx_log_t *log);
+static void ngx_http_xet_keep_dropped(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_keep_checked(ngx_http_request_t *r,
+    ngx_http_xet_keep_t *keep);
 static void ngx_http_xet_keep_heal(ngx_http_request_t *r,
     ngx_http_xet_keep_t *keep);
 static void ngx_http_xet_keep_remove_job(void *data, ngx_log_t *log);
@@ -75,7 +89,8 @@ ngx_http_xet_keep(ngx_http_request_t *r, ngx_http_xet_file_t *file,
     keep = ctx->keep;
 
     if (keep == NULL) {
-        keep = ngx_palloc(r->pool, sizeof(ngx_http_xet_keep_t));
+        keep = ngx_http_xet_state(r, sizeof(ngx_http_xet_keep_t),
+                                  ngx_http_xet_keep_cleanup);
         if (keep == NULL) {
             handler(r, NGX_DECLINED, XET_NOMEM, 0);
             return;
@@ -86,12 +101,22 @@ ngx_http_xet_keep(ngx_http_request_t *r, ngx_http_xet_file_t *file,
 
     ngx_memzero(keep, sizeof(ngx_http_xet_keep_t));
 
+    keep->request = r;
     keep->file = file;
     keep->info = info;
     keep->eligible = eligible;
     keep->handler = handler;
 
     ngx_http_xet_keep_put(r, keep);
+}
+
+
+static void
+ngx_http_xet_keep_cleanup(void *data)
+{
+    ngx_http_xet_keep_t *keep = data;
+
+    ngx_http_xet_whole_leave(&keep->whole);
 }
 
 
@@ -226,10 +251,41 @@ ngx_http_xet_keep_known(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
         return;
     }
 
+    ngx_http_xet_keep_check(r, keep);
+}
+
+
+static void
+ngx_http_xet_keep_check(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
+{
+    ngx_int_t              rc;
+    ngx_http_xet_whole_t  *whole;
+
+    whole = &keep->whole;
+
+    whole->xorb = keep->info->hash;
+    whole->tag = keep->copy.tag;
+    whole->began = keep->file->began;
+    whole->handler = ngx_http_xet_keep_read_by;
+    whole->data = keep;
+
+    rc = ngx_http_xet_whole_ask(whole);
+
+    if (rc == NGX_AGAIN) {
+        return;
+    }
+
+    if (rc == NGX_OK) {
+        keep->status = XET_OK;
+        ngx_http_xet_keep_found(r, keep);
+        return;
+    }
+
     if (ngx_http_xet_task_post(r, ngx_http_xet_keep_check_job,
-                               ngx_http_xet_keep_checked, keep)
+                               ngx_http_xet_keep_read, keep)
         != NGX_OK)
     {
+        ngx_http_xet_whole_done(whole, XET_AGAIN);
         keep->handler(r, NGX_DECLINED, XET_OVERLOADED, 0);
     }
 }
@@ -252,10 +308,82 @@ ngx_http_xet_keep_check_job(void *data, ngx_log_t *log)
 
 
 static void
-ngx_http_xet_keep_checked(ngx_http_request_t *r, void *data)
+ngx_http_xet_keep_read(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_keep_t *keep = data;
 
+    ngx_http_xet_whole_done(&keep->whole, keep->status);
+
+    ngx_http_xet_keep_checked(r, keep);
+}
+
+
+/* Another request has read the copy for us. */
+
+static void
+ngx_http_xet_keep_read_by(void *data, xet_status_t status)
+{
+    ngx_http_xet_keep_t *keep = data;
+
+    ngx_connection_t    *c;
+    ngx_http_request_t  *r;
+
+    r = keep->request;
+    c = r->connection;
+
+    ngx_http_set_log_request(c->log, r);
+
+    keep->status = status;
+
+    if (status == XET_AGAIN) {
+        ngx_http_xet_keep_check(r, keep);
+
+    } else {
+        ngx_http_xet_keep_found(r, keep);
+    }
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+/* What another request has found: where the copy is whole ours is removed. */
+
+static void
+ngx_http_xet_keep_found(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
+{
+    if (keep->status == XET_OK
+        && ngx_http_xet_task_post(r, ngx_http_xet_keep_drop_job,
+                                  ngx_http_xet_keep_dropped, keep)
+           == NGX_OK)
+    {
+        return;
+    }
+
+    ngx_http_xet_keep_checked(r, keep);
+}
+
+
+static void
+ngx_http_xet_keep_drop_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_keep_t *keep = data;
+
+    ngx_http_xet_store_reset_job(keep->file, log);
+}
+
+
+static void
+ngx_http_xet_keep_dropped(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_keep_t *keep = data;
+
+    ngx_http_xet_keep_checked(r, keep);
+}
+
+
+static void
+ngx_http_xet_keep_checked(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
+{
     switch (keep->status) {
 
     case XET_OK:

@@ -25,7 +25,10 @@ ngx_http_xet_pieces_buf(ngx_http_request_t *r, ngx_http_xet_pieces_t *p)
 
     size = xlcf->body_buffer;
 
-    if (r->headers_in.content_length_n >= 0
+    /* where a body is chunked nginx counts in there what has come so far */
+
+    if (!r->headers_in.chunked
+        && r->headers_in.content_length_n >= 0
         && r->headers_in.content_length_n < (off_t) size)
     {
         size = r->headers_in.content_length_n + 1;

@@ -770,6 +770,10 @@ sub op_damage {
 	for my $file (@files) {
 		my $bytes = slurp($file);
 
+		# what was cut to nothing can only go
+
+		next if $kind ne 'gone' && !length($bytes);
+
 		substr($bytes, $at % length($bytes), 1) ^= "\x10"
 			if $kind eq 'flip';
 		$bytes = substr($bytes, 0, $at % length($bytes))
