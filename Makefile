@@ -339,7 +339,7 @@ $(OUT)/nginx/.flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(NGINX_SRC) $(NGINX_FLAGS) $(MODULE_CC_OPT) $(MODULE_LD_OPT)' \
 		'$(NO_WERROR)' \
-		'$(XET_BLAKE3_DIR)' > $@.new
+		'$(XET_BLAKE3_DIR) $(XET_ZTENSOR)' > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 # "config" takes the sources from the folders.
