@@ -119,7 +119,7 @@ main(int argc, char **argv)
 
     if (rc == XET_CLI_CLOSED) {
 
-        /* as programs end that do not catch the signal */
+        /* end as a program that does not catch SIGPIPE */
 
         signal(SIGPIPE, SIG_DFL);
         raise(SIGPIPE);
@@ -197,7 +197,7 @@ xet_cli_signals(void)
     sigaction(SIGTERM, &sa, NULL);
     sigaction(SIGHUP, &sa, NULL);
 
-    /* a reader that goes away shows as an error of write() */
+    /* a reader that goes away is noticed by EPIPE of write() */
 
     sa.sa_handler = SIG_IGN;
     sa.sa_flags = 0;

@@ -40,12 +40,13 @@ extern volatile sig_atomic_t  xet_cli_interrupted;
 
 
 /*
- * Room for one more than n elements of so many bytes: the array, which may
- * have moved, or NULL without memory; then it stays as it was.
+ * Makes room for one more than n elements of size bytes each; *room is the
+ * number of elements that the array has room for.  Returns the array, which
+ * may have moved, or NULL without memory: the old array is still valid then.
  */
 void *xet_cli_grow(void *array, size_t n, size_t *room, size_t size);
 
-/* Hash string of 64 digits and a zero byte, in a buffer of the caller. */
+/* Writes the 64 digits of a hash and a zero byte to text; returns text. */
 const char *xet_cli_hash_string(const xet_hash_t *hash,
     char text[XET_HASH_STR_LEN + 1]);
 

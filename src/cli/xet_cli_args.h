@@ -2,8 +2,8 @@
 /*
  * Options and operands of the command line.
  *
- * One table has all options; a verb says which of them it takes.  An option
- * is given once: of several the last one counts.
+ * One table has all options; a verb says which of them it takes.  If an
+ * option is given several times, the last one counts.
  */
 
 #ifndef _XET_CLI_ARGS_H_INCLUDED_
@@ -99,7 +99,7 @@ typedef enum {
 
 #define xet_cli_takes(symbol)  ((uint64_t) 1 << XET_CLI_OPT_##symbol)
 
-/* What every verb takes, and what those that talk to a server do. */
+/* Options of every verb, and options of the verbs that talk to a server. */
 
 #define XET_CLI_TAKES_ALL     xet_cli_takes(HELP)
 #define XET_CLI_TAKES_SERVER                                                  \
@@ -116,8 +116,8 @@ typedef struct {
     const char   *operands;            /* for the help */
     const char   *text;
     uint64_t      options;             /* xet_cli_takes() */
-    int           min;                 /* operands */
-    int           max;                 /* -1: any number */
+    int           min;                 /* operands, at least */
+    int           max;                 /* operands, at most; -1: any number */
     int         (*run)(const xet_cli_args_t *args);
 } xet_cli_verb_t;
 
@@ -134,31 +134,36 @@ struct xet_cli_args_s {
 
 
 /*
- * Reads the arguments behind the name of a verb; the strings stay those of
- * argv.  XET_CLI_OK or XET_CLI_USAGE, which has been told of.
+ * Reads the arguments of a verb; argv[0] is its name.  The strings are not
+ * copied.  With --help the number of operands is not checked.  XET_CLI_OK, or
+ * XET_CLI_USAGE, reported.
  */
 int xet_cli_args_parse(xet_cli_args_t *args, const xet_cli_verb_t *verb,
     int argc, char **argv);
 
 /*
- * The value of an option as a number from min to max, or def when it is not
- * given.  XET_CLI_OK or XET_CLI_USAGE, which has been told of.
+ * Sets *number to the value of an option, from min to max, or to def if the
+ * option is not given.  XET_CLI_OK, or XET_CLI_USAGE, reported.
  */
 int xet_cli_args_number(const xet_cli_args_t *args, xet_cli_option_t option,
     uint64_t min, uint64_t max, uint64_t def, uint64_t *number);
 
-/* The same for a time, "90", "15m", "2h", "7d"; in seconds. */
+/*
+ * Sets *seconds to the value of an option, as "90", "90s", "15m", "2h" or
+ * "7d", from 1 second to 36,500 days, or to def if the option is not given.
+ * XET_CLI_OK, or XET_CLI_USAGE, reported.
+ */
 int xet_cli_args_time(const xet_cli_args_t *args, xet_cli_option_t option,
     uint64_t def, uint64_t *seconds);
 
-/* An operand or option that must be a hash string; tells of it. */
+/* Parses a hash string.  XET_CLI_OK, or XET_CLI_USAGE, reported. */
 int xet_cli_args_hash(const char *text, void *hash);
 
-/* The synopsis of a verb, and what it and its options are for. */
+/* Print the synopsis of a verb, or its help with all of its options. */
 void xet_cli_args_synopsis(FILE *out, const xet_cli_verb_t *verb);
 void xet_cli_args_help(FILE *out, const xet_cli_verb_t *verb);
 
-/* The options of a mask, a line each. */
+/* Prints the options of a mask of xet_cli_takes(), one line each. */
 void xet_cli_args_options(FILE *out, uint64_t options);
 
 

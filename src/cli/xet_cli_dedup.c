@@ -23,7 +23,7 @@ typedef struct {
     xet_ingest_t     *in;
     const uint8_t    *key;             /* NULL: hashes are in clear */
     xet_xorb_list_t   xorb;
-    uint32_t          n;               /* its chunks so far */
+    uint32_t          n;               /* chunks of the xorb so far */
     uint8_t          *hashes;
 } xet_cli_dedup_reader_t;
 
@@ -33,9 +33,9 @@ static xet_status_t xet_cli_dedup_record(void *ctx,
 
 
 /*
- * An answer that is no shard with a footer of the version that we know
- * teaches nothing, nor does one that has expired: its key, if it has one, is
- * not that of other answers any more, and its xorbs may be gone.
+ * An answer that does not end in a footer of XET_SHARD_FOOTER_VERSION is
+ * ignored, and so is an answer that has expired: its key, if it has one, is
+ * no longer the key of other answers, and its xorbs may be gone.
  */
 
 int

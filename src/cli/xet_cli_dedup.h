@@ -1,7 +1,7 @@
 
 /*
- * Answers to dedup queries: shards that tell of xorbs which the server has,
- * their chunk hashes under a key.
+ * Answers to dedup queries: shards that list xorbs which the server has, with
+ * chunk hashes under a key.
  */
 
 #ifndef _XET_CLI_DEDUP_H_INCLUDED_
@@ -12,8 +12,9 @@
 
 
 /*
- * Takes in an answer.  XET_CLI_OK, also when it is of no use, or
- * XET_CLI_ERROR, told of.
+ * Adds the xorbs of an answer of len bytes to the known ones of the ingest.
+ * XET_CLI_OK, also if the answer is malformed, expired or of another version;
+ * XET_CLI_ERROR without memory, reported.
  */
 int xet_cli_dedup_learn(xet_ingest_t *in, const uint8_t *data, size_t len);
 

@@ -33,17 +33,27 @@ typedef struct {
 } xet_cli_digest_t;
 
 
-/* XET_CLI_OK or XET_CLI_ERROR, told of; the end frees what it has made. */
+/*
+ * Digest a file that comes in pieces, also its SHA-256 if sha256 is set.
+ * xet_cli_digest_begin() returns XET_CLI_OK, or XET_CLI_ERROR, reported;
+ * xet_cli_digest_end() sets the results and frees what begin has allocated.
+ */
 int xet_cli_digest_begin(xet_cli_digest_t *d, int sha256);
 void xet_cli_digest_feed(xet_cli_digest_t *d, const uint8_t *data,
     size_t len);
 void xet_cli_digest_end(xet_cli_digest_t *d);
 
-/* All of a stream from where it is; name is for complaints. */
+/*
+ * Digests a stream from its position to its end; name is for messages.
+ * XET_CLI_OK, XET_CLI_INTERRUPTED, or XET_CLI_ERROR, reported.
+ */
 int xet_cli_digest_file(xet_cli_digest_t *d, FILE *file, const char *name,
     int sha256);
 
-/* A file for reading, "-" is the standard input; NULL, told of. */
+/*
+ * Opens a file for reading, "-" is the standard input; NULL on an error, which
+ * is reported.  xet_cli_close() takes NULL, and leaves the standard input open.
+ */
 FILE *xet_cli_open(const char *name);
 void xet_cli_close(FILE *file);
 

@@ -28,7 +28,7 @@ typedef struct {
     uint64_t             next;         /* first byte of the next window */
     uint64_t             done;         /* bytes, for the progress bar */
     unsigned             version;      /* of reconstructions */
-    unsigned             known:1;      /* that the server has this version */
+    unsigned             known:1;      /* the server has this version */
     unsigned             planning:1;
     unsigned             last:1;       /* no window follows */
     int                  rc;           /* the first failure */
@@ -214,7 +214,7 @@ xet_cli_download_planned(xet_cli_request_t *r)
     if (r->status == 416 && !w->planned
         && (w->first > f->d->first || xet_hash_is_zero(&f->d->hash)))
     {
-        /* the file ends where the window before has ended */
+        /* the file is empty, or ends where the window before ended */
 
         f->planning = 0;
         f->last = 1;
@@ -277,7 +277,7 @@ xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_window_t *w)
         return;
     }
 
-    /* less than was asked for: the file is at its end */
+    /* a window shorter than its request ends at the end of the file */
 
     if (w->end <= w->last || w->end >= f->d->end) {
         f->last = 1;
@@ -290,7 +290,7 @@ xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_window_t *w)
 
         if (u->nuses == 0) {
 
-            /* told of, but no term is in it */
+            /* a range of the plan that no term uses */
 
             w->left--;
             continue;
@@ -396,7 +396,7 @@ xet_cli_download_fetched(xet_cli_request_t *r)
         return;
     }
 
-    /* the first failure is told of, and ends all */
+    /* only the first failure is reported; it ends the download */
 
     if (f->rc == XET_CLI_OK) {
         f->d->passing = (u->rc == XET_CLI_OK && xet_cli_http_passing(r));
@@ -465,7 +465,10 @@ xet_cli_download_chunk(xet_cli_unit_t *u, const xet_cli_chunk_t *chunk,
 }
 
 
-/* The windows at the front that are complete. */
+/*
+ * Finishes the complete windows at the front of the list: their chunks go into
+ * the hash of the file, and in an ordered download their bytes to the sink.
+ */
 
 static void
 xet_cli_download_finish(xet_cli_fetch_t *f)

@@ -5,8 +5,8 @@
  * The file is asked for in windows that begin and end with chunks; several
  * are under way at a time, and in them several units.  Every chunk is decoded
  * and hashed when it comes; of a whole file the hashes must give the hash of
- * the file.  Bytes of a file can't be proved right, only that they decompress
- * as they should.
+ * the file.  A part of a file cannot be proved right in this way: it is only
+ * known that its chunks decompress and that the terms have their lengths.
  */
 
 #ifndef _XET_CLI_DOWNLOAD_H_INCLUDED_
@@ -18,7 +18,7 @@
 
 #define XET_CLI_DOWNLOAD_ALL       UINT64_MAX
 
-/* Bytes of a window: to a file, and where all of it is in memory. */
+/* Bytes of a window; a window of an ordered download is kept in memory. */
 
 #define XET_CLI_DOWNLOAD_WINDOW    (64 * 1024 * 1024)
 #define XET_CLI_DOWNLOAD_ORDERED   (16 * 1024 * 1024)
@@ -37,32 +37,40 @@ typedef struct {
     unsigned               ordered:1;  /* the sink wants a stream */
 
     /*
-     * Takes bytes of the file, in order or in none; also some before first
-     * and behind end, of the chunks that these are in.  XET_CLI_OK, or the
-     * code to end with; told of.
+     * Takes bytes of the file, in order only if ordered is set.  They are
+     * whole chunks: some bytes may lie before first or behind end.
+     * XET_CLI_OK, or the exit code to end with, reported by the sink.
      */
     int                  (*sink)(void *ctx, uint64_t offset,
                                  const uint8_t *data, size_t len);
-    /* after the sink has a chunk; both may be NULL */
+    /*
+     * Takes each chunk that was fetched: after the sink, or if ordered is set
+     * before it.  NULL: not wanted.
+     */
     int                  (*note)(void *ctx, const xet_cli_chunk_t *chunk);
-    xet_cli_unit_kept_pt   kept;
+    xet_cli_unit_kept_pt   kept;       /* NULL: no chunk is kept */
     void                  *ctx;
 
     /* results */
 
-    uint64_t               size;       /* where it ended, in the file */
+    uint64_t               size;       /* end of the last window */
     uint64_t               chunks;
     uint64_t               received;   /* bytes of xorbs */
-    unsigned               passing:1;  /* what it failed of may pass */
+    unsigned               passing:1;  /* a later run may succeed */
 } xet_cli_download_t;
 
 
-/* XET_CLI_OK, or the exit code of what has been told of. */
+/*
+ * Downloads a file or a part of it, as *d says, and verifies the hash of a
+ * whole file.  XET_CLI_OK, XET_CLI_INTERRUPTED, or the exit code of a failure
+ * that has been reported.
+ */
 int xet_cli_download(xet_cli_http_t *h, xet_cli_download_t *d);
 
 /*
- * The size of a file, by HEAD files: XET_CLI_OK, or XET_CLI_FAULT where there
- * is no such file or no such route.  quiet: tells of nothing.
+ * Asks for the size of a file in bytes, by a HEAD request of its files route.
+ * XET_CLI_OK or XET_CLI_INTERRUPTED.  A failure is reported and returned as by
+ * xet_cli_http_fail(); with quiet any failure is XET_CLI_FAULT, not reported.
  */
 int xet_cli_download_size(xet_cli_http_t *h, const xet_hash_t *hash,
     int quiet, uint64_t *size);

@@ -21,7 +21,7 @@ xet_cli_fail(int code, const char *name, const char *text)
 }
 
 
-/* One line, whatever names and messages of others are in it. */
+/* Names and messages of others are escaped, so that it is one line. */
 
 int
 xet_cli_failf(int code, const char *name, const char *fmt, ...)
@@ -48,7 +48,7 @@ xet_cli_failf(int code, const char *name, const char *fmt, ...)
 }
 
 
-/* A reader that has gone has read enough: that is told of by nobody. */
+/* A reader that closes the pipe has read enough: this is not reported. */
 
 int
 xet_cli_flush(void)

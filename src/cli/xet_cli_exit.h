@@ -2,8 +2,8 @@
 /*
  * Exit codes, and the faults that lead to them.
  *
- * Whoever notices a fault says so, in one line on the standard error, and
- * returns the code; nobody above says it again.
+ * The function that notices a fault reports it, in one line on the standard
+ * error, and returns the exit code; its callers do not report it again.
  */
 
 #ifndef _XET_CLI_EXIT_H_INCLUDED_
@@ -19,13 +19,13 @@
 #define XET_CLI_ERROR        3         /* a local file, memory, database */
 #define XET_CLI_NETWORK      4         /* the network, or the server */
 #define XET_CLI_INTERRUPTED  130       /* a signal, as shells have it */
-#define XET_CLI_CLOSED       141       /* nobody reads on; ends by SIGPIPE */
+#define XET_CLI_CLOSED       141       /* its reader is gone: ends by SIGPIPE */
 
 
-/* "xet: <name>: <text>" on standard error; gives back the code. */
+/* Prints "xet: <name>: <text>" on the standard error; returns code. */
 int xet_cli_fail(int code, const char *name, const char *text);
 
-/* The same with a format. */
+/* The same as xet_cli_fail(), with a format for the text. */
 int xet_cli_failf(int code, const char *name, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -33,12 +33,12 @@ int xet_cli_failf(int code, const char *name, const char *fmt, ...)
 int xet_cli_worse(int a, int b);
 
 /*
- * Writes what the standard output has so far.  XET_CLI_OK, XET_CLI_CLOSED, or
- * XET_CLI_ERROR, which has been told of.
+ * Flushes the standard output.  XET_CLI_OK; XET_CLI_CLOSED if its reader is
+ * gone; XET_CLI_ERROR, which is reported once.
  */
 int xet_cli_flush(void);
 
-/* "out of memory", and the code of it. */
+/* Reports that there is not enough memory; returns XET_CLI_ERROR. */
 int xet_cli_no_memory(void);
 
 

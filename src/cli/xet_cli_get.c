@@ -2,12 +2,12 @@
 /*
  * xet get: downloads a file, or bytes of it.
  *
- * A whole file goes to NAME.xet-part and gets its name when all of it was
- * verified; what a signal, the network or a server that is down has broken
- * off is resumed, of all other failures nothing is left.  Bytes of a file go
- * to a file of a random name and begin anew each time.  To a pipe or a device
- * bytes are written as they come, in order; whether the file was right is
- * known at its end.
+ * A whole file is written to NAME.xet-part, which is renamed to NAME when all
+ * of it has been verified.  A download that a signal, the network or a server
+ * that is down has broken off is resumed; any other failure removes the part.
+ * A range of a file is written to a file of a random name, and is never
+ * resumed.  To a pipe or a device the bytes are written in order, as they
+ * come: whether the file was right is known only at its end.
  */
 
 
@@ -138,7 +138,10 @@ xet_cli_get_open(xet_cli_get_t *g)
         g->output = args->operands[0];
     }
 
-    /* a name that nobody gave is no pipe that somebody has put there */
+    /*
+     * Only a name that was given may be a pipe or a device: one that lies at
+     * the default name was put there by somebody else.
+     */
 
     g->stream = strcmp(g->output, "-") == 0
                 || (args->value[XET_CLI_OPT_OUTPUT]
@@ -147,7 +150,7 @@ xet_cli_get_open(xet_cli_get_t *g)
     g->download.first = 0;
     g->download.end = XET_CLI_DOWNLOAD_ALL;
 
-    /* not every server tells it; this is for the progress bar */
+    /* for the progress bar; not every server has this route */
 
     if (!args->value[XET_CLI_OPT_RANGE]
         && xet_cli_download_size(g->http, &g->download.hash, 1, &g->size)
@@ -160,7 +163,7 @@ xet_cli_get_open(xet_cli_get_t *g)
 }
 
 
-/* "A-B", "A-" or "-N", by the parser of Range headers. */
+/* Parses "A-B", "A-" or "-N", with the parser of Range headers. */
 
 static int
 xet_cli_get_range(xet_cli_get_t *g, const char *text)
@@ -309,7 +312,7 @@ xet_cli_get_bytes(xet_cli_get_t *g)
 }
 
 
-/* Chunks at both ends of a range have bytes that nobody asked for. */
+/* Cuts off the bytes of the first and last chunk that are out of the range. */
 
 static int
 xet_cli_get_sink(void *ctx, uint64_t offset, const uint8_t *data, size_t len)
@@ -344,7 +347,7 @@ xet_cli_get_sink(void *ctx, uint64_t offset, const uint8_t *data, size_t len)
 }
 
 
-/* Nothing where the standard output is the file. */
+/* Prints nothing if the file itself went to the standard output. */
 
 static int
 xet_cli_get_print(xet_cli_get_t *g)

@@ -6,10 +6,12 @@
  *     {"file":"a/b","hash":"...","size":1,"executable":true}
  *     {"folder":"c"}
  *
- * Other members are not looked at.  A file that is there with the same bytes
- * is left as it is, so that a get that was broken off goes on.  Of a file
- * that fails nothing is left, and the next one is fetched; all are synced at
- * the end, together.
+ * Other members are ignored.  A file that is there with the same bytes is left
+ * as it is, so that a get that was broken off is resumed.  What came of a file
+ * that fails is kept for the next get if the reason may pass, else removed.
+ * A signal and a failure of the network or the server end the get; after any
+ * other failure the next file is fetched.  All files are synced together, at
+ * the end.
  */
 
 
@@ -37,9 +39,9 @@ typedef struct {
     uint64_t               parallel;
     int                    root;
     const char            *manifest;
-    unsigned               line;       /* of it */
+    unsigned               line;       /* of the manifest */
 
-    /* the file */
+    /* the file of this line */
 
     const char            *path;
     xet_hash_t             hash;
@@ -310,7 +312,10 @@ xet_cli_get_tree_file(xet_cli_get_tree_t *g, int folder, const char *base)
 }
 
 
-/* Nothing is told of what can't be read: it is replaced. */
+/*
+ * Whether the file is there with the same bytes; makes it executable then, if
+ * it is to be.  A file that cannot be opened is replaced without a report.
+ */
 
 static int
 xet_cli_get_tree_there(xet_cli_get_tree_t *g, int folder, const char *base)
@@ -348,7 +353,7 @@ xet_cli_get_tree_there(xet_cli_get_tree_t *g, int folder, const char *base)
 }
 
 
-/* Whoever may read it may run it. */
+/* Lets everybody run the file who may read it. */
 
 static int
 xet_cli_get_tree_mode(const xet_cli_get_tree_t *g, int fd)

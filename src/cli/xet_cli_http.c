@@ -172,7 +172,10 @@ xet_cli_http_start(xet_cli_http_t *h, xet_cli_request_t *r)
 }
 
 
-/* What can't even be tried ends in the next step, as everything else does. */
+/*
+ * A request that cannot be set up ends in xet_cli_http_step(), too: its done
+ * handler is never called from here.
+ */
 
 static void
 xet_cli_http_send(xet_cli_http_t *h, xet_cli_request_t *r)
@@ -346,7 +349,7 @@ xet_cli_http_again(xet_cli_http_t *h, xet_cli_request_t *r, CURLcode code)
     shift = (r->attempts < 8) ? r->attempts - 1 : 7;
     wait = (uint64_t) XET_CLI_HTTP_BACKOFF << shift;
 
-    /* spread, or all that were refused at once come back at once */
+    /* random, or requests refused together would come back together */
 
     wait = wait * 3 / 4 + (uint64_t) rand_r(&h->seed) % (wait / 2);
 
@@ -455,7 +458,7 @@ xet_cli_http_free(xet_cli_request_t *r)
 {
     if (r->http) {
 
-        /* given up while it was going on */
+        /* the caller gives up a request that is still going on */
 
         xet_cli_http_remove(&r->http->waiting, r);
         xet_cli_http_remove(&r->http->running, r);
@@ -497,7 +500,7 @@ xet_cli_http_fail(const xet_cli_request_t *r)
     json_t      *answer, *error;
     const char  *code, *text, *url;
 
-    /* the arguments of a data URL are a capability */
+    /* the arguments of a data URL are a capability: they are not shown */
 
     url = r->url ? r->url : "request";
     len = (int) strcspn(url, "?");

@@ -2,11 +2,11 @@
 /*
  * HTTP, by libcurl: many requests at a time, one thread.
  *
- * A request is made by the caller, who owns it until its done handler was
- * called and may then free it, or start it again.  What may help is tried
- * again here: connections that break, 408, 429 and 5xx, after a time that
- * doubles, or that Retry-After names.  Nothing is retried for a POST other
- * than for a GET: all of the API is idempotent.
+ * The caller owns a request.  It must stay in its place until its done handler
+ * is called, which may free it or start it again.  Broken connections, 408,
+ * 429 and 5xx except 501 are retried here, after a time that doubles or that
+ * Retry-After names, a minute at most.  A POST is retried like a GET: all
+ * requests of the API are idempotent.
  */
 
 #ifndef _XET_CLI_HTTP_H_INCLUDED_
@@ -16,64 +16,77 @@
 #include "xet_cli_request.h"
 
 
-/* The exit code. */
+/* Handles one operand of a verb, name; returns the exit code. */
 typedef int (*xet_cli_operand_pt)(const xet_cli_args_t *args,
     xet_cli_http_t *h, const char *name);
 
 
-/* NULL when that can't be, which has been told of; *rc is the exit code. */
+/*
+ * Makes the HTTP client of a verb from its options and the environment; the
+ * endpoint may be missing.  NULL on an error, reported; *rc is the exit code.
+ */
 xet_cli_http_t *xet_cli_http_create(const xet_cli_args_t *args, int *rc);
 
-/* Breaks off what is still going on, without calling its handlers. */
+/* Breaks off all requests that are not done, without calling handlers. */
 void xet_cli_http_destroy(xet_cli_http_t *h);
 
 /*
- * The endpoint and a path of it, malloc()ed; NULL without memory.  The format
- * begins with a slash.
+ * The endpoint and a path behind it, malloc()ed; NULL without memory.  The
+ * format of the path begins with a slash.
  */
 char *xet_cli_http_url(xet_cli_http_t *h, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* XET_CLI_OK when an endpoint is known, else tells of it. */
+/* XET_CLI_OK if there is an endpoint, else XET_CLI_USAGE, reported. */
 int xet_cli_http_endpoint(xet_cli_http_t *h);
 
+/* Starts a request; it ends in xet_cli_http_step(), also if it fails. */
 void xet_cli_http_start(xet_cli_http_t *h, xet_cli_request_t *r);
 
 /*
- * Does what can be done now, or waits for it up to wait milliseconds.
- * XET_CLI_OK, or XET_CLI_INTERRUPTED.
+ * Moves all requests on, and calls the done handlers of those that end.  Waits
+ * up to wait milliseconds for something to do; 0: does not wait.  XET_CLI_OK,
+ * or XET_CLI_INTERRUPTED after a signal.
  */
 int xet_cli_http_step(xet_cli_http_t *h, int wait);
 
-/* Starts a request and waits for its end; done is not to be set. */
+/*
+ * Starts a request, whose done handler is NULL, and waits for its end.
+ * XET_CLI_OK, whatever the answer is, or XET_CLI_INTERRUPTED.
+ */
 int xet_cli_http_call(xet_cli_http_t *h, xet_cli_request_t *r);
 
-/* The same for one of the API that needs nothing else, from its beginning. */
+/*
+ * Zeroes *r, sets it up as a request of the API and calls it by
+ * xet_cli_http_call().  A method of NULL is GET.  The url is malloc()ed, and
+ * is freed with the request; with a url of NULL the request fails.
+ */
 int xet_cli_http_ask(xet_cli_http_t *h, xet_cli_request_t *r,
     const char *method, char *url);
 
 /*
- * Asks for the operands one after the other, until something worse happens
- * than XET_CLI_FAULT; the worst exit code.
+ * Makes an HTTP client and calls the handler for each operand, until one
+ * returns something worse than XET_CLI_FAULT.  Returns the worst exit code.
  */
 int xet_cli_http_operands(const xet_cli_args_t *args,
     xet_cli_operand_pt handler);
 
-/* Requests that are not done. */
+/* The number of requests that are not done. */
 unsigned xet_cli_http_active(const xet_cli_http_t *h);
 
-/* Frees what a request holds, not the request. */
+/* Gives up a request that is not done, and frees all that *r holds. */
 void xet_cli_http_free(xet_cli_request_t *r);
 
 /*
- * Whether a request that has failed may work later: there was no answer, the
- * server could not, or the token is too old.
+ * Whether a request that has failed may succeed later: there was no answer,
+ * the server failed or was too busy, or the token has expired.
  */
 int xet_cli_http_passing(const xet_cli_request_t *r);
 
 /*
- * Tells of a request that has failed: the code of the API and its message,
- * where it gave one.  The exit code that suits it.
+ * Reports a request that has failed, with the code and the message of the API
+ * where the answer has them.  XET_CLI_FAULT for 404 and 416, XET_CLI_NETWORK
+ * for all else.
  */
 int xet_cli_http_fail(const xet_cli_request_t *r);
 

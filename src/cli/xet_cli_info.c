@@ -2,10 +2,11 @@
 /*
  * xet info: what something is, and whether it is right.
  *
- * An operand that is a file here is looked at here: a shard begins with its
- * tag, a xorb with the header of a chunk, or its name ends in a hash; all
- * else is a file to be put.  A hash that is no file here is asked for on the
- * server, as a file and then as a xorb.
+ * An operand that is a local file is read here.  A file that begins with the
+ * tag of a shard is a shard; a file that begins with the header of a chunk, or
+ * whose name ends in a hash, is a xorb; any other is a file to be put.  A hash
+ * that is not the name of a local file is asked for on the server, as a file
+ * and then as a xorb.
  */
 
 
@@ -292,7 +293,7 @@ xet_cli_info_xorb(xet_cli_info_t *in, const xet_hash_t *named)
 }
 
 
-/* The part that was read is fed again: the stream may be a pipe. */
+/* Begins with what is in the buffer already: a pipe cannot be read again. */
 
 static int
 xet_cli_info_file(xet_cli_info_t *in)

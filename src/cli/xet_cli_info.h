@@ -17,21 +17,21 @@
 
 typedef struct {
     const xet_cli_args_t  *args;
-    const char            *name;       /* of what is looked at */
+    const char            *name;       /* the operand */
     int                    json;
 
     FILE                  *file;
     size_t                 len;
     uint8_t                buffer[XET_CLI_INFO_BUFFER];
 
-    xet_cli_http_t        *http;       /* once it was needed */
+    xet_cli_http_t        *http;       /* NULL: not needed so far */
 
     xet_cli_json_t         out;
     xet_json_t            *j;
 } xet_cli_info_t;
 
 
-/* A line "name: kind", and lines "  key  value"; or an object. */
+/* Print a line "name: kind" and lines "  key  value", or a JSON object. */
 
 void xet_cli_info_begin(xet_cli_info_t *in, const char *kind);
 void xet_cli_info_string(xet_cli_info_t *in, const char *key,
@@ -41,13 +41,14 @@ void xet_cli_info_hash(xet_cli_info_t *in, const char *key,
     const xet_hash_t *hash);
 
 /*
- * The end, with the verdict: XET_CLI_OK, or XET_CLI_FAULT for a status that is
- * not XET_OK, told of.
+ * Ends what xet_cli_info_begin() has begun, with a verdict.  XET_CLI_OK, or
+ * XET_CLI_FAULT for a status other than XET_OK, reported; or the exit code of
+ * a failure to print, if that is worse.
  */
 int xet_cli_info_end(xet_cli_info_t *in, xet_status_t status);
 
 
-/* A file or a xorb of the server. */
+/* Prints the file or xorb of the server with this hash; an exit code. */
 int xet_cli_info_remote(xet_cli_info_t *in, const xet_hash_t *hash);
 
 

@@ -13,7 +13,7 @@
 #include "xet_cli_text.h"
 
 
-/* Bytes of the file that one reconstruction is asked for. */
+/* Bytes of the file that are asked for in one reconstruction. */
 
 #define XET_CLI_INFO_WINDOW  (UINT64_C(1) << 30)
 
@@ -21,7 +21,7 @@
 typedef struct {
     uint64_t  terms;
     uint64_t  stored;                  /* bytes to fetch */
-    uint64_t  xorbs;                   /* ranges of them */
+    uint64_t  xorbs;                   /* ranges of xorbs */
 } xet_cli_info_plan_t;
 
 
@@ -156,7 +156,10 @@ xet_cli_info_plans(xet_cli_info_t *in, const xet_hash_t *hash, uint64_t size,
 }
 
 
-/* The next one begins where this one has ended, which is a chunk's end. */
+/*
+ * Adds one reconstruction to *sum, and moves *pos to its end: the end of a
+ * chunk, where the next reconstruction begins.
+ */
 
 static int
 xet_cli_info_plan(xet_cli_info_t *in, const xet_hash_t *hash, uint64_t *pos,

@@ -70,7 +70,7 @@ xet_cli_journal_open(xet_cli_journal_t *j, const xet_cli_args_t *args,
     if (flock(j->fd, LOCK_EX | LOCK_NB) != 0 || fstat(j->fd, &st) != 0
         || st.st_nlink == 0)
     {
-        /* the same command is running, or has just ended */
+        /* another process runs the same command, or has just finished it */
 
         xet_cli_journal_close(j, 0);
         return XET_CLI_OK;
@@ -85,7 +85,10 @@ xet_cli_journal_open(xet_cli_journal_t *j, const xet_cli_args_t *args,
 }
 
 
-/* Made with all above it; -1 when it is not of this user alone. */
+/*
+ * Opens the folder of journals, and makes it with all folders above it.  -1 if
+ * there is no place for it, or if other users own it or may write into it.
+ */
 
 static int
 xet_cli_journal_folder(void)
@@ -177,7 +180,7 @@ xet_cli_journal_name(xet_cli_journal_t *j, const xet_cli_args_t *args,
 }
 
 
-/* What follows the last good record is overwritten. */
+/* Reads the records, and cuts the journal off behind the last good one. */
 
 static int
 xet_cli_journal_load(xet_cli_journal_t *j, xet_cli_xorbs_t *x)
@@ -217,7 +220,7 @@ xet_cli_journal_load(xet_cli_journal_t *j, xet_cli_xorbs_t *x)
 }
 
 
-/* 0: there is no further one. */
+/* Reads the record at j->size; 0: there is none, or it is not good. */
 
 static int
 xet_cli_journal_record(xet_cli_journal_t *j, uint8_t *buffer,
@@ -261,8 +264,10 @@ xet_cli_journal_record(xet_cli_journal_t *j, uint8_t *buffer,
 
 
 /*
- * Hashes by lengths become hashes, in their place, and ends, behind the
- * longest record.  1, or 0 where they are not of this xorb.
+ * Makes the lists of a xorb from the pairs of chunk hash and length of its
+ * record.  The hashes are moved together at the start of the buffer, the raw
+ * ends are written behind the room for the longest record.  Returns 1, or 0 if
+ * the chunks do not have the hash and the raw size of the xorb.
  */
 
 static int
@@ -306,7 +311,7 @@ xet_cli_journal_parse(uint8_t *record, xet_xorb_list_t *xorb)
 }
 
 
-/* What can't be written is not: it would be sent again, nothing more. */
+/* A failure to write is no error: the xorb would only be sent again. */
 
 void
 xet_cli_journal_add(xet_cli_journal_t *j, const xet_xorb_list_t *xorb)
@@ -359,7 +364,7 @@ xet_cli_journal_add(xet_cli_journal_t *j, const xet_xorb_list_t *xorb)
 }
 
 
-/* The first xorb that was acknowledged makes it. */
+/* Makes the file of the journal, for the first acknowledged xorb. */
 
 static int
 xet_cli_journal_make(xet_cli_journal_t *j)

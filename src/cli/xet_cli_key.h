@@ -28,15 +28,19 @@ typedef struct {
 
 
 /*
- * The file that --key names.  XET_CLI_OK; XET_CLI_USAGE without --key,
- * XET_CLI_ERROR when it can't be read; told of.
+ * Reads the file that --key names.  XET_CLI_OK; XET_CLI_USAGE without --key or
+ * XET_CLI_ERROR, reported.  xet_cli_key_free() is to be called in any case.
  */
 int xet_cli_key_read(xet_cli_key_t *key, const xet_cli_args_t *args);
 
-/* Its first key that is a secret: XET_CLI_OK or XET_CLI_ERROR, told of. */
+/*
+ * Reads id and secret from the first line of the file that is neither empty
+ * nor a comment.  XET_CLI_OK, or XET_CLI_ERROR if that line is not "id:hex",
+ * reported.
+ */
 int xet_cli_key_secret(xet_cli_key_t *key, const xet_cli_args_t *args);
 
-/* Wipes what it knows. */
+/* Wipes the secret and the file, and frees the file. */
 void xet_cli_key_free(xet_cli_key_t *key);
 
 

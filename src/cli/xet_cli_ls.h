@@ -11,9 +11,9 @@
 
 
 /*
- * The files of a repo, or all of the store when repo is NULL; in the order in
- * which they came.  XET_CLI_OK, XET_CLI_FAULT for a repo that is not there,
- * told of.
+ * Prints the files of a repo, or all files of the store if repo is NULL, in
+ * the order in which they were registered.  XET_CLI_OK, XET_CLI_FAULT if there
+ * is no such repo, or another exit code; failures are reported.
  */
 int xet_cli_ls_files(xet_cli_pg_t *pg, const char *repo, int json);
 

@@ -3,8 +3,8 @@
  * xet migrate: brings a database to the schema of this version, as
  * sql/migrate.sh does, where there is no psql.
  *
- * What is applied, and when, is said and decided in sql/migrate.sql, which is
- * of the folder.
+ * What is applied, and when, is said and decided in migrate.sql, a file of the
+ * folder of the migrations.
  */
 
 
@@ -83,7 +83,7 @@ xet_cli_migrate(const xet_cli_args_t *args)
 
     while (m.n--) {
 
-        /* by number, functions.sql behind them */
+        /* from the last entry on: by number, then functions.sql */
 
         if (rc == XET_CLI_OK) {
             rc = xet_cli_migrate_file(&m, m.entries[m.n]->d_name);
@@ -101,7 +101,10 @@ xet_cli_migrate(const xet_cli_args_t *args)
 }
 
 
-/* Installed, it is share/xet/sql beside bin; in a source tree, sql. */
+/*
+ * The folder that --sql names, else share/xet/sql beside the bin of an
+ * installation, else sql of a source tree; malloc()ed, or NULL.
+ */
 
 static char *
 xet_cli_migrate_folder(const xet_cli_args_t *args)
@@ -143,7 +146,10 @@ xet_cli_migrate_folder(const xet_cli_args_t *args)
 }
 
 
-/* All is looked at before the first one is applied; the last comes first. */
+/*
+ * Checks the numbers of all migrations before the first one is applied.  The
+ * entries are in descending order: functions.sql, then the newest migration.
+ */
 
 static int
 xet_cli_migrate_list(xet_cli_migrate_t *m)
@@ -213,7 +219,10 @@ xet_cli_migrate_filter(const struct dirent *entry)
 }
 
 
-/* The session gets the rules, and the lock. */
+/*
+ * Runs migrate.sql, which takes the lock and makes the functions that decide.
+ * A database that is newer than the folder is refused.
+ */
 
 static int
 xet_cli_migrate_begin(xet_cli_migrate_t *m)
@@ -265,7 +274,7 @@ xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name)
     unsigned long        number;
     xet_cli_pg_param_t   params[3];
 
-    number = strtoul(name, NULL, 10);  /* 0 of functions.sql */
+    number = strtoul(name, NULL, 10);  /* 0: functions.sql */
 
     text = xet_cli_migrate_read(m, name, sum);
 
@@ -300,7 +309,7 @@ xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name)
 }
 
 
-/* Its first letter tells: new, changed or done. */
+/* Takes the first letter of the state: "new", "changed" or "done". */
 
 static int
 xet_cli_migrate_state(void *ctx, const xet_cli_pg_row_t *row)
@@ -315,7 +324,10 @@ xet_cli_migrate_state(void *ctx, const xet_cli_pg_row_t *row)
 }
 
 
-/* All of a file, with its SHA-256 in hexadecimal; NULL, told of. */
+/*
+ * Reads a file of the folder; sets sum to its SHA-256 in hexadecimal.  Returns
+ * the text, malloc()ed and with a zero byte behind it, or NULL on an error.
+ */
 
 static char *
 xet_cli_migrate_read(xet_cli_migrate_t *m, const char *name, char *sum)
@@ -380,7 +392,7 @@ xet_cli_migrate_apply(xet_cli_migrate_t *m, const char *name,
                               params, 3, NULL, NULL);
     }
 
-    /* what has failed goes away with the session */
+    /* a transaction that has failed is rolled back when the session ends */
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_pg_exec(m->pg, "COMMIT");

@@ -57,7 +57,7 @@ xet_cli_output_create(int folder, const char *target, char **name)
 }
 
 
-/* A pipe must not hold the open(); it is refused then. */
+/* O_NONBLOCK: a pipe must not block open(); it is refused after that. */
 
 int
 xet_cli_output_open(int folder, const char *name, mode_t mode, int *made)
@@ -98,7 +98,7 @@ xet_cli_output_open(int folder, const char *name, mode_t mode, int *made)
 }
 
 
-/* What was looked at before may be another file by now. */
+/* The pipe or device that was found may be another file by now. */
 
 int
 xet_cli_output_stream(const char *name)
@@ -131,7 +131,10 @@ xet_cli_output_stream(const char *name)
 }
 
 
-/* The rule of fs.protected_fifos. */
+/*
+ * The rule of the sysctl fs.protected_fifos: in a sticky folder a pipe must
+ * belong to this user or to the owner of the folder.
+ */
 
 static int
 xet_cli_output_foreign(const char *name, const struct stat *st)

@@ -2,9 +2,9 @@
 /*
  * Files that a verb writes, also in folders where others write, as /tmp.
  *
- * No symbolic link is followed at a name that the program makes up, and no
- * file is opened there that is not of this user, has a second name, or is
- * something else than a file: what others put there is refused.
+ * At a name that the program makes up no symbolic link is followed, and only a
+ * regular file is opened that this user owns and that has no second name:
+ * what others have put there is refused.
  */
 
 #ifndef _XET_CLI_OUTPUT_H_INCLUDED_
@@ -17,22 +17,29 @@
 
 
 /*
- * A descriptor, or -1, which has been told of.  Names are relative to a
- * folder, which may be AT_FDCWD.
+ * These return a descriptor, or -1 on an error, reported.  Names are relative
+ * to the descriptor of a folder, which may be AT_FDCWD.
  */
 
-/* A new file beside the target; *name is malloc()ed. */
+/* Makes a file of a random name beside the target; *name is malloc()ed. */
 int xet_cli_output_create(int folder, const char *target, char **name);
 
-/* A file of this name, that of an earlier run, or a new one: *made. */
+/*
+ * Opens the file that an earlier run has left under a name, or makes a new one
+ * with this mode; *made: it is new.
+ */
 int xet_cli_output_open(int folder, const char *name, mode_t mode,
     int *made);
 
-/* A pipe or a device that is there. */
+/* Opens a pipe or a device, relative to the current folder, for writing. */
 int xet_cli_output_stream(const char *name);
 
 
-/* XET_CLI_OK or an exit code, told of; nobody is told of a closed pipe. */
+/*
+ * Writes all of the data; name is for messages.  XET_CLI_OK, or XET_CLI_ERROR,
+ * reported; XET_CLI_CLOSED for a closed pipe and XET_CLI_INTERRUPTED after a
+ * signal are not reported.
+ */
 int xet_cli_output_write(int fd, const char *name, const uint8_t *data,
     size_t len);
 

@@ -60,7 +60,7 @@ xet_cli_packer_free(xet_cli_packer_t *p)
 }
 
 
-/* What the upload has of xorbs is known, and all that comes of the answers. */
+/* Makes the core, which knows the xorbs of the upload from the start. */
 
 static int
 xet_cli_packer_open(xet_cli_packer_t *p)
@@ -235,7 +235,10 @@ xet_cli_packer_feed(xet_cli_packer_t *p, size_t len)
 }
 
 
-/* Whether the core is to be called again; if not, *rc is what has come out. */
+/*
+ * Does what the core wants after a call that has returned status.  Returns 1
+ * if the call is to be repeated, else 0 and the exit code in *rc.
+ */
 
 static int
 xet_cli_packer_serve(xet_cli_packer_t *p, xet_status_t status, int *rc)
@@ -272,8 +275,9 @@ xet_cli_packer_serve(xet_cli_packer_t *p, xet_status_t status, int *rc)
 
 
 /*
- * Xorbs go on being sent meanwhile.  Without an answer there is more to send,
- * and the upload of it will show what is wrong.
+ * Asks the server for the chunk that the core wants, while xorbs are sent.  A
+ * query that fails is a miss: the chunk is sent then, and the upload shows
+ * what is wrong.
  */
 
 static int
@@ -313,7 +317,7 @@ xet_cli_packer_write(void *ctx, const uint8_t *data, size_t len)
 }
 
 
-/* Terms come in the order of the chunks: the hashes are a queue. */
+/* Terms come in the order of the chunks, so p->hashes is a queue. */
 
 static xet_status_t
 xet_cli_packer_chunk(void *ctx, const xet_hash_t *hash)
@@ -374,7 +378,7 @@ xet_cli_packer_term(void *ctx, const xet_ingest_term_t *term)
     p->hash_first += n;
     p->terms++;
 
-    /* no more is moved than was taken */
+    /* moved only when no more hashes are left than were taken */
 
     if (p->hash_first >= p->hash_end - p->hash_first) {
         p->hash_end -= p->hash_first;
@@ -400,7 +404,7 @@ xet_cli_packer_commit(xet_cli_packer_t *p)
         rc = xet_cli_upload_commit(p->upload, p->files, p->nfiles);
     }
 
-    /* the core knows xorbs that are forgotten */
+    /* the core still knows the xorbs that the upload has forgotten */
 
     if (p->upload->refused) {
         xet_cli_packer_close(p);

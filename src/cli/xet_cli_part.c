@@ -92,9 +92,10 @@ xet_cli_part_open(xet_cli_part_t *p, int folder, const char *target,
 
 
 /*
- * Whoever has the lock has both files.  A state without a name is that of a
- * download that has ended just now.  A part comes after its state and goes
- * before it: a file of its name without a state is of somebody else.
+ * The lock of the state is the lock of both files.  A state file that has lost
+ * its name belongs to a download that has just ended: another one is opened.
+ * A part is made after its state and removed before it, so that a file of its
+ * name without a state is not of a download.
  */
 
 static int
@@ -192,7 +193,7 @@ xet_cli_part_load(xet_cli_part_t *p, const xet_hash_t *hash)
         rc = xet_cli_part_records(p, data + XET_CLI_PART_RECORD,
                                   len / XET_CLI_PART_RECORD - 1);
 
-        /* a record that was cut off is overwritten */
+        /* an incomplete record at the end is overwritten */
 
         if (lseek(p->state_fd, (off_t) (len - len % XET_CLI_PART_RECORD),
                   SEEK_SET) < 0)
@@ -450,7 +451,7 @@ xet_cli_part_stop(xet_cli_part_t *p, int keep)
 {
     if (p->part == NULL) {
 
-        /* it has its name already */
+        /* the part has been renamed and closed already */
 
         return;
     }

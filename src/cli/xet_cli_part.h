@@ -1,16 +1,16 @@
 
 /*
  * A download that is not complete: NAME.xet-part with the bytes that came,
- * each in its place, and NAME.xet-state with a record of 48 bytes for every
- * chunk of them.
+ * each in its place, and NAME.xet-state with a record of 48 bytes for each of
+ * their chunks.
  *
  *     state   =  "XETPART1", 8 spare bytes, file hash, record*
  *     record  =  offset u64, raw length u32, stored length u32, chunk hash
  *
- * A record is written behind its bytes, and believed only when they hash to
- * what it says: nothing depends on what reached the disk before a crash.
- * The state is locked, so that two downloads don't share it.  Memory is 48
- * bytes for a chunk that is there at the start.
+ * A record is written after the bytes of its chunk, and counts only if they
+ * have the chunk hash that it names: nothing depends on what reached the disk
+ * before a crash.  The state is locked, so that two downloads do not share it.
+ * Memory is 48 bytes for each chunk that an earlier run has left.
  */
 
 #ifndef _XET_CLI_PART_H_INCLUDED_
@@ -21,45 +21,50 @@
 
 
 typedef struct {
-    int               folder;          /* of the names, or AT_FDCWD */
+    int               folder;          /* names are relative to it */
     char             *target;
-    char             *part;            /* names */
-    char             *state;
+    char             *part;            /* name of the part */
+    char             *state;           /* name of the state */
 
     int               part_fd;
     int               state_fd;
 
-    xet_cli_chunk_t  *kept;            /* by offset */
+    xet_cli_chunk_t  *kept;            /* of an earlier run, by offset */
     size_t            nkept;
-    uint64_t          have;            /* bytes of these and of new ones */
+    uint64_t          have;            /* bytes of kept and new chunks */
 
     uint8_t          *records;         /* to be written */
     size_t            len;
-    uint64_t          written;         /* when */
+    uint64_t          written;         /* time of the last write, in ms */
 
-    int               state_made;      /* it is new */
+    int               state_made;      /* this run has made the file */
     int               part_made;
-    unsigned          unsynced:1;      /* the caller syncs */
+    unsigned          unsynced:1;      /* set by the caller, who syncs */
 } xet_cli_part_t;
 
 
 /*
- * Opens or makes both files for a target; what they have of another file is
- * dropped.  XET_CLI_OK or XET_CLI_ERROR, told of.
+ * Opens or makes both files for a target, whose name is copied; bytes of a
+ * file with another hash are dropped.  XET_CLI_OK, XET_CLI_INTERRUPTED, or
+ * XET_CLI_ERROR, reported; then nothing is to be closed.
  */
 int xet_cli_part_open(xet_cli_part_t *p, int folder, const char *target,
     const xet_hash_t *hash);
 
-/* These fit a download; ctx is the part. */
+/* The sink, note and kept of an xet_cli_download_t; ctx is the part. */
 int xet_cli_part_sink(void *ctx, uint64_t offset, const uint8_t *data,
     size_t len);
 int xet_cli_part_note(void *ctx, const xet_cli_chunk_t *chunk);
 int xet_cli_part_kept(void *ctx, xet_cli_chunk_t *chunk);
 
 /*
- * The end: with complete the bytes get their size and their name, durably
- * unless the caller sees to that; with stop both files go, or stay for the
- * next time where there is something in them to keep, and that is told.
+ * End a download.  xet_cli_part_complete() cuts the part to size bytes, renames
+ * it to the target and removes the state; all of it is synced unless unsynced
+ * is set.  XET_CLI_OK, or XET_CLI_ERROR, reported: the caller then still calls
+ * xet_cli_part_stop().
+ *
+ * xet_cli_part_stop() removes both files.  With keep it leaves them for the
+ * next run if they have any chunks, which it reports.
  */
 int xet_cli_part_complete(xet_cli_part_t *p, uint64_t size);
 void xet_cli_part_stop(xet_cli_part_t *p, int keep);

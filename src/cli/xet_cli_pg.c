@@ -108,7 +108,10 @@ xet_cli_pg_query(xet_cli_pg_t *pg, const char *sql,
 }
 
 
-/* What was refused by the row handler is still to be read to its end. */
+/*
+ * After a row handler has failed the statement is cancelled, but its results
+ * must still be read to their end.
+ */
 
 static int
 xet_cli_pg_rows(xet_cli_pg_t *pg, xet_cli_pg_row_pt row, void *ctx)
@@ -179,7 +182,7 @@ xet_cli_pg_exec(xet_cli_pg_t *pg, const char *sql)
 }
 
 
-/* The first line says what is wrong, those that follow where. */
+/* Reports the first line, what is wrong; the next lines say where. */
 
 static int
 xet_cli_pg_fail(const char *text)

@@ -15,7 +15,7 @@ typedef struct xet_cli_pg_s  xet_cli_pg_t;
 typedef struct pg_result     xet_cli_pg_row_t;
 
 
-/* A parameter: text, or bytes of a bytea with len; both NULL is null. */
+/* A parameter: text, or a bytea of len bytes; null if both are NULL. */
 
 typedef struct {
     const char   *text;
@@ -24,30 +24,40 @@ typedef struct {
 } xet_cli_pg_param_t;
 
 
-/* Takes a row, which is gone afterwards; not XET_CLI_OK ends the statement. */
+/*
+ * Takes a row, which is freed afterwards.  XET_CLI_OK, or an exit code that
+ * ends the statement, reported by the handler.
+ */
 typedef int (*xet_cli_pg_row_pt)(void *ctx, const xet_cli_pg_row_t *row);
 
 
 /*
- * Connects as --postgres or XET_POSTGRES says.  NULL when that can't be, which
- * has been told of; *rc is the exit code.
+ * Connects as --postgres or XET_POSTGRES says.  NULL on an error, reported;
+ * *rc is the exit code.
  */
 xet_cli_pg_t *xet_cli_pg_open(const xet_cli_args_t *args, int *rc);
 void xet_cli_pg_close(xet_cli_pg_t *pg);
 
 /*
- * One statement; row may be NULL.  XET_CLI_OK, what row returned, or
- * XET_CLI_ERROR, told of.
+ * Runs one statement with n parameters, 8 at most, and calls row for each of
+ * its rows; with NULL they are dropped.  XET_CLI_OK, what row returned,
+ * XET_CLI_INTERRUPTED after a signal, or XET_CLI_ERROR, reported.
  */
 int xet_cli_pg_query(xet_cli_pg_t *pg, const char *sql,
     const xet_cli_pg_param_t *params, int n, xet_cli_pg_row_pt row,
     void *ctx);
 
-/* Any number of statements without parameters; their rows are dropped. */
+/*
+ * Runs any number of statements without parameters; their rows are dropped.
+ * Returns what xet_cli_pg_query() returns.
+ */
 int xet_cli_pg_exec(xet_cli_pg_t *pg, const char *sql);
 
 
-/* Columns by their number; the type must be the one of the statement. */
+/*
+ * Read a column of a row, counted from 0.  The function must fit the type that
+ * the column has in the statement.  Text and bytes are not copied.
+ */
 
 int xet_cli_pg_null(const xet_cli_pg_row_t *row, int column);
 uint64_t xet_cli_pg_u64(const xet_cli_pg_row_t *row, int column);  /* int */
@@ -56,7 +66,7 @@ const char *xet_cli_pg_text(const xet_cli_pg_row_t *row, int column);
 const uint8_t *xet_cli_pg_bytes(const xet_cli_pg_row_t *row, int column,
     size_t *len);
 
-/* 0 when it is not 32 bytes. */
+/* Copies a hash; 0 if the column does not have 32 bytes, else 1. */
 int xet_cli_pg_hash(const xet_cli_pg_row_t *row, int column,
     xet_hash_t *hash);
 

@@ -223,7 +223,7 @@ xet_cli_plan_range(xet_cli_plan_t *plan, const xet_hash_t *xorb,
     range->chunk_start = (uint32_t) start;
     range->chunk_end = (uint32_t) end;
 
-    /* the end of byte ranges is included */
+    /* the end of a byte range is its last byte, as in HTTP */
 
     if (!xet_cli_plan_span(bytes, XET_CLI_PLAN_XORB_MAX, &start, &end)
         || start > end)
@@ -275,7 +275,10 @@ xet_cli_plan_order(const void *one, const void *two)
 }
 
 
-/* Each term's range: of its xorb's the last that begins before and holds it. */
+/*
+ * Finds the range of each term: among the ranges of its xorb the last one that
+ * begins at or before the term and holds all of it.
+ */
 
 static const char *
 xet_cli_plan_connect(xet_cli_plan_t *plan)

@@ -16,7 +16,7 @@ typedef struct {
     uint32_t          chunk_start;
     uint32_t          chunk_end;       /* exclusive */
     uint64_t          raw_length;
-    size_t            range;           /* that it lies in */
+    size_t            range;           /* index of the one that holds it */
 } xet_cli_term_t;
 
 
@@ -42,9 +42,10 @@ typedef struct {
 
 
 /*
- * What a body says: XET_CLI_OK, XET_CLI_NETWORK when it is not what it should
- * be, with the reason in *error; XET_CLI_ERROR without memory.  All numbers
- * are within the protocol's limits, all terms within their ranges.
+ * Parses a body of version 1 or 2.  XET_CLI_OK: all numbers are within the
+ * limits of the protocol, each term lies in its range, and the plan is to be
+ * freed.  XET_CLI_NETWORK for a body that is wrong and XET_CLI_ERROR without
+ * memory, not reported: *error is the reason.
  */
 int xet_cli_plan_parse(xet_cli_plan_t *plan, unsigned version,
     const char *data, size_t len, const char **error);

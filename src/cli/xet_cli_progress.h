@@ -11,15 +11,16 @@
 #include <stdint.h>
 
 
-/* total of 0: not known.  name is kept until the end. */
+/* total is in bytes, 0: not known.  The name is not copied. */
 void xet_cli_progress_begin(int quiet, const char *name, uint64_t total);
 
-/* Bytes done so far; draws not more often than ten times a second. */
+/* Sets the bytes done so far; draws at most ten times a second. */
 void xet_cli_progress_set(uint64_t done);
 
+/* Sets the total when it becomes known after the beginning. */
 void xet_cli_progress_total(uint64_t total);
 
-/* Wipes the line, so that others can write; the next set draws it again. */
+/* Wipes the line for others; xet_cli_progress_set() draws it again. */
 void xet_cli_progress_clear(void);
 
 void xet_cli_progress_end(void);

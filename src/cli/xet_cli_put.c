@@ -32,11 +32,11 @@ typedef struct {
     xet_cli_upload_t       upload;
     xet_cli_packer_t       packer;
 
-    xet_cli_tree_t         tree;       /* what is read: a tree, */
-    size_t                 count;      /* or the operands */
+    xet_cli_tree_t         tree;       /* with --recursive */
+    size_t                 count;      /* entries of tree, or operands */
 
-    size_t                 first;      /* that is not registered */
-    int                    worst;      /* of what could not be opened */
+    size_t                 first;      /* index of the first unregistered one */
+    int                    worst;      /* exit code of failures to open */
 } xet_cli_put_t;
 
 
@@ -139,7 +139,10 @@ xet_cli_put_free(xet_cli_put_t *p)
 }
 
 
-/* What of a tree can't be read leaves the rest of it alone. */
+/*
+ * Finds what is to be put.  The exit code may be of a part of a tree that
+ * cannot be read: the rest of the tree is put nevertheless.
+ */
 
 static int
 xet_cli_put_what(xet_cli_put_t *p)
@@ -172,9 +175,9 @@ xet_cli_put_what(xet_cli_put_t *p)
 
 
 /*
- * A file that can't be opened leaves the others alone.  Files that refer to
- * what the server has no more are read once more, from the first that is not
- * registered on.
+ * A file that cannot be opened does not stop the others.  If files refer to
+ * xorbs of an earlier run that the server no longer has, all files from the
+ * first unregistered one on are read again.
  */
 
 static int
@@ -328,7 +331,7 @@ xet_cli_put_print(xet_cli_put_t *p, const xet_cli_file_t *file)
 }
 
 
-/* A manifest has them, or they would be missing. */
+/* Prints the empty folders of the tree, which no file of it would make. */
 
 static int
 xet_cli_put_folders(const xet_cli_put_t *p)

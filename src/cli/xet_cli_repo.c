@@ -4,8 +4,8 @@
  * sql/functions.sql.
  *
  *     xet repo ls
- *     xet repo add NAME [HASH...]      makes it, puts files into it
- *     xet repo rm NAME [HASH...]       takes files out of it, or it away
+ *     xet repo add NAME [HASH...]      makes a repo, puts files into it
+ *     xet repo rm NAME [HASH...]       takes files out, or removes the repo
  *     xet repo public|private NAME
  *     xet repo files NAME
  */
@@ -96,7 +96,7 @@ xet_cli_repo(const xet_cli_args_t *args)
                             "is no name of a repository");
     }
 
-    /* all hashes, before the first of them is done */
+    /* all hashes are checked before the first one is used */
 
     for (i = 2; i < args->count; i++) {
         rc = xet_cli_args_hash(args->operands[i], &hash);

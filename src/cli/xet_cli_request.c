@@ -68,7 +68,7 @@ xet_cli_request_easy(const xet_cli_request_conf_t *conf, xet_cli_request_t *r)
     curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, xet_cli_request_write);
     curl_easy_setopt(e, CURLOPT_WRITEDATA, r);
 
-    /* one connection a transfer is what makes parallel ones faster */
+    /* parallel transfers are faster when each has its own connection */
 
     curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1);
 
@@ -159,7 +159,7 @@ xet_cli_request_header(xet_cli_request_t *r, const char *line)
 }
 
 
-/* Tokens of Hubs may have 64,000 characters. */
+/* Adds the token, if there is one; a Hub may give one of 64,000 characters. */
 
 static int
 xet_cli_request_authorize(const xet_cli_request_conf_t *conf,
@@ -227,7 +227,7 @@ xet_cli_request_authorize(const xet_cli_request_conf_t *conf,
 }
 
 
-/* The bytes read, or -1. */
+/* Reads the token file; returns the number of bytes, or -1. */
 
 static int
 xet_cli_request_token(const xet_cli_request_conf_t *conf,
@@ -266,9 +266,10 @@ xet_cli_request_token_ok(const char *token)
 
 
 /*
- * Whether nobody on the way reads what is sent.  libcurl takes the URL apart,
- * as it does for the transfer; to this machine it must not go by a proxy, and
- * "localhost" is not looked up.
+ * XET_CLI_OK if the credentials of a request may be sent: by TLS, to this
+ * machine, or anywhere with --insecure-token.  libcurl parses the URL, as it
+ * does for the transfer.  A request to this machine must not go through a
+ * proxy, and "localhost" is this machine without a lookup.
  */
 
 static int

@@ -3,13 +3,13 @@
  * A request by HTTP: what is asked for, what has come back, and the setting up
  * of the transfer.
  *
- * An answer of 2xx goes to the write handler where there is one; all others
- * are kept in data, up to max bytes.
+ * An answer of 2xx goes to the write handler if there is one; any other answer
+ * is kept in data, and a longer one than max bytes ends the request.
  *
- * Tokens are read from their file for each request, so that whoever renews
- * the file renews the token; they go to the API only, by TLS or to this
- * machine, unless --insecure-token says otherwise.  A redirection to another
- * host, port or scheme does not get them, which libcurl sees to.
+ * The token file is read again for each attempt, so that the token may be
+ * renewed meanwhile.  Tokens go to the API only, by TLS or to this machine,
+ * unless --insecure-token says otherwise.  libcurl does not send them on when
+ * it is redirected to another host, port or scheme.
  */
 
 #ifndef _XET_CLI_REQUEST_H_INCLUDED_
@@ -34,36 +34,37 @@ typedef struct {
     const char         *cacert;
     const char         *token_file;
     const char         *token;
-    unsigned            insecure:1;    /* it may go without TLS */
+    unsigned            insecure:1;    /* tokens may be sent without TLS */
 } xet_cli_request_conf_t;
 
 
 struct xet_cli_request_s {
 
-    /* set by the caller, who has zeroed the rest */
+    /* set by the caller, who zeroes the other members */
 
     const char         *method;        /* NULL: GET */
-    char               *url;           /* malloc()ed, the request frees it */
+    char               *url;           /* malloc()ed; freed with the request */
     const uint8_t      *body;
     size_t              body_len;
     char                range[48];     /* "a-b", or empty */
-    size_t              max;           /* of data; 0: the limit above */
+    size_t              max;           /* bytes; 0: XET_CLI_REQUEST_MAX */
     unsigned            api:1;         /* gets the token */
     unsigned            patient:1;     /* the answer may take any time */
     unsigned            netrc:1;       /* may log in as ~/.netrc says */
 
-    /* not 0 ends the request */
+    /* takes bytes of an answer of 2xx; not 0 ends the request */
     int               (*write)(xet_cli_request_t *r, const uint8_t *data,
                                size_t len);
-    /* before the request is sent, each time */
+    /* called before each attempt; NULL: nothing to do */
     void              (*restart)(xet_cli_request_t *r);
+    /* called once, when the request has ended; may be NULL */
     void              (*done)(xet_cli_request_t *r);
     void               *ctx;
 
     /* for the done handler */
 
     long                status;        /* 0: no answer, error says why */
-    unsigned            refused:1;     /* by the write handler */
+    unsigned            refused:1;     /* by write, or too long for max */
     char               *data;          /* with a zero byte behind it */
     size_t              len;
     int64_t             length;        /* Content-Length, or -1 */
@@ -81,13 +82,13 @@ struct xet_cli_request_s {
 
 
 /*
- * Makes the handle of a request, with all options set.  XET_CLI_OK, or
- * XET_CLI_ERROR with the reason in r->error, if it is not memory.
+ * Makes the libcurl handle of a request, with all options set.  XET_CLI_OK, or
+ * XET_CLI_ERROR with the reason in r->error; no reason: there is no memory.
  */
 int xet_cli_request_easy(const xet_cli_request_conf_t *conf,
     xet_cli_request_t *r);
 
-/* Whether a token has characters only that tokens have. */
+/* Whether a token has only printable ASCII characters and no blanks. */
 int xet_cli_request_token_ok(const char *token);
 
 

@@ -5,12 +5,12 @@
  * Rows of xorbs and of files are handed to threads as jobs; each thread has a
  * database session of its own.  A thread holds one xorb's lists (330 KB), one
  * file's terms (52 bytes each) and a verifier (about 1 MB); the main thread
- * the names of all copies, 36 bytes each, to find files without a row.
+ * holds the names of all copies, 36 bytes each, to find files without a row.
  *
- * The server goes on meanwhile.  So what seems wrong with a copy is looked at
- * again: one that its row does not name any more was healed, and is no fault.
- * One that is wrong is marked in its row, and the next upload heals it; the
- * mark of one that is right again is taken away.
+ * The server continues to work meanwhile.  So when a copy seems wrong, its row
+ * is read again: a copy that the row does not name any more was healed, and is
+ * no fault.  A copy that is wrong is marked as damaged in its row, and the next
+ * upload of the xorb heals it; if a marked copy is right, the mark is removed.
  */
 
 #ifndef _XET_CLI_STORE_H_INCLUDED_
@@ -23,7 +23,7 @@
 #include "xet_cli_pg.h"
 
 
-/* A row, copied: of a xorb or of a file. */
+/* A job: the copy of a row, of a xorb or of a file. */
 
 typedef struct xet_cli_job_s  xet_cli_job_t;
 
@@ -39,7 +39,7 @@ struct xet_cli_job_s {
     uint64_t              stored_size;
     uint32_t              tag;
     unsigned              digested:1;  /* digest is known */
-    unsigned              marked:1;    /* as damaged */
+    unsigned              marked:1;    /* the row says damaged */
     xet_checksum_t        digest;      /* of the copy */
     uint32_t              chunk_count;
     uint8_t              *lists;       /* hashes, raw ends, stored ends */
@@ -47,10 +47,10 @@ struct xet_cli_job_s {
     /* a file */
 
     uint64_t              term_count;
-    uint8_t              *packed;      /* NULL: in segments */
+    uint8_t              *packed;      /* terms; NULL: they are in segments */
     size_t                packed_len;
     unsigned              file:1;
-    unsigned              claimed:1;   /* sha256 is */
+    unsigned              claimed:1;   /* sha256 is set */
     uint8_t               sha256[32];
 };
 
@@ -61,23 +61,23 @@ typedef struct {
     int                   json;
     int                   sha256;
     int                   remove;      /* files without a row */
-    time_t                before;      /* what is older, that is */
+    time_t                before;      /* only those that are older */
 
     pthread_mutex_t       mutex;
     pthread_cond_t        filled;
     pthread_cond_t        emptied;
     xet_cli_job_t        *jobs;        /* the queue */
     xet_cli_job_t       **jobs_end;
-    unsigned              waiting;     /* jobs in it */
+    unsigned              waiting;     /* jobs in the queue */
     unsigned              closed:1;
     int                   rc;          /* the first failure */
 
     uint64_t              faults;
     uint64_t              orphans;
-    uint64_t              removed;     /* of them */
+    uint64_t              removed;     /* of the orphans */
     uint64_t              xorbs;
     uint64_t              files;
-    uint64_t              proven;      /* SHA-256 */
+    uint64_t              proven;      /* files whose SHA-256 is right */
     uint64_t              bytes;       /* read */
 
     uint8_t              *names;       /* of all copies: hash, tag */
@@ -89,53 +89,63 @@ typedef struct {
 #define XET_CLI_STORE_NAME  (XET_HASH_LEN + 4)
 
 
-/* What a thread has. */
+/* What a thread needs for its jobs. */
 
 typedef struct {
     xet_cli_store_t      *store;
     xet_cli_pg_t         *pg;
     xet_codec_t          *codec;
     uint8_t              *buffer;      /* XET_CLI_STORE_BUFFER */
-    uint8_t              *raw;         /* a chunk */
+    uint8_t              *raw;         /* room for a raw chunk */
 } xet_cli_checker_t;
 
 
 #define XET_CLI_STORE_BUFFER  (1024 * 1024)
 
 
-/* All of it; the exit code. */
+/* "xet verify --store", with all its threads; the exit code. */
 int xet_cli_verify_store(const xet_cli_args_t *args);
 
 /*
- * One xorb, or one file: what is wrong with it has been reported.  XET_CLI_OK,
- * or what keeps from checking.
+ * Check one xorb, or one file.  XET_CLI_OK, also with faults, which they print;
+ * or the exit code of what prevents the check, reported.
  */
 int xet_cli_store_xorb(xet_cli_checker_t *c, const xet_cli_job_t *job);
 int xet_cli_store_file(xet_cli_checker_t *c, const xet_cli_job_t *job);
 
-/* Files in the folder that no row knows; s->names has those of the rows. */
+/*
+ * Prints the files of the folder that have no row and are older than s->before;
+ * s->remove: removes those that are named like a copy.  s->names has the copies
+ * that rows name, and is sorted.  The exit code.
+ */
 int xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg);
 
-/* The tag of the copy that the database names; UINT64_MAX: of none. */
+/*
+ * Sets *tag to the tag of the copy that the row of a xorb names now, or to
+ * UINT64_MAX if there is no row.  Returns what xet_cli_pg_query() returns.
+ */
 int xet_cli_store_named(xet_cli_pg_t *pg, const xet_hash_t *hash,
     uint64_t *tag);
 
-/* A finding that is no fault; what threads find comes by the next. */
+/*
+ * Prints a finding, which it does not count as a fault.  It does not lock the
+ * mutex: threads call xet_cli_store_fault().
+ */
 void xet_cli_store_report(xet_cli_store_t *s, const char *kind,
     const char *name, const char *text);
 
-/* The name of a copy as bytes that sort. */
+/* Writes hash and tag of a copy as XET_CLI_STORE_NAME bytes, to be sorted. */
 void xet_cli_store_name(uint8_t *name, const xet_hash_t *hash, uint32_t tag);
 
-/* Reports a fault of a xorb or of a file. */
+/* Prints and counts a fault of a xorb or of a file, under the mutex. */
 void xet_cli_store_fault(xet_cli_store_t *s, const char *kind,
     const xet_hash_t *hash, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Bytes that were read, for the progress bar. */
+/* Adds bytes that were read, for the progress bar, under the mutex. */
 void xet_cli_store_read(xet_cli_store_t *s, uint64_t bytes);
 
-/* The path of a copy; malloc()ed, NULL without memory, told of. */
+/* The path of a copy, malloc()ed; NULL without memory, reported. */
 char *xet_cli_store_path(const xet_cli_store_t *s, const xet_hash_t *hash,
     uint32_t tag);
 

@@ -20,7 +20,10 @@
 #include "xet_xorb_parser.h"
 
 
-/* "{" and a hash of 64 digits in quotes, with "\x" and a comma, a term */
+/*
+ * Bytes of an array literal of a statement: "{" or a comma, a hash of 64 digits
+ * behind "\\x" and in quotes for each term, and "}".
+ */
 
 #define XET_CLI_STORE_LITERAL  (XET_TERM_SEGMENT_MAX * 72 + 3)
 
@@ -29,7 +32,7 @@ typedef struct {
     xet_cli_checker_t     *checker;
     const xet_cli_job_t   *job;
     const char            *fault;      /* what is wrong, or NULL */
-    const uint8_t         *moved;      /* leads to another copy, or NULL */
+    const uint8_t         *moved;      /* term of another copy, or NULL */
 
     uint8_t               *packed;     /* terms of segments */
     size_t                 len;
@@ -97,7 +100,7 @@ xet_cli_store_file(xet_cli_checker_t *c, const xet_cli_job_t *job)
 }
 
 
-/* A job without packed terms has them in the rows of its segments. */
+/* A file without packed terms in its row has them in rows of xet.terms. */
 
 static int
 xet_cli_store_file_terms(xet_cli_store_file_t *f)
@@ -275,7 +278,11 @@ xet_cli_store_file_slices(xet_cli_store_file_t *f, size_t n)
 }
 
 
-/* A xorb is healed together with all terms that lead to it. */
+/*
+ * A xorb is healed in one transaction with all terms that lead to it.  So if
+ * the file still has the term f->moved, whose tag is not that of the row, the
+ * term is wrong.
+ */
 
 static int
 xet_cli_store_file_moved(xet_cli_store_file_t *f)
@@ -370,7 +377,7 @@ xet_cli_store_file_term(xet_cli_store_file_t *f, const xet_cli_pg_row_t *row)
         return "a chunk list is too short";
     }
 
-    /* the ends begin with the one before */
+    /* both lists of ends begin with the end before the first chunk */
 
     slice.raw_before = xet_get_u32(slice.raw_ends);
     slice.stored_before = xet_get_u32(slice.stored_ends);
@@ -388,7 +395,7 @@ xet_cli_store_file_term(xet_cli_store_file_t *f, const xet_cli_pg_row_t *row)
 
     if (slice.tag != term.tag) {
 
-        /* healed since, or wrong: its row, read again, tells */
+        /* healed since, or wrong: the terms of the file are read again */
 
         f->moved = f->term;
         return NULL;
@@ -451,7 +458,7 @@ xet_cli_store_file_sha256(xet_cli_store_file_t *f)
 }
 
 
-/* From now on the server answers for it. */
+/* Records the SHA-256 of the file as proven. */
 
 static int
 xet_cli_store_file_proven(xet_cli_store_file_t *f)
@@ -517,7 +524,7 @@ xet_cli_store_file_chunks(xet_cli_checker_t *c, int fd,
 
     for (pos = term->stored_start; pos < term->stored_end; /* void */ ) {
 
-        /* a chunk with its header is shorter than the buffer */
+        /* the buffer has room for the longest chunk and its header */
 
         n = pread(fd, c->buffer, XET_XORB_HEADER_LEN + XET_CHUNK_MAX,
                   (off_t) pos);

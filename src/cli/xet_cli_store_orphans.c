@@ -3,12 +3,13 @@
  * Files without a row: what a crash leaves between the two, or a server whose
  * database refuses to write.
  *
- * No row will ever name such a copy but that of the upload that has made it,
- * for the tag in its name is drawn for this one.  So what is old enough to be
- * nobody's upload may go.  All the same nothing is lost where the row comes at
- * this very moment: the file is put aside under a name that nobody asks for,
- * the row is looked for once more, and the file goes back if there is one.
- * What is not named like a xorb is told of, and left alone.
+ * Only the upload that has made a copy can put a row that names it, because
+ * the tag in its name was drawn for that upload.  So a copy without a row that
+ * is too old to belong to a running upload may be removed.  Even if the row is
+ * put at this very moment nothing is lost: the file is renamed to a name that
+ * nobody asks for, the row is looked for once more, and if there is one the
+ * file gets its name back.  A file that is not named like a copy is reported,
+ * and left alone.
  */
 
 
@@ -22,7 +23,7 @@
 #include "xet_cli_store.h"
 
 
-/* Of a xorb in the folder where it belongs. */
+/* What the name of a copy says. */
 
 typedef struct {
     xet_hash_t   hash;
@@ -163,7 +164,10 @@ xet_cli_orphans_known(xet_cli_pg_t *pg, const xet_cli_orphan_t *o, int *known)
 }
 
 
-/* What came since may get its row any moment, or has it. */
+/*
+ * Whether a regular file is older than s->before.  A younger one may get its
+ * row at any moment, or got it after the rows were read.
+ */
 
 static int
 xet_cli_orphans_old(const xet_cli_store_t *s, const char *path)
@@ -194,7 +198,10 @@ xet_cli_orphans_remove(xet_cli_store_t *s, xet_cli_pg_t *pg,
         goto done;
     }
 
-    /* another one may have taken the place meanwhile: then it is not ours */
+    /*
+     * The row may have been put meanwhile, or another file may have got the
+     * name before rename(): then the file goes back.
+     */
 
     rc = xet_cli_orphans_known(pg, o, &known);
 

@@ -56,7 +56,10 @@ xet_cli_store_xorb(xet_cli_checker_t *c, const xet_cli_job_t *job)
 }
 
 
-/* -1: it is not there, or can't be read, and that was reported. */
+/*
+ * Opens the copy.  -1 if it is missing or cannot be opened, a fault that has
+ * been printed; -2 without memory.
+ */
 
 static int
 xet_cli_store_xorb_open(xet_cli_checker_t *c, const xet_cli_job_t *job)
@@ -193,7 +196,7 @@ xet_cli_store_xorb_feed(xet_cli_checker_t *c, xet_xorb_verifier_t *v,
 
         if (stored != (size_t) n) {
 
-            /* the store has no footers */
+            /* stored xorbs have no footer */
 
             return XET_XORB_FOOTER;
         }
@@ -201,7 +204,10 @@ xet_cli_store_xorb_feed(xet_cli_checker_t *c, xet_xorb_verifier_t *v,
 }
 
 
-/* Unless another copy has taken its place since: told of, and marked. */
+/*
+ * Prints a fault of the copy and marks the copy as damaged, unless the row of
+ * the xorb names another copy by now.
+ */
 
 static void
 xet_cli_store_xorb_fault(xet_cli_checker_t *c, const xet_cli_job_t *job,

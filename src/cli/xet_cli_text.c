@@ -61,7 +61,7 @@ xet_cli_text_escape(char *out, size_t size, const char *text, size_t len)
 }
 
 
-/* The length of the character at p, 0: there is none. */
+/* The length in bytes of the character at p; 0: there is no valid one. */
 
 static size_t
 xet_cli_text_char(const uint8_t *p, size_t len, uint32_t *c)
@@ -161,7 +161,7 @@ xet_cli_text_json(FILE *out, const char *text, size_t len)
 
     for (run = p; p < end; p += n) {
 
-        /* what both writers of JSON make is UTF-8, controls are escaped */
+        /* writers of JSON have escaped no controls but those below 0x20 */
 
         n = xet_cli_text_char(p, (size_t) (end - p), &c);
 

@@ -177,7 +177,7 @@ xet_cli_token_key(xet_cli_key_t *key, const xet_cli_args_t *args,
 }
 
 
-/* The answer of a Hub, and of xet_token. */
+/* Fetches a token as a Hub and the directive xet_token give it out. */
 
 static int
 xet_cli_token_fetch(const xet_cli_args_t *args)

@@ -68,7 +68,7 @@ xet_cli_tree_free(xet_cli_tree_t *t)
 }
 
 
-/* Closes the descriptor. */
+/* Reads the folder fd and those in it; closes fd in any case. */
 
 static int
 xet_cli_tree_folder(xet_cli_tree_t *t, int fd, const char *path,
@@ -118,7 +118,9 @@ xet_cli_tree_filter(const struct dirent *entry)
 }
 
 
-/* By bytes, which no locale changes: a put is resumed in this order. */
+/*
+ * By bytes, not by locale: a put that is resumed reads files in the same order.
+ */
 
 static int
 xet_cli_tree_order(const struct dirent **one, const struct dirent **two)
@@ -205,7 +207,7 @@ xet_cli_tree_add(xet_cli_tree_t *t, const char *path, int folder)
 }
 
 
-/* It may have become something else since it was found. */
+/* A file may have become something else since xet_cli_tree_read(). */
 
 FILE *
 xet_cli_tree_open(const xet_cli_tree_t *t, const char *path, int *executable)
@@ -322,7 +324,7 @@ xet_cli_tree_path_ok(const char *path)
 }
 
 
-/* These names are those of xet_cli_part. */
+/* Whether xet_cli_part.c makes files with such a name. */
 
 static int
 xet_cli_tree_left(const char *name, size_t len)

@@ -17,7 +17,7 @@
 
 typedef struct {
     char                *path;
-    unsigned             folder:1;     /* an empty one */
+    unsigned             folder:1;     /* this is an empty folder */
 } xet_cli_tree_entry_t;
 
 
@@ -30,26 +30,34 @@ typedef struct {
 
 
 /*
- * Finds the files of a folder and its empty folders.  Links, devices, pipes
- * and what is left of downloads are left out, which is told.  XET_CLI_OK or
- * an exit code, told of; free in any case.
+ * Finds the files and the empty folders in a folder and below it.  Links,
+ * devices, pipes and what is left of downloads are left out, which is
+ * reported.  XET_CLI_OK, XET_CLI_INTERRUPTED, or the worst exit code of what
+ * could not be read, reported; the rest is found nevertheless.
+ * xet_cli_tree_free() is to be called in any case.
  */
 int xet_cli_tree_read(xet_cli_tree_t *t, const char *name);
 void xet_cli_tree_free(xet_cli_tree_t *t);
 
-/* A file of it, for reading, and whether it is a program; NULL: told of. */
+/*
+ * Opens a file of the tree for reading; *executable: its owner may run it.
+ * NULL on an error, reported.
+ */
 FILE *xet_cli_tree_open(const xet_cli_tree_t *t, const char *path,
     int *executable);
 
 /*
- * The folder that a path is in, a descriptor; with make the folders on the
- * way are made.  *base is the rest of the path.  -1 where there is none, with
- * errno.
+ * Opens the folder that a path is in; with make, missing folders are made.
+ * *base becomes the last part of the path, not copied.  Returns a descriptor,
+ * which the caller closes, or -1 with errno, not reported.
  */
 int xet_cli_tree_parent(int root, const char *path, int make,
     const char **base);
 
-/* Whether a path of somebody else may be used. */
+/*
+ * Whether a path of a manifest may be used: it is relative, has no part that is
+ * empty, "." or "..", and no name that xet_cli_part.c gives.
+ */
 int xet_cli_tree_path_ok(const char *path);
 
 

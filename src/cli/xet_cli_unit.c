@@ -24,8 +24,9 @@ static int xet_cli_unit_damaged(xet_cli_unit_t *u, const char *text);
 
 
 /*
- * A chunk may be left out when every place of it is filled, for only then its
- * length in the xorb is known, and so where the next one begins.
+ * A chunk is skipped if an earlier run has kept it at every place that it has
+ * in the file, one at least: what was kept also has the length of the chunk in
+ * the xorb, and so says where the next chunk begins.
  */
 
 int
@@ -161,7 +162,10 @@ xet_cli_unit_write(xet_cli_request_t *r, const uint8_t *data, size_t len)
 }
 
 
-/* A server that does not know ranges sends the whole xorb, from its start. */
+/*
+ * A server that does not know ranges sends the whole xorb with 200, which is
+ * right only if its length is the length that was asked for.
+ */
 
 static int
 xet_cli_unit_answer(xet_cli_unit_t *u)
@@ -192,7 +196,7 @@ xet_cli_unit_answer(xet_cli_unit_t *u)
 static int
 xet_cli_unit_payload(xet_cli_unit_t *u, const xet_xorb_event_t *ev)
 {
-    /* the parser gives no more than a chunk may have */
+    /* the parser refuses chunks over XET_CHUNK_MAX bytes */
 
     memcpy(u->payload + u->have, ev->data, ev->len);
     u->have += ev->len;
@@ -233,7 +237,7 @@ xet_cli_unit_chunk(xet_cli_unit_t *u)
     u->pos += XET_XORB_HEADER_LEN + u->have;
     u->have = 0;
 
-    /* it got on: what breaks off now has all its attempts again */
+    /* there was progress: if it breaks off now, it has all attempts again */
 
     u->request.attempts = 1;
 
@@ -241,7 +245,7 @@ xet_cli_unit_chunk(xet_cli_unit_t *u)
 }
 
 
-/* Hands the next chunk on for each of its places. */
+/* Hands the next chunk to the handler, once for each of its places. */
 
 static int
 xet_cli_unit_place(xet_cli_unit_t *u, xet_cli_chunk_t *chunk,

@@ -2,10 +2,11 @@
 /*
  * A unit of a download: one range of one xorb, streamed.
  *
- * The chunks of the range come in order; each is decoded, hashed and handed
- * on with every place that it has in the file.  A unit that breaks off goes
- * on behind its last complete chunk.  Memory is two chunks and what libcurl
- * needs.
+ * The chunks of the range come in order; each is decoded, hashed and handed to
+ * the handler once for each place that it has in the file.  A transfer that
+ * breaks off is resumed behind the last complete chunk.  Memory is one stored
+ * chunk for each running unit, one decoder for all units of a download, and
+ * what libcurl needs.
  *
  *     waiting -> running -> done
  *                        -> expired (the URL: 403) -> waiting
@@ -20,7 +21,7 @@
 #include "xet_xorb_parser.h"
 
 
-/* A chunk in its place; also a record of the state of a download. */
+/* A chunk at one of its places; also a record of NAME.xet-state. */
 
 typedef struct {
     uint64_t              offset;      /* in the file */
@@ -30,13 +31,13 @@ typedef struct {
 } xet_cli_chunk_t;
 
 
-/* A term, as far as it has come. */
+/* A term of the file, and how much of it has come. */
 
 typedef struct {
-    uint32_t              start;       /* chunks */
+    uint32_t              start;       /* chunks of the xorb */
     uint32_t              end;
     uint64_t              pos;         /* of the next chunk in the file */
-    uint64_t              stop;
+    uint64_t              stop;        /* end of the term in the file */
 } xet_cli_use_t;
 
 
@@ -50,17 +51,23 @@ typedef struct {
 
 typedef struct xet_cli_unit_s  xet_cli_unit_t;
 
-/* raw is NULL for a chunk that was there before.  XET_CLI_OK, or the end. */
+/*
+ * Takes a chunk at one place; raw is NULL if an earlier run has kept it there.
+ * XET_CLI_OK, or the exit code that ends the unit, reported.
+ */
 typedef int (*xet_cli_unit_chunk_pt)(xet_cli_unit_t *u,
     const xet_cli_chunk_t *chunk, const uint8_t *raw);
 
-/* Whether the chunk that begins at chunk->offset is there; fills *chunk. */
+/*
+ * Whether an earlier run has kept a chunk at chunk->offset; fills the rest of
+ * *chunk then.
+ */
 typedef int (*xet_cli_unit_kept_pt)(void *ctx, xet_cli_chunk_t *chunk);
 
 
 struct xet_cli_unit_s {
     xet_cli_request_t     request;
-    xet_cli_unit_t       *next;        /* in the list that it is in */
+    xet_cli_unit_t       *next;        /* in the queue or in expired */
     void                 *window;
     xet_cli_decoder_t    *decoder;
     xet_cli_unit_chunk_pt handler;
@@ -70,8 +77,8 @@ struct xet_cli_unit_s {
     size_t                nuses;
     size_t                passed;      /* uses that are complete */
 
-    uint32_t              chunk;       /* the next one */
-    uint64_t              pos;         /* of it in the xorb */
+    uint32_t              chunk;       /* number of the next one */
+    uint64_t              pos;         /* of the next chunk in the xorb */
     int                   rc;          /* why the write handler refused */
 
     xet_xorb_parser_t     parser;
@@ -80,18 +87,26 @@ struct xet_cli_unit_s {
 };
 
 
-/* Takes what is there already; the handler may fail.  XET_CLI_OK. */
+/*
+ * Skips chunks at the beginning of the range that an earlier run has kept, and
+ * hands them to the handler.  XET_CLI_OK; XET_CLI_FAULT if a term has another
+ * length than its chunks, reported; or what the handler has returned.
+ */
 int xet_cli_unit_skip(xet_cli_unit_t *u, xet_cli_unit_kept_pt kept,
     void *ctx);
 
+/* Whether all chunks of the range have come. */
 int xet_cli_unit_complete(const xet_cli_unit_t *u);
 
-/* Sets the request up, but for done; XET_CLI_OK or XET_CLI_ERROR. */
+/*
+ * Sets up u->request, except for its done handler.  XET_CLI_OK, or
+ * XET_CLI_ERROR without memory, reported.
+ */
 int xet_cli_unit_prepare(xet_cli_unit_t *u);
 
 /*
- * What the end of the request means: XET_CLI_OK when the unit is complete,
- * else the code of a failure that has been told of.
+ * To be called when the request is done.  XET_CLI_OK if the unit is complete,
+ * else the exit code of a failure, reported.
  */
 int xet_cli_unit_result(xet_cli_unit_t *u);
 

@@ -11,7 +11,10 @@
 #include "xet_cli_upload.h"
 
 
-/* A writer keeps what it stores to what it may take. */
+/*
+ * Bytes of a xorb: the writer of the core also limits the stored size to
+ * xorb_raw_target.  A shard ends with the xorb that reaches its limit.
+ */
 
 #define XET_CLI_UPLOAD_XORB   (64 * 1024 * 1024)
 #define XET_CLI_UPLOAD_SHARD  (32 * 1024 * 1024)
@@ -19,7 +22,7 @@
 
 struct xet_cli_upload_xorb_s {
     xet_cli_upload_xorb_t  *next;
-    size_t                  number;    /* of upload's xorbs */
+    size_t                  number;    /* index in upload->xorbs.all */
     xet_cli_request_t       request;
     xet_cli_upload_t       *upload;
     uint8_t                *body;
@@ -116,7 +119,7 @@ xet_cli_upload_xorb(xet_cli_upload_t *u, const xet_xorb_info_t *info)
 }
 
 
-/* The body goes with the request. */
+/* The body of the upload becomes the body of the request. */
 
 static int
 xet_cli_upload_send(xet_cli_upload_t *u, const xet_hash_t *hash)
@@ -194,7 +197,7 @@ xet_cli_upload_remove(xet_cli_upload_xorb_t *x)
 }
 
 
-/* Until no more than so many xorbs are under way. */
+/* Waits until at most sending xorbs are under way. */
 
 static int
 xet_cli_upload_wait(xet_cli_upload_t *u, unsigned sending)
@@ -220,7 +223,7 @@ xet_cli_upload_commit(xet_cli_upload_t *u, const xet_cli_file_t *files,
 
     rc = xet_cli_upload_wait(u, 0);
 
-    /* of what was sent before, shards tell what files refer to */
+    /* of the xorbs of an earlier run, shards list those that files refer to */
 
     for (i = 0; i < n; i++) {
         for (k = 0; k < files[i].count; k++) {
@@ -236,7 +239,7 @@ xet_cli_upload_commit(xet_cli_upload_t *u, const xet_cli_file_t *files,
 
     xorb = 0;
 
-    /* what does not fit into one shard goes ahead, the files are last */
+    /* xorbs may take several shards; the last shard has the files */
 
     while (rc == XET_CLI_OK) {
         rc = xet_cli_upload_shard(u, &xorb, files, n);
@@ -257,7 +260,10 @@ xet_cli_upload_commit(xet_cli_upload_t *u, const xet_cli_file_t *files,
 }
 
 
-/* What this run has sent remains, in memory and in the journal. */
+/*
+ * Forgets the xorbs of earlier runs.  Those that this run has sent remain, in
+ * memory and in the journal.
+ */
 
 static void
 xet_cli_upload_forget(xet_cli_upload_t *u)

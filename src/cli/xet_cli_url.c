@@ -65,7 +65,7 @@ xet_cli_url(const xet_cli_args_t *args)
 }
 
 
-/* Without ranges the URL is good for any. */
+/* Without --range there are none: the URL is valid for any range then. */
 
 static int
 xet_cli_url_ranges(const xet_cli_args_t *args, xet_range_t *ranges,

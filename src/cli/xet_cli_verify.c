@@ -108,7 +108,7 @@ xet_cli_verify_file(const xet_cli_args_t *args, xet_cli_http_t *h,
 }
 
 
-/* Chunks are decoded and hashed by then. */
+/* Drops the bytes: they were decoded and hashed before. */
 
 static int
 xet_cli_verify_sink(void *ctx, uint64_t offset, const uint8_t *data,

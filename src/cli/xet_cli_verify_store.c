@@ -3,7 +3,7 @@
  * xet verify --store: rows become jobs, threads do them.
  *
  * The main thread reads the rows of a snapshot and waits while the queue is
- * full; whatever fails in a thread ends all.
+ * full.  A failure in one thread ends all of them.
  */
 
 
@@ -23,7 +23,7 @@
 #define XET_CLI_VERIFY_QUEUE    32     /* jobs */
 #define XET_CLI_VERIFY_AGE      86400  /* seconds */
 
-/* A statement of the server that is under way gives up long before. */
+/* A server gives up the statement that puts a row long before this age. */
 #define XET_CLI_VERIFY_AGE_MIN  3600
 
 
@@ -128,7 +128,10 @@ xet_cli_verify_store(const xet_cli_args_t *args)
 }
 
 
-/* The wrong folder would look like one that has lost everything. */
+/*
+ * Compares the identity in the folder with that in the database: a wrong folder
+ * would look like a store that has lost all copies.
+ */
 
 static int
 xet_cli_verify_identity(xet_cli_store_t *s, xet_cli_pg_t *pg)
@@ -193,7 +196,7 @@ xet_cli_verify_threads(xet_cli_store_t *s, xet_cli_pg_t *pg, uint64_t n)
     xet_hash_t      hash;
     xet_cli_job_t  *job;
 
-    /* BLAKE3 looks at the processor on its first use: not in two threads */
+    /* BLAKE3 detects the processor on its first use: not in two threads */
 
     xet_hash_chunk(&xet_suite_default, "", 0, &hash);
 
@@ -347,7 +350,7 @@ xet_cli_verify_take(xet_cli_store_t *s)
 }
 
 
-/* One snapshot, so that files and xorbs fit each other. */
+/* Reads all rows in one snapshot, so that files and xorbs fit each other. */
 
 static int
 xet_cli_verify_rows(xet_cli_store_t *s, xet_cli_pg_t *pg)
@@ -444,7 +447,7 @@ xet_cli_verify_xorb_row(void *ctx, const xet_cli_pg_row_t *row)
 }
 
 
-/* Lists of wrong lengths are left out, which the check notices. */
+/* Copies the chunk list; if its length is wrong, job->lists stays NULL. */
 
 static int
 xet_cli_verify_lists(xet_cli_job_t *job, const xet_cli_pg_row_t *row)

@@ -15,7 +15,7 @@
 #define XET_CLI_WINDOW_CHUNKS  (4u * 1024 * 1024)
 
 
-/* A term and where it is in the file, to be sorted by range. */
+/* A term and its place in the file, to be sorted by range. */
 
 typedef struct {
     size_t                 range;
@@ -43,7 +43,7 @@ xet_cli_window_open(xet_cli_window_t *w, xet_cli_decoder_t *decoder,
     w->start = w->first - w->plan.offset;
     w->end = w->start + w->plan.raw_length;
 
-    /* all that is asked for and, trimmed to chunks, hardly more */
+    /* some of what was asked for, and at most a chunk more */
 
     if (w->end <= w->first || w->end > w->last + XET_CHUNK_MAX) {
         return xet_cli_fail(XET_CLI_NETWORK, "server",

@@ -58,7 +58,7 @@ xet_cli_xorbs_add(xet_cli_xorbs_t *x, const xet_xorb_list_t *list,
 }
 
 
-/* The resumed ones are first; those of this run are wanted as they are. */
+/* Resumed xorbs are in front; those of this run are wanted anyway. */
 
 void
 xet_cli_xorbs_want(xet_cli_xorbs_t *x, const xet_hash_t *hash)

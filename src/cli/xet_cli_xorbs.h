@@ -1,7 +1,7 @@
 
 /*
- * Xorbs that a put has made: what it may still have to tell of them, to the
- * server in a shard and to its next run in the journal.  36 bytes a chunk.
+ * Xorbs that a put has made: their chunk lists, for the shard that is to list
+ * them and for the journal of the put.  36 bytes for each chunk.
  */
 
 #ifndef _XET_CLI_XORBS_H_INCLUDED_
@@ -12,9 +12,9 @@
 
 
 typedef struct {
-    xet_xorb_list_t     list;          /* hashes and raw_ends are its own */
+    xet_xorb_list_t     list;          /* owns hashes and raw_ends */
     unsigned            resumed:1;     /* an earlier run has sent it */
-    unsigned            wanted:1;      /* a file that is registered next */
+    unsigned            wanted:1;      /* the next shard is to list it */
 } xet_cli_xorb_t;
 
 
@@ -25,14 +25,17 @@ typedef struct {
 } xet_cli_xorbs_t;
 
 
-/* A copy, behind the others.  XET_CLI_OK or XET_CLI_ERROR, told of. */
+/*
+ * Appends a copy of a list; resumed: an earlier run has sent the xorb.
+ * XET_CLI_OK, or XET_CLI_ERROR without memory, reported.
+ */
 int xet_cli_xorbs_add(xet_cli_xorbs_t *x, const xet_xorb_list_t *list,
     int resumed);
 
-/* A file refers to a xorb, which need not be one of these. */
+/* Marks a resumed xorb as wanted, if there is one with this hash. */
 void xet_cli_xorbs_want(xet_cli_xorbs_t *x, const xet_hash_t *hash);
 
-/* Lets go of those that are wanted, or of the resumed ones. */
+/* Free the wanted xorbs, or the resumed ones, and close up the others. */
 void xet_cli_xorbs_drop_wanted(xet_cli_xorbs_t *x);
 void xet_cli_xorbs_drop_resumed(xet_cli_xorbs_t *x);
 

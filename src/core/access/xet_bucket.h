@@ -2,9 +2,9 @@
 /*
  * A leaky bucket of bytes: how much somebody may send in a while.
  *
- * It holds what was sent and has not leaked yet, and leaks evenly, a whole
- * bucket a period.  Whoever has sent nothing for a period may send a bucketful
- * at once.
+ * The bucket holds what was sent and has not leaked yet, and leaks evenly, a
+ * whole bucket per period.  Whoever has sent nothing for a period may send a
+ * bucketful at once.
  */
 
 #ifndef _XET_BUCKET_H_INCLUDED_
@@ -20,7 +20,7 @@ typedef struct {
 } xet_bucket_rate_t;
 
 
-/* Zeroed, it is empty. */
+/* A bucket of zeros is empty. */
 
 typedef struct {
     double    level;               /* bytes, not negative */
@@ -28,19 +28,19 @@ typedef struct {
 } xet_bucket_t;
 
 
-/* Lets leak what time has passed for; a time before the last one is that. */
+/* Lets the bucket leak until now, in ms; a now in the past changes nothing. */
 void xet_bucket_leak(xet_bucket_t *b, const xet_bucket_rate_t *rate,
     uint64_t now);
 
 /*
- * Puts n bytes in, after leaking.  0, or the time in ms, 1 at least, after
- * which they would fit; nothing was put in then.  More than a bucketful fits
- * into an empty one, so that nothing is refused for good.
+ * Lets the bucket leak and puts n bytes in.  Returns 0, or the time in ms, 1 at
+ * least, after which the bytes would fit; nothing was put in then.  More than a
+ * bucketful fits into an empty bucket, so that nothing is refused for good.
  */
 uint64_t xet_bucket_put(xet_bucket_t *b, const xet_bucket_rate_t *rate,
     uint64_t now, uint64_t n);
 
-/* Corrects what was put in, n bytes, to what it should have been. */
+/* Corrects n bytes that were put in to the actual number of bytes. */
 void xet_bucket_correct(xet_bucket_t *b, uint64_t n, uint64_t actual);
 
 

@@ -29,7 +29,7 @@
  * asks: other kinds, curves, algorithms and uses.  A JSON Web Key that says
  * that it is for verifying tokens must be right to the last bit: numbers have
  * one spelling, in base64url and in their length.  No member may be a private
- * part, not even of a kind that is skipped.
+ * part, not even in a key of a kind that is skipped.
  */
 
 
@@ -65,7 +65,7 @@ struct xet_jwk_s {
     xet_jwk_alg_t   alg;
     unsigned        private:1;
     EVP_MAC_CTX    *mac;               /* of a secret, never run itself */
-    EVP_PKEY       *pkey;              /* of the others */
+    EVP_PKEY       *pkey;              /* of all other kinds */
     size_t          signature_len;
     size_t          id_len;
     uint8_t         id[XET_JWK_ID_MAX];
@@ -314,7 +314,7 @@ xet_jwk_create_json(xet_jwk_t **out, const json_t *member)
             status = XET_JWK_VALUE;
 
         } else if (kid != NULL && len == 0) {
-            status = XET_JWK_KID;      /* or no string at all */
+            status = XET_JWK_KID;      /* empty, or no string */
 
         } else {
             status = xet_jwk_create_public(out, (const uint8_t *) id, len,
@@ -586,8 +586,8 @@ xet_jwk_create(xet_jwk_t **out, const uint8_t *id, size_t id_len)
 
 
 /*
- * Block by block and not with PEM_read_bio_PrivateKey(), which takes whatever
- * key comes first and asks at the terminal for a pass phrase.
+ * Reads block by block and not with PEM_read_bio_PrivateKey(), which takes
+ * whatever key comes first and asks at the terminal for a pass phrase.
  */
 
 static EVP_PKEY *
@@ -645,7 +645,7 @@ xet_jwk_read_private(const uint8_t *pem, size_t len, xet_status_t *status)
 }
 
 
-/* Whether no other block follows: it would be a key that nobody uses. */
+/* Whether no further block follows, whose key nobody would use. */
 
 static int
 xet_jwk_read_end(BIO *bio)
@@ -666,7 +666,7 @@ xet_jwk_read_end(BIO *bio)
 }
 
 
-/* NULL with XET_OK: the numbers do not make a key. */
+/* Returns NULL with XET_OK when the numbers do not make a key. */
 
 static EVP_PKEY *
 xet_jwk_json_pkey(const json_t *member, xet_status_t *status)
@@ -949,13 +949,13 @@ xet_jwk_json_number(const json_t *member, const char *name,
 static int
 xet_jwk_json_is(const json_t *string, const char *text)
 {
-    /* no NUL is in a string of ours, see xet_json_parse() */
+    /* a string from xet_json_parse() has no NUL inside */
 
     return strcmp(json_string_value(string), text) == 0;
 }
 
 
-/* Sets what the kind of a public key decides; refuses one that is no good. */
+/* Sets what the kind of a public key decides; refuses a key that is weak. */
 
 static xet_status_t
 xet_jwk_check(xet_jwk_t *key)
@@ -1080,7 +1080,10 @@ xet_jwk_check_rsa(EVP_PKEY *pkey)
 }
 
 
-/* A point on the curve; a modulus without small factors that is no prime. */
+/*
+ * A point must be on its curve; a modulus must have no small factors and be no
+ * prime.
+ */
 
 static xet_status_t
 xet_jwk_check_generic(EVP_PKEY *pkey)
@@ -1118,8 +1121,9 @@ xet_jwk_put(uint8_t *dst, const char *text)
 
 
 /*
- * A number of the key in base64url, big-endian, with len bytes at least; a len
- * of 0 stands for a parameter that is bytes and no number.  NULL on errors.
+ * Writes a number of the key in base64url, big-endian, with len bytes at least;
+ * a len of 0 stands for a parameter that is bytes and no number.  Returns the
+ * end of the text, or NULL on errors and when dst is NULL.
  */
 
 static uint8_t *
@@ -1180,7 +1184,7 @@ xet_jwk_mac(const xet_jwk_t *key, const uint8_t *data, size_t len,
 }
 
 
-/* The two numbers as OpenSSL wants them; OpenSSL checks their range. */
+/* Encodes the two numbers for OpenSSL, which checks their range; or NULL. */
 
 static unsigned char *
 xet_jwk_ecdsa(const uint8_t *signature, int *len)

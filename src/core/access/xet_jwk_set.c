@@ -191,7 +191,7 @@ xet_jwk_set_get(const xet_jwk_set_t *set, size_t i)
 }
 
 
-/* Adds a key that nobody else will destroy. */
+/* Adds a key, or destroys a key that can't be added. */
 
 static xet_status_t
 xet_jwk_set_take(xet_jwk_set_t *set, xet_jwk_t *key)
@@ -208,7 +208,7 @@ xet_jwk_set_take(xet_jwk_set_t *set, xet_jwk_t *key)
 }
 
 
-/* Back to the first n keys. */
+/* Destroys all keys but the first n. */
 
 static void
 xet_jwk_set_cut(xet_jwk_set_t *set, size_t n)
@@ -219,7 +219,7 @@ xet_jwk_set_cut(xet_jwk_set_t *set, size_t n)
 }
 
 
-/* The next block of a PEM file; XET_DONE when there is none. */
+/* Adds the key of the next block of a PEM file; XET_DONE without a block. */
 
 static xet_status_t
 xet_jwk_set_block(xet_jwk_set_t *set, const uint8_t *id, size_t id_len,

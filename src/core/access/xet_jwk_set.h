@@ -24,34 +24,36 @@ typedef struct xet_jwk_set_s  xet_jwk_set_t;
 /* NULL when out of memory. */
 xet_jwk_set_t *xet_jwk_set_create(void);
 
-/* With its keys; set may be NULL. */
+/* Destroys the set and its keys; set may be NULL. */
 void xet_jwk_set_destroy(xet_jwk_set_t *set);
 
 
 /*
- * The set owns the key from XET_OK on; XET_JWK_COUNT otherwise.  Several keys
- * may have one id: each is tried, so that a key can be replaced under its id.
+ * Adds a key, which the set owns from XET_OK on; XET_JWK_COUNT when the set is
+ * full.  Several keys may have one id: each is tried, so that a key can be
+ * replaced under its id.
  */
 xet_status_t xet_jwk_set_add(xet_jwk_set_t *set, xet_jwk_t *key);
 
 /*
- * The keys of a PEM file, one "PUBLIC KEY" block or more; all of them get the
+ * Adds the keys of a PEM file, one "PUBLIC KEY" block or more; all keys get the
  * id, or each its thumbprint when id_len is 0.  Text between the blocks is
  * ignored.
  *
  * Nothing is added on errors, and *index is the number of the block that is
  * at fault, from 0.  XET_JWK_KID, XET_JWK_SYNTAX, XET_JWK_VALUE, XET_JWK_KIND,
- * XET_JWK_COUNT; XET_JWK_PRIVATE when a block holds a private key,
+ * XET_JWK_COUNT, XET_NOMEM; XET_JWK_PRIVATE when a block holds a private key,
  * XET_JWK_NONE when there is no block.
  */
 xet_status_t xet_jwk_set_add_pem(xet_jwk_set_t *set, const uint8_t *id,
     size_t id_len, const uint8_t *pem, size_t len, size_t *index);
 
 /*
- * The keys of a JWK set, RFC 7517; their ids are their "kid" or else their
+ * Adds the keys of a JWK set, RFC 7517; their ids are their "kid" or else their
  * thumbprints.  Members of other kinds, curves, algorithms or uses than ours
- * are skipped; a malformed one is an error, and so is any private or secret
- * part.  Errors and *index as above, with the members of "keys" as blocks.
+ * are skipped; a malformed member is an error, and so is any private or secret
+ * part.  Errors and *index are those of xet_jwk_set_add_pem(), with the members
+ * of "keys" as blocks; XET_JWK_NONE when all of them are skipped.
  */
 xet_status_t xet_jwk_set_add_jwks(xet_jwk_set_t *set, const uint8_t *text,
     size_t len, size_t *index);
@@ -59,7 +61,7 @@ xet_status_t xet_jwk_set_add_jwks(xet_jwk_set_t *set, const uint8_t *text,
 
 size_t xet_jwk_set_count(const xet_jwk_set_t *set);
 
-/* i is below the count; in the order in which they were added. */
+/* Key i, below the count, in the order in which the keys were added. */
 const xet_jwk_t *xet_jwk_set_get(const xet_jwk_set_t *set, size_t i);
 
 

@@ -6,17 +6,17 @@
  * A URL has one spelling only.  The check walks it from left to right and
  * takes nothing but what the signer writes, so there is nothing to normalise
  * and nothing that two readers could understand differently.  Syntax comes
- * first, then the key, the signature in constant time, and the expiry last:
- * who has no key learns nothing from the answer.
+ * first, then the key, the signature in constant time, and the expiry last: a
+ * client without a signature learns nothing of the expiry.
  *
  * There is no state besides that of the keys.  A checked URL points into the
  * request's bytes and into the caller's room for ranges.
  *
- * A key holds two hashes that have taken the secret (HMAC-SHA256, RFC 2104),
- * the first of them also the beginning of what all URLs of the key sign; a
- * signature goes on from copies of these hashes.  A URL is a short text, and
- * EVP_MAC takes longer to start anew than to hash it: 480 ns a signature in
- * eleven pieces, 340 ns in one, and 280 ns by copies of EVP_MD_CTX
+ * A key holds two hash contexts that have taken the secret (HMAC-SHA256,
+ * RFC 2104), the first of them also the beginning of what all URLs of the key
+ * sign; a signature goes on from copies of these contexts.  A URL is a short
+ * text, and EVP_MAC takes longer to start anew than to hash the text: 480 ns a
+ * signature in eleven pieces, 340 ns in one, and 280 ns by copies of EVP_MD_CTX
  * (OpenSSL 3.0).
  */
 
@@ -68,7 +68,7 @@ typedef struct {
 } xet_sign_text_t;
 
 
-/* What is signed, each in its spelling in the URL; the list may be empty. */
+/* The fields that are signed, as the URL spells them; list may be empty. */
 
 typedef struct {
     xet_sign_text_t  ns;
@@ -336,7 +336,7 @@ xet_sign_range_check(const xet_sign_url_t *url, const uint8_t *value,
         return XET_OK;
     }
 
-    /* the server that sends the file reads the header, too: nothing odd */
+    /* the server that sends the file may refuse empty elements of the list */
 
     for (i = 0, k = 1; i < len; i++) {
         k += (value[i] == ',');
@@ -374,7 +374,7 @@ xet_sign_range_check(const xet_sign_url_t *url, const uint8_t *value,
 }
 
 
-/* A hash that has taken the secret, filled up to a block, under a pad. */
+/* Makes a hash context that has taken the secret, as a block XORed with pad. */
 
 static EVP_MD_CTX *
 xet_sign_key_pad(const EVP_MD *md, const uint8_t *secret, size_t len,
@@ -409,8 +409,8 @@ xet_sign_key_pad(const EVP_MD *md, const uint8_t *secret, size_t len,
 
 
 /*
- * The signature, XET_SIGN_MAC_LEN bytes; the fields but the list are no longer
- * than the limits of a URL.  XET_OK, XET_INTERNAL.
+ * Computes the signature, XET_SIGN_MAC_LEN bytes; the fields but the list are
+ * no longer than the limits of a URL.  XET_OK, XET_INTERNAL.
  */
 
 static xet_status_t
@@ -625,7 +625,7 @@ xet_sign_arg(const uint8_t **pos, const uint8_t *end, char name,
 }
 
 
-/* Decimal, at most 2^63 - 1, without leading zeros. */
+/* Reads a decimal number, at most 2^63 - 1, without leading zeros. */
 
 static int
 xet_sign_number(const xet_sign_text_t *text, uint64_t *number)
@@ -636,7 +636,7 @@ xet_sign_number(const xet_sign_text_t *text, uint64_t *number)
 }
 
 
-/* Not empty, below 2^63, ascending, no two of them with a byte in common. */
+/* The ranges must be below 2^63, ascend, and neither be empty nor overlap. */
 
 static int
 xet_sign_ranges_ok(const xet_range_t *ranges, size_t n)

@@ -56,7 +56,7 @@ typedef struct {
     xet_hash_t          xorb;
     uint32_t            tag;
     uint64_t            expires;       /* first second of refusal */
-    const xet_range_t  *ranges;        /* sorted as they are to be served */
+    const xet_range_t  *ranges;        /* ascending, as they are served */
     size_t              n;
 } xet_sign_url_t;
 
@@ -74,11 +74,12 @@ xet_status_t xet_sign_url(xet_sign_key_t *key, const xet_sign_url_t *url,
 /*
  * Checks the path (from "/xorbs/" on, any prefix before it is skipped by the
  * caller's location; here only the last four path components count) and the
- * query string of a request.  On XET_OK url holds the parts; ranges is room
- * for XET_SIGN_RANGES_MAX and what url->ranges points to.  now: seconds.
- * XET_SIGN_SYNTAX, XET_SIGN_KEY, XET_SIGN_MISMATCH, XET_SIGN_EXPIRED.  The
- * signature is compared in constant time, before the expiry is looked at.
- * url->ns points into path.  Several keys may have one id: each is tried.
+ * query string of a request.  On XET_OK url holds the parts; ranges has room
+ * for XET_SIGN_RANGES_MAX ranges, and url->ranges points to it.  now is in
+ * seconds.  XET_SIGN_SYNTAX, XET_SIGN_KEY, XET_SIGN_MISMATCH, XET_SIGN_EXPIRED,
+ * XET_INTERNAL.  The signature is compared in constant time, before the expiry
+ * is looked at.  url->ns points into path.  Several keys may have one id: each
+ * is tried.
  */
 xet_status_t xet_sign_check(xet_sign_key_t *const *keys, size_t nkeys,
     const uint8_t *path, size_t path_len, const uint8_t *args,

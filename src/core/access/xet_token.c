@@ -25,7 +25,7 @@
  * minted: texts are checked by the same functions.  With that, escaping at
  * most doubles a text, so all JSON of a new token fits in fixed room and no
  * memory is asked for.  Members come in a fixed order without white space;
- * Ed25519 and HMAC are deterministic, hence so is the token.
+ * Ed25519 and HMAC are deterministic, hence the token is, too.
  */
 
 
@@ -38,8 +38,8 @@
 #define XET_TOKEN_MINT_HEADER   (64 + 2 * XET_JWK_ID_MAX)
 
 /*
- * JSON of a new payload: names, numbers, and texts likewise, but for the
- * repository, of which nothing is escaped.
+ * JSON of a new payload: names, numbers, and texts of which each byte is
+ * escaped, but for the repository, of which nothing is escaped.
  */
 #define XET_TOKEN_MINT_PAYLOAD                                                \
     (192 + 4 * XET_TOKEN_NAME_MAX + 2 * XET_TOKEN_SUB_MAX + XET_TOKEN_REPO_MAX)
@@ -281,7 +281,7 @@ xet_token_text_ok(const xet_token_text_t *text, size_t max)
         }
     }
 
-    /* made of nothing but UTF-8 */
+    /* jansson makes no string of bytes that are not UTF-8 */
 
     string = json_stringn((const char *) text->data, text->len);
 
@@ -332,7 +332,7 @@ xet_token_split(const uint8_t *token, size_t len, xet_token_parts_t *parts)
 }
 
 
-/* The object of a part, whose bytes go to buf; room for them was checked. */
+/* Parses a part, decoded to buf, whose room xet_token_split() has checked. */
 
 static xet_status_t
 xet_token_object(json_t **object, const xet_token_text_t *part, uint8_t *buf)
@@ -521,7 +521,7 @@ xet_token_claims(const json_t *object, const xet_token_params_t *params,
 }
 
 
-/* Sets *seconds, to 0 when there is none; 0 is returned if malformed. */
+/* Sets *seconds, to 0 for an absent claim; returns 0 for a malformed one. */
 
 static int
 xet_token_time(const json_t *object, const char *name, uint64_t *seconds)
@@ -567,7 +567,7 @@ xet_token_string(const json_t *object, const char *name,
 }
 
 
-/* A string or an array of strings: is the wanted string among them? */
+/* Looks for want in "aud", a string or an array; 0 when "aud" is malformed. */
 
 static int
 xet_token_audience(const json_t *object, const xet_token_text_t *want,

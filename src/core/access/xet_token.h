@@ -46,8 +46,8 @@ typedef struct {
 
 
 typedef struct {
-    xet_token_text_t    iss;           /* to be checked, or not */
-    xet_token_text_t    aud;
+    xet_token_text_t    iss;           /* required of a token unless NULL */
+    xet_token_text_t    aud;           /* required of a token unless NULL */
     uint64_t            skew;          /* seconds that clocks may differ by */
     size_t              max;           /* characters, 0: XET_TOKEN_MAX */
 } xet_token_params_t;
@@ -74,9 +74,10 @@ typedef struct {
  * XET_TOKEN_EXPIRED, XET_TOKEN_EARLY, XET_TOKEN_ISSUER, XET_TOKEN_AUDIENCE,
  * XET_TOKEN_SCOPE.  XET_NOMEM.
  *
- * A "kid" selects the keys of that id, else all that fit the algorithm are
- * tried, XET_TOKEN_KEYS_MAX at most.  May be called by several threads for
- * one set at a time.  Takes some 20 KiB of stack.
+ * A "kid" selects the keys of that id; of these, or of all keys without a
+ * "kid", those that fit the algorithm are tried, XET_TOKEN_KEYS_MAX at most.
+ * Several threads may verify with one set at a time.  A call takes some 20 KiB
+ * of stack.
  */
 xet_status_t xet_token_verify(const xet_jwk_set_t *set,
     const xet_token_params_t *params, const uint8_t *token, size_t len,
@@ -102,8 +103,8 @@ int xet_token_text_ok(const xet_token_text_t *text, size_t max);
 
 /*
  * Writes a token that xet_token_verify() takes under the same params, with
- * their issuer and audience; *len characters, no zero byte.  The key is a
- * secret or a private key.  The same claims give the same token.
+ * their issuer and audience; *len characters, no NUL.  The key is a secret or a
+ * private key.  The same claims give the same token.
  *
  * XET_INTERNAL when something is out of bounds, the key can't sign, or the
  * token is longer than cap; XET_NOMEM.

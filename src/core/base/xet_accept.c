@@ -7,8 +7,9 @@
  * Ownership:  the value is only looked at.
  * Threads:    any.
  *
- * A weight is zero when it is written so: "0", "0." and up to three zeros.
- * A malformed weight counts as not zero: the client did name the coding.
+ * A weight is zero when it is "0" or "0." followed by any number of zeros, even
+ * by more than the three that RFC 9110 allows.  A malformed weight counts as
+ * not zero: the client did name the coding.
  */
 
 
@@ -61,7 +62,7 @@ xet_accept_name(const uint8_t *p, const uint8_t *end, const char *coding)
 }
 
 
-/* " q=0.000 " */
+/* Whether the parameter of a coding is a weight of zero, as in " q=0.000 ". */
 
 static int
 xet_accept_zero(const uint8_t *p, const uint8_t *end)

@@ -12,7 +12,7 @@
 
 
 /*
- * Whether the value of the header names the coding with another weight than 0.
+ * Whether the value of the header names the coding with a weight other than 0.
  * coding is in lower case and ends in NUL; the header may have any case.  "*"
  * does not count: few clients know the codings that we ask for, so an answer
  * is sent in one of them only to a client that names it.

@@ -9,9 +9,9 @@
  *
  * Decoding takes what encoding writes and nothing else, so that two texts
  * which differ never stand for the same bytes: a cache may be keyed by the
- * text, and a signature over the text is one over the bytes.  What is decoded
- * here is public (tokens in transit, public keys), so the time it takes may
- * depend on it.
+ * text, and a signature over the text is also one over the bytes.  What is
+ * decoded here is public (tokens in transit, public keys), so decoding may take
+ * a time that depends on the data.
  */
 
 
@@ -25,7 +25,7 @@ static const char  xet_base64_digits[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 
-/* What a character stands for. */
+/* The value of each character, XET_BASE64_NONE for one that is no digit. */
 
 static const uint8_t  xet_base64_values[256] = {
     64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64,
@@ -129,7 +129,7 @@ xet_base64_decode(uint8_t *dst, const uint8_t *src, size_t len)
         len -= 4;
     }
 
-    /* what is left of the last character */
+    /* the spare bits of the last character must be zero */
 
     if (len) {
         bad |= (bits & ((len == 2) ? 0xffff : 0xff)) ? XET_BASE64_NONE : 0;

@@ -13,20 +13,20 @@
 #include <stddef.h>
 
 
-/* Characters for len bytes; len is at most SIZE_MAX / 4. */
+/* Number of characters for len bytes; len is at most SIZE_MAX / 4. */
 #define xet_base64_encoded(len)  (((len) * 4 + 2) / 3)
 
-/* Bytes in len characters, where len mod 4 is not 1. */
+/* Number of bytes in len characters, where len mod 4 is not 1. */
 #define xet_base64_decoded(len)                                               \
     ((len) / 4 * 3 + ((len) % 4 ? (len) % 4 - 1 : 0))
 
 
-/* Writes xet_base64_encoded(len) characters, no zero byte; their end. */
+/* Writes xet_base64_encoded(len) characters, no NUL; returns their end. */
 uint8_t *xet_base64_encode(uint8_t *dst, const uint8_t *src, size_t len);
 
 /*
- * Writes xet_base64_decoded(len) bytes.  1, or 0 when src is not the spelling
- * of any bytes; dst may be written to then.
+ * Writes xet_base64_decoded(len) bytes and returns 1.  Returns 0 when src is
+ * not the spelling of any bytes; dst may have been written to even so.
  */
 int xet_base64_decode(uint8_t *dst, const uint8_t *src, size_t len);
 

@@ -5,8 +5,9 @@
  * Purpose:    collects an answer of unknown length without ever moving what
  *             is already written; the nodes become a chain of nginx buffers.
  * States:     good, failed.  Failed is final: it is entered by an allocation
- *             that fails (or a size that can't be), and every later write is
- *             ignored, so that a writer asks xet_buf_status() once at its end.
+ *             that fails, by a size that would overflow or by an advance past
+ *             the last node, and every later write is ignored, so that a
+ *             writer asks xet_buf_status() once at its end.
  * Ownership:  nodes and their bytes come from the callback, in one piece a
  *             node; whoever owns the allocator frees them, this file never.
  * Threads:    one at a time.
@@ -128,7 +129,7 @@ xet_buf_status(const xet_buf_t *b)
 }
 
 
-/* Makes the last node one with room for at least n bytes, 1 on success. */
+/* Makes room for at least n bytes in the last node; returns 1 on success. */
 
 static int
 xet_buf_grow(xet_buf_t *b, size_t n)

@@ -17,7 +17,7 @@
 #include "xet_status.h"
 
 
-/* Returns NULL when out of memory; aligned for pointers otherwise. */
+/* Returns memory aligned for pointers, or NULL when there is none left. */
 typedef void *(*xet_alloc_pt)(void *data, size_t size);
 
 
@@ -39,7 +39,7 @@ typedef struct {
     xet_buf_node_t  *last;
 
     uint64_t         size;         /* bytes written, all nodes */
-    size_t           node_size;    /* of the next node; doubles to 64 KiB */
+    size_t           node_size;    /* of the next node; doubles up to 64 KiB */
 
     unsigned         failed:1;
 } xet_buf_t;
@@ -50,8 +50,8 @@ void xet_buf_init(xet_buf_t *b, xet_alloc_pt alloc, void *data,
     size_t node_size);
 
 /*
- * Contiguous room for n bytes, NULL when the buffer has failed.  What was
- * written there is counted by xet_buf_advance(); a reserve without an advance
+ * Returns contiguous room for n bytes, NULL when the buffer has failed.  What
+ * is written there counts after xet_buf_advance(); a reserve without an advance
  * has no effect, but may leave an empty last node (pos == start).  An advance
  * by more than the last node has room for fails the buffer.
  */

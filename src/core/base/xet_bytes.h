@@ -77,7 +77,7 @@ xet_put_u64(uint8_t *p, uint64_t v)
 }
 
 
-/* Copies len bytes to p; the end of the copy. */
+/* Copies len bytes to p; returns the end of the copy. */
 
 static inline uint8_t *
 xet_put_bytes(uint8_t *p, const void *data, size_t len)
@@ -111,8 +111,9 @@ xet_get_hex_digit(unsigned c)
 
 
 /*
- * The value of len decimal digits and nothing else, leading zeros allowed.  0
- * when len is 0, for any other byte, and for a value of more than 64 bits.
+ * Sets *number to the value of len decimal digits, leading zeros allowed, and
+ * returns 1.  Returns 0 when len is 0, for any other byte, and for a value of
+ * more than 64 bits; *number is left alone but for a len of 0.
  */
 
 static inline int
@@ -154,7 +155,7 @@ xet_is_alnum(unsigned c)
 }
 
 
-/* The place behind the spaces and tabs that p is at, if any. */
+/* Returns the position after the spaces and tabs at p, if there are any. */
 
 static inline const uint8_t *
 xet_skip_blanks(const uint8_t *p, const uint8_t *end)
@@ -167,11 +168,14 @@ xet_skip_blanks(const uint8_t *p, const uint8_t *end)
 }
 
 
-/* Decimal digits of a 64-bit integer at most. */
+/* The most decimal digits that a 64-bit integer has. */
 #define XET_DECIMAL_MAX  20
 
 
-/* The end of v in digits, no NUL; p has room for XET_DECIMAL_MAX bytes. */
+/*
+ * Writes v in decimal digits without a NUL and returns their end.  p has room
+ * for XET_DECIMAL_MAX bytes.
+ */
 
 static inline uint8_t *
 xet_put_decimal(uint8_t *p, uint64_t v)

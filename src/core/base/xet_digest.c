@@ -23,7 +23,7 @@
 #define XET_DIGEST_TEXT_LEN  xet_base64_encoded(XET_DIGEST_SHA256_LEN)
 
 
-/* The end of a key, or NULL. */
+/* Returns the end of the key at p, or NULL when there is no key. */
 
 static const uint8_t *
 xet_digest_key(const uint8_t *p, const uint8_t *end)
@@ -50,7 +50,7 @@ xet_digest_key(const uint8_t *p, const uint8_t *end)
 }
 
 
-/* The colon that ends a byte sequence, or NULL. */
+/* Returns the colon that ends the byte sequence at p, or NULL. */
 
 static const uint8_t *
 xet_digest_bytes(const uint8_t *p, const uint8_t *end)
@@ -79,7 +79,7 @@ xet_digest_bytes(const uint8_t *p, const uint8_t *end)
 }
 
 
-/* The alphabet is base64's own; the decoder knows the alphabet for URLs. */
+/* The header has the standard alphabet, the decoder knows the one for URLs. */
 
 static int
 xet_digest_decode(const uint8_t *p, size_t len, uint8_t *sha256)

@@ -18,10 +18,11 @@
 
 
 /*
- * The SHA-256 in the value of such a header.  XET_OK; XET_DONE when it has
- * other algorithms only; XET_DIGEST_SYNTAX when it is no dictionary of byte
- * sequences (RFC 8941), or this one has not 32 bytes.  Of several the last
- * one counts.  sha256 is undefined but for XET_OK.
+ * Writes the SHA-256 that the value of a digest header has to sha256, which has
+ * room for XET_DIGEST_SHA256_LEN bytes.  XET_OK; XET_DONE when the header has
+ * other algorithms only; XET_DIGEST_SYNTAX when the value is no dictionary of
+ * byte sequences (RFC 8941), or a SHA-256 does not have 32 bytes.  Of several
+ * SHA-256 the last one counts.  sha256 is undefined unless XET_OK is returned.
  */
 xet_status_t xet_digest_sha256(const uint8_t *value, size_t len,
     uint8_t *sha256);

@@ -3,7 +3,7 @@
  * Lists of entity tags.
  *
  * Purpose:    one question, whether a tag is in a list that a client sent.
- *             Tags may hold commas, so a list can't be cut at these.
+ *             Tags may hold commas, so a list can't be split at its commas.
  * States:     none; one pass from left to right.
  * Ownership:  nothing is kept.
  * Threads:    any.
@@ -15,7 +15,7 @@
 #include "xet_etag.h"
 
 
-/* Behind white space and commas. */
+/* Returns the position after the white space and commas at p. */
 
 static const uint8_t *
 xet_etag_skip(const uint8_t *p, const uint8_t *end)
@@ -28,7 +28,7 @@ xet_etag_skip(const uint8_t *p, const uint8_t *end)
 }
 
 
-/* The closing quote of the tag whose opening one p is at, or NULL. */
+/* Returns the closing quote of the tag whose opening quote p is at, or NULL. */
 
 static const uint8_t *
 xet_etag_close(const uint8_t *p, const uint8_t *end)
@@ -88,7 +88,7 @@ xet_etag_match(const uint8_t *list, size_t len, const uint8_t *tag,
 
         p = xet_etag_skip(close, end);
 
-        /* something else than a comma in between */
+        /* neither a comma nor white space follows the tag */
 
         if (p == close && p < end) {
             return 0;

@@ -13,14 +13,14 @@
 
 
 typedef enum {
-    XET_ETAG_STRONG = 0,               /* W/ never matches */
-    XET_ETAG_WEAK                      /* W/ is looked through */
+    XET_ETAG_STRONG = 0,               /* a tag with W/ never matches */
+    XET_ETAG_WEAK                      /* W/ is ignored */
 } xet_etag_compare_t;
 
 
 /*
  * Whether the list is "*" or has the tag, which is strong and comes with its
- * quotes.  What follows a syntax error is not looked at.
+ * quotes.  The list is read up to its first syntax error.
  */
 int xet_etag_match(const uint8_t *list, size_t len, const uint8_t *tag,
     size_t tag_len, xet_etag_compare_t compare);

@@ -84,7 +84,7 @@ xet_filename_plain(uint8_t ch)
 }
 
 
-/* attr-char of RFC 8187 */
+/* Whether the byte is an attr-char of RFC 8187, which needs no escape. */
 
 static int
 xet_filename_attr(uint8_t ch)

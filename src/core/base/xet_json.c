@@ -12,9 +12,9 @@
  * Threads:    one at a time.
  *
  * Errors are the buffer's: after a failed write all others are ignored and
- * xet_buf_status() tells.  Nesting deeper than XET_JSON_DEPTH, closing what is
- * not open, and closing after a key fail the buffer too: the text would be no
- * JSON.
+ * xet_buf_status() reports the failure.  Nesting deeper than XET_JSON_DEPTH,
+ * closing what is not open, and closing after a key fail the buffer too: the
+ * text would be no JSON.
  *
  * Strings: runs of bytes that stand for themselves are copied whole.  An
  * ill-formed UTF-8 sequence is replaced by one U+FFFD for each maximal part
@@ -318,7 +318,7 @@ xet_json_close(xet_json_t *j, const char *bracket)
 }
 
 
-/* What is between the quotes. */
+/* Writes the text between the quotes of a string. */
 
 static void
 xet_json_text(xet_json_t *j, const uint8_t *s, size_t len)
@@ -329,7 +329,7 @@ xet_json_text(xet_json_t *j, const uint8_t *s, size_t len)
     const uint8_t  *p, *end, *run;
 
     b = j->buf;
-    end = len ? s + len : s;       /* s may be NULL then */
+    end = len ? s + len : s;       /* without a length s may be NULL */
 
     for (p = run = s; p < end; /* void */ ) {
 
@@ -358,7 +358,7 @@ xet_json_text(xet_json_t *j, const uint8_t *s, size_t len)
 }
 
 
-/* A byte that can't stand for itself: special, control, or ill-formed. */
+/* Writes a byte that can't stand for itself: special, control, ill-formed. */
 
 static void
 xet_json_escape(xet_buf_t *b, unsigned c)
@@ -407,8 +407,9 @@ xet_json_escape(xet_buf_t *b, unsigned c)
 
 
 /*
- * The length of the character at p, whose first byte is 0x80 or more; without
- * *valid, of the ill-formed bytes that one replacement stands for.
+ * Returns the length of the character at p, whose first byte is 0x80 or more.
+ * When *valid is set to 0, the length is that of the ill-formed bytes that one
+ * U+FFFD replaces.
  */
 
 static size_t

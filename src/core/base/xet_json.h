@@ -1,9 +1,9 @@
 
 /*
  * A JSON writer on xet_buf_t, RFC 8259, no white space.  Commas and colons
- * are put by the writer; nesting is at most XET_JSON_DEPTH levels, one more
- * fails the buffer.  Integers are written exactly, never as floats.  Strings
- * are escaped; bytes that are not valid UTF-8 come out as U+FFFD.
+ * are put by the writer; nesting is at most XET_JSON_DEPTH levels, one level
+ * more fails the buffer.  Integers are written exactly, never as floats.
+ * Strings are escaped; bytes that are not valid UTF-8 come out as U+FFFD.
  */
 
 #ifndef _XET_JSON_H_INCLUDED_
@@ -18,7 +18,7 @@
 
 typedef struct {
     xet_buf_t  *buf;
-    uint32_t    more;              /* a bit a level: an element was written */
+    uint32_t    more;              /* one bit per level: has an element */
     unsigned    depth;
     unsigned    value:1;           /* a key was written, its value follows */
 } xet_json_t;
@@ -27,8 +27,9 @@ typedef struct {
 void xet_json_init(xet_json_t *j, xet_buf_t *b);
 
 /*
- * Goes on in another buffer, at any place; all that is open stays so.  The
- * buffer before is not looked at any more, nor are its errors carried over.
+ * Continues the text in the buffer b, from any point; objects and arrays that
+ * are open stay open.  The former buffer is not used any more, and its errors
+ * are not carried over to b.
  */
 void xet_json_resume(xet_json_t *j, xet_buf_t *b);
 
@@ -46,16 +47,17 @@ void xet_json_cstring(xet_json_t *j, const char *s);
 void xet_json_u64(xet_json_t *j, uint64_t v);
 void xet_json_i64(xet_json_t *j, int64_t v);
 
-/* A number that the caller has written out; text is one by RFC 8259. */
+/* Writes a number as the caller has formatted it, which must suit RFC 8259. */
 void xet_json_number(xet_json_t *j, const uint8_t *text, size_t len);
 void xet_json_bool(xet_json_t *j, int v);
 void xet_json_null(xet_json_t *j);
 
 /*
- * A whole element that the caller writes itself: JSON text of up to n bytes at
- * the place returned, its key too where one is due; NULL when the buffer has
- * failed.  end is behind the text.  An element in one piece takes a fraction
- * of the time.
+ * A whole element that the caller writes itself.  xet_json_reserve() returns
+ * room for n bytes of JSON text, with the key where one is due, or NULL when
+ * the buffer has failed; xet_json_advance() takes the end of the text.  An
+ * element in one piece takes a fraction of the time that it takes in separate
+ * calls.
  */
 uint8_t *xet_json_reserve(xet_json_t *j, size_t n);
 void xet_json_advance(xet_json_t *j, const uint8_t *end);

@@ -11,8 +11,9 @@
 
 
 /*
- * The next byte of an encoded text, or -1 for a malformed escape; *p, which
- * was before end, moves behind the byte or its escape.  "+" is no space.
+ * Returns the next byte of an encoded text and moves *p, which must be before
+ * end, past the byte or its escape.  Returns -1 for a malformed escape, where
+ * *p stays.  "+" does not stand for a space.
  */
 
 static inline int

@@ -25,8 +25,9 @@
 
 
 /*
- * At least one digit; a number over the limit is the limit, which is past the
- * end of any file.  The position after the last digit, or NULL.
+ * Reads a number of at least one digit; a number over the limit is read as the
+ * limit, which is past the end of any file.  Returns the position after the
+ * last digit, or NULL.
  */
 
 static const uint8_t *
@@ -55,7 +56,7 @@ xet_range_number(const uint8_t *p, const uint8_t *end, uint64_t *number)
 }
 
 
-/* first-last, first-, -length.  The position after the spec, or NULL. */
+/* Reads first-last, first- or -length; returns the position after or NULL. */
 
 static const uint8_t *
 xet_range_spec(const uint8_t *p, const uint8_t *end, xet_range_spec_t *spec)
@@ -92,7 +93,7 @@ xet_range_spec(const uint8_t *p, const uint8_t *end, xet_range_spec_t *spec)
 }
 
 
-/* The range unit and its equals sign.  The position after both, or NULL. */
+/* Returns the position after the range unit and its equals sign, or NULL. */
 
 static const uint8_t *
 xet_range_unit(const uint8_t *p, const uint8_t *end)

@@ -265,7 +265,7 @@ typedef enum {
 #undef XET_STATUS_ENUM
 
 
-/* The three never return NULL; an unknown status reads as XET_INTERNAL. */
+/* These never return NULL; an unknown status is taken for XET_INTERNAL. */
 
 const char *xet_status_code(xet_status_t status);
 const char *xet_status_text(xet_status_t status);

@@ -13,8 +13,8 @@
 
 
 typedef struct {
-    unsigned  need;                    /* bytes of the character to come */
-    uint8_t   low;                     /* bounds of the next one */
+    unsigned  need;                    /* bytes that the character lacks */
+    uint8_t   low;                     /* bounds of the next of these bytes */
     uint8_t   high;
 } xet_utf8_t;
 
@@ -27,8 +27,8 @@ xet_utf8_init(xet_utf8_t *u)
 
 
 /*
- * Returns how many of len bytes can be part of a text; less than len if the
- * next one can't.  The text may end where u->need is 0.
+ * Returns how many of the len bytes continue a well-formed text; fewer than len
+ * when the byte after them does not.  The text may end where u->need is 0.
  */
 size_t xet_utf8_feed(xet_utf8_t *u, const uint8_t *p, size_t len);
 

@@ -35,7 +35,7 @@ xet_chunker_init(xet_chunker_t *c, const xet_suite_t *suite)
 }
 
 
-/* min(len, limit - size), for a phase that ends when the chunk has limit. */
+/* How many of len bytes a phase takes that ends when the chunk has limit. */
 
 static size_t
 xet_chunker_room(const xet_chunker_t *c, size_t len, uint32_t limit)

@@ -21,9 +21,10 @@ typedef struct {
 void xet_chunker_init(xet_chunker_t *c, const xet_suite_t *suite);
 
 /*
- * Takes bytes up to the next boundary: returns how many of len belong to the
- * open chunk; *cut is 1 when the chunk ends there, and the next call starts
- * another one.  With *cut 0 all of data was taken.
+ * Takes bytes up to the next boundary: returns how many of the len bytes of
+ * data belong to the open chunk.  *cut is 1 when the chunk ends with them, and
+ * the next call starts another chunk; it is 0 when all of data was taken and
+ * the chunk goes on.
  */
 size_t xet_chunker_feed(xet_chunker_t *c, const uint8_t *data, size_t len,
     int *cut);

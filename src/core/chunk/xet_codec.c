@@ -14,8 +14,8 @@
  * Threads:    one at a time.
  *
  * Encoding makes one frame of independent blocks without checksums or content
- * size.  The block size is the smallest that holds the chunk, so that it is
- * one block.  The work buffer is larger than a chunk because LZ4F asks for
+ * size.  The block size is the smallest that holds the chunk, so that the frame
+ * has one block.  The work buffer is larger than a chunk because LZ4F asks for
  * room for the worst case.
  */
 
@@ -336,7 +336,7 @@ xet_codec_bg4_join(const uint8_t *in, uint8_t *out, size_t n)
 }
 
 
-/* Group i begins behind the groups before it, n % 4 of which are longer. */
+/* Sets where the groups begin; the first n % 4 groups are a byte longer. */
 
 static void
 xet_codec_bg4_bases(size_t base[4], size_t n)

@@ -27,8 +27,8 @@ typedef struct xet_codec_s  xet_codec_t;
  * NULL when out of memory.  A codec is 256 KiB.  To decode, LZ4F adds buffers
  * by the largest block size that a frame has declared so far, and keeps them:
  * 128 KiB of address space with the 64 KiB blocks of most clients, 8.1 MiB
- * with the 4 MiB blocks of JavaScript clients.  Of the latter an honest frame
- * touches about 256 KiB, and a frame made for it 4.1 MiB.
+ * with the 4 MiB blocks of JavaScript clients.  Of these 8.1 MiB an honest
+ * frame touches about 256 KiB, and a frame made to touch more 4.1 MiB.
  */
 xet_codec_t *xet_codec_create(void);
 void xet_codec_destroy(xet_codec_t *c);
@@ -36,10 +36,11 @@ void xet_codec_destroy(xet_codec_t *c);
 /*
  * Decodes one chunk of exactly raw_len bytes (1..XET_CHUNK_MAX) into out.
  * Any legal LZ4 frame is taken; it must be complete, alone, and give raw_len
- * bytes; dictionaries and skippable frames are refused.  XET_XORB_SCHEME,
- * XET_XORB_RAW_LEN, XET_XORB_DATA_LEN when the data gives another length,
- * XET_XORB_DATA for anything else that is wrong with it, XET_NOMEM.  Without
- * XET_OK the content of out is undefined.
+ * bytes; dictionaries and skippable frames are refused.  XET_XORB_SCHEME for an
+ * unknown scheme, XET_XORB_RAW_LEN for a raw_len out of its range,
+ * XET_XORB_DATA_LEN when the data gives another length, XET_XORB_DATA for
+ * anything else that is wrong with the data, XET_NOMEM.  Unless XET_OK is
+ * returned, the content of out is undefined.
  */
 xet_status_t xet_codec_decode(xet_codec_t *c, unsigned scheme,
     const uint8_t *in, size_t len, uint8_t *out, size_t raw_len);
@@ -54,7 +55,7 @@ xet_status_t xet_codec_decode(xet_codec_t *c, unsigned scheme,
 xet_status_t xet_codec_encode(xet_codec_t *c, unsigned scheme,
     const uint8_t *in, size_t len, uint8_t *out, size_t *out_len);
 
-/* The permutation alone; in and out do not overlap, any n. */
+/* The byte grouping alone, of any n bytes; in and out must not overlap. */
 void xet_codec_bg4_split(const uint8_t *in, uint8_t *out, size_t n);
 void xet_codec_bg4_join(const uint8_t *in, uint8_t *out, size_t n);
 

@@ -9,18 +9,18 @@
  *             before p.
  * Threads:    any.
  *
- * Each hash waits for the one before it, and a processor that could do more
- * sits idle.  But a byte is shifted out of the hash by the 64 bytes after it,
- * so a lane may begin anywhere when it has hashed the 64 bytes before.  A
- * block is four lanes side by side, one behind the other in the data.  The
- * first place that is found need not be the first one in the data: the lanes
- * before it, which had nothing up to the same step, are then looked through
- * to their ends, one after the other.
+ * Each hash waits for the hash of the byte before, and a processor that could
+ * do more sits idle.  But a byte is shifted out of the hash by the 64 bytes
+ * after it, so a lane may begin anywhere once the 64 bytes before the lane are
+ * hashed.  A block is four lanes, which follow each other in the data and are
+ * hashed side by side.  The place that is found first need not be the first
+ * one in the data: the lanes before that place, which had nothing up to the
+ * same step, are then looked through to their ends, one after the other.
  *
  * A lane is long enough for its 64 bytes more to matter little, and short
- * enough for the end of the last block, a chunk being some 14 of them, not to
- * matter either.  More lanes, or gathering by AVX2, were slower; gathering by
- * AVX-512 was no faster.
+ * enough for the part of the last block that is hashed in vain not to matter
+ * either, as a chunk has some 14 blocks.  More lanes, or gathering by AVX2,
+ * were slower; gathering by AVX-512 was no faster.
  */
 
 
@@ -93,10 +93,10 @@ xet_gearhash_find(const uint64_t *gear, uint64_t mask, uint64_t *hash,
 
 
 /*
- * Looks through a block with the hashes of its lanes, of which hash[0] is
- * given.  Returns the number of bytes taken of *lane, where it has found
- * something, and of the lanes before it; else the length of a lane, with
- * *lane behind the last one.
+ * Looks through the lanes of the block at p, with hash[0] given as the hash
+ * before the block, and leaves the hash of each lane in hash.  Sets *lane to
+ * the lane where the mask was met, or to XET_GEARHASH_LANES.  Returns the
+ * number of bytes taken of *lane and of each lane before it.
  */
 
 static size_t
@@ -156,7 +156,7 @@ xet_gearhash_block(const uint64_t *gear, uint64_t mask, uint64_t *hash,
 }
 
 
-/* One byte after the other. */
+/* The same as xet_gearhash_find(), one byte after the other. */
 
 static const uint8_t *
 xet_gearhash_scan(const uint64_t *gear, uint64_t mask, uint64_t *hash,

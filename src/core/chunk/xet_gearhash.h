@@ -11,14 +11,15 @@
 #include "xet_suite.h"
 
 
-/* The hash behind p, after n bytes more. */
+/* Continues hash over the n bytes at p and returns the hash after them. */
 uint64_t xet_gearhash_update(const uint64_t *gear, uint64_t hash,
     const uint8_t *p, size_t n);
 
 /*
- * Hashes from p up to the first byte after which the hash has no bit of mask:
- * returns the end of that byte, with *found 1.  Else end, with *found 0 and
- * *hash behind the last byte.  What found leaves in *hash means nothing.
+ * Hashes from p up to the first byte after which the hash has no bit of mask,
+ * sets *found to 1 and returns the position after that byte; *hash is undefined
+ * then.  Without such a byte before end, sets *found to 0 and *hash to the hash
+ * after the last byte, and returns end.
  */
 const uint8_t *xet_gearhash_find(const uint64_t *gear, uint64_t mask,
     uint64_t *hash, const uint8_t *p, const uint8_t *end, int *found);

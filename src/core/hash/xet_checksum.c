@@ -3,10 +3,11 @@
  * The digest of a stored copy of a xorb: XXH3 of 128 bits.
  *
  * Purpose:    computed while the copy is written, and again when it is read to
- *             see if it is whole.  It finds damage, at a fifth of the price of
- *             BLAKE3, whose hashes of the chunks are there for the rest: who
- *             could choose two copies of a digest can't choose which bytes are
- *             under a name, because a name is random and written once.
+ *             see if it is whole.  The digest finds damage, at a fifth of the
+ *             price of BLAKE3; against forgery there are the chunk hashes.  A
+ *             client that could make two copies with one digest still can't
+ *             choose which bytes are under the name of a copy, because a name
+ *             is random and written once.
  * States:     created or reset, updated any number of times, finished.
  * Ownership:  the caller's, about 600 bytes on the heap, because the structure
  *             is the library's.
@@ -16,7 +17,7 @@
 
 #include <xxhash.h>
 
-/* as fast as the processor can: the library itself takes what all have */
+/* the widest vectors of this processor: the library alone uses what all have */
 
 #if (defined __x86_64__ && defined __has_include)
 #if __has_include(<xxh_x86dispatch.h>)

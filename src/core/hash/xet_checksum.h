@@ -23,14 +23,14 @@ typedef struct {
 typedef struct xet_checksum_state_s  xet_checksum_state_t;
 
 
-/* NULL without memory; destroy takes NULL. */
+/* A new state is reset, NULL when out of memory; destroy takes NULL. */
 xet_checksum_state_t *xet_checksum_create(void);
 void xet_checksum_destroy(xet_checksum_state_t *s);
 void xet_checksum_reset(xet_checksum_state_t *s);
 void xet_checksum_update(xet_checksum_state_t *s, const void *data,
     size_t len);
 
-/* Of all bytes since reset. */
+/* Sets *out to the checksum of all bytes since the last reset. */
 void xet_checksum_finish(const xet_checksum_state_t *s, xet_checksum_t *out);
 
 int xet_checksum_equal(const xet_checksum_t *a, const xet_checksum_t *b);

@@ -28,16 +28,16 @@ typedef struct {
 } xet_hash_t;
 
 
-/* XET_HASH_STR_LEN lower-case digits, no zero byte; returns their end. */
+/* Writes XET_HASH_STR_LEN lower-case digits, no NUL; returns their end. */
 uint8_t *xet_hash_print(uint8_t *dst, const xet_hash_t *hash);
 
 /*
- * XET_HASH_SYNTAX unless len is 64 and all are hex digits of any case; *hash
- * is left alone then.
+ * Reads a hash string of len digits.  XET_HASH_SYNTAX unless len is 64 and all
+ * are hex digits, of either case; *hash is set on XET_OK only.
  */
 xet_status_t xet_hash_parse(xet_hash_t *hash, const uint8_t *src, size_t len);
 
-/* Plain hex of the 32 bytes in memory order, for SHA-256 digests. */
+/* Writes 32 bytes as hex in memory order, for SHA-256; returns the end. */
 uint8_t *xet_hash_print_plain(uint8_t *dst, const uint8_t *bytes);
 
 

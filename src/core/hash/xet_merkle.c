@@ -2,8 +2,8 @@
 /*
  * The aggregated hash tree, streamed.
  *
- * Purpose:    the root over any number of (hash, size) leaves in a constant
- *             of memory.
+ * Purpose:    the root over any number of (hash, size) leaves in constant
+ *             memory.
  * States:     a level has an open group of less than merge_max nodes.  A node
  *             that completes its group (the group then has merge_max nodes,
  *             or at least merge_min and the node's hash is a natural end)
@@ -16,9 +16,9 @@
  * Why streaming gives the same tree as the draft's level-by-level loop: where
  * a group ends depends only on its own nodes, except at the end of a level,
  * and there both take whatever is left, even a single node, as the last
- * group.  The one node that is not taken is a root, the only one of its
- * level.  A closed group has at least merge_min nodes, so a level with a
- * closed group is never the root's level.
+ * group.  The one node that is not taken into a group is the root, the only
+ * node of its level.  A group that is closed before the end of its level has
+ * at least merge_min nodes, so its level is never the root's level.
  *
  * The size of a node is the sum of its leaves' sizes; callers bound it far
  * below 2^64 (a wrapped sum would only change the text that is hashed).
@@ -122,7 +122,7 @@ xet_merkle_put(xet_merkle_t *m, unsigned i, const xet_merkle_node_t *node)
 }
 
 
-/* The open group of level i, which has nodes, becomes one node. */
+/* Closes the open group of level i, which is not empty, into *parent. */
 
 static void
 xet_merkle_close(xet_merkle_t *m, unsigned i, xet_merkle_node_t *parent)

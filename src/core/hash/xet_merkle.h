@@ -38,11 +38,14 @@ void xet_merkle_init(xet_merkle_t *m, const xet_suite_t *suite);
 
 void xet_merkle_add(xet_merkle_t *m, const uint8_t *hash, uint64_t size);
 
-/* The node over a group of n nodes, 1 .. XET_MERKLE_GROUP. */
+/* Sets *parent to the node over a group of n nodes, 1 .. XET_MERKLE_GROUP. */
 void xet_merkle_group(const xet_suite_t *suite,
     const xet_merkle_node_t *nodes, size_t n, xet_merkle_node_t *parent);
 
-/* The root: zeros without leaves, the leaf itself with one.  Ends m. */
+/*
+ * Sets *root to the root: zeros without leaves, the leaf's own hash with one
+ * leaf.  Another tree in m needs xet_merkle_init() again.
+ */
 void xet_merkle_finish(xet_merkle_t *m, xet_hash_t *root);
 
 

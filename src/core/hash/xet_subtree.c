@@ -2,17 +2,17 @@
 /*
  * A finished subtree: its root, its shape, its JSON.
  *
- * Purpose:    what can be told of a subtree without building; the keys of the
- *             JSON form are those of the reference, in snake case, whatever
- *             the rest of a body has.
+ * Purpose:    what a subtree gives without a builder; the keys of the JSON
+ *             form are those of the reference, in snake case, whatever the
+ *             rest of a body has.
  * States:     none.
  * Ownership:  the subtree is read only.
  * Threads:    any.
  *
  * The shape of every subtree that was built: each level but the top one has
  * groups that went up, so it keeps nodes on its left exactly when the run does
- * not begin the file, and on its right exactly when it does not end it.  The
- * top level has no right.
+ * not begin the file, and on its right exactly when the run does not end the
+ * file.  The top level has no nodes on its right.
  */
 
 

@@ -2,15 +2,15 @@
 /*
  * Subtrees of the aggregated hash tree: what a run of consecutive leaves of a
  * file settles, whatever stands before and after it.  The subtrees of runs
- * that follow each other, and single leaves between them, join into the one
- * of the whole run, down to the root of the file, so that a client who
- * replaces a part of a file gets its new hash without the other chunks
- * (docs/protocol.md, range edits).
+ * that follow each other, and single leaves between them, join into the
+ * subtree of the whole run, in the end into the root of the file, so that a
+ * client that replaces a part of a file gets the new hash of the file without
+ * the other chunks (docs/protocol.md, range edits).
  *
  * A level keeps on its left the nodes whose group may still begin before the
  * run and on its right those whose group may still end after it; what lies
  * between is grouped and makes the level above.  Both ends of that middle are
- * stable cuts: the end of a group wherever grouping began.
+ * stable cuts; a stable cut is the end of a group wherever grouping began.
  */
 
 #ifndef _XET_SUBTREE_H_INCLUDED_
@@ -53,7 +53,7 @@ typedef struct {
     unsigned               started:1;  /* the first stable cut is known */
     unsigned               merged:1;   /* groups went up */
     unsigned               natural:1;  /* there is a last natural cut */
-    unsigned               gap:1;      /* at a valid gap from the one before */
+    unsigned               gap:1;      /* a valid gap is before the last cut */
 } xet_subtree_row_t;
 
 
@@ -62,8 +62,8 @@ typedef struct {
  * less than a group more on each level, never the leaves themselves.  That is
  * some dozens of nodes on each of O(log n) levels when hashes fall at random.
  * Leaves without stable cuts (one chunk repeated, as in a file of zeros) are
- * all kept, in the subtree as well, so whoever takes leaves from others sets
- * a limit.
+ * all kept, in the subtree as well, so a caller that takes leaves from clients
+ * has to set max.
  */
 
 typedef struct {
@@ -73,14 +73,14 @@ typedef struct {
 
     size_t                 max;        /* nodes at most, SIZE_MAX for any */
     size_t                 kept;       /* nodes of all subtrees finished */
-    size_t                 held;       /* nodes of the one in the making */
+    size_t                 held;       /* nodes of the subtree being built */
 
     unsigned               levels;
     unsigned               at_start:1;
     unsigned               at_end:1;
     unsigned               any:1;      /* something was added */
     unsigned               ended:1;    /* a subtree at the end was added */
-    unsigned               over:1;     /* max was the reason of XET_NOMEM */
+    unsigned               over:1;     /* max was the reason for XET_NOMEM */
 
     xet_subtree_row_t      level[XET_MERKLE_LEVELS];
 } xet_subtree_builder_t;
@@ -88,23 +88,24 @@ typedef struct {
 
 /*
  * max bounds the nodes held here and in all subtrees finished, together; one
- * more gives XET_NOMEM and sets over.  A node takes 40 bytes, in arrays that
- * grow by doubling, and once more in a finished subtree.
+ * more gives XET_NOMEM and sets over.  A node takes 40 bytes in arrays that
+ * grow by doubling, and another 40 in the finished subtree.
  */
 void xet_subtree_init(xet_subtree_builder_t *b, const xet_suite_t *suite,
     xet_alloc_pt alloc, void *data, size_t max);
 
 /*
- * Begins a run; one builder makes many, one after the other.  at_start: its
- * first leaf is the first one of the file.  at_end: its last leaf will be the
- * last one.
+ * Begins a run; one builder makes many runs, one after the other.  at_start:
+ * the first leaf of the run is the first one of the file.  at_end: the last
+ * leaf of the run will be the last one of the file.
  */
 void xet_subtree_start(xet_subtree_builder_t *b, int at_start, int at_end);
 
 /*
  * Adds a leaf, or all leaves of the subtree s; s is read only and may come
  * from anywhere.  XET_NOMEM; XET_PLAN_DAMAGED when s contradicts itself or its
- * place in the run.  After an error the builder is of no use.
+ * place in the run, or when anything follows a subtree at the end of the file.
+ * After an error the builder can't be used any more.
  */
 xet_status_t xet_subtree_add(xet_subtree_builder_t *b, const uint8_t *hash,
     uint64_t size);
@@ -115,8 +116,8 @@ xet_status_t xet_subtree_join(xet_subtree_builder_t *b,
 xet_status_t xet_subtree_finish(xet_subtree_builder_t *b, xet_subtree_t *s);
 
 /*
- * XET_PLAN_DAMAGED when s cannot have been built: its counts are not those of
- * its nodes, or its levels not those of its ends.
+ * XET_PLAN_DAMAGED when s can't come from a builder: the counts of its levels
+ * do not add up to n, or do not suit at_start and at_end.
  */
 xet_status_t xet_subtree_check(const xet_subtree_t *s);
 
@@ -126,7 +127,7 @@ xet_status_t xet_subtree_check(const xet_subtree_t *s);
  */
 xet_status_t xet_subtree_root(const xet_subtree_t *s, xet_hash_t *root);
 
-/* As an object: nodes, levels, at_start, at_end. */
+/* Writes s as an object with nodes, levels, at_start and at_end. */
 void xet_subtree_json(xet_json_t *j, const xet_subtree_t *s);
 
 

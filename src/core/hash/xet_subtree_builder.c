@@ -21,10 +21,11 @@
  * grouped when the cut is seen and never again matters on its level: the last
  * stable cut of a run is found from the left.
  *
- * A subtree that is joined lacks the middle of its levels.  Its left end is a
- * stable cut, whose third natural cut is missing; so is its right beginning,
- * with the third one at hand.  The cut in between is forced, and the scan goes
- * on as if the missing middle had been seen.
+ * A subtree that is joined lacks the middle of its levels.  The left nodes of a
+ * level end at a stable cut, whose third natural cut is missing; the right
+ * nodes begin at a stable cut, whose third natural cut is among them.  The cut
+ * in between is forced, and the scan goes on as if the missing middle had been
+ * seen.
  */
 
 
@@ -111,9 +112,10 @@ xet_subtree_add(xet_subtree_builder_t *b, const uint8_t *hash, uint64_t size)
 
 
 /*
- * Left nodes from level 0 up, with a cut behind each level but the top one,
- * then right nodes down: a node comes to its level after all that precede it
- * in the file have come to theirs.
+ * Adds the left nodes from level 0 up, with a forced cut after those of each
+ * level but the top one, then the right nodes from the top level down: a node
+ * comes to its level after all nodes that precede it in the file have come to
+ * theirs.
  */
 
 xet_status_t
@@ -240,7 +242,7 @@ xet_subtree_finish(xet_subtree_builder_t *b, xet_subtree_t *s)
 }
 
 
-/* One by one, so that what can go up does not pile up. */
+/* Adds nodes to level i one by one, so that complete groups do not pile up. */
 
 static xet_status_t
 xet_subtree_put(xet_subtree_builder_t *b, unsigned i,
@@ -305,7 +307,7 @@ xet_subtree_settle(xet_subtree_builder_t *b, unsigned i)
 }
 
 
-/* The end of the nodes that can be grouped, the left ones not included. */
+/* Returns the end of the nodes that can be grouped, which follow row->left. */
 
 static size_t
 xet_subtree_scan(const xet_subtree_builder_t *b, xet_subtree_row_t *row)
@@ -339,7 +341,7 @@ xet_subtree_scan(const xet_subtree_builder_t *b, xet_subtree_row_t *row)
                 row->started = 1;
                 row->left = row->cut;
 
-                /* the cuts before this one are not of the middle */
+                /* the next three natural cuts begin with this one */
 
                 valid = 0;
             }
@@ -358,7 +360,8 @@ xet_subtree_scan(const xet_subtree_builder_t *b, xet_subtree_row_t *row)
 
 /*
  * Groups the nodes between the left ones and end; stops at a group that may
- * not be complete, unless the rest makes the last group of its level.
+ * not be complete, unless rest is set: then the nodes that are left make the
+ * last group of their level.
  */
 
 static xet_status_t
@@ -414,8 +417,8 @@ xet_subtree_promote(xet_subtree_builder_t *b, unsigned i, size_t end, int rest)
 
 
 /*
- * A stable cut behind the last node of level i, which a joined subtree has
- * there.
+ * Puts a stable cut after the last node of level i, where a subtree that is
+ * being joined has a stable cut.
  */
 
 static xet_status_t
@@ -530,7 +533,7 @@ xet_subtree_append(xet_subtree_builder_t *b, unsigned i,
 }
 
 
-/* At the end of the file what is left on a level is its last group. */
+/* In a run that ends the file, makes a last group of what each level has. */
 
 static xet_status_t
 xet_subtree_close(xet_subtree_builder_t *b)

@@ -2,15 +2,15 @@
 /*
  * The algorithm suites.
  *
- * Purpose:    one row a suite with every key, size, table and modulus of the
+ * Purpose:    one row per suite with every key, size, table and modulus of the
  *             protocol; all other files take a suite and read it.
  * States:     none.
  * Ownership:  constants, they live as long as the program.
  * Threads:    any, nothing is ever written.
  *
  * Keys are given in the byte order in which BLAKE3 takes them.  A new suite
- * is a row here and its name in the table of names; XET_CHUNK_MAX and
- * XET_XORB_CHUNKS_MAX have to cover the largest one.
+ * is a row here and an entry of xet_suites; XET_CHUNK_MAX and
+ * XET_XORB_CHUNKS_MAX have to cover the largest suite.
  */
 
 

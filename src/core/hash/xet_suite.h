@@ -27,7 +27,7 @@ typedef struct {
     uint32_t         chunk_target;
     uint32_t         chunk_max;
 
-    /* two chunks in a row of stable_min <= size < stable_max: see windows */
+    /* two chunks in a row of stable_min <= size < stable_max: xet_windows.h */
     uint32_t         chunk_stable_min;
     uint32_t         chunk_stable_max;
 
@@ -36,8 +36,8 @@ typedef struct {
 
     uint32_t         dedup_modulus;    /* hash mod this == 0: eligible */
     uint32_t         merge_modulus;    /* hash mod this == 0: a group ends */
-    uint32_t         merge_min;        /* children with a natural end, least */
-    uint32_t         merge_max;        /* children of a node at most */
+    uint32_t         merge_min;        /* least children at a natural end */
+    uint32_t         merge_max;        /* most children of a node */
 } xet_suite_t;
 
 

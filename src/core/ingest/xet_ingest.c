@@ -71,11 +71,11 @@ struct xet_ingest_s {
 
     xet_ingest_piece_t   *cut;         /* chunks, conf.ahead at most */
     unsigned              cut_n;
-    unsigned              cut_placed;  /* of them, so far */
+    unsigned              cut_placed;  /* of these chunks, so far */
 
     xet_ingest_piece_t    chunk;       /* at hand */
-    xet_known_ref_t       last;        /* where the chunk before is */
-    uint32_t              xorb;        /* known's number of the open one */
+    xet_known_ref_t       last;        /* where the previous chunk is */
+    uint32_t              xorb;        /* the open xorb's number in known */
 
     uint8_t              *held_data;   /* XET_INGEST_HELD chunks, or NULL */
     xet_ingest_piece_t    held[XET_INGEST_HELD];
@@ -192,8 +192,8 @@ xet_ingest_feed(xet_ingest_t *in, const uint8_t *data, size_t len,
 
 
 /*
- * Cuts chunks, up to one that is to be asked about.  One that was put together
- * is placed before another needs the carry.
+ * Cuts chunks, up to one that is to be asked about.  A chunk that was put
+ * together in the carry is placed before another chunk needs the carry.
  */
 
 static xet_status_t
@@ -243,7 +243,7 @@ xet_ingest_scan(xet_ingest_t *in, const uint8_t *data, size_t len,
 }
 
 
-/* The chunk that is open goes on, and may be complete. */
+/* Adds bytes to the open chunk, which is complete when cut is set. */
 
 static xet_status_t
 xet_ingest_cut(xet_ingest_t *in, const uint8_t *data, size_t len, int cut)
@@ -301,7 +301,7 @@ xet_ingest_end(xet_ingest_t *in)
         return rc;
     }
 
-    /* the end of the file ends a run, too: nothing follows to be cut up */
+    /* a held run at the end of the file is taken: it may be short there */
 
     xet_ingest_take_held(in);
 
@@ -363,7 +363,7 @@ xet_ingest_place(xet_ingest_t *in)
 }
 
 
-/* The chunk at hand finds its place. */
+/* Finds a place for the chunk at hand. */
 
 static xet_status_t
 xet_ingest_step(xet_ingest_t *in)
@@ -401,7 +401,7 @@ xet_ingest_step(xet_ingest_t *in)
 }
 
 
-/* A chunk that follows the chunk before it in a known xorb is taken there. */
+/* A chunk that follows the previous one in a known xorb is taken there. */
 
 static xet_status_t
 xet_ingest_look(xet_ingest_t *in)
@@ -695,7 +695,7 @@ xet_ingest_learn(xet_ingest_t *in, const xet_xorb_list_t *xorb, unsigned key,
     xet_status_t    rc;
     const uint8_t  *hash;
 
-    /* a chunk not to be seen keeps its place under a hash that none has */
+    /* a chunk that is not seen keeps its place under a hash that none has */
 
     static const uint8_t  hidden[XET_HASH_LEN];
 

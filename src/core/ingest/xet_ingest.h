@@ -4,9 +4,9 @@
  *
  * The data is cut into chunks (draft-denis-xet, "Content-Defined Chunking");
  * a chunk that is known becomes a part of a term, any other chunk goes into
- * the xorb being written.  Known are the chunks of this file so far, and the
- * chunks that the caller tells of when asked: about the first chunk of the
- * file, about chunks that are eligible for the dedup index ("Eligibility
+ * the xorb being written.  Known are the chunks that were taken in so far, and
+ * the chunks that the caller tells of when it is asked: about the first chunk
+ * of the file, about chunks that are eligible for the dedup index ("Eligibility
  * Criteria"), and about a chunk that follows the end of a known xorb, because
  * the next xorb of a file often begins there.
  *
@@ -15,8 +15,9 @@
  *
  *     feed, again and again; end; [next and from the start;] finish
  *
- * feed, end and finish may return XET_AGAIN: the caller sees to what is
- * wanted, says so by xet_ingest_done(), and calls the same function again.
+ * feed, end and finish may return XET_AGAIN: the caller does what
+ * xet_ingest_want() asks for, says so by xet_ingest_done(), and calls the same
+ * function again.
  *
  * Several files may be taken in one after the other.  They share what is known
  * and the xorb being written, so that a xorb may have chunks of many files and
@@ -36,8 +37,8 @@ typedef struct xet_ingest_s  xet_ingest_t;
 
 
 /*
- * Takes the hash of each chunk of the files, in their order.  XET_OK, or the
- * error that is to become the caller's.
+ * Takes the hash of each chunk of the files, in their order.  Returns XET_OK,
+ * or an error, which xet_ingest_feed() or xet_ingest_end() returns.
  */
 typedef xet_status_t (*xet_ingest_chunk_pt)(void *ctx,
     const xet_hash_t *hash);
@@ -46,8 +47,8 @@ typedef xet_status_t (*xet_ingest_chunk_pt)(void *ctx,
 typedef struct {
     const xet_suite_t    *suite;       /* outlives the ingest */
     unsigned              ask:1;       /* the caller can tell of chunks */
-    uint32_t              ahead;       /* chunks asked about at a time, or 1 */
-    uint32_t              known;       /* chunks that are remembered */
+    uint32_t              ahead;       /* chunks cut ahead of storing, >= 1 */
+    uint32_t              known;       /* chunks remembered, at most */
     xet_xorb_write_pt     write;       /* of the xorb being written */
     xet_ingest_term_pt    term;        /* once its xorb is complete */
     xet_ingest_chunk_pt   chunk;       /* NULL: not wanted */
@@ -64,31 +65,33 @@ typedef enum {
 
 typedef struct {
     uint64_t    size;                  /* bytes of the file so far */
-    uint64_t    new_size;              /* of these, bytes not known before */
+    uint64_t    new_size;              /* of these, bytes put into xorbs */
     uint64_t    chunks;
     xet_hash_t  hash;                  /* of the file; set by end */
 } xet_ingest_info_t;
 
 
-/* Known chunks enough for one file: one answer, and two xorbs. */
+/* Enough known chunks for one file: those of one answer and of two xorbs. */
 #define XET_INGEST_KNOWN  81920
 
 /*
- * Memory is bounded: 1.5 MiB, 48 bytes a known chunk, touched as they become
- * known, and 0.9 MiB where the file is fragmented.  NULL without memory.
+ * Memory is bounded: 1.5 MiB, some 50 bytes a known chunk, touched as chunks
+ * become known, and 0.9 MiB where the file is fragmented.  NULL when out of
+ * memory.
  */
 xet_ingest_t *xet_ingest_create(const xet_ingest_conf_t *conf);
 void xet_ingest_destroy(xet_ingest_t *in);
 
 /*
- * Takes the next bytes, *taken of len.  XET_OK: all; XET_AGAIN: something is
- * wanted, and the next call begins behind what was taken, which must stay in
- * its place until all is.  Anything else is the error of a callback or
- * XET_NOMEM, and the ingest is good for nothing.
+ * Takes the next bytes of the file; *taken is how many of len were taken.
+ * XET_OK: all of them.  XET_AGAIN: something is wanted, and the next call
+ * begins behind the bytes taken, which must stay in their place until XET_OK.
+ * Anything else is the error of a callback or XET_NOMEM, after which the ingest
+ * can only be destroyed.
  *
- * So many chunks of the data as ahead says are cut, and asked about where the
- * index may have them, before the first of them is stored: what comes before a
- * chunk that the index has is often known then, too.
+ * Up to ahead chunks are cut, and asked about where the index may have them,
+ * before the first of them is stored: the xorb of a chunk that the index has
+ * often has the chunks before it, too.
  */
 xet_status_t xet_ingest_feed(xet_ingest_t *in, const uint8_t *data,
     size_t len, size_t *taken);
@@ -96,49 +99,56 @@ xet_status_t xet_ingest_feed(xet_ingest_t *in, const uint8_t *data,
 /* No more data.  XET_OK: hash and size of the file are known. */
 xet_status_t xet_ingest_end(xet_ingest_t *in);
 
-/* Another file, after the end of one. */
+/* Begins another file, after xet_ingest_end() has returned XET_OK. */
 void xet_ingest_next(xet_ingest_t *in);
 
 /*
- * Completes the xorb being written and gives out all terms.  Twice is once,
- * and files may follow.
+ * Completes the xorb being written and gives out all terms.  A second call
+ * does nothing, and more files may follow.
  */
 xet_status_t xet_ingest_finish(xet_ingest_t *in);
 
-/* Of the file at hand. */
+/* What was taken in of the file at hand; lives as long as in. */
 const xet_ingest_info_t *xet_ingest_info(const xet_ingest_t *in);
 
 
 /*
- * Tells of a xorb that is stored, at any time between two calls.  Its hashes
- * are copied; of what it has the hashes and chunk_count are looked at, and
- * which of them may be seen.
+ * Tells the ingest of a xorb that is stored, at any time between two calls.  Of
+ * *xorb the hash, the hashes of the chunks, chunk_count and seen are used, and
+ * copied as far as they are needed.  XET_NOMEM.
  */
 xet_status_t xet_ingest_known(xet_ingest_t *in, const xet_xorb_list_t *xorb);
 
 /*
- * The same with hashes under a key, as dedup answers have them.  A xorb under
- * the ninth key is passed over.
+ * Does the same as xet_ingest_known() with chunk hashes under a key, as dedup
+ * answers have them.  A xorb under the ninth key is ignored.
  */
 xet_status_t xet_ingest_known_keyed(xet_ingest_t *in,
     const xet_xorb_list_t *xorb, const uint8_t *key);
 
 /*
- * The same of a xorb that was made of these very files, when they were taken
- * in before: what was stored against fragments is not stored again.
+ * Does the same as xet_ingest_known() with a xorb that was made of these very
+ * files when they were taken in before: short runs of its chunks are not stored
+ * again.
  */
 xet_status_t xet_ingest_known_made(xet_ingest_t *in,
     const xet_xorb_list_t *xorb);
 
 
-/* After XET_AGAIN. */
+/* What the caller does after XET_AGAIN. */
 
 xet_ingest_want_t xet_ingest_want(const xet_ingest_t *in);
 
-/* CHUNK: the chunk's hash.  Tell of any number of xorbs, the best first. */
+/*
+ * The hash of the chunk that XET_INGEST_CHUNK asks about.  The caller may tell
+ * of any number of xorbs, the best first.
+ */
 const xet_hash_t *xet_ingest_chunk(const xet_ingest_t *in);
 
-/* XORB: the xorb that write was given the data of.  Good until done. */
+/*
+ * The xorb of XET_INGEST_XORB, whose chunk region write was given; good until
+ * xet_ingest_done().
+ */
 const xet_xorb_info_t *xet_ingest_xorb(const xet_ingest_t *in);
 
 void xet_ingest_done(xet_ingest_t *in);

@@ -2,8 +2,9 @@
 /*
  * Terms that wait for their xorbs.
  *
- * Purpose:    chunks in the order of the file become terms: a chunk behind
- *             the last one in the same xorb extends its term.
+ * Purpose:    chunks in the order of the file become terms: a chunk that
+ *             follows the last chunk of a term in the same xorb extends the
+ *             term.
  * States:     none but the list, whose last term is open until another comes.
  * Ownership:  the caller's structure.
  * Threads:    one at a time.
@@ -99,7 +100,7 @@ xet_ingest_terms_add(xet_ingest_terms_t *t, const xet_known_ref_t *ref,
 }
 
 
-/* The last term, if it is of this file, is extended no more: it counts. */
+/* Counts the last term, if it is of this file: it is extended no more. */
 
 static void
 xet_ingest_terms_closed(xet_ingest_terms_t *t)

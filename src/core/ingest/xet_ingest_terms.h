@@ -23,10 +23,10 @@ typedef struct {
     uint32_t    chunk_start;
     uint32_t    chunk_end;             /* exclusive */
     uint32_t    raw_length;            /* bytes, not 0 */
-    uint32_t    file;                  /* its number, from 0 */
+    uint32_t    file;                  /* number of the file, from 0 */
 } xet_ingest_term_t;
 
-/* XET_OK, or the error that is to become the caller's. */
+/* Returns XET_OK, or an error, which xet_ingest_terms_flush() returns. */
 typedef xet_status_t (*xet_ingest_term_pt)(void *ctx,
     const xet_ingest_term_t *term);
 
@@ -42,9 +42,9 @@ typedef struct {
     xet_ingest_term_pt    handler;
     void                 *ctx;
 
-    uint32_t              file;        /* the number of the one at hand */
-    uint64_t              closed;      /* its terms that nothing extends */
-    uint32_t              recent[XET_INGEST_RECENT];  /* chunks of these */
+    uint32_t              file;        /* the number of the file at hand */
+    uint64_t              closed;      /* complete terms of this file */
+    uint32_t              recent[XET_INGEST_RECENT];  /* their chunks */
     uint64_t              recent_sum;
 
     unsigned              n;
@@ -55,33 +55,34 @@ typedef struct {
 void xet_ingest_terms_init(xet_ingest_terms_t *t, xet_ingest_term_pt handler,
     void *ctx);
 
-/* The next chunk is of another file. */
+/* Begins another file with the next chunk. */
 void xet_ingest_terms_next(xet_ingest_terms_t *t);
 
 /* How many more terms can wait. */
 unsigned xet_ingest_terms_room(const xet_ingest_terms_t *t);
 
-/* Whether a chunk goes on where the last term ends. */
+/* Whether a chunk begins in its xorb where the last term of the file ends. */
 int xet_ingest_terms_extends(const xet_ingest_terms_t *t,
     const xet_known_ref_t *ref);
 
 /*
  * Adds the next chunk of the file, for which there must be room.  xorb: the
- * name of its xorb, NULL as long as that has none.
+ * name of the chunk's xorb, NULL as long as the xorb has none.
  */
 void xet_ingest_terms_add(xet_ingest_terms_t *t, const xet_known_ref_t *ref,
     const xet_hash_t *xorb, uint32_t raw_length);
 
 /*
- * Hands all terms to the handler, whose error is returned; xorb is the name
- * for the terms without one.  XET_INTERNAL when a name is wanted and NULL.
+ * Hands all terms to the handler, whose error is returned; xorb is the name of
+ * the xorb of all terms added with NULL.  XET_INTERNAL when there are such
+ * terms and xorb is NULL.
  */
 xet_status_t xet_ingest_terms_flush(xet_ingest_terms_t *t,
     const xet_hash_t *xorb);
 
 /*
- * Whether the last XET_INGEST_RECENT terms have less than so many chunks on
- * average; 0 before there are so many terms.
+ * Whether the last XET_INGEST_RECENT terms of the file have fewer chunks than
+ * that on average; 0 while the file has fewer terms.
  */
 int xet_ingest_terms_fragmented(const xet_ingest_terms_t *t, unsigned chunks);
 

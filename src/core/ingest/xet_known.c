@@ -38,7 +38,7 @@ typedef struct {
     uint64_t    serial;
     uint32_t    chunk_count;
     uint32_t    entries;               /* in the ring; free: 0 and named */
-    uint32_t    free;                  /* the next free one */
+    uint32_t    free;                  /* the next free xorb */
     unsigned    named:1;
     unsigned    made:1;
     unsigned    key:8;                 /* its number; 0: in clear */
@@ -57,7 +57,7 @@ struct xet_known_s {
     uint32_t            free;
 
     xet_known_entry_t  *entries;
-    uint32_t           *buckets;       /* as next */
+    uint32_t           *buckets;       /* first of a chain, as next */
     xet_known_xorb_t   *xorbs;
 
     unsigned            nkeys;
@@ -210,7 +210,7 @@ xet_known_mark(xet_known_t *k, uint32_t xorb, unsigned key, unsigned made)
 }
 
 
-/* Gives the number back when nothing needs it. */
+/* Frees the number of a xorb that has a name and no chunks in the table. */
 
 static void
 xet_known_release(xet_known_t *k, uint32_t xorb)
@@ -234,7 +234,7 @@ xet_known_add(xet_known_t *k, uint32_t xorb, uint32_t chunk,
     xet_known_ref_t     other;
     xet_known_entry_t  *e;
 
-    /* first, so that the xorb stays when it was the only chunk */
+    /* counted first: the oldest chunk may be the only one of this xorb */
 
     k->xorbs[xorb].entries++;
 
@@ -332,7 +332,7 @@ xet_known_find(const xet_known_t *k, const uint8_t *hash,
 }
 
 
-/* The hash is as its xorb has it. */
+/* Finds a hash as a xorb has it, in clear or keyed. */
 
 static int
 xet_known_look(const xet_known_t *k, const uint8_t *hash,
@@ -368,7 +368,7 @@ xet_known_ref(const xet_known_t *k, uint32_t entry, xet_known_ref_t *ref)
 }
 
 
-/* Whether the entry is in the ring and still of the same chunk. */
+/* Whether the entry of *ref is in the ring and still of the same chunk. */
 
 static int
 xet_known_valid(const xet_known_t *k, const xet_known_ref_t *ref)

@@ -3,11 +3,11 @@
  * Chunks that are known to be stored, found by their hashes: what a file that
  * is being taken in may refer to.
  *
- * The table is bounded; for a new chunk the chunk that was added first is
- * forgotten.  Chunks are added xorb by xorb, in their order.
+ * The table is bounded: a full table forgets its oldest chunk for a new one.
+ * Chunks are added xorb by xorb, in their order.
  *
- * Hashes that are looked for are in clear; those of a xorb may be under a key,
- * each chunk's hash by BLAKE3 with the key, as dedup answers have them.
+ * Hashes that are looked for are in clear; the hashes of a xorb may be under a
+ * key, each chunk's hash by BLAKE3 with the key, as dedup answers have them.
  */
 
 #ifndef _XET_KNOWN_H_INCLUDED_
@@ -36,14 +36,18 @@ typedef struct {
 } xet_known_ref_t;
 
 
-/* 44 bytes a chunk, touched as they are used, and 4 more.  NULL: no memory. */
+/*
+ * A table of max chunks: 44 bytes a chunk, touched as chunks are added, and 4
+ * to 8 bytes more.  NULL when out of memory.
+ */
 xet_known_t *xet_known_create(uint32_t max);
 void xet_known_destroy(xet_known_t *k);
 
 /*
  * Begins a xorb of chunk_count chunks; NULL and 0 for a xorb that is still
- * being written and gets its name later.  *xorb is its number, good while the
- * table has chunks of the xorb or the xorb has no name.  XET_NOMEM.
+ * being written and gets its name later, by xet_known_name().  *xorb is the
+ * number of the xorb, good while the table has chunks of the xorb or the xorb
+ * has no name.  XET_NOMEM.
  */
 xet_status_t xet_known_xorb(xet_known_t *k, const xet_hash_t *hash,
     uint32_t chunk_count, uint32_t *xorb);
@@ -55,14 +59,14 @@ unsigned xet_known_key(xet_known_t *k, const uint8_t *key);
 
 /*
  * Marks a xorb that has no chunks so far: its hashes are under the key of that
- * number, or in clear with 0; made is what xet_known_made() tells.
+ * number, or in clear with 0; made is what xet_known_made() returns.
  */
 void xet_known_mark(xet_known_t *k, uint32_t xorb, unsigned key,
     unsigned made);
 
 /*
- * Adds a chunk of a xorb, its hash as the xorb has it, and sets *ref to its
- * place; ref may be NULL.
+ * Adds a chunk of a xorb, with the hash as the xorb has it, in clear or keyed,
+ * and sets *ref to the chunk's place; ref may be NULL.
  */
 void xet_known_add(xet_known_t *k, uint32_t xorb, uint32_t chunk,
     const uint8_t *hash, xet_known_ref_t *ref);
@@ -71,8 +75,8 @@ void xet_known_add(xet_known_t *k, uint32_t xorb, uint32_t chunk,
 int xet_known_has(const xet_known_t *k, const xet_hash_t *xorb);
 
 /*
- * 1 with *ref, the chunk that was added first, in clear before those under
- * keys; 0.
+ * Finds a chunk with that hash: 1 and *ref set, or 0.  Of several chunks *ref
+ * is the one that was added first, chunks in clear before those under keys.
  */
 int xet_known_find(const xet_known_t *k, const uint8_t *hash,
     xet_known_ref_t *ref);

@@ -10,7 +10,7 @@
  * Threads:    any, a tree by one thread at a time.
  *
  * jansson recurses, and its own bound of 2048 levels is too deep for the
- * stack of a thread that has others above it, so depth is counted before.
+ * stack of a thread that has other calls on it, so depth is counted before.
  * The count and the parser agree on what is inside of a string up to the
  * first error of syntax, and the parser goes no further than that.
  */

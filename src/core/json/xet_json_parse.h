@@ -19,10 +19,10 @@
 
 
 /*
- * The object that text is, with at most depth objects and arrays inside each
- * other, itself included; to be released with json_decref().  XET_NOMEM, or
- * XET_BODY_SYNTAX for anything that is not such an object.  The size is the
- * caller's to bound: memory goes to about 100 times len at worst.
+ * Parses text, which must be one object, with at most depth objects and arrays
+ * inside each other, the object itself included.  The caller releases *object
+ * with json_decref().  XET_NOMEM, or XET_BODY_SYNTAX for any other text.  The
+ * caller also bounds len: parsing takes memory of about 100 times len at worst.
  */
 xet_status_t xet_json_parse(json_t **object, const uint8_t *text, size_t len,
     unsigned depth);

@@ -2,13 +2,13 @@
 /*
  * What clients report about their transfers.
  *
- * Purpose:    takes the four members that are kept out of a report, checks
+ * Purpose:    takes from a report the four members that are kept, checks
  *             their types and bounds, and writes the metrics again in one
  *             line, so that nothing reaches the database as it came.
  * States:     none.
  * Ownership:  the result holds the parsed document and the metrics until
  *             xet_telemetry_free(); after an error there is nothing to free.
- * Threads:    any; a report is parsed by one.
+ * Threads:    any; a report is parsed by one thread.
  */
 
 
@@ -79,7 +79,7 @@ xet_telemetry_parse(xet_telemetry_t *t, const uint8_t *text, size_t len)
 }
 
 
-/* A string member; *value stays NULL where it is absent or null. */
+/* Gets a string; *value stays NULL where the member is absent or null. */
 
 static xet_status_t
 xet_telemetry_string(const xet_telemetry_t *t, const char *name, size_t max,

@@ -157,7 +157,7 @@ xet_cursor_ask(xet_cursor_t *c, xet_cursor_list_t *lists, size_t *n)
     chunk = at.chunk;
     count = term->chunk_end - chunk;
 
-    /* a chunk that was located begins nearer than this */
+    /* a chunk that was located begins less than XET_CHUNK_MAX before */
 
     c->locate = (count > XET_CURSOR_CHUNKS
                  && c->position - at.offset >= XET_CHUNK_MAX);
@@ -166,7 +166,7 @@ xet_cursor_ask(xet_cursor_t *c, xet_cursor_list_t *lists, size_t *n)
 
     for (i = 0; i < *n; i++) {
 
-        /* only the first may be cut: then it is a window of its own */
+        /* only the first list may be cut: then it is a window of its own */
 
         if (i && count > room) {
             break;
@@ -197,7 +197,7 @@ xet_cursor_ask(xet_cursor_t *c, xet_cursor_list_t *lists, size_t *n)
 }
 
 
-/* The known point next before the position, and the end of its term. */
+/* Finds the last known point up to the position, and the end of its term. */
 
 static void
 xet_cursor_find(const xet_cursor_t *c, xet_cursor_point_t *at,
@@ -277,7 +277,7 @@ xet_cursor_check(const xet_cursor_t *c, const xet_plan_ends_t *ends)
         n = XET_CURSOR_CHUNKS - c->n;
     }
 
-    /* where a xorb was healed since, the term's stored bytes are of before */
+    /* a term from before a healing has the stored bytes of the old copy */
 
     same = (ends->tag == term->tag);
 

@@ -39,14 +39,14 @@ typedef struct {
 
 typedef struct {
     const xet_hash_t  *xorb;
-    uint32_t           tag;            /* of the copy that stored_* are of */
+    uint32_t           tag;            /* of the copy that stored_* describe */
     const uint8_t     *hash;           /* XET_HASH_LEN bytes */
     uint32_t           index;          /* in the xorb */
     uint32_t           stored_start;   /* in the chunk region */
     uint32_t           stored_len;     /* with its header */
     uint32_t           raw_len;
-    uint32_t           skip;           /* bytes of it before the range */
-    uint32_t           take;           /* bytes of it in the range, >= 1 */
+    uint32_t           skip;           /* decoded bytes before the range */
+    uint32_t           take;           /* decoded bytes in the range, >= 1 */
 } xet_cursor_chunk_t;
 
 
@@ -77,8 +77,8 @@ typedef struct {
     /* the window: chunks one after the other in the file */
 
     uint32_t           n;
-    uint32_t           i;              /* the one at offset */
-    uint64_t           begin;          /* of the first */
+    uint32_t           i;              /* the chunk that begins at offset */
+    uint64_t           begin;          /* of the first chunk, in the file */
     uint64_t           offset;
     uint8_t            hashes[XET_CURSOR_CHUNKS * XET_HASH_LEN];
     uint32_t           raw[XET_CURSOR_CHUNKS];
@@ -86,7 +86,7 @@ typedef struct {
     uint32_t           lens[XET_CURSOR_CHUNKS];
     uint16_t           indexes[XET_CURSOR_CHUNKS];
     uint16_t           owners[XET_CURSOR_CHUNKS];   /* terms */
-    uint32_t           tags[XET_TERM_SEGMENT_MAX];  /* of their lists */
+    uint32_t           tags[XET_TERM_SEGMENT_MAX];  /* of the terms' lists */
 
     /* what was asked for and is not yet answered */
 
@@ -98,13 +98,13 @@ typedef struct {
 
 void xet_cursor_init(xet_cursor_t *c);
 
-/* start < end. */
+/* Begins the range [start, end) of the file, start < end. */
 void xet_cursor_seek(xet_cursor_t *c, uint64_t start, uint64_t end);
 
 /*
- * The packed terms that begin at first_offset of the file and have
- * c->position, as a row holds them: XET_TERM_SEGMENT_MAX at most.
- * XET_PLAN_DAMAGED when they contradict themselves or lie elsewhere.
+ * Takes the packed terms of a row, XET_TERM_SEGMENT_MAX at most, which begin at
+ * first_offset of the file and reach over c->position.  XET_PLAN_DAMAGED when
+ * the terms contradict themselves or lie elsewhere.
  */
 xet_status_t xet_cursor_terms(xet_cursor_t *c, const uint8_t *packed,
     size_t len, uint64_t first_offset);
@@ -118,24 +118,25 @@ xet_status_t xet_cursor_ask(xet_cursor_t *c, xet_cursor_list_t *lists,
     size_t *n);
 
 /*
- * The next of the lists asked for, copied; hashes is NULL where they were not
- * wanted.  XET_PLAN_DAMAGED when it contradicts the terms.  A list of another
- * stored copy than the terms name stands for itself: it says all of that copy
- * that a reader needs.
+ * Copies the next of the lists asked for; hashes is NULL where they were not
+ * wanted.  XET_PLAN_DAMAGED when the list contradicts the terms; XET_INTERNAL
+ * when none is asked for.  A list may be of another stored copy than the terms
+ * name: it has all that a reader needs of that copy.
  */
 xet_status_t xet_cursor_answer(xet_cursor_t *c, const xet_plan_ends_t *ends,
     const uint8_t *hashes);
 
 /*
- * The chunk at c->position, its pointers good until the next ask or terms.
- * XET_AGAIN when lists have to be fetched first, XET_DONE at the end.
+ * The chunk at c->position; its pointers are good until the next
+ * xet_cursor_ask() or xet_cursor_terms().  XET_AGAIN when lists have to be
+ * fetched first, XET_DONE at the end of the range.
  */
 xet_status_t xet_cursor_chunk(xet_cursor_t *c, xet_cursor_chunk_t *chunk);
 
-/* Behind the chunk that xet_cursor_chunk() has given. */
+/* Moves c->position behind the chunk that xet_cursor_chunk() has given. */
 void xet_cursor_advance(xet_cursor_t *c);
 
-/* Forgets the lists, so that those from the position on are asked for anew. */
+/* Forgets all lists: the lists from c->position on are asked for anew. */
 void xet_cursor_forget(xet_cursor_t *c);
 
 

@@ -7,12 +7,12 @@
  * others only counted), trimming (the first and the last term lose the chunks
  * that lie outside; a term in the middle never does), finished (see
  * xet_plan_ranges.c).  While adding, position is where the next term starts,
- * so after the last term that matters position is the end of the plan; terms
- * behind are not looked at.
+ * so after the last term that matters position is the end of the plan; later
+ * terms are not looked at.
  *
  * A plan of several files is a row of plans for all bytes of each: naming a
- * file closes the file before and starts the position anew.  All their terms
- * lie in one array, and a file knows where its terms end in the array.
+ * file closes the previous one and starts the position anew.  The terms of all
+ * files are in one array, and a file knows where its terms end in the array.
  *
  * All memory comes from the allocator of the plan and is never freed here.
  * One thread at a time.
@@ -23,7 +23,8 @@
 
 
 #define XET_PLAN_NOWHERE    UINT64_MAX
-#define XET_PLAN_TERMS_MAX  (1u << 25)     /* as keys of xet_plan_ranges.c */
+#define XET_PLAN_TERMS_MAX  (1u << 25)     /* what a key has bits for, see
+                                              xet_plan_ranges.c */
 
 
 static xet_status_t xet_plan_grow(xet_plan_t *p, const uint8_t *packed,

@@ -34,8 +34,8 @@ typedef struct {
     uint32_t           chunk_end;      /* exclusive */
     uint32_t           stored_start;
     uint32_t           stored_end;     /* exclusive */
-    uint32_t           tag;            /* of the copy: the same for all of a
-                                          xorb's in a plan */
+    uint32_t           tag;            /* of the copy: the same in all ranges
+                                          that a plan has of a xorb */
 } xet_plan_range_t;
 
 
@@ -43,15 +43,15 @@ typedef struct {
 
 typedef struct {
     xet_hash_t         hash;
-    uint32_t           end;            /* behind its last term */
+    uint32_t           end;            /* number of its last term + 1 */
 } xet_plan_file_t;
 
 
 /*
  * The caller's two files for terms that are too many for memory.
  * XET_PLAN_SPOOL_PLAN has the terms in the order of the file and then the
- * ranges; XET_PLAN_SPOOL_RUNS is needed only while sorting.  Whoever ends the
- * sort may drop the second one.
+ * ranges; XET_PLAN_SPOOL_RUNS is needed only while sorting, and may be dropped
+ * after that.
  */
 
 typedef enum {
@@ -60,6 +60,8 @@ typedef enum {
     XET_PLAN_SPOOL_FILES
 } xet_plan_spool_file_t;
 
+
+/* Both return XET_OK or an error; append writes at the end of the file. */
 
 typedef struct {
     xet_status_t     (*append)(void *ctx, xet_plan_spool_file_t file,
@@ -78,7 +80,7 @@ typedef struct {
     const xet_plan_spool_io_t  *io;
     void                       *ctx;   /* of io */
 
-    xet_term_t                  head;  /* the first, as it was trimmed */
+    xet_term_t                  head;  /* the first term, as trimmed */
 
     xet_term_t                 *window;
     uint32_t                    size;  /* records that the window can hold */
@@ -94,7 +96,7 @@ typedef struct {
     void                *data;
 
     xet_plan_records_t  *spool;        /* NULL: all terms are in memory */
-    uint32_t             before;       /* terms in the file, before these */
+    uint32_t             before;       /* terms in the file, before terms[] */
 
     xet_range_t          want;         /* bytes of the (current) file */
     uint64_t             offset;       /* of the first term kept */
@@ -134,25 +136,25 @@ xet_status_t xet_plan_init_files(xet_plan_t *p, xet_alloc_pt alloc,
 /*
  * The terms added from here on are those of this file, of size bytes; offsets
  * begin at 0 again.  A file without terms has size 0.  The caller sees to it
- * that no file comes twice.  XET_PLAN_DAMAGED when the file before is not
- * complete; XET_INTERNAL when there are max already, or the plan is not for
- * files.
+ * that no file comes twice.  XET_PLAN_DAMAGED when the previous file is not
+ * complete; XET_INTERNAL when there are max files already, or the plan is not
+ * for files.
  */
 xet_status_t xet_plan_file(xet_plan_t *p, const xet_hash_t *hash,
     uint64_t size);
 
 /*
- * Room for n terms in all, which spares the plan from growing in steps: then
- * it doubles, and the allocator keeps the smaller arrays as well.  A single
- * call of add needs no reserve.  XET_PLAN_DAMAGED for more terms than a plan
+ * Room for n terms in all.  A plan without it doubles its room when it has to,
+ * and the allocator keeps the smaller arrays as well.  A single call of
+ * xet_plan_add() needs no reserve.  XET_PLAN_DAMAGED for more terms than a plan
  * may have (2^25), XET_NOMEM.
  */
 xet_status_t xet_plan_reserve(xet_plan_t *p, size_t n);
 
 /*
  * Adds the packed terms that begin at first_offset of the file; terms wholly
- * outside the range are dropped.  The first call begins at or before the
- * range, each other where the call before ended (XET_PLAN_DAMAGED otherwise);
+ * outside the range are dropped.  The first call begins at or before the range,
+ * each further call where the previous one ended (XET_PLAN_DAMAGED otherwise);
  * what comes after the range is not looked at, but terms behind the end of one
  * of several files are damage.  XET_PLAN_DAMAGED, XET_NOMEM; XET_INTERNAL for
  * an empty range, or before the first of several files.
@@ -174,13 +176,13 @@ unsigned xet_plan_edges(const xet_plan_t *p);
 xet_term_t *xet_plan_edge(const xet_plan_t *p, unsigned which);
 
 /*
- * Trims the first or last term, which, to whole chunks.  The ends are those
- * of the chunks [chunk_start, chunk_end) that the term had before either
- * trim, with the ends before chunk_start (0 at the xorb's start).  When first
- * and last are the same term, trim XET_PLAN_FIRST | XET_PLAN_LAST in one
+ * Trims the first or the last term, as which says, to whole chunks.  The ends
+ * are those of the chunks [chunk_start, chunk_end) that the term had before it
+ * was trimmed, with the ends before chunk_start (0 at the xorb's start).  When
+ * first and last are the same term, trim XET_PLAN_FIRST | XET_PLAN_LAST in one
  * call.  XET_PLAN_DAMAGED when the ends contradict the term, XET_PLAN_CHANGED
- * when they are of another stored copy; XET_INTERNAL for a plan without such a
- * term, or of several files, which are never trimmed.
+ * when the ends are of another stored copy; XET_INTERNAL for a plan that has no
+ * term in memory, or is of several files, which are never trimmed.
  */
 typedef struct {
     uint32_t           n;
@@ -197,29 +199,31 @@ xet_status_t xet_plan_trim(xet_plan_t *p, unsigned which,
 /*
  * Finds the ranges that each xorb needs, over all files.  XET_PLAN_DAMAGED
  * when the terms do not cover the range or the last file, or place a chunk of
- * a xorb at different bytes; XET_PLAN_CHANGED when they are of different
- * copies of a xorb, one of which has healed it meanwhile; XET_NOMEM.
+ * a xorb at different bytes; XET_PLAN_CHANGED when the terms of a xorb are of
+ * different copies, one of which has healed the xorb meanwhile; XET_NOMEM.
  */
 xet_status_t xet_plan_finish(xet_plan_t *p);
 
 /*
- * For those who look for ranges: whether the terms cover what is wanted, as
- * finish checks; and whether a term is stored where it can be after two terms
- * of the same xorb: prev, the term before in the order of chunks, and last,
- * the term of the range so far that ends last.  XET_PLAN_DAMAGED if not,
- * XET_PLAN_CHANGED when the term is of another copy of the xorb.
+ * The checks of xet_plan_finish(), for xet_plan_spool_sort() as well.
+ * xet_plan_cover() checks that the terms cover what is wanted, and sets skip.
+ * xet_plan_agree() checks that t is stored where it can be after two terms of
+ * the same xorb: prev, the previous term in the order of chunks, and last, the
+ * term of the range so far that ends last.  XET_PLAN_DAMAGED if not,
+ * XET_PLAN_CHANGED when t is of another copy of the xorb.
  */
 xet_status_t xet_plan_cover(xet_plan_t *p);
 xet_status_t xet_plan_agree(const xet_term_t *t, const xet_term_t *prev,
     const xet_term_t *last);
 
-/* Term i < n; good until the next call. */
+/* Term i < n; the pointer is good until the next call for a term or a range. */
 const xet_term_t *xet_plan_term_at(const xet_plan_t *p, uint32_t i);
 
 /*
- * Range i < nranges, and its xorb, until the next call for another xorb.  The
- * ranges of a xorb follow each other, sorted, and neither touch nor overlap;
- * xorbs come by first use, those of a plan in a file by their hashes.
+ * Sets *range to range i < nranges and returns its xorb, which is good until
+ * the next call for another xorb.  The ranges of a xorb follow each other,
+ * sorted, and neither touch nor overlap; xorbs are in the order of their first
+ * use, in a plan in a file in the order of their hashes.
  */
 const xet_hash_t *xet_plan_range(const xet_plan_t *p, uint32_t i,
     xet_plan_range_t *range);
@@ -231,7 +235,7 @@ int xet_plan_xorb_begins(const xet_plan_t *p, uint32_t i);
  * After finish: leaves each xorb max ranges at most (at least 1) by fetching
  * across the narrowest gaps, so clients get chunks that they have no use for.
  *
- * It is for URLs whose text is that of the xorb alone, as no two entries of a
+ * It is for URLs that name the xorb and not the ranges, as no two entries of a
  * body may have the same URL: with max 1 every v1 entry is the only one of
  * its xorb, with max up to the writer's group every v2 entry is.  (A further
  * entry for what is left would repeat the URL.)  A range is still whole chunks

@@ -13,7 +13,7 @@
  * where the lowest bits are the number of the term and the others decide the
  * order; no two keys are equal, so a sort in place will do.  Then it holds
  * ranges, each as the two terms where it begins and ends: a range is written
- * where the keys are read already.
+ * over keys that have been read.
  *
  *     by xorb    | 4 bytes of its hash 32    | term 25 |
  *     by use     | first term of the xorb 25 | chunk 13 | term 25 |
@@ -150,7 +150,7 @@ xet_plan_limit(xet_plan_t *p, uint32_t max)
             /* void */
         }
 
-        /* gaps wider than low stay, and as many of its width as may */
+        /* gaps wider than low stay, and gaps of that width as max allows */
 
         low = 0;
         high = (end - i > max) ? UINT32_MAX : 0;
@@ -191,7 +191,7 @@ xet_plan_limit(xet_plan_t *p, uint32_t max)
 }
 
 
-/* Whether the terms kept begin at or before the range and reach its end. */
+/* The terms kept must begin at or before the range and reach its end. */
 
 xet_status_t
 xet_plan_cover(xet_plan_t *p)
@@ -221,7 +221,7 @@ xet_plan_cover(xet_plan_t *p)
 }
 
 
-/* Record i of a plan in a file; empty where the file can't be read. */
+/* Record i of a plan in a file; all zeros where the file can't be read. */
 
 static const xet_term_t *
 xet_plan_record(const xet_plan_t *p, uint32_t i)
@@ -267,9 +267,9 @@ xet_plan_record(const xet_plan_t *p, uint32_t i)
 
 
 /*
- * Terms of a xorb together, in the order of the file, by the 4 bytes of the
- * hash at the offset at, all bytes before being the same.  Xorbs that share
- * these 4 bytes, too, are told apart by the next 4.
+ * Sorts keys so that the terms of a xorb are together, in the order of the
+ * file: by the 4 bytes of the hash at offset at, all bytes before being the
+ * same.  Xorbs that share these 4 bytes as well are sorted by the next 4.
  */
 
 static void
@@ -310,7 +310,7 @@ xet_plan_by_xorb(const xet_plan_t *p, uint64_t *keys, uint32_t n, size_t at)
 }
 
 
-/* From the order by xorb; the first term of a xorb is its first use. */
+/* Sorts keys that are in the order by xorb by use, and counts the xorbs. */
 
 static void
 xet_plan_by_use(xet_plan_t *p, uint64_t *keys)
@@ -342,9 +342,9 @@ xet_plan_by_use(xet_plan_t *p, uint64_t *keys)
 
 
 /*
- * By the byte at shift and those below: each key is taken to where the keys
- * of its byte begin, for the key found there to go on in the same way; then
- * each byte's keys by the next byte.
+ * Sorts by the byte at shift and the bytes below it: each key is moved to where
+ * the keys with its byte begin, and the key found there is moved on in the same
+ * way; then the keys of each byte are sorted by the next byte.
  */
 
 static void
@@ -414,7 +414,7 @@ xet_plan_sort_short(uint64_t *keys, uint32_t n)
 }
 
 
-/* From the order by use; the array of keys becomes the array of ranges. */
+/* Turns keys in the order by use into the ranges, in the same array. */
 
 static xet_status_t
 xet_plan_merge(xet_plan_t *p, uint64_t *keys)
@@ -493,8 +493,8 @@ xet_plan_agree(const xet_term_t *t, const xet_term_t *prev,
 
 
 /*
- * Two chunk edges of a xorb and where they are stored: equal edges lie at
- * equal bytes, and n chunks need n bytes at least.
+ * Whether two chunk edges of a xorb and the bytes where they are stored agree:
+ * equal edges lie at equal bytes, and n chunks need n bytes at least.
  */
 
 static int

@@ -8,7 +8,7 @@
  * work of one run, or of XET_PLAN_SPOOL_STEP terms of the merge.
  *
  * The order is by xorb and chunk, so the ranges of a xorb follow each other
- * and can be told from the terms one by one, by the rules of
+ * and can be made from the terms one by one, by the rules of
  * xet_plan_ranges.c.  A range is kept as a term whose raw length says whether
  * it is the first one of its xorb.
  *
@@ -382,7 +382,7 @@ xet_plan_spool_merge(xet_plan_spool_t *s)
 }
 
 
-/* The next term in order: see xet_plan_merge(). */
+/* Takes the next term in order into the ranges, as xet_plan_merge() does. */
 
 static xet_status_t
 xet_plan_spool_take(xet_plan_spool_t *s, const xet_term_t *t)

@@ -5,8 +5,9 @@
  *
  * Life: the plan's init; xet_plan_spool_init(); then for each part of the
  * terms add, and xet_plan_spool_put() as often as the caller likes, once at
- * least; trim; xet_plan_spool_sort() in place of xet_plan_finish(), until it
- * is done; for each piece of the answer xet_plan_spool_read(), and the writer.
+ * least, but not between the last add and trim; trim; xet_plan_spool_sort() in
+ * place of xet_plan_finish(), until it is done; for each piece of the answer
+ * xet_plan_spool_read(), and the writer.
  *
  * Memory is what the caller gives: an array of terms while adding, room while
  * sorting, a window while writing.  None of it depends on the file.
@@ -19,7 +20,7 @@
 #include "xet_plan.h"
 
 
-/* Terms that are sorted, while they are merged with others. */
+/* A run of sorted terms, while it is merged with the other runs. */
 
 typedef struct {
     xet_term_t         *terms;         /* read and not yet taken */
@@ -44,7 +45,7 @@ typedef struct {
     uint32_t             slice;        /* terms of a run in memory */
     xet_term_t          *out;
     uint32_t             nout;
-    xet_term_t           range;        /* the one that grows */
+    xet_term_t           range;        /* the range that grows */
     xet_term_t           prev;
     xet_term_t           last;
 } xet_plan_spool_t;
@@ -55,17 +56,18 @@ void xet_plan_spool_init(xet_plan_spool_t *s, xet_plan_t *plan,
     const xet_plan_spool_io_t *io, void *ctx);
 
 /*
- * Puts the terms that the plan holds into the file: the memory of the plan is
- * free for others.  The errors of append.
+ * Appends the terms that the plan holds in memory to the file, which frees the
+ * plan's array for more terms.  The errors of append.
  */
 xet_status_t xet_plan_spool_put(xet_plan_spool_t *s);
 
 /*
- * Goes on with what finish does for a plan in memory: puts what is left, sorts
- * parts of size bytes in room, merges them to ranges.  XET_AGAIN after a part
- * of the work, with the same room; XET_OK at the end, then room is of no use
- * any more, nor is the file of runs.  The errors of finish and of the files;
- * XET_NOMEM for a room that is smaller than xet_plan_spool_room() says.
+ * Does a part of what xet_plan_finish() does for a plan in memory: puts the
+ * terms that are left, sorts parts of size bytes in room, merges the parts to
+ * ranges.  XET_AGAIN asks for another call, with the same room; after XET_OK
+ * neither room nor the file of runs is needed.  The errors of xet_plan_finish()
+ * and of the files; XET_NOMEM for a room smaller than xet_plan_spool_room()
+ * says.
  */
 xet_status_t xet_plan_spool_sort(xet_plan_spool_t *s, void *room,
     size_t size);
@@ -74,8 +76,8 @@ xet_status_t xet_plan_spool_sort(xet_plan_spool_t *s, void *room,
 size_t xet_plan_spool_room(uint32_t n);
 
 /*
- * Before each piece that is written: a window of n terms, for reading.  A
- * failure of the file ends the writer.
+ * Gives the plan a window of n terms to read records into, before each piece
+ * that is written.  A failure to read is returned by xet_plan_writer_next().
  */
 void xet_plan_spool_read(xet_plan_spool_t *s, xet_term_t *window, uint32_t n);
 

@@ -19,10 +19,10 @@
  *     begin -> file -> term -> file ... -> xorb ...
  *
  * How the JSON is nested so far is known to the writer of JSON, which is given
- * the buffer of each piece.  The plan is read only, the
- * buffers are the caller's; no memory of its own.  One thread at a time.
- * Where the plan is in a file that can't be read, a step ends with its error
- * and what it has written is of no use.
+ * the buffer of each piece.  The plan is read only, the buffers are the
+ * caller's; the writer has no memory of its own.  One thread at a time.
+ * Where the plan is in a file that can't be read, a step ends with the error
+ * of the file and what the step has written is of no use.
  */
 
 
@@ -288,7 +288,7 @@ xet_plan_writer_term(xet_plan_writer_t *w)
 }
 
 
-/* Behind the last term. */
+/* Begins the part with the ranges, after the last term. */
 
 static void
 xet_plan_writer_fetch(xet_plan_writer_t *w)
@@ -370,7 +370,7 @@ xet_plan_writer_v1_entry(xet_plan_writer_t *w)
 }
 
 
-/* Up to its ranges, which follow one by one. */
+/* Writes an entry up to its ranges, which follow one by one. */
 
 static xet_status_t
 xet_plan_writer_v2_entry(xet_plan_writer_t *w)
@@ -495,7 +495,7 @@ xet_plan_writer_url(xet_plan_writer_t *w, const xet_hash_t *xorb,
 }
 
 
-/* As a key. */
+/* Writes a hash as a key. */
 
 static void
 xet_plan_writer_hash(xet_json_t *j, const xet_hash_t *hash)

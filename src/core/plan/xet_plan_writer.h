@@ -41,8 +41,8 @@ typedef enum {
  * The URLs of different ranges must differ as text: clients know a download by
  * its URL (hf_xet up to 1.2 even over several answers, where the bytes of one
  * range would be taken for another range).  Where ranges are not signed, a
- * fragment that names them is enough, as in "...#0-4095": nobody sends a
- * fragment, so servers and caches see one URL a xorb.
+ * fragment that names them is enough, as in "...#0-4095": clients do not send
+ * the fragment, so servers and caches see one URL per xorb.
  */
 typedef xet_status_t (*xet_plan_url_pt)(void *ctx, xet_buf_t *b,
     const xet_hash_t *xorb, const xet_plan_range_t *ranges, size_t n);
@@ -55,9 +55,9 @@ typedef struct {
 
     xet_json_t         json;
 
-    uint32_t           next;           /* term, then range */
-    uint32_t           end;            /* of a file, or an entry */
-    uint32_t           file;           /* the next one */
+    uint32_t           next;           /* next term, then next range */
+    uint32_t           end;            /* of a file's terms, or of an entry */
+    uint32_t           file;           /* next file */
     uint32_t           group;
     xet_plan_kind_t    kind;
     unsigned           state;
@@ -67,13 +67,13 @@ typedef struct {
 /*
  * The plan is finished, and with ctx stays as it is until the last piece is
  * written; several writers may share it.  Plans of xet_plan_init_files() are
- * for XET_PLAN_BATCH, all others for the other two.
+ * for XET_PLAN_BATCH, all others for the other two kinds.
  *
- * group: ranges in one v2 entry at most, so the n of url; XET_PLAN_GROUP_MAX
- * for anything above.  An entry ends before that where the list of its ranges
- * would be longer than XET_PLAN_GROUP_TEXT: a URL that has it, and a header
- * that asks for it, stay under the 8 KiB that most servers and proxies accept.
- * The other kinds have a URL a range and ignore it.
+ * group: the most ranges in one v2 entry, so the largest n of url;
+ * XET_PLAN_GROUP_MAX for anything above.  An entry has fewer ranges where the
+ * list of them would be longer than XET_PLAN_GROUP_TEXT: a URL with this list,
+ * or a Range header, stays under the 8 KiB that most servers and proxies
+ * accept.  The other kinds have one URL per range and ignore group.
  */
 void xet_plan_writer_init(xet_plan_writer_t *w, const xet_plan_t *plan,
     xet_plan_kind_t kind, xet_plan_url_pt url, void *ctx, size_t group);
@@ -86,8 +86,9 @@ void xet_plan_writer_init(xet_plan_writer_t *w, const xet_plan_t *plan,
  *
  * XET_AGAIN: there is more to come.  XET_OK: b has the last byte; further
  * calls add nothing.  Else an error, after which the whole body is of no use:
- * XET_NOMEM, what url returned, or XET_INTERNAL for a kind that is not the
- * plan's, for a v2 group of 0, and for a call after an error.
+ * XET_NOMEM, what url returned, the error of a plan's file that can't be read,
+ * or XET_INTERNAL for a kind that is not the plan's, for a v2 group of 0, and
+ * for a call after an error.
  */
 xet_status_t xet_plan_writer_next(xet_plan_writer_t *w, xet_buf_t *b,
     size_t limit);

@@ -1,8 +1,9 @@
 
 /*
  * Which chunks of a xorb somebody may be told of: ranges in ascending order,
- * each two integers in network byte order, the first chunk and the end.  A
- * list without ranges is one that may be told of as a whole.
+ * each two integers in network byte order, the first chunk and the end.  The
+ * integers have 32 bits.  The seen of a list is NULL where the client may be
+ * told of all its chunks; without ranges it may be told of none.
  */
 
 #ifndef _XET_SEEN_H_INCLUDED_
@@ -19,7 +20,7 @@
 
 typedef struct {
     const uint8_t  *next;
-    const uint8_t  *last;              /* behind the ranges */
+    const uint8_t  *last;              /* the end of the ranges */
     uint32_t        start;
     uint32_t        end;
     unsigned        all:1;
@@ -58,7 +59,7 @@ xet_seen_chunk(xet_seen_t *s, uint32_t chunk)
 }
 
 
-/* Behind the last chunk that may be told of. */
+/* The end of the last range of a list that has seen, 0 without ranges. */
 
 static inline uint32_t
 xet_seen_end(const xet_xorb_list_t *xorb)

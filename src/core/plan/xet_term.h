@@ -31,7 +31,7 @@ typedef struct {
     uint32_t    stored_start;
     uint32_t    stored_end;            /* exclusive */
     uint32_t    raw_length;            /* 1 .. 8192 * 128 KiB */
-    uint32_t    tag;                   /* of the copy that stored_* are of */
+    uint32_t    tag;                   /* of the copy that stored_* describe */
 } xet_term_t;
 
 
@@ -48,7 +48,7 @@ typedef struct {
     const uint8_t  *stored_ends;
     const uint8_t  *seen;              /* NULL: all, see xet_seen.h */
     uint32_t        seen_n;
-    const uint8_t  *noise;             /* 32 bytes: a key for the others */
+    const uint8_t  *noise;             /* 32 bytes: key for chunks not seen */
 } xet_xorb_list_t;
 
 

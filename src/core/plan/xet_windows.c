@@ -6,16 +6,17 @@
  *             subtrees of the gaps, verification hashes of the terms in them.
  * States:     in a gap or in a window, decided anew at each term, since both
  *             begin and end with terms.  In a window the clean chunks of a
- *             stable size in a row are counted; a dirty chunk starts the count
- *             again, two of them let the window end with the term.
+ *             stable size in a row are counted up to two, which lets the
+ *             window end with the term; a dirty chunk starts the count again,
+ *             and before two so does a clean chunk of another size.
  * Ownership:  all memory is the allocator's; a term's arrays are only read
  *             during the call.
  * Threads:    one at a time.
  *
- * One pass; what is held is the answer itself: at most a window and a gap a
- * range, a hash a clean term, and the nodes of the gaps (see xet_subtree.h on
+ * One pass; what is held is the answer itself: at most a window and a gap per
+ * range, a hash per clean term, and the nodes of the gaps (see xet_subtree.h on
  * their number).  A gap ends the file exactly when no dirty range follows, so
- * that is known when it begins.
+ * this is known when the gap begins.
  */
 
 
@@ -291,7 +292,7 @@ xet_windows_check(const xet_windows_t *w, const xet_windows_term_t *term)
 }
 
 
-/* Bytes are asked about in ascending order. */
+/* Whether a byte of [start, end) is dirty; start never goes back. */
 
 static int
 xet_windows_is_dirty(xet_windows_t *w, uint64_t start, uint64_t end)
@@ -339,7 +340,7 @@ xet_windows_close(xet_windows_t *w)
 }
 
 
-/* A term of a window: the chunks tell where it may end. */
+/* Takes a term of a window; its chunks decide where the window may end. */
 
 static void
 xet_windows_follow(xet_windows_t *w, const xet_windows_term_t *term)
@@ -377,7 +378,7 @@ xet_windows_follow(xet_windows_t *w, const xet_windows_term_t *term)
 }
 
 
-/* A term of a gap. */
+/* Takes a term of a gap: its verification hash and its leaves. */
 
 static xet_status_t
 xet_windows_pass(xet_windows_t *w, const xet_windows_term_t *term)

@@ -9,9 +9,9 @@
  * xet_windows_ranges()); init; add every term of the file in order; finish;
  * print.
  *
- * A window begins and ends at term boundaries.  It begins with the term that
- * holds a dirty byte.  The chunker of the client is in step with the old
- * chunks again behind two chunks in a row that are clean and of a stable
+ * A window begins and ends at term boundaries.  It begins with the first term
+ * that has a dirty byte.  The chunker of the client is in step with the old
+ * chunks again after two chunks in a row that are clean and of a stable
  * size (see xet_suite_t); the window ends with the term where that happens,
  * or with the file, unless the next term is dirty.
  *
@@ -29,9 +29,10 @@
 
 
 /*
- * Sorts, clamps to size bytes and merges n ranges, *n of which are left in
- * ranges on XET_OK: not empty, in order, neither touching nor overlapping.
- * ranges has room for n.  XET_RANGE_PAST_END when nothing is left.
+ * Clamps *n specs to a file of size bytes, sorts and merges them to ranges,
+ * which has room for *n.  On XET_OK the *n ranges that are left are not empty,
+ * in order, and neither touch nor overlap.  XET_RANGE_PAST_END when no range is
+ * left.
  */
 xet_status_t xet_windows_ranges(const xet_range_spec_t *specs,
     xet_range_t *ranges, size_t *n, uint64_t size);
@@ -60,13 +61,15 @@ typedef struct {
     uint64_t               position;   /* bytes of the terms added */
     uint64_t               chunks;     /* of the terms added */
 
-    const xet_range_t     *dirty;      /* the first that is not yet behind */
+    const xet_range_t     *dirty;      /* the first range not yet passed */
     const xet_range_t     *dirty_end;
 
     unsigned               open:1;     /* the last window has not ended */
-    unsigned               stable;     /* clean stable chunks in a row, to 2 */
+    unsigned               stable;     /* clean stable chunks in a row, <= 2 */
 
-    xet_range_t           *windows;    /* after finish, as all that follows */
+    /* the answer, complete after finish */
+
+    xet_range_t           *windows;
     size_t                 n;
 
     xet_subtree_t         *gaps;       /* n + 1, those of no nodes are empty */
@@ -92,15 +95,15 @@ xet_status_t xet_windows_init(xet_windows_t *w, const xet_suite_t *suite,
 /*
  * Adds the next term of the file, which is read and not kept.
  * XET_PLAN_DAMAGED when its fields contradict each other or the file's size;
- * XET_NOMEM, w->gap.over tells whether max is the reason.  After an error w
- * is of no use.
+ * XET_NOMEM, with w->gap.over set when max is the reason.  After an error w
+ * can't be used any more.
  */
 xet_status_t xet_windows_add(xet_windows_t *w, const xet_windows_term_t *term);
 
 /* XET_PLAN_DAMAGED when the terms are not the whole file; XET_NOMEM. */
 xet_status_t xet_windows_finish(xet_windows_t *w);
 
-/* The body of the answer onto b.  XET_NOMEM. */
+/* Writes the body of the answer to b.  XET_NOMEM. */
 xet_status_t xet_windows_json(const xet_windows_t *w, xet_buf_t *b);
 
 

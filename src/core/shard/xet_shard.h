@@ -36,7 +36,7 @@
 extern const uint8_t  xet_shard_tag[XET_SHARD_TAG_LEN];
 
 
-/* REC: the bare names are statuses (XET_SHARD_XORB). */
+/* REC, because names without it are statuses, as XET_SHARD_XORB is. */
 
 typedef enum {
     XET_SHARD_REC_HEADER = 0,
@@ -72,7 +72,7 @@ typedef struct {
 } xet_shard_record_t;
 
 
-/* XET_OK, or the error that is to become the parser's. */
+/* Returns XET_OK, or an error, which becomes the status of the parser. */
 typedef xet_status_t (*xet_shard_record_pt)(void *ctx,
     const xet_shard_record_t *rec);
 
@@ -80,14 +80,15 @@ typedef xet_status_t (*xet_shard_record_pt)(void *ctx,
 /*
  * The parser checks: tag and version; per file, a segment count within bounds
  * that is not zero, or the empty file (zero hash, no segments; XET_SHARD_COUNT
- * otherwise); chunk_start < chunk_end <= XET_XORB_CHUNKS_MAX, segment and
- * chunk lengths within bounds (XET_SHARD_RECORD), sums without overflow;
+ * otherwise); per xorb, a chunk count within bounds (XET_SHARD_COUNT);
+ * chunk_start < chunk_end <= XET_XORB_CHUNKS_MAX, segment and chunk lengths
+ * within bounds (XET_SHARD_RECORD), so that sums do not overflow;
  * either all files with segments carry verification rows or none do
  * (XET_SHARD_NO_VERIFICATION); no more than chunks_max chunks in all terms
  * (XET_SHARD_CHUNKS); both section ends.  Everything after the second
- * section end is ignored (footers and lookup tables of any client).  It does
- * not judge the meaning, nor totals, offsets and sizes that clients fill with
- * anything.
+ * section end is ignored (footers and lookup tables of any client).  The parser
+ * does not judge the meaning, nor totals, offsets and sizes that clients fill
+ * with anything.
  */
 
 typedef struct {
@@ -109,7 +110,7 @@ typedef struct {
     uint64_t             files;        /* seen so far */
     uint64_t             xorbs;
     uint64_t             terms;
-    uint64_t             chunks;       /* that terms name, each time */
+    uint64_t             chunks;       /* that terms name, with repeats */
     uint64_t             chunks_max;   /* the caller's; 0: any */
     uint64_t             files_end;    /* offset of the first section end */
 } xet_shard_parser_t;
@@ -122,7 +123,7 @@ void xet_shard_parser_init(xet_shard_parser_t *p,
 xet_status_t xet_shard_parser_feed(xet_shard_parser_t *p,
     const uint8_t *data, size_t len);
 
-/* XET_OK, or XET_SHARD_TRUNCATED when a section is missing. */
+/* XET_OK, the first error, or XET_SHARD_TRUNCATED if a section is missing. */
 xet_status_t xet_shard_parser_finish(xet_shard_parser_t *p);
 
 /*
@@ -142,13 +143,13 @@ void xet_shard_record_decode(xet_shard_record_t *rec, xet_shard_kind_t kind,
 
 typedef struct {
     unsigned         known:1;          /* the xorb is stored here */
-    unsigned         own:1;            /* no news for who names it */
+    unsigned         own:1;            /* client sent the chunks or may read */
     uint32_t         chunk_count;      /* of the whole xorb */
     uint32_t         n;                /* entries below */
     uint32_t         raw_before;
     uint32_t         stored_before;
     uint32_t         stored_size;      /* of the whole xorb */
-    uint32_t         tag;              /* of the copy that stored_* are of */
+    uint32_t         tag;              /* of the copy that stored_* describe */
     const uint8_t   *hashes;
     const uint8_t   *raw_ends;
     const uint8_t   *stored_ends;
@@ -176,8 +177,8 @@ void xet_shard_verifier_init(xet_shard_verifier_t *v,
  * Checks one term: xorb known (XET_SHARD_XORB), range inside it
  * (XET_SHARD_TERM), length (XET_SHARD_TERM_LEN), verification hash where
  * given (XET_SHARD_VERIFICATION); feeds the merkle tree; fills *term.  Where
- * the slice is not the client's own, all that is wrong is XET_SHARD_XORB, and
- * so is a verification hash that is missing.
+ * slice->own is not set, the verification hash must be given, and each of these
+ * errors is reported as XET_SHARD_XORB, which does not disclose what is stored.
  * XET_INTERNAL when the slice contradicts itself.  After an error v can only
  * be initialised anew.
  */
@@ -227,9 +228,10 @@ void xet_shard_build_footer(xet_buf_t *b, const xet_shard_footer_t *f);
  * keyed hash (docs/protocol.md, dedup answers).  A key of zeros means "in
  * clear" in the footer, so pass NULL then.
  *
- * Where not all chunks may be told of (xet_seen.h), those behind the last that
- * may are left out, and the others are names and lengths of nothing: a keyed
- * hash of the xorb and the place, by the list's noise, and a usual length.
+ * With xorb->seen (see xet_seen.h), the chunks after the last one that is seen
+ * are left out, and noise stands for every other chunk that is not seen: a hash
+ * of the xorb hash and the chunk's number, keyed with xorb->noise, and a usual
+ * length.  key must not be NULL then.
  */
 void xet_shard_build_xorb_block(xet_buf_t *b, const xet_xorb_list_t *xorb,
     const uint8_t *key);

@@ -3,8 +3,9 @@
  * Writes shards, record by record, onto a buffer.
  *
  * Every function puts one record of 48 bytes (the footer: 200) with all its
- * reserved bytes zero; the order is the caller's: header, file blocks,
- * section end, xorb blocks, section end, and a footer where one is wanted.
+ * reserved bytes zero, and xet_shard_build_xorb_block() the records of a block.
+ * The order is the caller's: header, file blocks, section end, xorb blocks,
+ * section end, and a footer where one is wanted.
  * There is no state besides the buffer.  Writes onto a failed buffer are
  * ignored, so the caller looks at xet_buf_status() once, at the end.
  *
@@ -16,7 +17,7 @@
 #include "xet_seen.h"
 
 
-#define XET_SHARD_USUAL_CHUNK  65536       /* the mean */
+#define XET_SHARD_USUAL_CHUNK  65536       /* bytes, the mean */
 
 
 static void xet_shard_build_part(xet_buf_t *b, const xet_xorb_list_t *xorb,
@@ -220,7 +221,7 @@ xet_shard_build_xorb_block(xet_buf_t *b, const xet_xorb_list_t *xorb,
 }
 
 
-/* The sizes are those of what stands there. */
+/* Writes a block with noise, whose sizes are the sums of the lengths shown. */
 
 static void
 xet_shard_build_part(xet_buf_t *b, const xet_xorb_list_t *xorb,
@@ -266,7 +267,7 @@ xet_shard_build_part(xet_buf_t *b, const xet_xorb_list_t *xorb,
 }
 
 
-/* The length that a chunk is told to have. */
+/* The length that a chunk is given in a block with noise. */
 
 static uint32_t
 xet_shard_shown(const xet_xorb_list_t *xorb, xet_seen_t *seen, uint32_t chunk)
@@ -283,7 +284,7 @@ xet_shard_shown(const xet_xorb_list_t *xorb, xet_seen_t *seen, uint32_t chunk)
 }
 
 
-/* Puts a record of zeros behind its hash; NULL when the buffer has failed. */
+/* Puts a record of hash and zeros; NULL when the buffer has failed. */
 
 static uint8_t *
 xet_shard_build_record(xet_buf_t *b, const void *hash)

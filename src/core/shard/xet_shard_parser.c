@@ -10,8 +10,8 @@
  *   file   =  head, n segments, n verification rows?, metadata?
  *   xorb   =  head, n chunks
  *
- * The file and xorb heads are told from the end of their section by a hash of
- * 0xff.  The verdict is reached on whole records only, so it does not depend
+ * The end of a section differs from a file or xorb head by a hash of 0xff
+ * bytes.  The verdict is reached on whole records only, so it does not depend
  * on how the input was split.  The first error stays: every later feed and
  * the finish repeat it.  A parser owns no memory and belongs to one thread.
  */
@@ -319,7 +319,7 @@ xet_shard_parser_file(xet_shard_parser_t *p, const xet_shard_record_t *rec)
 
     if (rec->count == 0) {
 
-        /* the empty file has no rows to verify, so it does not count there */
+        /* the empty file has no terms that could lack verification */
 
         if (!xet_hash_is_zero(&rec->hash)) {
             return XET_SHARD_COUNT;

@@ -6,12 +6,12 @@
  *
  * One verifier is one file.  Terms come in their order, each with the slice
  * of its xorb's lists that it covers; nothing of a slice is kept, and the
- * file hash is aggregated while the chunks pass, so the state is a constant.
+ * file hash is aggregated while the chunks pass, so the state does not grow.
  * The slice comes from our own tables: where it contradicts itself the fault
- * is ours (XET_INTERNAL), everything else is the shard's.  After an error the
- * verifier is good for nothing but the next init.
+ * is ours (XET_INTERNAL), every other fault is the shard's.  After an error
+ * the verifier can only be initialised anew.
  *
- * It owns no memory and belongs to one thread.
+ * A verifier owns no memory and belongs to one thread.
  */
 
 
@@ -50,7 +50,7 @@ xet_shard_verifier_term(xet_shard_verifier_t *v,
 
     if (status != XET_OK) {
 
-        /* to who has not got it, it is not there */
+        /* a client that may not read a xorb must not learn that it is here */
 
         return (slice->own || status == XET_INTERNAL) ? status
                                                       : XET_SHARD_XORB;
@@ -145,7 +145,7 @@ xet_shard_term_check(xet_shard_verifier_t *v,
 }
 
 
-/* Both lists of ends must rise with every chunk, by what a chunk can have. */
+/* Both lists of ends must rise, the raw one by XET_CHUNK_MAX at most. */
 
 static xet_status_t
 xet_shard_slice_check(const xet_shard_slice_t *slice, uint32_t chunk_start)

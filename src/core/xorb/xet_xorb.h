@@ -55,22 +55,23 @@ void xet_xorb_verifier_destroy(xet_xorb_verifier_t *v);
  * kept; the rest is footer.  Bytes of a chunk that fails later may already
  * have been counted; their sum does not depend on the split either.
  *
- * A footer must be complete, with its length behind it, and agree in every
- * byte but its 16 spare ones.
+ * A footer must be complete, with its length behind it, and agree with the
+ * chunks in every byte but its 16 spare ones.
  */
 xet_status_t xet_xorb_verifier_feed(xet_xorb_verifier_t *v,
     const uint8_t *data, size_t len, size_t *stored);
 
+/* Ends the body; XET_OK when all of it was right, or the first error. */
 xet_status_t xet_xorb_verifier_finish(xet_xorb_verifier_t *v);
 
-/* Chunks done so far, complete after finish; lives as long as v. */
+/* The chunks verified so far, all of them after finish; lives as long as v. */
 const xet_xorb_info_t *xet_xorb_verifier_info(const xet_xorb_verifier_t *v);
 
 
 /*
  * The chunks for the dedup index, by number and in order: those that are
  * eligible by their hash, each once, where it comes first.  chunks has room
- * for all; returns how many there are.
+ * for info->chunk_count numbers; returns how many were written.
  */
 uint32_t xet_xorb_eligible(const xet_suite_t *suite,
     const xet_xorb_info_t *info, uint16_t *chunks);
@@ -78,7 +79,8 @@ uint32_t xet_xorb_eligible(const xet_suite_t *suite,
 
 /*
  * A writer for tests, the command line and server-side ingest: chunks in,
- * the chunk region out by a callback.
+ * the chunk region out by a callback.  NULL when out of memory; suite outlives
+ * the writer.
  */
 
 typedef struct xet_xorb_writer_s  xet_xorb_writer_t;
@@ -97,6 +99,9 @@ int xet_xorb_writer_fits(const xet_xorb_writer_t *w, size_t len);
  * Adds a chunk of 1..XET_CHUNK_MAX bytes.  scheme is one of XET_SCHEME_*, or
  * XET_SCHEME_AUTO to take the smallest; what does not shrink is stored plain.
  * hash may be NULL (computed), or the chunk's hash where it is known.
+ * XET_XORB_RAW_LEN, XET_XORB_CHUNKS or XET_XORB_SIZE when the chunk does not
+ * fit, XET_XORB_SCHEME, XET_NOMEM: these leave the writer as it was.  An error
+ * of the callback stays until reset.
  */
 #define XET_SCHEME_AUTO  99
 
@@ -105,7 +110,7 @@ xet_status_t xet_xorb_writer_add(xet_xorb_writer_t *w, const uint8_t *data,
 
 /*
  * Computes info->hash.  footer: 0 none, 1 the v1 CasObjectInfo footer and
- * its length, which old clients send.
+ * its length, which old clients send.  XET_XORB_EMPTY without chunks.
  */
 xet_status_t xet_xorb_writer_finish(xet_xorb_writer_t *w, int footer);
 const xet_xorb_info_t *xet_xorb_writer_info(const xet_xorb_writer_t *w);

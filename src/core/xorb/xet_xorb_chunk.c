@@ -5,11 +5,11 @@
  * Purpose:    stored bytes that were right once are not trusted to be so
  *             still: a disk, a copy or an operator may have changed any of
  *             them.  The header is read by the parser of uploads and must say
- *             what the metadata says; the data must decode; what it gives
- *             must have the hash.
+ *             what the metadata says; the data must decode; the decoded
+ *             bytes must have the hash.
  * States:     none.
  * Ownership:  all buffers are the caller's.
- * Threads:    any; the codec belongs to one at a time.
+ * Threads:    any; a codec belongs to one thread at a time.
  */
 
 

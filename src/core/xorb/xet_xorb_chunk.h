@@ -21,7 +21,8 @@
  * bytes.  Otherwise the content of out is undefined: XET_XORB_TRUNCATED when
  * len is less than a header, XET_XORB_STORED_LEN and XET_XORB_RAW_LEN when the
  * header gives other lengths, XET_XORB_VERSION, _SCHEME, _DATA, _DATA_LEN as
- * for an upload, XET_CHUNK_HASH, XET_NOMEM.
+ * for an upload, XET_XORB_EMPTY where a footer begins, XET_CHUNK_HASH,
+ * XET_NOMEM.
  */
 xet_status_t xet_xorb_chunk_decode(const xet_suite_t *suite,
     xet_codec_t *codec, const uint8_t *stored, size_t len,

@@ -2,9 +2,9 @@
 /*
  * Which chunks of a xorb go into the dedup index.
  *
- * Who makes a xorb chooses what stands in it, and one eligible chunk may stand
- * in all of its places.  A table of what was seen, with open addressing and
- * at most half full, keeps that from costing more than one look a chunk.
+ * Whoever makes a xorb chooses what is in it, and one eligible chunk may be in
+ * all of its places.  A table of the eligible chunks so far, with open
+ * addressing and at most half full, finds repeats with about one look a chunk.
  */
 
 #include "xet_xorb.h"
@@ -32,7 +32,7 @@ xet_xorb_eligible(const xet_suite_t *suite, const xet_xorb_info_t *info,
             continue;
         }
 
-        /* the other end of the hash: its tail is what makes it eligible */
+        /* the first bytes: the last ones are alike in all eligible hashes */
 
         slot = xet_get_u32(hash) % XET_XORB_SEEN_SIZE;
 

@@ -4,12 +4,12 @@
  * is older and described in docs/protocol.md).
  *
  * Purpose:    compares a footer with what the chunks say, or writes one.
- *             All of it follows from the chunks, so it is a row of fields
- *             whose bytes are known beforehand: a layout lists them, one
+ *             All of a footer follows from the chunks, so it is a row of fields
+ *             whose bytes are known beforehand: a layout lists the fields, one
  *             function gives the bytes of a field.  The tables of the chunks
  *             are kept in the footer's own byte order, only small fields are
  *             built.  The footer's own counts are never used.
- * States:     no version yet; in a field; behind the last.  Nothing is
+ * States:     no version yet; in a field; after the last field.  Nothing is
  *             buffered.
  * Ownership:  a plain struct of the caller's, which points to its info.
  * Threads:    one at a time.

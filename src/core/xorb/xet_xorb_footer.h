@@ -19,8 +19,8 @@ typedef struct {
     const xet_xorb_info_t  *info;
     const uint8_t          *layout;    /* fields to come; NULL: no version */
 
-    const uint8_t          *want;      /* of the field; NULL: any bytes */
-    size_t                  rest;      /* bytes of it to come */
+    const uint8_t          *want;      /* bytes of the field; NULL: any */
+    size_t                  rest;      /* bytes of the field to come */
     unsigned                version;
 
     uint8_t                 fixed[XET_XORB_FOOTER_FIXED];
@@ -41,8 +41,8 @@ xet_status_t xet_xorb_footer_feed(xet_xorb_footer_t *f, const uint8_t *data,
 xet_status_t xet_xorb_footer_finish(const xet_xorb_footer_t *f);
 
 /*
- * Writes ident, footer and its length.  version is 0 or 1, else XET_INTERNAL;
- * otherwise what write returns.
+ * Writes the ident, the footer and the length of both.  XET_INTERNAL for a
+ * version other than 0 and 1, the first error of write, or XET_OK.
  */
 xet_status_t xet_xorb_footer_write(const xet_xorb_info_t *info,
     unsigned version, xet_xorb_write_pt write, void *ctx);

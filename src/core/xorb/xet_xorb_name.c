@@ -3,7 +3,7 @@
  * Names of stored xorbs to and from text.
  *
  * A name has one spelling: lower case, and no tag where the tag is 0.  So two
- * names are of the same bytes exactly when they are the same text, which is
+ * names are of the same copy exactly when they are the same text, which is
  * what caches and signatures go by.
  *
  * No state, no memory, any thread.

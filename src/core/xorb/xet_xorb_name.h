@@ -4,10 +4,10 @@
  * a dot the tag, 8 hex digits.
  *
  * A xorb's hash covers its chunks and not how they are compressed and laid
- * out, so the same xorb can arrive in many encodings.  The tag tells them
- * apart: it is drawn anew for every stored copy, and what a name has meant
- * once it means for ever.  Tag 0 is of stores that were filled before there
- * were tags; it is not written.
+ * out, so the same xorb can arrive in many encodings.  The tag tells the copies
+ * apart: it is drawn anew for every stored copy, and a name never comes to mean
+ * other bytes.  Tag 0 is the tag of copies from before there were tags; their
+ * names are the hash string alone.
  */
 
 #ifndef _XET_XORB_NAME_H_INCLUDED_
@@ -20,13 +20,13 @@
 #define XET_XORB_NAME_MAX  (XET_HASH_STR_LEN + 1 + 8)
 
 
-/* XET_XORB_NAME_MAX bytes at most, no zero byte; returns their end. */
+/* Writes XET_XORB_NAME_MAX bytes at most, no NUL; returns their end. */
 uint8_t *xet_xorb_name_print(uint8_t *dst, const xet_hash_t *xorb,
     uint32_t tag);
 
 /*
- * The one spelling that print writes, in lower case; else XET_HASH_SYNTAX,
- * and *xorb and *tag are left alone.
+ * Parses the one spelling that xet_xorb_name_print() writes.  XET_HASH_SYNTAX
+ * for any other text; *xorb and *tag are left alone then.
  */
 xet_status_t xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *tag,
     const uint8_t *src, size_t len);

@@ -9,8 +9,8 @@
  *         ...
  *     }
  *
- * Where the pieces are cut changes how payloads are split into events, and
- * nothing else.
+ * Where the pieces are cut changes how payloads and footers are split into
+ * events, and nothing else.
  */
 
 #ifndef _XET_XORB_PARSER_H_INCLUDED_
@@ -26,7 +26,7 @@
 
 typedef enum {
     XET_XORB_EVENT_CHUNK = 0,      /* a header: parser->chunk is set */
-    XET_XORB_EVENT_PAYLOAD,        /* data, len: a part of its payload */
+    XET_XORB_EVENT_PAYLOAD,        /* data, len: a part of the payload */
     XET_XORB_EVENT_FOOTER,         /* the ident of a footer has been read */
     XET_XORB_EVENT_FOOTER_DATA     /* data, len: what follows the ident */
 } xet_xorb_event_type_t;

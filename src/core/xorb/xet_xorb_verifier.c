@@ -273,7 +273,7 @@ xet_xorb_verifier_chunk(xet_xorb_verifier_t *v, const uint8_t *data)
 }
 
 
-/* All chunks are there: what do they hash to? */
+/* Closes the tree over all chunks and compares its root. */
 
 static xet_status_t
 xet_xorb_verifier_root(xet_xorb_verifier_t *v)

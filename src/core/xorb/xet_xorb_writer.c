@@ -218,8 +218,9 @@ xet_xorb_writer_add(xet_xorb_writer_t *w, const uint8_t *data, size_t len,
 
 
 /*
- * Sets *scheme to what is to be stored, and *slot to its data where that is
- * not XET_SCHEME_NONE; the length in the slot is valid always.
+ * Sets *scheme to the scheme to store the chunk with, and *slot to a slot with
+ * the length of the stored data, and with the data itself unless *scheme is
+ * XET_SCHEME_NONE.
  */
 
 static xet_status_t

@@ -3,14 +3,14 @@
  * Who a request is from, and what it may do.
  *
  * A token is verified at first use: in the access phase, or before it when a
- * zone of limit_req asks for the subject.  The verdict stays with the request
- * for as long as it is in the location by whose rules it was made; good ones
- * are shared by all workers until they expire, see the token cache.
- * A signature costs some ten to hundred microseconds, which is no reason to
+ * zone of limit_req asks for the subject.  The request keeps the verdict while
+ * it stays in the location whose rules have led to the verdict; all workers
+ * share verdicts on good tokens until the tokens expire, in the token cache.
+ * To verify a signature takes 10 to 100 microseconds, which is no reason to
  * leave the event loop.
  *
- * 401 says that the token itself is missing or bad, and clients give up on
- * it; what a good token does not allow is 403.
+ * 401 says that the token itself is missing or bad, and clients give up then;
+ * what a good token does not allow is 403.
  */
 
 #include "ngx_http_xet.h"
@@ -42,7 +42,7 @@ ngx_http_xet_auth(ngx_http_request_t *r)
         return NULL;
     }
 
-    /* a server's rewrite rules may have asked, whose rules are others */
+    /* a rewrite rule of the server may have asked before, by other rules */
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
@@ -200,7 +200,7 @@ ngx_http_xet_auth_check(ngx_http_request_t *r, ngx_uint_t write)
 }
 
 
-/* A token that was sent in clear is spoiled, so none is taken there. */
+/* A token that was sent in clear is compromised, so it is not accepted. */
 
 static ngx_int_t
 ngx_http_xet_auth_tls(ngx_http_request_t *r)
@@ -226,7 +226,7 @@ ngx_http_xet_auth_tls(ngx_http_request_t *r)
 
     } else {
 
-        /* what stands in front of us says */
+        /* a proxy in front of the server tells whether TLS was used */
 
         if (ngx_http_complex_value(r, xlcf->tls_value, &value) != NGX_OK) {
             return NGX_ERROR;
@@ -314,7 +314,7 @@ ngx_http_xet_subject(ngx_http_request_t *r)
         return subject;
     }
 
-    /* a name is one with its issuer only */
+    /* a subject is unique only together with its issuer */
 
     subject.len = xlcf->issuer.len + 1 + auth->subject.len;
     subject.data = ngx_pnalloc(r->pool, subject.len);
@@ -339,7 +339,7 @@ ngx_http_xet_proof(ngx_http_request_t *r)
 }
 
 
-/* As far as the access goes, unless it is said otherwise. */
+/* The scope is that of "xet_access" unless "xet_dedup_scope" sets another. */
 
 ngx_uint_t
 ngx_http_xet_dedup_wide(ngx_http_request_t *r)

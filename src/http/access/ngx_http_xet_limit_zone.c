@@ -4,19 +4,21 @@
  *
  * A subject is a digest of the key's value, in a tree; one that uploads
  * nothing is in a queue as well, by last use.  Each running upload is a slot
- * of its subject.  It has reserved the bytes that it announced; when it ends
- * these become the bytes that came, so half-sent bodies hold room only while
- * they are open.  A subject is kept while it has slots, and afterwards until
- * its bytes have leaked or somebody needs the memory; both kinds take the
- * same room, so that what one gives up serves the other.
+ * of its subject.  A slot has reserved the bytes that the upload announced;
+ * when the upload ends, they are replaced by the bytes that came, so a
+ * half-sent body reserves bytes only while it is open.  A subject is kept
+ * while it has slots, and afterwards until its bytes have leaked or its memory
+ * is needed.  Subjects and slots are of the same size, so that the memory of
+ * one serves for the other.
  *
- * A slot belongs to a worker, which frees it when the request's pool goes.  A
- * worker that is killed frees nothing, so a slot has its process id and its
- * place in the master's table of processes.  No two live workers are in one
- * place: who starts there frees what another one has left.  A place may stay
- * empty after a reload; therefore a refusal looks, once a second and subject,
- * whether the owners of its slots are alive.  The master takes the mutex from
- * a process that died with it.
+ * A slot belongs to a worker, which frees it when the upload is answered or
+ * its request ends.  A worker that is killed frees nothing, so a slot has the
+ * process id of its worker and the worker's place in the master's table of
+ * processes.  No two live workers are in one place: a worker that starts frees
+ * the slots that another one has left in its place.  A place may stay empty
+ * after a reload; therefore, before an upload is refused, the owners of its
+ * subject's slots are looked up, once a second for each subject.  The master
+ * releases the mutex of a process that has died with it.
  *
  * The zone's mutex guards all of it; sections under it are short but for the
  * start of a worker, and threads never take it.
@@ -30,7 +32,7 @@
 #define NGX_HTTP_XET_LIMIT_LAYOUT  0x7802      /* no other zone's */
 
 
-/* 128 bytes, all of a slab's chunk. */
+/* 128 bytes, which is a size of the slab allocator. */
 
 typedef struct {
     ngx_http_xet_zone_node_t        node;      /* in the queue while idle */
@@ -42,8 +44,8 @@ typedef struct {
 
 
 struct ngx_http_xet_limit_slot_s {
-    ngx_queue_t                     queue;     /* of the subject */
-    ngx_queue_t                     all;
+    ngx_queue_t                     queue;     /* slots of the subject */
+    ngx_queue_t                     all;       /* slots of the zone */
     ngx_http_xet_limit_subject_t   *subject;
     ngx_pid_t                       pid;
     ngx_int_t                       place;     /* of the process */
@@ -58,7 +60,7 @@ typedef union {
 
 
 typedef struct {
-    ngx_http_xet_zone_t             zone;      /* queue: of the idle */
+    ngx_http_xet_zone_t             zone;      /* queue: idle subjects */
     ngx_queue_t                     slots;
 } ngx_http_xet_limit_shared_t;
 
@@ -193,7 +195,7 @@ ngx_http_xet_limit_zone_slot(ngx_slab_pool_t *shpool,
 
     sh = shpool->data;
 
-    /* out of the queue of the idle, whose memory may be taken */
+    /* leaves the queue of idle subjects: the allocation may free one */
 
     if (s->n++ == 0) {
         ngx_queue_remove(&s->node.queue);
@@ -222,7 +224,7 @@ ngx_http_xet_limit_zone_slot(ngx_slab_pool_t *shpool,
 }
 
 
-/* Finds or makes a subject.  What was made is idle. */
+/* Finds a subject, or makes one, which is idle.  NULL without memory. */
 
 static ngx_http_xet_limit_subject_t *
 ngx_http_xet_limit_zone_subject(ngx_slab_pool_t *shpool,
@@ -259,7 +261,10 @@ ngx_http_xet_limit_zone_subject(ngx_slab_pool_t *shpool,
 }
 
 
-/* Room for either, if need be that of the idle one longest not used. */
+/*
+ * Memory for a subject or a slot; if there is none, that of the idle subject
+ * which is least recently used.
+ */
 
 static void *
 ngx_http_xet_limit_zone_alloc(ngx_slab_pool_t *shpool)
@@ -287,7 +292,7 @@ ngx_http_xet_limit_zone_alloc(ngx_slab_pool_t *shpool)
 }
 
 
-/* Up to two idle subjects whose bytes have leaked. */
+/* Frees up to two idle subjects whose bytes have leaked. */
 
 static void
 ngx_http_xet_limit_zone_expire(ngx_http_xet_limit_t *limit)
@@ -337,7 +342,7 @@ ngx_http_xet_limit_zone_try(ngx_http_xet_limit_t *limit,
 }
 
 
-/* Frees slots of workers that are no more; tells whether there were any. */
+/* Frees the slots of dead workers; tells whether there were any. */
 
 static ngx_uint_t
 ngx_http_xet_limit_zone_bury(ngx_http_xet_limit_t *limit,

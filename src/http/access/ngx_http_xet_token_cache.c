@@ -2,11 +2,12 @@
 /*
  * Verified tokens in shared memory.
  *
- * Nodes by digest: a hit is the last used one, an insertion drops the dead at
- * the tail, and what is oldest when memory is short.  Only good verdicts are
- * kept, until the token expires; tokens themselves are not in here.  The digest
- * covers what the token was verified with, so a reload with other keys finds
- * nothing of before.
+ * Nodes are found by digest and queued by last use.  An insertion drops up to
+ * two expired nodes at the tail, and the eight oldest nodes when memory is
+ * short.  Only verdicts on good tokens are kept, until the token expires; the
+ * tokens themselves are not stored.  The digest covers the keys and rules that
+ * the token was verified with, so after a reload with other keys no older
+ * verdict is found.
  *
  * The zone's mutex guards all of it; sections under it are short, and threads
  * never take it.
@@ -162,7 +163,10 @@ done:
 }
 
 
-/* Up to two of the dead at the tail; with force the oldest, dead or not. */
+/*
+ * Drops up to two expired nodes at the tail; with force the eight oldest nodes,
+ * expired or not.  Returns how many.
+ */
 
 static ngx_uint_t
 ngx_http_xet_token_cache_expire(ngx_slab_pool_t *shpool,

@@ -13,21 +13,27 @@
 #include "xet.h"
 
 
-/* zone->init and its data; called by the setter of the directive. */
+/* The init function of the zone; zone->data has to be set, to any value. */
 ngx_int_t ngx_http_xet_token_cache_init_zone(ngx_shm_zone_t *zone, void *data);
 
 /*
- * The place of a token: of the token itself and of the mark of what it was
- * verified with, under a random key of the zone.
+ * The digest under which a token is stored: of the token itself and of mark,
+ * which stands for the keys and rules that the token is verified with; keyed
+ * with a random key of the zone.
  */
 void ngx_http_xet_token_cache_digest(ngx_shm_zone_t *zone,
     const xet_hash_t *mark, ngx_str_t *token, xet_hash_t *digest);
 
-/* NGX_OK, or NGX_DECLINED; strings of the claims are copied into room. */
+/*
+ * Finds the claims of a token that has not expired at now, in seconds.  The
+ * strings of the claims are in room, of XET_TOKEN_ROOM bytes.  NGX_OK, or
+ * NGX_DECLINED.
+ */
 ngx_int_t ngx_http_xet_token_cache_find(ngx_shm_zone_t *zone,
     const xet_hash_t *digest, uint64_t now, u_char *room,
     xet_token_claims_t *claims);
 
+/* Adds a good token; without memory the token is just not added. */
 void ngx_http_xet_token_cache_add(ngx_shm_zone_t *zone,
     const xet_hash_t *digest, uint64_t now, const xet_token_claims_t *claims);
 

@@ -3,12 +3,12 @@
  * Nodes by digest in a zone of shared memory.
  *
  * All nodes are in a tree, under a digest with the zone's random key, so that
- * nobody outside can choose where one goes; those that may be dropped are in
- * a queue as well, by last use.  What a node says, when it is dropped and how
- * much room it takes is its user's.
+ * no client can choose the place of a node; nodes that may be dropped are in
+ * a queue as well, by last use.  The user of the zone decides what a node
+ * contains, when it is dropped and how much memory it takes.
  *
  * Shared data outlive a reload, even one that brings another version of the
- * module; their layout, a number of the user's, tells what they are.
+ * module; their layout, a number that the user gives, tells what they are.
  */
 
 #include "ngx_http_xet.h"

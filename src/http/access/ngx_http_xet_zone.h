@@ -13,7 +13,7 @@
 #include "xet.h"
 
 
-/* What a node of a user begins with. */
+/* The first member of each node; a user of the zone adds its own data. */
 
 typedef struct {
     ngx_rbtree_node_t    node;                 /* key: head of the digest */
@@ -22,7 +22,7 @@ typedef struct {
 } ngx_http_xet_zone_node_t;
 
 
-/* What the shared data of a user begins with. */
+/* The first member of the shared data; a user of the zone adds its own. */
 
 typedef struct {
     ngx_uint_t           layout;
@@ -38,33 +38,37 @@ typedef struct {
 
 
 /*
- * For zone->init: makes shared data of so many bytes, zeroed behind what they
- * begin with, or, when data tells that there were some, keeps them if they are
- * of this layout, which must be no other user's nor version's.  NGX_OK, or
- * NGX_ERROR, which is logged.
+ * Called by zone->init.  Where data is NULL, makes shared data of size bytes:
+ * an ngx_http_xet_zone_t, and zeros behind it.  Else the zone has shared data,
+ * which are kept if their layout is the same; layout is a number of its own
+ * for each user and version of the data.  NGX_OK, or NGX_ERROR, which is
+ * logged where it is the layout that differs.
  */
 ngx_int_t ngx_http_xet_zone_init(ngx_shm_zone_t *zone, void *data,
     ngx_uint_t layout, size_t size);
 
 
-/* The caller of these holds the mutex of the zone. */
+/* The caller of the following functions holds the mutex of the zone. */
 
-/* The node, or NULL. */
+/* The node under digest, or NULL. */
 ngx_http_xet_zone_node_t *ngx_http_xet_zone_find(ngx_http_xet_zone_t *z,
     const xet_hash_t *digest);
 
-/* Of a digest that is not in there; as last used. */
+/*
+ * Adds n under a digest that the zone does not have yet; n counts as the last
+ * used node, and goes into the queue.
+ */
 void ngx_http_xet_zone_insert(ngx_http_xet_zone_t *z,
     ngx_http_xet_zone_node_t *n, const xet_hash_t *digest);
 
-/* A node of the queue is the last used one now. */
+/* Marks n, which is in the queue, as the last used node. */
 void ngx_http_xet_zone_touch(ngx_http_xet_zone_t *z,
     ngx_http_xet_zone_node_t *n);
 
-/* The node of the queue that was longest not used, or NULL. */
+/* The least recently used node of the queue, or NULL. */
 ngx_http_xet_zone_node_t *ngx_http_xet_zone_oldest(ngx_http_xet_zone_t *z);
 
-/* Frees a node of the queue. */
+/* Removes n, which is in the queue, from the zone and frees it. */
 void ngx_http_xet_zone_drop(ngx_slab_pool_t *shpool, ngx_http_xet_zone_t *z,
     ngx_http_xet_zone_node_t *n);
 

@@ -41,7 +41,7 @@ typedef struct ngx_http_xet_recon_s       ngx_http_xet_recon_t;
 typedef struct ngx_http_xet_ztensor_s     ngx_http_xet_ztensor_t;
 typedef struct ngx_http_xet_zt_batch_s    ngx_http_xet_zt_batch_t;
 
-/* and its route */
+/* what a route keeps in the context of its request */
 
 typedef struct ngx_http_xet_xorb_head_s   ngx_http_xet_xorb_head_t;
 typedef struct ngx_http_xet_shard_s       ngx_http_xet_shard_t;
@@ -51,7 +51,7 @@ typedef struct ngx_http_xet_grant_s       ngx_http_xet_grant_t;
 typedef struct ngx_http_xet_zt_component_s  ngx_http_xet_zt_component_t;
 
 
-/* A key of "xet_url_key": its MAC context belongs to the worker's loop. */
+/* A key of "xet_url_key"; its MAC context is for a worker's event loop only. */
 
 typedef struct {
     ngx_str_t                  id;
@@ -80,17 +80,17 @@ typedef struct {
     ngx_thread_pool_t         *pool;           /* uploads */
     ngx_str_t                  read_pool_name;
     ngx_thread_pool_t         *read_pool;
-    ngx_int_t                  nice;           /* of its threads */
+    ngx_int_t                  nice;           /* of both pools' threads */
 
     ngx_array_t               *url_keys;       /* ngx_http_xet_key_t */
-    xet_sign_key_t           **sign;           /* as url_keys, a worker's */
+    xet_sign_key_t           **sign;           /* a worker's, of url_keys */
 
     ngx_str_t                  dedup_secret;   /* 32 bytes */
     time_t                     dedup_period;
 
     xet_jwk_set_t             *token_keys;
     xet_jwk_t                 *token_sign;     /* of token_keys, or NULL */
-    xet_hash_t                 token_mark;     /* of what the keys are */
+    xet_hash_t                 token_mark;     /* hash of the key files */
     ngx_shm_zone_t            *token_cache;
 
     ngx_array_t               *upload_zones;   /* ngx_http_xet_limit_t * */
@@ -105,8 +105,8 @@ typedef struct {
     ngx_uint_t                 data;           /* some has xet_data */
     ngx_uint_t                 mint;           /* some has xet_token */
     ngx_uint_t                 verify_body;    /* some has xet_verify_body */
-    u_char                    *file;           /* of the first such */
-    ngx_uint_t                 line;
+    u_char                    *file;           /* first xet_api or xet_data */
+    ngx_uint_t                 line;           /* in file */
 } ngx_http_xet_main_conf_t;
 
 
@@ -117,7 +117,7 @@ typedef struct {
     ngx_str_t                  api_base;
     ngx_uint_t                 auth;           /* NGX_HTTP_XET_AUTH_* */
     ngx_uint_t                 access;         /* NGX_HTTP_XET_ACCESS_* */
-    ngx_uint_t                 dedup_scope;    /* likewise */
+    ngx_uint_t                 dedup_scope;    /* NGX_HTTP_XET_ACCESS_* */
 
     ngx_uint_t                 tls;            /* NGX_HTTP_XET_TLS_* */
     ngx_http_complex_value_t  *tls_value;
@@ -125,8 +125,8 @@ typedef struct {
     ngx_str_t                  issuer;
     ngx_str_t                  audience;
     time_t                     leeway;
-    xet_token_params_t         token;          /* of the three */
-    xet_hash_t                 token_mark;     /* of all that decides */
+    xet_token_params_t         token;          /* issuer, audience, leeway */
+    xet_hash_t                 token_mark;     /* keys and token, hashed */
 
     time_t                     token_lifetime;
     ngx_http_complex_value_t  *token_scope;
@@ -139,20 +139,20 @@ typedef struct {
     time_t                     url_ttl;
     ngx_uint_t                 url_mode;       /* NGX_HTTP_XET_URL_* */
     time_t                     url_quantum;    /* expiries are multiples */
-    ngx_uint_t                 url_ranges;     /* in one entry */
+    ngx_uint_t                 url_ranges;     /* in one URL, at most */
 
     ngx_flag_t                 verify_body;
     ngx_http_xet_limit_t      *upload_limit;   /* NULL: none */
     size_t                     xorb_max;       /* bytes of the chunk region */
-    ngx_uint_t                 shard_chunks;   /* that its terms name */
-    size_t                     body_buffer;    /* each of two */
-    size_t                     read_buffer;    /* likewise */
+    ngx_uint_t                 shard_chunks;   /* in the terms of a shard */
+    size_t                     body_buffer;    /* an upload has two */
+    size_t                     read_buffer;    /* a download has two */
     time_t                     retry_after;
     ngx_msec_t                 progress;       /* between frames */
     ngx_flag_t                 telemetry;
     ngx_uint_t                 batch_max;      /* files in a batch */
     ngx_uint_t                 plan_terms;     /* in an answer */
-    size_t                     plan_buffer;    /* of a plan in a file */
+    size_t                     plan_buffer;    /* to sort a plan in a file */
 } ngx_http_xet_loc_conf_t;
 
 
@@ -193,24 +193,23 @@ typedef struct {
     ngx_str_t                   uri;
     time_t                      expires;
     off_t                       size;           /* of the file, -1: unknown */
-    unsigned                    ranges:1;       /* they are signed */
+    unsigned                    ranges:1;       /* the URL names ranges */
     unsigned                    asked:1;        /* the client has this URL */
 } ngx_http_xet_data_t;
 
 
 /*
- * The context of a request, one a request from the moment that the router or
- * the access phase takes it.  At most one job and one statement of a request
- * are in flight.
+ * The context of a request, made by the first handler or variable of the module
+ * that needs it.  At most one job and one statement of a request are in flight.
  */
 
 struct ngx_http_xet_ctx_s {
     ngx_uint_t                  version;        /* NGX_HTTP_XET_V* */
-    xet_hash_t                  hash;           /* of the path */
+    xet_hash_t                  hash;           /* in the path */
 
-    ngx_http_xet_match_t       *match;          /* of its path */
+    ngx_http_xet_match_t       *match;          /* of path and method */
     ngx_http_xet_auth_t        *auth;
-    ngx_http_xet_data_t        *data;           /* NULL: not checked */
+    ngx_http_xet_data_t        *data;           /* NULL: no signature checked */
 
     ngx_http_xet_task_t        *task;
     ngx_http_xet_query_t       *query;
@@ -225,9 +224,9 @@ struct ngx_http_xet_ctx_s {
     ngx_http_xet_recon_t       *recon;
     ngx_http_xet_ztensor_t     *ztensor;
     ngx_http_xet_zt_batch_t    *zt_batch;
-    ngx_http_xet_hold_t        *hold;           /* of an upload, counted */
+    ngx_http_xet_hold_t        *hold;           /* a limit counts the upload */
     void                      (*release)(ngx_http_xet_hold_t *hold);
-    uint64_t                    worth;          /* bytes that count besides */
+    uint64_t                    worth;          /* counted besides the body */
 
     union {
         ngx_http_xet_xorb_head_t     *xorb_head;
@@ -236,9 +235,9 @@ struct ngx_http_xet_ctx_s {
         ngx_http_xet_hashes_t        *hashes;
         ngx_http_xet_grant_t         *grant;
         ngx_http_xet_zt_component_t  *component;
-    } route;                                    /* its state */
+    } route;                                    /* the state of the route */
 
-    unsigned                    cors:1;         /* its headers were added */
+    unsigned                    cors:1;         /* CORS headers were added */
 };
 
 
@@ -249,15 +248,16 @@ extern ngx_module_t  ngx_http_xet_module;
 ngx_http_xet_ctx_t *ngx_http_xet_ctx(ngx_http_request_t *r);
 
 /*
- * Gives back what the request holds until it is answered.  Called before the
- * last of the answer is sent: a client may begin its next upload before nginx
- * has let go of this one.
+ * Gives back the place of an upload in its limit, which the request holds until
+ * it is answered.  Called before the last of the answer is sent: a client may
+ * begin its next upload before nginx has freed the request.
  */
 void ngx_http_xet_release(ngx_http_request_t *r);
 
 /*
- * A state of size bytes, zeroed, that lives as long as the request; handler
- * frees what it holds.  NULL without memory.
+ * Allocates a state of size bytes, zeroed, that lives as long as the request's
+ * pool; handler is called then and frees what the state holds.  NULL without
+ * memory.
  */
 void *ngx_http_xet_state(ngx_http_request_t *r, size_t size,
     ngx_pool_cleanup_pt handler);

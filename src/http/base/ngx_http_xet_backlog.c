@@ -2,10 +2,10 @@
 /*
  * What of an answer in pieces the client has not taken yet.
  *
- * nginx waits for a slow client when a request is finalized; an answer that
- * makes its next piece only when the one before it is gone has to wait itself,
- * as nginx's writer does: the socket's write event, and "send_timeout", which
- * begins anew with each write that the client allows.  While a rate limit
+ * nginx waits for a slow client when a request is finalized; an answer whose
+ * next piece is made only when the piece before it is sent has to wait itself,
+ * as nginx's writer does: for the socket's write event, and for "send_timeout",
+ * which begins anew with each write that the client allows.  While a rate limit
  * delays the answer the timer is the limit's.
  */
 

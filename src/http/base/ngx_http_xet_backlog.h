@@ -13,16 +13,18 @@
 
 
 /*
- * Behind output: NGX_OK when the client has taken all; NGX_AGAIN, with handler
- * set for the socket's write events unless it is NULL; NGX_ERROR: finalized.
+ * To be called after output.  NGX_OK when the client has taken all; NGX_AGAIN
+ * when it has not, and then handler, unless it is NULL, gets the write events
+ * of the socket; NGX_ERROR when the request was finalized.
  */
 ngx_int_t ngx_http_xet_backlog_wait(ngx_http_request_t *r,
     ngx_http_event_handler_pt handler);
 
 /*
- * For that handler: sends what the socket takes, after which the caller waits
- * again.  NGX_OK, or NGX_ERROR: finalized, as for a client that took nothing
- * for "send_timeout".
+ * To be called by a handler of write events: sends what the socket takes, after
+ * which the handler calls ngx_http_xet_backlog_wait() again.  NGX_OK, or
+ * NGX_ERROR when the request was finalized, which it also is when the client
+ * has taken nothing for "send_timeout".
  */
 ngx_int_t ngx_http_xet_backlog_send(ngx_http_request_t *r);
 

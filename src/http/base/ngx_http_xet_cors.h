@@ -13,13 +13,13 @@
 
 
 /*
- * Adds the headers that "xet_cors" allows to whatever is answered, unless they
- * are there already.  NGX_OK, NGX_DECLINED when it is off or the origin is not
- * allowed, NGX_ERROR.
+ * Adds the CORS headers for the origin that "xet_cors" gives to whatever is
+ * answered, unless they are there already.  NGX_OK, NGX_DECLINED when
+ * "xet_cors" is off or gives no origin for the request, NGX_ERROR.
  */
 ngx_int_t ngx_http_xet_cors(ngx_http_request_t *r);
 
-/* Answers a preflight request; the headers above are there already. */
+/* Answers a preflight request, after ngx_http_xet_cors() for it. */
 ngx_int_t ngx_http_xet_cors_preflight(ngx_http_request_t *r);
 
 

@@ -7,7 +7,7 @@
 #include "ngx_http_xet_task.h"
 
 
-/* The context of a request, made when first asked for. */
+/* The context of a request, made at the first call; NULL without memory. */
 
 ngx_http_xet_ctx_t *
 ngx_http_xet_ctx(ngx_http_request_t *r)

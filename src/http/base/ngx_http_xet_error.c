@@ -100,7 +100,7 @@ ngx_http_xet_error_end(xet_json_t *j)
 }
 
 
-/* Headers that were meant for the content: an error must not be cached. */
+/* Removes headers that describe the content; an error must not be cached. */
 
 static ngx_int_t
 ngx_http_xet_forget(ngx_http_request_t *r)
@@ -134,15 +134,16 @@ ngx_http_xet_forget(ngx_http_request_t *r)
         }
     }
 
-    /* what is not there now may come: a cache keeps 404 unless told */
+    /* a cache would keep 404, though what is missing now may come */
 
     return ngx_http_xet_header(r, "Cache-Control", "no-store");
 }
 
 
 /*
- * Faults of ours, and uploads that were refused, get the operator's eye.  What
- * anybody can cause by a URL is logged as nginx logs such things.
+ * Faults of the server, and uploads that were refused, are logged as errors,
+ * for the operator.  What anybody can cause by a URL is logged at level "info",
+ * as nginx logs what clients do wrong.
  */
 
 static void
@@ -254,7 +255,7 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
 
     status = r->err_status ? r->err_status : NGX_HTTP_NOT_FOUND;
 
-    /* the last one stands for whatever is not listed */
+    /* the last entry stands for every status that is not listed */
 
     for (i = 0; i < sizeof(errors) / sizeof(errors[0]) - 1; i++) {
         if (errors[i].status == status) {
@@ -264,7 +265,7 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
 
     r->err_status = 0;
 
-    /* nginx has logged it; 494 is its own, and goes out as 400 */
+    /* nginx has logged the error; its own status 494 goes out as 400 */
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 

@@ -11,38 +11,42 @@
 
 
 /*
- * All send a complete answer and return what ngx_http_finalize_request()
- * takes, so both a content handler and a callback end with them.
+ * All but ngx_http_xet_error_begin() and _end() send a complete answer and
+ * return what ngx_http_finalize_request() takes, so both a content handler and
+ * a callback end with them.
  */
 
-/* {"error":{"code":…,"message":…}}, and a line in the error log. */
+/* Sends {"error":{"code":…,"message":…}}, and logs a line. */
 ngx_int_t ngx_http_xet_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
 
 /*
- * The same, when a retry may succeed after so many seconds, which Retry-After
- * says with 429 and 5xx; the others say "xet_retry_after".
+ * As ngx_http_xet_error(), with the seconds in "after" as the Retry-After of
+ * 429 and of 5xx but 501.  ngx_http_xet_error() takes "xet_retry_after".
  */
 ngx_int_t ngx_http_xet_error_later(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message, time_t after);
 
-/* The same with code, message and HTTP status of a core status. */
+/* As ngx_http_xet_error(): code, message and HTTP status of a core status. */
 ngx_int_t ngx_http_xet_error_status(ngx_http_request_t *r,
     xet_status_t status);
 
 /*
- * A core status of 4xx with more to tell than its message: b is the answer,
- * JSON of the same form with further members.
+ * Answers a core status of 4xx with more than its message: b is the answer, of
+ * ngx_http_xet_error_begin() and _end(), with further members.
  */
 ngx_int_t ngx_http_xet_error_json(ngx_http_request_t *r, xet_status_t status,
     xet_buf_t *b);
 
-/* That JSON, in the request's pool; between them go the further members. */
+/*
+ * Begin and end the JSON of an error in b, in the request's pool; in between
+ * the caller adds further members to j.
+ */
 void ngx_http_xet_error_begin(ngx_http_request_t *r, xet_buf_t *b,
     xet_json_t *j, const char *code, const char *message);
 void ngx_http_xet_error_end(xet_json_t *j);
 
-/* An error before the body was read, which is dropped then. */
+/* As ngx_http_xet_error(), before the body was read: nginx discards it. */
 ngx_int_t ngx_http_xet_refuse(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
 

@@ -14,7 +14,10 @@
 ngx_int_t ngx_http_xet_header(ngx_http_request_t *r, const char *key,
     const char *value);
 
-/* The n-th header of that name, from 0, or NULL; in either direction. */
+/*
+ * The n-th header of that name, from 0, in headers_in or in headers_out, or
+ * NULL.  In headers_out it may be a removed header, whose hash is 0.
+ */
 ngx_table_elt_t *ngx_http_xet_header_find(ngx_list_t *headers,
     const char *name, ngx_uint_t n);
 

@@ -1,6 +1,6 @@
 
 /*
- * Answers: bodies, errors and the headers that go with them.
+ * Answers: their bodies, and how they end.
  */
 
 #include "ngx_http_xet.h"
@@ -53,7 +53,7 @@ ngx_http_xet_drop_body(ngx_http_request_t *r)
 {
     if (r->headers_in.expect && !r->expect_tested) {
 
-        /* nginx would ask for the body; who does not send it must not go on */
+        /* no "100 Continue" is sent: the body may come or not, so close */
 
         r->expect_tested = 1;
         r->keepalive = 0;
@@ -112,7 +112,7 @@ ngx_http_xet_output_chain(ngx_pool_t *pool, xet_buf_t *b, ngx_chain_t **out,
 
     if (buf == NULL) {
 
-        /* no bytes have an end, too, or their request would never have one */
+        /* an empty body has an end, too, or the request would never end */
 
         buf = ngx_http_xet_output_buf(pool, &out);
         if (buf == NULL) {
@@ -130,7 +130,7 @@ ngx_http_xet_output_chain(ngx_pool_t *pool, xet_buf_t *b, ngx_chain_t **out,
 }
 
 
-/* A buffer in a link of its own, at *out, which is moved behind it. */
+/* Links a new buffer at *out, and moves *out behind it; NULL without memory. */
 
 static ngx_buf_t *
 ngx_http_xet_output_buf(ngx_pool_t *pool, ngx_chain_t ***out)

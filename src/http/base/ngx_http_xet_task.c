@@ -13,10 +13,10 @@
  *
  * A job beside another module's handler leaves r->write_event_handler to that
  * module, which may also finalize the request meanwhile.  So the job holds a
- * reference, too: nginx goes on with the connection when the job gives it
- * back.  A cleanup of the request, which nginx runs when the request dies even
- * while it is blocked, tells that nobody waits for it any more; then the
- * references don't count.
+ * reference, too: nginx goes on with the connection when the job gives the
+ * reference back.  A cleanup of the request, which nginx runs when the request
+ * dies even while it is blocked, marks the task as dead: then nobody waits for
+ * the job any more, and the references don't count.
  *
  * States of a task: idle -> busy (post) -> ready (thread finished) -> idle
  * (done handler called).  The event loop owns the structure; the thread sees
@@ -185,8 +185,8 @@ ngx_http_xet_task_job(void *data, ngx_log_t *log)
     static __thread ngx_int_t  nice;
 
     /*
-     * Hashing must not take the processor from an event loop on it; on Linux
-     * a priority is a thread's own.
+     * Hashing must not take the processor from an event loop; on Linux each
+     * thread has a priority of its own.
      */
 
     if (nice != tctx->nice) {
@@ -234,7 +234,7 @@ ngx_http_xet_task_event_handler(ngx_event_t *ev)
     if (!t->beside || t->dead) {
         t->ready = 1;
 
-        /* ours, or the finalizer of a request that died meanwhile */
+        /* our handler, or nginx's finalizer if the request died meanwhile */
 
         r->write_event_handler(r);
 

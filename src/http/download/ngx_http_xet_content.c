@@ -7,14 +7,14 @@
  *     ranges       Range, unless If-Range names another tag -> 416, or the
  *                  parts of a 206; a unit other than bytes is not looked at
  *     headers      when the first piece is at hand, so that a fault before it
- *                  is an error of its own
+ *                  still is an error response
  *     body         by the service parts
  *
  * nginx's range filter would have the whole file decoded to send a piece of
- * it; here only what is asked for is read.
+ * it; here only the ranges that were asked for are read.
  *
- * A text in front of each range of several is all that grows with a request:
- * at most 256 of them.
+ * With several ranges each has a text in front of it: only these texts grow
+ * with a request, and there are 256 at most.
  */
 
 #include "ngx_http_xet.h"
@@ -245,7 +245,7 @@ ngx_http_xet_content_past(ngx_http_request_t *r, uint64_t size,
 }
 
 
-/* Also what has no body. */
+/* Answers with the whole content, or without a body: HEAD, 304, no bytes. */
 
 static ngx_int_t
 ngx_http_xet_content_whole(ngx_http_request_t *r,
@@ -335,7 +335,7 @@ ngx_http_xet_content_several(ngx_http_request_t *r,
           + NGX_HTTP_XET_CONTENT_BOUNDARY + s->content.type.len
           + NGX_HTTP_XET_CONTENT_RANGE_LEN;
 
-    /* those of all parts, the one behind them, and the type */
+    /* the texts of all parts, the text behind them, and the Content-Type */
 
     p = ngx_pnalloc(r->pool, (n + 2) * len
                              + sizeof("multipart/byteranges; boundary="));
@@ -397,7 +397,7 @@ ngx_http_xet_content_range(u_char *p, const xet_range_t *range, uint64_t size)
 }
 
 
-/* 124 random bits: no file has been made to hold it. */
+/* 124 random bits: no file was made to contain this boundary. */
 
 static void
 ngx_http_xet_content_boundary(u_char *boundary)
@@ -501,7 +501,7 @@ ngx_http_xet_content_cache(ngx_http_request_t *r)
         return "private, no-cache";
     }
 
-    /* with "xet_auth off" others may have looked at these */
+    /* with "xet_auth off" another module may decide by these headers */
 
     if (xlcf->auth == NGX_HTTP_XET_AUTH_TOKEN
         || r->headers_in.authorization

@@ -34,28 +34,33 @@ typedef struct {
  * has no meaning for it.
  *
  * The answer goes out piece by piece with backpressure to the client; from
- * here on the reader belongs to the content, which replaces its ranges.
+ * now on the reader belongs to the answer, which sets ranges of its own.
  * Damage in the store is 500 as long as nothing was sent, and cuts the
  * connection after that.
  *
- * Returns what a handler returns, and a callback finalizes the request with,
- * in any case: NGX_DONE when the answer is under way and has taken a reference
- * of its own.  The strings live as long as the request; *content is copied.
+ * What is returned suits both a content handler, which returns it, and a
+ * callback, which finalizes the request with it: NGX_DONE when the answer is
+ * under way and has taken a reference of its own.  The strings live as long as
+ * the request; *content is copied.
  */
 ngx_int_t ngx_http_xet_content_send(ngx_http_request_t *r,
     const ngx_http_xet_content_t *content);
 
 /*
- * Whether If-Match allows content of that tag.  nginx's own 412 is no JSON, and
- * closes the connection without a word.
+ * Whether If-Match of the request allows content with that entity tag.  It is
+ * checked here because nginx's own 412 is no JSON, and closes the connection
+ * without announcing it.
  */
 ngx_uint_t ngx_http_xet_content_if_match(ngx_http_request_t *r,
     const ngx_str_t *etag);
 
-/* The Cache-Control of content that its URL names by hash. */
+/* The Cache-Control for content whose URL contains its hash. */
 const char *ngx_http_xet_content_cache(ngx_http_request_t *r);
 
-/* Its Repr-Digest and Digest; 32 bytes, of the whole content. */
+/*
+ * Adds the headers Repr-Digest and Digest; sha256 are 32 bytes, of the whole
+ * content.  NGX_OK, or NGX_ERROR without memory.
+ */
 ngx_int_t ngx_http_xet_content_digest(ngx_http_request_t *r,
     const u_char *sha256);
 

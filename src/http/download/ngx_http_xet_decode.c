@@ -4,15 +4,15 @@
  *
  * A codec and the buffers it needs are half a MiB: they belong to the threads
  * of the pool, of which there are few, and not to the requests, of which
- * thousands may wait for slow clients.  A thread makes its own at the first
- * chunk and never frees them: the threads end with the process, and by then
+ * thousands may wait for slow clients.  A thread makes its own in its first
+ * job and never frees them: the threads end with the process, and by then
  * nginx may have unloaded the module that a destructor would be in.
  *
- * A job opens each xorb that it needs and closes the last one at its end, so
- * descriptors are bounded by the threads as well.
+ * A job has one copy of a xorb open at a time and closes the last one at its
+ * end, so the number of descriptors is bounded by that of the threads as well.
  *
- * States of ngx_http_xet_decode_t: no xorb open -> one open -> ... -> end.
- * All of it is the job's.
+ * States of ngx_http_xet_decode_t: no copy open -> one open -> ... -> end.
+ * The structure belongs to the job.
  */
 
 #include "ngx_http_xet.h"
@@ -198,8 +198,9 @@ ngx_http_xet_decode_read(ngx_http_xet_decode_t *d,
 
 
 /*
- * What is not there, or ends too early, is lost only if the folder is ours; a
- * system that fails says nothing of the bytes.
+ * err is 0 for a copy that ends too early or has other bytes: the chunk is
+ * lost.  A copy that is missing is lost only if the folder is the store of the
+ * database.  Any other error of the system says nothing about the bytes.
  */
 
 static xet_status_t

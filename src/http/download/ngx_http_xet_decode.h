@@ -14,7 +14,7 @@
 #include "xet.h"
 
 
-/* What a thread keeps to decode with, made at its first use. */
+/* The codec and the buffers of a thread, made by its first job. */
 
 typedef struct {
     xet_codec_t        *codec;
@@ -23,7 +23,7 @@ typedef struct {
 } ngx_http_xet_decode_thread_t;
 
 
-/* A chunk that is not what its xorb's row says, for who has to know. */
+/* A chunk that is missing, or not what its xorb's row says: for reports. */
 
 typedef struct {
     xet_hash_t                     xorb;
@@ -34,7 +34,7 @@ typedef struct {
 } ngx_http_xet_decode_lost_t;
 
 
-/* Of one job: the copy of a xorb that is open. */
+/* The state of one job, with the copy of a xorb that is open. */
 
 typedef struct {
     ngx_http_xet_decode_thread_t  *thread;
@@ -48,25 +48,26 @@ typedef struct {
 } ngx_http_xet_decode_t;
 
 
-/* At the beginning of a job; XET_NOMEM.  store lives as long as the job. */
+/* Begins a job.  XET_OK or XET_NOMEM.  store lives as long as the job. */
 xet_status_t ngx_http_xet_decode_begin_job(ngx_http_xet_decode_t *d,
     const xet_suite_t *suite, const ngx_str_t *store, ngx_log_t *log);
 
 /*
- * chunk->raw_len checked bytes into out.  XET_STORE_DAMAGED when the copy or a
- * part of it is missing, or has not the chunk: then d->lost tells which one,
- * and nothing is logged yet, because another copy may have taken its place.
- * XET_STORE_FAILED when it can't be read, XET_STORE_OTHER when the folder is
- * not the store's, XET_NOMEM.
+ * Decodes chunk into out, which has room for chunk->raw_len bytes, and checks
+ * its hash.  XET_STORE_DAMAGED when the copy or a part of it is missing, or
+ * does not contain the chunk: then d->lost names chunk and copy, and nothing
+ * is logged yet, because another copy may have replaced this one.
+ * XET_STORE_FAILED or XET_STORE_FILES when the copy can't be read,
+ * XET_STORE_OTHER when the folder is not the store of the database, XET_NOMEM.
  */
 xet_status_t ngx_http_xet_decode_chunk_job(ngx_http_xet_decode_t *d,
     const xet_cursor_chunk_t *chunk, u_char *out);
 
-/* A line of level "alert": what the operator has to know to repair it. */
+/* Logs the lost chunk at level "alert", as the operator has to repair it. */
 void ngx_http_xet_decode_log(const ngx_http_xet_decode_lost_t *lost,
     ngx_log_t *log);
 
-/* At its end, where begin was successful. */
+/* Ends a job whose begin was successful: closes the copy that is open. */
 void ngx_http_xet_decode_end_job(ngx_http_xet_decode_t *d);
 
 

@@ -3,13 +3,13 @@
  * The body of an answer that is ranges of a stored file.
  *
  * States of a piece: being read -> ready -> sent (on its way) -> released.
- * While one is on its way the next one is read, so that a thread decodes
- * while the loop sends; with one ready behind it nothing more is read.  That
- * is all that a request holds, however slow its client is: a client that
- * takes nothing for "send_timeout" is let go.
+ * While one piece is on its way the next one is read, so that a thread decodes
+ * while the loop sends; when that one is ready nothing more is read.  So a
+ * request holds two pieces at most, however slow its client is; a client that
+ * takes nothing for "send_timeout" is dropped.
  *
  * The header goes out with the first piece.  Until then a fault of the store
- * is an error of its own; after that it cuts the connection, behind the bytes
+ * is an error response; after that it cuts the connection, behind the bytes
  * that are right, and the client sees by the length that some are missing.
  *
  * Lives in the event loop.  Write events of the socket come here whether or
@@ -202,7 +202,7 @@ ngx_http_xet_parts_begin(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
 }
 
 
-/* Puts the piece that is ready on its way; NGX_DONE when that was the end. */
+/* Sends the piece that is ready; NGX_DONE when the request was finalized. */
 
 static ngx_int_t
 ngx_http_xet_parts_output(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
@@ -219,7 +219,7 @@ ngx_http_xet_parts_output(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
     p->sent = p->ready;
     p->ready = NULL;
 
-    /* a thread may begin with the next one before this one is copied */
+    /* a thread may begin with the next piece before this one is sent */
 
     if (!last) {
         p->status = ngx_http_xet_parts_next(r, p);
@@ -240,7 +240,7 @@ ngx_http_xet_parts_output(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
 }
 
 
-/* Whether the piece is the last one. */
+/* Links the ready piece and its texts; tells whether it is the last piece. */
 
 static ngx_uint_t
 ngx_http_xet_parts_chain(ngx_http_request_t *r, ngx_http_xet_parts_t *p)

@@ -23,8 +23,8 @@ typedef struct {
 
 
 /*
- * Sets the headers of the answer, when its first bytes are at hand; NGX_OK,
- * or NGX_ERROR without memory.
+ * Called when the first bytes of the answer are at hand, to set its headers.
+ * NGX_OK, or NGX_ERROR without memory.
  */
 typedef ngx_int_t (*ngx_http_xet_parts_header_pt)(ngx_http_request_t *r,
     void *data);
@@ -42,19 +42,20 @@ struct ngx_http_xet_parts_s {
 
     ngx_uint_t                     i;          /* the part that is read */
     ngx_http_xet_piece_t          *sent;       /* on its way */
-    ngx_http_xet_piece_t          *ready;      /* next */
+    ngx_http_xet_piece_t          *ready;      /* the next to be sent */
     ngx_uint_t                     ready_part;
-    xet_status_t                   status;     /* why there is no more */
-    ngx_buf_t                      bufs[3];    /* of what is on its way */
+    xet_status_t                   status;     /* why no piece follows */
+    ngx_buf_t                      bufs[3];    /* of the piece on its way */
     ngx_chain_t                    chain[3];
     unsigned                       begun:1;
 };
 
 
 /*
- * Sends header and parts.  The caller has set all before "the service's", and
- * zeroed the rest; p lives as long as the request, and the reader is its own
- * from here on.  Returns as ngx_http_xet_content_send() does.
+ * Sends header and parts.  The caller has set the members before "the
+ * service's", and zeroed the rest; p lives as long as the request, and the
+ * reader belongs to p from now on.  Returns what ngx_http_xet_content_send()
+ * returns.
  */
 ngx_int_t ngx_http_xet_parts_send(ngx_http_request_t *r,
     ngx_http_xet_parts_t *p);

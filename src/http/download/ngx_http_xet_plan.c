@@ -3,11 +3,12 @@
  * The answer that a reconstruction plan is: ranges merged, URLs signed, JSON
  * written.
  *
- * A usual plan is done at once in the event loop, some 100 microseconds.  A
- * large one is finished and written by jobs, a piece of JSON at a time, with
- * a MAC context of their own: the JSON never exists as a whole.  A plan in a
- * file is finished by several jobs, so that others get at the thread.  The
- * plan is the thread's while a job runs.
+ * A usual plan is finished and written at once in the event loop, which takes
+ * some 100 microseconds.  A large one is finished and written by jobs, a piece
+ * of JSON at a time, with a MAC context of their own: the JSON never exists as
+ * a whole.  A plan in a file is finished by several jobs, so that the thread
+ * can serve other requests in between.  The plan belongs to the thread while a
+ * job runs.
  */
 
 #include "ngx_http_xet.h"
@@ -155,7 +156,7 @@ ngx_http_xet_plan_next(ngx_http_request_t *r, void *data)
 
     if (ngx_http_xet_plan_post(r, p) != NGX_AGAIN) {
 
-        /* a part of it is out: all that is left is to cut it off */
+        /* a part of the answer is out: it can only be broken off */
 
         ngx_http_finalize_request(r, ngx_http_xet_break_off(r));
     }
@@ -214,7 +215,7 @@ ngx_http_xet_plan_job(void *data, ngx_log_t *log)
 }
 
 
-/* XET_AGAIN: with another job. */
+/* Finishes the plan, or a part of it: XET_AGAIN asks for another job. */
 
 static xet_status_t
 ngx_http_xet_plan_finish_job(ngx_http_xet_plan_t *p, ngx_log_t *log)

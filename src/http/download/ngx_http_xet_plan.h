@@ -15,11 +15,12 @@
 
 
 /*
- * Finishes the plan and sends it as JSON of its kind, a large one in pieces
- * that a thread makes.  The plan and its memory live until the request ends.
+ * Finishes the plan and sends it as JSON of the given kind, a large plan in
+ * pieces that a thread makes.  The plan and its memory live until the request
+ * ends.
  *
- * NGX_AGAIN: the request will be finalized later; otherwise what to finalize
- * it with.
+ * NGX_AGAIN: the request will be finalized later; any other code is for
+ * ngx_http_finalize_request().
  */
 ngx_int_t ngx_http_xet_plan_send(ngx_http_request_t *r, xet_plan_t *plan,
     xet_plan_kind_t kind);

@@ -4,16 +4,16 @@
  *
  * A window is what one statement gives, a few thousand terms at most, so that
  * neither PostgreSQL nor the event loop is held by a file of any size.  Plans
- * of a few windows stay in memory.  Those of more go into a temporary file of
- * the store, window by window, before anything is sent: what the client reads
- * slowly is a file, and what fails on the way still has a status.
+ * of a few windows stay in memory.  Larger plans go into a temporary file of
+ * the store, window by window, before anything is sent: a slow client holds a
+ * file and not memory, and a failure before that is still an HTTP status.
  *
  * Memory of a request: while terms come, NGX_HTTP_XET_PLAN_TERMS of them and a
  * window's rows; while they are sorted, "xet_plan_buffer"; while the answer is
  * sent, a piece of it.
  *
- * The plan is the thread's while a job runs.  What a request leaves behind
- * goes with its pool.
+ * The plan belongs to the thread while a job runs.  All memory and files go
+ * with the request.
  */
 
 #include "ngx_http_xet.h"
@@ -111,7 +111,7 @@ ngx_http_xet_plan_spool_create(ngx_http_request_t *r, xet_plan_t *plan,
             return NULL;
         }
 
-        /* read again and dropped soon: no reason for the disk to begin */
+        /* the file is dropped soon: its bytes are not handed to the disk */
 
         ps->files[i]->flushed = NGX_MAX_OFF_T_VALUE;
     }

@@ -24,7 +24,7 @@
     (NGX_HTTP_XET_TERMS_ROWS * XET_TERM_SEGMENT_MAX)
 
 
-/* Called from the event loop: the window before is behind, or can't be. */
+/* Called from the event loop: XET_OK, there is room now, or the error. */
 typedef void (*ngx_http_xet_plan_room_pt)(ngx_http_request_t *r,
     xet_status_t status);
 
@@ -32,7 +32,7 @@ typedef void (*ngx_http_xet_plan_room_pt)(ngx_http_request_t *r,
 typedef struct {
     xet_plan_spool_t             spool;
     xet_plan_t                  *plan;
-    ngx_pool_t                  *pool;             /* of its terms */
+    ngx_pool_t                  *pool;             /* of plan->terms */
     ngx_http_xet_file_t         *files[XET_PLAN_SPOOL_FILES];
     ngx_http_xet_plan_room_pt    handler;
     u_char                      *room;             /* while sorting */
@@ -42,14 +42,14 @@ typedef struct {
 } ngx_http_xet_plan_spool_t;
 
 
-/* The spool of a plan, which has one. */
+/* The spool of a plan whose terms are in a file: plan->spool is not NULL. */
 #define ngx_http_xet_plan_spool_get(plan)                                     \
     ((ngx_http_xet_plan_spool_t *) (plan)->spool->ctx)
 
 
 /*
- * Behind a window of terms that was added and is not the last: sees to room
- * for the next one.  The plan's memory is that of pool.
+ * Called after a window of terms that was added to the plan and is not the
+ * last: makes room for the next one.  The plan's memory is from pool.
  *
  * XET_OK: there is room.  XET_AGAIN: handler will be called.
  * XET_PLAN_TERMS: the plan has more terms than "xet_plan_terms".
@@ -58,14 +58,23 @@ typedef struct {
 xet_status_t ngx_http_xet_plan_room(ngx_http_request_t *r, xet_plan_t *plan,
     ngx_pool_t *pool, ngx_http_xet_plan_room_pt handler);
 
-/* Behind the last one: XET_OK or XET_PLAN_TERMS. */
+/*
+ * Called after the last window: XET_OK, or XET_PLAN_TERMS when the plan has
+ * more terms than "xet_plan_terms".
+ */
 xet_status_t ngx_http_xet_plan_bound(ngx_http_request_t *r, xet_plan_t *plan);
 
-/* A part of finishing a plan in a file: XET_AGAIN, XET_OK, or an error. */
+/*
+ * Does a part of finishing a plan in a file.  XET_AGAIN: to be called again,
+ * in another job; XET_OK: the plan is finished; else the error.
+ */
 xet_status_t ngx_http_xet_plan_spool_sort_job(ngx_http_xet_plan_spool_t *ps,
     ngx_log_t *log);
 
-/* In the event loop, when it is finished: the plan's terms are in the file. */
+/*
+ * Called in the event loop when the plan is finished: frees its terms in
+ * memory, because they are all in the file.
+ */
 void ngx_http_xet_plan_spool_free(ngx_http_xet_plan_spool_t *ps);
 
 

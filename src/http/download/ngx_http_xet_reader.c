@@ -9,16 +9,17 @@
  *               hands them to the consume function -> handler
  *
  * States: closed -> opening -> resting <-> busy (a statement or a job of next
- * is under way).  While busy, and only while a job runs, the cursor and the
- * buffer that is filled are the thread's; pieces that are held are the
- * caller's, in the event loop.  The rest belongs to the event loop.
+ * is under way).  While a job runs, the cursor and the buffer that is filled
+ * belong to the thread; pieces that are held belong to the caller, in the
+ * event loop.  The rest belongs to the event loop.
  *
- * A copy of a xorb that is not whole may have been healed since its list was
- * fetched: then the lists are fetched again, and the new copy is read.  Where
- * they name the same copy still it is lost, and PostgreSQL is told.
+ * A copy of a xorb that is found damaged may have been healed since its chunk
+ * list was fetched: the lists are fetched again, and the new copy is read.
+ * Where they still name the same copy, the chunk is lost: that is logged, and
+ * the damage is reported to PostgreSQL.
  *
  * What a request holds does not depend on the file: terms come by segments
- * and chunk lists by windows into the cursor, rows are let go at once.
+ * and chunk lists by windows into the cursor, rows are released at once.
  */
 
 #include "ngx_http_xet.h"
@@ -33,7 +34,7 @@
 
 #define NGX_HTTP_XET_READER_LISTS    64
 #define NGX_HTTP_XET_READER_CONSUME  (4 * 1024 * 1024)  /* bytes in a job */
-#define NGX_HTTP_XET_READER_HEALED   4         /* copies one after the other */
+#define NGX_HTTP_XET_READER_HEALED   4         /* damaged copies in a row */
 
 
 typedef struct {
@@ -65,7 +66,7 @@ struct ngx_http_xet_reader_s {
     xet_status_t                     status;       /* of the job */
 
     ngx_http_xet_decode_lost_t       lost;         /* XET_STORE_DAMAGED */
-    ngx_http_xet_decode_lost_t       before;       /* of the job before */
+    ngx_http_xet_decode_lost_t       before;       /* the loss before lost */
     ngx_uint_t                       losses;       /* in a row */
 
     unsigned                         proven:1;
@@ -271,7 +272,7 @@ ngx_http_xet_reader_next(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 }
 
 
-/* A free one, best one that has its memory already. */
+/* A buffer that is not held, preferably one that has its memory already. */
 
 static ngx_http_xet_reader_buffer_t *
 ngx_http_xet_reader_buffer(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
@@ -319,7 +320,7 @@ ngx_http_xet_reader_data(ngx_http_xet_reader_t *rd, void *data)
 }
 
 
-/* The next thing that the cursor needs; XET_AGAIN when it is under way. */
+/* Starts the job or the statement that the cursor needs: XET_AGAIN then. */
 
 static xet_status_t
 ngx_http_xet_reader_step(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
@@ -462,7 +463,7 @@ ngx_http_xet_reader_answers(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 }
 
 
-/* Behind a statement: the next step, or the end of next. */
+/* After a statement or a job: takes the next step, or calls the handler. */
 
 static void
 ngx_http_xet_reader_continue(ngx_http_request_t *r, ngx_http_xet_reader_t *rd,
@@ -504,8 +505,9 @@ ngx_http_xet_reader_job(void *data, ngx_log_t *log)
 
 
 /*
- * As many whole chunks as the buffer holds.  What lies before the range in
- * the first chunk and behind it in the last one stays out of the piece.
+ * Decodes as many whole chunks as the buffer holds.  The bytes of the first
+ * chunk before the range, and those of the last chunk behind it, stay out of
+ * the piece.
  */
 
 static xet_status_t
@@ -534,7 +536,7 @@ ngx_http_xet_reader_fill(ngx_http_xet_reader_t *rd, ngx_http_xet_decode_t *d)
 
         if (rc != XET_OK) {
 
-            /* what is good goes out first */
+            /* the chunks before the damaged one go out first */
 
             return used ? XET_OK : rc;
         }
@@ -627,7 +629,10 @@ ngx_http_xet_reader_done(ngx_http_request_t *r, void *data)
 }
 
 
-/* Whether it is worth while to fetch the lists again. */
+/*
+ * Whether to fetch the chunk lists again, as the copy may have been healed;
+ * else the loss is logged and reported to PostgreSQL.
+ */
 
 static ngx_uint_t
 ngx_http_xet_reader_lost(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)

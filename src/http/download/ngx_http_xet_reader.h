@@ -10,9 +10,9 @@
  * Each of open and next starts work and returns XET_AGAIN; its handler is
  * called once, later, from the event loop.  In between the reader uses the
  * request's one statement and one job (ctx->query, ctx->task), so the caller
- * starts neither; what it got from its own last statement is gone.  Between a
- * handler and the next call the reader does nothing and holds no descriptor:
- * that is the backpressure.
+ * starts neither, and the rows of the caller's own last statement are gone.
+ * Between a handler and the next call the reader does nothing and holds no
+ * descriptor: that is the backpressure.
  *
  * Pieces come in the order of the range, without gaps, cut as the chunks are;
  * none crosses the end of the range.  There are two ways to take them:
@@ -22,16 +22,17 @@
  *     two at most exist.
  *
  *     in the thread: with a consume function, which the job that decodes
- *     calls for each piece; next then comes back when that function asks for
- *     a pause, or with the end of the range.  No buffers of the request are
- *     used, so nothing of the range is held by a request that rests.
+ *     calls for each piece; the handler of next is then called when that
+ *     function asks for a pause, or at the end of the range.  No buffers of
+ *     the request are used, so a request that rests holds no bytes of the
+ *     range.
  *
  * Memory of a reader: 64 KiB of terms and chunk list, and up to two buffers of
  * "xet_read_buffer", none before the first piece.  It does not grow with the
  * file or the range.  All of it goes with the request's pool.
  *
- * What is damaged in the store is found before a byte of its chunk is handed
- * on; a line of level "alert" names chunk and xorb.
+ * Damage in the store is found before a byte of the chunk is handed on; a line
+ * of level "alert" names chunk and xorb.
  */
 
 #ifndef _NGX_HTTP_XET_READER_H_INCLUDED_
@@ -51,8 +52,8 @@ typedef struct {
 
 
 /*
- * Statuses that the functions return and the handlers get, besides those told
- * of below; all of them suit ngx_http_xet_error_status():
+ * Statuses that the functions return and the handlers get, besides those of
+ * each function below; all of them suit ngx_http_xet_error_status():
  *
  *     XET_NO_FILE         404  not stored, or not to be seen by the request
  *     XET_DATABASE_AWAY   503  PostgreSQL can't take the statement
@@ -60,11 +61,12 @@ typedef struct {
  *     XET_PLAN_DAMAGED    500  terms or chunk lists contradict each other
  *     XET_STORE_DAMAGED   500  the bytes of a xorb are missing or not right
  *     XET_STORE_FAILED    500  the bytes of a xorb can't be read
+ *     XET_STORE_OTHER     503  the folder is not the store of the database
  *     XET_STORE_FILES     503  not now: too many files are open
  *     XET_OVERLOADED      503  the thread pool's queue is full
  *     XET_NOMEM           500
  *
- * Never called for a request that died meanwhile.
+ * No handler is called for a request that has died meanwhile.
  */
 
 /* XET_OK: the file is open. */
@@ -73,24 +75,27 @@ typedef void (*ngx_http_xet_reader_open_pt)(ngx_http_request_t *r,
 
 /*
  * XET_OK: the next piece, or NULL when the consume function asked for a pause.
- * XET_DONE: it has consumed the whole range; only where there is one.
+ * XET_DONE: the consume function has taken the whole range; the handler never
+ * gets it without a consume function.
  */
 typedef void (*ngx_http_xet_reader_piece_pt)(ngx_http_request_t *r,
     void *data, ngx_http_xet_piece_t *piece, xet_status_t status);
 
 /*
- * In a thread, as any job: takes the whole piece, whose memory is gone when it
- * returns.  XET_OK goes on with the next piece, XET_DONE pauses behind this
- * one; anything but XET_AGAIN ends the range, and the handler gets it.  A
- * piece is a chunk, trimmed to the range, so 128 KiB at most.
+ * Called in a thread, as part of a job: takes the whole piece, whose memory is
+ * used again after the return.  XET_OK goes on with the next piece, XET_DONE
+ * pauses behind this one; any other status but XET_AGAIN, which must not be
+ * returned, ends the range and is the handler's.  A piece is a chunk, trimmed
+ * to the range, so 128 KiB at most.
  */
 typedef xet_status_t (*ngx_http_xet_reader_consume_pt)(void *data,
     const ngx_http_xet_piece_t *piece, ngx_log_t *log);
 
 
 /*
- * data is what all handlers and consume functions get; it lives as long as
- * the request's pool.  NULL without memory.
+ * Makes a reader that lives as long as the request's pool.  data is what all
+ * handlers and consume functions get; it must live as long.  NULL without
+ * memory.
  */
 ngx_http_xet_reader_t *ngx_http_xet_reader_create(ngx_http_request_t *r,
     void *data);
@@ -104,18 +109,20 @@ xet_status_t ngx_http_xet_reader_open(ngx_http_request_t *r,
     ngx_http_xet_reader_t *rd, const xet_hash_t *file,
     ngx_http_xet_reader_open_pt handler);
 
-/* Of the open file. */
-
+/* The size of the open file in bytes. */
 uint64_t ngx_http_xet_reader_size(ngx_http_xet_reader_t *rd);
 
-/* Its SHA-256, 32 bytes in plain order, where the server has computed it. */
+/*
+ * The SHA-256 of the open file, 32 bytes in plain order; NULL where the server
+ * has not computed it.
+ */
 const u_char *ngx_http_xet_reader_sha256(ngx_http_xet_reader_t *rd);
 
 /*
- * Which bytes next reads: [start, end), start < end <= size.  To be called
- * while neither open nor next is under way, any number of times, also before
- * the range before is read to its end.  What is known of the terms around
- * stays known: a range near the one before costs no statement.
+ * Sets which bytes next reads: [start, end), start < end <= size.  To be
+ * called while neither open nor next is under way, any number of times, also
+ * before the last range was read to its end.  Terms and chunk lists that the
+ * reader holds are used again: a range near the last one costs no statement.
  *
  * consume is NULL for pieces in the event loop.
  */
@@ -124,9 +131,9 @@ void ngx_http_xet_reader_range(ngx_http_xet_reader_t *rd, uint64_t start,
     ngx_http_xet_reader_consume_pt consume);
 
 /*
- * XET_AGAIN: the handler will be called.  XET_DONE: the range is at its end.
- * Not while two pieces are held (XET_INTERNAL).  After an error another range
- * may be asked for.
+ * Starts to read the next piece of the range.  XET_AGAIN: the handler will be
+ * called.  XET_DONE: the range is at its end.  XET_INTERNAL: the caller holds
+ * two pieces, or next is under way.  After an error another range may be set.
  */
 xet_status_t ngx_http_xet_reader_next(ngx_http_request_t *r,
     ngx_http_xet_reader_t *rd);
@@ -138,7 +145,7 @@ ngx_uint_t ngx_http_xet_reader_busy(ngx_http_xet_reader_t *rd);
 void ngx_http_xet_reader_release(ngx_http_xet_reader_t *rd,
     ngx_http_xet_piece_t *piece);
 
-/* What handlers and consume functions get from here on. */
+/* Sets what handlers and consume functions get from now on. */
 void ngx_http_xet_reader_data(ngx_http_xet_reader_t *rd, void *data);
 
 

@@ -2,14 +2,14 @@
 /*
  * Which ranges of which xorbs make up a byte range of a file.
  *
- *     send      the terms that overlap it are asked for
- *     queried   a window of them; there may be more: room for them, and the
- *               next window, until the range is covered
- *     covered   the first and last term may begin before or end after the
- *               range: then their xorbs' chunk ends are fetched
- *     edges     trims both
- *     plan      goes out by the plan service; always 200: a 206 or a
- *               Content-Range would be wrong here
+ *     send      asks for the terms that overlap the range
+ *     queried   adds a window of terms to the plan; if there are more, makes
+ *               room and asks for the next window, until the range is covered
+ *     covered   the first term may begin before the range, and the last one
+ *               end after it: then the chunk ends of their xorbs are fetched
+ *     edges     trims both terms
+ *     plan      goes out by the plan service, always as 200: the body is no
+ *               part of the file, so a 206 or a Content-Range would be wrong
  */
 
 #include "ngx_http_xet.h"
@@ -90,7 +90,7 @@ ngx_http_xet_recon_send(ngx_http_request_t *r, const xet_hash_t *file,
 }
 
 
-/* No header is the whole file; clients send one closed or open range. */
+/* Without the header, the whole file; clients send a closed or open range. */
 
 xet_status_t
 ngx_http_xet_recon_range(ngx_http_request_t *r, xet_range_t *want)
@@ -149,7 +149,7 @@ ngx_http_xet_recon_cleanup(void *data)
 }
 
 
-/* The first window, or the next one. */
+/* Asks for the first window of terms, or the next one. */
 
 static ngx_int_t
 ngx_http_xet_recon_ask(ngx_http_request_t *r, ngx_http_xet_recon_t *rec)
@@ -226,7 +226,7 @@ ngx_http_xet_recon_terms(ngx_http_request_t *r)
 }
 
 
-/* What the first window tells of the file; the plan begins. */
+/* The first window brings the size of the file, and the plan begins. */
 
 static xet_status_t
 ngx_http_xet_recon_first(ngx_http_xet_recon_t *rec,

@@ -23,19 +23,23 @@ struct ngx_http_xet_stream_s {
 };
 
 
-/* The headers of the answer are set; s lives in the request's pool. */
+/*
+ * Initializes s, which lives in the request's pool.  The caller sets the
+ * headers of the answer before the first piece is sent.  NGX_OK, or NGX_ERROR
+ * without memory.
+ */
 ngx_int_t ngx_http_xet_stream_init(ngx_http_request_t *r,
     ngx_http_xet_stream_t *s, ngx_http_xet_stream_next_pt next, void *data);
 
 /*
- * A pool for the memory of the next piece, gone when that is sent; a thread
- * may use it.  NULL without memory.
+ * A pool for the memory of the next piece, destroyed when the piece is sent; a
+ * thread may use the pool.  NULL without memory.
  */
 ngx_pool_t *ngx_http_xet_stream_pool(ngx_http_xet_stream_t *s);
 
 /*
- * Sends a piece, and asks for the next one when the client has taken it, or
- * finalizes the request after the last.
+ * Sends a piece, which is in b, and calls next when the client has taken the
+ * piece, or finalizes the request after the last one.
  */
 void ngx_http_xet_stream_send(ngx_http_request_t *r,
     ngx_http_xet_stream_t *s, xet_buf_t *b, ngx_uint_t last);

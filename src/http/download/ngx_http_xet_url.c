@@ -38,7 +38,8 @@ ngx_http_xet_url_init(ngx_http_request_t *r, ngx_http_xet_url_t *url)
     /* several ranges at once are more than slices of a cache can serve */
 
     url->group = url->whole ? 1 : xlcf->url_ranges;
-    /* a server that only gives out tokens has no keys of URLs */
+
+    /* workers without "xet_api" and "xet_data" have no MAC contexts */
 
     url->sign = xmcf->sign ? xmcf->sign[0] : NULL;
     url->id = key->id;
@@ -49,8 +50,8 @@ ngx_http_xet_url_init(ngx_http_request_t *r, ngx_http_xet_url_t *url)
 
 
 /*
- * Rounded up, so that URLs made within a quantum are the same and caches in
- * front of us see one of them.
+ * The time is rounded up, so that all URLs of a range that are made within a
+ * quantum are the same, and caches in front of the server see one URL.
  */
 
 static time_t
@@ -110,7 +111,7 @@ ngx_http_xet_url_base(ngx_http_request_t *r, ngx_str_t *base)
         base->len = ngx_sprintf(p, "%V://%V", &scheme, &host) - p;
     }
 
-    /* it goes into JSON as it is */
+    /* the base goes into JSON without escaping */
 
     for (i = 0; i < base->len; i++) {
 
@@ -177,8 +178,8 @@ ngx_http_xet_url_write(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
     if (rc == XET_OK && url->whole && n) {
 
         /*
-         * Clients tell entries by their URLs (docs/protocol.md,
-         * reconstruction rules), and old ones share downloads of one URL
+         * Clients tell entries apart by their URLs (docs/protocol.md,
+         * reconstruction rules), and old clients share the download of a URL
          * between answers.
          */
 
@@ -197,7 +198,7 @@ ngx_http_xet_url_write(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
 }
 
 
-/* What an edge asks its origin with: any range of the request's xorb. */
+/* An edge asks its origin with these: they allow any range of the copy. */
 
 ngx_int_t
 ngx_http_xet_url_args(ngx_http_request_t *r, ngx_str_t *args)
@@ -248,7 +249,7 @@ ngx_http_xet_url_internal(ngx_http_request_t *r, const xet_hash_t *xorb,
         return NGX_ERROR;
     }
 
-    /* one node: it is far smaller than the first one */
+    /* all of it is in the first node, which has room for 1024 bytes */
 
     p = b.first->start;
     last = b.first->pos;

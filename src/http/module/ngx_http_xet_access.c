@@ -7,8 +7,8 @@
  * nginx's range filter answers 200 with the whole file to whatever it does
  * not like: too many ranges, an If-Range that fails, ranges that sum up to
  * more than the file.  So everything that is not exactly within the
- * signature is refused here first; what the answer has become in the end is
- * seen by the data filter.
+ * signature is refused here first; the data filter checks what the answer has
+ * become in the end.
  */
 
 #include "ngx_http_xet.h"
@@ -34,10 +34,11 @@ static ngx_int_t ngx_http_xet_data_etag(ngx_http_request_t *r,
 
 
 /*
- * Not in the access phase: "satisfy any" passes over handlers of that, and
- * nginx has none for subrequests.  So where tokens or signatures are checked
- * there is no way in for these; but clones, which slices and the update of a
- * cache are, begin behind this phase, and their request was checked.
+ * Subrequests and bodies to verify are handled before the access phase:
+ * "satisfy any" may pass over a handler of the access phase, and nginx skips
+ * that phase for subrequests.  So where tokens or signatures are checked, a
+ * subrequest is refused.  Clones, by which nginx fetches slices and updates a
+ * cache, begin behind this phase: the request that they belong to was checked.
  */
 
 ngx_int_t
@@ -135,7 +136,7 @@ ngx_http_xet_api_access(ngx_http_request_t *r)
 
     rc = ngx_http_xet_auth_check(r, write);
 
-    /* with "xet_auth off" others of this phase may have their say */
+    /* NGX_DECLINED: other handlers of the access phase decide, too */
 
     return (rc == NGX_OK) ? NGX_DECLINED
            : (rc == NGX_DONE) ? NGX_DONE
@@ -190,7 +191,7 @@ ngx_http_xet_data_access(ngx_http_request_t *r)
 }
 
 
-/* More ranges than "max_ranges": nginx would send the whole file. */
+/* Whether nginx would send the whole file: more ranges than "max_ranges". */
 
 static ngx_uint_t
 ngx_http_xet_data_too_many(ngx_http_request_t *r)
@@ -227,7 +228,7 @@ ngx_http_xet_data_refuse(ngx_http_request_t *r, xet_status_t status)
 }
 
 
-/* Whatever the URL: nothing is looked at, so nothing is told. */
+/* Refuses a method before the URL is looked at, so that nothing is revealed. */
 
 static ngx_int_t
 ngx_http_xet_data_method(ngx_http_request_t *r)
@@ -278,7 +279,7 @@ ngx_http_xet_data_checked(ngx_http_request_t *r, xet_sign_url_t *url)
 }
 
 
-/* The bytes of a name never change: it is the best ETag there is. */
+/* The bytes under a name never change, so the name of the copy is the ETag. */
 
 static ngx_int_t
 ngx_http_xet_data_etag(ngx_http_request_t *r, xet_sign_url_t *url)

@@ -153,7 +153,7 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         conf->api = 0;
     }
 
-    /* "xet_data" is, as access rules are: "if" is a location, too */
+    /* "xet_data" is inherited, as access rules are: "if" is a location, too */
 
     ngx_conf_merge_value(conf->data, prev->data, 0);
 
@@ -200,7 +200,7 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     if (conf->data) {
         clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
-        /* the ETag is the xorb's hash; nginx's own would be a second one */
+        /* the ETag is the copy's name; nginx's own would be a second one */
 
         clcf->etag = 0;
 
@@ -269,7 +269,7 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 }
 
 
-/* Each cache once: locations inherit that of the http level. */
+/* Lists each cache once: locations inherit the cache of the http level. */
 
 static ngx_int_t
 ngx_http_xet_conf_cache(ngx_conf_t *cf, ngx_open_file_cache_t *cache)
@@ -302,7 +302,7 @@ ngx_http_xet_conf_cache(ngx_conf_t *cf, ngx_open_file_cache_t *cache)
 }
 
 
-/* What a location needs of the main configuration. */
+/* Whether the main configuration has what some location needs of it. */
 
 ngx_int_t
 ngx_http_xet_conf_check(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
@@ -341,7 +341,7 @@ ngx_http_xet_conf_check(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 }
 
 
-/* <store>/tmp and <store>/xorbs, as far as they exist already. */
+/* Whether <store>/tmp and <store>/xorbs, if both exist, are on one device. */
 
 static ngx_int_t
 ngx_http_xet_conf_same_device(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)

@@ -19,7 +19,7 @@ static void ngx_http_xet_conf_free_keys(void *data);
 
 /*
  * xet_url_key file; one "<id>:<hex of 32 to 64 bytes>" a line, the first
- * signs, all verify; empty lines and lines with "#" are skipped.
+ * signs, all verify; empty lines and lines that begin with "#" are skipped.
  */
 
 char *
@@ -222,7 +222,11 @@ ngx_http_xet_conf_dedup_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* A file with a secret, or what is as worth guarding: not for others. */
+/*
+ * Reads a file of max bytes at most that holds keys: one that others can
+ * access, or the group can write, is refused.  name becomes an absolute path;
+ * the content is in the pool of the configuration, and the caller wipes it.
+ */
 
 ngx_int_t
 ngx_http_xet_conf_read(ngx_conf_t *cf, ngx_str_t *name, size_t max,
@@ -320,7 +324,7 @@ ngx_http_xet_conf_wipe(ngx_str_t *s)
 }
 
 
-/* The worker's own MAC contexts. */
+/* Makes the MAC contexts of the URL keys, each worker its own. */
 
 ngx_int_t
 ngx_http_xet_conf_sign_keys(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)

@@ -2,11 +2,12 @@
 /*
  * The pools of threads: one for uploads and one for what is read.
  *
- * A disk that does not take a write for a while holds as many threads as there
- * are uploads, and who only wants to read must not wait for any of them.  So
- * the pools are two, also where the configuration names one or none: that for
- * reads is made here then, by nginx's own directive, for nginx has a size for
- * its pool "default" only.  Its name can't be the one of another by chance.
+ * A disk that does not take a write for a while blocks as many threads as there
+ * are uploads, and reads must not wait for any of them.  So there are two pools
+ * even where the configuration does not name a pool for reads: that pool is
+ * then made here by nginx's own directive, since nginx has a default size only
+ * for its pool "default".  The blank in its name keeps it from being the name
+ * of another pool by chance.
  */
 
 #include "ngx_http_xet.h"
@@ -32,7 +33,7 @@ ngx_http_xet_conf_pools(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
         return NGX_ERROR;
     }
 
-    /* an edge that verifies has uploads only */
+    /* an edge that only verifies bodies has no jobs that read */
 
     if (!xmcf->api) {
         return NGX_OK;

@@ -199,7 +199,7 @@ ngx_http_xet_conf_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* The bytes are for the static handler, or for a proxy's. */
+/* Sets no content handler: nginx's static one or a proxy's sends the bytes. */
 
 char *
 ngx_http_xet_conf_data(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
@@ -256,7 +256,7 @@ ngx_http_xet_conf_verify_body(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* A directive that makes a location ours; handler is its content's. */
+/* Sets the flag of a location, and its content handler unless that is NULL. */
 
 static char *
 ngx_http_xet_conf_mount(ngx_conf_t *cf, ngx_flag_t *flag,
@@ -279,7 +279,10 @@ ngx_http_xet_conf_mount(ngx_conf_t *cf, ngx_flag_t *flag,
 }
 
 
-/* Remembers the first place, for what is found missing only at the end. */
+/*
+ * Remembers where "xet_api" or "xet_data" was first: only when all is read can
+ * it be said which directive is missing.
+ */
 
 static void
 ngx_http_xet_conf_used(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)

@@ -19,8 +19,8 @@ static void ngx_http_xet_conf_free_token_keys(void *data);
 
 
 /*
- * xet_token_key file; several may be given.  What is in it shows: a JWK set,
- * PEM of public keys, PEM of one private Ed25519 key, or lines of
+ * xet_token_key file; several may be given.  The content shows its form: a JWK
+ * set, PEM of public keys, PEM of one private Ed25519 key, or lines of
  * "<id>:<hex of the secret>".
  */
 
@@ -59,7 +59,7 @@ ngx_http_xet_conf_token_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    /* what the keys are goes into the mark of verdicts */
+    /* cached verdicts are marked with the keys that they were made by */
 
     xet_hash_keyed(xmcf->token_mark.bytes, content.data, content.len,
                    &xmcf->token_mark);
@@ -185,7 +185,10 @@ ngx_http_xet_conf_add_secrets(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf,
 }
 
 
-/* A key that can sign; the first one of all files does.  Takes the key. */
+/*
+ * Adds a key that can sign; the first one of all files signs.  Takes the key
+ * over: on failure it is destroyed.
+ */
 
 static xet_status_t
 ngx_http_xet_conf_add_key(ngx_http_xet_main_conf_t *xmcf, xet_jwk_t *key)
@@ -216,7 +219,7 @@ ngx_http_xet_conf_free_token_keys(void *data)
 }
 
 
-/* Merges and checks what belongs to tokens. */
+/* Merges and checks the directives that belong to tokens. */
 
 char *
 ngx_http_xet_conf_merge_token(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *prev,
@@ -232,7 +235,7 @@ ngx_http_xet_conf_merge_token(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *prev,
     ngx_conf_merge_uint_value(conf->access, prev->access,
                               NGX_HTTP_XET_ACCESS_STORE);
 
-    /* not set: that of the access, whatever it is further down */
+    /* unset, the scope follows "xet_access", also of inner locations */
 
     ngx_conf_merge_uint_value(conf->dedup_scope, prev->dedup_scope,
                               NGX_CONF_UNSET_UINT);

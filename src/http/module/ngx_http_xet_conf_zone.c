@@ -182,7 +182,7 @@ ngx_http_xet_conf_upload_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* zone=name:size, of which nobody else has spoken yet */
+/* Adds the zone of zone=name:size; NULL for one that is in use already. */
 
 static ngx_shm_zone_t *
 ngx_http_xet_conf_zone(ngx_conf_t *cf, ngx_str_t *value)

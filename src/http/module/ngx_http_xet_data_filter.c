@@ -2,11 +2,11 @@
 /*
  * What leaves a data location: exactly what was signed, or an error.
  *
- * The access phase has checked what is asked for.  What is answered is made
- * by others: nginx's filters, and whatever the configuration puts beside
- * them.  gzip, sub_filter, ssi, addition and others make another body of it,
- * and then the range filter sends all of that; charset changes the bytes of a
- * range and leaves its head as it is.
+ * The access phase has checked what is asked for.  The answer is made by
+ * others: nginx's filters, and whatever the configuration puts beside them.
+ * gzip, sub_filter, ssi, addition and others make another body, and then the
+ * range filter sends all of it; charset changes the bytes of a range and
+ * leaves the headers of the answer as they are.
  *
  * So three modules stand in nginx's chain of header filters, each next to one
  * that every nginx has.  They run from the bottom of this list to its top:
@@ -18,11 +18,11 @@
  *     ngx_http_xet_data_module              goes on with the range filter
  *     ngx_http_headers_filter_module
  *
- * A filter whose header filter was not called has no context, and lets the
- * body of a request pass.
+ * A filter whose header filter was not called has no context of the request,
+ * and lets the body pass.
  *
- * A module that is loaded into an nginx takes the places that "config" names;
- * at start it is checked that these are the right ones.
+ * A dynamic module takes the places in the order of modules that "config"
+ * names; at start it is checked that these are the right ones.
  */
 
 #include "ngx_http_xet.h"
@@ -219,7 +219,7 @@ ngx_http_xet_data_init(ngx_conf_t *cf)
 }
 
 
-/* Of subrequests, too: a slice is one. */
+/* Skips the filters for subrequests, too: a slice is one. */
 
 static ngx_int_t
 ngx_http_xet_data_header_filter(ngx_http_request_t *r)
@@ -410,9 +410,10 @@ ngx_http_xet_guard_fault(ngx_http_request_t *r)
 
 
 /*
- * Of what was asked for each range lies in a signed one.  A file that was cut
- * has not all of it, and the range filter gives what there is: that is another
- * range, too.
+ * Whether the ranges of the answer are those of the request, each of which lies
+ * in a signed one; of several ranges only the type of the answer is checked.
+ * Of a file that was cut the range filter sends what there is: such a range is
+ * another one, too.
  */
 
 static ngx_uint_t

@@ -14,16 +14,22 @@
 /* ngx_http_xet_router.c */
 ngx_int_t ngx_http_xet_api_handler(ngx_http_request_t *r);
 
-/* The names in the route's path; NGX_DECLINED where there is none. */
+/*
+ * The name of the request's route, as in routes.def.  NGX_DECLINED where the
+ * path and the method lead to no route, or without memory.
+ */
 ngx_int_t ngx_http_xet_route_name(ngx_http_request_t *r, ngx_str_t *name);
 
-/* Whether the request's route needs a token, and one to write. */
+/*
+ * Sets *token where the request's route needs a token, and *write where that
+ * token must allow to write.  What has no route needs a token.
+ */
 void ngx_http_xet_route_access(ngx_http_request_t *r, ngx_uint_t *token,
     ngx_uint_t *write);
 
 /*
- * What the request uploads, and the hash in the path of a xorb; as route_name
- * it does not care who answers.
+ * What the request uploads, by its path and its method; sets hash for a xorb.
+ * The location need not have "xet_api": its content may be a proxy's.
  */
 ngx_http_xet_upload_e ngx_http_xet_route_upload(ngx_http_request_t *r,
     xet_hash_t *hash);

@@ -61,7 +61,7 @@ ngx_http_xet_init_module(ngx_cycle_t *cycle)
 }
 
 
-/* Each connection may have a file, too: an upload, or what is sent. */
+/* A connection may have a file open besides: an upload, or what it is sent. */
 
 static void
 ngx_http_xet_check_files(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
@@ -103,8 +103,9 @@ ngx_http_xet_check_files(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
 
 /*
  * A cache that may hold more files than the worker may open takes the last
- * descriptor after a while and never gives it back: whatever the limit has
- * become, each gets its part of what connections leave, or of a quarter.
+ * descriptor after a while and never gives it back.  So the caches share
+ * equally what connections leave of the worker's limit of open files, and a
+ * quarter of that limit at least.
  */
 
 static void
@@ -182,7 +183,7 @@ ngx_http_xet_init_process(ngx_cycle_t *cycle)
         return NGX_ERROR;
     }
 
-    /* one worker of a node is enough */
+    /* one worker of a node is enough for the sweep */
 
     if (ngx_worker == 0) {
         /* debug logs of timers look for a descriptor */
@@ -220,10 +221,10 @@ ngx_http_xet_exit_process(ngx_cycle_t *cycle)
     xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
 
     /*
-     * Threads may still run: one that connects, and those of the pools, for
-     * which nginx waits only until they begin to end.  What OpenSSL frees at
-     * exit is what it looks at when a thread ends, so a process with threads
-     * leaves that out.  Registered last, this runs first.
+     * Threads may still run: those that connect to PostgreSQL, and those of
+     * the pools, for which nginx waits only until they begin to end.  OpenSSL
+     * frees at exit what it looks at when a thread ends, so its exit handler
+     * must not run.  Ours is registered last, so it runs first and exits.
      */
 
     if (xmcf && xmcf->lanes) {

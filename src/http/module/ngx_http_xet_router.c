@@ -2,9 +2,10 @@
 /*
  * From URI and method to an endpoint, by one table.
  *
- * The path behind "xet_api_base" is [/v1|/v2]/<name>[/<prefix>][/<hash>], or
- * [/v1|/v2]/<name>/<hash>/<more of the name>, in the table "name/more"; so is
- * [/v1|/v2]/<name>/<more of the name>.
+ * The path behind "xet_api_base" is [/v1|/v2]/<name>[/<prefix>][/<hash>],
+ * [/v1|/v2]/<name>/<hash>/<more of the name> or
+ * [/v1|/v2]/<name>/<more of the name>; the table has the last two as
+ * "name/more".
  * A prefix is any name: there is one namespace, and clients differ in what
  * they call it (docs/protocol.md).
  */
@@ -24,7 +25,7 @@
 #define NGX_HTTP_XET_ARG_NONE         0
 #define NGX_HTTP_XET_ARG_HASH         1
 #define NGX_HTTP_XET_ARG_PREFIX_HASH  2
-#define NGX_HTTP_XET_ARG_HASH_NAME    3        /* two parts, too */
+#define NGX_HTTP_XET_ARG_HASH_NAME    3        /* two parts */
 #define NGX_HTTP_XET_ARG_NAME         4        /* one part, no hash */
 
 
@@ -70,8 +71,8 @@ typedef struct {
 
 
 /*
- * What a path has led to in a location: found once, while neither the URI, the
- * method nor the location is another one.
+ * What the path of a request has led to: looked up once, and again only when
+ * the URI, the method or the location has become another one.
  */
 
 struct ngx_http_xet_match_s {
@@ -82,7 +83,7 @@ struct ngx_http_xet_match_s {
 
     ngx_http_xet_path_t           path;
     const ngx_http_xet_route_t   *route;       /* NULL: there is none */
-    ngx_uint_t                    methods;     /* that the path has then */
+    ngx_uint_t                    methods;     /* of the path, if no route */
 };
 
 
@@ -215,7 +216,7 @@ ngx_http_xet_route_match(const ngx_http_xet_route_t *route,
 }
 
 
-/* NULL without memory. */
+/* The match of the request, looked up where needed; NULL without memory. */
 
 static const ngx_http_xet_match_t *
 ngx_http_xet_match(ngx_http_request_t *r)
@@ -304,7 +305,7 @@ ngx_http_xet_route_access(ngx_http_request_t *r, ngx_uint_t *token,
 {
     const ngx_http_xet_match_t  *match;
 
-    /* who has no token need not know what there is */
+    /* a client without a token need not learn which routes there are */
 
     *token = 1;
     *write = 0;
@@ -401,7 +402,7 @@ ngx_http_xet_parse_path(ngx_http_request_t *r, ngx_http_xet_path_t *path)
 }
 
 
-/* NGX_ABORT for a bad prefix, NGX_DECLINED for a bad hash. */
+/* Checks the prefix (else NGX_ABORT), parses the hash (else NGX_DECLINED). */
 
 static ngx_int_t
 ngx_http_xet_parse_args(const ngx_http_xet_path_t *path,
@@ -443,7 +444,10 @@ ngx_http_xet_parse_args(const ngx_http_xet_path_t *path,
 }
 
 
-/* What is stored is what was sent: nobody would know that it is encoded. */
+/*
+ * Whether the body has a content coding: it would be stored as it was sent,
+ * and nobody would know that it is encoded.
+ */
 
 static ngx_uint_t
 ngx_http_xet_encoded(ngx_http_request_t *r)

@@ -1,8 +1,9 @@
 
 /*
- * Variables: who asks, and for what.  They may be asked for before the access
- * phase, by limit_req for one, so the token is verified when they are.  What
- * they say is said by the rules of a location, and so of no use to the next.
+ * Variables: who asks, and for what.  They may be evaluated before the access
+ * phase, by limit_req for one, so evaluating them verifies the token.  Their
+ * values follow from the rules of a location, and are not cached, since the
+ * request may go on to another location.
  */
 
 #include "ngx_http_xet.h"
@@ -114,7 +115,7 @@ ngx_http_xet_variable_token(ngx_http_request_t *r,
 }
 
 
-/* Whom to count: a subject, or an address, told apart by what comes first. */
+/* Whom to count: "s:" and the token's subject, or "a:" and the address. */
 
 static ngx_int_t
 ngx_http_xet_variable_client(ngx_http_request_t *r,
@@ -162,8 +163,8 @@ ngx_http_xet_variable_route(ngx_http_request_t *r,
 
 
 /*
- * For an edge: only when the request's own signature was checked, or that of
- * the request whose slice this is.
+ * Arguments by which an edge fetches from its origin; only where the signature
+ * of the main request was checked.  The subrequest of a slice has them, too.
  */
 
 static ngx_int_t

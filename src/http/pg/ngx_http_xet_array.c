@@ -5,8 +5,8 @@
  * An array is kept in PostgreSQL's binary form from the first element on:
  * dimensions (1), has nulls, oid of the element, length, lower bound (1), then
  * each element with its length.  Memory comes from malloc(), because threads
- * fill arrays; a failed allocation makes the array failed, which is asked for
- * once at the end.
+ * fill arrays; a failed allocation marks the array as failed, which its user
+ * checks once, at the end.
  */
 
 #include "ngx_http_xet_array.h"
@@ -150,7 +150,7 @@ ngx_http_xet_array_value(ngx_http_xet_array_t *a, const char **value,
 
     if (a->n == 0) {
 
-        /* no dimensions; the parameter's own type says the element's */
+        /* no dimensions, no nulls, and the oid of the element */
 
         static const char  none[3][12] = {
             { 0, 0, 0, 0,  0, 0, 0, 0,  0, 0, 0, NGX_HTTP_XET_OID_BYTEA },

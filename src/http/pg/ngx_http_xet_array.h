@@ -30,8 +30,9 @@ typedef struct {
 
 
 /*
- * Memory of an array is malloc()ed, so that a thread may fill it; free it
- * with destroy.  reset keeps the memory.
+ * The memory of an array is malloc()ed, so that a thread may fill it; destroy
+ * frees it, reset removes the elements only.  Without memory "failed" is set,
+ * which the caller checks before it sends the array; reset does not clear it.
  */
 void ngx_http_xet_array_init(ngx_http_xet_array_t *a, uint32_t type);
 void ngx_http_xet_array_reset(ngx_http_xet_array_t *a);
@@ -42,12 +43,12 @@ void ngx_http_xet_array_null(ngx_http_xet_array_t *a);
 void ngx_http_xet_array_int4(ngx_http_xet_array_t *a, int32_t v);
 void ngx_http_xet_array_int8(ngx_http_xet_array_t *a, int64_t v);
 
-/* The parameter: value and length as libpq takes them, while a is unchanged. */
+/* Gives value and length for libpq; they are valid while a is unchanged. */
 void ngx_http_xet_array_value(ngx_http_xet_array_t *a, const char **value,
     int *length);
 
 
-/* Integers of parameters, big-endian. */
+/* Write an integer at dst, big-endian, as PostgreSQL takes it. */
 void ngx_http_xet_put_be32(void *dst, uint32_t v);
 void ngx_http_xet_put_be64(void *dst, uint64_t v);
 

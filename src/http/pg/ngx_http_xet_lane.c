@@ -3,18 +3,19 @@
  * A lane: some PostgreSQL sessions and the statements for them.
  *
  * A statement waits in its lane's queue, is in flight on a session, or is
- * done.  It has one deadline for both; one that is late in flight takes its
- * session with it, because nothing else ends a session that PostgreSQL has
- * forgotten.  When a session is lost, what was in flight is sent again, as
- * many times as there are sessions: every statement of ours is idempotent.
- * When no session of a lane can be had, its statements fail at once and
- * callers answer 503, and the other lanes are asked to give one up that has
- * nothing to do: PostgreSQL may have no more.
+ * done.  One deadline covers waiting and being in flight.  A statement that is
+ * late in flight takes its session with it, because nothing else ends a session
+ * that PostgreSQL has forgotten.  When a session is lost, the statements in
+ * flight are sent again, each as many times as the lane has sessions: every
+ * statement of ours is idempotent.  When no session of a lane can be had, its
+ * statements fail at once and callers answer 503, and another lane has to close
+ * a session that has nothing to do: PostgreSQL may have no more.
  *
- * A refused session is asked for again later and later, but a statement for a
- * lane without any asks at once if nobody has for half a second; and when a
- * lane gets a session again, those without one ask at once, so that who was
- * told that PostgreSQL is back finds it back for all statements.
+ * A refused session is asked for again after longer and longer times.  But a
+ * statement for a lane without any session asks at once, if none was refused in
+ * the last half second; and when a lane gets a session again, the lanes without
+ * one ask at once, so that PostgreSQL is back for all statements when it is
+ * back for one.
  *
  * All of this lives in the event loop of one worker.
  */
@@ -226,7 +227,7 @@ ngx_http_xet_lane_hurry(ngx_http_xet_lane_t *lane)
     for (i = 0; i < lane->n; i++) {
         pg = &lane->sessions[i];
 
-        /* not the leftovers of a send that failed */
+        /* not one with statements that a failed send has left in flight */
 
         if (pg->state == NGX_HTTP_XET_PG_BACKOFF
             && ngx_queue_empty(&pg->inflight)
@@ -365,8 +366,8 @@ ngx_http_xet_lane_dispatch(ngx_http_xet_lane_t *lane)
         if (ngx_http_xet_pg_send(pg, q) != NGX_OK) {
 
             /*
-             * Closing and delivering from within a caller's send could call
-             * that caller back: leave it to the next turn of the loop.
+             * Delivering from within a caller's send could call that caller
+             * back: the retry timer does it in the next turn of the loop.
              */
 
             ngx_http_xet_pg_close(pg);
@@ -452,7 +453,7 @@ ngx_http_xet_lane_failed(ngx_http_xet_pg_t *pg)
     if (i == lane->n && pg->backoff > NGX_HTTP_XET_BACKOFF_MIN
         && !ngx_queue_empty(&lane->waiting))
     {
-        /* nobody is left to serve those who wait */
+        /* no session is left to serve the statements that wait */
 
         ngx_queue_add(&lost, &lane->waiting);
         ngx_queue_init(&lane->waiting);
@@ -472,7 +473,7 @@ ngx_http_xet_lane_failed(ngx_http_xet_pg_t *pg)
 }
 
 
-/* No session is there, and none on its way. */
+/* Whether no session is ready and none is connecting. */
 
 static ngx_uint_t
 ngx_http_xet_lane_hopeless(ngx_http_xet_lane_t *lane)
@@ -495,7 +496,7 @@ ngx_http_xet_lane_hopeless(ngx_http_xet_lane_t *lane)
 }
 
 
-/* Sends again what was lost for the first time, fails the rest. */
+/* Sends lost statements again, and fails those that have no tries left. */
 
 static void
 ngx_http_xet_lane_recycle(ngx_http_xet_lane_t *lane, ngx_queue_t *lost)
@@ -503,7 +504,7 @@ ngx_http_xet_lane_recycle(ngx_http_xet_lane_t *lane, ngx_queue_t *lost)
     ngx_queue_t              *e;
     ngx_http_xet_pg_query_t  *q;
 
-    /* what is in "lost" must look as if in flight to whoever detaches it */
+    /* detaching must not take statements in "lost" for waiting ones */
 
     for (e = ngx_queue_head(lost);
          e != ngx_queue_sentinel(lost);
@@ -528,7 +529,7 @@ ngx_http_xet_lane_recycle(ngx_http_xet_lane_t *lane, ngx_queue_t *lost)
             q->res = NULL;
         }
 
-        /* the session it goes to next may be lost as well, and not know it */
+        /* the next session may be lost as well, which is not known yet */
 
         if (q->handler && q->tries < lane->n) {
             q->tries++;
@@ -554,7 +555,7 @@ ngx_http_xet_lane_retry_handler(ngx_event_t *ev)
 
     if (!ngx_queue_empty(&pg->inflight)) {
 
-        /* the leftovers of a send that failed */
+        /* statements that a failed send has left in flight */
 
         ngx_http_xet_lane_failed(pg);
         return;
@@ -629,9 +630,9 @@ ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 
 
 /*
- * What another attempt may cure: connection and resource troubles, shutdown,
- * serialization failures.  Cancelled by timeout is cured by time at most: it
- * is not sent again.
+ * Errors that another attempt may cure: connection and resource troubles,
+ * shutdown, serialization failures.  A statement that a timeout has cancelled
+ * is among them, but the caller does not send it again: only time may cure it.
  */
 
 static ngx_uint_t
@@ -647,7 +648,7 @@ ngx_http_xet_lane_transient(const char *sqlstate)
         }
     }
 
-    /* read-only after a failover; the session's view of a plan is stale */
+    /* read-only after a failover; a plan is stale; a statement is not there */
 
     return ngx_strcmp(sqlstate, "25006") == 0
            || ngx_strcmp(sqlstate, "0A000") == 0
@@ -703,7 +704,7 @@ ngx_http_xet_lane_timer_handler(ngx_event_t *ev)
 }
 
 
-/* Frees q and then tells its owner, who may send another statement. */
+/* Frees q and then calls its handler, which may send another statement. */
 
 static void
 ngx_http_xet_lane_deliver(ngx_http_xet_pg_query_t *q, PGresult *res,
@@ -763,7 +764,7 @@ ngx_http_xet_lane_stat(ngx_http_xet_lane_t *lane,
 }
 
 
-/* How long the first of a queue is there, which came first. */
+/* The age of the first statement of a queue, the oldest one, in ms. */
 
 static ngx_msec_t
 ngx_http_xet_lane_age(ngx_queue_t *queue)

@@ -18,9 +18,9 @@ struct ngx_http_xet_lane_s {
     ngx_uint_t          depth;         /* statements in flight on one */
     ngx_uint_t          queue;         /* statements waiting at most */
     ngx_msec_t          timeout;       /* of a statement, waiting included */
-    ngx_msec_t          running;       /* PostgreSQL ends it after that */
+    ngx_msec_t          running;       /* statement_timeout in PostgreSQL */
 
-    const ngx_http_xet_pg_stmt_t  *stmts;      /* that its sessions prepare */
+    const ngx_http_xet_pg_stmt_t  *stmts;      /* prepared by its sessions */
 
     ngx_http_xet_pg_t  *sessions;
 
@@ -33,8 +33,8 @@ struct ngx_http_xet_lane_s {
     /* PostgreSQL has accepted a session after it had refused one */
     void              (*reached)(ngx_http_xet_lane_t *lane);
 
-    unsigned            refused:1;     /* the session asked for last was */
-    ngx_msec_t          asked;         /* the time of that */
+    unsigned            refused:1;     /* PostgreSQL refused the last session */
+    ngx_msec_t          asked;         /* when it was refused */
 };
 
 
@@ -43,23 +43,27 @@ typedef struct {
     ngx_uint_t  ready;
     ngx_uint_t  inflight;
     ngx_uint_t  waiting;
-    ngx_msec_t  oldest;            /* of both, since it was queued */
+    ngx_msec_t  oldest;            /* age of the oldest statement */
 } ngx_http_xet_lane_stat_t;
 
 
-/* n, depth, queue, the times, stmts and both calls are set; the rest is zero. */
+/*
+ * The caller has set n, depth, queue, the times, stmts and both callbacks; the
+ * rest of the lane is zero.  close closes all sessions, without callbacks.
+ */
 ngx_int_t ngx_http_xet_lane_init(ngx_http_xet_lane_t *lane, ngx_pool_t *pool);
 void ngx_http_xet_lane_close(ngx_http_xet_lane_t *lane);
 
 /*
- * Starts another session where one is missing.  NGX_OK when there is hope:
- * some session is there or on its way.
+ * Starts the first closed session, unless one before it is connecting already.
+ * NGX_OK when some session is ready or connecting then, NGX_ERROR when none is.
  */
 ngx_int_t ngx_http_xet_lane_grow(ngx_http_xet_lane_t *lane);
 
 /*
- * Where the lane has no session, one that waits to connect again does it now.
- * NGX_OK when there is hope, as above.
+ * Where no session of the lane is ready or connecting, one that waits to
+ * connect again does it now.  NGX_OK when some session is ready or connecting
+ * then, NGX_DECLINED when none is.
  */
 ngx_int_t ngx_http_xet_lane_hurry(ngx_http_xet_lane_t *lane);
 
@@ -70,8 +74,8 @@ ngx_int_t ngx_http_xet_lane_hurry(ngx_http_xet_lane_t *lane);
 ngx_uint_t ngx_http_xet_lane_spare(ngx_http_xet_lane_t *lane, ngx_uint_t keep);
 
 /*
- * NGX_OK when a session is ready that has nothing to do, NGX_BUSY when all
- * that are ready are busy, NGX_DECLINED when none is ready.
+ * NGX_OK when a session is ready that has nothing to do, NGX_BUSY when every
+ * session that is ready is busy, NGX_DECLINED when none is ready.
  */
 ngx_int_t ngx_http_xet_lane_idle(ngx_http_xet_lane_t *lane);
 

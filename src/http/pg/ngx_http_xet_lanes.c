@@ -5,14 +5,16 @@
  * Reads are pipelined: many requests' statements are in flight on a session,
  * which keeps PostgreSQL busy instead of waking it for each.  Writes, and
  * reads that may run long, have sessions of their own, a statement at a time.
- * So have queries about chunks, by which others' reads are not to be held up:
- * what they cost depends on what has been stored.
+ * Queries about chunks have sessions of their own, too, pipelined, so that they
+ * do not hold up other reads: the cost of such a query depends on what has been
+ * stored.
  *
- * Results of a session come in the order of its statements, so a ping behind
- * one that waits for a lock would tell of the lock, not of PostgreSQL.  It
- * takes a read session that has nothing to do, and where all are busy, one of
- * its own, which is opened for that.  Where there is no read session it waits
- * for one like a read: what reads can't have is no sign of health.
+ * Results of a session come in the order of its statements, so a ping behind a
+ * statement that waits for a lock would measure the lock, not PostgreSQL.  A
+ * ping takes a read session that has nothing to do, and where all are busy, a
+ * session of the ping lane, which is opened for that.  Where there is no read
+ * session the ping waits for one like a read: a session that reads can't have
+ * is no sign of health.
  *
  * Where PostgreSQL has fewer sessions than all lanes want, each shall have one
  * before another has two, in the order of read and write, dedup, ping: a lane
@@ -62,14 +64,14 @@ ngx_http_xet_lanes_init(ngx_cycle_t *cycle,
     lane[NGX_HTTP_XET_WRITE].timeout = xmcf->write_timeout;
     lane[NGX_HTTP_XET_WRITE].running = xmcf->write_timeout;
 
-    /* PostgreSQL ends a slow one, so that it does not cost the session */
+    /* PostgreSQL ends a slow query, so that it does not cost the session */
 
     lane[NGX_HTTP_XET_DEDUP].n = xmcf->dedups;
     lane[NGX_HTTP_XET_DEDUP].depth = xmcf->depth;
     lane[NGX_HTTP_XET_DEDUP].timeout = xmcf->query_timeout;
     lane[NGX_HTTP_XET_DEDUP].running = xmcf->dedup_timeout;
 
-    /* a second one, so that one that is lost is replaced at once */
+    /* two sessions, so that a lost one is replaced at once */
 
     lane[NGX_HTTP_XET_PING].n = 2;
     lane[NGX_HTTP_XET_PING].depth = xmcf->depth;
@@ -89,7 +91,7 @@ ngx_http_xet_lanes_init(ngx_cycle_t *cycle,
 
     xmcf->lanes = lanes;
 
-    /* the first session of these is warm before the first request */
+    /* so the first requests find a session for reads and one for writes */
 
     (void) ngx_http_xet_lane_grow(&lane[NGX_HTTP_XET_READ]);
     (void) ngx_http_xet_lane_grow(&lane[NGX_HTTP_XET_WRITE]);
@@ -162,7 +164,7 @@ ngx_http_xet_lanes_stat(ngx_http_xet_lane_e id, ngx_http_xet_lane_stat_t *stat)
 }
 
 
-/* Lanes are in the order of what their sessions are worth. */
+/* Has another lane close an idle session, the least important lane first. */
 
 static void
 ngx_http_xet_lanes_starved(ngx_http_xet_lane_t *lane)

@@ -17,8 +17,8 @@
 
 
 /*
- * Bytes stay where the caller has them, numbers lie in here: all of it must
- * live until the statement is answered.
+ * Bytes stay where the caller has them, numbers are kept in the structure: both
+ * must live until the statement is answered.
  */
 
 typedef struct {
@@ -30,7 +30,7 @@ typedef struct {
 } ngx_http_xet_params_t;
 
 
-/* Each adds the next parameter; there is always room for what a row takes. */
+/* Each adds the next parameter; there is room for any row of statements.def. */
 
 #define ngx_http_xet_params_init(p)  (p)->n = 0, (p)->numbered = 0
 

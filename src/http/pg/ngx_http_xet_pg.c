@@ -105,7 +105,7 @@ ngx_http_xet_pg_setup_timer_handler(ngx_event_t *ev)
 }
 
 
-/* NGX_OK when the session is ready, NGX_DECLINED when it has failed. */
+/* NGX_OK: the session is ready; NGX_AGAIN: not yet; NGX_DECLINED: it failed. */
 
 static ngx_int_t
 ngx_http_xet_pg_prepared(ngx_http_xet_pg_t *pg)
@@ -326,8 +326,8 @@ ngx_http_xet_pg_write_handler(ngx_event_t *wev)
 
 
 /*
- * Takes what has come.  A statement gives a result, a NULL, and a sync, which
- * ends it.  NGX_DECLINED: the session has failed.
+ * Takes the results that have come.  A statement gives a result, a NULL, and a
+ * sync, which ends it.  NGX_DECLINED: the session is not ready any more.
  */
 
 static ngx_int_t

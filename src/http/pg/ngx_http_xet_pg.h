@@ -26,24 +26,24 @@ typedef struct ngx_http_xet_pg_query_s  ngx_http_xet_pg_query_t;
 
 
 /*
- * Called once for a statement: res is the result, owned by the callee, or
- * NULL with rc
+ * Called once for a statement: with rc NGX_OK res is the result, which the
+ * callee frees; else res is NULL and rc is
  *
- *     NGX_BUSY      PostgreSQL can't be reached, is too slow or the queue
- *                   is full: 503
+ *     NGX_BUSY      PostgreSQL can't be reached, is too slow, or has refused
+ *                   the statement for a reason that may pass: 503
  *     NGX_ERROR     PostgreSQL refused the statement: 500
  *
- * sqlstate is set where PostgreSQL has refused it for certain: NULL where an
- * attempt was lost on the way, and may have been committed.
+ * sqlstate is set where PostgreSQL has refused the statement for certain, and
+ * NULL where an attempt was lost on the way, and may have been committed.
  */
 typedef void (*ngx_http_xet_pg_handler_pt)(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 
 
 /*
- * A statement on its way.  Allocated by ngx_http_xet_lanes_send(), freed when
- * its result has come; a caller that leaves calls ngx_http_xet_lanes_detach()
- * and the result is dropped.
+ * A statement on its way.  Allocated by ngx_http_xet_lanes_send(), freed before
+ * its handler is called; a caller that does not want the result any more calls
+ * ngx_http_xet_lanes_detach().
  */
 
 struct ngx_http_xet_pg_query_s {
@@ -64,7 +64,7 @@ struct ngx_http_xet_pg_query_s {
 
     const char                     *values[NGX_HTTP_XET_PARAMS_MAX];
     int                             lengths[NGX_HTTP_XET_PARAMS_MAX];
-    u_char                          own[16];   /* a value of no request */
+    u_char                          own[16];   /* a value no request owns */
 };
 
 
@@ -76,11 +76,11 @@ typedef enum {
 } ngx_http_xet_pg_state_e;
 
 
-/* What a session tells its lane, always from the event loop. */
+/* Callbacks from a session to its lane, always in the event loop. */
 
 typedef struct {
     void  (*ready)(ngx_http_xet_pg_t *pg);
-    void  (*failed)(ngx_http_xet_pg_t *pg);    /* in flight: pg->inflight */
+    void  (*failed)(ngx_http_xet_pg_t *pg);    /* what it lost: inflight */
     void  (*finished)(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q);
     void  (*drained)(ngx_http_xet_pg_t *pg);   /* a batch of results ended */
 } ngx_http_xet_pg_events_t;
@@ -100,30 +100,33 @@ struct ngx_http_xet_pg_s {
     ngx_event_t                      retry;    /* end of a backoff */
     ngx_msec_t                       backoff;
 
-    ngx_http_xet_pg_connect_t       *connect;  /* its thread */
+    ngx_http_xet_pg_connect_t       *connect;  /* the connecting thread */
     ngx_event_t                      setup;    /* the deadline of preparing */
     const ngx_http_xet_pg_stmt_t    *stmts;    /* to prepare */
     ngx_msec_t                       timeout;  /* of a statement */
 
     unsigned                         writing:1;
-    unsigned                         logged:1; /* its failure was logged */
+    unsigned                         logged:1; /* a refusal was logged */
 };
 
 
-/* events, lane, stmts, timeout and retry are set, the rest is zero. */
+/* The lane sets events, lane, stmts, timeout and retry; the rest is zero. */
 void ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg);
 
 /*
  * Starts connecting and preparing; ready or failed is called later.  NGX_ERROR
- * when there can be no thread for it.
+ * when no thread can be started for it.
  */
 ngx_int_t ngx_http_xet_pg_connect(ngx_http_xet_pg_t *pg);
 
-/* Sends q, which the session then holds in flight.  NGX_ERROR: it failed. */
+/*
+ * Sends q, which is in pg->inflight then, also when the session fails: that is
+ * NGX_ERROR, and the caller closes the session.
+ */
 ngx_int_t ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg,
     ngx_http_xet_pg_query_t *q);
 
-/* Marks a session with nothing in flight as idle, so that a quit ends it. */
+/* Marks a session with nothing in flight as idle: nginx closes it on quit. */
 void ngx_http_xet_pg_park(ngx_http_xet_pg_t *pg);
 
 /* Closes the session; what is in flight stays in pg->inflight. */

@@ -3,10 +3,10 @@
  * What a connection must lead to: a database of the version that this module
  * needs, which describes the folder of the store.
  *
- * This reads and writes files, and each step follows from the one before, so
- * the thread that has connected does it.  No statement is waited for longer
- * than connecting itself: a lock or a server that has stopped must not hold
- * the thread for ever.
+ * The check reads and writes files, and each step follows from the one before,
+ * so the thread that has connected does it.  For each answer of the server it
+ * waits as long as for connecting at most: a lock or a server that has stopped
+ * must not hold the thread for ever.
  */
 
 #include "ngx_http_xet.h"
@@ -73,10 +73,11 @@ ngx_http_xet_pg_check_schema_job(PGconn *conn, ngx_msec_t timeout)
 
 
 /*
- * The folder and the database must have one identity.  A new database and a
- * folder without one get it together: first the row, which is not confirmed,
- * then the file, then the confirmation; so a crash in between leaves what the
- * next session completes, and of several nodes all take the first one's.
+ * The folder and the database must have the same identity.  A new database and
+ * a folder without an identity get it together: first the row, which is not
+ * confirmed, then the file, then the confirmation.  So after a crash in between
+ * the next session completes it, and several nodes all take the identity that
+ * was first.
  */
 
 static const char *
@@ -120,13 +121,13 @@ ngx_http_xet_pg_check_store_job(PGconn *conn, const ngx_str_t *store,
             break;
         }
 
-        /* another session may have made both since we looked for the file */
+        /* another session may have made file and row since the file was read */
 
         if (confirmed) {
             continue;
         }
 
-        /* made by us, or by another one at the same time: look again */
+        /* made here, or by another session at the same time: read it again */
 
         made = ngx_http_xet_store_identity_make_job(store, named, log);
 
@@ -135,7 +136,7 @@ ngx_http_xet_pg_check_store_job(PGconn *conn, const ngx_str_t *store,
         }
     }
 
-    /* also the one that is missed: those who look again say so */
+    /* noted also where the folder lacks it: jobs that check it report that */
 
     if (named[0]) {
         ngx_http_xet_store_identity_note(named);
@@ -164,7 +165,10 @@ ngx_http_xet_pg_check_store_job(PGconn *conn, const ngx_str_t *store,
 }
 
 
-/* rc is that of reading found; "" for no identity of the database. */
+/*
+ * rc is the status of reading found, the identity of the folder; named is the
+ * identity of the database, "" for none.
+ */
 
 static const char *
 ngx_http_xet_pg_store_error(xet_status_t rc, const u_char *found,
@@ -205,7 +209,7 @@ ngx_http_xet_pg_check_test(ngx_cycle_t *cycle, const char *conninfo,
 
     conn = PQconnectdbParams(keys, values, 1);
 
-    /* one that is away is no fault of the configuration */
+    /* a server that is away is no fault of the configuration */
 
     if (PQstatus(conn) != CONNECTION_OK) {
         PQfinish(conn);
@@ -221,7 +225,7 @@ ngx_http_xet_pg_check_test(ngx_cycle_t *cycle, const char *conninfo,
     if (error == NULL) {
         rc = ngx_http_xet_store_identity_read_job(store, found, cycle->log);
 
-        /* both without one: made at the first start */
+        /* without an identity on both sides the first start makes one */
 
         if ((named[0] || rc != XET_DONE) && (confirmed || rc != XET_DONE)) {
             error = (rc == XET_STORE_FAILED)
@@ -239,7 +243,10 @@ ngx_http_xet_pg_check_test(ngx_cycle_t *cycle, const char *conninfo,
 }
 
 
-/* The identity that the database has, with name if it had none; "" for none. */
+/*
+ * Reads the identity of the database, "" for none; a database without one takes
+ * name as its identity, unless name is NULL.
+ */
 
 static const char *
 ngx_http_xet_pg_claim_job(PGconn *conn, const u_char *name, u_char *identity,
@@ -311,7 +318,7 @@ ngx_http_xet_pg_exec_job(PGconn *conn, const char *sql, int params,
 }
 
 
-/* Until PQgetResult() does not block. */
+/* Waits until PQgetResult() does not block. */
 
 static ngx_int_t
 ngx_http_xet_pg_wait_job(PGconn *conn, ngx_msec_t timeout)

@@ -17,15 +17,17 @@
 
 
 /*
- * The schema of this module, and the store of this folder: NULL, or what is
- * wrong.  Blocks, for as long as timeout a statement.
+ * Checks that the database has the schema of this module and describes the
+ * folder of the store; gives both an identity where neither has one.  NULL, or
+ * what is wrong, a text that lives as long as conn.  Blocks; timeout, in ms, is
+ * for each wait for the server.
  */
 const char *ngx_http_xet_pg_check_job(PGconn *conn, const ngx_str_t *store,
     ngx_msec_t timeout, ngx_log_t *log);
 
 /*
- * For "nginx -t": warns of the same where PostgreSQL can be had, and changes
- * nothing.  Blocks for some seconds at most.
+ * For "nginx -t": makes the same checks and logs a warning, unless PostgreSQL
+ * can't be reached, and changes nothing.  Blocks for some seconds at most.
  */
 void ngx_http_xet_pg_check_test(ngx_cycle_t *cycle, const char *conninfo,
     const ngx_str_t *store);

@@ -3,17 +3,18 @@
  * Connecting to PostgreSQL.
  *
  * Name lookups, file reads, TLS, authentication: libpq does all of it in one
- * blocking call; then it is seen whether this is the right database.  How long
- * that takes is up to resolvers, networks and whoever listens there, so each
- * attempt has a thread of its own: one of nginx's pools would be missed by the
- * other jobs, and nginx waits for its pools when a worker exits.
+ * blocking call; then the thread checks whether this is the right database.
+ * How long that takes is up to resolvers, networks and whoever listens there,
+ * so each attempt has a thread of its own: a thread of nginx's pools would be
+ * missing for other jobs, and nginx waits for its pools when a worker exits.
  *
- * The thread owns the context until it writes a byte into a pipe; the event
- * loop, which reads it, owns it then.  A process that exits leaves a thread
- * that still runs behind, with its context: it ends with the process.  Until
- * then it uses this module and the libraries, so the first thread sees to it
- * that nginx, which unloads its modules before it exits, leaves ours loaded;
- * see also ngx_http_xet_exit_process().
+ * The thread owns the context until it writes a byte into a pipe; then the
+ * event loop, which reads the byte, owns the context.  A process that exits
+ * leaves behind a thread that still runs, and the context of that thread, which
+ * ends with the process.  Until then it uses this module and the libraries, so
+ * before the first thread starts the module is pinned: nginx, which unloads its
+ * modules before it exits, leaves it loaded; see also
+ * ngx_http_xet_exit_process().
  */
 
 #include "ngx_http_xet.h"
@@ -28,7 +29,7 @@
 struct ngx_http_xet_pg_connect_s {
     pthread_t                      thread;
     ngx_connection_t              *connection; /* the loop's end of the pipe */
-    int                            end;        /* the thread's */
+    int                            end;        /* the thread's end */
 
     ngx_http_xet_pg_connected_pt   handler;
     void                          *data;
@@ -62,7 +63,7 @@ ngx_http_xet_pg_connect_start(ngx_http_xet_pg_connected_pt handler,
 
     xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
 
-    /* nothing of the cycle: a thread that is left behind outlives its pool */
+    /* copies, since a thread that is left behind outlives the cycle's pool */
 
     ctx = ngx_calloc(sizeof(ngx_http_xet_pg_connect_t) + xmcf->conninfo.len + 1
                      + xmcf->store.len + 1,
@@ -159,7 +160,7 @@ ngx_http_xet_pg_connect_pin(void)
 }
 
 
-/* Signals are for the thread of the event loop. */
+/* The thread blocks all signals: they are for the event loop's thread. */
 
 static ngx_int_t
 ngx_http_xet_pg_connect_thread(ngx_http_xet_pg_connect_t *ctx)
@@ -199,7 +200,7 @@ ngx_http_xet_pg_connect_job(void *data)
                             "client_encoding", "dbname", NULL };
     const char  *values[] = { NULL, "nginx-xet", "UTF8", NULL, NULL };
 
-    /* what the conninfo says itself comes last and wins */
+    /* the conninfo comes last, so what it sets itself wins */
 
     *ngx_sprintf((u_char *) timeout, "%M", (ctx->timeout + 999) / 1000) = '\0';
 
@@ -244,7 +245,7 @@ ngx_http_xet_pg_connect_job(void *data)
 static void
 ngx_http_xet_pg_notice(void *arg, const PGresult *res)
 {
-    /* perhaps in the connecting thread: the cycle's log is safe to use */
+    /* may run in the connecting thread: the cycle's log is safe to use */
 
     ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0, "xet: PostgreSQL: %s",
                   PQresultErrorMessage(res));
@@ -335,7 +336,7 @@ ngx_http_xet_pg_check_conninfo(ngx_str_t *conninfo, u_char *err, size_t len)
 }
 
 
-/* A message of libpq, without the newline at its end. */
+/* Copies a message of libpq, without newlines and blanks at its end. */
 
 void
 ngx_http_xet_pg_text(char *dst, size_t size, const char *text)

@@ -16,25 +16,31 @@
 #define NGX_HTTP_XET_PG_ERROR_LEN  512
 
 
-/* From the event loop: conn, or NULL with a text that dies on return. */
+/*
+ * Called in the event loop: with conn, which the callee owns then, or with NULL
+ * and an error that is freed on return.
+ */
 typedef void (*ngx_http_xet_pg_connected_pt)(void *data, PGconn *conn,
     const char *error);
 
 typedef struct ngx_http_xet_pg_connect_s  ngx_http_xet_pg_connect_t;
 
 
-/* Starts; handler is called later.  NULL: no thread can be had. */
+/* Starts to connect; handler is called later.  NULL: no thread can be had. */
 ngx_http_xet_pg_connect_t *ngx_http_xet_pg_connect_start(
     ngx_http_xet_pg_connected_pt handler, void *data);
 
-/* For a process that exits: waits for nothing; handler is not called. */
+/* For a process that exits: does not wait, and handler is not called. */
 void ngx_http_xet_pg_connect_abandon(ngx_http_xet_pg_connect_t *ctx);
 
-/* NGX_OK, NGX_DECLINED when it holds a password, NGX_ERROR with a text. */
+/*
+ * Checks the form of a connection string.  NGX_OK, NGX_DECLINED when it holds a
+ * password, NGX_ERROR with the reason in err, of len bytes.
+ */
 ngx_int_t ngx_http_xet_pg_check_conninfo(ngx_str_t *conninfo, u_char *err,
     size_t len);
 
-/* A message of libpq, without the newline at its end. */
+/* Copies a message of libpq, without the newline at its end. */
 void ngx_http_xet_pg_text(char *dst, size_t size, const char *text);
 
 

@@ -1,18 +1,19 @@
 
 /*
  * A connection becomes a session: settings, and the preparing of all
- * statements.  One batch of a pipeline, so one way to the server and back, and
- * the event loop does it as it does any statement.
+ * statements.  They are one batch of a pipeline, so one round trip, and the
+ * event loop sends them as it sends any statement.
  *
  * Every statement of ours finds its rows by an index.  Sessions keep plans,
- * also those of foreign keys, and one made while a table was tiny would read
- * the whole of it for each row long after it has grown.  The penalty of what
- * has no other way than such a scan would make PostgreSQL plan every statement
- * anew, which takes longer than most of them.  And rows that are asked for by
- * windows come in the order of their index: a bitmap of it would have all that
- * are left read and sorted for each window.
+ * also those of foreign keys, and a plan made while a table was tiny would read
+ * the whole table for each row long after it has grown: hence no sequential
+ * scans.  A plan that has no other way than such a scan gets a penalty, because
+ * of which PostgreSQL would plan the statement anew each time, and that takes
+ * longer than most statements: hence generic plans.  And rows that are asked
+ * for by windows come in the order of their index, while a bitmap scan would
+ * read and sort all remaining rows for each window.
  *
- * A statement that nobody waits for any more is not to go on for ever.
+ * statement_timeout ends a statement that nobody waits for any more.
  */
 
 #include "ngx_http_xet.h"

@@ -23,16 +23,16 @@ typedef struct {
 
 
 /*
- * Sends all that makes conn a session in pipeline mode, which knows the
- * statements, up to one without a name, and ends each after the time given.
- * NGX_ERROR: see PQerrorMessage().
+ * Sends all that makes conn a session in pipeline mode, with the statements of
+ * the array prepared, whose last element has no name, and with timeout, in ms,
+ * as statement_timeout.  NGX_ERROR: see PQerrorMessage().
  */
 ngx_int_t ngx_http_xet_pg_setup_send(PGconn *conn,
     const ngx_http_xet_pg_stmt_t *stmts, ngx_msec_t timeout);
 
 /*
- * Takes what has come.  NGX_AGAIN: that was not all; NGX_OK: conn is ready;
- * NGX_ERROR: error says why.
+ * Takes the results that have come.  NGX_AGAIN: more are to come; NGX_OK: conn
+ * is ready; NGX_ERROR: error, of len bytes, says why.
  */
 ngx_int_t ngx_http_xet_pg_setup_results(PGconn *conn, char *error, size_t len);
 

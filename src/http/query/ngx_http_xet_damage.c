@@ -2,14 +2,15 @@
 /*
  * Copies of xorbs that were found missing, cut or damaged.
  *
- * PostgreSQL says what is known, and a folder what is there.  Before a xorb
- * that is known spares anybody an upload, its copy is looked at: whoever asks
- * about chunks, registers files or takes one in does that in its own job, a
- * stat() a xorb.  What is not there is noted, and told to PostgreSQL by the
- * event loop when the job is done: the statement excludes the xorb from then
- * on, and the next upload of it heals it (ngx_http_xet_keep.c).
+ * PostgreSQL knows which xorbs are registered, and the folder of the store
+ * which are there.  Before a registered xorb spares a client an upload, its
+ * copy is looked at: requests that ask about chunks, register files or upload
+ * one do so in their own jobs, with one stat() per xorb.  A copy that is not
+ * there is noted, and reported to PostgreSQL by the event loop when the job is
+ * done: from then on the xorb counts as unknown, and its next upload heals it
+ * (ngx_http_xet_keep.c).
  *
- * The structure is the job's while that runs, else the event loop's.
+ * The structure belongs to the job while that runs, else to the event loop.
  */
 
 #include "ngx_http_xet.h"

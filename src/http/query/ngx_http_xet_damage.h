@@ -1,7 +1,7 @@
 
 /*
  * Copies of xorbs that were found missing, cut or damaged: noted by threads,
- * told to PostgreSQL by the event loop, so that nothing new refers to them
+ * reported to PostgreSQL by the event loop, so that nothing new refers to them
  * until they are healed.
  */
 
@@ -33,8 +33,8 @@ void ngx_http_xet_damage_note(ngx_http_xet_damage_t *d,
     const xet_hash_t *xorb, uint32_t tag);
 
 /*
- * Whether the copy of a row is there with its size, as
- * ngx_http_xet_store_stat_job() says; notes and logs it when it is not.
+ * Looks at a copy that a row names as ngx_http_xet_store_stat_job() does; notes
+ * and logs a copy that is not there with its size, XET_STORE_DAMAGED.
  */
 xet_status_t ngx_http_xet_damage_stat_job(ngx_http_xet_damage_t *d,
     const ngx_str_t *store, const xet_hash_t *xorb, uint32_t tag,

@@ -17,13 +17,14 @@
 
 
 /*
- * rc of a query's handler:
+ * The rc that the handler of a query gets:
  *
  *     NGX_OK         the rows are in the query
- *     NGX_DECLINED   no such row
- *     NGX_ABORT      a verdict of the function: the query's sqlstate
+ *     NGX_DECLINED   there is no such row
+ *     NGX_ABORT      the function raised an error of class XT: the verdict is
+ *                    the query's sqlstate
  *     NGX_BUSY       PostgreSQL is away or overloaded, 503
- *     NGX_ERROR      PostgreSQL refused, 500
+ *     NGX_ERROR      PostgreSQL refused the statement, 500
  */
 typedef void (*ngx_http_xet_query_handler_pt)(ngx_http_request_t *r,
     ngx_int_t rc);
@@ -37,9 +38,9 @@ struct ngx_http_xet_query_s {
     ngx_http_xet_query_handler_pt   handler;
 
     PGresult                       *res;       /* what the rows point into */
-    const u_char                   *upload;    /* id, where batches stage */
+    const u_char                   *upload;    /* id of the staged batches */
     ngx_http_xet_file_t            *copy;      /* that a row is to name */
-    u_char                          sqlstate[6]; /* refused, for certain */
+    u_char                          sqlstate[6]; /* "" unless refused */
 
     ngx_http_xet_params_t           params;    /* of the statement */
     unsigned                        cleanup:1;
@@ -47,47 +48,52 @@ struct ngx_http_xet_query_s {
 
 
 /*
- * Makes the query of a request, before its first statement; again is no harm.
+ * Makes the query of a request, before its first statement, unless it is there.
  * NGX_ERROR without memory.
  */
 ngx_int_t ngx_http_xet_query_create(ngx_http_request_t *r);
 ngx_http_xet_query_t *ngx_http_xet_query_get(ngx_http_request_t *r);
 
 /*
- * The core status of what asking gave, or of what came back; missing is that
- * of no such row.
+ * The core status for the rc that sending a statement returned, or that its
+ * handler got; missing is the status for NGX_DECLINED, no such row.
  */
 xet_status_t ngx_http_xet_query_status(ngx_int_t rc, xet_status_t missing);
 
 /*
- * For the rc of a query that is not NGX_OK; code and missing tell what 404
- * stands for, NULL where a missing row is our fault.
+ * Answers with the error for the rc of a query that is not NGX_OK.  code and
+ * missing are code and message of the 404 for no such row, NULL where a missing
+ * row is a fault of the server.
  */
 ngx_int_t ngx_http_xet_query_error(ngx_http_request_t *r, ngx_int_t rc,
     const char *code, const char *missing);
 
 /*
- * The end of a handler that has asked for its first statement, rc is what
- * asking gave: from now on the request waits, and a client that leaves ends
- * it; or the answer is the error.
+ * The end of a content handler that has sent its first statement, with rc as
+ * sending returned it.  For NGX_AGAIN the request waits from now on, and ends
+ * when the client leaves; for any other rc the error is answered.
  */
 ngx_int_t ngx_http_xet_query_wait(ngx_http_request_t *r, ngx_int_t rc);
 
-/* The same where the request waits already, or the caller sees to that. */
+/*
+ * As ngx_http_xet_query_wait(), where the request waits already, or the caller
+ * makes it wait: returns NGX_AGAIN, or answers the error.
+ */
 ngx_int_t ngx_http_xet_query_asked(ngx_http_request_t *r, ngx_int_t rc);
 
 /*
- * For the handler of a query: goes on with rows() where it brought some, and
- * ends the request unless that returns NGX_AGAIN to wait for the next thing.
+ * For the handler of a query: calls rows() where the query gave some, else
+ * answers as ngx_http_xet_query_error() does, and finalizes the request, unless
+ * rows() returns NGX_AGAIN because the request waits for something else.
  */
 void ngx_http_xet_query_answer(ngx_http_request_t *r, ngx_int_t rc,
     ngx_int_t (*rows)(ngx_http_request_t *r), const char *code,
     const char *missing);
 
-/* Frees the rows before the request ends. */
+/* Frees the rows, which otherwise stay until the next statement or the end. */
 void ngx_http_xet_query_release(ngx_http_request_t *r);
 
-/* The answer of a statement that is one number or truth, see below. */
+/* The first value of the first row, for statements with one number or bool. */
 int64_t ngx_http_xet_query_number(ngx_http_request_t *r);
 
 
@@ -101,9 +107,10 @@ int64_t ngx_http_xet_query_number(ngx_http_request_t *r);
  */
 
 /*
- * The terms of a file that overlap [first, last], in rows of up to
- * XET_TERM_SEGMENT_MAX: a window of them.  Where there are as many rows as a
- * window may have, what is left is asked for from the end of the last term on.
+ * The terms of a file that overlap bytes [first, last], last included, in rows
+ * of up to XET_TERM_SEGMENT_MAX terms.  A result is a window of them: where it
+ * has NGX_HTTP_XET_TERMS_ROWS rows, the caller asks for the rest from the end
+ * of the last term on.
  */
 
 #define NGX_HTTP_XET_TERMS_ROWS  8             /* as in sql/functions.sql */
@@ -122,7 +129,10 @@ void ngx_http_xet_query_file_terms_row(ngx_http_request_t *r, ngx_uint_t i,
     uint64_t *first_offset, ngx_str_t *packed);
 
 
-/* A file as a reader wants it: with the terms around byte at. */
+/*
+ * A file as a reader wants it: one row, with the terms around byte "at".
+ * sha256 and packed point into that row.
+ */
 
 typedef struct {
     uint64_t    size;
@@ -135,18 +145,19 @@ ngx_int_t ngx_http_xet_query_file_open(ngx_http_request_t *r,
     const xet_hash_t *file, uint64_t at,
     ngx_http_xet_query_handler_pt handler);
 
-/* The status of rc; XET_DATABASE as well for a row that can't be. */
+/* Returns the status of rc, and XET_DATABASE for a row that is malformed. */
 xet_status_t ngx_http_xet_query_file_open_get(ngx_http_request_t *r,
     ngx_int_t rc, ngx_http_xet_open_t *open);
 
 
 /*
- * Several whole files at once: their rows, in the order of the array, from
- * byte at of file first on; likewise by windows.
+ * The terms of several whole files, in the order of the array, from byte "at"
+ * of file number first on; a result is a window of NGX_HTTP_XET_TERMS_ROWS rows
+ * at most.  Files that the request may not see have no row.
  */
 
 typedef struct {
-    ngx_uint_t  file;                          /* place in the array */
+    ngx_uint_t  file;                          /* index in the array */
     uint64_t    size;
     uint64_t    first_offset;
     ngx_str_t   packed;                        /* empty for an empty file */
@@ -161,9 +172,10 @@ void ngx_http_xet_query_files_terms_row(ngx_http_request_t *r, ngx_uint_t i,
 
 
 /*
- * Slices of xorbs' chunk lists, as many rows as asked for, in order; the row
- * of a xorb that is not stored is not known.  With hashes off slice->hashes
- * is NULL.  A range outside its xorb gives n == 0.
+ * Slices of the chunk lists of xorbs, one row for each slice, in order.  A xorb
+ * that is not stored, or whose copy is known to be damaged, is not known.  With
+ * hashes 0 slice->hashes is NULL.  A range outside its xorb gives n == 0.  lane
+ * is an ngx_http_xet_lane_e.
  */
 ngx_int_t ngx_http_xet_query_xorb_slices(ngx_http_request_t *r,
     ngx_http_xet_slices_t *slices, ngx_uint_t hashes, ngx_uint_t lane,
@@ -173,8 +185,9 @@ void ngx_http_xet_query_xorb_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_shard_slice_t *slice);
 
 /*
- * Those of the terms of a shard.  With proof, what the client may not name is
- * not known, and what it must prove to have is not its own.
+ * The slices that the terms of a shard name.  With proof, a slice that the
+ * client may not name is not known, and one of which it has to prove that it
+ * has the chunks is known but not own.
  */
 ngx_int_t ngx_http_xet_query_shard_slices(ngx_http_request_t *r,
     ngx_http_xet_slices_t *slices, ngx_uint_t proof,
@@ -193,17 +206,18 @@ typedef struct {
     xet_checksum_t  digest;
     ngx_uint_t      digested;                  /* 0: digest is not known */
     ngx_uint_t      whole;                     /* 0: known to be damaged */
-    ngx_uint_t      news;                      /* to who has sent it */
+    ngx_uint_t      news;                      /* new for its uploader */
 } ngx_http_xet_copy_t;
 
 /*
- * Registers a xorb whose bytes are durable in a copy, with the numbers of the
- * chunks that go into the dedup index, which query_eligible() adds in any
- * thread; heal puts the copy in the place of that of old_tag.  Both answer
- * with the copy that the row names then.
+ * put registers a xorb whose bytes are durable in a copy, with the indexes of
+ * the chunks that go into the dedup index; query_eligible() adds these to the
+ * array, in any thread.  heal puts the copy in the place of the copy that has
+ * old_tag.  Both answer with the copy that the row names then.
  *
- * The file is kept from then on, until it is certain that no row names it;
- * when the request dies before, that is found out without it.
+ * Once the statement is sent the file is kept, until it is certain that no row
+ * names it.  When the request dies first, the answer still decides whether the
+ * file is removed.
  */
 
 void ngx_http_xet_query_eligible(ngx_http_xet_array_t *eligible,
@@ -218,56 +232,67 @@ void ngx_http_xet_query_xorb_put_row(ngx_http_request_t *r,
     ngx_http_xet_copy_t *copy);
 
 /*
- * Puts on record that copies are missing, cut or damaged.  For tell nobody
- * waits, and it is dropped when the lane is busy: who meets the damage next
- * tells; what was noted is forgotten then.
+ * Puts on record that copies are missing, cut or damaged.  tell does so without
+ * a request that waits, and leaves damage empty; the report is dropped when it
+ * can't be queued, and made again by whoever meets the damage next.
  */
 ngx_int_t ngx_http_xet_query_xorb_damaged(ngx_http_request_t *r,
     ngx_http_xet_damage_t *damage, ngx_http_xet_query_handler_pt handler);
 void ngx_http_xet_query_xorb_damaged_tell(ngx_http_xet_damage_t *damage);
 
 
-/* A xorb, for who may know all of it. */
+/*
+ * The copy of a xorb; NGX_DECLINED for a xorb that is not stored, and for one
+ * that the request may not know all of.
+ */
 ngx_int_t ngx_http_xet_query_xorb_get(ngx_http_request_t *r,
     const xet_hash_t *xorb, ngx_http_xet_query_handler_pt handler);
 
-/* Its digest is not asked for. */
+/* Sets size, tag and whole; the rest of copy is zero. */
 void ngx_http_xet_query_xorb_get_row(ngx_http_request_t *r,
     ngx_http_xet_copy_t *copy);
 
 /*
- * A xorb that the client may name in a shard without sending it; noted as
- * below.
+ * The copy of a xorb that the client may name in a shard without sending it;
+ * NGX_DECLINED for any other xorb.
  */
 ngx_int_t ngx_http_xet_query_xorb_grant(ngx_http_request_t *r,
     const xet_hash_t *xorb, ngx_http_xet_query_handler_pt handler);
 
-/* As query_xorb_get(), and whether that is noted. */
+/*
+ * Fills copy as ngx_http_xet_query_xorb_get_row() does, and returns whether it
+ * is on record that the xorb was advertised today.
+ */
 ngx_uint_t ngx_http_xet_query_xorb_grant_row(ngx_http_request_t *r,
     ngx_http_xet_copy_t *copy);
 
 
 /*
- * The xorbs that answer a dedup query, with their whole chunk lists, the best
- * first; noted tells whether it is on record that all of them were advertised
- * today, and if not, the second statement puts them there.
+ * The xorbs that answer a dedup query, one a row, with their whole chunk lists,
+ * the best first; noted tells whether it is on record that the xorb of the row
+ * was advertised today.  ngx_http_xet_query_xorb_advertised() puts that on
+ * record.
  */
 
 ngx_int_t ngx_http_xet_query_chunk_find(ngx_http_request_t *r,
     const xet_hash_t *chunk, ngx_http_xet_query_handler_pt handler);
 
-/* Its rc: a query that PostgreSQL has broken off in time is a miss. */
+/*
+ * The rc of a query about a chunk: one that PostgreSQL has cancelled for taking
+ * too long counts as a miss, NGX_DECLINED.
+ */
 ngx_int_t ngx_http_xet_query_chunk_find_rc(ngx_http_request_t *r, ngx_int_t rc);
 
 ngx_uint_t ngx_http_xet_query_chunk_find_n(ngx_http_xet_query_t *q);
 
-/* chunk_count is 0 for a row that can't be. */
+/* Fills xorb, which points into the rows; chunk_count is 0 if malformed. */
 void ngx_http_xet_query_chunk_find_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_xorb_list_t *xorb, ngx_uint_t *noted);
 
 /*
- * Adds the xorbs of all rows.  NGX_OK: all are on record; NGX_DECLINED: some
- * are not yet; NGX_ERROR: a row can't be.
+ * Adds the hashes of the xorbs of all rows to xorbs.  NGX_OK: all are on record
+ * as advertised today; NGX_DECLINED: some are not; NGX_ERROR: a row is
+ * malformed.
  */
 ngx_int_t ngx_http_xet_query_chunk_find_xorbs(ngx_http_xet_query_t *q,
     ngx_http_xet_array_t *xorbs);
@@ -276,27 +301,35 @@ ngx_int_t ngx_http_xet_query_xorb_advertised(ngx_http_request_t *r,
     ngx_http_xet_array_t *xorbs, ngx_http_xet_query_handler_pt handler);
 
 
+/* Puts a batch of a shard aside, under the id of its upload. */
 ngx_int_t ngx_http_xet_query_shard_stage(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
 
-/* The copies that known files of the batch lead to by other terms. */
+/*
+ * The copies that registered files of the batch refer to by other terms than
+ * those of the batch.
+ */
 ngx_int_t ngx_http_xet_query_shard_doubts(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
 ngx_uint_t ngx_http_xet_query_shard_doubts_n(ngx_http_xet_query_t *q);
 void ngx_http_xet_query_shard_doubts_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_hash_t *xorb, uint32_t *tag, uint64_t *size);
 
+/*
+ * Registers the files of the last batch and of all staged ones, in a single
+ * transaction; new tells whether a file, or its place in the repo, was new.
+ */
 ngx_int_t ngx_http_xet_query_shard_put(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
 #define ngx_http_xet_query_shard_put_new(r)                                   \
     (ngx_http_xet_query_number(r) != 0)
 
-/* The SHA-256 of a registered file, 32 bytes, as computed from its data. */
+/* Records the SHA-256 of a file, 32 bytes, that was computed from its data. */
 ngx_int_t ngx_http_xet_query_file_prove(ngx_http_request_t *r,
     const xet_hash_t *file, const u_char *sha256,
     ngx_http_xet_query_handler_pt handler);
 
-/* Takes a file out of a repo; forgotten tells whether it was in it. */
+/* Takes a file out of a repo; found tells whether the file was in the repo. */
 ngx_int_t ngx_http_xet_query_repo_forget(ngx_http_request_t *r, ngx_str_t *repo,
     const xet_hash_t *file, ngx_http_xet_query_handler_pt handler);
 #define ngx_http_xet_query_repo_forget_found(r)                               \
@@ -306,19 +339,21 @@ ngx_int_t ngx_http_xet_query_repo_forget(ngx_http_request_t *r, ngx_str_t *repo,
 void ngx_http_xet_query_shard_unstage(const u_char *id);
 
 
-/* Drops what is left of crashed uploads, and old telemetry. */
+/* Drops what crashed uploads have staged, old telemetry and zTensor results. */
 void ngx_http_xet_query_sweep(void);
 
 /*
- * Keeps a report; nobody waits for it, and it is dropped when the lane is
- * busy.  On NGX_OK the report is freed later, else it stays the caller's.
+ * Stores a report of a client; no request waits for that.  On NGX_OK what *t
+ * points to is freed later, else it stays the caller's: NGX_BUSY when another
+ * report is being stored or too many statements wait, NGX_ERROR without memory.
  */
 ngx_int_t ngx_http_xet_query_telemetry_put(xet_telemetry_t *t);
 
 
 /*
- * What is known of a file as a zTensor file by these rules, and, if wanted,
- * the attributes of its root, data NULL without any.
+ * The verdict on a file as a zTensor file that was found by these rules (see
+ * xet_zt_rules()) and, if wanted, the attributes of its root, with data NULL
+ * where there are none.
  */
 ngx_int_t ngx_http_xet_query_zt_get(ngx_http_request_t *r,
     const xet_hash_t *file, uint64_t rules, ngx_uint_t attributes,
@@ -326,11 +361,14 @@ ngx_int_t ngx_http_xet_query_zt_get(ngx_http_request_t *r,
 void ngx_http_xet_query_zt_get_row(ngx_http_request_t *r, ngx_str_t *verdict,
     ngx_str_t *attributes);
 
-/* Keeps that; copied, nobody waits for it, dropped when the lane is busy. */
+/*
+ * Stores such a verdict and attributes, which are copied.  No request waits for
+ * that, and nothing is stored when too many statements wait.
+ */
 void ngx_http_xet_query_zt_put(const xet_hash_t *file, uint64_t rules,
     xet_buf_t *verdict, const xet_zt_text_t *attributes);
 
-/* What verifying objects first to last has found, those that were. */
+/* The reports on objects first to last, as far as they were verified. */
 ngx_int_t ngx_http_xet_query_zt_reports_get(ngx_http_request_t *r,
     const xet_hash_t *file, uint64_t rules, uint64_t first, uint64_t last,
     ngx_http_xet_query_handler_pt handler);
@@ -338,7 +376,10 @@ ngx_uint_t ngx_http_xet_query_zt_reports_get_n(ngx_http_request_t *r);
 void ngx_http_xet_query_zt_reports_get_row(ngx_http_request_t *r, ngx_uint_t i,
     uint64_t *object, ngx_str_t *report);
 
-/* Keeps that, likewise; the arrays' memory is taken over. */
+/*
+ * Stores reports, as ngx_http_xet_query_zt_put() a verdict; takes the memory of
+ * the arrays over in any case.
+ */
 void ngx_http_xet_query_zt_reports_put(const xet_hash_t *file, uint64_t rules,
     ngx_http_xet_array_t *objects, ngx_http_xet_array_t *reports);
 

@@ -2,9 +2,9 @@
 /*
  * The one statement that a request may have in flight.
  *
- * Its rows stay in the query until the next statement, a release, or the end
- * of the request.  A request that dies detaches its statement: PostgreSQL
- * finishes it and the result is dropped.
+ * The rows of a statement stay in the query until the next statement, a
+ * release, or the end of the request.  A request that dies detaches its
+ * statement: PostgreSQL finishes it and the result is dropped.
  */
 
 #include "ngx_http_xet.h"
@@ -48,7 +48,7 @@ ngx_http_xet_query_send(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
 
     if (!q->cleanup) {
 
-        /* the request's death detaches; its pool's frees the rows */
+        /* a request that dies detaches; destroying its pool frees the rows */
 
         cln = ngx_http_cleanup_add(r, 0);
         if (cln == NULL) {
@@ -127,8 +127,8 @@ ngx_http_xet_query_result(void *data, PGresult *res, ngx_int_t rc,
 
 
 /*
- * A batch that is being staged while its request dies: PostgreSQL must have
- * finished it before it can be dropped.
+ * The request dies.  A batch that is being staged can be dropped only after
+ * PostgreSQL has finished the statement that stages it.
  */
 
 static void

@@ -13,24 +13,27 @@
 
 
 /*
- * The parameters of the next statement of a request, none yet.  The rows of
- * the statement before are dropped.
+ * Begins the next statement of a request: returns its parameters, none so far,
+ * and frees the rows of the previous statement.
  */
 ngx_http_xet_params_t *ngx_http_xet_query_params(ngx_http_request_t *r);
 
-/* The repo whose files the request may see; SQL NULL for all of the store. */
+/*
+ * Adds the repo whose files the request may see as a parameter; SQL NULL for
+ * all of the store.
+ */
 void ngx_http_xet_query_repo(ngx_http_request_t *r, ngx_http_xet_params_t *p);
 
 /*
- * The repo and who asks, as two parameters: for what they have had besides.
- * NGX_ERROR without memory.
+ * Adds two parameters, the repo and the subject of the request: a statement
+ * records or looks up what these have uploaded.  NGX_ERROR without memory.
  */
 ngx_int_t ngx_http_xet_query_whose(ngx_http_request_t *r,
     ngx_http_xet_params_t *p);
 
 /*
- * Sends a statement with these parameters in one of the lanes.  Returns as the
- * functions of ngx_http_xet_query.h do.
+ * Sends a statement with the parameters of the request in one of the lanes.
+ * Returns as the functions of ngx_http_xet_query.h do.
  */
 ngx_int_t ngx_http_xet_query_send(ngx_http_request_t *r,
     ngx_http_xet_lane_e lane, ngx_http_xet_stmt_e stmt,
@@ -62,8 +65,9 @@ ngx_http_xet_post_##name(ngx_http_xet_params_t *p,                            \
 
 
 /*
- * What becomes of q->copy when its request dies: whether the statement has an
- * owner now, else it is to be detached.
+ * Called when the request dies before the statement for q->copy is answered.
+ * Returns 1 when the statement goes on with a handler of its own, which removes
+ * the copy if no row names it, and 0 when the caller has to detach it.
  */
 ngx_uint_t ngx_http_xet_query_xorb_left(ngx_http_xet_query_t *q);
 

@@ -9,7 +9,7 @@
 #include "ngx_http_xet_query_send.h"
 
 
-/* What both statements take of a batch, and who asks. */
+/* Sets the parameters of a batch, for shard_stage and for shard_put. */
 
 static ngx_int_t
 ngx_http_xet_query_batch(ngx_http_request_t *r, ngx_http_xet_batch_t *b)
@@ -94,7 +94,7 @@ ngx_http_xet_query_shard_unstage(const u_char *id)
 
     if (q && q->pg == NULL) {
 
-        /* it waits, maybe longer than the id lives */
+        /* the statement waits, maybe longer than the id lives */
 
         ngx_memcpy(q->own, id, NGX_HTTP_XET_UPLOAD_LEN);
         q->values[0] = (const char *) q->own;

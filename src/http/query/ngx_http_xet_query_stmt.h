@@ -41,7 +41,7 @@ typedef enum {
 #undef XET_STATEMENT
 
 
-/* By number; behind the last of them is one without a name. */
+/* By number; the last element is no statement and has no name. */
 extern const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[];
 
 

@@ -9,8 +9,8 @@
 
 
 /*
- * One report at a time, and none when others wait: a table that somebody has
- * locked must not take the sessions of uploads.
+ * One report at a time, and none while so many statements wait: a table that
+ * somebody has locked must not take the sessions of uploads.
  */
 
 #define NGX_HTTP_XET_TELEMETRY_WAITING  16

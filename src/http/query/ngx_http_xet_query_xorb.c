@@ -11,7 +11,7 @@
 #include "ngx_http_xet_task.h"
 
 
-/* A copy whose request has died. */
+/* A copy whose request died while a statement was to make a row name it. */
 
 typedef struct {
     uint32_t  tag;
@@ -109,8 +109,8 @@ ngx_http_xet_query_xorb_slices_n(ngx_http_xet_query_t *q)
 
 
 /*
- * The ends of a slice that does not begin its xorb come with the end before
- * them; a slice that begins it has one end fewer.
+ * The ends of a slice come with one end more, the end of the chunk before the
+ * slice, which is zero for the first chunk of a xorb.
  */
 
 void
@@ -139,7 +139,7 @@ ngx_http_xet_query_xorb_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     ngx_http_xet_pg_bytes(q->res, i, 2, &raw);
     ngx_http_xet_pg_bytes(q->res, i, 3, &stored);
 
-    /* four bytes of zero stand before the first chunk's ends */
+    /* n counts the end before the slice, too */
 
     n = raw.len / 4;
 
@@ -229,7 +229,7 @@ ngx_http_xet_query_xorb_heal(ngx_http_request_t *r,
 }
 
 
-/* A statement that may make a row name the copy is on its way. */
+/* Keeps the file where a statement was sent that may make a row name it. */
 
 static ngx_int_t
 ngx_http_xet_query_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
@@ -247,8 +247,9 @@ ngx_http_xet_query_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
 
 /*
  * The request dies while a statement is under way that may make a row name the
- * copy.  One that was not sent yet never will be.  For the other one its
- * parameters die, so it can't be sent again, but its end tells.
+ * copy.  A statement that still waits will never be sent.  One that was sent
+ * can't be sent again, since its parameters die with the request, but its
+ * result tells whether a row names the copy.
  */
 
 ngx_uint_t
@@ -361,7 +362,7 @@ ngx_http_xet_query_xorb_damaged(ngx_http_request_t *r,
 }
 
 
-/* The arrays' memory is taken over: there is no request that they live in. */
+/* Takes the arrays' memory over: the statement may outlive the request. */
 
 void
 ngx_http_xet_query_xorb_damaged_tell(ngx_http_xet_damage_t *damage)

@@ -9,8 +9,8 @@
 
 
 /*
- * Nobody waits for a verdict to be kept, and none is while others wait: it
- * can be made again.
+ * No request waits for a verdict to be stored, and none is stored while so many
+ * statements wait: it can be made again.
  */
 
 #define NGX_HTTP_XET_ZT_WAITING  16

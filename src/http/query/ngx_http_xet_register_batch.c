@@ -2,9 +2,9 @@
 /*
  * The batch of arrays that registers files.
  *
- * The terms of a usual file stand in its row.  Only when the 257th comes is
- * it known that a file has more than a row holds; then they go into rows of
- * their own, segments of 256 terms.
+ * The terms of a usual file stand in the row of the file.  Only the 257th term
+ * shows that a file has more terms than its row holds; then they go into rows
+ * of their own, segments of 256 terms.
  */
 
 #include "ngx_http_xet_register_batch.h"
@@ -114,7 +114,7 @@ ngx_http_xet_batch_term(ngx_http_xet_batch_t *b, const xet_term_t *term)
 }
 
 
-/* The packed terms as a row of their own. */
+/* Adds the packed terms as a segment, a row of its own. */
 
 static void
 ngx_http_xet_batch_flush(ngx_http_xet_batch_t *b)

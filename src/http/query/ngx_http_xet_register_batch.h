@@ -26,27 +26,27 @@ typedef struct {
     u_char                 id[NGX_HTTP_XET_UPLOAD_LEN];
     int32_t                seq;                /* batches staged */
 
-    ngx_http_xet_array_t   serials;            /* per file, in the upload */
+    ngx_http_xet_array_t   serials;            /* per file: its number */
     ngx_http_xet_array_t   hashes;
     ngx_http_xet_array_t   sizes;
     ngx_http_xet_array_t   sha256;
     ngx_http_xet_array_t   counts;
     ngx_http_xet_array_t   packed;             /* NULL: in segments */
-    ngx_http_xet_array_t   chunks;             /* first chunk, its hash */
-    ngx_http_xet_array_t   xorbs;              /* its xorb */
-    ngx_http_xet_array_t   indexes;            /* its place there */
+    ngx_http_xet_array_t   chunks;             /* hash of the first chunk */
+    ngx_http_xet_array_t   xorbs;              /* xorb of the first chunk */
+    ngx_http_xet_array_t   indexes;            /* its index in that xorb */
 
-    ngx_http_xet_array_t   seg_serials;        /* per segment, its file's */
+    ngx_http_xet_array_t   seg_serials;        /* per segment: its file */
     ngx_http_xet_array_t   seg_firsts;
     ngx_http_xet_array_t   seg_ends;
     ngx_http_xet_array_t   seg_packed;
 
-    size_t                 size;               /* packed bytes in it */
+    size_t                 size;               /* bytes in the arrays, about */
 
     /* the open file */
-    int64_t                serial;             /* from 1 */
+    int64_t                serial;             /* from 1, in the upload */
     uint64_t               first;              /* offset of terms[0] */
-    uint64_t               end;                /* offset behind the last */
+    uint64_t               end;                /* offset behind the terms */
     ngx_uint_t             nterms;             /* in terms */
     ngx_uint_t             segmented;          /* some are in segments */
     u_char                 terms[XET_TERM_SEGMENT_MAX * XET_TERM_LEN];
@@ -56,12 +56,13 @@ typedef struct {
 void ngx_http_xet_batch_init(ngx_http_xet_batch_t *b);
 void ngx_http_xet_batch_destroy(ngx_http_xet_batch_t *b);
 
-/* After the batch was staged: the open file stays open. */
+/* Empties the arrays, after the batch was staged: the open file stays open. */
 void ngx_http_xet_batch_reset(ngx_http_xet_batch_t *b);
 
-/* Out of memory; to be asked before the batch is sent. */
+/* Whether the batch is out of memory; to be called before it is sent. */
 ngx_int_t ngx_http_xet_batch_failed(ngx_http_xet_batch_t *b);
 
+/* A file of the batch: open, then a call for each term in order, then close. */
 void ngx_http_xet_batch_open(ngx_http_xet_batch_t *b);
 void ngx_http_xet_batch_term(ngx_http_xet_batch_t *b, const xet_term_t *term);
 

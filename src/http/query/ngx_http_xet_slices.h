@@ -20,11 +20,11 @@ typedef struct {
     ngx_http_xet_array_t   starts;
     ngx_http_xet_array_t   ends;       /* exclusive */
     ngx_uint_t             n;
-    ngx_uint_t             chunks;     /* of all of them */
+    ngx_uint_t             chunks;     /* in all slices */
 } ngx_http_xet_slices_t;
 
 
-/* As arrays: a thread may fill them, destroy frees, reset does not. */
+/* As arrays: a thread may fill slices; destroy frees memory, reset keeps it. */
 void ngx_http_xet_slices_init(ngx_http_xet_slices_t *s);
 void ngx_http_xet_slices_reset(ngx_http_xet_slices_t *s);
 void ngx_http_xet_slices_destroy(ngx_http_xet_slices_t *s);

@@ -3,9 +3,10 @@
  * GET reconstructions?file_id=...&file_id=...: several whole files in one
  * answer.  Files that are not here are left out.
  *
- *     handler   arguments, the first window of all the files' terms
- *     queried   added to one plan; room and the next window, while there is
- *               one; the plan service
+ *     handler   arguments -> the first window of the terms of all files
+ *     queried   the terms of the window are added to one plan; while there
+ *               are further windows: room in the plan, the next window; at
+ *               the end: the plan service sends the answer
  */
 
 #include "ngx_http_xet.h"
@@ -22,7 +23,7 @@ struct ngx_http_xet_batch_req_s {
     xet_hash_t             *hashes;            /* as asked, each once */
     ngx_uint_t              n;
     ngx_http_xet_array_t    files;
-    ngx_uint_t              file;              /* of the last row, from 0 */
+    ngx_uint_t              file;              /* in hashes; n: no row yet */
     xet_plan_t              plan;
     ngx_pool_t             *pool;
 };
@@ -105,7 +106,7 @@ ngx_http_xet_batch_cleanup(void *data)
 }
 
 
-/* What is wrong with the arguments, NULL when nothing is. */
+/* Parses the arguments; returns what is wrong with them, or NULL. */
 
 static const char *
 ngx_http_xet_batch_args(ngx_http_request_t *r, ngx_http_xet_batch_req_t *b)
@@ -175,7 +176,10 @@ ngx_http_xet_batch_add(ngx_http_xet_batch_req_t *b, u_char *value, size_t len,
 }
 
 
-/* The next window: behind the last term, or the last file. */
+/*
+ * Asks for the next window: from the end of the last term on, or, where that
+ * term completes its file, from the next file on.
+ */
 
 static ngx_int_t
 ngx_http_xet_batch_ask(ngx_http_request_t *r, ngx_http_xet_batch_req_t *b)
@@ -210,7 +214,7 @@ ngx_http_xet_batch_queried(ngx_http_request_t *r, ngx_int_t rc)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     b = ctx->route.batch;
 
-    /* no row: none of the files that are left is here */
+    /* NGX_DECLINED: none of the files that are still to come is here */
 
     if (rc != NGX_OK && rc != NGX_DECLINED) {
         ngx_http_finalize_request(r,

@@ -4,15 +4,17 @@
  *
  * A miss is 404 and nothing else: any other answer without a usable shard
  * fails a client's whole upload.  A hit is a shard of the xorb that serves the
- * chunk best and of others that it will want, their chunk hashes keyed.  The
- * key changes with the period, not with the reply: every new key opens another
- * collection that clients search, and equal replies are stored by them once.
+ * chunk best and of others that the client will want next, with keyed chunk
+ * hashes.  The key changes with the period, not with the reply: every new key
+ * opens another collection that clients search, and clients store equal
+ * replies once.
  *
  *     handler -> queried -> job (thread: keys up to 65536 hashes) -> done
- *                        `-> advertised -> queried, once a xorb and day
+ *                        `-> advertised -> queried, once per xorb and day
  *
- * A xorb that is known and whose file is not there is left out: the client
- * will send its bytes.  Without the best one there is nothing to tell.
+ * A xorb that PostgreSQL knows and whose file is missing is left out: the
+ * client will send its bytes.  When the file of the best xorb is missing, the
+ * answer is a miss.
  *
  * An answer binds the store: clients keep it and refer to the xorb without
  * uploading it.  So the day is on record before the first answer of the day
@@ -31,9 +33,9 @@
 
 typedef struct {
     ngx_http_xet_query_t  *query;
-    ngx_http_xet_array_t   xorbs;              /* to be put on record */
+    ngx_http_xet_array_t   xorbs;              /* to be advertised */
     xet_shard_footer_t     footer;
-    xet_hash_t             noise;              /* for what is not told */
+    xet_hash_t             noise;              /* key for hidden chunks */
     ngx_pool_t            *pool;
     xet_buf_t              buf;
     ngx_str_t              store;
@@ -152,7 +154,10 @@ ngx_http_xet_chunk_answer(ngx_http_request_t *r, ngx_http_xet_chunk_t *chunk)
 }
 
 
-/* The rows were let go for the update: ask again. */
+/*
+ * The xorbs are on record now.  The update has dropped the rows of the look-up,
+ * so the chunk is looked up again.
+ */
 
 static void
 ngx_http_xet_chunk_advertised(ngx_http_request_t *r, ngx_int_t rc)
@@ -188,10 +193,11 @@ ngx_http_xet_chunk_cleanup(void *data)
 
 
 /*
- * The key of the period, keyed hash of "xet-dedup-1" and the period's number
- * under the secret.  A reply stays valid through the period that follows, so
- * that one given at a period's end is of use.  Nobody is told the key of the
- * noise, that of "xet-noise-1".
+ * Sets the key of the period, which is the hash of "xet-dedup-1" and the
+ * number of the period, keyed with the secret.  A reply stays valid through
+ * the period that follows, so that a reply given at the end of a period is of
+ * use.  The key of the noise, made of "xet-noise-1" in the same way, never
+ * leaves the server.
  */
 
 static void
@@ -270,7 +276,7 @@ ngx_http_xet_chunk_job(void *data, ngx_log_t *log)
 
         xet_shard_build_xorb_block(b, &xorb, f->key);
 
-        /* the sums must not tell of what was left out */
+        /* the sums must not show chunks that were hidden */
 
         if (xorb.seen == NULL) {
             f->stored_on_disk += xorb.stored_size;

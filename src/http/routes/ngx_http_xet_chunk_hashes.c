@@ -3,14 +3,16 @@
  * GET v2/file-chunk-hashes/{file}: what a client needs to make a new version
  * of a file without reading the parts that it does not touch.
  *
- *     handler   X-Range-Dirty header -> the first terms of the file
- *     terms     copied, a window of them; ranges clamped to the file's size
+ *     handler   X-Range-Dirty header -> the first window of the file's terms
+ *     terms     the window is copied; at first, ranges are clamped to the
+ *               file's size
  *     slices    chunk lists of the next terms, a window at a time
- *     job       (thread) feeds them to the core; with the last term: JSON
+ *     job       (thread) feeds the terms and their chunk lists to the core;
+ *               with the last term: JSON
  *     done      the next slices, the next terms, or the answer
  *
- * Memory: a window of terms and one of chunk lists; and the result, which is
- * bounded by a number of nodes, but has 32 bytes for each term that is not
+ * Memory: a window of terms and a window of chunk lists; and the result, which
+ * is bounded by a number of nodes, but has 32 bytes for each term that is not
  * dirty.  The state is the thread's while a job runs.
  */
 
@@ -40,20 +42,20 @@ struct ngx_http_xet_hashes_s {
     size_t                  nranges;
 
     uint64_t                size;              /* of the file */
-    u_char                 *terms;             /* packed, of a window */
+    u_char                 *terms;             /* packed, one window */
     ngx_uint_t              nterms;
-    ngx_uint_t              next;              /* first not yet fed */
+    ngx_uint_t              next;              /* term not yet fed */
     ngx_http_xet_slices_t   window;
 
     ngx_pool_t             *pool;              /* of windows and JSON */
     xet_windows_t           windows;
     xet_buf_t               buf;
     xet_status_t            status;
-    unsigned                full:1;            /* the window is */
+    unsigned                full:1;            /* window of terms */
 };
 
 
-/* Whether terms of the file are in a further window. */
+/* Whether the file has terms behind the window. */
 #define ngx_http_xet_hashes_more(h)                                           \
     ((h)->full && (h)->windows.position < (h)->size)
 
@@ -198,7 +200,10 @@ ngx_http_xet_hashes_terms(ngx_http_request_t *r)
 }
 
 
-/* What the first window tells of the file. */
+/*
+ * With the first window, which brings the size of the file: clamps the ranges
+ * and makes the core's state.  Nothing is left to do with later windows.
+ */
 
 static xet_status_t
 ngx_http_xet_hashes_first(ngx_http_xet_hashes_t *h,
@@ -397,7 +402,7 @@ ngx_http_xet_hashes_feed(ngx_http_xet_hashes_t *h)
 
         if (rc != XET_OK) {
 
-            /* a client sends the whole file then */
+            /* a client that gets XET_WINDOWS_SIZE sends the whole file */
 
             return h->windows.gap.over ? XET_WINDOWS_SIZE : rc;
         }

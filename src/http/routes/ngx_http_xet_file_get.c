@@ -3,12 +3,13 @@
  * GET and HEAD files/{file}: the file itself, for who knows nothing of Xet.
  *
  *     handler   ?filename -> look-up under the access rules of the request
- *     opened    headers: how long it may be kept, its digest, its name
+ *     opened    headers: how long the file may be cached, its digest, its
+ *               name
  *     content   conditions, ranges, bytes
  *
  * The URL names the content by its hash, so the answer never changes; the
- * hash is the ETag.  A media type comes only with a name: without one a
- * browser takes the bytes for nothing but bytes.
+ * hash is the ETag.  A media type comes only with ?filename: without a name
+ * the type is application/octet-stream, which a browser does not interpret.
  */
 
 #include "ngx_http_xet.h"
@@ -131,7 +132,7 @@ ngx_http_xet_file_get_send(ngx_http_request_t *r, ngx_http_xet_file_get_t *f)
 }
 
 
-/* By the extension, from nginx's "types". */
+/* Looks up the media type of the name's extension in nginx's "types". */
 
 static void
 ngx_http_xet_file_get_type(ngx_http_request_t *r, ngx_http_xet_file_get_t *f,

@@ -3,9 +3,9 @@
  * PUT and POST files: a file as it is, for programs that have never heard of
  * Xet.
  *
- *     handler   what the headers say of the content
+ *     handler   what the headers say about the content
  *     put       by the ingest service: chunks, dedup, xorbs, registration
- *     done      its hash, and how much of it was new
+ *     done      the answer: the file's hash, and how much of the file was new
  */
 
 #include "ngx_http_xet.h"
@@ -89,7 +89,10 @@ ngx_http_xet_file_put_expected(ngx_http_request_t *r,
 }
 
 
-/* Either header may come, or both; then they must agree. */
+/*
+ * Takes the expected SHA-256 from a header, Content-Digest or Repr-Digest.
+ * Either may come, or both, which must agree then.
+ */
 
 static xet_status_t
 ngx_http_xet_file_put_digest(ngx_http_request_t *r, const char *name,
@@ -115,7 +118,7 @@ ngx_http_xet_file_put_digest(ngx_http_request_t *r, const char *name,
 
     if (status != XET_OK) {
 
-        /* other algorithms only: nothing that we would check */
+        /* the header has only algorithms that are not checked here */
 
         return (status == XET_DONE) ? XET_OK : status;
     }

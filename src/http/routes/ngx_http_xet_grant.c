@@ -2,17 +2,17 @@
 /*
  * POST xorb-grants/{prefix}/{xorb}: asked by clients before each xorb.
  *
- *     handler -> queried -> job (thread: is its file there?) -> done -> 200
- *                                                 `-> advertised -> 200,
- *                                                     once a xorb and day
+ *     handler -> queried -> job (thread: is the file of the xorb there?)
+ *             -> done -> 200
+ *                `-> advertised -> 200, once per xorb and day
  *
- * 200 says that the xorb need not be sent; 404, that it is to be sent as
- * ever, and nothing about what others have.  There is no other place to send
- * it to.  Length and checksum of the request are not looked at: the hash says
- * what it is.
+ * 200 says that the xorb need not be sent; 404, that it is to be sent to the
+ * usual place, and nothing about what others have.  Length and checksum in the
+ * request are not looked at: the hash in the path identifies the xorb.
  *
- * As a dedup answer it binds the store: the day is on record before it goes
- * out, for whoever collects xorbs.
+ * Like a dedup answer, a 200 binds the store: the client will refer to the
+ * xorb without sending it.  So the day is on record before the 200 goes out,
+ * for whoever collects xorbs.
  */
 
 #include "ngx_http_xet.h"
@@ -29,7 +29,7 @@ struct ngx_http_xet_grant_s {
     ngx_str_t               store;
     ngx_http_xet_copy_t     copy;
     ngx_http_xet_damage_t   damage;
-    ngx_http_xet_array_t    xorbs;             /* to be put on record */
+    ngx_http_xet_array_t    xorbs;             /* to be advertised */
     xet_status_t            status;            /* of the job */
     unsigned                noted:1;
 };

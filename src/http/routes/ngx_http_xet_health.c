@@ -2,11 +2,13 @@
 /*
  * GET health: 200 when PostgreSQL answers and the store can be written, 503
  * when one of them does not: a statement that no other one holds up, and a
- * file in a thread.  Statements that wait, for somebody's lock or for a slow
- * disk, are told of and are no failure: another node would find the same, and
- * this one still serves data.
+ * file in a thread.  The statement goes to the read lane or, when all sessions
+ * of that are busy, to the ping lane, which nothing else uses.  Statements that
+ * wait, for a lock or for a slow disk, show in the numbers of their lanes and
+ * are no failure: another node would find the same, and this node still serves
+ * data.
  *
- * GET health/live: 200, always.  It tells that the event loop turns.
+ * GET health/live: 200, always.  It shows that the event loop runs.
  */
 
 #include "ngx_http_xet.h"
@@ -59,7 +61,10 @@ ngx_http_xet_health_queried(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    /* without sessions the store may tell why there are none */
+    /*
+     * Sessions are refused when the store is not that of the database, which
+     * the probe finds out: then the store's error is the answer.
+     */
 
     handler = (rc == NGX_OK) ? ngx_http_xet_health_probed
                              : ngx_http_xet_health_away;

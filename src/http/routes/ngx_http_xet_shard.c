@@ -2,16 +2,17 @@
 /*
  * POST shards: registers files.
  *
- *     handler -> feed (thread, for each piece of the body: structure; the
- *     file section goes to a temporary file) -> body_done -> the register
- *     service (verification, commit) -> registered -> 200
+ *     handler -> feed (thread, for each piece of the body: the structure is
+ *     checked, the file section goes to a temporary file) -> body_done -> the
+ *     register service (verification, commit) -> registered -> 200
  *
  * The xorb section is only walked: what a client says about xorbs is never
  * used, the store knows them.
  *
- * v2 tells its progress in frames (docs/protocol.md, shard frames).  What
- * fails before the first frame is a status as in v1, after it a frame; the
- * end of the connection without a final frame would fail the client for good.
+ * v2 reports its progress in frames (docs/protocol.md, shard frames).  An
+ * error before the first frame is a status as in v1, an error after it is a
+ * frame; the end of the connection without a final frame would fail the
+ * client for good.
  */
 
 #include "ngx_http_xet.h"
@@ -26,7 +27,7 @@
 #include "ngx_http_xet_store.h"
 
 
-/* Before the first frame; what is decided by then gets a status. */
+/* Milliseconds before the first frame; an error by then is a status. */
 #define NGX_HTTP_XET_SHARD_DELAY  500
 
 
@@ -105,7 +106,7 @@ ngx_http_xet_shard_feed(void *data, u_char *buf, size_t len, ngx_uint_t last,
     p = &shard->parser;
     before = (uint64_t) shard->spool->size;
 
-    /* the spool stops where the file section does */
+    /* the spool ends with the file section */
 
     end = p->files_end;
 
@@ -122,7 +123,7 @@ ngx_http_xet_shard_feed(void *data, u_char *buf, size_t len, ngx_uint_t last,
             end = ngx_min(end, p->files_end);
         }
 
-        /* the record that ends the section may have begun a piece before */
+        /* the record that ends the section may begin in an earlier piece */
 
         if (end > before) {
             rc = ngx_http_xet_store_write_job(shard->spool, buf, end - before,
@@ -286,7 +287,7 @@ ngx_http_xet_shard_frame(ngx_http_request_t *r, ngx_http_xet_shard_t *shard,
         return ngx_http_xet_frames_end(shard->frames, frame, p - frame);
     }
 
-    /* the shard's fault stays one; ours may pass */
+    /* a fault of the shard is final; a failure of the server may pass */
 
     if (rc == NGX_DECLINED) {
         text = ngx_http_xet_register_text(r, status);

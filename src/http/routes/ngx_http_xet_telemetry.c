@@ -3,10 +3,10 @@
  * POST telemetry: reports of clients, kept where that costs nobody anything.
  *
  *     handler -> feed (thread: collects the report, at the end parses it)
- *     -> body_done -> 200 at once; the row is written by itself, or not
+ *     -> body_done -> 200 at once; the row is written later, or dropped
  *
- * A client waits for the answer at the end of its transfer, so there is
- * nothing to wait for here.  The state is the thread's while a job runs.
+ * A client waits for the answer at the end of its transfer, so the answer
+ * waits for nothing.  The state is the thread's while a job runs.
  */
 
 #include "ngx_http_xet.h"

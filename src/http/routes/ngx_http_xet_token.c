@@ -4,8 +4,9 @@
  * nginx does there.
  *
  * Scope, repo and subject are complex values, so a map decides who may do
- * what; an empty scope is a refusal.  The answer is what the clients of a Hub
- * expect (docs/protocol.md, token endpoint), as JSON and in headers.
+ * what; an empty scope is a refusal, and without "xet_token_scope" the scope
+ * is "read".  The answer is what the clients of a Hub expect
+ * (docs/protocol.md, token endpoint), as JSON and in headers.
  */
 
 #include "ngx_http_xet.h"
@@ -83,7 +84,10 @@ ngx_http_xet_token_handler(ngx_http_request_t *r)
 }
 
 
-/* NGX_DECLINED when the scope is neither "read" nor "write". */
+/*
+ * Fills the claims from the configuration and the time.  NGX_DECLINED when the
+ * scope is neither "read" nor "write".
+ */
 
 static ngx_int_t
 ngx_http_xet_token_claims(ngx_http_request_t *r, xet_token_claims_t *claims)
@@ -179,7 +183,7 @@ ngx_http_xet_token_cas_url(ngx_http_request_t *r, ngx_str_t *url)
         ngx_memcpy(p, xlcf->api_base.data, xlcf->api_base.len);
     }
 
-    /* clients append "/v1/…" to it as it is */
+    /* clients append "/v1/…" to the URL as it is */
 
     while (url->len && url->data[url->len - 1] == '/') {
         url->len--;

@@ -4,9 +4,9 @@
  *
  *     POST   handler -> feed (thread, for each piece of the body: verify,
  *            write) -> feed with the last piece: verdict, fdatasync, name,
- *            folder -> body_done -> the row in PostgreSQL, by the keep
- *            service -> 200
- *     HEAD   handler -> the row -> head_job: is its copy there -> 200
+ *            fsync of the folder -> body_done -> the row in PostgreSQL, by
+ *            the keep service -> 200
+ *     HEAD   handler -> the row -> head_job: is the copy there -> 200
  *     GET    handler -> the row -> the data location
  *
  * Bytes are durable before the row is written, and the row is committed
@@ -39,7 +39,7 @@ typedef struct {
 } ngx_http_xet_xorb_t;
 
 
-/* What HEAD and GET ask for. */
+/* The state of HEAD and GET. */
 
 struct ngx_http_xet_xorb_head_s {
     xet_hash_t              hash;
@@ -208,8 +208,8 @@ ngx_http_xet_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
 
 
 /*
- * The whole of a xorb goes the way of its parts: through the data location,
- * by a URL that we sign for ourselves.
+ * A whole xorb is served like its parts: through the data location, by a URL
+ * that the server signs for itself.
  */
 
 ngx_int_t
@@ -217,7 +217,7 @@ ngx_http_xet_xorb_get_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 {
     if (ngx_http_xet_repo(r)) {
 
-        /* others' files may be in it */
+        /* the xorb may hold chunks of other repos' files */
 
         return ngx_http_xet_error(r, NGX_HTTP_FORBIDDEN, "no_whole_xorbs",
                                   "xorbs are served in parts, by "
@@ -291,7 +291,7 @@ ngx_http_xet_xorb_get_queried(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    /* what waited for the row, and goes on to the data location */
+    /* the redirect has a reference of its own; the waiting one ends here */
 
     (void) ngx_http_internal_redirect(r, &uri, &args);
 

@@ -4,15 +4,15 @@
  * like that of an upload is made, written and dropped, in a thread, when
  * somebody asks.
  *
- * One probe at a time a worker, and its verdict is good for a second: however
- * many ask, they cost a file a second and hold one thread, also where the disk
- * does not answer.
+ * A worker runs one probe at a time, and its result is valid for a second: any
+ * number of requests costs one file a second and holds one thread, also where
+ * the disk does not answer.
  *
- *     idle -> running (somebody asked, the last verdict is old) -> idle
- *          -> late (those who wait were told so) -> idle
+ *     idle -> running (a request came, the last result is old) -> idle
+ *          -> late (waiting requests got XET_STORE_SLOW) -> idle
  *
- * All of it is the event loop's, but what the task holds is the thread's while
- * the job runs.
+ * The state belongs to the event loop; the context of the task belongs to the
+ * thread while the job runs.
  */
 
 #include "ngx_http_xet.h"
@@ -24,10 +24,10 @@
 
 
 #define NGX_HTTP_XET_PROBE_VALID    1000       /* ms */
-#define NGX_HTTP_XET_PROBE_TIMEOUT  5000
-#define NGX_HTTP_XET_PROBE_SIZE     4096
+#define NGX_HTTP_XET_PROBE_TIMEOUT  5000       /* ms */
+#define NGX_HTTP_XET_PROBE_SIZE     4096       /* bytes */
 
-/* Less than a full xorb: who has not noticed yet is about to. */
+/* Bytes, about a full xorb: with less free space uploads are about to fail. */
 #define NGX_HTTP_XET_PROBE_FREE     (64 * 1024 * 1024)
 
 
@@ -50,8 +50,8 @@ typedef struct {
     ngx_event_t              timer;
     ngx_connection_t         dummy;
     ngx_queue_t              waiting;          /* ngx_http_xet_probe_wait_t */
-    ngx_msec_t               time;             /* of the verdict */
-    xet_status_t             status;           /* it, or XET_AGAIN: none */
+    ngx_msec_t               time;             /* when status was set */
+    xet_status_t             status;           /* result, XET_AGAIN: none */
     unsigned                 running:1;
     unsigned                 late:1;
 } ngx_http_xet_probe_t;
@@ -115,7 +115,7 @@ ngx_http_xet_probe(ngx_http_request_t *r, ngx_http_xet_probe_pt handler)
 }
 
 
-/* Memory that outlives the cycle, as a job may. */
+/* The task is in a pool of its own, because a job may outlive the cycle. */
 
 static ngx_int_t
 ngx_http_xet_probe_init(ngx_http_xet_probe_t *probe)
@@ -190,7 +190,7 @@ ngx_http_xet_probe_start(ngx_http_request_t *r, ngx_http_xet_probe_t *probe)
 }
 
 
-/* The request is gone, or was told. */
+/* The request ends: its entry leaves the queue of those that wait. */
 
 static void
 ngx_http_xet_probe_cleanup(void *data)
@@ -293,7 +293,7 @@ ngx_http_xet_probe_tell(ngx_http_xet_probe_t *probe, xet_status_t status)
         q = ngx_queue_head(&probe->waiting);
         w = ngx_queue_data(q, ngx_http_xet_probe_wait_t, queue);
 
-        /* its cleanup may take it out once more */
+        /* the cleanup of the request removes w once more */
 
         ngx_queue_remove(q);
         ngx_queue_init(q);

@@ -19,8 +19,11 @@ typedef void (*ngx_http_xet_probe_pt)(ngx_http_request_t *r,
 
 
 /*
- * XET_OK, or what is wrong; XET_AGAIN: handler is told of it later, unless the
- * request is gone by then.  The answer is a second old at most.
+ * XET_OK, or the reason why the store can't be written: XET_STORE_SLOW while
+ * the disk does not answer, XET_STORE_FULL, XET_STORE_OTHER, ...;
+ * XET_OVERLOADED or XET_NOMEM when no probe could be started.  XET_AGAIN: a
+ * probe is under way, and handler is called with its result, unless the
+ * request has ended by then.  The result of a probe is valid for a second.
  */
 xet_status_t ngx_http_xet_probe(ngx_http_request_t *r,
     ngx_http_xet_probe_pt handler);

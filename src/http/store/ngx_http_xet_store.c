@@ -4,23 +4,24 @@
  *
  * What holds, whatever dies and whoever else writes, on this node or another:
  *
- *     The bytes of a name never change.  A copy gets a name of its own, the
- *     hash and a tag drawn at random, made by link(), which never replaces;
- *     so there is nothing that two uploads could overwrite, and nothing that
- *     a cache of names, descriptors or URLs could hold in two versions.
+ *     The bytes under a name never change.  A copy gets a name of its own,
+ *     the hash of the xorb and a tag drawn at random, made by link(), which
+ *     never replaces a file; so two uploads can't overwrite each other, and
+ *     a cache of names, descriptors or URLs never has two versions.
  *
  *     A row describes the bytes of one copy, which it names by the tag, and
  *     proves it by a digest.  The copy is durable before its row is written:
  *     fdatasync, link, fsync of the folder.
  *
- *     Which of several copies is the xorb is decided by PostgreSQL alone, in
- *     one row (ngx_http_xet_keep.c).  The others are removed by those who
- *     made them, who know that no row names them; what a crash leaves of
- *     them is a file without a row, which does no harm.
+ *     Which of several copies stands for the xorb is decided by PostgreSQL
+ *     alone, in one row (ngx_http_xet_keep.c).  Each other copy is removed by
+ *     the request that made it, which knows that no row names the copy; a
+ *     crash before that leaves a file without a row, which does no harm.
  *
- * Everything here blocks and runs in a thread, except for what opens and
- * releases the structure.  One owner at a time: the job of the request, or,
- * after the request's death, the detached job that closes it.
+ * Functions that end in _job block and run in a thread; the others create the
+ * structure, release it, or do no I/O.  A file has one owner at a time: the
+ * job of the request, or, after the end of the request, the detached job that
+ * closes the file.
  */
 
 #include "ngx_http_xet.h"
@@ -230,7 +231,7 @@ ngx_http_xet_store_open_job(ngx_http_xet_file_t *file, ngx_log_t *log)
         file->anonymous = 0;
     }
 
-    /* a name may be taken by what a crash has left */
+    /* a file that a crash has left may have the name */
 
     for (i = 0; i < NGX_HTTP_XET_NAMES_MAX; i++) {
 
@@ -258,7 +259,11 @@ ngx_http_xet_store_open_job(ngx_http_xet_file_t *file, ngx_log_t *log)
 }
 
 
-/* A folder of temporary files that is not there may be that of no store. */
+/*
+ * Where the folder of temporary files is missing, the folder of the store may
+ * be another one, or an unmounted disk: this is checked before the error of
+ * open() is reported.
+ */
 
 static xet_status_t
 ngx_http_xet_store_no_temp_job(ngx_http_xet_file_t *file, const u_char *name,
@@ -320,7 +325,7 @@ ngx_http_xet_store_write_job(ngx_http_xet_file_t *file, const u_char *data,
 
 #ifdef SYNC_FILE_RANGE_WRITE
 
-    /* the disk begins at once, and the commit waits for the rest only */
+    /* the disk begins to write, so that the commit waits only for the rest */
 
     if (file->size - file->flushed >= NGX_HTTP_XET_FLUSH) {
         (void) sync_file_range(file->fd, file->flushed,
@@ -482,7 +487,7 @@ ngx_http_xet_store_commit_job(ngx_http_xet_file_t *file,
 }
 
 
-/* XET_AGAIN when the name is taken. */
+/* Links the file to path; XET_AGAIN when another file has that name. */
 
 static xet_status_t
 ngx_http_xet_store_link_job(ngx_http_xet_file_t *file, const char *path,
@@ -576,7 +581,10 @@ ngx_http_xet_store_check_job(const ngx_str_t *store, const xet_hash_t *xorb,
 }
 
 
-/* A file that is not there is lost only if the folder is ours. */
+/*
+ * The status of a call that has failed for a copy: a missing copy is lost only
+ * if the folder is the store of the database.
+ */
 
 static xet_status_t
 ngx_http_xet_store_missing_job(const ngx_str_t *store, const char *call,

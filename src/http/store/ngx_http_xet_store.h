@@ -1,7 +1,7 @@
 
 /*
- * The bytes of the store: paths, temporary files, durable commits.  What ends
- * in _job blocks and belongs in a thread.
+ * The bytes of the store: paths, temporary files, durable commits.  Functions
+ * whose names end in _job block, and are called in a thread.
  */
 
 #ifndef _NGX_HTTP_XET_STORE_H_INCLUDED_
@@ -16,15 +16,17 @@
 
 
 /*
- * Makes the folders of the store that are missing, durably, and removes what
- * a crash has left in <store>/tmp.  Blocks: called by the master at start-up.
+ * Makes the folders of the store that are missing, durably, and removes from
+ * <store>/tmp files that are older than a day, which a crash has left there.
+ * Blocks: called by the master at start-up and at each reload.
  */
 ngx_int_t ngx_http_xet_store_init(ngx_cycle_t *cycle);
 
 
 /*
- * A temporary file of an upload.  Anonymous where the file system can, so
- * that nothing is left whatever dies; else <store>/tmp/<unique name>.
+ * A temporary file of a request.  It is anonymous where the file system
+ * supports O_TMPFILE, so that a crash leaves nothing behind; elsewhere it is
+ * <store>/tmp/<unique name>.
  */
 
 typedef struct {
@@ -32,82 +34,99 @@ typedef struct {
     ngx_str_t              temp;
     ngx_fd_t               fd;
     off_t                  size;               /* bytes written */
-    off_t                  flushed;            /* of them on their way */
+    off_t                  flushed;            /* bytes handed to the disk */
     u_char                *name;               /* to be removed, "": none */
 
-    xet_checksum_state_t  *checksum;           /* of what was written */
-    xet_checksum_t         digest;             /* after commit */
-    uint32_t               tag;                /* likewise */
+    xet_checksum_state_t  *checksum;           /* of the bytes written */
+    xet_checksum_t         digest;             /* set by commit */
+    uint32_t               tag;                /* set by commit */
     uint64_t               began;              /* see ngx_http_xet_whole.h */
 
-    unsigned               anonymous:1;        /* to be tried */
-    unsigned               digested:1;
-    unsigned               kept:1;             /* the name stays */
+    unsigned               anonymous:1;        /* O_TMPFILE is to be tried */
+    unsigned               digested:1;         /* checksum is computed */
+    unsigned               kept:1;             /* name is not removed */
 } ngx_http_xet_file_t;
 
 
 /*
- * A file of the request, opened at the first write; closed, and removed if
- * it was not committed, in a thread after the request.
+ * A file of the request, opened at the first write.  After the request a
+ * thread closes the file, and removes its name unless it is kept; also the
+ * name of a committed copy.  NULL without memory.
  */
 ngx_http_xet_file_t *ngx_http_xet_store_file(ngx_http_request_t *r);
 
-/* The same, for a xorb: what is written is digested, and nothing patched. */
+/*
+ * A file of the request for a copy of a xorb: the bytes written are digested,
+ * so none may be patched.  NULL without memory.
+ */
 ngx_http_xet_file_t *ngx_http_xet_store_xorb(ngx_http_request_t *r);
 
+/*
+ * Appends len bytes; the first write opens the file.  XET_STORE_FULL,
+ * XET_STORE_FILES, XET_STORE_OTHER, XET_STORE_FAILED, XET_NOMEM.
+ */
 xet_status_t ngx_http_xet_store_write_job(ngx_http_xet_file_t *file,
     const u_char *data, size_t len, ngx_log_t *log);
 
-/* Writes over bytes that were written before. */
+/* Writes len bytes at offset over bytes that were written before. */
 xet_status_t ngx_http_xet_store_patch_job(ngx_http_xet_file_t *file,
     const u_char *data, size_t len, off_t offset, ngx_log_t *log);
 
-/* Reads exactly len bytes at offset; XET_STORE_FAILED when it can't. */
+/* Reads exactly len bytes at offset; an error where the file ends before. */
 xet_status_t ngx_http_xet_store_read_job(ngx_http_xet_file_t *file,
     u_char *data, size_t len, off_t offset, ngx_log_t *log);
 
 /*
- * Makes the file a copy of the xorb, durable under a name that nobody has had
- * before: its data, then the name, then the folder; fills digest and tag.  The
- * name goes with the file unless it is kept.
+ * Makes the file a copy of the xorb, durable under a name that no copy has had
+ * before: syncs the data, links the name, syncs the folder; sets digest and
+ * tag.  Only for a file of ngx_http_xet_store_xorb().  The name is removed
+ * when the file is closed, unless ngx_http_xet_store_keep() has kept it.
  */
 xet_status_t ngx_http_xet_store_commit_job(ngx_http_xet_file_t *file,
     const xet_hash_t *xorb, ngx_log_t *log);
 
-/* A row may name the copy: it stays; or none does, for certain. */
+/*
+ * kept is 1 while a row may name the copy: its name stays when the file is
+ * closed.  0: it is certain that no row names the copy, and the name goes.
+ */
 void ngx_http_xet_store_keep(ngx_http_xet_file_t *file, ngx_uint_t kept);
 
 /*
- * Closes the file, and removes the copy unless it is kept: the next write
- * begins another one.
+ * Closes the file, and removes its name unless it is kept: the next write
+ * begins another file.
  */
 void ngx_http_xet_store_reset_job(ngx_http_xet_file_t *file, ngx_log_t *log);
 
 
 /*
- * Of a copy that a row names.  XET_STORE_DAMAGED: it is not there, or not as
- * the row says; XET_STORE_OTHER: the folder is not the row's; else
- * XET_STORE_FAILED, and nobody knows.
+ * Two checks of a copy that a row names.  XET_OK; XET_STORE_DAMAGED: the copy
+ * is missing, or not as the row says; XET_STORE_OTHER: the folder is not the
+ * store of the database.  Any other status (XET_STORE_FAILED, XET_STORE_FILES,
+ * XET_NOMEM) says nothing about the copy.
  */
 
-/* It is there, with its size. */
+/* Whether the copy is a regular file of size bytes. */
 xet_status_t ngx_http_xet_store_stat_job(const ngx_str_t *store,
     const xet_hash_t *xorb, uint32_t tag, uint64_t size, ngx_log_t *log);
 
-/* All of it is read and held against its digest. */
+/* Reads the whole copy and compares its checksum with digest. */
 xet_status_t ngx_http_xet_store_check_job(const ngx_str_t *store,
     const xet_hash_t *xorb, uint32_t tag, const xet_checksum_t *digest,
     ngx_log_t *log);
 
-/* A file that no row names, by its path; one that is not there is gone. */
+/* Removes a file that no row names; a file that is missing is no error. */
 void ngx_http_xet_store_unlink_job(const char *path, ngx_log_t *log);
 
-/* No row names it any more. */
+/* Removes a copy that no row names any more. */
 void ngx_http_xet_store_remove_job(const ngx_str_t *store,
     const xet_hash_t *xorb, uint32_t tag, ngx_log_t *log);
 
 
-/* <store>/xorbs/<namespace>/<aa>/<name>, without the store; not terminated. */
+/*
+ * Writes the path of a copy, /xorbs/<namespace>/<aa>/<name>, to which the
+ * caller prepends the folder of the store: NGX_HTTP_XET_XORB_PATH_MAX bytes at
+ * most, no zero byte.  Returns their end.
+ */
 
 #define NGX_HTTP_XET_XORB_PATH_MAX                                            \
     (sizeof("/xorbs/" NGX_HTTP_XET_NAMESPACE "/aa/") - 1 + XET_XORB_NAME_MAX)

@@ -1,7 +1,7 @@
 
 /*
- * The folders of the store.  The master makes them before there are workers,
- * where blocking hurts nobody.
+ * The folders of the store.  The master makes them, before it starts workers:
+ * it may block.
  */
 
 #include "ngx_http_xet.h"
@@ -19,7 +19,7 @@ static ngx_int_t ngx_http_xet_store_make_dir(ngx_cycle_t *cycle,
 
 
 /*
- * The folders of the store, all of them at start-up, so that no upload meets
+ * All folders of the store are made here, so that no upload commits a copy to
  * a folder whose own entry is not yet durable.
  */
 
@@ -102,8 +102,9 @@ ngx_http_xet_store_sync(ngx_cycle_t *cycle, u_char *path)
 
 
 /*
- * What a crash has left in <store>/tmp, where files have names there: old
- * enough to be nobody's upload, also of other nodes on the store.
+ * Removes what a crash has left in <store>/tmp, where temporary files have
+ * names: files so old that they belong to no running upload, of this node or
+ * of another node with the same store.
  */
 
 static void
@@ -146,7 +147,7 @@ ngx_http_xet_store_clean_temp(ngx_cycle_t *cycle,
 }
 
 
-/* NGX_OK, or NGX_DECLINED when it was there. */
+/* NGX_OK: the folder was made; NGX_DECLINED: it existed; NGX_ERROR. */
 
 static ngx_int_t
 ngx_http_xet_store_make_dir(ngx_cycle_t *cycle, u_char *path)

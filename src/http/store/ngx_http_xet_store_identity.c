@@ -2,16 +2,17 @@
 /*
  * Whether the folder of the store is the one that the database describes.
  *
- * A disk that is not mounted is an empty folder, and what is acknowledged
- * there is lost when it comes back; another store's folder would seem to have
- * lost everything.  So folder and database have an identity in common, the
- * file <store>/identity and the row of xet.store.  Who connects compares the
- * two (ngx_http_xet_pg_connect.c), and whoever is about to call something
- * durable, or lost, looks at the file again.
+ * Where a disk is not mounted there is an empty folder: an upload acknowledged
+ * there disappears when the disk is mounted again.  The folder of another
+ * store would seem to have lost all its xorbs.  So folder and database have
+ * the same identity, in the file <store>/identity and in the row of xet.store.
+ * Each new session compares the two (ngx_http_xet_pg_check.c), and the file is
+ * read again before a copy is called durable or lost.
  *
- * The file is made once and never changes: a temporary file, synced, then a
- * link, which does not replace, then the folder.  The identity that was noted
- * is the worker's, under a lock, because threads connect and threads check.
+ * The file is made once and never changes: a temporary file is written and
+ * synced, then linked, which does not replace a file, then the folder is
+ * synced.  The identity that was noted belongs to the worker and has a lock,
+ * because threads connect and threads check.
  */
 
 #include "ngx_http_xet.h"

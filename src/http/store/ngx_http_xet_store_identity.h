@@ -17,27 +17,38 @@
 
 
 /*
- * The identity of the folder, with a zero byte behind it.  XET_DONE when it
- * has none, XET_STORE_FAILED when that can't be read.
+ * Reads the identity of the folder into NGX_HTTP_XET_IDENTITY_LEN + 1 bytes,
+ * the last one zero.  XET_DONE when the folder has no identity,
+ * XET_STORE_FAILED or XET_STORE_FILES when the file can't be read.
  */
 xet_status_t ngx_http_xet_store_identity_read_job(const ngx_str_t *store,
     u_char *identity, ngx_log_t *log);
 
-/* Gives the folder an identity, durably; XET_OK as well where it has one. */
+/*
+ * Gives the folder an identity, durably.  XET_OK as well when the folder has
+ * one already, which stays: the caller reads it again.
+ */
 xet_status_t ngx_http_xet_store_identity_make_job(const ngx_str_t *store,
     const u_char *identity, ngx_log_t *log);
 
-/* A new one, at random, with a zero byte behind it. */
+/*
+ * Draws a new identity at random, with a zero byte behind it.  XET_OK, or
+ * XET_INTERNAL.
+ */
 xet_status_t ngx_http_xet_store_identity_draw(u_char *identity);
 
 
-/* What the database says, noted for the worker by who connects to it. */
+/*
+ * Notes the identity that the database has, for all threads of the worker;
+ * called in any thread, for each new session.
+ */
 void ngx_http_xet_store_identity_note(const u_char *identity);
 
 /*
  * Whether the folder has the identity that was noted: XET_OK, XET_STORE_OTHER,
- * or XET_STORE_FAILED.  XET_OK as well when none was: then nobody is connected
- * yet, and what this is for needs a session, which looks for itself.
+ * or the error of reading the file.  XET_OK as well when none was noted: then
+ * the worker has had no session yet, and what this check protects needs a
+ * session, which compares the identities when it connects.
  */
 xet_status_t ngx_http_xet_store_identity_check_job(const ngx_str_t *store,
     ngx_log_t *log);

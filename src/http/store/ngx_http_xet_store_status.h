@@ -11,12 +11,12 @@
 
 
 /*
- * What an error of a system call means: XET_STORE_FULL, XET_STORE_FILES, which
- * passes by itself, or XET_STORE_FAILED.
+ * The status of an errno: XET_STORE_FULL; XET_STORE_FILES for too many open
+ * files, which passes by itself; or XET_STORE_FAILED.
  */
 xet_status_t ngx_http_xet_store_status(ngx_err_t err);
 
-/* The same for a call that has failed with ngx_errno, which is logged. */
+/* Logs that call has failed for name with ngx_errno; returns its status. */
 xet_status_t ngx_http_xet_store_failed(ngx_log_t *log, const char *call,
     const void *name);
 

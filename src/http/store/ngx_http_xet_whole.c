@@ -3,22 +3,24 @@
  * Readings of copies of xorbs, to see if they are whole.
  *
  * Purpose:    an upload of a known xorb is acknowledged after the stored copy
- *             was read and held against its digest.  When many send the same
- *             xorb at once, one reading is enough for all whose uploads had
- *             begun before it: what has happened to the copy since might as
- *             well have happened right after a reading of their own.  An
- *             upload that begins later reads again.  Nothing has to be dropped
- *             when a copy is damaged, healed or removed: the row tells of the
- *             damage that somebody has found, and a healed copy has another
- *             tag.  Of damage that nobody has found an upload that takes long
- *             should learn, so a reading counts for five seconds only.
- * States:     of who asks: idle -> reading -> idle, or idle -> waiting ->
- *             idle.  Whole copies are kept in a ring of the last 64 readings;
- *             what it has lost is read again.  A reading that ends without a
- *             result, because its request died, makes those who wait ask
- *             again, and the first of them reads.
- * Ownership:  who asks owns its structure, which is in queues of ours while it
- *             reads or waits.  The ring is the worker's: 4 KiB.
+ *             was read and held against its digest.  When many uploads bring
+ *             the same xorb at once, one reading is enough for all that had
+ *             begun before the reading: damage that the copy took since might
+ *             as well have come right after a reading of their own.  An upload
+ *             that begins later reads again.  No result has to be dropped when
+ *             a copy is damaged, healed or removed: damage that was found is
+ *             in the row of the xorb, and a healed copy has another tag.
+ *             Damage that nobody has found should be noticed by an upload that
+ *             takes long, so a reading counts for five seconds only.
+ * States:     of a request that asks: idle -> reading -> idle, or idle ->
+ *             waiting -> idle.  The last 64 readings that found a whole copy
+ *             are in a ring; a copy that has dropped out of the ring is read
+ *             again.  A reading that ends without a result, because its
+ *             request died, makes those who wait ask again, and the first of
+ *             them reads.
+ * Ownership:  the request that asks owns its structure, which is linked into
+ *             the queues of this file while it reads or waits.  The ring of
+ *             4 KiB belongs to the worker.
  * Threads:    the event loop only.
  */
 
@@ -111,7 +113,7 @@ ngx_http_xet_whole_seen(ngx_http_xet_whole_t *w)
 }
 
 
-/* One that is under way, and has begun after the upload of w. */
+/* A reading of the same copy that has begun after the upload of w, or NULL. */
 
 static ngx_http_xet_whole_t *
 ngx_http_xet_whole_reading(ngx_http_xet_whole_t *w)
@@ -150,7 +152,7 @@ ngx_http_xet_whole_done(ngx_http_xet_whole_t *w, xet_status_t status)
         ngx_http_xet_whole_keep(w);
     }
 
-    /* each in a turn of its own: its request may end, and others with it */
+    /* posted, because a handler may end its request, and others with it */
 
     for (q = ngx_queue_head(&w->waiting);
          q != ngx_queue_sentinel(&w->waiting);

@@ -23,9 +23,10 @@ uint64_t ngx_http_xet_whole_moment(void);
 
 
 /*
- * Who asks for a copy, which may be the one that reads it.  Zeroed by its
- * owner, the event loop, who sets the first group of members before each ask;
- * then it stays where it is until the answer, or until it leaves.
+ * A request that asks about a copy, and may become the one that reads it.  The
+ * owner zeroes the structure once, and sets the first group of members before
+ * each ask; the structure stays in place until the answer, or until the owner
+ * calls ngx_http_xet_whole_leave().
  */
 
 typedef struct {
@@ -38,25 +39,33 @@ typedef struct {
     ngx_queue_t    queue;                      /* of readings, or waiting */
     ngx_queue_t    waiting;                    /* for this reading */
     uint64_t       moment;                     /* before this reading */
-    ngx_event_t    event;
-    xet_status_t   status;
+    ngx_event_t    event;                      /* calls the handler */
+    xet_status_t   status;                     /* for the handler */
     unsigned       reading:1;
     unsigned       waits:1;
 } ngx_http_xet_whole_t;
 
 
 /*
- * NGX_OK         it was just read, and is whole
- * NGX_AGAIN      another one reads it: the handler is called with what was
- *                found, XET_AGAIN for nothing: ask again
- * NGX_DECLINED   w reads it, and calls done()
+ * Asks whether the copy of w is whole.
+ *
+ * NGX_OK         the copy is whole: it was read after w->began
+ * NGX_AGAIN      another request reads the copy: the handler will be called
+ *                with the status that was found, or with XET_AGAIN when that
+ *                reading has no result, and the owner has to ask again
+ * NGX_DECLINED   the owner of w has to read the copy, and then calls
+ *                ngx_http_xet_whole_done()
  */
 ngx_int_t ngx_http_xet_whole_ask(ngx_http_xet_whole_t *w);
 
-/* What the reading of w has found: XET_OK is whole. */
+/*
+ * The reading of w has ended: XET_OK when the copy is whole, XET_AGAIN when
+ * nothing was read.  The handlers of those who wait are called with status,
+ * each as a posted event.
+ */
 void ngx_http_xet_whole_done(ngx_http_xet_whole_t *w, xet_status_t status);
 
-/* w dies: it waits no more, or reads no more. */
+/* The owner of w dies: w waits no more, or its reading has no result. */
 void ngx_http_xet_whole_leave(ngx_http_xet_whole_t *w);
 
 

@@ -9,17 +9,17 @@
  * job buffers are full nothing is consumed, nginx's own buffer stays busy and
  * the socket is not read: TCP or the stream's window holds the client.
  *
- * Who sends fast fills the whole of nginx's own buffer by one read.  It is
- * not copied then: it changes places with a job buffer that is empty.
+ * With a fast client one read fills the whole of nginx's own buffer.  That
+ * buffer is not copied: it changes places with an empty job buffer.
  *
  * The pump is the state machine.  It runs in the event loop whenever data or
  * the end of a job may let it go on, and does what it can, in this order:
  * move waiting bytes; post the filled buffer when no job runs; read more.
  * It ends when the last piece was fed, or with the first error.
  *
- * A feed that waits for something that only the event loop can do pauses: its
+ * A feed function that needs something only the event loop can do pauses: its
  * piece stays where it is, the other buffer goes on filling, and the piece is
- * fed again when the wait handler says so.
+ * fed again after ngx_http_xet_body_resume().
  *
  * On an error HTTP/1 is answered at once, and nginx lingers so that the client
  * can read the answer; an HTTP/2 or HTTP/3 client would see a reset stream,
@@ -40,7 +40,7 @@ struct ngx_http_xet_body_s {
     ngx_http_xet_body_done_pt   done;
     void                       *data;
 
-    ngx_http_xet_pieces_t       pieces;        /* the job's is being fed */
+    ngx_http_xet_pieces_t       pieces;        /* pieces.job is being fed */
     xet_status_t                job_status;    /* the thread's */
 
     xet_status_t                status;        /* first error */
@@ -228,7 +228,7 @@ ngx_http_xet_body_pump(ngx_http_xet_body_t *body)
 
             if (!r->reading_body || ngx_http_xet_body_blocked(body)) {
 
-                /* our own work is the brake: the client is not late */
+                /* the server is the slow side: no timeout for the client */
 
                 if (r->connection->read->timer_set) {
                     ngx_del_timer(r->connection->read);
@@ -261,7 +261,7 @@ ngx_http_xet_body_pump(ngx_http_xet_body_t *body)
 }
 
 
-/* nginx has read no more: the client left, was late, or sent what can't be. */
+/* Reading has failed: the client left, timed out, or sent a bad body. */
 
 static void
 ngx_http_xet_body_failed(ngx_http_xet_body_t *body, ngx_int_t rc)
@@ -350,9 +350,9 @@ ngx_http_xet_body_take(ngx_http_xet_body_t *body)
 
 
 /*
- * The link is nginx's own buffer, full, as large as a job buffer, and nothing
- * waits behind it.  With HTTP/1 nginx keeps nothing about that buffer but its
- * four pointers.
+ * Whether the link is nginx's own buffer, full, as large as a job buffer, and
+ * nothing waits behind it.  With HTTP/1 nginx keeps nothing about its own
+ * buffer but the four pointers, so they may be exchanged.
  */
 
 static ngx_uint_t
@@ -380,8 +380,8 @@ ngx_http_xet_body_whole(ngx_http_xet_body_t *body, ngx_chain_t *cl)
 
 
 /*
- * nginx's buffer and the empty job buffer change places.  NGX_AGAIN: bytes
- * are in the job buffer, which has to go to a thread first.
+ * nginx's buffer and the empty job buffer change places.  NGX_AGAIN: the job
+ * buffer is not empty, and has to go to a thread first.
  */
 
 static ngx_int_t
@@ -415,7 +415,7 @@ ngx_http_xet_body_swap(ngx_http_xet_body_t *body, ngx_buf_t *in)
 }
 
 
-/* A piece is in work, in a thread or with the wait handler. */
+/* Whether a piece is in work, in a thread or with the wait handler. */
 
 static ngx_uint_t
 ngx_http_xet_body_busy(ngx_http_xet_body_t *body)
@@ -424,7 +424,7 @@ ngx_http_xet_body_busy(ngx_http_xet_body_t *body)
 }
 
 
-/* The buffer being filled takes no more: no room, or a whole one waits. */
+/* Whether the buffer being filled takes no more: it is full, or bytes wait. */
 
 static ngx_uint_t
 ngx_http_xet_body_full(ngx_http_xet_body_t *body)
@@ -434,7 +434,7 @@ ngx_http_xet_body_full(ngx_http_xet_body_t *body)
 }
 
 
-/* Nothing can be taken before the end of the job. */
+/* Whether nothing can be taken before the piece in work is done. */
 
 static ngx_uint_t
 ngx_http_xet_body_blocked(ngx_http_xet_body_t *body)
@@ -444,8 +444,8 @@ ngx_http_xet_body_blocked(ngx_http_xet_body_t *body)
 
 
 /*
- * Posts the piece that has paused, or else the buffer being filled when it is
- * full, or the last.
+ * Posts the piece that has paused, or else the buffer being filled, if that is
+ * full or the last one.  NGX_OK as well when there is nothing to post.
  */
 
 static ngx_int_t

@@ -13,44 +13,43 @@
 
 
 /*
- * In a thread: takes the next piece of the body; last with the final one,
- * which may be empty.  XET_OK goes on, XET_AGAIN pauses where there is a wait
- * handler, anything else ends the upload.
+ * Called in a thread with the next piece of the body; last is 1 with the final
+ * piece, which may be empty.  XET_OK goes on, XET_AGAIN pauses where there is
+ * a wait handler, any other status ends the upload.
  */
 typedef xet_status_t (*ngx_http_xet_body_feed_pt)(void *data, u_char *buf,
     size_t len, ngx_uint_t last, ngx_log_t *log);
 
 /*
- * In the event loop, when feed returned XET_AGAIN: sees to what it waits for,
- * with a statement or a job of the request, and ends with
+ * Called in the event loop when feed has returned XET_AGAIN: gets what feed
+ * waits for, by a statement or a job of the request, and then calls
  * ngx_http_xet_body_resume(), at once or later.  Then feed is called again
- * with the same piece, which has stayed where it was.
+ * with the same piece at the same address.
  */
 typedef void (*ngx_http_xet_body_wait_pt)(ngx_http_request_t *r, void *data);
 
 /*
- * In the event loop, once: the whole body was fed (XET_OK), or feeding failed
- * with status.  Not called for a request that died.
+ * Called once in the event loop: the whole body was fed (XET_OK), or reading
+ * or feeding has failed with status.  Not called for a request that has died.
  */
 typedef void (*ngx_http_xet_body_done_pt)(ngx_http_request_t *r, void *data,
     xet_status_t status);
 
 
 /*
- * Reads the body of r.  Two buffers of "xet_body_buffer" are all that an
- * upload holds of it: one is filled while a job works on the other, and the
- * socket is not read while both are full.  data must live until the pool of
- * the request dies.  wait may be NULL.  Returns what a content handler
- * returns.
+ * Reads the body of r.  An upload holds two buffers of "xet_body_buffer": one
+ * is filled while a job works on the other, and the socket is not read while
+ * both are full.  data must live until the pool of the request dies.  wait may
+ * be NULL.  Returns what a content handler returns.
  */
 ngx_int_t ngx_http_xet_body_read(ngx_http_request_t *r,
     ngx_http_xet_body_feed_pt feed, ngx_http_xet_body_wait_pt wait,
     ngx_http_xet_body_done_pt done, void *data);
 
-/* After a wait: XET_OK, or the status that the upload ends with. */
+/* Ends a wait: XET_OK feeds the piece again, any other ends the upload. */
 void ngx_http_xet_body_resume(ngx_http_request_t *r, xet_status_t status);
 
-/* Bytes of the body that have come, also to no use; 0 where none is read. */
+/* Bytes of the body received, dropped ones included; 0 where none is read. */
 uint64_t ngx_http_xet_body_received(ngx_http_xet_ctx_t *ctx);
 
 /* Registers the filter; in postconfiguration. */

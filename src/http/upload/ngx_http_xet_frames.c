@@ -179,7 +179,7 @@ ngx_http_xet_frames_send(ngx_http_xet_frames_t *f, const u_char *frame,
 
     if (!last && r->connection->buffered) {
 
-        /* the client does not read: try what waits, add nothing */
+        /* the client does not read: sends what is buffered, adds nothing */
 
         rc = ngx_http_output_filter(r, NULL);
 

@@ -19,13 +19,13 @@
 typedef struct {
     ngx_http_request_t  *request;
     ngx_event_t          timer;
-    ngx_msec_t           interval;
+    ngx_msec_t           interval;     /* ms between repeated frames */
     ngx_msec_t           sent;         /* when the last frame went out */
 
     ngx_chain_t         *free;
     ngx_chain_t         *busy;
 
-    u_char               last[NGX_HTTP_XET_FRAME_MAX];
+    u_char               last[NGX_HTTP_XET_FRAME_MAX];  /* current frame */
     size_t               len;
 
     unsigned             begun:1;      /* the header is out */
@@ -34,20 +34,26 @@ typedef struct {
 
 
 /*
- * Nothing is sent yet: the first frame goes out after delay, or with the
- * first forced one, so that what fails at once can still be told by a status.
+ * Starts the timer of f; sends nothing.  The first frame goes out after delay
+ * ms, or when one is forced before, so that an early failure can still be an
+ * HTTP status.  After that the current frame is repeated every interval ms.  f
+ * lives as long as the request.  NGX_OK, or NGX_ERROR without memory.
  */
 ngx_int_t ngx_http_xet_frames_start(ngx_http_request_t *r,
     ngx_http_xet_frames_t *f, ngx_msec_t delay, ngx_msec_t interval);
 
 /*
- * Sets the current frame, len bytes with the newline.  Sent at once when
- * force is set, or when the last one is some time ago; else with the timer.
+ * Sets the current frame, len bytes with the newline, at most
+ * NGX_HTTP_XET_FRAME_MAX.  It is sent at once when force is set, or when a
+ * frame went out before, but none in the last 200 ms; else by the timer.
  */
 void ngx_http_xet_frames_put(ngx_http_xet_frames_t *f, const u_char *frame,
     size_t len, ngx_uint_t force);
 
-/* The final frame; returns what ngx_http_finalize_request() takes. */
+/*
+ * Sends the final frame, at most NGX_HTTP_XET_FRAME_MAX bytes, and releases
+ * what the request holds.  Returns what ngx_http_finalize_request() takes.
+ */
 ngx_int_t ngx_http_xet_frames_end(ngx_http_xet_frames_t *f,
     const u_char *frame, size_t len);
 

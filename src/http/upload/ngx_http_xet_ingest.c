@@ -5,20 +5,20 @@
  *     feed      (thread)  each piece of the body: SHA-256; chunks, hashed,
  *                         looked up, packed into the xorb being written; with
  *                         the last piece the checks and the last xorb
- *     ask       (query)   where feed has to know what the store has of a
- *                         chunk; where that is not on record yet for today,
- *                         the record, and the question again; what answers is
- *                         believed only if its file is there
- *     keep      (the keep service) where feed has a complete xorb, which it
- *                         has made durable: its row
+ *     ask       (query)   when feed needs to know which xorbs have a chunk;
+ *                         if it is not yet on record that these xorbs were
+ *                         advertised today, records it and asks again; feed
+ *                         uses a xorb only if its copy is there
+ *     keep      (the keep service) when feed has a complete xorb, durable
+ *                         already: puts its row
  *     register  (the register service) the terms, from a temporary file, as
- *                         those of any shard
+ *                         for any shard
  *     prove     (query)   the SHA-256, which a shard only claims
  *
  * ask and keep pause the body (ngx_http_xet_body_filter.h).  A xorb's bytes
  * are durable before its row is written, and all xorbs have their rows before
- * the file is registered; what dies before that leaves xorbs that the next
- * upload of the same content finds.
+ * the file is registered; an upload that dies before that leaves xorbs that
+ * the next upload of the same content finds.
  *
  * The structure belongs to the thread while a job runs, to the event loop
  * otherwise.
@@ -189,7 +189,7 @@ ngx_http_xet_ingest_feed_job(void *data, u_char *buf, size_t len,
 }
 
 
-/* Not before the first bytes: an idle upload holds no memory. */
+/* Called with the first piece: an idle upload holds no memory of the core. */
 
 static xet_status_t
 ngx_http_xet_ingest_begin(ngx_http_xet_ingest_t *ing)
@@ -219,7 +219,7 @@ ngx_http_xet_ingest_begin(ngx_http_xet_ingest_t *ing)
 }
 
 
-/* After a wait: the answer is taken, or the xorb is kept and another begins. */
+/* After a wait: takes the answer about a chunk, or begins the next xorb. */
 
 static xet_status_t
 ngx_http_xet_ingest_go_on_job(ngx_http_xet_ingest_t *ing)
@@ -367,9 +367,9 @@ ngx_http_xet_ingest_check(ngx_http_xet_ingest_t *ing)
 
 
 /*
- * XET_AGAIN, for the row.  The first chunk of the file will be in the dedup
- * index; so are those with which its xorbs begin, so that who sends the same
- * file again after a failure finds one xorb after the other.
+ * Commits the complete xorb.  XET_AGAIN: its row is next.  The first chunk of
+ * each xorb goes into the dedup index, eligible or not, so that an upload of
+ * the same file after a failure finds one xorb after the other.
  */
 
 static xet_status_t
@@ -461,15 +461,16 @@ ngx_http_xet_ingest_answered(ngx_http_request_t *r, ngx_int_t rc)
         }
     }
 
-    /* no row: the store has not got it */
+    /* no row: the store does not have the chunk */
 
     ngx_http_xet_ingest_resume(r, ing, (rc == NGX_DECLINED) ? NGX_OK : rc);
 }
 
 
 /*
- * As a client that is told of a xorb, we will refer to it later: it must not
- * be collected before.
+ * The terms of the file will refer to the xorbs of the answer: as for a dedup
+ * answer to a client, it is put on record that they were advertised, so that
+ * they are not collected before.  NGX_OK when it is on record already.
  */
 
 static ngx_int_t
@@ -490,7 +491,7 @@ ngx_http_xet_ingest_record(ngx_http_request_t *r, ngx_http_xet_ingest_t *ing)
 }
 
 
-/* The rows were let go for the update: ask again. */
+/* The statement has released the rows of the answer: asks for them again. */
 
 static void
 ngx_http_xet_ingest_recorded(ngx_http_request_t *r, ngx_int_t rc)

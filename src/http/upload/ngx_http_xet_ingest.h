@@ -37,7 +37,7 @@ typedef struct {
  * Called once, in the event loop.  rc:
  *
  *     NGX_OK        the file is durable and registered: result
- *     NGX_DECLINED  the content is at fault, or the store is: status
+ *     NGX_DECLINED  the content or the store is at fault, as status says
  *     otherwise     the rc of a query, see ngx_http_xet_query.h
  */
 typedef void (*ngx_http_xet_ingest_pt)(ngx_http_request_t *r, ngx_int_t rc,
@@ -45,8 +45,9 @@ typedef void (*ngx_http_xet_ingest_pt)(ngx_http_request_t *r, ngx_int_t rc,
 
 
 /*
- * Takes the body of r in as a file of the request's repo.  Memory is bounded
- * by two buffers of the body and what the core needs (xet_ingest.h); *expected
+ * Takes the body of r in as a file of the request's repo, and calls handler
+ * with the result, which lives as long as the request.  Memory is bounded by
+ * two buffers of the body and what the core needs (xet_ingest.h); *expected
  * is copied.  Returns what a content handler returns.
  */
 ngx_int_t ngx_http_xet_ingest(ngx_http_request_t *r,

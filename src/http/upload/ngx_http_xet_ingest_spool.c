@@ -2,9 +2,9 @@
 /*
  * The terms of a file that is being taken in, in a temporary file.
  *
- * A shard's header, the file's header, its segments, its SHA-256.  How many
- * segments there are and what the hashes are is known at the end: the file's
- * header is written over then.
+ * It holds a shard's header, the file's header, its segments and its SHA-256.
+ * The number of segments and the file hash are known only at the end: then the
+ * file's header is overwritten.
  */
 
 #include "ngx_http_xet_ingest_spool.h"
@@ -41,7 +41,7 @@ ngx_http_xet_ingest_spool_init(ngx_http_request_t *r,
 }
 
 
-/* One node, again and again: whoever writes flushes what is full. */
+/* The buffer has one node, s->room: it is flushed when full, and used again. */
 
 static void *
 ngx_http_xet_ingest_spool_alloc(void *data, size_t size)

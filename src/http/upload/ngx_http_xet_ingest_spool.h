@@ -24,21 +24,29 @@ typedef struct {
     uint64_t              terms;
     uint64_t              end;                 /* files_end, set by close */
 
-    xet_buf_t             buf;                 /* over room */
+    xet_buf_t             buf;                 /* its one node is room */
     uint64_t              room[NGX_HTTP_XET_SPOOL_RECORDS
                                * XET_SHARD_RECORD_LEN / 8
                                + sizeof(xet_buf_node_t) / 8];
 } ngx_http_xet_ingest_spool_t;
 
 
+/* NGX_OK, or NGX_ERROR without memory. */
 ngx_int_t ngx_http_xet_ingest_spool_init(ngx_http_request_t *r,
     ngx_http_xet_ingest_spool_t *s);
 
+/*
+ * Appends a term, in the order of the file.  XET_BODY_SIZE when the file has
+ * too many terms, or the error of a write.
+ */
 xet_status_t ngx_http_xet_ingest_spool_term_job(
     ngx_http_xet_ingest_spool_t *s, const xet_ingest_term_t *term,
     ngx_log_t *log);
 
-/* sha256: the digest in its usual byte order. */
+/*
+ * Behind the last term: completes the file section and sets s->end.  sha256
+ * is the digest in its usual byte order.
+ */
 xet_status_t ngx_http_xet_ingest_spool_close_job(
     ngx_http_xet_ingest_spool_t *s, const xet_hash_t *file,
     const u_char *sha256, ngx_log_t *log);

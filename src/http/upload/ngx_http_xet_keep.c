@@ -2,13 +2,16 @@
 /*
  * A xorb that was uploaded becomes the store's.
  *
- *     put     (query)   the row that names our copy, unless the xorb has one
- *     check   (thread)  the copy that the row names is read and held against
- *                       its digest: where it is whole, ours is removed.  Or
- *                       another upload reads it, or has just read it
- *     heal    (query)   ours in its place, row and terms, if it is still the
- *                       one that was looked at; else check the next one
- *     remove  (thread)  the copy that was replaced
+ *     put     (query)   writes a row that names our copy, unless the xorb has
+ *                       a row already
+ *     check   (thread)  reads the copy that the row names, and holds it
+ *                       against its digest: where it is whole, our copy is
+ *                       removed.  The result of another upload that reads the
+ *                       same copy, or has just read it, serves as well
+ *     heal    (query)   puts our copy in the place of the damaged one, in the
+ *                       row and the terms, if the row still names the copy
+ *                       that was checked; else the new copy is checked
+ *     remove  (thread)  removes the copy that was replaced
  *
  * A copy is durable before any of this, and the row is the only place that
  * decides.  So whatever dies in between, and however many uploads of a xorb
@@ -17,8 +20,9 @@
  * What dies leaves a file that no row names.
  *
  * While a statement is under way our copy stays, because a row may name it
- * already; when its end is not known, too.  The structure belongs to the
- * thread while a job runs, to the event loop otherwise.
+ * already; it also stays when the result of the statement is not known.  The
+ * structure belongs to the thread while a job runs, to the event loop
+ * otherwise.
  */
 
 #include "ngx_http_xet.h"
@@ -40,10 +44,10 @@ struct ngx_http_xet_keep_s {
 
     ngx_http_xet_copy_t     copy;              /* that the row names */
     xet_status_t            status;            /* of the check */
-    ngx_http_xet_whole_t    whole;             /* likewise */
+    ngx_http_xet_whole_t    whole;             /* the check, shared */
     ngx_uint_t              rounds;
-    uint32_t                replaced;          /* tag of the copy before */
-    ngx_uint_t              news;              /* to who has sent it */
+    uint32_t                replaced;          /* tag of the damaged copy */
+    ngx_uint_t              news;              /* the xorb is new, see keep.h */
 };
 
 
@@ -189,8 +193,9 @@ ngx_http_xet_keep_healed(ngx_http_request_t *r, ngx_int_t rc)
 
 
 /*
- * NGX_OK: the row names our copy; NGX_DECLINED: another one, or there is no
- * row any more; else the rc of the query.
+ * The result of put and heal.  NGX_OK: the row names our copy; NGX_DECLINED:
+ * it names another copy, which is in keep->copy, or there is no row any more
+ * and keep->copy is zeroed; else the rc of the query.
  */
 
 static ngx_int_t
@@ -204,7 +209,7 @@ ngx_http_xet_keep_ours(ngx_http_request_t *r, ngx_int_t rc)
 
     if (rc != NGX_OK && rc != NGX_DECLINED) {
 
-        /* refused for certain, or nobody knows */
+        /* with a sqlstate it is certain that no row names our copy */
 
         ngx_http_xet_store_keep(keep->file, ctx->query->sqlstate[0] == '\0');
 
@@ -346,7 +351,7 @@ ngx_http_xet_keep_read_by(void *data, xet_status_t status)
 }
 
 
-/* What another request has found: where the copy is whole ours is removed. */
+/* Another request has read the copy: where that is whole, ours is removed. */
 
 static void
 ngx_http_xet_keep_found(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)

@@ -75,7 +75,10 @@ ngx_http_xet_limit_upload(ngx_http_request_t *r)
 }
 
 
-/* Without a length, what the location takes; 0 where that is anything. */
+/*
+ * The bytes that an upload reserves: its Content-Length, or without one the
+ * "client_max_body_size" of the location, where 0 is no bound.
+ */
 
 static uint64_t
 ngx_http_xet_limit_announced(ngx_http_request_t *r)

@@ -15,9 +15,8 @@
 
 /*
  * Counts the request as an upload until it is answered or ends, in the zone of
- * its location.
- * NGX_DECLINED: nothing is against it; else the request was refused, and this
- * is what ngx_http_finalize_request() takes.
+ * its location.  NGX_DECLINED: the upload is allowed; any other code: it was
+ * refused, and the code is for ngx_http_finalize_request().
  */
 ngx_int_t ngx_http_xet_limit_upload(ngx_http_request_t *r);
 

@@ -15,15 +15,16 @@
 
 typedef struct {
     ngx_buf_t                   buf[2];
-    ngx_uint_t                  filling;       /* index of the one */
+    ngx_uint_t                  filling;       /* index in buf */
     ngx_buf_t                  *job;           /* the piece, NULL: none */
     ngx_uint_t                  last;          /* no piece follows the job's */
 } ngx_http_xet_pieces_t;
 
 
 /*
- * The buffer being filled, of "xet_body_buffer" or, for a body that is
- * shorter, as large as that; NULL without memory.
+ * The buffer being filled, allocated at its first use: "xet_body_buffer"
+ * bytes, or the Content-Length and one byte where that is less.  NULL without
+ * memory.
  */
 ngx_buf_t *ngx_http_xet_pieces_buf(ngx_http_request_t *r,
     ngx_http_xet_pieces_t *p);
@@ -39,10 +40,13 @@ ngx_int_t ngx_http_xet_pieces_copy(ngx_http_request_t *r,
 /* Whether the buffer being filled has no room. */
 ngx_uint_t ngx_http_xet_pieces_full(ngx_http_xet_pieces_t *p);
 
-/* What was filled is the job's now; there must be none. */
+/*
+ * Gives the buffer being filled to the job, which must have no piece, and
+ * fills the other one from now on.
+ */
 void ngx_http_xet_pieces_next(ngx_http_xet_pieces_t *p, ngx_uint_t last);
 
-/* The job is done with its piece. */
+/* The job is done with its piece: the buffer is empty again. */
 void ngx_http_xet_pieces_done(ngx_http_xet_pieces_t *p);
 
 

@@ -6,16 +6,16 @@
  *
  *     collect   (thread)  reads records until the window is full
  *     slices    (query)   chunk lists of the window's terms
- *     verify    (thread)  whether the xorbs' files are there; lengths,
- *                         verification hashes, file hashes; packs terms into
- *                         the batch; collects the next window
- *     doubts    (query)   what known files of the batch lead to by other
- *                         terms, before it is staged or put
- *     look      (thread)  whether those copies are there; one that is not is
- *                         marked (query), and then the known file gets the
- *                         terms of the batch
+ *     verify    (thread)  checks lengths, verification hashes and file hashes,
+ *                         and whether the xorbs' copies are there; packs terms
+ *                         into the batch; collects the next window
+ *     doubts    (query)   before a batch is staged or put: the copies that its
+ *                         known files lead to by other terms
+ *     look      (thread)  whether those copies are there; a missing one is
+ *                         marked as damaged (query), and then the known file
+ *                         gets the terms of the batch
  *     stage     (query)   when the batch is large: puts it aside
- *     put       (query)   at the end: one transaction for all of it
+ *     put       (query)   at the end: one transaction for all batches
  *
  * Nothing is visible before the last step, and an error before it leaves
  * nothing but staged rows, which are dropped.  The structure belongs to the
@@ -65,9 +65,9 @@ struct ngx_http_xet_register_s {
     ngx_http_xet_damage_t      damage;
     ngx_http_xet_seen_t        seen[NGX_HTTP_XET_SEEN];
 
-    unsigned                   named:1;        /* it is */
+    unsigned                   named:1;        /* xorb is set */
     unsigned                   proof:1;
-    unsigned                   doubted:1;      /* the batch is without doubt */
+    unsigned                   doubted:1;      /* doubts were looked at */
     unsigned                   finished:1;
 };
 
@@ -260,8 +260,9 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
 
 
 /*
- * A term of 96 bytes may name 8192 chunks.  Each costs us what some hundred
- * bytes of an upload do, and counts as much where bytes are counted.
+ * A term of 96 bytes may name 8192 chunks.  To verify a chunk costs about as
+ * much as some hundred bytes of an upload do, and counts as much where the
+ * bytes of uploads are limited.
  */
 
 static void
@@ -275,7 +276,7 @@ ngx_http_xet_register_count(ngx_http_request_t *r, ngx_http_xet_window_t *w)
 }
 
 
-/* The batch is complete: it is staged, or the last one. */
+/* The batch is complete: after its doubts it is staged, or put as the last. */
 
 static ngx_int_t
 ngx_http_xet_register_batch(ngx_http_request_t *r,
@@ -376,7 +377,7 @@ ngx_http_xet_register_looked(ngx_http_request_t *r, void *data)
         return;
     }
 
-    /* on record before the batch, which goes by that */
+    /* the statement of the batch depends on the damage that is on record */
 
     rc = ngx_http_xet_query_xorb_damaged(r, &reg->damage,
                                          ngx_http_xet_register_marked);
@@ -522,7 +523,7 @@ ngx_http_xet_register_term_job(ngx_http_xet_register_t *reg,
                                  step->has_hash ? &step->hash : NULL, &slice,
                                  &term);
 
-    /* not before: who may not name it is not told if it is there */
+    /* only then: who may not name a xorb must not learn if it is there */
 
     if (rc == XET_OK) {
         rc = ngx_http_xet_register_seen_job(reg, &step->rec.hash, &slice, log);
@@ -585,7 +586,7 @@ ngx_http_xet_register_file(ngx_http_xet_register_t *reg,
         return rc;
     }
 
-    /* zeros are what clients send when they have not computed it */
+    /* clients send zeros when they have not computed the SHA-256 */
 
     if (!step->has_hash || xet_hash_is_zero(&step->hash)) {
         ngx_http_xet_batch_close(&reg->batch, &reg->verifier, NULL);

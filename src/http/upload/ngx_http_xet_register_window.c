@@ -2,9 +2,10 @@
 /*
  * The file section of a shard, read in windows.
  *
- * The parser has passed it, so every record is where its file's header says.
- * Verification rows follow the segments of a file: the two are read by a
- * reader each.  A file may begin in one window and end in another.
+ * The parser has passed the shard, so every record is where its file's header
+ * says.  The verification records of a file follow all its segments, so there
+ * are two read-ahead buffers, one for each kind.  A file may begin in one
+ * window and end in another.
  */
 
 #include "ngx_http_xet_register_window.h"
@@ -129,7 +130,7 @@ ngx_http_xet_window_open(ngx_http_xet_window_t *w, ngx_log_t *log)
 }
 
 
-/* XET_DONE when the window has no room for the chunks of this one. */
+/* XET_DONE when the window has no room for the chunks of the next segment. */
 
 static xet_status_t
 ngx_http_xet_window_segment(ngx_http_xet_window_t *w, ngx_log_t *log)

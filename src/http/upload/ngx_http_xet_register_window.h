@@ -2,8 +2,8 @@
 /*
  * The file section of a shard, read from its temporary file in windows.
  *
- * A window is bounded in records, terms and chunks; it is filled by a thread
- * and holds besides the parameters that ask for its terms' slices.
+ * A window is bounded in records, terms and chunks.  A thread fills it, and
+ * collects the parameters of the query for the slices of its terms as well.
  */
 
 #ifndef _NGX_HTTP_XET_REGISTER_WINDOW_H_INCLUDED_
@@ -44,7 +44,7 @@ typedef struct {
 
 typedef struct {
     ngx_http_xet_file_t   *spool;
-    uint64_t               files_end;  /* bytes of it to be read */
+    uint64_t               files_end;  /* bytes of spool to be read */
     unsigned               proof;      /* verification is required */
 
     /* the walk */
@@ -62,14 +62,15 @@ typedef struct {
 } ngx_http_xet_window_t;
 
 
-/* About 140 KiB of malloc()ed memory; NULL without it. */
+/* About 140 KiB of malloc()ed memory; NULL without memory. */
 ngx_http_xet_window_t *ngx_http_xet_window_create(ngx_http_xet_file_t *spool,
     uint64_t files_end, ngx_uint_t proof, ngx_log_t *log);
 void ngx_http_xet_window_destroy(ngx_http_xet_window_t *w);
 
 /*
- * Reads the next window: in a thread.  XET_OK, the error of a read, or
- * XET_SHARD_NO_VERIFICATION where proof is asked for.
+ * Reads the next window; w->nsteps is 0 at the end.  XET_OK, the error of a
+ * read, or XET_SHARD_NO_VERIFICATION where proof is required and a file has
+ * no verification hashes.
  */
 xet_status_t ngx_http_xet_window_collect_job(ngx_http_xet_window_t *w,
     ngx_log_t *log);

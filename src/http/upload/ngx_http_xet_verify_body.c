@@ -5,11 +5,11 @@
  * In a location that proxies, "xet_verify_body" holds each xorb against the
  * hash of its path, and the structure of each shard.  A filter of the request
  * body copies what comes into two buffers (ngx_http_xet_pieces.h): a job
- * verifies one while the other is filled.  What was copied goes on, to the
- * origin or, with "proxy_request_buffering on", into nginx's own buffers; but
- * the piece that makes the body complete stays here until the verdict.  So no
- * origin ever has a whole request with a bad body: it sees one that was broken
- * off, or none.
+ * verifies one while the other is filled.  Buffers that were copied go on, to
+ * the origin or, with "proxy_request_buffering on", into nginx's own buffers;
+ * but the buffer that makes the body complete is held until the whole body is
+ * verified.  So no origin ever gets a complete request with a bad body: it
+ * sees a request that was broken off, or none.
  *
  * While both buffers are full the pieces that come are held, nginx's own
  * buffer stays busy and the socket is not read: TCP or the stream's window
@@ -18,10 +18,10 @@
  * States: passing -> passed (the last job is done), or failed.  A failed
  * request is taken from the proxy module, its connection to the origin is
  * closed, and it is answered here.  HTTP/1 is answered at once, and nginx
- * lingers; the body of HTTP/2 is read to its end and dropped first, as
- * clients would see a reset stream else.
+ * lingers; with HTTP/2 and HTTP/3 the body is read to its end and dropped
+ * first, because clients would see a reset stream otherwise.
  *
- * All belongs to the event loop, but what a job works on: its buffer, the
+ * All belongs to the event loop, except what a job works on: its buffer, the
  * verifier or the parser, and job_status.  The event handlers of the request
  * are the proxy module's; r->read_event_handler brings nginx back into the
  * filter when a job is done.
@@ -102,7 +102,7 @@ ngx_http_xet_verify(ngx_http_request_t *r, ngx_http_xet_upload_e upload,
 
         if (r->error_page) {
 
-            /* what was read where the error came from is not read again */
+            /* a redirect after an error: the body was read before it */
 
             return NGX_DECLINED;
         }
@@ -116,7 +116,7 @@ ngx_http_xet_verify(ngx_http_request_t *r, ngx_http_xet_upload_e upload,
         return NGX_DONE;
     }
 
-    /* without a body no filter is asked */
+    /* nginx calls no body filter for a request without a body */
 
     if (r->headers_in.content_length_n <= 0 && !r->headers_in.chunked) {
 
@@ -231,7 +231,10 @@ ngx_http_xet_verify_hold(ngx_http_request_t *r, ngx_http_xet_verify_t *v,
 }
 
 
-/* Copies as much as there is room for, and adds what may go on to *ll. */
+/*
+ * Copies as many of the held bytes as there is room for, and moves the held
+ * buffers that may go on to *ll.
+ */
 
 static ngx_int_t
 ngx_http_xet_verify_take(ngx_http_request_t *r,
@@ -273,9 +276,9 @@ ngx_http_xet_verify_take(ngx_http_request_t *r,
 
 
 /*
- * The last buffer; or the one before it, when that has no bytes, and the
- * origin, which knows the length, would not wait for it.  Without a length
- * the origin gets chunks, and the end of them is the last buffer's.
+ * Whether the request to the origin is complete with buffer b.  With a
+ * Content-Length that is the buffer with the last byte, although an empty last
+ * buffer may follow; a chunked request is complete only with the last buffer.
  */
 
 static ngx_uint_t
@@ -339,7 +342,7 @@ ngx_http_xet_verify_next(ngx_http_request_t *r, ngx_chain_t *out)
 }
 
 
-/* The rest of a body that has failed; its end is still told to nginx. */
+/* Drops the rest of a body that has failed; only its last buffer goes on. */
 
 static ngx_int_t
 ngx_http_xet_verify_drop(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
@@ -406,7 +409,7 @@ ngx_http_xet_verify_xorb(ngx_http_xet_verify_t *v)
 }
 
 
-/* What is behind the sections, a footer of any client, is not looked at. */
+/* Bytes behind the two sections, the footer of some clients, are ignored. */
 
 static xet_status_t
 ngx_http_xet_verify_shard(ngx_http_xet_verify_t *v)
@@ -471,7 +474,7 @@ ngx_http_xet_verify_refuse(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
 
     if (u && u->cleanup) {
 
-        /* breaks off the origin's request; it would release ours, too */
+        /* breaks off the request to the origin; drops a reference of r, too */
 
         r->main->count++;
         (*u->cleanup)(r);
@@ -487,7 +490,10 @@ ngx_http_xet_verify_refuse(ngx_http_request_t *r, ngx_http_xet_verify_t *v)
         return;
     }
 
-    /* nobody takes what had gone on; the window opens when all is taken */
+    /*
+     * nobody reads the buffers that have gone on: they count as consumed, so
+     * that nginx opens the stream's window
+     */
 
     for (cl = r->request_body->busy; cl; cl = cl->next) {
         cl->buf->pos = cl->buf->last;

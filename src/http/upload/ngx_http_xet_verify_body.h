@@ -18,11 +18,12 @@ typedef enum {
 
 
 /*
- * Before the body of r is read: it is to be verified as it passes, a xorb
- * against hash.  Two buffers of "xet_body_buffer" and, for a xorb, a verifier
- * are what it holds.  Returns what a handler of a phase returns: NGX_DECLINED,
- * or NGX_DONE when there is no body, or somebody has read it already, and the
- * request was answered.
+ * Called before the body of r is read: the body will be verified as it passes,
+ * a xorb against hash, which a shard does not use.  The request holds two
+ * buffers of "xet_body_buffer" and, for a xorb, a verifier.  Returns what the
+ * handler of a phase returns: NGX_DECLINED, or NGX_DONE when the request was
+ * answered, because it has no body or another module has read the body;
+ * NGX_HTTP_INTERNAL_SERVER_ERROR without memory.
  */
 ngx_int_t ngx_http_xet_verify(ngx_http_request_t *r,
     ngx_http_xet_upload_e upload, const xet_hash_t *hash);

@@ -122,7 +122,7 @@ xet_cli_zt_arg(char *url, const char *key, const char *value)
         return url;
     }
 
-    /* libcurl takes a length of 0 for one to be measured */
+    /* with a length of 0 libcurl measures the value itself */
 
     escaped = curl_easy_escape(NULL, value, 0);
 
@@ -231,7 +231,7 @@ xet_cli_zt_ls(xet_cli_zt_t *z)
 }
 
 
-/* As JSON the file first, then an object of it a line. */
+/* Prints a page; as JSON the first page begins with a line for the file. */
 
 static int
 xet_cli_zt_page(xet_cli_zt_t *z, const json_t *page, int first)
@@ -264,7 +264,7 @@ xet_cli_zt_page(xet_cli_zt_t *z, const json_t *page, int first)
 }
 
 
-/* A line each. */
+/* Prints objects, one a line: as JSON, or with line(). */
 
 static int
 xet_cli_zt_objects(xet_cli_zt_t *z, const json_t *objects,
@@ -294,7 +294,10 @@ xet_cli_zt_objects(xet_cli_zt_t *z, const json_t *objects,
 }
 
 
-/* number, verdict, dtype of the first component, shape, bytes, name */
+/*
+ * Prints number, verdict, dtype (of "data", or else of the first component),
+ * shape, stored bytes, name.
+ */
 
 static void
 xet_cli_zt_object_line(const json_t *object)
@@ -421,7 +424,7 @@ xet_cli_zt_verify(xet_cli_zt_t *z)
 }
 
 
-/* number, verdict, "role=verdict" of each component, errors, name */
+/* Prints number, verdict, "role=verdict" of components, errors, name. */
 
 static void
 xet_cli_zt_verify_line(const json_t *object)

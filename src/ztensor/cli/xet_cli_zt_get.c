@@ -2,9 +2,9 @@
 /*
  * xet zt get: the bytes of a component, or of rows of a tensor.
  *
- * What breaks off goes on by a range, but for decoded bytes, of which there
- * are none: these begin anew where they go to a file.  A digest that the
- * server vouches for is held against what came.
+ * A transfer that breaks off goes on with a range.  Decoded bytes have no
+ * ranges: their transfer begins anew, if it goes to a file.  The SHA-256 that
+ * the server sends in Repr-Digest is held against the bytes that came.
  */
 
 
@@ -30,7 +30,7 @@
 typedef struct {
     xet_cli_zt_t  *zt;
     const char    *output;
-    char          *part;               /* NULL: a stream */
+    char          *part;               /* file to be renamed; NULL: a stream */
     int            fd;
     uint64_t       first;              /* of --range */
     uint64_t       last;               /* of --range, or UINT64_MAX */
@@ -263,7 +263,10 @@ xet_cli_zt_get_write(xet_cli_request_t *r, const uint8_t *data, size_t len)
 }
 
 
-/* RFC 9530; the digest is that of all the bytes, not of a range of them. */
+/*
+ * Repr-Digest (RFC 9530) is the digest of all bytes of the component, so it is
+ * not checked with --range.
+ */
 
 static int
 xet_cli_zt_get_digest(xet_cli_zt_get_t *g, xet_cli_request_t *r)

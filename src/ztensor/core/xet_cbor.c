@@ -4,25 +4,26 @@
  *
  * Purpose:    bytes to items, one at a time, so that a manifest of any size
  *             can be read through a small window and never becomes a tree.
- * States:     between two items (a stack of open arrays and maps tells what
+ * States:     between two items (a stack of open arrays and maps says what
  *             comes next), inside of a head that a window has cut, inside of
  *             a string, done, failed.  The first error stays.
  * Ownership:  nothing is allocated; a window belongs to the caller and is
- *             referred to until xet_cbor_next() asks for another.
+ *             referred to until xet_cbor_next() asks for another window.
  * Threads:    one at a time.
  *
  * Hostile input: a string is never longer and an array never larger than the
  * bytes left allow; open arrays, maps and tags share one limit, whether the
- * reader cares for their content or not; each call takes at least a byte or
- * closes a container, so the work is linear in the input.
+ * caller uses their content or not; each item takes at least a byte or closes
+ * a container, so the work is linear in the input.
  *
  * An array's frame counts the items to come, a map's frame twice the pairs:
  * whether a key or a value is next is a bit that turns with every item.  A tag
  * is not an item, but stands before one.
  *
- * A head of 1 to 9 bytes begins an item and tells its kind and its length; a
- * window may have cut it anywhere.  It lies in the caller's window, or in
- * c->head if it was put together there, of c->head_len bytes so far.
+ * A head of 1 to 9 bytes begins an item and holds the kind and the length or
+ * value of the item.  A head that lies in one window is read there; a head
+ * that windows have cut is put together in c->head, which has c->head_len
+ * bytes of it so far.
  *
  * float and double are those of IEEE 754, as everywhere in this project.
  */
@@ -241,7 +242,7 @@ xet_cbor_error(xet_cbor_t *c, xet_status_t status)
 }
 
 
-/* XET_AGAIN after a tag. */
+/* XET_OK with *item; XET_AGAIN after a tag, which is no item; or an error. */
 
 static xet_status_t
 xet_cbor_item(xet_cbor_t *c, xet_cbor_item_t *item, const uint8_t *head,
@@ -366,7 +367,10 @@ xet_cbor_tag(xet_cbor_t *c, uint64_t tag)
 }
 
 
-/* The item's place in the container around it, and its tags. */
+/*
+ * Counts the item in the container around it, and sets whether it is a key
+ * and which tags stand before it.
+ */
 
 static void
 xet_cbor_place(xet_cbor_t *c, xet_cbor_item_t *item)
@@ -428,7 +432,10 @@ xet_cbor_container(xet_cbor_t *c, xet_cbor_item_t *item)
 }
 
 
-/* The item of a string carries what the window has of the string. */
+/*
+ * The item of a string carries what the window has of the string; the item of
+ * a string in chunks carries no bytes.
+ */
 
 static xet_status_t
 xet_cbor_string(xet_cbor_t *c, xet_cbor_item_t *item)
@@ -468,8 +475,8 @@ xet_cbor_string(xet_cbor_t *c, xet_cbor_item_t *item)
 
 
 /*
- * Text is given as far as it is well-formed, and the error after that, so
- * that what is seen does not depend on where windows end.
+ * Text is returned as far as it is well-formed, and the error by the next
+ * call, so that what the caller sees does not depend on where windows end.
  */
 
 static xet_status_t
@@ -515,7 +522,7 @@ xet_cbor_data(xet_cbor_t *c, xet_cbor_item_t *item)
 }
 
 
-/* Between the chunks of a string. */
+/* Reads the head of a string's next chunk, or the break after the chunks. */
 
 static xet_status_t
 xet_cbor_chunk(xet_cbor_t *c, xet_cbor_item_t *item)
@@ -554,8 +561,8 @@ xet_cbor_chunk(xet_cbor_t *c, xet_cbor_item_t *item)
 
 
 /*
- * Major 7.  Simple values without a meaning are refused, as the readers of
- * the format do.
+ * Major type 7: floats and simple values.  Simple values without an assigned
+ * meaning are refused, as other readers of zTensor files refuse them.
  */
 
 static xet_status_t
@@ -593,9 +600,10 @@ xet_cbor_else(xet_cbor_t *c, xet_cbor_item_t *item, unsigned info)
 
 
 /*
- * A whole head, 1 to 9 bytes: where it lies, valid until the next window.
- * XET_OK, c->head_len is then the caller's to reset; XET_AGAIN; or
- * XET_ZT_MANIFEST, which stays, when the input ends inside of the head.
+ * Sets *head to a whole head of 1 to 9 bytes, in the window or in c->head.
+ * XET_OK, after which the caller sets c->head_len to 0; XET_AGAIN when the
+ * window ends before the head; XET_ZT_MANIFEST, which stays, when the input
+ * ends before the head.
  */
 
 static xet_status_t
@@ -658,7 +666,10 @@ xet_cbor_head(xet_cbor_t *c, const uint8_t **head, size_t *len)
 }
 
 
-/* The value in a head: of its first byte, or big-endian after it. */
+/*
+ * The value of a head: the low five bits of a single byte, or the big-endian
+ * number after the first byte.
+ */
 
 static uint64_t
 xet_cbor_head_value(const uint8_t *head, size_t len)
@@ -680,7 +691,7 @@ xet_cbor_head_value(const uint8_t *head, size_t len)
 }
 
 
-/* Whether a value needs the length that the info of its head tells. */
+/* Whether a head with this info is the shortest that can hold the value. */
 
 static int
 xet_cbor_head_shortest(unsigned info, uint64_t value)
@@ -705,7 +716,7 @@ xet_cbor_head_shortest(unsigned info, uint64_t value)
 }
 
 
-/* A half as the bits of a float. */
+/* Converts a half (a float of 16 bits) to the bits of a float of 32 bits. */
 
 static uint32_t
 xet_cbor_half(uint32_t half)

@@ -20,8 +20,8 @@
 #define XET_CBOR_DEPTH          32     /* open arrays, maps and tags at most */
 
 /*
- * RFC 8949, section 4.2.1, but for the order of map keys: definite lengths,
- * shortest heads and floats, no tags, no undefined.
+ * RFC 8949, section 4.2.1, except the order of map keys: definite lengths,
+ * shortest heads and floats.  Beyond that section: no tags, no undefined.
  */
 #define XET_CBOR_DETERMINISTIC  0x01
 
@@ -35,7 +35,7 @@ typedef enum {
     XET_CBOR_MAP,                      /* value: pairs */
     XET_CBOR_SIMPLE,                   /* value: 20 to 23, see below */
     XET_CBOR_FLOAT,                    /* value: bits, of width bytes */
-    XET_CBOR_DATA,                     /* more of the string before */
+    XET_CBOR_DATA,                     /* more of the string before it */
     XET_CBOR_END                       /* value: XET_CBOR_ARRAY or _MAP */
 } xet_cbor_kind_t;
 
@@ -52,10 +52,11 @@ typedef struct {
     unsigned          key:1;           /* a key of a map, or more of one */
     unsigned          indefinite:1;    /* value is 0 then */
     unsigned          more:1;          /* BYTES, TEXT, DATA: DATA follows */
-    unsigned          tags;            /* that stand before the item */
-    uint64_t          tag;             /* the last of them */
+    unsigned          tags;            /* number of tags before the item */
+    uint64_t          tag;             /* the last tag before the item */
     uint64_t          value;
-    uint64_t          pos;             /* of the head in the input */
+    uint64_t          pos;             /* in the input: of the head; DATA: of
+                                          data; END: after the container */
 
     const uint8_t    *data;            /* BYTES, TEXT, DATA: in the window */
     size_t            len;
@@ -101,29 +102,34 @@ typedef struct {
 } xet_cbor_t;
 
 
-/* limit: of the depth, at most XET_CBOR_DEPTH. */
+/*
+ * Begins an input of size bytes.  limit: of open arrays, maps and tags, and
+ * lowered to XET_CBOR_DEPTH.  flags: 0 or XET_CBOR_DETERMINISTIC.
+ */
 void xet_cbor_init(xet_cbor_t *c, uint64_t size, unsigned limit,
     unsigned flags);
 
 /*
- * Enters the middle of an input that was decoded before: at pos, with pairs
- * left in a map at depth (1: the outermost item).  What follows that map is
- * not to be decoded.
+ * Called after xet_cbor_init() to enter the middle of an input that was
+ * decoded before: at pos, with pairs left in a map at depth (1: the outermost
+ * item).  The caller must not decode what follows that map.
  */
 void xet_cbor_resume(xet_cbor_t *c, uint64_t pos, unsigned depth,
     uint64_t pairs);
 
 /*
- * The next window; the one before was used up.  Bytes past the size of the
- * input are ignored.  The window is only referred to.
+ * Hands over the next window, when the window before it is used up.  Bytes
+ * past the size of the input are ignored.  The window is not copied: it must
+ * stay until xet_cbor_next() returns XET_AGAIN.
  */
 void xet_cbor_feed(xet_cbor_t *c, const uint8_t *data, size_t len);
 
 /*
  * XET_OK with *item; XET_AGAIN when the window is used up; XET_DONE when the
- * input is, with nothing missing and nothing left; XET_ZT_MANIFEST,
- * XET_ZT_TRAILING, XET_ZT_ORDER, XET_ZT_NESTING, XET_ZT_UTF8.  The errors
- * stay, c->head_pos is where.
+ * outermost item and the input end together; XET_ZT_MANIFEST when the input is
+ * malformed or cut off; XET_ZT_TRAILING; XET_ZT_ORDER when a head or a float is
+ * not the shortest; XET_ZT_NESTING; XET_ZT_UTF8.  An error stays, and
+ * c->head_pos is the place of the head where it was found.
  */
 xet_status_t xet_cbor_next(xet_cbor_t *c, xet_cbor_item_t *item);
 
@@ -131,8 +137,8 @@ xet_status_t xet_cbor_next(xet_cbor_t *c, xet_cbor_item_t *item);
 double xet_cbor_float(const xet_cbor_item_t *item);
 
 /*
- * Whether a FLOAT is as RFC 8949, section 4.2 has it: the one NaN is 0x7e00
- * in two bytes, and no number is wider than it needs to be.
+ * Whether a FLOAT is encoded as RFC 8949, section 4.2 demands: the one NaN is
+ * 0x7e00 in two bytes, and no number is wider than it needs to be.
  */
 int xet_cbor_float_shortest(const xet_cbor_item_t *item);
 

@@ -7,8 +7,8 @@
  * Ownership:  none.
  * Threads:    any.
  *
- * The library names the sum after iSCSI and leaves both of its inversions to
- * the caller.
+ * ISA-L names the sum after iSCSI and leaves the inversions before and after
+ * it to the caller.
  */
 
 

@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 
-/* crc: of the bytes before, 0 at the start. */
+/* Returns the CRC after data; crc: of the bytes before data, 0 at the start. */
 uint32_t xet_crc32c(uint32_t crc, const uint8_t *data, size_t len);
 
 

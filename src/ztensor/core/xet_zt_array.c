@@ -2,14 +2,15 @@
 /*
  * Arrays that grow.
  *
- * Purpose:    keys, ranges and shards of a manifest come one by one, and no
- *             count in it is believed before they have.
+ * Purpose:    keys, ranges and shards of a manifest come one by one, and a
+ *             count in the manifest is not believed before they have come.
  * States:     none.
  * Ownership:  the caller's.
  * Threads:    any.
  *
- * By half rather than to the double: at 2 million components the array is the
- * largest thing in memory, and while it is moved there are two of them.
+ * An array grows by half rather than to the double: at 2 million components
+ * the array of ranges is the largest thing in memory, and while it is moved
+ * there are two of them.
  */
 
 

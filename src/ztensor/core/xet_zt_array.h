@@ -11,9 +11,10 @@
 
 
 /*
- * More room, of malloc() and the caller's to free, for an array of *room
- * items of size bytes: first items when it has none, half as many more after
- * that.  NULL when out of memory; items and *room are as they were then.
+ * Grows an array of *room items of size bytes, which was allocated here: to
+ * first items (at least 2) when it has no room, by half after that.  Returns
+ * the array, which the caller frees with free(), and sets *room; or returns
+ * NULL when out of memory and leaves items and *room as they were.
  */
 void *xet_zt_array_grow(void *items, size_t *room, size_t size, size_t first);
 

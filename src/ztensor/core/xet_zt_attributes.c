@@ -6,14 +6,14 @@
  *             programs that have no CBOR.
  * States:     the stacks of the decoder and of the JSON writer go together;
  *             an item is written, or skipped with all that is inside of it.
- * Ownership:  a string in chunks is put together in memory of its own, which
- *             is released before the next item; all else is written from
- *             where it lies.
+ * Ownership:  a string in chunks is put together in memory that all such
+ *             strings of one call share, and that the call releases at its
+ *             end; all else is written from the caller's bytes.
  * Threads:    one at a time.
  *
- * A double is written with as many digits as it takes to read the same one
- * again; a float or a half with as many as that takes for a float.  Numbers
- * that were floats keep a point or an exponent.
+ * A double is written with as many digits as it takes to read the same double
+ * again, a float or a half with as many as it takes to read the same float
+ * again.  Numbers that were floats keep a point or an exponent.
  */
 
 
@@ -34,13 +34,13 @@ typedef struct {
     xet_json_t   *json;
     xet_cbor_t    cbor;
 
-    unsigned      skip:1;              /* until depth, and more values */
-    unsigned      skip_depth;
-    unsigned      skip_more;
+    unsigned      skip:1;              /* items are skipped */
+    unsigned      skip_depth;          /* around the skipped values */
+    unsigned      skip_more;           /* values to skip after this one */
 
-    unsigned      text:1;              /* the string being put together */
-    unsigned      key:1;
-    uint8_t      *string;
+    unsigned      text:1;              /* the last string is text */
+    unsigned      key:1;               /* the last string is a key */
+    uint8_t      *string;              /* a string being put together */
     size_t        string_len;
     size_t        string_room;         /* no string is longer */
 } xet_zt_attributes_t;
@@ -86,7 +86,7 @@ xet_zt_attributes_json(xet_json_t *j, const uint8_t *data, size_t len)
 
     free(a.string);
 
-    /* the parser has passed it */
+    /* not expected: the manifest's parser has decoded the map before */
 
     if (a.cbor.status != XET_OK) {
         j->buf->failed = 1;
@@ -202,7 +202,7 @@ xet_zt_attributes_key(xet_zt_attributes_t *a, const xet_cbor_item_t *item)
         break;
     }
 
-    /* the key, if it goes on, and the value */
+    /* skip the rest of the key, and the value */
 
     a->skip = 1;
     a->skip_depth = a->cbor.depth - (item->kind == XET_CBOR_MAP
@@ -329,7 +329,7 @@ xet_zt_attributes_base64(xet_json_t *j, const uint8_t *s, size_t len)
 }
 
 
-/* The length of the text; -1 - value may have 65 bits. */
+/* Returns the length of the text; -1 - item->value may need 65 bits. */
 
 static size_t
 xet_zt_attributes_integer(uint8_t *text, const xet_cbor_item_t *item)
@@ -365,7 +365,7 @@ xet_zt_attributes_float(xet_json_t *j, const xet_cbor_item_t *item)
         return;
     }
 
-    /* the least that can suffice; 9 and 17 always do */
+    /* 6 and 15 digits can suffice; 9 and 17 always do */
 
     for (digits = (item->width == 8) ? 15 : 6; /* void */ ; digits++) {
         n = snprintf(text, sizeof(text) - 2, "%.*g", digits, v);
@@ -378,7 +378,7 @@ xet_zt_attributes_float(xet_json_t *j, const xet_cbor_item_t *item)
         }
     }
 
-    /* the point is the locale's */
+    /* the locale may have another decimal point than JSON */
 
     point = 0;
 

@@ -11,11 +11,12 @@
 
 
 /*
- * Writes the CBOR map at data, which the parser has passed, as an object.
- * Byte strings are {"$base64":"..."}; NaN, infinities and undefined are null,
- * tags are dropped.  A key that is an integer becomes its decimal text; an
- * entry whose key is neither that nor text is left out.  Where the JSON would
- * be nested deeper than XET_JSON_DEPTH there is null.
+ * Writes the CBOR map at data, which the manifest's parser has accepted, as a
+ * JSON object.  Byte strings are {"$base64":"..."}; NaN, infinities and
+ * undefined are null, tags are dropped.  A key that is an integer becomes its
+ * decimal text; an entry whose key is neither an integer nor text is left out.
+ * Where the JSON would be nested deeper than XET_JSON_DEPTH there is null.
+ * Out of memory, the buffer of j fails.
  */
 void xet_zt_attributes_json(xet_json_t *j, const uint8_t *data, size_t len);
 

@@ -8,13 +8,14 @@
  * Ownership:  a restored record owns copies of all that it was made from.
  * Threads:    any.
  *
- * Integers are little-endian.  All begins with the format's version, the
- * rules and the file's size, and ends with a hash of all bytes before; so
- * damage is noticed.  Somebody who writes such a value on purpose does still
- * not get past the checks of numbers here: places lie inside the manifest and
- * rise, and what a walk from there reads is parsed as any foreign bytes are.
+ * Integers are little-endian.  The saved bytes begin with the version of their
+ * format, the rules and the file's size, and end with a hash of all bytes
+ * before the hash, so damage is noticed.  Forged bytes with a right hash still
+ * have to pass the checks of numbers here: marks lie inside the manifest and
+ * ascend, and what a walk reads from a mark is parsed like any untrusted input.
  *
- * A refusal is kept by its code: numbers of statuses change with versions.
+ * A verdict other than XET_OK is kept by its code in JSON, since the numbers of
+ * statuses change with versions.
  */
 
 
@@ -28,7 +29,7 @@
 #include "xet_zt_file.h"
 
 
-/* To be counted up when a check has changed: old verdicts are made again. */
+/* Incremented when a check changes, so that old verdicts are made again. */
 #define XET_ZT_REVISION      2
 
 #define XET_ZT_SAVED_VERSION  1
@@ -265,7 +266,7 @@ xet_zt_restore(xet_zt_t **result, uint64_t size,
 }
 
 
-/* XET_OK, the verdict, XET_ZT_STALE, XET_NOMEM. */
+/* XET_OK, the verdict that was saved, XET_ZT_STALE, or XET_NOMEM. */
 
 static xet_status_t
 xet_zt_load(xet_zt_t *zt, xet_zt_loader_t *l)
@@ -325,7 +326,7 @@ xet_zt_load_verdict(xet_zt_t *zt, xet_zt_loader_t *l)
         return XET_ZT_STALE;
     }
 
-    /* the codes of these statuses are different */
+    /* no two of these statuses have the same code */
 
     for (i = XET_ZT_NOT_ZTENSOR; i <= XET_ZT_INDEX_DTYPE; i++) {
         code = xet_status_code((xet_status_t) i);
@@ -378,7 +379,7 @@ xet_zt_load_info(xet_zt_t *zt, xet_zt_loader_t *l)
 }
 
 
-/* The marks, and their names. */
+/* Loads the marks, and their names if names are in order. */
 
 static void
 xet_zt_load_names(xet_zt_t *zt, xet_zt_loader_t *l)
@@ -517,7 +518,7 @@ xet_zt_load_attributes(xet_zt_t *zt, uint64_t hash, const uint8_t *data,
 }
 
 
-/* NULL for nothing, or past the end, which fails the loader. */
+/* Takes len bytes.  NULL when len is 0, or past the end: the loader fails. */
 
 static const uint8_t *
 xet_zt_take(xet_zt_loader_t *l, size_t len)

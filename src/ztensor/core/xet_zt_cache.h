@@ -1,9 +1,9 @@
 
 /*
  * The verdict on a file as bytes, to be kept beside the file and restored
- * when it is read again.  What is kept belongs to a size and to limits, and
- * is held against both, and against itself: wherever it was, it is trusted
- * less than the file is.
+ * when it is read again.  A saved verdict belongs to a file size and to
+ * limits; both are compared, and the hash of the saved bytes is checked:
+ * wherever they were kept, they are trusted less than the file is.
  */
 
 #ifndef _XET_ZT_CACHE_H_INCLUDED_
@@ -17,31 +17,35 @@
 /* Bytes that xet_zt_save() writes at most. */
 #define XET_ZT_SAVED_MAX       (256 * 1024)
 
-/* Components that overlap another in part, for a file to be kept. */
+/* A file with more ranges that overlap in part is not saved. */
 #define XET_ZT_SAVED_OVERLAPS  4096
 
 
 /*
- * What a verdict depends on besides the file: the limits, and the rules that
- * this code has.  Verdicts of other rules are of no use.
+ * A hash of all that a verdict depends on besides the file: the limits and the
+ * revision of the checks.  A verdict that was saved under another hash is of
+ * no use.
  */
 uint64_t xet_zt_rules(const xet_zt_limits_t *limits);
 
 /*
- * status: what xet_zt_need() has returned, XET_OK or a verdict.  The root's
- * attributes are not written, they are the caller's to keep.  XET_DONE when
- * the file has too many overlaps to be kept.
+ * Writes the verdict on a file to b.  status: what xet_zt_need() has returned,
+ * XET_OK or an error of the file.  The root's attributes are not written, the
+ * caller has to keep them.  XET_OK; XET_DONE, with nothing written, when zt
+ * holds more than XET_ZT_SAVED_OVERLAPS ranges; XET_NOMEM.
  */
 xet_status_t xet_zt_save(const xet_zt_t *zt, xet_status_t status,
     xet_buf_t *b);
 
 /*
- * *zt: as if it had been checked, to be destroyed by the caller whatever is
- * returned; NULL when out of memory.  attributes: those of the root, copied;
- * NULL when they are not wanted, they read as absent then.
+ * Sets *zt to a record that is as if the file had been checked; the caller
+ * destroys it, whatever is returned.  *zt may be NULL after XET_NOMEM.
+ * attributes: the bytes of the root's attributes, copied; NULL when they are
+ * not wanted, and then read as absent.
  *
- * XET_OK, the verdict that was saved, XET_NOMEM, or XET_ZT_STALE for anything
- * that was not saved by these rules for a file of this size.
+ * XET_OK; the verdict that was saved; XET_NOMEM; or XET_ZT_STALE for bytes that
+ * were not saved by these rules for a file of this size, and for attributes
+ * that are not those of the saved file.
  */
 xet_status_t xet_zt_restore(xet_zt_t **zt, uint64_t size,
     const xet_zt_limits_t *limits, const uint8_t *data, size_t len,

@@ -3,8 +3,8 @@
  * Maps kept as they are encoded.
  *
  * Purpose:    attributes are not interpreted by the parser but echoed, and
- *             the place in the answer where they go is not the place in the
- *             manifest where they come; so their bytes are set aside.
+ *             they stand elsewhere in the answer than in the manifest; so
+ *             their bytes are set aside.
  * States:     closed, open (between the head of the map and its end).
  * Ownership:  the buffer is allocated here and used again for the next map.
  * Threads:    one at a time.

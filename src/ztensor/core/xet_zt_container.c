@@ -3,7 +3,7 @@
  * Both ends of a file.
  *
  * Purpose:    four formats of this name differ in their magic numbers and
- *             footers; two are read, two are only called by their names.
+ *             footers; two are read, two are only recognised.
  * States:     none.
  * Ownership:  nothing is kept.
  * Threads:    any.
@@ -14,9 +14,10 @@
  *   2            89 "ZT2" ...   offset, length and XXH3 of the manifest,
  *                               version, reserved, the magic number again
  *
- * The drawing in the text of 1.1 has lost the first of its two magic numbers,
- * so a file by the letter of the drawing begins with a component: such a file
- * is read, unless strict, but not when another magic number stands there.
+ * The drawing of the file in the text of 1.1 lacks the magic number at the
+ * start, so a file that follows the drawing begins with a component.  Such a
+ * file is read, unless strict is set or it begins with the magic number of
+ * another format.
  */
 
 
@@ -187,9 +188,9 @@ xet_zt_ends_2(xet_zt_ends_t *ends, const uint8_t *head, const uint8_t *footer,
 
 
 /*
- * The end is not of a version that we read.  Before 1.1 there was no magic
- * number there, only the length of the manifest; bytes that can't be a length
- * are taken for damage.
+ * The file does not end like a format that is read here.  Before 1.1 a file
+ * ended with the length of the manifest and no magic number; bytes that can't
+ * be a length are taken for damage.
  */
 
 static xet_status_t

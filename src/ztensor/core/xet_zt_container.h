@@ -29,8 +29,8 @@ typedef struct {
     uint64_t            manifest_length;
     uint64_t            manifest_hash;  /* container 2 */
 
-    uint64_t            data_start;     /* components lie between */
-    uint64_t            data_end;
+    uint64_t            data_start;     /* components lie from here */
+    uint64_t            data_end;       /* to here, exclusive */
 } xet_zt_ends_t;
 
 
@@ -39,8 +39,9 @@ unsigned xet_zt_tail_len(uint64_t size);
 
 /*
  * head: the first XET_ZT_MAGIC_LEN bytes of a file of size bytes; tail: the
- * last xet_zt_tail_len().  limit: of the manifest.  *ends is filled as far as
- * the file is understood.  XET_ZT_NOT_ZTENSOR, XET_ZT_TOO_SHORT,
+ * last xet_zt_tail_len() bytes.  limit: bytes of the manifest.  strict: a file
+ * of container 1 must begin with its magic number.  *ends is filled as far as
+ * the file is understood.  XET_OK; XET_ZT_NOT_ZTENSOR, XET_ZT_TOO_SHORT,
  * XET_ZT_HEADER_MAGIC, XET_ZT_FOOTER_MAGIC, XET_ZT_VERSION (ends->container
  * says which), XET_ZT_DATA_SHARD, XET_ZT_MANIFEST_*, XET_ZT_ALIGN.
  */

@@ -2,9 +2,10 @@
 /*
  * zstd to an exact length.
  *
- * Purpose:    a component as its tensor has it.  Output that is shorter than
- *             the shape says is an error as much as a longer one: readers
- *             that fill up with zeros exist, and are wrong.
+ * Purpose:    a compressed component becomes the bytes of its tensor.  Output
+ *             that is shorter than the shape says is an error as much as
+ *             output that is longer: some readers pad it with zeros, which is
+ *             wrong.
  * States:     between frames or inside of one; failed.  The first error
  *             stays.
  * Ownership:  one context of libzstd, used again for every component; while
@@ -12,9 +13,10 @@
  *             the limit bounds.
  * Threads:    one at a time.
  *
- * The head of each frame is read here as well.  libzstd skips its check of the
- * window where a whole frame comes with room for all of it, and of the content
- * size where the last block is empty; so a verdict would depend on pieces.
+ * The head of each frame is parsed here as well.  libzstd skips its check of
+ * the window where a whole frame comes with room for all of its output, and its
+ * check of the content size where the last block is empty; so a verdict would
+ * depend on how the input is cut into pieces.
  *
  * The writers of the format make frames without a content size, whose window
  * is what their level allows, however short the data: 8 MiB at level 19 and
@@ -47,7 +49,7 @@ struct xet_zt_decoder_s {
     unsigned                 frame:1;      /* inside of a frame */
     unsigned                 any:1;        /* a frame has ended */
     unsigned                 held:1;       /* output waits for room */
-    unsigned                 parsed:1;     /* info is of the frame */
+    unsigned                 parsed:1;     /* info is of the open frame */
     xet_status_t             status;
 
     xet_zt_frame_t           info;
@@ -189,9 +191,9 @@ xet_zt_decoder_feed(xet_zt_decoder_t *d, const uint8_t **in, size_t *in_len,
 
 
 /*
- * As far as input or room goes.  libzstd may hold back output for which there
- * was no room; only then it is called without input, which it takes for an
- * endless loop otherwise.
+ * Decodes until the input or the room is used up.  libzstd may hold back
+ * output for which there was no room; only then is it called without input,
+ * since it takes other calls without input for an endless loop.
  */
 
 static xet_status_t
@@ -237,8 +239,8 @@ xet_zt_decoder_stream(xet_zt_decoder_t *d, ZSTD_inBuffer *input,
 
 
 /*
- * The head of the frame, as far as it is there.  Until it is known libzstd
- * takes all that it gets, so no byte is seen twice here.
+ * Collects and parses the head of the frame.  Until the head is complete
+ * libzstd takes all the input that it gets, so no byte is collected twice.
  */
 
 static xet_status_t
@@ -277,8 +279,8 @@ xet_zt_decoder_head(xet_zt_decoder_t *d, const uint8_t *p, size_t len)
 
 
 /*
- * libzstd may know frames of its own past, before there was a format, and
- * nobody else does.
+ * Whether len bytes at p may begin a frame of RFC 8878.  libzstd may be built
+ * to decode frames from before the format was fixed; other readers don't.
  */
 
 static int
@@ -336,7 +338,7 @@ xet_zt_decoder_finish(xet_zt_decoder_t *d)
         return d->status;
     }
 
-    /* what was held back when the last of the room was used up */
+    /* end a frame whose output has filled the room; no byte may follow */
 
     if (d->held) {
         p = byte;
@@ -461,7 +463,7 @@ xet_zt_frame_parse(xet_zt_frame_t *f, const uint8_t *data, size_t len)
         return XET_ZT_ZSTD;
     }
 
-    /* a frame of one segment is its own window and always tells its size */
+    /* a frame of one segment is its own window and always has a content size */
 
     dictionary = dictionary_len[flags & 0x03];
     content = content_len[flags >> 6];

@@ -2,17 +2,16 @@
 /*
  * Digests, from their text to a verdict.
  *
- * Purpose:    a digest that can't be checked must never pass for one that
- *             was: a reader that skips what it can't parse says "verified" of
- *             anything.
- * States:     by kind; with none the bytes are ignored and the verdict is
- *             that of the text.
- * Ownership:  the contexts of SHA-256 and XXH3 are allocated once and used
- *             again.
+ * Purpose:    a digest that can't be checked must never pass for one that was
+ *             checked: a reader that skips what it can't parse reports
+ *             "verified" for anything.
+ * States:     the kind of the digest; with XET_ZT_DIGEST_NONE bytes are
+ *             ignored, and the verdict is the one on the digest's text.
+ * Ownership:  the contexts of SHA-256 and XXH3 are allocated once and reused.
  * Threads:    one at a time.
  *
  * Container 1: hex of any case; CRC-32C of 8 digits, with or without 0x.
- * Container 2: lower case only, which its parser has seen to.
+ * Container 2: lower case only, which the manifest's parser has checked.
  */
 
 
@@ -161,7 +160,7 @@ xet_zt_digest_finish(xet_zt_digest_t *d, xet_zt_digest_verdict_t *verdict)
 
         break;
 
-    default: /* a number, its hex is big-endian */
+    default: /* a number, written as big-endian hex */
 
         value = (d->kind == XET_ZT_DIGEST_CRC32C)
                 ? d->crc32c : XXH3_64bits_digest(d->xxh3);

@@ -18,9 +18,10 @@ typedef enum {
     XET_ZT_DIGEST_VERIFIED = 0,
     XET_ZT_DIGEST_MISMATCH,
     XET_ZT_DIGEST_ABSENT,
-    XET_ZT_DIGEST_UNSUPPORTED,         /* unknown, or what it covers is */
+    XET_ZT_DIGEST_UNSUPPORTED,         /* unknown, or over data that is not
+                                          read or decoded here */
     XET_ZT_DIGEST_MALFORMED,
-    XET_ZT_DIGEST_UNREADABLE           /* what it covers can't be had */
+    XET_ZT_DIGEST_UNREADABLE           /* its data can't be read */
 } xet_zt_digest_verdict_t;
 
 
@@ -39,7 +40,7 @@ typedef struct {
     size_t                   len;      /* of want */
 
     void                    *sha256;   /* an EVP_MD_CTX, kept for reuse */
-    void                    *xxh3;     /* an XXH3_state_t, likewise */
+    void                    *xxh3;     /* an XXH3_state_t, kept for reuse */
     uint32_t                 crc32c;
 } xet_zt_digest_t;
 
@@ -48,17 +49,17 @@ void xet_zt_digest_init(xet_zt_digest_t *d);
 void xet_zt_digest_destroy(xet_zt_digest_t *d);
 
 /*
- * Begins with the digest that text (data NULL: none) declares.  XET_OK even
- * where it can't be checked, XET_NOMEM.
+ * Begins with the digest that text declares (data NULL: no digest).  XET_OK,
+ * even for a digest that can't be checked; XET_NOMEM.
  */
 xet_status_t xet_zt_digest_start(xet_zt_digest_t *d, const xet_zt_text_t *text,
     xet_zt_container_t container);
 
-/* XET_OK, XET_INTERNAL. */
+/* Takes the next bytes that the digest covers.  XET_OK, XET_INTERNAL. */
 xet_status_t xet_zt_digest_update(xet_zt_digest_t *d, const uint8_t *data,
     size_t len);
 
-/* *verdict; XET_OK, XET_INTERNAL. */
+/* Sets *verdict.  XET_OK, XET_INTERNAL. */
 xet_status_t xet_zt_digest_finish(xet_zt_digest_t *d,
     xet_zt_digest_verdict_t *verdict);
 

@@ -8,10 +8,10 @@
  * Ownership:  the rows are constants.
  * Threads:    any.
  *
- * The text of 1.1 has more stored types than its reference readers, whom one
- * float8 tensor makes refuse the whole file; the text is followed here.  From
- * 1.2 on these are logical types over bytes and floats, which container 2
- * knows in that form only; there bool is one as well.
+ * The text of 1.1 has more stored types than its reference readers, which
+ * refuse a whole file because of one float8 tensor; the text is followed here.
+ * From 1.2 on float8 and complex are logical types over bytes and floats;
+ * container 2 has them in that form only, and bool too is a logical type there.
  */
 
 

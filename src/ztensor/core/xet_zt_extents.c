@@ -4,8 +4,8 @@
  *
  * Purpose:    equal ranges are tied weights and welcome; ranges that overlap
  *             in part are two readings of one byte.
- * States:     being filled; finished, when only the offenders are left, none
- *             in a sane file.
+ * States:     being filled; finished, when only the ranges that overlap
+ *             another in part are left, none in a sane file.
  * Ownership:  the array is allocated here, 24 bytes a component.
  * Threads:    one at a time.
  *
@@ -138,7 +138,7 @@ xet_zt_extents_finish(xet_zt_extents_t *e)
         return XET_OK;
     }
 
-    /* they may stay for long */
+    /* the ranges left may stay in memory for long */
 
     x = realloc(e->extents, n * sizeof(xet_zt_extent_t));
     e->extents = x ? x : e->extents;

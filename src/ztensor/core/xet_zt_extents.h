@@ -16,7 +16,7 @@
 typedef struct {
     uint64_t          offset;
     uint64_t          length;
-    uint64_t          file;            /* 0: this one; else a shard's number */
+    uint64_t          file;            /* 0: this file; else shard number */
 } xet_zt_extent_t;
 
 
@@ -30,17 +30,20 @@ typedef struct {
 void xet_zt_extents_init(xet_zt_extents_t *e);
 void xet_zt_extents_destroy(xet_zt_extents_t *e);
 
-/* The sum does not overflow; an empty range is ignored.  XET_NOMEM. */
+/*
+ * offset + length must not overflow; an empty range is ignored.  XET_OK,
+ * XET_NOMEM.
+ */
 xet_status_t xet_zt_extents_add(xet_zt_extents_t *e, uint64_t file,
     uint64_t offset, uint64_t length);
 
 /*
- * Leaves only the ranges that overlap another, unequal one; XET_ZT_OVERLAP
- * if there are any.  Nothing may be added after that.
+ * Leaves only the ranges that overlap another, unequal range.  XET_OK;
+ * XET_ZT_OVERLAP if any are left.  Nothing may be added after that.
  */
 xet_status_t xet_zt_extents_finish(xet_zt_extents_t *e);
 
-/* Whether a range is among those. */
+/* Whether a range is one that xet_zt_extents_finish() has left. */
 int xet_zt_extents_find(const xet_zt_extents_t *e, uint64_t file,
     uint64_t offset, uint64_t length);
 

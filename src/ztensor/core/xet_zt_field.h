@@ -13,7 +13,7 @@
 #include "xet_zt_dtype.h"
 
 
-#define XET_ZT_FIELD_MAX  24           /* longer names than any field has */
+#define XET_ZT_FIELD_MAX  24           /* bytes; all names are shorter */
 
 
 typedef enum {
@@ -56,7 +56,7 @@ xet_zt_field_t xet_zt_field_find(xet_zt_container_t container,
 uint32_t xet_zt_field_required(xet_zt_container_t container,
     xet_zt_record_t record);
 
-/* Whether null stands for the absence of a field. */
+/* Whether null as the field's value stands for its absence. */
 int xet_zt_field_nullable(xet_zt_container_t container, xet_zt_field_t field);
 
 

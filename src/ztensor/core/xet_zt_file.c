@@ -8,9 +8,9 @@
  *             its name where names are in some order.
  * States:     the start of the file, its end, the manifest, done or failed.
  *             The verdict stays.
- * Ownership:  the parser, the hash, the table of shards and the ranges of
- *             components are released when the manifest has been read; the
- *             ranges that overlap are kept.
+ * Ownership:  the parser, the hash and the table of shards are released when
+ *             the manifest has been read; of the ranges of components, those
+ *             that overlap are kept, or all of them after an error.
  * Threads:    one at a time; any number may read a record that is done.
  *
  * Memory: the parser's 400 KiB, 16 bytes an object and 24 a component while
@@ -220,7 +220,7 @@ xet_zt_ends(xet_zt_t *zt)
             return XET_NOMEM;
         }
 
-        /* a manifest is a blob like others */
+        /* no component may overlap the manifest in part */
 
         rc = xet_zt_extents_add(&zt->extents, 0, ends->manifest_offset,
                                 ends->manifest_length);
@@ -268,7 +268,7 @@ xet_zt_manifest(xet_zt_t *zt, const uint8_t *data, size_t len)
         return xet_zt_finish(zt);
     }
 
-    /* the rest could change nothing */
+    /* the rest of the manifest can't change the verdict */
 
     if (zt->verdict != XET_AGAIN
         && (ends->container != XET_ZT_CONTAINER_2
@@ -386,7 +386,7 @@ xet_zt_object(void *ctx, xet_zt_object_t *o)
     zt->info.invalid += (o->verdict == XET_ZT_OBJECT_INVALID);
     zt->info.unsupported += (o->verdict == XET_ZT_OBJECT_UNSUPPORTED);
 
-    /* in container 2 the first error of an object is one of the file */
+    /* in container 2 an error that makes an object invalid is the file's */
 
     return (zt->info.ends.container == XET_ZT_CONTAINER_2)
            ? xet_zt_object_fault(o) : XET_OK;

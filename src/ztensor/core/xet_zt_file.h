@@ -32,7 +32,7 @@ struct xet_zt_s {
     xet_status_t        status;
     uint64_t            error_offset;
 
-    uint64_t            have;              /* bytes of the part */
+    uint64_t            have;              /* bytes of the part so far */
     uint8_t             head[XET_ZT_MAGIC_LEN];
     uint8_t             tail[XET_ZT_FOOTER_2];
 

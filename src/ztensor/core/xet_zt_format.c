@@ -128,8 +128,8 @@ xet_zt_format_check(xet_zt_object_t *o, xet_zt_container_t container)
 
 
 /*
- * The reference writer declares no decoded length in 1.1, there it follows
- * from the shape.
+ * The reference writer of 1.1 declares no decoded length; the length then
+ * follows from the shape.
  */
 
 static void
@@ -186,7 +186,7 @@ xet_zt_format_csr(xet_zt_object_t *o, xet_zt_component_t **components,
         return;
     }
 
-    /* indptr has one more than there are rows */
+    /* indptr has one element more than there are rows */
 
     if (o->shape[0] == UINT64_MAX) {
         xet_zt_object_error(o, XET_ZT_LENGTH);
@@ -216,7 +216,7 @@ xet_zt_format_coo(xet_zt_object_t *o, xet_zt_component_t **components,
 
     if (o->rank == 0) {
 
-        /* an element without coordinates can't be in a list of them */
+        /* without dimensions an element has no coordinates to list */
 
         xet_zt_object_error(o, XET_ZT_FORMAT_SHAPE);
         return;
@@ -243,7 +243,7 @@ xet_zt_format_coo(xet_zt_object_t *o, xet_zt_component_t **components,
 }
 
 
-/* Container 2 has u32 and u64 only, 1.x any integer. */
+/* Whether c can be an index: u32 or u64 in container 2, any integer in 1.x. */
 
 static int
 xet_zt_format_index(xet_zt_object_t *o, const xet_zt_component_t *c,
@@ -270,8 +270,9 @@ xet_zt_format_index(xet_zt_object_t *o, const xet_zt_component_t *c,
 
 
 /*
- * The number of elements, if the length is known, and tells: one of elements
- * that share bytes does not.
+ * Sets *n to the number of elements and returns 1 if the decoded length is
+ * known and determines the number, which it does not where elements share
+ * bytes.
  */
 
 static int
@@ -293,7 +294,7 @@ xet_zt_format_elements(xet_zt_object_t *o, const xet_zt_component_t *c,
 }
 
 
-/* The length of n elements: the declared one is that, or it follows. */
+/* Checks that c has the length of n elements, or sets a length not known. */
 
 static void
 xet_zt_format_length(xet_zt_object_t *o, xet_zt_component_t *c, uint64_t n)

@@ -2,16 +2,16 @@
 /*
  * zstd frames walked without being decoded.
  *
- * Purpose:    stored frames can be handed on as they are to who decodes them
- *             itself, if no window is larger than it must expect; that is in
- *             the head of each frame, and the next one is found by way of the
- *             blocks between.
+ * Purpose:    stored frames can be sent as they are to a client that decodes
+ *             them itself, if no window is larger than a client must expect.
+ *             The window is in the head of each frame, and the next head is
+ *             found by walking over the blocks between.
  * States:     the head of a frame, the head of a block, bytes to be skipped
  *             and what comes after them.  Errors stay.
  * Ownership:  plain data.
  * Threads:    one at a time.
  *
- * What is in the blocks is not looked at: it may still not decode.
+ * The content of the blocks is not looked at: it may still fail to decode.
  */
 
 

@@ -39,7 +39,10 @@ void xet_zt_frames_init(xet_zt_frames_t *f);
 xet_status_t xet_zt_frames_feed(xet_zt_frames_t *f, const uint8_t *data,
     size_t len);
 
-/* XET_OK; XET_ZT_ZSTD inside of a frame or without one. */
+/*
+ * Called after all bytes.  XET_OK; XET_ZT_ZSTD when they end inside of a frame,
+ * when no frame holds data, or after an error.
+ */
 xet_status_t xet_zt_frames_finish(const xet_zt_frames_t *f);
 
 

@@ -1,6 +1,7 @@
 
 /*
- * Answers about zTensor files as JSON.  Errors are the buffer's.
+ * Answers about zTensor files as JSON.  Errors are kept by the buffer of the
+ * JSON writer, see xet_buf_status().
  */
 
 #ifndef _XET_ZT_JSON_H_INCLUDED_
@@ -19,10 +20,11 @@
  *    "header_magic":true,"manifest":{"offset":n,"length":n},"attributes":{},
  *    "count":n,"warnings":[],"objects":[...],"next":i}
  *
- * "count" is that of the file; "next" is the index of the last object of the
- * page, to go on after, or null when no other object matches.  "attributes"
- * are null when too large.  Warnings: "missing_header_magic",
- * "unknown_version", "overlap", "attributes_not_echoed".
+ * "count" is the number of objects in the file; "next" is the index of the
+ * last object of the page, after which the next page begins, or null when no
+ * other object matches.  "attributes" are null when too large.  Warnings:
+ * "missing_header_magic", "unknown_version", "overlap",
+ * "attributes_not_echoed".
  */
 
 typedef struct {
@@ -31,12 +33,12 @@ typedef struct {
     uint64_t           limit;          /* objects of the page at most */
     uint64_t           bytes;          /* no object begins past them */
     uint64_t           n;              /* objects so far */
-    uint64_t           last;           /* index */
+    uint64_t           last;           /* index of the last object */
     uint64_t           start;          /* of the page in the buffer */
     unsigned           more:1;
 } xet_zt_page_t;
 
-/* id: what the file is called; limit at least 1. */
+/* id: the value of "file"; limit: at least 1. */
 void xet_zt_page_begin(xet_zt_page_t *page, xet_json_t *j, const xet_zt_t *zt,
     const uint8_t *id, size_t id_len, uint64_t limit, uint64_t bytes);
 
@@ -55,8 +57,9 @@ void xet_zt_page_end(xet_zt_page_t *page);
  *    "digest":"..."}}}
  *
  * "status" is "ok", "invalid" or "unsupported"; "errors" are codes of
- * statuses; "decoded_length" and "digest" may be null, and "shape" is with too
- * many dimensions.  A component may also have "type" and "shard".
+ * statuses; "decoded_length" and "digest" may be null; "shape" is null when it
+ * has more than XET_ZT_RANK_MAX dimensions, "attributes" when too large.  A
+ * component may also have "type" and "shard".
  */
 
 void xet_zt_object_json(xet_json_t *j, const xet_zt_object_t *o);
@@ -69,9 +72,10 @@ void xet_zt_object_json(xet_json_t *j, const xet_zt_object_t *o);
  *    "components":{"data":"verified"},"status":"ok","errors":[]}],
  *    "checked":n,"bytes":n,"ok":true}
  *
- * "checked" counts components, "bytes" those stored in this file.  "errors"
- * are those of the object and what its data gave.  "ok" is false when an
- * object is not valid, or unsupported, or a report is not xet_zt_report_ok().
+ * "checked" counts the components, "bytes" their stored bytes in this file.
+ * "errors" are those of the object's description and of its data.  "ok" is
+ * false when an object is invalid or unsupported, or when xet_zt_report_ok()
+ * is false for a report.
  */
 
 typedef struct {
@@ -86,7 +90,7 @@ void xet_zt_audit_begin(xet_zt_audit_t *a, xet_json_t *j, const xet_zt_t *zt,
     const uint8_t *id, size_t id_len);
 void xet_zt_audit_object(xet_zt_audit_t *a, const xet_zt_object_t *o);
 
-/* Errors of the report become errors of o. */
+/* An error of the report becomes an error of o; o->verdict is left alone. */
 void xet_zt_audit_component(xet_zt_audit_t *a, xet_zt_object_t *o,
     const xet_zt_component_t *c, const xet_zt_report_t *report);
 void xet_zt_audit_object_end(xet_zt_audit_t *a, const xet_zt_object_t *o);

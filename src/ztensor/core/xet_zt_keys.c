@@ -2,24 +2,25 @@
 /*
  * Keys of maps, distinct or in order.
  *
- * Purpose:    two entries of one name let two readers see two tensors; such a
- *             manifest is refused, at whatever level.
- * States:     a stack with a part for every open map: of all its keys (1.x,
- *             where order is free) or of the last one (container 2, whose
- *             keys ascend, so that a comparison with the last one tells).
+ * Purpose:    two entries of one name let two readers see two tensors; a
+ *             manifest with such a map, at whatever level, is refused.
+ * States:     a stack with a part for every open map: all keys of the map
+ *             (1.x, where their order is free) or its last key (container 2,
+ *             where keys ascend, so that comparing with the last suffices).
  * Ownership:  the stack is allocated here and grows with the largest map.
  * Threads:    one at a time.
  *
  * 1.x: a key of up to 15 bytes is kept as it is, its length in byte 15; a
  * longer one as 16 bytes of its BLAKE3 hash, with a mark in byte 15.  When the
  * map ends its keys are sorted and neighbours compared.  A million objects
- * take 16 MB.  Who finds two names of one hash, some 2^63 tries, has found a
- * file that is refused; hence no secret key.  Only text is compared: in
- * attributes other keys may stand, but nothing here reads by them.
+ * take 16 MB.  Two names of one hash, which take some 2^63 tries to find, only
+ * make a file that is refused; so the hash needs no secret key.  Only keys that
+ * are text are compared: maps that are not interpreted may have other keys, but
+ * nothing is looked up by them.
  *
  * Container 2: keys are compared as they would be encoded, by type, length
- * and bytes (RFC 8949, section 4.2.1); the heads are written at full width,
- * which has the same order.
+ * and bytes (RFC 8949, section 4.2.1); the heads of keys are stored at full
+ * width, which has the same order.
  */
 
 
@@ -271,7 +272,7 @@ xet_zt_keys_compare(xet_zt_keys_t *k, unsigned depth)
 
         rc = memcmp(last, key, n);
 
-        /* of one head, hence of one length, unless they differ before */
+        /* equal in n bytes, the keys have one head and hence one length */
 
         if (rc == 0) {
             return XET_ZT_DUPLICATE;

@@ -26,9 +26,9 @@ typedef struct {
     unsigned        open:1;            /* inside of a key */
     unsigned        hashed:1;          /* the open key is in the hasher */
 
-    size_t          limit;             /* keys of a map */
+    size_t          limit;             /* keys of a map, where not ordered */
     size_t          key_max;           /* bytes of a key, where ordered */
-    unsigned        exempt;            /* the level that limit is not for */
+    unsigned        exempt;            /* the depth without that limit */
 
     /* where the keys of the map at a level begin, in slots or in bytes */
     size_t          base[XET_CBOR_DEPTH + 1];
@@ -55,10 +55,12 @@ xet_status_t xet_zt_keys_init(xet_zt_keys_t *k, int ordered, size_t limit,
 void xet_zt_keys_destroy(xet_zt_keys_t *k);
 
 /*
- * Sees every item, with the depth of the decoder after it.  XET_ZT_DUPLICATE,
- * where not ordered at the end of the map only; XET_ZT_ORDER; XET_ZT_KEYS for
- * more than limit keys in a map, but at the level k->exempt; XET_ZT_NAME_LEN;
- * XET_ZT_MANIFEST for an array or a map as a key, where ordered; XET_NOMEM.
+ * Has to be called with every item, and with the depth of the decoder after
+ * it.  XET_OK; XET_ZT_DUPLICATE; XET_NOMEM.  Where ordered: XET_ZT_ORDER;
+ * XET_ZT_NAME_LEN for a key of more than key_max bytes; XET_ZT_MANIFEST for an
+ * array or a map as a key.  Where not ordered, keys that come twice are found
+ * at the end of their map; XET_ZT_KEYS for more than limit keys in a map that
+ * is not at the depth k->exempt.
  */
 xet_status_t xet_zt_keys_item(xet_zt_keys_t *k, const xet_cbor_item_t *item,
     unsigned depth);

@@ -32,12 +32,13 @@ typedef struct {
     uint64_t                 objects;      /* 1,000,000 */
     uint64_t                 components;   /* of all objects, 2,000,000 */
     unsigned                 roles;        /* components of an object, 64 */
-    unsigned                 rank;         /* 64, and XET_ZT_RANK_MAX */
-    unsigned                 depth;        /* 32, and XET_CBOR_DEPTH */
+    unsigned                 rank;         /* 64, XET_ZT_RANK_MAX at most */
+    unsigned                 depth;        /* 32, XET_CBOR_DEPTH at most */
     size_t                   name;         /* bytes of a name, 1024 */
-    size_t                   keys;         /* of other maps, 65,536 */
-    size_t                   attributes;   /* bytes echoed of a map, 1 MiB */
-    unsigned                 strict:1;     /* 0 */
+    size_t                   keys;         /* of any other map, 65,536 */
+    size_t                   attributes;   /* bytes of an echoed map, 1 MiB */
+    unsigned                 strict:1;     /* 0; 1: overlaps and a header
+                                              without magic are errors */
 } xet_zt_limits_t;
 
 void xet_zt_limits_init(xet_zt_limits_t *limits);

@@ -23,8 +23,8 @@
  * object at their largest: no field comes twice, and the components are
  * counted.
  *
- * A value that is not known is skipped item by item, under the same limits as
- * the rest.
+ * The value of an unknown field is skipped item by item, under the same limits
+ * as the rest.
  */
 
 
@@ -70,14 +70,14 @@ struct xet_zt_manifest_s {
     unsigned                skip_attributes:1;
     unsigned                skip_key:1;
     unsigned                skip_depth;
-    unsigned                name_zero:1;   /* of the open attribute */
+    unsigned                name_zero:1;   /* in an attribute's name */
     uint64_t                name_len;
 
     xet_status_t            status;
     uint64_t                pos;
 
     xet_zt_state_t          state;
-    xet_zt_record_t         record;        /* the open one, or those named */
+    xet_zt_record_t         record;        /* open, or those of the open map */
     xet_zt_field_t          field;
     uint32_t                seen[XET_ZT_RECORD_SHARD + 1];
     uint32_t                required[XET_ZT_RECORD_SHARD + 1];
@@ -239,7 +239,7 @@ xet_zt_manifest_feed(xet_zt_manifest_t *m, const uint8_t *data, size_t len)
 
         if (rc == XET_OK) {
 
-            /* the place of a string is its begin, however it is cut */
+            /* the place of a string is where it begins, however it is cut */
 
             if (item.kind != XET_CBOR_DATA) {
                 m->pos = item.pos;
@@ -289,9 +289,9 @@ xet_zt_manifest_root(const xet_zt_manifest_t *m)
 
 
 /*
- * The meaning is checked before the keys: a string without a meaning is found
- * where the string begins, a key that comes twice only where it ends, and an
- * error must not depend on how much of a string the window has.
+ * The meaning is checked before the keys: a string that has no place here is
+ * found where the string begins, a key that comes twice only where the key
+ * ends, and an error must not depend on how much of a string the window has.
  */
 
 static xet_status_t
@@ -343,8 +343,9 @@ xet_zt_manifest_mean(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
 
 
 /*
- * A value that is not looked at, attributes for the most part.  The first
- * call is with the item that begins the value; m->skip_depth is around it.
+ * Skips an item of a value that is not interpreted, or of a key that is not
+ * text; m->skip_depth is the depth around the value or key.  Of attributes the
+ * names are checked; the head of their map is not passed to this function.
  */
 
 static xet_status_t
@@ -513,7 +514,7 @@ xet_zt_record_key(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
         return xet_zt_record_text(m, item);
     }
 
-    /* container 2 ignores what it does not know, be it no text */
+    /* container 2 ignores unknown keys, even those that are not text */
 
     if (m->conf.container != XET_ZT_CONTAINER_2) {
         return XET_ZT_MANIFEST;
@@ -599,7 +600,7 @@ xet_zt_record_value(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
 }
 
 
-/* A map of names to records. */
+/* Opens a map of names to records. */
 
 static xet_status_t
 xet_zt_record_list(xet_zt_manifest_t *m, const xet_cbor_item_t *item,
@@ -635,7 +636,7 @@ xet_zt_record_integer(xet_zt_manifest_t *m, const xet_cbor_item_t *item,
 }
 
 
-/* Dimensions are counted past the end of their array. */
+/* Dimensions past XET_ZT_RANK_MAX are counted, but not kept. */
 
 static xet_status_t
 xet_zt_record_number(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
@@ -688,7 +689,7 @@ xet_zt_record_name(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
             m->keys.exempt = 0;
         }
 
-        /* nothing is read behind the objects when entered amidst them */
+        /* a parser that began amidst the objects reads nothing after them */
 
         if (m->record == XET_ZT_RECORD_OBJECT && !m->whole) {
             return XET_DONE;
@@ -746,7 +747,7 @@ xet_zt_record_name(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
 }
 
 
-/* The end of a record; the record around goes on. */
+/* Ends the open record; the record around it goes on. */
 
 static xet_status_t
 xet_zt_record_close(xet_zt_manifest_t *m)
@@ -755,7 +756,7 @@ xet_zt_record_close(xet_zt_manifest_t *m)
 
     if (m->record == XET_ZT_RECORD_ROOT) {
 
-        /* a field may be missing, but bytes behind the root are worse */
+        /* missing fields are an error only after trailing bytes */
 
         m->state = xet_zt_at_end;
         return XET_OK;
@@ -999,7 +1000,7 @@ xet_zt_record_set(xet_zt_manifest_t *m, xet_zt_text_t *text)
 }
 
 
-/* Any 1.x is read, but of 1.1 and 1.2 we know that we can. */
+/* Any 1.x is read; only 1.1 and 1.2 are known to be read as they are meant. */
 
 static xet_status_t
 xet_zt_record_version(xet_zt_manifest_t *m, xet_zt_text_t *text)

@@ -30,8 +30,8 @@ typedef struct {
 
 
 /*
- * What a handler is given lives until it returns.  It returns XET_OK; XET_DONE
- * to stop reading; or the error that is to become the parser's.
+ * An object or a shard lives until its handler returns.  A handler returns
+ * XET_OK; XET_DONE to stop reading; or an error, which becomes the parser's.
  */
 
 typedef xet_status_t (*xet_zt_object_pt)(void *ctx, xet_zt_object_t *o);
@@ -41,7 +41,7 @@ typedef xet_status_t (*xet_zt_shard_pt)(void *ctx, const xet_zt_shard_t *s);
 typedef struct {
     xet_zt_container_t       container;    /* 1 or 2 */
     const xet_zt_limits_t   *limits;       /* copied */
-    uint64_t                 size;         /* of the manifest */
+    uint64_t                 size;         /* of the manifest, bytes */
     const xet_zt_position_t *from;         /* NULL: the whole manifest */
     unsigned                 attributes:1; /* keep those of objects */
 
@@ -59,13 +59,13 @@ xet_zt_manifest_t *xet_zt_manifest_create(const xet_zt_manifest_conf_t *conf);
 void xet_zt_manifest_destroy(xet_zt_manifest_t *m);
 
 /*
- * The next bytes.  XET_AGAIN; XET_DONE at the end, or where the handler has
- * stopped; or the error, which stays: XET_ZT_MANIFEST, XET_ZT_TRAILING,
+ * Takes the next bytes.  XET_AGAIN; XET_DONE at the end, or where a handler has
+ * stopped; or an error, which stays: XET_ZT_MANIFEST, XET_ZT_TRAILING,
  * XET_ZT_NESTING, XET_ZT_UTF8, XET_ZT_DUPLICATE, XET_ZT_ORDER,
  * XET_ZT_MISSING, XET_ZT_VERSION, XET_ZT_OBJECTS, XET_ZT_COMPONENTS,
  * XET_ZT_KEYS, XET_ZT_NAME_LEN, XET_ZT_NAME, XET_ZT_SHARD_NAME, XET_NOMEM.
- * From a position, not everything is checked again that the whole manifest has
- * passed once.
+ * A parser that begins at a position does not check again all that the whole
+ * manifest has passed once.
  */
 xet_status_t xet_zt_manifest_feed(xet_zt_manifest_t *m, const uint8_t *data,
     size_t len);
@@ -74,7 +74,7 @@ xet_status_t xet_zt_manifest_feed(xet_zt_manifest_t *m, const uint8_t *data,
 uint64_t xet_zt_manifest_pos(const xet_zt_manifest_t *m);
 
 
-/* What is known of the root at the end of a whole manifest. */
+/* The root of the manifest; complete when a whole manifest has ended. */
 
 typedef struct {
     uint8_t                  version[XET_ZT_VERSION_MAX];

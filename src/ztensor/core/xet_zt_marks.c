@@ -2,18 +2,20 @@
 /*
  * Marks in a manifest.
  *
- * Purpose:    a page, or an object by its name, is read from the mark before;
- *             so of a manifest of 20 MB a look-up reads 100 KB.
+ * Purpose:    reading a page, or looking up an object by name, begins at the
+ *             last mark before it; so a look-up reads 100 KB of a manifest of
+ *             20 MB.
  * States:     while objects come, a mark is set at every stride-th object;
  *             when there are too many marks, every second is dropped and the
- *             stride doubles.  The order of names is what no object has
- *             contradicted.
- * Ownership:  names of marks and the last name are released by the destroyer.
+ *             stride doubles.  Names are in an order as long as no object has
+ *             contradicted it.
+ * Ownership:  the names of marks are released by xet_zt_marks_destroy(), the
+ *             last name by xet_zt_marks_end() before.
  * Threads:    one at a time while objects come, any number afterwards.
  *
- * The writers known order names as strings (container 1) or by length first
- * (container 2, which has to).  A look-up in any other manifest reads from the
- * start, and so does a look-up where a mark's name is too long to be kept.
+ * Known writers order names as strings (container 1) or by length first
+ * (container 2, which demands it).  A look-up in any other manifest reads from
+ * the start, and so does a look-up where a mark's name is too long to be kept.
  */
 
 
@@ -99,7 +101,7 @@ xet_zt_marks_order(xet_zt_marks_t *m, xet_zt_info_t *info,
         }
     }
 
-    /* the parser has held the name against the same limit */
+    /* the parser has checked that the name is not longer than name_max */
 
     m->last_len = name->len;
 

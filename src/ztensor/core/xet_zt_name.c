@@ -2,12 +2,13 @@
 /*
  * Names and digests of container 2.
  *
- * Purpose:    the rules of section 3.5, 7.1 and 3.4 of its specification.
+ * Purpose:    the rules of sections 3.5, 7.1 and 3.4 of the specification of
+ *             container 2.
  * States:     none.
  * Ownership:  nothing is kept.
  * Threads:    any.
  *
- * The decoder of CBOR has seen to it that text is UTF-8.
+ * The CBOR decoder has checked that text is UTF-8.
  */
 
 

@@ -11,12 +11,12 @@
 #include <stddef.h>
 
 
-/* Names of objects, parts and attributes; the length has been checked. */
+/* Names of objects and parts: not empty, no zero byte; any length. */
 int xet_zt_name_valid(const uint8_t *name, size_t len);
 
 int xet_zt_shard_name_valid(const uint8_t *name, size_t len);
 
-/* "algorithm:hex", both in lower case; neither has to be known. */
+/* "algorithm:hex" in lower case; the algorithm does not have to be known. */
 int xet_zt_digest_valid(const uint8_t *digest, size_t len);
 
 

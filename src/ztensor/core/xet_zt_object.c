@@ -13,9 +13,9 @@
  *
  * An object that breaks a rule is invalid, an object with a name in it that is
  * not known here is unsupported: it is listed, its stored bytes are served,
- * but what they mean is not judged.  In container 1 neither is a matter of the
- * other objects; in container 2 one invalid object makes the file invalid,
- * and so does an unknown dtype, because the set of dtypes is closed there.
+ * but what they mean is not judged.  In container 1 neither concerns the other
+ * objects; in container 2 one invalid object makes the file invalid, and so
+ * does an unknown dtype, because the set of dtypes is closed there.
  *
  * No sum and no product is taken before it is known to fit.
  */
@@ -306,7 +306,7 @@ xet_zt_component_range(const xet_zt_component_t *c,
 
     rc = xet_zt_component_bounds(c, region);
 
-    /* the magic number is no secret, but it is no tensor either */
+    /* bytes outside of the region, such as the magic number, are no data */
 
     if (rc == XET_OK) {
         range->start = c->offset;
@@ -385,7 +385,7 @@ xet_zt_object_copy(const xet_zt_object_t *o)
     xet_zt_text_t    *texts[XET_ZT_COMPONENT_TEXTS];
     xet_zt_object_t  *copy;
 
-    /* one byte more: a text may be empty, but not nowhere */
+    /* one byte more: an empty text at the end still points into the copy */
 
     copy = malloc(xet_zt_object_size(o) + 1);
     if (copy == NULL) {

@@ -16,8 +16,8 @@
 
 #define XET_ZT_ERRORS_MAX  16          /* of one object */
 
-#define XET_ZT_UNIT        64          /* that offsets are multiples of */
-#define XET_ZT_UNIT_2      4096
+#define XET_ZT_UNIT        64          /* offsets are multiples of it */
+#define XET_ZT_UNIT_2      4096        /* in container 2 */
 
 
 /* Counted bytes: names may hold zero bytes.  data is NULL when absent. */
@@ -55,7 +55,7 @@ typedef struct {
     uint64_t                 decoded;      /* decoded bytes, if known */
     xet_zt_coding_t          coding;
     const xet_zt_dtype_t    *storage;      /* NULL: unknown */
-    const xet_zt_dtype_t    *element;      /* with regard to type, or NULL */
+    const xet_zt_dtype_t    *element;      /* of type or dtype; NULL: unknown */
 } xet_zt_component_t;
 
 
@@ -97,72 +97,76 @@ typedef struct {
 typedef struct {
     xet_zt_container_t       container;
     unsigned                 rank_max;
-    uint64_t                 data_start;   /* components lie between */
-    uint64_t                 data_end;
+    uint64_t                 data_start;   /* components lie from here */
+    uint64_t                 data_end;     /* to here, exclusive */
 } xet_zt_region_t;
 
 
 /*
- * Fills the members named above.  Does not look at other objects, nor at
- * components in other files, but for their alignment.
+ * Checks an object by its description and fills the members marked above.
+ * Does not look at other objects, nor whether components in other files are in
+ * bounds.
  */
 void xet_zt_object_check(xet_zt_object_t *o, const xet_zt_region_t *region);
 
-/* An error of the object: at most once each, and the verdict follows. */
+/* Adds an error, each one once, and makes the verdict as bad as the error. */
 void xet_zt_object_error(xet_zt_object_t *o, xet_status_t status);
 
 /* The first error that makes the object invalid, or XET_OK. */
 xet_status_t xet_zt_object_fault(const xet_zt_object_t *o);
 
-/* NULL when there is none. */
+/* The component of a role; NULL when there is none. */
 const xet_zt_component_t *xet_zt_object_component(const xet_zt_object_t *o,
     const uint8_t *role, size_t len);
 
 /*
- * The component that is meant without a role: "data", or the only one.  NULL
- * where there are several.
+ * The component that is meant without a role: "data", else the only one, else
+ * NULL.
  */
 const xet_zt_component_t *xet_zt_object_default(const xet_zt_object_t *o);
 
 /*
- * Whether a range of decoded bytes is a range of the file: for raw components
- * of this file.
+ * Whether a range of decoded bytes is also a range of the file, as it is for
+ * raw components in this file.
  */
 int xet_zt_component_seekable(const xet_zt_component_t *c);
 
 /*
- * Whether a component lies in a region: of this file, or of its shard.
- * XET_OK, XET_ZT_BOUNDS, XET_ZT_HEADER.
+ * Whether a component lies in a region, which is of this file or of the
+ * component's shard.  XET_OK, XET_ZT_BOUNDS, XET_ZT_HEADER.
  */
 xet_status_t xet_zt_component_bounds(const xet_zt_component_t *c,
     const xet_zt_region_t *region);
 
 /*
- * Where a component's stored bytes are in this file; XET_ZT_SHARD_REF when
- * they are in another file, XET_ZT_BOUNDS, XET_ZT_HEADER.
+ * Sets *range to a component's stored bytes in this file.  XET_OK;
+ * XET_ZT_SHARD_REF when the bytes are in another file; XET_ZT_BOUNDS,
+ * XET_ZT_HEADER.
  */
 xet_status_t xet_zt_component_range(const xet_zt_component_t *c,
     const xet_zt_region_t *region, xet_range_t *range);
 
 /*
- * Rows first to end - 1 (along the first dimension) of a dense raw component,
- * as a range of its bytes.  XET_ZT_DECODE when rows are not contiguous or the
- * object is not valid, XET_RANGE_PAST_END.
+ * Sets *range to the bytes of rows first to end - 1 (along the first
+ * dimension), counted from the start of c: the raw "data" component of a dense
+ * object.  XET_OK; XET_ZT_DECODE for any other component, for an object that
+ * is not XET_ZT_OBJECT_OK, and where two rows share a byte;
+ * XET_RANGE_PAST_END.
  */
 xet_status_t xet_zt_object_rows(const xet_zt_object_t *o,
     const xet_zt_component_t *c, uint64_t first, uint64_t end,
     xet_range_t *range);
 
 /*
- * A copy of an object but for its attributes, which read as absent; in one
- * piece, to be released with free().  NULL when out of memory.
+ * A copy of an object without its attributes, which read as absent; in one
+ * piece, which the caller releases with free().  NULL when out of memory.
  */
 xet_zt_object_t *xet_zt_object_copy(const xet_zt_object_t *o);
 
 /* Bytes that a copy takes. */
 size_t xet_zt_object_size(const xet_zt_object_t *o);
 
-/* text is the C string s. */
+/* Whether text is present and is the C string s. */
 int xet_zt_text_is(const xet_zt_text_t *text, const char *s);
 
 /* The rules of the known formats; xet_zt_object_check() calls it. */

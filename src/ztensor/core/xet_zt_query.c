@@ -7,8 +7,8 @@
  * Ownership:  texts are decoded into the room that the caller gives.
  * Threads:    any.
  *
- * Strict, as a typing error must not select another object: an argument that
- * the route does not have, an argument that comes twice, and a malformed
+ * Parsing is strict, as a typing error must not select another object: an
+ * argument that the route does not have, one that comes twice, and a malformed
  * escape are refused.  Whether a decoded name is UTF-8 is not looked at: names
  * are compared as bytes, with names that are UTF-8.
  */
@@ -36,7 +36,7 @@ typedef enum {
 
 typedef struct {
     const char  *name;
-    unsigned     wanted;                   /* XET_ZT_ARG_* that has it */
+    unsigned     wanted;                   /* XET_ZT_ARG_* it belongs to */
 } xet_zt_arg_row_t;
 
 
@@ -122,7 +122,7 @@ done:
         return XET_ZT_QUERY_NONE;
     }
 
-    /* a role of what? */
+    /* a role needs an object */
 
     return (q->role.data && q->name.data == NULL && !q->has_i)
            ? XET_ZT_QUERY_NONE : XET_OK;

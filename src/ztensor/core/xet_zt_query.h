@@ -42,9 +42,10 @@ typedef struct {
 
 
 /*
- * args: as in the URL, "+" is no space; room has len bytes, texts are put
- * there.  XET_ZT_QUERY, XET_ZT_QUERY_KEY, XET_ZT_QUERY_ESCAPE,
- * XET_ZT_QUERY_BOTH, XET_ZT_QUERY_NONE, XET_ZT_AXES.
+ * wanted: XET_ZT_ARG_* of the route.  args: as in the URL, "+" is no space.
+ * room: len bytes for the texts of *q, which must live as long as *q.  XET_OK,
+ * XET_ZT_QUERY, XET_ZT_QUERY_KEY, XET_ZT_QUERY_ESCAPE, XET_ZT_QUERY_BOTH,
+ * XET_ZT_QUERY_NONE, XET_ZT_AXES.
  */
 xet_status_t xet_zt_query_parse(xet_zt_query_t *q, unsigned wanted,
     const uint8_t *args, size_t len, uint8_t *room);

@@ -2,8 +2,8 @@
 /*
  * Reports as bytes.
  *
- * Purpose:    the data of a file never changes, so what was found once is
- *             found again without reading it.
+ * Purpose:    the data of a file never changes, so a report on it is kept and
+ *             the data need not be read again.
  * States:     none.
  * Ownership:  the caller's memory.
  * Threads:    any.

@@ -19,10 +19,10 @@
 uint64_t xet_zt_report_rules(const xet_zt_limits_t *limits,
     const xet_zt_decode_limits_t *decode);
 
-/* Returns 0 for a report that is not to be kept, and 1. */
+/* Fills XET_ZT_REPORT_LEN bytes; returns 0 if a report must not be kept. */
 int xet_zt_report_pack(uint8_t *dst, const xet_zt_report_t *report);
 
-/* Returns 0 for bytes that no report gives, and 1. */
+/* Reads XET_ZT_REPORT_LEN bytes; returns 0 if no report packs to them. */
 int xet_zt_report_unpack(xet_zt_report_t *report, const uint8_t *src);
 
 

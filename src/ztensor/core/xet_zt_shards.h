@@ -28,13 +28,15 @@ void xet_zt_shards_init(xet_zt_shards_t *s);
 void xet_zt_shards_destroy(xet_zt_shards_t *s);
 
 /*
- * The next one, in the order of the manifest.  XET_ZT_MANIFEST when it is too
- * small for a file, XET_NOMEM.
+ * Adds a copy of the next shard, in the order of the manifest.  XET_OK;
+ * XET_ZT_MANIFEST when the shard is too small for a file; XET_NOMEM.
  */
 xet_status_t xet_zt_shards_add(xet_zt_shards_t *s, const xet_zt_shard_t *shard);
 
 /*
- * Where components of a shard may lie.  *number: 1 and up.  XET_ZT_SHARD_REF.
+ * Sets the data_start and data_end of *region to where components of a shard
+ * may lie, and *number to the number of the shard, from 1.  XET_OK;
+ * XET_ZT_SHARD_REF when there is no such shard.
  */
 xet_status_t xet_zt_shards_find(const xet_zt_shards_t *s,
     const xet_zt_text_t *name, xet_zt_region_t *region, uint64_t *number);

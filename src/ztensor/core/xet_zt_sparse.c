@@ -2,23 +2,24 @@
 /*
  * What sparse formats ask of their indices.
  *
- * Purpose:    each index lies in the shape, pointers of rows ascend from 0 to
- *             the number of values, and all components have that number.  In
+ * Purpose:    each index lies in the shape, row pointers ascend from 0 to the
+ *             number of values, and all components imply that number.  In
  *             container 2 also: indices ascend within a row, and no two
  *             coordinates are the same.  The text of 1.1 does not ask for
  *             either.
- * States:     components of one object, one after the other; "done" has those
- *             that came to their end.
+ * States:     components of one object, one after the other; "done" has the
+ *             roles of those that came to their end.
  * Ownership:  the memory for marks is allocated when an object needs it, and
- *             serves for the next one.
+ *             reused for the next object.
  * Threads:    one at a time.
  *
- * A component may be larger than memory, so each is seen once, and in the
- * order in which it lies in the file.  A row's end is where its indices may
- * descend; so either the descents are marked, one bit an index, and the row
- * pointers wipe marks off, or the pointers mark and descents are looked up.
- * Coordinates come dimension by dimension: the cell of each element is put
- * together in 8 bytes, and sorted at the end.
+ * A component may be larger than memory, so its bytes are seen once and in
+ * their order.  Indices may descend only where a row begins.  Where the indices
+ * come first, their descents are marked, one bit an index, and the row pointers
+ * clear marks; where the row pointers come first, they set marks, in which
+ * descents are looked up.  Coordinates come dimension by dimension: the number
+ * of each element's cell is put together in 8 bytes, and these numbers are
+ * sorted at the end to find equal ones.
  */
 
 
@@ -41,21 +42,21 @@ struct xet_zt_sparse_s {
     size_t                   marks_size;   /* bytes allocated */
 
     const xet_zt_object_t   *object;
-    uint64_t                 index;        /* of it */
+    uint64_t                 index;        /* of the object */
     unsigned                 strict:1;     /* container 2 */
     unsigned                 counted:1;    /* nonzeros is known */
     unsigned                 marked:1;     /* marks are of the object */
-    unsigned                 large:1;      /* there is no memory for them */
-    unsigned                 done;         /* roles */
+    unsigned                 large:1;      /* no memory for marks */
+    unsigned                 done;         /* roles of ended components */
     uint64_t                 nonzeros;
 
-    unsigned                 role;         /* of the component */
+    unsigned                 role;         /* of the open component */
     const xet_zt_dtype_t    *type;
     xet_status_t             status;
     uint64_t                 n;            /* elements; bytes of values */
-    uint64_t                 last;         /* element */
+    uint64_t                 last;         /* the element before */
     unsigned                 dimension;    /* of coordinates */
-    uint64_t                 place;        /* in it */
+    uint64_t                 place;        /* of a value in the dimension */
     uint8_t                  part[8];      /* of an element cut in two */
     size_t                   part_len;
 };
@@ -194,7 +195,7 @@ xet_zt_sparse_role(const xet_zt_object_t *o, const xet_zt_component_t *c)
 }
 
 
-/* Those of its format. */
+/* The roles that the object's format has; 0 for one that is not sparse. */
 
 static unsigned
 xet_zt_sparse_roles(const xet_zt_object_t *o)
@@ -223,7 +224,10 @@ xet_zt_object_sparse(const xet_zt_object_t *o)
 }
 
 
-/* How many values so many bytes tell of; returns 0 when they don't. */
+/*
+ * Sets *n to the number of values that follows from the length of c, bytes,
+ * and returns 1; returns 0 when no number follows.
+ */
 
 static int
 xet_zt_sparse_count(const xet_zt_object_t *o, const xet_zt_component_t *c,
@@ -300,7 +304,7 @@ xet_zt_sparse_feed(xet_zt_sparse_t *s, const uint8_t *data, size_t len)
 }
 
 
-/* A negative one is larger than any shape. */
+/* A negative element is returned as UINT64_MAX, which is in no shape. */
 
 static uint64_t
 xet_zt_sparse_element(const xet_zt_dtype_t *type, const uint8_t *p)
@@ -373,7 +377,7 @@ xet_zt_sparse_index(xet_zt_sparse_t *s, uint64_t value)
         return XET_OK;
     }
 
-    /* a descent, which is for the start of a row */
+    /* a descent, which only the start of a row may have */
 
     rc = xet_zt_sparse_marks(s);
 
@@ -464,7 +468,7 @@ xet_zt_sparse_coordinate(xet_zt_sparse_t *s, uint64_t value)
             return rc;
         }
 
-        /* below the number of all cells, which fits */
+        /* the cell's number is below o->count, which fits in 64 bits */
 
         if (!s->large) {
             cell = &s->marks[s->place];
@@ -478,7 +482,11 @@ xet_zt_sparse_coordinate(xet_zt_sparse_t *s, uint64_t value)
 }
 
 
-/* Zeroed when the first of the object asks; XET_OK with s->large. */
+/*
+ * Allocates and zeroes the marks of an object at its first call.  XET_OK, with
+ * s->large set if they take too much memory or the number of values is not
+ * known; XET_NOMEM.
+ */
 
 static xet_status_t
 xet_zt_sparse_marks(xet_zt_sparse_t *s)
@@ -490,7 +498,7 @@ xet_zt_sparse_marks(xet_zt_sparse_t *s)
         return XET_OK;
     }
 
-    /* eight bytes have the marks of 64, or a cell, which qsort() copies */
+    /* eight bytes hold 64 marks, or a cell, of which qsort() needs a copy */
 
     each = 64;
     room = s->memory / 8;
@@ -551,7 +559,7 @@ xet_zt_sparse_finish(xet_zt_sparse_t *s)
 }
 
 
-/* The number of values that the component tells of is that of the others. */
+/* Checks that the component implies as many values as the others do. */
 
 static xet_status_t
 xet_zt_sparse_ends(xet_zt_sparse_t *s)
@@ -575,7 +583,7 @@ xet_zt_sparse_ends(xet_zt_sparse_t *s)
 
     case XET_ZT_SPARSE_COORDS:
 
-        /* without any, s->counted may still be missing */
+        /* without coordinates s->counted may still be 0 */
 
         n = s->n / s->object->rank;
 
@@ -615,7 +623,7 @@ xet_zt_sparse_ends(xet_zt_sparse_t *s)
 }
 
 
-/* Elements with each other, once all that it takes has come. */
+/* Compares elements with each other, once all components needed have ended. */
 
 static xet_status_t
 xet_zt_sparse_compared(xet_zt_sparse_t *s)
@@ -670,7 +678,7 @@ xet_zt_sparse_cells(xet_zt_sparse_t *s)
 }
 
 
-/* Whether pointers have wiped off all descents. */
+/* Checks that the row pointers have cleared the marks of all descents. */
 
 static xet_status_t
 xet_zt_sparse_wiped(xet_zt_sparse_t *s)

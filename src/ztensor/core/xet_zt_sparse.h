@@ -11,7 +11,7 @@
 #include "xet_zt_object.h"
 
 
-/* Whether its components are held against each other. */
+/* Whether the object has a sparse format, whose components are compared. */
 int xet_zt_object_sparse(const xet_zt_object_t *o);
 
 
@@ -19,28 +19,32 @@ typedef struct xet_zt_sparse_s  xet_zt_sparse_t;
 
 
 /*
- * memory: bytes that the comparison of elements with each other may take,
- * which container 2 asks for.  NULL when out of memory.
+ * memory: bytes that comparing elements with each other, which only container 2
+ * demands, may take.  NULL when out of memory.
  */
 xet_zt_sparse_t *xet_zt_sparse_create(size_t memory);
 void xet_zt_sparse_destroy(xet_zt_sparse_t *s);
 
 /*
- * Begins with component c of o, an object that has been checked; what is known
- * of its other components stays until one of another object begins.  Returns 0
- * when there is nothing to look at.  "values" come before coordinates, which
- * may be countless without them.
+ * Begins with component c of o, an object that has been checked; both stay
+ * until the end.  What is known of o's other components is kept until a
+ * component of another object begins.  Returns 0 when there is nothing to
+ * check.  "values" should come before "coords": without them the number of
+ * coordinates may not be known.
  */
 int xet_zt_sparse_start(xet_zt_sparse_t *s, xet_zt_container_t container,
     const xet_zt_object_t *o, const xet_zt_component_t *c);
 
-/* Decoded bytes.  XET_OK, XET_NOMEM; what is found stays. */
+/*
+ * Takes the next decoded bytes.  XET_OK, XET_NOMEM; errors in the data are
+ * returned by xet_zt_sparse_finish().
+ */
 xet_status_t xet_zt_sparse_feed(xet_zt_sparse_t *s, const uint8_t *data,
     size_t len);
 
 /*
- * All bytes came.  XET_OK; XET_ZT_INDICES; XET_ZT_UNCHECKED when it would have
- * taken more memory, or their number is not known.
+ * Called after all bytes.  XET_OK; XET_ZT_INDICES; XET_ZT_UNCHECKED when the
+ * check would take too much memory, or when the number of values is not known.
  */
 xet_status_t xet_zt_sparse_finish(xet_zt_sparse_t *s);
 

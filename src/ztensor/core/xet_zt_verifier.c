@@ -4,17 +4,18 @@
  *
  * Purpose:    one pass over the stored bytes gives the digest, and for zstd
  *             also the proof that they decode to what the shape asks for;
- *             decoded indices are looked at by xet_zt_sparse.h.
+ *             decoded indices are checked by xet_zt_sparse.h.
  * States:     with or without a digest, with or without a decoder; what one
  *             of them finds does not stop the other.
- * Ownership:  digest, decoder and buffers are allocated once, and serve for
+ * Ownership:  digest, decoder and buffers are allocated once, and reused for
  *             any number of components.
  * Threads:    one at a time.
  *
- * A digest of container 1 covers the stored bytes, one of container 2 the
- * decoded ones; where those can't be had, there is no verdict on it.
+ * A digest of container 1 covers the stored bytes, a digest of container 2 the
+ * decoded bytes; where the decoded bytes can't be had, there is no verdict on
+ * the digest.
  *
- * A small component is decoded as a whole, as it is for who asks for its data:
+ * A small component is decoded as a whole, as it is when its data is requested:
  * no window is too large for that.
  */
 
@@ -27,7 +28,7 @@
 
 
 #define XET_ZT_VERIFIER_BUFFER  65536
-#define XET_ZT_VERIFIER_WHOLE   (1024 * 1024)      /* either form */
+#define XET_ZT_VERIFIER_WHOLE   (1024 * 1024)      /* stored, and decoded */
 #define XET_ZT_VERIFIER_MARKS   (16 * 1024 * 1024)
 
 
@@ -36,20 +37,20 @@ struct xet_zt_verifier_s {
     xet_zt_decoder_t        *decoder;
     xet_zt_sparse_t         *sparse;
     uint8_t                 *whole;        /* stored, then decoded bytes */
-    size_t                   stored;       /* of them, so far */
+    size_t                   stored;       /* stored bytes in whole so far */
 
-    unsigned                 decode:1;     /* goes through the decoder */
-    unsigned                 at_once:1;    /* instead, when it has come */
+    unsigned                 decode:1;     /* the component is decoded */
+    unsigned                 at_once:1;    /* as a whole, when it has come */
     unsigned                 indices:1;    /* of a sparse object */
-    unsigned                 decoded:1;    /* the digest is of its output */
-    unsigned                 values:1;     /* to be looked at */
+    unsigned                 decoded:1;    /* the digest is of decoded bytes */
+    unsigned                 values:1;     /* values are to be checked */
     unsigned                 skip:1;       /* no verdict on the digest */
 
     const xet_zt_object_t   *object;
     const xet_zt_component_t  *component;
     uint64_t                 left;         /* bytes to be fed */
     xet_status_t             status;
-    uint8_t                  last;         /* byte, decoded */
+    uint8_t                  last;         /* the last decoded byte */
 
     uint8_t                  buf[XET_ZT_VERIFIER_BUFFER];
 };
@@ -154,7 +155,7 @@ xet_zt_verifier_start(xet_zt_verifier_t *v, const xet_zt_region_t *region,
 }
 
 
-/* XET_OK, XET_NOMEM; that it can't be decoded is left in the status. */
+/* XET_OK, XET_NOMEM; why a component can't be decoded is left in v->status. */
 
 static xet_status_t
 xet_zt_verifier_coding(xet_zt_verifier_t *v)
@@ -176,7 +177,7 @@ xet_zt_verifier_coding(xet_zt_verifier_t *v)
         v->status = XET_ZT_UNCHECKED;
         return XET_OK;
 
-    default: /* of zstd */
+    default: /* zstd, with or without a seek table */
         break;
     }
 
@@ -308,7 +309,7 @@ xet_zt_verifier_whole(xet_zt_verifier_t *v, const uint8_t *data, size_t len)
 }
 
 
-/* Decoded bytes. */
+/* Takes decoded bytes. */
 
 static xet_status_t
 xet_zt_verifier_plain(xet_zt_verifier_t *v, const uint8_t *data, size_t len)
@@ -372,7 +373,7 @@ xet_zt_verifier_finish(xet_zt_verifier_t *v, xet_zt_report_t *report)
 
     if (v->digest.kind == XET_ZT_DIGEST_NONE) {
 
-        /* what can't be read is more to the point than that it has none */
+        /* that data can't be read says more than that it has no digest */
 
         if (report->digest == XET_ZT_DIGEST_ABSENT
             && (v->status == XET_ZT_ZSTD || v->status == XET_ZT_LENGTH
@@ -400,7 +401,7 @@ xet_zt_verifier_finish(xet_zt_verifier_t *v, xet_zt_report_t *report)
 }
 
 
-/* What only the end tells. */
+/* Checks what only the end of a component can show. */
 
 static xet_status_t
 xet_zt_verifier_ended(xet_zt_verifier_t *v)
@@ -431,7 +432,7 @@ xet_zt_verifier_ended(xet_zt_verifier_t *v)
 }
 
 
-/* A spare half of the last byte. */
+/* Checks that a spare half of the last byte is 0. */
 
 static void
 xet_zt_verifier_values(xet_zt_verifier_t *v)
@@ -479,7 +480,7 @@ xet_zt_report_ok(const xet_zt_report_t *report, xet_zt_container_t container)
 
     case XET_ZT_VALUES:
 
-        /* what a bool is besides 0 and 1 was left open at first */
+        /* the format left open at first what a bool besides 0 and 1 is */
 
         return container == XET_ZT_CONTAINER_1;
 

@@ -17,9 +17,9 @@ typedef struct {
 
     /*
      * XET_OK; XET_ZT_ZSTD, XET_ZT_LENGTH, XET_ZT_VALUES, XET_ZT_INDICES;
-     * XET_ZT_WINDOW, XET_ZT_DECODE_SIZE when it was not decoded,
-     * XET_ZT_UNCHECKED when something else was left out; or why its range is
-     * not to be read.
+     * XET_ZT_WINDOW, XET_ZT_DECODE_SIZE when the component was not decoded;
+     * XET_ZT_UNCHECKED when something else was left out; XET_ZT_BOUNDS,
+     * XET_ZT_HEADER when its range must not be read.
      */
     xet_status_t             status;
 } xet_zt_report_t;
@@ -35,24 +35,26 @@ void xet_zt_verifier_destroy(xet_zt_verifier_t *v);
 
 /*
  * Begins with component c of o, an object that has been checked; both stay
- * until the end.  Indices are held against those of the object's components
- * that came just before; "values" come first.  XET_AGAIN with the range of the
- * file whose bytes are to be fed; XET_DONE when there is nothing to read;
- * XET_NOMEM.
+ * until the end.  Indices are checked against the components of o that were
+ * verified just before, of which "values" should be the first.  XET_AGAIN with
+ * the range of the file whose bytes are to be fed; XET_DONE when there is
+ * nothing to read; XET_NOMEM.
  */
 xet_status_t xet_zt_verifier_start(xet_zt_verifier_t *v,
     const xet_zt_region_t *region, const xet_zt_object_t *o,
     const xet_zt_component_t *c, xet_range_t *range);
 
 /*
- * Bytes past the range are ignored.  XET_OK, XET_NOMEM, XET_INTERNAL.
+ * Takes the next bytes of the range; bytes past it are ignored.  XET_OK,
+ * XET_NOMEM, XET_INTERNAL.
  */
 xet_status_t xet_zt_verifier_feed(xet_zt_verifier_t *v, const uint8_t *data,
     size_t len);
 
 /*
- * After all bytes, or none where there were none to read.  As above;
- * XET_INTERNAL when bytes are missing.
+ * Sets *report.  Called after all bytes of the range, or at once where there
+ * was nothing to read.  XET_OK, XET_NOMEM; XET_INTERNAL also when bytes are
+ * missing.
  */
 xet_status_t xet_zt_verifier_finish(xet_zt_verifier_t *v,
     xet_zt_report_t *report);

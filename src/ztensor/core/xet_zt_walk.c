@@ -203,7 +203,7 @@ xet_zt_walk_object(void *ctx, xet_zt_object_t *o)
 
     rc = w->handler(w->ctx, o);
 
-    /* names are distinct */
+    /* names are distinct: no other object has this one */
 
     return (rc == XET_OK && w->select.name.data) ? XET_DONE : rc;
 }

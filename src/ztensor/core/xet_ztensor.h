@@ -24,16 +24,16 @@
 
 #define XET_ZT_MARKS              256
 
-#define XET_ZT_WARN_NO_MAGIC      0x01     /* nothing but data at the start */
+#define XET_ZT_WARN_NO_MAGIC      0x01     /* no magic number at the start */
 #define XET_ZT_WARN_VERSION       0x02     /* 1.x, but not 1.1 or 1.2 */
 #define XET_ZT_WARN_OVERLAP       0x04     /* components overlap in part */
-#define XET_ZT_WARN_ATTRIBUTES    0x08     /* too large to be echoed */
+#define XET_ZT_WARN_ATTRIBUTES    0x08     /* the root's attributes not kept */
 
-#define XET_ZT_ORDER_BYTES        0x01     /* of names: as strings */
-#define XET_ZT_ORDER_LENGTH       0x02     /* shorter ones first, then so */
+#define XET_ZT_ORDER_BYTES        0x01     /* names ascend as strings */
+#define XET_ZT_ORDER_LENGTH       0x02     /* by length, then as strings */
 
 
-/* What is known of a file; plain data, members as far as the check came. */
+/* What is known of a file: plain data, filled as far as the check has come. */
 
 typedef struct {
     uint64_t                 size;
@@ -45,22 +45,22 @@ typedef struct {
 
     uint64_t                 count;        /* objects */
     uint64_t                 components;
-    uint64_t                 invalid;      /* objects, overlap apart */
+    uint64_t                 invalid;      /* objects; overlaps do not count */
     uint64_t                 unsupported;  /* objects */
     uint64_t                 bytes;        /* of components in this file */
 
-    uint64_t                 objects_end;  /* in the manifest */
+    uint64_t                 objects_end;  /* place in the manifest */
     uint64_t                 stride;       /* objects from mark to mark */
     unsigned                 order;        /* XET_ZT_ORDER_*; 0: none */
     unsigned                 marks_n;
-    uint64_t                 marks[XET_ZT_MARKS];  /* in the manifest */
+    uint64_t                 marks[XET_ZT_MARKS];  /* places in the manifest */
 } xet_zt_info_t;
 
 
 typedef struct xet_zt_s  xet_zt_t;
 
 
-/* size: of the file.  NULL when out of memory. */
+/* size: bytes of the file.  *limits is copied.  NULL when out of memory. */
 xet_zt_t *xet_zt_create(uint64_t size, const xet_zt_limits_t *limits);
 void xet_zt_destroy(xet_zt_t *zt);
 
@@ -74,7 +74,7 @@ void xet_zt_destroy(xet_zt_t *zt);
 xet_status_t xet_zt_need(const xet_zt_t *zt, xet_range_t *range);
 
 /*
- * The next bytes of the range needed; bytes past its end are ignored.
+ * Takes the next bytes of the range needed; bytes past its end are ignored.
  * Returns what xet_zt_need() would.
  */
 xet_status_t xet_zt_feed(xet_zt_t *zt, const uint8_t *data, size_t len);
@@ -87,7 +87,7 @@ const xet_zt_info_t *xet_zt_info(const xet_zt_t *zt);
 /* The region that the components of this file lie in, and its rules. */
 void xet_zt_region(const xet_zt_t *zt, xet_zt_region_t *region);
 
-/* The attributes of the root, a CBOR map or absent; live as long as zt. */
+/* The root's attributes, a CBOR map or absent; they live as long as zt. */
 const xet_zt_text_t *xet_zt_attributes(const xet_zt_t *zt);
 
 
@@ -95,10 +95,10 @@ const xet_zt_text_t *xet_zt_attributes(const xet_zt_t *zt);
 
 typedef struct {
     uint64_t                 first;        /* the least index */
-    xet_zt_text_t            name;         /* data NULL: any; else at most */
+    xet_zt_text_t            name;         /* of at most one; data NULL: any */
     xet_zt_text_t            prefix;       /* of the name; data NULL: any */
     xet_zt_text_t            format;       /* data NULL: any */
-    unsigned                 attributes:1; /* of the objects, wanted */
+    unsigned                 attributes:1; /* objects come with theirs */
 } xet_zt_select_t;
 
 
@@ -106,28 +106,31 @@ typedef struct xet_zt_walk_s  xet_zt_walk_t;
 
 
 /*
- * zt has been checked and found readable, and stays while the walk does; the
- * texts of select are referred to.  The handler sees checked objects in their
- * order; it returns XET_OK for more, XET_DONE for no more, or an error that
- * ends the walk.  NULL when out of memory.
+ * zt has been checked, with XET_OK, or restored.  zt and the texts of select,
+ * which are not copied, must outlive the walk.  The handler is called with
+ * checked objects in the order of the manifest; it returns XET_OK to go on,
+ * XET_DONE to stop, or an error that ends the walk.  NULL when out of memory.
  */
 xet_zt_walk_t *xet_zt_walk_create(const xet_zt_t *zt,
     const xet_zt_select_t *select, xet_zt_object_pt handler, void *ctx);
 void xet_zt_walk_destroy(xet_zt_walk_t *w);
 
-/* As xet_zt_need() and xet_zt_feed().  An unchanged file gives no errors. */
+/*
+ * As xet_zt_need() and xet_zt_feed(); XET_OK when the walk has ended.  With an
+ * unchanged file the only errors are the handler's and XET_NOMEM.
+ */
 xet_status_t xet_zt_walk_need(const xet_zt_walk_t *w, xet_range_t *range);
 xet_status_t xet_zt_walk_feed(xet_zt_walk_t *w, const uint8_t *data,
     size_t len);
 
 
 /*
- * For the walk: the number of the last mark at or before an object of that
- * name, 0 where names have no order.
+ * For the walk: the number of the last mark at or before an object of this
+ * name; 0 where names have no order.
  */
 uint64_t xet_zt_mark(const xet_zt_t *zt, const xet_zt_text_t *name);
 
-/* Whether a component overlaps another in part. */
+/* Whether a component of this file overlaps another component in part. */
 int xet_zt_overlaps(const xet_zt_t *zt, const xet_zt_component_t *c);
 
 const xet_zt_limits_t *xet_zt_limits(const xet_zt_t *zt);

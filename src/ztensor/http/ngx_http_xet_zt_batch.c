@@ -3,19 +3,20 @@
  * Objects of a zTensor file whose data is held against what is declared.
  *
  * Components are read in the order of their places in the file, and those that
- * lie side by side in one go: most files have many small ones.  One that
- * shares its bytes with another is read by itself.  Those of a sparse object
- * are read one behind the other, its values first, since indices are held
- * against each other.
+ * lie side by side in one go: most files have many small ones.  A component
+ * that shares its bytes with another is read by itself.  The components of a
+ * sparse object are read one behind the other, "values" first, since indices
+ * are held against each other.
  *
- * Digests and decoding are the jobs' of the reader; the batch is the thread's
- * while a read is under way.  Memory: the copies, 64 KiB and a zstd window, or
- * 2 MiB for what is decoded as a whole, and up to 16 MiB for indices.
+ * Digests are computed and data is decoded in the reader's jobs; the batch is
+ * the thread's while a read is under way.  Memory: the copies of objects, a
+ * buffer of 64 KiB, a zstd window, 2 MiB as soon as a component is decoded as
+ * a whole, and up to 16 MiB for indices.
  *
  * Reports are kept in PostgreSQL: the data of a file never changes, so it is
  * read for this once.  A row has the reports on all components of an object;
- * an object of which only one role was asked for is not kept.  Rows that can't
- * be are left out, their objects are verified again.
+ * where only one of several was asked for, nothing is kept.  Damaged rows are
+ * ignored, and their objects verified again.
  */
 
 #include "ngx_http_xet.h"
@@ -25,7 +26,7 @@
 #include "xet_zt_sparse.h"
 
 
-#define NGX_HTTP_XET_ZT_BATCH_GAP  65536       /* bytes read for nothing */
+#define NGX_HTTP_XET_ZT_BATCH_GAP  65536       /* bytes read over */
 
 
 static void ngx_http_xet_zt_batch_loaded(ngx_http_request_t *r, void *data,
@@ -268,7 +269,7 @@ ngx_http_xet_zt_batch_cmp(const void *one, const void *two)
 }
 
 
-/* The items of a sparse object go to where the first of them lies. */
+/* Gives all items of a sparse object the place of the first in the file. */
 
 static void
 ngx_http_xet_zt_batch_place(ngx_http_xet_zt_item_t *items, ngx_uint_t n)
@@ -289,7 +290,10 @@ ngx_http_xet_zt_batch_place(ngx_http_xet_zt_item_t *items, ngx_uint_t n)
 }
 
 
-/* The next ones that lie side by side. */
+/*
+ * Starts to read the next items that lie side by side.  XET_OK when all items
+ * are done.
+ */
 
 static xet_status_t
 ngx_http_xet_zt_batch_next(ngx_http_request_t *r, ngx_http_xet_zt_batch_t *b)
@@ -346,7 +350,7 @@ ngx_http_xet_zt_batch_next(ngx_http_request_t *r, ngx_http_xet_zt_batch_t *b)
 }
 
 
-/* There is nothing to read, but something to say. */
+/* Makes the report on an item of which there is nothing to read. */
 
 static xet_status_t
 ngx_http_xet_zt_batch_empty(ngx_http_xet_zt_batch_t *b,
@@ -531,7 +535,7 @@ ngx_http_xet_zt_reports_apply(ngx_http_xet_zt_batch_t *b, uint64_t index,
     xet_zt_report_t          any;
     ngx_http_xet_zt_item_t  *item;
 
-    /* all of an object, or nothing: its components are held together */
+    /* all reports or none: components are held against each other */
 
     for (place = 0; place < report->len; place += XET_ZT_REPORT_LEN) {
         if (report->len - place < XET_ZT_REPORT_LEN
@@ -601,7 +605,10 @@ ngx_http_xet_zt_reports_keep(ngx_http_request_t *r,
 }
 
 
-/* NGX_DECLINED for what is kept already, or is not to be. */
+/*
+ * Packs the reports of an object.  NGX_DECLINED when all of them are kept
+ * already, or one of them is not to be kept.
+ */
 
 static ngx_int_t
 ngx_http_xet_zt_reports_pack(u_char *dst, ngx_http_xet_zt_item_t *items,

@@ -12,70 +12,75 @@
 
 
 #define NGX_HTTP_XET_ZT_BATCH_OBJECTS  64
-#define NGX_HTTP_XET_ZT_BATCH_BYTES    (256 * 1024)    /* of their copies */
+#define NGX_HTTP_XET_ZT_BATCH_BYTES    (256 * 1024)    /* of all copies */
 
 
-/* A component that is verified. */
+/* A component to be verified. */
 
 typedef struct {
     xet_zt_object_t           *object;
     const xet_zt_component_t  *component;
     xet_range_t                range;          /* empty: nothing to read */
-    uint64_t                   place;          /* in the order of reading */
+    uint64_t                   place;          /* sort key: offset to read at */
     xet_zt_report_t            report;
-    unsigned                   known:1;        /* the report was kept */
-    unsigned                   values:1;       /* of a sparse object */
+    unsigned                   known:1;        /* report is from PostgreSQL */
+    unsigned                   values:1;       /* role "values", sparse */
 } ngx_http_xet_zt_item_t;
 
 
-/* The components of an object are items in their order. */
+/* The items are in the order of the objects and of their components. */
 
 struct ngx_http_xet_zt_batch_s {
     ngx_http_xet_ztensor_t    *ztensor;
     xet_zt_region_t            region;
     xet_zt_verifier_t         *verifier;
-    uint64_t                   rules;          /* of reports */
+    uint64_t                   rules;          /* xet_zt_report_rules() */
 
     xet_zt_object_t           *objects[NGX_HTTP_XET_ZT_BATCH_OBJECTS];
     ngx_uint_t                 nobjects;
-    size_t                     size;           /* of their copies */
+    size_t                     size;           /* of all copies */
 
     ngx_http_xet_zt_item_t    *items;
     ngx_http_xet_zt_item_t   **order;          /* by place in the file */
     ngx_uint_t                 n;              /* of items */
 
-    ngx_uint_t                 next;           /* of order, not yet done */
-    ngx_uint_t                 end;            /* of those being read */
-    uint64_t                   pos;            /* in the file */
+    ngx_uint_t                 next;           /* in order: first not done */
+    ngx_uint_t                 end;            /* in order: behind the read */
+    uint64_t                   pos;            /* of the read, in the file */
 
     ngx_http_xet_ztensor_pt    handler;
     void                      *data;
-    ngx_http_xet_ztensor_pt    loaded;         /* kept reports are */
+    ngx_http_xet_ztensor_pt    loaded;         /* after the kept reports */
 
-    unsigned                   started:1;      /* the next one is */
+    unsigned                   started:1;      /* verifier has order[next] */
 };
 
 
-/* The batch is zeroed, its ztensor open.  XET_OK, XET_NOMEM. */
+/*
+ * The batch is zeroed but for ztensor, which has an open file.  To be
+ * destroyed whatever is returned: XET_OK, XET_NOMEM.
+ */
 xet_status_t ngx_http_xet_zt_batch_init(ngx_http_request_t *r,
     ngx_http_xet_zt_batch_t *b);
 void ngx_http_xet_zt_batch_destroy(ngx_http_xet_zt_batch_t *b);
 
 /*
- * Takes a copy of an object; XET_DONE when the batch is full with it,
- * XET_NOMEM.  Suits a walk's handler, in a thread.
+ * Adds a copy of an object.  XET_OK; XET_DONE when the batch is full with it
+ * and takes no more; XET_NOMEM.  May be called by the object handler of a
+ * walk, in a thread.
  */
 xet_status_t ngx_http_xet_zt_batch_add(ngx_http_xet_zt_batch_t *b,
     const xet_zt_object_t *o);
 
-/* Forgets the objects; others may be added. */
+/* Frees the objects and their reports; others may be added. */
 void ngx_http_xet_zt_batch_reset(ngx_http_xet_zt_batch_t *b);
 
 /*
- * Verifies all components, or those of one role only (NULL: all), and leaves
- * the reports in the items; what was kept from before is not read.  XET_AGAIN:
- * the handler will be called with XET_OK, or why not all was read; otherwise
- * that, at once.
+ * Verifies the components of all objects, or those of one role only (NULL:
+ * all), and leaves the reports in the items.  Components whose reports
+ * PostgreSQL has kept are not read.  XET_AGAIN: the handler will be called,
+ * with XET_OK when every item has a report, or with the error that prevented
+ * that.  Otherwise such a status at once.
  */
 xet_status_t ngx_http_xet_zt_batch_verify(ngx_http_request_t *r,
     ngx_http_xet_zt_batch_t *b, const xet_zt_text_t *role,

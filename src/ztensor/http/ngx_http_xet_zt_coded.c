@@ -3,9 +3,9 @@
  * The decoded form of a compressed component, left to the client to decode.
  *
  * The stored bytes are the same content in the coding "zstd", if no frame
- * needs a larger window than the 8 MiB that RFC 9659 sets for it.  That is
- * seen in the heads of the frames, so the component is read twice: once here,
- * without being decompressed, and once to be sent.
+ * needs a dictionary or a larger window than the 8 MiB that RFC 9659 sets for
+ * the coding.  The heads of the frames show this, so the component is read
+ * twice: once here, without being decompressed, and once to be sent.
  */
 
 #include "ngx_http_xet.h"

@@ -11,17 +11,19 @@
 
 
 /*
- * Whether the client takes zstd as a coding, and the component is one to be
- * looked at for that.
+ * Whether the client accepts zstd as a content coding, and the component may
+ * suit: its encoding is known, and it has stored bytes, but no more than the
+ * limit "decode".
  */
 ngx_uint_t ngx_http_xet_zt_coded_wanted(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c);
 
 /*
  * Reads all frames, and sends them as they are, with "Content-Encoding: zstd",
- * if every one can be decoded with the window that RFC 9659 allows; else calls
- * otherwise.  As a handler of components returns; etag is of the coded form,
- * and lives as long as the request.
+ * if every frame can be decoded with the window that RFC 9659 allows and none
+ * needs a dictionary; else calls otherwise.  Returns what a handler of
+ * components returns.  etag is that of the coded form; it is copied, its text
+ * must live as long as the request.
  */
 ngx_int_t ngx_http_xet_zt_coded_send(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c, ngx_str_t *etag,

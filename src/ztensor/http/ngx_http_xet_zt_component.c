@@ -3,9 +3,9 @@
  * The component of a zTensor file that a request names by its arguments:
  * "name" or "i", and "role" where the object has no default one.
  *
- * The object is copied in the job that finds it, as the walk's own is gone
- * after that; some hundred bytes, at most what the limits of names and roles
- * allow.
+ * The object is copied in the job that finds it, since the object of the walk
+ * is gone after that; a copy has some hundred bytes, at most what the limits
+ * of names and roles allow.
  */
 
 #include "ngx_http_xet.h"
@@ -86,7 +86,7 @@ ngx_http_xet_zt_select(xet_zt_select_t *select, const xet_zt_query_t *query)
         select->first = query->i;
     }
 
-    /* the largest number is past every file's end as it is */
+    /* UINT64_MAX is past the last object of any file without the 1 */
 
     if (query->has_after) {
         select->first = query->after + (query->after != UINT64_MAX);
@@ -122,7 +122,10 @@ ngx_http_xet_zt_component_opened(ngx_http_request_t *r, void *data,
 }
 
 
-/* In a thread.  The first one: by number it is that, or none. */
+/*
+ * In a thread.  Takes the first object from select.first on: where the request
+ * has a number, there are no holes, so it is the object of that number.
+ */
 
 static xet_status_t
 ngx_http_xet_zt_component_object(void *ctx, xet_zt_object_t *o)
@@ -205,7 +208,7 @@ ngx_http_xet_zt_component_choose(ngx_http_xet_zt_component_t *c)
 }
 
 
-/* Which roles there are to choose from. */
+/* Answers with XET_ZT_ROLE and the roles that the object has. */
 
 static ngx_int_t
 ngx_http_xet_zt_component_roles(ngx_http_request_t *r,

@@ -11,8 +11,9 @@
 
 
 /*
- * In the event loop, once the component is known.  NGX_AGAIN: the request is
- * finalized later; otherwise what to finalize it with.
+ * Called in the event loop, once the component is known.  NGX_AGAIN: the
+ * handler finalizes the request later; otherwise the caller does, with what
+ * the handler returns.
  */
 typedef ngx_int_t (*ngx_http_xet_zt_component_pt)(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c);
@@ -34,14 +35,14 @@ struct ngx_http_xet_zt_component_s {
 
 /*
  * Parses the arguments, opens the file of the path, and calls the handler for
- * a component of a sound object; everything else it answers itself.  wanted:
- * arguments besides the object's and the role's.  For content handlers, which
- * return what it does.
+ * a component of a valid object whose bytes are in this file; everything else
+ * is answered with an error.  wanted: XET_ZT_ARG_* besides the arguments for
+ * object and role.  Returns what a content handler returns.
  */
 ngx_int_t ngx_http_xet_zt_component(ngx_http_request_t *r, unsigned wanted,
     ngx_http_xet_zt_component_pt handler);
 
-/* What a query asks a walk for. */
+/* Sets, from the arguments, which objects a walk reads; no attributes. */
 void ngx_http_xet_zt_select(xet_zt_select_t *select,
     const xet_zt_query_t *query);
 

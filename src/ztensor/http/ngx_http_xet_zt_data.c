@@ -2,10 +2,11 @@
 /*
  * GET zt/{file}/data: the bytes of a component, as they are stored or decoded.
  *
- * Stored bytes, and decoded ones of what is not compressed, are a range of the
- * file and go the way of a file (ngx_http_xet_content.h), with ranges,
- * conditions and all.  "rows" makes that range smaller.  Compressed ones are
- * decoded by the client if it can, by us if not.
+ * Stored bytes, and the decoded bytes of a component that is not compressed,
+ * are a range of the file and are served as files are
+ * (ngx_http_xet_content.h), with ranges and conditions.  "rows" makes that
+ * range smaller.  The decoded bytes of a compressed component are left to the
+ * client to decode if it can, otherwise the server decodes them.
  */
 
 #include "ngx_http_xet.h"
@@ -95,8 +96,9 @@ ngx_http_xet_zt_data_answer(ngx_http_request_t *r,
 
 
 /*
- * The digest of the stored bytes that the file declares, where they are what
- * is sent; sha256 has room for 32 bytes.  NGX_DECLINED where there is none.
+ * Puts the SHA-256 that the file declares for the stored bytes of the component
+ * into sha256, 32 bytes.  NGX_DECLINED where the file declares none, or the
+ * answer is not these bytes, all of them.
  */
 
 static ngx_int_t
@@ -134,7 +136,7 @@ ngx_http_xet_zt_data_digest(ngx_http_xet_zt_component_t *c, u_char *sha256)
 }
 
 
-/* It goes out if the component was verified before. */
+/* Asks for the report: only a digest that was verified before is sent. */
 
 static ngx_int_t
 ngx_http_xet_zt_data_report(ngx_http_request_t *r,
@@ -190,7 +192,10 @@ ngx_http_xet_zt_data_reported(ngx_http_request_t *r, ngx_int_t rc)
 }
 
 
-/* NGX_DECLINED when it was not. */
+/*
+ * Adds the headers of the digest.  NGX_DECLINED when no report says that the
+ * digest was verified.
+ */
 
 static ngx_int_t
 ngx_http_xet_zt_data_verified(ngx_http_request_t *r,
@@ -326,7 +331,10 @@ ngx_http_xet_zt_data_identity(ngx_http_request_t *r,
 }
 
 
-/* "<file>.<offset>.<length>.<form>"; the strings of one file never clash. */
+/*
+ * Makes the ETag "<file>.<offset>.<length>.<form>", in r's pool.  form: 's' for
+ * bytes as in the file, 'd' for decoded ones, 'z' for the coding "zstd".
+ */
 
 static ngx_int_t
 ngx_http_xet_zt_data_etag(ngx_http_request_t *r,
@@ -427,7 +435,7 @@ ngx_http_xet_zt_data_shape(ngx_http_request_t *r, const xet_zt_object_t *o)
 }
 
 
-/* What the file calls it, unless that can't be in a header. */
+/* Adds a header with a text of the file, unless a header can't carry it. */
 
 static ngx_int_t
 ngx_http_xet_zt_data_text(ngx_http_request_t *r, const char *name,

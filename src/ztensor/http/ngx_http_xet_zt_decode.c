@@ -2,16 +2,17 @@
 /*
  * The decoded form of a compressed component.
  *
- * A small one is read and decoded as a whole, at once: that takes 100 KiB
- * whatever the window, and any damage is known before the answer begins.
+ * A small component is read and decoded as a whole, at once: that takes
+ * 100 KiB whatever the window, and any damage is known before the answer
+ * begins.
  *
- * A large one goes through a decoder with a window:
+ * A large component goes through a decoder with a window:
  *
- *     read      the reader's job hands over a chunk; it is kept, since what
- *               64 KiB of zstd decode to may be a thousand times that
+ *     read      the reader's job hands over a chunk, which is copied, since
+ *               64 KiB of zstd may decode to a thousand times as much
  *     fill      in the same job, until a piece of the answer is full
- *     send      the piece goes out; the next is asked for when it has gone
- *     more      fill again, in a job of its own, while kept input is left;
+ *     send      the piece goes out; the next is made when it has gone
+ *     more      fill again, in a job of its own, while copied input is left;
  *               then read on
  *
  * The answer has a Content-Length, so the last piece is not sent before the
@@ -37,7 +38,7 @@ typedef struct {
     ngx_http_xet_zt_component_t  *component;
     ngx_http_xet_stream_t         stream;
 
-    ngx_pool_t                   *pool;        /* of both forms of a whole */
+    ngx_pool_t                   *pool;        /* of in and a whole answer */
     xet_zt_decoder_t             *decoder;     /* NULL: as a whole */
 
     u_char                       *in;
@@ -50,7 +51,7 @@ typedef struct {
     xet_status_t                  status;      /* of a fill */
 
     unsigned                      pending:1;   /* fill has more to do */
-    unsigned                      ended:1;     /* and the decoder agrees */
+    unsigned                      ended:1;     /* decoded to the end */
 } ngx_http_xet_zt_decode_t;
 
 
@@ -99,7 +100,7 @@ ngx_http_xet_zt_decode_send(ngx_http_request_t *r,
 
     if (c->component->length == 0) {
 
-        /* there is no frame of no bytes */
+        /* even a frame of nothing has some bytes */
 
         return ngx_http_xet_error_status(r, XET_ZT_ZSTD);
     }
@@ -203,7 +204,7 @@ ngx_http_xet_zt_decode_init(ngx_http_request_t *r, ngx_http_xet_zt_decode_t *d)
 }
 
 
-/* Begins with a piece of the answer. */
+/* Begins to read, with memory for the first piece of the answer. */
 
 static xet_status_t
 ngx_http_xet_zt_decode_read(ngx_http_request_t *r, ngx_http_xet_zt_decode_t *d)
@@ -225,7 +226,7 @@ ngx_http_xet_zt_decode_read(ngx_http_request_t *r, ngx_http_xet_zt_decode_t *d)
 }
 
 
-/* In a thread, as are the next two. */
+/* In a thread, as are _whole() and _fill(). */
 
 static xet_status_t
 ngx_http_xet_zt_decode_consume(void *data, const u_char *p, size_t len)
@@ -286,8 +287,8 @@ ngx_http_xet_zt_decode_whole(ngx_http_xet_zt_decode_t *d, const u_char *p,
 
 /*
  * XET_OK: more input is needed, or it is the end; XET_DONE: the piece is full.
- * When all that is expected has been given, the rest of the input can give
- * nothing more, and is not waited for.
+ * A full piece that has the last expected byte does not stop the decoder: the
+ * rest of the input adds nothing to it, and is to be seen before it is sent.
  */
 
 static xet_status_t
@@ -374,7 +375,7 @@ ngx_http_xet_zt_decode_output(ngx_http_request_t *r,
 }
 
 
-/* The client has taken a piece. */
+/* The client has taken a piece: makes the next one. */
 
 static void
 ngx_http_xet_zt_decode_next(ngx_http_request_t *r, void *data)

@@ -11,15 +11,16 @@
 
 
 /*
- * Sends the component; all headers but those of type, length and ranges are
- * set.  Ranges of the request are not heeded.  What is up to 1 MiB, stored and
- * decoded, is decoded before anything is sent, so damage is 422; of more that
- * holds for the first 256 KiB, after which damage cuts the connection.
+ * Sends the decoded component; the caller has set all headers but those of
+ * type and length.  A Range header of the request is ignored.  A component of
+ * up to 1 MiB, stored and decoded, is decoded before anything is sent, so
+ * invalid zstd is answered with 422; with a larger component that holds for
+ * the first 256 KiB, after which an error cuts the connection.
  *
- * Memory: both forms of a small one; else a piece of each, the decoder's
- * window and its state.
+ * Memory: both forms of a small component; else a piece of each form, the
+ * decoder's window and its state.
  *
- * As a handler of components returns.
+ * Returns what a handler of components returns.
  */
 ngx_int_t ngx_http_xet_zt_decode_send(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c);

@@ -1,7 +1,7 @@
 
 /*
- * GET zt/{file}: a page of the objects of a zTensor file, as JSON.  HEAD: is
- * it one, and how many objects has it.
+ * GET zt/{file}: a page of the objects of a zTensor file, as JSON.  HEAD:
+ * whether the file is a zTensor file, and how many objects it has.
  *
  * The page is written in the jobs that read the manifest, into a pool of its
  * own; it ends at "limit" objects or at 8 MiB, whichever comes first.

@@ -94,7 +94,7 @@ ngx_http_xet_zt_object_opened(ngx_http_request_t *r, void *data,
 }
 
 
-/* In a thread; the pool is its own. */
+/* In a thread; nobody else uses zo->pool meanwhile. */
 
 static xet_status_t
 ngx_http_xet_zt_object_json(void *ctx, xet_zt_object_t *o)

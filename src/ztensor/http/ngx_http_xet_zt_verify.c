@@ -3,10 +3,12 @@
  * GET zt/{file}/verify: whether data is what the file declares it to be, for
  * one object or for all of them, as JSON.
  *
- *     open      is it a zTensor file; is it not too much at once
+ *     open      is the file a zTensor file, and not too large to be verified
  *     walk      a batch of objects is copied
- *     verify    its components are read through digests and decoders
- *     send      its part of the answer; when that has gone, the next batch
+ *     verify    the components of the batch are read through digests and
+ *               decoders
+ *     send      the batch's part of the answer; when that has gone, the next
+ *               batch
  *
  * Memory is that of a batch, whatever the file.
  */
@@ -33,8 +35,8 @@ typedef struct {
     xet_json_t                json;
     xet_zt_audit_t            audit;
 
-    unsigned                  one:1;           /* object is asked for */
-    unsigned                  full:1;          /* the batch was */
+    unsigned                  one:1;           /* one object is asked for */
+    unsigned                  full:1;          /* batch; more may follow */
 } ngx_http_xet_zt_verify_t;
 
 
@@ -236,7 +238,10 @@ ngx_http_xet_zt_verify_walked(ngx_http_request_t *r, void *data,
 }
 
 
-/* What is asked for by name is there, and not too much. */
+/*
+ * Checks that the object and the role that were asked for are there, and not
+ * too large.
+ */
 
 static xet_status_t
 ngx_http_xet_zt_verify_check(ngx_http_xet_zt_verify_t *v)
@@ -340,7 +345,7 @@ ngx_http_xet_zt_verify_json(ngx_http_xet_zt_verify_t *v)
 }
 
 
-/* The client has taken a part. */
+/* The client has taken a part of the answer: makes the next one. */
 
 static void
 ngx_http_xet_zt_verify_next(ngx_http_request_t *r, void *data)

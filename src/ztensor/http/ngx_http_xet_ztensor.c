@@ -3,19 +3,21 @@
  * Stored files as zTensor files.
  *
  *     open      the reader finds the file; PostgreSQL may have a verdict
- *     queried   it is restored, or made now:
+ *     queried   the verdict is restored, or made now:
  *     check     the core says which range it needs next, the reader feeds it
  *               in its jobs, until there is a verdict, which is sent to
  *               PostgreSQL; nobody waits for that
- *     walk      the same with a part of the manifest, for whoever wants it
+ *     walk      a part of the manifest is read in the same way, for the
+ *               caller's handler of objects
  *
  * CBOR is parsed where bytes are decoded, in the jobs; the event loop sees
- * verdicts.  The record of the file and a walk are the thread's while a read
- * is under way.  All that is here goes with the request's pool.
+ * verdicts only.  The record of the file and a walk are the thread's while a
+ * read is under way.  All that is here goes with the request's pool.
  *
- * What PostgreSQL has kept is held against the file's size and the limits
- * before it is used (xet_zt_cache.h).  If it passes and the manifest still is
- * not what it says, that is a fault of ours and ends with 500.
+ * A verdict that PostgreSQL has kept is held against the file's size and the
+ * limits before it is used (xet_zt_cache.h).  If the verdict passes and the
+ * manifest still is not what it says, that is a fault of the server and ends
+ * with 500.
  */
 
 #include "ngx_http_xet.h"
@@ -40,7 +42,7 @@ struct ngx_http_xet_ztensor_s {
 
     ngx_http_xet_ztensor_pt           read;        /* of a range */
     ngx_http_xet_ztensor_consume_pt   consume;
-    void                             *consumer;    /* its data */
+    void                             *consumer;    /* data of both */
 
     unsigned                          attributes:1;
 };
@@ -129,7 +131,7 @@ ngx_http_xet_ztensor_open(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z,
     status = ngx_http_xet_reader_open(r, z->reader, &z->hash,
                                       ngx_http_xet_ztensor_opened);
 
-    /* the empty file is open at once, and nobody has a verdict on it */
+    /* the empty file is open at once, and no verdict on it is kept */
 
     return (status == XET_OK) ? ngx_http_xet_ztensor_check(r, z) : status;
 }
@@ -257,7 +259,7 @@ ngx_http_xet_ztensor_check_feed(void *data, const u_char *p, size_t len)
 }
 
 
-/* A part was read, or there is a verdict and the rest need not be. */
+/* A range was read, or as much of it as the verdict needed. */
 
 static void
 ngx_http_xet_ztensor_checked(ngx_http_request_t *r, void *data,

@@ -17,11 +17,11 @@ typedef struct {
     uint64_t      low;
     uint64_t      high;
     uint64_t      value;                       /* the default */
-    ngx_uint_t    size;                        /* of bytes: "64m" */
+    ngx_uint_t    size;                        /* 1: may be "64m" */
 } ngx_http_xet_zt_limit_t;
 
 
-/* As NGX_HTTP_XET_ZT_*. */
+/* In the order of NGX_HTTP_XET_ZT_*. */
 
 static const ngx_http_xet_zt_limit_t  ngx_http_xet_zt_limits[] = {
     { "manifest", 1024, XET_ZT_MANIFEST_MAX, 64 * 1024 * 1024, 1 },
