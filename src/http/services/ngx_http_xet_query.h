@@ -200,6 +200,10 @@ void ngx_http_xet_query_xorb_copy(ngx_http_request_t *r,
  */
 ngx_int_t ngx_http_xet_query_damaged(ngx_http_request_t *r,
     ngx_http_xet_damage_t *damage, ngx_http_xet_query_handler_pt handler);
+
+/* How many of the copies a row still names; the others were replaced. */
+ngx_uint_t ngx_http_xet_query_damaged_n(ngx_http_request_t *r);
+
 void ngx_http_xet_query_damaged_tell(ngx_http_xet_damage_t *damage);
 
 

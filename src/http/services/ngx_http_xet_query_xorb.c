@@ -390,6 +390,14 @@ ngx_http_xet_query_damaged(ngx_http_request_t *r,
 }
 
 
+ngx_uint_t
+ngx_http_xet_query_damaged_n(ngx_http_request_t *r)
+{
+    return (ngx_uint_t) ngx_http_xet_pg_int(ngx_http_xet_query_get(r)->res, 0,
+                                            0);
+}
+
+
 /* The arrays' memory is taken over: there is no request that they live in. */
 
 void
