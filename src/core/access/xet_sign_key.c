@@ -35,7 +35,7 @@
 
 /* "<namespace>/<name>\n<expiry>\n" */
 #define XET_SIGN_TEXT_MAX                                                     \
-    (XET_SIGN_NS_MAX + 1 + XET_HASH_STR_LEN + 1 + XET_DECIMAL_MAX + 1)
+    (XET_SIGN_NS_MAX + 1 + XET_XORB_NAME_MAX + 1 + XET_DECIMAL_MAX + 1)
 
 
 static EVP_MD_CTX *xet_sign_key_pad(const EVP_MD *md, const uint8_t *secret,
@@ -151,6 +151,10 @@ xet_sign_mac(xet_sign_key_t *key, const xet_sign_fields_t *f, uint8_t *mac)
     uint8_t     *p, text[XET_SIGN_TEXT_MAX];
     unsigned     len;
     EVP_MD_CTX  *ctx;
+
+    if (f->ns.len + f->name.len + f->expires.len + 3 > sizeof(text)) {
+        return XET_INTERNAL;
+    }
 
     ctx = key->ctx;
 
