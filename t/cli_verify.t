@@ -122,6 +122,7 @@ is(store()->{json}[-1]{orphans}, 1, 'a xorb in another folder');
 	my $strange = $t->store() . "/xorbs/default/ab/\e[31mred\a\xc2\x9b";
 
 	spew($strange, 'x');
+	utime(time() - 1000, time() - 1000, $strange);
 	$r = xet(undef, { %pg }, 'verify', @store);
 	like($r->{out}, qr/\\x1b\[31mred\\x07\\xc2\\x9b/,
 		'controls in a name are escaped');
