@@ -609,7 +609,9 @@ AS $$
                    ORDER BY x.id
                      FOR NO KEY UPDATE OF x);
 
-    SELECT 1;
+    SELECT count(*)::integer
+      FROM unnest($1, $2) AS d(hash, tag)
+      JOIN xet.xorbs x ON x.hash = d.hash AND x.tag = d.tag;
 $$;
 
 

@@ -115,6 +115,20 @@ is(store()->{json}[-1]{orphans}, 1, 'what is no xorb');
 rename($t->store() . '/xorbs/default/ab/junk',
 	$t->store() . "/xorbs/default/ab/$xorb");
 is(store()->{json}[-1]{orphans}, 1, 'a xorb in another folder');
+
+# names of files are what somebody else has made them
+
+{
+	my $strange = $t->store() . "/xorbs/default/ab/\e[31mred\a\xc2\x9b";
+
+	spew($strange, 'x');
+	utime(time() - 1000, time() - 1000, $strange);
+	$r = xet(undef, { %pg }, 'verify', @store);
+	like($r->{out}, qr/\\x1b\[31mred\\x07\\xc2\\x9b/,
+		'controls in a name are escaped');
+	unlike($r->{out}, qr/[^\n[:print:]]/, 'and nowhere');
+	unlink($strange) or die "unlink: $!\n";
+}
 unlink($t->store() . "/xorbs/default/ab/$xorb");
 
 # and may be removed, when they are old enough to be nobody's upload

@@ -444,6 +444,104 @@ proven('kills');
 }
 
 # --------------------------------------------------------------------------
+# healed after the rows were read, before the copy that they name is looked at:
+# that it is gone says nothing of the xorb
+
+{
+	my $data = mix(++$seed, 300_000);
+	my $file = $t->upload($data, send => 0);
+	my ($x) = @{ $file->{xorbs} };
+	my $old = $t->sql('SELECT pg_get_functiondef('
+		. "'xet.shard_slices'::regproc)");
+	my $real = $old =~ s/xet\.shard_slices\(/xet.shard_slices_real(/r;
+
+	send_to($t, $x);
+
+	$t->sql($real);
+	$t->sql(<<'EOF');
+CREATE OR REPLACE FUNCTION xet.shard_slices(xorbs bytea[], starts integer[],
+    ends integer[], proof boolean, wide boolean, repo text, subject bytea)
+    RETURNS TABLE (chunk_count integer, hashes bytea, raw_ends bytea,
+                   stored_ends bytea, tag integer, stored_size bigint,
+                   whole boolean, own boolean)
+    LANGUAGE sql STABLE
+AS $$
+    SELECT s.chunk_count, s.hashes, s.raw_ends, s.stored_ends, s.tag # 1,
+           s.stored_size, s.whole, s.own
+      FROM xet.shard_slices_real(xorbs, starts, ends, proof, wide, repo,
+                                 subject) s;
+$$;
+EOF
+
+	my @answers = (
+		$t->post('/api/v1/shards', \$file->{shard}),
+		$t->http('PUT', '/api/v1/files', {}, \$data),
+		$plain->http('PUT', '/api/v1/files', {}, \$data)
+	);
+
+	is(join(' ', map { $_->{status} } @answers), '503 503 503',
+		'healed meanwhile: come again')
+		or diag(map { $_->summary() } @answers);
+	like($_->{body}, qr/is being healed/, 'and why') for @answers;
+	is($t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at IS NOT'
+		. ' NULL'), 0, 'nothing is put on record');
+
+	$t->sql("$old; DROP FUNCTION xet.shard_slices_real");
+
+	is($t->post('/api/v1/shards', \$file->{shard})->{status}, 200,
+		'the shard again');
+	is($t->http('PUT', '/api/v1/files', {}, \$data)->{status}, 200,
+		'the file again');
+	readable($file->{hash}, $data, 'healed meanwhile');
+}
+
+# lost between the question about its chunks and the end of the file
+
+{
+	my $data = mix(++$seed, 3_000_000);
+	my $file = $t->upload($data);
+	my $c = $t->http_start('PUT', '/api/v1/files',
+		{ 'Content-Length' => length($data) },
+		substr($data, 0, 2_000_000));
+
+	# its chunks are asked about meanwhile, or will be: both are right
+
+	sleep(1);
+
+	unlink($t->xorb_file($_->{hash})) for @{ $file->{xorbs} };
+	$c->send(substr($data, 2_000_000));
+
+	my $r = $c->response('PUT', timeout => 60);
+	$c->close();
+
+	like($r->{status}, qr/^(?:200|503)$/, 'lost meanwhile: the first PUT')
+		or diag($r->summary());
+
+	is($t->http('PUT', '/api/v1/files', {}, \$data)->{status}, 200,
+		'lost meanwhile: the next one');
+	readable($file->{hash}, $data, 'lost meanwhile');
+}
+
+# what a grant finds missing is on record, too
+
+{
+	my $x = encoded(data(), 'none');
+
+	send_to($t, $x);
+	register_file($t, [ [ $x ] ]);
+	unlink($t->xorb_file($x->{hash})) or die;
+
+	is($t->post("/api/v1/xorb-grants/default/$x->{hash}", '{}')->{status},
+		404, 'no grant');
+	ok(wait_for(10, sub {
+		$t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at IS'
+			. " NOT NULL AND hash = '\\x"
+			. plain_hash($x->{hash}) . "'") == 1
+	}), 'put on record');
+	is(send_to($t, $x), $false, 'sent again');
+}
+
+# --------------------------------------------------------------------------
 # a row of before there were digests: the next upload takes its place
 
 {

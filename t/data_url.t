@@ -166,6 +166,16 @@ sub never_more {
 }
 
 # --------------------------------------------------------------------------
+# what a signature is computed of before anybody has one: the longest of all
+
+for my $ns (1, 44, 45, 56, 63, 64, 65) {
+	for my $e (1, $late, '9' x 18, '9223372036854775807') {
+		refused("a namespace of $ns, expiry $e", fetch(url(e => $e,
+			ns => 'n' x $ns, s => 'A' x 43)));
+	}
+}
+
+# --------------------------------------------------------------------------
 # what is right
 
 my $r = fetch(url(), '0-9007');

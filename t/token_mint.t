@@ -96,6 +96,50 @@ is($got->[0], 200, 'a good certificate');
 is(claims(decode_json($got->[1]))->{scope}, 'read', 'its scope');
 is(claims(decode_json($got->[1]))->{sub}, 'CN=bob', 'its subject');
 
+# --------------------------------------------------------------------------
+# a server that only gives out tokens: no store, no database, no key of URLs
+
+$t->write_conf(<<'EOF');
+%%MAIN%%
+
+events {
+    worker_connections  %%CONNECTIONS%%;
+}
+
+http {
+    %%HTTP%%
+
+    server {
+        listen       127.0.0.1:%%PORT_8080%%;
+        server_name  localhost;
+
+        location = /token {
+            xet_token;
+            xet_token_scope    read;
+            xet_token_subject  somebody;
+        }
+
+        location = /elsewhere {
+            xet_token;
+            xet_token_scope    read;
+            xet_token_subject  somebody;
+            xet_token_cas_url  https://cas.example.com;
+        }
+    }
+}
+EOF
+$t->reload();
+
+for (1, 2) {
+	my $r = $t->get('/token');
+
+	is($r->{status}, 200, 'tokens alone: status');
+	is($r->json()->{casUrl}, 'http://localhost/api',
+		'tokens alone: here');
+	is($t->get('/elsewhere')->json()->{casUrl}, 'https://cas.example.com',
+		'tokens alone: elsewhere');
+}
+
 $t->done();
 
 # [ status, body ] of a request with a certificate.

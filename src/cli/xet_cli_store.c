@@ -11,6 +11,7 @@
 #include "xet_cli_json.h"
 #include "xet_cli_progress.h"
 #include "xet_cli_store.h"
+#include "xet_cli_text.h"
 
 
 static int xet_cli_store_tag(void *ctx, const xet_cli_pg_row_t *row);
@@ -86,7 +87,11 @@ xet_cli_store_report(xet_cli_store_t *s, const char *kind, const char *name,
     xet_cli_progress_clear();
 
     if (!s->json) {
-        printf("%s %s: %s\n", kind, name, text);
+        printf("%s ", kind);
+        xet_cli_text_print(stdout, name);
+        fputs(": ", stdout);
+        xet_cli_text_print(stdout, text);
+        putchar('\n');
         fflush(stdout);
         return;
     }

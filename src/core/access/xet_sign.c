@@ -42,7 +42,7 @@
 
 /* "<namespace>/<name>\n<expiry>\n" */
 #define XET_SIGN_TEXT_MAX                                                     \
-    (XET_SIGN_NS_MAX + 1 + XET_HASH_STR_LEN + 1 + XET_DECIMAL_MAX + 1)
+    (XET_SIGN_NS_MAX + 1 + XET_XORB_NAME_MAX + 1 + XET_DECIMAL_MAX + 1)
 
 #define XET_SIGN_MAC_CHARS  xet_base64_encoded(XET_SIGN_MAC_LEN)
 
@@ -420,6 +420,10 @@ xet_sign_mac(xet_sign_key_t *key, const xet_sign_fields_t *f, uint8_t *mac)
     uint8_t     *p, text[XET_SIGN_TEXT_MAX];
     unsigned     len;
     EVP_MD_CTX  *ctx;
+
+    if (f->ns.len + f->name.len + f->expires.len + 3 > sizeof(text)) {
+        return XET_INTERNAL;
+    }
 
     ctx = key->ctx;
 

@@ -30,8 +30,6 @@ ngx_http_xet_url_init(ngx_http_request_t *r, ngx_http_xet_url_t *url)
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
 
-    key = xmcf->url_keys->elts;
-
     url->expires = ngx_http_xet_url_expires(xlcf);
     url->whole = (xlcf->url_mode == NGX_HTTP_XET_URL_CACHEABLE);
 
@@ -39,11 +37,22 @@ ngx_http_xet_url_init(ngx_http_request_t *r, ngx_http_xet_url_t *url)
 
     url->group = url->whole ? 1 : xlcf->url_ranges;
 
-    /* workers without "xet_api" and "xet_data" have no MAC contexts */
+    /* a server that only gives out tokens may have no keys of URLs */
 
-    url->sign = xmcf->sign ? xmcf->sign[0] : NULL;
-    url->id = key->id;
-    url->secret = key->secret;
+    if (xmcf->url_keys) {
+        key = xmcf->url_keys->elts;
+
+        /* workers without "xet_api" and "xet_data" have no MAC contexts */
+
+        url->sign = xmcf->sign ? xmcf->sign[0] : NULL;
+        url->id = key->id;
+        url->secret = key->secret;
+
+    } else {
+        url->sign = NULL;
+        ngx_str_null(&url->id);
+        ngx_str_null(&url->secret);
+    }
 
     return ngx_http_xet_url_base(r, &url->base);
 }

@@ -591,7 +591,11 @@ ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
     sqlstate = PQresultErrorField(res, PG_DIAG_SQLSTATE);
 
     if (sqlstate == NULL) {
+
+        /* libpq's own, of no memory for example: the end is unknown */
+
         sqlstate = "08000";
+        q->lost = 1;
     }
 
     if (ngx_http_xet_lane_transient(sqlstate) && q->handler

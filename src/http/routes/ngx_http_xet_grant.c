@@ -73,6 +73,7 @@ ngx_http_xet_grant_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
     grant->store = xmcf->store;
 
     ngx_http_xet_array_init(&grant->xorbs, NGX_HTTP_XET_OID_BYTEA);
+    ngx_http_xet_damage_init(&grant->damage);
 
     rc = ngx_http_xet_query_xorb_grant(r, &grant->hash,
                                        ngx_http_xet_grant_queried);
@@ -87,6 +88,7 @@ ngx_http_xet_grant_cleanup(void *data)
     ngx_http_xet_grant_t *grant = data;
 
     ngx_http_xet_array_destroy(&grant->xorbs);
+    ngx_http_xet_damage_destroy(&grant->damage);
 }
 
 

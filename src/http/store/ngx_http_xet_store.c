@@ -380,6 +380,10 @@ ngx_http_xet_store_read_job(ngx_http_xet_file_t *file, u_char *data,
             continue;
         }
 
+        if (n == 0) {
+            ngx_set_errno(0);
+        }
+
         if (n <= 0) {
             return ngx_http_xet_store_failed(log, "pread", file->temp.data);
         }

@@ -574,6 +574,12 @@ ngx_http_xet_ingest_registered(ngx_http_request_t *r, ngx_int_t rc,
 
     ing = ngx_http_xet_ingest_get(r);
 
+    /* what was known when it was asked about is lost, which is on record */
+
+    if (rc == NGX_DECLINED && status == XET_SHARD_XORB) {
+        status = XET_PLAN_CHANGED;
+    }
+
     /* the terms are ours: the client is not to blame for them */
 
     if (rc == NGX_DECLINED && xet_status_http(status) < 500) {

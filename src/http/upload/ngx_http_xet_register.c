@@ -78,6 +78,8 @@ static void ngx_http_xet_register_post(ngx_http_request_t *r,
 static void ngx_http_xet_register_collect_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_register_collected(ngx_http_request_t *r,
     void *data);
+static void ngx_http_xet_register_missing(ngx_http_request_t *r,
+    ngx_int_t rc);
 static void ngx_http_xet_register_count(ngx_http_request_t *r,
     ngx_http_xet_window_t *w);
 static ngx_int_t ngx_http_xet_register_batch(ngx_http_request_t *r,
@@ -224,6 +226,18 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
     w = reg->window;
 
     ngx_http_xet_query_release(r);
+
+    if (reg->status == XET_SHARD_XORB && reg->damage.n) {
+
+        rc = ngx_http_xet_query_xorb_damaged(r, &reg->damage,
+                                             ngx_http_xet_register_missing);
+        if (rc != NGX_AGAIN) {
+            ngx_http_xet_register_finish(r, rc, XET_INTERNAL);
+        }
+
+        return;
+    }
+
     ngx_http_xet_query_xorb_damaged_tell(&reg->damage);
 
     if (reg->status != XET_OK) {
@@ -256,6 +270,33 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
     if (rc != NGX_AGAIN) {
         ngx_http_xet_register_finish(r, rc, XET_INTERNAL);
     }
+}
+
+
+/*
+ * A copy that a row named is not there.  Either the xorb is lost, or another
+ * copy has taken the place of this one since, and then the client may come
+ * again.
+ */
+
+static void
+ngx_http_xet_register_missing(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_uint_t                n;
+    ngx_http_xet_register_t  *reg;
+
+    reg = ngx_http_xet_register_get(r);
+
+    if (rc == NGX_BUSY) {
+        ngx_http_xet_register_finish(r, rc, XET_INTERNAL);
+        return;
+    }
+
+    n = (rc == NGX_OK) ? (ngx_uint_t) ngx_http_xet_query_number(r) : 0;
+
+    ngx_http_xet_register_finish(r, NGX_DECLINED,
+                                 (n == reg->damage.n) ? XET_SHARD_XORB
+                                                      : XET_PLAN_CHANGED);
 }
 
 

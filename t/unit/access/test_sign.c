@@ -67,7 +67,10 @@ test_check(xet_sign_key_t *const *keys, size_t n, const char *path,
 }
 
 
-/* The whole URL, cut in two at the question mark. */
+static const char  *test_name = HASH;
+
+
+/* The whole URL of test_name, cut in two at the question mark. */
 
 static char *
 test_url(xet_test_pool_t *pool, xet_sign_key_t *key, const char *ns,
@@ -84,7 +87,9 @@ test_url(xet_test_pool_t *pool, xet_sign_key_t *key, const char *ns,
     url.ranges = ranges;
     url.n = n;
 
-    (void) xet_xorb_name_parse(&url.xorb, &url.tag, (const uint8_t *) HASH, 64);
+    (void) xet_xorb_name_parse(&url.xorb, &url.tag,
+                               (const uint8_t *) test_name,
+                               strlen(test_name));
 
     xet_buf_init(&b, xet_test_alloc, pool, 16);
     xet_buf_write(&b, "http://h", 8);
@@ -631,6 +636,14 @@ test_limits(xet_sign_key_t *key)
     xet_is_u64(test_check(&key, 1, path, args, (uint64_t) INT64_MAX - 1,
                           &url), XET_OK, "check");
     xet_is_u64(url.ranges[0].end, UINT64_C(1) << 63, "its end");
+
+    test_name = HASH ".89abcdef";
+    path = test_url(&pool, key, NS64, (uint64_t) INT64_MAX, r, 1, &args);
+    xet_ok(path != NULL, "and the longest name");
+    xet_is_u64(test_check(&key, 1, path, args, (uint64_t) INT64_MAX - 1,
+                          &url), XET_OK, "check");
+    xet_is_u64(url.tag, 0x89abcdef, "its tag");
+    test_name = HASH;
 
     for (i = 0; i <= XET_SIGN_RANGES_MAX; i++) {
         r[i].start = UINT64_C(1000000000000000000) + i * 10;
