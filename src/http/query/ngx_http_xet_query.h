@@ -235,8 +235,8 @@ void ngx_http_xet_query_xorb_put_row(ngx_http_request_t *r,
  * Puts on record that copies are missing, cut or damaged.  tell does so without
  * a request that waits, and leaves damage empty; the report is dropped when it
  * can't be queued, and made again by whoever meets the damage next.  The
- * answer, see ngx_http_xet_query_number(), is how many of the copies a row still
- * names; the others were replaced.
+ * answer, see ngx_http_xet_query_number(), is how many of the copies a row
+ * still names; the others were replaced.
  */
 ngx_int_t ngx_http_xet_query_xorb_damaged(ngx_http_request_t *r,
     ngx_http_xet_damage_t *damage, ngx_http_xet_query_handler_pt handler);
