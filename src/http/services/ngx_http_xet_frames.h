@@ -47,6 +47,9 @@ ngx_int_t ngx_http_xet_frames_start(ngx_http_request_t *r,
 void ngx_http_xet_frames_put(ngx_http_xet_frames_t *f, const u_char *frame,
     size_t len, ngx_uint_t force);
 
+/* There will be no frame: the answer is a status. */
+void ngx_http_xet_frames_drop(ngx_http_xet_frames_t *f);
+
 /* The final frame; returns what ngx_http_finalize_request() takes. */
 ngx_int_t ngx_http_xet_frames_end(ngx_http_xet_frames_t *f,
     const u_char *frame, size_t len);
