@@ -302,6 +302,10 @@ xet_cli_put_file(xet_cli_put_t *p, FILE *in, xet_cli_file_t *file)
 
     if (fstat(fileno(in), &st) != 0 || !S_ISREG(st.st_mode)) {
         st.st_size = 0;
+
+        /* what a pipe gave, under whatever name, it does not give again */
+
+        p->upload.once = 1;
     }
 
     xet_cli_progress_begin(p->args, file->name, (uint64_t) st.st_size);
