@@ -1093,8 +1093,14 @@ DECLARE
     repo_row    bigint;
     news        bigint := 0;
 BEGIN
-    IF $2 > 0 AND (SELECT count(*) FROM xet.staged s WHERE s.upload = $1)
-                  <> $2
+    -- locked, or who drops the batches of an upload that has ended for him
+    -- could do it between two of the statements below
+
+    IF $2 > 0 AND (SELECT count(*)
+                     FROM (SELECT FROM xet.staged s
+                            WHERE s.upload = $1
+                            ORDER BY s.seq
+                              FOR UPDATE) s) <> $2
     THEN
         RAISE EXCEPTION 'staged batches are missing' USING ERRCODE = 'XT002';
     END IF;

@@ -44,6 +44,22 @@ like(run('info', "$dir/" . 'ab' x 32), qr/does not have the xorb hash/,
 	'xorb under another name');
 is($? >> 8, 1, 'xorb under another name: exit code');
 
+# names of stored copies have a tag
+
+spew("$dir/$xorb->{hash}.0a1b2c3d", $xorb->{bytes});
+like(run('info', "$dir/$xorb->{hash}.0a1b2c3d"),
+	qr/: xorb\n +hash +$xorb->{hash}\n +chunks +$chunks\n/, 'a copy');
+is($?, 0, 'a copy: exit code');
+
+spew("$dir/" . 'ab' x 32 . '.0a1b2c3d', $xorb->{bytes});
+like(run('info', "$dir/" . 'ab' x 32 . '.0a1b2c3d'),
+	qr/does not have the xorb hash/, 'a copy under another name');
+is($? >> 8, 1, 'a copy under another name: exit code');
+
+spew("$dir/$xorb->{hash}.ffffffff", 'x' . substr($xorb->{bytes}, 1));
+run('info', "$dir/$xorb->{hash}.ffffffff");
+is($? >> 8, 1, 'a copy with another first byte: exit code');
+
 my $shard = make_shard({ files => [ { terms => [ { xorb => $xorb->{hash},
 	start => 0, end => $chunks, chunks => $xorb->{chunks} } ] } ],
 	xorbs => [ $xorb ] });

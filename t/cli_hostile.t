@@ -21,14 +21,20 @@ use JSON::PP ();
 
 my $t = Test::Xet->new(workers => 1, log => 'info', timeout => 300,
 	http => <<'EOC');
-server {
+map $http_range $window {
+        default      2;
+        ""           "";
+        ~^bytes=0-   "";
+    }
+
+    server {
         listen 127.0.0.1:%%PORT_8081%%;
         default_type application/json;
 
         location ~ ^/api/v[12]/reconstructions/ {
             root %%DIR%%/lies;
             max_ranges 0;
-            try_files /plan =404;
+            try_files /plan$window =404;
         }
 
         location ~ ^/api/v1/files/ {
@@ -250,6 +256,44 @@ for my $n (0 .. 60) {
 }
 
 pass('dedup answers');
+
+# --------------------------------------------------------------------------
+# a file of two windows: the second one has the right chunks, and says that the
+# bytes which were asked for begin inside of the first of them
+
+{
+	my $pairs = 230;
+	my @terms = map { { xorb => $xorb->{hash}, start => $_->[0],
+		end => $_->[1], chunks => [ @chunks[$_->[0] .. $_->[1] - 1] ] }
+		} ([ 4, 10 ], [ 0, 4 ]) x $pairs;
+
+	$hash = make_shard({ files => [ { terms => \@terms,
+		verification => JSON::PP::false } ],
+		xorbs => [ $xorb ] })->{files}[0]{hash};
+
+	my ($first, $rest) = map { my $n = $_; lie(terms => [
+		(@{ lie()->{terms} }) x $n ]) } 224, $pairs - 224;
+
+	for my $offset (0, 1, 29999, 179999) {
+		$t->write_file('lies/plan2', $json->encode({ %$rest,
+			offset_into_first_range => $offset }));
+
+		my $code = get($first, $xorb->{bytes}, quiet => 1);
+
+		if ($offset) {
+			isnt($code, 0, "a second window with $offset bytes"
+				. ' of the first');
+			ok(!-e $out || -s $out == length($want) * $pairs,
+				'nothing else has the name');
+
+		} else {
+			is($code, 0, 'two honest windows');
+			ok(slurp($out) eq $want x $pairs, 'their bytes');
+		}
+
+		unlink($out);
+	}
+}
 
 # --------------------------------------------------------------------------
 

@@ -246,4 +246,30 @@ for ([ 'a digest of an unknown kind', { digest => 'blake3:00' } ],
 	ok(defined $r->{ok} && !$r->{ok}, "$name that is not known");
 }
 
+# --------------------------------------------------------------------------
+# the format's name in the other container: its rules do not hold there, and
+# what they would have refused is not counted with
+
+for my $shape ([], [ 2 ], [ 2, 4 ], [ 0 ]) {
+	for my $format ('zt.sparse_coo/1', 'zt.sparse_csr/1', 'sparse_coo',
+		'sparse_csr')
+	{
+		for my $data ('', pack('L<4', 0, 1, 2, 3)) {
+			my $bytes = zt_file([ [ 'a', { shape => $shape,
+				format => $format, components => [ map { [ $_,
+					{ dtype => 'u32', data => $data } ] }
+					qw/ coords indptr indices / ] } ] ])
+				->{bytes};
+			my $put = $t->http('PUT', '/api/v1/files', {}, \$bytes)
+				->json();
+			my $r = zt($put->{hash}, '/verify');
+			my $name = "$format of [ @$shape ], "
+				. length($data) . ' bytes';
+
+			is($r->{status}, 200, $name);
+			ok(!$r->json()->{ok}, "$name: not ok");
+		}
+	}
+}
+
 $t->done();

@@ -82,6 +82,12 @@ xet_cli_download(xet_cli_http_t *h, xet_cli_download_t *d)
 
     rc = f->decoder.codec ? xet_cli_download_loop(f) : xet_cli_no_memory();
 
+    if (rc == XET_CLI_OK && d->end != XET_CLI_DOWNLOAD_ALL && d->size < d->end)
+    {
+        rc = xet_cli_fail(XET_CLI_NETWORK, "server",
+                          "the reconstruction ends before the range");
+    }
+
     if (rc == XET_CLI_OK && d->first == 0 && d->end == XET_CLI_DOWNLOAD_ALL) {
         rc = xet_cli_download_verify(f);
     }
@@ -267,6 +273,14 @@ xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_window_t *w)
 
     if (w->plan.nterms == 0) {
         f->last = 1;
+        return;
+    }
+
+    /* a later window begins where a chunk does, right behind the one before */
+
+    if (w->first > f->d->first && w->plan.offset != 0) {
+        f->rc = xet_cli_fail(XET_CLI_NETWORK, "server",
+                             "the reconstruction begins before the range");
         return;
     }
 

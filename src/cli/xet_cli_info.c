@@ -132,11 +132,21 @@ static int
 xet_cli_info_is_xorb(const xet_cli_info_t *in, xet_hash_t *named)
 {
     size_t              len;
+    uint32_t            tag;
     const uint8_t      *p;
     xet_xorb_event_t    ev;
     xet_xorb_parser_t   parser;
 
     len = strlen(in->name);
+
+    if (len >= XET_XORB_NAME_MAX
+        && xet_xorb_name_parse(named, &tag, (const uint8_t *) in->name + len
+                                            - XET_XORB_NAME_MAX,
+                               XET_XORB_NAME_MAX)
+           == XET_OK)
+    {
+        return 1;
+    }
 
     if (len >= XET_HASH_STR_LEN
         && xet_hash_parse(named, (const uint8_t *) in->name + len

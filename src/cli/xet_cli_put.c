@@ -257,6 +257,10 @@ xet_cli_put_file(xet_cli_put_t *p, FILE *in, const char *name, int executable)
 
     if (fstat(fileno(in), &st) != 0 || !S_ISREG(st.st_mode)) {
         st.st_size = 0;
+
+        /* what a pipe gave, under whatever name, it does not give again */
+
+        p->upload.once = 1;
     }
 
     xet_cli_progress_begin(xet_cli_quiet(p->args), name, (uint64_t) st.st_size);

@@ -35,7 +35,9 @@ xet_cli_unit_skip(xet_cli_unit_t *u, xet_cli_unit_kept_pt kept, void *ctx)
     int              rc;
     size_t           i, n;
     xet_cli_use_t   *use;
-    xet_cli_chunk_t  chunk;
+    xet_cli_chunk_t  chunk, first;
+
+    memset(&first, 0, sizeof(xet_cli_chunk_t));
 
     while (u->chunk < u->range->chunk_end) {
         n = 0;
@@ -55,6 +57,16 @@ xet_cli_unit_skip(xet_cli_unit_t *u, xet_cli_unit_kept_pt kept, void *ctx)
                 return XET_CLI_OK;
             }
 
+            /* an earlier plan may have put another chunk there */
+
+            if (n && (!xet_hash_equal(&chunk.hash, &first.hash)
+                      || chunk.raw_length != first.raw_length
+                      || chunk.stored_length != first.stored_length))
+            {
+                return XET_CLI_OK;
+            }
+
+            first = chunk;
             n++;
         }
 

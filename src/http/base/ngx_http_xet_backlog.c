@@ -24,7 +24,7 @@ ngx_http_xet_backlog_wait(ngx_http_request_t *r,
     c = r->connection;
     wev = c->write;
 
-    if (!c->buffered && !r->buffered && !wev->delayed) {
+    if (!c->buffered && !r->buffered && !r->postponed && !wev->delayed) {
 
         if (wev->timer_set) {
             ngx_del_timer(wev);

@@ -39,6 +39,10 @@ ngx_http_xet_break_off(ngx_http_request_t *r)
                                  "setsockopt(SO_LINGER) failed");
         }
 
+        /* no close_notify of TLS either */
+
+        r->connection->error = 1;
+
         return NGX_ERROR;
     }
 

@@ -114,7 +114,7 @@ ngx_http_xet_access_handler(ngx_http_request_t *r)
         /* browsers send no token with a preflight request */
 
         if (r->method == NGX_HTTP_OPTIONS) {
-            return NGX_OK;
+            return NGX_DECLINED;
         }
     }
 
@@ -130,13 +130,13 @@ ngx_http_xet_api_access(ngx_http_request_t *r)
 
     ngx_http_xet_route_access(r, &token, &write);
 
+    /* what others of this phase say holds, too, also with "satisfy any" */
+
     if (!token) {
-        return NGX_OK;
+        return NGX_DECLINED;
     }
 
     rc = ngx_http_xet_auth_check(r, write);
-
-    /* NGX_DECLINED: other handlers of the access phase decide, too */
 
     return (rc == NGX_OK) ? NGX_DECLINED
            : (rc == NGX_DONE) ? NGX_DONE
@@ -286,11 +286,8 @@ ngx_http_xet_data_etag(ngx_http_request_t *r, xet_sign_url_t *url)
 {
     u_char                    *p;
     ngx_table_elt_t           *h;
-    ngx_http_core_loc_conf_t  *clcf;
 
-    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
-
-    if (clcf->handler) {
+    if (r->content_handler) {
 
         /* an edge: the origin's ETag comes with its answer */
 

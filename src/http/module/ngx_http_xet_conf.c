@@ -145,21 +145,37 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_xet_loc_conf_t *prev = parent;
     ngx_http_xet_loc_conf_t *conf = child;
 
+    ngx_uint_t                 within;
     ngx_http_core_loc_conf_t  *clcf;
 
-    /* "xet_api" is not inherited, as handlers never are */
+    /*
+     * Handlers are not inherited, but the blocks of "if" and "limit_except"
+     * are locations, too: nginx goes on with the handler of the location
+     * around "if", and takes that of "limit_except", which has none.
+     */
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+    within = (clcf->noname && clcf->handler == NULL);
 
     if (conf->api == NGX_CONF_UNSET) {
-        conf->api = 0;
+        conf->api = (within && prev->api == 1);
+
+        if (conf->api && clcf->lmt_excpt) {
+            clcf->handler = ngx_http_xet_api_handler;
+        }
     }
-
-    /* "xet_data" is inherited, as access rules are: "if" is a location, too */
-
-    ngx_conf_merge_value(conf->data, prev->data, 0);
 
     if (conf->mint == NGX_CONF_UNSET) {
-        conf->mint = 0;
+        conf->mint = (within && prev->mint == 1);
+
+        if (conf->mint && clcf->lmt_excpt) {
+            clcf->handler = ngx_http_xet_token_handler;
+        }
     }
+
+    /* "xet_data" is inherited, as access rules are */
+
+    ngx_conf_merge_value(conf->data, prev->data, 0);
 
     ngx_conf_merge_str_value(conf->api_base, prev->api_base, "/api");
     ngx_conf_merge_sec_value(conf->url_ttl, prev->url_ttl, 3600);

@@ -422,9 +422,7 @@ ngx_http_xet_lane_failed(ngx_http_xet_pg_t *pg)
 
     pg->state = NGX_HTTP_XET_PG_BACKOFF;
 
-    if (!ngx_exiting) {
-        ngx_add_timer(&pg->retry, delay ? delay : 1);
-    }
+    ngx_add_timer(&pg->retry, delay ? delay : 1);
 
     ngx_queue_init(&lost);
 
@@ -549,7 +547,8 @@ ngx_http_xet_lane_recycle(ngx_http_xet_lane_t *lane, ngx_queue_t *lost)
 static void
 ngx_http_xet_lane_retry_handler(ngx_event_t *ev)
 {
-    ngx_http_xet_pg_t  *pg;
+    ngx_http_xet_pg_t    *pg;
+    ngx_http_xet_lane_t  *lane;
 
     pg = ev->data;
 
@@ -558,6 +557,16 @@ ngx_http_xet_lane_retry_handler(ngx_event_t *ev)
         /* statements that a failed send has left in flight */
 
         ngx_http_xet_lane_failed(pg);
+        return;
+    }
+
+    lane = pg->lane;
+
+    if (ngx_exiting && ngx_queue_empty(&lane->waiting)) {
+
+        /* nobody needs it any more */
+
+        pg->state = NGX_HTTP_XET_PG_CLOSED;
         return;
     }
 

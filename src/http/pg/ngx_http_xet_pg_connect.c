@@ -83,7 +83,7 @@ ngx_http_xet_pg_connect_start(ngx_http_xet_pg_connected_pt handler,
     ctx->store.data = (u_char *) ctx->conninfo + xmcf->conninfo.len + 1;
     ngx_memcpy(ctx->store.data, xmcf->store.data, xmcf->store.len);
 
-    if (pipe2(fds, O_CLOEXEC) == -1) {
+    if (pipe2(fds, O_CLOEXEC|O_NONBLOCK) == -1) {
         ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, ngx_errno,
                       "xet: pipe2() failed");
         ngx_free(ctx);

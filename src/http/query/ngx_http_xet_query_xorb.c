@@ -262,7 +262,13 @@ ngx_http_xet_query_xorb_left(ngx_http_xet_query_t *q)
     query = q->query;
 
     if (query->pg == NULL) {
-        ngx_http_xet_store_keep(q->copy, 0);
+
+        /* one that waits to be sent again was sent, and may be committed */
+
+        if (!query->lost) {
+            ngx_http_xet_store_keep(q->copy, 0);
+        }
+
         return 0;
     }
 

@@ -262,6 +262,7 @@ ngx_http_xet_shard_v2_registered(ngx_http_request_t *r, ngx_int_t rc,
     shard = ctx->route.shard;
 
     if (rc != NGX_OK && !shard->frames->begun) {
+        ngx_http_xet_frames_drop(shard->frames);
         rc = ngx_http_xet_shard_status(r, rc, status, new);
 
     } else {

@@ -118,6 +118,17 @@ ngx_http_xet_frames_timer_handler(ngx_event_t *ev)
 }
 
 
+void
+ngx_http_xet_frames_drop(ngx_http_xet_frames_t *f)
+{
+    f->len = 0;
+
+    if (f->timer.timer_set) {
+        ngx_del_timer(&f->timer);
+    }
+}
+
+
 ngx_int_t
 ngx_http_xet_frames_end(ngx_http_xet_frames_t *f, const u_char *frame,
     size_t len)

@@ -50,6 +50,9 @@ ngx_int_t ngx_http_xet_frames_start(ngx_http_request_t *r,
 void ngx_http_xet_frames_put(ngx_http_xet_frames_t *f, const u_char *frame,
     size_t len, ngx_uint_t force);
 
+/* There will be no frame: the answer is a status. */
+void ngx_http_xet_frames_drop(ngx_http_xet_frames_t *f);
+
 /*
  * Sends the final frame, at most NGX_HTTP_XET_FRAME_MAX bytes, and releases
  * what the request holds.  Returns what ngx_http_finalize_request() takes.

@@ -446,6 +446,14 @@ ngx_http_xet_register_marked(ngx_http_request_t *r, ngx_int_t rc)
         if (rc == NGX_AGAIN) {
             return;
         }
+
+    } else if (rc == NGX_ERROR
+               && ngx_strcmp(reg->query->sqlstate, "55P03") == 0)
+    {
+        /* somebody heals it, and holds the lock on its row */
+
+        ngx_http_xet_register_finish(r, NGX_DECLINED, XET_PLAN_CHANGED);
+        return;
     }
 
     ngx_http_xet_register_finish(r, rc, XET_INTERNAL);
@@ -684,6 +692,14 @@ ngx_http_xet_register_put(ngx_http_request_t *r, ngx_int_t rc)
     {
         ngx_http_xet_register_finish(r, NGX_DECLINED, XET_PLAN_CHANGED);
         return;
+    }
+
+    if (rc == NGX_ABORT
+        && ngx_strcmp(reg->query->sqlstate, "XT002") == 0)
+    {
+        /* sent again after its answer was lost: the batches are in already */
+
+        rc = NGX_BUSY;
     }
 
     ngx_http_xet_register_finish(r, rc, XET_INTERNAL);

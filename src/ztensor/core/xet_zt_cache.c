@@ -91,7 +91,7 @@ xet_zt_save(const xet_zt_t *zt, xet_status_t status, xet_buf_t *b)
     const char      *code;
     xet_zt_saver_t   s;
 
-    if (zt->extents.n > XET_ZT_SAVED_OVERLAPS) {
+    if (status == XET_OK && zt->extents.n > XET_ZT_SAVED_OVERLAPS) {
         return XET_DONE;
     }
 

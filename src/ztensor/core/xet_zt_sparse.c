@@ -62,6 +62,7 @@ struct xet_zt_sparse_s {
 };
 
 
+static int xet_zt_sparse_checked(const xet_zt_object_t *o);
 static void xet_zt_sparse_object(xet_zt_sparse_t *s,
     xet_zt_container_t container, const xet_zt_object_t *o);
 static unsigned xet_zt_sparse_role(const xet_zt_object_t *o,
@@ -112,6 +113,23 @@ xet_zt_sparse_destroy(xet_zt_sparse_t *s)
 }
 
 
+/* Whether the rules of its format were applied to the object. */
+
+static int
+xet_zt_sparse_checked(const xet_zt_object_t *o)
+{
+    unsigned  i;
+
+    for (i = 0; i < o->errors_n; i++) {
+        if (o->errors[i] == XET_ZT_FORMAT) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
 int
 xet_zt_sparse_start(xet_zt_sparse_t *s, xet_zt_container_t container,
     const xet_zt_object_t *o, const xet_zt_component_t *c)
@@ -133,9 +151,13 @@ xet_zt_sparse_start(xet_zt_sparse_t *s, xet_zt_container_t container,
     s->place = 0;
     s->part_len = 0;
 
-    /* an invalid object has been judged, and its lengths may be anything */
+    /*
+     * An invalid object has been judged, and its lengths may be anything; so
+     * may shape and components where the format is the other container's.
+     */
 
     return role && o->verdict != XET_ZT_OBJECT_INVALID && o->has_count
+           && xet_zt_sparse_checked(o)
            && c->element != NULL
            && (role == XET_ZT_SPARSE_VALUES || c->element->index);
 }

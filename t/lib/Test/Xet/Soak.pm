@@ -352,6 +352,11 @@ sub phase {
 		$self->settle();
 		delete $_->{fault} for map { $_, @{ $_->{line} || [] } } @$reqs;
 	}
+
+	# each refers to itself by what it does in the end: nothing would free it
+
+	delete @$_{qw/ before done /}
+		for map { $_, @{ $_->{line} || [] } } @$reqs;
 }
 
 sub piece {

@@ -1,0 +1,163 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Locations inside of locations: nginx goes on in the block of an "if" that is
+# true, and in that of "limit_except".  What holds in the location around holds
+# there, too: tokens, their scopes, the refusal of subrequests, the routes.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Xet;
+use Test::Xet::Files;
+
+my $t = Test::Xet->new(workers => 1, log => 'info',
+	http => "xet_token_key %%DIR%%/token.key;\n", server => <<'EOF');
+location /token/ {
+            xet_api;
+            xet_auth      token;
+            xet_api_base  /token;
+
+            if ($http_x_if) {
+                set $within 1;
+            }
+        }
+
+        location /repo/ {
+            xet_api;
+            xet_auth      token;
+            xet_access    repo;
+            xet_api_base  /repo;
+
+            if ($http_origin) {
+                set $within 1;
+            }
+        }
+
+        location /except/ {
+            xet_api;
+            xet_auth      off;
+            xet_api_base  /except;
+
+            limit_except GET {
+                allow  all;
+            }
+        }
+
+        location /denied/ {
+            xet_api;
+            xet_auth      off;
+            xet_api_base  /denied;
+
+            limit_except GET {
+                deny  all;
+            }
+        }
+
+        location = /mint {
+            xet_token;
+            xet_token_scope    write;
+            xet_token_subject  somebody;
+
+            if ($http_x_if) {
+                set $within 1;
+            }
+        }
+
+        location /asks/ {
+            auth_request  /mint;
+            root          %%STORE%%;
+            try_files     /none =404;
+        }
+
+        location /mirrors/ {
+            mirror      /token/v1/health;
+            proxy_pass  http://127.0.0.1:%%PORT_8080%%/nothing;
+        }
+
+        location = /nothing {
+            return  204;
+        }
+
+        location /proxied/ {
+            xet_api;
+            xet_auth      token;
+            xet_api_base  /proxied;
+
+            if ($http_x_if) {
+                return  299 "elsewhere";
+            }
+        }
+EOF
+
+$t->write_file('token.key', 't1:' . 'ab' x 32 . "\n");
+chmod(0600, $t->dir() . '/token.key');
+$t->run();
+
+my $data = mix(1, 100000);
+my $file = $t->upload($data);
+my $x = $file->{xorbs}[0];
+
+
+# --------------------------------------------------------------------------
+# without a token
+
+for my $route ([ 'GET', "v1/reconstructions/$file->{hash}" ],
+	[ 'GET', "v1/files/$file->{hash}" ],
+	[ 'HEAD', "v1/xorbs/default/$x->{hash}" ],
+	[ 'POST', "v1/xorbs/default/$x->{hash}", $x->{bytes} ],
+	[ 'POST', 'v1/shards', $file->{shard} ],
+	[ 'PUT', 'v1/files', $data ],
+	[ 'DELETE', "v1/files/$file->{hash}" ])
+{
+	my ($method, $path, $body) = @$route;
+
+	for my $if (undef, 1) {
+		is($t->http($method, "/token/$path", { 'X-If' => $if },
+			$body ? \$body : undef)->{status}, 401,
+			"$method $path: no token" . ($if ? ', if' : ''));
+	}
+
+	is($t->http($method, "/repo/$path", { Origin => 'https://app.' },
+		$body ? \$body : undef)->{status}, 401,
+		"$method $path: no token, in a repo");
+}
+
+# --------------------------------------------------------------------------
+# "limit_except": what it lets in reaches the routes
+
+for my $route ([ 'POST', "v1/xorbs/default/$x->{hash}", $x->{bytes} ],
+	[ 'POST', 'v1/shards', $file->{shard} ],
+	[ 'PUT', 'v1/files', $data ])
+{
+	my ($method, $path, $body) = @$route;
+
+	is($t->http($method, "/except/$path", {}, \$body)->{status}, 200,
+		"$method $path: let in");
+	is($t->http($method, "/denied/$path", {}, \$body)->{status}, 403,
+		"$method $path: kept out");
+}
+
+is($t->get("/$_/v1/files/$file->{hash}")->{body}, $data, "/$_: GET")
+	for qw/ except denied /;
+
+# --------------------------------------------------------------------------
+# subrequests
+
+my $if = { 'X-If' => 1 };
+
+is($t->get('/mint', $if)->{status}, 200, 'a token, asked for');
+is($t->get('/asks/', $if)->{status}, 403, 'none by a subrequest');
+is($t->get('/mirrors/', $if)->{status}, 204, 'a mirror');
+ok($t->wait_log(qr/a subrequest is refused: "\/token\/v1\/health/, 1),
+	'is refused');
+
+is($t->get('/proxied/v1/health', $if)->{status}, 299,
+	'what "if" answers itself');
+
+$t->done();
