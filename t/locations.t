@@ -59,6 +59,15 @@ location /token/ {
             }
         }
 
+        location /any/ {
+            xet_api;
+            xet_auth      token;
+            xet_api_base  /any;
+            xet_cors      https://app.;
+            satisfy       any;
+            deny          all;
+        }
+
         location = /mint {
             xet_token;
             xet_token_scope    write;
@@ -145,6 +154,15 @@ for my $route ([ 'POST', "v1/xorbs/default/$x->{hash}", $x->{bytes} ],
 
 is($t->get("/$_/v1/files/$file->{hash}")->{body}, $data, "/$_: GET")
 	for qw/ except denied /;
+
+# --------------------------------------------------------------------------
+# "satisfy any" with what needs no token: who is kept out stays out
+
+is($t->get('/any/v1/health')->{status}, 403, 'health');
+is($t->get('/any/v1/health/live')->{status}, 403, 'life');
+is($t->http('OPTIONS', '/any/v1/files', { Origin => 'https://app.',
+	'Access-Control-Request-Method' => 'PUT' })->{status}, 403,
+	'a preflight');
 
 # --------------------------------------------------------------------------
 # subrequests

@@ -353,7 +353,7 @@ sub phase {
 		delete $_->{fault} for map { $_, @{ $_->{line} || [] } } @$reqs;
 	}
 
-	# each refers to itself by what it does in the end: nothing would free it
+	# each refers to itself by what it does in the end, and is never freed
 
 	delete @$_{qw/ before done /}
 		for map { $_, @{ $_->{line} || [] } } @$reqs;
