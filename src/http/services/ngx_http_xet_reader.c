@@ -15,7 +15,9 @@
  *
  * A copy of a xorb that is not whole may have been healed since its list was
  * fetched: then the lists are fetched again, and the new copy is read.  Where
- * they name the same copy still it is lost, and PostgreSQL is told.
+ * they name the same copy still it is lost.  That is on record before the
+ * caller learns of it: an upload of the same data, sent right behind our
+ * answer, must not be acknowledged because of this copy.
  *
  * What a request holds does not depend on the file: terms come by segments
  * and chunk lists by windows into the cursor, rows are let go at once.
@@ -63,6 +65,7 @@ struct ngx_http_xet_reader_s {
     ngx_http_xet_decode_lost_t       lost;         /* XET_STORE_DAMAGED */
     ngx_http_xet_decode_lost_t       before;       /* of the job before */
     ngx_uint_t                       losses;       /* in a row */
+    ngx_http_xet_damage_t            damage;       /* going on record */
 
     unsigned                         proven:1;
     unsigned                         busy:1;
@@ -92,6 +95,9 @@ static xet_status_t ngx_http_xet_reader_feed(ngx_http_xet_reader_t *rd,
 static void ngx_http_xet_reader_done(ngx_http_request_t *r, void *data);
 static ngx_uint_t ngx_http_xet_reader_lost(ngx_http_request_t *r,
     ngx_http_xet_reader_t *rd);
+static void ngx_http_xet_reader_record(ngx_http_request_t *r,
+    ngx_http_xet_reader_t *rd);
+static void ngx_http_xet_reader_recorded(ngx_http_request_t *r, ngx_int_t rc);
 
 
 ngx_http_xet_reader_t *
@@ -117,6 +123,7 @@ ngx_http_xet_reader_create(ngx_http_request_t *r, void *data)
 
     ngx_http_xet_slices_init(&rd->slices);
     xet_cursor_init(&rd->cursor);
+    ngx_http_xet_damage_init(&rd->damage);
 
     return rd;
 }
@@ -126,6 +133,11 @@ static void
 ngx_http_xet_reader_cleanup(void *data)
 {
     ngx_http_xet_reader_t *rd = data;
+
+    /* a client that has left takes nothing back of what was found for it */
+
+    ngx_http_xet_damage_tell(&rd->damage);
+    ngx_http_xet_damage_destroy(&rd->damage);
 
     ngx_http_xet_slices_destroy(&rd->slices);
 
@@ -598,16 +610,23 @@ ngx_http_xet_reader_done(ngx_http_request_t *r, void *data)
 
     ngx_http_xet_piece_t  *piece;
 
-    if (rd->status == XET_AGAIN
-        || (rd->status == XET_STORE_DAMAGED
-            && ngx_http_xet_reader_lost(r, rd)))
-    {
-        ngx_http_xet_reader_continue(r, rd, XET_OK);
+    if (rd->status == XET_STORE_DAMAGED) {
+
+        if (ngx_http_xet_reader_lost(r, rd)) {
+            ngx_http_xet_reader_record(r, rd);
+
+        } else {
+            ngx_http_xet_reader_continue(r, rd, XET_OK);
+        }
+
         return;
     }
 
-    if (rd->status != XET_STORE_DAMAGED) {
-        rd->losses = 0;
+    rd->losses = 0;
+
+    if (rd->status == XET_AGAIN) {
+        ngx_http_xet_reader_continue(r, rd, XET_OK);
+        return;
     }
 
     piece = NULL;
@@ -622,34 +641,64 @@ ngx_http_xet_reader_done(ngx_http_request_t *r, void *data)
 }
 
 
-/* Whether it is worth while to fetch the lists again. */
+/* 0: the lists may name another copy by now, and are fetched again. */
 
 static ngx_uint_t
 ngx_http_xet_reader_lost(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 {
-    ngx_uint_t             same;
-    ngx_http_xet_damage_t  damage;
+    ngx_uint_t  same;
 
     same = rd->losses && rd->lost.tag == rd->before.tag
            && xet_hash_equal(&rd->lost.xorb, &rd->before.xorb);
 
     rd->before = rd->lost;
 
-    if (!same && rd->losses < NGX_HTTP_XET_READER_HEALED) {
-        rd->losses++;
-
-        xet_cursor_forget(&rd->cursor);
-
+    if (same || rd->losses == NGX_HTTP_XET_READER_HEALED) {
         return 1;
     }
+
+    rd->losses++;
+
+    xet_cursor_forget(&rd->cursor);
+
+    return 0;
+}
+
+
+static void
+ngx_http_xet_reader_record(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
+{
+    ngx_int_t  rc;
 
     rd->losses = 0;
 
     ngx_http_xet_decode_log(&rd->lost, r->connection->log);
 
-    ngx_http_xet_damage_init(&damage);
-    ngx_http_xet_damage_note(&damage, &rd->lost.xorb, rd->lost.tag);
-    ngx_http_xet_damage_tell(&damage);
+    ngx_http_xet_damage_note(&rd->damage, &rd->lost.xorb, rd->lost.tag);
 
-    return 0;
+    rc = ngx_http_xet_query_damaged(r, &rd->damage,
+                                    ngx_http_xet_reader_recorded);
+    if (rc != NGX_AGAIN) {
+        ngx_http_xet_reader_recorded(r, rc);
+    }
+}
+
+
+/* The copy is lost, also where PostgreSQL could not be told. */
+
+static void
+ngx_http_xet_reader_recorded(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_ctx_t     *ctx;
+    ngx_http_xet_reader_t  *rd;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    rd = ctx->reader;
+
+    ngx_http_xet_query_release(r);
+
+    ngx_http_xet_damage_destroy(&rd->damage);
+    ngx_http_xet_damage_init(&rd->damage);
+
+    ngx_http_xet_reader_continue(r, rd, XET_STORE_DAMAGED);
 }
