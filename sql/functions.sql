@@ -117,8 +117,15 @@ AS $$
                  FROM xet.terms s
                 WHERE f.packed IS NULL
                   AND s.file_id = f.id
-                  AND s.first_offset >= CASE WHEN w.n = first_file
-                                             THEN first_byte ELSE 0 END
+                  AND s.first_offset >= coalesce((
+                          SELECT b.first_offset
+                            FROM xet.terms b
+                           WHERE b.file_id = f.id
+                             AND w.n = first_file
+                             AND b.first_offset <= first_byte
+                           ORDER BY b.first_offset DESC
+                           LIMIT 1), 0)
+                  AND (w.n > first_file OR s.end_offset > first_byte)
                 ORDER BY s.first_offset
                 LIMIT 8
            ) t ON true
