@@ -88,7 +88,11 @@ ngx_http_xet_zt_decode_check(ngx_http_request_t *r,
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
-    if (c->component->decoded > xlcf->ztensor.decoder.output) {
+    /* frames may give nothing, and yet they are read */
+
+    if (c->component->decoded > xlcf->ztensor.decoder.output
+        || c->component->length > xlcf->ztensor.decoder.output)
+    {
         return XET_ZT_DECODE_SIZE;
     }
 
