@@ -76,6 +76,28 @@ sub kept {
 }
 
 # --------------------------------------------------------------------------
+# a plan is made when the tables are empty, and stays: it must not walk through
+# what was kept of all files
+
+my $session = 'SET enable_seqscan = off; SET enable_bitmapscan = off;'
+	. ' SET plan_cache_mode = force_generic_plan;';
+
+for ([ 'zt_reports_get', 'zt_reports', 'bigint, bigint', '1, 2' ],
+	[ 'zt_get', 'zt_files', 'boolean', 'false' ])
+{
+	my ($function, $table, $types, $values) = @$_;
+	my $n = () = $types =~ /\w+/g;
+	my $args = join(', ', map { "\$$_" } 1 .. 2 + $n);
+
+	my $plan = $t->sql("$session PREPARE q (bytea, bigint, $types) AS"
+		. " SELECT * FROM xet.$function($args);"
+		. " EXPLAIN EXECUTE q ('', 1, $values)");
+
+	like($plan, qr/using ${table}_pkey on .*Index Cond: \(\(file_id =/s,
+		"$function: by the file") or diag($plan);
+}
+
+# --------------------------------------------------------------------------
 # 5 MiB of data in some hundred bytes
 
 my $size = 1280 << 10;
