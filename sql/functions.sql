@@ -1327,16 +1327,19 @@ $$;
 
 
 -- What is known of a file as a zTensor file by these rules; no row where
--- nothing is.  Who asks has opened the file, so may see it.
+-- nothing is.  Who asks has opened the file, so may see it.  The file is found
+-- first: to an empty table, for which plans are made and then kept, a join by
+-- the rules alone is as good, and walks through all that was kept.
 
 CREATE FUNCTION xet.zt_get(file bytea, rules bigint, with_attributes boolean)
     RETURNS TABLE (verdict bytea, attributes bytea)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
     SELECT z.verdict, CASE WHEN with_attributes THEN z.attributes END
-      FROM xet.files f
-      JOIN xet.zt_files z ON z.file_id = f.id AND z.rules = zt_get.rules
-     WHERE f.hash = zt_get.file;
+      FROM xet.zt_files z
+     WHERE z.file_id = (SELECT f.id FROM xet.files f
+                         WHERE f.hash = zt_get.file)
+       AND z.rules = zt_get.rules;
 $$;
 
 
@@ -1366,12 +1369,11 @@ CREATE FUNCTION xet.zt_reports_get(file bytea, rules bigint, first bigint,
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
     SELECT z.object, z.report
-      FROM xet.files f
-      JOIN xet.zt_reports z ON z.file_id = f.id
-                           AND z.rules = zt_reports_get.rules
-                           AND z.object BETWEEN zt_reports_get.first
-                                            AND zt_reports_get.last
-     WHERE f.hash = zt_reports_get.file
+      FROM xet.zt_reports z
+     WHERE z.file_id = (SELECT f.id FROM xet.files f
+                         WHERE f.hash = zt_reports_get.file)
+       AND z.rules = zt_reports_get.rules
+       AND z.object BETWEEN zt_reports_get.first AND zt_reports_get.last
      ORDER BY z.object;
 $$;
 

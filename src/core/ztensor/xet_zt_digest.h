@@ -20,7 +20,8 @@ typedef enum {
     XET_ZT_DIGEST_ABSENT,
     XET_ZT_DIGEST_UNSUPPORTED,         /* unknown, or what it covers is */
     XET_ZT_DIGEST_MALFORMED,
-    XET_ZT_DIGEST_UNREADABLE           /* what it covers can't be had */
+    XET_ZT_DIGEST_UNREADABLE,          /* what it covers can't be had */
+    XET_ZT_DIGEST_UNCHECKED            /* it was too much; never kept */
 } xet_zt_digest_verdict_t;
 
 

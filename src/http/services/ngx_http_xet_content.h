@@ -46,11 +46,14 @@ ngx_int_t ngx_http_xet_content_send(ngx_http_request_t *r,
     const ngx_http_xet_content_t *content);
 
 /*
- * Whether If-Match allows content of that tag.  nginx's own 412 is no JSON, and
- * closes the connection without a word.
+ * The conditions alone, for content that the caller makes and sends itself, of
+ * which only the tag is looked at.  NGX_DECLINED: it is to be sent; otherwise
+ * the 304 or 412 has gone out, and as above.  nginx's own conditions would see
+ * dates where there are none, and its 412 is no JSON and closes the connection
+ * without a word.
  */
-ngx_uint_t ngx_http_xet_content_if_match(ngx_http_request_t *r,
-    const ngx_str_t *etag);
+ngx_int_t ngx_http_xet_content_conditions(ngx_http_request_t *r,
+    const ngx_http_xet_content_t *content);
 
 /* The Cache-Control of content that its URL names by hash. */
 const char *ngx_http_xet_content_cache(ngx_http_request_t *r);
