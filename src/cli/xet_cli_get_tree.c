@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #include "xet_cli_digest.h"
-#include "xet_cli_download.h"
 #include "xet_cli_json.h"
 #include "xet_cli_part.h"
 #include "xet_cli_progress.h"
@@ -280,16 +279,11 @@ xet_cli_get_tree_file(xet_cli_get_tree_t *g, int folder, const char *base)
     d.hash = g->hash;
     d.end = XET_CLI_DOWNLOAD_ALL;
     d.parallel = g->parallel;
-    d.sink = xet_cli_part_sink;
-    d.note = xet_cli_part_note;
-    d.kept = xet_cli_part_kept;
-    d.ctx = &part;
-
     part.unsynced = 1;
 
     xet_cli_progress_begin(g->args, g->path, g->size);
 
-    rc = xet_cli_download(g->http, &d);
+    rc = xet_cli_part_download(&part, g->http, &d);
 
     xet_cli_progress_end();
 

@@ -21,6 +21,10 @@
  * folder, which may be AT_FDCWD.
  */
 
+/* The target and a suffix, or less of it; malloc()ed, NULL was told of. */
+char *xet_cli_output_beside(int folder, const char *target,
+    const char *suffix);
+
 /* A new file beside the target; *name is malloc()ed. */
 int xet_cli_output_create(int folder, const char *target, char **name);
 
