@@ -252,7 +252,8 @@ for my $what ($xorb, $xorb . '.' . '0' x 7 . '1') {
 	my $url = xet(undef, 'url', '--key', $t->dir() . '/url.key', $what);
 
 	is($url->{code}, 0, 'url of a copy that is not there');
-	is($t->get($url->{out} =~ s/\n//r)->{status}, 404, 'is signed, and 404');
+	is($t->get($url->{out} =~ s/\n//r)->{status}, 404,
+		'is signed, and 404');
 }
 
 for my $what ("$xorb.0000000A", "$xorb.00000000", "$xorb.1", uc($xorb), 'x')
@@ -262,7 +263,8 @@ for my $what ("$xorb.0000000A", "$xorb.00000000", "$xorb.1", uc($xorb), 'x')
 }
 
 like(xet(undef, 'help', 'url')->{out},
-	qr/^usage: xet url \[OPTION\.\.\.\] HASH\.TAG$/m, 'which the help says');
+	qr/^usage: xet url \[OPTION\.\.\.\] HASH\.TAG$/m,
+	'which the help says');
 
 $r = xet(undef, 'url', '--json', '--lifetime', '2h', '--key',
 	$t->dir() . '/url.key', $name);
