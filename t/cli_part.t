@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # What a download has kept: a signal does not take it away, a server that has
-# stored a xorb anew meanwhile does not make it wrong, and a name of any length
-# has room for it.
+# stored a xorb anew meanwhile does not make it wrong, a name of any length has
+# room for it, and what has its name is on the disk.
 
 use warnings;
 use strict;
@@ -16,6 +16,7 @@ use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Cli;
 use Test::Xet::Process qw/ slurp spew /;
+use Test::Xet::Stall;
 
 use Digest::SHA qw/ sha256_hex /;
 use Fcntl qw/ LOCK_EX LOCK_NB /;
@@ -321,6 +322,23 @@ for my $part (@kept) {
 
 is_deeply(\%codes, { 0 => 1, 3 => 1 }, 'a link at one of the names');
 is(slurp("$dir/victim"), 'mine', 'the victim has what it had');
+
+# --------------------------------------------------------------------------
+# what has its name is on the disk: a disk that hangs holds up the name
+
+my $stall = Test::Xet::Stall->new(dir => $dir);
+
+for my $args ([], [ '--range', '100-2000000' ]) {
+	unlink($out);
+	$stall->hold('fdatasync');
+	$run = xet_start($t, { env => $stall->env() }, 'get', @$args, '-o',
+		$out, $hash);
+	ok($stall->wait_held('fdatasync', 1, 60), "get @$args: is synced");
+	ok(!-e $out, "get @$args: before it has its name");
+	$stall->release('fdatasync');
+	is(xet_wait($run)->{code}, 0, "get @$args: done");
+	ok(-e $out, "get @$args: has its name");
+}
 
 $t->allow(qr/open\(\) .* failed/);
 $t->done();

@@ -284,18 +284,7 @@ xet_cli_get_bytes(xet_cli_get_t *g)
     d->ctx = g;
 
     rc = xet_cli_download(g->http, d);
-
-    if (close(g->fd) != 0 && rc == XET_CLI_OK) {
-        rc = xet_cli_fail(XET_CLI_ERROR, part, strerror(errno));
-    }
-
-    if (rc == XET_CLI_OK && rename(part, g->output) != 0) {
-        rc = xet_cli_fail(XET_CLI_ERROR, g->output, strerror(errno));
-    }
-
-    if (rc != XET_CLI_OK) {
-        unlink(part);
-    }
+    rc = xet_cli_output_finish(g->fd, part, g->output, rc);
 
     free(part);
 

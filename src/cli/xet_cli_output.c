@@ -68,6 +68,60 @@ xet_cli_output_create(int folder, const char *target, char **name)
 }
 
 
+int
+xet_cli_output_finish(int fd, const char *name, const char *target, int rc)
+{
+    if (rc == XET_CLI_OK && fdatasync(fd) != 0) {
+        rc = xet_cli_fail(XET_CLI_ERROR, name, strerror(errno));
+    }
+
+    if (close(fd) != 0 && rc == XET_CLI_OK) {
+        rc = xet_cli_fail(XET_CLI_ERROR, name, strerror(errno));
+    }
+
+    if (rc == XET_CLI_OK && rename(name, target) != 0) {
+        rc = xet_cli_fail(XET_CLI_ERROR, target, strerror(errno));
+    }
+
+    if (rc != XET_CLI_OK) {
+        unlink(name);
+        return rc;
+    }
+
+    return xet_cli_output_sync(AT_FDCWD, target);
+}
+
+
+int
+xet_cli_output_sync(int folder, const char *target)
+{
+    int    fd, rc;
+    char  *copy;
+
+    copy = strdup(target);
+
+    if (copy == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    fd = openat(folder, dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    /* not every file system syncs folders */
+
+    rc = (fd < 0 || (fsync(fd) != 0 && errno != EINVAL))
+         ? xet_cli_fail(XET_CLI_ERROR, target, strerror(errno))
+         : XET_CLI_OK;
+
+    if (fd >= 0) {
+        close(fd);
+    }
+
+    free(copy);
+
+    return rc;
+}
+
+
 /*
  * A name that becomes too long is cut where a character begins, and has the
  * hash of all of it: two long names that begin alike do not meet.

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -37,7 +36,6 @@ static int xet_cli_part_flush(xet_cli_part_t *p);
 static int xet_cli_part_kept(void *ctx, xet_cli_chunk_t *chunk);
 static int xet_cli_part_order(const void *one, const void *two);
 static void xet_cli_part_close(xet_cli_part_t *p);
-static int xet_cli_part_sync_folder(const xet_cli_part_t *p);
 
 
 int
@@ -444,40 +442,10 @@ xet_cli_part_complete(xet_cli_part_t *p, uint64_t size)
 
     unlinkat(p->folder, p->state, 0);
 
-    rc = p->unsynced ? XET_CLI_OK : xet_cli_part_sync_folder(p);
+    rc = p->unsynced ? XET_CLI_OK : xet_cli_output_sync(p->folder, p->target);
 
     p->len = 0;
     xet_cli_part_close(p);
-
-    return rc;
-}
-
-
-static int
-xet_cli_part_sync_folder(const xet_cli_part_t *p)
-{
-    int    fd, rc;
-    char  *copy;
-
-    copy = strdup(p->target);
-
-    if (copy == NULL) {
-        return xet_cli_no_memory();
-    }
-
-    fd = openat(p->folder, dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    /* not every file system syncs folders */
-
-    rc = (fd < 0 || (fsync(fd) != 0 && errno != EINVAL))
-         ? xet_cli_fail(XET_CLI_ERROR, p->target, strerror(errno))
-         : XET_CLI_OK;
-
-    if (fd >= 0) {
-        close(fd);
-    }
-
-    free(copy);
 
     return rc;
 }
