@@ -153,6 +153,20 @@ is($r->{code}, 1, 'a file that the server has not');
 ok(-f "$dir/jail/in/there", 'the next one is there');
 is_deeply([ glob("$dir/jail/in/gone*") ], [], 'and nothing is left of it');
 
+# a size that the file has not, and what hides behind a zero byte
+
+$r = hostile($json->encode({ %$one, file => 'sized',
+	size => $one->{size} + 1 }));
+
+is($r->{code}, 1, 'another size');
+like($r->{err}, qr/\Axet: sized: has 3 bytes, and 4 in the manifest\n\z/,
+	'is told of');
+is_deeply([ glob("$dir/jail/in/sized*") ], [], 'and nothing is left');
+
+is(hostile($json->encode({ %$one, file => 'first' }) . "\0"
+	. $json->encode({ %$one, file => 'second' }))->{code}, 1,
+	'a zero byte in a line');
+
 is(xet($t, 'put', '-r', "$dir/in", "$dir/in")->{code}, 2, 'two trees');
 is(xet($t, 'put', '-r', "$dir/manifest")->{code}, 3, 'no tree');
 is(xet($t, 'put', '-r', "$dir/jail/none")->{code}, 3, 'no such tree');

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -163,8 +164,8 @@ xet_cli_get_tree_lines(xet_cli_get_tree_t *g, FILE *in)
         g->line++;
         len = strlen(line);
 
-        if (len == XET_CLI_GET_TREE_LINE - 1 && line[len - 1] != '\n') {
-            rc = xet_cli_get_tree_fault(g, "is too long");
+        if (len == 0 || (line[len - 1] != '\n' && !feof(in))) {
+            rc = xet_cli_get_tree_fault(g, "is too long, or has a zero byte");
             break;
         }
 
@@ -286,6 +287,12 @@ xet_cli_get_tree_file(xet_cli_get_tree_t *g, int folder, const char *base)
     rc = xet_cli_part_download(&part, g->http, &d);
 
     xet_cli_progress_end();
+
+    if (rc == XET_CLI_OK && d.size != g->size) {
+        rc = xet_cli_failf(XET_CLI_FAULT, g->path,
+                           "has %" PRIu64 " bytes, and %" PRIu64
+                           " in the manifest", d.size, g->size);
+    }
 
     if (rc == XET_CLI_OK && g->executable) {
         rc = xet_cli_get_tree_mode(g, part.part_fd);
