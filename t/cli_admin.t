@@ -317,6 +317,13 @@ is($r->{code}, 3, 'one that fails');
 like($r->{err}, qr/division by zero\n.*9001_bad.sql: was not applied\n/,
 	'what it says');
 
+spew("$dir/sql/9001_bad.sql", "create table public.half (i int);\n"
+	. "copy public.half from stdin;\n");
+$r = xet(undef, { %empty, timeout => 30 }, 'migrate', '--sql', "$dir/sql");
+is($r->{code}, 3, 'one that waits for lines');
+like($r->{err}, qr/COPY from or to .*\n.*9001_bad.sql: was not applied\n/,
+	'what it says');
+
 spew("$dir/sql/9001_bad.sql", "create table public.half (i int);\n");
 is(xet(undef, { %empty }, 'migrate', '--sql', "$dir/sql")->{out},
 	"9001_bad.sql\n", 'it had left nothing');
