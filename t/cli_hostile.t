@@ -304,6 +304,11 @@ for my $what ([ all => 4, 'xorbs' ], [ empty => 4, 'xorbs' ],
 		"$name: told of");
 }
 
+my $rm = xet($t, { endpoint => $t->url('/all', 8082) }, 'rm', '--json', $hash);
+
+is($rm->{code}, 4, '200 to a DELETE');
+is($rm->{out}, '', 'nothing is said to be removed');
+
 # --------------------------------------------------------------------------
 # a file of two windows: the second one has the right chunks, and says that the
 # bytes which were asked for begin inside of the first of them
