@@ -195,7 +195,8 @@ SKIP: {
 	$stall->hold('fdatasync');
 
 	my $pid = spawn([ 'unshare', '-m', 'sh', "$dir/run" ],
-		env => { XET_ENDPOINT => $t->url('/api') });
+		env => { XET_ENDPOINT => $t->url('/api'),
+		ASAN_OPTIONS => $env->{ASAN_OPTIONS} });
 
 	ok($stall->wait_held('fdatasync', 1, 60), 'a mount is synced');
 	$stall->release('fdatasync');
