@@ -54,6 +54,8 @@ typedef struct {
     uint64_t               chunks;
     uint64_t               received;   /* bytes of xorbs */
     unsigned               passing:1;  /* what it failed of may pass */
+    unsigned               doubted:1;  /* what was there may be wrong, which
+                                          nobody was told of */
 } xet_cli_download_t;
 
 

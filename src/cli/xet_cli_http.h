@@ -13,8 +13,12 @@
  *
  * Tokens are read from their file for each request, so that whoever renews
  * the file renews the token; they go to the API only, by TLS or to this
- * machine, unless --insecure-token says otherwise.  A redirection to another
- * host, port or scheme does not get them, which libcurl sees to.
+ * machine, unless --insecure-token says otherwise.
+ *
+ * Redirections are followed here, and not by libcurl, which would log in to
+ * whatever host of ~/.netrc, or port of this one, it is sent to: another
+ * scheme, host or port gets no credentials, nor does what that points to; and
+ * a request that began with them and TLS does not go on without TLS.
  */
 
 #ifndef _XET_CLI_HTTP_H_INCLUDED_
@@ -74,6 +78,10 @@ struct xet_cli_request_s {
     xet_cli_request_t  *next;
     CURL               *easy;
     struct curl_slist  *headers;
+    char               *place;         /* of a redirection, or NULL */
+    unsigned            redirects;
+    unsigned            foreign:1;     /* it led to another origin */
+    unsigned            tls:1;         /* needed, for credentials were sent */
     unsigned            attempts;
     uint64_t            due;
 };

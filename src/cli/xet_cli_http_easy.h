@@ -31,5 +31,11 @@ struct xet_cli_http_s {
  */
 int xet_cli_http_easy(xet_cli_http_t *h, xet_cli_request_t *r);
 
+/* Whether the answer was a redirection, and the request is to be sent there. */
+int xet_cli_http_redirect(xet_cli_request_t *r);
+
+/* The next transfer is of the URL itself. */
+void xet_cli_http_origin(xet_cli_request_t *r);
+
 
 #endif /* _XET_CLI_HTTP_EASY_H_INCLUDED_ */

@@ -21,8 +21,22 @@
  * folder, which may be AT_FDCWD.
  */
 
+/* The target and a suffix, or less of it; malloc()ed, NULL was told of. */
+char *xet_cli_output_beside(int folder, const char *target,
+    const char *suffix);
+
 /* A new file beside the target; *name is malloc()ed. */
 int xet_cli_output_create(int folder, const char *target, char **name);
+
+/*
+ * Its end: all of it is durable, and gets its name; where rc is a failure, or
+ * this fails, it goes.  Closes the descriptor; what rc is now.
+ */
+int xet_cli_output_finish(int fd, const char *name, const char *target,
+    int rc);
+
+/* The folder that a target is in.  XET_CLI_OK or XET_CLI_ERROR, told of. */
+int xet_cli_output_sync(int folder, const char *target);
 
 /* A file of this name, that of an earlier run, or a new one: *made. */
 int xet_cli_output_open(int folder, const char *name, mode_t mode,

@@ -7,8 +7,9 @@
  * file's terms (52 bytes each) and a verifier (about 1 MB); the main thread
  * the names of all copies, 36 bytes each, to find files without a row.
  *
- * The server goes on meanwhile.  So what seems wrong with a copy is looked at
- * again: one that its row does not name any more was healed, and is no fault.
+ * The server goes on meanwhile.  So what seems wrong is looked at again: a
+ * copy that its row does not name any more was healed, and is no fault; a file
+ * whose terms are others by now is checked by these.
  * One that is wrong is marked in its row, and the next upload heals it; the
  * mark of one that is right again is taken away.
  */

@@ -8,7 +8,13 @@
  * needs.
  *
  *     waiting -> running -> done
- *                        -> expired (the URL: 403) -> waiting
+ *                        -> expired (the URL: 403, 404) -> waiting
+ *                        -> rewound -> waiting
+ *
+ * Where chunks were there before, the next one begins where they have ended
+ * in the xorb of then.  The server may have stored the xorb anew since, as
+ * other bytes of the same chunks: then the range comes from its start, and
+ * the chunks that are there are passed over.
  */
 
 #ifndef _XET_CLI_UNIT_H_INCLUDED_
@@ -71,8 +77,11 @@ struct xet_cli_unit_s {
     size_t                passed;      /* uses that are complete */
 
     uint32_t              chunk;       /* the next one */
+    uint32_t              placed;      /* those before are in their places */
     uint64_t              pos;         /* of it in the xorb */
     int                   rc;          /* why the write handler refused */
+    unsigned              running:1;
+    unsigned              skipped:1;   /* what was there, pos is a guess */
 
     xet_xorb_parser_t     parser;
     uint8_t              *payload;     /* while running */
@@ -80,7 +89,7 @@ struct xet_cli_unit_s {
 };
 
 
-/* Takes what is there already; the handler may fail.  XET_CLI_OK. */
+/* Takes what is there already; XET_CLI_OK, or what the handler says. */
 int xet_cli_unit_skip(xet_cli_unit_t *u, xet_cli_unit_kept_pt kept,
     void *ctx);
 
@@ -88,6 +97,18 @@ int xet_cli_unit_complete(const xet_cli_unit_t *u);
 
 /* Sets the request up, but for done; XET_CLI_OK or XET_CLI_ERROR. */
 int xet_cli_unit_prepare(xet_cli_unit_t *u);
+
+/*
+ * Where the range is other bytes of the xorb than before, which it must not
+ * be while a request is under way: all is to come from the start.
+ */
+void xet_cli_unit_moved(xet_cli_unit_t *u, uint64_t start, uint64_t end);
+
+/*
+ * After a request: whether it is to be sent again, from the start of the
+ * range, for what came is not what follows on the chunks that were there.
+ */
+int xet_cli_unit_rewind(xet_cli_unit_t *u);
 
 /*
  * What the end of the request means: XET_CLI_OK when the unit is complete,
