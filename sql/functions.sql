@@ -465,13 +465,20 @@ $$;
 --
 -- The lock keeps out shards that are being committed: they look at the tags of
 -- their terms under FOR KEY SHARE (xet.shard_terms), so either their terms are
--- there when these are moved, or they see the new tag and are refused.
+-- there when these are moved, or they see the new tag and are refused.  That
+-- holds where each statement sees what was committed before it began, which is
+-- what sessions of the module ask for.
+--
+-- One heal of a xorb takes one session.  Others that come meanwhile, or who
+-- would have to wait for a large shard, give up after three seconds (55P03),
+-- and are told to come again.
 
 CREATE FUNCTION xet.xorb_heal(xorb bytea, stored_ends bytea,
     stored_size bigint, tag integer, digest bytea, old_tag integer)
     RETURNS TABLE (the_tag integer, the_size bigint, the_digest bytea,
                    whole boolean)
     LANGUAGE plpgsql
+    SET lock_timeout = '3s'
 AS $$
 #variable_conflict use_variable
 DECLARE
@@ -537,27 +544,52 @@ $$;
 CREATE FUNCTION xet.terms_moved(packed bytea, xorb bytea, stored_ends bytea,
     tag integer)
     RETURNS bytea
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 AS $$
-    SELECT coalesce(string_agg(
-               CASE WHEN substring(t.term FROM 1 FOR 32) <> xorb THEN t.term
-                    ELSE substring(t.term FROM 1 FOR 36)
-                         || CASE WHEN t.first = 0 THEN '\x00000000'::bytea
-                                 ELSE substring(stored_ends
-                                                FROM 4 * t.first - 3 FOR 4)
-                            END
-                         || substring(stored_ends FROM 4 * t.last + 1 FOR 4)
-                         || substring(t.term FROM 45 FOR 4)
-                         || xet.le4(tag)
-               END, ''::bytea ORDER BY t.n), packed)
-      FROM (SELECT s.n, s.term,
-                   get_byte(s.term, 32) + 256 * get_byte(s.term, 33) AS first,
-                   get_byte(s.term, 34) + 256 * get_byte(s.term, 35) AS last
-              FROM (SELECT g AS n,
-                           substring(packed FROM 52 * g + 1 FOR 52) AS term
-                      FROM generate_series(0, length(packed) / 52 - 1) AS g
-                   ) s
-           ) t;
+#variable_conflict use_variable
+DECLARE
+    moved  bytea := ''::bytea;
+    done   integer := 0;                   -- bytes of packed that are in moved
+    found  integer;                        -- behind them, from 1
+    start  integer;                        -- of the term
+    first  integer;                        -- chunk
+    last   integer;
+BEGIN
+    LOOP
+        found := position(xorb IN substring(packed FROM done + 1));
+
+        EXIT WHEN found = 0;
+
+        start := (done + found - 1) / 52 * 52;
+
+        -- all terms before this one are of other xorbs; it may be, too, where
+        -- the bytes of the hash stand across two terms
+
+        moved := moved || substring(packed FROM done + 1 FOR start - done);
+
+        IF substring(packed FROM start + 1 FOR 32) = xorb THEN
+            first := get_byte(packed, start + 32)
+                     + 256 * get_byte(packed, start + 33);
+            last := get_byte(packed, start + 34)
+                    + 256 * get_byte(packed, start + 35);
+
+            moved := moved || substring(packed FROM start + 1 FOR 36)
+                     || CASE WHEN first = 0 THEN '\x00000000'::bytea
+                             ELSE substring(stored_ends
+                                            FROM 4 * first - 3 FOR 4)
+                        END
+                     || substring(stored_ends FROM 4 * last + 1 FOR 4)
+                     || substring(packed FROM start + 45 FOR 4)
+                     || xet.le4(tag);
+        ELSE
+            moved := moved || substring(packed FROM start + 1 FOR 52);
+        END IF;
+
+        done := start + 52;
+    END LOOP;
+
+    RETURN moved || substring(packed FROM done + 1);
+END;
 $$;
 
 
@@ -841,11 +873,12 @@ $$;
 
 
 -- The copies that known files of a batch lead to by other terms than those of
--- the batch, of which somebody has just seen that their copies are there.  For
--- the settings see xet.shard_known.
+-- the batch, of which somebody has just seen that their copies are there: by
+-- windows of 1024, the next one of xorbs behind the last id of the one before.
+-- For the settings see xet.shard_known.
 
-CREATE FUNCTION xet.shard_doubts(hashes bytea[], packed bytea[])
-    RETURNS TABLE (hash bytea, tag integer, stored_size bigint)
+CREATE FUNCTION xet.shard_doubts(hashes bytea[], packed bytea[], after bigint)
+    RETURNS TABLE (hash bytea, tag integer, stored_size bigint, id bigint)
     LANGUAGE plpgsql STABLE PARALLEL SAFE
     SET enable_seqscan = off
     SET enable_nestloop = off
@@ -867,17 +900,17 @@ BEGIN
         RETURN;
     END IF;
 
-    SELECT array_agg(DISTINCT u.xorb_id)
+    SELECT array_agg(DISTINCT fx.xorb_id)
       INTO used
-      FROM (SELECT fx.xorb_id
-              FROM xet.file_xorbs fx
-             WHERE fx.file_id = ANY (files)
-             LIMIT 8192) u;
+      FROM xet.file_xorbs fx
+     WHERE fx.file_id = ANY (files) AND fx.xorb_id > $3;
 
     RETURN QUERY
-    SELECT x.hash, x.tag, x.stored_size
+    SELECT x.hash, x.tag, x.stored_size, x.id
       FROM xet.xorbs x
-     WHERE x.id = ANY (used) AND x.damaged_at IS NULL;
+     WHERE x.id = ANY (used) AND x.damaged_at IS NULL
+     ORDER BY x.id
+     LIMIT 1024;
 END;
 $$;
 
@@ -987,9 +1020,9 @@ $$;
 
 -- Locks the xorbs that packed terms name, so that no collection can take one
 -- away before the commit, checks that all are there (else SQLSTATE XT001) and
--- that the terms lead to their copies that stand (else XT003: one was healed
--- since), notes them as references of the new files, and gives what is used of
--- each.
+-- that the terms lead to their copies that stand and are whole (else XT003: one
+-- was healed, or found damaged, since it was looked at), notes them as
+-- references of the new files, and gives what is used of each.
 
 CREATE FUNCTION xet.shard_terms(new_serials bigint[], new_ids bigint[],
     serials bigint[], packed bytea[])
@@ -1015,7 +1048,7 @@ BEGIN
          WHERE f.packed IS NOT NULL
          GROUP BY 1, 2, 3
     ), locked AS MATERIALIZED (
-        SELECT x.id, x.hash, x.tag
+        SELECT x.id, x.hash, x.tag, x.damaged_at
           FROM xet.xorbs x
          WHERE x.hash IN (SELECT u.xorb FROM used u)
            FOR KEY SHARE
@@ -1030,7 +1063,8 @@ BEGIN
            DO UPDATE SET chunks = fx.chunks + excluded.chunks
     )
     SELECT array_agg(l.id), array_agg(u.chunks),
-           count(*) FILTER (WHERE u.tag <> xet.le4(l.tag))
+           count(*) FILTER (WHERE u.tag <> xet.le4(l.tag)
+                                  OR l.damaged_at IS NOT NULL)
       INTO ids, ranges, moved
       FROM used u
       LEFT JOIN locked l ON l.hash = u.xorb;
@@ -1041,7 +1075,7 @@ BEGIN
     END IF;
 
     IF moved > 0 THEN
-        RAISE EXCEPTION 'a xorb of the shard was healed meanwhile'
+        RAISE EXCEPTION 'a xorb of the shard was healed or lost meanwhile'
               USING ERRCODE = 'XT003';
     END IF;
 

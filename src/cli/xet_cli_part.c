@@ -61,6 +61,17 @@ xet_cli_part_open(xet_cli_part_t *p, int folder, const char *target,
         return rc;
     }
 
+    p->part = xet_cli_output_beside(p->folder, p->target, ".xet-part");
+    p->state = p->part ? xet_cli_output_beside(p->folder, p->target,
+                                               ".xet-state")
+                       : NULL;
+
+    if (p->state == NULL) {
+        xet_cli_part_close(p);
+
+        return XET_CLI_ERROR;
+    }
+
     rc = xet_cli_part_files(p);
 
     if (rc == XET_CLI_OK) {
@@ -95,15 +106,6 @@ static int
 xet_cli_part_files(xet_cli_part_t *p)
 {
     struct stat  st;
-
-    p->part = xet_cli_output_beside(p->folder, p->target, ".xet-part");
-    p->state = p->part ? xet_cli_output_beside(p->folder, p->target,
-                                               ".xet-state")
-                       : NULL;
-
-    if (p->state == NULL) {
-        return XET_CLI_ERROR;
-    }
 
     for ( ;; ) {
         p->state_fd = xet_cli_output_open(p->folder, p->state, 0600,

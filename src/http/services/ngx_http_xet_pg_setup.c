@@ -12,7 +12,12 @@
  * windows come in the order of their index: a bitmap of it would have all that
  * are left read and sorted for each window.
  *
- * A statement that nobody waits for any more is not to go on for ever.
+ * A heal and the commit of a shard lock each other out, and each has to see
+ * what the other has committed meanwhile.
+ *
+ * A statement that nobody waits for any more is not to go on for ever.  Where
+ * it waits for somebody's lock, PostgreSQL would not notice before that its
+ * session was given up, and would have a session more for each.
  */
 
 #include "ngx_http_xet.h"
@@ -25,6 +30,9 @@ static const char  ngx_http_xet_pg_setup_sql[] =
     "SELECT set_config('enable_seqscan', 'off', false),"
     "       set_config('enable_bitmapscan', 'off', false),"
     "       set_config('plan_cache_mode', 'force_generic_plan', false),"
+    "       set_config('default_transaction_isolation', 'read committed',"
+    "                  false),"
+    "       set_config('client_connection_check_interval', '1s', false),"
     "       set_config('statement_timeout', $1, false)";
 
 

@@ -259,12 +259,17 @@ ngx_int_t ngx_http_xet_query_advertised(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_query_stage(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
 
-/* The copies that known files of the batch lead to by other terms. */
+/*
+ * The copies that known files of the batch lead to by other terms: as many as
+ * NGX_HTTP_XET_DAMAGE_MAX at a time, of xorbs whose id is above after, in the
+ * order of their ids.
+ */
 ngx_int_t ngx_http_xet_query_doubts(ngx_http_request_t *r,
-    ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
+    ngx_http_xet_batch_t *b, int64_t after,
+    ngx_http_xet_query_handler_pt handler);
 ngx_uint_t ngx_http_xet_query_doubts_n(ngx_http_xet_query_t *q);
 void ngx_http_xet_query_doubts_row(ngx_http_xet_query_t *q, ngx_uint_t i,
-    xet_hash_t *xorb, uint32_t *tag, uint64_t *size);
+    xet_hash_t *xorb, uint32_t *tag, uint64_t *size, int64_t *id);
 
 ngx_int_t ngx_http_xet_query_shard_put(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);

@@ -113,14 +113,22 @@ ngx_http_xet_query_sweep(void)
 
 ngx_int_t
 ngx_http_xet_query_doubts(ngx_http_request_t *r, ngx_http_xet_batch_t *b,
-    ngx_http_xet_query_handler_pt handler)
+    int64_t after, ngx_http_xet_query_handler_pt handler)
 {
-    int          lengths[2];
-    const char  *values[2];
+    int                    lengths[3];
+    const char            *values[3];
+    ngx_http_xet_query_t  *q;
 
     if (ngx_http_xet_batch_failed(b)) {
         return NGX_ERROR;
     }
+
+    q = ngx_http_xet_query_get(r);
+
+    ngx_http_xet_put_be64(&q->numbers[0], after);
+
+    values[2] = (const char *) &q->numbers[0];
+    lengths[2] = sizeof(int64_t);
 
     ngx_http_xet_array_value(&b->hashes, &values[0], &lengths[0]);
     ngx_http_xet_array_value(&b->packed, &values[1], &lengths[1]);
@@ -140,7 +148,7 @@ ngx_http_xet_query_doubts_n(ngx_http_xet_query_t *q)
 
 void
 ngx_http_xet_query_doubts_row(ngx_http_xet_query_t *q, ngx_uint_t i,
-    xet_hash_t *xorb, uint32_t *tag, uint64_t *size)
+    xet_hash_t *xorb, uint32_t *tag, uint64_t *size, int64_t *id)
 {
     ngx_str_t  hash;
 
@@ -154,4 +162,5 @@ ngx_http_xet_query_doubts_row(ngx_http_xet_query_t *q, ngx_uint_t i,
 
     *tag = (uint32_t) ngx_http_xet_pg_int(q->res, i, 1);
     *size = (uint64_t) ngx_http_xet_pg_int(q->res, i, 2);
+    *id = ngx_http_xet_pg_int(q->res, i, 3);
 }
