@@ -310,6 +310,50 @@ is(store()->{code}, 0, 'all is right again');
 }
 
 # --------------------------------------------------------------------------
+# the disk of the store goes away when it has begun: what is not there says
+# nothing of the xorbs.  The first one is a pipe that holds up the only thread.
+
+{
+	my $store = $t->store();
+	my ($first) = split(/\n/, $t->sql("SELECT encode(hash, 'hex')"
+		. ' FROM xet.xorbs ORDER BY id'));
+	my $path = $t->xorb_file(plain($first));
+	my $away = $path =~ s/^\Q$store\E/$store.away/r;
+
+	rename($path, "$path.aside") or die $!;
+	mkfifo($path, 0600) or die $!;
+
+	my $run = xet_start(undef, { env => { XET_POSTGRES => $t->conninfo()
+		. ' application_name=verifier' } }, 'verify', '--json',
+		'--parallel', 1, @store);
+
+	ok(wait_for(60, sub {
+		$t->sql('select count(*) from pg_stat_activity where'
+			. " application_name = 'verifier' and query = 'COMMIT'"
+			. " and state = 'idle'") == 1
+	}), 'away: it has begun');
+
+	rename($store, "$store.away") or die $!;
+	mkdir($store) or die $!;
+
+	ok(wait_for(60, sub { sysopen(my $fh, $away, O_WRONLY | O_NONBLOCK) }),
+		'away: it goes on');
+
+	my $r = xet_wait($run);
+
+	rmdir($store) or die $!;
+	rename("$store.away", $store) or die $!;
+	unlink($path) or die $!;
+	rename("$path.aside", $path) or die $!;
+
+	is($r->{code}, 3, 'away: broken off') or diag($r->{out}, $r->{err});
+	like($r->{err}, qr/disk mounted/, 'away: and why');
+	cmp_ok($t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at'
+		. ' IS NOT NULL'), '<=', 1, 'away: nothing but the pipe');
+	is(store()->{code}, 0, 'away: and back');
+}
+
+# --------------------------------------------------------------------------
 
 $t->done();
 

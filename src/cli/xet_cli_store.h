@@ -59,6 +59,7 @@ struct xet_cli_job_s {
 typedef struct {
     const xet_cli_args_t *args;
     const char           *folder;
+    char                  identity[64]; /* of the folder; empty: none */
     int                   json;
     int                   sha256;
     int                   remove;      /* files without a row */
@@ -113,6 +114,9 @@ int xet_cli_verify_store(const xet_cli_args_t *args);
  */
 int xet_cli_store_xorb(xet_cli_checker_t *c, const xet_cli_job_t *job);
 int xet_cli_store_file(xet_cli_checker_t *c, const xet_cli_job_t *job);
+
+/* What the folder says that it is; empty when it says nothing. */
+void xet_cli_store_identity(const char *folder, char identity[64]);
 
 /* Files in the folder that no row knows; s->names has those of the rows. */
 int xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg);
