@@ -136,7 +136,8 @@ $t->allow(qr/is lost/, qr/is not there with its size/);
 
 	my @status = map { $_->response('POST', timeout => 60)->{status} } @c;
 
-	is(join(' ', @status), join(' ', (503) x 12), 'and are told to come again');
+	is(join(' ', @status), join(' ', (503) x 12),
+		'and are told to come again');
 	$hold->send('ROLLBACK');
 	$hold->wait();
 
@@ -232,6 +233,7 @@ sub term {
 sub moved {
 	my ($start, $end, $from, $to) = @_;
 
-	return 'ab' x 32 . number(2, $start) . number(2, $end - 1) . number(4, $from)
-		. number(4, $to) . number(4, 4096) . number(4, 1);
+	return 'ab' x 32 . number(2, $start) . number(2, $end - 1)
+		. number(4, $from) . number(4, $to) . number(4, 4096)
+		. number(4, 1);
 }
