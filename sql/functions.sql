@@ -202,7 +202,9 @@ AS $$
            END,
            x.tag, x.stored_size, x.damaged_at IS NULL
       FROM unnest(xorbs, starts, ends) WITH ORDINALITY AS w(hash, s, e, n)
-      LEFT JOIN xet.xorbs x ON x.hash = w.hash
+      LEFT JOIN LATERAL (SELECT x.* FROM xet.xorbs x
+                          WHERE x.hash = w.hash
+                         OFFSET 0) x ON true
      ORDER BY w.n;
 $$;
 
@@ -332,7 +334,9 @@ BEGIN
                xet.xorb_seen(coalesce(x.id, -1), coalesce(x.chunk_count, 1),
                              repo, subject, 128) AS chunks
           FROM (SELECT DISTINCT w.hash FROM wanted w) w
-          LEFT JOIN xet.xorbs x ON x.hash = w.hash
+          LEFT JOIN LATERAL (SELECT x.* FROM xet.xorbs x
+                              WHERE x.hash = w.hash
+                             OFFSET 0) x ON true
     )
     SELECT array_agg(CASE
                WHEN s.chunks @> int4range(w.s, w.e) THEN true
@@ -388,7 +392,9 @@ AS $$
 BEGIN
     RETURN EXISTS (
         SELECT FROM (SELECT xorb AS hash) w
-          LEFT JOIN xet.xorbs x ON x.hash = w.hash AND last <= x.chunk_count
+          LEFT JOIN LATERAL (SELECT x.chunk_hashes FROM xet.xorbs x
+                              WHERE x.hash = w.hash AND last <= x.chunk_count
+                             OFFSET 0) x ON true
          CROSS JOIN LATERAL generate_series(least(last, 8192) - 1, first,
                                             -1) AS i
          CROSS JOIN LATERAL (SELECT coalesce(substring(x.chunk_hashes
