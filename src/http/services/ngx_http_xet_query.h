@@ -20,7 +20,7 @@
 #include "ngx_http_xet_store.h"
 
 
-#define NGX_HTTP_XET_SCHEMA  "9"           /* last of sql/NNNN_*.sql */
+#define NGX_HTTP_XET_SCHEMA  "10"          /* last of sql/NNNN_*.sql */
 
 
 /*
