@@ -350,7 +350,8 @@ BEGIN
 
     RETURN QUERY
     WITH wanted AS MATERIALIZED (
-        SELECT array_agg(CASE WHEN w.own IS NOT NULL THEN w.hash END
+        SELECT array_agg(CASE WHEN w.own IS NOT NULL THEN w.hash
+                              ELSE sha256(textsend(noise)) END
                          ORDER BY w.n) AS xorbs
           FROM unnest(xorbs, owns) WITH ORDINALITY AS w(hash, own, n)
     )
