@@ -229,6 +229,28 @@ for (qw/ none many few /) {
 }
 
 # --------------------------------------------------------------------------
+# a store without repos does not pay for them
+
+my $source = slurp(root() . '/src/http/services/ngx_http_xet_query_stmt.c');
+
+for my $name (qw/ file_terms file_open files_terms /) {
+	for ('', '_all') {
+		my ($lines) = $source =~ /"$name$_",((?:\s*"[^"]+")+),/;
+		my $statement = join('', $lines =~ /"([^"]+)"/g);
+		my @params = map { 'NULL' } $statement =~ /\$/g;
+
+		my $plan = join("\n", $t->sql(
+			"SET plan_cache_mode = force_generic_plan;"
+			. " PREPARE p AS $statement; EXPLAIN EXECUTE p("
+			. join(', ', @params) . ')'));
+
+		like($plan, qr/files_hash/, "$name$_: looked up");
+		is($plan =~ /repo/ ? 1 : 0, $_ eq '' ? 1 : 0,
+			"$name$_: whether repos are");
+	}
+}
+
+# --------------------------------------------------------------------------
 # a file is public as long as one of its repos is, in however many it is
 
 sub seen {

@@ -41,8 +41,10 @@ system("cc -std=c99 -D_GNU_SOURCE -O2 -I\$(pg_config --includedir)"
 # the statement is what the module prepares
 
 my $query = root() . '/src/http/services/ngx_http_xet_query_stmt.c';
-my ($statement) = slurp($query) =~ /"file_terms",\s*"([^"]+)"/
+my ($statement) = slurp($query) =~ /"file_terms_all",((?:\s*"[^"]+")+),/
 	or die "no statement in $query\n";
+
+$statement =~ s/\s*"//g;
 
 my $t = server(9000);
 my ($body, $hashes) = bench_files($t, $files, $dir);

@@ -29,8 +29,9 @@ ngx_http_xet_query_terms(ngx_http_request_t *r, const xet_hash_t *file,
     ngx_http_xet_query_repo(r, &values[3], &lengths[3]);
 
     return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ,
-                                   NGX_HTTP_XET_STMT_TERMS, values, lengths,
-                                   handler);
+                                   values[3] ? NGX_HTTP_XET_STMT_TERMS
+                                             : NGX_HTTP_XET_STMT_TERMS_ALL,
+                                   values, lengths, handler);
 }
 
 
@@ -82,8 +83,9 @@ ngx_http_xet_query_open(ngx_http_request_t *r, const xet_hash_t *file,
     ngx_http_xet_query_repo(r, &values[2], &lengths[2]);
 
     return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ,
-                                   NGX_HTTP_XET_STMT_OPEN, values, lengths,
-                                   handler);
+                                   values[2] ? NGX_HTTP_XET_STMT_OPEN
+                                             : NGX_HTTP_XET_STMT_OPEN_ALL,
+                                   values, lengths, handler);
 }
 
 
@@ -149,8 +151,9 @@ ngx_http_xet_query_files(ngx_http_request_t *r, ngx_http_xet_array_t *files,
     ngx_http_xet_query_repo(r, &values[3], &lengths[3]);
 
     return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ,
-                                   NGX_HTTP_XET_STMT_FILES, values, lengths,
-                                   handler);
+                                   values[3] ? NGX_HTTP_XET_STMT_FILES
+                                             : NGX_HTTP_XET_STMT_FILES_ALL,
+                                   values, lengths, handler);
 }
 
 

@@ -2,7 +2,9 @@
 /*
  * The statements that a session prepares when it connects.  Each is one call
  * of a function of sql/functions.sql, under the function's name, binary both
- * ways.
+ * ways.  Those of a name with "_all" are for stores without repos: a NULL that
+ * PostgreSQL knows when it plans takes the conditions on repos out of the
+ * plan, where a parameter leaves them, and a third more work for a file.
  */
 
 #include "ngx_http_xet_query_stmt.h"
@@ -18,15 +20,30 @@ const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
       "SELECT size, first_offset, packed FROM xet.file_terms($1, $2, $3, $4)",
       4 },
 
+    { "file_terms_all",
+      "SELECT size, first_offset, packed"
+      "  FROM xet.file_terms($1, $2, $3, NULL)",
+      3 },
+
     { "file_open",
       "SELECT size, sha256, first_offset, packed"
       "  FROM xet.file_open($1, $2, $3)",
       3 },
 
+    { "file_open_all",
+      "SELECT size, sha256, first_offset, packed"
+      "  FROM xet.file_open($1, $2, NULL)",
+      2 },
+
     { "files_terms",
       "SELECT n, size, first_offset, packed"
       "  FROM xet.files_terms($1, $2, $3, $4)",
       4 },
+
+    { "files_terms_all",
+      "SELECT n, size, first_offset, packed"
+      "  FROM xet.files_terms($1, $2, $3, NULL)",
+      3 },
 
     { "xorb_slices",
       "SELECT chunk_count, hashes, raw_ends, stored_ends, tag, stored_size,"
