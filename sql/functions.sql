@@ -23,6 +23,8 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
 
 -- A reader with a token of a repo sees the files of that repo and of public
 -- ones; NULL is a store without repos, the empty name a token of no repo.
+-- Both are one look-up, in however many repos the file is, and are asked for a
+-- file that is not there, id -1, as well: else time tells what others have.
 -- The condition is written out where it is used: a function of it would not
 -- be inlined, and makes a lookup five times as expensive.  OFFSET 0 keeps the
 -- planner from hashing all of repo_files for one file, which looks cheap to a
@@ -40,7 +42,8 @@ CREATE FUNCTION xet.file_terms(file bytea, first_byte bigint,
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
     SELECT f.size, coalesce(t.first_offset, 0), coalesce(t.packed, f.packed)
-      FROM xet.files f
+      FROM (SELECT file_terms.file AS hash) w
+      LEFT JOIN xet.files f ON f.hash = w.hash
       LEFT JOIN LATERAL (
                SELECT s.first_offset, s.packed
                  FROM xet.terms s
@@ -58,13 +61,19 @@ AS $$
                 ORDER BY s.first_offset
                 LIMIT 8
            ) t ON true
-     WHERE f.hash = file_terms.file
-       AND (file_terms.repo IS NULL
-            OR EXISTS (SELECT FROM xet.repo_files rf
-                         JOIN xet.repos r ON r.id = rf.repo_id
-                        WHERE rf.file_id = f.id
-                          AND (r.public OR r.name = file_terms.repo)
-                       OFFSET 0));
+     WHERE CASE
+               WHEN file_terms.repo IS NULL THEN f.id IS NOT NULL
+               ELSE EXISTS (SELECT FROM xet.repo_files rf
+                             WHERE rf.file_id = coalesce(f.id, -1)
+                               AND rf.repo_id = (SELECT r.id
+                                                   FROM xet.repos r
+                                                  WHERE r.name
+                                                        = file_terms.repo)
+                            OFFSET 0)
+                    OR EXISTS (SELECT FROM xet.repo_files rf
+                                WHERE rf.public_file = coalesce(f.id, -1)
+                               OFFSET 0)
+           END;
 $$;
 
 
@@ -79,7 +88,8 @@ CREATE FUNCTION xet.file_open(file bytea, byte_at bigint, repo text)
 AS $$
     SELECT f.size, CASE WHEN f.sha256_proven THEN f.sha256 END,
            coalesce(t.first_offset, 0), coalesce(t.packed, f.packed)
-      FROM xet.files f
+      FROM (SELECT file_open.file AS hash) w
+      LEFT JOIN xet.files f ON f.hash = w.hash
       LEFT JOIN LATERAL (
                SELECT s.first_offset, s.packed
                  FROM xet.terms s
@@ -89,13 +99,19 @@ AS $$
                 ORDER BY s.first_offset DESC
                 LIMIT 1
            ) t ON true
-     WHERE f.hash = file_open.file
-       AND (file_open.repo IS NULL
-            OR EXISTS (SELECT FROM xet.repo_files rf
-                         JOIN xet.repos r ON r.id = rf.repo_id
-                        WHERE rf.file_id = f.id
-                          AND (r.public OR r.name = file_open.repo)
-                       OFFSET 0));
+     WHERE CASE
+               WHEN file_open.repo IS NULL THEN f.id IS NOT NULL
+               ELSE EXISTS (SELECT FROM xet.repo_files rf
+                             WHERE rf.file_id = coalesce(f.id, -1)
+                               AND rf.repo_id = (SELECT r.id
+                                                   FROM xet.repos r
+                                                  WHERE r.name
+                                                        = file_open.repo)
+                            OFFSET 0)
+                    OR EXISTS (SELECT FROM xet.repo_files rf
+                                WHERE rf.public_file = coalesce(f.id, -1)
+                               OFFSET 0)
+           END;
 $$;
 
 
@@ -111,24 +127,41 @@ AS $$
     SELECT w.n, f.size, coalesce(t.first_offset, 0),
            coalesce(t.packed, f.packed)
       FROM unnest(files) WITH ORDINALITY AS w(hash, n)
-      JOIN xet.files f ON f.hash = w.hash
+      LEFT JOIN LATERAL (SELECT f.id, f.size, f.packed
+                           FROM xet.files f
+                          WHERE f.hash = w.hash
+                         OFFSET 0) f ON true
       LEFT JOIN LATERAL (
                SELECT s.first_offset, s.packed
                  FROM xet.terms s
                 WHERE f.packed IS NULL
                   AND s.file_id = f.id
-                  AND s.first_offset >= CASE WHEN w.n = first_file
-                                             THEN first_byte ELSE 0 END
+                  AND s.first_offset >= coalesce((
+                          SELECT b.first_offset
+                            FROM xet.terms b
+                           WHERE b.file_id = f.id
+                             AND w.n = first_file
+                             AND b.first_offset <= first_byte
+                           ORDER BY b.first_offset DESC
+                           LIMIT 1), 0)
+                  AND (w.n > first_file OR s.end_offset > first_byte)
                 ORDER BY s.first_offset
                 LIMIT 8
            ) t ON true
      WHERE w.n >= first_file
-       AND (files_terms.repo IS NULL
-            OR EXISTS (SELECT FROM xet.repo_files rf
-                         JOIN xet.repos r ON r.id = rf.repo_id
-                        WHERE rf.file_id = f.id
-                          AND (r.public OR r.name = files_terms.repo)
-                       OFFSET 0))
+       AND CASE
+               WHEN files_terms.repo IS NULL THEN f.id IS NOT NULL
+               ELSE EXISTS (SELECT FROM xet.repo_files rf
+                             WHERE rf.file_id = coalesce(f.id, -1)
+                               AND rf.repo_id = (SELECT r.id
+                                                   FROM xet.repos r
+                                                  WHERE r.name
+                                                        = files_terms.repo)
+                            OFFSET 0)
+                    OR EXISTS (SELECT FROM xet.repo_files rf
+                                WHERE rf.public_file = coalesce(f.id, -1)
+                               OFFSET 0)
+           END
      ORDER BY w.n, 3
      LIMIT 8;
 $$;
@@ -169,94 +202,111 @@ AS $$
            END,
            x.tag, x.stored_size, x.damaged_at IS NULL
       FROM unnest(xorbs, starts, ends) WITH ORDINALITY AS w(hash, s, e, n)
-      LEFT JOIN xet.xorbs x ON x.hash = w.hash
+      LEFT JOIN LATERAL (SELECT x.* FROM xet.xorbs x
+                          WHERE x.hash = w.hash
+                         OFFSET 0) x ON true
      ORDER BY w.n;
-$$;
-
-
--- Whether a file is visible to a repo: the file is in it, or in a public one
--- of 16, which is all that is looked at, for it may be in any number of others.
-
-CREATE FUNCTION xet.file_seen(file_id bigint, repo text)
-    RETURNS boolean
-    LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-    SELECT EXISTS (SELECT FROM xet.repo_files rf
-                    WHERE rf.file_id = $1
-                      AND rf.repo_id = (SELECT r.id FROM xet.repos r
-                                         WHERE r.name = $2)
-                   OFFSET 0)
-        OR EXISTS (SELECT FROM (SELECT rf.repo_id
-                                  FROM xet.repo_files rf
-                                 WHERE rf.file_id = $1
-                                 LIMIT 16) rf
-                     JOIN xet.repos r ON r.id = rf.repo_id
-                    WHERE r.public
-                   OFFSET 0);
 $$;
 
 
 -- Which chunks of a xorb a repo and a subject may name without a proof: those
 -- that one of them has had, and those of files that the repo sees, of which
--- the 64 oldest and the 64 newest are looked at, in the order of the index that
--- begins with the xorb: else the planner walks the one that begins with the
--- file, all of it where a xorb has none.  Without a repo all of the store is
--- seen, but that a xorb of one chunk has its hash for a name proves nothing:
--- some file has to use it.
+-- the 64 oldest and the 64 newest are looked at.  Without a repo all of the
+-- store is seen, but that a xorb of one chunk has its hash for a name proves
+-- nothing: some file has to use it.
 --
 -- For a xorb that is not stored, id -1 of one chunk, it takes the same work,
--- and whoever asks must ask then, too: else time tells what others have.
+-- and whoever asks must ask then, too: else time tells what others have.  So
+-- files that do not exist are looked for until there are as many as at_least:
+-- 128 where it may not be told whether there is anything, else 0.
+--
+-- The plans are kept, by sessions that have seen the tables empty.  BETWEEN
+-- leaves them one index that gives the order: with "=" the one that begins
+-- with the file would, too, and all of it be walked.
 
 CREATE FUNCTION xet.xorb_seen(id bigint, chunk_count integer, repo text,
-    subject bytea)
+    subject bytea, at_least integer)
     RETURNS int4multirange
-    LANGUAGE sql STABLE PARALLEL SAFE
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
 AS $$
-    SELECT CASE
-        WHEN repo IS NULL AND (xorb_seen.chunk_count > 1
-            OR EXISTS (SELECT FROM xet.file_xorbs fx
-                        WHERE fx.xorb_id = xorb_seen.id))
-        THEN '{[0,)}'
-        WHEN h.chunks @> int4range(0, NULL) OR repo IS NULL
-        THEN h.chunks
-        ELSE h.chunks
-             + coalesce((SELECT range_agg(c)
-                           FROM ((SELECT fx.file_id, fx.chunks
-                                    FROM xet.file_xorbs fx
-                                   WHERE fx.xorb_id = xorb_seen.id
-                                   ORDER BY fx.xorb_id, fx.file_id
-                                   LIMIT 64)
-                                 UNION ALL
-                                 (SELECT fx.file_id, fx.chunks
-                                    FROM xet.file_xorbs fx
-                                   WHERE fx.xorb_id = xorb_seen.id
-                                   ORDER BY fx.xorb_id DESC, fx.file_id DESC
-                                   LIMIT 64)) f,
-                                unnest(f.chunks) AS c
-                          WHERE xet.file_seen(f.file_id, repo)),
-                        '{}')
-        END
-      FROM (SELECT CASE
-                WHEN EXISTS (SELECT FROM xet.repos r
-                               JOIN xet.xorb_repos o ON o.repo_id = r.id
-                              WHERE r.name = repo AND o.xorb_id = xorb_seen.id)
-                THEN '{[0,)}'
-                ELSE coalesce((SELECT o.chunks
-                                 FROM xet.xorb_subjects o
-                                WHERE o.xorb_id = xorb_seen.id
-                                  AND o.subject = sha256(xorb_seen.subject)),
-                              '{}')
-            END AS chunks
-            OFFSET 0) h;
+#variable_conflict use_variable
+DECLARE
+    had      int4multirange;
+    repo_row bigint;
+BEGIN
+    IF repo IS NULL THEN
+        IF chunk_count > 1
+           OR EXISTS (SELECT FROM xet.file_xorbs fx
+                       WHERE fx.xorb_id BETWEEN id AND id)
+        THEN
+            RETURN '{[0,)}';
+        END IF;
+
+    ELSE
+        SELECT r.id INTO repo_row FROM xet.repos r WHERE r.name = repo;
+
+        IF EXISTS (SELECT FROM xet.xorb_repos o
+                    WHERE o.xorb_id = id
+                      AND o.repo_id = coalesce(repo_row, -1))
+        THEN
+            RETURN '{[0,)}';
+        END IF;
+    END IF;
+
+    SELECT o.chunks INTO had
+      FROM xet.xorb_subjects o
+     WHERE o.xorb_id = id AND o.subject = sha256(subject);
+
+    had := coalesce(had, '{}');
+
+    IF repo IS NULL OR had @> int4range(0, NULL) THEN
+        RETURN had;
+    END IF;
+
+    RETURN had + (
+        WITH found AS MATERIALIZED (
+            (SELECT fx.file_id, fx.chunks
+               FROM xet.file_xorbs fx
+              WHERE fx.xorb_id BETWEEN id AND id
+              ORDER BY fx.xorb_id, fx.file_id
+              LIMIT 64)
+            UNION ALL
+            (SELECT fx.file_id, fx.chunks
+               FROM xet.file_xorbs fx
+              WHERE fx.xorb_id BETWEEN id AND id
+              ORDER BY fx.xorb_id DESC, fx.file_id DESC
+              LIMIT 64)
+        ), visible AS MATERIALIZED (
+            SELECT f.chunks
+              FROM (SELECT f.file_id, f.chunks FROM found f
+                    UNION ALL
+                    SELECT -g, '{}' FROM generate_series(1, 128) AS g
+                     WHERE g > (SELECT count(*) FROM found)
+                       AND g <= at_least) f
+             WHERE EXISTS (SELECT FROM xet.repo_files rf
+                            WHERE rf.file_id = f.file_id
+                              AND rf.repo_id = coalesce(repo_row, -1)
+                           OFFSET 0)
+                OR EXISTS (SELECT FROM xet.repo_files rf
+                            WHERE rf.public_file = f.file_id
+                           OFFSET 0)
+        )
+        SELECT coalesce(range_agg(c), '{}')
+          FROM visible v, unnest(v.chunks) AS c);
+END;
 $$;
 
 
--- The slices that the terms of a shard name, for xet.xorb_slices().  With
--- proof asked for, a xorb that a term may not name is told of as one that is
--- not stored.  own: the term may name it; else its verification hash has to
--- prove that the client has the chunks, and must be of one at least whose hash
--- goes nowhere in clear: it is no name of a xorb, and clients do not ask for
--- it.  With wide they were told of other repos' chunks that they ask for.
+-- The slices that the terms of a shard name, for xet.xorb_slices().  own: the
+-- term may name them; else its verification hash has to prove that the client
+-- has the chunks, and must be of one at least whose hash goes nowhere in clear:
+-- it is no name of a xorb, and clients do not ask for it.  With wide they were
+-- told of other repos' chunks that they ask for.
+--
+-- With proof asked for, a xorb that a term may not name is told of as one that
+-- is not stored, and for both there is a slice as large as the one asked for,
+-- which takes as long to send and to hash: of noise, so that no verification
+-- hash is the one of it.
 
 CREATE FUNCTION xet.shard_slices(xorbs bytea[], starts integer[],
     ends integer[], proof boolean, wide boolean, repo text, subject bytea)
@@ -267,7 +317,8 @@ CREATE FUNCTION xet.shard_slices(xorbs bytea[], starts integer[],
 AS $$
 #variable_conflict use_variable
 DECLARE
-    owns boolean[];
+    owns  boolean[];
+    noise text := md5(gen_random_uuid()::text || gen_random_uuid()::text);
 BEGIN
     IF NOT proof THEN
         RETURN QUERY
@@ -279,16 +330,19 @@ BEGIN
         SELECT w.hash, w.s, w.e, w.n
           FROM unnest(xorbs, starts, ends) WITH ORDINALITY AS w(hash, s, e, n)
     ), seen AS MATERIALIZED (
-        SELECT w.hash, x.chunk_count,
+        SELECT w.hash, x.chunk_count, x.damaged_at,
                xet.xorb_seen(coalesce(x.id, -1), coalesce(x.chunk_count, 1),
-                             repo, subject) AS chunks
+                             repo, subject, 128) AS chunks
           FROM (SELECT DISTINCT w.hash FROM wanted w) w
-          LEFT JOIN xet.xorbs x ON x.hash = w.hash
+          LEFT JOIN LATERAL (SELECT x.* FROM xet.xorbs x
+                              WHERE x.hash = w.hash
+                             OFFSET 0) x ON true
     )
     SELECT array_agg(CASE
                WHEN s.chunks @> int4range(w.s, w.e) THEN true
                WHEN (wide OR xet.slice_secret(w.hash, w.s, w.e))
-                    AND s.chunk_count > 1
+                    AND s.chunk_count > 1 AND w.e <= s.chunk_count
+                    AND s.damaged_at IS NULL
                THEN false
            END ORDER BY w.n)
       INTO owns
@@ -296,39 +350,64 @@ BEGIN
 
     RETURN QUERY
     WITH wanted AS MATERIALIZED (
-        SELECT array_agg(CASE WHEN w.own IS NOT NULL THEN w.hash END
+        SELECT array_agg(CASE WHEN w.own IS NOT NULL THEN w.hash
+                              ELSE sha256(textsend(noise)) END
                          ORDER BY w.n) AS xorbs
           FROM unnest(xorbs, owns) WITH ORDINALITY AS w(hash, own, n)
     )
-    SELECT s.chunk_count, s.hashes, s.raw_ends, s.stored_ends, s.tag,
-           s.stored_size, s.whole, owns[s.n]
-      FROM wanted w,
-           xet.xorb_slices(w.xorbs, starts, ends, true) WITH ORDINALITY
+    SELECT CASE WHEN d.n > 0 THEN ends[s.n] ELSE s.chunk_count END,
+           CASE WHEN d.n > 0 THEN textsend(repeat(noise, d.n))
+                ELSE s.hashes END,
+           CASE WHEN d.n > 0 THEN textsend(repeat('....', d.n + 1))
+                ELSE s.raw_ends END,
+           CASE WHEN d.n > 0 THEN textsend(repeat('....', d.n + 1))
+                ELSE s.stored_ends END,
+           CASE WHEN d.n > 0 THEN 0 ELSE s.tag END,
+           CASE WHEN d.n > 0 THEN 0 ELSE s.stored_size END,
+           d.n > 0 OR s.whole, owns[s.n]
+      FROM wanted w
+     CROSS JOIN xet.xorb_slices(w.xorbs, starts, ends, true) WITH ORDINALITY
              AS s(chunk_count, hashes, raw_ends, stored_ends, tag, stored_size,
                   whole, n)
+     CROSS JOIN LATERAL (SELECT CASE
+                             WHEN owns[s.n] IS NULL AND starts[s.n] >= 0
+                                  AND ends[s.n] <= 8192
+                             THEN ends[s.n] - starts[s.n]
+                             ELSE 0
+                         END AS n
+                         OFFSET 0) d
      ORDER BY s.n;
 END;
 $$;
 
 
 -- Whether one chunk of the range at least has a hash that goes nowhere in
--- clear.
+-- clear: mostly the last, as the first is asked for.  Of a xorb that is not
+-- stored its name is looked for.
 
 CREATE FUNCTION xet.slice_secret(xorb bytea, first integer, last integer)
     RETURNS boolean
-    LANGUAGE sql STABLE PARALLEL SAFE
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
 AS $$
-    SELECT EXISTS (
-        SELECT FROM xet.xorbs x
-          CROSS JOIN LATERAL generate_series(first, last - 1) AS i
-          CROSS JOIN LATERAL (SELECT substring(x.chunk_hashes
-                                               FROM 32 * i + 1 FOR 32) AS hash
+#variable_conflict use_variable
+BEGIN
+    RETURN EXISTS (
+        SELECT FROM (SELECT xorb AS hash) w
+          LEFT JOIN LATERAL (SELECT x.chunk_hashes FROM xet.xorbs x
+                              WHERE x.hash = w.hash AND last <= x.chunk_count
+                             OFFSET 0) x ON true
+         CROSS JOIN LATERAL generate_series(least(last, 8192) - 1, first,
+                                            -1) AS i
+         CROSS JOIN LATERAL (SELECT coalesce(substring(x.chunk_hashes
+                                                       FROM 32 * i + 1
+                                                       FOR 32),
+                                             w.hash) AS hash
                               OFFSET 0) c
-         WHERE x.hash = xorb AND last <= x.chunk_count
-           AND NOT EXISTS (SELECT FROM xet.chunks k WHERE k.hash = c.hash
+         WHERE NOT EXISTS (SELECT FROM xet.chunks k WHERE k.hash = c.hash
                            OFFSET 0)
            AND NOT EXISTS (SELECT FROM xet.xorbs y WHERE y.hash = c.hash
                            OFFSET 0));
+END;
 $$;
 
 
@@ -458,13 +537,20 @@ $$;
 --
 -- The lock keeps out shards that are being committed: they look at the tags of
 -- their terms under FOR KEY SHARE (xet.shard_terms), so either their terms are
--- there when these are moved, or they see the new tag and are refused.
+-- there when these are moved, or they see the new tag and are refused.  That
+-- holds where each statement sees what was committed before it began, which is
+-- what sessions of the module ask for.
+--
+-- One heal of a xorb takes one session.  Others that come meanwhile, or who
+-- would have to wait for a large shard, give up after three seconds (55P03),
+-- and are told to come again.
 
 CREATE FUNCTION xet.xorb_heal(xorb bytea, stored_ends bytea,
     stored_size bigint, tag integer, digest bytea, old_tag integer)
     RETURNS TABLE (the_tag integer, the_size bigint, the_digest bytea,
                    whole boolean)
     LANGUAGE plpgsql
+    SET lock_timeout = '3s'
 AS $$
 #variable_conflict use_variable
 DECLARE
@@ -530,27 +616,52 @@ $$;
 CREATE FUNCTION xet.terms_moved(packed bytea, xorb bytea, stored_ends bytea,
     tag integer)
     RETURNS bytea
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 AS $$
-    SELECT coalesce(string_agg(
-               CASE WHEN substring(t.term FROM 1 FOR 32) <> xorb THEN t.term
-                    ELSE substring(t.term FROM 1 FOR 36)
-                         || CASE WHEN t.first = 0 THEN '\x00000000'::bytea
-                                 ELSE substring(stored_ends
-                                                FROM 4 * t.first - 3 FOR 4)
-                            END
-                         || substring(stored_ends FROM 4 * t.last + 1 FOR 4)
-                         || substring(t.term FROM 45 FOR 4)
-                         || xet.le4(tag)
-               END, ''::bytea ORDER BY t.n), packed)
-      FROM (SELECT s.n, s.term,
-                   get_byte(s.term, 32) + 256 * get_byte(s.term, 33) AS first,
-                   get_byte(s.term, 34) + 256 * get_byte(s.term, 35) AS last
-              FROM (SELECT g AS n,
-                           substring(packed FROM 52 * g + 1 FOR 52) AS term
-                      FROM generate_series(0, length(packed) / 52 - 1) AS g
-                   ) s
-           ) t;
+#variable_conflict use_variable
+DECLARE
+    moved  bytea := ''::bytea;
+    done   integer := 0;                   -- bytes of packed that are in moved
+    found  integer;                        -- behind them, from 1
+    start  integer;                        -- of the term
+    first  integer;                        -- chunk
+    last   integer;
+BEGIN
+    LOOP
+        found := position(xorb IN substring(packed FROM done + 1));
+
+        EXIT WHEN found = 0;
+
+        start := (done + found - 1) / 52 * 52;
+
+        -- all terms before this one are of other xorbs; it may be, too, where
+        -- the bytes of the hash stand across two terms
+
+        moved := moved || substring(packed FROM done + 1 FOR start - done);
+
+        IF substring(packed FROM start + 1 FOR 32) = xorb THEN
+            first := get_byte(packed, start + 32)
+                     + 256 * get_byte(packed, start + 33);
+            last := get_byte(packed, start + 34)
+                    + 256 * get_byte(packed, start + 35);
+
+            moved := moved || substring(packed FROM start + 1 FOR 36)
+                     || CASE WHEN first = 0 THEN '\x00000000'::bytea
+                             ELSE substring(stored_ends
+                                            FROM 4 * first - 3 FOR 4)
+                        END
+                     || substring(stored_ends FROM 4 * last + 1 FOR 4)
+                     || substring(packed FROM start + 45 FOR 4)
+                     || xet.le4(tag);
+        ELSE
+            moved := moved || substring(packed FROM start + 1 FOR 52);
+        END IF;
+
+        done := start + 52;
+    END LOOP;
+
+    RETURN moved || substring(packed FROM done + 1);
+END;
 $$;
 
 
@@ -566,7 +677,8 @@ AS $$
       LEFT JOIN xet.xorbs x ON x.hash = w.hash
      WHERE CASE WHEN repo IS NULL THEN x.id IS NOT NULL
                 ELSE xet.xorb_seen(coalesce(x.id, -1),
-                                   coalesce(x.chunk_count, 1), repo, subject)
+                                   coalesce(x.chunk_count, 1), repo, subject,
+                                   128)
                      @> int4range(0, coalesce(x.chunk_count, 1))
            END;
 $$;
@@ -587,7 +699,8 @@ AS $$
       LEFT JOIN xet.xorbs x ON x.hash = w.hash
      WHERE CASE WHEN NOT proof THEN x.id IS NOT NULL
                 ELSE xet.xorb_seen(coalesce(x.id, -1),
-                                   coalesce(x.chunk_count, 1), repo, subject)
+                                   coalesce(x.chunk_count, 1), repo, subject,
+                                   128)
                      @> int4range(0, coalesce(x.chunk_count, 1))
            END;
 $$;
@@ -675,8 +788,13 @@ $$;
 -- a miss, which costs an upload and nothing else.  A chunk may be in 100,000
 -- xorbs: the 16 oldest are looked at, which nobody can push out, and the 16
 -- newest, which a repo that is young has most likely.  A xorb may be in
--- 100,000 files of others, and a file in as many repos: the 64 newest files,
--- and 16 repos of each besides the one that asks.
+-- 100,000 files of others: where none of the 32 was sent by who asks, 64 of
+-- the oldest and 64 of the newest files are looked at, each used xorb has the
+-- same share of them.
+--
+-- A miss is the same work for a chunk of others and for one that is not there:
+-- what is missing to 32 xorbs and to 128 files is looked for by ids that do not
+-- exist.
 --
 -- noted tells whether today's answer is on record already.
 
@@ -687,7 +805,11 @@ CREATE FUNCTION xet.chunk_find(chunk bytea, wide boolean, repo text,
                    noted boolean, tag integer, seen bytea)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-    WITH found AS MATERIALIZED (
+    WITH me AS MATERIALIZED (
+        SELECT coalesce((SELECT r.id FROM xet.repos r
+                          WHERE r.name = repo), -1) AS repo_id,
+               sha256(chunk_find.subject) AS subject
+    ), found AS MATERIALIZED (
         (SELECT c.xorb_id, c.idx FROM xet.chunks c
           WHERE c.hash = chunk_find.chunk
           ORDER BY c.xorb_id
@@ -698,41 +820,119 @@ AS $$
           ORDER BY c.xorb_id DESC
           LIMIT 16)
     ), candidates AS MATERIALIZED (
-        SELECT f.xorb_id, f.idx FROM found f
-        UNION ALL
-        SELECT -1, 0 WHERE NOT EXISTS (SELECT FROM found)
+        SELECT c.xorb_id AS id, c.idx, x.chunk_count,
+               CASE
+                   WHEN repo IS NULL
+                   THEN x.chunk_count IS NOT NULL
+                   ELSE (EXISTS (SELECT FROM xet.xorb_repos o
+                                  WHERE o.xorb_id = c.xorb_id
+                                    AND o.repo_id = (SELECT me.repo_id
+                                                       FROM me)
+                                 OFFSET 0)
+                         OR EXISTS (SELECT FROM xet.xorb_subjects o
+                                     WHERE o.xorb_id = c.xorb_id
+                                       AND o.subject = (SELECT me.subject
+                                                          FROM me)
+                                       AND o.chunks @> c.idx
+                                    OFFSET 0)
+                         OR (wide AND x.chunk_count > 1))
+                        AND x.chunk_count IS NOT NULL
+               END AS had,
+               repo IS NOT NULL
+                   AND EXISTS (SELECT FROM xet.file_xorbs fx
+                                WHERE fx.xorb_id BETWEEN c.xorb_id
+                                                 AND c.xorb_id
+                               OFFSET 0) AS used
+          FROM (SELECT f.xorb_id, f.idx FROM found f
+                UNION ALL
+                SELECT -g, 0 FROM generate_series(1, 32) AS g
+                 WHERE repo IS NOT NULL
+                   AND g > (SELECT count(*) FROM found)) c
+          LEFT JOIN LATERAL (SELECT x.chunk_count FROM xet.xorbs x
+                              WHERE x.id = c.xorb_id
+                                AND x.damaged_at IS NULL
+                             OFFSET 0) x ON true
+    ), files AS MATERIALIZED (
+        SELECT c.id, c.idx, c.chunk_count, fx.file_id, fx.chunks
+          FROM candidates c
+         CROSS JOIN LATERAL (
+                   (SELECT fx.file_id, fx.chunks
+                      FROM xet.file_xorbs fx
+                     WHERE fx.xorb_id BETWEEN c.id AND c.id
+                     ORDER BY fx.xorb_id, fx.file_id
+                     LIMIT (SELECT 64 / greatest(count(*), 1)
+                              FROM candidates WHERE used))
+                   UNION ALL
+                   (SELECT fx.file_id, fx.chunks
+                      FROM xet.file_xorbs fx
+                     WHERE fx.xorb_id BETWEEN c.id AND c.id
+                     ORDER BY fx.xorb_id DESC, fx.file_id DESC
+                     LIMIT (SELECT 64 / greatest(count(*), 1)
+                              FROM candidates WHERE used))) fx
+         WHERE repo IS NOT NULL
+           AND NOT EXISTS (SELECT FROM candidates WHERE had)
+    ), shown AS MATERIALIZED (
+        SELECT f.id, f.idx, f.chunk_count, f.chunks
+          FROM (SELECT f.* FROM files f
+                UNION ALL
+                SELECT NULL, 0, NULL, -g, '{}'
+                  FROM generate_series(1, 128) AS g
+                 WHERE repo IS NOT NULL
+                   AND NOT EXISTS (SELECT FROM candidates WHERE had)
+                   AND g > (SELECT count(*) FROM files)) f
+         WHERE EXISTS (SELECT FROM xet.repo_files rf
+                        WHERE rf.file_id = f.file_id
+                          AND rf.repo_id = (SELECT me.repo_id FROM me)
+                       OFFSET 0)
+            OR EXISTS (SELECT FROM xet.repo_files rf
+                        WHERE rf.public_file = f.file_id
+                       OFFSET 0)
     ), best AS MATERIALIZED (
-        SELECT (c.x).id, v.seen
-          FROM (SELECT x, c.idx
-                  FROM candidates c
-                  LEFT JOIN xet.xorbs x ON x.id = c.xorb_id
-                 WHERE x.damaged_at IS NULL
-                 ORDER BY x.chunk_count - c.idx DESC, x.id
-                OFFSET 0) c,
-               LATERAL (SELECT CASE WHEN repo IS NOT NULL
-                               THEN xet.xorb_seen(coalesce((c.x).id, -1),
-                                            coalesce((c.x).chunk_count, 1),
-                                            repo, subject)
-                               END AS seen
-                        OFFSET 0) v
-         WHERE CASE WHEN repo IS NULL THEN (c.x).id IS NOT NULL
-                    ELSE (wide AND (c.x).chunk_count > 1) OR v.seen @> c.idx
-               END
-         LIMIT 1
+        SELECT c.id,
+               CASE WHEN repo IS NOT NULL
+                    THEN xet.xorb_seen(c.id, c.chunk_count, repo, subject, 128)
+               END AS seen
+          FROM (SELECT c.id, c.chunk_count
+                  FROM (SELECT c.id, c.idx, c.chunk_count
+                          FROM candidates c
+                         WHERE c.had
+                        UNION ALL
+                        SELECT s.id, s.idx, s.chunk_count
+                          FROM shown s
+                         WHERE s.chunks @> s.idx) c
+                 WHERE c.chunk_count IS NOT NULL
+                 ORDER BY c.chunk_count - c.idx DESC, c.id
+                 LIMIT 1) c
+    ), users AS MATERIALIZED (
+        SELECT fx.file_id
+          FROM best b
+         CROSS JOIN LATERAL (SELECT fx.file_id
+                               FROM xet.file_xorbs fx
+                              WHERE fx.xorb_id BETWEEN b.id AND b.id
+                              ORDER BY fx.xorb_id DESC, fx.file_id DESC
+                              LIMIT 64) fx
     ), file AS MATERIALIZED (
         SELECT f.file_id
-          FROM (SELECT fx.file_id
-                  FROM best b
-                  JOIN xet.file_xorbs fx ON fx.xorb_id = b.id
-                 ORDER BY fx.xorb_id DESC, fx.file_id DESC
-                 LIMIT 64) f
-         WHERE repo IS NULL OR wide OR xet.file_seen(f.file_id, repo)
+          FROM (SELECT u.file_id FROM users u
+                UNION ALL
+                SELECT -g FROM generate_series(1, 64) AS g
+                 WHERE repo IS NOT NULL AND NOT wide
+                   AND EXISTS (SELECT FROM best)
+                   AND g > (SELECT count(*) FROM users)) f
+         WHERE repo IS NULL OR wide
+            OR EXISTS (SELECT FROM xet.repo_files rf
+                        WHERE rf.file_id = f.file_id
+                          AND rf.repo_id = (SELECT me.repo_id FROM me)
+                       OFFSET 0)
+            OR EXISTS (SELECT FROM xet.repo_files rf
+                        WHERE rf.public_file = f.file_id
+                       OFFSET 0)
          ORDER BY f.file_id DESC
          LIMIT 1
     ), rest AS MATERIALIZED (
         SELECT x.id,
                CASE WHEN repo IS NOT NULL
-                    THEN xet.xorb_seen(x.id, x.chunk_count, repo, subject)
+                    THEN xet.xorb_seen(x.id, x.chunk_count, repo, subject, 0)
                          + CASE WHEN wide THEN '{}' ELSE fx.chunks END
                END AS seen
           FROM file f
@@ -741,9 +941,11 @@ AS $$
                               WHERE fx.file_id = f.file_id
                               ORDER BY fx.xorb_id
                               LIMIT 64) fx
-          JOIN xet.xorbs x ON x.id = fx.xorb_id
+         CROSS JOIN LATERAL (SELECT x.id, x.chunk_count FROM xet.xorbs x
+                              WHERE x.id = fx.xorb_id
+                                AND x.damaged_at IS NULL
+                             OFFSET 0) x
          WHERE x.id NOT IN (SELECT b.id FROM best b)
-           AND x.damaged_at IS NULL
          ORDER BY x.id
          LIMIT 63
     ), chosen AS MATERIALIZED (
@@ -752,7 +954,9 @@ AS $$
           FROM (SELECT b.id, b.seen, 0 AS n FROM best b
                 UNION ALL
                 SELECT r.id, r.seen, 1 FROM rest r) a
-          JOIN xet.xorbs x ON x.id = a.id
+         CROSS JOIN LATERAL (SELECT x.chunk_count FROM xet.xorbs x
+                              WHERE x.id = a.id
+                             OFFSET 0) x
          WHERE repo IS NULL OR NOT isempty(a.seen)
             OR (wide AND x.chunk_count > 1)
     )
@@ -766,7 +970,9 @@ AS $$
                                         int4range(0, x.chunk_count))) AS c)
            END
       FROM chosen c
-      JOIN xet.xorbs x ON x.id = c.id
+     CROSS JOIN LATERAL (SELECT x.* FROM xet.xorbs x
+                          WHERE x.id = c.id
+                         OFFSET 0) x
      WHERE c.total <= 65536
      ORDER BY c.n, c.id;
 $$;
@@ -834,11 +1040,12 @@ $$;
 
 
 -- The copies that known files of a batch lead to by other terms than those of
--- the batch, of which somebody has just seen that their copies are there.  For
--- the settings see xet.shard_known.
+-- the batch, of which somebody has just seen that their copies are there: by
+-- windows of 1024, the next one of xorbs behind the last id of the one before.
+-- For the settings see xet.shard_known.
 
-CREATE FUNCTION xet.shard_doubts(hashes bytea[], packed bytea[])
-    RETURNS TABLE (hash bytea, tag integer, stored_size bigint)
+CREATE FUNCTION xet.shard_doubts(hashes bytea[], packed bytea[], after bigint)
+    RETURNS TABLE (hash bytea, tag integer, stored_size bigint, id bigint)
     LANGUAGE plpgsql STABLE PARALLEL SAFE
     SET enable_seqscan = off
     SET enable_nestloop = off
@@ -860,17 +1067,17 @@ BEGIN
         RETURN;
     END IF;
 
-    SELECT array_agg(DISTINCT u.xorb_id)
+    SELECT array_agg(DISTINCT fx.xorb_id)
       INTO used
-      FROM (SELECT fx.xorb_id
-              FROM xet.file_xorbs fx
-             WHERE fx.file_id = ANY (files)
-             LIMIT 8192) u;
+      FROM xet.file_xorbs fx
+     WHERE fx.file_id = ANY (files) AND fx.xorb_id > $3;
 
     RETURN QUERY
-    SELECT x.hash, x.tag, x.stored_size
+    SELECT x.hash, x.tag, x.stored_size, x.id
       FROM xet.xorbs x
-     WHERE x.id = ANY (used) AND x.damaged_at IS NULL;
+     WHERE x.id = ANY (used) AND x.damaged_at IS NULL
+     ORDER BY x.id
+     LIMIT 1024;
 END;
 $$;
 
@@ -980,9 +1187,9 @@ $$;
 
 -- Locks the xorbs that packed terms name, so that no collection can take one
 -- away before the commit, checks that all are there (else SQLSTATE XT001) and
--- that the terms lead to their copies that stand (else XT003: one was healed
--- since), notes them as references of the new files, and gives what is used of
--- each.
+-- that the terms lead to their copies that stand and are whole (else XT003: one
+-- was healed, or found damaged, since it was looked at), notes them as
+-- references of the new files, and gives what is used of each.
 
 CREATE FUNCTION xet.shard_terms(new_serials bigint[], new_ids bigint[],
     serials bigint[], packed bytea[])
@@ -1008,7 +1215,7 @@ BEGIN
          WHERE f.packed IS NOT NULL
          GROUP BY 1, 2, 3
     ), locked AS MATERIALIZED (
-        SELECT x.id, x.hash, x.tag
+        SELECT x.id, x.hash, x.tag, x.damaged_at
           FROM xet.xorbs x
          WHERE x.hash IN (SELECT u.xorb FROM used u)
            FOR KEY SHARE
@@ -1023,7 +1230,8 @@ BEGIN
            DO UPDATE SET chunks = fx.chunks + excluded.chunks
     )
     SELECT array_agg(l.id), array_agg(u.chunks),
-           count(*) FILTER (WHERE u.tag <> xet.le4(l.tag))
+           count(*) FILTER (WHERE u.tag <> xet.le4(l.tag)
+                                  OR l.damaged_at IS NOT NULL)
       INTO ids, ranges, moved
       FROM used u
       LEFT JOIN locked l ON l.hash = u.xorb;
@@ -1034,7 +1242,7 @@ BEGIN
     END IF;
 
     IF moved > 0 THEN
-        RAISE EXCEPTION 'a xorb of the shard was healed meanwhile'
+        RAISE EXCEPTION 'a xorb of the shard was healed or lost meanwhile'
               USING ERRCODE = 'XT003';
     END IF;
 
@@ -1320,16 +1528,19 @@ $$;
 
 
 -- What is known of a file as a zTensor file by these rules; no row where
--- nothing is.  Who asks has opened the file, so may see it.
+-- nothing is.  Who asks has opened the file, so may see it.  The file is found
+-- first: to an empty table, for which plans are made and then kept, a join by
+-- the rules alone is as good, and walks through all that was kept.
 
 CREATE FUNCTION xet.zt_get(file bytea, rules bigint, with_attributes boolean)
     RETURNS TABLE (verdict bytea, attributes bytea)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
     SELECT z.verdict, CASE WHEN with_attributes THEN z.attributes END
-      FROM xet.files f
-      JOIN xet.zt_files z ON z.file_id = f.id AND z.rules = zt_get.rules
-     WHERE f.hash = zt_get.file;
+      FROM xet.zt_files z
+     WHERE z.file_id = (SELECT f.id FROM xet.files f
+                         WHERE f.hash = zt_get.file)
+       AND z.rules = zt_get.rules;
 $$;
 
 
@@ -1359,12 +1570,11 @@ CREATE FUNCTION xet.zt_reports_get(file bytea, rules bigint, first bigint,
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
     SELECT z.object, z.report
-      FROM xet.files f
-      JOIN xet.zt_reports z ON z.file_id = f.id
-                           AND z.rules = zt_reports_get.rules
-                           AND z.object BETWEEN zt_reports_get.first
-                                            AND zt_reports_get.last
-     WHERE f.hash = zt_reports_get.file
+      FROM xet.zt_reports z
+     WHERE z.file_id = (SELECT f.id FROM xet.files f
+                         WHERE f.hash = zt_reports_get.file)
+       AND z.rules = zt_reports_get.rules
+       AND z.object BETWEEN zt_reports_get.first AND zt_reports_get.last
      ORDER BY z.object;
 $$;
 

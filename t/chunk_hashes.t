@@ -214,6 +214,69 @@ for my $method (qw/ POST PUT DELETE /) {
 	is($r->header_value('Allow'), 'GET, HEAD', "$method: Allow");
 }
 
+# --------------------------------------------------------------------------
+# a small upload of long runs of one chunk: the answer is bounded
+
+{
+	my $x = make_xorb('a' x 60_000_000, large => 1, sizes => [ 32768 ]);
+	my $n = @{ $x->{chunks} };
+
+	is($t->post("/api/v1/xorbs/default/$x->{hash}", \$x->{bytes})
+		->{status}, 200, 'runs: a xorb');
+
+	for my $case ([ 8 => 200 ], [ 200 => 422 ]) {
+		my ($terms, $status) = @$case;
+		my $shard = make_large_shard($x,
+			[ [ map { [ 0, $n - 1 ] } 1 .. $terms ] ]);
+
+		is($t->post('/api/v1/shards', \$shard->{bytes})->{status},
+			200, "runs: $terms terms");
+
+		my $r = ask({ hash => $shard->{files}[0]{hash} }, 'bytes=0-0');
+
+		is($r->{status}, $status, "runs: $terms: status");
+		cmp_ok(length($r->{body}), '<', 2_000_000,
+			"runs: $terms: bytes");
+		is($r->json()->{error}{code}, 'too_many_hashes',
+			"runs: $terms: the whole file is to be sent")
+			if $status == 422;
+	}
+}
+
+# --------------------------------------------------------------------------
+# other terms take the place of those of the first window
+
+{
+	my $x = make_xorb(random_bytes(1, 200000), large => 1,
+		sizes => [ 1000 ]);
+	my $shard = make_large_shard($x, [ [ map { [ $_ * 2 % 198,
+		$_ * 2 % 198 + 1 ] } 1 .. 3000 ] ],
+		each => '"verification":true,');
+
+	is($t->post("/api/v1/xorbs/default/$x->{hash}", \$x->{bytes})
+		->{status}, 200, 'many terms: the xorb');
+	is($t->post('/api/v1/shards', \$shard->{bytes})->{status}, 200,
+		'many terms: the shard');
+
+	my $many = { hash => $shard->{files}[0]{hash} };
+	my $old = $t->sql('SELECT pg_get_functiondef('
+		. "'xet.file_terms'::regproc)");
+	my $other = 'AS $function$ SELECT size, first_offset - CASE WHEN'
+		. ' first_byte > 0 THEN 1 ELSE 0 END, packed FROM'
+		. ' xet.file_terms_real(file, first_byte, last_byte, repo)'
+		. ' $function$';
+
+	is(ask($many, 'bytes=0-0')->{status}, 200, 'many terms');
+
+	$t->sql($old =~ s/\bfile_terms\b(?!\$)/file_terms_real/gr);
+	$t->sql($old =~ s/AS \$function\$.*/$other/sr);
+
+	refused('other terms', ask($many, 'bytes=0-0'), 503, 'overloaded');
+
+	$t->sql("$old; DROP FUNCTION xet.file_terms_real");
+	is(ask($many, 'bytes=0-0')->{status}, 200, 'as before');
+}
+
 # the empty file has no byte that could be dirty
 
 $t->upload('');

@@ -246,6 +246,26 @@ for my $range ([], [ '--range', '0-' . ($size - 1) ]) {
 		slurp($path), 'it works');
 }
 
+# the name is that of the file: a hash alone is that of another one
+
+for my $what ($xorb, $xorb . '.' . '0' x 7 . '1') {
+	my $url = xet(undef, 'url', '--key', $t->dir() . '/url.key', $what);
+
+	is($url->{code}, 0, 'url of a copy that is not there');
+	is($t->get($url->{out} =~ s/\n//r)->{status}, 404,
+		'is signed, and 404');
+}
+
+for my $what ("$xorb.0000000A", "$xorb.00000000", "$xorb.1", uc($xorb), 'x')
+{
+	fails(2, qr/is no HASH\.TAG, as files in the store are named$/,
+		"url of $what", 'url', '--key', $t->dir() . '/url.key', $what);
+}
+
+like(xet(undef, 'help', 'url')->{out},
+	qr/^usage: xet url \[OPTION\.\.\.\] HASH\.TAG$/m,
+	'which the help says');
+
 $r = xet(undef, 'url', '--json', '--lifetime', '2h', '--key',
 	$t->dir() . '/url.key', $name);
 cmp_ok(abs($r->{json}[0]{expires} - time() - 7200), '<', 30, 'url: lifetime');
@@ -295,6 +315,13 @@ spew("$dir/sql/9001_bad.sql", "create table public.half (i int);\nselect 1/0;");
 $r = xet(undef, { %empty }, 'migrate', '--sql', "$dir/sql");
 is($r->{code}, 3, 'one that fails');
 like($r->{err}, qr/division by zero\n.*9001_bad.sql: was not applied\n/,
+	'what it says');
+
+spew("$dir/sql/9001_bad.sql", "create table public.half (i int);\n"
+	. "copy public.half from stdin;\n");
+$r = xet(undef, { %empty, timeout => 30 }, 'migrate', '--sql', "$dir/sql");
+is($r->{code}, 3, 'one that waits for lines');
+like($r->{err}, qr/COPY from or to .*\n.*9001_bad.sql: was not applied\n/,
 	'what it says');
 
 spew("$dir/sql/9001_bad.sql", "create table public.half (i int);\n");

@@ -56,6 +56,35 @@ map $http_range $window {
             client_max_body_size 80m;
         }
     }
+
+    server {
+        listen 127.0.0.1:%%PORT_8082%%;
+        client_max_body_size 80m;
+
+        location /all/ {
+            return 200 '<html>sign in</html>';
+        }
+
+        location /empty/ {
+            return 204;
+        }
+
+        location ~ ^/shards/v1/xorbs/ {
+            return 200 '{"was_inserted":true}';
+        }
+
+        location /shards/ {
+            return 200 '{"was_inserted":true}';
+        }
+
+        location ~ ^/says/v1/xorbs/ {
+            return 200 '{"was_inserted":false}';
+        }
+
+        location /says/ {
+            return 200 '{"result":0}';
+        }
+    }
 EOC
 
 $t->run();
@@ -256,6 +285,29 @@ for my $n (0 .. 60) {
 }
 
 pass('dedup answers');
+
+# --------------------------------------------------------------------------
+# who answers 200 has not stored anything yet
+
+for my $what ([ all => 4, 'xorbs' ], [ empty => 4, 'xorbs' ],
+	[ shards => 4, 'shards' ], [ says => 0 ])
+{
+	my ($name, $code, $where) = @$what;
+
+	my $r = xet($t, { endpoint => $t->url("/$name", 8082) }, 'put',
+		'--retries', 0, "$dir/half");
+
+	is($r->{code}, $code, "200 to anything: $name");
+	next unless $code;
+	is($r->{out}, '', "$name: nothing is acknowledged");
+	like($r->{err}, qr!\Axet: server: \S+/v1/$where\S*: 20[04], but the!,
+		"$name: told of");
+}
+
+my $rm = xet($t, { endpoint => $t->url('/all', 8082) }, 'rm', '--json', $hash);
+
+is($rm->{code}, 4, '200 to a DELETE');
+is($rm->{out}, '', 'nothing is said to be removed');
 
 # --------------------------------------------------------------------------
 # a file of two windows: the second one has the right chunks, and says that the

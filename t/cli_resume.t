@@ -14,7 +14,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Cli;
-use Test::Xet::Process qw/ build_dir spew /;
+use Test::Xet::Process qw/ build_dir slurp spew /;
 use Test::Xet::Real qw/ sha256_file /;
 
 use File::Temp qw/ tempdir /;
@@ -186,6 +186,14 @@ is($r->{code}, 0, 'an emptied server') or diag($r->{err});
 is($r->{err}, '', 'an emptied server: without a word');
 is(sent(), $before + 1, 'an emptied server: sent again, once');
 comes_back('an emptied server');
+
+# a current folder that is gone has nothing to resume, which is no fault
+
+mkdir("$dir/gone");
+is(system('cd ' . "$dir/gone && rmdir ../gone && XDG_CACHE_HOME=$cache"
+	. ' XET_ENDPOINT=' . $t->url('/api') . ' '
+	. Test::Xet::Cli::binary() . " put $file > $dir/put 2>&1"), 0,
+	'a put in a folder that is gone') or diag(slurp("$dir/put"));
 
 # what comes by a pipe is not read twice: the next time sends it
 

@@ -44,6 +44,38 @@ log_format who "\$server_port \$request_method \$uri \$http_authorization";
             return 307 http://127.0.0.1:%%PORT_8082%%/away/;
         }
 
+        location /login/port {
+            return 302 http://127.0.0.1:%%PORT_8082%%/got;
+        }
+
+        location /login/host {
+            return 302 http://localhost:%%PORT_8082%%/got;
+        }
+
+        location /login/back {
+            return 302 http://127.0.0.1:%%PORT_8082%%/back;
+        }
+
+        location /login/here {
+            return 302 /login/there;
+        }
+
+        location /login/there {
+            return 302 http://127.0.0.1:%%PORT_8081%%/got;
+        }
+
+        location /login/round {
+            return 302 /login/round;
+        }
+
+        location /login/file {
+            return 302 file:///etc/hostname;
+        }
+
+        location /got {
+            return 200 '{"accessToken":"got","exp":1}';
+        }
+
         location /api/ {
             xet_api;
             xet_auth off;
@@ -56,10 +88,47 @@ log_format who "\$server_port \$request_method \$uri \$http_authorization";
         location / {
             return 404;
         }
+
+        location /got {
+            return 200 '{"accessToken":"other","exp":1}';
+        }
+
+        location /back {
+            return 302 http://127.0.0.1:%%PORT_8081%%/got;
+        }
+    }
+
+    server {
+        listen %%PORT_8443%% ssl;
+        ssl_certificate %%DIR%%/cert.pem;
+        ssl_certificate_key %%DIR%%/cert.key;
+
+        location /login/plain {
+            return 302 http://127.0.0.1:%%PORT_8081%%/got;
+        }
+
+        location /api/ {
+            return 302 http://127.0.0.1:%%PORT_8443%%/api/;
+        }
+
+        location /login/tls {
+            return 302 /got;
+        }
+
+        location /got {
+            return 200 '{"accessToken":"got","exp":1}';
+        }
     }
 EOC
 
 $t->token_key();
+
+my $cert = $t->dir() . '/cert';
+
+system('openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1'
+	. ' -addext subjectAltName=IP:127.0.0.1'
+	. " -keyout $cert.key -out $cert.pem > /dev/null 2>&1") == 0 or die;
+
 $t->run();
 
 my $xet = Test::Xet::Cli::binary();
@@ -255,6 +324,77 @@ is(xet($t, { env => { XET_TOKEN => "a\r\nX: y" } }, 'get', '-o', $out,
 
 like(xet(undef, 'token', '--url', 'http://example.invalid/token')->{err},
 	qr/sent without TLS/, 'nor is one fetched');
+
+# --------------------------------------------------------------------------
+# what ~/.netrc has, or a URL, is for the origin that is asked; nginx is told
+# nothing of the user but in the header
+
+my $home = tempdir(CLEANUP => 1);
+my $tls = 'https://127.0.0.1:' . $t->port(8443);
+
+# The token that comes, and who was told what on the way to it.
+
+sub login {
+	my ($url, $netrc, @args) = @_;
+
+	spew("$home/.netrc", $netrc);
+	chmod(0600, "$home/.netrc");
+	truncate($t->dir() . '/who.log', 0);
+
+	my $result = xet(undef, { env => { HOME => $home } }, 'token',
+		'--retries', 0, '--cacert', "$cert.pem", '--url', $url, @args);
+
+	my %ports = map { $t->port($_) => $_ } 8081, 8082, 8443;
+
+	return join(' ', $result->{code}, $result->{out} =~ s/\n//r, map {
+		/^(\d+) GET (\S+) (.*)/ ? "$ports{$1}$2"
+			. ($3 eq '-' ? '' : '!') : $_
+	} split(/\n/, slurp($t->dir() . '/who.log', 1) // ''));
+}
+
+for my $netrc ("machine 127.0.0.1 login me password secret\n",
+	"machine 127.0.0.1 login me password secret\n"
+		. "machine localhost login me password other\n",
+	"default login me password secret\n")
+{
+	my ($who) = $netrc =~ /^(.*?) login/;
+
+	$who .= ', localhost' if $netrc =~ /localhost/;
+
+	for ([ here => '0 got 8081/login/here! 8081/login/there! 8081/got!' ],
+		[ port => '0 other 8081/login/port! 8082/got' ],
+		[ host => '0 other 8081/login/host! 8082/got' ],
+		[ back => '0 got 8081/login/back! 8082/back 8081/got' ],
+		[ round => '4  ' . join(' ', ('8081/login/round!') x 6) ],
+		[ file => '4  8081/login/file!' ])
+	{
+		my ($where, $want) = @$_;
+
+		is(login($t->url("/login/$where", 8081), $netrc), $want,
+			"netrc: $who: $where");
+	}
+
+	is(login("$tls/login/tls", $netrc), '0 got 8443/login/tls! 8443/got!',
+		"netrc: $who: by TLS");
+	is(login("$tls/login/plain", $netrc), '4  8443/login/plain!',
+		"netrc: $who: not from TLS to none");
+}
+
+my $user = $t->url('/login/here', 8081) =~ s!//!//me:secret\@!r;
+
+is(login($user, ''), '0 got 8081/login/here! 8081/login/there! 8081/got!',
+	'a user in a URL');
+is(login($user =~ s/here/port/r, ''), '0 other 8081/login/port! 8082/got',
+	'a user in a URL, elsewhere');
+
+# a token, too
+
+truncate($t->dir() . '/who.log', 0);
+is(xet($t, { endpoint => "$tls/api", env => { XET_TOKEN => 'secret' } },
+	'get', '--retries', 0, '--cacert', "$cert.pem", '-o', $out, $hash)
+	->{code}, 4, 'from TLS to none with a token');
+is((grep { !/^@{[ $t->port(8443) ]} / }
+	split(/\n/, slurp($t->dir() . '/who.log'))), 0, 'asks nobody else');
 
 # --------------------------------------------------------------------------
 # a reader that goes away

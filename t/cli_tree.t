@@ -14,7 +14,8 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Cli;
-use Test::Xet::Process qw/ slurp spew /;
+use Test::Xet::Process qw/ reap slurp spawn spew /;
+use Test::Xet::Stall;
 
 use File::Path qw/ make_path /;
 use File::Temp qw/ tempdir /;
@@ -153,9 +154,54 @@ is($r->{code}, 1, 'a file that the server has not');
 ok(-f "$dir/jail/in/there", 'the next one is there');
 is_deeply([ glob("$dir/jail/in/gone*") ], [], 'and nothing is left of it');
 
+# a size that the file has not, and what hides behind a zero byte
+
+$r = hostile($json->encode({ %$one, file => 'sized',
+	size => $one->{size} + 1 }));
+
+is($r->{code}, 1, 'another size');
+like($r->{err}, qr/\Axet: sized: has 3 bytes, and 4 in the manifest\n\z/,
+	'is told of');
+is_deeply([ glob("$dir/jail/in/sized*") ], [], 'and nothing is left');
+
+is(hostile($json->encode({ %$one, file => 'first' }) . "\0"
+	. $json->encode({ %$one, file => 'second' }))->{code}, 1,
+	'a zero byte in a line');
+
 is(xet($t, 'put', '-r', "$dir/in", "$dir/in")->{code}, 2, 'two trees');
 is(xet($t, 'put', '-r', "$dir/manifest")->{code}, 3, 'no tree');
 is(xet($t, 'put', '-r', "$dir/jail/none")->{code}, 3, 'no such tree');
+
+# a file system that is mounted in the folder is synced, too: a disk that hangs
+# holds up the file
+
+SKIP: {
+	my $binary = Test::Xet::Cli::binary();
+	my $mount = "mount -t tmpfs none $dir/jail/in/far";
+
+	mkdir("$dir/jail/in/far");
+
+	skip 'no mounts here', 2
+		if system("unshare -m sh -c '$mount' 2> /dev/null") != 0;
+
+	my $stall = Test::Xet::Stall->new(dir => $dir);
+	my $env = $stall->env();
+
+	spew("$dir/evil", $json->encode({ %$one, file => 'far/one' }) . "\n");
+	spew("$dir/run", "$mount && export LD_PRELOAD=$env->{LD_PRELOAD}"
+		. " XET_STALL=$env->{XET_STALL} && exec $binary get -r"
+		. " -o $dir/jail/in $dir/evil\n");
+
+	$stall->hold('fdatasync');
+
+	my $pid = spawn([ 'unshare', '-m', 'sh', "$dir/run" ],
+		env => { XET_ENDPOINT => $t->url('/api'),
+		ASAN_OPTIONS => $env->{ASAN_OPTIONS} });
+
+	ok($stall->wait_held('fdatasync', 1, 60), 'a mount is synced');
+	$stall->release('fdatasync');
+	is(reap($pid, 60), 0, 'and done');
+}
 
 # --------------------------------------------------------------------------
 # many small files

@@ -14,7 +14,11 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Cli;
+use Test::Xet::Files;
 use Test::Xet::Process qw/ slurp spew /;
+
+use Fcntl qw/ O_NONBLOCK O_WRONLY /;
+use POSIX qw/ mkfifo /;
 
 my $t = Test::Xet->new(workers => 1, log => 'info', timeout => 300);
 
@@ -252,6 +256,104 @@ rows("alter table xet.xorbs disable trigger all; create table gone as"
 is(store()->{code}, 0, 'all is right again');
 
 # --------------------------------------------------------------------------
+# a xorb that is healed after the rows were read and before the file is: the
+# copy of the last xorb, which no file needs, is a pipe that holds up the only
+# thread meanwhile
+
+{
+	my @files = map { $t->upload(mix(30 + $_, 400000), scheme => 'lz4') }
+		1 .. 2;
+	my @xorbs = map { $_->{xorbs}[0]{hash} } @files;
+	my $last = send_xorb($t, random_bytes(40, 1000))->{hash};
+	my $hold = $t->xorb_file($last);
+	my $gone = $t->xorb_file($xorbs[1]);
+
+	rename($hold, "$hold.aside") or die $!;
+	mkfifo($hold, 0600) or die $!;
+
+	my $run = xet_start(undef, { env => { XET_POSTGRES => $t->conninfo()
+		. ' application_name=verifier' } }, 'verify', '--json',
+		'--sha256', '--parallel', 1, @store);
+
+	ok(wait_for(60, sub {
+		$t->sql('select count(*) from pg_stat_activity where'
+			. " application_name = 'verifier' and query = 'COMMIT'"
+			. " and state = 'idle'") == 1
+	}), 'the rows are read');
+
+	# one of two is healed
+
+	heal($files[0], mix(31, 400000));
+	rename($gone, "$gone.aside") or die $!;
+
+	ok(wait_for(60, sub { sysopen(my $fh, $hold, O_WRONLY | O_NONBLOCK) }),
+		'so are the xorbs');
+
+	my $healed = xet_wait($run);
+	my %faults = map { ("$_->{kind} $_->{name}" => 1) }
+		grep { $_->{kind} } @{ $healed->{json} };
+
+	is_deeply([ map { $faults{"file $_->{hash}"} } @files ], [ undef, 1 ],
+		'what was healed meanwhile is no fault')
+		or diag($healed->{out}, $healed->{err});
+	is($faults{"xorb $xorbs[0]"}, undef, 'nor is its xorb');
+	ok($faults{"xorb $last"}, 'what was held up is one');
+
+	is($t->sql('select count(*) from xet.files where sha256_proven'
+		. " and hash = '\\x" . plain($files[0]{hash}) . "'"), 1,
+		'and its SHA-256 is proven');
+
+	unlink($hold);
+	rename("$hold.aside", $hold) or die $!;
+	rename("$gone.aside", $gone) or die $!;
+	is(store()->{code}, 0, 'all is well');
+}
+
+# --------------------------------------------------------------------------
+# the disk of the store goes away when it has begun: what is not there says
+# nothing of the xorbs.  The first one is a pipe that holds up the only thread.
+
+{
+	my $store = $t->store();
+	my ($first) = split(/\n/, $t->sql("SELECT encode(hash, 'hex')"
+		. ' FROM xet.xorbs ORDER BY id'));
+	my $path = $t->xorb_file(plain($first));
+	my $away = $path =~ s/^\Q$store\E/$store.away/r;
+
+	rename($path, "$path.aside") or die $!;
+	mkfifo($path, 0600) or die $!;
+
+	my $run = xet_start(undef, { env => { XET_POSTGRES => $t->conninfo()
+		. ' application_name=verifier' } }, 'verify', '--json',
+		'--parallel', 1, @store);
+
+	ok(wait_for(60, sub {
+		$t->sql('select count(*) from pg_stat_activity where'
+			. " application_name = 'verifier' and query = 'COMMIT'"
+			. " and state = 'idle'") == 1
+	}), 'away: it has begun');
+
+	rename($store, "$store.away") or die $!;
+	mkdir($store) or die $!;
+
+	ok(wait_for(60, sub { sysopen(my $fh, $away, O_WRONLY | O_NONBLOCK) }),
+		'away: it goes on');
+
+	my $r = xet_wait($run);
+
+	rmdir($store) or die $!;
+	rename("$store.away", $store) or die $!;
+	unlink($path) or die $!;
+	rename("$path.aside", $path) or die $!;
+
+	is($r->{code}, 3, 'away: broken off') or diag($r->{out}, $r->{err});
+	like($r->{err}, qr/disk mounted/, 'away: and why');
+	cmp_ok($t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at'
+		. ' IS NOT NULL'), '<=', 1, 'away: nothing but the pipe');
+	is(store()->{code}, 0, 'away: and back');
+}
+
+# --------------------------------------------------------------------------
 
 $t->done();
 
@@ -285,6 +387,19 @@ sub rows {
 	$t->sql($do);
 	fault(@fault);
 	$t->sql($undo);
+}
+
+# Sends the only xorb of a file again, without compression, after its copy has
+# gone.
+
+sub heal {
+	my ($what, $bytes) = @_;
+
+	unlink($t->xorb_file($what->{xorbs}[0]{hash})) or die $!;
+
+	is(send_xorb($t, $bytes, scheme => 'none', sizes => [
+		map { $_->{raw_length} } @{ hash_file($bytes)->{chunks} }
+		])->{hash}, $what->{xorbs}[0]{hash}, 'healed');
 }
 
 # A file of that many terms, each a chunk of one xorb.

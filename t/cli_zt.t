@@ -14,6 +14,7 @@ use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Cli;
 use Test::Xet::Process qw/ slurp spew /;
+use Test::Xet::Stall;
 use Test::Xet::Ztensor;
 
 use Digest::SHA qw/ sha256_base64 sha256_hex /;
@@ -123,6 +124,24 @@ ok(xet($t, 'zt', 'get', '--rows', '10:12', $hash, 'big')->{out}
 	eq substr($big, 4000, 800), '--rows');
 ok(xet($t, 'zt', 'get', '--range', '5-70000', $hash, 'big')->{out}
 	eq substr($big, 5, 69996), '--range');
+
+# what has its name is on the disk: a disk that hangs holds up the name
+
+{
+	my $stall = Test::Xet::Stall->new(dir => $dir);
+
+	unlink($out);
+	$stall->hold('fdatasync');
+
+	my $run = xet_start($t, { env => $stall->env() }, 'zt', 'get', '-o',
+		$out, $hash, 'big');
+
+	ok($stall->wait_held('fdatasync', 1, 60), 'an object is synced');
+	ok(!-e $out, 'before it has its name');
+	$stall->release('fdatasync');
+	is(xet_wait($run)->{code}, 0, 'it is fetched');
+	ok((slurp($out, 1) // '') eq $big, 'it is right');
+}
 
 # a server that dies in mid-answer: stored bytes go on, with their digest;
 # decoded ones, which come from the same file here, begin anew

@@ -115,6 +115,22 @@ bad("xet_auth $_", qr/invalid value "$_"/,
 	for qw/ on jwt 0 /;
 bad('xet_auth token', qr/"xet_auth token" needs "xet_token_key"/,
 	locations => 'location /api/ { xet_api; xet_auth token; }');
+
+# what a token that we mint can not have; a token of others may
+
+$t->write_file('sign.key', 't1:' . '70' x 32 . "\n");
+chmod(0600, $t->dir() . '/sign.key');
+
+for my $name (qw/ issuer audience /) {
+	my $long = "xet_token_key %%DIR%%/sign.key; xet_token_$name "
+		. 'x' x 257 . ';';
+
+	bad("xet_token: $name", qr/are at most 256 bytes/, http => $long,
+		locations => 'location /token { xet_token; }');
+	good("xet_api: $name", http => $long,
+		locations => 'location /api/ { xet_api; xet_auth token; }');
+}
+
 good('xet_auth of the server', locations => 'location /api/ { xet_api; }',
 	server => 'xet_auth off;');
 good('xet_auth at http level', locations => 'location /api/ { xet_api; }',

@@ -542,6 +542,80 @@ EOF
 }
 
 # --------------------------------------------------------------------------
+# a damaged copy is on record before the reader that has met it is answered:
+# what is sent right behind that answer is not acknowledged because of it.  A
+# reader that does not wait for its answer takes nothing back.
+
+{
+	my $old = $t->sql('SELECT pg_get_functiondef('
+		. "'xet.xorb_damaged'::regproc)");
+	my $real = $old =~ s/xet\.xorb_damaged\(/xet.xorb_damaged_real(/r;
+
+	$t->sql($real);
+	$t->sql(<<'EOF');
+CREATE OR REPLACE FUNCTION xet.xorb_damaged(xorbs bytea[], tags integer[])
+    RETURNS integer
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM pg_sleep(1);
+    RETURN xet.xorb_damaged_real(xorbs, tags);
+END;
+$$;
+EOF
+
+	my $recorded = sub {
+		return $t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at'
+			. ' IS NOT NULL');
+	};
+
+	for my $node ($t, $plain) {
+		my $data = random_bytes(++$seed, 300_000);
+		my %before = map { $_ => 1 } $t->files_in_store();
+		my $name = 'damage, ' . ($node == $t ? 'dedup' : 'no dedup');
+		my $put = sub {
+			return $node->http('PUT', '/api/v1/files', {}, \$data);
+		};
+		my $url = '/api/v1/files/' . $put->()->json()->{hash};
+		my $damage = sub {
+			flip($t->store() . "/$_", 5000)
+				for grep { !$before{$_} } $t->files_in_store();
+		};
+
+		my $known = $recorded->();
+
+		$damage->();
+
+		my $r = $t->http('GET', $url);
+
+		is($recorded->(), $known + 1,
+			"$name: on record with the answer");
+		is($r->{status}, 500, "$name: which is no file")
+			or diag($r->summary());
+		is($put->()->{status}, 200, "$name: sent again");
+		is($t->http('GET', $url)->{body}, $data, "$name: readable");
+
+		# who does not wait
+
+		$damage->();
+
+		my $c = $t->http_start('GET', $url);
+
+		$c->read_some(1, 0.3);
+		$c->abort();
+
+		ok(wait_for(10, sub { $recorded->() == $known + 1 }),
+			"$name: on record without a reader");
+		is($put->()->{status}, 200, "$name: sent once more");
+		is($t->http('GET', $url)->{body}, $data,
+			"$name: readable again");
+	}
+
+	$t->sql('DROP FUNCTION xet.xorb_damaged; '
+		. "$old; DROP FUNCTION xet.xorb_damaged_real");
+}
+
+# --------------------------------------------------------------------------
 # a row of before there were digests: the next upload takes its place
 
 {

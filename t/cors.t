@@ -115,7 +115,7 @@ sub is_preflight {
 	is($r->{body}, '', "$name: no body");
 	is($r->header_value('Access-Control-Allow-Origin'), $origin,
 		"$name: origin");
-	is($r->header_value('Vary'), $origin eq '*' ? undef : 'Origin',
+	is_deeply($r->{headers}{vary}, $origin eq '*' ? undef : [ 'Origin' ],
 		"$name: Vary");
 	is($r->header_value('Access-Control-Allow-Credentials'), undef,
 		"$name: no credentials");
@@ -134,11 +134,14 @@ sub is_preflight {
 		"$name: headers");
 }
 
+# Where others may be allowed, a cache must know.
+
 sub is_none {
-	my ($r, $status, $name) = @_;
+	my ($r, $status, $name, $vary) = @_;
 
 	is($r->{status}, $status, "$name: status");
 	is_deeply(cors($r), {}, "$name: nothing of CORS");
+	is_deeply($r->{headers}{vary}, $vary, "$name: Vary");
 }
 
 # What a page needs to read of an answer is exposed.
@@ -164,12 +167,17 @@ sub is_open {
 
 my $recon = "v2/reconstructions/$file->{hash}";
 
-for my $base ('/api', '/empty') {
+my @vary = ([ 'Origin' ]);
+
+for my $case ([ '/api' ], [ '/empty', @vary ]) {
+	my ($base, @more) = @$case;
+
 	is_none($t->get("$base/$recon", { Origin => $hub }), 200,
-		"$base: GET");
+		"$base: GET", @more);
 	is_none($t->get("$base/v1/nothing", { Origin => $hub }), 404,
-		"$base: no route");
-	is_none(preflight("$base/$recon", $hub), 405, "$base: OPTIONS");
+		"$base: no route", @more);
+	is_none(preflight("$base/$recon", $hub), 405, "$base: OPTIONS",
+		@more);
 }
 
 is_none($t->get("/off/$recon", { Origin => $hub }, port => 8081), 200,
@@ -204,9 +212,30 @@ for my $origin ('https://hub.example.evil', 'http://hub.example', 'null',
 {
 	my $name = 'map, ' . (defined $origin ? "\"$origin\"" : 'none');
 
-	is_none(preflight("/map/$recon", $origin), 405, "$name: OPTIONS");
-	is_none($t->get("/map/$recon", { defined $origin
-		? (Origin => $origin) : () }), 200, "$name: GET");
+	my %from = defined $origin ? (Origin => $origin) : ();
+
+	is_none(preflight("/map/$recon", $origin), 405, "$name: OPTIONS",
+		@vary);
+	is_none($t->get("/map/$recon", \%from), 200, "$name: GET", @vary);
+
+	# what caches keep for a year
+
+	my $r = $t->get("/map/v1/files/$file->{hash}", \%from);
+
+	like($r->header_value('Cache-Control'), qr/immutable/,
+		"$name: a file, for long");
+	is_none($r, 200, "$name: a file", @vary);
+}
+
+# "*" for some and nothing for others
+
+for my $case ([ '*', '*' ], [ 'off', undef ]) {
+	my ($value, $origin) = @$case;
+	my $r = $t->get("/empty/$recon?origin=$value", { Origin => $hub });
+
+	is($r->header_value('Access-Control-Allow-Origin'), $origin,
+		"$value of a variable");
+	is_deeply($r->{headers}{vary}, @vary, "$value of a variable: Vary");
 }
 
 # each kind of answer has it, errors too: a page could not read them else
@@ -244,7 +273,7 @@ is_preflight(preflight("/token/$recon", $hub), $hub, 'tokens: OPTIONS');
 is_preflight(preflight('/token/v1/shards', $hub, method => 'POST'), $hub,
 	'tokens: OPTIONS of shards');
 is_none(preflight("/token/$recon", 'https://evil.example'), 401,
-	'tokens: OPTIONS of another');
+	'tokens: OPTIONS of another', @vary);
 is_open($t->get("/token/$recon", { Origin => $hub }), 401, $hub,
 	'tokens: 401');
 
@@ -263,7 +292,7 @@ is_none(preflight($uri, $hub), 405, 'data, off: OPTIONS');
 
 is_preflight(preflight($uri, $hub, port => 8081), $hub, 'data: OPTIONS');
 is_none(preflight($uri, 'https://evil.example', port => 8081), 405,
-	'data: OPTIONS of another');
+	'data: OPTIONS of another', @vary);
 
 # a preflight request is of the URL, but tells nothing of it
 
@@ -285,7 +314,7 @@ is_open($t->get($uri, { Origin => $hub }, port => 8081), 403, $hub,
 is_open($t->get("$uri&x=1", { %range, Origin => $hub }, port => 8081), 403,
 	$hub, 'data: a bad signature: 403');
 is_none($t->get($uri, { %range, Origin => 'https://evil.example' },
-	port => 8081), 206, 'data: another origin');
+	port => 8081), 206, 'data: another origin', @vary);
 is_open($t->get($uri, { %range, Origin => $hub, 'If-None-Match' =>
 	$r->header_value('ETag') }, port => 8081), 304, $hub, 'data: 304');
 
@@ -318,7 +347,7 @@ sub too_large {
 
 is_open(too_large($hub), 413, $hub, 'an error of nginx');
 is_none(too_large('https://evil.example'), 413,
-	'an error of nginx, another origin');
+	'an error of nginx, another origin', @vary);
 is_none($t->post('/api/v1/shards', undef, { Origin => $hub,
 	'Content-Length' => 81 << 20 }), 413, 'an error of nginx, off');
 

@@ -15,7 +15,7 @@ use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Process qw/ run_command spew /;
 
-use Time::HiRes qw/ time /;
+use Time::HiRes qw/ sleep time /;
 
 my $t = Test::Xet->new(workers => 1, log => 'info');
 my $dir = $t->dir();
@@ -206,5 +206,34 @@ for my $c (splice(@c, 0, 10)) {
 live('some have left');
 unlink("$dir/hangs");
 well('others stay');
+
+# --------------------------------------------------------------------------
+# who waits for the store is answered over a reload, too
+
+{
+	sleep(1.5);
+
+	my $from = $t->log_size();
+
+	spew("$dir/hangs", '');
+
+	my $c = $t->http_start('GET', '/api/v1/health', {});
+
+	ok(!length($c->read_some(1, 0.7)), 'the store hangs');
+
+	kill('HUP', $t->nginx()->pid());
+
+	ok($t->wait_log(qr/gracefully shutting down/, 10, $from),
+		'a reload meanwhile');
+	sleep(0.5);
+	unlink("$dir/hangs");
+
+	my $r = $c->response('GET', timeout => 20);
+
+	like($r->{status}, qr/^(?:200|503)$/, 'answered all the same')
+		or diag($r->summary());
+	$c->close();
+	well('a reload');
+}
 
 $t->done();

@@ -16,8 +16,15 @@ use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Files;
 
+use IO::Socket::INET;
+
+# What takes a connection and never answers.
+
+my $sink = IO::Socket::INET->new(Listen => 16, LocalAddr => '127.0.0.1')
+	or die "$!\n";
+
 my $t = Test::Xet->new(workers => 1, log => 'info',
-	http => "xet_token_key %%DIR%%/token.key;\n", server => <<'EOF');
+	http => "xet_token_key %%DIR%%/token.key;\n", server => <<'EOF'
 location /token/ {
             xet_api;
             xet_auth      token;
@@ -59,6 +66,15 @@ location /token/ {
             }
         }
 
+        location /any/ {
+            xet_api;
+            xet_auth      token;
+            xet_api_base  /any;
+            xet_cors      https://app.;
+            satisfy       any;
+            deny          all;
+        }
+
         location = /mint {
             xet_token;
             xet_token_scope    write;
@@ -93,7 +109,18 @@ location /token/ {
                 return  299 "elsewhere";
             }
         }
+
+        location /after/ {
+            xet_api;
+            xet_auth      off;
+            xet_api_base  /after;
+            post_action   @hook;
+        }
+
+        location @hook {
 EOF
+	. '            proxy_pass  http://127.0.0.1:' . $sink->sockport()
+	. ";\n        }\n");
 
 $t->write_file('token.key', 't1:' . 'ab' x 32 . "\n");
 chmod(0600, $t->dir() . '/token.key');
@@ -147,6 +174,15 @@ is($t->get("/$_/v1/files/$file->{hash}")->{body}, $data, "/$_: GET")
 	for qw/ except denied /;
 
 # --------------------------------------------------------------------------
+# "satisfy any" with what needs no token: who is kept out stays out
+
+is($t->get('/any/v1/health')->{status}, 403, 'health');
+is($t->get('/any/v1/health/live')->{status}, 403, 'life');
+is($t->http('OPTIONS', '/any/v1/files', { Origin => 'https://app.',
+	'Access-Control-Request-Method' => 'PUT' })->{status}, 403,
+	'a preflight');
+
+# --------------------------------------------------------------------------
 # subrequests
 
 my $if = { 'X-If' => 1 };
@@ -159,5 +195,34 @@ ok($t->wait_log(qr/a subrequest is refused: "\/token\/v1\/health/, 1),
 
 is($t->get('/proxied/v1/health', $if)->{status}, 299,
 	'what "if" answers itself');
+
+# --------------------------------------------------------------------------
+# "post_action" begins when a client has left, and takes the request away from
+# what is under way for it: there is none in our locations
+
+{
+	my @workers = $t->worker_pids();
+	my $lock = $t->pg_lock('xet.files');
+
+	for my $path ("v2/reconstructions/$file->{hash}",
+		"v1/files/$file->{hash}")
+	{
+		my $c = $t->http_start('GET', "/after/$path");
+
+		ok(wait_for(10, sub { $t->pg_blocked() }),
+			"after: $path waits");
+		$c->abort();
+		ok($t->wait_log(qr/prematurely closed.*\/after\/\Q$path\E/),
+			"after: $path: the client has left");
+	}
+
+	$lock->unlock();
+
+	is($t->get("/after/v1/files/$file->{hash}")->{body}, $data,
+		'after: GET');
+	is_deeply([ $t->worker_pids() ], \@workers, 'after: workers live');
+	like($t->log(), qr!\[warn\].*"post_action" is ignored in .* "/after!,
+		'after: and the operator knows');
+}
 
 $t->done();

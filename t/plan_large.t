@@ -153,8 +153,14 @@ EOF
 
 between('the file is deleted', 'RETURN;', 404, 'file_not_found');
 between('a statement fails', "RAISE EXCEPTION 'no';", 500, 'internal_error');
-between('terms are missing', 'first_byte := first_byte + 1;', 500,
-	'internal_error');
+between('terms are missing', <<'EOF', 500, 'internal_error');
+RETURN QUERY SELECT f.size, t.first_offset, t.packed
+          FROM xet.files f JOIN xet.terms t ON t.file_id = f.id
+         WHERE f.hash = file AND t.first_offset > first_byte
+         ORDER BY 2 LIMIT 8;
+        RETURN;
+EOF
+between('other terms', '', 503, 'overloaded');
 between('PostgreSQL dies', 'PERFORM pg_terminate_backend(pg_backend_pid());',
 	503, 'database_unavailable');
 

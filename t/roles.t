@@ -87,6 +87,11 @@ is($t->post('/api/v1/shards', \$large->{bytes}, {}, timeout => 60)->{status},
 ok(eval { $t->sql('SET ROLE xet_server; SELECT xet.sweep()'); 1 },
 	'what is old is dropped') or diag($@);
 
+ok(eval { $t->sql("SET ROLE xet_server; SELECT xet.repo_create('a/a');"
+	. " SELECT xet.repo_add('a/a', (SELECT hash FROM xet.files LIMIT 1));"
+	. " SELECT xet.repo_set_public('a/a', true)"); 1 },
+	'a file in a repo, which becomes public') or diag($@);
+
 ok(!eval { $t->sql('SET ROLE xet_server; DROP TABLE xet.files'); 1 },
 	'the schema is not its own');
 

@@ -266,6 +266,19 @@ is($t->post('/api/models/team/model/xet-read-token/main', \'')->{status}, 405,
 is($t->get('/api/models/team/../xet-read-token/main')->{status}, 401,
 	'mint: dots are gone before');
 
+# repo and subject may come from the request: what no token can name is refused
+
+for my $path ('team/a%20b/xet-read-token/main',
+	'te%FFam/xet-read-token/main', 'x' x 257 . '/xet-read-token/main',
+	'team/model/xet-read-token/main?who=' . 'x' x 257,
+	"team/model/xet-read-token/main?who=\xff")
+{
+	my $r = $t->get("/api/models/$path");
+
+	is_deeply($r->refusal(), [ 400, 'application/json', 'invalid_claim' ],
+		'mint: ' . substr($path, 0, 30)) or diag($r->summary());
+}
+
 like($t->read_file('who.log'), qr!^alice\|team/model\|write\|xorbs$!m,
 	'variables');
 

@@ -140,6 +140,23 @@ for (1, 2) {
 		'tokens alone: elsewhere');
 }
 
+# no host that a URL could name
+
+{
+	my %refused = ('/token' => 400, '/elsewhere' => 200);
+
+	for my $uri (sort keys %refused) {
+		my $c = $t->http_start('GET', $uri, { Host => undef }, undef,
+			http10 => 1);
+		my $r = $c->response('GET');
+
+		is($r->{status}, $refused{$uri}, "no Host: $uri");
+		is($r->json()->{error}{code}, 'no_host', 'no Host: code')
+			if $r->{status} != 200;
+		$c->close();
+	}
+}
+
 $t->done();
 
 # [ status, body ] of a request with a certificate.

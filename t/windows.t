@@ -81,4 +81,50 @@ for my $state ('as it was made', 'analyzed', 'analyzed empty') {
 		"bytes=$middle-" . ($middle + 999), 1, 20);
 }
 
+# The terms of the file are replaced by others, or the file is taken away, when
+# the first windows are read: the answer says that one should come again.
+
+sub replaced {
+	my ($name, $function, $arguments, $real) = @_;
+
+	my $old = $t->sql('SELECT pg_get_functiondef('
+		. "'xet.$function'::regproc)");
+	my $body = 'AS $function$' . "\n$real" . '$function$';
+
+	$t->sql($old =~ s/\b$function\b(?!\$)/${function}_real/gr);
+	$t->sql($old =~ s/AS \$function\$.*/$body/sr);
+
+	for my $uri (@$arguments) {
+		my $r = $t->http('GET', $uri);
+
+		is($r->{status}, 503, "$name: $uri")
+			or diag(substr($r->summary(), 0, 300));
+		like($r->{body}, qr/try again/, "$name: and why");
+		ok($r->header_value('Retry-After'), "$name: and when");
+	}
+
+	$t->sql("$old; DROP FUNCTION xet.${function}_real");
+}
+
+replaced('other terms', 'file_terms', [ $one ], <<'EOF');
+    SELECT size, first_offset - CASE WHEN first_byte > 0 THEN 1 ELSE 0 END,
+           packed
+      FROM xet.file_terms_real(file, first_byte, last_byte, repo)
+EOF
+
+replaced('other terms', 'files_terms', [ $batch ], <<'EOF');
+    SELECT n, size, first_offset - CASE WHEN first_byte > 0 THEN 1 ELSE 0 END,
+           packed
+      FROM xet.files_terms_real(files, first_file, first_byte, repo)
+EOF
+
+replaced('taken away', 'files_terms', [ $batch ], <<'EOF');
+    SELECT n, size, first_offset, packed
+      FROM xet.files_terms_real(files, first_file, first_byte, repo)
+     WHERE first_byte = 0
+EOF
+
+is($t->http('HEAD', $_, {}, undef, timeout => 60)->{status}, 200, 'as before')
+	for $one, $batch;
+
 $t->done();

@@ -134,6 +134,31 @@ for my $n (64, 65) {
 		'application/zstd', "decode: $n, stored");
 }
 
+# four bytes, and frames that give nothing: what is read for them has the limit
+
+for my $n (64, 65) {
+	my $frame = zstd_frame('1234');
+
+	$frame .= "\x50\x2a\x4d\x18" . pack('V', $n - length($frame) - 8);
+	$frame .= 's' x ($n - length($frame));
+
+	my $hash = put(zt_file([ [ 'a', { shape => [ 4 ], dtype => 'u8',
+		encoding => 'zstd', data => $frame } ] ])->{bytes});
+
+	for my $coding ('gzip', 'zstd') {
+		$r = $t->get("/small/v1/zt/$hash/data?i=0&form=decoded",
+			{ 'Accept-Encoding' => $coding });
+
+		is($r->code(), $n == 64 ? '200' : '413 decode_too_large',
+			"decode: $n stored, $coding");
+	}
+
+	is($t->get("/api/v1/zt/$hash/data?i=0&form=decoded")->{body}, '1234',
+		"decode: $n stored, by others");
+	is($t->get("/small/v1/zt/$hash/data?i=0")->{body}, $frame,
+		"decode: $n stored, as it is");
+}
+
 # two MiB are streamed; a window of 4 KiB is too large for one of 1 KiB
 
 my $frame = "\x28\xb5\x2f\xfd\x00\x10"

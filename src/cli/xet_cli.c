@@ -68,8 +68,9 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
       | xet_cli_takes(URL),
       0, 0, xet_cli_token },
 
-    { "url", "HASH",
-      "Signs a data URL of a xorb, for its --range or for any.",
+    { "url", "HASH.TAG",
+      "Signs a data URL of a copy of a xorb, by the name that its file has in\n"
+      "the store, and prints it: for --range or for all of it.",
       xet_cli_takes(BASE) | xet_cli_takes(JSON) | xet_cli_takes(KEY)
       | xet_cli_takes(LIFETIME) | xet_cli_takes(RANGE),
       1, 1, xet_cli_url },

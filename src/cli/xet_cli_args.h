@@ -57,7 +57,7 @@
     X(QUIET, "quiet", NULL, 'q',                                              \
       "no progress bar")                                                      \
     X(RANGE, "range", "A-B", 0,                                               \
-      "bytes, from 0, B included; A- and -N, too")                            \
+      "bytes, from 0, B included; of files A- and -N, too")                   \
     X(RECURSIVE, "recursive", NULL, 'r',                                      \
       "a folder with all that is in it, or the manifest of one")              \
     X(REMOVE, "remove", NULL, 0,                                              \

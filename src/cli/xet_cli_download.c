@@ -31,6 +31,7 @@ typedef struct {
     unsigned             known:1;      /* the server has this version */
     unsigned             planning:1;
     unsigned             last:1;       /* no window follows */
+    unsigned             kept:1;       /* chunks that were there before */
     int                  rc;           /* the first failure */
 
     xet_merkle_t         merkle;
@@ -328,27 +329,44 @@ xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_window_t *w)
 }
 
 
+/*
+ * A xorb that was stored anew has another URL and may have other bytes; who
+ * has the old ones still goes on with them.
+ */
+
 static void
 xet_cli_download_refreshed(xet_cli_fetch_t *f, xet_cli_window_t *w,
     xet_cli_plan_t *plan)
 {
-    char            *url;
-    size_t           i;
-    xet_cli_unit_t  *u;
+    char             *url;
+    size_t            i;
+    xet_cli_unit_t   *u;
+    xet_cli_range_t  *old, *new;
 
     w->refreshing = 0;
 
     if (!xet_cli_plan_same(&w->plan, plan)) {
         xet_cli_plan_free(plan);
+        f->d->passing = 1;
         f->rc = xet_cli_fail(XET_CLI_NETWORK, "server",
                              "another reconstruction than before");
         return;
     }
 
     for (i = 0; i < plan->nranges; i++) {
-        url = w->plan.ranges[i].url;
-        w->plan.ranges[i].url = plan->ranges[i].url;
-        plan->ranges[i].url = url;
+        u = &w->units[i];
+        old = &w->plan.ranges[i];
+        new = &plan->ranges[i];
+
+        url = old->url;
+        old->url = new->url;
+        new->url = url;
+
+        if (!u->running && (old->byte_start != new->byte_start
+                            || old->byte_end != new->byte_end))
+        {
+            xet_cli_unit_moved(u, new->byte_start, new->byte_end);
+        }
     }
 
     xet_cli_plan_free(plan);
@@ -385,6 +403,7 @@ xet_cli_download_unit(xet_cli_fetch_t *f)
 
     if (f->rc == XET_CLI_OK) {
         u->request.done = xet_cli_download_fetched;
+        u->running = 1;
         f->running++;
 
         xet_cli_http_start(f->http, &u->request);
@@ -403,10 +422,20 @@ xet_cli_download_fetched(xet_cli_request_t *r)
     w = u->window;
     f = w->download;
 
+    u->running = 0;
     f->running--;
 
-    if (r->status == 403 && w->refreshes < XET_CLI_DOWNLOAD_REFRESHES) {
+    /* 404: another copy of the xorb may have taken the place of this one */
+
+    if ((r->status == 403 || r->status == 404)
+        && w->refreshes < XET_CLI_DOWNLOAD_REFRESHES)
+    {
         xet_cli_download_expired(f, u);
+        return;
+    }
+
+    if (xet_cli_unit_rewind(u)) {
+        xet_cli_download_queue(f, u);
         return;
     }
 
@@ -455,6 +484,8 @@ xet_cli_download_chunk(xet_cli_unit_t *u, const xet_cli_chunk_t *chunk,
     d = f->d;
 
     rc = xet_cli_window_add(w, chunk);
+
+    f->kept |= (raw == NULL);
 
     if (rc == XET_CLI_OK && raw) {
         w->refreshes = 0;
@@ -532,6 +563,11 @@ xet_cli_download_verify(xet_cli_fetch_t *f)
 
     if (xet_hash_equal(&hash, &f->d->hash)) {
         return XET_CLI_OK;
+    }
+
+    if (f->kept) {
+        f->d->doubted = 1;
+        return XET_CLI_FAULT;
     }
 
     return xet_cli_failf(XET_CLI_FAULT, "damaged",

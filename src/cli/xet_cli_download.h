@@ -57,6 +57,8 @@ typedef struct {
     uint64_t               chunks;
     uint64_t               received;   /* bytes of xorbs */
     unsigned               passing:1;  /* a later run may succeed */
+    unsigned               doubted:1;  /* kept bytes may be wrong; not
+                                          reported */
 } xet_cli_download_t;
 
 

@@ -19,7 +19,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "xet_cli_download.h"
 #include "xet_cli_json.h"
 #include "xet_cli_output.h"
 #include "xet_cli_part.h"
@@ -222,12 +221,7 @@ xet_cli_get_whole(xet_cli_get_t *g)
         return rc;
     }
 
-    d->sink = xet_cli_part_sink;
-    d->note = xet_cli_part_note;
-    d->kept = xet_cli_part_kept;
-    d->ctx = &g->part;
-
-    rc = xet_cli_download(g->http, d);
+    rc = xet_cli_part_download(&g->part, g->http, d);
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_part_complete(&g->part, d->size);
@@ -293,18 +287,7 @@ xet_cli_get_bytes(xet_cli_get_t *g)
     d->ctx = g;
 
     rc = xet_cli_download(g->http, d);
-
-    if (close(g->fd) != 0 && rc == XET_CLI_OK) {
-        rc = xet_cli_fail(XET_CLI_ERROR, part, strerror(errno));
-    }
-
-    if (rc == XET_CLI_OK && rename(part, g->output) != 0) {
-        rc = xet_cli_fail(XET_CLI_ERROR, g->output, strerror(errno));
-    }
-
-    if (rc != XET_CLI_OK) {
-        unlink(part);
-    }
+    rc = xet_cli_output_finish(g->fd, part, g->output, rc);
 
     free(part);
 

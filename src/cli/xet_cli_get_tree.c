@@ -11,19 +11,19 @@
  * that fails is kept for the next get if the reason may pass, else removed.
  * A signal and a failure of the network or the server end the get; after any
  * other failure the next file is fetched.  All files are synced together, at
- * the end.
+ * the end, except those of other file systems that are mounted in the folder.
  */
 
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "xet_cli_digest.h"
-#include "xet_cli_download.h"
 #include "xet_cli_json.h"
 #include "xet_cli_part.h"
 #include "xet_cli_progress.h"
@@ -38,6 +38,7 @@ typedef struct {
     xet_cli_http_t        *http;
     uint64_t               parallel;
     int                    root;
+    dev_t                  device;     /* of the root */
     const char            *manifest;
     unsigned               line;       /* of the manifest */
 
@@ -58,6 +59,7 @@ static int xet_cli_get_tree_fault(xet_cli_get_tree_t *g, const char *text);
 static int xet_cli_get_tree_folder(xet_cli_get_tree_t *g, const char *path);
 static int xet_cli_get_tree_file(xet_cli_get_tree_t *g, int folder,
     const char *base);
+static int xet_cli_get_tree_sync(const xet_cli_get_tree_t *g, int folder);
 static int xet_cli_get_tree_there(xet_cli_get_tree_t *g, int folder,
     const char *base);
 static int xet_cli_get_tree_mode(const xet_cli_get_tree_t *g, int fd);
@@ -116,6 +118,7 @@ xet_cli_get_tree_open(xet_cli_get_tree_t *g)
 {
     int          rc;
     const char  *name;
+    struct stat  st;
 
     rc = xet_cli_args_number(g->args, XET_CLI_OPT_PARALLEL, 1, 64,
                              XET_CLI_DOWNLOAD_PARALLEL, &g->parallel);
@@ -139,8 +142,13 @@ xet_cli_get_tree_open(xet_cli_get_tree_t *g)
 
     g->root = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    return (g->root >= 0) ? XET_CLI_OK
-           : xet_cli_fail(XET_CLI_ERROR, name, strerror(errno));
+    if (g->root < 0 || fstat(g->root, &st) != 0) {
+        return xet_cli_fail(XET_CLI_ERROR, name, strerror(errno));
+    }
+
+    g->device = st.st_dev;
+
+    return XET_CLI_OK;
 }
 
 
@@ -166,8 +174,8 @@ xet_cli_get_tree_lines(xet_cli_get_tree_t *g, FILE *in)
         g->line++;
         len = strlen(line);
 
-        if (len == XET_CLI_GET_TREE_LINE - 1 && line[len - 1] != '\n') {
-            rc = xet_cli_get_tree_fault(g, "is too long");
+        if (len == 0 || (line[len - 1] != '\n' && !feof(in))) {
+            rc = xet_cli_get_tree_fault(g, "is too long, or has a zero byte");
             break;
         }
 
@@ -263,12 +271,24 @@ xet_cli_get_tree_folder(xet_cli_get_tree_t *g, const char *path)
 static int
 xet_cli_get_tree_file(xet_cli_get_tree_t *g, int folder, const char *base)
 {
-    int                 rc;
+    int                 rc, far;
+    struct stat         st;
     xet_cli_part_t      part;
     xet_cli_download_t  d;
 
+    if (fstat(folder, &st) != 0) {
+        return xet_cli_fail(XET_CLI_ERROR, g->path, strerror(errno));
+    }
+
+    far = (st.st_dev != g->device);
+
     if (xet_cli_get_tree_there(g, folder, base)) {
-        return xet_cli_get_tree_print(g, 0);
+
+        /* an earlier get may have been broken off before its sync */
+
+        rc = far ? xet_cli_get_tree_sync(g, folder) : XET_CLI_OK;
+
+        return (rc == XET_CLI_OK) ? xet_cli_get_tree_print(g, 0) : rc;
     }
 
     rc = xet_cli_part_open(&part, folder, base, &g->hash);
@@ -282,18 +302,19 @@ xet_cli_get_tree_file(xet_cli_get_tree_t *g, int folder, const char *base)
     d.hash = g->hash;
     d.end = XET_CLI_DOWNLOAD_ALL;
     d.parallel = g->parallel;
-    d.sink = xet_cli_part_sink;
-    d.note = xet_cli_part_note;
-    d.kept = xet_cli_part_kept;
-    d.ctx = &part;
-
-    part.unsynced = 1;
+    part.unsynced = !far;
 
     xet_cli_progress_begin(xet_cli_quiet(g->args), g->path, g->size);
 
-    rc = xet_cli_download(g->http, &d);
+    rc = xet_cli_part_download(&part, g->http, &d);
 
     xet_cli_progress_end();
+
+    if (rc == XET_CLI_OK && d.size != g->size) {
+        rc = xet_cli_failf(XET_CLI_FAULT, g->path,
+                           "has %" PRIu64 " bytes, and %" PRIu64
+                           " in the manifest", d.size, g->size);
+    }
 
     if (rc == XET_CLI_OK && g->executable) {
         rc = xet_cli_get_tree_mode(g, part.part_fd);
@@ -308,7 +329,19 @@ xet_cli_get_tree_file(xet_cli_get_tree_t *g, int folder, const char *base)
         return rc;
     }
 
-    return xet_cli_get_tree_print(g, d.received);
+    rc = far ? xet_cli_get_tree_sync(g, folder) : XET_CLI_OK;
+
+    return (rc == XET_CLI_OK) ? xet_cli_get_tree_print(g, d.received) : rc;
+}
+
+
+/* The file and all folders that were made for it. */
+
+static int
+xet_cli_get_tree_sync(const xet_cli_get_tree_t *g, int folder)
+{
+    return (syncfs(folder) == 0) ? XET_CLI_OK
+           : xet_cli_fail(XET_CLI_ERROR, g->path, strerror(errno));
 }
 
 

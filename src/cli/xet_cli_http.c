@@ -168,6 +168,8 @@ xet_cli_http_start(xet_cli_http_t *h, xet_cli_request_t *r)
     r->attempts = 0;
     h->active++;
 
+    xet_cli_request_origin(r);
+
     xet_cli_http_send(h, r);
 }
 
@@ -289,7 +291,15 @@ xet_cli_http_ended(xet_cli_http_t *h, CURLMsg *msg)
     curl_multi_remove_handle(h->multi, r->easy);
     xet_cli_http_remove(&h->running, r);
 
+    if (code == CURLE_OK && xet_cli_request_redirect(r)) {
+        r->attempts--;
+        xet_cli_http_send(h, r);
+        return;
+    }
+
     if (xet_cli_http_again(h, r, code)) {
+        xet_cli_request_origin(r);
+
         r->next = h->waiting;
         h->waiting = r;
         return;
@@ -476,6 +486,7 @@ xet_cli_http_free(xet_cli_request_t *r)
     }
 
     curl_slist_free_all(r->headers);
+    free(r->place);
     free(r->data);
     free(r->url);
 

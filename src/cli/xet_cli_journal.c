@@ -57,7 +57,7 @@ xet_cli_journal_open(xet_cli_journal_t *j, const xet_cli_args_t *args,
 
     rc = xet_cli_journal_name(j, args, endpoint);
 
-    if (rc != XET_CLI_OK) {
+    if (rc != XET_CLI_OK || j->folder < 0) {
         return rc;
     }
 
@@ -148,6 +148,15 @@ xet_cli_journal_name(xet_cli_journal_t *j, const xet_cli_args_t *args,
     EVP_MD_CTX  *ctx;
 
     cwd = realpath(".", NULL);
+
+    if (cwd == NULL && errno != ENOMEM) {
+
+        /* the folder has gone: there is nothing to come back to */
+
+        xet_cli_journal_close(j, 0);
+        return XET_CLI_OK;
+    }
+
     ctx = EVP_MD_CTX_new();
 
     if (cwd == NULL || ctx == NULL

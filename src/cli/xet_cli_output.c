@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -17,8 +18,11 @@
 
 
 #define XET_CLI_OUTPUT_TRIES  100
+#define XET_CLI_OUTPUT_HASH   16       /* digits */
 
 
+static size_t xet_cli_output_longest(int folder, const char *target,
+    size_t len);
 static int xet_cli_output_foreign(const char *name, const struct stat *st);
 
 
@@ -26,6 +30,7 @@ int
 xet_cli_output_create(int folder, const char *target, char **name)
 {
     int       fd, i;
+    char      suffix[16];
     uint32_t  number;
 
     *name = NULL;
@@ -34,12 +39,18 @@ xet_cli_output_create(int folder, const char *target, char **name)
 
     for (i = 0; i < XET_CLI_OUTPUT_TRIES && fd < 0 && errno == EEXIST; i++) {
         free(*name);
+        *name = NULL;
 
-        if (getrandom(&number, sizeof(number), 0) != sizeof(number)
-            || asprintf(name, "%s.xet-%08x", target, number) < 0)
-        {
-            *name = NULL;
+        if (getrandom(&number, sizeof(number), 0) != sizeof(number)) {
             break;
+        }
+
+        snprintf(suffix, sizeof(suffix), ".xet-%08x", number);
+
+        *name = xet_cli_output_beside(folder, target, suffix);
+
+        if (*name == NULL) {
+            return -1;
         }
 
         fd = openat(folder, *name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
@@ -54,6 +65,134 @@ xet_cli_output_create(int folder, const char *target, char **name)
     }
 
     return fd;
+}
+
+
+int
+xet_cli_output_finish(int fd, const char *name, const char *target, int rc)
+{
+    if (rc == XET_CLI_OK && fdatasync(fd) != 0) {
+        rc = xet_cli_fail(XET_CLI_ERROR, name, strerror(errno));
+    }
+
+    if (close(fd) != 0 && rc == XET_CLI_OK) {
+        rc = xet_cli_fail(XET_CLI_ERROR, name, strerror(errno));
+    }
+
+    if (rc == XET_CLI_OK && rename(name, target) != 0) {
+        rc = xet_cli_fail(XET_CLI_ERROR, target, strerror(errno));
+    }
+
+    if (rc != XET_CLI_OK) {
+        unlink(name);
+        return rc;
+    }
+
+    return xet_cli_output_sync(AT_FDCWD, target);
+}
+
+
+int
+xet_cli_output_sync(int folder, const char *target)
+{
+    int    fd, rc;
+    char  *copy;
+
+    copy = strdup(target);
+
+    if (copy == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    fd = openat(folder, dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    /* not every file system syncs folders */
+
+    rc = (fd < 0 || (fsync(fd) != 0 && errno != EINVAL))
+         ? xet_cli_fail(XET_CLI_ERROR, target, strerror(errno))
+         : XET_CLI_OK;
+
+    if (fd >= 0) {
+        close(fd);
+    }
+
+    free(copy);
+
+    return rc;
+}
+
+
+/*
+ * A name that is too long is cut between two characters, and gets the hash of
+ * the whole name: two long names with the same beginning stay different.
+ */
+
+char *
+xet_cli_output_beside(int folder, const char *target, const char *suffix)
+{
+    int          n;
+    char        *name, hex[2 * XET_HASH_LEN + 1];
+    size_t       max, len, cut;
+    xet_hash_t   hash;
+    const char  *base;
+
+    base = strrchr(target, '/');
+    base = base ? base + 1 : target;
+
+    len = strlen(base);
+    max = xet_cli_output_longest(folder, target, (size_t) (base - target));
+
+    if (len > max) {
+        (void) xet_cli_fail(XET_CLI_ERROR, target, strerror(ENAMETOOLONG));
+        return NULL;
+    }
+
+    if (len + strlen(suffix) <= max) {
+        n = asprintf(&name, "%s%s", target, suffix);
+
+    } else {
+        xet_hash_chunk(&xet_suite_default, (const uint8_t *) base, len,
+                       &hash);
+        *xet_hash_print_plain((uint8_t *) hex, hash.bytes) = '\0';
+
+        cut = strlen(suffix) + 1 + XET_CLI_OUTPUT_HASH;
+        cut = (cut < max) ? max - cut : 0;
+
+        while (cut && ((uint8_t) base[cut] & 0xc0) == 0x80) {
+            cut--;
+        }
+
+        n = asprintf(&name, "%.*s~%.*s%s", (int) (base - target + cut),
+                     target, XET_CLI_OUTPUT_HASH, hex, suffix);
+    }
+
+    if (n < 0) {
+        (void) xet_cli_no_memory();
+        return NULL;
+    }
+
+    return name;
+}
+
+
+/* Some file systems take less than others, none takes more than Linux. */
+
+static size_t
+xet_cli_output_longest(int folder, const char *target, size_t len)
+{
+    long   max;
+    char  *path;
+
+    if (folder == AT_FDCWD) {
+        path = len ? strndup(target, len) : strdup(".");
+        max = path ? pathconf(path, _PC_NAME_MAX) : -1;
+        free(path);
+
+    } else {
+        max = fpathconf(folder, _PC_NAME_MAX);
+    }
+
+    return (max > 0 && max < NAME_MAX) ? (size_t) max : NAME_MAX;
 }
 
 

@@ -21,8 +21,25 @@
  * to the descriptor of a folder, which may be AT_FDCWD.
  */
 
+/*
+ * The target's name with a suffix; a name that would be too long is cut.
+ * malloc()ed, NULL on an error, reported.
+ */
+char *xet_cli_output_beside(int folder, const char *target,
+    const char *suffix);
+
 /* Makes a file of a random name beside the target; *name is malloc()ed. */
 int xet_cli_output_create(int folder, const char *target, char **name);
+
+/*
+ * Ends that file: syncs it and renames it to the target, or removes it if rc
+ * is a failure or this fails.  Closes the descriptor.  The exit code.
+ */
+int xet_cli_output_finish(int fd, const char *name, const char *target,
+    int rc);
+
+/* Syncs the folder of a target.  XET_CLI_OK or XET_CLI_ERROR, reported. */
+int xet_cli_output_sync(int folder, const char *target);
 
 /*
  * Opens the file that an earlier run has left under a name, or makes a new one

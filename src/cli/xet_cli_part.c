@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -30,10 +29,13 @@ static int xet_cli_part_load(xet_cli_part_t *p, const xet_hash_t *hash);
 static int xet_cli_part_records(xet_cli_part_t *p, const uint8_t *data,
     size_t n);
 static int xet_cli_part_reset(xet_cli_part_t *p, const xet_hash_t *hash);
+static int xet_cli_part_sink(void *ctx, uint64_t offset, const uint8_t *data,
+    size_t len);
+static int xet_cli_part_note(void *ctx, const xet_cli_chunk_t *chunk);
 static int xet_cli_part_flush(xet_cli_part_t *p);
+static int xet_cli_part_kept(void *ctx, xet_cli_chunk_t *chunk);
 static int xet_cli_part_order(const void *one, const void *two);
 static void xet_cli_part_close(xet_cli_part_t *p);
-static int xet_cli_part_sync_folder(const xet_cli_part_t *p);
 
 
 int
@@ -52,19 +54,22 @@ xet_cli_part_open(xet_cli_part_t *p, int folder, const char *target,
     p->target = strdup(target);
     p->records = malloc(XET_CLI_PART_BUFFER);
 
-    if (asprintf(&p->part, "%s.xet-part", target) < 0) {
-        p->part = NULL;
-    }
-
-    if (asprintf(&p->state, "%s.xet-state", target) < 0) {
-        p->state = NULL;
-    }
-
-    if (!p->target || !p->records || !p->part || !p->state) {
+    if (p->target == NULL || p->records == NULL) {
         rc = xet_cli_no_memory();
         xet_cli_part_close(p);
 
         return rc;
+    }
+
+    p->part = xet_cli_output_beside(p->folder, p->target, ".xet-part");
+    p->state = p->part ? xet_cli_output_beside(p->folder, p->target,
+                                               ".xet-state")
+                       : NULL;
+
+    if (p->state == NULL) {
+        xet_cli_part_close(p);
+
+        return XET_CLI_ERROR;
     }
 
     rc = xet_cli_part_files(p);
@@ -250,6 +255,8 @@ xet_cli_part_records(xet_cli_part_t *p, const uint8_t *data, size_t n)
         }
     }
 
+    p->unread = (i < n);
+
     free(raw);
 
     qsort(p->kept, p->nkept, sizeof(xet_cli_chunk_t), xet_cli_part_order);
@@ -300,7 +307,38 @@ xet_cli_part_reset(xet_cli_part_t *p, const xet_hash_t *hash)
 }
 
 
+/*
+ * Chunks that were there have the hash that came with them, and may be those
+ * of a copy that was damaged then: without them all may be right.
+ */
+
 int
+xet_cli_part_download(xet_cli_part_t *p, xet_cli_http_t *h,
+    xet_cli_download_t *d)
+{
+    int  rc;
+
+    d->sink = xet_cli_part_sink;
+    d->note = xet_cli_part_note;
+    d->kept = xet_cli_part_kept;
+    d->ctx = p;
+
+    rc = xet_cli_download(h, d);
+
+    if (rc != XET_CLI_FAULT || !d->doubted) {
+        return rc;
+    }
+
+    p->nkept = 0;
+    p->have = 0;
+
+    rc = xet_cli_part_reset(p, &d->hash);
+
+    return (rc == XET_CLI_OK) ? xet_cli_download(h, d) : rc;
+}
+
+
+static int
 xet_cli_part_sink(void *ctx, uint64_t offset, const uint8_t *data, size_t len)
 {
     ssize_t          n;
@@ -326,7 +364,7 @@ xet_cli_part_sink(void *ctx, uint64_t offset, const uint8_t *data, size_t len)
 }
 
 
-int
+static int
 xet_cli_part_note(void *ctx, const xet_cli_chunk_t *chunk)
 {
     uint8_t         *r;
@@ -367,7 +405,7 @@ xet_cli_part_flush(xet_cli_part_t *p)
 }
 
 
-int
+static int
 xet_cli_part_kept(void *ctx, xet_cli_chunk_t *chunk)
 {
     xet_cli_part_t   *p;
@@ -407,40 +445,10 @@ xet_cli_part_complete(xet_cli_part_t *p, uint64_t size)
 
     unlinkat(p->folder, p->state, 0);
 
-    rc = p->unsynced ? XET_CLI_OK : xet_cli_part_sync_folder(p);
+    rc = p->unsynced ? XET_CLI_OK : xet_cli_output_sync(p->folder, p->target);
 
     p->len = 0;
     xet_cli_part_close(p);
-
-    return rc;
-}
-
-
-static int
-xet_cli_part_sync_folder(const xet_cli_part_t *p)
-{
-    int    fd, rc;
-    char  *copy;
-
-    copy = strdup(p->target);
-
-    if (copy == NULL) {
-        return xet_cli_no_memory();
-    }
-
-    fd = openat(p->folder, dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    /* not every file system syncs folders */
-
-    rc = (fd < 0 || (fsync(fd) != 0 && errno != EINVAL))
-         ? xet_cli_fail(XET_CLI_ERROR, p->target, strerror(errno))
-         : XET_CLI_OK;
-
-    if (fd >= 0) {
-        close(fd);
-    }
-
-    free(copy);
 
     return rc;
 }
@@ -456,7 +464,15 @@ xet_cli_part_stop(xet_cli_part_t *p, int keep)
         return;
     }
 
-    if (keep && p->have) {
+    if (keep && p->unread) {
+
+        /* nobody knows how much it is */
+
+        (void) xet_cli_failf(XET_CLI_OK, p->target,
+                             "what came before is kept in %s, the same "
+                             "command goes on from there", p->part);
+
+    } else if (keep && p->have) {
         (void) xet_cli_failf(XET_CLI_OK, p->target,
                              "%" PRIu64 " bytes are kept in %s, the same "
                              "command goes on from there", p->have, p->part);

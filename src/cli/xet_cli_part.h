@@ -17,7 +17,7 @@
 #define _XET_CLI_PART_H_INCLUDED_
 
 
-#include "xet_cli_unit.h"
+#include "xet_cli_download.h"
 
 
 typedef struct {
@@ -39,6 +39,7 @@ typedef struct {
 
     int               state_made;      /* this run has made the file */
     int               part_made;
+    unsigned          unread:1;        /* a signal came before some records */
     unsigned          unsynced:1;      /* set by the caller, who syncs */
 } xet_cli_part_t;
 
@@ -51,11 +52,12 @@ typedef struct {
 int xet_cli_part_open(xet_cli_part_t *p, int folder, const char *target,
     const xet_hash_t *hash);
 
-/* The sink, note and kept of an xet_cli_download_t; ctx is the part. */
-int xet_cli_part_sink(void *ctx, uint64_t offset, const uint8_t *data,
-    size_t len);
-int xet_cli_part_note(void *ctx, const xet_cli_chunk_t *chunk);
-int xet_cli_part_kept(void *ctx, xet_cli_chunk_t *chunk);
+/*
+ * Downloads what is missing; the whole file again if the bytes that were there
+ * are wrong.
+ */
+int xet_cli_part_download(xet_cli_part_t *p, xet_cli_http_t *h,
+    xet_cli_download_t *d);
 
 /*
  * End a download.  xet_cli_part_complete() cuts the part to size bytes, renames

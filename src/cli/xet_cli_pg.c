@@ -110,27 +110,40 @@ xet_cli_pg_query(xet_cli_pg_t *pg, const char *sql,
 
 /*
  * After a row handler has failed the statement is cancelled, but its results
- * must still be read to their end.
+ * must still be read to their end.  COPY waits for this side, which sends
+ * nothing: the session is opened again.
  */
 
 static int
 xet_cli_pg_rows(xet_cli_pg_t *pg, xet_cli_pg_row_pt row, void *ctx)
 {
-    int        rc;
-    char       error[256];
-    PGcancel  *cancel;
-    PGresult  *res;
+    int              rc;
+    char             error[256];
+    PGcancel        *cancel;
+    PGresult        *res;
+    ExecStatusType   status;
 
     rc = XET_CLI_OK;
 
     while ((res = PQgetResult(pg->conn)) != NULL) {
 
+        status = PQresultStatus(res);
+
+        if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT
+            || status == PGRES_COPY_BOTH)
+        {
+            PQclear(res);
+            PQreset(pg->conn);
+
+            return xet_cli_fail(XET_CLI_ERROR, "postgres",
+                                "COPY from or to this program is not "
+                                "possible");
+        }
+
         if (rc == XET_CLI_OK) {
             rc = xet_cli_pg_result(pg, res, row, ctx);
 
-            if (rc != XET_CLI_OK
-                && PQresultStatus(res) == PGRES_SINGLE_TUPLE)
-            {
+            if (rc != XET_CLI_OK && status == PGRES_SINGLE_TUPLE) {
                 cancel = PQgetCancel(pg->conn);
 
                 if (cancel) {

@@ -367,9 +367,7 @@ xet_cli_plan_same(const xet_cli_plan_t *a, const xet_cli_plan_t *b)
 
         if (!xet_hash_equal(&p->xorb, &q->xorb)
             || p->chunk_start != q->chunk_start
-            || p->chunk_end != q->chunk_end
-            || p->byte_start != q->byte_start
-            || p->byte_end != q->byte_end)
+            || p->chunk_end != q->chunk_end)
         {
             return 0;
         }

@@ -52,7 +52,7 @@ int xet_cli_plan_parse(xet_cli_plan_t *plan, unsigned version,
 
 void xet_cli_plan_free(xet_cli_plan_t *plan);
 
-/* Whether two plans differ in URLs only. */
+/* Whether two plans have the same chunks, be their bytes where they may. */
 int xet_cli_plan_same(const xet_cli_plan_t *a, const xet_cli_plan_t *b);
 
 

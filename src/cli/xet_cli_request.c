@@ -18,8 +18,11 @@
 #define XET_CLI_REQUEST_CONNECT  30       /* s */
 #define XET_CLI_REQUEST_SILENCE  300      /* s without a byte */
 #define XET_CLI_REQUEST_BUFFER   (256 * 1024)
+#define XET_CLI_REQUEST_PLACES   5        /* redirections of a request */
 
 
+static int xet_cli_request_credentials(const xet_cli_request_conf_t *conf,
+    xet_cli_request_t *r);
 static int xet_cli_request_method(xet_cli_request_t *r);
 static int xet_cli_request_header(xet_cli_request_t *r, const char *line);
 static int xet_cli_request_authorize(const xet_cli_request_conf_t *conf,
@@ -29,6 +32,8 @@ static int xet_cli_request_token(const xet_cli_request_conf_t *conf,
 static int xet_cli_request_protected(const xet_cli_request_conf_t *conf,
     xet_cli_request_t *r);
 static int xet_cli_request_local(const char *host);
+static int xet_cli_request_place(xet_cli_request_t *r, CURLU *from, CURLU *to);
+static int xet_cli_request_same(CURLU *one, CURLU *two, CURLUPart part);
 static size_t xet_cli_request_write(char *data, size_t size, size_t n,
     void *ctx);
 
@@ -36,7 +41,6 @@ static size_t xet_cli_request_write(char *data, size_t size, size_t n,
 int
 xet_cli_request_easy(const xet_cli_request_conf_t *conf, xet_cli_request_t *r)
 {
-    int    rc;
     CURL  *e;
 
     if (r->easy == NULL) {
@@ -53,13 +57,13 @@ xet_cli_request_easy(const xet_cli_request_conf_t *conf, xet_cli_request_t *r)
     curl_slist_free_all(r->headers);
     r->headers = NULL;
 
-    curl_easy_setopt(e, CURLOPT_URL, r->url);
+    curl_easy_setopt(e, CURLOPT_URL, r->place ? r->place : r->url);
     curl_easy_setopt(e, CURLOPT_PRIVATE, r);
     curl_easy_setopt(e, CURLOPT_ERRORBUFFER, r->error);
     curl_easy_setopt(e, CURLOPT_USERAGENT, "xet");
     curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(e, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR,
+                     r->tls ? "https" : "http,https");
     curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, (long) XET_CLI_REQUEST_CONNECT);
     curl_easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(e, CURLOPT_BUFFERSIZE, (long) XET_CLI_REQUEST_BUFFER);
@@ -82,18 +86,8 @@ xet_cli_request_easy(const xet_cli_request_conf_t *conf, xet_cli_request_t *r)
         curl_easy_setopt(e, CURLOPT_CAINFO, conf->cacert);
     }
 
-    if (r->netrc) {
-        rc = xet_cli_request_protected(conf, r);
-
-        if (rc != XET_CLI_OK) {
-            return rc;
-        }
-
-        curl_easy_setopt(e, CURLOPT_NETRC, (long) CURL_NETRC_OPTIONAL);
-    }
-
     if (xet_cli_request_method(r) != XET_CLI_OK
-        || (r->api && xet_cli_request_authorize(conf, r) != XET_CLI_OK))
+        || (!r->foreign && xet_cli_request_credentials(conf, r) != XET_CLI_OK))
     {
         return XET_CLI_ERROR;
     }
@@ -101,6 +95,23 @@ xet_cli_request_easy(const xet_cli_request_conf_t *conf, xet_cli_request_t *r)
     curl_easy_setopt(e, CURLOPT_HTTPHEADER, r->headers);
 
     return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_request_credentials(const xet_cli_request_conf_t *conf,
+    xet_cli_request_t *r)
+{
+    if (r->netrc) {
+
+        if (xet_cli_request_protected(conf, r) != XET_CLI_OK) {
+            return XET_CLI_ERROR;
+        }
+
+        curl_easy_setopt(r->easy, CURLOPT_NETRC, (long) CURL_NETRC_OPTIONAL);
+    }
+
+    return r->api ? xet_cli_request_authorize(conf, r) : XET_CLI_OK;
 }
 
 
@@ -132,10 +143,6 @@ xet_cli_request_method(xet_cli_request_t *r)
 
     } else if (r->method) {
         curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, r->method);
-
-    } else {
-        curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 1L);
-        curl_easy_setopt(e, CURLOPT_MAXREDIRS, 5L);
     }
 
     return XET_CLI_OK;
@@ -290,7 +297,8 @@ xet_cli_request_protected(const xet_cli_request_conf_t *conf,
 
     rc = XET_CLI_ERROR;
 
-    if (curl_url_set(url, CURLUPART_URL, r->url, CURLU_GUESS_SCHEME)
+    if (curl_url_set(url, CURLUPART_URL, r->place ? r->place : r->url,
+                     CURLU_GUESS_SCHEME)
         != CURLUE_OK
         || curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK
         || curl_url_get(url, CURLUPART_HOST, &host, 0) != CURLUE_OK)
@@ -298,7 +306,7 @@ xet_cli_request_protected(const xet_cli_request_conf_t *conf,
         snprintf(r->error, sizeof(r->error), "this is no URL");
 
     } else if (strcmp(scheme, "https") == 0) {
-        curl_easy_setopt(r->easy, CURLOPT_REDIR_PROTOCOLS_STR, "https");
+        r->tls = 1;
         rc = XET_CLI_OK;
 
     } else if (xet_cli_request_local(host)) {
@@ -335,6 +343,112 @@ xet_cli_request_local(const char *host)
 }
 
 
+void
+xet_cli_request_origin(xet_cli_request_t *r)
+{
+    free(r->place);
+
+    r->place = NULL;
+    r->redirects = 0;
+    r->foreign = 0;
+    r->tls = 0;
+}
+
+
+/* Only a GET is sent elsewhere. */
+
+int
+xet_cli_request_redirect(xet_cli_request_t *r)
+{
+    int     rc;
+    char   *place;
+    CURLU  *from, *to;
+
+    if (r->method || r->body || r->status / 100 != 3
+        || r->redirects == XET_CLI_REQUEST_PLACES
+        || curl_easy_getinfo(r->easy, CURLINFO_REDIRECT_URL, &place)
+           != CURLE_OK
+        || place == NULL)
+    {
+        return 0;
+    }
+
+    from = curl_url();
+    to = curl_url();
+
+    rc = from && to
+         && curl_url_set(from, CURLUPART_URL, r->place ? r->place : r->url,
+                         CURLU_GUESS_SCHEME)
+            == CURLUE_OK
+         && curl_url_set(to, CURLUPART_URL, place, CURLU_NON_SUPPORT_SCHEME)
+            == CURLUE_OK
+         && xet_cli_request_place(r, from, to);
+
+    curl_url_cleanup(from);
+    curl_url_cleanup(to);
+
+    return rc;
+}
+
+
+/* A name and password in the URL are sent to the same origin only. */
+
+static int
+xet_cli_request_place(xet_cli_request_t *r, CURLU *from, CURLU *to)
+{
+    char  *text;
+
+    if (!xet_cli_request_same(from, to, CURLUPART_SCHEME)
+        || !xet_cli_request_same(from, to, CURLUPART_HOST)
+        || !xet_cli_request_same(from, to, CURLUPART_PORT))
+    {
+        r->foreign = 1;
+
+    } else if (curl_url_get(from, CURLUPART_USER, &text, 0) == CURLUE_OK) {
+        (void) curl_url_set(to, CURLUPART_USER, text, CURLU_URLENCODE);
+        curl_free(text);
+
+        if (curl_url_get(from, CURLUPART_PASSWORD, &text, 0) == CURLUE_OK) {
+            (void) curl_url_set(to, CURLUPART_PASSWORD, text,
+                                CURLU_URLENCODE);
+            curl_free(text);
+        }
+    }
+
+    if (curl_url_get(to, CURLUPART_URL, &text, 0) != CURLUE_OK) {
+        return 0;
+    }
+
+    free(r->place);
+    r->place = strdup(text);
+    curl_free(text);
+
+    r->redirects++;
+
+    return r->place != NULL;
+}
+
+
+static int
+xet_cli_request_same(CURLU *one, CURLU *two, CURLUPart part)
+{
+    int    same;
+    char  *a, *b;
+
+    a = NULL;
+    b = NULL;
+
+    same = curl_url_get(one, part, &a, CURLU_DEFAULT_PORT) == CURLUE_OK
+           && curl_url_get(two, part, &b, CURLU_DEFAULT_PORT) == CURLUE_OK
+           && strcasecmp(a, b) == 0;
+
+    curl_free(a);
+    curl_free(b);
+
+    return same;
+}
+
+
 static size_t
 xet_cli_request_write(char *data, size_t size, size_t n, void *ctx)
 {
@@ -355,6 +469,10 @@ xet_cli_request_write(char *data, size_t size, size_t n, void *ctx)
             return 0;
         }
 
+        return n;
+    }
+
+    if (status / 100 == 3) {
         return n;
     }
 

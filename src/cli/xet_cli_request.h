@@ -8,8 +8,12 @@
  *
  * The token file is read again for each attempt, so that the token may be
  * renewed meanwhile.  Tokens go to the API only, by TLS or to this machine,
- * unless --insecure-token says otherwise.  libcurl does not send them on when
- * it is redirected to another host, port or scheme.
+ * unless --insecure-token says otherwise.
+ *
+ * Redirections are followed here, and not by libcurl, which would log in to any
+ * host of ~/.netrc, or port of this machine, that it is sent to.  After a
+ * redirection to another scheme, host or port a request gets no credentials any
+ * more; and one that began with credentials and TLS does not leave TLS.
  */
 
 #ifndef _XET_CLI_REQUEST_H_INCLUDED_
@@ -76,6 +80,10 @@ struct xet_cli_request_s {
     xet_cli_request_t  *next;
     CURL               *easy;
     struct curl_slist  *headers;
+    char               *place;         /* of a redirection, or NULL */
+    unsigned            redirects;
+    unsigned            foreign:1;     /* it led to another origin */
+    unsigned            tls:1;         /* needed, for credentials were sent */
     unsigned            attempts;
     uint64_t            due;
 };
@@ -87,6 +95,15 @@ struct xet_cli_request_s {
  */
 int xet_cli_request_easy(const xet_cli_request_conf_t *conf,
     xet_cli_request_t *r);
+
+/*
+ * Whether the answer was a redirection, so that the request must be sent again,
+ * to the place that it now has.
+ */
+int xet_cli_request_redirect(xet_cli_request_t *r);
+
+/* Forgets redirections: the next attempt is sent to r->url. */
+void xet_cli_request_origin(xet_cli_request_t *r);
 
 /* Whether a token has only printable ASCII characters and no blanks. */
 int xet_cli_request_token_ok(const char *token);

@@ -27,7 +27,9 @@ xet_cli_rm_file(const xet_cli_args_t *args, xet_cli_http_t *h,
     rc = xet_cli_http_ask(h, &r, "DELETE",
                           xet_cli_http_url(h, "/v1/files/%s", name));
 
-    if (rc == XET_CLI_OK && r.status / 100 != 2) {
+    /* 204 and nothing else is said by the API */
+
+    if (rc == XET_CLI_OK && r.status != 204) {
         rc = xet_cli_http_fail(&r);
     }
 

@@ -9,8 +9,9 @@
  *
  * The server continues to work meanwhile.  So when a copy seems wrong, its row
  * is read again: a copy that the row does not name any more was healed, and is
- * no fault.  A copy that is wrong is marked as damaged in its row, and the next
- * upload of the xorb heals it; if a marked copy is right, the mark is removed.
+ * no fault; a file that has other terms by now is checked by these.  A copy
+ * that is wrong is marked as damaged in its row, and the next upload of the
+ * xorb heals it; if a marked copy is right, the mark is removed.
  */
 
 #ifndef _XET_CLI_STORE_H_INCLUDED_
@@ -58,6 +59,7 @@ struct xet_cli_job_s {
 typedef struct {
     const xet_cli_args_t *args;
     const char           *folder;
+    char                  identity[64]; /* of the folder; empty: none */
     int                   json;
     int                   sha256;
     int                   remove;      /* files without a row */
@@ -112,6 +114,9 @@ int xet_cli_verify_store(const xet_cli_args_t *args);
  */
 int xet_cli_store_xorb(xet_cli_checker_t *c, const xet_cli_job_t *job);
 int xet_cli_store_file(xet_cli_checker_t *c, const xet_cli_job_t *job);
+
+/* The identity that the folder holds; empty when it holds none. */
+void xet_cli_store_identity(const char *folder, char identity[64]);
 
 /*
  * Prints the files of the folder that have no row and are older than s->before;

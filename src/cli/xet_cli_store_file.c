@@ -28,15 +28,27 @@
 #define XET_CLI_STORE_LITERAL  (XET_TERM_SEGMENT_MAX * 72 + 3)
 
 
+/* A row of xet.files with all its terms. */
+
+typedef struct {
+    uint64_t               size;
+    uint64_t               term_count;
+    uint8_t               *packed;
+    size_t                 len;
+    size_t                 room;
+    unsigned               found:1;
+    unsigned               claimed:1;  /* sha256 is */
+    uint8_t                sha256[XET_CLI_SHA256_LEN];
+} xet_cli_store_terms_t;
+
+
 typedef struct {
     xet_cli_checker_t     *checker;
     const xet_cli_job_t   *job;
     const char            *fault;      /* what is wrong, or NULL */
-    const uint8_t         *moved;      /* term of another copy, or NULL */
 
-    uint8_t               *packed;     /* terms of segments */
-    size_t                 len;
-    size_t                 room;
+    xet_cli_store_terms_t  row;
+    xet_cli_store_terms_t  again;      /* read once more */
 
     const uint8_t         *term;       /* the next one */
     const uint8_t         *end;
@@ -45,12 +57,13 @@ typedef struct {
 
 
 static int xet_cli_store_file_terms(xet_cli_store_file_t *f);
+static int xet_cli_store_file_again(xet_cli_store_file_t *f, int *changed);
 static int xet_cli_store_file_segment(void *ctx,
     const xet_cli_pg_row_t *row);
+static int xet_cli_store_file_append(xet_cli_store_terms_t *t,
+    const uint8_t *bytes, size_t len);
 static int xet_cli_store_file_check(xet_cli_store_file_t *f);
 static int xet_cli_store_file_slices(xet_cli_store_file_t *f, size_t n);
-static int xet_cli_store_file_moved(xet_cli_store_file_t *f);
-static int xet_cli_store_file_still(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_store_file_slice(void *ctx, const xet_cli_pg_row_t *row);
 static const char *xet_cli_store_file_term(xet_cli_store_file_t *f,
     const xet_cli_pg_row_t *row);
@@ -62,10 +75,16 @@ static xet_status_t xet_cli_store_file_chunks(xet_cli_checker_t *c, int fd,
     const xet_term_t *term, EVP_MD_CTX *sha256);
 
 
+/*
+ * An upload may have healed a xorb since the row was read, with all terms that
+ * lead to it, or given the file other terms.  So a fault is one only of terms
+ * that are in the row still; those that have taken their place are looked at.
+ */
+
 int
 xet_cli_store_file(xet_cli_checker_t *c, const xet_cli_job_t *job)
 {
-    int                    rc;
+    int                    rc, changed;
     xet_cli_store_file_t  *f;
 
     f = calloc(1, sizeof(xet_cli_store_file_t));
@@ -79,21 +98,31 @@ xet_cli_store_file(xet_cli_checker_t *c, const xet_cli_job_t *job)
 
     rc = xet_cli_store_file_terms(f);
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_store_file_check(f);
-    }
+    do {
+        changed = 0;
 
-    if (rc == XET_CLI_OK && f->fault == NULL && c->store->sha256
-        && job->claimed)
-    {
-        rc = xet_cli_store_file_sha256(f);
-    }
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_store_file_check(f);
+        }
+
+        if (rc == XET_CLI_OK && f->fault == NULL && c->store->sha256
+            && f->row.claimed)
+        {
+            rc = xet_cli_store_file_sha256(f);
+        }
+
+        if (rc == XET_CLI_OK && f->fault) {
+            rc = xet_cli_store_file_again(f, &changed);
+        }
+
+    } while (rc == XET_CLI_OK && changed);
 
     if (rc == XET_CLI_OK && f->fault) {
         xet_cli_store_fault(c->store, "file", &job->hash, "%s", f->fault);
     }
 
-    free(f->packed);
+    free(f->row.packed);
+    free(f->again.packed);
     free(f);
 
     return rc;
@@ -105,59 +134,125 @@ xet_cli_store_file(xet_cli_checker_t *c, const xet_cli_job_t *job)
 static int
 xet_cli_store_file_terms(xet_cli_store_file_t *f)
 {
-    int                 rc;
-    char                id[24];
-    xet_cli_pg_param_t  param;
+    int                   changed;
+    const xet_cli_job_t  *job;
 
-    if (f->job->packed) {
-        f->term = f->job->packed;
-        f->end = f->term + f->job->packed_len;
-        return XET_CLI_OK;
+    job = f->job;
+
+    if (job->packed == NULL) {
+        return xet_cli_store_file_again(f, &changed);
     }
 
-    snprintf(id, sizeof(id), "%" PRIu64, f->job->id);
+    f->row.found = 1;
+    f->row.size = job->size;
+    f->row.term_count = job->term_count;
+    f->row.claimed = job->claimed;
+    memcpy(f->row.sha256, job->sha256, XET_CLI_SHA256_LEN);
+
+    return xet_cli_store_file_append(&f->row, job->packed, job->packed_len);
+}
+
+
+/*
+ * Reads the row with all its terms in one statement.  What is there no more
+ * has no fault.
+ */
+
+static int
+xet_cli_store_file_again(xet_cli_store_file_t *f, int *changed)
+{
+    int                     rc;
+    xet_cli_pg_param_t      param;
+    xet_cli_store_terms_t   was;
 
     memset(&param, 0, sizeof(param));
-    param.text = id;
+    param.bytes = f->job->hash.bytes;
+    param.len = XET_HASH_LEN;
+
+    f->again.found = 0;
+    f->again.len = 0;
 
     rc = xet_cli_pg_query(f->checker->pg,
-                          "SELECT packed FROM xet.terms"
-                          " WHERE file_id = $1::bigint"
-                          " ORDER BY first_offset",
-                          &param, 1, xet_cli_store_file_segment, f);
+                          "SELECT f.size, f.term_count, f.sha256,"
+                          " coalesce(t.packed, f.packed)"
+                          " FROM xet.files f"
+                          " LEFT JOIN xet.terms t ON t.file_id = f.id"
+                          " WHERE f.hash = $1 ORDER BY t.first_offset",
+                          &param, 1, xet_cli_store_file_segment, &f->again);
 
-    f->term = f->packed;
-    f->end = f->packed + f->len;
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
 
-    return rc;
+    was = f->row;
+    f->row = f->again;
+    f->again = was;
+
+    *changed = f->row.found
+               && (f->row.len != was.len || f->row.size != was.size
+                   || f->row.term_count != was.term_count
+                   || f->row.claimed != was.claimed
+                   || memcmp(f->row.sha256, was.sha256, XET_CLI_SHA256_LEN)
+                      != 0
+                   || (was.len
+                       && memcmp(f->row.packed, was.packed, was.len) != 0));
+
+    if (*changed || !f->row.found) {
+        f->fault = NULL;
+    }
+
+    return XET_CLI_OK;
 }
 
 
 static int
 xet_cli_store_file_segment(void *ctx, const xet_cli_pg_row_t *row)
 {
-    size_t                 len, room;
-    uint8_t               *packed;
-    const uint8_t         *bytes;
-    xet_cli_store_file_t  *f;
+    size_t                  len;
+    const uint8_t          *bytes;
+    xet_cli_store_terms_t  *t;
 
-    f = ctx;
-    bytes = xet_cli_pg_bytes(row, 0, &len);
+    t = ctx;
 
-    if (f->len + len > f->room) {
-        room = (f->len + len) * 2;
-        packed = realloc(f->packed, room);
+    t->found = 1;
+    t->size = xet_cli_pg_u64(row, 0);
+    t->term_count = xet_cli_pg_u64(row, 1);
+
+    bytes = xet_cli_pg_bytes(row, 2, &len);
+
+    t->claimed = (len == XET_CLI_SHA256_LEN);
+    memset(t->sha256, 0, XET_CLI_SHA256_LEN);
+    memcpy(t->sha256, bytes, t->claimed ? len : 0);
+
+    bytes = xet_cli_pg_bytes(row, 3, &len);
+
+    return xet_cli_store_file_append(t, bytes, len);
+}
+
+
+static int
+xet_cli_store_file_append(xet_cli_store_terms_t *t, const uint8_t *bytes,
+    size_t len)
+{
+    size_t    room;
+    uint8_t  *packed;
+
+    if (t->len + len > t->room) {
+        room = (t->len + len) * 2;
+        packed = realloc(t->packed, room);
 
         if (packed == NULL) {
             return xet_cli_no_memory();
         }
 
-        f->packed = packed;
-        f->room = room;
+        t->packed = packed;
+        t->room = room;
     }
 
-    memcpy(f->packed + f->len, bytes, len);
-    f->len += len;
+    if (len) {
+        memcpy(t->packed + t->len, bytes, len);
+        t->len += len;
+    }
 
     return XET_CLI_OK;
 }
@@ -169,9 +264,12 @@ xet_cli_store_file_check(xet_cli_store_file_t *f)
     int     rc;
     size_t  n, left;
 
-    left = (size_t) (f->end - f->term);
+    f->term = f->row.packed;
+    f->end = f->term + f->row.len;
 
-    if (left % XET_TERM_LEN || left / XET_TERM_LEN != f->job->term_count) {
+    left = f->row.len;
+
+    if (left % XET_TERM_LEN || left / XET_TERM_LEN != f->row.term_count) {
         f->fault = "its terms are incomplete";
         return XET_CLI_OK;
     }
@@ -192,7 +290,7 @@ xet_cli_store_file_check(xet_cli_store_file_t *f)
         }
     }
 
-    if (f->fault == NULL && f->verifier.size != f->job->size) {
+    if (f->fault == NULL && f->verifier.size != f->row.size) {
         f->fault = "its terms have another size";
     }
 
@@ -268,54 +366,9 @@ xet_cli_store_file_slices(xet_cli_store_file_t *f, size_t n)
         f->fault = "the database has no answer for its terms";
     }
 
-    if (rc == XET_CLI_OK && f->fault == NULL && f->moved) {
-        rc = xet_cli_store_file_moved(f);
-    }
-
     free(xorbs);
 
     return rc;
-}
-
-
-/*
- * A xorb is healed in one transaction with all terms that lead to it.  So if
- * the file still has the term f->moved, whose tag is not that of the row, the
- * term is wrong.
- */
-
-static int
-xet_cli_store_file_moved(xet_cli_store_file_t *f)
-{
-    xet_cli_pg_param_t  params[2];
-
-    memset(params, 0, sizeof(params));
-    params[0].bytes = f->job->hash.bytes;
-    params[0].len = XET_HASH_LEN;
-    params[1].bytes = f->moved;
-    params[1].len = XET_TERM_LEN;
-
-    f->moved = NULL;
-
-    return xet_cli_pg_query(f->checker->pg,
-                            "SELECT true FROM xet.files f"
-                            " LEFT JOIN xet.terms t ON t.file_id = f.id"
-                            " WHERE f.hash = $1 AND"
-                            " position($2 IN coalesce(t.packed, f.packed)) > 0"
-                            " LIMIT 1",
-                            params, 2, xet_cli_store_file_still, f);
-}
-
-
-static int
-xet_cli_store_file_still(void *ctx, const xet_cli_pg_row_t *row)
-{
-    xet_cli_store_file_t  *f;
-
-    f = ctx;
-    f->fault = "a term leads to a copy of its xorb that its row does not name";
-
-    return XET_CLI_OK;
 }
 
 
@@ -395,10 +448,8 @@ xet_cli_store_file_term(xet_cli_store_file_t *f, const xet_cli_pg_row_t *row)
 
     if (slice.tag != term.tag) {
 
-        /* healed since, or wrong: the terms of the file are read again */
-
-        f->moved = f->term;
-        return NULL;
+        return "a term leads to a copy of its xorb that its row does not "
+               "name";
     }
 
     if (found.stored_start != term.stored_start
@@ -428,7 +479,7 @@ xet_cli_store_file_sha256(xet_cli_store_file_t *f)
         return xet_cli_no_memory();
     }
 
-    packed = f->job->packed ? f->job->packed : f->packed;
+    packed = f->row.packed;
     status = XET_OK;
 
     for ( /* void */ ; packed < f->end && status == XET_OK
@@ -444,10 +495,14 @@ xet_cli_store_file_sha256(xet_cli_store_file_t *f)
         return XET_CLI_INTERRUPTED;
     }
 
+    if (status == XET_NOMEM) {
+        return xet_cli_no_memory();
+    }
+
     if (status != XET_OK) {
         f->fault = "it can't be read from its xorbs";
 
-    } else if (memcmp(digest, f->job->sha256, XET_CLI_SHA256_LEN) != 0) {
+    } else if (memcmp(digest, f->row.sha256, XET_CLI_SHA256_LEN) != 0) {
         f->fault = "it has another SHA-256 than its uploader said";
 
     } else {
@@ -469,7 +524,7 @@ xet_cli_store_file_proven(xet_cli_store_file_t *f)
 
     params[0].bytes = f->job->hash.bytes;
     params[0].len = XET_HASH_LEN;
-    params[1].bytes = f->job->sha256;
+    params[1].bytes = f->row.sha256;
     params[1].len = XET_CLI_SHA256_LEN;
 
     __sync_fetch_and_add(&f->checker->store->proven, 1);

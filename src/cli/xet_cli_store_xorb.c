@@ -65,7 +65,7 @@ static int
 xet_cli_store_xorb_open(xet_cli_checker_t *c, const xet_cli_job_t *job)
 {
     int    fd;
-    char  *path;
+    char  *path, identity[64];
 
     path = xet_cli_store_path(c->store, &job->hash, job->tag);
 
@@ -77,6 +77,20 @@ xet_cli_store_xorb_open(xet_cli_checker_t *c, const xet_cli_job_t *job)
 
     if (fd < 0) {
         if (errno == ENOENT) {
+
+            /* the disk may have gone since this began */
+
+            xet_cli_store_identity(c->store->folder, identity);
+
+            if (strcmp(identity, c->store->identity) != 0) {
+                free(path);
+
+                (void) xet_cli_fail(XET_CLI_ERROR, c->store->folder,
+                                    "this is not the store any more, is its"
+                                    " disk mounted?");
+                return -2;
+            }
+
             xet_cli_store_xorb_fault(c, job, "the file is missing");
 
         } else {
@@ -156,7 +170,7 @@ xet_cli_store_xorb_verify(xet_cli_checker_t *c, const xet_cli_job_t *job,
                             xet_xorb_verifier_info(v)->chunk_count,
                             strerror(errno));
 
-    } else if (!xet_cli_interrupted) {
+    } else if (!xet_cli_interrupted && status != XET_NOMEM) {
         xet_cli_store_xorb_fault(c, job, "chunk %u: %s",
                                  xet_xorb_verifier_info(v)->chunk_count,
                                  xet_status_text(status));

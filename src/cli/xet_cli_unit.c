@@ -18,8 +18,11 @@ static int xet_cli_unit_answer(xet_cli_unit_t *u);
 static int xet_cli_unit_payload(xet_cli_unit_t *u,
     const xet_xorb_event_t *ev);
 static int xet_cli_unit_chunk(xet_cli_unit_t *u);
+static void xet_cli_unit_next(xet_cli_unit_t *u);
 static int xet_cli_unit_place(xet_cli_unit_t *u, xet_cli_chunk_t *chunk,
     const uint8_t *raw);
+static int xet_cli_unit_fits(const xet_cli_unit_t *u,
+    const xet_cli_use_t *use, uint32_t raw_length);
 static int xet_cli_unit_damaged(xet_cli_unit_t *u, const char *text);
 
 
@@ -59,6 +62,10 @@ xet_cli_unit_skip(xet_cli_unit_t *u, xet_cli_unit_kept_pt kept, void *ctx)
 
             /* an earlier plan may have put another chunk there */
 
+            if (!xet_cli_unit_fits(u, use, chunk.raw_length)) {
+                return XET_CLI_OK;
+            }
+
             if (n && (!xet_hash_equal(&chunk.hash, &first.hash)
                       || chunk.raw_length != first.raw_length
                       || chunk.stored_length != first.stored_length))
@@ -81,6 +88,8 @@ xet_cli_unit_skip(xet_cli_unit_t *u, xet_cli_unit_kept_pt kept, void *ctx)
         if (rc != XET_CLI_OK) {
             return rc;
         }
+
+        u->skipped = 1;
     }
 
     return XET_CLI_OK;
@@ -100,6 +109,13 @@ xet_cli_unit_prepare(xet_cli_unit_t *u)
     xet_cli_request_t  *r;
 
     r = &u->request;
+
+    if (u->pos >= u->range->byte_end) {
+
+        /* there are no bytes left for chunks that are missing */
+
+        xet_cli_unit_moved(u, u->range->byte_start, u->range->byte_end);
+    }
 
     free(r->url);
 
@@ -231,6 +247,13 @@ xet_cli_unit_chunk(xet_cli_unit_t *u)
 
     c = &u->parser.chunk;
 
+    if (u->chunk < u->placed) {
+        u->chunk++;
+        xet_cli_unit_next(u);
+
+        return XET_CLI_OK;
+    }
+
     status = xet_codec_decode(u->decoder->codec, c->scheme, u->payload,
                               u->have, u->decoder->raw, c->raw_len);
 
@@ -246,14 +269,21 @@ xet_cli_unit_chunk(xet_cli_unit_t *u)
 
     rc = xet_cli_unit_place(u, &chunk, u->decoder->raw);
 
+    xet_cli_unit_next(u);
+
+    return rc;
+}
+
+
+static void
+xet_cli_unit_next(xet_cli_unit_t *u)
+{
     u->pos += XET_XORB_HEADER_LEN + u->have;
     u->have = 0;
 
     /* there was progress: if it breaks off now, it has all attempts again */
 
     u->request.attempts = 1;
-
-    return rc;
 }
 
 
@@ -274,15 +304,13 @@ xet_cli_unit_place(xet_cli_unit_t *u, xet_cli_chunk_t *chunk,
             continue;
         }
 
-        chunk->offset = use->pos;
-        use->pos += chunk->raw_length;
-
-        if ((use->end == u->chunk + 1) ? use->pos != use->stop
-                                       : use->pos >= use->stop)
-        {
+        if (!xet_cli_unit_fits(u, use, chunk->raw_length)) {
             return xet_cli_unit_damaged(u, "a term has another length than "
                                         "its chunks");
         }
+
+        chunk->offset = use->pos;
+        use->pos += chunk->raw_length;
 
         rc = u->handler(u, chunk, raw);
 
@@ -292,6 +320,7 @@ xet_cli_unit_place(xet_cli_unit_t *u, xet_cli_chunk_t *chunk,
     }
 
     u->chunk++;
+    u->placed = u->chunk;
 
     while (u->passed < u->nuses && u->uses[u->passed].end <= u->chunk) {
         u->passed++;
@@ -301,14 +330,65 @@ xet_cli_unit_place(xet_cli_unit_t *u, xet_cli_chunk_t *chunk,
 }
 
 
+/* Whether the next chunk of a term may be as long. */
+
+static int
+xet_cli_unit_fits(const xet_cli_unit_t *u, const xet_cli_use_t *use,
+    uint32_t raw_length)
+{
+    uint64_t  pos;
+
+    pos = use->pos + raw_length;
+
+    return (use->end == u->chunk + 1) ? pos == use->stop : pos < use->stop;
+}
+
+
+/* What begins at a wrong place looks so, too, and nobody is told of it. */
+
 static int
 xet_cli_unit_damaged(xet_cli_unit_t *u, const char *text)
 {
     char  hash[XET_HASH_STR_LEN + 1];
 
+    if (u->skipped) {
+        return XET_CLI_FAULT;
+    }
+
     return xet_cli_failf(XET_CLI_FAULT, "damaged", "xorb %s, chunk %u: %s",
                          xet_cli_hash_string(&u->range->xorb, hash),
                          u->chunk, text);
+}
+
+
+void
+xet_cli_unit_moved(xet_cli_unit_t *u, uint64_t start, uint64_t end)
+{
+    u->range->byte_start = start;
+    u->range->byte_end = end;
+
+    u->pos = start;
+    u->chunk = u->range->chunk_start;
+    u->skipped = 0;
+}
+
+
+int
+xet_cli_unit_rewind(xet_cli_unit_t *u)
+{
+    if (!u->skipped
+        || (u->request.refused ? u->rc != XET_CLI_FAULT
+            : (u->request.status != 416
+               && (u->request.status / 100 != 2
+                   || (xet_cli_unit_complete(u)
+                       && u->pos == u->range->byte_end)))))
+    {
+        return 0;
+    }
+
+    xet_cli_unit_moved(u, u->range->byte_start, u->range->byte_end);
+
+    return 1;
 }
 
 

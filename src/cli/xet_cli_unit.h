@@ -9,7 +9,13 @@
  * what libcurl needs.
  *
  *     waiting -> running -> done
- *                        -> expired (the URL: 403) -> waiting
+ *                        -> expired (the URL: 403, 404) -> waiting
+ *                        -> rewound -> waiting
+ *
+ * Where chunks were there before, the next one begins where they have ended
+ * in the xorb of then.  The server may have stored the xorb anew since, as
+ * other bytes of the same chunks: then the range comes from its start, and
+ * the chunks that are there are passed over.
  */
 
 #ifndef _XET_CLI_UNIT_H_INCLUDED_
@@ -78,8 +84,11 @@ struct xet_cli_unit_s {
     size_t                passed;      /* uses that are complete */
 
     uint32_t              chunk;       /* number of the next one */
+    uint32_t              placed;      /* chunks before it are in place */
     uint64_t              pos;         /* of the next chunk in the xorb */
     int                   rc;          /* why the write handler refused */
+    unsigned              running:1;
+    unsigned              skipped:1;   /* what was there, pos is a guess */
 
     xet_xorb_parser_t     parser;
     uint8_t              *payload;     /* while running */
@@ -89,8 +98,7 @@ struct xet_cli_unit_s {
 
 /*
  * Skips chunks at the beginning of the range that an earlier run has kept, and
- * hands them to the handler.  XET_CLI_OK; XET_CLI_FAULT if a term has another
- * length than its chunks, reported; or what the handler has returned.
+ * hands them to the handler.  XET_CLI_OK, or what the handler has returned.
  */
 int xet_cli_unit_skip(xet_cli_unit_t *u, xet_cli_unit_kept_pt kept,
     void *ctx);
@@ -103,6 +111,18 @@ int xet_cli_unit_complete(const xet_cli_unit_t *u);
  * XET_CLI_ERROR without memory, reported.
  */
 int xet_cli_unit_prepare(xet_cli_unit_t *u);
+
+/*
+ * The range has other bytes of the xorb than before, so that all of it must
+ * come from the start.  Not while a request is under way.
+ */
+void xet_cli_unit_moved(xet_cli_unit_t *u, uint64_t start, uint64_t end);
+
+/*
+ * After a request: whether it must be sent again from the start of the range,
+ * because the bytes do not continue the chunks that were kept.
+ */
+int xet_cli_unit_rewind(xet_cli_unit_t *u);
 
 /*
  * To be called when the request is done.  XET_CLI_OK if the unit is complete,

@@ -38,6 +38,8 @@ static int xet_cli_upload_shard(xet_cli_upload_t *u, size_t *xorb,
     const xet_cli_file_t *files, size_t n);
 static void xet_cli_upload_file(xet_buf_t *b, const xet_cli_file_t *file);
 static int xet_cli_upload_post(xet_cli_upload_t *u, const xet_buf_t *b);
+static int xet_cli_upload_answer(const xet_cli_request_t *r,
+    const char *member);
 
 
 void
@@ -160,6 +162,7 @@ xet_cli_upload_send(xet_cli_upload_t *u, const xet_hash_t *hash)
 static void
 xet_cli_upload_sent(xet_cli_request_t *r)
 {
+    int                     rc;
     xet_cli_upload_t       *u;
     xet_cli_upload_xorb_t  *x;
 
@@ -168,11 +171,15 @@ xet_cli_upload_sent(xet_cli_request_t *r)
 
     u->sending--;
 
-    if (r->status / 100 == 2) {
-        xet_cli_journal_add(&u->journal, &u->xorbs.all[x->number].list);
+    rc = (r->status / 100 == 2) ? xet_cli_upload_answer(r, "was_inserted")
+                                : xet_cli_http_fail(r);
 
-    } else if (u->rc == XET_CLI_OK) {
-        u->rc = xet_cli_http_fail(r);
+    if (rc == XET_CLI_OK) {
+        xet_cli_journal_add(&u->journal, &u->xorbs.all[x->number].list);
+    }
+
+    if (u->rc == XET_CLI_OK) {
+        u->rc = rc;
     }
 
     xet_cli_upload_remove(x);
@@ -382,10 +389,38 @@ xet_cli_upload_post(xet_cli_upload_t *u, const xet_buf_t *b)
                          || r.status == 409 || r.status == 422);
 
         rc = (u->refused && !u->once) ? XET_CLI_FAULT : xet_cli_http_fail(&r);
+
+    } else if (rc == XET_CLI_OK) {
+        rc = xet_cli_upload_answer(&r, "result");
     }
 
     xet_cli_http_free(&r);
     free(body);
 
     return rc;
+}
+
+
+/*
+ * Something between here and the server may answer anything with 200: stored
+ * is only what the API says so of.
+ */
+
+static int
+xet_cli_upload_answer(const xet_cli_request_t *r, const char *member)
+{
+    int            known;
+    json_t        *answer;
+    const json_t  *value;
+
+    answer = r->data ? json_loadb(r->data, r->len, 0, NULL) : NULL;
+    value = json_object_get(answer, member);
+    known = json_is_boolean(value) || json_is_integer(value);
+
+    json_decref(answer);
+
+    return known ? XET_CLI_OK
+           : xet_cli_failf(XET_CLI_NETWORK, "server",
+                           "%s: %ld, but the answer does not say that it is "
+                           "stored", r->url, r->status);
 }

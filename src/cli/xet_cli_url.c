@@ -1,6 +1,8 @@
 
 /*
- * xet url: a signed data URL of a xorb, as reconstructions have them.
+ * xet url: a signed data URL of a copy of a xorb, as reconstructions have
+ * them.  The copy is named as its file is: nobody is asked, so nobody knows
+ * whether it is there.
  */
 
 
@@ -40,7 +42,7 @@ xet_cli_url(const xet_cli_args_t *args)
         != XET_OK)
     {
         rc = xet_cli_fail(XET_CLI_USAGE, args->operands[0],
-                          "is not the name of a stored xorb");
+                          "is no HASH.TAG, as files in the store are named");
     }
 
     if (rc == XET_CLI_OK) {

@@ -136,30 +136,15 @@ xet_cli_verify_store(const xet_cli_args_t *args)
 static int
 xet_cli_verify_identity(xet_cli_store_t *s, xet_cli_pg_t *pg)
 {
-    int    rc;
-    char   found[64], *path;
-    FILE  *file;
+    int          rc;
+    const char  *found;
 
-    if (asprintf(&path, "%s/identity", s->folder) < 0) {
-        return xet_cli_no_memory();
-    }
-
-    found[0] = '\0';
-    file = fopen(path, "re");
-
-    if (file) {
-        if (fscanf(file, "%63s", found) != 1) {
-            found[0] = '\0';
-        }
-
-        fclose(file);
-    }
-
-    free(path);
+    xet_cli_store_identity(s->folder, s->identity);
+    found = s->identity;
 
     rc = xet_cli_pg_query(pg, "SELECT coalesce(max(the_identity), '')"
                           " FROM xet.store_claim(NULL)",
-                          NULL, 0, xet_cli_verify_identity_row, found);
+                          NULL, 0, xet_cli_verify_identity_row, s->identity);
 
     if (rc == XET_CLI_OK && s->remove && found[0] == '\0') {
         rc = XET_CLI_FAULT;
@@ -174,6 +159,32 @@ xet_cli_verify_identity(xet_cli_store_t *s, xet_cli_pg_t *pg)
     }
 
     return rc;
+}
+
+
+void
+xet_cli_store_identity(const char *folder, char identity[64])
+{
+    char  *path;
+    FILE  *file;
+
+    identity[0] = '\0';
+
+    if (asprintf(&path, "%s/identity", folder) < 0) {
+        return;
+    }
+
+    file = fopen(path, "re");
+
+    if (file) {
+        if (fscanf(file, "%63s", identity) != 1) {
+            identity[0] = '\0';
+        }
+
+        fclose(file);
+    }
+
+    free(path);
 }
 
 

@@ -67,6 +67,7 @@ xet_cli_window_open(xet_cli_window_t *w, xet_cli_decoder_t *decoder,
         u->handler = handler;
         u->range = &w->plan.ranges[i];
         u->chunk = u->range->chunk_start;
+        u->placed = u->chunk;
         u->pos = u->range->byte_start;
     }
 

@@ -40,7 +40,7 @@ system("cc -std=c99 -D_GNU_SOURCE -O2 -I\$(pg_config --includedir)"
 
 # the statement is what the module prepares
 
-my ($statement) = map { $_->{sql} } grep { $_->{name} eq 'file_terms' }
+my ($statement) = map { $_->{sql} } grep { $_->{name} eq 'file_terms_all' }
 	@{ module_table('statements') } or die "no statement\n";
 
 my $t = server(9000);

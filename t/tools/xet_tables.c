@@ -85,14 +85,15 @@ print_route(const char *name, const char *args, unsigned version,
 /* The text as ngx_http_xet_query_stmt.h makes it; columns NULL: of a value. */
 
 static void
-print_statement(const char *name, unsigned params, const char *columns,
-    const char *text)
+print_statement(const char *name, unsigned all, unsigned params,
+    const char *columns, const char *text)
 {
     unsigned  i;
 
     static const char  *comma = "[";
 
-    printf("%s{\"name\":\"%s\",\"params\":%u,\"sql\":\"", comma, name, params);
+    printf("%s{\"name\":\"%s%s\",\"params\":%u,\"sql\":\"", comma, name,
+           all ? "_all" : "", params);
 
     comma = ",\n";
 
@@ -114,7 +115,7 @@ print_statement(const char *name, unsigned params, const char *columns,
         printf("%s$%u", (i == 1) ? "" : ", ", i);
     }
 
-    printf(")\"}");
+    printf("%s)\"}", all ? ", NULL" : "");
 }
 
 
@@ -122,11 +123,13 @@ print_statement(const char *name, unsigned params, const char *columns,
     print_route(name, args, version, method, scope, #handler);
 
 #define XET_ROWS(name, params, columns)                                       \
-    print_statement(#name, params, columns, NULL);
+    print_statement(#name, 0, params, columns, NULL);
+#define XET_ALL(name, params, columns)                                        \
+    print_statement(#name, 1, params, columns, NULL);
 #define XET_VALUE(name, params)                                               \
-    print_statement(#name, params, NULL, NULL);
+    print_statement(#name, 0, params, NULL, NULL);
 #define XET_TEXT(name, params, text)                                          \
-    print_statement(#name, params, NULL, text);
+    print_statement(#name, 0, params, NULL, text);
 
 
 int

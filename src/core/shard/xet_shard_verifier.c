@@ -21,6 +21,8 @@
 static xet_status_t xet_shard_term_check(xet_shard_verifier_t *v,
     const xet_shard_record_t *segment, const xet_hash_t *verification,
     const xet_shard_slice_t *slice);
+static int xet_shard_slice_proven(xet_shard_verifier_t *v,
+    const xet_hash_t *verification, const xet_shard_slice_t *slice);
 static xet_status_t xet_shard_slice_check(const xet_shard_slice_t *slice,
     uint32_t chunk_start);
 
@@ -106,7 +108,6 @@ xet_shard_term_check(xet_shard_verifier_t *v,
     const xet_shard_slice_t *slice)
 {
     uint32_t      raw;
-    xet_hash_t    hash;
     xet_status_t  status;
 
     if (!slice->known || (!slice->own && verification == NULL)) {
@@ -118,6 +119,12 @@ xet_shard_term_check(xet_shard_verifier_t *v,
         || segment->chunk_end - segment->chunk_start != slice->n)
     {
         return XET_SHARD_TERM;
+    }
+
+    /* first of all: before it, time would tell what is wrong besides */
+
+    if (!slice->own && !xet_shard_slice_proven(v, verification, slice)) {
+        return XET_SHARD_VERIFICATION;
     }
 
     status = xet_shard_slice_check(slice, segment->chunk_start);
@@ -133,15 +140,25 @@ xet_shard_term_check(xet_shard_verifier_t *v,
         return XET_SHARD_TERM_LEN;
     }
 
-    if (verification != NULL) {
-        xet_hash_verification(v->suite, slice->hashes, slice->n, &hash);
-
-        if (!xet_hash_equal(&hash, verification)) {
-            return XET_SHARD_VERIFICATION;
-        }
+    if (slice->own && verification != NULL
+        && !xet_shard_slice_proven(v, verification, slice))
+    {
+        return XET_SHARD_VERIFICATION;
     }
 
     return XET_OK;
+}
+
+
+static int
+xet_shard_slice_proven(xet_shard_verifier_t *v,
+    const xet_hash_t *verification, const xet_shard_slice_t *slice)
+{
+    xet_hash_t  hash;
+
+    xet_hash_verification(v->suite, slice->hashes, slice->n, &hash);
+
+    return xet_hash_equal(&hash, verification);
 }
 
 

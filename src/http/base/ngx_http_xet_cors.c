@@ -12,6 +12,9 @@
 #include "ngx_http_xet_output.h"
 
 
+static ngx_int_t ngx_http_xet_cors_vary(ngx_http_request_t *r);
+
+
 ngx_int_t
 ngx_http_xet_cors(ngx_http_request_t *r)
 {
@@ -26,6 +29,12 @@ ngx_http_xet_cors(ngx_http_request_t *r)
     }
 
     if (ngx_http_complex_value(r, xlcf->cors, &origin) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    /* what a cache keeps of "no" must not be what others get */
+
+    if (xlcf->cors->lengths && ngx_http_xet_cors_vary(r) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -54,9 +63,7 @@ ngx_http_xet_cors(ngx_http_request_t *r)
         return NGX_ERROR;
     }
 
-    if (origin.data[0] != '*'
-        && ngx_http_xet_header(r, "Vary", "Origin") != NGX_OK)
-    {
+    if (origin.data[0] != '*' && ngx_http_xet_cors_vary(r) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -64,6 +71,32 @@ ngx_http_xet_cors(ngx_http_request_t *r)
                                "Content-Range, Accept-Ranges, ETag, "
                                "Content-Disposition, Repr-Digest, "
                                "Retry-After, X-Request-Id");
+}
+
+
+/* Once: an error asks again. */
+
+static ngx_int_t
+ngx_http_xet_cors_vary(ngx_http_request_t *r)
+{
+    ngx_uint_t        n;
+    ngx_table_elt_t  *h;
+
+    for (n = 0; /* void */ ; n++) {
+
+        h = ngx_http_xet_header_find(&r->headers_out.headers, "Vary", n);
+        if (h == NULL) {
+            break;
+        }
+
+        if (h->hash && h->value.len == 6
+            && ngx_strncmp(h->value.data, "Origin", 6) == 0)
+        {
+            return NGX_OK;
+        }
+    }
+
+    return ngx_http_xet_header(r, "Vary", "Origin");
 }
 
 

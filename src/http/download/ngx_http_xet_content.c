@@ -43,6 +43,10 @@ typedef struct {
 } ngx_http_xet_content_state_t;
 
 
+static ngx_http_xet_content_state_t *ngx_http_xet_content_state(
+    ngx_http_request_t *r, const ngx_http_xet_content_t *content);
+static ngx_int_t ngx_http_xet_content_condition(ngx_http_request_t *r,
+    ngx_http_xet_content_state_t *s);
 static ngx_uint_t ngx_http_xet_content_match(ngx_table_elt_t *h,
     const ngx_str_t *etag, xet_etag_compare_t compare);
 static xet_status_t ngx_http_xet_content_ranges(ngx_http_request_t *r,
@@ -74,34 +78,19 @@ ngx_http_xet_content_send(ngx_http_request_t *r,
 {
     size_t                         n;
     ngx_int_t                      rc;
-    ngx_str_t                     *etag;
     xet_range_t                    ranges[NGX_HTTP_XET_CONTENT_RANGES];
     xet_status_t                   status;
     ngx_http_xet_content_state_t  *s;
 
-    s = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_content_state_t));
+    s = ngx_http_xet_content_state(r, content);
     if (s == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    s->content = *content;
-    s->type = content->type;
-    s->parts.reader = content->reader;
-    s->parts.header = ngx_http_xet_content_header;
-    s->parts.data = s;
+    rc = ngx_http_xet_content_condition(r, s);
 
-    etag = &s->content.etag;
-
-    if (!ngx_http_xet_content_if_match(r, etag)) {
-        return ngx_http_xet_error_status(r, XET_PRECONDITION);
-    }
-
-    if (ngx_http_xet_content_match(r->headers_in.if_none_match, etag,
-                                   XET_ETAG_WEAK))
-    {
-        s->status = NGX_HTTP_NOT_MODIFIED;
-
-        return ngx_http_xet_content_whole(r, s);
+    if (rc != NGX_DECLINED) {
+        return rc;
     }
 
     n = NGX_HTTP_XET_CONTENT_RANGES;
@@ -127,12 +116,64 @@ ngx_http_xet_content_send(ngx_http_request_t *r,
 }
 
 
-ngx_uint_t
-ngx_http_xet_content_if_match(ngx_http_request_t *r, const ngx_str_t *etag)
+ngx_int_t
+ngx_http_xet_content_conditions(ngx_http_request_t *r,
+    const ngx_http_xet_content_t *content)
 {
-    return r->headers_in.if_match == NULL
-           || ngx_http_xet_content_match(r->headers_in.if_match, etag,
-                                         XET_ETAG_STRONG);
+    ngx_http_xet_content_state_t  *s;
+
+    s = ngx_http_xet_content_state(r, content);
+
+    return s ? ngx_http_xet_content_condition(r, s)
+             : NGX_HTTP_INTERNAL_SERVER_ERROR;
+}
+
+
+static ngx_http_xet_content_state_t *
+ngx_http_xet_content_state(ngx_http_request_t *r,
+    const ngx_http_xet_content_t *content)
+{
+    ngx_http_xet_content_state_t  *s;
+
+    s = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_content_state_t));
+    if (s == NULL) {
+        return NULL;
+    }
+
+    s->content = *content;
+    s->type = content->type;
+    s->parts.reader = content->reader;
+    s->parts.header = ngx_http_xet_content_header;
+    s->parts.data = s;
+
+    return s;
+}
+
+
+static ngx_int_t
+ngx_http_xet_content_condition(ngx_http_request_t *r,
+    ngx_http_xet_content_state_t *s)
+{
+    ngx_str_t  *etag;
+
+    etag = &s->content.etag;
+
+    if (r->headers_in.if_match
+        && !ngx_http_xet_content_match(r->headers_in.if_match, etag,
+                                       XET_ETAG_STRONG))
+    {
+        return ngx_http_xet_error_status(r, XET_PRECONDITION);
+    }
+
+    if (ngx_http_xet_content_match(r->headers_in.if_none_match, etag,
+                                   XET_ETAG_WEAK))
+    {
+        s->status = NGX_HTTP_NOT_MODIFIED;
+
+        return ngx_http_xet_content_whole(r, s);
+    }
+
+    return NGX_DECLINED;
 }
 
 

@@ -47,12 +47,14 @@ ngx_int_t ngx_http_xet_content_send(ngx_http_request_t *r,
     const ngx_http_xet_content_t *content);
 
 /*
- * Whether If-Match of the request allows content with that entity tag.  It is
- * checked here because nginx's own 412 is no JSON, and closes the connection
- * without announcing it.
+ * Only the conditions of the request, for content that the caller makes and
+ * sends itself; only the entity tag is used.  NGX_DECLINED: it is to be sent;
+ * otherwise the 304 or 412 was sent, and as above.  nginx's own conditions
+ * would use dates where there are none, and its 412 is no JSON, and closes the
+ * connection without announcing it.
  */
-ngx_uint_t ngx_http_xet_content_if_match(ngx_http_request_t *r,
-    const ngx_str_t *etag);
+ngx_int_t ngx_http_xet_content_conditions(ngx_http_request_t *r,
+    const ngx_http_xet_content_t *content);
 
 /* The Cache-Control for content whose URL contains its hash. */
 const char *ngx_http_xet_content_cache(ngx_http_request_t *r);

@@ -15,8 +15,10 @@
  *
  * A copy of a xorb that is found damaged may have been healed since its chunk
  * list was fetched: the lists are fetched again, and the new copy is read.
- * Where they still name the same copy, the chunk is lost: that is logged, and
- * the damage is reported to PostgreSQL.
+ * Where they still name the same copy, the chunk is lost.  The damage is
+ * recorded in PostgreSQL before the caller learns of it: an upload of the same
+ * data, sent right after our answer, must not be acknowledged because of this
+ * copy.
  *
  * What a request holds does not depend on the file: terms come by segments
  * and chunk lists by windows into the cursor, rows are released at once.
@@ -68,6 +70,7 @@ struct ngx_http_xet_reader_s {
     ngx_http_xet_decode_lost_t       lost;         /* XET_STORE_DAMAGED */
     ngx_http_xet_decode_lost_t       before;       /* the loss before lost */
     ngx_uint_t                       losses;       /* in a row */
+    ngx_http_xet_damage_t            damage;       /* going on record */
 
     unsigned                         proven:1;
     unsigned                         busy:1;
@@ -97,6 +100,9 @@ static xet_status_t ngx_http_xet_reader_feed(ngx_http_xet_reader_t *rd,
 static void ngx_http_xet_reader_done(ngx_http_request_t *r, void *data);
 static ngx_uint_t ngx_http_xet_reader_lost(ngx_http_request_t *r,
     ngx_http_xet_reader_t *rd);
+static void ngx_http_xet_reader_record(ngx_http_request_t *r,
+    ngx_http_xet_reader_t *rd);
+static void ngx_http_xet_reader_recorded(ngx_http_request_t *r, ngx_int_t rc);
 
 
 ngx_http_xet_reader_t *
@@ -122,6 +128,7 @@ ngx_http_xet_reader_create(ngx_http_request_t *r, void *data)
 
     ngx_http_xet_slices_init(&rd->slices);
     xet_cursor_init(&rd->cursor);
+    ngx_http_xet_damage_init(&rd->damage);
 
     return rd;
 }
@@ -131,6 +138,11 @@ static void
 ngx_http_xet_reader_cleanup(void *data)
 {
     ngx_http_xet_reader_t *rd = data;
+
+    /* a client that has left takes nothing back of what was found for it */
+
+    ngx_http_xet_damage_tell(&rd->damage);
+    ngx_http_xet_damage_destroy(&rd->damage);
 
     ngx_http_xet_slices_destroy(&rd->slices);
 
@@ -605,16 +617,23 @@ ngx_http_xet_reader_done(ngx_http_request_t *r, void *data)
 
     ngx_http_xet_piece_t  *piece;
 
-    if (rd->status == XET_AGAIN
-        || (rd->status == XET_STORE_DAMAGED
-            && ngx_http_xet_reader_lost(r, rd)))
-    {
-        ngx_http_xet_reader_continue(r, rd, XET_OK);
+    if (rd->status == XET_STORE_DAMAGED) {
+
+        if (ngx_http_xet_reader_lost(r, rd)) {
+            ngx_http_xet_reader_record(r, rd);
+
+        } else {
+            ngx_http_xet_reader_continue(r, rd, XET_OK);
+        }
+
         return;
     }
 
-    if (rd->status != XET_STORE_DAMAGED) {
-        rd->losses = 0;
+    rd->losses = 0;
+
+    if (rd->status == XET_AGAIN) {
+        ngx_http_xet_reader_continue(r, rd, XET_OK);
+        return;
     }
 
     piece = NULL;
@@ -630,36 +649,66 @@ ngx_http_xet_reader_done(ngx_http_request_t *r, void *data)
 
 
 /*
- * Whether to fetch the chunk lists again, as the copy may have been healed;
- * else the loss is logged and reported to PostgreSQL.
+ * Returns 0 to fetch the chunk lists again, as the copy may have been healed;
+ * else the loss is logged and noted.
  */
 
 static ngx_uint_t
 ngx_http_xet_reader_lost(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 {
-    ngx_uint_t             same;
-    ngx_http_xet_damage_t  damage;
+    ngx_uint_t  same;
 
     same = rd->losses && rd->lost.tag == rd->before.tag
            && xet_hash_equal(&rd->lost.xorb, &rd->before.xorb);
 
     rd->before = rd->lost;
 
-    if (!same && rd->losses < NGX_HTTP_XET_READER_HEALED) {
-        rd->losses++;
-
-        xet_cursor_forget(&rd->cursor);
-
+    if (same || rd->losses == NGX_HTTP_XET_READER_HEALED) {
         return 1;
     }
+
+    rd->losses++;
+
+    xet_cursor_forget(&rd->cursor);
+
+    return 0;
+}
+
+
+static void
+ngx_http_xet_reader_record(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
+{
+    ngx_int_t  rc;
 
     rd->losses = 0;
 
     ngx_http_xet_decode_log(&rd->lost, r->connection->log);
 
-    ngx_http_xet_damage_init(&damage);
-    ngx_http_xet_damage_note(&damage, &rd->lost.xorb, rd->lost.tag);
-    ngx_http_xet_query_xorb_damaged_tell(&damage);
+    ngx_http_xet_damage_note(&rd->damage, &rd->lost.xorb, rd->lost.tag);
 
-    return 0;
+    rc = ngx_http_xet_query_damaged(r, &rd->damage,
+                                    ngx_http_xet_reader_recorded);
+    if (rc != NGX_AGAIN) {
+        ngx_http_xet_reader_recorded(r, rc);
+    }
+}
+
+
+/* The copy is lost, also where PostgreSQL could not be told. */
+
+static void
+ngx_http_xet_reader_recorded(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_ctx_t     *ctx;
+    ngx_http_xet_reader_t  *rd;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    rd = ctx->reader;
+
+    ngx_http_xet_query_release(r);
+
+    ngx_http_xet_damage_destroy(&rd->damage);
+    ngx_http_xet_damage_init(&rd->damage);
+
+    ngx_http_xet_reader_continue(r, rd, XET_STORE_DAMAGED);
 }

@@ -179,7 +179,7 @@ ngx_http_xet_recon_terms(ngx_http_request_t *r)
 {
     uint64_t               offset;
     ngx_str_t              packed;
-    ngx_uint_t             i;
+    ngx_uint_t             i, later;
     xet_status_t           status;
     ngx_http_xet_ctx_t    *ctx;
     ngx_http_xet_terms_t   terms;
@@ -190,10 +190,18 @@ ngx_http_xet_recon_terms(ngx_http_request_t *r)
 
     ngx_http_xet_query_file_terms_get(r, &terms);
 
+    later = (rec->size != 0);
     status = ngx_http_xet_recon_first(rec, &terms);
 
     for (i = 0; i < terms.n && status == XET_OK; i++) {
         ngx_http_xet_query_file_terms_row(r, i, &offset, &packed);
+
+        /* other terms took the place of those of the window before */
+
+        if (later && i == 0 && packed.len && offset < rec->plan.position) {
+            status = XET_PLAN_CHANGED;
+            break;
+        }
 
         status = xet_plan_add(&rec->plan, packed.data, packed.len, offset);
     }

@@ -11,8 +11,12 @@
 #include "ngx_http_xet_url.h"
 
 
-/* How long a redirect inside of nginx may take. */
-#define NGX_HTTP_XET_URL_INTERNAL_TTL  60
+/*
+ * How long a redirect inside of nginx may take, or an edge wait before it asks
+ * its origin: it makes the request first, and then waits for the lock of its
+ * cache.  In seconds.
+ */
+#define NGX_HTTP_XET_URL_INTERNAL_TTL  300
 
 
 static time_t ngx_http_xet_url_expires(ngx_http_xet_loc_conf_t *xlcf);

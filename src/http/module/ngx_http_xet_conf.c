@@ -213,8 +213,24 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         return NGX_CONF_ERROR;
     }
 
+    if ((conf->api || conf->data || conf->mint || conf->verify_body)
+        && clcf->post_action.len)
+    {
+        /*
+         * It would begin when a client has left, and take the request away
+         * from the statements and jobs that are under way for it.
+         */
+
+        if (!clcf->noname) {
+            ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                               "\"post_action\" is ignored in location \"%V\" "
+                               "of this module", &clcf->name);
+        }
+
+        ngx_str_null(&clcf->post_action);
+    }
+
     if (conf->data) {
-        clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
         /* the ETag is the copy's name; nginx's own would be a second one */
 

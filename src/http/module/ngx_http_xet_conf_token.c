@@ -308,5 +308,18 @@ ngx_http_xet_conf_merge_token(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *prev,
         return NGX_CONF_ERROR;
     }
 
+    if (conf->mint
+        && ((conf->token.iss.data
+             && !xet_token_text_ok(&conf->token.iss, XET_TOKEN_NAME_MAX))
+            || (conf->token.aud.data
+                && !xet_token_text_ok(&conf->token.aud, XET_TOKEN_NAME_MAX))))
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"xet_token_issuer\" and \"xet_token_audience\" "
+                           "of \"xet_token\" are at most %d bytes of UTF-8 "
+                           "without control characters", XET_TOKEN_NAME_MAX);
+        return NGX_CONF_ERROR;
+    }
+
     return NGX_CONF_OK;
 }

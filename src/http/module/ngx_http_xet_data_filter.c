@@ -1,25 +1,35 @@
 
 /*
- * What leaves a data location: exactly what was signed, or an error.
+ * What leaves a data location: exactly what was signed, or an error; and what
+ * leaves the API: what its handlers have made.
  *
  * The access phase has checked what is asked for.  The answer is made by
  * others: nginx's filters, and whatever the configuration puts beside them.
  * gzip, sub_filter, ssi, addition and others make another body, and then the
  * range filter sends all of it; charset changes the bytes of a range and
- * leaves the headers of the answer as they are.
+ * leaves the headers of the answer as they are.  Files are worse: their
+ * content is chosen by who uploads them and, with "filename", their media type
+ * by who asks, and ssi would use them as templates.
  *
- * So three modules stand in nginx's chain of header filters, each next to one
- * that every nginx has.  They run from the bottom of this list to its top:
+ * So four modules stand in nginx's chain of header filters.  They run from the
+ * bottom of this list to its top:
  *
  *     ngx_http_xet_guard_module             sees the head that goes out
  *     ngx_http_range_header_filter_module
  *     ngx_http_xet_range_module             knows the range filter
- *         gzip, ssi, charset, sub, ...
- *     ngx_http_xet_data_module              goes on with the range filter
+ *         gzip
+ *     ngx_http_xet_coding_module            knows gzip, or the range filter
+ *         ssi, charset, sub, ...
+ *     ngx_http_xet_data_module              goes on: data with the range
+ *                                           filter, the API with gzip
  *     ngx_http_headers_filter_module
  *
  * A filter whose header filter was not called has no context of the request,
  * and lets the body pass.
+ *
+ * gzip is a coding of a whole answer, which leaves ranges alone.  The digests
+ * of a file are those of its bytes and not of gzip's output, so they are not
+ * sent with a coding.
  *
  * A dynamic module takes the places in the order of modules that "config"
  * names; at start it is checked that these are the right ones.
@@ -37,14 +47,18 @@
 
 static ngx_int_t ngx_http_xet_guard_init(ngx_conf_t *cf);
 static ngx_int_t ngx_http_xet_range_init(ngx_conf_t *cf);
+static ngx_int_t ngx_http_xet_coding_init(ngx_conf_t *cf);
 static ngx_int_t ngx_http_xet_data_init(ngx_conf_t *cf);
 static ngx_int_t ngx_http_xet_data_header_filter(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_xet_data_ours(ngx_http_request_t *r,
+    ngx_http_xet_loc_conf_t *xlcf);
 static ngx_int_t ngx_http_xet_data_cache(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_data_life(ngx_http_request_t *r,
     ngx_http_xet_data_t *data);
 static void ngx_http_xet_data_remove(ngx_http_request_t *r, const char *name);
 static ngx_http_xet_data_t *ngx_http_xet_data(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_guard_header_filter(ngx_http_request_t *r);
+static void ngx_http_xet_guard_digest(ngx_http_request_t *r);
 static const char *ngx_http_xet_guard_fault(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_xet_guard_ranges(ngx_http_request_t *r,
     ngx_http_xet_data_t *data);
@@ -114,6 +128,37 @@ ngx_module_t  ngx_http_xet_range_module = {
 };
 
 
+static ngx_http_module_t  ngx_http_xet_coding_module_ctx = {
+    NULL,                                  /* preconfiguration */
+    ngx_http_xet_coding_init,              /* postconfiguration */
+
+    NULL,                                  /* create main configuration */
+    NULL,                                  /* init main configuration */
+
+    NULL,                                  /* create server configuration */
+    NULL,                                  /* merge server configuration */
+
+    NULL,                                  /* create location configuration */
+    NULL                                   /* merge location configuration */
+};
+
+
+ngx_module_t  ngx_http_xet_coding_module = {
+    NGX_MODULE_V1,
+    &ngx_http_xet_coding_module_ctx,       /* module context */
+    NULL,                                  /* module directives */
+    NGX_HTTP_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    NULL,                                  /* init module */
+    NULL,                                  /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    NULL,                                  /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
 static ngx_http_module_t  ngx_http_xet_data_module_ctx = {
     NULL,                                  /* preconfiguration */
     ngx_http_xet_data_init,                /* postconfiguration */
@@ -147,6 +192,7 @@ ngx_module_t  ngx_http_xet_data_module = {
 
 static ngx_http_output_header_filter_pt  ngx_http_xet_guard_next;
 static ngx_http_output_header_filter_pt  ngx_http_xet_range_filter;
+static ngx_http_output_header_filter_pt  ngx_http_xet_coding_filter;
 static ngx_http_output_header_filter_pt  ngx_http_xet_data_next;
 
 
@@ -162,13 +208,14 @@ ngx_http_xet_data_filter_init(ngx_conf_t *cf)
         "ngx_http_xet_guard_module",
         "ngx_http_range_header_filter_module",
         "ngx_http_xet_range_module",
+        "ngx_http_xet_coding_module",
         "ngx_http_xet_data_module",
         "ngx_http_headers_filter_module"
     };
 
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
 
-    if (!xmcf->data) {
+    if (!xmcf->api && !xmcf->data && !xmcf->mint) {
         return NGX_OK;
     }
 
@@ -181,8 +228,11 @@ ngx_http_xet_data_filter_init(ngx_conf_t *cf)
 
     if (n < sizeof(order) / sizeof(order[0])) {
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                      "\"xet_data\" needs \"%s\" behind \"%s\" in the order "
-                      "of modules", order[n], n ? order[n - 1] : "");
+                      "\"%s\" needs \"%s\" behind \"%s\" in the order of "
+                      "modules",
+                      xmcf->data ? "xet_data"
+                      : xmcf->api ? "xet_api" : "xet_token",
+                      order[n], n ? order[n - 1] : "");
         return NGX_ERROR;
     }
 
@@ -210,6 +260,15 @@ ngx_http_xet_range_init(ngx_conf_t *cf)
 
 
 static ngx_int_t
+ngx_http_xet_coding_init(ngx_conf_t *cf)
+{
+    ngx_http_xet_coding_filter = ngx_http_top_header_filter;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
 ngx_http_xet_data_init(ngx_conf_t *cf)
 {
     ngx_http_xet_data_next = ngx_http_top_header_filter;
@@ -230,7 +289,8 @@ ngx_http_xet_data_header_filter(ngx_http_request_t *r)
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
     if (!xlcf->data) {
-        return ngx_http_xet_data_next(r);
+        return ngx_http_xet_data_ours(r, xlcf)
+               ? ngx_http_xet_coding_filter(r) : ngx_http_xet_data_next(r);
     }
 
     if (r == r->main && ngx_http_xet_data_cache(r) != NGX_OK) {
@@ -244,6 +304,16 @@ ngx_http_xet_data_header_filter(ngx_http_request_t *r)
     }
 
     return ngx_http_xet_range_filter(r);
+}
+
+
+/* Also what nginx itself answers in the place of our handler. */
+
+static ngx_uint_t
+ngx_http_xet_data_ours(ngx_http_request_t *r, ngx_http_xet_loc_conf_t *xlcf)
+{
+    return xlcf->api || xlcf->mint
+           || r->content_handler == ngx_http_xet_error_handler;
 }
 
 
@@ -342,6 +412,10 @@ ngx_http_xet_guard_header_filter(ngx_http_request_t *r)
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
+    if (xlcf->api || xlcf->verify_body) {
+        ngx_http_xet_guard_digest(r);
+    }
+
     /* errors and redirects have no byte of a xorb */
 
     if (!xlcf->data || r != r->main
@@ -365,6 +439,35 @@ ngx_http_xet_guard_header_filter(ngx_http_request_t *r)
                          : NGX_HTTP_INTERNAL_SERVER_ERROR;
 
     return ngx_http_filter_finalize_request(r, NULL, status);
+}
+
+
+/*
+ * RFC 9530: a digest is that of the coded form.  What we code ourselves has
+ * none, so a coding with a digest is a filter's, here or at an edge.
+ */
+
+static void
+ngx_http_xet_guard_digest(ngx_http_request_t *r)
+{
+    ngx_uint_t        n;
+    ngx_table_elt_t  *h;
+
+    for (n = 0; /* void */ ; n++) {
+
+        h = ngx_http_xet_header_find(&r->headers_out.headers,
+                                     "Content-Encoding", n);
+        if (h == NULL) {
+            return;
+        }
+
+        if (h->hash && h->value.len) {
+            break;
+        }
+    }
+
+    ngx_http_xet_data_remove(r, "Digest");
+    ngx_http_xet_data_remove(r, "Repr-Digest");
 }
 
 

@@ -13,7 +13,12 @@
  * for by windows come in the order of their index, while a bitmap scan would
  * read and sort all remaining rows for each window.
  *
- * statement_timeout ends a statement that nobody waits for any more.
+ * A heal and the commit of a shard lock each other out, and each must see what
+ * the other one has committed meanwhile: read committed.
+ *
+ * statement_timeout ends a statement that nobody waits for any more.  While
+ * such a statement waits for a lock, PostgreSQL would not notice that its
+ * session was given up: client_connection_check_interval makes it look.
  */
 
 #include "ngx_http_xet.h"
@@ -25,6 +30,9 @@ static const char  ngx_http_xet_pg_setup_sql[] =
     "SELECT set_config('enable_seqscan', 'off', false),"
     "       set_config('enable_bitmapscan', 'off', false),"
     "       set_config('plan_cache_mode', 'force_generic_plan', false),"
+    "       set_config('default_transaction_isolation', 'read committed',"
+    "                  false),"
+    "       set_config('client_connection_check_interval', '1s', false),"
     "       set_config('statement_timeout', $1, false)";
 
 

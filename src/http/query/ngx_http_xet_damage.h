@@ -16,7 +16,12 @@
 #include "ngx_http_xet_array.h"
 
 
-#define NGX_HTTP_XET_DAMAGE_MAX  1024          /* further ones are dropped */
+/*
+ * Further ones are dropped, and found by who comes next.  Where all are to be
+ * found they are asked for by as many (xet.shard_doubts() in
+ * sql/functions.sql).
+ */
+#define NGX_HTTP_XET_DAMAGE_MAX  1024
 
 
 typedef struct {

@@ -309,13 +309,15 @@ ngx_int_t ngx_http_xet_query_shard_stage(ngx_http_request_t *r,
 
 /*
  * The copies that registered files of the batch refer to by other terms than
- * those of the batch.
+ * those of the batch: up to NGX_HTTP_XET_DAMAGE_MAX, of xorbs whose id is above
+ * after, in the order of their ids.
  */
 ngx_int_t ngx_http_xet_query_shard_doubts(ngx_http_request_t *r,
-    ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
+    ngx_http_xet_batch_t *b, int64_t after,
+    ngx_http_xet_query_handler_pt handler);
 ngx_uint_t ngx_http_xet_query_shard_doubts_n(ngx_http_xet_query_t *q);
 void ngx_http_xet_query_shard_doubts_row(ngx_http_xet_query_t *q, ngx_uint_t i,
-    xet_hash_t *xorb, uint32_t *tag, uint64_t *size);
+    xet_hash_t *xorb, uint32_t *tag, uint64_t *size, int64_t *id);
 
 /*
  * Registers the files of the last batch and of all staged ones, in a single

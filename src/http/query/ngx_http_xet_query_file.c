@@ -5,6 +5,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_auth.h"
 #include "ngx_http_xet_lanes.h"
 #include "ngx_http_xet_query_send.h"
 
@@ -20,6 +21,11 @@ ngx_http_xet_query_file_terms(ngx_http_request_t *r, const xet_hash_t *file,
     ngx_http_xet_params_bytes(p, file->bytes, XET_HASH_LEN);
     ngx_http_xet_params_int8(p, ngx_min(first, NGX_MAX_OFF_T_VALUE));
     ngx_http_xet_params_int8(p, ngx_min(last, NGX_MAX_OFF_T_VALUE));
+
+    if (ngx_http_xet_repo(r) == NULL) {
+        return ngx_http_xet_send_file_terms_all(r, NGX_HTTP_XET_READ, handler);
+    }
+
     ngx_http_xet_query_repo(r, p);
 
     return ngx_http_xet_send_file_terms(r, NGX_HTTP_XET_READ, handler);
@@ -66,6 +72,11 @@ ngx_http_xet_query_file_open(ngx_http_request_t *r, const xet_hash_t *file,
 
     ngx_http_xet_params_bytes(p, file->bytes, XET_HASH_LEN);
     ngx_http_xet_params_int8(p, ngx_min(at, NGX_MAX_OFF_T_VALUE));
+
+    if (ngx_http_xet_repo(r) == NULL) {
+        return ngx_http_xet_send_file_open_all(r, NGX_HTTP_XET_READ, handler);
+    }
+
     ngx_http_xet_query_repo(r, p);
 
     return ngx_http_xet_send_file_open(r, NGX_HTTP_XET_READ, handler);
@@ -125,6 +136,11 @@ ngx_http_xet_query_files_terms(ngx_http_request_t *r,
     ngx_http_xet_params_array(p, files);
     ngx_http_xet_params_int8(p, first + 1);
     ngx_http_xet_params_int8(p, at);
+
+    if (ngx_http_xet_repo(r) == NULL) {
+        return ngx_http_xet_send_files_terms_all(r, NGX_HTTP_XET_READ, handler);
+    }
+
     ngx_http_xet_query_repo(r, p);
 
     return ngx_http_xet_send_files_terms(r, NGX_HTTP_XET_READ, handler);

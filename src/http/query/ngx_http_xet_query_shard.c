@@ -111,7 +111,7 @@ ngx_http_xet_query_sweep(void)
 
 ngx_int_t
 ngx_http_xet_query_shard_doubts(ngx_http_request_t *r, ngx_http_xet_batch_t *b,
-    ngx_http_xet_query_handler_pt handler)
+    int64_t after, ngx_http_xet_query_handler_pt handler)
 {
     ngx_http_xet_params_t  *p;
 
@@ -123,6 +123,7 @@ ngx_http_xet_query_shard_doubts(ngx_http_request_t *r, ngx_http_xet_batch_t *b,
 
     ngx_http_xet_params_array(p, &b->hashes);
     ngx_http_xet_params_array(p, &b->packed);
+    ngx_http_xet_params_int8(p, after);
 
     return ngx_http_xet_send_shard_doubts(r, NGX_HTTP_XET_WRITE, handler);
 }
@@ -137,7 +138,7 @@ ngx_http_xet_query_shard_doubts_n(ngx_http_xet_query_t *q)
 
 void
 ngx_http_xet_query_shard_doubts_row(ngx_http_xet_query_t *q, ngx_uint_t i,
-    xet_hash_t *xorb, uint32_t *tag, uint64_t *size)
+    xet_hash_t *xorb, uint32_t *tag, uint64_t *size, int64_t *id)
 {
     ngx_str_t  hash;
 
@@ -151,4 +152,5 @@ ngx_http_xet_query_shard_doubts_row(ngx_http_xet_query_t *q, ngx_uint_t i,
 
     *tag = (uint32_t) ngx_http_xet_pg_int(q->res, i, 1);
     *size = (uint64_t) ngx_http_xet_pg_int(q->res, i, 2);
+    *id = ngx_http_xet_pg_int(q->res, i, 3);
 }

@@ -13,6 +13,9 @@
 #define XET_ROWS(name, params, columns)                                       \
     XET_STATEMENT(name, params, "SELECT " columns " FROM xet." #name          \
                   "(" NGX_HTTP_XET_STMT_##params ")")
+#define XET_ALL(name, params, columns)                                        \
+    XET_STATEMENT(name##_all, params, "SELECT " columns " FROM xet." #name    \
+                  "(" NGX_HTTP_XET_STMT_##params ", NULL)")
 #define XET_VALUE(name, params)                                               \
     XET_STATEMENT(name, params, "SELECT xet." #name                           \
                   "(" NGX_HTTP_XET_STMT_##params ")")

@@ -259,14 +259,29 @@ static xet_status_t
 ngx_http_xet_batch_add_rows(ngx_http_request_t *r,
     ngx_http_xet_batch_req_t *b, ngx_uint_t n)
 {
-    ngx_uint_t               i;
+    ngx_uint_t               i, inside;
     xet_status_t             rc;
     ngx_http_xet_file_row_t  row;
 
-    rc = XET_OK;
+    /*
+     * A window that begins inside a file goes on where the one before it has
+     * ended, else the file has other terms by now, or is not seen any more.
+     */
+
+    inside = b->plan.nfiles && b->plan.position < b->plan.want.end;
+
+    rc = (inside && n == 0) ? XET_PLAN_CHANGED : XET_OK;
 
     for (i = 0; i < n && rc == XET_OK; i++) {
         ngx_http_xet_query_files_terms_row(r, i, &row);
+
+        if (inside && i == 0
+            && (row.file != b->file
+                || (row.packed.len
+                    && row.first_offset < b->plan.position)))
+        {
+            return XET_PLAN_CHANGED;
+        }
 
         if (row.file >= b->n) {
             return XET_INTERNAL;

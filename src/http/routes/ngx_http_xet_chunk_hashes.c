@@ -12,8 +12,10 @@
  *     done      the next slices, the next terms, or the answer
  *
  * Memory: a window of terms and a window of chunk lists; and the result, which
- * is bounded by a number of nodes, but has 32 bytes for each term that is not
- * dirty.  The state is the thread's while a job runs.
+ * is bounded by a number of nodes and of terms that are not dirty: 7 MB as
+ * JSON for one range, 15 MB for a thousand.  Real files have some dozen nodes
+ * a range; files of long runs of one chunk may have a node for each chunk.
+ * The state is the thread's while a job runs.
  */
 
 #include "ngx_http_xet.h"
@@ -28,7 +30,9 @@
 
 
 #define NGX_HTTP_XET_DIRTY_MAX     1024
-#define NGX_HTTP_XET_NODES_MAX     1048576
+#define NGX_HTTP_XET_NODES_MAX     16384
+#define NGX_HTTP_XET_NODES_RANGE   64          /* more for each range */
+#define NGX_HTTP_XET_CLEAN_MAX     65536       /* terms */
 #define NGX_HTTP_XET_HASHES_TERMS  256
 #define NGX_HTTP_XET_HASHES_CHUNKS (2 * XET_XORB_CHUNKS_MAX)
 
@@ -230,7 +234,8 @@ ngx_http_xet_hashes_first(ngx_http_xet_hashes_t *h,
 
     return xet_windows_init(&h->windows, h->suite, ngx_http_xet_alloc,
                             h->pool, h->ranges, h->nranges, terms->size,
-                            NGX_HTTP_XET_NODES_MAX);
+                            NGX_HTTP_XET_NODES_MAX
+                            + h->nranges * NGX_HTTP_XET_NODES_RANGE);
 }
 
 
@@ -247,6 +252,12 @@ ngx_http_xet_hashes_copy(ngx_http_request_t *r, ngx_http_xet_hashes_t *h,
 
     for (i = 0; i < terms->n; i++) {
         ngx_http_xet_query_file_terms_row(r, i, &offset, &packed);
+
+        /* other terms took the place of those of the window before */
+
+        if (i == 0 && packed.len && offset < h->windows.position) {
+            return XET_PLAN_CHANGED;
+        }
 
         if (packed.len > XET_TERM_SEGMENT_MAX * XET_TERM_LEN
             || (i == 0 && offset != h->windows.position))
@@ -400,11 +411,17 @@ ngx_http_xet_hashes_feed(ngx_http_xet_hashes_t *h)
 
         rc = xet_windows_add(&h->windows, &wt);
 
-        if (rc != XET_OK) {
+        /* a client sends the whole file then */
 
+        if (h->windows.gap.over
+            || h->windows.nverifications > NGX_HTTP_XET_CLEAN_MAX)
+        {
             /* a client that gets XET_WINDOWS_SIZE sends the whole file */
+            return XET_WINDOWS_SIZE;
+        }
 
-            return h->windows.gap.over ? XET_WINDOWS_SIZE : rc;
+        if (rc != XET_OK) {
+            return rc;
         }
     }
 

@@ -63,7 +63,30 @@ ngx_http_xet_token_handler(ngx_http_request_t *r)
                                   "no token for you here");
     }
 
-    if (rc != NGX_OK || ngx_http_xet_token_cas_url(r, &url) != NGX_OK) {
+    if (rc != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    /* both may come from the request: a path, a certificate, a cookie */
+
+    if ((claims.repo.data
+         && !xet_token_repo_ok(claims.repo.data, claims.repo.len))
+        || (claims.sub.data
+            && !xet_token_text_ok(&claims.sub, XET_TOKEN_SUB_MAX)))
+    {
+        return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_claim",
+                                  "no repository or subject can have this "
+                                  "name");
+    }
+
+    rc = ngx_http_xet_token_cas_url(r, &url);
+
+    if (rc == NGX_DECLINED) {
+        return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "no_host",
+                                  "the request names no host");
+    }
+
+    if (rc != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -75,8 +98,7 @@ ngx_http_xet_token_handler(ngx_http_request_t *r)
 
     if (status != XET_OK) {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "xet: minting a token failed: subject or repo is out "
-                      "of bounds");
+                      "xet: minting a token failed");
         return ngx_http_xet_error_status(r, XET_INTERNAL);
     }
 
@@ -151,10 +173,13 @@ ngx_http_xet_token_value(ngx_http_request_t *r, ngx_http_complex_value_t *cv,
 }
 
 
+/* NGX_DECLINED when the request names no host. */
+
 static ngx_int_t
 ngx_http_xet_token_cas_url(ngx_http_request_t *r, ngx_str_t *url)
 {
     u_char                   *p;
+    ngx_int_t                 rc;
     ngx_http_xet_url_t        base;
     ngx_http_xet_loc_conf_t  *xlcf;
 
@@ -168,8 +193,10 @@ ngx_http_xet_token_cas_url(ngx_http_request_t *r, ngx_str_t *url)
 
     } else {
 
-        if (ngx_http_xet_url_init(r, &base) != NGX_OK) {
-            return NGX_ERROR;
+        rc = ngx_http_xet_url_init(r, &base);
+
+        if (rc != NGX_OK) {
+            return rc;
         }
 
         url->len = base.base.len + xlcf->api_base.len;

@@ -146,7 +146,6 @@ ngx_http_xet_probe_init(ngx_http_xet_probe_t *probe)
 
     probe->timer.handler = ngx_http_xet_probe_timeout;
     probe->timer.data = &probe->dummy;
-    probe->timer.cancelable = 1;
 
     probe->status = XET_AGAIN;
     probe->task = task;

@@ -64,6 +64,7 @@ struct ngx_http_xet_register_s {
     ngx_str_t                  store;
     ngx_http_xet_damage_t      damage;
     ngx_http_xet_seen_t        seen[NGX_HTTP_XET_SEEN];
+    int64_t                    doubt;          /* xorb, the last of a window */
 
     unsigned                   named:1;        /* xorb is set */
     unsigned                   proof:1;
@@ -324,11 +325,12 @@ ngx_http_xet_register_batch(ngx_http_request_t *r,
     ngx_http_xet_register_t *reg)
 {
     if (!reg->doubted && reg->batch.hashes.n) {
-        return ngx_http_xet_query_shard_doubts(r, &reg->batch,
+        return ngx_http_xet_query_shard_doubts(r, &reg->batch, reg->doubt,
                                                ngx_http_xet_register_doubts);
     }
 
     reg->doubted = 0;
+    reg->doubt = 0;
 
     if (reg->batch.size > NGX_HTTP_XET_BATCH_SIZE) {
         ngx_http_xet_register_progress(r, NGX_HTTP_XET_STAGING);
@@ -352,6 +354,7 @@ ngx_http_xet_register_doubts(ngx_http_request_t *r, ngx_int_t rc)
     reg = ngx_http_xet_register_get(r);
 
     if (rc == NGX_DECLINED) {
+        reg->doubted = 1;
         ngx_http_xet_register_marked(r, NGX_OK);
         return;
     }
@@ -386,7 +389,8 @@ ngx_http_xet_register_look_job(void *data, ngx_log_t *log)
     n = ngx_http_xet_query_shard_doubts_n(reg->query);
 
     for (i = 0; i < n; i++) {
-        ngx_http_xet_query_shard_doubts_row(reg->query, i, &xorb, &tag, &size);
+        ngx_http_xet_query_shard_doubts_row(reg->query, i, &xorb, &tag, &size,
+                                            &reg->doubt);
 
         rc = ngx_http_xet_damage_stat_job(&reg->damage, &reg->store, &xorb,
                                           tag, size, log);
@@ -396,6 +400,8 @@ ngx_http_xet_register_look_job(void *data, ngx_log_t *log)
             return;
         }
     }
+
+    reg->doubted = (n < NGX_HTTP_XET_DAMAGE_MAX);
 }
 
 
@@ -439,7 +445,7 @@ ngx_http_xet_register_marked(ngx_http_request_t *r, ngx_int_t rc)
         ngx_http_xet_damage_destroy(&reg->damage);
         ngx_http_xet_damage_init(&reg->damage);
 
-        reg->doubted = 1;
+        /* or the next window of doubts */
 
         rc = ngx_http_xet_register_batch(r, reg);
 

@@ -309,21 +309,14 @@ xet_cli_zt_get_digest(xet_cli_zt_get_t *g, xet_cli_request_t *r)
 static int
 xet_cli_zt_get_close(xet_cli_zt_get_t *g, int rc)
 {
+    if (g->part && g->fd >= 0) {
+        return xet_cli_output_finish(g->fd, g->part, g->output, rc);
+    }
+
     if (g->fd >= 0 && g->fd != STDOUT_FILENO && close(g->fd) != 0
         && rc == XET_CLI_OK)
     {
         rc = xet_cli_fail(XET_CLI_ERROR, g->output, strerror(errno));
-    }
-
-    if (g->part && g->fd >= 0) {
-
-        if (rc == XET_CLI_OK && rename(g->part, g->output) != 0) {
-            rc = xet_cli_fail(XET_CLI_ERROR, g->output, strerror(errno));
-        }
-
-        if (rc != XET_CLI_OK) {
-            unlink(g->part);
-        }
     }
 
     return rc;

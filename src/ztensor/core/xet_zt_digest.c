@@ -197,6 +197,9 @@ xet_zt_digest_name(xet_zt_digest_verdict_t verdict)
     case XET_ZT_DIGEST_MALFORMED:
         return "malformed";
 
+    case XET_ZT_DIGEST_UNCHECKED:
+        return "not_checked";
+
     default: /* XET_ZT_DIGEST_UNREADABLE */
         return "unreadable";
     }

@@ -21,7 +21,8 @@ typedef enum {
     XET_ZT_DIGEST_UNSUPPORTED,         /* unknown, or over data that is not
                                           read or decoded here */
     XET_ZT_DIGEST_MALFORMED,
-    XET_ZT_DIGEST_UNREADABLE           /* its data can't be read */
+    XET_ZT_DIGEST_UNREADABLE,          /* its data can't be read */
+    XET_ZT_DIGEST_UNCHECKED            /* it was too much; never kept */
 } xet_zt_digest_verdict_t;
 
 

@@ -204,8 +204,10 @@ xet_zt_audit_component(xet_zt_audit_t *a, xet_zt_object_t *o,
 {
     xet_zt_verdict_t  verdict;
 
-    a->checked++;
-    a->bytes += (c->shard.data == NULL) ? c->length : 0;
+    if (report->digest != XET_ZT_DIGEST_UNCHECKED) {
+        a->checked++;
+        a->bytes += (c->shard.data == NULL) ? c->length : 0;
+    }
 
     if (!xet_zt_report_ok(report, a->container)) {
         a->failed = 1;

@@ -40,6 +40,7 @@ struct xet_zt_sparse_s {
     size_t                   memory;
     uint64_t                *marks;        /* bits, or a cell each */
     size_t                   marks_size;   /* bytes allocated */
+    size_t                   cleared;      /* and not yet asked for */
 
     const xet_zt_object_t   *object;
     uint64_t                 index;        /* of the object */
@@ -552,8 +553,21 @@ xet_zt_sparse_marks(xet_zt_sparse_t *s)
 
     memset(s->marks, 0, size);
     s->marked = 1;
+    s->cleared += size;
 
     return XET_OK;
+}
+
+
+size_t
+xet_zt_sparse_cleared(xet_zt_sparse_t *s)
+{
+    size_t  n;
+
+    n = s->cleared;
+    s->cleared = 0;
+
+    return n;
 }
 
 

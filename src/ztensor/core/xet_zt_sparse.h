@@ -42,6 +42,9 @@ int xet_zt_sparse_start(xet_zt_sparse_t *s, xet_zt_container_t container,
 xet_status_t xet_zt_sparse_feed(xet_zt_sparse_t *s, const uint8_t *data,
     size_t len);
 
+/* Bytes of memory that were cleared for it since this was asked last. */
+size_t xet_zt_sparse_cleared(xet_zt_sparse_t *s);
+
 /*
  * Called after all bytes.  XET_OK; XET_ZT_INDICES; XET_ZT_UNCHECKED when the
  * check would take too much memory, or when the number of values is not known.

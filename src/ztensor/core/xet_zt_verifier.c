@@ -17,6 +17,10 @@
  *
  * A small component is decoded as a whole, as it is when its data is requested:
  * no window is too large for that.
+ *
+ * A kilobyte of zstd may be a megabyte of data, so work is counted in decoded
+ * bytes, and in those that the comparison of indices has to clear: who feeds
+ * says how much of it may be done at a time, and in all.
  */
 
 
@@ -48,7 +52,11 @@ struct xet_zt_verifier_s {
 
     const xet_zt_object_t   *object;
     const xet_zt_component_t  *component;
-    uint64_t                 left;         /* bytes to be fed */
+    uint64_t                 length;       /* stored bytes */
+    uint64_t                 left;         /* of them, to be fed */
+    uint64_t                 limit;        /* decoded bytes */
+    uint64_t                 produced;     /* of them, by the decoder */
+    uint64_t                 work;         /* bytes */
     xet_status_t             status;
     uint8_t                  last;         /* the last decoded byte */
 
@@ -57,8 +65,10 @@ struct xet_zt_verifier_s {
 
 
 static xet_status_t xet_zt_verifier_coding(xet_zt_verifier_t *v);
+static xet_status_t xet_zt_verifier_some(xet_zt_verifier_t *v,
+    const uint8_t **data, size_t *len, uint64_t stop);
 static xet_status_t xet_zt_verifier_decode(xet_zt_verifier_t *v,
-    const uint8_t *data, size_t len);
+    const uint8_t **data, size_t *len, uint64_t stop);
 static xet_status_t xet_zt_verifier_whole(xet_zt_verifier_t *v,
     const uint8_t *data, size_t len);
 static xet_status_t xet_zt_verifier_plain(xet_zt_verifier_t *v,
@@ -81,6 +91,7 @@ xet_zt_verifier_create(const xet_zt_decode_limits_t *limits)
     xet_zt_digest_init(&v->digest);
 
     v->whole = NULL;
+    v->limit = UINT64_MAX;
     v->decoder = xet_zt_decoder_create(limits);
     v->sparse = xet_zt_sparse_create(XET_ZT_VERIFIER_MARKS);
 
@@ -108,6 +119,13 @@ xet_zt_verifier_destroy(xet_zt_verifier_t *v)
 }
 
 
+void
+xet_zt_verifier_limit(xet_zt_verifier_t *v, uint64_t limit)
+{
+    v->limit = limit;
+}
+
+
 xet_status_t
 xet_zt_verifier_start(xet_zt_verifier_t *v, const xet_zt_region_t *region,
     const xet_zt_object_t *o, const xet_zt_component_t *c, xet_range_t *range)
@@ -123,7 +141,10 @@ xet_zt_verifier_start(xet_zt_verifier_t *v, const xet_zt_region_t *region,
     v->values = (c->element != NULL
                  && c->element->values != XET_ZT_VALUES_ANY);
     v->skip = 0;
+    v->length = 0;
     v->left = 0;
+    v->produced = 0;
+    v->work = 0;
     v->status = XET_OK;
     v->last = 0;
 
@@ -147,7 +168,8 @@ xet_zt_verifier_start(xet_zt_verifier_t *v, const xet_zt_region_t *region,
         return XET_DONE;
     }
 
-    v->left = range->end - range->start;
+    v->length = range->end - range->start;
+    v->left = v->length;
 
     rc = xet_zt_verifier_coding(v);
 
@@ -211,49 +233,108 @@ xet_zt_verifier_coding(xet_zt_verifier_t *v)
 xet_status_t
 xet_zt_verifier_feed(xet_zt_verifier_t *v, const uint8_t *data, size_t len)
 {
+    uint64_t      room;
     xet_status_t  rc;
 
-    if (len > v->left) {
-        len = (size_t) v->left;
+    do {
+        room = UINT64_MAX;
+        rc = xet_zt_verifier_take(v, &data, &len, &room);
+    } while (rc == XET_AGAIN);
+
+    return rc;
+}
+
+
+xet_status_t
+xet_zt_verifier_take(xet_zt_verifier_t *v, const uint8_t **data, size_t *len,
+    uint64_t *room)
+{
+    size_t          n, past;
+    uint64_t        before, done;
+    xet_status_t    rc, digested;
+    const uint8_t  *start;
+
+    n = (*len > v->left) ? (size_t) v->left : *len;
+
+    past = *len - n;
+    start = *data;
+    before = v->work;
+
+    rc = xet_zt_verifier_some(v, data, &n,
+                              (*room > UINT64_MAX - before)
+                              ? UINT64_MAX : before + *room);
+
+    v->left -= (uint64_t) (*data - start);
+
+    if (!v->decoded && v->component->coding != XET_ZT_CODING_RAW) {
+        digested = xet_zt_digest_update(&v->digest, start,
+                                        (size_t) (*data - start));
+
+        rc = (digested == XET_OK) ? rc : digested;
     }
 
-    v->left -= len;
+    done = v->work - before;
 
-    if (len == 0) {
-        return XET_OK;
+    *len = n + past;
+    *room -= (done < *room) ? done : *room;
+
+    if (rc == XET_OK) {
+        *data += past;
+        *len = 0;
     }
 
-    if (v->component->coding == XET_ZT_CODING_RAW) {
-        return xet_zt_verifier_plain(v, data, len);
-    }
+    return rc;
+}
 
-    if (!v->decoded) {
-        rc = xet_zt_digest_update(&v->digest, data, len);
+
+/* All of the bytes, or XET_AGAIN when as much work was done as was to be. */
+
+static xet_status_t
+xet_zt_verifier_some(xet_zt_verifier_t *v, const uint8_t **data, size_t *len,
+    uint64_t stop)
+{
+    size_t          n;
+    xet_status_t    rc;
+    const uint8_t  *p;
+
+    if (v->decode && !v->at_once) {
+        rc = xet_zt_verifier_decode(v, data, len, stop);
 
         if (rc != XET_OK) {
             return rc;
         }
     }
 
-    if (!v->decode) {
-        return XET_OK;
+    p = *data;
+    n = *len;
+
+    *data += n;
+    *len = 0;
+
+    if (v->component->coding == XET_ZT_CODING_RAW) {
+        return xet_zt_verifier_plain(v, p, n);
     }
 
-    return v->at_once ? xet_zt_verifier_whole(v, data, len)
-                      : xet_zt_verifier_decode(v, data, len);
+    return (v->decode && v->at_once && n) ? xet_zt_verifier_whole(v, p, n)
+                                          : XET_OK;
 }
 
 
 static xet_status_t
-xet_zt_verifier_decode(xet_zt_verifier_t *v, const uint8_t *data, size_t len)
+xet_zt_verifier_decode(xet_zt_verifier_t *v, const uint8_t **data, size_t *len,
+    uint64_t stop)
 {
     size_t        n;
     xet_status_t  rc;
 
     do {
+        if (v->work >= stop) {
+            return XET_AGAIN;
+        }
+
         n = sizeof(v->buf);
 
-        rc = xet_zt_decoder_feed(v->decoder, &data, &len, v->buf, &n);
+        rc = xet_zt_decoder_feed(v->decoder, data, len, v->buf, &n);
 
         if (rc != XET_AGAIN) {
 
@@ -265,12 +346,19 @@ xet_zt_verifier_decode(xet_zt_verifier_t *v, const uint8_t *data, size_t len)
             return XET_OK;
         }
 
+        v->produced += n;
+
+        if (v->produced > v->limit) {
+            xet_zt_verifier_failed(v, XET_ZT_VERIFY_SIZE);
+            return XET_OK;
+        }
+
         rc = xet_zt_verifier_plain(v, v->buf, n);
         if (rc != XET_OK) {
             return rc;
         }
 
-    } while (len || n == sizeof(v->buf));
+    } while (*len || n == sizeof(v->buf));
 
     return XET_OK;
 }
@@ -286,7 +374,7 @@ xet_zt_verifier_whole(xet_zt_verifier_t *v, const uint8_t *data, size_t len)
     memcpy(v->whole + v->stored, data, len);
     v->stored += len;
 
-    if (v->left) {
+    if (v->stored < v->length) {
         return XET_OK;
     }
 
@@ -302,6 +390,10 @@ xet_zt_verifier_whole(xet_zt_verifier_t *v, const uint8_t *data, size_t len)
     if (rc == XET_NOMEM) {
         return rc;
     }
+
+    /* it may have been found out with the last byte */
+
+    v->work += n;
 
     xet_zt_verifier_failed(v, rc);
 
@@ -323,9 +415,12 @@ xet_zt_verifier_plain(xet_zt_verifier_t *v, const uint8_t *data, size_t len)
     }
 
     v->last = data[len - 1];
+    v->work += len;
 
     if (v->indices) {
         rc = xet_zt_sparse_feed(v->sparse, data, len);
+
+        v->work += xet_zt_sparse_cleared(v->sparse);
 
         if (rc != XET_OK) {
             return rc;
@@ -370,6 +465,11 @@ xet_zt_verifier_finish(xet_zt_verifier_t *v, xet_zt_report_t *report)
 
     report->status = v->status;
     report->digest = v->digest.verdict;
+
+    if (v->status == XET_ZT_VERIFY_SIZE) {
+        report->digest = XET_ZT_DIGEST_UNCHECKED;
+        return XET_OK;
+    }
 
     if (v->digest.kind == XET_ZT_DIGEST_NONE) {
 
@@ -457,6 +557,13 @@ xet_zt_verifier_failed(xet_zt_verifier_t *v, xet_status_t status)
     v->decode = 0;
     v->skip = v->decoded;
     v->status = status;
+}
+
+
+uint64_t
+xet_zt_verifier_work(const xet_zt_verifier_t *v)
+{
+    return v->work;
 }
 
 

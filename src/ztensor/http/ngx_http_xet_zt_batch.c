@@ -11,7 +11,15 @@
  * Digests are computed and data is decoded in the reader's jobs; the batch is
  * the thread's while a read is under way.  Memory: the copies of objects, a
  * buffer of 64 KiB, a zstd window, 2 MiB as soon as a component is decoded as
- * a whole, and up to 16 MiB for indices.
+ * a whole, up to 16 MiB for indices, and a piece of 128 KiB.
+ *
+ * A piece that the reader hands over may decode to gigabytes.  When a job has
+ * decoded its share, the rest of the piece is kept and decoded in a job of its
+ * own; the next piece is read when that one is done.
+ *
+ * What the request may still read and decode is checked before a component
+ * begins, as the manifest declares its length.  Where it does not, all that is
+ * left is set aside, and the unused part given back at the component's end.
  *
  * Reports are kept in PostgreSQL: the data of a file never changes, so it is
  * read for this once.  A row has the reports on all components of an object;
@@ -40,14 +48,24 @@ static int ngx_libc_cdecl ngx_http_xet_zt_batch_cmp(const void *one,
     const void *two);
 static xet_status_t ngx_http_xet_zt_batch_next(ngx_http_request_t *r,
     ngx_http_xet_zt_batch_t *b);
+static ngx_uint_t ngx_http_xet_zt_batch_afford(ngx_http_xet_zt_batch_t *b,
+    ngx_http_xet_zt_item_t *item);
 static xet_status_t ngx_http_xet_zt_batch_empty(ngx_http_xet_zt_batch_t *b,
     ngx_http_xet_zt_item_t *item);
 static xet_status_t ngx_http_xet_zt_batch_consume(void *data,
     const u_char *p, size_t len);
+static xet_status_t ngx_http_xet_zt_batch_work(ngx_http_xet_zt_batch_t *b,
+    const u_char **p, size_t *len);
 static xet_status_t ngx_http_xet_zt_batch_feed(ngx_http_xet_zt_batch_t *b,
-    ngx_http_xet_zt_item_t *item, const u_char *p, size_t len);
+    ngx_http_xet_zt_item_t *item, const u_char **p, size_t *len);
+static xet_status_t ngx_http_xet_zt_batch_finish(ngx_http_xet_zt_batch_t *b,
+    ngx_http_xet_zt_item_t *item);
 static void ngx_http_xet_zt_batch_read(ngx_http_request_t *r, void *data,
     xet_status_t status);
+static void ngx_http_xet_zt_batch_job(void *data, ngx_log_t *log);
+static void ngx_http_xet_zt_batch_worked(ngx_http_request_t *r, void *data);
+static xet_status_t ngx_http_xet_zt_batch_continue(ngx_http_request_t *r,
+    ngx_http_xet_zt_batch_t *b);
 static xet_status_t ngx_http_xet_zt_reports_load(ngx_http_request_t *r,
     ngx_http_xet_zt_batch_t *b, ngx_http_xet_ztensor_pt handler);
 static void ngx_http_xet_zt_reports_queried(ngx_http_request_t *r,
@@ -73,6 +91,8 @@ ngx_http_xet_zt_batch_init(ngx_http_request_t *r, ngx_http_xet_zt_batch_t *b)
 
     b->rules = xet_zt_report_rules(&zlcf->limits, &zlcf->decoder);
 
+    b->output = zlcf->decoder.output;
+
     b->verifier = xet_zt_verifier_create(&zlcf->decoder);
 
     return b->verifier ? XET_OK : XET_NOMEM;
@@ -86,6 +106,9 @@ ngx_http_xet_zt_batch_destroy(ngx_http_xet_zt_batch_t *b)
 
     xet_zt_verifier_destroy(b->verifier);
     b->verifier = NULL;
+
+    free(b->in);
+    b->in = NULL;
 }
 
 
@@ -313,13 +336,19 @@ ngx_http_xet_zt_batch_next(ngx_http_request_t *r, ngx_http_xet_zt_batch_t *b)
 
         if (!item->known) {
 
-            if (item->range.start < item->range.end) {
-                break;
-            }
+            if (item->range.start == item->range.end) {
+                status = ngx_http_xet_zt_batch_empty(b, item);
 
-            status = ngx_http_xet_zt_batch_empty(b, item);
-            if (status != XET_OK) {
-                return status;
+                if (status != XET_OK) {
+                    return status;
+                }
+
+            } else if (ngx_http_xet_zt_batch_afford(b, item)) {
+                break;
+
+            } else {
+                item->report.digest = XET_ZT_DIGEST_UNCHECKED;
+                item->report.status = XET_ZT_VERIFY_SIZE;
             }
         }
 
@@ -334,7 +363,8 @@ ngx_http_xet_zt_batch_next(ngx_http_request_t *r, ngx_http_xet_zt_batch_t *b)
         if (b->order[b->end]->known
             || place->start == place->end
             || place->start < range.end
-            || place->start - range.end > NGX_HTTP_XET_ZT_BATCH_GAP)
+            || place->start - range.end > NGX_HTTP_XET_ZT_BATCH_GAP
+            || !ngx_http_xet_zt_batch_afford(b, b->order[b->end]))
         {
             break;
         }
@@ -343,10 +373,46 @@ ngx_http_xet_zt_batch_next(ngx_http_request_t *r, ngx_http_xet_zt_batch_t *b)
     }
 
     b->pos = range.start;
+    b->room = NGX_HTTP_XET_ZT_BATCH_WORK;
 
     return ngx_http_xet_ztensor_read(r, b->ztensor, &range,
                                      ngx_http_xet_zt_batch_consume,
                                      ngx_http_xet_zt_batch_read, b);
+}
+
+
+/* If enough is left for a component, sets it aside and returns 1. */
+
+static ngx_uint_t
+ngx_http_xet_zt_batch_afford(ngx_http_xet_zt_batch_t *b,
+    ngx_http_xet_zt_item_t *item)
+{
+    uint64_t                   decoded;
+    const xet_zt_component_t  *c;
+
+    c = item->component;
+
+    item->cost = item->range.end - item->range.start;
+
+    if (c->coding == XET_ZT_CODING_ZSTD
+        || c->coding == XET_ZT_CODING_SEEKABLE)
+    {
+        decoded = c->has_decoded ? c->decoded : ngx_min(b->output, b->left);
+
+        /* more than the decoder makes is not decoded */
+
+        if (decoded <= b->output) {
+            item->cost = ngx_max(item->cost, decoded);
+        }
+    }
+
+    if (item->cost > b->left) {
+        return 0;
+    }
+
+    b->left -= item->cost;
+
+    return 1;
 }
 
 
@@ -370,37 +436,74 @@ ngx_http_xet_zt_batch_empty(ngx_http_xet_zt_batch_t *b,
 }
 
 
-/* In a thread. */
+/* Runs in a thread, as do the functions up to the end of a component. */
 
 static xet_status_t
 ngx_http_xet_zt_batch_consume(void *data, const u_char *p, size_t len)
 {
     ngx_http_xet_zt_batch_t *b = data;
 
+    xet_status_t  status;
+
+    status = ngx_http_xet_zt_batch_work(b, &p, &len);
+
+    if (status != XET_AGAIN) {
+        return status;
+    }
+
+    if (len > XET_CHUNK_MAX) {
+        return XET_INTERNAL;
+    }
+
+    if (b->in == NULL) {
+        b->in = malloc(XET_CHUNK_MAX);
+
+        if (b->in == NULL) {
+            return XET_NOMEM;
+        }
+    }
+
+    ngx_memcpy(b->in, p, len);
+
+    b->in_pos = b->in;
+    b->in_len = len;
+
+    return XET_DONE;
+}
+
+
+/* XET_OK: it is done; XET_AGAIN: the job has done its share. */
+
+static xet_status_t
+ngx_http_xet_zt_batch_work(ngx_http_xet_zt_batch_t *b, const u_char **p,
+    size_t *len)
+{
     size_t                   n;
     xet_status_t             status;
     ngx_http_xet_zt_item_t  *item;
 
-    while (len && b->next < b->end) {
-        item = b->order[b->next];
+    while ((*len || b->held) && b->next < b->end) {
 
-        n = len;
-
-        if (b->pos < item->range.start) {
-            n = (size_t) ngx_min(n, item->range.start - b->pos);
-            b->pos += n;
-
-        } else {
-            n = (size_t) ngx_min(n, item->range.end - b->pos);
-
-            status = ngx_http_xet_zt_batch_feed(b, item, p, n);
-            if (status != XET_OK) {
-                return status;
-            }
+        if (b->room == 0) {
+            return XET_AGAIN;
         }
 
-        p += n;
-        len -= n;
+        item = b->order[b->next];
+
+        if (b->pos < item->range.start) {
+            n = (size_t) ngx_min(*len, item->range.start - b->pos);
+
+            b->pos += n;
+            *p += n;
+            *len -= n;
+
+            continue;
+        }
+
+        status = ngx_http_xet_zt_batch_feed(b, item, p, len);
+        if (status != XET_OK) {
+            return status;
+        }
     }
 
     return XET_OK;
@@ -409,13 +512,16 @@ ngx_http_xet_zt_batch_consume(void *data, const u_char *p, size_t len)
 
 static xet_status_t
 ngx_http_xet_zt_batch_feed(ngx_http_xet_zt_batch_t *b,
-    ngx_http_xet_zt_item_t *item, const u_char *p, size_t len)
+    ngx_http_xet_zt_item_t *item, const u_char **p, size_t *len)
 {
-    xet_range_t   range;
-    xet_status_t  status;
+    size_t         n, before;
+    xet_range_t    range;
+    xet_status_t   status;
 
     if (!b->started) {
         b->started = 1;
+
+        xet_zt_verifier_limit(b->verifier, item->cost);
 
         status = xet_zt_verifier_start(b->verifier, &b->region, item->object,
                                        item->component, &range);
@@ -424,16 +530,36 @@ ngx_http_xet_zt_batch_feed(ngx_http_xet_zt_batch_t *b,
         }
     }
 
-    status = xet_zt_verifier_feed(b->verifier, p, len);
+    n = (size_t) ngx_min(*len, item->range.end - b->pos);
+    before = n;
+
+    status = xet_zt_verifier_take(b->verifier, p, &n, &b->room);
+
+    b->pos += before - n;
+    *len -= before - n;
+
+    b->held = (status == XET_AGAIN);
+
     if (status != XET_OK) {
         return status;
     }
 
-    b->pos += len;
+    return (b->pos == item->range.end) ? ngx_http_xet_zt_batch_finish(b, item)
+                                       : XET_OK;
+}
 
-    if (b->pos < item->range.end) {
-        return XET_OK;
-    }
+
+static xet_status_t
+ngx_http_xet_zt_batch_finish(ngx_http_xet_zt_batch_t *b,
+    ngx_http_xet_zt_item_t *item)
+{
+    uint64_t  used;
+
+    used = ngx_max(item->range.end - item->range.start,
+                   xet_zt_verifier_work(b->verifier));
+
+    b->left += item->cost;
+    b->left -= ngx_min(b->left, used);
 
     b->started = 0;
     b->next++;
@@ -449,15 +575,73 @@ ngx_http_xet_zt_batch_read(ngx_http_request_t *r, void *data,
     ngx_http_xet_zt_batch_t *b = data;
 
     if (status == XET_OK || status == XET_DONE) {
+        status = ngx_http_xet_zt_batch_continue(r, b);
 
-        status = (b->next == b->end) ? ngx_http_xet_zt_batch_next(r, b)
-                                     : XET_INTERNAL;
         if (status == XET_AGAIN) {
             return;
         }
     }
 
     b->handler(r, b->data, status);
+}
+
+
+static void
+ngx_http_xet_zt_batch_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_zt_batch_t *b = data;
+
+    b->status = ngx_http_xet_zt_batch_work(b, &b->in_pos, &b->in_len);
+}
+
+
+static void
+ngx_http_xet_zt_batch_worked(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_zt_batch_t *b = data;
+
+    xet_status_t  status;
+
+    status = b->status;
+
+    if (status == XET_OK || status == XET_AGAIN) {
+        status = ngx_http_xet_zt_batch_continue(r, b);
+
+        if (status == XET_AGAIN) {
+            return;
+        }
+    }
+
+    b->handler(r, b->data, status);
+}
+
+
+/* Goes on with the rest of a piece, the next piece, or the next range. */
+
+static xet_status_t
+ngx_http_xet_zt_batch_continue(ngx_http_request_t *r,
+    ngx_http_xet_zt_batch_t *b)
+{
+    xet_status_t  status;
+
+    if (b->next == b->end) {
+        b->in_len = 0;
+
+        return ngx_http_xet_zt_batch_next(r, b);
+    }
+
+    b->room = NGX_HTTP_XET_ZT_BATCH_WORK;
+
+    if (b->in_len || b->held) {
+        return (ngx_http_xet_task_post(r, ngx_http_xet_zt_batch_job,
+                                       ngx_http_xet_zt_batch_worked, b)
+                == NGX_OK)
+               ? XET_AGAIN : XET_OVERLOADED;
+    }
+
+    status = ngx_http_xet_ztensor_next(r, b->ztensor);
+
+    return (status == XET_DONE) ? XET_INTERNAL : status;
 }
 
 

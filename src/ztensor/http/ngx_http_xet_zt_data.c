@@ -300,15 +300,29 @@ static ngx_int_t
 ngx_http_xet_zt_data_identity(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c)
 {
-    ngx_str_t         etag;
-    ngx_table_elt_t  *h;
+    ngx_int_t                rc;
+    xet_status_t             status;
+    ngx_table_elt_t         *h;
+    ngx_http_xet_content_t   content;
 
-    if (ngx_http_xet_zt_data_etag(r, c, 'd', &etag) != NGX_OK) {
+    /* what can't be had is an error, whatever the conditions */
+
+    status = ngx_http_xet_zt_decode_check(r, c);
+
+    if (status != XET_OK) {
+        return ngx_http_xet_error_status(r, status);
+    }
+
+    ngx_memzero(&content, sizeof(ngx_http_xet_content_t));
+
+    if (ngx_http_xet_zt_data_etag(r, c, 'd', &content.etag) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (!ngx_http_xet_content_if_match(r, &etag)) {
-        return ngx_http_xet_error_status(r, XET_PRECONDITION);
+    rc = ngx_http_xet_content_conditions(r, &content);
+
+    if (rc != NGX_DECLINED) {
+        return rc;
     }
 
     h = ngx_list_push(&r->headers_out.headers);
@@ -319,7 +333,7 @@ ngx_http_xet_zt_data_identity(ngx_http_request_t *r,
     h->hash = 1;
     ngx_http_xet_header_last(h);
     ngx_str_set(&h->key, "ETag");
-    h->value = etag;
+    h->value = content.etag;
 
     r->headers_out.etag = h;
 

@@ -78,32 +78,40 @@ static void ngx_http_xet_zt_decode_output(ngx_http_request_t *r,
     ngx_http_xet_zt_decode_t *d);
 
 
-ngx_int_t
-ngx_http_xet_zt_decode_send(ngx_http_request_t *r,
+xet_status_t
+ngx_http_xet_zt_decode_check(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c)
 {
-    xet_status_t                  status;
     ngx_http_xet_ztensor_conf_t  *zlcf;
-    ngx_http_xet_zt_decode_t     *d;
 
     if (c->component->coding == XET_ZT_CODING_UNKNOWN
         || !c->component->has_decoded)
     {
-        return ngx_http_xet_error_status(r, XET_ZT_DECODE);
+        return XET_ZT_DECODE;
     }
 
     zlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_ztensor_module);
 
-    if (c->component->decoded > zlcf->decoder.output) {
-        return ngx_http_xet_error_status(r, XET_ZT_DECODE_SIZE);
+    /* frames may decode to nothing, and yet they are read */
+
+    if (c->component->decoded > zlcf->decoder.output
+        || c->component->length > zlcf->decoder.output)
+    {
+        return XET_ZT_DECODE_SIZE;
     }
 
-    if (c->component->length == 0) {
+    /* even a frame of nothing has some bytes */
 
-        /* even a frame of nothing has some bytes */
+    return c->component->length ? XET_OK : XET_ZT_ZSTD;
+}
 
-        return ngx_http_xet_error_status(r, XET_ZT_ZSTD);
-    }
+
+ngx_int_t
+ngx_http_xet_zt_decode_send(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c)
+{
+    xet_status_t               status;
+    ngx_http_xet_zt_decode_t  *d;
 
     if (r->method == NGX_HTTP_HEAD) {
         return ngx_http_xet_zt_decode_head(r, c);
@@ -148,7 +156,6 @@ ngx_http_xet_zt_decode_head(ngx_http_request_t *r,
     ngx_http_xet_output_type(r, NGX_HTTP_OK, "application/octet-stream",
                              c->component->decoded);
 
-    r->disable_not_modified = 0;
     r->header_only = 1;
 
     return ngx_http_xet_sent(ngx_http_send_header(r));
@@ -367,8 +374,6 @@ ngx_http_xet_zt_decode_output(ngx_http_request_t *r,
     if (!d->stream.begun) {
         ngx_http_xet_output_type(r, NGX_HTTP_OK, "application/octet-stream",
                                  d->component->component->decoded);
-
-        r->disable_not_modified = 0;
     }
 
     ngx_http_xet_stream_send(r, &d->stream, &d->buf, d->ended);

@@ -147,6 +147,7 @@ ngx_http_xet_zt_verify_begin(ngx_http_request_t *r,
     ngx_http_xet_ctx_t  *ctx;
 
     v->batch.ztensor = v->ztensor;
+    v->batch.left = v->limit;
 
     status = ngx_http_xet_zt_batch_init(r, &v->batch);
     if (status != XET_OK) {

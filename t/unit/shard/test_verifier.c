@@ -367,6 +367,16 @@ test_errors(unsigned own)
     xet_shard_verifier_init(&v, &xet_suite_default, &file);
     xet_is_u64(xet_shard_verifier_term(&v, &seg, NULL, &s, &term),
                own ? XET_OK : XET_SHARD_XORB, "no verification hash");
+
+    /* noise, in the place of what is not there, has no ends that rise */
+
+    memset(x->raw_ends, '.', 4 * 10);
+    memset(x->stored_ends, '.', 4 * 10);
+    verification.bytes[0] ^= 1;
+
+    xet_shard_verifier_init(&v, &xet_suite_default, &file);
+    xet_is_u64(xet_shard_verifier_term(&v, &seg, &verification, &s, &term),
+               own ? XET_INTERNAL : XET_SHARD_XORB, "noise");
 }
 
 

@@ -318,6 +318,35 @@ test_memory(void)
 }
 
 
+/* Two pointers, and memory for as many values as the manifest declares. */
+
+static void
+test_cleared(void)
+{
+    xet_zt_sparse_t  *s;
+
+    s = xet_zt_sparse_create(16 << 20);
+
+    make(&cases[18], 1);
+    components[0].decoded = (uint64_t) 4 << 24;
+
+    xet_is_u64(xet_zt_sparse_start(s, XET_ZT_CONTAINER_2, &object,
+                                   &components[2]),
+               1, "pointers of many values");
+    xet_is_u64(xet_zt_sparse_cleared(s), 0, "nothing yet");
+
+    (void) xet_zt_sparse_feed(s, data[2], 8);
+
+    xet_is_u64(xet_zt_sparse_cleared(s), (2 << 20) + 8, "memory is counted");
+
+    (void) xet_zt_sparse_feed(s, data[2] + 8, 4);
+
+    xet_is_u64(xet_zt_sparse_cleared(s), 0, "once");
+
+    xet_zt_sparse_destroy(s);
+}
+
+
 /* Lengths that differ, which only decoding tells. */
 
 static void
@@ -464,6 +493,7 @@ main(void)
 {
     test_cases();
     test_memory();
+    test_cleared();
     test_lengths();
     test_random();
 

@@ -23,12 +23,13 @@ use strict;
 
 use parent qw/ Test::Xet::Soak::Ops Test::Xet::Soak::Checks /;
 
+use POSIX ();
 use Time::HiRes qw/ sleep time /;
 
 use Test::Xet;
 use Test::Xet::Client ();
 use Test::Xet::HTTP;
-use Test::Xet::Process qw/ patience slurp /;
+use Test::Xet::Process qw/ own patience reap slurp /;
 use Test::Xet::Soak::Model;
 
 #     mode      of the model
@@ -63,6 +64,7 @@ sub new {
 	$self->{nodes} = [ $t, $other ];
 	$self->{t} = $t;
 	$self->{model} = Test::Xet::Soak::Model->new(mode => $o{mode});
+	$self->{watcher} = watch($t->dir() . '/stood-still');
 
 	return $self;
 }
@@ -142,6 +144,9 @@ sub summary {
 
 sub finish {
 	my ($self) = @_;
+
+	kill('KILL', $self->{watcher});
+	reap($self->{watcher}, 5);
 
 	for my $node (reverse @{ $self->{nodes} }) {
 		$node->{checked} = 1;
@@ -353,7 +358,7 @@ sub phase {
 		delete $_->{fault} for map { $_, @{ $_->{line} || [] } } @$reqs;
 	}
 
-	# each refers to itself by what it does in the end: nothing would free it
+	# each refers to itself by what it does in the end, and is never freed
 
 	delete @$_{qw/ before done /}
 		for map { $_, @{ $_->{line} || [] } } @$reqs;
@@ -439,6 +444,11 @@ sub judge {
 	$req->{closes} = ($r->header_value('Connection') // '') eq 'close';
 
 	my $lost = $r->{error} || !$r->{status};
+
+	$req->{fault} = 1 if !$req->{fault}
+		&& ($lost || ($r->{body} // '') =~ /"database_unavailable"/)
+		&& $self->stood_still();
+
 	my $unknown = $req->{fault} && ($lost || $r->{status} >= 500);
 
 	$self->note(sprintf('      %s: %s%s%s', $req->{text}, $r->{status},
@@ -508,6 +518,52 @@ sub cut_off {
 	}
 
 	return grep { $failed{$_} } $node->worker_pids();
+}
+
+# A virtual machine that is stopped for a while, or has to fetch its memory,
+# looks to everybody like a PostgreSQL that does not answer.  A process that
+# does nothing but sleep tells such a moment from a busy one.
+
+sub watch {
+	my ($file) = @_;
+
+	my $parent = $$;
+	my $pid = fork();
+	die "fork() failed: $!\n" unless defined $pid;
+
+	if ($pid == 0) {
+		while (getppid() == $parent) {
+			my $begun = time();
+
+			sleep(0.25);
+
+			if (time() - $begun > 3) {
+				open(my $out, '>', $file);
+			}
+		}
+
+		POSIX::_exit(0);
+	}
+
+	own($pid);
+
+	return $pid;
+}
+
+# In the last minute; who has slept too long may need a moment to tell.
+
+sub stood_still {
+	my ($self) = @_;
+
+	sleep(1);
+
+	my $at = (stat($self->{t}->dir() . '/stood-still'))[9] // return 0;
+
+	return 0 if time() - $at > 60;
+
+	$self->note('the machine stood still');
+
+	return 1;
 }
 
 # Lines of the logs that no run should have, since the last time.
