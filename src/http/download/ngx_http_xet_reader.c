@@ -139,9 +139,9 @@ ngx_http_xet_reader_cleanup(void *data)
 {
     ngx_http_xet_reader_t *rd = data;
 
-    /* a client that has left takes nothing back of what was found for it */
+    /* the client may have left before the damage was recorded */
 
-    ngx_http_xet_damage_tell(&rd->damage);
+    ngx_http_xet_query_xorb_damaged_tell(&rd->damage);
     ngx_http_xet_damage_destroy(&rd->damage);
 
     ngx_http_xet_slices_destroy(&rd->slices);
@@ -686,15 +686,15 @@ ngx_http_xet_reader_record(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 
     ngx_http_xet_damage_note(&rd->damage, &rd->lost.xorb, rd->lost.tag);
 
-    rc = ngx_http_xet_query_damaged(r, &rd->damage,
-                                    ngx_http_xet_reader_recorded);
+    rc = ngx_http_xet_query_xorb_damaged(r, &rd->damage,
+                                         ngx_http_xet_reader_recorded);
     if (rc != NGX_AGAIN) {
         ngx_http_xet_reader_recorded(r, rc);
     }
 }
 
 
-/* The copy is lost, also where PostgreSQL could not be told. */
+/* The copy is lost, also if PostgreSQL could not record that. */
 
 static void
 ngx_http_xet_reader_recorded(ngx_http_request_t *r, ngx_int_t rc)

@@ -6,6 +6,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_module.h"
+#include "ngx_http_xet_routes.h"
 
 
 static ngx_int_t ngx_http_xet_conf_cache(ngx_conf_t *cf,

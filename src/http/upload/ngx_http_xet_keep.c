@@ -175,10 +175,9 @@ ngx_http_xet_keep_healed(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    if (rc == NGX_ERROR
-        && ngx_strcmp(ctx->query.sqlstate, "55P03") == 0)
-    {
-        /* somebody else heals it, or commits what refers to it */
+    if (rc == NGX_ERROR && ngx_strcmp(ctx->query->sqlstate, "55P03") == 0) {
+
+        /* another request heals it, or commits terms that refer to it */
 
         keep->handler(r, NGX_DECLINED, XET_PLAN_CHANGED, 0);
         return;
