@@ -105,7 +105,7 @@ ngx_http_xet_plan_spool_create(ngx_http_request_t *r, xet_plan_t *plan,
     ps->size = xlcf->plan_buffer;
 
     for (i = 0; i < XET_PLAN_SPOOL_FILES; i++) {
-        ps->files[i] = ngx_http_xet_store_file(r);
+        ps->files[i] = ngx_http_xet_store_temp(r);
 
         if (ps->files[i] == NULL) {
             return NULL;

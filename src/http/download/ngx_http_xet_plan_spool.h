@@ -33,7 +33,7 @@ typedef struct {
     xet_plan_spool_t             spool;
     xet_plan_t                  *plan;
     ngx_pool_t                  *pool;             /* of plan->terms */
-    ngx_http_xet_file_t         *files[XET_PLAN_SPOOL_FILES];
+    ngx_http_xet_temp_t         *files[XET_PLAN_SPOOL_FILES];
     ngx_http_xet_plan_room_pt    handler;
     u_char                      *room;             /* while sorting */
     size_t                       size;

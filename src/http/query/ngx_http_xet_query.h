@@ -39,7 +39,7 @@ struct ngx_http_xet_query_s {
 
     PGresult                       *res;       /* what the rows point into */
     const u_char                   *upload;    /* id of the staged batches */
-    ngx_http_xet_file_t            *copy;      /* that a row is to name */
+    ngx_http_xet_temp_t            *copy;      /* that a row is to name */
     u_char                          sqlstate[6]; /* "" unless refused */
 
     ngx_http_xet_params_t           params;    /* of the statement */
@@ -224,9 +224,9 @@ void ngx_http_xet_query_eligible(ngx_http_xet_array_t *eligible,
     const xet_suite_t *suite, const xet_xorb_info_t *info);
 ngx_int_t ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
     const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,
-    ngx_http_xet_file_t *file, ngx_http_xet_query_handler_pt handler);
+    ngx_http_xet_temp_t *file, ngx_http_xet_query_handler_pt handler);
 ngx_int_t ngx_http_xet_query_xorb_heal(ngx_http_request_t *r,
-    const xet_xorb_info_t *info, ngx_http_xet_file_t *file, uint32_t old_tag,
+    const xet_xorb_info_t *info, ngx_http_xet_temp_t *file, uint32_t old_tag,
     ngx_http_xet_query_handler_pt handler);
 void ngx_http_xet_query_xorb_put_row(ngx_http_request_t *r,
     ngx_http_xet_copy_t *copy);

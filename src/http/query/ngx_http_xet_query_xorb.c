@@ -22,7 +22,7 @@ typedef struct {
 static ngx_http_xet_params_t *ngx_http_xet_query_slices_params(
     ngx_http_request_t *r, ngx_http_xet_slices_t *slices);
 static ngx_int_t ngx_http_xet_query_xorb_kept(ngx_http_request_t *r,
-    ngx_int_t rc, ngx_http_xet_file_t *file);
+    ngx_int_t rc, ngx_http_xet_temp_t *file);
 static void ngx_http_xet_query_left_done(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 static void ngx_http_xet_query_left_job(void *data, ngx_log_t *log);
@@ -176,7 +176,7 @@ ngx_http_xet_query_eligible(ngx_http_xet_array_t *eligible,
 ngx_int_t
 ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
     const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,
-    ngx_http_xet_file_t *file, ngx_http_xet_query_handler_pt handler)
+    ngx_http_xet_temp_t *file, ngx_http_xet_query_handler_pt handler)
 {
     ngx_http_xet_params_t  *p;
 
@@ -209,7 +209,7 @@ ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
 
 ngx_int_t
 ngx_http_xet_query_xorb_heal(ngx_http_request_t *r,
-    const xet_xorb_info_t *info, ngx_http_xet_file_t *file, uint32_t old_tag,
+    const xet_xorb_info_t *info, ngx_http_xet_temp_t *file, uint32_t old_tag,
     ngx_http_xet_query_handler_pt handler)
 {
     ngx_http_xet_params_t  *p;
@@ -233,7 +233,7 @@ ngx_http_xet_query_xorb_heal(ngx_http_request_t *r,
 
 static ngx_int_t
 ngx_http_xet_query_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
-    ngx_http_xet_file_t *file)
+    ngx_http_xet_temp_t *file)
 {
     if (rc == NGX_AGAIN) {
         ngx_http_xet_query_get(r)->copy = file;

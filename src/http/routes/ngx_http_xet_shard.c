@@ -33,7 +33,7 @@
 
 struct ngx_http_xet_shard_s {
     xet_shard_parser_t      parser;
-    ngx_http_xet_file_t    *spool;
+    ngx_http_xet_temp_t    *spool;
     ngx_http_xet_frames_t  *frames;    /* v2 */
 };
 
@@ -83,7 +83,7 @@ ngx_http_xet_shard_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
     xet_shard_parser_init(&shard->parser, NULL, NULL);
     shard->parser.chunks_max = xlcf->shard_chunks;
 
-    shard->spool = ngx_http_xet_store_file(r);
+    shard->spool = ngx_http_xet_store_temp(r);
     if (shard->spool == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }

@@ -34,7 +34,7 @@ typedef struct {
     xet_hash_t              hash;
     uint64_t                max;
     xet_xorb_verifier_t    *verifier;
-    ngx_http_xet_file_t    *file;
+    ngx_http_xet_temp_t    *file;
     ngx_http_xet_array_t    eligible;
 } ngx_http_xet_xorb_t;
 

@@ -32,7 +32,7 @@
 
 
 typedef struct {
-    ngx_http_xet_file_t      file;
+    ngx_http_xet_temp_t      file;
     u_char                   name[NGX_MAX_PATH];
     xet_status_t             status;
 } ngx_http_xet_probe_job_t;
@@ -62,7 +62,7 @@ static ngx_int_t ngx_http_xet_probe_start(ngx_http_request_t *r,
     ngx_http_xet_probe_t *probe);
 static void ngx_http_xet_probe_cleanup(void *data);
 static void ngx_http_xet_probe_job(void *data, ngx_log_t *log);
-static xet_status_t ngx_http_xet_probe_free_job(ngx_http_xet_file_t *file,
+static xet_status_t ngx_http_xet_probe_free_job(ngx_http_xet_temp_t *file,
     ngx_log_t *log);
 static void ngx_http_xet_probe_done(ngx_event_t *ev);
 static void ngx_http_xet_probe_timeout(ngx_event_t *ev);
@@ -164,7 +164,7 @@ ngx_http_xet_probe_start(ngx_http_request_t *r, ngx_http_xet_probe_t *probe)
 
     job = probe->task->ctx;
 
-    ngx_memzero(&job->file, sizeof(ngx_http_xet_file_t));
+    ngx_memzero(&job->file, sizeof(ngx_http_xet_temp_t));
 
     job->file.store = xmcf->store;
     job->file.temp = xmcf->temp;
@@ -225,7 +225,7 @@ ngx_http_xet_probe_job(void *data, ngx_log_t *log)
 
 
 static xet_status_t
-ngx_http_xet_probe_free_job(ngx_http_xet_file_t *file, ngx_log_t *log)
+ngx_http_xet_probe_free_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
 {
     struct statvfs  st;
 

@@ -57,11 +57,11 @@ static void ngx_http_xet_store_cleanup(void *data);
 static void ngx_http_xet_store_close_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_store_drop_job(ngx_fd_t fd, const char *name,
     ngx_log_t *log);
-static xet_status_t ngx_http_xet_store_open_job(ngx_http_xet_file_t *file,
+static xet_status_t ngx_http_xet_store_open_job(ngx_http_xet_temp_t *file,
     ngx_log_t *log);
-static xet_status_t ngx_http_xet_store_no_temp_job(ngx_http_xet_file_t *file,
+static xet_status_t ngx_http_xet_store_no_temp_job(ngx_http_xet_temp_t *file,
     const u_char *name, ngx_log_t *log);
-static xet_status_t ngx_http_xet_store_link_job(ngx_http_xet_file_t *file,
+static xet_status_t ngx_http_xet_store_link_job(ngx_http_xet_temp_t *file,
     const char *path, ngx_log_t *log);
 static xet_status_t ngx_http_xet_store_copy_path(char *path,
     const ngx_str_t *store, const xet_hash_t *xorb, uint32_t tag);
@@ -76,16 +76,16 @@ static xet_status_t ngx_http_xet_store_sync_dir_job(const char *path,
 static ngx_atomic_uint_t  ngx_http_xet_store_serial;
 
 
-ngx_http_xet_file_t *
-ngx_http_xet_store_file(ngx_http_request_t *r)
+ngx_http_xet_temp_t *
+ngx_http_xet_store_temp(ngx_http_request_t *r)
 {
     size_t                     len;
-    ngx_http_xet_file_t       *file;
+    ngx_http_xet_temp_t       *file;
     ngx_http_xet_main_conf_t  *xmcf;
 
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
 
-    file = ngx_http_xet_state(r, sizeof(ngx_http_xet_file_t),
+    file = ngx_http_xet_state(r, sizeof(ngx_http_xet_temp_t),
                               ngx_http_xet_store_cleanup);
     if (file == NULL) {
         return NULL;
@@ -110,12 +110,12 @@ ngx_http_xet_store_file(ngx_http_request_t *r)
 }
 
 
-ngx_http_xet_file_t *
+ngx_http_xet_temp_t *
 ngx_http_xet_store_xorb(ngx_http_request_t *r)
 {
-    ngx_http_xet_file_t  *file;
+    ngx_http_xet_temp_t  *file;
 
-    file = ngx_http_xet_store_file(r);
+    file = ngx_http_xet_store_temp(r);
 
     if (file) {
         file->digested = 1;
@@ -129,7 +129,7 @@ ngx_http_xet_store_xorb(ngx_http_request_t *r)
 static void
 ngx_http_xet_store_cleanup(void *data)
 {
-    ngx_http_xet_file_t *file = data;
+    ngx_http_xet_temp_t *file = data;
 
     ngx_http_xet_store_close_t  ctx;
 
@@ -179,7 +179,7 @@ ngx_http_xet_store_drop_job(ngx_fd_t fd, const char *name, ngx_log_t *log)
 
 
 void
-ngx_http_xet_store_reset_job(ngx_http_xet_file_t *file, ngx_log_t *log)
+ngx_http_xet_store_reset_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
 {
     if (file->fd == NGX_INVALID_FILE) {
         return;
@@ -201,14 +201,14 @@ ngx_http_xet_store_reset_job(ngx_http_xet_file_t *file, ngx_log_t *log)
 
 
 void
-ngx_http_xet_store_keep(ngx_http_xet_file_t *file, ngx_uint_t kept)
+ngx_http_xet_store_keep(ngx_http_xet_temp_t *file, ngx_uint_t kept)
 {
     file->kept = kept;
 }
 
 
 static xet_status_t
-ngx_http_xet_store_open_job(ngx_http_xet_file_t *file, ngx_log_t *log)
+ngx_http_xet_store_open_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
 {
     ngx_uint_t    i;
     xet_status_t  rc;
@@ -266,7 +266,7 @@ ngx_http_xet_store_open_job(ngx_http_xet_file_t *file, ngx_log_t *log)
  */
 
 static xet_status_t
-ngx_http_xet_store_no_temp_job(ngx_http_xet_file_t *file, const u_char *name,
+ngx_http_xet_store_no_temp_job(ngx_http_xet_temp_t *file, const u_char *name,
     ngx_log_t *log)
 {
     ngx_err_t     err;
@@ -289,7 +289,7 @@ ngx_http_xet_store_no_temp_job(ngx_http_xet_file_t *file, const u_char *name,
 
 
 xet_status_t
-ngx_http_xet_store_write_job(ngx_http_xet_file_t *file, const u_char *data,
+ngx_http_xet_store_write_job(ngx_http_xet_temp_t *file, const u_char *data,
     size_t len, ngx_log_t *log)
 {
     xet_status_t  rc;
@@ -341,7 +341,7 @@ ngx_http_xet_store_write_job(ngx_http_xet_file_t *file, const u_char *data,
 
 
 xet_status_t
-ngx_http_xet_store_patch_job(ngx_http_xet_file_t *file, const u_char *data,
+ngx_http_xet_store_patch_job(ngx_http_xet_temp_t *file, const u_char *data,
     size_t len, off_t offset, ngx_log_t *log)
 {
     ssize_t  n;
@@ -368,7 +368,7 @@ ngx_http_xet_store_patch_job(ngx_http_xet_file_t *file, const u_char *data,
 
 
 xet_status_t
-ngx_http_xet_store_read_job(ngx_http_xet_file_t *file, u_char *data,
+ngx_http_xet_store_read_job(ngx_http_xet_temp_t *file, u_char *data,
     size_t len, off_t offset, ngx_log_t *log)
 {
     ssize_t  n;
@@ -437,7 +437,7 @@ ngx_http_xet_store_copy_path(char *path, const ngx_str_t *store,
 
 
 xet_status_t
-ngx_http_xet_store_commit_job(ngx_http_xet_file_t *file,
+ngx_http_xet_store_commit_job(ngx_http_xet_temp_t *file,
     const xet_hash_t *xorb, ngx_log_t *log)
 {
     char          path[NGX_MAX_PATH];
@@ -494,7 +494,7 @@ ngx_http_xet_store_commit_job(ngx_http_xet_file_t *file,
 /* Links the file to path; XET_AGAIN when another file has that name. */
 
 static xet_status_t
-ngx_http_xet_store_link_job(ngx_http_xet_file_t *file, const char *path,
+ngx_http_xet_store_link_job(ngx_http_xet_temp_t *file, const char *path,
     ngx_log_t *log)
 {
     char  fd[sizeof("/proc/self/fd/") + NGX_INT32_LEN];

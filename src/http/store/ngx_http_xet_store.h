@@ -45,7 +45,7 @@ typedef struct {
     unsigned               anonymous:1;        /* O_TMPFILE is to be tried */
     unsigned               digested:1;         /* checksum is computed */
     unsigned               kept:1;             /* name is not removed */
-} ngx_http_xet_file_t;
+} ngx_http_xet_temp_t;
 
 
 /*
@@ -53,27 +53,27 @@ typedef struct {
  * thread closes the file, and removes its name unless it is kept; also the
  * name of a committed copy.  NULL without memory.
  */
-ngx_http_xet_file_t *ngx_http_xet_store_file(ngx_http_request_t *r);
+ngx_http_xet_temp_t *ngx_http_xet_store_temp(ngx_http_request_t *r);
 
 /*
  * A file of the request for a copy of a xorb: the bytes written are digested,
  * so none may be patched.  NULL without memory.
  */
-ngx_http_xet_file_t *ngx_http_xet_store_xorb(ngx_http_request_t *r);
+ngx_http_xet_temp_t *ngx_http_xet_store_xorb(ngx_http_request_t *r);
 
 /*
  * Appends len bytes; the first write opens the file.  XET_STORE_FULL,
  * XET_STORE_FILES, XET_STORE_OTHER, XET_STORE_FAILED, XET_NOMEM.
  */
-xet_status_t ngx_http_xet_store_write_job(ngx_http_xet_file_t *file,
+xet_status_t ngx_http_xet_store_write_job(ngx_http_xet_temp_t *file,
     const u_char *data, size_t len, ngx_log_t *log);
 
 /* Writes len bytes at offset over bytes that were written before. */
-xet_status_t ngx_http_xet_store_patch_job(ngx_http_xet_file_t *file,
+xet_status_t ngx_http_xet_store_patch_job(ngx_http_xet_temp_t *file,
     const u_char *data, size_t len, off_t offset, ngx_log_t *log);
 
 /* Reads exactly len bytes at offset; an error where the file ends before. */
-xet_status_t ngx_http_xet_store_read_job(ngx_http_xet_file_t *file,
+xet_status_t ngx_http_xet_store_read_job(ngx_http_xet_temp_t *file,
     u_char *data, size_t len, off_t offset, ngx_log_t *log);
 
 /*
@@ -82,20 +82,20 @@ xet_status_t ngx_http_xet_store_read_job(ngx_http_xet_file_t *file,
  * tag.  Only for a file of ngx_http_xet_store_xorb().  The name is removed
  * when the file is closed, unless ngx_http_xet_store_keep() has kept it.
  */
-xet_status_t ngx_http_xet_store_commit_job(ngx_http_xet_file_t *file,
+xet_status_t ngx_http_xet_store_commit_job(ngx_http_xet_temp_t *file,
     const xet_hash_t *xorb, ngx_log_t *log);
 
 /*
  * kept is 1 while a row may name the copy: its name stays when the file is
  * closed.  0: it is certain that no row names the copy, and the name goes.
  */
-void ngx_http_xet_store_keep(ngx_http_xet_file_t *file, ngx_uint_t kept);
+void ngx_http_xet_store_keep(ngx_http_xet_temp_t *file, ngx_uint_t kept);
 
 /*
  * Closes the file, and removes its name unless it is kept: the next write
  * begins another file.
  */
-void ngx_http_xet_store_reset_job(ngx_http_xet_file_t *file, ngx_log_t *log);
+void ngx_http_xet_store_reset_job(ngx_http_xet_temp_t *file, ngx_log_t *log);
 
 
 /*

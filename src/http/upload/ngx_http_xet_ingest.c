@@ -48,7 +48,7 @@ struct ngx_http_xet_ingest_s {
 
     xet_ingest_t                   *core;
     EVP_MD_CTX                     *sha256;
-    ngx_http_xet_file_t            *xorb;      /* being written */
+    ngx_http_xet_temp_t            *xorb;      /* being written */
     ngx_http_xet_ingest_spool_t     spool;
     ngx_http_xet_array_t            eligible;  /* chunks of the xorb */
     ngx_http_xet_array_t            told;      /* xorbs to put on record */

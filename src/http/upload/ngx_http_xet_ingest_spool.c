@@ -22,7 +22,7 @@ ngx_http_xet_ingest_spool_init(ngx_http_request_t *r,
 {
     xet_hash_t  hash;
 
-    s->file = ngx_http_xet_store_file(r);
+    s->file = ngx_http_xet_store_temp(r);
     if (s->file == NULL) {
         return NGX_ERROR;
     }

@@ -20,7 +20,7 @@
 
 
 typedef struct {
-    ngx_http_xet_file_t  *file;
+    ngx_http_xet_temp_t  *file;
     uint64_t              terms;
     uint64_t              end;                 /* files_end, set by close */
 

@@ -37,7 +37,7 @@
 
 struct ngx_http_xet_keep_s {
     ngx_http_request_t     *request;
-    ngx_http_xet_file_t    *file;
+    ngx_http_xet_temp_t    *file;
     const xet_xorb_info_t  *info;
     ngx_http_xet_array_t   *eligible;
     ngx_http_xet_keep_pt    handler;
@@ -82,7 +82,7 @@ static void ngx_http_xet_keep_remove_job(void *data, ngx_log_t *log);
 
 
 void
-ngx_http_xet_keep(ngx_http_request_t *r, ngx_http_xet_file_t *file,
+ngx_http_xet_keep(ngx_http_request_t *r, ngx_http_xet_temp_t *file,
     const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,
     ngx_http_xet_keep_pt handler)
 {

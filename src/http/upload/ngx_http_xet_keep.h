@@ -36,7 +36,7 @@ typedef void (*ngx_http_xet_keep_pt)(ngx_http_request_t *r, ngx_int_t rc,
  * left to the end of the request.  Uses the request's one statement and one
  * job.
  */
-void ngx_http_xet_keep(ngx_http_request_t *r, ngx_http_xet_file_t *file,
+void ngx_http_xet_keep(ngx_http_request_t *r, ngx_http_xet_temp_t *file,
     const xet_xorb_info_t *info, ngx_http_xet_array_t *eligible,
     ngx_http_xet_keep_pt handler);
 

@@ -122,7 +122,7 @@ ngx_http_xet_register_get(ngx_http_request_t *r)
 
 
 void
-ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_file_t *spool,
+ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_temp_t *spool,
     uint64_t files_end, uint64_t total, ngx_uint_t proof,
     ngx_http_xet_progress_pt progress, ngx_http_xet_register_pt handler)
 {

@@ -48,7 +48,7 @@ typedef void (*ngx_http_xet_progress_pt)(ngx_http_request_t *r,
  * xet.shard_slices).  Memory is bounded by a window of terms and a batch of
  * packed terms, whatever the shard's size.
  */
-void ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_file_t *spool,
+void ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_temp_t *spool,
     uint64_t files_end, uint64_t total, ngx_uint_t proof,
     ngx_http_xet_progress_pt progress, ngx_http_xet_register_pt handler);
 

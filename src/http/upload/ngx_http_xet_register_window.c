@@ -23,7 +23,7 @@ static xet_status_t ngx_http_xet_window_read(ngx_http_xet_window_t *w,
 
 
 ngx_http_xet_window_t *
-ngx_http_xet_window_create(ngx_http_xet_file_t *spool, uint64_t files_end,
+ngx_http_xet_window_create(ngx_http_xet_temp_t *spool, uint64_t files_end,
     ngx_uint_t proof, ngx_log_t *log)
 {
     ngx_http_xet_window_t  *w;

@@ -43,7 +43,7 @@ typedef struct {
 
 
 typedef struct {
-    ngx_http_xet_file_t   *spool;
+    ngx_http_xet_temp_t   *spool;
     uint64_t               files_end;  /* bytes of spool to be read */
     unsigned               proof;      /* verification is required */
 
@@ -63,7 +63,7 @@ typedef struct {
 
 
 /* About 140 KiB of malloc()ed memory; NULL without memory. */
-ngx_http_xet_window_t *ngx_http_xet_window_create(ngx_http_xet_file_t *spool,
+ngx_http_xet_window_t *ngx_http_xet_window_create(ngx_http_xet_temp_t *spool,
     uint64_t files_end, ngx_uint_t proof, ngx_log_t *log);
 void ngx_http_xet_window_destroy(ngx_http_xet_window_t *w);
 
