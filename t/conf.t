@@ -90,6 +90,12 @@ for my $name (qw/ xet_store xet_postgres xet_url_key /) {
 
 good('without xet_dedup_key', with(xet_dedup_key => undef));
 good('without xet_url_base', with(xet_url_base => undef));
+good("xet_url_base $_", with(xet_url_base => $_))
+	for 'https://[::1]:8443/a-b_c.d~e', 'https://$host/x', '$http_x_base';
+bad("xet_url_base $_", qr/"xet_url_base" has characters that need/,
+	with(xet_url_base => $_))
+	for 'http://x/a%20b', '"http://x/a b"', 'http://x/?y', '"http://x/#y"',
+		"'http://x/\"'";
 good('without xet_thread_pool', with(xet_thread_pool => undef));
 good('without any location', locations => '');
 good('without anything', locations => '', with(map { $_ => undef }

@@ -296,6 +296,8 @@ char *ngx_http_xet_conf_verify_body(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_require_tls(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+char *ngx_http_xet_conf_url_base(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 
 /* Whether arg is name=value, and which value; it may be empty. */
 ngx_uint_t ngx_http_xet_conf_param(ngx_str_t *arg, const char *name,

@@ -364,3 +364,34 @@ ngx_http_xet_conf_require_tls(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     return (ngx_http_compile_complex_value(&ccv) == NGX_OK) ? NGX_CONF_OK
                                                             : NGX_CONF_ERROR;
 }
+
+
+/* xet_url_base url; variables in it are looked at for each request. */
+
+char *
+ngx_http_xet_conf_url_base(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_xet_loc_conf_t *xlcf = conf;
+
+    char       *rv;
+    ngx_str_t  *value;
+
+    rv = ngx_http_set_complex_value_slot(cf, cmd, conf);
+
+    if (rv != NGX_CONF_OK) {
+        return rv;
+    }
+
+    value = &xlcf->url_base->value;
+
+    if (xlcf->url_base->lengths == NULL
+        && !xet_sign_base_ok(value->data, value->len))
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"xet_url_base\" has characters that need to be "
+                           "escaped in a URL: \"%V\"", value);
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
