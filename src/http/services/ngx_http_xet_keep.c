@@ -6,6 +6,9 @@
  *     check   (thread)  the copy that the row names is read and held against
  *                       its digest: where it is whole, ours is removed.  Or
  *                       another upload reads it, or has just read it
+ *     mark    (query)   it is on record that the copy is not whole, also where
+ *                       the heal gives up or the client leaves: else a shard
+ *                       that names the xorb would be taken
  *     heal    (query)   ours in its place, row and terms, if it is still the
  *                       one that was looked at; else check the next one
  *     remove  (thread)  the copy that was replaced
@@ -22,6 +25,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_damage.h"
 #include "ngx_http_xet_keep.h"
 #include "ngx_http_xet_whole.h"
 
@@ -39,6 +43,7 @@ struct ngx_http_xet_keep_s {
     ngx_http_xet_copy_t     copy;              /* that the row names */
     xet_status_t            status;            /* of the check */
     ngx_http_xet_whole_t    whole;             /* likewise */
+    ngx_http_xet_damage_t   damage;            /* found, not on record */
     ngx_uint_t              rounds;
     uint32_t                replaced;          /* tag of the copy before */
     ngx_uint_t              news;              /* to who has sent it */
@@ -70,6 +75,9 @@ static void ngx_http_xet_keep_drop_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_keep_dropped(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_keep_checked(ngx_http_request_t *r,
     ngx_http_xet_keep_t *keep);
+static void ngx_http_xet_keep_mark(ngx_http_request_t *r,
+    ngx_http_xet_keep_t *keep);
+static void ngx_http_xet_keep_marked(ngx_http_request_t *r, ngx_int_t rc);
 static void ngx_http_xet_keep_heal(ngx_http_request_t *r,
     ngx_http_xet_keep_t *keep);
 static void ngx_http_xet_keep_remove_job(void *data, ngx_log_t *log);
@@ -95,9 +103,13 @@ ngx_http_xet_keep(ngx_http_request_t *r, ngx_http_xet_file_t *file,
         }
 
         ctx->keep = keep;
+
+    } else {
+        ngx_http_xet_damage_destroy(&keep->damage);
     }
 
     ngx_memzero(keep, sizeof(ngx_http_xet_keep_t));
+    ngx_http_xet_damage_init(&keep->damage);
 
     keep->request = r;
     keep->file = file;
@@ -115,6 +127,11 @@ ngx_http_xet_keep_cleanup(void *data)
     ngx_http_xet_keep_t *keep = data;
 
     ngx_http_xet_whole_leave(&keep->whole);
+
+    /* a client that has left takes nothing back of what was found for it */
+
+    ngx_http_xet_damage_tell(&keep->damage);
+    ngx_http_xet_damage_destroy(&keep->damage);
 }
 
 
@@ -169,9 +186,8 @@ ngx_http_xet_keep_healed(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    if (rc == NGX_ERROR
-        && ngx_strcmp(ctx->query.sqlstate, "55P03") == 0)
-    {
+    if (ngx_strcmp(ctx->query.sqlstate, NGX_HTTP_XET_PG_LOCKED) == 0) {
+
         /* somebody else heals it, or commits what refers to it */
 
         keep->handler(r, NGX_DECLINED, XET_PLAN_CHANGED, 0);
@@ -398,12 +414,56 @@ ngx_http_xet_keep_checked(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
         return;
 
     case XET_STORE_DAMAGED:
-        ngx_http_xet_keep_heal(r, keep);
+        ngx_http_xet_keep_mark(r, keep);
         return;
 
     default:
         keep->handler(r, NGX_DECLINED, keep->status, 0);
     }
+}
+
+
+static void
+ngx_http_xet_keep_mark(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
+{
+    ngx_int_t  rc;
+
+    ngx_http_xet_damage_note(&keep->damage, &keep->info->hash, keep->copy.tag);
+
+    rc = ngx_http_xet_query_damaged(r, &keep->damage,
+                                    ngx_http_xet_keep_marked);
+    if (rc != NGX_AGAIN) {
+        keep->handler(r, rc, XET_OK, 0);
+    }
+}
+
+
+/* Where somebody has locked the row, by a heal of it, ours will see that. */
+
+static void
+ngx_http_xet_keep_marked(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_ctx_t   *ctx;
+    ngx_http_xet_keep_t  *keep;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    keep = ctx->keep;
+
+    ngx_http_xet_query_release(r);
+
+    if (rc != NGX_OK
+        && ngx_strcmp(ctx->query.sqlstate, NGX_HTTP_XET_PG_LOCKED) != 0)
+    {
+        keep->handler(r, rc, XET_OK, 0);
+        return;
+    }
+
+    if (rc == NGX_OK) {
+        ngx_http_xet_damage_destroy(&keep->damage);
+        ngx_http_xet_damage_init(&keep->damage);
+    }
+
+    ngx_http_xet_keep_heal(r, keep);
 }
 
 

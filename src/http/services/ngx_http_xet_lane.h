@@ -19,6 +19,7 @@ struct ngx_http_xet_lane_s {
     ngx_uint_t          queue;         /* statements waiting at most */
     ngx_msec_t          timeout;       /* of a statement, waiting included */
     ngx_msec_t          running;       /* PostgreSQL ends it after that */
+    ngx_msec_t          locks;         /* or after so long at a lock; or 0 */
 
     ngx_http_xet_pg_t  *sessions;
 

@@ -23,6 +23,13 @@
 #include "ngx_http_xet_lane.h"
 
 
+/*
+ * A write may wait so long for what others have locked, in milliseconds; then
+ * its session is for somebody else, and the client may come again.
+ */
+#define NGX_HTTP_XET_LANES_LOCKS  3000
+
+
 struct ngx_http_xet_lanes_s {
     ngx_http_xet_lane_t        lane[NGX_HTTP_XET_LANES];
 };
@@ -59,6 +66,7 @@ ngx_http_xet_lanes_init(ngx_cycle_t *cycle)
     lane[NGX_HTTP_XET_WRITE].depth = 1;
     lane[NGX_HTTP_XET_WRITE].timeout = xmcf->write_timeout;
     lane[NGX_HTTP_XET_WRITE].running = xmcf->write_timeout;
+    lane[NGX_HTTP_XET_WRITE].locks = NGX_HTTP_XET_LANES_LOCKS;
 
     /* PostgreSQL ends a slow one, so that it does not cost the session */
 

@@ -79,7 +79,7 @@ ngx_http_xet_pg_connected(ngx_http_xet_pg_t *pg, PGconn *conn,
         return;
     }
 
-    if (ngx_http_xet_pg_setup_send(conn, pg->timeout) != NGX_OK
+    if (ngx_http_xet_pg_setup_send(conn, pg->timeout, pg->locks) != NGX_OK
         || ngx_http_xet_pg_wrap(pg) != NGX_OK
         || ngx_http_xet_pg_flush(pg) != NGX_OK)
     {

@@ -16,6 +16,7 @@
 
 #define NGX_HTTP_XET_PG_PARAMS     24
 #define NGX_HTTP_XET_PG_CANCELLED  "57014"     /* SQLSTATE: out of time */
+#define NGX_HTTP_XET_PG_LOCKED     "55P03"     /* at somebody's lock */
 
 
 typedef struct ngx_http_xet_pg_s          ngx_http_xet_pg_t;
@@ -110,13 +111,14 @@ struct ngx_http_xet_pg_s {
     ngx_http_xet_pg_connect_t       *connect;  /* its thread */
     ngx_event_t                      setup;    /* the deadline of preparing */
     ngx_msec_t                       timeout;  /* of a statement */
+    ngx_msec_t                       locks;    /* wait for one; 0: any time */
 
     unsigned                         writing:1;
     unsigned                         logged:1; /* its failure was logged */
 };
 
 
-/* events, lane, timeout and retry are set, the rest is zero. */
+/* events, lane, timeout, locks and retry are set, the rest is zero. */
 void ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg);
 
 /*

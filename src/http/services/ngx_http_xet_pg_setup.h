@@ -14,7 +14,8 @@
  * Sends all that makes conn a session in pipeline mode, whose statements end
  * after the time given.  NGX_ERROR: see PQerrorMessage().
  */
-ngx_int_t ngx_http_xet_pg_setup_send(PGconn *conn, ngx_msec_t timeout);
+ngx_int_t ngx_http_xet_pg_setup_send(PGconn *conn, ngx_msec_t timeout,
+    ngx_msec_t locks);
 
 /*
  * Takes what has come.  NGX_AGAIN: that was not all; NGX_OK: conn is ready;

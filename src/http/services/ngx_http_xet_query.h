@@ -20,7 +20,7 @@
 #include "ngx_http_xet_store.h"
 
 
-#define NGX_HTTP_XET_SCHEMA  "10"          /* last of sql/NNNN_*.sql */
+#define NGX_HTTP_XET_SCHEMA  "11"          /* last of sql/NNNN_*.sql */
 
 
 /*
@@ -260,16 +260,23 @@ ngx_int_t ngx_http_xet_query_stage(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
 
 /*
- * The copies that known files of the batch lead to by other terms: as many as
- * NGX_HTTP_XET_DAMAGE_MAX at a time, of xorbs whose id is above after, in the
- * order of their ids.
+ * The copies that known files of the batch lead to by other terms, as many as
+ * NGX_HTTP_XET_DAMAGE_MAX at a time.  A row is one, or where it returns 0 says
+ * where the next window begins: there is none without that.
  */
+
+typedef struct {
+    int64_t                         file;      /* its place in the batch */
+    int64_t                         xorb;      /* id, those up to it are done */
+} ngx_http_xet_doubt_t;
+
 ngx_int_t ngx_http_xet_query_doubts(ngx_http_request_t *r,
-    ngx_http_xet_batch_t *b, int64_t after,
+    ngx_http_xet_batch_t *b, const ngx_http_xet_doubt_t *from,
     ngx_http_xet_query_handler_pt handler);
 ngx_uint_t ngx_http_xet_query_doubts_n(ngx_http_xet_query_t *q);
-void ngx_http_xet_query_doubts_row(ngx_http_xet_query_t *q, ngx_uint_t i,
-    xet_hash_t *xorb, uint32_t *tag, uint64_t *size, int64_t *id);
+ngx_uint_t ngx_http_xet_query_doubts_row(ngx_http_xet_query_t *q,
+    ngx_uint_t i, xet_hash_t *xorb, uint32_t *tag, uint64_t *size,
+    ngx_http_xet_doubt_t *next);
 
 ngx_int_t ngx_http_xet_query_shard_put(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);

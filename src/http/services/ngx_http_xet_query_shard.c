@@ -113,10 +113,10 @@ ngx_http_xet_query_sweep(void)
 
 ngx_int_t
 ngx_http_xet_query_doubts(ngx_http_request_t *r, ngx_http_xet_batch_t *b,
-    int64_t after, ngx_http_xet_query_handler_pt handler)
+    const ngx_http_xet_doubt_t *from, ngx_http_xet_query_handler_pt handler)
 {
-    int                    lengths[3];
-    const char            *values[3];
+    int                    lengths[4] = { 0, 0, 8, 8 };
+    const char            *values[4];
     ngx_http_xet_query_t  *q;
 
     if (ngx_http_xet_batch_failed(b)) {
@@ -125,13 +125,14 @@ ngx_http_xet_query_doubts(ngx_http_request_t *r, ngx_http_xet_batch_t *b,
 
     q = ngx_http_xet_query_get(r);
 
-    ngx_http_xet_put_be64(&q->numbers[0], after);
-
-    values[2] = (const char *) &q->numbers[0];
-    lengths[2] = sizeof(int64_t);
+    ngx_http_xet_put_be64(&q->numbers[0], from->file);
+    ngx_http_xet_put_be64(&q->numbers[1], from->xorb);
 
     ngx_http_xet_array_value(&b->hashes, &values[0], &lengths[0]);
     ngx_http_xet_array_value(&b->packed, &values[1], &lengths[1]);
+
+    values[2] = (const char *) &q->numbers[0];
+    values[3] = (const char *) &q->numbers[1];
 
     return ngx_http_xet_query_send(r, NGX_HTTP_XET_WRITE,
                                    NGX_HTTP_XET_STMT_DOUBTS, values, lengths,
@@ -146,11 +147,19 @@ ngx_http_xet_query_doubts_n(ngx_http_xet_query_t *q)
 }
 
 
-void
+ngx_uint_t
 ngx_http_xet_query_doubts_row(ngx_http_xet_query_t *q, ngx_uint_t i,
-    xet_hash_t *xorb, uint32_t *tag, uint64_t *size, int64_t *id)
+    xet_hash_t *xorb, uint32_t *tag, uint64_t *size,
+    ngx_http_xet_doubt_t *next)
 {
     ngx_str_t  hash;
+
+    if (ngx_http_xet_pg_null(q->res, i, 0)) {
+        next->file = ngx_http_xet_pg_int(q->res, i, 3);
+        next->xorb = ngx_http_xet_pg_int(q->res, i, 4);
+
+        return 0;
+    }
 
     ngx_memzero(xorb, sizeof(xet_hash_t));
 
@@ -162,5 +171,6 @@ ngx_http_xet_query_doubts_row(ngx_http_xet_query_t *q, ngx_uint_t i,
 
     *tag = (uint32_t) ngx_http_xet_pg_int(q->res, i, 1);
     *size = (uint64_t) ngx_http_xet_pg_int(q->res, i, 2);
-    *id = ngx_http_xet_pg_int(q->res, i, 3);
+
+    return 1;
 }

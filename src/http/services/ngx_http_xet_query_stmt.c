@@ -70,8 +70,9 @@ const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
       2 },
 
     { "shard_doubts",
-      "SELECT hash, tag, stored_size, id FROM xet.shard_doubts($1, $2, $3)",
-      3 },
+      "SELECT hash, tag, stored_size, file, xorb"
+      "  FROM xet.shard_doubts($1, $2, $3, $4)",
+      4 },
 
     { "xorb_get",
       "SELECT stored_size, tag, whole FROM xet.xorb_get($1, $2, $3)",
