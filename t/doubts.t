@@ -171,8 +171,9 @@ SELECT windows FROM done;
 COMMIT;
 EOF
 
-	is($seen, $different, 'windows: every xorb that is not known to be lost');
-	cmp_ok($windows, '<=', $pairs / 1024 + 1, 'windows: as many as need be');
+	is($seen, $different, 'windows: every xorb not known to be lost');
+	cmp_ok($windows, '<=', $pairs / 1024 + 1,
+		'windows: as many as need be');
 
 	# the pairs, the xorbs of each window, and the files of a window
 

@@ -55,8 +55,8 @@ EOF
 			. " WHERE wait_event = 'PgSleep'") == 1
 	}), "$level: a shard is being committed");
 
-	my $run = xet_start(undef, { env => { XET_POSTGRES => $t->conninfo() } },
-		qw! repo private a/a !);
+	my $run = xet_start(undef, { env => {
+		XET_POSTGRES => $t->conninfo() } }, qw! repo private a/a !);
 
 	ok(wait_for(10, sub {
 		$t->sql("SELECT count(*) FROM pg_stat_activity"
@@ -107,8 +107,8 @@ EOF
 for my $when ('before', 'while') {
 	my ($t, $x, $file) = server();
 
-	is($t->post('/api/v1/shards', \$file->{bytes}, $t->auth('write', 'a/a'))
-		->{status}, 200, "$when: a file");
+	is($t->post('/api/v1/shards', \$file->{bytes},
+		$t->auth('write', 'a/a'))->{status}, 200, "$when: a file");
 	$t->stop();
 
 	# as it was before the tenth
@@ -139,8 +139,8 @@ EOF
 		$s->wait();
 	}
 
-	my $run = xet_start(undef, { env => { XET_POSTGRES => $t->conninfo() } },
-		'migrate');
+	my $run = xet_start(undef, { env => {
+		XET_POSTGRES => $t->conninfo() } }, 'migrate');
 
 	if ($when eq 'while') {
 		ok(wait_for(10, sub {
@@ -157,7 +157,8 @@ EOF
 	$t->run();
 	is(private($t, $file), '404 0', "$when: others see nothing of it");
 	is($t->get("/api/v1/files/$file->{files}[0]{hash}",
-		$t->auth('read', 'a/a'))->{status}, 200, "$when: the repo does");
+		$t->auth('read', 'a/a'))->{status}, 200,
+		"$when: the repo does");
 	$t->check();
 	$t->remove();
 }
@@ -170,7 +171,8 @@ sub server {
 	my ($conf) = @_;
 
 	my $t = Test::Xet->new(workers => 1, log => 'info',
-		pg_conf => $conf ? "$conf\n" : '', Test::Xet::Token::repos());
+		pg_conf => $conf ? "$conf\n" : '',
+		Test::Xet::Token::repos());
 
 	$t->token_key();
 	$t->run();

@@ -88,7 +88,8 @@ ngx_http_xet_conf_store(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
  * xet_postgres conninfo [reads=n] [writes=n] [depth=n] [queue=n]
  *                       [timeout=time] [write_timeout=time]
  *                       [connect_timeout=time] [dedup=n]
- *                       [dedup_timeout=time] [ping_timeout=time];
+ *                       [dedup_timeout=time] [ping_timeout=time]
+ *                       [lock_timeout=time];
  */
 
 char *
@@ -119,7 +120,8 @@ ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
           3600000 },
         { "dedup", &xmcf->dedups, NULL, 1, 64 },
         { "dedup_timeout", NULL, &xmcf->dedup_timeout, 1, 3600000 },
-        { "ping_timeout", NULL, &xmcf->ping_timeout, 1, 3600000 }
+        { "ping_timeout", NULL, &xmcf->ping_timeout, 1, 3600000 },
+        { "lock_timeout", NULL, &xmcf->lock_timeout, 1, 86400000 }
     };
 
     if (xmcf->conninfo.data) {

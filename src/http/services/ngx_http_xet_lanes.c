@@ -23,13 +23,6 @@
 #include "ngx_http_xet_lane.h"
 
 
-/*
- * A write may wait so long for what others have locked, in milliseconds; then
- * its session is for somebody else, and the client may come again.
- */
-#define NGX_HTTP_XET_LANES_LOCKS  3000
-
-
 struct ngx_http_xet_lanes_s {
     ngx_http_xet_lane_t        lane[NGX_HTTP_XET_LANES];
 };
@@ -66,7 +59,7 @@ ngx_http_xet_lanes_init(ngx_cycle_t *cycle)
     lane[NGX_HTTP_XET_WRITE].depth = 1;
     lane[NGX_HTTP_XET_WRITE].timeout = xmcf->write_timeout;
     lane[NGX_HTTP_XET_WRITE].running = xmcf->write_timeout;
-    lane[NGX_HTTP_XET_WRITE].locks = NGX_HTTP_XET_LANES_LOCKS;
+    lane[NGX_HTTP_XET_WRITE].locks = xmcf->lock_timeout;
 
     /* PostgreSQL ends a slow one, so that it does not cost the session */
 
