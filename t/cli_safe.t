@@ -18,6 +18,7 @@ use Test::Xet::Cli;
 use Test::Xet::Process qw/ slurp spew /;
 
 use File::Temp qw/ tempdir /;
+use MIME::Base64 qw/ encode_base64 /;
 use POSIX qw/ mkfifo /;
 
 my $evil = '"code":"x\u001b[31m",'
@@ -87,6 +88,10 @@ log_format who "\$server_port \$request_method \$uri \$http_authorization";
 
         location / {
             return 404;
+        }
+
+        location /all/ {
+            return 200 '<html>sign in</html>';
         }
 
         location /got {
@@ -386,6 +391,68 @@ is(login($user, ''), '0 got 8081/login/here! 8081/login/there! 8081/got!',
 	'a user in a URL');
 is(login($user =~ s/here/port/r, ''), '0 other 8081/login/port! 8082/got',
 	'a user in a URL, elsewhere');
+
+# it is the same one after a redirection, whatever is in it
+
+is(login($user =~ s/secret/s%40c%2Fr%3At%25/r, ''),
+	'0 got 8081/login/here! 8081/login/there! 8081/got!',
+	'a user with characters that URLs have encoded');
+is_deeply([ slurp($t->dir() . '/who.log') =~ /(Basic \S+)/g ],
+	[ ('Basic ' . encode_base64('me:s@c/r:t%', '')) x 3 ],
+	'the password does not change on the way');
+
+# and is sent as a token is: by TLS, or to this machine
+
+for my $who ('me:secret', 'me', ':secret') {
+	for my $scheme ('http://', '') {
+		my $at = "$far/api" =~ s!http://!$scheme$who\@!r;
+
+		for my $more ([], [ '--insecure-token' ]) {
+			truncate($t->dir() . '/who.log', 0);
+
+			$r = xet($t, { endpoint => $at }, 'get', '--retries',
+				0, @$more, '-o', $out, 'ab' x 32);
+
+			my $log = slurp($t->dir() . '/who.log', 1) // '';
+
+			if (@$more) {
+				like($log, qr/ Basic /, "$scheme$who: @$more");
+
+			} else {
+				like($r->{err}, qr/: a password would be sent/,
+					"$scheme$who without TLS");
+				is($log, '', 'nothing is sent');
+			}
+		}
+	}
+}
+
+for my $endpoint ("$far/api", $t->url('/evil', 8081), 'http://127.0.0.1:1',
+	$t->url('/all', 8082))
+{
+	for my $who ('me:se&cret', 'me:@se&cret', 'me:secret@', ':secret',
+		'me:s/ecret', 'me:s?ecret', 'me:s#ecret', 'secret')
+	{
+		my $at = $endpoint =~ s!//!//$who\@!r;
+
+		for my $verb ([ 'get', '-o', $out, $hash ],
+			[ 'put', "$dir/victim" ], [ 'info', $hash ])
+		{
+			$r = xet($t, { endpoint => $at, timeout => 30 },
+				$verb->[0], '--retries', 0,
+				@$verb[1 .. $#$verb]);
+
+			isnt($r->{code}, 0, "$verb->[0] from $at");
+			unlike($r->{out} . $r->{err}, qr/cret/,
+				'the password is not shown');
+		}
+	}
+}
+
+like(xet($t, { endpoint => $t->url('/evil', 8081)
+	=~ s!//!//me:secret\@!r }, 'get', '-o', $out, $hash)->{err},
+	qr!^xet: server: \Q@{[ $t->url('/evil', 8081) ]}\E/v!,
+	'the rest of the URL is');
 
 # a token, too
 

@@ -13,7 +13,8 @@
  *
  * Tokens are read from their file for each request, so that whoever renews
  * the file renews the token; they go to the API only, by TLS or to this
- * machine, unless --insecure-token says otherwise.
+ * machine, unless --insecure-token says otherwise.  The same holds for a user
+ * in a URL.
  *
  * Redirections are followed here, and not by libcurl, which would log in to
  * whatever host of ~/.netrc, or port of this one, it is sent to: another
@@ -31,6 +32,7 @@
 
 
 #define XET_CLI_HTTP_ANSWER_MAX  (64 * 1024 * 1024)   /* bytes kept */
+#define XET_CLI_HTTP_TEXT        1024                 /* of a URL, shown */
 
 
 typedef struct xet_cli_http_s     xet_cli_http_t;
@@ -99,6 +101,12 @@ void xet_cli_http_destroy(xet_cli_http_t *h);
  */
 char *xet_cli_http_url(xet_cli_http_t *h, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+
+/*
+ * A URL as it may be shown: without a user and a password, and without its
+ * arguments, which of a data URL are a capability.
+ */
+const char *xet_cli_http_text(const char *url, char text[XET_CLI_HTTP_TEXT]);
 
 /* Whether a token has characters only that tokens have. */
 int xet_cli_http_token_ok(const char *token);

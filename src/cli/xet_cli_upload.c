@@ -552,6 +552,7 @@ static int
 xet_cli_upload_answer(const xet_cli_request_t *r, const char *member)
 {
     int            known;
+    char           place[XET_CLI_HTTP_TEXT];
     json_t        *answer;
     const json_t  *value;
 
@@ -564,5 +565,6 @@ xet_cli_upload_answer(const xet_cli_request_t *r, const char *member)
     return known ? XET_CLI_OK
            : xet_cli_failf(XET_CLI_NETWORK, "server",
                            "%s: %ld, but the answer does not say that it is "
-                           "stored", r->url, r->status);
+                           "stored", xet_cli_http_text(r->url, place),
+                           r->status);
 }
