@@ -169,7 +169,9 @@ xet_cli_http_send(xet_cli_http_t *h, xet_cli_request_t *r)
 {
     r->status = 0;
     r->refused = 0;
+    r->large = 0;
     r->len = 0;
+    r->came = 0;
     r->length = -1;
     r->error[0] = '\0';
 
@@ -290,7 +292,13 @@ xet_cli_http_ended(xet_cli_http_t *h, CURLMsg *msg)
         return;
     }
 
-    if (code != CURLE_OK && !r->refused) {
+    if (r->large) {
+
+        /* libcurl calls it a failure of writing */
+
+        strcpy(r->error, "the answer is too long");
+
+    } else if (code != CURLE_OK && !r->refused) {
         r->status = 0;
 
         if (r->error[0] == '\0') {
@@ -445,6 +453,16 @@ unsigned
 xet_cli_http_active(const xet_cli_http_t *h)
 {
     return h->active;
+}
+
+
+void
+xet_cli_http_drop(xet_cli_request_t *r)
+{
+    free(r->data);
+
+    r->data = NULL;
+    r->len = 0;
 }
 
 

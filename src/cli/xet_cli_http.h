@@ -8,8 +8,9 @@
  * doubles, or that Retry-After names.  Nothing is retried for a POST other
  * than for a GET: all of the API is idempotent.
  *
- * An answer of 2xx goes to the write handler where there is one; all others
- * are kept in data, up to max bytes.
+ * An answer of 2xx goes to the write handler where there is one, or is kept in
+ * data, and refused when it has more than max bytes; of all others the first
+ * XET_CLI_HTTP_SHORT_MAX bytes are kept.
  *
  * Tokens are read from their file for each request, so that whoever renews
  * the file renews the token; they go to the API only, by TLS or to this
@@ -32,6 +33,7 @@
 
 
 #define XET_CLI_HTTP_ANSWER_MAX  (64 * 1024 * 1024)   /* bytes kept */
+#define XET_CLI_HTTP_SHORT_MAX   (64 * 1024)          /* of short ones */
 #define XET_CLI_HTTP_TEXT        1024                 /* of a URL, shown */
 
 
@@ -69,6 +71,7 @@ struct xet_cli_request_s {
 
     long                status;        /* 0: no answer, error says why */
     unsigned            refused:1;     /* by the write handler */
+    unsigned            large:1;       /* refused, for it is more than max */
     char               *data;          /* with a zero byte behind it */
     size_t              len;
     int64_t             length;        /* Content-Length, or -1 */
@@ -80,6 +83,7 @@ struct xet_cli_request_s {
     xet_cli_request_t  *next;
     CURL               *easy;
     struct curl_slist  *headers;
+    size_t              came;          /* bytes, kept or not */
     char               *place;         /* of a redirection, or NULL */
     unsigned            redirects;
     unsigned            foreign:1;     /* it led to another origin */
@@ -138,6 +142,9 @@ int xet_cli_http_operands(const xet_cli_args_t *args,
 
 /* Requests that are not done. */
 unsigned xet_cli_http_active(const xet_cli_http_t *h);
+
+/* Frees the answer of a request that is done. */
+void xet_cli_http_drop(xet_cli_request_t *r);
 
 /* Frees what a request holds, not the request. */
 void xet_cli_http_free(xet_cli_request_t *r);

@@ -479,7 +479,7 @@ xet_cli_http_write(char *data, size_t size, size_t n, void *ctx)
 {
     char               *p;
     long                status;
-    size_t              max;
+    size_t              max, keep;
     xet_cli_request_t  *r;
 
     r = ctx;
@@ -501,24 +501,32 @@ xet_cli_http_write(char *data, size_t size, size_t n, void *ctx)
         return n;
     }
 
-    max = r->max ? r->max : XET_CLI_HTTP_ANSWER_MAX;
+    max = (r->max && status / 100 == 2) ? r->max : XET_CLI_HTTP_ANSWER_MAX;
 
-    if (n > max - r->len) {
-        snprintf(r->error, sizeof(r->error), "the answer is too long");
+    if (n > max - r->came) {
         r->refused = 1;
+        r->large = 1;
         return 0;
     }
 
-    p = realloc(r->data, r->len + n + 1);
+    r->came += n;
+
+    keep = n;
+
+    if (status / 100 != 2 && keep > XET_CLI_HTTP_SHORT_MAX - r->len) {
+        keep = XET_CLI_HTTP_SHORT_MAX - r->len;
+    }
+
+    p = realloc(r->data, r->len + keep + 1);
 
     if (p == NULL) {
         return 0;
     }
 
-    memcpy(p + r->len, data, n);
+    memcpy(p + r->len, data, keep);
 
     r->data = p;
-    r->len += n;
+    r->len += keep;
     p[r->len] = '\0';
 
     return n;

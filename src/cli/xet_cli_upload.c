@@ -239,6 +239,7 @@ xet_cli_upload_send(xet_cli_upload_t *u, const xet_hash_t *hash)
                                       xet_cli_hash_string(hash, text));
     x->request.body = u->body;
     x->request.body_len = u->len;
+    x->request.max = XET_CLI_HTTP_SHORT_MAX;
     x->request.api = 1;
     x->request.done = xet_cli_upload_sent;
     x->request.ctx = x;
@@ -517,6 +518,7 @@ xet_cli_upload_post(xet_cli_upload_t *u, const xet_buf_t *b)
     memset(&r, 0, sizeof(r));
 
     r.url = xet_cli_http_url(u->http, "/v1/shards");
+    r.max = XET_CLI_HTTP_SHORT_MAX;
     r.body = body;
     r.body_len = len;
     r.api = 1;

@@ -1,0 +1,242 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# xet against a server that wants its memory, its time or its disk: plans, URLs
+# and errors without end, lists that are made to be searched, files larger than
+# they were said to be.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Xet;
+use Test::Xet::Cli;
+use Test::Xet::Files;
+use Test::Xet::Process qw/ slurp spew /;
+
+use File::Temp qw/ tempdir /;
+use JSON::PP ();
+
+my $t = Test::Xet->new(workers => 1, log => 'info', timeout => 400,
+	http => <<'EOC');
+server {
+        listen 127.0.0.1:%%PORT_8081%%;
+        default_type application/json;
+        client_max_body_size 80m;
+        large_client_header_buffers 4 32k;
+
+        location ~ ^/api/v[12]/reconstructions/ {
+            root %%DIR%%/lies;
+            max_ranges 0;
+            try_files /plan =404;
+        }
+
+        location ~ ^/slow/v[12]/reconstructions/ {
+            root %%DIR%%/lies;
+            max_ranges 0;
+            limit_rate 8k;
+            try_files /plan =404;
+        }
+
+        location /files/ {
+            alias %%DIR%%/lies/;
+        }
+
+        location /forbidden {
+            error_page 403 /big;
+            deny all;
+        }
+
+        location /big {
+            root %%DIR%%/lies;
+        }
+
+        location /small/ {
+            return 500 '{"error":{"code":"of_the_server","message":"no"}}';
+        }
+
+        location /long/ {
+            root %%DIR%%/lies;
+            error_page 400 =400 /lists;
+            return 400;
+        }
+
+        location /lists {
+            root %%DIR%%/lies;
+        }
+
+        location ~ ^/api/v1/files/ {
+            return 404;
+        }
+    }
+EOC
+
+$t->run();
+
+my $dir = tempdir(CLEANUP => 1);
+my $out = "$dir/out";
+my $json = JSON::PP->new->canonical();
+
+my $xorb = make_xorb(mix(5, 300000), sizes => [ 30000 ]);
+my @chunks = @{ $xorb->{chunks} };
+my $data = decode_xorb($xorb->{bytes});
+my $hash = make_shard({ files => [ { terms => [ { xorb => $xorb->{hash},
+	start => 0, end => 10, chunks => \@chunks } ] } ],
+	xorbs => [ $xorb ] })->{files}[0]{hash};
+my $last = length($xorb->{bytes}) - 1;
+my $url = $t->url('/files/xorb', 8081);
+
+$t->write_file('lies/xorb', $xorb->{bytes});
+
+# --------------------------------------------------------------------------
+# memory: little more than an honest server needs is enough
+
+my $room = 40000;
+
+$t->write_file('lies/plan', $json->encode(answer()));
+
+for (1 .. 40) {
+	last if limited({ endpoint => $t->url('/api', 8081) })->{code} == 0;
+	$room += 20000;
+}
+
+$room += 60000;
+
+is(get(answer()), 0, 'an honest server');
+ok((slurp($out, 1) // '') eq $data, 'what it has');
+
+my $large = qr/larger than the range can need|the answer is too long/;
+my $spare = { chunks => { start => 2, end => 3 },
+	bytes => { start => 0, end => 8 } };
+
+is(get(answer(url => "$url?" . 'u' x 15000, spare => [ ($spare) x 6000 ])), 0,
+	'ranges without a term, and a long URL');
+ok((slurp($out, 1) // '') eq $data, 'are not heeded');
+
+refused('a URL without end', qr/has a URL of more than 16 KiB/,
+	answer(url => "$url?" . 'u' x 17000));
+refused('ranges without end', $large, answer(spare => [ ($spare) x 60000 ]));
+refused('terms without end', $large, { %{ answer() },
+	terms => [ (term(0, 1, 1)) x 60000 ] });
+refused('lists without end', $large, '{"offset_into_first_range":0,"terms":['
+	. '[],' x 20000000 . '[]]}');
+refused('objects without end', $large, '{"offset_into_first_range":0,"terms":['
+	. '{},' x 600000 . '{}]}');
+refused('text without end', $large, '{"a":"' . 'x' x 60000000 . '"}');
+refused('chunks without end', $large, { %{ answer() },
+	terms => [ (term(0, 8192, 8192)) x 8000 ] });
+
+# an answer that is an error
+
+$t->write_file('lies/lists', '[' . '{},' x 20000000 . '{}]');
+
+my $r = limited({ endpoint => $t->url('/long', 8081) });
+
+is($r->{code}, 4, 'an error without end');
+like($r->{err}, qr/\Axet: server: \S+: 400\n\z/, 'is not read');
+
+like(limited({ endpoint => $t->url('/small', 8081) })->{err},
+	qr/: 500 of_the_server: no\n\z/, 'a short one is');
+
+# URLs that have expired, all of them, each with something to say, before the
+# answer comes that has others
+
+$t->write_file('lies/big', 'x' x 30000000);
+
+my %forbidden = map { sprintf('%064x', $_) => [ { url =>
+	$t->url('/forbidden', 8081), ranges => [ { chunks => { start => 0,
+	end => 1 }, bytes => { start => 0, end => 30007 } } ] } ] } 1 .. 40;
+
+$t->write_file('lies/plan', $json->encode({ offset_into_first_range => 0,
+	terms => [ map { { hash => $_, unpacked_length => 30000,
+		range => { start => 0, end => 1 } } } sort keys %forbidden ],
+	xorbs => \%forbidden }));
+
+$r = limited({ endpoint => $t->url('/slow', 8081), timeout => 300 });
+
+is($r->{code}, 4, 'errors of expired URLs');
+like($r->{err}, qr!/forbidden: 403\n\z!, 'are not kept') or diag($r->{err});
+
+# --------------------------------------------------------------------------
+# a file of very many chunks is fetched all the same, in smaller parts
+
+{
+	my @xorbs = map { send_xorb($t, mix($_, 600000), scheme => 'none',
+		sizes => [ 100 ]) } 1 .. 2;
+
+	srand(5);
+
+	my $many = register_file($t, [ map {
+		my $start = 3 * int(rand(1900));
+		[ $xorbs[int(rand(2))], $start, $start + 2 ]
+	} 1 .. 30000 ]);
+
+	is(xet($t, { timeout => 300 }, 'get', '--json', '-o', $out,
+		$many->{hash})->{code}, 0, 'a file of many chunks');
+	ok((slurp($out, 1) // '') eq $many->{data}, 'its bytes');
+
+	is(xet($t, { timeout => 300 }, 'get', '-o', '-', $many->{hash})
+		->{out}, $many->{data}, 'as a stream');
+
+	my $info = xet($t, { timeout => 300 }, 'info', '--json',
+		$many->{hash});
+
+	is($info->{json}[0]{size}, $many->{size}, 'info of it');
+	cmp_ok($info->{json}[0]{terms}, '>=', 30000, 'its terms');
+}
+
+# --------------------------------------------------------------------------
+
+$t->done();
+
+# --------------------------------------------------------------------------
+
+sub term {
+	my ($start, $end, $length) = @_;
+
+	return { hash => $xorb->{hash}, unpacked_length => $length,
+		range => { start => $start, end => $end } };
+}
+
+sub answer {
+	my (%o) = @_;
+
+	return { offset_into_first_range => 0, terms => [
+		term(0, 10, 300000) ], xorbs => { $xorb->{hash} => [ {
+		url => $o{url} // $url, ranges => [ { chunks => {
+		start => 0, end => 10 }, bytes => { start => 0,
+		end => $last } }, @{ $o{spare} || [] } ] } ] } };
+}
+
+# Downloads with so much memory and no more.
+
+sub limited {
+	my ($o, @args) = @_;
+
+	unlink(glob("$out*"));
+
+	return xet($t, { room => $room, %$o }, 'get', '--retries', 0,
+		'-o', $out, @args, $hash);
+}
+
+sub get {
+	my ($plan) = @_;
+
+	$t->write_file('lies/plan', ref $plan ? $json->encode($plan) : $plan);
+
+	$r = limited({ endpoint => $t->url('/api', 8081) });
+
+	return $r->{code};
+}
+
+sub refused {
+	my ($name, $text, $plan) = @_;
+
+	is(get($plan), 4, "$name: refused");
+	like($r->{err}, qr/\Axet: server: .*$text\n\z/, "$name: told of");
+	ok(!-e $out, "$name: nothing under the name");
+}
