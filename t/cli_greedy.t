@@ -55,6 +55,15 @@ server {
             root %%DIR%%/lies;
         }
 
+        location ~ ^/put/v1/chunks/ {
+            root %%DIR%%/lies;
+            try_files /chunks =404;
+        }
+
+        location /put/ {
+            return 200 '{"was_inserted":true,"result":1}';
+        }
+
         location /small/ {
             return 500 '{"error":{"code":"of_the_server","message":"no"}}';
         }
@@ -190,6 +199,44 @@ like($r->{err}, qr!/forbidden: 403\n\z!, 'are not kept') or diag($r->{err});
 }
 
 # --------------------------------------------------------------------------
+# time: lists that are made to be searched, of a length that makes a search of
+# each for each take a quarter of an hour
+
+my $short = 100;
+
+is(get(answer(spare => [ map { { chunks => $_, bytes => { start => 0,
+	end => 8 } } } { start => 0, end => 2 }, { start => 3, end => 4 },
+	{ start => 4, end => 5 }, { start => 4, end => 9 } ])), 0,
+	'ranges that overlap');
+ok((slurp($out, 1) // '') eq $data, 'do no harm');
+
+my $range = '{"chunks":{"start":1,"end":2},"bytes":{"start":0,"end":8}}';
+my $term = $json->encode(term(1, 9, 1));
+
+$room = 'unlimited';
+refused('ranges that overlap, without end', $large,
+	'{"offset_into_first_range":0,"terms":['
+	. join(',', ($term) x 220000) . '],"xorbs":{"' . $xorb->{hash}
+	. '":[{"url":"http://127.0.0.1/","ranges":[' . $range =~ s/1/0/r
+	=~ s/2/9/r . ",$range" x 500000 . ']}]}}');
+
+spew("$dir/file", $data);
+
+for my $case ([ 'of no chunks', 1300000 ], [ 'of one chunk each', 300000 ],
+	[ 'whose hashes begin alike', 300000, 1 ])
+{
+	my ($name, $n, $alike) = @$case;
+
+	$t->write_file('lies/chunks', known($n, $name =~ /one|alike/,
+		$alike));
+
+	$r = xet($t, { endpoint => $t->url('/put', 8081), timeout => $short },
+		'put', '--retries', 0, "$dir/file");
+
+	is($r->{code}, 0, "known xorbs $name") or diag($r->{err});
+}
+
+# --------------------------------------------------------------------------
 
 $t->done();
 
@@ -200,6 +247,26 @@ sub term {
 
 	return { hash => $xorb->{hash}, unpacked_length => $length,
 		range => { start => $start, end => $end } };
+}
+
+# A dedup answer: n xorbs, each without a chunk or with one.
+
+sub known {
+	my ($n, $chunk, $alike) = @_;
+
+	my $answer = 'HFRepoMetaData' . pack('H*', '00556967456a7b81578'
+		. '3a5bdd95ccdd14aa9') . pack('Q<Q<', 2, 200) . "\xff" x 32
+		. "\0" x 16;
+
+	for my $i (1 .. $n) {
+		my @hash = $alike ? (7, $i) : ($i << 12, 7);
+
+		$answer .= pack('Q<Q<x16VVVV', @hash, 0, $chunk ? 1 : 0, 100,
+			100);
+		$answer .= pack('Q<Q<x16VVQ<', @hash, 0, 100, 0) if $chunk;
+	}
+
+	return $answer . "\xff" x 32 . "\0" x 16 . pack('Q<x192', 1);
 }
 
 sub answer {
@@ -219,7 +286,7 @@ sub limited {
 
 	unlink(glob("$out*"));
 
-	return xet($t, { room => $room, %$o }, 'get', '--retries', 0,
+	return xet($t, { room => $room, timeout => 200, %$o }, 'get', '--retries', 0,
 		'-o', $out, @args, $hash);
 }
 

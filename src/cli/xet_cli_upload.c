@@ -174,11 +174,14 @@ xet_cli_upload_close(xet_cli_upload_t *u)
     info = xet_xorb_writer_info(u->writer);
     x = &u->dedup.xorbs[u->xorb];
 
-    x->hash = info->hash;
     x->raw_size = (uint32_t) info->raw_size;
     x->stored_size = (uint32_t) info->stored_size;
 
-    rc = xet_cli_upload_note(u, u->xorb);
+    rc = xet_cli_dedup_name(&u->dedup, u->xorb, &info->hash);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_upload_note(u, u->xorb);
+    }
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_upload_wait(u, (unsigned) u->parallel - 1);
