@@ -330,6 +330,15 @@ xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_window_t *w)
         return;
     }
 
+    /* before a byte of it comes, for it would fill the disk */
+
+    if (w->end > f->d->most) {
+        f->rc = xet_cli_failf(XET_CLI_FAULT, f->d->name,
+                              "has more than the %" PRIu64 " bytes that it "
+                              "should have", f->d->most);
+        return;
+    }
+
     /* less than was asked for: the file is at its end */
 
     if (w->end <= w->last || w->end >= f->d->end) {

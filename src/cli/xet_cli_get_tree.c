@@ -300,6 +300,8 @@ xet_cli_get_tree_file(xet_cli_get_tree_t *g, int folder, const char *base)
 
     d.hash = g->hash;
     d.end = XET_CLI_DOWNLOAD_ALL;
+    d.most = g->size;
+    d.name = g->path;
     d.parallel = g->parallel;
     part.unsynced = !far;
 

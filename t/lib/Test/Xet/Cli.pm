@@ -35,7 +35,7 @@ sub binary {
 }
 
 # Options in front, as a hash: env => { }, stdin => file, dir => folder,
-# endpoint => URL, timeout => seconds, room => KiB of address space.
+# endpoint => URL, timeout => seconds, ulimit => "-v 1000".
 
 sub xet_start {
 	my ($t, @args) = @_;
@@ -51,7 +51,7 @@ sub xet_start {
 
 	# two outputs: the shell parts them
 
-	my $limit = $o{room} ? "ulimit -v $o{room}; " : '';
+	my $limit = $o{ulimit} ? "ulimit $o{ulimit}; " : '';
 
 	my $pid = spawn([ '/bin/sh', '-c', $limit . 'exec "$@" 2> "$0"', $err,
 		binary(), @args ], output => $out, env => \%env,
