@@ -55,6 +55,40 @@ server {
             root %%DIR%%/lies;
         }
 
+        location ~ ^/said/v[12]/reconstructions/ {
+            root %%DIR%%/lies;
+            max_ranges 0;
+            try_files /plan =404;
+        }
+
+        location ~ ^/said/v1/files/ {
+            return 200 'short';
+        }
+
+        location /same/ {
+            return 200 '{"objects":[],"next":5}';
+        }
+
+        location /back/ {
+            if ($arg_after) {
+                return 200 '{"objects":[],"next":4}';
+            }
+
+            return 200 '{"objects":[],"next":5}';
+        }
+
+        location /last/ {
+            if ($arg_after = 6) {
+                return 200 '{"objects":[]}';
+            }
+
+            if ($arg_after) {
+                return 200 '{"objects":[],"next":6}';
+            }
+
+            return 200 '{"objects":[],"next":5}';
+        }
+
         location ~ ^/put/v1/chunks/ {
             root %%DIR%%/lies;
             try_files /chunks =404;
@@ -236,6 +270,53 @@ for my $case ([ 'of no chunks', 1300000 ], [ 'of one chunk each', 300000 ],
 	is($r->{code}, 0, "known xorbs $name") or diag($r->{err});
 }
 
+# pages that lead to each other
+
+for my $case ([ same => 4 ], [ back => 4 ], [ last => 0 ]) {
+	my ($name, $code) = @$case;
+
+	$r = xet($t, { endpoint => $t->url("/$name", 8081), timeout => $short },
+		'zt', 'ls', $hash);
+
+	is($r->{code}, $code, "pages of zt ls: $name");
+	is($r->{err} =~ tr/\n//, $code ? 1 : 0, 'told of once');
+}
+
+# --------------------------------------------------------------------------
+# the disk: a file that never ends, of one chunk
+
+my $one = make_xorb(mix(9, 131072), sizes => [ 131072 ]);
+
+$t->write_file('lies/one', $one->{bytes});
+$t->write_file('lies/plan', $json->encode({ offset_into_first_range => 0,
+	terms => [ map { { hash => $one->{hash}, unpacked_length => 131072,
+		range => { start => 0, end => 1 } } } 1 .. 512 ],
+	xorbs => { $one->{hash} => [ { url => $t->url('/files/one', 8081),
+		ranges => [ { chunks => { start => 0, end => 1 }, bytes => {
+		start => 0, end => length($one->{bytes}) - 1 } } ] } ] } }));
+
+spew("$dir/manifest", join('', map { $json->encode({ file => "many/$_",
+	hash => $hash, size => 100000000 + $_ }) . "\n" } 1, 2));
+
+my %disk = (timeout => 60, ulimit => '-f 600000');
+
+$r = xet($t, { endpoint => $t->url('/api', 8081), %disk }, 'get', '--recursive',
+	'-o', $out, "$dir/manifest");
+
+is($r->{code}, 1, 'files larger than the manifest has');
+is($r->{err}, join('', map { "xet: many/$_: has more than the 10000000$_ bytes"
+	. " that it should have\n" } 1, 2), 'told of');
+is_deeply([ glob("$out/many/*") ], [], 'nothing is left');
+rmdir($_) for "$out/many", $out;
+
+$r = xet($t, { endpoint => $t->url('/said', 8081), %disk }, 'get', '-o', $out,
+	$hash);
+
+is($r->{code}, 1, 'a file larger than the server has said');
+is($r->{err}, "xet: $out: has more than the 5 bytes that it should have\n",
+	'told of');
+is_deeply([ glob("$out*") ], [], 'nothing is left');
+
 # --------------------------------------------------------------------------
 
 $t->done();
@@ -286,8 +367,8 @@ sub limited {
 
 	unlink(glob("$out*"));
 
-	return xet($t, { room => $room, timeout => 200, %$o }, 'get', '--retries', 0,
-		'-o', $out, @args, $hash);
+	return xet($t, { ulimit => "-v $room", timeout => 200, %$o }, 'get',
+		'--retries', 0, '-o', $out, @args, $hash);
 }
 
 sub get {
