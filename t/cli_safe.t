@@ -482,6 +482,28 @@ SKIP: {
 }
 
 # --------------------------------------------------------------------------
+# what is closed at the start is no place for bytes, and none to get any from
+
+for ([ "get -o - $hash >&-", 3 ], [ "get -o - --range 0-99 $hash >&-", 3 ],
+	[ "get --json -o $out $hash >&-", 3 ], [ "get -o $out $hash >&-", 0 ],
+	[ "get -o - $hash <&- >&- 2>&-", 3 ], [ "verify --json $hash >&-", 3 ],
+	[ "put --json $dir/victim >&-", 3 ], [ "put - <&-", 3 ],
+	[ "hash $dir/victim >&-", 3 ], [ "hash - <&-", 3 ],
+	[ "get -o $out $hash <&- >&- 2>&-", 0 ], [ "help >&-", 3 ])
+{
+	my ($args, $code) = @$_;
+
+	unlink($out);
+
+	my $got = system("exec 2>> $dir/err; XET_ENDPOINT="
+		. $t->url("/api") . " timeout 60 $xet $args") >> 8;
+
+	is($got, $code, "closed: $args" =~ s/\S*\///gr);
+	ok(slurp($out) eq $data, 'what is written is all of it')
+		if $args =~ /-o \Q$out\E/;
+}
+
+# --------------------------------------------------------------------------
 
 like(xet(undef, '--version')->{out}, qr/\Axet \d+\.\d+\.\d+\n\z/,
 	'--version');
