@@ -139,15 +139,19 @@ $t->write_file('lies/xorb', $xorb->{bytes});
 # memory: little more than an honest server needs is enough
 
 my $room = 40000;
+my $r;
 
 $t->write_file('lies/plan', $json->encode(answer()));
 
 for (1 .. 40) {
-	last if limited({ endpoint => $t->url('/api', 8081) })->{code} == 0;
+	$r = limited({ endpoint => $t->url('/api', 8081) });
+	last if defined $r->{code} && $r->{code} == 0;
 	$room += 20000;
 }
 
-$room += 60000;
+# a sanitizer wants more than there is
+
+$room = $room > 800000 ? 'unlimited' : $room + 60000;
 
 is(get(answer()), 0, 'an honest server');
 ok((slurp($out, 1) // '') eq $data, 'what it has');
@@ -177,7 +181,7 @@ refused('chunks without end', $large, { %{ answer() },
 
 $t->write_file('lies/lists', '[' . '{},' x 20000000 . '{}]');
 
-my $r = limited({ endpoint => $t->url('/long', 8081) });
+$r = limited({ endpoint => $t->url('/long', 8081) });
 
 is($r->{code}, 4, 'an error without end');
 like($r->{err}, qr/\Axet: server: \S+: 400\n\z/, 'is not read');

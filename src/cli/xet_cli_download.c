@@ -47,6 +47,7 @@ static int xet_cli_download_plan(xet_cli_fetch_t *f, xet_cli_window_t *w);
 static void xet_cli_download_planned(xet_cli_request_t *r);
 static int xet_cli_download_smaller(xet_cli_fetch_t *f, xet_cli_window_t *w);
 static void xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_window_t *w);
+static void xet_cli_download_units(xet_cli_fetch_t *f, xet_cli_window_t *w);
 static void xet_cli_download_refreshed(xet_cli_fetch_t *f,
     xet_cli_window_t *w, xet_cli_plan_t *plan);
 static void xet_cli_download_queue(xet_cli_fetch_t *f, xet_cli_unit_t *u);
@@ -304,9 +305,6 @@ xet_cli_download_smaller(xet_cli_fetch_t *f, xet_cli_window_t *w)
 static void
 xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_window_t *w)
 {
-    size_t           i;
-    xet_cli_unit_t  *u;
-
     f->planning = 0;
     w->planned = 1;
 
@@ -352,6 +350,16 @@ xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_window_t *w)
     {
         f->size *= 2;
     }
+
+    xet_cli_download_units(f, w);
+}
+
+
+static void
+xet_cli_download_units(xet_cli_fetch_t *f, xet_cli_window_t *w)
+{
+    size_t           i;
+    xet_cli_unit_t  *u;
 
     for (i = 0; i < w->plan.nranges; i++) {
         u = &w->units[i];

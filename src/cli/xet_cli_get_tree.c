@@ -59,6 +59,8 @@ static int xet_cli_get_tree_fault(xet_cli_get_tree_t *g, const char *text);
 static int xet_cli_get_tree_folder(xet_cli_get_tree_t *g, const char *path);
 static int xet_cli_get_tree_file(xet_cli_get_tree_t *g, int folder,
     const char *base);
+static int xet_cli_get_tree_fetch(xet_cli_get_tree_t *g, int folder,
+    const char *base, int far);
 static int xet_cli_get_tree_done(void *ctx, const xet_cli_batch_file_t *f);
 static int xet_cli_get_tree_sync(const xet_cli_get_tree_t *g, int folder);
 static int xet_cli_get_tree_there(xet_cli_get_tree_t *g, int folder,
@@ -289,10 +291,8 @@ xet_cli_get_tree_folder(xet_cli_get_tree_t *g, const char *path)
 static int
 xet_cli_get_tree_file(xet_cli_get_tree_t *g, int folder, const char *base)
 {
-    int                 rc, far;
-    struct stat         st;
-    xet_cli_part_t      part;
-    xet_cli_download_t  d;
+    int          rc, far;
+    struct stat  st;
 
     if (fstat(folder, &st) != 0) {
         return xet_cli_fail(XET_CLI_ERROR, g->path, strerror(errno));
@@ -317,6 +317,18 @@ xet_cli_get_tree_file(xet_cli_get_tree_t *g, int folder, const char *base)
         return (rc == XET_CLI_OK)
                ? xet_cli_get_tree_print(g, g->path, &g->hash, g->size, 0) : rc;
     }
+
+    return xet_cli_get_tree_fetch(g, folder, base, far);
+}
+
+
+static int
+xet_cli_get_tree_fetch(xet_cli_get_tree_t *g, int folder, const char *base,
+    int far)
+{
+    int                 rc;
+    xet_cli_part_t      part;
+    xet_cli_download_t  d;
 
     rc = xet_cli_part_open(&part, folder, base, &g->hash);
 

@@ -36,6 +36,7 @@ typedef struct {
 } xet_cli_verify_session_t;
 
 
+static int xet_cli_verify_options(xet_cli_store_t *s, uint64_t *threads);
 static int xet_cli_verify_session(const xet_cli_store_t *s, xet_cli_pg_t *pg);
 static int xet_cli_verify_session_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_verify_newest(xet_cli_store_t *s, xet_cli_pg_t *pg);
@@ -63,7 +64,7 @@ int
 xet_cli_verify_store(const xet_cli_args_t *args)
 {
     int               rc;
-    uint64_t          threads, age;
+    uint64_t          threads;
     struct stat       st;
     xet_cli_pg_t     *pg;
     xet_cli_store_t   s;
@@ -77,24 +78,11 @@ xet_cli_verify_store(const xet_cli_args_t *args)
     s.remove = args->value[XET_CLI_OPT_REMOVE] != NULL;
     s.jobs_end = &s.jobs;
 
-    rc = xet_cli_args_number(args, XET_CLI_OPT_PARALLEL, 1, 256,
-                             XET_CLI_VERIFY_THREADS, &threads);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_args_time(args, XET_CLI_OPT_OLDER,
-                               s.remove ? XET_CLI_VERIFY_AGE : 0, &age);
-    }
-
-    if (rc == XET_CLI_OK && s.remove && age < XET_CLI_VERIFY_AGE_MIN) {
-        rc = xet_cli_fail(XET_CLI_USAGE, "verify",
-                          "--remove needs --older than an hour at least");
-    }
+    rc = xet_cli_verify_options(&s, &threads);
 
     if (rc != XET_CLI_OK) {
         return rc;
     }
-
-    s.before = time(NULL) - (time_t) age;
 
     xet_cli_store_identity(s.folder, s.identity);
 
@@ -139,6 +127,33 @@ xet_cli_verify_store(const xet_cli_args_t *args)
     }
 
     free(s.names);
+
+    return rc;
+}
+
+
+static int
+xet_cli_verify_options(xet_cli_store_t *s, uint64_t *threads)
+{
+    int       rc;
+    uint64_t  age;
+
+    rc = xet_cli_args_number(s->args, XET_CLI_OPT_PARALLEL, 1, 256,
+                             XET_CLI_VERIFY_THREADS, threads);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_args_time(s->args, XET_CLI_OPT_OLDER,
+                               s->remove ? XET_CLI_VERIFY_AGE : 0, &age);
+    }
+
+    if (rc == XET_CLI_OK && s->remove && age < XET_CLI_VERIFY_AGE_MIN) {
+        rc = xet_cli_fail(XET_CLI_USAGE, "verify",
+                          "--remove needs --older than an hour at least");
+    }
+
+    if (rc == XET_CLI_OK) {
+        s->before = time(NULL) - (time_t) age;
+    }
 
     return rc;
 }
