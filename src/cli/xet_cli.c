@@ -6,6 +6,8 @@
  */
 
 
+#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <string.h>
@@ -104,6 +106,7 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
 volatile sig_atomic_t  xet_cli_interrupted;
 
 
+static int xet_cli_standard(void);
 static int xet_cli_run(int argc, char **argv);
 static void xet_cli_signal(int signo);
 static void xet_cli_signals(void);
@@ -116,6 +119,10 @@ int
 main(int argc, char **argv)
 {
     int  rc;
+
+    if (xet_cli_standard() != XET_CLI_OK) {
+        return XET_CLI_ERROR;
+    }
 
     xet_cli_signals();
 
@@ -131,6 +138,31 @@ main(int argc, char **argv)
     }
 
     return xet_cli_interrupted ? XET_CLI_INTERRUPTED : rc;
+}
+
+
+/*
+ * What is closed at the start would be the number of the first file or socket
+ * that is opened, and bytes would go there.  It is taken by what can't be read
+ * from as an input, nor written to as an output.
+ */
+
+static int
+xet_cli_standard(void)
+{
+    int  fd;
+
+    for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF
+            && open("/dev/null", (fd == STDIN_FILENO) ? O_WRONLY : O_RDONLY)
+               != fd)
+        {
+            return XET_CLI_ERROR;
+        }
+    }
+
+    return XET_CLI_OK;
 }
 
 

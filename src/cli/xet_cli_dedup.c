@@ -6,9 +6,11 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 #include "xet_cli_dedup.h"
+#include "xet_cli_progress.h"
 
 
 /* Offsets in the footer of a shard. */
@@ -28,6 +30,11 @@ typedef struct {
 } xet_cli_dedup_reader_t;
 
 
+static size_t xet_cli_dedup_first(const xet_cli_dedup_t *d,
+    const uint8_t *hash, size_t size);
+static void xet_cli_dedup_index(xet_cli_dedup_t *d, uint32_t xorb);
+static int xet_cli_dedup_named(const xet_cli_dedup_t *d,
+    const xet_hash_t *hash);
 static int xet_cli_dedup_insert(xet_cli_dedup_t *d, unsigned collection,
     xet_cli_place_t place);
 static int xet_cli_dedup_grow(xet_cli_dedup_t *d, xet_cli_collection_t *c);
@@ -49,9 +56,42 @@ xet_cli_dedup_hash(const xet_cli_dedup_t *d, uint64_t slot)
 void
 xet_cli_dedup_init(xet_cli_dedup_t *d)
 {
+    size_t  i;
+
     memset(d, 0, sizeof(xet_cli_dedup_t));
 
     d->ncollections = 1;
+
+    if (getrandom(d->seed, sizeof(d->seed), 0) != sizeof(d->seed)) {
+
+        /* an early boot: slower at worst */
+
+        for (i = 0; i < XET_CLI_DEDUP_SEED; i++) {
+            d->seed[i] = (xet_cli_now() + i) * UINT64_C(0x9e3779b97f4a7c15);
+        }
+    }
+}
+
+
+/*
+ * The place where the search for a hash begins.  For any two hashes of 32-bit
+ * words it is the same for one in 2^32 seeds.
+ */
+
+static size_t
+xet_cli_dedup_first(const xet_cli_dedup_t *d, const uint8_t *hash,
+    size_t size)
+{
+    size_t    i;
+    uint64_t  sum;
+
+    sum = 0;
+
+    for (i = 0; i < XET_CLI_DEDUP_SEED; i++) {
+        sum += d->seed[i] * xet_get_u32(hash + 4 * i);
+    }
+
+    return (size_t) (sum >> 32) & (size - 1);
 }
 
 
@@ -70,6 +110,7 @@ xet_cli_dedup_free(xet_cli_dedup_t *d)
         free(d->collections[i].slots);
     }
 
+    free(d->names);
     free(d->xorbs);
 }
 
@@ -102,6 +143,83 @@ xet_cli_dedup_xorb(xet_cli_dedup_t *d, unsigned collection, uint32_t *xorb)
 
 
 int
+xet_cli_dedup_name(xet_cli_dedup_t *d, uint32_t xorb, const xet_hash_t *hash)
+{
+    size_t     i, size;
+    uint32_t  *names, *old;
+
+    if (d->names_used >= d->names_size / 2) {
+        old = d->names;
+        size = d->names_size;
+
+        names = calloc(size ? size * 2 : 64, sizeof(uint32_t));
+
+        if (names == NULL) {
+            return xet_cli_no_memory();
+        }
+
+        d->names = names;
+        d->names_size = size ? size * 2 : 64;
+        d->names_used = 0;
+
+        for (i = 0; i < size; i++) {
+            if (old[i]) {
+                xet_cli_dedup_index(d, old[i] - 1);
+            }
+        }
+
+        free(old);
+    }
+
+    d->xorbs[xorb].hash = *hash;
+
+    xet_cli_dedup_index(d, xorb);
+
+    return XET_CLI_OK;
+}
+
+
+static void
+xet_cli_dedup_index(xet_cli_dedup_t *d, uint32_t xorb)
+{
+    size_t  i;
+
+    for (i = xet_cli_dedup_first(d, d->xorbs[xorb].hash.bytes, d->names_size);
+         d->names[i];
+         i = (i + 1) & (d->names_size - 1))
+    {
+        /* void */
+    }
+
+    d->names[i] = xorb + 1;
+    d->names_used++;
+}
+
+
+/* A xorb that was forgotten is still in the table, and has no hash. */
+
+static int
+xet_cli_dedup_named(const xet_cli_dedup_t *d, const xet_hash_t *hash)
+{
+    size_t  i;
+
+    if (d->names_size == 0) {
+        return 0;
+    }
+
+    for (i = xet_cli_dedup_first(d, hash->bytes, d->names_size); d->names[i];
+         i = (i + 1) & (d->names_size - 1))
+    {
+        if (xet_hash_equal(&d->xorbs[d->names[i] - 1].hash, hash)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+int
 xet_cli_dedup_add(xet_cli_dedup_t *d, uint32_t xorb, const uint8_t *hash,
     uint32_t length)
 {
@@ -113,7 +231,7 @@ xet_cli_dedup_add(xet_cli_dedup_t *d, uint32_t xorb, const uint8_t *hash,
     x = &d->xorbs[xorb];
 
     if (x->count == x->room) {
-        n = x->room ? x->room * 2 : 64;
+        n = x->room ? x->room * 2 : 4;
 
         hashes = realloc(x->hashes, n * XET_HASH_LEN);
 
@@ -210,7 +328,7 @@ xet_cli_dedup_put(const xet_cli_dedup_t *d, xet_cli_collection_t *c,
 {
     size_t  i;
 
-    for (i = xet_get_u64(hash) & (c->size - 1); c->slots[i];
+    for (i = xet_cli_dedup_first(d, hash, c->size); c->slots[i];
          i = (i + 1) & (c->size - 1))
     {
         if (memcmp(xet_cli_dedup_hash(d, c->slots[i]), hash, XET_HASH_LEN)
@@ -249,7 +367,7 @@ xet_cli_dedup_find(const xet_cli_dedup_t *d, const xet_hash_t *hash,
             h = keyed.bytes;
         }
 
-        for (i = xet_get_u64(h) & (c->size - 1); c->slots[i];
+        for (i = xet_cli_dedup_first(d, h, c->size); c->slots[i];
              i = (i + 1) & (c->size - 1))
         {
             if (memcmp(xet_cli_dedup_hash(d, c->slots[i]), h, XET_HASH_LEN)
@@ -408,31 +526,29 @@ xet_cli_dedup_key(xet_cli_dedup_t *d, const uint8_t *key,
 static xet_status_t
 xet_cli_dedup_record(void *ctx, const xet_shard_record_t *rec)
 {
-    uint32_t                 i;
     xet_cli_dedup_t         *d;
     xet_cli_dedup_reader_t  *reader;
 
     reader = ctx;
     d = reader->dedup;
 
-    if (rec->kind == XET_SHARD_REC_XORB) {
+    if (xet_cli_interrupted) {
+        reader->rc = XET_CLI_INTERRUPTED;
 
-        for (i = 0; i < d->nxorbs; i++) {
-            if (xet_hash_equal(&d->xorbs[i].hash, &rec->hash)) {
-                break;
-            }
-        }
+    } else if (rec->kind == XET_SHARD_REC_XORB) {
 
         /* the places of more chunks would not fit into slots */
 
-        reader->skip = i < d->nxorbs || rec->count > XET_XORB_CHUNKS_MAX;
+        reader->skip = rec->count == 0 || rec->count > XET_XORB_CHUNKS_MAX
+                       || xet_hash_is_zero(&rec->hash)
+                       || xet_cli_dedup_named(d, &rec->hash);
 
         if (!reader->skip) {
             reader->rc = xet_cli_dedup_xorb(d, reader->collection,
                                             &reader->xorb);
 
             if (reader->rc == XET_CLI_OK) {
-                d->xorbs[reader->xorb].hash = rec->hash;
+                reader->rc = xet_cli_dedup_name(d, reader->xorb, &rec->hash);
             }
         }
 

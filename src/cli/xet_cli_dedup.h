@@ -7,6 +7,9 @@
  * collection; a chunk is looked for in each of them.  The first collection is
  * in clear and has our own chunks.  Memory is some 60 bytes a chunk, half of
  * it for its hash.
+ *
+ * Hashes of others need not be hashes: where they are in a table depends on a
+ * number that nobody else knows, or they could be made to be all in one place.
  */
 
 #ifndef _XET_CLI_DEDUP_H_INCLUDED_
@@ -17,6 +20,7 @@
 
 
 #define XET_CLI_DEDUP_KEYS  8          /* collections; more are not learnt */
+#define XET_CLI_DEDUP_SEED  (XET_HASH_LEN / 4)
 
 
 /* A xorb, by its number: in the order in which they were made known. */
@@ -56,6 +60,11 @@ typedef struct {
     uint32_t               room;
     xet_cli_collection_t   collections[XET_CLI_DEDUP_KEYS];
     unsigned               ncollections;
+
+    uint32_t              *names;      /* of xorbs by hash: number + 1 */
+    size_t                 names_size; /* a power of two */
+    size_t                 names_used;
+    uint64_t               seed[XET_CLI_DEDUP_SEED];
 } xet_cli_dedup_t;
 
 
@@ -70,6 +79,10 @@ int xet_cli_dedup_xorb(xet_cli_dedup_t *d, unsigned collection,
     uint32_t *xorb);
 int xet_cli_dedup_add(xet_cli_dedup_t *d, uint32_t xorb,
     const uint8_t *hash, uint32_t length);
+
+/* Gives a xorb its hash, under which it is found. */
+int xet_cli_dedup_name(xet_cli_dedup_t *d, uint32_t xorb,
+    const xet_hash_t *hash);
 
 /* Where a chunk is; 0 when it is not known. */
 int xet_cli_dedup_find(const xet_cli_dedup_t *d, const xet_hash_t *hash,
@@ -86,7 +99,7 @@ void xet_cli_dedup_forget(xet_cli_dedup_t *d);
 
 /*
  * Takes in the answer to a dedup query.  XET_CLI_OK, also when it is of no
- * use, or XET_CLI_ERROR, told of.
+ * use, XET_CLI_INTERRUPTED, or XET_CLI_ERROR, told of.
  */
 int xet_cli_dedup_learn(xet_cli_dedup_t *d, const uint8_t *data, size_t len);
 

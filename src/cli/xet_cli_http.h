@@ -8,12 +8,14 @@
  * doubles, or that Retry-After names.  Nothing is retried for a POST other
  * than for a GET: all of the API is idempotent.
  *
- * An answer of 2xx goes to the write handler where there is one; all others
- * are kept in data, up to max bytes.
+ * An answer of 2xx goes to the write handler where there is one, or is kept in
+ * data, and refused when it has more than max bytes; of all others the first
+ * XET_CLI_HTTP_SHORT_MAX bytes are kept.
  *
  * Tokens are read from their file for each request, so that whoever renews
  * the file renews the token; they go to the API only, by TLS or to this
- * machine, unless --insecure-token says otherwise.
+ * machine, unless --insecure-token says otherwise.  The same holds for a user
+ * in a URL.
  *
  * Redirections are followed here, and not by libcurl, which would log in to
  * whatever host of ~/.netrc, or port of this one, it is sent to: another
@@ -31,6 +33,8 @@
 
 
 #define XET_CLI_HTTP_ANSWER_MAX  (64 * 1024 * 1024)   /* bytes kept */
+#define XET_CLI_HTTP_SHORT_MAX   (64 * 1024)          /* of short ones */
+#define XET_CLI_HTTP_TEXT        1024                 /* of a URL, shown */
 
 
 typedef struct xet_cli_http_s     xet_cli_http_t;
@@ -67,6 +71,7 @@ struct xet_cli_request_s {
 
     long                status;        /* 0: no answer, error says why */
     unsigned            refused:1;     /* by the write handler */
+    unsigned            large:1;       /* refused, for it is more than max */
     char               *data;          /* with a zero byte behind it */
     size_t              len;
     int64_t             length;        /* Content-Length, or -1 */
@@ -78,6 +83,7 @@ struct xet_cli_request_s {
     xet_cli_request_t  *next;
     CURL               *easy;
     struct curl_slist  *headers;
+    size_t              came;          /* bytes, kept or not */
     char               *place;         /* of a redirection, or NULL */
     unsigned            redirects;
     unsigned            foreign:1;     /* it led to another origin */
@@ -99,6 +105,12 @@ void xet_cli_http_destroy(xet_cli_http_t *h);
  */
 char *xet_cli_http_url(xet_cli_http_t *h, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+
+/*
+ * A URL as it may be shown: without a user and a password, and without its
+ * arguments, which of a data URL are a capability.
+ */
+const char *xet_cli_http_text(const char *url, char text[XET_CLI_HTTP_TEXT]);
 
 /* Whether a token has characters only that tokens have. */
 int xet_cli_http_token_ok(const char *token);
@@ -130,6 +142,9 @@ int xet_cli_http_operands(const xet_cli_args_t *args,
 
 /* Requests that are not done. */
 unsigned xet_cli_http_active(const xet_cli_http_t *h);
+
+/* Frees the answer of a request that is done. */
+void xet_cli_http_drop(xet_cli_request_t *r);
 
 /* Frees what a request holds, not the request. */
 void xet_cli_http_free(xet_cli_request_t *r);

@@ -27,8 +27,9 @@ static int xet_cli_http_header(xet_cli_request_t *r, const char *line);
 static int xet_cli_http_authorize(xet_cli_http_t *h, xet_cli_request_t *r);
 static int xet_cli_http_token(xet_cli_http_t *h, xet_cli_request_t *r,
     char *buffer, size_t size);
+static int xet_cli_http_user(xet_cli_request_t *r);
 static int xet_cli_http_protected(const xet_cli_http_t *h,
-    xet_cli_request_t *r);
+    xet_cli_request_t *r, const char *what);
 static int xet_cli_http_local(const char *host);
 static int xet_cli_http_place(xet_cli_request_t *r, CURLU *from, CURLU *to);
 static int xet_cli_http_same(CURLU *one, CURLU *two, CURLUPart part);
@@ -99,12 +100,13 @@ xet_cli_http_easy(xet_cli_http_t *h, xet_cli_request_t *r)
 static int
 xet_cli_http_credentials(xet_cli_http_t *h, xet_cli_request_t *r)
 {
+    if ((r->netrc || xet_cli_http_user(r))
+        && xet_cli_http_protected(h, r, "a password") != XET_CLI_OK)
+    {
+        return XET_CLI_ERROR;
+    }
+
     if (r->netrc) {
-
-        if (xet_cli_http_protected(h, r) != XET_CLI_OK) {
-            return XET_CLI_ERROR;
-        }
-
         curl_easy_setopt(r->easy, CURLOPT_NETRC, (long) CURL_NETRC_OPTIONAL);
     }
 
@@ -216,7 +218,7 @@ xet_cli_http_authorize(xet_cli_http_t *h, xet_cli_request_t *r)
         rc = XET_CLI_ERROR;
 
     } else {
-        rc = xet_cli_http_protected(h, r);
+        rc = xet_cli_http_protected(h, r, "a token");
 
         if (rc == XET_CLI_OK) {
             rc = xet_cli_http_header(r, line);
@@ -268,6 +270,32 @@ xet_cli_http_token_ok(const char *token)
 }
 
 
+/* Whether the URL has one, or a password; what is no URL is told of later. */
+
+static int
+xet_cli_http_user(xet_cli_request_t *r)
+{
+    int     rc;
+    char   *text;
+    CURLU  *url;
+
+    text = NULL;
+    url = curl_url();
+
+    rc = url
+         && curl_url_set(url, CURLUPART_URL, r->place ? r->place : r->url,
+                         CURLU_GUESS_SCHEME)
+            == CURLUE_OK
+         && (curl_url_get(url, CURLUPART_USER, &text, 0) == CURLUE_OK
+             || curl_url_get(url, CURLUPART_PASSWORD, &text, 0) == CURLUE_OK);
+
+    curl_free(text);
+    curl_url_cleanup(url);
+
+    return rc;
+}
+
+
 /*
  * Whether nobody on the way reads what is sent.  libcurl takes the URL apart,
  * as it does for the transfer; to this machine it must not go by a proxy, and
@@ -275,7 +303,8 @@ xet_cli_http_token_ok(const char *token)
  */
 
 static int
-xet_cli_http_protected(const xet_cli_http_t *h, xet_cli_request_t *r)
+xet_cli_http_protected(const xet_cli_http_t *h, xet_cli_request_t *r,
+    const char *what)
 {
     int     rc;
     char   *scheme, *host;
@@ -311,8 +340,8 @@ xet_cli_http_protected(const xet_cli_http_t *h, xet_cli_request_t *r)
         rc = XET_CLI_OK;
 
     } else {
-        snprintf(r->error, sizeof(r->error), "a token would be sent without "
-                 "TLS; --insecure-token allows it");
+        snprintf(r->error, sizeof(r->error), "%s would be sent without TLS; "
+                 "--insecure-token allows it", what);
     }
 
     curl_free(scheme);
@@ -385,7 +414,10 @@ xet_cli_http_redirect(xet_cli_request_t *r)
 }
 
 
-/* What logs in by its URL does so where it came from, and nowhere else. */
+/*
+ * What logs in by its URL does so where it came from, and nowhere else.  Both
+ * parts come encoded, and stay so.
+ */
 
 static int
 xet_cli_http_place(xet_cli_request_t *r, CURLU *from, CURLU *to)
@@ -399,12 +431,11 @@ xet_cli_http_place(xet_cli_request_t *r, CURLU *from, CURLU *to)
         r->foreign = 1;
 
     } else if (curl_url_get(from, CURLUPART_USER, &text, 0) == CURLUE_OK) {
-        (void) curl_url_set(to, CURLUPART_USER, text, CURLU_URLENCODE);
+        (void) curl_url_set(to, CURLUPART_USER, text, 0);
         curl_free(text);
 
         if (curl_url_get(from, CURLUPART_PASSWORD, &text, 0) == CURLUE_OK) {
-            (void) curl_url_set(to, CURLUPART_PASSWORD, text,
-                                CURLU_URLENCODE);
+            (void) curl_url_set(to, CURLUPART_PASSWORD, text, 0);
             curl_free(text);
         }
     }
@@ -448,7 +479,7 @@ xet_cli_http_write(char *data, size_t size, size_t n, void *ctx)
 {
     char               *p;
     long                status;
-    size_t              max;
+    size_t              max, keep;
     xet_cli_request_t  *r;
 
     r = ctx;
@@ -470,24 +501,32 @@ xet_cli_http_write(char *data, size_t size, size_t n, void *ctx)
         return n;
     }
 
-    max = r->max ? r->max : XET_CLI_HTTP_ANSWER_MAX;
+    max = (r->max && status / 100 == 2) ? r->max : XET_CLI_HTTP_ANSWER_MAX;
 
-    if (n > max - r->len) {
-        snprintf(r->error, sizeof(r->error), "the answer is too long");
+    if (n > max - r->came) {
         r->refused = 1;
+        r->large = 1;
         return 0;
     }
 
-    p = realloc(r->data, r->len + n + 1);
+    r->came += n;
+
+    keep = n;
+
+    if (status / 100 != 2 && keep > XET_CLI_HTTP_SHORT_MAX - r->len) {
+        keep = XET_CLI_HTTP_SHORT_MAX - r->len;
+    }
+
+    p = realloc(r->data, r->len + keep + 1);
 
     if (p == NULL) {
         return 0;
     }
 
-    memcpy(p + r->len, data, n);
+    memcpy(p + r->len, data, keep);
 
     r->data = p;
-    r->len += n;
+    r->len += keep;
     p[r->len] = '\0';
 
     return n;

@@ -237,6 +237,7 @@ xet_cli_journal_record(xet_cli_journal_t *j, uint8_t *buffer,
     size_t            len;
     uint8_t          *p;
     uint32_t          i, n, count, raw_size;
+    xet_hash_t        hash;
     xet_cli_known_t  *x;
 
     if (pread(j->fd, buffer, XET_CLI_JOURNAL_HEAD, (off_t) j->size)
@@ -267,10 +268,12 @@ xet_cli_journal_record(xet_cli_journal_t *j, uint8_t *buffer,
     if (*rc == XET_CLI_OK) {
         x = &d->xorbs[n];
 
-        memcpy(x->hash.bytes, buffer, XET_HASH_LEN);
+        memcpy(hash.bytes, buffer, XET_HASH_LEN);
         x->raw_size = raw_size;
         x->stored_size = xet_get_u32(buffer + XET_HASH_LEN + 8);
         x->resumed = 1;
+
+        *rc = xet_cli_dedup_name(d, n, &hash);
     }
 
     for (i = 0; i < count && *rc == XET_CLI_OK; i++) {

@@ -40,6 +40,13 @@ void xet_cli_buf_free(xet_buf_t *b);
 uint8_t *xet_cli_buf_bytes(const xet_buf_t *b, size_t *len);
 
 
+/*
+ * Reads what others have sent, unless it would take more than about room
+ * bytes of memory: then *large is set.  NULL also when it is not JSON.
+ */
+json_t *xet_cli_json_load(const char *data, size_t len, size_t flags,
+    size_t room, int *large);
+
 /* Members of an object; 0 when it is not there, or is something else. */
 
 int xet_cli_json_get_u64(const json_t *object, const char *key,

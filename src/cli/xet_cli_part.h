@@ -40,7 +40,6 @@ typedef struct {
     int               state_made;      /* it is new */
     int               part_made;
     unsigned          unread:1;        /* a signal came before some records */
-    unsigned          unsynced:1;      /* the caller syncs */
 } xet_cli_part_t;
 
 
@@ -56,11 +55,15 @@ int xet_cli_part_download(xet_cli_part_t *p, xet_cli_http_t *h,
     xet_cli_download_t *d);
 
 /*
- * The end: with complete the bytes get their size and their name, durably
- * unless the caller sees to that; with stop both files go, or stay for the
- * next time where there is something in them to keep, and that is told.
+ * The end: with complete the bytes get their size and their name, durably.  Or
+ * with ready their size, and with name, when the caller has synced them, their
+ * name; a part that is ready and is left so is found again by the next
+ * download.  What fails is to be stopped: with stop both files go, or stay for
+ * the next time where there is something in them to keep, and that is told.
  */
 int xet_cli_part_complete(xet_cli_part_t *p, uint64_t size);
+int xet_cli_part_ready(xet_cli_part_t *p, uint64_t size);
+int xet_cli_part_name(xet_cli_part_t *p);
 void xet_cli_part_stop(xet_cli_part_t *p, int keep);
 
 

@@ -64,6 +64,7 @@ typedef struct {
     int                   sha256;
     int                   remove;      /* files without a row */
     time_t                before;      /* what is older, that is */
+    time_t                known;       /* what is older, may be removed */
 
     pthread_mutex_t       mutex;
     pthread_cond_t        filled;
@@ -77,6 +78,7 @@ typedef struct {
     uint64_t              faults;
     uint64_t              orphans;
     uint64_t              removed;     /* of them */
+    uint64_t              left;        /* for the database may be behind */
     uint64_t              xorbs;
     uint64_t              files;
     uint64_t              proven;      /* SHA-256 */

@@ -8,6 +8,8 @@
  * nobody's upload may go.  All the same nothing is lost where the row comes at
  * this very moment: the file is put aside under a name that nobody asks for,
  * the row is looked for once more, and the file goes back if there is one.
+ * All this takes a database that knows of all uploads: what is younger than
+ * the newest that it knows stays.
  * What is not named like a xorb is told of, and left alone.
  */
 
@@ -37,7 +39,9 @@ static int xet_cli_orphans_entry(xet_cli_store_t *s, xet_cli_pg_t *pg,
 static int xet_cli_orphans_known(xet_cli_pg_t *pg, const xet_cli_orphan_t *o,
     int *known);
 static int xet_cli_orphans_row(void *ctx, const xet_cli_pg_row_t *row);
-static int xet_cli_orphans_old(const xet_cli_store_t *s, const char *path);
+static int xet_cli_orphans_old(const char *path, time_t before);
+static int xet_cli_orphans_found(xet_cli_store_t *s, xet_cli_pg_t *pg,
+    const xet_cli_orphan_t *o, const char *path);
 static int xet_cli_orphans_remove(xet_cli_store_t *s, xet_cli_pg_t *pg,
     const xet_cli_orphan_t *o, const char *path);
 static int xet_cli_orphans_order(const void *one, const void *two);
@@ -129,19 +133,14 @@ xet_cli_orphans_entry(xet_cli_store_t *s, xet_cli_pg_t *pg,
     }
 
     rc = XET_CLI_OK;
-    known = !xet_cli_orphans_old(s, path);
+    known = !xet_cli_orphans_old(path, s->before);
 
     if (!known && xorb) {
         rc = xet_cli_orphans_known(pg, &o, &known);
     }
 
     if (rc == XET_CLI_OK && !known) {
-        s->orphans++;
-        xet_cli_store_report(s, "orphan", path, "the file has no row");
-
-        if (s->remove && xorb) {
-            rc = xet_cli_orphans_remove(s, pg, &o, path);
-        }
+        rc = xet_cli_orphans_found(s, pg, xorb ? &o : NULL, path);
     }
 
     free(path);
@@ -184,12 +183,37 @@ xet_cli_orphans_row(void *ctx, const xet_cli_pg_row_t *row)
 /* What came since may get its row any moment, or has it. */
 
 static int
-xet_cli_orphans_old(const xet_cli_store_t *s, const char *path)
+xet_cli_orphans_old(const char *path, time_t before)
 {
     struct stat  st;
 
     return lstat(path, &st) == 0 && S_ISREG(st.st_mode)
-           && st.st_mtime < s->before;
+           && st.st_mtime < before;
+}
+
+
+/* o is NULL for what is no xorb. */
+
+static int
+xet_cli_orphans_found(xet_cli_store_t *s, xet_cli_pg_t *pg,
+    const xet_cli_orphan_t *o, const char *path)
+{
+    int  removable;
+
+    removable = s->remove && o && xet_cli_orphans_old(path, s->known);
+
+    s->orphans++;
+
+    if (s->remove && o && !removable) {
+        s->left++;
+        xet_cli_store_report(s, "orphan", path, "the file has no row, and is"
+                             " younger than what the database knows: left");
+        return XET_CLI_OK;
+    }
+
+    xet_cli_store_report(s, "orphan", path, "the file has no row");
+
+    return removable ? xet_cli_orphans_remove(s, pg, o, path) : XET_CLI_OK;
 }
 
 
@@ -216,7 +240,7 @@ xet_cli_orphans_remove(xet_cli_store_t *s, xet_cli_pg_t *pg,
 
     rc = xet_cli_orphans_known(pg, o, &known);
 
-    if (rc != XET_CLI_OK || known || !xet_cli_orphans_old(s, aside)) {
+    if (rc != XET_CLI_OK || known || !xet_cli_orphans_old(aside, s->known)) {
 
         if (link(aside, path) != 0 && errno != EEXIST) {
             rc = xet_cli_fail(XET_CLI_ERROR, aside, strerror(errno));

@@ -174,11 +174,14 @@ xet_cli_upload_close(xet_cli_upload_t *u)
     info = xet_xorb_writer_info(u->writer);
     x = &u->dedup.xorbs[u->xorb];
 
-    x->hash = info->hash;
     x->raw_size = (uint32_t) info->raw_size;
     x->stored_size = (uint32_t) info->stored_size;
 
-    rc = xet_cli_upload_note(u, u->xorb);
+    rc = xet_cli_dedup_name(&u->dedup, u->xorb, &info->hash);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_upload_note(u, u->xorb);
+    }
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_upload_wait(u, (unsigned) u->parallel - 1);
@@ -239,6 +242,7 @@ xet_cli_upload_send(xet_cli_upload_t *u, const xet_hash_t *hash)
                                       xet_cli_hash_string(hash, text));
     x->request.body = u->body;
     x->request.body_len = u->len;
+    x->request.max = XET_CLI_HTTP_SHORT_MAX;
     x->request.api = 1;
     x->request.done = xet_cli_upload_sent;
     x->request.ctx = x;
@@ -517,6 +521,7 @@ xet_cli_upload_post(xet_cli_upload_t *u, const xet_buf_t *b)
     memset(&r, 0, sizeof(r));
 
     r.url = xet_cli_http_url(u->http, "/v1/shards");
+    r.max = XET_CLI_HTTP_SHORT_MAX;
     r.body = body;
     r.body_len = len;
     r.api = 1;
@@ -552,6 +557,7 @@ static int
 xet_cli_upload_answer(const xet_cli_request_t *r, const char *member)
 {
     int            known;
+    char           place[XET_CLI_HTTP_TEXT];
     json_t        *answer;
     const json_t  *value;
 
@@ -564,5 +570,6 @@ xet_cli_upload_answer(const xet_cli_request_t *r, const char *member)
     return known ? XET_CLI_OK
            : xet_cli_failf(XET_CLI_NETWORK, "server",
                            "%s: %ld, but the answer does not say that it is "
-                           "stored", r->url, r->status);
+                           "stored", xet_cli_http_text(r->url, place),
+                           r->status);
 }
