@@ -477,6 +477,11 @@ BEGIN
         SELECT r.id INTO found_id FROM xet.repos r WHERE r.name = $1;
     END IF;
 
+    IF found_id IS NULL THEN
+        RAISE EXCEPTION 'the repo was deleted meanwhile'
+              USING ERRCODE = '40001';
+    END IF;
+
     RETURN found_id;
 END;
 $$;
@@ -542,15 +547,14 @@ $$;
 -- what sessions of the module ask for.
 --
 -- One heal of a xorb takes one session.  Others that come meanwhile, or who
--- would have to wait for a large shard, give up after three seconds (55P03),
--- and are told to come again.
+-- would have to wait for a large shard, give up after the lock_timeout of the
+-- session (55P03), and are told to come again.
 
 CREATE FUNCTION xet.xorb_heal(xorb bytea, stored_ends bytea,
     stored_size bigint, tag integer, digest bytea, old_tag integer)
     RETURNS TABLE (the_tag integer, the_size bigint, the_digest bytea,
                    whole boolean)
     LANGUAGE plpgsql
-    SET lock_timeout = '3s'
 AS $$
 #variable_conflict use_variable
 DECLARE
@@ -1041,11 +1045,18 @@ $$;
 
 -- The copies that known files of a batch lead to by other terms than those of
 -- the batch, of which somebody has just seen that their copies are there: by
--- windows of 1024, the next one of xorbs behind the last id of the one before.
--- For the settings see xet.shard_known.
+-- windows of 1024 pairs of a file and a xorb, so that all windows together
+-- read each pair once.  from_file is a place in the batch, from 0; of that file
+-- the xorbs up to done are done.  A last row without a hash says where the next
+-- window begins.
+--
+-- Files are looked at by 256, so that a window does not look up all of a large
+-- batch.  For the settings see xet.shard_known.
 
-CREATE FUNCTION xet.shard_doubts(hashes bytea[], packed bytea[], after bigint)
-    RETURNS TABLE (hash bytea, tag integer, stored_size bigint, id bigint)
+CREATE FUNCTION xet.shard_doubts(hashes bytea[], packed bytea[],
+    from_file bigint, done bigint)
+    RETURNS TABLE (hash bytea, tag integer, stored_size bigint, file bigint,
+                   xorb bigint)
     LANGUAGE plpgsql STABLE PARALLEL SAFE
     SET enable_seqscan = off
     SET enable_nestloop = off
@@ -1053,31 +1064,56 @@ CREATE FUNCTION xet.shard_doubts(hashes bytea[], packed bytea[], after bigint)
 AS $$
 #variable_conflict use_column
 DECLARE
-    files bigint[];
-    used  bigint[];
+    first    integer := $3;
+    behind   bigint := $4;
+    doubt    record;
+    found_of bigint[];
+    used     bigint[] := '{}';
+    more     boolean := false;
 BEGIN
-    SELECT array_agg(f.id)
-      INTO files
-      FROM xet.files f
-      JOIN unnest($1, $2) AS b(hash, packed) ON b.hash = f.hash
-     WHERE f.hash = ANY ($1)
-       AND (f.packed IS NULL OR b.packed IS NULL OR f.packed <> b.packed);
+    WHILE first < cardinality($1) AND NOT more LOOP
 
-    IF files IS NULL THEN
-        RETURN;
-    END IF;
+        FOR doubt IN
+            SELECT f.id, first + b.n - 1 AS place
+              FROM unnest($1[first + 1 : first + 256],
+                          $2[first + 1 : first + 256])
+                     WITH ORDINALITY AS b(hash, packed, n)
+              JOIN xet.files f ON f.hash = b.hash
+             WHERE f.hash = ANY ($1[first + 1 : first + 256])
+               AND (f.packed IS NULL OR b.packed IS NULL
+                    OR f.packed <> b.packed)
+             ORDER BY b.n
+        LOOP
+            IF doubt.place > $3 THEN
+                behind := 0;
+            END IF;
 
-    SELECT array_agg(DISTINCT fx.xorb_id)
-      INTO used
-      FROM xet.file_xorbs fx
-     WHERE fx.file_id = ANY (files) AND fx.xorb_id > $3;
+            SELECT coalesce(array_agg(l.xorb_id), '{}') INTO found_of
+              FROM (SELECT fx.xorb_id
+                      FROM xet.file_xorbs fx
+                     WHERE fx.file_id = doubt.id AND fx.xorb_id > behind
+                     ORDER BY fx.xorb_id
+                     LIMIT 1024 - cardinality(used)) l;
+
+            used := used || found_of;
+            more := cardinality(used) = 1024;
+
+            EXIT WHEN more;
+        END LOOP;
+
+        first := first + 256;
+    END LOOP;
 
     RETURN QUERY
-    SELECT x.hash, x.tag, x.stored_size, x.id
+    SELECT x.hash, x.tag, x.stored_size, NULL::bigint, NULL::bigint
       FROM xet.xorbs x
-     WHERE x.id = ANY (used) AND x.damaged_at IS NULL
-     ORDER BY x.id
-     LIMIT 1024;
+     WHERE x.id = ANY (used) AND x.damaged_at IS NULL;
+
+    IF more THEN
+        RETURN QUERY
+        SELECT NULL::bytea, NULL::integer, NULL::bigint, doubt.place,
+               used[1024];
+    END IF;
 END;
 $$;
 
@@ -1315,6 +1351,9 @@ BEGIN
 
     IF $16 IS NOT NULL THEN
         repo_row := xet.repo_row($16);
+
+        PERFORM pg_advisory_xact_lock_shared(hashtext('xet.repos'),
+                                             hashint8(repo_row));
     END IF;
 
     last := ROW($1, $2, now(), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
@@ -1405,12 +1444,20 @@ $$;
 
 
 -- For administrators.
+--
+-- The advisory lock is fair: shards that begin while this waits for those that
+-- are being committed come after it.  Row locks are not, and with shards that
+-- overlap it would wait for ever.
 
 CREATE FUNCTION xet.repo_set_public(repo text, public boolean)
     RETURNS boolean
     LANGUAGE plpgsql
 AS $$
 BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext('xet.repos'), hashint8(r.id))
+       FROM xet.repos r
+      WHERE r.name = $1;
+
     UPDATE xet.repos r SET public = $2 WHERE r.name = $1;
 
     RETURN FOUND;

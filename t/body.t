@@ -48,6 +48,7 @@ $http2 = 0 if `curl -V 2>&1` !~ /^Features:.* HTTP2\b/m;
 my $conf = Test::Xet::default_conf();
 
 my $t = Test::Xet->new(conf => $conf, log => 'info', connections => 4096,
+	pg_params => 'lock_timeout=5m',
 	main => "worker_rlimit_nofile 8192;\n" . 'worker_shutdown_timeout 60s;',
 	http => <<'EOC', server => $locations
 log_format pid '$pid $status $request';

@@ -91,6 +91,7 @@ $t->run();
 
 my $dir = tempdir(CLEANUP => 1);
 my $out = "$dir/out";
+my $told = '';
 my $json = JSON::PP->new->canonical();
 
 # an honest answer: two terms of one xorb, the second before the first
@@ -184,6 +185,22 @@ for my $fault (
 
 	ok($code == 1 || $code == 4, "$name: refused");
 	ok(!-e $out, "$name: nothing under the name");
+}
+
+# URLs of data are shown without what lets others in
+
+for my $where ('all/x', 'none') {
+	my $data = $t->url("/$where?secret=1", 8082);
+
+	get(lie(xorbs => { $xorb->{hash} => [ { url => $data
+		=~ s!//!//me:secret\@!r, ranges => [ {
+		chunks => { start => 0, end => 10 }, bytes => { start => 0,
+			end => length($xorb->{bytes}) - 1 } } ] } ] }),
+		$xorb->{bytes});
+
+	like($told, qr!^xet: server: \Q@{[ $data =~ s/\?.*//r ]}\E: \d+!,
+		"data URL: $where");
+	unlike($told, qr/secret/, 'what is secret in it is not shown');
 }
 
 # --------------------------------------------------------------------------
@@ -374,6 +391,8 @@ sub get {
 	if (!$o{quiet} && $r->{code}) {
 		is($r->{err} =~ tr/\n//, 1, 'one line') or diag($r->{err});
 	}
+
+	$told = $r->{err};
 
 	return $r->{code};
 }

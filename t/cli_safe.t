@@ -18,6 +18,7 @@ use Test::Xet::Cli;
 use Test::Xet::Process qw/ slurp spew /;
 
 use File::Temp qw/ tempdir /;
+use MIME::Base64 qw/ encode_base64 /;
 use POSIX qw/ mkfifo /;
 
 my $evil = '"code":"x\u001b[31m",'
@@ -87,6 +88,10 @@ log_format who "\$server_port \$request_method \$uri \$http_authorization";
 
         location / {
             return 404;
+        }
+
+        location /all/ {
+            return 200 '<html>sign in</html>';
         }
 
         location /got {
@@ -387,6 +392,68 @@ is(login($user, ''), '0 got 8081/login/here! 8081/login/there! 8081/got!',
 is(login($user =~ s/here/port/r, ''), '0 other 8081/login/port! 8082/got',
 	'a user in a URL, elsewhere');
 
+# it is the same one after a redirection, whatever is in it
+
+is(login($user =~ s/secret/s%40c%2Fr%3At%25/r, ''),
+	'0 got 8081/login/here! 8081/login/there! 8081/got!',
+	'a user with characters that URLs have encoded');
+is_deeply([ slurp($t->dir() . '/who.log') =~ /(Basic \S+)/g ],
+	[ ('Basic ' . encode_base64('me:s@c/r:t%', '')) x 3 ],
+	'the password does not change on the way');
+
+# and is sent as a token is: by TLS, or to this machine
+
+for my $who ('me:secret', 'me', ':secret') {
+	for my $scheme ('http://', '') {
+		my $at = "$far/api" =~ s!http://!$scheme$who\@!r;
+
+		for my $more ([], [ '--insecure-token' ]) {
+			truncate($t->dir() . '/who.log', 0);
+
+			$r = xet($t, { endpoint => $at }, 'get', '--retries',
+				0, @$more, '-o', $out, 'ab' x 32);
+
+			my $log = slurp($t->dir() . '/who.log', 1) // '';
+
+			if (@$more) {
+				like($log, qr/ Basic /, "$scheme$who: @$more");
+
+			} else {
+				like($r->{err}, qr/: a password would be sent/,
+					"$scheme$who without TLS");
+				is($log, '', 'nothing is sent');
+			}
+		}
+	}
+}
+
+for my $endpoint ("$far/api", $t->url('/evil', 8081), 'http://127.0.0.1:1',
+	$t->url('/all', 8082))
+{
+	for my $who ('me:se&cret', 'me:@se&cret', 'me:secret@', ':secret',
+		'me:s/ecret', 'me:s?ecret', 'me:s#ecret', 'secret')
+	{
+		my $at = $endpoint =~ s!//!//$who\@!r;
+
+		for my $verb ([ 'get', '-o', $out, $hash ],
+			[ 'put', "$dir/victim" ], [ 'info', $hash ])
+		{
+			$r = xet($t, { endpoint => $at, timeout => 30 },
+				$verb->[0], '--retries', 0,
+				@$verb[1 .. $#$verb]);
+
+			isnt($r->{code}, 0, "$verb->[0] from $at");
+			unlike($r->{out} . $r->{err}, qr/cret/,
+				'the password is not shown');
+		}
+	}
+}
+
+like(xet($t, { endpoint => $t->url('/evil', 8081)
+	=~ s!//!//me:secret\@!r }, 'get', '-o', $out, $hash)->{err},
+	qr!^xet: server: \Q@{[ $t->url('/evil', 8081) ]}\E/v!,
+	'the rest of the URL is');
+
 # a token, too
 
 truncate($t->dir() . '/who.log', 0);
@@ -412,6 +479,28 @@ SKIP: {
 			"nobody reads: $args");
 		is(slurp("$dir/err"), '', 'which is no fault');
 	}
+}
+
+# --------------------------------------------------------------------------
+# what is closed at the start is no place for bytes, and none to get any from
+
+for ([ "get -o - $hash >&-", 3 ], [ "get -o - --range 0-99 $hash >&-", 3 ],
+	[ "get --json -o $out $hash >&-", 3 ], [ "get -o $out $hash >&-", 0 ],
+	[ "get -o - $hash <&- >&- 2>&-", 3 ], [ "verify --json $hash >&-", 3 ],
+	[ "put --json $dir/victim >&-", 3 ], [ "put - <&-", 3 ],
+	[ "hash $dir/victim >&-", 3 ], [ "hash - <&-", 3 ],
+	[ "get -o $out $hash <&- >&- 2>&-", 0 ], [ "help >&-", 3 ])
+{
+	my ($args, $code) = @$_;
+
+	unlink($out);
+
+	my $got = system("exec 2>> $dir/err; XET_ENDPOINT="
+		. $t->url("/api") . " timeout 60 $xet $args") >> 8;
+
+	is($got, $code, "closed: $args" =~ s/\S*\///gr);
+	ok(slurp($out) eq $data, 'what is written is all of it')
+		if $args =~ /-o \Q$out\E/;
 }
 
 # --------------------------------------------------------------------------

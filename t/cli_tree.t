@@ -172,6 +172,55 @@ is(xet($t, 'put', '-r', "$dir/in", "$dir/in")->{code}, 2, 'two trees');
 is(xet($t, 'put', '-r', "$dir/manifest")->{code}, 3, 'no tree');
 is(xet($t, 'put', '-r', "$dir/jail/none")->{code}, 3, 'no such tree');
 
+# what has its name is on the disk: a disk that hangs holds up the names, and
+# what has come before is found again
+
+{
+	my $stall = Test::Xet::Stall->new(dir => tempdir(CLEANUP => 1));
+	my @names = ('n/1', 'n/2', 'n/3', 'n/1');
+	my $there = sub { [ map { s!.*/!!r } glob("$dir/jail/in/n/*") ] };
+	my $half = [ map { ("$_.xet-part", "$_.xet-state") } 1 .. 3 ];
+
+	spew("$dir/evil", join('', map { $json->encode({ %$one, file => $_ })
+		. "\n" } @names[0 .. 2]));
+
+	for my $kill (1, 0) {
+		$stall->hold('syncfs');
+
+		my $run = xet_start($t, { env => $stall->env() }, 'get', '-r',
+			'--json', '-o', "$dir/jail/in", "$dir/evil");
+
+		ok($stall->wait_held('syncfs', 1, 60), 'a tree is synced');
+		is_deeply($there->(), $half, 'before it has its names');
+
+		kill('KILL', $run->{pid}) if $kill;
+		$stall->release('syncfs');
+
+		my $r = xet_wait($run);
+
+		is($r->{code}, $kill ? undef : 0, 'and done');
+		is_deeply([ map { $_->{file} } @{ $r->{json} } ],
+			$kill ? [] : [ @names[0 .. 2] ], 'which is told');
+		is($r->{json}[0]{received_bytes}, 0, 'of what was there')
+			if !$kill;
+	}
+
+	is_deeply($there->(), [ 1 .. 3 ], 'it has its names');
+	is(slurp("$dir/jail/in/n/$_"), 'abc', "n/$_") for 1 .. 3;
+	unlink("$dir/jail/in/n/$_") for 1 .. 3;
+
+	# one that fails does not keep the names from the others, nor does the
+	# same name twice
+
+	my $line = $json->encode({ %$one, file => 'n/4', hash => 'ab' x 32 });
+
+	spew("$dir/evil", join('', (map { $json->encode({ %$one, file => $_ })
+		. "\n" } @names), "$line\n"));
+	is(xet($t, 'get', '-r', '-o', "$dir/jail/in", "$dir/evil")->{code}, 1,
+		'one that fails');
+	is_deeply($there->(), [ 1 .. 3 ], 'the others have their names');
+}
+
 # a file system that is mounted in the folder is synced, too: a disk that hangs
 # holds up the file
 

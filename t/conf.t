@@ -90,6 +90,12 @@ for my $name (qw/ xet_store xet_postgres xet_url_key /) {
 
 good('without xet_dedup_key', with(xet_dedup_key => undef));
 good('without xet_url_base', with(xet_url_base => undef));
+good("xet_url_base $_", with(xet_url_base => $_))
+	for 'https://[::1]:8443/a-b_c.d~e', 'https://$host/x', '$http_x_base';
+bad("xet_url_base $_", qr/"xet_url_base" has characters that need/,
+	with(xet_url_base => $_))
+	for 'http://x/a%20b', '"http://x/a b"', 'http://x/?y', '"http://x/#y"',
+		"'http://x/\"'";
 good('without xet_thread_pool', with(xet_thread_pool => undef));
 good('without any location', locations => '');
 good('without anything', locations => '', with(map { $_ => undef }
@@ -156,6 +162,7 @@ for my $param (qw/ reads=0 reads=65 reads=-1 reads=x reads= reads=1.5 reads
 	dedup_timeout=0 dedup_timeout=2h ping_timeout=0 ping_timeout=x
 	foo=1 Reads=2 reads:2
 	write_timeout=0 write_timeout=25h write_timeout=
+	lock_timeout=0 lock_timeout=25h lock_timeout=x
 	timeout=99999999999999999999 queue=99999999999999999999 /)
 {
 	bad("xet_postgres $param", qr/invalid parameter "\Q$param\E"/,
@@ -165,7 +172,8 @@ for my $param (qw/ reads=0 reads=65 reads=-1 reads=x reads= reads=1.5 reads
 for my $param (qw/ reads=1 reads=64 writes=1 writes=64 depth=1 depth=256
 	queue=1 queue=1000000 timeout=1 timeout=1ms timeout=60m
 	write_timeout=1ms write_timeout=24h connect_timeout=1s dedup=1
-	dedup=64 dedup_timeout=1ms ping_timeout=1h /)
+	dedup=64 dedup_timeout=1ms ping_timeout=1h lock_timeout=1ms
+	lock_timeout=24h /)
 {
 	good("xet_postgres $param",
 		with(xet_postgres => "$conninfo $param"));
@@ -173,7 +181,8 @@ for my $param (qw/ reads=1 reads=64 writes=1 writes=64 depth=1 depth=256
 
 good('all parameters', with(xet_postgres => "$conninfo reads=1 writes=2"
 	. ' depth=3 queue=4 timeout=5s write_timeout=6s connect_timeout=7s'
-	. ' dedup=2 dedup_timeout=8s ping_timeout=9s'));
+	. ' dedup=2 dedup_timeout=8s ping_timeout=9s'
+	. ' lock_timeout=1s'));
 
 my $out = good('a password', with(xet_postgres
 	=> '"dbname=xet password=geheimnis"'));

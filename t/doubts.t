@@ -99,6 +99,89 @@ $t->allow(qr/is lost/, qr/is not there with its size/);
 		@{ $shard->{files} }[0, 1, 849]), '', 'readable');
 }
 
+# --------------------------------------------------------------------------
+# however many windows there are, each reference is read once
+
+{
+	my ($xorbs, $files) = (20000, 600);
+
+	$t->sql(<<"EOF");
+DELETE FROM xet.files; DELETE FROM xet.xorbs;
+INSERT INTO xet.xorbs (hash, chunk_count, raw_size, stored_size,
+                       chunk_hashes, raw_ends, stored_ends, tag, damaged_at)
+SELECT sha256(int4send(i)), 1, 100, 108, sha256(int4send(-i)),
+       '\\x64000000', '\\x6c000000', i, CASE WHEN i % 5 = 0 THEN now() END
+  FROM generate_series(1, $xorbs) i;
+INSERT INTO xet.files (hash, size, term_count, packed)
+SELECT sha256(int8send(i)), 0, 0, CASE WHEN i % 2 = 0 THEN ''::bytea END
+  FROM generate_series(1, $files) i;
+INSERT INTO xet.file_xorbs (file_id, xorb_id, chunks)
+SELECT f.id, x.id, '{[0,1)}'
+  FROM (SELECT id, row_number() OVER (ORDER BY id) AS n FROM xet.files) f,
+       (SELECT id, row_number() OVER (ORDER BY id) AS n FROM xet.xorbs) x
+ WHERE x.n % 400 = f.n % 400 OR f.n = 7;
+EOF
+
+	my ($read, $seen, $different, $pairs, $windows) = $t->sql(<<'EOF');
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET plan_cache_mode = force_generic_plan;
+CREATE TEMP TABLE batch AS
+SELECT array_agg(hash ORDER BY id) AS hashes,
+       array_agg('\x00'::bytea) AS packed FROM xet.files;
+CREATE TEMP TABLE seen (tag integer);
+CREATE TEMP TABLE done (windows integer);
+BEGIN;
+DO $$
+DECLARE
+    d       record;
+    file    bigint := 0;
+    xorb    bigint := 0;
+    windows integer := 0;
+    more    boolean;
+BEGIN
+    LOOP
+        windows := windows + 1;
+        more := false;
+
+        FOR d IN SELECT s.* FROM batch b,
+                   xet.shard_doubts(b.hashes, b.packed, file, xorb) s
+        LOOP
+            IF d.hash IS NOT NULL THEN
+                INSERT INTO seen VALUES (d.tag);
+            ELSE
+                more := true;
+                file := d.file;
+                xorb := d.xorb;
+            END IF;
+        END LOOP;
+
+        EXIT WHEN NOT more OR windows > 1000;
+    END LOOP;
+
+    INSERT INTO done VALUES (windows);
+END;
+$$;
+SELECT sum(coalesce(idx_tup_fetch, 0)) FROM pg_stat_xact_user_tables
+ WHERE schemaname = 'xet';
+SELECT count(DISTINCT tag) FROM seen;
+SELECT count(*) FROM xet.xorbs WHERE damaged_at IS NULL;
+SELECT count(*) FROM xet.file_xorbs;
+SELECT windows FROM done;
+COMMIT;
+EOF
+
+	is($seen, $different, 'windows: every xorb not known to be lost');
+	cmp_ok($windows, '<=', $pairs / 1024 + 1,
+		'windows: as many as need be');
+
+	# the pairs, the xorbs of each window, and the files of a window
+
+	cmp_ok($read, '<=', 2 * $pairs + 256 * $windows + 2 * $files,
+		'windows: each reference is read once');
+	cmp_ok($read, '>=', $pairs, 'windows: and is');
+}
+
 $t->done();
 
 # --------------------------------------------------------------------------

@@ -31,6 +31,7 @@ my $http2 = Test::Xet::Nginx::version() =~ /--with-http_v2_module/
 	&& `curl -V 2>&1` =~ /^Features:.* HTTP2\b/m;
 
 my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 600,
+	pg_params => 'lock_timeout=5m',
 	http => 'log_format bytes "$request_method $uri $status '
 		. '$request_length $http_user_agent";'
 		. 'access_log %%DIR%%/bytes.log bytes;'

@@ -18,6 +18,7 @@ use Test::Xet::Process qw/ patience /;
 use JSON::PP ();
 
 my $t = Test::Xet->new(workers => 2, server => 'xet_progress_interval 1s;',
+	pg_params => 'lock_timeout=5m',
 	allow => [ qr/has not answered/ ]);
 
 $t->run();

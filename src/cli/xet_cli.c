@@ -6,6 +6,8 @@
  */
 
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,6 +102,7 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
 volatile sig_atomic_t  xet_cli_interrupted;
 
 
+static int xet_cli_standard(void);
 static int xet_cli_run(int argc, char **argv);
 static void xet_cli_signal(int signo);
 static void xet_cli_signals(void);
@@ -112,6 +115,10 @@ int
 main(int argc, char **argv)
 {
     int  rc;
+
+    if (xet_cli_standard() != XET_CLI_OK) {
+        return XET_CLI_ERROR;
+    }
 
     xet_cli_signals();
 
@@ -127,6 +134,32 @@ main(int argc, char **argv)
     }
 
     return xet_cli_interrupted ? XET_CLI_INTERRUPTED : rc;
+}
+
+
+/*
+ * The number of a standard stream that is closed at the start would become the
+ * number of the first file or socket that is opened, and output would go there.
+ * So /dev/null gets the number: open for writing as an input and for reading as
+ * an output, so that reads and writes fail.
+ */
+
+static int
+xet_cli_standard(void)
+{
+    int  fd;
+
+    for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF
+            && open("/dev/null", (fd == STDIN_FILENO) ? O_WRONLY : O_RDONLY)
+               != fd)
+        {
+            return XET_CLI_ERROR;
+        }
+    }
+
+    return XET_CLI_OK;
 }
 
 

@@ -13,6 +13,7 @@
 
 
 #define XET_CLI_DOWNLOAD_REFRESHES  5
+#define XET_CLI_DOWNLOAD_LEAST      2048   /* bytes of a window */
 
 
 typedef struct {
@@ -26,6 +27,7 @@ typedef struct {
     uint64_t             running;      /* units */
 
     uint64_t             next;         /* first byte of the next window */
+    uint64_t             size;         /* of the next window */
     uint64_t             done;         /* bytes, for the progress bar */
     unsigned             version;      /* of reconstructions */
     unsigned             known:1;      /* the server has this version */
@@ -43,7 +45,9 @@ static int xet_cli_download_loop(xet_cli_fetch_t *f);
 static void xet_cli_download_window(xet_cli_fetch_t *f);
 static int xet_cli_download_plan(xet_cli_fetch_t *f, xet_cli_window_t *w);
 static void xet_cli_download_planned(xet_cli_request_t *r);
+static int xet_cli_download_smaller(xet_cli_fetch_t *f, xet_cli_window_t *w);
 static void xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_window_t *w);
+static void xet_cli_download_units(xet_cli_fetch_t *f, xet_cli_window_t *w);
 static void xet_cli_download_refreshed(xet_cli_fetch_t *f,
     xet_cli_window_t *w, xet_cli_plan_t *plan);
 static void xet_cli_download_queue(xet_cli_fetch_t *f, xet_cli_unit_t *u);
@@ -73,6 +77,7 @@ xet_cli_download(xet_cli_http_t *h, xet_cli_download_t *d)
     f->http = h;
     f->queue_end = &f->queue;
     f->next = d->first;
+    f->size = d->ordered ? XET_CLI_DOWNLOAD_ORDERED : XET_CLI_DOWNLOAD_WINDOW;
     f->version = 2;
 
     d->size = d->first;
@@ -147,7 +152,6 @@ xet_cli_download_loop(xet_cli_fetch_t *f)
 static void
 xet_cli_download_window(xet_cli_fetch_t *f)
 {
-    uint64_t            size;
     xet_cli_window_t   *w, **link;
 
     w = calloc(1, sizeof(xet_cli_window_t));
@@ -157,11 +161,9 @@ xet_cli_download_window(xet_cli_fetch_t *f)
         return;
     }
 
-    size = f->d->ordered ? XET_CLI_DOWNLOAD_ORDERED : XET_CLI_DOWNLOAD_WINDOW;
-
     w->download = f;
     w->first = f->next;
-    w->last = f->next + size - 1;
+    w->last = f->next + f->size - 1;
 
     if (w->last > f->d->end - 1) {
         w->last = f->d->end - 1;
@@ -197,6 +199,7 @@ xet_cli_download_plan(xet_cli_fetch_t *f, xet_cli_window_t *w)
              w->last);
 
     r->api = 1;
+    r->max = XET_CLI_PLAN_BODY;
     r->done = xet_cli_download_planned;
     r->ctx = w;
 
@@ -237,6 +240,10 @@ xet_cli_download_planned(xet_cli_request_t *r)
         return;
     }
 
+    if (r->large && xet_cli_download_smaller(f, w)) {
+        return;
+    }
+
     if (r->status / 100 != 2 || r->refused) {
         f->d->passing = xet_cli_http_passing(r);
         f->rc = xet_cli_http_fail(r);
@@ -248,9 +255,15 @@ xet_cli_download_planned(xet_cli_request_t *r)
     rc = xet_cli_plan_parse(&plan, f->version, r->data, r->len, &error);
 
     if (rc != XET_CLI_OK) {
-        f->rc = xet_cli_fail(rc, "server", error);
+
+        if (!plan.large || !xet_cli_download_smaller(f, w)) {
+            f->rc = xet_cli_fail(rc, "server", error);
+        }
+
         return;
     }
+
+    xet_cli_http_drop(r);
 
     if (w->planned) {
         xet_cli_download_refreshed(f, w, &plan);
@@ -263,12 +276,35 @@ xet_cli_download_planned(xet_cli_request_t *r)
 }
 
 
+/*
+ * A plan of very many chunks may be larger than the limits of plans.  Then the
+ * window becomes half as large, and each later window twice as large as the one
+ * before it, up to the usual size.
+ */
+
+static int
+xet_cli_download_smaller(xet_cli_fetch_t *f, xet_cli_window_t *w)
+{
+    uint64_t  size;
+
+    size = w->last - w->first + 1;
+
+    if (w->planned || size <= XET_CLI_DOWNLOAD_LEAST) {
+        return 0;
+    }
+
+    f->size = size / 2;
+    w->last = w->first + f->size - 1;
+
+    f->rc = xet_cli_download_plan(f, w);
+
+    return 1;
+}
+
+
 static void
 xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_window_t *w)
 {
-    size_t           i;
-    xet_cli_unit_t  *u;
-
     f->planning = 0;
     w->planned = 1;
 
@@ -292,6 +328,15 @@ xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_window_t *w)
         return;
     }
 
+    /* before any byte of the file comes, for the bytes would fill the disk */
+
+    if (w->end > f->d->most) {
+        f->rc = xet_cli_failf(XET_CLI_FAULT, f->d->name,
+                              "has more than the %" PRIu64 " bytes that it "
+                              "should have", f->d->most);
+        return;
+    }
+
     /* a window shorter than its request ends at the end of the file */
 
     if (w->end <= w->last || w->end >= f->d->end) {
@@ -300,16 +345,24 @@ xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_window_t *w)
 
     f->next = w->end;
 
+    if (f->size < (f->d->ordered ? XET_CLI_DOWNLOAD_ORDERED
+                                 : XET_CLI_DOWNLOAD_WINDOW))
+    {
+        f->size *= 2;
+    }
+
+    xet_cli_download_units(f, w);
+}
+
+
+static void
+xet_cli_download_units(xet_cli_fetch_t *f, xet_cli_window_t *w)
+{
+    size_t           i;
+    xet_cli_unit_t  *u;
+
     for (i = 0; i < w->plan.nranges; i++) {
         u = &w->units[i];
-
-        if (u->nuses == 0) {
-
-            /* a range of the plan that no term uses */
-
-            w->left--;
-            continue;
-        }
 
         if (f->d->kept) {
             f->rc = xet_cli_unit_skip(u, f->d->kept, f->d->ctx);
@@ -338,8 +391,8 @@ static void
 xet_cli_download_refreshed(xet_cli_fetch_t *f, xet_cli_window_t *w,
     xet_cli_plan_t *plan)
 {
-    char             *url;
     size_t            i;
+    xet_cli_plan_t    before;
     xet_cli_unit_t   *u;
     xet_cli_range_t  *old, *new;
 
@@ -358,9 +411,7 @@ xet_cli_download_refreshed(xet_cli_fetch_t *f, xet_cli_window_t *w,
         old = &w->plan.ranges[i];
         new = &plan->ranges[i];
 
-        url = old->url;
         old->url = new->url;
-        new->url = url;
 
         if (!u->running && (old->byte_start != new->byte_start
                             || old->byte_end != new->byte_end))
@@ -368,6 +419,15 @@ xet_cli_download_refreshed(xet_cli_fetch_t *f, xet_cli_window_t *w,
             xet_cli_unit_moved(u, new->byte_start, new->byte_end);
         }
     }
+
+    /* only the URLs of the new plan are kept */
+
+    before = *plan;
+
+    plan->urls = w->plan.urls;
+    plan->nurls = w->plan.nurls;
+    w->plan.urls = before.urls;
+    w->plan.nurls = before.nurls;
 
     xet_cli_plan_free(plan);
 
@@ -458,6 +518,10 @@ xet_cli_download_expired(xet_cli_fetch_t *f, xet_cli_unit_t *u)
     xet_cli_window_t  *w;
 
     w = u->window;
+
+    /* many units may wait, and the answer of the server is of no use */
+
+    xet_cli_unit_free(u);
 
     u->next = w->expired;
     w->expired = u;

@@ -33,6 +33,9 @@ typedef struct {
     xet_hash_t             hash;
     uint64_t               first;      /* byte */
     uint64_t               end;        /* exclusive, or ..._ALL */
+    uint64_t               most;       /* bytes that the file may have, or
+                                          ..._ALL */
+    const char            *name;       /* of the file, for reports */
     uint64_t               parallel;   /* transfers */
     unsigned               ordered:1;  /* the sink wants a stream */
 

@@ -148,14 +148,20 @@ xet_cli_get_open(xet_cli_get_t *g)
 
     g->download.first = 0;
     g->download.end = XET_CLI_DOWNLOAD_ALL;
+    g->download.most = XET_CLI_DOWNLOAD_ALL;
+    g->download.name = g->output;
 
-    /* for the progress bar; not every server has this route */
+    /* for the progress bar and as a bound; not every server has this route */
 
     if (!args->value[XET_CLI_OPT_RANGE]
         && xet_cli_download_size(g->http, &g->download.hash, 1, &g->size)
            == XET_CLI_INTERRUPTED)
     {
         return XET_CLI_INTERRUPTED;
+    }
+
+    if (g->size) {
+        g->download.most = g->size;
     }
 
     return XET_CLI_OK;
@@ -200,6 +206,7 @@ xet_cli_get_range(xet_cli_get_t *g, const char *text)
     }
 
     g->ranged = 1;
+    g->download.most = g->size;
     g->download.first = range.start;
     g->download.end = range.end;
 

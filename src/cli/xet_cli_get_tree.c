@@ -10,8 +10,9 @@
  * as it is, so that a get that was broken off is resumed.  What came of a file
  * that fails is kept for the next get if the reason may pass, else removed.
  * A signal and a failure of the network or the server end the get; after any
- * other failure the next file is fetched.  All files are synced together, at
- * the end, except those of other file systems that are mounted in the folder.
+ * other failure the next file is fetched.  Files get their names many at a
+ * time, after a sync, except those of other file systems that are mounted in
+ * the folder, which are synced one by one.
  */
 
 
@@ -23,9 +24,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "xet_cli_batch.h"
 #include "xet_cli_digest.h"
 #include "xet_cli_json.h"
-#include "xet_cli_part.h"
 #include "xet_cli_progress.h"
 #include "xet_cli_tree.h"
 
@@ -39,6 +40,7 @@ typedef struct {
     uint64_t               parallel;
     int                    root;
     dev_t                  device;     /* of the root */
+    xet_cli_batch_t       *batch;
     const char            *manifest;
     unsigned               line;       /* of the manifest */
 
@@ -59,11 +61,16 @@ static int xet_cli_get_tree_fault(xet_cli_get_tree_t *g, const char *text);
 static int xet_cli_get_tree_folder(xet_cli_get_tree_t *g, const char *path);
 static int xet_cli_get_tree_file(xet_cli_get_tree_t *g, int folder,
     const char *base);
+static int xet_cli_get_tree_fetch(xet_cli_get_tree_t *g, int folder,
+    const char *base, int far);
+static int xet_cli_get_tree_done(void *ctx, const xet_cli_batch_file_t *f);
 static int xet_cli_get_tree_sync(const xet_cli_get_tree_t *g, int folder);
 static int xet_cli_get_tree_there(xet_cli_get_tree_t *g, int folder,
     const char *base);
 static int xet_cli_get_tree_mode(const xet_cli_get_tree_t *g, int fd);
-static int xet_cli_get_tree_print(xet_cli_get_tree_t *g, uint64_t received);
+static int xet_cli_get_tree_print(const xet_cli_get_tree_t *g,
+    const char *path, const xet_hash_t *hash, uint64_t size,
+    uint64_t received);
 
 
 int
@@ -96,6 +103,12 @@ xet_cli_get_tree(const xet_cli_args_t *args)
         rc = xet_cli_get_tree_lines(&g, in);
     }
 
+    /* also after a failure: the files of the batch are complete */
+
+    if (g.batch) {
+        rc = xet_cli_worse(rc, xet_cli_batch_sync(g.batch));
+    }
+
     if (g.root >= 0) {
 
         if (syncfs(g.root) != 0) {
@@ -107,6 +120,7 @@ xet_cli_get_tree(const xet_cli_args_t *args)
     }
 
     xet_cli_close(in);
+    xet_cli_batch_free(g.batch);
     xet_cli_http_destroy(g.http);
 
     return rc;
@@ -147,6 +161,14 @@ xet_cli_get_tree_open(xet_cli_get_tree_t *g)
     }
 
     g->device = st.st_dev;
+    g->batch = xet_cli_batch_create(g->root);
+
+    if (g->batch == NULL) {
+        return XET_CLI_ERROR;
+    }
+
+    g->batch->done = xet_cli_get_tree_done;
+    g->batch->ctx = g;
 
     return XET_CLI_OK;
 }
@@ -271,10 +293,8 @@ xet_cli_get_tree_folder(xet_cli_get_tree_t *g, const char *path)
 static int
 xet_cli_get_tree_file(xet_cli_get_tree_t *g, int folder, const char *base)
 {
-    int                 rc, far;
-    struct stat         st;
-    xet_cli_part_t      part;
-    xet_cli_download_t  d;
+    int          rc, far;
+    struct stat  st;
 
     if (fstat(folder, &st) != 0) {
         return xet_cli_fail(XET_CLI_ERROR, g->path, strerror(errno));
@@ -282,14 +302,35 @@ xet_cli_get_tree_file(xet_cli_get_tree_t *g, int folder, const char *base)
 
     far = (st.st_dev != g->device);
 
+    if (xet_cli_batch_has(g->batch, g->path)) {
+        rc = xet_cli_batch_sync(g->batch);
+
+        if (rc != XET_CLI_OK) {
+            return rc;
+        }
+    }
+
     if (xet_cli_get_tree_there(g, folder, base)) {
 
         /* an earlier get may have been broken off before its sync */
 
         rc = far ? xet_cli_get_tree_sync(g, folder) : XET_CLI_OK;
 
-        return (rc == XET_CLI_OK) ? xet_cli_get_tree_print(g, 0) : rc;
+        return (rc == XET_CLI_OK)
+               ? xet_cli_get_tree_print(g, g->path, &g->hash, g->size, 0) : rc;
     }
+
+    return xet_cli_get_tree_fetch(g, folder, base, far);
+}
+
+
+static int
+xet_cli_get_tree_fetch(xet_cli_get_tree_t *g, int folder, const char *base,
+    int far)
+{
+    int                 rc;
+    xet_cli_part_t      part;
+    xet_cli_download_t  d;
 
     rc = xet_cli_part_open(&part, folder, base, &g->hash);
 
@@ -301,8 +342,9 @@ xet_cli_get_tree_file(xet_cli_get_tree_t *g, int folder, const char *base)
 
     d.hash = g->hash;
     d.end = XET_CLI_DOWNLOAD_ALL;
+    d.most = g->size;
+    d.name = g->path;
     d.parallel = g->parallel;
-    part.unsynced = !far;
 
     xet_cli_progress_begin(xet_cli_quiet(g->args), g->path, g->size);
 
@@ -320,6 +362,11 @@ xet_cli_get_tree_file(xet_cli_get_tree_t *g, int folder, const char *base)
         rc = xet_cli_get_tree_mode(g, part.part_fd);
     }
 
+    if (rc == XET_CLI_OK && !far) {
+        return xet_cli_batch_add(g->batch, &part, g->path, g->size, d.received,
+                                 &g->hash);
+    }
+
     if (rc == XET_CLI_OK) {
         rc = xet_cli_part_complete(&part, d.size);
     }
@@ -331,7 +378,17 @@ xet_cli_get_tree_file(xet_cli_get_tree_t *g, int folder, const char *base)
 
     rc = far ? xet_cli_get_tree_sync(g, folder) : XET_CLI_OK;
 
-    return (rc == XET_CLI_OK) ? xet_cli_get_tree_print(g, d.received) : rc;
+    return (rc == XET_CLI_OK)
+           ? xet_cli_get_tree_print(g, g->path, &g->hash, g->size, d.received)
+           : rc;
+}
+
+
+static int
+xet_cli_get_tree_done(void *ctx, const xet_cli_batch_file_t *f)
+{
+    return xet_cli_get_tree_print(ctx, f->path, &f->hash, f->size,
+                                  f->received);
 }
 
 
@@ -404,7 +461,8 @@ xet_cli_get_tree_mode(const xet_cli_get_tree_t *g, int fd)
 
 
 static int
-xet_cli_get_tree_print(xet_cli_get_tree_t *g, uint64_t received)
+xet_cli_get_tree_print(const xet_cli_get_tree_t *g, const char *path,
+    const xet_hash_t *hash, uint64_t size, uint64_t received)
 {
     xet_json_t      *j;
     xet_cli_json_t   out;
@@ -415,9 +473,9 @@ xet_cli_get_tree_print(xet_cli_get_tree_t *g, uint64_t received)
 
     j = xet_cli_json_begin(&out);
 
-    xet_cli_json_put_string(j, "file", g->path);
-    xet_cli_json_put_hash(j, "hash", &g->hash);
-    xet_cli_json_put_u64(j, "size", g->size);
+    xet_cli_json_put_string(j, "file", path);
+    xet_cli_json_put_hash(j, "hash", hash);
+    xet_cli_json_put_u64(j, "size", size);
     xet_cli_json_put_u64(j, "received_bytes", received);
 
     return xet_cli_json_end(&out);

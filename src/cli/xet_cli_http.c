@@ -184,7 +184,9 @@ xet_cli_http_send(xet_cli_http_t *h, xet_cli_request_t *r)
 {
     r->status = 0;
     r->refused = 0;
+    r->large = 0;
     r->len = 0;
+    r->came = 0;
     r->length = -1;
     r->error[0] = '\0';
 
@@ -305,7 +307,13 @@ xet_cli_http_ended(xet_cli_http_t *h, CURLMsg *msg)
         return;
     }
 
-    if (code != CURLE_OK && !r->refused) {
+    if (r->large) {
+
+        /* libcurl calls it a failure of writing */
+
+        strcpy(r->error, "the answer is too long");
+
+    } else if (code != CURLE_OK && !r->refused) {
         r->status = 0;
 
         if (r->error[0] == '\0') {
@@ -464,6 +472,16 @@ xet_cli_http_active(const xet_cli_http_t *h)
 
 
 void
+xet_cli_http_drop(xet_cli_request_t *r)
+{
+    free(r->data);
+
+    r->data = NULL;
+    r->len = 0;
+}
+
+
+void
 xet_cli_http_free(xet_cli_request_t *r)
 {
     if (r->http) {
@@ -504,20 +522,60 @@ xet_cli_http_passing(const xet_cli_request_t *r)
 }
 
 
+/* In a text that libcurl cannot parse anything before an @ may be a password. */
+
+const char *
+xet_cli_http_text(const char *url, char text[XET_CLI_HTTP_TEXT])
+{
+    char        *p;
+    size_t       len;
+    CURLU       *parts;
+    const char  *host, *end, *at;
+
+    host = strstr(url, "://");
+    host = host ? host + 3 : url;
+    end = host + strlen(host);
+
+    parts = curl_url();
+
+    if (parts && curl_url_set(parts, CURLUPART_URL, url,
+                              CURLU_GUESS_SCHEME | CURLU_NON_SUPPORT_SCHEME)
+                 == CURLUE_OK)
+    {
+        end = host + strcspn(host, "/?#");
+    }
+
+    curl_url_cleanup(parts);
+
+    at = memrchr(host, '@', (size_t) (end - host));
+    len = (size_t) (host - url);
+
+    if (len > XET_CLI_HTTP_TEXT / 2) {
+        len = 0;
+    }
+
+    p = stpncpy(text, url, len);
+
+    host = at ? at + 1 : host;
+    snprintf(p, XET_CLI_HTTP_TEXT - len, "%.*s",
+             (int) strcspn(host, "?#"), host);
+
+    return text;
+}
+
+
 int
 xet_cli_http_fail(const xet_cli_request_t *r)
 {
-    int          rc, len;
+    int          rc;
+    char         place[XET_CLI_HTTP_TEXT];
     json_t      *answer, *error;
     const char  *code, *text, *url;
 
-    /* the arguments of a data URL are a capability: they are not shown */
-
-    url = r->url ? r->url : "request";
-    len = (int) strcspn(url, "?");
+    url = r->url ? xet_cli_http_text(r->url, place) : "request";
 
     if (r->status == 0 || r->refused) {
-        return xet_cli_failf(XET_CLI_NETWORK, "server", "%.*s: %s", len, url,
+        return xet_cli_failf(XET_CLI_NETWORK, "server", "%s: %s", url,
                              r->error);
     }
 
@@ -529,8 +587,8 @@ xet_cli_http_fail(const xet_cli_request_t *r)
     rc = (r->status == 404 || r->status == 416) ? XET_CLI_FAULT
                                                 : XET_CLI_NETWORK;
 
-    rc = xet_cli_failf(rc, "server", "%.*s: %ld%s%s%s%s", len, url,
-                       r->status, code ? " " : "", code ? code : "",
+    rc = xet_cli_failf(rc, "server", "%s: %ld%s%s%s%s", url, r->status,
+                       code ? " " : "", code ? code : "",
                        text ? ": " : "", text ? text : "");
 
     json_decref(answer);

@@ -16,6 +16,9 @@
 #include "xet_cli_request.h"
 
 
+#define XET_CLI_HTTP_TEXT  1024        /* bytes of a URL, shown */
+
+
 /* Handles one operand of a verb, name; returns the exit code. */
 typedef int (*xet_cli_operand_pt)(const xet_cli_args_t *args,
     xet_cli_http_t *h, const char *name);
@@ -36,6 +39,13 @@ void xet_cli_http_destroy(xet_cli_http_t *h);
  */
 char *xet_cli_http_url(xet_cli_http_t *h, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+
+/*
+ * Writes a URL as it may be shown: without a user and a password, and without
+ * its arguments, because the arguments of a data URL are a capability.  Returns
+ * text.
+ */
+const char *xet_cli_http_text(const char *url, char text[XET_CLI_HTTP_TEXT]);
 
 /* XET_CLI_OK if there is an endpoint, else XET_CLI_USAGE, reported. */
 int xet_cli_http_endpoint(xet_cli_http_t *h);
@@ -73,6 +83,9 @@ int xet_cli_http_operands(const xet_cli_args_t *args,
 
 /* The number of requests that are not done. */
 unsigned xet_cli_http_active(const xet_cli_http_t *h);
+
+/* Frees the answer of a request that is done. */
+void xet_cli_http_drop(xet_cli_request_t *r);
 
 /* Gives up a request that is not done, and frees all that *r holds. */
 void xet_cli_http_free(xet_cli_request_t *r);

@@ -16,6 +16,7 @@
 /* Bytes of the file that are asked for in one reconstruction. */
 
 #define XET_CLI_INFO_WINDOW  (UINT64_C(1) << 30)
+#define XET_CLI_INFO_LEAST   2048
 
 
 typedef struct {
@@ -31,7 +32,9 @@ static int xet_cli_info_xorb_size(xet_cli_info_t *in, const xet_hash_t *hash,
 static int xet_cli_info_plans(xet_cli_info_t *in, const xet_hash_t *hash,
     uint64_t size, xet_cli_info_plan_t *sum);
 static int xet_cli_info_plan(xet_cli_info_t *in, const xet_hash_t *hash,
-    uint64_t *pos, uint64_t last, xet_cli_info_plan_t *sum);
+    uint64_t *pos, uint64_t *window, xet_cli_info_plan_t *sum);
+static void xet_cli_info_add(const xet_cli_plan_t *plan,
+    xet_cli_info_plan_t *sum);
 
 
 int
@@ -138,18 +141,18 @@ xet_cli_info_plans(xet_cli_info_t *in, const xet_hash_t *hash, uint64_t size,
     xet_cli_info_plan_t *sum)
 {
     int       rc;
-    uint64_t  pos, last;
+    uint64_t  pos, window;
 
     rc = XET_CLI_OK;
+    window = XET_CLI_INFO_WINDOW;
 
     for (pos = 0; pos < size && rc == XET_CLI_OK; /* void */ ) {
-        last = pos + XET_CLI_INFO_WINDOW - 1;
 
-        if (last > size - 1) {
-            last = size - 1;
+        if (window > size - pos) {
+            window = size - pos;
         }
 
-        rc = xet_cli_info_plan(in, hash, &pos, last, sum);
+        rc = xet_cli_info_plan(in, hash, &pos, &window, sum);
     }
 
     return rc;
@@ -158,64 +161,81 @@ xet_cli_info_plans(xet_cli_info_t *in, const xet_hash_t *hash, uint64_t size,
 
 /*
  * Adds one reconstruction to *sum, and moves *pos to its end: the end of a
- * chunk, where the next reconstruction begins.
+ * chunk, where the next reconstruction begins.  A plan that is too large is not
+ * added: *window becomes half as large instead.
  */
 
 static int
 xet_cli_info_plan(xet_cli_info_t *in, const xet_hash_t *hash, uint64_t *pos,
-    uint64_t last, xet_cli_info_plan_t *sum)
+    uint64_t *window, xet_cli_info_plan_t *sum)
 {
-    int                rc;
+    int                rc, answered;
     char               text[XET_HASH_STR_LEN + 1];
-    size_t             i;
     const char        *error;
     xet_cli_plan_t     plan;
     xet_cli_request_t  r;
 
     memset(&r, 0, sizeof(r));
+    memset(&plan, 0, sizeof(plan));
 
     r.url = xet_cli_http_url(in->http, "/v1/reconstructions/%s",
                              xet_cli_hash_string(hash, text));
     r.api = 1;
+    r.max = XET_CLI_PLAN_BODY;
 
-    snprintf(r.range, sizeof(r.range), "%" PRIu64 "-%" PRIu64, *pos, last);
+    snprintf(r.range, sizeof(r.range), "%" PRIu64 "-%" PRIu64, *pos,
+             *pos + *window - 1);
 
     rc = xet_cli_http_call(in->http, &r);
 
-    if (rc == XET_CLI_OK && r.status / 100 != 2) {
-        rc = xet_cli_http_fail(&r);
-    }
-
-    if (rc == XET_CLI_OK) {
+    if (rc == XET_CLI_OK && r.status / 100 == 2 && !r.refused) {
         rc = xet_cli_plan_parse(&plan, 1, r.data, r.len, &error);
+        answered = 1;
 
         if (rc == XET_CLI_OK && plan.raw_length <= plan.offset) {
-            xet_cli_plan_free(&plan);
             error = "the reconstruction is of another range";
             rc = XET_CLI_NETWORK;
         }
 
-        if (rc != XET_CLI_OK) {
-            rc = xet_cli_fail(rc, "server", error);
-
-        } else {
-            *pos += plan.raw_length - plan.offset;
-
-            sum->terms += plan.nterms;
-            sum->xorbs += plan.nranges;
-
-            for (i = 0; i < plan.nranges; i++) {
-                sum->stored += plan.ranges[i].byte_end
-                               - plan.ranges[i].byte_start;
-            }
-
-            xet_cli_plan_free(&plan);
-        }
+    } else {
+        answered = 0;
     }
 
+    if ((r.large || plan.large) && *window > XET_CLI_INFO_LEAST) {
+        *window /= 2;
+        rc = XET_CLI_OK;
+
+    } else if (rc == XET_CLI_OK && !answered) {
+        rc = xet_cli_http_fail(&r);
+
+    } else if (rc == XET_CLI_OK) {
+        xet_cli_info_add(&plan, sum);
+
+        *pos += plan.raw_length - plan.offset;
+        *window *= (*window < XET_CLI_INFO_WINDOW) ? 2 : 1;
+
+    } else if (answered) {
+        rc = xet_cli_fail(rc, "server", error);
+    }
+
+    xet_cli_plan_free(&plan);
     xet_cli_http_free(&r);
 
     return rc;
+}
+
+
+static void
+xet_cli_info_add(const xet_cli_plan_t *plan, xet_cli_info_plan_t *sum)
+{
+    size_t  i;
+
+    sum->terms += plan->nterms;
+    sum->xorbs += plan->nranges;
+
+    for (i = 0; i < plan->nranges; i++) {
+        sum->stored += plan->ranges[i].byte_end - plan->ranges[i].byte_start;
+    }
 }
 
 

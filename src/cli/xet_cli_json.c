@@ -129,6 +129,47 @@ xet_cli_buf_free(xet_buf_t *b)
 }
 
 
+/*
+ * The memory is estimated first: an empty object is two bytes of text and 240
+ * bytes of memory, and the library has no limit for its memory.
+ */
+
+json_t *
+xet_cli_json_load(const char *data, size_t len, size_t flags, size_t room,
+    int *large)
+{
+    int     quoted;
+    size_t  i, weight;
+
+    quoted = 0;
+    weight = 0;
+
+    for (i = 0; i < len && weight <= room; i++) {
+        weight++;
+
+        if (data[i] == '"') {
+            quoted = !quoted;
+
+        } else if (quoted) {
+            i += (data[i] == '\\');
+
+        } else if (data[i] == '{') {
+            weight += 256;
+
+        } else if (data[i] == '[') {
+            weight += 128;
+
+        } else if (data[i] == ':' || data[i] == ',') {
+            weight += 64;
+        }
+    }
+
+    *large = (weight > room);
+
+    return *large ? NULL : json_loadb(data, len, flags, NULL);
+}
+
+
 int
 xet_cli_json_get_u64(const json_t *object, const char *key, uint64_t *value)
 {

@@ -44,6 +44,13 @@ void xet_cli_buf_free(xet_buf_t *b);
 uint8_t *xet_cli_buf_bytes(const xet_buf_t *b, size_t *len);
 
 
+/*
+ * Parses a text of somebody else.  NULL if it is not JSON; also, with *large
+ * set, if it would take more than about room bytes of memory.
+ */
+json_t *xet_cli_json_load(const char *data, size_t len, size_t flags,
+    size_t room, int *large);
+
 /* Read a member; 0 if it is missing, negative or of another type, else 1. */
 
 int xet_cli_json_get_u64(const json_t *object, const char *key,

@@ -431,26 +431,73 @@ xet_cli_part_kept(void *ctx, xet_cli_chunk_t *chunk)
 int
 xet_cli_part_complete(xet_cli_part_t *p, uint64_t size)
 {
-    int  rc;
+    int    rc, folder;
+    char  *target;
 
     if (ftruncate(p->part_fd, (off_t) size) != 0
-        || (!p->unsynced && fdatasync(p->part_fd) != 0))
+        || fdatasync(p->part_fd) != 0)
     {
         return xet_cli_fail(XET_CLI_ERROR, p->part, strerror(errno));
     }
 
+    target = strdup(p->target);
+    folder = p->folder;
+
+    rc = target ? xet_cli_part_name(p) : xet_cli_no_memory();
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_output_sync(folder, target);
+    }
+
+    free(target);
+
+    return rc;
+}
+
+
+int
+xet_cli_part_ready(xet_cli_part_t *p, uint64_t size)
+{
+    int  rc;
+
+    rc = xet_cli_part_flush(p);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    if (ftruncate(p->part_fd, (off_t) size) != 0) {
+        return xet_cli_fail(XET_CLI_ERROR, p->part, strerror(errno));
+    }
+
+    /* many parts may wait for their names */
+
+    close(p->part_fd);
+    free(p->records);
+    free(p->kept);
+
+    p->part_fd = -1;
+    p->records = NULL;
+    p->kept = NULL;
+    p->nkept = 0;
+
+    return XET_CLI_OK;
+}
+
+
+int
+xet_cli_part_name(xet_cli_part_t *p)
+{
     if (renameat(p->folder, p->part, p->folder, p->target) != 0) {
         return xet_cli_fail(XET_CLI_ERROR, p->target, strerror(errno));
     }
 
     unlinkat(p->folder, p->state, 0);
 
-    rc = p->unsynced ? XET_CLI_OK : xet_cli_output_sync(p->folder, p->target);
-
     p->len = 0;
     xet_cli_part_close(p);
 
-    return rc;
+    return XET_CLI_OK;
 }
 
 

@@ -40,7 +40,6 @@ typedef struct {
     int               state_made;      /* this run has made the file */
     int               part_made;
     unsigned          unread:1;        /* a signal came before some records */
-    unsigned          unsynced:1;      /* set by the caller, who syncs */
 } xet_cli_part_t;
 
 
@@ -61,14 +60,20 @@ int xet_cli_part_download(xet_cli_part_t *p, xet_cli_http_t *h,
 
 /*
  * End a download.  xet_cli_part_complete() cuts the part to size bytes, renames
- * it to the target and removes the state; all of it is synced unless unsynced
- * is set.  XET_CLI_OK, or XET_CLI_ERROR, reported: the caller then still calls
- * xet_cli_part_stop().
+ * it to the target and removes the state, durably.
  *
- * xet_cli_part_stop() removes both files.  With keep it leaves them for the
- * next run if they have any chunks, which it reports.
+ * xet_cli_part_ready() and xet_cli_part_name() do the same in two steps, and
+ * sync nothing: the first cuts the part, and the second, after the caller has
+ * synced the part, renames it.  A part that gets no name after the first step
+ * is resumed by the next download.
+ *
+ * All three return XET_CLI_OK, or XET_CLI_ERROR, reported: then the caller still
+ * calls xet_cli_part_stop(), which removes both files.  With keep it leaves them
+ * for the next run if they have any chunks, which it reports.
  */
 int xet_cli_part_complete(xet_cli_part_t *p, uint64_t size);
+int xet_cli_part_ready(xet_cli_part_t *p, uint64_t size);
+int xet_cli_part_name(xet_cli_part_t *p);
 void xet_cli_part_stop(xet_cli_part_t *p, int keep);
 
 

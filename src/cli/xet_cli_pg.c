@@ -61,7 +61,9 @@ xet_cli_pg_open(const xet_cli_args_t *args, int *rc)
         return NULL;
     }
 
-    *rc = xet_cli_pg_exec(pg, "SET client_min_messages = warning");
+    *rc = xet_cli_pg_exec(pg, "SET client_min_messages = warning;"
+                              " SET default_transaction_isolation ="
+                              " 'read committed'");
 
     if (*rc != XET_CLI_OK) {
         xet_cli_pg_close(pg);

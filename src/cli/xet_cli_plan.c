@@ -24,27 +24,37 @@ static const char *xet_cli_plan_entry(xet_cli_plan_t *plan,
 static const char *xet_cli_plan_range(xet_cli_plan_t *plan,
     const xet_hash_t *xorb, const json_t *chunks, const json_t *bytes,
     const char *url);
+static const char *xet_cli_plan_url(xet_cli_plan_t *plan, const char *url);
 static int xet_cli_plan_span(const json_t *object, uint64_t max,
     uint64_t *start, uint64_t *end);
 static int xet_cli_plan_order(const void *one, const void *two);
+static void xet_cli_plan_reach(xet_cli_plan_t *plan);
 static const char *xet_cli_plan_connect(xet_cli_plan_t *plan);
+static const char *xet_cli_plan_drop(xet_cli_plan_t *plan);
 
 
 static const char  xet_cli_plan_memory[] = "out of memory";
+static const char  xet_cli_plan_large[] =
+    "the reconstruction is larger than the range can need";
 
 
 int
 xet_cli_plan_parse(xet_cli_plan_t *plan, unsigned version, const char *data,
     size_t len, const char **error)
 {
+    int      large;
     json_t  *body;
 
     memset(plan, 0, sizeof(xet_cli_plan_t));
 
-    body = json_loadb(data ? data : "", len, JSON_REJECT_DUPLICATES, NULL);
+    body = xet_cli_json_load(data ? data : "", len, JSON_REJECT_DUPLICATES,
+                             XET_CLI_PLAN_ROOM, &large);
 
-    if (!xet_cli_json_get_u64(body, "offset_into_first_range",
-                              &plan->offset))
+    if (large) {
+        *error = xet_cli_plan_large;
+
+    } else if (!xet_cli_json_get_u64(body, "offset_into_first_range",
+                                     &plan->offset))
     {
         *error = "the reconstruction is not JSON, or has no offset";
 
@@ -65,8 +75,14 @@ xet_cli_plan_parse(xet_cli_plan_t *plan, unsigned version, const char *data,
         *error = xet_cli_plan_connect(plan);
     }
 
+    if (*error == NULL) {
+        *error = xet_cli_plan_drop(plan);
+    }
+
     if (*error) {
         xet_cli_plan_free(plan);
+        plan->large = (*error == xet_cli_plan_large);
+
         return (*error == xet_cli_plan_memory) ? XET_CLI_ERROR
                                                : XET_CLI_NETWORK;
     }
@@ -80,7 +96,7 @@ xet_cli_plan_terms(xet_cli_plan_t *plan, const json_t *terms)
 {
     size_t           i;
     json_t          *value;
-    uint64_t         start, end;
+    uint64_t         start, end, chunks;
     xet_cli_term_t  *term;
 
     if (!json_is_array(terms)) {
@@ -93,6 +109,8 @@ xet_cli_plan_terms(xet_cli_plan_t *plan, const json_t *terms)
     if (plan->terms == NULL) {
         return xet_cli_plan_memory;
     }
+
+    chunks = 0;
 
     json_array_foreach(terms, i, value) {
         term = &plan->terms[i];
@@ -112,6 +130,11 @@ xet_cli_plan_terms(xet_cli_plan_t *plan, const json_t *terms)
         term->chunk_end = (uint32_t) end;
 
         plan->raw_length += term->raw_length;
+        chunks += end - start;
+    }
+
+    if (chunks > XET_CLI_PLAN_CHUNKS) {
+        return xet_cli_plan_large;
     }
 
     if (plan->nterms ? plan->offset >= plan->terms[0].raw_length
@@ -169,6 +192,16 @@ xet_cli_plan_entry(xet_cli_plan_t *plan, const xet_hash_t *xorb,
 
     if (url == NULL) {
         return "the reconstruction has an entry without a URL";
+    }
+
+    if (strlen(url) > XET_CLI_PLAN_URL) {
+        return "the reconstruction has a URL of more than 16 KiB";
+    }
+
+    url = xet_cli_plan_url(plan, url);
+
+    if (url == NULL) {
+        return xet_cli_plan_memory;
     }
 
     if (version == 1) {
@@ -233,15 +266,41 @@ xet_cli_plan_range(xet_cli_plan_t *plan, const xet_hash_t *xorb,
 
     range->byte_start = start;
     range->byte_end = end + 1;
-    range->url = strdup(url);
-
-    if (range->url == NULL) {
-        return xet_cli_plan_memory;
-    }
+    range->url = url;
 
     plan->nranges++;
 
     return NULL;
+}
+
+
+/* Copies the URL of an entry, once for all of its ranges. */
+
+static const char *
+xet_cli_plan_url(xet_cli_plan_t *plan, const char *url)
+{
+    size_t   n;
+    char    *copy, **urls;
+
+    n = plan->nurls;
+
+    if ((n & (n - 1)) == 0) {
+        urls = realloc(plan->urls, (n ? 2 * n : 1) * sizeof(char *));
+
+        if (urls == NULL) {
+            return NULL;
+        }
+
+        plan->urls = urls;
+    }
+
+    copy = strdup(url);
+
+    if (copy) {
+        plan->urls[plan->nurls++] = copy;
+    }
+
+    return copy;
 }
 
 
@@ -276,8 +335,39 @@ xet_cli_plan_order(const void *one, const void *two)
 
 
 /*
- * Finds the range of each term: among the ranges of its xorb the last one that
- * begins at or before the term and holds all of it.
+ * Sorts the ranges by xorb and first chunk.  Ranges that overlap should have
+ * been merged, but do no harm: the reach of a range is, among those ranges of
+ * its xorb that begin no later, the one that ends last.
+ */
+
+static void
+xet_cli_plan_reach(xet_cli_plan_t *plan)
+{
+    size_t            i;
+    xet_cli_range_t  *r;
+
+    if (plan->nranges) {
+        qsort(plan->ranges, plan->nranges, sizeof(xet_cli_range_t),
+              xet_cli_plan_order);
+    }
+
+    r = plan->ranges;
+
+    for (i = 0; i < plan->nranges; i++) {
+        r[i].reach = i;
+
+        if (i && xet_hash_equal(&r[i - 1].xorb, &r[i].xorb)
+            && r[r[i - 1].reach].chunk_end >= r[i].chunk_end)
+        {
+            r[i].reach = r[i - 1].reach;
+        }
+    }
+}
+
+
+/*
+ * Finds the range of each term: among those ranges of its xorb that begin no
+ * later than the term, the one that ends last.
  */
 
 static const char *
@@ -287,10 +377,7 @@ xet_cli_plan_connect(xet_cli_plan_t *plan)
     xet_cli_term_t   *term;
     xet_cli_range_t   key, *range;
 
-    if (plan->nranges) {
-        qsort(plan->ranges, plan->nranges, sizeof(xet_cli_range_t),
-              xet_cli_plan_order);
-    }
+    xet_cli_plan_reach(plan);
 
     for (i = 0; i < plan->nterms; i++) {
         term = &plan->terms[i];
@@ -312,15 +399,7 @@ xet_cli_plan_connect(xet_cli_plan_t *plan)
             }
         }
 
-        /* ranges that overlap should have been merged, but do no harm */
-
-        while (low > 1 && plan->ranges[low - 1].chunk_end < term->chunk_end
-               && xet_hash_equal(&plan->ranges[low - 2].xorb, &term->xorb))
-        {
-            low--;
-        }
-
-        range = low ? &plan->ranges[low - 1] : NULL;
+        range = low ? &plan->ranges[plan->ranges[low - 1].reach] : NULL;
 
         if (range == NULL || !xet_hash_equal(&range->xorb, &term->xorb)
             || term->chunk_end > range->chunk_end)
@@ -328,10 +407,54 @@ xet_cli_plan_connect(xet_cli_plan_t *plan)
             return "the reconstruction has a term without its range";
         }
 
-        term->range = low - 1;
+        term->range = (size_t) (range - plan->ranges);
     }
 
     return NULL;
+}
+
+
+/* Removes the ranges that no term uses. */
+
+static const char *
+xet_cli_plan_drop(xet_cli_plan_t *plan)
+{
+    size_t            i, n;
+    xet_cli_range_t  *r;
+
+    r = plan->ranges;
+
+    for (i = 0; i < plan->nranges; i++) {
+        r[i].reach = SIZE_MAX;
+    }
+
+    for (i = 0; i < plan->nterms; i++) {
+        r[plan->terms[i].range].reach = 0;
+    }
+
+    /* new numbers first: a move overwrites the range that was there */
+
+    n = 0;
+
+    for (i = 0; i < plan->nranges; i++) {
+        if (r[i].reach == 0) {
+            r[i].reach = n++;
+        }
+    }
+
+    for (i = 0; i < plan->nterms; i++) {
+        plan->terms[i].range = r[plan->terms[i].range].reach;
+    }
+
+    for (i = 0; i < plan->nranges; i++) {
+        if (r[i].reach != SIZE_MAX) {
+            r[r[i].reach] = r[i];
+        }
+    }
+
+    plan->nranges = n;
+
+    return (n > XET_CLI_PLAN_RANGES) ? xet_cli_plan_large : NULL;
 }
 
 
@@ -382,10 +505,11 @@ xet_cli_plan_free(xet_cli_plan_t *plan)
 {
     size_t  i;
 
-    for (i = 0; i < plan->nranges; i++) {
-        free(plan->ranges[i].url);
+    for (i = 0; i < plan->nurls; i++) {
+        free(plan->urls[i]);
     }
 
+    free(plan->urls);
     free(plan->ranges);
     free(plan->terms);
 

@@ -29,8 +29,9 @@ static int xet_cli_request_authorize(const xet_cli_request_conf_t *conf,
     xet_cli_request_t *r);
 static int xet_cli_request_token(const xet_cli_request_conf_t *conf,
     xet_cli_request_t *r, char *buffer, size_t size);
+static int xet_cli_request_user(xet_cli_request_t *r);
 static int xet_cli_request_protected(const xet_cli_request_conf_t *conf,
-    xet_cli_request_t *r);
+    xet_cli_request_t *r, const char *what);
 static int xet_cli_request_local(const char *host);
 static int xet_cli_request_place(xet_cli_request_t *r, CURLU *from, CURLU *to);
 static int xet_cli_request_same(CURLU *one, CURLU *two, CURLUPart part);
@@ -102,12 +103,13 @@ static int
 xet_cli_request_credentials(const xet_cli_request_conf_t *conf,
     xet_cli_request_t *r)
 {
+    if ((r->netrc || xet_cli_request_user(r))
+        && xet_cli_request_protected(conf, r, "a password") != XET_CLI_OK)
+    {
+        return XET_CLI_ERROR;
+    }
+
     if (r->netrc) {
-
-        if (xet_cli_request_protected(conf, r) != XET_CLI_OK) {
-            return XET_CLI_ERROR;
-        }
-
         curl_easy_setopt(r->easy, CURLOPT_NETRC, (long) CURL_NETRC_OPTIONAL);
     }
 
@@ -220,7 +222,7 @@ xet_cli_request_authorize(const xet_cli_request_conf_t *conf,
         rc = XET_CLI_ERROR;
 
     } else {
-        rc = xet_cli_request_protected(conf, r);
+        rc = xet_cli_request_protected(conf, r, "a token");
 
         if (rc == XET_CLI_OK) {
             rc = xet_cli_request_header(r, line);
@@ -272,6 +274,32 @@ xet_cli_request_token_ok(const char *token)
 }
 
 
+/* Whether the URL has a user or a password; 0 if it is no URL. */
+
+static int
+xet_cli_request_user(xet_cli_request_t *r)
+{
+    int     rc;
+    char   *text;
+    CURLU  *url;
+
+    text = NULL;
+    url = curl_url();
+
+    rc = url
+         && curl_url_set(url, CURLUPART_URL, r->place ? r->place : r->url,
+                         CURLU_GUESS_SCHEME)
+            == CURLUE_OK
+         && (curl_url_get(url, CURLUPART_USER, &text, 0) == CURLUE_OK
+             || curl_url_get(url, CURLUPART_PASSWORD, &text, 0) == CURLUE_OK);
+
+    curl_free(text);
+    curl_url_cleanup(url);
+
+    return rc;
+}
+
+
 /*
  * XET_CLI_OK if the credentials of a request may be sent: by TLS, to this
  * machine, or anywhere with --insecure-token.  libcurl parses the URL, as it
@@ -281,7 +309,7 @@ xet_cli_request_token_ok(const char *token)
 
 static int
 xet_cli_request_protected(const xet_cli_request_conf_t *conf,
-    xet_cli_request_t *r)
+    xet_cli_request_t *r, const char *what)
 {
     int     rc;
     char   *scheme, *host;
@@ -317,8 +345,8 @@ xet_cli_request_protected(const xet_cli_request_conf_t *conf,
         rc = XET_CLI_OK;
 
     } else {
-        snprintf(r->error, sizeof(r->error), "a token would be sent without "
-                 "TLS; --insecure-token allows it");
+        snprintf(r->error, sizeof(r->error), "%s would be sent without TLS; "
+                 "--insecure-token allows it", what);
     }
 
     curl_free(scheme);
@@ -391,7 +419,10 @@ xet_cli_request_redirect(xet_cli_request_t *r)
 }
 
 
-/* A name and password in the URL are sent to the same origin only. */
+/*
+ * A user and a password in the URL are sent to the same origin only.  libcurl
+ * gives both in their encoded form, and takes them in it.
+ */
 
 static int
 xet_cli_request_place(xet_cli_request_t *r, CURLU *from, CURLU *to)
@@ -405,12 +436,11 @@ xet_cli_request_place(xet_cli_request_t *r, CURLU *from, CURLU *to)
         r->foreign = 1;
 
     } else if (curl_url_get(from, CURLUPART_USER, &text, 0) == CURLUE_OK) {
-        (void) curl_url_set(to, CURLUPART_USER, text, CURLU_URLENCODE);
+        (void) curl_url_set(to, CURLUPART_USER, text, 0);
         curl_free(text);
 
         if (curl_url_get(from, CURLUPART_PASSWORD, &text, 0) == CURLUE_OK) {
-            (void) curl_url_set(to, CURLUPART_PASSWORD, text,
-                                CURLU_URLENCODE);
+            (void) curl_url_set(to, CURLUPART_PASSWORD, text, 0);
             curl_free(text);
         }
     }
@@ -454,7 +484,7 @@ xet_cli_request_write(char *data, size_t size, size_t n, void *ctx)
 {
     char               *p;
     long                status;
-    size_t              max;
+    size_t              max, keep;
     xet_cli_request_t  *r;
 
     r = ctx;
@@ -476,24 +506,32 @@ xet_cli_request_write(char *data, size_t size, size_t n, void *ctx)
         return n;
     }
 
-    max = r->max ? r->max : XET_CLI_REQUEST_MAX;
+    max = (r->max && status / 100 == 2) ? r->max : XET_CLI_REQUEST_MAX;
 
-    if (n > max - r->len) {
-        snprintf(r->error, sizeof(r->error), "the answer is too long");
+    if (n > max - r->came) {
         r->refused = 1;
+        r->large = 1;
         return 0;
     }
 
-    p = realloc(r->data, r->len + n + 1);
+    r->came += n;
+
+    keep = n;
+
+    if (status / 100 != 2 && keep > XET_CLI_REQUEST_SHORT - r->len) {
+        keep = XET_CLI_REQUEST_SHORT - r->len;
+    }
+
+    p = realloc(r->data, r->len + keep + 1);
 
     if (p == NULL) {
         return 0;
     }
 
-    memcpy(p + r->len, data, n);
+    memcpy(p + r->len, data, keep);
 
     r->data = p;
-    r->len += n;
+    r->len += keep;
     p[r->len] = '\0';
 
     return n;

@@ -3,12 +3,14 @@
  * A request by HTTP: what is asked for, what has come back, and the setting up
  * of the transfer.
  *
- * An answer of 2xx goes to the write handler if there is one; any other answer
- * is kept in data, and a longer one than max bytes ends the request.
+ * An answer of 2xx goes to the write handler if there is one, else it is kept
+ * in data, and a longer one than max bytes ends the request.  Of any other
+ * answer the first XET_CLI_REQUEST_SHORT bytes are kept.
  *
  * The token file is read again for each attempt, so that the token may be
  * renewed meanwhile.  Tokens go to the API only, by TLS or to this machine,
- * unless --insecure-token says otherwise.
+ * unless --insecure-token says otherwise.  The same holds for a user and a
+ * password in a URL.
  *
  * Redirections are followed here, and not by libcurl, which would log in to any
  * host of ~/.netrc, or port of this machine, that it is sent to.  After a
@@ -25,7 +27,8 @@
 #include "xet_cli.h"
 
 
-#define XET_CLI_REQUEST_MAX  (64 * 1024 * 1024)   /* bytes kept */
+#define XET_CLI_REQUEST_MAX    (64 * 1024 * 1024)   /* bytes of an answer */
+#define XET_CLI_REQUEST_SHORT  (64 * 1024)          /* of a short answer */
 
 
 typedef struct xet_cli_http_s     xet_cli_http_t;
@@ -69,6 +72,7 @@ struct xet_cli_request_s {
 
     long                status;        /* 0: no answer, error says why */
     unsigned            refused:1;     /* by write, or too long for max */
+    unsigned            large:1;       /* too long for max */
     char               *data;          /* with a zero byte behind it */
     size_t              len;
     int64_t             length;        /* Content-Length, or -1 */
@@ -80,6 +84,7 @@ struct xet_cli_request_s {
     xet_cli_request_t  *next;
     CURL               *easy;
     struct curl_slist  *headers;
+    size_t              came;          /* bytes of the answer, kept or not */
     char               *place;         /* of a redirection, or NULL */
     unsigned            redirects;
     unsigned            foreign:1;     /* it led to another origin */

@@ -63,7 +63,8 @@ typedef struct {
     int                   json;
     int                   sha256;
     int                   remove;      /* files without a row */
-    time_t                before;      /* only those that are older */
+    time_t                before;      /* orphans are older than that */
+    time_t                known;       /* orphans to be removed, than that */
 
     pthread_mutex_t       mutex;
     pthread_cond_t        filled;
@@ -77,6 +78,7 @@ typedef struct {
     uint64_t              faults;
     uint64_t              orphans;
     uint64_t              removed;     /* of the orphans */
+    uint64_t              left;        /* the database may be behind them */
     uint64_t              xorbs;
     uint64_t              files;
     uint64_t              proven;      /* files whose SHA-256 is right */

@@ -10,6 +10,9 @@
  * nobody asks for, the row is looked for once more, and if there is one the
  * file gets its name back.  A file that is not named like a copy is reported,
  * and left alone.
+ *
+ * All this needs a database that knows of all uploads, so a copy that is
+ * younger than the newest xorb of the database is left.
  */
 
 
@@ -37,7 +40,9 @@ static int xet_cli_orphans_entry(xet_cli_store_t *s, xet_cli_pg_t *pg,
     const char *folder, const char *name);
 static int xet_cli_orphans_known(xet_cli_pg_t *pg, const xet_cli_orphan_t *o,
     int *known);
-static int xet_cli_orphans_old(const xet_cli_store_t *s, const char *path);
+static int xet_cli_orphans_old(const char *path, time_t before);
+static int xet_cli_orphans_found(xet_cli_store_t *s, xet_cli_pg_t *pg,
+    const xet_cli_orphan_t *o, const char *path);
 static int xet_cli_orphans_remove(xet_cli_store_t *s, xet_cli_pg_t *pg,
     const xet_cli_orphan_t *o, const char *path);
 static int xet_cli_orphans_order(const void *one, const void *two);
@@ -129,19 +134,14 @@ xet_cli_orphans_entry(xet_cli_store_t *s, xet_cli_pg_t *pg,
     }
 
     rc = XET_CLI_OK;
-    known = !xet_cli_orphans_old(s, path);
+    known = !xet_cli_orphans_old(path, s->before);
 
     if (!known && xorb) {
         rc = xet_cli_orphans_known(pg, &o, &known);
     }
 
     if (rc == XET_CLI_OK && !known) {
-        s->orphans++;
-        xet_cli_store_report(s, "orphan", path, "the file has no row");
-
-        if (s->remove && xorb) {
-            rc = xet_cli_orphans_remove(s, pg, &o, path);
-        }
+        rc = xet_cli_orphans_found(s, pg, xorb ? &o : NULL, path);
     }
 
     free(path);
@@ -165,17 +165,42 @@ xet_cli_orphans_known(xet_cli_pg_t *pg, const xet_cli_orphan_t *o, int *known)
 
 
 /*
- * Whether a regular file is older than s->before.  A younger one may get its
+ * Whether a regular file is older than that time.  A younger one may get its
  * row at any moment, or got it after the rows were read.
  */
 
 static int
-xet_cli_orphans_old(const xet_cli_store_t *s, const char *path)
+xet_cli_orphans_old(const char *path, time_t before)
 {
     struct stat  st;
 
     return lstat(path, &st) == 0 && S_ISREG(st.st_mode)
-           && st.st_mtime < s->before;
+           && st.st_mtime < before;
+}
+
+
+/* Reports a file, and removes it if it may be; o is NULL: it is no xorb. */
+
+static int
+xet_cli_orphans_found(xet_cli_store_t *s, xet_cli_pg_t *pg,
+    const xet_cli_orphan_t *o, const char *path)
+{
+    int  removable;
+
+    removable = s->remove && o && xet_cli_orphans_old(path, s->known);
+
+    s->orphans++;
+
+    if (s->remove && o && !removable) {
+        s->left++;
+        xet_cli_store_report(s, "orphan", path, "the file has no row, and is"
+                             " younger than what the database knows: left");
+        return XET_CLI_OK;
+    }
+
+    xet_cli_store_report(s, "orphan", path, "the file has no row");
+
+    return removable ? xet_cli_orphans_remove(s, pg, o, path) : XET_CLI_OK;
 }
 
 
@@ -205,7 +230,7 @@ xet_cli_orphans_remove(xet_cli_store_t *s, xet_cli_pg_t *pg,
 
     rc = xet_cli_orphans_known(pg, o, &known);
 
-    if (rc != XET_CLI_OK || known || !xet_cli_orphans_old(s, aside)) {
+    if (rc != XET_CLI_OK || known || !xet_cli_orphans_old(aside, s->known)) {
 
         if (link(aside, path) != 0 && errno != EEXIST) {
             rc = xet_cli_fail(XET_CLI_ERROR, aside, strerror(errno));

@@ -197,7 +197,7 @@ xet_cli_token_fetch(const xet_cli_args_t *args)
     r.url = strdup(args->value[XET_CLI_OPT_URL]);
     r.api = 1;
     r.netrc = 1;
-    r.max = 1024 * 1024;
+    r.max = 256 * 1024;
 
     rc = xet_cli_http_call(h, &r);
 

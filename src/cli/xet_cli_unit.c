@@ -199,6 +199,7 @@ static int
 xet_cli_unit_answer(xet_cli_unit_t *u)
 {
     long        status;
+    char        place[XET_CLI_HTTP_TEXT];
     curl_off_t  length;
 
     curl_easy_getinfo(u->request.easy, CURLINFO_RESPONSE_CODE, &status);
@@ -215,9 +216,8 @@ xet_cli_unit_answer(xet_cli_unit_t *u)
     }
 
     return xet_cli_failf(XET_CLI_NETWORK, "server",
-                         "%.*s: %ld where a range was asked for",
-                         (int) strcspn(u->request.url, "?"), u->request.url,
-                         status);
+                         "%s: %ld where a range was asked for",
+                         xet_cli_http_text(u->request.url, place), status);
 }
 
 

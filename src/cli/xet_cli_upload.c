@@ -143,6 +143,7 @@ xet_cli_upload_send(xet_cli_upload_t *u, const xet_hash_t *hash)
                                       xet_cli_hash_string(hash, text));
     x->request.body = u->body;
     x->request.body_len = u->len;
+    x->request.max = XET_CLI_REQUEST_SHORT;
     x->request.api = 1;
     x->request.done = xet_cli_upload_sent;
     x->request.ctx = x;
@@ -375,6 +376,7 @@ xet_cli_upload_post(xet_cli_upload_t *u, const xet_buf_t *b)
     memset(&r, 0, sizeof(r));
 
     r.url = xet_cli_http_url(u->http, "/v1/shards");
+    r.max = XET_CLI_REQUEST_SHORT;
     r.body = body;
     r.body_len = len;
     r.api = 1;
@@ -410,6 +412,7 @@ static int
 xet_cli_upload_answer(const xet_cli_request_t *r, const char *member)
 {
     int            known;
+    char           place[XET_CLI_HTTP_TEXT];
     json_t        *answer;
     const json_t  *value;
 
@@ -422,5 +425,6 @@ xet_cli_upload_answer(const xet_cli_request_t *r, const char *member)
     return known ? XET_CLI_OK
            : xet_cli_failf(XET_CLI_NETWORK, "server",
                            "%s: %ld, but the answer does not say that it is "
-                           "stored", r->url, r->status);
+                           "stored", xet_cli_http_text(r->url, place),
+                           r->status);
 }

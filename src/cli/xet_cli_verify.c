@@ -72,6 +72,7 @@ xet_cli_verify_file(const xet_cli_args_t *args, xet_cli_http_t *h,
     }
 
     d.end = XET_CLI_DOWNLOAD_ALL;
+    d.most = XET_CLI_DOWNLOAD_ALL;
     d.sink = xet_cli_verify_sink;
 
     size = 0;

@@ -27,9 +27,20 @@
 #define XET_CLI_VERIFY_AGE_MIN  3600
 
 
-static int xet_cli_verify_identity(xet_cli_store_t *s, xet_cli_pg_t *pg);
-static int xet_cli_verify_identity_row(void *ctx,
-    const xet_cli_pg_row_t *row);
+/* A session, and what is wrong with its database. */
+
+typedef struct {
+    const char           *identity;    /* of the folder */
+    unsigned              other:1;     /* the database has another one */
+    unsigned              standby:1;
+} xet_cli_verify_session_t;
+
+
+static int xet_cli_verify_options(xet_cli_store_t *s, uint64_t *threads);
+static int xet_cli_verify_session(const xet_cli_store_t *s, xet_cli_pg_t *pg);
+static int xet_cli_verify_session_row(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_verify_newest(xet_cli_store_t *s, xet_cli_pg_t *pg);
+static int xet_cli_verify_newest_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_verify_threads(xet_cli_store_t *s, xet_cli_pg_t *pg,
     uint64_t n);
 static void *xet_cli_verify_thread(void *data);
@@ -53,7 +64,7 @@ int
 xet_cli_verify_store(const xet_cli_args_t *args)
 {
     int               rc;
-    uint64_t          threads, age;
+    uint64_t          threads;
     struct stat       st;
     xet_cli_pg_t     *pg;
     xet_cli_store_t   s;
@@ -67,24 +78,13 @@ xet_cli_verify_store(const xet_cli_args_t *args)
     s.remove = args->value[XET_CLI_OPT_REMOVE] != NULL;
     s.jobs_end = &s.jobs;
 
-    rc = xet_cli_args_number(args, XET_CLI_OPT_PARALLEL, 1, 256,
-                             XET_CLI_VERIFY_THREADS, &threads);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_args_time(args, XET_CLI_OPT_OLDER,
-                               s.remove ? XET_CLI_VERIFY_AGE : 0, &age);
-    }
-
-    if (rc == XET_CLI_OK && s.remove && age < XET_CLI_VERIFY_AGE_MIN) {
-        rc = xet_cli_fail(XET_CLI_USAGE, "verify",
-                          "--remove needs --older than an hour at least");
-    }
+    rc = xet_cli_verify_options(&s, &threads);
 
     if (rc != XET_CLI_OK) {
         return rc;
     }
 
-    s.before = time(NULL) - (time_t) age;
+    xet_cli_store_identity(s.folder, s.identity);
 
     if (stat(s.folder, &st) != 0) {
         return xet_cli_fail(XET_CLI_ERROR, s.folder, strerror(errno));
@@ -102,7 +102,11 @@ xet_cli_verify_store(const xet_cli_args_t *args)
 
     xet_cli_progress_begin(xet_cli_quiet(args), s.folder, 0);
 
-    rc = xet_cli_verify_identity(&s, pg);
+    rc = xet_cli_verify_session(&s, pg);
+
+    if (rc == XET_CLI_OK && s.remove) {
+        rc = xet_cli_verify_newest(&s, pg);
+    }
 
     if (rc == XET_CLI_OK) {
         rc = args->value[XET_CLI_OPT_ORPHANS]
@@ -128,37 +132,119 @@ xet_cli_verify_store(const xet_cli_args_t *args)
 }
 
 
-/*
- * Compares the identity in the folder with that in the database: a wrong folder
- * would look like a store that has lost all copies.
- */
-
 static int
-xet_cli_verify_identity(xet_cli_store_t *s, xet_cli_pg_t *pg)
+xet_cli_verify_options(xet_cli_store_t *s, uint64_t *threads)
 {
-    int          rc;
-    const char  *found;
+    int       rc;
+    uint64_t  age;
 
-    xet_cli_store_identity(s->folder, s->identity);
-    found = s->identity;
+    rc = xet_cli_args_number(s->args, XET_CLI_OPT_PARALLEL, 1, 256,
+                             XET_CLI_VERIFY_THREADS, threads);
 
-    rc = xet_cli_pg_query(pg, "SELECT coalesce(max(the_identity), '')"
-                          " FROM xet.store_claim(NULL)",
-                          NULL, 0, xet_cli_verify_identity_row, s->identity);
-
-    if (rc == XET_CLI_OK && s->remove && found[0] == '\0') {
-        rc = XET_CLI_FAULT;
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_args_time(s->args, XET_CLI_OPT_OLDER,
+                               s->remove ? XET_CLI_VERIFY_AGE : 0, &age);
     }
 
-    if (rc == XET_CLI_FAULT) {
-        rc = xet_cli_fail(XET_CLI_ERROR, s->folder,
-                          found[0] ? "the folder is not the store that the"
-                                     " database describes"
-                          : "the folder has no identity, is its disk"
-                            " mounted?");
+    if (rc == XET_CLI_OK && s->remove && age < XET_CLI_VERIFY_AGE_MIN) {
+        rc = xet_cli_fail(XET_CLI_USAGE, "verify",
+                          "--remove needs --older than an hour at least");
+    }
+
+    if (rc == XET_CLI_OK) {
+        s->before = time(NULL) - (time_t) age;
     }
 
     return rc;
+}
+
+
+/*
+ * Compares the identity in the folder with that in the database: a wrong folder
+ * would look like a store that has lost all copies.  A standby may be behind:
+ * xorbs that came since would look like orphans, and those that were healed
+ * since like damage, which a standby could not note either.  Every session is
+ * checked, because a connection string may name several machines.
+ */
+
+static int
+xet_cli_verify_session(const xet_cli_store_t *s, xet_cli_pg_t *pg)
+{
+    int                        rc;
+    xet_cli_verify_session_t   session;
+
+    memset(&session, 0, sizeof(session));
+    session.identity = s->identity;
+
+    rc = xet_cli_pg_query(pg, "SELECT coalesce(max(the_identity), ''),"
+                          " pg_is_in_recovery() FROM xet.store_claim(NULL)",
+                          NULL, 0, xet_cli_verify_session_row, &session);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    if (session.other) {
+        return xet_cli_fail(XET_CLI_ERROR, s->folder,
+                            s->identity[0] ? "the folder is not the store that"
+                                             " the database describes"
+                            : "the folder has no identity, is its disk"
+                              " mounted?");
+    }
+
+    if (s->remove && s->identity[0] == '\0') {
+        return xet_cli_fail(XET_CLI_ERROR, s->folder, "the folder has no"
+                            " identity, is its disk mounted?");
+    }
+
+    if (session.standby) {
+        return xet_cli_fail(XET_CLI_ERROR, "postgres", "is a standby, which"
+                            " may be behind; the primary has to be asked");
+    }
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_verify_session_row(void *ctx, const xet_cli_pg_row_t *row)
+{
+    xet_cli_verify_session_t *session = ctx;
+
+    session->other = strcmp(xet_cli_pg_text(row, 0), session->identity) != 0;
+    session->standby = xet_cli_pg_bool(row, 1) != 0;
+
+    return XET_CLI_OK;
+}
+
+
+/*
+ * A database that was restored from an older dump, or that follows another one
+ * by logical replication, says that it is a primary, and does not know of later
+ * uploads.  So no file is removed that is younger than its newest xorb.
+ */
+
+static int
+xet_cli_verify_newest(xet_cli_store_t *s, xet_cli_pg_t *pg)
+{
+    return xet_cli_pg_query(pg, "SELECT coalesce(extract(epoch FROM"
+                            " max(created_at)), 0)::bigint FROM xet.xorbs",
+                            NULL, 0, xet_cli_verify_newest_row, s);
+}
+
+
+static int
+xet_cli_verify_newest_row(void *ctx, const xet_cli_pg_row_t *row)
+{
+    time_t            newest;
+    xet_cli_store_t  *s;
+
+    s = ctx;
+    newest = (time_t) xet_cli_pg_u64(row, 0) - XET_CLI_VERIFY_AGE_MIN;
+
+    s->known = (newest < s->before) ? newest : s->before;
+
+    return XET_CLI_OK;
 }
 
 
@@ -185,16 +271,6 @@ xet_cli_store_identity(const char *folder, char identity[64])
     }
 
     free(path);
-}
-
-
-static int
-xet_cli_verify_identity_row(void *ctx, const xet_cli_pg_row_t *row)
-{
-    const char *found = ctx;
-
-    return strcmp(xet_cli_pg_text(row, 0), found) ? XET_CLI_FAULT
-                                                  : XET_CLI_OK;
 }
 
 
@@ -276,8 +352,12 @@ xet_cli_verify_thread(void *data)
     c.raw = malloc(XET_CHUNK_MAX);
 
     if (c.pg) {
-        rc = (c.codec && c.buffer && c.raw) ? xet_cli_verify_jobs(&c)
+        rc = (c.codec && c.buffer && c.raw) ? xet_cli_verify_session(s, c.pg)
                                             : xet_cli_no_memory();
+    }
+
+    if (c.pg && rc == XET_CLI_OK) {
+        rc = xet_cli_verify_jobs(&c);
     }
 
     if (rc != XET_CLI_OK) {
@@ -627,7 +707,8 @@ xet_cli_verify_print(const xet_cli_store_t *s)
                s->xorbs, s->files, s->bytes, s->faults, s->orphans);
 
         if (s->remove) {
-            printf(", %" PRIu64 " removed", s->removed);
+            printf(", %" PRIu64 " removed, %" PRIu64 " left", s->removed,
+                   s->left);
         }
 
         printf("\n");
@@ -644,6 +725,7 @@ xet_cli_verify_print(const xet_cli_store_t *s)
 
         if (s->remove) {
             xet_cli_json_put_u64(j, "removed", s->removed);
+            xet_cli_json_put_u64(j, "left", s->left);
         }
 
         rc = xet_cli_json_end(&out);

@@ -10,9 +10,7 @@
 #include "xet_cli_window.h"
 
 
-/* A chunk has 64 KiB as a rule, and 8 KiB at least unless it is the last. */
-
-#define XET_CLI_WINDOW_CHUNKS  (4u * 1024 * 1024)
+#define XET_CLI_WINDOW_CHUNKS  XET_CLI_PLAN_CHUNKS
 
 
 /* A term and its place in the file, to be sorted by range. */

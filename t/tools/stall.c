@@ -79,6 +79,19 @@ fdatasync(int fd)
 
 
 int
+syncfs(int fd)
+{
+    int  (*next)(int);
+
+    stall("syncfs");
+
+    *(void **) &next = dlsym(RTLD_NEXT, "syncfs");
+
+    return next(fd);
+}
+
+
+int
 getaddrinfo(const char *node, const char *service,
     const struct addrinfo *hints, struct addrinfo **res)
 {

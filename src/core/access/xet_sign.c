@@ -519,11 +519,33 @@ xet_sign_path(const uint8_t *path, size_t len, xet_sign_fields_t *f,
         return XET_SIGN_SYNTAX;
     }
 
-    if (p - path < 7 || memcmp(p - 7, "/xorbs/", 7) != 0) {
+    if (p - path < 7 || memcmp(p - 7, "/xorbs/", 7) != 0
+        || !xet_sign_base_ok(path, (size_t) (p - path)))
+    {
         return XET_SIGN_SYNTAX;
     }
 
     return XET_OK;
+}
+
+
+int
+xet_sign_base_ok(const uint8_t *base, size_t len)
+{
+    size_t  i;
+
+    for (i = 0; i < len; i++) {
+        if ((base[i] < 'a' || base[i] > 'z')
+            && (base[i] < 'A' || base[i] > 'Z')
+            && (base[i] < '0' || base[i] > '9')
+            && (base[i] == '\0' || strchr("-._~!$&'()*+,;=:@/[]", base[i])
+                                   == NULL))
+        {
+            return 0;
+        }
+    }
+
+    return 1;
 }
 
 

@@ -13,7 +13,10 @@
  * where the name is that of one stored copy of a xorb (xet_xorb_name.h).
  *
  * So every field that decides anything is covered, and nothing of the base:
- * the same signature holds behind any host or path prefix.  Arguments come in
+ * the same signature holds behind any host or path prefix.  A prefix has only
+ * characters that a path may have as they are: a proxy that passes the decoded
+ * path on would make of "%0d%0a" the end of its request line, and another
+ * request of what follows.  Arguments come in
  * this order and only once; any other spelling is refused.  An empty list
  * ("r=" absent) is the cacheable form, where the range is free; such a URL may
  * end in "&n=<digits, dashes, commas>", not signed and without meaning here:
@@ -48,6 +51,12 @@ xet_sign_key_t *xet_sign_key_create(const uint8_t *id, size_t id_len,
     const uint8_t *secret, size_t secret_len);
 void xet_sign_key_destroy(xet_sign_key_t *key);
 const char *xet_sign_key_id(const xet_sign_key_t *key);
+
+/*
+ * Whether a base, or its path, has only characters that mean the same escaped
+ * and not (RFC 3986: unreserved, sub-delims, ":@/", and "[]" of an address).
+ */
+int xet_sign_base_ok(const uint8_t *base, size_t len);
 
 
 typedef struct {

@@ -75,6 +75,7 @@ typedef struct {
     ngx_uint_t                 dedups;         /* sessions */
     ngx_msec_t                 dedup_timeout;  /* in PostgreSQL */
     ngx_msec_t                 ping_timeout;
+    ngx_msec_t                 lock_timeout;   /* of a write */
 
     ngx_str_t                  pool_name;
     ngx_thread_pool_t         *pool;           /* uploads */

@@ -82,7 +82,6 @@ static ngx_int_t
 ngx_http_xet_url_base(ngx_http_request_t *r, ngx_str_t *base)
 {
     u_char                   *p;
-    size_t                    i;
     ngx_str_t                 scheme, host;
     ngx_http_xet_loc_conf_t  *xlcf;
 
@@ -124,17 +123,15 @@ ngx_http_xet_url_base(ngx_http_request_t *r, ngx_str_t *base)
         base->len = ngx_sprintf(p, "%V://%V", &scheme, &host) - p;
     }
 
-    /* the base goes into JSON without escaping */
+    /*
+     * The base goes into JSON without escaping, and comes back as the prefix of
+     * a path.
+     */
 
-    for (i = 0; i < base->len; i++) {
-
-        if (base->data[i] <= ' ' || base->data[i] == '"'
-            || base->data[i] == '\\' || base->data[i] > '~')
-        {
-            ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                          "xet: unusable base \"%V\" of URLs", base);
-            return NGX_ERROR;
-        }
+    if (!xet_sign_base_ok(base->data, base->len)) {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "xet: unusable base \"%V\" of URLs", base);
+        return NGX_ERROR;
     }
 
     return NGX_OK;

@@ -93,7 +93,8 @@ ngx_http_xet_conf_store(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
  * xet_postgres conninfo [reads=n] [writes=n] [depth=n] [queue=n]
  *                       [timeout=time] [write_timeout=time]
  *                       [connect_timeout=time] [dedup=n]
- *                       [dedup_timeout=time] [ping_timeout=time];
+ *                       [dedup_timeout=time] [ping_timeout=time]
+ *                       [lock_timeout=time];
  */
 
 char *
@@ -124,7 +125,8 @@ ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
           3600000 },
         { "dedup", &xmcf->dedups, NULL, 1, 64 },
         { "dedup_timeout", NULL, &xmcf->dedup_timeout, 1, 3600000 },
-        { "ping_timeout", NULL, &xmcf->ping_timeout, 1, 3600000 }
+        { "ping_timeout", NULL, &xmcf->ping_timeout, 1, 3600000 },
+        { "lock_timeout", NULL, &xmcf->lock_timeout, 1, 86400000 }
     };
 
     if (xmcf->conninfo.data) {
@@ -342,4 +344,35 @@ ngx_http_xet_conf_require_tls(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     return (ngx_http_compile_complex_value(&ccv) == NGX_OK) ? NGX_CONF_OK
                                                             : NGX_CONF_ERROR;
+}
+
+
+/* xet_url_base url; a value with variables is checked at each request. */
+
+char *
+ngx_http_xet_conf_url_base(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_xet_loc_conf_t *xlcf = conf;
+
+    char       *rv;
+    ngx_str_t  *value;
+
+    rv = ngx_http_set_complex_value_slot(cf, cmd, conf);
+
+    if (rv != NGX_CONF_OK) {
+        return rv;
+    }
+
+    value = &xlcf->url_base->value;
+
+    if (xlcf->url_base->lengths == NULL
+        && !xet_sign_base_ok(value->data, value->len))
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"xet_url_base\" has characters that need to be "
+                           "escaped in a URL: \"%V\"", value);
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
 }

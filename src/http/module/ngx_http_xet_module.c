@@ -290,7 +290,7 @@ static ngx_command_t  ngx_http_xet_commands[] = {
 
     { ngx_string("xet_url_base"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_set_complex_value_slot,
+      ngx_http_xet_conf_url_base,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, url_base),
       NULL },

@@ -73,6 +73,8 @@ char *ngx_http_xet_conf_verify_body(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_require_tls(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+char *ngx_http_xet_conf_url_base(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 
 /* ngx_http_xet_conf_key.c */
 char *ngx_http_xet_conf_url_key(ngx_conf_t *cf, ngx_command_t *cmd,

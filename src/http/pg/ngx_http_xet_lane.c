@@ -76,6 +76,7 @@ ngx_http_xet_lane_init(ngx_http_xet_lane_t *lane, ngx_pool_t *pool)
         pg->events = &ngx_http_xet_lane_events;
         pg->stmts = lane->stmts;
         pg->timeout = lane->running;
+        pg->locks = lane->locks;
 
         ngx_http_xet_pg_init(pg);
 
@@ -634,7 +635,9 @@ ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
     }
 
     ngx_http_xet_lane_deliver(q, NULL,
-                              ngx_http_xet_lane_transient(sqlstate)
+                              (ngx_http_xet_lane_transient(sqlstate)
+                               || ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_LOCKED)
+                                  == 0)
                               ? NGX_BUSY : NGX_ERROR,
                               q->lost && ngx_strncmp(sqlstate, "XT", 2) != 0
                               ? NULL : sqlstate);

@@ -19,6 +19,7 @@ struct ngx_http_xet_lane_s {
     ngx_uint_t          queue;         /* statements waiting at most */
     ngx_msec_t          timeout;       /* of a statement, waiting included */
     ngx_msec_t          running;       /* statement_timeout in PostgreSQL */
+    ngx_msec_t          locks;         /* lock_timeout in PostgreSQL; 0: none */
 
     const ngx_http_xet_pg_stmt_t  *stmts;      /* prepared by its sessions */
 

@@ -63,6 +63,7 @@ ngx_http_xet_lanes_init(ngx_cycle_t *cycle,
     lane[NGX_HTTP_XET_WRITE].depth = 1;
     lane[NGX_HTTP_XET_WRITE].timeout = xmcf->write_timeout;
     lane[NGX_HTTP_XET_WRITE].running = xmcf->write_timeout;
+    lane[NGX_HTTP_XET_WRITE].locks = xmcf->lock_timeout;
 
     /* PostgreSQL ends a slow query, so that it does not cost the session */
 

@@ -84,7 +84,8 @@ ngx_http_xet_pg_connected(void *data, PGconn *conn, const char *error)
     ngx_log_debug1(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
                    "xet pg %p: connected, preparing", pg);
 
-    if (ngx_http_xet_pg_setup_send(conn, pg->stmts, pg->timeout) != NGX_OK
+    if (ngx_http_xet_pg_setup_send(conn, pg->stmts, pg->timeout, pg->locks)
+        != NGX_OK
         || ngx_http_xet_pg_wrap(pg) != NGX_OK
         || ngx_http_xet_pg_flush(pg) != NGX_OK)
     {

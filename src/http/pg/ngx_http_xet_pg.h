@@ -19,6 +19,7 @@
 
 
 #define NGX_HTTP_XET_PG_CANCELLED  "57014"     /* SQLSTATE: out of time */
+#define NGX_HTTP_XET_PG_LOCKED     "55P03"     /* out of time, at a lock */
 
 
 typedef struct ngx_http_xet_pg_s        ngx_http_xet_pg_t;
@@ -104,13 +105,16 @@ struct ngx_http_xet_pg_s {
     ngx_event_t                      setup;    /* the deadline of preparing */
     const ngx_http_xet_pg_stmt_t    *stmts;    /* to prepare */
     ngx_msec_t                       timeout;  /* of a statement */
+    ngx_msec_t                       locks;    /* lock_timeout; 0: none */
 
     unsigned                         writing:1;
     unsigned                         logged:1; /* a refusal was logged */
 };
 
 
-/* The lane sets events, lane, stmts, timeout and retry; the rest is zero. */
+/*
+ * The lane sets events, lane, stmts, timeout, locks and retry; the rest is zero.
+ */
 void ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg);
 
 /*

@@ -13,7 +13,7 @@
 #include <libpq-fe.h>
 
 
-#define NGX_HTTP_XET_SCHEMA  "10"          /* last of sql/NNNN_*.sql */
+#define NGX_HTTP_XET_SCHEMA  "11"          /* last of sql/NNNN_*.sql */
 
 
 /*

@@ -19,6 +19,10 @@
  * statement_timeout ends a statement that nobody waits for any more.  While
  * such a statement waits for a lock, PostgreSQL would not notice that its
  * session was given up: client_connection_check_interval makes it look.
+ *
+ * lock_timeout is for locks that are held for long, as by a heal of a xorb that
+ * many files have: a few requests that wait for such a lock would otherwise
+ * occupy all sessions as long as the lock is held.
  */
 
 #include "ngx_http_xet.h"
@@ -33,22 +37,26 @@ static const char  ngx_http_xet_pg_setup_sql[] =
     "       set_config('default_transaction_isolation', 'read committed',"
     "                  false),"
     "       set_config('client_connection_check_interval', '1s', false),"
-    "       set_config('statement_timeout', $1, false)";
+    "       set_config('statement_timeout', $1, false),"
+    "       set_config('lock_timeout', $2, false)";
 
 
 ngx_int_t
 ngx_http_xet_pg_setup_send(PGconn *conn, const ngx_http_xet_pg_stmt_t *stmts,
-    ngx_msec_t timeout)
+    ngx_msec_t timeout, ngx_msec_t locks)
 {
-    char                           text[NGX_TIME_T_LEN + 1];
-    const char                    *value;
+    char                           texts[2][NGX_TIME_T_LEN + 1];
+    const char                    *values[2];
     const ngx_http_xet_pg_stmt_t  *stmt;
 
-    *ngx_sprintf((u_char *) text, "%M", timeout) = '\0';
-    value = text;
+    *ngx_sprintf((u_char *) texts[0], "%M", timeout) = '\0';
+    *ngx_sprintf((u_char *) texts[1], "%M", locks) = '\0';
+
+    values[0] = texts[0];
+    values[1] = texts[1];
 
     if (PQsetnonblocking(conn, 1) != 0 || PQenterPipelineMode(conn) != 1
-        || PQsendQueryParams(conn, ngx_http_xet_pg_setup_sql, 1, NULL, &value,
+        || PQsendQueryParams(conn, ngx_http_xet_pg_setup_sql, 2, NULL, values,
                              NULL, NULL, 0)
            != 1)
     {

@@ -24,11 +24,13 @@ typedef struct {
 
 /*
  * Sends all that makes conn a session in pipeline mode, with the statements of
- * the array prepared, whose last element has no name, and with timeout, in ms,
- * as statement_timeout.  NGX_ERROR: see PQerrorMessage().
+ * the array prepared, whose last element has no name, and with timeout and
+ * locks, in ms, as statement_timeout and lock_timeout.  NGX_ERROR: see
+ * PQerrorMessage().
  */
 ngx_int_t ngx_http_xet_pg_setup_send(PGconn *conn,
-    const ngx_http_xet_pg_stmt_t *stmts, ngx_msec_t timeout);
+    const ngx_http_xet_pg_stmt_t *stmts, ngx_msec_t timeout,
+    ngx_msec_t locks);
 
 /*
  * Takes the results that have come.  NGX_AGAIN: more are to come; NGX_OK: conn

@@ -307,17 +307,26 @@ ngx_int_t ngx_http_xet_query_xorb_advertised(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_query_shard_stage(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
 
+/* Where a window of doubts begins; the first one at zeroes. */
+
+typedef struct {
+    int64_t                         file;      /* its place in the batch */
+    int64_t                         xorb;      /* id; up to it they are done */
+} ngx_http_xet_doubt_t;
+
 /*
  * The copies that registered files of the batch refer to by other terms than
- * those of the batch: up to NGX_HTTP_XET_DAMAGE_MAX, of xorbs whose id is above
- * after, in the order of their ids.
+ * those of the batch, up to NGX_HTTP_XET_DAMAGE_MAX of them, from *from on.  A
+ * row is a copy, 1; or, 0, it sets *next to the beginning of the next window.
+ * Without such a row there is no next window.
  */
 ngx_int_t ngx_http_xet_query_shard_doubts(ngx_http_request_t *r,
-    ngx_http_xet_batch_t *b, int64_t after,
+    ngx_http_xet_batch_t *b, const ngx_http_xet_doubt_t *from,
     ngx_http_xet_query_handler_pt handler);
 ngx_uint_t ngx_http_xet_query_shard_doubts_n(ngx_http_xet_query_t *q);
-void ngx_http_xet_query_shard_doubts_row(ngx_http_xet_query_t *q, ngx_uint_t i,
-    xet_hash_t *xorb, uint32_t *tag, uint64_t *size, int64_t *id);
+ngx_uint_t ngx_http_xet_query_shard_doubts_row(ngx_http_xet_query_t *q,
+    ngx_uint_t i, xet_hash_t *xorb, uint32_t *tag, uint64_t *size,
+    ngx_http_xet_doubt_t *next);
 
 /*
  * Registers the files of the last batch and of all staged ones, in a single

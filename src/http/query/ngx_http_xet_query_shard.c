@@ -111,7 +111,7 @@ ngx_http_xet_query_sweep(void)
 
 ngx_int_t
 ngx_http_xet_query_shard_doubts(ngx_http_request_t *r, ngx_http_xet_batch_t *b,
-    int64_t after, ngx_http_xet_query_handler_pt handler)
+    const ngx_http_xet_doubt_t *from, ngx_http_xet_query_handler_pt handler)
 {
     ngx_http_xet_params_t  *p;
 
@@ -123,7 +123,8 @@ ngx_http_xet_query_shard_doubts(ngx_http_request_t *r, ngx_http_xet_batch_t *b,
 
     ngx_http_xet_params_array(p, &b->hashes);
     ngx_http_xet_params_array(p, &b->packed);
-    ngx_http_xet_params_int8(p, after);
+    ngx_http_xet_params_int8(p, from->file);
+    ngx_http_xet_params_int8(p, from->xorb);
 
     return ngx_http_xet_send_shard_doubts(r, NGX_HTTP_XET_WRITE, handler);
 }
@@ -136,11 +137,19 @@ ngx_http_xet_query_shard_doubts_n(ngx_http_xet_query_t *q)
 }
 
 
-void
+ngx_uint_t
 ngx_http_xet_query_shard_doubts_row(ngx_http_xet_query_t *q, ngx_uint_t i,
-    xet_hash_t *xorb, uint32_t *tag, uint64_t *size, int64_t *id)
+    xet_hash_t *xorb, uint32_t *tag, uint64_t *size,
+    ngx_http_xet_doubt_t *next)
 {
     ngx_str_t  hash;
+
+    if (ngx_http_xet_pg_null(q->res, i, 0)) {
+        next->file = ngx_http_xet_pg_int(q->res, i, 3);
+        next->xorb = ngx_http_xet_pg_int(q->res, i, 4);
+
+        return 0;
+    }
 
     ngx_memzero(xorb, sizeof(xet_hash_t));
 
@@ -152,5 +161,6 @@ ngx_http_xet_query_shard_doubts_row(ngx_http_xet_query_t *q, ngx_uint_t i,
 
     *tag = (uint32_t) ngx_http_xet_pg_int(q->res, i, 1);
     *size = (uint64_t) ngx_http_xet_pg_int(q->res, i, 2);
-    *id = ngx_http_xet_pg_int(q->res, i, 3);
+
+    return 1;
 }

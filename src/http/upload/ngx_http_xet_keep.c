@@ -8,6 +8,9 @@
  *                       against its digest: where it is whole, our copy is
  *                       removed.  The result of another upload that reads the
  *                       same copy, or has just read it, serves as well
+ *     mark    (query)   puts on record that the copy is not whole, also for the
+ *                       case that the heal gives up or the client leaves: else
+ *                       a shard that names the xorb would be accepted
  *     heal    (query)   puts our copy in the place of the damaged one, in the
  *                       row and the terms, if the row still names the copy
  *                       that was checked; else the new copy is checked
@@ -26,6 +29,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_damage.h"
 #include "ngx_http_xet_keep.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_task.h"
@@ -45,6 +49,7 @@ struct ngx_http_xet_keep_s {
     ngx_http_xet_copy_t     copy;              /* that the row names */
     xet_status_t            status;            /* of the check */
     ngx_http_xet_whole_t    whole;             /* the check, shared */
+    ngx_http_xet_damage_t   damage;            /* found, not on record */
     ngx_uint_t              rounds;
     uint32_t                replaced;          /* tag of the damaged copy */
     ngx_uint_t              news;              /* the xorb is new, see keep.h */
@@ -76,6 +81,9 @@ static void ngx_http_xet_keep_drop_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_keep_dropped(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_keep_checked(ngx_http_request_t *r,
     ngx_http_xet_keep_t *keep);
+static void ngx_http_xet_keep_mark(ngx_http_request_t *r,
+    ngx_http_xet_keep_t *keep);
+static void ngx_http_xet_keep_marked(ngx_http_request_t *r, ngx_int_t rc);
 static void ngx_http_xet_keep_heal(ngx_http_request_t *r,
     ngx_http_xet_keep_t *keep);
 static void ngx_http_xet_keep_remove_job(void *data, ngx_log_t *log);
@@ -101,9 +109,13 @@ ngx_http_xet_keep(ngx_http_request_t *r, ngx_http_xet_temp_t *file,
         }
 
         ctx->keep = keep;
+
+    } else {
+        ngx_http_xet_damage_destroy(&keep->damage);
     }
 
     ngx_memzero(keep, sizeof(ngx_http_xet_keep_t));
+    ngx_http_xet_damage_init(&keep->damage);
 
     keep->request = r;
     keep->file = file;
@@ -121,6 +133,11 @@ ngx_http_xet_keep_cleanup(void *data)
     ngx_http_xet_keep_t *keep = data;
 
     ngx_http_xet_whole_leave(&keep->whole);
+
+    /* damage goes on record even if the client has left */
+
+    ngx_http_xet_query_xorb_damaged_tell(&keep->damage);
+    ngx_http_xet_damage_destroy(&keep->damage);
 }
 
 
@@ -175,7 +192,7 @@ ngx_http_xet_keep_healed(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    if (rc == NGX_ERROR && ngx_strcmp(ctx->query->sqlstate, "55P03") == 0) {
+    if (ngx_strcmp(ctx->query->sqlstate, NGX_HTTP_XET_PG_LOCKED) == 0) {
 
         /* another request heals it, or commits terms that refer to it */
 
@@ -404,12 +421,56 @@ ngx_http_xet_keep_checked(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
         return;
 
     case XET_STORE_DAMAGED:
-        ngx_http_xet_keep_heal(r, keep);
+        ngx_http_xet_keep_mark(r, keep);
         return;
 
     default:
         keep->handler(r, NGX_DECLINED, keep->status, 0);
     }
+}
+
+
+static void
+ngx_http_xet_keep_mark(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
+{
+    ngx_int_t  rc;
+
+    ngx_http_xet_damage_note(&keep->damage, &keep->info->hash, keep->copy.tag);
+
+    rc = ngx_http_xet_query_xorb_damaged(r, &keep->damage,
+                                         ngx_http_xet_keep_marked);
+    if (rc != NGX_AGAIN) {
+        keep->handler(r, rc, XET_OK, 0);
+    }
+}
+
+
+/* A row that another request has locked is being healed: our heal sees that. */
+
+static void
+ngx_http_xet_keep_marked(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_ctx_t   *ctx;
+    ngx_http_xet_keep_t  *keep;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    keep = ctx->keep;
+
+    ngx_http_xet_query_release(r);
+
+    if (rc != NGX_OK
+        && ngx_strcmp(ctx->query->sqlstate, NGX_HTTP_XET_PG_LOCKED) != 0)
+    {
+        keep->handler(r, rc, XET_OK, 0);
+        return;
+    }
+
+    if (rc == NGX_OK) {
+        ngx_http_xet_damage_destroy(&keep->damage);
+        ngx_http_xet_damage_init(&keep->damage);
+    }
+
+    ngx_http_xet_keep_heal(r, keep);
 }
 
 

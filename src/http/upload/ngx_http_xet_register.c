@@ -64,7 +64,7 @@ struct ngx_http_xet_register_s {
     ngx_str_t                  store;
     ngx_http_xet_damage_t      damage;
     ngx_http_xet_seen_t        seen[NGX_HTTP_XET_SEEN];
-    int64_t                    doubt;          /* xorb, the last of a window */
+    ngx_http_xet_doubt_t       doubt;          /* where a window begins */
 
     unsigned                   named:1;        /* xorb is set */
     unsigned                   proof:1;
@@ -288,7 +288,9 @@ ngx_http_xet_register_missing(ngx_http_request_t *r, ngx_int_t rc)
 
     reg = ngx_http_xet_register_get(r);
 
-    if (rc == NGX_BUSY) {
+    if (rc == NGX_BUSY
+        && ngx_strcmp(reg->query->sqlstate, NGX_HTTP_XET_PG_LOCKED) != 0)
+    {
         ngx_http_xet_register_finish(r, rc, XET_INTERNAL);
         return;
     }
@@ -325,12 +327,12 @@ ngx_http_xet_register_batch(ngx_http_request_t *r,
     ngx_http_xet_register_t *reg)
 {
     if (!reg->doubted && reg->batch.hashes.n) {
-        return ngx_http_xet_query_shard_doubts(r, &reg->batch, reg->doubt,
+        return ngx_http_xet_query_shard_doubts(r, &reg->batch, &reg->doubt,
                                                ngx_http_xet_register_doubts);
     }
 
     reg->doubted = 0;
-    reg->doubt = 0;
+    ngx_memzero(&reg->doubt, sizeof(ngx_http_xet_doubt_t));
 
     if (reg->batch.size > NGX_HTTP_XET_BATCH_SIZE) {
         ngx_http_xet_register_progress(r, NGX_HTTP_XET_STAGING);
@@ -385,12 +387,18 @@ ngx_http_xet_register_look_job(void *data, ngx_log_t *log)
     xet_status_t  rc;
 
     reg->status = XET_OK;
+    reg->doubted = 1;
 
     n = ngx_http_xet_query_shard_doubts_n(reg->query);
 
     for (i = 0; i < n; i++) {
-        ngx_http_xet_query_shard_doubts_row(reg->query, i, &xorb, &tag, &size,
-                                            &reg->doubt);
+
+        if (!ngx_http_xet_query_shard_doubts_row(reg->query, i, &xorb, &tag,
+                                                 &size, &reg->doubt))
+        {
+            reg->doubted = 0;
+            continue;
+        }
 
         rc = ngx_http_xet_damage_stat_job(&reg->damage, &reg->store, &xorb,
                                           tag, size, log);
@@ -400,8 +408,6 @@ ngx_http_xet_register_look_job(void *data, ngx_log_t *log)
             return;
         }
     }
-
-    reg->doubted = (n < NGX_HTTP_XET_DAMAGE_MAX);
 }
 
 
@@ -453,9 +459,8 @@ ngx_http_xet_register_marked(ngx_http_request_t *r, ngx_int_t rc)
             return;
         }
 
-    } else if (rc == NGX_ERROR
-               && ngx_strcmp(reg->query->sqlstate, "55P03") == 0)
-    {
+    } else if (ngx_strcmp(reg->query->sqlstate, NGX_HTTP_XET_PG_LOCKED) == 0) {
+
         /* somebody heals it, and holds the lock on its row */
 
         ngx_http_xet_register_finish(r, NGX_DECLINED, XET_PLAN_CHANGED);

@@ -199,9 +199,11 @@ xet_cli_zt_ls(xet_cli_zt_t *z)
     int      rc, first;
     char    *url, after[32];
     json_t  *page, *next;
+    double   last;
 
     after[0] = '\0';
     first = 1;
+    last = -1;
 
     do {
         url = xet_cli_zt_url(z, "");
@@ -221,7 +223,13 @@ xet_cli_zt_ls(xet_cli_zt_t *z)
         next = json_object_get(page, "next");
         first = !json_is_number(next);
 
-        snprintf(after, sizeof(after), "%.0f", json_number_value(next));
+        if (rc == XET_CLI_OK && !first && !(json_number_value(next) > last)) {
+            rc = xet_cli_fail(XET_CLI_NETWORK, "server",
+                              "the next page is not behind this one");
+        }
+
+        last = json_number_value(next);
+        snprintf(after, sizeof(after), "%.0f", last);
 
         json_decref(page);
 

@@ -367,7 +367,8 @@ sub conf_xet {
 
 	my %directives = (
 		xet_store => $self->store(),
-		xet_postgres => '"' . $self->conninfo() . '"',
+		xet_postgres => '"' . $self->conninfo() . '" '
+			. ($self->{o}{pg_params} // ''),
 		xet_url_base => $self->url(''),
 		xet_url_key => "$self->{dir}/url.key",
 		xet_dedup_key => "$self->{dir}/dedup.key",

@@ -35,7 +35,7 @@ sub binary {
 }
 
 # Options in front, as a hash: env => { }, stdin => file, dir => folder,
-# endpoint => URL, timeout => seconds.
+# endpoint => URL, timeout => seconds, ulimit => "-v 1000".
 
 sub xet_start {
 	my ($t, @args) = @_;
@@ -51,7 +51,9 @@ sub xet_start {
 
 	# two outputs: the shell parts them
 
-	my $pid = spawn([ '/bin/sh', '-c', 'exec "$@" 2> "$0"', $err,
+	my $limit = $o{ulimit} ? "ulimit $o{ulimit}; " : '';
+
+	my $pid = spawn([ '/bin/sh', '-c', $limit . 'exec "$@" 2> "$0"', $err,
 		binary(), @args ], output => $out, env => \%env,
 		$o{stdin} ? (stdin => $o{stdin}) : (),
 		$o{dir} ? (dir => $o{dir}) : ());

@@ -55,6 +55,40 @@ sub new {
 	return $self;
 }
 
+# Another cluster, as this one is at the moment; with standby it stays so, as
+# one does that follows and is behind.
+
+sub copy {
+	my ($self, $dir, %o) = @_;
+
+	my $copy = bless { dir => $dir, bin => $self->{bin},
+		user => $self->{user}, conf => '' }, ref $self;
+
+	mkdir($dir) or die "$dir: $!\n";
+
+	if ($> == 0) {
+		my ($uid, $gid) = (getpwnam($self->{user}))[2, 3];
+		chown($uid, $gid, $dir);
+	}
+
+	$self->command([ "$self->{bin}/pg_basebackup", '-h', $self->{dir},
+		'-U', 'postgres', '-D', $copy->data(), '-X', 'stream',
+		'-c', 'fast', '--no-sync' ], timeout => 120);
+
+	$copy->configure();
+	spew($copy->data() . '/standby.signal', '') if $o{standby};
+
+	return $copy;
+}
+
+# It is a standby no longer.
+
+sub promote {
+	my ($self) = @_;
+
+	$self->sql('SELECT pg_promote()', db => 'postgres');
+}
+
 sub bin {
 	my @found = sort {
 		($b =~ m!/(\d+)/bin!)[0] <=> ($a =~ m!/(\d+)/bin!)[0]
