@@ -522,7 +522,7 @@ xet_cli_http_passing(const xet_cli_request_t *r)
 }
 
 
-/* In a text that libcurl cannot parse anything before an @ may be a password. */
+/* Where libcurl cannot parse the text, all before an @ may be a password. */
 
 const char *
 xet_cli_http_text(const char *url, char text[XET_CLI_HTTP_TEXT])

@@ -67,9 +67,9 @@ int xet_cli_part_download(xet_cli_part_t *p, xet_cli_http_t *h,
  * synced the part, renames it.  A part that gets no name after the first step
  * is resumed by the next download.
  *
- * All three return XET_CLI_OK, or XET_CLI_ERROR, reported: then the caller still
- * calls xet_cli_part_stop(), which removes both files.  With keep it leaves them
- * for the next run if they have any chunks, which it reports.
+ * All three return XET_CLI_OK, or XET_CLI_ERROR, reported: then the caller
+ * still calls xet_cli_part_stop(), which removes both files.  With keep it
+ * leaves them for the next run if they have any chunks, which it reports.
  */
 int xet_cli_part_complete(xet_cli_part_t *p, uint64_t size);
 int xet_cli_part_ready(xet_cli_part_t *p, uint64_t size);

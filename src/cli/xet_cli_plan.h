@@ -47,10 +47,10 @@ typedef struct {
 
 
 /*
- * Limits of a plan.  A larger plan is refused, and the caller asks for a smaller
- * part of the file, so that memory does not depend on what a server sends.  A
- * part of 64 MiB in chunks of 64 KiB, each of them in a range of its own with a
- * URL of 512 bytes, has a body of 0.9 MB.
+ * Limits of a plan.  A larger plan is refused, and the caller asks for a
+ * smaller part of the file, so that memory does not depend on what a server
+ * sends.  A part of 64 MiB in chunks of 64 KiB, each of them in a range of its
+ * own with a URL of 512 bytes, has a body of 0.9 MB.
  */
 
 #define XET_CLI_PLAN_BODY    (2 * 1024 * 1024)     /* bytes of JSON */

@@ -113,7 +113,8 @@ struct ngx_http_xet_pg_s {
 
 
 /*
- * The lane sets events, lane, stmts, timeout, locks and retry; the rest is zero.
+ * The lane sets events, lane, stmts, timeout, locks and retry, and zeroes the
+ * rest.
  */
 void ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg);
 

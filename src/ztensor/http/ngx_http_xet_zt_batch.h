@@ -91,9 +91,9 @@ void ngx_http_xet_zt_batch_reset(ngx_http_xet_zt_batch_t *b);
  * Verifies the components of all objects, or those of one role only (NULL:
  * all), and leaves the reports in the items.  Components whose reports
  * PostgreSQL has kept are not read, nor components for which not enough is
- * left; their reports say XET_ZT_VERIFY_SIZE.  XET_AGAIN: the handler is called,
- * with XET_OK when every item has a report, or with the error that prevented
- * that.  Otherwise such a status at once.
+ * left; their reports say XET_ZT_VERIFY_SIZE.  XET_AGAIN: the handler is
+ * called, with XET_OK when every item has a report, or with the error that
+ * prevented that.  Otherwise such a status at once.
  */
 xet_status_t ngx_http_xet_zt_batch_verify(ngx_http_request_t *r,
     ngx_http_xet_zt_batch_t *b, const xet_zt_text_t *role,
