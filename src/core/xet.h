@@ -41,12 +41,17 @@
 #include "xet_jwk_set.h"
 #include "xet_token.h"
 #include "xet_bucket.h"
+
+/* a module that is built with XET_ZTENSOR=NO does not have these */
+
+#if (NGX_HTTP_XET_ZTENSOR)
 #include "xet_ztensor.h"
 #include "xet_zt_cache.h"
 #include "xet_zt_frames.h"
 #include "xet_zt_json.h"
 #include "xet_zt_query.h"
 #include "xet_zt_report.h"
+#endif
 
 
 #endif /* _XET_H_INCLUDED_ */

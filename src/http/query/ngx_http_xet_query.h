@@ -363,6 +363,8 @@ void ngx_http_xet_query_sweep(void);
 ngx_int_t ngx_http_xet_query_telemetry_put(xet_telemetry_t *t);
 
 
+#if (NGX_HTTP_XET_ZTENSOR)
+
 /*
  * The verdict on a file as a zTensor file that was found by these rules (see
  * xet_zt_rules()) and, if wanted, the attributes of its root, with data NULL
@@ -395,6 +397,8 @@ void ngx_http_xet_query_zt_reports_get_row(ngx_http_request_t *r, ngx_uint_t i,
  */
 void ngx_http_xet_query_zt_reports_put(const xet_hash_t *file, uint64_t rules,
     ngx_http_xet_array_t *objects, ngx_http_xet_array_t *reports);
+
+#endif
 
 
 ngx_int_t ngx_http_xet_query_ping(ngx_http_request_t *r,

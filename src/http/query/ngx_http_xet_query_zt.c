@@ -8,6 +8,8 @@
 #include "ngx_http_xet_query_send.h"
 
 
+#if (NGX_HTTP_XET_ZTENSOR)
+
 /*
  * No request waits for a verdict to be stored, and none is stored while so many
  * statements wait: it can be made again.
@@ -241,3 +243,5 @@ ngx_http_xet_query_zt_reports_done(void *data, PGresult *res, ngx_int_t rc,
 
     ngx_free(own);
 }
+
+#endif
