@@ -14,7 +14,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
-use Test::Xet::Process qw/ root slurp wait_for /;
+use Test::Xet::Process qw/ module_table root slurp wait_for /;
 
 my $t = Test::Xet->new(workers => 1);
 
@@ -231,12 +231,12 @@ for (qw/ none many few /) {
 # --------------------------------------------------------------------------
 # a store without repos does not pay for them
 
-my $source = slurp(root() . '/src/http/services/ngx_http_xet_query_stmt.c');
+my %statements = map { $_->{name} => $_->{sql} }
+	@{ module_table('statements') };
 
 for my $name (qw/ file_terms file_open files_terms /) {
 	for ('', '_all') {
-		my ($lines) = $source =~ /"$name$_",((?:\s*"[^"]+")+),/;
-		my $statement = join('', $lines =~ /"([^"]+)"/g);
+		my $statement = $statements{"$name$_"};
 		my @params = map { 'NULL' } $statement =~ /\$/g;
 
 		my $plan = join("\n", $t->sql(
