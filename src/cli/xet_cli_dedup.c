@@ -25,6 +25,7 @@ typedef struct {
     xet_xorb_list_t   xorb;
     uint32_t          n;               /* chunks of the xorb so far */
     uint8_t          *hashes;
+    int               rc;              /* exit code */
 } xet_cli_dedup_reader_t;
 
 
@@ -69,6 +70,8 @@ xet_cli_dedup_learn(xet_ingest_t *in, const uint8_t *data, size_t len)
     reader.hashes = malloc(XET_XORB_CHUNKS_MAX * XET_HASH_LEN);
     reader.xorb.hashes = reader.hashes;
 
+    reader.rc = XET_CLI_OK;
+
     if (reader.hashes == NULL) {
         return xet_cli_no_memory();
     }
@@ -79,7 +82,7 @@ xet_cli_dedup_learn(xet_ingest_t *in, const uint8_t *data, size_t len)
 
     free(reader.hashes);
 
-    return (rc == XET_NOMEM) ? xet_cli_no_memory() : XET_CLI_OK;
+    return (rc == XET_NOMEM) ? xet_cli_no_memory() : reader.rc;
 }
 
 
@@ -89,6 +92,11 @@ xet_cli_dedup_record(void *ctx, const xet_shard_record_t *rec)
     xet_cli_dedup_reader_t  *r;
 
     r = ctx;
+
+    if (xet_cli_interrupted) {
+        r->rc = XET_CLI_INTERRUPTED;
+        return XET_INTERNAL;
+    }
 
     if (rec->kind == XET_SHARD_REC_XORB) {
         r->xorb.hash = rec->hash;

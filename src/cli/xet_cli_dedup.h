@@ -14,7 +14,7 @@
 /*
  * Adds the xorbs of an answer of len bytes to the known ones of the ingest.
  * XET_CLI_OK, also if the answer is malformed, expired or of another version;
- * XET_CLI_ERROR without memory, reported.
+ * XET_CLI_INTERRUPTED; XET_CLI_ERROR without memory, reported.
  */
 int xet_cli_dedup_learn(xet_ingest_t *in, const uint8_t *data, size_t len);
 

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "xet_cli_dedup.h"
 #include "xet_cli_packer.h"
@@ -18,6 +19,7 @@
 
 
 static int xet_cli_packer_open(xet_cli_packer_t *p);
+static void xet_cli_packer_seed(uint64_t *seed);
 static void xet_cli_packer_close(xet_cli_packer_t *p);
 static int xet_cli_packer_add(xet_cli_packer_t *p, const char *name,
     int executable);
@@ -66,12 +68,16 @@ static int
 xet_cli_packer_open(xet_cli_packer_t *p)
 {
     size_t             i;
+    uint64_t           seed[XET_KNOWN_SEED];
     xet_status_t       status;
     xet_cli_xorbs_t   *x;
     xet_ingest_conf_t  conf;
 
     memset(&conf, 0, sizeof(conf));
 
+    xet_cli_packer_seed(seed);
+
+    conf.seed = seed;
     conf.suite = &xet_suite_default;
     conf.ask = 1;
     conf.ahead = XET_CLI_PACKER_AHEAD;
@@ -93,6 +99,28 @@ xet_cli_packer_open(xet_cli_packer_t *p)
     }
 
     return (status == XET_OK) ? XET_CLI_OK : xet_cli_no_memory();
+}
+
+
+/* Hashes of dedup answers are chosen by the server. */
+
+static void
+xet_cli_packer_seed(uint64_t *seed)
+{
+    size_t   i;
+    ssize_t  n;
+
+    n = getrandom(seed, XET_KNOWN_SEED * sizeof(uint64_t), 0);
+
+    if (n == XET_KNOWN_SEED * sizeof(uint64_t)) {
+        return;
+    }
+
+    /* there is no randomness: at worst a put is slower */
+
+    for (i = 0; i < XET_KNOWN_SEED; i++) {
+        seed[i] = (xet_cli_now() + i) * UINT64_C(0x9e3779b97f4a7c15);
+    }
 }
 
 

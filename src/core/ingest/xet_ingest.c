@@ -124,6 +124,8 @@ xet_ingest_create(const xet_ingest_conf_t *conf)
 {
     xet_ingest_t  *in;
 
+    static const uint64_t  zeroes[XET_KNOWN_SEED];
+
     in = malloc(sizeof(xet_ingest_t));
     if (in == NULL) {
         return NULL;
@@ -140,7 +142,8 @@ xet_ingest_create(const xet_ingest_conf_t *conf)
     xet_ingest_terms_init(&in->terms, conf->term, conf->ctx);
 
     in->writer = xet_xorb_writer_create(conf->suite, conf->write, conf->ctx);
-    in->known = xet_known_create(conf->known);
+    in->known = xet_known_create(conf->known,
+                                 conf->seed ? conf->seed : zeroes);
     in->cut = malloc(conf->ahead * sizeof(xet_ingest_piece_t));
 
     if (in->writer == NULL || in->known == NULL || in->cut == NULL) {

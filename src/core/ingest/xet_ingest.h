@@ -49,6 +49,8 @@ typedef struct {
     unsigned              ask:1;       /* the caller can tell of chunks */
     uint32_t              ahead;       /* chunks cut ahead of storing, >= 1 */
     uint32_t              known;       /* chunks remembered, at most */
+    const uint64_t       *seed;        /* of xet_known_create(); NULL: zeroes,
+                                          all hashes were verified */
     xet_xorb_write_pt     write;       /* of the xorb being written */
     xet_ingest_term_pt    term;        /* once its xorb is complete */
     xet_ingest_chunk_pt   chunk;       /* NULL: not wanted */

@@ -12,6 +12,8 @@
  * leads to the first entry that had it: of a chunk that comes again and again
  * the later entries are in the ring, where a run through their xorb passes
  * over them, but in no chain.  Chains are short whatever the data is.
+ *
+ * Xorbs that have a name are in chains, too, by their names.
  */
 
 
@@ -21,7 +23,8 @@
 
 
 #define XET_KNOWN_NONE   UINT32_MAX    /* of xorbs */
-#define XET_KNOWN_XORBS  16            /* at first */
+#define XET_KNOWN_XORBS  16            /* at first; a power of two */
+#define XET_KNOWN_MIX    UINT64_C(0x9e3779b97f4a7c15)
 
 
 typedef struct {
@@ -38,7 +41,8 @@ typedef struct {
     uint64_t    serial;
     uint32_t    chunk_count;
     uint32_t    entries;               /* in the ring; free: 0 and named */
-    uint32_t    free;                  /* the next free xorb */
+    uint32_t    next;                  /* free xorb; or of the chain, as in
+                                          entries */
     unsigned    named:1;
     unsigned    made:1;
     unsigned    key:8;                 /* its number; 0: in clear */
@@ -59,12 +63,16 @@ struct xet_known_s {
     xet_known_entry_t  *entries;
     uint32_t           *buckets;       /* first of a chain, as next */
     xet_known_xorb_t   *xorbs;
+    uint32_t           *names;         /* buckets of xorbs, xorbs_max of them */
 
     unsigned            nkeys;
     uint8_t             keys[XET_KNOWN_KEYS][XET_HASH_LEN];
+    uint64_t            seed[XET_KNOWN_SEED];
 };
 
 
+static xet_status_t xet_known_grow(xet_known_t *k);
+static void xet_known_list(xet_known_t *k, uint32_t xorb);
 static void xet_known_forget(xet_known_t *k);
 static void xet_known_release(xet_known_t *k, uint32_t xorb);
 static int xet_known_look(const xet_known_t *k, const uint8_t *hash,
@@ -74,16 +82,42 @@ static void xet_known_ref(const xet_known_t *k, uint32_t entry,
 static int xet_known_valid(const xet_known_t *k, const xet_known_ref_t *ref);
 
 
+/* Of two hashes that differ, one seed in 2^32 makes the same number. */
+
+static inline uint32_t
+xet_known_number(const xet_known_t *k, const uint8_t *hash)
+{
+    unsigned  i;
+    uint64_t  sum;
+
+    sum = 0;
+
+    for (i = 0; i < XET_KNOWN_SEED; i++) {
+        sum += k->seed[i] * xet_get_u32(hash + 4 * i);
+    }
+
+    return (uint32_t) (sum >> 32);
+}
+
+
 static inline uint32_t *
 xet_known_bucket(const xet_known_t *k, const uint8_t *hash)
 {
-    return &k->buckets[xet_get_u32(hash) & k->mask];
+    return &k->buckets[xet_known_number(k, hash) & k->mask];
+}
+
+
+static inline uint32_t *
+xet_known_names(const xet_known_t *k, const xet_hash_t *name)
+{
+    return &k->names[xet_known_number(k, name->bytes) & (k->xorbs_max - 1)];
 }
 
 
 xet_known_t *
-xet_known_create(uint32_t max)
+xet_known_create(uint32_t max, const uint64_t *seed)
 {
+    unsigned      i;
     uint32_t      buckets;
     xet_known_t  *k;
 
@@ -99,11 +133,20 @@ xet_known_create(uint32_t max)
     k->xorbs_max = XET_KNOWN_XORBS;
     k->free = XET_KNOWN_NONE;
 
+    /* any seed will do, also zeroes */
+
+    for (i = 0; i < XET_KNOWN_SEED; i++) {
+        k->seed[i] = seed[i] ^ (XET_KNOWN_MIX * (2 * i + 1));
+    }
+
     k->entries = malloc((size_t) max * sizeof(xet_known_entry_t));
     k->buckets = calloc(buckets, sizeof(uint32_t));
     k->xorbs = malloc(k->xorbs_max * sizeof(xet_known_xorb_t));
+    k->names = calloc(k->xorbs_max, sizeof(uint32_t));
 
-    if (k->entries == NULL || k->buckets == NULL || k->xorbs == NULL) {
+    if (k->entries == NULL || k->buckets == NULL || k->xorbs == NULL
+        || k->names == NULL)
+    {
         xet_known_destroy(k);
         return NULL;
     }
@@ -122,6 +165,7 @@ xet_known_destroy(xet_known_t *k)
     free(k->entries);
     free(k->buckets);
     free(k->xorbs);
+    free(k->names);
     free(k);
 }
 
@@ -130,24 +174,20 @@ xet_status_t
 xet_known_xorb(xet_known_t *k, const xet_hash_t *hash, uint32_t chunk_count,
     uint32_t *xorb)
 {
-    uint32_t           n;
+    xet_status_t       rc;
     xet_known_xorb_t  *x;
 
     if (k->free == XET_KNOWN_NONE && k->xorbs_n == k->xorbs_max) {
-        n = 2 * k->xorbs_max;
+        rc = xet_known_grow(k);
 
-        x = realloc(k->xorbs, n * sizeof(xet_known_xorb_t));
-        if (x == NULL) {
-            return XET_NOMEM;
+        if (rc != XET_OK) {
+            return rc;
         }
-
-        k->xorbs = x;
-        k->xorbs_max = n;
     }
 
     if (k->free != XET_KNOWN_NONE) {
         *xorb = k->free;
-        k->free = k->xorbs[*xorb].free;
+        k->free = k->xorbs[*xorb].next;
 
     } else {
         *xorb = k->xorbs_n++;
@@ -163,9 +203,62 @@ xet_known_xorb(xet_known_t *k, const xet_hash_t *hash, uint32_t chunk_count,
     if (hash) {
         x->hash = *hash;
         x->named = 1;
+
+        xet_known_list(k, *xorb);
     }
 
     return XET_OK;
+}
+
+
+/* Makes room for twice as many xorbs, of which none is free. */
+
+static xet_status_t
+xet_known_grow(xet_known_t *k)
+{
+    uint32_t           i, n, *names;
+    xet_known_xorb_t  *x;
+
+    n = 2 * k->xorbs_max;
+
+    x = realloc(k->xorbs, n * sizeof(xet_known_xorb_t));
+    if (x == NULL) {
+        return XET_NOMEM;
+    }
+
+    k->xorbs = x;
+
+    names = calloc(n, sizeof(uint32_t));
+    if (names == NULL) {
+        return XET_NOMEM;
+    }
+
+    free(k->names);
+
+    k->names = names;
+    k->xorbs_max = n;
+
+    for (i = 0; i < k->xorbs_n; i++) {
+        if (x[i].named) {
+            xet_known_list(k, i);
+        }
+    }
+
+    return XET_OK;
+}
+
+
+/* Puts a xorb into the chain of its name. */
+
+static void
+xet_known_list(xet_known_t *k, uint32_t xorb)
+{
+    uint32_t  *bucket;
+
+    bucket = xet_known_names(k, &k->xorbs[xorb].hash);
+
+    k->xorbs[xorb].next = *bucket;
+    *bucket = xorb + 1;
 }
 
 
@@ -177,6 +270,7 @@ xet_known_name(xet_known_t *k, uint32_t xorb, const xet_hash_t *hash,
     k->xorbs[xorb].chunk_count = chunk_count;
     k->xorbs[xorb].named = 1;
 
+    xet_known_list(k, xorb);
     xet_known_release(k, xorb);
 }
 
@@ -215,14 +309,25 @@ xet_known_mark(xet_known_t *k, uint32_t xorb, unsigned key, unsigned made)
 static void
 xet_known_release(xet_known_t *k, uint32_t xorb)
 {
+    uint32_t          *link;
     xet_known_xorb_t  *x;
 
     x = &k->xorbs[xorb];
 
-    if (x->entries == 0 && x->named) {
-        x->free = k->free;
-        k->free = xorb;
+    if (x->entries || !x->named) {
+        return;
     }
+
+    link = xet_known_names(k, &x->hash);
+
+    while (*link != xorb + 1) {
+        link = &k->xorbs[*link - 1].next;
+    }
+
+    *link = x->next;
+
+    x->next = k->free;
+    k->free = xorb;
 }
 
 
@@ -297,10 +402,10 @@ xet_known_has(const xet_known_t *k, const xet_hash_t *xorb)
     uint32_t                 i;
     const xet_known_xorb_t  *x;
 
-    for (i = 0; i < k->xorbs_n; i++) {
-        x = &k->xorbs[i];
+    for (i = *xet_known_names(k, xorb); i != 0; i = x->next) {
+        x = &k->xorbs[i - 1];
 
-        if (x->entries && x->named && xet_hash_equal(&x->hash, xorb)) {
+        if (x->entries && xet_hash_equal(&x->hash, xorb)) {
             return 1;
         }
     }

@@ -8,6 +8,9 @@
  *
  * Hashes that are looked for are in clear; the hashes of a xorb may be under a
  * key, each chunk's hash by BLAKE3 with the key, as dedup answers have them.
+ *
+ * Hashes that somebody else has sent need not be hashes of anything: the place
+ * of a hash depends on a seed, or they could be chosen to be all in one place.
  */
 
 #ifndef _XET_KNOWN_H_INCLUDED_
@@ -18,6 +21,7 @@
 
 
 #define XET_KNOWN_KEYS  8
+#define XET_KNOWN_SEED  (XET_HASH_LEN / 4)
 
 
 typedef struct xet_known_s  xet_known_t;
@@ -38,9 +42,10 @@ typedef struct {
 
 /*
  * A table of max chunks: 44 bytes a chunk, touched as chunks are added, and 4
- * to 8 bytes more.  NULL when out of memory.
+ * to 8 bytes more.  The seed has XET_KNOWN_SEED numbers, and is copied; it is
+ * random where hashes were not verified.  NULL when out of memory.
  */
-xet_known_t *xet_known_create(uint32_t max);
+xet_known_t *xet_known_create(uint32_t max, const uint64_t *seed);
 void xet_known_destroy(xet_known_t *k);
 
 /*

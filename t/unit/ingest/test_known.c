@@ -13,6 +13,9 @@
 #define MODEL_MAX  4096
 
 
+static const uint64_t  seed_zero[XET_KNOWN_SEED];
+
+
 typedef struct {
     uint8_t   hash[XET_HASH_LEN];
     uint64_t  xorb;                    /* its name */
@@ -24,7 +27,7 @@ typedef struct {
 static void
 hash_of(uint64_t n, uint8_t *hash)
 {
-    /* few buckets, so that chains are long */
+    /* hashes that begin alike */
 
     memset(hash, 0, XET_HASH_LEN);
     xet_put_u32(hash, (uint32_t) (n % 3));
@@ -49,7 +52,7 @@ test_order(void)
     xet_known_t      *k;
     xet_known_ref_t   ref, other;
 
-    k = xet_known_create(10);
+    k = xet_known_create(10, seed_zero);
 
     name_of(1, &name);
     xet_ok(xet_known_xorb(k, &name, 4, &a) == XET_OK, "a xorb");
@@ -129,7 +132,7 @@ test_keys(void)
     xet_known_t      *k;
     xet_known_ref_t   ref;
 
-    k = xet_known_create(100);
+    k = xet_known_create(100, seed_zero);
 
     for (i = 1; i <= XET_KNOWN_KEYS; i++) {
         hash_of(i, key);
@@ -163,6 +166,59 @@ test_keys(void)
 }
 
 
+/* As many xorbs as the table has room for, each with a chunk, and then more. */
+
+static void
+test_names(void)
+{
+    int           ok;
+    uint32_t      i, x, open;
+    uint8_t       hash[XET_HASH_LEN];
+    xet_hash_t    name;
+    xet_known_t  *k;
+
+    const uint32_t  max = 1000;
+
+    k = xet_known_create(max, seed_zero);
+    ok = xet_known_xorb(k, NULL, 0, &open) == XET_OK;
+
+    for (i = 0; i < 3 * max; i++) {
+        name_of(i, &name);
+        hash_of(i, hash);
+
+        ok = ok && xet_known_xorb(k, &name, 1, &x) == XET_OK;
+        xet_known_add(k, x, 0, hash, NULL);
+        ok = ok && xet_known_has(k, &name);
+
+        if (i >= max) {
+            name_of(i - max, &name);
+            ok = ok && !xet_known_has(k, &name);
+
+            name_of(i - max + 1, &name);
+            ok = ok && xet_known_has(k, &name);
+        }
+    }
+
+    xet_ok(ok, "xorbs are there as long as their chunks");
+
+    name_of(7 * max, &name);
+    hash_of(7 * max, hash);
+    xet_known_add(k, open, 0, hash, NULL);
+    xet_ok(!xet_known_has(k, &name), "not before a xorb has its name");
+    xet_known_name(k, open, &name, 1);
+    xet_ok(xet_known_has(k, &name), "and then it is there");
+
+    for (i = 0; i < max; i++) {
+        hash_of(8 * max + i, hash);
+        xet_known_add(k, x, 1 + i, hash, NULL);
+    }
+
+    xet_ok(!xet_known_has(k, &name), "until its chunk is forgotten");
+
+    xet_known_destroy(k);
+}
+
+
 /*
  * Among the newest max chunks, the one that a hash leads to: it was the only
  * one of its hash when it came.
@@ -189,15 +245,20 @@ run_model(uint64_t seed, uint32_t max)
     int               known;
     size_t            n, at;
     uint32_t          chunk, left, xorb;
-    uint64_t          name, state;
+    uint64_t          name, state, numbers[XET_KNOWN_SEED];
     xet_hash_t        hash;
     xet_known_t      *k;
     xet_known_ref_t   ref;
 
     static model_t  m[MODEL_MAX];
 
-    k = xet_known_create(max);
     state = seed;
+
+    for (n = 0; n < XET_KNOWN_SEED; n++) {
+        numbers[n] = xet_splitmix64(&state);
+    }
+
+    k = xet_known_create(max, numbers);
     left = 0;
     chunk = 0;
     name = 0;
@@ -278,6 +339,7 @@ main(void)
 {
     test_order();
     test_keys();
+    test_names();
     test_model();
 
     return xet_done();
