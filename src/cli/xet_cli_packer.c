@@ -78,6 +78,7 @@ xet_cli_packer_open(xet_cli_packer_t *p)
     xet_cli_packer_seed(seed);
 
     conf.seed = seed;
+    conf.thrifty = 1;
     conf.suite = &xet_suite_default;
     conf.ask = 1;
     conf.ahead = XET_CLI_PACKER_AHEAD;

@@ -20,6 +20,11 @@
  * has 8 chunks (which are 1 MiB at most); a run that ends before is stored
  * again, and the xorb being written has a longer run in its place.
  *
+ * A thrifty ingest takes a short run only after 8 chunks for each term of the
+ * file, the term of that run included; at the beginning it holds every run
+ * back.  So a small file with a chunk that it has twice is stored as it is, and
+ * its xorb is that of another client, whose damaged copy the xorb heals.
+ *
  * Terms wait until the xorb being written has its hash.  Where more wait than
  * there is room for, the xorb is closed early.
  */
@@ -34,7 +39,6 @@
 #include "xet_merkle.h"
 
 
-#define XET_INGEST_RUN   8             /* chunks that a run should have */
 #define XET_INGEST_HELD  (XET_INGEST_RUN - 1)
 
 
@@ -139,7 +143,7 @@ xet_ingest_create(const xet_ingest_conf_t *conf)
 
     xet_chunker_init(&in->chunker, conf->suite);
     xet_merkle_init(&in->merkle, conf->suite);
-    xet_ingest_terms_init(&in->terms, conf->term, conf->ctx);
+    xet_ingest_terms_init(&in->terms, conf->thrifty, conf->term, conf->ctx);
 
     in->writer = xet_xorb_writer_create(conf->suite, conf->write, conf->ctx);
     in->known = xet_known_create(conf->known,
@@ -468,7 +472,7 @@ xet_ingest_match(xet_ingest_t *in)
         xet_ingest_take_held(in);
 
     } else if (in->held_n
-               || (xet_ingest_terms_fragmented(&in->terms, XET_INGEST_RUN)
+               || (xet_ingest_terms_fragmented(&in->terms)
                    && !xet_known_made(in->known, &in->chunk.ref)
                    && !xet_ingest_terms_extends(&in->terms, &in->chunk.ref)))
     {

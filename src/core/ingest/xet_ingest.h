@@ -51,6 +51,7 @@ typedef struct {
     uint32_t              known;       /* chunks remembered, at most */
     const uint64_t       *seed;        /* of xet_known_create(); NULL: zeroes,
                                           all hashes were verified */
+    unsigned              thrifty:1;   /* a short run has to be paid for */
     xet_xorb_write_pt     write;       /* of the xorb being written */
     xet_ingest_term_pt    term;        /* once its xorb is complete */
     xet_ingest_chunk_pt   chunk;       /* NULL: not wanted */

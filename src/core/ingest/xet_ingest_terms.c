@@ -18,14 +18,16 @@
 
 
 static void xet_ingest_terms_closed(xet_ingest_terms_t *t);
+static void xet_ingest_terms_save(xet_ingest_terms_t *t);
 
 
 void
-xet_ingest_terms_init(xet_ingest_terms_t *t, xet_ingest_term_pt handler,
-    void *ctx)
+xet_ingest_terms_init(xet_ingest_terms_t *t, unsigned thrifty,
+    xet_ingest_term_pt handler, void *ctx)
 {
     memset(t, 0, offsetof(xet_ingest_terms_t, waiting));
 
+    t->thrifty = thrifty ? 1 : 0;
     t->handler = handler;
     t->ctx = ctx;
 }
@@ -37,6 +39,7 @@ xet_ingest_terms_next(xet_ingest_terms_t *t)
     t->file++;
     t->closed = 0;
     t->recent_sum = 0;
+    t->saved = 0;
 
     memset(t->recent, 0, sizeof(t->recent));
 }
@@ -78,6 +81,8 @@ xet_ingest_terms_add(xet_ingest_terms_t *t, const xet_known_ref_t *ref,
         w->term.chunk_end++;
         w->term.raw_length += raw_length;
 
+        xet_ingest_terms_save(t);
+
         return;
     }
 
@@ -96,6 +101,19 @@ xet_ingest_terms_add(xet_ingest_terms_t *t, const xet_known_ref_t *ref,
     if (xorb) {
         w->term.xorb = *xorb;
         w->named = 1;
+    }
+
+    t->saved -= (t->saved < XET_INGEST_RUN) ? t->saved : XET_INGEST_RUN;
+
+    xet_ingest_terms_save(t);
+}
+
+
+static void
+xet_ingest_terms_save(xet_ingest_terms_t *t)
+{
+    if (t->saved < XET_INGEST_SAVED) {
+        t->saved++;
     }
 }
 
@@ -156,8 +174,12 @@ xet_ingest_terms_flush(xet_ingest_terms_t *t, const xet_hash_t *xorb)
 
 
 int
-xet_ingest_terms_fragmented(const xet_ingest_terms_t *t, unsigned chunks)
+xet_ingest_terms_fragmented(const xet_ingest_terms_t *t)
 {
+    if (t->thrifty) {
+        return t->saved < XET_INGEST_RUN;
+    }
+
     return t->closed >= XET_INGEST_RECENT
-           && t->recent_sum < (uint64_t) chunks * XET_INGEST_RECENT;
+           && t->recent_sum < (uint64_t) XET_INGEST_RUN * XET_INGEST_RECENT;
 }

@@ -14,6 +14,8 @@
 
 #define XET_INGEST_TERMS   2048        /* that wait at most */
 #define XET_INGEST_RECENT  128         /* whose lengths are looked at */
+#define XET_INGEST_RUN     8           /* chunks that a term should have */
+#define XET_INGEST_SAVED   256         /* chunks that count as saved, at most */
 
 
 /* A run of chunks of a xorb; the next part of the file. */
@@ -46,14 +48,17 @@ typedef struct {
     uint64_t              closed;      /* complete terms of this file */
     uint32_t              recent[XET_INGEST_RECENT];  /* their chunks */
     uint64_t              recent_sum;
+    uint32_t              saved;       /* chunks of this file */
+    unsigned              thrifty:1;
 
     unsigned              n;
     xet_ingest_waiting_t  waiting[XET_INGEST_TERMS];
 } xet_ingest_terms_t;
 
 
-void xet_ingest_terms_init(xet_ingest_terms_t *t, xet_ingest_term_pt handler,
-    void *ctx);
+/* thrifty: see xet_ingest_terms_fragmented(). */
+void xet_ingest_terms_init(xet_ingest_terms_t *t, unsigned thrifty,
+    xet_ingest_term_pt handler, void *ctx);
 
 /* Begins another file with the next chunk. */
 void xet_ingest_terms_next(xet_ingest_terms_t *t);
@@ -82,9 +87,11 @@ xet_status_t xet_ingest_terms_flush(xet_ingest_terms_t *t,
 
 /*
  * Whether the last XET_INGEST_RECENT terms of the file have fewer chunks than
- * that on average; 0 while the file has fewer terms.
+ * XET_INGEST_RUN on average; 0 while the file has fewer terms.  Of thrifty
+ * terms: whether fewer than XET_INGEST_RUN chunks are saved.  Each chunk saves
+ * one, and each term costs XET_INGEST_RUN, or all that is saved.
  */
-int xet_ingest_terms_fragmented(const xet_ingest_terms_t *t, unsigned chunks);
+int xet_ingest_terms_fragmented(const xet_ingest_terms_t *t);
 
 
 #endif /* _XET_INGEST_TERMS_H_INCLUDED_ */

@@ -43,6 +43,7 @@ typedef struct {
     size_t              terms_max;
 
     uint32_t            ahead;
+    unsigned            thrifty;
     const uint8_t      *key;           /* NULL: answers are in clear */
     int                 made;          /* tells of all xorbs, as made */
 
@@ -398,6 +399,7 @@ take_in(store_t *s, const uint8_t *data, size_t len, size_t step,
     conf.ask = ask;
     conf.ahead = s->ahead;
     conf.known = XET_INGEST_KNOWN;
+    conf.thrifty = s->thrifty ? 1 : 0;
     conf.write = store_write;
     conf.term = store_term;
     conf.ctx = s;

@@ -158,6 +158,63 @@ test_repeats(void)
 }
 
 
+/*
+ * A chunk that a file has twice, with new ones before, between and behind: a
+ * thrifty ingest stores the chunk again, unless 16 chunks have come before, and
+ * takes long runs as any other does.
+ */
+
+static void
+test_thrifty(void)
+{
+    size_t     before;
+    store_t   *s;
+    uint8_t   *data;
+    uint64_t   state;
+    result_t   res;
+
+    state = 1;
+
+    for (before = 64 * 1024; before <= 4 * MIB; before *= 64) {
+        data = noise(7, before + MIB);
+
+        memset(data, 0, 128 * 1024);
+        memset(data + before + 256 * 1024, 0, 256 * 1024);
+
+        s = store_create(&xet_suite_default);
+        xet_ok(take_in(s, data, before + MIB, MIB, &state, 0, &res)
+               && res.info.new_size == before + MIB - 128 * 1024,
+               "a chunk again, after %zu bytes", before);
+        xet_ok(res.terms == 3, "is a term");
+        store_destroy(s);
+
+        s = store_create(&xet_suite_default);
+        s->thrifty = 1;
+        xet_ok(take_in(s, data, before + MIB, MIB, &state, 0, &res)
+               && res.info.new_size
+                  == before + MIB - ((before > MIB) ? 128 * 1024 : 0),
+               "of a thrifty one");
+        xet_ok(res.terms == ((before > MIB) ? 3 : 1),
+               "is paid for, or is none");
+        store_destroy(s);
+
+        free(data);
+    }
+
+    data = noise(9, 6 * MIB);
+    memcpy(data + 3 * MIB, data, 3 * MIB);
+
+    s = store_create(&xet_suite_default);
+    s->thrifty = 1;
+    xet_ok(take_in(s, data, 6 * MIB, MIB, &state, 0, &res)
+           && res.info.new_size < 4 * MIB && res.terms <= 3,
+           "a long run is taken");
+    store_destroy(s);
+
+    free(data);
+}
+
+
 /* A stored file whose chunks come back one by one, each among new ones. */
 
 static void
@@ -525,6 +582,7 @@ main(void)
 {
     test_sizes();
     test_repeats();
+    test_thrifty();
     test_fragments();
     test_keyed_ahead();
     test_files();
