@@ -14,13 +14,15 @@
  *
  * So every field that decides anything is covered, and nothing of the base:
  * the same signature holds behind any host or path prefix.  A prefix has only
- * characters that a path may have as they are: a proxy that passes the decoded
- * path on would make of "%0d%0a" the end of its request line, and another
- * request of what follows.  Arguments come in
- * this order and only once; any other spelling is refused.  An empty list
- * ("r=" absent) is the cacheable form, where the range is free; such a URL may
- * end in "&n=<digits, dashes, commas>", not signed and without meaning here:
- * clients tell entries apart by their URLs, and caches key on the path.
+ * characters that need no escape in a path: where a proxy passes on the decoded
+ * path, "%0d%0a" would end its request line, and the rest of the path would be
+ * a second request.
+ *
+ * Arguments come in this order and only once; any other spelling is refused.
+ * An empty list ("r=" absent) is the cacheable form, where the range is free;
+ * such a URL may end in "&n=<digits, dashes, commas>", not signed and without
+ * meaning here: clients tell entries apart by their URLs, and caches key on the
+ * path.
  */
 
 #ifndef _XET_SIGN_H_INCLUDED_
@@ -53,8 +55,8 @@ void xet_sign_key_destroy(xet_sign_key_t *key);
 const char *xet_sign_key_id(const xet_sign_key_t *key);
 
 /*
- * Whether a base, or its path, has only characters that mean the same escaped
- * and not (RFC 3986: unreserved, sub-delims, ":@/", and "[]" of an address).
+ * Whether a base, or its path, has only characters that need no escape (RFC
+ * 3986: unreserved, sub-delims, ":@/", and "[]" of an address).
  */
 int xet_sign_base_ok(const uint8_t *base, size_t len);
 

@@ -82,7 +82,7 @@ static void xet_known_ref(const xet_known_t *k, uint32_t entry,
 static int xet_known_valid(const xet_known_t *k, const xet_known_ref_t *ref);
 
 
-/* Of two hashes that differ, one seed in 2^32 makes the same number. */
+/* For any two hashes one seed in 2^32 makes the same number of both. */
 
 static inline uint32_t
 xet_known_number(const xet_known_t *k, const uint8_t *hash)
