@@ -547,14 +547,16 @@ $$;
 -- what sessions of the module ask for.
 --
 -- One heal of a xorb takes one session.  Others that come meanwhile, or who
--- would have to wait for a large shard, give up after the lock_timeout of the
--- session (55P03), and are told to come again.
+-- would have to wait for a large shard, give up after three seconds (55P03),
+-- and are told to come again.  Who sends or names the xorb meanwhile has the
+-- lock_timeout of the session for that.
 
 CREATE FUNCTION xet.xorb_heal(xorb bytea, stored_ends bytea,
     stored_size bigint, tag integer, digest bytea, old_tag integer)
     RETURNS TABLE (the_tag integer, the_size bigint, the_digest bytea,
                    whole boolean)
     LANGUAGE plpgsql
+    SET lock_timeout = '3s'
 AS $$
 #variable_conflict use_variable
 DECLARE

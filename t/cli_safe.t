@@ -285,7 +285,22 @@ sub get {
 		env => { XET_TOKEN => 'secret' } }, 'get', '--retries', 0,
 		@args, '-o', $out, 'ab' x 32);
 
-	return ($result, slurp($t->dir() . '/who.log', 1) // '');
+	return ($result, who());
+}
+
+# What the worker has logged: behind an answer, so one more request, of which
+# the line is waited for.
+
+sub who {
+	my $log;
+
+	$t->get('/that-is-all');
+	wait_for(20, sub {
+		$log = slurp($t->dir() . '/who.log', 1) // '';
+		$log =~ /that-is-all/
+	});
+
+	return $log =~ s/^.*that-is-all.*\n//mgr;
 }
 
 my $log;
@@ -354,7 +369,7 @@ sub login {
 	return join(' ', $result->{code}, $result->{out} =~ s/\n//r, map {
 		/^(\d+) GET (\S+) (.*)/ ? "$ports{$1}$2"
 			. ($3 eq '-' ? '' : '!') : $_
-	} split(/\n/, slurp($t->dir() . '/who.log', 1) // ''));
+	} split(/\n/, who()));
 }
 
 for my $netrc ("machine 127.0.0.1 login me password secret\n",
@@ -413,7 +428,7 @@ for my $who ('me:secret', 'me', ':secret') {
 			$r = xet($t, { endpoint => $at }, 'get', '--retries',
 				0, @$more, '-o', $out, 'ab' x 32);
 
-			my $log = slurp($t->dir() . '/who.log', 1) // '';
+			my $log = who();
 
 			if (@$more) {
 				like($log, qr/ Basic /, "$scheme$who: @$more");

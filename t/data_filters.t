@@ -504,7 +504,9 @@ sub lives {
 		=~ /\Apublic, max-age=(\d+), immutable\z/;
 	my $left = $e - time();
 
-	ok(defined $age && $age >= $left && $age < $left + 60,
+	# two clocks, one of which may be some milliseconds behind
+
+	ok(defined $age && $age >= $left - 1 && $age < $left + 60,
 		"$name: Cache-Control") or diag("@control, $left");
 	is_deeply(\@expires, [ http_time($e) ], "$name: Expires");
 }

@@ -43,7 +43,8 @@ my %attacks = (
 );
 
 for my $mode (sort keys %modes) {
-	my $origin = Test::Xet->new(workers => 1, server => $modes{$mode},
+	my $origin = Test::Xet->new(workers => 1, server => $modes{$mode}
+			. ' if ($http_x_lie) { return 200 lies; }',
 		http => 'log_format seen escape=json'
 			. ' "$request_method $uri $http_x_smuggled";'
 			. ' access_log %%DIR%%/seen.log seen;');
@@ -91,6 +92,11 @@ for my $mode (sort keys %modes) {
 				"$label: nothing of it at the origin");
 		}
 	}
+
+	# an answer that is not of the range which the edge has asked for
+
+	unlike($edge->get($path, { Range => "bytes=$range", 'X-Lie' => 1 })
+		->{status}, qr/^206$/, "$mode: another answer than asked for");
 
 	# through a cache that was never asked for the xorb before
 

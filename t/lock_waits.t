@@ -209,7 +209,8 @@ done_testing();
 sub server {
 	my (@options) = @_;
 
-	my $t = Test::Xet->new(workers => 1, log => 'info', @options);
+	my $t = Test::Xet->new(workers => 1, log => 'info',
+		pg_params => 'lock_timeout=3s', @options);
 
 	$t->token_key() if @options;
 	$t->run();

@@ -20,7 +20,8 @@ use JSON::PP ();
 use List::Util qw/ sum0 /;
 use Time::HiRes qw/ sleep /;
 
-my $t = Test::Xet->new(Test::Xet::two_workers(), log => 'info');
+my $t = Test::Xet->new(Test::Xet::two_workers(), log => 'info',
+	pg_params => 'lock_timeout=5m');
 
 $t->run();
 $t->fds_mark();

@@ -63,7 +63,7 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
     xmcf->dedups = 2;
     xmcf->dedup_timeout = 1000;
     xmcf->ping_timeout = 3000;
-    xmcf->lock_timeout = 3000;
+    xmcf->lock_timeout = 10000;
 
     xmcf->nice = NGX_CONF_UNSET;
     xmcf->dedup_period = NGX_CONF_UNSET;
