@@ -82,7 +82,7 @@ print_route(const char *name, const char *args, unsigned version,
 }
 
 
-/* The text as ngx_http_xet_query_stmt.h makes it; columns NULL: of a value. */
+/* The text as ngx_http_xet_query_send.h makes it; columns NULL: of a value. */
 
 static void
 print_statement(const char *name, unsigned all, unsigned params,

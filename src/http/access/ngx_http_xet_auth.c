@@ -14,11 +14,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_auth.h"
-#include "ngx_http_xet_error.h"
-#include "ngx_http_xet_header.h"
-#include "ngx_http_xet_output.h"
-#include "ngx_http_xet_token_cache.h"
+#include "ngx_http_xet_access.h"
 
 
 static xet_status_t ngx_http_xet_auth_verify(ngx_http_request_t *r,

@@ -25,7 +25,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_limit_zone.h"
+#include "ngx_http_xet_access.h"
 #include "ngx_http_xet_zone.h"
 
 

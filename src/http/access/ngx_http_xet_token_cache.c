@@ -14,7 +14,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_token_cache.h"
+#include "ngx_http_xet_access.h"
 #include "ngx_http_xet_zone.h"
 
 

@@ -14,7 +14,6 @@
 #include <ngx_http.h>
 
 #include "ngx_http_xet_compat.h"
-
 #include "xet.h"
 
 
@@ -262,6 +261,250 @@ void ngx_http_xet_release(ngx_http_request_t *r);
  */
 void *ngx_http_xet_state(ngx_http_request_t *r, size_t size,
     ngx_pool_cleanup_pt handler);
+
+
+/*
+ * ngx_http_xet_header.c: headers of requests and of answers.
+ */
+
+/* Adds a header to the answer; the strings must live as long as r. */
+ngx_int_t ngx_http_xet_header(ngx_http_request_t *r, const char *key,
+    const char *value);
+
+/*
+ * The n-th header of that name, from 0, in headers_in or in headers_out, or
+ * NULL.  In headers_out it may be a removed header, whose hash is 0.
+ */
+ngx_table_elt_t *ngx_http_xet_header_find(ngx_list_t *headers,
+    const char *name, ngx_uint_t n);
+
+
+/*
+ * ngx_http_xet_error.c: errors as JSON, with the line that the operator gets.
+ */
+
+/*
+ * All but ngx_http_xet_error_begin() and _end() send a complete answer and
+ * return what ngx_http_finalize_request() takes, so both a content handler and
+ * a callback end with them.
+ */
+
+/* Sends {"error":{"code":…,"message":…}}, and logs a line. */
+ngx_int_t ngx_http_xet_error(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message);
+
+/*
+ * As ngx_http_xet_error(), with the seconds in "after" as the Retry-After of
+ * 429 and of 5xx but 501.  ngx_http_xet_error() takes "xet_retry_after".
+ */
+ngx_int_t ngx_http_xet_error_later(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message, time_t after);
+
+/* As ngx_http_xet_error(): code, message and HTTP status of a core status. */
+ngx_int_t ngx_http_xet_error_status(ngx_http_request_t *r,
+    xet_status_t status);
+
+/*
+ * Answers a core status of 4xx with more than its message: b is the answer, of
+ * ngx_http_xet_error_begin() and _end(), with further members.
+ */
+ngx_int_t ngx_http_xet_error_json(ngx_http_request_t *r, xet_status_t status,
+    xet_buf_t *b);
+
+/*
+ * Begin and end the JSON of an error in b, in the request's pool; in between
+ * the caller adds further members to j.
+ */
+void ngx_http_xet_error_begin(ngx_http_request_t *r, xet_buf_t *b,
+    xet_json_t *j, const char *code, const char *message);
+void ngx_http_xet_error_end(xet_json_t *j);
+
+/* As ngx_http_xet_error(), before the body was read: nginx discards it. */
+ngx_int_t ngx_http_xet_refuse(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message);
+
+/* The content handler of "xet_error": what error_page leads to. */
+ngx_int_t ngx_http_xet_error_handler(ngx_http_request_t *r);
+
+
+/*
+ * ngx_http_xet_output.c: answers: their bodies, and how they end.
+ */
+
+/*
+ * ngx_http_xet_send(), _send_literal() and _send_head() send a complete answer
+ * and return what ngx_http_finalize_request() takes, so both a content handler
+ * and a callback end with them.
+ */
+
+/*
+ * Breaks off an answer that has begun and can't go on.  A client notices by the
+ * missing end; what was sent so far, also of earlier answers, arrives, because
+ * nginx lingers before it closes the connection: a close with unread requests
+ * would reset the connection.  Only an answer with neither a length nor a
+ * chunked coding is reset, or a client would take it for complete.  Returns
+ * what ngx_http_finalize_request() takes; for a subrequest NGX_ERROR, which
+ * ends the main request.
+ */
+ngx_int_t ngx_http_xet_break_off(ngx_http_request_t *r);
+
+/*
+ * Lets nginx discard a body that was not read.  A client that waits for "100
+ * Continue" gets the final answer instead.  NGX_OK, or what the handler is to
+ * return.
+ */
+ngx_int_t ngx_http_xet_drop_body(ngx_http_request_t *r);
+
+/* Sends the bytes of b, whose nodes must live as long as the request. */
+ngx_int_t ngx_http_xet_send(ngx_http_request_t *r, ngx_uint_t status,
+    const char *content_type, xet_buf_t *b);
+
+/*
+ * Makes *out, a chain of the bytes of b, which are not copied.  *last is the
+ * last buffer of the chain: there is one even for no bytes, to carry the end of
+ * the answer.  NGX_ERROR without memory, or when b has failed.
+ */
+ngx_int_t ngx_http_xet_output_chain(ngx_pool_t *pool, xet_buf_t *b,
+    ngx_chain_t **out, ngx_buf_t **last);
+
+/*
+ * Sets status, type and length of an answer, -1 for a length that is not known.
+ * Range and If-* headers of the request have no effect on the answer then.
+ */
+void ngx_http_xet_output_type(ngx_http_request_t *r, ngx_uint_t status,
+    const char *content_type, off_t length);
+
+/*
+ * Converts what nginx has returned for the last part of an answer: NGX_AGAIN,
+ * which says that the client has not yet taken all, becomes NGX_OK.  A request
+ * that is finalized with NGX_OK sends the rest by itself; in this module
+ * NGX_AGAIN means that the request will be finalized later.
+ */
+ngx_int_t ngx_http_xet_sent(ngx_int_t rc);
+
+/* Sends a copy of body, which is zero-terminated. */
+ngx_int_t ngx_http_xet_send_literal(ngx_http_request_t *r, ngx_uint_t status,
+    const char *content_type, const char *body);
+
+/* Answers HEAD: sends 200 and the headers of a body of length bytes. */
+ngx_int_t ngx_http_xet_send_head(ngx_http_request_t *r, off_t length);
+
+/* xet_alloc_pt over an ngx_pool_t. */
+void *ngx_http_xet_alloc(void *pool, size_t size);
+
+
+/*
+ * ngx_http_xet_cors.c: requests of browsers from other origins.
+ */
+
+/*
+ * Adds the CORS headers for the origin that "xet_cors" gives to whatever is
+ * answered, unless they are there already.  NGX_OK, NGX_DECLINED when
+ * "xet_cors" is off or gives no origin for the request, NGX_ERROR.
+ */
+ngx_int_t ngx_http_xet_cors(ngx_http_request_t *r);
+
+/* Answers a preflight request, after ngx_http_xet_cors() for it. */
+ngx_int_t ngx_http_xet_cors_preflight(ngx_http_request_t *r);
+
+
+/*
+ * ngx_http_xet_backlog.c: what of an answer in pieces the client has not taken
+ * yet.
+ */
+
+/*
+ * To be called after output.  NGX_OK when the client has taken all; NGX_AGAIN
+ * when it has not, and then handler, unless it is NULL, gets the write events
+ * of the socket; NGX_ERROR when the request was finalized.
+ */
+ngx_int_t ngx_http_xet_backlog_wait(ngx_http_request_t *r,
+    ngx_http_event_handler_pt handler);
+
+/*
+ * To be called by a handler of write events: sends what the socket takes, after
+ * which the handler calls ngx_http_xet_backlog_wait() again.  NGX_OK, or
+ * NGX_ERROR when the request was finalized, which it also is when the client
+ * has taken nothing for "send_timeout".
+ */
+ngx_int_t ngx_http_xet_backlog_send(ngx_http_request_t *r);
+
+
+/*
+ * ngx_http_xet_task.c: jobs of a request in the thread pools.
+ */
+
+/* Runs in a thread: must not touch a request, its pool or its log. */
+typedef void (*ngx_http_xet_job_pt)(void *data, ngx_log_t *log);
+
+/* Called in the event loop after the job, unless the request has died. */
+typedef void (*ngx_http_xet_done_pt)(ngx_http_request_t *r, void *data);
+
+
+/* One a request, which all jobs of the request use, one after the other. */
+
+struct ngx_http_xet_task_s {
+    ngx_http_request_t         *request;
+    ngx_thread_task_t          *task;
+    ngx_http_xet_job_pt         job;
+    ngx_http_xet_done_pt        done;
+    void                       *data;
+
+    /*
+     * Takes the write events of the client's socket while a job runs and
+     * after it, so that an answer goes on meanwhile; NULL: they are ignored.
+     */
+    ngx_http_event_handler_pt   write;
+
+    unsigned                    upload:1;  /* in the pool of uploads */
+    unsigned                    busy:1;    /* in a pool */
+    unsigned                    ready:1;   /* finished, done not called yet */
+    unsigned                    beside:1;  /* another module's handlers */
+    unsigned                    dead:1;    /* the request has died */
+};
+
+
+/*
+ * Posts a job; data must live until the request's pool is destroyed.  NGX_OK,
+ * or NGX_ERROR when the queue of the pool is full, memory is short or the
+ * request has a job already; then neither job nor done is called.
+ */
+ngx_int_t ngx_http_xet_task_post(ngx_http_request_t *r,
+    ngx_http_xet_job_pt job, ngx_http_xet_done_pt done, void *data);
+
+/* Whether a job of the request is posted, and its done was not called yet. */
+ngx_uint_t ngx_http_xet_task_busy(ngx_http_request_t *r);
+
+/*
+ * As ngx_http_xet_task_post(), beside the content handler of another module,
+ * whose event handlers stay set.  The caller provides t, zeroed before its
+ * first job; t must live as long as data.  done is called straight from the
+ * event loop, but not when the request was finalized meanwhile; done has to
+ * check whether an answer is on its way.
+ */
+ngx_int_t ngx_http_xet_task_post_beside(ngx_http_request_t *r,
+    ngx_http_xet_task_t *t, ngx_http_xet_job_pt job,
+    ngx_http_xet_done_pt done, void *data);
+
+/*
+ * Runs a job that belongs to no request (closing or removing files) in the pool
+ * of uploads, with a copy of size bytes of data; where the job can't be posted
+ * it runs at once, in the event loop and with data itself.
+ */
+void ngx_http_xet_task_detached(ngx_http_xet_job_pt job, const void *data,
+    size_t size);
+
+
+/*
+ * ngx_http_xet_param.c: parameters of directives: name=value.
+ */
+
+/* Whether arg is name=value; value, which may be empty, points into arg. */
+ngx_uint_t ngx_http_xet_param(ngx_str_t *arg, const char *name,
+    ngx_str_t *value);
+
+/* Logs that arg is an invalid parameter, and returns NGX_CONF_ERROR. */
+char *ngx_http_xet_param_invalid(ngx_conf_t *cf, ngx_str_t *arg);
 
 
 #endif /* _NGX_HTTP_XET_H_INCLUDED_ */

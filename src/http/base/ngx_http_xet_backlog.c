@@ -10,7 +10,6 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_backlog.h"
 
 
 ngx_int_t

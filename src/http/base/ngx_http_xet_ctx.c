@@ -4,7 +4,6 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_task.h"
 
 
 /* The context of a request, made at the first call; NULL without memory. */

@@ -4,10 +4,6 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_cors.h"
-#include "ngx_http_xet_error.h"
-#include "ngx_http_xet_header.h"
-#include "ngx_http_xet_output.h"
 
 
 static ngx_int_t ngx_http_xet_send_error(ngx_http_request_t *r, ngx_uint_t

@@ -3,7 +3,7 @@
  * Headers of requests and of answers.
  */
 
-#include "ngx_http_xet_header.h"
+#include "ngx_http_xet.h"
 
 
 ngx_int_t

@@ -4,7 +4,6 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_output.h"
 
 
 static ngx_int_t ngx_http_xet_send_chain(ngx_http_request_t *r,

@@ -3,7 +3,7 @@
  * Parameters of directives: name=value.
  */
 
-#include "ngx_http_xet_param.h"
+#include "ngx_http_xet.h"
 
 
 ngx_uint_t

@@ -24,7 +24,6 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_task.h"
 
 #include <sys/resource.h>
 

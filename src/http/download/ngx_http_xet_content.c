@@ -18,10 +18,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_content.h"
-#include "ngx_http_xet_error.h"
-#include "ngx_http_xet_header.h"
-#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_download.h"
 #include "ngx_http_xet_parts.h"
 
 

@@ -16,10 +16,8 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_decode.h"
+#include "ngx_http_xet_download.h"
 #include "ngx_http_xet_store.h"
-#include "ngx_http_xet_store_identity.h"
-#include "ngx_http_xet_store_status.h"
 
 
 static xet_status_t ngx_http_xet_decode_open(ngx_http_xet_decode_t *d,

@@ -17,12 +17,8 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_backlog.h"
-#include "ngx_http_xet_error.h"
-#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_download.h"
 #include "ngx_http_xet_parts.h"
-#include "ngx_http_xet_reader.h"
-#include "ngx_http_xet_task.h"
 
 
 static xet_status_t ngx_http_xet_parts_next(ngx_http_request_t *r,

@@ -13,7 +13,7 @@
 #include <ngx_http.h>
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_reader.h"
+#include "ngx_http_xet_download.h"
 
 
 typedef struct {

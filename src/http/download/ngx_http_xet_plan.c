@@ -12,14 +12,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_error.h"
-#include "ngx_http_xet_header.h"
-#include "ngx_http_xet_output.h"
-#include "ngx_http_xet_plan.h"
-#include "ngx_http_xet_plan_spool.h"
-#include "ngx_http_xet_stream.h"
-#include "ngx_http_xet_task.h"
-#include "ngx_http_xet_url.h"
+#include "ngx_http_xet_download.h"
 
 
 #define NGX_HTTP_XET_PLAN_INLINE  256          /* terms */

@@ -17,9 +17,8 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_lanes.h"
-#include "ngx_http_xet_plan_spool.h"
-#include "ngx_http_xet_task.h"
+#include "ngx_http_xet_download.h"
+#include "ngx_http_xet_pg.h"
 
 
 static ngx_http_xet_plan_spool_t *ngx_http_xet_plan_spool_create(

@@ -25,13 +25,9 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_damage.h"
-#include "ngx_http_xet_decode.h"
-#include "ngx_http_xet_lanes.h"
+#include "ngx_http_xet_download.h"
+#include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_query.h"
-#include "ngx_http_xet_reader.h"
-#include "ngx_http_xet_slices.h"
-#include "ngx_http_xet_task.h"
 
 
 #define NGX_HTTP_XET_READER_LISTS    64

@@ -13,14 +13,9 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_error.h"
-#include "ngx_http_xet_lanes.h"
-#include "ngx_http_xet_output.h"
-#include "ngx_http_xet_plan.h"
-#include "ngx_http_xet_plan_spool.h"
+#include "ngx_http_xet_download.h"
+#include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_query.h"
-#include "ngx_http_xet_recon.h"
-#include "ngx_http_xet_slices.h"
 
 
 struct ngx_http_xet_recon_s {

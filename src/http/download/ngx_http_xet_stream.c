@@ -12,9 +12,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_backlog.h"
-#include "ngx_http_xet_output.h"
-#include "ngx_http_xet_stream.h"
+#include "ngx_http_xet_download.h"
 
 
 static void ngx_http_xet_stream_cleanup(void *data);

@@ -7,8 +7,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_output.h"
-#include "ngx_http_xet_url.h"
+#include "ngx_http_xet_download.h"
 
 
 /*

@@ -4,10 +4,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_error.h"
 #include "ngx_http_xet_module.h"
-#include "ngx_http_xet_output.h"
-#include "ngx_http_xet_param.h"
 #include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_routes.h"
 #include "ngx_http_xet_store.h"

@@ -5,10 +5,8 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_limit_zone.h"
+#include "ngx_http_xet_access.h"
 #include "ngx_http_xet_module.h"
-#include "ngx_http_xet_param.h"
-#include "ngx_http_xet_token_cache.h"
 
 
 #define NGX_HTTP_XET_ZONE_PAGES      8         /* at least */

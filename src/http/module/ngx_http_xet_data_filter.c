@@ -36,10 +36,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_error.h"
-#include "ngx_http_xet_header.h"
 #include "ngx_http_xet_module.h"
-#include "ngx_http_xet_output.h"
 
 
 /* As long as the "max" of nginx's own "expires". */

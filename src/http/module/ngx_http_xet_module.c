@@ -4,9 +4,8 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_body_filter.h"
 #include "ngx_http_xet_module.h"
-#include "ngx_http_xet_verify_body.h"
+#include "ngx_http_xet_upload.h"
 
 
 static ngx_int_t ngx_http_xet_init(ngx_conf_t *cf);

@@ -8,7 +8,7 @@
 
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_verify_body.h"
+#include "ngx_http_xet_upload.h"
 
 
 /* ngx_http_xet_router.c */

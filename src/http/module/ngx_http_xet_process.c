@@ -5,12 +5,10 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_lanes.h"
-#include "ngx_http_xet_limit_zone.h"
+#include "ngx_http_xet_access.h"
 #include "ngx_http_xet_module.h"
-#include "ngx_http_xet_pg_check.h"
+#include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_query.h"
-#include "ngx_http_xet_query_stmt.h"
 #include "ngx_http_xet_store.h"
 
 #include <sys/resource.h>

@@ -11,15 +11,10 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_cors.h"
-#include "ngx_http_xet_error.h"
-#include "ngx_http_xet_header.h"
-#include "ngx_http_xet_limit.h"
 #include "ngx_http_xet_module.h"
-#include "ngx_http_xet_output.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
-#include "ngx_http_xet_verify_body.h"
+#include "ngx_http_xet_upload.h"
 
 
 #define NGX_HTTP_XET_ARG_NONE         0

@@ -7,9 +7,9 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_auth.h"
+#include "ngx_http_xet_access.h"
+#include "ngx_http_xet_download.h"
 #include "ngx_http_xet_module.h"
-#include "ngx_http_xet_url.h"
 
 
 #define NGX_HTTP_XET_VAR_SUBJECT  0

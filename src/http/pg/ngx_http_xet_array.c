@@ -9,7 +9,7 @@
  * checks once, at the end.
  */
 
-#include "ngx_http_xet_array.h"
+#include "ngx_http_xet_pg_session.h"
 
 
 #define NGX_HTTP_XET_ARRAY_HEADER  20

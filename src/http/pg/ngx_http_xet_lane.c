@@ -21,7 +21,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_lane.h"
+#include "ngx_http_xet_pg_session.h"
 
 
 #define NGX_HTTP_XET_BACKOFF_MIN  100

@@ -22,8 +22,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_lane.h"
-#include "ngx_http_xet_lanes.h"
+#include "ngx_http_xet_pg_session.h"
 
 
 struct ngx_http_xet_lanes_s {
@@ -155,6 +154,32 @@ void
 ngx_http_xet_lanes_detach(ngx_http_xet_pg_query_t *q)
 {
     ngx_http_xet_lane_detach(q);
+}
+
+
+ngx_int_t
+ngx_http_xet_lanes_bequeath(ngx_http_xet_pg_query_t *q,
+    ngx_http_xet_pg_handler_pt handler, void *data)
+{
+    if (q->pg == NULL) {
+        return q->lost ? NGX_AGAIN : NGX_DECLINED;
+    }
+
+    q->handler = handler;
+    q->data = data;
+    q->tries = NGX_MAX_INT32_VALUE;
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_xet_lanes_own(ngx_http_xet_pg_query_t *q)
+{
+    if (q->pg == NULL) {
+        ngx_memcpy(q->own, q->values[0], sizeof(q->own));
+        q->values[0] = (const char *) q->own;
+    }
 }
 
 

@@ -3,7 +3,7 @@
  * The parameters of a statement, in the binary form that PostgreSQL takes.
  */
 
-#include "ngx_http_xet_params.h"
+#include "ngx_http_xet_pg_session.h"
 
 
 void

@@ -18,9 +18,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_pg.h"
-#include "ngx_http_xet_pg_connect.h"
-#include "ngx_http_xet_pg_setup.h"
+#include "ngx_http_xet_pg_session.h"
 
 
 static void ngx_http_xet_pg_connected(void *data, PGconn *conn,

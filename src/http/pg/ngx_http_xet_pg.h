@@ -1,28 +1,136 @@
 
 /*
- * One PostgreSQL session as nginx events.
+ * Statements to PostgreSQL and the rows that it answers.
  */
 
 #ifndef _NGX_HTTP_XET_PG_H_INCLUDED_
 #define _NGX_HTTP_XET_PG_H_INCLUDED_
 
 
-#include <ngx_config.h>
-#include <ngx_core.h>
-#include <ngx_event.h>
-
 #include <libpq-fe.h>
 
-#include "ngx_http_xet_params.h"
-#include "ngx_http_xet_pg_connect.h"
-#include "ngx_http_xet_pg_setup.h"
+#include "ngx_http_xet.h"
+
+
+/*
+ * ngx_http_xet_array.c: array parameters of statements.
+ */
+
+/* A packed array parameter: PostgreSQL's binary form of a[]. */
+
+typedef struct {
+    u_char     *start;
+    u_char     *pos;
+    u_char     *end;
+    uint32_t    n;
+    uint32_t    type;                          /* element's oid */
+    unsigned    nulls:1;
+    unsigned    failed:1;                      /* out of memory */
+} ngx_http_xet_array_t;
+
+
+#define NGX_HTTP_XET_OID_BYTEA  17
+#define NGX_HTTP_XET_OID_INT8   20
+#define NGX_HTTP_XET_OID_INT4   23
+
+
+/*
+ * The memory of an array is malloc()ed, so that a thread may fill it; destroy
+ * frees it, reset removes the elements only.  Without memory "failed" is set,
+ * which the caller checks before it sends the array; reset does not clear it.
+ */
+void ngx_http_xet_array_init(ngx_http_xet_array_t *a, uint32_t type);
+void ngx_http_xet_array_reset(ngx_http_xet_array_t *a);
+void ngx_http_xet_array_destroy(ngx_http_xet_array_t *a);
+void ngx_http_xet_array_bytes(ngx_http_xet_array_t *a, const void *data,
+    size_t len);
+void ngx_http_xet_array_null(ngx_http_xet_array_t *a);
+void ngx_http_xet_array_int4(ngx_http_xet_array_t *a, int32_t v);
+void ngx_http_xet_array_int8(ngx_http_xet_array_t *a, int64_t v);
+
+/* Gives value and length for libpq; they are valid while a is unchanged. */
+void ngx_http_xet_array_value(ngx_http_xet_array_t *a, const char **value,
+    int *length);
+
+
+/* Write an integer at dst, big-endian, as PostgreSQL takes it. */
+void ngx_http_xet_put_be32(void *dst, uint32_t v);
+void ngx_http_xet_put_be64(void *dst, uint64_t v);
+
+
+/*
+ * ngx_http_xet_params.c: the parameters of a statement, in the binary form that
+ * PostgreSQL takes.
+ */
+
+#define NGX_HTTP_XET_PARAMS_MAX  24
+
+
+/*
+ * Bytes stay where the caller has them, numbers are kept in the structure: both
+ * must live until the statement is answered.
+ */
+
+typedef struct {
+    ngx_uint_t   n;
+    ngx_uint_t   numbered;
+    const char  *values[NGX_HTTP_XET_PARAMS_MAX];
+    int          lengths[NGX_HTTP_XET_PARAMS_MAX];
+    int64_t      numbers[NGX_HTTP_XET_PARAMS_MAX];    /* big-endian */
+} ngx_http_xet_params_t;
+
+
+/* Each adds the next parameter; there is room for any row of statements.def. */
+
+#define ngx_http_xet_params_init(p)  (p)->n = 0, (p)->numbered = 0
+
+void ngx_http_xet_params_bytes(ngx_http_xet_params_t *p, const void *data,
+    size_t len);
+void ngx_http_xet_params_null(ngx_http_xet_params_t *p);
+void ngx_http_xet_params_bool(ngx_http_xet_params_t *p, ngx_uint_t v);
+void ngx_http_xet_params_int4(ngx_http_xet_params_t *p, uint32_t v);
+void ngx_http_xet_params_int8(ngx_http_xet_params_t *p, uint64_t v);
+void ngx_http_xet_params_array(ngx_http_xet_params_t *p,
+    ngx_http_xet_array_t *a);
+
+
+/*
+ * ngx_http_xet_lanes.c: the lanes of PostgreSQL sessions of a worker.
+ */
+
+/* In the order in which lanes get sessions where PostgreSQL has few. */
+
+typedef enum {
+    NGX_HTTP_XET_READ = 0,         /* short, pipelined */
+    NGX_HTTP_XET_WRITE,            /* one statement at a time */
+    NGX_HTTP_XET_DEDUP,            /* queries about chunks, pipelined */
+    NGX_HTTP_XET_PING,             /* when all read sessions are busy */
+    NGX_HTTP_XET_LANES
+} ngx_http_xet_lane_e;
+
+
+typedef struct {
+    ngx_uint_t  sessions;
+    ngx_uint_t  ready;
+    ngx_uint_t  inflight;
+    ngx_uint_t  waiting;
+    ngx_msec_t  oldest;            /* age of the oldest statement */
+} ngx_http_xet_lane_stat_t;
+
+
+/* A statement, prepared once a session. */
+
+typedef struct {
+    const char                *name;
+    const char                *sql;
+    ngx_uint_t                 params;
+} ngx_http_xet_pg_stmt_t;
 
 
 #define NGX_HTTP_XET_PG_CANCELLED  "57014"     /* SQLSTATE: out of time */
 #define NGX_HTTP_XET_PG_LOCKED     "55P03"     /* out of time, at a lock */
 
 
-typedef struct ngx_http_xet_pg_s        ngx_http_xet_pg_t;
 typedef struct ngx_http_xet_pg_query_s  ngx_http_xet_pg_query_t;
 
 
@@ -42,100 +150,42 @@ typedef void (*ngx_http_xet_pg_handler_pt)(void *data, PGresult *res,
 
 
 /*
- * A statement on its way.  Allocated by ngx_http_xet_lanes_send(), freed before
- * its handler is called; a caller that does not want the result any more calls
- * ngx_http_xet_lanes_detach().
+ * Called in init_process of a worker.  Sessions connect by themselves, and
+ * prepare the statements of the array, whose last element has no name.
  */
-
-struct ngx_http_xet_pg_query_s {
-    ngx_queue_t                     queue;
-    const ngx_http_xet_pg_stmt_t   *stmt;
-    ngx_event_t                     timer;
-    ngx_msec_t                      start;
-
-    ngx_http_xet_pg_handler_pt      handler;   /* NULL: detached */
-    void                           *data;
-
-    void                           *lane;
-    ngx_http_xet_pg_t              *pg;        /* where it is in flight */
-
-    PGresult                       *res;
-    ngx_uint_t                      tries;
-    unsigned                        lost:1;    /* an attempt's end is unknown */
-
-    const char                     *values[NGX_HTTP_XET_PARAMS_MAX];
-    int                             lengths[NGX_HTTP_XET_PARAMS_MAX];
-    u_char                          own[16];   /* a value no request owns */
-};
-
-
-typedef enum {
-    NGX_HTTP_XET_PG_CLOSED = 0,
-    NGX_HTTP_XET_PG_CONNECTING,                /* and preparing */
-    NGX_HTTP_XET_PG_READY,
-    NGX_HTTP_XET_PG_BACKOFF                    /* waits to connect again */
-} ngx_http_xet_pg_state_e;
-
-
-/* Callbacks from a session to its lane, always in the event loop. */
-
-typedef struct {
-    void  (*ready)(ngx_http_xet_pg_t *pg);
-    void  (*failed)(ngx_http_xet_pg_t *pg);    /* what it lost: inflight */
-    void  (*finished)(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q);
-    void  (*drained)(ngx_http_xet_pg_t *pg);   /* a batch of results ended */
-} ngx_http_xet_pg_events_t;
-
-
-struct ngx_http_xet_pg_s {
-    ngx_http_xet_pg_state_e          state;
-    PGconn                          *conn;
-    ngx_connection_t                *connection;
-
-    void                            *lane;
-    const ngx_http_xet_pg_events_t  *events;
-
-    ngx_queue_t                      inflight; /* in order of sending */
-    ngx_uint_t                       n;        /* in inflight */
-
-    ngx_event_t                      retry;    /* end of a backoff */
-    ngx_msec_t                       backoff;
-
-    ngx_http_xet_pg_connect_t       *connect;  /* the connecting thread */
-    ngx_event_t                      setup;    /* the deadline of preparing */
-    const ngx_http_xet_pg_stmt_t    *stmts;    /* to prepare */
-    ngx_msec_t                       timeout;  /* of a statement */
-    ngx_msec_t                       locks;    /* lock_timeout; 0: none */
-
-    unsigned                         writing:1;
-    unsigned                         logged:1; /* a refusal was logged */
-};
-
+ngx_int_t ngx_http_xet_lanes_init(ngx_cycle_t *cycle,
+    const ngx_http_xet_pg_stmt_t *stmts);
+void ngx_http_xet_lanes_exit(ngx_cycle_t *cycle);
 
 /*
- * The lane sets events, lane, stmts, timeout, locks and retry, and zeroes the
- * rest.
+ * Queues a statement.  What its parameters point to, also the numbers in p,
+ * must live until the handler is called or the query is detached; p is NULL for
+ * a statement without parameters.  Returns NULL when the queue is full,
+ * PostgreSQL is known to be away or memory is short: the handler is not called.
+ * A ping goes to the lane of reads unless all ready sessions there are busy.
  */
-void ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg);
+ngx_http_xet_pg_query_t *ngx_http_xet_lanes_send(ngx_http_xet_lane_e lane,
+    const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
+    ngx_http_xet_pg_handler_pt handler, void *data);
+
+/* Drops a waiting statement, lets a sent one go on; no handler is called. */
+void ngx_http_xet_lanes_detach(ngx_http_xet_pg_query_t *q);
 
 /*
- * Starts connecting and preparing; ready or failed is called later.  NGX_ERROR
- * when no thread can be started for it.
+ * Called when what the parameters of q point to is about to be freed.  NGX_OK:
+ * q is in flight, is not sent again, and its result goes to handler.  Otherwise
+ * nothing has changed, and the caller detaches q: NGX_DECLINED when q was never
+ * sent, NGX_AGAIN when an attempt was lost, which may have been committed.
  */
-ngx_int_t ngx_http_xet_pg_connect(ngx_http_xet_pg_t *pg);
+ngx_int_t ngx_http_xet_lanes_bequeath(ngx_http_xet_pg_query_t *q,
+    ngx_http_xet_pg_handler_pt handler, void *data);
 
-/*
- * Sends q, which is in pg->inflight then, also when the session fails: that is
- * NGX_ERROR, and the caller closes the session.
- */
-ngx_int_t ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg,
-    ngx_http_xet_pg_query_t *q);
+/* Copies the first parameter of q, 16 bytes, into q, if q still waits. */
+void ngx_http_xet_lanes_own(ngx_http_xet_pg_query_t *q);
 
-/* Marks a session with nothing in flight as idle: nginx closes it on quit. */
-void ngx_http_xet_pg_park(ngx_http_xet_pg_t *pg);
 
-/* Closes the session; what is in flight stays in pg->inflight. */
-void ngx_http_xet_pg_close(ngx_http_xet_pg_t *pg);
+void ngx_http_xet_lanes_stat(ngx_http_xet_lane_e lane,
+    ngx_http_xet_lane_stat_t *stat);
 
 
 /* Rows of binary results.  A NULL or missing value gives 0 or len 0. */
@@ -146,6 +196,22 @@ void ngx_http_xet_pg_bytes(PGresult *res, ngx_int_t row, ngx_int_t col,
     ngx_str_t *value);
 int64_t ngx_http_xet_pg_int(PGresult *res, ngx_int_t row, ngx_int_t col);
 void ngx_http_xet_pg_clear(PGresult *res);
+
+
+/*
+ * Checks the form of a connection string.  NGX_OK, NGX_DECLINED when it holds a
+ * password, NGX_ERROR with the reason in err, of len bytes.
+ */
+ngx_int_t ngx_http_xet_pg_check_conninfo(ngx_str_t *conninfo, u_char *err,
+    size_t len);
+
+/*
+ * For "nginx -t": makes the checks of a new session, the schema and the folder
+ * of the store, and logs a warning, unless PostgreSQL can't be reached; changes
+ * nothing.  Blocks for some seconds at most.
+ */
+void ngx_http_xet_pg_check_test(ngx_cycle_t *cycle, const char *conninfo,
+    const ngx_str_t *store);
 
 
 #endif /* _NGX_HTTP_XET_PG_H_INCLUDED_ */

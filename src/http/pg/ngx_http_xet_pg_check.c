@@ -10,8 +10,8 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_pg_check.h"
-#include "ngx_http_xet_store_identity.h"
+#include "ngx_http_xet_pg_session.h"
+#include "ngx_http_xet_store.h"
 
 #include <poll.h>
 

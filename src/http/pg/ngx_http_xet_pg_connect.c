@@ -18,8 +18,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_pg_check.h"
-#include "ngx_http_xet_pg_connect.h"
+#include "ngx_http_xet_pg_session.h"
 
 #include <dlfcn.h>
 #include <poll.h>

@@ -26,8 +26,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_pg_connect.h"
-#include "ngx_http_xet_pg_setup.h"
+#include "ngx_http_xet_pg_session.h"
 
 
 static const char  ngx_http_xet_pg_setup_sql[] =

@@ -14,7 +14,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_damage.h"
+#include "ngx_http_xet_query.h"
 #include "ngx_http_xet_store.h"
 
 

@@ -8,13 +8,142 @@
 
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_array.h"
-#include "ngx_http_xet_damage.h"
 #include "ngx_http_xet_pg.h"
-#include "ngx_http_xet_register_batch.h"
-#include "ngx_http_xet_slices.h"
 #include "ngx_http_xet_store.h"
 
+
+/*
+ * ngx_http_xet_slices.c: which parts of which xorbs' chunk lists are asked for:
+ * the parameters of ngx_http_xet_query_xorb_slices().
+ */
+
+typedef struct {
+    ngx_http_xet_array_t   xorbs;
+    ngx_http_xet_array_t   starts;
+    ngx_http_xet_array_t   ends;       /* exclusive */
+    ngx_uint_t             n;
+    ngx_uint_t             chunks;     /* in all slices */
+} ngx_http_xet_slices_t;
+
+
+/* As arrays: a thread may fill slices; destroy frees memory, reset keeps it. */
+void ngx_http_xet_slices_init(ngx_http_xet_slices_t *s);
+void ngx_http_xet_slices_reset(ngx_http_xet_slices_t *s);
+void ngx_http_xet_slices_destroy(ngx_http_xet_slices_t *s);
+
+void ngx_http_xet_slices_add(ngx_http_xet_slices_t *s, const xet_hash_t *xorb,
+    uint32_t start, uint32_t end);
+
+
+/*
+ * ngx_http_xet_damage.c: copies of xorbs that were found missing, cut or
+ * damaged: noted by threads, reported to PostgreSQL by the event loop, so that
+ * nothing new refers to them until they are healed.
+ */
+
+/*
+ * Further ones are dropped, and found by who comes next.  Where all are to be
+ * found they are asked for by as many (xet.shard_doubts() in
+ * sql/functions.sql).
+ */
+#define NGX_HTTP_XET_DAMAGE_MAX  1024
+
+
+typedef struct {
+    ngx_http_xet_array_t  xorbs;
+    ngx_http_xet_array_t  tags;
+    ngx_uint_t            n;
+} ngx_http_xet_damage_t;
+
+
+void ngx_http_xet_damage_init(ngx_http_xet_damage_t *d);
+void ngx_http_xet_damage_destroy(ngx_http_xet_damage_t *d);
+
+void ngx_http_xet_damage_note(ngx_http_xet_damage_t *d,
+    const xet_hash_t *xorb, uint32_t tag);
+
+/*
+ * Looks at a copy that a row names as ngx_http_xet_store_stat_job() does; notes
+ * and logs a copy that is not there with its size, XET_STORE_DAMAGED.
+ */
+xet_status_t ngx_http_xet_damage_stat_job(ngx_http_xet_damage_t *d,
+    const ngx_str_t *store, const xet_hash_t *xorb, uint32_t tag,
+    uint64_t size, ngx_log_t *log);
+
+
+/*
+ * ngx_http_xet_register_batch.c: files and their terms, verified, on their way
+ * into PostgreSQL.
+ *
+ * A batch is bounded; what does not fit into one is staged under the upload's
+ * id, and the last one commits all of them in one transaction.  One file at a
+ * time is open in a batch, and its terms may begin in one batch and end in
+ * another.  A batch belongs to the thread while a job runs.
+ */
+
+#define NGX_HTTP_XET_UPLOAD_LEN  16            /* an upload's random id */
+
+
+typedef struct {
+    u_char                 id[NGX_HTTP_XET_UPLOAD_LEN];
+    int32_t                seq;                /* batches staged */
+
+    ngx_http_xet_array_t   serials;            /* per file: its number */
+    ngx_http_xet_array_t   hashes;
+    ngx_http_xet_array_t   sizes;
+    ngx_http_xet_array_t   sha256;
+    ngx_http_xet_array_t   counts;
+    ngx_http_xet_array_t   packed;             /* NULL: in segments */
+    ngx_http_xet_array_t   chunks;             /* hash of the first chunk */
+    ngx_http_xet_array_t   xorbs;              /* xorb of the first chunk */
+    ngx_http_xet_array_t   indexes;            /* its index in that xorb */
+
+    ngx_http_xet_array_t   seg_serials;        /* per segment: its file */
+    ngx_http_xet_array_t   seg_firsts;
+    ngx_http_xet_array_t   seg_ends;
+    ngx_http_xet_array_t   seg_packed;
+
+    size_t                 size;               /* bytes in the arrays, about */
+
+    /* the open file */
+    int64_t                serial;             /* from 1, in the upload */
+    uint64_t               first;              /* offset of terms[0] */
+    uint64_t               end;                /* offset behind the terms */
+    ngx_uint_t             nterms;             /* in terms */
+    ngx_uint_t             segmented;          /* some are in segments */
+    u_char                 terms[XET_TERM_SEGMENT_MAX * XET_TERM_LEN];
+} ngx_http_xet_batch_t;
+
+
+void ngx_http_xet_batch_init(ngx_http_xet_batch_t *b);
+void ngx_http_xet_batch_destroy(ngx_http_xet_batch_t *b);
+
+/* Empties the arrays, after the batch was staged: the open file stays open. */
+void ngx_http_xet_batch_reset(ngx_http_xet_batch_t *b);
+
+/* Whether the batch is out of memory; to be called before it is sent. */
+ngx_int_t ngx_http_xet_batch_failed(ngx_http_xet_batch_t *b);
+
+/* A file of the batch: open, then a call for each term in order, then close. */
+void ngx_http_xet_batch_open(ngx_http_xet_batch_t *b);
+void ngx_http_xet_batch_term(ngx_http_xet_batch_t *b, const xet_term_t *term);
+
+/* sha256: the digest in its usual byte order, or NULL. */
+void ngx_http_xet_batch_close(ngx_http_xet_batch_t *b,
+    const xet_shard_verifier_t *file, const u_char *sha256);
+
+
+/* The arrays in the order of the statements' parameters. */
+#define NGX_HTTP_XET_BATCH_ARRAYS  13
+
+ngx_http_xet_array_t *ngx_http_xet_batch_array(ngx_http_xet_batch_t *b,
+    ngx_uint_t i);
+
+
+/*
+ * ngx_http_xet_query.c: one function a statement: binds parameters, reads rows
+ * into structures.
+ */
 
 /*
  * The rc that the handler of a query gets:
@@ -40,6 +169,14 @@ struct ngx_http_xet_query_s {
     PGresult                       *res;       /* what the rows point into */
     const u_char                   *upload;    /* id of the staged batches */
     ngx_http_xet_temp_t            *copy;      /* that a row is to name */
+
+    /*
+     * Called when the request dies before the statement is answered.  Returns
+     * 1 when the statement goes on, with a handler of its own that cleans up
+     * behind it, and 0 when it is to be detached; NULL: it is detached.
+     */
+    ngx_uint_t                    (*left)(ngx_http_xet_query_t *q);
+
     u_char                          sqlstate[6]; /* "" unless refused */
 
     ngx_http_xet_params_t           params;    /* of the statement */
@@ -99,7 +236,7 @@ int64_t ngx_http_xet_query_number(ngx_http_request_t *r);
 
 /*
  * Files, and chunks where dedup ends at the repo, are seen as the request's
- * token allows (ngx_http_xet_auth.h).
+ * token allows (ngx_http_xet_access.h).
  *
  * The functions return NGX_AGAIN when the handler will be called, NGX_BUSY
  * when PostgreSQL can't take the statement, NGX_ERROR without memory.
@@ -399,6 +536,10 @@ void ngx_http_xet_query_zt_reports_put(const xet_hash_t *file, uint64_t rules,
     ngx_http_xet_array_t *objects, ngx_http_xet_array_t *reports);
 
 #endif
+
+
+/* By number; the last element is no statement and has no name. */
+extern const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[];
 
 
 ngx_int_t ngx_http_xet_query_ping(ngx_http_request_t *r,

@@ -5,8 +5,8 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_auth.h"
-#include "ngx_http_xet_lanes.h"
+#include "ngx_http_xet_access.h"
+#include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_query_send.h"
 
 

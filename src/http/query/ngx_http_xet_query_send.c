@@ -8,17 +8,14 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_auth.h"
-#include "ngx_http_xet_lanes.h"
+#include "ngx_http_xet_access.h"
+#include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_query_send.h"
-#include "ngx_http_xet_query_stmt.h"
 
 
 static void ngx_http_xet_query_result(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 static void ngx_http_xet_query_cleanup(void *data);
-static void ngx_http_xet_query_orphan_done(void *data, PGresult *res,
-    ngx_int_t rc, const char *sqlstate);
 static void ngx_http_xet_query_pool_cleanup(void *data);
 
 
@@ -100,8 +97,7 @@ ngx_http_xet_query_result(void *data, PGresult *res, ngx_int_t rc,
     c = r->connection;
 
     q->query = NULL;
-    q->upload = NULL;
-    q->copy = NULL;
+    q->left = NULL;
     q->res = res;
 
     if (sqlstate) {
@@ -126,64 +122,20 @@ ngx_http_xet_query_result(void *data, PGresult *res, ngx_int_t rc,
 }
 
 
-/*
- * The request dies.  A batch that is being staged can be dropped only after
- * PostgreSQL has finished the statement that stages it.
- */
-
 static void
 ngx_http_xet_query_cleanup(void *data)
 {
     ngx_http_xet_query_t *q = data;
 
-    u_char  *id;
-
     if (q->query == NULL) {
         return;
     }
 
-    if (q->copy && ngx_http_xet_query_xorb_left(q)) {
-        q->query = NULL;
-        return;
-    }
-
-    id = NULL;
-
-    if (q->upload && q->query->pg) {
-        id = ngx_alloc(NGX_HTTP_XET_UPLOAD_LEN, ngx_cycle->log);
-    }
-
-    if (id) {
-        ngx_memcpy(id, q->upload, NGX_HTTP_XET_UPLOAD_LEN);
-
-        q->query->handler = ngx_http_xet_query_orphan_done;
-        q->query->data = id;
-
-        /* its parameters die with the request: it can't be sent again */
-
-        q->query->tries = NGX_MAX_INT32_VALUE;
-
-    } else {
+    if (q->left == NULL || !q->left(q)) {
         ngx_http_xet_lanes_detach(q->query);
     }
 
     q->query = NULL;
-}
-
-
-static void
-ngx_http_xet_query_orphan_done(void *data, PGresult *res, ngx_int_t rc,
-    const char *sqlstate)
-{
-    u_char *id = data;
-
-    if (res) {
-        ngx_http_xet_pg_clear(res);
-    }
-
-    ngx_http_xet_query_shard_unstage(id);
-
-    ngx_free(id);
 }
 
 

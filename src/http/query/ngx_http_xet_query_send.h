@@ -1,16 +1,57 @@
 
 /*
- * Inside of query: the way to send a statement.
+ * Inside of query: the statements, and the way to send one.
  */
 
 #ifndef _NGX_HTTP_XET_QUERY_SEND_H_INCLUDED_
 #define _NGX_HTTP_XET_QUERY_SEND_H_INCLUDED_
 
 
-#include "ngx_http_xet_lanes.h"
 #include "ngx_http_xet_query.h"
-#include "ngx_http_xet_query_stmt.h"
 
+
+/*
+ * ngx_http_xet_query_stmt.c: the statements and their numbers, of
+ * statements.def.
+ */
+
+#define XET_ROWS(name, params, columns)                                       \
+    XET_STATEMENT(name, params, "SELECT " columns " FROM xet." #name          \
+                  "(" NGX_HTTP_XET_STMT_##params ")")
+#define XET_ALL(name, params, columns)                                        \
+    XET_STATEMENT(name##_all, params, "SELECT " columns " FROM xet." #name    \
+                  "(" NGX_HTTP_XET_STMT_##params ", NULL)")
+#define XET_VALUE(name, params)                                               \
+    XET_STATEMENT(name, params, "SELECT xet." #name                           \
+                  "(" NGX_HTTP_XET_STMT_##params ")")
+#define XET_TEXT(name, params, text)  XET_STATEMENT(name, params, text)
+
+
+#define NGX_HTTP_XET_STMT_0   ""
+#define NGX_HTTP_XET_STMT_1   "$1"
+#define NGX_HTTP_XET_STMT_2   "$1, $2"
+#define NGX_HTTP_XET_STMT_3   "$1, $2, $3"
+#define NGX_HTTP_XET_STMT_4   "$1, $2, $3, $4"
+#define NGX_HTTP_XET_STMT_6   NGX_HTTP_XET_STMT_4 ", $5, $6"
+#define NGX_HTTP_XET_STMT_7   NGX_HTTP_XET_STMT_6 ", $7"
+#define NGX_HTTP_XET_STMT_11  NGX_HTTP_XET_STMT_7 ", $8, $9, $10, $11"
+#define NGX_HTTP_XET_STMT_15  NGX_HTTP_XET_STMT_11 ", $12, $13, $14, $15"
+#define NGX_HTTP_XET_STMT_17  NGX_HTTP_XET_STMT_15 ", $16, $17"
+
+
+#define XET_STATEMENT(name, params, sql)  ngx_http_xet_stmt_##name,
+
+typedef enum {
+#include "statements.def"
+    ngx_http_xet_stmt_none
+} ngx_http_xet_stmt_e;
+
+#undef XET_STATEMENT
+
+
+/*
+ * ngx_http_xet_query_send.c: the way to send a statement.
+ */
 
 /*
  * Begins the next statement of a request: returns its parameters, none so far,
@@ -62,14 +103,6 @@ ngx_http_xet_post_##name(ngx_http_xet_params_t *p,                            \
 #include "statements.def"
 
 #undef XET_STATEMENT
-
-
-/*
- * Called when the request dies before the statement for q->copy is answered.
- * Returns 1 when the statement goes on with a handler of its own, which removes
- * the copy if no row names it, and 0 when the caller has to detach it.
- */
-ngx_uint_t ngx_http_xet_query_xorb_left(ngx_http_xet_query_t *q);
 
 
 #endif /* _NGX_HTTP_XET_QUERY_SEND_H_INCLUDED_ */

@@ -5,8 +5,15 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_lanes.h"
+#include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_query_send.h"
+
+
+static ngx_int_t ngx_http_xet_query_staged(ngx_http_request_t *r,
+    ngx_int_t rc, ngx_http_xet_batch_t *b);
+static ngx_uint_t ngx_http_xet_query_shard_left(ngx_http_xet_query_t *q);
+static void ngx_http_xet_query_shard_left_done(void *data, PGresult *res,
+    ngx_int_t rc, const char *sqlstate);
 
 
 /* Sets the parameters of a batch, for shard_stage and for shard_put. */
@@ -38,19 +45,13 @@ ngx_int_t
 ngx_http_xet_query_shard_stage(ngx_http_request_t *r, ngx_http_xet_batch_t *b,
     ngx_http_xet_query_handler_pt handler)
 {
-    ngx_int_t  rc;
-
     if (ngx_http_xet_query_batch(r, b) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    rc = ngx_http_xet_send_shard_stage(r, NGX_HTTP_XET_WRITE, handler);
-
-    if (rc == NGX_AGAIN) {
-        ngx_http_xet_query_get(r)->upload = b->id;
-    }
-
-    return rc;
+    return ngx_http_xet_query_staged(r,
+               ngx_http_xet_send_shard_stage(r, NGX_HTTP_XET_WRITE, handler),
+               b);
 }
 
 
@@ -71,11 +72,71 @@ ngx_http_xet_query_shard_put(ngx_http_request_t *r, ngx_http_xet_batch_t *b,
 
     rc = ngx_http_xet_send_shard_put(r, NGX_HTTP_XET_WRITE, handler);
 
-    if (rc == NGX_AGAIN && b->seq) {
+    return b->seq ? ngx_http_xet_query_staged(r, rc, b) : rc;
+}
+
+
+/* Has the staged batches dropped if the request dies. */
+
+static ngx_int_t
+ngx_http_xet_query_staged(ngx_http_request_t *r, ngx_int_t rc,
+    ngx_http_xet_batch_t *b)
+{
+    ngx_http_xet_query_t  *q;
+
+    if (rc == NGX_AGAIN) {
+        q = ngx_http_xet_query_get(r);
+
         q->upload = b->id;
+        q->left = ngx_http_xet_query_shard_left;
     }
 
     return rc;
+}
+
+
+/*
+ * The request dies.  A batch that is being staged can be dropped only after
+ * PostgreSQL has finished the statement that stages it.
+ */
+
+static ngx_uint_t
+ngx_http_xet_query_shard_left(ngx_http_xet_query_t *q)
+{
+    u_char  *id;
+
+    id = ngx_alloc(NGX_HTTP_XET_UPLOAD_LEN, ngx_cycle->log);
+    if (id == NULL) {
+        return 0;
+    }
+
+    ngx_memcpy(id, q->upload, NGX_HTTP_XET_UPLOAD_LEN);
+
+    if (ngx_http_xet_lanes_bequeath(q->query,
+                                    ngx_http_xet_query_shard_left_done, id)
+        != NGX_OK)
+    {
+        ngx_free(id);
+        return 0;
+    }
+
+    return 1;
+}
+
+
+static void
+ngx_http_xet_query_shard_left_done(void *data, PGresult *res, ngx_int_t rc,
+    const char *sqlstate)
+{
+    u_char *id = data;
+
+    if (res) {
+        ngx_http_xet_pg_clear(res);
+    }
+
+    ngx_http_xet_query_shard_unstage(id);
+
+    ngx_free(id);
 }
 
 
@@ -92,12 +153,8 @@ ngx_http_xet_query_shard_unstage(const u_char *id)
 
     /* what can't be dropped now is dropped by xet.sweep() */
 
-    if (q && q->pg == NULL) {
-
-        /* the statement waits, maybe longer than the id lives */
-
-        ngx_memcpy(q->own, id, NGX_HTTP_XET_UPLOAD_LEN);
-        q->values[0] = (const char *) q->own;
+    if (q) {
+        ngx_http_xet_lanes_own(q);         /* may wait longer than id lives */
     }
 }
 

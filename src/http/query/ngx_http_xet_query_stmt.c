@@ -3,7 +3,7 @@
  * The table of statements.
  */
 
-#include "ngx_http_xet_query_stmt.h"
+#include "ngx_http_xet_query_send.h"
 
 
 #define XET_STATEMENT(name, params, sql)  { #name, sql, params },

@@ -5,10 +5,9 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_auth.h"
-#include "ngx_http_xet_lanes.h"
+#include "ngx_http_xet_access.h"
+#include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_query_send.h"
-#include "ngx_http_xet_task.h"
 
 
 /* A copy whose request died while a statement was to make a row name it. */
@@ -23,6 +22,7 @@ static ngx_http_xet_params_t *ngx_http_xet_query_slices_params(
     ngx_http_request_t *r, ngx_http_xet_slices_t *slices);
 static ngx_int_t ngx_http_xet_query_xorb_kept(ngx_http_request_t *r,
     ngx_int_t rc, ngx_http_xet_temp_t *file);
+static ngx_uint_t ngx_http_xet_query_xorb_left(ngx_http_xet_query_t *q);
 static void ngx_http_xet_query_left_done(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 static void ngx_http_xet_query_left_job(void *data, ngx_log_t *log);
@@ -235,8 +235,13 @@ static ngx_int_t
 ngx_http_xet_query_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
     ngx_http_xet_temp_t *file)
 {
+    ngx_http_xet_query_t  *q;
+
     if (rc == NGX_AGAIN) {
-        ngx_http_xet_query_get(r)->copy = file;
+        q = ngx_http_xet_query_get(r);
+
+        q->copy = file;
+        q->left = ngx_http_xet_query_xorb_left;
 
         ngx_http_xet_store_keep(file, 1);
     }
@@ -252,25 +257,12 @@ ngx_http_xet_query_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
  * result tells whether a row names the copy.
  */
 
-ngx_uint_t
+static ngx_uint_t
 ngx_http_xet_query_xorb_left(ngx_http_xet_query_t *q)
 {
-    size_t                    len;
-    ngx_http_xet_left_t      *left;
-    ngx_http_xet_pg_query_t  *query;
-
-    query = q->query;
-
-    if (query->pg == NULL) {
-
-        /* one that waits to be sent again was sent, and may be committed */
-
-        if (!query->lost) {
-            ngx_http_xet_store_keep(q->copy, 0);
-        }
-
-        return 0;
-    }
+    size_t                len;
+    ngx_int_t             rc;
+    ngx_http_xet_left_t  *left;
 
     len = ngx_strlen(q->copy->name);
 
@@ -283,11 +275,19 @@ ngx_http_xet_query_xorb_left(ngx_http_xet_query_t *q)
     left->tag = q->copy->tag;
     ngx_memcpy(left->name, q->copy->name, len + 1);
 
-    query->handler = ngx_http_xet_query_left_done;
-    query->data = left;
-    query->tries = NGX_MAX_INT32_VALUE;
+    rc = ngx_http_xet_lanes_bequeath(q->query, ngx_http_xet_query_left_done,
+                                     left);
+    if (rc == NGX_OK) {
+        return 1;
+    }
 
-    return 1;
+    if (rc == NGX_DECLINED) {
+        ngx_http_xet_store_keep(q->copy, 0);       /* no row can name it */
+    }
+
+    ngx_free(left);
+
+    return 0;
 }
 
 

@@ -4,7 +4,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_lanes.h"
+#include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_query_send.h"
 
 

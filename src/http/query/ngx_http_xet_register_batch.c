@@ -7,7 +7,7 @@
  * of their own, segments of 256 terms.
  */
 
-#include "ngx_http_xet_register_batch.h"
+#include "ngx_http_xet_query.h"
 
 
 #define NGX_HTTP_XET_BATCH_FILE  320           /* bytes of a file's columns */

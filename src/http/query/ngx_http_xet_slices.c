@@ -3,7 +3,7 @@
  * Which parts of which xorbs' chunk lists are asked for.
  */
 
-#include "ngx_http_xet_slices.h"
+#include "ngx_http_xet_query.h"
 
 
 void

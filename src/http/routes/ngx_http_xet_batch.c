@@ -10,11 +10,8 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_array.h"
-#include "ngx_http_xet_error.h"
-#include "ngx_http_xet_output.h"
-#include "ngx_http_xet_plan.h"
-#include "ngx_http_xet_plan_spool.h"
+#include "ngx_http_xet_download.h"
+#include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
 

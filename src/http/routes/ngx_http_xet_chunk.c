@@ -22,13 +22,8 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_damage.h"
-#include "ngx_http_xet_error.h"
-#include "ngx_http_xet_header.h"
-#include "ngx_http_xet_output.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
-#include "ngx_http_xet_task.h"
 
 
 typedef struct {

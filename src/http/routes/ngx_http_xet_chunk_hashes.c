@@ -19,14 +19,9 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_error.h"
-#include "ngx_http_xet_header.h"
-#include "ngx_http_xet_lanes.h"
-#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
-#include "ngx_http_xet_slices.h"
-#include "ngx_http_xet_task.h"
 
 
 #define NGX_HTTP_XET_DIRTY_MAX     1024

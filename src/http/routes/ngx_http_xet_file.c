@@ -5,9 +5,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_auth.h"
-#include "ngx_http_xet_error.h"
-#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_access.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
 

@@ -13,11 +13,8 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_auth.h"
-#include "ngx_http_xet_content.h"
-#include "ngx_http_xet_error.h"
-#include "ngx_http_xet_header.h"
-#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_access.h"
+#include "ngx_http_xet_download.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
 

@@ -9,12 +9,9 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_error.h"
-#include "ngx_http_xet_header.h"
-#include "ngx_http_xet_ingest.h"
-#include "ngx_http_xet_output.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
+#include "ngx_http_xet_upload.h"
 
 
 static xet_status_t ngx_http_xet_file_put_expected(ngx_http_request_t *r,

@@ -16,12 +16,8 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_damage.h"
-#include "ngx_http_xet_error.h"
-#include "ngx_http_xet_output.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
-#include "ngx_http_xet_task.h"
 
 
 struct ngx_http_xet_grant_s {

@@ -12,12 +12,10 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_error.h"
-#include "ngx_http_xet_lanes.h"
-#include "ngx_http_xet_output.h"
-#include "ngx_http_xet_probe.h"
+#include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
+#include "ngx_http_xet_store.h"
 
 
 static void ngx_http_xet_health_queried(ngx_http_request_t *r, ngx_int_t rc);

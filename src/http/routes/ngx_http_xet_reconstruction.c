@@ -4,10 +4,8 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_error.h"
-#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_download.h"
 #include "ngx_http_xet_query.h"
-#include "ngx_http_xet_recon.h"
 #include "ngx_http_xet_routes.h"
 
 

@@ -16,15 +16,11 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_auth.h"
-#include "ngx_http_xet_body_filter.h"
-#include "ngx_http_xet_error.h"
-#include "ngx_http_xet_frames.h"
-#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_access.h"
 #include "ngx_http_xet_query.h"
-#include "ngx_http_xet_register.h"
 #include "ngx_http_xet_routes.h"
 #include "ngx_http_xet_store.h"
+#include "ngx_http_xet_upload.h"
 
 
 /* Milliseconds before the first frame; an error by then is a status. */

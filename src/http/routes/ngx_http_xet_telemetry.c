@@ -10,11 +10,9 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_body_filter.h"
-#include "ngx_http_xet_error.h"
-#include "ngx_http_xet_output.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
+#include "ngx_http_xet_upload.h"
 
 
 typedef struct {

@@ -10,11 +10,8 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_error.h"
-#include "ngx_http_xet_header.h"
-#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_download.h"
 #include "ngx_http_xet_routes.h"
-#include "ngx_http_xet_url.h"
 
 
 static ngx_int_t ngx_http_xet_token_claims(ngx_http_request_t *r,

@@ -16,17 +16,12 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_auth.h"
-#include "ngx_http_xet_body_filter.h"
-#include "ngx_http_xet_damage.h"
-#include "ngx_http_xet_error.h"
-#include "ngx_http_xet_keep.h"
-#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_access.h"
+#include "ngx_http_xet_download.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
 #include "ngx_http_xet_store.h"
-#include "ngx_http_xet_task.h"
-#include "ngx_http_xet_url.h"
+#include "ngx_http_xet_upload.h"
 
 
 typedef struct {

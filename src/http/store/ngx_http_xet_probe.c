@@ -16,9 +16,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_probe.h"
 #include "ngx_http_xet_store.h"
-#include "ngx_http_xet_store_identity.h"
 
 #include <sys/statvfs.h>
 

@@ -26,10 +26,6 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_store.h"
-#include "ngx_http_xet_store_identity.h"
-#include "ngx_http_xet_store_status.h"
-#include "ngx_http_xet_task.h"
-#include "ngx_http_xet_whole.h"
 
 #include <openssl/rand.h>
 

@@ -8,11 +8,7 @@
 #define _NGX_HTTP_XET_STORE_H_INCLUDED_
 
 
-#include <ngx_config.h>
-#include <ngx_core.h>
-#include <ngx_http.h>
-
-#include "xet.h"
+#include "ngx_http_xet.h"
 
 
 /*
@@ -40,7 +36,7 @@ typedef struct {
     xet_checksum_state_t  *checksum;           /* of the bytes written */
     xet_checksum_t         digest;             /* set by commit */
     uint32_t               tag;                /* set by commit */
-    uint64_t               began;              /* see ngx_http_xet_whole.h */
+    uint64_t               began;              /* ngx_http_xet_whole_moment() */
 
     unsigned               anonymous:1;        /* O_TMPFILE is to be tried */
     unsigned               digested:1;         /* checksum is computed */
@@ -133,6 +129,146 @@ void ngx_http_xet_store_remove_job(const ngx_str_t *store,
 
 u_char *ngx_http_xet_store_path(u_char *dst, const xet_hash_t *xorb,
     uint32_t tag);
+
+
+/*
+ * ngx_http_xet_store_status.c: what the file system says, as a status of the
+ * core.
+ */
+
+/*
+ * The status of an errno: XET_STORE_FULL; XET_STORE_FILES for too many open
+ * files, which passes by itself; or XET_STORE_FAILED.
+ */
+xet_status_t ngx_http_xet_store_status(ngx_err_t err);
+
+/* Logs that call has failed for name with ngx_errno; returns its status. */
+xet_status_t ngx_http_xet_store_failed(ngx_log_t *log, const char *call,
+    const void *name);
+
+
+/*
+ * ngx_http_xet_store_identity.c: whether the folder of the store is the one
+ * that the database describes.
+ */
+
+#define NGX_HTTP_XET_IDENTITY_LEN  32          /* hex digits */
+
+
+/*
+ * Reads the identity of the folder into NGX_HTTP_XET_IDENTITY_LEN + 1 bytes,
+ * the last one zero.  XET_DONE when the folder has no identity,
+ * XET_STORE_FAILED or XET_STORE_FILES when the file can't be read.
+ */
+xet_status_t ngx_http_xet_store_identity_read_job(const ngx_str_t *store,
+    u_char *identity, ngx_log_t *log);
+
+/*
+ * Gives the folder an identity, durably.  XET_OK as well when the folder has
+ * one already, which stays: the caller reads it again.
+ */
+xet_status_t ngx_http_xet_store_identity_make_job(const ngx_str_t *store,
+    const u_char *identity, ngx_log_t *log);
+
+/*
+ * Draws a new identity at random, with a zero byte behind it.  XET_OK, or
+ * XET_INTERNAL.
+ */
+xet_status_t ngx_http_xet_store_identity_draw(u_char *identity);
+
+
+/*
+ * Notes the identity that the database has, for all threads of the worker;
+ * called in any thread, for each new session.
+ */
+void ngx_http_xet_store_identity_note(const u_char *identity);
+
+/*
+ * Whether the folder has the identity that was noted: XET_OK, XET_STORE_OTHER,
+ * or the error of reading the file.  XET_OK as well when none was noted: then
+ * the worker has had no session yet, and what this check protects needs a
+ * session, which compares the identities when it connects.
+ */
+xet_status_t ngx_http_xet_store_identity_check_job(const ngx_str_t *store,
+    ngx_log_t *log);
+
+
+/*
+ * ngx_http_xet_whole.c: readings of copies of xorbs, to see if they are whole:
+ * one of a worker is enough for all uploads that had begun before it.
+ */
+
+/*
+ * Moments are numbers that grow with each call, not times: of two moments the
+ * larger one was taken later, also within one turn of the event loop.
+ */
+uint64_t ngx_http_xet_whole_moment(void);
+
+
+/*
+ * A request that asks about a copy, and may become the one that reads it.  The
+ * owner zeroes the structure once, and sets the first group of members before
+ * each ask; the structure stays in place until the answer, or until the owner
+ * calls ngx_http_xet_whole_leave().
+ */
+
+typedef struct {
+    xet_hash_t     xorb;
+    uint32_t       tag;                        /* of the copy */
+    uint64_t       began;                      /* a moment before the upload */
+    void         (*handler)(void *data, xet_status_t status);
+    void          *data;
+
+    ngx_queue_t    queue;                      /* of readings, or waiting */
+    ngx_queue_t    waiting;                    /* for this reading */
+    uint64_t       moment;                     /* before this reading */
+    ngx_event_t    event;                      /* calls the handler */
+    xet_status_t   status;                     /* for the handler */
+    unsigned       reading:1;
+    unsigned       waits:1;
+} ngx_http_xet_whole_t;
+
+
+/*
+ * Asks whether the copy of w is whole.
+ *
+ * NGX_OK         the copy is whole: it was read after w->began
+ * NGX_AGAIN      another request reads the copy: the handler will be called
+ *                with the status that was found, or with XET_AGAIN when that
+ *                reading has no result, and the owner has to ask again
+ * NGX_DECLINED   the owner of w has to read the copy, and then calls
+ *                ngx_http_xet_whole_done()
+ */
+ngx_int_t ngx_http_xet_whole_ask(ngx_http_xet_whole_t *w);
+
+/*
+ * The reading of w has ended: XET_OK when the copy is whole, XET_AGAIN when
+ * nothing was read.  The handlers of those who wait are called with status,
+ * each as a posted event.
+ */
+void ngx_http_xet_whole_done(ngx_http_xet_whole_t *w, xet_status_t status);
+
+/* The owner of w dies: w waits no more, or its reading has no result. */
+void ngx_http_xet_whole_leave(ngx_http_xet_whole_t *w);
+
+
+/*
+ * ngx_http_xet_probe.c: whether the store of the worker can be written.
+ */
+
+typedef void (*ngx_http_xet_probe_pt)(ngx_http_request_t *r,
+    xet_status_t status);
+
+
+/*
+ * XET_OK, or the reason why the store can't be written: XET_STORE_SLOW while
+ * the disk does not answer, XET_STORE_FULL, XET_STORE_OTHER, ...;
+ * XET_OVERLOADED or XET_NOMEM when no probe could be started.  XET_AGAIN: a
+ * probe is under way, and handler is called with its result, unless the
+ * request has ended by then.  The result of a probe is valid for a second.
+ */
+xet_status_t ngx_http_xet_probe(ngx_http_request_t *r,
+    ngx_http_xet_probe_pt handler);
 
 
 #endif /* _NGX_HTTP_XET_STORE_H_INCLUDED_ */

@@ -16,8 +16,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_store_identity.h"
-#include "ngx_http_xet_store_status.h"
+#include "ngx_http_xet_store.h"
 
 #include <openssl/rand.h>
 #include <pthread.h>

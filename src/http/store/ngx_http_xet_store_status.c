@@ -3,7 +3,7 @@
  * What the file system says, as a status of the core.
  */
 
-#include "ngx_http_xet_store_status.h"
+#include "ngx_http_xet_store.h"
 
 
 xet_status_t

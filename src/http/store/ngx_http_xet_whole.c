@@ -24,7 +24,7 @@
  * Threads:    the event loop only.
  */
 
-#include "ngx_http_xet_whole.h"
+#include "ngx_http_xet_store.h"
 
 
 #define NGX_HTTP_XET_WHOLE_MAX    64

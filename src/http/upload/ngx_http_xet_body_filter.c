@@ -27,9 +27,8 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_body_filter.h"
 #include "ngx_http_xet_pieces.h"
-#include "ngx_http_xet_task.h"
+#include "ngx_http_xet_upload.h"
 
 
 struct ngx_http_xet_body_s {

@@ -14,9 +14,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_frames.h"
-#include "ngx_http_xet_header.h"
-#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_upload.h"
 
 
 #define NGX_HTTP_XET_FRAMES_GAP  200   /* ms between unforced frames */

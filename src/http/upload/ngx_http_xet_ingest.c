@@ -15,7 +15,7 @@
  *                         for any shard
  *     prove     (query)   the SHA-256, which a shard only claims
  *
- * ask and keep pause the body (ngx_http_xet_body_filter.h).  A xorb's bytes
+ * ask and keep pause the body (ngx_http_xet_upload.h).  A xorb's bytes
  * are durable before its row is written, and all xorbs have their rows before
  * the file is registered; an upload that dies before that leaves xorbs that
  * the next upload of the same content finds.
@@ -25,14 +25,10 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_body_filter.h"
-#include "ngx_http_xet_damage.h"
-#include "ngx_http_xet_ingest.h"
 #include "ngx_http_xet_ingest_spool.h"
-#include "ngx_http_xet_keep.h"
 #include "ngx_http_xet_query.h"
-#include "ngx_http_xet_register.h"
 #include "ngx_http_xet_store.h"
+#include "ngx_http_xet_upload.h"
 
 #include <openssl/evp.h>
 

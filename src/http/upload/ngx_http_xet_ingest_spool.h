@@ -12,8 +12,8 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 
-#include "xet.h"
 #include "ngx_http_xet_store.h"
+#include "xet.h"
 
 
 #define NGX_HTTP_XET_SPOOL_RECORDS  64         /* in memory */

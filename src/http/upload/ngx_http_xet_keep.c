@@ -29,11 +29,9 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_damage.h"
-#include "ngx_http_xet_keep.h"
 #include "ngx_http_xet_query.h"
-#include "ngx_http_xet_task.h"
-#include "ngx_http_xet_whole.h"
+#include "ngx_http_xet_store.h"
+#include "ngx_http_xet_upload.h"
 
 
 #define NGX_HTTP_XET_KEEP_ROUNDS  8

@@ -5,11 +5,8 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_body_filter.h"
-#include "ngx_http_xet_error.h"
-#include "ngx_http_xet_limit.h"
-#include "ngx_http_xet_limit_zone.h"
-#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_access.h"
+#include "ngx_http_xet_upload.h"
 
 
 struct ngx_http_xet_hold_s {

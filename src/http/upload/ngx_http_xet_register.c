@@ -23,13 +23,10 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_damage.h"
-#include "ngx_http_xet_lanes.h"
+#include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_query.h"
-#include "ngx_http_xet_register.h"
-#include "ngx_http_xet_register_batch.h"
 #include "ngx_http_xet_register_window.h"
-#include "ngx_http_xet_task.h"
+#include "ngx_http_xet_upload.h"
 
 
 #define NGX_HTTP_XET_BATCH_SIZE   (1024 * 1024)

@@ -13,9 +13,9 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
-#include "xet.h"
-#include "ngx_http_xet_slices.h"
+#include "ngx_http_xet_query.h"
 #include "ngx_http_xet_store.h"
+#include "xet.h"
 
 
 #define NGX_HTTP_XET_WINDOW_TERMS   256

@@ -28,10 +28,8 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_error.h"
 #include "ngx_http_xet_pieces.h"
-#include "ngx_http_xet_task.h"
-#include "ngx_http_xet_verify_body.h"
+#include "ngx_http_xet_upload.h"
 
 
 struct ngx_http_xet_verify_s {

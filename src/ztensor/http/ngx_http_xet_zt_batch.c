@@ -28,9 +28,8 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_array.h"
+#include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_query.h"
-#include "ngx_http_xet_task.h"
 #include "ngx_http_xet_zt_batch.h"
 #include "xet_zt_sparse.h"
 

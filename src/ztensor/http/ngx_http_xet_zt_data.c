@@ -4,16 +4,13 @@
  *
  * Stored bytes, and the decoded bytes of a component that is not compressed,
  * are a range of the file and are served as files are
- * (ngx_http_xet_content.h), with ranges and conditions.  "rows" makes that
+ * (ngx_http_xet_download.h), with ranges and conditions.  "rows" makes that
  * range smaller.  The decoded bytes of a compressed component are left to the
  * client to decode if it can, otherwise the server decodes them.
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_content.h"
-#include "ngx_http_xet_error.h"
-#include "ngx_http_xet_header.h"
-#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_download.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
 #include "ngx_http_xet_zt_coded.h"

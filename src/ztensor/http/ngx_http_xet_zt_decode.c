@@ -21,10 +21,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_error.h"
-#include "ngx_http_xet_output.h"
-#include "ngx_http_xet_stream.h"
-#include "ngx_http_xet_task.h"
+#include "ngx_http_xet_download.h"
 #include "ngx_http_xet_zt_decode.h"
 
 

@@ -14,10 +14,8 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_error.h"
-#include "ngx_http_xet_output.h"
+#include "ngx_http_xet_download.h"
 #include "ngx_http_xet_routes.h"
-#include "ngx_http_xet_stream.h"
 #include "ngx_http_xet_zt_batch.h"
 #include "ngx_http_xet_zt_component.h"
 

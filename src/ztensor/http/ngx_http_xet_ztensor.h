@@ -9,7 +9,7 @@
 
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_reader.h"
+#include "ngx_http_xet_download.h"
 
 
 /* The limits of a location, as indices of limit[]. */
@@ -47,7 +47,7 @@ extern ngx_module_t  ngx_http_xet_ztensor_module;
 /*
  * The handler of an operation below: called once, from the event loop, when
  * the operation has returned XET_AGAIN.  status is one of the reader's
- * (ngx_http_xet_reader.h), or one that the operation names.
+ * (ngx_http_xet_download.h), or one that the operation names.
  */
 typedef void (*ngx_http_xet_ztensor_pt)(ngx_http_request_t *r, void *data,
     xet_status_t status);

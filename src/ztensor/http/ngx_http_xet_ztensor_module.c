@@ -5,7 +5,6 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_param.h"
 #include "ngx_http_xet_ztensor.h"
 
 

@@ -12,13 +12,9 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_auth.h"
-#include "ngx_http_xet_cors.h"
-#include "ngx_http_xet_error.h"
-#include "ngx_http_xet_header.h"
+#include "ngx_http_xet_access.h"
 #include "ngx_http_xet_module.h"
-#include "ngx_http_xet_output.h"
-#include "ngx_http_xet_verify_body.h"
+#include "ngx_http_xet_upload.h"
 
 
 static ngx_int_t ngx_http_xet_api_access(ngx_http_request_t *r);

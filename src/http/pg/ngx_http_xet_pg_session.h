@@ -1,0 +1,257 @@
+
+/*
+ * Inside of pg: connections, sessions and the lanes that they make.
+ */
+
+#ifndef _NGX_HTTP_XET_PG_SESSION_H_INCLUDED_
+#define _NGX_HTTP_XET_PG_SESSION_H_INCLUDED_
+
+
+#include "ngx_http_xet_pg.h"
+
+
+/*
+ * ngx_http_xet_pg_setup.c: a connection becomes a session.
+ */
+
+/*
+ * Sends all that makes conn a session in pipeline mode, with the statements of
+ * the array prepared, whose last element has no name, and with timeout and
+ * locks, in ms, as statement_timeout and lock_timeout.  NGX_ERROR: see
+ * PQerrorMessage().
+ */
+ngx_int_t ngx_http_xet_pg_setup_send(PGconn *conn,
+    const ngx_http_xet_pg_stmt_t *stmts, ngx_msec_t timeout,
+    ngx_msec_t locks);
+
+/*
+ * Takes the results that have come.  NGX_AGAIN: more are to come; NGX_OK: conn
+ * is ready; NGX_ERROR: error, of len bytes, says why.
+ */
+ngx_int_t ngx_http_xet_pg_setup_results(PGconn *conn, char *error, size_t len);
+
+
+/*
+ * ngx_http_xet_pg_check.c: what a connection must lead to.
+ */
+
+#define NGX_HTTP_XET_SCHEMA  "11"          /* last of sql/NNNN_*.sql */
+
+
+/*
+ * Checks that the database has the schema of this module and describes the
+ * folder of the store; gives both an identity where neither has one.  NULL, or
+ * what is wrong, a text that lives as long as conn.  Blocks; timeout, in ms, is
+ * for each wait for the server.
+ */
+const char *ngx_http_xet_pg_check_job(PGconn *conn, const ngx_str_t *store,
+    ngx_msec_t timeout, ngx_log_t *log);
+
+
+/*
+ * ngx_http_xet_pg_connect.c: a connection, made in a thread of its own.
+ */
+
+#define NGX_HTTP_XET_PG_ERROR_LEN  512
+
+
+/*
+ * Called in the event loop: with conn, which the callee owns then, or with NULL
+ * and an error that is freed on return.
+ */
+typedef void (*ngx_http_xet_pg_connected_pt)(void *data, PGconn *conn,
+    const char *error);
+
+typedef struct ngx_http_xet_pg_connect_s  ngx_http_xet_pg_connect_t;
+
+
+/* Starts to connect; handler is called later.  NULL: no thread can be had. */
+ngx_http_xet_pg_connect_t *ngx_http_xet_pg_connect_start(
+    ngx_http_xet_pg_connected_pt handler, void *data);
+
+/* For a process that exits: does not wait, and handler is not called. */
+void ngx_http_xet_pg_connect_abandon(ngx_http_xet_pg_connect_t *ctx);
+
+/* Copies a message of libpq, without the newline at its end. */
+void ngx_http_xet_pg_text(char *dst, size_t size, const char *text);
+
+
+/*
+ * ngx_http_xet_pg.c: one PostgreSQL session as nginx events.
+ */
+
+typedef struct ngx_http_xet_pg_s  ngx_http_xet_pg_t;
+
+
+/*
+ * A statement on its way.  Allocated by ngx_http_xet_lanes_send(), freed before
+ * its handler is called; a caller that does not want the result any more calls
+ * ngx_http_xet_lanes_detach().
+ */
+
+struct ngx_http_xet_pg_query_s {
+    ngx_queue_t                     queue;
+    const ngx_http_xet_pg_stmt_t   *stmt;
+    ngx_event_t                     timer;
+    ngx_msec_t                      start;
+
+    ngx_http_xet_pg_handler_pt      handler;   /* NULL: detached */
+    void                           *data;
+
+    void                           *lane;
+    ngx_http_xet_pg_t              *pg;        /* where it is in flight */
+
+    PGresult                       *res;
+    ngx_uint_t                      tries;
+    unsigned                        lost:1;    /* an attempt's end is unknown */
+
+    const char                     *values[NGX_HTTP_XET_PARAMS_MAX];
+    int                             lengths[NGX_HTTP_XET_PARAMS_MAX];
+    u_char                          own[16];   /* a value no request owns */
+};
+
+
+typedef enum {
+    NGX_HTTP_XET_PG_CLOSED = 0,
+    NGX_HTTP_XET_PG_CONNECTING,                /* and preparing */
+    NGX_HTTP_XET_PG_READY,
+    NGX_HTTP_XET_PG_BACKOFF                    /* waits to connect again */
+} ngx_http_xet_pg_state_e;
+
+
+/* Callbacks from a session to its lane, always in the event loop. */
+
+typedef struct {
+    void  (*ready)(ngx_http_xet_pg_t *pg);
+    void  (*failed)(ngx_http_xet_pg_t *pg);    /* what it lost: inflight */
+    void  (*finished)(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q);
+    void  (*drained)(ngx_http_xet_pg_t *pg);   /* a batch of results ended */
+} ngx_http_xet_pg_events_t;
+
+
+struct ngx_http_xet_pg_s {
+    ngx_http_xet_pg_state_e          state;
+    PGconn                          *conn;
+    ngx_connection_t                *connection;
+
+    void                            *lane;
+    const ngx_http_xet_pg_events_t  *events;
+
+    ngx_queue_t                      inflight; /* in order of sending */
+    ngx_uint_t                       n;        /* in inflight */
+
+    ngx_event_t                      retry;    /* end of a backoff */
+    ngx_msec_t                       backoff;
+
+    ngx_http_xet_pg_connect_t       *connect;  /* the connecting thread */
+    ngx_event_t                      setup;    /* the deadline of preparing */
+    const ngx_http_xet_pg_stmt_t    *stmts;    /* to prepare */
+    ngx_msec_t                       timeout;  /* of a statement */
+    ngx_msec_t                       locks;    /* lock_timeout; 0: none */
+
+    unsigned                         writing:1;
+    unsigned                         logged:1; /* a refusal was logged */
+};
+
+
+/*
+ * The lane sets events, lane, stmts, timeout, locks and retry, and zeroes the
+ * rest.
+ */
+void ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg);
+
+/*
+ * Starts connecting and preparing; ready or failed is called later.  NGX_ERROR
+ * when no thread can be started for it.
+ */
+ngx_int_t ngx_http_xet_pg_connect(ngx_http_xet_pg_t *pg);
+
+/*
+ * Sends q, which is in pg->inflight then, also when the session fails: that is
+ * NGX_ERROR, and the caller closes the session.
+ */
+ngx_int_t ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg,
+    ngx_http_xet_pg_query_t *q);
+
+/* Marks a session with nothing in flight as idle: nginx closes it on quit. */
+void ngx_http_xet_pg_park(ngx_http_xet_pg_t *pg);
+
+/* Closes the session; what is in flight stays in pg->inflight. */
+void ngx_http_xet_pg_close(ngx_http_xet_pg_t *pg);
+
+
+/*
+ * ngx_http_xet_lane.c: one lane.
+ */
+
+typedef struct ngx_http_xet_lane_s  ngx_http_xet_lane_t;
+
+
+struct ngx_http_xet_lane_s {
+    ngx_uint_t          n;             /* sessions at most */
+    ngx_uint_t          depth;         /* statements in flight on one */
+    ngx_uint_t          queue;         /* statements waiting at most */
+    ngx_msec_t          timeout;       /* of a statement, waiting included */
+    ngx_msec_t          running;       /* statement_timeout in PostgreSQL */
+    ngx_msec_t          locks;         /* lock_timeout in PostgreSQL; 0: none */
+
+    const ngx_http_xet_pg_stmt_t  *stmts;      /* prepared by its sessions */
+
+    ngx_http_xet_pg_t  *sessions;
+
+    ngx_queue_t         waiting;
+    ngx_uint_t          nwaiting;
+
+    /* PostgreSQL has refused a session, and the lane has no other */
+    void              (*starved)(ngx_http_xet_lane_t *lane);
+
+    /* PostgreSQL has accepted a session after it had refused one */
+    void              (*reached)(ngx_http_xet_lane_t *lane);
+
+    unsigned            refused:1;     /* PostgreSQL refused the last session */
+    ngx_msec_t          asked;         /* when it was refused */
+};
+
+
+/*
+ * The caller has set n, depth, queue, the times, stmts and both callbacks; the
+ * rest of the lane is zero.  close closes all sessions, without callbacks.
+ */
+ngx_int_t ngx_http_xet_lane_init(ngx_http_xet_lane_t *lane, ngx_pool_t *pool);
+void ngx_http_xet_lane_close(ngx_http_xet_lane_t *lane);
+
+/*
+ * Starts the first closed session, unless one before it is connecting already.
+ * NGX_OK when some session is ready or connecting then, NGX_ERROR when none is.
+ */
+ngx_int_t ngx_http_xet_lane_grow(ngx_http_xet_lane_t *lane);
+
+/*
+ * Where no session of the lane is ready or connecting, one that waits to
+ * connect again does it now.  NGX_OK when some session is ready or connecting
+ * then, NGX_DECLINED when none is.
+ */
+ngx_int_t ngx_http_xet_lane_hurry(ngx_http_xet_lane_t *lane);
+
+/*
+ * Closes a session that has nothing to do, if the lane has more than keep of
+ * them ready.  Returns whether it did.
+ */
+ngx_uint_t ngx_http_xet_lane_spare(ngx_http_xet_lane_t *lane, ngx_uint_t keep);
+
+/*
+ * NGX_OK when a session is ready that has nothing to do, NGX_BUSY when every
+ * session that is ready is busy, NGX_DECLINED when none is ready.
+ */
+ngx_int_t ngx_http_xet_lane_idle(ngx_http_xet_lane_t *lane);
+
+/* As ngx_http_xet_lanes_send(), _detach() and _stat(). */
+ngx_http_xet_pg_query_t *ngx_http_xet_lane_send(ngx_http_xet_lane_t *lane,
+    const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
+    ngx_http_xet_pg_handler_pt handler, void *data);
+void ngx_http_xet_lane_detach(ngx_http_xet_pg_query_t *q);
+void ngx_http_xet_lane_stat(ngx_http_xet_lane_t *lane,
+    ngx_http_xet_lane_stat_t *stat);
+
+
+#endif /* _NGX_HTTP_XET_PG_SESSION_H_INCLUDED_ */
