@@ -409,7 +409,7 @@ asan: nginx-address tools $(BUILD)/asan/xet
 
 SANITIZE =	address
 
-soak: $(if $(SANITIZE),nginx-$(SANITIZE),build) tools
+soak: $(if $(SANITIZE),nginx-$(SANITIZE),build) tools cli
 	$(if $(SANITIZE),XET_TEST_NGINX=$(OUT)/nginx-$(SANITIZE)/nginx \
 		XET_TEST_MODULE=) \
 	perl t/soak/soak.pl
@@ -431,7 +431,7 @@ test-all: build unit fuzz-replay tools cli check nginx-address
 
 # ROWS='hf_xet @huggingface' are the rows to run, all by default.
 
-clients: build tools
+clients: build tools cli
 	sh t/clients/setup.sh $(OUT) all
 	XET_TEST_NGINX="$${XET_TEST_NGINX:-$(NGINX)}" \
 	XET_TEST_MODULE="$${XET_TEST_MODULE-$(MODULE)}" \

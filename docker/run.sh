@@ -249,7 +249,8 @@ select 'create database xet owner xet'
     where not exists (select from pg_database where datname = 'xet') \\gexec
 END
 
-    sh "$root/sql/migrate.sh" "host=$socket dbname=xet user=xet"
+    "$build/xet" migrate --sql "$root/sql" \
+        --postgres "host=$socket dbname=xet user=xet"
 }
 
 
@@ -461,7 +462,7 @@ sh "$root/docker/setup.sh" run
 
 mkdir -p "$build"
 "$lock" "$build/.lock" make -s -C "$root" -j "$(nproc)" BUILD="$build" \
-    build
+    build cli
 
 module=$build/nginx/ngx_http_xet_module.so
 

@@ -1,8 +1,8 @@
 
 -- Copyright (C) the ngx_http_xet_module authors
 
--- What decides about migrations, for sql/migrate.sh and "xet migrate": each
--- runs this file first, in the session in which it then applies the others.
+-- What decides about migrations, for "xet migrate", which runs this file first,
+-- in the session in which it then applies the others.
 --
 -- Each NNNN_name.sql is applied once, in the order of its number, in one
 -- transaction together with its row in xet.migrations: it is there whole or

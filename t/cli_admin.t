@@ -277,7 +277,7 @@ fails(2, qr/the ranges overlap/, 'url', 'url', '--key',
 fails(3, qr/has an id over 16/, 'url', 'url', '--key', key_file(), $xorb);
 
 # --------------------------------------------------------------------------
-# migrate: as sql/migrate.sh does it
+# migrate
 
 my $conninfo = $t->conninfo();
 my ($owner) = $conninfo =~ /user=(\S+)/;
@@ -295,9 +295,6 @@ is($r->{json}[-1]{applied}, 'functions.sql', 'functions are last');
 
 is(xet(undef, { %empty }, 'migrate', '--sql', root() . '/sql')->{out}, '',
 	'nothing more to do');
-is(system('sh ' . root() . "/sql/migrate.sh '$conninfo' > $dir/sh 2>&1"), 0,
-	'sql/migrate.sh agrees');
-is(slurp("$dir/sh"), '', 'and has nothing to do');
 is(xet(undef, { %empty }, 'ls')->{code}, 0, 'the functions are there');
 
 mkdir("$dir/sql");
@@ -335,10 +332,6 @@ my $sum = $t->sql($functions, db => 'empty');
 
 fails(1, qr/^xet: 9001_bad.sql: the database has it, which is newer/,
 	'migrate', { %empty }, 'migrate', '--sql', root() . '/sql');
-is(system('sh ' . root() . "/sql/migrate.sh '$conninfo' 2> $dir/sh") >> 8, 3,
-	'sql/migrate.sh of an older release');
-like(slurp("$dir/sh"), qr/has 9001_bad.sql, it is newer than this tree$/m,
-	'what it says');
 is($t->sql($functions, db => 'empty'), $sum, 'the functions are not older');
 
 spew("$dir/sql/9001_again.sql", "select 1;\n");

@@ -64,7 +64,7 @@ my $out = install('the first time');
 same("$conf/$_", "conf/$_", "$_") for qw/ xet_location.conf xet_limits.conf /;
 same("$share/conf/nginx.conf", 'conf/nginx.conf', 'the example');
 ok(!-e "$conf/nginx.conf", 'which is not in the place of another');
-same("$share/sql/$_", "sql/$_", $_) for qw/ migrate.sh functions.sql /;
+same("$share/sql/$_", "sql/$_", $_) for qw/ migrate.sql functions.sql /;
 same("$dest/usr/share/man/man1/xet.1", 'docs/xet.1', 'the manual');
 is(slurp("$dest/usr/bin/xet"), "client\n", 'the client');
 is(scalar(() = `find $dest -name ngx_http_xet_module.so`), 1, 'the module');

@@ -619,7 +619,7 @@ unavailable('another schema version', $t->get('/api/v1/health'));
 unavailable('another schema version, again', $t->get(uri($file)));
 
 my $wrong = 'the schema "xet" has another version than this module needs,'
-	. ' run sql/migrate.sh';
+	. ' run xet migrate';
 
 ok($t->wait_log(qr/\[error\].*\Q$wrong\E/, 5, $from),
 	'the log says what to do');

@@ -1,7 +1,6 @@
 
 /*
- * xet migrate: brings a database to the schema of this version, as
- * sql/migrate.sh does, where there is no psql.
+ * xet migrate: brings a database to the schema of this version.
  *
  * What is applied, and when, is said and decided in migrate.sql, a file of the
  * folder of the migrations.

@@ -10,8 +10,8 @@
 #
 #     perl t/bench/abuse.pl
 #
-# Needs "make build tools".  Twelve minutes.  Those who misbehave have what those
-# who read leave of their processor.
+# Needs "make build tools cli".  Twelve minutes.  Those who misbehave have what
+# those who read leave of their processor.
 
 use warnings;
 use strict;

@@ -8,7 +8,7 @@
 #
 #     perl t/bench/data_url.pl
 #
-# Needs "make build tools".  A minute and a half.
+# Needs "make build tools cli".  A minute and a half.
 
 use warnings;
 use strict;

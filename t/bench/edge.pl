@@ -8,7 +8,8 @@
 #
 #     perl t/bench/edge.pl
 #
-# Needs "make build tools" and hf_xet (t/clients/setup.sh).  Two to five minutes.
+# Needs "make build tools cli" and hf_xet (t/clients/setup.sh).  Two to five
+# minutes.
 
 use warnings;
 use strict;

@@ -8,7 +8,7 @@
 #
 #     perl t/bench/end_to_end.pl
 #
-# Needs "make build tools" and hf_xet (t/clients/setup.sh).  Two minutes.
+# Needs "make build tools cli" and hf_xet (t/clients/setup.sh).  Two minutes.
 
 use warnings;
 use strict;

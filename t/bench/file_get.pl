@@ -8,7 +8,7 @@
 #
 #     perl t/bench/file_get.pl
 #
-# Needs "make build tools bench-bins", curl, and 1.5 GB in /dev/shm.
+# Needs "make build tools cli bench-bins", curl, and 1.5 GB in /dev/shm.
 
 use warnings;
 use strict;

@@ -9,7 +9,7 @@
 #
 #     perl t/bench/file_put.pl [MiB]
 #
-# Needs "make build tools bench-bins" and curl.  Three minutes, and 3 GiB of
+# Needs "make build tools cli bench-bins" and curl.  Three minutes, and 3 GiB of
 # memory for the store and the file.
 
 use warnings;

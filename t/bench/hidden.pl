@@ -7,7 +7,7 @@
 #
 #     perl t/bench/hidden.pl
 #
-# Needs "make build tools".  Half a minute.
+# Needs "make build tools cli".  Half a minute.
 
 use warnings;
 use strict;

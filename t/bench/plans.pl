@@ -9,7 +9,7 @@
 #
 #     perl t/bench/plans.pl [terms]
 #
-# Needs "make build tools" and a C compiler.  Two minutes, and 2 GB of disk.
+# Needs "make build tools cli" and a C compiler.  Two minutes, and 2 GB of disk.
 
 use warnings;
 use strict;

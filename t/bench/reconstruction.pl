@@ -10,7 +10,7 @@
 #
 #     perl t/bench/reconstruction.pl
 #
-# Needs "make build tools bench-bins", a C compiler and libpq.  Two minutes.
+# Needs "make build tools cli bench-bins", a C compiler and libpq.  Two minutes.
 
 use warnings;
 use strict;

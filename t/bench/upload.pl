@@ -8,7 +8,7 @@
 #
 #     perl t/bench/upload.pl
 #
-# Needs "make build tools bench-bins".  Two minutes.
+# Needs "make build tools cli bench-bins".  Two minutes.
 
 use warnings;
 use strict;

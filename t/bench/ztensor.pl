@@ -9,7 +9,7 @@
 #
 #     perl t/bench/ztensor.pl
 #
-# Needs "make build tools".  A minute.
+# Needs "make build tools cli".  A minute.
 
 use warnings;
 use strict;

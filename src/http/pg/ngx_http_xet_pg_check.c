@@ -63,7 +63,7 @@ ngx_http_xet_pg_check_schema_job(PGconn *conn, ngx_msec_t timeout)
             || ngx_strcmp(PQgetvalue(res, 0, 0), NGX_HTTP_XET_SCHEMA) != 0))
     {
         error = "the schema \"xet\" has another version than this module "
-                "needs, run sql/migrate.sh";
+                "needs, run xet migrate";
     }
 
     PQclear(res);

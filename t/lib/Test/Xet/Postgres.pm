@@ -468,28 +468,14 @@ sub make_template {
 sub migrate {
 	my ($self) = @_;
 
-	my $sql = root() . '/sql';
+	my $xet = $ENV{XET_TEST_CLI} || build_dir() . '/xet';
 
-	if (-f "$sql/migrate.sh") {
-		my ($status, $out) = run_command(
-			[ 'sh', "$sql/migrate.sh", $self->conninfo() ],
-			dir => root(),
-			env => { PATH => "$self->{bin}:$ENV{PATH}" });
-		die "sql/migrate.sh failed:\n$out\n" if $status;
+	die "$xet: not there, run make cli\n" unless -x $xet;
 
-		return;
-	}
+	my ($status, $out) = run_command([ $xet, 'migrate',
+		'--sql', root() . '/sql', '--postgres', $self->conninfo() ]);
 
-	# as our user: root's tree may be closed to the one of PostgreSQL
-
-	for my $file (sort(glob("$sql/[0-9]*.sql")),
-		grep { -f } "$sql/functions.sql")
-	{
-		my ($status, $out) = run_command([ "$self->{bin}/psql", '-Xq1',
-			'-v', 'ON_ERROR_STOP=1', '-d', $self->conninfo(),
-			'-f', $file ]);
-		die "$file failed:\n$out\n" if $status;
-	}
+	die "xet migrate failed:\n$out\n" if $status;
 }
 
 sub DESTROY {
