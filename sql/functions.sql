@@ -218,7 +218,7 @@ $$;
 -- For a xorb that is not stored, id -1 of one chunk, it takes the same work,
 -- and whoever asks must ask then, too: else time tells what others have.  So
 -- files that do not exist are looked for until there are as many as at_least:
--- 128 where it may not be told whether there is anything, else 0.
+-- 128 where it must not show whether there is anything, else 0.
 --
 -- The plans are kept, by sessions that have seen the tables empty.  BETWEEN
 -- leaves them one index that gives the order: with "=" the one that begins
@@ -301,9 +301,9 @@ $$;
 -- term may name them; else its verification hash has to prove that the client
 -- has the chunks, and must be of one at least whose hash goes nowhere in clear:
 -- it is no name of a xorb, and clients do not ask for it.  With wide they were
--- told of other repos' chunks that they ask for.
+-- shown other repos' chunks that they ask for.
 --
--- With proof asked for, a xorb that a term may not name is told of as one that
+-- With proof asked for, a xorb that a term may not name looks like one that
 -- is not stored, and for both there is a slice as large as the one asked for,
 -- which takes as long to send and to hash: of noise, so that no verification
 -- hash is the one of it.
@@ -786,8 +786,8 @@ $$;
 -- one chunk in a thousand.  At most 64 xorbs and 65,536 chunks.
 --
 -- With a repo only what xet.xorb_seen() gives, and what visible files use, is
--- told of: seen has the first chunk and the end of each range, as integers in
--- network byte order; NULL where all may be told.  With wide all are told of
+-- shown: seen has the first chunk and the end of each range, as integers in
+-- network byte order; NULL where all may be shown.  With wide all are shown
 -- but xorbs of one chunk, whose names are the hashes of chunks.
 --
 -- The work is bounded, whatever others have stored; what is beyond a bound is

@@ -216,7 +216,7 @@ for my $signal (qw/ KILL INT /) {
 	ok(!-e $out, "$signal: nothing under the name");
 	ok(-e "$out.xet-part", "$signal: the part is kept");
 	like($r->{err}, qr/^xet: \Q$out\E: \d+ bytes are kept in /m,
-		"$signal: told of") if $signal eq 'INT';
+		"$signal: reported") if $signal eq 'INT';
 }
 
 my $kept = (-s "$out.xet-state") / 48 - 1;

@@ -283,7 +283,7 @@ for my $case ([ same => 4 ], [ back => 4 ], [ last => 0 ]) {
 		'zt', 'ls', $hash);
 
 	is($r->{code}, $code, "pages of zt ls: $name");
-	is($r->{err} =~ tr/\n//, $code ? 1 : 0, 'told of once');
+	is($r->{err} =~ tr/\n//, $code ? 1 : 0, 'reported once');
 }
 
 # --------------------------------------------------------------------------
@@ -309,7 +309,7 @@ $r = xet($t, { endpoint => $t->url('/api', 8081), %disk }, 'get', '--recursive',
 
 is($r->{code}, 1, 'files larger than the manifest has');
 is($r->{err}, join('', map { "xet: many/$_: has more than the 10000000$_ bytes"
-	. " that it should have\n" } 1, 2), 'told of');
+	. " that it should have\n" } 1, 2), 'reported');
 is_deeply([ glob("$out/many/*") ], [], 'nothing is left');
 rmdir($_) for "$out/many", $out;
 
@@ -318,7 +318,7 @@ $r = xet($t, { endpoint => $t->url('/said', 8081), %disk }, 'get', '-o', $out,
 
 is($r->{code}, 1, 'a file larger than the server has said');
 is($r->{err}, "xet: $out: has more than the 5 bytes that it should have\n",
-	'told of');
+	'reported');
 is_deeply([ glob("$out*") ], [], 'nothing is left');
 
 # --------------------------------------------------------------------------
@@ -389,6 +389,6 @@ sub refused {
 	my ($name, $text, $plan) = @_;
 
 	is(get($plan), 4, "$name: refused");
-	like($r->{err}, qr/\Axet: server: .*$text\n\z/, "$name: told of");
+	like($r->{err}, qr/\Axet: server: .*$text\n\z/, "$name: reported");
 	ok(!-e $out, "$name: nothing under the name");
 }

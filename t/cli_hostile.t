@@ -318,7 +318,7 @@ for my $what ([ all => 4, 'xorbs' ], [ empty => 4, 'xorbs' ],
 	next unless $code;
 	is($r->{out}, '', "$name: nothing is acknowledged");
 	like($r->{err}, qr!\Axet: server: \S+/v1/$where\S*: 20[04], but the!,
-		"$name: told of");
+		"$name: reported");
 }
 
 my $rm = xet($t, { endpoint => $t->url('/all', 8082) }, 'rm', '--json', $hash);

@@ -243,14 +243,14 @@ is($r->{code}, 0, 'a copy that was damaged: resumed');
 is($r->{err}, '', 'without a word');
 ok((slurp($out, 1) // '') eq $data, 'the file');
 
-# what is damaged still is told of as ever
+# what is damaged still is reported as ever
 
 unlink($out);
 spew($path, $bad);
 broken_off($file->{hash}, $out);
 $r = xet($t, 'get', '-o', $out, $file->{hash});
 is($r->{code}, 1, 'a copy that is damaged still');
-like($r->{err}, qr/\Axet: damaged: what the server has .*\n\z/, 'is told of');
+like($r->{err}, qr/\Axet: damaged: what the server has .*\n\z/, 'is reported');
 is_deeply([ glob("$out*") ], [], 'nothing is left');
 spew($path, $good);
 
@@ -287,7 +287,7 @@ for my $name (sort keys %names) {
 
 $r = xet($t, 'get', '-o', "$dir/" . 'a' x 256, $hash);
 is($r->{code}, 3, '256 bytes: refused');
-like($r->{err}, qr/: File name too long\n\z/, '256 bytes: told of');
+like($r->{err}, qr/: File name too long\n\z/, '256 bytes: reported');
 is_deeply([ glob("$dir/aa*") ], [], '256 bytes: nothing is left');
 
 # two that begin alike keep what each has, and go on

@@ -79,7 +79,7 @@ my $shards = uploads('shards');
 my $r = xet($t, 'put', '--json', @files, $files[0], "$dir/missing");
 
 is($r->{code}, 3, 'a file is missing');
-is($r->{err}, "xet: $dir/missing: No such file or directory\n", 'told of');
+is($r->{err}, "xet: $dir/missing: No such file or directory\n", 'reported');
 is(scalar(@{ $r->{json} }), 21, 'the others are there');
 is($r->{json}[20]{new_bytes}, 0, 'the same file again');
 is(uploads('shards'), $shards + 1, 'in one shard');
@@ -182,7 +182,7 @@ diag(sprintf('second version: %.2f %% sent', 100 * $sent / $size));
 cmp_ok($sent, '>', $insert * 0.9, 'second version: what is new is sent');
 cmp_ok($sent, '<', $size / 40, 'second version: hardly more');
 cmp_ok($r->{json}[0]{deduplicated_bytes}, '>', $size * 0.98,
-	'second version: told of');
+	'second version: reported');
 
 xet($t, 'get', '-o', "$dir/out", $r->{json}[0]{hash});
 is(sha256_file("$dir/out"), sha256_file("$dir/second"),

@@ -168,7 +168,7 @@ for my $name (sort keys %trap) {
 
 		is($r->{code}, 3, "$name for the $end: refused");
 		like($r->{err}, qr/\Axet: \Q$at\E: .+\n\z/,
-			"$name for the $end: told of");
+			"$name for the $end: reported");
 		ok(-e $at || -l $at, "$name for the $end: left alone");
 		is(slurp($at), 'also mine', 'with what is in it')
 			if $name =~ /of the user/;
@@ -214,7 +214,7 @@ SKIP: {
 	my $r = xet($t, { timeout => 20 }, 'get', '-o', "$tmp/pipe", $hash);
 
 	is($r->{code}, 3, 'a pipe of somebody in a sticky folder');
-	like($r->{err}, qr/is a pipe of somebody else/, 'told of');
+	like($r->{err}, qr/is a pipe of somebody else/, 'reported');
 }
 
 # --------------------------------------------------------------------------
@@ -225,7 +225,7 @@ is_deeply([ glob("$out*") ], [], 'nothing is left');
 
 is(system("trap '' XFSZ; ulimit -f 200; XET_ENDPOINT=" . $t->url('/api')
 	. " exec $xet get -o $out $hash 2> $dir/err") >> 8, 3, 'a full disk');
-like(slurp("$dir/err"), qr/\Axet: \S+: File too large\n\z/, 'told of');
+like(slurp("$dir/err"), qr/\Axet: \S+: File too large\n\z/, 'reported');
 is_deeply([ glob("$out*") ], [], 'nothing is left');
 
 # --------------------------------------------------------------------------
@@ -308,7 +308,7 @@ my $log;
 ($r, $log) = get("$far/api");
 is($r->{code}, 4, 'a token without TLS');
 like($r->{err}, qr/: a token would be sent without TLS; --insecure-token /,
-	'told of');
+	'reported');
 is($log, '', 'nothing is sent');
 
 ($r, $log) = get("$far/api", '--insecure-token');

@@ -109,7 +109,7 @@ for my $path ('../victim', 'a/../../victim', '/tmp/xet-victim', '', '.',
 		is($r->{code}, 1, 'a path that leads out: '
 			. substr($path, 0, 40));
 		like($r->{err}, qr/\Axet: \S+: line 1 is no file .*\n\z/,
-			'told of');
+			'reported');
 	}
 }
 
@@ -161,7 +161,7 @@ $r = hostile($json->encode({ %$one, file => 'sized',
 
 is($r->{code}, 1, 'another size');
 like($r->{err}, qr/\Axet: sized: has 3 bytes, and 4 in the manifest\n\z/,
-	'is told of');
+	'is reported');
 is_deeply([ glob("$dir/jail/in/sized*") ], [], 'and nothing is left');
 
 is(hostile($json->encode({ %$one, file => 'first' }) . "\0"

@@ -102,7 +102,7 @@ spew($path, $good);
 is(store()->{code}, 0, 'repaired');
 
 # --------------------------------------------------------------------------
-# files without a row are told of, but are no fault
+# files without a row are reported, but are no fault
 
 my $stray = $t->store() . '/xorbs/default/ab/' . 'ab' x 32;
 

@@ -362,7 +362,7 @@ my $told = parse_shard(query($wide->{chunks}[0]{hash}
 
 cmp_ok(scalar(@{ $wide->{xorbs} }), '>', 3, 'wide: several xorbs');
 is_deeply([ map { $_->{hash} } @{ $told->{xorbs} } ],
-	[ map { $_->{hash} } @{ $wide->{xorbs} } ], 'wide: all are told of');
+	[ map { $_->{hash} } @{ $wide->{xorbs} } ], 'wide: all are shown');
 is($t->sql("select count(*) from xet.xorbs where advertised_on = current_date")
 	>= @{ $wide->{xorbs} }, 1, 'wide: all are on record');
 

@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Descriptors: the configuration that comes with the module outlives more xorbs
-# than a worker may usually have open; limits that do not fit are told of at
+# than a worker may usually have open; limits that do not fit are reported at
 # start-up; and where there are none left, nothing is taken for lost.
 
 use warnings;

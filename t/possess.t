@@ -3,7 +3,7 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Who may name a xorb: the hash of a chunk is the name of a xorb that has no
-# other, so it proves nothing.  A tenant who was told of names reads no byte
+# other, so it proves nothing.  A tenant who was shown names reads no byte
 # that he has neither sent nor been given, and is not told what others have.
 
 use warnings;
@@ -253,7 +253,7 @@ is_deeply([ map { $_->{hash} } @{ $answer->{chunks} } ],
 is(try_shard([ [ $mixed, 6, 7 ] ], 'b/b@bob')->{status}, 400,
 	'not without it: a first chunk is asked for in clear');
 is(try_shard([ [ $mixed, 6, 7 ] ], 'b/b@bob', base => '/wide')->{status}, 200,
-	'xet_dedup_scope store: and what was told of may be used');
+	'xet_dedup_scope store: and what was shown may be used');
 
 # what a file by PUT finds is as little
 

@@ -91,12 +91,12 @@ cmp_ok(sends('a/one@ann', $machine{ann}, 'first'), '>', $bytes / 2,
 cmp_ok(sends('a/two@ann', $machine{ann}, 'second repo'), '<', $bytes / 50,
 	'second repo: not sent again');
 cmp_ok(sends('a/three@ann', tempdir(CLEANUP => 1), 'another machine'), '<',
-	$bytes / 2, 'another machine: told of what the subject has sent');
+	$bytes / 2, 'another machine: shown what the subject has sent');
 
 # a colleague, who has sent nothing of it himself
 
 cmp_ok(sends('a/one@bea', $machine{bea}, 'colleague'), '<', $bytes / 2,
-	'colleague: told of what the repo has');
+	'colleague: shown what the repo has');
 sends('b/own@bea', $machine{bea}, 'his own repo');
 
 # what was deleted is remembered by the machine
@@ -113,7 +113,7 @@ sends('b/own@bea', $machine{bea}, 'again after that');
 # a stranger with the same data sends it, and nobody notices
 
 cmp_ok(sends('z/z@zed', $machine{zed}, 'stranger'), '>', $bytes / 2,
-	'stranger: told of nothing');
+	'stranger: shown nothing');
 cmp_ok(sends('z/y@zed', $machine{zed}, 'his second repo'), '<', $bytes / 50,
 	'his second repo: not sent again');
 
@@ -121,7 +121,7 @@ cmp_ok(sends('z/y@zed', $machine{zed}, 'his second repo'), '<', $bytes / 50,
 
 $t->sql("select xet.repo_set_public('a/one', true)");
 cmp_ok(sends('p/one@pat', $machine{pat}, 'public'), '<', $bytes / 2,
-	'public: told of');
+	'public: shown');
 $t->sql("select xet.repo_set_public('a/one', false)");
 sends('p/two@pat', $machine{pat}, 'no longer public');
 
