@@ -77,23 +77,12 @@ typedef enum {
 } ngx_http_xet_pg_state_e;
 
 
-/* Callbacks from a session to its lane, always in the event loop. */
-
-typedef struct {
-    void  (*ready)(ngx_http_xet_pg_t *pg);
-    void  (*failed)(ngx_http_xet_pg_t *pg);    /* what it lost: inflight */
-    void  (*finished)(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q);
-    void  (*drained)(ngx_http_xet_pg_t *pg);   /* a batch of results ended */
-} ngx_http_xet_pg_events_t;
-
-
 struct ngx_http_xet_pg_s {
     ngx_http_xet_pg_state_e          state;
     PGconn                          *conn;
     ngx_connection_t                *connection;
 
     void                            *lane;
-    const ngx_http_xet_pg_events_t  *events;
 
     ngx_queue_t                      inflight; /* in order of sending */
     ngx_uint_t                       n;        /* in inflight */
@@ -112,10 +101,7 @@ struct ngx_http_xet_pg_s {
 };
 
 
-/*
- * The lane sets events, lane, stmts, timeout, locks and retry, and zeroes the
- * rest.
- */
+/* The lane sets lane, stmts, timeout, locks and retry, and zeroes the rest. */
 void ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg);
 
 /*
@@ -131,11 +117,23 @@ ngx_int_t ngx_http_xet_pg_connect(ngx_http_xet_pg_t *pg);
 ngx_int_t ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg,
     ngx_http_xet_pg_query_t *q);
 
-/* Marks a session with nothing in flight as idle: nginx closes it on quit. */
-void ngx_http_xet_pg_park(ngx_http_xet_pg_t *pg);
-
 /* Closes the session; what is in flight stays in pg->inflight. */
 void ngx_http_xet_pg_close(ngx_http_xet_pg_t *pg);
+
+
+/* What a session reports to its lane; in ngx_http_xet_lanes.c. */
+
+void ngx_http_xet_lane_ready(ngx_http_xet_pg_t *pg);
+
+/* The session is closed; what it has lost is in pg->inflight. */
+void ngx_http_xet_lane_failed(ngx_http_xet_pg_t *pg);
+
+/* q has its result, and is in no queue. */
+void ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg,
+    ngx_http_xet_pg_query_t *q);
+
+/* All results that have come are taken. */
+void ngx_http_xet_lane_drained(ngx_http_xet_pg_t *pg);
 
 
 /* Rows of binary results.  A NULL or missing value gives 0 or len 0. */

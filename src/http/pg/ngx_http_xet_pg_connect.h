@@ -9,6 +9,7 @@
 
 #include <ngx_config.h>
 #include <ngx_core.h>
+#include <ngx_event.h>
 
 #include <libpq-fe.h>
 
@@ -39,6 +40,13 @@ void ngx_http_xet_pg_connect_abandon(ngx_http_xet_pg_connect_t *ctx);
  */
 ngx_int_t ngx_http_xet_pg_check_conninfo(ngx_str_t *conninfo, u_char *err,
     size_t len);
+
+/*
+ * Has nginx call handler when there is something to read from fd, each time
+ * until all is read.  NULL without a free connection.
+ */
+ngx_connection_t *ngx_http_xet_pg_watch(int fd, void *data,
+    ngx_event_handler_pt handler);
 
 /* Copies a message of libpq, without the newline at its end. */
 void ngx_http_xet_pg_text(char *dst, size_t size, const char *text);
