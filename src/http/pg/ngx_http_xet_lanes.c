@@ -9,6 +9,14 @@
  * do not hold up other reads: the cost of such a query depends on what has been
  * stored.
  *
+ * A statement waits in its lane's queue, is in flight on a session, or is
+ * done.  One deadline covers waiting and being in flight.  A statement that is
+ * late in flight takes its session with it, because nothing else ends a session
+ * that PostgreSQL has forgotten.  When a session is lost, the statements in
+ * flight are sent again, each as many times as the lane has sessions: every
+ * statement of ours is idempotent.  When no session of a lane can be had, its
+ * statements fail at once and callers answer 503.
+ *
  * Results of a session come in the order of its statements, so a ping behind a
  * statement that waits for a lock would measure the lock, not PostgreSQL.  A
  * ping takes a read session that has nothing to do, and where all are busy, a
@@ -19,10 +27,43 @@
  * Where PostgreSQL has fewer sessions than all lanes want, each shall have one
  * before another has two, in the order of read and write, dedup, ping: a lane
  * that has none gets what a later or richer one is not using.
+ *
+ * A refused session is asked for again after longer and longer times.  But a
+ * statement for a lane without any session asks at once, if none was refused in
+ * the last half second; and when a lane gets a session again, the lanes without
+ * one ask at once, so that PostgreSQL is back for all statements when it is
+ * back for one.
+ *
+ * All of this lives in the event loop of one worker.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_pg_session.h"
+
+
+#define NGX_HTTP_XET_BACKOFF_MIN  100
+#define NGX_HTTP_XET_BACKOFF_MAX  5000
+#define NGX_HTTP_XET_HURRY        500
+
+
+typedef struct {
+    ngx_uint_t          n;             /* sessions at most */
+    ngx_uint_t          depth;         /* statements in flight on one */
+    ngx_uint_t          queue;         /* statements waiting at most */
+    ngx_msec_t          timeout;       /* of a statement, waiting included */
+    ngx_msec_t          running;       /* statement_timeout in PostgreSQL */
+    ngx_msec_t          locks;         /* lock_timeout in PostgreSQL; 0: none */
+
+    const ngx_http_xet_pg_stmt_t  *stmts;      /* prepared by its sessions */
+
+    ngx_http_xet_pg_t  *sessions;
+
+    ngx_queue_t         waiting;
+    ngx_uint_t          nwaiting;
+
+    unsigned            refused:1;     /* PostgreSQL refused the last session */
+    ngx_msec_t          asked;         /* when it was refused */
+} ngx_http_xet_lane_t;
 
 
 struct ngx_http_xet_lanes_s {
@@ -30,9 +71,42 @@ struct ngx_http_xet_lanes_s {
 };
 
 
-static void ngx_http_xet_lanes_starved(ngx_http_xet_lane_t *lane);
-static void ngx_http_xet_lanes_reached(ngx_http_xet_lane_t *lane);
+static ngx_int_t ngx_http_xet_lane_init(ngx_http_xet_lane_t *lane,
+    ngx_pool_t *pool);
 static ngx_http_xet_lane_t *ngx_http_xet_lanes_get(ngx_http_xet_lane_e id);
+static ngx_uint_t ngx_http_xet_lane_takes(ngx_http_xet_lane_t *lane);
+static ngx_msec_t ngx_http_xet_lane_age(ngx_queue_t *queue);
+static ngx_uint_t ngx_http_xet_lane_count(ngx_http_xet_lane_t *lane,
+    ngx_http_xet_pg_state_e state);
+static ngx_uint_t ngx_http_xet_lane_hopeless(ngx_http_xet_lane_t *lane);
+static ngx_http_xet_pg_t *ngx_http_xet_lane_session(
+    ngx_http_xet_lane_t *lane);
+static ngx_int_t ngx_http_xet_lane_grow(ngx_http_xet_lane_t *lane);
+static ngx_int_t ngx_http_xet_lane_hurry(ngx_http_xet_lane_t *lane);
+static void ngx_http_xet_lane_starved(ngx_http_xet_lane_t *lane);
+static void ngx_http_xet_lane_dispatch(ngx_http_xet_lane_t *lane);
+static void ngx_http_xet_lane_backoff(ngx_http_xet_pg_t *pg,
+    ngx_msec_t delay);
+static void ngx_http_xet_lane_recycle(ngx_http_xet_lane_t *lane,
+    ngx_queue_t *lost);
+static void ngx_http_xet_lane_retry_handler(ngx_event_t *ev);
+static ngx_uint_t ngx_http_xet_lane_transient(const char *sqlstate);
+static void ngx_http_xet_lane_timer_handler(ngx_event_t *ev);
+static void ngx_http_xet_lane_ready(ngx_http_xet_pg_t *pg);
+static void ngx_http_xet_lane_failed(ngx_http_xet_pg_t *pg);
+static void ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg,
+    ngx_http_xet_pg_query_t *q);
+static void ngx_http_xet_lane_drained(ngx_http_xet_pg_t *pg);
+static void ngx_http_xet_lane_deliver(ngx_http_xet_pg_query_t *q,
+    PGresult *res, ngx_int_t rc, const char *sqlstate);
+
+
+static const ngx_http_xet_pg_events_t  ngx_http_xet_lane_events = {
+    ngx_http_xet_lane_ready,
+    ngx_http_xet_lane_failed,
+    ngx_http_xet_lane_finished,
+    ngx_http_xet_lane_drained
+};
 
 
 ngx_int_t
@@ -81,8 +155,6 @@ ngx_http_xet_lanes_init(ngx_cycle_t *cycle,
     for (i = 0; i < NGX_HTTP_XET_LANES; i++) {
         lane[i].queue = xmcf->queue;
         lane[i].stmts = stmts;
-        lane[i].starved = ngx_http_xet_lanes_starved;
-        lane[i].reached = ngx_http_xet_lanes_reached;
 
         if (ngx_http_xet_lane_init(&lane[i], cycle->pool) != NGX_OK) {
             return NGX_ERROR;
@@ -100,10 +172,45 @@ ngx_http_xet_lanes_init(ngx_cycle_t *cycle,
 }
 
 
+static ngx_int_t
+ngx_http_xet_lane_init(ngx_http_xet_lane_t *lane, ngx_pool_t *pool)
+{
+    ngx_uint_t          i;
+    ngx_http_xet_pg_t  *pg;
+
+    ngx_queue_init(&lane->waiting);
+
+    lane->sessions = ngx_pcalloc(pool, lane->n * sizeof(ngx_http_xet_pg_t));
+    if (lane->sessions == NULL) {
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < lane->n; i++) {
+        pg = &lane->sessions[i];
+
+        pg->lane = lane;
+        pg->events = &ngx_http_xet_lane_events;
+        pg->stmts = lane->stmts;
+        pg->timeout = lane->running;
+        pg->locks = lane->locks;
+
+        ngx_http_xet_pg_init(pg);
+
+        pg->retry.handler = ngx_http_xet_lane_retry_handler;
+        pg->retry.data = pg;
+        pg->retry.log = ngx_cycle->log;
+        pg->retry.cancelable = 1;
+    }
+
+    return NGX_OK;
+}
+
+
 void
 ngx_http_xet_lanes_exit(ngx_cycle_t *cycle)
 {
-    ngx_uint_t                 i;
+    ngx_uint_t                 i, k;
+    ngx_http_xet_lane_t       *lane;
     ngx_http_xet_main_conf_t  *xmcf;
 
     xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
@@ -113,8 +220,23 @@ ngx_http_xet_lanes_exit(ngx_cycle_t *cycle)
     }
 
     for (i = 0; i < NGX_HTTP_XET_LANES; i++) {
-        ngx_http_xet_lane_close(&xmcf->lanes->lane[i]);
+        lane = &xmcf->lanes->lane[i];
+
+        for (k = 0; k < lane->n; k++) {
+            ngx_http_xet_pg_close(&lane->sessions[k]);
+        }
     }
+}
+
+
+static ngx_http_xet_lane_t *
+ngx_http_xet_lanes_get(ngx_http_xet_lane_e id)
+{
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+
+    return &xmcf->lanes->lane[id];
 }
 
 
@@ -123,37 +245,115 @@ ngx_http_xet_lanes_send(ngx_http_xet_lane_e id,
     const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
     ngx_http_xet_pg_handler_pt handler, void *data)
 {
-    ngx_http_xet_lane_t       *lane, *read;
-    ngx_http_xet_pg_query_t   *q;
-    ngx_http_xet_main_conf_t  *xmcf;
+    ngx_msec_t                timeout;
+    ngx_http_xet_pg_t        *pg;
+    ngx_http_xet_lane_t      *lane;
+    ngx_http_xet_pg_query_t  *q;
+
+    if (stmt->params != (p ? p->n : 0)) {
+        ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
+                      "xet: statement \"%s\" takes %ui parameters",
+                      stmt->name, stmt->params);
+        return NULL;
+    }
 
     lane = ngx_http_xet_lanes_get(id);
+    timeout = lane->timeout;
 
     if (id == NGX_HTTP_XET_PING) {
-        read = ngx_http_xet_lanes_get(NGX_HTTP_XET_READ);
+        pg = ngx_http_xet_lane_session(
+                                   ngx_http_xet_lanes_get(NGX_HTTP_XET_READ));
 
-        if (ngx_http_xet_lane_idle(read) != NGX_BUSY) {
-            lane = read;
+        if (pg == NULL || pg->n == 0) {
+            lane = ngx_http_xet_lanes_get(NGX_HTTP_XET_READ);
         }
     }
 
-    q = ngx_http_xet_lane_send(lane, stmt, p, handler, data);
-
-    if (q && id == NGX_HTTP_XET_PING) {
-        xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle,
-                                                   ngx_http_xet_module);
-
-        ngx_add_timer(&q->timer, xmcf->ping_timeout);
+    if (!ngx_http_xet_lane_takes(lane)) {
+        return NULL;
     }
 
+    q = ngx_calloc(sizeof(ngx_http_xet_pg_query_t), ngx_cycle->log);
+    if (q == NULL) {
+        return NULL;
+    }
+
+    q->stmt = stmt;
+    q->handler = handler;
+    q->data = data;
+    q->lane = lane;
+    q->start = ngx_current_msec;
+
+    if (stmt->params) {
+        ngx_memcpy(q->values, p->values, stmt->params * sizeof(char *));
+        ngx_memcpy(q->lengths, p->lengths, stmt->params * sizeof(int));
+    }
+
+    q->timer.handler = ngx_http_xet_lane_timer_handler;
+    q->timer.data = q;
+    q->timer.log = ngx_cycle->log;
+
+    ngx_add_timer(&q->timer, timeout);
+
+    ngx_log_debug3(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
+                   "xet lane: \"%s\" %p waits behind %ui",
+                   stmt->name, q, lane->nwaiting);
+
+    ngx_queue_insert_tail(&lane->waiting, &q->queue);
+    lane->nwaiting++;
+
+    ngx_http_xet_lane_dispatch(lane);
+
     return q;
+}
+
+
+/* Whether there is room in the queue, and a session is there or to be had. */
+
+static ngx_uint_t
+ngx_http_xet_lane_takes(ngx_http_xet_lane_t *lane)
+{
+    ngx_http_xet_pg_t  *pg;
+
+    if (lane->nwaiting >= lane->queue) {
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "xet: %ui statements are waiting for PostgreSQL, "
+                      "no more are taken", lane->nwaiting);
+        return 0;
+    }
+
+    pg = ngx_http_xet_lane_session(lane);
+
+    if ((pg && pg->n < lane->depth) || ngx_http_xet_lane_grow(lane) == NGX_OK)
+    {
+        return 1;
+    }
+
+    return ngx_current_msec - lane->asked >= NGX_HTTP_XET_HURRY
+           && ngx_http_xet_lane_hurry(lane) == NGX_OK;
 }
 
 
 void
 ngx_http_xet_lanes_detach(ngx_http_xet_pg_query_t *q)
 {
-    ngx_http_xet_lane_detach(q);
+    ngx_http_xet_lane_t  *lane;
+
+    ngx_log_debug2(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
+                   "xet lane: \"%s\" %p detached", q->stmt->name, q);
+
+    q->handler = NULL;
+
+    if (q->pg) {
+        return;
+    }
+
+    lane = q->lane;
+
+    ngx_queue_remove(&q->queue);
+    lane->nwaiting--;
+
+    ngx_http_xet_lane_deliver(q, NULL, NGX_ERROR, NULL);
 }
 
 
@@ -186,24 +386,203 @@ ngx_http_xet_lanes_own(ngx_http_xet_pg_query_t *q)
 void
 ngx_http_xet_lanes_stat(ngx_http_xet_lane_e id, ngx_http_xet_lane_stat_t *stat)
 {
-    ngx_http_xet_lane_stat(ngx_http_xet_lanes_get(id), stat);
+    ngx_uint_t            i;
+    ngx_http_xet_pg_t    *pg;
+    ngx_http_xet_lane_t  *lane;
+
+    lane = ngx_http_xet_lanes_get(id);
+
+    stat->sessions = lane->n;
+    stat->ready = 0;
+    stat->inflight = 0;
+    stat->waiting = lane->nwaiting;
+    stat->oldest = ngx_http_xet_lane_age(&lane->waiting);
+
+    for (i = 0; i < lane->n; i++) {
+        pg = &lane->sessions[i];
+
+        if (pg->state == NGX_HTTP_XET_PG_READY) {
+            stat->ready++;
+            stat->inflight += pg->n;
+            stat->oldest = ngx_max(stat->oldest,
+                                   ngx_http_xet_lane_age(&pg->inflight));
+        }
+    }
+}
+
+
+/* The age of the first statement of a queue, the oldest one, in ms. */
+
+static ngx_msec_t
+ngx_http_xet_lane_age(ngx_queue_t *queue)
+{
+    ngx_http_xet_pg_query_t  *q;
+
+    if (ngx_queue_empty(queue)) {
+        return 0;
+    }
+
+    q = ngx_queue_data(ngx_queue_head(queue), ngx_http_xet_pg_query_t, queue);
+
+    return ngx_current_msec - q->start;
+}
+
+
+/* The sessions of the lane that are in this state. */
+
+static ngx_uint_t
+ngx_http_xet_lane_count(ngx_http_xet_lane_t *lane,
+    ngx_http_xet_pg_state_e state)
+{
+    ngx_uint_t  i, n;
+
+    n = 0;
+
+    for (i = 0; i < lane->n; i++) {
+        n += (lane->sessions[i].state == state);
+    }
+
+    return n;
+}
+
+
+/* Whether no session is ready and none is connecting. */
+
+static ngx_uint_t
+ngx_http_xet_lane_hopeless(ngx_http_xet_lane_t *lane)
+{
+    return ngx_http_xet_lane_count(lane, NGX_HTTP_XET_PG_READY) == 0
+           && ngx_http_xet_lane_count(lane, NGX_HTTP_XET_PG_CONNECTING) == 0;
+}
+
+
+/* The least busy session that is ready; NULL when none is. */
+
+static ngx_http_xet_pg_t *
+ngx_http_xet_lane_session(ngx_http_xet_lane_t *lane)
+{
+    ngx_uint_t          i;
+    ngx_http_xet_pg_t  *pg, *best;
+
+    best = NULL;
+
+    for (i = 0; i < lane->n; i++) {
+        pg = &lane->sessions[i];
+
+        if (pg->state == NGX_HTTP_XET_PG_READY
+            && (best == NULL || pg->n < best->n))
+        {
+            best = pg;
+        }
+    }
+
+    return best;
+}
+
+
+/*
+ * Starts the first closed session, unless one before it is connecting already.
+ * NGX_OK when some session is ready or connecting then, NGX_ERROR when none is.
+ */
+
+static ngx_int_t
+ngx_http_xet_lane_grow(ngx_http_xet_lane_t *lane)
+{
+    ngx_int_t           rc;
+    ngx_uint_t          i;
+    ngx_http_xet_pg_t  *pg;
+
+    rc = NGX_ERROR;
+
+    for (i = 0; i < lane->n; i++) {
+        pg = &lane->sessions[i];
+
+        switch (pg->state) {
+
+        case NGX_HTTP_XET_PG_CONNECTING:
+            return NGX_OK;
+
+        case NGX_HTTP_XET_PG_READY:
+            rc = NGX_OK;
+            break;
+
+        case NGX_HTTP_XET_PG_CLOSED:
+            if (ngx_http_xet_pg_connect(pg) == NGX_OK) {
+                return NGX_OK;
+            }
+
+            break;
+
+        default: /* NGX_HTTP_XET_PG_BACKOFF */
+            break;
+        }
+    }
+
+    return rc;
+}
+
+
+/*
+ * Where no session of the lane is ready or connecting, one that waits to
+ * connect again does it now.  NGX_OK when some session is ready or connecting
+ * then, NGX_DECLINED when none is.
+ */
+
+static ngx_int_t
+ngx_http_xet_lane_hurry(ngx_http_xet_lane_t *lane)
+{
+    ngx_uint_t          i;
+    ngx_http_xet_pg_t  *pg;
+
+    if (!ngx_http_xet_lane_hopeless(lane)) {
+        return NGX_OK;
+    }
+
+    for (i = 0; i < lane->n; i++) {
+        pg = &lane->sessions[i];
+
+        /* not one with statements that a failed send has left in flight */
+
+        if (pg->state == NGX_HTTP_XET_PG_BACKOFF
+            && ngx_queue_empty(&pg->inflight)
+            && ngx_http_xet_pg_connect(pg) == NGX_OK)
+        {
+            if (pg->retry.timer_set) {
+                ngx_del_timer(&pg->retry);
+            }
+
+            return NGX_OK;
+        }
+    }
+
+    return NGX_DECLINED;
 }
 
 
 /* Has another lane close an idle session, the least important lane first. */
 
 static void
-ngx_http_xet_lanes_starved(ngx_http_xet_lane_t *lane)
+ngx_http_xet_lane_starved(ngx_http_xet_lane_t *lane)
 {
     ngx_uint_t            i, keep;
+    ngx_http_xet_pg_t    *pg;
     ngx_http_xet_lane_t  *other;
 
     for (i = NGX_HTTP_XET_LANES; i-- > 0; /* void */) {
         other = ngx_http_xet_lanes_get(i);
 
+        if (other == lane) {
+            continue;
+        }
+
         keep = (i <= NGX_HTTP_XET_WRITE || other < lane) ? 1 : 0;
 
-        if (other != lane && ngx_http_xet_lane_spare(other, keep)) {
+        pg = ngx_http_xet_lane_session(other);
+
+        if (pg && pg->n == 0
+            && ngx_http_xet_lane_count(other, NGX_HTTP_XET_PG_READY) > keep)
+        {
+            ngx_http_xet_pg_close(pg);
             return;
         }
     }
@@ -211,27 +590,403 @@ ngx_http_xet_lanes_starved(ngx_http_xet_lane_t *lane)
 
 
 static void
-ngx_http_xet_lanes_reached(ngx_http_xet_lane_t *lane)
+ngx_http_xet_lane_dispatch(ngx_http_xet_lane_t *lane)
 {
-    ngx_uint_t            i;
-    ngx_http_xet_lane_t  *other;
+    ngx_queue_t              *head;
+    ngx_http_xet_pg_t        *pg;
+    ngx_http_xet_pg_query_t  *q;
 
-    for (i = 0; i < NGX_HTTP_XET_LANES; i++) {
-        other = ngx_http_xet_lanes_get(i);
+    while (!ngx_queue_empty(&lane->waiting)) {
 
-        if (other != lane) {
-            (void) ngx_http_xet_lane_hurry(other);
+        pg = ngx_http_xet_lane_session(lane);
+
+        if (pg == NULL || pg->n >= lane->depth) {
+            (void) ngx_http_xet_lane_grow(lane);
+            return;
+        }
+
+        head = ngx_queue_head(&lane->waiting);
+        q = ngx_queue_data(head, ngx_http_xet_pg_query_t, queue);
+
+        ngx_queue_remove(head);
+        lane->nwaiting--;
+
+        ngx_log_debug3(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
+                       "xet lane: \"%s\" %p goes to pg %p",
+                       q->stmt->name, q, pg);
+
+        if (ngx_http_xet_pg_send(pg, q) != NGX_OK) {
+
+            /*
+             * Delivering from within a caller's send could call that caller
+             * back: the retry timer does it in the next turn of the loop.
+             */
+
+            ngx_http_xet_pg_close(pg);
+            ngx_http_xet_lane_backoff(pg, 1);
         }
     }
 }
 
 
-static ngx_http_xet_lane_t *
-ngx_http_xet_lanes_get(ngx_http_xet_lane_e id)
+static void
+ngx_http_xet_lane_backoff(ngx_http_xet_pg_t *pg, ngx_msec_t delay)
 {
-    ngx_http_xet_main_conf_t  *xmcf;
+    ngx_log_debug2(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
+                   "xet pg %p: waits %M ms to connect again", pg, delay);
 
-    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+    pg->state = NGX_HTTP_XET_PG_BACKOFF;
 
-    return &xmcf->lanes->lane[id];
+    ngx_add_timer(&pg->retry, delay);
+}
+
+
+static void
+ngx_http_xet_lane_ready(ngx_http_xet_pg_t *pg)
+{
+    ngx_uint_t            i;
+    ngx_http_xet_lane_t  *lane, *other;
+
+    lane = pg->lane;
+
+    ngx_http_xet_lane_dispatch(lane);
+
+    if (lane->refused) {
+        lane->refused = 0;
+
+        for (i = 0; i < NGX_HTTP_XET_LANES; i++) {
+            other = ngx_http_xet_lanes_get(i);
+
+            if (other != lane) {
+                (void) ngx_http_xet_lane_hurry(other);
+            }
+        }
+    }
+
+    if (pg->state == NGX_HTTP_XET_PG_READY && pg->n == 0) {
+        ngx_http_xet_lane_drained(pg);
+    }
+}
+
+
+static void
+ngx_http_xet_lane_failed(ngx_http_xet_pg_t *pg)
+{
+    ngx_msec_t                delay;
+    ngx_queue_t              *e, lost;
+    ngx_http_xet_lane_t      *lane;
+    ngx_http_xet_pg_query_t  *q;
+
+    lane = pg->lane;
+
+    /* a lost session may be had again at once, a refused one later */
+
+    delay = pg->backoff / 2 + ngx_random() % (pg->backoff / 2 + 1);
+
+    pg->backoff = pg->backoff ? ngx_min(pg->backoff * 2,
+                                        NGX_HTTP_XET_BACKOFF_MAX)
+                              : NGX_HTTP_XET_BACKOFF_MIN;
+
+    ngx_http_xet_lane_backoff(pg, delay ? delay : 1);
+
+    ngx_queue_init(&lost);
+
+    if (!ngx_queue_empty(&pg->inflight)) {
+
+        for (e = ngx_queue_head(&pg->inflight);
+             e != ngx_queue_sentinel(&pg->inflight);
+             e = ngx_queue_next(e))
+        {
+            q = ngx_queue_data(e, ngx_http_xet_pg_query_t, queue);
+            q->lost = 1;
+        }
+
+        ngx_queue_add(&lost, &pg->inflight);
+        ngx_queue_init(&pg->inflight);
+    }
+
+    pg->n = 0;
+
+    if (ngx_http_xet_lane_count(lane, NGX_HTTP_XET_PG_BACKOFF) == lane->n
+        && pg->backoff > NGX_HTTP_XET_BACKOFF_MIN
+        && !ngx_queue_empty(&lane->waiting))
+    {
+        /* no session is left to serve the statements that wait */
+
+        ngx_queue_add(&lost, &lane->waiting);
+        ngx_queue_init(&lane->waiting);
+        lane->nwaiting = 0;
+    }
+
+    ngx_http_xet_lane_recycle(lane, &lost);
+
+    if (pg->backoff > NGX_HTTP_XET_BACKOFF_MIN) {
+        lane->refused = 1;
+        lane->asked = ngx_current_msec;
+
+        if (ngx_http_xet_lane_hopeless(lane)) {
+            ngx_http_xet_lane_starved(lane);
+        }
+    }
+}
+
+
+/* Sends lost statements again, and fails those that have no tries left. */
+
+static void
+ngx_http_xet_lane_recycle(ngx_http_xet_lane_t *lane, ngx_queue_t *lost)
+{
+    ngx_queue_t              *e;
+    ngx_http_xet_pg_query_t  *q;
+
+    /* detaching must not take statements in "lost" for waiting ones */
+
+    for (e = ngx_queue_head(lost);
+         e != ngx_queue_sentinel(lost);
+         e = ngx_queue_next(e))
+    {
+        q = ngx_queue_data(e, ngx_http_xet_pg_query_t, queue);
+
+        if (q->pg == NULL) {
+            q->tries = lane->n;
+            q->pg = lane->sessions;
+        }
+    }
+
+    while (!ngx_queue_empty(lost)) {
+        e = ngx_queue_last(lost);
+        q = ngx_queue_data(e, ngx_http_xet_pg_query_t, queue);
+
+        ngx_queue_remove(e);
+
+        if (q->res) {
+            PQclear(q->res);
+            q->res = NULL;
+        }
+
+        /* the next session may be lost as well, which is not known yet */
+
+        if (q->handler && q->tries < lane->n) {
+            q->tries++;
+            q->pg = NULL;
+            ngx_queue_insert_head(&lane->waiting, e);
+            lane->nwaiting++;
+            continue;
+        }
+
+        ngx_http_xet_lane_deliver(q, NULL, NGX_BUSY, NULL);
+    }
+
+    ngx_http_xet_lane_dispatch(lane);
+}
+
+
+static void
+ngx_http_xet_lane_retry_handler(ngx_event_t *ev)
+{
+    ngx_http_xet_pg_t    *pg;
+    ngx_http_xet_lane_t  *lane;
+
+    pg = ev->data;
+
+    if (!ngx_queue_empty(&pg->inflight)) {
+
+        /* statements that a failed send has left in flight */
+
+        ngx_http_xet_lane_failed(pg);
+        return;
+    }
+
+    lane = pg->lane;
+
+    if (ngx_exiting && ngx_queue_empty(&lane->waiting)) {
+
+        /* nobody needs it any more */
+
+        ngx_http_xet_pg_close(pg);
+        return;
+    }
+
+    if (ngx_http_xet_pg_connect(pg) != NGX_OK) {
+        ngx_http_xet_lane_failed(pg);
+    }
+}
+
+
+static void
+ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
+{
+    PGresult             *res;
+    const char           *sqlstate;
+    ngx_queue_t           lost;
+    ExecStatusType        status;
+    ngx_http_xet_lane_t  *lane;
+
+    lane = pg->lane;
+
+    res = q->res;
+    q->res = NULL;
+
+    status = PQresultStatus(res);
+
+    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
+        ngx_http_xet_lane_deliver(q, res, NGX_OK, NULL);
+        return;
+    }
+
+    sqlstate = PQresultErrorField(res, PG_DIAG_SQLSTATE);
+
+    if (sqlstate == NULL) {
+
+        /* libpq's own, of no memory for example: the end is unknown */
+
+        sqlstate = "08000";
+        q->lost = 1;
+    }
+
+    if (ngx_http_xet_lane_transient(sqlstate) && q->handler
+        && ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_CANCELLED) != 0
+        && q->tries < lane->n)
+    {
+        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                      "xet: \"%s\" is sent again: %s", q->stmt->name,
+                      PQresultErrorMessage(res));
+
+        PQclear(res);
+
+        ngx_queue_init(&lost);
+        ngx_queue_insert_head(&lost, &q->queue);
+        q->pg = pg;
+
+        ngx_http_xet_lane_recycle(lane, &lost);
+        return;
+    }
+
+    /* class XT: verdicts of our own functions, for the caller alone */
+
+    if (ngx_strncmp(sqlstate, "XT", 2) != 0) {
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "xet: \"%s\" failed, SQLSTATE %s: %s", q->stmt->name,
+                      sqlstate, PQresultErrorMessage(res));
+    }
+
+    ngx_http_xet_lane_deliver(q, NULL,
+                              (ngx_http_xet_lane_transient(sqlstate)
+                               || ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_LOCKED)
+                                  == 0)
+                              ? NGX_BUSY : NGX_ERROR,
+                              q->lost && ngx_strncmp(sqlstate, "XT", 2) != 0
+                              ? NULL : sqlstate);
+    PQclear(res);
+}
+
+
+/*
+ * Errors that another attempt may cure: connection and resource troubles,
+ * shutdown, serialization failures.  A statement that a timeout has cancelled
+ * is among them, but the caller does not send it again: only time may cure it.
+ */
+
+static ngx_uint_t
+ngx_http_xet_lane_transient(const char *sqlstate)
+{
+    static const char *const  classes[] = { "08", "53", "57", "40", NULL };
+
+    ngx_uint_t  i;
+
+    for (i = 0; classes[i]; i++) {
+        if (ngx_strncmp(sqlstate, classes[i], 2) == 0) {
+            return 1;
+        }
+    }
+
+    /* read-only after a failover; a plan is stale; a statement is not there */
+
+    return ngx_strcmp(sqlstate, "25006") == 0
+           || ngx_strcmp(sqlstate, "0A000") == 0
+           || ngx_strcmp(sqlstate, "26000") == 0;
+}
+
+
+static void
+ngx_http_xet_lane_drained(ngx_http_xet_pg_t *pg)
+{
+    ngx_http_xet_lane_dispatch(pg->lane);
+
+    if (pg->state != NGX_HTTP_XET_PG_READY || pg->n) {
+        return;
+    }
+
+    if (ngx_exiting || pg->connection->close) {
+        ngx_http_xet_pg_close(pg);
+        return;
+    }
+
+    /* idle: nginx closes it on quit */
+
+    pg->connection->idle = 1;
+}
+
+
+static void
+ngx_http_xet_lane_timer_handler(ngx_event_t *ev)
+{
+    ngx_http_xet_pg_t        *pg;
+    ngx_http_xet_lane_t      *lane;
+    ngx_http_xet_pg_query_t  *q;
+
+    q = ev->data;
+    pg = q->pg;
+    lane = q->lane;
+
+    ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                  "xet: PostgreSQL has not answered \"%s\" in %M ms",
+                  q->stmt->name, ngx_current_msec - q->start);
+
+    q->tries = lane->n;
+
+    if (pg == NULL) {
+        ngx_queue_remove(&q->queue);
+        lane->nwaiting--;
+
+        ngx_http_xet_lane_deliver(q, NULL, NGX_BUSY, NULL);
+        return;
+    }
+
+    ngx_http_xet_pg_close(pg);
+    ngx_http_xet_lane_failed(pg);
+}
+
+
+/* Frees q and then calls its handler, which may send another statement. */
+
+static void
+ngx_http_xet_lane_deliver(ngx_http_xet_pg_query_t *q, PGresult *res,
+    ngx_int_t rc, const char *sqlstate)
+{
+    void                        *data;
+    ngx_http_xet_pg_handler_pt   handler;
+
+    if (q->timer.timer_set) {
+        ngx_del_timer(&q->timer);
+    }
+
+    if (q->res) {
+        PQclear(q->res);
+    }
+
+    ngx_log_debug3(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
+                   "xet lane: \"%s\" %p ends, rc:%i", q->stmt->name, q, rc);
+
+    handler = q->handler;
+    data = q->data;
+
+    ngx_free(q);
+
+    if (handler) {
+        handler(data, res, rc, sqlstate);
+
+    } else if (res) {
+        PQclear(res);
+    }
 }

@@ -1,9 +1,176 @@
 
 /*
  * The parameters of a statement, in the binary form that PostgreSQL takes.
+ *
+ * An array is kept in that form from the first element on: dimensions (1), has
+ * nulls, oid of the element, length, lower bound (1), then each element with
+ * its length.  Memory comes from malloc(), because threads fill arrays; a
+ * failed allocation marks the array as failed, which its user checks once, at
+ * the end.
  */
 
 #include "ngx_http_xet_pg_session.h"
+
+#include <endian.h>
+
+
+#define NGX_HTTP_XET_ARRAY_HEADER  20
+
+
+static u_char *ngx_http_xet_array_room(ngx_http_xet_array_t *a, size_t len);
+static void ngx_http_xet_put_be32(void *dst, uint32_t v);
+static void ngx_http_xet_put_be64(void *dst, uint64_t v);
+
+
+void
+ngx_http_xet_array_init(ngx_http_xet_array_t *a, uint32_t type)
+{
+    ngx_memzero(a, sizeof(ngx_http_xet_array_t));
+
+    a->type = type;
+
+    ngx_http_xet_put_be32(a->none + 8, type);
+}
+
+
+void
+ngx_http_xet_array_reset(ngx_http_xet_array_t *a)
+{
+    if (a->start) {
+        a->pos = a->start + NGX_HTTP_XET_ARRAY_HEADER;
+    }
+
+    a->n = 0;
+    a->nulls = 0;
+}
+
+
+void
+ngx_http_xet_array_destroy(ngx_http_xet_array_t *a)
+{
+    if (a->start) {
+        ngx_free(a->start);
+    }
+
+    ngx_memzero(a, sizeof(ngx_http_xet_array_t));
+}
+
+
+static u_char *
+ngx_http_xet_array_room(ngx_http_xet_array_t *a, size_t len)
+{
+    size_t   size, used;
+    u_char  *p;
+
+    if (a->failed) {
+        return NULL;
+    }
+
+    if (a->start == NULL || (size_t) (a->end - a->pos) < len) {
+
+        used = a->start ? (size_t) (a->pos - a->start)
+                        : NGX_HTTP_XET_ARRAY_HEADER;
+        size = ngx_max(2 * used, used + len + 256);
+
+        p = realloc(a->start, size);
+        if (p == NULL) {
+            a->failed = 1;
+            return NULL;
+        }
+
+        a->start = p;
+        a->pos = p + used;
+        a->end = p + size;
+    }
+
+    p = a->pos;
+    a->pos += len;
+    a->n++;
+
+    return p;
+}
+
+
+void
+ngx_http_xet_array_bytes(ngx_http_xet_array_t *a, const void *data,
+    size_t len)
+{
+    u_char  *p;
+
+    p = ngx_http_xet_array_room(a, 4 + len);
+
+    if (p) {
+        ngx_http_xet_put_be32(p, (uint32_t) len);
+        ngx_memcpy(p + 4, data, len);
+    }
+}
+
+
+void
+ngx_http_xet_array_null(ngx_http_xet_array_t *a)
+{
+    u_char  *p;
+
+    p = ngx_http_xet_array_room(a, 4);
+
+    if (p) {
+        ngx_http_xet_put_be32(p, (uint32_t) -1);
+        a->nulls = 1;
+    }
+}
+
+
+void
+ngx_http_xet_array_int4(ngx_http_xet_array_t *a, int32_t v)
+{
+    u_char  *p;
+
+    p = ngx_http_xet_array_room(a, 8);
+
+    if (p) {
+        ngx_http_xet_put_be32(p, 4);
+        ngx_http_xet_put_be32(p + 4, (uint32_t) v);
+    }
+}
+
+
+void
+ngx_http_xet_array_int8(ngx_http_xet_array_t *a, int64_t v)
+{
+    u_char  *p;
+
+    p = ngx_http_xet_array_room(a, 12);
+
+    if (p) {
+        ngx_http_xet_put_be32(p, 8);
+        ngx_http_xet_put_be64(p + 4, (uint64_t) v);
+    }
+}
+
+
+void
+ngx_http_xet_array_value(ngx_http_xet_array_t *a, const char **value,
+    int *length)
+{
+    u_char  *p;
+
+    if (a->n == 0) {
+        *value = (const char *) a->none;
+        *length = sizeof(a->none);
+        return;
+    }
+
+    p = a->start;
+
+    ngx_http_xet_put_be32(p, 1);
+    ngx_http_xet_put_be32(p + 4, a->nulls);
+    ngx_http_xet_put_be32(p + 8, a->type);
+    ngx_http_xet_put_be32(p + 12, a->n);
+    ngx_http_xet_put_be32(p + 16, 1);
+
+    *value = (const char *) p;
+    *length = (int) (a->pos - p);
+}
 
 
 void
@@ -61,4 +228,22 @@ ngx_http_xet_params_array(ngx_http_xet_params_t *p, ngx_http_xet_array_t *a)
 
     ngx_http_xet_array_value(a, &value, &len);
     ngx_http_xet_params_bytes(p, value, (size_t) len);
+}
+
+
+static void
+ngx_http_xet_put_be32(void *dst, uint32_t v)
+{
+    v = htobe32(v);
+
+    ngx_memcpy(dst, &v, sizeof(v));
+}
+
+
+static void
+ngx_http_xet_put_be64(void *dst, uint64_t v)
+{
+    v = htobe64(v);
+
+    ngx_memcpy(dst, &v, sizeof(v));
 }

@@ -3,10 +3,9 @@
  * One PostgreSQL session as nginx events.
  *
  * Connecting is done in a thread, see ngx_http_xet_pg_connect.c; the event
- * loop gets a connection, makes it a session, see ngx_http_xet_pg_setup.c, and
- * only ever sends and consumes.  The session is in pipeline mode: each
- * statement has a sync of its own, so one that fails takes no other with it,
- * and results come in the order of sending.
+ * loop gets a connection, makes it a session, and only ever sends and consumes.
+ * The session is in pipeline mode: each statement has a sync of its own, so one
+ * that fails takes no other with it, and results come in the order of sending.
  *
  * libpq owns the socket.  It is watched level-triggered, because
  * PQconsumeInput() reads only once; and nginx's connection is released before
@@ -15,6 +14,30 @@
  * States: closed -> connecting -> ready -> closed, and closed -> backoff ->
  * connecting while PostgreSQL can't be reached.  While pg->connect is set a
  * PGconn belongs to the thread, else to the event loop.
+ *
+ * A connection becomes a session: settings, and the preparing of all
+ * statements.  They are one batch of a pipeline, so one round trip, and the
+ * event loop sends them as it sends any statement.
+ *
+ * Every statement of ours finds its rows by an index.  Sessions keep plans,
+ * also those of foreign keys, and a plan made while a table was tiny would read
+ * the whole table for each row long after it has grown: hence no sequential
+ * scans.  A plan that has no other way than such a scan gets a penalty, because
+ * of which PostgreSQL would plan the statement anew each time, and that takes
+ * longer than most statements: hence generic plans.  And rows that are asked
+ * for by windows come in the order of their index, while a bitmap scan would
+ * read and sort all remaining rows for each window.
+ *
+ * A heal and the commit of a shard lock each other out, and each must see what
+ * the other one has committed meanwhile: read committed.
+ *
+ * statement_timeout ends a statement that nobody waits for any more.  While
+ * such a statement waits for a lock, PostgreSQL would not notice that its
+ * session was given up: client_connection_check_interval makes it look.
+ *
+ * lock_timeout is for locks that are held for long, as by a heal of a xorb that
+ * many files have: a few requests that wait for such a lock would otherwise
+ * occupy all sessions as long as the lock is held.
  */
 
 #include "ngx_http_xet.h"
@@ -23,15 +46,28 @@
 
 static void ngx_http_xet_pg_connected(void *data, PGconn *conn,
     const char *error);
+static ngx_int_t ngx_http_xet_pg_setup_send(ngx_http_xet_pg_t *pg);
 static void ngx_http_xet_pg_setup_timer_handler(ngx_event_t *ev);
-static ngx_int_t ngx_http_xet_pg_prepared(ngx_http_xet_pg_t *pg);
+static ngx_int_t ngx_http_xet_pg_setup_results(ngx_http_xet_pg_t *pg);
+static void ngx_http_xet_pg_ready(ngx_http_xet_pg_t *pg);
 static void ngx_http_xet_pg_refused(ngx_http_xet_pg_t *pg, const char *error);
-static ngx_int_t ngx_http_xet_pg_wrap(ngx_http_xet_pg_t *pg);
 static void ngx_http_xet_pg_read_handler(ngx_event_t *rev);
 static void ngx_http_xet_pg_write_handler(ngx_event_t *wev);
 static ngx_int_t ngx_http_xet_pg_flush(ngx_http_xet_pg_t *pg);
 static ngx_int_t ngx_http_xet_pg_results(ngx_http_xet_pg_t *pg);
+static PGresult *ngx_http_xet_pg_result(PGconn *conn);
 static void ngx_http_xet_pg_fail(ngx_http_xet_pg_t *pg);
+
+
+static const char  ngx_http_xet_pg_setup_sql[] =
+    "SELECT set_config('enable_seqscan', 'off', false),"
+    "       set_config('enable_bitmapscan', 'off', false),"
+    "       set_config('plan_cache_mode', 'force_generic_plan', false),"
+    "       set_config('default_transaction_isolation', 'read committed',"
+    "                  false),"
+    "       set_config('client_connection_check_interval', '1s', false),"
+    "       set_config('statement_timeout', $1, false),"
+    "       set_config('lock_timeout', $2, false)";
 
 
 void
@@ -82,11 +118,20 @@ ngx_http_xet_pg_connected(void *data, PGconn *conn, const char *error)
     ngx_log_debug1(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
                    "xet pg %p: connected, preparing", pg);
 
-    if (ngx_http_xet_pg_setup_send(conn, pg->stmts, pg->timeout, pg->locks)
-        != NGX_OK
-        || ngx_http_xet_pg_wrap(pg) != NGX_OK
-        || ngx_http_xet_pg_flush(pg) != NGX_OK)
-    {
+    pg->connection = ngx_http_xet_pg_watch(PQsocket(conn), pg,
+                                           ngx_http_xet_pg_read_handler);
+
+    if (pg->connection == NULL) {
+        ngx_http_xet_pg_refused(pg, "no connection of nginx is free");
+        return;
+    }
+
+    /* the descriptor is libpq's: nginx neither closes nor forgets it */
+
+    pg->connection->shared = 1;
+    pg->connection->write->handler = ngx_http_xet_pg_write_handler;
+
+    if (ngx_http_xet_pg_setup_send(pg) != NGX_OK) {
         ngx_http_xet_pg_refused(pg, PQerrorMessage(conn));
         return;
     }
@@ -94,6 +139,41 @@ ngx_http_xet_pg_connected(void *data, PGconn *conn, const char *error)
     xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
 
     ngx_add_timer(&pg->setup, xmcf->connect_timeout);
+}
+
+
+static ngx_int_t
+ngx_http_xet_pg_setup_send(ngx_http_xet_pg_t *pg)
+{
+    char                           texts[2][NGX_TIME_T_LEN + 1];
+    PGconn                        *conn;
+    const char                    *values[2];
+    const ngx_http_xet_pg_stmt_t  *stmt;
+
+    conn = pg->conn;
+
+    *ngx_sprintf((u_char *) texts[0], "%M", pg->timeout) = '\0';
+    *ngx_sprintf((u_char *) texts[1], "%M", pg->locks) = '\0';
+
+    values[0] = texts[0];
+    values[1] = texts[1];
+
+    if (PQsetnonblocking(conn, 1) != 0 || PQenterPipelineMode(conn) != 1
+        || PQsendQueryParams(conn, ngx_http_xet_pg_setup_sql, 2, NULL, values,
+                             NULL, NULL, 0)
+           != 1)
+    {
+        return NGX_ERROR;
+    }
+
+    for (stmt = pg->stmts; stmt->name; stmt++) {
+
+        if (PQsendPrepare(conn, stmt->name, stmt->sql, 0, NULL) != 1) {
+            return NGX_ERROR;
+        }
+    }
+
+    return (PQpipelineSync(conn) == 1) ? ngx_http_xet_pg_flush(pg) : NGX_ERROR;
 }
 
 
@@ -107,22 +187,49 @@ ngx_http_xet_pg_setup_timer_handler(ngx_event_t *ev)
 /* NGX_OK: the session is ready; NGX_AGAIN: not yet; NGX_DECLINED: it failed. */
 
 static ngx_int_t
-ngx_http_xet_pg_prepared(ngx_http_xet_pg_t *pg)
+ngx_http_xet_pg_setup_results(ngx_http_xet_pg_t *pg)
 {
-    char       error[NGX_HTTP_XET_PG_ERROR_LEN];
-    ngx_int_t  rc;
+    PGresult        *res;
+    ExecStatusType   status;
 
-    rc = ngx_http_xet_pg_setup_results(pg->conn, error, sizeof(error));
+    for ( ;; ) {
+        res = ngx_http_xet_pg_result(pg->conn);
 
-    if (rc == NGX_AGAIN) {
-        return NGX_AGAIN;
+        if (res == NULL) {
+            break;
+        }
+
+        status = PQresultStatus(res);
+
+        if (status == PGRES_PIPELINE_SYNC) {
+            PQclear(res);
+            ngx_http_xet_pg_ready(pg);
+
+            return (pg->state == NGX_HTTP_XET_PG_READY) ? NGX_OK
+                                                        : NGX_DECLINED;
+        }
+
+        if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) {
+            ngx_http_xet_pg_refused(pg, PQresultErrorMessage(res));
+            PQclear(res);
+            return NGX_DECLINED;
+        }
+
+        PQclear(res);
     }
 
-    if (rc == NGX_ERROR) {
-        ngx_http_xet_pg_refused(pg, error);
+    if (PQstatus(pg->conn) == CONNECTION_BAD) {
+        ngx_http_xet_pg_refused(pg, PQerrorMessage(pg->conn));
         return NGX_DECLINED;
     }
 
+    return NGX_AGAIN;
+}
+
+
+static void
+ngx_http_xet_pg_ready(ngx_http_xet_pg_t *pg)
+{
     ngx_del_timer(&pg->setup);
 
     if (pg->logged) {
@@ -138,57 +245,24 @@ ngx_http_xet_pg_prepared(ngx_http_xet_pg_t *pg)
     pg->backoff = 0;
 
     pg->events->ready(pg);
-
-    return (pg->state == NGX_HTTP_XET_PG_READY) ? NGX_OK : NGX_DECLINED;
 }
 
 
 static void
 ngx_http_xet_pg_refused(ngx_http_xet_pg_t *pg, const char *error)
 {
+    char  text[NGX_HTTP_XET_PG_ERROR_LEN];
+
     if (!pg->logged) {
         pg->logged = 1;
+
+        ngx_http_xet_pg_text(text, sizeof(text), error);
+
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                      "xet: connecting to PostgreSQL failed: %s", error);
+                      "xet: connecting to PostgreSQL failed: %s", text);
     }
 
     ngx_http_xet_pg_fail(pg);
-}
-
-
-static ngx_int_t
-ngx_http_xet_pg_wrap(ngx_http_xet_pg_t *pg)
-{
-    ngx_log_t         *log;
-    ngx_connection_t  *c;
-
-    log = ngx_cycle->log;
-
-    c = ngx_get_connection(PQsocket(pg->conn), log);
-    if (c == NULL) {
-        return NGX_ERROR;
-    }
-
-    c->data = pg;
-    c->log = log;
-    c->read->log = log;
-    c->write->log = log;
-    c->read->handler = ngx_http_xet_pg_read_handler;
-    c->write->handler = ngx_http_xet_pg_write_handler;
-    c->number = ngx_atomic_fetch_add(ngx_connection_counter, 1);
-
-    /* the descriptor is libpq's: nginx neither closes nor forgets it */
-    c->shared = 1;
-
-    if (ngx_add_event(c->read, NGX_READ_EVENT, NGX_LEVEL_EVENT) != NGX_OK) {
-        ngx_close_connection(c);
-        return NGX_ERROR;
-    }
-
-    pg->connection = c;
-    pg->writing = 0;
-
-    return NGX_OK;
 }
 
 
@@ -295,7 +369,8 @@ ngx_http_xet_pg_read_handler(ngx_event_t *rev)
         }
 
         rc = (pg->state == NGX_HTTP_XET_PG_READY)
-             ? ngx_http_xet_pg_results(pg) : ngx_http_xet_pg_prepared(pg);
+             ? ngx_http_xet_pg_results(pg)
+             : ngx_http_xet_pg_setup_results(pg);
 
         if (rc == NGX_DECLINED) {
             return;
@@ -333,28 +408,15 @@ static ngx_int_t
 ngx_http_xet_pg_results(ngx_http_xet_pg_t *pg)
 {
     PGresult                 *res;
-    ngx_uint_t                nulls;
     ngx_queue_t              *head;
     ngx_http_xet_pg_query_t  *q;
 
-    nulls = 0;
-
-    while (pg->n && !PQisBusy(pg->conn)) {
-
-        res = PQgetResult(pg->conn);
+    while (pg->n) {
+        res = ngx_http_xet_pg_result(pg->conn);
 
         if (res == NULL) {
-
-            /* one NULL ends a result; a dead connection gives only NULLs */
-
-            if (nulls++ || PQstatus(pg->conn) == CONNECTION_BAD) {
-                break;
-            }
-
-            continue;
+            break;
         }
-
-        nulls = 0;
 
         head = ngx_queue_head(&pg->inflight);
         q = ngx_queue_data(head, ngx_http_xet_pg_query_t, queue);
@@ -391,19 +453,35 @@ ngx_http_xet_pg_results(ngx_http_xet_pg_t *pg)
 }
 
 
+/*
+ * The next result that has come, or NULL.  libpq ends each result with a NULL;
+ * of a dead connection there is nothing else.
+ */
+
+static PGresult *
+ngx_http_xet_pg_result(PGconn *conn)
+{
+    PGresult    *res;
+    ngx_uint_t   i;
+
+    for (i = 0; i < 2 && !PQisBusy(conn); i++) {
+        res = PQgetResult(conn);
+
+        if (res || PQstatus(conn) == CONNECTION_BAD) {
+            return res;
+        }
+    }
+
+    return NULL;
+}
+
+
 static void
 ngx_http_xet_pg_fail(ngx_http_xet_pg_t *pg)
 {
     ngx_http_xet_pg_close(pg);
 
     pg->events->failed(pg);
-}
-
-
-void
-ngx_http_xet_pg_park(ngx_http_xet_pg_t *pg)
-{
-    pg->connection->idle = 1;
 }
 
 

@@ -13,7 +13,8 @@
 
 
 /*
- * ngx_http_xet_array.c: array parameters of statements.
+ * ngx_http_xet_params.c: parameters of statements, in the binary form that
+ * PostgreSQL takes; arrays first.
  */
 
 /* A packed array parameter: PostgreSQL's binary form of a[]. */
@@ -24,6 +25,7 @@ typedef struct {
     u_char     *end;
     uint32_t    n;
     uint32_t    type;                          /* element's oid */
+    u_char      none[12];                      /* the array without elements */
     unsigned    nulls:1;
     unsigned    failed:1;                      /* out of memory */
 } ngx_http_xet_array_t;
@@ -51,17 +53,6 @@ void ngx_http_xet_array_int8(ngx_http_xet_array_t *a, int64_t v);
 /* Gives value and length for libpq; they are valid while a is unchanged. */
 void ngx_http_xet_array_value(ngx_http_xet_array_t *a, const char **value,
     int *length);
-
-
-/* Write an integer at dst, big-endian, as PostgreSQL takes it. */
-void ngx_http_xet_put_be32(void *dst, uint32_t v);
-void ngx_http_xet_put_be64(void *dst, uint64_t v);
-
-
-/*
- * ngx_http_xet_params.c: the parameters of a statement, in the binary form that
- * PostgreSQL takes.
- */
 
 #define NGX_HTTP_XET_PARAMS_MAX  24
 

@@ -27,10 +27,9 @@ static const char *ngx_http_xet_pg_store_error(xet_status_t rc,
     const u_char *found, const u_char *named);
 static const char *ngx_http_xet_pg_claim_job(PGconn *conn, const u_char *name,
     u_char *identity, ngx_uint_t *confirmed, ngx_msec_t timeout);
-static PGresult *ngx_http_xet_pg_exec_job(PGconn *conn, const char *sql,
-    int params, const u_char *value, ngx_msec_t timeout);
+static const char *ngx_http_xet_pg_exec_job(PGconn *conn, const char *sql,
+    int params, const u_char *value, ngx_msec_t timeout, PGresult **res);
 static ngx_int_t ngx_http_xet_pg_wait_job(PGconn *conn, ngx_msec_t timeout);
-static const char *ngx_http_xet_pg_exec_error(PGconn *conn, PGresult *res);
 
 
 const char *
@@ -52,11 +51,9 @@ ngx_http_xet_pg_check_schema_job(PGconn *conn, ngx_msec_t timeout)
     PGresult    *res;
     const char  *error;
 
-    res = ngx_http_xet_pg_exec_job(conn,
-                                   "SELECT max(version) FROM xet.migrations",
-                                   0, NULL, timeout);
-
-    error = ngx_http_xet_pg_exec_error(conn, res);
+    error = ngx_http_xet_pg_exec_job(conn,
+                                     "SELECT max(version) FROM xet.migrations",
+                                     0, NULL, timeout, &res);
 
     if (error == NULL
         && (PQntuples(res) != 1
@@ -87,7 +84,7 @@ ngx_http_xet_pg_check_store_job(PGconn *conn, const ngx_str_t *store,
     PGresult      *res;
     ngx_uint_t     confirmed, tries;
     const char    *error;
-    xet_status_t   rc, made;
+    xet_status_t   rc;
 
     u_char  found[NGX_HTTP_XET_IDENTITY_LEN + 1];
     u_char  named[NGX_HTTP_XET_IDENTITY_LEN + 1];
@@ -99,19 +96,15 @@ ngx_http_xet_pg_check_store_job(PGconn *conn, const ngx_str_t *store,
 
         rc = ngx_http_xet_store_identity_read_job(store, found, log);
 
-        if (rc == XET_DONE
-            && ngx_http_xet_store_identity_draw(found) == XET_OK)
+        if (rc != XET_OK
+            && (rc != XET_DONE
+                || ngx_http_xet_store_identity_draw(found) != XET_OK))
         {
-            error = ngx_http_xet_pg_claim_job(conn, found, named, &confirmed,
-                                              timeout);
-
-        } else if (rc == XET_OK) {
-            error = ngx_http_xet_pg_claim_job(conn, NULL, named, &confirmed,
-                                              timeout);
-
-        } else {
             return failed;
         }
+
+        error = ngx_http_xet_pg_claim_job(conn, (rc == XET_DONE) ? found : NULL,
+                                          named, &confirmed, timeout);
 
         if (error) {
             return error;
@@ -121,17 +114,15 @@ ngx_http_xet_pg_check_store_job(PGconn *conn, const ngx_str_t *store,
             break;
         }
 
-        /* another session may have made file and row since the file was read */
+        /*
+         * read again: it is made here, or by another session at the same time,
+         * or another one has made file and row since the file was read
+         */
 
-        if (confirmed) {
-            continue;
-        }
-
-        /* made here, or by another session at the same time: read it again */
-
-        made = ngx_http_xet_store_identity_make_job(store, named, log);
-
-        if (made != XET_OK) {
+        if (!confirmed
+            && ngx_http_xet_store_identity_make_job(store, named, log)
+               != XET_OK)
+        {
             return failed;
         }
     }
@@ -149,19 +140,12 @@ ngx_http_xet_pg_check_store_job(PGconn *conn, const ngx_str_t *store,
     }
 
     if (!confirmed) {
-        res = ngx_http_xet_pg_exec_job(conn, "SELECT xet.store_confirm($1)", 1,
-                                       named, timeout);
-
-        error = ngx_http_xet_pg_exec_error(conn, res);
-
+        error = ngx_http_xet_pg_exec_job(conn, "SELECT xet.store_confirm($1)",
+                                         1, named, timeout, &res);
         PQclear(res);
-
-        if (error) {
-            return error;
-        }
     }
 
-    return NULL;
+    return error;
 }
 
 
@@ -255,13 +239,9 @@ ngx_http_xet_pg_claim_job(PGconn *conn, const u_char *name, u_char *identity,
     PGresult    *res;
     const char  *error;
 
-    res = ngx_http_xet_pg_exec_job(conn, "SELECT * FROM xet.store_claim($1)",
-                                   1, name, timeout);
-
-    error = ngx_http_xet_pg_exec_error(conn, res);
-
+    error = ngx_http_xet_pg_exec_job(conn, "SELECT * FROM xet.store_claim($1)",
+                                     1, name, timeout, &res);
     if (error) {
-        PQclear(res);
         return error;
     }
 
@@ -281,40 +261,45 @@ ngx_http_xet_pg_claim_job(PGconn *conn, const u_char *name, u_char *identity,
 }
 
 
-/* The result, or NULL when it does not come in time. */
+/* Returns NULL with the rows in *res, or what is wrong with NULL in *res. */
 
-static PGresult *
+static const char *
 ngx_http_xet_pg_exec_job(PGconn *conn, const char *sql, int params,
-    const u_char *value, ngx_msec_t timeout)
+    const u_char *value, ngx_msec_t timeout, PGresult **res)
 {
-    PGresult    *res, *next;
-    const char  *values[1];
+    PGresult    *next;
+    const char  *error, *values[1];
 
     values[0] = (const char *) value;
+    *res = NULL;
 
     if (PQsendQueryParams(conn, sql, params, NULL, values, NULL, NULL, 0)
-        != 1)
+        == 1)
     {
-        return NULL;
-    }
+        while (ngx_http_xet_pg_wait_job(conn, timeout) == NGX_OK) {
 
-    res = NULL;
+            next = PQgetResult(conn);
 
-    while (ngx_http_xet_pg_wait_job(conn, timeout) == NGX_OK) {
+            if (next == NULL) {
 
-        next = PQgetResult(conn);
+                if (PQresultStatus(*res) == PGRES_TUPLES_OK) {
+                    return NULL;
+                }
 
-        if (next == NULL) {
-            return res;
+                break;
+            }
+
+            PQclear(*res);
+            *res = next;
         }
-
-        PQclear(res);
-        res = next;
     }
 
-    PQclear(res);
+    PQclear(*res);
+    *res = NULL;
 
-    return NULL;
+    error = PQerrorMessage(conn);
+
+    return error[0] ? error : "no answer to the first statements";
 }
 
 
@@ -342,19 +327,4 @@ ngx_http_xet_pg_wait_job(PGconn *conn, ngx_msec_t timeout)
     }
 
     return NGX_OK;
-}
-
-
-static const char *
-ngx_http_xet_pg_exec_error(PGconn *conn, PGresult *res)
-{
-    const char  *error;
-
-    if (PQresultStatus(res) == PGRES_TUPLES_OK) {
-        return NULL;
-    }
-
-    error = PQerrorMessage(conn);
-
-    return error[0] ? error : "no answer to the first statements";
 }

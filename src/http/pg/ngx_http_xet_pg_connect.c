@@ -42,8 +42,6 @@ struct ngx_http_xet_pg_connect_s {
 };
 
 
-static ngx_int_t ngx_http_xet_pg_connect_watch(ngx_http_xet_pg_connect_t *ctx,
-    int fd);
 static ngx_int_t ngx_http_xet_pg_connect_thread(
     ngx_http_xet_pg_connect_t *ctx);
 static void ngx_http_xet_pg_connect_pin(void);
@@ -91,7 +89,9 @@ ngx_http_xet_pg_connect_start(ngx_http_xet_pg_connected_pt handler,
 
     ctx->end = fds[1];
 
-    if (ngx_http_xet_pg_connect_watch(ctx, fds[0]) != NGX_OK) {
+    ctx->connection = ngx_http_xet_pg_watch(fds[0], ctx,
+                                            ngx_http_xet_pg_connect_handler);
+    if (ctx->connection == NULL) {
         ngx_close_socket(fds[0]);
         goto failed;
     }
@@ -112,8 +112,8 @@ failed:
 }
 
 
-static ngx_int_t
-ngx_http_xet_pg_connect_watch(ngx_http_xet_pg_connect_t *ctx, int fd)
+ngx_connection_t *
+ngx_http_xet_pg_watch(int fd, void *data, ngx_event_handler_pt handler)
 {
     ngx_log_t         *log;
     ngx_connection_t  *c;
@@ -122,24 +122,22 @@ ngx_http_xet_pg_connect_watch(ngx_http_xet_pg_connect_t *ctx, int fd)
 
     c = ngx_get_connection(fd, log);
     if (c == NULL) {
-        return NGX_ERROR;
+        return NULL;
     }
 
-    c->data = ctx;
+    c->data = data;
     c->log = log;
     c->read->log = log;
     c->write->log = log;
-    c->read->handler = ngx_http_xet_pg_connect_handler;
+    c->read->handler = handler;
     c->number = ngx_atomic_fetch_add(ngx_connection_counter, 1);
 
     if (ngx_add_event(c->read, NGX_READ_EVENT, NGX_LEVEL_EVENT) != NGX_OK) {
         ngx_free_connection(c);
-        return NGX_ERROR;
+        return NULL;
     }
 
-    ctx->connection = c;
-
-    return NGX_OK;
+    return c;
 }
 
 

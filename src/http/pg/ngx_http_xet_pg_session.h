@@ -11,27 +11,6 @@
 
 
 /*
- * ngx_http_xet_pg_setup.c: a connection becomes a session.
- */
-
-/*
- * Sends all that makes conn a session in pipeline mode, with the statements of
- * the array prepared, whose last element has no name, and with timeout and
- * locks, in ms, as statement_timeout and lock_timeout.  NGX_ERROR: see
- * PQerrorMessage().
- */
-ngx_int_t ngx_http_xet_pg_setup_send(PGconn *conn,
-    const ngx_http_xet_pg_stmt_t *stmts, ngx_msec_t timeout,
-    ngx_msec_t locks);
-
-/*
- * Takes the results that have come.  NGX_AGAIN: more are to come; NGX_OK: conn
- * is ready; NGX_ERROR: error, of len bytes, says why.
- */
-ngx_int_t ngx_http_xet_pg_setup_results(PGconn *conn, char *error, size_t len);
-
-
-/*
  * ngx_http_xet_pg_check.c: what a connection must lead to.
  */
 
@@ -71,6 +50,13 @@ ngx_http_xet_pg_connect_t *ngx_http_xet_pg_connect_start(
 
 /* For a process that exits: does not wait, and handler is not called. */
 void ngx_http_xet_pg_connect_abandon(ngx_http_xet_pg_connect_t *ctx);
+
+/*
+ * Has nginx call handler when there is something to read from fd, each time
+ * until all is read.  NULL without a free connection.
+ */
+ngx_connection_t *ngx_http_xet_pg_watch(int fd, void *data,
+    ngx_event_handler_pt handler);
 
 /* Copies a message of libpq, without the newline at its end. */
 void ngx_http_xet_pg_text(char *dst, size_t size, const char *text);
@@ -173,85 +159,8 @@ ngx_int_t ngx_http_xet_pg_connect(ngx_http_xet_pg_t *pg);
 ngx_int_t ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg,
     ngx_http_xet_pg_query_t *q);
 
-/* Marks a session with nothing in flight as idle: nginx closes it on quit. */
-void ngx_http_xet_pg_park(ngx_http_xet_pg_t *pg);
-
 /* Closes the session; what is in flight stays in pg->inflight. */
 void ngx_http_xet_pg_close(ngx_http_xet_pg_t *pg);
-
-
-/*
- * ngx_http_xet_lane.c: one lane.
- */
-
-typedef struct ngx_http_xet_lane_s  ngx_http_xet_lane_t;
-
-
-struct ngx_http_xet_lane_s {
-    ngx_uint_t          n;             /* sessions at most */
-    ngx_uint_t          depth;         /* statements in flight on one */
-    ngx_uint_t          queue;         /* statements waiting at most */
-    ngx_msec_t          timeout;       /* of a statement, waiting included */
-    ngx_msec_t          running;       /* statement_timeout in PostgreSQL */
-    ngx_msec_t          locks;         /* lock_timeout in PostgreSQL; 0: none */
-
-    const ngx_http_xet_pg_stmt_t  *stmts;      /* prepared by its sessions */
-
-    ngx_http_xet_pg_t  *sessions;
-
-    ngx_queue_t         waiting;
-    ngx_uint_t          nwaiting;
-
-    /* PostgreSQL has refused a session, and the lane has no other */
-    void              (*starved)(ngx_http_xet_lane_t *lane);
-
-    /* PostgreSQL has accepted a session after it had refused one */
-    void              (*reached)(ngx_http_xet_lane_t *lane);
-
-    unsigned            refused:1;     /* PostgreSQL refused the last session */
-    ngx_msec_t          asked;         /* when it was refused */
-};
-
-
-/*
- * The caller has set n, depth, queue, the times, stmts and both callbacks; the
- * rest of the lane is zero.  close closes all sessions, without callbacks.
- */
-ngx_int_t ngx_http_xet_lane_init(ngx_http_xet_lane_t *lane, ngx_pool_t *pool);
-void ngx_http_xet_lane_close(ngx_http_xet_lane_t *lane);
-
-/*
- * Starts the first closed session, unless one before it is connecting already.
- * NGX_OK when some session is ready or connecting then, NGX_ERROR when none is.
- */
-ngx_int_t ngx_http_xet_lane_grow(ngx_http_xet_lane_t *lane);
-
-/*
- * Where no session of the lane is ready or connecting, one that waits to
- * connect again does it now.  NGX_OK when some session is ready or connecting
- * then, NGX_DECLINED when none is.
- */
-ngx_int_t ngx_http_xet_lane_hurry(ngx_http_xet_lane_t *lane);
-
-/*
- * Closes a session that has nothing to do, if the lane has more than keep of
- * them ready.  Returns whether it did.
- */
-ngx_uint_t ngx_http_xet_lane_spare(ngx_http_xet_lane_t *lane, ngx_uint_t keep);
-
-/*
- * NGX_OK when a session is ready that has nothing to do, NGX_BUSY when every
- * session that is ready is busy, NGX_DECLINED when none is ready.
- */
-ngx_int_t ngx_http_xet_lane_idle(ngx_http_xet_lane_t *lane);
-
-/* As ngx_http_xet_lanes_send(), _detach() and _stat(). */
-ngx_http_xet_pg_query_t *ngx_http_xet_lane_send(ngx_http_xet_lane_t *lane,
-    const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
-    ngx_http_xet_pg_handler_pt handler, void *data);
-void ngx_http_xet_lane_detach(ngx_http_xet_pg_query_t *q);
-void ngx_http_xet_lane_stat(ngx_http_xet_lane_t *lane,
-    ngx_http_xet_lane_stat_t *stat);
 
 
 #endif /* _NGX_HTTP_XET_PG_SESSION_H_INCLUDED_ */
