@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_zt_sparse.h"
+#include "xet_zt.h"
 
 
 #define HEAD  6

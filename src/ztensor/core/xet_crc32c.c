@@ -16,7 +16,7 @@
 
 #include <isa-l/crc.h>
 
-#include "xet_crc32c.h"
+#include "xet_zt.h"
 
 
 uint32_t

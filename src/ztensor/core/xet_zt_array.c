@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "xet_zt_array.h"
+#include "xet_zt.h"
 
 
 void *

@@ -23,8 +23,7 @@
 #include <string.h>
 
 #include "xet_bytes.h"
-#include "xet_cbor.h"
-#include "xet_zt_attributes.h"
+#include "xet_zt.h"
 
 
 #define XET_ZT_FLOAT_TEXT  40

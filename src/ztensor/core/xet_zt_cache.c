@@ -25,8 +25,7 @@
 #include <xxhash.h>
 
 #include "xet_bytes.h"
-#include "xet_zt_cache.h"
-#include "xet_zt_file.h"
+#include "xet_zt.h"
 
 
 /* Incremented when a check changes, so that old verdicts are made again. */

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_zt_capture.h"
+#include "xet_zt.h"
 
 
 #define XET_ZT_CAPTURE_FIRST  256

@@ -32,7 +32,7 @@
 #include <zstd_errors.h>
 
 #include "xet_bytes.h"
-#include "xet_zt_decoder.h"
+#include "xet_zt.h"
 
 
 #define XET_ZT_FRAME_MAGIC      0xfd2fb528

@@ -21,8 +21,7 @@
 #include <xxhash.h>
 
 #include "xet_bytes.h"
-#include "xet_crc32c.h"
-#include "xet_zt_digest.h"
+#include "xet_zt.h"
 
 
 typedef struct {

@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-#include "xet_zt_dtype.h"
+#include "xet_zt.h"
 
 
 #define xet_zt_plain(name, bytes, index)                                      \

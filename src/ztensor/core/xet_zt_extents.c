@@ -17,8 +17,7 @@
 
 #include <stdlib.h>
 
-#include "xet_zt_array.h"
-#include "xet_zt_extents.h"
+#include "xet_zt.h"
 
 
 #define XET_ZT_EXTENTS_FIRST  64

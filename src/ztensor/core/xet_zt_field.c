@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-#include "xet_zt_field.h"
+#include "xet_zt.h"
 
 
 #define XET_ZT_IN_1  1

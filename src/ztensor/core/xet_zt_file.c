@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_zt_file.h"
+#include "xet_zt.h"
 
 
 static size_t xet_zt_collect(xet_zt_t *zt, uint8_t *dst, size_t want,
@@ -468,25 +468,4 @@ const xet_zt_text_t *
 xet_zt_attributes(const xet_zt_t *zt)
 {
     return &zt->attributes;
-}
-
-
-int
-xet_zt_overlaps(const xet_zt_t *zt, const xet_zt_component_t *c)
-{
-    return xet_zt_extents_find(&zt->extents, 0, c->offset, c->length);
-}
-
-
-const xet_zt_limits_t *
-xet_zt_limits(const xet_zt_t *zt)
-{
-    return &zt->limits;
-}
-
-
-uint64_t
-xet_zt_mark(const xet_zt_t *zt, const xet_zt_text_t *name)
-{
-    return xet_zt_marks_find(&zt->marks, &zt->info, name);
 }

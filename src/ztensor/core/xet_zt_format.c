@@ -12,13 +12,13 @@
  * raw components, for others by declaration, or because they follow from the
  * shape or from another component.  A component whose type is not known has
  * no rule that could be checked.  The content of indices is looked at when
- * data is verified (xet_zt_sparse.h).
+ * data is verified (xet_zt_sparse.c).
  */
 
 
 #include <stddef.h>
 
-#include "xet_zt_object.h"
+#include "xet_zt.h"
 
 
 #define XET_ZT_ROLES_MAX  3

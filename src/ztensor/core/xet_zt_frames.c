@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "xet_bytes.h"
-#include "xet_zt_frames.h"
+#include "xet_zt.h"
 
 
 #define XET_ZT_BLOCK_HEAD      3

@@ -16,8 +16,7 @@
  */
 
 
-#include "xet_zt_attributes.h"
-#include "xet_zt_json.h"
+#include "xet_zt.h"
 
 
 static void xet_zt_json_file(xet_json_t *j, const xet_zt_t *zt,

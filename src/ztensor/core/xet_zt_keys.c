@@ -27,8 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_zt_array.h"
-#include "xet_zt_keys.h"
+#include "xet_zt.h"
 
 
 #define XET_ZT_KEY_HEAD    10              /* type, width, value */

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "xet_zt_limits.h"
+#include "xet_zt.h"
 
 
 void

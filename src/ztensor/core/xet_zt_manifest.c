@@ -31,12 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_cbor.h"
-#include "xet_zt_capture.h"
-#include "xet_zt_field.h"
-#include "xet_zt_keys.h"
-#include "xet_zt_manifest.h"
-#include "xet_zt_name.h"
+#include "xet_zt.h"
 
 
 #define XET_ZT_SELF_DESCRIBED  55799   /* the tag, RFC 8949, 3.4.6 */

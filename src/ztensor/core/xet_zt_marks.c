@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_zt_marks.h"
+#include "xet_zt.h"
 
 
 static xet_status_t xet_zt_marks_order(xet_zt_marks_t *m, xet_zt_info_t *info,

@@ -15,8 +15,7 @@
 #include <string.h>
 
 #include "xet_bytes.h"
-#include "xet_zt_limits.h"
-#include "xet_zt_name.h"
+#include "xet_zt.h"
 
 
 int

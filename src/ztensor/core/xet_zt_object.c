@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_zt_object.h"
+#include "xet_zt.h"
 
 
 #define XET_ZT_COMPONENT_TEXTS  6

@@ -16,7 +16,7 @@
 #include <xxhash.h>
 
 #include "xet_bytes.h"
-#include "xet_zt_report.h"
+#include "xet_zt.h"
 
 
 static const xet_status_t  xet_zt_report_statuses[] = {

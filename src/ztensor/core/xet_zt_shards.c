@@ -14,9 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_zt_array.h"
-#include "xet_zt_container.h"
-#include "xet_zt_shards.h"
+#include "xet_zt.h"
 
 
 #define XET_ZT_SHARDS_FIRST  16

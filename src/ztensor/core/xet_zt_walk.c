@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_zt_marks.h"
+#include "xet_zt.h"
 
 
 struct xet_zt_walk_s {
@@ -65,7 +65,7 @@ xet_zt_walk_create(const xet_zt_t *zt, const xet_zt_select_t *select,
 
     xet_zt_region(zt, &w->region);
 
-    info = xet_zt_info(zt);
+    info = &zt->info;
 
     if (select->first >= info->count) {
         w->status = XET_OK;
@@ -82,7 +82,7 @@ xet_zt_walk_create(const xet_zt_t *zt, const xet_zt_select_t *select,
     memset(&conf, 0, sizeof(xet_zt_manifest_conf_t));
 
     conf.container = info->ends.container;
-    conf.limits = xet_zt_limits(zt);
+    conf.limits = &zt->limits;
     conf.size = info->ends.manifest_length;
     conf.from = &from;
     conf.attributes = select->attributes;
@@ -107,16 +107,16 @@ xet_zt_walk_mark(const xet_zt_t *zt, const xet_zt_select_t *select)
     uint64_t              mark, named;
     const xet_zt_info_t  *info;
 
-    info = xet_zt_info(zt);
+    info = &zt->info;
 
     mark = select->first / info->stride;
     named = 0;
 
     if (select->name.data) {
-        named = xet_zt_mark(zt, &select->name);
+        named = xet_zt_marks_find(&zt->marks, info, &select->name);
 
     } else if (select->prefix.data && (info->order & XET_ZT_ORDER_BYTES)) {
-        named = xet_zt_mark(zt, &select->prefix);
+        named = xet_zt_marks_find(&zt->marks, info, &select->prefix);
     }
 
     return (named > mark) ? named : mark;
@@ -140,7 +140,7 @@ xet_zt_walk_need(const xet_zt_walk_t *w, xet_range_t *range)
 {
     const xet_zt_info_t  *info;
 
-    info = xet_zt_info(w->zt);
+    info = &w->zt->info;
 
     range->start = info->ends.manifest_offset + w->pos;
     range->end = info->ends.manifest_offset + info->objects_end;
@@ -158,7 +158,7 @@ xet_zt_walk_feed(xet_zt_walk_t *w, const uint8_t *data, size_t len)
         return w->status;
     }
 
-    end = xet_zt_info(w->zt)->objects_end;
+    end = w->zt->info.objects_end;
 
     if (len > end - w->pos) {
         len = (size_t) (end - w->pos);
@@ -181,9 +181,10 @@ xet_zt_walk_feed(xet_zt_walk_t *w, const uint8_t *data, size_t len)
 static xet_status_t
 xet_zt_walk_object(void *ctx, xet_zt_object_t *o)
 {
-    unsigned        i;
-    xet_status_t    rc;
-    xet_zt_walk_t  *w;
+    unsigned             i;
+    xet_status_t         rc;
+    xet_zt_walk_t       *w;
+    xet_zt_component_t  *c;
 
     w = ctx;
 
@@ -193,9 +194,13 @@ xet_zt_walk_object(void *ctx, xet_zt_object_t *o)
 
     xet_zt_object_check(o, &w->region);
 
-    if (xet_zt_limits(w->zt)->strict) {
+    if (w->zt->limits.strict) {
         for (i = 0; i < o->n; i++) {
-            if (xet_zt_overlaps(w->zt, &o->components[i])) {
+            c = &o->components[i];
+
+            if (xet_zt_extents_find(&w->zt->extents, 0, c->offset,
+                                    c->length))
+            {
                 xet_zt_object_error(o, XET_ZT_OVERLAP);
             }
         }
@@ -218,7 +223,7 @@ xet_zt_walk_past(const xet_zt_walk_t *w, const xet_zt_object_t *o)
     const xet_zt_select_t  *select;
 
     select = &w->select;
-    order = xet_zt_info(w->zt)->order;
+    order = w->zt->info.order;
 
     if (select->name.data) {
         return order && xet_zt_order(order, &o->name, &select->name) > 0;

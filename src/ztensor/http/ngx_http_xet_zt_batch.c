@@ -32,7 +32,6 @@
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_task.h"
 #include "ngx_http_xet_zt_batch.h"
-#include "xet_zt_sparse.h"
 
 
 #define NGX_HTTP_XET_ZT_BATCH_GAP  65536       /* bytes read over */

@@ -15,7 +15,7 @@
  * read is under way.  All that is here goes with the request's pool.
  *
  * A verdict that PostgreSQL has kept is held against the file's size and the
- * limits before it is used (xet_zt_cache.h).  If the verdict passes and the
+ * limits before it is used (xet_zt_cache.c).  If the verdict passes and the
  * manifest still is not what it says, that is a fault of the server and ends
  * with 500.
  */

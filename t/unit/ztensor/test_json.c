@@ -7,8 +7,7 @@
 #include <jansson.h>
 
 #include "zt_bytes.h"
-#include "xet_zt_attributes.h"
-#include "xet_zt_json.h"
+#include "xet_zt.h"
 
 
 static xet_test_pool_t  pool;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "zt_bytes.h"
-#include "xet_zt_sparse.h"
+#include "xet_zt.h"
 
 
 #define PARTS  3
