@@ -233,18 +233,14 @@ struct xet_zt_dtype_s {
     uint8_t           bytes;           /* of a group of elements */
     uint8_t           per;             /* elements of a group, 1 or 2 */
     unsigned          index:1;         /* an integer */
-    unsigned          in_1:1;          /* known in container 1 */
-    unsigned          in_2:1;
+    unsigned          in_2:1;          /* known in container 2 */
     xet_zt_values_t   values;
 };
 
 
 /* A stored type; NULL when the container does not know the name. */
-const xet_zt_dtype_t *xet_zt_dtype_find(const uint8_t *name, size_t len,
+const xet_zt_dtype_t *xet_zt_dtype_find(const xet_zt_text_t *name,
     xet_zt_container_t container);
-
-/* A logical type, of any container; NULL when the name is not known. */
-const xet_zt_dtype_t *xet_zt_type_find(const uint8_t *name, size_t len);
 
 /* Sets *bytes to what n elements take and returns 1; 0 on overflow. */
 int xet_zt_dtype_size(const xet_zt_dtype_t *dtype, uint64_t n,
@@ -273,9 +269,6 @@ void xet_zt_object_error(xet_zt_object_t *o, xet_status_t status);
  */
 xet_status_t xet_zt_component_bounds(const xet_zt_component_t *c,
     const xet_zt_region_t *region);
-
-/* The rules of the known formats; xet_zt_object_check() calls it. */
-void xet_zt_format_check(xet_zt_object_t *o, xet_zt_container_t container);
 
 
 #define XET_ZT_SHARD_MAX  64           /* bytes of a shard's name */
