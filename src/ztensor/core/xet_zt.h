@@ -148,13 +148,16 @@ double xet_cbor_float(const xet_cbor_item_t *item);
 int xet_cbor_float_shortest(const xet_cbor_item_t *item);
 
 
-/*
- * Grows an array of *room items of size bytes, which was allocated here: to
- * first items (at least 2) when it has no room, by half after that.  Returns
- * the array, which the caller frees with free(), and sets *room; or returns
- * NULL when out of memory and leaves items and *room as they were.
- */
-void *xet_zt_array_grow(void *items, size_t *room, size_t size, size_t first);
+/* Zeroed at first; its owner frees the items with free(). */
+
+typedef struct {
+    void             *items;
+    size_t            n;
+    size_t            room;            /* items allocated */
+} xet_zt_array_t;
+
+/* Adds an item of size bytes, for the caller to fill.  NULL without memory. */
+void *xet_zt_array_push(xet_zt_array_t *a, size_t size);
 
 
 /*
@@ -183,9 +186,7 @@ typedef struct {
     size_t          base[XET_CBOR_DEPTH + 1];
 
     /* 1.x: a stack of all keys of the open maps */
-    xet_zt_key_t   *slots;
-    size_t          n;
-    size_t          room;
+    xet_zt_array_t  slots;             /* of xet_zt_key_t */
 
     /* container 2: a stack of the last keys of the open maps */
     uint8_t        *last;
@@ -391,66 +392,16 @@ typedef struct {
 } xet_zt_extent_t;
 
 
-typedef struct {
-    xet_zt_extent_t  *extents;
-    size_t            n;
-    size_t            room;
-} xet_zt_extents_t;
-
-
-void xet_zt_extents_init(xet_zt_extents_t *e);
-void xet_zt_extents_destroy(xet_zt_extents_t *e);
-
 /*
  * offset + length must not overflow; an empty range is ignored.  XET_OK,
  * XET_NOMEM.
  */
-xet_status_t xet_zt_extents_add(xet_zt_extents_t *e, uint64_t file,
+xet_status_t xet_zt_extents_add(xet_zt_array_t *e, uint64_t file,
     uint64_t offset, uint64_t length);
 
-/*
- * Leaves only the ranges that overlap another, unequal range.  XET_OK;
- * XET_ZT_OVERLAP if any are left.  Nothing may be added after that.
- */
-xet_status_t xet_zt_extents_finish(xet_zt_extents_t *e);
-
-/* Whether a range is one that xet_zt_extents_finish() has left. */
-int xet_zt_extents_find(const xet_zt_extents_t *e, uint64_t file,
+/* In a file that was checked: whether a range overlaps another in part. */
+int xet_zt_extents_find(const xet_zt_array_t *e, uint64_t file,
     uint64_t offset, uint64_t length);
-
-
-/* The table of other files that a manifest of container 2 may refer to. */
-
-typedef struct {
-    uint8_t                name[XET_ZT_SHARD_MAX];
-    size_t                 len;
-    uint64_t               size;       /* of the file */
-} xet_zt_shards_row_t;
-
-
-typedef struct {
-    xet_zt_shards_row_t   *rows;
-    size_t                 n;
-    size_t                 room;
-} xet_zt_shards_t;
-
-
-void xet_zt_shards_init(xet_zt_shards_t *s);
-void xet_zt_shards_destroy(xet_zt_shards_t *s);
-
-/*
- * Adds a copy of the next shard, in the order of the manifest.  XET_OK;
- * XET_ZT_MANIFEST when the shard is too small for a file; XET_NOMEM.
- */
-xet_status_t xet_zt_shards_add(xet_zt_shards_t *s, const xet_zt_shard_t *shard);
-
-/*
- * Sets the data_start and data_end of *region to where components of a shard
- * may lie, and *number to the number of the shard, from 1.  XET_OK;
- * XET_ZT_SHARD_REF when there is no such shard.
- */
-xet_status_t xet_zt_shards_find(const xet_zt_shards_t *s,
-    const xet_zt_text_t *name, xet_zt_region_t *region, uint64_t *number);
 
 
 /*
@@ -488,22 +439,7 @@ xet_status_t xet_zt_marks_add(xet_zt_marks_t *m, xet_zt_info_t *info,
 /* No object follows: releases the last name, and unordered names of marks. */
 void xet_zt_marks_end(xet_zt_marks_t *m, const xet_zt_info_t *info);
 
-/*
- * The number of the last mark at or before an object of this name; 0 where
- * names have no order.
- */
-uint64_t xet_zt_marks_find(const xet_zt_marks_t *m,
-    const xet_zt_info_t *info, const xet_zt_text_t *name);
-
 void xet_zt_marks_destroy(xet_zt_marks_t *m);
-
-
-/*
- * Compares names by order, XET_ZT_ORDER_*: < 0 when a comes before b, 0 when
- * they are equal, > 0 when a comes after b.
- */
-int xet_zt_order(unsigned order, const xet_zt_text_t *a,
-    const xet_zt_text_t *b);
 
 
 /* The record of a file: what its check and the saved verdict on it share. */
@@ -532,8 +468,8 @@ struct xet_zt_s {
     xet_status_t        verdict;           /* of the manifest so far */
     XXH3_state_t       *hash;              /* of a manifest of container 2 */
 
-    xet_zt_shards_t     shards;
-    xet_zt_extents_t    extents;
+    xet_zt_array_t      shards;            /* of container 2 */
+    xet_zt_array_t      extents;           /* of xet_zt_extent_t */
 
     xet_zt_text_t       attributes;
 
