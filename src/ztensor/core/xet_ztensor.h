@@ -592,7 +592,6 @@ int xet_zt_report_unpack(xet_zt_report_t *report, const uint8_t *src);
 
 typedef struct {
     xet_json_t        *json;
-    const xet_zt_t    *zt;
     uint64_t           limit;          /* objects of the page at most */
     uint64_t           bytes;          /* no object begins past them */
     uint64_t           n;              /* objects so far */
