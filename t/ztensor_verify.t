@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # What a verification costs: a few kilobytes that decode to gigabytes are
-# bounded by the limit, what was left out is told and gets its turn when one
-# asks again, and others get the threads meanwhile.
+# bounded by the limit, what was left out is reported and gets its turn when
+# one asks again, and others get the threads meanwhile.
 
 use warnings;
 use strict;

@@ -46,11 +46,6 @@
 
 #if (NGX_HTTP_XET_ZTENSOR)
 #include "xet_ztensor.h"
-#include "xet_zt_cache.h"
-#include "xet_zt_frames.h"
-#include "xet_zt_json.h"
-#include "xet_zt_query.h"
-#include "xet_zt_report.h"
 #endif
 
 

@@ -14,7 +14,7 @@
 
 #include <cbor.h>
 
-#include "xet_cbor.h"
+#include "xet_zt.h"
 
 
 #define check(cond)  if (!(cond)) { __builtin_trap(); }

@@ -16,7 +16,7 @@
 #include <zstd.h>
 
 #include "xet_bytes.h"
-#include "xet_zt_decoder.h"
+#include "xet_zt.h"
 
 
 #define HEAD         7

@@ -15,7 +15,7 @@
 
 #include "fuzz_heap.h"
 #include "xet_bytes.h"
-#include "xet_zt_cache.h"
+#include "xet_ztensor.h"
 
 
 #define HEAP_SIZE  (1024 * 1024)

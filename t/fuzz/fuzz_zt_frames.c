@@ -12,7 +12,7 @@
 
 #include <zstd.h>
 
-#include "xet_zt_frames.h"
+#include "xet_ztensor.h"
 
 
 #define check(cond)  if (!(cond)) { __builtin_trap(); }

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "xet_accept.h"
-#include "xet_zt_query.h"
+#include "xet_ztensor.h"
 
 
 #define check(cond)  if (!(cond)) { __builtin_trap(); }

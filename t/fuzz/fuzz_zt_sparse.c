@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_zt_sparse.h"
+#include "xet_zt.h"
 
 
 #define HEAD  6
@@ -84,9 +84,7 @@ describe(input_t *in, int known)
              i ? dtypes[in->negative][in->width] : "u8");
 
         in->components[i].element
-            = xet_zt_dtype_find(in->components[i].dtype.data,
-                                in->components[i].dtype.len,
-                                XET_ZT_CONTAINER_1);
+            = xet_zt_dtype_find(&in->components[i].dtype, XET_ZT_CONTAINER_1);
         in->components[i].has_decoded = known ? 1 : 0;
         in->components[i].decoded = known ? in->len[i] : 0;
     }

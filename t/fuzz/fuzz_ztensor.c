@@ -18,8 +18,7 @@
 
 #include "fuzz_heap.h"
 #include "xet_bytes.h"
-#include "xet_zt_json.h"
-#include "xet_zt_sparse.h"
+#include "xet_zt.h"
 
 
 #define HEAP_SIZE  (4 * 1024 * 1024)

@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "xet_zt_json.h"
+#include "xet_ztensor.h"
 
 
 typedef struct {

@@ -32,7 +32,7 @@
 #include <float.h>
 #include <string.h>
 
-#include "xet_cbor.h"
+#include "xet_zt.h"
 
 
 #define XET_CBOR_BREAK       0xff

@@ -17,26 +17,33 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "xet_zt_array.h"
+#include "xet_zt.h"
+
+
+#define XET_ZT_ARRAY_FIRST  64             /* items */
 
 
 void *
-xet_zt_array_grow(void *items, size_t *room, size_t size, size_t first)
+xet_zt_array_push(xet_zt_array_t *a, size_t size)
 {
     void    *p;
-    size_t   n;
+    size_t   room;
 
-    n = *room ? *room + *room / 2 : first;
+    if (a->n == a->room) {
+        room = a->room ? a->room + a->room / 2 : XET_ZT_ARRAY_FIRST;
 
-    if (n > SIZE_MAX / size) {
-        return NULL;
+        if (room > SIZE_MAX / size) {
+            return NULL;
+        }
+
+        p = realloc(a->items, room * size);
+        if (p == NULL) {
+            return NULL;
+        }
+
+        a->items = p;
+        a->room = room;
     }
 
-    p = realloc(items, n * size);
-
-    if (p != NULL) {
-        *room = n;
-    }
-
-    return p;
+    return (uint8_t *) a->items + a->n++ * size;
 }

@@ -22,12 +22,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <openssl/evp.h>
+
 #include "xet_bytes.h"
-#include "xet_cbor.h"
-#include "xet_zt_attributes.h"
+#include "xet_zt.h"
 
 
-#define XET_ZT_FLOAT_TEXT  40
+#define XET_ZT_FLOAT_TEXT    40
+#define XET_ZT_BASE64_BYTES  3072          /* at a time; a multiple of 3 */
 
 
 typedef struct {
@@ -293,36 +295,24 @@ xet_zt_attributes_write(xet_zt_attributes_t *a, const uint8_t *s, size_t len)
 static void
 xet_zt_attributes_base64(xet_json_t *j, const uint8_t *s, size_t len)
 {
-    size_t      n;
-    uint8_t    *p;
-    unsigned    v;
-
-    static const char  digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                  "abcdefghijklmnopqrstuvwxyz0123456789+/";
+    size_t    n;
+    uint8_t  *p;
 
     xet_json_string_begin(j);
 
-    while (len) {
-        p = xet_buf_reserve(j->buf, 4);
+    for ( /* void */ ; len; len -= n) {
+        n = (len < XET_ZT_BASE64_BYTES) ? len : XET_ZT_BASE64_BYTES;
+
+        /* OpenSSL ends the text with a NUL */
+
+        p = xet_buf_reserve(j->buf, (n + 2) / 3 * 4 + 1);
         if (p == NULL) {
             return;
         }
 
-        n = (len < 3) ? len : 3;
-
-        v = (unsigned) s[0] << 16
-            | (n > 1 ? (unsigned) s[1] << 8 : 0)
-            | (n > 2 ? (unsigned) s[2] : 0);
-
-        p[0] = (uint8_t) digits[v >> 18];
-        p[1] = (uint8_t) digits[v >> 12 & 63];
-        p[2] = (uint8_t) (n > 1 ? digits[v >> 6 & 63] : '=');
-        p[3] = (uint8_t) (n > 2 ? digits[v & 63] : '=');
-
-        xet_buf_advance(j->buf, 4);
+        xet_buf_advance(j->buf, (size_t) EVP_EncodeBlock(p, s, (int) n));
 
         s += n;
-        len -= n;
     }
 
     xet_json_string_end(j);

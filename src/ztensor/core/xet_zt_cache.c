@@ -1,9 +1,10 @@
 
 /*
- * The verdict on a file as bytes.
+ * The verdict on a file as bytes, and reports on its components.
  *
  * Purpose:    a file is checked once, and what pages and look-ups need is
- *             read back from where the server keeps it.
+ *             read back from where the server keeps it; its data never
+ *             changes, so it need not be read again for a report.
  * States:     none.
  * Ownership:  a restored record owns copies of all that it was made from.
  * Threads:    any.
@@ -15,18 +16,16 @@
  * ascend, and what a walk reads from a mark is parsed like any untrusted input.
  *
  * A verdict other than XET_OK is kept by its code in JSON, since the numbers of
- * statuses change with versions.
+ * statuses change with versions; the status of a report by its place in a table
+ * of their own, which only grows at its end.
  */
 
 
 #include <stdlib.h>
 #include <string.h>
 
-#include <xxhash.h>
-
 #include "xet_bytes.h"
-#include "xet_zt_cache.h"
-#include "xet_zt_file.h"
+#include "xet_zt.h"
 
 
 /* Incremented when a check changes, so that old verdicts are made again. */
@@ -63,6 +62,16 @@ static xet_status_t xet_zt_load_attributes(xet_zt_t *zt, uint64_t hash,
 static const uint8_t *xet_zt_take(xet_zt_loader_t *l, size_t len);
 static unsigned xet_zt_take_u8(xet_zt_loader_t *l);
 static uint64_t xet_zt_take_u64(xet_zt_loader_t *l);
+
+
+static const xet_status_t  xet_zt_report_statuses[] = {
+    XET_OK, XET_ZT_ZSTD, XET_ZT_LENGTH, XET_ZT_VALUES, XET_ZT_WINDOW,
+    XET_ZT_DECODE_SIZE, XET_ZT_BOUNDS, XET_ZT_HEADER, XET_ZT_INDICES,
+    XET_ZT_UNCHECKED
+};
+
+#define XET_ZT_REPORT_STATUSES                                                \
+    (sizeof(xet_zt_report_statuses) / sizeof(xet_zt_report_statuses[0]))
 
 
 uint64_t
@@ -131,10 +140,12 @@ xet_zt_save(const xet_zt_t *zt, xet_status_t status, xet_buf_t *b)
 static void
 xet_zt_save_info(xet_zt_saver_t *s, const xet_zt_t *zt)
 {
-    size_t                i;
-    const xet_zt_info_t  *info;
+    size_t                  i;
+    const xet_zt_info_t    *info;
+    const xet_zt_extent_t  *extents;
 
     info = &zt->info;
+    extents = zt->extents.items;
 
     xet_zt_put_u8(s, info->ends.header_magic);
     xet_zt_put_u64(s, info->ends.manifest_offset);
@@ -170,9 +181,9 @@ xet_zt_save_info(xet_zt_saver_t *s, const xet_zt_t *zt)
     xet_zt_put_u64(s, zt->extents.n);
 
     for (i = 0; i < zt->extents.n; i++) {
-        xet_zt_put_u64(s, zt->extents.extents[i].file);
-        xet_zt_put_u64(s, zt->extents.extents[i].offset);
-        xet_zt_put_u64(s, zt->extents.extents[i].length);
+        xet_zt_put_u64(s, extents[i].file);
+        xet_zt_put_u64(s, extents[i].offset);
+        xet_zt_put_u64(s, extents[i].length);
     }
 
     xet_zt_put_u64(s, zt->attributes.data
@@ -556,4 +567,51 @@ xet_zt_take_u64(xet_zt_loader_t *l)
     p = xet_zt_take(l, 8);
 
     return p ? xet_get_u64(p) : 0;
+}
+
+
+uint64_t
+xet_zt_report_rules(const xet_zt_limits_t *limits,
+    const xet_zt_decode_limits_t *decode)
+{
+    uint8_t  bytes[24];
+
+    xet_put_u64(bytes, xet_zt_rules(limits));
+    xet_put_u64(bytes + 8, decode->output);
+    xet_put_u64(bytes + 16, decode->window_log);
+
+    return XXH3_64bits(bytes, sizeof(bytes));
+}
+
+
+int
+xet_zt_report_pack(uint8_t *dst, const xet_zt_report_t *report)
+{
+    unsigned  i;
+
+    for (i = 0; i < XET_ZT_REPORT_STATUSES; i++) {
+        if (xet_zt_report_statuses[i] == report->status) {
+            dst[0] = (uint8_t) report->digest;
+            dst[1] = (uint8_t) i;
+
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+int
+xet_zt_report_unpack(xet_zt_report_t *report, const uint8_t *src)
+{
+    if (src[0] > XET_ZT_DIGEST_UNREADABLE || src[1] >= XET_ZT_REPORT_STATUSES)
+    {
+        return 0;
+    }
+
+    report->digest = (xet_zt_digest_verdict_t) src[0];
+    report->status = xet_zt_report_statuses[src[1]];
+
+    return 1;
 }

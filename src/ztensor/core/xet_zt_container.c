@@ -24,8 +24,7 @@
 #include <string.h>
 
 #include "xet_bytes.h"
-#include "xet_zt_container.h"
-#include "xet_zt_object.h"
+#include "xet_zt.h"
 
 
 #define XET_ZT_VERSION_2  2

@@ -18,13 +18,30 @@
  *
  * A manifest of container 2 has a hash, and the errors of a damaged manifest
  * are not worth reporting: after an error the rest is read for the hash alone.
+ *
+ * Equal ranges are tied weights and welcome; ranges that overlap in part are
+ * two readings of one byte.  When sorted by file and offset, a range overlaps
+ * one before it if the furthest end so far lies past its start, and one after
+ * it if the next one starts before its end.  Writers emit components in this
+ * order or nearly so.
+ *
+ * The table of shards has the bounds of components that lie in other files.
+ * Keys of container 2 ascend, "shards" comes before "objects", so the table is
+ * complete and in order by the time it is asked.
  */
 
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_zt_file.h"
+#include "xet_zt.h"
+
+
+typedef struct {
+    uint8_t    name[XET_ZT_SHARD_MAX];
+    size_t     len;
+    uint64_t   size;                       /* of the file */
+} xet_zt_shards_row_t;
 
 
 static size_t xet_zt_collect(xet_zt_t *zt, uint8_t *dst, size_t want,
@@ -33,11 +50,33 @@ static xet_status_t xet_zt_ends(xet_zt_t *zt);
 static xet_status_t xet_zt_manifest(xet_zt_t *zt, const uint8_t *data,
     size_t len);
 static xet_status_t xet_zt_finish(xet_zt_t *zt);
+static xet_status_t xet_zt_extents_finish(xet_zt_array_t *e);
 static xet_status_t xet_zt_root(xet_zt_t *zt);
 static xet_status_t xet_zt_object(void *ctx, xet_zt_object_t *o);
 static xet_status_t xet_zt_extent(xet_zt_t *zt, xet_zt_object_t *o,
     const xet_zt_component_t *c);
+static int xet_zt_extents_order(const void *one, const void *two);
 static xet_status_t xet_zt_shard(void *ctx, const xet_zt_shard_t *shard);
+static xet_status_t xet_zt_shards_find(const xet_zt_array_t *shards,
+    const xet_zt_text_t *name, xet_zt_region_t *region, uint64_t *number);
+static int xet_zt_shards_order(const void *one, const void *two);
+
+
+void
+xet_zt_limits_init(xet_zt_limits_t *limits)
+{
+    memset(limits, 0, sizeof(xet_zt_limits_t));
+
+    limits->manifest = (uint64_t) 64 << 20;
+    limits->objects = 1000000;
+    limits->components = 2000000;
+    limits->roles = 64;
+    limits->rank = XET_ZT_RANK_MAX;
+    limits->depth = XET_CBOR_DEPTH;
+    limits->name = XET_ZT_NAME_MAX;
+    limits->keys = 65536;
+    limits->attributes = 1 << 20;
+}
 
 
 xet_zt_t *
@@ -58,9 +97,6 @@ xet_zt_create(uint64_t size, const xet_zt_limits_t *limits)
     zt->status = (size < XET_ZT_FILE_MIN) ? XET_ZT_TOO_SHORT : XET_AGAIN;
     zt->verdict = XET_AGAIN;
 
-    xet_zt_shards_init(&zt->shards);
-    xet_zt_extents_init(&zt->extents);
-
     return zt;
 }
 
@@ -74,10 +110,10 @@ xet_zt_destroy(xet_zt_t *zt)
 
     xet_zt_manifest_destroy(zt->manifest);
     (void) XXH3_freeState(zt->hash);
-    xet_zt_shards_destroy(&zt->shards);
-    xet_zt_extents_destroy(&zt->extents);
     xet_zt_marks_destroy(&zt->marks);
 
+    free(zt->shards.items);
+    free(zt->extents.items);
     free((void *) zt->attributes.data);
     free(zt);
 }
@@ -157,10 +193,11 @@ xet_zt_feed(xet_zt_t *zt, const uint8_t *data, size_t len)
 
         xet_zt_manifest_destroy(zt->manifest);
         (void) XXH3_freeState(zt->hash);
-        xet_zt_shards_destroy(&zt->shards);
+        free(zt->shards.items);
         xet_zt_marks_end(&zt->marks, &zt->info);
         zt->manifest = NULL;
         zt->hash = NULL;
+        zt->shards.items = NULL;
     }
 
     return zt->status;
@@ -311,6 +348,84 @@ xet_zt_finish(xet_zt_t *zt)
 }
 
 
+/*
+ * Leaves only the ranges that overlap another, unequal range.  XET_OK;
+ * XET_ZT_OVERLAP if any are left.  Nothing may be added after that.
+ */
+
+static xet_status_t
+xet_zt_extents_finish(xet_zt_array_t *e)
+{
+    int               before, after;
+    size_t            i, n, next;
+    uint64_t          end;
+    xet_zt_extent_t  *x, *last, *extents;
+
+    extents = e->items;
+
+    for (i = 1; i < e->n; i++) {
+        if (xet_zt_extents_order(&extents[i - 1], &extents[i]) > 0) {
+            qsort(extents, e->n, sizeof(xet_zt_extent_t),
+                  xet_zt_extents_order);
+            break;
+        }
+    }
+
+    n = 0;
+    end = 0;
+    last = NULL;
+
+    for (i = 0; i < e->n; i = next) {
+        x = &extents[i];
+
+        next = i + 1;
+
+        while (next < e->n
+               && xet_zt_extents_order(x, &extents[next]) == 0)
+        {
+            next++;
+        }
+
+        if (last == NULL || last->file != x->file) {
+            end = 0;
+        }
+
+        before = end > x->offset;
+        after = next < e->n
+                && extents[next].file == x->file
+                && extents[next].offset < x->offset + x->length;
+
+        if (x->offset + x->length > end) {
+            end = x->offset + x->length;
+        }
+
+        last = x;
+
+        if (before || after) {
+            extents[n] = *x;
+            last = &extents[n++];
+        }
+    }
+
+    e->n = n;
+    e->room = n;
+
+    if (n == 0) {
+        free(e->items);
+        e->items = NULL;
+
+        return XET_OK;
+    }
+
+    /* the ranges left may stay in memory for long */
+
+    x = realloc(e->items, n * sizeof(xet_zt_extent_t));
+    e->items = x ? x : e->items;
+
+    return XET_ZT_OVERLAP;
+}
+
+
 static xet_status_t
 xet_zt_root(xet_zt_t *zt)
 {
@@ -429,14 +544,150 @@ xet_zt_extent(xet_zt_t *zt, xet_zt_object_t *o, const xet_zt_component_t *c)
 }
 
 
+xet_status_t
+xet_zt_extents_add(xet_zt_array_t *e, uint64_t file, uint64_t offset,
+    uint64_t length)
+{
+    xet_zt_extent_t  *x;
+
+    if (length == 0) {
+        return XET_OK;
+    }
+
+    x = xet_zt_array_push(e, sizeof(xet_zt_extent_t));
+    if (x == NULL) {
+        return XET_NOMEM;
+    }
+
+    x->offset = offset;
+    x->length = length;
+    x->file = file;
+
+    return XET_OK;
+}
+
+
+int
+xet_zt_extents_find(const xet_zt_array_t *e, uint64_t file, uint64_t offset,
+    uint64_t length)
+{
+    xet_zt_extent_t  x;
+
+    if (e->n == 0) {
+        return 0;
+    }
+
+    x.offset = offset;
+    x.length = length;
+    x.file = file;
+
+    return bsearch(&x, e->items, e->n, sizeof(xet_zt_extent_t),
+                   xet_zt_extents_order)
+           != NULL;
+}
+
+
+static int
+xet_zt_extents_order(const void *one, const void *two)
+{
+    const xet_zt_extent_t  *a, *b;
+
+    a = one;
+    b = two;
+
+    if (a->file != b->file) {
+        return (a->file < b->file) ? -1 : 1;
+    }
+
+    if (a->offset != b->offset) {
+        return (a->offset < b->offset) ? -1 : 1;
+    }
+
+    if (a->length != b->length) {
+        return (a->length < b->length) ? -1 : 1;
+    }
+
+    return 0;
+}
+
+
+/* Adds a copy of the next shard, in the order of the manifest. */
+
 static xet_status_t
 xet_zt_shard(void *ctx, const xet_zt_shard_t *shard)
 {
-    xet_zt_t  *zt;
+    xet_zt_t             *zt;
+    xet_zt_shards_row_t  *row;
 
     zt = ctx;
 
-    return xet_zt_shards_add(&zt->shards, shard);
+    if (shard->size < XET_ZT_FILE_MIN_2) {
+        return XET_ZT_MANIFEST;
+    }
+
+    row = xet_zt_array_push(&zt->shards, sizeof(xet_zt_shards_row_t));
+    if (row == NULL) {
+        return XET_NOMEM;
+    }
+
+    memcpy(row->name, shard->name.data, shard->name.len);
+    row->len = shard->name.len;
+    row->size = shard->size;
+
+    return XET_OK;
+}
+
+
+/*
+ * Sets the data_start and data_end of *region to where components of a shard
+ * may lie, and *number to the number of the shard, from 1.  XET_OK;
+ * XET_ZT_SHARD_REF when there is no such shard.
+ */
+
+static xet_status_t
+xet_zt_shards_find(const xet_zt_array_t *shards,
+    const xet_zt_text_t *name, xet_zt_region_t *region, uint64_t *number)
+{
+    xet_zt_shards_row_t  *row, key;
+
+    if (shards->n == 0) {
+        return XET_ZT_SHARD_REF;
+    }
+
+    memcpy(key.name, name->data, name->len);
+    key.len = name->len;
+
+    row = bsearch(&key, shards->items, shards->n, sizeof(xet_zt_shards_row_t),
+                  xet_zt_shards_order);
+
+    if (row == NULL) {
+        return XET_ZT_SHARD_REF;
+    }
+
+    region->data_start = XET_ZT_MAGIC_LEN;
+    region->data_end = row->size - XET_ZT_FOOTER_2;
+
+    *number = (uint64_t) (row - (xet_zt_shards_row_t *) shards->items) + 1;
+
+    return XET_OK;
+}
+
+
+/* The order of keys in CBOR: shorter ones first. */
+
+static int
+xet_zt_shards_order(const void *one, const void *two)
+{
+    const xet_zt_shards_row_t  *a, *b;
+
+    a = one;
+    b = two;
+
+    if (a->len != b->len) {
+        return (a->len < b->len) ? -1 : 1;
+    }
+
+    return memcmp(a->name, b->name, a->len);
 }
 
 
@@ -468,25 +719,4 @@ const xet_zt_text_t *
 xet_zt_attributes(const xet_zt_t *zt)
 {
     return &zt->attributes;
-}
-
-
-int
-xet_zt_overlaps(const xet_zt_t *zt, const xet_zt_component_t *c)
-{
-    return xet_zt_extents_find(&zt->extents, 0, c->offset, c->length);
-}
-
-
-const xet_zt_limits_t *
-xet_zt_limits(const xet_zt_t *zt)
-{
-    return &zt->limits;
-}
-
-
-uint64_t
-xet_zt_mark(const xet_zt_t *zt, const xet_zt_text_t *name)
-{
-    return xet_zt_marks_find(&zt->marks, &zt->info, name);
 }

@@ -16,8 +16,7 @@
  */
 
 
-#include "xet_zt_attributes.h"
-#include "xet_zt_json.h"
+#include "xet_zt.h"
 
 
 static void xet_zt_json_file(xet_json_t *j, const xet_zt_t *zt,
@@ -30,6 +29,7 @@ static void xet_zt_json_component(xet_json_t *j, const xet_zt_component_t *c);
 static void xet_zt_json_verdict(xet_json_t *j, const xet_zt_object_t *o);
 static void xet_zt_json_text(xet_json_t *j, const char *key,
     const xet_zt_text_t *text);
+static void xet_zt_json_number(xet_json_t *j, const char *key, uint64_t v);
 
 
 void
@@ -39,7 +39,6 @@ xet_zt_page_begin(xet_zt_page_t *page, xet_json_t *j, const xet_zt_t *zt,
     const xet_zt_info_t  *info;
 
     page->json = j;
-    page->zt = zt;
     page->limit = limit;
     page->bytes = bytes;
     page->n = 0;
@@ -67,17 +66,14 @@ xet_zt_page_begin(xet_zt_page_t *page, xet_json_t *j, const xet_zt_t *zt,
 
     xet_json_key(j, "manifest");
     xet_json_object_begin(j);
-    xet_json_key(j, "offset");
-    xet_json_u64(j, info->ends.manifest_offset);
-    xet_json_key(j, "length");
-    xet_json_u64(j, info->ends.manifest_length);
+    xet_zt_json_number(j, "offset", info->ends.manifest_offset);
+    xet_zt_json_number(j, "length", info->ends.manifest_length);
     xet_json_object_end(j);
 
     xet_zt_json_attributes(j, xet_zt_attributes(zt),
                            (info->warnings & XET_ZT_WARN_ATTRIBUTES) != 0);
 
-    xet_json_key(j, "count");
-    xet_json_u64(j, info->count);
+    xet_zt_json_number(j, "count", info->count);
 
     xet_zt_json_warnings(j, info->warnings);
 
@@ -138,8 +134,7 @@ xet_zt_object_json(xet_json_t *j, const xet_zt_object_t *o)
 
     xet_json_object_begin(j);
 
-    xet_json_key(j, "i");
-    xet_json_u64(j, o->index);
+    xet_zt_json_number(j, "i", o->index);
 
     xet_zt_json_text(j, "name", &o->name);
     xet_zt_json_shape(j, o);
@@ -188,8 +183,7 @@ xet_zt_audit_object(xet_zt_audit_t *a, const xet_zt_object_t *o)
 
     xet_json_object_begin(j);
 
-    xet_json_key(j, "i");
-    xet_json_u64(j, o->index);
+    xet_zt_json_number(j, "i", o->index);
 
     xet_zt_json_text(j, "name", &o->name);
 
@@ -251,11 +245,8 @@ xet_zt_audit_end(xet_zt_audit_t *a)
 
     xet_json_array_end(j);
 
-    xet_json_key(j, "checked");
-    xet_json_u64(j, a->checked);
-
-    xet_json_key(j, "bytes");
-    xet_json_u64(j, a->bytes);
+    xet_zt_json_number(j, "checked", a->checked);
+    xet_zt_json_number(j, "bytes", a->bytes);
 
     xet_json_key(j, "ok");
     xet_json_bool(j, !a->failed);
@@ -287,8 +278,7 @@ xet_zt_error_json(xet_json_t *j, const xet_zt_t *zt, xet_status_t status)
     }
 
     if (xet_zt_error_offset(zt)) {
-        xet_json_key(j, "offset");
-        xet_json_u64(j, xet_zt_error_offset(zt));
+        xet_zt_json_number(j, "offset", xet_zt_error_offset(zt));
     }
 
     xet_json_object_end(j);
@@ -330,8 +320,7 @@ xet_zt_json_file(xet_json_t *j, const xet_zt_t *zt, const uint8_t *id,
     xet_json_key(j, "file");
     xet_json_string(j, id, id_len);
 
-    xet_json_key(j, "size");
-    xet_json_u64(j, info->size);
+    xet_zt_json_number(j, "size", info->size);
 
     xet_json_key(j, "container");
     xet_json_cstring(j, xet_zt_container_name(info->ends.container));
@@ -417,11 +406,8 @@ xet_zt_json_component(xet_json_t *j, const xet_zt_component_t *c)
         xet_zt_json_text(j, "shard", &c->shard);
     }
 
-    xet_json_key(j, "offset");
-    xet_json_u64(j, c->offset);
-
-    xet_json_key(j, "length");
-    xet_json_u64(j, c->length);
+    xet_zt_json_number(j, "offset", c->offset);
+    xet_zt_json_number(j, "length", c->length);
 
     if (c->encoding.data) {
         xet_zt_json_text(j, "encoding", &c->encoding);
@@ -478,4 +464,12 @@ xet_zt_json_text(xet_json_t *j, const char *key, const xet_zt_text_t *text)
     } else {
         xet_json_null(j);
     }
+}
+
+
+static void
+xet_zt_json_number(xet_json_t *j, const char *key, uint64_t v)
+{
+    xet_json_key(j, key);
+    xet_json_u64(j, v);
 }

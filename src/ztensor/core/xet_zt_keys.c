@@ -27,15 +27,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_zt_array.h"
-#include "xet_zt_keys.h"
+#include "xet_zt.h"
 
 
 #define XET_ZT_KEY_HEAD    10              /* type, width, value */
 #define XET_ZT_KEY_INLINE  15
 #define XET_ZT_KEY_HASHED  0x80
 
-#define XET_ZT_KEYS_FIRST  64              /* slots */
 #define XET_ZT_KEYS_FEW    24              /* compared each with each */
 
 
@@ -75,31 +73,31 @@ xet_zt_keys_init(xet_zt_keys_t *k, int ordered, size_t limit, size_t key_max)
 void
 xet_zt_keys_destroy(xet_zt_keys_t *k)
 {
-    free(k->slots);
+    free(k->slots.items);
     free(k->last);
-
-    k->slots = NULL;
-    k->last = NULL;
 }
 
 
 xet_status_t
 xet_zt_keys_item(xet_zt_keys_t *k, const xet_cbor_item_t *item, unsigned depth)
 {
-    xet_status_t  rc;
+    xet_status_t   rc;
+    xet_zt_key_t  *slots;
 
     if (item->kind == XET_CBOR_END && item->value == XET_CBOR_MAP) {
 
         /* the map was one level further in */
 
-        if (k->ordered || k->n == k->base[depth + 1]) {
+        if (k->ordered || k->slots.n == k->base[depth + 1]) {
             return XET_OK;
         }
 
-        rc = xet_zt_keys_distinct(k->slots + k->base[depth + 1],
-                                  k->n - k->base[depth + 1]);
+        slots = k->slots.items;
 
-        k->n = k->base[depth + 1];
+        rc = xet_zt_keys_distinct(slots + k->base[depth + 1],
+                                  k->slots.n - k->base[depth + 1]);
+
+        k->slots.n = k->base[depth + 1];
 
         return rc;
     }
@@ -119,18 +117,16 @@ xet_zt_keys_item(xet_zt_keys_t *k, const xet_cbor_item_t *item, unsigned depth)
         }
     }
 
-    if (item->kind == XET_CBOR_MAP) {
+    if (item->kind != XET_CBOR_MAP && item->kind != XET_CBOR_ARRAY) {
+        return XET_OK;
+    }
 
-        k->base[depth] = k->n;
-
-        if (k->ordered) {
-            k->base[depth] = k->base[depth - 1] + k->last_len[depth - 1];
-            k->last_len[depth] = 0;
-        }
-
-    } else if (item->kind == XET_CBOR_ARRAY && k->ordered) {
+    if (k->ordered) {
         k->base[depth] = k->base[depth - 1] + k->last_len[depth - 1];
         k->last_len[depth] = 0;
+
+    } else {
+        k->base[depth] = k->slots.n;
     }
 
     return XET_OK;
@@ -225,20 +221,15 @@ xet_zt_keys_hash(xet_zt_keys_t *k, const uint8_t *data, size_t len)
 static xet_status_t
 xet_zt_keys_push(xet_zt_keys_t *k, unsigned depth)
 {
-    xet_zt_key_t  *slots;
+    xet_zt_key_t  *slot;
 
-    if (depth != k->exempt && k->n - k->base[depth] >= k->limit) {
+    if (depth != k->exempt && k->slots.n - k->base[depth] >= k->limit) {
         return XET_ZT_KEYS;
     }
 
-    if (k->n == k->room) {
-        slots = xet_zt_array_grow(k->slots, &k->room, sizeof(xet_zt_key_t),
-                                  XET_ZT_KEYS_FIRST);
-        if (slots == NULL) {
-            return XET_NOMEM;
-        }
-
-        k->slots = slots;
+    slot = xet_zt_array_push(&k->slots, sizeof(xet_zt_key_t));
+    if (slot == NULL) {
+        return XET_NOMEM;
     }
 
     if (k->hashed) {
@@ -250,7 +241,7 @@ xet_zt_keys_push(xet_zt_keys_t *k, unsigned depth)
         k->key[XET_ZT_KEY_INLINE] = (uint8_t) k->len;
     }
 
-    memcpy(k->slots[k->n++].bytes, k->key, XET_ZT_KEY_SLOT);
+    memcpy(slot->bytes, k->key, XET_ZT_KEY_SLOT);
 
     return XET_OK;
 }

@@ -25,18 +25,19 @@
  *
  * The value of an unknown field is skipped item by item, under the same limits
  * as the rest.
+ *
+ * Attributes are not interpreted by the parser but echoed, and they stand
+ * elsewhere in the answer than in the manifest; so their bytes are set aside.
+ * A window may cut the map anywhere, even its head.  So the head is not kept:
+ * the copy is always a map of indefinite length, whose head is one byte.
  */
 
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_cbor.h"
-#include "xet_zt_capture.h"
-#include "xet_zt_field.h"
-#include "xet_zt_keys.h"
-#include "xet_zt_manifest.h"
-#include "xet_zt_name.h"
+#include "xet_bytes.h"
+#include "xet_zt.h"
 
 
 #define XET_ZT_SELF_DESCRIBED  55799   /* the tag, RFC 8949, 3.4.6 */
@@ -45,6 +46,15 @@
 #define XET_ZT_TEXTS(roles)    (2 + 6 * (size_t) (roles))
 
 #define XET_ZT_OBJECTS_DEPTH   2       /* inside of the map of objects */
+
+#define XET_ZT_FIELD_MAX       24      /* bytes; all names are shorter */
+
+#define XET_ZT_CAPTURE_FIRST   256
+#define XET_ZT_CAPTURE_MAP     0xbf
+#define XET_ZT_CAPTURE_BREAK   0xff
+
+#define XET_ZT_IN_1            1
+#define XET_ZT_IN_2            2
 
 
 typedef enum {
@@ -58,12 +68,61 @@ typedef enum {
 } xet_zt_state_t;
 
 
+typedef enum {
+    XET_ZT_RECORD_ROOT = 0,
+    XET_ZT_RECORD_OBJECT,
+    XET_ZT_RECORD_COMPONENT,
+    XET_ZT_RECORD_SHARD
+} xet_zt_record_t;
+
+
+/* What a field's value is. */
+
+typedef enum {
+    xet_zt_of_text = 0,
+    xet_zt_of_version,
+    xet_zt_of_shard,                       /* the name of one */
+    xet_zt_of_digest,
+    xet_zt_of_integer,
+    xet_zt_of_declared,                    /* an integer that may be absent */
+    xet_zt_of_shape,
+    xet_zt_of_blob,                        /* offset and length */
+    xet_zt_of_attributes,
+    xet_zt_of_objects,
+    xet_zt_of_components,
+    xet_zt_of_shards
+} xet_zt_kind_t;
+
+
+typedef struct {
+    const char             *name;
+    size_t                  len;
+    xet_zt_record_t         record;
+    unsigned                in;            /* bits: containers that know it */
+    unsigned                required;      /* bits: that ask for it */
+    unsigned                null;          /* bits: where null is absence */
+    xet_zt_kind_t           kind;
+    size_t                  offset;        /* of a text or an integer */
+} xet_zt_field_t;
+
+
+typedef struct {
+    uint8_t                *data;
+    size_t                  len;
+    size_t                  room;
+    size_t                  limit;         /* bytes kept at most */
+    const uint8_t          *mark;          /* bytes from here are not kept */
+    unsigned                cut:1;         /* over the limit: nothing is kept */
+} xet_zt_capture_t;
+
+
 struct xet_zt_manifest_s {
     xet_zt_manifest_conf_t  conf;
     xet_zt_limits_t         limits;
 
     xet_cbor_t              cbor;
     xet_zt_keys_t           keys;
+    unsigned                in;            /* the bit of the container */
     unsigned                whole:1;       /* read from the start */
     unsigned                text_open:1;
     unsigned                skip:1;
@@ -78,7 +137,7 @@ struct xet_zt_manifest_s {
 
     xet_zt_state_t          state;
     xet_zt_record_t         record;        /* open, or those of the open map */
-    xet_zt_field_t          field;
+    const xet_zt_field_t   *field;         /* NULL: not known */
     uint32_t                seen[XET_ZT_RECORD_SHARD + 1];
     uint32_t                required[XET_ZT_RECORD_SHARD + 1];
     unsigned                numbers;
@@ -112,17 +171,22 @@ static xet_status_t xet_zt_manifest_skipped(xet_zt_manifest_t *m,
     const xet_cbor_item_t *item);
 static xet_status_t xet_zt_manifest_attributes(xet_zt_manifest_t *m,
     const xet_cbor_item_t *item);
+static xet_status_t xet_zt_capture_begin(xet_zt_capture_t *c,
+    const uint8_t *p);
+static xet_status_t xet_zt_capture_break(xet_zt_capture_t *c,
+    const uint8_t *p);
+static xet_status_t xet_zt_capture_end(xet_zt_capture_t *c, const uint8_t *p,
+    int indefinite);
+static xet_status_t xet_zt_capture_add(xet_zt_capture_t *c,
+    const uint8_t *data, size_t len);
 static xet_status_t xet_zt_record_item(xet_zt_manifest_t *m,
     const xet_cbor_item_t *item);
-static void xet_zt_record_open(xet_zt_manifest_t *m, xet_zt_record_t record);
 static xet_status_t xet_zt_record_key(xet_zt_manifest_t *m,
     const xet_cbor_item_t *item);
 static xet_status_t xet_zt_record_value(xet_zt_manifest_t *m,
     const xet_cbor_item_t *item);
 static xet_status_t xet_zt_record_list(xet_zt_manifest_t *m,
     const xet_cbor_item_t *item, xet_zt_record_t record);
-static xet_status_t xet_zt_record_integer(xet_zt_manifest_t *m,
-    const xet_cbor_item_t *item, uint64_t *value);
 static xet_status_t xet_zt_record_number(xet_zt_manifest_t *m,
     const xet_cbor_item_t *item);
 static xet_status_t xet_zt_record_name(xet_zt_manifest_t *m,
@@ -139,15 +203,72 @@ static xet_status_t xet_zt_record_named(xet_zt_manifest_t *m,
     xet_zt_text_t *text);
 static xet_status_t xet_zt_record_set(xet_zt_manifest_t *m,
     xet_zt_text_t *text);
+static void *xet_zt_record_member(xet_zt_manifest_t *m);
 static xet_status_t xet_zt_record_version(xet_zt_manifest_t *m,
     xet_zt_text_t *text);
+static int xet_zt_name_valid(const uint8_t *name, size_t len);
+static int xet_zt_shard_name_valid(const uint8_t *name, size_t len);
+static int xet_zt_digest_valid(const uint8_t *digest, size_t len);
+
+
+/*
+ * Container 1 (1.1 with the additions of 1.2) and container 2 differ in little
+ * more than names.  A field that is not here is skipped, in all versions.
+ */
+
+#define xet_zt_field(s, record)  s, sizeof(s) - 1, XET_ZT_RECORD_##record
+
+static const xet_zt_field_t  xet_zt_fields[] = {
+
+    { xet_zt_field("version", ROOT), 1, 1, 0, xet_zt_of_version, 0 },
+    { xet_zt_field("attributes", ROOT), 3, 0, 1, xet_zt_of_attributes, 0 },
+    { xet_zt_field("objects", ROOT), 3, 3, 0, xet_zt_of_objects, 0 },
+    { xet_zt_field("shards", ROOT), 2, 0, 0, xet_zt_of_shards, 0 },
+
+    { xet_zt_field("shape", OBJECT), 3, 3, 0, xet_zt_of_shape, 0 },
+    { xet_zt_field("format", OBJECT), 1, 1, 0, xet_zt_of_text,
+      offsetof(xet_zt_object_t, format) },
+    { xet_zt_field("layout", OBJECT), 2, 2, 0, xet_zt_of_text,
+      offsetof(xet_zt_object_t, format) },
+    { xet_zt_field("attributes", OBJECT), 3, 0, 1, xet_zt_of_attributes, 0 },
+    { xet_zt_field("components", OBJECT), 1, 1, 0, xet_zt_of_components, 0 },
+    { xet_zt_field("parts", OBJECT), 2, 2, 0, xet_zt_of_components, 0 },
+
+    { xet_zt_field("dtype", COMPONENT), 3, 3, 0, xet_zt_of_text,
+      offsetof(xet_zt_component_t, dtype) },
+    { xet_zt_field("type", COMPONENT), 3, 0, 1, xet_zt_of_text,
+      offsetof(xet_zt_component_t, type) },
+    { xet_zt_field("offset", COMPONENT), 1, 1, 0, xet_zt_of_integer,
+      offsetof(xet_zt_component_t, offset) },
+    { xet_zt_field("length", COMPONENT), 1, 1, 0, xet_zt_of_integer,
+      offsetof(xet_zt_component_t, length) },
+    { xet_zt_field("blob", COMPONENT), 2, 2, 0, xet_zt_of_blob, 0 },
+    { xet_zt_field("shard", COMPONENT), 2, 0, 0, xet_zt_of_shard,
+      offsetof(xet_zt_component_t, shard) },
+    { xet_zt_field("encoding", COMPONENT), 3, 0, 1, xet_zt_of_text,
+      offsetof(xet_zt_component_t, encoding) },
+    { xet_zt_field("digest", COMPONENT), 3, 0, 1, xet_zt_of_digest,
+      offsetof(xet_zt_component_t, digest) },
+    { xet_zt_field("uncompressed_length", COMPONENT), 1, 0, 1,
+      xet_zt_of_declared, offsetof(xet_zt_component_t, declared) },
+    { xet_zt_field("decoded_length", COMPONENT), 2, 0, 0,
+      xet_zt_of_declared, offsetof(xet_zt_component_t, declared) },
+
+    { xet_zt_field("size", SHARD), 2, 2, 0, xet_zt_of_integer,
+      offsetof(xet_zt_shard_t, size) },
+    { xet_zt_field("digest", SHARD), 2, 2, 0, xet_zt_of_digest,
+      offsetof(xet_zt_shard_t, digest) }
+};
+
+#define XET_ZT_FIELDS  (sizeof(xet_zt_fields) / sizeof(xet_zt_fields[0]))
 
 
 xet_zt_manifest_t *
 xet_zt_manifest_create(const xet_zt_manifest_conf_t *conf)
 {
-    unsigned            i, flags;
-    xet_zt_manifest_t  *m;
+    unsigned               i, flags;
+    xet_zt_manifest_t     *m;
+    const xet_zt_field_t  *field;
 
     m = calloc(1, sizeof(xet_zt_manifest_t));
     if (m == NULL) {
@@ -159,13 +280,21 @@ xet_zt_manifest_create(const xet_zt_manifest_conf_t *conf)
     m->whole = (conf->from == NULL);
     m->status = XET_AGAIN;
 
-    for (i = 0; i <= XET_ZT_RECORD_SHARD; i++) {
-        m->required[i] = xet_zt_field_required(conf->container,
-                                               (xet_zt_record_t) i);
+    flags = 0;
+    m->in = XET_ZT_IN_1;
+
+    if (conf->container == XET_ZT_CONTAINER_2) {
+        flags = XET_CBOR_DETERMINISTIC;
+        m->in = XET_ZT_IN_2;
     }
 
-    flags = (conf->container == XET_ZT_CONTAINER_2) ? XET_CBOR_DETERMINISTIC
-                                                    : 0;
+    for (i = 0; i < XET_ZT_FIELDS; i++) {
+        field = &xet_zt_fields[i];
+
+        if (field->required & m->in) {
+            m->required[field->record] |= (uint32_t) 1 << i;
+        }
+    }
 
     xet_cbor_init(&m->cbor, conf->size, m->limits.depth, flags);
 
@@ -180,8 +309,8 @@ xet_zt_manifest_create(const xet_zt_manifest_conf_t *conf)
         m->state = xet_zt_at_name;
     }
 
-    xet_zt_capture_init(&m->root_attributes, m->limits.attributes);
-    xet_zt_capture_init(&m->attributes, m->limits.attributes);
+    m->root_attributes.limit = m->limits.attributes;
+    m->attributes.limit = m->limits.attributes;
 
     m->text_room = XET_ZT_TEXTS(m->limits.roles) * m->limits.name;
     m->text = malloc(m->text_room ? m->text_room : 1);
@@ -209,9 +338,9 @@ xet_zt_manifest_destroy(xet_zt_manifest_t *m)
     }
 
     xet_zt_keys_destroy(&m->keys);
-    xet_zt_capture_destroy(&m->root_attributes);
-    xet_zt_capture_destroy(&m->attributes);
 
+    free(m->root_attributes.data);
+    free(m->attributes.data);
     free(m->object.components);
     free(m->text);
     free(m);
@@ -231,7 +360,7 @@ xet_zt_manifest_feed(xet_zt_manifest_t *m, const uint8_t *data, size_t len)
     xet_cbor_feed(&m->cbor, data, len);
 
     if (m->capture) {
-        xet_zt_capture_window(m->capture, m->cbor.p);
+        m->capture->mark = m->cbor.p;
     }
 
     for ( ;; ) {
@@ -323,22 +452,12 @@ xet_zt_manifest_mean(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
     if (item->tags
         && (m->state != xet_zt_at_root || item->tags > 1
             || item->tag != XET_ZT_SELF_DESCRIBED)
-        && (m->state != xet_zt_at_value || m->field != XET_ZT_FIELD_UNKNOWN))
+        && (m->state != xet_zt_at_value || m->field != NULL))
     {
         return XET_ZT_MANIFEST;
     }
 
-    if (m->state != xet_zt_at_root) {
-        return xet_zt_record_item(m, item);
-    }
-
-    if (item->kind != XET_CBOR_MAP) {
-        return XET_ZT_MANIFEST;
-    }
-
-    xet_zt_record_open(m, XET_ZT_RECORD_ROOT);
-
-    return XET_OK;
+    return xet_zt_record_item(m, item);
 }
 
 
@@ -459,6 +578,96 @@ xet_zt_manifest_attributes(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
 }
 
 
+/*
+ * Begins with a map whose head ends at p; ends it at p, where a map of
+ * indefinite length has its break before p.  A map over the limit is no error,
+ * but sets c->cut.
+ */
+
+static xet_status_t
+xet_zt_capture_begin(xet_zt_capture_t *c, const uint8_t *p)
+{
+    static const uint8_t  head[1] = { XET_ZT_CAPTURE_MAP };
+
+    c->cut = 0;
+    c->len = 0;
+    c->mark = p;
+
+    return xet_zt_capture_add(c, head, 1);
+}
+
+
+/* Keeps what the window has up to p. */
+
+static xet_status_t
+xet_zt_capture_break(xet_zt_capture_t *c, const uint8_t *p)
+{
+    size_t  len;
+
+    len = (size_t) (p - c->mark);
+    c->mark = p;
+
+    return len ? xet_zt_capture_add(c, p - len, len) : XET_OK;
+}
+
+
+static xet_status_t
+xet_zt_capture_end(xet_zt_capture_t *c, const uint8_t *p, int indefinite)
+{
+    xet_status_t  rc;
+
+    static const uint8_t  end[1] = { XET_ZT_CAPTURE_BREAK };
+
+    rc = xet_zt_capture_break(c, p);
+
+    if (rc == XET_OK && !indefinite) {
+        rc = xet_zt_capture_add(c, end, 1);
+    }
+
+    return rc;
+}
+
+
+static xet_status_t
+xet_zt_capture_add(xet_zt_capture_t *c, const uint8_t *data, size_t len)
+{
+    size_t    room;
+    uint8_t  *p;
+
+    if (c->cut) {
+        return XET_OK;
+    }
+
+    if (len > c->limit - c->len) {
+        c->cut = 1;
+        c->len = 0;
+
+        return XET_OK;
+    }
+
+    if (len > c->room - c->len) {
+        room = c->room ? c->room : XET_ZT_CAPTURE_FIRST;
+
+        while (room - c->len < len) {
+            room *= 2;
+        }
+
+        p = realloc(c->data, room);
+        if (p == NULL) {
+            return XET_NOMEM;
+        }
+
+        c->data = p;
+        c->room = room;
+    }
+
+    memcpy(c->data + c->len, data, len);
+    c->len += len;
+
+    return XET_OK;
+}
+
+
 /* What the items of a record mean; never called while skipping. */
 
 static xet_status_t
@@ -478,27 +687,21 @@ xet_zt_record_item(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
     case xet_zt_at_name:
         return xet_zt_record_name(m, item);
 
+    case xet_zt_at_root:
     case xet_zt_at_record:
 
         if (item->kind != XET_CBOR_MAP) {
             return XET_ZT_MANIFEST;
         }
 
-        xet_zt_record_open(m, m->record);
+        m->seen[m->record] = 0;
+        m->state = xet_zt_at_key;
+
         return XET_OK;
 
     default: /* the decoder gives nothing after the root */
         return XET_INTERNAL;
     }
-}
-
-
-static void
-xet_zt_record_open(xet_zt_manifest_t *m, xet_zt_record_t record)
-{
-    m->record = record;
-    m->seen[record] = 0;
-    m->state = xet_zt_at_key;
 }
 
 
@@ -520,7 +723,7 @@ xet_zt_record_key(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
         return XET_ZT_MANIFEST;
     }
 
-    m->field = XET_ZT_FIELD_UNKNOWN;
+    m->field = NULL;
     m->skip = 1;
     m->skip_key = 1;
     m->skip_depth = m->cbor.depth;
@@ -532,41 +735,38 @@ xet_zt_record_key(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
 static xet_status_t
 xet_zt_record_value(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
 {
-    xet_zt_component_t  *c;
-
-    c = m->component;
+    if (m->field == NULL) {
+        m->skip = 1;
+        m->skip_depth = m->cbor.depth - (item->kind == XET_CBOR_MAP
+                                         || item->kind == XET_CBOR_ARRAY);
+        return xet_zt_manifest_skip(m, item);
+    }
 
     if (item->kind == XET_CBOR_SIMPLE
         && item->value == XET_CBOR_NULL
-        && xet_zt_field_nullable(m->conf.container, m->field))
+        && (m->field->null & m->in))
     {
         m->state = xet_zt_at_key;
         return XET_OK;
     }
 
-    switch (m->field) {
+    switch (m->field->kind) {
 
-    case XET_ZT_FIELD_UNKNOWN:
-        m->skip = 1;
-        m->skip_depth = m->cbor.depth - (item->kind == XET_CBOR_MAP
-                                         || item->kind == XET_CBOR_ARRAY);
-        return xet_zt_manifest_skip(m, item);
-
-    case XET_ZT_FIELD_ATTRIBUTES:
+    case xet_zt_of_attributes:
         return xet_zt_manifest_attributes(m, item);
 
-    case XET_ZT_FIELD_OBJECTS:
+    case xet_zt_of_objects:
         m->keys.exempt = m->cbor.depth;
         return xet_zt_record_list(m, item, XET_ZT_RECORD_OBJECT);
 
-    case XET_ZT_FIELD_COMPONENTS:
+    case xet_zt_of_components:
         return xet_zt_record_list(m, item, XET_ZT_RECORD_COMPONENT);
 
-    case XET_ZT_FIELD_SHARDS:
+    case xet_zt_of_shards:
         return xet_zt_record_list(m, item, XET_ZT_RECORD_SHARD);
 
-    case XET_ZT_FIELD_SHAPE:
-    case XET_ZT_FIELD_BLOB:
+    case xet_zt_of_shape:
+    case xet_zt_of_blob:
 
         if (item->kind != XET_CBOR_ARRAY) {
             return XET_ZT_MANIFEST;
@@ -576,18 +776,20 @@ xet_zt_record_value(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
         m->state = xet_zt_at_number;
         return XET_OK;
 
-    case XET_ZT_FIELD_OFFSET:
-        return xet_zt_record_integer(m, item, &c->offset);
+    case xet_zt_of_declared:
+    case xet_zt_of_integer:
 
-    case XET_ZT_FIELD_LENGTH:
-        return xet_zt_record_integer(m, item, &c->length);
+        if (item->kind != XET_CBOR_UINT) {
+            return XET_ZT_MANIFEST;
+        }
 
-    case XET_ZT_FIELD_DECODED:
-        c->has_declared = 1;
-        return xet_zt_record_integer(m, item, &c->declared);
+        if (m->field->kind == xet_zt_of_declared) {
+            m->component->has_declared = 1;
+        }
 
-    case XET_ZT_FIELD_SIZE:
-        return xet_zt_record_integer(m, item, &m->shard.size);
+        *(uint64_t *) xet_zt_record_member(m) = item->value;
+        m->state = xet_zt_at_key;
+        return XET_OK;
 
     default: /* a text */
 
@@ -621,21 +823,6 @@ xet_zt_record_list(xet_zt_manifest_t *m, const xet_cbor_item_t *item,
 }
 
 
-static xet_status_t
-xet_zt_record_integer(xet_zt_manifest_t *m, const xet_cbor_item_t *item,
-    uint64_t *value)
-{
-    if (item->kind != XET_CBOR_UINT) {
-        return XET_ZT_MANIFEST;
-    }
-
-    *value = item->value;
-    m->state = xet_zt_at_key;
-
-    return XET_OK;
-}
-
-
 /* Dimensions past XET_ZT_RANK_MAX are counted, but not kept. */
 
 static xet_status_t
@@ -643,7 +830,7 @@ xet_zt_record_number(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
 {
     if (item->kind == XET_CBOR_END) {
 
-        if (m->field == XET_ZT_FIELD_SHAPE) {
+        if (m->field->kind == xet_zt_of_shape) {
             m->object.rank = m->numbers;
 
         } else if (m->numbers != 2) {
@@ -658,7 +845,7 @@ xet_zt_record_number(xet_zt_manifest_t *m, const xet_cbor_item_t *item)
         return XET_ZT_MANIFEST;
     }
 
-    if (m->field == XET_ZT_FIELD_SHAPE) {
+    if (m->field->kind == xet_zt_of_shape) {
 
         if (m->numbers < XET_ZT_RANK_MAX) {
             m->object.shape[m->numbers] = item->value;
@@ -896,19 +1083,29 @@ xet_zt_record_text_end(xet_zt_manifest_t *m)
 static xet_status_t
 xet_zt_record_field(xet_zt_manifest_t *m)
 {
-    m->field = xet_zt_field_find(m->conf.container, m->record, m->key,
-                                 m->key_len);
+    unsigned               i;
+    const xet_zt_field_t  *field;
 
-    if (m->field != XET_ZT_FIELD_UNKNOWN) {
-
-        if (m->seen[m->record] & xet_zt_field_bit(m->field)) {
-            return XET_ZT_DUPLICATE;
-        }
-
-        m->seen[m->record] |= xet_zt_field_bit(m->field);
-    }
-
+    m->field = NULL;
     m->state = xet_zt_at_value;
+
+    for (i = 0; i < XET_ZT_FIELDS; i++) {
+        field = &xet_zt_fields[i];
+
+        if (field->record == m->record
+            && (field->in & m->in)
+            && field->len == m->key_len
+            && memcmp(field->name, m->key, m->key_len) == 0)
+        {
+            if (m->seen[m->record] & (uint32_t) 1 << i) {
+                return XET_ZT_DUPLICATE;
+            }
+
+            m->seen[m->record] |= (uint32_t) 1 << i;
+            m->field = field;
+            break;
+        }
+    }
 
     return XET_OK;
 }
@@ -950,37 +1147,20 @@ xet_zt_record_named(xet_zt_manifest_t *m, xet_zt_text_t *text)
 static xet_status_t
 xet_zt_record_set(xet_zt_manifest_t *m, xet_zt_text_t *text)
 {
-    switch (m->field) {
+    switch (m->field->kind) {
 
-    case XET_ZT_FIELD_VERSION:
+    case xet_zt_of_version:
         return xet_zt_record_version(m, text);
 
-    case XET_ZT_FIELD_FORMAT:
-        m->object.format = *text;
-        return XET_OK;
-
-    case XET_ZT_FIELD_DTYPE:
-        m->component->dtype = *text;
-        return XET_OK;
-
-    case XET_ZT_FIELD_TYPE:
-        m->component->type = *text;
-        return XET_OK;
-
-    case XET_ZT_FIELD_ENCODING:
-        m->component->encoding = *text;
-        return XET_OK;
-
-    case XET_ZT_FIELD_SHARD:
+    case xet_zt_of_shard:
 
         if (!xet_zt_shard_name_valid(text->data, text->len)) {
             return XET_ZT_SHARD_NAME;
         }
 
-        m->component->shard = *text;
-        return XET_OK;
+        break;
 
-    default: /* XET_ZT_FIELD_DIGEST */
+    case xet_zt_of_digest:
 
         if (m->conf.container == XET_ZT_CONTAINER_2
             && !xet_zt_digest_valid(text->data, text->len))
@@ -988,15 +1168,40 @@ xet_zt_record_set(xet_zt_manifest_t *m, xet_zt_text_t *text)
             return XET_ZT_MANIFEST;
         }
 
-        if (m->record == XET_ZT_RECORD_SHARD) {
-            m->shard.digest = *text;
+        break;
 
-        } else {
-            m->component->digest = *text;
-        }
-
-        return XET_OK;
+    default: /* xet_zt_of_text */
+        break;
     }
+
+    *(xet_zt_text_t *) xet_zt_record_member(m) = *text;
+
+    return XET_OK;
+}
+
+
+/* The member of the open record that the field fills. */
+
+static void *
+xet_zt_record_member(xet_zt_manifest_t *m)
+{
+    void  *record;
+
+    switch (m->record) {
+
+    case XET_ZT_RECORD_OBJECT:
+        record = &m->object;
+        break;
+
+    case XET_ZT_RECORD_COMPONENT:
+        record = m->component;
+        break;
+
+    default: /* XET_ZT_RECORD_SHARD; the root has no such fields */
+        record = &m->shard;
+    }
+
+    return (uint8_t *) record + m->field->offset;
 }
 
 
@@ -1022,4 +1227,70 @@ xet_zt_record_version(xet_zt_manifest_t *m, xet_zt_text_t *text)
     m->text_len = 0;
 
     return XET_OK;
+}
+
+
+/*
+ * The rules of sections 3.5, 7.1 and 3.4 of the specification of container 2;
+ * the decoder has checked that text is UTF-8.  1.x has no such rules.  Names
+ * of objects and parts have any length.
+ */
+
+static int
+xet_zt_name_valid(const uint8_t *name, size_t len)
+{
+    return len != 0 && memchr(name, '\0', len) == NULL;
+}
+
+
+static int
+xet_zt_shard_name_valid(const uint8_t *name, size_t len)
+{
+    size_t   i;
+    uint8_t  c;
+
+    if (len == 0 || len > XET_ZT_SHARD_MAX || name[0] == '.') {
+        return 0;
+    }
+
+    for (i = 0; i < len; i++) {
+        c = name[i];
+
+        if (!xet_is_alnum(c) && c != '.' && c != '_' && c != '-') {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+/* "algorithm:hex" in lower case; any algorithm. */
+
+static int
+xet_zt_digest_valid(const uint8_t *digest, size_t len)
+{
+    size_t  i, n;
+
+    for (n = 0; n < len && digest[n] != ':'; n++) {
+        if (!(digest[n] >= 'a' && digest[n] <= 'z')
+            && !(digest[n] >= '0' && digest[n] <= '9'))
+        {
+            return 0;
+        }
+    }
+
+    if (n == 0 || len - n < 2) {
+        return 0;
+    }
+
+    for (i = n + 1; i < len; i++) {
+        if (!(digest[i] >= '0' && digest[i] <= '9')
+            && !(digest[i] >= 'a' && digest[i] <= 'f'))
+        {
+            return 0;
+        }
+    }
+
+    return 1;
 }

@@ -3,8 +3,10 @@
  * What can be said of an object by its description alone; and its copies.
  *
  * Purpose:    the rules of one object: shape, names of types and encodings,
- *             and the range of each component.
- * States:     none.
+ *             the range of each component; and of its format ("layout" in
+ *             container 2): which components there are, of which types, and
+ *             how their lengths follow from the shape.
+ * States:     none, constant tables.
  * Ownership:  an object is filled by the manifest parser; its texts live as
  *             long as the parser says.  What a walk hands over lives until its
  *             handler returns; a copy, in one piece of memory, is for those
@@ -18,16 +20,40 @@
  * does an unknown dtype, because the set of dtypes is closed there.
  *
  * No sum and no product is taken before it is known to fit.
+ *
+ * Types: the text of 1.1 has more stored types than its reference readers,
+ * which refuse a whole file because of one float8 tensor; the text is followed
+ * here.  From 1.2 on float8 and complex are logical types over bytes and
+ * floats; container 2 has them in that form only, and bool too is a logical
+ * type there.
+ *
+ * Formats: lengths are those of the decoded bytes, where they are known: always
+ * for raw components, for others by declaration, or because they follow from
+ * the shape or from another component.  A component whose type is not known has
+ * no rule that could be checked.  The content of indices is looked at when data
+ * is verified (xet_zt_sparse.c).
  */
 
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_zt_object.h"
+#include "xet_zt.h"
 
 
 #define XET_ZT_COMPONENT_TEXTS  6
+#define XET_ZT_ROLES_MAX        3
+
+
+typedef struct {
+    const char          *name;
+    xet_zt_container_t   container;
+    unsigned             exact:1;      /* no other components */
+    const char          *roles[XET_ZT_ROLES_MAX];
+    void               (*check)(xet_zt_object_t *o,
+                                xet_zt_component_t **components,
+                                xet_zt_container_t container);
+} xet_zt_format_t;
 
 
 static void xet_zt_object_shape(xet_zt_object_t *o, unsigned rank_max);
@@ -40,6 +66,100 @@ static void xet_zt_component_coding(xet_zt_object_t *o, xet_zt_component_t *c,
 static void xet_zt_component_texts(xet_zt_component_t *c,
     xet_zt_text_t *texts[XET_ZT_COMPONENT_TEXTS]);
 static void xet_zt_text_copy(xet_zt_text_t *text, uint8_t **p);
+static const xet_zt_dtype_t *xet_zt_dtype_row(const xet_zt_dtype_t *rows,
+    const xet_zt_text_t *name);
+static void xet_zt_format_check(xet_zt_object_t *o,
+    xet_zt_container_t container);
+static void xet_zt_format_dense(xet_zt_object_t *o,
+    xet_zt_component_t **components, xet_zt_container_t container);
+static void xet_zt_format_csr(xet_zt_object_t *o,
+    xet_zt_component_t **components, xet_zt_container_t container);
+static void xet_zt_format_coo(xet_zt_object_t *o,
+    xet_zt_component_t **components, xet_zt_container_t container);
+static int xet_zt_format_index(xet_zt_object_t *o, const xet_zt_component_t *c,
+    xet_zt_container_t container);
+static int xet_zt_format_elements(xet_zt_object_t *o,
+    const xet_zt_component_t *c, uint64_t *n);
+static void xet_zt_format_length(xet_zt_object_t *o, xet_zt_component_t *c,
+    uint64_t n);
+
+
+#define xet_zt_plain(name, bytes, index)                                      \
+    { name, NULL, bytes, 1, index, 1, XET_ZT_VALUES_ANY }
+
+#define xet_zt_plain_1(name, bytes, values)                                   \
+    { name, NULL, bytes, 1, 0, 0, values }
+
+#define xet_zt_logical(name, storage, bytes, per, values)                     \
+    { name, storage, bytes, per, 0, 1, values }
+
+#define xet_zt_no_type                                                        \
+    { NULL, NULL, 0, 0, 0, 0, XET_ZT_VALUES_ANY }
+
+
+static const xet_zt_dtype_t  xet_zt_dtypes[] = {
+    xet_zt_plain("f32", 4, 0),
+    xet_zt_plain("bf16", 2, 0),
+    xet_zt_plain("f16", 2, 0),
+    xet_zt_plain("f64", 8, 0),
+
+    xet_zt_plain("i64", 8, 1),
+    xet_zt_plain("i32", 4, 1),
+    xet_zt_plain("i16", 2, 1),
+    xet_zt_plain("i8", 1, 1),
+    xet_zt_plain("u64", 8, 1),
+    xet_zt_plain("u32", 4, 1),
+    xet_zt_plain("u16", 2, 1),
+    xet_zt_plain("u8", 1, 1),
+
+    xet_zt_plain_1("bool", 1, XET_ZT_VALUES_BOOL),
+    xet_zt_plain_1("f8_e4m3", 1, XET_ZT_VALUES_ANY),
+    xet_zt_plain_1("f8_e5m2", 1, XET_ZT_VALUES_ANY),
+    xet_zt_plain_1("complex64", 8, XET_ZT_VALUES_ANY),
+    xet_zt_plain_1("complex128", 16, XET_ZT_VALUES_ANY),
+
+    xet_zt_no_type
+};
+
+
+static const xet_zt_dtype_t  xet_zt_types[] = {
+    xet_zt_logical("bool", "u8", 1, 1, XET_ZT_VALUES_BOOL),
+    xet_zt_logical("f8_e4m3fn", "u8", 1, 1, XET_ZT_VALUES_ANY),
+    xet_zt_logical("f8_e5m2", "u8", 1, 1, XET_ZT_VALUES_ANY),
+    xet_zt_logical("f8_e4m3fnuz", "u8", 1, 1, XET_ZT_VALUES_ANY),
+    xet_zt_logical("f8_e5m2fnuz", "u8", 1, 1, XET_ZT_VALUES_ANY),
+    xet_zt_logical("f8_e8m0", "u8", 1, 1, XET_ZT_VALUES_ANY),
+    xet_zt_logical("f4_e2m1", "u8", 1, 2, XET_ZT_VALUES_NIBBLE),
+    xet_zt_logical("complex64", "f32", 8, 1, XET_ZT_VALUES_ANY),
+    xet_zt_logical("complex128", "f64", 16, 1, XET_ZT_VALUES_ANY),
+
+    xet_zt_no_type
+};
+
+
+static const xet_zt_format_t  xet_zt_formats[] = {
+
+    { "dense", XET_ZT_CONTAINER_1, 0, { "data", NULL, NULL },
+      xet_zt_format_dense },
+
+    { "sparse_csr", XET_ZT_CONTAINER_1, 0, { "values", "indices", "indptr" },
+      xet_zt_format_csr },
+
+    { "sparse_coo", XET_ZT_CONTAINER_1, 0, { "values", "coords", NULL },
+      xet_zt_format_coo },
+
+    { "quantized_group", XET_ZT_CONTAINER_1, 0,
+      { "packed_weight", "scales", "zeros" }, NULL },
+
+    { "dense", XET_ZT_CONTAINER_2, 1, { "data", NULL, NULL },
+      xet_zt_format_dense },
+
+    { "zt.sparse_csr/1", XET_ZT_CONTAINER_2, 1,
+      { "values", "indices", "indptr" }, xet_zt_format_csr },
+
+    { "zt.sparse_coo/1", XET_ZT_CONTAINER_2, 1, { "values", "coords", NULL },
+      xet_zt_format_coo }
+};
 
 
 void
@@ -178,7 +298,7 @@ xet_zt_component_types(xet_zt_object_t *o, xet_zt_component_t *c,
 {
     const xet_zt_dtype_t  *type;
 
-    c->storage = xet_zt_dtype_find(c->dtype.data, c->dtype.len, container);
+    c->storage = xet_zt_dtype_find(&c->dtype, container);
     c->element = c->storage;
 
     if (c->storage == NULL) {
@@ -191,7 +311,7 @@ xet_zt_component_types(xet_zt_object_t *o, xet_zt_component_t *c,
         return;
     }
 
-    type = xet_zt_type_find(c->type.data, c->type.len);
+    type = xet_zt_dtype_row(xet_zt_types, &c->type);
 
     if (type && strcmp(type->storage, c->storage->name) == 0) {
         c->element = type;
@@ -458,4 +578,286 @@ xet_zt_text_copy(xet_zt_text_t *text, uint8_t **p)
 
     text->data = *p;
     *p += text->len;
+}
+
+
+const xet_zt_dtype_t *
+xet_zt_dtype_find(const xet_zt_text_t *name, xet_zt_container_t container)
+{
+    const xet_zt_dtype_t  *dtype;
+
+    dtype = xet_zt_dtype_row(xet_zt_dtypes, name);
+
+    return (dtype && container == XET_ZT_CONTAINER_2 && !dtype->in_2) ? NULL
+                                                                      : dtype;
+}
+
+
+static const xet_zt_dtype_t *
+xet_zt_dtype_row(const xet_zt_dtype_t *rows, const xet_zt_text_t *name)
+{
+    for ( /* void */ ; rows->name; rows++) {
+        if (xet_zt_text_is(name, rows->name)) {
+            return rows;
+        }
+    }
+
+    return NULL;
+}
+
+
+int
+xet_zt_dtype_size(const xet_zt_dtype_t *dtype, uint64_t n, uint64_t *bytes)
+{
+    uint64_t  groups;
+
+    groups = n / dtype->per + (n % dtype->per != 0);
+
+    if (groups > UINT64_MAX / dtype->bytes) {
+        return 0;
+    }
+
+    *bytes = groups * dtype->bytes;
+
+    return 1;
+}
+
+
+static void
+xet_zt_format_check(xet_zt_object_t *o, xet_zt_container_t container)
+{
+    size_t                  i, k, n;
+    xet_zt_component_t     *c, *components[XET_ZT_ROLES_MAX];
+    const xet_zt_format_t  *format;
+
+    n = sizeof(xet_zt_formats) / sizeof(xet_zt_formats[0]);
+
+    for (i = 0; i < n; i++) {
+        if (xet_zt_formats[i].container == container
+            && xet_zt_text_is(&o->format, xet_zt_formats[i].name))
+        {
+            break;
+        }
+    }
+
+    if (i == n) {
+        xet_zt_object_error(o, XET_ZT_FORMAT);
+        return;
+    }
+
+    format = &xet_zt_formats[i];
+    n = 0;
+
+    for (i = 0; i < XET_ZT_ROLES_MAX && format->roles[i]; i++) {
+        components[i] = NULL;
+
+        for (k = 0; k < o->n; k++) {
+            c = &o->components[k];
+
+            if (xet_zt_text_is(&c->role, format->roles[i])) {
+                components[i] = c;
+                n++;
+            }
+        }
+    }
+
+    if (n < i) {
+        xet_zt_object_error(o, XET_ZT_ROLE_MISSING);
+        return;
+    }
+
+    if (format->exact && o->n > n) {
+        xet_zt_object_error(o, XET_ZT_ROLE_EXTRA);
+    }
+
+    if (format->check && o->has_count) {
+        format->check(o, components, container);
+    }
+}
+
+
+/*
+ * The reference writer of 1.1 declares no decoded length; the length then
+ * follows from the shape.
+ */
+
+static void
+xet_zt_format_dense(xet_zt_object_t *o, xet_zt_component_t **components,
+    xet_zt_container_t container)
+{
+    uint64_t             bytes;
+    xet_zt_component_t  *c;
+
+    c = components[0];
+
+    if (c->element == NULL) {
+        return;
+    }
+
+    if (!xet_zt_dtype_size(c->element, o->count, &bytes)) {
+        xet_zt_object_error(o, XET_ZT_SHAPE);
+        return;
+    }
+
+    xet_zt_format_length(o, c, o->count);
+}
+
+
+static void
+xet_zt_format_csr(xet_zt_object_t *o, xet_zt_component_t **components,
+    xet_zt_container_t container)
+{
+    uint64_t  nonzeros;
+
+    if (o->rank != 2) {
+        xet_zt_object_error(o, XET_ZT_FORMAT_SHAPE);
+        return;
+    }
+
+    if (!xet_zt_format_index(o, components[1], container)
+        || !xet_zt_format_index(o, components[2], container))
+    {
+        return;
+    }
+
+    if (container == XET_ZT_CONTAINER_2
+        && components[1]->storage != components[2]->storage)
+    {
+        xet_zt_object_error(o, XET_ZT_INDEX_DTYPE);
+        return;
+    }
+
+    /* indptr has one element more than there are rows */
+
+    if (o->shape[0] == UINT64_MAX) {
+        xet_zt_object_error(o, XET_ZT_LENGTH);
+        return;
+    }
+
+    xet_zt_format_length(o, components[2], o->shape[0] + 1);
+
+    if (xet_zt_format_elements(o, components[1], &nonzeros)) {
+        xet_zt_format_length(o, components[0], nonzeros);
+
+    } else if (xet_zt_format_elements(o, components[0], &nonzeros)) {
+        xet_zt_format_length(o, components[1], nonzeros);
+    }
+}
+
+
+static void
+xet_zt_format_coo(xet_zt_object_t *o, xet_zt_component_t **components,
+    xet_zt_container_t container)
+{
+    uint64_t  n;
+
+    if (!xet_zt_format_index(o, components[1], container)) {
+        return;
+    }
+
+    if (o->rank == 0) {
+
+        /* without dimensions an element has no coordinates to list */
+
+        xet_zt_object_error(o, XET_ZT_FORMAT_SHAPE);
+        return;
+    }
+
+    if (xet_zt_format_elements(o, components[1], &n)) {
+
+        if (n % o->rank != 0) {
+            xet_zt_object_error(o, XET_ZT_LENGTH);
+            return;
+        }
+
+        xet_zt_format_length(o, components[0], n / o->rank);
+
+    } else if (xet_zt_format_elements(o, components[0], &n)) {
+
+        if (n > UINT64_MAX / o->rank) {
+            xet_zt_object_error(o, XET_ZT_LENGTH);
+            return;
+        }
+
+        xet_zt_format_length(o, components[1], n * o->rank);
+    }
+}
+
+
+/* Whether c can be an index: u32 or u64 in container 2, any integer in 1.x. */
+
+static int
+xet_zt_format_index(xet_zt_object_t *o, const xet_zt_component_t *c,
+    xet_zt_container_t container)
+{
+    if (c->storage == NULL
+        || (c->element == NULL && container == XET_ZT_CONTAINER_1))
+    {
+        return 0;
+    }
+
+    if (!c->storage->index || c->element != c->storage
+        || (container == XET_ZT_CONTAINER_2
+            && ((!xet_zt_text_is(&c->dtype, "u32")
+                 && !xet_zt_text_is(&c->dtype, "u64"))
+                || c->type.data != NULL)))
+    {
+        xet_zt_object_error(o, XET_ZT_INDEX_DTYPE);
+        return 0;
+    }
+
+    return 1;
+}
+
+
+/*
+ * Sets *n to the number of elements and returns 1 if the decoded length is
+ * known and determines the number, which it does not where elements share
+ * bytes.
+ */
+
+static int
+xet_zt_format_elements(xet_zt_object_t *o, const xet_zt_component_t *c,
+    uint64_t *n)
+{
+    if (!c->has_decoded || c->element == NULL || c->element->per != 1) {
+        return 0;
+    }
+
+    if (c->decoded % c->element->bytes != 0) {
+        xet_zt_object_error(o, XET_ZT_LENGTH);
+        return 0;
+    }
+
+    *n = c->decoded / c->element->bytes;
+
+    return 1;
+}
+
+
+/* Checks that c has the length of n elements, or sets a length not known. */
+
+static void
+xet_zt_format_length(xet_zt_object_t *o, xet_zt_component_t *c, uint64_t n)
+{
+    uint64_t  bytes;
+
+    if (c->element == NULL
+        || (!c->has_decoded && c->coding == XET_ZT_CODING_UNKNOWN))
+    {
+        return;
+    }
+
+    if (!xet_zt_dtype_size(c->element, n, &bytes)) {
+        xet_zt_object_error(o, XET_ZT_LENGTH);
+        return;
+    }
+
+    if (!c->has_decoded) {
+        c->has_decoded = 1;
+        c->decoded = bytes;
+
+    } else if (c->decoded != bytes) {
+        xet_zt_object_error(o, XET_ZT_LENGTH);
+    }
 }

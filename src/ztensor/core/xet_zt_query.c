@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "xet_percent.h"
-#include "xet_zt_query.h"
+#include "xet_zt.h"
 
 
 typedef enum {

@@ -27,7 +27,7 @@
 #include <string.h>
 
 #include "xet_bytes.h"
-#include "xet_zt_sparse.h"
+#include "xet_zt.h"
 
 
 #define XET_ZT_SPARSE_VALUES   0x01

@@ -4,7 +4,7 @@
  *
  * Purpose:    one pass over the stored bytes gives the digest, and for zstd
  *             also the proof that they decode to what the shape asks for;
- *             decoded indices are checked by xet_zt_sparse.h.
+ *             decoded indices are checked by xet_zt_sparse.c.
  * States:     with or without a digest, with or without a decoder; what one
  *             of them finds does not stop the other.
  * Ownership:  digest, decoder and buffers are allocated once, and reused for
@@ -27,8 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_zt_sparse.h"
-#include "xet_zt_verifier.h"
+#include "xet_zt.h"
 
 
 #define XET_ZT_VERIFIER_BUFFER  65536

@@ -1,22 +1,33 @@
 
 /*
- * A walk over the objects of a file that has been checked.
+ * A walk over the objects of a file that has been checked, and the marks in
+ * the manifest where walks begin.
  *
  * Purpose:    pages of a listing, and the look-up of an object by name or by
- *             number.
- * States:     reading the manifest, done, failed.
+ *             number.  Both begin at the last mark before it; so a look-up
+ *             reads 100 KB of a manifest of 20 MB.
+ * States:     reading the manifest, done, failed.  Of marks: while objects
+ *             come, a mark is set at every stride-th object; when there are
+ *             too many marks, every second is dropped and the stride doubles.
+ *             Names are in an order as long as no object has contradicted it.
  * Ownership:  the walk owns a parser; the file's record is only referred to.
+ *             The names of marks are released by xet_zt_marks_destroy(), the
+ *             last name by xet_zt_marks_end() before.
  * Threads:    one at a time; several walks may share a file's record.
  *
  * A walk begins at the mark at or before the first object wanted and ends
  * where the handler, or the name, is satisfied, or no object wanted can follow.
+ *
+ * Known writers order names as strings (container 1) or by length first
+ * (container 2, which demands it).  A look-up in any other manifest reads from
+ * the start, and so does a look-up where a mark's name is too long to be kept.
  */
 
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_zt_marks.h"
+#include "xet_zt.h"
 
 
 struct xet_zt_walk_s {
@@ -40,6 +51,13 @@ static int xet_zt_walk_match(const xet_zt_select_t *select,
     const xet_zt_object_t *o);
 static int xet_zt_text_begins(const xet_zt_text_t *text,
     const xet_zt_text_t *prefix);
+static xet_status_t xet_zt_marks_order(xet_zt_marks_t *m, xet_zt_info_t *info,
+    const xet_zt_text_t *name, size_t name_max);
+static void xet_zt_marks_halve(xet_zt_marks_t *m, xet_zt_info_t *info);
+static int xet_zt_order(unsigned order, const xet_zt_text_t *a,
+    const xet_zt_text_t *b);
+static uint64_t xet_zt_marks_find(const xet_zt_t *zt,
+    const xet_zt_text_t *name);
 
 
 xet_zt_walk_t *
@@ -65,7 +83,7 @@ xet_zt_walk_create(const xet_zt_t *zt, const xet_zt_select_t *select,
 
     xet_zt_region(zt, &w->region);
 
-    info = xet_zt_info(zt);
+    info = &zt->info;
 
     if (select->first >= info->count) {
         w->status = XET_OK;
@@ -82,7 +100,7 @@ xet_zt_walk_create(const xet_zt_t *zt, const xet_zt_select_t *select,
     memset(&conf, 0, sizeof(xet_zt_manifest_conf_t));
 
     conf.container = info->ends.container;
-    conf.limits = xet_zt_limits(zt);
+    conf.limits = &zt->limits;
     conf.size = info->ends.manifest_length;
     conf.from = &from;
     conf.attributes = select->attributes;
@@ -107,16 +125,16 @@ xet_zt_walk_mark(const xet_zt_t *zt, const xet_zt_select_t *select)
     uint64_t              mark, named;
     const xet_zt_info_t  *info;
 
-    info = xet_zt_info(zt);
+    info = &zt->info;
 
     mark = select->first / info->stride;
     named = 0;
 
     if (select->name.data) {
-        named = xet_zt_mark(zt, &select->name);
+        named = xet_zt_marks_find(zt, &select->name);
 
     } else if (select->prefix.data && (info->order & XET_ZT_ORDER_BYTES)) {
-        named = xet_zt_mark(zt, &select->prefix);
+        named = xet_zt_marks_find(zt, &select->prefix);
     }
 
     return (named > mark) ? named : mark;
@@ -140,7 +158,7 @@ xet_zt_walk_need(const xet_zt_walk_t *w, xet_range_t *range)
 {
     const xet_zt_info_t  *info;
 
-    info = xet_zt_info(w->zt);
+    info = &w->zt->info;
 
     range->start = info->ends.manifest_offset + w->pos;
     range->end = info->ends.manifest_offset + info->objects_end;
@@ -158,7 +176,7 @@ xet_zt_walk_feed(xet_zt_walk_t *w, const uint8_t *data, size_t len)
         return w->status;
     }
 
-    end = xet_zt_info(w->zt)->objects_end;
+    end = w->zt->info.objects_end;
 
     if (len > end - w->pos) {
         len = (size_t) (end - w->pos);
@@ -181,9 +199,10 @@ xet_zt_walk_feed(xet_zt_walk_t *w, const uint8_t *data, size_t len)
 static xet_status_t
 xet_zt_walk_object(void *ctx, xet_zt_object_t *o)
 {
-    unsigned        i;
-    xet_status_t    rc;
-    xet_zt_walk_t  *w;
+    unsigned             i;
+    xet_status_t         rc;
+    xet_zt_walk_t       *w;
+    xet_zt_component_t  *c;
 
     w = ctx;
 
@@ -193,9 +212,13 @@ xet_zt_walk_object(void *ctx, xet_zt_object_t *o)
 
     xet_zt_object_check(o, &w->region);
 
-    if (xet_zt_limits(w->zt)->strict) {
+    if (w->zt->limits.strict) {
         for (i = 0; i < o->n; i++) {
-            if (xet_zt_overlaps(w->zt, &o->components[i])) {
+            c = &o->components[i];
+
+            if (xet_zt_extents_find(&w->zt->extents, 0, c->offset,
+                                    c->length))
+            {
                 xet_zt_object_error(o, XET_ZT_OVERLAP);
             }
         }
@@ -218,7 +241,7 @@ xet_zt_walk_past(const xet_zt_walk_t *w, const xet_zt_object_t *o)
     const xet_zt_select_t  *select;
 
     select = &w->select;
-    order = xet_zt_info(w->zt)->order;
+    order = w->zt->info.order;
 
     if (select->name.data) {
         return order && xet_zt_order(order, &o->name, &select->name) > 0;
@@ -263,4 +286,197 @@ xet_zt_text_begins(const xet_zt_text_t *text, const xet_zt_text_t *prefix)
     return text->len >= prefix->len
            && (prefix->len == 0
                || memcmp(text->data, prefix->data, prefix->len) == 0);
+}
+
+
+xet_status_t
+xet_zt_marks_add(xet_zt_marks_t *m, xet_zt_info_t *info,
+    const xet_zt_object_t *o, size_t name_max)
+{
+    xet_status_t         rc;
+    xet_zt_mark_name_t  *name;
+
+    if (info->order) {
+        rc = xet_zt_marks_order(m, info, &o->name, name_max);
+
+        if (rc != XET_OK) {
+            return rc;
+        }
+    }
+
+    if (o->index % info->stride != 0) {
+        return XET_OK;
+    }
+
+    if (info->marks_n == XET_ZT_MARKS) {
+        xet_zt_marks_halve(m, info);
+    }
+
+    if (o->name.len > XET_ZT_MARK_NAME) {
+        info->order = 0;
+    }
+
+    if (info->order) {
+        name = &m->names[info->marks_n];
+
+        name->len = (uint8_t) o->name.len;
+
+        if (o->name.len) {
+            memcpy(name->data, o->name.data, o->name.len);
+        }
+    }
+
+    info->marks[info->marks_n++] = o->pos;
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+xet_zt_marks_order(xet_zt_marks_t *m, xet_zt_info_t *info,
+    const xet_zt_text_t *name, size_t name_max)
+{
+    unsigned       order;
+    xet_zt_text_t  last;
+
+    if (m->last == NULL) {
+        m->names = calloc(XET_ZT_MARKS, sizeof(xet_zt_mark_name_t));
+        m->last = malloc(name_max ? name_max : 1);
+
+        if (m->names == NULL || m->last == NULL) {
+            return XET_NOMEM;
+        }
+
+    } else {
+        last.data = m->last;
+        last.len = m->last_len;
+
+        for (order = XET_ZT_ORDER_BYTES; order <= XET_ZT_ORDER_LENGTH;
+             order <<= 1)
+        {
+            if (xet_zt_order(order, &last, name) >= 0) {
+                info->order &= ~order;
+            }
+        }
+    }
+
+    /* the parser has checked that the name is not longer than name_max */
+
+    m->last_len = name->len;
+
+    if (name->len) {
+        memcpy(m->last, name->data, name->len);
+    }
+
+    return XET_OK;
+}
+
+
+static void
+xet_zt_marks_halve(xet_zt_marks_t *m, xet_zt_info_t *info)
+{
+    unsigned  i;
+
+    for (i = 0; i < XET_ZT_MARKS / 2; i++) {
+        info->marks[i] = info->marks[2 * i];
+
+        if (info->order) {
+            m->names[i] = m->names[2 * i];
+        }
+    }
+
+    info->marks_n = XET_ZT_MARKS / 2;
+    info->stride *= 2;
+}
+
+
+void
+xet_zt_marks_end(xet_zt_marks_t *m, const xet_zt_info_t *info)
+{
+    free(m->last);
+    m->last = NULL;
+
+    if (info->order == 0) {
+        xet_zt_marks_destroy(m);
+    }
+}
+
+
+void
+xet_zt_marks_destroy(xet_zt_marks_t *m)
+{
+    free(m->names);
+    free(m->last);
+
+    memset(m, 0, sizeof(xet_zt_marks_t));
+}
+
+
+/*
+ * Compares names by order, XET_ZT_ORDER_*: < 0 when a comes before b, 0 when
+ * they are equal, > 0 when a comes after b.
+ */
+
+static int
+xet_zt_order(unsigned order, const xet_zt_text_t *a, const xet_zt_text_t *b)
+{
+    int     rc;
+    size_t  n;
+
+    n = (a->len < b->len) ? a->len : b->len;
+
+    if (!(order & XET_ZT_ORDER_BYTES) && a->len != b->len) {
+        return (a->len < b->len) ? -1 : 1;
+    }
+
+    rc = n ? memcmp(a->data, b->data, n) : 0;
+
+    if (rc == 0 && a->len != b->len) {
+        rc = (a->len < b->len) ? -1 : 1;
+    }
+
+    return rc;
+}
+
+
+/*
+ * The number of the last mark at or before an object of this name; 0 where
+ * names have no order.
+ */
+
+static uint64_t
+xet_zt_marks_find(const xet_zt_t *zt, const xet_zt_text_t *name)
+{
+    uint64_t               low, high, middle;
+    xet_zt_text_t          mark;
+    const xet_zt_info_t   *info;
+    const xet_zt_marks_t  *m;
+
+    m = &zt->marks;
+    info = &zt->info;
+
+    if (info->order == 0 || m->names == NULL) {
+        return 0;
+    }
+
+    low = 0;
+    high = info->marks_n;
+
+    /* marks before low are not after the name, marks from high on are */
+
+    while (low < high) {
+        middle = (low + high) / 2;
+
+        mark.data = m->names[middle].data;
+        mark.len = m->names[middle].len;
+
+        if (xet_zt_order(info->order, &mark, name) <= 0) {
+            low = middle + 1;
+
+        } else {
+            high = middle;
+        }
+    }
+
+    return low ? low - 1 : 0;
 }

@@ -30,15 +30,12 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_query.h"
-#include "ngx_http_xet_zt_batch.h"
-#include "xet_zt_sparse.h"
+#include "ngx_http_xet_ztensor.h"
 
 
 #define NGX_HTTP_XET_ZT_BATCH_GAP  65536       /* bytes read over */
 
 
-static void ngx_http_xet_zt_batch_loaded(ngx_http_request_t *r, void *data,
-    xet_status_t status);
 static xet_status_t ngx_http_xet_zt_batch_items(ngx_http_xet_zt_batch_t *b,
     const xet_zt_text_t *role);
 static xet_status_t ngx_http_xet_zt_batch_alloc(ngx_http_xet_zt_batch_t *b);
@@ -67,7 +64,7 @@ static void ngx_http_xet_zt_batch_worked(ngx_http_request_t *r, void *data);
 static xet_status_t ngx_http_xet_zt_batch_continue(ngx_http_request_t *r,
     ngx_http_xet_zt_batch_t *b);
 static xet_status_t ngx_http_xet_zt_reports_load(ngx_http_request_t *r,
-    ngx_http_xet_zt_batch_t *b, ngx_http_xet_ztensor_pt handler);
+    ngx_http_xet_zt_batch_t *b);
 static void ngx_http_xet_zt_reports_queried(ngx_http_request_t *r,
     ngx_int_t rc);
 static void ngx_http_xet_zt_reports_rows(ngx_http_request_t *r,
@@ -85,9 +82,9 @@ ngx_http_xet_zt_batch_init(ngx_http_request_t *r, ngx_http_xet_zt_batch_t *b)
 {
     ngx_http_xet_ztensor_conf_t  *zlcf;
 
-    zlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_ztensor_module);
+    zlcf = b->ztensor->conf;
 
-    xet_zt_region(ngx_http_xet_ztensor_file(b->ztensor), &b->region);
+    xet_zt_region(b->ztensor->zt, &b->region);
 
     b->rules = xet_zt_report_rules(&zlcf->limits, &zlcf->decoder);
 
@@ -163,29 +160,10 @@ ngx_http_xet_zt_batch_verify(ngx_http_request_t *r, ngx_http_xet_zt_batch_t *b,
     status = ngx_http_xet_zt_batch_items(b, role);
 
     if (status == XET_OK) {
-        status = ngx_http_xet_zt_reports_load(r, b,
-                                              ngx_http_xet_zt_batch_loaded);
+        status = ngx_http_xet_zt_reports_load(r, b);
     }
 
     return (status == XET_OK) ? ngx_http_xet_zt_batch_next(r, b) : status;
-}
-
-
-static void
-ngx_http_xet_zt_batch_loaded(ngx_http_request_t *r, void *data,
-    xet_status_t status)
-{
-    ngx_http_xet_zt_batch_t *b = data;
-
-    if (status == XET_OK) {
-        status = ngx_http_xet_zt_batch_next(r, b);
-
-        if (status == XET_AGAIN) {
-            return;
-        }
-    }
-
-    b->handler(r, b->data, status);
 }
 
 
@@ -576,13 +554,11 @@ ngx_http_xet_zt_batch_read(ngx_http_request_t *r, void *data,
 
     if (status == XET_OK || status == XET_DONE) {
         status = ngx_http_xet_zt_batch_continue(r, b);
-
-        if (status == XET_AGAIN) {
-            return;
-        }
     }
 
-    b->handler(r, b->data, status);
+    if (status != XET_AGAIN) {
+        b->handler(r, b->data, status);
+    }
 }
 
 
@@ -600,19 +576,8 @@ ngx_http_xet_zt_batch_worked(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_zt_batch_t *b = data;
 
-    xet_status_t  status;
-
-    status = b->status;
-
-    if (status == XET_OK || status == XET_AGAIN) {
-        status = ngx_http_xet_zt_batch_continue(r, b);
-
-        if (status == XET_AGAIN) {
-            return;
-        }
-    }
-
-    b->handler(r, b->data, status);
+    ngx_http_xet_zt_batch_read(r, b, (b->status == XET_AGAIN) ? XET_OK
+                                                              : b->status);
 }
 
 
@@ -647,7 +612,7 @@ ngx_http_xet_zt_batch_continue(ngx_http_request_t *r,
 
 static xet_status_t
 ngx_http_xet_zt_reports_load(ngx_http_request_t *r,
-    ngx_http_xet_zt_batch_t *b, ngx_http_xet_ztensor_pt handler)
+    ngx_http_xet_zt_batch_t *b)
 {
     ngx_int_t            rc;
     ngx_http_xet_ctx_t  *ctx;
@@ -655,8 +620,6 @@ ngx_http_xet_zt_reports_load(ngx_http_request_t *r,
     if (b->nobjects == 0) {
         return XET_OK;
     }
-
-    b->loaded = handler;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     ctx->zt_batch = b;
@@ -688,7 +651,13 @@ ngx_http_xet_zt_reports_queried(ngx_http_request_t *r, ngx_int_t rc)
 
     ngx_http_xet_query_release(r);
 
-    b->loaded(r, b, status);
+    if (status == XET_OK) {
+        status = ngx_http_xet_zt_batch_next(r, b);
+    }
+
+    if (status != XET_AGAIN) {
+        b->handler(r, b->data, status);
+    }
 }
 
 

@@ -9,7 +9,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_zt_component.h"
+#include "ngx_http_xet_ztensor.h"
 
 
 static void ngx_http_xet_zt_component_cleanup(void *data);
@@ -30,7 +30,6 @@ ngx_http_xet_zt_component(ngx_http_request_t *r, unsigned wanted,
     ngx_http_xet_zt_component_pt handler)
 {
     xet_status_t                  status;
-    ngx_http_xet_ctx_t           *ctx;
     ngx_http_xet_zt_component_t  *c;
 
     c = ngx_http_xet_state(r, sizeof(ngx_http_xet_zt_component_t),
@@ -41,24 +40,15 @@ ngx_http_xet_zt_component(ngx_http_request_t *r, unsigned wanted,
 
     c->handler = handler;
 
-    status = ngx_http_xet_ztensor_query(r, wanted|XET_ZT_ARG_NAME
-                                           |XET_ZT_ARG_ONE|XET_ZT_ARG_ROLE,
-                                        &c->query);
+    status = ngx_http_xet_ztensor_create(r, wanted|XET_ZT_ARG_NAME
+                                            |XET_ZT_ARG_ONE|XET_ZT_ARG_ROLE,
+                                         &c->ztensor, c);
     if (status != XET_OK) {
         return ngx_http_xet_error_status(r, status);
     }
 
-    c->ztensor = ngx_http_xet_ztensor_create(r, c);
-    if (c->ztensor == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-
-    status = ngx_http_xet_ztensor_open(r, c->ztensor, &ctx->hash, 0,
-                                       ngx_http_xet_zt_component_opened);
-
-    return ngx_http_xet_ztensor_wait(r, c->ztensor, status);
+    return ngx_http_xet_ztensor_open(r, c->ztensor, 0,
+                                     ngx_http_xet_zt_component_opened);
 }
 
 
@@ -71,27 +61,6 @@ ngx_http_xet_zt_component_cleanup(void *data)
 }
 
 
-void
-ngx_http_xet_zt_select(xet_zt_select_t *select, const xet_zt_query_t *query)
-{
-    ngx_memzero(select, sizeof(xet_zt_select_t));
-
-    select->name = query->name;
-    select->prefix = query->prefix;
-    select->format = query->format;
-
-    if (query->has_i) {
-        select->first = query->i;
-    }
-
-    /* UINT64_MAX is past the last object of any file without the 1 */
-
-    if (query->has_after) {
-        select->first = query->after + (query->after != UINT64_MAX);
-    }
-}
-
-
 static void
 ngx_http_xet_zt_component_opened(ngx_http_request_t *r, void *data,
     xet_status_t status)
@@ -99,12 +68,10 @@ ngx_http_xet_zt_component_opened(ngx_http_request_t *r, void *data,
     ngx_http_xet_zt_component_t *c = data;
 
     if (status == XET_OK) {
-        xet_zt_region(ngx_http_xet_ztensor_file(c->ztensor), &c->region);
-        ngx_http_xet_zt_select(&c->select, &c->query);
+        xet_zt_region(c->ztensor->zt, &c->region);
 
-        status = ngx_http_xet_ztensor_walk(r, c->ztensor, &c->select,
+        status = ngx_http_xet_ztensor_walk(r, c->ztensor,
                                            ngx_http_xet_zt_component_object,
-                                           c,
                                            ngx_http_xet_zt_component_walked);
         if (status == XET_AGAIN) {
             return;
@@ -175,15 +142,18 @@ ngx_http_xet_zt_component_walked(ngx_http_request_t *r, void *data,
 static xet_status_t
 ngx_http_xet_zt_component_choose(ngx_http_xet_zt_component_t *c)
 {
-    xet_status_t  status;
+    xet_status_t          status;
+    const xet_zt_text_t  *role;
 
     if (c->object == NULL) {
         return XET_ZT_NO_OBJECT;
     }
 
-    if (c->query.role.data) {
-        c->component = xet_zt_object_component(c->object, c->query.role.data,
-                                               c->query.role.len);
+    role = &c->ztensor->query.role;
+
+    if (role->data) {
+        c->component = xet_zt_object_component(c->object, role->data,
+                                               role->len);
         if (c->component == NULL) {
             return XET_ZT_NO_COMPONENT;
         }

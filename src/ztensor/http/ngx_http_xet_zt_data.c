@@ -1,21 +1,37 @@
 
 /*
- * GET zt/{file}/data: the bytes of a component, as they are stored or decoded.
+ * GET zt/{file}/data, zt/{file}/reconstruction: the bytes of a component, as
+ * they are stored or decoded, and the reconstruction of the stored ones, for
+ * Xet clients that fetch them from the xorbs themselves.
  *
  * Stored bytes, and the decoded bytes of a component that is not compressed,
  * are a range of the file and are served as files are
  * (ngx_http_xet_download.h), with ranges and conditions.  "rows" makes that
  * range smaller.  The decoded bytes of a compressed component are left to the
  * client to decode if it can, otherwise the server decodes them.
+ *
+ * The stored bytes are the same content in the coding "zstd", if no frame
+ * needs a dictionary or a larger window than the 8 MiB that RFC 9659 sets for
+ * the coding.  The heads of the frames show this, so the component is read
+ * twice: once here, without being decompressed, and once to be sent.
+ *
+ * The Range header of a reconstruction is relative to the component.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_download.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
-#include "ngx_http_xet_zt_coded.h"
-#include "ngx_http_xet_zt_component.h"
-#include "ngx_http_xet_zt_decode.h"
+#include "ngx_http_xet_ztensor.h"
+
+
+#define NGX_HTTP_XET_ZT_CODED_WINDOW  (8 * 1024 * 1024)
+
+
+typedef struct {
+    ngx_http_xet_zt_component_t  *component;
+    xet_zt_frames_t               frames;
+} ngx_http_xet_zt_coded_t;
 
 
 static ngx_int_t ngx_http_xet_zt_data_found(ngx_http_request_t *r,
@@ -35,6 +51,16 @@ static ngx_int_t ngx_http_xet_zt_data_send(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c);
 static ngx_int_t ngx_http_xet_zt_data_decode(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c);
+static ngx_uint_t ngx_http_xet_zt_coded_wanted(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c);
+static ngx_int_t ngx_http_xet_zt_coded_send(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c);
+static xet_status_t ngx_http_xet_zt_coded_consume(void *data,
+    const u_char *p, size_t len);
+static void ngx_http_xet_zt_coded_read(ngx_http_request_t *r, void *data,
+    xet_status_t status);
+static ngx_int_t ngx_http_xet_zt_coded_content(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c);
 static ngx_int_t ngx_http_xet_zt_data_identity(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c);
 static ngx_int_t ngx_http_xet_zt_data_etag(ngx_http_request_t *r,
@@ -45,6 +71,10 @@ static ngx_int_t ngx_http_xet_zt_data_shape(ngx_http_request_t *r,
     const xet_zt_object_t *o);
 static ngx_int_t ngx_http_xet_zt_data_text(ngx_http_request_t *r,
     const char *name, const xet_zt_text_t *text);
+static ngx_table_elt_t *ngx_http_xet_zt_data_push(ngx_http_request_t *r,
+    const char *name, ngx_str_t *value);
+static ngx_int_t ngx_http_xet_zt_reconstruction_found(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c);
 
 
 ngx_int_t
@@ -62,7 +92,7 @@ ngx_http_xet_zt_data_found(ngx_http_request_t *r,
     u_char        sha256[32];
     xet_status_t  status;
 
-    if (c->query.has_rows) {
+    if (c->ztensor->query.has_rows) {
         status = ngx_http_xet_zt_data_rows(c);
 
         if (status != XET_OK) {
@@ -86,7 +116,8 @@ static ngx_int_t
 ngx_http_xet_zt_data_answer(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c)
 {
-    return (c->query.decoded && !xet_zt_component_seekable(c->component))
+    return (c->ztensor->query.decoded
+            && !xet_zt_component_seekable(c->component))
            ? ngx_http_xet_zt_data_decode(r, c)
            : ngx_http_xet_zt_data_send(r, c);
 }
@@ -108,8 +139,9 @@ ngx_http_xet_zt_data_digest(ngx_http_xet_zt_component_t *c, u_char *sha256)
     digest = &c->component->digest;
 
     if (c->region.container != XET_ZT_CONTAINER_1
-        || c->query.has_rows
-        || (c->query.decoded && !xet_zt_component_seekable(c->component))
+        || c->ztensor->query.has_rows
+        || (c->ztensor->query.decoded
+            && !xet_zt_component_seekable(c->component))
         || digest->len != sizeof("sha256:") - 1 + 64
         || ngx_memcmp(digest->data, "sha256:", sizeof("sha256:") - 1) != 0)
     {
@@ -143,7 +175,7 @@ ngx_http_xet_zt_data_report(ngx_http_request_t *r,
     ngx_http_xet_ctx_t           *ctx;
     ngx_http_xet_ztensor_conf_t  *zlcf;
 
-    zlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_ztensor_module);
+    zlcf = c->ztensor->conf;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     ctx->route.component = c;
@@ -223,17 +255,19 @@ ngx_http_xet_zt_data_verified(ngx_http_request_t *r,
 static xet_status_t
 ngx_http_xet_zt_data_rows(ngx_http_xet_zt_component_t *c)
 {
-    uint64_t      end;
-    xet_range_t   rows;
-    xet_status_t  status;
+    uint64_t         end;
+    xet_range_t      rows;
+    xet_status_t     status;
+    xet_zt_query_t  *query;
 
-    end = c->query.rows.end;
+    query = &c->ztensor->query;
+    end = query->rows.end;
 
-    if (c->query.rows_open && c->object->rank) {
+    if (query->rows_open && c->object->rank) {
         end = c->object->shape[0];
     }
 
-    status = xet_zt_object_rows(c->object, c->component, c->query.rows.start,
+    status = xet_zt_object_rows(c->object, c->component, query->rows.start,
                                 end, &rows);
 
     if (status == XET_OK) {
@@ -251,7 +285,7 @@ ngx_http_xet_zt_data_send(ngx_http_request_t *r,
 {
     ngx_http_xet_content_t  content;
 
-    content.reader = ngx_http_xet_ztensor_reader(c->ztensor);
+    content.reader = c->ztensor->reader;
     content.start = c->range.start;
     content.size = c->range.end - c->range.start;
 
@@ -274,22 +308,132 @@ static ngx_int_t
 ngx_http_xet_zt_data_decode(ngx_http_request_t *r,
     ngx_http_xet_zt_component_t *c)
 {
-    ngx_str_t  etag;
-
     if (ngx_http_xet_header(r, "Vary", "Accept-Encoding") != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (!ngx_http_xet_zt_coded_wanted(r, c)) {
-        return ngx_http_xet_zt_data_identity(r, c);
+    return ngx_http_xet_zt_coded_wanted(r, c)
+           ? ngx_http_xet_zt_coded_send(r, c)
+           : ngx_http_xet_zt_data_identity(r, c);
+}
+
+
+/*
+ * Whether the client accepts zstd as a content coding, and the component may
+ * suit: its encoding is known, and it has stored bytes, but no more than the
+ * limit "decode".
+ */
+
+static ngx_uint_t
+ngx_http_xet_zt_coded_wanted(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c)
+{
+    ngx_table_elt_t  *h;
+
+    if (c->component->coding == XET_ZT_CODING_UNKNOWN
+        || c->component->length == 0
+        || c->component->length > c->ztensor->conf->decoder.output)
+    {
+        return 0;
     }
 
-    if (ngx_http_xet_zt_data_etag(r, c, 'z', &etag) != NGX_OK) {
+    h = ngx_http_xet_header_find(&r->headers_in.headers, "accept-encoding", 0);
+
+    return h && xet_accept_coding(h->value.data, h->value.len, "zstd");
+}
+
+
+static ngx_int_t
+ngx_http_xet_zt_coded_send(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c)
+{
+    xet_status_t              status;
+    ngx_http_xet_zt_coded_t  *z;
+
+    z = ngx_palloc(r->pool, sizeof(ngx_http_xet_zt_coded_t));
+    if (z == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_xet_zt_coded_send(r, c, &etag,
-                                      ngx_http_xet_zt_data_identity);
+    z->component = c;
+
+    xet_zt_frames_init(&z->frames);
+
+    status = ngx_http_xet_ztensor_read(r, c->ztensor, &c->range,
+                                       ngx_http_xet_zt_coded_consume,
+                                       ngx_http_xet_zt_coded_read, z);
+
+    return (status == XET_AGAIN) ? NGX_AGAIN
+                                 : ngx_http_xet_error_status(r, status);
+}
+
+
+static xet_status_t
+ngx_http_xet_zt_coded_consume(void *data, const u_char *p, size_t len)
+{
+    ngx_http_xet_zt_coded_t *z = data;
+
+    return xet_zt_frames_feed(&z->frames, p, len);
+}
+
+
+static void
+ngx_http_xet_zt_coded_read(ngx_http_request_t *r, void *data,
+    xet_status_t status)
+{
+    ngx_http_xet_zt_coded_t *z = data;
+
+    ngx_int_t  rc;
+
+    if (status == XET_OK || status == XET_DONE) {
+        status = xet_zt_frames_finish(&z->frames);
+    }
+
+    if (status != XET_OK) {
+        rc = ngx_http_xet_error_status(r, status);
+
+    } else if (z->frames.window > NGX_HTTP_XET_ZT_CODED_WINDOW
+               || z->frames.dictionary)
+    {
+        rc = ngx_http_xet_zt_data_identity(r, z->component);
+
+    } else {
+        rc = ngx_http_xet_zt_coded_content(r, z->component);
+    }
+
+    if (rc != NGX_AGAIN) {
+        ngx_http_finalize_request(r, rc);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_xet_zt_coded_content(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c)
+{
+    ngx_str_t                coding;
+    ngx_table_elt_t         *h;
+    ngx_http_xet_content_t   content;
+
+    ngx_str_set(&coding, "zstd");
+
+    h = ngx_http_xet_zt_data_push(r, "Content-Encoding", &coding);
+    if (h == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    r->headers_out.content_encoding = h;
+
+    content.reader = c->ztensor->reader;
+    content.start = c->range.start;
+    content.size = c->range.end - c->range.start;
+    ngx_str_set(&content.type, "application/octet-stream");
+
+    if (ngx_http_xet_zt_data_etag(r, c, 'z', &content.etag) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_content_send(r, &content);
 }
 
 
@@ -322,15 +466,10 @@ ngx_http_xet_zt_data_identity(ngx_http_request_t *r,
         return rc;
     }
 
-    h = ngx_list_push(&r->headers_out.headers);
+    h = ngx_http_xet_zt_data_push(r, "ETag", &content.etag);
     if (h == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
-
-    h->hash = 1;
-    ngx_http_xet_header_last(h);
-    ngx_str_set(&h->key, "ETag");
-    h->value = content.etag;
 
     r->headers_out.etag = h;
 
@@ -469,4 +608,68 @@ ngx_http_xet_zt_data_text(ngx_http_request_t *r, const char *name,
     *ngx_cpymem(p, text->data, text->len) = '\0';
 
     return ngx_http_xet_header(r, name, (char *) p);
+}
+
+
+/* Adds a header that nginx has a place for; NULL without memory. */
+
+static ngx_table_elt_t *
+ngx_http_xet_zt_data_push(ngx_http_request_t *r, const char *name,
+    ngx_str_t *value)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_list_push(&r->headers_out.headers);
+    if (h == NULL) {
+        return NULL;
+    }
+
+    h->hash = 1;
+    ngx_http_xet_header_last(h);
+    h->key.len = ngx_strlen(name);
+    h->key.data = (u_char *) name;
+    h->value = *value;
+
+    return h;
+}
+
+
+ngx_int_t
+ngx_http_xet_zt_reconstruction_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx)
+{
+    return ngx_http_xet_zt_component(r, 0,
+                                     ngx_http_xet_zt_reconstruction_found);
+}
+
+
+static ngx_int_t
+ngx_http_xet_zt_reconstruction_found(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c)
+{
+    uint64_t             length;
+    xet_range_t          want;
+    xet_status_t         status;
+    ngx_http_xet_ctx_t  *ctx;
+
+    length = c->range.end - c->range.start;
+
+    status = ngx_http_xet_recon_range(r, &want);
+
+    if (status == XET_OK && want.start >= length
+        && (length || r->headers_in.range))
+    {
+        status = XET_RANGE_PAST_END;
+    }
+
+    if (status != XET_OK) {
+        return ngx_http_xet_error_status(r, status);
+    }
+
+    want.end = c->range.start + ngx_min(want.end, length);
+    want.start += c->range.start;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    return ngx_http_xet_recon_send(r, &ctx->hash, &want);
 }

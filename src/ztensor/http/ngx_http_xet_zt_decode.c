@@ -22,7 +22,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_download.h"
-#include "ngx_http_xet_zt_decode.h"
+#include "ngx_http_xet_ztensor.h"
 
 
 #define NGX_HTTP_XET_ZT_WHOLE  (1024 * 1024)
@@ -87,7 +87,7 @@ ngx_http_xet_zt_decode_check(ngx_http_request_t *r,
         return XET_ZT_DECODE;
     }
 
-    zlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_ztensor_module);
+    zlcf = c->ztensor->conf;
 
     /* frames may decode to nothing, and yet they are read */
 
@@ -162,9 +162,8 @@ ngx_http_xet_zt_decode_head(ngx_http_request_t *r,
 static xet_status_t
 ngx_http_xet_zt_decode_init(ngx_http_request_t *r, ngx_http_xet_zt_decode_t *d)
 {
-    size_t                        size;
-    ngx_http_xet_ztensor_conf_t  *zlcf;
-    const xet_zt_component_t     *c;
+    size_t                     size;
+    const xet_zt_component_t  *c;
 
     c = d->component->component;
 
@@ -178,9 +177,8 @@ ngx_http_xet_zt_decode_init(ngx_http_request_t *r, ngx_http_xet_zt_decode_t *d)
         size = (size_t) c->length + 1;
 
     } else {
-        zlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_ztensor_module);
-
-        d->decoder = xet_zt_decoder_create(&zlcf->decoder);
+        d->decoder = xet_zt_decoder_create(&d->component->ztensor->conf
+                                           ->decoder);
         if (d->decoder == NULL) {
             return XET_NOMEM;
         }

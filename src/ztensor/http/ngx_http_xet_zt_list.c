@@ -1,7 +1,8 @@
 
 /*
- * GET zt/{file}: a page of the objects of a zTensor file, as JSON.  HEAD:
- * whether the file is a zTensor file, and how many objects it has.
+ * GET zt/{file}, zt/{file}/object: a page of the objects of a zTensor file, or
+ * one of them, as JSON.  HEAD of the former: whether the file is a zTensor
+ * file, and how many objects it has.
  *
  * The page is written in the jobs that read the manifest, into a pool of its
  * own; it ends at "limit" objects or at 8 MiB, whichever comes first.
@@ -9,7 +10,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_routes.h"
-#include "ngx_http_xet_zt_component.h"
+#include "ngx_http_xet_ztensor.h"
 
 
 #define NGX_HTTP_XET_ZT_OBJECTS_ASKED  1000    /* without "limit" */
@@ -18,16 +19,18 @@
 
 typedef struct {
     ngx_http_xet_ztensor_t  *ztensor;
-    xet_zt_query_t           query;
-    xet_zt_select_t          select;
 
-    ngx_pool_t              *pool;             /* of the page */
+    ngx_pool_t              *pool;             /* of the answer */
     xet_buf_t                buf;
     xet_json_t               json;
     xet_zt_page_t            page;
+    unsigned                 one:1;            /* one object is asked for */
+    unsigned                 found:1;          /* and is there */
 } ngx_http_xet_zt_list_t;
 
 
+static xet_status_t ngx_http_xet_zt_list_create(ngx_http_request_t *r,
+    unsigned wanted, ngx_http_xet_zt_list_t **result);
 static void ngx_http_xet_zt_list_cleanup(void *data);
 static void ngx_http_xet_zt_list_opened(ngx_http_request_t *r, void *data,
     xet_status_t status);
@@ -36,54 +39,76 @@ static ngx_int_t ngx_http_xet_zt_list_headers(ngx_http_request_t *r,
 static ngx_int_t ngx_http_xet_zt_list_head(ngx_http_request_t *r);
 static xet_status_t ngx_http_xet_zt_list_walk(ngx_http_request_t *r,
     ngx_http_xet_zt_list_t *list);
+static xet_status_t ngx_http_xet_zt_list_object(void *ctx,
+    xet_zt_object_t *o);
 static void ngx_http_xet_zt_list_walked(ngx_http_request_t *r, void *data,
     xet_status_t status);
-static ngx_int_t ngx_http_xet_zt_list_send(ngx_http_request_t *r,
-    ngx_http_xet_zt_list_t *list);
 
 
 ngx_int_t
 ngx_http_xet_zt_list_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 {
-    uint64_t                      max;
-    xet_status_t                  status;
-    ngx_http_xet_zt_list_t       *list;
-    ngx_http_xet_ztensor_conf_t  *zlcf;
+    uint64_t                 max;
+    xet_status_t             status;
+    xet_zt_query_t          *query;
+    ngx_http_xet_zt_list_t  *list;
 
-    list = ngx_http_xet_state(r, sizeof(ngx_http_xet_zt_list_t),
-                              ngx_http_xet_zt_list_cleanup);
-    if (list == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    status = ngx_http_xet_ztensor_query(r, XET_ZT_ARG_PAGE, &list->query);
-
+    status = ngx_http_xet_zt_list_create(r, XET_ZT_ARG_PAGE, &list);
     if (status != XET_OK) {
         return ngx_http_xet_error_status(r, status);
     }
 
-    zlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_ztensor_module);
+    query = &list->ztensor->query;
+    max = list->ztensor->conf->limit[NGX_HTTP_XET_ZT_PAGE];
 
-    max = zlcf->limit[NGX_HTTP_XET_ZT_PAGE];
-
-    if (!list->query.has_limit) {
-        list->query.limit = ngx_min(NGX_HTTP_XET_ZT_OBJECTS_ASKED, max);
+    if (!query->has_limit) {
+        query->limit = ngx_min(NGX_HTTP_XET_ZT_OBJECTS_ASKED, max);
     }
 
-    if (list->query.limit == 0 || list->query.limit > max) {
+    if (query->limit == 0 || query->limit > max) {
         return ngx_http_xet_error_status(r, XET_ZT_QUERY_LIMIT);
     }
 
-    list->ztensor = ngx_http_xet_ztensor_create(r, list);
-    if (list->ztensor == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    return ngx_http_xet_ztensor_open(r, list->ztensor,
+                                     r->method == NGX_HTTP_GET,
+                                     ngx_http_xet_zt_list_opened);
+}
+
+
+ngx_int_t
+ngx_http_xet_zt_object_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
+{
+    xet_status_t             status;
+    ngx_http_xet_zt_list_t  *list;
+
+    status = ngx_http_xet_zt_list_create(r, XET_ZT_ARG_NAME|XET_ZT_ARG_ONE,
+                                         &list);
+    if (status != XET_OK) {
+        return ngx_http_xet_error_status(r, status);
     }
 
-    status = ngx_http_xet_ztensor_open(r, list->ztensor, &ctx->hash,
-                                       r->method == NGX_HTTP_GET,
-                                       ngx_http_xet_zt_list_opened);
+    list->one = 1;
 
-    return ngx_http_xet_ztensor_wait(r, list->ztensor, status);
+    return ngx_http_xet_ztensor_open(r, list->ztensor, 0,
+                                     ngx_http_xet_zt_list_opened);
+}
+
+
+static xet_status_t
+ngx_http_xet_zt_list_create(ngx_http_request_t *r, unsigned wanted,
+    ngx_http_xet_zt_list_t **result)
+{
+    ngx_http_xet_zt_list_t  *list;
+
+    list = ngx_http_xet_state(r, sizeof(ngx_http_xet_zt_list_t),
+                              ngx_http_xet_zt_list_cleanup);
+    if (list == NULL) {
+        return XET_NOMEM;
+    }
+
+    *result = list;
+
+    return ngx_http_xet_ztensor_create(r, wanted, &list->ztensor, list);
 }
 
 
@@ -104,13 +129,13 @@ ngx_http_xet_zt_list_opened(ngx_http_request_t *r, void *data,
 {
     ngx_http_xet_zt_list_t *list = data;
 
-    if (status == XET_OK
+    if (status == XET_OK && !list->one
         && ngx_http_xet_zt_list_headers(r, list) != NGX_OK)
     {
         status = XET_NOMEM;
     }
 
-    if (status == XET_OK && r->method == NGX_HTTP_HEAD) {
+    if (status == XET_OK && !list->one && r->method == NGX_HTTP_HEAD) {
         ngx_http_finalize_request(r, ngx_http_xet_zt_list_head(r));
         return;
     }
@@ -132,7 +157,7 @@ ngx_http_xet_zt_list_headers(ngx_http_request_t *r,
     u_char               *p;
     const xet_zt_info_t  *info;
 
-    info = xet_zt_info(ngx_http_xet_ztensor_file(list->ztensor));
+    info = xet_zt_info(list->ztensor->zt);
 
     p = ngx_pnalloc(r->pool, NGX_INT64_LEN + 1);
     if (p == NULL) {
@@ -164,10 +189,7 @@ ngx_http_xet_zt_list_head(ngx_http_request_t *r)
 static xet_status_t
 ngx_http_xet_zt_list_walk(ngx_http_request_t *r, ngx_http_xet_zt_list_t *list)
 {
-    u_char               id[XET_HASH_STR_LEN];
-    ngx_http_xet_ctx_t  *ctx;
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    u_char  id[XET_HASH_STR_LEN];
 
     list->pool = ngx_create_pool(4096, ngx_cycle->log);
     if (list->pool == NULL) {
@@ -177,19 +199,38 @@ ngx_http_xet_zt_list_walk(ngx_http_request_t *r, ngx_http_xet_zt_list_t *list)
     xet_buf_init(&list->buf, ngx_http_xet_alloc, list->pool, 0);
     xet_json_init(&list->json, &list->buf);
 
-    (void) xet_hash_print(id, &ctx->hash);
+    list->ztensor->select.attributes = 1;
 
-    xet_zt_page_begin(&list->page, &list->json,
-                      ngx_http_xet_ztensor_file(list->ztensor), id,
-                      sizeof(id), list->query.limit,
-                      NGX_HTTP_XET_ZT_PAGE_BYTES);
+    if (!list->one) {
+        (void) xet_hash_print(id, &list->ztensor->hash);
 
-    ngx_http_xet_zt_select(&list->select, &list->query);
-    list->select.attributes = 1;
+        xet_zt_page_begin(&list->page, &list->json, list->ztensor->zt, id,
+                          sizeof(id), list->ztensor->query.limit,
+                          NGX_HTTP_XET_ZT_PAGE_BYTES);
+    }
 
-    return ngx_http_xet_ztensor_walk(r, list->ztensor, &list->select,
-                                     xet_zt_page_object, &list->page,
+    return ngx_http_xet_ztensor_walk(r, list->ztensor,
+                                     ngx_http_xet_zt_list_object,
                                      ngx_http_xet_zt_list_walked);
+}
+
+
+/* In a thread; nobody else uses list->pool meanwhile. */
+
+static xet_status_t
+ngx_http_xet_zt_list_object(void *ctx, xet_zt_object_t *o)
+{
+    ngx_http_xet_zt_list_t *list = ctx;
+
+    if (!list->one) {
+        return xet_zt_page_object(&list->page, o);
+    }
+
+    list->found = 1;
+
+    xet_zt_object_json(&list->json, o);
+
+    return XET_DONE;
 }
 
 
@@ -201,18 +242,22 @@ ngx_http_xet_zt_list_walked(ngx_http_request_t *r, void *data,
 
     ngx_int_t  rc;
 
-    rc = (status == XET_OK)
-         ? ngx_http_xet_zt_list_send(r, list)
-         : ngx_http_xet_ztensor_error(r, list->ztensor, status);
+    if (status == XET_OK && list->one && !list->found) {
+        status = XET_ZT_NO_OBJECT;
+    }
+
+    if (status == XET_OK) {
+
+        if (!list->one) {
+            xet_zt_page_end(&list->page);
+        }
+
+        rc = ngx_http_xet_send(r, NGX_HTTP_OK, "application/json",
+                               &list->buf);
+
+    } else {
+        rc = ngx_http_xet_ztensor_error(r, list->ztensor, status);
+    }
 
     ngx_http_finalize_request(r, rc);
-}
-
-
-static ngx_int_t
-ngx_http_xet_zt_list_send(ngx_http_request_t *r, ngx_http_xet_zt_list_t *list)
-{
-    xet_zt_page_end(&list->page);
-
-    return ngx_http_xet_send(r, NGX_HTTP_OK, "application/json", &list->buf);
 }

@@ -16,14 +16,11 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_download.h"
 #include "ngx_http_xet_routes.h"
-#include "ngx_http_xet_zt_batch.h"
-#include "ngx_http_xet_zt_component.h"
+#include "ngx_http_xet_ztensor.h"
 
 
 typedef struct {
     ngx_http_xet_ztensor_t   *ztensor;
-    xet_zt_query_t            query;
-    xet_zt_select_t           select;
     uint64_t                  limit;           /* bytes to read */
 
     ngx_http_xet_zt_batch_t   batch;
@@ -63,9 +60,8 @@ static void ngx_http_xet_zt_verify_failed(ngx_http_request_t *r,
 ngx_int_t
 ngx_http_xet_zt_verify_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 {
-    xet_status_t                  status;
-    ngx_http_xet_ztensor_conf_t  *zlcf;
-    ngx_http_xet_zt_verify_t     *v;
+    xet_status_t               status;
+    ngx_http_xet_zt_verify_t  *v;
 
     v = ngx_http_xet_state(r, sizeof(ngx_http_xet_zt_verify_t),
                            ngx_http_xet_zt_verify_cleanup);
@@ -73,26 +69,17 @@ ngx_http_xet_zt_verify_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    status = ngx_http_xet_ztensor_query(r, XET_ZT_ARG_NAME|XET_ZT_ARG_ROLE,
-                                        &v->query);
+    status = ngx_http_xet_ztensor_create(r, XET_ZT_ARG_NAME|XET_ZT_ARG_ROLE,
+                                         &v->ztensor, v);
     if (status != XET_OK) {
         return ngx_http_xet_error_status(r, status);
     }
 
-    v->one = (v->query.has_i || v->query.name.data);
+    v->one = (v->ztensor->query.has_i || v->ztensor->query.name.data);
+    v->limit = v->ztensor->conf->limit[NGX_HTTP_XET_ZT_VERIFY];
 
-    zlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_ztensor_module);
-    v->limit = zlcf->limit[NGX_HTTP_XET_ZT_VERIFY];
-
-    v->ztensor = ngx_http_xet_ztensor_create(r, v);
-    if (v->ztensor == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    status = ngx_http_xet_ztensor_open(r, v->ztensor, &ctx->hash, 0,
-                                       ngx_http_xet_zt_verify_opened);
-
-    return ngx_http_xet_ztensor_wait(r, v->ztensor, status);
+    return ngx_http_xet_ztensor_open(r, v->ztensor, 0,
+                                     ngx_http_xet_zt_verify_opened);
 }
 
 
@@ -114,7 +101,7 @@ ngx_http_xet_zt_verify_opened(ngx_http_request_t *r, void *data,
     const xet_zt_info_t  *info;
 
     if (status == XET_OK && !v->one) {
-        info = xet_zt_info(ngx_http_xet_ztensor_file(v->ztensor));
+        info = xet_zt_info(v->ztensor->zt);
 
         if (info->bytes > v->limit) {
             status = XET_ZT_VERIFY_SIZE;
@@ -139,10 +126,9 @@ static xet_status_t
 ngx_http_xet_zt_verify_begin(ngx_http_request_t *r,
     ngx_http_xet_zt_verify_t *v)
 {
-    u_char               id[XET_HASH_STR_LEN];
-    ngx_pool_t          *pool;
-    xet_status_t         status;
-    ngx_http_xet_ctx_t  *ctx;
+    u_char         id[XET_HASH_STR_LEN];
+    ngx_pool_t    *pool;
+    xet_status_t   status;
 
     v->batch.ztensor = v->ztensor;
     v->batch.left = v->limit;
@@ -166,13 +152,9 @@ ngx_http_xet_zt_verify_begin(ngx_http_request_t *r,
     xet_buf_init(&v->buf, ngx_http_xet_alloc, pool, 0);
     xet_json_init(&v->json, &v->buf);
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    (void) xet_hash_print(id, &ctx->hash);
+    (void) xet_hash_print(id, &v->ztensor->hash);
 
-    xet_zt_audit_begin(&v->audit, &v->json,
-                       ngx_http_xet_ztensor_file(v->ztensor), id, sizeof(id));
-
-    ngx_http_xet_zt_select(&v->select, &v->query);
+    xet_zt_audit_begin(&v->audit, &v->json, v->ztensor->zt, id, sizeof(id));
 
     return XET_OK;
 }
@@ -183,8 +165,8 @@ ngx_http_xet_zt_verify_walk(ngx_http_request_t *r, ngx_http_xet_zt_verify_t *v)
 {
     v->full = 0;
 
-    return ngx_http_xet_ztensor_walk(r, v->ztensor, &v->select,
-                                     ngx_http_xet_zt_verify_object, v,
+    return ngx_http_xet_ztensor_walk(r, v->ztensor,
+                                     ngx_http_xet_zt_verify_object,
                                      ngx_http_xet_zt_verify_walked);
 }
 
@@ -198,7 +180,7 @@ ngx_http_xet_zt_verify_object(void *ctx, xet_zt_object_t *o)
 
     xet_status_t  status;
 
-    v->select.first = o->index + 1;
+    v->ztensor->select.first = o->index + 1;
 
     status = ngx_http_xet_zt_batch_add(&v->batch, o);
 
@@ -225,7 +207,7 @@ ngx_http_xet_zt_verify_walked(ngx_http_request_t *r, void *data,
     }
 
     if (status == XET_OK) {
-        role = v->query.role.data ? &v->query.role : NULL;
+        role = v->ztensor->query.role.data ? &v->ztensor->query.role : NULL;
 
         status = ngx_http_xet_zt_batch_verify(r, &v->batch, role,
                                               ngx_http_xet_zt_verify_read, v);
@@ -257,9 +239,9 @@ ngx_http_xet_zt_verify_check(ngx_http_xet_zt_verify_t *v)
     o = v->batch.objects[0];
     one = NULL;
 
-    if (v->query.role.data) {
-        one = xet_zt_object_component(o, v->query.role.data,
-                                      v->query.role.len);
+    if (v->ztensor->query.role.data) {
+        one = xet_zt_object_component(o, v->ztensor->query.role.data,
+                                      v->ztensor->query.role.len);
         if (one == NULL) {
             return XET_ZT_NO_COMPONENT;
         }

@@ -15,7 +15,7 @@
  * read is under way.  All that is here goes with the request's pool.
  *
  * A verdict that PostgreSQL has kept is held against the file's size and the
- * limits before it is used (xet_zt_cache.h).  If the verdict passes and the
+ * limits before it is used (xet_zt_cache.c).  If the verdict passes and the
  * manifest still is not what it says, that is a fault of the server and ends
  * with 500.
  */
@@ -23,27 +23,6 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_ztensor.h"
-
-
-struct ngx_http_xet_ztensor_s {
-    ngx_http_xet_reader_t            *reader;
-    void                             *data;
-
-    xet_hash_t                        hash;
-    uint64_t                          rules;
-    ngx_http_xet_ztensor_conf_t      *conf;
-
-    xet_zt_t                         *zt;
-    xet_zt_walk_t                    *walk;
-
-    ngx_http_xet_ztensor_pt           handler;     /* of open or walk */
-
-    ngx_http_xet_ztensor_pt           read;        /* of a range */
-    ngx_http_xet_ztensor_consume_pt   consume;
-    void                             *consumer;    /* data of both */
-
-    unsigned                          attributes:1;
-};
 
 
 static void ngx_http_xet_ztensor_cleanup(void *data);
@@ -74,34 +53,60 @@ static void ngx_http_xet_ztensor_piece(ngx_http_request_t *r, void *data,
     ngx_http_xet_piece_t *piece, xet_status_t status);
 
 
-ngx_http_xet_ztensor_t *
-ngx_http_xet_ztensor_create(ngx_http_request_t *r, void *data)
+xet_status_t
+ngx_http_xet_ztensor_create(ngx_http_request_t *r, unsigned wanted,
+    ngx_http_xet_ztensor_t **result, void *data)
 {
-    ngx_http_xet_ctx_t           *ctx;
-    ngx_http_xet_ztensor_t       *z;
-    ngx_http_xet_ztensor_conf_t  *zlcf;
+    u_char                  *room;
+    xet_status_t             status;
+    ngx_http_xet_ctx_t      *ctx;
+    ngx_http_xet_ztensor_t  *z;
 
     z = ngx_http_xet_state(r, sizeof(ngx_http_xet_ztensor_t),
                            ngx_http_xet_ztensor_cleanup);
-    if (z == NULL) {
-        return NULL;
+    room = ngx_pnalloc(r->pool, r->args.len + 1);
+
+    if (z == NULL || room == NULL) {
+        return XET_NOMEM;
+    }
+
+    status = xet_zt_query_parse(&z->query, wanted, r->args.data, r->args.len,
+                                room);
+    if (status != XET_OK) {
+        return status;
     }
 
     z->data = data;
-
-    zlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_ztensor_module);
-    z->conf = zlcf;
+    z->conf = ngx_http_get_module_loc_conf(r, ngx_http_xet_ztensor_module);
     z->rules = xet_zt_rules(&z->conf->limits);
 
     z->reader = ngx_http_xet_reader_create(r, z);
     if (z->reader == NULL) {
-        return NULL;
+        return XET_NOMEM;
     }
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     ctx->ztensor = z;
 
-    return z;
+    z->hash = ctx->hash;
+
+    z->select.name = z->query.name;
+    z->select.prefix = z->query.prefix;
+    z->select.format = z->query.format;
+
+    if (z->query.has_i) {
+        z->select.first = z->query.i;
+    }
+
+    /* UINT64_MAX is past the last object of any file without the 1 */
+
+    if (z->query.has_after) {
+        z->select.first = z->query.after + (z->query.after != UINT64_MAX);
+    }
+
+    *result = z;
+
+    return XET_OK;
 }
 
 
@@ -115,14 +120,12 @@ ngx_http_xet_ztensor_cleanup(void *data)
 }
 
 
-xet_status_t
+ngx_int_t
 ngx_http_xet_ztensor_open(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z,
-    const xet_hash_t *file, ngx_uint_t attributes,
-    ngx_http_xet_ztensor_pt handler)
+    ngx_uint_t attributes, ngx_http_xet_ztensor_pt handler)
 {
     xet_status_t  status;
 
-    z->hash = *file;
     z->attributes = attributes;
     z->handler = handler;
 
@@ -131,7 +134,12 @@ ngx_http_xet_ztensor_open(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z,
 
     /* the empty file is open at once, and no verdict on it is kept */
 
-    return (status == XET_OK) ? ngx_http_xet_ztensor_check(r, z) : status;
+    if (status == XET_OK) {
+        status = ngx_http_xet_ztensor_check(r, z);
+    }
+
+    return (status == XET_AGAIN) ? ngx_http_xet_query_wait(r, NGX_AGAIN)
+                                 : ngx_http_xet_ztensor_error(r, z, status);
 }
 
 
@@ -143,13 +151,11 @@ ngx_http_xet_ztensor_opened(ngx_http_request_t *r, void *data,
 
     if (status == XET_OK) {
         status = ngx_http_xet_ztensor_look_up(r, z);
-
-        if (status == XET_AGAIN) {
-            return;
-        }
     }
 
-    z->handler(r, z->data, status);
+    if (status != XET_AGAIN) {
+        z->handler(r, z->data, status);
+    }
 }
 
 
@@ -234,6 +240,9 @@ ngx_http_xet_ztensor_check_next(ngx_http_request_t *r,
 
     status = xet_zt_need(z->zt, &range);
 
+    ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "xet ztensor check: \"%s\"", xet_status_code(status));
+
     if (status == XET_AGAIN) {
         return ngx_http_xet_ztensor_read(r, z, &range,
                                          ngx_http_xet_ztensor_check_feed,
@@ -267,13 +276,11 @@ ngx_http_xet_ztensor_checked(ngx_http_request_t *r, void *data,
 
     if (status == XET_OK || status == XET_DONE) {
         status = ngx_http_xet_ztensor_check_next(r, z);
-
-        if (status == XET_AGAIN) {
-            return;
-        }
     }
 
-    z->handler(r, z->data, status);
+    if (status != XET_AGAIN) {
+        z->handler(r, z->data, status);
+    }
 }
 
 
@@ -304,24 +311,9 @@ ngx_http_xet_ztensor_keep(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z,
 }
 
 
-const xet_zt_t *
-ngx_http_xet_ztensor_file(ngx_http_xet_ztensor_t *z)
-{
-    return z->zt;
-}
-
-
-ngx_http_xet_reader_t *
-ngx_http_xet_ztensor_reader(ngx_http_xet_ztensor_t *z)
-{
-    return z->reader;
-}
-
-
 xet_status_t
 ngx_http_xet_ztensor_walk(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z,
-    const xet_zt_select_t *select, xet_zt_object_pt object, void *ctx,
-    ngx_http_xet_ztensor_pt handler)
+    xet_zt_object_pt object, ngx_http_xet_ztensor_pt handler)
 {
     xet_range_t   range;
     xet_status_t  status;
@@ -330,7 +322,7 @@ ngx_http_xet_ztensor_walk(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z,
 
     xet_zt_walk_destroy(z->walk);
 
-    z->walk = xet_zt_walk_create(z->zt, select, object, ctx);
+    z->walk = xet_zt_walk_create(z->zt, &z->select, object, z->data);
     if (z->walk == NULL) {
         return XET_NOMEM;
     }
@@ -388,6 +380,9 @@ ngx_http_xet_ztensor_read(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z,
     const xet_range_t *range, ngx_http_xet_ztensor_consume_pt consume,
     ngx_http_xet_ztensor_pt handler, void *data)
 {
+    ngx_log_debug2(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "xet ztensor read: %uL-%uL", range->start, range->end);
+
     z->consume = consume;
     z->consumer = data;
     z->read = handler;
@@ -424,33 +419,6 @@ ngx_http_xet_ztensor_piece(ngx_http_request_t *r, void *data,
     ngx_http_xet_ztensor_t *z = data;
 
     z->read(r, z->consumer, status);
-}
-
-
-xet_status_t
-ngx_http_xet_ztensor_query(ngx_http_request_t *r, unsigned wanted,
-    xet_zt_query_t *query)
-{
-    u_char  *room;
-
-    room = ngx_pnalloc(r->pool, r->args.len + 1);
-    if (room == NULL) {
-        return XET_NOMEM;
-    }
-
-    return xet_zt_query_parse(query, wanted, r->args.data, r->args.len, room);
-}
-
-
-ngx_int_t
-ngx_http_xet_ztensor_wait(ngx_http_request_t *r, ngx_http_xet_ztensor_t *z,
-    xet_status_t status)
-{
-    if (status != XET_AGAIN) {
-        return ngx_http_xet_ztensor_error(r, z, status);
-    }
-
-    return ngx_http_xet_query_wait(r, NGX_AGAIN);
 }
 
 

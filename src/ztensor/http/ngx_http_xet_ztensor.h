@@ -61,50 +61,65 @@ typedef xet_status_t (*ngx_http_xet_ztensor_consume_pt)(void *data,
     const u_char *p, size_t len);
 
 
-/*
- * Makes the state, which lives as long as the request.  data is what the
- * handlers of open and walk get; it must live as long.  NULL without memory.
- */
-ngx_http_xet_ztensor_t *ngx_http_xet_ztensor_create(ngx_http_request_t *r,
-    void *data);
+struct ngx_http_xet_ztensor_s {
+    ngx_http_xet_reader_t            *reader;
+    void                             *data;
+
+    xet_hash_t                        hash;
+    uint64_t                          rules;
+    ngx_http_xet_ztensor_conf_t      *conf;
+
+    xet_zt_query_t                    query;
+    xet_zt_select_t                   select;      /* of walks, by query */
+
+    xet_zt_t                         *zt;          /* NULL: nothing is known */
+    xet_zt_walk_t                    *walk;
+
+    ngx_http_xet_ztensor_pt           handler;     /* of open or walk */
+
+    ngx_http_xet_ztensor_pt           read;        /* of a range */
+    ngx_http_xet_ztensor_consume_pt   consume;
+    void                             *consumer;    /* data of both */
+
+    unsigned                          attributes:1;
+};
+
 
 /*
- * Opens a file under the access rules of the request and finds the verdict on
- * it by the limits of the location.  attributes: 1 when the attributes of the
- * root are wanted.
- *
- * XET_AGAIN: the handler will be called, with XET_OK for a file that can be
- * listed, with the verdict on any other, or with an error.  Any other value is
- * such a verdict or error at once; the handler is not called then.
+ * Makes the state, which lives as long as the request, and parses the
+ * arguments, whose texts are in the request's pool; wanted is XET_ZT_ARG_*.
+ * data is what the handlers of open and walk get; it must live as long.
+ * XET_OK, XET_NOMEM, or an error of xet_zt_query_parse().
+ */
+xet_status_t ngx_http_xet_ztensor_create(ngx_http_request_t *r,
+    unsigned wanted, ngx_http_xet_ztensor_t **z, void *data);
+
+/*
+ * The end of a content handler: opens the file of the path under the access
+ * rules of the request and finds the verdict on it by the limits of the
+ * location.  attributes: 1 when the attributes of the root are wanted.  Returns
+ * what a content handler returns: NGX_AGAIN, and the handler will be called,
+ * with XET_OK for a file that can be listed, with the verdict on any other, or
+ * with an error; or the answer to such a verdict or error.
  *
  * The first request for a file reads its whole manifest: memory as
  * xet_zt_limits_t says.  Of several first requests at a time each does so, and
  * all find the same verdict.
  */
-xet_status_t ngx_http_xet_ztensor_open(ngx_http_request_t *r,
-    ngx_http_xet_ztensor_t *z, const xet_hash_t *file, ngx_uint_t attributes,
+ngx_int_t ngx_http_xet_ztensor_open(ngx_http_request_t *r,
+    ngx_http_xet_ztensor_t *z, ngx_uint_t attributes,
     ngx_http_xet_ztensor_pt handler);
 
 /*
- * What is known of the open file, also after a bad verdict, and its reader.
- * Both belong to z; the former is NULL as long as nothing is known.
- */
-
-const xet_zt_t *ngx_http_xet_ztensor_file(ngx_http_xet_ztensor_t *z);
-ngx_http_xet_reader_t *ngx_http_xet_ztensor_reader(ngx_http_xet_ztensor_t *z);
-
-/*
- * Reads objects of a file that can be listed.  object is called for each that
- * select matches, in a thread, with ctx; it returns XET_OK for more, XET_DONE
- * for no more, or XET_NOMEM.  *select is copied, its texts must live until the
- * handler is called.
- *
- * XET_AGAIN: the handler will be called, with XET_OK at the end of the walk or
- * with an error.  Otherwise such a status at once.
+ * Reads the objects of a file that can be listed that z->select matches.
+ * object is called for each, in a thread, with z->data; it returns XET_OK for
+ * more, XET_DONE for no more, or XET_NOMEM.  XET_AGAIN: the handler will be
+ * called, with XET_OK at the end of the walk or with an error.  Otherwise such
+ * a status at once.
  */
 xet_status_t ngx_http_xet_ztensor_walk(ngx_http_request_t *r,
-    ngx_http_xet_ztensor_t *z, const xet_zt_select_t *select,
-    xet_zt_object_pt object, void *ctx, ngx_http_xet_ztensor_pt handler);
+    ngx_http_xet_ztensor_t *z, xet_zt_object_pt object,
+    ngx_http_xet_ztensor_pt handler);
 
 /*
  * Reads a range of the file, which must not be empty; data is what consume and
@@ -120,26 +135,160 @@ xet_status_t ngx_http_xet_ztensor_next(ngx_http_request_t *r,
     ngx_http_xet_ztensor_t *z);
 
 /*
- * Parses the arguments of the request; wanted is XET_ZT_ARG_*.  The texts of
- * query are in the request's pool.  XET_OK, XET_NOMEM, or an error of
- * xet_zt_query_parse().
- */
-xet_status_t ngx_http_xet_ztensor_query(ngx_http_request_t *r,
-    unsigned wanted, xet_zt_query_t *query);
-
-/*
- * The end of a content handler that has begun an operation: where its status
- * is XET_AGAIN the request waits, any other status is answered as an error.
- */
-ngx_int_t ngx_http_xet_ztensor_wait(ngx_http_request_t *r,
-    ngx_http_xet_ztensor_t *z, xet_status_t status);
-
-/*
  * Answers with an error, with container and offset if status is a verdict on
  * the file.  Returns what ngx_http_finalize_request() takes.
  */
 ngx_int_t ngx_http_xet_ztensor_error(ngx_http_request_t *r,
     ngx_http_xet_ztensor_t *z, xet_status_t status);
+
+
+/* The component of a file that a request names by its arguments. */
+
+/*
+ * Called in the event loop, once the component is known.  NGX_AGAIN: the
+ * handler finalizes the request later; otherwise the caller does, with what
+ * the handler returns.
+ */
+typedef ngx_int_t (*ngx_http_xet_zt_component_pt)(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c);
+
+
+struct ngx_http_xet_zt_component_s {
+    ngx_http_xet_ztensor_t        *ztensor;
+    ngx_http_xet_zt_component_pt   handler;
+
+    xet_zt_region_t                region;
+
+    xet_zt_object_t               *object;     /* without attributes */
+    const xet_zt_component_t      *component;
+    xet_range_t                    range;      /* in the file */
+};
+
+
+/*
+ * Parses the arguments, opens the file of the path, and calls the handler for
+ * a component of a valid object whose bytes are in this file; everything else
+ * is answered with an error.  wanted: XET_ZT_ARG_* besides the arguments for
+ * object and role.  Returns what a content handler returns.
+ */
+ngx_int_t ngx_http_xet_zt_component(ngx_http_request_t *r, unsigned wanted,
+    ngx_http_xet_zt_component_pt handler);
+
+
+/* The decoded form of a compressed component, as an answer. */
+
+/*
+ * Whether a component may be sent, by its description: XET_OK, XET_ZT_DECODE,
+ * XET_ZT_DECODE_SIZE, XET_ZT_ZSTD.
+ */
+xet_status_t ngx_http_xet_zt_decode_check(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c);
+
+/*
+ * Sends the decoded component; the caller has checked it and the conditions of
+ * the request, and has set all headers but those of type and length.  A Range
+ * header of the request is ignored.  A component of
+ * up to 1 MiB, stored and decoded, is decoded before anything is sent, so
+ * invalid zstd is answered with 422; with a larger component that holds for
+ * the first 256 KiB, after which an error cuts the connection.
+ *
+ * Memory: both forms of a small component; else a piece of each form, the
+ * decoder's window and its state.
+ *
+ * Returns what a handler of components returns.
+ */
+ngx_int_t ngx_http_xet_zt_decode_send(ngx_http_request_t *r,
+    ngx_http_xet_zt_component_t *c);
+
+
+/* Objects whose data is held against what is declared, some at a time. */
+
+#define NGX_HTTP_XET_ZT_BATCH_OBJECTS  64
+#define NGX_HTTP_XET_ZT_BATCH_BYTES    (256 * 1024)    /* of all copies */
+#define NGX_HTTP_XET_ZT_BATCH_WORK     (4 * 1024 * 1024)  /* bytes a job */
+
+
+/* A component to be verified. */
+
+typedef struct {
+    xet_zt_object_t           *object;
+    const xet_zt_component_t  *component;
+    xet_range_t                range;          /* empty: nothing to read */
+    uint64_t                   place;          /* sort key: offset to read at */
+    uint64_t                   cost;           /* bytes set aside for it */
+    xet_zt_report_t            report;
+    unsigned                   known:1;        /* report is from PostgreSQL */
+    unsigned                   values:1;       /* role "values", sparse */
+} ngx_http_xet_zt_item_t;
+
+
+/* The items are in the order of the objects and of their components. */
+
+struct ngx_http_xet_zt_batch_s {
+    ngx_http_xet_ztensor_t    *ztensor;
+    xet_zt_region_t            region;
+    xet_zt_verifier_t         *verifier;
+    uint64_t                   rules;          /* xet_zt_report_rules() */
+    uint64_t                   output;         /* decoded of one at most */
+    uint64_t                   left;           /* bytes, of the request */
+
+    xet_zt_object_t           *objects[NGX_HTTP_XET_ZT_BATCH_OBJECTS];
+    ngx_uint_t                 nobjects;
+    size_t                     size;           /* of all copies */
+
+    ngx_http_xet_zt_item_t    *items;
+    ngx_http_xet_zt_item_t   **order;          /* by place in the file */
+    ngx_uint_t                 n;              /* of items */
+
+    ngx_uint_t                 next;           /* in order: first not done */
+    ngx_uint_t                 end;            /* in order: behind the read */
+    uint64_t                   pos;            /* of the read, in the file */
+
+    u_char                    *in;             /* rest of a piece, copied */
+    const u_char              *in_pos;
+    size_t                     in_len;         /* not decoded so far */
+    uint64_t                   room;           /* bytes left for this job */
+    xet_status_t               status;         /* of a job of the batch */
+
+    ngx_http_xet_ztensor_pt    handler;
+    void                      *data;
+
+    unsigned                   started:1;      /* verifier has order[next] */
+    unsigned                   held:1;         /* verifier has output left */
+};
+
+
+/*
+ * The batch is zeroed but for ztensor, which has an open file, and left: the
+ * number of bytes that may be read or decoded, counting for each component the
+ * larger one.  To be destroyed whatever is returned: XET_OK, XET_NOMEM.
+ */
+xet_status_t ngx_http_xet_zt_batch_init(ngx_http_request_t *r,
+    ngx_http_xet_zt_batch_t *b);
+void ngx_http_xet_zt_batch_destroy(ngx_http_xet_zt_batch_t *b);
+
+/*
+ * Adds a copy of an object.  XET_OK; XET_DONE when the batch is full with it
+ * and takes no more; XET_NOMEM.  May be called by the object handler of a
+ * walk, in a thread.
+ */
+xet_status_t ngx_http_xet_zt_batch_add(ngx_http_xet_zt_batch_t *b,
+    const xet_zt_object_t *o);
+
+/* Frees the objects and their reports; others may be added. */
+void ngx_http_xet_zt_batch_reset(ngx_http_xet_zt_batch_t *b);
+
+/*
+ * Verifies the components of all objects, or those of one role only (NULL:
+ * all), and leaves the reports in the items.  Components whose reports
+ * PostgreSQL has kept are not read, nor components for which not enough is
+ * left; their reports say XET_ZT_VERIFY_SIZE.  XET_AGAIN: the handler is
+ * called, with XET_OK when every item has a report, or with the error that
+ * prevented that.  Otherwise such a status at once.
+ */
+xet_status_t ngx_http_xet_zt_batch_verify(ngx_http_request_t *r,
+    ngx_http_xet_zt_batch_t *b, const xet_zt_text_t *role,
+    ngx_http_xet_ztensor_pt handler, void *data);
 
 
 #endif /* _NGX_HTTP_XET_ZTENSOR_H_INCLUDED_ */

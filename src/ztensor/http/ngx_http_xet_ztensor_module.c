@@ -28,7 +28,7 @@ static const ngx_http_xet_zt_limit_t  ngx_http_xet_zt_limits[] = {
     { "components", 1, 32 * 1024 * 1024, 2000000, 0 },
     { "roles", 1, 1024, 64, 0 },
     { "rank", 1, XET_ZT_RANK_MAX, XET_ZT_RANK_MAX, 0 },
-    { "depth", 6, XET_CBOR_DEPTH, XET_CBOR_DEPTH, 0 },
+    { "depth", 6, XET_ZT_DEPTH_MAX, XET_ZT_DEPTH_MAX, 0 },
     { "name", 1, 16 * 1024, XET_ZT_NAME_MAX, 1 },
     { "keys", 16, 1024 * 1024, 65536, 0 },
     { "attributes", 0, 1024 * 1024, 1024 * 1024, 1 },

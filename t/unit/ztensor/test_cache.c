@@ -6,8 +6,7 @@
 
 
 #include "zt_bytes.h"
-#include "xet_zt_cache.h"
-#include "xet_zt_report.h"
+#include "xet_zt.h"
 
 
 #define X16  "xxxxxxxxxxxxxxxx"
@@ -157,7 +156,7 @@ test_orders(void)
 
         (void) save(zt, XET_OK);
 
-        rc = xet_zt_restore(&again, b.len, xet_zt_limits(zt), saved,
+        rc = xet_zt_restore(&again, b.len, &zt->limits, saved,
                             saved_len, NULL, 0);
         xet_is_u64(rc, XET_OK, "restored");
 

@@ -6,7 +6,7 @@
 
 
 #include "xet_test.h"
-#include "xet_cbor.h"
+#include "xet_zt.h"
 
 
 #define TEXT_MAX  4096

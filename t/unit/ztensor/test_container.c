@@ -6,7 +6,7 @@
 
 
 #include "zt_bytes.h"
-#include "xet_zt_container.h"
+#include "xet_zt.h"
 
 
 static void

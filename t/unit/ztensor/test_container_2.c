@@ -8,7 +8,6 @@
 #include <zstd.h>
 
 #include "zt_bytes.h"
-#include "xet_zt_verifier.h"
 
 
 static uint8_t  blob[12288];

@@ -8,7 +8,7 @@
 #include <zstd.h>
 
 #include "zt_bytes.h"
-#include "xet_zt_decoder.h"
+#include "xet_zt.h"
 
 
 #define PLAIN  300000

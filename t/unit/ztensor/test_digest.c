@@ -8,8 +8,7 @@
 #include <inttypes.h>
 
 #include "zt_bytes.h"
-#include "xet_crc32c.h"
-#include "xet_zt_digest.h"
+#include "xet_zt.h"
 
 
 static void

@@ -8,7 +8,7 @@
 #include <zstd.h>
 
 #include "zt_bytes.h"
-#include "xet_zt_frames.h"
+#include "xet_zt.h"
 
 
 #define ROOM  (1 << 20)

@@ -7,8 +7,7 @@
 #include <jansson.h>
 
 #include "zt_bytes.h"
-#include "xet_zt_attributes.h"
-#include "xet_zt_json.h"
+#include "xet_zt.h"
 
 
 static xet_test_pool_t  pool;
@@ -122,6 +121,46 @@ test_attributes(void)
 
 
 /* As deep as a manifest allows, at the depth where a listing has them. */
+
+/* Bytes of 0 for all lengths around a piece of what is encoded at a time. */
+
+static void
+test_base64(void)
+{
+    size_t      len, n, pad, wrong;
+    xet_buf_t   b;
+    xet_json_t  j;
+
+    static char  data[8 + 6200], want[32 + 4 * 2070];
+
+    wrong = 0;
+
+    for (len = 3070; len <= 6146; len += (len == 3074) ? 3069 : 1) {
+        memset(data, 0, sizeof(data));
+        memcpy(data, "\xa1\x61" "a\x59", 4);
+        data[4] = (char) (len >> 8);
+        data[5] = (char) (len & 0xff);
+
+        n = (len + 2) / 3 * 4;
+        pad = (3 - len % 3) % 3;
+
+        memset(want, 'A', sizeof(want));
+        memcpy(want, "{\"a\":{\"$base64\":\"", 17);
+        memset(want + 17 + n - pad, '=', pad);
+        strcpy(want + 17 + n, "\"}}");
+
+        xet_buf_init(&b, xet_test_alloc, &pool, 16);
+        xet_json_init(&j, &b);
+        xet_zt_attributes_json(&j, (const uint8_t *) data, 6 + len);
+
+        wrong += xet_buf_status(&b) != XET_OK || strcmp(text_of(&b), want);
+
+        xet_test_pool_free(&pool);
+    }
+
+    xet_is_u64(wrong, 0, "base64 of 3070 bytes and more");
+}
+
 
 static void
 test_depth(void)
@@ -650,6 +689,7 @@ main(void)
     memset(&b, 0, sizeof(b));
 
     test_attributes();
+    test_base64();
     test_depth();
     test_list(&b);
     test_object(&b);

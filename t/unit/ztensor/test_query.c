@@ -5,7 +5,7 @@
 
 
 #include "xet_test.h"
-#include "xet_zt_query.h"
+#include "xet_ztensor.h"
 
 
 #define ALL    (XET_ZT_ARG_NAME|XET_ZT_ARG_ROLE|XET_ZT_ARG_FORM               \

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "zt_bytes.h"
-#include "xet_zt_sparse.h"
+#include "xet_zt.h"
 
 
 #define PARTS  3
@@ -160,8 +160,7 @@ make(const case_t *c, int known)
         text(&part->role, c->lists[i].role);
         text(&part->dtype, c->lists[i].dtype);
 
-        part->element = xet_zt_dtype_find(part->dtype.data, part->dtype.len,
-                                          XET_ZT_CONTAINER_1);
+        part->element = xet_zt_dtype_find(&part->dtype, XET_ZT_CONTAINER_1);
         width = part->element->bytes;
 
         for (k = 0; k < c->lists[i].n; k++) {

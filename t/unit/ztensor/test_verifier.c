@@ -9,8 +9,7 @@
 #include <string.h>
 
 #include "zt_bytes.h"
-#include "xet_crc32c.h"
-#include "xet_zt_verifier.h"
+#include "xet_zt.h"
 
 
 #define BLOCKS  256

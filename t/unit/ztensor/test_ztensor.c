@@ -13,7 +13,6 @@
 #include <dirent.h>
 
 #include "zt_bytes.h"
-#include "xet_zt_verifier.h"
 
 
 #define WORDS_MAX  1024
