@@ -13,7 +13,7 @@
 /*
  * All but ngx_http_xet_error_begin() and _end() send a complete answer and
  * return what ngx_http_finalize_request() takes, so both a content handler and
- * a callback end with them.
+ * a callback end with them.  A body that was not read yet is discarded.
  */
 
 /* Sends {"error":{"code":…,"message":…}}, and logs a line. */
@@ -46,9 +46,7 @@ void ngx_http_xet_error_begin(ngx_http_request_t *r, xet_buf_t *b,
     xet_json_t *j, const char *code, const char *message);
 void ngx_http_xet_error_end(xet_json_t *j);
 
-/* As ngx_http_xet_error(), before the body was read: nginx discards it. */
-ngx_int_t ngx_http_xet_refuse(ngx_http_request_t *r, ngx_uint_t status,
-    const char *code, const char *message);
+
 
 /* The content handler of "xet_error": what error_page leads to. */
 ngx_int_t ngx_http_xet_error_handler(ngx_http_request_t *r);

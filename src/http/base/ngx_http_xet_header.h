@@ -15,8 +15,18 @@ ngx_int_t ngx_http_xet_header(ngx_http_request_t *r, const char *key,
     const char *value);
 
 /*
+ * The same for who goes on with the header, or has a string that does not end
+ * with a zero byte.  NULL without memory.
+ */
+ngx_table_elt_t *ngx_http_xet_header_add(ngx_http_request_t *r,
+    const char *key, const ngx_str_t *value);
+
+/* Removes all headers of that name from the answer: their hash becomes 0. */
+void ngx_http_xet_header_remove(ngx_http_request_t *r, const char *name);
+
+/*
  * The n-th header of that name, from 0, in headers_in or in headers_out, or
- * NULL.  In headers_out it may be a removed header, whose hash is 0.
+ * NULL.  Removed ones don't count.
  */
 ngx_table_elt_t *ngx_http_xet_header_find(ngx_list_t *headers,
     const char *name, ngx_uint_t n);

@@ -68,8 +68,6 @@ static u_char *ngx_http_xet_content_range(u_char *p, const xet_range_t *range,
 static void ngx_http_xet_content_boundary(u_char *boundary);
 static ngx_int_t ngx_http_xet_content_header(ngx_http_request_t *r,
     void *data);
-static ngx_table_elt_t *ngx_http_xet_content_add(ngx_http_request_t *r,
-    const char *key, const ngx_str_t *value);
 
 
 ngx_int_t
@@ -277,7 +275,7 @@ ngx_http_xet_content_past(ngx_http_request_t *r, uint64_t size,
     value.data = p;
     value.len = ngx_sprintf(p, "bytes */%uL", size) - p;
 
-    if (ngx_http_xet_content_add(r, "Content-Range", &value) == NULL) {
+    if (ngx_http_xet_header_add(r, "Content-Range", &value) == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -468,8 +466,8 @@ ngx_http_xet_content_header(ngx_http_request_t *r, void *data)
     r->headers_out.content_type = s->type;
     r->headers_out.content_type_len = s->type.len;
 
-    r->headers_out.etag = ngx_http_xet_content_add(r, "ETag",
-                                                   &s->content.etag);
+    r->headers_out.etag = ngx_http_xet_header_add(r, "ETag",
+                                                  &s->content.etag);
     if (r->headers_out.etag == NULL) {
         return NGX_ERROR;
     }
@@ -485,7 +483,7 @@ ngx_http_xet_content_header(ngx_http_request_t *r, void *data)
         ngx_str_set(&value, "bytes");
 
         r->headers_out.accept_ranges =
-                          ngx_http_xet_content_add(r, "Accept-Ranges", &value);
+                          ngx_http_xet_header_add(r, "Accept-Ranges", &value);
 
         if (r->headers_out.accept_ranges == NULL) {
             return NGX_ERROR;
@@ -494,7 +492,7 @@ ngx_http_xet_content_header(ngx_http_request_t *r, void *data)
 
     if (s->range.len) {
         r->headers_out.content_range =
-                       ngx_http_xet_content_add(r, "Content-Range", &s->range);
+                       ngx_http_xet_header_add(r, "Content-Range", &s->range);
 
         if (r->headers_out.content_range == NULL) {
             return NGX_ERROR;
@@ -502,27 +500,6 @@ ngx_http_xet_content_header(ngx_http_request_t *r, void *data)
     }
 
     return NGX_OK;
-}
-
-
-static ngx_table_elt_t *
-ngx_http_xet_content_add(ngx_http_request_t *r, const char *key,
-    const ngx_str_t *value)
-{
-    ngx_table_elt_t  *h;
-
-    h = ngx_list_push(&r->headers_out.headers);
-    if (h == NULL) {
-        return NULL;
-    }
-
-    h->hash = 1;
-    ngx_http_xet_header_last(h);
-    h->key.data = (u_char *) key;
-    h->key.len = ngx_strlen(key);
-    h->value = *value;
-
-    return h;
 }
 
 
@@ -560,28 +537,28 @@ ngx_http_xet_content_cache(ngx_http_request_t *r)
 ngx_int_t
 ngx_http_xet_content_digest(ngx_http_request_t *r, const u_char *sha256)
 {
-    u_char     *digest, *repr;
-    ngx_str_t   src, dst;
+    u_char     *p, base64[ngx_base64_encoded_length(32)];
+    ngx_str_t   src, dst, digest, repr;
 
     src.data = (u_char *) sha256;
     src.len = 32;
+    dst.data = base64;
 
-    digest = ngx_pnalloc(r->pool, sizeof("sha-256=")
-                                  + ngx_base64_encoded_length(32));
-    repr = ngx_pnalloc(r->pool, sizeof("sha-256=::")
-                                + ngx_base64_encoded_length(32));
+    ngx_encode_base64(&dst, &src);
 
-    if (digest == NULL || repr == NULL) {
+    p = ngx_pnalloc(r->pool, sizeof("sha-256=" "sha-256=::") + 2 * dst.len);
+    if (p == NULL) {
         return NGX_ERROR;
     }
 
-    dst.data = ngx_cpymem(digest, "sha-256=", 8);
-    ngx_encode_base64(&dst, &src);
-    dst.data[dst.len] = '\0';
+    digest.data = p;
+    p = ngx_sprintf(p, "sha-256=%V", &dst);
+    digest.len = p - digest.data;
 
-    *ngx_sprintf(repr, "sha-256=:%V:", &dst) = '\0';
+    repr.data = p;
+    repr.len = ngx_sprintf(p, "sha-256=:%V:", &dst) - p;
 
-    return (ngx_http_xet_header(r, "Digest", (char *) digest) == NGX_OK
-            && ngx_http_xet_header(r, "Repr-Digest", (char *) repr) == NGX_OK)
+    return (ngx_http_xet_header_add(r, "Digest", &digest)
+            && ngx_http_xet_header_add(r, "Repr-Digest", &repr))
            ? NGX_OK : NGX_ERROR;
 }

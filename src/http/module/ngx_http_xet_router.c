@@ -134,8 +134,8 @@ ngx_http_xet_api_handler(ngx_http_request_t *r)
             return ngx_http_xet_not_allowed(r, match->methods);
         }
 
-        return ngx_http_xet_refuse(r, NGX_HTTP_NOT_FOUND, "no_route",
-                                   "no such route");
+        return ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "no_route",
+                                  "no such route");
     }
 
     ctx->version = match->path.version;
@@ -143,14 +143,12 @@ ngx_http_xet_api_handler(ngx_http_request_t *r)
     rc = ngx_http_xet_parse_args(&match->path, route, &ctx->hash);
 
     if (rc == NGX_ABORT) {
-        return ngx_http_xet_refuse(r, NGX_HTTP_BAD_REQUEST, "invalid_prefix",
-                                   "malformed prefix");
+        return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_prefix",
+                                  "malformed prefix");
     }
 
     if (rc != NGX_OK) {
-        return ngx_http_xet_refuse(r, xet_status_http(XET_HASH_SYNTAX),
-                                   xet_status_code(XET_HASH_SYNTAX),
-                                   xet_status_text(XET_HASH_SYNTAX));
+        return ngx_http_xet_error_status(r, XET_HASH_SYNTAX);
     }
 
     if (!(r->method & (NGX_HTTP_POST|NGX_HTTP_PUT))) {
@@ -481,16 +479,17 @@ ngx_http_xet_not_encoded(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_xet_refuse(r, NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
-                               "unsupported_content_encoding",
-                               "the body has a Content-Encoding");
+    return ngx_http_xet_error(r, NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
+                              "unsupported_content_encoding",
+                              "the body has a Content-Encoding");
 }
 
 
 static ngx_int_t
 ngx_http_xet_not_allowed(ngx_http_request_t *r, ngx_uint_t methods)
 {
-    u_char      *value, *p;
+    u_char      *p;
+    ngx_str_t    value;
     ngx_uint_t   i;
 
     static const struct {
@@ -504,26 +503,26 @@ ngx_http_xet_not_allowed(ngx_http_request_t *r, ngx_uint_t methods)
         { NGX_HTTP_DELETE, "DELETE" }
     };
 
-    value = ngx_pnalloc(r->pool, 64);
-    if (value == NULL) {
+    p = ngx_pnalloc(r->pool, 64);
+    if (p == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    p = value;
+    value.data = p;
 
     for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (methods & names[i].method) {
-            p = ngx_sprintf(p, "%s%s", (p == value) ? "" : ", ",
+            p = ngx_sprintf(p, "%s%s", (p == value.data) ? "" : ", ",
                             names[i].name);
         }
     }
 
-    *p = '\0';
+    value.len = p - value.data;
 
-    if (ngx_http_xet_header(r, "Allow", (char *) value) != NGX_OK) {
+    if (ngx_http_xet_header_add(r, "Allow", &value) == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_xet_refuse(r, NGX_HTTP_NOT_ALLOWED, "method_not_allowed",
-                               "the route has no such method");
+    return ngx_http_xet_error(r, NGX_HTTP_NOT_ALLOWED, "method_not_allowed",
+                              "the route has no such method");
 }

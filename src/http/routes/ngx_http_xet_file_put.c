@@ -36,16 +36,14 @@ ngx_http_xet_file_put_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
     /* a part of a file would be taken for all of it */
 
     if (ngx_http_xet_header_find(&r->headers_in.headers, "Content-Range", 0)) {
-        return ngx_http_xet_refuse(r, NGX_HTTP_BAD_REQUEST, "no_partial_put",
-                                   "a file is taken as a whole");
+        return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "no_partial_put",
+                                  "a file is taken as a whole");
     }
 
     status = ngx_http_xet_file_put_expected(r, &expected);
 
     if (status != XET_OK) {
-        return ngx_http_xet_refuse(r, xet_status_http(status),
-                                   xet_status_code(status),
-                                   xet_status_text(status));
+        return ngx_http_xet_error_status(r, status);
     }
 
     return ngx_http_xet_ingest(r, &expected, ngx_http_xet_file_put_done);
