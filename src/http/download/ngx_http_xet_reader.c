@@ -450,7 +450,7 @@ ngx_http_xet_reader_answers(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    if (ngx_http_xet_query_xorb_slices_n(ctx->query) != rd->slices.n) {
+    if (ngx_http_xet_query_rows(ctx->query) != rd->slices.n) {
         return XET_DATABASE;
     }
 

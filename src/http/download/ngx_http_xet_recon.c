@@ -347,7 +347,7 @@ ngx_http_xet_recon_trim(ngx_http_request_t *r)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     rec = ctx->recon;
 
-    n = ngx_http_xet_query_xorb_slices_n(ctx->query);
+    n = ngx_http_xet_query_rows(ctx->query);
     one = (rec->plan.before + rec->plan.n == 1);
 
     for (i = 0; i < n; i++) {

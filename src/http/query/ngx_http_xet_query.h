@@ -93,6 +93,9 @@ void ngx_http_xet_query_answer(ngx_http_request_t *r, ngx_int_t rc,
 /* Frees the rows, which otherwise stay until the next statement or the end. */
 void ngx_http_xet_query_release(ngx_http_request_t *r);
 
+/* How many rows the last statement gave. */
+ngx_uint_t ngx_http_xet_query_rows(ngx_http_xet_query_t *q);
+
 /* The first value of the first row, for statements with one number or bool. */
 int64_t ngx_http_xet_query_number(ngx_http_request_t *r);
 
@@ -166,7 +169,6 @@ typedef struct {
 ngx_int_t ngx_http_xet_query_files_terms(ngx_http_request_t *r,
     ngx_http_xet_array_t *files, ngx_uint_t first, uint64_t at,
     ngx_http_xet_query_handler_pt handler);
-ngx_uint_t ngx_http_xet_query_files_terms_n(ngx_http_request_t *r);
 void ngx_http_xet_query_files_terms_row(ngx_http_request_t *r, ngx_uint_t i,
     ngx_http_xet_file_row_t *row);
 
@@ -180,7 +182,6 @@ void ngx_http_xet_query_files_terms_row(ngx_http_request_t *r, ngx_uint_t i,
 ngx_int_t ngx_http_xet_query_xorb_slices(ngx_http_request_t *r,
     ngx_http_xet_slices_t *slices, ngx_uint_t hashes, ngx_uint_t lane,
     ngx_http_xet_query_handler_pt handler);
-ngx_uint_t ngx_http_xet_query_xorb_slices_n(ngx_http_xet_query_t *q);
 void ngx_http_xet_query_xorb_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_shard_slice_t *slice);
 
@@ -285,8 +286,6 @@ ngx_int_t ngx_http_xet_query_chunk_find(ngx_http_request_t *r,
  */
 ngx_int_t ngx_http_xet_query_chunk_find_rc(ngx_http_request_t *r, ngx_int_t rc);
 
-ngx_uint_t ngx_http_xet_query_chunk_find_n(ngx_http_xet_query_t *q);
-
 /* Fills xorb, which points into the rows; chunk_count is 0 if malformed. */
 void ngx_http_xet_query_chunk_find_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_xorb_list_t *xorb, ngx_uint_t *noted);
@@ -323,7 +322,6 @@ typedef struct {
 ngx_int_t ngx_http_xet_query_shard_doubts(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, const ngx_http_xet_doubt_t *from,
     ngx_http_xet_query_handler_pt handler);
-ngx_uint_t ngx_http_xet_query_shard_doubts_n(ngx_http_xet_query_t *q);
 ngx_uint_t ngx_http_xet_query_shard_doubts_row(ngx_http_xet_query_t *q,
     ngx_uint_t i, xet_hash_t *xorb, uint32_t *tag, uint64_t *size,
     ngx_http_xet_doubt_t *next);
@@ -356,11 +354,10 @@ void ngx_http_xet_query_shard_unstage(const u_char *id);
 void ngx_http_xet_query_sweep(void);
 
 /*
- * Stores a report of a client; no request waits for that.  On NGX_OK what *t
- * points to is freed later, else it stays the caller's: NGX_BUSY when another
- * report is being stored or too many statements wait, NGX_ERROR without memory.
+ * Stores a copy of a client's report; no request waits for that.  The report is
+ * dropped when another one is being stored, or too many statements wait.
  */
-ngx_int_t ngx_http_xet_query_telemetry_put(xet_telemetry_t *t);
+void ngx_http_xet_query_telemetry_put(const xet_telemetry_t *t);
 
 
 #if (NGX_HTTP_XET_ZTENSOR)
@@ -387,13 +384,12 @@ void ngx_http_xet_query_zt_put(const xet_hash_t *file, uint64_t rules,
 ngx_int_t ngx_http_xet_query_zt_reports_get(ngx_http_request_t *r,
     const xet_hash_t *file, uint64_t rules, uint64_t first, uint64_t last,
     ngx_http_xet_query_handler_pt handler);
-ngx_uint_t ngx_http_xet_query_zt_reports_get_n(ngx_http_request_t *r);
 void ngx_http_xet_query_zt_reports_get_row(ngx_http_request_t *r, ngx_uint_t i,
     uint64_t *object, ngx_str_t *report);
 
 /*
- * Stores reports, as ngx_http_xet_query_zt_put() a verdict; takes the memory of
- * the arrays over in any case.
+ * Stores reports, as ngx_http_xet_query_zt_put() a verdict; destroys the arrays
+ * in any case.
  */
 void ngx_http_xet_query_zt_reports_put(const xet_hash_t *file, uint64_t rules,
     ngx_http_xet_array_t *objects, ngx_http_xet_array_t *reports);

@@ -1,7 +1,7 @@
 
 /*
  * Statements that register the files of a shard: batches that are put aside,
- * the last one that commits them all, and what drops them.
+ * and the last one, which commits them all.
  */
 
 #include "ngx_http_xet.h"
@@ -79,36 +79,6 @@ ngx_http_xet_query_shard_put(ngx_http_request_t *r, ngx_http_xet_batch_t *b,
 }
 
 
-void
-ngx_http_xet_query_shard_unstage(const u_char *id)
-{
-    ngx_http_xet_params_t     p;
-    ngx_http_xet_pg_query_t  *q;
-
-    ngx_http_xet_params_init(&p);
-    ngx_http_xet_params_bytes(&p, id, NGX_HTTP_XET_UPLOAD_LEN);
-
-    q = ngx_http_xet_post_shard_unstage(&p, NULL, NULL);
-
-    /* what can't be dropped now is dropped by xet.sweep() */
-
-    if (q && q->pg == NULL) {
-
-        /* the statement waits, maybe longer than the id lives */
-
-        ngx_memcpy(q->own, id, NGX_HTTP_XET_UPLOAD_LEN);
-        q->values[0] = (const char *) q->own;
-    }
-}
-
-
-void
-ngx_http_xet_query_sweep(void)
-{
-    (void) ngx_http_xet_post_sweep(NULL, NULL, NULL);
-}
-
-
 ngx_int_t
 ngx_http_xet_query_shard_doubts(ngx_http_request_t *r, ngx_http_xet_batch_t *b,
     const ngx_http_xet_doubt_t *from, ngx_http_xet_query_handler_pt handler)
@@ -127,13 +97,6 @@ ngx_http_xet_query_shard_doubts(ngx_http_request_t *r, ngx_http_xet_batch_t *b,
     ngx_http_xet_params_int8(p, from->xorb);
 
     return ngx_http_xet_send_shard_doubts(r, NGX_HTTP_XET_WRITE, handler);
-}
-
-
-ngx_uint_t
-ngx_http_xet_query_shard_doubts_n(ngx_http_xet_query_t *q)
-{
-    return ngx_http_xet_pg_rows(q->res);
 }
 
 

@@ -222,7 +222,7 @@ ngx_http_xet_batch_queried(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    n = ngx_http_xet_query_files_terms_n(r);
+    n = ngx_http_xet_query_rows(ctx->query);
 
     status = ngx_http_xet_batch_add_rows(r, b, n);
 

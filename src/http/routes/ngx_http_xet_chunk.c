@@ -253,7 +253,7 @@ ngx_http_xet_chunk_job(void *data, ngx_log_t *log)
     xet_shard_build_section_end(b);
     f->xorbs_offset = b->size;
 
-    n = ngx_http_xet_query_chunk_find_n(chunk->query);
+    n = ngx_http_xet_query_rows(chunk->query);
 
     for (i = 0; i < n; i++) {
         ngx_http_xet_query_chunk_find_row(chunk->query, i, &xorb, &noted);

@@ -382,7 +382,7 @@ ngx_http_xet_hashes_feed(ngx_http_xet_hashes_t *h)
     xet_shard_slice_t   slice;
     xet_windows_term_t  wt;
 
-    if (ngx_http_xet_query_xorb_slices_n(h->query) != h->window.n) {
+    if (ngx_http_xet_query_rows(h->query) != h->window.n) {
         return XET_INTERNAL;
     }
 

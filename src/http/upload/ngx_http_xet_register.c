@@ -389,7 +389,7 @@ ngx_http_xet_register_look_job(void *data, ngx_log_t *log)
     reg->status = XET_OK;
     reg->doubted = 1;
 
-    n = ngx_http_xet_query_shard_doubts_n(reg->query);
+    n = ngx_http_xet_query_rows(reg->query);
 
     for (i = 0; i < n; i++) {
 
@@ -527,7 +527,7 @@ ngx_http_xet_register_verify_steps_job(ngx_http_xet_register_t *reg,
     w = reg->window;
 
     if (w->terms.n
-        && ngx_http_xet_query_xorb_slices_n(reg->query) != w->terms.n)
+        && ngx_http_xet_query_rows(reg->query) != w->terms.n)
     {
         return XET_INTERNAL;
     }
