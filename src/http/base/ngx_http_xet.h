@@ -47,8 +47,33 @@ typedef struct ngx_http_xet_xorb_head_s   ngx_http_xet_xorb_head_t;
 typedef struct ngx_http_xet_shard_s       ngx_http_xet_shard_t;
 typedef struct ngx_http_xet_batch_req_s   ngx_http_xet_batch_req_t;
 typedef struct ngx_http_xet_hashes_s      ngx_http_xet_hashes_t;
-typedef struct ngx_http_xet_grant_s       ngx_http_xet_grant_t;
 typedef struct ngx_http_xet_zt_component_s  ngx_http_xet_zt_component_t;
+
+
+/* The words of directives; a configuration has them as ngx_uint_t. */
+
+typedef enum {
+    NGX_HTTP_XET_AUTH_OFF = 0,
+    NGX_HTTP_XET_AUTH_TOKEN
+} ngx_http_xet_auth_e;
+
+#define NGX_HTTP_XET_AUTH_UNSET  NGX_CONF_UNSET_UINT
+
+typedef enum {
+    NGX_HTTP_XET_ACCESS_STORE = 0,
+    NGX_HTTP_XET_ACCESS_REPO
+} ngx_http_xet_access_e;
+
+typedef enum {
+    NGX_HTTP_XET_URL_STRICT = 0,
+    NGX_HTTP_XET_URL_CACHEABLE
+} ngx_http_xet_url_mode_e;
+
+typedef enum {
+    NGX_HTTP_XET_TLS_OFF = 0,
+    NGX_HTTP_XET_TLS_ON,
+    NGX_HTTP_XET_TLS_VALUE
+} ngx_http_xet_tls_e;
 
 
 /* A key of "xet_url_key"; its MAC context is for a worker's event loop only. */
@@ -157,22 +182,7 @@ typedef struct {
 } ngx_http_xet_loc_conf_t;
 
 
-#define NGX_HTTP_XET_AUTH_UNSET  NGX_CONF_UNSET_UINT
-#define NGX_HTTP_XET_AUTH_OFF    0
-#define NGX_HTTP_XET_AUTH_TOKEN  1
 
-
-#define NGX_HTTP_XET_ACCESS_STORE  0
-#define NGX_HTTP_XET_ACCESS_REPO   1
-
-
-#define NGX_HTTP_XET_URL_STRICT     0
-#define NGX_HTTP_XET_URL_CACHEABLE  1
-
-
-#define NGX_HTTP_XET_TLS_OFF     0
-#define NGX_HTTP_XET_TLS_ON      1
-#define NGX_HTTP_XET_TLS_VALUE   2
 
 
 /* The one namespace of xorbs: a folder of the store, a part of URLs. */
@@ -234,7 +244,6 @@ struct ngx_http_xet_ctx_s {
         ngx_http_xet_shard_t         *shard;
         ngx_http_xet_batch_req_t     *batch;
         ngx_http_xet_hashes_t        *hashes;
-        ngx_http_xet_grant_t         *grant;
         ngx_http_xet_zt_component_t  *component;
     } route;                                    /* the state of the route */
 

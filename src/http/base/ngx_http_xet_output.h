@@ -65,9 +65,8 @@ void ngx_http_xet_output_type(ngx_http_request_t *r, ngx_uint_t status,
  */
 ngx_int_t ngx_http_xet_sent(ngx_int_t rc);
 
-/* Sends a copy of body, which is zero-terminated. */
-ngx_int_t ngx_http_xet_send_literal(ngx_http_request_t *r, ngx_uint_t status,
-    const char *content_type, const char *body);
+/* Sends 200 and a copy of json, which is zero-terminated. */
+ngx_int_t ngx_http_xet_send_literal(ngx_http_request_t *r, const char *json);
 
 /* Answers HEAD: sends 200 and the headers of a body of length bytes. */
 ngx_int_t ngx_http_xet_send_head(ngx_http_request_t *r, off_t length);

@@ -22,7 +22,7 @@ typedef void (*ngx_http_xet_done_pt)(ngx_http_request_t *r, void *data);
 struct ngx_http_xet_task_s {
     ngx_http_request_t         *request;
     ngx_thread_task_t          *task;
-    ngx_http_xet_job_pt         job;
+
     ngx_http_xet_done_pt        done;
     void                       *data;
 

@@ -328,23 +328,21 @@ ngx_uint_t ngx_http_xet_query_shard_doubts_row(ngx_http_xet_query_t *q,
 
 /*
  * Registers the files of the last batch and of all staged ones, in a single
- * transaction; new tells whether a file, or its place in the repo, was new.
+ * transaction; the number is 0 unless a file, or its place in the repo, was
+ * new.
  */
 ngx_int_t ngx_http_xet_query_shard_put(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
-#define ngx_http_xet_query_shard_put_new(r)                                   \
-    (ngx_http_xet_query_number(r) != 0)
+
 
 /* Records the SHA-256 of a file, 32 bytes, that was computed from its data. */
 ngx_int_t ngx_http_xet_query_file_prove(ngx_http_request_t *r,
     const xet_hash_t *file, const u_char *sha256,
     ngx_http_xet_query_handler_pt handler);
 
-/* Takes a file out of a repo; found tells whether the file was in the repo. */
+/* Takes a file out of a repo; the number is 0 for one that was not in it. */
 ngx_int_t ngx_http_xet_query_repo_forget(ngx_http_request_t *r, ngx_str_t *repo,
     const xet_hash_t *file, ngx_http_xet_query_handler_pt handler);
-#define ngx_http_xet_query_repo_forget_found(r)                               \
-    (ngx_http_xet_query_number(r) != 0)
 
 /* Drops what an upload has staged under its id; nobody waits for it. */
 void ngx_http_xet_query_shard_unstage(const u_char *id);

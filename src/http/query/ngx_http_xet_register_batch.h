@@ -59,8 +59,10 @@ void ngx_http_xet_batch_destroy(ngx_http_xet_batch_t *b);
 /* Empties the arrays, after the batch was staged: the open file stays open. */
 void ngx_http_xet_batch_reset(ngx_http_xet_batch_t *b);
 
+
+
 /* Whether the batch is out of memory; to be called before it is sent. */
-ngx_int_t ngx_http_xet_batch_failed(ngx_http_xet_batch_t *b);
+ngx_uint_t ngx_http_xet_batch_failed(ngx_http_xet_batch_t *b);
 
 /* A file of the batch: open, then a call for each term in order, then close. */
 void ngx_http_xet_batch_open(ngx_http_xet_batch_t *b);
@@ -71,11 +73,7 @@ void ngx_http_xet_batch_close(ngx_http_xet_batch_t *b,
     const xet_shard_verifier_t *file, const u_char *sha256);
 
 
-/* The arrays in the order of the statements' parameters. */
-#define NGX_HTTP_XET_BATCH_ARRAYS  13
 
-ngx_http_xet_array_t *ngx_http_xet_batch_array(ngx_http_xet_batch_t *b,
-    ngx_uint_t i);
 
 
 #endif /* _NGX_HTTP_XET_REGISTER_BATCH_H_INCLUDED_ */

@@ -756,7 +756,7 @@ ngx_http_xet_register_finish(ngx_http_request_t *r, ngx_int_t rc,
 
     reg = ngx_http_xet_register_get(r);
 
-    new = (rc == NGX_OK) ? ngx_http_xet_query_shard_put_new(r) : 0;
+    new = (rc == NGX_OK && ngx_http_xet_query_number(r) != 0);
 
     if (rc != NGX_OK && reg->batch.seq) {
         ngx_http_xet_query_shard_unstage(reg->batch.id);
