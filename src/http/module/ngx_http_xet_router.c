@@ -22,25 +22,32 @@
 #include "ngx_http_xet_verify_body.h"
 
 
-#define NGX_HTTP_XET_ARG_NONE         0
-#define NGX_HTTP_XET_ARG_HASH         1
-#define NGX_HTTP_XET_ARG_PREFIX_HASH  2
-#define NGX_HTTP_XET_ARG_HASH_NAME    3        /* two parts */
-#define NGX_HTTP_XET_ARG_NAME         4        /* one part, no hash */
+/* The first three are the number of parts behind the name. */
+
+typedef enum {
+    NGX_HTTP_XET_ARG_NONE = 0,
+    NGX_HTTP_XET_ARG_HASH,
+    NGX_HTTP_XET_ARG_PREFIX_HASH,
+    NGX_HTTP_XET_ARG_HASH_NAME,                /* two parts */
+    NGX_HTTP_XET_ARG_NAME                      /* one part, no hash */
+} ngx_http_xet_arg_e;
 
 
 /* What a route asks of a token. */
-#define NGX_HTTP_XET_ANY    0                  /* nothing */
-#define NGX_HTTP_XET_READS  1
-#define NGX_HTTP_XET_WRITES 2
+
+typedef enum {
+    NGX_HTTP_XET_ANY = 0,                      /* nothing */
+    NGX_HTTP_XET_READS,
+    NGX_HTTP_XET_WRITES
+} ngx_http_xet_scope_e;
 
 
 typedef struct {
     ngx_str_t                 name;
     ngx_uint_t                versions;
-    ngx_uint_t                args;
+    ngx_http_xet_arg_e        args;
     ngx_uint_t                methods;
-    ngx_uint_t                scope;
+    ngx_http_xet_scope_e      scope;
     ngx_http_xet_handler_pt   handler;
 } ngx_http_xet_route_t;
 
@@ -205,7 +212,7 @@ ngx_http_xet_route_match(const ngx_http_xet_route_t *route,
 
         name.len = p - name.data;
 
-    } else if (route->args != path->n) {
+    } else if ((ngx_uint_t) route->args != path->n) {
         return 0;
     }
 
