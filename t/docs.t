@@ -53,7 +53,6 @@ my %doc = map { $_ => text($_) } @docs;
 my $module = text('src/http/module/ngx_http_xet_module.c')
 	. text('src/ztensor/http/ngx_http_xet_ztensor_module.c');
 my $merges = text('src/http/module/ngx_http_xet_conf.c')
-	. text('src/http/module/ngx_http_xet_conf_token.c')
 	. text('src/ztensor/http/ngx_http_xet_ztensor_module.c');
 
 sub text {
@@ -183,8 +182,15 @@ for my $name (sort grep { $commands{$_} } keys %described) {
 	is($said->{Syntax} eq "$name;" ? 'none' : 'some',
 		$is->{none} ? 'none' : 'some', "$name: arguments");
 
-	is(value_of($said->{Default}, $is->{default}), $is->{default},
-		"$name: default") if defined $is->{default};
+	# without arguments a flag is off where the directive is not
+
+	if ($is->{none}) {
+		is($said->{Default}, "\x{2014}", "$name: default");
+
+	} elsif (defined $is->{default}) {
+		is(value_of($said->{Default}, $is->{default}), $is->{default},
+			"$name: default");
+	}
 
 	like($doc{'docs/directives.md'}, qr/\(#$name\)/,
 		"$name: in the table of contents");

@@ -255,8 +255,7 @@ ngx_http_xet_auth_refuse(ngx_http_request_t *r, ngx_uint_t status,
         return NGX_ERROR;
     }
 
-    ngx_http_finalize_request(r, ngx_http_xet_refuse(r, status, code,
-                                                     message));
+    ngx_http_finalize_request(r, ngx_http_xet_error(r, status, code, message));
 
     return NGX_DONE;
 }

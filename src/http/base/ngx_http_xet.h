@@ -46,8 +46,33 @@ typedef struct ngx_http_xet_xorb_head_s   ngx_http_xet_xorb_head_t;
 typedef struct ngx_http_xet_shard_s       ngx_http_xet_shard_t;
 typedef struct ngx_http_xet_batch_req_s   ngx_http_xet_batch_req_t;
 typedef struct ngx_http_xet_hashes_s      ngx_http_xet_hashes_t;
-typedef struct ngx_http_xet_grant_s       ngx_http_xet_grant_t;
 typedef struct ngx_http_xet_zt_component_s  ngx_http_xet_zt_component_t;
+
+
+/* The words of directives; a configuration has them as ngx_uint_t. */
+
+typedef enum {
+    NGX_HTTP_XET_AUTH_OFF = 0,
+    NGX_HTTP_XET_AUTH_TOKEN
+} ngx_http_xet_auth_e;
+
+#define NGX_HTTP_XET_AUTH_UNSET  NGX_CONF_UNSET_UINT
+
+typedef enum {
+    NGX_HTTP_XET_ACCESS_STORE = 0,
+    NGX_HTTP_XET_ACCESS_REPO
+} ngx_http_xet_access_e;
+
+typedef enum {
+    NGX_HTTP_XET_URL_STRICT = 0,
+    NGX_HTTP_XET_URL_CACHEABLE
+} ngx_http_xet_url_mode_e;
+
+typedef enum {
+    NGX_HTTP_XET_TLS_OFF = 0,
+    NGX_HTTP_XET_TLS_ON,
+    NGX_HTTP_XET_TLS_VALUE
+} ngx_http_xet_tls_e;
 
 
 /* A key of "xet_url_key"; its MAC context is for a worker's event loop only. */
@@ -156,22 +181,7 @@ typedef struct {
 } ngx_http_xet_loc_conf_t;
 
 
-#define NGX_HTTP_XET_AUTH_UNSET  NGX_CONF_UNSET_UINT
-#define NGX_HTTP_XET_AUTH_OFF    0
-#define NGX_HTTP_XET_AUTH_TOKEN  1
 
-
-#define NGX_HTTP_XET_ACCESS_STORE  0
-#define NGX_HTTP_XET_ACCESS_REPO   1
-
-
-#define NGX_HTTP_XET_URL_STRICT     0
-#define NGX_HTTP_XET_URL_CACHEABLE  1
-
-
-#define NGX_HTTP_XET_TLS_OFF     0
-#define NGX_HTTP_XET_TLS_ON      1
-#define NGX_HTTP_XET_TLS_VALUE   2
 
 
 /* The one namespace of xorbs: a folder of the store, a part of URLs. */
@@ -233,7 +243,6 @@ struct ngx_http_xet_ctx_s {
         ngx_http_xet_shard_t         *shard;
         ngx_http_xet_batch_req_t     *batch;
         ngx_http_xet_hashes_t        *hashes;
-        ngx_http_xet_grant_t         *grant;
         ngx_http_xet_zt_component_t  *component;
     } route;                                    /* the state of the route */
 
@@ -272,8 +281,18 @@ ngx_int_t ngx_http_xet_header(ngx_http_request_t *r, const char *key,
     const char *value);
 
 /*
+ * The same for who goes on with the header, or has a string that does not end
+ * with a zero byte.  NULL without memory.
+ */
+ngx_table_elt_t *ngx_http_xet_header_add(ngx_http_request_t *r,
+    const char *key, const ngx_str_t *value);
+
+/* Removes all headers of that name from the answer: their hash becomes 0. */
+void ngx_http_xet_header_remove(ngx_http_request_t *r, const char *name);
+
+/*
  * The n-th header of that name, from 0, in headers_in or in headers_out, or
- * NULL.  In headers_out it may be a removed header, whose hash is 0.
+ * NULL.  Removed ones don't count.
  */
 ngx_table_elt_t *ngx_http_xet_header_find(ngx_list_t *headers,
     const char *name, ngx_uint_t n);
@@ -286,7 +305,7 @@ ngx_table_elt_t *ngx_http_xet_header_find(ngx_list_t *headers,
 /*
  * All but ngx_http_xet_error_begin() and _end() send a complete answer and
  * return what ngx_http_finalize_request() takes, so both a content handler and
- * a callback end with them.
+ * a callback end with them.  A body that was not read yet is discarded.
  */
 
 /* Sends {"error":{"code":…,"message":…}}, and logs a line. */
@@ -319,9 +338,7 @@ void ngx_http_xet_error_begin(ngx_http_request_t *r, xet_buf_t *b,
     xet_json_t *j, const char *code, const char *message);
 void ngx_http_xet_error_end(xet_json_t *j);
 
-/* As ngx_http_xet_error(), before the body was read: nginx discards it. */
-ngx_int_t ngx_http_xet_refuse(ngx_http_request_t *r, ngx_uint_t status,
-    const char *code, const char *message);
+
 
 /* The content handler of "xet_error": what error_page leads to. */
 ngx_int_t ngx_http_xet_error_handler(ngx_http_request_t *r);
@@ -382,9 +399,8 @@ void ngx_http_xet_output_type(ngx_http_request_t *r, ngx_uint_t status,
  */
 ngx_int_t ngx_http_xet_sent(ngx_int_t rc);
 
-/* Sends a copy of body, which is zero-terminated. */
-ngx_int_t ngx_http_xet_send_literal(ngx_http_request_t *r, ngx_uint_t status,
-    const char *content_type, const char *body);
+/* Sends 200 and a copy of json, which is zero-terminated. */
+ngx_int_t ngx_http_xet_send_literal(ngx_http_request_t *r, const char *json);
 
 /* Answers HEAD: sends 200 and the headers of a body of length bytes. */
 ngx_int_t ngx_http_xet_send_head(ngx_http_request_t *r, off_t length);
@@ -446,7 +462,7 @@ typedef void (*ngx_http_xet_done_pt)(ngx_http_request_t *r, void *data);
 struct ngx_http_xet_task_s {
     ngx_http_request_t         *request;
     ngx_thread_task_t          *task;
-    ngx_http_xet_job_pt         job;
+
     ngx_http_xet_done_pt        done;
     void                       *data;
 

@@ -15,7 +15,6 @@ static ngx_int_t ngx_http_xet_cors_vary(ngx_http_request_t *r);
 ngx_int_t
 ngx_http_xet_cors(ngx_http_request_t *r)
 {
-    u_char                   *p;
     ngx_str_t                 origin;
     ngx_http_xet_loc_conf_t  *xlcf;
 
@@ -47,15 +46,8 @@ ngx_http_xet_cors(ngx_http_request_t *r)
         return NGX_OK;
     }
 
-    p = ngx_pnalloc(r->pool, origin.len + 1);
-    if (p == NULL) {
-        return NGX_ERROR;
-    }
-
-    ngx_cpystrn(p, origin.data, origin.len + 1);
-
-    if (ngx_http_xet_header(r, "Access-Control-Allow-Origin", (char *) p)
-        != NGX_OK)
+    if (ngx_http_xet_header_add(r, "Access-Control-Allow-Origin", &origin)
+        == NULL)
     {
         return NGX_ERROR;
     }
@@ -86,7 +78,7 @@ ngx_http_xet_cors_vary(ngx_http_request_t *r)
             break;
         }
 
-        if (h->hash && h->value.len == 6
+        if (h->value.len == 6
             && ngx_strncmp(h->value.data, "Origin", 6) == 0)
         {
             return NGX_OK;

@@ -6,9 +6,8 @@
 #include "ngx_http_xet.h"
 
 
-static ngx_int_t ngx_http_xet_send_error(ngx_http_request_t *r, ngx_uint_t
-    status, const char *code, const char *message, time_t after);
-static ngx_int_t ngx_http_xet_forget(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_error_send(ngx_http_request_t *r,
+    ngx_uint_t status, xet_buf_t *b, time_t after);
 static void ngx_http_xet_log_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
 
@@ -30,21 +29,60 @@ ngx_int_t
 ngx_http_xet_error_later(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message, time_t after)
 {
+    xet_buf_t   b;
+    xet_json_t  j;
+
     ngx_http_xet_log_error(r, status, code, message);
 
-    return ngx_http_xet_send_error(r, status, code, message, after);
+    ngx_http_xet_error_begin(r, &b, &j, code, message);
+    ngx_http_xet_error_end(&j);
+
+    return ngx_http_xet_error_send(r, status, &b, after);
 }
 
 
-static ngx_int_t
-ngx_http_xet_send_error(ngx_http_request_t *r, ngx_uint_t status,
-    const char *code, const char *message, time_t after)
-{
-    u_char      *value;
-    xet_buf_t    b;
-    xet_json_t   j;
+/*
+ * Sends b in the place of whatever was to be answered.  Headers that describe
+ * the content go.  A body that was not read is discarded by nginx; where it was
+ * read, or there is none, nothing is left to do.
+ */
 
-    if (ngx_http_xet_forget(r) != NGX_OK) {
+static ngx_int_t
+ngx_http_xet_error_send(ngx_http_request_t *r, ngx_uint_t status, xet_buf_t *b,
+    time_t after)
+{
+    u_char     *p;
+    ngx_int_t   rc;
+    ngx_str_t   value;
+    ngx_uint_t  i;
+
+    static const char *const  names[] = {
+        "Cache-Control",
+        "Content-Disposition",
+        "Digest",
+        "Repr-Digest"
+    };
+
+    rc = ngx_http_xet_drop_body(r);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    ngx_http_clear_etag(r);
+
+    if (r->headers_out.content_encoding) {
+        r->headers_out.content_encoding->hash = 0;
+        r->headers_out.content_encoding = NULL;
+    }
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        ngx_http_xet_header_remove(r, names[i]);
+    }
+
+    /* a cache would keep 404, though what is missing now may come */
+
+    if (ngx_http_xet_header(r, "Cache-Control", "no-store") != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -52,22 +90,20 @@ ngx_http_xet_send_error(ngx_http_request_t *r, ngx_uint_t status,
         || (status >= NGX_HTTP_INTERNAL_SERVER_ERROR
             && status != NGX_HTTP_NOT_IMPLEMENTED))
     {
-        value = ngx_pnalloc(r->pool, NGX_TIME_T_LEN + 1);
-        if (value == NULL) {
+        p = ngx_pnalloc(r->pool, NGX_TIME_T_LEN);
+        if (p == NULL) {
             return NGX_ERROR;
         }
 
-        *ngx_sprintf(value, "%T", after) = '\0';
+        value.data = p;
+        value.len = ngx_sprintf(p, "%T", after) - p;
 
-        if (ngx_http_xet_header(r, "Retry-After", (char *) value) != NGX_OK) {
+        if (ngx_http_xet_header_add(r, "Retry-After", &value) == NULL) {
             return NGX_ERROR;
         }
     }
 
-    ngx_http_xet_error_begin(r, &b, &j, code, message);
-    ngx_http_xet_error_end(&j);
-
-    return ngx_http_xet_send(r, status, "application/json", &b);
+    return ngx_http_xet_send(r, status, "application/json", b);
 }
 
 
@@ -93,46 +129,6 @@ ngx_http_xet_error_end(xet_json_t *j)
 {
     xet_json_object_end(j);
     xet_json_object_end(j);
-}
-
-
-/* Removes headers that describe the content; an error must not be cached. */
-
-static ngx_int_t
-ngx_http_xet_forget(ngx_http_request_t *r)
-{
-    ngx_uint_t        i, n;
-    ngx_table_elt_t  *h;
-
-    static const char *const  names[] = {
-        "Cache-Control",
-        "Content-Disposition",
-        "Digest",
-        "Repr-Digest"
-    };
-
-    ngx_http_clear_etag(r);
-
-    if (r->headers_out.content_encoding) {
-        r->headers_out.content_encoding->hash = 0;
-        r->headers_out.content_encoding = NULL;
-    }
-
-    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        for (n = 0; /* void */ ; n++) {
-
-            h = ngx_http_xet_header_find(&r->headers_out.headers, names[i], n);
-            if (h == NULL) {
-                break;
-            }
-
-            h->hash = 0;
-        }
-    }
-
-    /* a cache would keep 404, though what is missing now may come */
-
-    return ngx_http_xet_header(r, "Cache-Control", "no-store");
 }
 
 
@@ -179,38 +175,23 @@ ngx_int_t
 ngx_http_xet_error_json(ngx_http_request_t *r, xet_status_t status,
     xet_buf_t *b)
 {
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
     ngx_http_xet_log_error(r, xet_status_http(status),
                            xet_status_code(status), xet_status_text(status));
 
-    if (ngx_http_xet_forget(r) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    return ngx_http_xet_send(r, xet_status_http(status), "application/json",
-                             b);
-}
-
-
-ngx_int_t
-ngx_http_xet_refuse(ngx_http_request_t *r, ngx_uint_t status,
-    const char *code, const char *message)
-{
-    ngx_int_t  rc;
-
-    rc = ngx_http_xet_drop_body(r);
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    return ngx_http_xet_error(r, status, code, message);
+    return ngx_http_xet_error_send(r, xet_status_http(status), b,
+                                   xlcf->retry_after);
 }
 
 
 ngx_int_t
 ngx_http_xet_error_handler(ngx_http_request_t *r)
 {
-    ngx_int_t                 rc;
+    xet_buf_t                 b;
+    xet_json_t                j;
     ngx_uint_t                i, status;
     ngx_http_xet_loc_conf_t  *xlcf;
 
@@ -237,12 +218,6 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
         { 500, "internal_error", "internal error" }
     };
 
-    rc = ngx_http_xet_drop_body(r);
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
     /* what failed before the access phase has no headers for browsers yet */
 
     if (ngx_http_xet_cors(r) == NGX_ERROR) {
@@ -265,7 +240,9 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
-    return ngx_http_xet_send_error(r, (status == 494) ? 400 : status,
-                                   errors[i].code, errors[i].message,
+    ngx_http_xet_error_begin(r, &b, &j, errors[i].code, errors[i].message);
+    ngx_http_xet_error_end(&j);
+
+    return ngx_http_xet_error_send(r, (status == 494) ? 400 : status, &b,
                                    xlcf->retry_after);
 }

@@ -1,6 +1,12 @@
 
 /*
- * Answers: their bodies, and how they end.
+ * Answers: their headers, their bodies, and how they end.
+ *
+ * nginx waits for a slow client when a request is finalized; an answer whose
+ * next piece is made only when the piece before it is sent has to wait itself,
+ * as nginx's writer does: for the socket's write event, and for "send_timeout",
+ * which begins anew with each write that the client allows.  While a rate limit
+ * delays the answer the timer is the limit's.
  */
 
 #include "ngx_http_xet.h"
@@ -11,6 +17,96 @@ static ngx_int_t ngx_http_xet_send_chain(ngx_http_request_t *r,
     off_t length);
 static ngx_buf_t *ngx_http_xet_output_buf(ngx_pool_t *pool,
     ngx_chain_t ***out);
+
+
+ngx_int_t
+ngx_http_xet_header(ngx_http_request_t *r, const char *key, const char *value)
+{
+    ngx_str_t  s;
+
+    s.data = (u_char *) value;
+    s.len = ngx_strlen(value);
+
+    return ngx_http_xet_header_add(r, key, &s) ? NGX_OK : NGX_ERROR;
+}
+
+
+ngx_table_elt_t *
+ngx_http_xet_header_add(ngx_http_request_t *r, const char *key,
+    const ngx_str_t *value)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_list_push(&r->headers_out.headers);
+    if (h == NULL) {
+        return NULL;
+    }
+
+    h->hash = 1;
+    ngx_http_xet_header_last(h);
+    h->key.data = (u_char *) key;
+    h->key.len = ngx_strlen(key);
+    h->value = *value;
+
+    return h;
+}
+
+
+void
+ngx_http_xet_header_remove(ngx_http_request_t *r, const char *name)
+{
+    ngx_list_t       *headers;
+    ngx_table_elt_t  *h;
+
+    headers = &r->headers_out.headers;
+
+    for ( ;; ) {
+
+        h = ngx_http_xet_header_find(headers, name, 0);
+        if (h == NULL) {
+            return;
+        }
+
+        h->hash = 0;
+    }
+}
+
+
+ngx_table_elt_t *
+ngx_http_xet_header_find(ngx_list_t *headers, const char *name, ngx_uint_t n)
+{
+    size_t            len;
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    len = ngx_strlen(name);
+    part = &headers->part;
+    h = part->elts;
+
+    for (i = 0; /* void */ ; i++) {
+
+        if (i >= part->nelts) {
+
+            if (part->next == NULL) {
+                break;
+            }
+
+            part = part->next;
+            h = part->elts;
+            i = 0;
+        }
+
+        if (h[i].hash && h[i].key.len == len
+            && ngx_strncasecmp(h[i].key.data, (u_char *) name, len) == 0
+            && n-- == 0)
+        {
+            return &h[i];
+        }
+    }
+
+    return NULL;
+}
 
 
 ngx_int_t
@@ -159,15 +255,14 @@ ngx_http_xet_output_buf(ngx_pool_t *pool, ngx_chain_t ***out)
 
 
 ngx_int_t
-ngx_http_xet_send_literal(ngx_http_request_t *r, ngx_uint_t status,
-    const char *content_type, const char *body)
+ngx_http_xet_send_literal(ngx_http_request_t *r, const char *json)
 {
     xet_buf_t  b;
 
     xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 128);
-    xet_buf_write(&b, body, ngx_strlen(body));
+    xet_buf_write(&b, json, ngx_strlen(json));
 
-    return ngx_http_xet_send(r, status, content_type, &b);
+    return ngx_http_xet_send(r, NGX_HTTP_OK, "application/json", &b);
 }
 
 
@@ -231,4 +326,70 @@ void *
 ngx_http_xet_alloc(void *pool, size_t size)
 {
     return ngx_palloc(pool, size);
+}
+
+
+ngx_int_t
+ngx_http_xet_backlog_wait(ngx_http_request_t *r,
+    ngx_http_event_handler_pt handler)
+{
+    ngx_event_t               *wev;
+    ngx_connection_t          *c;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    c = r->connection;
+    wev = c->write;
+
+    if (!c->buffered && !r->buffered && !r->postponed && !wev->delayed) {
+
+        if (wev->timer_set) {
+            ngx_del_timer(wev);
+        }
+
+        return NGX_OK;
+    }
+
+    if (handler) {
+        r->write_event_handler = handler;
+    }
+
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+    if (!wev->delayed) {
+        ngx_add_timer(wev, clcf->send_timeout);
+    }
+
+    if (ngx_handle_write_event(wev, clcf->send_lowat) != NGX_OK) {
+        ngx_http_finalize_request(r, NGX_ERROR);
+        return NGX_ERROR;
+    }
+
+    return NGX_AGAIN;
+}
+
+
+ngx_int_t
+ngx_http_xet_backlog_send(ngx_http_request_t *r)
+{
+    ngx_event_t       *wev;
+    ngx_connection_t  *c;
+
+    c = r->connection;
+    wev = c->write;
+
+    if (wev->timedout) {
+        ngx_log_error(NGX_LOG_INFO, c->log, NGX_ETIMEDOUT,
+                      "client timed out");
+        c->timedout = 1;
+
+        ngx_http_finalize_request(r, NGX_HTTP_REQUEST_TIME_OUT);
+        return NGX_ERROR;
+    }
+
+    if (!wev->delayed && ngx_http_output_filter(r, NULL) == NGX_ERROR) {
+        ngx_http_finalize_request(r, NGX_ERROR);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
 }

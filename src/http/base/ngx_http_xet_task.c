@@ -141,7 +141,6 @@ ngx_http_xet_task_start(ngx_http_request_t *r, ngx_http_xet_task_t *t,
     tctx->data = data;
     tctx->nice = xmcf->nice;
 
-    t->job = job;
     t->done = done;
     t->data = data;
 

@@ -8,13 +8,24 @@
  *                  parts of a 206; a unit other than bytes is not looked at
  *     headers      when the first piece is at hand, so that a fault before it
  *                  still is an error response
- *     body         by the service parts
+ *     body         its parts, one piece after the other
  *
  * nginx's range filter would have the whole file decoded to send a piece of
  * it; here only the ranges that were asked for are read.
  *
  * With several ranges each has a text in front of it: only these texts grow
  * with a request, and there are 256 at most.
+ *
+ * States of a piece: being read -> ready -> sent (on its way) -> released.
+ * While one piece is on its way the next one is read, so that a thread decodes
+ * while the loop sends; when that one is ready nothing more is read.  So a
+ * request holds two pieces at most, however slow its client is; a client that
+ * takes nothing for "send_timeout" is dropped.  A fault of the store behind the
+ * header cuts the connection, behind the bytes that are right, and the client
+ * sees by the length that some are missing.
+ *
+ * Lives in the event loop.  Write events of the socket come here whether or
+ * not a job runs meanwhile (ngx_http_xet_task_t).
  */
 
 #include "ngx_http_xet.h"
@@ -52,21 +63,37 @@ static ngx_uint_t ngx_http_xet_content_if_range(ngx_http_request_t *r,
     const ngx_str_t *etag);
 static ngx_int_t ngx_http_xet_content_past(ngx_http_request_t *r,
     uint64_t size, xet_status_t status);
-static ngx_int_t ngx_http_xet_content_whole(ngx_http_request_t *r,
+static ngx_int_t ngx_http_xet_content_head(ngx_http_request_t *r,
     ngx_http_xet_content_state_t *s);
-static ngx_int_t ngx_http_xet_content_one(ngx_http_request_t *r,
-    ngx_http_xet_content_state_t *s, const xet_range_t *range);
-static ngx_int_t ngx_http_xet_content_several(ngx_http_request_t *r,
-    ngx_http_xet_content_state_t *s, const xet_range_t *ranges, size_t n);
 static ngx_int_t ngx_http_xet_content_parts(ngx_http_request_t *r,
-    ngx_http_xet_content_state_t *s, size_t n);
+    ngx_http_xet_content_state_t *s, const xet_range_t *ranges, size_t n);
+static ngx_int_t ngx_http_xet_content_texts(ngx_http_request_t *r,
+    ngx_http_xet_content_state_t *s, const xet_range_t *ranges);
 static u_char *ngx_http_xet_content_range(u_char *p, const xet_range_t *range,
     uint64_t size);
 static void ngx_http_xet_content_boundary(u_char *boundary);
 static ngx_int_t ngx_http_xet_content_header(ngx_http_request_t *r,
-    void *data);
-static ngx_table_elt_t *ngx_http_xet_content_add(ngx_http_request_t *r,
-    const char *key, const ngx_str_t *value);
+    ngx_http_xet_content_state_t *s);
+static ngx_int_t ngx_http_xet_parts_send(ngx_http_request_t *r,
+    ngx_http_xet_parts_t *p);
+static xet_status_t ngx_http_xet_parts_next(ngx_http_request_t *r,
+    ngx_http_xet_parts_t *p);
+static void ngx_http_xet_parts_range(ngx_http_xet_parts_t *p);
+static void ngx_http_xet_parts_piece(ngx_http_request_t *r, void *data,
+    ngx_http_xet_piece_t *piece, xet_status_t status);
+static void ngx_http_xet_parts_pump(ngx_http_request_t *r,
+    ngx_http_xet_parts_t *p);
+static void ngx_http_xet_parts_fail(ngx_http_request_t *r,
+    ngx_http_xet_parts_t *p);
+static ngx_int_t ngx_http_xet_parts_begin(ngx_http_request_t *r,
+    ngx_http_xet_parts_t *p);
+static ngx_int_t ngx_http_xet_parts_output(ngx_http_request_t *r,
+    ngx_http_xet_parts_t *p);
+static ngx_uint_t ngx_http_xet_parts_chain(ngx_http_request_t *r,
+    ngx_http_xet_parts_t *p);
+static void ngx_http_xet_parts_link(ngx_http_xet_parts_t *p, ngx_uint_t i,
+    u_char *pos, u_char *last);
+static void ngx_http_xet_parts_write_handler(ngx_http_request_t *r);
 
 
 ngx_int_t
@@ -97,19 +124,26 @@ ngx_http_xet_content_send(ngx_http_request_t *r,
     if (status == XET_DONE) {
         s->status = NGX_HTTP_OK;
 
-        return ngx_http_xet_content_whole(r, s);
-    }
+        if (content->size == 0 || r->method == NGX_HTTP_HEAD) {
+            return ngx_http_xet_content_head(r, s);
+        }
 
-    if (status != XET_OK) {
+        ranges[0].start = 0;
+        ranges[0].end = content->size;
+        n = 1;
+
+    } else if (status == XET_OK) {
+        s->status = NGX_HTTP_PARTIAL_CONTENT;
+
+    } else {
         return ngx_http_xet_content_past(r, content->size, status);
     }
 
-    s->status = NGX_HTTP_PARTIAL_CONTENT;
+    if (ngx_http_xet_content_parts(r, s, ranges, n) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
 
-    rc = (n == 1) ? ngx_http_xet_content_one(r, s, ranges)
-                  : ngx_http_xet_content_several(r, s, ranges, n);
-
-    return (rc == NGX_OK) ? ngx_http_xet_parts_send(r, &s->parts) : rc;
+    return ngx_http_xet_parts_send(r, &s->parts);
 }
 
 
@@ -140,7 +174,6 @@ ngx_http_xet_content_state(ngx_http_request_t *r,
     s->content = *content;
     s->type = content->type;
     s->parts.reader = content->reader;
-    s->parts.header = ngx_http_xet_content_header;
     s->parts.data = s;
 
     return s;
@@ -167,7 +200,7 @@ ngx_http_xet_content_condition(ngx_http_request_t *r,
     {
         s->status = NGX_HTTP_NOT_MODIFIED;
 
-        return ngx_http_xet_content_whole(r, s);
+        return ngx_http_xet_content_head(r, s);
     }
 
     return NGX_DECLINED;
@@ -274,7 +307,7 @@ ngx_http_xet_content_past(ngx_http_request_t *r, uint64_t size,
     value.data = p;
     value.len = ngx_sprintf(p, "bytes */%uL", size) - p;
 
-    if (ngx_http_xet_content_add(r, "Content-Range", &value) == NULL) {
+    if (ngx_http_xet_header_add(r, "Content-Range", &value) == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -283,88 +316,82 @@ ngx_http_xet_content_past(ngx_http_request_t *r, uint64_t size,
 }
 
 
-/* Answers with the whole content, or without a body: HEAD, 304, no bytes. */
+/* Answers without a body: HEAD, 304, no bytes. */
 
 static ngx_int_t
-ngx_http_xet_content_whole(ngx_http_request_t *r,
+ngx_http_xet_content_head(ngx_http_request_t *r,
     ngx_http_xet_content_state_t *s)
 {
     ngx_int_t  rc;
 
     s->length = s->content.size;
 
-    if (s->length == 0 || r->method == NGX_HTTP_HEAD
-        || s->status == NGX_HTTP_NOT_MODIFIED)
-    {
-        if (ngx_http_xet_content_header(r, s) != NGX_OK) {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
-
-        rc = ngx_http_send_header(r);
-
-        if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
-            return ngx_http_xet_sent(rc);
-        }
-
-        return ngx_http_xet_sent(ngx_http_send_special(r, NGX_HTTP_LAST));
-    }
-
-    rc = ngx_http_xet_content_parts(r, s, 1);
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    s->parts.parts[0].range.start = s->content.start;
-    s->parts.parts[0].range.end = s->content.start + s->content.size;
-
-    return ngx_http_xet_parts_send(r, &s->parts);
-}
-
-
-static ngx_int_t
-ngx_http_xet_content_one(ngx_http_request_t *r,
-    ngx_http_xet_content_state_t *s, const xet_range_t *range)
-{
-    ngx_int_t  rc;
-
-    rc = ngx_http_xet_content_parts(r, s, 1);
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    s->range.data = ngx_pnalloc(r->pool, NGX_HTTP_XET_CONTENT_RANGE_LEN);
-    if (s->range.data == NULL) {
+    if (ngx_http_xet_content_header(r, s) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    s->range.len = ngx_http_xet_content_range(s->range.data, range,
-                                              s->content.size)
-                   - s->range.data;
+    rc = ngx_http_send_header(r);
 
-    s->length = range->end - range->start;
-    s->parts.parts[0].range.start = s->content.start + range->start;
-    s->parts.parts[0].range.end = s->content.start + range->end;
+    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
+        return ngx_http_xet_sent(rc);
+    }
+
+    return ngx_http_xet_sent(ngx_http_send_special(r, NGX_HTTP_LAST));
+}
+
+
+/* Each range of the content is a part; several have texts between them. */
+
+static ngx_int_t
+ngx_http_xet_content_parts(ngx_http_request_t *r,
+    ngx_http_xet_content_state_t *s, const xet_range_t *ranges, size_t n)
+{
+    size_t                i;
+    ngx_http_xet_part_t  *parts;
+
+    parts = ngx_pcalloc(r->pool, n * sizeof(ngx_http_xet_part_t));
+    if (parts == NULL) {
+        return NGX_ERROR;
+    }
+
+    s->parts.parts = parts;
+    s->parts.n = n;
+
+    for (i = 0; i < n; i++) {
+        parts[i].range.start = s->content.start + ranges[i].start;
+        parts[i].range.end = s->content.start + ranges[i].end;
+
+        s->length += ranges[i].end - ranges[i].start;
+    }
+
+    if (n > 1) {
+        return ngx_http_xet_content_texts(r, s, ranges);
+    }
+
+    if (s->status == NGX_HTTP_PARTIAL_CONTENT) {
+        s->range.data = ngx_pnalloc(r->pool, NGX_HTTP_XET_CONTENT_RANGE_LEN);
+        if (s->range.data == NULL) {
+            return NGX_ERROR;
+        }
+
+        s->range.len = ngx_http_xet_content_range(s->range.data, ranges,
+                                                  s->content.size)
+                       - s->range.data;
+    }
 
     return NGX_OK;
 }
 
 
 static ngx_int_t
-ngx_http_xet_content_several(ngx_http_request_t *r,
-    ngx_http_xet_content_state_t *s, const xet_range_t *ranges, size_t n)
+ngx_http_xet_content_texts(ngx_http_request_t *r,
+    ngx_http_xet_content_state_t *s, const xet_range_t *ranges)
 {
-    size_t                i, len;
+    size_t                i, n, len;
     u_char               *p, boundary[NGX_HTTP_XET_CONTENT_BOUNDARY + 1];
-    ngx_int_t             rc;
     ngx_http_xet_part_t  *part;
 
-    rc = ngx_http_xet_content_parts(r, s, n);
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
+    n = s->parts.n;
 
     ngx_http_xet_content_boundary(boundary);
 
@@ -378,7 +405,7 @@ ngx_http_xet_content_several(ngx_http_request_t *r,
     p = ngx_pnalloc(r->pool, (n + 2) * len
                              + sizeof("multipart/byteranges; boundary="));
     if (p == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        return NGX_ERROR;
     }
 
     for (i = 0; i < n; i++) {
@@ -392,10 +419,8 @@ ngx_http_xet_content_several(ngx_http_request_t *r,
         p = ngx_cpymem(p, CRLF CRLF, 4);
 
         part->text.len = p - part->text.data;
-        part->range.start = s->content.start + ranges[i].start;
-        part->range.end = s->content.start + ranges[i].end;
 
-        s->length += part->text.len + (ranges[i].end - ranges[i].start);
+        s->length += part->text.len;
     }
 
     s->parts.end.data = p;
@@ -407,21 +432,6 @@ ngx_http_xet_content_several(ngx_http_request_t *r,
     s->type.data = p;
     s->type.len = ngx_sprintf(p, "multipart/byteranges; boundary=%s", boundary)
                   - p;
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_xet_content_parts(ngx_http_request_t *r,
-    ngx_http_xet_content_state_t *s, size_t n)
-{
-    s->parts.parts = ngx_pcalloc(r->pool, n * sizeof(ngx_http_xet_part_t));
-    if (s->parts.parts == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    s->parts.n = n;
 
     return NGX_OK;
 }
@@ -451,10 +461,9 @@ ngx_http_xet_content_boundary(u_char *boundary)
 
 
 static ngx_int_t
-ngx_http_xet_content_header(ngx_http_request_t *r, void *data)
+ngx_http_xet_content_header(ngx_http_request_t *r,
+    ngx_http_xet_content_state_t *s)
 {
-    ngx_http_xet_content_state_t *s = data;
-
     ngx_str_t                  value;
     ngx_http_core_loc_conf_t  *clcf;
 
@@ -465,8 +474,8 @@ ngx_http_xet_content_header(ngx_http_request_t *r, void *data)
     r->headers_out.content_type = s->type;
     r->headers_out.content_type_len = s->type.len;
 
-    r->headers_out.etag = ngx_http_xet_content_add(r, "ETag",
-                                                   &s->content.etag);
+    r->headers_out.etag = ngx_http_xet_header_add(r, "ETag",
+                                                  &s->content.etag);
     if (r->headers_out.etag == NULL) {
         return NGX_ERROR;
     }
@@ -482,7 +491,7 @@ ngx_http_xet_content_header(ngx_http_request_t *r, void *data)
         ngx_str_set(&value, "bytes");
 
         r->headers_out.accept_ranges =
-                          ngx_http_xet_content_add(r, "Accept-Ranges", &value);
+                          ngx_http_xet_header_add(r, "Accept-Ranges", &value);
 
         if (r->headers_out.accept_ranges == NULL) {
             return NGX_ERROR;
@@ -491,7 +500,7 @@ ngx_http_xet_content_header(ngx_http_request_t *r, void *data)
 
     if (s->range.len) {
         r->headers_out.content_range =
-                       ngx_http_xet_content_add(r, "Content-Range", &s->range);
+                       ngx_http_xet_header_add(r, "Content-Range", &s->range);
 
         if (r->headers_out.content_range == NULL) {
             return NGX_ERROR;
@@ -502,24 +511,284 @@ ngx_http_xet_content_header(ngx_http_request_t *r, void *data)
 }
 
 
-static ngx_table_elt_t *
-ngx_http_xet_content_add(ngx_http_request_t *r, const char *key,
-    const ngx_str_t *value)
-{
-    ngx_table_elt_t  *h;
+/* Sends header and parts; the reader belongs to p from now on. */
 
-    h = ngx_list_push(&r->headers_out.headers);
-    if (h == NULL) {
-        return NULL;
+static ngx_int_t
+ngx_http_xet_parts_send(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
+{
+    xet_status_t         status;
+    ngx_http_xet_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    ctx->parts = p;
+    ctx->task->write = ngx_http_xet_parts_write_handler;
+
+    ngx_http_xet_reader_data(p->reader, p);
+    ngx_http_xet_parts_range(p);
+
+    status = ngx_http_xet_parts_next(r, p);
+
+    if (status != XET_AGAIN) {
+        return ngx_http_xet_error_status(r, status);
     }
 
-    h->hash = 1;
-    ngx_http_xet_header_last(h);
-    h->key.data = (u_char *) key;
-    h->key.len = ngx_strlen(key);
-    h->value = *value;
+    r->main->count++;
 
-    return h;
+    return NGX_DONE;
+}
+
+
+static void
+ngx_http_xet_parts_range(ngx_http_xet_parts_t *p)
+{
+    xet_range_t  *range;
+
+    range = &p->parts[p->i].range;
+
+    ngx_http_xet_reader_range(p->reader, range->start, range->end,
+                              ngx_http_xet_parts_piece, NULL);
+}
+
+
+/* XET_AGAIN when a piece is being read, XET_DONE behind the last part. */
+
+static xet_status_t
+ngx_http_xet_parts_next(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
+{
+    xet_status_t  status;
+
+    status = ngx_http_xet_reader_next(r, p->reader);
+
+    if (status != XET_DONE || p->i + 1 == p->n) {
+        return status;
+    }
+
+    p->i++;
+
+    ngx_http_xet_parts_range(p);
+
+    return ngx_http_xet_reader_next(r, p->reader);
+}
+
+
+static void
+ngx_http_xet_parts_piece(ngx_http_request_t *r, void *data,
+    ngx_http_xet_piece_t *piece, xet_status_t status)
+{
+    ngx_http_xet_parts_t *p = data;
+
+    ngx_log_debug2(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "xet parts: ready part:%ui status:%d", p->i, (int) status);
+
+    p->ready = piece;
+    p->ready_part = p->i;
+    p->status = status;
+
+    if (p->sent == NULL) {
+        ngx_http_xet_parts_pump(r, p);
+    }
+}
+
+
+/* Goes on until the client, a job or a statement has to be waited for. */
+
+static void
+ngx_http_xet_parts_pump(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
+{
+    ngx_http_event_handler_pt  handler;
+
+    for ( ;; ) {
+
+        if (p->sent == NULL && p->ready
+            && ngx_http_xet_parts_output(r, p) != NGX_OK)
+        {
+            return;
+        }
+
+        if (p->sent) {
+
+            /* during a job write events come through the task */
+
+            handler = ngx_http_xet_task_busy(r)
+                      ? NULL : ngx_http_xet_parts_write_handler;
+
+            if (ngx_http_xet_backlog_wait(r, handler) != NGX_OK) {
+                return;
+            }
+
+            ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                           "xet parts: released");
+
+            ngx_http_xet_reader_release(p->reader, p->sent);
+            p->sent = NULL;
+        }
+
+        if (p->ready == NULL) {
+            break;
+        }
+    }
+
+    if (p->status != XET_OK) {
+        ngx_http_xet_parts_fail(r, p);
+    }
+}
+
+
+static void
+ngx_http_xet_parts_fail(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
+{
+    if (!p->begun) {
+        ngx_http_finalize_request(r,
+                                  ngx_http_xet_error_status(r, p->status));
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                  "xet: a file ends early: %s", xet_status_text(p->status));
+
+    ngx_http_finalize_request(r, ngx_http_xet_break_off(r));
+}
+
+
+/* NGX_DONE when the request was finalized. */
+
+static ngx_int_t
+ngx_http_xet_parts_begin(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
+{
+    ngx_int_t  rc;
+
+    p->begun = 1;
+
+    if (ngx_http_xet_content_header(r, p->data) != NGX_OK) {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return NGX_DONE;
+    }
+
+    rc = ngx_http_send_header(r);
+
+    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
+        ngx_http_finalize_request(r, rc);
+        return NGX_DONE;
+    }
+
+    return NGX_OK;
+}
+
+
+/* Sends the piece that is ready; NGX_DONE when the request was finalized. */
+
+static ngx_int_t
+ngx_http_xet_parts_output(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
+{
+    ngx_int_t   rc;
+    ngx_uint_t  last;
+
+    if (!p->begun && ngx_http_xet_parts_begin(r, p) != NGX_OK) {
+        return NGX_DONE;
+    }
+
+    last = ngx_http_xet_parts_chain(r, p);
+
+    ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "xet parts: sent last:%ui", last);
+
+    p->sent = p->ready;
+    p->ready = NULL;
+
+    /* a thread may begin with the next piece before this one is sent */
+
+    if (!last) {
+        p->status = ngx_http_xet_parts_next(r, p);
+
+        if (p->status == XET_AGAIN) {
+            p->status = XET_OK;
+        }
+    }
+
+    rc = ngx_http_output_filter(r, p->chain);
+
+    if (rc == NGX_ERROR || last) {
+        ngx_http_finalize_request(r, rc);
+        return NGX_DONE;
+    }
+
+    return NGX_OK;
+}
+
+
+/* Links the ready piece and its texts; tells whether it is the last piece. */
+
+static ngx_uint_t
+ngx_http_xet_parts_chain(ngx_http_request_t *r, ngx_http_xet_parts_t *p)
+{
+    ngx_buf_t             *b;
+    ngx_uint_t             n, last;
+    ngx_http_xet_part_t   *part;
+    ngx_http_xet_piece_t  *piece;
+
+    piece = p->ready;
+    part = &p->parts[p->ready_part];
+
+    n = 0;
+
+    if (part->text.len && piece->offset == part->range.start) {
+        ngx_http_xet_parts_link(p, n++, part->text.data,
+                                part->text.data + part->text.len);
+    }
+
+    ngx_http_xet_parts_link(p, n++, piece->pos, piece->last);
+
+    last = (p->ready_part + 1 == p->n
+            && piece->offset + (piece->last - piece->pos) == part->range.end);
+
+    if (last && p->end.len) {
+        ngx_http_xet_parts_link(p, n++, p->end.data, p->end.data + p->end.len);
+    }
+
+    p->chain[n - 1].next = NULL;
+
+    b = p->chain[n - 1].buf;
+
+    b->flush = 1;
+    b->last_in_chain = 1;
+    b->last_buf = (last && r == r->main);
+
+    return last;
+}
+
+
+static void
+ngx_http_xet_parts_link(ngx_http_xet_parts_t *p, ngx_uint_t i, u_char *pos,
+    u_char *last)
+{
+    ngx_buf_t  *b;
+
+    b = &p->bufs[i];
+
+    ngx_memzero(b, sizeof(ngx_buf_t));
+
+    b->start = pos;
+    b->pos = pos;
+    b->last = last;
+    b->end = last;
+    b->memory = 1;
+
+    p->chain[i].buf = b;
+    p->chain[i].next = &p->chain[i] + 1;
+}
+
+
+static void
+ngx_http_xet_parts_write_handler(ngx_http_request_t *r)
+{
+    ngx_http_xet_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    if (ctx->parts->sent && ngx_http_xet_backlog_send(r) == NGX_OK) {
+        ngx_http_xet_parts_pump(r, ctx->parts);
+    }
 }
 
 
@@ -557,28 +826,28 @@ ngx_http_xet_content_cache(ngx_http_request_t *r)
 ngx_int_t
 ngx_http_xet_content_digest(ngx_http_request_t *r, const u_char *sha256)
 {
-    u_char     *digest, *repr;
-    ngx_str_t   src, dst;
+    u_char     *p, base64[ngx_base64_encoded_length(32)];
+    ngx_str_t   src, dst, digest, repr;
 
     src.data = (u_char *) sha256;
     src.len = 32;
+    dst.data = base64;
 
-    digest = ngx_pnalloc(r->pool, sizeof("sha-256=")
-                                  + ngx_base64_encoded_length(32));
-    repr = ngx_pnalloc(r->pool, sizeof("sha-256=::")
-                                + ngx_base64_encoded_length(32));
+    ngx_encode_base64(&dst, &src);
 
-    if (digest == NULL || repr == NULL) {
+    p = ngx_pnalloc(r->pool, sizeof("sha-256=" "sha-256=::") + 2 * dst.len);
+    if (p == NULL) {
         return NGX_ERROR;
     }
 
-    dst.data = ngx_cpymem(digest, "sha-256=", 8);
-    ngx_encode_base64(&dst, &src);
-    dst.data[dst.len] = '\0';
+    digest.data = p;
+    p = ngx_sprintf(p, "sha-256=%V", &dst);
+    digest.len = p - digest.data;
 
-    *ngx_sprintf(repr, "sha-256=:%V:", &dst) = '\0';
+    repr.data = p;
+    repr.len = ngx_sprintf(p, "sha-256=:%V:", &dst) - p;
 
-    return (ngx_http_xet_header(r, "Digest", (char *) digest) == NGX_OK
-            && ngx_http_xet_header(r, "Repr-Digest", (char *) repr) == NGX_OK)
+    return (ngx_http_xet_header_add(r, "Digest", &digest)
+            && ngx_http_xet_header_add(r, "Repr-Digest", &repr))
            ? NGX_OK : NGX_ERROR;
 }

@@ -22,7 +22,6 @@
 
 static xet_status_t ngx_http_xet_decode_open(ngx_http_xet_decode_t *d,
     const xet_cursor_chunk_t *chunk);
-static void ngx_http_xet_decode_close(ngx_http_xet_decode_t *d);
 static xet_status_t ngx_http_xet_decode_read(ngx_http_xet_decode_t *d,
     const xet_cursor_chunk_t *chunk);
 static xet_status_t ngx_http_xet_decode_failed(ngx_http_xet_decode_t *d,
@@ -60,13 +59,6 @@ ngx_http_xet_decode_begin_job(ngx_http_xet_decode_t *d,
     d->log = log;
 
     return XET_OK;
-}
-
-
-void
-ngx_http_xet_decode_end_job(ngx_http_xet_decode_t *d)
-{
-    ngx_http_xet_decode_close(d);
 }
 
 
@@ -111,7 +103,7 @@ ngx_http_xet_decode_open(ngx_http_xet_decode_t *d,
     char     path[NGX_MAX_PATH];
     u_char  *p;
 
-    ngx_http_xet_decode_close(d);
+    ngx_http_xet_decode_end_job(d);
 
     if (d->store.len + NGX_HTTP_XET_XORB_PATH_MAX + 1 > sizeof(path)) {
         return XET_STORE_FAILED;
@@ -135,8 +127,8 @@ ngx_http_xet_decode_open(ngx_http_xet_decode_t *d,
 }
 
 
-static void
-ngx_http_xet_decode_close(ngx_http_xet_decode_t *d)
+void
+ngx_http_xet_decode_end_job(ngx_http_xet_decode_t *d)
 {
     u_char  name[XET_HASH_STR_LEN + 1];
 

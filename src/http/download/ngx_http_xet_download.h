@@ -380,9 +380,8 @@ void ngx_http_xet_stream_send(ngx_http_request_t *r,
     (NGX_HTTP_XET_TERMS_ROWS * XET_TERM_SEGMENT_MAX)
 
 
-/* Called from the event loop: XET_OK, there is room now, or the error. */
-typedef void (*ngx_http_xet_plan_room_pt)(ngx_http_request_t *r,
-    xet_status_t status);
+/* Asks for the next window; returns as ngx_http_xet_plan_send() does. */
+typedef ngx_int_t (*ngx_http_xet_plan_ask_pt)(ngx_http_request_t *r);
 
 
 typedef struct {
@@ -390,7 +389,7 @@ typedef struct {
     xet_plan_t                  *plan;
     ngx_pool_t                  *pool;             /* of plan->terms */
     ngx_http_xet_temp_t         *files[XET_PLAN_SPOOL_FILES];
-    ngx_http_xet_plan_room_pt    handler;
+    ngx_http_xet_plan_ask_pt     ask;
     u_char                      *room;             /* while sorting */
     size_t                       size;
     xet_status_t                 status;           /* of the job */
@@ -405,33 +404,18 @@ typedef struct {
 
 /*
  * Called after a window of terms that was added to the plan and is not the
- * last: makes room for the next one.  The plan's memory is from pool.
- *
- * XET_OK: there is room.  XET_AGAIN: handler will be called.
- * XET_PLAN_TERMS: the plan has more terms than "xet_plan_terms".
- * XET_OVERLOADED, XET_NOMEM.
+ * last: makes room for the next one, asks for it, or answers the error: the
+ * plan may have more terms than "xet_plan_terms".  The plan's memory is from
+ * pool.  Returns as ngx_http_xet_plan_send() does.
  */
-xet_status_t ngx_http_xet_plan_room(ngx_http_request_t *r, xet_plan_t *plan,
-    ngx_pool_t *pool, ngx_http_xet_plan_room_pt handler);
+ngx_int_t ngx_http_xet_plan_next(ngx_http_request_t *r, xet_plan_t *plan,
+    ngx_pool_t *pool, ngx_http_xet_plan_ask_pt ask);
 
 /*
  * Called after the last window: XET_OK, or XET_PLAN_TERMS when the plan has
  * more terms than "xet_plan_terms".
  */
 xet_status_t ngx_http_xet_plan_bound(ngx_http_request_t *r, xet_plan_t *plan);
-
-/*
- * Does a part of finishing a plan in a file.  XET_AGAIN: to be called again,
- * in another job; XET_OK: the plan is finished; else the error.
- */
-xet_status_t ngx_http_xet_plan_spool_sort_job(ngx_http_xet_plan_spool_t *ps,
-    ngx_log_t *log);
-
-/*
- * Called in the event loop when the plan is finished: frees its terms in
- * memory, because they are all in the file.
- */
-void ngx_http_xet_plan_spool_free(ngx_http_xet_plan_spool_t *ps);
 
 
 /*

@@ -22,12 +22,7 @@ typedef struct {
 } ngx_http_xet_part_t;
 
 
-/*
- * Called when the first bytes of the answer are at hand, to set its headers.
- * NGX_OK, or NGX_ERROR without memory.
- */
-typedef ngx_int_t (*ngx_http_xet_parts_header_pt)(ngx_http_request_t *r,
-    void *data);
+
 
 
 struct ngx_http_xet_parts_s {
@@ -35,10 +30,9 @@ struct ngx_http_xet_parts_s {
     ngx_http_xet_part_t           *parts;      /* n, at least one */
     ngx_uint_t                     n;
     ngx_str_t                      end;        /* behind the last part */
-    ngx_http_xet_parts_header_pt   header;
-    void                          *data;
+    void                          *data;       /* for the header */
 
-    /* the service's */
+    /* while the parts are sent */
 
     ngx_uint_t                     i;          /* the part that is read */
     ngx_http_xet_piece_t          *sent;       /* on its way */
@@ -51,14 +45,7 @@ struct ngx_http_xet_parts_s {
 };
 
 
-/*
- * Sends header and parts.  The caller has set the members before "the
- * service's", and zeroed the rest; p lives as long as the request, and the
- * reader belongs to p from now on.  Returns what ngx_http_xet_content_send()
- * returns.
- */
-ngx_int_t ngx_http_xet_parts_send(ngx_http_request_t *r,
-    ngx_http_xet_parts_t *p);
+
 
 
 #endif /* _NGX_HTTP_XET_PARTS_H_INCLUDED_ */

@@ -88,6 +88,9 @@ static xet_status_t ngx_http_xet_reader_answers(ngx_http_request_t *r,
     ngx_http_xet_reader_t *rd);
 static void ngx_http_xet_reader_continue(ngx_http_request_t *r,
     ngx_http_xet_reader_t *rd, xet_status_t status);
+static void ngx_http_xet_reader_rest(ngx_http_request_t *r,
+    ngx_http_xet_reader_t *rd, ngx_http_xet_piece_t *piece,
+    xet_status_t status);
 static void ngx_http_xet_reader_job(void *data, ngx_log_t *log);
 static xet_status_t ngx_http_xet_reader_fill(ngx_http_xet_reader_t *rd,
     ngx_http_xet_decode_t *d);
@@ -141,14 +144,6 @@ ngx_http_xet_reader_cleanup(void *data)
     ngx_http_xet_damage_destroy(&rd->damage);
 
     ngx_http_xet_slices_destroy(&rd->slices);
-
-    if (rd->buffers[0].start) {
-        ngx_free(rd->buffers[0].start);
-    }
-
-    if (rd->buffers[1].start) {
-        ngx_free(rd->buffers[1].start);
-    }
 }
 
 
@@ -276,6 +271,9 @@ ngx_http_xet_reader_next(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 
     rd->busy = (rc == XET_AGAIN);
 
+    ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "xet reader: busy:%d", rd->busy);
+
     return rc;
 }
 
@@ -300,7 +298,7 @@ ngx_http_xet_reader_buffer(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
     }
 
     if (b->start == NULL) {
-        b->start = ngx_alloc(rd->size, r->connection->log);
+        b->start = ngx_palloc(r->pool, rd->size);
     }
 
     return b->start ? b : NULL;
@@ -446,7 +444,7 @@ ngx_http_xet_reader_answers(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    if (ngx_http_xet_query_xorb_slices_n(ctx->query) != rd->slices.n) {
+    if (ngx_http_xet_query_rows(ctx->query) != rd->slices.n) {
         return XET_DATABASE;
     }
 
@@ -485,8 +483,19 @@ ngx_http_xet_reader_continue(ngx_http_request_t *r, ngx_http_xet_reader_t *rd,
         return;
     }
 
+    ngx_http_xet_reader_rest(r, rd, NULL, status);
+}
+
+
+static void
+ngx_http_xet_reader_rest(ngx_http_request_t *r, ngx_http_xet_reader_t *rd,
+    ngx_http_xet_piece_t *piece, xet_status_t status)
+{
+    ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "xet reader: resting status:%d", (int) status);
+
     rd->busy = 0;
-    rd->handler(r, rd->data, NULL, status);
+    rd->handler(r, rd->data, piece, status);
 }
 
 
@@ -639,8 +648,7 @@ ngx_http_xet_reader_done(ngx_http_request_t *r, void *data)
         piece = &rd->buffer->piece;
     }
 
-    rd->busy = 0;
-    rd->handler(r, rd->data, piece, rd->status);
+    ngx_http_xet_reader_rest(r, rd, piece, rd->status);
 }
 
 

@@ -32,14 +32,11 @@ struct ngx_http_xet_recon_s {
 
 
 static void ngx_http_xet_recon_cleanup(void *data);
-static ngx_int_t ngx_http_xet_recon_ask(ngx_http_request_t *r,
-    ngx_http_xet_recon_t *rec);
+static ngx_int_t ngx_http_xet_recon_ask(ngx_http_request_t *r);
 static void ngx_http_xet_recon_queried(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_int_t ngx_http_xet_recon_terms(ngx_http_request_t *r);
 static xet_status_t ngx_http_xet_recon_first(ngx_http_xet_recon_t *rec,
     ngx_http_xet_terms_t *terms);
-static void ngx_http_xet_recon_room(ngx_http_request_t *r,
-    xet_status_t status);
 static ngx_int_t ngx_http_xet_recon_covered(ngx_http_request_t *r,
     ngx_http_xet_recon_t *rec);
 static ngx_int_t ngx_http_xet_recon_edges(ngx_http_request_t *r);
@@ -81,7 +78,7 @@ ngx_http_xet_recon_send(ngx_http_request_t *r, const xet_hash_t *file,
         return ngx_http_xet_recon_plan(r);
     }
 
-    return ngx_http_xet_recon_ask(r, rec);
+    return ngx_http_xet_recon_ask(r);
 }
 
 
@@ -147,10 +144,15 @@ ngx_http_xet_recon_cleanup(void *data)
 /* Asks for the first window of terms, or the next one. */
 
 static ngx_int_t
-ngx_http_xet_recon_ask(ngx_http_request_t *r, ngx_http_xet_recon_t *rec)
+ngx_http_xet_recon_ask(ngx_http_request_t *r)
 {
-    uint64_t   first;
-    ngx_int_t  rc;
+    uint64_t               first;
+    ngx_int_t              rc;
+    ngx_http_xet_ctx_t    *ctx;
+    ngx_http_xet_recon_t  *rec;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    rec = ctx->recon;
 
     first = rec->size ? rec->plan.position : rec->want.start;
 
@@ -217,15 +219,8 @@ ngx_http_xet_recon_terms(ngx_http_request_t *r)
         return ngx_http_xet_recon_covered(r, rec);
     }
 
-    status = ngx_http_xet_plan_room(r, &rec->plan, rec->pool,
-                                    ngx_http_xet_recon_room);
-
-    if (status == XET_AGAIN) {
-        return NGX_AGAIN;
-    }
-
-    return (status == XET_OK) ? ngx_http_xet_recon_ask(r, rec)
-                              : ngx_http_xet_error_status(r, status);
+    return ngx_http_xet_plan_next(r, &rec->plan, rec->pool,
+                                  ngx_http_xet_recon_ask);
 }
 
 
@@ -250,23 +245,6 @@ ngx_http_xet_recon_first(ngx_http_xet_recon_t *rec,
 
     return (terms->n == NGX_HTTP_XET_TERMS_ROWS)
            ? xet_plan_reserve(&rec->plan, NGX_HTTP_XET_PLAN_TERMS) : XET_OK;
-}
-
-
-static void
-ngx_http_xet_recon_room(ngx_http_request_t *r, xet_status_t status)
-{
-    ngx_int_t            rc;
-    ngx_http_xet_ctx_t  *ctx;
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-
-    rc = (status == XET_OK) ? ngx_http_xet_recon_ask(r, ctx->recon)
-                            : ngx_http_xet_error_status(r, status);
-
-    if (rc != NGX_AGAIN) {
-        ngx_http_finalize_request(r, rc);
-    }
 }
 
 
@@ -342,7 +320,7 @@ ngx_http_xet_recon_trim(ngx_http_request_t *r)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     rec = ctx->recon;
 
-    n = ngx_http_xet_query_xorb_slices_n(ctx->query);
+    n = ngx_http_xet_query_rows(ctx->query);
     one = (rec->plan.before + rec->plan.n == 1);
 
     for (i = 0; i < n; i++) {

@@ -84,6 +84,9 @@ ngx_http_xet_stream_send(ngx_http_request_t *r, ngx_http_xet_stream_t *s,
         return;
     }
 
+    ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "xet stream: sending last:%ui", last);
+
     buf->flush = 1;
     buf->last_buf = last;
 
@@ -119,6 +122,9 @@ ngx_http_xet_stream_continue(ngx_http_request_t *r, ngx_http_xet_stream_t *s)
     }
 
     r->write_event_handler = ngx_http_request_empty_handler;
+
+    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "xet stream: making");
 
     ngx_destroy_pool(s->pool);
     s->pool = NULL;

@@ -215,10 +215,7 @@ ngx_http_xet_data_refuse(ngx_http_request_t *r, xet_status_t status)
 {
     /* "satisfy any" must not let anybody in here: this is the answer */
 
-    ngx_http_finalize_request(r,
-        ngx_http_xet_refuse(r, xet_status_http(status),
-                            xet_status_code(status),
-                            xet_status_text(status)));
+    ngx_http_finalize_request(r, ngx_http_xet_error_status(r, status));
 
     return NGX_DONE;
 }
@@ -234,8 +231,8 @@ ngx_http_xet_data_method(ngx_http_request_t *r)
     }
 
     ngx_http_finalize_request(r,
-        ngx_http_xet_refuse(r, NGX_HTTP_NOT_ALLOWED, "method_not_allowed",
-                            "data is read by GET and HEAD"));
+        ngx_http_xet_error(r, NGX_HTTP_NOT_ALLOWED, "method_not_allowed",
+                           "data is read by GET and HEAD"));
 
     return NGX_DONE;
 }
@@ -280,8 +277,8 @@ ngx_http_xet_data_checked(ngx_http_request_t *r, xet_sign_url_t *url)
 static ngx_int_t
 ngx_http_xet_data_etag(ngx_http_request_t *r, xet_sign_url_t *url)
 {
-    u_char                    *p;
-    ngx_table_elt_t           *h;
+    u_char     *p;
+    ngx_str_t   etag;
 
     if (r->content_handler) {
 
@@ -290,29 +287,20 @@ ngx_http_xet_data_etag(ngx_http_request_t *r, xet_sign_url_t *url)
         return NGX_OK;
     }
 
-    h = ngx_list_push(&r->headers_out.headers);
-    if (h == NULL) {
-        return NGX_ERROR;
-    }
-
     p = ngx_pnalloc(r->pool, XET_XORB_NAME_MAX + 2);
     if (p == NULL) {
-        h->hash = 0;
         return NGX_ERROR;
     }
 
-    h->hash = 1;
-    ngx_http_xet_header_last(h);
-    ngx_str_set(&h->key, "ETag");
-    h->value.data = p;
+    etag.data = p;
 
     *p++ = '"';
     p = xet_xorb_name_print(p, &url->xorb, url->tag);
     *p++ = '"';
 
-    h->value.len = p - h->value.data;
+    etag.len = p - etag.data;
 
-    r->headers_out.etag = h;
+    r->headers_out.etag = ngx_http_xet_header_add(r, "ETag", &etag);
 
-    return NGX_OK;
+    return r->headers_out.etag ? NGX_OK : NGX_ERROR;
 }

@@ -9,8 +9,24 @@
 #include "ngx_http_xet_routes.h"
 
 
+#define NGX_HTTP_XET_READ_POOL     "xet read"
+#define NGX_HTTP_XET_READ_THREADS  "threads=8"
+
+
+extern ngx_module_t  ngx_thread_pool_module;
+
+
+static char *ngx_http_xet_conf_merge_token(ngx_conf_t *cf,
+    ngx_http_xet_loc_conf_t *prev, ngx_http_xet_loc_conf_t *conf);
+static void ngx_http_xet_conf_merge_value(ngx_http_complex_value_t **conf,
+    ngx_http_complex_value_t *prev);
+static const char *ngx_http_xet_conf_fault(ngx_conf_t *cf,
+    ngx_http_xet_loc_conf_t *conf);
 static ngx_int_t ngx_http_xet_conf_cache(ngx_conf_t *cf,
     ngx_open_file_cache_t *cache);
+static ngx_int_t ngx_http_xet_conf_pools(ngx_conf_t *cf,
+    ngx_http_xet_main_conf_t *xmcf);
+static ngx_thread_pool_t *ngx_http_xet_conf_read_pool(ngx_conf_t *cf);
 static ngx_int_t ngx_http_xet_conf_same_device(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf);
 
@@ -148,6 +164,7 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_xet_loc_conf_t *conf = child;
 
     ngx_uint_t                 within;
+    const char                *fault;
     ngx_http_core_loc_conf_t  *clcf;
 
     /*
@@ -203,13 +220,8 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_size_value(conf->plan_buffer, prev->plan_buffer,
                               512 * 1024);
 
-    if (conf->url_base == NULL) {
-        conf->url_base = prev->url_base;
-    }
-
-    if (conf->cors == NULL) {
-        conf->cors = prev->cors;
-    }
+    ngx_http_xet_conf_merge_value(&conf->url_base, prev->url_base);
+    ngx_http_xet_conf_merge_value(&conf->cors, prev->cors);
 
     if (ngx_http_xet_conf_merge_token(cf, prev, conf) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;
@@ -247,38 +259,15 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         }
     }
 
+    fault = ngx_http_xet_conf_fault(cf, conf);
+
+    if (fault) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%s", fault);
+        return NGX_CONF_ERROR;
+    }
+
     if (!conf->api && !conf->verify_body) {
         return NGX_CONF_OK;
-    }
-
-    if (conf->api && conf->auth == NGX_HTTP_XET_AUTH_UNSET) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"xet_api\" needs \"xet_auth\": \"token\", or "
-                           "\"off\" where everybody who reaches the location "
-                           "may read and write");
-        return NGX_CONF_ERROR;
-    }
-
-    if (conf->api_base.len
-        && (conf->api_base.data[0] != '/'
-            || conf->api_base.data[conf->api_base.len - 1] == '/'))
-    {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"xet_api_base\" must be empty or begin with a "
-                           "slash and not end with one");
-        return NGX_CONF_ERROR;
-    }
-
-    if (conf->body_buffer < 16 * 1024) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"xet_body_buffer\" must be 16k at least");
-        return NGX_CONF_ERROR;
-    }
-
-    if (conf->read_buffer < XET_CHUNK_MAX) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"xet_read_buffer\" must hold a chunk, 128k");
-        return NGX_CONF_ERROR;
     }
 
     if (conf->plan_buffer < xet_plan_spool_room(conf->plan_terms)) {
@@ -290,16 +279,154 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         return NGX_CONF_ERROR;
     }
 
-    if (conf->xorb_max < XET_CHUNK_MAX + XET_XORB_HEADER_LEN
-        || (uint64_t) conf->xorb_max >= (uint64_t) 1 << 32)
+    return NGX_CONF_OK;
+}
+
+
+/* Merges and checks the directives that belong to tokens. */
+
+static char *
+ngx_http_xet_conf_merge_token(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *prev,
+    ngx_http_xet_loc_conf_t *conf)
+{
+    u_char                     number[8];
+    xet_hash_t                 mark;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
+
+    ngx_conf_merge_uint_value(conf->auth, prev->auth, NGX_HTTP_XET_AUTH_UNSET);
+    ngx_conf_merge_uint_value(conf->access, prev->access,
+                              NGX_HTTP_XET_ACCESS_STORE);
+
+    /* unset, the scope follows "xet_access", also of inner locations */
+
+    ngx_conf_merge_uint_value(conf->dedup_scope, prev->dedup_scope,
+                              NGX_CONF_UNSET_UINT);
+
+    ngx_conf_merge_str_value(conf->issuer, prev->issuer, "");
+    ngx_conf_merge_str_value(conf->audience, prev->audience, "");
+    ngx_conf_merge_sec_value(conf->leeway, prev->leeway, 0);
+    ngx_conf_merge_sec_value(conf->token_lifetime, prev->token_lifetime, 3600);
+
+    if (conf->tls == NGX_CONF_UNSET_UINT) {
+        conf->tls = prev->tls;
+        conf->tls_value = prev->tls_value;
+
+        if (conf->tls == NGX_CONF_UNSET_UINT) {
+            conf->tls = NGX_HTTP_XET_TLS_OFF;
+        }
+    }
+
+    ngx_http_xet_conf_merge_value(&conf->token_scope, prev->token_scope);
+    ngx_http_xet_conf_merge_value(&conf->token_repo, prev->token_repo);
+    ngx_http_xet_conf_merge_value(&conf->token_subject, prev->token_subject);
+    ngx_http_xet_conf_merge_value(&conf->token_cas_url, prev->token_cas_url);
+
+    conf->token.iss.data = conf->issuer.len ? conf->issuer.data : NULL;
+    conf->token.iss.len = conf->issuer.len;
+    conf->token.aud.data = conf->audience.len ? conf->audience.data : NULL;
+    conf->token.aud.len = conf->audience.len;
+    conf->token.skew = (uint64_t) conf->leeway;
+
+    /* verdicts of one location must not serve another with other demands */
+
+    xet_hash_keyed(xmcf->token_mark.bytes, conf->issuer.data,
+                   conf->issuer.len, &mark);
+    xet_hash_keyed(mark.bytes, conf->audience.data, conf->audience.len,
+                   &mark);
+    xet_put_u64(number, (uint64_t) conf->leeway);
+    xet_hash_keyed(mark.bytes, number, sizeof(number), &conf->token_mark);
+
+    if (conf->mint
+        && ((conf->token.iss.data
+             && !xet_token_text_ok(&conf->token.iss, XET_TOKEN_NAME_MAX))
+            || (conf->token.aud.data
+                && !xet_token_text_ok(&conf->token.aud, XET_TOKEN_NAME_MAX))))
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"xet_xorb_max_size\" must hold a chunk and be "
-                           "less than 4g");
+                           "\"xet_token_issuer\" and \"xet_token_audience\" "
+                           "of \"xet_token\" are at most %d bytes of UTF-8 "
+                           "without control characters", XET_TOKEN_NAME_MAX);
         return NGX_CONF_ERROR;
     }
 
     return NGX_CONF_OK;
+}
+
+
+/* A complex value that is not set is NULL. */
+
+static void
+ngx_http_xet_conf_merge_value(ngx_http_complex_value_t **conf,
+    ngx_http_complex_value_t *prev)
+{
+    if (*conf == NULL) {
+        *conf = prev;
+    }
+}
+
+
+/* What is wrong with the configuration of a location, or NULL. */
+
+static const char *
+ngx_http_xet_conf_fault(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
+{
+    ngx_str_t                 *base;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
+
+    if (conf->api && conf->auth == NGX_HTTP_XET_AUTH_TOKEN
+        && xmcf->token_keys == NULL)
+    {
+        return "\"xet_auth token\" needs \"xet_token_key\"";
+    }
+
+    if (conf->api && conf->access == NGX_HTTP_XET_ACCESS_REPO
+        && conf->auth != NGX_HTTP_XET_AUTH_TOKEN)
+    {
+        return "\"xet_access repo\" needs \"xet_auth token\"";
+    }
+
+    if (conf->mint && xmcf->token_sign == NULL) {
+        return "\"xet_token\" needs a secret or a private key, see "
+               "\"xet_token_key\"";
+    }
+
+    if (!conf->api && !conf->verify_body) {
+        return NULL;
+    }
+
+    if (conf->api && conf->auth == NGX_HTTP_XET_AUTH_UNSET) {
+        return "\"xet_api\" needs \"xet_auth\": \"token\", or \"off\" where "
+               "everybody who reaches the location may read and write";
+    }
+
+    base = &conf->api_base;
+
+    if (base->len
+        && (base->data[0] != '/' || base->data[base->len - 1] == '/'))
+    {
+        return "\"xet_api_base\" must be empty or begin with a slash and not "
+               "end with one";
+    }
+
+    if (conf->body_buffer < 16 * 1024) {
+        return "\"xet_body_buffer\" must be 16k at least";
+    }
+
+    if (conf->read_buffer < XET_CHUNK_MAX) {
+        return "\"xet_read_buffer\" must hold a chunk, 128k";
+    }
+
+    if (conf->xorb_max < XET_CHUNK_MAX + XET_XORB_HEADER_LEN
+        || (uint64_t) conf->xorb_max >= (uint64_t) 1 << 32)
+    {
+        return "\"xet_xorb_max_size\" must hold a chunk and be less than 4g";
+    }
+
+    return NULL;
 }
 
 
@@ -372,6 +499,93 @@ ngx_http_xet_conf_check(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
     }
 
     return xmcf->api ? ngx_http_xet_conf_same_device(cf, xmcf) : NGX_OK;
+}
+
+
+/*
+ * The pools of threads: one for uploads and one for what is read.
+ *
+ * A disk that does not take a write for a while blocks as many threads as there
+ * are uploads, and reads must not wait for any of them.  So there are two pools
+ * even where the configuration does not name a pool for reads: that pool is
+ * then made here by nginx's own directive, since nginx has a default size only
+ * for its pool "default".  The blank in its name keeps it from being the name
+ * of another pool by chance.
+ */
+
+static ngx_int_t
+ngx_http_xet_conf_pools(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
+{
+    xmcf->pool = ngx_thread_pool_add(cf, xmcf->pool_name.len
+                                         ? &xmcf->pool_name : NULL);
+    if (xmcf->pool == NULL) {
+        return NGX_ERROR;
+    }
+
+    /* an edge that only verifies bodies has no jobs that read */
+
+    if (!xmcf->api) {
+        return NGX_OK;
+    }
+
+    xmcf->read_pool = xmcf->read_pool_name.len
+                      ? ngx_thread_pool_add(cf, &xmcf->read_pool_name)
+                      : ngx_http_xet_conf_read_pool(cf);
+
+    if (xmcf->read_pool == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (xmcf->read_pool == xmcf->pool) {
+        ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                      "\"xet_read_thread_pool\" is the pool of uploads: "
+                      "what is read will wait for what is written");
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_thread_pool_t *
+ngx_http_xet_conf_read_pool(ngx_conf_t *cf)
+{
+    char           *rv;
+    void           *conf;
+    ngx_array_t     args, *saved;
+    ngx_command_t  *cmd;
+
+    static ngx_str_t  value[] = {
+        ngx_string("thread_pool"),
+        ngx_string(NGX_HTTP_XET_READ_POOL),
+        ngx_string(NGX_HTTP_XET_READ_THREADS)
+    };
+
+    conf = ngx_get_conf(cf->cycle->conf_ctx, ngx_thread_pool_module);
+
+    for (cmd = ngx_thread_pool_module.commands; cmd->name.len; cmd++) {
+
+        if (cmd->name.len != value[0].len
+            || ngx_strncmp(cmd->name.data, value[0].data, value[0].len) != 0)
+        {
+            continue;
+        }
+
+        ngx_memzero(&args, sizeof(ngx_array_t));
+
+        args.elts = value;
+        args.nelts = sizeof(value) / sizeof(value[0]);
+
+        saved = cf->args;
+        cf->args = &args;
+
+        rv = cmd->set(cf, cmd, conf);
+
+        cf->args = saved;
+
+        return (rv == NGX_CONF_OK) ? ngx_thread_pool_add(cf, &value[1]) : NULL;
+    }
+
+    return NULL;
 }
 
 

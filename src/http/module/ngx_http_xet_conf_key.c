@@ -1,7 +1,8 @@
 
 /*
- * Key files: those of signed URLs and of dedup answers, and how a file that
- * holds a secret is read.  What was read is wiped once the keys are made.
+ * Key files: those of signed URLs, of dedup answers and of tokens, and how a
+ * file that holds a secret is read.  What was read is wiped once the keys are
+ * made.
  */
 
 #include "ngx_http_xet.h"
@@ -13,8 +14,20 @@
 
 static ngx_int_t ngx_http_xet_conf_key_line(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf, ngx_str_t *file, ngx_str_t *line);
+static ngx_int_t ngx_http_xet_conf_read(ngx_conf_t *cf, ngx_str_t *name,
+    size_t max, ngx_str_t *content);
+static ngx_int_t ngx_http_xet_conf_hex(u_char *dst, ngx_str_t *hex);
 static void ngx_http_xet_conf_wipe(ngx_str_t *s);
 static void ngx_http_xet_conf_free_keys(void *data);
+static char *ngx_http_xet_conf_add_keys(ngx_conf_t *cf,
+    ngx_http_xet_main_conf_t *xmcf, ngx_str_t *file, ngx_str_t *content);
+static xet_status_t ngx_http_xet_conf_add_private(
+    ngx_http_xet_main_conf_t *xmcf, ngx_str_t *content);
+static xet_status_t ngx_http_xet_conf_add_secrets(ngx_conf_t *cf,
+    ngx_http_xet_main_conf_t *xmcf, ngx_str_t *content, size_t *index);
+static xet_status_t ngx_http_xet_conf_add_key(ngx_http_xet_main_conf_t *xmcf,
+    xet_jwk_t *key);
+static void ngx_http_xet_conf_free_token_keys(void *data);
 
 
 /*
@@ -228,7 +241,7 @@ ngx_http_xet_conf_dedup_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
  * the content is in the pool of the configuration, and the caller wipes it.
  */
 
-ngx_int_t
+static ngx_int_t
 ngx_http_xet_conf_read(ngx_conf_t *cf, ngx_str_t *name, size_t max,
     ngx_str_t *content)
 {
@@ -297,7 +310,7 @@ done:
 }
 
 
-ngx_int_t
+static ngx_int_t
 ngx_http_xet_conf_hex(u_char *dst, ngx_str_t *hex)
 {
     size_t     i;
@@ -373,4 +386,205 @@ ngx_http_xet_conf_free_keys(void *data)
             xmcf->sign[i] = NULL;
         }
     }
+}
+
+
+/*
+ * xet_token_key file; several may be given.  The content shows its form: a JWK
+ * set, PEM of public keys, PEM of one private Ed25519 key, or lines of
+ * "<id>:<hex of the secret>".
+ */
+
+char *
+ngx_http_xet_conf_token_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_xet_main_conf_t *xmcf = conf;
+
+    char                *rv;
+    ngx_str_t           *value, content;
+    ngx_pool_cleanup_t  *cln;
+
+    value = cf->args->elts;
+
+    if (xmcf->token_keys == NULL) {
+
+        cln = ngx_pool_cleanup_add(cf->pool, 0);
+        if (cln == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        xmcf->token_keys = xet_jwk_set_create();
+        if (xmcf->token_keys == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        cln->handler = ngx_http_xet_conf_free_token_keys;
+        cln->data = xmcf;
+
+        ngx_memzero(&xmcf->token_mark, sizeof(xet_hash_t));
+    }
+
+    if (ngx_http_xet_conf_read(cf, &value[1], XET_JWK_DOCUMENT_MAX, &content)
+        != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    /* cached verdicts are marked with the keys that they were made by */
+
+    xet_hash_keyed(xmcf->token_mark.bytes, content.data, content.len,
+                   &xmcf->token_mark);
+
+    rv = ngx_http_xet_conf_add_keys(cf, xmcf, &value[1], &content);
+
+    ngx_http_xet_conf_wipe(&content);
+
+    return rv;
+}
+
+
+static char *
+ngx_http_xet_conf_add_keys(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf,
+    ngx_str_t *file, ngx_str_t *content)
+{
+    size_t         index, i;
+    xet_status_t   rc;
+
+    for (i = 0; i < content->len && (content->data[i] == ' '
+                                     || content->data[i] == '\n'); i++)
+    {
+        /* void */
+    }
+
+    index = 0;
+
+    if (i < content->len && content->data[i] == '{') {
+        rc = xet_jwk_set_add_jwks(xmcf->token_keys, content->data,
+                                  content->len, &index);
+
+    } else if (ngx_strnstr(content->data, "-----BEGIN PRIVATE KEY",
+                           content->len))
+    {
+        rc = ngx_http_xet_conf_add_private(xmcf, content);
+
+    } else if (ngx_strnstr(content->data, "-----BEGIN", content->len)) {
+        rc = xet_jwk_set_add_pem(xmcf->token_keys, NULL, 0, content->data,
+                                 content->len, &index);
+
+    } else {
+        rc = ngx_http_xet_conf_add_secrets(cf, xmcf, content, &index);
+    }
+
+    if (rc != XET_OK) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "key %uz of \"%V\": %s", index + 1, file,
+                           xet_status_text(rc));
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static xet_status_t
+ngx_http_xet_conf_add_private(ngx_http_xet_main_conf_t *xmcf,
+    ngx_str_t *content)
+{
+    xet_jwk_t     *key;
+    xet_status_t   rc;
+
+    rc = xet_jwk_create_private(&key, NULL, 0, content->data, content->len);
+
+    return (rc == XET_OK) ? ngx_http_xet_conf_add_key(xmcf, key) : rc;
+}
+
+
+static xet_status_t
+ngx_http_xet_conf_add_secrets(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf,
+    ngx_str_t *content, size_t *index)
+{
+    u_char        *p, *last, *end, *colon;
+    u_char         secret[XET_JWK_SECRET_MAX];
+    ngx_str_t      hex;
+    xet_jwk_t     *key;
+    xet_status_t   rc;
+
+    end = content->data + content->len;
+
+    for (p = content->data; p < end; p = last + 1) {
+
+        last = ngx_strlchr(p, end, '\n');
+        if (last == NULL) {
+            last = end;
+        }
+
+        if (last == p || *p == '#') {
+            continue;
+        }
+
+        colon = ngx_strlchr(p, last, ':');
+
+        if (colon == NULL) {
+            return XET_JWK_SYNTAX;
+        }
+
+        hex.data = colon + 1;
+        hex.len = last - hex.data;
+
+        if (hex.len % 2 || hex.len > 2 * XET_JWK_SECRET_MAX
+            || ngx_http_xet_conf_hex(secret, &hex) != NGX_OK)
+        {
+            return XET_JWK_SYNTAX;
+        }
+
+        rc = xet_jwk_create_secret(&key, p, colon - p, secret, hex.len / 2);
+
+        ngx_explicit_memzero(secret, sizeof(secret));
+
+        if (rc == XET_OK) {
+            rc = ngx_http_xet_conf_add_key(xmcf, key);
+        }
+
+        if (rc != XET_OK) {
+            return rc;
+        }
+
+        (*index)++;
+    }
+
+    return *index ? XET_OK : XET_JWK_NONE;
+}
+
+
+/*
+ * Adds a key that can sign; the first one of all files signs.  Takes the key
+ * over: on failure it is destroyed.
+ */
+
+static xet_status_t
+ngx_http_xet_conf_add_key(ngx_http_xet_main_conf_t *xmcf, xet_jwk_t *key)
+{
+    xet_status_t  rc;
+
+    rc = xet_jwk_set_add(xmcf->token_keys, key);
+
+    if (rc != XET_OK) {
+        xet_jwk_destroy(key);
+        return rc;
+    }
+
+    if (xmcf->token_sign == NULL) {
+        xmcf->token_sign = key;
+    }
+
+    return XET_OK;
+}
+
+
+static void
+ngx_http_xet_conf_free_token_keys(void *data)
+{
+    ngx_http_xet_main_conf_t *xmcf = data;
+
+    xet_jwk_set_destroy(xmcf->token_keys);
 }

@@ -1,19 +1,30 @@
 
 /*
- * Directive setters, but those of keys and tokens.
+ * Directive setters, but those of keys: the store, sessions, what a location
+ * is, and zones of shared memory with who uses them.
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_access.h"
 #include "ngx_http_xet_module.h"
 #include "ngx_http_xet_pg.h"
-#include "ngx_http_xet_routes.h"
 #include "ngx_http_xet_store.h"
 
 
-static char *ngx_http_xet_conf_mount(ngx_conf_t *cf, ngx_flag_t *flag,
-    ngx_http_handler_pt handler);
-static void ngx_http_xet_conf_used(ngx_conf_t *cf,
-    ngx_http_xet_main_conf_t *xmcf);
+#define NGX_HTTP_XET_ZONE_PAGES      8         /* at least */
+
+#define NGX_HTTP_XET_UPLOADS_MAX     1000000
+#define NGX_HTTP_XET_BYTES_MAX       ((off_t) 1 << 53)
+#define NGX_HTTP_XET_PERIOD_MIN      1000      /* ms */
+#define NGX_HTTP_XET_PERIOD_MAX      ((ngx_int_t) 31 * 24 * 60 * 60 * 1000)
+
+
+static ngx_int_t ngx_http_xet_conf_compile(ngx_conf_t *cf, ngx_str_t *value,
+    ngx_http_complex_value_t *cv);
+static ngx_shm_zone_t *ngx_http_xet_conf_zone(ngx_conf_t *cf,
+    ngx_str_t *value);
+static ngx_int_t ngx_http_xet_conf_bytes(ngx_str_t *value,
+    xet_bucket_rate_t *rate);
 
 
 /* xet_store path [temp=anonymous|named]; */
@@ -182,37 +193,46 @@ ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-char *
-ngx_http_xet_conf_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_http_xet_loc_conf_t *xlcf = conf;
-
-    ngx_http_xet_main_conf_t  *xmcf;
-
-    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
-    xmcf->api = 1;
-
-    ngx_http_xet_conf_used(cf, xmcf);
-
-    return ngx_http_xet_conf_mount(cf, &xlcf->api, ngx_http_xet_api_handler);
-}
-
-
-/* Sets no content handler: nginx's static one or a proxy's sends the bytes. */
+/*
+ * xet_api, xet_data, xet_token: what cmd->post says of the location.  The first
+ * place of "xet_api" or "xet_data" is kept: only when all is read can it be
+ * said which directive is missing.
+ */
 
 char *
-ngx_http_xet_conf_data(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+ngx_http_xet_conf_mount(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_xet_loc_conf_t *xlcf = conf;
+    ngx_http_xet_mount_t *mount = cmd->post;
 
+    ngx_flag_t                *flag;
+    ngx_uint_t                *used;
+    ngx_http_core_loc_conf_t  *clcf;
     ngx_http_xet_main_conf_t  *xmcf;
 
+    flag = (ngx_flag_t *) ((char *) conf + cmd->offset);
+
+    if (*flag != NGX_CONF_UNSET) {
+        return "is duplicate";
+    }
+
+    *flag = 1;
+
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
-    xmcf->data = 1;
 
-    ngx_http_xet_conf_used(cf, xmcf);
+    used = (ngx_uint_t *) ((char *) xmcf + mount->used);
+    *used = 1;
 
-    return ngx_http_xet_conf_mount(cf, &xlcf->data, NULL);
+    if (mount->keys && xmcf->file == NULL) {
+        xmcf->file = cf->conf_file->file.name.data;
+        xmcf->line = cf->conf_file->line;
+    }
+
+    if (mount->handler) {
+        clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+        clcf->handler = mount->handler;
+    }
+
+    return NGX_CONF_OK;
 }
 
 
@@ -229,21 +249,6 @@ ngx_http_xet_conf_error(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 char *
-ngx_http_xet_conf_mint(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_http_xet_loc_conf_t *xlcf = conf;
-
-    ngx_http_xet_main_conf_t  *xmcf;
-
-    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
-    xmcf->mint = 1;
-
-    return ngx_http_xet_conf_mount(cf, &xlcf->mint,
-                                   ngx_http_xet_token_handler);
-}
-
-
-char *
 ngx_http_xet_conf_verify_body(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_xet_main_conf_t  *xmcf;
@@ -255,44 +260,6 @@ ngx_http_xet_conf_verify_body(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* Sets the flag of a location, and its content handler unless that is NULL. */
-
-static char *
-ngx_http_xet_conf_mount(ngx_conf_t *cf, ngx_flag_t *flag,
-    ngx_http_handler_pt handler)
-{
-    ngx_http_core_loc_conf_t  *clcf;
-
-    if (*flag != NGX_CONF_UNSET) {
-        return "is duplicate";
-    }
-
-    *flag = 1;
-
-    if (handler) {
-        clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-        clcf->handler = handler;
-    }
-
-    return NGX_CONF_OK;
-}
-
-
-/*
- * Remembers where "xet_api" or "xet_data" was first: only when all is read can
- * it be said which directive is missing.
- */
-
-static void
-ngx_http_xet_conf_used(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
-{
-    if (xmcf->file == NULL) {
-        xmcf->file = cf->conf_file->file.name.data;
-        xmcf->line = cf->conf_file->line;
-    }
-}
-
-
 /* xet_require_tls off | on | $variable; */
 
 char *
@@ -300,8 +267,7 @@ ngx_http_xet_conf_require_tls(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_xet_loc_conf_t *xlcf = conf;
 
-    ngx_str_t                         *value;
-    ngx_http_compile_complex_value_t   ccv;
+    ngx_str_t  *value;
 
     if (xlcf->tls != NGX_CONF_UNSET_UINT) {
         return "is duplicate";
@@ -333,14 +299,25 @@ ngx_http_xet_conf_require_tls(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
+    return (ngx_http_xet_conf_compile(cf, &value[1], xlcf->tls_value)
+            == NGX_OK)
+           ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+
+static ngx_int_t
+ngx_http_xet_conf_compile(ngx_conf_t *cf, ngx_str_t *value,
+    ngx_http_complex_value_t *cv)
+{
+    ngx_http_compile_complex_value_t  ccv;
+
     ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
 
     ccv.cf = cf;
-    ccv.value = &value[1];
-    ccv.complex_value = xlcf->tls_value;
+    ccv.value = value;
+    ccv.complex_value = cv;
 
-    return (ngx_http_compile_complex_value(&ccv) == NGX_OK) ? NGX_CONF_OK
-                                                            : NGX_CONF_ERROR;
+    return ngx_http_compile_complex_value(&ccv);
 }
 
 
@@ -372,4 +349,251 @@ ngx_http_xet_conf_url_base(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     return NGX_CONF_OK;
+}
+
+
+/* xet_token_cache zone=name:size; */
+
+char *
+ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_xet_main_conf_t *xmcf = conf;
+
+    ngx_str_t       *value;
+    ngx_shm_zone_t  *zone;
+
+    if (xmcf->token_cache) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    zone = ngx_http_xet_conf_zone(cf, &value[1]);
+    if (zone == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    zone->init = ngx_http_xet_token_cache_init_zone;
+    zone->data = zone;
+
+    xmcf->token_cache = zone;
+
+    return NGX_CONF_OK;
+}
+
+
+/* xet_upload_zone key zone=name:size [concurrent=number] [bytes=size/time]; */
+
+char *
+ngx_http_xet_conf_upload_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_xet_main_conf_t *xmcf = conf;
+
+    ngx_int_t              n;
+    ngx_str_t             *value, s;
+    ngx_uint_t             i;
+    ngx_http_xet_limit_t  *limit, **limitp;
+
+    value = cf->args->elts;
+
+    limit = ngx_pcalloc(cf->pool, sizeof(ngx_http_xet_limit_t));
+    if (limit == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_http_xet_conf_compile(cf, &value[1], &limit->key) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    for (i = 3; i < cf->args->nelts; i++) {
+
+        if (ngx_http_xet_param(&value[i], "concurrent", &s)
+            && limit->concurrent == 0)
+        {
+            n = ngx_atoi(s.data, s.len);
+
+            if (n < 1 || n > NGX_HTTP_XET_UPLOADS_MAX) {
+                return ngx_http_xet_param_invalid(cf, &value[i]);
+            }
+
+            limit->concurrent = n;
+            continue;
+        }
+
+        if (ngx_http_xet_param(&value[i], "bytes", &s)
+            && limit->bytes.size == 0
+            && ngx_http_xet_conf_bytes(&s, &limit->bytes) == NGX_OK)
+        {
+            continue;
+        }
+
+        return ngx_http_xet_param_invalid(cf, &value[i]);
+    }
+
+    limit->zone = ngx_http_xet_conf_zone(cf, &value[2]);
+    if (limit->zone == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    limit->zone->init = ngx_http_xet_limit_zone_init;
+    limit->zone->data = limit;
+
+    if (xmcf->upload_zones == NULL) {
+        xmcf->upload_zones = ngx_array_create(cf->pool, 2,
+                                              sizeof(ngx_http_xet_limit_t *));
+        if (xmcf->upload_zones == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    limitp = ngx_array_push(xmcf->upload_zones);
+    if (limitp == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    *limitp = limit;
+
+    return NGX_CONF_OK;
+}
+
+
+/* xet_upload_limit name | off; */
+
+char *
+ngx_http_xet_conf_upload_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_xet_loc_conf_t *xlcf = conf;
+
+    ngx_str_t                 *value, *name;
+    ngx_uint_t                 i;
+    ngx_http_xet_limit_t     **limits;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    if (xlcf->upload_limit != NGX_CONF_UNSET_PTR) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (ngx_strcmp(value[1].data, "off") == 0) {
+        xlcf->upload_limit = NULL;
+        return NGX_CONF_OK;
+    }
+
+    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
+
+    limits = xmcf->upload_zones ? xmcf->upload_zones->elts : NULL;
+
+    for (i = 0; limits && i < xmcf->upload_zones->nelts; i++) {
+
+        name = &limits[i]->zone->shm.name;
+
+        if (name->len == value[1].len
+            && ngx_strncmp(name->data, value[1].data, name->len) == 0)
+        {
+            xlcf->upload_limit = limits[i];
+            return NGX_CONF_OK;
+        }
+    }
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "no \"xet_upload_zone\" \"%V\" before this", &value[1]);
+    return NGX_CONF_ERROR;
+}
+
+
+/* Adds the zone of zone=name:size; NULL for one that is in use already. */
+
+static ngx_shm_zone_t *
+ngx_http_xet_conf_zone(ngx_conf_t *cf, ngx_str_t *value)
+{
+    u_char          *p;
+    ssize_t          size;
+    ngx_str_t        name, s;
+    ngx_shm_zone_t  *zone;
+
+    if (!ngx_http_xet_param(value, "zone", &name)) {
+        goto invalid;
+    }
+
+    p = (u_char *) ngx_strchr(name.data, ':');
+
+    if (p == NULL || p == name.data) {
+        goto invalid;
+    }
+
+    name.len = p - name.data;
+    s.data = p + 1;
+    s.len = value->data + value->len - s.data;
+
+    size = ngx_parse_size(&s);
+
+    if (size == NGX_ERROR) {
+        goto invalid;
+    }
+
+    if (size < (ssize_t) (NGX_HTTP_XET_ZONE_PAGES * ngx_pagesize)) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" is too small",
+                           value);
+        return NULL;
+    }
+
+    zone = ngx_shared_memory_add(cf, &name, size, &ngx_http_xet_module);
+    if (zone == NULL) {
+        return NULL;
+    }
+
+    if (zone->data) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "duplicate zone \"%V\"",
+                           &name);
+        return NULL;
+    }
+
+    return zone;
+
+invalid:
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid zone \"%V\"", value);
+    return NULL;
+}
+
+
+/* size/time */
+
+static ngx_int_t
+ngx_http_xet_conf_bytes(ngx_str_t *value, xet_bucket_rate_t *rate)
+{
+    off_t       size;
+    u_char     *slash, *last;
+    ngx_int_t   period;
+    ngx_str_t   s;
+
+    last = value->data + value->len;
+
+    slash = ngx_strlchr(value->data, last, '/');
+    if (slash == NULL) {
+        return NGX_ERROR;
+    }
+
+    s.data = value->data;
+    s.len = slash - value->data;
+
+    size = ngx_parse_offset(&s);
+
+    s.data = slash + 1;
+    s.len = last - s.data;
+
+    period = ngx_parse_time(&s, 0);
+
+    if (size < 1 || size > NGX_HTTP_XET_BYTES_MAX
+        || period < NGX_HTTP_XET_PERIOD_MIN
+        || period > NGX_HTTP_XET_PERIOD_MAX)
+    {
+        return NGX_ERROR;
+    }
+
+    rate->size = (uint64_t) size;
+    rate->period = (uint64_t) period;
+
+    return NGX_OK;
 }

@@ -53,10 +53,9 @@ static ngx_uint_t ngx_http_xet_data_ours(ngx_http_request_t *r,
 static ngx_int_t ngx_http_xet_data_cache(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_data_life(ngx_http_request_t *r,
     ngx_http_xet_data_t *data);
-static void ngx_http_xet_data_remove(ngx_http_request_t *r, const char *name);
 static ngx_http_xet_data_t *ngx_http_xet_data(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_guard_header_filter(ngx_http_request_t *r);
-static void ngx_http_xet_guard_digest(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_xet_guard_coded(ngx_http_request_t *r);
 static const char *ngx_http_xet_guard_fault(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_xet_guard_ranges(ngx_http_request_t *r,
     ngx_http_xet_data_t *data);
@@ -323,8 +322,8 @@ ngx_http_xet_data_cache(ngx_http_request_t *r)
     ngx_uint_t            status;
     ngx_http_xet_data_t  *data;
 
-    ngx_http_xet_data_remove(r, "Cache-Control");
-    ngx_http_xet_data_remove(r, "Expires");
+    ngx_http_xet_header_remove(r, "Cache-Control");
+    ngx_http_xet_header_remove(r, "Expires");
 
     status = r->headers_out.status;
     data = ngx_http_xet_data(r);
@@ -343,15 +342,15 @@ ngx_http_xet_data_cache(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_xet_data_life(ngx_http_request_t *r, ngx_http_xet_data_t *data)
 {
-    u_char  *control, *expires;
-    time_t   left;
+    time_t     left;
+    ngx_str_t  control, expires;
 
-    control = ngx_pnalloc(r->pool, sizeof("public, max-age=, immutable")
-                                   + NGX_TIME_T_LEN);
-    expires = ngx_pnalloc(r->pool,
-                          sizeof("Mon, 28 Sep 1970 06:00:00 GMT"));
+    control.data = ngx_pnalloc(r->pool, sizeof("public, max-age=, immutable")
+                                        + NGX_TIME_T_LEN);
+    expires.data = ngx_pnalloc(r->pool,
+                               sizeof("Mon, 28 Sep 1970 06:00:00 GMT"));
 
-    if (control == NULL || expires == NULL) {
+    if (control.data == NULL || expires.data == NULL) {
         return NGX_ERROR;
     }
 
@@ -359,34 +358,17 @@ ngx_http_xet_data_life(ngx_http_request_t *r, ngx_http_xet_data_t *data)
     left = ngx_max(left, 0);
     left = ngx_min(left, NGX_HTTP_XET_DATA_AGE_MAX);
 
-    *ngx_sprintf(control, "public, max-age=%T, immutable", left) = '\0';
-    *ngx_http_time(expires, ngx_time() + left) = '\0';
+    control.len = ngx_sprintf(control.data, "public, max-age=%T, immutable",
+                              left)
+                  - control.data;
+    expires.len = ngx_http_time(expires.data, ngx_time() + left)
+                  - expires.data;
 
-    if (ngx_http_xet_header(r, "Cache-Control", (char *) control) != NGX_OK) {
-        return NGX_ERROR;
-    }
+    /* "Expires" is for those who know HTTP/1.0 only */
 
-    /* for those who know HTTP/1.0 only */
-
-    return ngx_http_xet_header(r, "Expires", (char *) expires);
-}
-
-
-static void
-ngx_http_xet_data_remove(ngx_http_request_t *r, const char *name)
-{
-    ngx_uint_t        n;
-    ngx_table_elt_t  *h;
-
-    for (n = 0; /* void */ ; n++) {
-
-        h = ngx_http_xet_header_find(&r->headers_out.headers, name, n);
-        if (h == NULL) {
-            return;
-        }
-
-        h->hash = 0;
-    }
+    return (ngx_http_xet_header_add(r, "Cache-Control", &control)
+            && ngx_http_xet_header_add(r, "Expires", &expires))
+           ? NGX_OK : NGX_ERROR;
 }
 
 
@@ -410,8 +392,14 @@ ngx_http_xet_guard_header_filter(ngx_http_request_t *r)
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
-    if (xlcf->api || xlcf->verify_body) {
-        ngx_http_xet_guard_digest(r);
+    /*
+     * RFC 9530: a digest is that of the coded form.  What we code ourselves
+     * has none, so a coding with a digest is a filter's, here or at an edge.
+     */
+
+    if ((xlcf->api || xlcf->verify_body) && ngx_http_xet_guard_coded(r)) {
+        ngx_http_xet_header_remove(r, "Digest");
+        ngx_http_xet_header_remove(r, "Repr-Digest");
     }
 
     /* errors and redirects have no byte of a xorb */
@@ -440,13 +428,10 @@ ngx_http_xet_guard_header_filter(ngx_http_request_t *r)
 }
 
 
-/*
- * RFC 9530: a digest is that of the coded form.  What we code ourselves has
- * none, so a coding with a digest is a filter's, here or at an edge.
- */
+/* Whether the answer has a content coding; an empty header names none. */
 
-static void
-ngx_http_xet_guard_digest(ngx_http_request_t *r)
+static ngx_uint_t
+ngx_http_xet_guard_coded(ngx_http_request_t *r)
 {
     ngx_uint_t        n;
     ngx_table_elt_t  *h;
@@ -456,16 +441,13 @@ ngx_http_xet_guard_digest(ngx_http_request_t *r)
         h = ngx_http_xet_header_find(&r->headers_out.headers,
                                      "Content-Encoding", n);
         if (h == NULL) {
-            return;
+            return 0;
         }
 
-        if (h->hash && h->value.len) {
-            break;
+        if (h->value.len) {
+            return 1;
         }
     }
-
-    ngx_http_xet_data_remove(r, "Digest");
-    ngx_http_xet_data_remove(r, "Repr-Digest");
 }
 
 
@@ -474,7 +456,6 @@ ngx_http_xet_guard_digest(ngx_http_request_t *r)
 static const char *
 ngx_http_xet_guard_fault(ngx_http_request_t *r)
 {
-    ngx_table_elt_t      *h;
     ngx_http_xet_data_t  *data;
 
     data = ngx_http_xet_data(r);
@@ -489,10 +470,7 @@ ngx_http_xet_guard_fault(ngx_http_request_t *r)
         return "it is of another URI";
     }
 
-    h = ngx_http_xet_header_find(&r->headers_out.headers, "Content-Encoding",
-                                 0);
-
-    if (h && h->hash && h->value.len) {
+    if (ngx_http_xet_guard_coded(r)) {
         return "it has a content coding";
     }
 

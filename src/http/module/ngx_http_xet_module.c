@@ -1,14 +1,44 @@
 
 /*
- * The module: its table of directives, and the phases that it takes part in.
+ * The module: its table of directives, the phases that it takes part in, and
+ * start and end of processes: the store's folders, keys, sessions, and the
+ * timer of the sweep.
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_access.h"
 #include "ngx_http_xet_module.h"
+#include "ngx_http_xet_pg.h"
+#include "ngx_http_xet_pg_session.h"
+#include "ngx_http_xet_query.h"
+#include "ngx_http_xet_query_send.h"
+#include "ngx_http_xet_routes.h"
+#include "ngx_http_xet_store.h"
 #include "ngx_http_xet_upload.h"
+
+#include <sys/resource.h>
+
+
+#define NGX_HTTP_XET_SWEEP_INTERVAL  3600000   /* ms */
+
+/* Logs, sockets that listen, and what the threads have open. */
+#define NGX_HTTP_XET_FILES           64
 
 
 static ngx_int_t ngx_http_xet_init(ngx_conf_t *cf);
+static ngx_int_t ngx_http_xet_init_module(ngx_cycle_t *cycle);
+static void ngx_http_xet_check_files(ngx_cycle_t *cycle,
+    ngx_http_xet_main_conf_t *xmcf);
+static void ngx_http_xet_fit_caches(ngx_cycle_t *cycle,
+    ngx_http_xet_main_conf_t *xmcf);
+static ngx_int_t ngx_http_xet_init_process(ngx_cycle_t *cycle);
+static void ngx_http_xet_sweep_handler(ngx_event_t *ev);
+static void ngx_http_xet_exit_process(ngx_cycle_t *cycle);
+static void ngx_http_xet_exit(void);
+
+
+static ngx_event_t       ngx_http_xet_sweep_event;
+static ngx_connection_t  ngx_http_xet_sweep_dummy;
 
 
 static ngx_conf_enum_t  ngx_http_xet_auth_modes[] = {
@@ -32,7 +62,22 @@ static ngx_conf_enum_t  ngx_http_xet_url_modes[] = {
 };
 
 
-static ngx_conf_num_bounds_t  ngx_http_xet_quantum_bounds = {
+static ngx_http_xet_mount_t  ngx_http_xet_api_mount = {
+    offsetof(ngx_http_xet_main_conf_t, api), 1, ngx_http_xet_api_handler
+};
+
+
+static ngx_http_xet_mount_t  ngx_http_xet_token_mount = {
+    offsetof(ngx_http_xet_main_conf_t, mint), 0, ngx_http_xet_token_handler
+};
+
+
+static ngx_http_xet_mount_t  ngx_http_xet_data_mount = {
+    offsetof(ngx_http_xet_main_conf_t, data), 1, NULL
+};
+
+
+static ngx_conf_num_bounds_t  ngx_http_xet_year_bounds = {
     ngx_conf_check_num_bounds, 1, 366 * 24 * 60 * 60
 };
 
@@ -67,9 +112,7 @@ static ngx_conf_num_bounds_t  ngx_http_xet_period_bounds = {
 };
 
 
-static ngx_conf_num_bounds_t  ngx_http_xet_lifetime_bounds = {
-    ngx_conf_check_num_bounds, 1, 366 * 24 * 60 * 60
-};
+
 
 
 static ngx_conf_num_bounds_t  ngx_http_xet_ttl_bounds = {
@@ -142,10 +185,10 @@ static ngx_command_t  ngx_http_xet_commands[] = {
 
     { ngx_string("xet_api"),
       NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS,
-      ngx_http_xet_conf_api,
+      ngx_http_xet_conf_mount,
       NGX_HTTP_LOC_CONF_OFFSET,
-      0,
-      NULL },
+      offsetof(ngx_http_xet_loc_conf_t, api),
+      &ngx_http_xet_api_mount },
 
     { ngx_string("xet_api_base"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
@@ -233,17 +276,17 @@ static ngx_command_t  ngx_http_xet_commands[] = {
 
     { ngx_string("xet_token"),
       NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS,
-      ngx_http_xet_conf_mint,
+      ngx_http_xet_conf_mount,
       NGX_HTTP_LOC_CONF_OFFSET,
-      0,
-      NULL },
+      offsetof(ngx_http_xet_loc_conf_t, mint),
+      &ngx_http_xet_token_mount },
 
     { ngx_string("xet_token_lifetime"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
       ngx_conf_set_sec_slot,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, token_lifetime),
-      &ngx_http_xet_lifetime_bounds },
+      &ngx_http_xet_year_bounds },
 
     { ngx_string("xet_token_scope"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
@@ -275,10 +318,10 @@ static ngx_command_t  ngx_http_xet_commands[] = {
 
     { ngx_string("xet_data"),
       NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS,
-      ngx_http_xet_conf_data,
+      ngx_http_xet_conf_mount,
       NGX_HTTP_LOC_CONF_OFFSET,
-      0,
-      NULL },
+      offsetof(ngx_http_xet_loc_conf_t, data),
+      &ngx_http_xet_data_mount },
 
     { ngx_string("xet_error"),
       NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS,
@@ -320,7 +363,7 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       ngx_conf_set_sec_slot,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, url_quantum),
-      &ngx_http_xet_quantum_bounds },
+      &ngx_http_xet_year_bounds },
 
     { ngx_string("xet_url_ranges"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
@@ -481,4 +524,212 @@ ngx_http_xet_init(ngx_conf_t *cf)
     }
 
     return xmcf->verify_body ? ngx_http_xet_verify_init(cf) : NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_init_module(ngx_cycle_t *cycle)
+{
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
+
+    if (xmcf == NULL) {
+        return NGX_OK;
+    }
+
+    ngx_http_xet_check_files(cycle, xmcf);
+
+    if (!xmcf->api) {
+        return NGX_OK;
+    }
+
+    if (ngx_test_config) {
+        ngx_http_xet_pg_check_test(cycle, (char *) xmcf->conninfo.data,
+                                   &xmcf->store);
+        return NGX_OK;
+    }
+
+    return ngx_http_xet_store_init(cycle);
+}
+
+
+/* A connection may have a file open besides: an upload, or what it is sent. */
+
+static void
+ngx_http_xet_check_files(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
+{
+    ngx_uint_t               i, n, cached;
+    struct rlimit            rl;
+    ngx_core_conf_t         *ccf;
+    ngx_open_file_cache_t  **caches;
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+
+    if (ccf->rlimit_nofile != NGX_CONF_UNSET) {
+        rl.rlim_cur = (rlim_t) ccf->rlimit_nofile;
+
+    } else if (getrlimit(RLIMIT_NOFILE, &rl) == -1) {
+        ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno,
+                      "getrlimit(RLIMIT_NOFILE) failed");
+        return;
+    }
+
+    caches = xmcf->caches.elts;
+    cached = 0;
+
+    for (i = 0; i < xmcf->caches.nelts; i++) {
+        cached += caches[i]->max;
+    }
+
+    n = 2 * cycle->connection_n + cached + NGX_HTTP_XET_FILES;
+
+    if (cached && (rlim_t) n > rl.rlim_cur) {
+        ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                      "xet: %ui worker_connections and %ui files of "
+                      "open_file_cache need %ui descriptors, a worker has "
+                      "%O: see \"worker_rlimit_nofile\"",
+                      cycle->connection_n, cached, n, (off_t) rl.rlim_cur);
+    }
+}
+
+
+/*
+ * A cache that may hold more files than the worker may open takes the last
+ * descriptor after a while and never gives it back.  So the caches share
+ * equally what connections leave of the worker's limit of open files, and a
+ * quarter of that limit at least.
+ */
+
+static void
+ngx_http_xet_fit_caches(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
+{
+    ngx_uint_t               i, n, max;
+    struct rlimit            rl;
+    ngx_open_file_cache_t  **caches;
+
+    if (xmcf->caches.nelts == 0
+        || getrlimit(RLIMIT_NOFILE, &rl) == -1
+        || rl.rlim_cur > NGX_MAX_INT32_VALUE)
+    {
+        return;
+    }
+
+    n = 2 * cycle->connection_n + NGX_HTTP_XET_FILES;
+    max = (ngx_uint_t) rl.rlim_cur;
+    max -= ngx_min(n, max - max / 4);
+    max /= xmcf->caches.nelts;
+
+    caches = xmcf->caches.elts;
+
+    for (i = 0; i < xmcf->caches.nelts; i++) {
+
+        if (caches[i]->max > max) {
+            ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                          "xet: open_file_cache of %ui files is cut to %ui: "
+                          "the limit of open files is %O", caches[i]->max, max,
+                          (off_t) rl.rlim_cur);
+
+            caches[i]->max = max;
+        }
+    }
+}
+
+
+static ngx_int_t
+ngx_http_xet_init_process(ngx_cycle_t *cycle)
+{
+    ngx_uint_t                 i;
+    ngx_http_xet_limit_t     **limits;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    if (ngx_process != NGX_PROCESS_WORKER && ngx_process != NGX_PROCESS_SINGLE)
+    {
+        return NGX_OK;
+    }
+
+    xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
+
+    if (xmcf == NULL || (!xmcf->api && !xmcf->data)) {
+        return NGX_OK;
+    }
+
+    ngx_http_xet_fit_caches(cycle, xmcf);
+
+    if (ngx_http_xet_conf_sign_keys(cycle, xmcf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (!xmcf->api) {
+        return NGX_OK;
+    }
+
+    if (xmcf->upload_zones) {
+        limits = xmcf->upload_zones->elts;
+
+        for (i = 0; i < xmcf->upload_zones->nelts; i++) {
+            ngx_http_xet_limit_zone_init_process(limits[i]);
+        }
+    }
+
+    if (ngx_http_xet_lanes_init(cycle, ngx_http_xet_query_stmts) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    /* one worker of a node is enough for the sweep */
+
+    if (ngx_worker == 0) {
+        /* debug logs of timers look for a descriptor */
+
+        ngx_http_xet_sweep_dummy.fd = (ngx_socket_t) -1;
+
+        ngx_http_xet_sweep_event.handler = ngx_http_xet_sweep_handler;
+        ngx_http_xet_sweep_event.data = &ngx_http_xet_sweep_dummy;
+        ngx_http_xet_sweep_event.log = cycle->log;
+        ngx_http_xet_sweep_event.cancelable = 1;
+
+        ngx_add_timer(&ngx_http_xet_sweep_event, NGX_HTTP_XET_SWEEP_INTERVAL);
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_xet_sweep_handler(ngx_event_t *ev)
+{
+    ngx_http_xet_query_sweep();
+
+    ngx_add_timer(ev, NGX_HTTP_XET_SWEEP_INTERVAL);
+}
+
+
+static void
+ngx_http_xet_exit_process(ngx_cycle_t *cycle)
+{
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    ngx_http_xet_lanes_exit(cycle);
+
+    xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
+
+    /*
+     * Threads may still run: those that connect to PostgreSQL, and those of
+     * the pools, for which nginx waits only until they begin to end.  OpenSSL
+     * frees at exit what it looks at when a thread ends, so its exit handler
+     * must not run.  Ours is registered last, so it runs first and exits.
+     */
+
+    if (xmcf && xmcf->lanes) {
+        (void) atexit(ngx_http_xet_exit);
+    }
+}
+
+
+/* nginx's workers all exit with 0. */
+
+static void
+ngx_http_xet_exit(void)
+{
+    _exit(0);
 }

@@ -11,6 +11,15 @@
 #include "ngx_http_xet_upload.h"
 
 
+/* What "xet_api", "xet_data" or "xet_token" makes of a location. */
+
+typedef struct {
+    ngx_uint_t                used;            /* offset of the main flag */
+    ngx_uint_t                keys;            /* needs keys of URLs */
+    ngx_http_handler_pt       handler;         /* NULL: nginx's, or a proxy */
+} ngx_http_xet_mount_t;
+
+
 /* ngx_http_xet_router.c */
 ngx_int_t ngx_http_xet_api_handler(ngx_http_request_t *r);
 
@@ -44,10 +53,7 @@ ngx_int_t ngx_http_xet_data_filter_init(ngx_conf_t *cf);
 /* ngx_http_xet_variables.c */
 ngx_int_t ngx_http_xet_add_variables(ngx_conf_t *cf);
 
-/* ngx_http_xet_process.c */
-ngx_int_t ngx_http_xet_init_module(ngx_cycle_t *cycle);
-ngx_int_t ngx_http_xet_init_process(ngx_cycle_t *cycle);
-void ngx_http_xet_exit_process(ngx_cycle_t *cycle);
+
 
 /* ngx_http_xet_conf.c */
 void *ngx_http_xet_create_main_conf(ngx_conf_t *cf);
@@ -57,23 +63,23 @@ char *ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child);
 ngx_int_t ngx_http_xet_conf_check(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf);
 
-/* ngx_http_xet_conf_pool.c */
-ngx_int_t ngx_http_xet_conf_pools(ngx_conf_t *cf,
-    ngx_http_xet_main_conf_t *xmcf);
-
 /* ngx_http_xet_conf_set.c */
 char *ngx_http_xet_conf_store(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-char *ngx_http_xet_conf_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
-char *ngx_http_xet_conf_data(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_xet_conf_mount(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_xet_conf_error(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
-char *ngx_http_xet_conf_mint(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_xet_conf_verify_body(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_require_tls(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_url_base(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_xet_conf_upload_zone(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_xet_conf_upload_limit(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
 /* ngx_http_xet_conf_key.c */
@@ -81,24 +87,9 @@ char *ngx_http_xet_conf_url_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_dedup_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-ngx_int_t ngx_http_xet_conf_read(ngx_conf_t *cf, ngx_str_t *name, size_t max,
-    ngx_str_t *content);
-ngx_int_t ngx_http_xet_conf_hex(u_char *dst, ngx_str_t *hex);
 ngx_int_t ngx_http_xet_conf_sign_keys(ngx_cycle_t *cycle,
     ngx_http_xet_main_conf_t *xmcf);
-
-/* ngx_http_xet_conf_token.c */
 char *ngx_http_xet_conf_token_key(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_xet_conf_merge_token(ngx_conf_t *cf,
-    ngx_http_xet_loc_conf_t *prev, ngx_http_xet_loc_conf_t *conf);
-
-/* ngx_http_xet_conf_zone.c */
-char *ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_xet_conf_upload_zone(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_xet_conf_upload_limit(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
 

@@ -17,25 +17,32 @@
 #include "ngx_http_xet_upload.h"
 
 
-#define NGX_HTTP_XET_ARG_NONE         0
-#define NGX_HTTP_XET_ARG_HASH         1
-#define NGX_HTTP_XET_ARG_PREFIX_HASH  2
-#define NGX_HTTP_XET_ARG_HASH_NAME    3        /* two parts */
-#define NGX_HTTP_XET_ARG_NAME         4        /* one part, no hash */
+/* The first three are the number of parts behind the name. */
+
+typedef enum {
+    NGX_HTTP_XET_ARG_NONE = 0,
+    NGX_HTTP_XET_ARG_HASH,
+    NGX_HTTP_XET_ARG_PREFIX_HASH,
+    NGX_HTTP_XET_ARG_HASH_NAME,                /* two parts */
+    NGX_HTTP_XET_ARG_NAME                      /* one part, no hash */
+} ngx_http_xet_arg_e;
 
 
 /* What a route asks of a token. */
-#define NGX_HTTP_XET_ANY    0                  /* nothing */
-#define NGX_HTTP_XET_READS  1
-#define NGX_HTTP_XET_WRITES 2
+
+typedef enum {
+    NGX_HTTP_XET_ANY = 0,                      /* nothing */
+    NGX_HTTP_XET_READS,
+    NGX_HTTP_XET_WRITES
+} ngx_http_xet_scope_e;
 
 
 typedef struct {
     ngx_str_t                 name;
     ngx_uint_t                versions;
-    ngx_uint_t                args;
+    ngx_http_xet_arg_e        args;
     ngx_uint_t                methods;
-    ngx_uint_t                scope;
+    ngx_http_xet_scope_e      scope;
     ngx_http_xet_handler_pt   handler;
 } ngx_http_xet_route_t;
 
@@ -129,8 +136,8 @@ ngx_http_xet_api_handler(ngx_http_request_t *r)
             return ngx_http_xet_not_allowed(r, match->methods);
         }
 
-        return ngx_http_xet_refuse(r, NGX_HTTP_NOT_FOUND, "no_route",
-                                   "no such route");
+        return ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "no_route",
+                                  "no such route");
     }
 
     ctx->version = match->path.version;
@@ -138,14 +145,12 @@ ngx_http_xet_api_handler(ngx_http_request_t *r)
     rc = ngx_http_xet_parse_args(&match->path, route, &ctx->hash);
 
     if (rc == NGX_ABORT) {
-        return ngx_http_xet_refuse(r, NGX_HTTP_BAD_REQUEST, "invalid_prefix",
-                                   "malformed prefix");
+        return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_prefix",
+                                  "malformed prefix");
     }
 
     if (rc != NGX_OK) {
-        return ngx_http_xet_refuse(r, xet_status_http(XET_HASH_SYNTAX),
-                                   xet_status_code(XET_HASH_SYNTAX),
-                                   xet_status_text(XET_HASH_SYNTAX));
+        return ngx_http_xet_error_status(r, XET_HASH_SYNTAX);
     }
 
     if (!(r->method & (NGX_HTTP_POST|NGX_HTTP_PUT))) {
@@ -202,7 +207,7 @@ ngx_http_xet_route_match(const ngx_http_xet_route_t *route,
 
         name.len = p - name.data;
 
-    } else if (route->args != path->n) {
+    } else if ((ngx_uint_t) route->args != path->n) {
         return 0;
     }
 
@@ -476,16 +481,17 @@ ngx_http_xet_not_encoded(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_xet_refuse(r, NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
-                               "unsupported_content_encoding",
-                               "the body has a Content-Encoding");
+    return ngx_http_xet_error(r, NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
+                              "unsupported_content_encoding",
+                              "the body has a Content-Encoding");
 }
 
 
 static ngx_int_t
 ngx_http_xet_not_allowed(ngx_http_request_t *r, ngx_uint_t methods)
 {
-    u_char      *value, *p;
+    u_char      *p;
+    ngx_str_t    value;
     ngx_uint_t   i;
 
     static const struct {
@@ -499,26 +505,26 @@ ngx_http_xet_not_allowed(ngx_http_request_t *r, ngx_uint_t methods)
         { NGX_HTTP_DELETE, "DELETE" }
     };
 
-    value = ngx_pnalloc(r->pool, 64);
-    if (value == NULL) {
+    p = ngx_pnalloc(r->pool, 64);
+    if (p == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    p = value;
+    value.data = p;
 
     for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (methods & names[i].method) {
-            p = ngx_sprintf(p, "%s%s", (p == value) ? "" : ", ",
+            p = ngx_sprintf(p, "%s%s", (p == value.data) ? "" : ", ",
                             names[i].name);
         }
     }
 
-    *p = '\0';
+    value.len = p - value.data;
 
-    if (ngx_http_xet_header(r, "Allow", (char *) value) != NGX_OK) {
+    if (ngx_http_xet_header_add(r, "Allow", &value) == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_xet_refuse(r, NGX_HTTP_NOT_ALLOWED, "method_not_allowed",
-                               "the route has no such method");
+    return ngx_http_xet_error(r, NGX_HTTP_NOT_ALLOWED, "method_not_allowed",
+                              "the route has no such method");
 }

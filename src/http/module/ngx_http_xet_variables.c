@@ -12,9 +12,11 @@
 #include "ngx_http_xet_module.h"
 
 
-#define NGX_HTTP_XET_VAR_SUBJECT  0
-#define NGX_HTTP_XET_VAR_REPO     1
-#define NGX_HTTP_XET_VAR_SCOPE    2
+typedef enum {
+    NGX_HTTP_XET_VAR_SUBJECT = 0,
+    NGX_HTTP_XET_VAR_REPO,
+    NGX_HTTP_XET_VAR_SCOPE
+} ngx_http_xet_var_e;
 
 
 static ngx_int_t ngx_http_xet_variable_token(ngx_http_request_t *r,

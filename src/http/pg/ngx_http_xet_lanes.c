@@ -374,16 +374,6 @@ ngx_http_xet_lanes_bequeath(ngx_http_xet_pg_query_t *q,
 
 
 void
-ngx_http_xet_lanes_own(ngx_http_xet_pg_query_t *q)
-{
-    if (q->pg == NULL) {
-        ngx_memcpy(q->own, q->values[0], sizeof(q->own));
-        q->values[0] = (const char *) q->own;
-    }
-}
-
-
-void
 ngx_http_xet_lanes_stat(ngx_http_xet_lane_e id, ngx_http_xet_lane_stat_t *stat)
 {
     ngx_uint_t            i;

@@ -171,9 +171,6 @@ void ngx_http_xet_lanes_detach(ngx_http_xet_pg_query_t *q);
 ngx_int_t ngx_http_xet_lanes_bequeath(ngx_http_xet_pg_query_t *q,
     ngx_http_xet_pg_handler_pt handler, void *data);
 
-/* Copies the first parameter of q, 16 bytes, into q, if q still waits. */
-void ngx_http_xet_lanes_own(ngx_http_xet_pg_query_t *q);
-
 
 void ngx_http_xet_lanes_stat(ngx_http_xet_lane_e lane,
     ngx_http_xet_lane_stat_t *stat);

@@ -93,7 +93,6 @@ struct ngx_http_xet_pg_query_s {
 
     const char                     *values[NGX_HTTP_XET_PARAMS_MAX];
     int                             lengths[NGX_HTTP_XET_PARAMS_MAX];
-    u_char                          own[16];   /* a value no request owns */
 };
 
 

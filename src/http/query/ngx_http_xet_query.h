@@ -121,8 +121,10 @@ void ngx_http_xet_batch_destroy(ngx_http_xet_batch_t *b);
 /* Empties the arrays, after the batch was staged: the open file stays open. */
 void ngx_http_xet_batch_reset(ngx_http_xet_batch_t *b);
 
+
+
 /* Whether the batch is out of memory; to be called before it is sent. */
-ngx_int_t ngx_http_xet_batch_failed(ngx_http_xet_batch_t *b);
+ngx_uint_t ngx_http_xet_batch_failed(ngx_http_xet_batch_t *b);
 
 /* A file of the batch: open, then a call for each term in order, then close. */
 void ngx_http_xet_batch_open(ngx_http_xet_batch_t *b);
@@ -133,11 +135,7 @@ void ngx_http_xet_batch_close(ngx_http_xet_batch_t *b,
     const xet_shard_verifier_t *file, const u_char *sha256);
 
 
-/* The arrays in the order of the statements' parameters. */
-#define NGX_HTTP_XET_BATCH_ARRAYS  13
 
-ngx_http_xet_array_t *ngx_http_xet_batch_array(ngx_http_xet_batch_t *b,
-    ngx_uint_t i);
 
 
 /*
@@ -230,6 +228,9 @@ void ngx_http_xet_query_answer(ngx_http_request_t *r, ngx_int_t rc,
 /* Frees the rows, which otherwise stay until the next statement or the end. */
 void ngx_http_xet_query_release(ngx_http_request_t *r);
 
+/* How many rows the last statement gave. */
+ngx_uint_t ngx_http_xet_query_rows(ngx_http_xet_query_t *q);
+
 /* The first value of the first row, for statements with one number or bool. */
 int64_t ngx_http_xet_query_number(ngx_http_request_t *r);
 
@@ -303,7 +304,6 @@ typedef struct {
 ngx_int_t ngx_http_xet_query_files_terms(ngx_http_request_t *r,
     ngx_http_xet_array_t *files, ngx_uint_t first, uint64_t at,
     ngx_http_xet_query_handler_pt handler);
-ngx_uint_t ngx_http_xet_query_files_terms_n(ngx_http_request_t *r);
 void ngx_http_xet_query_files_terms_row(ngx_http_request_t *r, ngx_uint_t i,
     ngx_http_xet_file_row_t *row);
 
@@ -317,7 +317,6 @@ void ngx_http_xet_query_files_terms_row(ngx_http_request_t *r, ngx_uint_t i,
 ngx_int_t ngx_http_xet_query_xorb_slices(ngx_http_request_t *r,
     ngx_http_xet_slices_t *slices, ngx_uint_t hashes, ngx_uint_t lane,
     ngx_http_xet_query_handler_pt handler);
-ngx_uint_t ngx_http_xet_query_xorb_slices_n(ngx_http_xet_query_t *q);
 void ngx_http_xet_query_xorb_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_shard_slice_t *slice);
 
@@ -422,8 +421,6 @@ ngx_int_t ngx_http_xet_query_chunk_find(ngx_http_request_t *r,
  */
 ngx_int_t ngx_http_xet_query_chunk_find_rc(ngx_http_request_t *r, ngx_int_t rc);
 
-ngx_uint_t ngx_http_xet_query_chunk_find_n(ngx_http_xet_query_t *q);
-
 /* Fills xorb, which points into the rows; chunk_count is 0 if malformed. */
 void ngx_http_xet_query_chunk_find_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_xorb_list_t *xorb, ngx_uint_t *noted);
@@ -460,30 +457,27 @@ typedef struct {
 ngx_int_t ngx_http_xet_query_shard_doubts(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, const ngx_http_xet_doubt_t *from,
     ngx_http_xet_query_handler_pt handler);
-ngx_uint_t ngx_http_xet_query_shard_doubts_n(ngx_http_xet_query_t *q);
 ngx_uint_t ngx_http_xet_query_shard_doubts_row(ngx_http_xet_query_t *q,
     ngx_uint_t i, xet_hash_t *xorb, uint32_t *tag, uint64_t *size,
     ngx_http_xet_doubt_t *next);
 
 /*
  * Registers the files of the last batch and of all staged ones, in a single
- * transaction; new tells whether a file, or its place in the repo, was new.
+ * transaction; the number is 0 unless a file, or its place in the repo, was
+ * new.
  */
 ngx_int_t ngx_http_xet_query_shard_put(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
-#define ngx_http_xet_query_shard_put_new(r)                                   \
-    (ngx_http_xet_query_number(r) != 0)
+
 
 /* Records the SHA-256 of a file, 32 bytes, that was computed from its data. */
 ngx_int_t ngx_http_xet_query_file_prove(ngx_http_request_t *r,
     const xet_hash_t *file, const u_char *sha256,
     ngx_http_xet_query_handler_pt handler);
 
-/* Takes a file out of a repo; found tells whether the file was in the repo. */
+/* Takes a file out of a repo; the number is 0 for one that was not in it. */
 ngx_int_t ngx_http_xet_query_repo_forget(ngx_http_request_t *r, ngx_str_t *repo,
     const xet_hash_t *file, ngx_http_xet_query_handler_pt handler);
-#define ngx_http_xet_query_repo_forget_found(r)                               \
-    (ngx_http_xet_query_number(r) != 0)
 
 /* Drops what an upload has staged under its id; nobody waits for it. */
 void ngx_http_xet_query_shard_unstage(const u_char *id);
@@ -493,11 +487,10 @@ void ngx_http_xet_query_shard_unstage(const u_char *id);
 void ngx_http_xet_query_sweep(void);
 
 /*
- * Stores a report of a client; no request waits for that.  On NGX_OK what *t
- * points to is freed later, else it stays the caller's: NGX_BUSY when another
- * report is being stored or too many statements wait, NGX_ERROR without memory.
+ * Stores a copy of a client's report; no request waits for that.  The report is
+ * dropped when another one is being stored, or too many statements wait.
  */
-ngx_int_t ngx_http_xet_query_telemetry_put(xet_telemetry_t *t);
+void ngx_http_xet_query_telemetry_put(const xet_telemetry_t *t);
 
 
 #if (NGX_HTTP_XET_ZTENSOR)
@@ -524,13 +517,12 @@ void ngx_http_xet_query_zt_put(const xet_hash_t *file, uint64_t rules,
 ngx_int_t ngx_http_xet_query_zt_reports_get(ngx_http_request_t *r,
     const xet_hash_t *file, uint64_t rules, uint64_t first, uint64_t last,
     ngx_http_xet_query_handler_pt handler);
-ngx_uint_t ngx_http_xet_query_zt_reports_get_n(ngx_http_request_t *r);
 void ngx_http_xet_query_zt_reports_get_row(ngx_http_request_t *r, ngx_uint_t i,
     uint64_t *object, ngx_str_t *report);
 
 /*
- * Stores reports, as ngx_http_xet_query_zt_put() a verdict; takes the memory of
- * the arrays over in any case.
+ * Stores reports, as ngx_http_xet_query_zt_put() a verdict; destroys the arrays
+ * in any case.
  */
 void ngx_http_xet_query_zt_reports_put(const xet_hash_t *file, uint64_t rules,
     ngx_http_xet_array_t *objects, ngx_http_xet_array_t *reports);

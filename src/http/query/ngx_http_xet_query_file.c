@@ -10,6 +10,30 @@
 #include "ngx_http_xet_query_send.h"
 
 
+/*
+ * Sends a statement for the files of the request's repo, or where the request
+ * sees all of the store, the statement that looks at no repo.
+ */
+
+static ngx_int_t
+ngx_http_xet_query_seen(ngx_http_request_t *r, ngx_http_xet_params_t *p,
+    ngx_http_xet_stmt_e stmt, ngx_http_xet_stmt_e all,
+    ngx_http_xet_query_handler_pt handler)
+{
+    ngx_str_t  *repo;
+
+    repo = ngx_http_xet_repo(r);
+
+    if (repo == NULL) {
+        return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ, all, handler);
+    }
+
+    ngx_http_xet_params_bytes(p, repo->data, repo->len);
+
+    return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ, stmt, handler);
+}
+
+
 ngx_int_t
 ngx_http_xet_query_file_terms(ngx_http_request_t *r, const xet_hash_t *file,
     uint64_t first, uint64_t last, ngx_http_xet_query_handler_pt handler)
@@ -22,13 +46,8 @@ ngx_http_xet_query_file_terms(ngx_http_request_t *r, const xet_hash_t *file,
     ngx_http_xet_params_int8(p, ngx_min(first, NGX_MAX_OFF_T_VALUE));
     ngx_http_xet_params_int8(p, ngx_min(last, NGX_MAX_OFF_T_VALUE));
 
-    if (ngx_http_xet_repo(r) == NULL) {
-        return ngx_http_xet_send_file_terms_all(r, NGX_HTTP_XET_READ, handler);
-    }
-
-    ngx_http_xet_query_repo(r, p);
-
-    return ngx_http_xet_send_file_terms(r, NGX_HTTP_XET_READ, handler);
+    return ngx_http_xet_query_seen(r, p, ngx_http_xet_stmt_file_terms,
+                                   ngx_http_xet_stmt_file_terms_all, handler);
 }
 
 
@@ -36,14 +55,14 @@ void
 ngx_http_xet_query_file_terms_get(ngx_http_request_t *r,
     ngx_http_xet_terms_t *terms)
 {
-    ngx_http_xet_query_t  *q;
+    PGresult  *res;
 
-    q = ngx_http_xet_query_get(r);
+    res = ngx_http_xet_query_get(r)->res;
 
-    terms->size = ngx_http_xet_pg_int(q->res, 0, 0);
-    terms->n = ngx_http_xet_pg_rows(q->res);
+    terms->size = ngx_http_xet_pg_int(res, 0, 0);
+    terms->n = ngx_http_xet_pg_rows(res);
 
-    if (terms->n == 1 && ngx_http_xet_pg_null(q->res, 0, 2)) {
+    if (terms->n == 1 && ngx_http_xet_pg_null(res, 0, 2)) {
         terms->n = 0;
     }
 }
@@ -53,12 +72,12 @@ void
 ngx_http_xet_query_file_terms_row(ngx_http_request_t *r, ngx_uint_t i,
     uint64_t *first_offset, ngx_str_t *packed)
 {
-    ngx_http_xet_query_t  *q;
+    PGresult  *res;
 
-    q = ngx_http_xet_query_get(r);
+    res = ngx_http_xet_query_get(r)->res;
 
-    *first_offset = ngx_http_xet_pg_int(q->res, i, 1);
-    ngx_http_xet_pg_bytes(q->res, i, 2, packed);
+    *first_offset = ngx_http_xet_pg_int(res, i, 1);
+    ngx_http_xet_pg_bytes(res, i, 2, packed);
 }
 
 
@@ -73,13 +92,8 @@ ngx_http_xet_query_file_open(ngx_http_request_t *r, const xet_hash_t *file,
     ngx_http_xet_params_bytes(p, file->bytes, XET_HASH_LEN);
     ngx_http_xet_params_int8(p, ngx_min(at, NGX_MAX_OFF_T_VALUE));
 
-    if (ngx_http_xet_repo(r) == NULL) {
-        return ngx_http_xet_send_file_open_all(r, NGX_HTTP_XET_READ, handler);
-    }
-
-    ngx_http_xet_query_repo(r, p);
-
-    return ngx_http_xet_send_file_open(r, NGX_HTTP_XET_READ, handler);
+    return ngx_http_xet_query_seen(r, p, ngx_http_xet_stmt_file_open,
+                                   ngx_http_xet_stmt_file_open_all, handler);
 }
 
 
@@ -100,8 +114,6 @@ ngx_http_xet_query_file_open_get(ngx_http_request_t *r, ngx_int_t rc,
     open->sha256 = NULL;
     open->first_offset = ngx_http_xet_pg_int(res, 0, 2);
 
-    ngx_str_null(&open->packed);
-
     if (!ngx_http_xet_pg_null(res, 0, 1)) {
         ngx_http_xet_pg_bytes(res, 0, 1, &sha256);
 
@@ -112,9 +124,9 @@ ngx_http_xet_query_file_open_get(ngx_http_request_t *r, ngx_int_t rc,
         open->sha256 = sha256.data;
     }
 
-    if (!ngx_http_xet_pg_null(res, 0, 3)) {
-        ngx_http_xet_pg_bytes(res, 0, 3, &open->packed);
-    }
+    /* NULL, of an empty file, has no bytes */
+
+    ngx_http_xet_pg_bytes(res, 0, 3, &open->packed);
 
     return XET_OK;
 }
@@ -137,24 +149,8 @@ ngx_http_xet_query_files_terms(ngx_http_request_t *r,
     ngx_http_xet_params_int8(p, first + 1);
     ngx_http_xet_params_int8(p, at);
 
-    if (ngx_http_xet_repo(r) == NULL) {
-        return ngx_http_xet_send_files_terms_all(r, NGX_HTTP_XET_READ, handler);
-    }
-
-    ngx_http_xet_query_repo(r, p);
-
-    return ngx_http_xet_send_files_terms(r, NGX_HTTP_XET_READ, handler);
-}
-
-
-ngx_uint_t
-ngx_http_xet_query_files_terms_n(ngx_http_request_t *r)
-{
-    ngx_http_xet_query_t  *q;
-
-    q = ngx_http_xet_query_get(r);
-
-    return q->res ? ngx_http_xet_pg_rows(q->res) : 0;
+    return ngx_http_xet_query_seen(r, p, ngx_http_xet_stmt_files_terms,
+                                   ngx_http_xet_stmt_files_terms_all, handler);
 }
 
 

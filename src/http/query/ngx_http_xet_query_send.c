@@ -1,6 +1,7 @@
 
 /*
- * The one statement that a request may have in flight.
+ * The query of a request: the one statement that it may have in flight, and the
+ * ways to go on with the request when the rows are there.
  *
  * The rows of a statement stay in the query until the next statement, a
  * release, or the end of the request.  A request that dies detaches its
@@ -17,6 +18,42 @@ static void ngx_http_xet_query_result(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 static void ngx_http_xet_query_cleanup(void *data);
 static void ngx_http_xet_query_pool_cleanup(void *data);
+
+
+#define XET_STATEMENT(name, params, sql)  { #name, sql, params },
+
+const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
+#include "statements.def"
+    { NULL, NULL, 0 }
+};
+
+#undef XET_STATEMENT
+
+
+ngx_int_t
+ngx_http_xet_query_create(ngx_http_request_t *r)
+{
+    ngx_http_xet_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    if (ctx->query == NULL) {
+        ctx->query = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_query_t));
+    }
+
+    return ctx->query ? NGX_OK : NGX_ERROR;
+}
+
+
+ngx_http_xet_query_t *
+ngx_http_xet_query_get(ngx_http_request_t *r)
+{
+    ngx_http_xet_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    return ctx->query;
+}
 
 
 ngx_http_xet_params_t *
@@ -144,10 +181,8 @@ ngx_http_xet_query_pool_cleanup(void *data)
 {
     ngx_http_xet_query_t  *q = data;
 
-    if (q->res) {
-        ngx_http_xet_pg_clear(q->res);
-        q->res = NULL;
-    }
+    ngx_http_xet_pg_clear(q->res);
+    q->res = NULL;
 }
 
 
@@ -158,10 +193,10 @@ ngx_http_xet_query_release(ngx_http_request_t *r)
 }
 
 
-void
-ngx_http_xet_query_repo(ngx_http_request_t *r, ngx_http_xet_params_t *p)
+ngx_int_t
+ngx_http_xet_query_whose(ngx_http_request_t *r, ngx_http_xet_params_t *p)
 {
-    ngx_str_t  *repo;
+    ngx_str_t  *repo, subject;
 
     repo = ngx_http_xet_repo(r);
 
@@ -171,15 +206,6 @@ ngx_http_xet_query_repo(ngx_http_request_t *r, ngx_http_xet_params_t *p)
     } else {
         ngx_http_xet_params_null(p);
     }
-}
-
-
-ngx_int_t
-ngx_http_xet_query_whose(ngx_http_request_t *r, ngx_http_xet_params_t *p)
-{
-    ngx_str_t  subject;
-
-    ngx_http_xet_query_repo(r, p);
 
     subject = ngx_http_xet_subject(r);
 
@@ -205,4 +231,96 @@ ngx_http_xet_query_ping(ngx_http_request_t *r,
     (void) ngx_http_xet_query_params(r);
 
     return ngx_http_xet_send_ping(r, NGX_HTTP_XET_PING, handler);
+}
+
+
+xet_status_t
+ngx_http_xet_query_status(ngx_int_t rc, xet_status_t missing)
+{
+    switch (rc) {
+
+    case NGX_OK:
+        return XET_OK;
+
+    case NGX_AGAIN:
+        return XET_AGAIN;
+
+    case NGX_DECLINED:
+        return missing;
+
+    case NGX_BUSY:
+        return XET_DATABASE_AWAY;
+
+    default: /* NGX_ERROR, NGX_ABORT */
+        return XET_DATABASE;
+    }
+}
+
+
+ngx_int_t
+ngx_http_xet_query_error(ngx_http_request_t *r, ngx_int_t rc,
+    const char *code, const char *missing)
+{
+    if (rc == NGX_DECLINED && code) {
+        return ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, code, missing);
+    }
+
+    return ngx_http_xet_error_status(r, ngx_http_xet_query_status(rc,
+                                                             XET_DATABASE));
+}
+
+
+void
+ngx_http_xet_query_answer(ngx_http_request_t *r, ngx_int_t rc,
+    ngx_int_t (*rows)(ngx_http_request_t *r), const char *code,
+    const char *missing)
+{
+    if (rc == NGX_OK) {
+        rc = rows(r);
+
+        if (rc == NGX_AGAIN) {
+            return;
+        }
+
+    } else {
+        rc = ngx_http_xet_query_error(r, rc, code, missing);
+    }
+
+    ngx_http_finalize_request(r, rc);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_wait(ngx_http_request_t *r, ngx_int_t rc)
+{
+    if (rc != NGX_AGAIN) {
+        return ngx_http_xet_query_error(r, rc, NULL, NULL);
+    }
+
+    r->main->count++;
+    r->read_event_handler = ngx_http_test_reading;
+
+    return NGX_DONE;
+}
+
+
+ngx_int_t
+ngx_http_xet_query_asked(ngx_http_request_t *r, ngx_int_t rc)
+{
+    return (rc == NGX_AGAIN) ? NGX_AGAIN
+                             : ngx_http_xet_query_error(r, rc, NULL, NULL);
+}
+
+
+ngx_uint_t
+ngx_http_xet_query_rows(ngx_http_xet_query_t *q)
+{
+    return ngx_http_xet_pg_rows(q->res);
+}
+
+
+int64_t
+ngx_http_xet_query_number(ngx_http_request_t *r)
+{
+    return ngx_http_xet_pg_int(ngx_http_xet_query_get(r)->res, 0, 0);
 }

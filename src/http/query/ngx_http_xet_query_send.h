@@ -59,15 +59,12 @@ typedef enum {
  */
 ngx_http_xet_params_t *ngx_http_xet_query_params(ngx_http_request_t *r);
 
-/*
- * Adds the repo whose files the request may see as a parameter; SQL NULL for
- * all of the store.
- */
-void ngx_http_xet_query_repo(ngx_http_request_t *r, ngx_http_xet_params_t *p);
+
 
 /*
  * Adds two parameters, the repo and the subject of the request: a statement
- * records or looks up what these have uploaded.  NGX_ERROR without memory.
+ * records or looks up what these have uploaded.  The repo is SQL NULL where
+ * files belong to the store.  NGX_ERROR without memory.
  */
 ngx_int_t ngx_http_xet_query_whose(ngx_http_request_t *r,
     ngx_http_xet_params_t *p);
@@ -89,20 +86,43 @@ ngx_http_xet_send_##name(ngx_http_request_t *r, ngx_http_xet_lane_e lane,     \
 {                                                                             \
     return ngx_http_xet_query_send(r, lane, ngx_http_xet_stmt_##name,         \
                                    handler);                                  \
-}                                                                             \
-                                                                              \
-static ngx_inline ngx_http_xet_pg_query_t *                                   \
-ngx_http_xet_post_##name(ngx_http_xet_params_t *p,                            \
-    ngx_http_xet_pg_handler_pt handler, void *data)                           \
-{                                                                             \
-    return ngx_http_xet_lanes_send(NGX_HTTP_XET_WRITE,                        \
-               &ngx_http_xet_query_stmts[ngx_http_xet_stmt_##name], p,        \
-               handler, data);                                                \
 }
 
 #include "statements.def"
 
 #undef XET_STATEMENT
+
+
+/* A statement that no request waits for, in a pool of its own. */
+
+typedef struct {
+    ngx_pool_t             *pool;
+    ngx_http_xet_params_t   params;
+    ngx_uint_t              failed;            /* out of memory */
+} ngx_http_xet_post_t;
+
+
+/* NULL without memory. */
+ngx_http_xet_post_t *ngx_http_xet_query_post_create(void);
+
+/*
+ * Add a copy of bytes, or of an array, as the next parameter; data NULL is SQL
+ * NULL.  Numbers are added to post->params.
+ */
+void ngx_http_xet_query_post_bytes(ngx_http_xet_post_t *post,
+    const void *data, size_t len);
+void ngx_http_xet_query_post_array(ngx_http_xet_post_t *post,
+    ngx_http_xet_array_t *a);
+
+/*
+ * Queues the statement, which frees post in any case.  NGX_BUSY without memory,
+ * or where PostgreSQL can't take it.
+ */
+ngx_int_t ngx_http_xet_query_post(ngx_http_xet_post_t *post,
+    ngx_http_xet_stmt_e stmt);
+
+/* Whether too many statements wait for one that can be spared. */
+ngx_uint_t ngx_http_xet_query_post_busy(void);
 
 
 #endif /* _NGX_HTTP_XET_QUERY_SEND_H_INCLUDED_ */

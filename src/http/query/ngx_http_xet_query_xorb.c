@@ -1,7 +1,8 @@
 
 /*
  * Statements about xorbs: their chunk lists, read in slices, their rows, each
- * of which names the stored copy that it describes, and who may name them.
+ * of which names the stored copy that it describes, who may name them, and
+ * those that answer a dedup query.
  */
 
 #include "ngx_http_xet.h"
@@ -26,8 +27,51 @@ static ngx_uint_t ngx_http_xet_query_xorb_left(ngx_http_xet_query_t *q);
 static void ngx_http_xet_query_left_done(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 static void ngx_http_xet_query_left_job(void *data, ngx_log_t *log);
-static void ngx_http_xet_query_xorb_damaged_done(void *data, PGresult *res,
-    ngx_int_t rc, const char *sqlstate);
+
+
+void
+ngx_http_xet_slices_init(ngx_http_xet_slices_t *s)
+{
+    ngx_memzero(s, sizeof(ngx_http_xet_slices_t));
+
+    ngx_http_xet_array_init(&s->xorbs, NGX_HTTP_XET_OID_BYTEA);
+    ngx_http_xet_array_init(&s->starts, NGX_HTTP_XET_OID_INT4);
+    ngx_http_xet_array_init(&s->ends, NGX_HTTP_XET_OID_INT4);
+}
+
+
+void
+ngx_http_xet_slices_reset(ngx_http_xet_slices_t *s)
+{
+    ngx_http_xet_array_reset(&s->xorbs);
+    ngx_http_xet_array_reset(&s->starts);
+    ngx_http_xet_array_reset(&s->ends);
+
+    s->n = 0;
+    s->chunks = 0;
+}
+
+
+void
+ngx_http_xet_slices_destroy(ngx_http_xet_slices_t *s)
+{
+    ngx_http_xet_array_destroy(&s->xorbs);
+    ngx_http_xet_array_destroy(&s->starts);
+    ngx_http_xet_array_destroy(&s->ends);
+}
+
+
+void
+ngx_http_xet_slices_add(ngx_http_xet_slices_t *s, const xet_hash_t *xorb,
+    uint32_t start, uint32_t end)
+{
+    ngx_http_xet_array_bytes(&s->xorbs, xorb->bytes, XET_HASH_LEN);
+    ngx_http_xet_array_int4(&s->starts, (int32_t) start);
+    ngx_http_xet_array_int4(&s->ends, (int32_t) end);
+
+    s->n++;
+    s->chunks += end - start;
+}
 
 
 static ngx_http_xet_params_t *
@@ -98,13 +142,6 @@ ngx_http_xet_query_shard_slices_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     ngx_http_xet_query_xorb_slices_row(q, i, slice);
 
     slice->own = slice->known && ngx_http_xet_pg_int(q->res, i, 7) != 0;
-}
-
-
-ngx_uint_t
-ngx_http_xet_query_xorb_slices_n(ngx_http_xet_query_t *q)
-{
-    return ngx_http_xet_pg_rows(q->res);
 }
 
 
@@ -368,63 +405,6 @@ ngx_http_xet_query_xorb_damaged(ngx_http_request_t *r,
 }
 
 
-/* Takes the arrays' memory over: the statement may outlive the request. */
-
-void
-ngx_http_xet_query_xorb_damaged_tell(ngx_http_xet_damage_t *damage)
-{
-    ngx_http_xet_params_t   p;
-    ngx_http_xet_damage_t  *own;
-
-    if (damage->n == 0) {
-        return;
-    }
-
-    own = ngx_alloc(sizeof(ngx_http_xet_damage_t), ngx_cycle->log);
-
-    if (own == NULL || damage->xorbs.failed || damage->tags.failed) {
-
-        if (own) {
-            ngx_free(own);
-        }
-
-        ngx_http_xet_damage_destroy(damage);
-        ngx_http_xet_damage_init(damage);
-        return;
-    }
-
-    *own = *damage;
-
-    ngx_http_xet_damage_init(damage);
-
-    ngx_http_xet_params_init(&p);
-    ngx_http_xet_params_array(&p, &own->xorbs);
-    ngx_http_xet_params_array(&p, &own->tags);
-
-    if (ngx_http_xet_post_xorb_damaged(&p,
-                                       ngx_http_xet_query_xorb_damaged_done,
-                                       own)
-        == NULL)
-    {
-        ngx_http_xet_query_xorb_damaged_done(own, NULL, NGX_BUSY, NULL);
-    }
-}
-
-
-static void
-ngx_http_xet_query_xorb_damaged_done(void *data, PGresult *res, ngx_int_t rc,
-    const char *sqlstate)
-{
-    if (res) {
-        ngx_http_xet_pg_clear(res);
-    }
-
-    ngx_http_xet_damage_destroy(data);
-
-    ngx_free(data);
-}
-
-
 void
 ngx_http_xet_query_xorb_get_row(ngx_http_request_t *r,
     ngx_http_xet_copy_t *copy)
@@ -485,4 +465,117 @@ ngx_http_xet_query_xorb_grant_row(ngx_http_request_t *r,
     ngx_http_xet_query_xorb_get_row(r, copy);
 
     return ngx_http_xet_pg_int(ngx_http_xet_query_get(r)->res, 0, 3) != 0;
+}
+
+
+ngx_int_t
+ngx_http_xet_query_chunk_find(ngx_http_request_t *r, const xet_hash_t *chunk,
+    ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_params(r);
+
+    ngx_http_xet_params_bytes(p, chunk->bytes, XET_HASH_LEN);
+    ngx_http_xet_params_bool(p, ngx_http_xet_dedup_wide(r));
+
+    if (ngx_http_xet_query_whose(r, p) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_xet_send_chunk_find(r, NGX_HTTP_XET_DEDUP, handler);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_chunk_find_rc(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_query_t  *q;
+
+    q = ngx_http_xet_query_get(r);
+
+    if (rc == NGX_BUSY
+        && ngx_strcmp(q->sqlstate, NGX_HTTP_XET_PG_CANCELLED) == 0)
+    {
+        return NGX_DECLINED;
+    }
+
+    return rc;
+}
+
+
+void
+ngx_http_xet_query_chunk_find_row(ngx_http_xet_query_t *q, ngx_uint_t i,
+    xet_xorb_list_t *xorb, ngx_uint_t *noted)
+{
+    ngx_str_t  hash, hashes, raw, seen;
+
+    ngx_memzero(xorb, sizeof(xet_xorb_list_t));
+
+    ngx_http_xet_pg_bytes(q->res, i, 0, &hash);
+    ngx_http_xet_pg_bytes(q->res, i, 4, &hashes);
+    ngx_http_xet_pg_bytes(q->res, i, 5, &raw);
+
+    *noted = ngx_http_xet_pg_int(q->res, i, 6) != 0;
+
+    if (hash.len != XET_HASH_LEN
+        || hashes.len / XET_HASH_LEN != raw.len / 4)
+    {
+        return;
+    }
+
+    ngx_memcpy(xorb->hash.bytes, hash.data, XET_HASH_LEN);
+
+    xorb->chunk_count = (uint32_t) (raw.len / 4);
+    xorb->raw_size = (uint32_t) ngx_http_xet_pg_int(q->res, i, 2);
+    xorb->stored_size = (uint32_t) ngx_http_xet_pg_int(q->res, i, 3);
+    xorb->tag = (uint32_t) ngx_http_xet_pg_int(q->res, i, 7);
+    xorb->hashes = hashes.data;
+    xorb->raw_ends = raw.data;
+
+    if (!ngx_http_xet_pg_null(q->res, i, 8)) {
+        ngx_http_xet_pg_bytes(q->res, i, 8, &seen);
+
+        xorb->seen = seen.data;
+        xorb->seen_n = (uint32_t) (seen.len / XET_SEEN_LEN);
+    }
+}
+
+
+ngx_int_t
+ngx_http_xet_query_chunk_find_xorbs(ngx_http_xet_query_t *q,
+    ngx_http_xet_array_t *xorbs)
+{
+    ngx_uint_t       i, n, noted, all;
+    xet_xorb_list_t  xorb;
+
+    n = ngx_http_xet_query_rows(q);
+    all = 1;
+
+    for (i = 0; i < n; i++) {
+        ngx_http_xet_query_chunk_find_row(q, i, &xorb, &noted);
+
+        if (xorb.chunk_count == 0) {
+            return NGX_ERROR;
+        }
+
+        ngx_http_xet_array_bytes(xorbs, xorb.hash.bytes, XET_HASH_LEN);
+        all &= noted;
+    }
+
+    return all ? NGX_OK : NGX_DECLINED;
+}
+
+
+ngx_int_t
+ngx_http_xet_query_xorb_advertised(ngx_http_request_t *r,
+    ngx_http_xet_array_t *xorbs, ngx_http_xet_query_handler_pt handler)
+{
+    if (xorbs->failed) {
+        return NGX_ERROR;
+    }
+
+    ngx_http_xet_params_array(ngx_http_xet_query_params(r), xorbs);
+
+    return ngx_http_xet_send_xorb_advertised(r, NGX_HTTP_XET_WRITE, handler);
 }

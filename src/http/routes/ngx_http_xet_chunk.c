@@ -41,14 +41,15 @@ typedef struct {
 
 static void ngx_http_xet_chunk_cleanup(void *data);
 static void ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc);
-static ngx_int_t ngx_http_xet_chunk_answer(ngx_http_request_t *r,
-    ngx_http_xet_chunk_t *chunk);
+static ngx_int_t ngx_http_xet_chunk_answer(ngx_http_request_t *r);
 static void ngx_http_xet_chunk_advertised(ngx_http_request_t *r,
     ngx_int_t rc);
 static void ngx_http_xet_chunk_keys(ngx_http_request_t *r,
     ngx_http_xet_chunk_t *chunk);
 static void ngx_http_xet_chunk_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_chunk_done(ngx_http_request_t *r, void *data);
+static ngx_int_t ngx_http_xet_chunk_send(ngx_http_request_t *r,
+    ngx_http_xet_chunk_t *chunk);
 
 
 ngx_int_t
@@ -74,45 +75,34 @@ ngx_http_xet_chunk_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 static void
 ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_ctx_t    *ctx;
-    ngx_http_xet_chunk_t  *chunk;
-
     rc = ngx_http_xet_query_chunk_find_rc(r, rc);
 
-    if (rc != NGX_OK) {
-        ngx_http_finalize_request(r,
-            ngx_http_xet_query_error(r, rc, "chunk_not_found",
-                                     "no such chunk in the dedup index"));
-        return;
-    }
+    ngx_http_xet_query_answer(r, rc, ngx_http_xet_chunk_answer,
+                              "chunk_not_found",
+                              "no such chunk in the dedup index");
+}
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+static ngx_int_t
+ngx_http_xet_chunk_answer(ngx_http_request_t *r)
+{
+    ngx_int_t                  rc;
+    ngx_http_xet_ctx_t        *ctx;
+    ngx_http_xet_chunk_t      *chunk;
+    ngx_http_xet_main_conf_t  *xmcf;
 
     chunk = ngx_http_xet_state(r, sizeof(ngx_http_xet_chunk_t),
                                ngx_http_xet_chunk_cleanup);
     if (chunk == NULL) {
-        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
-        return;
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
     chunk->query = ctx->query;
 
     ngx_http_xet_array_init(&chunk->xorbs, NGX_HTTP_XET_OID_BYTEA);
     ngx_http_xet_damage_init(&chunk->damage);
-
-    rc = ngx_http_xet_chunk_answer(r, chunk);
-
-    if (rc != NGX_AGAIN) {
-        ngx_http_finalize_request(r, rc);
-    }
-}
-
-
-static ngx_int_t
-ngx_http_xet_chunk_answer(ngx_http_request_t *r, ngx_http_xet_chunk_t *chunk)
-{
-    ngx_int_t                  rc;
-    ngx_http_xet_main_conf_t  *xmcf;
 
     rc = ngx_http_xet_query_chunk_find_xorbs(chunk->query, &chunk->xorbs);
 
@@ -248,7 +238,7 @@ ngx_http_xet_chunk_job(void *data, ngx_log_t *log)
     xet_shard_build_section_end(b);
     f->xorbs_offset = b->size;
 
-    n = ngx_http_xet_query_chunk_find_n(chunk->query);
+    n = ngx_http_xet_query_rows(chunk->query);
 
     for (i = 0; i < n; i++) {
         ngx_http_xet_query_chunk_find_row(chunk->query, i, &xorb, &noted);
@@ -294,24 +284,29 @@ ngx_http_xet_chunk_done(ngx_http_request_t *r, void *data)
 
     ngx_http_xet_query_xorb_damaged_tell(&chunk->damage);
 
+    ngx_http_finalize_request(r, ngx_http_xet_chunk_send(r, chunk));
+}
+
+
+static ngx_int_t
+ngx_http_xet_chunk_send(ngx_http_request_t *r, ngx_http_xet_chunk_t *chunk)
+{
+    if (chunk->status == XET_STORE_DAMAGED) {
+        return ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "chunk_not_found",
+                                  "no such chunk in the dedup index");
+    }
+
     if (chunk->status != XET_OK) {
-        ngx_http_finalize_request(r,
-            (chunk->status == XET_STORE_DAMAGED)
-            ? ngx_http_xet_query_error(r, NGX_DECLINED, "chunk_not_found",
-                                       "no such chunk in the dedup index")
-            : ngx_http_xet_error_status(r, chunk->status));
-        return;
+        return ngx_http_xet_error_status(r, chunk->status);
     }
 
     if (ngx_http_xet_header(r, "Cache-Control", "private, max-age=3600")
         != NGX_OK
         || ngx_http_xet_header(r, "Vary", "Authorization") != NGX_OK)
     {
-        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
-        return;
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ngx_http_finalize_request(r,
-        ngx_http_xet_send(r, NGX_HTTP_OK, "application/octet-stream",
-                          &chunk->buf));
+    return ngx_http_xet_send(r, NGX_HTTP_OK, "application/octet-stream",
+                             &chunk->buf);
 }

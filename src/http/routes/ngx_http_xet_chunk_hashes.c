@@ -70,6 +70,7 @@ static xet_status_t ngx_http_xet_hashes_copy(ngx_http_request_t *r,
     ngx_http_xet_hashes_t *h, ngx_http_xet_terms_t *terms);
 static ngx_int_t ngx_http_xet_hashes_window(ngx_http_request_t *r);
 static void ngx_http_xet_hashes_sliced(ngx_http_request_t *r, ngx_int_t rc);
+static ngx_int_t ngx_http_xet_hashes_post(ngx_http_request_t *r);
 static void ngx_http_xet_hashes_job(void *data, ngx_log_t *log);
 static xet_status_t ngx_http_xet_hashes_feed(ngx_http_xet_hashes_t *h);
 static void ngx_http_xet_hashes_done(ngx_http_request_t *r, void *data);
@@ -323,25 +324,25 @@ ngx_http_xet_hashes_window(ngx_http_request_t *r)
 static void
 ngx_http_xet_hashes_sliced(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_ctx_t     *ctx;
-    ngx_http_xet_hashes_t  *h;
+    ngx_http_xet_query_answer(r, rc, ngx_http_xet_hashes_post, NULL, NULL);
+}
 
-    if (rc != NGX_OK) {
-        ngx_http_finalize_request(r,
-                                  ngx_http_xet_query_error(r, rc, NULL, NULL));
-        return;
-    }
+
+static ngx_int_t
+ngx_http_xet_hashes_post(ngx_http_request_t *r)
+{
+    ngx_http_xet_ctx_t  *ctx;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    h = ctx->route.hashes;
 
     if (ngx_http_xet_task_post(r, ngx_http_xet_hashes_job,
-                               ngx_http_xet_hashes_done, h)
+                               ngx_http_xet_hashes_done, ctx->route.hashes)
         != NGX_OK)
     {
-        ngx_http_finalize_request(r,
-            ngx_http_xet_error_status(r, XET_OVERLOADED));
+        return ngx_http_xet_error_status(r, XET_OVERLOADED);
     }
+
+    return NGX_AGAIN;
 }
 
 
@@ -377,7 +378,7 @@ ngx_http_xet_hashes_feed(ngx_http_xet_hashes_t *h)
     xet_shard_slice_t   slice;
     xet_windows_term_t  wt;
 
-    if (ngx_http_xet_query_xorb_slices_n(h->query) != h->window.n) {
+    if (ngx_http_xet_query_rows(h->query) != h->window.n) {
         return XET_INTERNAL;
     }
 
@@ -405,8 +406,6 @@ ngx_http_xet_hashes_feed(ngx_http_xet_hashes_t *h)
         wt.verification = NULL;
 
         rc = xet_windows_add(&h->windows, &wt);
-
-        /* a client sends the whole file then */
 
         if (h->windows.gap.over
             || h->windows.nverifications > NGX_HTTP_XET_CLEAN_MAX)

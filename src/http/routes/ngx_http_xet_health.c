@@ -41,8 +41,7 @@ ngx_http_xet_health_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 ngx_int_t
 ngx_http_xet_live_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 {
-    return ngx_http_xet_send_literal(r, NGX_HTTP_OK, "application/json",
-                                     "{\"status\":\"ok\"}");
+    return ngx_http_xet_send_literal(r, "{\"status\":\"ok\"}");
 }
 
 

@@ -1,12 +1,41 @@
 
 /*
- * GET reconstructions/{file}, v1 and v2.
+ * GET reconstructions/{file}, v1 and v2, by the recon service; and GET
+ * reconstructions?file_id=...&file_id=...: several whole files in one answer,
+ * where files that are not here are left out.
+ *
+ *     batch     arguments -> the first window of the terms of all files
+ *     queried   the terms of the window are added to one plan; while there
+ *               are further windows: room in the plan, the next window; at
+ *               the end: the plan service sends the answer
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_download.h"
+#include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
+
+
+struct ngx_http_xet_batch_req_s {
+    xet_hash_t             *hashes;            /* as asked, each once */
+    ngx_uint_t              n;
+    ngx_http_xet_array_t    files;
+    ngx_uint_t              file;              /* in hashes; n: no row yet */
+    xet_plan_t              plan;
+    ngx_pool_t             *pool;
+};
+
+
+static void ngx_http_xet_batch_cleanup(void *data);
+static const char *ngx_http_xet_batch_args(ngx_http_request_t *r,
+    ngx_http_xet_batch_req_t *b);
+static const char *ngx_http_xet_batch_add(ngx_http_xet_batch_req_t *b,
+    u_char *value, size_t len, ngx_uint_t max);
+static ngx_int_t ngx_http_xet_batch_ask(ngx_http_request_t *r);
+static void ngx_http_xet_batch_queried(ngx_http_request_t *r, ngx_int_t rc);
+static xet_status_t ngx_http_xet_batch_add_rows(ngx_http_request_t *r,
+    ngx_http_xet_batch_req_t *b, ngx_uint_t n);
 
 
 ngx_int_t
@@ -37,4 +66,266 @@ ngx_http_xet_reconstruction_handler(ngx_http_request_t *r,
     rc = ngx_http_xet_recon_send(r, &ctx->hash, &want);
 
     return (rc == NGX_AGAIN) ? ngx_http_xet_query_wait(r, rc) : rc;
+}
+
+
+ngx_int_t
+ngx_http_xet_batch_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
+{
+    ngx_int_t                  rc;
+    const char                *fault;
+    xet_status_t               status;
+    ngx_http_xet_loc_conf_t   *xlcf;
+    ngx_http_xet_batch_req_t  *b;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    b = ngx_http_xet_state(r, sizeof(ngx_http_xet_batch_req_t),
+                           ngx_http_xet_batch_cleanup);
+    if (b == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->route.batch = b;
+
+    ngx_http_xet_array_init(&b->files, NGX_HTTP_XET_OID_BYTEA);
+
+    b->pool = ngx_create_pool(16 * 1024, ngx_cycle->log);
+    b->hashes = ngx_palloc(r->pool, xlcf->batch_max * sizeof(xet_hash_t));
+
+    if (b->pool == NULL || b->hashes == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    fault = ngx_http_xet_batch_args(r, b);
+
+    if (fault) {
+        return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_argument",
+                                  fault);
+    }
+
+    status = xet_plan_init_files(&b->plan, ngx_http_xet_alloc, b->pool, b->n);
+
+    if (status != XET_OK) {
+        return ngx_http_xet_error_status(r, status);
+    }
+
+    b->file = b->n;
+
+    rc = ngx_http_xet_query_files_terms(r, &b->files, 0, 0,
+                                        ngx_http_xet_batch_queried);
+
+    return ngx_http_xet_query_wait(r, rc);
+}
+
+
+static void
+ngx_http_xet_batch_cleanup(void *data)
+{
+    ngx_http_xet_batch_req_t *b = data;
+
+    ngx_http_xet_array_destroy(&b->files);
+
+    if (b->pool) {
+        ngx_destroy_pool(b->pool);
+    }
+}
+
+
+/* Parses the arguments; returns what is wrong with them, or NULL. */
+
+static const char *
+ngx_http_xet_batch_args(ngx_http_request_t *r, ngx_http_xet_batch_req_t *b)
+{
+    u_char                   *p, *last, *end;
+    const char               *fault;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    static const u_char  name[] = "file_id=";
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    end = r->args.data + r->args.len;
+
+    for (p = r->args.data; p < end; p = last + 1) {
+
+        last = ngx_strlchr(p, end, '&');
+        if (last == NULL) {
+            last = end;
+        }
+
+        if ((size_t) (last - p) < sizeof(name) - 1
+            || ngx_memcmp(p, name, sizeof(name) - 1) != 0)
+        {
+            return "only \"file_id\" is expected";
+        }
+
+        p += sizeof(name) - 1;
+
+        fault = ngx_http_xet_batch_add(b, p, last - p, xlcf->batch_max);
+
+        if (fault) {
+            return fault;
+        }
+    }
+
+    return b->n ? NULL : "a \"file_id\" is required";
+}
+
+
+static const char *
+ngx_http_xet_batch_add(ngx_http_xet_batch_req_t *b, u_char *value, size_t len,
+    ngx_uint_t max)
+{
+    ngx_uint_t  i;
+    xet_hash_t  hash;
+
+    if (xet_hash_parse(&hash, value, len) != XET_OK) {
+        return xet_status_text(XET_HASH_SYNTAX);
+    }
+
+    for (i = 0; i < b->n; i++) {
+        if (xet_hash_equal(&b->hashes[i], &hash)) {
+            return NULL;
+        }
+    }
+
+    if (b->n == max) {
+        return "too many files in one request";
+    }
+
+    b->hashes[b->n++] = hash;
+
+    ngx_http_xet_array_bytes(&b->files, hash.bytes, XET_HASH_LEN);
+
+    return NULL;
+}
+
+
+/*
+ * Asks for the next window: from the end of the last term on, or, where that
+ * term completes its file, from the next file on.
+ */
+
+static ngx_int_t
+ngx_http_xet_batch_ask(ngx_http_request_t *r)
+{
+    uint64_t                   at;
+    ngx_int_t                  rc;
+    ngx_uint_t                 first;
+    ngx_http_xet_ctx_t        *ctx;
+    ngx_http_xet_batch_req_t  *b;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    b = ctx->route.batch;
+
+    first = b->file;
+    at = b->plan.position;
+
+    if (at >= b->plan.want.end) {
+        first++;
+        at = 0;
+    }
+
+    rc = ngx_http_xet_query_files_terms(r, &b->files, first, at,
+                                        ngx_http_xet_batch_queried);
+
+    return ngx_http_xet_query_asked(r, rc);
+}
+
+
+static void
+ngx_http_xet_batch_queried(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_uint_t                 n;
+    xet_status_t               status;
+    ngx_http_xet_ctx_t        *ctx;
+    ngx_http_xet_batch_req_t  *b;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    b = ctx->route.batch;
+
+    /* NGX_DECLINED: none of the files that are still to come is here */
+
+    if (rc != NGX_OK && rc != NGX_DECLINED) {
+        ngx_http_finalize_request(r,
+                                  ngx_http_xet_query_error(r, rc, NULL, NULL));
+        return;
+    }
+
+    n = ngx_http_xet_query_rows(ctx->query);
+
+    status = ngx_http_xet_batch_add_rows(r, b, n);
+
+    ngx_http_xet_query_release(r);
+
+    if (status == XET_OK && n < NGX_HTTP_XET_TERMS_ROWS) {
+        status = ngx_http_xet_plan_bound(r, &b->plan);
+    }
+
+    if (status != XET_OK) {
+        rc = ngx_http_xet_error_status(r, status);
+
+    } else if (n == NGX_HTTP_XET_TERMS_ROWS) {
+        rc = ngx_http_xet_plan_next(r, &b->plan, b->pool,
+                                    ngx_http_xet_batch_ask);
+
+    } else {
+        rc = ngx_http_xet_plan_send(r, &b->plan, XET_PLAN_BATCH);
+    }
+
+    if (rc != NGX_AGAIN) {
+        ngx_http_finalize_request(r, rc);
+    }
+}
+
+
+static xet_status_t
+ngx_http_xet_batch_add_rows(ngx_http_request_t *r,
+    ngx_http_xet_batch_req_t *b, ngx_uint_t n)
+{
+    ngx_uint_t               i, inside;
+    xet_status_t             rc;
+    ngx_http_xet_file_row_t  row;
+
+    /*
+     * A window that begins inside a file goes on where the one before it has
+     * ended, else the file has other terms by now, or is not seen any more.
+     */
+
+    inside = b->plan.nfiles && b->plan.position < b->plan.want.end;
+
+    rc = (inside && n == 0) ? XET_PLAN_CHANGED : XET_OK;
+
+    for (i = 0; i < n && rc == XET_OK; i++) {
+        ngx_http_xet_query_files_terms_row(r, i, &row);
+
+        if (inside && i == 0
+            && (row.file != b->file
+                || (row.packed.len
+                    && row.first_offset < b->plan.position)))
+        {
+            return XET_PLAN_CHANGED;
+        }
+
+        if (row.file >= b->n) {
+            return XET_INTERNAL;
+        }
+
+        if (row.file != b->file) {
+            b->file = row.file;
+
+            rc = xet_plan_file(&b->plan, &b->hashes[b->file], row.size);
+            if (rc != XET_OK) {
+                break;
+            }
+        }
+
+        if (row.packed.len) {
+            rc = xet_plan_add(&b->plan, row.packed.data, row.packed.len,
+                              row.first_offset);
+        }
+    }
+
+    return rc;
 }

@@ -42,12 +42,10 @@ static void ngx_http_xet_shard_registered(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_uint_t new);
 static void ngx_http_xet_shard_progress(ngx_http_request_t *r,
     ngx_http_xet_stage_e stage, uint64_t verified, uint64_t total);
-static void ngx_http_xet_shard_v2_registered(ngx_http_request_t *r,
-    ngx_int_t rc, xet_status_t status, ngx_uint_t new);
 static ngx_int_t ngx_http_xet_shard_status(ngx_http_request_t *r,
     ngx_int_t rc, xet_status_t status, ngx_uint_t new);
 static ngx_int_t ngx_http_xet_shard_frame(ngx_http_request_t *r,
-    ngx_http_xet_shard_t *shard, ngx_int_t rc, xet_status_t status,
+    ngx_http_xet_frames_t *frames, ngx_int_t rc, xet_status_t status,
     ngx_uint_t new);
 
 
@@ -140,7 +138,6 @@ ngx_http_xet_shard_body_done(ngx_http_request_t *r, void *data,
 {
     ngx_http_xet_shard_t *shard = data;
 
-    ngx_uint_t                proof;
     xet_shard_parser_t       *p;
     ngx_http_xet_loc_conf_t  *xlcf;
 
@@ -150,29 +147,25 @@ ngx_http_xet_shard_body_done(ngx_http_request_t *r, void *data,
     }
 
     p = &shard->parser;
-    proof = ngx_http_xet_proof(r);
 
-    if (shard->frames == NULL) {
-        ngx_http_xet_register(r, shard->spool, p->files_end, p->terms, proof,
-                              NULL, ngx_http_xet_shard_registered);
-        return;
+    if (shard->frames) {
+        xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+        if (ngx_http_xet_frames_start(r, shard->frames,
+                                      NGX_HTTP_XET_SHARD_DELAY, xlcf->progress)
+            != NGX_OK)
+        {
+            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+            return;
+        }
+
+        ngx_http_xet_shard_progress(r, NGX_HTTP_XET_VALIDATING, 0, p->terms);
     }
 
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
-
-    if (ngx_http_xet_frames_start(r, shard->frames, NGX_HTTP_XET_SHARD_DELAY,
-                                  xlcf->progress)
-        != NGX_OK)
-    {
-        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
-        return;
-    }
-
-    ngx_http_xet_shard_progress(r, NGX_HTTP_XET_VALIDATING, 0, p->terms);
-
-    ngx_http_xet_register(r, shard->spool, p->files_end, p->terms, proof,
-                          ngx_http_xet_shard_progress,
-                          ngx_http_xet_shard_v2_registered);
+    ngx_http_xet_register(r, shard->spool, p->files_end, p->terms,
+                          ngx_http_xet_proof(r),
+                          shard->frames ? ngx_http_xet_shard_progress : NULL,
+                          ngx_http_xet_shard_registered);
 }
 
 
@@ -188,31 +181,19 @@ ngx_http_xet_shard_progress(ngx_http_request_t *r, ngx_http_xet_stage_e stage,
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     shard = ctx->route.shard;
 
-    force = 0;
-
-    switch (stage) {
-
-    case NGX_HTTP_XET_VALIDATING:
+    if (stage == NGX_HTTP_XET_VALIDATING) {
         p = ngx_slprintf(frame, frame + sizeof(frame),
                          "{\"type\":\"validating\",\"verified\":%uL,"
                          "\"total\":%uL}\n", verified, total);
-        break;
 
-    case NGX_HTTP_XET_STAGING:
-        p = ngx_cpymem(frame, "{\"type\":\"committing\","
-                              "\"stage\":\"uploading\"}\n",
-                       sizeof("{\"type\":\"committing\","
-                              "\"stage\":\"uploading\"}\n") - 1);
-        break;
-
-    default: /* NGX_HTTP_XET_COMMITTING */
-        p = ngx_cpymem(frame, "{\"type\":\"committing\","
-                              "\"stage\":\"syncing\"}\n",
-                       sizeof("{\"type\":\"committing\","
-                              "\"stage\":\"syncing\"}\n") - 1);
-        force = shard->frames->begun;
-        break;
+    } else {
+        p = ngx_slprintf(frame, frame + sizeof(frame),
+                         "{\"type\":\"committing\",\"stage\":\"%s\"}\n",
+                         (stage == NGX_HTTP_XET_STAGING) ? "uploading"
+                                                         : "syncing");
     }
+
+    force = (stage == NGX_HTTP_XET_COMMITTING && shard->frames->begun);
 
     ngx_http_xet_frames_put(shard->frames, frame, p - frame, force);
 }
@@ -222,8 +203,27 @@ static void
 ngx_http_xet_shard_registered(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_uint_t new)
 {
-    ngx_http_finalize_request(r, ngx_http_xet_shard_status(r, rc, status,
-                                                           new));
+    ngx_http_xet_ctx_t     *ctx;
+    ngx_http_xet_shard_t   *shard;
+    ngx_http_xet_frames_t  *frames;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    shard = ctx->route.shard;
+    frames = shard->frames;
+
+    if (frames && (rc == NGX_OK || frames->begun)) {
+        rc = ngx_http_xet_shard_frame(r, frames, rc, status, new);
+
+    } else {
+
+        if (frames) {
+            ngx_http_xet_frames_drop(frames);
+        }
+
+        rc = ngx_http_xet_shard_status(r, rc, status, new);
+    }
+
+    ngx_http_finalize_request(r, rc);
 }
 
 
@@ -241,36 +241,13 @@ ngx_http_xet_shard_status(ngx_http_request_t *r, ngx_int_t rc,
         return ngx_http_xet_query_error(r, rc, NULL, NULL);
     }
 
-    return ngx_http_xet_send_literal(r, NGX_HTTP_OK, "application/json",
-                                     new ? "{\"result\":1}"
-                                         : "{\"result\":0}");
-}
-
-
-static void
-ngx_http_xet_shard_v2_registered(ngx_http_request_t *r, ngx_int_t rc,
-    xet_status_t status, ngx_uint_t new)
-{
-    ngx_http_xet_ctx_t    *ctx;
-    ngx_http_xet_shard_t  *shard;
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    shard = ctx->route.shard;
-
-    if (rc != NGX_OK && !shard->frames->begun) {
-        ngx_http_xet_frames_drop(shard->frames);
-        rc = ngx_http_xet_shard_status(r, rc, status, new);
-
-    } else {
-        rc = ngx_http_xet_shard_frame(r, shard, rc, status, new);
-    }
-
-    ngx_http_finalize_request(r, rc);
+    return ngx_http_xet_send_literal(r, new ? "{\"result\":1}"
+                                            : "{\"result\":0}");
 }
 
 
 static ngx_int_t
-ngx_http_xet_shard_frame(ngx_http_request_t *r, ngx_http_xet_shard_t *shard,
+ngx_http_xet_shard_frame(ngx_http_request_t *r, ngx_http_xet_frames_t *frames,
     ngx_int_t rc, xet_status_t status, ngx_uint_t new)
 {
     u_char       frame[NGX_HTTP_XET_FRAME_MAX], *p;
@@ -281,7 +258,7 @@ ngx_http_xet_shard_frame(ngx_http_request_t *r, ngx_http_xet_shard_t *shard,
         p = ngx_slprintf(frame, frame + sizeof(frame),
                          "{\"type\":\"result\",\"result\":%ui}\n", new);
 
-        return ngx_http_xet_frames_end(shard->frames, frame, p - frame);
+        return ngx_http_xet_frames_end(frames, frame, p - frame);
     }
 
     /* a fault of the shard is final; a failure of the server may pass */
@@ -304,5 +281,5 @@ ngx_http_xet_shard_frame(ngx_http_request_t *r, ngx_http_xet_shard_t *shard,
                      "\"retryable\":%s}\n",
                      text, retryable ? "true" : "false");
 
-    return ngx_http_xet_frames_end(shard->frames, frame, p - frame);
+    return ngx_http_xet_frames_end(frames, frame, p - frame);
 }

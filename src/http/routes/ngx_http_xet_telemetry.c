@@ -47,8 +47,7 @@ ngx_http_xet_telemetry_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
             return rc;
         }
 
-        return ngx_http_xet_send_literal(r, NGX_HTTP_OK, "application/json",
-                                         "{}");
+        return ngx_http_xet_send_literal(r, "{}");
     }
 
     t = ngx_http_xet_state(r, sizeof(ngx_http_xet_telemetry_t),
@@ -135,10 +134,7 @@ ngx_http_xet_telemetry_body_done(ngx_http_request_t *r, void *data,
         return;
     }
 
-    if (ngx_http_xet_query_telemetry_put(&t->report) == NGX_OK) {
-        t->parsed = 0;
-    }
+    ngx_http_xet_query_telemetry_put(&t->report);
 
-    ngx_http_finalize_request(r,
-        ngx_http_xet_send_literal(r, NGX_HTTP_OK, "application/json", "{}"));
+    ngx_http_finalize_request(r, ngx_http_xet_send_literal(r, "{}"));
 }

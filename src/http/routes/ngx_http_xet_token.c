@@ -221,30 +221,28 @@ static ngx_int_t
 ngx_http_xet_token_send(ngx_http_request_t *r, ngx_str_t *url, u_char *token,
     size_t len, uint64_t exp)
 {
-    u_char      *p, *cas, *jwt, *expires;
-    xet_buf_t    b;
-    xet_json_t   j;
+    u_char     *p;
+    ngx_str_t   jwt, expires;
+    xet_buf_t   b;
+    xet_json_t  j;
 
-    cas = ngx_pnalloc(r->pool, url->len + 1);
-    jwt = ngx_pnalloc(r->pool, len + 1);
-    expires = ngx_pnalloc(r->pool, NGX_INT64_LEN + 1);
-
-    if (cas == NULL || jwt == NULL || expires == NULL) {
+    p = ngx_pnalloc(r->pool, len + NGX_INT64_LEN);
+    if (p == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ngx_cpystrn(cas, url->data, url->len + 1);
+    jwt.data = p;
+    jwt.len = len;
 
-    p = ngx_cpymem(jwt, token, len);
-    *p = '\0';
+    p = ngx_cpymem(p, token, len);
 
-    *ngx_sprintf(expires, "%uL", exp) = '\0';
+    expires.data = p;
+    expires.len = ngx_sprintf(p, "%uL", exp) - p;
 
-    if (ngx_http_xet_header(r, "X-Xet-Cas-Url", (char *) cas) != NGX_OK
-        || ngx_http_xet_header(r, "X-Xet-Access-Token", (char *) jwt)
-           != NGX_OK
-        || ngx_http_xet_header(r, "X-Xet-Token-Expiration", (char *) expires)
-           != NGX_OK
+    if (ngx_http_xet_header_add(r, "X-Xet-Cas-Url", url) == NULL
+        || ngx_http_xet_header_add(r, "X-Xet-Access-Token", &jwt) == NULL
+        || ngx_http_xet_header_add(r, "X-Xet-Token-Expiration", &expires)
+           == NULL
         || ngx_http_xet_header(r, "Cache-Control", "private, no-store")
            != NGX_OK)
     {
@@ -260,7 +258,7 @@ ngx_http_xet_token_send(ngx_http_request_t *r, ngx_str_t *url, u_char *token,
     xet_json_key(&j, "exp");
     xet_json_u64(&j, exp);
     xet_json_key(&j, "accessToken");
-    xet_json_string(&j, jwt, len);
+    xet_json_string(&j, jwt.data, len);
     xet_json_object_end(&j);
 
     return ngx_http_xet_send(r, NGX_HTTP_OK, "application/json", &b);

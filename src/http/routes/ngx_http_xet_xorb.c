@@ -1,12 +1,14 @@
 
 /*
- * POST, HEAD and GET xorbs/{prefix}/{xorb}.
+ * POST, HEAD and GET xorbs/{prefix}/{xorb}, and POST xorb-grants/…, which asks
+ * whether a xorb has to be sent.
  *
  *     POST   handler -> feed (thread, for each piece of the body: verify,
  *            write) -> feed with the last piece: verdict, fdatasync, name,
  *            fsync of the folder -> body_done -> the row in PostgreSQL, by
  *            the keep service -> 200
  *     HEAD   handler -> the row -> head_job: is the copy there -> 200
+ *     grant  as HEAD, but -> advertised -> 200, once per xorb and day
  *     GET    handler -> the row -> the data location
  *
  * Bytes are durable before the row is written, and the row is committed
@@ -34,14 +36,17 @@ typedef struct {
 } ngx_http_xet_xorb_t;
 
 
-/* The state of HEAD and GET. */
+/* The state of those that ask for a xorb which is there already. */
 
 struct ngx_http_xet_xorb_head_s {
     xet_hash_t              hash;
     ngx_str_t               store;
     ngx_http_xet_copy_t     copy;
     ngx_http_xet_damage_t   damage;
-    xet_status_t            status;
+    ngx_http_xet_array_t    xorbs;             /* to be advertised */
+    xet_status_t            status;            /* of the job */
+    unsigned                grant:1;           /* not HEAD or GET */
+    unsigned                noted:1;           /* on record as advertised */
 };
 
 
@@ -54,15 +59,23 @@ static void ngx_http_xet_xorb_body_done(ngx_http_request_t *r, void *data,
     xet_status_t status);
 static void ngx_http_xet_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_uint_t new);
-static ngx_int_t ngx_http_xet_xorb_query(ngx_http_request_t *r,
-    ngx_http_xet_ctx_t *ctx, ngx_http_xet_query_handler_pt handler);
+static ngx_http_xet_xorb_head_t *ngx_http_xet_xorb_head_create(
+    ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx);
 static void ngx_http_xet_xorb_head_cleanup(void *data);
 static void ngx_http_xet_xorb_get_queried(ngx_http_request_t *r,
     ngx_int_t rc);
+static ngx_int_t ngx_http_xet_xorb_get_known(ngx_http_request_t *r);
 static void ngx_http_xet_xorb_head_queried(ngx_http_request_t *r,
     ngx_int_t rc);
+static ngx_int_t ngx_http_xet_xorb_head_known(ngx_http_request_t *r);
 static void ngx_http_xet_xorb_head_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_xorb_head_done(ngx_http_request_t *r, void *data);
+static ngx_int_t ngx_http_xet_xorb_missing(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_grant_answer(ngx_http_request_t *r,
+    ngx_http_xet_xorb_head_t *x);
+static void ngx_http_xet_grant_advertised(ngx_http_request_t *r,
+    ngx_int_t rc);
+static ngx_int_t ngx_http_xet_grant_send(ngx_http_request_t *r);
 
 
 ngx_int_t
@@ -189,13 +202,9 @@ ngx_http_xet_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
     } else if (rc != NGX_OK) {
         rc = ngx_http_xet_query_error(r, rc, NULL, NULL);
 
-    } else if (new) {
-        rc = ngx_http_xet_send_literal(r, NGX_HTTP_OK, "application/json",
-                                       "{\"was_inserted\":true}");
-
     } else {
-        rc = ngx_http_xet_send_literal(r, NGX_HTTP_OK, "application/json",
-                                       "{\"was_inserted\":false}");
+        rc = ngx_http_xet_send_literal(r, new ? "{\"was_inserted\":true}"
+                                              : "{\"was_inserted\":false}");
     }
 
     ngx_http_finalize_request(r, rc);
@@ -210,6 +219,8 @@ ngx_http_xet_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
 ngx_int_t
 ngx_http_xet_xorb_get_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 {
+    ngx_int_t  rc;
+
     if (ngx_http_xet_repo(r)) {
 
         /* the xorb may hold chunks of other repos' files */
@@ -219,61 +230,27 @@ ngx_http_xet_xorb_get_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
                                   "reconstructions");
     }
 
-    return ngx_http_xet_xorb_query(r, ctx, ngx_http_xet_xorb_get_queried);
-}
-
-
-static ngx_int_t
-ngx_http_xet_xorb_query(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx,
-    ngx_http_xet_query_handler_pt handler)
-{
-    ngx_int_t                  rc;
-    ngx_http_xet_main_conf_t  *xmcf;
-    ngx_http_xet_xorb_head_t  *x;
-
-    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
-
-    x = ngx_http_xet_state(r, sizeof(ngx_http_xet_xorb_head_t),
-                           ngx_http_xet_xorb_head_cleanup);
-    if (x == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    ngx_http_xet_damage_init(&x->damage);
-
-    ctx->route.xorb_head = x;
-
-    x->hash = ctx->hash;
-    x->store = xmcf->store;
-
-    rc = ngx_http_xet_query_xorb_get(r, &x->hash, handler);
+    rc = ngx_http_xet_query_xorb_get(r, &ctx->hash,
+                                     ngx_http_xet_xorb_get_queried);
 
     return ngx_http_xet_query_wait(r, rc);
 }
 
 
 static void
-ngx_http_xet_xorb_head_cleanup(void *data)
+ngx_http_xet_xorb_get_queried(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_xorb_head_t *x = data;
-
-    ngx_http_xet_damage_destroy(&x->damage);
+    ngx_http_xet_query_answer(r, rc, ngx_http_xet_xorb_get_known,
+                              "xorb_not_found", "no such xorb");
 }
 
 
-static void
-ngx_http_xet_xorb_get_queried(ngx_http_request_t *r, ngx_int_t rc)
+static ngx_int_t
+ngx_http_xet_xorb_get_known(ngx_http_request_t *r)
 {
     ngx_str_t             uri, args;
     ngx_http_xet_ctx_t   *ctx;
     ngx_http_xet_copy_t   copy;
-
-    if (rc != NGX_OK) {
-        ngx_http_finalize_request(r,
-            ngx_http_xet_query_error(r, rc, "xorb_not_found",
-                                     "no such xorb"));
-        return;
-    }
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
@@ -282,27 +259,114 @@ ngx_http_xet_xorb_get_queried(ngx_http_request_t *r, ngx_int_t rc)
     if (ngx_http_xet_url_internal(r, &ctx->hash, copy.tag, &uri, &args)
         != NGX_OK)
     {
-        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
-        return;
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     /* the redirect has a reference of its own; the waiting one ends here */
 
     (void) ngx_http_internal_redirect(r, &uri, &args);
 
-    ngx_http_finalize_request(r, NGX_DONE);
+    return NGX_DONE;
 }
 
 
 ngx_int_t
 ngx_http_xet_xorb_head_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 {
-    return ngx_http_xet_xorb_query(r, ctx, ngx_http_xet_xorb_head_queried);
+    ngx_int_t                  rc;
+    ngx_http_xet_xorb_head_t  *x;
+
+    x = ngx_http_xet_xorb_head_create(r, ctx);
+    if (x == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    rc = ngx_http_xet_query_xorb_get(r, &x->hash,
+                                     ngx_http_xet_xorb_head_queried);
+
+    return ngx_http_xet_query_wait(r, rc);
+}
+
+
+/*
+ * Asked by clients before each xorb.  200 says that the xorb need not be sent;
+ * 404, that it is to be sent to the usual place, and nothing about what others
+ * have.  Length and checksum in the request are not looked at: the hash in the
+ * path identifies the xorb.
+ */
+
+ngx_int_t
+ngx_http_xet_grant_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
+{
+    ngx_int_t                  rc;
+    ngx_http_xet_xorb_head_t  *x;
+
+    rc = ngx_http_xet_drop_body(r);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    x = ngx_http_xet_xorb_head_create(r, ctx);
+    if (x == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    x->grant = 1;
+
+    rc = ngx_http_xet_query_xorb_grant(r, &x->hash,
+                                       ngx_http_xet_xorb_head_queried);
+
+    return ngx_http_xet_query_wait(r, rc);
+}
+
+
+static ngx_http_xet_xorb_head_t *
+ngx_http_xet_xorb_head_create(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
+{
+    ngx_http_xet_main_conf_t  *xmcf;
+    ngx_http_xet_xorb_head_t  *x;
+
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+
+    x = ngx_http_xet_state(r, sizeof(ngx_http_xet_xorb_head_t),
+                           ngx_http_xet_xorb_head_cleanup);
+    if (x == NULL) {
+        return NULL;
+    }
+
+    x->hash = ctx->hash;
+    x->store = xmcf->store;
+
+    ngx_http_xet_array_init(&x->xorbs, NGX_HTTP_XET_OID_BYTEA);
+    ngx_http_xet_damage_init(&x->damage);
+
+    ctx->route.xorb_head = x;
+
+    return x;
+}
+
+
+static void
+ngx_http_xet_xorb_head_cleanup(void *data)
+{
+    ngx_http_xet_xorb_head_t *x = data;
+
+    ngx_http_xet_array_destroy(&x->xorbs);
+    ngx_http_xet_damage_destroy(&x->damage);
 }
 
 
 static void
 ngx_http_xet_xorb_head_queried(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_query_answer(r, rc, ngx_http_xet_xorb_head_known,
+                              "xorb_not_found", "no such xorb");
+}
+
+
+static ngx_int_t
+ngx_http_xet_xorb_head_known(ngx_http_request_t *r)
 {
     ngx_http_xet_ctx_t        *ctx;
     ngx_http_xet_xorb_head_t  *x;
@@ -310,28 +374,25 @@ ngx_http_xet_xorb_head_queried(ngx_http_request_t *r, ngx_int_t rc)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     x = ctx->route.xorb_head;
 
-    if (rc == NGX_OK) {
-        ngx_http_xet_query_xorb_get_row(r, &x->copy);
+    if (x->grant) {
+        x->noted = ngx_http_xet_query_xorb_grant_row(r, &x->copy);
 
-        if (!x->copy.whole) {
-            rc = NGX_DECLINED;
-        }
+    } else {
+        ngx_http_xet_query_xorb_get_row(r, &x->copy);
     }
 
-    if (rc != NGX_OK) {
-        ngx_http_finalize_request(r,
-            ngx_http_xet_query_error(r, rc, "xorb_not_found",
-                                     "no such xorb"));
-        return;
+    if (!x->copy.whole) {
+        return ngx_http_xet_xorb_missing(r);
     }
 
     if (ngx_http_xet_task_post(r, ngx_http_xet_xorb_head_job,
                                ngx_http_xet_xorb_head_done, x)
         != NGX_OK)
     {
-        ngx_http_finalize_request(r,
-                              ngx_http_xet_error_status(r, XET_OVERLOADED));
+        return ngx_http_xet_error_status(r, XET_OVERLOADED);
     }
+
+    return NGX_AGAIN;
 }
 
 
@@ -354,16 +415,66 @@ ngx_http_xet_xorb_head_done(ngx_http_request_t *r, void *data)
 
     ngx_http_xet_query_xorb_damaged_tell(&x->damage);
 
-    if (x->status == XET_OK) {
-        rc = ngx_http_xet_send_head(r, (off_t) x->copy.size);
+    if (x->status == XET_STORE_DAMAGED) {
+        rc = ngx_http_xet_xorb_missing(r);
 
-    } else if (x->status == XET_STORE_DAMAGED) {
-        rc = ngx_http_xet_query_error(r, NGX_DECLINED, "xorb_not_found",
-                                      "no such xorb");
+    } else if (x->status != XET_OK) {
+        rc = ngx_http_xet_error_status(r, x->status);
+
+    } else if (x->grant) {
+        rc = ngx_http_xet_grant_answer(r, x);
 
     } else {
-        rc = ngx_http_xet_error_status(r, x->status);
+        rc = ngx_http_xet_send_head(r, (off_t) x->copy.size);
     }
 
-    ngx_http_finalize_request(r, rc);
+    if (rc != NGX_AGAIN) {
+        ngx_http_finalize_request(r, rc);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_xet_xorb_missing(ngx_http_request_t *r)
+{
+    return ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "xorb_not_found",
+                              "no such xorb");
+}
+
+
+/*
+ * Like a dedup answer, a 200 binds the store: the client will refer to the xorb
+ * without sending it.  So the day is on record before the 200 goes out, for
+ * whoever collects xorbs.
+ */
+
+static ngx_int_t
+ngx_http_xet_grant_answer(ngx_http_request_t *r, ngx_http_xet_xorb_head_t *x)
+{
+    ngx_int_t  rc;
+
+    if (x->noted) {
+        return ngx_http_xet_grant_send(r);
+    }
+
+    ngx_http_xet_array_bytes(&x->xorbs, x->hash.bytes, XET_HASH_LEN);
+
+    rc = ngx_http_xet_query_xorb_advertised(r, &x->xorbs,
+                                            ngx_http_xet_grant_advertised);
+
+    return ngx_http_xet_query_asked(r, rc);
+}
+
+
+static void
+ngx_http_xet_grant_advertised(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_query_answer(r, rc, ngx_http_xet_grant_send, NULL, NULL);
+}
+
+
+static ngx_int_t
+ngx_http_xet_grant_send(ngx_http_request_t *r)
+{
+    return ngx_http_xet_send_literal(r, "{}");
 }

@@ -227,7 +227,7 @@ ngx_http_xet_ingest_go_on_job(ngx_http_xet_ingest_t *ing)
     switch (xet_ingest_want(ing->core)) {
 
     case XET_INGEST_CHUNK:
-        n = ing->answered ? ngx_http_xet_query_chunk_find_n(ing->query) : 0;
+        n = ing->answered ? ngx_http_xet_query_rows(ing->query) : 0;
 
         for (i = 0; i < n; i++) {
             ngx_http_xet_query_chunk_find_row(ing->query, i, &xorb, &noted);

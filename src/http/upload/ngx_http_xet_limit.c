@@ -117,16 +117,12 @@ ngx_http_xet_limit_refuse(ngx_http_request_t *r, ngx_int_t rc, uint64_t wait)
     switch (rc) {
 
     case NGX_BUSY:
-        return ngx_http_xet_refuse(r, NGX_HTTP_TOO_MANY_REQUESTS,
-                                   "too_many_uploads",
-                                   "too many uploads at a time");
+        return ngx_http_xet_error(r, NGX_HTTP_TOO_MANY_REQUESTS,
+                                  "too_many_uploads",
+                                  "too many uploads at a time");
 
     case NGX_DECLINED:
-        rc = ngx_http_xet_drop_body(r);
 
-        if (rc != NGX_OK) {
-            return rc;
-        }
 
         return ngx_http_xet_error_later(r, NGX_HTTP_TOO_MANY_REQUESTS,
                                         "too_many_bytes",
@@ -134,8 +130,7 @@ ngx_http_xet_limit_refuse(ngx_http_request_t *r, ngx_int_t rc, uint64_t wait)
                                         (time_t) ((wait + 999) / 1000));
 
     default: /* NGX_ERROR */
-        return ngx_http_xet_refuse(r, NGX_HTTP_SERVICE_UNAVAILABLE,
-                                   "overloaded",
-                                   "too many clients upload");
+        return ngx_http_xet_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
+                                  "overloaded", "too many clients upload");
     }
 }

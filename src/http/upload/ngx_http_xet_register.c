@@ -386,7 +386,7 @@ ngx_http_xet_register_look_job(void *data, ngx_log_t *log)
     reg->status = XET_OK;
     reg->doubted = 1;
 
-    n = ngx_http_xet_query_shard_doubts_n(reg->query);
+    n = ngx_http_xet_query_rows(reg->query);
 
     for (i = 0; i < n; i++) {
 
@@ -524,7 +524,7 @@ ngx_http_xet_register_verify_steps_job(ngx_http_xet_register_t *reg,
     w = reg->window;
 
     if (w->terms.n
-        && ngx_http_xet_query_xorb_slices_n(reg->query) != w->terms.n)
+        && ngx_http_xet_query_rows(reg->query) != w->terms.n)
     {
         return XET_INTERNAL;
     }
@@ -753,7 +753,7 @@ ngx_http_xet_register_finish(ngx_http_request_t *r, ngx_int_t rc,
 
     reg = ngx_http_xet_register_get(r);
 
-    new = (rc == NGX_OK) ? ngx_http_xet_query_shard_put_new(r) : 0;
+    new = (rc == NGX_OK && ngx_http_xet_query_number(r) != 0);
 
     if (rc != NGX_OK && reg->batch.seq) {
         ngx_http_xet_query_shard_unstage(reg->batch.id);

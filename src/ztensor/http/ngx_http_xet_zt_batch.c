@@ -669,7 +669,7 @@ ngx_http_xet_zt_reports_rows(ngx_http_request_t *r,
     ngx_str_t   report;
     ngx_uint_t  i, n;
 
-    n = ngx_http_xet_query_zt_reports_get_n(r);
+    n = ngx_http_xet_query_rows(ngx_http_xet_query_get(r));
 
     for (i = 0; i < n; i++) {
         ngx_http_xet_query_zt_reports_get_row(r, i, &index, &report);
