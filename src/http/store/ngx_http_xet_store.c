@@ -29,7 +29,6 @@
 #include "ngx_http_xet_store_identity.h"
 #include "ngx_http_xet_store_status.h"
 #include "ngx_http_xet_task.h"
-#include "ngx_http_xet_whole.h"
 
 #include <openssl/rand.h>
 
@@ -119,10 +118,19 @@ ngx_http_xet_store_xorb(ngx_http_request_t *r)
 
     if (file) {
         file->digested = 1;
-        file->began = ngx_http_xet_whole_moment();
+        file->began = ngx_http_xet_store_moment();
     }
 
     return file;
+}
+
+
+uint64_t
+ngx_http_xet_store_moment(void)
+{
+    static uint64_t  moment;
+
+    return ++moment;
 }
 
 

@@ -40,7 +40,7 @@ typedef struct {
     xet_checksum_state_t  *checksum;           /* of the bytes written */
     xet_checksum_t         digest;             /* set by commit */
     uint32_t               tag;                /* set by commit */
-    uint64_t               began;              /* see ngx_http_xet_whole.h */
+    uint64_t               began;              /* the upload, a moment */
 
     unsigned               anonymous:1;        /* O_TMPFILE is to be tried */
     unsigned               digested:1;         /* checksum is computed */
@@ -60,6 +60,12 @@ ngx_http_xet_temp_t *ngx_http_xet_store_temp(ngx_http_request_t *r);
  * so none may be patched.  NULL without memory.
  */
 ngx_http_xet_temp_t *ngx_http_xet_store_xorb(ngx_http_request_t *r);
+
+/*
+ * Moments are numbers that grow with each call, not times: of two moments the
+ * larger one was taken later, also within one turn of the event loop.
+ */
+uint64_t ngx_http_xet_store_moment(void);
 
 /*
  * Appends len bytes; the first write opens the file.  XET_STORE_FULL,
