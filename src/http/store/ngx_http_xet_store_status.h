@@ -20,5 +20,9 @@ xet_status_t ngx_http_xet_store_status(ngx_err_t err);
 xet_status_t ngx_http_xet_store_failed(ngx_log_t *log, const char *call,
     const void *name);
 
+/* Syncs a folder, and so the names in it. */
+xet_status_t ngx_http_xet_store_sync_dir_job(const char *path,
+    ngx_log_t *log);
+
 
 #endif /* _NGX_HTTP_XET_STORE_STATUS_H_INCLUDED_ */
