@@ -46,7 +46,6 @@ struct ngx_http_xet_body_s {
     xet_status_t                status;        /* first error */
     uint64_t                    received;      /* bytes, dropped ones, too */
 
-    unsigned                    started:1;     /* post handler was called */
     unsigned                    eof:1;         /* the last byte is buffered */
     unsigned                    draining:1;    /* failed, dropping the rest */
     unsigned                    paused:1;      /* the wait handler works */
@@ -148,8 +147,6 @@ ngx_http_xet_body_post_handler(ngx_http_request_t *r)
             break;
         }
     }
-
-    body->started = 1;
 
     r->read_event_handler = ngx_http_xet_body_read_handler;
 
