@@ -846,7 +846,8 @@ void
 ngx_http_xet_store_unlink_job(const char *path, ngx_log_t *log)
 {
     if (unlink(path) == -1 && ngx_errno != NGX_ENOENT) {
-        (void) ngx_http_xet_store_failed(log, "unlink", path);
+        ngx_log_error(NGX_LOG_CRIT, log, ngx_errno, "xet: unlink \"%s\" failed",
+                      path);
     }
 }
 
