@@ -235,7 +235,7 @@ struct ngx_http_xet_ctx_s {
     ngx_http_xet_ztensor_t     *ztensor;
     ngx_http_xet_zt_batch_t    *zt_batch;
     ngx_http_xet_hold_t        *hold;           /* a limit counts the upload */
-    void                      (*release)(ngx_http_xet_hold_t *hold);
+    ngx_pool_cleanup_pt         release;        /* of hold */
     uint64_t                    worth;          /* counted besides the body */
 
     union {

@@ -214,23 +214,21 @@ ngx_http_xet_pg_connect_job(void *data)
 
     conn = PQconnectdbParams(keys, values, 1);
 
-    if (conn == NULL) {
-        ngx_http_xet_pg_text(ctx->error, NGX_HTTP_XET_PG_ERROR_LEN,
-                             "out of memory");
-
-    } else {
+    if (PQstatus(conn) == CONNECTION_OK) {
         PQsetNoticeReceiver(conn, ngx_http_xet_pg_notice, NULL);
 
-        error = (PQstatus(conn) != CONNECTION_OK) ? PQerrorMessage(conn)
-                : ngx_http_xet_pg_check_job(conn, &ctx->store, ctx->timeout,
-                                            ngx_cycle->log);
-        if (error) {
-            ngx_http_xet_pg_text(ctx->error, NGX_HTTP_XET_PG_ERROR_LEN, error);
-            PQfinish(conn);
+        error = ngx_http_xet_pg_check_job(conn, &ctx->store, ctx->timeout,
+                                          ngx_cycle->log);
+    } else {
+        error = conn ? PQerrorMessage(conn) : "out of memory";
+    }
 
-        } else {
-            ctx->conn = conn;
-        }
+    if (error) {
+        ngx_http_xet_pg_text(ctx->error, NGX_HTTP_XET_PG_ERROR_LEN, error);
+        PQfinish(conn);
+
+    } else {
+        ctx->conn = conn;
     }
 
     end = ctx->end;

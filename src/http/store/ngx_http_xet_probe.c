@@ -43,6 +43,13 @@ typedef struct {
 } ngx_http_xet_probe_wait_t;
 
 
+typedef enum {
+    NGX_HTTP_XET_PROBE_IDLE = 0,
+    NGX_HTTP_XET_PROBE_RUNNING,
+    NGX_HTTP_XET_PROBE_LATE
+} ngx_http_xet_probe_e;
+
+
 typedef struct {
     ngx_thread_task_t       *task;
     ngx_event_t              timer;
@@ -50,8 +57,8 @@ typedef struct {
     ngx_queue_t              waiting;          /* ngx_http_xet_probe_wait_t */
     ngx_msec_t               time;             /* when status was set */
     xet_status_t             status;           /* result, XET_AGAIN: none */
-    unsigned                 running:1;
-    unsigned                 late:1;
+
+    ngx_http_xet_probe_e     state;
 } ngx_http_xet_probe_t;
 
 
@@ -83,7 +90,7 @@ ngx_http_xet_probe(ngx_http_request_t *r, ngx_http_xet_probe_pt handler)
         return XET_NOMEM;
     }
 
-    if (probe->late) {
+    if (probe->state == NGX_HTTP_XET_PROBE_LATE) {
         return XET_STORE_SLOW;
     }
 
@@ -103,7 +110,9 @@ ngx_http_xet_probe(ngx_http_request_t *r, ngx_http_xet_probe_pt handler)
     w->handler = handler;
     ngx_queue_init(&w->queue);
 
-    if (!probe->running && ngx_http_xet_probe_start(r, probe) != NGX_OK) {
+    if (probe->state == NGX_HTTP_XET_PROBE_IDLE
+        && ngx_http_xet_probe_start(r, probe) != NGX_OK)
+    {
         return XET_OVERLOADED;
     }
 
@@ -179,7 +188,10 @@ ngx_http_xet_probe_start(ngx_http_request_t *r, ngx_http_xet_probe_t *probe)
         return NGX_ERROR;
     }
 
-    probe->running = 1;
+    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "xet probe: running");
+
+    probe->state = NGX_HTTP_XET_PROBE_RUNNING;
 
     ngx_add_timer(&probe->timer, NGX_HTTP_XET_PROBE_TIMEOUT);
 
@@ -255,8 +267,10 @@ ngx_http_xet_probe_done(ngx_event_t *ev)
         ngx_del_timer(&probe->timer);
     }
 
-    probe->running = 0;
-    probe->late = 0;
+    ngx_log_debug1(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
+                   "xet probe: idle, status:%d", (int) job->status);
+
+    probe->state = NGX_HTTP_XET_PROBE_IDLE;
     probe->status = job->status;
     probe->time = ngx_current_msec;
 
@@ -273,7 +287,7 @@ ngx_http_xet_probe_timeout(ngx_event_t *ev)
                   "xet: the store does not answer for %d seconds",
                   NGX_HTTP_XET_PROBE_TIMEOUT / 1000);
 
-    probe->late = 1;
+    probe->state = NGX_HTTP_XET_PROBE_LATE;
 
     ngx_http_xet_probe_tell(probe, XET_STORE_SLOW);
 }

@@ -21,7 +21,8 @@
  * Functions that end in _job block and run in a thread; the others create the
  * structure, release it, or do no I/O.  A file has one owner at a time: the
  * job of the request, or, after the end of the request, the detached job that
- * closes the file.
+ * closes the file.  The folders are made by the master, before it starts
+ * workers: it may block.
  */
 
 #include "ngx_http_xet.h"
@@ -37,6 +38,7 @@
 
 #define NGX_HTTP_XET_FILE_MODE  0644
 #define NGX_HTTP_XET_DIR_MODE   0755
+#define NGX_HTTP_XET_TEMP_AGE   86400          /* seconds */
 #define NGX_HTTP_XET_NAMES_MAX  65536
 #define NGX_HTTP_XET_TAGS_MAX   16
 #define NGX_HTTP_XET_FLUSH      (4 * 1024 * 1024)
@@ -49,6 +51,11 @@ typedef struct {
 } ngx_http_xet_store_close_t;
 
 
+static ngx_int_t ngx_http_xet_store_sync(ngx_cycle_t *cycle, u_char *path);
+static void ngx_http_xet_store_clean_temp(ngx_cycle_t *cycle,
+    ngx_http_xet_main_conf_t *xmcf);
+static ngx_int_t ngx_http_xet_store_make_dir(ngx_cycle_t *cycle,
+    u_char *path);
 static void ngx_http_xet_store_cleanup(void *data);
 static void ngx_http_xet_store_close_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_store_drop_job(ngx_fd_t fd, const char *name,
@@ -65,11 +72,169 @@ static xet_status_t ngx_http_xet_store_missing_job(const ngx_str_t *store,
     const char *call, const char *path, ngx_log_t *log);
 static xet_status_t ngx_http_xet_store_digest_job(ngx_fd_t fd,
     const char *path, xet_checksum_t *digest, ngx_log_t *log);
-static xet_status_t ngx_http_xet_store_sync_dir_job(const char *path,
-    ngx_log_t *log);
 
 
 static ngx_atomic_uint_t  ngx_http_xet_store_serial;
+
+
+/*
+ * All folders of the store are made here, so that no upload commits a copy to
+ * a folder whose own entry is not yet durable.
+ */
+
+ngx_int_t
+ngx_http_xet_store_init(ngx_cycle_t *cycle)
+{
+    u_char                     path[NGX_MAX_PATH], *p, *last;
+    ngx_int_t                  rc;
+    ngx_uint_t                 i, created;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
+
+    if (ngx_http_xet_store_make_dir(cycle, xmcf->temp.data) == NGX_ERROR) {
+        return NGX_ERROR;
+    }
+
+    ngx_http_xet_store_clean_temp(cycle, xmcf);
+
+    last = path + NGX_MAX_PATH;
+
+    p = ngx_slprintf(path, last, "%V/xorbs%Z", &xmcf->store) - 1;
+
+    if (ngx_http_xet_store_make_dir(cycle, path) == NGX_ERROR) {
+        return NGX_ERROR;
+    }
+
+    p = ngx_slprintf(p, last, "/" NGX_HTTP_XET_NAMESPACE "%Z") - 1;
+
+    if (ngx_http_xet_store_make_dir(cycle, path) == NGX_ERROR) {
+        return NGX_ERROR;
+    }
+
+    created = 0;
+
+    for (i = 0; i < 256; i++) {
+        (void) ngx_slprintf(p, last, "/%02xui%Z", i);
+
+        rc = ngx_http_xet_store_make_dir(cycle, path);
+
+        if (rc == NGX_ERROR) {
+            return NGX_ERROR;
+        }
+
+        created |= (rc == NGX_OK);
+    }
+
+    if (!created) {
+        return NGX_OK;
+    }
+
+    *p = '\0';
+
+    return ngx_http_xet_store_sync(cycle, path);
+}
+
+
+static ngx_int_t
+ngx_http_xet_store_sync(ngx_cycle_t *cycle, u_char *path)
+{
+    int        fd;
+    ngx_int_t  rc;
+
+    rc = NGX_OK;
+    fd = open((char *) path, O_RDONLY|O_DIRECTORY);
+
+    if (fd == -1 || syncfs(fd) == -1) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
+                      "xet: syncing \"%s\" failed", path);
+        rc = NGX_ERROR;
+    }
+
+    if (fd != -1) {
+        close(fd);
+    }
+
+    return rc;
+}
+
+
+/*
+ * Removes what a crash has left in <store>/tmp, where temporary files have
+ * names: files so old that they belong to no running upload, of this node or
+ * of another node with the same store.
+ */
+
+static void
+ngx_http_xet_store_clean_temp(ngx_cycle_t *cycle,
+    ngx_http_xet_main_conf_t *xmcf)
+{
+    u_char           path[NGX_MAX_PATH];
+    ngx_dir_t        dir;
+    ngx_file_info_t  fi;
+
+    if (ngx_open_dir(&xmcf->temp, &dir) == NGX_ERROR) {
+        return;
+    }
+
+    while (ngx_read_dir(&dir) == NGX_OK) {
+
+        if (ngx_de_name(&dir)[0] == '.') {
+            continue;
+        }
+
+        (void) ngx_snprintf(path, NGX_MAX_PATH, "%V/%s%Z", &xmcf->temp,
+                            ngx_de_name(&dir));
+
+        if (ngx_file_info(path, &fi) == NGX_FILE_ERROR || !ngx_is_file(&fi)
+            || ngx_file_mtime(&fi) > ngx_time() - NGX_HTTP_XET_TEMP_AGE)
+        {
+            continue;
+        }
+
+        if (ngx_delete_file(path) == NGX_FILE_ERROR) {
+            ngx_log_error(NGX_LOG_ERR, cycle->log, ngx_errno,
+                          ngx_delete_file_n " \"%s\" failed", path);
+        }
+    }
+
+    if (ngx_close_dir(&dir) == NGX_ERROR) {
+        ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno,
+                      ngx_close_dir_n " \"%V\" failed", &xmcf->temp);
+    }
+}
+
+
+/* NGX_OK: the folder was made; NGX_DECLINED: it existed; NGX_ERROR. */
+
+static ngx_int_t
+ngx_http_xet_store_make_dir(ngx_cycle_t *cycle, u_char *path)
+{
+    ngx_core_conf_t  *ccf;
+
+    if (ngx_create_dir(path, NGX_HTTP_XET_DIR_MODE) == NGX_FILE_ERROR) {
+
+        if (ngx_errno == NGX_EEXIST) {
+            return NGX_DECLINED;
+        }
+
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
+                      ngx_create_dir_n " \"%s\" failed", path);
+        return NGX_ERROR;
+    }
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+
+    if (geteuid() == 0 && ccf->user != (ngx_uid_t) NGX_CONF_UNSET_UINT
+        && chown((char *) path, ccf->user, -1) == -1)
+    {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
+                      "chown(\"%s\", %d) failed", path, ccf->user);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
 
 
 ngx_http_xet_temp_t *
@@ -115,10 +280,19 @@ ngx_http_xet_store_xorb(ngx_http_request_t *r)
 
     if (file) {
         file->digested = 1;
-        file->began = ngx_http_xet_whole_moment();
+        file->began = ngx_http_xet_store_moment();
     }
 
     return file;
+}
+
+
+uint64_t
+ngx_http_xet_store_moment(void)
+{
+    static uint64_t  moment;
+
+    return ++moment;
 }
 
 
@@ -162,9 +336,8 @@ ngx_http_xet_store_close_job(void *data, ngx_log_t *log)
 static void
 ngx_http_xet_store_drop_job(ngx_fd_t fd, const char *name, ngx_log_t *log)
 {
-    if (name[0] && unlink(name) == -1 && ngx_errno != NGX_ENOENT) {
-        ngx_log_error(NGX_LOG_CRIT, log, ngx_errno, "xet: unlink \"%s\" failed",
-                      name);
+    if (name[0]) {
+        ngx_http_xet_store_unlink_job(name, log);
     }
 
     if (close(fd) == -1) {
@@ -670,12 +843,13 @@ void
 ngx_http_xet_store_unlink_job(const char *path, ngx_log_t *log)
 {
     if (unlink(path) == -1 && ngx_errno != NGX_ENOENT) {
-        (void) ngx_http_xet_store_failed(log, "unlink", path);
+        ngx_log_error(NGX_LOG_CRIT, log, ngx_errno, "xet: unlink \"%s\" failed",
+                      path);
     }
 }
 
 
-static xet_status_t
+xet_status_t
 ngx_http_xet_store_sync_dir_job(const char *path, ngx_log_t *log)
 {
     int           fd;
@@ -691,4 +865,36 @@ ngx_http_xet_store_sync_dir_job(const char *path, ngx_log_t *log)
     close(fd);
 
     return rc;
+}
+
+
+xet_status_t
+ngx_http_xet_store_status(ngx_err_t err)
+{
+    switch (err) {
+
+    case NGX_ENOSPC:
+    case EDQUOT:
+        return XET_STORE_FULL;
+
+    case NGX_EMFILE:
+    case NGX_ENFILE:
+        return XET_STORE_FILES;
+
+    default:
+        return XET_STORE_FAILED;
+    }
+}
+
+
+xet_status_t
+ngx_http_xet_store_failed(ngx_log_t *log, const char *call, const void *name)
+{
+    ngx_err_t  err;
+
+    err = ngx_errno;
+
+    ngx_log_error(NGX_LOG_CRIT, log, err, "xet: %s \"%s\" failed", call, name);
+
+    return ngx_http_xet_store_status(err);
 }

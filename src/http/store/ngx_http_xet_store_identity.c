@@ -72,10 +72,10 @@ xet_status_t
 ngx_http_xet_store_identity_make_job(const ngx_str_t *store,
     const u_char *identity, ngx_log_t *log)
 {
-    int            fd, rc;
-    char           path[NGX_MAX_PATH], temp[NGX_MAX_PATH];
-    u_char         line[NGX_HTTP_XET_IDENTITY_LEN + 1];
-    xet_status_t   status;
+    int           fd;
+    char          path[NGX_MAX_PATH], temp[NGX_MAX_PATH];
+    u_char        line[NGX_HTTP_XET_IDENTITY_LEN + 1];
+    xet_status_t  status;
 
     (void) ngx_snprintf((u_char *) path, NGX_MAX_PATH, "%V/identity%Z", store);
     (void) ngx_snprintf((u_char *) temp, NGX_MAX_PATH,
@@ -108,19 +108,7 @@ ngx_http_xet_store_identity_make_job(const ngx_str_t *store,
         return status;
     }
 
-    fd = open((char *) store->data, O_RDONLY|O_DIRECTORY|O_CLOEXEC);
-
-    rc = (fd == -1) ? -1 : fsync(fd);
-
-    if (rc == -1) {
-        status = ngx_http_xet_store_failed(log, "fsync", store->data);
-    }
-
-    if (fd != -1) {
-        close(fd);
-    }
-
-    return status;
+    return ngx_http_xet_store_sync_dir_job((char *) store->data, log);
 }
 
 

@@ -45,7 +45,6 @@ struct ngx_http_xet_body_s {
     xet_status_t                status;        /* first error */
     uint64_t                    received;      /* bytes, dropped ones, too */
 
-    unsigned                    started:1;     /* post handler was called */
     unsigned                    eof:1;         /* the last byte is buffered */
     unsigned                    draining:1;    /* failed, dropping the rest */
     unsigned                    paused:1;      /* the wait handler works */
@@ -65,7 +64,6 @@ static ngx_int_t ngx_http_xet_body_swap(ngx_http_xet_body_t *body,
     ngx_buf_t *in);
 static ngx_uint_t ngx_http_xet_body_full(ngx_http_xet_body_t *body);
 static ngx_uint_t ngx_http_xet_body_busy(ngx_http_xet_body_t *body);
-static ngx_uint_t ngx_http_xet_body_blocked(ngx_http_xet_body_t *body);
 static ngx_int_t ngx_http_xet_body_post(ngx_http_xet_body_t *body);
 static void ngx_http_xet_body_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_body_job_done(ngx_http_request_t *r, void *data);
@@ -148,8 +146,6 @@ ngx_http_xet_body_post_handler(ngx_http_request_t *r)
         }
     }
 
-    body->started = 1;
-
     r->read_event_handler = ngx_http_xet_body_read_handler;
 
     ngx_http_xet_body_pump(body);
@@ -225,8 +221,10 @@ ngx_http_xet_body_pump(ngx_http_xet_body_t *body)
                 continue;
             }
 
-            if (!r->reading_body || ngx_http_xet_body_blocked(body)) {
-
+            if (!r->reading_body
+                || (ngx_http_xet_body_full(body)
+                    && ngx_http_xet_body_busy(body)))
+            {
                 /* the server is the slow side: no timeout for the client */
 
                 if (r->connection->read->timer_set) {
@@ -430,15 +428,6 @@ ngx_http_xet_body_full(ngx_http_xet_body_t *body)
 {
     return ngx_http_xet_pieces_full(&body->pieces)
            || body->request->request_body->bufs;
-}
-
-
-/* Whether nothing can be taken before the piece in work is done. */
-
-static ngx_uint_t
-ngx_http_xet_body_blocked(ngx_http_xet_body_t *body)
-{
-    return ngx_http_xet_body_full(body) && ngx_http_xet_body_busy(body);
 }
 
 

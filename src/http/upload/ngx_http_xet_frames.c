@@ -137,6 +137,9 @@ ngx_http_xet_frames_end(ngx_http_xet_frames_t *f, const u_char *frame,
 
     ngx_http_xet_release(f->request);
 
+    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, f->request->connection->log, 0,
+                   "xet frames: ended");
+
     return ngx_http_xet_frames_send(f, frame, len, 1);
 }
 
@@ -148,6 +151,9 @@ ngx_http_xet_frames_begin(ngx_http_xet_frames_t *f)
     ngx_http_request_t  *r;
 
     r = f->request;
+
+    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "xet frames: begun");
 
     ngx_http_xet_output_type(r, NGX_HTTP_OK, "application/x-ndjson", -1);
 

@@ -20,6 +20,11 @@
  * the file is registered; an upload that dies before that leaves xorbs that
  * the next upload of the same content finds.
  *
+ * The terms are written down as the file section of a shard, which is what the
+ * register service reads: a temporary file with a shard's header, the file's
+ * header, its segments and its SHA-256.  The number of segments and the file
+ * hash are known only at the end: then the file's header is overwritten.
+ *
  * The structure belongs to the thread while a job runs, to the event loop
  * otherwise.
  */
@@ -47,7 +52,7 @@ struct ngx_http_xet_ingest_s {
     ngx_http_xet_temp_t            *xorb;      /* being written */
     ngx_http_xet_ingest_spool_t     spool;
     ngx_http_xet_array_t            eligible;  /* chunks of the xorb */
-    ngx_http_xet_array_t            told;      /* xorbs to put on record */
+    ngx_http_xet_array_t            reported;  /* xorbs to put on record */
     ngx_http_xet_damage_t           damage;    /* xorbs that are not there */
 
     size_t                          taken;     /* of the piece */
@@ -73,8 +78,16 @@ static xet_status_t ngx_http_xet_ingest_commit_job(
     ngx_http_xet_ingest_t *ing);
 static xet_status_t ngx_http_xet_ingest_write_job(void *ctx,
     const uint8_t *data, size_t len);
-static xet_status_t ngx_http_xet_ingest_term_job(void *ctx,
+static ngx_int_t ngx_http_xet_ingest_spool_init(ngx_http_request_t *r,
+    ngx_http_xet_ingest_spool_t *s);
+static void *ngx_http_xet_ingest_spool_alloc(void *data, size_t size);
+static void ngx_http_xet_ingest_spool_empty(ngx_http_xet_ingest_spool_t *s);
+static xet_status_t ngx_http_xet_ingest_spool_term_job(void *ctx,
     const xet_ingest_term_t *term);
+static xet_status_t ngx_http_xet_ingest_spool_close_job(
+    ngx_http_xet_ingest_t *ing);
+static xet_status_t ngx_http_xet_ingest_spool_flush_job(
+    ngx_http_xet_ingest_t *ing);
 static void ngx_http_xet_ingest_wait(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_ingest_answered(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_int_t ngx_http_xet_ingest_record(ngx_http_request_t *r,
@@ -129,7 +142,7 @@ ngx_http_xet_ingest(ngx_http_request_t *r,
     ing->ask = (xmcf->dedup_secret.len != 0);
 
     ngx_http_xet_array_init(&ing->eligible, NGX_HTTP_XET_OID_INT4);
-    ngx_http_xet_array_init(&ing->told, NGX_HTTP_XET_OID_BYTEA);
+    ngx_http_xet_array_init(&ing->reported, NGX_HTTP_XET_OID_BYTEA);
     ngx_http_xet_damage_init(&ing->damage);
 
     ing->xorb = ngx_http_xet_store_xorb(r);
@@ -155,7 +168,7 @@ ngx_http_xet_ingest_cleanup(void *data)
     EVP_MD_CTX_free(ing->sha256);
 
     ngx_http_xet_array_destroy(&ing->eligible);
-    ngx_http_xet_array_destroy(&ing->told);
+    ngx_http_xet_array_destroy(&ing->reported);
     ngx_http_xet_damage_destroy(&ing->damage);
 }
 
@@ -199,7 +212,7 @@ ngx_http_xet_ingest_begin(ngx_http_xet_ingest_t *ing)
     conf.ahead = 1;
     conf.known = XET_INGEST_KNOWN;
     conf.write = ngx_http_xet_ingest_write_job;
-    conf.term = ngx_http_xet_ingest_term_job;
+    conf.term = ngx_http_xet_ingest_spool_term_job;
     conf.ctx = ing;
 
     ing->core = xet_ingest_create(&conf);
@@ -323,9 +336,7 @@ ngx_http_xet_ingest_end_job(ngx_http_xet_ingest_t *ing)
         return rc;
     }
 
-    return ngx_http_xet_ingest_spool_close_job(&ing->spool,
-                                               &ing->result.hash,
-                                               ing->result.sha256, ing->log);
+    return ngx_http_xet_ingest_spool_close_job(ing);
 }
 
 
@@ -403,12 +414,119 @@ ngx_http_xet_ingest_write_job(void *ctx, const uint8_t *data, size_t len)
 }
 
 
+static ngx_int_t
+ngx_http_xet_ingest_spool_init(ngx_http_request_t *r,
+    ngx_http_xet_ingest_spool_t *s)
+{
+    xet_hash_t  hash;
+
+    s->file = ngx_http_xet_store_temp(r);
+    if (s->file == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_http_xet_ingest_spool_empty(s);
+
+    ngx_memzero(&hash, sizeof(xet_hash_t));
+
+    xet_shard_build_header(&s->buf, 0);
+    xet_shard_build_file(&s->buf, &hash, 0, 0);
+
+    return NGX_OK;
+}
+
+
+/* The buffer has one node, s->room: it is flushed when full, and used again. */
+
+static void *
+ngx_http_xet_ingest_spool_alloc(void *data, size_t size)
+{
+    ngx_http_xet_ingest_spool_t *s = data;
+
+    return (size <= sizeof(s->room)) ? s->room : NULL;
+}
+
+
+static void
+ngx_http_xet_ingest_spool_empty(ngx_http_xet_ingest_spool_t *s)
+{
+    xet_buf_init(&s->buf, ngx_http_xet_ingest_spool_alloc, s,
+                 NGX_HTTP_XET_SPOOL_RECORDS * XET_SHARD_RECORD_LEN);
+}
+
+
+/* XET_BODY_SIZE when the file has too many terms, or the error of a write. */
+
 static xet_status_t
-ngx_http_xet_ingest_term_job(void *ctx, const xet_ingest_term_t *term)
+ngx_http_xet_ingest_spool_term_job(void *ctx, const xet_ingest_term_t *term)
 {
     ngx_http_xet_ingest_t *ing = ctx;
 
-    return ngx_http_xet_ingest_spool_term_job(&ing->spool, term, ing->log);
+    ngx_http_xet_ingest_spool_t  *s;
+
+    s = &ing->spool;
+
+    if (s->terms == XET_SHARD_SEGMENTS_MAX) {
+        return XET_BODY_SIZE;
+    }
+
+    xet_shard_build_segment(&s->buf, &term->xorb, term->raw_length,
+                            term->chunk_start, term->chunk_end);
+    s->terms++;
+
+    if (s->buf.size == NGX_HTTP_XET_SPOOL_RECORDS * XET_SHARD_RECORD_LEN) {
+        return ngx_http_xet_ingest_spool_flush_job(ing);
+    }
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+ngx_http_xet_ingest_spool_close_job(ngx_http_xet_ingest_t *ing)
+{
+    xet_status_t                  rc;
+    ngx_http_xet_ingest_spool_t  *s;
+
+    s = &ing->spool;
+
+    xet_shard_build_metadata(&s->buf, ing->result.sha256);
+
+    rc = ngx_http_xet_ingest_spool_flush_job(ing);
+
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    s->end = (uint64_t) s->file->size;
+
+    xet_shard_build_file(&s->buf, &ing->result.hash, XET_SHARD_FILE_METADATA,
+                         (uint32_t) s->terms);
+
+    return ngx_http_xet_store_patch_job(s->file, s->buf.first->start,
+                                        XET_SHARD_RECORD_LEN,
+                                        XET_SHARD_RECORD_LEN, ing->log);
+}
+
+
+static xet_status_t
+ngx_http_xet_ingest_spool_flush_job(ngx_http_xet_ingest_t *ing)
+{
+    xet_status_t                  rc;
+    ngx_http_xet_ingest_spool_t  *s;
+
+    s = &ing->spool;
+
+    rc = xet_buf_status(&s->buf);
+
+    if (rc == XET_OK) {
+        rc = ngx_http_xet_store_write_job(s->file, s->buf.first->start,
+                                          (size_t) s->buf.size, ing->log);
+    }
+
+    ngx_http_xet_ingest_spool_empty(s);
+
+    return rc;
 }
 
 
@@ -474,12 +592,12 @@ ngx_http_xet_ingest_record(ngx_http_request_t *r, ngx_http_xet_ingest_t *ing)
 {
     ngx_int_t  rc;
 
-    ngx_http_xet_array_reset(&ing->told);
+    ngx_http_xet_array_reset(&ing->reported);
 
-    rc = ngx_http_xet_query_chunk_find_xorbs(ing->query, &ing->told);
+    rc = ngx_http_xet_query_chunk_find_xorbs(ing->query, &ing->reported);
 
     if (rc == NGX_DECLINED) {
-        rc = ngx_http_xet_query_xorb_advertised(r, &ing->told,
+        rc = ngx_http_xet_query_xorb_advertised(r, &ing->reported,
                                                 ngx_http_xet_ingest_recorded);
     }
 

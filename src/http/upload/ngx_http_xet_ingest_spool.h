@@ -31,25 +31,4 @@ typedef struct {
 } ngx_http_xet_ingest_spool_t;
 
 
-/* NGX_OK, or NGX_ERROR without memory. */
-ngx_int_t ngx_http_xet_ingest_spool_init(ngx_http_request_t *r,
-    ngx_http_xet_ingest_spool_t *s);
-
-/*
- * Appends a term, in the order of the file.  XET_BODY_SIZE when the file has
- * too many terms, or the error of a write.
- */
-xet_status_t ngx_http_xet_ingest_spool_term_job(
-    ngx_http_xet_ingest_spool_t *s, const xet_ingest_term_t *term,
-    ngx_log_t *log);
-
-/*
- * Behind the last term: completes the file section and sets s->end.  sha256
- * is the digest in its usual byte order.
- */
-xet_status_t ngx_http_xet_ingest_spool_close_job(
-    ngx_http_xet_ingest_spool_t *s, const xet_hash_t *file,
-    const u_char *sha256, ngx_log_t *log);
-
-
 #endif /* _NGX_HTTP_XET_INGEST_SPOOL_H_INCLUDED_ */

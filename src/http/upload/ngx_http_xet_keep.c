@@ -7,7 +7,8 @@
  *     check   (thread)  reads the copy that the row names, and holds it
  *                       against its digest: where it is whole, our copy is
  *                       removed.  The result of another upload that reads the
- *                       same copy, or has just read it, serves as well
+ *                       same copy, or has just read it, serves as well, see
+ *                       below
  *     mark    (query)   puts on record that the copy is not whole, also for the
  *                       case that the heal gives up or the client leaves: else
  *                       a shard that names the xorb would be accepted
@@ -26,19 +27,44 @@
  * already; it also stays when the result of the statement is not known.  The
  * structure belongs to the thread while a job runs, to the event loop
  * otherwise.
+ *
+ * Readings are shared: when many uploads bring the same xorb to a worker at
+ * once, one reading is enough for all that had begun before the reading: damage
+ * that the copy took since might as well have come right after a reading of
+ * their own.  An upload that begins later reads again.  No result has to be
+ * dropped when a copy is damaged, healed or removed: damage that was found is
+ * in the row of the xorb, and a healed copy has another tag.  Damage that
+ * nobody has found should be noticed by an upload that takes long, so a reading
+ * counts for five seconds only.
+ *
+ * The last 64 readings that found a whole copy are in a ring; a copy that has
+ * dropped out of the ring is read again.  A reading that ends without a result,
+ * because its request died, makes those who wait check again, and the first of
+ * them reads.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_query.h"
-#include "ngx_http_xet_store.h"
 #include "ngx_http_xet_upload.h"
 
 
 #define NGX_HTTP_XET_KEEP_ROUNDS  8
+#define NGX_HTTP_XET_KEEP_SEEN    64           /* readings */
+#define NGX_HTTP_XET_KEEP_VALID   5000         /* ms */
+
+
+/* The reading of the copy: idle -> reads -> idle, or idle -> waits -> idle. */
+
+typedef enum {
+    NGX_HTTP_XET_KEEP_IDLE = 0,
+    NGX_HTTP_XET_KEEP_READS,
+    NGX_HTTP_XET_KEEP_WAITS                    /* for another request's */
+} ngx_http_xet_keep_e;
 
 
 struct ngx_http_xet_keep_s {
     ngx_http_request_t     *request;
+    ngx_http_xet_query_t   *query;
     ngx_http_xet_temp_t    *file;
     const xet_xorb_info_t  *info;
     ngx_http_xet_array_t   *eligible;
@@ -46,11 +72,16 @@ struct ngx_http_xet_keep_s {
 
     ngx_http_xet_copy_t     copy;              /* that the row names */
     xet_status_t            status;            /* of the check */
-    ngx_http_xet_whole_t    whole;             /* the check, shared */
     ngx_http_xet_damage_t   damage;            /* found, not on record */
     ngx_uint_t              rounds;
     uint32_t                replaced;          /* tag of the damaged copy */
     ngx_uint_t              news;              /* the xorb is new, see keep.h */
+
+    ngx_http_xet_keep_e     state;
+    ngx_queue_t             queue;             /* of readings, or waiting */
+    ngx_queue_t             waiting;           /* for this reading */
+    uint64_t                moment;            /* before this reading */
+    ngx_event_t             event;             /* another's reading has ended */
 };
 
 
@@ -60,31 +91,63 @@ typedef struct {
 } ngx_http_xet_keep_remove_t;
 
 
+/* A reading that found a whole copy. */
+
+typedef struct {
+    xet_hash_t              xorb;
+    uint32_t                tag;
+    uint64_t                moment;            /* 0: none */
+    ngx_msec_t              end;
+} ngx_http_xet_keep_seen_t;
+
+
 static void ngx_http_xet_keep_cleanup(void *data);
 static void ngx_http_xet_keep_put(ngx_http_request_t *r,
     ngx_http_xet_keep_t *keep);
 static void ngx_http_xet_keep_answered(ngx_http_request_t *r, ngx_int_t rc);
 static void ngx_http_xet_keep_healed(ngx_http_request_t *r, ngx_int_t rc);
-static ngx_int_t ngx_http_xet_keep_ours(ngx_http_request_t *r, ngx_int_t rc);
+static ngx_int_t ngx_http_xet_keep_ours(ngx_http_request_t *r,
+    ngx_http_xet_keep_t *keep, ngx_int_t rc);
 static void ngx_http_xet_keep_known(ngx_http_request_t *r,
     ngx_http_xet_keep_t *keep);
 static void ngx_http_xet_keep_check(ngx_http_request_t *r,
     ngx_http_xet_keep_t *keep);
+static ngx_uint_t ngx_http_xet_keep_seen(ngx_http_xet_keep_t *keep);
+static ngx_http_xet_keep_t *ngx_http_xet_keep_reader(
+    ngx_http_xet_keep_t *keep);
+static void ngx_http_xet_keep_post(ngx_http_request_t *r,
+    ngx_http_xet_keep_t *keep);
 static void ngx_http_xet_keep_check_job(void *data, ngx_log_t *log);
-static void ngx_http_xet_keep_read(ngx_http_request_t *r, void *data);
-static void ngx_http_xet_keep_read_by(void *data, xet_status_t status);
-static void ngx_http_xet_keep_found(ngx_http_request_t *r,
-    ngx_http_xet_keep_t *keep);
-static void ngx_http_xet_keep_drop_job(void *data, ngx_log_t *log);
-static void ngx_http_xet_keep_dropped(ngx_http_request_t *r, void *data);
-static void ngx_http_xet_keep_checked(ngx_http_request_t *r,
-    ngx_http_xet_keep_t *keep);
+static void ngx_http_xet_keep_checked(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_keep_read(ngx_http_xet_keep_t *keep,
+    xet_status_t status);
+static void ngx_http_xet_keep_read_handler(ngx_event_t *ev);
 static void ngx_http_xet_keep_mark(ngx_http_request_t *r,
     ngx_http_xet_keep_t *keep);
 static void ngx_http_xet_keep_marked(ngx_http_request_t *r, ngx_int_t rc);
 static void ngx_http_xet_keep_heal(ngx_http_request_t *r,
     ngx_http_xet_keep_t *keep);
 static void ngx_http_xet_keep_remove_job(void *data, ngx_log_t *log);
+
+
+static ngx_http_xet_keep_seen_t  ngx_http_xet_keep_ring[
+                                                      NGX_HTTP_XET_KEEP_SEEN];
+static ngx_uint_t                ngx_http_xet_keep_next;
+static ngx_queue_t               ngx_http_xet_keep_readings = {
+    &ngx_http_xet_keep_readings,
+    &ngx_http_xet_keep_readings
+};
+
+
+static ngx_http_xet_keep_t *
+ngx_http_xet_keep_get(ngx_http_request_t *r)
+{
+    ngx_http_xet_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    return ctx->keep;
+}
 
 
 void
@@ -116,6 +179,7 @@ ngx_http_xet_keep(ngx_http_request_t *r, ngx_http_xet_temp_t *file,
     ngx_http_xet_damage_init(&keep->damage);
 
     keep->request = r;
+    keep->query = ctx->query;
     keep->file = file;
     keep->info = info;
     keep->eligible = eligible;
@@ -130,7 +194,16 @@ ngx_http_xet_keep_cleanup(void *data)
 {
     ngx_http_xet_keep_t *keep = data;
 
-    ngx_http_xet_whole_leave(&keep->whole);
+    if (keep->state == NGX_HTTP_XET_KEEP_READS) {
+        ngx_http_xet_keep_read(keep, XET_AGAIN);
+
+    } else if (keep->state == NGX_HTTP_XET_KEEP_WAITS) {
+        ngx_queue_remove(&keep->queue);
+    }
+
+    if (keep->event.posted) {
+        ngx_delete_posted_event(&keep->event);
+    }
 
     /* damage goes on record even if the client has left */
 
@@ -155,13 +228,11 @@ ngx_http_xet_keep_put(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
 static void
 ngx_http_xet_keep_answered(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_ctx_t   *ctx;
     ngx_http_xet_keep_t  *keep;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    keep = ctx->keep;
+    keep = ngx_http_xet_keep_get(r);
 
-    rc = ngx_http_xet_keep_ours(r, rc);
+    rc = ngx_http_xet_keep_ours(r, keep, rc);
 
     if (rc == NGX_DECLINED) {
         ngx_http_xet_keep_known(r, keep);
@@ -176,21 +247,19 @@ static void
 ngx_http_xet_keep_healed(ngx_http_request_t *r, ngx_int_t rc)
 {
     u_char                       name[XET_HASH_STR_LEN + 1];
-    ngx_http_xet_ctx_t          *ctx;
     ngx_http_xet_keep_t         *keep;
     ngx_http_xet_keep_remove_t   remove;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    keep = ctx->keep;
+    keep = ngx_http_xet_keep_get(r);
 
-    rc = ngx_http_xet_keep_ours(r, rc);
+    rc = ngx_http_xet_keep_ours(r, keep, rc);
 
     if (rc == NGX_DECLINED) {
         ngx_http_xet_keep_known(r, keep);
         return;
     }
 
-    if (ngx_strcmp(ctx->query->sqlstate, NGX_HTTP_XET_PG_LOCKED) == 0) {
+    if (ngx_strcmp(keep->query->sqlstate, NGX_HTTP_XET_PG_LOCKED) == 0) {
 
         /* another request heals it, or commits terms that refer to it */
 
@@ -222,19 +291,14 @@ ngx_http_xet_keep_healed(ngx_http_request_t *r, ngx_int_t rc)
  */
 
 static ngx_int_t
-ngx_http_xet_keep_ours(ngx_http_request_t *r, ngx_int_t rc)
+ngx_http_xet_keep_ours(ngx_http_request_t *r, ngx_http_xet_keep_t *keep,
+    ngx_int_t rc)
 {
-    ngx_http_xet_ctx_t   *ctx;
-    ngx_http_xet_keep_t  *keep;
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    keep = ctx->keep;
-
     if (rc != NGX_OK && rc != NGX_DECLINED) {
 
         /* with a sqlstate it is certain that no row names our copy */
 
-        ngx_http_xet_store_keep(keep->file, ctx->query->sqlstate[0] == '\0');
+        ngx_http_xet_store_keep(keep->file, keep->query->sqlstate[0] == '\0');
 
         return rc;
     }
@@ -286,36 +350,108 @@ ngx_http_xet_keep_known(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
 static void
 ngx_http_xet_keep_check(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
 {
-    ngx_int_t              rc;
-    ngx_http_xet_whole_t  *whole;
+    ngx_http_xet_keep_t  *reader;
 
-    whole = &keep->whole;
+    if (!ngx_http_xet_keep_seen(keep)) {
 
-    whole->xorb = keep->info->hash;
-    whole->tag = keep->copy.tag;
-    whole->began = keep->file->began;
-    whole->handler = ngx_http_xet_keep_read_by;
-    whole->data = keep;
+        reader = ngx_http_xet_keep_reader(keep);
 
-    rc = ngx_http_xet_whole_ask(whole);
+        if (reader) {
+            ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                           "xet keep: waits for another's reading");
 
-    if (rc == NGX_AGAIN) {
-        return;
+            keep->state = NGX_HTTP_XET_KEEP_WAITS;
+            ngx_queue_insert_tail(&reader->waiting, &keep->queue);
+            return;
+        }
+
+        ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                       "xet keep: reads the copy");
+
+        keep->state = NGX_HTTP_XET_KEEP_READS;
+        keep->moment = ngx_http_xet_store_moment();
+
+        ngx_queue_init(&keep->waiting);
+        ngx_queue_insert_head(&ngx_http_xet_keep_readings, &keep->queue);
     }
 
-    if (rc == NGX_OK) {
-        keep->status = XET_OK;
-        ngx_http_xet_keep_found(r, keep);
-        return;
+    keep->status = XET_OK;
+
+    ngx_http_xet_keep_post(r, keep);
+}
+
+
+/* Whether the copy was whole in a reading that began after the upload. */
+
+static ngx_uint_t
+ngx_http_xet_keep_seen(ngx_http_xet_keep_t *keep)
+{
+    ngx_uint_t                 i;
+    ngx_http_xet_keep_seen_t  *seen;
+
+    for (i = 0; i < NGX_HTTP_XET_KEEP_SEEN; i++) {
+        seen = &ngx_http_xet_keep_ring[i];
+
+        if (seen->moment > keep->file->began
+            && seen->tag == keep->copy.tag
+            && ngx_current_msec - seen->end < NGX_HTTP_XET_KEEP_VALID
+            && xet_hash_equal(&seen->xorb, &keep->info->hash))
+        {
+            return 1;
+        }
     }
 
-    if (ngx_http_xet_task_post(r, ngx_http_xet_keep_check_job,
-                               ngx_http_xet_keep_read, keep)
-        != NGX_OK)
+    return 0;
+}
+
+
+/* Who reads the copy, and has begun to after the upload; NULL: nobody. */
+
+static ngx_http_xet_keep_t *
+ngx_http_xet_keep_reader(ngx_http_xet_keep_t *keep)
+{
+    ngx_queue_t          *q;
+    ngx_http_xet_keep_t  *reader;
+
+    for (q = ngx_queue_head(&ngx_http_xet_keep_readings);
+         q != ngx_queue_sentinel(&ngx_http_xet_keep_readings);
+         q = ngx_queue_next(q))
     {
-        ngx_http_xet_whole_done(whole, XET_AGAIN);
-        keep->handler(r, NGX_DECLINED, XET_OVERLOADED, 0);
+        reader = ngx_queue_data(q, ngx_http_xet_keep_t, queue);
+
+        if (reader->moment > keep->file->began
+            && reader->copy.tag == keep->copy.tag
+            && xet_hash_equal(&reader->info->hash, &keep->info->hash))
+        {
+            return reader;
+        }
     }
+
+    return NULL;
+}
+
+
+/* The copy is to be read, or another request has found it whole. */
+
+static void
+ngx_http_xet_keep_post(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
+{
+    if (ngx_http_xet_task_post(r, ngx_http_xet_keep_check_job,
+                               ngx_http_xet_keep_checked, keep)
+        == NGX_OK)
+    {
+        return;
+    }
+
+    if (keep->state == NGX_HTTP_XET_KEEP_READS) {
+        ngx_http_xet_keep_read(keep, XET_AGAIN);
+        keep->handler(r, NGX_DECLINED, XET_OVERLOADED, 0);
+        return;
+    }
+
+    /* our copy is removed at the end of the request */
+
+    ngx_http_xet_keep_checked(r, keep);
 }
 
 
@@ -324,10 +460,12 @@ ngx_http_xet_keep_check_job(void *data, ngx_log_t *log)
 {
     ngx_http_xet_keep_t *keep = data;
 
-    keep->status = ngx_http_xet_store_check_job(&keep->file->store,
-                                                &keep->info->hash,
-                                                keep->copy.tag,
-                                                &keep->copy.digest, log);
+    if (keep->state == NGX_HTTP_XET_KEEP_READS) {
+        keep->status = ngx_http_xet_store_check_job(&keep->file->store,
+                                                    &keep->info->hash,
+                                                    keep->copy.tag,
+                                                    &keep->copy.digest, log);
+    }
 
     if (keep->status == XET_OK) {
         ngx_http_xet_store_reset_job(keep->file, log);
@@ -336,82 +474,14 @@ ngx_http_xet_keep_check_job(void *data, ngx_log_t *log)
 
 
 static void
-ngx_http_xet_keep_read(ngx_http_request_t *r, void *data)
+ngx_http_xet_keep_checked(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_keep_t *keep = data;
 
-    ngx_http_xet_whole_done(&keep->whole, keep->status);
-
-    ngx_http_xet_keep_checked(r, keep);
-}
-
-
-/* Another request has read the copy for us. */
-
-static void
-ngx_http_xet_keep_read_by(void *data, xet_status_t status)
-{
-    ngx_http_xet_keep_t *keep = data;
-
-    ngx_connection_t    *c;
-    ngx_http_request_t  *r;
-
-    r = keep->request;
-    c = r->connection;
-
-    ngx_http_set_log_request(c->log, r);
-
-    keep->status = status;
-
-    if (status == XET_AGAIN) {
-        ngx_http_xet_keep_check(r, keep);
-
-    } else {
-        ngx_http_xet_keep_found(r, keep);
+    if (keep->state == NGX_HTTP_XET_KEEP_READS) {
+        ngx_http_xet_keep_read(keep, keep->status);
     }
 
-    ngx_http_run_posted_requests(c);
-}
-
-
-/* Another request has read the copy: where that is whole, ours is removed. */
-
-static void
-ngx_http_xet_keep_found(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
-{
-    if (keep->status == XET_OK
-        && ngx_http_xet_task_post(r, ngx_http_xet_keep_drop_job,
-                                  ngx_http_xet_keep_dropped, keep)
-           == NGX_OK)
-    {
-        return;
-    }
-
-    ngx_http_xet_keep_checked(r, keep);
-}
-
-
-static void
-ngx_http_xet_keep_drop_job(void *data, ngx_log_t *log)
-{
-    ngx_http_xet_keep_t *keep = data;
-
-    ngx_http_xet_store_reset_job(keep->file, log);
-}
-
-
-static void
-ngx_http_xet_keep_dropped(ngx_http_request_t *r, void *data)
-{
-    ngx_http_xet_keep_t *keep = data;
-
-    ngx_http_xet_keep_checked(r, keep);
-}
-
-
-static void
-ngx_http_xet_keep_checked(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
-{
     switch (keep->status) {
 
     case XET_OK:
@@ -425,6 +495,80 @@ ngx_http_xet_keep_checked(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
     default:
         keep->handler(r, NGX_DECLINED, keep->status, 0);
     }
+}
+
+
+/*
+ * The reading has ended: XET_OK when the copy is whole, XET_AGAIN when nothing
+ * was read.  Those who wait are posted, because one may end its request, and
+ * others with it.
+ */
+
+static void
+ngx_http_xet_keep_read(ngx_http_xet_keep_t *keep, xet_status_t status)
+{
+    ngx_queue_t               *q;
+    ngx_http_xet_keep_t       *other;
+    ngx_http_xet_keep_seen_t  *seen;
+
+    ngx_log_debug1(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
+                   "xet keep: the copy is read, status:%d", (int) status);
+
+    keep->state = NGX_HTTP_XET_KEEP_IDLE;
+    ngx_queue_remove(&keep->queue);
+
+    if (status == XET_OK) {
+        seen = &ngx_http_xet_keep_ring[ngx_http_xet_keep_next];
+        ngx_http_xet_keep_next = (ngx_http_xet_keep_next + 1)
+                                 % NGX_HTTP_XET_KEEP_SEEN;
+
+        seen->xorb = keep->info->hash;
+        seen->tag = keep->copy.tag;
+        seen->moment = keep->moment;
+        seen->end = ngx_current_msec;
+    }
+
+    for (q = ngx_queue_head(&keep->waiting);
+         q != ngx_queue_sentinel(&keep->waiting);
+         q = ngx_queue_next(q))
+    {
+        other = ngx_queue_data(q, ngx_http_xet_keep_t, queue);
+
+        other->state = NGX_HTTP_XET_KEEP_IDLE;
+        other->status = status;
+        other->event.handler = ngx_http_xet_keep_read_handler;
+        other->event.data = other;
+        other->event.log = ngx_cycle->log;
+
+        ngx_post_event(&other->event, &ngx_posted_events);
+    }
+}
+
+
+static void
+ngx_http_xet_keep_read_handler(ngx_event_t *ev)
+{
+    ngx_connection_t     *c;
+    ngx_http_request_t   *r;
+    ngx_http_xet_keep_t  *keep;
+
+    keep = ev->data;
+    r = keep->request;
+    c = r->connection;
+
+    ngx_http_set_log_request(c->log, r);
+
+    if (keep->status == XET_AGAIN) {
+        ngx_http_xet_keep_check(r, keep);
+
+    } else if (keep->status == XET_OK) {
+        ngx_http_xet_keep_post(r, keep);
+
+    } else {
+        ngx_http_xet_keep_checked(r, keep);
+    }
+
+    ngx_http_run_posted_requests(c);
 }
 
 
@@ -448,16 +592,14 @@ ngx_http_xet_keep_mark(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
 static void
 ngx_http_xet_keep_marked(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_ctx_t   *ctx;
     ngx_http_xet_keep_t  *keep;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    keep = ctx->keep;
+    keep = ngx_http_xet_keep_get(r);
 
     ngx_http_xet_query_release(r);
 
     if (rc != NGX_OK
-        && ngx_strcmp(ctx->query->sqlstate, NGX_HTTP_XET_PG_LOCKED) != 0)
+        && ngx_strcmp(keep->query->sqlstate, NGX_HTTP_XET_PG_LOCKED) != 0)
     {
         keep->handler(r, rc, XET_OK, 0);
         return;

@@ -17,8 +17,7 @@ struct ngx_http_xet_hold_s {
 
 
 static uint64_t ngx_http_xet_limit_announced(ngx_http_request_t *r);
-static void ngx_http_xet_limit_cleanup(void *data);
-static void ngx_http_xet_limit_release(ngx_http_xet_hold_t *hold);
+static void ngx_http_xet_limit_release(void *data);
 static ngx_int_t ngx_http_xet_limit_refuse(ngx_http_request_t *r,
     ngx_int_t rc, uint64_t wait);
 
@@ -52,7 +51,7 @@ ngx_http_xet_limit_upload(ngx_http_request_t *r)
     }
 
     hold = ngx_http_xet_state(r, sizeof(ngx_http_xet_hold_t),
-                              ngx_http_xet_limit_cleanup);
+                              ngx_http_xet_limit_release);
     if (hold == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -93,15 +92,10 @@ ngx_http_xet_limit_announced(ngx_http_request_t *r)
 
 
 static void
-ngx_http_xet_limit_cleanup(void *data)
+ngx_http_xet_limit_release(void *data)
 {
-    ngx_http_xet_limit_release(data);
-}
+    ngx_http_xet_hold_t *hold = data;
 
-
-static void
-ngx_http_xet_limit_release(ngx_http_xet_hold_t *hold)
-{
     if (hold->slot) {
         ngx_http_xet_limit_zone_give(hold->limit, hold->slot,
                                      ngx_http_xet_body_received(hold->ctx)

@@ -72,7 +72,8 @@ struct ngx_http_xet_register_s {
 
 static void ngx_http_xet_register_cleanup(void *data);
 static void ngx_http_xet_register_post(ngx_http_request_t *r,
-    ngx_http_xet_register_t *reg, ngx_http_xet_job_pt job);
+    ngx_http_xet_register_t *reg, ngx_http_xet_job_pt job,
+    ngx_http_xet_done_pt done);
 static void ngx_http_xet_register_collect_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_register_collected(ngx_http_request_t *r,
     void *data);
@@ -124,7 +125,6 @@ ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_temp_t *spool,
     ngx_http_xet_progress_pt progress, ngx_http_xet_register_pt handler)
 {
     ngx_uint_t                 i;
-    ngx_pool_cleanup_t        *cln;
     ngx_http_xet_ctx_t        *ctx;
     ngx_http_xet_register_t   *reg;
     ngx_http_xet_main_conf_t  *xmcf;
@@ -132,14 +132,14 @@ ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_temp_t *spool,
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
 
-    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_xet_register_t));
-    if (cln == NULL) {
+    reg = ngx_http_xet_state(r, sizeof(ngx_http_xet_register_t),
+                             ngx_http_xet_register_cleanup);
+    if (reg == NULL) {
         handler(r, NGX_ERROR, XET_NOMEM, 0);
         return;
     }
 
-    reg = cln->data;
-    ngx_memzero(reg, sizeof(ngx_http_xet_register_t));
+    ctx->reg = reg;
 
     reg->handler = handler;
     reg->progress = progress;
@@ -158,9 +158,6 @@ ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_temp_t *spool,
 
     ngx_memcpy(reg->batch.id, &r->connection->number, 4);
 
-    cln->handler = ngx_http_xet_register_cleanup;
-    ctx->reg = reg;
-
     reg->window = ngx_http_xet_window_create(spool, files_end, proof,
                                              ngx_cycle->log);
     if (reg->window == NULL) {
@@ -168,7 +165,8 @@ ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_temp_t *spool,
         return;
     }
 
-    ngx_http_xet_register_post(r, reg, ngx_http_xet_register_collect_job);
+    ngx_http_xet_register_post(r, reg, ngx_http_xet_register_collect_job,
+                               ngx_http_xet_register_collected);
 }
 
 
@@ -194,11 +192,10 @@ ngx_http_xet_register_cleanup(void *data)
 
 static void
 ngx_http_xet_register_post(ngx_http_request_t *r,
-    ngx_http_xet_register_t *reg, ngx_http_xet_job_pt job)
+    ngx_http_xet_register_t *reg, ngx_http_xet_job_pt job,
+    ngx_http_xet_done_pt done)
 {
-    if (ngx_http_xet_task_post(r, job, ngx_http_xet_register_collected, reg)
-        != NGX_OK)
-    {
+    if (ngx_http_xet_task_post(r, job, done, reg) != NGX_OK) {
         ngx_http_xet_register_finish(r, NGX_DECLINED, XET_OVERLOADED);
     }
 }
@@ -245,7 +242,7 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
 
     ngx_http_xet_register_progress(r, NGX_HTTP_XET_VALIDATING);
 
-    if (reg->batch.size > NGX_HTTP_XET_BATCH_SIZE) {
+    if (reg->batch.size > NGX_HTTP_XET_BATCH_SIZE || w->nsteps == 0) {
         rc = ngx_http_xet_register_batch(r, reg);
 
     } else if (w->terms.n) {
@@ -254,15 +251,12 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
         rc = ngx_http_xet_query_shard_slices(r, &w->terms, reg->proof,
                                              ngx_http_xet_register_queried);
 
-    } else if (w->nsteps) {
+    } else {
 
         /* only empty files, or the ends of files */
 
-        ngx_http_xet_register_post(r, reg, ngx_http_xet_register_verify_job);
+        ngx_http_xet_register_queried(r, NGX_OK);
         return;
-
-    } else {
-        rc = ngx_http_xet_register_batch(r, reg);
     }
 
     if (rc != NGX_AGAIN) {
@@ -363,12 +357,8 @@ ngx_http_xet_register_doubts(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    if (ngx_http_xet_task_post(r, ngx_http_xet_register_look_job,
-                               ngx_http_xet_register_looked, reg)
-        != NGX_OK)
-    {
-        ngx_http_xet_register_finish(r, NGX_DECLINED, XET_OVERLOADED);
-    }
+    ngx_http_xet_register_post(r, reg, ngx_http_xet_register_look_job,
+                               ngx_http_xet_register_looked);
 }
 
 
@@ -495,7 +485,8 @@ ngx_http_xet_register_queried(ngx_http_request_t *r, ngx_int_t rc)
 
     reg = ngx_http_xet_register_get(r);
 
-    ngx_http_xet_register_post(r, reg, ngx_http_xet_register_verify_job);
+    ngx_http_xet_register_post(r, reg, ngx_http_xet_register_verify_job,
+                               ngx_http_xet_register_collected);
 }
 
 
@@ -633,7 +624,7 @@ static xet_status_t
 ngx_http_xet_register_file(ngx_http_xet_register_t *reg,
     ngx_http_xet_step_t *step)
 {
-    u_char        sha256[XET_HASH_LEN];
+    u_char        sha256[XET_HASH_LEN], *claimed;
     ngx_uint_t    i;
     xet_status_t  rc;
 
@@ -645,16 +636,18 @@ ngx_http_xet_register_file(ngx_http_xet_register_t *reg,
 
     /* clients send zeros when they have not computed the SHA-256 */
 
-    if (!step->has_hash || xet_hash_is_zero(&step->hash)) {
-        ngx_http_xet_batch_close(&reg->batch, &reg->verifier, NULL);
-        return XET_OK;
+    claimed = NULL;
+
+    if (step->has_hash && !xet_hash_is_zero(&step->hash)) {
+
+        for (i = 0; i < XET_HASH_LEN; i++) {
+            sha256[i] = step->hash.bytes[i ^ 7];
+        }
+
+        claimed = sha256;
     }
 
-    for (i = 0; i < XET_HASH_LEN; i++) {
-        sha256[i] = step->hash.bytes[i ^ 7];
-    }
-
-    ngx_http_xet_batch_close(&reg->batch, &reg->verifier, sha256);
+    ngx_http_xet_batch_close(&reg->batch, &reg->verifier, claimed);
 
     return XET_OK;
 }
@@ -684,33 +677,28 @@ ngx_http_xet_register_staged(ngx_http_request_t *r, ngx_int_t rc)
 static void
 ngx_http_xet_register_put(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_register_t  *reg;
+    u_char        *sqlstate;
+    xet_status_t   status;
 
-    reg = ngx_http_xet_register_get(r);
+    sqlstate = ngx_http_xet_register_get(r)->query->sqlstate;
+    status = XET_INTERNAL;
 
-    if (rc == NGX_ABORT
-        && ngx_strcmp(reg->query->sqlstate, "XT001") == 0)
-    {
-        ngx_http_xet_register_finish(r, NGX_DECLINED, XET_SHARD_XORB);
-        return;
-    }
+    if (ngx_strcmp(sqlstate, "XT001") == 0) {
+        rc = NGX_DECLINED;
+        status = XET_SHARD_XORB;
 
-    if (rc == NGX_ABORT
-        && ngx_strcmp(reg->query->sqlstate, "XT003") == 0)
-    {
-        ngx_http_xet_register_finish(r, NGX_DECLINED, XET_PLAN_CHANGED);
-        return;
-    }
+    } else if (ngx_strcmp(sqlstate, "XT003") == 0) {
+        rc = NGX_DECLINED;
+        status = XET_PLAN_CHANGED;
 
-    if (rc == NGX_ABORT
-        && ngx_strcmp(reg->query->sqlstate, "XT002") == 0)
-    {
+    } else if (ngx_strcmp(sqlstate, "XT002") == 0) {
+
         /* sent again after its answer was lost: the batches are in already */
 
         rc = NGX_BUSY;
     }
 
-    ngx_http_xet_register_finish(r, rc, XET_INTERNAL);
+    ngx_http_xet_register_finish(r, rc, status);
 }
 
 
