@@ -84,7 +84,7 @@ main(int argc, char **argv)
 
     data = bench_open(argv[1], &len);
     want = (size_t) strtoull(argv[2], NULL, 10);
-    codec = xet_codec_create();
+    codec = xet_codec_create(&xet_suite_default);
 
     if (codec == NULL) {
         return 1;

@@ -2,8 +2,9 @@
 /*
  * The algorithm suites.
  *
- * Purpose:    one row per suite with every key, size, table and modulus of the
- *             protocol; all other files take a suite and read it.
+ * Purpose:    one row per suite with every key, size, table, modulus and
+ *             compression scheme of the protocol; all other files take a
+ *             suite and read it.
  * States:     none.
  * Ownership:  constants, they live as long as the program.
  * Threads:    any, nothing is ever written.
@@ -17,6 +18,8 @@
 #include "xet_suite.h"
 #include "xet_gear.h"
 
+
+#define xet_suite_row(symbol, number, codec)  [number] = &xet_scheme_##codec,
 
 const xet_suite_t  xet_suite_default = {
 
@@ -58,8 +61,12 @@ const xet_suite_t  xet_suite_default = {
     1024,                          /* dedup_modulus */
     4,                             /* merge_modulus */
     3,                             /* merge_min */
-    9                              /* merge_max */
+    9,                             /* merge_max */
+
+    { XET_SCHEME_MAP(xet_suite_row) }
 };
+
+#undef xet_suite_row
 
 
 static const xet_suite_t  *const xet_suites[] = {

@@ -103,8 +103,6 @@ int xet_xorb_writer_fits(const xet_xorb_writer_t *w, size_t len);
  * fit, XET_XORB_SCHEME, XET_NOMEM: these leave the writer as it was.  An error
  * of the callback stays until reset.
  */
-#define XET_SCHEME_AUTO  99
-
 xet_status_t xet_xorb_writer_add(xet_xorb_writer_t *w, const uint8_t *data,
     size_t len, unsigned scheme, const xet_hash_t *hash);
 

@@ -49,6 +49,7 @@ typedef struct {
 
 
 typedef struct {
+    const xet_suite_t     *suite;
     uint64_t               size_max;   /* of the chunk region */
     uint64_t               size;       /* of chunks whose header was taken */
     uint64_t               taken;      /* chunk region bytes consumed */
@@ -64,7 +65,8 @@ typedef struct {
 } xet_xorb_parser_t;
 
 
-void xet_xorb_parser_init(xet_xorb_parser_t *p, uint64_t size_max);
+void xet_xorb_parser_init(xet_xorb_parser_t *p, const xet_suite_t *suite,
+    uint64_t size_max);
 
 /*
  * XET_OK with an event, XET_AGAIN when *pos has reached end, or an error of

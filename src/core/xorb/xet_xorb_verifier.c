@@ -76,7 +76,7 @@ xet_xorb_verifier_create(const xet_suite_t *suite, const xet_hash_t *expected,
         return NULL;
     }
 
-    v->codec = xet_codec_create();
+    v->codec = xet_codec_create(suite);
     if (v->codec == NULL) {
         free(v);
         return NULL;
@@ -101,7 +101,7 @@ xet_xorb_verifier_create(const xet_suite_t *suite, const xet_hash_t *expected,
     v->info.raw_ends = v->raw_ends;
     v->info.stored_ends = v->stored_ends;
 
-    xet_xorb_parser_init(&v->parser, size_max);
+    xet_xorb_parser_init(&v->parser, suite, size_max);
     xet_merkle_init(&v->merkle, suite);
 
     return v;
