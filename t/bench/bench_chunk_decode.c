@@ -16,7 +16,7 @@
 
 #include "bench.h"
 #include "xet_bytes.h"
-#include "xet_xorb_chunk.h"
+#include "xet_xorb.h"
 
 
 typedef struct {

@@ -12,8 +12,8 @@
 
 #include <string.h>
 
+#include "xet_bytes.h"
 #include "xet_filename.h"
-#include "xet_percent.h"
 #include "xet_utf8.h"
 
 

@@ -9,7 +9,7 @@
  *     36  stored start         u32    bytes in the chunk region
  *     40  stored end           u32    exclusive
  *     44  raw length           u32
- *     48  tag                  u32    which stored copy: xet_xorb_name.h
+ *     48  tag                  u32    which stored copy: xet_xorb.h
  */
 
 #ifndef _XET_TERM_H_INCLUDED_

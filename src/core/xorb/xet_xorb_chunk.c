@@ -13,7 +13,6 @@
  */
 
 
-#include "xet_xorb_chunk.h"
 #include "xet_xorb_parser.h"
 
 

@@ -5,7 +5,7 @@
 
 
 #include "xet_test.h"
-#include "xet_xorb_chunk.h"
+#include "xet_xorb.h"
 
 
 #define RAW_LEN  3000
