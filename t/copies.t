@@ -215,6 +215,7 @@ for my $kind (sort keys %damage) {
 		my $file = $t->upload($data, scheme => 'lz4');
 		my $hash = $file->{xorbs}[0]{hash};
 		my $again = xorb_again($data, $scheme);
+		my $same = $again->{bytes} eq xorb_again($data, 'lz4')->{bytes};
 
 		is($again->{hash}, $hash, "$name: the same xorb");
 		readable($file->{hash}, $data, "$name: before");
@@ -234,7 +235,7 @@ for my $kind (sort keys %damage) {
 		# only one whose bytes were the row's is still that copy
 
 		isnt($t->xorb_file($hash), $path, "$name: another copy")
-			unless $kind eq 'another encoding' && $scheme eq 'lz4';
+			unless $kind eq 'another encoding' && $same;
 	}
 }
 
