@@ -60,5 +60,14 @@ void xet_term_pack(uint8_t *dst, const xet_term_t *term);
  */
 xet_status_t xet_term_unpack(xet_term_t *term, const uint8_t *src);
 
+/*
+ * Whether these can be the ends of n chunks from chunk_start on, behind the
+ * ends before: 0 at the start of the xorb, and rising, the raw ones by
+ * XET_CHUNK_MAX at most.
+ */
+int xet_term_ends_ok(uint32_t chunk_start, uint32_t n, uint32_t raw_before,
+    uint32_t stored_before, const uint8_t *raw_ends,
+    const uint8_t *stored_ends);
+
 
 #endif /* _XET_TERM_H_INCLUDED_ */
