@@ -20,14 +20,6 @@
 #include "xet_xorb_parser.h"
 
 
-enum {
-    XET_XORB_PARSER_HEADER = 0,
-    XET_XORB_PARSER_PAYLOAD,
-    XET_XORB_PARSER_IDENT,
-    XET_XORB_PARSER_FOOTER
-};
-
-
 static xet_status_t xet_xorb_parser_header(xet_xorb_parser_t *p,
     const uint8_t **pos, const uint8_t *end);
 static xet_status_t xet_xorb_parser_field(xet_xorb_parser_t *p);

@@ -19,8 +19,7 @@
 #include <string.h>
 
 #include "xet_bytes.h"
-#include "xet_merkle.h"
-#include "xet_xorb.h"
+#include "xet_xorb_chunks.h"
 #include "xet_xorb_footer.h"
 
 
@@ -33,25 +32,20 @@ typedef struct {
 
 
 struct xet_xorb_writer_s {
-    const xet_suite_t  *suite;
-    xet_codec_t        *codec;
+    const xet_suite_t       *suite;
+    xet_codec_t             *codec;
 
-    xet_xorb_write_pt   write;
-    void               *ctx;
+    xet_xorb_write_pt        write;
+    void                    *ctx;
 
-    xet_status_t        status;        /* of the callback, or of finish */
-    unsigned            finished:1;
-
-    xet_xorb_info_t     info;
-    xet_merkle_t        merkle;
+    xet_status_t             status;   /* of the callback, or of finish */
+    unsigned                 finished:1;
 
     xet_xorb_writer_slot_t  *best;     /* of the two, for the chunk at hand */
     xet_xorb_writer_slot_t  *other;
     xet_xorb_writer_slot_t   slot[2];
 
-    uint8_t             hashes[XET_XORB_CHUNKS_MAX * XET_HASH_LEN];
-    uint8_t             raw_ends[XET_XORB_CHUNKS_MAX * 4];
-    uint8_t             stored_ends[XET_XORB_CHUNKS_MAX * 4];
+    xet_xorb_chunks_t        chunks;
 };
 
 
@@ -113,13 +107,7 @@ xet_xorb_writer_reset(xet_xorb_writer_t *w)
     w->status = XET_OK;
     w->finished = 0;
 
-    memset(&w->info, 0, sizeof(xet_xorb_info_t));
-
-    w->info.hashes = w->hashes;
-    w->info.raw_ends = w->raw_ends;
-    w->info.stored_ends = w->stored_ends;
-
-    xet_merkle_init(&w->merkle, w->suite);
+    xet_xorb_chunks_init(&w->chunks, w->suite);
 }
 
 
@@ -139,8 +127,8 @@ xet_xorb_writer_check(const xet_xorb_writer_t *w, size_t len)
         return XET_XORB_RAW_LEN;
     }
 
-    if (w->info.chunk_count >= XET_XORB_CHUNKS_MAX
-        || w->info.chunk_count >= w->suite->xorb_chunks_max)
+    if (w->chunks.info.chunk_count >= XET_XORB_CHUNKS_MAX
+        || w->chunks.info.chunk_count >= w->suite->xorb_chunks_max)
     {
         return XET_XORB_CHUNKS;
     }
@@ -149,8 +137,8 @@ xet_xorb_writer_check(const xet_xorb_writer_t *w, size_t len)
 
     max = w->suite->xorb_raw_target;
 
-    if (w->info.raw_size + len > max
-        || w->info.stored_size + XET_XORB_HEADER_LEN + len > max)
+    if (w->chunks.info.raw_size + len > max
+        || w->chunks.info.stored_size + XET_XORB_HEADER_LEN + len > max)
     {
         return XET_XORB_SIZE;
     }
@@ -163,10 +151,8 @@ xet_status_t
 xet_xorb_writer_add(xet_xorb_writer_t *w, const uint8_t *data, size_t len,
     unsigned scheme, const xet_hash_t *hash)
 {
-    size_t            n;
-    xet_hash_t        computed;
-    xet_status_t      rc;
-    xet_xorb_info_t  *info;
+    xet_hash_t    computed;
+    xet_status_t  rc;
 
     if (w->status != XET_OK) {
         return w->status;
@@ -196,18 +182,8 @@ xet_xorb_writer_add(xet_xorb_writer_t *w, const uint8_t *data, size_t len,
         return w->status;
     }
 
-    info = &w->info;
-    n = info->chunk_count;
-
-    info->raw_size += len;
-    info->stored_size += XET_XORB_HEADER_LEN + w->best->len;
-    info->chunk_count++;
-
-    memcpy(w->hashes + n * XET_HASH_LEN, hash->bytes, XET_HASH_LEN);
-    xet_put_u32(w->raw_ends + n * 4, (uint32_t) info->raw_size);
-    xet_put_u32(w->stored_ends + n * 4, (uint32_t) info->stored_size);
-
-    xet_merkle_add(&w->merkle, hash->bytes, len);
+    xet_xorb_chunks_add(&w->chunks, hash, (uint32_t) len,
+                        (uint32_t) w->best->len);
 
     return XET_OK;
 }
@@ -313,15 +289,15 @@ xet_xorb_writer_finish(xet_xorb_writer_t *w, int footer)
         return XET_INTERNAL;
     }
 
-    if (w->info.chunk_count == 0) {
+    if (w->chunks.info.chunk_count == 0) {
         return XET_XORB_EMPTY;
     }
 
     w->finished = 1;
-    xet_merkle_finish(&w->merkle, &w->info.hash);
+    xet_merkle_finish(&w->chunks.merkle, &w->chunks.info.hash);
 
     if (footer) {
-        w->status = xet_xorb_footer_write(&w->info, 1, w->write, w->ctx);
+        w->status = xet_xorb_footer_write(&w->chunks.info, 1, w->write, w->ctx);
     }
 
     return w->status;
@@ -331,5 +307,5 @@ xet_xorb_writer_finish(xet_xorb_writer_t *w, int footer)
 const xet_xorb_info_t *
 xet_xorb_writer_info(const xet_xorb_writer_t *w)
 {
-    return &w->info;
+    return &w->chunks.info;
 }
