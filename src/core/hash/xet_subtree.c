@@ -599,7 +599,6 @@ static xet_status_t
 xet_subtree_append(xet_subtree_builder_t *b, unsigned i,
     const xet_merkle_node_t *node)
 {
-    size_t              room;
     xet_merkle_node_t  *nodes;
     xet_subtree_row_t  *row;
 
@@ -616,24 +615,14 @@ xet_subtree_append(xet_subtree_builder_t *b, unsigned i,
 
     if (row->n == row->room) {
 
-        if (row->room > SIZE_MAX / 2 / sizeof(xet_merkle_node_t)) {
-            return XET_NOMEM;
-        }
-
-        room = row->room ? row->room * 2 : XET_SUBTREE_ROOM;
-
-        nodes = b->alloc(b->data, room * sizeof(xet_merkle_node_t));
+        nodes = xet_alloc_double(b->alloc, b->data, row->nodes, &row->room,
+                                 XET_SUBTREE_ROOM, sizeof(xet_merkle_node_t));
 
         if (nodes == NULL) {
             return XET_NOMEM;
         }
 
-        if (row->n) {
-            memcpy(nodes, row->nodes, row->n * sizeof(xet_merkle_node_t));
-        }
-
         row->nodes = nodes;
-        row->room = room;
     }
 
     row->nodes[row->n++] = *node;

@@ -123,8 +123,4 @@ xet_suite_scheme(const xet_suite_t *suite, unsigned number)
 }
 
 
-/* NULL when no suite has that name; the comparison ignores case. */
-const xet_suite_t *xet_suite_find(const char *name, size_t len);
-
-
 #endif /* _XET_SUITE_H_INCLUDED_ */
