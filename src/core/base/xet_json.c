@@ -26,15 +26,13 @@
 
 #include "xet_bytes.h"
 #include "xet_json.h"
-#include "xet_utf8.h"
 
 
 #define xet_json_literal(b, s)  xet_buf_write(b, s, sizeof(s) - 1)
 
 
 static int xet_json_comma(xet_json_t *j);
-static void xet_json_put(xet_json_t *j, const void *text, size_t len);
-static void xet_json_open(xet_json_t *j, const char *bracket);
+static void xet_json_open(xet_json_t *j, uint8_t bracket);
 static void xet_json_close(xet_json_t *j, const char *bracket);
 static void xet_json_text(xet_json_t *j, const uint8_t *s, size_t len);
 static void xet_json_escape(xet_buf_t *b, unsigned c);
@@ -61,7 +59,7 @@ xet_json_resume(xet_json_t *j, xet_buf_t *b)
 void
 xet_json_object_begin(xet_json_t *j)
 {
-    xet_json_open(j, "{");
+    xet_json_open(j, '{');
 }
 
 
@@ -75,7 +73,7 @@ xet_json_object_end(xet_json_t *j)
 void
 xet_json_array_begin(xet_json_t *j)
 {
-    xet_json_open(j, "[");
+    xet_json_open(j, '[');
 }
 
 
@@ -198,18 +196,26 @@ xet_json_i64(xet_json_t *j, int64_t v)
 void
 xet_json_number(xet_json_t *j, const uint8_t *text, size_t len)
 {
-    xet_json_put(j, text, len);
+    uint8_t  *p;
+
+    p = xet_json_reserve(j, len);
+
+    if (p != NULL) {
+        xet_json_advance(j, xet_put_bytes(p, text, len));
+    }
 }
 
 
 void
 xet_json_bool(xet_json_t *j, int v)
 {
-    if (v) {
-        xet_json_put(j, "true", 4);
+    uint8_t  *p;
 
-    } else {
-        xet_json_put(j, "false", 5);
+    p = xet_json_reserve(j, 5);
+
+    if (p != NULL) {
+        xet_json_advance(j, v ? xet_put_literal(p, "true")
+                              : xet_put_literal(p, "false"));
     }
 }
 
@@ -217,14 +223,27 @@ xet_json_bool(xet_json_t *j, int v)
 void
 xet_json_null(xet_json_t *j)
 {
-    xet_json_put(j, "null", 4);
+    uint8_t  *p;
+
+    p = xet_json_reserve(j, 4);
+
+    if (p != NULL) {
+        xet_json_advance(j, xet_put_literal(p, "null"));
+    }
 }
 
 
 void
 xet_json_string_begin(xet_json_t *j)
 {
-    xet_json_put(j, "\"", 1);
+    uint8_t  *p;
+
+    p = xet_json_reserve(j, 1);
+
+    if (p != NULL) {
+        *p++ = '"';
+        xet_json_advance(j, p);
+    }
 }
 
 
@@ -261,30 +280,24 @@ xet_json_comma(xet_json_t *j)
 }
 
 
-/* Writes a whole element, or the beginning of one, as it is. */
-
 static void
-xet_json_put(xet_json_t *j, const void *text, size_t len)
+xet_json_open(xet_json_t *j, uint8_t bracket)
 {
     uint8_t  *p;
 
-    p = xet_json_reserve(j, len);
-
-    if (p != NULL) {
-        xet_json_advance(j, xet_put_bytes(p, text, len));
-    }
-}
-
-
-static void
-xet_json_open(xet_json_t *j, const char *bracket)
-{
     if (j->depth == XET_JSON_DEPTH) {
         j->buf->failed = 1;
         return;
     }
 
-    xet_json_put(j, bracket, 1);
+    p = xet_json_reserve(j, 1);
+    if (p == NULL) {
+        return;
+    }
+
+    *p++ = bracket;
+
+    xet_json_advance(j, p);
 
     j->more &= ~((uint32_t) 1 << j->depth);
     j->depth++;
@@ -350,21 +363,34 @@ xet_json_text(xet_json_t *j, const uint8_t *s, size_t len)
 static void
 xet_json_escape(xet_buf_t *b, unsigned c)
 {
-    const char        *p;
     uint8_t            text[6];
 
     static const char  digits[] = "0123456789abcdef";
-    static const char  special[] = "\"\\\n\r\t";
-    static const char  letters[] = "\"\\nrt";
 
-    p = c ? strchr(special, (int) c) : NULL;
+    switch (c) {
 
-    if (p != NULL) {
-        text[0] = '\\';
-        text[1] = (uint8_t) letters[p - special];
-
-        xet_buf_write(b, text, 2);
+    case '"':
+        xet_json_literal(b, "\\\"");
         return;
+
+    case '\\':
+        xet_json_literal(b, "\\\\");
+        return;
+
+    case '\n':
+        xet_json_literal(b, "\\n");
+        return;
+
+    case '\r':
+        xet_json_literal(b, "\\r");
+        return;
+
+    case '\t':
+        xet_json_literal(b, "\\t");
+        return;
+
+    default:
+        break;
     }
 
     if (c >= 0x80) {
@@ -389,18 +415,56 @@ xet_json_escape(xet_buf_t *b, unsigned c)
 static size_t
 xet_json_utf8(const uint8_t *p, const uint8_t *end, int *valid)
 {
-    size_t      n;
-    xet_utf8_t  u;
+    size_t    i, n;
+    unsigned  c, low, high;
 
-    xet_utf8_init(&u);
+    c = p[0];
 
-    for (n = xet_utf8_feed(&u, p, 1); u.need && p + n < end; n++) {
-        if (xet_utf8_feed(&u, p + n, 1) == 0) {
-            break;
+    /* bounds of the second byte: no overlong forms, no surrogates */
+
+    low = 0x80;
+    high = 0xbf;
+
+    if (c >= 0xc2 && c <= 0xdf) {
+        n = 2;
+
+    } else if (c >= 0xe0 && c <= 0xef) {
+        n = 3;
+
+        if (c == 0xe0) {
+            low = 0xa0;
+
+        } else if (c == 0xed) {
+            high = 0x9f;
         }
+
+    } else if (c >= 0xf0 && c <= 0xf4) {
+        n = 4;
+
+        if (c == 0xf0) {
+            low = 0x90;
+
+        } else if (c == 0xf4) {
+            high = 0x8f;
+        }
+
+    } else {
+        *valid = 0;
+        return 1;
     }
 
-    *valid = (n != 0 && u.need == 0);
+    for (i = 1; i < n; i++) {
 
-    return n ? n : 1;
+        if (i == (size_t) (end - p) || p[i] < low || p[i] > high) {
+            *valid = 0;
+            return i;
+        }
+
+        low = 0x80;
+        high = 0xbf;
+    }
+
+    *valid = 1;
+
+    return n;
 }
