@@ -36,7 +36,7 @@ $plain->write_conf(undef, directives => { xet_dedup_key => undef });
 $plain->run();
 
 my $dir = tempdir(CLEANUP => 1);
-my @schemes = qw/ none lz4 bg4 /;
+my @schemes = grep { defined } schemes();
 my $true = '200 {"was_inserted":true}';
 my $false = '200 {"was_inserted":false}';
 my $seed = 0;
@@ -215,6 +215,7 @@ for my $kind (sort keys %damage) {
 		my $file = $t->upload($data, scheme => 'lz4');
 		my $hash = $file->{xorbs}[0]{hash};
 		my $again = xorb_again($data, $scheme);
+		my $same = $again->{bytes} eq xorb_again($data, 'lz4')->{bytes};
 
 		is($again->{hash}, $hash, "$name: the same xorb");
 		readable($file->{hash}, $data, "$name: before");
@@ -234,7 +235,7 @@ for my $kind (sort keys %damage) {
 		# only one whose bytes were the row's is still that copy
 
 		isnt($t->xorb_file($hash), $path, "$name: another copy")
-			unless $kind eq 'another encoding' && $scheme eq 'lz4';
+			unless $kind eq 'another encoding' && $same;
 	}
 }
 

@@ -121,7 +121,7 @@ for my $base (qw! /api/v1 /api !) {
 # --------------------------------------------------------------------------
 # bodies
 
-for my $scheme (qw/ none lz4 bg4 auto /) {
+for my $scheme (grep({ defined } schemes()), 'auto') {
 	for my $footer ('', 'v0', 'v1') {
 		for my $chunked (0, 1, 777) {
 			my $data = mix(++$seed, 90000);

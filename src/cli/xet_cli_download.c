@@ -84,7 +84,7 @@ xet_cli_download(xet_cli_http_t *h, xet_cli_download_t *d)
 
     xet_merkle_init(&f->merkle, &xet_suite_default);
 
-    f->decoder.codec = xet_codec_create();
+    f->decoder.codec = xet_codec_create(&xet_suite_default);
 
     rc = f->decoder.codec ? xet_cli_download_loop(f) : xet_cli_no_memory();
 

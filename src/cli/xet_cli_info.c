@@ -156,7 +156,7 @@ xet_cli_info_is_xorb(const xet_cli_info_t *in, xet_hash_t *named)
         return 1;
     }
 
-    xet_xorb_parser_init(&parser, UINT32_MAX);
+    xet_xorb_parser_init(&parser, &xet_suite_default, UINT32_MAX);
 
     p = in->buffer;
 

@@ -588,7 +588,7 @@ xet_cli_store_file_chunks(xet_cli_checker_t *c, int fd,
             return XET_STORE_FAILED;
         }
 
-        xet_xorb_parser_init(&parser, UINT32_MAX);
+        xet_xorb_parser_init(&parser, &xet_suite_default, UINT32_MAX);
 
         p = c->buffer;
 

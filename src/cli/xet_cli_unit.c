@@ -142,7 +142,8 @@ xet_cli_unit_restart(xet_cli_request_t *r)
     snprintf(r->range, sizeof(r->range), "%" PRIu64 "-%" PRIu64, u->pos,
              u->range->byte_end - 1);
 
-    xet_xorb_parser_init(&u->parser, u->range->byte_end - u->pos);
+    xet_xorb_parser_init(&u->parser, &xet_suite_default,
+                         u->range->byte_end - u->pos);
 
     u->have = 0;
     u->rc = XET_CLI_OK;

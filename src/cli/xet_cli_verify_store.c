@@ -347,7 +347,7 @@ xet_cli_verify_thread(void *data)
 
     c.store = s;
     c.pg = xet_cli_pg_open(s->args, &rc);
-    c.codec = xet_codec_create();
+    c.codec = xet_codec_create(&xet_suite_default);
     c.buffer = malloc(XET_CLI_STORE_BUFFER);
     c.raw = malloc(XET_CHUNK_MAX);
 

@@ -27,8 +27,6 @@
 #include "xet_term.h"
 #include "xet_seen.h"
 #include "xet_xorb.h"
-#include "xet_xorb_chunk.h"
-#include "xet_xorb_name.h"
 #include "xet_shard.h"
 #include "xet_plan.h"
 #include "xet_plan_spool.h"

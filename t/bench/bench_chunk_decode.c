@@ -16,7 +16,7 @@
 
 #include "bench.h"
 #include "xet_bytes.h"
-#include "xet_xorb_chunk.h"
+#include "xet_xorb.h"
 
 
 typedef struct {
@@ -84,7 +84,7 @@ main(int argc, char **argv)
 
     data = bench_open(argv[1], &len);
     want = (size_t) strtoull(argv[2], NULL, 10);
-    codec = xet_codec_create();
+    codec = xet_codec_create(&xet_suite_default);
 
     if (codec == NULL) {
         return 1;

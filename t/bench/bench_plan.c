@@ -123,10 +123,11 @@ bench_url(void *ctx, xet_buf_t *buf, const xet_hash_t *xorb,
 static void
 bench_plan(bench_t *b)
 {
-    xet_buf_t     buf;
-    xet_plan_t    plan;
-    xet_range_t   want;
-    xet_status_t  rc;
+    xet_buf_t          buf;
+    xet_plan_t         plan;
+    xet_range_t        want;
+    xet_status_t       rc;
+    xet_plan_writer_t  w;
 
     b->arena.used = 0;
 
@@ -143,9 +144,10 @@ bench_plan(bench_t *b)
     }
 
     if (rc == XET_OK) {
-        rc = (b->version == 2)
-             ? xet_plan_json_v2(&plan, &buf, bench_url, b, 1)
-             : xet_plan_json_v1(&plan, &buf, bench_url, b);
+        xet_plan_writer_init(&w, &plan, (b->version == 2) ? XET_PLAN_V2
+                                                          : XET_PLAN_V1,
+                             bench_url, b, 1);
+        rc = xet_plan_writer_next(&w, &buf, SIZE_MAX);
     }
 
     if (rc != XET_OK) {

@@ -131,7 +131,7 @@ bench_body(bench_fill_pt fill, unsigned scheme)
     xet_codec_t   *codec;
     bench_body_t   b;
 
-    codec = xet_codec_create();
+    codec = xet_codec_create(&xet_suite_default);
     raw = malloc(XET_CHUNK_MAX);
     b.data = malloc(BENCH_SIZE + XET_CHUNK_MAX + XET_XORB_HEADER_LEN);
     b.len = 0;
@@ -217,7 +217,7 @@ bench_parts(const bench_body_t *b, double *decode, double *hash)
     xet_hash_t    h;
     xet_codec_t  *codec;
 
-    codec = xet_codec_create();
+    codec = xet_codec_create(&xet_suite_default);
     out = malloc(XET_CHUNK_MAX);
 
     if (codec == NULL || out == NULL) {

@@ -37,7 +37,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (fuzz_codec == NULL) {
-        fuzz_codec = xet_codec_create();
+        fuzz_codec = xet_codec_create(&xet_suite_default);
         check(fuzz_codec != NULL);
     }
 
@@ -65,7 +65,7 @@ fuzz_decode(const uint8_t *data, size_t size)
     xet_codec_t   *fresh;
     xet_status_t   rc;
 
-    scheme = data[0] % 5;
+    scheme = data[0] % (XET_SCHEMES + 2);
     raw_len = xet_get_u24(data + 1) % (XET_CHUNK_MAX + 3);
 
     data += 4;
@@ -73,7 +73,7 @@ fuzz_decode(const uint8_t *data, size_t size)
 
     a = malloc(raw_len + (raw_len == 0));
     b = malloc(raw_len + (raw_len == 0));
-    fresh = xet_codec_create();
+    fresh = xet_codec_create(&xet_suite_default);
     check(a != NULL && b != NULL && fresh != NULL);
 
     memset(a, 0, raw_len);
@@ -95,7 +95,7 @@ fuzz_decode(const uint8_t *data, size_t size)
         break;
 
     case XET_XORB_SCHEME:
-        check(scheme > XET_SCHEME_BG4_LZ4);
+        check(xet_suite_scheme(&xet_suite_default, scheme) == NULL);
         break;
 
     default:
@@ -119,7 +119,7 @@ fuzz_encode(const uint8_t *data, size_t size)
 
     /* the bytes over and over, with more or less noise in between */
 
-    scheme = 1 + data[0] % 2;
+    scheme = 1 + data[0] % (XET_SCHEMES - 1);
     noise = data[0] >> 1;
     len = 1 + xet_get_u24(data + 1) % XET_CHUNK_MAX;
 

@@ -2,7 +2,8 @@
 /*
  * xet_make: protocol bytes for tests, from descriptions, and back.
  *
- *     xorb [--scheme none|lz4|bg4|auto] [--footer v0|v1] [--sizes a,b,c]
+ *     schemes
+ *     xorb [--scheme NAME|auto] [--footer v0|v1] [--sizes a,b,c]
  *         [--large] OUT < data
  *     xorb-info FILE
  *     decode-xorb FILE [START END]
@@ -58,6 +59,7 @@ static void xet_make_copy(int from, int to, size_t len);
 
 
 static const xet_make_command_t  xet_make_commands[] = {
+    { "schemes", xet_make_schemes },
     { "xorb", xet_make_xorb },
     { "xorb-info", xet_make_xorb_info },
     { "decode-xorb", xet_make_decode_xorb },

@@ -72,6 +72,17 @@ struct xet_jwk_s {
 };
 
 
+/* A secret has neither of the last four. */
+
+typedef struct {
+    const char     *name;              /* "alg" of tokens and JWKs */
+    const char     *kty;
+    const char     *type;              /* as OpenSSL has it */
+    EVP_PKEY     *(*read)(const json_t *member, xet_status_t *status);
+    xet_status_t  (*check)(EVP_PKEY *pkey);
+} xet_jwk_kind_t;
+
+
 /* A number of RSA in a JWK, decoded; the largest one is the modulus. */
 
 typedef struct {
@@ -113,8 +124,15 @@ static int xet_jwk_mac(const xet_jwk_t *key, const uint8_t *data, size_t len,
 static unsigned char *xet_jwk_ecdsa(const uint8_t *signature, int *len);
 
 
-static const char *const  xet_jwk_algs[] = {
-    "HS256", "EdDSA", "ES256", "RS256"
+/* The kinds of keys, by xet_jwk_alg_t. */
+
+static const xet_jwk_kind_t  xet_jwk_kinds[] = {
+    { "HS256", NULL, NULL, NULL, NULL },
+    { "EdDSA", "OKP", "ED25519", xet_jwk_json_okp, xet_jwk_check_ed },
+    { "ES256", "EC", "EC", xet_jwk_json_ec, xet_jwk_check_ec },
+
+    /* not RSA-PSS, which has a name of its own */
+    { "RS256", "RSA", "RSA", xet_jwk_json_rsa, xet_jwk_check_rsa }
 };
 
 
@@ -385,8 +403,8 @@ xet_jwk_alg_find(const char *name, size_t len)
     size_t  i;
 
     for (i = 0; i < XET_JWK_ALG_MAX; i++) {
-        if (strlen(xet_jwk_algs[i]) == len
-            && memcmp(xet_jwk_algs[i], name, len) == 0)
+        if (strlen(xet_jwk_kinds[i].name) == len
+            && memcmp(xet_jwk_kinds[i].name, name, len) == 0)
         {
             break;
         }
@@ -399,7 +417,7 @@ xet_jwk_alg_find(const char *name, size_t len)
 const char *
 xet_jwk_alg_name(xet_jwk_alg_t alg)
 {
-    return (alg < XET_JWK_ALG_MAX) ? xet_jwk_algs[alg] : "";
+    return (alg < XET_JWK_ALG_MAX) ? xet_jwk_kinds[alg].name : "";
 }
 
 
@@ -671,10 +689,8 @@ xet_jwk_read_end(BIO *bio)
 static EVP_PKEY *
 xet_jwk_json_pkey(const json_t *member, xet_status_t *status)
 {
-    size_t         i;
-    json_t        *kty;
-    xet_jwk_alg_t  alg;
-    EVP_PKEY    *(*read)(const json_t *member, xet_status_t *status);
+    size_t   i;
+    json_t  *kty;
 
     kty = json_object_get(member, "kty");
 
@@ -692,26 +708,19 @@ xet_jwk_json_pkey(const json_t *member, xet_status_t *status)
         }
     }
 
-    if (xet_jwk_json_is(kty, "OKP")) {
-        alg = XET_JWK_EDDSA;
-        read = xet_jwk_json_okp;
+    for (i = XET_JWK_EDDSA; i < XET_JWK_ALG_MAX; i++) {
 
-    } else if (xet_jwk_json_is(kty, "EC")) {
-        alg = XET_JWK_ES256;
-        read = xet_jwk_json_ec;
+        if (xet_jwk_json_is(kty, xet_jwk_kinds[i].kty)) {
+            *status = xet_jwk_json_purpose(member, (xet_jwk_alg_t) i);
 
-    } else if (xet_jwk_json_is(kty, "RSA")) {
-        alg = XET_JWK_RS256;
-        read = xet_jwk_json_rsa;
-
-    } else {
-        *status = XET_DONE;
-        return NULL;
+            return (*status == XET_OK) ? xet_jwk_kinds[i].read(member, status)
+                                       : NULL;
+        }
     }
 
-    *status = xet_jwk_json_purpose(member, alg);
+    *status = XET_DONE;
 
-    return (*status == XET_OK) ? read(member, status) : NULL;
+    return NULL;
 }
 
 
@@ -960,31 +969,19 @@ xet_jwk_json_is(const json_t *string, const char *text)
 static xet_status_t
 xet_jwk_check(xet_jwk_t *key)
 {
-    EVP_PKEY  *pkey;
+    size_t  i;
 
-    pkey = key->pkey;
+    for (i = XET_JWK_EDDSA; i < XET_JWK_ALG_MAX; i++) {
 
-    if (EVP_PKEY_is_a(pkey, "ED25519")) {
-        key->alg = XET_JWK_EDDSA;
-        key->signature_len = 2 * XET_JWK_CURVE_LEN;
+        if (EVP_PKEY_is_a(key->pkey, xet_jwk_kinds[i].type)) {
+            key->alg = (xet_jwk_alg_t) i;
+            key->signature_len = (i == XET_JWK_RS256)
+                                 ? ((size_t) EVP_PKEY_get_bits(key->pkey) + 7)
+                                   / 8
+                                 : 2 * XET_JWK_CURVE_LEN;
 
-        return xet_jwk_check_ed(pkey);
-    }
-
-    if (EVP_PKEY_is_a(pkey, "EC")) {
-        key->alg = XET_JWK_ES256;
-        key->signature_len = 2 * XET_JWK_CURVE_LEN;
-
-        return xet_jwk_check_ec(pkey);
-    }
-
-    /* not RSA-PSS, which has a name of its own */
-
-    if (EVP_PKEY_is_a(pkey, "RSA")) {
-        key->alg = XET_JWK_RS256;
-        key->signature_len = ((size_t) EVP_PKEY_get_bits(pkey) + 7) / 8;
-
-        return xet_jwk_check_rsa(pkey);
+            return xet_jwk_kinds[i].check(key->pkey);
+        }
     }
 
     return XET_JWK_KIND;

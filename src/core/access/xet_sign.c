@@ -535,9 +535,7 @@ xet_sign_base_ok(const uint8_t *base, size_t len)
     size_t  i;
 
     for (i = 0; i < len; i++) {
-        if ((base[i] < 'a' || base[i] > 'z')
-            && (base[i] < 'A' || base[i] > 'Z')
-            && (base[i] < '0' || base[i] > '9')
+        if (!xet_is_alnum(base[i])
             && (base[i] == '\0' || strchr("-._~!$&'()*+,;=:@/[]", base[i])
                                    == NULL))
         {

@@ -10,7 +10,7 @@
  *     "xet-url-1\n" <key id> "\n" <namespace> "/" <name> "\n"
  *     <expiry> "\n" <range list> "\n"
  *
- * where the name is that of one stored copy of a xorb (xet_xorb_name.h).
+ * where the name is that of one stored copy of a xorb (xet_xorb.h).
  *
  * So every field that decides anything is covered, and nothing of the base:
  * the same signature holds behind any host or path prefix.  A prefix has only
@@ -32,7 +32,7 @@
 #include "xet_hash.h"
 #include "xet_buf.h"
 #include "xet_range.h"
-#include "xet_xorb_name.h"
+#include "xet_xorb.h"
 
 
 #define XET_SIGN_KEY_MIN     32        /* bytes of secret */

@@ -30,6 +30,34 @@
 static int xet_buf_grow(xet_buf_t *b, size_t n);
 
 
+void *
+xet_alloc_double(xet_alloc_pt alloc, void *data, const void *array,
+    size_t *room, size_t least, size_t size)
+{
+    void    *p;
+    size_t   n;
+
+    if (*room > SIZE_MAX / 2 / size) {
+        return NULL;
+    }
+
+    n = *room ? *room * 2 : least;
+
+    p = alloc(data, n * size);
+    if (p == NULL) {
+        return NULL;
+    }
+
+    if (*room) {
+        memcpy(p, array, *room * size);
+    }
+
+    *room = n;
+
+    return p;
+}
+
+
 void
 xet_buf_init(xet_buf_t *b, xet_alloc_pt alloc, void *data, size_t node_size)
 {

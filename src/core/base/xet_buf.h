@@ -21,6 +21,15 @@
 typedef void *(*xet_alloc_pt)(void *data, size_t size);
 
 
+/*
+ * Returns a copy of a full array, of *room elements of size bytes, with twice
+ * the room, or an array with room for least where there is none; sets *room.
+ * NULL when out of memory.
+ */
+void *xet_alloc_double(xet_alloc_pt alloc, void *data, const void *array,
+    size_t *room, size_t least, size_t size);
+
+
 typedef struct xet_buf_node_s  xet_buf_node_t;
 
 struct xet_buf_node_s {

@@ -1,7 +1,8 @@
 
 /*
- * Integers and text in byte buffers: little-endian, hex digits, decimal, kinds
- * of characters.  The caller has checked that the bytes are there.
+ * Integers and text in byte buffers: little-endian, hex digits, escapes,
+ * decimal, kinds of characters.  The caller has checked that the bytes are
+ * there.
  */
 
 #ifndef _XET_BYTES_H_INCLUDED_
@@ -107,6 +108,38 @@ xet_get_hex_digit(unsigned c)
     }
 
     return 16;
+}
+
+
+/*
+ * Returns the next byte of a percent-encoded text (RFC 3986, section 2.1) and
+ * moves *p, which must be before end, past the byte or its escape.  Returns -1
+ * for a malformed escape, where *p stays.  "+" does not stand for a space.
+ */
+
+static inline int
+xet_percent_byte(const uint8_t **p, const uint8_t *end)
+{
+    unsigned  high, low;
+
+    if (**p != '%') {
+        return *(*p)++;
+    }
+
+    if (end - *p < 3) {
+        return -1;
+    }
+
+    high = xet_get_hex_digit((*p)[1]);
+    low = xet_get_hex_digit((*p)[2]);
+
+    if (high == 16 || low == 16) {
+        return -1;
+    }
+
+    *p += 3;
+
+    return (int) (high << 4 | low);
 }
 
 

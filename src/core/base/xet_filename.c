@@ -12,8 +12,8 @@
 
 #include <string.h>
 
+#include "xet_bytes.h"
 #include "xet_filename.h"
-#include "xet_percent.h"
 #include "xet_utf8.h"
 
 
@@ -96,15 +96,12 @@ xet_filename_attr(uint8_t ch)
 uint8_t *
 xet_filename_header(uint8_t *dst, const uint8_t *name, size_t len)
 {
-    int     plain;
-    size_t  i;
+    int                   plain;
+    size_t                i;
 
-    static const char     begin[] = "attachment; filename=\"";
-    static const char     more[] = "; filename*=UTF-8''";
     static const uint8_t  hex[] = "0123456789ABCDEF";
 
-    memcpy(dst, begin, sizeof(begin) - 1);
-    dst += sizeof(begin) - 1;
+    dst = xet_put_literal(dst, "attachment; filename=\"");
 
     plain = 1;
 
@@ -130,8 +127,7 @@ xet_filename_header(uint8_t *dst, const uint8_t *name, size_t len)
         return dst;
     }
 
-    memcpy(dst, more, sizeof(more) - 1);
-    dst += sizeof(more) - 1;
+    dst = xet_put_literal(dst, "; filename*=UTF-8''");
 
     for (i = 0; i < len; i++) {
 

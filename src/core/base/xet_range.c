@@ -15,8 +15,6 @@
  */
 
 
-#include <string.h>
-
 #include "xet_bytes.h"
 #include "xet_range.h"
 
@@ -246,28 +244,20 @@ xet_range_select(const xet_range_spec_t *specs, xet_range_t *ranges,
 static const uint8_t *
 xet_range_list_number(const uint8_t *p, const uint8_t *end, uint64_t *number)
 {
-    size_t          len;
-    const uint8_t  *start;
+    size_t  len;
 
-    static const char  max[] = "9223372036854775807";
-
-    start = p;
-    p = xet_range_number(p, end, number);
-
-    if (p == NULL) {
-        return NULL;
+    for (len = 0; p + len < end && p[len] >= '0' && p[len] <= '9'; len++) {
+        /* void */
     }
 
-    len = (size_t) (p - start);
-
-    if ((len > 1 && *start == '0')
-        || len > sizeof(max) - 1
-        || (len == sizeof(max) - 1 && memcmp(start, max, len) > 0))
+    if (!xet_get_decimal(p, len, number)
+        || (len > 1 && *p == '0')
+        || *number > XET_RANGE_NUMBER_MAX)
     {
         return NULL;
     }
 
-    return p;
+    return p + len;
 }
 
 

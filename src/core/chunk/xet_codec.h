@@ -1,8 +1,7 @@
 
 /*
- * Chunk codecs (draft-denis-xet, "Compression Schemes"): none, LZ4 frame,
- * byte grouping of 4 then LZ4 frame.  A codec holds the LZ4 contexts and a
- * regrouping buffer; it is used by one thread at a time.
+ * Chunk codecs (draft-denis-xet, "Compression Schemes").  A codec holds what
+ * each scheme of a suite needs to work; it is used by one thread at a time.
  */
 
 #ifndef _XET_CODEC_H_INCLUDED_
@@ -13,24 +12,24 @@
 #include <stddef.h>
 
 #include "xet_status.h"
+#include "xet_suite.h"
 
 
-#define XET_SCHEME_NONE     0
-#define XET_SCHEME_LZ4      1
-#define XET_SCHEME_BG4_LZ4  2
-
-
-typedef struct xet_codec_s  xet_codec_t;
+struct xet_codec_s {
+    const xet_suite_t  *suite;
+    void               *ctx[XET_SCHEMES];  /* of xet_scheme_t.create, or NULL */
+};
 
 
 /*
- * NULL when out of memory.  A codec is 256 KiB.  To decode, LZ4F adds buffers
- * by the largest block size that a frame has declared so far, and keeps them:
- * 128 KiB of address space with the 64 KiB blocks of most clients, 8.1 MiB
- * with the 4 MiB blocks of JavaScript clients.  Of these 8.1 MiB an honest
- * frame touches about 256 KiB, and a frame made to touch more 4.1 MiB.
+ * NULL when out of memory; suite outlives the codec, which is 256 KiB.  To
+ * decode, LZ4F adds buffers by the largest block size that a frame has declared
+ * so far, and keeps them: 128 KiB of address space with the 64 KiB blocks of
+ * most clients, 8.1 MiB with the 4 MiB blocks of JavaScript clients.  Of these
+ * 8.1 MiB an honest frame touches about 256 KiB, and a frame made to touch more
+ * 4.1 MiB.
  */
-xet_codec_t *xet_codec_create(void);
+xet_codec_t *xet_codec_create(const xet_suite_t *suite);
 void xet_codec_destroy(xet_codec_t *c);
 
 /*

@@ -1,13 +1,33 @@
 
 /*
- * A finished subtree: its root, its shape, its JSON.
+ * Subtrees of the aggregated hash tree, built in one pass; and their JSON.
  *
- * Purpose:    what a subtree gives without a builder; the keys of the JSON
- *             form are those of the reference, in snake case, whatever the
- *             rest of a body has.
- * States:     none.
- * Ownership:  the subtree is read only.
- * Threads:    any.
+ * Purpose:    from the leaves of a run, or subtrees of its parts, to the
+ *             nodes that the rest of the file has to be joined with.  The keys
+ *             of the JSON form are those of the reference, in snake case,
+ *             whatever the rest of a body has.
+ * States:     a level first looks for its first stable cut, unless the run
+ *             begins the file; then each further stable cut sends the groups
+ *             before it to the level above.  Where the run ends the file,
+ *             each group that is complete goes up at once.
+ * Ownership:  nodes are in arrays of the allocator, which grow by doubling
+ *             and serve the next run again; a finished subtree has its own.
+ * Threads:    one at a time.
+ *
+ * A natural cut is a node whose hash is a multiple of merge_modulus.  Of
+ * three in a row, no gap smaller than merge_min or greater than merge_max - 2,
+ * the middle one ends a group in any case: a group that contains the first
+ * one ends there, or, when it began too late for that, at the middle one,
+ * which is near enough; and a group that begins behind the first one sees the
+ * middle one first, and not too early.  So what is before such a cut can be
+ * grouped when the cut is seen and never again matters on its level: the last
+ * stable cut of a run is found from the left.
+ *
+ * A subtree that is joined lacks the middle of its levels.  The left nodes of a
+ * level end at a stable cut, whose third natural cut is missing; the right
+ * nodes begin at a stable cut, whose third natural cut is among them.  The cut
+ * in between is forced, and the scan goes on as if the missing middle had been
+ * seen.
  *
  * The shape of every subtree that was built: each level but the top one has
  * groups that went up, so it keeps nodes on its left exactly when the run does
@@ -17,6 +37,216 @@
 
 
 #include "xet_subtree.h"
+
+
+#define XET_SUBTREE_ROOM  32
+
+
+static xet_status_t xet_subtree_put(xet_subtree_builder_t *b, unsigned i,
+    const xet_merkle_node_t *nodes, size_t n);
+static xet_status_t xet_subtree_settle(xet_subtree_builder_t *b, unsigned i);
+static size_t xet_subtree_scan(const xet_subtree_builder_t *b,
+    xet_subtree_row_t *row);
+static xet_status_t xet_subtree_promote(xet_subtree_builder_t *b, unsigned i,
+    size_t end, int rest);
+static xet_status_t xet_subtree_force(xet_subtree_builder_t *b, unsigned i);
+static size_t xet_subtree_group(const xet_suite_t *suite,
+    const xet_merkle_node_t *nodes, size_t n);
+static xet_status_t xet_subtree_append(xet_subtree_builder_t *b, unsigned i,
+    const xet_merkle_node_t *node);
+static xet_status_t xet_subtree_close(xet_subtree_builder_t *b);
+
+
+void
+xet_subtree_init(xet_subtree_builder_t *b, const xet_suite_t *suite,
+    xet_alloc_pt alloc, void *data, size_t max)
+{
+    memset(b, 0, sizeof(xet_subtree_builder_t));
+
+    b->suite = suite;
+    b->alloc = alloc;
+    b->data = data;
+    b->max = max;
+
+    xet_subtree_start(b, 0, 0);
+}
+
+
+void
+xet_subtree_start(xet_subtree_builder_t *b, int at_start, int at_end)
+{
+    unsigned            i;
+    xet_subtree_row_t  *row;
+
+    for (i = 0; i < XET_MERKLE_LEVELS; i++) {
+        row = &b->level[i];
+
+        row->n = 0;
+        row->left = 0;
+        row->scanned = 0;
+        row->cut = 0;
+        row->started = at_start ? 1 : 0;
+        row->merged = 0;
+        row->natural = 0;
+        row->gap = 0;
+    }
+
+    b->held = 0;
+    b->levels = 1;
+    b->at_start = at_start ? 1 : 0;
+    b->at_end = at_end ? 1 : 0;
+    b->any = 0;
+    b->ended = 0;
+}
+
+
+xet_status_t
+xet_subtree_add(xet_subtree_builder_t *b, const uint8_t *hash, uint64_t size)
+{
+    xet_merkle_node_t  node;
+
+    if (b->ended) {
+        return XET_PLAN_DAMAGED;
+    }
+
+    memcpy(node.hash.bytes, hash, XET_HASH_LEN);
+    node.size = size;
+
+    b->any = 1;
+
+    return xet_subtree_put(b, 0, &node, 1);
+}
+
+
+/*
+ * Adds the left nodes from level 0 up, with a forced cut after those of each
+ * level but the top one, then the right nodes from the top level down: a node
+ * comes to its level after all nodes that precede it in the file have come to
+ * theirs.
+ */
+
+xet_status_t
+xet_subtree_join(xet_subtree_builder_t *b, const xet_subtree_t *s)
+{
+    unsigned                  i;
+    xet_status_t              status;
+    const xet_merkle_node_t  *node;
+
+    if (b->ended || (s->at_end && !b->at_end)
+        || (s->at_start && (b->any || !b->at_start)))
+    {
+        return XET_PLAN_DAMAGED;
+    }
+
+    status = xet_subtree_check(s);
+
+    if (status != XET_OK) {
+        return status;
+    }
+
+    b->any = 1;
+    b->ended = s->at_end;
+
+    if (s->n == 0) {
+        return XET_OK;
+    }
+
+    node = s->nodes;
+
+    for (i = 0; i < s->nlevels; i++) {
+
+        status = xet_subtree_put(b, i, node, s->levels[i].left);
+
+        if (status == XET_OK && i + 1 < s->nlevels) {
+            status = xet_subtree_force(b, i);
+        }
+
+        if (status != XET_OK) {
+            return status;
+        }
+
+        node += s->levels[i].left;
+    }
+
+    while (i--) {
+
+        status = xet_subtree_put(b, i, node, s->levels[i].right);
+
+        if (status != XET_OK) {
+            return status;
+        }
+
+        node += s->levels[i].right;
+    }
+
+    return XET_OK;
+}
+
+
+xet_status_t
+xet_subtree_finish(xet_subtree_builder_t *b, xet_subtree_t *s)
+{
+    unsigned            i;
+    xet_status_t        status;
+    xet_merkle_node_t  *node;
+    xet_subtree_row_t  *row;
+
+    status = xet_subtree_close(b);
+
+    if (status != XET_OK) {
+        return status;
+    }
+
+    s->nodes = NULL;
+    s->n = b->held;
+    s->nlevels = b->levels;
+    s->at_start = b->at_start;
+    s->at_end = b->at_end;
+
+    s->levels = b->alloc(b->data, b->levels * sizeof(xet_subtree_level_t));
+
+    if (s->levels == NULL) {
+        return XET_NOMEM;
+    }
+
+    if (s->n) {
+        s->nodes = b->alloc(b->data, s->n * sizeof(xet_merkle_node_t));
+
+        if (s->nodes == NULL) {
+            return XET_NOMEM;
+        }
+    }
+
+    node = s->nodes;
+
+    for (i = 0; i < b->levels; i++) {
+        row = &b->level[i];
+
+        s->levels[i].left = row->merged ? row->left : row->n;
+        s->levels[i].right = row->n - s->levels[i].left;
+
+        if (s->levels[i].left) {
+            memcpy(node, row->nodes,
+                   s->levels[i].left * sizeof(xet_merkle_node_t));
+            node += s->levels[i].left;
+        }
+    }
+
+    while (i--) {
+
+        if (s->levels[i].right) {
+            memcpy(node, b->level[i].nodes + s->levels[i].left,
+                   s->levels[i].right * sizeof(xet_merkle_node_t));
+            node += s->levels[i].right;
+        }
+    }
+
+    b->kept += b->held;
+
+    xet_subtree_start(b, 0, 0);
+
+    return XET_OK;
+}
 
 
 xet_status_t
@@ -123,4 +353,321 @@ xet_subtree_json(xet_json_t *j, const xet_subtree_t *s)
     xet_json_bool(j, s->at_end);
 
     xet_json_object_end(j);
+}
+
+
+/* Adds nodes to level i one by one, so that complete groups do not pile up. */
+
+static xet_status_t
+xet_subtree_put(xet_subtree_builder_t *b, unsigned i,
+    const xet_merkle_node_t *nodes, size_t n)
+{
+    size_t        k;
+    xet_status_t  status;
+
+    for (k = 0; k < n; k++) {
+
+        status = xet_subtree_append(b, i, &nodes[k]);
+
+        if (status != XET_OK) {
+            return status;
+        }
+
+        status = xet_subtree_settle(b, i);
+
+        if (status != XET_OK) {
+            return status;
+        }
+    }
+
+    return XET_OK;
+}
+
+
+/* Sends up what can go up, from level i on. */
+
+static xet_status_t
+xet_subtree_settle(xet_subtree_builder_t *b, unsigned i)
+{
+    size_t              end;
+    unsigned            above;
+    xet_status_t        status;
+    xet_subtree_row_t  *row;
+
+    for ( ; i < b->levels; i = above) {
+        row = &b->level[i];
+        above = i + 1;
+
+        end = xet_subtree_scan(b, row);
+
+        if (end == row->left) {
+            return XET_OK;
+        }
+
+        status = xet_subtree_promote(b, i, end, 0);
+
+        if (status != XET_OK) {
+            return status;
+        }
+
+        if (above == b->levels
+            || b->level[above].scanned == b->level[above].n)
+        {
+            return XET_OK;
+        }
+    }
+
+    return XET_OK;
+}
+
+
+/* Returns the end of the nodes that can be grouped, which follow row->left. */
+
+static size_t
+xet_subtree_scan(const xet_subtree_builder_t *b, xet_subtree_row_t *row)
+{
+    size_t              k, gap, end;
+    unsigned            valid;
+    const xet_suite_t  *suite;
+
+    suite = b->suite;
+    end = row->left;
+
+    for (k = row->scanned; k < row->n; k++) {
+
+        if (row->started && b->at_end) {
+            break;
+        }
+
+        if (xet_hash_tail(row->nodes[k].hash.bytes) % suite->merge_modulus) {
+            continue;
+        }
+
+        gap = k + 1 - row->cut;
+
+        valid = row->natural && gap >= suite->merge_min
+                && gap < suite->merge_max - 1;
+
+        if (valid && row->gap) {
+            end = row->cut;
+
+            if (!row->started) {
+                row->started = 1;
+                row->left = row->cut;
+
+                /* the next three natural cuts begin with this one */
+
+                valid = 0;
+            }
+        }
+
+        row->natural = 1;
+        row->gap = valid ? 1 : 0;
+        row->cut = k + 1;
+    }
+
+    row->scanned = row->n;
+
+    return (row->started && b->at_end) ? row->n : end;
+}
+
+
+/*
+ * Groups the nodes between the left ones and end; stops at a group that may
+ * not be complete, unless rest is set: then the nodes that are left make the
+ * last group of their level.
+ */
+
+static xet_status_t
+xet_subtree_promote(xet_subtree_builder_t *b, unsigned i, size_t end, int rest)
+{
+    size_t              n, pos;
+    xet_status_t        status;
+    xet_subtree_row_t  *row;
+    xet_merkle_node_t   parent;
+
+    row = &b->level[i];
+
+    for (pos = row->left; pos < end; pos += n) {
+
+        n = xet_subtree_group(b->suite, row->nodes + pos, end - pos);
+
+        if (n == 0) {
+
+            if (!rest) {
+                break;
+            }
+
+            n = end - pos;
+        }
+
+        xet_merkle_group(b->suite, row->nodes + pos, n, &parent);
+
+        status = xet_subtree_append(b, i + 1, &parent);
+
+        if (status != XET_OK) {
+            return status;
+        }
+    }
+
+    n = pos - row->left;
+
+    if (n == 0) {
+        return XET_OK;
+    }
+
+    memmove(row->nodes + row->left, row->nodes + pos,
+            (row->n - pos) * sizeof(xet_merkle_node_t));
+
+    row->n -= n;
+    row->scanned -= n;
+    row->cut = (row->cut > pos) ? row->cut - n : row->left;
+    row->merged = 1;
+
+    b->held -= n;
+
+    return XET_OK;
+}
+
+
+/*
+ * Puts a stable cut after the last node of level i, where a subtree that is
+ * being joined has a stable cut.
+ */
+
+static xet_status_t
+xet_subtree_force(xet_subtree_builder_t *b, unsigned i)
+{
+    xet_status_t        status;
+    xet_subtree_row_t  *row;
+
+    row = &b->level[i];
+
+    if (!row->started) {
+        row->started = 1;
+        row->left = row->n;
+
+    } else {
+        status = xet_subtree_promote(b, i, row->n, 0);
+
+        if (status != XET_OK) {
+            return status;
+        }
+
+        if (row->n != row->left) {
+            return XET_PLAN_DAMAGED;
+        }
+
+        status = xet_subtree_settle(b, i + 1);
+
+        if (status != XET_OK) {
+            return status;
+        }
+    }
+
+    row->merged = 1;
+    row->natural = 1;
+    row->gap = 1;
+    row->cut = row->n;
+
+    return XET_OK;
+}
+
+
+/* The size of the group that begins at nodes, 0 when more may belong to it. */
+
+static size_t
+xet_subtree_group(const xet_suite_t *suite, const xet_merkle_node_t *nodes,
+    size_t n)
+{
+    size_t  k;
+
+    for (k = suite->merge_min; k <= n && k < suite->merge_max; k++) {
+
+        if (xet_hash_tail(nodes[k - 1].hash.bytes) % suite->merge_modulus
+            == 0)
+        {
+            return k;
+        }
+    }
+
+    return (n < suite->merge_max) ? 0 : suite->merge_max;
+}
+
+
+static xet_status_t
+xet_subtree_append(xet_subtree_builder_t *b, unsigned i,
+    const xet_merkle_node_t *node)
+{
+    xet_merkle_node_t  *nodes;
+    xet_subtree_row_t  *row;
+
+    if (i == XET_MERKLE_LEVELS) {
+        return XET_PLAN_DAMAGED;
+    }
+
+    if (b->kept >= b->max || b->held >= b->max - b->kept) {
+        b->over = 1;
+        return XET_NOMEM;
+    }
+
+    row = &b->level[i];
+
+    if (row->n == row->room) {
+
+        nodes = xet_alloc_double(b->alloc, b->data, row->nodes, &row->room,
+                                 XET_SUBTREE_ROOM, sizeof(xet_merkle_node_t));
+
+        if (nodes == NULL) {
+            return XET_NOMEM;
+        }
+
+        row->nodes = nodes;
+    }
+
+    row->nodes[row->n++] = *node;
+    b->held++;
+
+    if (b->levels < i + 1) {
+        b->levels = i + 1;
+    }
+
+    return XET_OK;
+}
+
+
+/* In a run that ends the file, makes a last group of what each level has. */
+
+static xet_status_t
+xet_subtree_close(xet_subtree_builder_t *b)
+{
+    unsigned            i;
+    xet_status_t        status;
+    xet_subtree_row_t  *row;
+
+    if (!b->at_end) {
+        return XET_OK;
+    }
+
+    /* b->levels grows in here */
+
+    for (i = 0; i < b->levels; i++) {
+        row = &b->level[i];
+
+        if (!row->started || (!row->merged && row->n <= 1)) {
+            return XET_OK;
+        }
+
+        status = xet_subtree_promote(b, i, row->n, 1);
+
+        if (status == XET_OK) {
+            status = xet_subtree_settle(b, i + 1);
+        }
+
+        if (status != XET_OK) {
+            return status;
+        }
+    }
+
+    return XET_OK;
 }

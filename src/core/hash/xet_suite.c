@@ -2,21 +2,24 @@
 /*
  * The algorithm suites.
  *
- * Purpose:    one row per suite with every key, size, table and modulus of the
- *             protocol; all other files take a suite and read it.
+ * Purpose:    one row per suite with every key, size, table, modulus and
+ *             compression scheme of the protocol; all other files take a
+ *             suite and read it.
  * States:     none.
  * Ownership:  constants, they live as long as the program.
  * Threads:    any, nothing is ever written.
  *
  * Keys are given in the byte order in which BLAKE3 takes them.  A new suite
- * is a row here and an entry of xet_suites; XET_CHUNK_MAX and
- * XET_XORB_CHUNKS_MAX have to cover the largest suite.
+ * is a row here; XET_CHUNK_MAX and XET_XORB_CHUNKS_MAX have to cover the
+ * largest suite.
  */
 
 
 #include "xet_suite.h"
 #include "xet_gear.h"
 
+
+#define xet_suite_row(symbol, number, codec)  [number] = &xet_scheme_##codec,
 
 const xet_suite_t  xet_suite_default = {
 
@@ -58,53 +61,9 @@ const xet_suite_t  xet_suite_default = {
     1024,                          /* dedup_modulus */
     4,                             /* merge_modulus */
     3,                             /* merge_min */
-    9                              /* merge_max */
+    9,                             /* merge_max */
+
+    { XET_SCHEME_MAP(xet_suite_row) }
 };
 
-
-static const xet_suite_t  *const xet_suites[] = {
-    &xet_suite_default
-};
-
-
-/* By hand: tolower() heeds the locale. */
-
-static unsigned
-xet_suite_lower(unsigned c)
-{
-    return (c >= 'A' && c <= 'Z') ? (c | 0x20) : c;
-}
-
-
-static int
-xet_suite_is_named(const xet_suite_t *suite, const char *name, size_t len)
-{
-    size_t    i;
-    unsigned  a, b;
-
-    for (i = 0; i < len; i++) {
-        a = (uint8_t) suite->name[i];
-        b = (uint8_t) name[i];
-
-        if (a == 0 || xet_suite_lower(a) != xet_suite_lower(b)) {
-            return 0;
-        }
-    }
-
-    return suite->name[len] == '\0';
-}
-
-
-const xet_suite_t *
-xet_suite_find(const char *name, size_t len)
-{
-    size_t  i;
-
-    for (i = 0; i < sizeof(xet_suites) / sizeof(xet_suites[0]); i++) {
-        if (xet_suite_is_named(xet_suites[i], name, len)) {
-            return xet_suites[i];
-        }
-    }
-
-    return NULL;
-}
+#undef xet_suite_row

@@ -25,8 +25,9 @@
  * back.  So a small file with a chunk that it has twice is stored as it is, and
  * its xorb is that of another client, whose damaged copy the xorb heals.
  *
- * Terms wait until the xorb being written has its hash.  Where more wait than
- * there is room for, the xorb is closed early.
+ * A chunk that follows the last chunk of a term in the same xorb extends the
+ * term.  Terms wait until the xorb being written has its hash.  Where more wait
+ * than there is room for, the xorb is closed early.
  */
 
 
@@ -35,11 +36,15 @@
 
 #include "xet_chunker.h"
 #include "xet_ingest.h"
-#include "xet_known.h"
 #include "xet_merkle.h"
 
 
-#define XET_INGEST_HELD  (XET_INGEST_RUN - 1)
+#define XET_INGEST_TERMS   2048        /* that wait at most */
+#define XET_INGEST_RECENT  128         /* whose lengths are looked at */
+#define XET_INGEST_RUN     8           /* chunks that a term should have */
+#define XET_INGEST_SAVED   256         /* chunks that count as saved, at most */
+
+#define XET_INGEST_HELD    (XET_INGEST_RUN - 1)
 
 
 typedef enum {
@@ -57,6 +62,31 @@ typedef struct {
     unsigned              asked:1;     /* the caller was asked about it */
     xet_known_ref_t       ref;         /* where it is known */
 } xet_ingest_piece_t;
+
+
+/* Terms that wait for their xorbs; the last one is open until another comes. */
+
+typedef struct {
+    xet_ingest_term_t   term;
+    uint64_t            serial;        /* of the xorb */
+    unsigned            named:1;       /* term.xorb is set */
+} xet_ingest_waiting_t;
+
+
+typedef struct {
+    xet_ingest_term_pt    handler;
+    void                 *ctx;
+
+    uint32_t              file;        /* the number of the file at hand */
+    uint64_t              closed;      /* complete terms of this file */
+    uint32_t              recent[XET_INGEST_RECENT];  /* their chunks */
+    uint64_t              recent_sum;
+    uint32_t              saved;       /* chunks of this file */
+    unsigned              thrifty:1;
+
+    unsigned              n;
+    xet_ingest_waiting_t  waiting[XET_INGEST_TERMS];
+} xet_ingest_terms_t;
 
 
 struct xet_ingest_s {
@@ -111,6 +141,18 @@ static xet_status_t xet_ingest_room(xet_ingest_t *in);
 static xet_status_t xet_ingest_close(xet_ingest_t *in);
 static xet_status_t xet_ingest_learn(xet_ingest_t *in,
     const xet_xorb_list_t *xorb, unsigned key, unsigned made);
+static void xet_ingest_terms_init(xet_ingest_terms_t *t, unsigned thrifty,
+    xet_ingest_term_pt handler, void *ctx);
+static void xet_ingest_terms_next(xet_ingest_terms_t *t);
+static int xet_ingest_terms_extends(const xet_ingest_terms_t *t,
+    const xet_known_ref_t *ref);
+static void xet_ingest_terms_add(xet_ingest_terms_t *t,
+    const xet_known_ref_t *ref, const xet_hash_t *xorb, uint32_t raw_length);
+static void xet_ingest_terms_save(xet_ingest_terms_t *t);
+static void xet_ingest_terms_closed(xet_ingest_terms_t *t);
+static xet_status_t xet_ingest_terms_flush(xet_ingest_terms_t *t,
+    const xet_hash_t *xorb);
+static int xet_ingest_terms_fragmented(const xet_ingest_terms_t *t);
 
 
 /* Whether the index may have a chunk that was just cut. */
@@ -608,7 +650,7 @@ xet_ingest_store(xet_ingest_t *in, const xet_ingest_piece_t *piece)
 static xet_status_t
 xet_ingest_room(xet_ingest_t *in)
 {
-    if (xet_ingest_terms_room(&in->terms) > XET_INGEST_HELD + 1) {
+    if (XET_INGEST_TERMS - in->terms.n > XET_INGEST_HELD + 1) {
         return XET_OK;
     }
 
@@ -746,4 +788,183 @@ xet_ingest_done(xet_ingest_t *in)
     }
 
     in->want = XET_INGEST_NOTHING;
+}
+
+
+static void
+xet_ingest_terms_init(xet_ingest_terms_t *t, unsigned thrifty,
+    xet_ingest_term_pt handler, void *ctx)
+{
+    memset(t, 0, offsetof(xet_ingest_terms_t, waiting));
+
+    t->thrifty = thrifty ? 1 : 0;
+    t->handler = handler;
+    t->ctx = ctx;
+}
+
+
+/* Begins another file with the next chunk. */
+
+static void
+xet_ingest_terms_next(xet_ingest_terms_t *t)
+{
+    t->file++;
+    t->closed = 0;
+    t->recent_sum = 0;
+    t->saved = 0;
+
+    memset(t->recent, 0, sizeof(t->recent));
+}
+
+
+/* Whether a chunk begins in its xorb where the last term of the file ends. */
+
+static int
+xet_ingest_terms_extends(const xet_ingest_terms_t *t,
+    const xet_known_ref_t *ref)
+{
+    const xet_ingest_waiting_t  *w;
+
+    if (t->n == 0) {
+        return 0;
+    }
+
+    w = &t->waiting[t->n - 1];
+
+    return w->serial == ref->serial && w->term.chunk_end == ref->chunk
+           && w->term.file == t->file;
+}
+
+
+/*
+ * Adds the next chunk of the file, for which there must be room.  xorb: the
+ * name of the chunk's xorb, NULL as long as the xorb has none.
+ */
+
+static void
+xet_ingest_terms_add(xet_ingest_terms_t *t, const xet_known_ref_t *ref,
+    const xet_hash_t *xorb, uint32_t raw_length)
+{
+    xet_ingest_waiting_t  *w;
+
+    if (xet_ingest_terms_extends(t, ref)) {
+        w = &t->waiting[t->n - 1];
+
+        w->term.chunk_end++;
+        w->term.raw_length += raw_length;
+
+        xet_ingest_terms_save(t);
+
+        return;
+    }
+
+    xet_ingest_terms_closed(t);
+
+    w = &t->waiting[t->n++];
+
+    memset(w, 0, sizeof(xet_ingest_waiting_t));
+
+    w->serial = ref->serial;
+    w->term.chunk_start = ref->chunk;
+    w->term.chunk_end = ref->chunk + 1;
+    w->term.raw_length = raw_length;
+    w->term.file = t->file;
+
+    if (xorb) {
+        w->term.xorb = *xorb;
+        w->named = 1;
+    }
+
+    t->saved -= (t->saved < XET_INGEST_RUN) ? t->saved : XET_INGEST_RUN;
+
+    xet_ingest_terms_save(t);
+}
+
+
+static void
+xet_ingest_terms_save(xet_ingest_terms_t *t)
+{
+    if (t->saved < XET_INGEST_SAVED) {
+        t->saved++;
+    }
+}
+
+
+/* Counts the last term, if it is of this file: it is extended no more. */
+
+static void
+xet_ingest_terms_closed(xet_ingest_terms_t *t)
+{
+    uint32_t                 *recent;
+    const xet_ingest_term_t  *term;
+
+    if (t->n == 0 || t->waiting[t->n - 1].term.file != t->file) {
+        return;
+    }
+
+    term = &t->waiting[t->n - 1].term;
+    recent = &t->recent[t->closed++ % XET_INGEST_RECENT];
+
+    t->recent_sum -= *recent;
+    *recent = term->chunk_end - term->chunk_start;
+    t->recent_sum += *recent;
+}
+
+
+/*
+ * Hands all terms to the handler, whose error is returned; xorb is the name of
+ * the xorb of all terms added with NULL.  XET_INTERNAL when there are such
+ * terms and xorb is NULL.
+ */
+
+static xet_status_t
+xet_ingest_terms_flush(xet_ingest_terms_t *t, const xet_hash_t *xorb)
+{
+    unsigned               i;
+    xet_status_t           rc;
+    xet_ingest_waiting_t  *w;
+
+    xet_ingest_terms_closed(t);
+
+    for (i = 0; i < t->n; i++) {
+        w = &t->waiting[i];
+
+        if (!w->named) {
+
+            if (xorb == NULL) {
+                return XET_INTERNAL;
+            }
+
+            w->term.xorb = *xorb;
+        }
+
+        rc = t->handler(t->ctx, &w->term);
+
+        if (rc != XET_OK) {
+            return rc;
+        }
+    }
+
+    t->n = 0;
+
+    return XET_OK;
+}
+
+
+/*
+ * Whether the last XET_INGEST_RECENT terms of the file have fewer chunks than
+ * XET_INGEST_RUN on average; 0 while the file has fewer terms.  Of thrifty
+ * terms: whether fewer than XET_INGEST_RUN chunks are saved.  Each chunk saves
+ * one, and each term costs XET_INGEST_RUN, or all that is saved.
+ */
+
+static int
+xet_ingest_terms_fragmented(const xet_ingest_terms_t *t)
+{
+    if (t->thrifty) {
+        return t->saved < XET_INGEST_RUN;
+    }
+
+    return t->closed >= XET_INGEST_RECENT
+           && t->recent_sum < (uint64_t) XET_INGEST_RUN * XET_INGEST_RECENT;
 }

@@ -5,7 +5,7 @@
  * The data is cut into chunks (draft-denis-xet, "Content-Defined Chunking");
  * a chunk that is known becomes a part of a term, any other chunk goes into
  * the xorb being written.  Known are the chunks that were taken in so far, and
- * the chunks that the caller tells of when it is asked: about the first chunk
+ * the chunks that the caller reports when it is asked: about the first chunk
  * of the file, about chunks that are eligible for the dedup index ("Eligibility
  * Criteria"), and about a chunk that follows the end of a known xorb, because
  * the next xorb of a file often begins there.
@@ -28,12 +28,27 @@
 #define _XET_INGEST_H_INCLUDED_
 
 
-#include "xet_ingest_terms.h"
+#include "xet_known.h"
 #include "xet_seen.h"
 #include "xet_xorb.h"
 
 
 typedef struct xet_ingest_s  xet_ingest_t;
+
+
+/* A run of chunks of a xorb; the next part of the file. */
+
+typedef struct {
+    xet_hash_t  xorb;
+    uint32_t    chunk_start;
+    uint32_t    chunk_end;             /* exclusive */
+    uint32_t    raw_length;            /* bytes, not 0 */
+    uint32_t    file;                  /* number of the file, from 0 */
+} xet_ingest_term_t;
+
+/* Returns XET_OK, or an error, which the function returns that was called. */
+typedef xet_status_t (*xet_ingest_term_pt)(void *ctx,
+    const xet_ingest_term_t *term);
 
 
 /*
@@ -46,7 +61,7 @@ typedef xet_status_t (*xet_ingest_chunk_pt)(void *ctx,
 
 typedef struct {
     const xet_suite_t    *suite;       /* outlives the ingest */
-    unsigned              ask:1;       /* the caller can tell of chunks */
+    unsigned              ask:1;       /* the caller can report chunks */
     uint32_t              ahead;       /* chunks cut ahead of storing, >= 1 */
     uint32_t              known;       /* chunks remembered, at most */
     const uint64_t       *seed;        /* of xet_known_create(); NULL: zeroes,

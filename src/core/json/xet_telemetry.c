@@ -22,8 +22,7 @@
 #define XET_TELEMETRY_DEPTH  8
 
 
-static xet_status_t xet_telemetry_string(const xet_telemetry_t *t,
-    const char *name, size_t max, const char **value, size_t *len);
+static xet_status_t xet_telemetry_strings(xet_telemetry_t *t);
 static xet_status_t xet_telemetry_metrics(xet_telemetry_t *t);
 
 
@@ -45,27 +44,7 @@ xet_telemetry_parse(xet_telemetry_t *t, const uint8_t *text, size_t len)
         return rc;
     }
 
-    rc = xet_telemetry_string(t, "event", XET_TELEMETRY_NAME_MAX, &t->event,
-                              &t->event_len);
-
-    if (rc == XET_OK && t->event == NULL) {
-        rc = XET_BODY_SYNTAX;
-    }
-
-    if (rc == XET_OK) {
-        rc = xet_telemetry_string(t, "session_id", XET_TELEMETRY_NAME_MAX,
-                                  &t->session, &t->session_len);
-    }
-
-    if (rc == XET_OK) {
-        rc = xet_telemetry_string(t, "user_agent", XET_TELEMETRY_AGENT_MAX,
-                                  &t->agent, &t->agent_len);
-    }
-
-    if (rc == XET_OK && t->agent == NULL) {
-        rc = xet_telemetry_string(t, "userAgent", XET_TELEMETRY_AGENT_MAX,
-                                  &t->agent, &t->agent_len);
-    }
+    rc = xet_telemetry_strings(t);
 
     if (rc == XET_OK) {
         rc = xet_telemetry_metrics(t);
@@ -79,32 +58,47 @@ xet_telemetry_parse(xet_telemetry_t *t, const uint8_t *text, size_t len)
 }
 
 
-/* Gets a string; *value stays NULL where the member is absent or null. */
+/* Gets the strings; one stays NULL where the member is absent or null. */
 
 static xet_status_t
-xet_telemetry_string(const xet_telemetry_t *t, const char *name, size_t max,
-    const char **value, size_t *len)
+xet_telemetry_strings(xet_telemetry_t *t)
 {
+    size_t   i;
     json_t  *member;
 
-    member = json_object_get(t->doc, name);
+    const struct {
+        const char   *name;
+        size_t        max;
+        const char  **value;
+        size_t       *len;
+    } strings[] = {
+        { "event", XET_TELEMETRY_NAME_MAX, &t->event, &t->event_len },
+        { "session_id", XET_TELEMETRY_NAME_MAX, &t->session,
+          &t->session_len },
+        { "user_agent", XET_TELEMETRY_AGENT_MAX, &t->agent, &t->agent_len },
+        { "userAgent", XET_TELEMETRY_AGENT_MAX, &t->agent, &t->agent_len }
+    };
 
-    if (member == NULL || json_is_null(member)) {
-        return XET_OK;
+    for (i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
+        member = json_object_get(t->doc, strings[i].name);
+
+        if (*strings[i].value || member == NULL || json_is_null(member)) {
+            continue;
+        }
+
+        if (!json_is_string(member)) {
+            return XET_BODY_SYNTAX;
+        }
+
+        if (json_string_length(member) > strings[i].max) {
+            return XET_BODY_SIZE;
+        }
+
+        *strings[i].value = json_string_value(member);
+        *strings[i].len = json_string_length(member);
     }
 
-    if (!json_is_string(member)) {
-        return XET_BODY_SYNTAX;
-    }
-
-    if (json_string_length(member) > max) {
-        return XET_BODY_SIZE;
-    }
-
-    *value = json_string_value(member);
-    *len = json_string_length(member);
-
-    return XET_OK;
+    return t->event ? XET_OK : XET_BODY_SYNTAX;
 }
 
 

@@ -20,7 +20,7 @@
 
 
 #include "xet_cursor.h"
-#include "xet_xorb_chunk.h"
+#include "xet_xorb.h"
 
 
 static xet_status_t xet_cursor_check(const xet_cursor_t *c,

@@ -344,8 +344,6 @@ xet_plan_grow(xet_plan_t *p, const uint8_t *packed, size_t len)
 static xet_status_t
 xet_plan_ends_check(const xet_term_t *term, const xet_plan_ends_t *ends)
 {
-    uint32_t  i, raw, raw_end, stored, stored_end;
-
     if (ends->tag != term->tag) {
         return XET_PLAN_CHANGED;
     }
@@ -356,32 +354,13 @@ xet_plan_ends_check(const xet_term_t *term, const xet_plan_ends_t *ends)
         return XET_PLAN_DAMAGED;
     }
 
-    if (term->chunk_start == 0
-        && (ends->raw_before != 0 || ends->stored_before != 0))
-    {
-        return XET_PLAN_DAMAGED;
-    }
-
-    raw = ends->raw_before;
-    stored = ends->stored_before;
-
-    for (i = 0; i < ends->n; i++) {
-        raw_end = xet_get_u32(ends->raw_ends + i * 4);
-        stored_end = xet_get_u32(ends->stored_ends + i * 4);
-
-        if (raw_end <= raw
-            || raw_end - raw > XET_CHUNK_MAX
-            || stored_end <= stored)
-        {
-            return XET_PLAN_DAMAGED;
-        }
-
-        raw = raw_end;
-        stored = stored_end;
-    }
-
-    if (raw - ends->raw_before != term->raw_length
-        || stored != term->stored_end)
+    if (!xet_term_ends_ok(term->chunk_start, ends->n, ends->raw_before,
+                          ends->stored_before, ends->raw_ends,
+                          ends->stored_ends)
+        || xet_get_u32(ends->raw_ends + (ends->n - 1) * 4) - ends->raw_before
+           != term->raw_length
+        || xet_get_u32(ends->stored_ends + (ends->n - 1) * 4)
+           != term->stored_end)
     {
         return XET_PLAN_DAMAGED;
     }

@@ -29,14 +29,6 @@
 #define XET_PLAN_SPOOL_LEAST  4        /* terms of a run in memory */
 
 
-enum {
-    xet_plan_spool_putting = 0,
-    xet_plan_spool_sorting,
-    xet_plan_spool_merging,
-    xet_plan_spool_sorted
-};
-
-
 static xet_status_t xet_plan_spool_run(xet_plan_spool_t *s, xet_term_t *terms,
     uint32_t room);
 static int xet_plan_spool_cmp(const void *one, const void *two);
@@ -128,7 +120,7 @@ xet_plan_spool_sort(xet_plan_spool_t *s, void *room, size_t size)
 
     switch (s->state) {
 
-    case xet_plan_spool_putting:
+    case XET_PLAN_SPOOL_PUTTING:
 
         status = xet_plan_spool_put(s);
 
@@ -137,11 +129,11 @@ xet_plan_spool_sort(xet_plan_spool_t *s, void *room, size_t size)
         }
 
         p->n = p->before;
-        s->state = xet_plan_spool_sorting;
+        s->state = XET_PLAN_SPOOL_SORTING;
 
         return (status == XET_OK) ? XET_AGAIN : status;
 
-    case xet_plan_spool_sorting:
+    case XET_PLAN_SPOOL_SORTING:
 
         if (s->done < p->n) {
             status = xet_plan_spool_run(s, room,
@@ -150,17 +142,17 @@ xet_plan_spool_sort(xet_plan_spool_t *s, void *room, size_t size)
 
         } else {
             status = xet_plan_spool_runs(s, room, size);
-            s->state = xet_plan_spool_merging;
+            s->state = XET_PLAN_SPOOL_MERGING;
         }
 
         return (status == XET_OK) ? XET_AGAIN : status;
 
-    case xet_plan_spool_merging:
+    case XET_PLAN_SPOOL_MERGING:
 
         status = xet_plan_spool_merge(s);
 
         if (status == XET_OK) {
-            s->state = xet_plan_spool_sorted;
+            s->state = XET_PLAN_SPOOL_SORTED;
         }
 
         return status;

@@ -31,12 +31,20 @@ typedef struct {
 } xet_plan_run_t;
 
 
+typedef enum {
+    XET_PLAN_SPOOL_PUTTING = 0,
+    XET_PLAN_SPOOL_SORTING,
+    XET_PLAN_SPOOL_MERGING,
+    XET_PLAN_SPOOL_SORTED
+} xet_plan_spool_state_e;
+
+
 typedef struct {
     xet_plan_records_t   records;
     xet_plan_t          *plan;
 
     uint32_t             done;         /* terms that are in runs */
-    unsigned             state;
+    xet_plan_spool_state_e  state;
 
     /* the merge: a heap, the least first; and the ranges that are made */
 

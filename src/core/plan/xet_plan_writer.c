@@ -42,18 +42,6 @@
     (sizeof("\"url_range\":") - 1 + XET_PLAN_SPAN)
 
 
-enum {
-    xet_plan_begin = 0,
-    xet_plan_file_terms,
-    xet_plan_term,
-    xet_plan_xorb,
-    xet_plan_entry,
-    xet_plan_entry_range,
-    xet_plan_done,
-    xet_plan_failed
-};
-
-
 static xet_status_t xet_plan_writer_step(xet_plan_writer_t *w);
 static void xet_plan_writer_begin(xet_plan_writer_t *w);
 static void xet_plan_writer_file(xet_plan_writer_t *w);
@@ -88,12 +76,12 @@ xet_plan_writer_init(xet_plan_writer_t *w, const xet_plan_t *plan,
     w->group = (group < XET_PLAN_GROUP_MAX) ? (uint32_t) group
                                             : XET_PLAN_GROUP_MAX;
     w->kind = kind;
-    w->state = xet_plan_begin;
+    w->state = XET_PLAN_WRITE_BEGIN;
 
     if ((kind == XET_PLAN_BATCH) != plan->several
         || (kind == XET_PLAN_V2 && group == 0))
     {
-        w->state = xet_plan_failed;
+        w->state = XET_PLAN_WRITE_FAILED;
     }
 }
 
@@ -104,7 +92,7 @@ xet_plan_writer_next(xet_plan_writer_t *w, xet_buf_t *b, size_t limit)
     uint64_t      before;
     xet_status_t  status;
 
-    if (w->state == xet_plan_failed) {
+    if (w->state == XET_PLAN_WRITE_FAILED) {
         return XET_INTERNAL;
     }
 
@@ -112,7 +100,7 @@ xet_plan_writer_next(xet_plan_writer_t *w, xet_buf_t *b, size_t limit)
 
     before = b->size;
 
-    while (w->state != xet_plan_done) {
+    while (w->state != XET_PLAN_WRITE_DONE) {
 
         status = xet_plan_writer_step(w);
 
@@ -126,7 +114,7 @@ xet_plan_writer_next(xet_plan_writer_t *w, xet_buf_t *b, size_t limit)
         }
 
         if (status != XET_OK) {
-            w->state = xet_plan_failed;
+            w->state = XET_PLAN_WRITE_FAILED;
             return status;
         }
 
@@ -135,31 +123,7 @@ xet_plan_writer_next(xet_plan_writer_t *w, xet_buf_t *b, size_t limit)
         }
     }
 
-    return (w->state == xet_plan_done) ? XET_OK : XET_AGAIN;
-}
-
-
-xet_status_t
-xet_plan_json_v1(const xet_plan_t *p, xet_buf_t *b, xet_plan_url_pt url,
-    void *ctx)
-{
-    xet_plan_writer_t  w;
-
-    xet_plan_writer_init(&w, p, XET_PLAN_V1, url, ctx, 1);
-
-    return xet_plan_writer_next(&w, b, SIZE_MAX);
-}
-
-
-xet_status_t
-xet_plan_json_v2(const xet_plan_t *p, xet_buf_t *b, xet_plan_url_pt url,
-    void *ctx, size_t group)
-{
-    xet_plan_writer_t  w;
-
-    xet_plan_writer_init(&w, p, XET_PLAN_V2, url, ctx, group);
-
-    return xet_plan_writer_next(&w, b, SIZE_MAX);
+    return (w->state == XET_PLAN_WRITE_DONE) ? XET_OK : XET_AGAIN;
 }
 
 
@@ -168,27 +132,27 @@ xet_plan_writer_step(xet_plan_writer_t *w)
 {
     switch (w->state) {
 
-    case xet_plan_begin:
+    case XET_PLAN_WRITE_BEGIN:
         xet_plan_writer_begin(w);
         return XET_OK;
 
-    case xet_plan_file_terms:
+    case XET_PLAN_WRITE_FILE:
         xet_plan_writer_file(w);
         return XET_OK;
 
-    case xet_plan_term:
+    case XET_PLAN_WRITE_TERM:
         xet_plan_writer_term(w);
         return XET_OK;
 
-    case xet_plan_xorb:
+    case XET_PLAN_WRITE_XORB:
         xet_plan_writer_xorb(w);
         return XET_OK;
 
-    case xet_plan_entry:
+    case XET_PLAN_WRITE_ENTRY:
         return (w->kind == XET_PLAN_V2) ? xet_plan_writer_v2_entry(w)
                                         : xet_plan_writer_v1_entry(w);
 
-    case xet_plan_entry_range:
+    case XET_PLAN_WRITE_RANGE:
         xet_plan_writer_range(w);
         return XET_OK;
 
@@ -211,7 +175,7 @@ xet_plan_writer_begin(xet_plan_writer_t *w)
         xet_json_key(j, "files");
         xet_json_object_begin(j);
 
-        w->state = xet_plan_file_terms;
+        w->state = XET_PLAN_WRITE_FILE;
         return;
     }
 
@@ -222,7 +186,7 @@ xet_plan_writer_begin(xet_plan_writer_t *w)
     xet_json_array_begin(j);
 
     w->end = w->plan->n;
-    w->state = xet_plan_term;
+    w->state = XET_PLAN_WRITE_TERM;
 }
 
 
@@ -243,7 +207,7 @@ xet_plan_writer_file(xet_plan_writer_t *w)
     xet_json_array_begin(&w->json);
 
     w->end = file->end;
-    w->state = xet_plan_term;
+    w->state = XET_PLAN_WRITE_TERM;
 }
 
 
@@ -260,7 +224,7 @@ xet_plan_writer_term(xet_plan_writer_t *w)
         xet_json_array_end(j);
 
         if (w->kind == XET_PLAN_BATCH) {
-            w->state = xet_plan_file_terms;
+            w->state = XET_PLAN_WRITE_FILE;
 
         } else {
             xet_plan_writer_fetch(w);
@@ -297,7 +261,7 @@ xet_plan_writer_fetch(xet_plan_writer_t *w)
     xet_json_object_begin(&w->json);
 
     w->next = 0;
-    w->state = xet_plan_xorb;
+    w->state = XET_PLAN_WRITE_XORB;
 }
 
 
@@ -311,7 +275,7 @@ xet_plan_writer_xorb(xet_plan_writer_t *w)
         xet_json_object_end(&w->json);
         xet_json_object_end(&w->json);
 
-        w->state = xet_plan_done;
+        w->state = XET_PLAN_WRITE_DONE;
         return;
     }
 
@@ -320,7 +284,7 @@ xet_plan_writer_xorb(xet_plan_writer_t *w)
     xet_plan_writer_hash(&w->json, xorb);
     xet_json_array_begin(&w->json);
 
-    w->state = xet_plan_entry;
+    w->state = XET_PLAN_WRITE_ENTRY;
 }
 
 
@@ -404,7 +368,7 @@ xet_plan_writer_v2_entry(xet_plan_writer_t *w)
     xet_json_array_begin(&w->json);
 
     w->end = w->next + n;
-    w->state = xet_plan_entry_range;
+    w->state = XET_PLAN_WRITE_RANGE;
 
     return status;
 }
@@ -470,11 +434,11 @@ xet_plan_writer_entry_end(xet_plan_writer_t *w)
     if (xet_plan_xorb_begins(w->plan, w->next)) {
         xet_json_array_end(&w->json);
 
-        w->state = xet_plan_xorb;
+        w->state = XET_PLAN_WRITE_XORB;
         return;
     }
 
-    w->state = xet_plan_entry;
+    w->state = XET_PLAN_WRITE_ENTRY;
 }
 
 

@@ -48,6 +48,20 @@ typedef xet_status_t (*xet_plan_url_pt)(void *ctx, xet_buf_t *b,
     const xet_hash_t *xorb, const xet_plan_range_t *ranges, size_t n);
 
 
+/* What the next step writes. */
+
+typedef enum {
+    XET_PLAN_WRITE_BEGIN = 0,
+    XET_PLAN_WRITE_FILE,
+    XET_PLAN_WRITE_TERM,
+    XET_PLAN_WRITE_XORB,
+    XET_PLAN_WRITE_ENTRY,
+    XET_PLAN_WRITE_RANGE,
+    XET_PLAN_WRITE_DONE,
+    XET_PLAN_WRITE_FAILED
+} xet_plan_write_e;
+
+
 typedef struct {
     const xet_plan_t  *plan;
     xet_plan_url_pt    url;
@@ -60,7 +74,7 @@ typedef struct {
     uint32_t           file;           /* next file */
     uint32_t           group;
     xet_plan_kind_t    kind;
-    unsigned           state;
+    xet_plan_write_e   state;
 } xet_plan_writer_t;
 
 
@@ -92,16 +106,6 @@ void xet_plan_writer_init(xet_plan_writer_t *w, const xet_plan_t *plan,
  */
 xet_status_t xet_plan_writer_next(xet_plan_writer_t *w, xet_buf_t *b,
     size_t limit);
-
-/*
- * The bodies of the two versions in one piece, for a plan in memory.  b is the
- * caller's; after an error what it holds is of no use.  XET_NOMEM, or the
- * error of url; XET_INTERNAL for a group of 0 or a plan of several files.
- */
-xet_status_t xet_plan_json_v1(const xet_plan_t *p, xet_buf_t *b,
-    xet_plan_url_pt url, void *ctx);
-xet_status_t xet_plan_json_v2(const xet_plan_t *p, xet_buf_t *b,
-    xet_plan_url_pt url, void *ctx, size_t group);
 
 
 #endif /* _XET_PLAN_WRITER_H_INCLUDED_ */

@@ -1,9 +1,9 @@
 
 /*
- * Which chunks of a xorb somebody may be told of: ranges in ascending order,
- * each two integers in network byte order, the first chunk and the end.  The
- * integers have 32 bits.  The seen of a list is NULL where the client may be
- * told of all its chunks; without ranges it may be told of none.
+ * Which chunks of a xorb may be reported to somebody: ranges in ascending
+ * order, each two integers of 32 bits in network byte order, the first chunk
+ * and the end.  The seen of a list is NULL where all its chunks may be
+ * reported; without ranges none of them may be.
  */
 
 #ifndef _XET_SEEN_H_INCLUDED_

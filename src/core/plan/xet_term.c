@@ -65,3 +65,33 @@ xet_term_unpack(xet_term_t *term, const uint8_t *src)
 
     return XET_OK;
 }
+
+
+int
+xet_term_ends_ok(uint32_t chunk_start, uint32_t n, uint32_t raw_before,
+    uint32_t stored_before, const uint8_t *raw_ends,
+    const uint8_t *stored_ends)
+{
+    uint32_t  i, raw, stored;
+
+    if (chunk_start == 0 && (raw_before != 0 || stored_before != 0)) {
+        return 0;
+    }
+
+    for (i = 0; i < n; i++) {
+        raw = xet_get_u32(raw_ends + i * 4);
+        stored = xet_get_u32(stored_ends + i * 4);
+
+        if (raw <= raw_before
+            || raw - raw_before > XET_CHUNK_MAX
+            || stored <= stored_before)
+        {
+            return 0;
+        }
+
+        raw_before = raw;
+        stored_before = stored;
+    }
+
+    return 1;
+}

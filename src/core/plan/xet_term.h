@@ -9,7 +9,7 @@
  *     36  stored start         u32    bytes in the chunk region
  *     40  stored end           u32    exclusive
  *     44  raw length           u32
- *     48  tag                  u32    which stored copy: xet_xorb_name.h
+ *     48  tag                  u32    which stored copy: xet_xorb.h
  */
 
 #ifndef _XET_TERM_H_INCLUDED_
@@ -59,6 +59,15 @@ void xet_term_pack(uint8_t *dst, const xet_term_t *term);
  * reversed range, no bytes).
  */
 xet_status_t xet_term_unpack(xet_term_t *term, const uint8_t *src);
+
+/*
+ * Whether these can be the ends of n chunks from chunk_start on, behind the
+ * ends before: 0 at the start of the xorb, and rising, the raw ones by
+ * XET_CHUNK_MAX at most.
+ */
+int xet_term_ends_ok(uint32_t chunk_start, uint32_t n, uint32_t raw_before,
+    uint32_t stored_before, const uint8_t *raw_ends,
+    const uint8_t *stored_ends);
 
 
 #endif /* _XET_TERM_H_INCLUDED_ */

@@ -46,19 +46,14 @@ xet_status_t
 xet_windows_ranges(const xet_range_spec_t *specs, xet_range_t *ranges,
     size_t *n, uint64_t size)
 {
-    size_t  i, k;
+    size_t        i, k;
+    xet_status_t  status;
 
-    k = 0;
+    k = *n;
+    status = xet_range_select(specs, ranges, &k, size);
 
-    for (i = 0; i < *n; i++) {
-
-        if (xet_range_resolve(&specs[i], size, &ranges[k]) == XET_OK) {
-            k++;
-        }
-    }
-
-    if (k == 0) {
-        return XET_RANGE_PAST_END;
+    if (status != XET_OK) {
+        return status;
     }
 
     qsort(ranges, k, sizeof(xet_range_t), xet_windows_cmp);
@@ -383,32 +378,21 @@ xet_windows_follow(xet_windows_t *w, const xet_windows_term_t *term)
 static xet_status_t
 xet_windows_pass(xet_windows_t *w, const xet_windows_term_t *term)
 {
-    size_t         room;
     uint32_t       i, end, before;
     xet_hash_t    *hashes;
     xet_status_t   status;
 
     if (w->nverifications == w->room) {
 
-        if (w->room > SIZE_MAX / 2 / sizeof(xet_hash_t)) {
-            return XET_NOMEM;
-        }
-
-        room = w->room ? w->room * 2 : XET_WINDOWS_ROOM;
-
-        hashes = w->alloc(w->data, room * sizeof(xet_hash_t));
+        hashes = xet_alloc_double(w->alloc, w->data, w->verifications,
+                                  &w->room, XET_WINDOWS_ROOM,
+                                  sizeof(xet_hash_t));
 
         if (hashes == NULL) {
             return XET_NOMEM;
         }
 
-        if (w->nverifications) {
-            memcpy(hashes, w->verifications,
-                   w->nverifications * sizeof(xet_hash_t));
-        }
-
         w->verifications = hashes;
-        w->room = room;
     }
 
     hashes = &w->verifications[w->nverifications++];

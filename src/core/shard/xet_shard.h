@@ -77,6 +77,27 @@ typedef xet_status_t (*xet_shard_record_pt)(void *ctx,
     const xet_shard_record_t *rec);
 
 
+typedef enum {
+    XET_SHARD_IN_HEADER = 0,
+    XET_SHARD_IN_FILES,
+    XET_SHARD_IN_SEGMENTS,
+    XET_SHARD_IN_VERIFICATION,
+    XET_SHARD_IN_METADATA,
+    XET_SHARD_IN_XORBS,
+    XET_SHARD_IN_CHUNKS,
+    XET_SHARD_IN_REST
+} xet_shard_state_e;
+
+
+/* Whether the files have verification rows. */
+
+typedef enum {
+    XET_SHARD_VERIFICATION_UNKNOWN = 0,
+    XET_SHARD_VERIFICATION_ALL,
+    XET_SHARD_VERIFICATION_NONE
+} xet_shard_verification_e;
+
+
 /*
  * The parser checks: tag and version; per file, a segment count within bounds
  * that is not zero, or the empty file (zero hash, no segments; XET_SHARD_COUNT
@@ -85,8 +106,8 @@ typedef xet_status_t (*xet_shard_record_pt)(void *ctx,
  * within bounds (XET_SHARD_RECORD), so that sums do not overflow;
  * either all files with segments carry verification rows or none do
  * (XET_SHARD_NO_VERIFICATION); no more than chunks_max chunks in all terms
- * (XET_SHARD_CHUNKS); both section ends.  Everything after the second
- * section end is ignored (footers and lookup tables of any client).  The parser
+ * (XET_SHARD_CHUNKS); both bookends.  Everything after the second
+ * bookend is ignored (footers and lookup tables of any client).  The parser
  * does not judge the meaning, nor totals, offsets and sizes that clients fill
  * with anything.
  */
@@ -97,22 +118,22 @@ typedef struct {
 
     uint64_t             offset;       /* bytes taken, of the sections only */
     xet_status_t         status;       /* sticky */
-    unsigned             state;
+    xet_shard_state_e    state;
     unsigned             pending;      /* bytes in record */
     uint8_t              record[XET_SHARD_RECORD_LEN];
 
     uint32_t             left;         /* records left in the open list */
     uint32_t             count;        /* segments of the open file */
     uint32_t             flags;        /* of the open file */
-    unsigned             verification; /* 0 not known, 1 all, 2 none */
     uint64_t             raw;          /* sum in the open block */
+    xet_shard_verification_e  verification;
 
     uint64_t             files;        /* seen so far */
     uint64_t             xorbs;
     uint64_t             terms;
     uint64_t             chunks;       /* that terms name, with repeats */
     uint64_t             chunks_max;   /* the caller's; 0: any */
-    uint64_t             files_end;    /* offset of the first section end */
+    uint64_t             files_end;    /* offset of the first bookend */
 } xet_shard_parser_t;
 
 
@@ -192,7 +213,7 @@ xet_status_t xet_shard_verifier_finish(xet_shard_verifier_t *v);
 
 /*
  * Builder: records in their order onto a xet_buf_t.  The caller writes
- * header, file blocks, section end, xorb blocks, section end, footer.
+ * header, file blocks, bookend, xorb blocks, bookend, footer.
  */
 
 typedef struct {

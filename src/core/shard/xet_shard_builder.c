@@ -4,8 +4,8 @@
  *
  * Every function puts one record of 48 bytes (the footer: 200) with all its
  * reserved bytes zero, and xet_shard_build_xorb_block() the records of a block.
- * The order is the caller's: header, file blocks, section end, xorb blocks,
- * section end, and a footer where one is wanted.
+ * The order is the caller's: header, file blocks, bookend, xorb blocks,
+ * bookend, and a footer where one is wanted.
  * There is no state besides the buffer.  Writes onto a failed buffer are
  * ignored, so the caller looks at xet_buf_status() once, at the end.
  *
@@ -20,26 +20,19 @@
 #define XET_SHARD_USUAL_CHUNK  65536       /* bytes, the mean */
 
 
-static void xet_shard_build_part(xet_buf_t *b, const xet_xorb_list_t *xorb,
-    const uint8_t *key);
+static uint32_t xet_shard_shown_size(const xet_xorb_list_t *xorb, uint32_t n);
 static uint32_t xet_shard_shown(const xet_xorb_list_t *xorb,
     xet_seen_t *seen, uint32_t chunk);
-static uint8_t *xet_shard_build_record(xet_buf_t *b, const void *hash);
+static void xet_shard_build_record(xet_buf_t *b, const uint8_t *hash,
+    uint32_t one, uint32_t two, uint32_t three, uint32_t four);
 
 
 void
 xet_shard_build_header(xet_buf_t *b, uint64_t footer_size)
 {
-    uint8_t  *p;
-
-    p = xet_shard_build_record(b, xet_shard_tag);
-
-    if (p == NULL) {
-        return;
-    }
-
-    xet_put_u64(p + 32, XET_SHARD_HEADER_VERSION);
-    xet_put_u64(p + 40, footer_size);
+    xet_shard_build_record(b, xet_shard_tag, XET_SHARD_HEADER_VERSION, 0,
+                           (uint32_t) footer_size,
+                           (uint32_t) (footer_size >> 32));
 }
 
 
@@ -47,16 +40,7 @@ void
 xet_shard_build_file(xet_buf_t *b, const xet_hash_t *hash, uint32_t flags,
     uint32_t segments)
 {
-    uint8_t  *p;
-
-    p = xet_shard_build_record(b, hash->bytes);
-
-    if (p == NULL) {
-        return;
-    }
-
-    xet_put_u32(p + 32, flags);
-    xet_put_u32(p + 36, segments);
+    xet_shard_build_record(b, hash->bytes, flags, segments, 0, 0);
 }
 
 
@@ -64,40 +48,29 @@ void
 xet_shard_build_segment(xet_buf_t *b, const xet_hash_t *xorb,
     uint32_t raw_length, uint32_t chunk_start, uint32_t chunk_end)
 {
-    uint8_t  *p;
-
-    p = xet_shard_build_record(b, xorb->bytes);
-
-    if (p == NULL) {
-        return;
-    }
-
-    xet_put_u32(p + 36, raw_length);
-    xet_put_u32(p + 40, chunk_start);
-    xet_put_u32(p + 44, chunk_end);
+    xet_shard_build_record(b, xorb->bytes, 0, raw_length, chunk_start,
+                           chunk_end);
 }
 
 
 void
 xet_shard_build_verification(xet_buf_t *b, const xet_hash_t *hash)
 {
-    (void) xet_shard_build_record(b, hash->bytes);
+    xet_shard_build_record(b, hash->bytes, 0, 0, 0, 0);
 }
 
 
 void
 xet_shard_build_metadata(xet_buf_t *b, const uint8_t *sha256)
 {
-    unsigned  i, j;
+    unsigned  i;
     uint8_t   hash[XET_HASH_LEN];
 
-    for (i = 0; i < XET_HASH_LEN; i += 8) {
-        for (j = 0; j < 8; j++) {
-            hash[i + j] = sha256[i + 7 - j];
-        }
+    for (i = 0; i < XET_HASH_LEN; i++) {
+        hash[i] = sha256[i ^ 7];
     }
 
-    (void) xet_shard_build_record(b, hash);
+    xet_shard_build_record(b, hash, 0, 0, 0, 0);
 }
 
 
@@ -108,7 +81,7 @@ xet_shard_build_section_end(xet_buf_t *b)
 
     memset(hash, 0xff, XET_HASH_LEN);
 
-    (void) xet_shard_build_record(b, hash);
+    xet_shard_build_record(b, hash, 0, 0, 0, 0);
 }
 
 
@@ -116,17 +89,7 @@ void
 xet_shard_build_xorb(xet_buf_t *b, const xet_hash_t *hash, uint32_t chunks,
     uint32_t raw_size, uint32_t stored_size)
 {
-    uint8_t  *p;
-
-    p = xet_shard_build_record(b, hash->bytes);
-
-    if (p == NULL) {
-        return;
-    }
-
-    xet_put_u32(p + 36, chunks);
-    xet_put_u32(p + 40, raw_size);
-    xet_put_u32(p + 44, stored_size);
+    xet_shard_build_record(b, hash->bytes, 0, chunks, raw_size, stored_size);
 }
 
 
@@ -134,17 +97,7 @@ void
 xet_shard_build_chunk(xet_buf_t *b, const uint8_t *hash, uint32_t raw_start,
     uint32_t raw_length, uint32_t flags)
 {
-    uint8_t  *p;
-
-    p = xet_shard_build_record(b, hash);
-
-    if (p == NULL) {
-        return;
-    }
-
-    xet_put_u32(p + 32, raw_start);
-    xet_put_u32(p + 36, raw_length);
-    xet_put_u32(p + 40, flags);
+    xet_shard_build_record(b, hash, raw_start, raw_length, flags, 0);
 }
 
 
@@ -192,82 +145,68 @@ void
 xet_shard_build_xorb_block(xet_buf_t *b, const xet_xorb_list_t *xorb,
     const uint8_t *key)
 {
-    uint32_t        i, start, end;
+    uint8_t         place[XET_HASH_LEN + 4];
+    uint32_t        i, n, size, start, length;
+    xet_seen_t      seen;
     xet_hash_t      keyed;
     const uint8_t  *hash;
 
-    if (xorb->seen != NULL) {
-        xet_shard_build_part(b, xorb, key);
-        return;
+    if (xorb->seen == NULL) {
+        n = xorb->chunk_count;
+        xet_shard_build_xorb(b, &xorb->hash, n, xorb->raw_size,
+                             xorb->stored_size);
+
+    } else {
+        n = xet_seen_end(xorb);
+        size = xet_shard_shown_size(xorb, n);
+        xet_shard_build_xorb(b, &xorb->hash, n, size, size);
     }
-
-    xet_shard_build_xorb(b, &xorb->hash, xorb->chunk_count, xorb->raw_size,
-                         xorb->stored_size);
-    start = 0;
-
-    for (i = 0; i < xorb->chunk_count; i++) {
-        hash = xorb->hashes + i * XET_HASH_LEN;
-        end = xet_get_u32(xorb->raw_ends + i * 4);
-
-        if (key != NULL) {
-            xet_hash_keyed(key, hash, XET_HASH_LEN, &keyed);
-            hash = keyed.bytes;
-        }
-
-        xet_shard_build_chunk(b, hash, start, end - start, 0);
-
-        start = end;
-    }
-}
-
-
-/* Writes a block with noise, whose sizes are the sums of the lengths shown. */
-
-static void
-xet_shard_build_part(xet_buf_t *b, const xet_xorb_list_t *xorb,
-    const uint8_t *key)
-{
-    uint8_t     place[XET_HASH_LEN + 4];
-    uint32_t    i, n, size, length;
-    xet_seen_t  seen;
-    xet_hash_t  keyed;
-
-    n = xet_seen_end(xorb);
-    size = 0;
-
-    xet_seen_init(&seen, xorb);
-
-    for (i = 0; i < n; i++) {
-        size += xet_shard_shown(xorb, &seen, i);
-    }
-
-    xet_shard_build_xorb(b, &xorb->hash, n, size, size);
 
     memcpy(place, xorb->hash.bytes, XET_HASH_LEN);
 
     xet_seen_init(&seen, xorb);
-    size = 0;
+    start = 0;
 
     for (i = 0; i < n; i++) {
+        hash = xorb->hashes + i * XET_HASH_LEN;
         length = xet_shard_shown(xorb, &seen, i);
 
-        if (xet_seen_chunk(&seen, i)) {
-            xet_hash_keyed(key, xorb->hashes + i * XET_HASH_LEN, XET_HASH_LEN,
-                           &keyed);
-
-        } else {
+        if (!xet_seen_chunk(&seen, i)) {
             xet_put_u32(place + XET_HASH_LEN, i);
             xet_hash_keyed(xorb->noise, place, sizeof(place), &keyed);
+            hash = keyed.bytes;
+
+        } else if (key != NULL) {
+            xet_hash_keyed(key, hash, XET_HASH_LEN, &keyed);
+            hash = keyed.bytes;
         }
 
-        xet_shard_build_chunk(b, keyed.bytes, size, length, 0);
+        xet_shard_build_chunk(b, hash, start, length, 0);
 
-        size += length;
+        start += length;
     }
 }
 
 
-/* The length that a chunk is given in a block with noise. */
+/* The size of a block with noise: the sum of the lengths shown. */
+
+static uint32_t
+xet_shard_shown_size(const xet_xorb_list_t *xorb, uint32_t n)
+{
+    uint32_t    i, size;
+    xet_seen_t  seen;
+
+    xet_seen_init(&seen, xorb);
+
+    for (i = 0, size = 0; i < n; i++) {
+        size += xet_shard_shown(xorb, &seen, i);
+    }
+
+    return size;
+}
+
+
+/* The length that a chunk is given, its own where it is seen. */
 
 static uint32_t
 xet_shard_shown(const xet_xorb_list_t *xorb, xet_seen_t *seen, uint32_t chunk)
@@ -284,23 +223,25 @@ xet_shard_shown(const xet_xorb_list_t *xorb, xet_seen_t *seen, uint32_t chunk)
 }
 
 
-/* Puts a record of hash and zeros; NULL when the buffer has failed. */
+/* Every record is a hash and four words. */
 
-static uint8_t *
-xet_shard_build_record(xet_buf_t *b, const void *hash)
+static void
+xet_shard_build_record(xet_buf_t *b, const uint8_t *hash, uint32_t one,
+    uint32_t two, uint32_t three, uint32_t four)
 {
     uint8_t  *p;
 
     p = xet_buf_reserve(b, XET_SHARD_RECORD_LEN);
 
     if (p == NULL) {
-        return NULL;
+        return;
     }
 
     memcpy(p, hash, XET_HASH_LEN);
-    memset(p + XET_HASH_LEN, 0, XET_SHARD_RECORD_LEN - XET_HASH_LEN);
+    xet_put_u32(p + 32, one);
+    xet_put_u32(p + 36, two);
+    xet_put_u32(p + 40, three);
+    xet_put_u32(p + 44, four);
 
     xet_buf_advance(b, XET_SHARD_RECORD_LEN);
-
-    return p;
 }

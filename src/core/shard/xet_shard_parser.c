@@ -20,28 +20,27 @@
 #include "xet_shard.h"
 
 
-enum {
-    xet_shard_in_header = 0,
-    xet_shard_in_files,
-    xet_shard_in_segments,
-    xet_shard_in_verification,
-    xet_shard_in_metadata,
-    xet_shard_in_xorbs,
-    xet_shard_in_chunks,
-    xet_shard_in_rest
+/* What each state, but the last one, takes a record for. */
+
+static const xet_shard_kind_t  xet_shard_kinds[] = {
+    XET_SHARD_REC_HEADER,
+    XET_SHARD_REC_FILE,
+    XET_SHARD_REC_SEGMENT,
+    XET_SHARD_REC_VERIFICATION,
+    XET_SHARD_REC_METADATA,
+    XET_SHARD_REC_XORB,
+    XET_SHARD_REC_CHUNK
 };
-
-
-#define XET_SHARD_VERIFICATION_ALL   1
-#define XET_SHARD_VERIFICATION_NONE  2
 
 
 static void xet_shard_parser_record(xet_shard_parser_t *p,
     const uint8_t *data);
 static xet_status_t xet_shard_parser_check(xet_shard_parser_t *p,
     const uint8_t *data, xet_shard_record_t *rec);
-static xet_status_t xet_shard_parser_header(const uint8_t *data,
-    xet_shard_record_t *rec);
+static xet_status_t xet_shard_parser_end(xet_shard_parser_t *p,
+    const uint8_t *data, xet_shard_record_t *rec);
+static xet_status_t xet_shard_parser_header(xet_shard_parser_t *p,
+    const uint8_t *data, const xet_shard_record_t *rec);
 static xet_status_t xet_shard_parser_file(xet_shard_parser_t *p,
     const xet_shard_record_t *rec);
 static xet_status_t xet_shard_parser_segment(xet_shard_parser_t *p,
@@ -71,7 +70,7 @@ xet_shard_parser_init(xet_shard_parser_t *p, xet_shard_record_pt handler,
     p->handler = handler;
     p->ctx = ctx;
     p->status = XET_OK;
-    p->state = xet_shard_in_header;
+    p->state = XET_SHARD_IN_HEADER;
 }
 
 
@@ -199,7 +198,7 @@ xet_shard_parser_record(xet_shard_parser_t *p, const uint8_t *data)
         return;
     }
 
-    if (p->state == xet_shard_in_rest) {
+    if (p->state == XET_SHARD_IN_REST) {
         p->status = XET_DONE;
     }
 }
@@ -211,91 +210,70 @@ static xet_status_t
 xet_shard_parser_check(xet_shard_parser_t *p, const uint8_t *data,
     xet_shard_record_t *rec)
 {
-    int           end;
-    xet_status_t  status;
-
-    end = 0;
-
-    if ((p->state == xet_shard_in_files || p->state == xet_shard_in_xorbs)
+    if ((p->state == XET_SHARD_IN_FILES || p->state == XET_SHARD_IN_XORBS)
         && xet_shard_bytes_are(data, XET_HASH_LEN, 0xff))
     {
-        if (!xet_shard_bytes_are(data + XET_HASH_LEN,
-                                 XET_SHARD_RECORD_LEN - XET_HASH_LEN, 0))
-        {
-            return XET_SHARD_RECORD;
-        }
-
-        end = 1;
+        return xet_shard_parser_end(p, data, rec);
     }
 
-    status = XET_OK;
+    xet_shard_record_decode(rec, xet_shard_kinds[p->state], data);
 
     switch (p->state) {
 
-    case xet_shard_in_header:
-        status = xet_shard_parser_header(data, rec);
-        p->state = xet_shard_in_files;
-        break;
+    case XET_SHARD_IN_HEADER:
+        return xet_shard_parser_header(p, data, rec);
 
-    case xet_shard_in_files:
-        if (end) {
-            xet_shard_record_decode(rec, XET_SHARD_REC_FILES_END, data);
-            p->files_end = p->offset - XET_SHARD_RECORD_LEN;
-            p->state = xet_shard_in_xorbs;
-            break;
-        }
+    case XET_SHARD_IN_FILES:
+        return xet_shard_parser_file(p, rec);
 
-        xet_shard_record_decode(rec, XET_SHARD_REC_FILE, data);
-        status = xet_shard_parser_file(p, rec);
-        break;
+    case XET_SHARD_IN_SEGMENTS:
+        return xet_shard_parser_segment(p, rec);
 
-    case xet_shard_in_segments:
-        xet_shard_record_decode(rec, XET_SHARD_REC_SEGMENT, data);
-        status = xet_shard_parser_segment(p, rec);
-        break;
+    case XET_SHARD_IN_XORBS:
+        return xet_shard_parser_xorb(p, rec);
 
-    case xet_shard_in_verification:
-        xet_shard_record_decode(rec, XET_SHARD_REC_VERIFICATION, data);
+    case XET_SHARD_IN_CHUNKS:
+        return xet_shard_parser_chunk(p, rec);
+
+    default: /* a verification row, or metadata: a hash */
         p->left--;
         xet_shard_parser_next(p);
-        break;
 
-    case xet_shard_in_metadata:
-        xet_shard_record_decode(rec, XET_SHARD_REC_METADATA, data);
-        p->left--;
-        xet_shard_parser_next(p);
-        break;
+        return XET_OK;
+    }
+}
 
-    case xet_shard_in_xorbs:
-        if (end) {
-            xet_shard_record_decode(rec, XET_SHARD_REC_XORBS_END, data);
-            p->state = xet_shard_in_rest;
-            break;
-        }
 
-        xet_shard_record_decode(rec, XET_SHARD_REC_XORB, data);
-        status = xet_shard_parser_xorb(p, rec);
-        break;
+/* The bookend of the file info section or of the CAS info section. */
 
-    case xet_shard_in_chunks:
-        xet_shard_record_decode(rec, XET_SHARD_REC_CHUNK, data);
-        status = xet_shard_parser_chunk(p, rec);
-        break;
-
-    default:
-        status = XET_INTERNAL;
-        break;
+static xet_status_t
+xet_shard_parser_end(xet_shard_parser_t *p, const uint8_t *data,
+    xet_shard_record_t *rec)
+{
+    if (!xet_shard_bytes_are(data + XET_HASH_LEN,
+                             XET_SHARD_RECORD_LEN - XET_HASH_LEN, 0))
+    {
+        return XET_SHARD_RECORD;
     }
 
-    return status;
+    if (p->state == XET_SHARD_IN_FILES) {
+        xet_shard_record_decode(rec, XET_SHARD_REC_FILES_END, data);
+        p->files_end = p->offset - XET_SHARD_RECORD_LEN;
+        p->state = XET_SHARD_IN_XORBS;
+
+    } else {
+        xet_shard_record_decode(rec, XET_SHARD_REC_XORBS_END, data);
+        p->state = XET_SHARD_IN_REST;
+    }
+
+    return XET_OK;
 }
 
 
 static xet_status_t
-xet_shard_parser_header(const uint8_t *data, xet_shard_record_t *rec)
+xet_shard_parser_header(xet_shard_parser_t *p, const uint8_t *data,
+    const xet_shard_record_t *rec)
 {
-    xet_shard_record_decode(rec, XET_SHARD_REC_HEADER, data);
-
     if (memcmp(data, xet_shard_tag, XET_SHARD_TAG_LEN) != 0) {
         return XET_SHARD_TAG;
     }
@@ -304,6 +282,8 @@ xet_shard_parser_header(const uint8_t *data, xet_shard_record_t *rec)
         return XET_SHARD_VERSION;
     }
 
+    p->state = XET_SHARD_IN_FILES;
+
     return XET_OK;
 }
 
@@ -311,7 +291,7 @@ xet_shard_parser_header(const uint8_t *data, xet_shard_record_t *rec)
 static xet_status_t
 xet_shard_parser_file(xet_shard_parser_t *p, const xet_shard_record_t *rec)
 {
-    unsigned  verification;
+    xet_shard_verification_e  verification;
 
     if (rec->count > XET_SHARD_SEGMENTS_MAX) {
         return XET_SHARD_COUNT;
@@ -343,7 +323,7 @@ xet_shard_parser_file(xet_shard_parser_t *p, const xet_shard_record_t *rec)
     p->count = rec->count;
     p->left = rec->count;
     p->raw = 0;
-    p->state = xet_shard_in_segments;
+    p->state = XET_SHARD_IN_SEGMENTS;
 
     xet_shard_parser_next(p);
 
@@ -392,7 +372,7 @@ xet_shard_parser_xorb(xet_shard_parser_t *p, const xet_shard_record_t *rec)
 
     p->left = rec->count;
     p->raw = 0;
-    p->state = xet_shard_in_chunks;
+    p->state = XET_SHARD_IN_CHUNKS;
 
     xet_shard_parser_next(p);
 
@@ -425,29 +405,29 @@ xet_shard_parser_next(xet_shard_parser_t *p)
         return;
     }
 
-    if (p->state == xet_shard_in_chunks) {
-        p->state = xet_shard_in_xorbs;
+    if (p->state == XET_SHARD_IN_CHUNKS) {
+        p->state = XET_SHARD_IN_XORBS;
         return;
     }
 
-    if (p->state == xet_shard_in_segments
+    if (p->state == XET_SHARD_IN_SEGMENTS
         && (p->flags & XET_SHARD_FILE_VERIFICATION)
         && p->count)
     {
         p->left = p->count;
-        p->state = xet_shard_in_verification;
+        p->state = XET_SHARD_IN_VERIFICATION;
         return;
     }
 
-    if (p->state != xet_shard_in_metadata
+    if (p->state != XET_SHARD_IN_METADATA
         && (p->flags & XET_SHARD_FILE_METADATA))
     {
         p->left = 1;
-        p->state = xet_shard_in_metadata;
+        p->state = XET_SHARD_IN_METADATA;
         return;
     }
 
-    p->state = xet_shard_in_files;
+    p->state = XET_SHARD_IN_FILES;
 }
 
 

@@ -23,8 +23,6 @@ static xet_status_t xet_shard_term_check(xet_shard_verifier_t *v,
     const xet_shard_slice_t *slice);
 static int xet_shard_slice_proven(xet_shard_verifier_t *v,
     const xet_hash_t *verification, const xet_shard_slice_t *slice);
-static xet_status_t xet_shard_slice_check(const xet_shard_slice_t *slice,
-    uint32_t chunk_start);
 
 
 void
@@ -107,8 +105,7 @@ xet_shard_term_check(xet_shard_verifier_t *v,
     const xet_shard_record_t *segment, const xet_hash_t *verification,
     const xet_shard_slice_t *slice)
 {
-    uint32_t      raw;
-    xet_status_t  status;
+    uint32_t  raw;
 
     if (!slice->known || (!slice->own && verification == NULL)) {
         return XET_SHARD_XORB;
@@ -127,10 +124,11 @@ xet_shard_term_check(xet_shard_verifier_t *v,
         return XET_SHARD_VERIFICATION;
     }
 
-    status = xet_shard_slice_check(slice, segment->chunk_start);
-
-    if (status != XET_OK) {
-        return status;
+    if (!xet_term_ends_ok(segment->chunk_start, slice->n, slice->raw_before,
+                          slice->stored_before, slice->raw_ends,
+                          slice->stored_ends))
+    {
+        return XET_INTERNAL;
     }
 
     raw = xet_get_u32(slice->raw_ends + (slice->n - 1) * 4)
@@ -159,39 +157,4 @@ xet_shard_slice_proven(xet_shard_verifier_t *v,
     xet_hash_verification(v->suite, slice->hashes, slice->n, &hash);
 
     return xet_hash_equal(&hash, verification);
-}
-
-
-/* Both lists of ends must rise, the raw one by XET_CHUNK_MAX at most. */
-
-static xet_status_t
-xet_shard_slice_check(const xet_shard_slice_t *slice, uint32_t chunk_start)
-{
-    uint32_t  i, raw, raw_end, stored, stored_end;
-
-    if (chunk_start == 0
-        && (slice->raw_before != 0 || slice->stored_before != 0))
-    {
-        return XET_INTERNAL;
-    }
-
-    raw = slice->raw_before;
-    stored = slice->stored_before;
-
-    for (i = 0; i < slice->n; i++) {
-        raw_end = xet_get_u32(slice->raw_ends + i * 4);
-        stored_end = xet_get_u32(slice->stored_ends + i * 4);
-
-        if (raw_end <= raw
-            || raw_end - raw > XET_CHUNK_MAX
-            || stored_end <= stored)
-        {
-            return XET_INTERNAL;
-        }
-
-        raw = raw_end;
-        stored = stored_end;
-    }
-
-    return XET_OK;
 }

@@ -15,6 +15,11 @@
 
 #define XET_XORB_HEADER_LEN  8
 
+/* The most that a chunk takes in a xorb, its header counted. */
+#define XET_XORB_CHUNK_MAX   (XET_XORB_HEADER_LEN + XET_CHUNK_MAX)
+
+#define XET_XORB_NAME_MAX    (XET_HASH_STR_LEN + 1 + 8)
+
 
 typedef struct {
     uint32_t         chunk_count;
@@ -103,8 +108,6 @@ int xet_xorb_writer_fits(const xet_xorb_writer_t *w, size_t len);
  * fit, XET_XORB_SCHEME, XET_NOMEM: these leave the writer as it was.  An error
  * of the callback stays until reset.
  */
-#define XET_SCHEME_AUTO  99
-
 xet_status_t xet_xorb_writer_add(xet_xorb_writer_t *w, const uint8_t *data,
     size_t len, unsigned scheme, const xet_hash_t *hash);
 
@@ -115,6 +118,46 @@ xet_status_t xet_xorb_writer_add(xet_xorb_writer_t *w, const uint8_t *data,
 xet_status_t xet_xorb_writer_finish(xet_xorb_writer_t *w, int footer);
 const xet_xorb_info_t *xet_xorb_writer_info(const xet_xorb_writer_t *w);
 void xet_xorb_writer_reset(xet_xorb_writer_t *w);
+
+
+/*
+ * One stored chunk on its own, for readers, who know from metadata where a
+ * chunk lies.
+ *
+ * Decodes the len bytes of a chunk as stored, which must be all of it, into
+ * raw_len bytes of out.  XET_OK means that out has the hash given, of 32
+ * bytes.  Otherwise the content of out is undefined: XET_XORB_TRUNCATED when
+ * len is less than a header, XET_XORB_STORED_LEN and XET_XORB_RAW_LEN when the
+ * header gives other lengths, XET_XORB_VERSION, _SCHEME, _DATA, _DATA_LEN as
+ * for an upload, XET_XORB_EMPTY where a footer begins, XET_CHUNK_HASH,
+ * XET_NOMEM.
+ */
+xet_status_t xet_xorb_chunk_decode(const xet_suite_t *suite,
+    xet_codec_t *codec, const uint8_t *stored, size_t len,
+    const uint8_t *hash, uint8_t *out, size_t raw_len);
+
+
+/*
+ * The name under which a xorb's bytes are stored: the hash string, and behind
+ * a dot the tag, 8 hex digits.
+ *
+ * A xorb's hash covers its chunks and not how they are compressed and laid
+ * out, so the same xorb can arrive in many encodings.  The tag tells the copies
+ * apart: it is drawn anew for every stored copy, and a name never comes to mean
+ * other bytes.  Tag 0 is the tag of copies from before there were tags; their
+ * names are the hash string alone.
+ *
+ * Writes XET_XORB_NAME_MAX bytes at most, no NUL; returns their end.
+ */
+uint8_t *xet_xorb_name_print(uint8_t *dst, const xet_hash_t *xorb,
+    uint32_t tag);
+
+/*
+ * Parses the one spelling that xet_xorb_name_print() writes.  XET_HASH_SYNTAX
+ * for any other text; *xorb and *tag are left alone then.
+ */
+xet_status_t xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *tag,
+    const uint8_t *src, size_t len);
 
 
 #endif /* _XET_XORB_H_INCLUDED_ */

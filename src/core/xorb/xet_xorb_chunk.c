@@ -13,7 +13,6 @@
  */
 
 
-#include "xet_xorb_chunk.h"
 #include "xet_xorb_parser.h"
 
 
@@ -28,7 +27,7 @@ xet_xorb_chunk_decode(const xet_suite_t *suite, xet_codec_t *codec,
     xet_xorb_event_t   ev;
     xet_xorb_parser_t  p;
 
-    xet_xorb_parser_init(&p, UINT64_MAX);
+    xet_xorb_parser_init(&p, suite, UINT64_MAX);
 
     pos = stored;
     end = stored + len;

@@ -30,7 +30,7 @@
 #define XET_XORB_FOOTER_TRAILER_LEN  12
 
 
-enum {
+typedef enum {
     XET_XORB_FOOTER_HASH = 0,
     XET_XORB_FOOTER_COUNT,
     XET_XORB_FOOTER_HASH_SECTION,
@@ -42,7 +42,7 @@ enum {
     XET_XORB_FOOTER_SPARE,
     XET_XORB_FOOTER_LENGTH,
     XET_XORB_FOOTER_END
-};
+} xet_xorb_footer_field_e;
 
 
 static const uint8_t  xet_xorb_footer_v0[] = {

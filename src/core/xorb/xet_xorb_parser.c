@@ -20,14 +20,6 @@
 #include "xet_xorb_parser.h"
 
 
-enum {
-    XET_XORB_PARSER_HEADER = 0,
-    XET_XORB_PARSER_PAYLOAD,
-    XET_XORB_PARSER_IDENT,
-    XET_XORB_PARSER_FOOTER
-};
-
-
 static xet_status_t xet_xorb_parser_header(xet_xorb_parser_t *p,
     const uint8_t **pos, const uint8_t *end);
 static xet_status_t xet_xorb_parser_field(xet_xorb_parser_t *p);
@@ -38,10 +30,12 @@ static void xet_xorb_parser_payload(xet_xorb_parser_t *p,
 
 
 void
-xet_xorb_parser_init(xet_xorb_parser_t *p, uint64_t size_max)
+xet_xorb_parser_init(xet_xorb_parser_t *p, const xet_suite_t *suite,
+    uint64_t size_max)
 {
     memset(p, 0, sizeof(xet_xorb_parser_t));
 
+    p->suite = suite;
     p->size_max = size_max;
     p->state = XET_XORB_PARSER_HEADER;
 }
@@ -156,10 +150,7 @@ xet_xorb_parser_field(xet_xorb_parser_t *p)
     case 5:
         chunk->scheme = p->header[4];
 
-        if (chunk->scheme != XET_SCHEME_NONE
-            && chunk->scheme != XET_SCHEME_LZ4
-            && chunk->scheme != XET_SCHEME_BG4_LZ4)
-        {
+        if (xet_suite_scheme(p->suite, chunk->scheme) == NULL) {
             return XET_XORB_SCHEME;
         }
 

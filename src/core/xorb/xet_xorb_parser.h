@@ -48,7 +48,16 @@ typedef struct {
 } xet_xorb_chunk_t;
 
 
+typedef enum {
+    XET_XORB_PARSER_HEADER = 0,
+    XET_XORB_PARSER_PAYLOAD,
+    XET_XORB_PARSER_IDENT,
+    XET_XORB_PARSER_FOOTER
+} xet_xorb_parser_state_e;
+
+
 typedef struct {
+    const xet_suite_t     *suite;
     uint64_t               size_max;   /* of the chunk region */
     uint64_t               size;       /* of chunks whose header was taken */
     uint64_t               taken;      /* chunk region bytes consumed */
@@ -56,7 +65,7 @@ typedef struct {
     uint32_t               count;      /* headers taken */
     uint32_t               rest;       /* payload bytes to come */
 
-    unsigned               state;
+    xet_xorb_parser_state_e  state;
     unsigned               have;       /* bytes of header or ident */
     uint8_t                header[XET_XORB_HEADER_LEN];
 
@@ -64,7 +73,8 @@ typedef struct {
 } xet_xorb_parser_t;
 
 
-void xet_xorb_parser_init(xet_xorb_parser_t *p, uint64_t size_max);
+void xet_xorb_parser_init(xet_xorb_parser_t *p, const xet_suite_t *suite,
+    uint64_t size_max);
 
 /*
  * XET_OK with an event, XET_AGAIN when *pos has reached end, or an error of

@@ -23,8 +23,7 @@
 #include <string.h>
 
 #include "xet_bytes.h"
-#include "xet_merkle.h"
-#include "xet_xorb.h"
+#include "xet_xorb_chunks.h"
 #include "xet_xorb_footer.h"
 #include "xet_xorb_parser.h"
 
@@ -41,17 +40,13 @@ struct xet_xorb_verifier_s {
     unsigned            footer_seen:1;
     unsigned            finished:1;
 
-    xet_xorb_info_t     info;
     xet_xorb_parser_t   parser;
     xet_xorb_footer_t   footer;
-    xet_merkle_t        merkle;
 
     uint8_t             stored[XET_CHUNK_MAX];
     uint8_t             raw[XET_CHUNK_MAX];
 
-    uint8_t             hashes[XET_XORB_CHUNKS_MAX * XET_HASH_LEN];
-    uint8_t             raw_ends[XET_XORB_CHUNKS_MAX * 4];
-    uint8_t             stored_ends[XET_XORB_CHUNKS_MAX * 4];
+    xet_xorb_chunks_t   chunks;
 };
 
 
@@ -76,7 +71,7 @@ xet_xorb_verifier_create(const xet_suite_t *suite, const xet_hash_t *expected,
         return NULL;
     }
 
-    v->codec = xet_codec_create();
+    v->codec = xet_codec_create(suite);
     if (v->codec == NULL) {
         free(v);
         return NULL;
@@ -95,14 +90,8 @@ xet_xorb_verifier_create(const xet_suite_t *suite, const xet_hash_t *expected,
         v->check = 1;
     }
 
-    memset(&v->info, 0, sizeof(xet_xorb_info_t));
-
-    v->info.hashes = v->hashes;
-    v->info.raw_ends = v->raw_ends;
-    v->info.stored_ends = v->stored_ends;
-
-    xet_xorb_parser_init(&v->parser, size_max);
-    xet_merkle_init(&v->merkle, suite);
+    xet_xorb_parser_init(&v->parser, suite, size_max);
+    xet_xorb_chunks_init(&v->chunks, suite);
 
     return v;
 }
@@ -187,7 +176,7 @@ xet_xorb_verifier_event(xet_xorb_verifier_t *v, const xet_xorb_event_t *ev)
 
         if (rc == XET_OK) {
             v->footer_seen = 1;
-            xet_xorb_footer_init(&v->footer, &v->info);
+            xet_xorb_footer_init(&v->footer, &v->chunks.info);
         }
 
         return rc;
@@ -226,15 +215,11 @@ xet_xorb_verifier_payload(xet_xorb_verifier_t *v, const uint8_t *data,
 static xet_status_t
 xet_xorb_verifier_chunk(xet_xorb_verifier_t *v, const uint8_t *data)
 {
-    uint8_t                 *p;
-    uint32_t                 n;
     xet_hash_t               hash;
     xet_status_t             rc;
     const uint8_t           *raw;
-    xet_xorb_info_t         *info;
     const xet_xorb_chunk_t  *chunk;
 
-    info = &v->info;
     chunk = &v->parser.chunk;
 
     if (chunk->scheme == XET_SCHEME_NONE) {
@@ -251,23 +236,7 @@ xet_xorb_verifier_chunk(xet_xorb_verifier_t *v, const uint8_t *data)
     }
 
     xet_hash_chunk(v->suite, raw, chunk->raw_len, &hash);
-    xet_merkle_add(&v->merkle, hash.bytes, chunk->raw_len);
-
-    n = info->chunk_count;             /* < XET_XORB_CHUNKS_MAX */
-
-    p = v->hashes + (size_t) n * XET_HASH_LEN;
-    memcpy(p, hash.bytes, XET_HASH_LEN);
-
-    /* both sums stay near 2^30: 8192 chunks of 128 KiB and a header */
-
-    info->raw_size += chunk->raw_len;
-    info->stored_size += XET_XORB_HEADER_LEN + chunk->stored_len;
-
-    xet_put_u32(v->raw_ends + (size_t) n * 4, (uint32_t) info->raw_size);
-    xet_put_u32(v->stored_ends + (size_t) n * 4,
-                (uint32_t) info->stored_size);
-
-    info->chunk_count = n + 1;
+    xet_xorb_chunks_add(&v->chunks, &hash, chunk->raw_len, chunk->stored_len);
 
     return XET_OK;
 }
@@ -278,9 +247,9 @@ xet_xorb_verifier_chunk(xet_xorb_verifier_t *v, const uint8_t *data)
 static xet_status_t
 xet_xorb_verifier_root(xet_xorb_verifier_t *v)
 {
-    xet_merkle_finish(&v->merkle, &v->info.hash);
+    xet_merkle_finish(&v->chunks.merkle, &v->chunks.info.hash);
 
-    if (v->check && !xet_hash_equal(&v->info.hash, &v->expected)) {
+    if (v->check && !xet_hash_equal(&v->chunks.info.hash, &v->expected)) {
         return XET_XORB_HASH;
     }
 
@@ -321,5 +290,5 @@ xet_xorb_verifier_end(xet_xorb_verifier_t *v)
 const xet_xorb_info_t *
 xet_xorb_verifier_info(const xet_xorb_verifier_t *v)
 {
-    return &v->info;
+    return &v->chunks.info;
 }

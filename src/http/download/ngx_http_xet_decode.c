@@ -42,7 +42,7 @@ ngx_http_xet_decode_begin_job(ngx_http_xet_decode_t *d,
             return XET_NOMEM;
         }
 
-        t->codec = xet_codec_create();
+        t->codec = xet_codec_create(&xet_suite_default);
 
         if (t->codec == NULL) {
             ngx_free(t);

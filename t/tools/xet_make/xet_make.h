@@ -56,6 +56,7 @@ uint32_t *xet_make_cut(const uint8_t *data, size_t len, const char *sizes,
 
 int xet_make_random(int argc, char **argv);
 int xet_make_mix(int argc, char **argv);
+int xet_make_schemes(int argc, char **argv);
 int xet_make_xorb(int argc, char **argv);
 int xet_make_xorb_info(int argc, char **argv);
 int xet_make_decode_xorb(int argc, char **argv);

@@ -23,16 +23,15 @@ xet_make_xorb_write(void *ctx, const uint8_t *data, size_t len)
 static unsigned
 xet_make_scheme(const char *s)
 {
-    if (strcmp(s, "none") == 0) {
-        return XET_SCHEME_NONE;
-    }
+    unsigned             i;
+    const xet_scheme_t  *scheme;
 
-    if (strcmp(s, "lz4") == 0) {
-        return XET_SCHEME_LZ4;
-    }
+    for (i = 0; i < XET_SCHEMES; i++) {
+        scheme = xet_suite_scheme(&xet_suite_default, i);
 
-    if (strcmp(s, "bg4") == 0) {
-        return XET_SCHEME_BG4_LZ4;
+        if (scheme != NULL && strcmp(s, scheme->name) == 0) {
+            return i;
+        }
     }
 
     if (strcmp(s, "auto") == 0) {
@@ -40,6 +39,30 @@ xet_make_scheme(const char *s)
     }
 
     xet_make_fatal("unknown scheme \"%s\"", s);
+}
+
+
+/* The names of the schemes, by number; null where a number has none. */
+
+int
+xet_make_schemes(int argc, char **argv)
+{
+    json_t              *names;
+    unsigned             i;
+    const xet_scheme_t  *scheme;
+
+    names = json_array();
+
+    for (i = 0; i < XET_SCHEMES; i++) {
+        scheme = xet_suite_scheme(&xet_suite_default, i);
+
+        json_array_append_new(names, scheme ? json_string(scheme->name)
+                                            : json_null());
+    }
+
+    xet_make_json_print(names);
+
+    return 0;
 }
 
 
@@ -360,7 +383,7 @@ xet_make_decode_xorb(int argc, char **argv)
 
     data = xet_make_read(argv[0], &len);
 
-    codec = xet_codec_create();
+    codec = xet_codec_create(&xet_suite_default);
     if (codec == NULL) {
         xet_make_fatal("out of memory");
     }

@@ -1,7 +1,7 @@
 
 /*
  * The suite: its parameters, the compile-time copies of its limits, the gear
- * table by checksum, lookup by name.
+ * table by checksum.
  */
 
 
@@ -102,41 +102,15 @@ test_gear(void)
 }
 
 
-static void
-test_find(void)
-{
-    const xet_suite_t  *suite;
-
-    static const char   name[] = "XET-BLAKE3-GEARHASH-LZ4";
-
-    suite = &xet_suite_default;
-
-    xet_ok(strcmp(suite->name, name) == 0, "its name");
-    xet_ok(xet_suite_find(name, sizeof(name) - 1) == suite, "by name");
-    xet_ok(xet_suite_find("xet-blake3-GearHash-lz4", 23) == suite,
-           "whatever the case");
-    xet_ok(xet_suite_find("XET-BLAKE3-GEARHASH-LZ45", 23) == suite,
-           "the length counts, not what follows");
-    xet_ok(xet_suite_find(name, sizeof(name) - 2) == NULL, "a prefix");
-    xet_ok(xet_suite_find("XET-BLAKE3-GEARHASH-LZ45", 24) == NULL,
-           "a longer name");
-    xet_ok(xet_suite_find(name, sizeof(name)) == NULL, "a zero byte more");
-    xet_ok(xet_suite_find("XET-BLAKE3-GEARHASH-LZ5", 23) == NULL,
-           "another name");
-    xet_ok(xet_suite_find("XET\rBLAKE3-GEARHASH-LZ4", 23) == NULL,
-           "a byte that differs from '-' in bit 5");
-    xet_ok(xet_suite_find("", 0) == NULL, "no name");
-    xet_ok(xet_suite_find(NULL, 0) == NULL, "no name at all");
-}
-
-
 int
 main(void)
 {
+    xet_ok(strcmp(xet_suite_default.name, "XET-BLAKE3-GEARHASH-LZ4") == 0,
+           "its name");
+
     test_parameters();
     test_keys();
     test_gear();
-    test_find();
 
     return xet_done();
 }

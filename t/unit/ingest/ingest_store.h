@@ -68,7 +68,7 @@ store_create(const xet_suite_t *suite)
 
     s = calloc(1, sizeof(store_t));
     s->suite = suite;
-    s->codec = xet_codec_create();
+    s->codec = xet_codec_create(&xet_suite_default);
     s->ahead = 1;
 
     return s;

@@ -8,7 +8,7 @@
 
 #include "xet_test.h"
 #include "xet_cursor.h"
-#include "xet_xorb_chunk.h"
+#include "xet_xorb.h"
 
 
 #define XORBS       5

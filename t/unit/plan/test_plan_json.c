@@ -52,8 +52,8 @@ test_body(xet_test_pool_t *pool, const xet_plan_t *p, unsigned version,
     memset(url, 0, sizeof(test_url_t));
     xet_buf_init(&b, xet_test_alloc, pool, 64);
 
-    status = (version == 1) ? xet_plan_json_v1(p, &b, test_url, url)
-                            : xet_plan_json_v2(p, &b, test_url, url, group);
+    status = xet_test_plan_json(p, (version == 1) ? XET_PLAN_V1 : XET_PLAN_V2,
+                                &b, test_url, url, group);
 
     if (status != XET_OK) {
         return NULL;
@@ -573,22 +573,22 @@ test_edges(void)
     (void) xet_plan_finish(&p);
 
     xet_buf_init(&b, xet_test_alloc, &pool, 0);
-    xet_is_u64(xet_plan_json_v2(&p, &b, test_url, &url, 1), XET_OK,
-               "the empty file, v2");
+    xet_is_u64(xet_test_plan_json(&p, XET_PLAN_V2, &b, test_url, &url, 1),
+               XET_OK, "the empty file, v2");
     text = (char *) xet_test_flatten(&pool, &b, &len);
     xet_ok(strcmp(text, "{\"offset_into_first_range\":0,\"terms\":[],"
                         "\"xorbs\":{}}") == 0, "%s", text);
 
     xet_buf_init(&b, xet_test_alloc, &pool, 0);
-    xet_is_u64(xet_plan_json_v1(&p, &b, test_url, &url), XET_OK,
-               "the empty file, v1");
+    xet_is_u64(xet_test_plan_json(&p, XET_PLAN_V1, &b, test_url, &url, 1),
+               XET_OK, "the empty file, v1");
     text = (char *) xet_test_flatten(&pool, &b, &len);
     xet_ok(strcmp(text, "{\"offset_into_first_range\":0,\"terms\":[],"
                         "\"fetch_info\":{}}") == 0, "%s", text);
     xet_is_u64(url.calls, 0, "no URL was asked for");
 
-    xet_is_u64(xet_plan_json_v2(&p, &b, test_url, &url, 0), XET_INTERNAL,
-               "groups of none");
+    xet_is_u64(xet_test_plan_json(&p, XET_PLAN_V2, &b, test_url, &url, 0),
+               XET_INTERNAL, "groups of none");
 
     /* the largest numbers that there can be */
 
@@ -610,7 +610,7 @@ test_edges(void)
     xet_is_u64(xet_plan_finish(&p), XET_OK, "a file of a petabyte");
 
     xet_buf_init(&b, xet_test_alloc, &pool, 0);
-    (void) xet_plan_json_v1(&p, &b, test_url, &url);
+    (void) xet_test_plan_json(&p, XET_PLAN_V1, &b, test_url, &url, 1);
     text = (char *) xet_test_flatten(&pool, &b, &len);
     xet_ok(strstr(text, "{\"offset_into_first_range\":1073741823,") == text,
            "the offset");
@@ -625,8 +625,8 @@ test_edges(void)
         memset(&url, 0, sizeof(url));
         url.fail = 1;
         xet_buf_init(&b, xet_test_alloc, &pool, 0);
-        status = (k == 1) ? xet_plan_json_v1(&p, &b, test_url, &url)
-                          : xet_plan_json_v2(&p, &b, test_url, &url, 1);
+        status = xet_test_plan_json(&p, (k == 1) ? XET_PLAN_V1 : XET_PLAN_V2,
+                                    &b, test_url, &url, 1);
         xet_is_u64(status, XET_INTERNAL, "the URL writer fails");
     }
 
@@ -639,7 +639,7 @@ test_edges(void)
         small.limit = (unsigned) limit;
 
         xet_buf_init(&b, xet_test_alloc, &small, 16);
-        status = xet_plan_json_v2(&p, &b, test_url, &url, 1);
+        status = xet_test_plan_json(&p, XET_PLAN_V2, &b, test_url, &url, 1);
         xet_test_pool_free(&small);
 
         if (status == XET_OK) {

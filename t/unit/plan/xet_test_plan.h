@@ -103,4 +103,18 @@ xet_test_url(test_url_t *url, xet_buf_t *b, const char *before,
 }
 
 
+/* The body of a version, or of a batch, in one piece. */
+
+static inline xet_status_t
+xet_test_plan_json(const xet_plan_t *p, xet_plan_kind_t kind, xet_buf_t *b,
+    xet_plan_url_pt url, void *ctx, size_t group)
+{
+    xet_plan_writer_t  w;
+
+    xet_plan_writer_init(&w, p, kind, url, ctx, group);
+
+    return xet_plan_writer_next(&w, b, SIZE_MAX);
+}
+
+
 #endif /* _XET_TEST_PLAN_H_INCLUDED_ */

@@ -5,7 +5,7 @@
 
 
 #include "xet_test.h"
-#include "xet_xorb_chunk.h"
+#include "xet_xorb.h"
 
 
 #define RAW_LEN  3000
@@ -49,7 +49,7 @@ test_scheme(unsigned scheme, const char *name)
 
     xet_ok(rc == XET_OK && body[4] == scheme, "%s", name);
 
-    codec = xet_codec_create();
+    codec = xet_codec_create(&xet_suite_default);
     xet_hash_chunk(&xet_suite_default, raw, RAW_LEN, &hash);
 
     rc = xet_xorb_chunk_decode(&xet_suite_default, codec, body, body_len,
@@ -123,9 +123,16 @@ test_scheme(unsigned scheme, const char *name)
 int
 main(void)
 {
-    test_scheme(XET_SCHEME_NONE, "plain");
-    test_scheme(XET_SCHEME_LZ4, "LZ4");
-    test_scheme(XET_SCHEME_BG4_LZ4, "grouped LZ4");
+    unsigned             i;
+    const xet_scheme_t  *scheme;
+
+    for (i = 0; i < XET_SCHEMES; i++) {
+        scheme = xet_suite_scheme(&xet_suite_default, i);
+
+        if (scheme != NULL) {
+            test_scheme(i, scheme->name);
+        }
+    }
 
     return xet_done();
 }

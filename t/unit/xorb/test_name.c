@@ -5,7 +5,7 @@
 
 
 #include "xet_test.h"
-#include "xet_xorb_name.h"
+#include "xet_xorb.h"
 
 
 #define HASH  "a8a29cec7fb2e7281ac4e7a1ec2d2bcc1ac4e7a1ec2d2bcc0123456789abcdef"

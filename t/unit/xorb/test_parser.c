@@ -34,7 +34,7 @@ parse(const uint8_t *data, size_t len, size_t first, size_t step,
     xet_xorb_parser_t  p;
 
     memset(&r, 0, sizeof(r));
-    xet_xorb_parser_init(&p, size_max);
+    xet_xorb_parser_init(&p, &xet_suite_default, size_max);
 
     rc = XET_AGAIN;
     pos = data;
@@ -187,7 +187,7 @@ test_headers(void)
         { 0, 131072, 1, 131072, XET_XORB_TRUNCATED, 8 },
         { 0, 131072, 0, 131072, XET_XORB_TRUNCATED, 8 },
         { 0, 1, 2, 1, XET_XORB_TRUNCATED, 8 },
-        { 0, 3, 3, 3, XET_XORB_SCHEME, 4 },
+        { 0, 3, XET_SCHEMES, 3, XET_XORB_SCHEME, 4 },
         { 0, 3, 99, 3, XET_XORB_SCHEME, 4 },
         { 0, 3, 255, 3, XET_XORB_SCHEME, 4 },
         { 0, 3, 1, 0, XET_XORB_RAW_LEN, 7 },
@@ -195,8 +195,8 @@ test_headers(void)
         { 0, 3, 0, 131073, XET_XORB_RAW_LEN, 7 },
         { 0, 3, 0, 4, XET_XORB_DATA_LEN, 7 },
         { 0, 3, 0, 2, XET_XORB_DATA_LEN, 7 },
-        { 0, 200000, 7, 200000, XET_XORB_STORED_LEN, 3 },
-        { 0, 3, 7, 200000, XET_XORB_SCHEME, 4 }
+        { 0, 200000, 99, 200000, XET_XORB_STORED_LEN, 3 },
+        { 0, 3, 99, 200000, XET_XORB_SCHEME, 4 }
     };
 
     memset(&b, 0, sizeof(b));

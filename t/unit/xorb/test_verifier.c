@@ -352,7 +352,7 @@ test_errors(void)
     } t[] = {
         { 1, 9, 0, 9, XET_XORB_VERSION, "version 1" },
         { 'X', 9, 0, 9, XET_XORB_VERSION, "version X" },
-        { 0, 9, 3, 9, XET_XORB_SCHEME, "scheme 3" },
+        { 0, 9, XET_SCHEMES, 9, XET_XORB_SCHEME, "an unknown scheme" },
         { 0, 9, 99, 9, XET_XORB_SCHEME, "scheme 99" },
         { 0, 0, 0, 9, XET_XORB_STORED_LEN, "stored length 0" },
         { 0, 131073, 1, 9, XET_XORB_STORED_LEN, "stored length 131073" },
@@ -376,7 +376,7 @@ test_errors(void)
         check_splits(&b, t[i].name, t[i].status);
     }
 
-    codec = xet_codec_create();
+    codec = xet_codec_create(&xet_suite_default);
     xorb_bytes_fill(raw, sizeof(raw), 't', 5);
 
     for (i = 1; i <= 2; i++) {
@@ -587,7 +587,7 @@ test_limits(void)
 
     zeros = calloc(1, XET_CHUNK_MAX);
     packed = malloc(XET_CHUNK_MAX);
-    codec = xet_codec_create();
+    codec = xet_codec_create(&xet_suite_default);
     b.len = 0;
     n = XET_CHUNK_MAX;
 
@@ -646,7 +646,7 @@ check_reference(const uint8_t *data, size_t len, json_t *records,
     xet_is_u64(info->raw_size, csv_len, "  raw size");
     xet_is_u64(info->stored_size, len, "  stored size");
 
-    codec = xet_codec_create();
+    codec = xet_codec_create(&xet_suite_default);
     bad = 0;
     start = 0;
     raw = 0;

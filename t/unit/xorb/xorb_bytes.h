@@ -104,6 +104,9 @@ xorb_bytes_fill(uint8_t *p, size_t n, int kind, uint32_t seed)
         case 't':
             p[i] = (uint8_t) ("an old fox sleeps"[(s >> 32) % 17]);
             break;
+        case 'z':
+            p[i] = 0;
+            break;
         default:
             p[i] = (uint8_t) (i % 4 == 3 ? 0x3c + (s >> 60) % 2 : s >> 32);
         }

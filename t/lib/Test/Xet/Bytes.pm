@@ -18,7 +18,7 @@ use Test::Xet::Process qw/ build_dir reap slurp spawn spew /;
 
 our @EXPORT = qw/
 	decode_xorb hash_file keyed_hash make_large_shard make_shard make_xorb
-	mix parse_shard plain_hash random_bytes raw_hash xorb_info
+	mix parse_shard plain_hash random_bytes raw_hash schemes xorb_info
 /;
 
 my ($dir, $owner);
@@ -162,11 +162,21 @@ sub sizes {
 		: $o{sizes});
 }
 
+# The names of the compression schemes, by their numbers.
+
+my $schemes;
+
+sub schemes {
+	$schemes //= run_json([ 'schemes' ]);
+
+	return @$schemes;
+}
+
 # A xorb of the data: { hash, bytes, raw_size, stored_size, chunks => [
 # { hash, raw_start, raw_length, stored_start, stored_end } ] }.  stored_size
 # does not count a footer, bytes has it.
 #
-#     scheme  none, lz4, bg4, auto
+#     scheme  one of schemes(), auto
 #     footer  v0, v1
 #     sizes   [ ... ], the last one repeats
 #     large   may exceed the limits of a xorb

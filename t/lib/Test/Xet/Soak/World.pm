@@ -82,7 +82,7 @@ sub make_chunks {
 		len => length($pieces[$_]), hash => $hashes->[$_]{hash} } }
 		0 .. $#pieces ];
 
-	for my $scheme (qw/ none lz4 bg4 auto /) {
+	for my $scheme (grep({ defined } schemes()), 'auto') {
 		my $made = make_xorb($all, sizes => $sizes, scheme => $scheme);
 
 		$self->{chunks}[$_]{records}{$scheme} = substr($made->{bytes},
@@ -191,7 +191,7 @@ sub encode {
 sub encoding {
 	my ($rng, $one) = @_;
 
-	my $encoding = $rng->pick(qw/ none lz4 bg4 raw /,
+	my $encoding = $rng->pick(grep({ defined } schemes()), 'raw',
 		$one ? () : 'mix');
 
 	return $encoding eq 'raw' ? 'raw' . (1 + $rng->int(9000)) : $encoding;

@@ -1,16 +1,23 @@
 
 /*
- * Names of stored xorbs to and from text.
+ * Names of stored xorbs, and which chunks of a xorb go into the dedup index.
  *
  * A name has one spelling: lower case, and no tag where the tag is 0.  So two
  * names are of the same copy exactly when they are the same text, which is
  * what caches and signatures go by.
  *
+ * Whoever makes a xorb chooses what is in it, and one eligible chunk may be in
+ * all of its places.  A table of the eligible chunks so far, with open
+ * addressing and at most half full, finds repeats with about one look a chunk.
+ *
  * No state, no memory, any thread.
  */
 
 
-#include "xet_xorb_name.h"
+#include "xet_xorb.h"
+
+
+#define XET_XORB_SEEN_SIZE  (2 * XET_XORB_CHUNKS_MAX)
 
 
 uint8_t *
@@ -85,4 +92,45 @@ xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *tag, const uint8_t *src,
     *tag = n;
 
     return XET_OK;
+}
+
+
+uint32_t
+xet_xorb_eligible(const xet_suite_t *suite, const xet_xorb_info_t *info,
+    uint16_t *chunks)
+{
+    uint32_t        i, n, slot;
+    uint16_t        seen[XET_XORB_SEEN_SIZE];
+    const uint8_t  *hash;
+
+    memset(seen, 0, sizeof(seen));
+
+    n = 0;
+
+    for (i = 0; i < info->chunk_count; i++) {
+        hash = info->hashes + i * XET_HASH_LEN;
+
+        if (!xet_hash_eligible(suite, hash)) {
+            continue;
+        }
+
+        /* the first bytes: the last ones are alike in all eligible hashes */
+
+        slot = xet_get_u32(hash) % XET_XORB_SEEN_SIZE;
+
+        while (seen[slot]
+               && memcmp(info->hashes + (seen[slot] - 1u) * XET_HASH_LEN,
+                         hash, XET_HASH_LEN)
+                  != 0)
+        {
+            slot = (slot + 1) % XET_XORB_SEEN_SIZE;
+        }
+
+        if (seen[slot] == 0) {
+            seen[slot] = (uint16_t) (i + 1);
+            chunks[n++] = (uint16_t) i;
+        }
+    }
+
+    return n;
 }

@@ -1,0 +1,246 @@
+
+/*
+ * LZ4 frames, the codec of XET_SCHEME_LZ4.
+ *
+ * Purpose:    one frame a chunk.
+ * States:     one LZ4F context for all decoding.  The whole frame and the
+ *             whole output are at hand, so LZ4F sets nothing aside except
+ *             where the frame's block size is larger than the room left;
+ *             then it decodes a block into a buffer of its own, which it
+ *             allocates by the block size that the frame declares.  A context
+ *             that failed inside a frame is reset, so every decode starts
+ *             clean.
+ * Ownership:  the context is the codec's; nothing is kept between calls.
+ * Threads:    one at a time.
+ *
+ * Encoding makes one frame of independent blocks without checksums or content
+ * size.  The block size is the smallest that holds the chunk, so that the frame
+ * has one block.  The work buffer is larger than a chunk because LZ4F asks for
+ * room for the worst case.
+ */
+
+#include <stdlib.h>
+
+#include <lz4frame.h>
+
+#include "xet_bytes.h"
+#include "xet_codec.h"
+
+
+#define XET_CODEC_LZ4_MAGIC   0x184d2204
+#define XET_CODEC_LZ4_HEADER  7            /* the shortest frame header */
+#define XET_CODEC_LZ4_DICT    0x01         /* a dictionary ID, in FLG */
+
+/* LZ4F_compressFrameBound() of the largest chunk is some 40 bytes over. */
+#define XET_CODEC_FRAME_MAX   (XET_CHUNK_MAX + 128)
+
+
+typedef struct {
+    LZ4F_dctx  *dctx;
+    uint8_t     frame[XET_CODEC_FRAME_MAX];
+} xet_codec_lz4_t;
+
+
+static void *xet_codec_lz4_create(void);
+static void xet_codec_lz4_destroy(void *ctx);
+static xet_status_t xet_codec_lz4_encode(xet_codec_t *c, const uint8_t *in,
+    size_t len, uint8_t *out, size_t *out_len);
+static xet_status_t xet_codec_lz4_decode(xet_codec_t *c, const uint8_t *in,
+    size_t len, uint8_t *out, size_t raw_len);
+static xet_status_t xet_codec_lz4_frame(LZ4F_dctx *dctx, const uint8_t *in,
+    size_t len, uint8_t *out, size_t raw_len);
+static xet_status_t xet_codec_lz4_error(size_t rc);
+static int xet_codec_lz4_suits(const uint8_t *data, size_t len);
+
+
+const xet_scheme_t  xet_scheme_lz4 = {
+    "lz4",
+    xet_codec_lz4_create,
+    xet_codec_lz4_destroy,
+    xet_codec_lz4_encode,
+    xet_codec_lz4_decode,
+    xet_codec_lz4_suits
+};
+
+
+static void *
+xet_codec_lz4_create(void)
+{
+    xet_codec_lz4_t  *lz4;
+
+    lz4 = malloc(sizeof(xet_codec_lz4_t));
+    if (lz4 == NULL) {
+        return NULL;
+    }
+
+    if (LZ4F_isError(LZ4F_createDecompressionContext(&lz4->dctx,
+                                                     LZ4F_VERSION)))
+    {
+        free(lz4);
+        return NULL;
+    }
+
+    return lz4;
+}
+
+
+static void
+xet_codec_lz4_destroy(void *ctx)
+{
+    xet_codec_lz4_t  *lz4;
+
+    lz4 = ctx;
+
+    LZ4F_freeDecompressionContext(lz4->dctx);
+    free(lz4);
+}
+
+
+static xet_status_t
+xet_codec_lz4_encode(xet_codec_t *c, const uint8_t *in, size_t len,
+    uint8_t *out, size_t *out_len)
+{
+    size_t               n;
+    xet_codec_lz4_t     *lz4;
+    LZ4F_preferences_t   prefs;
+
+    lz4 = c->ctx[XET_SCHEME_LZ4];
+
+    memset(&prefs, 0, sizeof(LZ4F_preferences_t));
+
+    /* an upper limit, LZ4F takes 64 KiB where that holds the chunk */
+    prefs.frameInfo.blockSizeID = LZ4F_max256KB;
+    prefs.frameInfo.blockMode = LZ4F_blockIndependent;
+
+    n = LZ4F_compressFrame(lz4->frame, sizeof(lz4->frame), in, len, &prefs);
+
+    if (LZ4F_isError(n)) {
+        return xet_codec_lz4_error(n) == XET_NOMEM ? XET_NOMEM : XET_INTERNAL;
+    }
+
+    if (n >= len) {
+        return XET_AGAIN;
+    }
+
+    memcpy(out, lz4->frame, n);
+    *out_len = n;
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+xet_codec_lz4_decode(xet_codec_t *c, const uint8_t *in, size_t len,
+    uint8_t *out, size_t raw_len)
+{
+    xet_status_t      rc;
+    xet_codec_lz4_t  *lz4;
+
+    lz4 = c->ctx[XET_SCHEME_LZ4];
+
+    /*
+     * LZ4F would skip a skippable frame as if it were a chunk, and decode a
+     * frame with a dictionary ID without the dictionary.
+     */
+
+    if (len < XET_CODEC_LZ4_HEADER
+        || xet_get_u32(in) != XET_CODEC_LZ4_MAGIC
+        || (in[4] & XET_CODEC_LZ4_DICT))
+    {
+        return XET_XORB_DATA;
+    }
+
+    rc = xet_codec_lz4_frame(lz4->dctx, in, len, out, raw_len);
+
+    if (rc != XET_OK) {
+        LZ4F_resetDecompressionContext(lz4->dctx);
+    }
+
+    return rc;
+}
+
+
+static xet_status_t
+xet_codec_lz4_frame(LZ4F_dctx *dctx, const uint8_t *in, size_t len,
+    uint8_t *out, size_t raw_len)
+{
+    size_t                    rc, in_pos, in_len, out_pos, out_len;
+    uint8_t                   more[1];
+    LZ4F_decompressOptions_t  opts;
+
+    memset(&opts, 0, sizeof(LZ4F_decompressOptions_t));
+    opts.stableDst = 1;
+
+    in_pos = 0;
+    out_pos = 0;
+
+    do {
+        in_len = len - in_pos;
+        out_len = raw_len - out_pos;
+
+        rc = LZ4F_decompress(dctx, out + out_pos, &out_len, in + in_pos,
+                             &in_len, &opts);
+
+        if (LZ4F_isError(rc)) {
+            return xet_codec_lz4_error(rc);
+        }
+
+        in_pos += in_len;
+        out_pos += out_len;
+
+        if (rc == 0) {
+
+            if (in_pos != len) {
+                return XET_XORB_DATA;
+            }
+
+            return out_pos == raw_len ? XET_OK : XET_XORB_DATA_LEN;
+        }
+
+    } while (in_len != 0 || out_len != 0);
+
+    /*
+     * Stuck inside the frame: either the output is full and there is more, or
+     * the input has ended.
+     */
+
+    if (out_pos == raw_len) {
+        in_len = len - in_pos;
+        out_len = sizeof(more);
+
+        rc = LZ4F_decompress(dctx, more, &out_len, in + in_pos, &in_len,
+                             NULL);
+
+        if (LZ4F_isError(rc)) {
+            return xet_codec_lz4_error(rc);
+        }
+
+        if (out_len != 0) {
+            return XET_XORB_DATA_LEN;
+        }
+    }
+
+    return XET_XORB_DATA;
+}
+
+
+static xet_status_t
+xet_codec_lz4_error(size_t rc)
+{
+    /* the error codes themselves are not in the public interface of LZ4F */
+
+    if (strcmp(LZ4F_getErrorName(rc), "ERROR_allocation_failed") == 0) {
+        return XET_NOMEM;
+    }
+
+    return XET_XORB_DATA;
+}
+
+
+/* Where LZ4 finds nothing to do it is fast, so it is always worth a try. */
+
+static int
+xet_codec_lz4_suits(const uint8_t *data, size_t len)
+{
+    return 1;
+}
