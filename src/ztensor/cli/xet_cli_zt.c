@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_cli_text.h"
 #include "xet_cli_zt.h"
 
 

@@ -7,8 +7,7 @@
 #define _XET_CLI_ZT_H_INCLUDED_
 
 
-#include "xet_cli_http.h"
-#include "xet_cli_json.h"
+#include "xet_cli_transfer.h"
 
 
 typedef struct {

@@ -18,9 +18,6 @@
 
 #include <openssl/evp.h>
 
-#include "xet_cli_digest.h"
-#include "xet_cli_output.h"
-#include "xet_cli_progress.h"
 #include "xet_cli_zt.h"
 
 

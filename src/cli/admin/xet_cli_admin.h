@@ -1,0 +1,133 @@
+
+/*
+ * Administration: the database, and the keys of a server.
+ */
+
+#ifndef _XET_CLI_ADMIN_H_INCLUDED_
+#define _XET_CLI_ADMIN_H_INCLUDED_
+
+
+
+
+#include "xet_cli_transfer.h"
+
+
+/*
+ * PostgreSQL for the verbs of administration: one session, statements one
+ * after the other, rows one at a time.  Only xet_cli_pg.c calls libpq.
+ */
+
+
+typedef struct xet_cli_pg_s  xet_cli_pg_t;
+typedef struct pg_result     xet_cli_pg_row_t;
+
+
+/* A parameter: text, or a bytea of len bytes; null if both are NULL. */
+
+typedef struct {
+    const char   *text;
+    const void   *bytes;
+    size_t        len;
+} xet_cli_pg_param_t;
+
+
+/*
+ * Takes a row, which is freed afterwards.  XET_CLI_OK, or an exit code that
+ * ends the statement, reported by the handler.
+ */
+typedef int (*xet_cli_pg_row_pt)(void *ctx, const xet_cli_pg_row_t *row);
+
+
+/*
+ * Connects as --postgres or XET_POSTGRES says.  NULL on an error, reported;
+ * *rc is the exit code.
+ */
+xet_cli_pg_t *xet_cli_pg_open(const xet_cli_args_t *args, int *rc);
+void xet_cli_pg_close(xet_cli_pg_t *pg);
+
+/*
+ * Runs one statement with n parameters, 8 at most, and calls row for each of
+ * its rows; with NULL they are dropped.  XET_CLI_OK, what row returned,
+ * XET_CLI_INTERRUPTED after a signal, or XET_CLI_ERROR, reported.
+ */
+int xet_cli_pg_query(xet_cli_pg_t *pg, const char *sql,
+    const xet_cli_pg_param_t *params, int n, xet_cli_pg_row_pt row,
+    void *ctx);
+
+/*
+ * Runs any number of statements without parameters; their rows are dropped.
+ * Returns what xet_cli_pg_query() returns.
+ */
+int xet_cli_pg_exec(xet_cli_pg_t *pg, const char *sql);
+
+
+/*
+ * Read a column of a row, counted from 0.  The function must fit the type that
+ * the column has in the statement.  Text and bytes are not copied.
+ */
+
+int xet_cli_pg_null(const xet_cli_pg_row_t *row, int column);
+uint64_t xet_cli_pg_u64(const xet_cli_pg_row_t *row, int column);  /* int */
+int xet_cli_pg_bool(const xet_cli_pg_row_t *row, int column);
+const char *xet_cli_pg_text(const xet_cli_pg_row_t *row, int column);
+const uint8_t *xet_cli_pg_bytes(const xet_cli_pg_row_t *row, int column,
+    size_t *len);
+
+/* Copies a hash; 0 if the column does not have 32 bytes, else 1. */
+int xet_cli_pg_hash(const xet_cli_pg_row_t *row, int column,
+    xet_hash_t *hash);
+
+
+/*
+ * Key files, as the directives xet_url_key and xet_token_key read them.
+ */
+
+
+#define XET_CLI_KEY_ID_MAX      255
+#define XET_CLI_KEY_SECRET_MAX  1024
+
+
+typedef struct {
+    uint8_t  *file;                    /* all of it */
+    size_t    len;
+
+    /* of the first line "id:hex" */
+
+    uint8_t   id[XET_CLI_KEY_ID_MAX + 1];
+    size_t    id_len;
+    uint8_t   secret[XET_CLI_KEY_SECRET_MAX];
+    size_t    secret_len;
+} xet_cli_key_t;
+
+
+/*
+ * Reads the file that --key names.  XET_CLI_OK; XET_CLI_USAGE without --key or
+ * XET_CLI_ERROR, reported.  xet_cli_key_free() is to be called in any case.
+ */
+int xet_cli_key_read(xet_cli_key_t *key, const xet_cli_args_t *args);
+
+/*
+ * Reads id and secret from the first line of the file that is neither empty
+ * nor a comment.  XET_CLI_OK, or XET_CLI_ERROR if that line is not "id:hex",
+ * reported.
+ */
+int xet_cli_key_secret(xet_cli_key_t *key, const xet_cli_args_t *args);
+
+/* Wipes the secret and the file, and frees the file. */
+void xet_cli_key_free(xet_cli_key_t *key);
+
+
+/*
+ * Rows of files, as "xet ls" and "xet repo files" print them.
+ */
+
+
+/*
+ * Prints the files of a repo, or all files of the store if repo is NULL, in
+ * the order in which they were registered.  XET_CLI_OK, XET_CLI_FAULT if there
+ * is no such repo, or another exit code; failures are reported.
+ */
+int xet_cli_ls_files(xet_cli_pg_t *pg, const char *repo, int json);
+
+
+#endif /* _XET_CLI_ADMIN_H_INCLUDED_ */

@@ -1,0 +1,90 @@
+
+/*
+ * Exit codes, and the faults that lead to them.
+ */
+
+
+#include <poll.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "xet_cli.h"
+
+
+int
+xet_cli_fail(int code, const char *name, const char *text)
+{
+    return xet_cli_failf(code, name, "%s", text);
+}
+
+
+/* Names and messages of others are escaped, so that it is one line. */
+
+int
+xet_cli_failf(int code, const char *name, const char *fmt, ...)
+{
+    char     text[4096];
+    size_t   len;
+    va_list  ap;
+
+    len = (size_t) snprintf(text, sizeof(text), "xet: %.1024s: ", name);
+
+    va_start(ap, fmt);
+    vsnprintf(text + len, sizeof(text) - len, fmt, ap);
+    va_end(ap);
+
+    flockfile(stderr);
+
+    xet_cli_progress_clear();
+    xet_cli_text_print(stderr, text);
+    fputc('\n', stderr);
+
+    funlockfile(stderr);
+
+    return code;
+}
+
+
+/* A reader that closes the pipe has read enough: this is not reported. */
+
+int
+xet_cli_flush(void)
+{
+    struct pollfd    out;
+    static unsigned  told;
+
+    if (fflush(stdout) == 0 && !ferror(stdout)) {
+        return XET_CLI_OK;
+    }
+
+    memset(&out, 0, sizeof(out));
+
+    out.fd = STDOUT_FILENO;
+
+    if (poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP))) {
+        return XET_CLI_CLOSED;
+    }
+
+    if (!told) {
+        told = 1;
+        (void) xet_cli_fail(XET_CLI_ERROR, "standard output",
+                            "can't be written");
+    }
+
+    return XET_CLI_ERROR;
+}
+
+
+int
+xet_cli_worse(int a, int b)
+{
+    return (a > b) ? a : b;
+}
+
+
+int
+xet_cli_no_memory(void)
+{
+    return xet_cli_fail(XET_CLI_ERROR, "memory", "there is not enough");
+}
