@@ -30,7 +30,7 @@ xet_cli_key_read(xet_cli_key_t *key, const xet_cli_args_t *args)
     name = args->value[XET_CLI_OPT_KEY];
 
     if (name == NULL) {
-        return xet_cli_fail(XET_CLI_USAGE, args->verb->name, "needs --key");
+        return xet_cli_fail(XET_CLI_USAGE, args->verb, "needs --key");
     }
 
     key->file = malloc(XET_JWK_DOCUMENT_MAX + 1);

@@ -8,10 +8,60 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "xet_cli.h"
+
+
+#define xet_cli_takes(symbol)  ((uint64_t) 1 << XET_CLI_OPT_##symbol)
+
+/* Options of every verb, and options of the verbs that talk to a server. */
+
+#define XET_CLI_TAKES_ALL     xet_cli_takes(HELP)
+#define XET_CLI_TAKES_SERVER                                                  \
+    (xet_cli_takes(CACERT) | xet_cli_takes(ENDPOINT)                          \
+     | xet_cli_takes(INSECURE_TOKEN) | xet_cli_takes(RETRIES)                 \
+     | xet_cli_takes(TOKEN_FILE))
+
+
+typedef struct {
+    const char   *name;
+    const char   *operands;            /* for the help */
+    const char   *text;
+    uint64_t      options;             /* xet_cli_takes() */
+    int           min;                 /* operands, at least */
+    int           max;                 /* operands, at most; -1: any number */
+    int         (*run)(const xet_cli_args_t *args);
+} xet_cli_verb_t;
+
+
+/* What getopt_long() wants: the tables of a verb's options. */
+
+typedef struct {
+    struct option  rows[XET_CLI_OPT_MAX + 1];
+    char           letters[2 * XET_CLI_OPT_MAX + 2];
+} xet_cli_getopt_t;
+
+
+typedef struct {
+    const char  *name;
+    const char  *value;                /* NULL: a flag */
+    int          letter;
+    const char  *text;
+} xet_cli_option_row_t;
+
+
+static const xet_cli_option_row_t  xet_cli_options[] = {
+#define XET_CLI_OPTION_ROW(symbol, name, value, letter, text)                 \
+    { name, value, letter, text },
+
+    XET_CLI_OPTION_MAP(XET_CLI_OPTION_ROW)
+
+#undef XET_CLI_OPTION_ROW
+};
 
 
 static const xet_cli_verb_t  xet_cli_verbs[] = {
@@ -103,12 +153,18 @@ volatile sig_atomic_t  xet_cli_interrupted;
 
 
 static int xet_cli_standard(void);
-static int xet_cli_run(int argc, char **argv);
-static void xet_cli_signal(int signo);
 static void xet_cli_signals(void);
+static void xet_cli_signal(int signo);
+static int xet_cli_run(int argc, char **argv);
 static const xet_cli_verb_t *xet_cli_find(const char *name);
+static int xet_cli_parse(xet_cli_args_t *args, const xet_cli_verb_t *verb,
+    int argc, char **argv);
+static void xet_cli_getopt(xet_cli_getopt_t *g, uint64_t options);
+static int xet_cli_option(int c);
 static int xet_cli_help(FILE *out, int code);
-static int xet_cli_help_verb(int argc, char **argv);
+static int xet_cli_help_verb(const xet_cli_verb_t *verb);
+static void xet_cli_synopsis(FILE *out, const xet_cli_verb_t *verb);
+static void xet_cli_options_help(FILE *out, uint64_t options);
 
 
 int
@@ -163,59 +219,6 @@ xet_cli_standard(void)
 }
 
 
-static int
-xet_cli_run(int argc, char **argv)
-{
-    int                    rc;
-    xet_cli_args_t         args;
-    const xet_cli_verb_t  *verb;
-
-    if (argc < 2) {
-        return xet_cli_help(stderr, XET_CLI_USAGE);
-    }
-
-    if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0
-        || strcmp(argv[1], "-h") == 0)
-    {
-        return xet_cli_help_verb(argc, argv);
-    }
-
-    if (strcmp(argv[1], "--version") == 0) {
-        printf("xet %s\n", XET_CLI_VERSION);
-        return XET_CLI_OK;
-    }
-
-    verb = xet_cli_find(argv[1]);
-
-    if (verb == NULL) {
-        return xet_cli_fail(XET_CLI_USAGE, argv[1],
-                            "no such verb, see \"xet help\"");
-    }
-
-    rc = xet_cli_args_parse(&args, verb, argc - 1, argv + 1);
-
-    if (rc != XET_CLI_OK) {
-        return rc;
-    }
-
-    if (args.value[XET_CLI_OPT_HELP]) {
-        xet_cli_args_help(stdout, verb);
-        return XET_CLI_OK;
-    }
-
-    return verb->run(&args);
-}
-
-
-/* The second signal ends the process, whatever it is doing. */
-
-static void
-xet_cli_signal(int signo)
-{
-    xet_cli_interrupted = 1;
-}
-
-
 static void
 xet_cli_signals(void)
 {
@@ -240,6 +243,62 @@ xet_cli_signals(void)
 }
 
 
+/* The second signal ends the process, whatever it is doing. */
+
+static void
+xet_cli_signal(int signo)
+{
+    xet_cli_interrupted = 1;
+}
+
+
+static int
+xet_cli_run(int argc, char **argv)
+{
+    int                    rc;
+    xet_cli_args_t         args;
+    const xet_cli_verb_t  *verb;
+
+    if (argc < 2) {
+        return xet_cli_help(stderr, XET_CLI_USAGE);
+    }
+
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("xet %s\n", XET_CLI_VERSION);
+        return XET_CLI_OK;
+    }
+
+    if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0
+        || strcmp(argv[1], "-h") == 0)
+    {
+        if (argc < 3) {
+            return xet_cli_help(stdout, XET_CLI_OK);
+        }
+
+        verb = xet_cli_find(argv[2]);
+
+        return verb ? xet_cli_help_verb(verb)
+                    : xet_cli_fail(XET_CLI_USAGE, argv[2], "no such verb");
+    }
+
+    verb = xet_cli_find(argv[1]);
+
+    if (verb == NULL) {
+        return xet_cli_fail(XET_CLI_USAGE, argv[1],
+                            "no such verb, see \"xet help\"");
+    }
+
+    rc = xet_cli_parse(&args, verb, argc - 1, argv + 1);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    return args.value[XET_CLI_OPT_HELP] ? xet_cli_help_verb(verb)
+                                        : verb->run(&args);
+}
+
+
 static const xet_cli_verb_t *
 xet_cli_find(const char *name)
 {
@@ -255,6 +314,117 @@ xet_cli_find(const char *name)
 }
 
 
+/*
+ * Reads the arguments of a verb; argv[0] is its name.  The strings are not
+ * copied.  With --help the number of operands is not checked.
+ */
+
+static int
+xet_cli_parse(xet_cli_args_t *args, const xet_cli_verb_t *verb,
+    int argc, char **argv)
+{
+    int               c;
+    xet_cli_getopt_t  g;
+
+    memset(args, 0, sizeof(xet_cli_args_t));
+
+    args->verb = verb->name;
+
+    xet_cli_getopt(&g, verb->options | XET_CLI_TAKES_ALL);
+
+    opterr = 0;
+    optind = 1;
+
+    while ((c = getopt_long(argc, argv, g.letters, g.rows, NULL)) != -1) {
+
+        if (c == '?' || c == ':') {
+            return xet_cli_failf(XET_CLI_USAGE, verb->name,
+                                 (c == ':') ? "%s needs a value"
+                                            : "%s is not an option of it",
+                                 argv[optind - 1]);
+        }
+
+        args->value[xet_cli_option(c)] = optarg ? optarg : "";
+    }
+
+    args->operands = argv + optind;
+    args->count = argc - optind;
+
+    if (args->value[XET_CLI_OPT_HELP]) {
+        return XET_CLI_OK;
+    }
+
+    if (args->count < verb->min) {
+        return xet_cli_failf(XET_CLI_USAGE, verb->name,
+                             "needs %s, see \"xet help %s\"", verb->operands,
+                             verb->name);
+    }
+
+    if (verb->max >= 0 && args->count > verb->max) {
+        return xet_cli_failf(XET_CLI_USAGE, verb->name,
+                             "\"%s\" is one too many",
+                             args->operands[verb->max]);
+    }
+
+    return XET_CLI_OK;
+}
+
+
+static void
+xet_cli_getopt(xet_cli_getopt_t *g, uint64_t options)
+{
+    char           *letter;
+    unsigned        i;
+    struct option  *row;
+
+    memset(g, 0, sizeof(xet_cli_getopt_t));
+
+    row = g->rows;
+    letter = g->letters;
+    *letter++ = ':';
+
+    for (i = 0; i < XET_CLI_OPT_MAX; i++) {
+
+        if (!(options & ((uint64_t) 1 << i))) {
+            continue;
+        }
+
+        row->name = xet_cli_options[i].name;
+        row->has_arg = xet_cli_options[i].value ? required_argument
+                                                : no_argument;
+        row->val = 256 + (int) i;
+        row++;
+
+        if (xet_cli_options[i].letter) {
+            *letter++ = (char) xet_cli_options[i].letter;
+
+            if (xet_cli_options[i].value) {
+                *letter++ = ':';
+            }
+        }
+    }
+}
+
+
+static int
+xet_cli_option(int c)
+{
+    int  i;
+
+    if (c >= 256) {
+        return c - 256;
+    }
+
+    for (i = 0; i < XET_CLI_OPT_MAX; i++) {
+        if (xet_cli_options[i].letter == c) {
+            break;
+        }
+    }
+
+    return i;
+}
+
+
 static int
 xet_cli_help(FILE *out, int code)
 {
@@ -265,36 +435,161 @@ xet_cli_help(FILE *out, int code)
 
     for (verb = xet_cli_verbs; verb->name; verb++) {
         fprintf(out, "%s ", (verb == xet_cli_verbs) ? "usage:" : "      ");
-        xet_cli_args_synopsis(out, verb);
+        xet_cli_synopsis(out, verb);
 
         options |= verb->options;
     }
 
     fprintf(out, "       xet help [VERB]\n       xet --version\n\n");
-    xet_cli_args_options(out, options);
+    xet_cli_options_help(out, options);
 
     return code;
 }
 
 
 static int
-xet_cli_help_verb(int argc, char **argv)
+xet_cli_help_verb(const xet_cli_verb_t *verb)
 {
-    const xet_cli_verb_t  *verb;
-
-    if (argc < 3) {
-        return xet_cli_help(stdout, XET_CLI_OK);
-    }
-
-    verb = xet_cli_find(argv[2]);
-
-    if (verb == NULL) {
-        return xet_cli_fail(XET_CLI_USAGE, argv[2], "no such verb");
-    }
-
-    xet_cli_args_help(stdout, verb);
+    printf("usage: ");
+    xet_cli_synopsis(stdout, verb);
+    printf("\n%s\n\n", verb->text);
+    xet_cli_options_help(stdout, verb->options | XET_CLI_TAKES_ALL);
 
     return XET_CLI_OK;
+}
+
+
+static void
+xet_cli_synopsis(FILE *out, const xet_cli_verb_t *verb)
+{
+    fprintf(out, "xet %s%s%s%s\n", verb->name,
+            (verb->options & ~XET_CLI_TAKES_ALL) ? " [OPTION...]" : "",
+            *verb->operands ? " " : "", verb->operands);
+}
+
+
+/* Prints the options of a mask of xet_cli_takes(), one line each. */
+
+static void
+xet_cli_options_help(FILE *out, uint64_t options)
+{
+    char                         name[64];
+    unsigned                     i;
+    const xet_cli_option_row_t  *row;
+
+    for (i = 0; i < XET_CLI_OPT_MAX; i++) {
+
+        if (!(options & ((uint64_t) 1 << i))) {
+            continue;
+        }
+
+        row = &xet_cli_options[i];
+
+        snprintf(name, sizeof(name), "--%s%s%s", row->name,
+                 row->value ? " " : "", row->value ? row->value : "");
+
+        fprintf(out, "  %c%c%s%-22s %s\n",
+                row->letter ? '-' : ' ', row->letter ? row->letter : ' ',
+                row->letter ? ", " : "  ", name, row->text);
+    }
+}
+
+
+int
+xet_cli_args_number(const xet_cli_args_t *args, xet_cli_option_t option,
+    uint64_t min, uint64_t max, uint64_t def, uint64_t *number)
+{
+    char        *end;
+    const char  *text;
+
+    text = args->value[option];
+
+    if (text == NULL) {
+        *number = def;
+        return XET_CLI_OK;
+    }
+
+    *number = strtoull(text, &end, 10);
+
+    if (*text < '0' || *text > '9' || *end != '\0'
+        || *number < min || *number > max)
+    {
+        return xet_cli_failf(XET_CLI_USAGE, args->verb,
+                             "--%s is a number from %llu to %llu",
+                             xet_cli_options[option].name,
+                             (unsigned long long) min,
+                             (unsigned long long) max);
+    }
+
+    return XET_CLI_OK;
+}
+
+
+int
+xet_cli_args_time(const xet_cli_args_t *args, xet_cli_option_t option,
+    uint64_t def, uint64_t *seconds)
+{
+    char        *end;
+    uint64_t     unit;
+    const char  *text;
+
+    text = args->value[option];
+
+    if (text == NULL) {
+        *seconds = def;
+        return XET_CLI_OK;
+    }
+
+    *seconds = strtoull(text, &end, 10);
+
+    switch (*end) {
+
+    case '\0':
+    case 's':
+        unit = 1;
+        break;
+
+    case 'm':
+        unit = 60;
+        break;
+
+    case 'h':
+        unit = 3600;
+        break;
+
+    case 'd':
+        unit = 86400;
+        break;
+
+    default:
+        unit = 0;
+        break;
+    }
+
+    if (*text < '0' || *text > '9' || unit == 0
+        || (*end != '\0' && end[1] != '\0')
+        || *seconds == 0 || *seconds > 36500 * UINT64_C(86400) / unit)
+    {
+        return xet_cli_failf(XET_CLI_USAGE, args->verb,
+                             "--%s is a time, as 90s, 15m, 2h or 7d",
+                             xet_cli_options[option].name);
+    }
+
+    *seconds *= unit;
+
+    return XET_CLI_OK;
+}
+
+
+int
+xet_cli_args_hash(const char *text, void *hash)
+{
+    if (xet_hash_parse(hash, (const uint8_t *) text, strlen(text)) == XET_OK)
+    {
+        return XET_CLI_OK;
+    }
+
+    return xet_cli_fail(XET_CLI_USAGE, text, xet_status_text(XET_HASH_SYNTAX));
 }
 
 
@@ -316,13 +611,4 @@ xet_cli_grow(void *array, size_t n, size_t *room, size_t size)
     }
 
     return grown;
-}
-
-
-const char *
-xet_cli_hash_string(const xet_hash_t *hash, char text[XET_HASH_STR_LEN + 1])
-{
-    *xet_hash_print((uint8_t *) text, hash) = '\0';
-
-    return text;
 }

@@ -145,49 +145,16 @@ typedef enum {
 #undef XET_CLI_OPTION_ENUM
 
 
-#define xet_cli_takes(symbol)  ((uint64_t) 1 << XET_CLI_OPT_##symbol)
-
-/* Options of every verb, and options of the verbs that talk to a server. */
-
-#define XET_CLI_TAKES_ALL     xet_cli_takes(HELP)
-#define XET_CLI_TAKES_SERVER                                                  \
-    (xet_cli_takes(CACERT) | xet_cli_takes(ENDPOINT)                          \
-     | xet_cli_takes(INSECURE_TOKEN) | xet_cli_takes(RETRIES)                 \
-     | xet_cli_takes(TOKEN_FILE))
-
-
-typedef struct xet_cli_args_s  xet_cli_args_t;
-
-
 typedef struct {
-    const char   *name;
-    const char   *operands;            /* for the help */
-    const char   *text;
-    uint64_t      options;             /* xet_cli_takes() */
-    int           min;                 /* operands, at least */
-    int           max;                 /* operands, at most; -1: any number */
-    int         (*run)(const xet_cli_args_t *args);
-} xet_cli_verb_t;
-
-
-struct xet_cli_args_s {
-    const char           *value[XET_CLI_OPT_MAX];  /* NULL: not given */
-    char                **operands;
-    int                   count;
-    const xet_cli_verb_t *verb;
-};
+    const char   *value[XET_CLI_OPT_MAX];   /* NULL: not given */
+    char        **operands;
+    int           count;
+    const char   *verb;
+} xet_cli_args_t;
 
 
 #define xet_cli_quiet(args)  ((args)->value[XET_CLI_OPT_QUIET] != NULL)
 
-
-/*
- * Reads the arguments of a verb; argv[0] is its name.  The strings are not
- * copied.  With --help the number of operands is not checked.  XET_CLI_OK, or
- * XET_CLI_USAGE, reported.
- */
-int xet_cli_args_parse(xet_cli_args_t *args, const xet_cli_verb_t *verb,
-    int argc, char **argv);
 
 /*
  * Sets *number to the value of an option, from min to max, or to def if the
@@ -206,13 +173,6 @@ int xet_cli_args_time(const xet_cli_args_t *args, xet_cli_option_t option,
 
 /* Parses a hash string.  XET_CLI_OK, or XET_CLI_USAGE, reported. */
 int xet_cli_args_hash(const char *text, void *hash);
-
-/* Print the synopsis of a verb, or its help with all of its options. */
-void xet_cli_args_synopsis(FILE *out, const xet_cli_verb_t *verb);
-void xet_cli_args_help(FILE *out, const xet_cli_verb_t *verb);
-
-/* Prints the options of a mask of xet_cli_takes(), one line each. */
-void xet_cli_args_options(FILE *out, uint64_t options);
 
 
 /*

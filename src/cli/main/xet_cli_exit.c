@@ -52,7 +52,7 @@ int
 xet_cli_flush(void)
 {
     struct pollfd    out;
-    static unsigned  told;
+    static unsigned  reported;
 
     if (fflush(stdout) == 0 && !ferror(stdout)) {
         return XET_CLI_OK;
@@ -66,8 +66,8 @@ xet_cli_flush(void)
         return XET_CLI_CLOSED;
     }
 
-    if (!told) {
-        told = 1;
+    if (!reported) {
+        reported = 1;
         (void) xet_cli_fail(XET_CLI_ERROR, "standard output",
                             "can't be written");
     }

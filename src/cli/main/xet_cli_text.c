@@ -190,3 +190,12 @@ xet_cli_text_valid(const char *text, size_t len)
     return xet_utf8_feed(&u, (const uint8_t *) text, len) == len
            && u.need == 0;
 }
+
+
+const char *
+xet_cli_hash_string(const xet_hash_t *hash, char text[XET_HASH_STR_LEN + 1])
+{
+    *xet_hash_print((uint8_t *) text, hash) = '\0';
+
+    return text;
+}
