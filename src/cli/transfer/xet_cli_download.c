@@ -15,7 +15,48 @@
 #define XET_CLI_DOWNLOAD_LEAST      2048   /* bytes of a window */
 
 
-typedef struct {
+/*
+ * A window: a part of the file that one reconstruction describes, from the
+ * start of a chunk to the end of a chunk, and the units that fetch it.
+ *
+ *     planning -> fetching -> finished
+ *
+ * Chunks come in any order.  Windows are finished in the order of the file,
+ * because the hash of the file takes the chunk hashes in that order.
+ */
+
+typedef struct xet_cli_fetch_s   xet_cli_fetch_t;
+typedef struct xet_cli_window_s  xet_cli_window_t;
+
+struct xet_cli_window_s {
+    xet_cli_window_t    *next;
+    xet_cli_fetch_t     *fetch;
+
+    uint64_t             first;        /* bytes that are asked for */
+    uint64_t             last;         /* included */
+    uint64_t             start;        /* of the first chunk */
+    uint64_t             end;          /* of the last chunk */
+
+    xet_cli_request_t    request;      /* for the plan */
+    xet_cli_plan_t       plan;
+    unsigned             planned:1;
+    unsigned             refreshing:1;
+    unsigned             refreshes;    /* without a chunk in between */
+
+    xet_cli_unit_t      *units;        /* one for each range of the plan */
+    size_t               left;         /* units that are not done */
+    xet_cli_unit_t      *expired;
+    xet_cli_use_t       *uses;
+
+    xet_cli_chunk_t     *chunks;       /* that have come */
+    size_t               nchunks;
+    size_t               room;
+
+    uint8_t             *data;         /* start..end if ordered, or NULL */
+};
+
+
+struct xet_cli_fetch_s {
     xet_cli_download_t  *d;
     xet_cli_http_t      *http;
 
@@ -37,7 +78,7 @@ typedef struct {
 
     xet_merkle_t         merkle;
     xet_cli_decoder_t    decoder;
-} xet_cli_fetch_t;
+};
 
 
 static int xet_cli_download_loop(xet_cli_fetch_t *f);
@@ -46,6 +87,9 @@ static int xet_cli_download_plan(xet_cli_fetch_t *f, xet_cli_window_t *w);
 static void xet_cli_download_planned(xet_cli_request_t *r);
 static int xet_cli_download_smaller(xet_cli_fetch_t *f, xet_cli_window_t *w);
 static void xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_window_t *w);
+static int xet_cli_window_open(xet_cli_window_t *w);
+static int xet_cli_window_uses(xet_cli_window_t *w);
+static int xet_cli_window_use_order(const void *one, const void *two);
 static void xet_cli_download_units(xet_cli_fetch_t *f, xet_cli_window_t *w);
 static void xet_cli_download_refreshed(xet_cli_fetch_t *f,
     xet_cli_window_t *w, xet_cli_plan_t *plan);
@@ -55,7 +99,11 @@ static void xet_cli_download_fetched(xet_cli_request_t *r);
 static void xet_cli_download_expired(xet_cli_fetch_t *f, xet_cli_unit_t *u);
 static int xet_cli_download_chunk(xet_cli_unit_t *u,
     const xet_cli_chunk_t *chunk, const uint8_t *raw);
+static int xet_cli_window_add(xet_cli_window_t *w,
+    const xet_cli_chunk_t *chunk);
 static void xet_cli_download_finish(xet_cli_fetch_t *f);
+static int xet_cli_window_finish(xet_cli_window_t *w);
+static void xet_cli_window_free(xet_cli_window_t *w);
 static int xet_cli_download_verify(xet_cli_fetch_t *f);
 
 
@@ -83,6 +131,7 @@ xet_cli_download(xet_cli_http_t *h, xet_cli_download_t *d)
 
     xet_merkle_init(&f->merkle, &xet_suite_default);
 
+    f->decoder.handler = xet_cli_download_chunk;
     f->decoder.codec = xet_codec_create();
 
     rc = f->decoder.codec ? xet_cli_download_loop(f) : xet_cli_no_memory();
@@ -160,7 +209,7 @@ xet_cli_download_window(xet_cli_fetch_t *f)
         return;
     }
 
-    w->download = f;
+    w->fetch = f;
     w->first = f->next;
     w->last = f->next + f->size - 1;
 
@@ -218,7 +267,7 @@ xet_cli_download_planned(xet_cli_request_t *r)
     xet_cli_window_t  *w;
 
     w = r->ctx;
-    f = w->download;
+    f = w->fetch;
 
     if (r->status == 416 && !w->planned
         && (w->first > f->d->first || xet_hash_is_zero(&f->d->hash)))
@@ -262,7 +311,9 @@ xet_cli_download_planned(xet_cli_request_t *r)
         return;
     }
 
-    xet_cli_http_drop(r);
+    free(r->data);
+    r->data = NULL;
+    r->len = 0;
 
     if (w->planned) {
         xet_cli_download_refreshed(f, w, &plan);
@@ -320,8 +371,7 @@ xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_window_t *w)
         return;
     }
 
-    f->rc = xet_cli_window_open(w, &f->decoder, xet_cli_download_chunk,
-                                f->d->ordered);
+    f->rc = xet_cli_window_open(w);
 
     if (f->rc != XET_CLI_OK) {
         return;
@@ -351,6 +401,123 @@ xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_window_t *w)
     }
 
     xet_cli_download_units(f, w);
+}
+
+
+/*
+ * Makes the units of w->plan, and w->data if the download is ordered.
+ * XET_CLI_OK; XET_CLI_ERROR without memory or XET_CLI_NETWORK if the plan is
+ * not of the bytes that were asked for, reported.
+ */
+
+static int
+xet_cli_window_open(xet_cli_window_t *w)
+{
+    int              keep;
+    size_t           i;
+    xet_cli_unit_t  *u;
+
+    if (w->plan.offset > w->first) {
+        return xet_cli_fail(XET_CLI_NETWORK, "server",
+                            "the reconstruction begins before the file");
+    }
+
+    w->start = w->first - w->plan.offset;
+    w->end = w->start + w->plan.raw_length;
+
+    /* some of what was asked for, and at most a chunk more */
+
+    if (w->end <= w->first || w->end > w->last + XET_CHUNK_MAX) {
+        return xet_cli_fail(XET_CLI_NETWORK, "server",
+                            "the reconstruction is of another range");
+    }
+
+    keep = w->fetch->d->ordered;
+
+    w->units = calloc(w->plan.nranges, sizeof(xet_cli_unit_t));
+    w->data = keep ? malloc(w->end - w->start) : NULL;
+
+    if (w->units == NULL || (keep && w->data == NULL)) {
+        return xet_cli_no_memory();
+    }
+
+    w->left = w->plan.nranges;
+
+    for (i = 0; i < w->plan.nranges; i++) {
+        u = &w->units[i];
+
+        u->window = w;
+        u->decoder = &w->fetch->decoder;
+        u->range = &w->plan.ranges[i];
+        u->chunk = u->range->chunk_start;
+        u->placed = u->chunk;
+        u->pos = u->range->byte_start;
+    }
+
+    return xet_cli_window_uses(w);
+}
+
+
+/* Makes the uses, which each unit has in one piece, from the terms. */
+
+static int
+xet_cli_window_uses(xet_cli_window_t *w)
+{
+    size_t           i;
+    uint64_t         pos;
+    xet_cli_use_t   *use;
+    xet_cli_unit_t  *u;
+    xet_cli_term_t  *term;
+
+    w->uses = calloc(w->plan.nterms, sizeof(xet_cli_use_t));
+
+    if (w->uses == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    pos = w->start;
+
+    for (i = 0; i < w->plan.nterms; i++) {
+        use = &w->uses[i];
+        term = &w->plan.terms[i];
+
+        use->range = term->range;
+        use->start = term->chunk_start;
+        use->end = term->chunk_end;
+        use->pos = pos;
+
+        pos += term->raw_length;
+        use->stop = pos;
+    }
+
+    qsort(w->uses, w->plan.nterms, sizeof(xet_cli_use_t),
+          xet_cli_window_use_order);
+
+    for (i = 0; i < w->plan.nterms; i++) {
+        u = &w->units[w->uses[i].range];
+
+        if (u->nuses++ == 0) {
+            u->uses = &w->uses[i];
+        }
+    }
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_window_use_order(const void *one, const void *two)
+{
+    const xet_cli_use_t  *a, *b;
+
+    a = one;
+    b = two;
+
+    if (a->range != b->range) {
+        return (a->range > b->range) ? 1 : -1;
+    }
+
+    return (a->start > b->start) - (a->start < b->start);
 }
 
 
@@ -479,7 +646,7 @@ xet_cli_download_fetched(xet_cli_request_t *r)
 
     u = r->ctx;
     w = u->window;
-    f = w->download;
+    f = w->fetch;
 
     u->running = 0;
     f->running--;
@@ -543,7 +710,7 @@ xet_cli_download_chunk(xet_cli_unit_t *u, const xet_cli_chunk_t *chunk,
     xet_cli_download_t  *d;
 
     w = u->window;
-    f = w->download;
+    f = w->fetch;
     d = f->d;
 
     rc = xet_cli_window_add(w, chunk);
@@ -570,6 +737,29 @@ xet_cli_download_chunk(xet_cli_unit_t *u, const xet_cli_chunk_t *chunk,
     f->done += chunk->raw_length;
 
     return rc;
+}
+
+
+static int
+xet_cli_window_add(xet_cli_window_t *w, const xet_cli_chunk_t *chunk)
+{
+    xet_cli_chunk_t  *chunks;
+
+    if (w->nchunks == XET_CLI_PLAN_CHUNKS) {
+        return xet_cli_no_memory();
+    }
+
+    chunks = xet_cli_grow(w->chunks, w->nchunks, &w->room,
+                          sizeof(xet_cli_chunk_t));
+
+    if (chunks == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    w->chunks = chunks;
+    w->chunks[w->nchunks++] = *chunk;
+
+    return XET_CLI_OK;
 }
 
 
@@ -612,6 +802,58 @@ xet_cli_download_finish(xet_cli_fetch_t *f)
 
         xet_cli_window_free(w);
     }
+}
+
+
+/*
+ * Sorts the chunks by offset.  XET_CLI_OK if they fill the window from start to
+ * end without a gap, else XET_CLI_NETWORK, reported.
+ */
+
+static int
+xet_cli_window_finish(xet_cli_window_t *w)
+{
+    size_t    i;
+    uint64_t  pos;
+
+    if (w->nchunks) {
+        qsort(w->chunks, w->nchunks, sizeof(xet_cli_chunk_t),
+              xet_cli_chunk_order);
+    }
+
+    pos = w->start;
+
+    for (i = 0; i < w->nchunks && w->chunks[i].offset == pos; i++) {
+        pos += w->chunks[i].raw_length;
+    }
+
+    if (i != w->nchunks || pos != w->end) {
+        return xet_cli_failf(XET_CLI_NETWORK, "server",
+                             "what came has a gap at byte %llu of the file",
+                             (unsigned long long) pos);
+    }
+
+    return XET_CLI_OK;
+}
+
+
+static void
+xet_cli_window_free(xet_cli_window_t *w)
+{
+    size_t  i;
+
+    for (i = 0; w->units && i < w->plan.nranges; i++) {
+        xet_cli_unit_free(&w->units[i]);
+    }
+
+    xet_cli_http_free(&w->request);
+    xet_cli_plan_free(&w->plan);
+
+    free(w->units);
+    free(w->uses);
+    free(w->chunks);
+    free(w->data);
+    free(w);
 }
 
 

@@ -120,10 +120,6 @@ xet_cli_get_open(xet_cli_get_t *g)
         g->http = xet_cli_http_create(args, &rc);
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_http_endpoint(g->http);
-    }
-
     if (rc != XET_CLI_OK) {
         return rc;
     }

@@ -20,25 +20,11 @@
 #define XET_CLI_HTTP_BACKOFF_MAX  60000
 
 
-struct xet_cli_http_s {
-    CURLM                   *multi;
-    char                    *endpoint;
-    xet_cli_request_conf_t   conf;
-    unsigned                 retries;
-    unsigned                 active;   /* in libcurl or waiting */
-    unsigned                 seed;
-    xet_cli_request_t       *waiting;
-    xet_cli_request_t       *running;  /* so that all can be broken off */
-};
-
-
 static void xet_cli_http_send(xet_cli_http_t *h, xet_cli_request_t *r);
 static void xet_cli_http_ended(xet_cli_http_t *h, CURLMsg *msg);
 static int xet_cli_http_again(xet_cli_http_t *h, xet_cli_request_t *r,
     CURLcode code);
 static void xet_cli_http_finish(xet_cli_http_t *h, xet_cli_request_t *r);
-static void xet_cli_http_remove(xet_cli_request_t **list,
-    xet_cli_request_t *r);
 
 
 xet_cli_http_t *
@@ -56,6 +42,24 @@ xet_cli_http_create(const xet_cli_args_t *args, int *rc)
         return NULL;
     }
 
+    endpoint = args->value[XET_CLI_OPT_ENDPOINT];
+
+    if (endpoint == NULL) {
+        endpoint = getenv("XET_ENDPOINT");
+    }
+
+    endpoint = endpoint ? endpoint : "";
+
+    for (len = strlen(endpoint); len && endpoint[len - 1] == '/'; len--) {
+        /* void */
+    }
+
+    if (len == 0 && args->value[XET_CLI_OPT_URL] == NULL) {
+        *rc = xet_cli_fail(XET_CLI_USAGE, "endpoint",
+                           "give --endpoint or XET_ENDPOINT");
+        return NULL;
+    }
+
     h = calloc(1, sizeof(xet_cli_http_t));
 
     if (h == NULL || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
@@ -65,14 +69,7 @@ xet_cli_http_create(const xet_cli_args_t *args, int *rc)
     }
 
     h->multi = curl_multi_init();
-
-    endpoint = args->value[XET_CLI_OPT_ENDPOINT];
-
-    if (endpoint == NULL) {
-        endpoint = getenv("XET_ENDPOINT");
-    }
-
-    h->endpoint = strdup(endpoint ? endpoint : "");
+    h->endpoint = strndup(endpoint, len);
 
     if (h->multi == NULL || h->endpoint == NULL) {
         xet_cli_http_destroy(h);
@@ -80,14 +77,10 @@ xet_cli_http_create(const xet_cli_args_t *args, int *rc)
         return NULL;
     }
 
-    for (len = strlen(h->endpoint); len && h->endpoint[len - 1] == '/'; ) {
-        h->endpoint[--len] = '\0';
-    }
-
-    h->conf.cacert = args->value[XET_CLI_OPT_CACERT];
-    h->conf.token_file = args->value[XET_CLI_OPT_TOKEN_FILE];
-    h->conf.token = getenv("XET_TOKEN");
-    h->conf.insecure = (args->value[XET_CLI_OPT_INSECURE_TOKEN] != NULL);
+    h->cacert = args->value[XET_CLI_OPT_CACERT];
+    h->token_file = args->value[XET_CLI_OPT_TOKEN_FILE];
+    h->token = getenv("XET_TOKEN");
+    h->insecure = (args->value[XET_CLI_OPT_INSECURE_TOKEN] != NULL);
     h->retries = (unsigned) retries;
     h->seed = (unsigned) getpid();
 
@@ -98,40 +91,13 @@ xet_cli_http_create(const xet_cli_args_t *args, int *rc)
 void
 xet_cli_http_destroy(xet_cli_http_t *h)
 {
-    xet_cli_request_t  *r;
+    if (h) {
+        curl_multi_cleanup(h->multi);
+        curl_global_cleanup();
 
-    if (h == NULL) {
-        return;
+        free(h->endpoint);
+        free(h);
     }
-
-    while ((r = h->running) != NULL) {
-        h->running = r->next;
-        curl_multi_remove_handle(h->multi, r->easy);
-        r->http = NULL;
-    }
-
-    while ((r = h->waiting) != NULL) {
-        h->waiting = r->next;
-        r->http = NULL;
-    }
-
-    curl_multi_cleanup(h->multi);
-    curl_global_cleanup();
-
-    free(h->endpoint);
-    free(h);
-}
-
-
-int
-xet_cli_http_endpoint(xet_cli_http_t *h)
-{
-    if (*h->endpoint) {
-        return XET_CLI_OK;
-    }
-
-    return xet_cli_fail(XET_CLI_USAGE, "endpoint",
-                        "give --endpoint or XET_ENDPOINT");
 }
 
 
@@ -192,7 +158,7 @@ xet_cli_http_send(xet_cli_http_t *h, xet_cli_request_t *r)
         r->restart(r);
     }
 
-    if (xet_cli_request_easy(&h->conf, r) != XET_CLI_OK
+    if (xet_cli_request_easy(r) != XET_CLI_OK
         || curl_multi_add_handle(h->multi, r->easy) != CURLM_OK)
     {
         if (r->error[0] == '\0') {
@@ -208,8 +174,6 @@ xet_cli_http_send(xet_cli_http_t *h, xet_cli_request_t *r)
     }
 
     r->attempts++;
-    r->next = h->running;
-    h->running = r;
 }
 
 
@@ -289,7 +253,6 @@ xet_cli_http_ended(xet_cli_http_t *h, CURLMsg *msg)
     }
 
     curl_multi_remove_handle(h->multi, r->easy);
-    xet_cli_http_remove(&h->running, r);
 
     if (code == CURLE_OK && xet_cli_request_redirect(r)) {
         r->attempts--;
@@ -396,19 +359,6 @@ xet_cli_http_finish(xet_cli_http_t *h, xet_cli_request_t *r)
 }
 
 
-static void
-xet_cli_http_remove(xet_cli_request_t **list, xet_cli_request_t *r)
-{
-    while (*list && *list != r) {
-        list = &(*list)->next;
-    }
-
-    if (*list) {
-        *list = r->next;
-    }
-}
-
-
 int
 xet_cli_http_call(xet_cli_http_t *h, xet_cli_request_t *r)
 {
@@ -450,8 +400,6 @@ xet_cli_http_operands(const xet_cli_args_t *args, xet_cli_operand_pt handler)
         return rc;
     }
 
-    rc = xet_cli_http_endpoint(h);
-
     for (i = 0; i < args->count && rc <= XET_CLI_FAULT; i++) {
         rc = xet_cli_worse(rc, handler(args, h, args->operands[i]));
     }
@@ -462,39 +410,28 @@ xet_cli_http_operands(const xet_cli_args_t *args, xet_cli_operand_pt handler)
 }
 
 
-unsigned
-xet_cli_http_active(const xet_cli_http_t *h)
-{
-    return h->active;
-}
-
-
-void
-xet_cli_http_drop(xet_cli_request_t *r)
-{
-    free(r->data);
-
-    r->data = NULL;
-    r->len = 0;
-}
-
-
 void
 xet_cli_http_free(xet_cli_request_t *r)
 {
+    xet_cli_request_t  **link;
+
     if (r->http) {
 
         /* the caller gives up a request that is still going on */
 
-        xet_cli_http_remove(&r->http->waiting, r);
-        xet_cli_http_remove(&r->http->running, r);
+        for (link = &r->http->waiting; *link; link = &(*link)->next) {
+
+            if (*link == r) {
+                *link = r->next;
+                break;
+            }
+        }
 
         if (r->easy) {
             curl_multi_remove_handle(r->http->multi, r->easy);
         }
 
         r->http->active--;
-        r->http = NULL;
     }
 
     if (r->easy) {

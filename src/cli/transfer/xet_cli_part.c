@@ -32,7 +32,6 @@ static int xet_cli_part_sink(void *ctx, uint64_t offset, const uint8_t *data,
 static int xet_cli_part_note(void *ctx, const xet_cli_chunk_t *chunk);
 static int xet_cli_part_flush(xet_cli_part_t *p);
 static int xet_cli_part_kept(void *ctx, xet_cli_chunk_t *chunk);
-static int xet_cli_part_order(const void *one, const void *two);
 static void xet_cli_part_close(xet_cli_part_t *p);
 
 
@@ -257,7 +256,7 @@ xet_cli_part_records(xet_cli_part_t *p, const uint8_t *data, size_t n)
 
     free(raw);
 
-    qsort(p->kept, p->nkept, sizeof(xet_cli_chunk_t), xet_cli_part_order);
+    qsort(p->kept, p->nkept, sizeof(xet_cli_chunk_t), xet_cli_chunk_order);
 
     for (i = 0, k = 0; i < p->nkept; i++) {
         if (k && p->kept[k - 1].offset == p->kept[i].offset) {
@@ -271,18 +270,6 @@ xet_cli_part_records(xet_cli_part_t *p, const uint8_t *data, size_t n)
     p->nkept = k;
 
     return XET_CLI_OK;
-}
-
-
-static int
-xet_cli_part_order(const void *one, const void *two)
-{
-    const xet_cli_chunk_t  *a, *b;
-
-    a = one;
-    b = two;
-
-    return (a->offset > b->offset) - (a->offset < b->offset);
 }
 
 
@@ -413,7 +400,7 @@ xet_cli_part_kept(void *ctx, xet_cli_chunk_t *chunk)
 
     found = p->nkept
             ? bsearch(chunk, p->kept, p->nkept, sizeof(xet_cli_chunk_t),
-                      xet_cli_part_order)
+                      xet_cli_chunk_order)
             : NULL;
 
     if (found == NULL) {

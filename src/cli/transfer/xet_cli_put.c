@@ -93,10 +93,6 @@ xet_cli_put_init(xet_cli_put_t *p)
     }
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_http_endpoint(p->http);
-    }
-
-    if (rc == XET_CLI_OK) {
         xet_cli_upload_init(&p->upload, p->http, parallel);
         rc = xet_cli_packer_init(&p->packer, &p->upload);
     }

@@ -21,17 +21,15 @@
 #define XET_CLI_REQUEST_PLACES   5        /* redirections of a request */
 
 
-static int xet_cli_request_credentials(const xet_cli_request_conf_t *conf,
-    xet_cli_request_t *r);
+static int xet_cli_request_credentials(xet_cli_request_t *r);
 static int xet_cli_request_method(xet_cli_request_t *r);
 static int xet_cli_request_header(xet_cli_request_t *r, const char *line);
-static int xet_cli_request_authorize(const xet_cli_request_conf_t *conf,
-    xet_cli_request_t *r);
-static int xet_cli_request_token(const xet_cli_request_conf_t *conf,
-    xet_cli_request_t *r, char *buffer, size_t size);
-static int xet_cli_request_user(xet_cli_request_t *r);
-static int xet_cli_request_protected(const xet_cli_request_conf_t *conf,
-    xet_cli_request_t *r, const char *what);
+static int xet_cli_request_authorize(xet_cli_request_t *r);
+static int xet_cli_request_token(xet_cli_request_t *r, char *buffer,
+    size_t size);
+static CURLU *xet_cli_request_url(const xet_cli_request_t *r);
+static int xet_cli_request_user(const xet_cli_request_t *r);
+static int xet_cli_request_protected(xet_cli_request_t *r, const char *what);
 static int xet_cli_request_local(const char *host);
 static int xet_cli_request_place(xet_cli_request_t *r, CURLU *from, CURLU *to);
 static int xet_cli_request_same(CURLU *one, CURLU *two, CURLUPart part);
@@ -40,7 +38,7 @@ static size_t xet_cli_request_write(char *data, size_t size, size_t n,
 
 
 int
-xet_cli_request_easy(const xet_cli_request_conf_t *conf, xet_cli_request_t *r)
+xet_cli_request_easy(xet_cli_request_t *r)
 {
     CURL  *e;
 
@@ -83,12 +81,12 @@ xet_cli_request_easy(const xet_cli_request_conf_t *conf, xet_cli_request_t *r)
                          (long) XET_CLI_REQUEST_SILENCE);
     }
 
-    if (conf->cacert) {
-        curl_easy_setopt(e, CURLOPT_CAINFO, conf->cacert);
+    if (r->http->cacert) {
+        curl_easy_setopt(e, CURLOPT_CAINFO, r->http->cacert);
     }
 
     if (xet_cli_request_method(r) != XET_CLI_OK
-        || (!r->foreign && xet_cli_request_credentials(conf, r) != XET_CLI_OK))
+        || (!r->foreign && xet_cli_request_credentials(r) != XET_CLI_OK))
     {
         return XET_CLI_ERROR;
     }
@@ -100,11 +98,10 @@ xet_cli_request_easy(const xet_cli_request_conf_t *conf, xet_cli_request_t *r)
 
 
 static int
-xet_cli_request_credentials(const xet_cli_request_conf_t *conf,
-    xet_cli_request_t *r)
+xet_cli_request_credentials(xet_cli_request_t *r)
 {
     if ((r->netrc || xet_cli_request_user(r))
-        && xet_cli_request_protected(conf, r, "a password") != XET_CLI_OK)
+        && xet_cli_request_protected(r, "a password") != XET_CLI_OK)
     {
         return XET_CLI_ERROR;
     }
@@ -113,7 +110,7 @@ xet_cli_request_credentials(const xet_cli_request_conf_t *conf,
         curl_easy_setopt(r->easy, CURLOPT_NETRC, (long) CURL_NETRC_OPTIONAL);
     }
 
-    return r->api ? xet_cli_request_authorize(conf, r) : XET_CLI_OK;
+    return r->api ? xet_cli_request_authorize(r) : XET_CLI_OK;
 }
 
 
@@ -171,8 +168,7 @@ xet_cli_request_header(xet_cli_request_t *r, const char *line)
 /* Adds the token, if there is one; a Hub may give one of 64,000 characters. */
 
 static int
-xet_cli_request_authorize(const xet_cli_request_conf_t *conf,
-    xet_cli_request_t *r)
+xet_cli_request_authorize(xet_cli_request_t *r)
 {
     int      rc;
     char    *line;
@@ -190,8 +186,8 @@ xet_cli_request_authorize(const xet_cli_request_conf_t *conf,
     strcpy(line, prefix);
     len = sizeof(prefix) - 1;
 
-    if (conf->token_file) {
-        rc = xet_cli_request_token(conf, r, line + len, room);
+    if (r->http->token_file) {
+        rc = xet_cli_request_token(r, line + len, room);
 
         if (rc < 0) {
             free(line);
@@ -200,9 +196,9 @@ xet_cli_request_authorize(const xet_cli_request_conf_t *conf,
 
         len += (size_t) rc;
 
-    } else if (conf->token && strlen(conf->token) < room) {
-        strcpy(line + len, conf->token);
-        len += strlen(conf->token);
+    } else if (r->http->token && strlen(r->http->token) < room) {
+        strcpy(line + len, r->http->token);
+        len += strlen(r->http->token);
     }
 
     while (len >= sizeof(prefix) && (line[len - 1] == '\n'
@@ -222,7 +218,7 @@ xet_cli_request_authorize(const xet_cli_request_conf_t *conf,
         rc = XET_CLI_ERROR;
 
     } else {
-        rc = xet_cli_request_protected(conf, r, "a token");
+        rc = xet_cli_request_protected(r, "a token");
 
         if (rc == XET_CLI_OK) {
             rc = xet_cli_request_header(r, line);
@@ -239,18 +235,17 @@ xet_cli_request_authorize(const xet_cli_request_conf_t *conf,
 /* Reads the token file; returns the number of bytes, or -1. */
 
 static int
-xet_cli_request_token(const xet_cli_request_conf_t *conf,
-    xet_cli_request_t *r, char *buffer, size_t size)
+xet_cli_request_token(xet_cli_request_t *r, char *buffer, size_t size)
 {
     int      fd;
     ssize_t  n;
 
-    fd = open(conf->token_file, O_RDONLY | O_CLOEXEC);
+    fd = open(r->http->token_file, O_RDONLY | O_CLOEXEC);
     n = (fd < 0) ? -1 : read(fd, buffer, size);
 
     if (n < 0) {
         snprintf(r->error, sizeof(r->error), "token file %.150s: %s",
-                 conf->token_file, strerror(errno));
+                 r->http->token_file, strerror(errno));
     }
 
     if (fd >= 0) {
@@ -274,22 +269,45 @@ xet_cli_request_token_ok(const char *token)
 }
 
 
+/*
+ * The place that a request is sent to, parsed by libcurl, as it does for the
+ * transfer; NULL: it is no URL.
+ */
+
+static CURLU *
+xet_cli_request_url(const xet_cli_request_t *r)
+{
+    CURLU  *url;
+
+    url = curl_url();
+
+    if (url
+        && curl_url_set(url, CURLUPART_URL, r->place ? r->place : r->url,
+                        CURLU_GUESS_SCHEME)
+           == CURLUE_OK)
+    {
+        return url;
+    }
+
+    curl_url_cleanup(url);
+
+    return NULL;
+}
+
+
 /* Whether the URL has a user or a password; 0 if it is no URL. */
 
 static int
-xet_cli_request_user(xet_cli_request_t *r)
+xet_cli_request_user(const xet_cli_request_t *r)
 {
     int     rc;
     char   *text;
     CURLU  *url;
 
     text = NULL;
-    url = curl_url();
+    url = xet_cli_request_url(r);
 
     rc = url
-         && curl_url_set(url, CURLUPART_URL, r->place ? r->place : r->url,
-                         CURLU_GUESS_SCHEME)
-            == CURLUE_OK
          && (curl_url_get(url, CURLUPART_USER, &text, 0) == CURLUE_OK
              || curl_url_get(url, CURLUPART_PASSWORD, &text, 0) == CURLUE_OK);
 
@@ -302,49 +320,37 @@ xet_cli_request_user(xet_cli_request_t *r)
 
 /*
  * XET_CLI_OK if the credentials of a request may be sent: by TLS, to this
- * machine, or anywhere with --insecure-token.  libcurl parses the URL, as it
- * does for the transfer.  A request to this machine must not go through a
- * proxy, and "localhost" is this machine without a lookup.
+ * machine, or anywhere with --insecure-token.  A request to this machine must
+ * not go through a proxy, and "localhost" is this machine without a lookup.
  */
 
 static int
-xet_cli_request_protected(const xet_cli_request_conf_t *conf,
-    xet_cli_request_t *r, const char *what)
+xet_cli_request_protected(xet_cli_request_t *r, const char *what)
 {
     int     rc;
     char   *scheme, *host;
     CURLU  *url;
 
+    rc = XET_CLI_OK;
     scheme = NULL;
     host = NULL;
-    url = curl_url();
+    url = xet_cli_request_url(r);
 
-    if (url == NULL) {
-        return XET_CLI_ERROR;
-    }
-
-    rc = XET_CLI_ERROR;
-
-    if (curl_url_set(url, CURLUPART_URL, r->place ? r->place : r->url,
-                     CURLU_GUESS_SCHEME)
-        != CURLUE_OK
+    if (url == NULL
         || curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK
         || curl_url_get(url, CURLUPART_HOST, &host, 0) != CURLUE_OK)
     {
+        rc = XET_CLI_ERROR;
         snprintf(r->error, sizeof(r->error), "this is no URL");
 
     } else if (strcmp(scheme, "https") == 0) {
         r->tls = 1;
-        rc = XET_CLI_OK;
 
     } else if (xet_cli_request_local(host)) {
         curl_easy_setopt(r->easy, CURLOPT_PROXY, "");
-        rc = XET_CLI_OK;
 
-    } else if (conf->insecure) {
-        rc = XET_CLI_OK;
-
-    } else {
+    } else if (!r->http->insecure) {
+        rc = XET_CLI_ERROR;
         snprintf(r->error, sizeof(r->error), "%s would be sent without TLS; "
                  "--insecure-token allows it", what);
     }
@@ -401,13 +407,10 @@ xet_cli_request_redirect(xet_cli_request_t *r)
         return 0;
     }
 
-    from = curl_url();
+    from = xet_cli_request_url(r);
     to = curl_url();
 
     rc = from && to
-         && curl_url_set(from, CURLUPART_URL, r->place ? r->place : r->url,
-                         CURLU_GUESS_SCHEME)
-            == CURLUE_OK
          && curl_url_set(to, CURLUPART_URL, place, CURLU_NON_SUPPORT_SCHEME)
             == CURLUE_OK
          && xet_cli_request_place(r, from, to);

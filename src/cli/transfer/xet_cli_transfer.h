@@ -44,12 +44,18 @@ typedef struct xet_cli_request_s  xet_cli_request_t;
 
 /* What all requests of a command have in common. */
 
-typedef struct {
+struct xet_cli_http_s {
+    CURLM              *multi;
+    char               *endpoint;
     const char         *cacert;
     const char         *token_file;
     const char         *token;
     unsigned            insecure:1;    /* tokens may be sent without TLS */
-} xet_cli_request_conf_t;
+    unsigned            retries;
+    unsigned            active;        /* in libcurl or waiting */
+    unsigned            seed;
+    xet_cli_request_t  *waiting;
+};
 
 
 struct xet_cli_request_s {
@@ -105,8 +111,7 @@ struct xet_cli_request_s {
  * Makes the libcurl handle of a request, with all options set.  XET_CLI_OK, or
  * XET_CLI_ERROR with the reason in r->error; no reason: there is no memory.
  */
-int xet_cli_request_easy(const xet_cli_request_conf_t *conf,
-    xet_cli_request_t *r);
+int xet_cli_request_easy(xet_cli_request_t *r);
 
 /*
  * Whether the answer was a redirection, so that the request must be sent again,
@@ -141,12 +146,12 @@ typedef int (*xet_cli_operand_pt)(const xet_cli_args_t *args,
 
 
 /*
- * Makes the HTTP client of a verb from its options and the environment; the
- * endpoint may be missing.  NULL on an error, reported; *rc is the exit code.
+ * Makes the HTTP client of a verb from its options and the environment, which
+ * have an endpoint or --url.  NULL on an error, reported; *rc is the exit code.
  */
 xet_cli_http_t *xet_cli_http_create(const xet_cli_args_t *args, int *rc);
 
-/* Breaks off all requests that are not done, without calling handlers. */
+/* All requests have been freed. */
 void xet_cli_http_destroy(xet_cli_http_t *h);
 
 /*
@@ -162,9 +167,6 @@ char *xet_cli_http_url(xet_cli_http_t *h, const char *fmt, ...)
  * text.
  */
 const char *xet_cli_http_text(const char *url, char text[XET_CLI_HTTP_TEXT]);
-
-/* XET_CLI_OK if there is an endpoint, else XET_CLI_USAGE, reported. */
-int xet_cli_http_endpoint(xet_cli_http_t *h);
 
 /* Starts a request; it ends in xet_cli_http_step(), also if it fails. */
 void xet_cli_http_start(xet_cli_http_t *h, xet_cli_request_t *r);
@@ -196,12 +198,6 @@ int xet_cli_http_ask(xet_cli_http_t *h, xet_cli_request_t *r,
  */
 int xet_cli_http_operands(const xet_cli_args_t *args,
     xet_cli_operand_pt handler);
-
-/* The number of requests that are not done. */
-unsigned xet_cli_http_active(const xet_cli_http_t *h);
-
-/* Frees the answer of a request that is done. */
-void xet_cli_http_drop(xet_cli_request_t *r);
 
 /* Gives up a request that is not done, and frees all that *r holds. */
 void xet_cli_http_free(xet_cli_request_t *r);
@@ -321,9 +317,14 @@ typedef struct {
 } xet_cli_chunk_t;
 
 
+/* By offset, for qsort() and bsearch(). */
+int xet_cli_chunk_order(const void *one, const void *two);
+
+
 /* A term of the file, and how much of it has come. */
 
 typedef struct {
+    size_t                range;       /* of the plan */
     uint32_t              start;       /* chunks of the xorb */
     uint32_t              end;
     uint64_t              pos;         /* of the next chunk in the file */
@@ -331,22 +332,24 @@ typedef struct {
 } xet_cli_use_t;
 
 
+typedef struct xet_cli_unit_s  xet_cli_unit_t;
+
+
 /* What all units of a download share. */
 
 typedef struct {
     xet_codec_t          *codec;
     uint8_t               raw[XET_CHUNK_MAX];
+
+    /*
+     * Takes a chunk at one place; raw is NULL if an earlier run has kept it
+     * there.  XET_CLI_OK, or the exit code that ends the unit, reported.
+     */
+    int                 (*handler)(xet_cli_unit_t *u,
+                                   const xet_cli_chunk_t *chunk,
+                                   const uint8_t *raw);
 } xet_cli_decoder_t;
 
-
-typedef struct xet_cli_unit_s  xet_cli_unit_t;
-
-/*
- * Takes a chunk at one place; raw is NULL if an earlier run has kept it there.
- * XET_CLI_OK, or the exit code that ends the unit, reported.
- */
-typedef int (*xet_cli_unit_chunk_pt)(xet_cli_unit_t *u,
-    const xet_cli_chunk_t *chunk, const uint8_t *raw);
 
 /*
  * Whether an earlier run has kept a chunk at chunk->offset; fills the rest of
@@ -360,7 +363,6 @@ struct xet_cli_unit_s {
     xet_cli_unit_t       *next;        /* in the queue or in expired */
     void                 *window;
     xet_cli_decoder_t    *decoder;
-    xet_cli_unit_chunk_pt handler;
 
     xet_cli_range_t      *range;
     xet_cli_use_t        *uses;        /* by start */
@@ -415,69 +417,6 @@ int xet_cli_unit_rewind(xet_cli_unit_t *u);
 int xet_cli_unit_result(xet_cli_unit_t *u);
 
 void xet_cli_unit_free(xet_cli_unit_t *u);
-
-
-/*
- * A window of a download: a part of the file that one reconstruction
- * describes, from the start of a chunk to the end of a chunk, and the units
- * that fetch it.
- *
- *     planning -> fetching -> finished
- *
- * Chunks come in any order.  Windows are finished in the order of the file,
- * because the hash of the file takes the chunk hashes in that order.
- */
-
-
-typedef struct xet_cli_window_s  xet_cli_window_t;
-
-
-struct xet_cli_window_s {
-    xet_cli_window_t   *next;
-    void               *download;
-
-    uint64_t            first;         /* bytes that are asked for */
-    uint64_t            last;          /* included */
-    uint64_t            start;         /* of the first chunk */
-    uint64_t            end;           /* of the last chunk */
-
-    xet_cli_request_t   request;       /* for the plan */
-    xet_cli_plan_t      plan;
-    unsigned            planned:1;
-    unsigned            refreshing:1;
-    unsigned            refreshes;     /* without a chunk in between */
-
-    xet_cli_unit_t     *units;         /* one for each range of the plan */
-    size_t              left;          /* units that are not done */
-    xet_cli_unit_t     *expired;
-    xet_cli_use_t      *uses;
-
-    xet_cli_chunk_t    *chunks;        /* that have come */
-    size_t              nchunks;
-    size_t              room;
-
-    uint8_t            *data;          /* start..end if ordered, or NULL */
-};
-
-
-/*
- * Makes the units of w->plan; keep: also w->data, for all bytes of the window.
- * XET_CLI_OK; XET_CLI_ERROR without memory or XET_CLI_NETWORK if the plan is
- * not of the bytes that were asked for, reported.
- */
-int xet_cli_window_open(xet_cli_window_t *w, xet_cli_decoder_t *decoder,
-    xet_cli_unit_chunk_pt handler, int keep);
-
-/* Adds a chunk that has come.  XET_CLI_OK, or XET_CLI_ERROR, reported. */
-int xet_cli_window_add(xet_cli_window_t *w, const xet_cli_chunk_t *chunk);
-
-/*
- * Sorts the chunks by offset.  XET_CLI_OK if they fill the window from start to
- * end without a gap, else XET_CLI_NETWORK, reported.
- */
-int xet_cli_window_finish(xet_cli_window_t *w);
-
-void xet_cli_window_free(xet_cli_window_t *w);
 
 
 /*
@@ -626,63 +565,6 @@ int xet_cli_part_complete(xet_cli_part_t *p, uint64_t size);
 int xet_cli_part_ready(xet_cli_part_t *p, uint64_t size);
 int xet_cli_part_name(xet_cli_part_t *p);
 void xet_cli_part_stop(xet_cli_part_t *p, int keep);
-
-
-/*
- * Downloads of a tree that are complete and wait for their names: a file gets
- * its name when it is on the disk, and one sync for many files takes hardly
- * longer than for one.
- *
- * Each file that waits holds two descriptors, of its folder and of its lock.
- */
-
-
-#define XET_CLI_BATCH_FILES  256
-#define XET_CLI_BATCH_BYTES  (64 * 1024 * 1024)
-
-
-typedef struct {
-    xet_cli_part_t         part;
-    char                  *path;       /* in the tree */
-    xet_hash_t             hash;
-    uint64_t               size;
-    uint64_t               received;
-} xet_cli_batch_file_t;
-
-
-typedef struct {
-    int                    root;       /* a folder of their file system */
-    xet_cli_batch_file_t   files[XET_CLI_BATCH_FILES];
-    unsigned               count;
-    unsigned               most;       /* files, as descriptors allow */
-    uint64_t               bytes;
-
-    /* a file has its name; XET_CLI_OK or an exit code, reported */
-    int                  (*done)(void *ctx, const xet_cli_batch_file_t *f);
-    void                  *ctx;
-} xet_cli_batch_t;
-
-
-/* NULL without memory, reported. */
-xet_cli_batch_t *xet_cli_batch_create(int root);
-
-/* Frees a batch of which all files have been synced. */
-void xet_cli_batch_free(xet_cli_batch_t *b);
-
-/* Whether a file of this path waits. */
-int xet_cli_batch_has(const xet_cli_batch_t *b, const char *path);
-
-/*
- * Takes a part that is complete; also after a failure the caller does not stop
- * it.  Syncs when there are enough files.  The path is copied.  XET_CLI_OK, or
- * the worst exit code of all failures, reported.
- */
-int xet_cli_batch_add(xet_cli_batch_t *b, xet_cli_part_t *part,
-    const char *path, uint64_t size, uint64_t received,
-    const xet_hash_t *hash);
-
-/* Syncs, and gives all files their names. */
-int xet_cli_batch_sync(xet_cli_batch_t *b);
 
 
 /*

@@ -26,6 +26,18 @@ static int xet_cli_unit_fits(const xet_cli_unit_t *u,
 static int xet_cli_unit_damaged(xet_cli_unit_t *u, const char *text);
 
 
+int
+xet_cli_chunk_order(const void *one, const void *two)
+{
+    const xet_cli_chunk_t  *a, *b;
+
+    a = one;
+    b = two;
+
+    return (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+
 /*
  * A chunk is skipped if an earlier run has kept it at every place that it has
  * in the file, one at least: what was kept also has the length of the chunk in
@@ -312,7 +324,7 @@ xet_cli_unit_place(xet_cli_unit_t *u, xet_cli_chunk_t *chunk,
         chunk->offset = use->pos;
         use->pos += chunk->raw_length;
 
-        rc = u->handler(u, chunk, raw);
+        rc = u->decoder->handler(u, chunk, raw);
 
         if (rc != XET_CLI_OK) {
             return rc;
@@ -344,7 +356,7 @@ xet_cli_unit_fits(const xet_cli_unit_t *u, const xet_cli_use_t *use,
 }
 
 
-/* What begins at a wrong place looks so, too, and nobody is told of it. */
+/* What begins at a wrong place looks so, too, and is not reported. */
 
 static int
 xet_cli_unit_damaged(xet_cli_unit_t *u, const char *text)

@@ -98,7 +98,7 @@ xet_cli_info_server(xet_cli_info_t *in)
         }
     }
 
-    return xet_cli_http_endpoint(in->http);
+    return XET_CLI_OK;
 }
 
 

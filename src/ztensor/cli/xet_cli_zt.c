@@ -74,11 +74,7 @@ xet_cli_zt(const xet_cli_args_t *args)
         return rc;
     }
 
-    rc = xet_cli_http_endpoint(z.http);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_zt_run(&z, verb);
-    }
+    rc = xet_cli_zt_run(&z, verb);
 
     xet_cli_http_destroy(z.http);
 
