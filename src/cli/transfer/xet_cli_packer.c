@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "xet_cli_transfer.h"
 
@@ -14,6 +15,24 @@
 #define XET_CLI_PACKER_PIECE  (8 * 1024 * 1024)
 #define XET_CLI_PACKER_AHEAD  1024     /* chunks: all of a piece */
 #define XET_CLI_PACKER_KNOWN  (8 * 1024 * 1024)   /* chunks, some 500 GB */
+
+
+/* Offsets in the footer of a shard. */
+
+#define XET_CLI_PACKER_FOOTER_KEY      72
+#define XET_CLI_PACKER_FOOTER_EXPIRES  112
+
+
+/* An answer to a dedup query while it is read. */
+
+typedef struct {
+    xet_ingest_t     *in;
+    const uint8_t    *key;             /* NULL: hashes are in clear */
+    xet_xorb_list_t   xorb;
+    uint32_t          n;               /* chunks of the xorb so far */
+    uint8_t          *hashes;
+    int               rc;              /* exit code */
+} xet_cli_packer_answer_t;
 
 
 static int xet_cli_packer_open(xet_cli_packer_t *p);
@@ -26,6 +45,10 @@ static int xet_cli_packer_feed(xet_cli_packer_t *p, size_t len);
 static int xet_cli_packer_serve(xet_cli_packer_t *p, xet_status_t status,
     int *rc);
 static int xet_cli_packer_query(xet_cli_packer_t *p);
+static int xet_cli_packer_learn(xet_ingest_t *in, const uint8_t *data,
+    size_t len);
+static xet_status_t xet_cli_packer_record(void *ctx,
+    const xet_shard_record_t *rec);
 static xet_status_t xet_cli_packer_write(void *ctx, const uint8_t *data,
     size_t len);
 static xet_status_t xet_cli_packer_chunk(void *ctx, const xet_hash_t *hash);
@@ -324,12 +347,104 @@ xet_cli_packer_query(xet_cli_packer_t *p)
                                            xet_cli_hash_string(hash, text)));
 
     if (rc == XET_CLI_OK && r.status == 200) {
-        rc = xet_cli_dedup_learn(p->core, (uint8_t *) r.data, r.len);
+        rc = xet_cli_packer_learn(p->core, (uint8_t *) r.data, r.len);
     }
 
     xet_cli_http_free(&r);
 
     return rc;
+}
+
+
+/*
+ * Adds the xorbs of an answer to the known ones of the core: a shard that lists
+ * xorbs which the server has, with chunk hashes under a key.  One that does not
+ * end in a footer of XET_SHARD_FOOTER_VERSION or is malformed is ignored, and
+ * so is one that has expired: its key, if it has one, is no longer the key of
+ * other answers, and its xorbs may be gone.
+ */
+
+static int
+xet_cli_packer_learn(xet_ingest_t *in, const uint8_t *data, size_t len)
+{
+    uint64_t                 expires;
+    xet_hash_t               key;
+    xet_status_t             rc;
+    const uint8_t           *footer;
+    xet_shard_parser_t       p;
+    xet_cli_packer_answer_t  answer;
+
+    if (len < XET_SHARD_RECORD_LEN + XET_SHARD_FOOTER_LEN) {
+        return XET_CLI_OK;
+    }
+
+    footer = data + len - XET_SHARD_FOOTER_LEN;
+    expires = xet_get_u64(footer + XET_CLI_PACKER_FOOTER_EXPIRES);
+
+    if (xet_get_u64(footer) != XET_SHARD_FOOTER_VERSION
+        || (expires && expires <= (uint64_t) time(NULL)))
+    {
+        return XET_CLI_OK;
+    }
+
+    memset(&answer, 0, sizeof(answer));
+    memcpy(key.bytes, footer + XET_CLI_PACKER_FOOTER_KEY, XET_HASH_LEN);
+
+    answer.in = in;
+    answer.key = xet_hash_is_zero(&key) ? NULL : key.bytes;
+    answer.hashes = malloc(XET_XORB_CHUNKS_MAX * XET_HASH_LEN);
+    answer.xorb.hashes = answer.hashes;
+
+    answer.rc = XET_CLI_OK;
+
+    if (answer.hashes == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    xet_shard_parser_init(&p, xet_cli_packer_record, &answer);
+
+    rc = xet_shard_parser_feed(&p, data, len - XET_SHARD_FOOTER_LEN);
+
+    free(answer.hashes);
+
+    return (rc == XET_NOMEM) ? xet_cli_no_memory() : answer.rc;
+}
+
+
+static xet_status_t
+xet_cli_packer_record(void *ctx, const xet_shard_record_t *rec)
+{
+    xet_cli_packer_answer_t  *r;
+
+    r = ctx;
+
+    if (xet_cli_interrupted) {
+        r->rc = XET_CLI_INTERRUPTED;
+        return XET_INTERNAL;
+    }
+
+    if (rec->kind == XET_SHARD_REC_XORB) {
+        r->xorb.hash = rec->hash;
+        r->xorb.chunk_count = rec->count;
+        r->n = 0;
+
+        return XET_OK;
+    }
+
+    if (rec->kind != XET_SHARD_REC_CHUNK
+        || r->xorb.chunk_count > XET_XORB_CHUNKS_MAX)
+    {
+        return XET_OK;
+    }
+
+    memcpy(r->hashes + r->n++ * XET_HASH_LEN, rec->hash.bytes, XET_HASH_LEN);
+
+    if (r->n < r->xorb.chunk_count) {
+        return XET_OK;
+    }
+
+    return r->key ? xet_ingest_known_keyed(r->in, &r->xorb, r->key)
+                  : xet_ingest_known(r->in, &r->xorb);
 }
 
 

@@ -650,15 +650,6 @@ typedef struct {
 int xet_cli_xorbs_add(xet_cli_xorbs_t *x, const xet_xorb_list_t *list,
     int resumed);
 
-/* Marks a resumed xorb as wanted, if there is one with this hash. */
-void xet_cli_xorbs_want(xet_cli_xorbs_t *x, const xet_hash_t *hash);
-
-/* Free the wanted xorbs, or the resumed ones, and close up the others. */
-void xet_cli_xorbs_drop_wanted(xet_cli_xorbs_t *x);
-void xet_cli_xorbs_drop_resumed(xet_cli_xorbs_t *x);
-
-void xet_cli_xorbs_free(xet_cli_xorbs_t *x);
-
 
 /*
  * What a put has sent: the xorbs that the server has acknowledged.  If the put
@@ -850,20 +841,6 @@ int xet_cli_packer_commit(xet_cli_packer_t *p);
 
 /* Frees the terms of all files and empties p->files, after a commit. */
 void xet_cli_packer_clear(xet_cli_packer_t *p);
-
-
-/*
- * Answers to dedup queries: shards that list xorbs which the server has, with
- * chunk hashes under a key.
- */
-
-
-/*
- * Adds the xorbs of an answer of len bytes to the known ones of the ingest.
- * XET_CLI_OK, also if the answer is malformed, expired or of another version;
- * XET_CLI_INTERRUPTED; XET_CLI_ERROR without memory, reported.
- */
-int xet_cli_dedup_learn(xet_ingest_t *in, const uint8_t *data, size_t len);
 
 
 #endif /* _XET_CLI_TRANSFER_H_INCLUDED_ */

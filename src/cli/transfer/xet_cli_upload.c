@@ -32,13 +32,15 @@ static int xet_cli_upload_send(xet_cli_upload_t *u, const xet_hash_t *hash);
 static void xet_cli_upload_sent(xet_cli_request_t *r);
 static void xet_cli_upload_remove(xet_cli_upload_xorb_t *x);
 static int xet_cli_upload_wait(xet_cli_upload_t *u, unsigned sending);
-static void xet_cli_upload_forget(xet_cli_upload_t *u);
 static int xet_cli_upload_shard(xet_cli_upload_t *u, size_t *xorb,
     const xet_cli_file_t *files, size_t n);
 static void xet_cli_upload_file(xet_buf_t *b, const xet_cli_file_t *file);
 static int xet_cli_upload_post(xet_cli_upload_t *u, const xet_buf_t *b);
 static int xet_cli_upload_answer(const xet_cli_request_t *r,
     const char *member);
+static void xet_cli_xorbs_want(xet_cli_xorbs_t *x, const xet_hash_t *hash);
+static void xet_cli_xorbs_drop(xet_cli_xorbs_t *x, unsigned wanted,
+    unsigned resumed);
 
 
 void
@@ -62,8 +64,9 @@ xet_cli_upload_free(xet_cli_upload_t *u)
     }
 
     xet_cli_journal_close(&u->journal, u->ended);
-    xet_cli_xorbs_free(&u->xorbs);
+    xet_cli_xorbs_drop(&u->xorbs, 1, 1);
 
+    free(u->xorbs.all);
     free(u->body);
 }
 
@@ -257,32 +260,21 @@ xet_cli_upload_commit(xet_cli_upload_t *u, const xet_cli_file_t *files,
     }
 
     if (u->refused) {
-        xet_cli_upload_forget(u);
+
+        /* those that this run has sent remain, also in the journal */
+
+        xet_cli_journal_reset(&u->journal);
+        xet_cli_xorbs_drop(&u->xorbs, 0, 1);
+
+        for (i = 0; i < u->xorbs.n; i++) {
+            xet_cli_journal_add(&u->journal, &u->xorbs.all[i].list);
+        }
 
     } else if (rc == XET_CLI_OK) {
-        xet_cli_xorbs_drop_wanted(&u->xorbs);
+        xet_cli_xorbs_drop(&u->xorbs, 1, 0);
     }
 
     return rc;
-}
-
-
-/*
- * Forgets the xorbs of earlier runs.  Those that this run has sent remain, in
- * memory and in the journal.
- */
-
-static void
-xet_cli_upload_forget(xet_cli_upload_t *u)
-{
-    size_t  i;
-
-    xet_cli_journal_reset(&u->journal);
-    xet_cli_xorbs_drop_resumed(&u->xorbs);
-
-    for (i = 0; i < u->xorbs.n; i++) {
-        xet_cli_journal_add(&u->journal, &u->xorbs.all[i].list);
-    }
 }
 
 
@@ -426,4 +418,87 @@ xet_cli_upload_answer(const xet_cli_request_t *r, const char *member)
                            "%s: %ld, but the answer does not say that it is "
                            "stored", xet_cli_http_text(r->url, place),
                            r->status);
+}
+
+
+int
+xet_cli_xorbs_add(xet_cli_xorbs_t *x, const xet_xorb_list_t *list,
+    int resumed)
+{
+    size_t           n;
+    uint8_t         *hashes;
+    xet_cli_xorb_t  *all;
+
+    all = xet_cli_grow(x->all, x->n, &x->room, sizeof(xet_cli_xorb_t));
+
+    if (all == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    x->all = all;
+
+    n = list->chunk_count;
+    hashes = malloc(n * (XET_HASH_LEN + 4));
+
+    if (hashes == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    memcpy(hashes, list->hashes, n * XET_HASH_LEN);
+    memcpy(hashes + n * XET_HASH_LEN, list->raw_ends, n * 4);
+
+    all += x->n++;
+
+    all->list = *list;
+    all->list.hashes = hashes;
+    all->list.raw_ends = hashes + n * XET_HASH_LEN;
+
+    all->resumed = (resumed != 0);
+    all->wanted = !resumed;
+
+    return XET_CLI_OK;
+}
+
+
+/*
+ * Marks a resumed xorb as wanted, if there is one with this hash.  They are in
+ * front; those of this run are wanted anyway.
+ */
+
+static void
+xet_cli_xorbs_want(xet_cli_xorbs_t *x, const xet_hash_t *hash)
+{
+    size_t  i;
+
+    for (i = 0; i < x->n && x->all[i].resumed; i++) {
+        if (xet_hash_equal(&x->all[i].list.hash, hash)) {
+            x->all[i].wanted = 1;
+            return;
+        }
+    }
+}
+
+
+/* Frees the wanted xorbs, the resumed ones or both; the others move up. */
+
+static void
+xet_cli_xorbs_drop(xet_cli_xorbs_t *x, unsigned wanted, unsigned resumed)
+{
+    size_t           i, n;
+    xet_cli_xorb_t  *xorb;
+
+    n = 0;
+
+    for (i = 0; i < x->n; i++) {
+        xorb = &x->all[i];
+
+        if ((xorb->wanted && wanted) || (xorb->resumed && resumed)) {
+            free((void *) xorb->list.hashes);
+            continue;
+        }
+
+        x->all[n++] = *xorb;
+    }
+
+    x->n = n;
 }
