@@ -7,8 +7,6 @@
 #define _XET_CLI_ADMIN_H_INCLUDED_
 
 
-
-
 #include "xet_cli_transfer.h"
 
 
@@ -22,11 +20,10 @@ typedef struct xet_cli_pg_s  xet_cli_pg_t;
 typedef struct pg_result     xet_cli_pg_row_t;
 
 
-/* A parameter: text, or a bytea of len bytes; null if both are NULL. */
+/* A parameter: a text, or with a len a bytea; null if value is NULL. */
 
 typedef struct {
-    const char   *text;
-    const void   *bytes;
+    const void   *value;
     size_t        len;
 } xet_cli_pg_param_t;
 
@@ -53,6 +50,13 @@ void xet_cli_pg_close(xet_cli_pg_t *pg);
 int xet_cli_pg_query(xet_cli_pg_t *pg, const char *sql,
     const xet_cli_pg_param_t *params, int n, xet_cli_pg_row_pt row,
     void *ctx);
+
+/*
+ * Sets *number to the integer or boolean that a statement returns; without a
+ * row it stays as it is.  Returns what xet_cli_pg_query() returns.
+ */
+int xet_cli_pg_number(xet_cli_pg_t *pg, const char *sql,
+    const xet_cli_pg_param_t *params, int n, uint64_t *number);
 
 /*
  * Runs any number of statements without parameters; their rows are dropped.
@@ -115,19 +119,6 @@ int xet_cli_key_secret(xet_cli_key_t *key, const xet_cli_args_t *args);
 
 /* Wipes the secret and the file, and frees the file. */
 void xet_cli_key_free(xet_cli_key_t *key);
-
-
-/*
- * Rows of files, as "xet ls" and "xet repo files" print them.
- */
-
-
-/*
- * Prints the files of a repo, or all files of the store if repo is NULL, in
- * the order in which they were registered.  XET_CLI_OK, XET_CLI_FAULT if there
- * is no such repo, or another exit code; failures are reported.
- */
-int xet_cli_ls_files(xet_cli_pg_t *pg, const char *repo, int json);
 
 
 #endif /* _XET_CLI_ADMIN_H_INCLUDED_ */

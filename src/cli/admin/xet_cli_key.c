@@ -15,7 +15,6 @@
 
 static int xet_cli_key_line(xet_cli_key_t *key, const char *line,
     size_t len);
-static int xet_cli_key_digit(char c);
 
 
 int
@@ -108,8 +107,8 @@ xet_cli_key_secret(xet_cli_key_t *key, const xet_cli_args_t *args)
 static int
 xet_cli_key_line(xet_cli_key_t *key, const char *line, size_t len)
 {
-    int          high, low;
     size_t       i;
+    unsigned     high, low;
     const char  *colon;
 
     colon = memchr(line, ':', len);
@@ -131,10 +130,10 @@ xet_cli_key_line(xet_cli_key_t *key, const char *line, size_t len)
     }
 
     for (i = 0; i < len / 2; i++) {
-        high = xet_cli_key_digit(line[2 * i]);
-        low = xet_cli_key_digit(line[2 * i + 1]);
+        high = xet_get_hex_digit((uint8_t) line[2 * i]);
+        low = xet_get_hex_digit((uint8_t) line[2 * i + 1]);
 
-        if (high < 0 || low < 0) {
+        if (high > 15 || low > 15) {
             return 0;
         }
 
@@ -144,19 +143,6 @@ xet_cli_key_line(xet_cli_key_t *key, const char *line, size_t len)
     key->secret_len = len / 2;
 
     return 1;
-}
-
-
-static int
-xet_cli_key_digit(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-
-    c = (char) (c | 0x20);
-
-    return (c >= 'a' && c <= 'f') ? c - 'a' + 10 : -1;
 }
 
 

@@ -244,7 +244,7 @@ xet_cli_migrate_begin(xet_cli_migrate_t *m)
 
     snprintf(newest, sizeof(newest), "%lu", m->newest);
     memset(&last, 0, sizeof(last));
-    last.text = newest;
+    last.value = newest;
 
     return xet_cli_pg_query(m->pg, "SELECT name"
                             " FROM pg_temp.migration_newer($1::integer)"
@@ -282,9 +282,9 @@ xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name)
     snprintf(version, sizeof(version), "%lu", number);
 
     memset(params, 0, sizeof(params));
-    params[0].text = version;
-    params[1].text = sum;
-    params[2].text = name;
+    params[0].value = version;
+    params[1].value = sum;
+    params[2].value = name;
 
     state = '\0';
 

@@ -21,6 +21,7 @@ struct xet_cli_pg_s {
 };
 
 
+static int xet_cli_pg_number_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_pg_rows(xet_cli_pg_t *pg, xet_cli_pg_row_pt row,
     void *ctx);
 static int xet_cli_pg_result(xet_cli_pg_t *pg, const PGresult *res,
@@ -93,10 +94,10 @@ xet_cli_pg_query(xet_cli_pg_t *pg, const char *sql,
     const char  *values[XET_CLI_PG_PARAMS];
 
     for (i = 0; i < n; i++) {
-        values[i] = params[i].bytes ? params[i].bytes : params[i].text;
+        values[i] = params[i].value;
         lengths[i] = (int) params[i].len;
-        formats[i] = (params[i].bytes != NULL);
-        types[i] = params[i].bytes ? XET_CLI_PG_BYTEA : 0;
+        formats[i] = (params[i].len != 0);
+        types[i] = params[i].len ? XET_CLI_PG_BYTEA : 0;
     }
 
     if (!PQsendQueryParams(pg->conn, sql, n, types, values, lengths, formats,
@@ -107,6 +108,24 @@ xet_cli_pg_query(xet_cli_pg_t *pg, const char *sql,
     }
 
     return xet_cli_pg_rows(pg, row, ctx);
+}
+
+
+int
+xet_cli_pg_number(xet_cli_pg_t *pg, const char *sql,
+    const xet_cli_pg_param_t *params, int n, uint64_t *number)
+{
+    return xet_cli_pg_query(pg, sql, params, n, xet_cli_pg_number_row,
+                            number);
+}
+
+
+static int
+xet_cli_pg_number_row(void *ctx, const xet_cli_pg_row_t *row)
+{
+    *(uint64_t *) ctx = xet_cli_pg_u64(row, 0);
+
+    return XET_CLI_OK;
 }
 
 
@@ -214,7 +233,7 @@ xet_cli_pg_null(const xet_cli_pg_row_t *row, int column)
 }
 
 
-/* Integers are big-endian, of 4 or 8 bytes. */
+/* Integers are big-endian, of 4 or 8 bytes; a boolean is a byte. */
 
 uint64_t
 xet_cli_pg_u64(const xet_cli_pg_row_t *row, int column)

@@ -1,8 +1,9 @@
 
 /*
- * xet repo: who may read what, for administrators; by the functions of
- * sql/functions.sql.
+ * xet repo and xet ls: who may read what, for administrators, and what there
+ * is, of which the API says nothing; by the functions of sql/functions.sql.
  *
+ *     xet ls
  *     xet repo ls
  *     xet repo add NAME [HASH...]      makes a repo, puts files into it
  *     xet repo rm NAME [HASH...]       takes files out, or removes the repo
@@ -21,6 +22,7 @@ typedef struct {
     const xet_cli_args_t  *args;
     xet_cli_pg_t          *pg;
     const char            *name;
+    const char            *sql;        /* of the verb */
     int                    json;
 } xet_cli_repo_t;
 
@@ -30,32 +32,43 @@ typedef struct {
     int          min;                  /* operands */
     int          max;
     int        (*run)(xet_cli_repo_t *r);
+    const char  *sql;                  /* for xet_cli_repo_set() */
 } xet_cli_repo_verb_t;
 
 
+/* Columns of xet.file_list(). */
+
+enum {
+    xet_cli_repo_hash = 0,
+    xet_cli_repo_size,
+    xet_cli_repo_created,
+    xet_cli_repo_sha256
+};
+
+
 static int xet_cli_repo_ls(xet_cli_repo_t *r);
+static int xet_cli_repo_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_repo_add(xet_cli_repo_t *r);
 static int xet_cli_repo_rm(xet_cli_repo_t *r);
-static int xet_cli_repo_public(xet_cli_repo_t *r);
-static int xet_cli_repo_private(xet_cli_repo_t *r);
 static int xet_cli_repo_files(xet_cli_repo_t *r);
-static int xet_cli_repo_row(void *ctx, const xet_cli_pg_row_t *row);
-static int xet_cli_repo_bool(void *ctx, const xet_cli_pg_row_t *row);
-static int xet_cli_repo_call(xet_cli_repo_t *r, const char *sql,
-    const xet_hash_t *file, int *done);
+static int xet_cli_repo_file(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_repo_set(xet_cli_repo_t *r);
 static int xet_cli_repo_each(xet_cli_repo_t *r, const char *sql,
     const char *fault);
-static int xet_cli_repo_set(xet_cli_repo_t *r, const char *sql);
+static int xet_cli_repo_call(xet_cli_repo_t *r, const char *sql,
+    const xet_hash_t *file, uint64_t *done);
 
 
 static const xet_cli_repo_verb_t  xet_cli_repo_verbs[] = {
-    { "ls", 0, 0, xet_cli_repo_ls },
-    { "add", 1, -1, xet_cli_repo_add },
-    { "rm", 1, -1, xet_cli_repo_rm },
-    { "public", 1, 1, xet_cli_repo_public },
-    { "private", 1, 1, xet_cli_repo_private },
-    { "files", 1, 1, xet_cli_repo_files },
-    { NULL, 0, 0, NULL }
+    { "ls", 0, 0, xet_cli_repo_ls, NULL },
+    { "add", 1, -1, xet_cli_repo_add, NULL },
+    { "rm", 1, -1, xet_cli_repo_rm, "SELECT xet.repo_delete($1)" },
+    { "public", 1, 1, xet_cli_repo_set,
+      "SELECT xet.repo_set_public($1, true)" },
+    { "private", 1, 1, xet_cli_repo_set,
+      "SELECT xet.repo_set_public($1, false)" },
+    { "files", 1, 1, xet_cli_repo_files, NULL },
+    { NULL, 0, 0, NULL, NULL }
 };
 
 
@@ -84,6 +97,7 @@ xet_cli_repo(const xet_cli_args_t *args)
     }
 
     r.args = args;
+    r.sql = verb->sql;
     r.name = n ? args->operands[1] : NULL;
     r.json = args->value[XET_CLI_OPT_JSON] != NULL;
 
@@ -111,6 +125,30 @@ xet_cli_repo(const xet_cli_args_t *args)
     }
 
     rc = verb->run(&r);
+
+    xet_cli_pg_close(r.pg);
+
+    return rc;
+}
+
+
+int
+xet_cli_ls(const xet_cli_args_t *args)
+{
+    int             rc;
+    xet_cli_repo_t  r;
+
+    memset(&r, 0, sizeof(r));
+
+    r.name = args->value[XET_CLI_OPT_REPO];
+    r.json = args->value[XET_CLI_OPT_JSON] != NULL;
+    r.pg = xet_cli_pg_open(args, &rc);
+
+    if (r.pg == NULL) {
+        return rc;
+    }
+
+    rc = xet_cli_repo_files(&r);
 
     xet_cli_pg_close(r.pg);
 
@@ -168,7 +206,8 @@ xet_cli_repo_row(void *ctx, const xet_cli_pg_row_t *row)
 static int
 xet_cli_repo_add(xet_cli_repo_t *r)
 {
-    int  rc, done;
+    int       rc;
+    uint64_t  done;
 
     rc = xet_cli_repo_call(r, "SELECT xet.repo_create($1)", NULL, &done);
 
@@ -191,37 +230,96 @@ xet_cli_repo_rm(xet_cli_repo_t *r)
                                  "the repo has no such file");
     }
 
-    return xet_cli_repo_set(r, "SELECT xet.repo_delete($1)");
+    return xet_cli_repo_set(r);
 }
 
 
-static int
-xet_cli_repo_public(xet_cli_repo_t *r)
-{
-    return xet_cli_repo_set(r, "SELECT xet.repo_set_public($1, true)");
-}
-
-
-static int
-xet_cli_repo_private(xet_cli_repo_t *r)
-{
-    return xet_cli_repo_set(r, "SELECT xet.repo_set_public($1, false)");
-}
-
+/*
+ * Prints the files of a repo, or all files of the store if there is no name, in
+ * the order in which they were registered.
+ */
 
 static int
 xet_cli_repo_files(xet_cli_repo_t *r)
 {
-    return xet_cli_ls_files(r->pg, r->name, r->json);
+    int                 rc;
+    uint64_t            known;
+    xet_cli_pg_param_t  param;
+
+    param.value = r->name;
+    param.len = 0;
+
+    if (r->name) {
+        known = 0;
+
+        rc = xet_cli_pg_number(r->pg, "SELECT true FROM xet.repo_list()"
+                               " WHERE name = $1", &param, 1, &known);
+
+        if (rc != XET_CLI_OK) {
+            return rc;
+        }
+
+        if (!known) {
+            return xet_cli_fail(XET_CLI_FAULT, r->name, "no such repo");
+        }
+    }
+
+    return xet_cli_pg_query(r->pg, "SELECT hash, size,"
+                            " to_char(created_at AT TIME ZONE 'UTC',"
+                            " 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'),"
+                            " encode(sha256, 'hex')"
+                            " FROM xet.file_list($1::text)", &param, 1,
+                            xet_cli_repo_file, r);
 }
 
 
 static int
-xet_cli_repo_set(xet_cli_repo_t *r, const char *sql)
+xet_cli_repo_file(void *ctx, const xet_cli_pg_row_t *row)
 {
-    int  rc, done;
+    char             text[XET_HASH_STR_LEN + 1];
+    uint64_t         size;
+    xet_hash_t       hash;
+    xet_json_t      *j;
+    const char      *created, *sha256;
+    xet_cli_repo_t  *r;
+    xet_cli_json_t   out;
 
-    rc = xet_cli_repo_call(r, sql, NULL, &done);
+    r = ctx;
+
+    if (!xet_cli_pg_hash(row, xet_cli_repo_hash, &hash)) {
+        return xet_cli_fail(XET_CLI_FAULT, "files", "a row without a hash");
+    }
+
+    size = xet_cli_pg_u64(row, xet_cli_repo_size);
+    created = xet_cli_pg_text(row, xet_cli_repo_created);
+    sha256 = xet_cli_pg_null(row, xet_cli_repo_sha256)
+             ? NULL : xet_cli_pg_text(row, xet_cli_repo_sha256);
+
+    if (!r->json) {
+        printf("%s %12" PRIu64 " %s\n", xet_cli_hash_string(&hash, text),
+               size, created);
+
+        return ferror(stdout) ? xet_cli_flush() : XET_CLI_OK;
+    }
+
+    j = xet_cli_json_begin(&out);
+
+    xet_cli_json_put_hash(j, "hash", &hash);
+    xet_cli_json_put_u64(j, "size", size);
+    xet_cli_json_put_string(j, "created", created);
+    xet_cli_json_put_string(j, "sha256", sha256);
+
+    return xet_cli_json_end(&out);
+}
+
+
+static int
+xet_cli_repo_set(xet_cli_repo_t *r)
+{
+    int       rc;
+    uint64_t  done;
+
+    rc = xet_cli_repo_call(r, r->sql, NULL, &done);
 
     if (rc == XET_CLI_OK && !done) {
         rc = xet_cli_fail(XET_CLI_FAULT, r->name, "no such repo");
@@ -234,7 +332,8 @@ xet_cli_repo_set(xet_cli_repo_t *r, const char *sql)
 static int
 xet_cli_repo_each(xet_cli_repo_t *r, const char *sql, const char *fault)
 {
-    int         i, rc, worst, done;
+    int         i, rc, worst;
+    uint64_t    done;
     xet_hash_t  hash;
 
     worst = XET_CLI_OK;
@@ -259,30 +358,16 @@ xet_cli_repo_each(xet_cli_repo_t *r, const char *sql, const char *fault)
 
 static int
 xet_cli_repo_call(xet_cli_repo_t *r, const char *sql, const xet_hash_t *file,
-    int *done)
+    uint64_t *done)
 {
     xet_cli_pg_param_t  params[2];
 
-    memset(params, 0, sizeof(params));
-
-    params[0].text = r->name;
-
-    if (file) {
-        params[1].bytes = file->bytes;
-        params[1].len = XET_HASH_LEN;
-    }
+    params[0].value = r->name;
+    params[0].len = 0;
+    params[1].value = file ? file->bytes : NULL;
+    params[1].len = XET_HASH_LEN;
 
     *done = 0;
 
-    return xet_cli_pg_query(r->pg, sql, params, file ? 2 : 1,
-                            xet_cli_repo_bool, done);
-}
-
-
-static int
-xet_cli_repo_bool(void *ctx, const xet_cli_pg_row_t *row)
-{
-    *(int *) ctx = xet_cli_pg_bool(row, 0);
-
-    return XET_CLI_OK;
+    return xet_cli_pg_number(r->pg, sql, params, file ? 2 : 1, done);
 }

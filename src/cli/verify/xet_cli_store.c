@@ -11,9 +11,6 @@
 #include "xet_cli_verify.h"
 
 
-static int xet_cli_store_tag(void *ctx, const xet_cli_pg_row_t *row);
-
-
 char *
 xet_cli_store_path(const xet_cli_store_t *s, const xet_hash_t *hash,
     uint32_t tag)
@@ -108,21 +105,11 @@ xet_cli_store_named(xet_cli_pg_t *pg, const xet_hash_t *hash, uint64_t *tag)
 {
     xet_cli_pg_param_t  param;
 
-    memset(&param, 0, sizeof(param));
-    param.bytes = hash->bytes;
+    param.value = hash->bytes;
     param.len = XET_HASH_LEN;
 
     *tag = UINT64_MAX;
 
-    return xet_cli_pg_query(pg, "SELECT tag FROM xet.xorb_get($1)", &param, 1,
-                            xet_cli_store_tag, tag);
-}
-
-
-static int
-xet_cli_store_tag(void *ctx, const xet_cli_pg_row_t *row)
-{
-    *(uint64_t *) ctx = (uint32_t) xet_cli_pg_u64(row, 0);
-
-    return XET_CLI_OK;
+    return xet_cli_pg_number(pg, "SELECT tag FROM xet.xorb_get($1)", &param,
+                             1, tag);
 }

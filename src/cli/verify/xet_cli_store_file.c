@@ -164,8 +164,7 @@ xet_cli_store_file_again(xet_cli_store_file_t *f, int *changed)
     xet_cli_pg_param_t      param;
     xet_cli_store_terms_t   was;
 
-    memset(&param, 0, sizeof(param));
-    param.bytes = f->job->hash.bytes;
+    param.value = f->job->hash.bytes;
     param.len = XET_HASH_LEN;
 
     f->again.found = 0;
@@ -349,9 +348,9 @@ xet_cli_store_file_slices(xet_cli_store_file_t *f, size_t n)
     strcpy(r, "}");
 
     memset(params, 0, sizeof(params));
-    params[0].text = xorbs;
-    params[1].text = starts;
-    params[2].text = ends;
+    params[0].value = xorbs;
+    params[1].value = starts;
+    params[2].value = ends;
 
     end = f->term + n * XET_TERM_LEN;
 
@@ -519,11 +518,9 @@ xet_cli_store_file_proven(xet_cli_store_file_t *f)
 {
     xet_cli_pg_param_t  params[2];
 
-    memset(params, 0, sizeof(params));
-
-    params[0].bytes = f->job->hash.bytes;
+    params[0].value = f->job->hash.bytes;
     params[0].len = XET_HASH_LEN;
-    params[1].bytes = f->row.sha256;
+    params[1].value = f->row.sha256;
     params[1].len = XET_CLI_SHA256_LEN;
 
     __sync_fetch_and_add(&f->checker->store->proven, 1);

@@ -257,10 +257,10 @@ xet_cli_store_xorb_mark(xet_cli_checker_t *c, const xet_cli_job_t *job,
 
     snprintf(tag, sizeof(tag), "%d", (int) job->tag);
 
-    memset(params, 0, sizeof(params));
-    params[0].bytes = job->hash.bytes;
+    params[0].value = job->hash.bytes;
     params[0].len = XET_HASH_LEN;
-    params[1].text = tag;
+    params[1].value = tag;
+    params[1].len = 0;
 
     (void) xet_cli_pg_query(c->pg, sql, params, 2, NULL, NULL);
 }

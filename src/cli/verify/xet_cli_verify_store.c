@@ -38,14 +38,12 @@ static int xet_cli_verify_options(xet_cli_store_t *s, uint64_t *threads);
 static int xet_cli_verify_session(const xet_cli_store_t *s, xet_cli_pg_t *pg);
 static int xet_cli_verify_session_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_verify_newest(xet_cli_store_t *s, xet_cli_pg_t *pg);
-static int xet_cli_verify_newest_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_verify_threads(xet_cli_store_t *s, xet_cli_pg_t *pg,
     uint64_t n);
 static void *xet_cli_verify_thread(void *data);
 static int xet_cli_verify_jobs(xet_cli_checker_t *c);
 static xet_cli_job_t *xet_cli_verify_take(xet_cli_store_t *s);
 static int xet_cli_verify_rows(xet_cli_store_t *s, xet_cli_pg_t *pg);
-static int xet_cli_verify_total(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_verify_xorb_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_verify_file_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_verify_lists(xet_cli_job_t *job,
@@ -225,24 +223,21 @@ xet_cli_verify_session_row(void *ctx, const xet_cli_pg_row_t *row)
 static int
 xet_cli_verify_newest(xet_cli_store_t *s, xet_cli_pg_t *pg)
 {
-    return xet_cli_pg_query(pg, "SELECT coalesce(extract(epoch FROM"
-                            " max(created_at)), 0)::bigint FROM xet.xorbs",
-                            NULL, 0, xet_cli_verify_newest_row, s);
-}
+    int       rc;
+    time_t    newest;
+    uint64_t  created;
 
+    created = 0;
 
-static int
-xet_cli_verify_newest_row(void *ctx, const xet_cli_pg_row_t *row)
-{
-    time_t            newest;
-    xet_cli_store_t  *s;
+    rc = xet_cli_pg_number(pg, "SELECT coalesce(extract(epoch FROM"
+                           " max(created_at)), 0)::bigint FROM xet.xorbs",
+                           NULL, 0, &created);
 
-    s = ctx;
-    newest = (time_t) xet_cli_pg_u64(row, 0) - XET_CLI_VERIFY_AGE_MIN;
+    newest = (time_t) created - XET_CLI_VERIFY_AGE_MIN;
 
     s->known = (newest < s->before) ? newest : s->before;
 
-    return XET_CLI_OK;
+    return rc;
 }
 
 
@@ -444,18 +439,22 @@ xet_cli_verify_take(xet_cli_store_t *s)
 static int
 xet_cli_verify_rows(xet_cli_store_t *s, xet_cli_pg_t *pg)
 {
-    int  rc;
+    int       rc;
+    uint64_t  total;
+
+    total = 0;
 
     rc = xet_cli_pg_exec(pg, "BEGIN ISOLATION LEVEL REPEATABLE READ"
                              " READ ONLY");
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_query(pg, "SELECT coalesce(sum(stored_size), 0)"
-                              "::bigint FROM xet.xorbs", NULL, 0,
-                              xet_cli_verify_total, NULL);
+        rc = xet_cli_pg_number(pg, "SELECT coalesce(sum(stored_size), 0)"
+                               "::bigint FROM xet.xorbs", NULL, 0, &total);
     }
 
     if (rc == XET_CLI_OK) {
+        xet_cli_progress_total(total);
+
         rc = xet_cli_pg_query(pg, "SELECT hash, raw_size, stored_size,"
                               " chunk_count, chunk_hashes, raw_ends,"
                               " stored_ends, tag, digest,"
@@ -475,15 +474,6 @@ xet_cli_verify_rows(xet_cli_store_t *s, xet_cli_pg_t *pg)
     }
 
     return rc;
-}
-
-
-static int
-xet_cli_verify_total(void *ctx, const xet_cli_pg_row_t *row)
-{
-    xet_cli_progress_total(xet_cli_pg_u64(row, 0));
-
-    return XET_CLI_OK;
 }
 
 
