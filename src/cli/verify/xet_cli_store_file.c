@@ -27,20 +27,6 @@
 #define XET_CLI_STORE_LITERAL  (XET_TERM_SEGMENT_MAX * 72 + 3)
 
 
-/* A row of xet.files with all its terms. */
-
-typedef struct {
-    uint64_t               size;
-    uint64_t               term_count;
-    uint8_t               *packed;
-    size_t                 len;
-    size_t                 room;
-    unsigned               found:1;
-    unsigned               claimed:1;  /* sha256 is */
-    uint8_t                sha256[XET_CLI_SHA256_LEN];
-} xet_cli_store_terms_t;
-
-
 typedef struct {
     xet_cli_checker_t     *checker;
     const xet_cli_job_t   *job;
@@ -55,12 +41,7 @@ typedef struct {
 } xet_cli_store_file_t;
 
 
-static int xet_cli_store_file_terms(xet_cli_store_file_t *f);
 static int xet_cli_store_file_again(xet_cli_store_file_t *f, int *changed);
-static int xet_cli_store_file_segment(void *ctx,
-    const xet_cli_pg_row_t *row);
-static int xet_cli_store_file_append(xet_cli_store_terms_t *t,
-    const uint8_t *bytes, size_t len);
 static int xet_cli_store_file_check(xet_cli_store_file_t *f);
 static int xet_cli_store_file_slices(xet_cli_store_file_t *f, size_t n);
 static int xet_cli_store_file_slice(void *ctx, const xet_cli_pg_row_t *row);
@@ -81,7 +62,7 @@ static xet_status_t xet_cli_store_file_chunks(xet_cli_checker_t *c, int fd,
  */
 
 int
-xet_cli_store_file(xet_cli_checker_t *c, const xet_cli_job_t *job)
+xet_cli_store_file(xet_cli_checker_t *c, xet_cli_job_t *job)
 {
     int                    rc, changed;
     xet_cli_store_file_t  *f;
@@ -95,7 +76,10 @@ xet_cli_store_file(xet_cli_checker_t *c, const xet_cli_job_t *job)
     f->checker = c;
     f->job = job;
 
-    rc = xet_cli_store_file_terms(f);
+    f->row = job->terms;
+    job->terms.packed = NULL;
+
+    rc = f->row.len ? XET_CLI_OK : xet_cli_store_file_again(f, &changed);
 
     do {
         changed = 0;
@@ -128,30 +112,6 @@ xet_cli_store_file(xet_cli_checker_t *c, const xet_cli_job_t *job)
 }
 
 
-/* A file without packed terms in its row has them in rows of xet.terms. */
-
-static int
-xet_cli_store_file_terms(xet_cli_store_file_t *f)
-{
-    int                   changed;
-    const xet_cli_job_t  *job;
-
-    job = f->job;
-
-    if (job->packed == NULL) {
-        return xet_cli_store_file_again(f, &changed);
-    }
-
-    f->row.found = 1;
-    f->row.size = job->size;
-    f->row.term_count = job->term_count;
-    f->row.claimed = job->claimed;
-    memcpy(f->row.sha256, job->sha256, XET_CLI_SHA256_LEN);
-
-    return xet_cli_store_file_append(&f->row, job->packed, job->packed_len);
-}
-
-
 /*
  * Reads the row with all its terms in one statement.  What is there no more
  * has no fault.
@@ -176,7 +136,7 @@ xet_cli_store_file_again(xet_cli_store_file_t *f, int *changed)
                           " FROM xet.files f"
                           " LEFT JOIN xet.terms t ON t.file_id = f.id"
                           " WHERE f.hash = $1 ORDER BY t.first_offset",
-                          &param, 1, xet_cli_store_file_segment, &f->again);
+                          &param, 1, xet_cli_store_terms, &f->again);
 
     if (rc != XET_CLI_OK) {
         return rc;
@@ -203,10 +163,11 @@ xet_cli_store_file_again(xet_cli_store_file_t *f, int *changed)
 }
 
 
-static int
-xet_cli_store_file_segment(void *ctx, const xet_cli_pg_row_t *row)
+int
+xet_cli_store_terms(void *ctx, const xet_cli_pg_row_t *row)
 {
-    size_t                  len;
+    size_t                  len, room;
+    uint8_t                *packed;
     const uint8_t          *bytes;
     xet_cli_store_terms_t  *t;
 
@@ -223,17 +184,6 @@ xet_cli_store_file_segment(void *ctx, const xet_cli_pg_row_t *row)
     memcpy(t->sha256, bytes, t->claimed ? len : 0);
 
     bytes = xet_cli_pg_bytes(row, 3, &len);
-
-    return xet_cli_store_file_append(t, bytes, len);
-}
-
-
-static int
-xet_cli_store_file_append(xet_cli_store_terms_t *t, const uint8_t *bytes,
-    size_t len)
-{
-    size_t    room;
-    uint8_t  *packed;
 
     if (t->len + len > t->room) {
         room = (t->len + len) * 2;

@@ -29,6 +29,20 @@
  */
 
 
+/* A row of xet.files with all its terms. */
+
+typedef struct {
+    uint64_t              size;
+    uint64_t              term_count;
+    uint8_t              *packed;
+    size_t                len;
+    size_t                room;
+    unsigned              found:1;
+    unsigned              claimed:1;   /* sha256 is */
+    uint8_t               sha256[XET_CLI_SHA256_LEN];
+} xet_cli_store_terms_t;
+
+
 /* A job: the copy of a row, of a xorb or of a file. */
 
 typedef struct xet_cli_job_s  xet_cli_job_t;
@@ -37,11 +51,15 @@ struct xet_cli_job_s {
     xet_cli_job_t        *next;
 
     xet_hash_t            hash;
-    uint64_t              id;
-    uint64_t              size;        /* raw */
+    unsigned              file:1;
+
+    /* a file; without terms: they are in segments */
+
+    xet_cli_store_terms_t terms;
 
     /* a xorb */
 
+    uint64_t              size;        /* raw */
     uint64_t              stored_size;
     uint32_t              tag;
     unsigned              digested:1;  /* digest is known */
@@ -49,15 +67,6 @@ struct xet_cli_job_s {
     xet_checksum_t        digest;      /* of the copy */
     uint32_t              chunk_count;
     uint8_t              *lists;       /* hashes, raw ends, stored ends */
-
-    /* a file */
-
-    uint64_t              term_count;
-    uint8_t              *packed;      /* terms; NULL: they are in segments */
-    size_t                packed_len;
-    unsigned              file:1;
-    unsigned              claimed:1;   /* sha256 is set */
-    uint8_t               sha256[32];
 };
 
 
@@ -120,7 +129,14 @@ int xet_cli_verify_store(const xet_cli_args_t *args);
  * or the exit code of what prevents the check, reported.
  */
 int xet_cli_store_xorb(xet_cli_checker_t *c, const xet_cli_job_t *job);
-int xet_cli_store_file(xet_cli_checker_t *c, const xet_cli_job_t *job);
+int xet_cli_store_file(xet_cli_checker_t *c, xet_cli_job_t *job);
+
+/*
+ * Takes size, term_count, sha256 and packed of a row, the first four columns;
+ * packed terms are added to those that are there.  XET_CLI_OK, or XET_CLI_ERROR
+ * without memory, reported.
+ */
+int xet_cli_store_terms(void *ctx, const xet_cli_pg_row_t *row);
 
 /* The identity that the folder holds; empty when it holds none. */
 void xet_cli_store_identity(const char *folder, char identity[64]);
@@ -160,52 +176,6 @@ void xet_cli_store_read(xet_cli_store_t *s, uint64_t bytes);
 /* The path of a copy, malloc()ed; NULL without memory, reported. */
 char *xet_cli_store_path(const xet_cli_store_t *s, const xet_hash_t *hash,
     uint32_t tag);
-
-
-/*
- * What "xet info" has found, as text or as JSON; and its part that asks a
- * server.
- */
-
-
-#define XET_CLI_INFO_BUFFER  65536
-
-
-typedef struct {
-    const xet_cli_args_t  *args;
-    const char            *name;       /* the operand */
-    int                    json;
-
-    FILE                  *file;
-    size_t                 len;
-    uint8_t                buffer[XET_CLI_INFO_BUFFER];
-
-    xet_cli_http_t        *http;       /* NULL: not needed so far */
-
-    xet_cli_json_t         out;
-    xet_json_t            *j;
-} xet_cli_info_t;
-
-
-/* Print a line "name: kind" and lines "  key  value", or a JSON object. */
-
-void xet_cli_info_begin(xet_cli_info_t *in, const char *kind);
-void xet_cli_info_string(xet_cli_info_t *in, const char *key,
-    const char *value);
-void xet_cli_info_u64(xet_cli_info_t *in, const char *key, uint64_t value);
-void xet_cli_info_hash(xet_cli_info_t *in, const char *key,
-    const xet_hash_t *hash);
-
-/*
- * Ends what xet_cli_info_begin() has begun, with a verdict.  XET_CLI_OK, or
- * XET_CLI_FAULT for a status other than XET_OK, reported; or the exit code of
- * a failure to print, if that is worse.
- */
-int xet_cli_info_end(xet_cli_info_t *in, xet_status_t status);
-
-
-/* Prints the file or xorb of the server with this hash; an exit code. */
-int xet_cli_info_remote(xet_cli_info_t *in, const xet_hash_t *hash);
 
 
 #endif /* _XET_CLI_VERIFY_H_INCLUDED_ */
