@@ -4,7 +4,6 @@
  */
 
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +40,7 @@ xet_cli_key_read(xet_cli_key_t *key, const xet_cli_args_t *args)
     fd = open(name, O_RDONLY | O_CLOEXEC);
 
     if (fd < 0) {
-        return xet_cli_fail(XET_CLI_ERROR, name, strerror(errno));
+        return xet_cli_fail_errno(name);
     }
 
     n = 0;
@@ -56,7 +55,7 @@ xet_cli_key_read(xet_cli_key_t *key, const xet_cli_args_t *args)
     close(fd);
 
     if (n < 0) {
-        return xet_cli_fail(XET_CLI_ERROR, name, strerror(errno));
+        return xet_cli_fail_errno(name);
     }
 
     if (key->len > XET_JWK_DOCUMENT_MAX) {

@@ -194,8 +194,7 @@ xet_cli_repo_row(void *ctx, const xet_cli_pg_row_t *row)
     j = xet_cli_json_begin(&out);
 
     xet_cli_json_put_string(j, "repo", name);
-    xet_json_key(j, "public");
-    xet_json_bool(j, open);
+    xet_cli_json_put_bool(j, "public", open);
     xet_cli_json_put_u64(j, "files", files);
     xet_cli_json_put_u64(j, "bytes", bytes);
 

@@ -42,6 +42,9 @@ int xet_cli_fail(int code, const char *name, const char *text);
 int xet_cli_failf(int code, const char *name, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Reports errno, of what was done with name; returns XET_CLI_ERROR. */
+int xet_cli_fail_errno(const char *name);
+
 /* The worse of two exit codes. */
 int xet_cli_worse(int a, int b);
 
@@ -344,6 +347,7 @@ xet_json_t *xet_cli_json_begin(xet_cli_json_t *o);
 void xet_cli_json_put_string(xet_json_t *j, const char *key,
     const char *value);
 void xet_cli_json_put_u64(xet_json_t *j, const char *key, uint64_t value);
+void xet_cli_json_put_bool(xet_json_t *j, const char *key, int value);
 void xet_cli_json_put_hash(xet_json_t *j, const char *key,
     const xet_hash_t *hash);
 
@@ -383,7 +387,8 @@ int xet_cli_json_get_hash(const json_t *object, const char *key,
  */
 
 
-#define XET_CLI_SHA256_LEN  32
+#define XET_CLI_SHA256_LEN     32
+#define XET_CLI_DIGEST_BUFFER  (1024 * 1024)
 
 
 typedef struct {
@@ -392,6 +397,7 @@ typedef struct {
     EVP_MD_CTX     *sha256;            /* NULL: not wanted */
     uint8_t         chunk[XET_CHUNK_MAX];
     size_t          len;               /* of the open chunk */
+    uint8_t         buffer[XET_CLI_DIGEST_BUFFER];  /* of a stream */
 
     uint64_t        size;
     uint64_t        chunks;

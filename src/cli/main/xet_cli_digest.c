@@ -4,14 +4,10 @@
  */
 
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "xet_cli.h"
-
-
-#define XET_CLI_DIGEST_BUFFER  (1024 * 1024)
 
 
 static void xet_cli_digest_chunk(xet_cli_digest_t *d);
@@ -111,9 +107,8 @@ int
 xet_cli_digest_file(xet_cli_digest_t *d, FILE *file, const char *name,
     int sha256)
 {
-    int       rc;
-    size_t    n;
-    uint8_t  *buffer;
+    int     rc;
+    size_t  n;
 
     rc = xet_cli_digest_begin(d, sha256);
 
@@ -121,23 +116,14 @@ xet_cli_digest_file(xet_cli_digest_t *d, FILE *file, const char *name,
         return rc;
     }
 
-    buffer = malloc(XET_CLI_DIGEST_BUFFER);
+    do {
+        n = fread(d->buffer, 1, XET_CLI_DIGEST_BUFFER, file);
+        xet_cli_digest_feed(d, d->buffer, n);
+    } while (n && !xet_cli_interrupted);
 
-    if (buffer == NULL) {
-        rc = xet_cli_no_memory();
-
-    } else {
-        do {
-            n = fread(buffer, 1, XET_CLI_DIGEST_BUFFER, file);
-            xet_cli_digest_feed(d, buffer, n);
-        } while (n && !xet_cli_interrupted);
-
-        if (ferror(file)) {
-            rc = xet_cli_fail(XET_CLI_ERROR, name, strerror(errno));
-        }
+    if (ferror(file)) {
+        rc = xet_cli_fail_errno(name);
     }
-
-    free(buffer);
 
     xet_cli_digest_end(d);
 
@@ -153,7 +139,7 @@ xet_cli_open(const char *name)
     file = strcmp(name, "-") ? fopen(name, "rb") : stdin;
 
     if (file == NULL) {
-        (void) xet_cli_fail(XET_CLI_ERROR, name, strerror(errno));
+        (void) xet_cli_fail_errno(name);
     }
 
     return file;

@@ -4,6 +4,7 @@
  */
 
 
+#include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <string.h>
@@ -43,6 +44,13 @@ xet_cli_failf(int code, const char *name, const char *fmt, ...)
     funlockfile(stderr);
 
     return code;
+}
+
+
+int
+xet_cli_fail_errno(const char *name)
+{
+    return xet_cli_fail(XET_CLI_ERROR, name, strerror(errno));
 }
 
 

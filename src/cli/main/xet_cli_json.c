@@ -45,6 +45,14 @@ xet_cli_json_put_u64(xet_json_t *j, const char *key, uint64_t value)
 
 
 void
+xet_cli_json_put_bool(xet_json_t *j, const char *key, int value)
+{
+    xet_json_key(j, key);
+    xet_json_bool(j, value);
+}
+
+
+void
 xet_cli_json_put_hash(xet_json_t *j, const char *key, const xet_hash_t *hash)
 {
     char  text[XET_HASH_STR_LEN + 1];

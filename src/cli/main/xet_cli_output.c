@@ -58,8 +58,7 @@ xet_cli_output_create(int folder, const char *target, char **name)
     }
 
     if (fd < 0) {
-        (void) xet_cli_fail(XET_CLI_ERROR, *name ? *name : target,
-                            strerror(errno));
+        (void) xet_cli_fail_errno(*name ? *name : target);
         free(*name);
         *name = NULL;
     }
@@ -72,15 +71,15 @@ int
 xet_cli_output_finish(int fd, const char *name, const char *target, int rc)
 {
     if (rc == XET_CLI_OK && fdatasync(fd) != 0) {
-        rc = xet_cli_fail(XET_CLI_ERROR, name, strerror(errno));
+        rc = xet_cli_fail_errno(name);
     }
 
     if (close(fd) != 0 && rc == XET_CLI_OK) {
-        rc = xet_cli_fail(XET_CLI_ERROR, name, strerror(errno));
+        rc = xet_cli_fail_errno(name);
     }
 
     if (rc == XET_CLI_OK && rename(name, target) != 0) {
-        rc = xet_cli_fail(XET_CLI_ERROR, target, strerror(errno));
+        rc = xet_cli_fail_errno(target);
     }
 
     if (rc != XET_CLI_OK) {
@@ -109,7 +108,7 @@ xet_cli_output_sync(int folder, const char *target)
     /* not every file system syncs folders */
 
     rc = (fd < 0 || (fsync(fd) != 0 && errno != EINVAL))
-         ? xet_cli_fail(XET_CLI_ERROR, target, strerror(errno))
+         ? xet_cli_fail_errno(target)
          : XET_CLI_OK;
 
     if (fd >= 0) {
@@ -248,7 +247,7 @@ xet_cli_output_stream(const char *name)
     fd = open(name, O_WRONLY | O_CLOEXEC);
 
     if (fd < 0 || fstat(fd, &st) != 0) {
-        (void) xet_cli_fail(XET_CLI_ERROR, name, strerror(errno));
+        (void) xet_cli_fail_errno(name);
 
     } else if (S_ISREG(st.st_mode)) {
         (void) xet_cli_fail(XET_CLI_ERROR, name, "is another file than "
@@ -311,7 +310,7 @@ xet_cli_output_write(int fd, const char *name, const uint8_t *data,
         }
 
         if (n < 0 && errno != EINTR) {
-            return xet_cli_fail(XET_CLI_ERROR, name, strerror(errno));
+            return xet_cli_fail_errno(name);
         }
 
         if (n > 0) {

@@ -108,6 +108,26 @@ static int xet_cli_download_verify(xet_cli_fetch_t *f);
 
 
 int
+xet_cli_download_init(xet_cli_download_t *d, const xet_cli_args_t *args,
+    const char *hash)
+{
+    int  rc;
+
+    memset(d, 0, sizeof(xet_cli_download_t));
+
+    d->end = XET_CLI_DOWNLOAD_ALL;
+    d->most = XET_CLI_DOWNLOAD_ALL;
+
+    rc = xet_cli_args_hash(hash, &d->hash);
+
+    return (rc == XET_CLI_OK)
+           ? xet_cli_args_number(args, XET_CLI_OPT_PARALLEL, 1, 64,
+                                 XET_CLI_DOWNLOAD_PARALLEL, &d->parallel)
+           : rc;
+}
+
+
+int
 xet_cli_download(xet_cli_http_t *h, xet_cli_download_t *d)
 {
     int                rc;
@@ -725,7 +745,7 @@ xet_cli_download_chunk(xet_cli_unit_t *u, const xet_cli_chunk_t *chunk,
             memcpy(w->data + (chunk->offset - w->start), raw,
                    chunk->raw_length);
 
-        } else {
+        } else if (d->sink) {
             rc = d->sink(d->ctx, chunk->offset, raw, chunk->raw_length);
         }
     }

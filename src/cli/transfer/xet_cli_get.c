@@ -11,7 +11,6 @@
  */
 
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -108,13 +107,7 @@ xet_cli_get_open(xet_cli_get_t *g)
 
     args = g->args;
 
-    rc = xet_cli_args_hash(args->operands[0], &g->download.hash);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_args_number(args, XET_CLI_OPT_PARALLEL, 1, 64,
-                                 XET_CLI_DOWNLOAD_PARALLEL,
-                                 &g->download.parallel);
-    }
+    rc = xet_cli_download_init(&g->download, args, args->operands[0]);
 
     if (rc == XET_CLI_OK) {
         g->http = xet_cli_http_create(args, &rc);
@@ -139,9 +132,6 @@ xet_cli_get_open(xet_cli_get_t *g)
                 || (args->value[XET_CLI_OPT_OUTPUT]
                     && stat(g->output, &st) == 0 && !S_ISREG(st.st_mode));
 
-    g->download.first = 0;
-    g->download.end = XET_CLI_DOWNLOAD_ALL;
-    g->download.most = XET_CLI_DOWNLOAD_ALL;
     g->download.name = g->output;
 
     /* for the progress bar and as a bound; not every server has this route */
@@ -261,7 +251,7 @@ xet_cli_get_stream(xet_cli_get_t *g)
     rc = xet_cli_download(g->http, d);
 
     if (g->fd != STDOUT_FILENO && close(g->fd) != 0 && rc == XET_CLI_OK) {
-        rc = xet_cli_fail(XET_CLI_ERROR, g->output, strerror(errno));
+        rc = xet_cli_fail_errno(g->output);
     }
 
     return rc;
@@ -322,7 +312,7 @@ xet_cli_get_sink(void *ctx, uint64_t offset, const uint8_t *data, size_t len)
     if (!g->stream
         && lseek(g->fd, (off_t) (offset - g->download.first), SEEK_SET) < 0)
     {
-        return xet_cli_fail(XET_CLI_ERROR, g->output, strerror(errno));
+        return xet_cli_fail_errno(g->output);
     }
 
     return xet_cli_output_write(g->fd, g->output, data,
@@ -353,8 +343,7 @@ xet_cli_get_print(xet_cli_get_t *g)
     xet_cli_json_put_u64(j, "size", size);
     xet_cli_json_put_u64(j, "received_bytes", g->download.received);
 
-    xet_json_key(j, "verified");
-    xet_json_bool(j, !g->ranged);
+    xet_cli_json_put_bool(j, "verified", !g->ranged);
 
     return xet_cli_json_end(&out);
 }

@@ -16,7 +16,6 @@
  */
 
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -129,8 +128,7 @@ xet_cli_get_tree(const xet_cli_args_t *args)
     if (g->root >= 0) {
 
         if (syncfs(g->root) != 0) {
-            rc = xet_cli_worse(rc, xet_cli_fail(XET_CLI_ERROR, g->manifest,
-                                                strerror(errno)));
+            rc = xet_cli_worse(rc, xet_cli_fail_errno(g->manifest));
         }
 
         close(g->root);
@@ -171,7 +169,7 @@ xet_cli_get_tree_open(xet_cli_get_tree_t *g)
     g->root = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (g->root < 0 || fstat(g->root, &st) != 0) {
-        return xet_cli_fail(XET_CLI_ERROR, name, strerror(errno));
+        return xet_cli_fail_errno(name);
     }
 
     g->device = st.st_dev;
@@ -258,7 +256,7 @@ xet_cli_get_tree_line(xet_cli_get_tree_t *g, const char *text, size_t len)
         folder = xet_cli_tree_parent(g->root, g->file.path, 1, &base);
 
         if (folder < 0) {
-            rc = xet_cli_fail(XET_CLI_ERROR, g->file.path, strerror(errno));
+            rc = xet_cli_fail_errno(g->file.path);
 
         } else {
             rc = xet_cli_get_tree_file(g, folder, base);
@@ -294,7 +292,7 @@ xet_cli_get_tree_folder(xet_cli_get_tree_t *g, const char *path)
     fd = xet_cli_tree_parent(g->root, inside, 1, &base);
 
     rc = (fd >= 0) ? XET_CLI_OK
-                   : xet_cli_fail(XET_CLI_ERROR, path, strerror(errno));
+                   : xet_cli_fail_errno(path);
 
     if (fd >= 0) {
         close(fd);
@@ -314,7 +312,7 @@ xet_cli_get_tree_file(xet_cli_get_tree_t *g, int folder, const char *base)
     struct stat  st;
 
     if (fstat(folder, &st) != 0) {
-        return xet_cli_fail(XET_CLI_ERROR, g->file.path, strerror(errno));
+        return xet_cli_fail_errno(g->file.path);
     }
 
     far = (st.st_dev != g->device);
@@ -427,7 +425,7 @@ xet_cli_get_tree_wait(xet_cli_get_tree_t *g)
     f->path = strdup(f->path);
 
     if (folder < 0 || f->path == NULL) {
-        rc = xet_cli_fail(XET_CLI_ERROR, g->file.path, strerror(errno));
+        rc = xet_cli_fail_errno(g->file.path);
 
         if (folder >= 0) {
             close(folder);
@@ -466,7 +464,7 @@ xet_cli_get_tree_name(xet_cli_get_tree_t *g)
     synced = (syncfs(g->root) == 0);
 
     if (!synced) {
-        rc = xet_cli_fail(XET_CLI_ERROR, g->waiting[0].path, strerror(errno));
+        rc = xet_cli_fail_errno(g->waiting[0].path);
     }
 
     for (i = 0; i < g->count; i++) {
@@ -549,7 +547,7 @@ xet_cli_get_tree_mode(const xet_cli_get_tree_t *g, int fd)
         return XET_CLI_OK;
     }
 
-    return xet_cli_fail(XET_CLI_ERROR, g->file.path, strerror(errno));
+    return xet_cli_fail_errno(g->file.path);
 }
 
 
@@ -566,7 +564,7 @@ xet_cli_get_tree_done(const xet_cli_get_tree_t *g,
     xet_cli_json_t   out;
 
     if (folder >= 0 && syncfs(folder) != 0) {
-        return xet_cli_fail(XET_CLI_ERROR, file->path, strerror(errno));
+        return xet_cli_fail_errno(file->path);
     }
 
     if (!g->args->value[XET_CLI_OPT_JSON]) {

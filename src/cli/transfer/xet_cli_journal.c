@@ -383,12 +383,7 @@ xet_cli_journal_make(xet_cli_journal_t *j)
     j->fd = openat(j->folder, j->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW
                                        | O_CLOEXEC, 0600);
 
-    if (j->fd < 0) {
-        xet_cli_journal_close(j, 0);
-        return 0;
-    }
-
-    if (flock(j->fd, LOCK_EX | LOCK_NB) != 0) {
+    if (j->fd < 0 || flock(j->fd, LOCK_EX | LOCK_NB) != 0) {
         xet_cli_journal_close(j, 0);
         return 0;
     }

@@ -123,7 +123,7 @@ xet_cli_part_files(xet_cli_part_t *p)
         }
 
         if (fstat(p->state_fd, &st) != 0) {
-            return xet_cli_fail(XET_CLI_ERROR, p->state, strerror(errno));
+            return xet_cli_fail_errno(p->state);
         }
 
         if (st.st_nlink) {
@@ -167,7 +167,7 @@ xet_cli_part_load(xet_cli_part_t *p, const xet_hash_t *hash)
     memcpy(head + 16, hash->bytes, XET_HASH_LEN);
 
     if (fstat(p->state_fd, &st) != 0) {
-        return xet_cli_fail(XET_CLI_ERROR, p->state, strerror(errno));
+        return xet_cli_fail_errno(p->state);
     }
 
     if (st.st_size == 0) {
@@ -200,7 +200,7 @@ xet_cli_part_load(xet_cli_part_t *p, const xet_hash_t *hash)
         if (lseek(p->state_fd, (off_t) (len - len % XET_CLI_PART_RECORD),
                   SEEK_SET) < 0)
         {
-            rc = xet_cli_fail(XET_CLI_ERROR, p->state, strerror(errno));
+            rc = xet_cli_fail_errno(p->state);
         }
     }
 
@@ -279,7 +279,7 @@ xet_cli_part_reset(xet_cli_part_t *p, const xet_hash_t *hash)
     if (ftruncate(p->state_fd, 0) != 0 || ftruncate(p->part_fd, 0) != 0
         || lseek(p->state_fd, 0, SEEK_SET) < 0)
     {
-        return xet_cli_fail(XET_CLI_ERROR, p->state, strerror(errno));
+        return xet_cli_fail_errno(p->state);
     }
 
     memset(p->records, 0, XET_CLI_PART_RECORD);
@@ -335,7 +335,7 @@ xet_cli_part_sink(void *ctx, uint64_t offset, const uint8_t *data, size_t len)
         n = pwrite(p->part_fd, data, len, (off_t) offset);
 
         if (n < 0 && errno != EINTR) {
-            return xet_cli_fail(XET_CLI_ERROR, p->part, strerror(errno));
+            return xet_cli_fail_errno(p->part);
         }
 
         if (n > 0) {
@@ -422,7 +422,7 @@ xet_cli_part_complete(xet_cli_part_t *p, uint64_t size)
     if (ftruncate(p->part_fd, (off_t) size) != 0
         || fdatasync(p->part_fd) != 0)
     {
-        return xet_cli_fail(XET_CLI_ERROR, p->part, strerror(errno));
+        return xet_cli_fail_errno(p->part);
     }
 
     target = strdup(p->target);
@@ -452,7 +452,7 @@ xet_cli_part_ready(xet_cli_part_t *p, uint64_t size)
     }
 
     if (ftruncate(p->part_fd, (off_t) size) != 0) {
-        return xet_cli_fail(XET_CLI_ERROR, p->part, strerror(errno));
+        return xet_cli_fail_errno(p->part);
     }
 
     /* many parts may wait for their names */
@@ -474,7 +474,7 @@ int
 xet_cli_part_name(xet_cli_part_t *p)
 {
     if (renameat(p->folder, p->part, p->folder, p->target) != 0) {
-        return xet_cli_fail(XET_CLI_ERROR, p->target, strerror(errno));
+        return xet_cli_fail_errno(p->target);
     }
 
     unlinkat(p->folder, p->state, 0);

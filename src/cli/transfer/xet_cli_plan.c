@@ -226,24 +226,18 @@ static const char *
 xet_cli_plan_range(xet_cli_plan_t *plan, const xet_hash_t *xorb,
     const json_t *chunks, const json_t *bytes, const char *url)
 {
-    size_t            n;
     uint64_t          start, end;
     xet_cli_range_t  *range;
 
-    n = plan->nranges;
+    range = xet_cli_grow(plan->ranges, plan->nranges, &plan->ranges_room,
+                         sizeof(xet_cli_range_t));
 
-    if ((n & (n - 1)) == 0) {
-        range = realloc(plan->ranges,
-                        (n ? 2 * n : 1) * sizeof(xet_cli_range_t));
-
-        if (range == NULL) {
-            return xet_cli_plan_memory;
-        }
-
-        plan->ranges = range;
+    if (range == NULL) {
+        return xet_cli_plan_memory;
     }
 
-    range = &plan->ranges[n];
+    plan->ranges = range;
+    range += plan->nranges;
 
     if (!xet_cli_plan_span(chunks, XET_XORB_CHUNKS_MAX, &start, &end)
         || start >= end)
@@ -278,21 +272,16 @@ xet_cli_plan_range(xet_cli_plan_t *plan, const xet_hash_t *xorb,
 static const char *
 xet_cli_plan_url(xet_cli_plan_t *plan, const char *url)
 {
-    size_t   n;
-    char    *copy, **urls;
+    char  *copy, **urls;
 
-    n = plan->nurls;
+    urls = xet_cli_grow(plan->urls, plan->nurls, &plan->urls_room,
+                        sizeof(char *));
 
-    if ((n & (n - 1)) == 0) {
-        urls = realloc(plan->urls, (n ? 2 * n : 1) * sizeof(char *));
-
-        if (urls == NULL) {
-            return NULL;
-        }
-
-        plan->urls = urls;
+    if (urls == NULL) {
+        return NULL;
     }
 
+    plan->urls = urls;
     copy = strdup(url);
 
     if (copy) {

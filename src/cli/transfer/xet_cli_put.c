@@ -318,8 +318,7 @@ xet_cli_put_print(xet_cli_put_t *p, const xet_cli_file_t *file)
     xet_cli_json_put_u64(j, "deduplicated_bytes", known);
 
     if (file->executable) {
-        xet_json_key(j, "executable");
-        xet_json_bool(j, 1);
+        xet_cli_json_put_bool(j, "executable", 1);
     }
 
     return xet_cli_json_end(&out);

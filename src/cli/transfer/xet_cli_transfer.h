@@ -251,8 +251,10 @@ typedef struct {
     xet_cli_range_t  *ranges;          /* by xorb and first chunk; each has a
                                           term */
     size_t            nranges;
+    size_t            ranges_room;
     char            **urls;            /* one for each entry */
     size_t            nurls;
+    size_t            urls_room;
     unsigned          large:1;         /* refused, and only for its size */
 } xet_cli_plan_t;
 
@@ -455,7 +457,8 @@ typedef struct {
 
     /*
      * Takes bytes of the file, in order only if ordered is set.  They are
-     * whole chunks: some bytes may lie before first or behind end.
+     * whole chunks: some bytes may lie before first or behind end.  NULL: the
+     * bytes are dropped.
      * XET_CLI_OK, or the exit code to end with, reported by the sink.
      */
     int                  (*sink)(void *ctx, uint64_t offset,
@@ -478,6 +481,13 @@ typedef struct {
                                           reported */
 } xet_cli_download_t;
 
+
+/*
+ * Zeroes *d and sets it up for a whole file, by its hash string and the options
+ * of the verb.  XET_CLI_OK, or XET_CLI_USAGE, reported.
+ */
+int xet_cli_download_init(xet_cli_download_t *d, const xet_cli_args_t *args,
+    const char *hash);
 
 /*
  * Downloads a file or a part of it, as *d says, and verifies the hash of a

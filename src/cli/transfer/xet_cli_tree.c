@@ -43,7 +43,7 @@ xet_cli_tree_read(xet_cli_tree_t *t, const char *name)
     fd = (t->root < 0) ? -1 : openat(t->root, ".", XET_CLI_TREE_OPEN);
 
     if (fd < 0) {
-        return xet_cli_fail(XET_CLI_ERROR, name, strerror(errno));
+        return xet_cli_fail_errno(name);
     }
 
     return xet_cli_tree_folder(t, fd, "", 0);
@@ -84,8 +84,7 @@ xet_cli_tree_folder(xet_cli_tree_t *t, int fd, const char *path,
     n = scandirat(fd, ".", &names, xet_cli_tree_filter, xet_cli_tree_order);
 
     if (n < 0) {
-        rc = xet_cli_fail(XET_CLI_ERROR, *path ? path : ".",
-                          strerror(errno));
+        rc = xet_cli_fail_errno(*path ? path : ".");
         close(fd);
         return rc;
     }
@@ -145,7 +144,7 @@ xet_cli_tree_name(xet_cli_tree_t *t, int fd, const char *path,
     rc = XET_CLI_OK;
 
     if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
-        rc = xet_cli_fail(XET_CLI_ERROR, full, strerror(errno));
+        rc = xet_cli_fail_errno(full);
 
     } else if (!xet_cli_text_valid(name, strlen(name))) {
         rc = xet_cli_fail(XET_CLI_ERROR, full, "is left out: its name is no "
@@ -158,7 +157,7 @@ xet_cli_tree_name(xet_cli_tree_t *t, int fd, const char *path,
         folder = openat(fd, name, XET_CLI_TREE_OPEN);
 
         rc = (folder < 0)
-             ? xet_cli_fail(XET_CLI_ERROR, full, strerror(errno))
+             ? xet_cli_fail_errno(full)
              : xet_cli_tree_folder(t, folder, full, depth + 1);
 
     } else if (S_ISREG(st.st_mode)) {
@@ -225,7 +224,7 @@ xet_cli_tree_open(const xet_cli_tree_t *t, const char *path, int *executable)
     }
 
     if (fd < 0 || fstat(fd, &st) != 0) {
-        (void) xet_cli_fail(XET_CLI_ERROR, path, strerror(errno));
+        (void) xet_cli_fail_errno(path);
 
     } else if (!S_ISREG(st.st_mode)) {
         (void) xet_cli_fail(XET_CLI_ERROR, path, "is no file any more");

@@ -10,7 +10,6 @@
  */
 
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,7 +132,7 @@ xet_cli_info_any(xet_cli_info_t *in, const char *name)
     rc = xet_cli_info_local(in);
 
     if (ferror(in->file)) {
-        rc = xet_cli_fail(XET_CLI_ERROR, name, strerror(errno));
+        rc = xet_cli_fail_errno(name);
     }
 
     xet_cli_close(in->file);
@@ -649,8 +648,7 @@ xet_cli_info_end(xet_cli_info_t *in, xet_status_t status)
     int  rc;
 
     if (in->json) {
-        xet_json_key(in->j, "ok");
-        xet_json_bool(in->j, status == XET_OK);
+        xet_cli_json_put_bool(in->j, "ok", status == XET_OK);
 
         rc = xet_cli_json_end(&in->out);
 

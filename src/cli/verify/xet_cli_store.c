@@ -85,7 +85,7 @@ xet_cli_verify_store(const xet_cli_args_t *args)
     xet_cli_store_identity(s.folder, s.identity);
 
     if (stat(s.folder, &st) != 0) {
-        return xet_cli_fail(XET_CLI_ERROR, s.folder, strerror(errno));
+        return xet_cli_fail_errno(s.folder);
     }
 
     pg = xet_cli_pg_open(args, &rc);
@@ -294,7 +294,7 @@ xet_cli_verify_threads(xet_cli_store_t *s, xet_cli_pg_t *pg, uint64_t n)
         errno = pthread_create(&threads[i], NULL, xet_cli_verify_thread, s);
 
         if (errno) {
-            rc = xet_cli_fail(XET_CLI_ERROR, "threads", strerror(errno));
+            rc = xet_cli_fail_errno("threads");
             break;
         }
     }

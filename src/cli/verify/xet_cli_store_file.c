@@ -6,7 +6,6 @@
  */
 
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -85,7 +85,7 @@ xet_cli_orphans_folder(xet_cli_store_t *s, xet_cli_pg_t *pg, unsigned number)
     rc = XET_CLI_OK;
 
     if (dir == NULL) {
-        rc = xet_cli_fail(XET_CLI_ERROR, folder, strerror(errno));
+        rc = xet_cli_fail_errno(folder);
     }
 
     while (dir && rc == XET_CLI_OK && (entry = readdir(dir)) != NULL) {
@@ -219,7 +219,7 @@ xet_cli_orphans_remove(xet_cli_store_t *s, xet_cli_pg_t *pg,
     }
 
     if (rename(path, aside) != 0) {
-        rc = xet_cli_fail(XET_CLI_ERROR, path, strerror(errno));
+        rc = xet_cli_fail_errno(path);
         goto done;
     }
 
@@ -233,7 +233,7 @@ xet_cli_orphans_remove(xet_cli_store_t *s, xet_cli_pg_t *pg,
     if (rc != XET_CLI_OK || known || !xet_cli_orphans_old(aside, s->known)) {
 
         if (link(aside, path) != 0 && errno != EEXIST) {
-            rc = xet_cli_fail(XET_CLI_ERROR, aside, strerror(errno));
+            rc = xet_cli_fail_errno(aside);
             goto done;
         }
 
@@ -242,7 +242,7 @@ xet_cli_orphans_remove(xet_cli_store_t *s, xet_cli_pg_t *pg,
     }
 
     if (unlink(aside) != 0) {
-        rc = xet_cli_fail(XET_CLI_ERROR, aside, strerror(errno));
+        rc = xet_cli_fail_errno(aside);
         goto done;
     }
 

@@ -114,7 +114,7 @@ xet_cli_store_xorb_size(xet_cli_checker_t *c, const xet_cli_job_t *job,
     struct stat  st;
 
     if (fstat(fd, &st) != 0) {
-        return xet_cli_fail(XET_CLI_ERROR, "fstat", strerror(errno));
+        return xet_cli_fail_errno("fstat");
     }
 
     if ((uint64_t) st.st_size != job->stored_size) {

@@ -13,8 +13,6 @@
 
 static int xet_cli_verify_file(const xet_cli_args_t *args, xet_cli_http_t *h,
     const char *name);
-static int xet_cli_verify_sink(void *ctx, uint64_t offset,
-    const uint8_t *data, size_t len);
 
 
 int
@@ -55,22 +53,13 @@ xet_cli_verify_file(const xet_cli_args_t *args, xet_cli_http_t *h,
     xet_cli_json_t       out;
     xet_cli_download_t   d;
 
-    memset(&d, 0, sizeof(d));
-
-    rc = xet_cli_args_hash(name, &d.hash);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_args_number(args, XET_CLI_OPT_PARALLEL, 1, 64,
-                                 XET_CLI_DOWNLOAD_PARALLEL, &d.parallel);
-    }
+    rc = xet_cli_download_init(&d, args, name);
 
     if (rc != XET_CLI_OK) {
         return rc;
     }
 
-    d.end = XET_CLI_DOWNLOAD_ALL;
-    d.most = XET_CLI_DOWNLOAD_ALL;
-    d.sink = xet_cli_verify_sink;
+    /* without a sink: bytes are dropped when they were decoded and hashed */
 
     size = 0;
 
@@ -99,18 +88,7 @@ xet_cli_verify_file(const xet_cli_args_t *args, xet_cli_http_t *h,
     xet_cli_json_put_hash(j, "hash", &d.hash);
     xet_cli_json_put_u64(j, "size", d.size);
     xet_cli_json_put_u64(j, "chunks", d.chunks);
-    xet_json_key(j, "ok");
-    xet_json_bool(j, 1);
+    xet_cli_json_put_bool(j, "ok", 1);
 
     return xet_cli_json_end(&out);
-}
-
-
-/* Drops the bytes: they were decoded and hashed before. */
-
-static int
-xet_cli_verify_sink(void *ctx, uint64_t offset, const uint8_t *data,
-    size_t len)
-{
-    return XET_CLI_OK;
 }
