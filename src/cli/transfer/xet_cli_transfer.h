@@ -42,22 +42,6 @@ typedef struct xet_cli_http_s     xet_cli_http_t;
 typedef struct xet_cli_request_s  xet_cli_request_t;
 
 
-/* What all requests of a command have in common. */
-
-struct xet_cli_http_s {
-    CURLM              *multi;
-    char               *endpoint;
-    const char         *cacert;
-    const char         *token_file;
-    const char         *token;
-    unsigned            insecure:1;    /* tokens may be sent without TLS */
-    unsigned            retries;
-    unsigned            active;        /* in libcurl or waiting */
-    unsigned            seed;
-    xet_cli_request_t  *waiting;
-};
-
-
 struct xet_cli_request_s {
 
     /* set by the caller, who zeroes the other members */
@@ -108,25 +92,6 @@ struct xet_cli_request_s {
 
 
 /*
- * Makes the libcurl handle of a request, with all options set.  XET_CLI_OK, or
- * XET_CLI_ERROR with the reason in r->error; no reason: there is no memory.
- */
-int xet_cli_request_easy(xet_cli_request_t *r);
-
-/*
- * Whether the answer was a redirection, so that the request must be sent again,
- * to the place that it now has.
- */
-int xet_cli_request_redirect(xet_cli_request_t *r);
-
-/* Forgets redirections: the next attempt is sent to r->url. */
-void xet_cli_request_origin(xet_cli_request_t *r);
-
-/* Whether a token has only printable ASCII characters and no blanks. */
-int xet_cli_request_token_ok(const char *token);
-
-
-/*
  * HTTP, by libcurl: many requests at a time, one thread.
  *
  * The caller owns a request.  It must stay in its place until its done handler
@@ -150,6 +115,9 @@ typedef int (*xet_cli_operand_pt)(const xet_cli_args_t *args,
  * have an endpoint or --url.  NULL on an error, reported; *rc is the exit code.
  */
 xet_cli_http_t *xet_cli_http_create(const xet_cli_args_t *args, int *rc);
+
+/* Whether a token has only printable ASCII characters and no blanks. */
+int xet_cli_request_token_ok(const char *token);
 
 /* All requests have been freed. */
 void xet_cli_http_destroy(xet_cli_http_t *h);
