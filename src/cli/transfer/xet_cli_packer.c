@@ -37,7 +37,6 @@ typedef struct {
 
 static int xet_cli_packer_open(xet_cli_packer_t *p);
 static void xet_cli_packer_seed(uint64_t *seed);
-static void xet_cli_packer_close(xet_cli_packer_t *p);
 static int xet_cli_packer_add(xet_cli_packer_t *p, const char *name,
     int executable);
 static int xet_cli_packer_stream(xet_cli_packer_t *p, FILE *in);
@@ -73,7 +72,7 @@ void
 xet_cli_packer_free(xet_cli_packer_t *p)
 {
     xet_cli_packer_clear(p);
-    xet_cli_packer_close(p);
+    xet_ingest_destroy(p->core);
 
     EVP_MD_CTX_free(p->sha256);
 
@@ -143,14 +142,6 @@ xet_cli_packer_seed(uint64_t *seed)
     for (i = 0; i < XET_KNOWN_SEED; i++) {
         seed[i] = (xet_cli_now() + i) * UINT64_C(0x9e3779b97f4a7c15);
     }
-}
-
-
-static void
-xet_cli_packer_close(xet_cli_packer_t *p)
-{
-    xet_ingest_destroy(p->core);
-    p->core = NULL;
 }
 
 
@@ -549,7 +540,8 @@ xet_cli_packer_commit(xet_cli_packer_t *p)
     /* the core still knows the xorbs that the upload has forgotten */
 
     if (p->upload->refused) {
-        xet_cli_packer_close(p);
+        xet_ingest_destroy(p->core);
+        p->core = NULL;
     }
 
     return rc;

@@ -121,9 +121,6 @@ typedef struct {
 #define XET_CLI_STORE_BUFFER  (1024 * 1024)
 
 
-/* "xet verify --store", with all its threads; the exit code. */
-int xet_cli_verify_store(const xet_cli_args_t *args);
-
 /*
  * Check one xorb, or one file.  XET_CLI_OK, also with faults, which they print;
  * or the exit code of what prevents the check, reported.
