@@ -37,7 +37,6 @@ typedef struct {
 static int xet_cli_get_open(xet_cli_get_t *g);
 static int xet_cli_get_range(xet_cli_get_t *g, const char *text);
 static int xet_cli_get_whole(xet_cli_get_t *g);
-static int xet_cli_get_stream(xet_cli_get_t *g);
 static int xet_cli_get_bytes(xet_cli_get_t *g);
 static int xet_cli_get_sink(void *ctx, uint64_t offset, const uint8_t *data,
     size_t len);
@@ -74,15 +73,8 @@ xet_cli_get(const xet_cli_args_t *args)
                                g->ranged ? g->download.end - g->download.first
                                          : g->size);
 
-        if (g->stream) {
-            rc = xet_cli_get_stream(g);
-
-        } else if (g->ranged) {
-            rc = xet_cli_get_bytes(g);
-
-        } else {
-            rc = xet_cli_get_whole(g);
-        }
+        rc = (g->stream || g->ranged) ? xet_cli_get_bytes(g)
+                                      : xet_cli_get_whole(g);
 
         xet_cli_progress_end();
     }
@@ -225,38 +217,7 @@ xet_cli_get_whole(xet_cli_get_t *g)
 }
 
 
-static int
-xet_cli_get_stream(xet_cli_get_t *g)
-{
-    int                  rc;
-    xet_cli_download_t  *d;
-
-    d = &g->download;
-
-    if (strcmp(g->output, "-") == 0) {
-        g->fd = STDOUT_FILENO;
-
-    } else {
-        g->fd = xet_cli_output_stream(g->output);
-
-        if (g->fd < 0) {
-            return XET_CLI_ERROR;
-        }
-    }
-
-    d->ordered = 1;
-    d->sink = xet_cli_get_sink;
-    d->ctx = g;
-
-    rc = xet_cli_download(g->http, d);
-
-    if (g->fd != STDOUT_FILENO && close(g->fd) != 0 && rc == XET_CLI_OK) {
-        rc = xet_cli_fail_errno(g->output);
-    }
-
-    return rc;
-}
-
+/* Writes to a stream, or a range to a file. */
 
 static int
 xet_cli_get_bytes(xet_cli_get_t *g)
@@ -266,20 +227,37 @@ xet_cli_get_bytes(xet_cli_get_t *g)
     xet_cli_download_t  *d;
 
     d = &g->download;
+    part = NULL;
 
-    g->fd = xet_cli_output_create(AT_FDCWD, g->output, &part);
+    if (!g->stream) {
+        g->fd = xet_cli_output_create(AT_FDCWD, g->output, &part);
+
+    } else if (strcmp(g->output, "-") == 0) {
+        g->fd = STDOUT_FILENO;
+
+    } else {
+        g->fd = xet_cli_output_stream(g->output);
+    }
 
     if (g->fd < 0) {
         return XET_CLI_ERROR;
     }
 
+    d->ordered = g->stream;
     d->sink = xet_cli_get_sink;
     d->ctx = g;
 
     rc = xet_cli_download(g->http, d);
-    rc = xet_cli_output_finish(g->fd, part, g->output, rc);
 
-    free(part);
+    if (part) {
+        rc = xet_cli_output_finish(g->fd, part, g->output, rc);
+        free(part);
+
+    } else if (g->fd != STDOUT_FILENO && close(g->fd) != 0
+               && rc == XET_CLI_OK)
+    {
+        rc = xet_cli_fail_errno(g->output);
+    }
 
     return rc;
 }

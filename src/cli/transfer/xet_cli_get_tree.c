@@ -471,7 +471,7 @@ xet_cli_get_tree_name(xet_cli_get_tree_t *g)
         f = &g->waiting[i];
         folder = f->part.folder;
 
-        one = synced ? xet_cli_part_name(&f->part) : XET_CLI_ERROR;
+        one = synced ? xet_cli_part_name(&f->part, 0) : XET_CLI_ERROR;
 
         if (one == XET_CLI_OK) {
             one = xet_cli_get_tree_done(g, f, -1);

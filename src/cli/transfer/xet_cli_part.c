@@ -416,27 +416,13 @@ xet_cli_part_kept(void *ctx, xet_cli_chunk_t *chunk)
 int
 xet_cli_part_complete(xet_cli_part_t *p, uint64_t size)
 {
-    int    rc, folder;
-    char  *target;
-
     if (ftruncate(p->part_fd, (off_t) size) != 0
         || fdatasync(p->part_fd) != 0)
     {
         return xet_cli_fail_errno(p->part);
     }
 
-    target = strdup(p->target);
-    folder = p->folder;
-
-    rc = target ? xet_cli_part_name(p) : xet_cli_no_memory();
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_output_sync(folder, target);
-    }
-
-    free(target);
-
-    return rc;
+    return xet_cli_part_name(p, 1);
 }
 
 
@@ -471,18 +457,22 @@ xet_cli_part_ready(xet_cli_part_t *p, uint64_t size)
 
 
 int
-xet_cli_part_name(xet_cli_part_t *p)
+xet_cli_part_name(xet_cli_part_t *p, int sync)
 {
+    int  rc;
+
     if (renameat(p->folder, p->part, p->folder, p->target) != 0) {
         return xet_cli_fail_errno(p->target);
     }
 
     unlinkat(p->folder, p->state, 0);
 
+    rc = sync ? xet_cli_output_sync(p->folder, p->target) : XET_CLI_OK;
+
     p->len = 0;
     xet_cli_part_close(p);
 
-    return XET_CLI_OK;
+    return rc;
 }
 
 

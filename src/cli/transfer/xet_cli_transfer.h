@@ -530,10 +530,10 @@ int xet_cli_part_download(xet_cli_part_t *p, xet_cli_http_t *h,
  * End a download.  xet_cli_part_complete() cuts the part to size bytes, renames
  * it to the target and removes the state, durably.
  *
- * xet_cli_part_ready() and xet_cli_part_name() do the same in two steps, and
- * sync nothing: the first cuts the part, and the second, after the caller has
- * synced the part, renames it.  A part that gets no name after the first step
- * is resumed by the next download.
+ * xet_cli_part_ready() and xet_cli_part_name() do the same in two steps: the
+ * first cuts the part, and syncs nothing; the second, after the caller has
+ * synced the part, renames it, and with sync syncs its folder.  A part that
+ * gets no name after the first step is resumed by the next download.
  *
  * All three return XET_CLI_OK, or XET_CLI_ERROR, reported: then the caller
  * still calls xet_cli_part_stop(), which removes both files.  With keep it
@@ -541,7 +541,7 @@ int xet_cli_part_download(xet_cli_part_t *p, xet_cli_http_t *h,
  */
 int xet_cli_part_complete(xet_cli_part_t *p, uint64_t size);
 int xet_cli_part_ready(xet_cli_part_t *p, uint64_t size);
-int xet_cli_part_name(xet_cli_part_t *p);
+int xet_cli_part_name(xet_cli_part_t *p, int sync);
 void xet_cli_part_stop(xet_cli_part_t *p, int keep);
 
 

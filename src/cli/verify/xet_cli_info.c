@@ -1,12 +1,13 @@
 
 /*
- * xet info: what something is, and whether it is right.
+ * xet info: what something is, and whether it is right; and xet hash: the hash
+ * and the size of a file.
  *
- * An operand that is a local file is read here.  A file that begins with the
- * tag of a shard is a shard; a file that begins with the header of a chunk, or
- * whose name ends in a hash, is a xorb; any other is a file to be put.  A hash
- * that is not the name of a local file is asked for on the server, as a file
- * and then as a xorb.
+ * An operand of xet info that is a local file is read here.  A file that
+ * begins with the tag of a shard is a shard; a file that begins with the
+ * header of a chunk, or whose name ends in a hash, is a xorb; any other is a
+ * file to be put.  A hash that is not the name of a local file is asked for on
+ * the server, as a file and then as a xorb.
  */
 
 
@@ -52,6 +53,8 @@ typedef struct {
 } xet_cli_info_plan_t;
 
 
+static int xet_cli_hash_file(xet_cli_digest_t *d, const char *name,
+    int json);
 static int xet_cli_info_any(xet_cli_info_t *in, const char *name);
 static int xet_cli_info_local(xet_cli_info_t *in);
 static int xet_cli_info_read(xet_cli_info_t *in);
@@ -78,6 +81,75 @@ static void xet_cli_info_u64(xet_cli_info_t *in, const char *key,
 static void xet_cli_info_hash(xet_cli_info_t *in, const char *key,
     const xet_hash_t *hash);
 static int xet_cli_info_end(xet_cli_info_t *in, xet_status_t status);
+
+
+int
+xet_cli_hash(const xet_cli_args_t *args)
+{
+    int                i, rc;
+    xet_cli_digest_t  *d;
+
+    d = malloc(sizeof(xet_cli_digest_t));
+
+    if (d == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    rc = XET_CLI_OK;
+
+    for (i = 0; i < args->count && rc < XET_CLI_INTERRUPTED; i++) {
+        rc = xet_cli_worse(rc, xet_cli_hash_file(d, args->operands[i],
+                                           args->value[XET_CLI_OPT_JSON]
+                                           != NULL));
+    }
+
+    free(d);
+
+    return rc;
+}
+
+
+static int
+xet_cli_hash_file(xet_cli_digest_t *d, const char *name, int json)
+{
+    int              rc;
+    char             text[XET_HASH_STR_LEN + 1];
+    FILE            *file;
+    xet_json_t      *j;
+    xet_cli_json_t   out;
+
+    file = xet_cli_open(name);
+
+    if (file == NULL) {
+        return XET_CLI_ERROR;
+    }
+
+    rc = xet_cli_digest_file(d, file, name, 0);
+
+    xet_cli_close(file);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    if (!json) {
+        printf("%s %llu ", xet_cli_hash_string(&d->hash, text),
+               (unsigned long long) d->size);
+        xet_cli_text_print(stdout, name);
+        putchar('\n');
+
+        return xet_cli_flush();
+    }
+
+    j = xet_cli_json_begin(&out);
+
+    xet_cli_json_put_string(j, "file", name);
+    xet_cli_json_put_hash(j, "hash", &d->hash);
+    xet_cli_json_put_u64(j, "size", d->size);
+    xet_cli_json_put_u64(j, "chunks", d->chunks);
+
+    return xet_cli_json_end(&out);
+}
 
 
 int
