@@ -107,7 +107,7 @@ UNIT_SRCS :=	$(sort $(wildcard t/unit/*/test_*.c))
 FUZZ_SRCS :=	$(sort $(wildcard t/fuzz/fuzz_*.c))
 BENCH_SRCS :=	$(sort $(shell grep -lw '^main' t/bench/bench_*.c 2>/dev/null))
 TOOL_SRCS :=	$(sort $(shell grep -lw '^main' t/tools/*.c 2>/dev/null))
-CLI_SRCS :=	$(sort $(wildcard src/cli/*.c src/ztensor/cli/*.c))
+CLI_SRCS :=	$(sort $(wildcard src/cli/*/*.c src/ztensor/cli/*.c))
 
 UNIT_BINS :=	$(UNIT_SRCS:t/unit/%.c=$(BUILD)/unit/%)
 REPLAY_BINS :=	$(FUZZ_SRCS:t/fuzz/%.c=$(BUILD)/fuzz-replay/%)
@@ -127,7 +127,7 @@ CHECKED =	-fsanitize=address,undefined -fno-sanitize-recover=all \
 HOST_CFLAGS =	-std=c99 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 $(WARN) \
 		$(CORE_INCS) -It/unit -It/tools
 CLI_LIBS =	-lcurl -ljansson -lpq
-CLI_INCS :=	-Isrc/cli -Isrc/ztensor/cli \
+CLI_INCS :=	$(sort $(dir $(CLI_SRCS:%=-I%))) \
 		$(shell pkg-config --cflags libpq 2>/dev/null)
 
 # V=1 shows the commands

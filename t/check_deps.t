@@ -68,7 +68,11 @@ for ([ 'src/core/hash/xet_merkle.h', '#include "xet_subtree.h"',
 	[ 'src/core/xorb/xet_xorb.h', '#include <ngx_core.h>',
 		qr/the core includes nginx or libpq:/ ],
 	[ 'src/core/base/xet_buf.c', '#include <lz4frame.h>',
-		qr/the base of the core uses more than the C library:/ ])
+		qr/the base of the core uses more than the C library:/ ],
+	[ 'src/cli/transfer/xet_cli_http.c', '#include "xet_cli_admin.h"',
+		qr/an arrow up.*xet_cli_http includes .*xet_cli_admin/s ],
+	[ 'src/cli/admin/xet_cli_repo.c', 'PQfinish(conn);',
+		qr/libpq is called outside of pg:/ ])
 {
 	my ($file, $line, $says) = @$_;
 

@@ -23,12 +23,7 @@
 
 #include <openssl/evp.h>
 
-#include "xet_cli_digest.h"
-#include "xet_cli_http.h"
-#include "xet_cli_json.h"
-#include "xet_cli_output.h"
-#include "xet_cli_progress.h"
-#include "xet_cli_text.h"
+#include "xet_cli_transfer.h"
 
 
 #define XET_CLI_ZT_PAGE    "1000"      /* objects */
@@ -129,11 +124,7 @@ xet_cli_zt(const xet_cli_args_t *args)
         return rc;
     }
 
-    rc = xet_cli_http_endpoint(z.http);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_zt_run(&z, verb);
-    }
+    rc = xet_cli_zt_run(&z, verb);
 
     xet_cli_http_destroy(z.http);
 

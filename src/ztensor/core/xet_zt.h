@@ -441,6 +441,13 @@ void xet_zt_marks_end(xet_zt_marks_t *m, const xet_zt_info_t *info);
 
 void xet_zt_marks_destroy(xet_zt_marks_t *m);
 
+/*
+ * Compares two names in an order, XET_ZT_ORDER_*: less than 0, 0, or more where
+ * a comes before b, is b, or comes behind b.
+ */
+int xet_zt_order(unsigned order, const xet_zt_text_t *a,
+    const xet_zt_text_t *b);
+
 
 /* The record of a file: what its check and the saved verdict on it share. */
 

@@ -1,0 +1,85 @@
+
+/*
+ * Administration: the database.
+ */
+
+#ifndef _XET_CLI_ADMIN_H_INCLUDED_
+#define _XET_CLI_ADMIN_H_INCLUDED_
+
+
+#include "xet_cli_transfer.h"
+
+
+/*
+ * PostgreSQL for the verbs of administration: one session, statements one
+ * after the other, rows one at a time.  Only xet_cli_pg.c calls libpq.
+ */
+
+
+typedef struct xet_cli_pg_s  xet_cli_pg_t;
+typedef struct pg_result     xet_cli_pg_row_t;
+
+
+/* A parameter: a text, or with a len a bytea; null if value is NULL. */
+
+typedef struct {
+    const void   *value;
+    size_t        len;
+} xet_cli_pg_param_t;
+
+
+/*
+ * Takes a row, which is freed afterwards.  XET_CLI_OK, or an exit code that
+ * ends the statement, reported by the handler.
+ */
+typedef int (*xet_cli_pg_row_pt)(void *ctx, const xet_cli_pg_row_t *row);
+
+
+/*
+ * Connects as --postgres or XET_POSTGRES says.  NULL on an error, reported;
+ * *rc is the exit code.
+ */
+xet_cli_pg_t *xet_cli_pg_open(const xet_cli_args_t *args, int *rc);
+void xet_cli_pg_close(xet_cli_pg_t *pg);
+
+/*
+ * Runs one statement with n parameters, 8 at most, and calls row for each of
+ * its rows; with NULL they are dropped.  XET_CLI_OK, what row returned,
+ * XET_CLI_INTERRUPTED after a signal, or XET_CLI_ERROR, reported.
+ */
+int xet_cli_pg_query(xet_cli_pg_t *pg, const char *sql,
+    const xet_cli_pg_param_t *params, int n, xet_cli_pg_row_pt row,
+    void *ctx);
+
+/*
+ * Sets *number to the integer or boolean that a statement returns; without a
+ * row it stays as it is.  Returns what xet_cli_pg_query() returns.
+ */
+int xet_cli_pg_number(xet_cli_pg_t *pg, const char *sql,
+    const xet_cli_pg_param_t *params, int n, uint64_t *number);
+
+/*
+ * Runs any number of statements without parameters; their rows are dropped.
+ * Returns what xet_cli_pg_query() returns.
+ */
+int xet_cli_pg_exec(xet_cli_pg_t *pg, const char *sql);
+
+
+/*
+ * Read a column of a row, counted from 0.  The function must fit the type that
+ * the column has in the statement.  Text and bytes are not copied.
+ */
+
+int xet_cli_pg_null(const xet_cli_pg_row_t *row, int column);
+uint64_t xet_cli_pg_u64(const xet_cli_pg_row_t *row, int column);  /* int */
+int xet_cli_pg_bool(const xet_cli_pg_row_t *row, int column);
+const char *xet_cli_pg_text(const xet_cli_pg_row_t *row, int column);
+const uint8_t *xet_cli_pg_bytes(const xet_cli_pg_row_t *row, int column,
+    size_t *len);
+
+/* Copies a hash; 0 if the column does not have 32 bytes, else 1. */
+int xet_cli_pg_hash(const xet_cli_pg_row_t *row, int column,
+    xet_hash_t *hash);
+
+
+#endif /* _XET_CLI_ADMIN_H_INCLUDED_ */

@@ -1,0 +1,412 @@
+
+/*
+ * xet migrate: brings a database to the schema of this version.
+ *
+ * What is applied, and when, is said and decided in migrate.sql, a file of the
+ * folder of the migrations.
+ */
+
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <openssl/evp.h>
+
+#include "xet_cli_admin.h"
+
+
+#define XET_CLI_MIGRATE_MAX  (16 * 1024 * 1024)   /* bytes of a file */
+
+
+typedef struct {
+    xet_cli_pg_t    *pg;
+    const char      *folder;
+    int              json;
+    struct dirent  **entries;
+    int              n;
+    unsigned long    newest;
+} xet_cli_migrate_t;
+
+
+static char *xet_cli_migrate_folder(const xet_cli_args_t *args);
+static int xet_cli_migrate_list(xet_cli_migrate_t *m);
+static int xet_cli_migrate_order(const struct dirent **a,
+    const struct dirent **b);
+static int xet_cli_migrate_filter(const struct dirent *entry);
+static int xet_cli_migrate_begin(xet_cli_migrate_t *m);
+static int xet_cli_migrate_newer(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name);
+static char *xet_cli_migrate_read(xet_cli_migrate_t *m, const char *name,
+    char *sum);
+static int xet_cli_migrate_state(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_migrate_apply(xet_cli_migrate_t *m, const char *name,
+    const char *text, const xet_cli_pg_param_t *params);
+
+
+int
+xet_cli_migrate(const xet_cli_args_t *args)
+{
+    int                 rc;
+    char               *folder;
+    xet_cli_migrate_t   m;
+
+    folder = xet_cli_migrate_folder(args);
+
+    if (folder == NULL) {
+        return xet_cli_fail(XET_CLI_ERROR, "migrate",
+                            "the folder of the migrations is not found, "
+                            "give --sql");
+    }
+
+    memset(&m, 0, sizeof(m));
+
+    m.folder = folder;
+    m.json = args->value[XET_CLI_OPT_JSON] != NULL;
+
+    rc = xet_cli_migrate_list(&m);
+
+    if (rc == XET_CLI_OK) {
+        m.pg = xet_cli_pg_open(args, &rc);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_migrate_begin(&m);
+    }
+
+    while (m.n--) {
+
+        /* from the last entry on: by number, then functions.sql */
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_migrate_file(&m, m.entries[m.n]->d_name);
+        }
+
+        free(m.entries[m.n]);
+    }
+
+    xet_cli_pg_close(m.pg);
+
+    free(m.entries);
+    free(folder);
+
+    return rc;
+}
+
+
+/*
+ * The folder that --sql names, else share/xet/sql beside the bin of an
+ * installation, else sql of a source tree; malloc()ed, or NULL.
+ */
+
+static char *
+xet_cli_migrate_folder(const xet_cli_args_t *args)
+{
+    char         self[4096], *folder;
+    size_t       i;
+    ssize_t      n;
+    struct stat  st;
+
+    static const char *const  places[] = { "../share/xet/sql", "../sql" };
+
+    if (args->value[XET_CLI_OPT_SQL]) {
+        return strdup(args->value[XET_CLI_OPT_SQL]);
+    }
+
+    n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+    if (n <= 0) {
+        return NULL;
+    }
+
+    self[n] = '\0';
+    *strrchr(self, '/') = '\0';
+
+    for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+
+        if (asprintf(&folder, "%s/%s", self, places[i]) < 0) {
+            return NULL;
+        }
+
+        if (stat(folder, &st) == 0) {
+            return folder;
+        }
+
+        free(folder);
+    }
+
+    return NULL;
+}
+
+
+/*
+ * Checks the numbers of all migrations before the first one is applied.  The
+ * entries are in descending order: functions.sql, then the newest migration.
+ */
+
+static int
+xet_cli_migrate_list(xet_cli_migrate_t *m)
+{
+    int             i;
+    const char     *name;
+    unsigned long   number, next;
+
+    m->n = scandir(m->folder, &m->entries, xet_cli_migrate_filter,
+                   xet_cli_migrate_order);
+
+    if (m->n <= 0) {
+        i = m->n;
+        m->n = 0;
+
+        return xet_cli_fail(XET_CLI_ERROR, m->folder,
+                            i ? strerror(errno)
+                              : "there are no migrations in it");
+    }
+
+    next = 10000;
+
+    for (i = 0; i < m->n; i++) {
+        name = m->entries[i]->d_name;
+
+        if (*name == 'f') {
+            continue;
+        }
+
+        number = strtoul(name, NULL, 10);
+
+        if (number == 0 || number == next) {
+            return xet_cli_fail(XET_CLI_ERROR, name,
+                                "its number is zero or used twice");
+        }
+
+        next = number;
+        m->newest = m->newest ? m->newest : number;
+    }
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_migrate_order(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*b)->d_name, (*a)->d_name);
+}
+
+
+static int
+xet_cli_migrate_filter(const struct dirent *entry)
+{
+    size_t       len;
+    const char  *name;
+
+    name = entry->d_name;
+    len = strlen(name);
+
+    if (strcmp(name, "functions.sql") == 0) {
+        return 1;
+    }
+
+    return strspn(name, "0123456789") == 4 && name[4] == '_' && len > 4
+           && strcmp(name + len - 4, ".sql") == 0;
+}
+
+
+/*
+ * Runs migrate.sql, which takes the lock and makes the functions that decide.
+ * A database that is newer than the folder is refused.
+ */
+
+static int
+xet_cli_migrate_begin(xet_cli_migrate_t *m)
+{
+    int                  rc;
+    char                *rules, newest[24], sum[2 * XET_CLI_SHA256_LEN + 1];
+    xet_cli_pg_param_t   last;
+
+    rules = xet_cli_migrate_read(m, "migrate.sql", sum);
+
+    if (rules == NULL) {
+        return XET_CLI_ERROR;
+    }
+
+    rc = xet_cli_pg_exec(m->pg, rules);
+
+    free(rules);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    snprintf(newest, sizeof(newest), "%lu", m->newest);
+    memset(&last, 0, sizeof(last));
+    last.value = newest;
+
+    return xet_cli_pg_query(m->pg, "SELECT name"
+                            " FROM pg_temp.migration_newer($1::integer)"
+                            " AS name WHERE name IS NOT NULL",
+                            &last, 1, xet_cli_migrate_newer, NULL);
+}
+
+
+static int
+xet_cli_migrate_newer(void *ctx, const xet_cli_pg_row_t *row)
+{
+    return xet_cli_fail(XET_CLI_FAULT, xet_cli_pg_text(row, 0),
+                        "the database has it, which is newer than this "
+                        "folder");
+}
+
+
+static int
+xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name)
+{
+    int                  rc;
+    char                 state, version[16], sum[2 * XET_CLI_SHA256_LEN + 1];
+    char                *text;
+    unsigned long        number;
+    xet_cli_pg_param_t   params[3];
+
+    number = strtoul(name, NULL, 10);  /* 0: functions.sql */
+
+    text = xet_cli_migrate_read(m, name, sum);
+
+    if (text == NULL) {
+        return XET_CLI_ERROR;
+    }
+
+    snprintf(version, sizeof(version), "%lu", number);
+
+    memset(params, 0, sizeof(params));
+    params[0].value = version;
+    params[1].value = sum;
+    params[2].value = name;
+
+    state = '\0';
+
+    rc = xet_cli_pg_query(m->pg, "SELECT pg_temp.migration_state("
+                          "$1::integer, $2)",
+                          params, 2, xet_cli_migrate_state, &state);
+
+    if (rc == XET_CLI_OK && state == 'n') {
+        rc = xet_cli_migrate_apply(m, name, text, params);
+
+    } else if (rc == XET_CLI_OK && state == 'c') {
+        rc = xet_cli_fail(XET_CLI_FAULT, name,
+                          "was changed after it had been applied");
+    }
+
+    free(text);
+
+    return rc;
+}
+
+
+/* Takes the first letter of the state: "new", "changed" or "done". */
+
+static int
+xet_cli_migrate_state(void *ctx, const xet_cli_pg_row_t *row)
+{
+    char  *state;
+
+    state = ctx;
+
+    *state = *xet_cli_pg_text(row, 0);
+
+    return XET_CLI_OK;
+}
+
+
+/*
+ * Reads a file of the folder; sets sum to its SHA-256 in hexadecimal.  Returns
+ * the text, malloc()ed and with a zero byte behind it, or NULL on an error.
+ */
+
+static char *
+xet_cli_migrate_read(xet_cli_migrate_t *m, const char *name, char *sum)
+{
+    char      *path, *text;
+    FILE      *file;
+    size_t     len;
+    uint8_t    digest[XET_CLI_SHA256_LEN];
+
+    if (asprintf(&path, "%s/%s", m->folder, name) < 0) {
+        (void) xet_cli_no_memory();
+        return NULL;
+    }
+
+    file = xet_cli_open(path);
+    text = file ? malloc(XET_CLI_MIGRATE_MAX + 1) : NULL;
+
+    if (text == NULL) {
+        xet_cli_close(file);
+        free(path);
+        return NULL;
+    }
+
+    len = fread(text, 1, XET_CLI_MIGRATE_MAX + 1, file);
+
+    if (ferror(file) || len > XET_CLI_MIGRATE_MAX || memchr(text, '\0', len)
+        || EVP_Digest(text, len, digest, NULL, EVP_sha256(), NULL) != 1)
+    {
+        (void) xet_cli_fail(XET_CLI_ERROR, path, "is no migration");
+        free(text);
+        text = NULL;
+
+    } else {
+        text[len] = '\0';
+        *xet_hash_print_plain((uint8_t *) sum, digest) = '\0';
+    }
+
+    xet_cli_close(file);
+    free(path);
+
+    return text;
+}
+
+
+static int
+xet_cli_migrate_apply(xet_cli_migrate_t *m, const char *name,
+    const char *text, const xet_cli_pg_param_t *params)
+{
+    int              rc;
+    xet_json_t      *j;
+    xet_cli_json_t   out;
+
+    rc = xet_cli_pg_exec(m->pg, "BEGIN");
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_pg_exec(m->pg, text);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_pg_query(m->pg, "SELECT pg_temp.migration_applied("
+                              "$1::integer, $3, $2)",
+                              params, 3, NULL, NULL);
+    }
+
+    /* a transaction that has failed is rolled back when the session ends */
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_pg_exec(m->pg, "COMMIT");
+    }
+
+    if (rc != XET_CLI_OK) {
+        return xet_cli_fail(rc, name, "was not applied");
+    }
+
+    if (!m->json) {
+        xet_cli_text_print(stdout, name);
+        putchar('\n');
+        return XET_CLI_OK;
+    }
+
+    j = xet_cli_json_begin(&out);
+
+    xet_cli_json_put_string(j, "applied", name);
+
+    return xet_cli_json_end(&out);
+}

@@ -1,0 +1,294 @@
+
+/*
+ * PostgreSQL for the verbs of administration.
+ */
+
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <libpq-fe.h>
+
+#include "xet_cli_admin.h"
+
+
+#define XET_CLI_PG_PARAMS   8
+#define XET_CLI_PG_BYTEA    17         /* oid */
+
+
+struct xet_cli_pg_s {
+    PGconn  *conn;
+};
+
+
+static int xet_cli_pg_number_row(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_pg_rows(xet_cli_pg_t *pg, xet_cli_pg_row_pt row,
+    void *ctx);
+static int xet_cli_pg_result(xet_cli_pg_t *pg, const PGresult *res,
+    xet_cli_pg_row_pt row, void *ctx);
+static int xet_cli_pg_fail(const char *text);
+
+
+xet_cli_pg_t *
+xet_cli_pg_open(const xet_cli_args_t *args, int *rc)
+{
+    const char    *conninfo;
+    xet_cli_pg_t  *pg;
+
+    conninfo = args->value[XET_CLI_OPT_POSTGRES];
+
+    if (conninfo == NULL) {
+        conninfo = getenv("XET_POSTGRES");
+    }
+
+    if (conninfo == NULL) {
+        *rc = xet_cli_fail(XET_CLI_USAGE, "postgres",
+                           "give --postgres or XET_POSTGRES");
+        return NULL;
+    }
+
+    pg = malloc(sizeof(xet_cli_pg_t));
+
+    if (pg == NULL) {
+        *rc = xet_cli_no_memory();
+        return NULL;
+    }
+
+    pg->conn = PQconnectdb(conninfo);
+
+    if (PQstatus(pg->conn) != CONNECTION_OK) {
+        *rc = xet_cli_pg_fail(PQerrorMessage(pg->conn));
+        xet_cli_pg_close(pg);
+        return NULL;
+    }
+
+    *rc = xet_cli_pg_exec(pg, "SET client_min_messages = warning;"
+                              " SET default_transaction_isolation ="
+                              " 'read committed'");
+
+    if (*rc != XET_CLI_OK) {
+        xet_cli_pg_close(pg);
+        return NULL;
+    }
+
+    return pg;
+}
+
+
+void
+xet_cli_pg_close(xet_cli_pg_t *pg)
+{
+    if (pg) {
+        PQfinish(pg->conn);
+        free(pg);
+    }
+}
+
+
+int
+xet_cli_pg_query(xet_cli_pg_t *pg, const char *sql,
+    const xet_cli_pg_param_t *params, int n, xet_cli_pg_row_pt row, void *ctx)
+{
+    int          i, lengths[XET_CLI_PG_PARAMS], formats[XET_CLI_PG_PARAMS];
+    Oid          types[XET_CLI_PG_PARAMS];
+    const char  *values[XET_CLI_PG_PARAMS];
+
+    for (i = 0; i < n; i++) {
+        values[i] = params[i].value;
+        lengths[i] = (int) params[i].len;
+        formats[i] = (params[i].len != 0);
+        types[i] = params[i].len ? XET_CLI_PG_BYTEA : 0;
+    }
+
+    if (!PQsendQueryParams(pg->conn, sql, n, types, values, lengths, formats,
+                           1)
+        || !PQsetSingleRowMode(pg->conn))
+    {
+        return xet_cli_pg_fail(PQerrorMessage(pg->conn));
+    }
+
+    return xet_cli_pg_rows(pg, row, ctx);
+}
+
+
+int
+xet_cli_pg_number(xet_cli_pg_t *pg, const char *sql,
+    const xet_cli_pg_param_t *params, int n, uint64_t *number)
+{
+    return xet_cli_pg_query(pg, sql, params, n, xet_cli_pg_number_row,
+                            number);
+}
+
+
+static int
+xet_cli_pg_number_row(void *ctx, const xet_cli_pg_row_t *row)
+{
+    *(uint64_t *) ctx = xet_cli_pg_u64(row, 0);
+
+    return XET_CLI_OK;
+}
+
+
+/*
+ * After a row handler has failed the statement is cancelled, but its results
+ * must still be read to their end.  COPY waits for this side, which sends
+ * nothing: the session is opened again.
+ */
+
+static int
+xet_cli_pg_rows(xet_cli_pg_t *pg, xet_cli_pg_row_pt row, void *ctx)
+{
+    int              rc;
+    char             error[256];
+    PGcancel        *cancel;
+    PGresult        *res;
+    ExecStatusType   status;
+
+    rc = XET_CLI_OK;
+
+    while ((res = PQgetResult(pg->conn)) != NULL) {
+
+        status = PQresultStatus(res);
+
+        if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT
+            || status == PGRES_COPY_BOTH)
+        {
+            PQclear(res);
+            PQreset(pg->conn);
+
+            return xet_cli_fail(XET_CLI_ERROR, "postgres",
+                                "COPY from or to this program is not "
+                                "possible");
+        }
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_pg_result(pg, res, row, ctx);
+
+            if (rc != XET_CLI_OK && status == PGRES_SINGLE_TUPLE) {
+                cancel = PQgetCancel(pg->conn);
+
+                if (cancel) {
+                    (void) PQcancel(cancel, error, sizeof(error));
+                    PQfreeCancel(cancel);
+                }
+            }
+        }
+
+        PQclear(res);
+    }
+
+    return rc;
+}
+
+
+static int
+xet_cli_pg_result(xet_cli_pg_t *pg, const PGresult *res,
+    xet_cli_pg_row_pt row, void *ctx)
+{
+    switch (PQresultStatus(res)) {
+
+    case PGRES_SINGLE_TUPLE:
+        if (xet_cli_interrupted) {
+            return XET_CLI_INTERRUPTED;
+        }
+
+        return row ? row(ctx, res) : XET_CLI_OK;
+
+    case PGRES_TUPLES_OK:
+    case PGRES_COMMAND_OK:
+    case PGRES_EMPTY_QUERY:
+        return XET_CLI_OK;
+
+    default:
+        return xet_cli_pg_fail(PQresultErrorMessage(res));
+    }
+}
+
+
+int
+xet_cli_pg_exec(xet_cli_pg_t *pg, const char *sql)
+{
+    if (!PQsendQuery(pg->conn, sql)) {
+        return xet_cli_pg_fail(PQerrorMessage(pg->conn));
+    }
+
+    return xet_cli_pg_rows(pg, NULL, NULL);
+}
+
+
+/* Reports the first line, what is wrong; the next lines say where. */
+
+static int
+xet_cli_pg_fail(const char *text)
+{
+    return xet_cli_failf(XET_CLI_ERROR, "postgres", "%.*s",
+                         (int) strcspn(text, "\n"), text);
+}
+
+
+int
+xet_cli_pg_null(const xet_cli_pg_row_t *row, int column)
+{
+    return PQgetisnull(row, 0, column);
+}
+
+
+/* Integers are big-endian, of 4 or 8 bytes; a boolean is a byte. */
+
+uint64_t
+xet_cli_pg_u64(const xet_cli_pg_row_t *row, int column)
+{
+    int             i;
+    uint64_t        v;
+    const uint8_t  *p;
+
+    p = (const uint8_t *) PQgetvalue(row, 0, column);
+    v = 0;
+
+    for (i = 0; i < PQgetlength(row, 0, column); i++) {
+        v = v << 8 | p[i];
+    }
+
+    return v;
+}
+
+
+int
+xet_cli_pg_bool(const xet_cli_pg_row_t *row, int column)
+{
+    return *PQgetvalue(row, 0, column) != 0;
+}
+
+
+const char *
+xet_cli_pg_text(const xet_cli_pg_row_t *row, int column)
+{
+    return PQgetvalue(row, 0, column);
+}
+
+
+const uint8_t *
+xet_cli_pg_bytes(const xet_cli_pg_row_t *row, int column, size_t *len)
+{
+    *len = (size_t) PQgetlength(row, 0, column);
+
+    return (const uint8_t *) PQgetvalue(row, 0, column);
+}
+
+
+int
+xet_cli_pg_hash(const xet_cli_pg_row_t *row, int column, xet_hash_t *hash)
+{
+    size_t          len;
+    const uint8_t  *bytes;
+
+    bytes = xet_cli_pg_bytes(row, column, &len);
+
+    if (len != XET_HASH_LEN) {
+        return 0;
+    }
+
+    memcpy(hash->bytes, bytes, XET_HASH_LEN);
+
+    return 1;
+}

@@ -1,0 +1,372 @@
+
+/*
+ * xet repo and xet ls: who may read what, for administrators, and what there
+ * is, of which the API says nothing; by the functions of sql/functions.sql.
+ *
+ *     xet ls
+ *     xet repo ls
+ *     xet repo add NAME [HASH...]      makes a repo, puts files into it
+ *     xet repo rm NAME [HASH...]       takes files out, or removes the repo
+ *     xet repo public|private NAME
+ *     xet repo files NAME
+ */
+
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "xet_cli_admin.h"
+
+
+typedef struct {
+    const xet_cli_args_t  *args;
+    xet_cli_pg_t          *pg;
+    const char            *name;
+    const char            *sql;        /* of the verb */
+    int                    json;
+} xet_cli_repo_t;
+
+
+typedef struct {
+    const char  *name;
+    int          min;                  /* operands */
+    int          max;
+    int        (*run)(xet_cli_repo_t *r);
+    const char  *sql;                  /* for xet_cli_repo_set() */
+} xet_cli_repo_verb_t;
+
+
+/* Columns of xet.file_list(). */
+
+enum {
+    xet_cli_repo_hash = 0,
+    xet_cli_repo_size,
+    xet_cli_repo_created,
+    xet_cli_repo_sha256
+};
+
+
+static int xet_cli_repo_ls(xet_cli_repo_t *r);
+static int xet_cli_repo_row(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_repo_add(xet_cli_repo_t *r);
+static int xet_cli_repo_rm(xet_cli_repo_t *r);
+static int xet_cli_repo_files(xet_cli_repo_t *r);
+static int xet_cli_repo_file(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_repo_set(xet_cli_repo_t *r);
+static int xet_cli_repo_each(xet_cli_repo_t *r, const char *sql,
+    const char *fault);
+static int xet_cli_repo_call(xet_cli_repo_t *r, const char *sql,
+    const xet_hash_t *file, uint64_t *done);
+
+
+static const xet_cli_repo_verb_t  xet_cli_repo_verbs[] = {
+    { "ls", 0, 0, xet_cli_repo_ls, NULL },
+    { "add", 1, -1, xet_cli_repo_add, NULL },
+    { "rm", 1, -1, xet_cli_repo_rm, "SELECT xet.repo_delete($1)" },
+    { "public", 1, 1, xet_cli_repo_set,
+      "SELECT xet.repo_set_public($1, true)" },
+    { "private", 1, 1, xet_cli_repo_set,
+      "SELECT xet.repo_set_public($1, false)" },
+    { "files", 1, 1, xet_cli_repo_files, NULL },
+    { NULL, 0, 0, NULL, NULL }
+};
+
+
+int
+xet_cli_repo(const xet_cli_args_t *args)
+{
+    int                         i, n, rc;
+    xet_hash_t                  hash;
+    xet_cli_repo_t              r;
+    const xet_cli_repo_verb_t  *verb;
+
+    for (verb = xet_cli_repo_verbs; verb->name; verb++) {
+        if (strcmp(verb->name, args->operands[0]) == 0) {
+            break;
+        }
+    }
+
+    n = args->count - 1;
+
+    if (verb->name == NULL || n < verb->min
+        || (verb->max >= 0 && n > verb->max))
+    {
+        return xet_cli_fail(XET_CLI_USAGE, "repo",
+                            "needs ls, add NAME [HASH...], rm NAME [HASH...],"
+                            " public NAME, private NAME or files NAME");
+    }
+
+    r.args = args;
+    r.sql = verb->sql;
+    r.name = n ? args->operands[1] : NULL;
+    r.json = args->value[XET_CLI_OPT_JSON] != NULL;
+
+    if (r.name && !xet_token_repo_ok((const uint8_t *) r.name,
+                                     strlen(r.name)))
+    {
+        return xet_cli_fail(XET_CLI_USAGE, r.name,
+                            "is no name of a repository");
+    }
+
+    /* all hashes are checked before the first one is used */
+
+    for (i = 2; i < args->count; i++) {
+        rc = xet_cli_args_hash(args->operands[i], &hash);
+
+        if (rc != XET_CLI_OK) {
+            return rc;
+        }
+    }
+
+    r.pg = xet_cli_pg_open(args, &rc);
+
+    if (r.pg == NULL) {
+        return rc;
+    }
+
+    rc = verb->run(&r);
+
+    xet_cli_pg_close(r.pg);
+
+    return rc;
+}
+
+
+int
+xet_cli_ls(const xet_cli_args_t *args)
+{
+    int             rc;
+    xet_cli_repo_t  r;
+
+    memset(&r, 0, sizeof(r));
+
+    r.name = args->value[XET_CLI_OPT_REPO];
+    r.json = args->value[XET_CLI_OPT_JSON] != NULL;
+    r.pg = xet_cli_pg_open(args, &rc);
+
+    if (r.pg == NULL) {
+        return rc;
+    }
+
+    rc = xet_cli_repo_files(&r);
+
+    xet_cli_pg_close(r.pg);
+
+    return rc;
+}
+
+
+static int
+xet_cli_repo_ls(xet_cli_repo_t *r)
+{
+    return xet_cli_pg_query(r->pg, "SELECT name, public, files, bytes"
+                            " FROM xet.repo_list() ORDER BY name", NULL, 0,
+                            xet_cli_repo_row, r);
+}
+
+
+static int
+xet_cli_repo_row(void *ctx, const xet_cli_pg_row_t *row)
+{
+    int              open;
+    uint64_t         files, bytes;
+    xet_json_t      *j;
+    const char      *name;
+    xet_cli_repo_t  *r;
+    xet_cli_json_t   out;
+
+    r = ctx;
+
+    name = xet_cli_pg_text(row, 0);
+    open = xet_cli_pg_bool(row, 1);
+    files = xet_cli_pg_u64(row, 2);
+    bytes = xet_cli_pg_u64(row, 3);
+
+    if (!r->json) {
+        printf("%-7s %8" PRIu64 " %14" PRIu64 " ",
+               open ? "public" : "private", files, bytes);
+        xet_cli_text_print(stdout, name);
+        putchar('\n');
+
+        return ferror(stdout) ? xet_cli_flush() : XET_CLI_OK;
+    }
+
+    j = xet_cli_json_begin(&out);
+
+    xet_cli_json_put_string(j, "repo", name);
+    xet_cli_json_put_bool(j, "public", open);
+    xet_cli_json_put_u64(j, "files", files);
+    xet_cli_json_put_u64(j, "bytes", bytes);
+
+    return xet_cli_json_end(&out);
+}
+
+
+static int
+xet_cli_repo_add(xet_cli_repo_t *r)
+{
+    int       rc;
+    uint64_t  done;
+
+    rc = xet_cli_repo_call(r, "SELECT xet.repo_create($1)", NULL, &done);
+
+    if (rc != XET_CLI_OK || r->args->count > 2) {
+        return (rc != XET_CLI_OK) ? rc
+               : xet_cli_repo_each(r, "SELECT xet.repo_add($1, $2)",
+                                   "the store has no such file");
+    }
+
+    return done ? XET_CLI_OK
+                : xet_cli_fail(XET_CLI_FAULT, r->name, "is there already");
+}
+
+
+static int
+xet_cli_repo_rm(xet_cli_repo_t *r)
+{
+    if (r->args->count > 2) {
+        return xet_cli_repo_each(r, "SELECT xet.repo_forget($1, $2)",
+                                 "the repo has no such file");
+    }
+
+    return xet_cli_repo_set(r);
+}
+
+
+/*
+ * Prints the files of a repo, or all files of the store if there is no name, in
+ * the order in which they were registered.
+ */
+
+static int
+xet_cli_repo_files(xet_cli_repo_t *r)
+{
+    int                 rc;
+    uint64_t            known;
+    xet_cli_pg_param_t  param;
+
+    param.value = r->name;
+    param.len = 0;
+
+    if (r->name) {
+        known = 0;
+
+        rc = xet_cli_pg_number(r->pg, "SELECT true FROM xet.repo_list()"
+                               " WHERE name = $1", &param, 1, &known);
+
+        if (rc != XET_CLI_OK) {
+            return rc;
+        }
+
+        if (!known) {
+            return xet_cli_fail(XET_CLI_FAULT, r->name, "no such repo");
+        }
+    }
+
+    return xet_cli_pg_query(r->pg, "SELECT hash, size,"
+                            " to_char(created_at AT TIME ZONE 'UTC',"
+                            " 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'),"
+                            " encode(sha256, 'hex')"
+                            " FROM xet.file_list($1::text)", &param, 1,
+                            xet_cli_repo_file, r);
+}
+
+
+static int
+xet_cli_repo_file(void *ctx, const xet_cli_pg_row_t *row)
+{
+    char             text[XET_HASH_STR_LEN + 1];
+    uint64_t         size;
+    xet_hash_t       hash;
+    xet_json_t      *j;
+    const char      *created, *sha256;
+    xet_cli_repo_t  *r;
+    xet_cli_json_t   out;
+
+    r = ctx;
+
+    if (!xet_cli_pg_hash(row, xet_cli_repo_hash, &hash)) {
+        return xet_cli_fail(XET_CLI_FAULT, "files", "a row without a hash");
+    }
+
+    size = xet_cli_pg_u64(row, xet_cli_repo_size);
+    created = xet_cli_pg_text(row, xet_cli_repo_created);
+    sha256 = xet_cli_pg_null(row, xet_cli_repo_sha256)
+             ? NULL : xet_cli_pg_text(row, xet_cli_repo_sha256);
+
+    if (!r->json) {
+        printf("%s %12" PRIu64 " %s\n", xet_cli_hash_string(&hash, text),
+               size, created);
+
+        return ferror(stdout) ? xet_cli_flush() : XET_CLI_OK;
+    }
+
+    j = xet_cli_json_begin(&out);
+
+    xet_cli_json_put_hash(j, "hash", &hash);
+    xet_cli_json_put_u64(j, "size", size);
+    xet_cli_json_put_string(j, "created", created);
+    xet_cli_json_put_string(j, "sha256", sha256);
+
+    return xet_cli_json_end(&out);
+}
+
+
+static int
+xet_cli_repo_set(xet_cli_repo_t *r)
+{
+    int       rc;
+    uint64_t  done;
+
+    rc = xet_cli_repo_call(r, r->sql, NULL, &done);
+
+    if (rc == XET_CLI_OK && !done) {
+        rc = xet_cli_fail(XET_CLI_FAULT, r->name, "no such repo");
+    }
+
+    return rc;
+}
+
+
+static int
+xet_cli_repo_each(xet_cli_repo_t *r, const char *sql, const char *fault)
+{
+    int         i, rc, worst;
+    uint64_t    done;
+    xet_hash_t  hash;
+
+    worst = XET_CLI_OK;
+
+    for (i = 2; i < r->args->count; i++) {
+        (void) xet_cli_args_hash(r->args->operands[i], &hash);
+
+        rc = xet_cli_repo_call(r, sql, &hash, &done);
+
+        if (rc != XET_CLI_OK) {
+            return rc;
+        }
+
+        if (!done) {
+            worst = xet_cli_fail(XET_CLI_FAULT, r->args->operands[i], fault);
+        }
+    }
+
+    return worst;
+}
+
+
+static int
+xet_cli_repo_call(xet_cli_repo_t *r, const char *sql, const xet_hash_t *file,
+    uint64_t *done)
+{
+    xet_cli_pg_param_t  params[2];
+
+    params[0].value = r->name;
+    params[0].len = 0;
+    params[1].value = file ? file->bytes : NULL;
+    params[1].len = XET_HASH_LEN;
+
+    *done = 0;
+
+    return xet_cli_pg_number(r->pg, sql, params, file ? 2 : 1, done);
+}

@@ -1,0 +1,625 @@
+
+/*
+ * xet token and xet url: what a key of the server signs, and tokens fetched
+ * from where the server gives them out.
+ *
+ * A signed data URL is of a copy of a xorb, as reconstructions have them.  The
+ * copy is named as its file is: nobody is asked, so nobody knows whether it is
+ * there.
+ */
+
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "xet_cli_admin.h"
+
+
+#define XET_CLI_SIGN_LIFETIME   3600   /* s */
+
+#define XET_CLI_KEY_ID_MAX      255
+#define XET_CLI_KEY_SECRET_MAX  1024
+
+
+/* A key file, as the directives xet_url_key and xet_token_key read it. */
+
+typedef struct {
+    uint8_t  *file;                    /* all of it */
+    size_t    len;
+
+    /* of the first line "id:hex" */
+
+    uint8_t   id[XET_CLI_KEY_ID_MAX + 1];
+    size_t    id_len;
+    uint8_t   secret[XET_CLI_KEY_SECRET_MAX];
+    size_t    secret_len;
+} xet_cli_key_t;
+
+
+typedef struct {
+    const char  *token;
+    size_t       len;
+    uint64_t     exp;
+    const char  *url;                  /* of the API, or NULL */
+} xet_cli_token_t;
+
+
+static int xet_cli_token_mint(const xet_cli_args_t *args);
+static int xet_cli_token_claims(const xet_cli_args_t *args,
+    xet_token_params_t *params, xet_token_claims_t *claims);
+static void xet_cli_token_text(xet_token_text_t *text, const char *value);
+static int xet_cli_token_key(xet_cli_key_t *key, const xet_cli_args_t *args,
+    xet_jwk_t **jwk);
+static int xet_cli_token_fetch(const xet_cli_args_t *args);
+static int xet_cli_token_answer(const xet_cli_args_t *args,
+    const xet_cli_request_t *r);
+static int xet_cli_token_print(const xet_cli_args_t *args,
+    const xet_cli_token_t *t);
+static int xet_cli_url_ranges(const xet_cli_args_t *args,
+    xet_range_t *ranges, size_t *n);
+static int xet_cli_url_sign(const xet_cli_args_t *args,
+    const xet_sign_url_t *url);
+static int xet_cli_url_print(const xet_cli_args_t *args, xet_buf_t *b,
+    uint64_t expires);
+static int xet_cli_key_read(xet_cli_key_t *key, const xet_cli_args_t *args);
+static int xet_cli_key_secret(xet_cli_key_t *key,
+    const xet_cli_args_t *args);
+static int xet_cli_key_line(xet_cli_key_t *key, const char *line,
+    size_t len);
+static void xet_cli_key_free(xet_cli_key_t *key);
+
+
+int
+xet_cli_token(const xet_cli_args_t *args)
+{
+    if (args->value[XET_CLI_OPT_URL]) {
+        return xet_cli_token_fetch(args);
+    }
+
+    return xet_cli_token_mint(args);
+}
+
+
+static int
+xet_cli_token_mint(const xet_cli_args_t *args)
+{
+    int                 rc;
+    char                text[XET_TOKEN_MINT_MAX];
+    size_t              len;
+    xet_jwk_t          *jwk;
+    xet_status_t        status;
+    xet_cli_key_t       key;
+    xet_cli_token_t     t;
+    xet_token_params_t  params;
+    xet_token_claims_t  claims;
+
+    jwk = NULL;
+
+    rc = xet_cli_token_claims(args, &params, &claims);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    rc = xet_cli_key_read(&key, args);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_token_key(&key, args, &jwk);
+    }
+
+    if (rc == XET_CLI_OK) {
+        status = xet_token_mint(jwk, &params, &claims, (uint8_t *) text,
+                                sizeof(text), &len);
+
+        if (status != XET_OK) {
+            rc = xet_cli_fail(XET_CLI_USAGE, "token",
+                              "a claim is too long, or not allowed");
+        }
+    }
+
+    xet_jwk_destroy(jwk);
+    xet_cli_key_free(&key);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    t.token = text;
+    t.len = len;
+    t.exp = claims.exp;
+    t.url = NULL;
+
+    return xet_cli_token_print(args, &t);
+}
+
+
+static int
+xet_cli_token_claims(const xet_cli_args_t *args, xet_token_params_t *params,
+    xet_token_claims_t *claims)
+{
+    int          rc;
+    uint64_t     lifetime;
+    const char  *scope;
+
+    memset(params, 0, sizeof(xet_token_params_t));
+    memset(claims, 0, sizeof(xet_token_claims_t));
+
+    rc = xet_cli_args_time(args, XET_CLI_OPT_LIFETIME,
+                           XET_CLI_SIGN_LIFETIME, &lifetime);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    scope = args->value[XET_CLI_OPT_SCOPE];
+
+    if (scope && strcmp(scope, "read") != 0 && strcmp(scope, "write") != 0) {
+        return xet_cli_fail(XET_CLI_USAGE, "token",
+                            "--scope is read or write");
+    }
+
+    claims->iat = (uint64_t) time(NULL);
+    claims->exp = claims->iat + lifetime;
+    claims->write = (scope && *scope == 'w');
+
+    xet_cli_token_text(&params->iss, args->value[XET_CLI_OPT_ISSUER]);
+    xet_cli_token_text(&params->aud, args->value[XET_CLI_OPT_AUDIENCE]);
+    xet_cli_token_text(&claims->sub, args->value[XET_CLI_OPT_SUBJECT]);
+    xet_cli_token_text(&claims->repo, args->value[XET_CLI_OPT_REPO]);
+
+    return XET_CLI_OK;
+}
+
+
+static void
+xet_cli_token_text(xet_token_text_t *text, const char *value)
+{
+    if (value) {
+        text->data = (const uint8_t *) value;
+        text->len = strlen(value);
+    }
+}
+
+
+static int
+xet_cli_token_key(xet_cli_key_t *key, const xet_cli_args_t *args,
+    xet_jwk_t **jwk)
+{
+    int           rc;
+    xet_status_t  status;
+
+    if (memmem(key->file, key->len, "-----BEGIN", 10)) {
+        status = xet_jwk_create_private(jwk, NULL, 0, key->file, key->len);
+
+    } else {
+        rc = xet_cli_key_secret(key, args);
+
+        if (rc != XET_CLI_OK) {
+            return rc;
+        }
+
+        status = xet_jwk_create_secret(jwk, key->id, key->id_len,
+                                       key->secret, key->secret_len);
+    }
+
+    return (status == XET_OK) ? XET_CLI_OK
+           : xet_cli_fail(XET_CLI_ERROR, args->value[XET_CLI_OPT_KEY],
+                          xet_status_text(status));
+}
+
+
+/* Fetches a token as a Hub and the directive xet_token give it out. */
+
+static int
+xet_cli_token_fetch(const xet_cli_args_t *args)
+{
+    int                 rc;
+    xet_cli_http_t     *h;
+    xet_cli_request_t   r;
+
+    h = xet_cli_http_create(args, &rc);
+
+    if (h == NULL) {
+        return rc;
+    }
+
+    memset(&r, 0, sizeof(r));
+
+    r.url = strdup(args->value[XET_CLI_OPT_URL]);
+    r.api = 1;
+    r.netrc = 1;
+    r.max = 256 * 1024;
+
+    rc = xet_cli_http_call(h, &r);
+
+    if (rc == XET_CLI_OK) {
+        rc = (r.status == 200) ? xet_cli_token_answer(args, &r)
+                               : xet_cli_http_fail(&r);
+    }
+
+    xet_cli_http_free(&r);
+    xet_cli_http_destroy(h);
+
+    return rc;
+}
+
+
+static int
+xet_cli_token_answer(const xet_cli_args_t *args, const xet_cli_request_t *r)
+{
+    int              rc;
+    json_t          *answer;
+    xet_cli_token_t  t;
+
+    answer = json_loadb(r->data ? r->data : "", r->len, 0, NULL);
+
+    t.token = json_string_value(json_object_get(answer, "accessToken"));
+    t.url = json_string_value(json_object_get(answer, "casUrl"));
+
+    if (t.token == NULL || !xet_cli_request_token_ok(t.token)
+        || !xet_cli_json_get_u64(answer, "exp", &t.exp))
+    {
+        rc = xet_cli_fail(XET_CLI_NETWORK, "server",
+                          "the answer has no token");
+
+    } else {
+        t.len = strlen(t.token);
+        rc = xet_cli_token_print(args, &t);
+    }
+
+    json_decref(answer);
+
+    return rc;
+}
+
+
+static int
+xet_cli_token_print(const xet_cli_args_t *args, const xet_cli_token_t *t)
+{
+    xet_json_t      *j;
+    xet_cli_json_t   out;
+
+    if (!args->value[XET_CLI_OPT_JSON]) {
+        printf("%.*s\n", (int) t->len, t->token);
+        return XET_CLI_OK;
+    }
+
+    j = xet_cli_json_begin(&out);
+
+    xet_json_key(j, "token");
+    xet_json_string(j, (const uint8_t *) t->token, t->len);
+    xet_cli_json_put_u64(j, "expires", t->exp);
+
+    if (t->url) {
+        xet_cli_json_put_string(j, "endpoint", t->url);
+    }
+
+    return xet_cli_json_end(&out);
+}
+
+
+int
+xet_cli_url(const xet_cli_args_t *args)
+{
+    int             rc;
+    uint64_t        lifetime;
+    xet_range_t     ranges[XET_SIGN_RANGES_MAX];
+    xet_sign_url_t  url;
+
+    memset(&url, 0, sizeof(url));
+
+    rc = XET_CLI_OK;
+
+    if (xet_xorb_name_parse(&url.xorb, &url.tag,
+                            (const uint8_t *) args->operands[0],
+                            strlen(args->operands[0]))
+        != XET_OK)
+    {
+        rc = xet_cli_fail(XET_CLI_USAGE, args->operands[0],
+                          "is no HASH.TAG, as files in the store are named");
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_args_time(args, XET_CLI_OPT_LIFETIME,
+                               XET_CLI_SIGN_LIFETIME, &lifetime);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_url_ranges(args, ranges, &url.n);
+    }
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    url.ns = (const uint8_t *) "default";
+    url.ns_len = sizeof("default") - 1;
+    url.expires = (uint64_t) time(NULL) + lifetime;
+    url.ranges = ranges;
+
+    return xet_cli_url_sign(args, &url);
+}
+
+
+/* Without --range there are none: the URL is valid for any range then. */
+
+static int
+xet_cli_url_ranges(const xet_cli_args_t *args, xet_range_t *ranges,
+    size_t *n)
+{
+    const char  *list;
+
+    *n = 0;
+    list = args->value[XET_CLI_OPT_RANGE];
+
+    if (list == NULL) {
+        return XET_CLI_OK;
+    }
+
+    *n = XET_SIGN_RANGES_MAX;
+
+    if (xet_range_list_parse((const uint8_t *) list, strlen(list), ranges, n)
+        != XET_OK)
+    {
+        return xet_cli_fail(XET_CLI_USAGE, list,
+                            "ranges are A-B, several with commas, ascending");
+    }
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_url_sign(const xet_cli_args_t *args, const xet_sign_url_t *url)
+{
+    int              rc;
+    size_t           len;
+    xet_buf_t        b;
+    const char      *base;
+    xet_status_t     status;
+    xet_cli_key_t    key;
+    xet_sign_key_t  *signer;
+
+    signer = NULL;
+
+    rc = xet_cli_key_read(&key, args);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_key_secret(&key, args);
+    }
+
+    if (rc == XET_CLI_OK) {
+        signer = xet_sign_key_create(key.id, key.id_len, key.secret,
+                                     key.secret_len);
+
+        if (signer == NULL) {
+            rc = xet_cli_fail(XET_CLI_ERROR, args->value[XET_CLI_OPT_KEY],
+                              "has an id over 16 characters, or a secret of "
+                              "another length than 32 to 64 bytes");
+        }
+    }
+
+    xet_cli_key_free(&key);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    base = args->value[XET_CLI_OPT_BASE];
+    base = base ? base : "";
+
+    for (len = strlen(base); len && base[len - 1] == '/'; len--) {
+        /* void */
+    }
+
+    xet_buf_init(&b, xet_cli_buf_alloc, NULL, 16384);
+    xet_buf_write(&b, base, len);
+
+    status = xet_sign_url(signer, url, &b);
+
+    if (status != XET_OK) {
+        rc = xet_cli_fail(XET_CLI_USAGE, "url",
+                          "the ranges overlap, or do not ascend");
+
+    } else {
+        rc = xet_cli_url_print(args, &b, url->expires);
+    }
+
+    xet_sign_key_destroy(signer);
+    xet_cli_buf_free(&b);
+
+    return rc;
+}
+
+
+static int
+xet_cli_url_print(const xet_cli_args_t *args, xet_buf_t *b, uint64_t expires)
+{
+    xet_json_t      *j;
+    xet_buf_node_t  *node;
+    xet_cli_json_t   out;
+
+    if (!args->value[XET_CLI_OPT_JSON]) {
+
+        for (node = b->first; node; node = node->next) {
+            fwrite(node->start, 1, (size_t) (node->pos - node->start),
+                   stdout);
+        }
+
+        printf("\n");
+
+        return XET_CLI_OK;
+    }
+
+    j = xet_cli_json_begin(&out);
+
+    xet_json_key(j, "url");
+    xet_json_string_begin(j);
+
+    for (node = b->first; node; node = node->next) {
+        xet_buf_write(&out.buf, node->start,
+                      (size_t) (node->pos - node->start));
+    }
+
+    xet_json_string_end(j);
+    xet_cli_json_put_u64(j, "expires", expires);
+
+    return xet_cli_json_end(&out);
+}
+
+
+/*
+ * Reads the file that --key names.  XET_CLI_OK; XET_CLI_USAGE without --key or
+ * XET_CLI_ERROR, reported.  xet_cli_key_free() is to be called in any case.
+ */
+
+static int
+xet_cli_key_read(xet_cli_key_t *key, const xet_cli_args_t *args)
+{
+    int          fd;
+    ssize_t      n;
+    const char  *name;
+
+    memset(key, 0, sizeof(xet_cli_key_t));
+
+    name = args->value[XET_CLI_OPT_KEY];
+
+    if (name == NULL) {
+        return xet_cli_fail(XET_CLI_USAGE, args->verb, "needs --key");
+    }
+
+    key->file = malloc(XET_JWK_DOCUMENT_MAX + 1);
+
+    if (key->file == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    fd = open(name, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0) {
+        return xet_cli_fail_errno(name);
+    }
+
+    n = 0;
+
+    while (key->len <= XET_JWK_DOCUMENT_MAX
+           && (n = read(fd, key->file + key->len,
+                        XET_JWK_DOCUMENT_MAX + 1 - key->len)) > 0)
+    {
+        key->len += (size_t) n;
+    }
+
+    close(fd);
+
+    if (n < 0) {
+        return xet_cli_fail_errno(name);
+    }
+
+    if (key->len > XET_JWK_DOCUMENT_MAX) {
+        return xet_cli_fail(XET_CLI_ERROR, name, "is too long for a key");
+    }
+
+    return XET_CLI_OK;
+}
+
+
+/*
+ * Reads id and secret from the first line of the file that is neither empty
+ * nor a comment.  XET_CLI_OK, or XET_CLI_ERROR if that line is not "id:hex",
+ * reported.
+ */
+
+static int
+xet_cli_key_secret(xet_cli_key_t *key, const xet_cli_args_t *args)
+{
+    int          number;
+    size_t       len;
+    const char  *line, *end, *next;
+
+    line = (const char *) key->file;
+    end = line + key->len;
+
+    for (number = 1; line < end; number++, line = next) {
+        next = memchr(line, '\n', (size_t) (end - line));
+        next = next ? next + 1 : end;
+
+        len = (size_t) (next - line);
+
+        while (len && strchr(" \t\r\n", line[len - 1])) {
+            len--;
+        }
+
+        if (len == 0 || *line == '#') {
+            continue;
+        }
+
+        if (xet_cli_key_line(key, line, len)) {
+            return XET_CLI_OK;
+        }
+
+        return xet_cli_failf(XET_CLI_ERROR, args->value[XET_CLI_OPT_KEY],
+                             "line %d is not \"id:hex\"", number);
+    }
+
+    return xet_cli_fail(XET_CLI_ERROR, args->value[XET_CLI_OPT_KEY],
+                        "there is no key in it");
+}
+
+
+static int
+xet_cli_key_line(xet_cli_key_t *key, const char *line, size_t len)
+{
+    size_t       i;
+    unsigned     high, low;
+    const char  *colon;
+
+    colon = memchr(line, ':', len);
+
+    if (colon == NULL || colon == line
+        || colon - line > XET_CLI_KEY_ID_MAX)
+    {
+        return 0;
+    }
+
+    key->id_len = (size_t) (colon - line);
+    memcpy(key->id, line, key->id_len);
+
+    len -= key->id_len + 1;
+    line = colon + 1;
+
+    if (len == 0 || len % 2 || len / 2 > XET_CLI_KEY_SECRET_MAX) {
+        return 0;
+    }
+
+    for (i = 0; i < len / 2; i++) {
+        high = xet_get_hex_digit((uint8_t) line[2 * i]);
+        low = xet_get_hex_digit((uint8_t) line[2 * i + 1]);
+
+        if (high > 15 || low > 15) {
+            return 0;
+        }
+
+        key->secret[i] = (uint8_t) (high << 4 | low);
+    }
+
+    key->secret_len = len / 2;
+
+    return 1;
+}
+
+
+/* Wipes the secret and the file, and frees the file. */
+
+static void
+xet_cli_key_free(xet_cli_key_t *key)
+{
+    if (key->file) {
+        explicit_bzero(key->file, key->len);
+        free(key->file);
+    }
+
+    explicit_bzero(key, sizeof(xet_cli_key_t));
+}

@@ -1,0 +1,448 @@
+
+/*
+ * What all verbs of the command line share, and their names.
+ */
+
+#ifndef _XET_CLI_H_INCLUDED_
+#define _XET_CLI_H_INCLUDED_
+
+
+#include <jansson.h>
+#include <openssl/evp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "xet.h"
+
+
+/*
+ * Exit codes, and the faults that lead to them.
+ *
+ * The function that notices a fault reports it, in one line on the standard
+ * error, and returns the exit code; its callers do not report it again.
+ */
+
+
+#define XET_CLI_OK           0
+#define XET_CLI_FAULT        1         /* data are wrong, or not there */
+#define XET_CLI_USAGE        2
+#define XET_CLI_ERROR        3         /* a local file, memory, database */
+#define XET_CLI_NETWORK      4         /* the network, or the server */
+#define XET_CLI_INTERRUPTED  130       /* a signal, as shells have it */
+#define XET_CLI_CLOSED       141       /* its reader is gone: ends by SIGPIPE */
+
+
+/* Prints "xet: <name>: <text>" on the standard error; returns code. */
+int xet_cli_fail(int code, const char *name, const char *text);
+
+/* The same as xet_cli_fail(), with a format for the text. */
+int xet_cli_failf(int code, const char *name, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Reports errno, of what was done with name; returns XET_CLI_ERROR. */
+int xet_cli_fail_errno(const char *name);
+
+/* The worse of two exit codes. */
+int xet_cli_worse(int a, int b);
+
+/*
+ * Flushes the standard output.  XET_CLI_OK; XET_CLI_CLOSED if its reader is
+ * gone; XET_CLI_ERROR, which is reported once.
+ */
+int xet_cli_flush(void);
+
+/* Reports that there is not enough memory; returns XET_CLI_ERROR. */
+int xet_cli_no_memory(void);
+
+
+/*
+ * Options and operands of the command line.
+ *
+ * One table has all options; a verb says which of them it takes.  If an
+ * option is given several times, the last one counts.
+ */
+
+
+/* X(symbol, name, value, short option or 0, text of the help) */
+
+#define XET_CLI_OPTION_MAP(X)                                                 \
+    X(AUDIENCE, "audience", "TEXT", 0,                                        \
+      "claim of a token")                                                     \
+    X(BASE, "base", "URL", 0,                                                 \
+      "in front of /xorbs/, where the server is")                             \
+    X(CACERT, "cacert", "FILE", 0,                                            \
+      "certificates to trust instead of the system's")                        \
+    X(DECODED, "decoded", NULL, 0,                                            \
+      "values as they are when decompressed")                                 \
+    X(ENDPOINT, "endpoint", "URL", 0,                                         \
+      "of the API; or XET_ENDPOINT")                                          \
+    X(HELP, "help", NULL, 'h',                                                \
+      "what you read")                                                        \
+    X(INDEX, "index", "N", 0,                                                 \
+      "the object of this number, from 0")                                    \
+    X(INSECURE_TOKEN, "insecure-token", NULL, 0,                              \
+      "tokens may be sent without TLS")                                       \
+    X(ISSUER, "issuer", "TEXT", 0,                                            \
+      "claim of a token")                                                     \
+    X(JSON, "json", NULL, 0,                                                  \
+      "results as JSON, one object a line")                                   \
+    X(KEY, "key", "FILE", 0,                                                  \
+      "as xet_url_key or xet_token_key have it")                              \
+    X(LIFETIME, "lifetime", "TIME", 0,                                        \
+      "90s, 15m, 2h or 7d; 1h")                                               \
+    X(OLDER, "older", "TIME", 0,                                              \
+      "of files without a row: 1h, 7d")                                       \
+    X(ORPHANS, "orphans", NULL, 0,                                            \
+      "looks for files without a row, and for nothing else")                  \
+    X(OUTPUT, "output", "FILE", 'o',                                          \
+      "- is the standard output")                                             \
+    X(PARALLEL, "parallel", "N", 0,                                           \
+      "transfers or threads at a time")                                       \
+    X(POSTGRES, "postgres", "CONNINFO", 0,                                    \
+      "of the database; or XET_POSTGRES")                                     \
+    X(PREFIX, "prefix", "TEXT", 0,                                            \
+      "objects whose name begins so")                                         \
+    X(QUIET, "quiet", NULL, 'q',                                              \
+      "no progress bar")                                                      \
+    X(RANGE, "range", "A-B", 0,                                               \
+      "bytes, from 0, B included; of files A- and -N, too")                   \
+    X(RECURSIVE, "recursive", NULL, 'r',                                      \
+      "a folder with all that is in it, or the manifest of one")              \
+    X(REMOVE, "remove", NULL, 0,                                              \
+      "removes files without a row that are --older; 1d")                     \
+    X(REPO, "repo", "NAME", 0,                                                \
+      "a repository")                                                         \
+    X(RETRIES, "retries", "N", 0,                                             \
+      "how often a request is sent again; 5")                                 \
+    X(ROLE, "role", "TEXT", 0,                                                \
+      "the component of the object")                                          \
+    X(ROWS, "rows", "A:B", 0,                                                 \
+      "rows of a tensor, B not included")                                     \
+    X(SCOPE, "scope", "SCOPE", 0,                                             \
+      "read or write; read")                                                  \
+    X(SHA256, "sha256", NULL, 0,                                              \
+      "holds the contents against the claimed SHA-256")                       \
+    X(SQL, "sql", "DIR", 0,                                                   \
+      "folder of the migrations")                                             \
+    X(STORE, "store", "DIR", 0,                                               \
+      "of xet_store: all of it is verified")                                  \
+    X(SUBJECT, "subject", "TEXT", 0,                                          \
+      "claim of a token: who it is")                                          \
+    X(TOKEN_FILE, "token-file", "FILE", 0,                                    \
+      "with the access token; or XET_TOKEN")                                  \
+    X(URL, "url", "URL", 0,                                                   \
+      "a place that gives out tokens")
+
+
+#define XET_CLI_OPTION_ENUM(symbol, name, value, letter, text)                \
+    XET_CLI_OPT_##symbol,
+
+typedef enum {
+    XET_CLI_OPTION_MAP(XET_CLI_OPTION_ENUM)
+    XET_CLI_OPT_MAX
+} xet_cli_option_t;
+
+#undef XET_CLI_OPTION_ENUM
+
+
+typedef struct {
+    const char  *name;
+    const char  *value;                /* NULL: a flag */
+    int          letter;
+    const char  *text;
+} xet_cli_option_row_t;
+
+
+extern const xet_cli_option_row_t  xet_cli_options[XET_CLI_OPT_MAX];
+
+
+typedef struct {
+    const char   *value[XET_CLI_OPT_MAX];   /* NULL: not given */
+    char        **operands;
+    int           count;
+    const char   *verb;
+} xet_cli_args_t;
+
+
+#define xet_cli_quiet(args)  ((args)->value[XET_CLI_OPT_QUIET] != NULL)
+
+
+/*
+ * Sets *number to the value of an option, from min to max, or to def if the
+ * option is not given.  XET_CLI_OK, or XET_CLI_USAGE, reported.
+ */
+int xet_cli_args_number(const xet_cli_args_t *args, xet_cli_option_t option,
+    uint64_t min, uint64_t max, uint64_t def, uint64_t *number);
+
+/*
+ * Sets *seconds to the value of an option, as "90", "90s", "15m", "2h" or
+ * "7d", from 1 second to 36,500 days, or to def if the option is not given.
+ * XET_CLI_OK, or XET_CLI_USAGE, reported.
+ */
+int xet_cli_args_time(const xet_cli_args_t *args, xet_cli_option_t option,
+    uint64_t def, uint64_t *seconds);
+
+/* Parses a hash string.  XET_CLI_OK, or XET_CLI_USAGE, reported. */
+int xet_cli_args_hash(const char *text, void *hash);
+
+
+/*
+ * The command line: its verbs, and what they share.
+ *
+ * A verb is a file: it gets its options and operands, prints its results to
+ * the standard output and returns an exit code.
+ */
+
+
+#define XET_CLI_VERSION  "0.9.0"
+
+
+int xet_cli_get(const xet_cli_args_t *args);
+int xet_cli_get_tree(const xet_cli_args_t *args);
+int xet_cli_hash(const xet_cli_args_t *args);
+int xet_cli_info(const xet_cli_args_t *args);
+int xet_cli_ls(const xet_cli_args_t *args);
+int xet_cli_migrate(const xet_cli_args_t *args);
+int xet_cli_put(const xet_cli_args_t *args);
+int xet_cli_repo(const xet_cli_args_t *args);
+int xet_cli_rm(const xet_cli_args_t *args);
+int xet_cli_token(const xet_cli_args_t *args);
+int xet_cli_url(const xet_cli_args_t *args);
+int xet_cli_verify(const xet_cli_args_t *args);
+int xet_cli_zt(const xet_cli_args_t *args);
+
+
+/* Set by SIGINT, SIGTERM and SIGHUP; loops end when they see it. */
+extern volatile sig_atomic_t  xet_cli_interrupted;
+
+
+/*
+ * Makes room for one more than n elements of size bytes each; *room is the
+ * number of elements that the array has room for.  Returns the array, which
+ * may have moved, or NULL without memory: the old array is still valid then.
+ */
+void *xet_cli_grow(void *array, size_t n, size_t *room, size_t size);
+
+/* Writes the 64 digits of a hash and a zero byte to text; returns text. */
+const char *xet_cli_hash_string(const xet_hash_t *hash,
+    char text[XET_HASH_STR_LEN + 1]);
+
+
+/*
+ * Texts of others: names of files, answers of servers, what a database has.
+ *
+ * All texts of others are printed by these functions.  Characters that a
+ * terminal obeys (controls of ASCII and of Unicode), that turn the direction
+ * of writing or break a line, bytes that are no UTF-8, and the backslash are
+ * printed as \xNN for each byte.  In JSON such characters are printed as
+ * \uNNNN, a byte that is no UTF-8 as \ufffd, and a backslash belongs to the
+ * syntax.  All other characters are printed as they are.
+ */
+
+
+/*
+ * Writes as much of a text as fits into size bytes, in whole characters and
+ * escapes, and a zero byte.  Returns how many bytes of the text were taken.
+ */
+size_t xet_cli_text_escape(char *out, size_t size, const char *text,
+    size_t len);
+
+/* Print a text, escaped; a string, "-" for NULL. */
+void xet_cli_text_write(FILE *out, const char *text, size_t len);
+void xet_cli_text_print(FILE *out, const char *text);
+
+/* Prints a text that is JSON already, escaped. */
+void xet_cli_text_json(FILE *out, const char *text, size_t len);
+
+/* Whether all of a text is UTF-8. */
+int xet_cli_text_valid(const char *text, size_t len);
+
+
+/*
+ * The progress bar: one line on the standard error, where that is a terminal
+ * and --quiet was not given.  One at a time.
+ */
+
+
+/* total is in bytes, 0: not known.  The name is not copied. */
+void xet_cli_progress_begin(int quiet, const char *name, uint64_t total);
+
+/* Sets the bytes done so far; draws at most ten times a second. */
+void xet_cli_progress_set(uint64_t done);
+
+/* Sets the total when it becomes known after the beginning. */
+void xet_cli_progress_total(uint64_t total);
+
+/* Wipes the line for others; xet_cli_progress_set() draws it again. */
+void xet_cli_progress_clear(void);
+
+void xet_cli_progress_end(void);
+
+/* Milliseconds of a clock that never goes back. */
+uint64_t xet_cli_now(void);
+
+
+/*
+ * Files that a verb writes, also in folders where others write, as /tmp.
+ *
+ * At a name that the program makes up no symbolic link is followed, and only a
+ * regular file is opened that this user owns and that has no second name:
+ * what others have put there is refused.
+ */
+
+
+/*
+ * These return a descriptor, or -1 on an error, reported.  Names are relative
+ * to the descriptor of a folder, which may be AT_FDCWD.
+ */
+
+/*
+ * The target's name with a suffix; a name that would be too long is cut.
+ * malloc()ed, NULL on an error, reported.
+ */
+char *xet_cli_output_beside(int folder, const char *target,
+    const char *suffix);
+
+/* Makes a file of a random name beside the target; *name is malloc()ed. */
+int xet_cli_output_create(int folder, const char *target, char **name);
+
+/*
+ * Ends that file: syncs it and renames it to the target, or removes it if rc
+ * is a failure or this fails.  Closes the descriptor.  The exit code.
+ */
+int xet_cli_output_finish(int fd, const char *name, const char *target,
+    int rc);
+
+/* Syncs the folder of a target.  XET_CLI_OK or XET_CLI_ERROR, reported. */
+int xet_cli_output_sync(int folder, const char *target);
+
+/*
+ * Opens the file that an earlier run has left under a name, or makes a new one
+ * with this mode; *made: it is new.
+ */
+int xet_cli_output_open(int folder, const char *name, mode_t mode,
+    int *made);
+
+/* Opens a pipe or a device, relative to the current folder, for writing. */
+int xet_cli_output_stream(const char *name);
+
+
+/*
+ * Writes all of the data; name is for messages.  XET_CLI_OK, or XET_CLI_ERROR,
+ * reported; XET_CLI_CLOSED for a closed pipe and XET_CLI_INTERRUPTED after a
+ * signal are not reported.
+ */
+int xet_cli_output_write(int fd, const char *name, const uint8_t *data,
+    size_t len);
+
+
+/*
+ * JSON of the command line: results go out as one object a line, by the
+ * writer of the core; answers come in by jansson.
+ */
+
+
+typedef struct {
+    xet_buf_t   buf;
+    xet_json_t  json;
+} xet_cli_json_t;
+
+
+/* Opens the object of a line; returns the writer of its members. */
+xet_json_t *xet_cli_json_begin(xet_cli_json_t *o);
+
+/* A value of NULL is written as null. */
+void xet_cli_json_put_string(xet_json_t *j, const char *key,
+    const char *value);
+void xet_cli_json_put_u64(xet_json_t *j, const char *key, uint64_t value);
+void xet_cli_json_put_bool(xet_json_t *j, const char *key, int value);
+void xet_cli_json_put_hash(xet_json_t *j, const char *key,
+    const xet_hash_t *hash);
+
+/*
+ * Closes the object, prints it as a line, escaped for a terminal, and frees it.
+ * XET_CLI_OK, or an exit code of xet_cli_flush() or of no memory.
+ */
+int xet_cli_json_end(xet_cli_json_t *o);
+
+
+/* An xet_alloc_pt by malloc(), and what frees the nodes of such a buffer. */
+void *xet_cli_buf_alloc(void *data, size_t size);
+void xet_cli_buf_free(xet_buf_t *b);
+
+/* The bytes of a buffer in one piece, malloc()ed; NULL without memory. */
+uint8_t *xet_cli_buf_bytes(const xet_buf_t *b, size_t *len);
+
+
+/*
+ * Parses a text of somebody else.  NULL if it is not JSON; also, with *large
+ * set, if it would take more than about room bytes of memory.
+ */
+json_t *xet_cli_json_load(const char *data, size_t len, size_t flags,
+    size_t room, int *large);
+
+/* Read a member; 0 if it is missing, negative or of another type, else 1. */
+
+int xet_cli_json_get_u64(const json_t *object, const char *key,
+    uint64_t *value);
+int xet_cli_json_get_hash(const json_t *object, const char *key,
+    xet_hash_t *hash);
+
+
+/*
+ * What a local file is to the protocol: its hash, its size, the number of its
+ * chunks and its SHA-256; computed in one pass, in constant memory.
+ */
+
+
+#define XET_CLI_SHA256_LEN     32
+#define XET_CLI_DIGEST_BUFFER  (1024 * 1024)
+
+
+typedef struct {
+    xet_chunker_t   chunker;
+    xet_merkle_t    merkle;
+    EVP_MD_CTX     *sha256;            /* NULL: not wanted */
+    uint8_t         chunk[XET_CHUNK_MAX];
+    size_t          len;               /* of the open chunk */
+    uint8_t         buffer[XET_CLI_DIGEST_BUFFER];  /* of a stream */
+
+    uint64_t        size;
+    uint64_t        chunks;
+
+    /* after the end */
+
+    xet_hash_t      hash;
+    uint8_t         digest[XET_CLI_SHA256_LEN];
+} xet_cli_digest_t;
+
+
+/*
+ * Digest a file that comes in pieces, also its SHA-256 if sha256 is set.
+ * xet_cli_digest_begin() returns XET_CLI_OK, or XET_CLI_ERROR, reported;
+ * xet_cli_digest_end() sets the results and frees what begin has allocated.
+ */
+int xet_cli_digest_begin(xet_cli_digest_t *d, int sha256);
+void xet_cli_digest_feed(xet_cli_digest_t *d, const uint8_t *data,
+    size_t len);
+void xet_cli_digest_end(xet_cli_digest_t *d);
+
+/*
+ * Digests a stream from its position to its end; name is for messages.
+ * XET_CLI_OK, XET_CLI_INTERRUPTED, or XET_CLI_ERROR, reported.
+ */
+int xet_cli_digest_file(xet_cli_digest_t *d, FILE *file, const char *name,
+    int sha256);
+
+/*
+ * Opens a file for reading, "-" is the standard input; NULL on an error, which
+ * is reported.  xet_cli_close() takes NULL, and leaves the standard input open.
+ */
+FILE *xet_cli_open(const char *name);
+void xet_cli_close(FILE *file);
+
+
+#endif /* _XET_CLI_H_INCLUDED_ */

@@ -1,0 +1,209 @@
+
+/*
+ * JSON of the command line.
+ */
+
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "xet_cli.h"
+
+
+xet_json_t *
+xet_cli_json_begin(xet_cli_json_t *o)
+{
+    xet_buf_init(&o->buf, xet_cli_buf_alloc, NULL, 0);
+    xet_json_init(&o->json, &o->buf);
+
+    xet_json_object_begin(&o->json);
+
+    return &o->json;
+}
+
+
+void
+xet_cli_json_put_string(xet_json_t *j, const char *key, const char *value)
+{
+    xet_json_key(j, key);
+
+    if (value) {
+        xet_json_cstring(j, value);
+
+    } else {
+        xet_json_null(j);
+    }
+}
+
+
+void
+xet_cli_json_put_u64(xet_json_t *j, const char *key, uint64_t value)
+{
+    xet_json_key(j, key);
+    xet_json_u64(j, value);
+}
+
+
+void
+xet_cli_json_put_bool(xet_json_t *j, const char *key, int value)
+{
+    xet_json_key(j, key);
+    xet_json_bool(j, value);
+}
+
+
+void
+xet_cli_json_put_hash(xet_json_t *j, const char *key, const xet_hash_t *hash)
+{
+    char  text[XET_HASH_STR_LEN + 1];
+
+    xet_cli_json_put_string(j, key, xet_cli_hash_string(hash, text));
+}
+
+
+int
+xet_cli_json_end(xet_cli_json_t *o)
+{
+    size_t    len;
+    uint8_t  *text;
+
+    xet_json_object_end(&o->json);
+
+    text = xet_cli_buf_bytes(&o->buf, &len);
+
+    xet_cli_buf_free(&o->buf);
+
+    if (text == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    xet_cli_text_json(stdout, (char *) text, len);
+    putchar('\n');
+
+    free(text);
+
+    return xet_cli_flush();
+}
+
+
+void *
+xet_cli_buf_alloc(void *data, size_t size)
+{
+    return malloc(size);
+}
+
+
+uint8_t *
+xet_cli_buf_bytes(const xet_buf_t *b, size_t *len)
+{
+    uint8_t         *data, *p;
+    xet_buf_node_t  *node;
+
+    if (xet_buf_status(b) != XET_OK) {
+        return NULL;
+    }
+
+    data = malloc((size_t) b->size + 1);
+
+    if (data == NULL) {
+        return NULL;
+    }
+
+    p = data;
+
+    for (node = b->first; node; node = node->next) {
+        memcpy(p, node->start, (size_t) (node->pos - node->start));
+        p += node->pos - node->start;
+    }
+
+    *len = (size_t) (p - data);
+
+    return data;
+}
+
+
+void
+xet_cli_buf_free(xet_buf_t *b)
+{
+    xet_buf_node_t  *node;
+
+    while ((node = b->first) != NULL) {
+        b->first = node->next;
+        free(node);
+    }
+
+    b->last = NULL;
+}
+
+
+/*
+ * The memory is estimated first: an empty object is two bytes of text and 240
+ * bytes of memory, and the library has no limit for its memory.
+ */
+
+json_t *
+xet_cli_json_load(const char *data, size_t len, size_t flags, size_t room,
+    int *large)
+{
+    int     quoted;
+    size_t  i, weight;
+
+    quoted = 0;
+    weight = 0;
+
+    for (i = 0; i < len && weight <= room; i++) {
+        weight++;
+
+        if (data[i] == '"') {
+            quoted = !quoted;
+
+        } else if (quoted) {
+            i += (data[i] == '\\');
+
+        } else if (data[i] == '{') {
+            weight += 256;
+
+        } else if (data[i] == '[') {
+            weight += 128;
+
+        } else if (data[i] == ':' || data[i] == ',') {
+            weight += 64;
+        }
+    }
+
+    *large = (weight > room);
+
+    return *large ? NULL : json_loadb(data, len, flags, NULL);
+}
+
+
+int
+xet_cli_json_get_u64(const json_t *object, const char *key, uint64_t *value)
+{
+    const json_t  *member;
+
+    member = json_object_get(object, key);
+
+    if (!json_is_integer(member) || json_integer_value(member) < 0) {
+        return 0;
+    }
+
+    *value = (uint64_t) json_integer_value(member);
+
+    return 1;
+}
+
+
+int
+xet_cli_json_get_hash(const json_t *object, const char *key, xet_hash_t *hash)
+{
+    const json_t  *member;
+
+    member = json_object_get(object, key);
+
+    return json_is_string(member)
+           && xet_hash_parse(hash,
+                             (const uint8_t *) json_string_value(member),
+                             json_string_length(member))
+              == XET_OK;
+}

@@ -1,0 +1,327 @@
+
+/*
+ * Files that a verb writes.
+ */
+
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "xet_cli.h"
+
+
+#define XET_CLI_OUTPUT_TRIES  100
+#define XET_CLI_OUTPUT_HASH   16       /* digits */
+
+
+static size_t xet_cli_output_longest(int folder, const char *target,
+    size_t len);
+static int xet_cli_output_foreign(const char *name, const struct stat *st);
+
+
+int
+xet_cli_output_create(int folder, const char *target, char **name)
+{
+    int       fd, i;
+    char      suffix[16];
+    uint32_t  number;
+
+    *name = NULL;
+    fd = -1;
+    errno = EEXIST;
+
+    for (i = 0; i < XET_CLI_OUTPUT_TRIES && fd < 0 && errno == EEXIST; i++) {
+        free(*name);
+        *name = NULL;
+
+        if (getrandom(&number, sizeof(number), 0) != sizeof(number)) {
+            break;
+        }
+
+        snprintf(suffix, sizeof(suffix), ".xet-%08x", number);
+
+        *name = xet_cli_output_beside(folder, target, suffix);
+
+        if (*name == NULL) {
+            return -1;
+        }
+
+        fd = openat(folder, *name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
+                                   | O_CLOEXEC, 0666);
+    }
+
+    if (fd < 0) {
+        (void) xet_cli_fail_errno(*name ? *name : target);
+        free(*name);
+        *name = NULL;
+    }
+
+    return fd;
+}
+
+
+int
+xet_cli_output_finish(int fd, const char *name, const char *target, int rc)
+{
+    if (rc == XET_CLI_OK && fdatasync(fd) != 0) {
+        rc = xet_cli_fail_errno(name);
+    }
+
+    if (close(fd) != 0 && rc == XET_CLI_OK) {
+        rc = xet_cli_fail_errno(name);
+    }
+
+    if (rc == XET_CLI_OK && rename(name, target) != 0) {
+        rc = xet_cli_fail_errno(target);
+    }
+
+    if (rc != XET_CLI_OK) {
+        unlink(name);
+        return rc;
+    }
+
+    return xet_cli_output_sync(AT_FDCWD, target);
+}
+
+
+int
+xet_cli_output_sync(int folder, const char *target)
+{
+    int    fd, rc;
+    char  *copy;
+
+    copy = strdup(target);
+
+    if (copy == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    fd = openat(folder, dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    /* not every file system syncs folders */
+
+    rc = (fd < 0 || (fsync(fd) != 0 && errno != EINVAL))
+         ? xet_cli_fail_errno(target)
+         : XET_CLI_OK;
+
+    if (fd >= 0) {
+        close(fd);
+    }
+
+    free(copy);
+
+    return rc;
+}
+
+
+/*
+ * A name that is too long is cut between two characters, and gets the hash of
+ * the whole name: two long names with the same beginning stay different.
+ */
+
+char *
+xet_cli_output_beside(int folder, const char *target, const char *suffix)
+{
+    int          n;
+    char        *name, hex[2 * XET_HASH_LEN + 1];
+    size_t       max, len, cut;
+    xet_hash_t   hash;
+    const char  *base;
+
+    base = strrchr(target, '/');
+    base = base ? base + 1 : target;
+
+    len = strlen(base);
+    max = xet_cli_output_longest(folder, target, (size_t) (base - target));
+
+    if (len > max) {
+        (void) xet_cli_fail(XET_CLI_ERROR, target, strerror(ENAMETOOLONG));
+        return NULL;
+    }
+
+    if (len + strlen(suffix) <= max) {
+        n = asprintf(&name, "%s%s", target, suffix);
+
+    } else {
+        xet_hash_chunk(&xet_suite_default, (const uint8_t *) base, len,
+                       &hash);
+        *xet_hash_print_plain((uint8_t *) hex, hash.bytes) = '\0';
+
+        cut = strlen(suffix) + 1 + XET_CLI_OUTPUT_HASH;
+        cut = (cut < max) ? max - cut : 0;
+
+        while (cut && ((uint8_t) base[cut] & 0xc0) == 0x80) {
+            cut--;
+        }
+
+        n = asprintf(&name, "%.*s~%.*s%s", (int) (base - target + cut),
+                     target, XET_CLI_OUTPUT_HASH, hex, suffix);
+    }
+
+    if (n < 0) {
+        (void) xet_cli_no_memory();
+        return NULL;
+    }
+
+    return name;
+}
+
+
+/* Some file systems take less than others, none takes more than Linux. */
+
+static size_t
+xet_cli_output_longest(int folder, const char *target, size_t len)
+{
+    long   max;
+    char  *path;
+
+    if (folder == AT_FDCWD) {
+        path = len ? strndup(target, len) : strdup(".");
+        max = path ? pathconf(path, _PC_NAME_MAX) : -1;
+        free(path);
+
+    } else {
+        max = fpathconf(folder, _PC_NAME_MAX);
+    }
+
+    return (max > 0 && max < NAME_MAX) ? (size_t) max : NAME_MAX;
+}
+
+
+/* O_NONBLOCK: a pipe must not block open(); it is refused after that. */
+
+int
+xet_cli_output_open(int folder, const char *name, mode_t mode, int *made)
+{
+    int          fd;
+    struct stat  st;
+
+    fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW
+                              | O_CLOEXEC, mode);
+    *made = (fd >= 0);
+
+    if (fd < 0 && errno == EEXIST) {
+        fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK
+                                  | O_CLOEXEC);
+    }
+
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        (void) xet_cli_fail(XET_CLI_ERROR, name,
+                            (errno == ELOOP)
+                            ? "is a symbolic link, which is not followed"
+                            : strerror(errno));
+        if (fd >= 0) {
+            close(fd);
+        }
+
+        return -1;
+    }
+
+    if (S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink <= 1) {
+        return fd;
+    }
+
+    (void) xet_cli_fail(XET_CLI_ERROR, name,
+                        "is there, and is no file of this user with one name");
+    close(fd);
+
+    return -1;
+}
+
+
+/* The pipe or device that was found may be another file by now. */
+
+int
+xet_cli_output_stream(const char *name)
+{
+    int          fd;
+    struct stat  st;
+
+    fd = open(name, O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        (void) xet_cli_fail_errno(name);
+
+    } else if (S_ISREG(st.st_mode)) {
+        (void) xet_cli_fail(XET_CLI_ERROR, name, "is another file than "
+                            "before");
+
+    } else if (S_ISFIFO(st.st_mode) && xet_cli_output_foreign(name, &st)) {
+        (void) xet_cli_fail(XET_CLI_ERROR, name, "is a pipe of somebody "
+                            "else, in a folder for everybody");
+
+    } else {
+        return fd;
+    }
+
+    if (fd >= 0) {
+        close(fd);
+    }
+
+    return -1;
+}
+
+
+/*
+ * The rule of the sysctl fs.protected_fifos: in a sticky folder a pipe must
+ * belong to this user or to the owner of the folder.
+ */
+
+static int
+xet_cli_output_foreign(const char *name, const struct stat *st)
+{
+    int          rc;
+    char        *copy;
+    struct stat  folder;
+
+    if (st->st_uid == geteuid()) {
+        return 0;
+    }
+
+    copy = strdup(name);
+
+    rc = copy == NULL || stat(dirname(copy), &folder) != 0
+         || ((folder.st_mode & S_ISVTX) && st->st_uid != folder.st_uid);
+
+    free(copy);
+
+    return rc;
+}
+
+
+int
+xet_cli_output_write(int fd, const char *name, const uint8_t *data,
+    size_t len)
+{
+    ssize_t  n;
+
+    while (len) {
+        n = write(fd, data, len);
+
+        if (n < 0 && errno == EPIPE) {
+            return XET_CLI_CLOSED;
+        }
+
+        if (n < 0 && errno != EINTR) {
+            return xet_cli_fail_errno(name);
+        }
+
+        if (n > 0) {
+            data += n;
+            len -= (size_t) n;
+        }
+
+        if (xet_cli_interrupted) {
+            return XET_CLI_INTERRUPTED;
+        }
+    }
+
+    return XET_CLI_OK;
+}

@@ -1,0 +1,929 @@
+
+/*
+ * Downloads: windows one after the other, their plans, and what is fetched.
+ */
+
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "xet_cli_transfer.h"
+
+
+#define XET_CLI_DOWNLOAD_REFRESHES  5
+#define XET_CLI_DOWNLOAD_LEAST      2048   /* bytes of a window */
+
+
+/*
+ * A window: a part of the file that one reconstruction describes, from the
+ * start of a chunk to the end of a chunk, and the units that fetch it.
+ *
+ *     planning -> fetching -> finished
+ *
+ * Chunks come in any order.  Windows are finished in the order of the file,
+ * because the hash of the file takes the chunk hashes in that order.
+ */
+
+typedef struct xet_cli_fetch_s   xet_cli_fetch_t;
+typedef struct xet_cli_window_s  xet_cli_window_t;
+
+struct xet_cli_window_s {
+    xet_cli_window_t    *next;
+    xet_cli_fetch_t     *fetch;
+
+    uint64_t             first;        /* bytes that are asked for */
+    uint64_t             last;         /* included */
+    uint64_t             start;        /* of the first chunk */
+    uint64_t             end;          /* of the last chunk */
+
+    xet_cli_request_t    request;      /* for the plan */
+    xet_cli_plan_t       plan;
+    unsigned             planned:1;
+    unsigned             refreshing:1;
+    unsigned             refreshes;    /* without a chunk in between */
+
+    xet_cli_unit_t      *units;        /* one for each range of the plan */
+    size_t               left;         /* units that are not done */
+    xet_cli_unit_t      *expired;
+    xet_cli_use_t       *uses;
+
+    xet_cli_chunk_t     *chunks;       /* that have come */
+    size_t               nchunks;
+    size_t               room;
+
+    uint8_t             *data;         /* start..end if ordered, or NULL */
+};
+
+
+struct xet_cli_fetch_s {
+    xet_cli_download_t  *d;
+    xet_cli_http_t      *http;
+
+    xet_cli_window_t    *windows;      /* in the order of the file */
+    unsigned             nwindows;
+    xet_cli_unit_t      *queue;
+    xet_cli_unit_t     **queue_end;
+    uint64_t             running;      /* units */
+
+    uint64_t             next;         /* first byte of the next window */
+    uint64_t             size;         /* of the next window */
+    uint64_t             done;         /* bytes, for the progress bar */
+    unsigned             version;      /* of reconstructions */
+    unsigned             known:1;      /* the server has this version */
+    unsigned             planning:1;
+    unsigned             last:1;       /* no window follows */
+    unsigned             kept:1;       /* chunks that were there before */
+    int                  rc;           /* the first failure */
+
+    xet_merkle_t         merkle;
+    xet_cli_decoder_t    decoder;
+};
+
+
+static int xet_cli_download_loop(xet_cli_fetch_t *f);
+static void xet_cli_download_window(xet_cli_fetch_t *f);
+static int xet_cli_download_plan(xet_cli_fetch_t *f, xet_cli_window_t *w);
+static void xet_cli_download_planned(xet_cli_request_t *r);
+static int xet_cli_download_smaller(xet_cli_fetch_t *f, xet_cli_window_t *w);
+static void xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_window_t *w);
+static int xet_cli_window_open(xet_cli_window_t *w);
+static int xet_cli_window_uses(xet_cli_window_t *w);
+static int xet_cli_window_use_order(const void *one, const void *two);
+static void xet_cli_download_units(xet_cli_fetch_t *f, xet_cli_window_t *w);
+static void xet_cli_download_refreshed(xet_cli_fetch_t *f,
+    xet_cli_window_t *w, xet_cli_plan_t *plan);
+static void xet_cli_download_queue(xet_cli_fetch_t *f, xet_cli_unit_t *u);
+static void xet_cli_download_unit(xet_cli_fetch_t *f);
+static void xet_cli_download_fetched(xet_cli_request_t *r);
+static void xet_cli_download_expired(xet_cli_fetch_t *f, xet_cli_unit_t *u);
+static int xet_cli_download_chunk(xet_cli_unit_t *u,
+    const xet_cli_chunk_t *chunk, const uint8_t *raw);
+static int xet_cli_window_add(xet_cli_window_t *w,
+    const xet_cli_chunk_t *chunk);
+static void xet_cli_download_finish(xet_cli_fetch_t *f);
+static int xet_cli_window_finish(xet_cli_window_t *w);
+static void xet_cli_window_free(xet_cli_window_t *w);
+static int xet_cli_download_verify(xet_cli_fetch_t *f);
+
+
+int
+xet_cli_download_init(xet_cli_download_t *d, const xet_cli_args_t *args,
+    const char *hash)
+{
+    int  rc;
+
+    memset(d, 0, sizeof(xet_cli_download_t));
+
+    d->end = XET_CLI_DOWNLOAD_ALL;
+    d->most = XET_CLI_DOWNLOAD_ALL;
+
+    rc = xet_cli_args_hash(hash, &d->hash);
+
+    return (rc == XET_CLI_OK)
+           ? xet_cli_args_number(args, XET_CLI_OPT_PARALLEL, 1, 64,
+                                 XET_CLI_DOWNLOAD_PARALLEL, &d->parallel)
+           : rc;
+}
+
+
+int
+xet_cli_download(xet_cli_http_t *h, xet_cli_download_t *d)
+{
+    int                rc;
+    xet_cli_fetch_t   *f;
+    xet_cli_window_t  *w;
+
+    f = calloc(1, sizeof(xet_cli_fetch_t));
+
+    if (f == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    f->d = d;
+    f->http = h;
+    f->queue_end = &f->queue;
+    f->next = d->first;
+    f->size = d->ordered ? XET_CLI_DOWNLOAD_ORDERED : XET_CLI_DOWNLOAD_WINDOW;
+    f->version = 2;
+
+    d->size = d->first;
+
+    xet_merkle_init(&f->merkle, &xet_suite_default);
+
+    f->decoder.handler = xet_cli_download_chunk;
+    f->decoder.codec = xet_codec_create(&xet_suite_default);
+
+    rc = f->decoder.codec ? xet_cli_download_loop(f) : xet_cli_no_memory();
+
+    if (rc == XET_CLI_OK && d->end != XET_CLI_DOWNLOAD_ALL && d->size < d->end)
+    {
+        rc = xet_cli_fail(XET_CLI_NETWORK, "server",
+                          "the reconstruction ends before the range");
+    }
+
+    if (rc == XET_CLI_OK && d->first == 0 && d->end == XET_CLI_DOWNLOAD_ALL) {
+        rc = xet_cli_download_verify(f);
+    }
+
+    while ((w = f->windows) != NULL) {
+        f->windows = w->next;
+        xet_cli_window_free(w);
+    }
+
+    xet_codec_destroy(f->decoder.codec);
+    free(f);
+
+    return rc;
+}
+
+
+static int
+xet_cli_download_loop(xet_cli_fetch_t *f)
+{
+    int  rc;
+
+    for ( ;; ) {
+
+        if (f->rc != XET_CLI_OK) {
+            return f->rc;
+        }
+
+        while (f->queue && f->running < f->d->parallel
+               && f->rc == XET_CLI_OK)
+        {
+            xet_cli_download_unit(f);
+        }
+
+        if (f->queue == NULL && !f->planning && !f->last
+            && f->nwindows <= f->d->parallel)
+        {
+            xet_cli_download_window(f);
+        }
+
+        if (f->windows == NULL && f->last) {
+            return f->rc;
+        }
+
+        rc = xet_cli_http_step(f->http, 200);
+
+        if (rc != XET_CLI_OK) {
+            return rc;
+        }
+
+        xet_cli_download_finish(f);
+        xet_cli_progress_set(f->done);
+    }
+}
+
+
+static void
+xet_cli_download_window(xet_cli_fetch_t *f)
+{
+    xet_cli_window_t   *w, **link;
+
+    w = calloc(1, sizeof(xet_cli_window_t));
+
+    if (w == NULL) {
+        f->rc = xet_cli_no_memory();
+        return;
+    }
+
+    w->fetch = f;
+    w->first = f->next;
+    w->last = f->next + f->size - 1;
+
+    if (w->last > f->d->end - 1) {
+        w->last = f->d->end - 1;
+    }
+
+    for (link = &f->windows; *link; link = &(*link)->next) { /* void */ }
+
+    *link = w;
+
+    f->nwindows++;
+    f->planning = 1;
+    f->rc = xet_cli_download_plan(f, w);
+}
+
+
+static int
+xet_cli_download_plan(xet_cli_fetch_t *f, xet_cli_window_t *w)
+{
+    char                text[XET_HASH_STR_LEN + 1];
+    xet_cli_request_t  *r;
+
+    r = &w->request;
+
+    free(r->url);
+
+    r->url = xet_cli_http_url(f->http, "/v%u/reconstructions/%s", f->version,
+                              xet_cli_hash_string(&f->d->hash, text));
+    if (r->url == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    snprintf(r->range, sizeof(r->range), "%" PRIu64 "-%" PRIu64, w->first,
+             w->last);
+
+    r->api = 1;
+    r->max = XET_CLI_PLAN_BODY;
+    r->done = xet_cli_download_planned;
+    r->ctx = w;
+
+    xet_cli_http_start(f->http, r);
+
+    return XET_CLI_OK;
+}
+
+
+static void
+xet_cli_download_planned(xet_cli_request_t *r)
+{
+    int                rc;
+    const char        *error;
+    xet_cli_plan_t     plan;
+    xet_cli_fetch_t   *f;
+    xet_cli_window_t  *w;
+
+    w = r->ctx;
+    f = w->fetch;
+
+    if (r->status == 416 && !w->planned
+        && (w->first > f->d->first || xet_hash_is_zero(&f->d->hash)))
+    {
+        /* the file is empty, or ends where the window before ended */
+
+        f->planning = 0;
+        f->last = 1;
+        w->planned = 1;
+        return;
+    }
+
+    if ((r->status == 404 || r->status == 501) && !f->known
+        && f->version == 2)
+    {
+        f->version = 1;
+        f->rc = xet_cli_download_plan(f, w);
+        return;
+    }
+
+    if (r->large && xet_cli_download_smaller(f, w)) {
+        return;
+    }
+
+    if (r->status / 100 != 2 || r->refused) {
+        f->d->passing = xet_cli_http_passing(r);
+        f->rc = xet_cli_http_fail(r);
+        return;
+    }
+
+    f->known = 1;
+
+    rc = xet_cli_plan_parse(&plan, f->version, r->data, r->len, &error);
+
+    if (rc != XET_CLI_OK) {
+
+        if (!plan.large || !xet_cli_download_smaller(f, w)) {
+            f->rc = xet_cli_fail(rc, "server", error);
+        }
+
+        return;
+    }
+
+    free(r->data);
+    r->data = NULL;
+    r->len = 0;
+
+    if (w->planned) {
+        xet_cli_download_refreshed(f, w, &plan);
+        return;
+    }
+
+    w->plan = plan;
+
+    xet_cli_download_opened(f, w);
+}
+
+
+/*
+ * A plan of very many chunks may be larger than the limits of plans.  Then the
+ * window becomes half as large, and each later window twice as large as the one
+ * before it, up to the usual size.
+ */
+
+static int
+xet_cli_download_smaller(xet_cli_fetch_t *f, xet_cli_window_t *w)
+{
+    uint64_t  size;
+
+    size = w->last - w->first + 1;
+
+    if (w->planned || size <= XET_CLI_DOWNLOAD_LEAST) {
+        return 0;
+    }
+
+    f->size = size / 2;
+    w->last = w->first + f->size - 1;
+
+    f->rc = xet_cli_download_plan(f, w);
+
+    return 1;
+}
+
+
+static void
+xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_window_t *w)
+{
+    f->planning = 0;
+    w->planned = 1;
+
+    if (w->plan.nterms == 0) {
+        f->last = 1;
+        return;
+    }
+
+    /* a later window begins where a chunk does, right behind the one before */
+
+    if (w->first > f->d->first && w->plan.offset != 0) {
+        f->rc = xet_cli_fail(XET_CLI_NETWORK, "server",
+                             "the reconstruction begins before the range");
+        return;
+    }
+
+    f->rc = xet_cli_window_open(w);
+
+    if (f->rc != XET_CLI_OK) {
+        return;
+    }
+
+    /* before any byte of the file comes, for the bytes would fill the disk */
+
+    if (w->end > f->d->most) {
+        f->rc = xet_cli_failf(XET_CLI_FAULT, f->d->name,
+                              "has more than the %" PRIu64 " bytes that it "
+                              "should have", f->d->most);
+        return;
+    }
+
+    /* a window shorter than its request ends at the end of the file */
+
+    if (w->end <= w->last || w->end >= f->d->end) {
+        f->last = 1;
+    }
+
+    f->next = w->end;
+
+    if (f->size < (f->d->ordered ? XET_CLI_DOWNLOAD_ORDERED
+                                 : XET_CLI_DOWNLOAD_WINDOW))
+    {
+        f->size *= 2;
+    }
+
+    xet_cli_download_units(f, w);
+}
+
+
+/*
+ * Makes the units of w->plan, and w->data if the download is ordered.
+ * XET_CLI_OK; XET_CLI_ERROR without memory or XET_CLI_NETWORK if the plan is
+ * not of the bytes that were asked for, reported.
+ */
+
+static int
+xet_cli_window_open(xet_cli_window_t *w)
+{
+    int              keep;
+    size_t           i;
+    xet_cli_unit_t  *u;
+
+    if (w->plan.offset > w->first) {
+        return xet_cli_fail(XET_CLI_NETWORK, "server",
+                            "the reconstruction begins before the file");
+    }
+
+    w->start = w->first - w->plan.offset;
+    w->end = w->start + w->plan.raw_length;
+
+    /* some of what was asked for, and at most a chunk more */
+
+    if (w->end <= w->first || w->end > w->last + XET_CHUNK_MAX) {
+        return xet_cli_fail(XET_CLI_NETWORK, "server",
+                            "the reconstruction is of another range");
+    }
+
+    keep = w->fetch->d->ordered;
+
+    w->units = calloc(w->plan.nranges, sizeof(xet_cli_unit_t));
+    w->data = keep ? malloc(w->end - w->start) : NULL;
+
+    if (w->units == NULL || (keep && w->data == NULL)) {
+        return xet_cli_no_memory();
+    }
+
+    w->left = w->plan.nranges;
+
+    for (i = 0; i < w->plan.nranges; i++) {
+        u = &w->units[i];
+
+        u->window = w;
+        u->decoder = &w->fetch->decoder;
+        u->range = &w->plan.ranges[i];
+        u->chunk = u->range->chunk_start;
+        u->placed = u->chunk;
+        u->pos = u->range->byte_start;
+    }
+
+    return xet_cli_window_uses(w);
+}
+
+
+/* Makes the uses, which each unit has in one piece, from the terms. */
+
+static int
+xet_cli_window_uses(xet_cli_window_t *w)
+{
+    size_t           i;
+    uint64_t         pos;
+    xet_cli_use_t   *use;
+    xet_cli_unit_t  *u;
+    xet_cli_term_t  *term;
+
+    w->uses = calloc(w->plan.nterms, sizeof(xet_cli_use_t));
+
+    if (w->uses == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    pos = w->start;
+
+    for (i = 0; i < w->plan.nterms; i++) {
+        use = &w->uses[i];
+        term = &w->plan.terms[i];
+
+        use->range = term->range;
+        use->start = term->chunk_start;
+        use->end = term->chunk_end;
+        use->pos = pos;
+
+        pos += term->raw_length;
+        use->stop = pos;
+    }
+
+    qsort(w->uses, w->plan.nterms, sizeof(xet_cli_use_t),
+          xet_cli_window_use_order);
+
+    for (i = 0; i < w->plan.nterms; i++) {
+        u = &w->units[w->uses[i].range];
+
+        if (u->nuses++ == 0) {
+            u->uses = &w->uses[i];
+        }
+    }
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_window_use_order(const void *one, const void *two)
+{
+    const xet_cli_use_t  *a, *b;
+
+    a = one;
+    b = two;
+
+    if (a->range != b->range) {
+        return (a->range > b->range) ? 1 : -1;
+    }
+
+    return (a->start > b->start) - (a->start < b->start);
+}
+
+
+static void
+xet_cli_download_units(xet_cli_fetch_t *f, xet_cli_window_t *w)
+{
+    size_t           i;
+    xet_cli_unit_t  *u;
+
+    for (i = 0; i < w->plan.nranges; i++) {
+        u = &w->units[i];
+
+        if (f->d->kept) {
+            f->rc = xet_cli_unit_skip(u, f->d->kept, f->d->ctx);
+
+            if (f->rc != XET_CLI_OK) {
+                return;
+            }
+        }
+
+        if (xet_cli_unit_complete(u)) {
+            w->left--;
+
+        } else {
+            xet_cli_download_queue(f, u);
+        }
+    }
+}
+
+
+/*
+ * A xorb that was stored anew has another URL and may have other bytes; who
+ * has the old ones still goes on with them.
+ */
+
+static void
+xet_cli_download_refreshed(xet_cli_fetch_t *f, xet_cli_window_t *w,
+    xet_cli_plan_t *plan)
+{
+    size_t            i;
+    xet_cli_plan_t    before;
+    xet_cli_unit_t   *u;
+    xet_cli_range_t  *old, *new;
+
+    w->refreshing = 0;
+
+    if (!xet_cli_plan_same(&w->plan, plan)) {
+        xet_cli_plan_free(plan);
+        f->d->passing = 1;
+        f->rc = xet_cli_fail(XET_CLI_NETWORK, "server",
+                             "another reconstruction than before");
+        return;
+    }
+
+    for (i = 0; i < plan->nranges; i++) {
+        u = &w->units[i];
+        old = &w->plan.ranges[i];
+        new = &plan->ranges[i];
+
+        old->url = new->url;
+
+        if (!u->running && (old->byte_start != new->byte_start
+                            || old->byte_end != new->byte_end))
+        {
+            xet_cli_unit_moved(u, new->byte_start, new->byte_end);
+        }
+    }
+
+    /* only the URLs of the new plan are kept */
+
+    before = *plan;
+
+    plan->urls = w->plan.urls;
+    plan->nurls = w->plan.nurls;
+    w->plan.urls = before.urls;
+    w->plan.nurls = before.nurls;
+
+    xet_cli_plan_free(plan);
+
+    while ((u = w->expired) != NULL) {
+        w->expired = u->next;
+        xet_cli_download_queue(f, u);
+    }
+}
+
+
+static void
+xet_cli_download_queue(xet_cli_fetch_t *f, xet_cli_unit_t *u)
+{
+    u->next = NULL;
+    *f->queue_end = u;
+    f->queue_end = &u->next;
+}
+
+
+static void
+xet_cli_download_unit(xet_cli_fetch_t *f)
+{
+    xet_cli_unit_t  *u;
+
+    u = f->queue;
+    f->queue = u->next;
+
+    if (f->queue == NULL) {
+        f->queue_end = &f->queue;
+    }
+
+    f->rc = xet_cli_unit_prepare(u);
+
+    if (f->rc == XET_CLI_OK) {
+        u->request.done = xet_cli_download_fetched;
+        u->running = 1;
+        f->running++;
+
+        xet_cli_http_start(f->http, &u->request);
+    }
+}
+
+
+static void
+xet_cli_download_fetched(xet_cli_request_t *r)
+{
+    xet_cli_unit_t    *u;
+    xet_cli_fetch_t   *f;
+    xet_cli_window_t  *w;
+
+    u = r->ctx;
+    w = u->window;
+    f = w->fetch;
+
+    u->running = 0;
+    f->running--;
+
+    /* 404: another copy of the xorb may have taken the place of this one */
+
+    if ((r->status == 403 || r->status == 404)
+        && w->refreshes < XET_CLI_DOWNLOAD_REFRESHES)
+    {
+        xet_cli_download_expired(f, u);
+        return;
+    }
+
+    if (xet_cli_unit_rewind(u)) {
+        xet_cli_download_queue(f, u);
+        return;
+    }
+
+    /* only the first failure is reported; it ends the download */
+
+    if (f->rc == XET_CLI_OK) {
+        f->d->passing = (u->rc == XET_CLI_OK && xet_cli_http_passing(r));
+        f->rc = xet_cli_unit_result(u);
+    }
+
+    xet_cli_unit_free(u);
+
+    w->left--;
+}
+
+
+static void
+xet_cli_download_expired(xet_cli_fetch_t *f, xet_cli_unit_t *u)
+{
+    xet_cli_window_t  *w;
+
+    w = u->window;
+
+    /* many units may wait, and the answer of the server is of no use */
+
+    xet_cli_unit_free(u);
+
+    u->next = w->expired;
+    w->expired = u;
+
+    if (!w->refreshing) {
+        w->refreshing = 1;
+        w->refreshes++;
+        f->rc = xet_cli_worse(f->rc, xet_cli_download_plan(f, w));
+    }
+}
+
+
+static int
+xet_cli_download_chunk(xet_cli_unit_t *u, const xet_cli_chunk_t *chunk,
+    const uint8_t *raw)
+{
+    int                  rc;
+    xet_cli_fetch_t     *f;
+    xet_cli_window_t    *w;
+    xet_cli_download_t  *d;
+
+    w = u->window;
+    f = w->fetch;
+    d = f->d;
+
+    rc = xet_cli_window_add(w, chunk);
+
+    f->kept |= (raw == NULL);
+
+    if (rc == XET_CLI_OK && raw) {
+        w->refreshes = 0;
+        d->received += XET_XORB_HEADER_LEN + chunk->stored_length;
+
+        if (w->data) {
+            memcpy(w->data + (chunk->offset - w->start), raw,
+                   chunk->raw_length);
+
+        } else if (d->sink) {
+            rc = d->sink(d->ctx, chunk->offset, raw, chunk->raw_length);
+        }
+    }
+
+    if (rc == XET_CLI_OK && raw && d->note) {
+        rc = d->note(d->ctx, chunk);
+    }
+
+    f->done += chunk->raw_length;
+
+    return rc;
+}
+
+
+static int
+xet_cli_window_add(xet_cli_window_t *w, const xet_cli_chunk_t *chunk)
+{
+    xet_cli_chunk_t  *chunks;
+
+    if (w->nchunks == XET_CLI_PLAN_CHUNKS) {
+        return xet_cli_no_memory();
+    }
+
+    chunks = xet_cli_grow(w->chunks, w->nchunks, &w->room,
+                          sizeof(xet_cli_chunk_t));
+
+    if (chunks == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    w->chunks = chunks;
+    w->chunks[w->nchunks++] = *chunk;
+
+    return XET_CLI_OK;
+}
+
+
+/*
+ * Finishes the complete windows at the front of the list: their chunks go into
+ * the hash of the file, and in an ordered download their bytes to the sink.
+ */
+
+static void
+xet_cli_download_finish(xet_cli_fetch_t *f)
+{
+    size_t               i;
+    xet_cli_window_t    *w;
+    xet_cli_download_t  *d;
+
+    d = f->d;
+
+    while ((w = f->windows) != NULL && f->rc == XET_CLI_OK && w->planned
+           && w->left == 0)
+    {
+        if (w->plan.nterms) {
+            f->rc = xet_cli_window_finish(w);
+
+            if (f->rc == XET_CLI_OK && w->data) {
+                f->rc = d->sink(d->ctx, w->start, w->data,
+                                (size_t) (w->end - w->start));
+            }
+
+            for (i = 0; i < w->nchunks; i++) {
+                xet_merkle_add(&f->merkle, w->chunks[i].hash.bytes,
+                               w->chunks[i].raw_length);
+            }
+
+            d->chunks += w->nchunks;
+            d->size = w->end;
+        }
+
+        f->windows = w->next;
+        f->nwindows--;
+
+        xet_cli_window_free(w);
+    }
+}
+
+
+/*
+ * Sorts the chunks by offset.  XET_CLI_OK if they fill the window from start to
+ * end without a gap, else XET_CLI_NETWORK, reported.
+ */
+
+static int
+xet_cli_window_finish(xet_cli_window_t *w)
+{
+    size_t    i;
+    uint64_t  pos;
+
+    if (w->nchunks) {
+        qsort(w->chunks, w->nchunks, sizeof(xet_cli_chunk_t),
+              xet_cli_chunk_order);
+    }
+
+    pos = w->start;
+
+    for (i = 0; i < w->nchunks && w->chunks[i].offset == pos; i++) {
+        pos += w->chunks[i].raw_length;
+    }
+
+    if (i != w->nchunks || pos != w->end) {
+        return xet_cli_failf(XET_CLI_NETWORK, "server",
+                             "what came has a gap at byte %llu of the file",
+                             (unsigned long long) pos);
+    }
+
+    return XET_CLI_OK;
+}
+
+
+static void
+xet_cli_window_free(xet_cli_window_t *w)
+{
+    size_t  i;
+
+    for (i = 0; w->units && i < w->plan.nranges; i++) {
+        xet_cli_unit_free(&w->units[i]);
+    }
+
+    xet_cli_http_free(&w->request);
+    xet_cli_plan_free(&w->plan);
+
+    free(w->units);
+    free(w->uses);
+    free(w->chunks);
+    free(w->data);
+    free(w);
+}
+
+
+static int
+xet_cli_download_verify(xet_cli_fetch_t *f)
+{
+    char        text[XET_HASH_STR_LEN + 1];
+    xet_hash_t  root, hash;
+
+    xet_merkle_finish(&f->merkle, &root);
+    xet_hash_file(&xet_suite_default, &root, &hash);
+
+    if (xet_hash_equal(&hash, &f->d->hash)) {
+        return XET_CLI_OK;
+    }
+
+    if (f->kept) {
+        f->d->doubted = 1;
+        return XET_CLI_FAULT;
+    }
+
+    return xet_cli_failf(XET_CLI_FAULT, "damaged",
+                         "what the server has as this file is %s",
+                         xet_cli_hash_string(&hash, text));
+}
+
+
+int
+xet_cli_download_size(xet_cli_http_t *h, const xet_hash_t *hash, int quiet,
+    uint64_t *size)
+{
+    int                rc;
+    char               text[XET_HASH_STR_LEN + 1];
+    xet_cli_request_t  r;
+
+    rc = xet_cli_http_ask(h, &r, "HEAD",
+                          xet_cli_http_url(h, "/v1/files/%s",
+                                           xet_cli_hash_string(hash, text)));
+
+    if (rc == XET_CLI_OK) {
+
+        if (r.status == 200 && r.length >= 0) {
+            *size = (uint64_t) r.length;
+
+        } else {
+            rc = quiet ? XET_CLI_FAULT : xet_cli_http_fail(&r);
+        }
+    }
+
+    xet_cli_http_free(&r);
+
+    return rc;
+}

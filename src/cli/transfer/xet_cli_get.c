@@ -1,0 +1,327 @@
+
+/*
+ * xet get: downloads a file, or bytes of it.
+ *
+ * A whole file is written to NAME.xet-part, which is renamed to NAME when all
+ * of it has been verified.  A download that a signal, the network or a server
+ * that is down has broken off is resumed; any other failure removes the part.
+ * A range of a file is written to a file of a random name, and is never
+ * resumed.  To a pipe or a device the bytes are written in order, as they
+ * come: whether the file was right is known only at its end.
+ */
+
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "xet_cli_transfer.h"
+
+
+typedef struct {
+    const xet_cli_args_t  *args;
+    xet_cli_http_t        *http;
+    const char            *output;
+    int                    fd;         /* of a stream or of a range */
+    unsigned               stream:1;
+    unsigned               ranged:1;
+    uint64_t               size;       /* of the file, 0: not known */
+    xet_cli_download_t     download;
+    xet_cli_part_t         part;
+} xet_cli_get_t;
+
+
+static int xet_cli_get_open(xet_cli_get_t *g);
+static int xet_cli_get_range(xet_cli_get_t *g, const char *text);
+static int xet_cli_get_whole(xet_cli_get_t *g);
+static int xet_cli_get_bytes(xet_cli_get_t *g);
+static int xet_cli_get_sink(void *ctx, uint64_t offset, const uint8_t *data,
+    size_t len);
+static int xet_cli_get_print(xet_cli_get_t *g);
+
+
+int
+xet_cli_get(const xet_cli_args_t *args)
+{
+    int             rc;
+    xet_cli_get_t  *g;
+
+    if (args->value[XET_CLI_OPT_RECURSIVE]) {
+        return xet_cli_get_tree(args);
+    }
+
+    g = calloc(1, sizeof(xet_cli_get_t));
+
+    if (g == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    g->args = args;
+    g->fd = -1;
+
+    rc = xet_cli_get_open(g);
+
+    if (rc == XET_CLI_OK && args->value[XET_CLI_OPT_RANGE]) {
+        rc = xet_cli_get_range(g, args->value[XET_CLI_OPT_RANGE]);
+    }
+
+    if (rc == XET_CLI_OK) {
+        xet_cli_progress_begin(xet_cli_quiet(args), g->output,
+                               g->ranged ? g->download.end - g->download.first
+                                         : g->size);
+
+        rc = (g->stream || g->ranged) ? xet_cli_get_bytes(g)
+                                      : xet_cli_get_whole(g);
+
+        xet_cli_progress_end();
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_get_print(g);
+    }
+
+    xet_cli_http_destroy(g->http);
+    free(g);
+
+    return rc;
+}
+
+
+static int
+xet_cli_get_open(xet_cli_get_t *g)
+{
+    int                    rc;
+    struct stat            st;
+    const xet_cli_args_t  *args;
+
+    args = g->args;
+
+    rc = xet_cli_download_init(&g->download, args, args->operands[0]);
+
+    if (rc == XET_CLI_OK) {
+        g->http = xet_cli_http_create(args, &rc);
+    }
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    g->output = args->value[XET_CLI_OPT_OUTPUT];
+
+    if (g->output == NULL) {
+        g->output = args->operands[0];
+    }
+
+    /*
+     * Only a name that was given may be a pipe or a device: one that lies at
+     * the default name was put there by somebody else.
+     */
+
+    g->stream = strcmp(g->output, "-") == 0
+                || (args->value[XET_CLI_OPT_OUTPUT]
+                    && stat(g->output, &st) == 0 && !S_ISREG(st.st_mode));
+
+    g->download.name = g->output;
+
+    /* for the progress bar and as a bound; not every server has this route */
+
+    if (!args->value[XET_CLI_OPT_RANGE]
+        && xet_cli_download_size(g->http, &g->download.hash, 1, &g->size)
+           == XET_CLI_INTERRUPTED)
+    {
+        return XET_CLI_INTERRUPTED;
+    }
+
+    if (g->size) {
+        g->download.most = g->size;
+    }
+
+    return XET_CLI_OK;
+}
+
+
+/* Parses "A-B", "A-" or "-N", with the parser of Range headers. */
+
+static int
+xet_cli_get_range(xet_cli_get_t *g, const char *text)
+{
+    int               rc;
+    char             *value;
+    size_t            n;
+    xet_range_t       range;
+    xet_status_t      status;
+    xet_range_spec_t  spec;
+
+    if (asprintf(&value, "bytes=%s", text) < 0) {
+        return xet_cli_no_memory();
+    }
+
+    n = 1;
+    status = xet_range_parse((uint8_t *) value, strlen(value), &spec, &n);
+    free(value);
+
+    if (status != XET_OK) {
+        return xet_cli_fail(XET_CLI_USAGE, text,
+                            "a range is A-B, A- or -N, in bytes");
+    }
+
+    rc = xet_cli_download_size(g->http, &g->download.hash, 0, &g->size);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    status = xet_range_resolve(&spec, g->size, &range);
+
+    if (status != XET_OK) {
+        return xet_cli_fail(XET_CLI_FAULT, text, xet_status_text(status));
+    }
+
+    g->ranged = 1;
+    g->download.most = g->size;
+    g->download.first = range.start;
+    g->download.end = range.end;
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_get_whole(xet_cli_get_t *g)
+{
+    int                  rc;
+    xet_cli_download_t  *d;
+
+    d = &g->download;
+
+    rc = xet_cli_part_open(&g->part, AT_FDCWD, g->output, &d->hash);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    rc = xet_cli_part_download(&g->part, g->http, d);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_part_complete(&g->part, d->size);
+    }
+
+    if (rc != XET_CLI_OK) {
+        xet_cli_part_stop(&g->part, xet_cli_interrupted || d->passing);
+    }
+
+    return rc;
+}
+
+
+/* Writes to a stream, or a range to a file. */
+
+static int
+xet_cli_get_bytes(xet_cli_get_t *g)
+{
+    int                  rc;
+    char                *part;
+    xet_cli_download_t  *d;
+
+    d = &g->download;
+    part = NULL;
+
+    if (!g->stream) {
+        g->fd = xet_cli_output_create(AT_FDCWD, g->output, &part);
+
+    } else if (strcmp(g->output, "-") == 0) {
+        g->fd = STDOUT_FILENO;
+
+    } else {
+        g->fd = xet_cli_output_stream(g->output);
+    }
+
+    if (g->fd < 0) {
+        return XET_CLI_ERROR;
+    }
+
+    d->ordered = g->stream;
+    d->sink = xet_cli_get_sink;
+    d->ctx = g;
+
+    rc = xet_cli_download(g->http, d);
+
+    if (part) {
+        rc = xet_cli_output_finish(g->fd, part, g->output, rc);
+        free(part);
+
+    } else if (g->fd != STDOUT_FILENO && close(g->fd) != 0
+               && rc == XET_CLI_OK)
+    {
+        rc = xet_cli_fail_errno(g->output);
+    }
+
+    return rc;
+}
+
+
+/* Cuts off the bytes of the first and last chunk that are out of the range. */
+
+static int
+xet_cli_get_sink(void *ctx, uint64_t offset, const uint8_t *data, size_t len)
+{
+    uint64_t        end;
+    xet_cli_get_t  *g;
+
+    g = ctx;
+    end = offset + len;
+
+    if (offset < g->download.first) {
+        data += g->download.first - offset;
+        offset = g->download.first;
+    }
+
+    if (end > g->download.end) {
+        end = g->download.end;
+    }
+
+    if (offset >= end) {
+        return XET_CLI_OK;
+    }
+
+    if (!g->stream
+        && lseek(g->fd, (off_t) (offset - g->download.first), SEEK_SET) < 0)
+    {
+        return xet_cli_fail_errno(g->output);
+    }
+
+    return xet_cli_output_write(g->fd, g->output, data,
+                                (size_t) (end - offset));
+}
+
+
+/* Prints nothing if the file itself went to the standard output. */
+
+static int
+xet_cli_get_print(xet_cli_get_t *g)
+{
+    uint64_t         size;
+    xet_json_t      *j;
+    xet_cli_json_t   out;
+
+    if (g->fd == STDOUT_FILENO || !g->args->value[XET_CLI_OPT_JSON]) {
+        return XET_CLI_OK;
+    }
+
+    size = g->ranged ? g->download.end - g->download.first
+                     : g->download.size;
+
+    j = xet_cli_json_begin(&out);
+
+    xet_cli_json_put_hash(j, "hash", &g->download.hash);
+    xet_cli_json_put_string(j, "file", g->output);
+    xet_cli_json_put_u64(j, "size", size);
+    xet_cli_json_put_u64(j, "received_bytes", g->download.received);
+
+    xet_cli_json_put_bool(j, "verified", !g->ranged);
+
+    return xet_cli_json_end(&out);
+}

@@ -1,0 +1,582 @@
+
+/*
+ * xet get --recursive: the files of a manifest, which is what "xet put --json"
+ * has printed.
+ *
+ *     {"file":"a/b","hash":"...","size":1,"executable":true}
+ *     {"folder":"c"}
+ *
+ * Other members are ignored.  A file that is there with the same bytes is left
+ * as it is, so that a get that was broken off is resumed.  What came of a file
+ * that fails is kept for the next get if the reason may pass, else removed.
+ * A signal and a failure of the network or the server end the get; after any
+ * other failure the next file is fetched.  Files get their names many at a
+ * time, after a sync, except those of other file systems that are mounted in
+ * the folder, which are synced one by one.
+ */
+
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "xet_cli_transfer.h"
+
+
+#define XET_CLI_GET_TREE_LINE   (64 * 1024)
+#define XET_CLI_GET_TREE_FILES  256
+#define XET_CLI_GET_TREE_BYTES  (64 * 1024 * 1024)
+
+
+/*
+ * A file of the tree.  Complete ones wait for their names, because a file gets
+ * its name when it is on the disk, and one sync for many files takes hardly
+ * longer than for one.  One that waits holds two descriptors, of its folder and
+ * of its lock.
+ */
+
+typedef struct {
+    const char              *path;     /* in the tree */
+    xet_hash_t               hash;
+    uint64_t                 size;
+    uint64_t                 received;
+    xet_cli_part_t           part;
+} xet_cli_get_tree_file_t;
+
+
+typedef struct {
+    const xet_cli_args_t    *args;
+    xet_cli_http_t          *http;
+    uint64_t                 parallel;
+    int                      root;
+    dev_t                    device;   /* of the root */
+    const char              *manifest;
+
+    unsigned                 line;     /* of the manifest */
+    xet_cli_get_tree_file_t  file;     /* of this line */
+    unsigned                 executable:1;
+
+    xet_cli_get_tree_file_t  waiting[XET_CLI_GET_TREE_FILES];
+    unsigned                 count;
+    unsigned                 most;     /* files, as descriptors allow */
+    uint64_t                 bytes;
+} xet_cli_get_tree_t;
+
+
+static int xet_cli_get_tree_open(xet_cli_get_tree_t *g);
+static int xet_cli_get_tree_lines(xet_cli_get_tree_t *g, FILE *in);
+static int xet_cli_get_tree_line(xet_cli_get_tree_t *g, const char *text,
+    size_t len);
+static int xet_cli_get_tree_fault(xet_cli_get_tree_t *g, const char *text);
+static int xet_cli_get_tree_folder(xet_cli_get_tree_t *g, const char *path);
+static int xet_cli_get_tree_file(xet_cli_get_tree_t *g, int folder,
+    const char *base);
+static int xet_cli_get_tree_fetch(xet_cli_get_tree_t *g, int folder,
+    const char *base, int far);
+static int xet_cli_get_tree_wait(xet_cli_get_tree_t *g);
+static int xet_cli_get_tree_name(xet_cli_get_tree_t *g);
+static int xet_cli_get_tree_there(xet_cli_get_tree_t *g, int folder,
+    const char *base);
+static int xet_cli_get_tree_mode(const xet_cli_get_tree_t *g, int fd);
+static int xet_cli_get_tree_done(const xet_cli_get_tree_t *g,
+    const xet_cli_get_tree_file_t *file, int folder);
+
+
+int
+xet_cli_get_tree(const xet_cli_args_t *args)
+{
+    int                  rc;
+    FILE                *in;
+    xet_cli_get_tree_t  *g;
+
+    if (args->value[XET_CLI_OPT_RANGE]) {
+        return xet_cli_fail(XET_CLI_USAGE, "get", "there are no ranges of a "
+                            "manifest");
+    }
+
+    in = xet_cli_open(args->operands[0]);
+
+    if (in == NULL) {
+        return XET_CLI_ERROR;
+    }
+
+    g = calloc(1, sizeof(xet_cli_get_tree_t));
+
+    if (g == NULL) {
+        xet_cli_close(in);
+        return xet_cli_no_memory();
+    }
+
+    g->args = args;
+    g->root = -1;
+    g->manifest = args->operands[0];
+
+    rc = xet_cli_get_tree_open(g);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_get_tree_lines(g, in);
+    }
+
+    /* also after a failure: the files that wait are complete */
+
+    rc = xet_cli_worse(rc, xet_cli_get_tree_name(g));
+
+    if (g->root >= 0) {
+
+        if (syncfs(g->root) != 0) {
+            rc = xet_cli_worse(rc, xet_cli_fail_errno(g->manifest));
+        }
+
+        close(g->root);
+    }
+
+    xet_cli_close(in);
+    xet_cli_http_destroy(g->http);
+    free(g);
+
+    return rc;
+}
+
+
+static int
+xet_cli_get_tree_open(xet_cli_get_tree_t *g)
+{
+    int            rc;
+    const char    *name;
+    struct stat    st;
+    struct rlimit  limit;
+
+    rc = xet_cli_args_number(g->args, XET_CLI_OPT_PARALLEL, 1, 64,
+                             XET_CLI_DOWNLOAD_PARALLEL, &g->parallel);
+
+    if (rc == XET_CLI_OK) {
+        g->http = xet_cli_http_create(g->args, &rc);
+    }
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    name = g->args->value[XET_CLI_OPT_OUTPUT];
+    name = name ? name : ".";
+
+    (void) mkdir(name, 0777);
+
+    g->root = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (g->root < 0 || fstat(g->root, &st) != 0) {
+        return xet_cli_fail_errno(name);
+    }
+
+    g->device = st.st_dev;
+    g->most = XET_CLI_GET_TREE_FILES;
+
+    /* the other half of the descriptors is for everything else */
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0
+        && limit.rlim_cur / 4 < g->most)
+    {
+        g->most = (unsigned) limit.rlim_cur / 4;
+    }
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_get_tree_lines(xet_cli_get_tree_t *g, FILE *in)
+{
+    int     rc;
+    char   *line;
+    size_t  len;
+
+    rc = XET_CLI_OK;
+    line = malloc(XET_CLI_GET_TREE_LINE);
+
+    if (line == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    /* what is wrong with the network is wrong for the next file, too */
+
+    while (rc < XET_CLI_NETWORK
+           && fgets(line, XET_CLI_GET_TREE_LINE, in) != NULL)
+    {
+        g->line++;
+        len = strlen(line);
+
+        if (len == 0 || (line[len - 1] != '\n' && !feof(in))) {
+            rc = xet_cli_get_tree_fault(g, "is too long, or has a zero byte");
+            break;
+        }
+
+        rc = xet_cli_worse(rc, xet_cli_get_tree_line(g, line, len));
+    }
+
+    if (ferror(in)) {
+        rc = xet_cli_worse(rc, xet_cli_fail(XET_CLI_ERROR, g->manifest,
+                                            "can't be read"));
+    }
+
+    free(line);
+
+    return xet_cli_interrupted ? XET_CLI_INTERRUPTED : rc;
+}
+
+
+static int
+xet_cli_get_tree_line(xet_cli_get_tree_t *g, const char *text, size_t len)
+{
+    int          rc, folder;
+    json_t      *line;
+    const char  *path, *base;
+
+    line = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+
+    path = json_string_value(json_object_get(line, "folder"));
+    g->file.path = json_string_value(json_object_get(line, "file"));
+    g->executable = json_is_true(json_object_get(line, "executable"));
+
+    if (path && g->file.path == NULL && xet_cli_tree_path_ok(path)) {
+        rc = xet_cli_get_tree_folder(g, path);
+
+    } else if (path || g->file.path == NULL
+               || !xet_cli_tree_path_ok(g->file.path)
+               || !xet_cli_json_get_hash(line, "hash", &g->file.hash)
+               || !xet_cli_json_get_u64(line, "size", &g->file.size))
+    {
+        rc = xet_cli_get_tree_fault(g, "is no file with a hash, a size and "
+                                    "a path inside of the folder");
+
+    } else {
+        folder = xet_cli_tree_parent(g->root, g->file.path, 1, &base);
+
+        if (folder < 0) {
+            rc = xet_cli_fail_errno(g->file.path);
+
+        } else {
+            rc = xet_cli_get_tree_file(g, folder, base);
+            close(folder);
+        }
+    }
+
+    json_decref(line);
+
+    return rc;
+}
+
+
+static int
+xet_cli_get_tree_fault(xet_cli_get_tree_t *g, const char *text)
+{
+    return xet_cli_failf(XET_CLI_FAULT, g->manifest, "line %u %s", g->line,
+                         text);
+}
+
+
+static int
+xet_cli_get_tree_folder(xet_cli_get_tree_t *g, const char *path)
+{
+    int          rc, fd;
+    char        *inside;
+    const char  *base;
+
+    if (asprintf(&inside, "%s/", path) < 0) {
+        return xet_cli_no_memory();
+    }
+
+    fd = xet_cli_tree_parent(g->root, inside, 1, &base);
+
+    rc = (fd >= 0) ? XET_CLI_OK
+                   : xet_cli_fail_errno(path);
+
+    if (fd >= 0) {
+        close(fd);
+    }
+
+    free(inside);
+
+    return rc;
+}
+
+
+static int
+xet_cli_get_tree_file(xet_cli_get_tree_t *g, int folder, const char *base)
+{
+    int          rc, far;
+    unsigned     i;
+    struct stat  st;
+
+    if (fstat(folder, &st) != 0) {
+        return xet_cli_fail_errno(g->file.path);
+    }
+
+    far = (st.st_dev != g->device);
+
+    for (i = 0; i < g->count; i++) {
+
+        if (strcmp(g->waiting[i].path, g->file.path) == 0) {
+            rc = xet_cli_get_tree_name(g);
+
+            if (rc != XET_CLI_OK) {
+                return rc;
+            }
+        }
+    }
+
+    if (!xet_cli_get_tree_there(g, folder, base)) {
+        return xet_cli_get_tree_fetch(g, folder, base, far);
+    }
+
+    /* an earlier get may have been broken off before its sync */
+
+    g->file.received = 0;
+
+    return xet_cli_get_tree_done(g, &g->file, far ? folder : -1);
+}
+
+
+static int
+xet_cli_get_tree_fetch(xet_cli_get_tree_t *g, int folder, const char *base,
+    int far)
+{
+    int                       rc;
+    xet_cli_download_t        d;
+    xet_cli_get_tree_file_t  *f;
+
+    f = &g->file;
+
+    rc = xet_cli_part_open(&f->part, folder, base, &f->hash);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    memset(&d, 0, sizeof(d));
+
+    d.hash = f->hash;
+    d.end = XET_CLI_DOWNLOAD_ALL;
+    d.most = f->size;
+    d.name = f->path;
+    d.parallel = g->parallel;
+
+    xet_cli_progress_begin(xet_cli_quiet(g->args), f->path, f->size);
+
+    rc = xet_cli_part_download(&f->part, g->http, &d);
+
+    xet_cli_progress_end();
+
+    f->received = d.received;
+
+    if (rc == XET_CLI_OK && d.size != f->size) {
+        rc = xet_cli_failf(XET_CLI_FAULT, f->path,
+                           "has %" PRIu64 " bytes, and %" PRIu64
+                           " in the manifest", d.size, f->size);
+    }
+
+    if (rc == XET_CLI_OK && g->executable) {
+        rc = xet_cli_get_tree_mode(g, f->part.part_fd);
+    }
+
+    if (rc == XET_CLI_OK && !far) {
+        return xet_cli_get_tree_wait(g);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_part_complete(&f->part, d.size);
+    }
+
+    if (rc != XET_CLI_OK) {
+        xet_cli_part_stop(&f->part, xet_cli_interrupted || d.passing);
+        return rc;
+    }
+
+    return xet_cli_get_tree_done(g, f, folder);
+}
+
+
+/*
+ * The file of the line is complete, and waits for its name; when there are
+ * enough files, all get their names.  XET_CLI_OK, or the worst exit code of all
+ * failures, reported.
+ */
+
+static int
+xet_cli_get_tree_wait(xet_cli_get_tree_t *g)
+{
+    int                       rc, folder;
+    xet_cli_get_tree_file_t  *f;
+
+    f = &g->waiting[g->count];
+    *f = g->file;
+
+    rc = xet_cli_part_ready(&f->part, f->size);
+
+    if (rc != XET_CLI_OK) {
+        xet_cli_part_stop(&f->part, 0);
+        return rc;
+    }
+
+    folder = fcntl(f->part.folder, F_DUPFD_CLOEXEC, 0);
+    f->path = strdup(f->path);
+
+    if (folder < 0 || f->path == NULL) {
+        rc = xet_cli_fail_errno(g->file.path);
+
+        if (folder >= 0) {
+            close(folder);
+        }
+
+        free((void *) f->path);
+        xet_cli_part_stop(&f->part, 0);
+
+        return rc;
+    }
+
+    f->part.folder = folder;
+
+    g->count++;
+    g->bytes += f->size;
+
+    return (g->count >= g->most || g->bytes >= XET_CLI_GET_TREE_BYTES)
+           ? xet_cli_get_tree_name(g) : XET_CLI_OK;
+}
+
+
+/* Syncs, and gives all files that wait their names. */
+
+static int
+xet_cli_get_tree_name(xet_cli_get_tree_t *g)
+{
+    int                       rc, synced, one, folder;
+    unsigned                  i;
+    xet_cli_get_tree_file_t  *f;
+
+    if (g->count == 0) {
+        return XET_CLI_OK;
+    }
+
+    rc = XET_CLI_OK;
+    synced = (syncfs(g->root) == 0);
+
+    if (!synced) {
+        rc = xet_cli_fail_errno(g->waiting[0].path);
+    }
+
+    for (i = 0; i < g->count; i++) {
+        f = &g->waiting[i];
+        folder = f->part.folder;
+
+        one = synced ? xet_cli_part_name(&f->part, 0) : XET_CLI_ERROR;
+
+        if (one == XET_CLI_OK) {
+            one = xet_cli_get_tree_done(g, f, -1);
+
+        } else {
+            xet_cli_part_stop(&f->part, 0);
+        }
+
+        rc = xet_cli_worse(rc, one);
+
+        close(folder);
+        free((void *) f->path);
+    }
+
+    g->count = 0;
+    g->bytes = 0;
+
+    return rc;
+}
+
+
+/*
+ * Whether the file is there with the same bytes; makes it executable then, if
+ * it is to be.  A file that cannot be opened is replaced without a report.
+ */
+
+static int
+xet_cli_get_tree_there(xet_cli_get_tree_t *g, int folder, const char *base)
+{
+    int                rc, fd;
+    FILE              *file;
+    struct stat        st;
+    xet_cli_digest_t  *d;
+
+    fd = openat(folder, base, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+    if (fd < 0) {
+        return 0;
+    }
+
+    file = fdopen(fd, "rb");
+    d = malloc(sizeof(xet_cli_digest_t));
+
+    rc = file && d && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)
+         && (uint64_t) st.st_size == g->file.size
+         && xet_cli_digest_file(d, file, g->file.path, 0) == XET_CLI_OK
+         && xet_hash_equal(&d->hash, &g->file.hash)
+         && (!g->executable || xet_cli_get_tree_mode(g, fd) == XET_CLI_OK);
+
+    free(d);
+
+    if (file) {
+        fclose(file);
+
+    } else {
+        close(fd);
+    }
+
+    return rc;
+}
+
+
+/* Lets everybody run the file who may read it. */
+
+static int
+xet_cli_get_tree_mode(const xet_cli_get_tree_t *g, int fd)
+{
+    struct stat  st;
+
+    if (fstat(fd, &st) == 0
+        && fchmod(fd, (st.st_mode & 0777) | (st.st_mode & 0444) >> 2) == 0)
+    {
+        return XET_CLI_OK;
+    }
+
+    return xet_cli_fail_errno(g->file.path);
+}
+
+
+/*
+ * Prints a file that has its name; before that syncs the file system of its
+ * folder, the file and all folders that were made for it, unless it is -1.
+ */
+
+static int
+xet_cli_get_tree_done(const xet_cli_get_tree_t *g,
+    const xet_cli_get_tree_file_t *file, int folder)
+{
+    xet_json_t      *j;
+    xet_cli_json_t   out;
+
+    if (folder >= 0 && syncfs(folder) != 0) {
+        return xet_cli_fail_errno(file->path);
+    }
+
+    if (!g->args->value[XET_CLI_OPT_JSON]) {
+        return XET_CLI_OK;
+    }
+
+    j = xet_cli_json_begin(&out);
+
+    xet_cli_json_put_string(j, "file", file->path);
+    xet_cli_json_put_hash(j, "hash", &file->hash);
+    xet_cli_json_put_u64(j, "size", file->size);
+    xet_cli_json_put_u64(j, "received_bytes", file->received);
+
+    return xet_cli_json_end(&out);
+}

@@ -1,0 +1,354 @@
+
+/*
+ * xet put: uploads files.
+ *
+ * All files share xorbs.  They are registered together at the end, or when
+ * they have many terms, and printed only then: what is printed can be
+ * downloaded.  The JSON that is printed for a tree is a manifest, which
+ * "xet get --recursive" reads.
+ */
+
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "xet_cli_transfer.h"
+
+
+#define XET_CLI_PUT_PARALLEL  3        /* xorbs */
+#define XET_CLI_PUT_COMMIT    200000   /* terms, 96 bytes in a shard each */
+
+
+typedef struct {
+    const xet_cli_args_t  *args;
+    xet_cli_http_t        *http;
+    xet_cli_upload_t       upload;
+    xet_cli_packer_t       packer;
+
+    xet_cli_tree_t         tree;       /* with --recursive */
+    size_t                 count;      /* entries of tree, or operands */
+
+    size_t                 first;      /* index of the first unregistered one */
+    int                    worst;      /* exit code of failures to open */
+} xet_cli_put_t;
+
+
+static int xet_cli_put_init(xet_cli_put_t *p);
+static void xet_cli_put_free(xet_cli_put_t *p);
+static int xet_cli_put_what(xet_cli_put_t *p);
+static int xet_cli_put_files(xet_cli_put_t *p);
+static int xet_cli_put_next(xet_cli_put_t *p, size_t i);
+static int xet_cli_put_file(xet_cli_put_t *p, FILE *in, const char *name,
+    int executable);
+static int xet_cli_put_commit(xet_cli_put_t *p);
+static int xet_cli_put_print(xet_cli_put_t *p, const xet_cli_file_t *file);
+static int xet_cli_put_folders(const xet_cli_put_t *p);
+
+
+int
+xet_cli_put(const xet_cli_args_t *args)
+{
+    int             rc;
+    xet_cli_put_t  *p;
+
+    p = calloc(1, sizeof(xet_cli_put_t));
+
+    if (p == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    p->args = args;
+    p->tree.root = -1;
+
+    rc = xet_cli_put_init(p);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_put_what(p);
+
+        if (rc <= XET_CLI_ERROR && p->count) {
+            rc = xet_cli_worse(rc, xet_cli_put_files(p));
+        }
+    }
+
+    xet_cli_put_free(p);
+
+    return rc;
+}
+
+
+static int
+xet_cli_put_init(xet_cli_put_t *p)
+{
+    int        rc;
+    char      *endpoint;
+    uint64_t   parallel;
+
+    rc = xet_cli_args_number(p->args, XET_CLI_OPT_PARALLEL, 1, 16,
+                             XET_CLI_PUT_PARALLEL, &parallel);
+
+    if (rc == XET_CLI_OK) {
+        p->http = xet_cli_http_create(p->args, &rc);
+    }
+
+    if (rc == XET_CLI_OK) {
+        xet_cli_upload_init(&p->upload, p->http, parallel);
+        rc = xet_cli_packer_init(&p->packer, &p->upload);
+    }
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    endpoint = xet_cli_http_url(p->http, "/");
+
+    if (endpoint == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    rc = xet_cli_journal_open(&p->upload.journal, p->args, endpoint,
+                              &p->upload.xorbs);
+    free(endpoint);
+
+    return rc;
+}
+
+
+static void
+xet_cli_put_free(xet_cli_put_t *p)
+{
+    if (p->upload.http) {
+        xet_cli_upload_free(&p->upload);
+    }
+
+    xet_cli_packer_free(&p->packer);
+    xet_cli_http_destroy(p->http);
+    xet_cli_tree_free(&p->tree);
+
+    free(p);
+}
+
+
+/*
+ * Finds what is to be put.  The exit code may be of a part of a tree that
+ * cannot be read: the rest of the tree is put nevertheless.
+ */
+
+static int
+xet_cli_put_what(xet_cli_put_t *p)
+{
+    int  i, rc;
+
+    if (!p->args->value[XET_CLI_OPT_RECURSIVE]) {
+        p->count = (size_t) p->args->count;
+
+        for (i = 0; i < p->args->count; i++) {
+            if (strcmp(p->args->operands[i], "-") == 0) {
+                p->upload.once = 1;
+            }
+        }
+
+        return XET_CLI_OK;
+    }
+
+    if (p->args->count > 1) {
+        return xet_cli_fail(XET_CLI_USAGE, "put", "--recursive is for one "
+                            "folder");
+    }
+
+    rc = xet_cli_tree_read(&p->tree, p->args->operands[0]);
+
+    p->count = p->tree.count;
+
+    return rc;
+}
+
+
+/*
+ * A file that cannot be opened does not stop the others.  If files refer to
+ * xorbs of an earlier run that the server no longer has, all files from the
+ * first unregistered one on are read again.
+ */
+
+static int
+xet_cli_put_files(xet_cli_put_t *p)
+{
+    int     rc;
+    size_t  i;
+
+    for (i = 0; i < p->count; i++) {
+        rc = xet_cli_put_next(p, i);
+
+        if (rc == XET_CLI_OK && p->packer.nfiles
+            && (p->packer.terms + p->packer.nfiles >= XET_CLI_PUT_COMMIT
+                || i == p->count - 1))
+        {
+            rc = xet_cli_put_commit(p);
+
+            if (p->upload.refused && !p->upload.once) {
+                p->upload.refused = 0;
+                i = p->first - 1;
+                continue;
+            }
+
+            p->first = i + 1;
+        }
+
+        if (rc != XET_CLI_OK) {
+            return rc;
+        }
+    }
+
+    p->upload.ended = 1;
+
+    return xet_cli_worse(p->worst, xet_cli_put_folders(p));
+}
+
+
+static int
+xet_cli_put_next(xet_cli_put_t *p, size_t i)
+{
+    int          rc, executable;
+    FILE        *in;
+    const char  *name;
+
+    executable = 0;
+
+    if (p->tree.root < 0) {
+        name = p->args->operands[i];
+        in = xet_cli_open(name);
+
+    } else if (p->tree.entries[i].folder) {
+        return XET_CLI_OK;
+
+    } else {
+        name = p->tree.entries[i].path;
+        in = xet_cli_tree_open(&p->tree, name, &executable);
+    }
+
+    if (in == NULL) {
+        p->worst = XET_CLI_ERROR;
+        return XET_CLI_OK;
+    }
+
+    rc = xet_cli_put_file(p, in, name, executable);
+
+    xet_cli_close(in);
+
+    return rc;
+}
+
+
+static int
+xet_cli_put_file(xet_cli_put_t *p, FILE *in, const char *name, int executable)
+{
+    int          rc;
+    struct stat  st;
+
+    if (fstat(fileno(in), &st) != 0 || !S_ISREG(st.st_mode)) {
+        st.st_size = 0;
+
+        /* what a pipe gave, under whatever name, it does not give again */
+
+        p->upload.once = 1;
+    }
+
+    xet_cli_progress_begin(xet_cli_quiet(p->args), name, (uint64_t) st.st_size);
+
+    rc = xet_cli_packer_file(&p->packer, in, name, executable);
+
+    xet_cli_progress_end();
+
+    return rc;
+}
+
+
+static int
+xet_cli_put_commit(xet_cli_put_t *p)
+{
+    int     rc;
+    size_t  i;
+
+    rc = xet_cli_packer_commit(&p->packer);
+
+    for (i = 0; rc == XET_CLI_OK && i < p->packer.nfiles; i++) {
+        rc = xet_cli_put_print(p, &p->packer.files[i]);
+    }
+
+    xet_cli_packer_clear(&p->packer);
+
+    return rc;
+}
+
+
+static int
+xet_cli_put_print(xet_cli_put_t *p, const xet_cli_file_t *file)
+{
+    char             hash[XET_HASH_STR_LEN + 1];
+    char             sha256[2 * XET_CLI_SHA256_LEN + 1];
+    uint64_t         known;
+    xet_json_t      *j;
+    xet_cli_json_t   out;
+
+    *xet_hash_print_plain((uint8_t *) sha256, file->sha256) = '\0';
+    known = file->size - file->new_bytes;
+
+    if (!p->args->value[XET_CLI_OPT_JSON]) {
+        xet_cli_text_print(stdout, file->name);
+        printf("\n"
+               "  hash          %s\n"
+               "  size          %" PRIu64 "\n"
+               "  sha256        %s\n"
+               "  new           %" PRIu64 "\n"
+               "  deduplicated  %" PRIu64 "\n",
+               xet_cli_hash_string(&file->hash, hash), file->size,
+               sha256, file->new_bytes, known);
+
+        return xet_cli_flush();
+    }
+
+    j = xet_cli_json_begin(&out);
+
+    xet_cli_json_put_string(j, "file", file->name);
+    xet_cli_json_put_hash(j, "hash", &file->hash);
+    xet_cli_json_put_u64(j, "size", file->size);
+    xet_cli_json_put_string(j, "sha256", sha256);
+    xet_cli_json_put_u64(j, "new_bytes", file->new_bytes);
+    xet_cli_json_put_u64(j, "deduplicated_bytes", known);
+
+    if (file->executable) {
+        xet_cli_json_put_bool(j, "executable", 1);
+    }
+
+    return xet_cli_json_end(&out);
+}
+
+
+/* Prints the empty folders of the tree, which no file of it would make. */
+
+static int
+xet_cli_put_folders(const xet_cli_put_t *p)
+{
+    int              rc;
+    size_t           i;
+    xet_json_t      *j;
+    xet_cli_json_t   out;
+
+    if (!p->args->value[XET_CLI_OPT_JSON]) {
+        return XET_CLI_OK;
+    }
+
+    rc = XET_CLI_OK;
+
+    for (i = 0; i < p->tree.count && rc == XET_CLI_OK; i++) {
+
+        if (p->tree.entries[i].folder) {
+            j = xet_cli_json_begin(&out);
+            xet_cli_json_put_string(j, "folder", p->tree.entries[i].path);
+            rc = xet_cli_json_end(&out);
+        }
+    }
+
+    return rc;
+}

@@ -1,0 +1,737 @@
+
+/*
+ * xet info: what something is, and whether it is right; and xet hash: the hash
+ * and the size of a file.
+ *
+ * An operand of xet info that is a local file is read here.  A file that
+ * begins with the tag of a shard is a shard; a file that begins with the
+ * header of a chunk, or whose name ends in a hash, is a xorb; any other is a
+ * file to be put.  A hash that is not the name of a local file is asked for on
+ * the server, as a file and then as a xorb.
+ */
+
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "xet_cli_verify.h"
+#include "xet_xorb_parser.h"
+
+
+#define XET_CLI_INFO_BUFFER  65536
+
+/* Bytes of the file that are asked for in one reconstruction. */
+
+#define XET_CLI_INFO_WINDOW  (UINT64_C(1) << 30)
+#define XET_CLI_INFO_LEAST   2048
+
+
+typedef struct {
+    const xet_cli_args_t  *args;
+    const char            *name;       /* the operand */
+    int                    json;
+
+    FILE                  *file;
+    size_t                 len;
+    uint8_t                buffer[XET_CLI_INFO_BUFFER];
+
+    xet_cli_http_t        *http;       /* NULL: not needed so far */
+
+    xet_cli_json_t         out;
+    xet_json_t            *j;
+} xet_cli_info_t;
+
+
+/* The plans of a file of the server, in sum. */
+
+typedef struct {
+    uint64_t               terms;
+    uint64_t               stored;     /* bytes to fetch */
+    uint64_t               xorbs;      /* ranges of xorbs */
+} xet_cli_info_plan_t;
+
+
+static int xet_cli_hash_file(xet_cli_digest_t *d, const char *name,
+    int json);
+static int xet_cli_info_any(xet_cli_info_t *in, const char *name);
+static int xet_cli_info_local(xet_cli_info_t *in);
+static int xet_cli_info_read(xet_cli_info_t *in);
+static int xet_cli_info_is_xorb(const xet_cli_info_t *in, xet_hash_t *named);
+static int xet_cli_info_shard(xet_cli_info_t *in);
+static xet_status_t xet_cli_info_record(void *ctx,
+    const xet_shard_record_t *rec);
+static int xet_cli_info_xorb(xet_cli_info_t *in, const xet_hash_t *named);
+static int xet_cli_info_file(xet_cli_info_t *in);
+static int xet_cli_info_remote(xet_cli_info_t *in, const xet_hash_t *hash);
+static int xet_cli_info_xorb_size(xet_cli_info_t *in, const xet_hash_t *hash,
+    uint64_t *size);
+static int xet_cli_info_plans(xet_cli_info_t *in, const xet_hash_t *hash,
+    uint64_t size, xet_cli_info_plan_t *sum);
+static int xet_cli_info_plan(xet_cli_info_t *in, const xet_hash_t *hash,
+    uint64_t *pos, uint64_t *window, xet_cli_info_plan_t *sum);
+static void xet_cli_info_add(const xet_cli_plan_t *plan,
+    xet_cli_info_plan_t *sum);
+static void xet_cli_info_begin(xet_cli_info_t *in, const char *kind);
+static void xet_cli_info_string(xet_cli_info_t *in, const char *key,
+    const char *value);
+static void xet_cli_info_u64(xet_cli_info_t *in, const char *key,
+    uint64_t value);
+static void xet_cli_info_hash(xet_cli_info_t *in, const char *key,
+    const xet_hash_t *hash);
+static int xet_cli_info_end(xet_cli_info_t *in, xet_status_t status);
+
+
+int
+xet_cli_hash(const xet_cli_args_t *args)
+{
+    int                i, rc;
+    xet_cli_digest_t  *d;
+
+    d = malloc(sizeof(xet_cli_digest_t));
+
+    if (d == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    rc = XET_CLI_OK;
+
+    for (i = 0; i < args->count && rc < XET_CLI_INTERRUPTED; i++) {
+        rc = xet_cli_worse(rc, xet_cli_hash_file(d, args->operands[i],
+                                           args->value[XET_CLI_OPT_JSON]
+                                           != NULL));
+    }
+
+    free(d);
+
+    return rc;
+}
+
+
+static int
+xet_cli_hash_file(xet_cli_digest_t *d, const char *name, int json)
+{
+    int              rc;
+    char             text[XET_HASH_STR_LEN + 1];
+    FILE            *file;
+    xet_json_t      *j;
+    xet_cli_json_t   out;
+
+    file = xet_cli_open(name);
+
+    if (file == NULL) {
+        return XET_CLI_ERROR;
+    }
+
+    rc = xet_cli_digest_file(d, file, name, 0);
+
+    xet_cli_close(file);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    if (!json) {
+        printf("%s %llu ", xet_cli_hash_string(&d->hash, text),
+               (unsigned long long) d->size);
+        xet_cli_text_print(stdout, name);
+        putchar('\n');
+
+        return xet_cli_flush();
+    }
+
+    j = xet_cli_json_begin(&out);
+
+    xet_cli_json_put_string(j, "file", name);
+    xet_cli_json_put_hash(j, "hash", &d->hash);
+    xet_cli_json_put_u64(j, "size", d->size);
+    xet_cli_json_put_u64(j, "chunks", d->chunks);
+
+    return xet_cli_json_end(&out);
+}
+
+
+int
+xet_cli_info(const xet_cli_args_t *args)
+{
+    int              i, rc;
+    xet_cli_info_t  *in;
+
+    in = calloc(1, sizeof(xet_cli_info_t));
+
+    if (in == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    in->args = args;
+    in->json = args->value[XET_CLI_OPT_JSON] != NULL;
+
+    rc = XET_CLI_OK;
+
+    for (i = 0; i < args->count && rc < XET_CLI_INTERRUPTED; i++) {
+        rc = xet_cli_worse(rc, xet_cli_info_any(in, args->operands[i]));
+    }
+
+    xet_cli_http_destroy(in->http);
+    free(in);
+
+    return rc;
+}
+
+
+static int
+xet_cli_info_any(xet_cli_info_t *in, const char *name)
+{
+    int         rc;
+    xet_hash_t  hash;
+
+    in->name = name;
+
+    if (access(name, F_OK) != 0
+        && xet_hash_parse(&hash, (const uint8_t *) name, strlen(name))
+           == XET_OK)
+    {
+        return xet_cli_info_remote(in, &hash);
+    }
+
+    in->file = xet_cli_open(name);
+
+    if (in->file == NULL) {
+        return XET_CLI_ERROR;
+    }
+
+    rc = xet_cli_info_local(in);
+
+    if (ferror(in->file)) {
+        rc = xet_cli_fail_errno(name);
+    }
+
+    xet_cli_close(in->file);
+
+    return rc;
+}
+
+
+static int
+xet_cli_info_local(xet_cli_info_t *in)
+{
+    xet_hash_t  named;
+
+    if (!xet_cli_info_read(in)) {
+        return ferror(in->file) ? XET_CLI_ERROR : xet_cli_info_file(in);
+    }
+
+    if (in->len >= XET_SHARD_TAG_LEN
+        && memcmp(in->buffer, xet_shard_tag, XET_SHARD_TAG_LEN) == 0)
+    {
+        return xet_cli_info_shard(in);
+    }
+
+    memset(&named, 0, sizeof(named));
+
+    if (xet_cli_info_is_xorb(in, &named)) {
+        return xet_cli_info_xorb(in, xet_hash_is_zero(&named) ? NULL
+                                                              : &named);
+    }
+
+    return xet_cli_info_file(in);
+}
+
+
+static int
+xet_cli_info_read(xet_cli_info_t *in)
+{
+    in->len = fread(in->buffer, 1, XET_CLI_INFO_BUFFER, in->file);
+
+    return in->len != 0;
+}
+
+
+static int
+xet_cli_info_is_xorb(const xet_cli_info_t *in, xet_hash_t *named)
+{
+    size_t              len;
+    uint32_t            tag;
+    const uint8_t      *p;
+    xet_xorb_event_t    ev;
+    xet_xorb_parser_t   parser;
+
+    len = strlen(in->name);
+
+    if (len >= XET_XORB_NAME_MAX
+        && xet_xorb_name_parse(named, &tag, (const uint8_t *) in->name + len
+                                            - XET_XORB_NAME_MAX,
+                               XET_XORB_NAME_MAX)
+           == XET_OK)
+    {
+        return 1;
+    }
+
+    if (len >= XET_HASH_STR_LEN
+        && xet_hash_parse(named, (const uint8_t *) in->name + len
+                                 - XET_HASH_STR_LEN, XET_HASH_STR_LEN)
+           == XET_OK)
+    {
+        return 1;
+    }
+
+    xet_xorb_parser_init(&parser, &xet_suite_default, UINT32_MAX);
+
+    p = in->buffer;
+
+    return xet_xorb_parser_next(&parser, &p, in->buffer + in->len, &ev)
+           == XET_OK;
+}
+
+
+static int
+xet_cli_info_shard(xet_cli_info_t *in)
+{
+    xet_status_t        rc;
+    xet_shard_parser_t  p;
+
+    xet_cli_info_begin(in, "shard");
+
+    if (in->json) {
+        xet_json_key(in->j, "records");
+        xet_json_array_begin(in->j);
+    }
+
+    xet_shard_parser_init(&p, xet_cli_info_record, in);
+
+    do {
+        rc = xet_shard_parser_feed(&p, in->buffer, in->len);
+    } while (rc == XET_OK && xet_cli_info_read(in));
+
+    if (rc == XET_OK || rc == XET_DONE) {
+        rc = xet_shard_parser_finish(&p);
+    }
+
+    if (in->json) {
+        xet_json_array_end(in->j);
+    }
+
+    xet_cli_info_u64(in, "files", p.files);
+    xet_cli_info_u64(in, "terms", p.terms);
+    xet_cli_info_u64(in, "xorbs", p.xorbs);
+
+    return xet_cli_info_end(in, rc);
+}
+
+
+static xet_status_t
+xet_cli_info_record(void *ctx, const xet_shard_record_t *rec)
+{
+    char             text[XET_HASH_STR_LEN + 1];
+    xet_cli_info_t  *in;
+
+    in = ctx;
+
+    xet_cli_hash_string(&rec->hash, text);
+
+    switch (rec->kind) {
+
+    case XET_SHARD_REC_FILE:
+        if (!in->json) {
+            printf("  file %s, %u terms\n", text, rec->count);
+            return XET_OK;
+        }
+
+        xet_json_object_begin(in->j);
+        xet_cli_json_put_string(in->j, "file", text);
+        xet_cli_json_put_u64(in->j, "terms", rec->count);
+        break;
+
+    case XET_SHARD_REC_SEGMENT:
+        if (!in->json) {
+            printf("    %s chunks %u-%u, %u bytes\n", text, rec->chunk_start,
+                   rec->chunk_end - 1, rec->raw_length);
+            return XET_OK;
+        }
+
+        xet_json_object_begin(in->j);
+        xet_cli_json_put_string(in->j, "term", text);
+        xet_cli_json_put_u64(in->j, "start", rec->chunk_start);
+        xet_cli_json_put_u64(in->j, "end", rec->chunk_end);
+        xet_cli_json_put_u64(in->j, "bytes", rec->raw_length);
+        break;
+
+    case XET_SHARD_REC_XORB:
+        if (!in->json) {
+            printf("  xorb %s, %u chunks, %u bytes\n", text, rec->count,
+                   rec->raw_length);
+            return XET_OK;
+        }
+
+        xet_json_object_begin(in->j);
+        xet_cli_json_put_string(in->j, "xorb", text);
+        xet_cli_json_put_u64(in->j, "chunks", rec->count);
+        xet_cli_json_put_u64(in->j, "bytes", rec->raw_length);
+        break;
+
+    default:
+        return XET_OK;
+    }
+
+    xet_json_object_end(in->j);
+
+    return XET_OK;
+}
+
+
+static int
+xet_cli_info_xorb(xet_cli_info_t *in, const xet_hash_t *named)
+{
+    int                     rc;
+    size_t                  stored;
+    xet_status_t            status;
+    xet_xorb_verifier_t    *v;
+    const xet_xorb_info_t  *info;
+
+    v = xet_xorb_verifier_create(&xet_suite_default, named, UINT32_MAX);
+
+    if (v == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    do {
+        status = xet_xorb_verifier_feed(v, in->buffer, in->len, &stored);
+    } while (status == XET_OK && xet_cli_info_read(in));
+
+    if (status == XET_OK) {
+        status = xet_xorb_verifier_finish(v);
+    }
+
+    info = xet_xorb_verifier_info(v);
+
+    xet_cli_info_begin(in, "xorb");
+
+    if (status == XET_OK) {
+        xet_cli_info_hash(in, "hash", &info->hash);
+    }
+
+    xet_cli_info_u64(in, "chunks", info->chunk_count);
+    xet_cli_info_u64(in, "stored_size", info->stored_size);
+    xet_cli_info_u64(in, "raw_size", info->raw_size);
+
+    rc = xet_cli_info_end(in, status);
+
+    xet_xorb_verifier_destroy(v);
+
+    return rc;
+}
+
+
+/* Begins with what is in the buffer already: a pipe cannot be read again. */
+
+static int
+xet_cli_info_file(xet_cli_info_t *in)
+{
+    int                rc;
+    char               text[2 * XET_CLI_SHA256_LEN + 1];
+    xet_cli_digest_t  *d;
+
+    d = malloc(sizeof(xet_cli_digest_t));
+
+    if (d == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    rc = xet_cli_digest_begin(d, 1);
+
+    if (rc != XET_CLI_OK) {
+        free(d);
+        return rc;
+    }
+
+    while (in->len && !xet_cli_interrupted) {
+        xet_cli_digest_feed(d, in->buffer, in->len);
+        (void) xet_cli_info_read(in);
+    }
+
+    xet_cli_digest_end(d);
+
+    *xet_hash_print_plain((uint8_t *) text, d->digest) = '\0';
+
+    xet_cli_info_begin(in, "file");
+    xet_cli_info_hash(in, "hash", &d->hash);
+    xet_cli_info_u64(in, "size", d->size);
+    xet_cli_info_u64(in, "chunks", d->chunks);
+    xet_cli_info_string(in, "sha256", text);
+
+    rc = xet_cli_info_end(in, XET_OK);
+
+    free(d);
+
+    return rc;
+}
+
+
+static int
+xet_cli_info_remote(xet_cli_info_t *in, const xet_hash_t *hash)
+{
+    int                   rc;
+    uint64_t              size;
+    xet_cli_info_plan_t   sum;
+
+    if (in->http == NULL) {
+        in->http = xet_cli_http_create(in->args, &rc);
+
+        if (in->http == NULL) {
+            return rc;
+        }
+    }
+
+    rc = xet_cli_download_size(in->http, hash, 1, &size);
+
+    if (rc == XET_CLI_FAULT) {
+        rc = xet_cli_info_xorb_size(in, hash, &size);
+
+        if (rc != XET_CLI_OK) {
+            return rc;
+        }
+
+        xet_cli_info_begin(in, "remote xorb");
+        xet_cli_info_hash(in, "hash", hash);
+        xet_cli_info_u64(in, "stored_size", size);
+
+        return xet_cli_info_end(in, XET_OK);
+    }
+
+    memset(&sum, 0, sizeof(sum));
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_info_plans(in, hash, size, &sum);
+    }
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    xet_cli_info_begin(in, "remote file");
+    xet_cli_info_hash(in, "hash", hash);
+    xet_cli_info_u64(in, "size", size);
+    xet_cli_info_u64(in, "terms", sum.terms);
+    xet_cli_info_u64(in, "ranges", sum.xorbs);
+    xet_cli_info_u64(in, "stored_size", sum.stored);
+
+    return xet_cli_info_end(in, XET_OK);
+}
+
+
+static int
+xet_cli_info_xorb_size(xet_cli_info_t *in, const xet_hash_t *hash,
+    uint64_t *size)
+{
+    int                rc;
+    char               text[XET_HASH_STR_LEN + 1];
+    xet_cli_request_t  r;
+
+    rc = xet_cli_http_ask(in->http, &r, "HEAD",
+                          xet_cli_http_url(in->http, "/v1/xorbs/default/%s",
+                                           xet_cli_hash_string(hash, text)));
+
+    if (rc == XET_CLI_OK) {
+
+        if (r.status == 200 && r.length >= 0) {
+            *size = (uint64_t) r.length;
+
+        } else if (r.status == 404) {
+            rc = xet_cli_fail(XET_CLI_FAULT, in->name, "is neither a file "
+                              "here nor a file or a xorb of the server");
+
+        } else {
+            rc = xet_cli_http_fail(&r);
+        }
+    }
+
+    xet_cli_http_free(&r);
+
+    return rc;
+}
+
+
+static int
+xet_cli_info_plans(xet_cli_info_t *in, const xet_hash_t *hash, uint64_t size,
+    xet_cli_info_plan_t *sum)
+{
+    int       rc;
+    uint64_t  pos, window;
+
+    rc = XET_CLI_OK;
+    window = XET_CLI_INFO_WINDOW;
+
+    for (pos = 0; pos < size && rc == XET_CLI_OK; /* void */ ) {
+
+        if (window > size - pos) {
+            window = size - pos;
+        }
+
+        rc = xet_cli_info_plan(in, hash, &pos, &window, sum);
+    }
+
+    return rc;
+}
+
+
+/*
+ * Adds one reconstruction to *sum, and moves *pos to its end: the end of a
+ * chunk, where the next reconstruction begins.  A plan that is too large is not
+ * added: *window becomes half as large instead.
+ */
+
+static int
+xet_cli_info_plan(xet_cli_info_t *in, const xet_hash_t *hash, uint64_t *pos,
+    uint64_t *window, xet_cli_info_plan_t *sum)
+{
+    int                rc, answered;
+    char               text[XET_HASH_STR_LEN + 1];
+    const char        *error;
+    xet_cli_plan_t     plan;
+    xet_cli_request_t  r;
+
+    memset(&r, 0, sizeof(r));
+    memset(&plan, 0, sizeof(plan));
+
+    r.url = xet_cli_http_url(in->http, "/v1/reconstructions/%s",
+                             xet_cli_hash_string(hash, text));
+    r.api = 1;
+    r.max = XET_CLI_PLAN_BODY;
+
+    snprintf(r.range, sizeof(r.range), "%" PRIu64 "-%" PRIu64, *pos,
+             *pos + *window - 1);
+
+    rc = xet_cli_http_call(in->http, &r);
+
+    if (rc == XET_CLI_OK && r.status / 100 == 2 && !r.refused) {
+        rc = xet_cli_plan_parse(&plan, 1, r.data, r.len, &error);
+        answered = 1;
+
+        if (rc == XET_CLI_OK && plan.raw_length <= plan.offset) {
+            error = "the reconstruction is of another range";
+            rc = XET_CLI_NETWORK;
+        }
+
+    } else {
+        answered = 0;
+    }
+
+    if ((r.large || plan.large) && *window > XET_CLI_INFO_LEAST) {
+        *window /= 2;
+        rc = XET_CLI_OK;
+
+    } else if (rc == XET_CLI_OK && !answered) {
+        rc = xet_cli_http_fail(&r);
+
+    } else if (rc == XET_CLI_OK) {
+        xet_cli_info_add(&plan, sum);
+
+        *pos += plan.raw_length - plan.offset;
+        *window *= (*window < XET_CLI_INFO_WINDOW) ? 2 : 1;
+
+    } else if (answered) {
+        rc = xet_cli_fail(rc, "server", error);
+    }
+
+    xet_cli_plan_free(&plan);
+    xet_cli_http_free(&r);
+
+    return rc;
+}
+
+
+static void
+xet_cli_info_add(const xet_cli_plan_t *plan, xet_cli_info_plan_t *sum)
+{
+    size_t  i;
+
+    sum->terms += plan->nterms;
+    sum->xorbs += plan->nranges;
+
+    for (i = 0; i < plan->nranges; i++) {
+        sum->stored += plan->ranges[i].byte_end - plan->ranges[i].byte_start;
+    }
+}
+
+
+/* Prints a line "name: kind", or opens a JSON object. */
+
+static void
+xet_cli_info_begin(xet_cli_info_t *in, const char *kind)
+{
+    if (!in->json) {
+        xet_cli_text_print(stdout, in->name);
+        printf(": %s\n", kind);
+        return;
+    }
+
+    in->j = xet_cli_json_begin(&in->out);
+
+    xet_cli_json_put_string(in->j, "name", in->name);
+    xet_cli_json_put_string(in->j, "kind", kind);
+}
+
+
+/* Print a line "  key  value", or a member of the object. */
+
+static void
+xet_cli_info_string(xet_cli_info_t *in, const char *key, const char *value)
+{
+    if (in->json) {
+        xet_cli_json_put_string(in->j, key, value);
+
+    } else {
+        printf("  %-12s %s\n", key, value);
+    }
+}
+
+
+static void
+xet_cli_info_u64(xet_cli_info_t *in, const char *key, uint64_t value)
+{
+    if (in->json) {
+        xet_cli_json_put_u64(in->j, key, value);
+
+    } else {
+        printf("  %-12s %" PRIu64 "\n", key, value);
+    }
+}
+
+
+static void
+xet_cli_info_hash(xet_cli_info_t *in, const char *key, const xet_hash_t *hash)
+{
+    char  text[XET_HASH_STR_LEN + 1];
+
+    xet_cli_info_string(in, key, xet_cli_hash_string(hash, text));
+}
+
+
+/*
+ * Ends what xet_cli_info_begin() has begun, with a verdict.  XET_CLI_OK, or
+ * XET_CLI_FAULT for a status other than XET_OK, reported; or the exit code of
+ * a failure to print, if that is worse.
+ */
+
+static int
+xet_cli_info_end(xet_cli_info_t *in, xet_status_t status)
+{
+    int  rc;
+
+    if (in->json) {
+        xet_cli_json_put_bool(in->j, "ok", status == XET_OK);
+
+        rc = xet_cli_json_end(&in->out);
+
+    } else {
+        rc = xet_cli_flush();
+    }
+
+    if (status != XET_OK) {
+        rc = xet_cli_worse(rc, xet_cli_fail(XET_CLI_FAULT, in->name,
+                                            xet_status_text(status)));
+    }
+
+    return rc;
+}

@@ -1,0 +1,565 @@
+
+/*
+ * One file of a store: its terms against the chunk lists of their xorbs, by
+ * the verifier of the core that shards go through; and its contents against
+ * the SHA-256 that was claimed for it, which is proven then.
+ */
+
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <openssl/evp.h>
+
+#include "xet_cli_verify.h"
+#include "xet_xorb_parser.h"
+
+
+/*
+ * Bytes of an array literal of a statement: "{" or a comma, a hash of 64 digits
+ * behind "\\x" and in quotes for each term, and "}".
+ */
+
+#define XET_CLI_STORE_LITERAL  (XET_TERM_SEGMENT_MAX * 72 + 3)
+
+
+typedef struct {
+    xet_cli_checker_t     *checker;
+    const xet_cli_job_t   *job;
+    const char            *fault;      /* what is wrong, or NULL */
+
+    xet_cli_store_terms_t  row;
+    xet_cli_store_terms_t  again;      /* read once more */
+
+    const uint8_t         *term;       /* the next one */
+    const uint8_t         *end;
+    xet_shard_verifier_t   verifier;
+} xet_cli_store_file_t;
+
+
+static int xet_cli_store_file_again(xet_cli_store_file_t *f, int *changed);
+static int xet_cli_store_file_check(xet_cli_store_file_t *f);
+static int xet_cli_store_file_slices(xet_cli_store_file_t *f, size_t n);
+static int xet_cli_store_file_slice(void *ctx, const xet_cli_pg_row_t *row);
+static const char *xet_cli_store_file_term(xet_cli_store_file_t *f,
+    const xet_cli_pg_row_t *row);
+static int xet_cli_store_file_sha256(xet_cli_store_file_t *f);
+static int xet_cli_store_file_proven(xet_cli_store_file_t *f);
+static xet_status_t xet_cli_store_file_content(xet_cli_store_file_t *f,
+    const uint8_t *packed, EVP_MD_CTX *sha256);
+static xet_status_t xet_cli_store_file_chunks(xet_cli_checker_t *c, int fd,
+    const xet_term_t *term, EVP_MD_CTX *sha256);
+
+
+/*
+ * An upload may have healed a xorb since the row was read, with all terms that
+ * lead to it, or given the file other terms.  So a fault is one only of terms
+ * that are in the row still; those that have taken their place are looked at.
+ */
+
+int
+xet_cli_store_file(xet_cli_checker_t *c, xet_cli_job_t *job)
+{
+    int                    rc, changed;
+    xet_cli_store_file_t  *f;
+
+    f = calloc(1, sizeof(xet_cli_store_file_t));
+
+    if (f == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    f->checker = c;
+    f->job = job;
+
+    f->row = job->terms;
+    job->terms.packed = NULL;
+
+    rc = f->row.len ? XET_CLI_OK : xet_cli_store_file_again(f, &changed);
+
+    do {
+        changed = 0;
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_store_file_check(f);
+        }
+
+        if (rc == XET_CLI_OK && f->fault == NULL && c->store->sha256
+            && f->row.claimed)
+        {
+            rc = xet_cli_store_file_sha256(f);
+        }
+
+        if (rc == XET_CLI_OK && f->fault) {
+            rc = xet_cli_store_file_again(f, &changed);
+        }
+
+    } while (rc == XET_CLI_OK && changed);
+
+    if (rc == XET_CLI_OK && f->fault) {
+        xet_cli_store_fault(c->store, "file", &job->hash, "%s", f->fault);
+    }
+
+    free(f->row.packed);
+    free(f->again.packed);
+    free(f);
+
+    return rc;
+}
+
+
+/*
+ * Reads the row with all its terms in one statement.  What is there no more
+ * has no fault.
+ */
+
+static int
+xet_cli_store_file_again(xet_cli_store_file_t *f, int *changed)
+{
+    int                     rc;
+    xet_cli_pg_param_t      param;
+    xet_cli_store_terms_t   was;
+
+    param.value = f->job->hash.bytes;
+    param.len = XET_HASH_LEN;
+
+    f->again.found = 0;
+    f->again.len = 0;
+
+    rc = xet_cli_pg_query(f->checker->pg,
+                          "SELECT f.size, f.term_count, f.sha256,"
+                          " coalesce(t.packed, f.packed)"
+                          " FROM xet.files f"
+                          " LEFT JOIN xet.terms t ON t.file_id = f.id"
+                          " WHERE f.hash = $1 ORDER BY t.first_offset",
+                          &param, 1, xet_cli_store_terms, &f->again);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    was = f->row;
+    f->row = f->again;
+    f->again = was;
+
+    *changed = f->row.found
+               && (f->row.len != was.len || f->row.size != was.size
+                   || f->row.term_count != was.term_count
+                   || f->row.claimed != was.claimed
+                   || memcmp(f->row.sha256, was.sha256, XET_CLI_SHA256_LEN)
+                      != 0
+                   || (was.len
+                       && memcmp(f->row.packed, was.packed, was.len) != 0));
+
+    if (*changed || !f->row.found) {
+        f->fault = NULL;
+    }
+
+    return XET_CLI_OK;
+}
+
+
+int
+xet_cli_store_terms(void *ctx, const xet_cli_pg_row_t *row)
+{
+    size_t                  len, room;
+    uint8_t                *packed;
+    const uint8_t          *bytes;
+    xet_cli_store_terms_t  *t;
+
+    t = ctx;
+
+    t->found = 1;
+    t->size = xet_cli_pg_u64(row, 0);
+    t->term_count = xet_cli_pg_u64(row, 1);
+
+    bytes = xet_cli_pg_bytes(row, 2, &len);
+
+    t->claimed = (len == XET_CLI_SHA256_LEN);
+    memset(t->sha256, 0, XET_CLI_SHA256_LEN);
+    memcpy(t->sha256, bytes, t->claimed ? len : 0);
+
+    bytes = xet_cli_pg_bytes(row, 3, &len);
+
+    if (t->len + len > t->room) {
+        room = (t->len + len) * 2;
+        packed = realloc(t->packed, room);
+
+        if (packed == NULL) {
+            return xet_cli_no_memory();
+        }
+
+        t->packed = packed;
+        t->room = room;
+    }
+
+    if (len) {
+        memcpy(t->packed + t->len, bytes, len);
+        t->len += len;
+    }
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_store_file_check(xet_cli_store_file_t *f)
+{
+    int     rc;
+    size_t  n, left;
+
+    f->term = f->row.packed;
+    f->end = f->term + f->row.len;
+
+    left = f->row.len;
+
+    if (left % XET_TERM_LEN || left / XET_TERM_LEN != f->row.term_count) {
+        f->fault = "its terms are incomplete";
+        return XET_CLI_OK;
+    }
+
+    xet_shard_verifier_init(&f->verifier, &xet_suite_default, &f->job->hash);
+
+    while (f->term < f->end && f->fault == NULL) {
+        n = (size_t) (f->end - f->term) / XET_TERM_LEN;
+
+        if (n > XET_TERM_SEGMENT_MAX) {
+            n = XET_TERM_SEGMENT_MAX;
+        }
+
+        rc = xet_cli_store_file_slices(f, n);
+
+        if (rc != XET_CLI_OK) {
+            return rc;
+        }
+    }
+
+    if (f->fault == NULL && f->verifier.size != f->row.size) {
+        f->fault = "its terms have another size";
+    }
+
+    if (f->fault == NULL
+        && xet_shard_verifier_finish(&f->verifier) != XET_OK)
+    {
+        f->fault = "its terms are those of another file";
+    }
+
+    return XET_CLI_OK;
+}
+
+
+/* Asks for the parts of the chunk lists that n terms need. */
+
+static int
+xet_cli_store_file_slices(xet_cli_store_file_t *f, size_t n)
+{
+    int                  rc;
+    char                *xorbs, *starts, *ends, *p, *q, *r;
+    size_t               i;
+    xet_term_t           term;
+    const uint8_t       *end;
+    xet_cli_pg_param_t   params[3];
+
+    xorbs = malloc(3 * XET_CLI_STORE_LITERAL);
+
+    if (xorbs == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    starts = xorbs + XET_CLI_STORE_LITERAL;
+    ends = starts + XET_CLI_STORE_LITERAL;
+
+    p = xorbs;
+    q = starts;
+    r = ends;
+
+    for (i = 0; i < n; i++) {
+
+        if (xet_term_unpack(&term, f->term + i * XET_TERM_LEN) != XET_OK) {
+            f->fault = "a malformed term";
+            free(xorbs);
+            return XET_CLI_OK;
+        }
+
+        p += sprintf(p, "%s\"\\\\x", i ? "," : "{");
+        p = (char *) xet_hash_print_plain((uint8_t *) p, term.xorb.bytes);
+        *p++ = '"';
+
+        q += sprintf(q, "%s%u", i ? "," : "{", term.chunk_start);
+        r += sprintf(r, "%s%u", i ? "," : "{", term.chunk_end);
+    }
+
+    strcpy(p, "}");
+    strcpy(q, "}");
+    strcpy(r, "}");
+
+    memset(params, 0, sizeof(params));
+    params[0].value = xorbs;
+    params[1].value = starts;
+    params[2].value = ends;
+
+    end = f->term + n * XET_TERM_LEN;
+
+    rc = xet_cli_pg_query(f->checker->pg,
+                          "SELECT chunk_count, hashes, raw_ends, stored_ends,"
+                          " tag FROM xet.xorb_slices($1::bytea[],"
+                          " $2::integer[], $3::integer[], true)",
+                          params, 3, xet_cli_store_file_slice, f);
+
+    if (rc == XET_CLI_OK && f->fault == NULL && f->term != end) {
+        f->fault = "the database has no answer for its terms";
+    }
+
+    free(xorbs);
+
+    return rc;
+}
+
+
+static int
+xet_cli_store_file_slice(void *ctx, const xet_cli_pg_row_t *row)
+{
+    xet_cli_store_file_t  *f;
+
+    f = ctx;
+
+    if (f->fault == NULL) {
+        f->fault = xet_cli_store_file_term(f, row);
+        f->term += XET_TERM_LEN;
+    }
+
+    return XET_CLI_OK;
+}
+
+
+static const char *
+xet_cli_store_file_term(xet_cli_store_file_t *f, const xet_cli_pg_row_t *row)
+{
+    size_t              hashes, raw, stored;
+    xet_term_t          term, found;
+    xet_status_t        status;
+    xet_shard_slice_t   slice;
+    xet_shard_record_t  rec;
+
+    (void) xet_term_unpack(&term, f->term);
+
+    memset(&rec, 0, sizeof(rec));
+    rec.kind = XET_SHARD_REC_SEGMENT;
+    rec.hash = term.xorb;
+    rec.chunk_start = term.chunk_start;
+    rec.chunk_end = term.chunk_end;
+    rec.raw_length = term.raw_length;
+
+    memset(&slice, 0, sizeof(slice));
+
+    if (xet_cli_pg_null(row, 0)) {
+        return "a term refers to a xorb without a row";
+    }
+
+    if (xet_cli_pg_null(row, 1)) {
+        return xet_status_text(XET_SHARD_TERM);
+    }
+
+    slice.known = 1;
+    slice.own = 1;
+    slice.chunk_count = (uint32_t) xet_cli_pg_u64(row, 0);
+    slice.n = term.chunk_end - term.chunk_start;
+    slice.hashes = xet_cli_pg_bytes(row, 1, &hashes);
+    slice.raw_ends = xet_cli_pg_bytes(row, 2, &raw);
+    slice.stored_ends = xet_cli_pg_bytes(row, 3, &stored);
+
+    if (hashes != (size_t) slice.n * XET_HASH_LEN
+        || raw != ((size_t) slice.n + 1) * 4 || stored != raw)
+    {
+        return "a chunk list is too short";
+    }
+
+    /* both lists of ends begin with the end before the first chunk */
+
+    slice.raw_before = xet_get_u32(slice.raw_ends);
+    slice.stored_before = xet_get_u32(slice.stored_ends);
+    slice.raw_ends += 4;
+    slice.stored_ends += 4;
+
+    status = xet_shard_verifier_term(&f->verifier, &rec, NULL, &slice,
+                                     &found);
+
+    if (status != XET_OK) {
+        return xet_status_text(status);
+    }
+
+    slice.tag = (uint32_t) xet_cli_pg_u64(row, 4);
+
+    if (slice.tag != term.tag) {
+
+        return "a term leads to a copy of its xorb that its row does not "
+               "name";
+    }
+
+    if (found.stored_start != term.stored_start
+        || found.stored_end != term.stored_end)
+    {
+        return "a term names other bytes of its xorb than its chunks";
+    }
+
+    return NULL;
+}
+
+
+static int
+xet_cli_store_file_sha256(xet_cli_store_file_t *f)
+{
+    uint8_t         digest[XET_CLI_SHA256_LEN];
+    EVP_MD_CTX     *sha256;
+    const uint8_t  *packed;
+    xet_status_t    status;
+
+    sha256 = EVP_MD_CTX_new();
+
+    if (sha256 == NULL
+        || EVP_DigestInit_ex(sha256, EVP_sha256(), NULL) != 1)
+    {
+        EVP_MD_CTX_free(sha256);
+        return xet_cli_no_memory();
+    }
+
+    packed = f->row.packed;
+    status = XET_OK;
+
+    for ( /* void */ ; packed < f->end && status == XET_OK
+                       && !xet_cli_interrupted; packed += XET_TERM_LEN)
+    {
+        status = xet_cli_store_file_content(f, packed, sha256);
+    }
+
+    EVP_DigestFinal_ex(sha256, digest, NULL);
+    EVP_MD_CTX_free(sha256);
+
+    if (xet_cli_interrupted) {
+        return XET_CLI_INTERRUPTED;
+    }
+
+    if (status == XET_NOMEM) {
+        return xet_cli_no_memory();
+    }
+
+    if (status != XET_OK) {
+        f->fault = "it can't be read from its xorbs";
+
+    } else if (memcmp(digest, f->row.sha256, XET_CLI_SHA256_LEN) != 0) {
+        f->fault = "it has another SHA-256 than its uploader said";
+
+    } else {
+        return xet_cli_store_file_proven(f);
+    }
+
+    return XET_CLI_OK;
+}
+
+
+/* Records the SHA-256 of the file as proven. */
+
+static int
+xet_cli_store_file_proven(xet_cli_store_file_t *f)
+{
+    xet_cli_pg_param_t  params[2];
+
+    params[0].value = f->job->hash.bytes;
+    params[0].len = XET_HASH_LEN;
+    params[1].value = f->row.sha256;
+    params[1].len = XET_CLI_SHA256_LEN;
+
+    __sync_fetch_and_add(&f->checker->store->proven, 1);
+
+    return xet_cli_pg_query(f->checker->pg, "SELECT xet.file_prove($1, $2)",
+                            params, 2, NULL, NULL);
+}
+
+
+static xet_status_t
+xet_cli_store_file_content(xet_cli_store_file_t *f, const uint8_t *packed,
+    EVP_MD_CTX *sha256)
+{
+    int            fd;
+    char          *path;
+    xet_term_t     term;
+    xet_status_t   status;
+
+    (void) xet_term_unpack(&term, packed);
+
+    path = xet_cli_store_path(f->checker->store, &term.xorb, term.tag);
+
+    if (path == NULL) {
+        return XET_NOMEM;
+    }
+
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    free(path);
+
+    if (fd < 0) {
+        return XET_STORE_FAILED;
+    }
+
+    status = xet_cli_store_file_chunks(f->checker, fd, &term, sha256);
+
+    close(fd);
+
+    return status;
+}
+
+
+static xet_status_t
+xet_cli_store_file_chunks(xet_cli_checker_t *c, int fd,
+    const xet_term_t *term, EVP_MD_CTX *sha256)
+{
+    ssize_t             n;
+    uint32_t            pos;
+    xet_status_t        status;
+    const uint8_t      *p;
+    xet_xorb_parser_t   parser;
+    xet_xorb_event_t    ev;
+
+    for (pos = term->stored_start; pos < term->stored_end; /* void */ ) {
+
+        /* the buffer has room for the longest chunk and its header */
+
+        n = pread(fd, c->buffer, XET_XORB_HEADER_LEN + XET_CHUNK_MAX,
+                  (off_t) pos);
+
+        if (n <= XET_XORB_HEADER_LEN) {
+            return XET_STORE_FAILED;
+        }
+
+        xet_xorb_parser_init(&parser, &xet_suite_default, UINT32_MAX);
+
+        p = c->buffer;
+
+        status = xet_xorb_parser_next(&parser, &p, c->buffer + n, &ev);
+
+        if (status != XET_OK || ev.type != XET_XORB_EVENT_CHUNK
+            || (size_t) n < XET_XORB_HEADER_LEN
+                            + (size_t) parser.chunk.stored_len)
+        {
+            return XET_XORB_TRUNCATED;
+        }
+
+        status = xet_codec_decode(c->codec, parser.chunk.scheme, p,
+                                  parser.chunk.stored_len, c->raw,
+                                  parser.chunk.raw_len);
+
+        if (status != XET_OK) {
+            return status;
+        }
+
+        EVP_DigestUpdate(sha256, c->raw, parser.chunk.raw_len);
+
+        pos += XET_XORB_HEADER_LEN + parser.chunk.stored_len;
+        xet_cli_store_read(c->store, XET_XORB_HEADER_LEN
+                                     + parser.chunk.stored_len);
+    }
+
+    return XET_OK;
+}

@@ -1,0 +1,263 @@
+
+/*
+ * Files without a row: what a crash leaves between the two, or a server whose
+ * database refuses to write.
+ *
+ * Only the upload that has made a copy can put a row that names it, because
+ * the tag in its name was drawn for that upload.  So a copy without a row that
+ * is too old to belong to a running upload may be removed.  Even if the row is
+ * put at this very moment nothing is lost: the file is renamed to a name that
+ * nobody asks for, the row is looked for once more, and if there is one the
+ * file gets its name back.  A file that is not named like a copy is reported,
+ * and left alone.
+ *
+ * All this needs a database that knows of all uploads, so a copy that is
+ * younger than the newest xorb of the database is left.
+ */
+
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "xet_cli_verify.h"
+
+
+/* What the name of a copy says. */
+
+typedef struct {
+    xet_hash_t   hash;
+    uint32_t     tag;
+} xet_cli_orphan_t;
+
+
+static int xet_cli_orphans_folder(xet_cli_store_t *s, xet_cli_pg_t *pg,
+    unsigned number);
+static int xet_cli_orphans_entry(xet_cli_store_t *s, xet_cli_pg_t *pg,
+    const char *folder, const char *name);
+static int xet_cli_orphans_known(xet_cli_pg_t *pg, const xet_cli_orphan_t *o,
+    int *known);
+static int xet_cli_orphans_old(const char *path, time_t before);
+static int xet_cli_orphans_found(xet_cli_store_t *s, xet_cli_pg_t *pg,
+    const xet_cli_orphan_t *o, const char *path);
+static int xet_cli_orphans_remove(xet_cli_store_t *s, xet_cli_pg_t *pg,
+    const xet_cli_orphan_t *o, const char *path);
+static int xet_cli_orphans_order(const void *one, const void *two);
+
+
+int
+xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg)
+{
+    int       rc;
+    unsigned  i;
+
+    if (s->nnames) {
+        qsort(s->names, s->nnames, XET_CLI_STORE_NAME, xet_cli_orphans_order);
+    }
+
+    rc = XET_CLI_OK;
+
+    for (i = 0; i < 256 && rc == XET_CLI_OK; i++) {
+        rc = xet_cli_interrupted ? XET_CLI_INTERRUPTED
+                                 : xet_cli_orphans_folder(s, pg, i);
+    }
+
+    return rc;
+}
+
+
+static int
+xet_cli_orphans_folder(xet_cli_store_t *s, xet_cli_pg_t *pg, unsigned number)
+{
+    int             rc;
+    DIR            *dir;
+    char           *folder;
+    struct dirent  *entry;
+
+    if (asprintf(&folder, "%s/xorbs/default/%02x", s->folder, number) < 0) {
+        return xet_cli_no_memory();
+    }
+
+    dir = opendir(folder);
+    rc = XET_CLI_OK;
+
+    if (dir == NULL) {
+        rc = xet_cli_fail_errno(folder);
+    }
+
+    while (dir && rc == XET_CLI_OK && (entry = readdir(dir)) != NULL) {
+        if (*entry->d_name != '.') {
+            rc = xet_cli_orphans_entry(s, pg, folder, entry->d_name);
+        }
+    }
+
+    if (dir) {
+        closedir(dir);
+    }
+
+    free(folder);
+
+    return rc;
+}
+
+
+static int
+xet_cli_orphans_entry(xet_cli_store_t *s, xet_cli_pg_t *pg,
+    const char *folder, const char *name)
+{
+    int                rc, xorb, known;
+    char              *path;
+    uint8_t            key[XET_CLI_STORE_NAME];
+    xet_cli_orphan_t   o;
+
+    xorb = xet_xorb_name_parse(&o.hash, &o.tag, (const uint8_t *) name,
+                               strlen(name))
+           == XET_OK
+           && strncmp(folder + strlen(folder) - 2, name, 2) == 0;
+
+    if (xorb) {
+        xet_cli_store_name(key, &o.hash, o.tag);
+
+        if (s->nnames
+            && bsearch(key, s->names, s->nnames, XET_CLI_STORE_NAME,
+                       xet_cli_orphans_order))
+        {
+            return XET_CLI_OK;
+        }
+    }
+
+    if (asprintf(&path, "%s/%s", folder, name) < 0) {
+        return xet_cli_no_memory();
+    }
+
+    rc = XET_CLI_OK;
+    known = !xet_cli_orphans_old(path, s->before);
+
+    if (!known && xorb) {
+        rc = xet_cli_orphans_known(pg, &o, &known);
+    }
+
+    if (rc == XET_CLI_OK && !known) {
+        rc = xet_cli_orphans_found(s, pg, xorb ? &o : NULL, path);
+    }
+
+    free(path);
+
+    return rc;
+}
+
+
+static int
+xet_cli_orphans_known(xet_cli_pg_t *pg, const xet_cli_orphan_t *o, int *known)
+{
+    int       rc;
+    uint64_t  named;
+
+    rc = xet_cli_store_named(pg, &o->hash, &named);
+
+    *known = (named == o->tag);
+
+    return rc;
+}
+
+
+/*
+ * Whether a regular file is older than that time.  A younger one may get its
+ * row at any moment, or got it after the rows were read.
+ */
+
+static int
+xet_cli_orphans_old(const char *path, time_t before)
+{
+    struct stat  st;
+
+    return lstat(path, &st) == 0 && S_ISREG(st.st_mode)
+           && st.st_mtime < before;
+}
+
+
+/* Reports a file, and removes it if it may be; o is NULL: it is no xorb. */
+
+static int
+xet_cli_orphans_found(xet_cli_store_t *s, xet_cli_pg_t *pg,
+    const xet_cli_orphan_t *o, const char *path)
+{
+    int  removable;
+
+    removable = s->remove && o && xet_cli_orphans_old(path, s->known);
+
+    s->orphans++;
+
+    if (s->remove && o && !removable) {
+        s->left++;
+        xet_cli_store_report(s, "orphan", path, "the file has no row, and is"
+                             " younger than what the database knows: left");
+        return XET_CLI_OK;
+    }
+
+    xet_cli_store_report(s, "orphan", path, "the file has no row");
+
+    return removable ? xet_cli_orphans_remove(s, pg, o, path) : XET_CLI_OK;
+}
+
+
+static int
+xet_cli_orphans_remove(xet_cli_store_t *s, xet_cli_pg_t *pg,
+    const xet_cli_orphan_t *o, const char *path)
+{
+    int    rc, known;
+    char  *aside;
+
+    if (asprintf(&aside, "%s/tmp/orphan.%ld.%s", s->folder, (long) getpid(),
+                 strrchr(path, '/') + 1)
+        < 0)
+    {
+        return xet_cli_no_memory();
+    }
+
+    if (rename(path, aside) != 0) {
+        rc = xet_cli_fail_errno(path);
+        goto done;
+    }
+
+    /*
+     * The row may have been put meanwhile, or another file may have got the
+     * name before rename(): then the file goes back.
+     */
+
+    rc = xet_cli_orphans_known(pg, o, &known);
+
+    if (rc != XET_CLI_OK || known || !xet_cli_orphans_old(aside, s->known)) {
+
+        if (link(aside, path) != 0 && errno != EEXIST) {
+            rc = xet_cli_fail_errno(aside);
+            goto done;
+        }
+
+        (void) unlink(aside);
+        goto done;
+    }
+
+    if (unlink(aside) != 0) {
+        rc = xet_cli_fail_errno(aside);
+        goto done;
+    }
+
+    s->removed++;
+
+done:
+
+    free(aside);
+
+    return rc;
+}
+
+
+static int
+xet_cli_orphans_order(const void *one, const void *two)
+{
+    return memcmp(one, two, XET_CLI_STORE_NAME);
+}

@@ -1,0 +1,759 @@
+
+/*
+ * xet verify: reads files of a server, or a whole store beside its database,
+ * and looks whether all is right.
+ *
+ * Rows of a store become jobs, and threads do them.  The main thread reads the
+ * rows of a snapshot and waits while the queue is full.  A failure in one
+ * thread ends all of them.
+ */
+
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "xet_cli_verify.h"
+
+
+#define XET_CLI_VERIFY_THREADS  2
+#define XET_CLI_VERIFY_QUEUE    32     /* jobs */
+#define XET_CLI_VERIFY_AGE      86400  /* seconds */
+
+/* A server gives up the statement that puts a row long before this age. */
+#define XET_CLI_VERIFY_AGE_MIN  3600
+
+
+/* A session, and what is wrong with its database. */
+
+typedef struct {
+    const char           *identity;    /* of the folder */
+    unsigned              other:1;     /* the database has another one */
+    unsigned              standby:1;
+} xet_cli_verify_session_t;
+
+
+static int xet_cli_verify_file(const xet_cli_args_t *args, xet_cli_http_t *h,
+    const char *name);
+static int xet_cli_verify_store(const xet_cli_args_t *args);
+static int xet_cli_verify_options(xet_cli_store_t *s, uint64_t *threads);
+static int xet_cli_verify_session(const xet_cli_store_t *s, xet_cli_pg_t *pg);
+static int xet_cli_verify_session_row(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_verify_newest(xet_cli_store_t *s, xet_cli_pg_t *pg);
+static int xet_cli_verify_threads(xet_cli_store_t *s, xet_cli_pg_t *pg,
+    uint64_t n);
+static void *xet_cli_verify_thread(void *data);
+static int xet_cli_verify_jobs(xet_cli_checker_t *c);
+static xet_cli_job_t *xet_cli_verify_take(xet_cli_store_t *s);
+static int xet_cli_verify_rows(xet_cli_store_t *s, xet_cli_pg_t *pg);
+static int xet_cli_verify_xorb_row(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_verify_file_row(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_verify_lists(xet_cli_job_t *job,
+    const xet_cli_pg_row_t *row);
+static int xet_cli_verify_name_row(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_verify_note(xet_cli_store_t *s, const xet_hash_t *hash,
+    uint32_t tag);
+static int xet_cli_verify_post(xet_cli_store_t *s, xet_cli_job_t *job);
+static void xet_cli_verify_free(xet_cli_job_t *job);
+static int xet_cli_verify_print(const xet_cli_store_t *s);
+
+
+int
+xet_cli_verify(const xet_cli_args_t *args)
+{
+    if (args->value[XET_CLI_OPT_STORE] && args->count) {
+        return xet_cli_fail(XET_CLI_USAGE, "verify",
+                            "needs either HASH or --store");
+    }
+
+    if (args->value[XET_CLI_OPT_STORE]) {
+        return xet_cli_verify_store(args);
+    }
+
+    if (args->value[XET_CLI_OPT_OLDER] || args->value[XET_CLI_OPT_ORPHANS]
+        || args->value[XET_CLI_OPT_REMOVE])
+    {
+        return xet_cli_fail(XET_CLI_USAGE, "verify",
+                            "--older, --orphans and --remove need --store");
+    }
+
+    if (args->count == 0) {
+        return xet_cli_fail(XET_CLI_USAGE, "verify",
+                            "needs HASH... or --store");
+    }
+
+    return xet_cli_http_operands(args, xet_cli_verify_file);
+}
+
+
+static int
+xet_cli_verify_file(const xet_cli_args_t *args, xet_cli_http_t *h,
+    const char *name)
+{
+    int                  rc;
+    uint64_t             size;
+    xet_json_t          *j;
+    xet_cli_json_t       out;
+    xet_cli_download_t   d;
+
+    rc = xet_cli_download_init(&d, args, name);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    /* without a sink: bytes are dropped when they were decoded and hashed */
+
+    size = 0;
+
+    if (xet_cli_download_size(h, &d.hash, 1, &size) == XET_CLI_INTERRUPTED) {
+        return XET_CLI_INTERRUPTED;
+    }
+
+    xet_cli_progress_begin(xet_cli_quiet(args), name, size);
+
+    rc = xet_cli_download(h, &d);
+
+    xet_cli_progress_end();
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    if (!args->value[XET_CLI_OPT_JSON]) {
+        printf("%s %" PRIu64 " bytes, %" PRIu64 " chunks: ok\n", name, d.size,
+               d.chunks);
+        return xet_cli_flush();
+    }
+
+    j = xet_cli_json_begin(&out);
+
+    xet_cli_json_put_hash(j, "hash", &d.hash);
+    xet_cli_json_put_u64(j, "size", d.size);
+    xet_cli_json_put_u64(j, "chunks", d.chunks);
+    xet_cli_json_put_bool(j, "ok", 1);
+
+    return xet_cli_json_end(&out);
+}
+
+
+static int
+xet_cli_verify_store(const xet_cli_args_t *args)
+{
+    int               rc;
+    uint64_t          threads;
+    struct stat       st;
+    xet_cli_pg_t     *pg;
+    xet_cli_store_t   s;
+
+    memset(&s, 0, sizeof(s));
+
+    s.args = args;
+    s.folder = args->value[XET_CLI_OPT_STORE];
+    s.json = args->value[XET_CLI_OPT_JSON] != NULL;
+    s.sha256 = args->value[XET_CLI_OPT_SHA256] != NULL;
+    s.remove = args->value[XET_CLI_OPT_REMOVE] != NULL;
+    s.jobs_end = &s.jobs;
+
+    rc = xet_cli_verify_options(&s, &threads);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    xet_cli_store_identity(s.folder, s.identity);
+
+    if (stat(s.folder, &st) != 0) {
+        return xet_cli_fail_errno(s.folder);
+    }
+
+    pg = xet_cli_pg_open(args, &rc);
+
+    if (pg == NULL) {
+        return rc;
+    }
+
+    pthread_mutex_init(&s.mutex, NULL);
+    pthread_cond_init(&s.filled, NULL);
+    pthread_cond_init(&s.emptied, NULL);
+
+    xet_cli_progress_begin(xet_cli_quiet(args), s.folder, 0);
+
+    rc = xet_cli_verify_session(&s, pg);
+
+    if (rc == XET_CLI_OK && s.remove) {
+        rc = xet_cli_verify_newest(&s, pg);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = args->value[XET_CLI_OPT_ORPHANS]
+             ? xet_cli_pg_query(pg, "SELECT hash, tag FROM xet.xorbs", NULL, 0,
+                                xet_cli_verify_name_row, &s)
+             : xet_cli_verify_threads(&s, pg, threads);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_store_orphans(&s, pg);
+    }
+
+    xet_cli_progress_end();
+    xet_cli_pg_close(pg);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_verify_print(&s);
+    }
+
+    free(s.names);
+
+    return rc;
+}
+
+
+static int
+xet_cli_verify_options(xet_cli_store_t *s, uint64_t *threads)
+{
+    int       rc;
+    uint64_t  age;
+
+    rc = xet_cli_args_number(s->args, XET_CLI_OPT_PARALLEL, 1, 256,
+                             XET_CLI_VERIFY_THREADS, threads);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_args_time(s->args, XET_CLI_OPT_OLDER,
+                               s->remove ? XET_CLI_VERIFY_AGE : 0, &age);
+    }
+
+    if (rc == XET_CLI_OK && s->remove && age < XET_CLI_VERIFY_AGE_MIN) {
+        rc = xet_cli_fail(XET_CLI_USAGE, "verify",
+                          "--remove needs --older than an hour at least");
+    }
+
+    if (rc == XET_CLI_OK) {
+        s->before = time(NULL) - (time_t) age;
+    }
+
+    return rc;
+}
+
+
+/*
+ * Compares the identity in the folder with that in the database: a wrong folder
+ * would look like a store that has lost all copies.  A standby may be behind:
+ * xorbs that came since would look like orphans, and those that were healed
+ * since like damage, which a standby could not note either.  Every session is
+ * checked, because a connection string may name several machines.
+ */
+
+static int
+xet_cli_verify_session(const xet_cli_store_t *s, xet_cli_pg_t *pg)
+{
+    int                        rc;
+    xet_cli_verify_session_t   session;
+
+    memset(&session, 0, sizeof(session));
+    session.identity = s->identity;
+
+    rc = xet_cli_pg_query(pg, "SELECT coalesce(max(the_identity), ''),"
+                          " pg_is_in_recovery() FROM xet.store_claim(NULL)",
+                          NULL, 0, xet_cli_verify_session_row, &session);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    if (session.other) {
+        return xet_cli_fail(XET_CLI_ERROR, s->folder,
+                            s->identity[0] ? "the folder is not the store that"
+                                             " the database describes"
+                            : "the folder has no identity, is its disk"
+                              " mounted?");
+    }
+
+    if (s->remove && s->identity[0] == '\0') {
+        return xet_cli_fail(XET_CLI_ERROR, s->folder, "the folder has no"
+                            " identity, is its disk mounted?");
+    }
+
+    if (session.standby) {
+        return xet_cli_fail(XET_CLI_ERROR, "postgres", "is a standby, which"
+                            " may be behind; the primary has to be asked");
+    }
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_verify_session_row(void *ctx, const xet_cli_pg_row_t *row)
+{
+    xet_cli_verify_session_t *session = ctx;
+
+    session->other = strcmp(xet_cli_pg_text(row, 0), session->identity) != 0;
+    session->standby = xet_cli_pg_bool(row, 1) != 0;
+
+    return XET_CLI_OK;
+}
+
+
+/*
+ * A database that was restored from an older dump, or that follows another one
+ * by logical replication, says that it is a primary, and does not know of later
+ * uploads.  So no file is removed that is younger than its newest xorb.
+ */
+
+static int
+xet_cli_verify_newest(xet_cli_store_t *s, xet_cli_pg_t *pg)
+{
+    int       rc;
+    time_t    newest;
+    uint64_t  created;
+
+    created = 0;
+
+    rc = xet_cli_pg_number(pg, "SELECT coalesce(extract(epoch FROM"
+                           " max(created_at)), 0)::bigint FROM xet.xorbs",
+                           NULL, 0, &created);
+
+    newest = (time_t) created - XET_CLI_VERIFY_AGE_MIN;
+
+    s->known = (newest < s->before) ? newest : s->before;
+
+    return rc;
+}
+
+
+static int
+xet_cli_verify_threads(xet_cli_store_t *s, xet_cli_pg_t *pg, uint64_t n)
+{
+    int             rc;
+    uint64_t        i;
+    pthread_t      *threads;
+    xet_hash_t      hash;
+    xet_cli_job_t  *job;
+
+    /* BLAKE3 detects the processor on its first use: not in two threads */
+
+    xet_hash_chunk(&xet_suite_default, "", 0, &hash);
+
+    threads = calloc(n, sizeof(pthread_t));
+
+    if (threads == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    rc = XET_CLI_OK;
+
+    for (i = 0; i < n && rc == XET_CLI_OK; i++) {
+        errno = pthread_create(&threads[i], NULL, xet_cli_verify_thread, s);
+
+        if (errno) {
+            rc = xet_cli_fail_errno("threads");
+            break;
+        }
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_verify_rows(s, pg);
+    }
+
+    pthread_mutex_lock(&s->mutex);
+
+    s->closed = 1;
+
+    if (rc != XET_CLI_OK && s->rc == XET_CLI_OK) {
+        s->rc = rc;
+    }
+
+    pthread_cond_broadcast(&s->filled);
+    pthread_mutex_unlock(&s->mutex);
+
+    while (i--) {
+        pthread_join(threads[i], NULL);
+    }
+
+    free(threads);
+
+    while ((job = s->jobs) != NULL) {
+        s->jobs = job->next;
+        xet_cli_verify_free(job);
+    }
+
+    return xet_cli_interrupted ? XET_CLI_INTERRUPTED : s->rc;
+}
+
+
+static void *
+xet_cli_verify_thread(void *data)
+{
+    int                 rc;
+    xet_cli_store_t    *s;
+    xet_cli_checker_t   c;
+
+    s = data;
+
+    memset(&c, 0, sizeof(c));
+
+    c.store = s;
+    c.pg = xet_cli_pg_open(s->args, &rc);
+    c.codec = xet_codec_create(&xet_suite_default);
+    c.buffer = malloc(XET_CLI_STORE_BUFFER);
+    c.raw = malloc(XET_CHUNK_MAX);
+
+    if (c.pg) {
+        rc = (c.codec && c.buffer && c.raw) ? xet_cli_verify_session(s, c.pg)
+                                            : xet_cli_no_memory();
+    }
+
+    if (c.pg && rc == XET_CLI_OK) {
+        rc = xet_cli_verify_jobs(&c);
+    }
+
+    if (rc != XET_CLI_OK) {
+        pthread_mutex_lock(&s->mutex);
+
+        if (s->rc == XET_CLI_OK) {
+            s->rc = rc;
+        }
+
+        pthread_cond_broadcast(&s->emptied);
+        pthread_mutex_unlock(&s->mutex);
+    }
+
+    xet_codec_destroy(c.codec);
+    xet_cli_pg_close(c.pg);
+    free(c.buffer);
+    free(c.raw);
+
+    return NULL;
+}
+
+
+static int
+xet_cli_verify_jobs(xet_cli_checker_t *c)
+{
+    int             rc;
+    xet_cli_job_t  *job;
+
+    rc = XET_CLI_OK;
+
+    while (rc == XET_CLI_OK && (job = xet_cli_verify_take(c->store)) != NULL)
+    {
+        rc = job->file ? xet_cli_store_file(c, job)
+                       : xet_cli_store_xorb(c, job);
+
+        xet_cli_verify_free(job);
+
+        if (xet_cli_interrupted) {
+            rc = XET_CLI_INTERRUPTED;
+        }
+    }
+
+    return rc;
+}
+
+
+static xet_cli_job_t *
+xet_cli_verify_take(xet_cli_store_t *s)
+{
+    xet_cli_job_t  *job;
+
+    pthread_mutex_lock(&s->mutex);
+
+    while (s->jobs == NULL && !s->closed && s->rc == XET_CLI_OK) {
+        pthread_cond_wait(&s->filled, &s->mutex);
+    }
+
+    job = (s->rc == XET_CLI_OK) ? s->jobs : NULL;
+
+    if (job) {
+        s->jobs = job->next;
+        s->waiting--;
+
+        if (s->jobs == NULL) {
+            s->jobs_end = &s->jobs;
+        }
+
+        if (job->file) {
+            s->files++;
+
+        } else {
+            s->xorbs++;
+        }
+
+        pthread_cond_signal(&s->emptied);
+    }
+
+    pthread_mutex_unlock(&s->mutex);
+
+    return job;
+}
+
+
+/* Reads all rows in one snapshot, so that files and xorbs fit each other. */
+
+static int
+xet_cli_verify_rows(xet_cli_store_t *s, xet_cli_pg_t *pg)
+{
+    int       rc;
+    uint64_t  total;
+
+    total = 0;
+
+    rc = xet_cli_pg_exec(pg, "BEGIN ISOLATION LEVEL REPEATABLE READ"
+                             " READ ONLY");
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_pg_number(pg, "SELECT coalesce(sum(stored_size), 0)"
+                               "::bigint FROM xet.xorbs", NULL, 0, &total);
+    }
+
+    if (rc == XET_CLI_OK) {
+        xet_cli_progress_total(total);
+
+        rc = xet_cli_pg_query(pg, "SELECT hash, raw_size, stored_size,"
+                              " chunk_count, chunk_hashes, raw_ends,"
+                              " stored_ends, tag, digest,"
+                              " damaged_at IS NOT NULL"
+                              " FROM xet.xorbs ORDER BY id",
+                              NULL, 0, xet_cli_verify_xorb_row, s);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_pg_query(pg, "SELECT size, term_count, sha256, packed,"
+                              " hash FROM xet.files ORDER BY id", NULL, 0,
+                              xet_cli_verify_file_row, s);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_pg_exec(pg, "COMMIT");
+    }
+
+    return rc;
+}
+
+
+static int
+xet_cli_verify_xorb_row(void *ctx, const xet_cli_pg_row_t *row)
+{
+    int               rc;
+    size_t            len;
+    const uint8_t    *digest;
+    xet_cli_job_t    *job;
+    xet_cli_store_t  *s;
+
+    s = ctx;
+    job = calloc(1, sizeof(xet_cli_job_t));
+
+    if (job == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    if (!xet_cli_pg_hash(row, 0, &job->hash)) {
+        xet_cli_verify_free(job);
+        return xet_cli_fail(XET_CLI_FAULT, "xorbs", "a row without a hash");
+    }
+
+    job->size = xet_cli_pg_u64(row, 1);
+    job->stored_size = xet_cli_pg_u64(row, 2);
+    job->chunk_count = (uint32_t) xet_cli_pg_u64(row, 3);
+    job->tag = (uint32_t) xet_cli_pg_u64(row, 7);
+    job->marked = xet_cli_pg_bool(row, 9) != 0;
+
+    digest = xet_cli_pg_bytes(row, 8, &len);
+
+    if (len == XET_CHECKSUM_LEN) {
+        memcpy(job->digest.bytes, digest, XET_CHECKSUM_LEN);
+        job->digested = 1;
+    }
+
+    rc = xet_cli_verify_lists(job, row);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_verify_note(s, &job->hash, job->tag);
+    }
+
+    if (rc != XET_CLI_OK) {
+        xet_cli_verify_free(job);
+        return rc;
+    }
+
+    return xet_cli_verify_post(s, job);
+}
+
+
+/* Copies the chunk list; if its length is wrong, job->lists stays NULL. */
+
+static int
+xet_cli_verify_lists(xet_cli_job_t *job, const xet_cli_pg_row_t *row)
+{
+    size_t          n, hashes, raw, stored;
+    const uint8_t  *h, *r, *e;
+
+    n = job->chunk_count;
+
+    h = xet_cli_pg_bytes(row, 4, &hashes);
+    r = xet_cli_pg_bytes(row, 5, &raw);
+    e = xet_cli_pg_bytes(row, 6, &stored);
+
+    if (hashes != n * XET_HASH_LEN || raw != n * 4 || stored != n * 4) {
+        return XET_CLI_OK;
+    }
+
+    job->lists = malloc(hashes + raw + stored);
+
+    if (job->lists == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    memcpy(job->lists, h, hashes);
+    memcpy(job->lists + hashes, r, raw);
+    memcpy(job->lists + hashes + raw, e, stored);
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_verify_name_row(void *ctx, const xet_cli_pg_row_t *row)
+{
+    xet_hash_t  hash;
+
+    if (!xet_cli_pg_hash(row, 0, &hash)) {
+        return xet_cli_fail(XET_CLI_FAULT, "xorbs", "a row without a hash");
+    }
+
+    return xet_cli_verify_note(ctx, &hash, (uint32_t) xet_cli_pg_u64(row, 1));
+}
+
+
+static int
+xet_cli_verify_note(xet_cli_store_t *s, const xet_hash_t *hash, uint32_t tag)
+{
+    uint8_t  *names;
+
+    names = xet_cli_grow(s->names, s->nnames, &s->room, XET_CLI_STORE_NAME);
+
+    if (names == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    s->names = names;
+
+    xet_cli_store_name(s->names + s->nnames++ * XET_CLI_STORE_NAME,
+                       hash, tag);
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_verify_file_row(void *ctx, const xet_cli_pg_row_t *row)
+{
+    int             rc;
+    xet_cli_job_t  *job;
+
+    job = calloc(1, sizeof(xet_cli_job_t));
+
+    if (job == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    job->file = 1;
+
+    rc = xet_cli_pg_hash(row, 4, &job->hash)
+         ? xet_cli_store_terms(&job->terms, row)
+         : xet_cli_fail(XET_CLI_FAULT, "files", "a row without a hash");
+
+    if (rc != XET_CLI_OK) {
+        xet_cli_verify_free(job);
+        return rc;
+    }
+
+    return xet_cli_verify_post(ctx, job);
+}
+
+
+static int
+xet_cli_verify_post(xet_cli_store_t *s, xet_cli_job_t *job)
+{
+    int  rc;
+
+    pthread_mutex_lock(&s->mutex);
+
+    while (s->waiting >= XET_CLI_VERIFY_QUEUE && s->rc == XET_CLI_OK) {
+        pthread_cond_wait(&s->emptied, &s->mutex);
+    }
+
+    rc = s->rc;
+
+    if (rc == XET_CLI_OK) {
+        *s->jobs_end = job;
+        s->jobs_end = &job->next;
+        s->waiting++;
+
+        pthread_cond_signal(&s->filled);
+
+    } else {
+        xet_cli_verify_free(job);
+    }
+
+    pthread_mutex_unlock(&s->mutex);
+
+    return rc;
+}
+
+
+static void
+xet_cli_verify_free(xet_cli_job_t *job)
+{
+    free(job->lists);
+    free(job->terms.packed);
+    free(job);
+}
+
+
+static int
+xet_cli_verify_print(const xet_cli_store_t *s)
+{
+    int              rc;
+    xet_json_t      *j;
+    xet_cli_json_t   out;
+
+    rc = XET_CLI_OK;
+
+    if (!s->json) {
+        printf("%" PRIu64 " xorbs, %" PRIu64 " files, %" PRIu64
+               " bytes read: %" PRIu64 " faults, %" PRIu64 " orphans",
+               s->xorbs, s->files, s->bytes, s->faults, s->orphans);
+
+        if (s->remove) {
+            printf(", %" PRIu64 " removed, %" PRIu64 " left", s->removed,
+                   s->left);
+        }
+
+        printf("\n");
+
+    } else {
+        j = xet_cli_json_begin(&out);
+
+        xet_cli_json_put_u64(j, "xorbs", s->xorbs);
+        xet_cli_json_put_u64(j, "files", s->files);
+        xet_cli_json_put_u64(j, "bytes", s->bytes);
+        xet_cli_json_put_u64(j, "proven", s->proven);
+        xet_cli_json_put_u64(j, "faults", s->faults);
+        xet_cli_json_put_u64(j, "orphans", s->orphans);
+
+        if (s->remove) {
+            xet_cli_json_put_u64(j, "removed", s->removed);
+            xet_cli_json_put_u64(j, "left", s->left);
+        }
+
+        rc = xet_cli_json_end(&out);
+    }
+
+    return s->faults ? xet_cli_worse(rc, XET_CLI_FAULT) : rc;
+}

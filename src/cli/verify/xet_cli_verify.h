@@ -1,0 +1,178 @@
+
+/*
+ * What is stored, and whether it is right.
+ */
+
+#ifndef _XET_CLI_VERIFY_H_INCLUDED_
+#define _XET_CLI_VERIFY_H_INCLUDED_
+
+
+#include <pthread.h>
+#include <time.h>
+
+#include "xet_cli_admin.h"
+
+
+/*
+ * The store on disk against the database: what "xet verify --store" checks.
+ *
+ * Rows of xorbs and of files are handed to threads as jobs; each thread has a
+ * database session of its own.  A thread holds one xorb's lists (330 KB), one
+ * file's terms (52 bytes each) and a verifier (about 1 MB); the main thread
+ * holds the names of all copies, 36 bytes each, to find files without a row.
+ *
+ * The server continues to work meanwhile.  So when a copy seems wrong, its row
+ * is read again: a copy that the row does not name any more was healed, and is
+ * no fault; a file that has other terms by now is checked by these.  A copy
+ * that is wrong is marked as damaged in its row, and the next upload of the
+ * xorb heals it; if a marked copy is right, the mark is removed.
+ */
+
+
+/* A row of xet.files with all its terms. */
+
+typedef struct {
+    uint64_t              size;
+    uint64_t              term_count;
+    uint8_t              *packed;
+    size_t                len;
+    size_t                room;
+    unsigned              found:1;
+    unsigned              claimed:1;   /* sha256 is */
+    uint8_t               sha256[XET_CLI_SHA256_LEN];
+} xet_cli_store_terms_t;
+
+
+/* A job: the copy of a row, of a xorb or of a file. */
+
+typedef struct xet_cli_job_s  xet_cli_job_t;
+
+struct xet_cli_job_s {
+    xet_cli_job_t        *next;
+
+    xet_hash_t            hash;
+    unsigned              file:1;
+
+    /* a file; without terms: they are in segments */
+
+    xet_cli_store_terms_t terms;
+
+    /* a xorb */
+
+    uint64_t              size;        /* raw */
+    uint64_t              stored_size;
+    uint32_t              tag;
+    unsigned              digested:1;  /* digest is known */
+    unsigned              marked:1;    /* the row says damaged */
+    xet_checksum_t        digest;      /* of the copy */
+    uint32_t              chunk_count;
+    uint8_t              *lists;       /* hashes, raw ends, stored ends */
+};
+
+
+typedef struct {
+    const xet_cli_args_t *args;
+    const char           *folder;
+    char                  identity[64]; /* of the folder; empty: none */
+    int                   json;
+    int                   sha256;
+    int                   remove;      /* files without a row */
+    time_t                before;      /* orphans are older than that */
+    time_t                known;       /* orphans to be removed, than that */
+
+    pthread_mutex_t       mutex;
+    pthread_cond_t        filled;
+    pthread_cond_t        emptied;
+    xet_cli_job_t        *jobs;        /* the queue */
+    xet_cli_job_t       **jobs_end;
+    unsigned              waiting;     /* jobs in the queue */
+    unsigned              closed:1;
+    int                   rc;          /* the first failure */
+
+    uint64_t              faults;
+    uint64_t              orphans;
+    uint64_t              removed;     /* of the orphans */
+    uint64_t              left;        /* the database may be behind them */
+    uint64_t              xorbs;
+    uint64_t              files;
+    uint64_t              proven;      /* files whose SHA-256 is right */
+    uint64_t              bytes;       /* read */
+
+    uint8_t              *names;       /* of all copies: hash, tag */
+    size_t                nnames;
+    size_t                room;
+} xet_cli_store_t;
+
+
+#define XET_CLI_STORE_NAME  (XET_HASH_LEN + 4)
+
+
+/* What a thread needs for its jobs. */
+
+typedef struct {
+    xet_cli_store_t      *store;
+    xet_cli_pg_t         *pg;
+    xet_codec_t          *codec;
+    uint8_t              *buffer;      /* XET_CLI_STORE_BUFFER */
+    uint8_t              *raw;         /* room for a raw chunk */
+} xet_cli_checker_t;
+
+
+#define XET_CLI_STORE_BUFFER  (1024 * 1024)
+
+
+/*
+ * Check one xorb, or one file.  XET_CLI_OK, also with faults, which they print;
+ * or the exit code of what prevents the check, reported.
+ */
+int xet_cli_store_xorb(xet_cli_checker_t *c, const xet_cli_job_t *job);
+int xet_cli_store_file(xet_cli_checker_t *c, xet_cli_job_t *job);
+
+/*
+ * Takes size, term_count, sha256 and packed of a row, the first four columns;
+ * packed terms are added to those that are there.  XET_CLI_OK, or XET_CLI_ERROR
+ * without memory, reported.
+ */
+int xet_cli_store_terms(void *ctx, const xet_cli_pg_row_t *row);
+
+/* The identity that the folder holds; empty when it holds none. */
+void xet_cli_store_identity(const char *folder, char identity[64]);
+
+/*
+ * Prints the files of the folder that have no row and are older than s->before;
+ * s->remove: removes those that are named like a copy.  s->names has the copies
+ * that rows name, and is sorted.  The exit code.
+ */
+int xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg);
+
+/*
+ * Sets *tag to the tag of the copy that the row of a xorb names now, or to
+ * UINT64_MAX if there is no row.  Returns what xet_cli_pg_query() returns.
+ */
+int xet_cli_store_named(xet_cli_pg_t *pg, const xet_hash_t *hash,
+    uint64_t *tag);
+
+/*
+ * Prints a finding, which it does not count as a fault.  It does not lock the
+ * mutex: threads call xet_cli_store_fault().
+ */
+void xet_cli_store_report(xet_cli_store_t *s, const char *kind,
+    const char *name, const char *text);
+
+/* Writes hash and tag of a copy as XET_CLI_STORE_NAME bytes, to be sorted. */
+void xet_cli_store_name(uint8_t *name, const xet_hash_t *hash, uint32_t tag);
+
+/* Prints and counts a fault of a xorb or of a file, under the mutex. */
+void xet_cli_store_fault(xet_cli_store_t *s, const char *kind,
+    const xet_hash_t *hash, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Adds bytes that were read, for the progress bar, under the mutex. */
+void xet_cli_store_read(xet_cli_store_t *s, uint64_t bytes);
+
+/* The path of a copy, malloc()ed; NULL without memory, reported. */
+char *xet_cli_store_path(const xet_cli_store_t *s, const xet_hash_t *hash,
+    uint32_t tag);
+
+
+#endif /* _XET_CLI_VERIFY_H_INCLUDED_ */
