@@ -36,10 +36,10 @@ my $http = 'src/http';
 
 # What is added to a file, and what is said of it.
 
-for ([ 'src/core/hash/xet_merkle.h', '#include "xet_subtree.h"',
+for ([ 'src/core/xorb/xet_xorb.h', '#include "xet_xorb_chunks.h"',
 		qr/a circle of headers:/ ],
-	[ 'src/core/base/xet_bytes.h', '#include "xet_hash.h"',
-		qr/an arrow up.*core.base.xet_bytes includes .*xet_hash/s ],
+	[ 'src/core/base/xet_base.h', '#include "xet_hash.h"',
+		qr/an arrow up.*core.base.xet_base includes .*xet_hash/s ],
 	[ "$http/store/ngx_http_xet_store.c",
 		'#include "ngx_http_xet_upload.h"',
 		qr/an arrow up.*xet_store includes .*xet_upload/s ],

@@ -270,7 +270,7 @@ my %names = (BAD_REQUEST => 400, UNAUTHORIZED => 401, FORBIDDEN => 403,
 	NOT_IMPLEMENTED => 501, SERVICE_UNAVAILABLE => 503);
 my %codes;
 
-my $status_h = text('src/core/base/xet_status.h');
+my $status_h = text('src/core/base/xet_base.h');
 
 while ($status_h =~ /X\((\w+), \s* "(\w+)", \s* (\d+),/gx) {
 	$codes{$2}{$3} = 1 unless $1 =~ /^(?:OK|AGAIN|DONE)$/;

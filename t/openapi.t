@@ -96,7 +96,7 @@ is(join(', ', grep { !$used{$_} } sort keys %methods), '',
 
 # every status of the core that routes can answer with
 
-my $status_h = slurp(root() . '/src/core/base/xet_status.h');
+my $status_h = slurp(root() . '/src/core/base/xet_base.h');
 my %core = map { $_ => 1 } $status_h =~
 	/X\((?!ZT_|OK|AGAIN|DONE)\w+, \s* "\w+", \s* (\d+),/gx;
 my %there = map { $_ => 1 } map { map { @$_ } values %$_ } values %statuses;

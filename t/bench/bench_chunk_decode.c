@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "bench.h"
-#include "xet_bytes.h"
+#include "xet_base.h"
 #include "xet_xorb.h"
 
 

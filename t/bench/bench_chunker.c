@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "bench.h"
-#include "xet_chunker.h"
+#include "xet_chunk.h"
 
 
 #define BENCH_RUNS    9

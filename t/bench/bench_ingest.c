@@ -21,8 +21,8 @@
 #include <openssl/evp.h>
 
 #include "bench.h"
-#include "xet_bytes.h"
-#include "xet_chunker.h"
+#include "xet_base.h"
+#include "xet_chunk.h"
 #include "xet_ingest.h"
 
 

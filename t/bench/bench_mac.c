@@ -17,7 +17,7 @@
 #include <openssl/params.h>
 
 #include "bench.h"
-#include "xet_sign.h"
+#include "xet_access.h"
 
 
 #define BENCH_RUNS    9

@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "bench.h"
-#include "xet_plan_writer.h"
-#include "xet_sign.h"
+#include "xet_plan.h"
+#include "xet_access.h"
 
 
 #define BENCH_TERMS  20

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "xet_bytes.h"
+#include "xet_base.h"
 #include "xet_xorb.h"
 
 

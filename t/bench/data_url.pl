@@ -120,7 +120,7 @@ bench_end($t);
 
 # --------------------------------------------------------------------------
 
-# As src/core/access/xet_sign.h says, with the key of the harness.
+# As src/core/access/xet_access.h says, with the key of the harness.
 
 sub signed {
 	my ($hash, $first, $last, $expires) = @_;

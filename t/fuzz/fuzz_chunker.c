@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_bytes.h"
-#include "xet_chunker.h"
+#include "xet_base.h"
+#include "xet_chunk.h"
 
 
 #define DATA_MAX    (160 * 1024)

@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_bytes.h"
-#include "xet_codec.h"
-#include "xet_suite.h"
+#include "xet_base.h"
+#include "xet_chunk.h"
+#include "xet_hash.h"
 
 
 #define check(cond)                                                           \

@@ -11,8 +11,8 @@
 
 #include <stdio.h>
 
-#include "xet_bytes.h"
-#include "xet_cursor.h"
+#include "xet_base.h"
+#include "xet_plan.h"
 
 
 #define FUZZ_HEAD      10

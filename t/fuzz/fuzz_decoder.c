@@ -15,7 +15,7 @@
 
 #include <zstd.h>
 
-#include "xet_bytes.h"
+#include "xet_base.h"
 #include "xet_zt.h"
 
 

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_base64.h"
-#include "xet_digest.h"
+#include "xet_base.h"
 
 
 #define check(cond)  if (!(cond)) { __builtin_trap(); }

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "xet_hash.h"
-#include "xet_merkle.h"
 
 
 #define check(cond)  if (!(cond)) { __builtin_trap(); }

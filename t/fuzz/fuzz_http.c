@@ -12,9 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_etag.h"
-#include "xet_filename.h"
-#include "xet_utf8.h"
+#include "xet_base.h"
 
 
 #define check(cond)  if (!(cond)) { __builtin_trap(); }

@@ -13,8 +13,7 @@
 #include <jansson.h>
 
 #include "fuzz_heap.h"
-#include "xet_bytes.h"
-#include "xet_json.h"
+#include "xet_base.h"
 
 
 #define HEAP_SIZE   (1024 * 1024)

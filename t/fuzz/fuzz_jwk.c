@@ -13,7 +13,7 @@
 
 #include <openssl/err.h>
 
-#include "xet_jwk_set.h"
+#include "xet_access.h"
 
 
 #define check(cond)  if (!(cond)) { __builtin_trap(); }

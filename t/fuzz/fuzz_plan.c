@@ -15,7 +15,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "xet_bytes.h"
+#include "xet_base.h"
 #include "plan/xet_test_plan.h"
 
 

@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_bytes.h"
-#include "xet_range.h"
+#include "xet_base.h"
 
 
 #define ROOM_MAX    16

@@ -11,9 +11,9 @@
 
 #include <stdio.h>
 
-#include "xet_bytes.h"
+#include "xet_base.h"
 #include "xet_test_pool.h"
-#include "xet_sign.h"
+#include "xet_access.h"
 
 
 #define NOW  UINT64_C(1000000000)

@@ -17,8 +17,8 @@
 
 #include "access/xet_test_jwt.h"
 #include "access/xet_test_keys.h"
-#include "xet_bytes.h"
-#include "xet_token.h"
+#include "xet_base.h"
+#include "xet_access.h"
 
 
 #define NOW  UINT64_C(1700000000)

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_windows.h"
+#include "xet_plan.h"
 #include "xet_test_pool.h"
 
 

@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_merkle.h"
-#include "xet_xorb_footer.h"
+#include "xet_hash.h"
+#include "xet_xorb.h"
 
 #include "../unit/xorb/xorb_bytes.h"
 

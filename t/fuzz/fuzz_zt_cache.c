@@ -14,7 +14,7 @@
 #include <xxhash.h>
 
 #include "fuzz_heap.h"
-#include "xet_bytes.h"
+#include "xet_base.h"
 #include "xet_ztensor.h"
 
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_accept.h"
+#include "xet_base.h"
 #include "xet_ztensor.h"
 
 

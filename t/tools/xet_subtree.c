@@ -25,7 +25,7 @@
 #include <string.h>
 
 #include "xet_test_pool.h"
-#include "xet_windows.h"
+#include "xet_plan.h"
 
 
 #define LEAVES_MAX  8192

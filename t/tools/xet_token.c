@@ -31,9 +31,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "xet_buf.h"
-#include "xet_json.h"
-#include "xet_token.h"
+#include "xet_base.h"
+#include "xet_access.h"
 
 
 typedef struct {

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_buf.h"
+#include "xet_base.h"
 
 
 typedef struct xet_test_block_s  xet_test_block_t;

@@ -10,7 +10,7 @@
 #include <jansson.h>
 
 #include "xet_test.h"
-#include "xet_bytes.h"
+#include "xet_base.h"
 #include "xet_hash.h"
 
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "xet_cli.h"
-#include "xet_utf8.h"
+#include "xet_base.h"
 
 
 static size_t xet_cli_text_char(const uint8_t *p, size_t len, uint32_t *c);

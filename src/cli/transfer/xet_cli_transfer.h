@@ -11,7 +11,7 @@
 #include <openssl/evp.h>
 
 #include "xet_cli.h"
-#include "xet_xorb_parser.h"
+#include "xet_xorb.h"
 
 
 /*

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "xet_cli_verify.h"
-#include "xet_xorb_parser.h"
+#include "xet_xorb.h"
 
 
 #define XET_CLI_INFO_BUFFER  65536

@@ -15,7 +15,7 @@
 #include <openssl/evp.h>
 
 #include "xet_cli_verify.h"
-#include "xet_xorb_parser.h"
+#include "xet_xorb.h"
 
 
 /*

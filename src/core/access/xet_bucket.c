@@ -6,7 +6,7 @@
  * requests, which integers would lose.
  */
 
-#include "xet_bucket.h"
+#include "xet_access.h"
 
 
 #define XET_BUCKET_WAIT_MAX  ((uint64_t) 1 << 53)

@@ -47,8 +47,8 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
-#include "xet_base64.h"
-#include "xet_jwk.h"
+#include "xet_base.h"
+#include "xet_access.h"
 
 
 #define XET_JWK_MAC_LEN    32          /* HMAC-SHA256 */

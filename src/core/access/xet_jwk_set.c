@@ -26,7 +26,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
-#include "xet_jwk_set.h"
+#include "xet_access.h"
 
 
 #define XET_JWK_SET_DEPTH  8           /* of JSON; documents in use have 4 */

@@ -26,8 +26,8 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 
-#include "xet_base64.h"
-#include "xet_sign.h"
+#include "xet_base.h"
+#include "xet_access.h"
 
 
 #define XET_SIGN_LABEL  "xet-url-1\n"

@@ -29,9 +29,8 @@
  */
 
 
-#include "xet_base64.h"
-#include "xet_json.h"
-#include "xet_token.h"
+#include "xet_base.h"
+#include "xet_access.h"
 
 
 /* JSON of a new header: names, and an id of which each byte is escaped */

@@ -15,8 +15,7 @@
 
 #include <string.h>
 
-#include "xet_accept.h"
-#include "xet_bytes.h"
+#include "xet_base.h"
 
 
 static int xet_accept_name(const uint8_t *p, const uint8_t *end,

@@ -15,7 +15,7 @@
  */
 
 
-#include "xet_base64.h"
+#include "xet_base.h"
 
 
 #define XET_BASE64_NONE  64            /* not a digit: bit 6 of the value */

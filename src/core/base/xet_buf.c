@@ -20,7 +20,7 @@
 
 #include <string.h>
 
-#include "xet_buf.h"
+#include "xet_base.h"
 
 
 #define XET_BUF_NODE_DEFAULT  4096

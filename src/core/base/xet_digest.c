@@ -15,9 +15,7 @@
 
 #include <string.h>
 
-#include "xet_base64.h"
-#include "xet_bytes.h"
-#include "xet_digest.h"
+#include "xet_base.h"
 
 
 #define XET_DIGEST_TEXT_LEN  xet_base64_encoded(XET_DIGEST_SHA256_LEN)

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#include "xet_etag.h"
+#include "xet_base.h"
 
 
 /* Returns the position after the white space and commas at p. */

@@ -12,9 +12,7 @@
 
 #include <string.h>
 
-#include "xet_bytes.h"
-#include "xet_filename.h"
-#include "xet_utf8.h"
+#include "xet_base.h"
 
 
 xet_status_t

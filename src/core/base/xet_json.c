@@ -24,8 +24,7 @@
 
 #include <string.h>
 
-#include "xet_bytes.h"
-#include "xet_json.h"
+#include "xet_base.h"
 
 
 #define xet_json_literal(b, s)  xet_buf_write(b, s, sizeof(s) - 1)

@@ -15,8 +15,7 @@
  */
 
 
-#include "xet_bytes.h"
-#include "xet_range.h"
+#include "xet_base.h"
 
 
 #define XET_RANGE_NUMBER_MAX  ((uint64_t) INT64_MAX)

@@ -14,7 +14,7 @@
  */
 
 
-#include "xet_status.h"
+#include "xet_base.h"
 
 
 typedef struct {

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-#include "xet_utf8.h"
+#include "xet_base.h"
 
 
 #define XET_UTF8_HIGH  UINT64_C(0x8080808080808080)

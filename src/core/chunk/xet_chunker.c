@@ -34,7 +34,7 @@
  */
 
 
-#include "xet_chunker.h"
+#include "xet_chunk.h"
 
 
 #define XET_CHUNKER_WINDOW   65

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_codec.h"
+#include "xet_chunk.h"
 
 
 static xet_status_t xet_codec_none_encode(xet_codec_t *c, const uint8_t *in,

@@ -16,7 +16,7 @@
 #include <emmintrin.h>
 #endif
 
-#include "xet_codec.h"
+#include "xet_chunk.h"
 
 
 /* Groups of four bytes that one step of the byte grouping takes. */

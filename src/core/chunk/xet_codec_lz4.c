@@ -23,8 +23,8 @@
 
 #include <lz4frame.h>
 
-#include "xet_bytes.h"
-#include "xet_codec.h"
+#include "xet_base.h"
+#include "xet_chunk.h"
 
 
 #define XET_CODEC_LZ4_MAGIC   0x184d2204

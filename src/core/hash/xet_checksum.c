@@ -27,7 +27,7 @@
 
 #include <string.h>
 
-#include "xet_checksum.h"
+#include "xet_hash.h"
 
 
 xet_checksum_state_t *

@@ -1,9 +1,6 @@
 
 /*
- * Hashes: 32 bytes, their string form, and the keyed BLAKE3 functions of the
- * suite.  The string form is four little-endian 64-bit words in hexadecimal
- * (draft-denis-xet, "Hash String Representation"), so each group of 8 bytes
- * is reversed relative to plain hex.
+ * Hashes: the suite of algorithms, digests of chunks and the trees over them.
  */
 
 #ifndef _XET_HASH_H_INCLUDED_
@@ -14,10 +11,129 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "xet_status.h"
-#include "xet_suite.h"
-#include "xet_bytes.h"
+#include "xet_base.h"
 
+
+/*
+ * xet_suite.c: algorithm suites (draft-denis-xet, section "Algorithm Suites").
+ * One table holds every key, size, table and compression scheme of the
+ * protocol; nothing else in the project spells a key or a chunk size, or lists
+ * the schemes.  One suite is defined.
+ */
+
+/*
+ * The compression schemes, X(symbol, number, codec): the number is that of
+ * chunk headers, and xet_scheme_<codec> is in src/core/chunk.  A scheme is a
+ * row, in the order of the numbers, and a codec.
+ */
+
+#define XET_SCHEME_MAP(X)                                                     \
+    X(NONE,    0, none)                                                       \
+    X(LZ4,     1, lz4)                                                        \
+    X(BG4_LZ4, 2, bg4)
+
+
+#define XET_SCHEME_ENUM(symbol, number, codec)  XET_SCHEME_##symbol = number,
+
+typedef enum {
+    XET_SCHEME_MAP(XET_SCHEME_ENUM)
+    XET_SCHEMES,                       /* one past the last number */
+    XET_SCHEME_AUTO = 256              /* whatever makes a chunk smallest */
+} xet_scheme_e;
+
+#undef XET_SCHEME_ENUM
+
+
+typedef struct xet_codec_s  xet_codec_t;
+
+/*
+ * encode and decode are xet_codec_encode() and xet_codec_decode(), which have
+ * checked lengths and room.  An encode that gives up, or whose result is not
+ * smaller, leaves out alone.
+ */
+
+typedef struct {
+    const char      *name;             /* in tools */
+
+    /* the context of a codec, NULL when out of memory; both may be NULL */
+    void          *(*create)(void);
+    void           (*destroy)(void *ctx);
+
+    xet_status_t   (*encode)(xet_codec_t *c, const uint8_t *in, size_t len,
+                             uint8_t *out, size_t *out_len);
+    xet_status_t   (*decode)(xet_codec_t *c, const uint8_t *in, size_t len,
+                             uint8_t *out, size_t raw_len);
+
+    /* whether XET_SCHEME_AUTO tries it on a chunk; NULL: on none */
+    int            (*suits)(const uint8_t *data, size_t len);
+} xet_scheme_t;
+
+
+#define XET_SCHEME_EXTERN(symbol, number, codec)                              \
+    extern const xet_scheme_t  xet_scheme_##codec;
+
+XET_SCHEME_MAP(XET_SCHEME_EXTERN)
+
+#undef XET_SCHEME_EXTERN
+
+
+typedef struct {
+    const char      *name;
+
+    uint8_t          chunk_key[32];
+    uint8_t          node_key[32];
+    uint8_t          file_key[32];
+    uint8_t          verification_key[32];
+
+    const uint64_t  *gear;             /* 256 entries */
+    uint64_t         chunk_mask;
+    uint32_t         chunk_min;        /* bytes */
+    uint32_t         chunk_target;
+    uint32_t         chunk_max;
+
+    /* two chunks in a row of stable_min <= size < stable_max: xet_plan.h */
+    uint32_t         chunk_stable_min;
+    uint32_t         chunk_stable_max;
+
+    uint32_t         xorb_chunks_max;
+    uint32_t         xorb_raw_target;  /* a writer closes a xorb there */
+
+    uint32_t         dedup_modulus;    /* hash mod this == 0: eligible */
+    uint32_t         merge_modulus;    /* hash mod this == 0: a group ends */
+    uint32_t         merge_min;        /* least children at a natural end */
+    uint32_t         merge_max;        /* most children of a node */
+
+    const xet_scheme_t  *schemes[XET_SCHEMES];  /* by number, or NULL */
+} xet_suite_t;
+
+
+/*
+ * Compile-time copies of the two limits that size arrays and columns; a unit
+ * test holds them against the table.
+ */
+#define XET_CHUNK_MAX        131072
+#define XET_XORB_CHUNKS_MAX  8192
+
+
+/* XET-BLAKE3-GEARHASH-LZ4 */
+extern const xet_suite_t  xet_suite_default;
+
+
+/* The scheme of a number, which may be any, or NULL. */
+
+static inline const xet_scheme_t *
+xet_suite_scheme(const xet_suite_t *suite, unsigned number)
+{
+    return (number < XET_SCHEMES) ? suite->schemes[number] : NULL;
+}
+
+
+/*
+ * xet_hash.c: hashes: 32 bytes, their string form, and the keyed BLAKE3
+ * functions of the suite.  The string form is four little-endian 64-bit words
+ * in hexadecimal (draft-denis-xet, "Hash String Representation"), so each group
+ * of 8 bytes is reversed relative to plain hex.
+ */
 
 #define XET_HASH_LEN      32
 #define XET_HASH_STR_LEN  64
@@ -86,6 +202,202 @@ void xet_hash_file(const xet_suite_t *suite, const xet_hash_t *root,
 /* Term verification hash: hashes are n packed chunk hashes of 32 bytes. */
 void xet_hash_verification(const xet_suite_t *suite, const uint8_t *hashes,
     size_t n, xet_hash_t *out);
+
+
+/*
+ * xet_checksum.c: the digest of a stored copy of a xorb, of bytes that come in
+ * pieces: XXH3 of 128 bits, big-endian.
+ */
+
+#define XET_CHECKSUM_LEN  16
+
+
+typedef struct {
+    uint8_t  bytes[XET_CHECKSUM_LEN];
+} xet_checksum_t;
+
+
+typedef struct xet_checksum_state_s  xet_checksum_state_t;
+
+
+/* A new state is reset, NULL when out of memory; destroy takes NULL. */
+xet_checksum_state_t *xet_checksum_create(void);
+void xet_checksum_destroy(xet_checksum_state_t *s);
+void xet_checksum_reset(xet_checksum_state_t *s);
+void xet_checksum_update(xet_checksum_state_t *s, const void *data,
+    size_t len);
+
+/* Sets *out to the checksum of all bytes since the last reset. */
+void xet_checksum_finish(const xet_checksum_state_t *s, xet_checksum_t *out);
+
+int xet_checksum_equal(const xet_checksum_t *a, const xet_checksum_t *b);
+
+
+/*
+ * xet_merkle.c: the aggregated hash tree (draft-denis-xet, "Merkle Tree
+ * Construction"), streamed: leaves come one by one, a level holds only its open
+ * group, so the state is a constant of some KiB whatever the number of leaves.
+ */
+
+#define XET_MERKLE_GROUP   9           /* merge_max of the suite */
+#define XET_MERKLE_LEVELS  42          /* 3^41 leaves > 2^64 */
+
+
+typedef struct {
+    xet_hash_t          hash;
+    uint64_t            size;
+} xet_merkle_node_t;
+
+
+typedef struct {
+    const xet_suite_t  *suite;
+    unsigned            levels;        /* in use */
+
+    struct {
+        uint64_t           total;      /* nodes ever put on this level */
+        unsigned           n;          /* in the open group */
+        xet_merkle_node_t  group[XET_MERKLE_GROUP];
+    } level[XET_MERKLE_LEVELS];
+} xet_merkle_t;
+
+
+void xet_merkle_init(xet_merkle_t *m, const xet_suite_t *suite);
+
+void xet_merkle_add(xet_merkle_t *m, const uint8_t *hash, uint64_t size);
+
+/* Sets *parent to the node over a group of n nodes, 1 .. XET_MERKLE_GROUP. */
+void xet_merkle_group(const xet_suite_t *suite,
+    const xet_merkle_node_t *nodes, size_t n, xet_merkle_node_t *parent);
+
+/*
+ * Sets *root to the root: zeros without leaves, the leaf's own hash with one
+ * leaf.  Another tree in m needs xet_merkle_init() again.
+ */
+void xet_merkle_finish(xet_merkle_t *m, xet_hash_t *root);
+
+
+/*
+ * xet_subtree.c: subtrees of the aggregated hash tree: what a run of
+ * consecutive leaves of a file settles, whatever stands before and after it.
+ * The subtrees of runs that follow each other, and single leaves between them,
+ * join into the subtree of the whole run, in the end into the root of the file,
+ * so that a client that replaces a part of a file gets the new hash of the file
+ * without the other chunks (docs/protocol.md, range edits).
+ *
+ * A level keeps on its left the nodes whose group may still begin before the
+ * run and on its right those whose group may still end after it; what lies
+ * between is grouped and makes the level above.  Both ends of that middle are
+ * stable cuts; a stable cut is the end of a group wherever grouping began.
+ */
+
+typedef struct {
+    size_t                 left;       /* nodes kept on either side */
+    size_t                 right;
+} xet_subtree_level_t;
+
+
+typedef struct {
+    xet_merkle_node_t     *nodes;      /* left ones of level 0, of level 1 and
+                                          so on, then right ones from the top
+                                          level down */
+    size_t                 n;          /* 0: a run of no leaves */
+    xet_subtree_level_t   *levels;
+    unsigned               nlevels;    /* 1 .. XET_MERKLE_LEVELS */
+
+    unsigned               at_start:1; /* the run begins the file */
+    unsigned               at_end:1;   /* the run ends the file */
+} xet_subtree_t;
+
+
+/* A level in the making, private to the builder. */
+
+typedef struct {
+    xet_merkle_node_t     *nodes;
+    size_t                 n;
+    size_t                 room;
+    size_t                 left;       /* nodes before the first stable cut */
+    size_t                 scanned;    /* nodes looked at for stable cuts */
+    size_t                 cut;        /* after the last natural cut */
+
+    unsigned               started:1;  /* the first stable cut is known */
+    unsigned               merged:1;   /* groups went up */
+    unsigned               natural:1;  /* there is a last natural cut */
+    unsigned               gap:1;      /* a valid gap is before the last cut */
+} xet_subtree_row_t;
+
+
+/*
+ * The builder holds what the subtree of the leaves so far would hold, and
+ * less than a group more on each level, never the leaves themselves.  That is
+ * some dozens of nodes on each of O(log n) levels when hashes fall at random.
+ * Leaves without stable cuts (one chunk repeated, as in a file of zeros) are
+ * all kept, in the subtree as well, so a caller that takes leaves from clients
+ * has to set max.
+ */
+
+typedef struct {
+    const xet_suite_t     *suite;
+    xet_alloc_pt           alloc;
+    void                  *data;
+
+    size_t                 max;        /* nodes at most, SIZE_MAX for any */
+    size_t                 kept;       /* nodes of all subtrees finished */
+    size_t                 held;       /* nodes of the subtree being built */
+
+    unsigned               levels;
+    unsigned               at_start:1;
+    unsigned               at_end:1;
+    unsigned               any:1;      /* something was added */
+    unsigned               ended:1;    /* a subtree at the end was added */
+    unsigned               over:1;     /* max was the reason for XET_NOMEM */
+
+    xet_subtree_row_t      level[XET_MERKLE_LEVELS];
+} xet_subtree_builder_t;
+
+
+/*
+ * max bounds the nodes held here and in all subtrees finished, together; one
+ * more gives XET_NOMEM and sets over.  A node takes 40 bytes in arrays that
+ * grow by doubling, and another 40 in the finished subtree.
+ */
+void xet_subtree_init(xet_subtree_builder_t *b, const xet_suite_t *suite,
+    xet_alloc_pt alloc, void *data, size_t max);
+
+/*
+ * Begins a run; one builder makes many runs, one after the other.  at_start:
+ * the first leaf of the run is the first one of the file.  at_end: the last
+ * leaf of the run will be the last one of the file.
+ */
+void xet_subtree_start(xet_subtree_builder_t *b, int at_start, int at_end);
+
+/*
+ * Adds a leaf, or all leaves of the subtree s; s is read only and may come
+ * from anywhere.  XET_NOMEM; XET_PLAN_DAMAGED when s contradicts itself or its
+ * place in the run, or when anything follows a subtree at the end of the file.
+ * After an error the builder can't be used any more.
+ */
+xet_status_t xet_subtree_add(xet_subtree_builder_t *b, const uint8_t *hash,
+    uint64_t size);
+xet_status_t xet_subtree_join(xet_subtree_builder_t *b,
+    const xet_subtree_t *s);
+
+/* Ends the run; the arrays of s are the allocator's.  XET_NOMEM. */
+xet_status_t xet_subtree_finish(xet_subtree_builder_t *b, xet_subtree_t *s);
+
+/*
+ * XET_PLAN_DAMAGED when s can't come from a builder: the counts of its levels
+ * do not add up to n, or do not suit at_start and at_end.
+ */
+xet_status_t xet_subtree_check(const xet_subtree_t *s);
+
+/*
+ * The root of a subtree with at_start and at_end, as xet_merkle_finish()
+ * gives it; XET_PLAN_DAMAGED for any other subtree.
+ */
+xet_status_t xet_subtree_root(const xet_subtree_t *s, xet_hash_t *root);
+
+/* Writes s as an object with nodes, levels, at_start and at_end. */
+void xet_subtree_json(xet_json_t *j, const xet_subtree_t *s);
 
 
 #endif /* _XET_HASH_H_INCLUDED_ */

@@ -25,7 +25,7 @@
  */
 
 
-#include "xet_merkle.h"
+#include "xet_hash.h"
 
 
 /* A child's line: hash, " : ", decimal size, "\n". */

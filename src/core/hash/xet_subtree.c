@@ -36,7 +36,7 @@
  */
 
 
-#include "xet_subtree.h"
+#include "xet_hash.h"
 
 
 #define XET_SUBTREE_ROOM  32

@@ -15,7 +15,7 @@
  */
 
 
-#include "xet_suite.h"
+#include "xet_hash.h"
 #include "xet_gear.h"
 
 

@@ -34,9 +34,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_chunker.h"
+#include "xet_chunk.h"
 #include "xet_ingest.h"
-#include "xet_merkle.h"
+#include "xet_hash.h"
 
 
 #define XET_INGEST_TERMS   2048        /* that wait at most */

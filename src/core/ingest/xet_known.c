@@ -19,7 +19,7 @@
 
 #include <stdlib.h>
 
-#include "xet_known.h"
+#include "xet_ingest.h"
 
 
 #define XET_KNOWN_NONE   UINT32_MAX    /* of xorbs */

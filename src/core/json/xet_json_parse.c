@@ -16,7 +16,7 @@
  */
 
 
-#include "xet_json_parse.h"
+#include "xet_json.h"
 
 
 static int xet_json_depth_ok(const uint8_t *text, size_t len, unsigned depth);

@@ -15,8 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_json_parse.h"
-#include "xet_telemetry.h"
+#include "xet_json.h"
 
 
 #define XET_TELEMETRY_DEPTH  8

@@ -19,7 +19,7 @@
  */
 
 
-#include "xet_cursor.h"
+#include "xet_plan.h"
 #include "xet_xorb.h"
 
 

@@ -1,13 +1,159 @@
 
 /*
- * Reconstruction plans: which terms a byte range of a file needs, or several
- * whole files, and which byte ranges of which xorbs hold them
+ * Plans: the terms of files, and which bytes of which xorbs they are.
+ */
+
+#ifndef _XET_PLAN_H_INCLUDED_
+#define _XET_PLAN_H_INCLUDED_
+
+
+#include "xet_hash.h"
+#include "xet_base.h"
+
+
+/*
+ * xet_term.c: terms in their packed form, as PostgreSQL keeps them: 52 bytes a
+ * term, all integers little-endian.
+ *
+ *      0  xorb hash            32
+ *     32  chunk start          u16
+ *     34  chunk end - 1        u16    (so that 8192 chunks fit)
+ *     36  stored start         u32    bytes in the chunk region
+ *     40  stored end           u32    exclusive
+ *     44  raw length           u32
+ *     48  tag                  u32    which stored copy: xet_xorb.h
+ */
+
+#define XET_TERM_LEN          52
+#define XET_TERM_RAW          44       /* where the raw length is */
+#define XET_TERM_SEGMENT_MAX  256      /* terms in a row of the table */
+
+
+typedef struct {
+    xet_hash_t  xorb;
+    uint32_t    chunk_start;
+    uint32_t    chunk_end;             /* exclusive */
+    uint32_t    stored_start;
+    uint32_t    stored_end;            /* exclusive */
+    uint32_t    raw_length;            /* 1 .. 8192 * 128 KiB */
+    uint32_t    tag;                   /* of the copy that stored_* describe */
+} xet_term_t;
+
+
+/* A xorb's chunk list as stored; see xet_xorb_info_t for the three arrays. */
+
+typedef struct {
+    xet_hash_t      hash;
+    uint32_t        chunk_count;
+    uint32_t        raw_size;
+    uint32_t        stored_size;
+    uint32_t        tag;
+    const uint8_t  *hashes;
+    const uint8_t  *raw_ends;
+    const uint8_t  *stored_ends;
+    const uint8_t  *seen;              /* NULL: all, see xet_plan.h */
+    uint32_t        seen_n;
+    const uint8_t  *noise;             /* 32 bytes: key for chunks not seen */
+} xet_xorb_list_t;
+
+
+void xet_term_pack(uint8_t *dst, const xet_term_t *term);
+
+/*
+ * XET_OK, or XET_PLAN_DAMAGED when a field contradicts another (empty or
+ * reversed range, no bytes).
+ */
+xet_status_t xet_term_unpack(xet_term_t *term, const uint8_t *src);
+
+/*
+ * Whether these can be the ends of n chunks from chunk_start on, behind the
+ * ends before: 0 at the start of the xorb, and rising, the raw ones by
+ * XET_CHUNK_MAX at most.
+ */
+int xet_term_ends_ok(uint32_t chunk_start, uint32_t n, uint32_t raw_before,
+    uint32_t stored_before, const uint8_t *raw_ends,
+    const uint8_t *stored_ends);
+
+
+/*
+ * Which chunks of a xorb may be reported to somebody: ranges in ascending
+ * order, each two integers of 32 bits in network byte order, the first chunk
+ * and the end.  The seen of a list is NULL where all its chunks may be
+ * reported; without ranges none of them may be.
+ */
+
+#define XET_SEEN_LEN  8                /* bytes of a range */
+
+
+/* A walk over the chunks of a list, in order. */
+
+typedef struct {
+    const uint8_t  *next;
+    const uint8_t  *last;              /* the end of the ranges */
+    uint32_t        start;
+    uint32_t        end;
+    unsigned        all:1;
+} xet_seen_t;
+
+
+static inline uint32_t
+xet_seen_number(const uint8_t *p)
+{
+    return (uint32_t) p[0] << 24 | (uint32_t) p[1] << 16
+           | (uint32_t) p[2] << 8 | p[3];
+}
+
+
+static inline void
+xet_seen_init(xet_seen_t *s, const xet_xorb_list_t *xorb)
+{
+    s->next = xorb->seen;
+    s->last = xorb->seen + (size_t) xorb->seen_n * XET_SEEN_LEN;
+    s->start = 0;
+    s->end = 0;
+    s->all = (xorb->seen == NULL);
+}
+
+
+static inline unsigned
+xet_seen_chunk(xet_seen_t *s, uint32_t chunk)
+{
+    while (chunk >= s->end && s->next != s->last) {
+        s->start = xet_seen_number(s->next);
+        s->end = xet_seen_number(s->next + 4);
+        s->next += XET_SEEN_LEN;
+    }
+
+    return s->all || (chunk >= s->start && chunk < s->end);
+}
+
+
+/* The end of the last range of a list that has seen, 0 without ranges. */
+
+static inline uint32_t
+xet_seen_end(const xet_xorb_list_t *xorb)
+{
+    uint32_t  end;
+
+    if (xorb->seen_n == 0) {
+        return 0;
+    }
+
+    end = xet_seen_number(xorb->seen + xorb->seen_n * XET_SEEN_LEN - 4);
+
+    return (end < xorb->chunk_count) ? end : xorb->chunk_count;
+}
+
+
+/*
+ * xet_plan.c: reconstruction plans: which terms a byte range of a file needs,
+ * or several whole files, and which byte ranges of which xorbs hold them
  * (docs/protocol.md, reconstruction rules).
  *
  * Life for a range: init; add every packed segment that covers the range, in
  * order; ask for the edges (the first and last term may need trimming to
  * chunks, for which their xorb's chunk ends must be fetched); trim; finish;
- * print (xet_plan_writer.h).
+ * print (xet_plan.h).
  *
  * Life for files: init_files; for each file name it and add its segments;
  * finish; print.
@@ -15,17 +161,8 @@
  * Memory comes from the allocator: 56 bytes a term that is kept (more when
  * terms come in several calls without a xet_plan_reserve() before), 8 a term
  * in finish, 36 a file.  Nothing else grows, however many xorbs the terms are
- * of.  Where this is too much, the terms go into a file: xet_plan_spool.h.
+ * of.  Where this is too much, the terms go into a file: xet_plan.h.
  */
-
-#ifndef _XET_PLAN_H_INCLUDED_
-#define _XET_PLAN_H_INCLUDED_
-
-
-#include "xet_term.h"
-#include "xet_buf.h"
-#include "xet_range.h"
-
 
 /* One range to fetch: chunks and bytes of a stored copy of a xorb. */
 
@@ -247,6 +384,426 @@ int xet_plan_xorb_begins(const xet_plan_t *p, uint32_t i);
  * by default.  XET_INTERNAL for max 0, or a plan in a file.
  */
 xet_status_t xet_plan_limit(xet_plan_t *p, uint32_t max);
+
+
+/*
+ * xet_plan_writer.c: the body of a reconstruction answer, written piece by
+ * piece: a plan of 100,000 terms prints as some 50 MB, which never need be in
+ * memory at once.
+ *
+ *     xet_plan_writer_init(&w, plan, XET_PLAN_V2, url, ctx, group);
+ *
+ *     do {
+ *         xet_buf_init(&b, ...);
+ *         status = xet_plan_writer_next(&w, &b, 32768);
+ *         ... send b, wait until its memory is free again
+ *     } while (status == XET_AGAIN);
+ *
+ * The pieces put together do not depend on where they end.
+ */
+
+#define XET_PLAN_GROUP_MAX   512
+#define XET_PLAN_GROUP_TEXT  7168      /* of "0-4095,100-199" */
+
+
+typedef enum {
+    XET_PLAN_V1 = 1,
+    XET_PLAN_V2,
+    XET_PLAN_BATCH                     /* several files, v1 entries */
+} xet_plan_kind_t;
+
+
+/*
+ * Writes the URL for ranges of a xorb, n >= 1: characters that need no escape
+ * in JSON, onto b.  XET_AGAIN and XET_DONE are no errors and not to be
+ * returned.
+ *
+ * The URLs of different ranges must differ as text: clients know a download by
+ * its URL (hf_xet up to 1.2 even over several answers, where the bytes of one
+ * range would be taken for another range).  Where ranges are not signed, a
+ * fragment that names them is enough, as in "...#0-4095": clients do not send
+ * the fragment, so servers and caches see one URL per xorb.
+ */
+typedef xet_status_t (*xet_plan_url_pt)(void *ctx, xet_buf_t *b,
+    const xet_hash_t *xorb, const xet_plan_range_t *ranges, size_t n);
+
+
+/* What the next step writes. */
+
+typedef enum {
+    XET_PLAN_WRITE_BEGIN = 0,
+    XET_PLAN_WRITE_FILE,
+    XET_PLAN_WRITE_TERM,
+    XET_PLAN_WRITE_XORB,
+    XET_PLAN_WRITE_ENTRY,
+    XET_PLAN_WRITE_RANGE,
+    XET_PLAN_WRITE_DONE,
+    XET_PLAN_WRITE_FAILED
+} xet_plan_write_e;
+
+
+typedef struct {
+    const xet_plan_t  *plan;
+    xet_plan_url_pt    url;
+    void              *ctx;            /* of url */
+
+    xet_json_t         json;
+
+    uint32_t           next;           /* next term, then next range */
+    uint32_t           end;            /* of a file's terms, or of an entry */
+    uint32_t           file;           /* next file */
+    uint32_t           group;
+    xet_plan_kind_t    kind;
+    xet_plan_write_e   state;
+} xet_plan_writer_t;
+
+
+/*
+ * The plan is finished, and with ctx stays as it is until the last piece is
+ * written; several writers may share it.  Plans of xet_plan_init_files() are
+ * for XET_PLAN_BATCH, all others for the other two kinds.
+ *
+ * group: the most ranges in one v2 entry, so the largest n of url;
+ * XET_PLAN_GROUP_MAX for anything above.  An entry has fewer ranges where the
+ * list of them would be longer than XET_PLAN_GROUP_TEXT: a URL with this list,
+ * or a Range header, stays under the 8 KiB that most servers and proxies
+ * accept.  The other kinds have one URL per range and ignore group.
+ */
+void xet_plan_writer_init(xet_plan_writer_t *w, const xet_plan_t *plan,
+    xet_plan_kind_t kind, xet_plan_url_pt url, void *ctx, size_t group);
+
+/*
+ * Appends whole elements to b, one at least, until limit bytes or more have
+ * been added or all is written.  Beyond limit go less than 512 bytes and what
+ * url writes once.  b is used during the call only; it has just been
+ * initialised, or is the buffer of the piece before.
+ *
+ * XET_AGAIN: there is more to come.  XET_OK: b has the last byte; further
+ * calls add nothing.  Else an error, after which the whole body is of no use:
+ * XET_NOMEM, what url returned, the error of a plan's file that can't be read,
+ * or XET_INTERNAL for a kind that is not the plan's, for a v2 group of 0, and
+ * for a call after an error.
+ */
+xet_status_t xet_plan_writer_next(xet_plan_writer_t *w, xet_buf_t *b,
+    size_t limit);
+
+
+/*
+ * xet_plan_spool.c: plans of more terms than memory is for: the terms lie in a
+ * temporary file, and the ranges that hold them are found by sorting there.
+ *
+ * Life: the plan's init; xet_plan_spool_init(); then for each part of the
+ * terms add, and xet_plan_spool_put() as often as the caller likes, once at
+ * least, but not between the last add and trim; trim; xet_plan_spool_sort() in
+ * place of xet_plan_finish(), until it is done; for each piece of the answer
+ * xet_plan_spool_read(), and the writer.
+ *
+ * Memory is what the caller gives: an array of terms while adding, room while
+ * sorting, a window while writing.  None of it depends on the file.
+ */
+
+/* A run of sorted terms, while it is merged with the other runs. */
+
+typedef struct {
+    xet_term_t         *terms;         /* read and not yet taken */
+    uint32_t            i;
+    uint32_t            n;
+    uint32_t            next;          /* in the file */
+    uint32_t            end;
+} xet_plan_run_t;
+
+
+typedef enum {
+    XET_PLAN_SPOOL_PUTTING = 0,
+    XET_PLAN_SPOOL_SORTING,
+    XET_PLAN_SPOOL_MERGING,
+    XET_PLAN_SPOOL_SORTED
+} xet_plan_spool_state_e;
+
+
+typedef struct {
+    xet_plan_records_t   records;
+    xet_plan_t          *plan;
+
+    uint32_t             done;         /* terms that are in runs */
+    xet_plan_spool_state_e  state;
+
+    /* the merge: a heap, the least first; and the ranges that are made */
+
+    xet_plan_run_t      *runs;
+    uint32_t             nruns;
+    uint32_t             slice;        /* terms of a run in memory */
+    xet_term_t          *out;
+    uint32_t             nout;
+    xet_term_t           range;        /* the range that grows */
+    xet_term_t           prev;
+    xet_term_t           last;
+} xet_plan_spool_t;
+
+
+/* The plan has been initialised; s, io and ctx live as long as the plan. */
+void xet_plan_spool_init(xet_plan_spool_t *s, xet_plan_t *plan,
+    const xet_plan_spool_io_t *io, void *ctx);
+
+/*
+ * Appends the terms that the plan holds in memory to the file, which frees the
+ * plan's array for more terms.  The errors of append.
+ */
+xet_status_t xet_plan_spool_put(xet_plan_spool_t *s);
+
+/*
+ * Does a part of what xet_plan_finish() does for a plan in memory: puts the
+ * terms that are left, sorts parts of size bytes in room, merges the parts to
+ * ranges.  XET_AGAIN asks for another call, with the same room; after XET_OK
+ * neither room nor the file of runs is needed.  The errors of xet_plan_finish()
+ * and of the files; XET_NOMEM for a room smaller than xet_plan_spool_room()
+ * says.
+ */
+xet_status_t xet_plan_spool_sort(xet_plan_spool_t *s, void *room,
+    size_t size);
+
+/* Bytes of room that n terms need at least. */
+size_t xet_plan_spool_room(uint32_t n);
+
+/*
+ * Gives the plan a window of n terms to read records into, before each piece
+ * that is written.  A failure to read is returned by xet_plan_writer_next().
+ */
+void xet_plan_spool_read(xet_plan_spool_t *s, xet_term_t *window, uint32_t n);
+
+
+/*
+ * xet_windows.c: windows of a file for range edits (docs/protocol.md, range
+ * edits): the parts that a client who rewrites some bytes has to chunk anew,
+ * and of the parts in between, the gaps, what it needs to make the new file's
+ * hash and its shard without them.
+ *
+ * Life: the ranges of the X-Range-Dirty header (xet_range_parse(), then
+ * xet_windows_ranges()); init; add every term of the file in order; finish;
+ * print.
+ *
+ * A window begins and ends at term boundaries.  It begins with the first term
+ * that has a dirty byte.  The chunker of the client is in step with the old
+ * chunks again after two chunks in a row that are clean and of a stable
+ * size (see xet_suite_t); the window ends with the term where that happens,
+ * or with the file, unless the next term is dirty.
+ *
+ * Real clients ask for whole terms, and need a window to begin at a term
+ * boundary.  A request that does not is answered as if it did, so a client
+ * finds its bytes inside a window, whatever it asked for.
+ */
+
+/*
+ * Clamps *n specs to a file of size bytes, sorts and merges them to ranges,
+ * which has room for *n.  On XET_OK the *n ranges that are left are not empty,
+ * in order, and neither touch nor overlap.  XET_RANGE_PAST_END when no range is
+ * left.
+ */
+xet_status_t xet_windows_ranges(const xet_range_spec_t *specs,
+    xet_range_t *ranges, size_t *n, uint64_t size);
+
+
+/* A term and its chunks. */
+
+typedef struct {
+    uint32_t               n;          /* chunks, 1 .. xorb_chunks_max */
+    uint32_t               raw_length; /* bytes of all of them */
+    uint32_t               raw_before; /* raw end of the chunk before the first
+                                          one in the xorb, 0 when none is */
+    const uint8_t         *raw_ends;   /* n little-endian u32 */
+    const uint8_t         *hashes;     /* n packed chunk hashes */
+
+    /* NULL: computed here, and only for the terms that need it */
+    const xet_hash_t      *verification;
+} xet_windows_term_t;
+
+
+typedef struct {
+    xet_alloc_pt           alloc;
+    void                  *data;
+
+    uint64_t               size;       /* bytes of the file */
+    uint64_t               position;   /* bytes of the terms added */
+    uint64_t               chunks;     /* of the terms added */
+
+    const xet_range_t     *dirty;      /* the first range not yet passed */
+    const xet_range_t     *dirty_end;
+
+    unsigned               open:1;     /* the last window has not ended */
+    unsigned               stable;     /* clean stable chunks in a row, <= 2 */
+
+    /* the answer, complete after finish */
+
+    xet_range_t           *windows;
+    size_t                 n;
+
+    xet_subtree_t         *gaps;       /* n + 1, those of no nodes are empty */
+
+    xet_hash_t            *verifications;
+    size_t                 nverifications;
+    size_t                 room;
+
+    xet_subtree_builder_t  gap;
+} xet_windows_t;
+
+
+/*
+ * ranges: as made by xet_windows_ranges() for the same size, n of them; they
+ * live until finish.  max: the nodes of all gaps at most, a limit on memory
+ * and on the body (some 100 bytes a node), SIZE_MAX for none; see
+ * xet_subtree_init().  XET_NOMEM; XET_INTERNAL when ranges are not as said.
+ */
+xet_status_t xet_windows_init(xet_windows_t *w, const xet_suite_t *suite,
+    xet_alloc_pt alloc, void *data, const xet_range_t *ranges, size_t n,
+    uint64_t size, size_t max);
+
+/*
+ * Adds the next term of the file, which is read and not kept.
+ * XET_PLAN_DAMAGED when its fields contradict each other or the file's size;
+ * XET_NOMEM, with w->gap.over set when max is the reason.  After an error w
+ * can't be used any more.
+ */
+xet_status_t xet_windows_add(xet_windows_t *w, const xet_windows_term_t *term);
+
+/* XET_PLAN_DAMAGED when the terms are not the whole file; XET_NOMEM. */
+xet_status_t xet_windows_finish(xet_windows_t *w);
+
+/* Writes the body of the answer to b.  XET_NOMEM. */
+xet_status_t xet_windows_json(const xet_windows_t *w, xet_buf_t *b);
+
+
+/*
+ * xet_cursor.c: a reader's way through a file: which chunks of which xorbs make
+ * up a byte range, one after the other, and which part of each is wanted.
+ *
+ * Life: init; then for each range seek, and until XET_DONE
+ *
+ *     xet_cursor_chunk()      XET_OK: take it, xet_cursor_advance()
+ *                             XET_AGAIN: xet_cursor_ask()
+ *     xet_cursor_ask()        XET_OK: fetch the lists, xet_cursor_answer()
+ *                             for each in order
+ *                             XET_AGAIN: fetch the segment of terms that has
+ *                             xet_cursor_t.position, xet_cursor_terms()
+ *
+ * Terms are held a segment at a time and chunks a window at a time, so memory
+ * is one structure of 64 KiB, whatever the file.  What is held serves a later
+ * range as well.
+ */
+
+#define XET_CURSOR_CHUNKS  1024        /* in a window at most */
+
+
+/* Chunks [start, end) of the xorb's chunk list. */
+
+typedef struct {
+    xet_hash_t         xorb;
+    uint32_t           start;
+    uint32_t           end;
+    unsigned           hashes:1;       /* wanted as well as the ends */
+} xet_cursor_list_t;
+
+
+typedef struct {
+    const xet_hash_t  *xorb;
+    uint32_t           tag;            /* of the copy that stored_* describe */
+    const uint8_t     *hash;           /* XET_HASH_LEN bytes */
+    uint32_t           index;          /* in the xorb */
+    uint32_t           stored_start;   /* in the chunk region */
+    uint32_t           stored_len;     /* with its header */
+    uint32_t           raw_len;
+    uint32_t           skip;           /* decoded bytes before the range */
+    uint32_t           take;           /* decoded bytes in the range, >= 1 */
+} xet_cursor_chunk_t;
+
+
+/* Where a chunk begins. */
+
+typedef struct {
+    uint32_t           term;           /* in the segment */
+    uint32_t           chunk;          /* in the xorb */
+    uint64_t           offset;         /* in the file */
+} xet_cursor_point_t;
+
+
+typedef struct {
+    uint64_t           position;       /* the next byte wanted */
+    uint64_t           end;            /* exclusive */
+
+    /* the segment: terms of [first, last) of the file */
+
+    uint64_t           first;
+    uint64_t           last;
+    uint32_t           nterms;
+    xet_term_t         terms[XET_TERM_SEGMENT_MAX];
+
+    /* a known point besides the terms' beginnings; term is nterms for none */
+
+    xet_cursor_point_t point;
+
+    /* the window: chunks one after the other in the file */
+
+    uint32_t           n;
+    uint32_t           i;              /* the chunk that begins at offset */
+    uint64_t           begin;          /* of the first chunk, in the file */
+    uint64_t           offset;
+    uint8_t            hashes[XET_CURSOR_CHUNKS * XET_HASH_LEN];
+    uint32_t           raw[XET_CURSOR_CHUNKS];
+    uint32_t           stored[XET_CURSOR_CHUNKS];
+    uint32_t           lens[XET_CURSOR_CHUNKS];
+    uint16_t           indexes[XET_CURSOR_CHUNKS];
+    uint16_t           owners[XET_CURSOR_CHUNKS];   /* terms */
+    uint32_t           tags[XET_TERM_SEGMENT_MAX];  /* of the terms' lists */
+
+    /* what was asked for and is not yet answered */
+
+    xet_cursor_point_t next;
+    uint32_t           asked;
+    unsigned           locate:1;
+} xet_cursor_t;
+
+
+void xet_cursor_init(xet_cursor_t *c);
+
+/* Begins the range [start, end) of the file, start < end. */
+void xet_cursor_seek(xet_cursor_t *c, uint64_t start, uint64_t end);
+
+/*
+ * Takes the packed terms of a row, XET_TERM_SEGMENT_MAX at most, which begin at
+ * first_offset of the file and reach over c->position.  XET_PLAN_DAMAGED when
+ * the terms contradict themselves or lie elsewhere.
+ */
+xet_status_t xet_cursor_terms(xet_cursor_t *c, const uint8_t *packed,
+    size_t len, uint64_t first_offset);
+
+/*
+ * What to fetch next: *n is the room in lists, at least 1, and their number
+ * on XET_OK.  XET_AGAIN when the terms at c->position are needed, XET_DONE at
+ * the end of the range.
+ */
+xet_status_t xet_cursor_ask(xet_cursor_t *c, xet_cursor_list_t *lists,
+    size_t *n);
+
+/*
+ * Copies the next of the lists asked for; hashes is NULL where they were not
+ * wanted.  XET_PLAN_DAMAGED when the list contradicts the terms; XET_INTERNAL
+ * when none is asked for.  A list may be of another stored copy than the terms
+ * name: it has all that a reader needs of that copy.
+ */
+xet_status_t xet_cursor_answer(xet_cursor_t *c, const xet_plan_ends_t *ends,
+    const uint8_t *hashes);
+
+/*
+ * The chunk at c->position; its pointers are good until the next
+ * xet_cursor_ask() or xet_cursor_terms().  XET_AGAIN when lists have to be
+ * fetched first, XET_DONE at the end of the range.
+ */
+xet_status_t xet_cursor_chunk(xet_cursor_t *c, xet_cursor_chunk_t *chunk);
+
+/* Moves c->position behind the chunk that xet_cursor_chunk() has given. */
+void xet_cursor_advance(xet_cursor_t *c);
+
+/* Forgets all lists: the lists from c->position on are asked for anew. */
+void xet_cursor_forget(xet_cursor_t *c);
 
 
 #endif /* _XET_PLAN_H_INCLUDED_ */

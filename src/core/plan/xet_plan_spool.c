@@ -22,7 +22,7 @@
 
 #include <stdlib.h>
 
-#include "xet_plan_spool.h"
+#include "xet_plan.h"
 
 
 #define XET_PLAN_SPOOL_STEP   65536

@@ -26,7 +26,7 @@
  */
 
 
-#include "xet_plan_writer.h"
+#include "xet_plan.h"
 
 
 /* Elements at their longest. */

@@ -12,7 +12,7 @@
  */
 
 
-#include "xet_term.h"
+#include "xet_plan.h"
 
 
 void

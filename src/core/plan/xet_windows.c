@@ -14,7 +14,7 @@
  * Threads:    one at a time.
  *
  * One pass; what is held is the answer itself: at most a window and a gap per
- * range, a hash per clean term, and the nodes of the gaps (see xet_subtree.h on
+ * range, a hash per clean term, and the nodes of the gaps (see xet_hash.h on
  * their number).  A gap ends the file exactly when no dirty range follows, so
  * this is known when the gap begins.
  */
@@ -22,7 +22,7 @@
 
 #include <stdlib.h>
 
-#include "xet_windows.h"
+#include "xet_plan.h"
 
 
 #define XET_WINDOWS_STABLE  2

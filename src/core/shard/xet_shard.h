@@ -14,9 +14,8 @@
 
 
 #include "xet_hash.h"
-#include "xet_merkle.h"
-#include "xet_buf.h"
-#include "xet_term.h"
+#include "xet_base.h"
+#include "xet_plan.h"
 
 
 #define XET_SHARD_TAG_LEN            32
@@ -249,7 +248,7 @@ void xet_shard_build_footer(xet_buf_t *b, const xet_shard_footer_t *f);
  * keyed hash (docs/protocol.md, dedup answers).  A key of zeros means "in
  * clear" in the footer, so pass NULL then.
  *
- * With xorb->seen (see xet_seen.h), the chunks after the last one that is seen
+ * With xorb->seen (see xet_plan.h), the chunks after the last one that is seen
  * are left out, and noise stands for every other chunk that is not seen: a hash
  * of the xorb hash and the chunk's number, keyed with xorb->noise, and a usual
  * length.  key must not be NULL then.

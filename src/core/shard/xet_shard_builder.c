@@ -14,7 +14,7 @@
 
 
 #include "xet_shard.h"
-#include "xet_seen.h"
+#include "xet_plan.h"
 
 
 #define XET_SHARD_USUAL_CHUNK  65536       /* bytes, the mean */

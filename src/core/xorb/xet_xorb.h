@@ -10,7 +10,7 @@
 
 
 #include "xet_hash.h"
-#include "xet_codec.h"
+#include "xet_chunk.h"
 
 
 #define XET_XORB_HEADER_LEN  8
@@ -47,7 +47,7 @@ typedef struct xet_xorb_verifier_s  xet_xorb_verifier_t;
  * hashes it, and at the end holds the root against expected (NULL: no check,
  * the hash is only computed).  Verdicts do not depend on how the input is
  * split.  Memory is a constant of 850 KiB plus the buffers of LZ4 (see
- * xet_codec.h).  size_max bounds the chunk region.  NULL when out of memory.
+ * xet_chunk.h).  size_max bounds the chunk region.  NULL when out of memory.
  * suite outlives v, expected is copied.
  */
 xet_xorb_verifier_t *xet_xorb_verifier_create(const xet_suite_t *suite,
@@ -158,6 +158,136 @@ uint8_t *xet_xorb_name_print(uint8_t *dst, const xet_hash_t *xorb,
  */
 xet_status_t xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *tag,
     const uint8_t *src, size_t len);
+
+
+/*
+ * xet_xorb_footer.c: the CasObjectInfo footer that old clients put behind the
+ * chunks: compared with what the chunks say while it comes in, or written.
+ * Internal to the core.  The ident "XETBLOB" in front belongs to the parser
+ * when reading.
+ */
+
+#define XET_XORB_FOOTER_FIXED  12
+
+
+typedef struct {
+    const xet_xorb_info_t  *info;
+    const uint8_t          *layout;    /* fields to come; NULL: no version */
+
+    const uint8_t          *want;      /* bytes of the field; NULL: any */
+    size_t                  rest;      /* bytes of the field to come */
+    unsigned                version;
+
+    uint8_t                 fixed[XET_XORB_FOOTER_FIXED];
+} xet_xorb_footer_t;
+
+
+/* info is complete, with its hash, and outlives f. */
+void xet_xorb_footer_init(xet_xorb_footer_t *f, const xet_xorb_info_t *info);
+
+/*
+ * Takes the bytes behind the ident, in pieces of any size: XET_OK, or
+ * XET_XORB_FOOTER with the first byte that disagrees.
+ */
+xet_status_t xet_xorb_footer_feed(xet_xorb_footer_t *f, const uint8_t *data,
+    size_t len);
+
+/* XET_OK, or XET_XORB_TRUNCATED when bytes are missing. */
+xet_status_t xet_xorb_footer_finish(const xet_xorb_footer_t *f);
+
+/*
+ * Writes the ident, the footer and the length of both.  XET_INTERNAL for a
+ * version other than 0 and 1, the first error of write, or XET_OK.
+ */
+xet_status_t xet_xorb_footer_write(const xet_xorb_info_t *info,
+    unsigned version, xet_xorb_write_pt write, void *ctx);
+
+
+/*
+ * xet_xorb_parser.c: a push parser of xorb bodies: finds the chunks and the
+ * footer, checks the headers, looks at no payload.  Internal to the core; the
+ * verifier uses it.
+ *
+ * The caller hands in a piece of the body and takes events until XET_AGAIN:
+ *
+ *     while ((rc = xet_xorb_parser_next(p, &pos, end, &ev)) == XET_OK) {
+ *         ...
+ *     }
+ *
+ * Where the pieces are cut changes how payloads and footers are split into
+ * events, and nothing else.
+ */
+
+#define XET_XORB_IDENT      "XETBLOB"
+#define XET_XORB_IDENT_LEN  7
+
+
+typedef enum {
+    XET_XORB_EVENT_CHUNK = 0,      /* a header: parser->chunk is set */
+    XET_XORB_EVENT_PAYLOAD,        /* data, len: a part of the payload */
+    XET_XORB_EVENT_FOOTER,         /* the ident of a footer has been read */
+    XET_XORB_EVENT_FOOTER_DATA     /* data, len: what follows the ident */
+} xet_xorb_event_type_t;
+
+
+/* data points into the caller's piece; a payload is never empty. */
+
+typedef struct {
+    xet_xorb_event_type_t  type;
+    const uint8_t         *data;
+    size_t                 len;
+} xet_xorb_event_t;
+
+
+typedef struct {
+    unsigned               scheme;     /* XET_SCHEME_*, a known one */
+    uint32_t               stored_len; /* 1..XET_CHUNK_MAX, payload alone */
+    uint32_t               raw_len;    /* 1..XET_CHUNK_MAX */
+} xet_xorb_chunk_t;
+
+
+typedef enum {
+    XET_XORB_PARSER_HEADER = 0,
+    XET_XORB_PARSER_PAYLOAD,
+    XET_XORB_PARSER_IDENT,
+    XET_XORB_PARSER_FOOTER
+} xet_xorb_parser_state_e;
+
+
+typedef struct {
+    const xet_suite_t     *suite;
+    uint64_t               size_max;   /* of the chunk region */
+    uint64_t               size;       /* of chunks whose header was taken */
+    uint64_t               taken;      /* chunk region bytes consumed */
+
+    uint32_t               count;      /* headers taken */
+    uint32_t               rest;       /* payload bytes to come */
+
+    xet_xorb_parser_state_e  state;
+    unsigned               have;       /* bytes of header or ident */
+    uint8_t                header[XET_XORB_HEADER_LEN];
+
+    xet_xorb_chunk_t       chunk;
+} xet_xorb_parser_t;
+
+
+void xet_xorb_parser_init(xet_xorb_parser_t *p, const xet_suite_t *suite,
+    uint64_t size_max);
+
+/*
+ * XET_OK with an event, XET_AGAIN when *pos has reached end, or an error of
+ * a header: XET_XORB_VERSION, _SCHEME, _STORED_LEN, _RAW_LEN, _DATA_LEN,
+ * _CHUNKS, _SIZE, or _EMPTY for a footer without chunks.  An error comes with
+ * the byte that shows it, and ends the use of the parser.
+ */
+xet_status_t xet_xorb_parser_next(xet_xorb_parser_t *p, const uint8_t **pos,
+    const uint8_t *end, xet_xorb_event_t *ev);
+
+/*
+ * Whether the body may end here: XET_OK behind a chunk or anywhere in a
+ * footer, XET_XORB_EMPTY, or XET_XORB_TRUNCATED.
+ */
+xet_status_t xet_xorb_parser_finish(const xet_xorb_parser_t *p);
 
 
 #endif /* _XET_XORB_H_INCLUDED_ */

@@ -13,7 +13,7 @@
  */
 
 
-#include "xet_xorb_parser.h"
+#include "xet_xorb.h"
 
 
 xet_status_t

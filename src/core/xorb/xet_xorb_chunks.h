@@ -8,7 +8,7 @@
 #define _XET_XORB_CHUNKS_H_INCLUDED_
 
 
-#include "xet_merkle.h"
+#include "xet_hash.h"
 #include "xet_xorb.h"
 
 

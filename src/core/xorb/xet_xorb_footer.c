@@ -20,9 +20,8 @@
 
 #include <string.h>
 
-#include "xet_bytes.h"
-#include "xet_xorb_footer.h"
-#include "xet_xorb_parser.h"
+#include "xet_base.h"
+#include "xet_xorb.h"
 
 
 #define XET_XORB_FOOTER_SPARE_LEN    16

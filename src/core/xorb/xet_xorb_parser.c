@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-#include "xet_xorb_parser.h"
+#include "xet_xorb.h"
 
 
 static xet_status_t xet_xorb_parser_header(xet_xorb_parser_t *p,

@@ -15,17 +15,16 @@
  * Ownership:  one allocation of about 600 KiB, and the codec.  The tables
  *             cost resident memory only as far as chunks fill them.  Nothing
  *             is allocated by a length that the body declares, except by LZ4F
- *             (see xet_codec.h).
+ *             (see xet_chunk.h).
  * Threads:    one at a time.
  */
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_bytes.h"
+#include "xet_base.h"
 #include "xet_xorb_chunks.h"
-#include "xet_xorb_footer.h"
-#include "xet_xorb_parser.h"
+#include "xet_xorb.h"
 
 
 struct xet_xorb_verifier_s {

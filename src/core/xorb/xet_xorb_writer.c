@@ -18,9 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_bytes.h"
+#include "xet_base.h"
 #include "xet_xorb_chunks.h"
-#include "xet_xorb_footer.h"
+#include "xet_xorb.h"
 
 
 typedef struct {

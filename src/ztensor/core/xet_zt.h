@@ -11,7 +11,7 @@
 #include <blake3.h>
 #include <xxhash.h>
 
-#include "xet_utf8.h"
+#include "xet_base.h"
 #include "xet_ztensor.h"
 
 

@@ -24,7 +24,7 @@
 
 #include <openssl/evp.h>
 
-#include "xet_bytes.h"
+#include "xet_base.h"
 #include "xet_zt.h"
 
 

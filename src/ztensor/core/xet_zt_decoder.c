@@ -36,7 +36,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-#include "xet_bytes.h"
+#include "xet_base.h"
 #include "xet_zt.h"
 
 

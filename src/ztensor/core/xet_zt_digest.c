@@ -25,7 +25,7 @@
 #include <isa-l/crc.h>
 #include <openssl/evp.h>
 
-#include "xet_bytes.h"
+#include "xet_base.h"
 #include "xet_zt.h"
 
 

@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-#include "xet_bytes.h"
+#include "xet_base.h"
 #include "xet_zt.h"
 
 

@@ -21,10 +21,7 @@
 #include <stdint.h>
 #include <stddef.h>
 
-#include "xet_buf.h"
-#include "xet_json.h"
-#include "xet_range.h"
-#include "xet_status.h"
+#include "xet_base.h"
 
 
 /* Limits */

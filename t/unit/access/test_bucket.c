@@ -5,7 +5,7 @@
 
 
 #include "xet_test.h"
-#include "xet_bucket.h"
+#include "xet_access.h"
 
 
 #define DAY  ((uint64_t) 86400000)

@@ -8,7 +8,7 @@
 #include <openssl/err.h>
 
 #include "xet_test_jwk.h"
-#include "xet_base64.h"
+#include "xet_base.h"
 #include "xet_test_jwt.h"
 #include "xet_test_keys.h"
 

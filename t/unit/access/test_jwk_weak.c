@@ -9,7 +9,7 @@
 #include <openssl/param_build.h>
 
 #include "xet_test.h"
-#include "xet_jwk_set.h"
+#include "xet_access.h"
 #include "xet_test_jwt.h"
 
 

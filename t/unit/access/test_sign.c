@@ -7,7 +7,7 @@
 
 #include "xet_test.h"
 #include "xet_test_pool.h"
-#include "xet_sign.h"
+#include "xet_access.h"
 
 
 #define HASH  "eea25d6ee393ccae385820daed127b96ef0ea034dfb7cf6da3a950ce334b7632"

@@ -7,7 +7,7 @@
 
 #include "xet_test.h"
 #include "xet_test_pool.h"
-#include "xet_sign.h"
+#include "xet_access.h"
 
 
 static xet_range_t  test_room[XET_SIGN_RANGES_MAX];

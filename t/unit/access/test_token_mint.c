@@ -6,7 +6,7 @@
 
 
 #include "xet_test.h"
-#include "xet_base64.h"
+#include "xet_base.h"
 #include "xet_test_ring.h"
 
 

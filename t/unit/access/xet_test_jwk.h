@@ -8,7 +8,7 @@
 
 
 #include "xet_test.h"
-#include "xet_jwk_set.h"
+#include "xet_access.h"
 
 
 /* From memory of just that size. */

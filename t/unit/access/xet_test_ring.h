@@ -7,7 +7,7 @@
 #define _XET_TEST_RING_H_INCLUDED_
 
 
-#include "xet_token.h"
+#include "xet_access.h"
 #include "xet_test_jwt.h"
 
 

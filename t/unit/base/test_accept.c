@@ -5,7 +5,7 @@
 
 
 #include "xet_test.h"
-#include "xet_accept.h"
+#include "xet_base.h"
 
 
 int

@@ -5,7 +5,7 @@
 
 
 #include "xet_test.h"
-#include "xet_base64.h"
+#include "xet_base.h"
 
 
 static int

@@ -6,7 +6,7 @@
 
 
 #include "xet_test.h"
-#include "xet_buf.h"
+#include "xet_base.h"
 #include "xet_vectors.h"
 
 

@@ -5,7 +5,7 @@
 
 
 #include "xet_test.h"
-#include "xet_digest.h"
+#include "xet_base.h"
 
 
 /* of "" and of "hello\n" */

@@ -5,7 +5,7 @@
 
 
 #include "xet_test.h"
-#include "xet_etag.h"
+#include "xet_base.h"
 
 
 #define TAG  "\"abc\""

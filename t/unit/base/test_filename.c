@@ -5,7 +5,7 @@
 
 
 #include "xet_test.h"
-#include "xet_filename.h"
+#include "xet_base.h"
 
 
 static const struct {

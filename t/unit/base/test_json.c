@@ -6,7 +6,7 @@
 
 
 #include "xet_test.h"
-#include "xet_json.h"
+#include "xet_base.h"
 #include "xet_vectors.h"
 
 

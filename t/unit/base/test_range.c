@@ -5,7 +5,7 @@
 
 
 #include "xet_test.h"
-#include "xet_range.h"
+#include "xet_base.h"
 
 
 #define MAX63      "9223372036854775807"

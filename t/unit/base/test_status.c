@@ -5,7 +5,7 @@
 
 
 #include "xet_test.h"
-#include "xet_status.h"
+#include "xet_base.h"
 
 
 #define test_status_row(name, code, http, text)  { XET_##name, http },

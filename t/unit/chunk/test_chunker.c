@@ -6,8 +6,8 @@
 
 
 #include "xet_test.h"
-#include "xet_chunker.h"
-#include "xet_merkle.h"
+#include "xet_chunk.h"
+#include "xet_hash.h"
 #include "xet_vectors.h"
 #include "xet_reference.h"
 

@@ -8,9 +8,9 @@
 #include <jansson.h>
 #include <lz4frame.h>
 
-#include "xet_bytes.h"
-#include "xet_codec.h"
-#include "xet_suite.h"
+#include "xet_base.h"
+#include "xet_chunk.h"
+#include "xet_hash.h"
 #include "xet_test.h"
 
 

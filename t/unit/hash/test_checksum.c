@@ -3,7 +3,7 @@
  * The digest of stored copies: known values, and the same in any pieces.
  */
 
-#include "xet_checksum.h"
+#include "xet_hash.h"
 #include "xet_test.h"
 
 

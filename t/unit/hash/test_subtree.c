@@ -9,7 +9,7 @@
 
 #include "xet_test_merkle.h"
 #include "xet_test_pool.h"
-#include "xet_subtree.h"
+#include "xet_hash.h"
 #include "xet_vectors.h"
 #include "xet_reference.h"
 

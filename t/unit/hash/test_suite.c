@@ -7,7 +7,6 @@
 
 #include "xet_test.h"
 #include "xet_hash.h"
-#include "xet_merkle.h"
 #include "xet_vectors.h"
 
 

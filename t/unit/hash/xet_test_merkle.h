@@ -9,7 +9,7 @@
 
 
 #include "xet_test.h"
-#include "xet_merkle.h"
+#include "xet_hash.h"
 
 
 /* Nodes that are merged next, of n that are left. */

@@ -8,10 +8,9 @@
 #define _XET_INGEST_STORE_H_INCLUDED_
 
 
-#include "xet_chunker.h"
-#include "xet_codec.h"
+#include "xet_chunk.h"
 #include "xet_ingest.h"
-#include "xet_merkle.h"
+#include "xet_hash.h"
 #include "xet_vectors.h"
 
 

@@ -6,7 +6,7 @@
 
 
 #include "xet_test.h"
-#include "xet_known.h"
+#include "xet_ingest.h"
 #include "xet_vectors.h"
 
 

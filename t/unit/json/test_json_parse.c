@@ -5,7 +5,7 @@
 
 
 #include "xet_test.h"
-#include "xet_json_parse.h"
+#include "xet_json.h"
 
 
 static xet_status_t

@@ -7,7 +7,7 @@
 
 
 #include "xet_test.h"
-#include "xet_cursor.h"
+#include "xet_plan.h"
 #include "xet_xorb.h"
 
 

@@ -7,7 +7,7 @@
 
 #include "xet_test.h"
 #include "xet_test_plan.h"
-#include "xet_plan_spool.h"
+#include "xet_plan.h"
 
 
 #define TEST_TERMS   20000

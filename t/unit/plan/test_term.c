@@ -6,7 +6,7 @@
 
 #include "xet_test.h"
 #include "xet_test_pool.h"
-#include "xet_term.h"
+#include "xet_plan.h"
 
 
 static int

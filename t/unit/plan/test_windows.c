@@ -7,7 +7,7 @@
 
 #include "xet_test.h"
 #include "xet_test_pool.h"
-#include "xet_windows.h"
+#include "xet_plan.h"
 #include "xet_vectors.h"
 
 

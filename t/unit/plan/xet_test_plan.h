@@ -8,7 +8,7 @@
 
 
 #include "xet_test_pool.h"
-#include "xet_plan_writer.h"
+#include "xet_plan.h"
 
 
 /* What the URLs of a body were asked for. */

@@ -5,7 +5,7 @@
  */
 
 #include "xet_test.h"
-#include "xet_xorb_parser.h"
+#include "xet_xorb.h"
 #include "xorb_bytes.h"
 
 

@@ -6,9 +6,9 @@
 
 #include <jansson.h>
 
-#include "xet_merkle.h"
+#include "xet_hash.h"
 #include "xet_test.h"
-#include "xet_xorb_footer.h"
+#include "xet_xorb.h"
 #include "xorb_bytes.h"
 #include "xet_reference.h"
 

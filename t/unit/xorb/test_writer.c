@@ -4,9 +4,9 @@
  * limits, its errors, and the choice of a scheme.
  */
 
-#include "xet_merkle.h"
+#include "xet_hash.h"
 #include "xet_test.h"
-#include "xet_xorb_footer.h"
+#include "xet_xorb.h"
 #include "xorb_bytes.h"
 
 

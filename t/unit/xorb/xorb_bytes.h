@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xet_bytes.h"
+#include "xet_base.h"
 #include "xet_xorb.h"
 
 

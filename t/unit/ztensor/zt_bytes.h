@@ -11,7 +11,7 @@
 
 #include "xet_test.h"
 #include "xet_test_pool.h"
-#include "xet_bytes.h"
+#include "xet_base.h"
 #include "xet_ztensor.h"
 
 

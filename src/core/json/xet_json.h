@@ -1,10 +1,10 @@
 
 /*
- * What clients report about their transfers (docs/protocol.md, telemetry).
+ * JSON that others have written.
  */
 
-#ifndef _XET_TELEMETRY_H_INCLUDED_
-#define _XET_TELEMETRY_H_INCLUDED_
+#ifndef _XET_JSON_H_INCLUDED_
+#define _XET_JSON_H_INCLUDED_
 
 
 #include <stdint.h>
@@ -12,8 +12,30 @@
 
 #include <jansson.h>
 
-#include "xet_status.h"
+#include "xet_base.h"
 
+
+/*
+ * xet_json_parse.c: JSON input, by jansson, for what is small and not on the
+ * hot path: tokens, key documents, telemetry.  RFC 8259 to the letter and
+ * stricter: a member may not come twice, strings may not hold NUL, nothing
+ * follows the object, nesting is bounded.
+ */
+
+/*
+ * Parses text, which must be one object, with at most depth objects and arrays
+ * inside each other, the object itself included.  The caller releases *object
+ * with json_decref().  XET_NOMEM, or XET_BODY_SYNTAX for any other text.  The
+ * caller also bounds len: parsing takes memory of about 100 times len at worst.
+ */
+xet_status_t xet_json_parse(json_t **object, const uint8_t *text, size_t len,
+    unsigned depth);
+
+
+/*
+ * xet_telemetry.c: what clients report about their transfers (docs/protocol.md,
+ * telemetry).
+ */
 
 #define XET_TELEMETRY_MAX          (1024 * 1024)   /* of a report, bytes */
 #define XET_TELEMETRY_NAME_MAX     128             /* event, session */
@@ -48,4 +70,4 @@ xet_status_t xet_telemetry_parse(xet_telemetry_t *t, const uint8_t *text,
 void xet_telemetry_free(xet_telemetry_t *t);
 
 
-#endif /* _XET_TELEMETRY_H_INCLUDED_ */
+#endif /* _XET_JSON_H_INCLUDED_ */

@@ -1,6 +1,20 @@
 
 /*
- * Status codes of the core.
+ * What everything is made of: statuses, bytes, texts, ranges; the C library is
+ * all that it uses.
+ */
+
+#ifndef _XET_BASE_H_INCLUDED_
+#define _XET_BASE_H_INCLUDED_
+
+
+#include <stdint.h>
+#include <stddef.h>
+#include <string.h>
+
+
+/*
+ * xet_status.c: status codes of the core.
  *
  * Every function of the core that can fail returns one of these.  One table
  * gives each code its name in JSON errors, the HTTP status that suits it and
@@ -8,10 +22,6 @@
  * are not errors.  Codes with an HTTP status of 4xx say that the input is at
  * fault, 5xx that we are.
  */
-
-#ifndef _XET_STATUS_H_INCLUDED_
-#define _XET_STATUS_H_INCLUDED_
-
 
 /*
  * X(symbol, code in JSON, HTTP status, text); the first three keep their
@@ -272,4 +282,565 @@ const char *xet_status_text(xet_status_t status);
 unsigned xet_status_http(xet_status_t status);
 
 
-#endif /* _XET_STATUS_H_INCLUDED_ */
+/*
+ * Integers and text in byte buffers: little-endian, hex digits, escapes,
+ * decimal, kinds of characters.  The caller has checked that the bytes are
+ * there.
+ */
+
+static inline uint32_t
+xet_get_u16(const uint8_t *p)
+{
+    return (uint32_t) p[0] | (uint32_t) p[1] << 8;
+}
+
+
+static inline uint32_t
+xet_get_u24(const uint8_t *p)
+{
+    return (uint32_t) p[0] | (uint32_t) p[1] << 8 | (uint32_t) p[2] << 16;
+}
+
+
+static inline uint32_t
+xet_get_u32(const uint8_t *p)
+{
+    return (uint32_t) p[0] | (uint32_t) p[1] << 8
+           | (uint32_t) p[2] << 16 | (uint32_t) p[3] << 24;
+}
+
+
+static inline uint64_t
+xet_get_u64(const uint8_t *p)
+{
+    return (uint64_t) xet_get_u32(p) | (uint64_t) xet_get_u32(p + 4) << 32;
+}
+
+
+static inline void
+xet_put_u16(uint8_t *p, uint32_t v)
+{
+    p[0] = (uint8_t) v;
+    p[1] = (uint8_t) (v >> 8);
+}
+
+
+static inline void
+xet_put_u24(uint8_t *p, uint32_t v)
+{
+    p[0] = (uint8_t) v;
+    p[1] = (uint8_t) (v >> 8);
+    p[2] = (uint8_t) (v >> 16);
+}
+
+
+static inline void
+xet_put_u32(uint8_t *p, uint32_t v)
+{
+    p[0] = (uint8_t) v;
+    p[1] = (uint8_t) (v >> 8);
+    p[2] = (uint8_t) (v >> 16);
+    p[3] = (uint8_t) (v >> 24);
+}
+
+
+static inline void
+xet_put_u64(uint8_t *p, uint64_t v)
+{
+    xet_put_u32(p, (uint32_t) v);
+    xet_put_u32(p + 4, (uint32_t) (v >> 32));
+}
+
+
+/* Copies len bytes to p; returns the end of the copy. */
+
+static inline uint8_t *
+xet_put_bytes(uint8_t *p, const void *data, size_t len)
+{
+    memcpy(p, data, len);
+
+    return p + len;
+}
+
+
+#define xet_put_literal(p, s)  xet_put_bytes(p, s, sizeof(s) - 1)
+
+
+/* The value of a hex digit of either case, 16 for any other byte. */
+
+static inline unsigned
+xet_get_hex_digit(unsigned c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+
+    c |= 0x20;
+
+    if (c >= 'a' && c <= 'f') {
+        return c - 'a' + 10;
+    }
+
+    return 16;
+}
+
+
+/*
+ * Returns the next byte of a percent-encoded text (RFC 3986, section 2.1) and
+ * moves *p, which must be before end, past the byte or its escape.  Returns -1
+ * for a malformed escape, where *p stays.  "+" does not stand for a space.
+ */
+
+static inline int
+xet_percent_byte(const uint8_t **p, const uint8_t *end)
+{
+    unsigned  high, low;
+
+    if (**p != '%') {
+        return *(*p)++;
+    }
+
+    if (end - *p < 3) {
+        return -1;
+    }
+
+    high = xet_get_hex_digit((*p)[1]);
+    low = xet_get_hex_digit((*p)[2]);
+
+    if (high == 16 || low == 16) {
+        return -1;
+    }
+
+    *p += 3;
+
+    return (int) (high << 4 | low);
+}
+
+
+/*
+ * Sets *number to the value of len decimal digits, leading zeros allowed, and
+ * returns 1.  Returns 0 when len is 0, for any other byte, and for a value of
+ * more than 64 bits; *number is left alone but for a len of 0.
+ */
+
+static inline int
+xet_get_decimal(const uint8_t *p, size_t len, uint64_t *number)
+{
+    size_t    i;
+    uint64_t  v, digit;
+
+    v = 0;
+
+    for (i = 0; i < len; i++) {
+
+        if (p[i] < '0' || p[i] > '9') {
+            return 0;
+        }
+
+        digit = (uint64_t) (p[i] - '0');
+
+        if (v > (UINT64_MAX - digit) / 10) {
+            return 0;
+        }
+
+        v = v * 10 + digit;
+    }
+
+    *number = v;
+
+    return len != 0;
+}
+
+
+/* Whether a byte is a letter or a digit of ASCII. */
+
+static inline int
+xet_is_alnum(unsigned c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
+           || (c >= '0' && c <= '9');
+}
+
+
+/* Returns the position after the spaces and tabs at p, if there are any. */
+
+static inline const uint8_t *
+xet_skip_blanks(const uint8_t *p, const uint8_t *end)
+{
+    while (p < end && (*p == ' ' || *p == '\t')) {
+        p++;
+    }
+
+    return p;
+}
+
+
+/* The most decimal digits that a 64-bit integer has. */
+#define XET_DECIMAL_MAX  20
+
+
+/*
+ * Writes v in decimal digits without a NUL and returns their end.  p has room
+ * for XET_DECIMAL_MAX bytes.
+ */
+
+static inline uint8_t *
+xet_put_decimal(uint8_t *p, uint64_t v)
+{
+    uint8_t  *digit;
+    uint8_t   digits[XET_DECIMAL_MAX];
+
+    digit = digits + XET_DECIMAL_MAX;
+
+    do {
+        *--digit = (uint8_t) ('0' + v % 10);
+        v /= 10;
+    } while (v);
+
+    while (digit < digits + XET_DECIMAL_MAX) {
+        *p++ = *digit++;
+    }
+
+    return p;
+}
+
+
+/*
+ * xet_buf.c: a chained output buffer: grows by nodes, never copies what is
+ * written, and keeps the total so that Content-Length is known.  Memory comes
+ * from a callback (an nginx pool, malloc) and is never freed here: the owner of
+ * the allocator frees it as a whole.  After a failed allocation the buffer
+ * stays failed and all writes are ignored, so a writer checks once at the end.
+ */
+
+/* Returns memory aligned for pointers, or NULL when there is none left. */
+typedef void *(*xet_alloc_pt)(void *data, size_t size);
+
+
+/*
+ * Returns a copy of a full array, of *room elements of size bytes, with twice
+ * the room, or an array with room for least where there is none; sets *room.
+ * NULL when out of memory.
+ */
+void *xet_alloc_double(xet_alloc_pt alloc, void *data, const void *array,
+    size_t *room, size_t least, size_t size);
+
+
+typedef struct xet_buf_node_s  xet_buf_node_t;
+
+struct xet_buf_node_s {
+    xet_buf_node_t  *next;
+    uint8_t         *start;
+    uint8_t         *pos;          /* end of what is written */
+    uint8_t         *end;
+};
+
+
+typedef struct {
+    xet_alloc_pt     alloc;
+    void            *data;
+
+    xet_buf_node_t  *first;
+    xet_buf_node_t  *last;
+
+    uint64_t         size;         /* bytes written, all nodes */
+    size_t           node_size;    /* of the next node; doubles up to 64 KiB */
+
+    unsigned         failed:1;
+} xet_buf_t;
+
+
+/* node_size: size of the first node, 0 for a default of 4 KiB. */
+void xet_buf_init(xet_buf_t *b, xet_alloc_pt alloc, void *data,
+    size_t node_size);
+
+/*
+ * Returns contiguous room for n bytes, NULL when the buffer has failed.  What
+ * is written there counts after xet_buf_advance(); a reserve without an advance
+ * has no effect, but may leave an empty last node (pos == start).  An advance
+ * by more than the last node has room for fails the buffer.
+ */
+uint8_t *xet_buf_reserve(xet_buf_t *b, size_t n);
+void xet_buf_advance(xet_buf_t *b, size_t n);
+
+void xet_buf_write(xet_buf_t *b, const void *data, size_t len);
+
+/* XET_OK, or XET_NOMEM when any write has failed. */
+xet_status_t xet_buf_status(const xet_buf_t *b);
+
+
+/*
+ * xet_json.c: a JSON writer on xet_buf_t, RFC 8259, no white space.  Commas and
+ * colons are put by the writer; nesting is at most XET_JSON_DEPTH levels, one
+ * level more fails the buffer.  Integers are written exactly, never as floats.
+ * Strings are escaped; bytes that are not valid UTF-8 come out as U+FFFD.
+ */
+
+#define XET_JSON_DEPTH  32
+
+
+typedef struct {
+    xet_buf_t  *buf;
+    uint32_t    more;              /* one bit per level: has an element */
+    unsigned    depth;
+    unsigned    value:1;           /* a key was written, its value follows */
+} xet_json_t;
+
+
+void xet_json_init(xet_json_t *j, xet_buf_t *b);
+
+/*
+ * Continues the text in the buffer b, from any point; objects and arrays that
+ * are open stay open.  The former buffer is not used any more, and its errors
+ * are not carried over to b.
+ */
+void xet_json_resume(xet_json_t *j, xet_buf_t *b);
+
+void xet_json_object_begin(xet_json_t *j);
+void xet_json_object_end(xet_json_t *j);
+void xet_json_array_begin(xet_json_t *j);
+void xet_json_array_end(xet_json_t *j);
+
+/* key: a C string that needs no escaping, in practice a literal. */
+void xet_json_key(xet_json_t *j, const char *key);
+void xet_json_key_n(xet_json_t *j, const uint8_t *key, size_t len);
+
+void xet_json_string(xet_json_t *j, const uint8_t *s, size_t len);
+void xet_json_cstring(xet_json_t *j, const char *s);
+void xet_json_u64(xet_json_t *j, uint64_t v);
+void xet_json_i64(xet_json_t *j, int64_t v);
+
+/* Writes a number as the caller has formatted it, which must suit RFC 8259. */
+void xet_json_number(xet_json_t *j, const uint8_t *text, size_t len);
+void xet_json_bool(xet_json_t *j, int v);
+void xet_json_null(xet_json_t *j);
+
+/*
+ * A whole element that the caller writes itself.  xet_json_reserve() returns
+ * room for n bytes of JSON text, with the key where one is due, or NULL when
+ * the buffer has failed; xet_json_advance() takes the end of the text.  An
+ * element in one piece takes a fraction of the time that it takes in separate
+ * calls.
+ */
+uint8_t *xet_json_reserve(xet_json_t *j, size_t n);
+void xet_json_advance(xet_json_t *j, const uint8_t *end);
+
+/*
+ * A string whose bytes the caller writes itself between the two calls with
+ * xet_buf_*(); they must need no escaping.
+ */
+void xet_json_string_begin(xet_json_t *j);
+void xet_json_string_end(xet_json_t *j);
+
+
+/*
+ * xet_utf8.c: well-formed UTF-8 (Unicode 15, table 3-7) in pieces: no overlong
+ * forms, no surrogates, nothing past U+10FFFF.
+ */
+
+typedef struct {
+    unsigned  need;                    /* bytes that the character lacks */
+    uint8_t   low;                     /* bounds of the next of these bytes */
+    uint8_t   high;
+} xet_utf8_t;
+
+
+static inline void
+xet_utf8_init(xet_utf8_t *u)
+{
+    u->need = 0;
+}
+
+
+/*
+ * Returns how many of the len bytes continue a well-formed text; fewer than len
+ * when the byte after them does not.  The text may end where u->need is 0.
+ */
+size_t xet_utf8_feed(xet_utf8_t *u, const uint8_t *p, size_t len);
+
+
+/*
+ * xet_base64.c: base64url, RFC 4648 section 5, without padding.  Bytes have one
+ * spelling only: spare bits of the last character must be zero, and there is
+ * neither white space nor a second alphabet.
+ */
+
+/* Number of characters for len bytes; len is at most SIZE_MAX / 4. */
+#define xet_base64_encoded(len)  (((len) * 4 + 2) / 3)
+
+/* Number of bytes in len characters, where len mod 4 is not 1. */
+#define xet_base64_decoded(len)                                               \
+    ((len) / 4 * 3 + ((len) % 4 ? (len) % 4 - 1 : 0))
+
+
+/* Writes xet_base64_encoded(len) characters, no NUL; returns their end. */
+uint8_t *xet_base64_encode(uint8_t *dst, const uint8_t *src, size_t len);
+
+/*
+ * Writes xet_base64_decoded(len) bytes and returns 1.  Returns 0 when src is
+ * not the spelling of any bytes; dst may have been written to even so.
+ */
+int xet_base64_decode(uint8_t *dst, const uint8_t *src, size_t len);
+
+
+/*
+ * xet_range.c: range lists of HTTP, RFC 9110 section 14.1.2: only the unit
+ * "bytes" (any case), no sign, first <= last; white space around commas and
+ * empty list elements are accepted as the RFC asks.  A number over 2^63 - 1 is
+ * read as 2^63 - 1: both are past the end of any file.
+ */
+
+typedef enum {
+    XET_RANGE_CLOSED = 0,          /* first-last */
+    XET_RANGE_OPEN,                /* first- */
+    XET_RANGE_SUFFIX               /* -length, in first; 0 is legal */
+} xet_range_kind_t;
+
+
+typedef struct {
+    xet_range_kind_t  kind;
+    uint64_t          first;
+    uint64_t          last;        /* inclusive; XET_RANGE_CLOSED only */
+} xet_range_spec_t;
+
+
+typedef struct {
+    uint64_t          start;
+    uint64_t          end;         /* exclusive */
+} xet_range_t;
+
+
+/*
+ * Parses the value of a Range header, white space around it removed.  *n is
+ * the room in specs on entry and the number of ranges on XET_OK, and is left
+ * alone otherwise.  XET_RANGE_SYNTAX; XET_RANGE_COUNT when there are more
+ * ranges than room.
+ */
+xet_status_t xet_range_parse(const uint8_t *value, size_t len,
+    xet_range_spec_t *specs, size_t *n);
+
+/*
+ * The part of a representation of size bytes that spec selects, clamped to
+ * the end of the representation.  XET_RANGE_PAST_END when spec selects nothing.
+ */
+xet_status_t xet_range_resolve(const xet_range_spec_t *spec, uint64_t size,
+    xet_range_t *range);
+
+/*
+ * The ranges that the *n specs select, in the order of the specs; a spec that
+ * selects nothing is left out.  ranges has room for *n ranges; *n becomes the
+ * number of ranges on XET_OK.  XET_RANGE_PAST_END when no spec selects
+ * anything.
+ */
+xet_status_t xet_range_select(const xet_range_spec_t *specs,
+    xet_range_t *ranges, size_t *n, uint64_t size);
+
+/*
+ * The list form of signed URLs, "a-b,c-d": closed ranges only, decimal
+ * without leading zeros, no number over 2^63 - 1, inclusive ends, no white
+ * space, at least one range; the one spelling that xet_range_list_print()
+ * gives.  The errors and *n are as with xet_range_parse().
+ */
+xet_status_t xet_range_list_parse(const uint8_t *list, size_t len,
+    xet_range_t *ranges, size_t *n);
+
+/*
+ * Writes n ranges in the list form of signed URLs and returns the end of the
+ * list.  dst has room for XET_RANGE_PRINT_MAX * n bytes.  No range may be
+ * empty.
+ */
+#define XET_RANGE_PRINT_MAX  (20 + 1 + 20 + 1)
+
+uint8_t *xet_range_list_print(uint8_t *dst, const xet_range_t *ranges,
+    size_t n);
+
+
+/*
+ * xet_accept.c: the Accept-Encoding header, RFC 9110 section 12.5.3.
+ */
+
+/*
+ * Whether the value of the header names the coding with a weight other than 0.
+ * coding is in lower case and ends in NUL; the header may have any case.  "*"
+ * does not count: few clients know the codings that we ask for, so an answer
+ * is sent in one of them only to a client that names it.
+ */
+int xet_accept_coding(const uint8_t *value, size_t len, const char *coding);
+
+
+/*
+ * xet_digest.c: digest headers (RFC 9530): Repr-Digest and Content-Digest,
+ * which say the same of a whole, unencoded body.
+ */
+
+#define XET_DIGEST_SHA256_LEN  32
+
+
+/*
+ * Writes the SHA-256 that the value of a digest header has to sha256, which has
+ * room for XET_DIGEST_SHA256_LEN bytes.  XET_OK; XET_DONE when the header has
+ * other algorithms only; XET_DIGEST_SYNTAX when the value is no dictionary of
+ * byte sequences (RFC 8941), or a SHA-256 does not have 32 bytes.  Of several
+ * SHA-256 the last one counts.  sha256 is undefined unless XET_OK is returned.
+ */
+xet_status_t xet_digest_sha256(const uint8_t *value, size_t len,
+    uint8_t *sha256);
+
+
+/*
+ * xet_etag.c: lists of entity tags, RFC 9110 section 8.8.3, as If-Match,
+ * If-None-Match and If-Range have them.
+ */
+
+typedef enum {
+    XET_ETAG_STRONG = 0,               /* a tag with W/ never matches */
+    XET_ETAG_WEAK                      /* W/ is ignored */
+} xet_etag_compare_t;
+
+
+/*
+ * Whether the list is "*" or has the tag, which is strong and comes with its
+ * quotes.  The list is read up to its first syntax error.
+ */
+int xet_etag_match(const uint8_t *list, size_t len, const uint8_t *tag,
+    size_t tag_len, xet_etag_compare_t compare);
+
+
+/*
+ * xet_filename.c: a name under which a client shall keep a file: from the
+ * argument of a URL to the Content-Disposition header (RFC 6266, RFC 8187).
+ */
+
+#define XET_FILENAME_MAX  255          /* bytes, as file systems have it */
+
+
+/*
+ * Decodes the percent-encoded argument into dst, which has room for
+ * XET_FILENAME_MAX bytes, and makes it harmless: slashes of either kind,
+ * control characters and a dot at the beginning become underscores.  A plus
+ * sign stays a plus sign.  Sets *len on XET_OK.  XET_FILENAME for a malformed
+ * escape, or when the name is not 1..XET_FILENAME_MAX bytes of UTF-8.
+ */
+xet_status_t xet_filename_decode(uint8_t *dst, size_t *len,
+    const uint8_t *src, size_t src_len);
+
+/*
+ * Returns the part of name after its last dot, and its length in *ext_len; NULL
+ * and 0 when name has no dot.
+ */
+const uint8_t *xet_filename_extension(const uint8_t *name, size_t len,
+    size_t *ext_len);
+
+/*
+ * Writes the value of the header for a decoded name; returns the end of the
+ * value.  dst has room for XET_FILENAME_HEADER(len) bytes.  A name with a
+ * quote, a percent sign or a byte beyond ASCII is written twice: with
+ * underscores for these, and encoded (RFC 8187), the form that clients prefer.
+ */
+#define XET_FILENAME_HEADER(len)                                              \
+    (sizeof("attachment; filename=\"\"; filename*=UTF-8''") + 4 * (len))
+
+uint8_t *xet_filename_header(uint8_t *dst, const uint8_t *name, size_t len);
+
+
+#endif /* _XET_BASE_H_INCLUDED_ */

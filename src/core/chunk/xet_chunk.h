@@ -1,19 +1,24 @@
 
 /*
- * Chunk codecs (draft-denis-xet, "Compression Schemes").  A codec holds what
- * each scheme of a suite needs to work; it is used by one thread at a time.
+ * Chunks: where a file is cut, and how a chunk is compressed.
  */
 
-#ifndef _XET_CODEC_H_INCLUDED_
-#define _XET_CODEC_H_INCLUDED_
+#ifndef _XET_CHUNK_H_INCLUDED_
+#define _XET_CHUNK_H_INCLUDED_
 
 
 #include <stdint.h>
 #include <stddef.h>
 
-#include "xet_status.h"
-#include "xet_suite.h"
+#include "xet_base.h"
+#include "xet_hash.h"
 
+
+/*
+ * xet_codec.c: chunk codecs (draft-denis-xet, "Compression Schemes").  A codec
+ * holds what each scheme of a suite needs to work; it is used by one thread at
+ * a time.
+ */
 
 struct xet_codec_s {
     const xet_suite_t  *suite;
@@ -59,4 +64,28 @@ void xet_codec_bg4_split(const uint8_t *in, uint8_t *out, size_t n);
 void xet_codec_bg4_join(const uint8_t *in, uint8_t *out, size_t n);
 
 
-#endif /* _XET_CODEC_H_INCLUDED_ */
+/*
+ * xet_chunker.c: content-defined chunking (draft-denis-xet, "Content-Defined
+ * Chunking"), streamed.
+ */
+
+typedef struct {
+    const xet_suite_t  *suite;
+    uint64_t            hash;
+    uint32_t            size;          /* bytes in the open chunk */
+} xet_chunker_t;
+
+
+void xet_chunker_init(xet_chunker_t *c, const xet_suite_t *suite);
+
+/*
+ * Takes bytes up to the next boundary: returns how many of the len bytes of
+ * data belong to the open chunk.  *cut is 1 when the chunk ends with them, and
+ * the next call starts another chunk; it is 0 when all of data was taken and
+ * the chunk goes on.
+ */
+size_t xet_chunker_feed(xet_chunker_t *c, const uint8_t *data, size_t len,
+    int *cut);
+
+
+#endif /* _XET_CHUNK_H_INCLUDED_ */
