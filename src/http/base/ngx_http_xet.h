@@ -181,9 +181,6 @@ typedef struct {
 } ngx_http_xet_loc_conf_t;
 
 
-
-
-
 /* The one namespace of xorbs: a folder of the store, a part of URLs. */
 #define NGX_HTTP_XET_NAMESPACE  "default"
 
@@ -337,7 +334,6 @@ ngx_int_t ngx_http_xet_error_json(ngx_http_request_t *r, xet_status_t status,
 void ngx_http_xet_error_begin(ngx_http_request_t *r, xet_buf_t *b,
     xet_json_t *j, const char *code, const char *message);
 void ngx_http_xet_error_end(xet_json_t *j);
-
 
 
 /* The content handler of "xet_error": what error_page leads to. */

@@ -110,9 +110,6 @@ static ngx_conf_num_bounds_t  ngx_http_xet_period_bounds = {
 };
 
 
-
-
-
 static ngx_conf_num_bounds_t  ngx_http_xet_ttl_bounds = {
     ngx_conf_check_num_bounds, 60, 366 * 24 * 60 * 60
 };

@@ -54,7 +54,6 @@ ngx_int_t ngx_http_xet_data_filter_init(ngx_conf_t *cf);
 ngx_int_t ngx_http_xet_add_variables(ngx_conf_t *cf);
 
 
-
 /* ngx_http_xet_conf.c */
 void *ngx_http_xet_create_main_conf(ngx_conf_t *cf);
 char *ngx_http_xet_init_main_conf(ngx_conf_t *cf, void *conf);

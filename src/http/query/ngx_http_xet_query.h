@@ -122,7 +122,6 @@ void ngx_http_xet_batch_destroy(ngx_http_xet_batch_t *b);
 void ngx_http_xet_batch_reset(ngx_http_xet_batch_t *b);
 
 
-
 /* Whether the batch is out of memory; to be called before it is sent. */
 ngx_uint_t ngx_http_xet_batch_failed(ngx_http_xet_batch_t *b);
 
@@ -133,9 +132,6 @@ void ngx_http_xet_batch_term(ngx_http_xet_batch_t *b, const xet_term_t *term);
 /* sha256: the digest in its usual byte order, or NULL. */
 void ngx_http_xet_batch_close(ngx_http_xet_batch_t *b,
     const xet_shard_verifier_t *file, const u_char *sha256);
-
-
-
 
 
 /*

@@ -60,7 +60,6 @@ typedef enum {
 ngx_http_xet_params_t *ngx_http_xet_query_params(ngx_http_request_t *r);
 
 
-
 /*
  * Adds two parameters, the repo and the subject of the request: a statement
  * records or looks up what these have uploaded.  The repo is SQL NULL where

@@ -30,12 +30,26 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_ingest_spool.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_store.h"
 #include "ngx_http_xet_upload.h"
 
 #include <openssl/evp.h>
+
+
+#define NGX_HTTP_XET_SPOOL_RECORDS  64         /* in memory */
+
+
+typedef struct {
+    ngx_http_xet_temp_t  *file;
+    uint64_t              terms;
+    uint64_t              end;                 /* files_end, set by close */
+
+    xet_buf_t             buf;                 /* its one node is room */
+    uint64_t              room[NGX_HTTP_XET_SPOOL_RECORDS
+                               * XET_SHARD_RECORD_LEN / 8
+                               + sizeof(xet_buf_node_t) / 8];
+} ngx_http_xet_ingest_spool_t;
 
 
 struct ngx_http_xet_ingest_s {
