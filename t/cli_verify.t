@@ -264,12 +264,26 @@ is(store()->{code}, 0, 'all is right again');
 	my @files = map { $t->upload(mix(30 + $_, 400000), scheme => 'lz4') }
 		1 .. 2;
 	my @xorbs = map { $_->{xorbs}[0]{hash} } @files;
-	my $last = send_xorb($t, random_bytes(40, 1000))->{hash};
-	my $hold = $t->xorb_file($last);
+	my ($mark, $last) = map {
+		send_xorb($t, random_bytes($_, 1000))->{hash}
+	} 41, 40;
+	my @pipes = map { $t->xorb_file($_) } $mark, $last;
 	my $gone = $t->xorb_file($xorbs[1]);
 
-	rename($hold, "$hold.aside") or die $!;
-	mkfifo($hold, 0600) or die $!;
+	# the only thread waits at a pipe until somebody opens it, too
+
+	for (@pipes) {
+		rename($_, "$_.aside") or die $!;
+		mkfifo($_, 0600) or die $!;
+	}
+
+	my $passes = sub {
+		my ($pipe) = @_;
+
+		return wait_for(60, sub {
+			sysopen(my $fh, $pipe, O_WRONLY | O_NONBLOCK)
+		});
+	};
 
 	my $run = xet_start(undef, { env => { XET_POSTGRES => $t->conninfo()
 		. ' application_name=verifier' } }, 'verify', '--json',
@@ -281,13 +295,14 @@ is(store()->{code}, 0, 'all is right again');
 			. " and state = 'idle'") == 1
 	}), 'the rows are read');
 
+	ok($passes->($pipes[0]), 'so are the xorbs');
+
 	# one of two is healed
 
 	heal($files[0], mix(31, 400000));
 	rename($gone, "$gone.aside") or die $!;
 
-	ok(wait_for(60, sub { sysopen(my $fh, $hold, O_WRONLY | O_NONBLOCK) }),
-		'so are the xorbs');
+	ok($passes->($pipes[1]), 'then files are read');
 
 	my $healed = xet_wait($run);
 	my %faults = map { ("$_->{kind} $_->{name}" => 1) }
@@ -303,8 +318,11 @@ is(store()->{code}, 0, 'all is right again');
 		. " and hash = '\\x" . plain($files[0]{hash}) . "'"), 1,
 		'and its SHA-256 is proven');
 
-	unlink($hold);
-	rename("$hold.aside", $hold) or die $!;
+	for (@pipes) {
+		unlink($_);
+		rename("$_.aside", $_) or die $!;
+	}
+
 	rename("$gone.aside", $gone) or die $!;
 	is(store()->{code}, 0, 'all is well');
 }

@@ -5,11 +5,11 @@
  * Purpose:    turns terms and chunk lists, fetched in parts of bounded size,
  *             into the chunks of a byte range.
  * States:     c->position says all: the segment has it or terms are needed,
- *             the window has it or lists are needed.  A list of more chunks
- *             than a window is entered at its beginning or at a known point;
+ *             the buffer has it or lists are needed.  A list of more chunks
+ *             than a buffer is entered at its beginning or at a known point;
  *             where the position lies far behind that, its ends are asked
  *             for first, without hashes, to find the chunk ("locate").  The
- *             end of a window is such a point, so reading on never locates.
+ *             end of a buffer is such a point, so reading on never locates.
  * Ownership:  everything is copied into the structure, nothing is allocated.
  * Threads:    one at a time.
  *
@@ -60,7 +60,7 @@ xet_cursor_seek(xet_cursor_t *c, uint64_t start, uint64_t end)
     c->end = end;
     c->asked = 0;
 
-    /* the window is searched from its beginning */
+    /* the buffer is searched from its beginning */
 
     c->i = 0;
     c->offset = c->begin;
@@ -166,7 +166,7 @@ xet_cursor_ask(xet_cursor_t *c, xet_cursor_list_t *lists, size_t *n)
 
     for (i = 0; i < *n; i++) {
 
-        /* only the first list may be cut: then it is a window of its own */
+        /* only the first list may be cut: then it is a buffer of its own */
 
         if (i && count > room) {
             break;

@@ -210,7 +210,7 @@ typedef struct {
 
 /*
  * The records of a plan in a file, terms first, then ranges: which of them are
- * in memory, in a window that moves as they are asked for.
+ * in memory, in a buffer that moves as they are asked for.
  */
 
 typedef struct {
@@ -219,10 +219,10 @@ typedef struct {
 
     xet_term_t                  head;  /* the first term, as trimmed */
 
-    xet_term_t                 *window;
-    uint32_t                    size;  /* records that the window can hold */
+    xet_term_t                 *buffer;
+    uint32_t                    size;  /* records that the buffer can hold */
     uint32_t                    from;
-    uint32_t                    have;  /* records in the window */
+    uint32_t                    have;  /* records in the buffer */
     xet_hash_t                  xorb;  /* of the range asked for last */
     xet_status_t                status;    /* of a read that failed */
 } xet_plan_records_t;
@@ -499,7 +499,7 @@ xet_status_t xet_plan_writer_next(xet_plan_writer_t *w, xet_buf_t *b,
  * xet_plan_spool_read(), and the writer.
  *
  * Memory is what the caller gives: an array of terms while adding, room while
- * sorting, a window while writing.  None of it depends on the file.
+ * sorting, a buffer while writing.  None of it depends on the file.
  */
 
 /* A run of sorted terms, while it is merged with the other runs. */
@@ -566,10 +566,10 @@ xet_status_t xet_plan_spool_sort(xet_plan_spool_t *s, void *room,
 size_t xet_plan_spool_room(uint32_t n);
 
 /*
- * Gives the plan a window of n terms to read records into, before each piece
+ * Gives the plan a buffer of n terms to read records into, before each piece
  * that is written.  A failure to read is returned by xet_plan_writer_next().
  */
-void xet_plan_spool_read(xet_plan_spool_t *s, xet_term_t *window, uint32_t n);
+void xet_plan_spool_read(xet_plan_spool_t *s, xet_term_t *buffer, uint32_t n);
 
 
 /*
@@ -685,12 +685,12 @@ xet_status_t xet_windows_json(const xet_windows_t *w, xet_buf_t *b);
  *                             XET_AGAIN: fetch the segment of terms that has
  *                             xet_cursor_t.position, xet_cursor_terms()
  *
- * Terms are held a segment at a time and chunks a window at a time, so memory
+ * Terms are held a segment at a time and chunks a buffer at a time, so memory
  * is one structure of 64 KiB, whatever the file.  What is held serves a later
  * range as well.
  */
 
-#define XET_CURSOR_CHUNKS  1024        /* in a window at most */
+#define XET_CURSOR_CHUNKS  1024        /* in a buffer at most */
 
 
 /* Chunks [start, end) of the xorb's chunk list. */
@@ -740,7 +740,7 @@ typedef struct {
 
     xet_cursor_point_t point;
 
-    /* the window: chunks one after the other in the file */
+    /* the buffer: chunks one after the other in the file */
 
     uint32_t           n;
     uint32_t           i;              /* the chunk that begins at offset */

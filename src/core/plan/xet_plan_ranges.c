@@ -235,7 +235,7 @@ xet_plan_record(const xet_plan_t *p, uint32_t i)
     r = p->spool;
 
     if (i - r->from < r->have) {
-        return &r->window[i - r->from];
+        return &r->buffer[i - r->from];
     }
 
     n = p->n + p->nranges - i;
@@ -247,7 +247,7 @@ xet_plan_record(const xet_plan_t *p, uint32_t i)
     r->from = i;
     r->have = 0;
 
-    status = r->io->read(r->ctx, XET_PLAN_SPOOL_PLAN, r->window,
+    status = r->io->read(r->ctx, XET_PLAN_SPOOL_PLAN, r->buffer,
                          n * sizeof(xet_term_t),
                          (uint64_t) i * sizeof(xet_term_t));
 
@@ -259,10 +259,10 @@ xet_plan_record(const xet_plan_t *p, uint32_t i)
     r->have = n;
 
     if (i == 0) {
-        r->window[0] = r->head;
+        r->buffer[0] = r->head;
     }
 
-    return &r->window[0];
+    return &r->buffer[0];
 }
 
 

@@ -164,9 +164,9 @@ xet_plan_spool_sort(xet_plan_spool_t *s, void *room, size_t size)
 
 
 void
-xet_plan_spool_read(xet_plan_spool_t *s, xet_term_t *window, uint32_t n)
+xet_plan_spool_read(xet_plan_spool_t *s, xet_term_t *buffer, uint32_t n)
 {
-    s->records.window = window;
+    s->records.buffer = buffer;
     s->records.size = n;
     s->records.have = 0;
 }

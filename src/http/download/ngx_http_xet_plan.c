@@ -211,7 +211,7 @@ ngx_http_xet_plan_job(void *data, ngx_log_t *log)
 {
     ngx_http_xet_plan_t *p = data;
 
-    xet_term_t                  window[NGX_HTTP_XET_PLAN_READ];
+    xet_term_t                  buffer[NGX_HTTP_XET_PLAN_READ];
     ngx_http_xet_plan_spool_t  *ps;
 
     if (!p->finished) {
@@ -226,7 +226,7 @@ ngx_http_xet_plan_job(void *data, ngx_log_t *log)
         ps = ngx_http_xet_plan_spool_get(p->plan);
         ps->log = log;
 
-        xet_plan_spool_read(&ps->spool, window, NGX_HTTP_XET_PLAN_READ);
+        xet_plan_spool_read(&ps->spool, buffer, NGX_HTTP_XET_PLAN_READ);
     }
 
     xet_buf_init(&p->buf, ngx_http_xet_alloc, p->pool,

@@ -437,7 +437,7 @@ ngx_int_t ngx_http_xet_query_xorb_advertised(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_query_shard_stage(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, ngx_http_xet_query_handler_pt handler);
 
-/* Where a window of doubts begins; the first one at zeroes. */
+/* Where a batch of doubts begins; the first one at zeroes. */
 
 typedef struct {
     int64_t                         file;      /* its place in the batch */
@@ -447,8 +447,8 @@ typedef struct {
 /*
  * The copies that registered files of the batch refer to by other terms than
  * those of the batch, up to NGX_HTTP_XET_DAMAGE_MAX of them, from *from on.  A
- * row is a copy, 1; or, 0, it sets *next to the beginning of the next window.
- * Without such a row there is no next window.
+ * row is a copy, 1; or, 0, it sets *next to the beginning of the next batch.
+ * Without such a row there is no next batch.
  */
 ngx_int_t ngx_http_xet_query_shard_doubts(ngx_http_request_t *r,
     ngx_http_xet_batch_t *b, const ngx_http_xet_doubt_t *from,

@@ -2,13 +2,13 @@
 /*
  * The files of a shard, verified against the store and committed.
  *
- * The shard's file section lies in a temporary file; it is walked in windows:
+ * The shard's file section lies in a temporary file; it is walked in stretches:
  *
- *     collect   (thread)  reads records until the window is full
- *     slices    (query)   chunk lists of the window's terms
+ *     collect   (thread)  reads records until the stretch is full
+ *     slices    (query)   chunk lists of the stretch's terms
  *     verify    (thread)  checks lengths, verification hashes and file hashes,
  *                         and whether the xorbs' copies are there; packs terms
- *                         into the batch; collects the next window
+ *                         into the batch; collects the next stretch
  *     doubts    (query)   before a batch is staged or put: the copies that its
  *                         known files lead to by other terms
  *     look      (thread)  whether those copies are there; a missing one is
@@ -25,7 +25,7 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_query.h"
-#include "ngx_http_xet_register_window.h"
+#include "ngx_http_xet_stretch.h"
 #include "ngx_http_xet_upload.h"
 
 
@@ -52,7 +52,7 @@ struct ngx_http_xet_register_s {
     uint64_t                   verified;       /* terms */
     uint64_t                   total;
 
-    ngx_http_xet_window_t     *window;
+    ngx_http_xet_stretch_t    *stretch;
     xet_shard_verifier_t       verifier;       /* of the open file */
     ngx_http_xet_batch_t       batch;
     xet_status_t               status;
@@ -61,7 +61,7 @@ struct ngx_http_xet_register_s {
     ngx_str_t                  store;
     ngx_http_xet_damage_t      damage;
     ngx_http_xet_seen_t        seen[NGX_HTTP_XET_SEEN];
-    ngx_http_xet_doubt_t       doubt;          /* where a window begins */
+    ngx_http_xet_doubt_t       doubt;          /* where a stretch begins */
 
     unsigned                   named:1;        /* xorb is set */
     unsigned                   proof:1;
@@ -80,7 +80,7 @@ static void ngx_http_xet_register_collected(ngx_http_request_t *r,
 static void ngx_http_xet_register_missing(ngx_http_request_t *r,
     ngx_int_t rc);
 static void ngx_http_xet_register_count(ngx_http_request_t *r,
-    ngx_http_xet_window_t *w);
+    ngx_http_xet_stretch_t *w);
 static ngx_int_t ngx_http_xet_register_batch(ngx_http_request_t *r,
     ngx_http_xet_register_t *reg);
 static void ngx_http_xet_register_doubts(ngx_http_request_t *r, ngx_int_t rc);
@@ -158,9 +158,9 @@ ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_temp_t *spool,
 
     ngx_memcpy(reg->batch.id, &r->connection->number, 4);
 
-    reg->window = ngx_http_xet_window_create(spool, files_end, proof,
+    reg->stretch = ngx_http_xet_stretch_create(spool, files_end, proof,
                                              ngx_cycle->log);
-    if (reg->window == NULL) {
+    if (reg->stretch == NULL) {
         handler(r, NGX_ERROR, XET_NOMEM, 0);
         return;
     }
@@ -184,8 +184,8 @@ ngx_http_xet_register_cleanup(void *data)
     ngx_http_xet_batch_destroy(&reg->batch);
     ngx_http_xet_damage_destroy(&reg->damage);
 
-    if (reg->window) {
-        ngx_http_xet_window_destroy(reg->window);
+    if (reg->stretch) {
+        ngx_http_xet_stretch_destroy(reg->stretch);
     }
 }
 
@@ -206,7 +206,7 @@ ngx_http_xet_register_collect_job(void *data, ngx_log_t *log)
 {
     ngx_http_xet_register_t *reg = data;
 
-    reg->status = ngx_http_xet_window_collect_job(reg->window, log);
+    reg->status = ngx_http_xet_stretch_collect_job(reg->stretch, log);
 }
 
 
@@ -215,10 +215,10 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_register_t *reg = data;
 
-    ngx_int_t               rc;
-    ngx_http_xet_window_t  *w;
+    ngx_int_t                rc;
+    ngx_http_xet_stretch_t  *w;
 
-    w = reg->window;
+    w = reg->stretch;
 
     ngx_http_xet_query_release(r);
 
@@ -301,7 +301,7 @@ ngx_http_xet_register_missing(ngx_http_request_t *r, ngx_int_t rc)
  */
 
 static void
-ngx_http_xet_register_count(ngx_http_request_t *r, ngx_http_xet_window_t *w)
+ngx_http_xet_register_count(ngx_http_request_t *r, ngx_http_xet_stretch_t *w)
 {
     ngx_http_xet_ctx_t  *ctx;
 
@@ -438,7 +438,7 @@ ngx_http_xet_register_marked(ngx_http_request_t *r, ngx_int_t rc)
         ngx_http_xet_damage_destroy(&reg->damage);
         ngx_http_xet_damage_init(&reg->damage);
 
-        /* or the next window of doubts */
+        /* or the next batch of doubts */
 
         rc = ngx_http_xet_register_batch(r, reg);
 
@@ -498,7 +498,7 @@ ngx_http_xet_register_verify_job(void *data, ngx_log_t *log)
     reg->status = ngx_http_xet_register_verify_steps_job(reg, log);
 
     if (reg->status == XET_OK) {
-        reg->status = ngx_http_xet_window_collect_job(reg->window, log);
+        reg->status = ngx_http_xet_stretch_collect_job(reg->stretch, log);
     }
 }
 
@@ -507,12 +507,12 @@ static xet_status_t
 ngx_http_xet_register_verify_steps_job(ngx_http_xet_register_t *reg,
     ngx_log_t *log)
 {
-    ngx_uint_t              i, term;
-    xet_status_t            rc;
-    ngx_http_xet_step_t    *step;
-    ngx_http_xet_window_t  *w;
+    ngx_uint_t               i, term;
+    xet_status_t             rc;
+    ngx_http_xet_step_t     *step;
+    ngx_http_xet_stretch_t  *w;
 
-    w = reg->window;
+    w = reg->stretch;
 
     if (w->terms.n
         && ngx_http_xet_query_rows(reg->query) != w->terms.n)
@@ -668,7 +668,7 @@ ngx_http_xet_register_staged(ngx_http_request_t *r, ngx_int_t rc)
     reg->batch.seq++;
     ngx_http_xet_batch_reset(&reg->batch);
 
-    /* the window collected meanwhile still waits */
+    /* the stretch collected meanwhile still waits */
 
     ngx_http_xet_register_collected(r, reg);
 }

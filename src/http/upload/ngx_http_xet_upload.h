@@ -165,7 +165,7 @@ typedef void (*ngx_http_xet_progress_pt)(ngx_http_request_t *r,
  * not sent and may not read proves by them that it has the chunk hashes, which
  * only the data tells.  Where chunk hashes may be known without the data, the
  * client must have sent the chunks, or may read them (sql/functions.sql,
- * xet.shard_slices).  Memory is bounded by a window of terms and a batch of
+ * xet.shard_slices).  Memory is bounded by a stretch of terms and a batch of
  * packed terms, whatever the shard's size.
  */
 void ngx_http_xet_register(ngx_http_request_t *r, ngx_http_xet_temp_t *spool,

@@ -1,34 +1,34 @@
 
 /*
- * The file section of a shard, read in windows.
+ * The file section of a shard, read in stretches.
  *
  * The parser has passed the shard, so every record is where its file's header
  * says.  The verification records of a file follow all its segments, so there
  * are two read-ahead buffers, one for each kind.  A file may begin in one
- * window and end in another.
+ * stretch and end in another.
  */
 
-#include "ngx_http_xet_register_window.h"
+#include "ngx_http_xet_stretch.h"
 
 
-static xet_status_t ngx_http_xet_window_open(ngx_http_xet_window_t *w,
+static xet_status_t ngx_http_xet_stretch_open(ngx_http_xet_stretch_t *w,
     ngx_log_t *log);
-static xet_status_t ngx_http_xet_window_segment(ngx_http_xet_window_t *w,
+static xet_status_t ngx_http_xet_stretch_segment(ngx_http_xet_stretch_t *w,
     ngx_log_t *log);
-static xet_status_t ngx_http_xet_window_close(ngx_http_xet_window_t *w,
+static xet_status_t ngx_http_xet_stretch_close(ngx_http_xet_stretch_t *w,
     ngx_log_t *log);
-static xet_status_t ngx_http_xet_window_read(ngx_http_xet_window_t *w,
+static xet_status_t ngx_http_xet_stretch_read(ngx_http_xet_stretch_t *w,
     ngx_http_xet_ahead_t *reader, uint64_t offset, xet_shard_kind_t kind,
     xet_shard_record_t *rec, ngx_log_t *log);
 
 
-ngx_http_xet_window_t *
-ngx_http_xet_window_create(ngx_http_xet_temp_t *spool, uint64_t files_end,
+ngx_http_xet_stretch_t *
+ngx_http_xet_stretch_create(ngx_http_xet_temp_t *spool, uint64_t files_end,
     ngx_uint_t proof, ngx_log_t *log)
 {
-    ngx_http_xet_window_t  *w;
+    ngx_http_xet_stretch_t  *w;
 
-    w = ngx_alloc(sizeof(ngx_http_xet_window_t), log);
+    w = ngx_alloc(sizeof(ngx_http_xet_stretch_t), log);
     if (w == NULL) {
         return NULL;
     }
@@ -53,7 +53,7 @@ ngx_http_xet_window_create(ngx_http_xet_temp_t *spool, uint64_t files_end,
 
 
 void
-ngx_http_xet_window_destroy(ngx_http_xet_window_t *w)
+ngx_http_xet_stretch_destroy(ngx_http_xet_stretch_t *w)
 {
     ngx_http_xet_slices_destroy(&w->terms);
 
@@ -62,7 +62,7 @@ ngx_http_xet_window_destroy(ngx_http_xet_window_t *w)
 
 
 xet_status_t
-ngx_http_xet_window_collect_job(ngx_http_xet_window_t *w, ngx_log_t *log)
+ngx_http_xet_stretch_collect_job(ngx_http_xet_stretch_t *w, ngx_log_t *log)
 {
     xet_status_t  rc;
 
@@ -70,8 +70,8 @@ ngx_http_xet_window_collect_job(ngx_http_xet_window_t *w, ngx_log_t *log)
 
     ngx_http_xet_slices_reset(&w->terms);
 
-    while (w->nsteps < NGX_HTTP_XET_WINDOW_STEPS
-           && w->terms.n < NGX_HTTP_XET_WINDOW_TERMS)
+    while (w->nsteps < NGX_HTTP_XET_STRETCH_STEPS
+           && w->terms.n < NGX_HTTP_XET_STRETCH_TERMS)
     {
         if (!w->open) {
 
@@ -79,17 +79,17 @@ ngx_http_xet_window_collect_job(ngx_http_xet_window_t *w, ngx_log_t *log)
                 break;
             }
 
-            rc = ngx_http_xet_window_open(w, log);
+            rc = ngx_http_xet_stretch_open(w, log);
 
         } else if (w->segment < w->header.count) {
-            rc = ngx_http_xet_window_segment(w, log);
+            rc = ngx_http_xet_stretch_segment(w, log);
 
             if (rc == XET_DONE) {
                 break;
             }
 
         } else {
-            rc = ngx_http_xet_window_close(w, log);
+            rc = ngx_http_xet_stretch_close(w, log);
         }
 
         if (rc != XET_OK) {
@@ -102,12 +102,12 @@ ngx_http_xet_window_collect_job(ngx_http_xet_window_t *w, ngx_log_t *log)
 
 
 static xet_status_t
-ngx_http_xet_window_open(ngx_http_xet_window_t *w, ngx_log_t *log)
+ngx_http_xet_stretch_open(ngx_http_xet_stretch_t *w, ngx_log_t *log)
 {
     xet_status_t          rc;
     ngx_http_xet_step_t  *step;
 
-    rc = ngx_http_xet_window_read(w, &w->segments, w->file,
+    rc = ngx_http_xet_stretch_read(w, &w->segments, w->file,
                                   XET_SHARD_REC_FILE, &w->header, log);
     if (rc != XET_OK) {
         return rc;
@@ -130,10 +130,10 @@ ngx_http_xet_window_open(ngx_http_xet_window_t *w, ngx_log_t *log)
 }
 
 
-/* XET_DONE when the window has no room for the chunks of the next segment. */
+/* XET_DONE when the stretch has no room for the chunks of the next segment. */
 
 static xet_status_t
-ngx_http_xet_window_segment(ngx_http_xet_window_t *w, ngx_log_t *log)
+ngx_http_xet_stretch_segment(ngx_http_xet_stretch_t *w, ngx_log_t *log)
 {
     uint32_t              n;
     uint64_t              offset, rows;
@@ -146,7 +146,7 @@ ngx_http_xet_window_segment(ngx_http_xet_window_t *w, ngx_log_t *log)
     rows = w->file + XET_SHARD_RECORD_LEN;
     offset = rows + (uint64_t) w->segment * XET_SHARD_RECORD_LEN;
 
-    rc = ngx_http_xet_window_read(w, &w->segments, offset,
+    rc = ngx_http_xet_stretch_read(w, &w->segments, offset,
                                   XET_SHARD_REC_SEGMENT, &step->rec, log);
     if (rc != XET_OK) {
         return rc;
@@ -154,7 +154,7 @@ ngx_http_xet_window_segment(ngx_http_xet_window_t *w, ngx_log_t *log)
 
     n = step->rec.chunk_end - step->rec.chunk_start;
 
-    if (w->terms.n && w->terms.chunks + n > NGX_HTTP_XET_WINDOW_CHUNKS) {
+    if (w->terms.n && w->terms.chunks + n > NGX_HTTP_XET_STRETCH_CHUNKS) {
         return XET_DONE;
     }
 
@@ -164,7 +164,7 @@ ngx_http_xet_window_segment(ngx_http_xet_window_t *w, ngx_log_t *log)
 
         offset += (uint64_t) w->header.count * XET_SHARD_RECORD_LEN;
 
-        rc = ngx_http_xet_window_read(w, &w->hashes, offset,
+        rc = ngx_http_xet_stretch_read(w, &w->hashes, offset,
                                       XET_SHARD_REC_VERIFICATION, &row, log);
         if (rc != XET_OK) {
             return rc;
@@ -184,7 +184,7 @@ ngx_http_xet_window_segment(ngx_http_xet_window_t *w, ngx_log_t *log)
 
 
 static xet_status_t
-ngx_http_xet_window_close(ngx_http_xet_window_t *w, ngx_log_t *log)
+ngx_http_xet_stretch_close(ngx_http_xet_stretch_t *w, ngx_log_t *log)
 {
     uint64_t              offset, rows;
     xet_status_t          rc;
@@ -206,7 +206,7 @@ ngx_http_xet_window_close(ngx_http_xet_window_t *w, ngx_log_t *log)
 
     if (w->header.flags & XET_SHARD_FILE_METADATA) {
 
-        rc = ngx_http_xet_window_read(w, &w->hashes, offset,
+        rc = ngx_http_xet_stretch_read(w, &w->hashes, offset,
                                       XET_SHARD_REC_METADATA, &row, log);
         if (rc != XET_OK) {
             return rc;
@@ -226,7 +226,7 @@ ngx_http_xet_window_close(ngx_http_xet_window_t *w, ngx_log_t *log)
 
 
 static xet_status_t
-ngx_http_xet_window_read(ngx_http_xet_window_t *w,
+ngx_http_xet_stretch_read(ngx_http_xet_stretch_t *w,
     ngx_http_xet_ahead_t *reader, uint64_t offset, xet_shard_kind_t kind,
     xet_shard_record_t *rec, ngx_log_t *log)
 {

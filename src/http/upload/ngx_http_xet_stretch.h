@@ -1,13 +1,13 @@
 
 /*
- * The file section of a shard, read from its temporary file in windows.
+ * The file section of a shard, read from its temporary file in stretches.
  *
- * A window is bounded in records, terms and chunks.  A thread fills it, and
+ * A stretch is bounded in records, terms and chunks.  A thread fills it, and
  * collects the parameters of the query for the slices of its terms as well.
  */
 
-#ifndef _NGX_HTTP_XET_REGISTER_WINDOW_H_INCLUDED_
-#define _NGX_HTTP_XET_REGISTER_WINDOW_H_INCLUDED_
+#ifndef _NGX_HTTP_XET_STRETCH_H_INCLUDED_
+#define _NGX_HTTP_XET_STRETCH_H_INCLUDED_
 
 
 #include <ngx_config.h>
@@ -18,10 +18,10 @@
 #include "xet.h"
 
 
-#define NGX_HTTP_XET_WINDOW_TERMS   256
-#define NGX_HTTP_XET_WINDOW_STEPS   (3 * NGX_HTTP_XET_WINDOW_TERMS)
-#define NGX_HTTP_XET_WINDOW_CHUNKS  (2 * XET_XORB_CHUNKS_MAX)
-#define NGX_HTTP_XET_READER_SIZE    (341 * XET_SHARD_RECORD_LEN)
+#define NGX_HTTP_XET_STRETCH_TERMS   256
+#define NGX_HTTP_XET_STRETCH_STEPS   (3 * NGX_HTTP_XET_STRETCH_TERMS)
+#define NGX_HTTP_XET_STRETCH_CHUNKS  (2 * XET_XORB_CHUNKS_MAX)
+#define NGX_HTTP_XET_READER_SIZE     (341 * XET_SHARD_RECORD_LEN)
 
 
 /* One record of the file section; kind is one of FILE, SEGMENT, FILES_END. */
@@ -56,24 +56,24 @@ typedef struct {
     ngx_uint_t             nsteps;     /* 0 at the end */
     ngx_http_xet_slices_t  terms;
 
-    ngx_http_xet_step_t    steps[NGX_HTTP_XET_WINDOW_STEPS];
+    ngx_http_xet_step_t    steps[NGX_HTTP_XET_STRETCH_STEPS];
     ngx_http_xet_ahead_t   segments;   /* and file headers */
     ngx_http_xet_ahead_t   hashes;     /* verification and metadata rows */
-} ngx_http_xet_window_t;
+} ngx_http_xet_stretch_t;
 
 
 /* About 140 KiB of malloc()ed memory; NULL without memory. */
-ngx_http_xet_window_t *ngx_http_xet_window_create(ngx_http_xet_temp_t *spool,
+ngx_http_xet_stretch_t *ngx_http_xet_stretch_create(ngx_http_xet_temp_t *spool,
     uint64_t files_end, ngx_uint_t proof, ngx_log_t *log);
-void ngx_http_xet_window_destroy(ngx_http_xet_window_t *w);
+void ngx_http_xet_stretch_destroy(ngx_http_xet_stretch_t *w);
 
 /*
- * Reads the next window; w->nsteps is 0 at the end.  XET_OK, the error of a
+ * Reads the next stretch; w->nsteps is 0 at the end.  XET_OK, the error of a
  * read, or XET_SHARD_NO_VERIFICATION where proof is required and a file has
  * no verification hashes.
  */
-xet_status_t ngx_http_xet_window_collect_job(ngx_http_xet_window_t *w,
+xet_status_t ngx_http_xet_stretch_collect_job(ngx_http_xet_stretch_t *w,
     ngx_log_t *log);
 
 
-#endif /* _NGX_HTTP_XET_REGISTER_WINDOW_H_INCLUDED_ */
+#endif /* _NGX_HTTP_XET_STRETCH_H_INCLUDED_ */
