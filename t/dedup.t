@@ -63,14 +63,14 @@ sub hit {
 
 	my $tag = "HFRepoMetaData\0"
 		. pack('H*', '556967456a7b815783a5bdd95ccdd14aa9');
-	my $section_end = "\xff" x 32 . "\0" x 16;
+	my $bookend = "\xff" x 32 . "\0" x 16;
 
 	is(substr($body, 0, 48), $tag . pack('Q<2', 2, 200),
 		"trap 18: $name: header");
-	ok(substr($body, 48, 48) eq $section_end,
+	ok(substr($body, 48, 48) eq $bookend,
 		"trap 18: $name: empty file section");
-	ok(substr($body, $end - 48, 48) eq $section_end,
-		"trap 18: $name: end of the xorb section");
+	ok(substr($body, $end - 48, 48) eq $bookend,
+		"trap 18: $name: end of the CAS info section");
 
 	my @footer = unpack('Q<9 a32 Q<2 a48 Q<4', substr($body, $end));
 

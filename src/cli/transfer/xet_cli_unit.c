@@ -242,7 +242,7 @@ xet_cli_unit_payload(xet_cli_unit_t *u, const xet_xorb_event_t *ev)
     memcpy(u->payload + u->have, ev->data, ev->len);
     u->have += ev->len;
 
-    if (u->have < u->parser.chunk.stored_len) {
+    if (u->have < u->parser.chunk.payload_len) {
         return XET_CLI_OK;
     }
 
@@ -275,7 +275,7 @@ xet_cli_unit_chunk(xet_cli_unit_t *u)
     }
 
     chunk.raw_length = c->raw_len;
-    chunk.stored_length = c->stored_len;
+    chunk.stored_length = c->payload_len;
 
     xet_hash_chunk(&xet_suite_default, u->decoder->raw, c->raw_len,
                    &chunk.hash);

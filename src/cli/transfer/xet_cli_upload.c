@@ -302,7 +302,7 @@ xet_cli_upload_shard(xet_cli_upload_t *u, size_t *xorb,
         xet_cli_upload_file(&b, &files[i]);
     }
 
-    xet_shard_build_section_end(&b);
+    xet_shard_build_bookend(&b);
 
     for (i = *xorb; i < end; i++) {
         if (all[i].wanted) {
@@ -310,7 +310,7 @@ xet_cli_upload_shard(xet_cli_upload_t *u, size_t *xorb,
         }
     }
 
-    xet_shard_build_section_end(&b);
+    xet_shard_build_bookend(&b);
 
     *xorb = end;
 

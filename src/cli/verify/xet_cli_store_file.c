@@ -541,13 +541,13 @@ xet_cli_store_file_chunks(xet_cli_checker_t *c, int fd,
 
         if (status != XET_OK || ev.type != XET_XORB_EVENT_CHUNK
             || (size_t) n < XET_XORB_HEADER_LEN
-                            + (size_t) parser.chunk.stored_len)
+                            + (size_t) parser.chunk.payload_len)
         {
             return XET_XORB_TRUNCATED;
         }
 
         status = xet_codec_decode(c->codec, parser.chunk.scheme, p,
-                                  parser.chunk.stored_len, c->raw,
+                                  parser.chunk.payload_len, c->raw,
                                   parser.chunk.raw_len);
 
         if (status != XET_OK) {
@@ -556,9 +556,9 @@ xet_cli_store_file_chunks(xet_cli_checker_t *c, int fd,
 
         EVP_DigestUpdate(sha256, c->raw, parser.chunk.raw_len);
 
-        pos += XET_XORB_HEADER_LEN + parser.chunk.stored_len;
+        pos += XET_XORB_HEADER_LEN + parser.chunk.payload_len;
         xet_cli_store_read(c->store, XET_XORB_HEADER_LEN
-                                     + parser.chunk.stored_len);
+                                     + parser.chunk.payload_len);
     }
 
     return XET_OK;

@@ -236,7 +236,7 @@ void xet_shard_build_verification(xet_buf_t *b, const xet_hash_t *hash);
 
 /* sha256: the digest in its usual byte order; reversed here per 8 bytes. */
 void xet_shard_build_metadata(xet_buf_t *b, const uint8_t *sha256);
-void xet_shard_build_section_end(xet_buf_t *b);
+void xet_shard_build_bookend(xet_buf_t *b);
 void xet_shard_build_xorb(xet_buf_t *b, const xet_hash_t *hash,
     uint32_t chunks, uint32_t raw_size, uint32_t stored_size);
 void xet_shard_build_chunk(xet_buf_t *b, const uint8_t *hash,

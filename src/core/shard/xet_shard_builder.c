@@ -75,7 +75,7 @@ xet_shard_build_metadata(xet_buf_t *b, const uint8_t *sha256)
 
 
 void
-xet_shard_build_section_end(xet_buf_t *b)
+xet_shard_build_bookend(xet_buf_t *b)
 {
     uint8_t  hash[XET_HASH_LEN];
 

@@ -10,7 +10,7 @@
  *   file   =  head, n segments, n verification rows?, metadata?
  *   xorb   =  head, n chunks
  *
- * The end of a section differs from a file or xorb head by a hash of 0xff
+ * A bookend differs from a file or xorb head by a hash of 0xff
  * bytes.  The verdict is reached on whole records only, so it does not depend
  * on how the input was split.  The first error stays: every later feed and
  * the finish repeat it.  A parser owns no memory and belongs to one thread.
@@ -37,7 +37,7 @@ static void xet_shard_parser_record(xet_shard_parser_t *p,
     const uint8_t *data);
 static xet_status_t xet_shard_parser_check(xet_shard_parser_t *p,
     const uint8_t *data, xet_shard_record_t *rec);
-static xet_status_t xet_shard_parser_end(xet_shard_parser_t *p,
+static xet_status_t xet_shard_parser_bookend(xet_shard_parser_t *p,
     const uint8_t *data, xet_shard_record_t *rec);
 static xet_status_t xet_shard_parser_header(xet_shard_parser_t *p,
     const uint8_t *data, const xet_shard_record_t *rec);
@@ -213,7 +213,7 @@ xet_shard_parser_check(xet_shard_parser_t *p, const uint8_t *data,
     if ((p->state == XET_SHARD_IN_FILES || p->state == XET_SHARD_IN_XORBS)
         && xet_shard_bytes_are(data, XET_HASH_LEN, 0xff))
     {
-        return xet_shard_parser_end(p, data, rec);
+        return xet_shard_parser_bookend(p, data, rec);
     }
 
     xet_shard_record_decode(rec, xet_shard_kinds[p->state], data);
@@ -247,7 +247,7 @@ xet_shard_parser_check(xet_shard_parser_t *p, const uint8_t *data,
 /* The bookend of the file info section or of the CAS info section. */
 
 static xet_status_t
-xet_shard_parser_end(xet_shard_parser_t *p, const uint8_t *data,
+xet_shard_parser_bookend(xet_shard_parser_t *p, const uint8_t *data,
     xet_shard_record_t *rec)
 {
     if (!xet_shard_bytes_are(data + XET_HASH_LEN,

@@ -241,7 +241,7 @@ typedef struct {
 
 typedef struct {
     unsigned               scheme;     /* XET_SCHEME_*, a known one */
-    uint32_t               stored_len; /* 1..XET_CHUNK_MAX, payload alone */
+    uint32_t               payload_len;  /* 1..XET_CHUNK_MAX */
     uint32_t               raw_len;    /* 1..XET_CHUNK_MAX */
 } xet_xorb_chunk_t;
 

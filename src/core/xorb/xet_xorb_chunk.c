@@ -38,7 +38,7 @@ xet_xorb_chunk_decode(const xet_suite_t *suite, xet_codec_t *codec,
         return (rc == XET_AGAIN) ? XET_XORB_TRUNCATED : rc;
     }
 
-    if (p.chunk.stored_len != len - XET_XORB_HEADER_LEN) {
+    if (p.chunk.payload_len != len - XET_XORB_HEADER_LEN) {
         return XET_XORB_STORED_LEN;
     }
 
@@ -46,7 +46,7 @@ xet_xorb_chunk_decode(const xet_suite_t *suite, xet_codec_t *codec,
         return XET_XORB_RAW_LEN;
     }
 
-    rc = xet_codec_decode(codec, p.chunk.scheme, pos, p.chunk.stored_len, out,
+    rc = xet_codec_decode(codec, p.chunk.scheme, pos, p.chunk.payload_len, out,
                           raw_len);
     if (rc != XET_OK) {
         return rc;

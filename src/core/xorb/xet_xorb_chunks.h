@@ -39,7 +39,7 @@ xet_xorb_chunks_init(xet_xorb_chunks_t *c, const xet_suite_t *suite)
 
 static inline void
 xet_xorb_chunks_add(xet_xorb_chunks_t *c, const xet_hash_t *hash,
-    uint32_t raw_len, uint32_t stored_len)
+    uint32_t raw_len, uint32_t payload_len)
 {
     size_t            n;
     xet_xorb_info_t  *info;
@@ -50,7 +50,7 @@ xet_xorb_chunks_add(xet_xorb_chunks_t *c, const xet_hash_t *hash,
     /* both sums stay near 2^30: 8192 chunks of 128 KiB and a header */
 
     info->raw_size += raw_len;
-    info->stored_size += XET_XORB_HEADER_LEN + stored_len;
+    info->stored_size += XET_XORB_HEADER_LEN + payload_len;
 
     memcpy(c->hashes + n * XET_HASH_LEN, hash->bytes, XET_HASH_LEN);
     xet_put_u32(c->raw_ends + n * 4, (uint32_t) info->raw_size);

@@ -101,8 +101,8 @@ xet_xorb_parser_header(xet_xorb_parser_t *p, const uint8_t **pos,
         if (p->have == XET_XORB_HEADER_LEN) {
             p->have = 0;
             p->count++;
-            p->size += XET_XORB_HEADER_LEN + p->chunk.stored_len;
-            p->rest = p->chunk.stored_len;
+            p->size += XET_XORB_HEADER_LEN + p->chunk.payload_len;
+            p->rest = p->chunk.payload_len;
             p->state = XET_XORB_PARSER_PAYLOAD;
 
             return XET_OK;
@@ -133,15 +133,15 @@ xet_xorb_parser_field(xet_xorb_parser_t *p)
         break;
 
     case 4:
-        chunk->stored_len = xet_get_u24(p->header + 1);
+        chunk->payload_len = xet_get_u24(p->header + 1);
 
-        if (chunk->stored_len == 0 || chunk->stored_len > XET_CHUNK_MAX) {
+        if (chunk->payload_len == 0 || chunk->payload_len > XET_CHUNK_MAX) {
             return XET_XORB_STORED_LEN;
         }
 
         /* 8192 chunks at their largest are about 2^30: no overflow */
 
-        if (p->size + XET_XORB_HEADER_LEN + chunk->stored_len > p->size_max) {
+        if (p->size + XET_XORB_HEADER_LEN + chunk->payload_len > p->size_max) {
             return XET_XORB_SIZE;
         }
 
@@ -164,7 +164,7 @@ xet_xorb_parser_field(xet_xorb_parser_t *p)
         }
 
         if (chunk->scheme == XET_SCHEME_NONE
-            && chunk->stored_len != chunk->raw_len)
+            && chunk->payload_len != chunk->raw_len)
         {
             return XET_XORB_DATA_LEN;
         }

@@ -192,13 +192,13 @@ xet_xorb_verifier_payload(xet_xorb_verifier_t *v, const uint8_t *data,
 {
     size_t  size;
 
-    size = v->parser.chunk.stored_len;
+    size = v->parser.chunk.payload_len;
 
     if (len == size) {
         return xet_xorb_verifier_chunk(v, data);
     }
 
-    /* the parser never gives more than stored_len, which it has checked */
+    /* the parser never gives more than payload_len, which it has checked */
 
     memcpy(v->stored + v->have, data, len);
     v->have += len;
@@ -226,7 +226,7 @@ xet_xorb_verifier_chunk(xet_xorb_verifier_t *v, const uint8_t *data)
 
     } else {
         rc = xet_codec_decode(v->codec, chunk->scheme, data,
-                              chunk->stored_len, v->raw, chunk->raw_len);
+                              chunk->payload_len, v->raw, chunk->raw_len);
         if (rc != XET_OK) {
             return rc;
         }
@@ -235,7 +235,7 @@ xet_xorb_verifier_chunk(xet_xorb_verifier_t *v, const uint8_t *data)
     }
 
     xet_hash_chunk(v->suite, raw, chunk->raw_len, &hash);
-    xet_xorb_chunks_add(&v->chunks, &hash, chunk->raw_len, chunk->stored_len);
+    xet_xorb_chunks_add(&v->chunks, &hash, chunk->raw_len, chunk->payload_len);
 
     return XET_OK;
 }

@@ -235,7 +235,7 @@ ngx_http_xet_chunk_job(void *data, ngx_log_t *log)
 
     xet_shard_build_header(b, XET_SHARD_FOOTER_LEN);
     f->files_offset = b->size;
-    xet_shard_build_section_end(b);
+    xet_shard_build_bookend(b);
     f->xorbs_offset = b->size;
 
     n = ngx_http_xet_query_rows(chunk->query);
@@ -269,7 +269,7 @@ ngx_http_xet_chunk_job(void *data, ngx_log_t *log)
         }
     }
 
-    xet_shard_build_section_end(b);
+    xet_shard_build_bookend(b);
 
     f->footer_offset = b->size;
 

@@ -6,7 +6,7 @@
  *     checked, the file section goes to a temporary file) -> body_done -> the
  *     register service (verification, commit) -> registered -> 200
  *
- * The xorb section is only walked: what a client says about xorbs is never
+ * The CAS info section is only walked: what a client says about xorbs is never
  * used, the store knows them.
  *
  * v2 reports its progress in frames (docs/protocol.md, shard frames).  An

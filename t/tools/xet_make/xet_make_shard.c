@@ -452,14 +452,14 @@ xet_make_shard(int argc, char **argv)
         json_array_append_new(files, xet_make_file(&s, file));
     }
 
-    xet_shard_build_section_end(&s.b);
+    xet_shard_build_bookend(&s.b);
     s.xorbs_offset = s.b.size;
 
     json_array_foreach(s.xorbs, i, xorb) {
         xet_make_xorb_block(&s, xorb);
     }
 
-    xet_shard_build_section_end(&s.b);
+    xet_shard_build_bookend(&s.b);
 
     if (strcmp(footer, "none") != 0) {
         xet_make_footer(&s, strcmp(footer, "full") == 0);

@@ -129,9 +129,9 @@ test_from_chunks(void)
     xet_shard_build_verification(&b, &hash);
 
     xet_shard_build_metadata(&b, test_sha256);
-    xet_shard_build_section_end(&b);
+    xet_shard_build_bookend(&b);
     xet_shard_build_xorb_block(&b, &test_chunks.list, NULL);
-    xet_shard_build_section_end(&b);
+    xet_shard_build_bookend(&b);
 
     test_equal(&pool, &b, EV ".verification-no-footer");
 
@@ -141,7 +141,7 @@ test_from_chunks(void)
     xet_buf_init(&b, xet_test_alloc, &pool, 48);
 
     xet_shard_build_header(&b, XET_SHARD_FOOTER_LEN);
-    xet_shard_build_section_end(&b);
+    xet_shard_build_bookend(&b);
 
     f.files_offset = XET_SHARD_RECORD_LEN;
     f.xorbs_offset = b.size;
@@ -152,7 +152,7 @@ test_from_chunks(void)
     memcpy(f.key + 16, f.key, 16);
 
     xet_shard_build_xorb_block(&b, &test_chunks.list, f.key);
-    xet_shard_build_section_end(&b);
+    xet_shard_build_bookend(&b);
 
     f.footer_offset = b.size;
     f.created = 0x68d31505;
@@ -271,7 +271,7 @@ test_records(void)
     xet_shard_build_segment(&b, &h, 0x44332211, 0x88776655, 0xccbbaa99);
     xet_shard_build_verification(&b, &h);
     xet_shard_build_metadata(&b, h.bytes);
-    xet_shard_build_section_end(&b);
+    xet_shard_build_bookend(&b);
     xet_shard_build_xorb(&b, &h, 0x44332211, 0x88776655, 0xccbbaa99);
     xet_shard_build_chunk(&b, h.bytes, 0x44332211, 0x88776655, 0xccbbaa99);
 
@@ -305,7 +305,7 @@ test_records(void)
 
     p += 48;
     xet_ok(memcmp(p, ones, 32) == 0 && test_zeros(p + 32, 16),
-           "section end");
+           "bookend");
 
     p += 48;
     xet_ok(memcmp(p, h.bytes, 32) == 0 && test_zeros(p + 32, 4)
@@ -406,7 +406,7 @@ test_block(void)
         pool.limit = i;
         xet_buf_init(&b, xet_test_alloc, &pool, 48);
         xet_shard_build_header(&b, 0);
-        xet_shard_build_section_end(&b);
+        xet_shard_build_bookend(&b);
         xet_shard_build_xorb_block(&b, &list, key);
         xet_shard_build_footer(&b, &(xet_shard_footer_t) { 0 });
         good += xet_buf_status(&b) == XET_NOMEM && b.size < 6 * 48 + 200;

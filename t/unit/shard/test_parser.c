@@ -141,12 +141,12 @@ test_shard_build(test_shard_t *s, int footer)
     xet_shard_build_file(&b, &h[2], 0x80000001, 1);
     xet_shard_build_segment(&b, &h[1], 1, 3, 4);
     xet_shard_build_verification(&b, &h[5]);
-    xet_shard_build_section_end(&b);
+    xet_shard_build_bookend(&b);
     xet_shard_build_xorb(&b, &h[1], 2, 0xffffffff, 77);
     xet_shard_build_chunk(&b, h[3].bytes, 0xfffffff0, 131072, 0x80000000);
     xet_shard_build_chunk(&b, h[4].bytes, 5, 1, 0);
     xet_shard_build_xorb(&b, &h[4], 0, 0, 0);
-    xet_shard_build_section_end(&b);
+    xet_shard_build_bookend(&b);
 
     if (footer) {
         xet_shard_build_footer(&b, &f);
@@ -450,8 +450,8 @@ test_shapes(void)
             }
         }
 
-        xet_shard_build_section_end(&b);
-        xet_shard_build_section_end(&b);
+        xet_shard_build_bookend(&b);
+        xet_shard_build_bookend(&b);
 
         data = xet_test_flatten(&pool, &b, &len);
 
@@ -503,14 +503,14 @@ test_long(void)
         xet_shard_build_verification(&b, &h);
     }
 
-    xet_shard_build_section_end(&b);
+    xet_shard_build_bookend(&b);
     xet_shard_build_xorb(&b, &h, 8192, 1u << 30, 0);
 
     for (i = 0; i < 8192; i++) {
         xet_shard_build_chunk(&b, h.bytes, 0, 131072, 0);
     }
 
-    xet_shard_build_section_end(&b);
+    xet_shard_build_bookend(&b);
 
     data = xet_test_flatten(&pool, &b, &len);
 
@@ -536,7 +536,7 @@ test_long(void)
 typedef struct {
     const char  *name;
     uint64_t     len;
-    uint64_t     sections;         /* bytes up to the second section end */
+    uint64_t     sections;         /* bytes up to the second bookend */
     unsigned     files;
     unsigned     xorbs;
     unsigned     terms;

@@ -56,7 +56,7 @@ xet_test_shard_rebuild(xet_buf_t *b, const xet_shard_record_t *rec)
         break;
 
     default:
-        xet_shard_build_section_end(b);
+        xet_shard_build_bookend(b);
         break;
     }
 }

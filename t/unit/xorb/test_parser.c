@@ -51,7 +51,7 @@ parse(const uint8_t *data, size_t len, size_t first, size_t step,
 
             case XET_XORB_EVENT_CHUNK:
                 r.chunks++;
-                r.sum += p.chunk.stored_len * 3 + p.chunk.raw_len * 5
+                r.sum += p.chunk.payload_len * 3 + p.chunk.raw_len * 5
                          + p.chunk.scheme;
                 break;
 
