@@ -38,7 +38,6 @@ typedef struct ngx_http_xet_parts_s       ngx_http_xet_parts_t;
 typedef struct ngx_http_xet_register_s    ngx_http_xet_register_t;
 typedef struct ngx_http_xet_recon_s       ngx_http_xet_recon_t;
 typedef struct ngx_http_xet_ztensor_s     ngx_http_xet_ztensor_t;
-typedef struct ngx_http_xet_zt_batch_s    ngx_http_xet_zt_batch_t;
 
 /* what a route keeps in the context of its request */
 
@@ -47,6 +46,7 @@ typedef struct ngx_http_xet_shard_s       ngx_http_xet_shard_t;
 typedef struct ngx_http_xet_batch_req_s   ngx_http_xet_batch_req_t;
 typedef struct ngx_http_xet_hashes_s      ngx_http_xet_hashes_t;
 typedef struct ngx_http_xet_zt_component_s  ngx_http_xet_zt_component_t;
+typedef struct ngx_http_xet_zt_verify_s   ngx_http_xet_zt_verify_t;
 
 
 /* The words of directives; a configuration has them as ngx_uint_t. */
@@ -230,7 +230,6 @@ struct ngx_http_xet_ctx_s {
     ngx_http_xet_register_t    *reg;
     ngx_http_xet_recon_t       *recon;
     ngx_http_xet_ztensor_t     *ztensor;
-    ngx_http_xet_zt_batch_t    *zt_batch;
     ngx_http_xet_hold_t        *hold;           /* a limit counts the upload */
     ngx_pool_cleanup_pt         release;        /* of hold */
     uint64_t                    worth;          /* counted besides the body */
@@ -241,6 +240,7 @@ struct ngx_http_xet_ctx_s {
         ngx_http_xet_batch_req_t     *batch;
         ngx_http_xet_hashes_t        *hashes;
         ngx_http_xet_zt_component_t  *component;
+        ngx_http_xet_zt_verify_t     *zt_verify;
     } route;                                    /* the state of the route */
 
     unsigned                    cors:1;         /* CORS headers were added */

@@ -10,29 +10,101 @@
  *     send      the batch's part of the answer; when that has gone, the next
  *               batch
  *
- * Memory is that of a batch, whatever the file.
+ * Components are read in the order of their places in the file, and those that
+ * lie side by side in one go: most files have many small ones.  A component
+ * that shares its bytes with another is read by itself.  The components of a
+ * sparse object are read one behind the other, "values" first, since indices
+ * are held against each other.
+ *
+ * Digests are computed and data is decoded in the reader's jobs; the batch is
+ * the thread's while a read is under way.  Memory is that of a batch, whatever
+ * the file: the copies of objects, a buffer of 64 KiB, a zstd window, 2 MiB as
+ * soon as a component is decoded as a whole, up to 16 MiB for indices, and a
+ * piece of 128 KiB.
+ *
+ * A piece that the reader hands over may decode to gigabytes.  When a job has
+ * decoded its share, the rest of the piece is kept and decoded in a job of its
+ * own; the next piece is read when that one is done.
+ *
+ * What the request may still read and decode is checked before a component
+ * begins, as the manifest declares its length.  Where it does not, all that is
+ * left is set aside, and the unused part given back at the component's end.
+ *
+ * Reports are kept in PostgreSQL: the data of a file never changes, so it is
+ * read for this once.  A row has the reports on all components of an object;
+ * where only one of several was asked for, nothing is kept.  Damaged rows are
+ * ignored, and their objects verified again.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_download.h"
+#include "ngx_http_xet_pg.h"
+#include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
 #include "ngx_http_xet_ztensor.h"
 
 
+#define NGX_HTTP_XET_ZT_BATCH_OBJECTS  64
+#define NGX_HTTP_XET_ZT_BATCH_BYTES    (256 * 1024)    /* of all copies */
+#define NGX_HTTP_XET_ZT_BATCH_WORK     (4 * 1024 * 1024)  /* bytes a job */
+#define NGX_HTTP_XET_ZT_BATCH_GAP      65536   /* bytes read over */
+
+
+/* A component to be verified. */
+
 typedef struct {
-    ngx_http_xet_ztensor_t   *ztensor;
-    uint64_t                  limit;           /* bytes to read */
+    xet_zt_object_t           *object;
+    const xet_zt_component_t  *component;
+    xet_range_t                range;          /* empty: nothing to read */
+    uint64_t                   place;          /* sort key: offset to read at */
+    uint64_t                   cost;           /* bytes set aside for it */
+    xet_zt_report_t            report;
+    unsigned                   known:1;        /* report is from PostgreSQL */
+    unsigned                   values:1;       /* role "values", sparse */
+} ngx_http_xet_zt_item_t;
 
-    ngx_http_xet_zt_batch_t   batch;
 
-    ngx_http_xet_stream_t     stream;
-    xet_buf_t                 buf;
-    xet_json_t                json;
-    xet_zt_audit_t            audit;
+/*
+ * The request and its batch, whose items are in the order of the objects and
+ * of their components.
+ */
 
-    unsigned                  one:1;           /* one object is asked for */
-    unsigned                  full:1;          /* batch; more may follow */
-} ngx_http_xet_zt_verify_t;
+struct ngx_http_xet_zt_verify_s {
+    ngx_http_xet_ztensor_t    *ztensor;
+    xet_zt_region_t            region;
+    xet_zt_verifier_t         *verifier;
+    uint64_t                   rules;          /* xet_zt_report_rules() */
+    uint64_t                   left;           /* bytes to read or to decode,
+                                                  whichever are more */
+
+    xet_zt_object_t           *objects[NGX_HTTP_XET_ZT_BATCH_OBJECTS];
+    ngx_uint_t                 nobjects;
+    size_t                     size;           /* of all copies */
+
+    ngx_http_xet_zt_item_t    *items;
+    ngx_http_xet_zt_item_t   **order;          /* by place in the file */
+    ngx_uint_t                 n;              /* of items */
+
+    ngx_uint_t                 next;           /* in order: first not done */
+    ngx_uint_t                 end;            /* in order: behind the read */
+    uint64_t                   pos;            /* of the read, in the file */
+
+    u_char                    *in;             /* rest of a piece, copied */
+    const u_char              *in_pos;
+    size_t                     in_len;         /* not decoded so far */
+    uint64_t                   room;           /* bytes left for this job */
+    xet_status_t               status;         /* of a job of the batch */
+
+    ngx_http_xet_stream_t      stream;
+    xet_buf_t                  buf;
+    xet_json_t                 json;
+    xet_zt_audit_t             audit;
+
+    unsigned                   one:1;          /* one object is asked for */
+    unsigned                   full:1;         /* batch; more may follow */
+    unsigned                   started:1;      /* verifier has order[next] */
+    unsigned                   held:1;         /* verifier has output left */
+};
 
 
 static void ngx_http_xet_zt_verify_cleanup(void *data);
@@ -47,10 +119,47 @@ static xet_status_t ngx_http_xet_zt_verify_object(void *ctx,
 static void ngx_http_xet_zt_verify_walked(ngx_http_request_t *r, void *data,
     xet_status_t status);
 static xet_status_t ngx_http_xet_zt_verify_check(ngx_http_xet_zt_verify_t *v);
-static void ngx_http_xet_zt_verify_read(ngx_http_request_t *r, void *data,
-    xet_status_t status);
-static void ngx_http_xet_zt_verify_send(ngx_http_request_t *r,
+static xet_status_t ngx_http_xet_zt_batch_items(ngx_http_xet_zt_verify_t *v);
+static xet_status_t ngx_http_xet_zt_batch_alloc(ngx_http_xet_zt_verify_t *v);
+static void ngx_http_xet_zt_batch_place(ngx_http_xet_zt_item_t *items,
+    ngx_uint_t n);
+static int ngx_libc_cdecl ngx_http_xet_zt_batch_cmp(const void *one,
+    const void *two);
+static xet_status_t ngx_http_xet_zt_batch_next(ngx_http_request_t *r,
     ngx_http_xet_zt_verify_t *v);
+static ngx_uint_t ngx_http_xet_zt_batch_afford(ngx_http_xet_zt_verify_t *v,
+    ngx_http_xet_zt_item_t *item);
+static xet_status_t ngx_http_xet_zt_batch_empty(ngx_http_xet_zt_verify_t *v,
+    ngx_http_xet_zt_item_t *item);
+static xet_status_t ngx_http_xet_zt_batch_consume(void *data, const u_char *p,
+    size_t len);
+static xet_status_t ngx_http_xet_zt_batch_work(ngx_http_xet_zt_verify_t *v,
+    const u_char **p, size_t *len);
+static xet_status_t ngx_http_xet_zt_batch_feed(ngx_http_xet_zt_verify_t *v,
+    ngx_http_xet_zt_item_t *item, const u_char **p, size_t *len);
+static xet_status_t ngx_http_xet_zt_batch_finish(ngx_http_xet_zt_verify_t *v,
+    ngx_http_xet_zt_item_t *item);
+static void ngx_http_xet_zt_batch_read(ngx_http_request_t *r, void *data,
+    xet_status_t status);
+static void ngx_http_xet_zt_batch_job(void *data, ngx_log_t *log);
+static void ngx_http_xet_zt_batch_worked(ngx_http_request_t *r, void *data);
+static xet_status_t ngx_http_xet_zt_batch_continue(ngx_http_request_t *r,
+    ngx_http_xet_zt_verify_t *v);
+static void ngx_http_xet_zt_batch_reset(ngx_http_xet_zt_verify_t *v);
+static xet_status_t ngx_http_xet_zt_reports_load(ngx_http_request_t *r,
+    ngx_http_xet_zt_verify_t *v);
+static void ngx_http_xet_zt_reports_queried(ngx_http_request_t *r,
+    ngx_int_t rc);
+static void ngx_http_xet_zt_reports_rows(ngx_http_request_t *r,
+    ngx_http_xet_zt_verify_t *v);
+static void ngx_http_xet_zt_reports_apply(ngx_http_xet_zt_verify_t *v,
+    uint64_t index, ngx_str_t *report);
+static void ngx_http_xet_zt_reports_keep(ngx_http_request_t *r,
+    ngx_http_xet_zt_verify_t *v);
+static ngx_int_t ngx_http_xet_zt_reports_pack(u_char *dst,
+    ngx_http_xet_zt_item_t *items, ngx_uint_t n);
+static void ngx_http_xet_zt_verify_send(ngx_http_request_t *r,
+    ngx_http_xet_zt_verify_t *v, xet_status_t status);
 static void ngx_http_xet_zt_verify_json(ngx_http_xet_zt_verify_t *v);
 static void ngx_http_xet_zt_verify_next(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_zt_verify_failed(ngx_http_request_t *r,
@@ -76,7 +185,9 @@ ngx_http_xet_zt_verify_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
     }
 
     v->one = (v->ztensor->query.has_i || v->ztensor->query.name.data);
-    v->limit = v->ztensor->conf->limit[NGX_HTTP_XET_ZT_VERIFY];
+    v->left = v->ztensor->conf->limit[NGX_HTTP_XET_ZT_VERIFY];
+
+    ctx->route.zt_verify = v;
 
     return ngx_http_xet_ztensor_open(r, v->ztensor, 0,
                                      ngx_http_xet_zt_verify_opened);
@@ -88,7 +199,11 @@ ngx_http_xet_zt_verify_cleanup(void *data)
 {
     ngx_http_xet_zt_verify_t *v = data;
 
-    ngx_http_xet_zt_batch_destroy(&v->batch);
+    ngx_http_xet_zt_batch_reset(v);
+
+    xet_zt_verifier_destroy(v->verifier);
+
+    free(v->in);
 }
 
 
@@ -103,7 +218,7 @@ ngx_http_xet_zt_verify_opened(ngx_http_request_t *r, void *data,
     if (status == XET_OK && !v->one) {
         info = xet_zt_info(v->ztensor->zt);
 
-        if (info->bytes > v->limit) {
+        if (info->bytes > v->left) {
             status = XET_ZT_VERIFY_SIZE;
         }
     }
@@ -126,16 +241,19 @@ static xet_status_t
 ngx_http_xet_zt_verify_begin(ngx_http_request_t *r,
     ngx_http_xet_zt_verify_t *v)
 {
-    u_char         id[XET_HASH_STR_LEN];
-    ngx_pool_t    *pool;
-    xet_status_t   status;
+    u_char                        id[XET_HASH_STR_LEN];
+    ngx_pool_t                   *pool;
+    ngx_http_xet_ztensor_conf_t  *zlcf;
 
-    v->batch.ztensor = v->ztensor;
-    v->batch.left = v->limit;
+    zlcf = v->ztensor->conf;
 
-    status = ngx_http_xet_zt_batch_init(r, &v->batch);
-    if (status != XET_OK) {
-        return status;
+    xet_zt_region(v->ztensor->zt, &v->region);
+
+    v->rules = xet_zt_report_rules(&zlcf->limits, &zlcf->decoder);
+
+    v->verifier = xet_zt_verifier_create(&zlcf->decoder);
+    if (v->verifier == NULL) {
+        return XET_NOMEM;
     }
 
     if (ngx_http_xet_stream_init(r, &v->stream, ngx_http_xet_zt_verify_next, v)
@@ -178,19 +296,26 @@ ngx_http_xet_zt_verify_object(void *ctx, xet_zt_object_t *o)
 {
     ngx_http_xet_zt_verify_t *v = ctx;
 
-    xet_status_t  status;
+    xet_zt_object_t  *copy;
 
     v->ztensor->select.first = o->index + 1;
 
-    status = ngx_http_xet_zt_batch_add(&v->batch, o);
-
-    if (v->one) {
-        return (status == XET_NOMEM) ? XET_NOMEM : XET_DONE;
+    copy = xet_zt_object_copy(o);
+    if (copy == NULL) {
+        return XET_NOMEM;
     }
 
-    v->full = (status == XET_DONE);
+    v->objects[v->nobjects++] = copy;
+    v->size += xet_zt_object_size(copy);
 
-    return status;
+    if (v->one) {
+        return XET_DONE;
+    }
+
+    v->full = (v->nobjects == NGX_HTTP_XET_ZT_BATCH_OBJECTS
+               || v->size >= NGX_HTTP_XET_ZT_BATCH_BYTES);
+
+    return v->full ? XET_DONE : XET_OK;
 }
 
 
@@ -200,21 +325,24 @@ ngx_http_xet_zt_verify_walked(ngx_http_request_t *r, void *data,
 {
     ngx_http_xet_zt_verify_t *v = data;
 
-    const xet_zt_text_t  *role;
-
     if (status == XET_OK && v->one) {
         status = ngx_http_xet_zt_verify_check(v);
     }
 
     if (status == XET_OK) {
-        role = v->ztensor->query.role.data ? &v->ztensor->query.role : NULL;
+        status = ngx_http_xet_zt_batch_items(v);
+    }
 
-        status = ngx_http_xet_zt_batch_verify(r, &v->batch, role,
-                                              ngx_http_xet_zt_verify_read, v);
+    if (status == XET_OK) {
+        status = ngx_http_xet_zt_reports_load(r, v);
+    }
+
+    if (status == XET_OK) {
+        status = ngx_http_xet_zt_batch_next(r, v);
     }
 
     if (status != XET_AGAIN) {
-        ngx_http_xet_zt_verify_read(r, v, status);
+        ngx_http_xet_zt_verify_send(r, v, status);
     }
 }
 
@@ -232,11 +360,11 @@ ngx_http_xet_zt_verify_check(ngx_http_xet_zt_verify_t *v)
     xet_zt_object_t           *o;
     const xet_zt_component_t  *c, *one;
 
-    if (v->batch.nobjects == 0) {
+    if (v->nobjects == 0) {
         return XET_ZT_NO_OBJECT;
     }
 
-    o = v->batch.objects[0];
+    o = v->objects[0];
     one = NULL;
 
     if (v->ztensor->query.role.data) {
@@ -247,7 +375,7 @@ ngx_http_xet_zt_verify_check(ngx_http_xet_zt_verify_t *v)
         }
     }
 
-    left = v->limit;
+    left = v->left;
 
     for (i = 0; i < o->n; i++) {
         c = &o->components[i];
@@ -267,27 +395,661 @@ ngx_http_xet_zt_verify_check(ngx_http_xet_zt_verify_t *v)
 }
 
 
+static xet_status_t
+ngx_http_xet_zt_batch_items(ngx_http_xet_zt_verify_t *v)
+{
+    ngx_uint_t                 i, n, first;
+    xet_zt_object_t           *o;
+    const xet_zt_text_t       *role;
+    ngx_http_xet_zt_item_t    *item;
+    const xet_zt_component_t  *c;
+
+    role = &v->ztensor->query.role;
+
+    if (ngx_http_xet_zt_batch_alloc(v) != XET_OK) {
+        return XET_NOMEM;
+    }
+
+    for (i = 0; i < v->nobjects; i++) {
+        o = v->objects[i];
+        first = v->n;
+
+        for (n = 0; n < o->n; n++) {
+            c = &o->components[n];
+
+            if (role->data
+                && (role->len != c->role.len
+                    || ngx_memcmp(role->data, c->role.data, role->len) != 0))
+            {
+                continue;
+            }
+
+            item = &v->items[v->n];
+
+            item->object = o;
+            item->component = c;
+
+            if (xet_zt_component_range(c, &v->region, &item->range)
+                != XET_OK)
+            {
+                item->range.start = 0;
+                item->range.end = 0;
+            }
+
+            item->place = item->range.start;
+
+            v->order[v->n++] = item;
+        }
+
+        if (xet_zt_object_sparse(o)) {
+            ngx_http_xet_zt_batch_place(&v->items[first], v->n - first);
+        }
+    }
+
+    ngx_qsort(v->order, v->n, sizeof(ngx_http_xet_zt_item_t *),
+              ngx_http_xet_zt_batch_cmp);
+
+    v->next = 0;
+    v->started = 0;
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+ngx_http_xet_zt_batch_alloc(ngx_http_xet_zt_verify_t *v)
+{
+    ngx_uint_t  i, n;
+
+    n = 1;
+
+    for (i = 0; i < v->nobjects; i++) {
+        n += v->objects[i]->n;
+    }
+
+    v->n = 0;
+    v->items = calloc(n, sizeof(ngx_http_xet_zt_item_t));
+    v->order = calloc(n, sizeof(ngx_http_xet_zt_item_t *));
+
+    return (v->items && v->order) ? XET_OK : XET_NOMEM;
+}
+
+
+/* Gives all items of a sparse object the place of the first in the file. */
+
 static void
-ngx_http_xet_zt_verify_read(ngx_http_request_t *r, void *data,
+ngx_http_xet_zt_batch_place(ngx_http_xet_zt_item_t *items, ngx_uint_t n)
+{
+    uint64_t    place;
+    ngx_uint_t  i;
+
+    place = UINT64_MAX;
+
+    for (i = 0; i < n; i++) {
+        place = ngx_min(place, items[i].range.start);
+    }
+
+    for (i = 0; i < n; i++) {
+        items[i].place = place;
+        items[i].values = xet_zt_text_is(&items[i].component->role, "values");
+    }
+}
+
+
+static int ngx_libc_cdecl
+ngx_http_xet_zt_batch_cmp(const void *one, const void *two)
+{
+    const ngx_http_xet_zt_item_t  *a, *b;
+
+    a = *(ngx_http_xet_zt_item_t *const *) one;
+    b = *(ngx_http_xet_zt_item_t *const *) two;
+
+    if (a->place != b->place) {
+        return (a->place < b->place) ? -1 : 1;
+    }
+
+    if (a->object != b->object) {
+        return (a->object->index < b->object->index) ? -1 : 1;
+    }
+
+    if (a->values != b->values) {
+        return a->values ? -1 : 1;
+    }
+
+    return (a->range.start < b->range.start)
+           ? -1 : (a->range.start > b->range.start);
+}
+
+
+/*
+ * Starts to read the next items that lie side by side.  XET_OK when all items
+ * are done.
+ */
+
+static xet_status_t
+ngx_http_xet_zt_batch_next(ngx_http_request_t *r, ngx_http_xet_zt_verify_t *v)
+{
+    xet_range_t              range, *place;
+    xet_status_t             status;
+    ngx_http_xet_zt_item_t  *item;
+
+    for ( ;; ) {
+
+        if (v->next == v->n) {
+            ngx_http_xet_zt_reports_keep(r, v);
+            return XET_OK;
+        }
+
+        item = v->order[v->next];
+
+        if (!item->known) {
+
+            if (item->range.start == item->range.end) {
+                status = ngx_http_xet_zt_batch_empty(v, item);
+
+                if (status != XET_OK) {
+                    return status;
+                }
+
+            } else if (ngx_http_xet_zt_batch_afford(v, item)) {
+                break;
+
+            } else {
+                item->report.digest = XET_ZT_DIGEST_UNCHECKED;
+                item->report.status = XET_ZT_VERIFY_SIZE;
+            }
+        }
+
+        v->next++;
+    }
+
+    range = item->range;
+
+    for (v->end = v->next + 1; v->end < v->n; v->end++) {
+        place = &v->order[v->end]->range;
+
+        if (v->order[v->end]->known
+            || place->start == place->end
+            || place->start < range.end
+            || place->start - range.end > NGX_HTTP_XET_ZT_BATCH_GAP
+            || !ngx_http_xet_zt_batch_afford(v, v->order[v->end]))
+        {
+            break;
+        }
+
+        range.end = place->end;
+    }
+
+    v->pos = range.start;
+    v->room = NGX_HTTP_XET_ZT_BATCH_WORK;
+
+    return ngx_http_xet_ztensor_read(r, v->ztensor, &range,
+                                     ngx_http_xet_zt_batch_consume,
+                                     ngx_http_xet_zt_batch_read, v);
+}
+
+
+/* If enough is left for a component, sets it aside and returns 1. */
+
+static ngx_uint_t
+ngx_http_xet_zt_batch_afford(ngx_http_xet_zt_verify_t *v,
+    ngx_http_xet_zt_item_t *item)
+{
+    uint64_t                   output, decoded;
+    const xet_zt_component_t  *c;
+
+    c = item->component;
+    output = v->ztensor->conf->decoder.output;
+
+    item->cost = item->range.end - item->range.start;
+
+    if (c->coding == XET_ZT_CODING_ZSTD
+        || c->coding == XET_ZT_CODING_SEEKABLE)
+    {
+        decoded = c->has_decoded ? c->decoded : ngx_min(output, v->left);
+
+        /* more than the decoder makes is not decoded */
+
+        if (decoded <= output) {
+            item->cost = ngx_max(item->cost, decoded);
+        }
+    }
+
+    if (item->cost > v->left) {
+        return 0;
+    }
+
+    v->left -= item->cost;
+
+    return 1;
+}
+
+
+/* Makes the report on an item of which there is nothing to read. */
+
+static xet_status_t
+ngx_http_xet_zt_batch_empty(ngx_http_xet_zt_verify_t *v,
+    ngx_http_xet_zt_item_t *item)
+{
+    xet_range_t   range;
+    xet_status_t  status;
+
+    status = xet_zt_verifier_start(v->verifier, &v->region, item->object,
+                                   item->component, &range);
+
+    if (status != XET_AGAIN && status != XET_DONE) {
+        return status;
+    }
+
+    return xet_zt_verifier_finish(v->verifier, &item->report);
+}
+
+
+/* Runs in a thread, as do the functions up to the end of a component. */
+
+static xet_status_t
+ngx_http_xet_zt_batch_consume(void *data, const u_char *p, size_t len)
+{
+    ngx_http_xet_zt_verify_t *v = data;
+
+    xet_status_t  status;
+
+    status = ngx_http_xet_zt_batch_work(v, &p, &len);
+
+    if (status != XET_AGAIN) {
+        return status;
+    }
+
+    if (len > XET_CHUNK_MAX) {
+        return XET_INTERNAL;
+    }
+
+    if (v->in == NULL) {
+        v->in = malloc(XET_CHUNK_MAX);
+
+        if (v->in == NULL) {
+            return XET_NOMEM;
+        }
+    }
+
+    ngx_memcpy(v->in, p, len);
+
+    v->in_pos = v->in;
+    v->in_len = len;
+
+    return XET_DONE;
+}
+
+
+/* XET_OK: it is done; XET_AGAIN: the job has done its share. */
+
+static xet_status_t
+ngx_http_xet_zt_batch_work(ngx_http_xet_zt_verify_t *v, const u_char **p,
+    size_t *len)
+{
+    size_t                   n;
+    xet_status_t             status;
+    ngx_http_xet_zt_item_t  *item;
+
+    while ((*len || v->held) && v->next < v->end) {
+
+        if (v->room == 0) {
+            return XET_AGAIN;
+        }
+
+        item = v->order[v->next];
+
+        if (v->pos < item->range.start) {
+            n = (size_t) ngx_min(*len, item->range.start - v->pos);
+
+            v->pos += n;
+            *p += n;
+            *len -= n;
+
+            continue;
+        }
+
+        status = ngx_http_xet_zt_batch_feed(v, item, p, len);
+        if (status != XET_OK) {
+            return status;
+        }
+    }
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+ngx_http_xet_zt_batch_feed(ngx_http_xet_zt_verify_t *v,
+    ngx_http_xet_zt_item_t *item, const u_char **p, size_t *len)
+{
+    size_t         n, before;
+    xet_range_t    range;
+    xet_status_t   status;
+
+    if (!v->started) {
+        v->started = 1;
+
+        xet_zt_verifier_limit(v->verifier, item->cost);
+
+        status = xet_zt_verifier_start(v->verifier, &v->region, item->object,
+                                       item->component, &range);
+        if (status != XET_AGAIN) {
+            return (status == XET_NOMEM) ? XET_NOMEM : XET_INTERNAL;
+        }
+    }
+
+    n = (size_t) ngx_min(*len, item->range.end - v->pos);
+    before = n;
+
+    status = xet_zt_verifier_take(v->verifier, p, &n, &v->room);
+
+    v->pos += before - n;
+    *len -= before - n;
+
+    v->held = (status == XET_AGAIN);
+
+    if (status != XET_OK) {
+        return status;
+    }
+
+    return (v->pos == item->range.end) ? ngx_http_xet_zt_batch_finish(v, item)
+                                       : XET_OK;
+}
+
+
+static xet_status_t
+ngx_http_xet_zt_batch_finish(ngx_http_xet_zt_verify_t *v,
+    ngx_http_xet_zt_item_t *item)
+{
+    uint64_t  used;
+
+    used = ngx_max(item->range.end - item->range.start,
+                   xet_zt_verifier_work(v->verifier));
+
+    v->left += item->cost;
+    v->left -= ngx_min(v->left, used);
+
+    v->started = 0;
+    v->next++;
+
+    return xet_zt_verifier_finish(v->verifier, &item->report);
+}
+
+
+static void
+ngx_http_xet_zt_batch_read(ngx_http_request_t *r, void *data,
     xet_status_t status)
 {
     ngx_http_xet_zt_verify_t *v = data;
 
+    if (status == XET_OK || status == XET_DONE) {
+        status = ngx_http_xet_zt_batch_continue(r, v);
+    }
+
+    if (status != XET_AGAIN) {
+        ngx_http_xet_zt_verify_send(r, v, status);
+    }
+}
+
+
+static void
+ngx_http_xet_zt_batch_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_zt_verify_t *v = data;
+
+    v->status = ngx_http_xet_zt_batch_work(v, &v->in_pos, &v->in_len);
+}
+
+
+static void
+ngx_http_xet_zt_batch_worked(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_zt_verify_t *v = data;
+
+    ngx_http_xet_zt_batch_read(r, v, (v->status == XET_AGAIN) ? XET_OK
+                                                              : v->status);
+}
+
+
+/* Goes on with the rest of a piece, the next piece, or the next range. */
+
+static xet_status_t
+ngx_http_xet_zt_batch_continue(ngx_http_request_t *r,
+    ngx_http_xet_zt_verify_t *v)
+{
+    xet_status_t  status;
+
+    if (v->next == v->end) {
+        v->in_len = 0;
+
+        return ngx_http_xet_zt_batch_next(r, v);
+    }
+
+    v->room = NGX_HTTP_XET_ZT_BATCH_WORK;
+
+    if (v->in_len || v->held) {
+        return (ngx_http_xet_task_post(r, ngx_http_xet_zt_batch_job,
+                                       ngx_http_xet_zt_batch_worked, v)
+                == NGX_OK)
+               ? XET_AGAIN : XET_OVERLOADED;
+    }
+
+    status = ngx_http_xet_ztensor_next(r, v->ztensor);
+
+    return (status == XET_DONE) ? XET_INTERNAL : status;
+}
+
+
+static void
+ngx_http_xet_zt_batch_reset(ngx_http_xet_zt_verify_t *v)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < v->nobjects; i++) {
+        free(v->objects[i]);
+    }
+
+    free(v->items);
+    free(v->order);
+
+    v->nobjects = 0;
+    v->size = 0;
+    v->items = NULL;
+    v->order = NULL;
+    v->n = 0;
+}
+
+
+static xet_status_t
+ngx_http_xet_zt_reports_load(ngx_http_request_t *r,
+    ngx_http_xet_zt_verify_t *v)
+{
+    ngx_int_t            rc;
+    ngx_http_xet_ctx_t  *ctx;
+
+    if (v->nobjects == 0) {
+        return XET_OK;
+    }
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    rc = ngx_http_xet_query_zt_reports_get(r, &ctx->hash, v->rules,
+                                           v->objects[0]->index,
+                                           v->objects[v->nobjects - 1]->index,
+                                           ngx_http_xet_zt_reports_queried);
+
+    return ngx_http_xet_query_status(rc, XET_OK);
+}
+
+
+static void
+ngx_http_xet_zt_reports_queried(ngx_http_request_t *r, ngx_int_t rc)
+{
+    xet_status_t               status;
+    ngx_http_xet_ctx_t        *ctx;
+    ngx_http_xet_zt_verify_t  *v;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    v = ctx->route.zt_verify;
+
+    if (rc == NGX_OK) {
+        ngx_http_xet_zt_reports_rows(r, v);
+    }
+
+    status = ngx_http_xet_query_status(rc, XET_OK);
+
+    ngx_http_xet_query_release(r);
+
+    if (status == XET_OK) {
+        status = ngx_http_xet_zt_batch_next(r, v);
+    }
+
+    if (status != XET_AGAIN) {
+        ngx_http_xet_zt_verify_send(r, v, status);
+    }
+}
+
+
+static void
+ngx_http_xet_zt_reports_rows(ngx_http_request_t *r,
+    ngx_http_xet_zt_verify_t *v)
+{
+    uint64_t    index;
+    ngx_str_t   report;
+    ngx_uint_t  i, n;
+
+    n = ngx_http_xet_query_rows(ngx_http_xet_query_get(r));
+
+    for (i = 0; i < n; i++) {
+        ngx_http_xet_query_zt_reports_get_row(r, i, &index, &report);
+        ngx_http_xet_zt_reports_apply(v, index, &report);
+    }
+}
+
+
+static void
+ngx_http_xet_zt_reports_apply(ngx_http_xet_zt_verify_t *v, uint64_t index,
+    ngx_str_t *report)
+{
+    size_t                   place;
+    ngx_uint_t               i;
+    xet_zt_object_t         *o;
+    xet_zt_report_t          any;
+    ngx_http_xet_zt_item_t  *item;
+
+    /* all reports or none: components are held against each other */
+
+    for (place = 0; place < report->len; place += XET_ZT_REPORT_LEN) {
+        if (report->len - place < XET_ZT_REPORT_LEN
+            || !xet_zt_report_unpack(&any, report->data + place))
+        {
+            return;
+        }
+    }
+
+    for (i = 0; i < v->n; i++) {
+        item = &v->items[i];
+        o = item->object;
+
+        if (o->index != index || report->len != o->n * XET_ZT_REPORT_LEN) {
+            continue;
+        }
+
+        place = (item->component - o->components) * XET_ZT_REPORT_LEN;
+
+        item->known = xet_zt_report_unpack(&item->report,
+                                           report->data + place);
+    }
+}
+
+
+static void
+ngx_http_xet_zt_reports_keep(ngx_http_request_t *r,
+    ngx_http_xet_zt_verify_t *v)
+{
+    u_char                 report[1024 * XET_ZT_REPORT_LEN];
+    ngx_uint_t             i, n;
+    xet_zt_object_t       *o;
+    ngx_http_xet_ctx_t    *ctx;
+    ngx_http_xet_array_t   objects, reports;
+
+    ngx_http_xet_array_init(&objects, NGX_HTTP_XET_OID_INT8);
+    ngx_http_xet_array_init(&reports, NGX_HTTP_XET_OID_BYTEA);
+
+    for (i = 0; i < v->n; i += n) {
+        o = v->items[i].object;
+
+        for (n = 1; i + n < v->n && v->items[i + n].object == o; n++) {
+            /* void */
+        }
+
+        if (n != o->n || n > sizeof(report) / XET_ZT_REPORT_LEN
+            || ngx_http_xet_zt_reports_pack(report, &v->items[i], n)
+               != NGX_OK)
+        {
+            continue;
+        }
+
+        ngx_http_xet_array_int8(&objects, (int64_t) o->index);
+        ngx_http_xet_array_bytes(&reports, report, n * XET_ZT_REPORT_LEN);
+    }
+
+    if (objects.n == 0) {
+        ngx_http_xet_array_destroy(&objects);
+        ngx_http_xet_array_destroy(&reports);
+        return;
+    }
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    ngx_http_xet_query_zt_reports_put(&ctx->hash, v->rules, &objects,
+                                      &reports);
+}
+
+
+/*
+ * Packs the reports of an object.  NGX_DECLINED when all of them are kept
+ * already, or one of them is not to be kept.
+ */
+
+static ngx_int_t
+ngx_http_xet_zt_reports_pack(u_char *dst, ngx_http_xet_zt_item_t *items,
+    ngx_uint_t n)
+{
+    ngx_uint_t  i, news;
+
+    news = 0;
+
+    for (i = 0; i < n; i++) {
+
+        if (!xet_zt_report_pack(dst + i * XET_ZT_REPORT_LEN,
+                                &items[i].report))
+        {
+            return NGX_DECLINED;
+        }
+
+        news += !items[i].known;
+    }
+
+    return news ? NGX_OK : NGX_DECLINED;
+}
+
+
+/* The part of the answer on a batch, once every item has a report. */
+
+static void
+ngx_http_xet_zt_verify_send(ngx_http_request_t *r, ngx_http_xet_zt_verify_t *v,
+    xet_status_t status)
+{
     if (status != XET_OK) {
         ngx_http_xet_zt_verify_failed(r, v, status);
         return;
     }
 
-    ngx_http_xet_zt_verify_send(r, v);
-}
-
-
-static void
-ngx_http_xet_zt_verify_send(ngx_http_request_t *r, ngx_http_xet_zt_verify_t *v)
-{
     ngx_http_xet_zt_verify_json(v);
 
-    ngx_http_xet_zt_batch_reset(&v->batch);
+    ngx_http_xet_zt_batch_reset(v);
 
     if (!v->full) {
         xet_zt_audit_end(&v->audit);
@@ -308,11 +1070,11 @@ ngx_http_xet_zt_verify_json(ngx_http_xet_zt_verify_t *v)
     xet_zt_object_t          *o;
     ngx_http_xet_zt_item_t   *item, *last;
 
-    item = v->batch.items;
-    last = item + v->batch.n;
+    item = v->items;
+    last = item + v->n;
 
-    for (i = 0; i < v->batch.nobjects; i++) {
-        o = v->batch.objects[i];
+    for (i = 0; i < v->nobjects; i++) {
+        o = v->objects[i];
 
         xet_zt_audit_object(&v->audit, o);
 
