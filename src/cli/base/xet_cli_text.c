@@ -66,32 +66,21 @@ xet_cli_text_escape(char *out, size_t size, const char *text, size_t len)
 static size_t
 xet_cli_text_char(const uint8_t *p, size_t len, uint32_t *c)
 {
-    size_t      n;
-    xet_utf8_t  u;
+    size_t  i, n;
 
-    xet_utf8_init(&u);
-
-    *c = 0;
-
-    for (n = 0; n < len; n++) {
-
-        if (xet_utf8_feed(&u, p + n, 1) == 0) {
-            return 0;
-        }
-
-        if (n) {
-            *c = *c << 6 | (p[n] & 0x3f);
-
-        } else {
-            *c = (p[0] < 0x80) ? p[0] : p[0] & (0x3f >> u.need);
-        }
-
-        if (u.need == 0) {
-            return n + 1;
-        }
+    if (!xet_utf8_character(p, len, &n)) {
+        return 0;
     }
 
-    return 0;
+    /* the first of several bytes says by its leading bits how many they are */
+
+    *c = (n == 1) ? p[0] : p[0] & (0x7f >> n);
+
+    for (i = 1; i < n; i++) {
+        *c = *c << 6 | (p[i] & 0x3f);
+    }
+
+    return n;
 }
 
 

@@ -658,6 +658,13 @@ xet_utf8_init(xet_utf8_t *u)
  */
 size_t xet_utf8_feed(xet_utf8_t *u, const uint8_t *p, size_t len);
 
+/*
+ * Whether a well-formed character begins at p, where len bytes are, one at
+ * least.  *n is its length, or that of the ill-formed bytes which one U+FFFD
+ * replaces: the longest beginning of a character, or one byte.
+ */
+int xet_utf8_character(const uint8_t *p, size_t len, size_t *n);
+
 
 /*
  * xet_base64.c: base64url, RFC 4648 section 5, without padding.  Bytes have one

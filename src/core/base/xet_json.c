@@ -35,7 +35,6 @@ static void xet_json_open(xet_json_t *j, uint8_t bracket);
 static void xet_json_close(xet_json_t *j, const char *bracket);
 static void xet_json_text(xet_json_t *j, const uint8_t *s, size_t len);
 static void xet_json_escape(xet_buf_t *b, unsigned c);
-static size_t xet_json_utf8(const uint8_t *p, const uint8_t *end, int *valid);
 
 
 void
@@ -322,7 +321,6 @@ xet_json_close(xet_json_t *j, const char *bracket)
 static void
 xet_json_text(xet_json_t *j, const uint8_t *s, size_t len)
 {
-    int             valid;
     size_t          n;
     xet_buf_t      *b;
     const uint8_t  *p, *end, *run;
@@ -337,14 +335,7 @@ xet_json_text(xet_json_t *j, const uint8_t *s, size_t len)
             continue;
         }
 
-        valid = 0;
-        n = 1;
-
-        if (*p >= 0x80) {
-            n = xet_json_utf8(p, end, &valid);
-        }
-
-        if (!valid) {
+        if (!xet_utf8_character(p, (size_t) (end - p), &n) || n == 1) {
             xet_buf_write(b, run, (size_t) (p - run));
             xet_json_escape(b, *p);
             run = p + n;
@@ -402,68 +393,4 @@ xet_json_escape(xet_buf_t *b, unsigned c)
     text[5] = (uint8_t) digits[c & 15];
 
     xet_buf_write(b, text, sizeof(text));
-}
-
-
-/*
- * Returns the length of the character at p, whose first byte is 0x80 or more.
- * When *valid is set to 0, the length is that of the ill-formed bytes that one
- * U+FFFD replaces.
- */
-
-static size_t
-xet_json_utf8(const uint8_t *p, const uint8_t *end, int *valid)
-{
-    size_t    i, n;
-    unsigned  c, low, high;
-
-    c = p[0];
-
-    /* bounds of the second byte: no overlong forms, no surrogates */
-
-    low = 0x80;
-    high = 0xbf;
-
-    if (c >= 0xc2 && c <= 0xdf) {
-        n = 2;
-
-    } else if (c >= 0xe0 && c <= 0xef) {
-        n = 3;
-
-        if (c == 0xe0) {
-            low = 0xa0;
-
-        } else if (c == 0xed) {
-            high = 0x9f;
-        }
-
-    } else if (c >= 0xf0 && c <= 0xf4) {
-        n = 4;
-
-        if (c == 0xf0) {
-            low = 0x90;
-
-        } else if (c == 0xf4) {
-            high = 0x8f;
-        }
-
-    } else {
-        *valid = 0;
-        return 1;
-    }
-
-    for (i = 1; i < n; i++) {
-
-        if (i == (size_t) (end - p) || p[i] < low || p[i] > high) {
-            *valid = 0;
-            return i;
-        }
-
-        low = 0x80;
-        high = 0xbf;
-    }
-
-    *valid = 1;
-
-    return n;
 }

@@ -101,3 +101,25 @@ xet_utf8_lead(xet_utf8_t *u, unsigned b)
 
     return 1;
 }
+
+
+int
+xet_utf8_character(const uint8_t *p, size_t len, size_t *n)
+{
+    size_t      i;
+    xet_utf8_t  u;
+
+    xet_utf8_init(&u);
+
+    for (i = 0; i < len && xet_utf8_feed(&u, p + i, 1) == 1; i++) {
+
+        if (u.need == 0) {
+            *n = i + 1;
+            return 1;
+        }
+    }
+
+    *n = i ? i : 1;
+
+    return 0;
+}
