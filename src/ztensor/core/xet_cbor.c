@@ -3,12 +3,12 @@
  * The CBOR decoder.
  *
  * Purpose:    bytes to items, one at a time, so that a manifest of any size
- *             can be read through a small window and never becomes a tree.
+ *             can be read through a small piece and never becomes a tree.
  * States:     between two items (a stack of open arrays and maps says what
- *             comes next), inside of a head that a window has cut, inside of
+ *             comes next), inside of a head that a piece has cut, inside of
  *             a string, done, failed.  The first error stays.
- * Ownership:  nothing is allocated; a window belongs to the caller and is
- *             referred to until xet_cbor_next() asks for another window.
+ * Ownership:  nothing is allocated; a piece belongs to the caller and is
+ *             referred to until xet_cbor_next() asks for another piece.
  * Threads:    one at a time.
  *
  * Hostile input: a string is never longer and an array never larger than the
@@ -21,8 +21,8 @@
  * is not an item, but stands before one.
  *
  * A head of 1 to 9 bytes begins an item and holds the kind and the length or
- * value of the item.  A head that lies in one window is read there; a head
- * that windows have cut is put together in c->head, which has c->head_len
+ * value of the item.  A head that lies in one piece is read there; a head
+ * that pieces have cut is put together in c->head, which has c->head_len
  * bytes of it so far.
  *
  * float and double are those of IEEE 754, as everywhere in this project.
@@ -433,7 +433,7 @@ xet_cbor_container(xet_cbor_t *c, xet_cbor_item_t *item)
 
 
 /*
- * The item of a string carries what the window has of the string; the item of
+ * The item of a string carries what the piece has of the string; the item of
  * a string in chunks carries no bytes.
  */
 
@@ -476,7 +476,7 @@ xet_cbor_string(xet_cbor_t *c, xet_cbor_item_t *item)
 
 /*
  * Text is returned as far as it is well-formed, and the error by the next
- * call, so that what the caller sees does not depend on where windows end.
+ * call, so that what the caller sees does not depend on where pieces end.
  */
 
 static xet_status_t
@@ -600,9 +600,9 @@ xet_cbor_else(xet_cbor_t *c, xet_cbor_item_t *item, unsigned info)
 
 
 /*
- * Sets *head to a whole head of 1 to 9 bytes, in the window or in c->head.
+ * Sets *head to a whole head of 1 to 9 bytes, in the piece or in c->head.
  * XET_OK, after which the caller sets c->head_len to 0; XET_AGAIN when the
- * window ends before the head; XET_ZT_MANIFEST, which stays, when the input
+ * piece ends before the head; XET_ZT_MANIFEST, which stays, when the input
  * ends before the head.
  */
 

@@ -63,7 +63,7 @@ typedef struct {
     uint64_t          pos;             /* in the input: of the head; DATA: of
                                           data; END: after the container */
 
-    const uint8_t    *data;            /* BYTES, TEXT, DATA: in the window */
+    const uint8_t    *data;            /* BYTES, TEXT, DATA: in the piece */
     size_t            len;
 } xet_cbor_item_t;
 
@@ -77,7 +77,7 @@ typedef struct {
 
 
 typedef struct {
-    const uint8_t    *p;               /* the window */
+    const uint8_t    *p;               /* the piece */
     const uint8_t    *end;
     uint64_t          pos;             /* of p in the input */
     uint64_t          size;            /* of the input */
@@ -101,7 +101,7 @@ typedef struct {
     xet_utf8_t        utf8;
 
     unsigned          head_len;
-    uint8_t           head[9];         /* a head that is split by windows */
+    uint8_t           head[9];         /* a head that is split by pieces */
 
     xet_cbor_frame_t  frames[XET_CBOR_DEPTH];
 } xet_cbor_t;
@@ -123,14 +123,14 @@ void xet_cbor_resume(xet_cbor_t *c, uint64_t pos, unsigned depth,
     uint64_t pairs);
 
 /*
- * Hands over the next window, when the window before it is used up.  Bytes
- * past the size of the input are ignored.  The window is not copied: it must
+ * Hands over the next piece, when the piece before it is used up.  Bytes
+ * past the size of the input are ignored.  The piece is not copied: it must
  * stay until xet_cbor_next() returns XET_AGAIN.
  */
 void xet_cbor_feed(xet_cbor_t *c, const uint8_t *data, size_t len);
 
 /*
- * XET_OK with *item; XET_AGAIN when the window is used up; XET_DONE when the
+ * XET_OK with *item; XET_AGAIN when the piece is used up; XET_DONE when the
  * outermost item and the input end together; XET_ZT_MANIFEST when the input is
  * malformed or cut off; XET_ZT_TRAILING; XET_ZT_ORDER when a head or a float is
  * not the shortest; XET_ZT_NESTING; XET_ZT_UTF8.  An error stays, and
