@@ -34,34 +34,30 @@
 #define XET_ZT_SAVED_VERSION  1
 
 
+/* The saved bytes on their way: out, or in when buf is NULL. */
+
 typedef struct {
     xet_buf_t      *buf;
     XXH3_state_t   *hash;
-} xet_zt_saver_t;
 
-
-typedef struct {
     const uint8_t  *p;
     const uint8_t  *end;
     int             failed;
-} xet_zt_loader_t;
+} xet_zt_saved_t;
 
 
-static void xet_zt_save_info(xet_zt_saver_t *s, const xet_zt_t *zt);
-static void xet_zt_put(xet_zt_saver_t *s, const void *data, size_t len);
-static void xet_zt_put_u8(xet_zt_saver_t *s, unsigned v);
-static void xet_zt_put_u64(xet_zt_saver_t *s, uint64_t v);
-static xet_status_t xet_zt_load(xet_zt_t *zt, xet_zt_loader_t *l);
-static xet_status_t xet_zt_load_verdict(xet_zt_t *zt, xet_zt_loader_t *l);
-static void xet_zt_load_info(xet_zt_t *zt, xet_zt_loader_t *l);
-static void xet_zt_load_names(xet_zt_t *zt, xet_zt_loader_t *l);
-static void xet_zt_load_overlaps(xet_zt_t *zt, xet_zt_loader_t *l);
+static int xet_zt_saved_head(xet_zt_saved_t *s, xet_zt_t *zt);
+static xet_status_t xet_zt_load(xet_zt_t *zt, xet_zt_saved_t *s);
+static xet_status_t xet_zt_load_verdict(xet_zt_t *zt, xet_zt_saved_t *s);
+static void xet_zt_saved_info(xet_zt_saved_t *s, xet_zt_info_t *info);
+static void xet_zt_saved_marks(xet_zt_saved_t *s, xet_zt_t *zt);
+static void xet_zt_saved_overlaps(xet_zt_saved_t *s, xet_zt_t *zt);
 static int xet_zt_load_sane(const xet_zt_info_t *info);
 static xet_status_t xet_zt_load_attributes(xet_zt_t *zt, uint64_t hash,
     const uint8_t *data, size_t len);
-static const uint8_t *xet_zt_take(xet_zt_loader_t *l, size_t len);
-static unsigned xet_zt_take_u8(xet_zt_loader_t *l);
-static uint64_t xet_zt_take_u64(xet_zt_loader_t *l);
+static unsigned xet_zt_saved_u8(xet_zt_saved_t *s, unsigned v);
+static uint64_t xet_zt_saved_u64(xet_zt_saved_t *s, uint64_t v);
+static void xet_zt_saved_bytes(xet_zt_saved_t *s, void *data, size_t len);
 
 
 static const xet_status_t  xet_zt_report_statuses[] = {
@@ -97,12 +93,15 @@ xet_zt_rules(const xet_zt_limits_t *limits)
 xet_status_t
 xet_zt_save(const xet_zt_t *zt, xet_status_t status, xet_buf_t *b)
 {
+    xet_zt_t         copy;
     const char      *code;
-    xet_zt_saver_t   s;
+    xet_zt_saved_t   s;
 
     if (status == XET_OK && zt->extents.n > XET_ZT_SAVED_OVERLAPS) {
         return XET_DONE;
     }
+
+    memset(&s, 0, sizeof(xet_zt_saved_t));
 
     s.buf = b;
     s.hash = XXH3_createState();
@@ -112,113 +111,40 @@ xet_zt_save(const xet_zt_t *zt, xet_status_t status, xet_buf_t *b)
         return XET_NOMEM;
     }
 
-    xet_zt_put_u8(&s, XET_ZT_SAVED_VERSION);
-    xet_zt_put_u64(&s, xet_zt_rules(&zt->limits));
-    xet_zt_put_u64(&s, zt->info.size);
-    xet_zt_put_u8(&s, zt->info.ends.container);
+    /* without names of marks there is no order */
+
+    copy = *zt;
+
+    if (zt->marks.names == NULL) {
+        copy.info.order = 0;
+    }
+
+    (void) xet_zt_saved_head(&s, &copy);
 
     code = (status == XET_OK) ? "" : xet_status_code(status);
 
-    xet_zt_put_u8(&s, (unsigned) strlen(code));
-    xet_zt_put(&s, code, strlen(code));
+    (void) xet_zt_saved_u8(&s, (unsigned) strlen(code));
+    xet_zt_saved_bytes(&s, (void *) code, strlen(code));
 
     if (status == XET_OK) {
-        xet_zt_save_info(&s, zt);
+        xet_zt_saved_info(&s, &copy.info);
+        xet_zt_saved_marks(&s, &copy);
+        xet_zt_saved_overlaps(&s, &copy);
+
+        (void) xet_zt_saved_u64(&s, zt->attributes.data
+                                    ? XXH3_64bits(zt->attributes.data,
+                                                  zt->attributes.len)
+                                    : 0);
 
     } else {
-        xet_zt_put_u64(&s, zt->error_offset);
+        (void) xet_zt_saved_u64(&s, zt->error_offset);
     }
 
-    xet_zt_put_u64(&s, XXH3_64bits_digest(s.hash));
+    (void) xet_zt_saved_u64(&s, XXH3_64bits_digest(s.hash));
 
     (void) XXH3_freeState(s.hash);
 
     return xet_buf_status(b);
-}
-
-
-static void
-xet_zt_save_info(xet_zt_saver_t *s, const xet_zt_t *zt)
-{
-    size_t                  i;
-    const xet_zt_info_t    *info;
-    const xet_zt_extent_t  *extents;
-
-    info = &zt->info;
-    extents = zt->extents.items;
-
-    xet_zt_put_u8(s, info->ends.header_magic);
-    xet_zt_put_u64(s, info->ends.manifest_offset);
-    xet_zt_put_u64(s, info->ends.manifest_length);
-    xet_zt_put_u64(s, info->ends.manifest_hash);
-    xet_zt_put_u64(s, info->ends.data_start);
-    xet_zt_put_u64(s, info->ends.data_end);
-
-    xet_zt_put_u8(s, (unsigned) info->version_len);
-    xet_zt_put(s, info->version, info->version_len);
-    xet_zt_put_u8(s, info->warnings);
-
-    xet_zt_put_u64(s, info->count);
-    xet_zt_put_u64(s, info->components);
-    xet_zt_put_u64(s, info->invalid);
-    xet_zt_put_u64(s, info->unsupported);
-    xet_zt_put_u64(s, info->bytes);
-    xet_zt_put_u64(s, info->objects_end);
-
-    xet_zt_put_u64(s, info->stride);
-    xet_zt_put_u64(s, info->marks_n);
-    xet_zt_put_u8(s, zt->marks.names ? info->order : 0);
-
-    for (i = 0; i < info->marks_n; i++) {
-        xet_zt_put_u64(s, info->marks[i]);
-
-        if (zt->marks.names && info->order) {
-            xet_zt_put_u8(s, zt->marks.names[i].len);
-            xet_zt_put(s, zt->marks.names[i].data, zt->marks.names[i].len);
-        }
-    }
-
-    xet_zt_put_u64(s, zt->extents.n);
-
-    for (i = 0; i < zt->extents.n; i++) {
-        xet_zt_put_u64(s, extents[i].file);
-        xet_zt_put_u64(s, extents[i].offset);
-        xet_zt_put_u64(s, extents[i].length);
-    }
-
-    xet_zt_put_u64(s, zt->attributes.data
-                      ? XXH3_64bits(zt->attributes.data, zt->attributes.len)
-                      : 0);
-}
-
-
-static void
-xet_zt_put(xet_zt_saver_t *s, const void *data, size_t len)
-{
-    if (len) {
-        (void) XXH3_64bits_update(s->hash, data, len);
-        xet_buf_write(s->buf, data, len);
-    }
-}
-
-
-static void
-xet_zt_put_u8(xet_zt_saver_t *s, unsigned v)
-{
-    uint8_t  byte;
-
-    byte = (uint8_t) v;
-    xet_zt_put(s, &byte, 1);
-}
-
-
-static void
-xet_zt_put_u64(xet_zt_saver_t *s, uint64_t v)
-{
-    uint8_t  bytes[8];
-
-    xet_put_u64(bytes, v);
-    xet_zt_put(s, bytes, sizeof(bytes));
 }
 
 
@@ -227,10 +153,10 @@ xet_zt_restore(xet_zt_t **result, uint64_t size,
     const xet_zt_limits_t *limits, const uint8_t *data, size_t len,
     const uint8_t *attributes, size_t attributes_len)
 {
-    uint64_t          hash;
-    xet_zt_t         *zt;
-    xet_status_t      rc;
-    xet_zt_loader_t   l;
+    uint64_t        hash;
+    xet_zt_t       *zt;
+    xet_status_t    rc;
+    xet_zt_saved_t  s;
 
     zt = xet_zt_create(size, limits);
     *result = zt;
@@ -245,26 +171,24 @@ xet_zt_restore(xet_zt_t **result, uint64_t size,
         return XET_ZT_STALE;
     }
 
-    l.p = data;
-    l.end = data + len - 8;
-    l.failed = 0;
+    memset(&s, 0, sizeof(xet_zt_saved_t));
 
-    if (xet_zt_take_u8(&l) != XET_ZT_SAVED_VERSION
-        || xet_zt_take_u64(&l) != xet_zt_rules(limits)
-        || xet_zt_take_u64(&l) != size)
-    {
+    s.p = data;
+    s.end = data + len - 8;
+
+    if (!xet_zt_saved_head(&s, zt)) {
         return XET_ZT_STALE;
     }
 
-    rc = xet_zt_load(zt, &l);
+    rc = xet_zt_load(zt, &s);
 
     if (rc == XET_NOMEM || rc == XET_ZT_STALE) {
         return rc;
     }
 
-    hash = (rc == XET_OK) ? xet_zt_take_u64(&l) : 0;
+    hash = (rc == XET_OK) ? xet_zt_saved_u64(&s, 0) : 0;
 
-    if (l.failed || l.p != l.end) {
+    if (s.failed || s.p != s.end) {
         return XET_ZT_STALE;
     }
 
@@ -277,23 +201,46 @@ xet_zt_restore(xet_zt_t **result, uint64_t size,
 }
 
 
+/*
+ * Up to the container; each of the functions xet_zt_saved_ says what is saved
+ * as well as what is loaded.  Returns 1 unless what was loaded is of other
+ * rules or another file.
+ */
+
+static int
+xet_zt_saved_head(xet_zt_saved_t *s, xet_zt_t *zt)
+{
+    uint64_t        rules;
+    xet_zt_info_t  *info;
+
+    info = &zt->info;
+    rules = xet_zt_rules(&zt->limits);
+
+    if (xet_zt_saved_u8(s, XET_ZT_SAVED_VERSION) != XET_ZT_SAVED_VERSION
+        || xet_zt_saved_u64(s, rules) != rules
+        || xet_zt_saved_u64(s, info->size) != info->size)
+    {
+        return 0;
+    }
+
+    info->ends.container = (xet_zt_container_t)
+                           xet_zt_saved_u8(s, info->ends.container);
+
+    return info->ends.container <= XET_ZT_CONTAINER_1_0;
+}
+
+
 /* XET_OK, the verdict that was saved, XET_ZT_STALE, or XET_NOMEM. */
 
 static xet_status_t
-xet_zt_load(xet_zt_t *zt, xet_zt_loader_t *l)
+xet_zt_load(xet_zt_t *zt, xet_zt_saved_t *s)
 {
     xet_status_t  rc;
 
-    zt->info.ends.container = (xet_zt_container_t) xet_zt_take_u8(l);
+    rc = xet_zt_load_verdict(zt, s);
 
-    if (zt->info.ends.container > XET_ZT_CONTAINER_1_0) {
-        return XET_ZT_STALE;
-    }
-
-    rc = xet_zt_load_verdict(zt, l);
-
-    if (rc != XET_OK || l->failed) {
-        return l->failed ? XET_ZT_STALE : rc;
+    if (rc != XET_OK || s->failed) {
+        return s->failed ? XET_ZT_STALE : rc;
     }
 
     zt->marks.names = calloc(XET_ZT_MARKS, sizeof(xet_zt_mark_name_t));
@@ -301,39 +248,39 @@ xet_zt_load(xet_zt_t *zt, xet_zt_loader_t *l)
         return XET_NOMEM;
     }
 
-    xet_zt_load_info(zt, l);
-    xet_zt_load_names(zt, l);
-    xet_zt_load_overlaps(zt, l);
+    xet_zt_saved_info(s, &zt->info);
+    xet_zt_saved_marks(s, zt);
+    xet_zt_saved_overlaps(s, zt);
 
     if (zt->info.order == 0) {
         free(zt->marks.names);
         zt->marks.names = NULL;
     }
 
-    return (l->failed || !xet_zt_load_sane(&zt->info)) ? XET_ZT_STALE
+    return (s->failed || !xet_zt_load_sane(&zt->info)) ? XET_ZT_STALE
                                                        : XET_OK;
 }
 
 
 static xet_status_t
-xet_zt_load_verdict(xet_zt_t *zt, xet_zt_loader_t *l)
+xet_zt_load_verdict(xet_zt_t *zt, xet_zt_saved_t *s)
 {
-    int             i;
-    size_t          len;
-    const char     *code;
-    const uint8_t  *p;
+    int          i;
+    char         text[UINT8_MAX];
+    size_t       len;
+    const char  *code;
 
-    len = xet_zt_take_u8(l);
+    len = xet_zt_saved_u8(s, 0);
 
     if (len == 0) {
         return XET_OK;
     }
 
-    p = xet_zt_take(l, len);
+    xet_zt_saved_bytes(s, text, len);
 
-    zt->error_offset = xet_zt_take_u64(l);
+    zt->error_offset = xet_zt_saved_u64(s, 0);
 
-    if (l->failed || zt->error_offset > zt->info.size) {
+    if (s->failed || zt->error_offset > zt->info.size) {
         return XET_ZT_STALE;
     }
 
@@ -342,7 +289,7 @@ xet_zt_load_verdict(xet_zt_t *zt, xet_zt_loader_t *l)
     for (i = XET_ZT_NOT_ZTENSOR; i <= XET_ZT_INDEX_DTYPE; i++) {
         code = xet_status_code((xet_status_t) i);
 
-        if (strlen(code) == len && memcmp(code, p, len) == 0) {
+        if (strlen(code) == len && memcmp(code, text, len) == 0) {
             return (xet_status_t) i;
         }
     }
@@ -352,117 +299,113 @@ xet_zt_load_verdict(xet_zt_t *zt, xet_zt_loader_t *l)
 
 
 static void
-xet_zt_load_info(xet_zt_t *zt, xet_zt_loader_t *l)
+xet_zt_saved_info(xet_zt_saved_t *s, xet_zt_info_t *info)
 {
-    const uint8_t  *p;
-    xet_zt_info_t  *info;
+    xet_zt_ends_t  *ends;
 
-    info = &zt->info;
+    ends = &info->ends;
 
-    info->ends.header_magic = (xet_zt_take_u8(l) != 0);
-    info->ends.manifest_offset = xet_zt_take_u64(l);
-    info->ends.manifest_length = xet_zt_take_u64(l);
-    info->ends.manifest_hash = xet_zt_take_u64(l);
-    info->ends.data_start = xet_zt_take_u64(l);
-    info->ends.data_end = xet_zt_take_u64(l);
+    ends->header_magic = (xet_zt_saved_u8(s, ends->header_magic) != 0);
+    ends->manifest_offset = xet_zt_saved_u64(s, ends->manifest_offset);
+    ends->manifest_length = xet_zt_saved_u64(s, ends->manifest_length);
+    ends->manifest_hash = xet_zt_saved_u64(s, ends->manifest_hash);
+    ends->data_start = xet_zt_saved_u64(s, ends->data_start);
+    ends->data_end = xet_zt_saved_u64(s, ends->data_end);
 
-    info->version_len = xet_zt_take_u8(l);
+    info->version_len = xet_zt_saved_u8(s, (unsigned) info->version_len);
 
     if (info->version_len > XET_ZT_VERSION_MAX) {
-        l->failed = 1;
+        s->failed = 1;
         return;
     }
 
-    p = xet_zt_take(l, info->version_len);
+    xet_zt_saved_bytes(s, info->version, info->version_len);
 
-    if (p) {
-        memcpy(info->version, p, info->version_len);
-    }
+    info->warnings = xet_zt_saved_u8(s, info->warnings);
 
-    info->warnings = xet_zt_take_u8(l);
-
-    info->count = xet_zt_take_u64(l);
-    info->components = xet_zt_take_u64(l);
-    info->invalid = xet_zt_take_u64(l);
-    info->unsupported = xet_zt_take_u64(l);
-    info->bytes = xet_zt_take_u64(l);
-    info->objects_end = xet_zt_take_u64(l);
+    info->count = xet_zt_saved_u64(s, info->count);
+    info->components = xet_zt_saved_u64(s, info->components);
+    info->invalid = xet_zt_saved_u64(s, info->invalid);
+    info->unsupported = xet_zt_saved_u64(s, info->unsupported);
+    info->bytes = xet_zt_saved_u64(s, info->bytes);
+    info->objects_end = xet_zt_saved_u64(s, info->objects_end);
 }
 
 
-/* Loads the marks, and their names if names are in order. */
+/* The marks, and their names if names are in order. */
 
 static void
-xet_zt_load_names(xet_zt_t *zt, xet_zt_loader_t *l)
+xet_zt_saved_marks(xet_zt_saved_t *s, xet_zt_t *zt)
 {
-    unsigned              i;
-    uint64_t              n;
-    const uint8_t        *p;
-    xet_zt_info_t        *info;
-    xet_zt_mark_name_t   *name;
+    unsigned             i;
+    uint64_t             n;
+    xet_zt_info_t       *info;
+    xet_zt_mark_name_t  *name;
 
     info = &zt->info;
 
-    info->stride = xet_zt_take_u64(l);
-    n = xet_zt_take_u64(l);
-    info->order = xet_zt_take_u8(l);
+    info->stride = xet_zt_saved_u64(s, info->stride);
+    n = xet_zt_saved_u64(s, info->marks_n);
+    info->order = xet_zt_saved_u8(s, info->order);
 
-    if (l->failed || n > XET_ZT_MARKS
+    if (s->failed || n > XET_ZT_MARKS
         || info->order > (XET_ZT_ORDER_BYTES|XET_ZT_ORDER_LENGTH))
     {
-        l->failed = 1;
+        s->failed = 1;
         return;
     }
 
     info->marks_n = (unsigned) n;
 
     for (i = 0; i < info->marks_n; i++) {
-        info->marks[i] = xet_zt_take_u64(l);
+        info->marks[i] = xet_zt_saved_u64(s, info->marks[i]);
 
         if (info->order == 0) {
             continue;
         }
 
         name = &zt->marks.names[i];
-        name->len = (uint8_t) xet_zt_take_u8(l);
+        name->len = (uint8_t) xet_zt_saved_u8(s, name->len);
 
         if (name->len > XET_ZT_MARK_NAME) {
-            l->failed = 1;
+            s->failed = 1;
             return;
         }
 
-        p = xet_zt_take(l, name->len);
-
-        if (p) {
-            memcpy(name->data, p, name->len);
-        }
+        xet_zt_saved_bytes(s, name->data, name->len);
     }
 }
 
 
 static void
-xet_zt_load_overlaps(xet_zt_t *zt, xet_zt_loader_t *l)
+xet_zt_saved_overlaps(xet_zt_saved_t *s, xet_zt_t *zt)
 {
-    uint64_t  i, n, file, offset, length;
+    uint64_t         i, n;
+    xet_zt_extent_t  e;
 
-    n = xet_zt_take_u64(l);
+    n = xet_zt_saved_u64(s, zt->extents.n);
 
-    if (l->failed || n > XET_ZT_SAVED_OVERLAPS) {
-        l->failed = 1;
-        return;
+    if (n > XET_ZT_SAVED_OVERLAPS) {
+        s->failed = 1;
     }
 
-    for (i = 0; i < n; i++) {
-        file = xet_zt_take_u64(l);
-        offset = xet_zt_take_u64(l);
-        length = xet_zt_take_u64(l);
+    memset(&e, 0, sizeof(xet_zt_extent_t));
 
-        if (l->failed
-            || xet_zt_extents_add(&zt->extents, file, offset, length)
+    for (i = 0; i < n && !s->failed; i++) {
+
+        if (s->buf) {
+            e = ((const xet_zt_extent_t *) zt->extents.items)[i];
+        }
+
+        e.file = xet_zt_saved_u64(s, e.file);
+        e.offset = xet_zt_saved_u64(s, e.offset);
+        e.length = xet_zt_saved_u64(s, e.length);
+
+        if (s->buf == NULL && !s->failed
+            && xet_zt_extents_add(&zt->extents, e.file, e.offset, e.length)
                != XET_OK)
         {
-            l->failed = 1;
-            return;
+            s->failed = 1;
         }
     }
 }
@@ -529,44 +472,55 @@ xet_zt_load_attributes(xet_zt_t *zt, uint64_t hash, const uint8_t *data,
 }
 
 
-/* Takes len bytes.  NULL when len is 0, or past the end: the loader fails. */
-
-static const uint8_t *
-xet_zt_take(xet_zt_loader_t *l, size_t len)
-{
-    const uint8_t  *p;
-
-    if (l->failed || len > (size_t) (l->end - l->p)) {
-        l->failed = 1;
-        return NULL;
-    }
-
-    p = l->p;
-    l->p += len;
-
-    return len ? p : NULL;
-}
-
+/* Return v, or what was loaded in its place. */
 
 static unsigned
-xet_zt_take_u8(xet_zt_loader_t *l)
+xet_zt_saved_u8(xet_zt_saved_t *s, unsigned v)
 {
-    const uint8_t  *p;
+    uint8_t  byte;
 
-    p = xet_zt_take(l, 1);
+    byte = (uint8_t) v;
+    xet_zt_saved_bytes(s, &byte, 1);
 
-    return p ? *p : 0;
+    return byte;
 }
 
 
 static uint64_t
-xet_zt_take_u64(xet_zt_loader_t *l)
+xet_zt_saved_u64(xet_zt_saved_t *s, uint64_t v)
 {
-    const uint8_t  *p;
+    uint8_t  bytes[8];
 
-    p = xet_zt_take(l, 8);
+    xet_put_u64(bytes, v);
+    xet_zt_saved_bytes(s, bytes, sizeof(bytes));
 
-    return p ? xet_get_u64(p) : 0;
+    return xet_get_u64(bytes);
+}
+
+
+/* Past the end zeros are loaded, and all that follows fails. */
+
+static void
+xet_zt_saved_bytes(xet_zt_saved_t *s, void *data, size_t len)
+{
+    if (len == 0) {
+        return;
+    }
+
+    if (s->buf) {
+        (void) XXH3_64bits_update(s->hash, data, len);
+        xet_buf_write(s->buf, data, len);
+        return;
+    }
+
+    if (s->failed || len > (size_t) (s->end - s->p)) {
+        s->failed = 1;
+        memset(data, 0, len);
+        return;
+    }
+
+    memcpy(data, s->p, len);
+    s->p += len;
 }
 
 

@@ -449,6 +449,77 @@ test_overlaps(void)
 }
 
 
+/*
+ * What is saved between the rules and the hash at the end: a byte that moves
+ * would make every kept verdict stale, or worse, mean something else.
+ */
+
+static void
+saved_is(const char *what, uint64_t len, uint64_t hash)
+{
+    xet_is_u64(saved_len, len, what);
+    xet_is_u64(XXH3_64bits(saved + 9, saved_len - 17), hash, what);
+}
+
+
+static void
+test_bytes(void)
+{
+    unsigned         i;
+    uint8_t          blob[64] = { 0 };
+    zt_bytes_t       b;
+    xet_zt_t        *zt;
+    xet_status_t     rc;
+    xet_zt_limits_t  limits;
+
+    memset(&b, 0, sizeof(b));
+    xet_zt_limits_init(&limits);
+
+    build(&b, 1000, "t%04llu");
+    zt = zt_open(b.data, b.len, 1 << 16, &limits, &rc);
+    (void) save(zt, rc);
+    saved_is("names in order", 3656, 0x5c2c14ecfc5a8186ull);
+    xet_zt_destroy(zt);
+
+    build(&b, 20, X64 X64 "%llu");
+    zt = zt_open(b.data, b.len, 1 << 16, &limits, &rc);
+    (void) save(zt, rc);
+    saved_is("names in no order", 316, 0x73f0718546cd4872ull);
+    xet_zt_destroy(zt);
+
+    zt_begin(&b, blob, sizeof(blob));
+    zt_root(&b, 0);
+    zt_end(&b);
+
+    zt = zt_open(b.data, b.len, 1 << 16, &limits, &rc);
+    (void) save(zt, rc);
+    saved_is("no objects", 156, 0x72cc0418e7b3dcc0ull);
+
+    (void) save(zt, XET_ZT_MANIFEST);
+    saved_is("a verdict", 47, 0x5e2bc7aa52708237ull);
+    xet_zt_destroy(zt);
+
+    limits.strict = 1;
+
+    zt_begin(&b, blob, sizeof(blob));
+    zt_root(&b, 2);
+
+    for (i = 0; i < 2; i++) {
+        zt_dense(&b, i ? "b" : "a", 1 + i, 3);
+        zt_component(&b, "u8", 64, 1 + i);
+    }
+
+    zt_end(&b);
+
+    zt = zt_open(b.data, b.len, 1 << 16, &limits, &rc);
+    (void) save(zt, rc);
+    saved_is("overlaps", 224, 0x6a622cb7c9a33b58ull);
+    xet_zt_destroy(zt);
+
+    free(b.data);
+}
+
+
 static xet_status_t
 on_copy(void *ctx, xet_zt_object_t *o)
 {
@@ -550,6 +621,7 @@ main(void)
 {
     test_orders();
     test_same();
+    test_bytes();
     test_damage();
     test_verdicts();
     test_overlaps();
