@@ -306,15 +306,22 @@ uint64_t xet_cli_now(void);
 char *xet_cli_output_beside(int folder, const char *target,
     const char *suffix);
 
-/* Makes a file of a random name beside the target; *name is malloc()ed. */
-int xet_cli_output_create(int folder, const char *target, char **name);
+/* Whether a name is "-", or that of a pipe or a device: its bytes stream. */
+int xet_cli_output_special(const char *name);
 
 /*
- * Ends that file: syncs it and renames it to the target, or removes it if rc
- * is a failure or this fails.  Closes the descriptor.  The exit code.
+ * Opens the target of a verb, relative to the current folder, for writing: the
+ * standard output for "-", the pipe or device, or, if it is nothing special, a
+ * file of a random name beside it, *part, which is NULL else.
  */
-int xet_cli_output_finish(int fd, const char *name, const char *target,
-    int rc);
+int xet_cli_output_begin(const char *target, int special, char **part);
+
+/*
+ * Ends that output: a file is synced and renamed to the target, or removed if
+ * rc is a failure or this fails.  Closes the descriptor, unless it is that of
+ * the standard output, and frees part.  The exit code.
+ */
+int xet_cli_output_finish(int fd, char *part, const char *target, int rc);
 
 /* Syncs the folder of a target.  XET_CLI_OK or XET_CLI_ERROR, reported. */
 int xet_cli_output_sync(int folder, const char *target);
@@ -325,9 +332,6 @@ int xet_cli_output_sync(int folder, const char *target);
  */
 int xet_cli_output_open(int folder, const char *name, mode_t mode,
     int *made);
-
-/* Opens a pipe or a device, relative to the current folder, for writing. */
-int xet_cli_output_stream(const char *name);
 
 
 /*

@@ -21,19 +21,46 @@
 #define XET_CLI_OUTPUT_HASH   16       /* digits */
 
 
+static int xet_cli_output_create(const char *target, char **name);
+static int xet_cli_output_stream(const char *name);
 static size_t xet_cli_output_longest(int folder, const char *target,
     size_t len);
 static int xet_cli_output_foreign(const char *name, const struct stat *st);
 
 
 int
-xet_cli_output_create(int folder, const char *target, char **name)
+xet_cli_output_special(const char *name)
+{
+    struct stat  st;
+
+    return strcmp(name, "-") == 0
+           || (stat(name, &st) == 0 && !S_ISREG(st.st_mode));
+}
+
+
+int
+xet_cli_output_begin(const char *target, int special, char **part)
+{
+    *part = NULL;
+
+    if (!special) {
+        return xet_cli_output_create(target, part);
+    }
+
+    return strcmp(target, "-") ? xet_cli_output_stream(target)
+                               : STDOUT_FILENO;
+}
+
+
+/* Makes a file of a random name beside the target; *name is malloc()ed. */
+
+static int
+xet_cli_output_create(const char *target, char **name)
 {
     int       fd, i;
     char      suffix[16];
     uint32_t  number;
 
-    *name = NULL;
     fd = -1;
     errno = EEXIST;
 
@@ -47,14 +74,14 @@ xet_cli_output_create(int folder, const char *target, char **name)
 
         snprintf(suffix, sizeof(suffix), ".xet-%08x", number);
 
-        *name = xet_cli_output_beside(folder, target, suffix);
+        *name = xet_cli_output_beside(AT_FDCWD, target, suffix);
 
         if (*name == NULL) {
             return -1;
         }
 
-        fd = openat(folder, *name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
-                                   | O_CLOEXEC, 0666);
+        fd = open(*name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
+                         | O_CLOEXEC, 0666);
     }
 
     if (fd < 0) {
@@ -68,26 +95,38 @@ xet_cli_output_create(int folder, const char *target, char **name)
 
 
 int
-xet_cli_output_finish(int fd, const char *name, const char *target, int rc)
+xet_cli_output_finish(int fd, char *part, const char *target, int rc)
 {
-    if (rc == XET_CLI_OK && fdatasync(fd) != 0) {
-        rc = xet_cli_fail_errno(name);
-    }
-
-    if (close(fd) != 0 && rc == XET_CLI_OK) {
-        rc = xet_cli_fail_errno(name);
-    }
-
-    if (rc == XET_CLI_OK && rename(name, target) != 0) {
-        rc = xet_cli_fail_errno(target);
-    }
-
-    if (rc != XET_CLI_OK) {
-        unlink(name);
+    if (fd == STDOUT_FILENO) {
         return rc;
     }
 
-    return xet_cli_output_sync(AT_FDCWD, target);
+    if (rc == XET_CLI_OK && part && fdatasync(fd) != 0) {
+        rc = xet_cli_fail_errno(part);
+    }
+
+    if (close(fd) != 0 && rc == XET_CLI_OK) {
+        rc = xet_cli_fail_errno(part ? part : target);
+    }
+
+    if (part == NULL) {
+        return rc;
+    }
+
+    if (rc == XET_CLI_OK && rename(part, target) != 0) {
+        rc = xet_cli_fail_errno(target);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_output_sync(AT_FDCWD, target);
+
+    } else {
+        unlink(part);
+    }
+
+    free(part);
+
+    return rc;
 }
 
 
@@ -238,7 +277,7 @@ xet_cli_output_open(int folder, const char *name, mode_t mode, int *made)
 
 /* The pipe or device that was found may be another file by now. */
 
-int
+static int
 xet_cli_output_stream(const char *name)
 {
     int          fd;

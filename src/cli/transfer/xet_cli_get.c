@@ -15,7 +15,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "xet_cli_transfer.h"
@@ -94,7 +93,6 @@ static int
 xet_cli_get_open(xet_cli_get_t *g)
 {
     int                    rc;
-    struct stat            st;
     const xet_cli_args_t  *args;
 
     args = g->args;
@@ -120,9 +118,8 @@ xet_cli_get_open(xet_cli_get_t *g)
      * the default name was put there by somebody else.
      */
 
-    g->stream = strcmp(g->output, "-") == 0
-                || (args->value[XET_CLI_OPT_OUTPUT]
-                    && stat(g->output, &st) == 0 && !S_ISREG(st.st_mode));
+    g->stream = args->value[XET_CLI_OPT_OUTPUT]
+                && xet_cli_output_special(g->output);
 
     g->download.name = g->output;
 
@@ -206,7 +203,11 @@ xet_cli_get_whole(xet_cli_get_t *g)
     rc = xet_cli_part_download(&g->part, g->http, d);
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_part_complete(&g->part, d->size);
+        rc = xet_cli_part_ready(&g->part, d->size, 1);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_part_name(&g->part, 1);
     }
 
     if (rc != XET_CLI_OK) {
@@ -227,17 +228,8 @@ xet_cli_get_bytes(xet_cli_get_t *g)
     xet_cli_download_t  *d;
 
     d = &g->download;
-    part = NULL;
 
-    if (!g->stream) {
-        g->fd = xet_cli_output_create(AT_FDCWD, g->output, &part);
-
-    } else if (strcmp(g->output, "-") == 0) {
-        g->fd = STDOUT_FILENO;
-
-    } else {
-        g->fd = xet_cli_output_stream(g->output);
-    }
+    g->fd = xet_cli_output_begin(g->output, g->stream, &part);
 
     if (g->fd < 0) {
         return XET_CLI_ERROR;
@@ -249,17 +241,7 @@ xet_cli_get_bytes(xet_cli_get_t *g)
 
     rc = xet_cli_download(g->http, d);
 
-    if (part) {
-        rc = xet_cli_output_finish(g->fd, part, g->output, rc);
-        free(part);
-
-    } else if (g->fd != STDOUT_FILENO && close(g->fd) != 0
-               && rc == XET_CLI_OK)
-    {
-        rc = xet_cli_fail_errno(g->output);
-    }
-
-    return rc;
+    return xet_cli_output_finish(g->fd, part, g->output, rc);
 }
 
 

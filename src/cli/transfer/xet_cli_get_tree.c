@@ -382,12 +382,16 @@ xet_cli_get_tree_fetch(xet_cli_get_tree_t *g, int folder, const char *base,
         rc = xet_cli_get_tree_mode(g, f->part.part_fd);
     }
 
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_part_ready(&f->part, f->size, far);
+    }
+
     if (rc == XET_CLI_OK && !far) {
         return xet_cli_get_tree_wait(g);
     }
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_part_complete(&f->part, d.size);
+        rc = xet_cli_part_name(&f->part, 1);
     }
 
     if (rc != XET_CLI_OK) {
@@ -413,13 +417,6 @@ xet_cli_get_tree_wait(xet_cli_get_tree_t *g)
 
     f = &g->waiting[g->count];
     *f = g->file;
-
-    rc = xet_cli_part_ready(&f->part, f->size);
-
-    if (rc != XET_CLI_OK) {
-        xet_cli_part_stop(&f->part, 0);
-        return rc;
-    }
 
     folder = fcntl(f->part.folder, F_DUPFD_CLOEXEC, 0);
     f->path = strdup(f->path);

@@ -414,20 +414,7 @@ xet_cli_part_kept(void *ctx, xet_cli_chunk_t *chunk)
 
 
 int
-xet_cli_part_complete(xet_cli_part_t *p, uint64_t size)
-{
-    if (ftruncate(p->part_fd, (off_t) size) != 0
-        || fdatasync(p->part_fd) != 0)
-    {
-        return xet_cli_fail_errno(p->part);
-    }
-
-    return xet_cli_part_name(p, 1);
-}
-
-
-int
-xet_cli_part_ready(xet_cli_part_t *p, uint64_t size)
+xet_cli_part_ready(xet_cli_part_t *p, uint64_t size, int sync)
 {
     int  rc;
 
@@ -437,7 +424,9 @@ xet_cli_part_ready(xet_cli_part_t *p, uint64_t size)
         return rc;
     }
 
-    if (ftruncate(p->part_fd, (off_t) size) != 0) {
+    if (ftruncate(p->part_fd, (off_t) size) != 0
+        || (sync && fdatasync(p->part_fd) != 0))
+    {
         return xet_cli_fail_errno(p->part);
     }
 

@@ -527,20 +527,17 @@ int xet_cli_part_download(xet_cli_part_t *p, xet_cli_http_t *h,
     xet_cli_download_t *d);
 
 /*
- * End a download.  xet_cli_part_complete() cuts the part to size bytes, renames
- * it to the target and removes the state, durably.
+ * End a download in two steps, so that many parts may share a sync.
+ * xet_cli_part_ready() cuts the part to size bytes, and with sync syncs it.
+ * xet_cli_part_name(), when the part is on the disk, renames it to the target
+ * and removes the state, and with sync syncs its folder.  A part that gets no
+ * name after the first step is resumed by the next download.
  *
- * xet_cli_part_ready() and xet_cli_part_name() do the same in two steps: the
- * first cuts the part, and syncs nothing; the second, after the caller has
- * synced the part, renames it, and with sync syncs its folder.  A part that
- * gets no name after the first step is resumed by the next download.
- *
- * All three return XET_CLI_OK, or XET_CLI_ERROR, reported: then the caller
+ * Both return XET_CLI_OK, or XET_CLI_ERROR, reported: then the caller
  * still calls xet_cli_part_stop(), which removes both files.  With keep it
  * leaves them for the next run if they have any chunks, which it reports.
  */
-int xet_cli_part_complete(xet_cli_part_t *p, uint64_t size);
-int xet_cli_part_ready(xet_cli_part_t *p, uint64_t size);
+int xet_cli_part_ready(xet_cli_part_t *p, uint64_t size, int sync);
 int xet_cli_part_name(xet_cli_part_t *p, int sync);
 void xet_cli_part_stop(xet_cli_part_t *p, int keep);
 

@@ -13,12 +13,9 @@
  */
 
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <openssl/evp.h>
@@ -77,7 +74,6 @@ static void xet_cli_zt_get_restart(xet_cli_request_t *r);
 static int xet_cli_zt_get_write(xet_cli_request_t *r, const uint8_t *data,
     size_t len);
 static int xet_cli_zt_get_digest(xet_cli_zt_get_t *g, xet_cli_request_t *r);
-static int xet_cli_zt_get_close(xet_cli_zt_get_t *g, int rc);
 static int xet_cli_zt_get_print(xet_cli_zt_get_t *g);
 
 
@@ -553,14 +549,15 @@ xet_cli_zt_get(xet_cli_zt_t *z)
         xet_cli_progress_end();
     }
 
-    rc = xet_cli_zt_get_close(&g, rc);
+    if (g.fd >= 0) {
+        rc = xet_cli_output_finish(g.fd, g.part, g.output, rc);
+    }
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_zt_get_print(&g);
     }
 
     EVP_MD_CTX_free(g.sha256);
-    free(g.part);
 
     return rc;
 }
@@ -604,28 +601,21 @@ xet_cli_zt_get_range(xet_cli_zt_get_t *g)
 static int
 xet_cli_zt_get_open(xet_cli_zt_get_t *g)
 {
-    int          stream;
-    struct stat  st;
+    const char  *output;
 
-    g->output = g->zt->args->value[XET_CLI_OPT_OUTPUT];
+    output = g->zt->args->value[XET_CLI_OPT_OUTPUT];
 
-    if (g->output == NULL || strcmp(g->output, "-") == 0) {
-
-        if (g->output == NULL && isatty(STDOUT_FILENO)) {
-            return xet_cli_fail(XET_CLI_USAGE, "zt", "give --output: this "
-                                "is a terminal, and they are bytes");
-        }
-
-        g->output = "standard output";
-        g->fd = STDOUT_FILENO;
-
-        return XET_CLI_OK;
+    if (output == NULL && isatty(STDOUT_FILENO)) {
+        return xet_cli_fail(XET_CLI_USAGE, "zt", "give --output: this "
+                            "is a terminal, and they are bytes");
     }
 
-    stream = (stat(g->output, &st) == 0 && !S_ISREG(st.st_mode));
+    output = output ? output : "-";
 
-    g->fd = stream ? xet_cli_output_stream(g->output)
-                   : xet_cli_output_create(AT_FDCWD, g->output, &g->part);
+    g->fd = xet_cli_output_begin(output, xet_cli_output_special(output),
+                                 &g->part);
+
+    g->output = (g->fd == STDOUT_FILENO) ? "standard output" : output;
 
     return (g->fd >= 0) ? XET_CLI_OK : XET_CLI_ERROR;
 }
@@ -774,23 +764,6 @@ xet_cli_zt_get_digest(xet_cli_zt_get_t *g, xet_cli_request_t *r)
     }
 
     return XET_CLI_OK;
-}
-
-
-static int
-xet_cli_zt_get_close(xet_cli_zt_get_t *g, int rc)
-{
-    if (g->part && g->fd >= 0) {
-        return xet_cli_output_finish(g->fd, g->part, g->output, rc);
-    }
-
-    if (g->fd >= 0 && g->fd != STDOUT_FILENO && close(g->fd) != 0
-        && rc == XET_CLI_OK)
-    {
-        rc = xet_cli_fail(XET_CLI_ERROR, g->output, strerror(errno));
-    }
-
-    return rc;
 }
 
 
