@@ -1,6 +1,6 @@
 
 /*
- * Downloads: windows one after the other, their plans, and what is fetched.
+ * Downloads: spans one after the other, their plans, and what is fetched.
  */
 
 
@@ -12,24 +12,24 @@
 
 
 #define XET_CLI_DOWNLOAD_REFRESHES  5
-#define XET_CLI_DOWNLOAD_LEAST      2048   /* bytes of a window */
+#define XET_CLI_DOWNLOAD_LEAST      2048   /* bytes of a span */
 
 
 /*
- * A window: a part of the file that one reconstruction describes, from the
+ * A span: a part of the file that one reconstruction describes, from the
  * start of a chunk to the end of a chunk, and the units that fetch it.
  *
  *     planning -> fetching -> finished
  *
- * Chunks come in any order.  Windows are finished in the order of the file,
+ * Chunks come in any order.  Spans are finished in the order of the file,
  * because the hash of the file takes the chunk hashes in that order.
  */
 
 typedef struct xet_cli_fetch_s   xet_cli_fetch_t;
-typedef struct xet_cli_window_s  xet_cli_window_t;
+typedef struct xet_cli_span_s    xet_cli_span_t;
 
-struct xet_cli_window_s {
-    xet_cli_window_t    *next;
+struct xet_cli_span_s {
+    xet_cli_span_t      *next;
     xet_cli_fetch_t     *fetch;
 
     uint64_t             first;        /* bytes that are asked for */
@@ -60,19 +60,19 @@ struct xet_cli_fetch_s {
     xet_cli_download_t  *d;
     xet_cli_http_t      *http;
 
-    xet_cli_window_t    *windows;      /* in the order of the file */
-    unsigned             nwindows;
+    xet_cli_span_t      *spans;        /* in the order of the file */
+    unsigned             nspans;
     xet_cli_unit_t      *queue;
     xet_cli_unit_t     **queue_end;
     uint64_t             running;      /* units */
 
-    uint64_t             next;         /* first byte of the next window */
-    uint64_t             size;         /* of the next window */
+    uint64_t             next;         /* first byte of the next span */
+    uint64_t             size;         /* of the next span */
     uint64_t             done;         /* bytes, for the progress bar */
     unsigned             version;      /* of reconstructions */
     unsigned             known:1;      /* the server has this version */
     unsigned             planning:1;
-    unsigned             last:1;       /* no window follows */
+    unsigned             last:1;       /* no span follows */
     unsigned             kept:1;       /* chunks that were there before */
     int                  rc;           /* the first failure */
 
@@ -82,28 +82,28 @@ struct xet_cli_fetch_s {
 
 
 static int xet_cli_download_loop(xet_cli_fetch_t *f);
-static void xet_cli_download_window(xet_cli_fetch_t *f);
-static int xet_cli_download_plan(xet_cli_fetch_t *f, xet_cli_window_t *w);
+static void xet_cli_download_span(xet_cli_fetch_t *f);
+static int xet_cli_download_plan(xet_cli_fetch_t *f, xet_cli_span_t *w);
 static void xet_cli_download_planned(xet_cli_request_t *r);
-static int xet_cli_download_smaller(xet_cli_fetch_t *f, xet_cli_window_t *w);
-static void xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_window_t *w);
-static int xet_cli_window_open(xet_cli_window_t *w);
-static int xet_cli_window_uses(xet_cli_window_t *w);
-static int xet_cli_window_use_order(const void *one, const void *two);
-static void xet_cli_download_units(xet_cli_fetch_t *f, xet_cli_window_t *w);
+static int xet_cli_download_smaller(xet_cli_fetch_t *f, xet_cli_span_t *w);
+static void xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_span_t *w);
+static int xet_cli_span_open(xet_cli_span_t *w);
+static int xet_cli_span_uses(xet_cli_span_t *w);
+static int xet_cli_span_use_order(const void *one, const void *two);
+static void xet_cli_download_units(xet_cli_fetch_t *f, xet_cli_span_t *w);
 static void xet_cli_download_refreshed(xet_cli_fetch_t *f,
-    xet_cli_window_t *w, xet_cli_plan_t *plan);
+    xet_cli_span_t *w, xet_cli_plan_t *plan);
 static void xet_cli_download_queue(xet_cli_fetch_t *f, xet_cli_unit_t *u);
 static void xet_cli_download_unit(xet_cli_fetch_t *f);
 static void xet_cli_download_fetched(xet_cli_request_t *r);
 static void xet_cli_download_expired(xet_cli_fetch_t *f, xet_cli_unit_t *u);
 static int xet_cli_download_chunk(xet_cli_unit_t *u,
     const xet_cli_chunk_t *chunk, const uint8_t *raw);
-static int xet_cli_window_add(xet_cli_window_t *w,
+static int xet_cli_span_add(xet_cli_span_t *w,
     const xet_cli_chunk_t *chunk);
 static void xet_cli_download_finish(xet_cli_fetch_t *f);
-static int xet_cli_window_finish(xet_cli_window_t *w);
-static void xet_cli_window_free(xet_cli_window_t *w);
+static int xet_cli_span_finish(xet_cli_span_t *w);
+static void xet_cli_span_free(xet_cli_span_t *w);
 static int xet_cli_download_verify(xet_cli_fetch_t *f);
 
 
@@ -130,9 +130,9 @@ xet_cli_download_init(xet_cli_download_t *d, const xet_cli_args_t *args,
 int
 xet_cli_download(xet_cli_http_t *h, xet_cli_download_t *d)
 {
-    int                rc;
-    xet_cli_fetch_t   *f;
-    xet_cli_window_t  *w;
+    int               rc;
+    xet_cli_fetch_t  *f;
+    xet_cli_span_t   *w;
 
     f = calloc(1, sizeof(xet_cli_fetch_t));
 
@@ -166,9 +166,9 @@ xet_cli_download(xet_cli_http_t *h, xet_cli_download_t *d)
         rc = xet_cli_download_verify(f);
     }
 
-    while ((w = f->windows) != NULL) {
-        f->windows = w->next;
-        xet_cli_window_free(w);
+    while ((w = f->spans) != NULL) {
+        f->spans = w->next;
+        xet_cli_span_free(w);
     }
 
     xet_codec_destroy(f->decoder.codec);
@@ -196,12 +196,12 @@ xet_cli_download_loop(xet_cli_fetch_t *f)
         }
 
         if (f->queue == NULL && !f->planning && !f->last
-            && f->nwindows <= f->d->parallel)
+            && f->nspans <= f->d->parallel)
         {
-            xet_cli_download_window(f);
+            xet_cli_download_span(f);
         }
 
-        if (f->windows == NULL && f->last) {
+        if (f->spans == NULL && f->last) {
             return f->rc;
         }
 
@@ -218,11 +218,11 @@ xet_cli_download_loop(xet_cli_fetch_t *f)
 
 
 static void
-xet_cli_download_window(xet_cli_fetch_t *f)
+xet_cli_download_span(xet_cli_fetch_t *f)
 {
-    xet_cli_window_t   *w, **link;
+    xet_cli_span_t  *w, **link;
 
-    w = calloc(1, sizeof(xet_cli_window_t));
+    w = calloc(1, sizeof(xet_cli_span_t));
 
     if (w == NULL) {
         f->rc = xet_cli_no_memory();
@@ -237,18 +237,18 @@ xet_cli_download_window(xet_cli_fetch_t *f)
         w->last = f->d->end - 1;
     }
 
-    for (link = &f->windows; *link; link = &(*link)->next) { /* void */ }
+    for (link = &f->spans; *link; link = &(*link)->next) { /* void */ }
 
     *link = w;
 
-    f->nwindows++;
+    f->nspans++;
     f->planning = 1;
     f->rc = xet_cli_download_plan(f, w);
 }
 
 
 static int
-xet_cli_download_plan(xet_cli_fetch_t *f, xet_cli_window_t *w)
+xet_cli_download_plan(xet_cli_fetch_t *f, xet_cli_span_t *w)
 {
     char                text[XET_HASH_STR_LEN + 1];
     xet_cli_request_t  *r;
@@ -280,11 +280,11 @@ xet_cli_download_plan(xet_cli_fetch_t *f, xet_cli_window_t *w)
 static void
 xet_cli_download_planned(xet_cli_request_t *r)
 {
-    int                rc;
-    const char        *error;
-    xet_cli_plan_t     plan;
-    xet_cli_fetch_t   *f;
-    xet_cli_window_t  *w;
+    int               rc;
+    const char       *error;
+    xet_cli_plan_t    plan;
+    xet_cli_fetch_t  *f;
+    xet_cli_span_t   *w;
 
     w = r->ctx;
     f = w->fetch;
@@ -292,7 +292,7 @@ xet_cli_download_planned(xet_cli_request_t *r)
     if (r->status == 416 && !w->planned
         && (w->first > f->d->first || xet_hash_is_zero(&f->d->hash)))
     {
-        /* the file is empty, or ends where the window before ended */
+        /* the file is empty, or ends where the span before ended */
 
         f->planning = 0;
         f->last = 1;
@@ -348,12 +348,12 @@ xet_cli_download_planned(xet_cli_request_t *r)
 
 /*
  * A plan of very many chunks may be larger than the limits of plans.  Then the
- * window becomes half as large, and each later window twice as large as the one
+ * span becomes half as large, and each later span twice as large as the one
  * before it, up to the usual size.
  */
 
 static int
-xet_cli_download_smaller(xet_cli_fetch_t *f, xet_cli_window_t *w)
+xet_cli_download_smaller(xet_cli_fetch_t *f, xet_cli_span_t *w)
 {
     uint64_t  size;
 
@@ -373,7 +373,7 @@ xet_cli_download_smaller(xet_cli_fetch_t *f, xet_cli_window_t *w)
 
 
 static void
-xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_window_t *w)
+xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_span_t *w)
 {
     f->planning = 0;
     w->planned = 1;
@@ -383,7 +383,7 @@ xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_window_t *w)
         return;
     }
 
-    /* a later window begins where a chunk does, right behind the one before */
+    /* a later span begins where a chunk does, right behind the one before */
 
     if (w->first > f->d->first && w->plan.offset != 0) {
         f->rc = xet_cli_fail(XET_CLI_NETWORK, "server",
@@ -391,7 +391,7 @@ xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_window_t *w)
         return;
     }
 
-    f->rc = xet_cli_window_open(w);
+    f->rc = xet_cli_span_open(w);
 
     if (f->rc != XET_CLI_OK) {
         return;
@@ -406,7 +406,7 @@ xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_window_t *w)
         return;
     }
 
-    /* a window shorter than its request ends at the end of the file */
+    /* a span shorter than its request ends at the end of the file */
 
     if (w->end <= w->last || w->end >= f->d->end) {
         f->last = 1;
@@ -431,7 +431,7 @@ xet_cli_download_opened(xet_cli_fetch_t *f, xet_cli_window_t *w)
  */
 
 static int
-xet_cli_window_open(xet_cli_window_t *w)
+xet_cli_span_open(xet_cli_span_t *w)
 {
     int              keep;
     size_t           i;
@@ -466,7 +466,7 @@ xet_cli_window_open(xet_cli_window_t *w)
     for (i = 0; i < w->plan.nranges; i++) {
         u = &w->units[i];
 
-        u->window = w;
+        u->span = w;
         u->decoder = &w->fetch->decoder;
         u->range = &w->plan.ranges[i];
         u->chunk = u->range->chunk_start;
@@ -474,14 +474,14 @@ xet_cli_window_open(xet_cli_window_t *w)
         u->pos = u->range->byte_start;
     }
 
-    return xet_cli_window_uses(w);
+    return xet_cli_span_uses(w);
 }
 
 
 /* Makes the uses, which each unit has in one piece, from the terms. */
 
 static int
-xet_cli_window_uses(xet_cli_window_t *w)
+xet_cli_span_uses(xet_cli_span_t *w)
 {
     size_t           i;
     uint64_t         pos;
@@ -511,7 +511,7 @@ xet_cli_window_uses(xet_cli_window_t *w)
     }
 
     qsort(w->uses, w->plan.nterms, sizeof(xet_cli_use_t),
-          xet_cli_window_use_order);
+          xet_cli_span_use_order);
 
     for (i = 0; i < w->plan.nterms; i++) {
         u = &w->units[w->uses[i].range];
@@ -526,7 +526,7 @@ xet_cli_window_uses(xet_cli_window_t *w)
 
 
 static int
-xet_cli_window_use_order(const void *one, const void *two)
+xet_cli_span_use_order(const void *one, const void *two)
 {
     const xet_cli_use_t  *a, *b;
 
@@ -542,7 +542,7 @@ xet_cli_window_use_order(const void *one, const void *two)
 
 
 static void
-xet_cli_download_units(xet_cli_fetch_t *f, xet_cli_window_t *w)
+xet_cli_download_units(xet_cli_fetch_t *f, xet_cli_span_t *w)
 {
     size_t           i;
     xet_cli_unit_t  *u;
@@ -574,7 +574,7 @@ xet_cli_download_units(xet_cli_fetch_t *f, xet_cli_window_t *w)
  */
 
 static void
-xet_cli_download_refreshed(xet_cli_fetch_t *f, xet_cli_window_t *w,
+xet_cli_download_refreshed(xet_cli_fetch_t *f, xet_cli_span_t *w,
     xet_cli_plan_t *plan)
 {
     size_t            i;
@@ -660,12 +660,12 @@ xet_cli_download_unit(xet_cli_fetch_t *f)
 static void
 xet_cli_download_fetched(xet_cli_request_t *r)
 {
-    xet_cli_unit_t    *u;
-    xet_cli_fetch_t   *f;
-    xet_cli_window_t  *w;
+    xet_cli_unit_t   *u;
+    xet_cli_fetch_t  *f;
+    xet_cli_span_t   *w;
 
     u = r->ctx;
-    w = u->window;
+    w = u->span;
     f = w->fetch;
 
     u->running = 0;
@@ -701,9 +701,9 @@ xet_cli_download_fetched(xet_cli_request_t *r)
 static void
 xet_cli_download_expired(xet_cli_fetch_t *f, xet_cli_unit_t *u)
 {
-    xet_cli_window_t  *w;
+    xet_cli_span_t  *w;
 
-    w = u->window;
+    w = u->span;
 
     /* many units may wait, and the answer of the server is of no use */
 
@@ -726,14 +726,14 @@ xet_cli_download_chunk(xet_cli_unit_t *u, const xet_cli_chunk_t *chunk,
 {
     int                  rc;
     xet_cli_fetch_t     *f;
-    xet_cli_window_t    *w;
+    xet_cli_span_t      *w;
     xet_cli_download_t  *d;
 
-    w = u->window;
+    w = u->span;
     f = w->fetch;
     d = f->d;
 
-    rc = xet_cli_window_add(w, chunk);
+    rc = xet_cli_span_add(w, chunk);
 
     f->kept |= (raw == NULL);
 
@@ -761,7 +761,7 @@ xet_cli_download_chunk(xet_cli_unit_t *u, const xet_cli_chunk_t *chunk,
 
 
 static int
-xet_cli_window_add(xet_cli_window_t *w, const xet_cli_chunk_t *chunk)
+xet_cli_span_add(xet_cli_span_t *w, const xet_cli_chunk_t *chunk)
 {
     xet_cli_chunk_t  *chunks;
 
@@ -784,7 +784,7 @@ xet_cli_window_add(xet_cli_window_t *w, const xet_cli_chunk_t *chunk)
 
 
 /*
- * Finishes the complete windows at the front of the list: their chunks go into
+ * Finishes the complete spans at the front of the list: their chunks go into
  * the hash of the file, and in an ordered download their bytes to the sink.
  */
 
@@ -792,16 +792,16 @@ static void
 xet_cli_download_finish(xet_cli_fetch_t *f)
 {
     size_t               i;
-    xet_cli_window_t    *w;
+    xet_cli_span_t      *w;
     xet_cli_download_t  *d;
 
     d = f->d;
 
-    while ((w = f->windows) != NULL && f->rc == XET_CLI_OK && w->planned
+    while ((w = f->spans) != NULL && f->rc == XET_CLI_OK && w->planned
            && w->left == 0)
     {
         if (w->plan.nterms) {
-            f->rc = xet_cli_window_finish(w);
+            f->rc = xet_cli_span_finish(w);
 
             if (f->rc == XET_CLI_OK && w->data) {
                 f->rc = d->sink(d->ctx, w->start, w->data,
@@ -817,21 +817,21 @@ xet_cli_download_finish(xet_cli_fetch_t *f)
             d->size = w->end;
         }
 
-        f->windows = w->next;
-        f->nwindows--;
+        f->spans = w->next;
+        f->nspans--;
 
-        xet_cli_window_free(w);
+        xet_cli_span_free(w);
     }
 }
 
 
 /*
- * Sorts the chunks by offset.  XET_CLI_OK if they fill the window from start to
+ * Sorts the chunks by offset.  XET_CLI_OK if they fill the span from start to
  * end without a gap, else XET_CLI_NETWORK, reported.
  */
 
 static int
-xet_cli_window_finish(xet_cli_window_t *w)
+xet_cli_span_finish(xet_cli_span_t *w)
 {
     size_t    i;
     uint64_t  pos;
@@ -858,7 +858,7 @@ xet_cli_window_finish(xet_cli_window_t *w)
 
 
 static void
-xet_cli_window_free(xet_cli_window_t *w)
+xet_cli_span_free(xet_cli_span_t *w)
 {
     size_t  i;
 

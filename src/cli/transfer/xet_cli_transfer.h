@@ -331,7 +331,7 @@ typedef int (*xet_cli_unit_kept_pt)(void *ctx, xet_cli_chunk_t *chunk);
 struct xet_cli_unit_s {
     xet_cli_request_t     request;
     xet_cli_unit_t       *next;        /* in the queue or in expired */
-    void                 *window;
+    void                 *span;
     xet_cli_decoder_t    *decoder;
 
     xet_cli_range_t      *range;
@@ -392,7 +392,7 @@ void xet_cli_unit_free(xet_cli_unit_t *u);
 /*
  * Downloads: a file, or bytes of it, by reconstructions and data URLs.
  *
- * The file is asked for in windows that begin and end with chunks; several
+ * The file is asked for in spans that begin and end with chunks; several
  * are under way at a time, and in them several units.  Every chunk is decoded
  * and hashed when it comes; of a whole file the hashes must give the hash of
  * the file.  A part of a file cannot be proved right in this way: it is only
@@ -402,7 +402,7 @@ void xet_cli_unit_free(xet_cli_unit_t *u);
 
 #define XET_CLI_DOWNLOAD_ALL       UINT64_MAX
 
-/* Bytes of a window; a window of an ordered download is kept in memory. */
+/* Bytes of a span; a span of an ordered download is kept in memory. */
 
 #define XET_CLI_DOWNLOAD_WINDOW    (64 * 1024 * 1024)
 #define XET_CLI_DOWNLOAD_ORDERED   (16 * 1024 * 1024)
@@ -441,7 +441,7 @@ typedef struct {
 
     /* results */
 
-    uint64_t               size;       /* end of the last window */
+    uint64_t               size;       /* end of the last span */
     uint64_t               chunks;
     uint64_t               received;   /* bytes of xorbs */
     unsigned               passing:1;  /* a later run may succeed */

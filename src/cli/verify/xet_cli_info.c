@@ -24,7 +24,7 @@
 
 /* Bytes of the file that are asked for in one reconstruction. */
 
-#define XET_CLI_INFO_WINDOW  (UINT64_C(1) << 30)
+#define XET_CLI_INFO_SPAN    (UINT64_C(1) << 30)
 #define XET_CLI_INFO_LEAST   2048
 
 
@@ -70,7 +70,7 @@ static int xet_cli_info_xorb_size(xet_cli_info_t *in, const xet_hash_t *hash,
 static int xet_cli_info_plans(xet_cli_info_t *in, const xet_hash_t *hash,
     uint64_t size, xet_cli_info_plan_t *sum);
 static int xet_cli_info_plan(xet_cli_info_t *in, const xet_hash_t *hash,
-    uint64_t *pos, uint64_t *window, xet_cli_info_plan_t *sum);
+    uint64_t *pos, uint64_t *span, xet_cli_info_plan_t *sum);
 static void xet_cli_info_add(const xet_cli_plan_t *plan,
     xet_cli_info_plan_t *sum);
 static void xet_cli_info_begin(xet_cli_info_t *in, const char *kind);
@@ -557,18 +557,18 @@ xet_cli_info_plans(xet_cli_info_t *in, const xet_hash_t *hash, uint64_t size,
     xet_cli_info_plan_t *sum)
 {
     int       rc;
-    uint64_t  pos, window;
+    uint64_t  pos, span;
 
     rc = XET_CLI_OK;
-    window = XET_CLI_INFO_WINDOW;
+    span = XET_CLI_INFO_SPAN;
 
     for (pos = 0; pos < size && rc == XET_CLI_OK; /* void */ ) {
 
-        if (window > size - pos) {
-            window = size - pos;
+        if (span > size - pos) {
+            span = size - pos;
         }
 
-        rc = xet_cli_info_plan(in, hash, &pos, &window, sum);
+        rc = xet_cli_info_plan(in, hash, &pos, &span, sum);
     }
 
     return rc;
@@ -578,12 +578,12 @@ xet_cli_info_plans(xet_cli_info_t *in, const xet_hash_t *hash, uint64_t size,
 /*
  * Adds one reconstruction to *sum, and moves *pos to its end: the end of a
  * chunk, where the next reconstruction begins.  A plan that is too large is not
- * added: *window becomes half as large instead.
+ * added: *span becomes half as large instead.
  */
 
 static int
 xet_cli_info_plan(xet_cli_info_t *in, const xet_hash_t *hash, uint64_t *pos,
-    uint64_t *window, xet_cli_info_plan_t *sum)
+    uint64_t *span, xet_cli_info_plan_t *sum)
 {
     int                rc, answered;
     char               text[XET_HASH_STR_LEN + 1];
@@ -600,7 +600,7 @@ xet_cli_info_plan(xet_cli_info_t *in, const xet_hash_t *hash, uint64_t *pos,
     r.max = XET_CLI_PLAN_BODY;
 
     snprintf(r.range, sizeof(r.range), "%" PRIu64 "-%" PRIu64, *pos,
-             *pos + *window - 1);
+             *pos + *span - 1);
 
     rc = xet_cli_http_call(in->http, &r);
 
@@ -617,8 +617,8 @@ xet_cli_info_plan(xet_cli_info_t *in, const xet_hash_t *hash, uint64_t *pos,
         answered = 0;
     }
 
-    if ((r.large || plan.large) && *window > XET_CLI_INFO_LEAST) {
-        *window /= 2;
+    if ((r.large || plan.large) && *span > XET_CLI_INFO_LEAST) {
+        *span /= 2;
         rc = XET_CLI_OK;
 
     } else if (rc == XET_CLI_OK && !answered) {
@@ -628,7 +628,7 @@ xet_cli_info_plan(xet_cli_info_t *in, const xet_hash_t *hash, uint64_t *pos,
         xet_cli_info_add(&plan, sum);
 
         *pos += plan.raw_length - plan.offset;
-        *window *= (*window < XET_CLI_INFO_WINDOW) ? 2 : 1;
+        *span *= (*span < XET_CLI_INFO_SPAN) ? 2 : 1;
 
     } else if (answered) {
         rc = xet_cli_fail(rc, "server", error);

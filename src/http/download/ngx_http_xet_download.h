@@ -259,8 +259,6 @@ void ngx_http_xet_reader_range(ngx_http_xet_reader_t *rd, uint64_t start,
 xet_status_t ngx_http_xet_reader_next(ngx_http_request_t *r,
     ngx_http_xet_reader_t *rd);
 
-/* Whether next is under way. */
-ngx_uint_t ngx_http_xet_reader_busy(ngx_http_xet_reader_t *rd);
 
 /* Gives a piece back.  Its buffer is used again. */
 void ngx_http_xet_reader_release(ngx_http_xet_reader_t *rd,

@@ -234,13 +234,6 @@ ngx_http_xet_reader_range(ngx_http_xet_reader_t *rd, uint64_t start,
 }
 
 
-ngx_uint_t
-ngx_http_xet_reader_busy(ngx_http_xet_reader_t *rd)
-{
-    return rd->busy;
-}
-
-
 xet_status_t
 ngx_http_xet_reader_next(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 {
