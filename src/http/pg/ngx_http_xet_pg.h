@@ -7,9 +7,9 @@
 #define _NGX_HTTP_XET_PG_H_INCLUDED_
 
 
-#include <libpq-fe.h>
-
 #include "ngx_http_xet.h"
+
+#include <libpq-fe.h>
 
 
 /*

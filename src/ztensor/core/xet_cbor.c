@@ -459,16 +459,12 @@ xet_cbor_string(xet_cbor_t *c, xet_cbor_item_t *item)
         return XET_OK;
     }
 
-    if (c->left && c->p == c->end) {
-        item->data = c->p;
-        return XET_OK;
+    item->data = c->p;
+
+    if (xet_cbor_data(c, &data) == XET_OK) {
+        item->len = data.len;
+        item->more = data.more;
     }
-
-    (void) xet_cbor_data(c, &data);
-
-    item->data = data.data;
-    item->len = data.len;
-    item->more = data.more;
 
     return XET_OK;
 }
