@@ -450,6 +450,20 @@ for my $name (@docs) {
 	is(join(', ', @bad), '', 'what the sources refer to');
 }
 
+{
+	my %there = map { s!.*/!!r => 1 } split(/\n/, `find $root/src $root/t`);
+	my @bad;
+
+	for my $file (split(/\n/, `find $root/src -name '*.[ch]'`)) {
+		my $text = slurp($file);
+
+		push @bad, map { $file =~ s!.*/!!r . ": $_" } grep { !$there{$_} }
+			$text =~ /\b((?:ngx_http_)?xet_\w+\.[ch])\b/g;
+	}
+
+	is(join(', ', @bad), '', 'files that the sources name');
+}
+
 # the traps: a test that is said to hold one says so itself
 
 my %traps = $doc{'docs/protocol.md'} =~ /^\| (\d+) \| .* \| ([^|]*) \|$/mg;

@@ -270,7 +270,7 @@ void *ngx_http_xet_state(ngx_http_request_t *r, size_t size,
 
 
 /*
- * ngx_http_xet_header.c: headers of requests and of answers.
+ * ngx_http_xet_output.c: headers of requests and of answers.
  */
 
 /* Adds a header to the answer; the strings must live as long as r. */
@@ -420,10 +420,7 @@ ngx_int_t ngx_http_xet_cors(ngx_http_request_t *r);
 ngx_int_t ngx_http_xet_cors_preflight(ngx_http_request_t *r);
 
 
-/*
- * ngx_http_xet_backlog.c: what of an answer in pieces the client has not taken
- * yet.
- */
+/* What of an answer in pieces the client has not taken yet. */
 
 /*
  * To be called after output.  NGX_OK when the client has taken all; NGX_AGAIN

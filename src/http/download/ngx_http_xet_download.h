@@ -367,8 +367,8 @@ void ngx_http_xet_stream_send(ngx_http_request_t *r,
 
 
 /*
- * ngx_http_xet_plan_spool.c: plans whose terms come from PostgreSQL by windows,
- * and go into a temporary file where they are too many for memory.
+ * Plans whose terms come from PostgreSQL by windows, and go into a temporary
+ * file where they are too many for memory.
  */
 
 /* Terms of a plan in memory, and of a window, at most. */

@@ -43,7 +43,7 @@ void ngx_http_xet_route_access(ngx_http_request_t *r, ngx_uint_t *token,
 ngx_http_xet_upload_e ngx_http_xet_route_upload(ngx_http_request_t *r,
     xet_hash_t *hash);
 
-/* ngx_http_xet_access.c */
+/* ngx_http_xet_access_phase.c */
 ngx_int_t ngx_http_xet_preaccess_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_xet_access_handler(ngx_http_request_t *r);
 

@@ -13,8 +13,8 @@
 
 
 /*
- * ngx_http_xet_slices.c: which parts of which xorbs' chunk lists are asked for:
- * the parameters of ngx_http_xet_query_xorb_slices().
+ * Which parts of which xorbs' chunk lists are asked for: the parameters of
+ * ngx_http_xet_query_xorb_slices().
  */
 
 typedef struct {
@@ -72,8 +72,7 @@ xet_status_t ngx_http_xet_damage_stat_job(ngx_http_xet_damage_t *d,
 
 
 /*
- * ngx_http_xet_register_batch.c: files and their terms, verified, on their way
- * into PostgreSQL.
+ * Files and their terms, verified, on their way into PostgreSQL.
  *
  * A batch is bounded; what does not fit into one is staged under the upload's
  * id, and the last one commits all of them in one transaction.  One file at a
@@ -133,11 +132,6 @@ void ngx_http_xet_batch_term(ngx_http_xet_batch_t *b, const xet_term_t *term);
 void ngx_http_xet_batch_close(ngx_http_xet_batch_t *b,
     const xet_shard_verifier_t *file, const u_char *sha256);
 
-
-/*
- * ngx_http_xet_query.c: one function a statement: binds parameters, reads rows
- * into structures.
- */
 
 /*
  * The rc that the handler of a query gets:

@@ -10,10 +10,7 @@
 #include "ngx_http_xet_query.h"
 
 
-/*
- * ngx_http_xet_query_stmt.c: the statements and their numbers, of
- * statements.def.
- */
+/* The statements and their numbers, of statements.def. */
 
 #define XET_ROWS(name, params, columns)                                       \
     XET_STATEMENT(name, params, "SELECT " columns " FROM xet." #name          \
