@@ -451,13 +451,16 @@ for my $name (@docs) {
 }
 
 {
-	my %there = map { s!.*/!!r => 1 } split(/\n/, `find $root/src $root/t`);
+	my %there = map { s!.*/!!r => 1 }
+		split(/\n/, `find $root/src $root/t`);
 	my @bad;
 
 	for my $file (split(/\n/, `find $root/src -name '*.[ch]'`)) {
 		my $text = slurp($file);
 
-		push @bad, map { $file =~ s!.*/!!r . ": $_" } grep { !$there{$_} }
+		my ($name) = $file =~ m!([^/]+)\z!;
+
+		push @bad, map { "$name: $_" } grep { !$there{$_} }
 			$text =~ /\b((?:ngx_http_)?xet_\w+\.[ch])\b/g;
 	}
 
