@@ -75,7 +75,7 @@ struct ngx_http_xet_keep_s {
     ngx_http_xet_damage_t   damage;            /* found, not on record */
     ngx_uint_t              rounds;
     uint32_t                replaced;          /* tag of the damaged copy */
-    ngx_uint_t              news;              /* the xorb is new, see keep.h */
+    ngx_uint_t              news;              /* see ngx_http_xet_keep_pt */
 
     ngx_http_xet_keep_e     state;
     ngx_queue_t             queue;             /* of readings, or waiting */

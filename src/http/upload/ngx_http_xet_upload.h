@@ -42,10 +42,10 @@ typedef void (*ngx_http_xet_body_done_pt)(ngx_http_request_t *r, void *data,
 
 
 /*
- * Reads the body of r.  An upload holds two buffers of "xet_body_buffer": one
- * is filled while a job works on the other, and the socket is not read while
- * both are full.  data must live until the pool of the request dies.  wait may
- * be NULL.  Returns what a content handler returns.
+ * Reads the body of r.  An upload holds up to two buffers of
+ * "xet_body_buffer": one is filled while a job works on the other, and the
+ * socket is not read while both are full.  data must live until the pool of the
+ * request dies.  wait may be NULL.  Returns what a content handler returns.
  */
 ngx_int_t ngx_http_xet_body_read(ngx_http_request_t *r,
     ngx_http_xet_body_feed_pt feed, ngx_http_xet_body_wait_pt wait,
