@@ -8,7 +8,7 @@ CREATE TABLE xet.zt_files (
     file_id     bigint      NOT NULL REFERENCES xet.files ON DELETE CASCADE,
     rules       bigint      NOT NULL,
     checked_at  timestamptz NOT NULL DEFAULT now(),
-    verdict     bytea       NOT NULL,     -- src/ztensor/core/xet_zt_cache.h
+    verdict     bytea       NOT NULL,     -- src/core/ztensor/xet_zt_cache.h
     attributes  bytea,                    -- of the root, CBOR
 
     PRIMARY KEY (file_id, rules)

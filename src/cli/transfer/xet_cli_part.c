@@ -418,7 +418,9 @@ xet_cli_part_ready(xet_cli_part_t *p, uint64_t size, int sync)
 {
     int  rc;
 
-    rc = xet_cli_part_flush(p);
+    /* a part that waits may still be kept, and then needs its records */
+
+    rc = sync ? XET_CLI_OK : xet_cli_part_flush(p);
 
     if (rc != XET_CLI_OK) {
         return rc;
