@@ -1,6 +1,6 @@
 
 /*
- * POST, HEAD and GET xorbs/{prefix}/{xorb}, and POST xorb-grants/…, which asks
+ * POST, HEAD and GET xorbs/{prefix}/{xorb}, and POST xorb-grants, which asks
  * whether a xorb has to be sent.
  *
  *     POST   handler -> feed (thread, for each piece of the body: verify,
