@@ -19,6 +19,8 @@
 #   make check      rules of dependency and style
 #   make run, stop  a server of one's own in DIR (./.run) at PORT (8080)
 #   make install    module, configuration, SQL, client; heeds DESTDIR
+#   make deb        packages of the Debian that this runs on, build/deb/*.deb
+#   make dist       the sources as a tar file, build/dist/*.tar.gz
 #   make clean
 #
 # WERROR=1 with any of them makes errors of the compiler's warnings.
@@ -135,11 +137,16 @@ CLI_INCS :=	$(sort $(dir $(CLI_SRCS:%=-I%))) \
 Q =		$(if $(V),,@)
 QUIET =		--no-print-directory $(if $(V),,-s)
 
-DEP =		-MMD -MP -MF $(@D)/.$(@F).d -MT $@
+# both ways to name it: BUILD may be given as an absolute path
+
+DEP =		-MMD -MP -MF $(@D)/.$(@F).d -MT $(abspath $@) \
+		-MT $(patsubst $(CURDIR)/%,%,$(abspath $@))
 
 
-.PHONY: build build-module core unit fuzz-replay fuzz fuzz-bins bench bench-bins tools cli
-.PHONY: test test-all clients asan soak analyze check run stop install clean FORCE
+.PHONY: build build-module core unit fuzz-replay fuzz fuzz-bins bench \
+	bench-bins tools cli
+.PHONY: test test-all clients asan soak analyze check run stop install \
+	deb dist clean FORCE
 .DELETE_ON_ERROR:
 
 # One at a time: nginx's configure keeps its trials in the folder it builds in.
@@ -148,6 +155,10 @@ build:
 	@mkdir -p $(OUT)
 	@+flock $(OUT)/.build.lock $(MAKE) $(QUIET) build-module
 
+# nginx's Makefile has flags of its own: CFLAGS on our command line is not for
+# it, and would take the place of what makes a module of the objects.
+
+build-module: MAKEOVERRIDES =
 build-module: $(OUT)/nginx/.configured
 	@echo "  module $(BUILD)/nginx/ngx_http_xet_module.so"
 	@+$(MAKE) $(QUIET) -f $(OUT)/nginx/Makefile -C $(NGINX_SRC) modules
@@ -327,7 +338,12 @@ nginx_configure = \
 	|| { tail -n 12 $(1)/configure.log; exit 1; } && \
 	touch $(1)/.configured
 
+# "config" makes C of pages.
+
+PAGES =		$(wildcard src/http/monitor/*.html)
+
 $(OUT)/nginx/.configured: config $(OUT)/nginx/.flags $(OUT)/.sources \
+		$(PAGES) \
 		$(NGINX_SRC)/src/core/nginx.h
 	@echo "configuring $(NGINX_SRC), see $(BUILD)/nginx/configure.log"
 	$(call nginx_configure,$(OUT)/nginx,$(NGINX_SRC),"$${NGX_CONF_FLAGS[@]}" \
@@ -379,13 +395,14 @@ SANITIZER_CC_thread =
 
 .PHONY: $(SANITIZERS:%=nginx-%)
 
+$(SANITIZERS:%=nginx-%): MAKEOVERRIDES =
 $(SANITIZERS:%=nginx-%): nginx-%: $(OUT)/nginx-%/.configured
 	@echo "  nginx  $(BUILD)/$@/nginx"
 	@+ASAN_OPTIONS=detect_leaks=0 $(MAKE) $(QUIET) \
 		-f $(OUT)/$@/Makefile -C $(FULL_SRC) binary
 
 $(SANITIZERS:%=$(OUT)/nginx-%/.configured): $(OUT)/nginx-%/.configured: \
-		config Makefile $(OUT)/.sources $(FULL_SRC)/src/core/nginx.c
+		config Makefile $(OUT)/.sources $(PAGES) $(FULL_SRC)/src/core/nginx.c
 	@echo "configuring $(FULL_SRC), see $(BUILD)/nginx-$*/configure.log"
 	$(call nginx_configure,$(OUT)/nginx-$*,$(FULL_SRC),\
 		$(FULL_NGINX_FLAGS) \
@@ -467,7 +484,7 @@ install: build cli
 	install -d "$(DESTDIR)$(CONF_DIR)" "$(DESTDIR)$(PREFIX)/bin" \
 		"$(SHARE)/conf" "$(SHARE)/sql" \
 		"$(DESTDIR)$(PREFIX)/share/man/man1"
-	@for file in $(filter-out nginx.conf,$(notdir $(wildcard conf/*))); do \
+	@for file in $(filter-out nginx.conf,$(notdir $(wildcard conf/*.conf))); do \
 		to="$(DESTDIR)$(CONF_DIR)/$$file"; \
 		if [ -e "$$to" ] && ! cmp -s conf/$$file "$$to" \
 			&& ! cmp -s "$(SHARE)/conf/$$file" "$$to"; \
@@ -485,6 +502,14 @@ install: build cli
 	install -m 644 $(wildcard sql/*) "$(SHARE)/sql/"
 	$(if $(CLI_BIN),install -m 755 $(CLI_BIN) "$(DESTDIR)$(PREFIX)/bin/")
 	install -m 644 docs/xet.1 "$(DESTDIR)$(PREFIX)/share/man/man1/"
+
+# In a copy of the tree, with the flags that packages have.
+
+deb:
+	@OUT='$(OUT)/deb' sh docker/package.sh
+
+dist:
+	@OUT='$(OUT)/dist' sh docker/package.sh dist
 
 clean:
 	rm -rf $(BUILD)

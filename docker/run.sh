@@ -19,7 +19,7 @@
 #
 #   DIR/pg       database cluster    DIR/nginx/conf  generated configuration
 #   DIR/store    xorbs               DIR/nginx/xet   keys, included files
-#                                    DIR/nginx/logs
+#   DIR/env      for the client xet  DIR/nginx/logs
 #
 # Who is who when this runs as root: PostgreSQL refuses root, so the cluster
 # is of the user postgres; nginx's master stays root, which alone reads the
@@ -69,6 +69,7 @@ find_urls()
 
     host=${addr#'['}
     host=${host%']'}
+    allow=
 
     case $host in
     0.0.0.0)
@@ -89,6 +90,13 @@ find_urls()
     *)
         url=http://$addr:$port
         base=${base:-$url}
+    esac
+
+    # this machine reaches an address of its own from that address
+
+    case $host in 0.0.0.0 | :: | 127.0.0.1 | ::1 | *[!0-9a-fA-F.:]*) ;;
+    *[.:]*)
+        allow=" allow $host;"
     esac
 }
 
@@ -213,16 +221,26 @@ make_socket_dir()
 start_postgresql()
 {
     if [ ! -f "$dir/pg/PG_VERSION" ]; then
-        rm -rf "$dir/pg"
-        mkdir -m 700 "$dir/pg"
 
-        if is_root; then
-            chown postgres: "$dir/pg"
+        # what is there and was not made here is somebody's
+
+        if [ -e "$dir/pg" ]; then
+            rmdir "$dir/pg" 2>/dev/null \
+                || die "$dir/pg is there, and is no data of PostgreSQL"
         fi
 
-        as_pg "$pgbin/initdb" -D "$dir/pg" -U postgres -A trust -E UTF8 \
+        rm -rf "$dir/pg.new"
+        mkdir -m 700 "$dir/pg.new"
+
+        if is_root; then
+            chown postgres: "$dir/pg.new"
+        fi
+
+        as_pg "$pgbin/initdb" -D "$dir/pg.new" -U postgres -A trust -E UTF8 \
             --locale=C.UTF-8 --data-checksums > "$dir/initdb.log" 2>&1 \
-            || { rm -rf "$dir/pg"; cat "$dir/initdb.log" >&2; die initdb; }
+            || { cat "$dir/initdb.log" >&2; die initdb; }
+
+        mv "$dir/pg.new" "$dir/pg"
     fi
 
     if [ -n "$(pg_master)" ]; then
@@ -315,6 +333,7 @@ write_conf()
             -e "s|xet_url_base http://127\.0\.0\.1:8080;|@BASE@|" \
             -e "s|127\.0\.0\.1:8080|127.0.0.1:@PORT@|g" \
             -e "s|localhost:8080|localhost:@PORT@|g" \
+            -e "s|allow 127\.0\.0\.1;|&$allow|" \
             -e "s|/usr/lib/nginx/modules/ngx_http_xet_module\.so|@MODULE@|g" \
             -e "s|/run/xet/postgresql|@SOCKET@|g" \
             -e "s|/run/nginx\.pid|@NGINX@/nginx.pid|g" \
@@ -362,6 +381,21 @@ start_nginx()
     DIR=$dir sh "$root/docker/stop.sh" nginx
 
     (cd / && "$nginx" "$@") < /dev/null || die "nginx does not start"
+}
+
+
+# What the client needs to know, for ". DIR/env".  No value has a character
+# that the quotes do not keep: see find_urls() and make_dir().
+
+write_env()
+{
+    cat > "$dir/env.new" << END
+export XET_ENDPOINT='$url/api'
+export XET_STORE='$dir/store'
+export XET_POSTGRES='host=$socket dbname=xet user=xet'
+END
+
+    mv "$dir/env.new" "$dir/env"
 }
 
 
@@ -471,6 +505,7 @@ find_postgresql
 start_postgresql
 start_nginx
 wait_healthy
+write_env
 round_trip
 
 cat << END
@@ -482,6 +517,10 @@ Serving at ${base:-$url}/api, data in $dir
   $build/venv/bin/python t/tools/roundtrip.py $url/api FILE
 
   psql -h $socket -U xet xet
+
+  . $dir/env
+  $build/xet verify --store
+  $build/xet backup FOLDER
 
 Stop it with: DIR=$dir sh docker/stop.sh
 END

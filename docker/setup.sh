@@ -5,6 +5,7 @@
 # Installs what is missing from the packages of Debian 12 or 13:
 #
 #   sh docker/setup.sh         to build the module
+#   sh docker/setup.sh package and to build packages of it (make deb)
 #   sh docker/setup.sh run     and to run a server (make run)
 #   sh docker/setup.sh test    and to run all tests (make test)
 #
@@ -90,17 +91,24 @@ list()
         need python3-venv       'keeps that client apart from the system'
     esac
 
+    case $what in package | test)
+        need debhelper          'builds packages'
+        need build-essential    'what every package is built with'
+    esac
+
     case $what in test)
         need clang              'the fuzzers, and a second opinion'
         need libclang-rt-dev    'their sanitizers'
         need libcbor-dev        'what our CBOR reader is held against'
         need perl               'prove, which runs the tests'
         need binutils           'nm, which checks symbols'
+        need_program debootstrap debootstrap    'a Debian to install them in'
         need_program jq      jq                 'reads JSON in tests'
         need_program wget    wget               'downloads in tests'
         need_program aria2c  aria2              'the same, in parallel'
         need_program node    'nodejs npm'       'the other test client'
         need_program chromium chromium          'the same in a browser'
+        need_program promtool prometheus        'checks metrics and alerts'
     esac
 
     # an nginx built from source, as "make asan" does, links what nginx-dev
@@ -155,10 +163,10 @@ cleanup()
 
 
 case $what in
-build | run | test)
+build | package | run | test)
     ;;
 *)
-    echo "usage: sh $0 [build|run|test]" >&2
+    echo "usage: sh $0 [build|package|run|test]" >&2
     exit 2
 esac
 

@@ -13,12 +13,22 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.file_open,
     xet.chunk_find, xet.shard_stage, xet.shard_put, xet.shard_unstage,
     xet.shard_batches, xet.shard_doubts, xet.shard_mend, xet.shard_files,
-    xet.shard_known, xet.shard_terms,
+    xet.shard_known, xet.shard_terms, xet.shard_stay,
     xet.telemetry_put, xet.sweep,
+    xet.copies_lost,
+    xet.file_delete, xet.files_release, xet.gc_files, xet.gc_xorbs,
+    xet.gc_copies, xet.gc_removed, xet.gc_preview,
     xet.visible, xet.repo_forget, xet.repo_set_public, xet.repo_delete,
     xet.repo_create, xet.repo_add, xet.repo_list, xet.file_list,
     xet.file_prove,
-    xet.zt_get, xet.zt_put, xet.zt_reports_get, xet.zt_reports_put;
+    xet.zt_get, xet.zt_put, xet.zt_reports_get, xet.zt_reports_put,
+    xet.figures_sum, xet.chore_wait, xet.chore_take, xet.chore_keep,
+    xet.chore_done, xet.chore_now, xet.chores_show, xet.scrub_next,
+    xet.heal_next, xet.heal_later, xet.figures, xet.repo_figures,
+    xet.orphans_found, xet.quota_of, xet.quota_set, xet.quota_any,
+    xet.quota_look, xet.quota_hold, xet.quota_shard, xet.quota_check,
+    xet.usage_of, xet.usage_get, xet.usage_list, xet.usage_total,
+    xet.usage_settle, xet.usage_recount;
 
 
 -- A reader with a token of a repo sees the files of that repo and of public
@@ -461,7 +471,9 @@ END;
 $$;
 
 
--- The row of a repo, which begins with its first upload.
+-- The row of a repo, which begins with its first upload, and stays until the
+-- commit: who deletes the repo comes before or after that.  The advisory lock
+-- comes first, as it does for him, or the two could wait for each other.
 
 CREATE FUNCTION xet.repo_row(repo text)
     RETURNS bigint
@@ -470,19 +482,27 @@ AS $$
 DECLARE
     found_id bigint;
 BEGIN
-    SELECT r.id INTO found_id FROM xet.repos r WHERE r.name = $1;
-
-    IF found_id IS NULL THEN
-        INSERT INTO xet.repos (name) VALUES ($1) ON CONFLICT DO NOTHING;
+    FOR i IN 1 .. 4 LOOP
         SELECT r.id INTO found_id FROM xet.repos r WHERE r.name = $1;
-    END IF;
 
-    IF found_id IS NULL THEN
-        RAISE EXCEPTION 'the repo was deleted meanwhile'
-              USING ERRCODE = '40001';
-    END IF;
+        IF found_id IS NULL THEN
+            INSERT INTO xet.repos (name) VALUES ($1) ON CONFLICT DO NOTHING;
+            SELECT r.id INTO found_id FROM xet.repos r WHERE r.name = $1;
+        END IF;
 
-    RETURN found_id;
+        IF found_id IS NOT NULL THEN
+            PERFORM pg_advisory_xact_lock_shared(hashtext('xet.repos'),
+                                                 hashint8(found_id));
+
+            PERFORM FROM xet.repos r WHERE r.id = found_id FOR KEY SHARE;
+
+            IF FOUND THEN
+                RETURN found_id;
+            END IF;
+        END IF;
+    END LOOP;
+
+    RAISE EXCEPTION 'the repo was deleted meanwhile' USING ERRCODE = '40001';
 END;
 $$;
 
@@ -493,6 +513,10 @@ $$;
 -- this or by another node, and our copy is not used.  news: it was not there;
 -- with a repo, neither it nor the subject had sent it before, since what others
 -- have is not told.
+--
+-- Of a xorb that was there, whoever has sent it is told so and will refer to
+-- it: that is on record like a dedup answer.  The lock waits for a collector
+-- that is about to remove the xorb, which is new then.
 
 CREATE FUNCTION xet.xorb_put(xorb bytea, chunk_hashes bytea, raw_ends bytea,
     stored_ends bytea, raw_size bigint, stored_size bigint,
@@ -507,13 +531,32 @@ DECLARE
     new_id  bigint;
     brought boolean;
 BEGIN
-    INSERT INTO xet.xorbs AS x (hash, chunk_count, raw_size, stored_size,
-                                chunk_hashes, raw_ends, stored_ends, tag,
-                                digest)
-    VALUES (xorb, length(chunk_hashes) / 32, raw_size, stored_size,
-            chunk_hashes, raw_ends, stored_ends, tag, digest)
-    ON CONFLICT DO NOTHING
-    RETURNING x.id INTO new_id;
+    -- sent again by a session that was lost, for a copy that was collected
+    -- meanwhile: its file may be gone
+
+    IF EXISTS (SELECT FROM xet.gc_copies g
+                WHERE g.hash = xorb AND g.tag = xorb_put.tag)
+    THEN
+        RAISE EXCEPTION 'the copy was collected meanwhile'
+              USING ERRCODE = '40001';
+    END IF;
+
+    LOOP
+        INSERT INTO xet.xorbs AS x (hash, chunk_count, raw_size, stored_size,
+                                    chunk_hashes, raw_ends, stored_ends, tag,
+                                    digest)
+        VALUES (xorb, length(chunk_hashes) / 32, raw_size, stored_size,
+                chunk_hashes, raw_ends, stored_ends, tag, digest)
+        ON CONFLICT DO NOTHING
+        RETURNING x.id INTO new_id;
+
+        EXIT WHEN new_id IS NOT NULL;
+
+        PERFORM xet.xorb_advertised(ARRAY[xorb]);
+        PERFORM FROM xet.xorbs x WHERE x.hash = xorb FOR KEY SHARE;
+
+        EXIT WHEN FOUND;
+    END LOOP;
 
     IF new_id IS NOT NULL THEN
         INSERT INTO xet.chunks (hash, xorb_id, idx)
@@ -525,6 +568,14 @@ BEGIN
     END IF;
 
     brought := xet.xorb_brought(xorb, repo, subject);
+
+    IF new_id IS NOT NULL THEN
+        INSERT INTO xet.charges (xorb_id, repo_id, subject, bytes)
+        VALUES (new_id, CASE WHEN repo IS NOT NULL THEN xet.repo_row(repo) END,
+                sha256(subject), stored_size);
+
+        PERFORM xet.quota_hold(repo, subject, stored_size, 0);
+    END IF;
 
     RETURN QUERY
     SELECT x.tag, x.stored_size, x.digest, x.damaged_at IS NULL,
@@ -671,14 +722,16 @@ END;
 $$;
 
 
--- A xorb for who may know all of it.
+-- A xorb for who may know all of it; noted as in xet.chunk_find().
 
 CREATE FUNCTION xet.xorb_get(xorb bytea, repo text DEFAULT NULL,
     subject bytea DEFAULT NULL)
-    RETURNS TABLE (stored_size bigint, tag integer, whole boolean)
+    RETURNS TABLE (stored_size bigint, tag integer, whole boolean,
+                   noted boolean)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-    SELECT x.stored_size, x.tag, x.damaged_at IS NULL
+    SELECT x.stored_size, x.tag, x.damaged_at IS NULL,
+           x.advertised_on IS NOT DISTINCT FROM current_date
       FROM (SELECT xorb_get.xorb AS hash) w
       LEFT JOIN xet.xorbs x ON x.hash = w.hash
      WHERE CASE WHEN repo IS NULL THEN x.id IS NOT NULL
@@ -985,7 +1038,8 @@ $$;
 
 
 -- Puts on record that xorbs are advertised today: a row update a xorb and
--- day, however many queries it answers.
+-- day, however many queries it answers.  How many of them are there: one may
+-- have been collected since it was found.
 
 CREATE FUNCTION xet.xorb_advertised(xorbs bytea[])
     RETURNS integer
@@ -998,7 +1052,7 @@ AS $$
                    ORDER BY x.id
                      FOR NO KEY UPDATE);
 
-    SELECT 1;
+    SELECT count(*)::integer FROM xet.xorbs x WHERE x.hash = ANY ($1);
 $$;
 
 
@@ -1165,9 +1219,11 @@ $$;
 
 -- Inserts the files of one batch, as far as they are new, and gives their
 -- ids by their serials.  Of a file that comes twice the first one counts.
+-- Without a repo that has them the store holds them itself.
 
 CREATE FUNCTION xet.shard_files(serials bigint[], hashes bytea[],
-    sizes bigint[], sha256 bytea[], counts bigint[], packed bytea[])
+    sizes bigint[], sha256 bytea[], counts bigint[], packed bytea[],
+    held boolean)
     RETURNS TABLE (serial bigint, id bigint)
     LANGUAGE sql
 AS $$
@@ -1177,14 +1233,49 @@ AS $$
                  AS f(serial, hash, size, sha256, n, packed)
          ORDER BY f.hash, f.serial
     ), new AS (
-        INSERT INTO xet.files (hash, size, sha256, term_count, packed)
-        SELECT f.hash, f.size, f.sha256, f.n, f.packed
+        INSERT INTO xet.files (hash, size, sha256, term_count, packed, held)
+        SELECT f.hash, f.size, f.sha256, f.n, f.packed, $7
           FROM first f
          ORDER BY f.hash
         ON CONFLICT DO NOTHING
         RETURNING id, hash
     )
     SELECT f.serial, n.id FROM new n JOIN first f ON f.hash = n.hash;
+$$;
+
+
+-- The files of one batch that were known stay until the commit, and where the
+-- store is to hold them it does: their rows are locked, which keeps out the
+-- collector and who deletes them.  One that was deleted since it was found
+-- known is XT003.  For the settings see xet.shard_known.
+
+CREATE FUNCTION xet.shard_stay(hashes bytea[], held boolean)
+    RETURNS void
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+    SET enable_nestloop = off
+    SET enable_mergejoin = off
+AS $$
+DECLARE
+    ids  bigint[];
+BEGIN
+    SELECT coalesce(array_agg(l.id), '{}') INTO ids
+      FROM (SELECT f.id
+              FROM xet.files f
+             WHERE f.hash = ANY ($1)
+             ORDER BY f.id
+               FOR KEY SHARE) l;
+
+    IF cardinality(ids) < (SELECT count(DISTINCT h) FROM unnest($1) AS h) THEN
+        RAISE EXCEPTION 'a file of the shard was deleted meanwhile'
+              USING ERRCODE = 'XT003';
+    END IF;
+
+    IF $2 THEN
+        UPDATE xet.files f SET held = true
+         WHERE f.id = ANY (ids) AND NOT f.held;
+    END IF;
+END;
 $$;
 
 
@@ -1196,7 +1287,8 @@ $$;
 -- of it looks cheap; the same shard fills it.  So no choice is left: files are
 -- looked up in the index, what is found is joined by a hash table.
 
-CREATE FUNCTION xet.shard_known(hashes bytea[], sha256 bytea[], repo bigint)
+CREATE FUNCTION xet.shard_known(hashes bytea[], sha256 bytea[], repo bigint,
+    subject bytea)
     RETURNS bigint
     LANGUAGE sql
     SET enable_seqscan = off
@@ -1211,8 +1303,8 @@ AS $$
      WHERE f.hash = ANY ($1) AND f.hash = d.hash AND f.sha256 IS NULL;
 
     WITH added AS (
-        INSERT INTO xet.repo_files (repo_id, file_id)
-        SELECT $3, f.id
+        INSERT INTO xet.repo_files (repo_id, file_id, subject)
+        SELECT $3, f.id, sha256($4)
           FROM xet.files f
          WHERE f.hash = ANY ($1) AND $3 IS NOT NULL
          ORDER BY f.id
@@ -1368,10 +1460,14 @@ BEGIN
                coalesce(array_agg(f.id), '{}') AS ids
           INTO fresh
           FROM xet.shard_files(b.serials, b.hashes, b.sizes, b.sha256,
-                               b.counts, b.packed) f;
+                               b.counts, b.packed, $16 IS NULL) f;
 
         new_serials := new_serials || fresh.serials;
         new_ids := new_ids || fresh.ids;
+
+        IF cardinality(fresh.ids) < cardinality(b.hashes) THEN
+            PERFORM xet.shard_stay(b.hashes, $16 IS NULL);
+        END IF;
 
         SELECT coalesce(array_agg(f.serial), '{}') AS serials,
                coalesce(array_agg(f.id), '{}') AS ids
@@ -1381,7 +1477,8 @@ BEGIN
         new_serials := new_serials || fresh.serials;
         new_ids := new_ids || fresh.ids;
 
-        news := news + xet.shard_known(b.hashes, b.sha256, repo_row);
+        news := news + xet.shard_known(b.hashes, b.sha256, repo_row,
+                                       $17);
     END LOOP;
 
     FOR b IN SELECT s.* FROM xet.shard_batches(last) s LOOP
@@ -1418,6 +1515,10 @@ BEGIN
         PERFORM xet.shard_had(xorb_ids, ranges, $17);
     END IF;
 
+    IF news > 0 AND EXISTS (SELECT FROM xet.quotas) THEN
+        PERFORM xet.quota_shard(last, $16, repo_row, $17);
+    END IF;
+
     IF $2 > 0 THEN
         DELETE FROM xet.staged s WHERE s.upload = $1;
     END IF;
@@ -1427,8 +1528,8 @@ END;
 $$;
 
 
--- A repo lets go of a file; its bytes stay as long as somebody refers to
--- them.  False when it did not hold it.
+-- A repo lets go of a file; the file stays as long as somebody has it.  False
+-- when the repo did not have it.
 
 CREATE FUNCTION xet.repo_forget(repo text, file bytea)
     RETURNS boolean
@@ -1441,6 +1542,39 @@ BEGIN
        AND rf.repo_id = r.id AND rf.file_id = f.id;
 
     RETURN FOUND;
+END;
+$$;
+
+
+-- The store lets go of a file, for readers at once, since what has no hash is
+-- not found.  0: there is no such file; 1: it is deleted; 2: repos have it, and
+-- nothing is changed, for who may write to the store need not be one of them.
+
+CREATE FUNCTION xet.file_delete(file bytea)
+    RETURNS integer
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    found_id bigint;
+BEGIN
+    SELECT f.id INTO found_id FROM xet.files f WHERE f.hash = $1 FOR UPDATE;
+
+    IF found_id IS NULL THEN
+        RETURN 0;
+    END IF;
+
+    -- a statement of its own, which sees what was committed before the lock
+
+    IF EXISTS (SELECT FROM xet.repo_files rf WHERE rf.file_id = found_id) THEN
+        RETURN 2;
+    END IF;
+
+    UPDATE xet.files f SET hash = NULL, held = false WHERE f.id = found_id;
+
+    INSERT INTO xet.gc_files AS n (file_id) VALUES (found_id)
+    ON CONFLICT (file_id) DO UPDATE SET since = excluded.since;
+
+    RETURN 1;
 END;
 $$;
 
@@ -1467,12 +1601,32 @@ END;
 $$;
 
 
+-- A repo with all of its places; what nobody else has is for the collector.
+-- False where there is no such repo.  Nobody waits but who uploads to it.
+--
+-- What refers to the repo is deleted before it is: the statements by which the
+-- keys would do it may have been planned while the tables were small.
+
 CREATE FUNCTION xet.repo_delete(repo text)
     RETURNS boolean
     LANGUAGE plpgsql
+    SET enable_seqscan = off
 AS $$
+DECLARE
+    found_id bigint;
 BEGIN
-    DELETE FROM xet.repos r WHERE r.name = $1;
+    SELECT r.id INTO found_id FROM xet.repos r WHERE r.name = $1;
+
+    IF found_id IS NULL THEN
+        RETURN false;
+    END IF;
+
+    PERFORM pg_advisory_xact_lock(hashtext('xet.repos'), hashint8(found_id));
+    PERFORM FROM xet.repos r WHERE r.id = found_id FOR UPDATE;
+
+    DELETE FROM xet.repo_files rf WHERE rf.repo_id = found_id;
+    DELETE FROM xet.xorb_repos o WHERE o.repo_id = found_id;
+    DELETE FROM xet.repos r WHERE r.id = found_id;
 
     RETURN FOUND;
 END;
@@ -1505,6 +1659,7 @@ BEGIN
     SELECT r.id, f.id
       FROM xet.repos r, xet.files f
      WHERE r.name = $1 AND f.hash = $2
+       FOR KEY SHARE OF f
     ON CONFLICT (file_id, repo_id) DO UPDATE SET repo_id = rf.repo_id;
 
     RETURN FOUND;
@@ -1534,11 +1689,12 @@ CREATE FUNCTION xet.file_list(repo text)
 AS $$
     SELECT f.hash, f.size, f.created_at, f.sha256
       FROM xet.files f
-     WHERE file_list.repo IS NULL
-        OR f.id IN (SELECT rf.file_id
-                      FROM xet.repo_files rf
-                      JOIN xet.repos r ON r.id = rf.repo_id
-                     WHERE r.name = file_list.repo)
+     WHERE f.hash IS NOT NULL
+       AND (file_list.repo IS NULL
+            OR f.id IN (SELECT rf.file_id
+                          FROM xet.repo_files rf
+                          JOIN xet.repos r ON r.id = rf.repo_id
+                         WHERE r.name = file_list.repo))
      ORDER BY f.id;
 $$;
 
@@ -1648,6 +1804,91 @@ AS $$
 $$;
 
 
+-- Looks at who is charged for xorbs of which that is not certain any more, and
+-- charges a repo and a subject that use them; what nobody uses stays as it is
+-- until it is collected.  How many notes were looked at; 0: none are left.
+--
+-- The work is bounded, or it would run into a timeout each time and never be
+-- done.  Of the files of a xorb the 1000 oldest and the 1000 newest are looked
+-- at: who is charged then uses it in any case.  There are batch notes at most,
+-- and those of 2 * batch xorbs; a file of more is noted anew, by its xorbs.
+
+CREATE FUNCTION xet.usage_settle(batch integer)
+    RETURNS bigint
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    noted bigint[] := '{}';
+    ids   bigint[] := '{}';
+    used  bigint[];
+    note  record;
+    c     record;
+    heir  record;
+BEGIN
+    FOR note IN SELECT l.id, l.file_id, l.xorb_id FROM xet.usage_left l
+                 ORDER BY l.id
+                 LIMIT batch
+                   FOR UPDATE SKIP LOCKED
+    LOOP
+        EXIT WHEN cardinality(ids) >= batch;
+
+        used := ARRAY[note.xorb_id];
+
+        IF note.file_id IS NOT NULL THEN
+            used := ARRAY(SELECT fx.xorb_id FROM xet.file_xorbs fx
+                           WHERE fx.file_id = note.file_id
+                           LIMIT batch + 1);
+        END IF;
+
+        IF cardinality(used) > batch THEN
+            INSERT INTO xet.usage_left (xorb_id)
+            SELECT fx.xorb_id FROM xet.file_xorbs fx
+             WHERE fx.file_id = note.file_id;
+
+            used := '{}';
+        END IF;
+
+        noted := noted || note.id;
+        ids := ids || used;
+    END LOOP;
+
+    DELETE FROM xet.usage_left l WHERE l.id = ANY (noted);
+
+    FOR c IN SELECT o.xorb_id, o.repo_id, o.subject FROM xet.charges o
+              WHERE o.xorb_id = ANY (ids)
+              ORDER BY o.xorb_id
+                FOR NO KEY UPDATE
+    LOOP
+        SELECT rf.repo_id, rf.subject INTO heir
+          FROM ((SELECT fx.file_id FROM xet.file_xorbs fx
+                  WHERE fx.xorb_id = c.xorb_id
+                  ORDER BY fx.xorb_id, fx.file_id
+                  LIMIT 1000)
+                UNION
+                (SELECT fx.file_id FROM xet.file_xorbs fx
+                  WHERE fx.xorb_id = c.xorb_id
+                  ORDER BY fx.xorb_id DESC, fx.file_id DESC
+                  LIMIT 1000)) f
+          JOIN xet.repo_files rf ON rf.file_id = f.file_id
+         ORDER BY rf.repo_id IS DISTINCT FROM c.repo_id,
+                  rf.subject IS DISTINCT FROM c.subject,
+                  rf.file_id, rf.repo_id
+         LIMIT 1;
+
+        IF FOUND THEN
+            UPDATE xet.charges o
+               SET repo_id = heir.repo_id, subject = heir.subject
+             WHERE o.xorb_id = c.xorb_id
+               AND (o.repo_id IS DISTINCT FROM heir.repo_id
+                    OR o.subject IS DISTINCT FROM heir.subject);
+        END IF;
+    END LOOP;
+
+    RETURN cardinality(noted);
+END;
+$$;
+
+
 -- Drops what crashed uploads have staged, old telemetry, and what was found
 -- out about zTensor files long ago; to be called now and then, from cron for
 -- one.
@@ -1663,8 +1904,1148 @@ AS $$
     DELETE FROM xet.zt_files WHERE checked_at < now() - zt_age;
     DELETE FROM xet.zt_reports WHERE checked_at < now() - zt_age;
 
+    SELECT xet.usage_settle(1000);
+
     WITH gone AS (
         DELETE FROM xet.staged WHERE created_at < now() - age RETURNING 1
     )
     SELECT count(*) FROM gone;
+$$;
+
+
+-- The collector.
+--
+-- Three steps, each a transaction of bounded size that may be repeated, by as
+-- many collectors at a time as there are: files that nobody has, xorbs that no
+-- file needs, and stored copies whose row is gone.  The notes of 0012 say where
+-- to look; the row that a note is about is locked, and then looked at by a
+-- statement of its own, which sees all that was committed before the lock was
+-- had.  Whoever is about to need the row holds a lock on it until he has
+-- committed (xet.shard_stay, xet.shard_terms, references), so there is no
+-- moment between looking and deleting.  A collector waits for nobody: what
+-- others have locked it leaves for the next time.
+
+
+-- Deletes files that nobody has: their references and terms, as many as a
+-- transaction should hold, and then the rows.  seen: notes that were looked
+-- at; kept: files that somebody has; busy: files that others have locked;
+-- files and bytes: that are gone; refs: references and segments of terms.
+
+CREATE FUNCTION xet.gc_files(batch integer)
+    RETURNS TABLE (seen bigint, files bigint, bytes bigint, refs bigint,
+                   kept bigint, busy bigint)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    noted bigint[];
+    gone  bigint[];
+    mine  bigint[];
+    dead  bigint[];
+    ended bigint[];
+    n     bigint;
+BEGIN
+    SELECT coalesce(array_agg(l.file_id), '{}') INTO noted
+      FROM (SELECT g.file_id FROM xet.gc_files g
+             ORDER BY g.file_id
+             LIMIT batch
+               FOR UPDATE SKIP LOCKED) l;
+
+    SELECT coalesce(array_agg(l.id), '{}') INTO mine
+      FROM (SELECT f.id FROM xet.files f
+             WHERE f.id = ANY (noted)
+             ORDER BY f.id
+               FOR UPDATE SKIP LOCKED) l;
+
+    SELECT coalesce(array_agg(f.id), '{}') INTO dead
+      FROM xet.files f
+     WHERE f.id = ANY (mine) AND NOT f.held
+       AND NOT EXISTS (SELECT FROM xet.repo_files rf WHERE rf.file_id = f.id);
+
+    SELECT coalesce(array_agg(u.id), '{}') INTO gone
+      FROM unnest(noted) AS u(id)
+     WHERE NOT EXISTS (SELECT FROM xet.files f WHERE f.id = u.id);
+
+    DELETE FROM xet.file_xorbs fx
+     WHERE fx.ctid = ANY (ARRAY(SELECT d.ctid FROM xet.file_xorbs d
+                                 WHERE d.file_id = ANY (dead)
+                                 LIMIT 20000));
+
+    GET DIAGNOSTICS refs = ROW_COUNT;
+
+    DELETE FROM xet.terms t
+     WHERE t.ctid = ANY (ARRAY(SELECT d.ctid FROM xet.terms d
+                                WHERE d.file_id = ANY (dead)
+                                LIMIT 2000));
+
+    GET DIAGNOSTICS n = ROW_COUNT;
+
+    refs := refs + n;
+
+    SELECT coalesce(array_agg(u.id), '{}') INTO ended
+      FROM unnest(dead) AS u(id)
+     WHERE NOT EXISTS (SELECT FROM xet.file_xorbs fx WHERE fx.file_id = u.id)
+       AND NOT EXISTS (SELECT FROM xet.terms t WHERE t.file_id = u.id);
+
+    WITH ends AS (
+        DELETE FROM xet.files f WHERE f.id = ANY (ended) RETURNING f.size
+    )
+    SELECT count(*), coalesce(sum(e.size), 0)::bigint INTO files, bytes
+      FROM ends e;
+
+    -- one that is not done yet has lost references, and is not found any more
+
+    UPDATE xet.files f SET hash = NULL
+     WHERE f.id = ANY (dead) AND f.hash IS NOT NULL;
+
+    DELETE FROM xet.gc_files g
+     WHERE g.file_id = ANY (noted)
+       AND (g.file_id = ANY (ended) OR g.file_id = ANY (gone)
+            OR (g.file_id = ANY (mine) AND g.file_id <> ALL (dead)));
+
+    seen := cardinality(noted);
+    kept := cardinality(mine) - cardinality(dead);
+    busy := cardinality(noted) - cardinality(mine) - cardinality(gone);
+
+    RETURN NEXT;
+
+-- Two that note what they let go of in several statements may wait for each
+-- other; the batch is for the next time then.
+
+EXCEPTION WHEN deadlock_detected THEN
+    seen := 0;
+    files := 0;
+    bytes := 0;
+    refs := 0;
+    kept := 0;
+    busy := 0;
+
+    RETURN NEXT;
+END;
+$$;
+
+
+-- Deletes xorbs that no file needs, and have been so, and unknown to clients,
+-- for grace seconds: since they came or lost their last reference, and since
+-- the day after the one on which they were last advertised.  With a grace of 0
+-- it does not matter what clients remember.  Their copies are for
+-- xet.gc_copies().
+--
+-- needed: xorbs that files need, told: that were advertised too lately, busy:
+-- that others have locked; bytes: stored.
+
+CREATE FUNCTION xet.gc_xorbs(grace bigint, batch integer)
+    RETURNS TABLE (seen bigint, xorbs bigint, bytes bigint, needed bigint,
+                   told bigint, busy bigint)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    noted bigint[];
+    gone  bigint[];
+    mine  bigint[];
+    free  bigint[];
+    late  bigint[];
+    dead  bigint[];
+    born  timestamptz := now() - grace * interval '1 second';
+BEGIN
+    SELECT coalesce(array_agg(l.xorb_id), '{}') INTO noted
+      FROM (SELECT g.xorb_id FROM xet.gc_xorbs g
+             WHERE g.since <= CASE WHEN grace > 0 THEN born
+                                   ELSE 'infinity' END
+             ORDER BY g.since, g.xorb_id
+             LIMIT batch
+               FOR UPDATE SKIP LOCKED) l;
+
+    SELECT coalesce(array_agg(l.id), '{}') INTO mine
+      FROM (SELECT x.id FROM xet.xorbs x
+             WHERE x.id = ANY (noted)
+             ORDER BY x.id
+               FOR UPDATE SKIP LOCKED) l;
+
+    SELECT coalesce(array_agg(u.id), '{}') INTO free
+      FROM unnest(mine) AS u(id)
+     WHERE NOT EXISTS (SELECT FROM xet.file_xorbs fx WHERE fx.xorb_id = u.id);
+
+    SELECT coalesce(array_agg(x.id), '{}') INTO late
+      FROM xet.xorbs x
+     WHERE x.id = ANY (free) AND grace > 0 AND x.advertised_on + 1 > born;
+
+    SELECT coalesce(array_agg(u.id), '{}') INTO dead
+      FROM unnest(free) AS u(id)
+     WHERE u.id <> ALL (late);
+
+    SELECT coalesce(array_agg(u.id), '{}') INTO gone
+      FROM unnest(noted) AS u(id)
+     WHERE NOT EXISTS (SELECT FROM xet.xorbs x WHERE x.id = u.id);
+
+    UPDATE xet.gc_xorbs g SET since = x.advertised_on + 1
+      FROM xet.xorbs x
+     WHERE x.id = ANY (late) AND g.xorb_id = x.id;
+
+    INSERT INTO xet.gc_copies (hash, tag, stored_size)
+    SELECT x.hash, x.tag, x.stored_size FROM xet.xorbs x
+     WHERE x.id = ANY (dead)
+    ON CONFLICT DO NOTHING;
+
+    DELETE FROM xet.chunks c WHERE c.xorb_id = ANY (dead);
+    DELETE FROM xet.xorb_repos o WHERE o.xorb_id = ANY (dead);
+    DELETE FROM xet.xorb_subjects o WHERE o.xorb_id = ANY (dead);
+    DELETE FROM xet.charges o WHERE o.xorb_id = ANY (dead);
+
+    WITH ends AS (
+        DELETE FROM xet.xorbs x WHERE x.id = ANY (dead)
+        RETURNING x.stored_size
+    )
+    SELECT count(*), coalesce(sum(e.stored_size), 0)::bigint INTO xorbs, bytes
+      FROM ends e;
+
+    DELETE FROM xet.gc_xorbs g
+     WHERE g.xorb_id = ANY (noted)
+       AND (g.xorb_id = ANY (dead) OR g.xorb_id = ANY (gone)
+            OR (g.xorb_id = ANY (mine) AND g.xorb_id <> ALL (free)));
+
+    seen := cardinality(noted);
+    needed := cardinality(mine) - cardinality(free);
+    told := cardinality(late);
+    busy := cardinality(noted) - cardinality(mine) - cardinality(gone);
+
+    RETURN NEXT;
+
+-- Two that note what they let go of in several statements may wait for each
+-- other; the batch is for the next time then.
+
+EXCEPTION WHEN deadlock_detected THEN
+    seen := 0;
+    xorbs := 0;
+    bytes := 0;
+    needed := 0;
+    told := 0;
+    busy := 0;
+
+    RETURN NEXT;
+END;
+$$;
+
+
+-- Copies whose files are to be removed, as many as batch, in the order of the
+-- store's folders.  None while a backup goes on, which holds the lock in shared
+-- mode from before its snapshot: a copy that its snapshot knows is given here
+-- only after it has ended.  A backup that begins now has a snapshot without
+-- the rows of these copies.
+
+CREATE FUNCTION xet.gc_copies(batch integer)
+    RETURNS TABLE (hash bytea, tag integer, stored_size bigint)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+BEGIN
+    IF NOT pg_try_advisory_xact_lock(hashtext('xet.copies'), 0) THEN
+        RETURN;
+    END IF;
+
+    RETURN QUERY
+    SELECT g.hash, g.tag, g.stored_size
+      FROM xet.gc_copies g
+     WHERE NOT EXISTS (SELECT FROM xet.xorbs x
+                        WHERE x.hash = g.hash AND x.tag = g.tag)
+     ORDER BY g.hash, g.tag
+     LIMIT batch;
+END;
+$$;
+
+
+-- Their files are gone, durably.  How many this is news of, and their bytes.
+
+CREATE FUNCTION xet.gc_removed(hashes bytea[], tags integer[])
+    RETURNS TABLE (copies bigint, bytes bigint)
+    LANGUAGE sql
+AS $$
+    WITH gone AS (
+        DELETE FROM xet.gc_copies g
+         USING unnest($1, $2) AS u(hash, tag)
+         WHERE g.hash = u.hash AND g.tag = u.tag
+        RETURNING g.stored_size
+    )
+    SELECT count(*), coalesce(sum(g.stored_size), 0)::bigint FROM gone g;
+$$;
+
+
+-- What a collection would do now: files that nobody has, xorbs that would be
+-- deleted, and why others that no file needs stay.
+
+CREATE FUNCTION xet.gc_preview(grace bigint)
+    RETURNS TABLE (files bigint, file_bytes bigint, xorbs bigint,
+                   xorb_bytes bigint, young bigint, young_bytes bigint,
+                   told bigint, told_bytes bigint, copies bigint,
+                   copy_bytes bigint)
+    LANGUAGE sql STABLE
+AS $$
+    WITH dead AS MATERIALIZED (
+        SELECT f.id, f.size
+          FROM xet.gc_files g
+          JOIN xet.files f ON f.id = g.file_id
+         WHERE NOT f.held
+           AND NOT EXISTS (SELECT FROM xet.repo_files rf
+                            WHERE rf.file_id = f.id)
+    ), noted AS MATERIALIZED (
+        SELECT n.xorb_id, max(n.since) AS since
+          FROM (SELECT g.xorb_id, g.since FROM xet.gc_xorbs g
+                UNION ALL
+                SELECT fx.xorb_id, now()
+                  FROM dead d
+                  JOIN xet.file_xorbs fx ON fx.file_id = d.id) n
+         GROUP BY n.xorb_id
+    ), free AS MATERIALIZED (
+        SELECT x.stored_size,
+               CASE WHEN $1 > 0 AND n.since > b.born THEN 'young'
+                    WHEN $1 > 0 AND x.advertised_on + 1 > b.born THEN 'told'
+                    ELSE 'dead'
+               END AS why
+          FROM noted n
+          JOIN xet.xorbs x ON x.id = n.xorb_id
+         CROSS JOIN (SELECT now() - $1 * interval '1 second' AS born) b
+         WHERE NOT EXISTS (SELECT FROM xet.file_xorbs fx
+                            WHERE fx.xorb_id = n.xorb_id
+                              AND fx.file_id NOT IN (SELECT d.id
+                                                       FROM dead d))
+    )
+    SELECT (SELECT count(*) FROM dead),
+           (SELECT coalesce(sum(d.size), 0)::bigint FROM dead d),
+           count(*) FILTER (WHERE f.why = 'dead'),
+           coalesce(sum(f.stored_size) FILTER (WHERE f.why = 'dead'),
+                    0)::bigint,
+           count(*) FILTER (WHERE f.why = 'young'),
+           coalesce(sum(f.stored_size) FILTER (WHERE f.why = 'young'),
+                    0)::bigint,
+           count(*) FILTER (WHERE f.why = 'told'),
+           coalesce(sum(f.stored_size) FILTER (WHERE f.why = 'told'),
+                    0)::bigint,
+           (SELECT count(*) FROM xet.gc_copies),
+           (SELECT coalesce(sum(c.stored_size), 0)::bigint
+              FROM xet.gc_copies c)
+      FROM free f;
+$$;
+
+
+-- For a store whose every location has "xet_access repo", and that has files
+-- of before 0012: the store holds none of them itself, so what no repo has is
+-- for the collector.  How many files it has held.
+
+CREATE FUNCTION xet.files_release()
+    RETURNS bigint
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    n  bigint;
+BEGIN
+    UPDATE xet.files f SET held = false WHERE f.held;
+
+    GET DIAGNOSTICS n = ROW_COUNT;
+
+    RETURN n;
+END;
+$$;
+
+
+-- Chores: work in the background that one worker of all nodes does at a time.
+-- The lease is by the clock of PostgreSQL, and an economy only: two workers
+-- that do the same at once do no harm.  All of these may run twice, since a
+-- statement whose session is lost is sent again.
+
+CREATE FUNCTION xet.figures_sum(a jsonb, b jsonb)
+    RETURNS jsonb
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT coalesce(jsonb_object_agg(k, coalesce((a->>k)::numeric, 0)
+                                        + coalesce((b->>k)::numeric, 0)),
+                    '{}')
+      FROM (SELECT jsonb_object_keys(a) AS k
+            UNION
+            SELECT jsonb_object_keys(b)) AS keys;
+$$;
+
+
+-- How many milliseconds from now a chore can be taken at the earliest.  A node
+-- may take what it holds itself: a worker of it has gone.
+
+CREATE FUNCTION xet.chore_wait(c xet.chores, holder bytea, every bigint)
+    RETURNS bigint
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    at timestamptz := clock_timestamp();
+    due timestamptz;
+BEGIN
+    IF c.holder <> holder AND c.until > at THEN
+        due := c.until;
+
+    ELSIF c.cursor IS NULL AND c.started_at <= at THEN
+        due := c.started_at + every * interval '1 ms';
+    END IF;
+
+    RETURN greatest(0, coalesce(ceil(extract(epoch FROM due - at) * 1000), 0));
+END;
+$$;
+
+
+-- Takes the lease of a chore for so many milliseconds, where nobody else has
+-- it, and a run is under way or due: one that was left, or whose worker has
+-- died, goes on at its cursor.  Runs begin "every" so many milliseconds.  wait
+-- is 0 where the lease was taken.
+
+CREATE FUNCTION xet.chore_take(name text, holder bytea, every bigint,
+    lease bigint)
+    RETURNS TABLE (wait bigint, the_turn bigint, the_cursor text,
+                   begins boolean)
+    LANGUAGE plpgsql
+    SET lock_timeout = '1s'
+AS $$
+#variable_conflict use_variable
+DECLARE
+    c xet.chores;
+BEGIN
+    SELECT * INTO c FROM xet.chores x WHERE x.name = name;
+
+    IF NOT FOUND THEN
+        INSERT INTO xet.chores (name) VALUES (name) ON CONFLICT DO NOTHING;
+    END IF;
+
+    wait := xet.chore_wait(c, holder, every);
+
+    IF wait = 0 THEN
+        SELECT * INTO c FROM xet.chores x WHERE x.name = name FOR UPDATE;
+
+        wait := xet.chore_wait(c, holder, every);
+    END IF;
+
+    IF wait = 0 THEN
+        begins := c.cursor IS NULL;
+
+        UPDATE xet.chores x
+           SET holder = holder, turn = c.turn + 1, seq = 0,
+               until = clock_timestamp() + lease * interval '1 ms',
+               cursor = coalesce(c.cursor, ''),
+               started_at = CASE WHEN begins THEN clock_timestamp()
+                                 ELSE c.started_at END,
+               figures = CASE WHEN begins THEN '{}' ELSE c.figures END
+         WHERE x.name = name
+        RETURNING x.turn, x.cursor INTO the_turn, the_cursor;
+    END IF;
+
+    RETURN NEXT;
+END;
+$$;
+
+
+-- Keeps the lease, and notes how far the run is; figures are added once for
+-- each seq of the turn.  A lease of 0 is given back: another node may go on,
+-- and note says why this one does not.  False: somebody else has it.
+
+CREATE FUNCTION xet.chore_keep(name text, holder bytea, turn bigint,
+    seq integer, lease bigint, cursor text, figures text, note text)
+    RETURNS boolean
+    LANGUAGE plpgsql
+    SET lock_timeout = '1s'
+AS $$
+#variable_conflict use_variable
+BEGIN
+    UPDATE xet.chores c
+       SET holder = CASE WHEN lease > 0 THEN holder END,
+           until = clock_timestamp() + lease * interval '1 ms',
+           cursor = cursor, seq = seq, note = note,
+           figures = CASE WHEN c.seq < seq
+                          THEN xet.figures_sum(c.figures, figures::jsonb)
+                          ELSE c.figures END
+     WHERE c.name = name AND c.turn = turn AND c.cursor IS NOT NULL
+       AND (c.holder = holder OR c.holder IS NULL AND lease = 0);
+
+    RETURN FOUND;
+END;
+$$;
+
+
+-- The run is complete.
+
+CREATE FUNCTION xet.chore_done(name text, holder bytea, turn bigint,
+    figures text)
+    RETURNS boolean
+    LANGUAGE plpgsql
+    SET lock_timeout = '1s'
+AS $$
+#variable_conflict use_variable
+BEGIN
+    UPDATE xet.chores c
+       SET holder = NULL, until = NULL, cursor = NULL, note = NULL,
+           finished_at = clock_timestamp(),
+           figures = xet.figures_sum(c.figures, figures::jsonb),
+           totals = xet.figures_sum(c.totals, xet.figures_sum(c.figures,
+                                                          figures::jsonb))
+     WHERE c.name = name AND c.turn = turn AND c.holder = holder
+       AND c.cursor IS NOT NULL;
+
+    RETURN FOUND;
+END;
+$$;
+
+
+-- For operators: the next run begins now, unless one is under way.
+
+CREATE FUNCTION xet.chore_now(name text)
+    RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_variable
+BEGIN
+    UPDATE xet.chores c SET started_at = NULL
+     WHERE c.name = name AND c.cursor IS NULL;
+
+    RETURN FOUND;
+END;
+$$;
+
+
+-- What chores do and have done, a few rows.  figures are of the run under way,
+-- or of the last one; totals are of all runs, that one counted.
+
+CREATE FUNCTION xet.chores_show()
+    RETURNS TABLE (name text, running boolean, held boolean,
+                   started_at timestamptz, finished_at timestamptz,
+                   note text, figures jsonb, totals jsonb)
+    LANGUAGE sql STABLE
+AS $$
+    SELECT c.name, c.cursor IS NOT NULL,
+           c.holder IS NOT NULL AND c.until > now(), c.started_at,
+           c.finished_at, c.note, c.figures,
+           CASE WHEN c.cursor IS NULL THEN c.totals
+                ELSE xet.figures_sum(c.totals, c.figures) END
+      FROM xet.chores c
+     ORDER BY c.name;
+$$;
+
+
+-- The next copies that are to be read, in the order of their rows; what is
+-- known to be damaged is left to xet.heal_next().  Of a row without a digest
+-- there is the SHA-256 of its stored_ends, which the copy has to have, too.
+
+CREATE FUNCTION xet.scrub_next(after bigint)
+    RETURNS TABLE (id bigint, hash bytea, tag integer, stored_size bigint,
+                   digest bytea, ends_sha256 bytea)
+    LANGUAGE sql STABLE
+AS $$
+    SELECT x.id, x.hash, x.tag, x.stored_size, x.digest,
+           CASE WHEN x.digest IS NULL THEN sha256(x.stored_ends) END
+      FROM xet.xorbs x
+     WHERE x.id > after AND x.damaged_at IS NULL
+     ORDER BY x.id
+     LIMIT 8;
+$$;
+
+
+-- The same for copies that are known to be damaged, and are to be healed now.
+
+CREATE FUNCTION xet.heal_next(after bigint)
+    RETURNS TABLE (id bigint, hash bytea, tag integer, stored_size bigint,
+                   digest bytea, ends_sha256 bytea)
+    LANGUAGE sql STABLE
+AS $$
+    SELECT x.id, x.hash, x.tag, x.stored_size, x.digest,
+           CASE WHEN x.digest IS NULL THEN sha256(x.stored_ends) END
+      FROM xet.xorbs x
+      LEFT JOIN xet.heals h ON h.xorb_id = x.id AND h.tag = x.tag
+     WHERE x.id > after AND x.damaged_at IS NOT NULL
+       AND (h.next_at IS NULL OR h.next_at <= now())
+     ORDER BY x.id
+     LIMIT 8;
+$$;
+
+
+-- A copy could not be healed: it is tried again after a minute, and after
+-- twice the time from try to try, up to an hour.  False: it is not the copy of
+-- the row any more.
+
+CREATE FUNCTION xet.heal_later(id bigint, tag integer)
+    RETURNS boolean
+    LANGUAGE plpgsql
+    SET lock_timeout = '1s'
+AS $$
+#variable_conflict use_variable
+BEGIN
+    INSERT INTO xet.heals AS h (xorb_id, tag, tries, next_at)
+    SELECT x.id, x.tag, 1, now() + interval '1 minute'
+      FROM xet.xorbs x
+     WHERE x.id = id AND x.tag = tag
+    ON CONFLICT ON CONSTRAINT heals_pkey DO UPDATE
+       SET tag = excluded.tag,
+           tries = CASE WHEN h.tag = excluded.tag THEN least(h.tries + 1, 10)
+                        ELSE 1 END,
+           next_at = now() + least(interval '1 hour', interval '1 minute'
+               * 2 ^ CASE WHEN h.tag = excluded.tag THEN h.tries ELSE 0 END);
+
+    RETURN FOUND;
+END;
+$$;
+
+
+-- Acts of administrators.  What the API does is in the audit log of nginx; what
+-- "xet repo" does comes here, and so into the log of PostgreSQL, as a line of
+-- level LOG, which only a superuser can turn off.  It stands around the call of
+-- the function that acts: the result of that is returned as it is, and what has
+-- failed is not told.
+
+DROP FUNCTION IF EXISTS xet.audit_note;
+
+CREATE FUNCTION xet.audit_note(action text, repo text, file bytea,
+    done anyelement)
+    RETURNS anyelement
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    RAISE LOG 'xet audit: %', json_strip_nulls(json_build_object(
+        'time', to_char(clock_timestamp() AT TIME ZONE 'UTC',
+                        'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+        'action', action,
+        'role', session_user,
+        'address', host(inet_client_addr()),
+        'repo', repo,
+        'hash', (SELECT string_agg(lpad(to_hex(get_byte(file, i # 7)), 2,
+                                        '0'), '' ORDER BY i)
+                   FROM generate_series(0, length(file) - 1) AS s(i)),
+        'done', done::text NOT IN ('f', 'false', '0')));
+
+    RETURN done;
+END;
+$$;
+
+
+-- --------------------------------------------------------------------------
+-- Figures for metrics.
+
+-- A part of a walk over all files and xorbs, some thousand rows each: their
+-- numbers and sums, and the last id of each, NULL where the walk is at its
+-- end.  Nothing that the server shows is worth reading all rows at once.
+-- Damaged xorbs and repos are counted at once, as many as one cares about.
+
+CREATE FUNCTION xet.figures(after_file bigint, after_xorb bigint, part integer)
+    RETURNS TABLE (files bigint, file_bytes bigint, last_file bigint,
+                   xorbs bigint, raw bigint, stored bigint, last_xorb bigint,
+                   damaged bigint, repos bigint, waiting bigint, gc_at bigint,
+                   gc_xorbs bigint, gc_bytes bigint, scrub_at bigint,
+                   scrub_bytes bigint, scrub_damaged bigint, healed bigint,
+                   orphans bigint)
+    LANGUAGE sql
+    STABLE
+AS $$
+    SELECT f.alive, f.bytes, CASE WHEN f.n >= part THEN f.last END,
+           x.n, x.raw, x.stored, CASE WHEN x.n >= part THEN x.last END,
+           (SELECT count(*)
+              FROM (SELECT FROM xet.xorbs d
+                     WHERE d.damaged_at IS NOT NULL LIMIT 10000) AS d),
+           (SELECT count(*) FROM (SELECT FROM xet.repos LIMIT 10000) AS r),
+           (SELECT count(*) FROM (SELECT FROM xet.gc_copies LIMIT 10000) AS w),
+           c.*
+      FROM (SELECT count(*) AS n, count(p.hash) AS alive, max(p.id) AS last,
+                   coalesce(sum(p.size) FILTER (WHERE p.hash IS NOT NULL),
+                            0)::bigint AS bytes
+              FROM (SELECT a.id, a.hash, a.size FROM xet.files a
+                     WHERE a.id > after_file
+                     ORDER BY a.id LIMIT part) AS p) AS f,
+           (SELECT count(*) AS n, coalesce(sum(p.raw_size), 0)::bigint AS raw,
+                   coalesce(sum(p.stored_size), 0)::bigint AS stored,
+                   max(p.id) AS last
+              FROM (SELECT b.id, b.raw_size, b.stored_size FROM xet.xorbs b
+                     WHERE b.id > after_xorb
+                     ORDER BY b.id LIMIT part) AS p) AS x,
+           (SELECT max(k.ended) FILTER (WHERE k.name = 'gc'),
+                   max(k.totals->>'xorbs') FILTER (WHERE k.name = 'gc')::bigint,
+                   max(k.totals->>'copy_bytes')
+                       FILTER (WHERE k.name = 'gc')::bigint,
+                   max(k.ended) FILTER (WHERE k.name = 'scrub'),
+                   max(k.totals->>'bytes')
+                       FILTER (WHERE k.name = 'scrub')::bigint,
+                   max(k.totals->>'damaged')
+                       FILTER (WHERE k.name = 'scrub')::bigint,
+                   max(k.totals->>'healed')
+                       FILTER (WHERE k.name = 'heal')::bigint,
+                   max(k.figures->>'orphans')
+                       FILTER (WHERE k.name = 'orphans')::bigint
+              FROM (SELECT h.name, h.figures,
+                           (extract(epoch FROM h.finished_at)
+                            * 1000)::bigint AS ended,
+                           CASE WHEN h.cursor IS NULL THEN h.totals
+                                ELSE xet.figures_sum(h.totals, h.figures)
+                           END AS totals
+                      FROM xet.chores h) AS k) AS c;
+$$;
+
+
+-- Somebody has looked for files of the store that have no row.
+
+CREATE FUNCTION xet.orphans_found(n bigint)
+    RETURNS void
+    LANGUAGE sql
+AS $$
+    INSERT INTO xet.chores AS c (name, started_at, finished_at, figures)
+    VALUES ('orphans', now(), now(), jsonb_build_object('orphans', n))
+    ON CONFLICT (name) DO UPDATE
+       SET started_at = now(), finished_at = now(), figures = excluded.figures;
+$$;
+
+
+-- A part of a walk over the places of files in repos, in the order of repos,
+-- some thousand rows: the first and the last repo of the part, of which other
+-- parts may have more, and the largest of those in between, in this order.
+
+CREATE FUNCTION xet.repo_figures(after_repo bigint, after_file bigint,
+    part integer)
+    RETURNS TABLE (repo bigint, name text, files bigint, bytes bigint,
+                   last_file bigint, more boolean)
+    LANGUAGE sql
+    STABLE
+AS $$
+    WITH places AS MATERIALIZED (
+        SELECT rf.repo_id, rf.file_id
+          FROM xet.repo_files rf
+         WHERE (rf.repo_id, rf.file_id) > (after_repo, after_file)
+         ORDER BY rf.repo_id, rf.file_id
+         LIMIT part
+    ), sums AS (
+        SELECT p.repo_id, count(*) AS n, sum(f.size)::bigint AS bytes,
+               max(p.file_id) AS last
+          FROM places p
+          JOIN xet.files f ON f.id = p.file_id
+         GROUP BY p.repo_id
+    ), ranked AS (
+        SELECT s.*, rank() OVER (ORDER BY s.bytes DESC, s.repo_id) AS place,
+               min(s.repo_id) OVER () AS first_repo,
+               max(s.repo_id) OVER () AS last_repo
+          FROM sums s
+    )
+    SELECT k.repo_id, r.name, k.n, k.bytes, k.last,
+           (SELECT count(*) FROM places) >= part
+      FROM ranked k
+      JOIN xet.repos r ON r.id = k.repo_id
+     WHERE k.place <= 10 OR k.repo_id IN (k.first_repo, k.last_repo)
+     ORDER BY k.repo_id;
+$$;
+
+
+-- Somebody has found copies missing, cut or damaged, and gets those that are:
+-- that a row still names.  A copy whose xorb was collected, or healed, since it
+-- was looked up is no loss.
+
+CREATE FUNCTION xet.copies_lost(xorbs bytea[], tags integer[])
+    RETURNS TABLE (xorb bytea, copy integer)
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM xet.xorb_damaged($1, $2);
+
+    RETURN QUERY
+    SELECT x.hash, x.tag
+      FROM unnest($1, $2) AS d(hash, tag)
+      JOIN xet.xorbs x ON x.hash = d.hash AND x.tag = d.tag;
+END;
+$$;
+
+
+-- Quotas and usage.
+--
+-- What is counted, and for whom, is in 0014.  A limit is held at the end of the
+-- transaction that adds to what it limits, under a lock of the repo and of the
+-- subject that goes with the commit: so all that were before are seen, and two
+-- at the edge of a limit can not both slip under it.  Without a limit nobody
+-- takes the lock.  Nothing is waited for behind it but the commit, and it is
+-- taken for the repo first and then for the subject: so nobody waits in a
+-- circle.
+--
+-- XT004: the limit is exceeded.  The detail has kind, what is limited, the
+-- limit, and what was used without this transaction.
+
+
+-- The limits of a repo or of a subject (issuer, zero byte, subject): its row,
+-- or the one for all.
+
+CREATE FUNCTION xet.quota_of(kind text, owner bytea)
+    RETURNS TABLE (stored bigint, logical bigint)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT q.stored, q.logical
+      FROM xet.quotas q
+     WHERE q.kind = $1 AND q.owner IN ($2, '')
+     ORDER BY length(q.owner) DESC
+     LIMIT 1;
+$$;
+
+
+-- Whether anybody has a limit; else there is no need to ask before an upload.
+
+CREATE FUNCTION xet.quota_any()
+    RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT EXISTS (SELECT FROM xet.quotas);
+$$;
+
+
+-- The sums of an owner, zeros where nothing was counted.
+
+CREATE FUNCTION xet.usage_of(owner bytea)
+    RETURNS TABLE (stored bigint, logical bigint, files bigint)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT coalesce(sum(u.stored), 0)::bigint,
+           coalesce(sum(u.logical), 0)::bigint,
+           coalesce(sum(u.files), 0)::bigint
+      FROM xet.usage u
+     WHERE u.owner = $1;
+$$;
+
+
+-- Raises XT004 where an owner has a limit that is exceeded by what is added:
+-- counted is what of it is in the sums already.
+
+CREATE FUNCTION xet.quota_check(kind text, owner bytea, key bytea,
+    stored bigint, logical bigint, counted boolean)
+    RETURNS void
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    most   record;
+    used   record;
+    mine   integer := CASE WHEN counted THEN 1 ELSE 0 END;
+    what   text;
+    most_n bigint;
+    used_n bigint;
+BEGIN
+    SELECT q.stored, q.logical INTO most FROM xet.quota_of($1, $2) q;
+
+    IF NOT FOUND OR (($4 = 0 OR most.stored IS NULL)
+                     AND ($5 = 0 OR most.logical IS NULL))
+    THEN
+        RETURN;
+    END IF;
+
+    IF counted THEN
+        PERFORM pg_advisory_xact_lock(hashtext('xet.quota.' || $1),
+                                      hashtext(encode($3, 'hex')));
+    END IF;
+
+    -- a statement of its own, which sees all of before the lock
+
+    SELECT u.stored, u.logical INTO used FROM xet.usage_of($3) u;
+
+    used.stored := used.stored - mine * $4;
+    used.logical := used.logical - mine * $5;
+
+    IF $4 > 0 AND used.stored + $4 > most.stored THEN
+        what := 'stored';
+        most_n := most.stored;
+        used_n := used.stored;
+
+    ELSIF $5 > 0 AND used.logical + $5 > most.logical THEN
+        what := 'logical';
+        most_n := most.logical;
+        used_n := used.logical;
+
+    ELSE
+        RETURN;
+    END IF;
+
+    RAISE EXCEPTION 'a % is over its quota', $1
+          USING ERRCODE = 'XT004',
+                DETAIL = format('%s %s %s %s', $1, what, most_n,
+                                greatest(used_n, 0));
+END;
+$$;
+
+
+-- The last act of a transaction that has added so many bytes for a repo and a
+-- subject.
+
+CREATE FUNCTION xet.quota_hold(repo text, subject bytea, stored bigint,
+    logical bigint)
+    RETURNS void
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM xet.quotas) THEN
+        RETURN;
+    END IF;
+
+    IF repo IS NOT NULL THEN
+        PERFORM xet.quota_check('repo', convert_to($1, 'UTF8'),
+                                int8send(xet.repo_row($1)), $3, $4, true);
+    END IF;
+
+    IF subject IS NOT NULL THEN
+        PERFORM xet.quota_check('subject', $2, sha256($2), $3, $4, true);
+    END IF;
+END;
+$$;
+
+
+-- The same for a shard, all of whose places in the repo are as old as the
+-- transaction.
+
+CREATE FUNCTION xet.quota_shard(last xet.staged, repo text, repo_row bigint,
+    subject bytea)
+    RETURNS void
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+    SET enable_mergejoin = off
+AS $$
+DECLARE
+    added bigint;
+BEGIN
+    SELECT sum(f.size) INTO added
+      FROM (SELECT DISTINCT h.hash
+              FROM xet.shard_batches($1) b, unnest(b.hashes) AS h(hash)) h
+      JOIN xet.files f ON f.hash = h.hash
+      JOIN xet.repo_files rf ON rf.file_id = f.id AND rf.repo_id = $3
+     WHERE rf.added_at = now();
+
+    PERFORM xet.quota_hold($2, $4, 0, coalesce(added, 0));
+END;
+$$;
+
+
+-- Asked before the bytes of an upload are read, with as many as it announces:
+-- raises XT004 where they would not be taken now.  what is stored, and hash a
+-- xorb that costs nothing if the repo has sent it; or logical, and hash a file,
+-- NULL where it is not known, that costs nothing if the repo has it.  That
+-- others have a xorb counts in the commit only, for who has sent the bytes: a
+-- hash alone must not tell.
+
+CREATE FUNCTION xet.quota_look(what text, size bigint, hash bytea, repo text,
+    subject bytea)
+    RETURNS boolean
+    LANGUAGE plpgsql STABLE
+AS $$
+#variable_conflict use_variable
+DECLARE
+    stored  bigint := CASE WHEN what = 'stored' THEN size ELSE 0 END;
+    logical bigint := CASE WHEN what = 'logical' THEN size ELSE 0 END;
+    row_id  bigint;
+BEGIN
+    SELECT r.id INTO row_id FROM xet.repos r WHERE r.name = repo;
+
+    IF what = 'stored' THEN
+        IF EXISTS (SELECT FROM xet.xorbs x
+                    WHERE x.hash = $3
+                      AND (repo IS NULL
+                           OR EXISTS (SELECT FROM xet.xorb_repos o
+                                       WHERE o.xorb_id = x.id
+                                         AND o.repo_id = row_id)))
+        THEN
+            RETURN true;
+        END IF;
+
+    ELSIF repo IS NULL
+          OR EXISTS (SELECT FROM xet.repo_files rf
+                      WHERE rf.repo_id = row_id
+                        AND rf.file_id = (SELECT f.id FROM xet.files f
+                                           WHERE f.hash = $3))
+    THEN
+        RETURN true;
+    END IF;
+
+    IF repo IS NOT NULL THEN
+        PERFORM xet.quota_check('repo', convert_to(repo, 'UTF8'),
+                                int8send(coalesce(row_id, -1)), stored,
+                                logical, false);
+    END IF;
+
+    IF subject IS NOT NULL THEN
+        PERFORM xet.quota_check('subject', subject, sha256(subject), stored,
+                                logical, false);
+    END IF;
+
+    RETURN true;
+END;
+$$;
+
+
+-- What a repo and a subject use, and their limits.
+
+CREATE FUNCTION xet.usage_get(repo text, subject bytea)
+    RETURNS TABLE (kind text, stored bigint, logical bigint, files bigint,
+                   stored_max bigint, logical_max bigint)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT o.kind, u.stored, u.logical, u.files, q.stored, q.logical
+      FROM (SELECT 'repo' AS kind, convert_to($1, 'UTF8') AS owner,
+                   int8send(coalesce((SELECT r.id FROM xet.repos r
+                                       WHERE r.name = $1), -1)) AS key
+             WHERE $1 IS NOT NULL
+            UNION ALL
+            SELECT 'subject', $2, sha256($2) WHERE $2 IS NOT NULL) o
+     CROSS JOIN LATERAL xet.usage_of(o.key) u
+      LEFT JOIN LATERAL xet.quota_of(o.kind, o.owner) q ON true;
+$$;
+
+
+-- For administrators.
+--
+-- Sets the limits of a repo or of a subject, NULL for none; without any the row
+-- goes.  A NULL owner is for all that have no row.  A repo need not be there
+-- yet.
+
+CREATE FUNCTION xet.quota_set(kind text, owner text, issuer text,
+    stored bigint, logical bigint)
+    RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+DECLARE
+    key bytea := '';
+BEGIN
+    IF $2 IS NOT NULL THEN
+        key := convert_to($2, 'UTF8');
+
+        IF $1 = 'subject' THEN
+            key := convert_to(coalesce($3, ''), 'UTF8') || '\x00' || key;
+        END IF;
+    END IF;
+
+    DELETE FROM xet.quotas q WHERE q.kind = $1 AND q.owner = key;
+
+    IF $4 IS NULL AND $5 IS NULL THEN
+        RETURN FOUND;
+    END IF;
+
+    INSERT INTO xet.quotas (kind, owner, stored, logical)
+    VALUES ($1, key, $4, $5)
+    ON CONFLICT (kind, owner) DO UPDATE
+       SET stored = excluded.stored, logical = excluded.logical;
+
+    RETURN true;
+END;
+$$;
+
+
+-- All repos and subjects that use something or have a limit.  Of a subject only
+-- a hash is known, in hexadecimal, and its name where it has a limit of its
+-- own: with a slash for the zero byte.
+
+CREATE FUNCTION xet.usage_list()
+    RETURNS TABLE (kind text, name text, stored bigint, logical bigint,
+                   files bigint, stored_max bigint, logical_max bigint)
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    WITH owners AS (
+        SELECT 'repo' AS kind, r.name, convert_to(r.name, 'UTF8') AS owner,
+               int8send(r.id) AS key
+          FROM xet.repos r
+        UNION ALL
+        SELECT 'subject', coalesce(q.name, encode(u.owner, 'hex')),
+               coalesce(q.owner, u.owner), u.owner
+          FROM (SELECT DISTINCT u.owner FROM xet.usage u
+                 WHERE length(u.owner) = 32) u
+          LEFT JOIN (SELECT q.owner, sha256(q.owner) AS key,
+                            replace(encode(q.owner, 'escape'), '\000', '/')
+                                AS name
+                       FROM xet.quotas q
+                      WHERE q.kind = 'subject' AND q.owner <> '') q
+            ON q.key = u.owner
+    )
+    SELECT o.kind, o.name, u.stored, u.logical, u.files, q.stored, q.logical
+      FROM owners o
+     CROSS JOIN LATERAL xet.usage_of(o.key) u
+      LEFT JOIN LATERAL xet.quota_of(o.kind, o.owner) q ON true
+     WHERE o.kind = 'repo' OR u.stored <> 0 OR u.logical <> 0 OR u.files <> 0;
+$$;
+
+
+-- All of the store: bytes of xorbs, bytes of files; of the stored bytes those
+-- that nobody is charged for, and those that a collection would free now.
+
+CREATE FUNCTION xet.usage_total()
+    RETURNS TABLE (xorbs bigint, stored bigint, files bigint, logical bigint,
+                   nobodys bigint, garbage bigint)
+    LANGUAGE sql STABLE
+AS $$
+    SELECT c.xorbs, c.stored, f.files, f.logical, c.nobodys,
+           g.xorb_bytes + g.copy_bytes
+      FROM (SELECT count(*) AS xorbs,
+                   coalesce(sum(c.bytes), 0)::bigint AS stored,
+                   coalesce(sum(c.bytes) FILTER (WHERE c.repo_id IS NULL
+                                                 AND c.subject IS NULL),
+                            0)::bigint AS nobodys
+              FROM xet.charges c) c,
+           (SELECT count(*) AS files,
+                   coalesce(sum(f.size), 0)::bigint AS logical
+              FROM xet.files f
+             WHERE f.hash IS NOT NULL) f,
+           xet.gc_preview('0') g;
+$$;
+
+
+-- Counts anew, and mends the sums that differ; a row for each of these, with
+-- what was wrong.  One statement has one view of the store, in which sums and
+-- rows fit, so uploads go on meanwhile.
+--
+-- First xorbs get their charge that have none, as when somebody has put rows
+-- in by hand, and one of another size is set right.
+
+CREATE FUNCTION xet.usage_recount()
+    RETURNS TABLE (kind text, name text, stored bigint, logical bigint,
+                   files bigint)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+BEGIN
+    INSERT INTO xet.charges (xorb_id, bytes)
+    SELECT x.id, x.stored_size FROM xet.xorbs x
+     WHERE NOT EXISTS (SELECT FROM xet.charges c WHERE c.xorb_id = x.id)
+    ON CONFLICT DO NOTHING;
+
+    UPDATE xet.charges c SET bytes = x.stored_size
+      FROM xet.xorbs x
+     WHERE x.id = c.xorb_id AND c.bytes <> x.stored_size;
+
+    INSERT INTO xet.usage_left (xorb_id)
+    SELECT c.xorb_id FROM xet.charges c
+     WHERE c.repo_id IS NULL
+       AND EXISTS (SELECT FROM xet.file_xorbs fx
+                     JOIN xet.repo_files rf ON rf.file_id = fx.file_id
+                    WHERE fx.xorb_id = c.xorb_id);
+
+    RETURN QUERY
+    WITH wrong AS MATERIALIZED (
+        SELECT w.owner, sum(w.stored)::bigint AS stored,
+               sum(w.logical)::bigint AS logical,
+               sum(w.files)::bigint AS files
+          FROM (SELECT int8send(c.repo_id) AS owner, c.bytes AS stored,
+                       0 AS logical, 0 AS files
+                  FROM xet.charges c
+                 WHERE c.repo_id IS NOT NULL
+                UNION ALL
+                SELECT c.subject, c.bytes, 0, 0
+                  FROM xet.charges c
+                 WHERE c.subject IS NOT NULL
+                UNION ALL
+                SELECT int8send(rf.repo_id), 0, f.size, 1
+                  FROM xet.repo_files rf
+                  JOIN xet.files f ON f.id = rf.file_id
+                UNION ALL
+                SELECT rf.subject, 0, f.size, 1
+                  FROM xet.repo_files rf
+                  JOIN xet.files f ON f.id = rf.file_id
+                 WHERE rf.subject IS NOT NULL
+                UNION ALL
+                SELECT u.owner, -u.stored, -u.logical, -u.files
+                  FROM xet.usage u) w
+         GROUP BY w.owner
+        HAVING sum(w.stored) <> 0 OR sum(w.logical) <> 0 OR sum(w.files) <> 0
+    ), mended AS MATERIALIZED (
+        SELECT w.*, xet.usage_add(w.owner, w.stored, w.logical, w.files)
+          FROM wrong w
+    )
+    SELECT CASE length(m.owner) WHEN 8 THEN 'repo' ELSE 'subject' END,
+           coalesce(r.name, encode(m.owner, 'hex')), m.stored, m.logical,
+           m.files
+      FROM mended m
+      LEFT JOIN xet.repos r ON int8send(r.id) = m.owner;
+END;
 $$;

@@ -13,6 +13,13 @@
 --
 -- All of it is one session under one advisory lock, so several nodes may
 -- start at the same time.
+--
+-- Servers run meanwhile.  A worker works with the schema of its version, and
+-- with a later one when each migration in between says that it is compatible
+-- with that version, by a line of its own, "-- compatible from N": what the
+-- module of schema N, and of each later one, sends still means the same, also
+-- before functions.sql is applied and after.  A migration without that line
+-- needs all servers to be stopped or replaced.
 
 set client_min_messages = warning;
 
@@ -28,7 +35,9 @@ create table if not exists xet.migrations (
     applied_at  timestamptz  not null default now()
 );
 
-alter table xet.migrations add column if not exists sha256 text;
+alter table xet.migrations
+    add column if not exists sha256 text,
+    add column if not exists compatible_from integer;
 
 comment on table xet.migrations is
     'what was applied; 0 is functions.sql, the rest are applied once';
@@ -59,9 +68,71 @@ $$;
 -- In the transaction that applies it.
 
 create or replace function pg_temp.migration_applied(n integer, file text,
-    sum text)
+    sum text, body text)
 returns void language sql as $$
-    insert into xet.migrations (version, name, sha256) values (n, file, sum)
+    insert into xet.migrations (version, name, sha256, compatible_from)
+    values (n, file, sum,
+            (regexp_match(body, '^-- compatible from (\d+)$', 'n'))[1]::integer)
     on conflict (version) do update
     set name = excluded.name, sha256 = excluded.sha256, applied_at = now()
+$$;
+
+
+-- The functions of the schema: what makes two of them the same to who calls
+-- them, and all of it.
+
+create or replace function pg_temp.migration_known()
+returns table (name text, called text, whole text) language sql as $$
+    select p.oid::regprocedure::text,
+           p.oid::regprocedure || ' ' || pg_get_function_arguments(p.oid)
+               || ' ' || pg_get_function_result(p.oid),
+           pg_get_functiondef(p.oid)
+    from pg_proc p
+    where p.pronamespace = 'xet'::regnamespace and p.prokind = 'f'
+$$;
+
+
+-- functions.sql drops and makes all functions.  A statement that another
+-- session has prepared would fail between the two, and one that is being
+-- executed would not find its function.  So the file is tried out in a
+-- subtransaction that is rolled back; then only those functions are dropped
+-- that are not there any more, or are called in another way, and only those
+-- are replaced, in their place, whose text has changed.
+
+create or replace function pg_temp.migration_functions(body text)
+returns void language plpgsql as $$
+declare
+    names   text[];
+    texts   text[];
+    f       record;
+begin
+    begin
+        execute body;
+
+        select array_agg(k.called), array_agg(k.whole) into names, texts
+        from pg_temp.migration_known() k;
+
+        raise exception 'tried out' using errcode = 'XT000';
+
+    exception when sqlstate 'XT000' then
+        null;
+    end;
+
+    for f in select k.name from pg_temp.migration_known() k
+             where k.called <> all (names)
+    loop
+        execute 'drop function ' || f.name;
+    end loop;
+
+    -- the trial has checked what they call, whatever their order
+
+    perform set_config('check_function_bodies', 'off', true);
+
+    for f in select t.whole from unnest(texts) t(whole)
+             except
+             select k.whole from pg_temp.migration_known() k
+    loop
+        execute f.whole;
+    end loop;
+end;
 $$;

@@ -383,7 +383,7 @@ ok(wait_for(5, sub { !$t->temp_files() }), 'no temporary files');
 is_deeply([ $t->worker_pids() ], \@pids, 'the worker lives');
 
 (my $want = $before) =~ s/^(\d+)/$1 + 1/e;
-$want =~ s/( xorbs) (\d+)/"$1 " . ($2 + 1)/e;
+$want =~ s/( xorbs| gc_xorbs| charges) (\d+)/"$1 " . ($2 + 1)/eg;
 is(all(), $want, 'one xorb, nothing else');
 $t->check_fds();
 
@@ -652,7 +652,7 @@ for my $y (@many) {
 
 ok(wait_for(5, sub { !$t->temp_files() }), 'no temporary files');
 ($want = $before) =~ s/^(\d+)/$1 + 4/e;
-$want =~ s/( xorbs) (\d+)/"$1 " . ($2 + 4)/e;
+$want =~ s/( xorbs| gc_xorbs| charges) (\d+)/"$1 " . ($2 + 4)/eg;
 is(all(), $want, 'four xorbs');
 
 $t->done();

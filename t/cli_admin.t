@@ -85,7 +85,9 @@ is($r->{code}, 0, 'token') or diag($r->{err});
 cmp_ok(abs($r->{json}[0]{expires} - time() - 300), '<', 30, 'its lifetime');
 
 my %token = (a => $r->{json}[0]{token}, b => mint('--repo', 'b/b', '--scope',
-	'write'), none => mint());
+	'write'), none => mint(), gone => mint('--repo', 'a/a', '--scope',
+	'delete'), other => mint('--repo', 'b/b', '--scope', 'delete'),
+	d => mint('--repo', 'd/d', '--scope', 'delete'));
 
 spew("$dir/file", mix(1, 300000));
 
@@ -121,7 +123,7 @@ fails(2, qr/needs --key$/, 'token', 'token');
 fails(3, qr/line 1 is not "id:hex"$/, 'bad key', 'token', '--key',
 	"$dir/bad");
 fails(3, qr/No such file/, 'missing key', 'token', '--key', "$dir/none");
-fails(2, qr/--scope is read or write$/, 'scope', 'token', '--key', $key,
+fails(2, qr/--scope is read, write or delete$/, 'scope', 'token', '--key', $key,
 	'--scope', 'all');
 fails(2, qr/--lifetime is a time/, 'lifetime', 'token', '--key', $key,
 	'--lifetime', '5x');
@@ -190,22 +192,69 @@ is(repo('add', 'c/c', 'xyz')->{code}, 2, 'no hash');
 is(repo('burn', 'c/c')->{code}, 2, 'no verb');
 is(repo('public')->{code}, 2, 'no repo');
 
+# what was done is told by the log of PostgreSQL, and what was not, too
+
+my @acts = map { JSON::PP->new->utf8->decode($_) }
+	$t->pg()->log() =~ /^.*LOG:  xet audit: (\{.*\})$/mg;
+
+is_deeply([ map { join(' ', $_->{action}, $_->{repo}, $_->{done} ? 1 : 0,
+	$_->{hash} // ()) } @acts ], [
+	'repo.public a/a 1', 'repo.private a/a 1', 'repo.create c/c 1',
+	'repo.create c/c 0', 'repo.create c/c 0', "repo.add c/c 1 $hash",
+	"repo.add c/c 1 $other", 'repo.create c/c 0', "repo.add c/c 1 $hash",
+	'repo.create c/c 0', 'repo.add c/c 0 ' . 'ab' x 32,
+	"repo.remove c/c 1 $hash", "repo.remove c/c 0 $hash",
+	'repo.delete c/c 1', 'repo.delete c/c 0', 'repo.public c/c 0'
+], 'each act is told') or diag(explain(\@acts));
+like($acts[0]{time}, qr/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/, 'when');
+ok(length($acts[0]{role}), 'and by whom');
+
 # --------------------------------------------------------------------------
 # rm
 
-is(with('b', 'rm', $hash)->{code}, 1, 'rm in another repo');
-is_deeply(with('a', 'rm', '--json', $hash)->{json}, [ { removed => $hash } ],
-	'rm');
-is(with('a', 'rm', $hash)->{code}, 1, 'rm again');
+my $store = { endpoint => $t->url('/store') };
+
+is(with('other', 'rm', $hash)->{code}, 1, 'rm in another repo');
+is(with('a', 'rm', $hash)->{code}, 4, 'rm without the scope for it');
+is(with('none', 'rm', $hash)->{code}, 4, 'rm of a reader');
+
+is(repo('add', 'd/d', $hash)->{code}, 0, 'a repo that has it, too');
+is_deeply(with('gone', 'rm', '--json', $hash)->{json},
+	[ { removed => $hash } ], 'rm');
+is(with('gone', 'rm', $hash)->{code}, 1, 'rm again');
 is(with('a', 'verify', $hash)->{code}, 1, 'it is gone');
-is(with('none', 'rm', $hash)->{code}, 4, 'rm without scope');
-is(xet($t, { endpoint => $t->url('/store') }, 'rm', $hash)->{code}, 4,
-	'rm without repos');
+fails(4, qr/repos have the file/, 'rm in a store', $store, 'rm', $hash);
+
+fails(2, qr/^xet: rm: needs hashes of files, or --repo$/, 'rm of nothing',
+	$store, 'rm');
+fails(2, qr/needs hashes of files, or --repo$/, 'rm of both', $store, 'rm',
+	'--repo', 'd/d', $hash);
+fails(2, qr/is no name of a repository$/, 'rm of no name', $store, 'rm',
+	'--repo', 'd/../d');
+is(xet($t, $store, 'rm', '--repo', 'd/d')->{code}, 4,
+	'rm of a repo, without repos');
+is(with('d', 'rm', '--repo', 'a/a')->{code}, 4,
+	'rm of a repo by the token of another one');
+is(with('a', 'rm', '--repo', 'a/a')->{code}, 4, 'rm of a repo by a writer');
+is(with('d', 'verify', $hash)->{code}, 0, 'nothing was deleted');
+is_deeply(with('d', 'rm', '--json', '--repo', 'd/d')->{json},
+	[ { removed_repo => 'd/d' } ], 'rm of a repo');
+is(with('d', 'verify', $hash)->{code}, 1, 'its files are gone');
+is(with('d', 'rm', '--repo', 'd/d')->{code}, 1, 'rm of a repo again');
+is(repo('files', 'd/d')->{code}, 1, 'there is no such repo');
+
+spew("$dir/stored", mix(7, 50000));
+$r = xet($t, $store, 'put', '--json', "$dir/stored");
+is($r->{code}, 0, 'put to the store') or diag($r->{err});
+is(xet($t, $store, 'rm', $r->{json}[0]{hash})->{code}, 0, 'rm in a store');
+is(xet($t, $store, 'verify', $r->{json}[0]{hash})->{code}, 1,
+	'it is gone there');
+is(xet($t, $store, 'put', "$dir/stored")->{code}, 0, 'put again');
+is(xet($t, $store, 'verify', $r->{json}[0]{hash})->{code}, 0, 'it is back');
+is(xet($t, $store, 'put', "$dir/file")->{code}, 0, 'and the file of before');
 
 # --------------------------------------------------------------------------
 # info
-
-my $store = { endpoint => $t->url('/store') };
 
 $r = xet($t, $store, 'info', '--json', $hash);
 is($r->{json}[0]{kind}, 'remote file', 'info of a file');

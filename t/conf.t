@@ -114,7 +114,7 @@ bad('xet_data without keys', qr/"xet_url_key" is required by "xet_data"/,
 # --------------------------------------------------------------------------
 # xet_auth
 
-bad('without xet_auth', qr/"xet_api" needs "xet_auth".*may read and write/,
+bad('without xet_auth', qr/"xet_api" needs "xet_auth".*may read, write and/,
 	locations => 'location /api/ { xet_api; }');
 bad("xet_auth $_", qr/invalid value "$_"/,
 	locations => "location /api/ { xet_api; xet_auth $_; }")
@@ -136,6 +136,35 @@ for my $name (qw/ issuer audience /) {
 	good("xet_api: $name", http => $long,
 		locations => 'location /api/ { xet_api; xet_auth token; }');
 }
+
+# generations of tokens
+
+my %sign = (http => 'xet_token_key %%DIR%%/sign.key;');
+
+for my $value ('off', 0, 1, '007', 9999999999, 'period=1m', 'period=60',
+	'period=366d', '99 period=14d', 'period=14d 99', '0 period=1h30m')
+{
+	good("xet_token_generation $value", %sign, locations =>
+		"location /t { xet_token; xet_token_generation $value; }");
+}
+
+for my $value ('on', "''", -1, 10000000000, 1.5, '1x', 'period=', 'period=59',
+	'period=0', 'period=367d', 'period=x', 'period=1m period=2m', '1 2',
+	'off period=1d', 'period=1d off', '1 off', 'off off', '$host')
+{
+	bad("xet_token_generation $value", qr/invalid parameter "/, %sign,
+		locations => "location /t { xet_token; "
+		. "xet_token_generation $value; }");
+}
+
+bad("xet_token_generation $_", qr/must not be more than 99 where there is a /,
+	%sign, locations => "location /t { xet_token_generation $_; }")
+	for '100 period=14d', 'period=1m 9999999999';
+bad('xet_token_generation twice', qr/"xet_token_generation" directive is dup/,
+	%sign, locations => 'location /t { xet_token; '
+	. 'xet_token_generation 1; xet_token_generation off; }');
+bad('xet_token_generation of three', qr/invalid number of arguments/,
+	%sign, locations => 'location /t { xet_token_generation 1 2 3; }');
 
 good('xet_auth of the server', locations => 'location /api/ { xet_api; }',
 	server => 'xet_auth off;');
@@ -293,6 +322,38 @@ bad('xet_store too long', qr/path is too long/,
 	with(xet_store => '/' . 'x' x 4090));
 good("xet_store $_", with(xet_store => $_)) for '%%STORE%% temp=named',
 	'%%STORE%% temp=anonymous', '%%STORE%%///', 'store', '/tmp';
+
+# --------------------------------------------------------------------------
+# chores
+
+bad("xet_scrub $_", qr/invalid parameter/, with(xet_scrub => $_))
+	for 'x', 'off rate=1m', 'on rate=', 'on rate=65535', 'on rate=17g',
+	'on rate=x', 'on rate=-1', 'on interval=0', 'on interval=999ms',
+	'on interval=367d', 'on interval=x', 'on x=1', 'rate=1m', 'On';
+bad('xet_scrub twice', qr/is duplicate/, with(xet_scrub => 'on; xet_scrub on'));
+bad('xet_scrub of four', qr/invalid number of arguments/,
+	with(xet_scrub => 'on rate=1m interval=1d rate=2m'));
+bad('xet_scrub in a location', qr/directive is not allowed here/,
+	location('xet_scrub on;'));
+good("xet_scrub $_", with(xet_scrub => $_)) for 'off', 'on', 'on rate=64k',
+	'on rate=16g interval=1s', 'on interval=366d',
+	'on interval=30d rate=1g';
+
+mkdir($t->dir() . '/a_peer');
+bad("xet_store_peer $_", qr/takes the path of a folder/,
+	with(xet_store_peer => $_)) for 'http://node/xorbs', 'https://node';
+bad('xet_store_peer too long', qr/path is too long/,
+	with(xet_store_peer => '/' . 'x' x 4090));
+bad("xet_store_peer $_", qr/is the store itself/,
+	with(xet_store_peer => $_)) for '%%STORE%%', '%%STORE%%/',
+	'%%STORE%%/../store';
+like(good('xet_store_peer missing',
+	with(xet_store_peer => '%%DIR%%/nowhere')),
+	qr/\[warn\].*"xet_store_peer" is not there/,
+	'a peer that is not there');
+unlike(good("xet_store_peer $_", with(xet_store_peer => $_)), qr/\[warn\]/,
+	"$_: no warning") for '%%DIR%%/a_peer', '%%DIR%%/a_peer/', 'a_peer',
+	'%%DIR%%/a_peer; xet_store_peer /tmp';
 
 # --------------------------------------------------------------------------
 # values

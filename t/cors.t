@@ -127,7 +127,8 @@ sub is_preflight {
 	my %headers = map { lc($_) => 1 } split(/, /,
 		$r->header_value('Access-Control-Allow-Headers'));
 
-	is(join(' ', grep { !$methods{$_} } qw/ GET HEAD POST /), '',
+	is(join(' ', grep { !$methods{$_} } qw/ GET HEAD POST PUT
+		DELETE /), '',
 		"$name: methods");
 	is(join(' ', grep { !$headers{$_} } qw/ authorization range
 		x-range-dirty x-xet-session-id content-type /), '',

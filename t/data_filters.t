@@ -24,7 +24,7 @@ use JSON::PP ();
 my %beside = (
 	gzip => 'gzip on; gzip_types *; gzip_min_length 1; gzip_proxied any;
 		gzip_http_version 1.0;',
-	gzip_static => 'gzip_static always; gunzip on;',
+	gzip_static => 'gzip_static always;',
 	sub => 'sub_filter a bb; sub_filter_once off; sub_filter_types *;',
 	ssi => 'ssi on; ssi_types *;',
 	addition => 'add_before_body /text; add_after_body /text;
@@ -51,14 +51,29 @@ my %beside = (
 	mirror => 'mirror /text;',
 );
 
-my @transforms = @beside{qw/ gzip sub ssi addition charset mirror /};
+# Not each nginx has all of them.
+
+my $version = Test::Xet::Nginx::version();
+
+my %needs = (
+	addition => 'addition', flv => 'flv', gzip_static => 'gzip_static',
+	index => 'random_index', mp4 => 'mp4', sub => 'sub'
+);
+
+delete @beside{ grep { $version !~ /--with-http_$needs{$_}_module/ }
+	keys %needs };
+
+my $gunzip = $version =~ /--with-http_gunzip_module/ ? 'gunzip on;' : '';
+
+my @transforms = grep { defined }
+	@beside{qw/ gzip sub ssi addition charset mirror /};
 
 my $maps = <<'EOC';
 charset_map windows-1251 koi8-r { 80 E1; 61 62; 62 61; }
     charset_map windows-1251 utf-8 { 80 D082; 61 C3A4; }
 EOC
 
-my $http2 = Test::Xet::Nginx::version() =~ /--with-http_v2_module/
+my $http2 = $version =~ /--with-http_v2_module/
 	&& `curl -V 2>&1` =~ /^Features:.* HTTP2\b/m;
 
 my $text = 'location = /text { return 200 "a text\n"; }';
@@ -226,7 +241,7 @@ for my $r ($t->get("/api/v1/xorbs/default/$xorb->{hash}"),
 # an edge with all of it at http level
 
 my $edge = Test::Xet::Edge::edge($t, http => "$maps\n" . join("\n",
-	grep { !/add_before_body|mirror/ } @transforms) . 'gunzip on;');
+	grep { !/add_before_body|mirror/ } @transforms) . $gunzip);
 
 $edge->run();
 $t->write_conf(conf());
@@ -296,7 +311,7 @@ sub conf {
         root %%STORE%%;
         $text
         @transforms
-        gunzip on;
+        $gunzip
         userid on;
         expires 30d;
 

@@ -18,6 +18,8 @@
 #                             is a whole nginx.conf
 #     <!-- recipe: NAME -->   sh, or nginx at http level: the blocks of one
 #                             name are typed one after the other
+#     <!-- package: NAME -->  sh: t/package.t runs it
+#     <!-- quickstart -->     sh, in docs/quickstart.md: t/quickstart.t runs it
 #
 # Every nginx block is tested.  Blocks of one document run in its order, in
 # one shell, in an empty folder, with ENDPOINT, CONNINFO and STORE set; those
@@ -103,7 +105,8 @@ while ($module =~ /\{ \s* ngx_string\("(xet_\w+)"\), \s*
 			[ 'NGX_HTTP_SRV_CONF', 'server' ],
 			[ 'NGX_HTTP_LOC_CONF', 'location' ],
 			[ 'NGX_HTTP_LIF_CONF', 'if in location' ]),
-		none => scalar($flags =~ /NGX_CONF_NOARGS/),
+		none => $flags =~ /NGX_CONF_NOARGS/
+			&& $flags !~ /NGX_CONF_(?:TAKE|FLAG|1MORE)/,
 		default => scalar(default_of($field))
 	};
 }
@@ -202,10 +205,14 @@ my $conf = text('src/http/module/ngx_http_xet_conf_set.c');
 my (%params, %told);
 
 while ($conf =~ /\{ \s* "(\w+)", \s* (\S+), \s* (\S+), \s*
-	(\d+), \s* (\d+) \s* \}/gx)
+	(\d+), \s* (\d+), \s* "a[ ]\w+[ ]from[ ](\w+)[ ]to[ ](\w+)" \s* \}/gx)
 {
 	my ($name, $field, $min, $max) = ($1, "$2 $3", $4, $5);
+	my @words = ($6, $7);
 	my $unit = $field =~ /^NULL/ ? 1000 : 1;
+
+	is(join(' ', map { $unit * value_of($_) } @words), "$min $max",
+		"$name: what is told who is out of bounds");
 
 	$field =~ /xmcf->(\w+)/;
 	$merges =~ /xmcf->$1 = (\d+);/ or next;
@@ -264,7 +271,8 @@ same(\%routes, \%listed, 'routes');
 # error codes, each with its statuses
 
 my %names = (BAD_REQUEST => 400, UNAUTHORIZED => 401, FORBIDDEN => 403,
-	NOT_FOUND => 404, NOT_ALLOWED => 405, REQUEST_ENTITY_TOO_LARGE => 413,
+	NOT_FOUND => 404, NOT_ALLOWED => 405, CONFLICT => 409,
+	REQUEST_ENTITY_TOO_LARGE => 413,
 	UNSUPPORTED_MEDIA_TYPE => 415,
 	TOO_MANY_REQUESTS => 429, INTERNAL_SERVER_ERROR => 500,
 	NOT_IMPLEMENTED => 501, SERVICE_UNAVAILABLE => 503);
@@ -286,7 +294,9 @@ while ($code =~ /ngx_http_xet_\w+\(\s* \w+, \s* (NGX_HTTP_\w+|\d+), \s*
 	$codes{$error}{$names{$name =~ s/^NGX_HTTP_//r} // $name} = 1;
 }
 
-while ($code =~ /ngx_http_xet_query_error\(\s* \w+, \s* \w+, \s* "(\w+)"/gx) {
+while ($code =~ /ngx_http_xet_query_(?:error|answer)\(\s* \w+, \s* \w+, \s*
+	(?:\w+, \s*)? "(\w+)"/gx)
+{
 	$codes{$1}{404} = 1;
 }
 
@@ -574,9 +584,10 @@ sub blocks {
 # --------------------------------------------------------------------------
 # configurations
 
-my $t = Test::Xet->new(log => 'info', http => <<'EOC');
+my $t = Test::Xet->new(log => 'info', http => <<'EOC',
 large_client_header_buffers  8 72k;
 EOC
+	server => 'location = /metrics { xet_metrics; }');
 
 my $dir = $t->dir();
 
@@ -842,6 +853,15 @@ for my $name (@docs) {
 				"$block->{name}: language");
 
 			push @{ $recipes{$1} }, $before = $block;
+
+		} elsif ($mark eq 'quickstart') {
+			is($name, 'docs/quickstart.md',
+				"$block->{name}: where t/quickstart.t looks");
+			$before = $block;
+
+		} elsif ($mark =~ /^package: (\w+)$/) {
+			like(text('t/package.t'), qr/typed\('$1'\)/,
+				"$block->{name}: is run");
 
 		} elsif ($block->{language} eq 'nginx') {
 			test_conf($block);

@@ -41,6 +41,9 @@ location /token-api/ {
             xet_auth off;
             xet_url_ranges 8;
         }
+
+        location = /metrics { allow 127.0.0.1; deny all; xet_metrics; }
+        location = /status { allow 127.0.0.1; deny all; xet_status; }
 EOC
 
 	$origin->write_file('token.key', 't1:' . '70' x 32 . "\n");
@@ -54,6 +57,12 @@ EOC
 
 	$origin->run();
 	$_->run() for @edges;
+
+	for my $uri (qw! /metrics /status //status /%73tatus?format=json !) {
+		is($origin->get($uri)->{status}, 200, "$mode: $uri");
+		is($edges[0]->get($uri)->{status}, 404,
+			"$mode: $uri: not by way of an edge");
+	}
 
 	my $data = mix(3, 9000000);
 	my $file = $origin->upload($data, xorb_chunks => 40);

@@ -62,7 +62,7 @@ location /small/ {
             xet_access    repo;
         }
 
-        location ~ ^/mint/(?<scope>read|write)/(?<repo>.*)$ {
+        location ~ ^/mint/(?<scope>read|write|delete)/(?<repo>.*)$ {
             xet_token;
             xet_token_scope  $scope;
             xet_token_repo   $repo;
@@ -513,7 +513,10 @@ for my $method (qw/ GET HEAD /) {
 is(ask("/repo/files/$mine", { %{ bearer('read', 'b/b') },
 	'If-None-Match' => "\"$mine\"" })->{status}, 404,
 	'a tag opens nothing');
-is(ask("/repo/files/$mine", $write, 'DELETE')->{status}, 204, 'DELETE');
+is(ask("/repo/files/$mine", $write, 'DELETE')->{status}, 403,
+	'DELETE: by a writer');
+is(ask("/repo/files/$mine", bearer('delete', 'a/a'), 'DELETE')->{status},
+	204, 'DELETE');
 is(ask("/repo/files/$mine", $write)->{status}, 404, 'gone');
 
 # --------------------------------------------------------------------------

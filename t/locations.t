@@ -140,7 +140,7 @@ for my $route ([ 'GET', "v1/reconstructions/$file->{hash}" ],
 	[ 'POST', "v1/xorbs/default/$x->{hash}", $x->{bytes} ],
 	[ 'POST', 'v1/shards', $file->{shard} ],
 	[ 'PUT', 'v1/files', $data ],
-	[ 'DELETE', "v1/files/$file->{hash}" ])
+	[ 'DELETE', "v1/files/$file->{hash}" ], [ 'DELETE', 'v1/repo' ])
 {
 	my ($method, $path, $body) = @$route;
 

@@ -162,6 +162,9 @@ my ($signed, %query) = $entry->{url} =~ m!/xorbs/default/../([\w.]+)\?(.*)!
 
 $t->write_file("bodies/$_->{hash}", $_->{bytes}) for @xorbs;
 $t->write_file('bodies/shard', $files[0]{shard});
+$t->write_file('bodies/stay', join("\n", map { $_->{hash} } @files, $zt));
+$t->write_file('bodies/goes', join("\n", map { $t->upload(mix($_, 1000))
+	->{hash} } 4, 5));
 
 # --------------------------------------------------------------------------
 # a copy with what is here as examples, and likely to be asked for otherwise
@@ -251,9 +254,10 @@ for my $path (sort keys %paths) {
 			next;
 		}
 
-		# there are no repos here: t/repo.t has them
+		# there are no repos here: t/delete.t has them
 
-		my $want = $method eq 'DELETE' ? 403 : 200;
+		my $want = $method ne 'DELETE' ? 200
+			: $path =~ /repo/ ? 403 : 204;
 
 		$want = 206 if $path =~ m!^/xorbs/!;
 

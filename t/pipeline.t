@@ -232,8 +232,10 @@ sub of_object {
 
 		my $at = $uri;
 
-		if ($method eq 'DELETE' && $name eq 'files' && $rich) {
-			next if $object ne 'usual';
+		# one of the files that there are
+
+		if ($method eq 'DELETE' && $name eq 'files') {
+			next if $object ne 'usual' && stored($uri);
 			$at =~ s/$usual->{hash}/$doomed/;
 		}
 
@@ -299,6 +301,14 @@ sub title {
 
 	return join(' ', $q->[0], $q->[1] =~ s/[0-9a-f]{60}/../gr, @{ $q->[2] },
 		defined $q->[3] ? 'of ' . length($q->[3]) : ());
+}
+
+sub stored {
+	my ($uri) = @_;
+
+	my ($hash) = $uri =~ m!/([0-9a-f]{64})\z! or return 0;
+
+	return $t->head("/api/v1/files/$hash")->{status} == 200;
 }
 
 sub restore {

@@ -449,5 +449,5 @@ sub get {
 	$method ||= 'GET';
 
 	return $t->http($method, $path,
-		who($who, $method eq 'DELETE' ? 'write' : 'read'));
+		who($who, $method eq 'DELETE' ? 'delete' : 'read'));
 }

@@ -106,7 +106,7 @@ my $r = $t->get('/api/v1/files/' . hash_file(slurp($large[0]))->{hash},
 
 is($r->{status}, 200, 'there');
 is($t->http('DELETE', '/api/v1/files/'
-	. hash_file(slurp($large[0]))->{hash}, $t->auth('write', 'b/own'))
+	. hash_file(slurp($large[0]))->{hash}, $t->auth('delete', 'b/own'))
 	->{status}, 204, 'deleted');
 sends('b/own@bea', $machine{bea}, 'again after that');
 

@@ -281,7 +281,7 @@ sub get {
 
 	$method ||= 'GET';
 
-	my $scope = $method eq 'DELETE' ? 'write' : 'read';
+	my $scope = $method eq 'DELETE' ? 'delete' : 'read';
 
 	return $t->http($method, $path, { %{ $t->auth($scope, $repo) },
 		%{ $more || {} } });

@@ -123,7 +123,7 @@ DROP INDEX xet.repo_files_once;
 DROP INDEX xet.xorb_repos_once;
 CREATE INDEX repo_files_repo ON xet.repo_files (repo_id);
 CREATE INDEX xorb_repos_repo ON xet.xorb_repos (repo_id);
-DELETE FROM xet.migrations WHERE version >= 10;
+DELETE FROM xet.migrations WHERE version IN (10, 11);
 UPDATE xet.migrations SET sha256 = 'another' WHERE version = 0;
 UPDATE xet.repos SET public = true;
 EOF

@@ -76,6 +76,19 @@ is($t->post("/api/v1/xorbs/default/$x->{hash}", \$x->{bytes})->{status}, 200,
 is($t->sql('SELECT count(*) FROM xet.xorbs WHERE damaged_at IS NOT NULL'), 0,
 	'healed');
 
+# it may delete
+
+is($t->http('DELETE', "/api/v1/files/$files[2]{hash}")->{status}, 204,
+	'a file is deleted');
+
+$t->sql("SELECT xet.repo_create('a/a')");
+$t->sql("SELECT xet.repo_add('a/a', hash) FROM xet.files"
+	. ' WHERE hash IS NOT NULL');
+$t->sql("INSERT INTO xet.xorb_repos (xorb_id, repo_id) SELECT x.id, r.id"
+	. ' FROM xet.xorbs x, xet.repos r');
+is($t->sql("SELECT xet.repo_delete('a/a')", user => 'xet_server'), 't',
+	'a repo is deleted');
+
 # a shard of many batches, by other terms than those that are known
 
 my $y = send_xorb($t, random_bytes(7, 640), scheme => 'none', sizes => [ 10 ]);
@@ -91,6 +104,19 @@ ok(eval { $t->sql("SET ROLE xet_server; SELECT xet.repo_create('a/a');"
 	. " SELECT xet.repo_add('a/a', (SELECT hash FROM xet.files LIMIT 1));"
 	. " SELECT xet.repo_set_public('a/a', true)"); 1 },
 	'a file in a repo, which becomes public') or diag($@);
+
+# it collects
+
+$t->sql('UPDATE xet.files SET held = false');
+
+ok(eval { $t->sql('SET ROLE xet_server; SELECT xet.gc_files(1000);'
+	. " SELECT xet.gc_xorbs(0, 1000)"); 1 }, 'what nobody has is collected')
+	or diag($@);
+cmp_ok($t->sql('SET ROLE xet_server; SELECT count(*) FROM'
+	. ' xet.gc_copies(1000)') =~ s/SET\n//r, '>', 0, 'copies are to go');
+ok(eval { $t->sql('SET ROLE xet_server; SELECT xet.gc_removed('
+	. 'array_agg(hash), array_agg(tag)) FROM xet.gc_copies'); 1 },
+	'and are gone') or diag($@);
 
 ok(!eval { $t->sql('SET ROLE xet_server; DROP TABLE xet.files'); 1 },
 	'the schema is not its own');

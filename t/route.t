@@ -3,7 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # The router: which paths and methods there are, with and without a version,
-# and what all others get; long headers; answers that nginx makes itself.
+# behind a generation, and what all others get; long headers; answers that
+# nginx makes itself.
 
 use warnings;
 use strict;
@@ -127,8 +128,41 @@ for my $route (@routes) {
 
 		is($r->header_value('Content-Encoding'), undef,
 			'trap 30: no coding') if $there;
+
+		# behind a generation all is as it is without
+
+		my $other = $t->http($method, $uri =~ s!^/api!/api/g17!r, {},
+			$body);
+
+		is_deeply([ $other->{status},
+			$there ? () : $other->{body} =~ s/\s+//gr ],
+			[ $r->{status}, $there ? () : $r->{body} =~ s/\s+//gr ],
+			"g17: $method $version/$name");
 	}
 }
+
+for my $generation (qw/ g0 g1 g10 g99999999 g1795300000 g9999999999 /) {
+	for my $path ("reconstructions/$file->{hash}", 'health',
+		"v1/files/$file->{hash}", "v2/reconstructions/$file->{hash}")
+	{
+		is($t->get("/api/$generation/$path")->{status}, 200,
+			"$generation: $path");
+	}
+}
+
+for my $none (qw! g g00 g01 g007 g10000000000 g99999999999999999999 gx g1x
+	G1 g-1 g+1 g1.0 g%2f1 g1/g2 v1/g1 g1/v1/g1 g1/v1/v2 1 !, 'g 1')
+{
+	my $path = $none =~ s/ /%20/r;
+
+	is_error($t->get("/api/$path/health"), 404, 'no_route',
+		"$none: no generation");
+	is_error($t->get("/api/$path"), 404, 'no_route', "$none alone");
+}
+
+is_error($t->get("/api/$_"), 404, 'no_route', "$_: no route")
+	for qw! g1 g1/ g1// g1/v1 g1/v1/ g1/shards/g1 !;
+is($t->get("/g1/api/v1/health")->{status}, 404, 'before the base: none');
 
 # a version decides on the form of the answer
 

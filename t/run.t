@@ -48,7 +48,8 @@ sub runs {
 	my ($status, $out) = script('run', $i, %env);
 
 	is($status, 0, "$name: runs") or diag($out);
-	is(get($i, '/api/health')->{status}, 200, "$name: health");
+	is(get($i, $_)->{status}, 200, "$name: $_")
+		for qw! /api/health /metrics /status !;
 
 	return $out;
 }
@@ -125,6 +126,7 @@ SKIP: {
 
 	$script =~ s!127\.0\.0\.1:8080!127.0.0.1:$ports[0]!g;
 	$script =~ s!/tmp/!$dirs[0]/!g;
+	$script =~ s!\./\.run/!$dirs[0]/!g;
 	$script =~ s!^build/!$build/!gm;
 
 	my ($status, $out) = run_command([ 'sh', '-c', $script ],

@@ -110,7 +110,9 @@ sub refusal {
 	$refusal->lines();
 
 	my $r = send_shard($bytes, %o);
-	my @wrong = $refusal->wrong($r, 400, $code);
+	my @wrong = $refusal->wrong($r, 400, $code,
+		frame => $code eq 'unknown_xorb'
+			&& ($o{uri} // '') eq '/api/v2/shards');
 	my $now = rows();
 
 	push @wrong, "rows: $now" if $now ne $rows;
@@ -340,10 +342,33 @@ for my $version (1, 2) {
 		} ], xorbs => [ $x ] });
 	my ($name) = map { $_->{hash} } @{ $made->{files} };
 
-	is($t->post("/api/v$version/shards", $made->{bytes})->json()
-		->{error}{message}, "a term of file $name refers to xorb "
-		. "$absent->{hash}, which is not stored here",
+	my $r = $t->post("/api/v$version/shards", $made->{bytes});
+	my $told = $version == 1 ? $r->json()->{error}{message}
+		: $r->frames()->[-1]{data}{message};
+
+	is($told, "a term of file $name refers to xorb $absent->{hash}, which "
+		. 'is not stored here; if it was, the Xet cache of this '
+		. 'machine still names it: remove HF_XET_CACHE '
+		. '(~/.cache/huggingface/xet) and upload again',
 		"v$version: file and xorb are named");
+}
+
+# hf_xet shows the words behind a status; they are of this answer alone
+
+for my $uri ('v1/shards', 'shards', "shard/default/$absent->{hash}") {
+	is($t->post("/api/$uri", of_absent())->{reason}, 'Unknown Xorb; remove '
+		. 'HF_XET_CACHE (~/.cache/huggingface/xet)', "$uri: words");
+}
+
+{
+	my $c = $t->connect();
+	my @r = map { $c->exchange('POST', '/api/v1/shards', {}, \$_) }
+		of_absent(), $good, 'x' x 100;
+
+	is_deeply([ map { "$_->{status} $_->{reason}" =~ s/;.*//sr } @r ],
+		[ '400 Unknown Xorb', '200 OK', '400 Bad Request' ],
+		'words: of others as usual, on the same connection');
+	$c->close();
 }
 
 bad('a chunk of that name is no xorb', 'unknown_xorb', shard(sub {
@@ -490,7 +515,7 @@ is($r->json()->{error}{code}, 'unknown_xorb', 'its code');
 is(scalar(@seen = $refusal->lines()), 1, 'one line') or diag("@seen");
 $c->close();
 
-$rows =~ s/( xorbs) (\d+)/"$1 " . ($2 - 1)/e;
+$rows =~ s/(\bxorbs|\bcharges) (\d+)/"$1 " . ($2 - 1)/eg;
 is(rows(), $rows, 'nothing registered');
 
 is(send_shard($good)->{status}, 200, 'the good one once more');

@@ -167,6 +167,40 @@ is(get($path, token('t1', scope => 'admin'))->{status}, 403,
 is(post('/api/v1/telemetry', '{"event":"e"}', $good)->{status}, 200,
 	'telemetry of a reader');
 
+# each verdict comes twice, the second time from the cache: a file that is not
+# there is 404 to who may delete it
+
+for my $case ([ 'read' => 403 ], [ 'write' => 403 ], [ 'read write' => 403 ],
+	[ 'delete' => 404 ], [ 'read delete' => 404 ],
+	[ 'delete write read' => 404 ], [ 'deleted undelete read' => 403 ])
+{
+	my ($scope, $want) = @$case;
+	my $token = token('t1', scope => $scope);
+
+	for my $time ('verified', 'cached') {
+		is($t->http('DELETE', '/api/v1/files/' . 'a' x 64,
+			{ Authorization => "Bearer $token" })->{status}, $want,
+			"scope $scope: DELETE, $time");
+		is(get($path, $token)->{status}, 404,
+			"scope $scope: to read, $time");
+	}
+
+	is(post($to, $xorb->{bytes}, $token)->{status},
+		$want == 404 || $scope =~ /\bwrite\b/ ? 200 : 403,
+		"scope $scope: to write");
+}
+
+{
+	my $minted = $t->get('/api/models/team/model/xet-delete-token/main')
+		->json()->{accessToken};
+
+	is($t->http('DELETE', '/api/v1/files/' . 'a' x 64,
+		{ Authorization => "Bearer $minted" })->{status}, 404,
+		'mint: a token to delete');
+	like($t->read_file('who.log'), qr/\|delete\|files$/m,
+		'its scope is in a variable');
+}
+
 # --------------------------------------------------------------------------
 # names and clocks
 

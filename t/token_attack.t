@@ -242,11 +242,14 @@ is(status(token('h1', claims => "{\"exp\":$late,\"scope\":1}")), 401,
 is(status(token('h1', claims => "{\"exp\":$late,\"scope\":\"admin\"}")), 403,
 	'a scope that is not known');
 
-for my $n (7000, 20000, 60000) {
+# nothing in the first one allows to read; the others are too long
+
+for my $case ([ 7000, 403 ], [ 20000, '400|401' ], [ 60000, '400|401' ]) {
+	my ($n, $status) = @$case;
 	my $token = token('h1', claims => "{\"exp\":$late,\"x\":\""
 		. 'x' x $n . '"}');
 
-	like(status($token), qr/^(?:400|401)$/, "a token of $n bytes");
+	like(status($token), qr/^(?:$status)$/, "a token of $n bytes");
 }
 
 # --------------------------------------------------------------------------

@@ -1,12 +1,17 @@
 """Drives the real hf_xet for the tests; prints one line of JSON.
 
     hf_xet_run.py upload  API ENDPOINT FILE...
+    hf_xet_run.py serve   ENDPOINT
     hf_xet_run.py download API ENDPOINT HASH SIZE DESTINATION
     hf_xet_run.py range   ENDPOINT HASH SIZE START:END...
     hf_xet_run.py version
 
 API is "session" (XetSession) or "legacy" (upload_files, download_files).
 "range" prints the SHA-256 of each range as download_stream() gave it.
+"serve" is one process with one session, which uploads each file that is named
+on a line of its input and answers each with a line: an upload's, or
+{"error": text}.  XET_TELL: a failure of "upload" is told so, too.
+
 HF_XET_CACHE is the caller's to set: a cache of its own is a machine of its
 own to the server.  XET_PAUSE: seconds between files and ranges of a session.
 """
@@ -25,7 +30,13 @@ import hf_xet  # noqa: E402
 
 
 def group_args(endpoint):
-    """XET_TOKEN, XET_TOKEN_EXPIRY and XET_REFRESH_URL: where they are given."""
+    """XET_TOKEN, XET_TOKEN_EXPIRY and XET_REFRESH_URL: where they are given.
+
+    Without an endpoint all of it is what the URL gives.
+    """
+
+    if not endpoint:
+        return {"token_refresh_url": os.environ["XET_REFRESH_URL"]}
 
     args = {"endpoint": endpoint,
             "token": os.environ.get("XET_TOKEN", "none"),
@@ -49,19 +60,43 @@ def paced(items):
 
 
 def upload(api, endpoint, *files):
-    if api == "legacy":
-        done = hf_xet.upload_files(list(files), endpoint, None, None, None,
-                                   None)
-        return [{"hash": f.hash, "size": f.file_size} for f in done]
+    try:
+        if api == "legacy":
+            done = hf_xet.upload_files(list(files), endpoint, None, None,
+                                       None, None)
+            return [{"hash": f.hash, "size": f.file_size} for f in done]
 
-    session = hf_xet.XetSession()
+        return commit_files(hf_xet.XetSession(), endpoint, *files)
 
+    except Exception as e:
+        if "XET_TELL" not in os.environ:
+            raise
+
+        return {"error": "%s: %s" % (type(e).__name__, e)}
+
+
+def commit_files(session, endpoint, *files):
     with session.new_upload_commit(**group_args(endpoint)) as commit:
         handles = [commit.start_upload_file(f) for f in paced(files)]
 
     infos = [h.result().xet_info for h in handles]
 
     return [{"hash": i.hash, "size": i.file_size} for i in infos]
+
+
+def serve(endpoint):
+    session = hf_xet.XetSession()
+
+    for line in sys.stdin:
+        try:
+            done = commit_files(session, endpoint, line.rstrip("\n"))
+
+        except Exception as e:
+            done = {"error": "%s: %s" % (type(e).__name__, e)}
+
+        print(json.dumps(done), flush=True)
+
+    return {}
 
 
 def download(api, endpoint, file_hash, size, destination):
@@ -104,6 +139,6 @@ def version():
 
 
 commands = {"upload": upload, "download": download, "range": ranges,
-            "version": version}
+            "serve": serve, "version": version}
 
 print(json.dumps(commands[sys.argv[1]](*sys.argv[2:])))

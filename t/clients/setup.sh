@@ -3,10 +3,11 @@
 # Installs the real clients into BUILD (build): hf_xet for Python into venv,
 # @huggingface/hub for Node into npm, with a newer Node where the system's is
 # too old, and below clients huggingface_hub, of hf_xet one older release for
-# t/clients.t, and the ztensor package in three releases.  With "all" as the
-# second argument the older releases of "make clients", too, and xtool where
-# there is a cargo.  Done once; "newest" is what there is when it is done.
-# Needs python3-venv, node and npm.
+# t/clients.t, and the ztensor package in three releases; and what validates
+# docker/kubernetes into kubernetes.  With "all" as the second argument the
+# older releases of "make clients", too, and xtool where there is a cargo.  Done
+# once; "newest" is what there is when it is done.  Needs python3-venv, node and
+# npm.
 
 set -eu
 
@@ -69,6 +70,11 @@ install_python "$build/venv" hf_xet hf_xet
 "$build/venv/bin/python" -c 'import schemathesis' 2> /dev/null \
     || "$build/venv/bin/pip" install -q --disable-pip-version-check \
         schemathesis
+
+# of t/deploy.t
+
+install_python "$build/kubernetes" kubernetes-validate kubernetes_validate \
+    || echo "kubernetes-validate: not installed" >&2
 
 install_python "$build/clients/huggingface_hub" huggingface_hub \
     huggingface_hub

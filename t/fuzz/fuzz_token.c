@@ -191,7 +191,7 @@ fuzz_mint(const xet_token_params_t *params, const xet_token_claims_t *claims,
     }
 
     check(back.exp == claims->exp && back.nbf == claims->nbf
-          && back.iat == claims->iat && back.write == claims->write
+          && back.iat == claims->iat && back.scope == claims->scope
           && fuzz_equal(&back.sub, &claims->sub)
           && fuzz_equal(&back.repo, &claims->repo));
 }
@@ -271,7 +271,8 @@ fuzz_claims(const xet_token_params_t *params, const uint8_t *data,
     claims.exp = xet_get_u64(data);
     claims.nbf = xet_get_u64(data + 8);
     claims.iat = xet_get_u64(data + 16);
-    claims.write = conditions >> 4 & 1;
+    claims.scope = !(conditions & 0x10) ? XET_SCOPE_READ
+                   : (claims.iat & 1) ? XET_SCOPE_DELETE : XET_SCOPE_WRITE;
 
     data += 24;
     size -= 24;

@@ -105,7 +105,8 @@ def claims(now):
     text = "".join(random.choice("abcXYZ019 \"\\/<>\u00e4\u20ac\U0001f600")
                    for _ in range(random.randrange(1, 40)))
     out = {"exp": now + random.randrange(100, 10 ** 9),
-           "scope": random.choice(("read", "write", "read write"))}
+           "scope": random.choice(("read", "write", "read write", "delete",
+                                   "write delete read"))}
 
     if random.random() < 0.7:
         out["sub"] = text
@@ -127,7 +128,8 @@ def claims(now):
 
 def expected(c):
     out = {"exp": c["exp"], "nbf": c.get("nbf", 0), "iat": c.get("iat", 0),
-           "write": "write" in c["scope"].split()}
+           "scope": next(word for word in ("delete", "write", "read")
+                         if word in c["scope"].split())}
 
     out.update((name, c[name]) for name in ("sub", "repo") if name in c)
 
@@ -173,15 +175,15 @@ def back(tool, keys):
         for _ in range(ROUNDS):
             c = claims(now)
             c.pop("more", None)
-            c["scope"] = random.choice(("read", "write"))
+            c["scope"] = random.choice(("read", "write", "delete"))
             args = options + ["--iss", "hub", "--aud", "cas"]
 
             for name in ("exp", "nbf", "iat", "sub", "repo"):
                 if name in c:
                     args += ["--" + name, c[name]]
 
-            if c["scope"] == "write":
-                args.append("--write")
+            if c["scope"] != "read":
+                args.append("--" + c["scope"])
 
             token, = run(tool, "mint", args)
             got = jwt.decode(token, keys.public[alg], [alg], audience="cas",

@@ -9,12 +9,19 @@
 #
 # Two nodes of two workers each have one store and one database.  Three
 # subjects with tokens, and one without, send xorbs in all encodings, shards
-# and files, break off, delete, read in ranges, slowly, in a line on one
-# connection, through SSI, auth_request and mirror; they ask for dedup and
-# grants, and try to register what they know the hash of only.  Meanwhile
-# workers are killed, nginx is reloaded, sessions of PostgreSQL are ended and
-# it is restarted, files of the store are cut, flipped and removed, and the
-# store is another, empty folder for a while.
+# and files, break off, delete files and whole repos, read in ranges, slowly, in
+# a line on one connection, through SSI, auth_request and mirror; they ask for
+# dedup and grants, and try to register what they know the hash of only, and to
+# delete with tokens that do not say so.  In half of all seeds of mode repo a
+# fourth one uses a location without repos, for which the store itself holds
+# what he registers.
+#
+# Meanwhile workers are killed, nginx is reloaded, sessions of PostgreSQL are
+# ended and it is restarted, files of the store are cut, flipped and removed,
+# and the store is another, empty folder for a while.  "xet gc --grace 0s" runs
+# beside the requests, and is killed in the middle; in a third of all seeds
+# xet_gc collects all the time, without a grace, on one node or on both; in
+# another third a node scrubs.  Audit log and metrics are on.
 #
 # What must hold (Test::Xet::Soak::Model has the rules):
 #
@@ -24,7 +31,17 @@
 #     privacy   nobody reads or registers what he neither has sent nor sees
 #     told      nobody is told of it: refusals are alike for what is there and
 #               what is not, dedup answers name no chunk that is not his
-#     refused   what is right is accepted
+#     refused   what is right is accepted; where a collector or a deletion has
+#               come between it may have to be sent again, and is told so
+#     deleted   what is deleted is gone with the answer, on both nodes, for
+#               whom it concerns, until it is registered again
+#     left      in the end, when all is collected, there are no xorbs that no
+#               file needs, no copies without a row, no notes; and nothing at
+#               all when all files are deleted
+#     verify    "xet verify --store" finds nothing but what we have damaged
+#     gc        a collector ends well, whatever happens beside it
+#     metrics   parse, and counters never go back, by whatever is killed
+#     audit     whole lines, and one for each deletion
 #     answers   each request is answered once, on its connection, in its order
 #     log       no alert, no report of a sanitizer, no worker that died
 #
@@ -45,6 +62,8 @@
 #     WITHOUT   operations and faults to leave out, a list; "encodings" is for
 #               one encoding a xorb, "filters" for no gzip and the like, which
 #               a third of all seeds have
+#     BREAK     stay, look, lock, needed, copies, delete or notes: takes a
+#               guard out of the database, to be found
 #     VERBOSE   prints every answer
 #     SHRINK    0
 #
@@ -64,9 +83,9 @@ use Test::Xet::Soak;
 $| = 1;
 
 my %env = (SECONDS => 120, STEPS => 0, ONLY => '', WITHOUT => '',
-	VERBOSE => 0, SHRINK => 1, map { $_ => $ENV{$_} }
+	VERBOSE => 0, SHRINK => 1, BREAK => '', map { $_ => $ENV{$_} }
 	grep { defined $ENV{$_} && $ENV{$_} ne '' }
-	qw/ SEED SECONDS STEPS ONLY MODE WITHOUT VERBOSE SHRINK /);
+	qw/ SEED SECONDS STEPS ONLY MODE WITHOUT VERBOSE SHRINK BREAK /);
 
 $env{SEED} //= int(rand(1 << 30));
 $env{MODE} //= (qw/ repo repo token store /)[$env{SEED} % 4];
@@ -101,8 +120,10 @@ sub run {
 	Test::Xet::Bytes::serve();
 
 	my $soak = Test::Xet::Soak->new(seed => $env{SEED},
-		mode => $env{MODE}, without => \%without, part_steps => 300,
+		mode => $env{MODE}, break => $env{BREAK}, without => \%without, part_steps => 300,
 		subjects => [ qw/ a b c / ], verbose => $env{VERBOSE});
+
+	print "$soak->{chores}\n" if $soak->{chores};
 
 	my $end = time() + $env{SECONDS};
 	my ($n, $found) = (0);

@@ -33,6 +33,7 @@
 #define NGX_HTTP_XET_ANY              "any"
 #define NGX_HTTP_XET_READS            "reads"
 #define NGX_HTTP_XET_WRITES           "writes"
+#define NGX_HTTP_XET_DELETES          "deletes"
 
 #define NGX_HTTP_XET_ZTENSOR          1
 

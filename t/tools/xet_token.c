@@ -16,7 +16,7 @@
  *
  *     --iss TEXT  --aud TEXT  --skew SECONDS  --now SECONDS
  *     --exp SECONDS  --nbf SECONDS  --iat SECONDS
- *     --sub TEXT  --repo TEXT  --write
+ *     --sub TEXT  --repo TEXT  --write  --delete
  *
  * "verify" reads a token a line and answers each with a line: "ok" and the
  * claims in JSON, or the symbol of the status, as TOKEN_EXPIRED.  "mint"
@@ -147,8 +147,9 @@ xet_token_option(xet_token_tool_t *t, char ***argv)
     arg = *argv;
     name = arg[0];
 
-    if (strcmp(name, "--write") == 0) {
-        t->claims.write = 1;
+    if (strcmp(name, "--write") == 0 || strcmp(name, "--delete") == 0) {
+        t->claims.scope = (name[2] == 'w') ? XET_SCOPE_WRITE
+                                           : XET_SCOPE_DELETE;
         *argv = arg + 1;
         return;
     }
@@ -319,8 +320,8 @@ xet_token_print(const xet_token_claims_t *c)
     xet_json_u64(&j, c->nbf);
     xet_json_key(&j, "iat");
     xet_json_u64(&j, c->iat);
-    xet_json_key(&j, "write");
-    xet_json_bool(&j, c->write);
+    xet_json_key(&j, "scope");
+    xet_json_cstring(&j, xet_scope_name(c->scope));
 
     if (c->sub.data != NULL) {
         xet_json_key(&j, "sub");

@@ -64,6 +64,17 @@ int xet_cli_pg_number(xet_cli_pg_t *pg, const char *sql,
  */
 int xet_cli_pg_exec(xet_cli_pg_t *pg, const char *sql);
 
+/*
+ * The connection as a string for another program, malloc()ed; its password,
+ * which does not belong on a command line, is in *password, malloc()ed, or
+ * NULL.  NULL without memory, reported.
+ */
+char *xet_cli_pg_string(const xet_cli_pg_t *pg, char **password);
+
+
+/* xet_cli_migrate.c: the number of the last migration of this version. */
+int xet_cli_migrate_newest(const xet_cli_args_t *args, uint64_t *newest);
+
 
 /*
  * Read a column of a row, counted from 0.  The function must fit the type that

@@ -44,7 +44,7 @@ static char *xet_cli_migrate_read(xet_cli_migrate_t *m, const char *name,
     char *sum);
 static int xet_cli_migrate_state(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_migrate_apply(xet_cli_migrate_t *m, const char *name,
-    const char *text, const xet_cli_pg_param_t *params);
+    const xet_cli_pg_param_t *params);
 
 
 int
@@ -89,6 +89,38 @@ xet_cli_migrate(const xet_cli_args_t *args)
     }
 
     xet_cli_pg_close(m.pg);
+
+    free(m.entries);
+    free(folder);
+
+    return rc;
+}
+
+
+int
+xet_cli_migrate_newest(const xet_cli_args_t *args, uint64_t *newest)
+{
+    int                 rc;
+    char               *folder;
+    xet_cli_migrate_t   m;
+
+    folder = xet_cli_migrate_folder(args);
+
+    if (folder == NULL) {
+        return xet_cli_fail(XET_CLI_ERROR, "migrate",
+                            "the folder of the migrations is not found, "
+                            "give --sql");
+    }
+
+    memset(&m, 0, sizeof(m));
+    m.folder = folder;
+
+    rc = xet_cli_migrate_list(&m);
+    *newest = m.newest;
+
+    while (m.n > 0) {
+        free(m.entries[--m.n]);
+    }
 
     free(m.entries);
     free(folder);
@@ -268,7 +300,7 @@ xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name)
     char                 state, version[16], sum[2 * XET_CLI_SHA256_LEN + 1];
     char                *text;
     unsigned long        number;
-    xet_cli_pg_param_t   params[3];
+    xet_cli_pg_param_t   params[4];
 
     number = strtoul(name, NULL, 10);  /* 0: functions.sql */
 
@@ -284,6 +316,7 @@ xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name)
     params[0].value = version;
     params[1].value = sum;
     params[2].value = name;
+    params[3].value = text;
 
     state = '\0';
 
@@ -292,7 +325,7 @@ xet_cli_migrate_file(xet_cli_migrate_t *m, const char *name)
                           params, 2, xet_cli_migrate_state, &state);
 
     if (rc == XET_CLI_OK && state == 'n') {
-        rc = xet_cli_migrate_apply(m, name, text, params);
+        rc = xet_cli_migrate_apply(m, name, params);
 
     } else if (rc == XET_CLI_OK && state == 'c') {
         rc = xet_cli_fail(XET_CLI_FAULT, name,
@@ -370,7 +403,7 @@ xet_cli_migrate_read(xet_cli_migrate_t *m, const char *name, char *sum)
 
 static int
 xet_cli_migrate_apply(xet_cli_migrate_t *m, const char *name,
-    const char *text, const xet_cli_pg_param_t *params)
+    const xet_cli_pg_param_t *params)
 {
     int              rc;
     xet_json_t      *j;
@@ -379,13 +412,16 @@ xet_cli_migrate_apply(xet_cli_migrate_t *m, const char *name,
     rc = xet_cli_pg_exec(m->pg, "BEGIN");
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_exec(m->pg, text);
+        rc = (*name == 'f')
+             ? xet_cli_pg_query(m->pg, "SELECT pg_temp.migration_functions($1)",
+                                &params[3], 1, NULL, NULL)
+             : xet_cli_pg_exec(m->pg, params[3].value);
     }
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_pg_query(m->pg, "SELECT pg_temp.migration_applied("
-                              "$1::integer, $3, $2)",
-                              params, 3, NULL, NULL);
+                              "$1::integer, $3, $2, $4)",
+                              params, 4, NULL, NULL);
     }
 
     /* a transaction that has failed is rolled back when the session ends */

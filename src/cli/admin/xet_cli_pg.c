@@ -26,6 +26,8 @@ static int xet_cli_pg_rows(xet_cli_pg_t *pg, xet_cli_pg_row_pt row,
     void *ctx);
 static int xet_cli_pg_result(xet_cli_pg_t *pg, const PGresult *res,
     xet_cli_pg_row_pt row, void *ctx);
+static const char *xet_cli_pg_option(const xet_cli_pg_t *pg,
+    const PQconninfoOption *o);
 static int xet_cli_pg_fail(const char *text);
 
 
@@ -63,6 +65,7 @@ xet_cli_pg_open(const xet_cli_args_t *args, int *rc)
     }
 
     *rc = xet_cli_pg_exec(pg, "SET client_min_messages = warning;"
+                              " SET jit = off;"
                               " SET default_transaction_isolation ="
                               " 'read committed'");
 
@@ -213,6 +216,95 @@ xet_cli_pg_exec(xet_cli_pg_t *pg, const char *sql)
     }
 
     return xet_cli_pg_rows(pg, NULL, NULL);
+}
+
+
+char *
+xet_cli_pg_string(const xet_cli_pg_t *pg, char **password)
+{
+    char              *string, *p;
+    size_t             size;
+    const char        *value;
+    PQconninfoOption  *options, *o;
+
+    *password = NULL;
+
+    options = PQconninfo(pg->conn);
+    size = 1;
+
+    for (o = options; o && o->keyword; o++) {
+        value = xet_cli_pg_option(pg, o);
+        size += value ? strlen(o->keyword) + 2 * strlen(value) + 4 : 0;
+    }
+
+    string = options ? malloc(size) : NULL;
+
+    if (string == NULL) {
+        PQconninfoFree(options);
+        (void) xet_cli_no_memory();
+        return NULL;
+    }
+
+    p = string;
+
+    for (o = options; o->keyword; o++) {
+
+        if (strcmp(o->keyword, "password") == 0 && o->val && *o->val) {
+            *password = strdup(o->val);
+        }
+
+        value = xet_cli_pg_option(pg, o);
+
+        if (value == NULL) {
+            continue;
+        }
+
+        p += sprintf(p, "%s='", o->keyword);
+
+        for ( /* void */ ; *value; value++) {
+            if (*value == '\'' || *value == '\\') {
+                *p++ = '\\';
+            }
+
+            *p++ = *value;
+        }
+
+        *p++ = '\'';
+        *p++ = ' ';
+    }
+
+    *p = '\0';
+
+    PQconninfoFree(options);
+
+    return string;
+}
+
+
+/*
+ * The value of an option of the connection, NULL for none and for secrets.  Of
+ * several hosts it is the one that has answered, since a snapshot is known
+ * there only.
+ */
+
+static const char *
+xet_cli_pg_option(const xet_cli_pg_t *pg, const PQconninfoOption *o)
+{
+    const char  *value;
+
+    value = o->val;
+
+    if (strcmp(o->keyword, "host") == 0) {
+        value = PQhost(pg->conn);
+
+    } else if (strcmp(o->keyword, "hostaddr") == 0) {
+        value = (value && *value) ? PQhostaddr(pg->conn) : NULL;
+
+    } else if (strcmp(o->keyword, "port") == 0) {
+        value = PQport(pg->conn);
+    }
+
+    return (value && *value && *o->dispchar != '*') ? value : NULL;
 }
 
 

@@ -2,6 +2,7 @@
 /*
  * xet repo and xet ls: who may read what, for administrators, and what there
  * is, of which the API says nothing; by the functions of sql/functions.sql.
+ * What changes something is told to the log of PostgreSQL, xet.audit_note().
  *
  *     xet ls
  *     xet repo ls
@@ -62,11 +63,14 @@ static int xet_cli_repo_call(xet_cli_repo_t *r, const char *sql,
 static const xet_cli_repo_verb_t  xet_cli_repo_verbs[] = {
     { "ls", 0, 0, xet_cli_repo_ls, NULL },
     { "add", 1, -1, xet_cli_repo_add, NULL },
-    { "rm", 1, -1, xet_cli_repo_rm, "SELECT xet.repo_delete($1)" },
+    { "rm", 1, -1, xet_cli_repo_rm,
+      "SELECT xet.audit_note('repo.delete', $1, NULL, xet.repo_delete($1))" },
     { "public", 1, 1, xet_cli_repo_set,
-      "SELECT xet.repo_set_public($1, true)" },
+      "SELECT xet.audit_note('repo.public', $1, NULL,"
+      " xet.repo_set_public($1, true))" },
     { "private", 1, 1, xet_cli_repo_set,
-      "SELECT xet.repo_set_public($1, false)" },
+      "SELECT xet.audit_note('repo.private', $1, NULL,"
+      " xet.repo_set_public($1, false))" },
     { "files", 1, 1, xet_cli_repo_files, NULL },
     { NULL, 0, 0, NULL, NULL }
 };
@@ -208,11 +212,13 @@ xet_cli_repo_add(xet_cli_repo_t *r)
     int       rc;
     uint64_t  done;
 
-    rc = xet_cli_repo_call(r, "SELECT xet.repo_create($1)", NULL, &done);
+    rc = xet_cli_repo_call(r, "SELECT xet.audit_note('repo.create', $1,"
+                           " NULL, xet.repo_create($1))", NULL, &done);
 
     if (rc != XET_CLI_OK || r->args->count > 2) {
         return (rc != XET_CLI_OK) ? rc
-               : xet_cli_repo_each(r, "SELECT xet.repo_add($1, $2)",
+               : xet_cli_repo_each(r, "SELECT xet.audit_note('repo.add', $1,"
+                                   " $2, xet.repo_add($1, $2))",
                                    "the store has no such file");
     }
 
@@ -225,7 +231,8 @@ static int
 xet_cli_repo_rm(xet_cli_repo_t *r)
 {
     if (r->args->count > 2) {
-        return xet_cli_repo_each(r, "SELECT xet.repo_forget($1, $2)",
+        return xet_cli_repo_each(r, "SELECT xet.audit_note('repo.remove', $1,"
+                                 " $2, xet.repo_forget($1, $2))",
                                  "the repo has no such file");
     }
 

@@ -1,21 +1,47 @@
 
 /*
- * xet rm: takes files out of the repo of the token.
+ * xet rm: deletes files, out of the repo of the token where the server has
+ * repos, or that repo as a whole.
+ *
+ * The token says which repo it is.  --repo has to name it, too, and the server
+ * compares: nobody is asked, so nobody deletes what another token is for.
  */
 
 
 #include "xet_cli_admin.h"
 
 
+static int xet_cli_rm_file(const xet_cli_args_t *args, xet_cli_http_t *h,
+    const char *name);
+static int xet_cli_rm_repo(const xet_cli_args_t *args, const char *name);
+static int xet_cli_rm_ask(xet_cli_http_t *h, char *url);
+
+
+int
+xet_cli_rm(const xet_cli_args_t *args)
+{
+    const char  *repo;
+
+    repo = args->value[XET_CLI_OPT_REPO];
+
+    if ((repo == NULL) == (args->count == 0)) {
+        return xet_cli_fail(XET_CLI_USAGE, "rm",
+                            "needs hashes of files, or --repo");
+    }
+
+    return repo ? xet_cli_rm_repo(args, repo)
+                : xet_cli_http_operands(args, xet_cli_rm_file);
+}
+
+
 static int
 xet_cli_rm_file(const xet_cli_args_t *args, xet_cli_http_t *h,
     const char *name)
 {
-    int                rc;
-    xet_hash_t         hash;
-    xet_json_t        *j;
-    xet_cli_json_t     out;
-    xet_cli_request_t  r;
+    int              rc;
+    xet_hash_t       hash;
+    xet_json_t      *j;
+    xet_cli_json_t   out;
 
     rc = xet_cli_args_hash(name, &hash);
 
@@ -23,16 +49,7 @@ xet_cli_rm_file(const xet_cli_args_t *args, xet_cli_http_t *h,
         return rc;
     }
 
-    rc = xet_cli_http_ask(h, &r, "DELETE",
-                          xet_cli_http_url(h, "/v1/files/%s", name));
-
-    /* 204 and nothing else is said by the API */
-
-    if (rc == XET_CLI_OK && r.status != 204) {
-        rc = xet_cli_http_fail(&r);
-    }
-
-    xet_cli_http_free(&r);
+    rc = xet_cli_rm_ask(h, xet_cli_http_url(h, "/v1/files/%s", name));
 
     if (rc != XET_CLI_OK || args->value[XET_CLI_OPT_JSON] == NULL) {
         return rc;
@@ -46,8 +63,56 @@ xet_cli_rm_file(const xet_cli_args_t *args, xet_cli_http_t *h,
 }
 
 
-int
-xet_cli_rm(const xet_cli_args_t *args)
+static int
+xet_cli_rm_repo(const xet_cli_args_t *args, const char *name)
 {
-    return xet_cli_http_operands(args, xet_cli_rm_file);
+    int              rc;
+    xet_json_t      *j;
+    xet_cli_http_t  *h;
+    xet_cli_json_t   out;
+
+    if (!xet_token_repo_ok((const uint8_t *) name, strlen(name))) {
+        return xet_cli_fail(XET_CLI_USAGE, name,
+                            "is no name of a repository");
+    }
+
+    h = xet_cli_http_create(args, &rc);
+
+    if (h == NULL) {
+        return rc;
+    }
+
+    rc = xet_cli_rm_ask(h, xet_cli_http_url(h, "/v1/repo?name=%s", name));
+
+    xet_cli_http_destroy(h);
+
+    if (rc != XET_CLI_OK || args->value[XET_CLI_OPT_JSON] == NULL) {
+        return rc;
+    }
+
+    j = xet_cli_json_begin(&out);
+
+    xet_cli_json_put_string(j, "removed_repo", name);
+
+    return xet_cli_json_end(&out);
+}
+
+
+static int
+xet_cli_rm_ask(xet_cli_http_t *h, char *url)
+{
+    int                rc;
+    xet_cli_request_t  r;
+
+    rc = xet_cli_http_ask(h, &r, "DELETE", url);
+
+    /* 204 and nothing else is said by the API */
+
+    if (rc == XET_CLI_OK && r.status != 204) {
+        rc = xet_cli_http_fail(&r);
+    }
+
+    xet_cli_http_free(&r);
+
+    return rc;
 }

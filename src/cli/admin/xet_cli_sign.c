@@ -156,14 +156,15 @@ xet_cli_token_claims(const xet_cli_args_t *args, xet_token_params_t *params,
 
     scope = args->value[XET_CLI_OPT_SCOPE];
 
-    if (scope && strcmp(scope, "read") != 0 && strcmp(scope, "write") != 0) {
+    if (scope && !xet_scope_parse(&claims->scope, (const uint8_t *) scope,
+                                  strlen(scope)))
+    {
         return xet_cli_fail(XET_CLI_USAGE, "token",
-                            "--scope is read or write");
+                            "--scope is read, write or delete");
     }
 
     claims->iat = (uint64_t) time(NULL);
     claims->exp = claims->iat + lifetime;
-    claims->write = (scope && *scope == 'w');
 
     xet_cli_token_text(&params->iss, args->value[XET_CLI_OPT_ISSUER]);
     xet_cli_token_text(&params->aud, args->value[XET_CLI_OPT_AUDIENCE]);

@@ -77,8 +77,16 @@ int xet_cli_no_memory(void);
       "certificates to trust instead of the system's")                        \
     X(DECODED, "decoded", NULL, 0,                                            \
       "values as they are when decompressed")                                 \
+    X(DRY_RUN, "dry-run", NULL, 0,                                            \
+      "tells what would be done, and does nothing")                           \
     X(ENDPOINT, "endpoint", "URL", 0,                                         \
       "of the API; or XET_ENDPOINT")                                          \
+    X(FORCE, "force", NULL, 0,                                                \
+      "replaces what is there")                                               \
+    X(GENERATION, "generation", "NAME", 0,                                    \
+      "of a backup; the newest")                                              \
+    X(GRACE, "grace", "TIME", 0,                                              \
+      "how long nobody has needed it: 0s, 12h, 90d; 56d")                     \
     X(HELP, "help", NULL, 'h',                                                \
       "what you read")                                                        \
     X(INDEX, "index", "N", 0,                                                 \
@@ -89,6 +97,8 @@ int xet_cli_no_memory(void);
       "claim of a token")                                                     \
     X(JSON, "json", NULL, 0,                                                  \
       "results as JSON, one object a line")                                   \
+    X(KEEP, "keep", "N", 0,                                                   \
+      "generations of a backup that stay; all")                               \
     X(KEY, "key", "FILE", 0,                                                  \
       "as xet_url_key or xet_token_key have it")                              \
     X(LIFETIME, "lifetime", "TIME", 0,                                        \
@@ -109,6 +119,10 @@ int xet_cli_no_memory(void);
       "no progress bar")                                                      \
     X(RANGE, "range", "A-B", 0,                                               \
       "bytes, from 0, B included; of files A- and -N, too")                   \
+    X(RATE, "rate", "N", 0,                                                   \
+      "rows a second, at most; of a backup bytes, as 50m")                    \
+    X(RECOUNT, "recount", NULL, 0,                                            \
+      "counts anew, and mends what is wrong")                                 \
     X(RECURSIVE, "recursive", NULL, 'r',                                      \
       "a folder with all that is in it, or the manifest of one")              \
     X(REMOVE, "remove", NULL, 0,                                              \
@@ -122,19 +136,23 @@ int xet_cli_no_memory(void);
     X(ROWS, "rows", "A:B", 0,                                                 \
       "rows of a tensor, B not included")                                     \
     X(SCOPE, "scope", "SCOPE", 0,                                             \
-      "read or write; read")                                                  \
+      "read, write or delete; read")                                          \
+    X(SET, "set", "LIMITS", 0,                                                \
+      "stored=SIZE,logical=SIZE, one of them, or none")                       \
     X(SHA256, "sha256", NULL, 0,                                              \
       "holds the contents against the claimed SHA-256")                       \
     X(SQL, "sql", "DIR", 0,                                                   \
       "folder of the migrations")                                             \
     X(STORE, "store", "DIR", 0,                                               \
-      "of xet_store: all of it is verified")                                  \
+      "of xet_store; or XET_STORE")                                           \
     X(SUBJECT, "subject", "TEXT", 0,                                          \
       "claim of a token: who it is")                                          \
     X(TOKEN_FILE, "token-file", "FILE", 0,                                    \
       "with the access token; or XET_TOKEN")                                  \
     X(URL, "url", "URL", 0,                                                   \
-      "a place that gives out tokens")
+      "a place that gives out tokens")                                        \
+    X(VERIFY, "verify", NULL, 0,                                              \
+      "reads a backup, and writes nothing")
 
 
 #define XET_CLI_OPTION_ENUM(symbol, name, value, letter, text)                \
@@ -185,6 +203,13 @@ int xet_cli_args_number(const xet_cli_args_t *args, xet_cli_option_t option,
 int xet_cli_args_time(const xet_cli_args_t *args, xet_cli_option_t option,
     uint64_t def, uint64_t *seconds);
 
+/*
+ * Sets *bytes to the value of an option, as "500", "100k", "50m" or "1g", or
+ * to 0 if the option is not given.  XET_CLI_OK, or XET_CLI_USAGE, reported.
+ */
+int xet_cli_args_bytes(const xet_cli_args_t *args, xet_cli_option_t option,
+    uint64_t *bytes);
+
 /* Parses a hash string.  XET_CLI_OK, or XET_CLI_USAGE, reported. */
 int xet_cli_args_hash(const char *text, void *hash);
 
@@ -197,9 +222,11 @@ int xet_cli_args_hash(const char *text, void *hash);
  */
 
 
-#define XET_CLI_VERSION  "0.9.0"
+#define XET_CLI_VERSION  XET_VERSION
 
 
+int xet_cli_backup(const xet_cli_args_t *args);
+int xet_cli_gc(const xet_cli_args_t *args);
 int xet_cli_get(const xet_cli_args_t *args);
 int xet_cli_get_tree(const xet_cli_args_t *args);
 int xet_cli_hash(const xet_cli_args_t *args);
@@ -207,10 +234,13 @@ int xet_cli_info(const xet_cli_args_t *args);
 int xet_cli_ls(const xet_cli_args_t *args);
 int xet_cli_migrate(const xet_cli_args_t *args);
 int xet_cli_put(const xet_cli_args_t *args);
+int xet_cli_rebuild(const xet_cli_args_t *args);
 int xet_cli_repo(const xet_cli_args_t *args);
+int xet_cli_restore(const xet_cli_args_t *args);
 int xet_cli_rm(const xet_cli_args_t *args);
 int xet_cli_token(const xet_cli_args_t *args);
 int xet_cli_url(const xet_cli_args_t *args);
+int xet_cli_usage(const xet_cli_args_t *args);
 int xet_cli_verify(const xet_cli_args_t *args);
 int xet_cli_zt(const xet_cli_args_t *args);
 

@@ -107,6 +107,39 @@ xet_cli_args_time(const xet_cli_args_t *args, xet_cli_option_t option,
 
 
 int
+xet_cli_args_bytes(const xet_cli_args_t *args, xet_cli_option_t option,
+    uint64_t *bytes)
+{
+    int          shift;
+    char        *end;
+    const char  *text;
+
+    text = args->value[option];
+    *bytes = 0;
+
+    if (text == NULL) {
+        return XET_CLI_OK;
+    }
+
+    *bytes = strtoull(text, &end, 10);
+
+    shift = (*end == 'k') ? 10 : (*end == 'm') ? 20 : (*end == 'g') ? 30 : 0;
+
+    if (*text < '0' || *text > '9' || (*end && (shift == 0 || end[1]))
+        || *bytes == 0 || *bytes > (UINT64_C(1) << 50 >> shift))
+    {
+        return xet_cli_failf(XET_CLI_USAGE, args->verb,
+                             "--%s is a number of bytes, as 100k, 50m or 1g",
+                             xet_cli_options[option].name);
+    }
+
+    *bytes <<= shift;
+
+    return XET_CLI_OK;
+}
+
+
+int
 xet_cli_args_hash(const char *text, void *hash)
 {
     if (xet_hash_parse(hash, (const uint8_t *) text, strlen(text)) == XET_OK)

@@ -48,6 +48,22 @@ typedef struct {
 
 static const xet_cli_verb_t  xet_cli_verbs[] = {
 
+    { "backup", "FOLDER|-",
+      "Copies database and store to a folder, what is new in it, or to the\n"
+      "standard output, as tar has it; with --verify reads a backup.",
+      xet_cli_takes(JSON) | xet_cli_takes(KEEP) | xet_cli_takes(POSTGRES)
+      | xet_cli_takes(QUIET) | xet_cli_takes(RATE) | xet_cli_takes(STORE)
+      | xet_cli_takes(VERIFY),
+      1, 1, xet_cli_backup },
+
+    { "gc", "",
+      "Deletes what nobody needs any more, from database and store, while the\n"
+      "server runs.",
+      xet_cli_takes(DRY_RUN) | xet_cli_takes(GRACE) | xet_cli_takes(JSON)
+      | xet_cli_takes(OLDER) | xet_cli_takes(POSTGRES) | xet_cli_takes(RATE)
+      | xet_cli_takes(STORE),
+      0, 0, xet_cli_gc },
+
     { "get", "HASH|MANIFEST",
       "Downloads a file, or those of a manifest, and verifies them.",
       XET_CLI_TAKES_SERVER | xet_cli_takes(JSON) | xet_cli_takes(OUTPUT)
@@ -81,15 +97,29 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
       | xet_cli_takes(QUIET) | xet_cli_takes(RECURSIVE),
       1, -1, xet_cli_put },
 
+    { "rebuild", "",
+      "Writes rows for the xorbs of a store that the database does not know.",
+      xet_cli_takes(JSON) | xet_cli_takes(POSTGRES) | xet_cli_takes(QUIET)
+      | xet_cli_takes(STORE),
+      0, 0, xet_cli_rebuild },
+
     { "repo", "ls|add|rm|public|private|files [NAME [HASH...]]",
       "Administers repositories, in the database.",
       xet_cli_takes(JSON) | xet_cli_takes(POSTGRES),
       1, -1, xet_cli_repo },
 
-    { "rm", "HASH...",
-      "Takes files out of the repository that the token is for.",
-      XET_CLI_TAKES_SERVER | xet_cli_takes(JSON),
-      1, -1, xet_cli_rm },
+    { "restore", "FOLDER|-",
+      "Makes an empty database and an empty store what a backup has.",
+      xet_cli_takes(FORCE) | xet_cli_takes(GENERATION) | xet_cli_takes(JSON)
+      | xet_cli_takes(POSTGRES) | xet_cli_takes(QUIET) | xet_cli_takes(RATE)
+      | xet_cli_takes(SQL) | xet_cli_takes(STORE),
+      1, 1, xet_cli_restore },
+
+    { "rm", "[HASH...]",
+      "Deletes files, out of the repository that the token is for where the\n"
+      "server has repositories, or with --repo that one as a whole.",
+      XET_CLI_TAKES_SERVER | xet_cli_takes(JSON) | xet_cli_takes(REPO),
+      0, -1, xet_cli_rm },
 
     { "token", "",
       "Makes an access token with --key, or fetches one from --url.",
@@ -108,6 +138,14 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
       xet_cli_takes(BASE) | xet_cli_takes(JSON) | xet_cli_takes(KEY)
       | xet_cli_takes(LIFETIME) | xet_cli_takes(RANGE),
       1, 1, xet_cli_url },
+
+    { "usage", "",
+      "Tells what repositories and subjects use, and what they may; sets\n"
+      "limits; from the database.",
+      xet_cli_takes(ISSUER) | xet_cli_takes(JSON) | xet_cli_takes(POSTGRES)
+      | xet_cli_takes(RECOUNT) | xet_cli_takes(REPO) | xet_cli_takes(SET)
+      | xet_cli_takes(SUBJECT),
+      0, 0, xet_cli_usage },
 
     { "verify", "[HASH...]",
       "Reads files of a server, or with --store a whole store beside its\n"
@@ -138,6 +176,7 @@ static int xet_cli_run(int argc, char **argv);
 static const xet_cli_verb_t *xet_cli_find(const char *name);
 static int xet_cli_parse(xet_cli_args_t *args, const xet_cli_verb_t *verb,
     int argc, char **argv);
+static int xet_cli_environment(int c, char **argv);
 static void xet_cli_getopt(xet_cli_getopt_t *g, uint64_t options);
 static int xet_cli_option(int c);
 static int xet_cli_help(FILE *out, int code);
@@ -316,6 +355,11 @@ xet_cli_parse(xet_cli_args_t *args, const xet_cli_verb_t *verb,
 
     while ((c = getopt_long(argc, argv, g.letters, g.rows, NULL)) != -1) {
 
+        if (xet_cli_environment(c, argv)) {
+            args->value[XET_CLI_OPT_STORE] = getenv("XET_STORE");
+            continue;
+        }
+
         if (c == '?' || c == ':') {
             return xet_cli_failf(XET_CLI_USAGE, verb->name,
                                  (c == ':') ? "%s needs a value"
@@ -346,6 +390,38 @@ xet_cli_parse(xet_cli_args_t *args, const xet_cli_verb_t *verb,
     }
 
     return XET_CLI_OK;
+}
+
+
+/*
+ * Whether --store has no value of its own and XET_STORE has one; what follows
+ * the option is looked at again where it is another option.
+ */
+
+static int
+xet_cli_environment(int c, char **argv)
+{
+    const char  *store;
+
+    store = getenv("XET_STORE");
+
+    if (store == NULL || *store == '\0') {
+        return 0;
+    }
+
+    if (c == ':') {
+        return optopt == 256 + XET_CLI_OPT_STORE;
+    }
+
+    if (c != 256 + XET_CLI_OPT_STORE || optarg != argv[optind - 1]
+        || *optarg != '-')
+    {
+        return 0;
+    }
+
+    optind--;
+
+    return 1;
 }
 
 

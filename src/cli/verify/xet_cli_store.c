@@ -14,6 +14,19 @@
 #include "xet_cli_verify.h"
 
 
+/* A session, and what is wrong with its database. */
+
+typedef struct {
+    const char           *identity;    /* of the folder */
+    unsigned              other:1;     /* the database has another one */
+    unsigned              standby:1;
+} xet_cli_store_session_t;
+
+
+static int xet_cli_store_session_row(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_store_name_row(void *ctx, const xet_cli_pg_row_t *row);
+
+
 void
 xet_cli_store_identity(const char *folder, char identity[64])
 {
@@ -141,4 +154,132 @@ xet_cli_store_named(xet_cli_pg_t *pg, const xet_hash_t *hash, uint64_t *tag)
 
     return xet_cli_pg_number(pg, "SELECT tag FROM xet.xorb_get($1)", &param,
                              1, tag);
+}
+
+
+/*
+ * Compares the identity in the folder with that in the database: a wrong folder
+ * would look like a store that has lost all copies.  A standby may be behind:
+ * xorbs that came since would look like orphans, and those that were healed
+ * since like damage, which a standby could not note either.  Every session is
+ * checked, because a connection string may name several machines.
+ */
+
+int
+xet_cli_store_session(const xet_cli_store_t *s, xet_cli_pg_t *pg)
+{
+    int                        rc;
+    xet_cli_store_session_t   session;
+
+    memset(&session, 0, sizeof(session));
+    session.identity = s->identity;
+
+    rc = xet_cli_pg_query(pg, "SELECT coalesce(max(the_identity), ''),"
+                          " pg_is_in_recovery() FROM xet.store_claim(NULL)",
+                          NULL, 0, xet_cli_store_session_row, &session);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    if (session.other) {
+        return xet_cli_fail(XET_CLI_ERROR, s->folder,
+                            s->identity[0] ? "the folder is not the store that"
+                                             " the database describes"
+                            : "the folder has no identity, is its disk"
+                              " mounted?");
+    }
+
+    if (s->remove && s->identity[0] == '\0') {
+        return xet_cli_fail(XET_CLI_ERROR, s->folder, "the folder has no"
+                            " identity, is its disk mounted?");
+    }
+
+    if (session.standby) {
+        return xet_cli_fail(XET_CLI_ERROR, "postgres", "is a standby, which"
+                            " may be behind; the primary has to be asked");
+    }
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_store_session_row(void *ctx, const xet_cli_pg_row_t *row)
+{
+    xet_cli_store_session_t *session = ctx;
+
+    session->other = strcmp(xet_cli_pg_text(row, 0), session->identity) != 0;
+    session->standby = xet_cli_pg_bool(row, 1) != 0;
+
+    return XET_CLI_OK;
+}
+
+
+/*
+ * A database that was restored from an older dump, or that follows another one
+ * by logical replication, says that it is a primary, and does not know of later
+ * uploads.  So no file is removed that is younger than its newest xorb.
+ */
+
+int
+xet_cli_store_newest(xet_cli_store_t *s, xet_cli_pg_t *pg)
+{
+    int       rc;
+    time_t    newest;
+    uint64_t  created;
+
+    created = 0;
+
+    rc = xet_cli_pg_number(pg, "SELECT coalesce(extract(epoch FROM"
+                           " max(created_at)), 0)::bigint FROM xet.xorbs",
+                           NULL, 0, &created);
+
+    newest = (time_t) created - XET_CLI_STORE_AGE_MIN;
+
+    s->known = (newest < s->before) ? newest : s->before;
+
+    return rc;
+}
+
+
+int
+xet_cli_store_names(xet_cli_store_t *s, xet_cli_pg_t *pg)
+{
+    return xet_cli_pg_query(pg, "SELECT hash, tag FROM xet.xorbs UNION ALL"
+                                " SELECT hash, tag FROM xet.gc_copies",
+                            NULL, 0, xet_cli_store_name_row, s);
+}
+
+
+static int
+xet_cli_store_name_row(void *ctx, const xet_cli_pg_row_t *row)
+{
+    xet_hash_t  hash;
+
+    if (!xet_cli_pg_hash(row, 0, &hash)) {
+        return xet_cli_fail(XET_CLI_FAULT, "xorbs", "a row without a hash");
+    }
+
+    return xet_cli_store_note(ctx, &hash, (uint32_t) xet_cli_pg_u64(row, 1));
+}
+
+
+int
+xet_cli_store_note(xet_cli_store_t *s, const xet_hash_t *hash, uint32_t tag)
+{
+    uint8_t  *names;
+
+    names = xet_cli_grow(s->names, s->nnames, &s->room, XET_CLI_STORE_NAME);
+
+    if (names == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    s->names = names;
+
+    xet_cli_store_name(s->names + s->nnames++ * XET_CLI_STORE_NAME,
+                       hash, tag);
+
+    return XET_CLI_OK;
 }

@@ -4,12 +4,14 @@
  * database refuses to write.
  *
  * Only the upload that has made a copy can put a row that names it, because
- * the tag in its name was drawn for that upload.  So a copy without a row that
+ * the tag in its name was drawn for that upload, and "xet rebuild", which holds
+ * a lock that is needed here to remove files.  So a copy without a row that
  * is too old to belong to a running upload may be removed.  Even if the row is
  * put at this very moment nothing is lost: the file is renamed to a name that
  * nobody asks for, the row is looked for once more, and if there is one the
  * file gets its name back.  A file that is not named like a copy is reported,
- * and left alone.
+ * and left alone, and so is a copy that the collector has a note of: a backup
+ * may need it.
  *
  * All this needs a database that knows of all uploads, so a copy that is
  * younger than the newest xorb of the database is left.
@@ -18,6 +20,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -34,6 +37,8 @@ typedef struct {
 } xet_cli_orphan_t;
 
 
+static int xet_cli_orphans_lock(xet_cli_pg_t *pg, uint64_t *had);
+static int xet_cli_orphans_tell(xet_cli_store_t *s, xet_cli_pg_t *pg);
 static int xet_cli_orphans_folder(xet_cli_store_t *s, xet_cli_pg_t *pg,
     unsigned number);
 static int xet_cli_orphans_entry(xet_cli_store_t *s, xet_cli_pg_t *pg,
@@ -52,20 +57,60 @@ int
 xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg)
 {
     int       rc;
+    uint64_t  had;
     unsigned  i;
 
     if (s->nnames) {
         qsort(s->names, s->nnames, XET_CLI_STORE_NAME, xet_cli_orphans_order);
     }
 
-    rc = XET_CLI_OK;
+    had = 1;
+    rc = s->remove ? xet_cli_orphans_lock(pg, &had) : XET_CLI_OK;
+
+    if (rc == XET_CLI_OK && !had) {
+        fprintf(stderr, "xet: %s: a backup or a rebuild is under way, orphans"
+                " are left\n", s->folder);
+        return XET_CLI_OK;
+    }
 
     for (i = 0; i < 256 && rc == XET_CLI_OK; i++) {
         rc = xet_cli_interrupted ? XET_CLI_INTERRUPTED
                                  : xet_cli_orphans_folder(s, pg, i);
     }
 
-    return rc;
+    return (rc == XET_CLI_OK) ? xet_cli_orphans_tell(s, pg) : rc;
+}
+
+
+/*
+ * The session has it until its end.  A rebuild finds the rows of copies that
+ * have none, and a new row says that the database is not behind the store: so
+ * what it has not come to yet would look like orphans.
+ */
+
+static int
+xet_cli_orphans_lock(xet_cli_pg_t *pg, uint64_t *had)
+{
+    return xet_cli_pg_number(pg, "SELECT pg_try_advisory_lock("
+                             "hashtext('xet.copies'), 0)", NULL, 0, had);
+}
+
+
+/* For metrics of the server. */
+
+static int
+xet_cli_orphans_tell(xet_cli_store_t *s, xet_cli_pg_t *pg)
+{
+    char                n[32];
+    xet_cli_pg_param_t  param;
+
+    snprintf(n, sizeof(n), "%" PRIu64, s->orphans - s->removed);
+
+    param.value = n;
+    param.len = 0;
+
+    return xet_cli_pg_query(pg, "SELECT xet.orphans_found($1::text::bigint)",
+                            &param, 1, NULL, NULL);
 }
 
 
@@ -153,12 +198,27 @@ xet_cli_orphans_entry(xet_cli_store_t *s, xet_cli_pg_t *pg,
 static int
 xet_cli_orphans_known(xet_cli_pg_t *pg, const xet_cli_orphan_t *o, int *known)
 {
-    int       rc;
-    uint64_t  named;
+    int                  rc;
+    char                 tag[16];
+    uint64_t             n;
+    xet_cli_pg_param_t   params[2];
 
-    rc = xet_cli_store_named(pg, &o->hash, &named);
+    snprintf(tag, sizeof(tag), "%d", (int) o->tag);
 
-    *known = (named == o->tag);
+    memset(params, 0, sizeof(params));
+    params[0].value = o->hash.bytes;
+    params[0].len = XET_HASH_LEN;
+    params[1].value = tag;
+
+    n = 0;
+
+    rc = xet_cli_pg_number(pg, "SELECT (SELECT count(*) FROM xet.xorbs"
+                           " WHERE hash = $1 AND tag = $2::integer)"
+                           " + (SELECT count(*) FROM xet.gc_copies"
+                           " WHERE hash = $1 AND tag = $2::integer)",
+                           params, 2, &n);
+
+    *known = (n != 0);
 
     return rc;
 }
@@ -198,7 +258,9 @@ xet_cli_orphans_found(xet_cli_store_t *s, xet_cli_pg_t *pg,
         return XET_CLI_OK;
     }
 
-    xet_cli_store_report(s, "orphan", path, "the file has no row");
+    if (!s->silent || removable == 0) {
+        xet_cli_store_report(s, "orphan", path, "the file has no row");
+    }
 
     return removable ? xet_cli_orphans_remove(s, pg, o, path) : XET_CLI_OK;
 }

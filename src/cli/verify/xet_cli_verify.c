@@ -21,28 +21,12 @@
 
 #define XET_CLI_VERIFY_THREADS  2
 #define XET_CLI_VERIFY_QUEUE    32     /* jobs */
-#define XET_CLI_VERIFY_AGE      86400  /* seconds */
-
-/* A server gives up the statement that puts a row long before this age. */
-#define XET_CLI_VERIFY_AGE_MIN  3600
-
-
-/* A session, and what is wrong with its database. */
-
-typedef struct {
-    const char           *identity;    /* of the folder */
-    unsigned              other:1;     /* the database has another one */
-    unsigned              standby:1;
-} xet_cli_verify_session_t;
 
 
 static int xet_cli_verify_file(const xet_cli_args_t *args, xet_cli_http_t *h,
     const char *name);
 static int xet_cli_verify_store(const xet_cli_args_t *args);
 static int xet_cli_verify_options(xet_cli_store_t *s, uint64_t *threads);
-static int xet_cli_verify_session(const xet_cli_store_t *s, xet_cli_pg_t *pg);
-static int xet_cli_verify_session_row(void *ctx, const xet_cli_pg_row_t *row);
-static int xet_cli_verify_newest(xet_cli_store_t *s, xet_cli_pg_t *pg);
 static int xet_cli_verify_threads(xet_cli_store_t *s, xet_cli_pg_t *pg,
     uint64_t n);
 static void *xet_cli_verify_thread(void *data);
@@ -53,9 +37,6 @@ static int xet_cli_verify_xorb_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_verify_file_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_verify_lists(xet_cli_job_t *job,
     const xet_cli_pg_row_t *row);
-static int xet_cli_verify_name_row(void *ctx, const xet_cli_pg_row_t *row);
-static int xet_cli_verify_note(xet_cli_store_t *s, const xet_hash_t *hash,
-    uint32_t tag);
 static int xet_cli_verify_post(xet_cli_store_t *s, xet_cli_job_t *job);
 static void xet_cli_verify_free(xet_cli_job_t *job);
 static int xet_cli_verify_print(const xet_cli_store_t *s);
@@ -182,16 +163,15 @@ xet_cli_verify_store(const xet_cli_args_t *args)
 
     xet_cli_progress_begin(xet_cli_quiet(args), s.folder, 0);
 
-    rc = xet_cli_verify_session(&s, pg);
+    rc = xet_cli_store_session(&s, pg);
 
     if (rc == XET_CLI_OK && s.remove) {
-        rc = xet_cli_verify_newest(&s, pg);
+        rc = xet_cli_store_newest(&s, pg);
     }
 
     if (rc == XET_CLI_OK) {
         rc = args->value[XET_CLI_OPT_ORPHANS]
-             ? xet_cli_pg_query(pg, "SELECT hash, tag FROM xet.xorbs", NULL, 0,
-                                xet_cli_verify_name_row, &s)
+             ? xet_cli_store_names(&s, pg)
              : xet_cli_verify_threads(&s, pg, threads);
     }
 
@@ -223,10 +203,10 @@ xet_cli_verify_options(xet_cli_store_t *s, uint64_t *threads)
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_args_time(s->args, XET_CLI_OPT_OLDER,
-                               s->remove ? XET_CLI_VERIFY_AGE : 0, &age);
+                               s->remove ? XET_CLI_STORE_AGE : 0, &age);
     }
 
-    if (rc == XET_CLI_OK && s->remove && age < XET_CLI_VERIFY_AGE_MIN) {
+    if (rc == XET_CLI_OK && s->remove && age < XET_CLI_STORE_AGE_MIN) {
         rc = xet_cli_fail(XET_CLI_USAGE, "verify",
                           "--remove needs --older than an hour at least");
     }
@@ -234,92 +214,6 @@ xet_cli_verify_options(xet_cli_store_t *s, uint64_t *threads)
     if (rc == XET_CLI_OK) {
         s->before = time(NULL) - (time_t) age;
     }
-
-    return rc;
-}
-
-
-/*
- * Compares the identity in the folder with that in the database: a wrong folder
- * would look like a store that has lost all copies.  A standby may be behind:
- * xorbs that came since would look like orphans, and those that were healed
- * since like damage, which a standby could not note either.  Every session is
- * checked, because a connection string may name several machines.
- */
-
-static int
-xet_cli_verify_session(const xet_cli_store_t *s, xet_cli_pg_t *pg)
-{
-    int                        rc;
-    xet_cli_verify_session_t   session;
-
-    memset(&session, 0, sizeof(session));
-    session.identity = s->identity;
-
-    rc = xet_cli_pg_query(pg, "SELECT coalesce(max(the_identity), ''),"
-                          " pg_is_in_recovery() FROM xet.store_claim(NULL)",
-                          NULL, 0, xet_cli_verify_session_row, &session);
-
-    if (rc != XET_CLI_OK) {
-        return rc;
-    }
-
-    if (session.other) {
-        return xet_cli_fail(XET_CLI_ERROR, s->folder,
-                            s->identity[0] ? "the folder is not the store that"
-                                             " the database describes"
-                            : "the folder has no identity, is its disk"
-                              " mounted?");
-    }
-
-    if (s->remove && s->identity[0] == '\0') {
-        return xet_cli_fail(XET_CLI_ERROR, s->folder, "the folder has no"
-                            " identity, is its disk mounted?");
-    }
-
-    if (session.standby) {
-        return xet_cli_fail(XET_CLI_ERROR, "postgres", "is a standby, which"
-                            " may be behind; the primary has to be asked");
-    }
-
-    return XET_CLI_OK;
-}
-
-
-static int
-xet_cli_verify_session_row(void *ctx, const xet_cli_pg_row_t *row)
-{
-    xet_cli_verify_session_t *session = ctx;
-
-    session->other = strcmp(xet_cli_pg_text(row, 0), session->identity) != 0;
-    session->standby = xet_cli_pg_bool(row, 1) != 0;
-
-    return XET_CLI_OK;
-}
-
-
-/*
- * A database that was restored from an older dump, or that follows another one
- * by logical replication, says that it is a primary, and does not know of later
- * uploads.  So no file is removed that is younger than its newest xorb.
- */
-
-static int
-xet_cli_verify_newest(xet_cli_store_t *s, xet_cli_pg_t *pg)
-{
-    int       rc;
-    time_t    newest;
-    uint64_t  created;
-
-    created = 0;
-
-    rc = xet_cli_pg_number(pg, "SELECT coalesce(extract(epoch FROM"
-                           " max(created_at)), 0)::bigint FROM xet.xorbs",
-                           NULL, 0, &created);
-
-    newest = (time_t) created - XET_CLI_VERIFY_AGE_MIN;
-
-    s->known = (newest < s->before) ? newest : s->before;
 
     return rc;
 }
@@ -403,7 +297,7 @@ xet_cli_verify_thread(void *data)
     c.raw = malloc(XET_CHUNK_MAX);
 
     if (c.pg) {
-        rc = (c.codec && c.buffer && c.raw) ? xet_cli_verify_session(s, c.pg)
+        rc = (c.codec && c.buffer && c.raw) ? xet_cli_store_session(s, c.pg)
                                             : xet_cli_no_memory();
     }
 
@@ -523,7 +417,8 @@ xet_cli_verify_rows(xet_cli_store_t *s, xet_cli_pg_t *pg)
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_pg_query(pg, "SELECT size, term_count, sha256, packed,"
-                              " hash FROM xet.files ORDER BY id", NULL, 0,
+                              " hash FROM xet.files WHERE hash IS NOT NULL"
+                              " ORDER BY id", NULL, 0,
                               xet_cli_verify_file_row, s);
     }
 
@@ -572,7 +467,7 @@ xet_cli_verify_xorb_row(void *ctx, const xet_cli_pg_row_t *row)
     rc = xet_cli_verify_lists(job, row);
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_verify_note(s, &job->hash, job->tag);
+        rc = xet_cli_store_note(s, &job->hash, job->tag);
     }
 
     if (rc != XET_CLI_OK) {
@@ -611,39 +506,6 @@ xet_cli_verify_lists(xet_cli_job_t *job, const xet_cli_pg_row_t *row)
     memcpy(job->lists, h, hashes);
     memcpy(job->lists + hashes, r, raw);
     memcpy(job->lists + hashes + raw, e, stored);
-
-    return XET_CLI_OK;
-}
-
-
-static int
-xet_cli_verify_name_row(void *ctx, const xet_cli_pg_row_t *row)
-{
-    xet_hash_t  hash;
-
-    if (!xet_cli_pg_hash(row, 0, &hash)) {
-        return xet_cli_fail(XET_CLI_FAULT, "xorbs", "a row without a hash");
-    }
-
-    return xet_cli_verify_note(ctx, &hash, (uint32_t) xet_cli_pg_u64(row, 1));
-}
-
-
-static int
-xet_cli_verify_note(xet_cli_store_t *s, const xet_hash_t *hash, uint32_t tag)
-{
-    uint8_t  *names;
-
-    names = xet_cli_grow(s->names, s->nnames, &s->room, XET_CLI_STORE_NAME);
-
-    if (names == NULL) {
-        return xet_cli_no_memory();
-    }
-
-    s->names = names;
-
-    xet_cli_store_name(s->names + s->nnames++ * XET_CLI_STORE_NAME,
-                       hash, tag);
 
     return XET_CLI_OK;
 }

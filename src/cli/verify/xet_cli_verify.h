@@ -77,6 +77,7 @@ typedef struct {
     int                   json;
     int                   sha256;
     int                   remove;      /* files without a row */
+    int                   silent;      /* these are counted, not printed */
     time_t                before;      /* orphans are older than that */
     time_t                known;       /* orphans to be removed, than that */
 
@@ -134,6 +135,33 @@ int xet_cli_store_file(xet_cli_checker_t *c, xet_cli_job_t *job);
  * without memory, reported.
  */
 int xet_cli_store_terms(void *ctx, const xet_cli_pg_row_t *row);
+
+/*
+ * Files without a row are older than that by default, and never younger than
+ * the other: a server gives up the statement that puts a row long before.
+ */
+#define XET_CLI_STORE_AGE      86400       /* seconds */
+#define XET_CLI_STORE_AGE_MIN  3600
+
+/*
+ * Compares the identity in the folder with that in the database: a wrong folder
+ * would look like a store that has lost all copies.  A standby is refused, as
+ * it may be behind.  XET_CLI_OK, or an exit code, reported.
+ */
+int xet_cli_store_session(const xet_cli_store_t *s, xet_cli_pg_t *pg);
+
+/* Sets s->known, from s->before and the newest xorb of the database. */
+int xet_cli_store_newest(xet_cli_store_t *s, xet_cli_pg_t *pg);
+
+/*
+ * Takes the names of all copies that the database knows into s->names, which
+ * the caller frees: those that rows name, and those that are to be removed.
+ */
+int xet_cli_store_names(xet_cli_store_t *s, xet_cli_pg_t *pg);
+
+/* Adds one to s->names.  XET_CLI_OK, or XET_CLI_ERROR without memory. */
+int xet_cli_store_note(xet_cli_store_t *s, const xet_hash_t *hash,
+    uint32_t tag);
 
 /* The identity that the folder holds; empty when it holds none. */
 void xet_cli_store_identity(const char *folder, char identity[64]);

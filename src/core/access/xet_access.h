@@ -194,7 +194,8 @@ const xet_jwk_t *xet_jwk_set_get(const xet_jwk_set_t *set, size_t i);
  *     claims   "exp" required, in seconds; "nbf", "iat" optional
  *              "iss", "aud" where they are asked for
  *              "sub" optional, who the bearer is, for logs
- *              "scope" required, words of which "read" and "write" count
+ *              "scope" required, words of which "read", "write" and "delete"
+ *              count
  *              "repo" optional, the one repository the token is good for
  *
  * A member that we know has the type we expect or the token is malformed;
@@ -233,11 +234,20 @@ typedef struct {
 } xet_token_params_t;
 
 
+/* What a token allows: each includes the ones before it. */
+
+typedef enum {
+    XET_SCOPE_READ = 0,
+    XET_SCOPE_WRITE,
+    XET_SCOPE_DELETE
+} xet_scope_e;
+
+
 typedef struct {
     uint64_t            exp;           /* first second of refusal */
     uint64_t            nbf;           /* first second of use, or 0 */
     uint64_t            iat;           /* or 0 */
-    unsigned            write:1;       /* or else read only */
+    xet_scope_e         scope;
     xet_token_text_t    sub;           /* UTF-8, no control characters */
     xet_token_text_t    repo;          /* as xet_token_repo_ok() says */
 } xet_token_claims_t;
@@ -264,6 +274,13 @@ xet_status_t xet_token_verify(const xet_jwk_set_t *set,
     uint64_t now, uint8_t *room, xet_token_claims_t *claims);
 
 /*
+ * The "kid" of a token, for logs: copied to room, of XET_JWK_ID_MAX bytes.  Its
+ * length; 0 where there is none, or none that a key can have.  The signature is
+ * not looked at.
+ */
+size_t xet_token_key_id(const uint8_t *token, size_t len, uint8_t *room);
+
+/*
  * What a cache of verified tokens is keyed by: BLAKE3 under a key of
  * XET_HASH_LEN random bytes that the process keeps to itself, so that nobody
  * can choose tokens by the place they take.
@@ -276,6 +293,12 @@ void xet_token_digest(const uint8_t *key, const uint8_t *token, size_t len,
  * [A-Za-z0-9._/-], parts between slashes not empty and not ".", no "..".
  */
 int xet_token_repo_ok(const uint8_t *repo, size_t len);
+
+/* The word of a scope. */
+const char *xet_scope_name(xet_scope_e scope);
+
+/* Sets *scope; returns 0 where the text is no such word. */
+int xet_scope_parse(xet_scope_e *scope, const uint8_t *text, size_t len);
 
 /* Whether text is at most max bytes of UTF-8 without control characters. */
 int xet_token_text_ok(const xet_token_text_t *text, size_t max);

@@ -74,6 +74,9 @@ typedef struct {
 } xet_token_room_t;
 
 
+static const char *const  xet_scope_names[] = { "read", "write", "delete" };
+
+
 static xet_status_t xet_token_split(const uint8_t *token, size_t len,
     xet_token_parts_t *parts);
 static xet_status_t xet_token_object(json_t **object,
@@ -94,8 +97,8 @@ static int xet_token_string(const json_t *object, const char *name,
     xet_token_text_t *text);
 static int xet_token_audience(const json_t *object,
     const xet_token_text_t *want, unsigned *found);
-static unsigned xet_token_word(const xet_token_text_t *scope,
-    const char *word);
+static unsigned xet_token_scope(const xet_token_text_t *text,
+    xet_scope_e *scope);
 static unsigned xet_token_equal(const xet_token_text_t *a,
     const xet_token_text_t *b);
 static uint8_t *xet_token_keep(uint8_t *room, xet_token_text_t *dst,
@@ -392,6 +395,48 @@ xet_token_signed(const xet_jwk_set_t *set, const xet_token_parts_t *parts)
 }
 
 
+size_t
+xet_token_key_id(const uint8_t *token, size_t len, uint8_t *room)
+{
+    size_t            n;
+    json_t           *object, *kid;
+    uint8_t           buf[XET_TOKEN_HEADER_MAX];
+    const uint8_t    *dot;
+    xet_token_text_t  part;
+
+    dot = memchr(token, '.', len);
+
+    if (dot == NULL) {
+        return 0;
+    }
+
+    part.data = token;
+    part.len = (size_t) (dot - token);
+
+    if (xet_base64_decoded(part.len) > XET_TOKEN_HEADER_MAX
+        || xet_token_object(&object, &part, buf) != XET_OK)
+    {
+        return 0;
+    }
+
+    kid = json_object_get(object, "kid");
+    n = json_is_string(kid) ? json_string_length(kid) : 0;
+
+    if (n == 0
+        || !xet_jwk_id_ok((const uint8_t *) json_string_value(kid), n))
+    {
+        n = 0;
+
+    } else {
+        memcpy(room, json_string_value(kid), n);
+    }
+
+    json_decref(object);
+
+    return n;
+}
+
+
 static xet_status_t
 xet_token_header(const json_t *object, xet_token_header_t *header)
 {
@@ -507,9 +552,7 @@ xet_token_claims(const json_t *object, const xet_token_params_t *params,
         return XET_TOKEN_AUDIENCE;
     }
 
-    claims->write = xet_token_word(&scope, "write") ? 1 : 0;
-
-    if (!claims->write && !xet_token_word(&scope, "read")) {
+    if (!xet_token_scope(&scope, &claims->scope)) {
         return XET_TOKEN_SCOPE;
     }
 
@@ -606,27 +649,60 @@ xet_token_audience(const json_t *object, const xet_token_text_t *want,
 }
 
 
-/* Whether word is one of the words between the spaces of scope. */
+/* Sets *scope to the most that the words between spaces say; 0: nothing. */
 
 static unsigned
-xet_token_word(const xet_token_text_t *scope, const char *word)
+xet_token_scope(const xet_token_text_t *text, xet_scope_e *scope)
 {
-    size_t  i, start, len;
+    size_t       i, start;
+    unsigned     found;
+    xet_scope_e  word;
 
-    len = strlen(word);
+    if (text->data == NULL) {
+        return 0;
+    }
+
+    found = 0;
     start = 0;
 
-    for (i = 0; i <= scope->len; i++) {
+    for (i = 0; i <= text->len; i++) {
 
-        if (i < scope->len && scope->data[i] != ' ') {
+        if (i < text->len && text->data[i] != ' ') {
             continue;
         }
 
-        if (i - start == len && memcmp(scope->data + start, word, len) == 0) {
-            return 1;
+        if (xet_scope_parse(&word, text->data + start, i - start)) {
+            *scope = (found && *scope > word) ? *scope : word;
+            found = 1;
         }
 
         start = i + 1;
+    }
+
+    return found;
+}
+
+
+const char *
+xet_scope_name(xet_scope_e scope)
+{
+    return xet_scope_names[scope];
+}
+
+
+int
+xet_scope_parse(xet_scope_e *scope, const uint8_t *text, size_t len)
+{
+    size_t  i;
+
+    for (i = 0; i <= XET_SCOPE_DELETE; i++) {
+
+        if (strlen(xet_scope_names[i]) == len
+            && memcmp(xet_scope_names[i], text, len) == 0)
+        {
+            *scope = (xet_scope_e) i;
+            return 1;
+        }
     }
 
     return 0;
@@ -670,6 +746,7 @@ xet_token_mintable(const xet_token_params_t *params,
     return claims->exp <= XET_TOKEN_TIME_MAX
            && claims->nbf <= XET_TOKEN_TIME_MAX
            && claims->iat <= XET_TOKEN_TIME_MAX
+           && claims->scope <= XET_SCOPE_DELETE
            && (params->iss.data == NULL
                || xet_token_text_ok(&params->iss, XET_TOKEN_NAME_MAX))
            && (params->aud.data == NULL
@@ -739,7 +816,7 @@ xet_token_put_claims(xet_buf_t *b, const xet_token_params_t *params,
     xet_json_key(&j, "exp");
     xet_json_u64(&j, claims->exp);
     xet_json_key(&j, "scope");
-    xet_json_cstring(&j, claims->write ? "write" : "read");
+    xet_json_cstring(&j, xet_scope_name(claims->scope));
     xet_token_put_text(&j, "repo", &claims->repo);
     xet_json_object_end(&j);
 }

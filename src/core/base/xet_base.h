@@ -13,6 +13,10 @@
 #include <string.h>
 
 
+/* Of the module and of the command line. */
+#define XET_VERSION  "0.9.0"
+
+
 /*
  * xet_status.c: status codes of the core.
  *
@@ -42,6 +46,8 @@
       "no space is left in the store")                                        \
     X(STORE_FAILED,   "storage_error",   500, "the store failed")             \
     X(STORE_DAMAGED,  "storage_error",   500, "the stored bytes are damaged") \
+    X(QUOTA,          "quota_exceeded",  413,                                 \
+      "the upload is over the quota")                                         \
     X(STORE_FILES,    "overloaded",      503, "too many files are open")      \
     X(STORE_SLOW,     "storage_error",   500, "the store does not answer")    \
     X(STORE_OTHER,    "storage_unavailable", 503,                             \

@@ -34,11 +34,17 @@ struct ngx_http_xet_auth_s {
 ngx_http_xet_auth_t *ngx_http_xet_auth(ngx_http_request_t *r);
 
 /*
+ * The id of the key that the bearer token names, in r's pool; to be trusted
+ * where the token is good.  NGX_DECLINED: it names none.
+ */
+ngx_int_t ngx_http_xet_auth_key(ngx_http_request_t *r, ngx_str_t *key);
+
+/*
  * The check of the access phase for a route that reads, or with write set one
  * that writes.  NGX_OK; NGX_DONE when the request was answered and finalized;
  * NGX_ERROR.
  */
-ngx_int_t ngx_http_xet_auth_check(ngx_http_request_t *r, ngx_uint_t write);
+ngx_int_t ngx_http_xet_auth_check(ngx_http_request_t *r, xet_scope_e scope);
 
 /*
  * The repo whose files the request may see, and to which it adds files; NULL

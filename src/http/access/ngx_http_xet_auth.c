@@ -69,6 +69,8 @@ ngx_http_xet_auth(ngx_http_request_t *r)
 
     ctx->auth = auth;
 
+    ngx_http_xet_audit(r)->auth = auth;
+
     return auth;
 }
 
@@ -106,8 +108,11 @@ ngx_http_xet_auth_verify(ngx_http_request_t *r, ngx_http_xet_auth_t *auth)
                                       auth->room, &auth->claims)
         == NGX_OK)
     {
+        ngx_http_xet_count_at(TOKENS, NGX_HTTP_XET_LOOKUP_HIT, 1);
         return XET_OK;
     }
+
+    ngx_http_xet_count_at(TOKENS, NGX_HTTP_XET_LOOKUP_MISS, 1);
 
     rc = xet_token_verify(xmcf->token_keys, &xlcf->token, token.data,
                           token.len, now, auth->room, &auth->claims);
@@ -149,7 +154,27 @@ ngx_http_xet_auth_bearer(ngx_http_request_t *r, ngx_str_t *token)
 
 
 ngx_int_t
-ngx_http_xet_auth_check(ngx_http_request_t *r, ngx_uint_t write)
+ngx_http_xet_auth_key(ngx_http_request_t *r, ngx_str_t *key)
+{
+    ngx_str_t  token;
+
+    if (ngx_http_xet_auth_bearer(r, &token) != NGX_OK) {
+        return NGX_DECLINED;
+    }
+
+    key->data = ngx_pnalloc(r->pool, XET_JWK_ID_MAX);
+    if (key->data == NULL) {
+        return NGX_DECLINED;
+    }
+
+    key->len = xet_token_key_id(token.data, token.len, key->data);
+
+    return key->len ? NGX_OK : NGX_DECLINED;
+}
+
+
+ngx_int_t
+ngx_http_xet_auth_check(ngx_http_request_t *r, xet_scope_e scope)
 {
     ngx_int_t                 rc;
     ngx_http_xet_auth_t      *auth;
@@ -178,13 +203,15 @@ ngx_http_xet_auth_check(ngx_http_request_t *r, ngx_uint_t write)
                                         xet_status_text(auth->status));
     }
 
-    if (write && !auth->claims.write) {
+    if (scope > auth->claims.scope) {
         return ngx_http_xet_auth_refuse(r, NGX_HTTP_FORBIDDEN,
                                         "insufficient_scope",
-                                        "the token does not allow to write");
+                                        (scope == XET_SCOPE_DELETE)
+                                        ? "the token does not allow to delete"
+                                        : "the token does not allow to write");
     }
 
-    if (write && xlcf->access == NGX_HTTP_XET_ACCESS_REPO
+    if (scope > XET_SCOPE_READ && xlcf->access == NGX_HTTP_XET_ACCESS_REPO
         && auth->repo.len == 0)
     {
         return ngx_http_xet_auth_refuse(r, NGX_HTTP_FORBIDDEN,

@@ -18,13 +18,13 @@
 #include "ngx_http_xet_zone.h"
 
 
-#define NGX_HTTP_XET_TOKEN_CACHE_LAYOUT  2     /* no other zone's */
+#define NGX_HTTP_XET_TOKEN_CACHE_LAYOUT  3     /* no other zone's */
 
 
 typedef struct {
     ngx_http_xet_zone_node_t   node;
     uint64_t                   exp;
-    unsigned                   write:1;
+    xet_scope_e                scope;
     u_short                    sub_len;
     u_short                    repo_len;
     u_char                     text[1];        /* subject, repo */
@@ -82,7 +82,7 @@ ngx_http_xet_token_cache_find(ngx_shm_zone_t *zone, const xet_hash_t *digest,
     ngx_http_xet_zone_touch(z, &n->node);
 
     claims->exp = n->exp;
-    claims->write = n->write;
+    claims->scope = n->scope;
 
     ngx_memcpy(room, n->text, n->sub_len + n->repo_len);
 
@@ -130,6 +130,7 @@ ngx_http_xet_token_cache_add(ngx_shm_zone_t *zone, const xet_hash_t *digest,
     n = ngx_slab_alloc_locked(shpool, size);
 
     if (n == NULL) {
+        ngx_http_xet_count_at(TOKENS, NGX_HTTP_XET_LOOKUP_FULL, 1);
 
         if (!ngx_http_xet_token_cache_expire(shpool, z, now, 1)) {
             goto done;
@@ -143,7 +144,7 @@ ngx_http_xet_token_cache_add(ngx_shm_zone_t *zone, const xet_hash_t *digest,
     }
 
     n->exp = claims->exp;
-    n->write = claims->write;
+    n->scope = claims->scope;
     n->sub_len = (u_short) sub;
     n->repo_len = (u_short) repo;
 

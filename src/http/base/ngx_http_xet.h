@@ -14,6 +14,7 @@
 #include <ngx_http.h>
 
 #include "ngx_http_xet_compat.h"
+#include "ngx_http_xet_metrics.h"
 #include "xet.h"
 
 
@@ -23,6 +24,7 @@ typedef struct ngx_http_xet_ctx_s         ngx_http_xet_ctx_t;
 
 typedef struct ngx_http_xet_match_s       ngx_http_xet_match_t;
 typedef struct ngx_http_xet_task_s        ngx_http_xet_task_t;
+typedef struct ngx_http_xet_audit_s       ngx_http_xet_audit_t;
 typedef struct ngx_http_xet_auth_s        ngx_http_xet_auth_t;
 typedef struct ngx_http_xet_limit_s       ngx_http_xet_limit_t;
 typedef struct ngx_http_xet_lanes_s       ngx_http_xet_lanes_t;
@@ -32,6 +34,7 @@ typedef struct ngx_http_xet_ingest_s      ngx_http_xet_ingest_t;
 typedef struct ngx_http_xet_keep_s        ngx_http_xet_keep_t;
 typedef struct ngx_http_xet_verify_s      ngx_http_xet_verify_t;
 typedef struct ngx_http_xet_hold_s        ngx_http_xet_hold_t;
+typedef struct ngx_http_xet_look_s        ngx_http_xet_look_t;
 typedef struct ngx_http_xet_stream_s      ngx_http_xet_stream_t;
 typedef struct ngx_http_xet_reader_s      ngx_http_xet_reader_t;
 typedef struct ngx_http_xet_parts_s       ngx_http_xet_parts_t;
@@ -42,6 +45,7 @@ typedef struct ngx_http_xet_ztensor_s     ngx_http_xet_ztensor_t;
 /* what a route keeps in the context of its request */
 
 typedef struct ngx_http_xet_xorb_head_s   ngx_http_xet_xorb_head_t;
+typedef struct ngx_http_xet_chunk_s       ngx_http_xet_chunk_t;
 typedef struct ngx_http_xet_shard_s       ngx_http_xet_shard_t;
 typedef struct ngx_http_xet_batch_req_s   ngx_http_xet_batch_req_t;
 typedef struct ngx_http_xet_hashes_s      ngx_http_xet_hashes_t;
@@ -57,6 +61,10 @@ typedef enum {
 } ngx_http_xet_auth_e;
 
 #define NGX_HTTP_XET_AUTH_UNSET  NGX_CONF_UNSET_UINT
+
+/* A "xet_token_generation" without a number; NGX_CONF_UNSET is -1. */
+
+#define NGX_HTTP_XET_NO_NUMBER   -2
 
 typedef enum {
     NGX_HTTP_XET_ACCESS_STORE = 0,
@@ -75,12 +83,39 @@ typedef enum {
 } ngx_http_xet_tls_e;
 
 
+typedef enum {
+    NGX_HTTP_XET_AUDIT_OFF = 0,
+    NGX_HTTP_XET_AUDIT_WRITES,
+    NGX_HTTP_XET_AUDIT_ALL
+} ngx_http_xet_audit_e;
+
+
+/* What a location tells of the server. */
+
+typedef enum {
+    NGX_HTTP_XET_MONITOR_OFF = 0,
+    NGX_HTTP_XET_MONITOR_PROMETHEUS,
+    NGX_HTTP_XET_MONITOR_JSON,
+    NGX_HTTP_XET_MONITOR_STATUS,
+    NGX_HTTP_XET_MONITOR_REPOS                 /* the same, with repos */
+} ngx_http_xet_monitor_e;
+
+
 /* A key of "xet_url_key"; its MAC context is for a worker's event loop only. */
 
 typedef struct {
     ngx_str_t                  id;
     ngx_str_t                  secret;
 } ngx_http_xet_key_t;
+
+
+/* A folder of "xet_store_peer". */
+
+typedef struct {
+    ngx_str_t                  path;           /* absolute, no slash at end */
+    u_char                    *file;           /* of the directive */
+    ngx_uint_t                 line;
+} ngx_http_xet_peer_t;
 
 
 typedef struct {
@@ -120,18 +155,35 @@ typedef struct {
 
     ngx_array_t               *upload_zones;   /* ngx_http_xet_limit_t * */
 
+    ngx_shm_zone_t            *metrics_zone;   /* NULL: nobody reads it */
+
     const xet_suite_t         *suite;
 
     ngx_http_xet_lanes_t      *lanes;          /* a worker's */
 
     ngx_array_t                caches;         /* ngx_open_file_cache_t * */
 
+    ngx_flag_t                 gc;
+    ngx_uint_t                 gc_grace;       /* seconds */
+    ngx_msec_t                 gc_interval;
+    ngx_uint_t                 gc_rate;        /* rows a second */
+    ngx_flag_t                 scrub;
+    off_t                      scrub_rate;     /* bytes a second */
+    ngx_msec_t                 scrub_interval;
+    ngx_array_t               *peers;          /* ngx_http_xet_peer_t */
+
     ngx_uint_t                 api;            /* some location has xet_api */
     ngx_uint_t                 data;           /* some has xet_data */
     ngx_uint_t                 mint;           /* some has xet_token */
     ngx_uint_t                 verify_body;    /* some has xet_verify_body */
+    ngx_uint_t                 monitor;        /* xet_metrics or xet_status */
     u_char                    *file;           /* first xet_api or xet_data */
     ngx_uint_t                 line;           /* in file */
+
+    ngx_int_t                  request_id;     /* index of the variable */
+
+    ngx_array_t               *lines;          /* while it is read only */
+    ngx_array_t               *places;         /* the same */
 } ngx_http_xet_main_conf_t;
 
 
@@ -139,6 +191,8 @@ typedef struct {
     ngx_flag_t                 api;
     ngx_flag_t                 data;
     ngx_flag_t                 mint;
+    ngx_flag_t                 error;          /* xet_error */
+    ngx_uint_t                 monitor;        /* NGX_HTTP_XET_MONITOR_* */
     ngx_str_t                  api_base;
     ngx_uint_t                 auth;           /* NGX_HTTP_XET_AUTH_* */
     ngx_uint_t                 access;         /* NGX_HTTP_XET_ACCESS_* */
@@ -158,6 +212,8 @@ typedef struct {
     ngx_http_complex_value_t  *token_repo;
     ngx_http_complex_value_t  *token_subject;
     ngx_http_complex_value_t  *token_cas_url;
+    off_t                      token_number;   /* NGX_HTTP_XET_NO_NUMBER */
+    time_t                     token_period;   /* 0: none */
 
     ngx_http_complex_value_t  *url_base;
     ngx_http_complex_value_t  *cors;           /* origin */
@@ -175,6 +231,8 @@ typedef struct {
     time_t                     retry_after;
     ngx_msec_t                 progress;       /* between frames */
     ngx_flag_t                 telemetry;
+    ngx_uint_t                 audit;          /* NGX_HTTP_XET_AUDIT_* */
+    ngx_uint_t                 serves;         /* a server with xet_api */
     ngx_uint_t                 batch_max;      /* files in a batch */
     ngx_uint_t                 plan_terms;     /* in an answer */
     size_t                     plan_buffer;    /* to sort a plan in a file */
@@ -218,6 +276,9 @@ struct ngx_http_xet_ctx_s {
     ngx_http_xet_auth_t        *auth;
     ngx_http_xet_data_t        *data;           /* NULL: no signature checked */
 
+    ngx_http_xet_audit_t       *audit;          /* NULL: nothing to tell */
+    const char                 *code;           /* of an error, or NULL */
+
     ngx_http_xet_task_t        *task;
     ngx_http_xet_query_t       *query;
     ngx_http_xet_body_t        *body;
@@ -233,11 +294,13 @@ struct ngx_http_xet_ctx_s {
     ngx_http_xet_hold_t        *hold;           /* a limit counts the upload */
     ngx_pool_cleanup_pt         release;        /* of hold */
     uint64_t                    worth;          /* counted besides the body */
+    ngx_http_xet_look_t        *look;           /* at the quota */
 
     union {
         ngx_http_xet_xorb_head_t     *xorb_head;
         ngx_http_xet_shard_t         *shard;
         ngx_http_xet_batch_req_t     *batch;
+        ngx_http_xet_chunk_t         *chunk;
         ngx_http_xet_hashes_t        *hashes;
         ngx_http_xet_zt_component_t  *component;
         ngx_http_xet_zt_verify_t     *zt_verify;
@@ -326,6 +389,14 @@ ngx_int_t ngx_http_xet_error_status(ngx_http_request_t *r,
  */
 ngx_int_t ngx_http_xet_error_json(ngx_http_request_t *r, xet_status_t status,
     xet_buf_t *b);
+
+/*
+ * As ngx_http_xet_error_json(), for what the user of a client has to know:
+ * clients do not show the message of an error, but "error_description", and
+ * hf_xet of HTTP/1 the words behind the status, which are those of line.
+ */
+ngx_int_t ngx_http_xet_error_told(ngx_http_request_t *r, xet_status_t status,
+    const char *message, const char *line);
 
 /*
  * Begin and end the JSON of an error in b, in the request's pool; in between
@@ -450,6 +521,15 @@ typedef void (*ngx_http_xet_job_pt)(void *data, ngx_log_t *log);
 typedef void (*ngx_http_xet_done_pt)(ngx_http_request_t *r, void *data);
 
 
+/* A job among those that wait or run. */
+
+typedef struct {
+    ngx_queue_t                 queue;
+    ngx_uint_t                  pool;          /* NGX_HTTP_XET_POOL_* */
+    ngx_msec_t                  start;
+} ngx_http_xet_mark_t;
+
+
 /* One a request, which all jobs of the request use, one after the other. */
 
 struct ngx_http_xet_task_s {
@@ -458,6 +538,7 @@ struct ngx_http_xet_task_s {
 
     ngx_http_xet_done_pt        done;
     void                       *data;
+    ngx_http_xet_mark_t         mark;
 
     /*
      * Takes the write events of the client's socket while a job runs and
@@ -504,6 +585,73 @@ void ngx_http_xet_task_detached(ngx_http_xet_job_pt job, const void *data,
     size_t size);
 
 
+/* Called in the event loop after a lone job. */
+typedef void (*ngx_http_xet_lone_pt)(void *data);
+
+typedef struct {
+    ngx_thread_task_t          *task;
+    ngx_http_xet_lone_pt        done;
+    void                       *data;
+    ngx_http_xet_mark_t         mark;
+} ngx_http_xet_lone_t;
+
+
+/*
+ * Runs a job that belongs to no request in the pool of reads, and calls done
+ * after it; t, zeroed before its first job, and data must live until then.  A
+ * worker that exits waits for the job.  NGX_OK, or NGX_ERROR when the queue of
+ * the pool is full or memory is short; then neither job nor done is called.
+ */
+ngx_int_t ngx_http_xet_task_lone(ngx_http_xet_lone_t *t,
+    ngx_http_xet_job_pt job, ngx_http_xet_lone_pt done, void *data);
+
+
+/*
+ * ngx_http_xet_audit.c: what is told of a request by $xet_audit.
+ */
+
+struct ngx_http_xet_audit_s {
+    ngx_uint_t                  mode;          /* NGX_HTTP_XET_AUDIT_* */
+    const char                 *action;        /* NULL: no route */
+    const char                 *result;        /* of what was done, or NULL */
+    const char                 *code;          /* of an error after a 200 */
+    ngx_http_xet_auth_t        *auth;          /* NULL: nobody has asked yet */
+
+    ngx_str_t                   repo;          /* of a token that was minted */
+    ngx_str_t                   subject;
+    ngx_str_t                   key;
+    xet_scope_e                 scope;
+    uint64_t                    expires;
+
+    xet_hash_t                  hash;          /* of the file or the xorb */
+    uint64_t                    files;         /* of a shard */
+    uint64_t                    new_bytes;
+
+    unsigned                    write:1;       /* the route writes */
+    unsigned                    mint:1;
+    unsigned                    silent:1;      /* no act unless refused */
+    unsigned                    has_hash:1;
+    unsigned                    stored:1;      /* new_bytes is known */
+};
+
+
+/*
+ * Makes the record of a request, or finds that which it has; NULL where nothing
+ * is to be told, or without memory.
+ */
+ngx_http_xet_audit_t *ngx_http_xet_audit_begin(ngx_http_request_t *r);
+
+/* The record in r's pool, or NULL. */
+ngx_http_xet_audit_t *ngx_http_xet_audit_find(ngx_http_request_t *r);
+
+/* Where to note what is known; never NULL. */
+ngx_http_xet_audit_t *ngx_http_xet_audit(ngx_http_request_t *r);
+
+
+/* Sets what is told of the jobs of this worker. */
+void ngx_http_xet_task_measure(void);
+
+
 /*
  * ngx_http_xet_param.c: parameters of directives: name=value.
  */
@@ -512,8 +660,13 @@ void ngx_http_xet_task_detached(ngx_http_xet_job_pt job, const void *data,
 ngx_uint_t ngx_http_xet_param(ngx_str_t *arg, const char *name,
     ngx_str_t *value);
 
-/* Logs that arg is an invalid parameter, and returns NGX_CONF_ERROR. */
-char *ngx_http_xet_param_invalid(ngx_conf_t *cf, ngx_str_t *arg);
+/*
+ * Log that arg is an invalid parameter, and what it must be, or that it was
+ * given before; and return NGX_CONF_ERROR.
+ */
+char *ngx_http_xet_param_invalid(ngx_conf_t *cf, ngx_str_t *arg,
+    const char *must);
+char *ngx_http_xet_param_duplicate(ngx_conf_t *cf, ngx_str_t *arg);
 
 
 #endif /* _NGX_HTTP_XET_H_INCLUDED_ */

@@ -101,7 +101,7 @@ ngx_http_xet_cors_preflight(ngx_http_request_t *r)
     }
 
     if (ngx_http_xet_header(r, "Access-Control-Allow-Methods",
-                            "GET, HEAD, POST, PUT, OPTIONS")
+                            "GET, HEAD, POST, PUT, DELETE, OPTIONS")
         != NGX_OK
         || ngx_http_xet_header(r, "Access-Control-Allow-Headers",
                                "Authorization, Range, X-Range-Dirty, "

@@ -7,7 +7,8 @@
 
 
 static ngx_int_t ngx_http_xet_error_send(ngx_http_request_t *r,
-    ngx_uint_t status, xet_buf_t *b, time_t after);
+    ngx_uint_t status, xet_buf_t *b, time_t after, const char *line);
+static void ngx_http_xet_error_note(ngx_http_request_t *r, const char *code);
 static void ngx_http_xet_log_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
 
@@ -32,24 +33,26 @@ ngx_http_xet_error_later(ngx_http_request_t *r, ngx_uint_t status,
     xet_buf_t   b;
     xet_json_t  j;
 
+    ngx_http_xet_error_note(r, code);
     ngx_http_xet_log_error(r, status, code, message);
 
     ngx_http_xet_error_begin(r, &b, &j, code, message);
     ngx_http_xet_error_end(&j);
 
-    return ngx_http_xet_error_send(r, status, &b, after);
+    return ngx_http_xet_error_send(r, status, &b, after, NULL);
 }
 
 
 /*
  * Sends b in the place of whatever was to be answered.  Headers that describe
  * the content go.  A body that was not read is discarded by nginx; where it was
- * read, or there is none, nothing is left to do.
+ * read, or there is none, nothing is left to do.  With line it is the status
+ * line of HTTP/1, of status and words.
  */
 
 static ngx_int_t
 ngx_http_xet_error_send(ngx_http_request_t *r, ngx_uint_t status, xet_buf_t *b,
-    time_t after)
+    time_t after, const char *line)
 {
     u_char     *p;
     ngx_int_t   rc;
@@ -103,7 +106,21 @@ ngx_http_xet_error_send(ngx_http_request_t *r, ngx_uint_t status, xet_buf_t *b,
         }
     }
 
-    return ngx_http_xet_send(r, status, "application/json", b);
+    if (line) {
+        r->headers_out.status_line.data = (u_char *) line;
+        r->headers_out.status_line.len = ngx_strlen(line);
+    }
+
+    rc = ngx_http_xet_send(r, status, "application/json", b);
+
+    if (line && !r->header_sent) {
+
+        /* what nginx answers instead has a status of its own */
+
+        ngx_str_null(&r->headers_out.status_line);
+    }
+
+    return rc;
 }
 
 
@@ -132,6 +149,21 @@ ngx_http_xet_error_end(xet_json_t *j)
 }
 
 
+/* For $xet_audit; without memory the line has no code. */
+
+static void
+ngx_http_xet_error_note(ngx_http_request_t *r, const char *code)
+{
+    ngx_http_xet_ctx_t  *ctx;
+
+    ctx = ngx_http_xet_ctx(r);
+
+    if (ctx) {
+        ctx->code = code;
+    }
+}
+
+
 /*
  * Faults of the server, and uploads that were refused, are logged as errors,
  * for the operator.  What anybody can cause by a URL is logged at level "info",
@@ -143,6 +175,8 @@ ngx_http_xet_log_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message)
 {
     ngx_uint_t  level;
+
+    ngx_http_xet_metrics_refusal(code);
 
     if ((status >= NGX_HTTP_INTERNAL_SERVER_ERROR
          && status != NGX_HTTP_NOT_IMPLEMENTED)
@@ -179,11 +213,37 @@ ngx_http_xet_error_json(ngx_http_request_t *r, xet_status_t status,
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
+    ngx_http_xet_error_note(r, xet_status_code(status));
     ngx_http_xet_log_error(r, xet_status_http(status),
                            xet_status_code(status), xet_status_text(status));
 
     return ngx_http_xet_error_send(r, xet_status_http(status), b,
-                                   xlcf->retry_after);
+                                   xlcf->retry_after, NULL);
+}
+
+
+ngx_int_t
+ngx_http_xet_error_told(ngx_http_request_t *r, xet_status_t status,
+    const char *message, const char *line)
+{
+    xet_buf_t                 b;
+    xet_json_t                j;
+    const char               *code;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+    code = xet_status_code(status);
+
+    ngx_http_xet_log_error(r, xet_status_http(status), code, message);
+
+    ngx_http_xet_error_begin(r, &b, &j, code, message);
+    xet_json_object_end(&j);
+    xet_json_key(&j, "error_description");
+    xet_json_cstring(&j, message);
+    xet_json_object_end(&j);
+
+    return ngx_http_xet_error_send(r, xet_status_http(status), &b,
+                                   xlcf->retry_after, line);
 }
 
 
@@ -236,6 +296,9 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
 
     r->err_status = 0;
 
+    ngx_http_xet_error_note(r, errors[i].code);
+    ngx_http_xet_metrics_refusal(errors[i].code);
+
     /* nginx has logged the error; its own status 494 goes out as 400 */
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
@@ -244,5 +307,5 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
     ngx_http_xet_error_end(&j);
 
     return ngx_http_xet_error_send(r, (status == 494) ? 400 : status, &b,
-                                   xlcf->retry_after);
+                                   xlcf->retry_after, NULL);
 }

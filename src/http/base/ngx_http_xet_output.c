@@ -275,7 +275,7 @@ ngx_http_xet_output_type(ngx_http_request_t *r, ngx_uint_t status,
 
     r->headers_out.content_type.data = (u_char *) content_type;
     r->headers_out.content_type.len = ngx_strlen(content_type);
-    r->headers_out.content_type_len = r->headers_out.content_type.len;
+    r->headers_out.content_type_len = strcspn(content_type, ";");
     r->headers_out.content_type_lowcase = NULL;
 
     /* Range and If-* headers of the request are never nginx's to apply here */

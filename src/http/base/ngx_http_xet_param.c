@@ -27,9 +27,30 @@ ngx_http_xet_param(ngx_str_t *arg, const char *name, ngx_str_t *value)
 
 
 char *
-ngx_http_xet_param_invalid(ngx_conf_t *cf, ngx_str_t *arg)
+ngx_http_xet_param_invalid(ngx_conf_t *cf, ngx_str_t *arg, const char *must)
 {
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"", arg);
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "invalid parameter \"%V\" in \"%V\" directive, it must "
+                       "be %s", arg, &value[0], must);
+
+    return NGX_CONF_ERROR;
+}
+
+
+char *
+ngx_http_xet_param_duplicate(ngx_conf_t *cf, ngx_str_t *arg)
+{
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "duplicate parameter \"%V\" in \"%V\" directive", arg,
+                       &value[0]);
 
     return NGX_CONF_ERROR;
 }

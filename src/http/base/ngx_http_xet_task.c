@@ -18,6 +18,9 @@
  * dies even while it is blocked, marks the task as dead: then nobody waits for
  * the job any more, and the references don't count.
  *
+ * A lone job belongs to no request, but somebody waits for it: the timer on its
+ * event holds a quitting worker as well.
+ *
  * States of a task: idle -> busy (post) -> ready (thread finished) -> idle
  * (done handler called).  The event loop owns the structure; the thread sees
  * only job and data.
@@ -35,7 +38,14 @@ typedef struct {
     ngx_http_xet_job_pt   job;
     void                 *data;
     ngx_int_t             nice;
+    ngx_uint_t            pool;                /* NGX_HTTP_XET_POOL_* */
 } ngx_http_xet_task_ctx_t;
+
+
+typedef struct {
+    ngx_pool_t           *pool;
+    ngx_http_xet_mark_t   mark;
+} ngx_http_xet_detached_t;
 
 
 static ngx_int_t ngx_http_xet_task_start(ngx_http_request_t *r,
@@ -46,6 +56,20 @@ static void ngx_http_xet_task_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_task_event_handler(ngx_event_t *ev);
 static void ngx_http_xet_task_write_handler(ngx_http_request_t *r);
 static void ngx_http_xet_task_detached_done(ngx_event_t *ev);
+static void ngx_http_xet_task_lone_handler(ngx_event_t *ev);
+static ngx_int_t ngx_http_xet_task_give(ngx_uint_t pool,
+    ngx_thread_task_t *task, ngx_http_xet_mark_t *mark);
+static void ngx_http_xet_task_taken(ngx_http_xet_mark_t *mark);
+
+
+/*
+ * The jobs that wait or run, the oldest first, and how many of them run, which
+ * the threads count.
+ */
+
+static ngx_queue_t   ngx_http_xet_task_jobs[NGX_HTTP_XET_POOL_MAX];
+static ngx_uint_t    ngx_http_xet_task_njobs[NGX_HTTP_XET_POOL_MAX];
+static ngx_atomic_t  ngx_http_xet_task_running[NGX_HTTP_XET_POOL_MAX];
 
 
 ngx_int_t
@@ -146,7 +170,9 @@ ngx_http_xet_task_start(ngx_http_request_t *r, ngx_http_xet_task_t *t,
 
     task->event.complete = 0;
 
-    if (ngx_thread_task_post(t->upload ? xmcf->pool : xmcf->read_pool, task)
+    if (ngx_http_xet_task_give(t->upload ? NGX_HTTP_XET_POOL_UPLOAD
+                                         : NGX_HTTP_XET_POOL_READ,
+                               task, &t->mark)
         != NGX_OK)
     {
         return NGX_ERROR;
@@ -161,6 +187,87 @@ ngx_http_xet_task_start(ngx_http_request_t *r, ngx_http_xet_task_t *t,
     ngx_add_timer(&task->event, NGX_HTTP_XET_TASK_TIMER);
 
     return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_task_give(ngx_uint_t pool, ngx_thread_task_t *task,
+    ngx_http_xet_mark_t *mark)
+{
+    ngx_queue_t               *jobs;
+    ngx_http_xet_task_ctx_t   *tctx;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+    jobs = &ngx_http_xet_task_jobs[pool];
+
+    tctx = task->ctx;
+    tctx->pool = pool;
+
+    if (ngx_thread_task_post((pool == NGX_HTTP_XET_POOL_UPLOAD)
+                             ? xmcf->pool : xmcf->read_pool, task)
+        != NGX_OK)
+    {
+        ngx_http_xet_count_at(JOBS_REFUSED, pool, 1);
+        return NGX_ERROR;
+    }
+
+    ngx_http_xet_count_at(JOBS, pool, 1);
+
+    if (jobs->next == NULL) {
+        ngx_queue_init(jobs);
+    }
+
+    mark->pool = pool;
+    mark->start = ngx_current_msec;
+
+    ngx_queue_insert_tail(jobs, &mark->queue);
+    ngx_http_xet_task_njobs[pool]++;
+
+    return NGX_OK;
+}
+
+
+/* A job has come back from its thread. */
+
+static void
+ngx_http_xet_task_taken(ngx_http_xet_mark_t *mark)
+{
+    ngx_queue_remove(&mark->queue);
+    ngx_http_xet_task_njobs[mark->pool]--;
+}
+
+
+void
+ngx_http_xet_task_measure(void)
+{
+    ngx_uint_t            i, n, running;
+    ngx_queue_t          *jobs;
+    ngx_http_xet_mark_t  *mark;
+
+    for (i = 0; i < NGX_HTTP_XET_POOL_MAX; i++) {
+        jobs = &ngx_http_xet_task_jobs[i];
+
+        if (jobs->next == NULL) {
+            continue;
+        }
+
+        running = ngx_atomic_fetch_add(&ngx_http_xet_task_running[i], 0);
+        n = ngx_http_xet_task_njobs[i];
+
+        ngx_http_xet_level_at(JOBS_RUNNING, i, running);
+        ngx_http_xet_level_at(JOBS_WAITING, i, n - ngx_min(n, running));
+
+        if (n == 0) {
+            ngx_http_xet_level_at(JOB_OLDEST, i, 0);
+            continue;
+        }
+
+        mark = ngx_queue_data(ngx_queue_head(jobs), ngx_http_xet_mark_t,
+                              queue);
+
+        ngx_http_xet_level_at(JOB_OLDEST, i, ngx_current_msec - mark->start);
+    }
 }
 
 
@@ -192,7 +299,11 @@ ngx_http_xet_task_job(void *data, ngx_log_t *log)
         (void) setpriority(PRIO_PROCESS, 0, (int) nice);
     }
 
+    (void) ngx_atomic_fetch_add(&ngx_http_xet_task_running[tctx->pool], 1);
+
     tctx->job(tctx->data, log);
+
+    (void) ngx_atomic_fetch_add(&ngx_http_xet_task_running[tctx->pool], -1);
 }
 
 
@@ -224,6 +335,8 @@ ngx_http_xet_task_event_handler(ngx_event_t *ev)
     }
 
     ngx_log_debug0(NGX_LOG_DEBUG_HTTP, c->log, 0, "xet task: done");
+
+    ngx_http_xet_task_taken(&t->mark);
 
     t->busy = 0;
 
@@ -286,6 +399,7 @@ ngx_http_xet_task_detached(ngx_http_xet_job_pt job, const void *data,
     ngx_pool_t                *pool;
     ngx_thread_task_t         *task;
     ngx_http_xet_task_ctx_t   *tctx;
+    ngx_http_xet_detached_t   *detached;
     ngx_http_xet_main_conf_t  *xmcf;
 
     xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
@@ -296,9 +410,10 @@ ngx_http_xet_task_detached(ngx_http_xet_job_pt job, const void *data,
     }
 
     task = ngx_thread_task_alloc(pool, sizeof(ngx_http_xet_task_ctx_t));
+    detached = ngx_palloc(pool, sizeof(ngx_http_xet_detached_t));
     p = ngx_palloc(pool, size);
 
-    if (task == NULL || p == NULL) {
+    if (task == NULL || detached == NULL || p == NULL) {
         ngx_destroy_pool(pool);
         goto inplace;
     }
@@ -312,10 +427,15 @@ ngx_http_xet_task_detached(ngx_http_xet_job_pt job, const void *data,
 
     task->handler = ngx_http_xet_task_job;
     task->event.handler = ngx_http_xet_task_detached_done;
-    task->event.data = pool;
+    task->event.data = detached;
     task->event.log = ngx_cycle->log;
 
-    if (ngx_thread_task_post(xmcf->pool, task) == NGX_OK) {
+    detached->pool = pool;
+
+    if (ngx_http_xet_task_give(NGX_HTTP_XET_POOL_UPLOAD, task,
+                               &detached->mark)
+        == NGX_OK)
+    {
         return;
     }
 
@@ -330,7 +450,84 @@ inplace:
 static void
 ngx_http_xet_task_detached_done(ngx_event_t *ev)
 {
-    ngx_pool_t  *pool = ev->data;
+    ngx_http_xet_detached_t *detached = ev->data;
 
-    ngx_destroy_pool(pool);
+    ngx_http_xet_task_taken(&detached->mark);
+    ngx_destroy_pool(detached->pool);
+}
+
+
+ngx_int_t
+ngx_http_xet_task_lone(ngx_http_xet_lone_t *t, ngx_http_xet_job_pt job,
+    ngx_http_xet_lone_pt done, void *data)
+{
+    ngx_thread_task_t         *task;
+    ngx_http_xet_task_ctx_t   *tctx;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+
+    task = t->task;
+
+    if (task == NULL) {
+        task = ngx_thread_task_alloc(ngx_cycle->pool,
+                                     sizeof(ngx_http_xet_task_ctx_t));
+        if (task == NULL) {
+            return NGX_ERROR;
+        }
+
+        task->handler = ngx_http_xet_task_job;
+        task->event.handler = ngx_http_xet_task_lone_handler;
+        task->event.data = t;
+        task->event.log = ngx_cycle->log;
+
+        t->task = task;
+    }
+
+    tctx = task->ctx;
+    tctx->job = job;
+    tctx->data = data;
+    tctx->nice = xmcf->nice;
+
+    t->done = done;
+    t->data = data;
+
+    task->event.complete = 0;
+
+    if (ngx_http_xet_task_give(NGX_HTTP_XET_POOL_READ, task, &t->mark)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ngx_add_timer(&task->event, NGX_HTTP_XET_TASK_TIMER);
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_xet_task_lone_handler(ngx_event_t *ev)
+{
+    ngx_http_xet_lone_t  *t;
+
+    t = ev->data;
+
+    if (ev->timedout) {
+        ngx_log_error(NGX_LOG_WARN, ev->log, 0,
+                      "xet: a job takes longer than %d seconds",
+                      NGX_HTTP_XET_TASK_TIMER / 1000);
+
+        ev->timedout = 0;
+        ngx_add_timer(ev, NGX_HTTP_XET_TASK_TIMER);
+        return;
+    }
+
+    if (ev->timer_set) {
+        ngx_del_timer(ev);
+    }
+
+    ngx_http_xet_task_taken(&t->mark);
+
+    t->done(t->data);
 }

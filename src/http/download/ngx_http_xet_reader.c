@@ -20,6 +20,11 @@
  * data, sent right after our answer, must not be acknowledged because of this
  * copy.
  *
+ * A xorb whose row is gone was collected, since the file was deleted, or came
+ * to other terms: the file is asked for again, and is gone, or goes on with the
+ * terms that it has now.  Chunks of one file are the same ones wherever its
+ * terms lead, so bytes before and after fit each other.
+ *
  * What a request holds does not depend on the file: terms come by segments
  * and chunk lists by windows into the cursor, rows are released at once.
  */
@@ -33,6 +38,7 @@
 #define NGX_HTTP_XET_READER_LISTS    64
 #define NGX_HTTP_XET_READER_CONSUME  (4 * 1024 * 1024)  /* bytes in a job */
 #define NGX_HTTP_XET_READER_HEALED   4         /* damaged copies in a row */
+#define NGX_HTTP_XET_READER_GONE     4         /* times, without a chunk */
 
 
 typedef struct {
@@ -66,6 +72,7 @@ struct ngx_http_xet_reader_s {
     ngx_http_xet_decode_lost_t       lost;         /* XET_STORE_DAMAGED */
     ngx_http_xet_decode_lost_t       before;       /* the loss before lost */
     ngx_uint_t                       losses;       /* in a row */
+    ngx_uint_t                       gone;         /* xorbs, in a row */
     ngx_http_xet_damage_t            damage;       /* going on record */
 
     unsigned                         proven:1;
@@ -85,6 +92,8 @@ static xet_status_t ngx_http_xet_reader_lists(ngx_http_request_t *r,
     ngx_http_xet_reader_t *rd, xet_cursor_list_t *lists, size_t n);
 static void ngx_http_xet_reader_listed(ngx_http_request_t *r, ngx_int_t rc);
 static xet_status_t ngx_http_xet_reader_answers(ngx_http_request_t *r,
+    ngx_http_xet_reader_t *rd);
+static xet_status_t ngx_http_xet_reader_again(ngx_http_request_t *r,
     ngx_http_xet_reader_t *rd);
 static void ngx_http_xet_reader_continue(ngx_http_request_t *r,
     ngx_http_xet_reader_t *rd, xet_status_t status);
@@ -422,9 +431,15 @@ ngx_http_xet_reader_listed(ngx_http_request_t *r, ngx_int_t rc)
 
     ngx_http_xet_query_release(r);
 
+    if (status == XET_DONE) {
+        status = ngx_http_xet_reader_again(r, rd);
+    }
+
     ngx_http_xet_reader_continue(r, rd, status);
 }
 
+
+/* XET_DONE: one of them has no row any more. */
 
 static xet_status_t
 ngx_http_xet_reader_answers(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
@@ -444,6 +459,10 @@ ngx_http_xet_reader_answers(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
     for (i = 0; i < rd->slices.n; i++) {
         ngx_http_xet_query_xorb_slices_row(ctx->query, i, &slice);
 
+        if (slice.chunk_count == 0) {
+            return XET_DONE;
+        }
+
         ends.n = slice.n;
         ends.raw_before = slice.raw_before;
         ends.stored_before = slice.stored_before;
@@ -459,6 +478,26 @@ ngx_http_xet_reader_answers(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
     }
 
     return XET_OK;
+}
+
+
+/* Asks for the file as it is now. */
+
+static xet_status_t
+ngx_http_xet_reader_again(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
+{
+    ngx_int_t  rc;
+
+    if (++rd->gone > NGX_HTTP_XET_READER_GONE) {
+        return XET_PLAN_CHANGED;
+    }
+
+    rd->losses = 0;
+
+    rc = ngx_http_xet_query_file_open(r, &rd->file, rd->cursor.position,
+                                      ngx_http_xet_reader_terms);
+
+    return ngx_http_xet_query_status(rc, XET_NO_FILE);
 }
 
 
@@ -628,6 +667,7 @@ ngx_http_xet_reader_done(ngx_http_request_t *r, void *data)
     }
 
     rd->losses = 0;
+    rd->gone = 0;
 
     if (rd->status == XET_AGAIN) {
         ngx_http_xet_reader_continue(r, rd, XET_OK);
@@ -647,7 +687,7 @@ ngx_http_xet_reader_done(ngx_http_request_t *r, void *data)
 
 /*
  * Returns 0 to fetch the chunk lists again, as the copy may have been healed;
- * else the loss is logged and noted.
+ * else the loss is noted.
  */
 
 static ngx_uint_t
@@ -679,8 +719,6 @@ ngx_http_xet_reader_record(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 
     rd->losses = 0;
 
-    ngx_http_xet_decode_log(&rd->lost, r->connection->log);
-
     ngx_http_xet_damage_note(&rd->damage, &rd->lost.xorb, rd->lost.tag);
 
     rc = ngx_http_xet_query_xorb_damaged(r, &rd->damage,
@@ -691,21 +729,36 @@ ngx_http_xet_reader_record(ngx_http_request_t *r, ngx_http_xet_reader_t *rd)
 }
 
 
-/* The copy is lost, also if PostgreSQL could not record that. */
+/*
+ * The copy is lost, also if PostgreSQL could not record that; but for one that
+ * no row names any more.
+ */
 
 static void
 ngx_http_xet_reader_recorded(ngx_http_request_t *r, ngx_int_t rc)
 {
+    ngx_uint_t              n;
+    xet_status_t            status;
     ngx_http_xet_ctx_t     *ctx;
     ngx_http_xet_reader_t  *rd;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     rd = ctx->reader;
 
+    n = ngx_http_xet_query_xorb_lost(r, &rd->damage, &rc);
+
     ngx_http_xet_query_release(r);
 
     ngx_http_xet_damage_destroy(&rd->damage);
     ngx_http_xet_damage_init(&rd->damage);
 
-    ngx_http_xet_reader_continue(r, rd, XET_STORE_DAMAGED);
+    if (rc == NGX_OK && n == 0) {
+        status = ngx_http_xet_reader_again(r, rd);
+
+    } else {
+        ngx_http_xet_decode_log(&rd->lost, r->connection->log);
+        status = XET_STORE_DAMAGED;
+    }
+
+    ngx_http_xet_reader_continue(r, rd, status);
 }

@@ -327,7 +327,12 @@ ngx_http_xet_recon_trim(ngx_http_request_t *r)
         ngx_http_xet_query_xorb_slices_row(ctx->query, i, &slice);
 
         if (slice.n == 0) {
-            return ngx_http_xet_error_status(r, XET_PLAN_DAMAGED);
+
+            /* the row of the xorb is gone: the file was deleted meanwhile */
+
+            return ngx_http_xet_error_status(r, slice.chunk_count
+                                                ? XET_PLAN_DAMAGED
+                                                : XET_PLAN_CHANGED);
         }
 
         ends.n = slice.n;

@@ -17,6 +17,7 @@
 #include "ngx_http_xet_upload.h"
 
 
+static void ngx_http_xet_audit_access(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_api_access(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_data_access(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_xet_data_too_many(ngx_http_request_t *r);
@@ -47,7 +48,7 @@ ngx_http_xet_preaccess_handler(ngx_http_request_t *r)
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
     if ((r != r->main || r->post_action)
-        && (xlcf->api || xlcf->data || xlcf->mint))
+        && (xlcf->api || xlcf->data || xlcf->mint || xlcf->monitor))
     {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                       "xet: a subrequest is refused: \"%V\"", &r->uri);
@@ -82,6 +83,8 @@ ngx_http_xet_access_handler(ngx_http_request_t *r)
     if (!xlcf->api && !xlcf->data) {
         return NGX_DECLINED;
     }
+
+    ngx_http_xet_audit_access(r);
 
     rc = r->internal ? NGX_DECLINED : ngx_http_xet_cors(r);
 
@@ -118,13 +121,60 @@ ngx_http_xet_access_handler(ngx_http_request_t *r)
 }
 
 
+/*
+ * Notes what the request is about to do, where that will be told.  What it
+ * began as stays, when it goes on here from another location.
+ */
+
+static void
+ngx_http_xet_audit_access(ngx_http_request_t *r)
+{
+    ngx_http_xet_ctx_t       *ctx;
+    ngx_http_xet_audit_t     *audit, now;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (ngx_http_xet_audit_find(r)) {
+        (void) ngx_http_xet_audit_begin(r);
+        return;
+    }
+
+    ngx_memzero(&now, sizeof(ngx_http_xet_audit_t));
+
+    if (xlcf->audit != NGX_HTTP_XET_AUDIT_OFF) {
+        ngx_http_xet_route_audit(r, &now);
+    }
+
+    /* of what reads, a refusal is told without a record */
+
+    if (!now.write && xlcf->audit != NGX_HTTP_XET_AUDIT_ALL) {
+        return;
+    }
+
+    audit = ngx_http_xet_audit_begin(r);
+    if (audit == NULL) {
+        return;
+    }
+
+    now.mode = audit->mode;
+    *audit = now;
+
+    /* a limit may have asked before who it is */
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    audit->auth = ctx->auth;
+}
+
+
 static ngx_int_t
 ngx_http_xet_api_access(ngx_http_request_t *r)
 {
-    ngx_int_t   rc;
-    ngx_uint_t  token, write;
+    ngx_int_t    rc;
+    ngx_uint_t   token;
+    xet_scope_e  scope;
 
-    ngx_http_xet_route_access(r, &token, &write);
+    ngx_http_xet_route_access(r, &token, &scope);
 
     /* what others of this phase say holds, too, also with "satisfy any" */
 
@@ -132,7 +182,7 @@ ngx_http_xet_api_access(ngx_http_request_t *r)
         return NGX_DECLINED;
     }
 
-    rc = ngx_http_xet_auth_check(r, write);
+    rc = ngx_http_xet_auth_check(r, scope);
 
     return (rc == NGX_OK) ? NGX_DECLINED
            : (rc == NGX_DONE) ? NGX_DONE
@@ -267,6 +317,11 @@ ngx_http_xet_data_checked(ngx_http_request_t *r, xet_sign_url_t *url)
                      == 0;
 
     ctx->data = data;
+
+    if (ctx->audit && !ctx->audit->has_hash) {
+        ctx->audit->hash = url->xorb;
+        ctx->audit->has_hash = 1;
+    }
 
     return ngx_http_xet_data_etag(r, url);
 }

@@ -6,6 +6,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_module.h"
+#include "ngx_http_xet_monitor.h"
 #include "ngx_http_xet_routes.h"
 
 
@@ -21,9 +22,11 @@ static char *ngx_http_xet_conf_merge_token(ngx_conf_t *cf,
 static void ngx_http_xet_conf_merge_value(ngx_http_complex_value_t **conf,
     ngx_http_complex_value_t *prev);
 static const char *ngx_http_xet_conf_fault(ngx_conf_t *cf,
-    ngx_http_xet_loc_conf_t *conf);
+    ngx_http_xet_loc_conf_t *conf, const char **name);
 static ngx_int_t ngx_http_xet_conf_cache(ngx_conf_t *cf,
     ngx_open_file_cache_t *cache);
+static ngx_int_t ngx_http_xet_conf_peers(ngx_conf_t *cf,
+    ngx_http_xet_main_conf_t *xmcf);
 static ngx_int_t ngx_http_xet_conf_pools(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf);
 static ngx_thread_pool_t *ngx_http_xet_conf_read_pool(ngx_conf_t *cf);
@@ -54,15 +57,19 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
      *     xmcf->token_sign = NULL;
      *     xmcf->token_cache = NULL;
      *     xmcf->upload_zones = NULL;
+     *     xmcf->peers = NULL;
+     *     xmcf->metrics_zone = NULL;
      *     xmcf->api = 0;
      *     xmcf->data = 0;
      *     xmcf->mint = 0;
      *     xmcf->verify_body = 0;
+     *     xmcf->monitor = 0;
      */
 
     if (ngx_array_init(&xmcf->caches, cf->pool, 1,
                        sizeof(ngx_open_file_cache_t *))
-        != NGX_OK)
+        != NGX_OK
+        || ngx_http_xet_conf_lists(cf, xmcf) != NGX_OK)
     {
         return NULL;
     }
@@ -81,6 +88,14 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
     xmcf->ping_timeout = 3000;
     xmcf->lock_timeout = 10000;
 
+    xmcf->gc = NGX_CONF_UNSET;
+    xmcf->gc_grace = 56 * 24 * 60 * 60;
+    xmcf->gc_interval = 60 * 60 * 1000;
+    xmcf->gc_rate = 1000;
+    xmcf->scrub = NGX_CONF_UNSET;
+    xmcf->scrub_rate = 8 * 1024 * 1024;
+    xmcf->scrub_interval = (ngx_msec_t) 30 * 24 * 60 * 60 * 1000;
+
     xmcf->nice = NGX_CONF_UNSET;
     xmcf->dedup_period = NGX_CONF_UNSET;
 
@@ -95,6 +110,8 @@ ngx_http_xet_init_main_conf(ngx_conf_t *cf, void *conf)
 {
     ngx_http_xet_main_conf_t *xmcf = conf;
 
+    ngx_conf_init_value(xmcf->gc, 0);
+    ngx_conf_init_value(xmcf->scrub, 0);
     ngx_conf_init_value(xmcf->nice, 0);
     ngx_conf_init_value(xmcf->dedup_period, 7 * 24 * 60 * 60);
 
@@ -125,17 +142,22 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
      *     conf->token_repo = NULL;
      *     conf->token_subject = NULL;
      *     conf->token_cas_url = NULL;
+     *     conf->serves = 0;
      */
 
     conf->api = NGX_CONF_UNSET;
     conf->data = NGX_CONF_UNSET;
     conf->mint = NGX_CONF_UNSET;
+    conf->error = NGX_CONF_UNSET;
+    conf->monitor = NGX_CONF_UNSET_UINT;
     conf->auth = NGX_HTTP_XET_AUTH_UNSET;
     conf->access = NGX_CONF_UNSET_UINT;
     conf->dedup_scope = NGX_CONF_UNSET_UINT;
     conf->tls = NGX_CONF_UNSET_UINT;
     conf->leeway = NGX_CONF_UNSET;
     conf->token_lifetime = NGX_CONF_UNSET;
+    conf->token_number = NGX_CONF_UNSET;
+    conf->token_period = NGX_CONF_UNSET;
     conf->url_ttl = NGX_CONF_UNSET;
     conf->url_mode = NGX_CONF_UNSET_UINT;
     conf->url_quantum = NGX_CONF_UNSET;
@@ -149,6 +171,7 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
     conf->retry_after = NGX_CONF_UNSET;
     conf->progress = NGX_CONF_UNSET_MSEC;
     conf->telemetry = NGX_CONF_UNSET;
+    conf->audit = NGX_CONF_UNSET_UINT;
     conf->batch_max = NGX_CONF_UNSET_UINT;
     conf->plan_terms = NGX_CONF_UNSET_UINT;
     conf->plan_buffer = NGX_CONF_UNSET_SIZE;
@@ -164,8 +187,14 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_xet_loc_conf_t *conf = child;
 
     ngx_uint_t                 within;
-    const char                *fault;
+    const char                *fault, *name;
+    ngx_http_xet_loc_conf_t   *server;
     ngx_http_core_loc_conf_t  *clcf;
+    ngx_http_core_srv_conf_t  *cscf;
+
+    if (ngx_http_xet_conf_place(cf, prev, conf) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
 
     /*
      * Handlers are not inherited, but the blocks of "if" and "limit_except"
@@ -192,6 +221,25 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         }
     }
 
+    if (conf->api || conf->mint) {
+        cscf = ngx_http_conf_get_module_srv_conf(cf, ngx_http_core_module);
+        server = cscf->ctx->loc_conf[ngx_http_xet_module.ctx_index];
+        server->serves = 1;
+    }
+
+    if (conf->monitor == NGX_CONF_UNSET_UINT) {
+        conf->monitor = (within && prev->monitor != NGX_CONF_UNSET_UINT)
+                        ? prev->monitor : NGX_HTTP_XET_MONITOR_OFF;
+
+        if (conf->monitor && clcf->lmt_excpt) {
+            clcf->handler = ngx_http_xet_monitor_handler;
+        }
+    }
+
+    if (conf->error == NGX_CONF_UNSET) {
+        conf->error = (within && prev->error == 1);
+    }
+
     /* "xet_data" is inherited, as access rules are */
 
     ngx_conf_merge_value(conf->data, prev->data, 0);
@@ -215,6 +263,8 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_sec_value(conf->retry_after, prev->retry_after, 5);
     ngx_conf_merge_msec_value(conf->progress, prev->progress, 15000);
     ngx_conf_merge_value(conf->telemetry, prev->telemetry, 1);
+    ngx_conf_merge_uint_value(conf->audit, prev->audit,
+                              NGX_HTTP_XET_AUDIT_WRITES);
     ngx_conf_merge_uint_value(conf->batch_max, prev->batch_max, 100);
     ngx_conf_merge_uint_value(conf->plan_terms, prev->plan_terms, 2000000);
     ngx_conf_merge_size_value(conf->plan_buffer, prev->plan_buffer,
@@ -236,9 +286,9 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
          */
 
         if (!clcf->noname) {
-            ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                               "\"post_action\" is ignored in location \"%V\" "
-                               "of this module", &clcf->name);
+            ngx_http_xet_conf_say(cf, NGX_LOG_WARN, conf, "xet_api",
+                                  "\"post_action\" is ignored in location "
+                                  "\"%V\" of this module", &clcf->name);
         }
 
         ngx_str_null(&clcf->post_action);
@@ -259,10 +309,10 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         }
     }
 
-    fault = ngx_http_xet_conf_fault(cf, conf);
+    fault = ngx_http_xet_conf_fault(cf, conf, &name);
 
     if (fault) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%s", fault);
+        ngx_http_xet_conf_say(cf, NGX_LOG_EMERG, conf, name, "%s", fault);
         return NGX_CONF_ERROR;
     }
 
@@ -271,11 +321,14 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     }
 
     if (conf->plan_buffer < xet_plan_spool_room(conf->plan_terms)) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"xet_plan_buffer\" must be %uzk at least for "
-                           "%ui \"xet_plan_terms\"",
-                           xet_plan_spool_room(conf->plan_terms) / 1024,
-                           conf->plan_terms);
+        name = (conf->plan_buffer == prev->plan_buffer) ? "xet_plan_terms"
+                                                        : "xet_plan_buffer";
+
+        ngx_http_xet_conf_say(cf, NGX_LOG_EMERG, conf, name,
+                              "\"xet_plan_buffer\" must be %uzk at least for "
+                              "%ui \"xet_plan_terms\"",
+                              xet_plan_spool_room(conf->plan_terms) / 1024,
+                              conf->plan_terms);
         return NGX_CONF_ERROR;
     }
 
@@ -308,6 +361,12 @@ ngx_http_xet_conf_merge_token(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *prev,
     ngx_conf_merge_str_value(conf->audience, prev->audience, "");
     ngx_conf_merge_sec_value(conf->leeway, prev->leeway, 0);
     ngx_conf_merge_sec_value(conf->token_lifetime, prev->token_lifetime, 3600);
+
+    /* one directive sets both */
+
+    ngx_conf_merge_off_value(conf->token_number, prev->token_number,
+                             NGX_HTTP_XET_NO_NUMBER);
+    ngx_conf_merge_sec_value(conf->token_period, prev->token_period, 0);
 
     if (conf->tls == NGX_CONF_UNSET_UINT) {
         conf->tls = prev->tls;
@@ -344,10 +403,15 @@ ngx_http_xet_conf_merge_token(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *prev,
             || (conf->token.aud.data
                 && !xet_token_text_ok(&conf->token.aud, XET_TOKEN_NAME_MAX))))
     {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"xet_token_issuer\" and \"xet_token_audience\" "
-                           "of \"xet_token\" are at most %d bytes of UTF-8 "
-                           "without control characters", XET_TOKEN_NAME_MAX);
+        ngx_http_xet_conf_say(cf, NGX_LOG_EMERG, conf,
+                              (conf->token.iss.data
+                               && !xet_token_text_ok(&conf->token.iss,
+                                                     XET_TOKEN_NAME_MAX))
+                              ? "xet_token_issuer" : "xet_token_audience",
+                              "\"xet_token_issuer\" and "
+                              "\"xet_token_audience\" of \"xet_token\" are at "
+                              "most %d bytes of UTF-8 without control "
+                              "characters", XET_TOKEN_NAME_MAX);
         return NGX_CONF_ERROR;
     }
 
@@ -367,10 +431,14 @@ ngx_http_xet_conf_merge_value(ngx_http_complex_value_t **conf,
 }
 
 
-/* What is wrong with the configuration of a location, or NULL. */
+/*
+ * What is wrong with the configuration of a location, and in which directive;
+ * or NULL.
+ */
 
 static const char *
-ngx_http_xet_conf_fault(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
+ngx_http_xet_conf_fault(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf,
+    const char **name)
 {
     ngx_str_t                 *base;
     ngx_http_xet_main_conf_t  *xmcf;
@@ -380,16 +448,22 @@ ngx_http_xet_conf_fault(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
     if (conf->api && conf->auth == NGX_HTTP_XET_AUTH_TOKEN
         && xmcf->token_keys == NULL)
     {
+        *name = "xet_auth";
+
         return "\"xet_auth token\" needs \"xet_token_key\"";
     }
 
     if (conf->api && conf->access == NGX_HTTP_XET_ACCESS_REPO
         && conf->auth != NGX_HTTP_XET_AUTH_TOKEN)
     {
+        *name = "xet_access";
+
         return "\"xet_access repo\" needs \"xet_auth token\"";
     }
 
     if (conf->mint && xmcf->token_sign == NULL) {
+        *name = "xet_token";
+
         return "\"xet_token\" needs a secret or a private key, see "
                "\"xet_token_key\"";
     }
@@ -399,8 +473,11 @@ ngx_http_xet_conf_fault(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
     }
 
     if (conf->api && conf->auth == NGX_HTTP_XET_AUTH_UNSET) {
+        *name = "xet_api";
+
         return "\"xet_api\" needs \"xet_auth\": \"token\", or \"off\" where "
-               "everybody who reaches the location may read and write";
+               "everybody who reaches the location may read, write "
+               "and delete";
     }
 
     base = &conf->api_base;
@@ -408,21 +485,29 @@ ngx_http_xet_conf_fault(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf)
     if (base->len
         && (base->data[0] != '/' || base->data[base->len - 1] == '/'))
     {
+        *name = "xet_api_base";
+
         return "\"xet_api_base\" must be empty or begin with a slash and not "
                "end with one";
     }
 
     if (conf->body_buffer < 16 * 1024) {
+        *name = "xet_body_buffer";
+
         return "\"xet_body_buffer\" must be 16k at least";
     }
 
     if (conf->read_buffer < XET_CHUNK_MAX) {
+        *name = "xet_read_buffer";
+
         return "\"xet_read_buffer\" must hold a chunk, 128k";
     }
 
     if (conf->xorb_max < XET_CHUNK_MAX + XET_XORB_HEADER_LEN
         || (uint64_t) conf->xorb_max >= (uint64_t) 1 << 32)
     {
+        *name = "xet_xorb_max_size";
+
         return "\"xet_xorb_max_size\" must hold a chunk and be less than 4g";
     }
 
@@ -494,11 +579,53 @@ ngx_http_xet_conf_check(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
         return NGX_OK;
     }
 
-    if (ngx_http_xet_conf_pools(cf, xmcf) != NGX_OK) {
+    if (ngx_http_xet_conf_pools(cf, xmcf) != NGX_OK
+        || ngx_http_xet_conf_peers(cf, xmcf) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
     return xmcf->api ? ngx_http_xet_conf_same_device(cf, xmcf) : NGX_OK;
+}
+
+
+/* A store that is its own peer would have its damage for a backup. */
+
+static ngx_int_t
+ngx_http_xet_conf_peers(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
+{
+    ngx_uint_t            i;
+    ngx_file_info_t       store, peer;
+    ngx_http_xet_peer_t  *peers;
+
+    if (xmcf->peers == NULL || !xmcf->api
+        || ngx_file_info(xmcf->store.data, &store) == NGX_FILE_ERROR)
+    {
+        return NGX_OK;
+    }
+
+    peers = xmcf->peers->elts;
+
+    for (i = 0; i < xmcf->peers->nelts; i++) {
+
+        if (ngx_file_info(peers[i].path.data, &peer) == NGX_FILE_ERROR) {
+            ngx_log_error(NGX_LOG_WARN, cf->log, ngx_errno,
+                          "\"xet_store_peer\" is not there: "
+                          ngx_file_info_n " \"%V\" failed in %s:%ui",
+                          &peers[i].path, peers[i].file, peers[i].line);
+            continue;
+        }
+
+        if (peer.st_dev == store.st_dev && peer.st_ino == store.st_ino) {
+            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                          "\"xet_store_peer\" \"%V\" is the store itself in "
+                          "%s:%ui", &peers[i].path, peers[i].file,
+                          peers[i].line);
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
 }
 
 

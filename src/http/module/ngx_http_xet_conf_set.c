@@ -7,18 +7,35 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_access.h"
 #include "ngx_http_xet_module.h"
+#include "ngx_http_xet_monitor.h"
 #include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_store.h"
 
 
 #define NGX_HTTP_XET_ZONE_PAGES      8         /* at least */
 
+/* Ten digits are a generation, of which a period takes eight. */
+
+#define NGX_HTTP_XET_GENERATION_NUMBER    9999999999LL
+#define NGX_HTTP_XET_GENERATION_PERIODIC  99
+#define NGX_HTTP_XET_GENERATION_MIN       60   /* s */
+#define NGX_HTTP_XET_GENERATION_MAX       (366 * 24 * 60 * 60)
+
 #define NGX_HTTP_XET_UPLOADS_MAX     1000000
 #define NGX_HTTP_XET_BYTES_MAX       ((off_t) 1 << 53)
 #define NGX_HTTP_XET_PERIOD_MIN      1000      /* ms */
 #define NGX_HTTP_XET_PERIOD_MAX      ((ngx_int_t) 31 * 24 * 60 * 60 * 1000)
 
+#define NGX_HTTP_XET_RATE_MIN        (64 * 1024)
+#define NGX_HTTP_XET_RATE_MAX        ((off_t) 16 << 30)
+#define NGX_HTTP_XET_GRACE_MAX       ((ngx_int_t) 3650 * 24 * 60 * 60)
+#define NGX_HTTP_XET_GC_RATE_MAX     1000000
+#define NGX_HTTP_XET_SCRUB_MIN       1000      /* ms */
+#define NGX_HTTP_XET_SCRUB_MAX       ((ngx_int_t) 366 * 24 * 60 * 60 * 1000)
 
+
+static void ngx_http_xet_conf_handler(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_http_core_loc_conf_t *clcf, ngx_http_handler_pt handler);
 static ngx_int_t ngx_http_xet_conf_compile(ngx_conf_t *cf, ngx_str_t *value,
     ngx_http_complex_value_t *cv);
 static ngx_shm_zone_t *ngx_http_xet_conf_zone(ngx_conf_t *cf,
@@ -50,7 +67,9 @@ ngx_http_xet_conf_store(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             xmcf->anonymous = 0;
 
         } else if (ngx_strcmp(value[2].data, "temp=anonymous") != 0) {
-            return ngx_http_xet_param_invalid(cf, &value[2]);
+            return ngx_http_xet_param_invalid(cf, &value[2],
+                                              "\"temp=anonymous\" or "
+                                              "\"temp=named\"");
         }
     }
 
@@ -97,6 +116,189 @@ ngx_http_xet_conf_store(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+/* xet_gc off | on [grace=time] [interval=time] [rate=number]; */
+
+char *
+ngx_http_xet_conf_gc(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_xet_main_conf_t *xmcf = conf;
+
+    ngx_int_t    n;
+    ngx_str_t   *value, s;
+    ngx_uint_t   i;
+
+    if (xmcf->gc != NGX_CONF_UNSET) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    xmcf->gc = (ngx_strcmp(value[1].data, "on") == 0);
+
+    if (!xmcf->gc
+        && (ngx_strcmp(value[1].data, "off") != 0 || cf->args->nelts > 2))
+    {
+        return ngx_http_xet_param_invalid(cf, &value[1],
+                                          "\"on\", or \"off\" and no more");
+    }
+
+    for (i = 2; i < cf->args->nelts; i++) {
+
+        if (ngx_http_xet_param(&value[i], "grace", &s)) {
+            n = ngx_parse_time(&s, 1);
+
+            if (n >= 0 && n <= NGX_HTTP_XET_GRACE_MAX) {
+                xmcf->gc_grace = n;
+                continue;
+            }
+
+        } else if (ngx_http_xet_param(&value[i], "interval", &s)) {
+            n = ngx_parse_time(&s, 0);
+
+            if (n >= NGX_HTTP_XET_SCRUB_MIN && n <= NGX_HTTP_XET_SCRUB_MAX) {
+                xmcf->gc_interval = (ngx_msec_t) n;
+                continue;
+            }
+
+        } else if (ngx_http_xet_param(&value[i], "rate", &s)) {
+            n = ngx_atoi(s.data, s.len);
+
+            if (n >= 1 && n <= NGX_HTTP_XET_GC_RATE_MAX) {
+                xmcf->gc_rate = n;
+                continue;
+            }
+        }
+
+        return ngx_http_xet_param_invalid(cf, &value[i],
+                                          "\"grace=\" of up to 3650d, "
+                                          "\"interval=\" of 1s to 366d or "
+                                          "\"rate=\" of 1 to 1000000");
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/* xet_scrub off | on [rate=size] [interval=time]; */
+
+char *
+ngx_http_xet_conf_scrub(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_xet_main_conf_t *xmcf = conf;
+
+    off_t        size;
+    ngx_int_t    n;
+    ngx_str_t   *value, s;
+    ngx_uint_t   i;
+
+    if (xmcf->scrub != NGX_CONF_UNSET) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (ngx_strcmp(value[1].data, "on") == 0) {
+        xmcf->scrub = 1;
+
+    } else if (ngx_strcmp(value[1].data, "off") == 0
+               && cf->args->nelts == 2)
+    {
+        xmcf->scrub = 0;
+
+    } else {
+        return ngx_http_xet_param_invalid(cf, &value[1],
+                                          "\"on\", or \"off\" and no more");
+    }
+
+    for (i = 2; i < cf->args->nelts; i++) {
+
+        if (ngx_http_xet_param(&value[i], "rate", &s)) {
+            size = ngx_parse_offset(&s);
+
+            if (size >= NGX_HTTP_XET_RATE_MIN
+                && size <= NGX_HTTP_XET_RATE_MAX)
+            {
+                xmcf->scrub_rate = size;
+                continue;
+            }
+
+        } else if (ngx_http_xet_param(&value[i], "interval", &s)) {
+            n = ngx_parse_time(&s, 0);
+
+            if (n >= NGX_HTTP_XET_SCRUB_MIN && n <= NGX_HTTP_XET_SCRUB_MAX) {
+                xmcf->scrub_interval = (ngx_msec_t) n;
+                continue;
+            }
+        }
+
+        return ngx_http_xet_param_invalid(cf, &value[i],
+                                          "\"rate=\" of 64k to 16g or "
+                                          "\"interval=\" of 1s to 366d");
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/* xet_store_peer path; */
+
+char *
+ngx_http_xet_conf_store_peer(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_xet_main_conf_t *xmcf = conf;
+
+    ngx_str_t            *value, path;
+    ngx_http_xet_peer_t  *peer;
+
+    value = cf->args->elts;
+    path = value[1];
+
+    if (ngx_strncmp(path.data, "http://", 7) == 0
+        || ngx_strncmp(path.data, "https://", 8) == 0)
+    {
+        return "takes the path of a folder";
+    }
+
+    if (ngx_conf_full_name(cf->cycle, &path, 0) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    while (path.len > 1 && path.data[path.len - 1] == '/') {
+        path.len--;
+    }
+
+    if (path.len + NGX_HTTP_XET_XORB_PATH_MAX + 1 > NGX_MAX_PATH) {
+        return "path is too long";
+    }
+
+    if (xmcf->peers == NULL) {
+        xmcf->peers = ngx_array_create(cf->pool, 1,
+                                       sizeof(ngx_http_xet_peer_t));
+        if (xmcf->peers == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    peer = ngx_array_push(xmcf->peers);
+    if (peer == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    peer->path.data = ngx_pnalloc(cf->pool, path.len + 1);
+    if (peer->path.data == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    peer->path.len = path.len;
+    ngx_cpystrn(peer->path.data, path.data, path.len + 1);
+
+    peer->file = cf->conf_file->file.name.data;
+    peer->line = cf->conf_file->line;
+
+    return NGX_CONF_OK;
+}
+
+
 /*
  * xet_postgres conninfo [reads=n] [writes=n] [depth=n] [queue=n]
  *                       [timeout=time] [write_timeout=time]
@@ -113,7 +315,7 @@ ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     u_char       err[256];
     ngx_int_t    n;
     ngx_str_t   *value, s;
-    ngx_uint_t   i, j;
+    ngx_uint_t   i, j, seen;
 
     const struct {
         const char  *name;
@@ -121,20 +323,26 @@ ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         ngx_msec_t  *msec;
         ngx_int_t    min;
         ngx_int_t    max;
+        const char  *must;
     } params[] = {
-        { "reads", &xmcf->reads, NULL, 1, 64 },
-        { "writes", &xmcf->writes, NULL, 1, 64 },
-        { "depth", &xmcf->depth, NULL, 1, 256 },
-        { "queue", &xmcf->queue, NULL, 1, 1000000 },
-        { "timeout", NULL, &xmcf->query_timeout, 1, 3600000 },
-        { "write_timeout", NULL, &xmcf->write_timeout, 1,
-          86400000 },
-        { "connect_timeout", NULL, &xmcf->connect_timeout, 1,
-          3600000 },
-        { "dedup", &xmcf->dedups, NULL, 1, 64 },
-        { "dedup_timeout", NULL, &xmcf->dedup_timeout, 1, 3600000 },
-        { "ping_timeout", NULL, &xmcf->ping_timeout, 1, 3600000 },
-        { "lock_timeout", NULL, &xmcf->lock_timeout, 1, 86400000 }
+        { "reads", &xmcf->reads, NULL, 1, 64, "a number from 1 to 64" },
+        { "writes", &xmcf->writes, NULL, 1, 64, "a number from 1 to 64" },
+        { "depth", &xmcf->depth, NULL, 1, 256, "a number from 1 to 256" },
+        { "queue", &xmcf->queue, NULL, 1, 1000000,
+          "a number from 1 to 1000000" },
+        { "timeout", NULL, &xmcf->query_timeout, 1, 3600000,
+          "a time from 1ms to 1h" },
+        { "write_timeout", NULL, &xmcf->write_timeout, 1, 86400000,
+          "a time from 1ms to 24h" },
+        { "connect_timeout", NULL, &xmcf->connect_timeout, 1, 3600000,
+          "a time from 1ms to 1h" },
+        { "dedup", &xmcf->dedups, NULL, 1, 64, "a number from 1 to 64" },
+        { "dedup_timeout", NULL, &xmcf->dedup_timeout, 1, 3600000,
+          "a time from 1ms to 1h" },
+        { "ping_timeout", NULL, &xmcf->ping_timeout, 1, 3600000,
+          "a time from 1ms to 1h" },
+        { "lock_timeout", NULL, &xmcf->lock_timeout, 1, 86400000,
+          "a time from 1ms to 24h" }
     };
 
     if (xmcf->conninfo.data) {
@@ -158,6 +366,7 @@ ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     xmcf->conninfo = value[1];
+    seen = 0;
 
     for (i = 2; i < cf->args->nelts; i++) {
 
@@ -167,11 +376,18 @@ ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                 continue;
             }
 
+            if (seen & ((ngx_uint_t) 1 << j)) {
+                return ngx_http_xet_param_duplicate(cf, &value[i]);
+            }
+
+            seen |= (ngx_uint_t) 1 << j;
+
             n = params[j].number ? ngx_atoi(s.data, s.len)
                                  : ngx_parse_time(&s, 0);
 
             if (n == NGX_ERROR || n < params[j].min || n > params[j].max) {
-                return ngx_http_xet_param_invalid(cf, &value[i]);
+                return ngx_http_xet_param_invalid(cf, &value[i],
+                                                  params[j].must);
             }
 
             if (params[j].number) {
@@ -185,7 +401,11 @@ ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
 
         if (j == sizeof(params) / sizeof(params[0])) {
-            return ngx_http_xet_param_invalid(cf, &value[i]);
+            return ngx_http_xet_param_invalid(cf, &value[i],
+                "\"reads=\", \"writes=\", \"dedup=\", \"depth=\", "
+                "\"queue=\", \"timeout=\", \"write_timeout=\", "
+                "\"dedup_timeout=\", \"ping_timeout=\", "
+                "\"lock_timeout=\" or \"connect_timeout=\"");
         }
     }
 
@@ -229,8 +449,73 @@ ngx_http_xet_conf_mount(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     if (mount->handler) {
         clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-        clcf->handler = mount->handler;
+        ngx_http_xet_conf_handler(cf, cmd, clcf, mount->handler);
     }
+
+    return ngx_http_xet_conf_keep(cf, cmd, conf);
+}
+
+
+/* A location has one handler of content: the last that was set. */
+
+static void
+ngx_http_xet_conf_handler(ngx_conf_t *cf, ngx_command_t *cmd,
+    ngx_http_core_loc_conf_t *clcf, ngx_http_handler_pt handler)
+{
+    if (clcf->handler && clcf->handler != handler) {
+        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                           "\"%V\" takes the place of another directive of "
+                           "the location that answers requests, "
+                           "\"proxy_pass\", \"fastcgi_pass\", \"xet_api\" or "
+                           "the like, which has no effect; give each a "
+                           "location of its own", &cmd->name);
+    }
+
+    clcf->handler = handler;
+}
+
+
+/* xet_metrics [prometheus|json];  xet_status [repos]; */
+
+char *
+ngx_http_xet_conf_monitor(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_xet_loc_conf_t *xlcf = conf;
+
+    ngx_str_t                 *value;
+    ngx_conf_enum_t           *e;
+    ngx_http_core_loc_conf_t  *clcf;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    if (xlcf->monitor != NGX_CONF_UNSET_UINT) {
+        return "is duplicate";
+    }
+
+    /* the first row is what stands without a word */
+
+    e = cmd->post;
+    value = cf->args->elts;
+
+    if (cf->args->nelts == 2) {
+
+        while (e->name.data && ngx_strcmp(e->name.data, value[1].data) != 0) {
+            e++;
+        }
+
+        if (e->name.len == 0) {
+            return ngx_http_xet_param_invalid(cf, &value[1],
+                       ngx_strcmp(value[0].data, "xet_status") == 0
+                       ? "\"repos\"" : "\"prometheus\" or \"json\"");
+        }
+    }
+
+    xlcf->monitor = e->value;
+
+    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
+    xmcf->monitor = 1;
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+    ngx_http_xet_conf_handler(cf, cmd, clcf, ngx_http_xet_monitor_handler);
 
     return NGX_CONF_OK;
 }
@@ -239,24 +524,31 @@ ngx_http_xet_conf_mount(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 char *
 ngx_http_xet_conf_error(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
+    ngx_http_xet_loc_conf_t *xlcf = conf;
+
     ngx_http_core_loc_conf_t  *clcf;
 
-    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-    clcf->handler = ngx_http_xet_error_handler;
+    xlcf->error = 1;
 
-    return NGX_CONF_OK;
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+    ngx_http_xet_conf_handler(cf, cmd, clcf, ngx_http_xet_error_handler);
+
+    return ngx_http_xet_conf_keep(cf, cmd, conf);
 }
 
 
 char *
 ngx_http_xet_conf_verify_body(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
+    char                      *rv;
     ngx_http_xet_main_conf_t  *xmcf;
 
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
     xmcf->verify_body = 1;
 
-    return ngx_conf_set_flag_slot(cf, cmd, conf);
+    rv = ngx_conf_set_flag_slot(cf, cmd, conf);
+
+    return (rv == NGX_CONF_OK) ? ngx_http_xet_conf_keep(cf, cmd, conf) : rv;
 }
 
 
@@ -282,13 +574,14 @@ ngx_http_xet_conf_require_tls(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     if (ngx_strcmp(value[1].data, "on") == 0) {
         xlcf->tls = NGX_HTTP_XET_TLS_ON;
-        return NGX_CONF_OK;
+        return ngx_http_xet_conf_keep(cf, cmd, conf);
     }
 
     if (ngx_http_script_variables_count(&value[1]) == 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid value \"%V\", \"off\", \"on\" or a "
-                           "variable is expected", &value[1]);
+                           "invalid value \"%V\" in \"%V\" directive, it "
+                           "must be \"off\", \"on\" or a variable",
+                           &value[1], &cmd->name);
         return NGX_CONF_ERROR;
     }
 
@@ -348,7 +641,7 @@ ngx_http_xet_conf_url_base(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    return NGX_CONF_OK;
+    return ngx_http_xet_conf_keep(cf, cmd, conf);
 }
 
 
@@ -382,6 +675,81 @@ ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+/*
+ * xet_token_generation off | [number] [period=time];
+ *
+ * What is made of both is in ngx_http_xet_token.c, and why the number has to be
+ * small where there is a period.
+ */
+
+char *
+ngx_http_xet_conf_token_generation(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf)
+{
+    ngx_http_xet_loc_conf_t *xlcf = conf;
+
+    off_t        number;
+    time_t       period;
+    ngx_str_t   *value, s;
+    ngx_uint_t   i;
+
+    static const char  generations[] = "\"off\", \"period=\" of 1m to 366d, "
+                                       "a number, or a period and a number";
+
+    if (xlcf->token_number != NGX_CONF_UNSET) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    xlcf->token_number = NGX_HTTP_XET_NO_NUMBER;
+    xlcf->token_period = 0;
+
+    if (cf->args->nelts == 2 && ngx_strcmp(value[1].data, "off") == 0) {
+        return NGX_CONF_OK;
+    }
+
+    number = NGX_HTTP_XET_NO_NUMBER;
+    period = 0;
+
+    for (i = 1; i < cf->args->nelts; i++) {
+
+        if (period == 0 && ngx_http_xet_param(&value[i], "period", &s)) {
+            period = ngx_parse_time(&s, 1);
+
+            if (period < NGX_HTTP_XET_GENERATION_MIN
+                || period > NGX_HTTP_XET_GENERATION_MAX)
+            {
+                return ngx_http_xet_param_invalid(cf, &value[i], generations);
+            }
+
+        } else if (number == NGX_HTTP_XET_NO_NUMBER) {
+            number = ngx_atoof(value[i].data, value[i].len);
+
+            if (number == NGX_ERROR || number > NGX_HTTP_XET_GENERATION_NUMBER)
+            {
+                return ngx_http_xet_param_invalid(cf, &value[i], generations);
+            }
+
+        } else {
+            return ngx_http_xet_param_invalid(cf, &value[i], generations);
+        }
+    }
+
+    if (period && number > NGX_HTTP_XET_GENERATION_PERIODIC) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "the number must not be more than %d where there "
+                           "is a period", NGX_HTTP_XET_GENERATION_PERIODIC);
+        return NGX_CONF_ERROR;
+    }
+
+    xlcf->token_number = number;
+    xlcf->token_period = period;
+
+    return NGX_CONF_OK;
+}
+
+
 /* xet_upload_zone key zone=name:size [concurrent=number] [bytes=size/time]; */
 
 char *
@@ -407,27 +775,38 @@ ngx_http_xet_conf_upload_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     for (i = 3; i < cf->args->nelts; i++) {
 
-        if (ngx_http_xet_param(&value[i], "concurrent", &s)
-            && limit->concurrent == 0)
-        {
+        if (ngx_http_xet_param(&value[i], "concurrent", &s)) {
             n = ngx_atoi(s.data, s.len);
 
+            if (limit->concurrent) {
+                return ngx_http_xet_param_duplicate(cf, &value[i]);
+            }
+
             if (n < 1 || n > NGX_HTTP_XET_UPLOADS_MAX) {
-                return ngx_http_xet_param_invalid(cf, &value[i]);
+                return ngx_http_xet_param_invalid(cf, &value[i],
+                                                  "a number from 1 to "
+                                                  "1000000");
             }
 
             limit->concurrent = n;
             continue;
         }
 
-        if (ngx_http_xet_param(&value[i], "bytes", &s)
-            && limit->bytes.size == 0
-            && ngx_http_xet_conf_bytes(&s, &limit->bytes) == NGX_OK)
-        {
-            continue;
+        if (!ngx_http_xet_param(&value[i], "bytes", &s)) {
+            return ngx_http_xet_param_invalid(cf, &value[i],
+                                              "\"concurrent=number\" or "
+                                              "\"bytes=size/time\"");
         }
 
-        return ngx_http_xet_param_invalid(cf, &value[i]);
+        if (limit->bytes.size) {
+            return ngx_http_xet_param_duplicate(cf, &value[i]);
+        }
+
+        if (ngx_http_xet_conf_bytes(&s, &limit->bytes) != NGX_OK) {
+            return ngx_http_xet_param_invalid(cf, &value[i],
+                                              "\"bytes=size/time\", 1 to "
+                                              "8388608g in 1s to 31d");
+        }
     }
 
     limit->zone = ngx_http_xet_conf_zone(cf, &value[2]);
@@ -453,7 +832,7 @@ ngx_http_xet_conf_upload_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     *limitp = limit;
 
-    return NGX_CONF_OK;
+    return ngx_http_xet_conf_keep(cf, cmd, limit);
 }
 
 
@@ -553,7 +932,9 @@ ngx_http_xet_conf_zone(ngx_conf_t *cf, ngx_str_t *value)
 
 invalid:
 
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid zone \"%V\"", value);
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "invalid zone \"%V\", it must be \"zone=name:size\"",
+                       value);
     return NULL;
 }
 

@@ -7,7 +7,9 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_access.h"
+#include "ngx_http_xet_chores.h"
 #include "ngx_http_xet_module.h"
+#include "ngx_http_xet_monitor.h"
 #include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
@@ -56,6 +58,28 @@ static ngx_conf_enum_t  ngx_http_xet_access_modes[] = {
 static ngx_conf_enum_t  ngx_http_xet_url_modes[] = {
     { ngx_string("strict"), NGX_HTTP_XET_URL_STRICT },
     { ngx_string("cacheable"), NGX_HTTP_XET_URL_CACHEABLE },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_conf_enum_t  ngx_http_xet_audit_modes[] = {
+    { ngx_string("off"), NGX_HTTP_XET_AUDIT_OFF },
+    { ngx_string("writes"), NGX_HTTP_XET_AUDIT_WRITES },
+    { ngx_string("all"), NGX_HTTP_XET_AUDIT_ALL },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_conf_enum_t  ngx_http_xet_metrics_forms[] = {
+    { ngx_string("prometheus"), NGX_HTTP_XET_MONITOR_PROMETHEUS },
+    { ngx_string("json"), NGX_HTTP_XET_MONITOR_JSON },
+    { ngx_null_string, 0 }
+};
+
+
+static ngx_conf_enum_t  ngx_http_xet_status_forms[] = {
+    { ngx_string(""), NGX_HTTP_XET_MONITOR_STATUS },
+    { ngx_string("repos"), NGX_HTTP_XET_MONITOR_REPOS },
     { ngx_null_string, 0 }
 };
 
@@ -129,6 +153,27 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       0,
       NULL },
 
+    { ngx_string("xet_gc"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
+      ngx_http_xet_conf_gc,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("xet_scrub"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE123,
+      ngx_http_xet_conf_scrub,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("xet_store_peer"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_http_xet_conf_store_peer,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("xet_postgres"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
       ngx_http_xet_conf_postgres,
@@ -187,28 +232,28 @@ static ngx_command_t  ngx_http_xet_commands[] = {
 
     { ngx_string("xet_api_base"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_str_slot,
+      ngx_http_xet_conf_str,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, api_base),
       NULL },
 
     { ngx_string("xet_auth"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_enum_slot,
+      ngx_http_xet_conf_word,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, auth),
       &ngx_http_xet_auth_modes },
 
     { ngx_string("xet_access"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_enum_slot,
+      ngx_http_xet_conf_word,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, access),
       &ngx_http_xet_access_modes },
 
     { ngx_string("xet_dedup_scope"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_enum_slot,
+      ngx_http_xet_conf_word,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, dedup_scope),
       &ngx_http_xet_access_modes },
@@ -250,14 +295,14 @@ static ngx_command_t  ngx_http_xet_commands[] = {
 
     { ngx_string("xet_token_issuer"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_str_slot,
+      ngx_http_xet_conf_str,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, issuer),
       NULL },
 
     { ngx_string("xet_token_audience"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_str_slot,
+      ngx_http_xet_conf_str,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, audience),
       NULL },
@@ -311,12 +356,33 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       offsetof(ngx_http_xet_loc_conf_t, token_cas_url),
       NULL },
 
+    { ngx_string("xet_token_generation"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE12,
+      ngx_http_xet_conf_token_generation,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("xet_data"),
       NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS,
       ngx_http_xet_conf_mount,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, data),
       &ngx_http_xet_data_mount },
+
+    { ngx_string("xet_metrics"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE1,
+      ngx_http_xet_conf_monitor,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      &ngx_http_xet_metrics_forms },
+
+    { ngx_string("xet_status"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE1,
+      ngx_http_xet_conf_monitor,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      &ngx_http_xet_status_forms },
 
     { ngx_string("xet_error"),
       NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS,
@@ -348,7 +414,7 @@ static ngx_command_t  ngx_http_xet_commands[] = {
 
     { ngx_string("xet_url_mode"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_enum_slot,
+      ngx_http_xet_conf_word,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, url_mode),
       &ngx_http_xet_url_modes },
@@ -362,7 +428,7 @@ static ngx_command_t  ngx_http_xet_commands[] = {
 
     { ngx_string("xet_url_ranges"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_num_slot,
+      ngx_http_xet_conf_num,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, url_ranges),
       &ngx_http_xet_ranges_bounds },
@@ -383,21 +449,21 @@ static ngx_command_t  ngx_http_xet_commands[] = {
 
     { ngx_string("xet_xorb_max_size"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_size_slot,
+      ngx_http_xet_conf_size,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, xorb_max),
       NULL },
 
     { ngx_string("xet_body_buffer"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_size_slot,
+      ngx_http_xet_conf_size,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, body_buffer),
       NULL },
 
     { ngx_string("xet_read_buffer"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_size_slot,
+      ngx_http_xet_conf_size,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, read_buffer),
       NULL },
@@ -425,14 +491,14 @@ static ngx_command_t  ngx_http_xet_commands[] = {
 
     { ngx_string("xet_plan_terms"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_num_slot,
+      ngx_http_xet_conf_num,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, plan_terms),
       &ngx_http_xet_terms_bounds },
 
     { ngx_string("xet_plan_buffer"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_size_slot,
+      ngx_http_xet_conf_size,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, plan_buffer),
       NULL },
@@ -443,6 +509,13 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, telemetry),
       NULL },
+
+    { ngx_string("xet_audit"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_xet_conf_word,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, audit),
+      &ngx_http_xet_audit_modes },
 
       ngx_null_command
 };
@@ -488,13 +561,17 @@ ngx_http_xet_init(ngx_conf_t *cf)
 
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
 
-    if (!xmcf->api && !xmcf->data && !xmcf->mint && !xmcf->verify_body) {
+    if (!xmcf->api && !xmcf->data && !xmcf->mint && !xmcf->verify_body
+        && !xmcf->monitor)
+    {
         return NGX_OK;
     }
 
     if (ngx_http_xet_conf_check(cf, xmcf) != NGX_OK) {
         return NGX_ERROR;
     }
+
+    ngx_http_xet_conf_warn(cf, xmcf);
 
     cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
 
@@ -511,6 +588,19 @@ ngx_http_xet_init(ngx_conf_t *cf)
     }
 
     *h = ngx_http_xet_preaccess_handler;
+
+    if (xmcf->monitor) {
+        ngx_http_xet_route_count_init();
+
+        xmcf->metrics_zone = ngx_http_xet_metrics_zone(cf);
+        h = ngx_array_push(&cmcf->phases[NGX_HTTP_LOG_PHASE].handlers);
+
+        if (xmcf->metrics_zone == NULL || h == NULL) {
+            return NGX_ERROR;
+        }
+
+        *h = ngx_http_xet_measure_handler;
+    }
 
     if (ngx_http_xet_data_filter_init(cf) != NGX_OK
         || ngx_http_xet_body_filter_init(cf) != NGX_OK)
@@ -543,6 +633,10 @@ ngx_http_xet_init_module(ngx_cycle_t *cycle)
         ngx_http_xet_pg_check_test(cycle, (char *) xmcf->conninfo.data,
                                    &xmcf->store);
         return NGX_OK;
+    }
+
+    if (ngx_http_xet_chore_holder(cycle) != NGX_OK) {
+        return NGX_ERROR;
     }
 
     return ngx_http_xet_store_init(cycle);
@@ -645,7 +739,13 @@ ngx_http_xet_init_process(ngx_cycle_t *cycle)
 
     xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
 
-    if (xmcf == NULL || (!xmcf->api && !xmcf->data)) {
+    if (xmcf == NULL) {
+        return NGX_OK;
+    }
+
+    ngx_http_xet_measure_init_process(cycle);
+
+    if (!xmcf->api && !xmcf->data) {
         return NGX_OK;
     }
 
@@ -671,9 +771,14 @@ ngx_http_xet_init_process(ngx_cycle_t *cycle)
         return NGX_ERROR;
     }
 
-    /* one worker of a node is enough for the sweep */
+    /* one worker of a node is enough for the sweep, and for chores */
 
     if (ngx_worker == 0) {
+
+        if (ngx_http_xet_chores_start(cycle) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
         /* debug logs of timers look for a descriptor */
 
         ngx_http_xet_sweep_dummy.fd = (ngx_socket_t) -1;
@@ -705,6 +810,7 @@ ngx_http_xet_exit_process(ngx_cycle_t *cycle)
     ngx_http_xet_main_conf_t  *xmcf;
 
     ngx_http_xet_lanes_exit(cycle);
+    ngx_http_xet_measure_exit_process();
 
     xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
 

@@ -20,6 +20,16 @@ typedef struct {
 } ngx_http_xet_mount_t;
 
 
+/* A server or a location, as it is known when its configuration is merged. */
+
+typedef struct {
+    ngx_http_xet_loc_conf_t   *conf;
+    ngx_http_xet_loc_conf_t   *outer;          /* of what is around it */
+    ngx_http_core_loc_conf_t  *core;
+    ngx_http_core_srv_conf_t  *server;
+} ngx_http_xet_place_t;
+
+
 /* ngx_http_xet_router.c */
 ngx_int_t ngx_http_xet_api_handler(ngx_http_request_t *r);
 
@@ -29,12 +39,22 @@ ngx_int_t ngx_http_xet_api_handler(ngx_http_request_t *r);
  */
 ngx_int_t ngx_http_xet_route_name(ngx_http_request_t *r, ngx_str_t *name);
 
+/* Gives the routes numbers, and their names to what is counted. */
+void ngx_http_xet_route_count_init(void);
+
+/* Where to count the request, by its path and its method. */
+ngx_uint_t ngx_http_xet_route_number(ngx_http_request_t *r);
+
 /*
- * Sets *token where the request's route needs a token, and *write where that
- * token must allow to write.  What has no route needs a token.
+ * Sets *token where the request's route needs a token, and *scope to what that
+ * token must allow.  What has no route needs a token.
  */
 void ngx_http_xet_route_access(ngx_http_request_t *r, ngx_uint_t *token,
-    ngx_uint_t *write);
+    xet_scope_e *scope);
+
+/* Notes what the request's route does, and to what. */
+void ngx_http_xet_route_audit(ngx_http_request_t *r,
+    ngx_http_xet_audit_t *audit);
 
 /*
  * What the request uploads, by its path and its method; sets hash for a xorb.
@@ -47,8 +67,24 @@ ngx_http_xet_upload_e ngx_http_xet_route_upload(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_preaccess_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_xet_access_handler(ngx_http_request_t *r);
 
+/* ngx_http_xet_measure.c */
+
+/* The handler of the log phase: counts the request. */
+ngx_int_t ngx_http_xet_measure_handler(ngx_http_request_t *r);
+
+/* Called when a worker starts, and when it ends. */
+void ngx_http_xet_measure_init_process(ngx_cycle_t *cycle);
+void ngx_http_xet_measure_exit_process(void);
+
 /* ngx_http_xet_data_filter.c */
 ngx_int_t ngx_http_xet_data_filter_init(ngx_conf_t *cf);
+
+/*
+ * ngx_http_xet_audit_line.c: the line of $xet_audit, in r's pool.  NGX_DECLINED
+ * where nothing is to be told.
+ */
+ngx_int_t ngx_http_xet_audit_init(ngx_conf_t *cf);
+ngx_int_t ngx_http_xet_audit_line(ngx_http_request_t *r, ngx_str_t *line);
 
 /* ngx_http_xet_variables.c */
 ngx_int_t ngx_http_xet_add_variables(ngx_conf_t *cf);
@@ -62,11 +98,71 @@ char *ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child);
 ngx_int_t ngx_http_xet_conf_check(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf);
 
+/*
+ * ngx_http_xet_conf_place.c: where directives and locations are, for complaints
+ * about configurations that are complete.
+ */
+
+/* Makes the lists, in the pool that is gone when the configuration is read. */
+ngx_int_t ngx_http_xet_conf_lists(ngx_conf_t *cf,
+    ngx_http_xet_main_conf_t *xmcf);
+
+/*
+ * Notes file and line of the directive that is read, for conf.  Returns what a
+ * setter does.
+ */
+char *ngx_http_xet_conf_keep(ngx_conf_t *cf, ngx_command_t *cmd,
+    const void *conf);
+
+/* Notes what is merged: a server or a location, and what is around it. */
+ngx_int_t ngx_http_xet_conf_place(ngx_conf_t *cf,
+    ngx_http_xet_loc_conf_t *outer, ngx_http_xet_loc_conf_t *conf);
+
+/*
+ * Logs as ngx_conf_log_error(), with file and line of the directive name in
+ * conf or in what is around it; where nobody has written it, of what made a
+ * location out of this one.
+ */
+void ngx_cdecl ngx_http_xet_conf_say(ngx_conf_t *cf, ngx_uint_t level,
+    const void *conf, const char *name, const char *fmt, ...);
+
+/*
+ * Whether the directive is written in the location of conf, or in what is
+ * around it below the level of http.
+ */
+ngx_uint_t ngx_http_xet_conf_within(ngx_http_xet_main_conf_t *xmcf,
+    const void *conf, const char *name);
+
+/*
+ * The location that nginx finds in a server for a URI, which ends with a zero
+ * byte; NULL: none.
+ */
+ngx_http_xet_place_t *ngx_http_xet_place_find(ngx_http_xet_main_conf_t *xmcf,
+    ngx_http_xet_place_t *server, ngx_str_t *uri);
+
+/* Whether URIs of the place begin with its name. */
+ngx_uint_t ngx_http_xet_place_plain(ngx_http_xet_place_t *place);
+
+/* ngx_http_xet_conf_warn.c: warns of what will not do what was meant. */
+void ngx_http_xet_conf_warn(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf);
+
+/* ngx_http_xet_conf_slot.c */
+char *ngx_http_xet_conf_str(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_xet_conf_num(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_xet_conf_size(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_xet_conf_word(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
 /* ngx_http_xet_conf_set.c */
 char *ngx_http_xet_conf_store(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_xet_conf_gc(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_xet_conf_scrub(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_xet_conf_store_peer(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 char *ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_mount(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_xet_conf_monitor(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 char *ngx_http_xet_conf_error(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_xet_conf_verify_body(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
@@ -75,6 +171,8 @@ char *ngx_http_xet_conf_require_tls(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_xet_conf_url_base(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_xet_conf_token_generation(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_upload_zone(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

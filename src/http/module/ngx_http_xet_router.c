@@ -5,7 +5,9 @@
  * The path behind "xet_api_base" is [/v1|/v2]/<name>[/<prefix>][/<hash>],
  * [/v1|/v2]/<name>/<hash>/<more of the name> or
  * [/v1|/v2]/<name>/<more of the name>; the table has the last two as
- * "name/more".
+ * "name/more".  All of it may have a generation before it, /g<digits>, which
+ * means nothing here: what clients remember goes by the text of the endpoint,
+ * so with another generation they begin anew (ngx_http_xet_token.c).
  * A prefix is any name: there is one namespace, and clients differ in what
  * they call it (docs/protocol.md).
  */
@@ -15,6 +17,9 @@
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
 #include "ngx_http_xet_upload.h"
+
+
+#define NGX_HTTP_XET_GENERATION_DIGITS  10
 
 
 /* The first three are the number of parts behind the name. */
@@ -33,7 +38,8 @@ typedef enum {
 typedef enum {
     NGX_HTTP_XET_ANY = 0,                      /* nothing */
     NGX_HTTP_XET_READS,
-    NGX_HTTP_XET_WRITES
+    NGX_HTTP_XET_WRITES,
+    NGX_HTTP_XET_DELETES
 } ngx_http_xet_scope_e;
 
 
@@ -89,6 +95,12 @@ struct ngx_http_xet_match_s {
 };
 
 
+/* The number of each row among the routes that are counted. */
+
+static u_char  ngx_http_xet_route_numbers[sizeof(ngx_http_xet_routes)
+                                          / sizeof(ngx_http_xet_route_t)];
+
+
 static const ngx_http_xet_match_t *ngx_http_xet_match(ngx_http_request_t *r);
 static void ngx_http_xet_find_route(ngx_http_request_t *r,
     ngx_http_xet_match_t *match);
@@ -96,6 +108,7 @@ static ngx_uint_t ngx_http_xet_route_match(const ngx_http_xet_route_t *route,
     const ngx_http_xet_path_t *path);
 static ngx_int_t ngx_http_xet_parse_path(ngx_http_request_t *r,
     ngx_http_xet_path_t *path);
+static u_char *ngx_http_xet_skip_generation(u_char *p, u_char *last);
 static ngx_int_t ngx_http_xet_parse_args(const ngx_http_xet_path_t *path,
     const ngx_http_xet_route_t *route, xet_hash_t *hash);
 static ngx_uint_t ngx_http_xet_encoded(ngx_http_request_t *r);
@@ -299,22 +312,167 @@ ngx_http_xet_route_name(ngx_http_request_t *r, ngx_str_t *name)
 }
 
 
+/* Rows of one handler are one route: other names of it, other versions. */
+
+void
+ngx_http_xet_route_count_init(void)
+{
+    ngx_uint_t  i, k, n;
+
+    static const char *const  handlers[] = {
+#define XET_ROUTE(name, args, versions, methods, scope, handler)  #handler,
+#include "routes.def"
+#undef XET_ROUTE
+        NULL
+    };
+
+    static const char  *names[sizeof(handlers) / sizeof(handlers[0])];
+
+    n = 0;
+
+    for (i = 0; handlers[i]; i++) {
+
+        for (k = 0; k < n; k++) {
+            if (ngx_strcmp(names[k], handlers[i]) == 0) {
+                break;
+            }
+        }
+
+        if (k == n) {
+            names[n++] = handlers[i];
+        }
+
+        k += NGX_HTTP_XET_ROUTE_FIRST;
+
+        ngx_http_xet_route_numbers[i] = (u_char)
+            ((k < NGX_HTTP_XET_ROUTE_MAX) ? k : NGX_HTTP_XET_ROUTE_OTHER);
+    }
+
+    ngx_http_xet_metrics_routes(names, n);
+}
+
+
+ngx_uint_t
+ngx_http_xet_route_number(ngx_http_request_t *r)
+{
+    const ngx_http_xet_match_t  *match;
+
+    match = ngx_http_xet_match(r);
+
+    if (match == NULL || match->route == NULL) {
+        return NGX_HTTP_XET_ROUTE_OTHER;
+    }
+
+    return ngx_http_xet_route_numbers[match->route - ngx_http_xet_routes];
+}
+
+
 void
 ngx_http_xet_route_access(ngx_http_request_t *r, ngx_uint_t *token,
-    ngx_uint_t *write)
+    xet_scope_e *scope)
 {
     const ngx_http_xet_match_t  *match;
 
     /* a client without a token need not learn which routes there are */
 
     *token = 1;
-    *write = 0;
+    *scope = XET_SCOPE_READ;
 
     match = ngx_http_xet_match(r);
 
     if (match && match->route) {
-        *token = (match->route->scope != NGX_HTTP_XET_ANY);
-        *write = (match->route->scope == NGX_HTTP_XET_WRITES);
+        switch (match->route->scope) {
+
+        case NGX_HTTP_XET_ANY:
+            *token = 0;
+            break;
+
+        case NGX_HTTP_XET_READS:
+            break;
+
+        case NGX_HTTP_XET_WRITES:
+            *scope = XET_SCOPE_WRITE;
+            break;
+
+        default: /* NGX_HTTP_XET_DELETES */
+            *scope = XET_SCOPE_DELETE;
+        }
+    }
+}
+
+
+void
+ngx_http_xet_route_audit(ngx_http_request_t *r, ngx_http_xet_audit_t *audit)
+{
+    ngx_uint_t                   i;
+    ngx_http_xet_loc_conf_t     *xlcf;
+    const ngx_http_xet_match_t  *match;
+
+    static const struct {
+        ngx_http_xet_handler_pt   handler;
+        const char               *action;
+        ngx_uint_t                write;
+    } actions[] = {
+        { ngx_http_xet_file_put_handler, "file.put", 1 },
+        { ngx_http_xet_file_delete_handler, "file.delete", 1 },
+        { ngx_http_xet_repo_delete_handler, "repo.delete", 1 },
+        { ngx_http_xet_shard_handler, "shard.put", 1 },
+        { ngx_http_xet_xorb_post_handler, "xorb.put", 1 },
+        { ngx_http_xet_grant_handler, "xorb.grant", 0 },
+        { ngx_http_xet_xorb_head_handler, "xorb.head", 0 },
+        { ngx_http_xet_xorb_get_handler, "xorb.get", 0 },
+        { ngx_http_xet_file_get_handler, "file.get", 0 },
+        { ngx_http_xet_reconstruction_handler, "file.reconstruction", 0 },
+        { ngx_http_xet_batch_handler, "file.reconstructions", 0 },
+        { ngx_http_xet_chunk_hashes_handler, "file.chunk_hashes", 0 },
+        { ngx_http_xet_chunk_handler, "chunk.get", 0 }
+    };
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (xlcf->mint) {
+        audit->action = "token.mint";
+        audit->write = 1;
+        audit->mint = 1;
+        return;
+    }
+
+    if (xlcf->data) {
+        audit->action = "data.get";
+        return;
+    }
+
+    match = ngx_http_xet_match(r);
+
+    if (match == NULL || match->route == NULL) {
+        return;
+    }
+
+    audit->has_hash = (match->route->args != NGX_HTTP_XET_ARG_NONE
+                       && match->route->args != NGX_HTTP_XET_ARG_NAME
+                       && ngx_http_xet_parse_args(&match->path, match->route,
+                                                  &audit->hash)
+                          == NGX_OK);
+
+    for (i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
+
+        if (actions[i].handler == match->route->handler) {
+            audit->action = actions[i].action;
+            audit->write = actions[i].write;
+            return;
+        }
+    }
+
+    /* the routes of zTensor, which read; health and telemetry are no acts */
+
+    if (match->route->args == NGX_HTTP_XET_ARG_HASH
+        || match->route->args == NGX_HTTP_XET_ARG_HASH_NAME)
+    {
+        audit->action = "file.ztensor";
+
+    } else {
+        audit->action = (const char *) match->route->name.data;
+        audit->silent = 1;
     }
 }
 
@@ -358,8 +516,8 @@ ngx_http_xet_parse_path(ngx_http_request_t *r, ngx_http_xet_path_t *path)
         return NGX_DECLINED;
     }
 
-    p = r->uri.data + xlcf->api_base.len;
     last = r->uri.data + r->uri.len;
+    p = ngx_http_xet_skip_generation(r->uri.data + xlcf->api_base.len, last);
 
     ngx_memzero(path, sizeof(ngx_http_xet_path_t));
 
@@ -399,6 +557,37 @@ ngx_http_xet_parse_path(ngx_http_request_t *r, ngx_http_xet_path_t *path)
     }
 
     return path->name.len ? NGX_OK : NGX_DECLINED;
+}
+
+
+/*
+ * Behind a generation and before the slash that follows it, or p where there is
+ * none.  A number has one form: 0, or without a zero in front.
+ */
+
+static u_char *
+ngx_http_xet_skip_generation(u_char *p, u_char *last)
+{
+    u_char  *digit, *end;
+
+    if (last - p < 3 || p[0] != '/' || p[1] != 'g') {
+        return p;
+    }
+
+    digit = p + 2;
+
+    for (end = digit; end < last && *end >= '0' && *end <= '9'; end++) {
+        /* void */
+    }
+
+    if (end == last || *end != '/' || end == digit
+        || end - digit > NGX_HTTP_XET_GENERATION_DIGITS
+        || (*digit == '0' && end - digit > 1))
+    {
+        return p;
+    }
+
+    return end;
 }
 
 

@@ -27,6 +27,8 @@ static ngx_int_t ngx_http_xet_variable_route(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_xet_variable_args(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_xet_variable_audit(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_xet_variable_set(ngx_http_variable_value_t *v,
     ngx_str_t *value);
 
@@ -51,6 +53,9 @@ static ngx_http_variable_t  ngx_http_xet_vars[] = {
     { ngx_string("xet_data_args"), NULL, ngx_http_xet_variable_args,
       0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
+    { ngx_string("xet_audit"), NULL, ngx_http_xet_variable_audit,
+      0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
       ngx_http_null_variable
 };
 
@@ -71,7 +76,7 @@ ngx_http_xet_add_variables(ngx_conf_t *cf)
         var->data = v->data;
     }
 
-    return NGX_OK;
+    return ngx_http_xet_audit_init(cf);
 }
 
 
@@ -103,13 +108,8 @@ ngx_http_xet_variable_token(ngx_http_request_t *r,
         break;
 
     default: /* NGX_HTTP_XET_VAR_SCOPE */
-        if (auth->claims.write) {
-            ngx_str_set(&value, "write");
-
-        } else {
-            ngx_str_set(&value, "read");
-        }
-
+        value.data = (u_char *) xet_scope_name(auth->claims.scope);
+        value.len = ngx_strlen(value.data);
         break;
     }
 
@@ -188,6 +188,28 @@ ngx_http_xet_variable_args(ngx_http_request_t *r,
     }
 
     return ngx_http_xet_variable_set(v, &args);
+}
+
+
+static ngx_int_t
+ngx_http_xet_variable_audit(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    ngx_int_t  rc;
+    ngx_str_t  line;
+
+    rc = ngx_http_xet_audit_line(r, &line);
+
+    if (rc == NGX_ERROR) {
+        return NGX_ERROR;
+    }
+
+    if (rc != NGX_OK) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+
+    return ngx_http_xet_variable_set(v, &line);
 }
 
 

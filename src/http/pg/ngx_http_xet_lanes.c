@@ -46,6 +46,11 @@
 #define NGX_HTTP_XET_HURRY        500
 
 
+#if (NGX_HTTP_XET_LANE_MAX != 4)
+#error "lanes are labels of metrics, in the order of ngx_http_xet_lane_e"
+#endif
+
+
 typedef struct {
     ngx_uint_t          n;             /* sessions at most */
     ngx_uint_t          depth;         /* statements in flight on one */
@@ -97,6 +102,8 @@ static void ngx_http_xet_lane_failed(ngx_http_xet_pg_t *pg);
 static void ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg,
     ngx_http_xet_pg_query_t *q);
 static void ngx_http_xet_lane_drained(ngx_http_xet_pg_t *pg);
+static void ngx_http_xet_lane_counted(ngx_http_xet_pg_query_t *q,
+    ngx_int_t rc, const char *sqlstate);
 static void ngx_http_xet_lane_deliver(ngx_http_xet_pg_query_t *q,
     PGresult *res, ngx_int_t rc, const char *sqlstate);
 
@@ -854,19 +861,21 @@ ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 
     /* class XT: verdicts of our own functions, for the caller alone */
 
-    if (ngx_strncmp(sqlstate, "XT", 2) != 0) {
-        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                      "xet: \"%s\" failed, SQLSTATE %s: %s", q->stmt->name,
-                      sqlstate, PQresultErrorMessage(res));
+    if (ngx_strncmp(sqlstate, "XT", 2) == 0) {
+        ngx_http_xet_lane_deliver(q, res, NGX_ERROR, sqlstate);
+        return;
     }
+
+    ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                  "xet: \"%s\" failed, SQLSTATE %s: %s", q->stmt->name,
+                  sqlstate, PQresultErrorMessage(res));
 
     ngx_http_xet_lane_deliver(q, NULL,
                               (ngx_http_xet_lane_transient(sqlstate)
                                || ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_LOCKED)
                                   == 0)
                               ? NGX_BUSY : NGX_ERROR,
-                              q->lost && ngx_strncmp(sqlstate, "XT", 2) != 0
-                              ? NULL : sqlstate);
+                              q->lost ? NULL : sqlstate);
     PQclear(res);
 }
 
@@ -948,6 +957,33 @@ ngx_http_xet_lane_timer_handler(ngx_event_t *ev)
 }
 
 
+/* What was dropped before it was sent is no statement; class XT is a result. */
+
+static void
+ngx_http_xet_lane_counted(ngx_http_xet_pg_query_t *q, ngx_int_t rc,
+    const char *sqlstate)
+{
+    ngx_uint_t             n;
+    ngx_http_xet_lane_t   *lane;
+    ngx_http_xet_result_e  result;
+
+    if (q->handler == NULL && q->pg == NULL) {
+        return;
+    }
+
+    result = (rc == NGX_OK || (sqlstate
+                               && ngx_strncmp(sqlstate, "XT", 2) == 0))
+             ? NGX_HTTP_XET_RESULT_OK
+             : (rc == NGX_BUSY) ? NGX_HTTP_XET_RESULT_AWAY
+             : NGX_HTTP_XET_RESULT_REFUSED;
+
+    lane = q->lane;
+    n = lane - ngx_http_xet_lanes_get(0);
+
+    ngx_http_xet_count_at(STATEMENTS, n * NGX_HTTP_XET_RESULT_MAX + result, 1);
+}
+
+
 /* Frees q and then calls its handler, which may send another statement. */
 
 static void
@@ -956,6 +992,8 @@ ngx_http_xet_lane_deliver(ngx_http_xet_pg_query_t *q, PGresult *res,
 {
     void                        *data;
     ngx_http_xet_pg_handler_pt   handler;
+
+    ngx_http_xet_lane_counted(q, rc, sqlstate);
 
     if (q->timer.timer_set) {
         ngx_del_timer(&q->timer);

@@ -63,6 +63,7 @@ static const char  ngx_http_xet_pg_setup_sql[] =
     "SELECT set_config('enable_seqscan', 'off', false),"
     "       set_config('enable_bitmapscan', 'off', false),"
     "       set_config('plan_cache_mode', 'force_generic_plan', false),"
+    "       set_config('jit', 'off', false),"
     "       set_config('default_transaction_isolation', 'read committed',"
     "                  false),"
     "       set_config('client_connection_check_interval', '1s', false),"
@@ -576,4 +577,15 @@ void
 ngx_http_xet_pg_clear(PGresult *res)
 {
     PQclear(res);
+}
+
+
+const char *
+ngx_http_xet_pg_detail(PGresult *res)
+{
+    const char  *detail;
+
+    detail = PQresultErrorField(res, PG_DIAG_MESSAGE_DETAIL);
+
+    return detail ? detail : "";
 }

@@ -127,7 +127,8 @@ typedef struct ngx_http_xet_pg_query_s  ngx_http_xet_pg_query_t;
 
 /*
  * Called once for a statement: with rc NGX_OK res is the result, which the
- * callee frees; else res is NULL and rc is
+ * callee frees, as it does that of a verdict of our own functions, which has a
+ * detail and no rows; else res is NULL.  rc is
  *
  *     NGX_BUSY      PostgreSQL can't be reached, is too slow, or has refused
  *                   the statement for a reason that may pass: 503
@@ -176,6 +177,10 @@ void ngx_http_xet_lanes_stat(ngx_http_xet_lane_e lane,
     ngx_http_xet_lane_stat_t *stat);
 
 
+/* The version of the schema that this module needs. */
+const char *ngx_http_xet_pg_schema(void);
+
+
 /* Rows of binary results.  A NULL or missing value gives 0 or len 0. */
 
 ngx_int_t ngx_http_xet_pg_rows(PGresult *res);
@@ -184,6 +189,9 @@ void ngx_http_xet_pg_bytes(PGresult *res, ngx_int_t row, ngx_int_t col,
     ngx_str_t *value);
 int64_t ngx_http_xet_pg_int(PGresult *res, ngx_int_t row, ngx_int_t col);
 void ngx_http_xet_pg_clear(PGresult *res);
+
+/* The detail of a verdict of our own functions; "" where there is none. */
+const char *ngx_http_xet_pg_detail(PGresult *res);
 
 
 /*

@@ -45,27 +45,59 @@ ngx_http_xet_pg_check_job(PGconn *conn, const ngx_str_t *store,
 }
 
 
+const char *
+ngx_http_xet_pg_schema(void)
+{
+    return NGX_HTTP_XET_SCHEMA;
+}
+
+
 static const char *
 ngx_http_xet_pg_check_schema_job(PGconn *conn, ngx_msec_t timeout)
 {
     PGresult    *res;
+    ngx_int_t    version, needed;
     const char  *error;
+
+    static const char  compatible[] =
+        "SELECT FROM xet.migrations WHERE version > $1::integer"
+        " AND coalesce(compatible_from > $1::integer, true)";
 
     error = ngx_http_xet_pg_exec_job(conn,
                                      "SELECT max(version) FROM xet.migrations",
                                      0, NULL, timeout, &res);
 
-    if (error == NULL
-        && (PQntuples(res) != 1
-            || ngx_strcmp(PQgetvalue(res, 0, 0), NGX_HTTP_XET_SCHEMA) != 0))
-    {
-        error = "the schema \"xet\" has another version than this module "
-                "needs, run xet migrate";
-    }
+    needed = ngx_atoi((u_char *) NGX_HTTP_XET_SCHEMA,
+                      sizeof(NGX_HTTP_XET_SCHEMA) - 1);
+    version = (error == NULL && PQntuples(res) == 1)
+              ? ngx_atoi((u_char *) PQgetvalue(res, 0, 0),
+                         (size_t) PQgetlength(res, 0, 0))
+              : 0;
 
     PQclear(res);
 
-    return error;
+    if (error || version == needed) {
+        return error;
+    }
+
+    /* a later version, which may be compatible with this one */
+
+    if (version > needed) {
+        error = ngx_http_xet_pg_exec_job(conn, compatible, 1,
+                                         (u_char *) NGX_HTTP_XET_SCHEMA,
+                                         timeout, &res);
+
+        version = (error == NULL && PQntuples(res) == 0) ? needed : 0;
+
+        PQclear(res);
+
+        if (error || version == needed) {
+            return error;
+        }
+    }
+
+    return "the schema \"xet\" has another version than this module "
+           "needs, run xet migrate";
 }
 
 

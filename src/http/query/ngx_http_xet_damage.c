@@ -10,11 +10,16 @@
  * done: from then on the xorb counts as unknown, and its next upload heals it
  * (ngx_http_xet_keep.c).
  *
+ * A copy that no row names any more is no loss: the xorb was collected, or
+ * healed, while somebody looked.  Only the report tells, so it is logged what
+ * the report says, and not what was noted.
+ *
  * The structure belongs to the job while that runs, else to the event loop.
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_query.h"
+#include "ngx_http_xet_pg.h"
+#include "ngx_http_xet_query_send.h"
 #include "ngx_http_xet_store.h"
 
 
@@ -25,6 +30,7 @@ ngx_http_xet_damage_init(ngx_http_xet_damage_t *d)
     ngx_http_xet_array_init(&d->tags, NGX_HTTP_XET_OID_INT4);
 
     d->n = 0;
+    d->log = 0;
 }
 
 
@@ -55,7 +61,6 @@ xet_status_t
 ngx_http_xet_damage_stat_job(ngx_http_xet_damage_t *d, const ngx_str_t *store,
     const xet_hash_t *xorb, uint32_t tag, uint64_t size, ngx_log_t *log)
 {
-    u_char        name[XET_XORB_NAME_MAX + 1];
     xet_status_t  rc;
 
     rc = ngx_http_xet_store_stat_job(store, xorb, tag, size, log);
@@ -64,13 +69,40 @@ ngx_http_xet_damage_stat_job(ngx_http_xet_damage_t *d, const ngx_str_t *store,
         return rc;
     }
 
-    *xet_xorb_name_print(name, xorb, tag) = '\0';
-
-    ngx_log_error(NGX_LOG_CRIT, log, 0,
-                  "xet: xorb %s is not there with its size, and counts as "
-                  "unknown until it is uploaded again", name);
-
     ngx_http_xet_damage_note(d, xorb, tag);
+    d->log = 1;
 
     return rc;
+}
+
+
+ngx_uint_t
+ngx_http_xet_damage_lost(PGresult *res, ngx_uint_t log, ngx_log_t *where)
+{
+    u_char      name[XET_XORB_NAME_MAX + 1];
+    ngx_str_t   hash;
+    xet_hash_t  xorb;
+    ngx_uint_t  i, n;
+
+    n = ngx_http_xet_pg_rows(res);
+
+    for (i = 0; log && i < n; i++) {
+        ngx_http_xet_pg_bytes(res, i, 0, &hash);
+
+        if (hash.len != XET_HASH_LEN) {
+            continue;
+        }
+
+        ngx_memcpy(xorb.bytes, hash.data, XET_HASH_LEN);
+
+        *xet_xorb_name_print(name, &xorb,
+                             (uint32_t) ngx_http_xet_pg_int(res, i, 1))
+            = '\0';
+
+        ngx_log_error(NGX_LOG_CRIT, where, 0,
+                      "xet: xorb %s is not there with its size, and counts as "
+                      "unknown until it is uploaded again", name);
+    }
+
+    return n;
 }

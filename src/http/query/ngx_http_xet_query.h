@@ -53,6 +53,7 @@ typedef struct {
     ngx_http_xet_array_t  xorbs;
     ngx_http_xet_array_t  tags;
     ngx_uint_t            n;
+    unsigned              log:1;               /* nobody else logs it */
 } ngx_http_xet_damage_t;
 
 
@@ -64,7 +65,8 @@ void ngx_http_xet_damage_note(ngx_http_xet_damage_t *d,
 
 /*
  * Looks at a copy that a row names as ngx_http_xet_store_stat_job() does; notes
- * and logs a copy that is not there with its size, XET_STORE_DAMAGED.
+ * a copy that is not there with its size, XET_STORE_DAMAGED, to be logged when
+ * a row still names it.
  */
 xet_status_t ngx_http_xet_damage_stat_job(ngx_http_xet_damage_t *d,
     const ngx_str_t *store, const xet_hash_t *xorb, uint32_t tag,
@@ -358,14 +360,17 @@ void ngx_http_xet_query_xorb_put_row(ngx_http_request_t *r,
     ngx_http_xet_copy_t *copy);
 
 /*
- * Puts on record that copies are missing, cut or damaged.  tell does so without
- * a request that waits, and leaves damage empty; the report is dropped when it
- * can't be queued, and made again by whoever meets the damage next.  The
- * answer, see ngx_http_xet_query_number(), is how many of the copies a row
- * still names; the others were replaced.
+ * Puts on record that copies are missing, cut or damaged, as far as rows still
+ * name them; the others were replaced, or collected, and are no loss.  tell
+ * does so without a request that waits, and leaves damage empty; the report is
+ * dropped when it can't be queued, and made again by whoever meets the damage
+ * next.  The handler calls lost, which returns how many copies are lost, logs
+ * these, and makes NGX_OK of NGX_DECLINED.
  */
 ngx_int_t ngx_http_xet_query_xorb_damaged(ngx_http_request_t *r,
     ngx_http_xet_damage_t *damage, ngx_http_xet_query_handler_pt handler);
+ngx_uint_t ngx_http_xet_query_xorb_lost(ngx_http_request_t *r,
+    ngx_http_xet_damage_t *damage, ngx_int_t *rc);
 void ngx_http_xet_query_xorb_damaged_tell(ngx_http_xet_damage_t *damage);
 
 
@@ -376,30 +381,26 @@ void ngx_http_xet_query_xorb_damaged_tell(ngx_http_xet_damage_t *damage);
 ngx_int_t ngx_http_xet_query_xorb_get(ngx_http_request_t *r,
     const xet_hash_t *xorb, ngx_http_xet_query_handler_pt handler);
 
-/* Sets size, tag and whole; the rest of copy is zero. */
-void ngx_http_xet_query_xorb_get_row(ngx_http_request_t *r,
+/*
+ * Sets size, tag and whole, the rest of copy is zero; returns whether it is on
+ * record that the xorb was advertised today.
+ */
+ngx_uint_t ngx_http_xet_query_xorb_get_row(ngx_http_request_t *r,
     ngx_http_xet_copy_t *copy);
 
 /*
  * The copy of a xorb that the client may name in a shard without sending it;
- * NGX_DECLINED for any other xorb.
+ * NGX_DECLINED for any other xorb.  The row is one of xorb_get.
  */
 ngx_int_t ngx_http_xet_query_xorb_grant(ngx_http_request_t *r,
     const xet_hash_t *xorb, ngx_http_xet_query_handler_pt handler);
-
-/*
- * Fills copy as ngx_http_xet_query_xorb_get_row() does, and returns whether it
- * is on record that the xorb was advertised today.
- */
-ngx_uint_t ngx_http_xet_query_xorb_grant_row(ngx_http_request_t *r,
-    ngx_http_xet_copy_t *copy);
 
 
 /*
  * The xorbs that answer a dedup query, one a row, with their whole chunk lists,
  * the best first; noted tells whether it is on record that the xorb of the row
  * was advertised today.  ngx_http_xet_query_xorb_advertised() puts that on
- * record.
+ * record; its number is how many of the xorbs are there still.
  */
 
 ngx_int_t ngx_http_xet_query_chunk_find(ngx_http_request_t *r,
@@ -465,6 +466,69 @@ ngx_int_t ngx_http_xet_query_file_prove(ngx_http_request_t *r,
     const xet_hash_t *file, const u_char *sha256,
     ngx_http_xet_query_handler_pt handler);
 
+/*
+ * The store lets go of a file; the number is 0 where it has no such file, and 2
+ * where repos have it, and nothing was done.
+ */
+ngx_int_t ngx_http_xet_query_file_delete(ngx_http_request_t *r,
+    const xet_hash_t *file, ngx_http_xet_query_handler_pt handler);
+
+/* Deletes a repo with all its places; the number is 0 where there is none. */
+ngx_int_t ngx_http_xet_query_repo_delete(ngx_http_request_t *r,
+    ngx_str_t *repo, ngx_http_xet_query_handler_pt handler);
+
+
+/*
+ * Limits of bytes, by repo and by subject.  A statement that would exceed one
+ * is refused, and ngx_http_xet_query_quota_over() tells which one it was.
+ */
+
+typedef struct {
+    u_char      kind[8];                       /* "repo" or "subject" */
+    u_char      what[8];                       /* "stored" or "logical" */
+    uint64_t    limit;
+    uint64_t    used;                          /* without what was refused */
+} ngx_http_xet_over_t;
+
+/*
+ * Whether anybody has a limit, as far as the worker knows: it asks every few
+ * seconds while there are uploads, and nobody waits for that.
+ */
+ngx_uint_t ngx_http_xet_query_quotas(void);
+
+/*
+ * Asks whether so many more bytes would be taken now; what is "stored" or
+ * "logical".  hash, of a xorb or of a file, may be NULL for a file: what is
+ * there already costs nothing.
+ */
+ngx_int_t ngx_http_xet_query_quota_look(ngx_http_request_t *r,
+    const char *what, uint64_t size, const xet_hash_t *hash,
+    ngx_http_xet_query_handler_pt handler);
+
+/* Whether the last statement was refused for a limit; fills over if it was. */
+ngx_uint_t ngx_http_xet_query_quota_over(ngx_http_request_t *r,
+    ngx_http_xet_over_t *over);
+
+
+/* What the repo and the subject of the request use, a row each. */
+
+typedef struct {
+    ngx_str_t   kind;
+    uint64_t    stored;
+    uint64_t    logical;
+    uint64_t    files;
+    uint64_t    stored_max;
+    uint64_t    logical_max;
+    unsigned    stored_limited:1;
+    unsigned    logical_limited:1;
+} ngx_http_xet_usage_t;
+
+ngx_int_t ngx_http_xet_query_usage_get(ngx_http_request_t *r,
+    ngx_http_xet_query_handler_pt handler);
+void ngx_http_xet_query_usage_get_row(ngx_http_request_t *r, ngx_uint_t i,
+    ngx_http_xet_usage_t *usage);
+
+
 /* Takes a file out of a repo; the number is 0 for one that was not in it. */
 ngx_int_t ngx_http_xet_query_repo_forget(ngx_http_request_t *r, ngx_str_t *repo,
     const xet_hash_t *file, ngx_http_xet_query_handler_pt handler);
@@ -481,6 +545,150 @@ void ngx_http_xet_query_sweep(void);
  * dropped when another one is being stored, or too many statements wait.
  */
 void ngx_http_xet_query_telemetry_put(const xet_telemetry_t *t);
+
+
+/*
+ * ngx_http_xet_query_chore.c: statements of chores, which no request waits for.
+ */
+
+/*
+ * The answer to such a statement, valid while its handler runs.  rc is as for
+ * ngx_http_xet_query_handler_pt, without NGX_ABORT.
+ */
+
+typedef struct ngx_http_xet_ask_s  ngx_http_xet_ask_t;
+
+typedef void (*ngx_http_xet_asked_pt)(void *data, ngx_http_xet_ask_t *ask,
+    ngx_int_t rc);
+
+struct ngx_http_xet_ask_s {
+    PGresult               *res;               /* what the rows point into */
+    u_char                  sqlstate[6];       /* "" unless refused */
+    ngx_http_xet_asked_pt   handler;
+    void                   *data;
+    ngx_pool_t             *pool;
+};
+
+/* The number of rows, and the number in the first one. */
+ngx_uint_t ngx_http_xet_ask_rows(ngx_http_xet_ask_t *ask);
+int64_t ngx_http_xet_ask_number(ngx_http_xet_ask_t *ask);
+
+
+/*
+ * All that follow return NGX_AGAIN, and call handler once, or NGX_BUSY where
+ * the statement can't be queued.  They copy their parameters.
+ */
+
+/* Who works, on what, and for how long: see ngx_http_xet_chores.h. */
+
+#define NGX_HTTP_XET_HOLDER_LEN  16            /* random bytes */
+
+typedef struct {
+    ngx_str_t       name;
+    const u_char   *holder;
+    ngx_msec_t      interval;                  /* between runs */
+    ngx_msec_t      lease;                     /* 0: it is given back */
+    uint64_t        turn;
+    ngx_uint_t      seq;
+    ngx_str_t       cursor;
+    ngx_str_t       figures;                   /* JSON */
+    ngx_str_t       note;                      /* empty: none */
+} ngx_http_xet_turn_t;
+
+/* The numbers of keep and done are 0 where somebody else has the lease. */
+ngx_int_t ngx_http_xet_query_chore_take(const ngx_http_xet_turn_t *turn,
+    ngx_http_xet_asked_pt handler, void *data);
+ngx_int_t ngx_http_xet_query_chore_keep(const ngx_http_xet_turn_t *turn,
+    ngx_http_xet_asked_pt handler, void *data);
+ngx_int_t ngx_http_xet_query_chore_done(const ngx_http_xet_turn_t *turn,
+    ngx_http_xet_asked_pt handler, void *data);
+
+/*
+ * Sets turn and cursor, which points into the row, and *begins for a new run;
+ * returns 0, or for how many milliseconds there is nothing to take.
+ */
+ngx_msec_t ngx_http_xet_query_chore_take_row(ngx_http_xet_ask_t *ask,
+    ngx_http_xet_turn_t *turn, ngx_uint_t *begins);
+
+
+/* What a batch of the collector did; told is of xorbs. */
+
+typedef struct {
+    uint64_t        seen;
+    uint64_t        busy;                      /* of them, locked by others */
+    uint64_t        n;                         /* deleted */
+    uint64_t        bytes;
+    uint64_t        told;
+} ngx_http_xet_gc_row_t;
+
+ngx_int_t ngx_http_xet_query_gc_files(ngx_uint_t batch,
+    ngx_http_xet_asked_pt handler, void *data);
+ngx_int_t ngx_http_xet_query_gc_xorbs(ngx_uint_t grace, ngx_uint_t batch,
+    ngx_http_xet_asked_pt handler, void *data);
+void ngx_http_xet_query_gc_row(ngx_http_xet_ask_t *ask,
+    ngx_http_xet_gc_row_t *row);
+
+
+/* The number is 0 where nothing is left to be settled. */
+ngx_int_t ngx_http_xet_query_usage_settle(ngx_uint_t batch,
+    ngx_http_xet_asked_pt handler, void *data);
+
+
+/* A copy whose row is gone, and whose file is to be removed. */
+
+typedef struct {
+    xet_hash_t      xorb;
+    uint32_t        tag;
+} ngx_http_xet_gc_copy_t;
+
+ngx_int_t ngx_http_xet_query_gc_copies(ngx_uint_t batch,
+    ngx_http_xet_asked_pt handler, void *data);
+
+/* NGX_ERROR for a row that is malformed. */
+ngx_int_t ngx_http_xet_query_gc_copy(ngx_http_xet_ask_t *ask, ngx_uint_t i,
+    ngx_http_xet_gc_copy_t *copy);
+
+/* The files of n copies are gone; how many of these that is news of. */
+ngx_int_t ngx_http_xet_query_gc_removed(ngx_http_xet_gc_copy_t *copies,
+    ngx_uint_t n, ngx_http_xet_asked_pt handler, void *data);
+void ngx_http_xet_query_gc_removed_row(ngx_http_xet_ask_t *ask, uint64_t *n,
+    uint64_t *bytes);
+
+
+/* A copy that is to be read: those behind a row, some of them. */
+
+typedef struct {
+    int64_t         id;                        /* of the row */
+    xet_hash_t      xorb;
+    uint32_t        tag;
+    uint64_t        size;
+    xet_checksum_t  digest;
+    u_char          ends[32];                  /* SHA-256 of stored_ends */
+    ngx_uint_t      digested;                  /* digest, else ends */
+} ngx_http_xet_scrub_row_t;
+
+ngx_int_t ngx_http_xet_query_scrub_next(int64_t after, ngx_uint_t damaged,
+    ngx_http_xet_asked_pt handler, void *data);
+
+/* NGX_ERROR for a row that is malformed; its id is set. */
+ngx_int_t ngx_http_xet_query_scrub_row(ngx_http_xet_ask_t *ask, ngx_uint_t i,
+    ngx_http_xet_scrub_row_t *row);
+
+/* The number is 0 where the row does not name the copy any more. */
+ngx_int_t ngx_http_xet_query_scrub_damaged(const ngx_http_xet_scrub_row_t *row,
+    ngx_http_xet_asked_pt handler, void *data);
+ngx_int_t ngx_http_xet_query_scrub_whole(const ngx_http_xet_scrub_row_t *row,
+    ngx_http_xet_asked_pt handler, void *data);
+ngx_int_t ngx_http_xet_query_heal_later(const ngx_http_xet_scrub_row_t *row,
+    ngx_http_xet_asked_pt handler, void *data);
+
+/*
+ * As ngx_http_xet_query_xorb_heal(): the number is the tag of the row then.
+ * The file is kept once the statement is sent.
+ */
+ngx_int_t ngx_http_xet_query_heal(const xet_xorb_info_t *info,
+    ngx_http_xet_temp_t *file, uint32_t old_tag, ngx_http_xet_asked_pt handler,
+    void *data);
 
 
 #if (NGX_HTTP_XET_ZTENSOR)
@@ -518,6 +726,82 @@ void ngx_http_xet_query_zt_reports_put(const xet_hash_t *file, uint64_t rules,
     ngx_http_xet_array_t *objects, ngx_http_xet_array_t *reports);
 
 #endif
+
+
+/*
+ * ngx_http_xet_query_figures.c: what is told of the whole store.  No request
+ * waits for it, and rc is that of a query.
+ */
+
+/* A part of a walk over files and xorbs; see xet.figures(). */
+
+typedef struct {
+    uint64_t  files;
+    uint64_t  file_bytes;
+    uint64_t  last_file;               /* 0: there are no more */
+    uint64_t  xorbs;
+    uint64_t  raw;
+    uint64_t  stored;
+    uint64_t  last_xorb;               /* 0: there are no more */
+    uint64_t  damaged;
+    uint64_t  repos;
+    uint64_t  waiting;                 /* copies to be removed */
+
+    /* of chores, NGX_HTTP_XET_NO_FIGURE where there are none */
+
+    uint64_t  gc_at;                   /* ms since 1970 */
+    uint64_t  gc_xorbs;
+    uint64_t  gc_bytes;
+    uint64_t  scrub_at;
+    uint64_t  scrub_bytes;
+    uint64_t  scrub_damaged;
+    uint64_t  healed;
+    uint64_t  orphans;
+} ngx_http_xet_figures_t;
+
+#define NGX_HTTP_XET_NO_FIGURE  ((uint64_t) -1)
+
+
+/* Called once, with figures where rc is NGX_OK. */
+typedef void (*ngx_http_xet_figures_pt)(uint64_t ticket, ngx_int_t rc,
+    const ngx_http_xet_figures_t *figures);
+
+/*
+ * Asks for the part behind these ids; ticket comes back.  NGX_AGAIN; NGX_BUSY
+ * where it can't be asked: then handler is not called.
+ */
+ngx_int_t ngx_http_xet_query_figures(uint64_t after_file, uint64_t after_xorb,
+    uint64_t ticket, ngx_http_xet_figures_pt handler);
+
+/* A repo, or the part of its files that a part of a walk has met. */
+
+#define NGX_HTTP_XET_REPO_ROWS  12             /* of xet.repo_figures() */
+#define NGX_HTTP_XET_REPO_NAME  255            /* longer ones are cut */
+
+
+typedef struct {
+    uint64_t  id;
+    uint64_t  files;
+    uint64_t  bytes;
+    uint64_t  last_file;
+    size_t    len;
+    u_char    name[NGX_HTTP_XET_REPO_NAME];
+} ngx_http_xet_repo_size_t;
+
+
+/* Called once, with n repos where rc is NGX_OK; more: the walk goes on. */
+typedef void (*ngx_http_xet_repo_sizes_pt)(uint64_t ticket, ngx_int_t rc,
+    const ngx_http_xet_repo_size_t *repos, ngx_uint_t n, ngx_uint_t more);
+
+/* As ngx_http_xet_query_figures(), for the part behind this place. */
+ngx_int_t ngx_http_xet_query_repo_sizes(uint64_t after_repo,
+    uint64_t after_file, uint64_t ticket, ngx_http_xet_repo_sizes_pt handler);
+
+/*
+ * Asks whether PostgreSQL answers.  NGX_AGAIN, or NGX_BUSY where it is known to
+ * be away: then handler is not called.
+ */
+ngx_int_t ngx_http_xet_query_alive(void (*handler)(ngx_int_t rc));
 
 
 /* By number; the last element is no statement and has no name. */

@@ -198,3 +198,25 @@ ngx_http_xet_query_repo_forget(ngx_http_request_t *r, ngx_str_t *repo,
 
     return ngx_http_xet_send_repo_forget(r, NGX_HTTP_XET_WRITE, handler);
 }
+
+
+ngx_int_t
+ngx_http_xet_query_file_delete(ngx_http_request_t *r, const xet_hash_t *file,
+    ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_bytes(ngx_http_xet_query_params(r), file->bytes,
+                              XET_HASH_LEN);
+
+    return ngx_http_xet_send_file_delete(r, NGX_HTTP_XET_WRITE, handler);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_repo_delete(ngx_http_request_t *r, ngx_str_t *repo,
+    ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_bytes(ngx_http_xet_query_params(r), repo->data,
+                              repo->len);
+
+    return ngx_http_xet_send_repo_delete(r, NGX_HTTP_XET_WRITE, handler);
+}

@@ -2,7 +2,8 @@
 /*
  * Statements that no request waits for.  What their parameters point to is
  * copied into a pool, which goes when the statement is answered, or at once
- * where it can't be queued.
+ * where it can't be queued.  For some of them somebody else waits, who is
+ * called with the rows (ngx_http_xet_ask_t).
  */
 
 #include "ngx_http_xet.h"
@@ -20,6 +21,9 @@
 
 static void ngx_http_xet_query_posted(void *data, PGresult *res, ngx_int_t rc,
     const char *sqlstate);
+static void ngx_http_xet_query_answered(void *data, PGresult *res,
+    ngx_int_t rc, const char *sqlstate);
+static void ngx_http_xet_query_lost(PGresult *res);
 static void ngx_http_xet_query_telemetry_done(void *data);
 
 
@@ -108,7 +112,7 @@ ngx_http_xet_query_post(ngx_http_xet_post_t *post, ngx_http_xet_stmt_e stmt)
         && ngx_http_xet_lanes_send(NGX_HTTP_XET_WRITE,
                                    &ngx_http_xet_query_stmts[stmt],
                                    &post->params, ngx_http_xet_query_posted,
-                                   post->pool)
+                                   post)
            != NULL)
     {
         return NGX_OK;
@@ -124,8 +128,80 @@ static void
 ngx_http_xet_query_posted(void *data, PGresult *res, ngx_int_t rc,
     const char *sqlstate)
 {
+    ngx_http_xet_post_t *post = data;
+
+    if (rc == NGX_OK && post->answered) {
+        post->answered(res);
+    }
+
     ngx_http_xet_pg_clear(res);
-    ngx_destroy_pool(data);
+    ngx_destroy_pool(post->pool);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_ask(ngx_http_xet_post_t *post, ngx_http_xet_stmt_e stmt,
+    ngx_http_xet_asked_pt handler, void *data)
+{
+    ngx_http_xet_ask_t  *ask;
+
+    ask = ngx_pcalloc(post->pool, sizeof(ngx_http_xet_ask_t));
+
+    if (ask && !post->failed) {
+        ask->pool = post->pool;
+        ask->handler = handler;
+        ask->data = data;
+
+        if (ngx_http_xet_lanes_send(NGX_HTTP_XET_WRITE,
+                                    &ngx_http_xet_query_stmts[stmt],
+                                    &post->params,
+                                    ngx_http_xet_query_answered, ask)
+            != NULL)
+        {
+            return NGX_AGAIN;
+        }
+    }
+
+    ngx_destroy_pool(post->pool);
+
+    return NGX_BUSY;
+}
+
+
+static void
+ngx_http_xet_query_answered(void *data, PGresult *res, ngx_int_t rc,
+    const char *sqlstate)
+{
+    ngx_http_xet_ask_t *ask = data;
+
+    ask->res = res;
+
+    if (sqlstate) {
+        ngx_cpystrn(ask->sqlstate, (u_char *) sqlstate, sizeof(ask->sqlstate));
+    }
+
+    if (rc == NGX_OK && ngx_http_xet_pg_rows(res) == 0) {
+        rc = NGX_DECLINED;
+    }
+
+    ask->handler(ask->data, ask, rc);
+
+    ngx_http_xet_pg_clear(ask->res);
+    ngx_destroy_pool(ask->pool);
+}
+
+
+ngx_uint_t
+ngx_http_xet_ask_rows(ngx_http_xet_ask_t *ask)
+{
+    return ngx_http_xet_pg_rows(ask->res);
+}
+
+
+int64_t
+ngx_http_xet_ask_number(ngx_http_xet_ask_t *ask)
+{
+    return ngx_http_xet_pg_int(ask->res, 0, 0);
 }
 
 
@@ -172,11 +248,23 @@ ngx_http_xet_query_xorb_damaged_tell(ngx_http_xet_damage_t *damage)
     if (post) {
         ngx_http_xet_query_post_array(post, &damage->xorbs);
         ngx_http_xet_query_post_array(post, &damage->tags);
-        (void) ngx_http_xet_query_post(post, ngx_http_xet_stmt_xorb_damaged);
+
+        if (damage->log) {
+            post->answered = ngx_http_xet_query_lost;
+        }
+
+        (void) ngx_http_xet_query_post(post, ngx_http_xet_stmt_copies_lost);
     }
 
     ngx_http_xet_damage_destroy(damage);
     ngx_http_xet_damage_init(damage);
+}
+
+
+static void
+ngx_http_xet_query_lost(PGresult *res)
+{
+    (void) ngx_http_xet_damage_lost(res, 1, ngx_cycle->log);
 }
 
 

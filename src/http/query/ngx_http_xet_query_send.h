@@ -29,9 +29,11 @@
 #define NGX_HTTP_XET_STMT_2   "$1, $2"
 #define NGX_HTTP_XET_STMT_3   "$1, $2, $3"
 #define NGX_HTTP_XET_STMT_4   "$1, $2, $3, $4"
+#define NGX_HTTP_XET_STMT_5   NGX_HTTP_XET_STMT_4 ", $5"
 #define NGX_HTTP_XET_STMT_6   NGX_HTTP_XET_STMT_4 ", $5, $6"
 #define NGX_HTTP_XET_STMT_7   NGX_HTTP_XET_STMT_6 ", $7"
-#define NGX_HTTP_XET_STMT_11  NGX_HTTP_XET_STMT_7 ", $8, $9, $10, $11"
+#define NGX_HTTP_XET_STMT_8   NGX_HTTP_XET_STMT_7 ", $8"
+#define NGX_HTTP_XET_STMT_11  NGX_HTTP_XET_STMT_8 ", $9, $10, $11"
 #define NGX_HTTP_XET_STMT_15  NGX_HTTP_XET_STMT_11 ", $12, $13, $14, $15"
 #define NGX_HTTP_XET_STMT_17  NGX_HTTP_XET_STMT_15 ", $16, $17"
 
@@ -94,6 +96,7 @@ ngx_http_xet_send_##name(ngx_http_request_t *r, ngx_http_xet_lane_e lane,     \
 typedef struct {
     ngx_pool_t             *pool;
     ngx_http_xet_params_t   params;
+    void                  (*answered)(PGresult *res);      /* or NULL */
     ngx_uint_t              failed;            /* out of memory */
 } ngx_http_xet_post_t;
 
@@ -116,6 +119,21 @@ void ngx_http_xet_query_post_array(ngx_http_xet_post_t *post,
  */
 ngx_int_t ngx_http_xet_query_post(ngx_http_xet_post_t *post,
     ngx_http_xet_stmt_e stmt);
+
+/*
+ * The same for a statement that somebody waits for who is no request: NGX_AGAIN
+ * where handler will be called, which happens also in a worker that exits, or
+ * NGX_BUSY.
+ */
+ngx_int_t ngx_http_xet_query_ask(ngx_http_xet_post_t *post,
+    ngx_http_xet_stmt_e stmt, ngx_http_xet_asked_pt handler, void *data);
+
+/*
+ * ngx_http_xet_damage.c: how many copies the rows of copies_lost name, each of
+ * which is logged where log is set.
+ */
+ngx_uint_t ngx_http_xet_damage_lost(PGresult *res, ngx_uint_t log,
+    ngx_log_t *where);
 
 /* Whether too many statements wait for one that can be spared. */
 ngx_uint_t ngx_http_xet_query_post_busy(void);

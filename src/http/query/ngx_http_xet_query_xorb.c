@@ -401,11 +401,27 @@ ngx_http_xet_query_xorb_damaged(ngx_http_request_t *r,
     ngx_http_xet_params_array(p, &damage->xorbs);
     ngx_http_xet_params_array(p, &damage->tags);
 
-    return ngx_http_xet_send_xorb_damaged(r, NGX_HTTP_XET_WRITE, handler);
+    return ngx_http_xet_send_copies_lost(r, NGX_HTTP_XET_WRITE, handler);
 }
 
 
-void
+ngx_uint_t
+ngx_http_xet_query_xorb_lost(ngx_http_request_t *r,
+    ngx_http_xet_damage_t *damage, ngx_int_t *rc)
+{
+    if (*rc == NGX_DECLINED) {
+        *rc = NGX_OK;
+        return 0;
+    }
+
+    return (*rc == NGX_OK)
+           ? ngx_http_xet_damage_lost(ngx_http_xet_query_get(r)->res,
+                                      damage->log, r->connection->log)
+           : 0;
+}
+
+
+ngx_uint_t
 ngx_http_xet_query_xorb_get_row(ngx_http_request_t *r,
     ngx_http_xet_copy_t *copy)
 {
@@ -418,6 +434,8 @@ ngx_http_xet_query_xorb_get_row(ngx_http_request_t *r,
     copy->size = (uint64_t) ngx_http_xet_pg_int(q->res, 0, 0);
     copy->tag = (uint32_t) ngx_http_xet_pg_int(q->res, 0, 1);
     copy->whole = ngx_http_xet_pg_int(q->res, 0, 2) != 0;
+
+    return ngx_http_xet_pg_int(q->res, 0, 3) != 0;
 }
 
 
@@ -455,16 +473,6 @@ ngx_http_xet_query_xorb_grant(ngx_http_request_t *r, const xet_hash_t *xorb,
     }
 
     return ngx_http_xet_send_xorb_grant(r, NGX_HTTP_XET_READ, handler);
-}
-
-
-ngx_uint_t
-ngx_http_xet_query_xorb_grant_row(ngx_http_request_t *r,
-    ngx_http_xet_copy_t *copy)
-{
-    ngx_http_xet_query_xorb_get_row(r, copy);
-
-    return ngx_http_xet_pg_int(ngx_http_xet_query_get(r)->res, 0, 3) != 0;
 }
 
 

@@ -18,7 +18,9 @@
  *
  * An answer binds the store: clients keep it and refer to the xorb without
  * uploading it.  So the day is on record before the first answer of the day
- * goes out, for whoever collects xorbs.
+ * goes out, for whoever collects xorbs.  Then the chunk is looked up again: a
+ * xorb may have been collected meanwhile.  Where that gives another one each
+ * time, the answer is a miss in the end.
  */
 
 #include "ngx_http_xet.h"
@@ -26,7 +28,10 @@
 #include "ngx_http_xet_routes.h"
 
 
-typedef struct {
+#define NGX_HTTP_XET_CHUNK_ROUNDS  4
+
+
+struct ngx_http_xet_chunk_s {
     ngx_http_xet_query_t  *query;
     ngx_http_xet_array_t   xorbs;              /* to be advertised */
     xet_shard_footer_t     footer;
@@ -36,7 +41,8 @@ typedef struct {
     ngx_str_t              store;
     ngx_http_xet_damage_t  damage;
     xet_status_t           status;             /* of the job */
-} ngx_http_xet_chunk_t;
+    ngx_uint_t             rounds;
+};
 
 
 static void ngx_http_xet_chunk_cleanup(void *data);
@@ -50,12 +56,14 @@ static void ngx_http_xet_chunk_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_chunk_done(ngx_http_request_t *r, void *data);
 static ngx_int_t ngx_http_xet_chunk_send(ngx_http_request_t *r,
     ngx_http_xet_chunk_t *chunk);
+static ngx_int_t ngx_http_xet_chunk_missing(ngx_http_request_t *r);
 
 
 ngx_int_t
 ngx_http_xet_chunk_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 {
     ngx_int_t                  rc;
+    ngx_http_xet_chunk_t      *chunk;
     ngx_http_xet_main_conf_t  *xmcf;
 
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
@@ -64,6 +72,20 @@ ngx_http_xet_chunk_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
         return ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "chunk_not_found",
                                   "global dedup is off");
     }
+
+    chunk = ngx_http_xet_state(r, sizeof(ngx_http_xet_chunk_t),
+                               ngx_http_xet_chunk_cleanup);
+    if (chunk == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    chunk->query = ctx->query;
+    chunk->store = xmcf->store;
+
+    ngx_http_xet_array_init(&chunk->xorbs, NGX_HTTP_XET_OID_BYTEA);
+    ngx_http_xet_damage_init(&chunk->damage);
+
+    ctx->route.chunk = chunk;
 
     rc = ngx_http_xet_query_chunk_find(r, &ctx->hash,
                                        ngx_http_xet_chunk_queried);
@@ -86,28 +108,23 @@ ngx_http_xet_chunk_queried(ngx_http_request_t *r, ngx_int_t rc)
 static ngx_int_t
 ngx_http_xet_chunk_answer(ngx_http_request_t *r)
 {
-    ngx_int_t                  rc;
-    ngx_http_xet_ctx_t        *ctx;
-    ngx_http_xet_chunk_t      *chunk;
-    ngx_http_xet_main_conf_t  *xmcf;
-
-    chunk = ngx_http_xet_state(r, sizeof(ngx_http_xet_chunk_t),
-                               ngx_http_xet_chunk_cleanup);
-    if (chunk == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
+    ngx_int_t              rc;
+    ngx_http_xet_ctx_t    *ctx;
+    ngx_http_xet_chunk_t  *chunk;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    chunk = ctx->route.chunk;
 
-    chunk->query = ctx->query;
-
-    ngx_http_xet_array_init(&chunk->xorbs, NGX_HTTP_XET_OID_BYTEA);
-    ngx_http_xet_damage_init(&chunk->damage);
+    ngx_http_xet_array_reset(&chunk->xorbs);
 
     rc = ngx_http_xet_query_chunk_find_xorbs(chunk->query, &chunk->xorbs);
 
     if (rc == NGX_ERROR) {
         return ngx_http_xet_error_status(r, XET_INTERNAL);
+    }
+
+    if (rc == NGX_DECLINED && chunk->rounds++ == NGX_HTTP_XET_CHUNK_ROUNDS) {
+        return ngx_http_xet_chunk_missing(r);
     }
 
     if (rc == NGX_DECLINED) {
@@ -116,10 +133,6 @@ ngx_http_xet_chunk_answer(ngx_http_request_t *r)
 
         return ngx_http_xet_query_asked(r, rc);
     }
-
-    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
-
-    chunk->store = xmcf->store;
 
     ngx_http_xet_chunk_keys(r, chunk);
 
@@ -292,8 +305,7 @@ static ngx_int_t
 ngx_http_xet_chunk_send(ngx_http_request_t *r, ngx_http_xet_chunk_t *chunk)
 {
     if (chunk->status == XET_STORE_DAMAGED) {
-        return ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "chunk_not_found",
-                                  "no such chunk in the dedup index");
+        return ngx_http_xet_chunk_missing(r);
     }
 
     if (chunk->status != XET_OK) {
@@ -309,4 +321,12 @@ ngx_http_xet_chunk_send(ngx_http_request_t *r, ngx_http_xet_chunk_t *chunk)
 
     return ngx_http_xet_send(r, NGX_HTTP_OK, "application/octet-stream",
                              &chunk->buf);
+}
+
+
+static ngx_int_t
+ngx_http_xet_chunk_missing(ngx_http_request_t *r)
+{
+    return ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "chunk_not_found",
+                              "no such chunk in the dedup index");
 }

@@ -392,6 +392,13 @@ ngx_http_xet_hashes_feed(ngx_http_xet_hashes_t *h)
 
         ngx_http_xet_query_xorb_slices_row(h->query, i, &slice);
 
+        if (slice.chunk_count == 0) {
+
+            /* the row of the xorb is gone: the file was deleted meanwhile */
+
+            return XET_PLAN_CHANGED;
+        }
+
         if (slice.n != term.chunk_end - term.chunk_start
             || slice.hashes == NULL)
         {

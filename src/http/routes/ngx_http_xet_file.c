@@ -1,7 +1,7 @@
 
 /*
- * PUT and POST files, GET, HEAD and DELETE files/{file}: the file itself, for
- * who knows nothing of Xet.
+ * PUT and POST files, GET and HEAD files/{file}: the file itself, for who knows
+ * nothing of Xet.
  *
  *     handler   ?filename -> look-up under the access rules of the request
  *     opened    headers: how long the file may be cached, its digest, its
@@ -15,9 +15,6 @@
  * PUT and POST: what the headers say about the content -> the ingest service:
  * chunks, dedup, xorbs, registration -> the file's hash, and how much of the
  * file was new.
- *
- * DELETE takes the file out of the token's repo; its bytes stay as long as
- * somebody refers to them.
  */
 
 #include "ngx_http_xet.h"
@@ -53,8 +50,6 @@ static void ngx_http_xet_file_put_done(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_http_xet_ingest_result_t *result);
 static ngx_int_t ngx_http_xet_file_put_send(ngx_http_request_t *r,
     ngx_http_xet_ingest_result_t *result);
-static void ngx_http_xet_file_deleted(ngx_http_request_t *r, ngx_int_t rc);
-static ngx_int_t ngx_http_xet_file_delete_send(ngx_http_request_t *r);
 
 
 ngx_int_t
@@ -331,7 +326,7 @@ ngx_http_xet_file_put_done(ngx_http_request_t *r, ngx_int_t rc,
         rc = ngx_http_xet_file_put_send(r, result);
 
     } else if (rc == NGX_DECLINED) {
-        rc = ngx_http_xet_error_status(r, status);
+        rc = ngx_http_xet_quota_error(r, status);
 
     } else {
         rc = ngx_http_xet_query_error(r, rc, NULL, NULL);
@@ -345,9 +340,18 @@ static ngx_int_t
 ngx_http_xet_file_put_send(ngx_http_request_t *r,
     ngx_http_xet_ingest_result_t *result)
 {
-    u_char      text[XET_HASH_STR_LEN];
-    xet_buf_t   b;
-    xet_json_t  j;
+    u_char                 text[XET_HASH_STR_LEN];
+    xet_buf_t              b;
+    xet_json_t             j;
+    ngx_http_xet_audit_t  *audit;
+
+    audit = ngx_http_xet_audit(r);
+
+    audit->hash = result->hash;
+    audit->has_hash = 1;
+    audit->new_bytes = result->new_size;
+    audit->stored = 1;
+    audit->result = result->new_size ? "new" : "known";
 
     xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 512);
     xet_json_init(&j, &b);
@@ -374,47 +378,4 @@ ngx_http_xet_file_put_send(ngx_http_request_t *r,
     xet_json_object_end(&j);
 
     return ngx_http_xet_send(r, NGX_HTTP_OK, "application/json", &b);
-}
-
-
-ngx_int_t
-ngx_http_xet_file_delete_handler(ngx_http_request_t *r,
-    ngx_http_xet_ctx_t *ctx)
-{
-    ngx_int_t   rc;
-    ngx_str_t  *repo;
-
-    repo = ngx_http_xet_repo(r);
-
-    if (repo == NULL) {
-        return ngx_http_xet_error(r, NGX_HTTP_FORBIDDEN, "no_repos",
-                                  "files belong to the store, not to repos");
-    }
-
-    rc = ngx_http_xet_query_repo_forget(r, repo, &ctx->hash,
-                                        ngx_http_xet_file_deleted);
-
-    return ngx_http_xet_query_wait(r, rc);
-}
-
-
-static void
-ngx_http_xet_file_deleted(ngx_http_request_t *r, ngx_int_t rc)
-{
-    if (rc == NGX_OK && ngx_http_xet_query_number(r) == 0) {
-        rc = NGX_DECLINED;
-    }
-
-    ngx_http_xet_query_answer(r, rc, ngx_http_xet_file_delete_send,
-                              "file_not_found", "no such file in the repo");
-}
-
-
-static ngx_int_t
-ngx_http_xet_file_delete_send(ngx_http_request_t *r)
-{
-    r->headers_out.status = NGX_HTTP_NO_CONTENT;
-    r->header_only = 1;
-
-    return ngx_http_send_header(r);
 }

@@ -12,7 +12,9 @@
  * v2 reports its progress in frames (docs/protocol.md, shard frames).  An
  * error before the first frame is a status as in v1, an error after it is a
  * frame; the end of the connection without a final frame would fail the
- * client for good.
+ * client for good.  That a xorb is not here is always a frame: the text of a
+ * frame is the only one that a user gets to see, and it is for him to do
+ * something about the cache that names the xorb.
  */
 
 #include "ngx_http_xet.h"
@@ -25,6 +27,10 @@
 
 /* Milliseconds before the first frame; an error by then is a status. */
 #define NGX_HTTP_XET_SHARD_DELAY  500
+
+/* What hf_xet shows of a refusal without frames. */
+#define NGX_HTTP_XET_SHARD_UNKNOWN                                            \
+    "400 Unknown Xorb; remove HF_XET_CACHE (~/.cache/huggingface/xet)"
 
 
 struct ngx_http_xet_shard_s {
@@ -148,6 +154,8 @@ ngx_http_xet_shard_body_done(ngx_http_request_t *r, void *data,
 
     p = &shard->parser;
 
+    ngx_http_xet_audit(r)->files = p->files;
+
     if (shard->frames) {
         xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
@@ -211,7 +219,14 @@ ngx_http_xet_shard_registered(ngx_http_request_t *r, ngx_int_t rc,
     shard = ctx->route.shard;
     frames = shard->frames;
 
-    if (frames && (rc == NGX_OK || frames->begun)) {
+    if (rc == NGX_OK) {
+        ngx_http_xet_audit(r)->result = new ? "new" : "known";
+    }
+
+    if (frames
+        && (rc == NGX_OK || frames->begun
+            || (rc == NGX_DECLINED && status == XET_SHARD_XORB)))
+    {
         rc = ngx_http_xet_shard_frame(r, frames, rc, status, new);
 
     } else {
@@ -231,6 +246,16 @@ static ngx_int_t
 ngx_http_xet_shard_status(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_uint_t new)
 {
+    if (rc == NGX_DECLINED && status == XET_SHARD_XORB) {
+        return ngx_http_xet_error_told(r, status,
+                                       ngx_http_xet_register_text(r, status),
+                                       NGX_HTTP_XET_SHARD_UNKNOWN);
+    }
+
+    if (rc == NGX_DECLINED && status == XET_QUOTA) {
+        return ngx_http_xet_quota_error(r, status);
+    }
+
     if (rc == NGX_DECLINED) {
         return ngx_http_xet_error(r, xet_status_http(status),
                                   xet_status_code(status),
@@ -250,9 +275,10 @@ static ngx_int_t
 ngx_http_xet_shard_frame(ngx_http_request_t *r, ngx_http_xet_frames_t *frames,
     ngx_int_t rc, xet_status_t status, ngx_uint_t new)
 {
-    u_char       frame[NGX_HTTP_XET_FRAME_MAX], *p;
-    ngx_uint_t   retryable;
-    const char  *text;
+    u_char                 frame[NGX_HTTP_XET_FRAME_MAX], *p;
+    ngx_uint_t             retryable;
+    const char            *code, *text;
+    ngx_http_xet_audit_t  *audit;
 
     if (rc == NGX_OK) {
         p = ngx_slprintf(frame, frame + sizeof(frame),
@@ -264,17 +290,23 @@ ngx_http_xet_shard_frame(ngx_http_request_t *r, ngx_http_xet_frames_t *frames,
     /* a fault of the shard is final; a failure of the server may pass */
 
     if (rc == NGX_DECLINED) {
+        code = xet_status_code(status);
         text = ngx_http_xet_register_text(r, status);
         retryable = xet_status_http(status) >= 500;
 
     } else {
+        code = (rc == NGX_BUSY) ? "database_unavailable" : "internal_error";
         text = (rc == NGX_BUSY) ? "the database is not available"
                                 : "the database failed";
         retryable = 1;
     }
 
+    audit = ngx_http_xet_audit(r);
+    audit->result = "failed";
+    audit->code = code;
+
     ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                  "xet: error frame: %s", text);
+                  "xet: error frame: %s: %s", code, text);
 
     p = ngx_slprintf(frame, frame + sizeof(frame),
                      "{\"type\":\"error\",\"message\":\"%s\","

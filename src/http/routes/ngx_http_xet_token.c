@@ -7,6 +7,14 @@
  * what; an empty scope is a refusal, and without "xet_token_scope" the scope
  * is "read".  The answer is what the clients of a Hub expect
  * (docs/protocol.md, token endpoint), as JSON and in headers.
+ *
+ * With "xet_token_generation" the endpoint of a token that may write ends in
+ * /g<digits>, which the router skips.  Clients keep what they know of uploads
+ * by the text of the endpoint; with another one they know nothing.  The digits
+ * are the minute, since 1970, in which the current period has begun, and before
+ * its eight digits the number.  So a text that comes again, whatever periods
+ * and clocks there were in between, has the same number and a period that is
+ * not over: what is remembered under it is no older than the period.
  */
 
 #include "ngx_http_xet.h"
@@ -20,6 +28,10 @@ static ngx_int_t ngx_http_xet_token_value(ngx_http_request_t *r,
     ngx_http_complex_value_t *cv, xet_token_text_t *text);
 static ngx_int_t ngx_http_xet_token_cas_url(ngx_http_request_t *r,
     ngx_str_t *url);
+static ngx_int_t ngx_http_xet_token_generation(ngx_http_request_t *r,
+    ngx_str_t *url);
+static void ngx_http_xet_token_note(ngx_http_request_t *r,
+    xet_token_claims_t *claims);
 static ngx_int_t ngx_http_xet_token_send(ngx_http_request_t *r,
     ngx_str_t *url, u_char *token, size_t len, uint64_t exp);
 
@@ -83,6 +95,12 @@ ngx_http_xet_token_handler(ngx_http_request_t *r)
                                   "the request names no host");
     }
 
+    /* who may only read sends nothing, and keeps a cache of what it reads */
+
+    if (rc == NGX_OK && claims.scope != XET_SCOPE_READ) {
+        rc = ngx_http_xet_token_generation(r, &url);
+    }
+
     if (rc != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -99,13 +117,47 @@ ngx_http_xet_token_handler(ngx_http_request_t *r)
         return ngx_http_xet_error_status(r, XET_INTERNAL);
     }
 
+    ngx_http_xet_token_note(r, &claims);
+
     return ngx_http_xet_token_send(r, &url, token, len, claims.exp);
+}
+
+
+/* Whom a token was given, for what; never the token. */
+
+static void
+ngx_http_xet_token_note(ngx_http_request_t *r, xet_token_claims_t *claims)
+{
+    size_t                     len;
+    ngx_http_xet_audit_t      *audit;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+
+    audit = ngx_http_xet_audit_begin(r);
+    if (audit == NULL) {
+        return;
+    }
+
+    audit->action = "token.mint";
+    audit->write = 1;
+    audit->mint = 1;
+    audit->scope = claims->scope;
+    audit->expires = claims->exp;
+
+    audit->repo.data = (u_char *) claims->repo.data;
+    audit->repo.len = claims->repo.len;
+    audit->subject.data = (u_char *) claims->sub.data;
+    audit->subject.len = claims->sub.len;
+
+    audit->key.data = (u_char *) xet_jwk_id(xmcf->token_sign, &len);
+    audit->key.len = len;
 }
 
 
 /*
  * Fills the claims from the configuration and the time.  NGX_DECLINED when the
- * scope is neither "read" nor "write".
+ * scope is none.
  */
 
 static ngx_int_t
@@ -127,13 +179,9 @@ ngx_http_xet_token_claims(ngx_http_request_t *r, xet_token_claims_t *claims)
         return NGX_ERROR;
     }
 
-    if (xlcf->token_scope == NULL) {
-        claims->write = 0;
-
-    } else if (scope.len == 5 && ngx_memcmp(scope.data, "write", 5) == 0) {
-        claims->write = 1;
-
-    } else if (scope.len != 4 || ngx_memcmp(scope.data, "read", 4) != 0) {
+    if (xlcf->token_scope
+        && !xet_scope_parse(&claims->scope, scope.data, scope.len))
+    {
         return NGX_DECLINED;
     }
 
@@ -212,6 +260,38 @@ ngx_http_xet_token_cas_url(ngx_http_request_t *r, ngx_str_t *url)
     while (url->len && url->data[url->len - 1] == '/') {
         url->len--;
     }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_token_generation(ngx_http_request_t *r, ngx_str_t *url)
+{
+    off_t                     number;
+    u_char                   *p;
+    time_t                    start;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    number = xlcf->token_number;
+
+    if (xlcf->token_period) {
+        start = ngx_time() / xlcf->token_period * xlcf->token_period;
+        number = ngx_max(number, 0) * 100000000 + start / 60;
+
+    } else if (number == NGX_HTTP_XET_NO_NUMBER) {
+        return NGX_OK;
+    }
+
+    p = ngx_pnalloc(r->pool, url->len + sizeof("/g") + NGX_OFF_T_LEN);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    url->len = ngx_sprintf(p, "%V/g%O", url, number) - p;
+    url->data = p;
 
     return NGX_OK;
 }

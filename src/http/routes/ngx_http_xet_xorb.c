@@ -7,8 +7,9 @@
  *            write) -> feed with the last piece: verdict, fdatasync, name,
  *            fsync of the folder -> body_done -> the row in PostgreSQL, by
  *            the keep service -> 200
- *     HEAD   handler -> the row -> head_job: is the copy there -> 200
- *     grant  as HEAD, but -> advertised -> 200, once per xorb and day
+ *     HEAD   handler -> the row -> head_job: is the copy there -> advertised,
+ *            once per xorb and day -> 200
+ *     grant  as HEAD, for a xorb that the client may name without sending it
  *     GET    handler -> the row -> the data location
  *
  * Bytes are durable before the row is written, and the row is committed
@@ -71,11 +72,10 @@ static ngx_int_t ngx_http_xet_xorb_head_known(ngx_http_request_t *r);
 static void ngx_http_xet_xorb_head_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_xorb_head_done(ngx_http_request_t *r, void *data);
 static ngx_int_t ngx_http_xet_xorb_missing(ngx_http_request_t *r);
-static ngx_int_t ngx_http_xet_grant_answer(ngx_http_request_t *r,
+static ngx_int_t ngx_http_xet_xorb_promise(ngx_http_request_t *r,
     ngx_http_xet_xorb_head_t *x);
-static void ngx_http_xet_grant_advertised(ngx_http_request_t *r,
-    ngx_int_t rc);
-static ngx_int_t ngx_http_xet_grant_send(ngx_http_request_t *r);
+static void ngx_http_xet_xorb_promised(ngx_http_request_t *r, ngx_int_t rc);
+static ngx_int_t ngx_http_xet_xorb_head_send(ngx_http_request_t *r);
 
 
 ngx_int_t
@@ -105,8 +105,9 @@ ngx_http_xet_xorb_post_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_xet_body_read(r, ngx_http_xet_xorb_feed, NULL,
-                                  ngx_http_xet_xorb_body_done, x);
+    return ngx_http_xet_quota_read(r, NGX_HTTP_XET_QUOTA_XORB, &x->hash,
+                                   ngx_http_xet_xorb_feed, NULL,
+                                   ngx_http_xet_xorb_body_done, x);
 }
 
 
@@ -197,12 +198,14 @@ ngx_http_xet_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_uint_t new)
 {
     if (rc == NGX_DECLINED) {
-        rc = ngx_http_xet_error_status(r, status);
+        rc = ngx_http_xet_quota_error(r, status);
 
     } else if (rc != NGX_OK) {
         rc = ngx_http_xet_query_error(r, rc, NULL, NULL);
 
     } else {
+        ngx_http_xet_audit(r)->result = new ? "new" : "known";
+
         rc = ngx_http_xet_send_literal(r, new ? "{\"was_inserted\":true}"
                                               : "{\"was_inserted\":false}");
     }
@@ -254,7 +257,7 @@ ngx_http_xet_xorb_get_known(ngx_http_request_t *r)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    ngx_http_xet_query_xorb_get_row(r, &copy);
+    (void) ngx_http_xet_query_xorb_get_row(r, &copy);
 
     if (ngx_http_xet_url_internal(r, &ctx->hash, copy.tag, &uri, &args)
         != NGX_OK)
@@ -374,12 +377,7 @@ ngx_http_xet_xorb_head_known(ngx_http_request_t *r)
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
     x = ctx->route.xorb_head;
 
-    if (x->grant) {
-        x->noted = ngx_http_xet_query_xorb_grant_row(r, &x->copy);
-
-    } else {
-        ngx_http_xet_query_xorb_get_row(r, &x->copy);
-    }
+    x->noted = ngx_http_xet_query_xorb_get_row(r, &x->copy);
 
     if (!x->copy.whole) {
         return ngx_http_xet_xorb_missing(r);
@@ -421,11 +419,8 @@ ngx_http_xet_xorb_head_done(ngx_http_request_t *r, void *data)
     } else if (x->status != XET_OK) {
         rc = ngx_http_xet_error_status(r, x->status);
 
-    } else if (x->grant) {
-        rc = ngx_http_xet_grant_answer(r, x);
-
     } else {
-        rc = ngx_http_xet_send_head(r, (off_t) x->copy.size);
+        rc = ngx_http_xet_xorb_promise(r, x);
     }
 
     if (rc != NGX_AGAIN) {
@@ -444,37 +439,51 @@ ngx_http_xet_xorb_missing(ngx_http_request_t *r)
 
 /*
  * Like a dedup answer, a 200 binds the store: the client will refer to the xorb
- * without sending it.  So the day is on record before the 200 goes out, for
- * whoever collects xorbs.
+ * without sending it; old ones take the 200 of HEAD for that, too.  So the day
+ * is on record before the 200 goes out, for whoever collects xorbs.
  */
 
 static ngx_int_t
-ngx_http_xet_grant_answer(ngx_http_request_t *r, ngx_http_xet_xorb_head_t *x)
+ngx_http_xet_xorb_promise(ngx_http_request_t *r, ngx_http_xet_xorb_head_t *x)
 {
     ngx_int_t  rc;
 
     if (x->noted) {
-        return ngx_http_xet_grant_send(r);
+        return ngx_http_xet_xorb_head_send(r);
     }
 
     ngx_http_xet_array_bytes(&x->xorbs, x->hash.bytes, XET_HASH_LEN);
 
     rc = ngx_http_xet_query_xorb_advertised(r, &x->xorbs,
-                                            ngx_http_xet_grant_advertised);
+                                            ngx_http_xet_xorb_promised);
 
     return ngx_http_xet_query_asked(r, rc);
 }
 
 
+/* A xorb that was collected since it was found is not there. */
+
 static void
-ngx_http_xet_grant_advertised(ngx_http_request_t *r, ngx_int_t rc)
+ngx_http_xet_xorb_promised(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_query_answer(r, rc, ngx_http_xet_grant_send, NULL, NULL);
+    if (rc == NGX_OK && ngx_http_xet_query_number(r) == 0) {
+        rc = NGX_DECLINED;
+    }
+
+    ngx_http_xet_query_answer(r, rc, ngx_http_xet_xorb_head_send,
+                              "xorb_not_found", "no such xorb");
 }
 
 
 static ngx_int_t
-ngx_http_xet_grant_send(ngx_http_request_t *r)
+ngx_http_xet_xorb_head_send(ngx_http_request_t *r)
 {
-    return ngx_http_xet_send_literal(r, "{}");
+    ngx_http_xet_ctx_t        *ctx;
+    ngx_http_xet_xorb_head_t  *x;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    x = ctx->route.xorb_head;
+
+    return x->grant ? ngx_http_xet_send_literal(r, "{}")
+                    : ngx_http_xet_send_head(r, (off_t) x->copy.size);
 }

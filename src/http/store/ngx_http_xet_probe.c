@@ -33,6 +33,8 @@ typedef struct {
     ngx_http_xet_temp_t      file;
     u_char                   name[NGX_MAX_PATH];
     xet_status_t             status;
+    uint64_t                 free;             /* bytes */
+    uint64_t                 size;             /* 0: not known */
 } ngx_http_xet_probe_job_t;
 
 
@@ -63,11 +65,10 @@ typedef struct {
 
 
 static ngx_int_t ngx_http_xet_probe_init(ngx_http_xet_probe_t *probe);
-static ngx_int_t ngx_http_xet_probe_start(ngx_http_request_t *r,
-    ngx_http_xet_probe_t *probe);
+static ngx_int_t ngx_http_xet_probe_start(ngx_http_xet_probe_t *probe);
 static void ngx_http_xet_probe_cleanup(void *data);
 static void ngx_http_xet_probe_job(void *data, ngx_log_t *log);
-static xet_status_t ngx_http_xet_probe_free_job(ngx_http_xet_temp_t *file,
+static xet_status_t ngx_http_xet_probe_free_job(ngx_http_xet_probe_job_t *job,
     ngx_log_t *log);
 static void ngx_http_xet_probe_done(ngx_event_t *ev);
 static void ngx_http_xet_probe_timeout(ngx_event_t *ev);
@@ -111,7 +112,7 @@ ngx_http_xet_probe(ngx_http_request_t *r, ngx_http_xet_probe_pt handler)
     ngx_queue_init(&w->queue);
 
     if (probe->state == NGX_HTTP_XET_PROBE_IDLE
-        && ngx_http_xet_probe_start(r, probe) != NGX_OK)
+        && ngx_http_xet_probe_start(probe) != NGX_OK)
     {
         return XET_OVERLOADED;
     }
@@ -119,6 +120,28 @@ ngx_http_xet_probe(ngx_http_request_t *r, ngx_http_xet_probe_pt handler)
     ngx_queue_insert_tail(&probe->waiting, &w->queue);
 
     return XET_AGAIN;
+}
+
+
+void
+ngx_http_xet_probe_look(ngx_msec_t older)
+{
+    ngx_http_xet_probe_t  *probe;
+
+    probe = &ngx_http_xet_probe_worker;
+
+    if (probe->task == NULL && ngx_http_xet_probe_init(probe) != NGX_OK) {
+        return;
+    }
+
+    if (probe->state != NGX_HTTP_XET_PROBE_IDLE
+        || (probe->status != XET_AGAIN
+            && ngx_current_msec - probe->time < older))
+    {
+        return;
+    }
+
+    (void) ngx_http_xet_probe_start(probe);
 }
 
 
@@ -162,12 +185,12 @@ ngx_http_xet_probe_init(ngx_http_xet_probe_t *probe)
 
 
 static ngx_int_t
-ngx_http_xet_probe_start(ngx_http_request_t *r, ngx_http_xet_probe_t *probe)
+ngx_http_xet_probe_start(ngx_http_xet_probe_t *probe)
 {
     ngx_http_xet_main_conf_t  *xmcf;
     ngx_http_xet_probe_job_t  *job;
 
-    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
 
     job = probe->task->ctx;
 
@@ -179,6 +202,7 @@ ngx_http_xet_probe_start(ngx_http_request_t *r, ngx_http_xet_probe_t *probe)
     job->file.fd = NGX_INVALID_FILE;
     job->file.name = job->name;
     job->name[0] = '\0';
+    job->size = 0;
 
     probe->task->event.complete = 0;
     probe->task->event.log = ngx_cycle->log;
@@ -188,7 +212,7 @@ ngx_http_xet_probe_start(ngx_http_request_t *r, ngx_http_xet_probe_t *probe)
         return NGX_ERROR;
     }
 
-    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
                    "xet probe: running");
 
     probe->state = NGX_HTTP_XET_PROBE_RUNNING;
@@ -227,7 +251,7 @@ ngx_http_xet_probe_job(void *data, ngx_log_t *log)
     }
 
     if (job->status == XET_OK) {
-        job->status = ngx_http_xet_probe_free_job(&job->file, log);
+        job->status = ngx_http_xet_probe_free_job(job, log);
     }
 
     ngx_http_xet_store_reset_job(&job->file, log);
@@ -235,18 +259,21 @@ ngx_http_xet_probe_job(void *data, ngx_log_t *log)
 
 
 static xet_status_t
-ngx_http_xet_probe_free_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
+ngx_http_xet_probe_free_job(ngx_http_xet_probe_job_t *job, ngx_log_t *log)
 {
     struct statvfs  st;
 
-    if (fstatvfs(file->fd, &st) == -1) {
+    if (fstatvfs(job->file.fd, &st) == -1) {
         ngx_log_error(NGX_LOG_CRIT, log, ngx_errno,
-                      "xet: fstatvfs \"%V\" failed", &file->temp);
+                      "xet: fstatvfs \"%V\" failed", &job->file.temp);
 
         return XET_STORE_FAILED;
     }
 
-    if ((uint64_t) st.f_bavail * st.f_frsize < NGX_HTTP_XET_PROBE_FREE) {
+    job->free = (uint64_t) st.f_bavail * st.f_frsize;
+    job->size = (uint64_t) st.f_blocks * st.f_frsize;
+
+    if (job->free < NGX_HTTP_XET_PROBE_FREE) {
         return XET_STORE_FULL;
     }
 
@@ -274,6 +301,14 @@ ngx_http_xet_probe_done(ngx_event_t *ev)
     probe->status = job->status;
     probe->time = ngx_current_msec;
 
+    ngx_http_xet_gauge_now(STORE_TIME);
+    ngx_http_xet_gauge(STORE_WRITABLE, job->status == XET_OK);
+
+    if (job->size) {
+        ngx_http_xet_gauge(STORE_FREE, job->free);
+        ngx_http_xet_gauge(STORE_SIZE, job->size);
+    }
+
     ngx_http_xet_probe_tell(probe, job->status);
 }
 
@@ -288,6 +323,8 @@ ngx_http_xet_probe_timeout(ngx_event_t *ev)
                   NGX_HTTP_XET_PROBE_TIMEOUT / 1000);
 
     probe->state = NGX_HTTP_XET_PROBE_LATE;
+
+    ngx_http_xet_gauge(STORE_WRITABLE, 0);
 
     ngx_http_xet_probe_tell(probe, XET_STORE_SLOW);
 }

@@ -56,6 +56,8 @@ static void ngx_http_xet_store_clean_temp(ngx_cycle_t *cycle,
     ngx_http_xet_main_conf_t *xmcf);
 static ngx_int_t ngx_http_xet_store_make_dir(ngx_cycle_t *cycle,
     u_char *path);
+static ngx_http_xet_temp_t *ngx_http_xet_store_file(ngx_pool_t *pool,
+    ngx_http_xet_main_conf_t *xmcf);
 static void ngx_http_xet_store_cleanup(void *data);
 static void ngx_http_xet_store_close_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_store_drop_job(ngx_fd_t fd, const char *name,
@@ -240,34 +242,8 @@ ngx_http_xet_store_make_dir(ngx_cycle_t *cycle, u_char *path)
 ngx_http_xet_temp_t *
 ngx_http_xet_store_temp(ngx_http_request_t *r)
 {
-    size_t                     len;
-    ngx_http_xet_temp_t       *file;
-    ngx_http_xet_main_conf_t  *xmcf;
-
-    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
-
-    file = ngx_http_xet_state(r, sizeof(ngx_http_xet_temp_t),
-                              ngx_http_xet_store_cleanup);
-    if (file == NULL) {
-        return NULL;
-    }
-
-    file->store = xmcf->store;
-    file->temp = xmcf->temp;
-    file->fd = NGX_INVALID_FILE;
-    file->anonymous = xmcf->anonymous;
-
-    len = ngx_max(xmcf->temp.len + 1 + NGX_INT64_LEN + 1 + NGX_ATOMIC_T_LEN,
-                  xmcf->store.len + NGX_HTTP_XET_XORB_PATH_MAX);
-
-    file->name = ngx_pnalloc(r->pool, len + 1);
-    if (file->name == NULL) {
-        return NULL;
-    }
-
-    file->name[0] = '\0';
-
-    return file;
+    return ngx_http_xet_store_file(r->pool,
+                    ngx_http_get_module_main_conf(r, ngx_http_xet_module));
 }
 
 
@@ -282,6 +258,61 @@ ngx_http_xet_store_xorb(ngx_http_request_t *r)
         file->digested = 1;
         file->began = ngx_http_xet_store_moment();
     }
+
+    return file;
+}
+
+
+ngx_http_xet_temp_t *
+ngx_http_xet_store_copy(ngx_pool_t *pool)
+{
+    ngx_http_xet_temp_t       *file;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+
+    file = xmcf ? ngx_http_xet_store_file(pool, xmcf) : NULL;
+
+    if (file) {
+        file->digested = 1;
+    }
+
+    return file;
+}
+
+
+static ngx_http_xet_temp_t *
+ngx_http_xet_store_file(ngx_pool_t *pool, ngx_http_xet_main_conf_t *xmcf)
+{
+    size_t                len;
+    ngx_pool_cleanup_t   *cln;
+    ngx_http_xet_temp_t  *file;
+
+    cln = ngx_pool_cleanup_add(pool, sizeof(ngx_http_xet_temp_t));
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    file = cln->data;
+
+    ngx_memzero(file, sizeof(ngx_http_xet_temp_t));
+
+    file->store = xmcf->store;
+    file->temp = xmcf->temp;
+    file->fd = NGX_INVALID_FILE;
+    file->anonymous = xmcf->anonymous;
+
+    cln->handler = ngx_http_xet_store_cleanup;
+
+    len = ngx_max(xmcf->temp.len + 1 + NGX_INT64_LEN + 1 + NGX_ATOMIC_T_LEN,
+                  xmcf->store.len + NGX_HTTP_XET_XORB_PATH_MAX);
+
+    file->name = ngx_pnalloc(pool, len + 1);
+    if (file->name == NULL) {
+        return NULL;
+    }
+
+    file->name[0] = '\0';
 
     return file;
 }

@@ -61,6 +61,9 @@ ngx_http_xet_temp_t *ngx_http_xet_store_temp(ngx_http_request_t *r);
  */
 ngx_http_xet_temp_t *ngx_http_xet_store_xorb(ngx_http_request_t *r);
 
+/* The same without a request: the file is closed with the pool. */
+ngx_http_xet_temp_t *ngx_http_xet_store_copy(ngx_pool_t *pool);
+
 /*
  * Moments are numbers that grow with each call, not times: of two moments the
  * larger one was taken later, also within one turn of the event loop.
@@ -126,6 +129,68 @@ void ngx_http_xet_store_unlink_job(const char *path, ngx_log_t *log);
 /* Removes a copy that no row names any more. */
 void ngx_http_xet_store_remove_job(const ngx_str_t *store,
     const xet_hash_t *xorb, uint32_t tag, ngx_log_t *log);
+
+
+/*
+ * ngx_http_xet_store_scan.c: a copy of a xorb read to its end, in jobs of a
+ * bounded size.
+ *
+ * By digest, or by decoding all of it where there is none, it is held against
+ * what its row says; of a foreign file all is decoded, and may be copied to a
+ * temporary file meanwhile.  Owned by the job while that runs, else by the
+ * event loop.
+ */
+
+#define NGX_HTTP_XET_ENDS_LEN  32              /* SHA-256 */
+
+typedef struct {
+    char                   path[NGX_MAX_PATH];
+    ngx_str_t              store;              /* empty for a foreign file */
+    uint64_t               size;               /* by the row, 0: any */
+    xet_checksum_t         digest;             /* by the row */
+    u_char                 ends[NGX_HTTP_XET_ENDS_LEN];
+    const char            *why;                /* it is damaged */
+
+    ngx_fd_t               fd;
+    u_char                *buf;
+    off_t                  offset;
+    off_t                  end;                /* of the file */
+    xet_checksum_state_t  *checksum;           /* where digest is known */
+    xet_xorb_verifier_t   *verifier;           /* where it is not */
+    ngx_http_xet_temp_t   *copy;               /* of a foreign file */
+
+    unsigned               direct:1;           /* past the page cache */
+} ngx_http_xet_scan_t;
+
+
+/*
+ * The beginning: a copy of the store, with digest or else with ends; or a
+ * foreign file, of size_max bytes at most, with copy NULL or a file of
+ * ngx_http_xet_store_copy().  XET_OK, XET_NOMEM, XET_STORE_FAILED for a path
+ * that is too long.
+ */
+xet_status_t ngx_http_xet_scan_copy(ngx_http_xet_scan_t *scan,
+    const ngx_str_t *store, const xet_hash_t *xorb, uint32_t tag,
+    uint64_t size, const xet_checksum_t *digest, const u_char *ends);
+xet_status_t ngx_http_xet_scan_foreign(ngx_http_xet_scan_t *scan,
+    const xet_hash_t *xorb, uint64_t size_max, ngx_http_xet_temp_t *copy);
+
+/*
+ * Reads on, for 50 ms and until there are limit bytes, and adds to *taken what
+ * was read.  XET_AGAIN: there is more.  XET_OK: all was read and is right.
+ * XET_STORE_DAMAGED: it is missing, or not right, scan->why; that a copy of the
+ * store is missing is held against the identity of the folder.  XET_STORE_OTHER
+ * and all others say nothing about the copy.  But for XET_AGAIN the file is
+ * closed.
+ */
+xet_status_t ngx_http_xet_scan_job(ngx_http_xet_scan_t *scan, size_t limit,
+    size_t *taken, ngx_log_t *log);
+
+/* The chunks of a xorb that was decoded, until the scan is destroyed. */
+const xet_xorb_info_t *ngx_http_xet_scan_info(ngx_http_xet_scan_t *scan);
+
+/* Frees all but the copy; a file that is open is closed in a thread. */
+void ngx_http_xet_scan_destroy(ngx_http_xet_scan_t *scan);
 
 
 /*
@@ -220,6 +285,12 @@ typedef void (*ngx_http_xet_probe_pt)(ngx_http_request_t *r,
  */
 xet_status_t ngx_http_xet_probe(ngx_http_request_t *r,
     ngx_http_xet_probe_pt handler);
+
+/*
+ * Starts a probe if none is under way and the last one is older than this; what
+ * it finds becomes gauges, as that of every probe.
+ */
+void ngx_http_xet_probe_look(ngx_msec_t older);
 
 
 #endif /* _NGX_HTTP_XET_STORE_H_INCLUDED_ */

@@ -49,6 +49,7 @@ struct ngx_http_xet_body_s {
     unsigned                    draining:1;    /* failed, dropping the rest */
     unsigned                    paused:1;      /* the wait handler works */
     unsigned                    finished:1;
+    unsigned                    counted:1;     /* as an upload in flight */
 };
 
 
@@ -68,6 +69,7 @@ static ngx_int_t ngx_http_xet_body_post(ngx_http_xet_body_t *body);
 static void ngx_http_xet_body_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_body_job_done(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_body_finish(ngx_http_xet_body_t *body);
+static void ngx_http_xet_body_ended(void *data);
 static ngx_int_t ngx_http_xet_body_filter(ngx_http_request_t *r,
     ngx_chain_t *in);
 
@@ -88,7 +90,8 @@ ngx_http_xet_body_read(ngx_http_request_t *r, ngx_http_xet_body_feed_pt feed,
 
     ctx->task->upload = 1;
 
-    body = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_body_t));
+    body = ngx_http_xet_state(r, sizeof(ngx_http_xet_body_t),
+                              ngx_http_xet_body_ended);
     if (body == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -100,6 +103,9 @@ ngx_http_xet_body_read(ngx_http_request_t *r, ngx_http_xet_body_feed_pt feed,
     body->data = data;
 
     ctx->body = body;
+
+    body->counted = 1;
+    ngx_http_xet_count(UPLOADS, 1);
 
     ngx_log_debug1(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
                    "xet body: reading %O bytes",
@@ -328,6 +334,7 @@ ngx_http_xet_body_take(ngx_http_xet_body_t *body)
         }
 
         body->received += in->pos - pos;
+        ngx_http_xet_count(UPLOAD_BYTES, in->pos - pos);
 
         if (rc == NGX_ERROR) {
             body->status = XET_NOMEM;
@@ -537,6 +544,22 @@ ngx_http_xet_body_resume(ngx_http_request_t *r, xet_status_t status)
 }
 
 
+/* All of the body has come, or the request ends. */
+
+static void
+ngx_http_xet_body_ended(void *data)
+{
+    ngx_http_xet_body_t *body = data;
+
+    if (body->counted) {
+        body->counted = 0;
+
+        ngx_http_xet_count(UPLOADS, -1);
+        ngx_http_xet_count(UPLOAD_BYTES, -body->received);
+    }
+}
+
+
 static void
 ngx_http_xet_body_finish(ngx_http_xet_body_t *body)
 {
@@ -549,6 +572,8 @@ ngx_http_xet_body_finish(ngx_http_xet_body_t *body)
                    (int) body->status, body->received);
 
     body->finished = 1;
+
+    ngx_http_xet_body_ended(body);
 
     if (!r->reading_body) {
         r->read_event_handler = ngx_http_test_reading;

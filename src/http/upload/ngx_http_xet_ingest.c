@@ -37,6 +37,7 @@
 #include <openssl/evp.h>
 
 
+#define NGX_HTTP_XET_INGEST_ROUNDS  4
 #define NGX_HTTP_XET_SPOOL_RECORDS  64         /* in memory */
 
 
@@ -69,6 +70,7 @@ struct ngx_http_xet_ingest_s {
     ngx_http_xet_array_t            reported;  /* xorbs to put on record */
     ngx_http_xet_damage_t           damage;    /* xorbs that are not there */
 
+    ngx_uint_t                      rounds;    /* of one answer */
     size_t                          taken;     /* of the piece */
     ngx_int_t                       rc;        /* of the query that failed */
 
@@ -167,9 +169,12 @@ ngx_http_xet_ingest(ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_xet_body_read(r, ngx_http_xet_ingest_feed_job,
-                                  ngx_http_xet_ingest_wait,
-                                  ngx_http_xet_ingest_body_done, ing);
+    return ngx_http_xet_quota_read(r, NGX_HTTP_XET_QUOTA_FILE,
+                                   expected->has_hash ? &ing->expected.hash
+                                                      : NULL,
+                                   ngx_http_xet_ingest_feed_job,
+                                   ngx_http_xet_ingest_wait,
+                                   ngx_http_xet_ingest_body_done, ing);
 }
 
 
@@ -598,7 +603,8 @@ ngx_http_xet_ingest_answered(ngx_http_request_t *r, ngx_int_t rc)
 /*
  * The terms of the file will refer to the xorbs of the answer: as for a dedup
  * answer to a client, it is put on record that they were advertised, so that
- * they are not collected before.  NGX_OK when it is on record already.
+ * they are not collected before.  NGX_OK when it is on record already.  An
+ * answer that has another xorb each time is left.
  */
 
 static ngx_int_t
@@ -609,6 +615,11 @@ ngx_http_xet_ingest_record(ngx_http_request_t *r, ngx_http_xet_ingest_t *ing)
     ngx_http_xet_array_reset(&ing->reported);
 
     rc = ngx_http_xet_query_chunk_find_xorbs(ing->query, &ing->reported);
+
+    if (rc == NGX_DECLINED && ing->rounds++ == NGX_HTTP_XET_INGEST_ROUNDS) {
+        ing->answered = 0;
+        return NGX_OK;
+    }
 
     if (rc == NGX_DECLINED) {
         rc = ngx_http_xet_query_xorb_advertised(r, &ing->reported,
@@ -655,6 +666,7 @@ ngx_http_xet_ingest_resume(ngx_http_request_t *r, ngx_http_xet_ingest_t *ing,
     ngx_int_t rc)
 {
     ing->rc = (rc == NGX_DECLINED) ? NGX_ERROR : rc;
+    ing->rounds = 0;
 
     ngx_http_xet_body_resume(r, (rc == NGX_OK) ? XET_OK : XET_INTERNAL);
 }
@@ -710,7 +722,9 @@ ngx_http_xet_ingest_registered(ngx_http_request_t *r, ngx_int_t rc,
 
     /* the terms are ours: the client is not to blame for them */
 
-    if (rc == NGX_DECLINED && xet_status_http(status) < 500) {
+    if (rc == NGX_DECLINED && xet_status_http(status) < 500
+        && status != XET_QUOTA)
+    {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                       "xet: a file taken in is refused: %s",
                       xet_status_text(status));

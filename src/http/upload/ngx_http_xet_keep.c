@@ -229,6 +229,7 @@ static void
 ngx_http_xet_keep_answered(ngx_http_request_t *r, ngx_int_t rc)
 {
     ngx_http_xet_keep_t  *keep;
+    ngx_http_xet_over_t   over;
 
     keep = ngx_http_xet_keep_get(r);
 
@@ -237,6 +238,16 @@ ngx_http_xet_keep_answered(ngx_http_request_t *r, ngx_int_t rc)
     if (rc == NGX_DECLINED) {
         ngx_http_xet_keep_known(r, keep);
         return;
+    }
+
+    if (rc == NGX_ABORT && ngx_http_xet_query_quota_over(r, &over)) {
+        keep->handler(r, NGX_DECLINED, XET_QUOTA, 0);
+        return;
+    }
+
+    if (rc == NGX_OK) {
+        ngx_http_xet_count(NEW_RAW, keep->info->raw_size);
+        ngx_http_xet_count(NEW_STORED, keep->info->stored_size);
     }
 
     keep->handler(r, rc, XET_OK, keep->news);
@@ -595,6 +606,8 @@ ngx_http_xet_keep_marked(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_keep_t  *keep;
 
     keep = ngx_http_xet_keep_get(r);
+
+    (void) ngx_http_xet_query_xorb_lost(r, &keep->damage, &rc);
 
     ngx_http_xet_query_release(r);
 

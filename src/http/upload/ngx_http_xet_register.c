@@ -33,6 +33,11 @@
 #define NGX_HTTP_XET_CHUNK_WORTH  512          /* bytes, a verified chunk */
 #define NGX_HTTP_XET_SEEN         64           /* a power of two */
 
+/* Said of every xorb that may not be named: whether it is here is not told. */
+#define NGX_HTTP_XET_REMEMBERED                                               \
+    "; if it was, the Xet cache of this machine still names it: remove "      \
+    "HF_XET_CACHE (~/.cache/huggingface/xet) and upload again"
+
 
 /* A copy whose file was there a moment ago. */
 
@@ -51,6 +56,7 @@ struct ngx_http_xet_register_s {
 
     uint64_t                   verified;       /* terms */
     uint64_t                   total;
+    uint64_t                   bytes;          /* of the files verified */
 
     ngx_http_xet_stretch_t    *stretch;
     xet_shard_verifier_t       verifier;       /* of the open file */
@@ -267,8 +273,8 @@ ngx_http_xet_register_collected(ngx_http_request_t *r, void *data)
 
 /*
  * A copy that a row named is not there.  Either the xorb is lost, or another
- * copy has taken the place of this one since, and then the client may come
- * again.
+ * copy has taken the place of this one since, or the xorb was collected: then
+ * the client may come again.
  */
 
 static void
@@ -279,14 +285,14 @@ ngx_http_xet_register_missing(ngx_http_request_t *r, ngx_int_t rc)
 
     reg = ngx_http_xet_register_get(r);
 
+    n = ngx_http_xet_query_xorb_lost(r, &reg->damage, &rc);
+
     if (rc == NGX_BUSY
         && ngx_strcmp(reg->query->sqlstate, NGX_HTTP_XET_PG_LOCKED) != 0)
     {
         ngx_http_xet_register_finish(r, rc, XET_INTERNAL);
         return;
     }
-
-    n = (rc == NGX_OK) ? (ngx_uint_t) ngx_http_xet_query_number(r) : 0;
 
     ngx_http_xet_register_finish(r, NGX_DECLINED,
                                  (n == reg->damage.n) ? XET_SHARD_XORB
@@ -433,6 +439,10 @@ ngx_http_xet_register_marked(ngx_http_request_t *r, ngx_int_t rc)
     ngx_http_xet_register_t  *reg;
 
     reg = ngx_http_xet_register_get(r);
+
+    if (reg->damage.n) {
+        (void) ngx_http_xet_query_xorb_lost(r, &reg->damage, &rc);
+    }
 
     if (rc == NGX_OK) {
         ngx_http_xet_damage_destroy(&reg->damage);
@@ -647,6 +657,8 @@ ngx_http_xet_register_file(ngx_http_xet_register_t *reg,
         claimed = sha256;
     }
 
+    reg->bytes += reg->verifier.size;
+
     ngx_http_xet_batch_close(&reg->batch, &reg->verifier, claimed);
 
     return XET_OK;
@@ -691,6 +703,10 @@ ngx_http_xet_register_put(ngx_http_request_t *r, ngx_int_t rc)
         rc = NGX_DECLINED;
         status = XET_PLAN_CHANGED;
 
+    } else if (ngx_strcmp(sqlstate, "XT004") == 0) {
+        rc = NGX_DECLINED;
+        status = XET_QUOTA;
+
     } else if (ngx_strcmp(sqlstate, "XT002") == 0) {
 
         /* sent again after its answer was lost: the batches are in already */
@@ -710,12 +726,21 @@ ngx_http_xet_register_text(ngx_http_request_t *r, xet_status_t status)
     ngx_http_xet_register_t  *reg;
 
     static const char  fmt[] = "a term of file %s refers to xorb %s, which is "
-                               "not stored here%Z";
+                               "not stored here" NGX_HTTP_XET_REMEMBERED "%Z";
 
     reg = ngx_http_xet_register_get(r);
 
-    if (status != XET_SHARD_XORB || !reg->named) {
+    if (status == XET_QUOTA) {
+        return ngx_http_xet_quota_text(r);
+    }
+
+    if (status != XET_SHARD_XORB) {
         return xet_status_text(status);
+    }
+
+    if (!reg->named) {
+        return "a term refers to a xorb that is not stored here"
+               NGX_HTTP_XET_REMEMBERED;
     }
 
     text = ngx_pnalloc(r->pool, sizeof(fmt) + 2 * XET_HASH_STR_LEN);
@@ -742,6 +767,10 @@ ngx_http_xet_register_finish(ngx_http_request_t *r, ngx_int_t rc,
     reg = ngx_http_xet_register_get(r);
 
     new = (rc == NGX_OK && ngx_http_xet_query_number(r) != 0);
+
+    if (rc == NGX_OK) {
+        ngx_http_xet_count(REGISTERED, reg->bytes);
+    }
 
     if (rc != NGX_OK && reg->batch.seq) {
         ngx_http_xet_query_shard_unstage(reg->batch.id);

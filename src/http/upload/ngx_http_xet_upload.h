@@ -62,6 +62,34 @@ ngx_int_t ngx_http_xet_body_filter_init(ngx_conf_t *cf);
 
 
 /*
+ * ngx_http_xet_quota.c: uploads for which there is no room left.
+ */
+
+typedef enum {
+    NGX_HTTP_XET_QUOTA_XORB = 0,
+    NGX_HTTP_XET_QUOTA_FILE
+} ngx_http_xet_quota_e;
+
+
+/*
+ * As ngx_http_xet_body_read(), but an upload that announces more bytes than
+ * there is room for, where the worker knows of limits, is refused before it is
+ * read.  hash is that of the xorb, or of the file if it is known.
+ */
+ngx_int_t ngx_http_xet_quota_read(ngx_http_request_t *r,
+    ngx_http_xet_quota_e quota, const xet_hash_t *hash,
+    ngx_http_xet_body_feed_pt feed, ngx_http_xet_body_wait_pt wait,
+    ngx_http_xet_body_done_pt done, void *data);
+
+/* As ngx_http_xet_error_status(); for XET_QUOTA with what is left. */
+ngx_int_t ngx_http_xet_quota_error(ngx_http_request_t *r,
+    xet_status_t status);
+
+/* The text for XET_QUOTA, in the pool of r. */
+const char *ngx_http_xet_quota_text(ngx_http_request_t *r);
+
+
+/*
  * ngx_http_xet_verify_body.c: uploads on their way through an edge, checked as
  * they pass.
  */

@@ -44,6 +44,8 @@ static const ngx_http_xet_zt_limit_t  ngx_http_xet_zt_limits[] = {
 static void *ngx_http_xet_ztensor_create_conf(ngx_conf_t *cf);
 static char *ngx_http_xet_ztensor_limits(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+static void ngx_http_xet_zt_limit_must(ngx_str_t *param, u_char *p,
+    u_char *last);
 static ngx_int_t ngx_http_xet_zt_limit(ngx_http_xet_ztensor_conf_t *conf,
     ngx_str_t *param);
 static char *ngx_http_xet_ztensor_merge_conf(ngx_conf_t *cf, void *parent,
@@ -129,19 +131,64 @@ ngx_http_xet_ztensor_limits(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_xet_ztensor_conf_t *zlcf = conf;
 
+    u_char       must[512];
+    ngx_int_t    rc;
     ngx_str_t   *value;
     ngx_uint_t   i;
 
     value = cf->args->elts;
 
     for (i = 1; i < cf->args->nelts; i++) {
-        if (ngx_http_xet_zt_limit(zlcf, &value[i]) != NGX_OK) {
-            return ngx_http_xet_param_invalid(cf, &value[i]);
+
+        rc = ngx_http_xet_zt_limit(zlcf, &value[i]);
+
+        if (rc == NGX_BUSY) {
+            return ngx_http_xet_param_duplicate(cf, &value[i]);
+        }
+
+        if (rc != NGX_OK) {
+            ngx_http_xet_zt_limit_must(&value[i], must, must + sizeof(must));
+            return ngx_http_xet_param_invalid(cf, &value[i], (char *) must);
         }
     }
 
     return NGX_CONF_OK;
 }
+
+
+/* Which values a parameter may have, or which parameters there are. */
+
+static void
+ngx_http_xet_zt_limit_must(ngx_str_t *param, u_char *p, u_char *last)
+{
+    ngx_str_t                       text;
+    ngx_uint_t                      i;
+    const ngx_http_xet_zt_limit_t  *limit;
+
+    for (i = 0; i < NGX_HTTP_XET_ZT_LIMITS; i++) {
+        limit = &ngx_http_xet_zt_limits[i];
+
+        if (ngx_http_xet_param(param, limit->name, &text)) {
+            (void) ngx_slprintf(p, last, "%s from %uL to %uL%Z",
+                                (i == NGX_HTTP_XET_ZT_WINDOW)
+                                ? "a power of 2" : "a number",
+                                limit->low, limit->high);
+            return;
+        }
+    }
+
+    for (i = 0; i < NGX_HTTP_XET_ZT_LIMITS; i++) {
+        p = ngx_slprintf(p, last, "%s\"%s=\"",
+                         (i == 0) ? ""
+                         : (i == NGX_HTTP_XET_ZT_LIMITS - 1) ? " or " : ", ",
+                         ngx_http_xet_zt_limits[i].name);
+    }
+
+    *p = '\0';
+}
+
+
+/* NGX_BUSY: it was given before. */
 
 
 static ngx_int_t
@@ -162,6 +209,10 @@ ngx_http_xet_zt_limit(ngx_http_xet_ztensor_conf_t *conf, ngx_str_t *param)
 
     if (i == NGX_HTTP_XET_ZT_LIMITS) {
         return NGX_ERROR;
+    }
+
+    if (conf->limit[i] != NGX_HTTP_XET_ZT_UNSET) {
+        return NGX_BUSY;
     }
 
     n = limit->size ? ngx_parse_offset(&text)

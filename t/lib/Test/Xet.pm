@@ -353,11 +353,13 @@ sub conf_http {
 	my ($self) = @_;
 
 	my $temp = "$self->{dir}/temp";
+	my $http = $self->{o}{http} // '';
 
 	return join("\n    ", "access_log $self->{dir}/access.log;",
+		$http =~ /large_client_header_buffers/ ? ()
+			: 'large_client_header_buffers 8 72k;',
 		map({ "${_}_temp_path $temp/$_;" } qw/ client_body proxy
-			fastcgi uwsgi scgi /),
-		$self->{o}{http} // '');
+			fastcgi uwsgi scgi /), $http);
 }
 
 sub conf_xet {

@@ -199,12 +199,19 @@ test_result(const xet_test_ring_t *ring)
 
     static const struct {
         const char  *scope;
-        unsigned     write;
+        xet_scope_e  want;
     } scopes[] = {
-        { "read", 0 }, { "write", 1 }, { "read write", 1 },
-        { "write read", 1 }, { "openid  read ", 0 }, { " write", 1 },
-        { "reader writer read", 0 }, { "write\\u0020x", 1 },
-        { "read read", 0 }, { "xwrite read writex", 0 },
+        { "read", XET_SCOPE_READ }, { "write", XET_SCOPE_WRITE },
+        { "read write", XET_SCOPE_WRITE }, { "write read", XET_SCOPE_WRITE },
+        { "openid  read ", XET_SCOPE_READ }, { " write", XET_SCOPE_WRITE },
+        { "reader writer read", XET_SCOPE_READ },
+        { "write\\u0020x", XET_SCOPE_WRITE },
+        { "read read", XET_SCOPE_READ },
+        { "xwrite read writex", XET_SCOPE_READ },
+        { "delete", XET_SCOPE_DELETE }, { "delete read", XET_SCOPE_DELETE },
+        { "write  delete write", XET_SCOPE_DELETE },
+        { "deleted read", XET_SCOPE_READ },
+        { "write delet edelete", XET_SCOPE_WRITE },
     };
 
     for (i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
@@ -216,7 +223,7 @@ test_result(const xet_test_ring_t *ring)
         xet_is_u64(xet_test_verify(ring->set, &test_any, token, len, NOW,
                                    room, &c),
                    XET_OK, scopes[i].scope);
-        xet_is_u64(c.write, scopes[i].write, "may write");
+        xet_is_u64(c.scope, scopes[i].want, "what it allows");
         xet_ok(c.sub.data == NULL && c.sub.len == 0 && c.repo.data == NULL
                && c.repo.len == 0 && c.nbf == 0 && c.iat == 0,
                "the others are not there");

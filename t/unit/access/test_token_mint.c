@@ -100,7 +100,7 @@ test_known(const xet_test_ring_t *ring)
     test_text(&c.repo, "models/org/name");
     c.nbf = NOW - 1;
     c.iat = NOW;
-    c.write = 1;
+    c.scope = XET_SCOPE_WRITE;
 
     xet_is_u64(xet_token_mint(ring->secret, &p, &c, token, sizeof(token),
                               &len),
@@ -150,7 +150,7 @@ test_round(const xet_test_ring_t *ring)
     c.iat = 1;
 
     for (i = 0; i < 2; i++) {
-        c.write = (unsigned) i & 1;
+        c.scope = i ? XET_SCOPE_DELETE : XET_SCOPE_WRITE;
 
         xet_is_u64(xet_token_mint(keys[i], &p, &c, token, sizeof(token),
                                   &len),
@@ -167,7 +167,7 @@ test_round(const xet_test_ring_t *ring)
                                    len, NOW, room, &back),
                    XET_OK, "verified");
         xet_ok(back.exp == c.exp && back.nbf == c.nbf && back.iat == c.iat
-               && back.write == c.write && back.sub.len == c.sub.len
+               && back.scope == c.scope && back.sub.len == c.sub.len
                && memcmp(back.sub.data, c.sub.data, c.sub.len) == 0
                && back.repo.len == c.repo.len
                && memcmp(back.repo.data, c.repo.data, c.repo.len) == 0,
@@ -207,7 +207,7 @@ test_room(void)
     test_text(&c.sub, text);
     test_text(&c.repo, repo);
     c.exp = c.nbf = c.iat = XET_TOKEN_TIME_MAX;
-    c.write = 1;
+    c.scope = XET_SCOPE_DELETE;
 
     set = xet_jwk_set_create();
     (void) xet_jwk_create_secret(&key, id, sizeof(id), xet_test_secret, 32);
@@ -320,6 +320,70 @@ test_refused(const xet_test_ring_t *ring)
 }
 
 
+/* The id of the key in a header, whatever comes behind it. */
+
+static void
+test_key_id(const xet_test_ring_t *ring)
+{
+    size_t              len, n, id_len;
+    uint8_t            *p;
+    uint8_t             token[XET_TOKEN_MINT_MAX], room[XET_JWK_ID_MAX];
+    unsigned            i;
+    const uint8_t      *id;
+    xet_token_params_t  params;
+    xet_token_claims_t  c;
+
+    static const struct {
+        const char     *header;
+        const char     *id;
+    } headers[] = {
+        { "{\"alg\":\"HS256\",\"kid\":\"k1\"}", "k1" },
+        { "{\"alg\":\"HS256\"}", "" },
+        { "{\"kid\":7}", "" },
+        { "{\"kid\":\"\"}", "" },
+        { "{\"kid\":\"a\\nb\"}", "" },
+        { "{\"kid\":\"\xc3\xa4\"}", "" },
+        { "[\"kid\"]", "" },
+        { "{\"kid\":\"a\",\"kid\":\"b\"}", "" },
+        { "", "" }
+    };
+
+    memset(&params, 0, sizeof(params));
+    memset(&c, 0, sizeof(c));
+
+    c.exp = NOW + 600;
+
+    (void) xet_token_mint(ring->secret, &params, &c, token, sizeof(token),
+                          &len);
+
+    id = xet_jwk_id(ring->secret, &id_len);
+    n = xet_token_key_id(token, len, room);
+
+    xet_ok(n == id_len && memcmp(room, id, n) == 0, "key id: of our making");
+    xet_is_u64(xet_token_key_id(token, 5, room), 0, "key id: cut off");
+    xet_is_u64(xet_token_key_id((const uint8_t *) "!.x.y", 5, room), 0,
+               "key id: no base64");
+
+    for (i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
+        p = xet_base64_encode(token, (const uint8_t *) headers[i].header,
+                              strlen(headers[i].header));
+        *p++ = '.';
+
+        n = xet_token_key_id(token, (size_t) (p - token), room);
+
+        xet_ok(n == strlen(headers[i].id)
+               && memcmp(room, headers[i].id, n) == 0,
+               "key id: header %u", i);
+    }
+
+    memset(token, 'A', sizeof(token));
+    token[sizeof(token) - 1] = '.';
+
+    xet_is_u64(xet_token_key_id(token, sizeof(token), room), 0,
+               "key id: too long");
+}
+
+
 int
 main(void)
 {
@@ -331,6 +395,7 @@ main(void)
     test_round(&ring);
     test_room();
     test_refused(&ring);
+    test_key_id(&ring);
 
     xet_test_ring_free(&ring);
 

@@ -96,7 +96,7 @@ EOF
         $more
 
         $locations
-        location ~ ^/tokens/(?<repo>.+)/(?<scope>read|write)\$ {
+        location ~ ^/tokens/(?<repo>.+)/(?<scope>read|write|delete)\$ {
             xet_token;
             xet_token_scope \$scope;
             xet_token_repo \$repo;

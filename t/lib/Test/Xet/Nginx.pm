@@ -26,6 +26,7 @@ sub new {
 	}, $class;
 
 	mkdir("$self->{dir}/temp");
+	mkdir("$self->{dir}/logs");	# where an nginx of one's own has them
 
 	return $self;
 }

@@ -77,32 +77,64 @@ sub lines {
 # Whether it is JSON with this status and code, told in one line of the log,
 # and nothing temporary is left: a list of what is not so.
 #
+# A shard that names an unknown xorb is told in words for the user, too, and on
+# v2 in a frame.
+#
 #     line   regex for the last line
 #     lines  how many there may be, 1
+#     frame  it is the last frame of a 200
 
 sub wrong {
 	my ($self, $r, $status, $code, %o) = @_;
 
 	my @lines = $self->lines();
 	my $type = $r->header_value('Content-Type') // '';
-	my $json = $r->json();
-	my $error = ref $json eq 'HASH' && keys %$json == 1 ? $json->{error}
-		: undef;
-	my $line = $o{line} || qr/\[error\] .* xet: $status $code: /;
+	my $line = $o{line} || ($o{frame}
+		? qr/\[error\] .* xet: error frame: $code: /
+		: qr/\[error\] .* xet: $status $code: /);
+	my $body = $o{frame} ? is_frame($r) : is_json($r, $code);
 	my @wrong;
+
+	$status = 200 if $o{frame};
 
 	push @wrong, $r->{error} if $r->{error};
 	push @wrong, "status $r->{status}" if $r->{status} != $status;
-	push @wrong, "not JSON: $type" if $type ne 'application/json';
-	push @wrong, "body $r->{body}"
-		unless ref $error eq 'HASH' && keys %$error == 2
-		&& ($error->{code} // '') eq $code
-		&& length($error->{message} // '');
+	push @wrong, "not JSON: $type" if $type ne
+		($o{frame} ? 'application/x-ndjson' : 'application/json');
+	push @wrong, "body $r->{body}" unless $body;
 	push @wrong, @lines . " lines: @lines"
 		if @lines != ($o{lines} // 1) || $lines[-1] !~ $line;
 	push @wrong, 'temporary files' if $self->{t}->temp_files();
 
 	return @wrong;
+}
+
+sub is_json {
+	my ($r, $code) = @_;
+
+	my $json = $r->json();
+
+	return 0 unless ref $json eq 'HASH' && ref $json->{error} eq 'HASH';
+
+	my %error = %{ $json->{error} };
+	my @told = grep { $_ ne 'error' } keys %$json;
+
+	return keys %error == 2 && ($error{code} // '') eq $code
+		&& length($error{message} // '')
+		&& ($code eq 'unknown_xorb'
+			? "@told" eq 'error_description'
+				&& $json->{error_description} eq $error{message}
+			: !@told);
+}
+
+sub is_frame {
+	my ($r) = @_;
+
+	my $frames = eval { $r->frames() } || [];
+	my $last = @$frames ? $frames->[-1]{data} : {};
+
+	return ($last->{type} // '') eq 'error' && !$last->{retryable}
+		&& length($last->{message} // '');
 }
 
 1;

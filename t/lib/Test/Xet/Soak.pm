@@ -12,6 +12,8 @@ package Test::Xet::Soak;
 #       done      sub { response, unknown }; unknown: it may have been done
 #       chunked   1
 #       abort     breaks off after so many bytes of the body, or of the answer
+#       del_all   1: takes away all files of the subject's repo
+#       gc        { } instead of all this: a collector that runs beside
 #       slow      bytes a second that are read
 #       line      requests to send on one connection, all at once }
 #
@@ -21,7 +23,8 @@ package Test::Xet::Soak;
 use warnings;
 use strict;
 
-use parent qw/ Test::Xet::Soak::Ops Test::Xet::Soak::Checks /;
+use parent qw/ Test::Xet::Soak::Ops Test::Xet::Soak::Checks
+	Test::Xet::Soak::Collect /;
 
 use POSIX ();
 use Time::HiRes qw/ sleep time /;
@@ -30,7 +33,9 @@ use Test::Xet;
 use Test::Xet::Client ();
 use Test::Xet::HTTP;
 use Test::Xet::Process qw/ own patience reap slurp /;
+use Test::Xet::Soak::Collect;
 use Test::Xet::Soak::Model;
+use Test::Xet::Soak::Random;
 
 #     mode      of the model
 #     seed, subjects, part_steps
@@ -40,33 +45,70 @@ use Test::Xet::Soak::Model;
 sub new {
 	my ($class, %o) = @_;
 
-	my $self = bless { %o, log => [], step => 0, answers => {} }, $class;
+	my $self = bless { %o, log => [], step => 0, answers => {},
+		again => [] }, $class;
 
+	my @chores = $self->draw_chores();
+
+	push @{ $self->{subjects} = [ @{ $self->{subjects} } ] }, 's'
+		if $self->{whole};
 	my %common = (workers => 2, log => 'notice', timeout => 7 * 86400,
 		http => join("\n    ", Test::Xet::Token::token_directive(),
-			'log_not_found off;',
+			'log_not_found off;', Test::Xet::Soak::Collect::audit(),
 			$o{seed} % 3 || $o{without}{filters} ? () : filters()),
-		locations => locations($o{mode}));
+		locations => locations($o{mode},
+			$self->{whole}));
 
-	my $t = Test::Xet->new(%common, pg_conf => 'max_connections = 120');
+	my $t = Test::Xet->new(%common, directives => $chores[0],
+		pg_conf => 'max_connections = 120');
 	$t->token_key();
 	$t->write_file('www/include.html',
 		'[<!--#include virtual="$http_x_include" -->]');
 	$t->write_file('www/plain.html', 'plain');
 	$t->run();
 
-	my $other = Test::Xet->new(%common, beside => $t);
+	my $other = Test::Xet->new(%common, directives => $chores[1],
+		beside => $t);
 	$other->token_key();
 	$other->write_file("www/$_", $t->read_file("www/$_"))
 		for qw/ include.html plain.html /;
 	$other->run();
 
+	break($t, $o{break}) if $o{break};
+
 	$self->{nodes} = [ $t, $other ];
 	$self->{t} = $t;
-	$self->{model} = Test::Xet::Soak::Model->new(mode => $o{mode});
+	$self->{model} = Test::Xet::Soak::Model->new(mode => $o{mode},
+		$self->{whole} ? (whole => 's') : ());
 	$self->{watcher} = watch($t->dir() . '/stood-still');
 
 	return $self;
+}
+
+# Takes a guard out of the database, to be found.
+
+sub break {
+	my ($t, $what) = @_;
+
+	my %breaks = (
+		stay => [ 'shard_stay', qr/BEGIN.*END;/s, 'BEGIN END;' ],
+		look => [ 'gc_files', qr/AND NOT f\.held\s[^;]*/, '' ],
+		lock => [ 'gc_xorbs', qr/BY x\.id\s+FOR UPDATE SKIP LOCKED/,
+			'BY x.id' ],
+		needed => [ 'gc_xorbs', qr/WHERE NOT EXISTS[^)]*\)/, '' ],
+		copies => [ 'gc_copies', qr/WHERE NOT EXISTS[^)]*\)/, '' ],
+		delete => [ 'file_delete', qr/hash = NULL, /, '' ],
+		notes => [ 'file_xorbs_gone', qr/BEGIN.*END;/s,
+			'BEGIN RETURN NULL; END;' ]
+	);
+
+	my ($name, $from, $to) = @{ $breaks{$what} || die "BREAK is one of "
+		. join(', ', sort keys %breaks) . "\n" };
+	my $text = join("\n", $t->sql('SELECT pg_get_functiondef(oid) FROM'
+		. " pg_proc WHERE proname = '$name'"));
+
+	$text =~ s/$from/$to/ or die "$name has no $from\n";
+	$t->sql($text);
 }
 
 # What an operator may have switched on for his other pages.
@@ -77,15 +119,23 @@ sub filters {
 }
 
 sub locations {
-	my ($mode) = @_;
+	my ($mode, $whole) = @_;
 
 	my $api = Test::Xet::Token::repo_api();
 
 	$api =~ s/xet_access repo;// if $mode ne 'repo';
 	$api =~ s/xet_auth token;/xet_auth off;/ if $mode eq 'store';
 
-	return join("\n        ", $api, Test::Xet::Token::token_location(),
-		<<'EOF');
+	# the same again for all that there is
+
+	my $store = $whole ? $api : '';
+
+	$store =~ s!xet_access repo;!xet_api_base /whole;!;
+	$store =~ s!/api/!/whole/!;
+	$store =~ s!location /xorbs.*!!s;
+
+	return join("\n        ", $api, $store,
+		Test::Xet::Token::token_location(), <<'EOF');
 location /ssi/ {
             ssi on;
             root %%DIR%%;
@@ -102,6 +152,10 @@ location /ssi/ {
             mirror /sub;
             root %%DIR%%;
             rewrite ^ /www/plain.html break;
+        }
+
+        location = /metrics {
+            xet_metrics;
         }
 
         location = /sub {
@@ -124,10 +178,15 @@ sub last_step {
 	$self->check_file($rng, $_) for map { @{ $_->{files} } }
 		values %{ $self->{worlds} };
 
+	$self->last_collection($rng);
+	$self->check_metrics($_) for 0, 1;
+
 	for my $node (reverse @{ $self->{nodes} }) {
 		$node->stop() or $self->violation('log',
 			"nginx ended with $node->{nginx}{exits}[-1]");
 	}
+
+	$self->check_audit($_) for @{ $self->{nodes} };
 
 	my ($line) = $self->complaints();
 	$self->violation('log', $line) if defined $line;
@@ -255,6 +314,15 @@ sub headers {
 	return \%headers;
 }
 
+# The whole asks elsewhere.
+
+sub uri_of {
+	my ($self, $req) = @_;
+
+	return $self->{model}->is_whole($req->{subject})
+		? $req->{uri} =~ s!^/api/!/whole/!r : $req->{uri};
+}
+
 sub node { return $_[0]->{nodes}[$_[1] // 0] }
 
 sub dial {
@@ -277,7 +345,8 @@ sub head_of {
 	$headers->{$req->{chunked} ? 'Transfer-Encoding' : 'Content-Length'}
 		= $req->{chunked} ? 'chunked' : length($body) if defined $body;
 
-	return join("\r\n", "$req->{method} $req->{uri} HTTP/1.1",
+	return join("\r\n", "$req->{method} " . $self->uri_of($req)
+		. ' HTTP/1.1',
 		'Host: localhost', map({ "$_: $headers->{$_}" }
 			sort keys %$headers), '', '');
 }
@@ -319,9 +388,14 @@ sub phase {
 
 	return unless @$reqs;
 
+	my @collectors = grep { $_->{gc} } @$reqs;
+	$reqs = [ grep { !$_->{gc} } @$reqs ];
+
 	$self->{model}->tick();
 	$self->{running} = $reqs;
-	$self->note($_->{text}) for @$reqs;
+	$self->{collecting} = $self->{collects} || @collectors;
+	$self->note($_->{text}) for @collectors, @$reqs;
+	$self->start_collector($_) for grep { !$_->{late} } @collectors;
 
 	for (grep { $_->{before} } @$reqs) {
 		$_->{before}->($_);
@@ -343,15 +417,18 @@ sub phase {
 			&& !$_->{aborted} } @open;
 	}
 
+	$self->start_collector($_) for grep { $_->{late} } @collectors;
 	$self->piece($_) for grep { !$_->{aborted} } @open;
 
 	$self->fault($o{fault}, \@open)
-		if $o{fault} && !$open[0]{req}{fault};
+		if $o{fault} && @open && !$open[0]{req}{fault};
 
 	$self->answer($_) for sort { ($a->{req}{slow} // 0)
 		<=> ($b->{req}{slow} // 0) } grep { !$_->{aborted} } @open;
 
 	$_->{c}->close() for grep { !$_->{aborted} } @open;
+	$self->end_collector($_, $o{fault}) for @collectors;
+	$self->{collecting} = $self->{collects};
 
 	if ($o{fault}) {
 		$self->settle();
@@ -457,6 +534,10 @@ sub judge {
 			? ' ' . substr($r->{body} // '', 0, 120) : ''))
 		if $self->{verbose} || $r->{status} >= 500 || $lost;
 
+	$self->{deletions}{$self->node($req->{node})}++
+		if $req->{method} eq 'DELETE' && $r->{status} == 204
+			&& !$req->{fault};
+
 	$self->violation('answers', "$req->{text}: "
 		. ($r->{error} // 'no answer'), $req->{text})
 		if $lost && !$unknown && !$req->{may_fail};
@@ -464,18 +545,23 @@ sub judge {
 	$req->{done}->($r, $unknown);
 }
 
-# Whether something else that runs at once adds or deletes the same file.
+# Whether something else that runs at once adds or deletes the same file for
+# the same tenant, or for any that he meets.
 
 sub races {
-	my ($self, $req, $file, $what) = @_;
+	my ($self, $req, $file, $what, $meets) = @_;
+
+	$meets ||= $self->{model}->is_whole($req->{subject});
 
 	my $model = $self->{model};
 
 	return scalar grep { my $other = $_; $other != $req
-		&& $model->tenant($other->{subject})
-			eq $model->tenant($req->{subject})
-		&& grep({ $_->{hash} eq $file->{hash} }
-			@{ $other->{$what} || [] }) }
+		&& ($meets ? $model->meet($other->{subject}, $req->{subject})
+			: $model->tenant($other->{subject})
+			eq $model->tenant($req->{subject}))
+		&& ($what eq 'del' && $other->{del_all}
+			|| grep({ $_->{hash} eq $file->{hash} }
+			@{ $other->{$what} || [] })) }
 		@{ $self->{running} };
 }
 

@@ -12,6 +12,16 @@ package Test::Xet::Soak::Model;
 # mode is "repo", where each subject is a tenant; "token", where all that have
 # a token may read all; "store", where nobody needs one.
 #
+# What a subject has brought may be collected as long as no file needs it, so
+# it counts until a collector has run, and until his repo is deleted; he who
+# is refused then sends it again.  A file that was acknowledged is there until
+# a deletion is.
+#
+# In mode repo there may be one subject, the whole, who asks where nobody is
+# told apart: he sees what any repo has, what he registers is held by the
+# store, and he deletes what no repo has.  What the last repo has let go of he
+# may see until it is collected.
+#
 # Damage is known by the hash of the xorb.  What a file gives that uses a
 # damaged xorb is an error or the right bytes.  It ends with an acknowledged
 # upload: of the xorb, or of a file that is acknowledged after the damage.
@@ -24,8 +34,9 @@ use strict;
 sub new {
 	my ($class, %o) = @_;
 
-	return bless { %o, clock => 0, has => {}, brought => {}, sees => {},
-		acked => {}, damage => {}, broken => {} }, $class;
+	return bless { %o, clock => 0, collected => -1, dropped => {},
+		has => {}, brought => {}, sees => {}, acked => {},
+		damage => {}, broken => {} }, $class;
 }
 
 # Of requests that run at once no one is before another.
@@ -35,6 +46,7 @@ sub tick { return ++$_[0]->{clock} }
 sub tenant {
 	my ($self, $subject) = @_;
 
+	return $subject if $subject eq ($self->{whole} // '');
 	return $subject if $self->{mode} eq 'repo'
 		|| $self->{mode} eq 'token' && $subject eq 'nobody';
 	return 'all';
@@ -52,6 +64,8 @@ sub learn {
 sub has {
 	my ($self, $subject, @chunks) = @_;
 
+	return 1 if $self->is_whole($subject);
+
 	my $has = $self->{has}{$self->tenant($subject)};
 
 	return !grep { !$has->{$_->{hash}} } @chunks;
@@ -60,8 +74,17 @@ sub has {
 sub brought {
 	my ($self, $subject, $xorb) = @_;
 
-	return $self->{brought}{$subject}{$xorb->{hash}};
+	my $at = $self->{brought}{$subject}{$xorb->{hash}} // return 0;
+
+	return $at > $self->{collected}
+		&& $at > ($self->{dropped}{$subject} // -1);
 }
+
+# A collector without mercy has run, or a repo may have been deleted.
+
+sub collected { $_[0]->{collected} = $_[0]->{clock} }
+
+sub dropped { $_[0]->{dropped}{$_[1]} = $_[0]->{clock} }
 
 # --------------------------------------------------------------------------
 # files
@@ -69,13 +92,58 @@ sub brought {
 sub sees {
 	my ($self, $subject, $file) = @_;
 
-	return $self->{sees}{$self->tenant($subject)}{$file->{hash}} // 'no';
+	my $own = $self->{sees}{$self->tenant($subject)}{$file->{hash}}
+		// 'no';
+
+	return $own if $own eq 'yes' || !$self->is_whole($subject);
+
+	my $repos = $self->in_repos($file);
+
+	return $repos eq 'no' && ($own ne 'no' || $self->{ever}{$file->{hash}})
+		? 'maybe' : $repos;
+}
+
+sub is_whole { return $_[1] eq ($_[0]->{whole} // '') }
+
+# Whether any repo has a file.
+
+sub in_repos {
+	my ($self, $file) = @_;
+
+	my @states = map { $self->{sees}{$_}{$file->{hash}} // 'no' }
+		grep { !$self->is_whole($_) } keys %{ $self->{sees} };
+
+	return (grep { $_ eq 'yes' } @states) ? 'yes'
+		: (grep { $_ eq 'maybe' } @states) ? 'maybe' : 'no';
+}
+
+# Whether what one subject does may be seen by another one.
+
+sub meet {
+	my ($self, @two) = @_;
+
+	return $self->tenant($two[0]) eq $self->tenant($two[1])
+		|| grep { $self->is_whole($_) } @two;
 }
 
 sub see {
 	my ($self, $subject, $file, $state) = @_;
 
 	$self->{sees}{$self->tenant($subject)}{$file->{hash}} = $state;
+
+	$self->{ever}{$file->{hash}} = $state ne 'no'
+		if $self->is_whole($subject) || $state ne 'no';
+}
+
+# Files that a subject sees, or may see.
+
+sub seen {
+	my ($self, $subject, $state) = @_;
+
+	my $sees = $self->{sees}{$self->tenant($subject)} || {};
+
+	return grep { $sees->{$_} eq ($state // $sees->{$_})
+		&& $sees->{$_} ne 'no' } sort keys %$sees;
 }
 
 # A registration that was acknowledged: readable from now on, whatever was
@@ -91,7 +159,7 @@ sub acked_file {
 sub acked_xorb {
 	my ($self, $subject, $xorb) = @_;
 
-	$self->{brought}{$subject}{$xorb->{hash}} = 1;
+	$self->{brought}{$subject}{$xorb->{hash}} = $self->{clock};
 	$self->healed($xorb->{hash});
 }
 

@@ -18,7 +18,8 @@ use Test::Xet::Soak::World;
 my %weights = (
 	send => 20, twice => 10, reencode => 10, register => 8, put => 12,
 	delete => 5, get => 14, line => 6, abort => 6, bad => 4, attack => 8,
-	dedup => 6, grant => 3, url => 5, include => 5
+	dedup => 6, grant => 3, url => 5, include => 5, gc => 7, drop => 1,
+	handover => 4
 );
 
 # These run alone.
@@ -63,7 +64,11 @@ sub step {
 		$self->phase($rng, $_, $fault && $rng->chance(60)
 			? (fault => sub { $self->$fault($rng) }) : ())
 			for @phases;
+
+		$self->come_again();
 	}
+
+	$self->check_metrics($rng->int(2)) if $rng->chance(20);
 
 	my @check = map { $self->{files}{$_} } sort keys %{ $self->{files} };
 
@@ -111,7 +116,14 @@ sub touch_xorb {
 	$self->touch(grep { $_->{root} == $xorb } @using);
 }
 
-sub subject { return $_[1]->pick(@{ $_[0]->{subjects} }) }
+# Not the whole: what he holds stays, and hides what becomes of the rest.
+
+sub subject {
+	my ($self, $rng) = @_;
+
+	return $rng->pick(grep { !$self->{model}->is_whole($_) }
+		@{ $self->{subjects} });
+}
 
 # --------------------------------------------------------------------------
 # requests
@@ -129,6 +141,22 @@ sub refused {
 	$self->violation('refused', "$req->{text}: $r->{status} "
 		. substr($r->{body} // '', 0, 200), @about)
 		unless $self->{swapped};
+}
+
+# What was deleted or collected while it was registered is to be sent again, and
+# says so: that much is right about an answer.
+
+sub meanwhile {
+	my ($self, $req, $r, @files) = @_;
+
+	my $body = $r->{body} // '';
+	my $told = $r->{status} == 503 || $body =~ /"retryable":true/
+		|| $req->{method} eq 'POST' && $body =~ /not stored here/;
+
+	return 0 unless $told;
+
+	return 1 if $self->{collecting} || $req->{lost};
+	return grep { $self->races($req, $_, 'del', 1) } @files;
 }
 
 sub xorb_req {
@@ -169,7 +197,7 @@ sub shard_req {
 	my ($self, $rng, $subject, $files, %o) = @_;
 
 	my $model = $self->{model};
-	my ($must, $may);
+	my ($must, $may, $name);
 
 	my $req = {
 		subject => $subject, node => $rng->int(2), method => 'POST',
@@ -185,8 +213,13 @@ sub shard_req {
 
 		$may = $model->has($subject, map { @{ $_->{chunks} } }
 			@$files);
-		$must = !grep { !$model->brought($subject, $_)
-			|| $model->{damage}{$_->{hash}} } @xorbs;
+		$may ||= !($name = $self->name_known($o{name}))
+			if defined $o{name};
+		$req->{lost} = grep { !$model->brought($subject, $_) } @xorbs;
+		$must = !$self->{collecting}
+			&& !grep({ $self->races($req, $_, 'del', 1) } @$files)
+			&& !grep { !$model->brought($subject, $_)
+				|| $model->{damage}{$_->{hash}} } @xorbs;
 	};
 
 	$req->{done} = sub {
@@ -195,6 +228,17 @@ sub shard_req {
 		my $result = $unknown ? undef : shard_result($r);
 
 		$self->touch(@$files);
+
+		# of a name that was collected the server knows nothing
+
+		if (defined $result && !$may && defined $o{name}
+			&& $self->name_known($o{name}) ne $name)
+		{
+			$may = 1;
+		}
+
+		$model->learn($subject, map { @{ $_->{chunks} } } @$files)
+			if defined $result && defined $o{name} && $may;
 
 		if (defined $result && !$may) {
 			$self->violation('privacy', "$req->{text}: he does not"
@@ -205,6 +249,12 @@ sub shard_req {
 			map { map { $_->[0] } @{ $_->{terms} } } @$files)
 			if !$unknown && !defined $result && $must && $may
 				&& ($o{rows} // 1) && !$o{verify};
+
+		if ($o{again} && !$unknown && !defined $result) {
+			return $self->refused($req, $r, @$files)
+				unless $self->meanwhile($req, $r, @$files);
+			push @{ $self->{again} }, $o{again};
+		}
 
 		for my $file (@$files) {
 			if (defined $result) {
@@ -259,6 +309,11 @@ sub put_req {
 			return;
 		}
 
+		if ($self->meanwhile($req, $r, $file)) {
+			push @{ $self->{again} }, $o{again} if $o{again};
+			return;
+		}
+
 		return $self->refused($req, $r, $file) if $r->{status} != 200
 			|| ($r->json() // {})->{hash} ne $file->{hash};
 
@@ -288,9 +343,46 @@ sub op_send {
 	my @files = ($file, @more && $rng->chance(30)
 		? $rng->pick(@more) : ());
 
+	return $self->send_reqs($rng, $world, $subject, \@files, 0);
+}
+
+sub send_reqs {
+	my ($self, $rng, $world, $subject, $files, $n) = @_;
+
+	my %xorbs = map { $_->[0]{hash} => $_->[0] }
+		map { @{ $_->{terms} } } @$files;
+
 	return ([ map { $self->xorb_req($rng, $world, $subject, $xorbs{$_}) }
 		sort keys %xorbs ],
-		[ $self->shard_req($rng, $subject, \@files) ]);
+		[ $self->shard_req($rng, $subject, $files, again => sub {
+			$self->once_more($n + 1, \&send_reqs, $world,
+				$subject, $files) }) ]);
+}
+
+# Where a collector has come between, he who sends does so once more, alone: it
+# is refused again only where one runs all the time, and not for ever.
+
+sub once_more {
+	my ($self, $n, $reqs, @what) = @_;
+
+	$self->violation('refused', "$n times in a row, of what is sent again",
+		grep { ref eq 'HASH' } map { ref eq 'ARRAY' ? @$_ : $_ } @what)
+		if $n > ($self->{collects} ? 8 : 1);
+
+	my $rng = Test::Xet::Soak::Random->new($self->{seed}, 'again',
+		$self->{step}, $self->{repeats}++);
+
+	$self->phase($rng, $_) for $self->$reqs($rng, @what, $n);
+}
+
+sub come_again {
+	my ($self) = @_;
+
+	while (my $again = shift @{ $self->{again} }) {
+		$again->();
+	}
+
+	delete $self->{repeats};
 }
 
 # One xorb in two encodings at the same instant, on both nodes.
@@ -336,21 +428,43 @@ sub op_register {
 sub op_put {
 	my ($self, $rng, $world) = @_;
 
-	return [ $self->put_req($rng, $self->subject($rng),
-		$rng->pick(grep { $_->{put} } @{ $world->{files} })) ];
+	return $self->put_reqs($rng, $world, $self->subject($rng),
+		$rng->pick(grep { $_->{put} } @{ $world->{files} }), 0);
+}
+
+sub put_reqs {
+	my ($self, $rng, $world, $subject, $file, $n) = @_;
+
+	return [ $self->put_req($rng, $subject, $file, again => sub {
+		$self->once_more($n + 1, \&put_reqs, $world, $subject,
+			$file) }) ];
 }
 
 sub op_delete {
 	my ($self, $rng, $world) = @_;
 
+	my $subject = $rng->chance(6) ? 'nobody'
+		: $self->{whole} && $rng->chance(25) ? 's'
+		: $self->subject($rng);
+
+	return $self->delete_reqs($rng, $subject,
+		$rng->pick(@{ $world->{files} }),
+		$rng->chance(15) ? $rng->pick(qw/ read write /) : 'delete');
+}
+
+sub delete_reqs {
+	my ($self, $rng, $subject, $file, $scope) = @_;
+
 	my $model = $self->{model};
-	my $subject = $self->subject($rng);
-	my $file = $rng->pick(@{ $world->{files} });
+	my $refusal = $self->{mode} eq 'store' ? 0
+		: $subject eq 'nobody' ? 401 : $scope ne 'delete' ? 403 : 0;
 
 	my $req = {
 		subject => $subject, node => $rng->int(2), method => 'DELETE',
-		uri => "/api/v1/files/$file->{hash}", del => [ $file ],
-		text => "DELETE $file->{name} by $subject"
+		scope => $scope,
+		uri => "/api/v1/files/$file->{hash}",
+		$refusal ? () : (del => [ $file ]),
+		text => "DELETE $file->{name} by $subject, who may $scope"
 	};
 
 	$req->{done} = sub {
@@ -358,12 +472,26 @@ sub op_delete {
 
 		my $state = $model->sees($subject, $file);
 		my $races = $self->races($req, $file, 'add');
+		my $repos = $model->is_whole($subject)
+			? $model->in_repos($file) : 'no';
 
 		$self->touch($file);
 
-		if ($self->{mode} ne 'repo') {
+		if ($r->{status} == 409 && !$refusal) {
 			$self->refused($req, $r, $file)
-				if !$unknown && $r->{status} != 403;
+				if $repos eq 'no' && !$races
+				&& !$self->races($req, $file, 'del');
+			return;
+		}
+
+		$self->violation('deleted', "$req->{text}, which repos have",
+			$file) if $r->{status} == 204 && $repos eq 'yes'
+				&& !$races && !$self->races($req, $file, 'del');
+
+		if ($refusal) {
+			$self->violation('privacy', "$req->{text}: "
+				. $r->{status}, $file)
+				if !$unknown && $r->{status} != $refusal;
 
 		} elsif ($unknown || $races) {
 			$model->see($subject, $file, 'maybe')
@@ -380,6 +508,72 @@ sub op_delete {
 	};
 
 	return [ $req ];
+}
+
+# A whole repo, with its name or with another one; the next upload begins it
+# anew.
+
+sub op_drop {
+	my ($self, $rng, $world) = @_;
+
+	my $model = $self->{model};
+	my $subject = $self->subject($rng);
+	my $name = $rng->pick('', "?name=$subject/$subject", '?name=x/y');
+	my $status = $self->{mode} ne 'repo' || $model->is_whole($subject)
+		? 403 : $name =~ /x/ ? 409 : 204;
+
+	my $req = {
+		subject => $subject, node => $rng->int(2), method => 'DELETE',
+		scope => 'delete', uri => "/api/v1/repo$name",
+		$status == 204 ? (del_all => 1) : (),
+		text => "DELETE repo$name by $subject"
+	};
+
+	$req->{done} = sub {
+		my ($r, $unknown) = @_;
+
+		$model->dropped($subject) if $status == 204;
+
+		return if $unknown && $status != 204;
+
+		if (!$unknown && $r->{status} != $status) {
+			return $self->refused($req, $r)
+				if $r->{status} != 404 || $status == 403
+					|| $status == 204
+					&& $model->seen($subject, 'yes')
+					&& !$self->races($req,
+						{ hash => '' }, 'del');
+			return;
+		}
+
+		return if $status != 204;
+
+		for my $hash ($model->seen($subject)) {
+			$model->see($subject, { hash => $hash }, $unknown
+				|| $self->races($req, { hash => $hash }, 'add')
+				? 'maybe' : 'no');
+		}
+
+		$self->touch($rng->pick(@{ $world->{files} })) for 1 .. 4;
+	};
+
+	return [ $req ];
+}
+
+# One has a file, another one registers it, and the first one deletes it.
+
+sub op_handover {
+	my ($self, $rng, $world) = @_;
+
+	my $file = $rng->pick(grep { $_->{put} } @{ $world->{files} });
+	my $first = $self->subject($rng);
+	my $second = $self->{whole} && $rng->chance(60) ? 's'
+		: $rng->pick(grep { $_ ne $first } @{ $self->{subjects} });
+
+	return (map({ $self->put_reqs($rng, $world, $_, $file, 0) }
+		$first, $second),
+		$self->delete_reqs($rng, $first, $file, 'delete'),
+		$self->op_gc($rng, $world));
 }
 
 sub read_req {
@@ -506,7 +700,7 @@ sub op_attack {
 	my $model = $self->{model};
 	my $subject = $self->subject($rng);
 
-	return if $self->{mode} ne 'repo';
+	return if $self->{mode} ne 'repo' || $model->is_whole($subject);
 
 	my @foreign = grep { $self->{sent}{$_->{hash}}
 		&& !$model->has($subject, @{ $_->{chunks} }) }
@@ -525,6 +719,8 @@ sub op_attack {
 
 	my %o = $term[2] - $term[1] == 1 && defined $at ? ()
 		: $rng->chance(50) ? (rows => 0) : (verify => 'ab' x 32);
+
+	$o{name} = $xorb->{chunks}[$at]{hash} unless %o;
 
 	my ($file, $ghost) = map { my $one = $_; {
 		name => "of $xorb->{name}" . ($one == $xorb ? ''
@@ -607,7 +803,8 @@ sub op_dedup {
 		return $self->refused($req, $r, $file) if $r->{status} != 200;
 
 		$self->told($world, $req, parse_shard($r->{body}), $chunk)
-			if $self->{mode} eq 'repo';
+			if $self->{mode} eq 'repo'
+				&& !$self->{model}->is_whole($subject);
 	};
 
 	return [ $req ];
@@ -668,7 +865,8 @@ sub op_grant {
 
 		my $damage = $self->{model}{damage}{$xorb->{hash}};
 
-		return if !$damage || $damage->{kind} eq 'flip';
+		return if !$damage || $damage->{kind} eq 'flip'
+			|| $self->name_known($xorb->{hash}) eq '';
 		return $self->{model}->healed($xorb->{hash})
 			if $self->copy_there($xorb);
 
@@ -768,7 +966,9 @@ sub op_damage {
 	my @files = $self->stored($xorb) or return;
 
 	for my $file (@files) {
-		my $bytes = slurp($file);
+		# a collector may come first
+
+		my $bytes = slurp($file, 1) // next;
 
 		# what was cut to nothing can only go
 
@@ -782,7 +982,7 @@ sub op_damage {
 		# in place: it may be open somewhere
 
 		unlink($file), next if $kind eq 'gone';
-		open(my $out, '+<:raw', $file) or die "$file: $!\n";
+		open(my $out, '+<:raw', $file) or next;
 		syswrite($out, $bytes);
 		truncate($out, length($bytes));
 	}

@@ -1,0 +1,436 @@
+#!/bin/sh
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# What a container of docker/Dockerfile runs: conf/nginx.conf, with the paths
+# and the answers of the variables below, by nginx in the foreground.  It needs
+# no rights, /data for what stays, and /tmp for what does not.
+#
+#   URL_BASE     what clients reach the server by; without it URLs have the host
+#                that a client has asked, which is for closed networks
+#   AUTH         token, or off: everybody who gets here may read and write
+#   ADDR, PORT   where to listen, 0.0.0.0 and 8080
+#   POSTGRES     a database, as a connection string of libpq; without it a
+#                PostgreSQL is started here, where the image has one
+#   POSTGRES_PASSWORD_FILE  its password
+#   MIGRATE      no: the schema is brought forward by somebody else
+#   KEYS         folder of url.key, dedup.key and token.key, /data/keys; those
+#                that are missing are made, where it can be written to
+#   LIMITS       on: the bounds of conf/xet_limits.conf
+#   WORKERS      of nginx, auto
+#   GRACE        seconds that requests have to end in after TERM, 30
+#   EDGE         HOST:PORT of an origin: conf/edge.conf instead, which needs
+#                url.key and neither a store nor a database
+#   CACHE_SIZE   of an edge, 500g
+#
+# Logs go to the standard output, complaints to the standard error.  After TERM
+# no connection is taken any more, uploads under way end, and then PostgreSQL.
+# It is the end of both when one of them dies: whoever runs containers starts
+# the next one.
+
+set -eu
+
+umask 027
+
+data=${DATA:-/data}
+run=${RUN:-/tmp/xet}
+share=${SHARE:-/usr/share/xet/conf}
+keys=${KEYS:-$data/keys}
+base=${URL_BASE:-${URL:-}}
+auth=${AUTH:-token}
+addr=${ADDR:-0.0.0.0}
+port=${PORT:-8080}
+conninfo=${POSTGRES:-}
+grace=${GRACE:-30}
+workers=${WORKERS:-auto}
+edge=${EDGE:-}
+cache_size=${CACHE_SIZE:-500g}
+
+module=/usr/lib/nginx/modules/ngx_http_xet_module.so
+pg_pid=
+nginx_pid=
+
+
+die()
+{
+    echo "xet-server: $*" >&2
+    stop 1
+}
+
+
+# Values go into a configuration as they are.
+
+check()
+{
+    case $2 in *[!][A-Za-z0-9_.:/@%,=\ -]*)
+        die "unusual characters in $1"
+    esac
+}
+
+
+check_variables()
+{
+    check URL_BASE "$base"
+    check ADDR "$addr"
+    check EDGE "$edge"
+    check KEYS "$keys"
+    check POSTGRES "$conninfo"
+
+    case $auth in token | off) ;; *)
+        die "AUTH is token or off"
+    esac
+
+    case $port$grace in *[!0-9]* | '')
+        die "PORT and GRACE are numbers"
+    esac
+
+    case $workers in auto | [1-9] | [1-9][0-9]) ;; *)
+        die "WORKERS is a number or auto"
+    esac
+
+    case $cache_size in [1-9]*[kmg]) ;; *)
+        die "CACHE_SIZE is a number with k, m or g"
+    esac
+
+    check CACHE_SIZE "$cache_size"
+
+    mkdir -p "$data" "$run" 2>/dev/null || :
+
+    [ -w "$run" ] || die "can not write to $run"
+
+    if [ "$auth" = off ]; then
+        echo "xet-server: AUTH=off: whoever reaches this reads and writes" >&2
+    fi
+}
+
+
+# The secrets: given, or made at the first start.  The copies are nobody else's,
+# whatever modes those have that were mounted here.
+
+take_keys()
+{
+    mkdir -p -m 700 "$run/keys"
+
+    for name in "$@"; do
+        if [ ! -s "$keys/$name.key" ]; then
+            make_key "$name" || die "$keys/$name.key is not there," \
+                "and can not be made"
+        fi
+
+        (umask 077; cat "$keys/$name.key" > "$run/keys/$name.key") \
+            || die "$keys/$name.key can not be read"
+    done
+}
+
+
+make_key()
+{
+    mkdir -p -m 700 "$keys" 2>/dev/null && [ -w "$keys" ] || return 1
+
+    case $1 in
+    url)
+        id=k1:
+        ;;
+
+    token)
+        id=t1:
+        ;;
+
+    *)
+        id=
+    esac
+
+    # where two begin at once, both have the key of the first
+
+    new=$(mktemp "$keys/.new.XXXXXX") || return 1
+    echo "$id$(od -An -v -tx1 -N 32 /dev/urandom | tr -d ' \n')" > "$new"
+    ln "$new" "$keys/$1.key" 2>/dev/null || :
+    rm -f "$new"
+    [ -s "$keys/$1.key" ]
+}
+
+
+# A PostgreSQL of this container, for its user alone, over a socket.
+
+start_postgresql()
+{
+    bin=$(for file in /usr/lib/postgresql/*/bin; do echo "$file"; done \
+              | sort -V | tail -n 1)
+
+    if [ -f "$data/pg/PG_VERSION" ]; then
+        bin=/usr/lib/postgresql/$(cat "$data/pg/PG_VERSION")/bin
+    fi
+
+    [ -x "$bin/postgres" ] \
+        || die "no PostgreSQL in $bin: set POSTGRES, or see the upgrade of" \
+               "its data in docs/operations.md"
+
+    mkdir -p -m 700 "$run/pg"
+
+    # Nobody else has this cluster as long as this script runs.  What says so
+    # to PostgreSQL is the number of a process, which in another container is
+    # that of somebody else, or of nobody.
+
+    exec 9> "$data/pg.lock"
+    flock -n 9 || die "$data is in use by another container"
+
+    if [ ! -f "$data/pg/PG_VERSION" ]; then
+
+        # what is there and was not made here is somebody's
+
+        if [ -e "$data/pg" ]; then
+            rmdir "$data/pg" 2>/dev/null \
+                || die "$data/pg is there, and is no data of PostgreSQL"
+        fi
+
+        rm -rf "$data/pg.new"
+        "$bin/initdb" -D "$data/pg.new" -U xet -A trust -E UTF8 \
+            --locale=C.UTF-8 --data-checksums > "$run/initdb.log" 2>&1 \
+            || { cat "$run/initdb.log" >&2; die "initdb"; }
+        mv "$data/pg.new" "$data/pg"
+    fi
+
+    rm -f "$data/pg/postmaster.pid"
+
+    "$bin/postgres" -D "$data/pg" -c listen_addresses= \
+        -c "unix_socket_directories=$run/pg" -c unix_socket_permissions=0700 \
+        >&2 &
+    pg_pid=$!
+
+    tries=0
+
+    until "$bin/psql" -X -q -w -h "$run/pg" -U xet -d postgres -c '' \
+              2>/dev/null
+    do
+        tries=$((tries + 1))
+        kill -0 "$pg_pid" 2>/dev/null && [ $tries -lt 600 ] \
+            || die "PostgreSQL does not start"
+        pause 0.2
+    done
+
+    "$bin/psql" -X -q -w -h "$run/pg" -U xet -d postgres << 'END'
+SELECT 'CREATE DATABASE xet'
+    WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = 'xet') \gexec
+END
+
+    conninfo="host=$run/pg dbname=xet user=xet"
+}
+
+
+# What a signal may end.
+
+pause()
+{
+    sleep "$1" &
+    wait $! || :
+}
+
+
+take_password()
+{
+    file=${POSTGRES_PASSWORD_FILE:-}
+
+    [ -n "$file" ] || return 0
+
+    [ -r "$file" ] || die "$file can not be read"
+
+    (umask 077
+     printf '*:*:*:*:' > "$run/pgpass"
+     head -n 1 "$file" | sed 's/[\\:]/\\&/g' >> "$run/pgpass") \
+        || die "$file can not be read"
+
+    conninfo="$conninfo passfile=$run/pgpass"
+}
+
+
+# The database may begin when we do.
+
+migrate()
+{
+    tries=0
+
+    until xet migrate --postgres "$conninfo" > "$run/migrate.log" 2>&1; do
+        tries=$((tries + 1))
+
+        if [ $tries -ge 60 ]; then
+            cat "$run/migrate.log" >&2
+            die "the schema is not there"
+        fi
+
+        pause 1
+    done
+
+    cat "$run/migrate.log"
+}
+
+
+# What is to be replaced must be there, or else a server could end up with
+# another store or open to everybody.
+
+replace()
+{
+    grep -qF -- "$2" "$1" || die "$1 lacks \"$2\""
+
+    # every character of the text stands for itself
+
+    text=$(printf '%s' "$2" | sed 's/[][\.*^$|]/\\&/g')
+    with=$(printf '%s' "$3" | sed 's/[\\&|]/\\&/g; $!s/$/\\/')
+
+    sed -i "s|$text|$with|g" "$1"
+}
+
+
+write_common()
+{
+    replace "$1" 'user www-data;' ''
+    replace "$1" 'worker_processes auto;' "worker_processes $workers;"
+    replace "$1" '/run/nginx.pid' "$run/nginx.pid"
+    replace "$1" 'error_log /var/log/nginx/error.log;' 'error_log stderr;'
+    replace "$1" '/var/log/nginx/access.log' /dev/stdout
+    replace "$1" '/usr/lib/nginx/modules/ngx_http_xet_module.so' "$module"
+    replace "$1" 'listen 127.0.0.1:8080;' "listen $addr:$port;"
+    replace "$1" '/etc/nginx/xet/url.key' "$run/keys/url.key"
+    replace "$1" 'http {' "http {
+    client_body_temp_path $run/temp/body;
+    proxy_temp_path $run/temp/proxy;
+    fastcgi_temp_path $run/temp/fastcgi;
+    uwsgi_temp_path $run/temp/uwsgi;
+    scgi_temp_path $run/temp/scgi;"
+}
+
+
+write_server()
+{
+    conf=$run/nginx.conf
+
+    cp "$share/nginx.conf" "$conf"
+    cp "$share/xet_location.conf" "$share/xet_limits.conf" "$run/"
+    chmod u+w "$run"/*.conf
+
+    write_common "$conf"
+
+    replace "$conf" 'xet_url_base http://127.0.0.1:8080;' \
+        "${base:+xet_url_base $base;}"
+    replace "$conf" 'xet_store /var/lib/xet;' "xet_store $data/store;"
+    replace "$run/xet_location.conf" 'root /var/lib/xet;' "root $data/store;"
+    replace "$conf" 'host=/run/xet/postgresql dbname=xet user=xet' "$conninfo"
+    replace "$conf" '/etc/nginx/xet/dedup.key' "$run/keys/dedup.key"
+    replace "$conf" 'include /etc/nginx/xet/xet_location.conf;' \
+        "include $run/xet_location.conf;"
+
+    if [ "$auth" = token ]; then
+        replace "$conf" 'xet_auth off;' 'xet_auth token;'
+        replace "$conf" 'xet_thread_pool xet;' "xet_thread_pool xet;
+    xet_token_key $run/keys/token.key;
+    xet_token_cache zone=xet_tokens:1m;"
+    fi
+
+    if [ "${LIMITS:-}" = on ]; then
+        replace "$conf" '# include /etc/nginx/xet/xet_limits.conf;' \
+            "include $run/xet_limits.conf;"
+    fi
+}
+
+
+write_edge()
+{
+    conf=$run/nginx.conf
+
+    cp "$share/edge.conf" "$conf"
+    chmod u+w "$conf"
+
+    write_common "$conf"
+
+    replace "$conf" 'server 127.0.0.1:8081;' "server $edge;"
+    replace "$conf" '/var/cache/nginx/xet' "$data/cache"
+    replace "$conf" 'max_size=500g' "max_size=$cache_size"
+    mkdir -p "$data/cache"
+}
+
+
+# Both servers, in their order; what does not end in time is cut off.
+
+stop()
+{
+    trap '' TERM INT QUIT
+    status=${1:-0}
+
+    if [ -n "$nginx_pid" ]; then
+        kill -QUIT "$nginx_pid" 2>/dev/null || :
+        wait_gone "$nginx_pid" "$grace" || {
+            echo "xet-server: requests still running after $grace s" \
+                "are cut off" >&2
+            kill -TERM "$nginx_pid" 2>/dev/null || :
+            wait_gone "$nginx_pid" 10 || kill -KILL "$nginx_pid" || :
+        }
+    fi
+
+    if [ -n "$pg_pid" ]; then
+        kill -INT "$pg_pid" 2>/dev/null || :
+        wait "$pg_pid" || :
+    fi
+
+    exit "$status"
+}
+
+
+# A child that has ended is collected by the wait for another.
+
+wait_gone()
+{
+    tenths=$(($2 * 10))
+
+    while kill -0 "$1" 2>/dev/null; do
+        [ $tenths -gt 0 ] || return 1
+        tenths=$((tenths - 2))
+        pause 0.2
+    done
+}
+
+
+check_variables
+trap 'stop 0' TERM INT QUIT
+
+mkdir -p "$run/temp"
+[ -w "$data" ] || die "can not write to $data: it is for $(id -u):$(id -g)"
+
+if [ -n "$edge" ]; then
+    take_keys url
+    write_edge
+
+else
+    mkdir -p -m 750 "$data/store"
+
+    if [ "$auth" = token ]; then
+        take_keys url dedup token
+    else
+        take_keys url dedup
+    fi
+
+    if [ -n "$conninfo" ]; then
+        take_password
+    else
+        start_postgresql
+    fi
+
+    [ "${MIGRATE:-yes}" = no ] || migrate
+    write_server
+fi
+
+nginx -e stderr -p "$run" -c "$run/nginx.conf" -t -q || stop 1
+
+nginx -e stderr -p "$run" -c "$run/nginx.conf" -g 'daemon off;' &
+nginx_pid=$!
+
+while kill -0 "$nginx_pid" 2>/dev/null; do
+    if [ -n "$pg_pid" ] && ! kill -0 "$pg_pid" 2>/dev/null; then
+        echo "xet-server: PostgreSQL is gone" >&2
+        pg_pid=
+        break
+    fi
+
+    pause 1
+done
+
+echo "xet-server: a server has ended" >&2
+stop 1

@@ -1,0 +1,112 @@
+#!/bin/sh
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# The packages of the Debian that this runs on:
+#
+#   [OUT=build/deb] [REVISION=1] [KEEP=1] sh docker/package.sh [dist]
+#
+# leaves libnginx-mod-http-xet and xet-tools in OUT.  With "dist" only the
+# sources are packed, as a tar file that unpacks into a folder of its own;
+# the packages are built from the same files.  KEEP takes up the objects of
+# the build before.
+#
+# The version is that of src/core/base/xet_base.h; docker/debian/changelog must
+# have an entry for it.  The rest of the version is the Debian that the
+# packages are for: what was built for 12 is older than the same for 13.
+
+set -eu
+
+root=$(cd "$(dirname "$0")/.." && pwd -P)
+out=${OUT:-$root/build/deb}
+revision=${REVISION:-1}
+name=libnginx-mod-http-xet
+
+version=$(sed -n 's/^#define XET_VERSION *"\(.*\)"$/\1/p' \
+              "$root/src/core/base/xet_base.h")
+
+
+die()
+{
+    echo "package: $*" >&2
+    exit 1
+}
+
+
+# What belongs to the sources, and nothing that was built or has run.
+
+files="config LICENSE Makefile README.md conf docker docs sql src t .ci"
+
+
+pack()
+{
+    (cd "$root" && tar --sort=name --owner=0 --group=0 --numeric-owner \
+        --exclude='__pycache__' --exclude='*.pyc' --exclude=docker/secrets \
+        --transform "s!^!$1/!" -c -f - $files)
+}
+
+
+[ -n "$version" ] || die "no version in src/core/base/xet_base.h"
+
+mkdir -p "$out"
+out=$(cd "$out" && pwd -P)
+
+if [ "${1:-}" = dist ]; then
+    dist=ngx_http_xet_module-$version
+    pack "$dist" | gzip -9n > "$out/$dist.tar.gz"
+    echo "$out/$dist.tar.gz"
+    exit
+fi
+
+command -v dpkg-buildpackage > /dev/null && command -v dh > /dev/null \
+    || die "needs the packages debhelper and dpkg-dev"
+
+head -n 1 "$root/docker/debian/changelog" | grep -qF "($version-1)" \
+    || die "docker/debian/changelog has no entry for $version"
+
+. /etc/os-release
+
+case $VERSION_ID in 12 | 13) ;; *)
+    echo "package: made for Debian 12 and 13, this is $PRETTY_NAME" >&2
+esac
+
+tree=$out/$name-$version
+
+# Objects that were made in another way are of no use; make sees sources only.
+
+way=$( (cd "$root" && cat Makefile config docker/debian/rules \
+        && dpkg-buildflags) | cksum)
+
+if [ -z "${KEEP:-}" ] || [ "$way" != "$(cat "$out/objects.way" 2>/dev/null)" ]
+then
+    rm -rf "$out/objects"
+fi
+
+echo "$way" > "$out/objects.way"
+rm -rf "$tree"
+pack "$name-$version" | tar -x -f - -C "$out"
+cp -R "$tree/docker/debian" "$tree/debian"
+
+# an entry of its own for this Debian, a second later than that of the sources
+
+first=$(sed -n '/^ -- /{p;q}' "$root/docker/debian/changelog")
+seconds=$(($(date -d "${first#*>  }" +%s) + revision))
+
+{
+    echo "$name ($version-$revision~deb$VERSION_ID) $VERSION_CODENAME;" \
+        "urgency=medium"
+    printf '\n  * Built for Debian %s.\n\n' "$VERSION_ID"
+    echo "${first%>  *}>  $(LC_ALL=C date -R -u -d "@$seconds")"
+    echo
+    cat "$root/docker/debian/changelog"
+} > "$tree/debian/changelog"
+
+# -nc: the tree is as clean as the sources are.
+
+cd "$tree"
+
+XET_DEB_BUILD=$out/objects dpkg-buildpackage -b -us -uc -nc > "$out/log" 2>&1 \
+    || { tail -n 40 "$out/log" >&2; die "see $out/log"; }
+
+cd "$out"
+ls "$out"/*_"$version-$revision~deb$VERSION_ID"_*.deb

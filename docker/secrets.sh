@@ -1,0 +1,36 @@
+#!/bin/sh
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# The secrets of docker/compose.yaml, and of docker/kubernetes, as files; those
+# that are there stay:
+#
+#   sh docker/secrets.sh [FOLDER]
+#
+# FOLDER, docker/secrets by default, is closed to others.  The files in it are
+# not, since the users of the containers have to read them.
+
+set -eu
+
+to=${1:-$(dirname "$0")/secrets}
+
+
+secret()
+{
+    [ ! -s "$to/$1" ] || return 0
+
+    text=$2$(od -An -v -tx1 -N 32 /dev/urandom | tr -d ' \n')
+    echo "$text" > "$to/$1.new"
+    chmod 444 "$to/$1.new"
+    mv "$to/$1.new" "$to/$1"
+    echo "$to/$1"
+}
+
+
+mkdir -p "$to"
+chmod 700 "$to"
+
+secret url.key k1:
+secret dedup.key ''
+secret token.key t1:
+secret postgres_password ''

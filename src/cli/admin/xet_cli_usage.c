@@ -1,0 +1,440 @@
+
+/*
+ * xet usage: what repos and subjects use, their limits, and what the store has;
+ * by the functions of sql/functions.sql.
+ *
+ *     xet usage                                   all, and the store
+ *     xet usage --repo NAME                       one
+ *     xet usage --subject NAME [--issuer NAME]
+ *     xet usage --repo NAME --set stored=1T,logical=2T
+ *     xet usage --repo '*' --set none             of all without limits of
+ *                                                 their own
+ *     xet usage --recount
+ */
+
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "xet_cli_admin.h"
+
+
+#define XET_CLI_USAGE_SETTLE  "SELECT xet.usage_settle(1000)"
+
+
+typedef struct {
+    xet_cli_pg_t  *pg;
+    const char    *repo;
+    const char    *subject;
+    const char    *issuer;
+    int            json;
+} xet_cli_usage_t;
+
+
+/* Columns of xet.usage_list(). */
+
+enum {
+    xet_cli_usage_kind = 0,
+    xet_cli_usage_name,
+    xet_cli_usage_files,
+    xet_cli_usage_logical,
+    xet_cli_usage_stored,
+    xet_cli_usage_logical_max,
+    xet_cli_usage_stored_max
+};
+
+
+static int xet_cli_usage_run(xet_cli_usage_t *u, const xet_cli_args_t *args);
+static int xet_cli_usage_set(xet_cli_usage_t *u, const char *text);
+static int xet_cli_usage_limit(const char *text, size_t len, char *limit,
+    size_t size);
+static int xet_cli_usage_recount(xet_cli_usage_t *u);
+static int xet_cli_usage_mended(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_usage_show(xet_cli_usage_t *u);
+static int xet_cli_usage_row(void *ctx, const xet_cli_pg_row_t *row);
+static void xet_cli_usage_json(const xet_cli_pg_row_t *row, xet_json_t *j,
+    const char *name, int used, int limit);
+static void xet_cli_usage_number(const xet_cli_pg_row_t *row, int column);
+static int xet_cli_usage_store(void *ctx, const xet_cli_pg_row_t *row);
+
+
+int
+xet_cli_usage(const xet_cli_args_t *args)
+{
+    int              rc;
+    xet_cli_usage_t  u;
+
+    u.repo = args->value[XET_CLI_OPT_REPO];
+    u.subject = args->value[XET_CLI_OPT_SUBJECT];
+    u.issuer = args->value[XET_CLI_OPT_ISSUER];
+    u.json = args->value[XET_CLI_OPT_JSON] != NULL;
+
+    if ((u.repo && u.subject) || (u.issuer && !u.subject)) {
+        return xet_cli_fail(XET_CLI_USAGE, "usage",
+                            "of a --repo or of a --subject, which may have"
+                            " an --issuer");
+    }
+
+    if (args->value[XET_CLI_OPT_SET] && !u.repo && !u.subject) {
+        return xet_cli_fail(XET_CLI_USAGE, "--set",
+                            "needs a --repo or a --subject, '*' for all that"
+                            " have no limits of their own");
+    }
+
+    u.pg = xet_cli_pg_open(args, &rc);
+
+    if (u.pg == NULL) {
+        return rc;
+    }
+
+    rc = xet_cli_usage_run(&u, args);
+
+    xet_cli_pg_close(u.pg);
+
+    return rc;
+}
+
+
+static int
+xet_cli_usage_run(xet_cli_usage_t *u, const xet_cli_args_t *args)
+{
+    if (args->value[XET_CLI_OPT_SET]) {
+        return xet_cli_usage_set(u, args->value[XET_CLI_OPT_SET]);
+    }
+
+    if (args->value[XET_CLI_OPT_RECOUNT]) {
+        return xet_cli_usage_recount(u);
+    }
+
+    return xet_cli_usage_show(u);
+}
+
+
+/* What is not named has no limit. */
+
+static int
+xet_cli_usage_set(xet_cli_usage_t *u, const char *text)
+{
+    int                 i;
+    char                limits[2][24];
+    size_t              len, n;
+    uint64_t            done;
+    const char         *p, *name;
+    xet_cli_pg_param_t  params[5];
+
+    static const char *const  names[] = { "stored=", "logical=" };
+
+    limits[0][0] = limits[1][0] = '\0';
+
+    for (p = text; strcmp(text, "none") != 0; p += len + 1) {
+        len = strcspn(p, ",");
+
+        for (i = 0; i < 2; i++) {
+            n = strlen(names[i]);
+
+            if (len > n && strncmp(p, names[i], n) == 0
+                && xet_cli_usage_limit(p + n, len - n, limits[i],
+                                       sizeof(limits[i])))
+            {
+                break;
+            }
+        }
+
+        if (i == 2) {
+            return xet_cli_fail(XET_CLI_USAGE, "--set",
+                                "needs stored=SIZE, logical=SIZE or both with"
+                                " a comma between them, or none");
+        }
+
+        if (p[len] == '\0') {
+            break;
+        }
+    }
+
+    memset(params, 0, sizeof(params));
+
+    name = u->repo ? u->repo : u->subject;
+
+    params[0].value = u->repo ? "repo" : "subject";
+    params[1].value = (strcmp(name, "*") == 0) ? NULL : name;
+    params[2].value = u->issuer;
+    params[3].value = *limits[0] ? limits[0] : NULL;
+    params[4].value = *limits[1] ? limits[1] : NULL;
+
+    return xet_cli_pg_number(u->pg, "SELECT xet.quota_set($1, $2, $3,"
+                             " $4::bigint, $5::bigint)", params, 5, &done);
+}
+
+
+/* Writes a size, as "500G", in digits; 0 if it is none. */
+
+static int
+xet_cli_usage_limit(const char *text, size_t len, char *limit, size_t size)
+{
+    char        *end;
+    uint64_t     n;
+    unsigned     shift;
+    const char  *unit;
+
+    static const char  units[] = "KMGTP";
+
+    if (*text < '0' || *text > '9' || len > 19) {
+        return 0;
+    }
+
+    n = strtoull(text, &end, 10);
+    shift = 0;
+
+    if (end < text + len) {
+        unit = strchr(units, *end & ~0x20);
+
+        if (unit == NULL || *unit == '\0') {
+            return 0;
+        }
+
+        shift = 10 * (unsigned) (unit - units + 1);
+        end++;
+    }
+
+    if (end != text + len || n > ((uint64_t) INT64_MAX >> shift)) {
+        return 0;
+    }
+
+    snprintf(limit, size, "%" PRIu64, n << shift);
+
+    return 1;
+}
+
+
+static int
+xet_cli_usage_recount(xet_cli_usage_t *u)
+{
+    int       rc;
+    uint64_t  seen;
+
+    do {
+        seen = 0;
+        rc = xet_cli_pg_number(u->pg, XET_CLI_USAGE_SETTLE, NULL, 0, &seen);
+
+    } while (rc == XET_CLI_OK && seen && !xet_cli_interrupted);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    return xet_cli_pg_query(u->pg, "SELECT kind, name, files, logical, stored"
+                            " FROM xet.usage_recount() ORDER BY kind, name",
+                            NULL, 0, xet_cli_usage_mended, u);
+}
+
+
+/* What was added to a sum. */
+
+static int
+xet_cli_usage_mended(void *ctx, const xet_cli_pg_row_t *row)
+{
+    int64_t          files, logical, stored;
+    xet_json_t      *j;
+    const char      *kind, *name;
+    xet_cli_json_t   out;
+    xet_cli_usage_t *u;
+
+    u = ctx;
+
+    kind = xet_cli_pg_text(row, xet_cli_usage_kind);
+    name = xet_cli_pg_text(row, xet_cli_usage_name);
+    files = (int64_t) xet_cli_pg_u64(row, xet_cli_usage_files);
+    logical = (int64_t) xet_cli_pg_u64(row, xet_cli_usage_logical);
+    stored = (int64_t) xet_cli_pg_u64(row, xet_cli_usage_stored);
+
+    if (!u->json) {
+        printf("%-7s files %+" PRId64 " logical %+" PRId64
+               " stored %+" PRId64 " ", kind, files, logical, stored);
+        xet_cli_text_print(stdout, name);
+        putchar('\n');
+
+        return ferror(stdout) ? xet_cli_flush() : XET_CLI_OK;
+    }
+
+    j = xet_cli_json_begin(&out);
+
+    xet_cli_json_put_string(j, kind, name);
+    xet_json_key(j, "files");
+    xet_json_i64(j, files);
+    xet_json_key(j, "logical");
+    xet_json_i64(j, logical);
+    xet_json_key(j, "stored");
+    xet_json_i64(j, stored);
+
+    return xet_cli_json_end(&out);
+}
+
+
+static int
+xet_cli_usage_show(xet_cli_usage_t *u)
+{
+    int                 rc;
+    const char         *sql;
+    xet_cli_pg_param_t  params[2];
+
+    memset(params, 0, sizeof(params));
+
+    params[0].value = u->repo ? u->repo : u->subject;
+    params[1].value = u->issuer;
+
+    if (!u->json) {
+        printf("%-7s %8s %16s %16s %16s %16s %16s %s\n", "kind", "files",
+               "logical", "limit", "stored", "limit", "deduplicated", "name");
+    }
+
+    if (u->repo) {
+        sql = "SELECT kind, $1::text, files, logical, stored, logical_max,"
+              " stored_max FROM xet.usage_get($1::text, NULL)";
+
+    } else if (u->subject) {
+        sql = "SELECT kind, $1::text, files, logical, stored, logical_max,"
+              " stored_max FROM xet.usage_get(NULL,"
+              " convert_to(coalesce($2::text, ''), 'UTF8') || '\\x00'"
+              " || convert_to($1::text, 'UTF8'))";
+
+    } else {
+        rc = xet_cli_pg_query(u->pg, "SELECT kind, name, files, logical,"
+                              " stored, logical_max, stored_max"
+                              " FROM xet.usage_list() ORDER BY kind, name",
+                              NULL, 0, xet_cli_usage_row, u);
+
+        return (rc != XET_CLI_OK) ? rc
+               : xet_cli_pg_query(u->pg, "SELECT files, logical, stored,"
+                                  " xorbs, nobodys, garbage"
+                                  " FROM xet.usage_total()", NULL, 0,
+                                  xet_cli_usage_store, u);
+    }
+
+    return xet_cli_pg_query(u->pg, sql, params, u->repo ? 1 : 2,
+                            xet_cli_usage_row, u);
+}
+
+
+static int
+xet_cli_usage_row(void *ctx, const xet_cli_pg_row_t *row)
+{
+    uint64_t         files, logical, stored, saved;
+    xet_json_t      *j;
+    const char      *kind, *name;
+    xet_cli_json_t   out;
+    xet_cli_usage_t *u;
+
+    u = ctx;
+
+    kind = xet_cli_pg_text(row, xet_cli_usage_kind);
+    name = xet_cli_pg_text(row, xet_cli_usage_name);
+    files = xet_cli_pg_u64(row, xet_cli_usage_files);
+    logical = xet_cli_pg_u64(row, xet_cli_usage_logical);
+    stored = xet_cli_pg_u64(row, xet_cli_usage_stored);
+    saved = (logical > stored) ? logical - stored : 0;
+
+    if (!u->json) {
+        printf("%-7s %8" PRIu64 " ", kind, files);
+        xet_cli_usage_number(row, xet_cli_usage_logical);
+        xet_cli_usage_number(row, xet_cli_usage_logical_max);
+        xet_cli_usage_number(row, xet_cli_usage_stored);
+        xet_cli_usage_number(row, xet_cli_usage_stored_max);
+        printf("%16" PRIu64 " ", saved);
+        xet_cli_text_print(stdout, name);
+        putchar('\n');
+
+        return ferror(stdout) ? xet_cli_flush() : XET_CLI_OK;
+    }
+
+    j = xet_cli_json_begin(&out);
+
+    xet_cli_json_put_string(j, kind, name);
+    xet_cli_json_put_u64(j, "files", files);
+    xet_cli_usage_json(row, j, "logical", xet_cli_usage_logical,
+                       xet_cli_usage_logical_max);
+    xet_cli_usage_json(row, j, "stored", xet_cli_usage_stored,
+                       xet_cli_usage_stored_max);
+    xet_cli_json_put_u64(j, "deduplicated", saved);
+
+    return xet_cli_json_end(&out);
+}
+
+
+/* As the API answers, see src/http/routes/ngx_http_xet_usage.c. */
+
+static void
+xet_cli_usage_json(const xet_cli_pg_row_t *row, xet_json_t *j,
+    const char *name, int used, int limit)
+{
+    uint64_t  n, most;
+
+    n = xet_cli_pg_u64(row, used);
+
+    xet_json_key(j, name);
+    xet_json_object_begin(j);
+    xet_cli_json_put_u64(j, "used", n);
+
+    if (!xet_cli_pg_null(row, limit)) {
+        most = xet_cli_pg_u64(row, limit);
+
+        xet_cli_json_put_u64(j, "limit", most);
+        xet_cli_json_put_u64(j, "left", (n < most) ? most - n : 0);
+    }
+
+    xet_json_object_end(j);
+}
+
+
+static void
+xet_cli_usage_number(const xet_cli_pg_row_t *row, int column)
+{
+    if (xet_cli_pg_null(row, column)) {
+        printf("%16s ", "-");
+        return;
+    }
+
+    printf("%16" PRIu64 " ", xet_cli_pg_u64(row, column));
+}
+
+
+static int
+xet_cli_usage_store(void *ctx, const xet_cli_pg_row_t *row)
+{
+    uint64_t         files, logical, stored, saved;
+    xet_json_t      *j;
+    xet_cli_json_t   out;
+    xet_cli_usage_t *u;
+
+    u = ctx;
+
+    files = xet_cli_pg_u64(row, 0);
+    logical = xet_cli_pg_u64(row, 1);
+    stored = xet_cli_pg_u64(row, 2);
+    saved = (logical > stored) ? logical - stored : 0;
+
+    if (!u->json) {
+        printf("%-7s %8" PRIu64 " %16" PRIu64 " %16s %16" PRIu64 " %16s %16"
+               PRIu64 " %" PRIu64 " xorbs, %" PRIu64 " bytes nobody's, %"
+               PRIu64 " bytes to be collected\n", "store", files, logical,
+               "-", stored, "-", saved, xet_cli_pg_u64(row, 3),
+               xet_cli_pg_u64(row, 4), xet_cli_pg_u64(row, 5));
+
+        return ferror(stdout) ? xet_cli_flush() : XET_CLI_OK;
+    }
+
+    j = xet_cli_json_begin(&out);
+
+    xet_json_key(j, "store");
+    xet_json_object_begin(j);
+    xet_cli_json_put_u64(j, "files", files);
+    xet_cli_json_put_u64(j, "logical", logical);
+    xet_cli_json_put_u64(j, "stored", stored);
+    xet_cli_json_put_u64(j, "deduplicated", saved);
+    xet_cli_json_put_u64(j, "xorbs", xet_cli_pg_u64(row, 3));
+    xet_cli_json_put_u64(j, "nobodys", xet_cli_pg_u64(row, 4));
+    xet_cli_json_put_u64(j, "garbage", xet_cli_pg_u64(row, 5));
+    xet_json_object_end(j);
+
+    return xet_cli_json_end(&out);
+}

@@ -1,0 +1,1184 @@
+
+/*
+ * xet backup: copies database and store while the server goes on.
+ *
+ * One session holds the advisory lock that the collector needs to remove files
+ * of copies, shared, from before the snapshot until the last copy is done.  In
+ * that session a snapshot is taken; the list of copies is read in it, and
+ * pg_dump dumps it.  A row is written after its file is durable, so each name
+ * on the list had its file, and the lock keeps the file there.
+ *
+ * The exception is an upload that heals a xorb: it puts another copy in the
+ * place of one that was damaged or gone.  Then the row has another tag by now,
+ * and that copy is taken; a note says so, and xet restore gives the row of the
+ * dump the new tag.  Where the row has the same tag the copy is lost, which is
+ * reported and noted, and xet restore marks the row as damaged.
+ *
+ * A copy that the folder has is not copied again: the newest generation has it
+ * with the same size and digest, or else it is read and compared, as are those
+ * of a backup that was broken off.  A copy gets its name after it was compared
+ * and synced, so a good one is never replaced by a bad one.
+ *
+ * If the session ends before the last copy, the backup fails.
+ */
+
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "xet_cli_backup.h"
+
+
+#define XET_CLI_BACKUP_ASK    30000    /* milliseconds */
+#define XET_CLI_BACKUP_TRIES  4
+#define XET_CLI_BACKUP_MARK   "xet backup of the store "
+
+#define XET_CLI_BACKUP_LOCK   "(hashtext('xet.copies'), 0)"
+
+
+typedef struct {
+    const xet_cli_args_t  *args;
+    int                    json;
+    int                    stream;     /* to the standard output */
+    int                    store;      /* folder */
+    int                    to;         /* folder, -1 for a stream */
+    int                    lock;
+    int                    dump;       /* file */
+    FILE                  *list;
+    FILE                  *notes;
+    xet_cli_pg_t          *pg;
+    xet_cli_manifest_t     m;
+    xet_cli_copier_t       copier;
+
+    xet_cli_list_t         known;      /* the newest generation */
+    xet_cli_list_t         unknown;    /* its notes */
+    char                   newest[XET_CLI_BACKUP_NAME];
+
+    uint64_t               asked;      /* xet_cli_now() */
+    uint64_t               fresh;      /* copies that were not there */
+    uint64_t               fresh_bytes;
+    uint64_t               damaged;    /* in the store, not in the backup */
+    uint64_t               pruned;
+} xet_cli_backup_t;
+
+
+/* What the session says of the database. */
+
+typedef struct {
+    char                   identity[64];
+    int                    standby;
+} xet_cli_backup_db_t;
+
+
+static int xet_cli_backup_all(xet_cli_backup_t *b);
+static int xet_cli_backup_to(xet_cli_backup_t *b, const char *name);
+static int xet_cli_backup_clear(xet_cli_backup_t *b);
+static int xet_cli_backup_newest(xet_cli_backup_t *b);
+static int xet_cli_backup_session(xet_cli_backup_t *b, const char *store);
+static int xet_cli_backup_db(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_backup_files(xet_cli_backup_t *b);
+static int xet_cli_backup_file(const xet_cli_backup_t *b, const char *path);
+static int xet_cli_backup_snapshot(xet_cli_backup_t *b);
+static int xet_cli_backup_text(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_backup_row(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_backup_name(xet_cli_backup_t *b);
+static int xet_cli_backup_copies(xet_cli_backup_t *b);
+static int xet_cli_backup_copy(xet_cli_backup_t *b,
+    const xet_cli_copy_t *copy);
+static int xet_cli_backup_there(xet_cli_backup_t *b,
+    const xet_cli_copy_t *copy, int *there);
+static int xet_cli_backup_fetch(xet_cli_backup_t *b,
+    const xet_cli_copy_t *copy);
+static int xet_cli_backup_named(xet_cli_backup_t *b, xet_cli_copy_t *copy,
+    int *other);
+static int xet_cli_backup_named_row(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_backup_send(xet_cli_backup_t *b,
+    const xet_cli_copy_t *copy, xet_cli_copy_e *what);
+static int xet_cli_backup_write(void *ctx, const uint8_t *data, size_t len);
+static int xet_cli_backup_member(xet_cli_backup_t *b, int fd,
+    const char *suffix, uint64_t size);
+static int xet_cli_backup_ask(xet_cli_backup_t *b);
+static int xet_cli_backup_unlock(xet_cli_backup_t *b);
+static int xet_cli_backup_finish(xet_cli_backup_t *b);
+static int xet_cli_backup_rename(xet_cli_backup_t *b, int fd,
+    const char *temp, const char *suffix);
+static void xet_cli_backup_report(xet_cli_backup_t *b,
+    const xet_cli_copy_t *copy, const char *text);
+static int xet_cli_backup_print(xet_cli_backup_t *b);
+
+
+int
+xet_cli_backup(const xet_cli_args_t *args)
+{
+    int                rc, folder;
+    const char        *name;
+    xet_cli_backup_t   b;
+
+    name = args->operands[0];
+
+    if (args->value[XET_CLI_OPT_VERIFY]) {
+        folder = xet_cli_backup_folder(name);
+
+        if (folder < 0) {
+            return XET_CLI_ERROR;
+        }
+
+        rc = xet_cli_backup_check(args, folder);
+        close(folder);
+
+        return rc;
+    }
+
+    memset(&b, 0, sizeof(b));
+
+    b.args = args;
+    b.json = args->value[XET_CLI_OPT_JSON] != NULL;
+    b.stream = strcmp(name, "-") == 0;
+    b.store = -1;
+    b.to = -1;
+    b.lock = -1;
+    b.dump = -1;
+
+    rc = xet_cli_backup_all(&b);
+
+    xet_cli_list_close(&b.known);
+    xet_cli_list_close(&b.unknown);
+    xet_cli_copier_end(&b.copier);
+    xet_cli_pg_close(b.pg);
+
+    if (b.list) {
+        fclose(b.list);
+    }
+
+    if (b.notes) {
+        fclose(b.notes);
+    }
+
+    if (b.dump >= 0) {
+        close(b.dump);
+    }
+
+    if (b.lock >= 0) {
+        close(b.lock);
+    }
+
+    if (b.to >= 0) {
+        close(b.to);
+    }
+
+    if (b.store >= 0) {
+        close(b.store);
+    }
+
+    return rc;
+}
+
+
+static int
+xet_cli_backup_all(xet_cli_backup_t *b)
+{
+    int          rc;
+    uint64_t     rate, keep;
+    const char  *store;
+
+    store = xet_cli_backup_store(b->args);
+
+    if (store == NULL) {
+        return XET_CLI_USAGE;
+    }
+
+    rc = xet_cli_args_bytes(b->args, XET_CLI_OPT_RATE, &rate);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_args_number(b->args, XET_CLI_OPT_KEEP, 1, 1000000, 0,
+                                 &keep);
+    }
+
+    if (rc == XET_CLI_OK && b->stream && (keep || isatty(STDOUT_FILENO))) {
+        rc = xet_cli_fail(XET_CLI_USAGE, "-", keep
+                          ? "a stream has one generation, without --keep"
+                          : "a terminal is no place for a backup");
+    }
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    b->store = xet_cli_backup_folder(store);
+
+    if (b->store < 0) {
+        return XET_CLI_ERROR;
+    }
+
+    b->pg = xet_cli_pg_open(b->args, &rc);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_backup_session(b, store);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = b->stream ? XET_CLI_OK
+                       : xet_cli_backup_to(b, b->args->operands[0]);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_copier_begin(&b->copier, b->to, rate);
+    }
+
+    if (rc == XET_CLI_OK && !b->stream) {
+        rc = xet_cli_backup_clear(b);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_backup_files(b);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_backup_snapshot(b);
+    }
+
+    if (rc == XET_CLI_OK) {
+        xet_cli_progress_begin(xet_cli_quiet(b->args), b->args->operands[0],
+                               b->m.bytes);
+
+        rc = xet_cli_backup_copies(b);
+
+        xet_cli_progress_end();
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_backup_finish(b);
+    }
+
+    if (rc == XET_CLI_OK && keep) {
+        rc = xet_cli_backup_prune(b->to, keep, &b->pruned);
+    }
+
+    return (rc == XET_CLI_OK) ? xet_cli_backup_print(b) : rc;
+}
+
+
+/* Opens the folder, one at a time, which is empty or a backup of this store. */
+
+static int
+xet_cli_backup_to(xet_cli_backup_t *b, const char *name)
+{
+    int          empty;
+    char         line[128], mark[128];
+    struct stat  st, store;
+
+    static const char *const  nothing[] = { "tmp", "lock",
+                                            XET_CLI_BACKUP_READERS, NULL };
+
+    if (mkdir(name, 0750) != 0 && errno != EEXIST) {
+        return xet_cli_fail_errno(name);
+    }
+
+    b->to = xet_cli_backup_folder(name);
+
+    if (b->to < 0) {
+        return XET_CLI_ERROR;
+    }
+
+    if (fstat(b->to, &st) != 0 || fstat(b->store, &store) != 0) {
+        return xet_cli_fail_errno(name);
+    }
+
+    if (st.st_dev == store.st_dev && st.st_ino == store.st_ino) {
+        return xet_cli_fail(XET_CLI_USAGE, name, "is the store itself");
+    }
+
+    snprintf(mark, sizeof(mark), XET_CLI_BACKUP_MARK "%s", b->m.identity);
+
+    if (xet_cli_backup_line(b->to, "backup", line, sizeof(line))) {
+
+        if (strcmp(line, mark) != 0) {
+            return xet_cli_fail(XET_CLI_ERROR, name,
+                                "is a backup of another store");
+        }
+
+    } else {
+        empty = xet_cli_backup_empty(b->to, nothing);
+
+        if (empty <= 0) {
+            return empty ? XET_CLI_ERROR
+                         : xet_cli_fail(XET_CLI_ERROR, name, "is neither empty"
+                                        " nor a backup");
+        }
+    }
+
+    /* of who reads, see xet_cli_backup_prune() */
+
+    empty = openat(b->to, XET_CLI_BACKUP_READERS, O_RDWR | O_CREAT | O_CLOEXEC,
+                   0640);
+
+    if (empty < 0) {
+        return xet_cli_fail_errno(XET_CLI_BACKUP_READERS);
+    }
+
+    close(empty);
+
+    b->lock = openat(b->to, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+
+    if (b->lock < 0) {
+        return xet_cli_fail_errno("lock");
+    }
+
+    if (flock(b->lock, LOCK_EX | LOCK_NB) != 0) {
+        return xet_cli_fail(XET_CLI_ERROR, name,
+                            "another backup is being written to it");
+    }
+
+    return XET_CLI_OK;
+}
+
+
+/* Drops what a backup has left that was broken off, but for its copies. */
+
+static int
+xet_cli_backup_clear(xet_cli_backup_t *b)
+{
+    int       rc, i;
+    char      text[128], path[XET_CLI_BACKUP_PATH];
+
+    static const char *const  files[] = { "dump", "list", "notes", "file" };
+
+    /* the mark is first: whatever ends this, the next one knows the folder */
+
+    rc = (mkdirat(b->to, "tmp", 0755) != 0 && errno != EEXIST)
+         ? xet_cli_fail_errno("tmp") : XET_CLI_OK;
+
+    if (rc == XET_CLI_OK
+        && !xet_cli_backup_line(b->to, "backup", text, sizeof(text)))
+    {
+        snprintf(text, sizeof(text), XET_CLI_BACKUP_MARK "%s\n",
+                 b->m.identity);
+
+        rc = xet_cli_backup_put(&b->copier, "backup", text);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_copier_folders(&b->copier, 1);
+    }
+
+    for (i = 0; i < 4; i++) {
+        snprintf(path, sizeof(path), "tmp/%s", files[i]);
+        (void) unlinkat(b->to, path, 0);
+    }
+
+    for (i = 0; i < XET_CLI_BACKUP_BATCH; i++) {
+        snprintf(path, sizeof(path), "tmp/copy.%d", i);
+        (void) unlinkat(b->to, path, 0);
+    }
+
+    if (rc == XET_CLI_OK && mkdirat(b->to, "generations", 0750) != 0
+        && errno != EEXIST)
+    {
+        rc = xet_cli_fail_errno("generations");
+    }
+
+    return (rc == XET_CLI_OK) ? xet_cli_backup_newest(b) : rc;
+}
+
+
+static int
+xet_cli_backup_newest(xet_cli_backup_t *b)
+{
+    int                  rc, n;
+    char               (*names)[XET_CLI_BACKUP_NAME];
+    xet_cli_manifest_t   m;
+
+    b->known.ended = 1;
+    b->unknown.ended = 1;
+
+    n = xet_cli_manifest_all(b->to, &names);
+
+    if (n <= 0) {
+        return n ? XET_CLI_ERROR : XET_CLI_OK;
+    }
+
+    strcpy(b->newest, names[n - 1]);
+    free(names);
+
+    rc = xet_cli_manifest_read(b->to, b->newest, &m);
+
+    if (rc == XET_CLI_FAULT) {
+
+        /* all copies are read then */
+
+        return XET_CLI_OK;
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_list_open(&b->known, b->to, b->newest, 0);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_list_open(&b->unknown, b->to, b->newest, 1);
+    }
+
+    return rc;
+}
+
+
+/*
+ * A standby may be behind, and has locks of its own.  The lock is that of the
+ * session, so it outlives the transactions in it.
+ */
+
+static int
+xet_cli_backup_session(xet_cli_backup_t *b, const char *store)
+{
+    int                   rc;
+    xet_cli_backup_db_t   db;
+
+    memset(&db, 0, sizeof(db));
+
+    rc = xet_cli_pg_query(b->pg, "SELECT coalesce(max(the_identity), ''),"
+                          " pg_is_in_recovery() FROM xet.store_claim(NULL)",
+                          NULL, 0, xet_cli_backup_db, &db);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    if (db.standby) {
+        return xet_cli_fail(XET_CLI_ERROR, "postgres", "is a standby, which"
+                            " may be behind; the primary has to be asked");
+    }
+
+    xet_cli_store_identity(store, b->m.identity);
+
+    if (b->m.identity[0] == '\0' || strcmp(b->m.identity, db.identity) != 0) {
+        return xet_cli_fail(XET_CLI_ERROR, store, b->m.identity[0]
+                            ? "the folder is not the store that the database"
+                              " describes"
+                            : "the folder has no identity, is its disk"
+                              " mounted?");
+    }
+
+    rc = xet_cli_pg_exec(b->pg, "SET statement_timeout = 0;"
+                         " SET lock_timeout = 0;"
+                         " SET idle_session_timeout = 0;"
+                         " SET idle_in_transaction_session_timeout = 0;"
+                         " SELECT pg_advisory_lock_shared"
+                         XET_CLI_BACKUP_LOCK);
+
+    b->asked = xet_cli_now();
+
+    return rc;
+}
+
+
+static int
+xet_cli_backup_db(void *ctx, const xet_cli_pg_row_t *row)
+{
+    xet_cli_backup_db_t *db = ctx;
+
+    snprintf(db->identity, sizeof(db->identity), "%s",
+             xet_cli_pg_text(row, 0));
+    db->standby = xet_cli_pg_bool(row, 1) != 0;
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_backup_files(xet_cli_backup_t *b)
+{
+    int  list, notes;
+
+    b->dump = xet_cli_backup_file(b, "tmp/dump");
+    list = xet_cli_backup_file(b, "tmp/list");
+    notes = xet_cli_backup_file(b, "tmp/notes");
+
+    b->list = (list < 0) ? NULL : fdopen(list, "w+");
+    b->notes = (notes < 0) ? NULL : fdopen(notes, "w+");
+
+    return (b->dump >= 0 && b->list && b->notes) ? XET_CLI_OK : XET_CLI_ERROR;
+}
+
+
+/* What goes into a stream is in files without a name before. */
+
+static int
+xet_cli_backup_file(const xet_cli_backup_t *b, const char *path)
+{
+    int          fd;
+    char        *name;
+    const char  *folder;
+
+    if (!b->stream) {
+        fd = openat(b->to, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+
+        if (fd < 0) {
+            (void) xet_cli_fail_errno(path);
+        }
+
+        return fd;
+    }
+
+    folder = getenv("TMPDIR");
+
+    if (asprintf(&name, "%s/xet.XXXXXX", folder ? folder : "/var/tmp") < 0) {
+        (void) xet_cli_no_memory();
+        return -1;
+    }
+
+    fd = mkostemp(name, O_CLOEXEC);
+
+    if (fd < 0) {
+        (void) xet_cli_fail_errno(name);
+
+    } else {
+        (void) unlink(name);
+    }
+
+    free(name);
+
+    return fd;
+}
+
+
+static int
+xet_cli_backup_snapshot(xet_cli_backup_t *b)
+{
+    int    rc;
+    char   snapshot[128], option[160];
+
+    const char  *dump[] = { "pg_dump", "-Fc", "-Z1", "-n", "xet", option,
+                            NULL };
+
+    rc = xet_cli_pg_exec(b->pg, "BEGIN ISOLATION LEVEL REPEATABLE READ"
+                                " READ ONLY");
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_pg_query(b->pg, "SELECT pg_export_snapshot()", NULL, 0,
+                              xet_cli_backup_text, snapshot);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_pg_number(b->pg, "SELECT max(version)"
+                               " FROM xet.migrations", NULL, 0, &b->m.schema);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_pg_number(b->pg, "SELECT count(*) FROM xet.files", NULL,
+                               0, &b->m.files);
+    }
+
+    /* as xet_cli_list_order() has it */
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_pg_query(b->pg, "SELECT hash, tag, stored_size, digest"
+                              " FROM xet.xorbs"
+                              " ORDER BY get_byte(hash, 7), hash",
+                              NULL, 0, xet_cli_backup_row, b);
+    }
+
+    if (rc == XET_CLI_OK) {
+        snprintf(option, sizeof(option), "--snapshot=%s", snapshot);
+        rc = xet_cli_backup_run(dump, -1, b->dump, b->pg);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_pg_exec(b->pg, "COMMIT");
+    }
+
+    if (rc == XET_CLI_OK && fflush(b->list) != 0) {
+        rc = xet_cli_fail_errno("list");
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_manifest_sum(b->dump, "dump", &b->m.dump);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_manifest_sum(fileno(b->list), "list", &b->m.list);
+    }
+
+    return (rc == XET_CLI_OK) ? xet_cli_backup_name(b) : rc;
+}
+
+
+static int
+xet_cli_backup_text(void *ctx, const xet_cli_pg_row_t *row)
+{
+    snprintf(ctx, 128, "%s", xet_cli_pg_text(row, 0));
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_backup_row(void *ctx, const xet_cli_pg_row_t *row)
+{
+    size_t             len;
+    const uint8_t     *digest;
+    xet_cli_copy_t     copy;
+    xet_cli_backup_t  *b;
+
+    b = ctx;
+
+    if (!xet_cli_pg_hash(row, 0, &copy.hash)) {
+        return xet_cli_fail(XET_CLI_FAULT, "xorbs", "a row without a hash");
+    }
+
+    copy.tag = (uint32_t) xet_cli_pg_u64(row, 1);
+    copy.size = xet_cli_pg_u64(row, 2);
+
+    digest = xet_cli_pg_bytes(row, 3, &len);
+    copy.digested = (len == XET_CHECKSUM_LEN);
+
+    if (copy.digested) {
+        memcpy(copy.digest.bytes, digest, XET_CHECKSUM_LEN);
+    }
+
+    xet_cli_list_put(b->list, &copy);
+
+    b->m.copies++;
+    b->m.bytes += copy.size;
+
+    return ferror(b->list) ? xet_cli_fail_errno("list") : XET_CLI_OK;
+}
+
+
+/* Names are in the order of time, also where a clock was put back. */
+
+static int
+xet_cli_backup_name(xet_cli_backup_t *b)
+{
+    time_t      now, newest;
+    struct tm   tm;
+
+    static const char  form[] = "%Y%m%dT%H%M%SZ";
+
+    now = time(NULL);
+    b->m.created = (uint64_t) now;
+
+    memset(&tm, 0, sizeof(tm));
+
+    if (b->newest[0] && strptime(b->newest, form, &tm)) {
+        newest = timegm(&tm);
+        now = (newest < now) ? now : newest + 1;
+    }
+
+    if (gmtime_r(&now, &tm) == NULL
+        || strftime(b->m.name, sizeof(b->m.name), form, &tm) == 0
+        || strcmp(b->m.name, b->newest) <= 0)
+    {
+        return xet_cli_fail(XET_CLI_ERROR, b->newest, "is of a time that"
+                            " nothing comes behind, remove it");
+    }
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_backup_copies(xet_cli_backup_t *b)
+{
+    int              rc;
+    char             mark[128];
+    xet_cli_list_t   list;
+
+    memset(&list, 0, sizeof(list));
+    list.file = b->list;
+    list.name = "list";
+
+    rc = XET_CLI_OK;
+
+    if (b->stream) {
+        snprintf(mark, sizeof(mark), XET_CLI_BACKUP_MARK "%s\n",
+                 b->m.identity);
+
+        rc = xet_cli_tar_head(STDOUT_FILENO, "backup", strlen(mark),
+                              (time_t) b->m.created);
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_backup_write(NULL, (uint8_t *) mark, strlen(mark));
+        }
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_tar_fill(STDOUT_FILENO, strlen(mark));
+        }
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_backup_member(b, b->dump, "dump", b->m.dump.size);
+        }
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_backup_member(b, fileno(b->list), "list",
+                                       b->m.list.size);
+        }
+    }
+
+    rewind(b->list);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_list_next(&list);
+    }
+
+    while (rc == XET_CLI_OK && !list.ended) {
+        rc = xet_cli_backup_copy(b, &list.copy);
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_backup_ask(b);
+        }
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_list_next(&list);
+        }
+    }
+
+    if (rc == XET_CLI_OK && !b->stream) {
+        rc = xet_cli_copier_flush(&b->copier);
+    }
+
+    return (rc == XET_CLI_OK) ? xet_cli_backup_unlock(b) : rc;
+}
+
+
+/* Of a copy that the backup has it is only looked whether the store has it. */
+
+static int
+xet_cli_backup_copy(xet_cli_backup_t *b, const xet_cli_copy_t *copy)
+{
+    int              rc, there, other;
+    xet_cli_copy_t   now;
+
+    there = 0;
+    rc = b->stream ? XET_CLI_OK : xet_cli_backup_there(b, copy, &there);
+
+    if (rc != XET_CLI_OK || !there) {
+        return (rc == XET_CLI_OK) ? xet_cli_backup_fetch(b, copy) : rc;
+    }
+
+    if (xet_cli_copier_there(b->store, copy)) {
+        return XET_CLI_OK;
+    }
+
+    now = *copy;
+    rc = xet_cli_backup_named(b, &now, &other);
+
+    if (rc == XET_CLI_OK && !other) {
+        b->damaged++;
+        xet_cli_backup_report(b, copy, "the store does not have it with its"
+                              " size any more, the backup has it");
+    }
+
+    return rc;
+}
+
+
+static int
+xet_cli_backup_there(xet_cli_backup_t *b, const xet_cli_copy_t *copy,
+    int *there)
+{
+    int             rc, known, noted;
+    xet_cli_copy_e  what;
+
+    rc = xet_cli_list_find(&b->known, copy, &known);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_list_find(&b->unknown, copy, &noted);
+    }
+
+    *there = rc == XET_CLI_OK && xet_cli_copier_there(b->to, copy);
+
+    if (!*there
+        || (known && !noted && b->known.copy.size == copy->size
+            && b->known.copy.digested == copy->digested
+            && (!copy->digested
+                || xet_checksum_equal(&b->known.copy.digest, &copy->digest))))
+    {
+        return rc;
+    }
+
+    rc = xet_cli_copier_read(&b->copier, b->to, copy, NULL, NULL, NULL, &what);
+
+    *there = (what == XET_CLI_COPY_GOOD);
+
+    return rc;
+}
+
+
+static int
+xet_cli_backup_fetch(xet_cli_backup_t *b, const xet_cli_copy_t *copy)
+{
+    int              rc, i, other;
+    char             name[XET_XORB_NAME_MAX + 1];
+    xet_cli_copy_e   what;
+    xet_cli_copy_t   now;
+
+    now = *copy;
+    other = 1;
+    rc = XET_CLI_OK;
+
+    for (i = 0; i < XET_CLI_BACKUP_TRIES && rc == XET_CLI_OK && other; i++) {
+
+        rc = b->stream ? xet_cli_backup_send(b, &now, &what)
+                       : xet_cli_copier_copy(&b->copier, b->store, &now, 0,
+                                             &what);
+
+        if (rc == XET_CLI_OK && what == XET_CLI_COPY_GOOD) {
+            break;
+        }
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_backup_named(b, &now, &other);
+        }
+    }
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    *xet_xorb_name_print((uint8_t *) name, &copy->hash, copy->tag) = '\0';
+
+    if (what != XET_CLI_COPY_GOOD) {
+        b->m.faults++;
+        fprintf(b->notes, "lost %s\n", name);
+        xet_cli_backup_report(b, copy, (what == XET_CLI_COPY_GONE)
+                              ? "the file is missing" : "the file is damaged");
+        return XET_CLI_OK;
+    }
+
+    b->fresh++;
+    b->fresh_bytes += now.size;
+
+    if (now.tag != copy->tag) {
+        fprintf(b->notes, "healed %s ", name);
+        xet_cli_list_put(b->notes, &now);
+    }
+
+    return XET_CLI_OK;
+}
+
+
+/* Sets *copy to the copy that the row names now; *other: it is another one. */
+
+static int
+xet_cli_backup_named(xet_cli_backup_t *b, xet_cli_copy_t *copy, int *other)
+{
+    int                  rc;
+    uint32_t             tag;
+    xet_cli_pg_param_t   param;
+
+    tag = copy->tag;
+    param.value = copy->hash.bytes;
+    param.len = XET_HASH_LEN;
+
+    rc = xet_cli_pg_query(b->pg, "SELECT tag, stored_size, digest"
+                          " FROM xet.xorbs WHERE hash = $1", &param, 1,
+                          xet_cli_backup_named_row, copy);
+
+    *other = (rc == XET_CLI_OK && copy->tag != tag);
+
+    return rc;
+}
+
+
+static int
+xet_cli_backup_named_row(void *ctx, const xet_cli_pg_row_t *row)
+{
+    size_t           len;
+    const uint8_t   *digest;
+    xet_cli_copy_t  *copy;
+
+    copy = ctx;
+
+    copy->tag = (uint32_t) xet_cli_pg_u64(row, 0);
+    copy->size = xet_cli_pg_u64(row, 1);
+
+    digest = xet_cli_pg_bytes(row, 2, &len);
+    copy->digested = (len == XET_CHECKSUM_LEN);
+
+    if (copy->digested) {
+        memcpy(copy->digest.bytes, digest, XET_CHECKSUM_LEN);
+    }
+
+    return XET_CLI_OK;
+}
+
+
+/*
+ * What was sent can't be taken back, so the file is read once before, as fast
+ * as it can be, and a second time while it is sent.
+ */
+
+static int
+xet_cli_backup_send(xet_cli_backup_t *b, const xet_cli_copy_t *copy,
+    xet_cli_copy_e *what)
+{
+    int       rc;
+    char      path[XET_CLI_BACKUP_PATH];
+    uint64_t  rate, done;
+
+    rate = b->copier.rate;
+    done = b->copier.done;
+    b->copier.rate = 0;
+
+    rc = xet_cli_copier_read(&b->copier, b->store, copy, NULL, NULL, NULL,
+                             what);
+
+    b->copier.rate = rate;
+    b->copier.done = done;
+
+    if (rc != XET_CLI_OK || *what != XET_CLI_COPY_GOOD) {
+        return rc;
+    }
+
+    xet_cli_copy_path(copy, path);
+
+    rc = xet_cli_tar_head(STDOUT_FILENO, path, copy->size,
+                          (time_t) b->m.created);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_copier_read(&b->copier, b->store, copy,
+                                 xet_cli_backup_write, NULL, NULL, what);
+    }
+
+    if (rc == XET_CLI_OK && *what != XET_CLI_COPY_GOOD) {
+        rc = xet_cli_fail(XET_CLI_ERROR, path,
+                          "has changed while it was sent");
+    }
+
+    return (rc == XET_CLI_OK) ? xet_cli_tar_fill(STDOUT_FILENO, copy->size)
+                              : rc;
+}
+
+
+static int
+xet_cli_backup_write(void *ctx, const uint8_t *data, size_t len)
+{
+    return xet_cli_output_write(STDOUT_FILENO, "-", data, len);
+}
+
+
+static int
+xet_cli_backup_member(xet_cli_backup_t *b, int fd, const char *suffix,
+    uint64_t size)
+{
+    int       rc;
+    char      path[XET_CLI_BACKUP_PATH];
+    ssize_t   n;
+    uint64_t  pos;
+
+    rc = xet_cli_tar_head(STDOUT_FILENO,
+                          xet_cli_manifest_path(b->m.name, suffix, path),
+                          size, (time_t) b->m.created);
+
+    for (pos = 0; rc == XET_CLI_OK && pos < size; pos += (uint64_t) n) {
+        n = pread(fd, b->copier.buffer, XET_CLI_BACKUP_BUFFER, (off_t) pos);
+
+        if (n <= 0) {
+            return xet_cli_fail_errno(path);
+        }
+
+        rc = xet_cli_backup_write(NULL, b->copier.buffer, (size_t) n);
+    }
+
+    return (rc == XET_CLI_OK) ? xet_cli_tar_fill(STDOUT_FILENO, size) : rc;
+}
+
+
+/* A session that is lost is noticed before hours have passed. */
+
+static int
+xet_cli_backup_ask(xet_cli_backup_t *b)
+{
+    int  rc;
+
+    if (xet_cli_interrupted) {
+        return XET_CLI_INTERRUPTED;
+    }
+
+    if (xet_cli_now() - b->asked < XET_CLI_BACKUP_ASK) {
+        return XET_CLI_OK;
+    }
+
+    b->asked = xet_cli_now();
+    rc = xet_cli_pg_exec(b->pg, "SELECT 1");
+
+    return (rc == XET_CLI_OK)
+           ? rc : xet_cli_fail(rc, "postgres", "the session is lost that keeps"
+                               " copies from being removed: the backup is not"
+                               " complete");
+}
+
+
+static int
+xet_cli_backup_unlock(xet_cli_backup_t *b)
+{
+    int       rc;
+    uint64_t  held;
+
+    held = 0;
+    rc = xet_cli_pg_number(b->pg, "SELECT pg_advisory_unlock_shared"
+                           XET_CLI_BACKUP_LOCK, NULL, 0, &held);
+
+    return (rc == XET_CLI_OK && held)
+           ? rc : xet_cli_fail(XET_CLI_ERROR, "postgres", "the session is lost"
+                               " that keeps copies from being removed: the"
+                               " backup is not complete");
+}
+
+
+/*
+ * The manifest gets its name when all others have theirs, and all are synced.
+ */
+
+static int
+xet_cli_backup_finish(xet_cli_backup_t *b)
+{
+    int       rc;
+    char     *text, path[XET_CLI_BACKUP_PATH];
+    uint64_t  size;
+
+    if (fflush(b->notes) != 0 || ferror(b->notes)) {
+        return xet_cli_fail_errno("notes");
+    }
+
+    rc = xet_cli_manifest_sum(fileno(b->notes), "notes", &b->m.notes);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    text = xet_cli_manifest_text(&b->m);
+
+    if (text == NULL) {
+        return XET_CLI_ERROR;
+    }
+
+    xet_cli_manifest_path(b->m.name, "json", path);
+    size = strlen(text);
+
+    if (b->stream) {
+        rc = xet_cli_backup_member(b, fileno(b->notes), "notes",
+                                   b->m.notes.size);
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_tar_head(STDOUT_FILENO, path, size,
+                                  (time_t) b->m.created);
+        }
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_backup_write(NULL, (uint8_t *) text, size);
+        }
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_tar_fill(STDOUT_FILENO, size);
+        }
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_tar_end(STDOUT_FILENO);
+        }
+
+        free(text);
+
+        return rc;
+    }
+
+    rc = xet_cli_copier_folders(&b->copier, 0);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_backup_rename(b, b->dump, "tmp/dump", "dump");
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_backup_rename(b, fileno(b->list), "tmp/list", "list");
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_backup_rename(b, fileno(b->notes), "tmp/notes", "notes");
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_output_sync(b->to, path);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_backup_put(&b->copier, path, text);
+    }
+
+    free(text);
+
+    return rc;
+}
+
+
+static int
+xet_cli_backup_rename(xet_cli_backup_t *b, int fd, const char *temp,
+    const char *suffix)
+{
+    char  path[XET_CLI_BACKUP_PATH];
+
+    xet_cli_manifest_path(b->m.name, suffix, path);
+
+    if (fsync(fd) != 0 || renameat(b->to, temp, b->to, path) != 0) {
+        return xet_cli_fail_errno(path);
+    }
+
+    return XET_CLI_OK;
+}
+
+
+/* The standard output may be the backup itself. */
+
+static void
+xet_cli_backup_report(xet_cli_backup_t *b, const xet_cli_copy_t *copy,
+    const char *text)
+{
+    char  name[XET_XORB_NAME_MAX + 1];
+
+    *xet_xorb_name_print((uint8_t *) name, &copy->hash, copy->tag) = '\0';
+
+    xet_cli_progress_clear();
+    (void) xet_cli_fail(XET_CLI_FAULT, name, text);
+}
+
+
+static int
+xet_cli_backup_print(xet_cli_backup_t *b)
+{
+    int              rc;
+    FILE            *out;
+    xet_json_t      *j;
+    xet_cli_json_t   line;
+
+    rc = XET_CLI_OK;
+    out = b->stream ? stderr : stdout;
+
+    if (!b->json || b->stream) {
+        fprintf(out, "%s: %" PRIu64 " files, %" PRIu64 " copies, %" PRIu64
+                " bytes: %" PRIu64 " new, %" PRIu64 " removed, %" PRIu64
+                " lost\n", b->m.name, b->m.files, b->m.copies, b->m.bytes,
+                b->fresh, b->pruned, b->m.faults);
+
+    } else {
+        j = xet_cli_json_begin(&line);
+
+        xet_cli_json_put_string(j, "generation", b->m.name);
+        xet_cli_json_put_u64(j, "files", b->m.files);
+        xet_cli_json_put_u64(j, "copies", b->m.copies);
+        xet_cli_json_put_u64(j, "bytes", b->m.bytes);
+        xet_cli_json_put_u64(j, "new", b->fresh);
+        xet_cli_json_put_u64(j, "new_bytes", b->fresh_bytes);
+        xet_cli_json_put_u64(j, "removed", b->pruned);
+        xet_cli_json_put_u64(j, "lost", b->m.faults);
+        xet_cli_json_put_u64(j, "damaged", b->damaged);
+
+        rc = xet_cli_json_end(&line);
+    }
+
+    return (b->m.faults || b->damaged) ? xet_cli_worse(rc, XET_CLI_FAULT) : rc;
+}

@@ -1,0 +1,295 @@
+
+/*
+ * A backup of a database and its store, and the way back.
+ *
+ * The folder of a backup, which is also what a stream unpacks to:
+ *
+ *     backup                          whose store it is
+ *     xorbs/default/<aa>/<hash>.<tag> copies, named as in the store
+ *     generations/<time>.dump         pg_dump -Fc
+ *     generations/<time>.list         the copies that the dump leads to
+ *     generations/<time>.notes        copies that are not there, and why
+ *     generations/<time>.json         the manifest, written last
+ *     tmp/                            what is not complete
+ *     lock, readers                   locks of who writes and who reads
+ *
+ * A generation exists when its manifest does, which has the SHA-256 of the
+ * three others; the list has size and digest of each copy.  So the manifest is
+ * the digest of all.  Copies are shared by all generations: a name in a store
+ * never gets other bytes.
+ *
+ * A list is in the order of the folders of the store, and in a folder in that
+ * of the hashes.  Several lists are read side by side, and none is ever held
+ * in memory.
+ */
+
+#ifndef _XET_CLI_BACKUP_H_INCLUDED_
+#define _XET_CLI_BACKUP_H_INCLUDED_
+
+
+#include <sys/types.h>
+
+#include "xet_cli_verify.h"
+
+
+#define XET_CLI_BACKUP_FORMAT  1
+#define XET_CLI_BACKUP_BATCH   64      /* files that are synced together */
+#define XET_CLI_BACKUP_BUFFER  (1024 * 1024)
+#define XET_CLI_BACKUP_PATH    128     /* of a copy, and its zero byte */
+#define XET_CLI_BACKUP_NAME    32      /* of a generation, likewise */
+
+#define XET_CLI_BACKUP_COPIES  "xorbs/default"
+#define XET_CLI_BACKUP_READERS "readers"
+
+
+/* A copy as a list has it; without a digest its row had none. */
+
+typedef struct {
+    xet_hash_t             hash;
+    uint32_t               tag;
+    uint64_t               size;
+    unsigned               digested:1;
+    xet_checksum_t         digest;
+} xet_cli_copy_t;
+
+
+/*
+ * A file of lines that is read once from its start: a list, or with notes set
+ * the notes on it.  copy is the line that was read last, of notes the copy of
+ * the list; healed: other took its place, else it is lost.
+ */
+
+typedef struct {
+    FILE                  *file;
+    const char            *name;       /* for messages */
+    int                    notes;
+
+    unsigned               ended:1;    /* there is no line any more */
+    unsigned               healed:1;
+    xet_cli_copy_t         copy;
+    xet_cli_copy_t         other;
+} xet_cli_list_t;
+
+
+typedef struct {
+    uint64_t               size;
+    char                   sha256[2 * XET_CLI_SHA256_LEN + 1];
+} xet_cli_sum_t;
+
+
+typedef struct {
+    char                   name[XET_CLI_BACKUP_NAME];
+    char                   identity[64];
+    uint64_t               created;    /* seconds of Unix */
+    uint64_t               schema;
+    uint64_t               files;      /* rows */
+    uint64_t               copies;
+    uint64_t               bytes;
+    uint64_t               faults;     /* copies that are lost */
+    xet_cli_sum_t          dump;
+    xet_cli_sum_t          list;
+    xet_cli_sum_t          notes;
+    xet_cli_sum_t          self;       /* of the manifest */
+} xet_cli_manifest_t;
+
+
+/* A file that is complete but neither synced nor known by its name. */
+
+typedef struct {
+    int                    fd;
+    char                  *temp;       /* NULL: it has its name */
+    char                   path[XET_CLI_BACKUP_PATH];
+} xet_cli_pending_t;
+
+
+/*
+ * Reads copies, compares, and writes them to a folder.  Files are written
+ * below tmp, synced in batches, and get their names then.
+ */
+
+typedef struct {
+    int                    to;         /* the folder, or -1 */
+    uid_t                  uid;        /* of new files, where this is root */
+    gid_t                  gid;
+    unsigned               owned:1;    /* uid and gid are set */
+
+    uint8_t               *buffer;
+    xet_checksum_state_t  *checksum;
+
+    uint64_t               rate;       /* bytes a second; 0: no limit */
+    uint64_t               began;      /* xet_cli_now() */
+    uint64_t               moved;      /* bytes since then */
+    uint64_t               done;       /* bytes, for the progress bar */
+
+    unsigned               serial;
+    unsigned               npending;
+    xet_cli_pending_t      pending[XET_CLI_BACKUP_BATCH];
+} xet_cli_copier_t;
+
+
+/* What became of a copy. */
+
+typedef enum {
+    XET_CLI_COPY_GOOD = 0,
+    XET_CLI_COPY_GONE,                 /* there is no such file */
+    XET_CLI_COPY_BAD                   /* its bytes are not those */
+} xet_cli_copy_e;
+
+
+/* xet_cli_copier.c */
+
+int xet_cli_copier_begin(xet_cli_copier_t *c, int to, uint64_t rate);
+void xet_cli_copier_end(xet_cli_copier_t *c);
+
+/*
+ * Reads the copy from a folder and compares it with its size and digest, or
+ * where it has none with its name.  write(ctx), unless it is NULL, gets the
+ * bytes as they are read.  With info, which the caller destroys, the verifier
+ * of the core tells what is in it.  XET_CLI_OK with *what, or an exit code,
+ * reported.
+ */
+int xet_cli_copier_read(xet_cli_copier_t *c, int from,
+    const xet_cli_copy_t *copy, int (*write)(void *ctx, const uint8_t *data,
+    size_t len), void *ctx, xet_xorb_verifier_t **info,
+    xet_cli_copy_e *what);
+
+/*
+ * Copies it into the folder of the copier, unless what was read is not good;
+ * a file of its name is replaced.  With move the file itself goes there, after
+ * it was read.
+ */
+int xet_cli_copier_copy(xet_cli_copier_t *c, int from,
+    const xet_cli_copy_t *copy, int move, xet_cli_copy_e *what);
+
+/* Syncs all that was copied, and gives it its names. */
+int xet_cli_copier_flush(xet_cli_copier_t *c);
+
+/* Syncs the folders of copies below a folder, and makes those not there. */
+int xet_cli_copier_folders(xet_cli_copier_t *c, int make);
+
+/* Whether there is a file of that name and size; and its size, or -1. */
+int xet_cli_copier_there(int folder, const xet_cli_copy_t *copy);
+uint64_t xet_cli_copier_size(int folder, const xet_cli_copy_t *copy);
+
+
+/* xet_cli_list.c */
+
+/* The path of a copy below the folder of a store or of a backup. */
+const char *xet_cli_copy_path(const xet_cli_copy_t *copy,
+    char path[XET_CLI_BACKUP_PATH]);
+
+/* Writes the line of a copy. */
+void xet_cli_list_put(FILE *file, const xet_cli_copy_t *copy);
+
+/* The order of lists: negative, 0 or positive. */
+int xet_cli_list_order(const xet_cli_copy_t *one, const xet_cli_copy_t *two);
+
+int xet_cli_list_open(xet_cli_list_t *l, int folder, const char *generation,
+    int notes);
+void xet_cli_list_close(xet_cli_list_t *l);
+
+/* Reads the next line.  XET_CLI_OK, also at the end, or XET_CLI_FAULT. */
+int xet_cli_list_next(xet_cli_list_t *l);
+
+/* Goes on to the copy; *found: it is there.  The same codes. */
+int xet_cli_list_find(xet_cli_list_t *l, const xet_cli_copy_t *copy,
+    int *found);
+
+
+/* xet_cli_manifest.c */
+
+/* Size and SHA-256 of an open file, from its start. */
+int xet_cli_manifest_sum(int fd, const char *name, xet_cli_sum_t *sum);
+
+/* The manifest as a text, malloc()ed; NULL without memory, reported. */
+char *xet_cli_manifest_text(const xet_cli_manifest_t *m);
+
+/*
+ * Reads the manifest of a generation and compares the files that it names.
+ * XET_CLI_FAULT, reported, where they are not what it says.
+ */
+int xet_cli_manifest_read(int folder, const char *generation,
+    xet_cli_manifest_t *m);
+
+/* The same without the dump, which may be large. */
+int xet_cli_manifest_lists(int folder, const char *generation,
+    xet_cli_manifest_t *m);
+
+/*
+ * The names of the generations that are complete, the oldest first;
+ * malloc()ed, one block.  -1 on an error, reported.
+ */
+int xet_cli_manifest_all(int folder, char (**names)[XET_CLI_BACKUP_NAME]);
+
+/* The path of a file of a generation. */
+const char *xet_cli_manifest_path(const char *generation, const char *suffix,
+    char path[XET_CLI_BACKUP_PATH]);
+
+
+/* xet_cli_backup_check.c */
+
+/* xet backup --verify. */
+int xet_cli_backup_check(const xet_cli_args_t *args, int folder);
+
+
+/* xet_cli_backup_prune.c */
+
+/*
+ * Removes all but the newest generations, and then the copies that none of
+ * them has; nothing while somebody reads the backup.
+ */
+int xet_cli_backup_prune(int folder, uint64_t keep, uint64_t *removed);
+
+
+/* xet_cli_backup_tar.c: a stream that tar reads. */
+
+/*
+ * Write the head of a member of that size, the bytes that follow it up to the
+ * next block, and the end of the stream.
+ */
+int xet_cli_tar_head(int fd, const char *path, uint64_t size, time_t time);
+int xet_cli_tar_fill(int fd, uint64_t size);
+int xet_cli_tar_end(int fd);
+
+
+/* xet_cli_backup_run.c */
+
+/*
+ * Runs a program and waits for it; in and out are its standard input and
+ * output, -1: those of this one.  With pg the option -d and the connection of
+ * that session are behind its arguments; a password goes by the environment.
+ */
+int xet_cli_backup_run(const char *const *argv, int in, int out,
+    xet_cli_pg_t *pg);
+
+/* The folder of --store or XET_STORE; NULL, reported. */
+const char *xet_cli_backup_store(const xet_cli_args_t *args);
+
+/* Opens a folder; -1 on an error, reported. */
+int xet_cli_backup_folder(const char *name);
+
+/*
+ * Keeps a backup that is read as it is, until this program ends: nobody removes
+ * generations.  A folder that no backup is written to needs no lock.
+ */
+void xet_cli_backup_reads(int folder);
+
+/* Whether nothing is in a folder but what the names say; -1: reported. */
+int xet_cli_backup_empty(int folder, const char *const *but);
+
+/*
+ * Has the row of a xorb, and all terms, lead to this copy, which info
+ * describes, if they lead to the one of the old tag still.
+ */
+int xet_cli_backup_heal(xet_cli_pg_t *pg, uint32_t old_tag,
+    const xet_cli_copy_t *copy, const xet_xorb_info_t *info);
+
+/* A file of this content, synced and then named.  The exit code. */
+int xet_cli_backup_put(xet_cli_copier_t *c, const char *path,
+    const char *text);
+
+/* Reads a short text file; 0 if there is none or it is no text of a line. */
+int xet_cli_backup_line(int folder, const char *path, char *line, size_t size);
+
+
+#endif /* _XET_CLI_BACKUP_H_INCLUDED_ */

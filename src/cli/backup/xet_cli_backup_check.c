@@ -1,0 +1,228 @@
+
+/*
+ * xet backup --verify: reads all that a backup has, and writes nothing.
+ *
+ * A copy that several generations have is read once, for the newest of them:
+ * a line that the next newer list has, too, is left out.
+ */
+
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "xet_cli_backup.h"
+
+
+typedef struct {
+    int                 folder;
+    int                 json;
+    uint64_t            generations;
+    uint64_t            copies;
+    uint64_t            faults;
+    xet_cli_copier_t    copier;
+} xet_cli_check_t;
+
+
+static int xet_cli_check_generation(xet_cli_check_t *k, const char *name,
+    const char *newer);
+static int xet_cli_check_list(xet_cli_check_t *k, xet_cli_list_t *list,
+    xet_cli_list_t *newer, xet_cli_list_t *notes);
+static int xet_cli_check_copy(xet_cli_check_t *k, xet_cli_list_t *list,
+    xet_cli_list_t *notes);
+static int xet_cli_check_read(xet_cli_check_t *k, const xet_cli_copy_t *copy);
+static int xet_cli_check_print(xet_cli_check_t *k);
+
+
+int
+xet_cli_backup_check(const xet_cli_args_t *args, int folder)
+{
+    int                rc, n, worse;
+    char             (*names)[XET_CLI_BACKUP_NAME];
+    uint64_t           rate;
+    xet_cli_check_t    k;
+
+    memset(&k, 0, sizeof(k));
+    k.folder = folder;
+    k.json = args->value[XET_CLI_OPT_JSON] != NULL;
+
+    rc = xet_cli_args_bytes(args, XET_CLI_OPT_RATE, &rate);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    xet_cli_backup_reads(folder);
+
+    n = xet_cli_manifest_all(folder, &names);
+
+    if (n <= 0) {
+        return n ? XET_CLI_ERROR
+                 : xet_cli_fail(XET_CLI_FAULT, args->operands[0],
+                                "there is no generation in it that is"
+                                " complete");
+    }
+
+    k.generations = (uint64_t) n;
+    rc = xet_cli_copier_begin(&k.copier, -1, rate);
+    worse = XET_CLI_OK;
+
+    xet_cli_progress_begin(xet_cli_quiet(args), args->operands[0], 0);
+
+    while (n-- && rc == XET_CLI_OK) {
+        rc = xet_cli_check_generation(&k, names[n],
+                                      (n + 1 < (int) k.generations)
+                                      ? names[n + 1] : NULL);
+
+        /* a generation that is damaged says nothing of the others */
+
+        if (rc == XET_CLI_FAULT) {
+            k.faults++;
+            worse = rc;
+            rc = XET_CLI_OK;
+        }
+    }
+
+    xet_cli_progress_end();
+    xet_cli_copier_end(&k.copier);
+    free(names);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_check_print(&k);
+    }
+
+    return xet_cli_worse(rc, k.faults ? XET_CLI_FAULT : worse);
+}
+
+
+static int
+xet_cli_check_generation(xet_cli_check_t *k, const char *name,
+    const char *newer)
+{
+    int                  rc;
+    xet_cli_list_t       list, notes, other;
+    xet_cli_manifest_t   m;
+
+    memset(&notes, 0, sizeof(notes));
+    memset(&other, 0, sizeof(other));
+
+    rc = xet_cli_manifest_read(k->folder, name, &m);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    rc = xet_cli_list_open(&list, k->folder, name, 0);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_list_open(&notes, k->folder, name, 1);
+    }
+
+    /* where the newer list can't be read copies are read again */
+
+    other.ended = (newer == NULL
+                   || xet_cli_list_open(&other, k->folder, newer, 0)
+                      != XET_CLI_OK);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_check_list(k, &list, &other, &notes);
+    }
+
+    xet_cli_list_close(&list);
+    xet_cli_list_close(&notes);
+    xet_cli_list_close(&other);
+
+    return rc;
+}
+
+
+static int
+xet_cli_check_list(xet_cli_check_t *k, xet_cli_list_t *list,
+    xet_cli_list_t *newer, xet_cli_list_t *notes)
+{
+    int  rc, known;
+
+    rc = XET_CLI_OK;
+
+    while (rc == XET_CLI_OK && !list->ended) {
+        rc = xet_cli_list_find(newer, &list->copy, &known);
+
+        if (rc == XET_CLI_OK && !known) {
+            rc = xet_cli_check_copy(k, list, notes);
+        }
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_list_next(list);
+        }
+    }
+
+    return rc;
+}
+
+
+/* What a backup says that it does not have is no fault of the backup. */
+
+static int
+xet_cli_check_copy(xet_cli_check_t *k, xet_cli_list_t *list,
+    xet_cli_list_t *notes)
+{
+    int  rc, noted;
+
+    rc = xet_cli_list_find(notes, &list->copy, &noted);
+
+    if (rc != XET_CLI_OK || (noted && !notes->healed)) {
+        return rc;
+    }
+
+    return xet_cli_check_read(k, noted ? &notes->other : &list->copy);
+}
+
+
+static int
+xet_cli_check_read(xet_cli_check_t *k, const xet_cli_copy_t *copy)
+{
+    int             rc;
+    char            path[XET_CLI_BACKUP_PATH];
+    xet_cli_copy_e  what;
+
+    k->copies++;
+
+    rc = xet_cli_copier_read(&k->copier, k->folder, copy, NULL, NULL, NULL,
+                             &what);
+
+    if (rc == XET_CLI_OK && what != XET_CLI_COPY_GOOD) {
+        k->faults++;
+
+        xet_cli_progress_clear();
+        (void) xet_cli_fail(XET_CLI_FAULT, xet_cli_copy_path(copy, path),
+                            (what == XET_CLI_COPY_GONE) ? "is missing"
+                                                        : "is damaged");
+    }
+
+    return rc;
+}
+
+
+static int
+xet_cli_check_print(xet_cli_check_t *k)
+{
+    xet_json_t      *j;
+    xet_cli_json_t   out;
+
+    if (!k->json) {
+        printf("%" PRIu64 " generations, %" PRIu64 " copies, %" PRIu64
+               " bytes read: %" PRIu64 " faults\n", k->generations, k->copies,
+               k->copier.done, k->faults);
+        return xet_cli_flush();
+    }
+
+    j = xet_cli_json_begin(&out);
+
+    xet_cli_json_put_u64(j, "generations", k->generations);
+    xet_cli_json_put_u64(j, "copies", k->copies);
+    xet_cli_json_put_u64(j, "bytes", k->copier.done);
+    xet_cli_json_put_u64(j, "faults", k->faults);
+
+    return xet_cli_json_end(&out);
+}

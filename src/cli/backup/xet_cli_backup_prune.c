@@ -1,0 +1,310 @@
+
+/*
+ * Generations that are not to be kept, and copies that none needs.
+ *
+ * A manifest goes before the files that it names, and generations before
+ * copies: whenever this is broken off, each generation that is left is whole.
+ * Lists decide what is removed, so those of all that are to be kept are held
+ * against their manifests before; and who restores or verifies a generation
+ * holds a lock, under which none is removed.
+ * Copies are looked at by folder, so that memory holds the names of one.
+ */
+
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "xet_cli_backup.h"
+
+
+typedef struct {
+    int               folder;
+    uint64_t          removed;
+    xet_cli_list_t   *lists;           /* of generations, and their notes */
+    int               nlists;
+    uint8_t          *names;           /* of one folder, XET_CLI_STORE_NAME */
+    size_t            nnames;
+    size_t            room;
+} xet_cli_prune_t;
+
+
+static int xet_cli_prune_all(xet_cli_prune_t *p, uint64_t keep);
+static int xet_cli_prune_kept(int folder, const char *name);
+static int xet_cli_prune_generation(int folder, const char *name);
+static int xet_cli_prune_copies(xet_cli_prune_t *p);
+static int xet_cli_prune_names(xet_cli_prune_t *p, int number);
+static int xet_cli_prune_note(xet_cli_prune_t *p, const xet_cli_copy_t *copy);
+static int xet_cli_prune_folder(xet_cli_prune_t *p, int number);
+static int xet_cli_prune_order(const void *one, const void *two);
+
+
+int
+xet_cli_backup_prune(int folder, uint64_t keep, uint64_t *removed)
+{
+    int              rc, lock;
+    xet_cli_prune_t  p;
+
+    memset(&p, 0, sizeof(p));
+    p.folder = folder;
+
+    lock = openat(folder, XET_CLI_BACKUP_READERS, O_RDWR | O_CREAT | O_CLOEXEC,
+                  0640);
+
+    if (lock < 0) {
+        return xet_cli_fail_errno(XET_CLI_BACKUP_READERS);
+    }
+
+    if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+        fputs("xet: somebody reads the backup, so no generation is removed\n",
+              stderr);
+        rc = XET_CLI_OK;
+
+    } else {
+        rc = xet_cli_prune_all(&p, keep);
+    }
+
+    while (p.nlists) {
+        xet_cli_list_close(&p.lists[--p.nlists]);
+    }
+
+    *removed = p.removed;
+
+    close(lock);
+    free(p.lists);
+    free(p.names);
+
+    return rc;
+}
+
+
+static int
+xet_cli_prune_all(xet_cli_prune_t *p, uint64_t keep)
+{
+    int     rc, n, i, first;
+    char  (*names)[XET_CLI_BACKUP_NAME];
+
+    n = xet_cli_manifest_all(p->folder, &names);
+
+    if (n < 0) {
+        return XET_CLI_ERROR;
+    }
+
+    first = ((uint64_t) n > keep) ? n - (int) keep : 0;
+    rc = XET_CLI_OK;
+
+    for (i = first; i < n && rc == XET_CLI_OK; i++) {
+        rc = xet_cli_prune_kept(p->folder, names[i]);
+    }
+
+    for (i = 0; i < first && rc == XET_CLI_OK; i++) {
+        rc = xet_cli_prune_generation(p->folder, names[i]);
+    }
+
+    p->lists = calloc(2 * (size_t) (n - first) + 1, sizeof(xet_cli_list_t));
+
+    if (p->lists == NULL) {
+        free(names);
+        return xet_cli_no_memory();
+    }
+
+    for (i = first; i < n && rc == XET_CLI_OK; i++) {
+        rc = xet_cli_list_open(&p->lists[p->nlists++], p->folder, names[i], 0);
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_list_open(&p->lists[p->nlists++], p->folder, names[i],
+                                   1);
+        }
+    }
+
+    free(names);
+
+    return (rc == XET_CLI_OK) ? xet_cli_prune_copies(p) : rc;
+}
+
+
+static int
+xet_cli_prune_kept(int folder, const char *name)
+{
+    int                 rc;
+    xet_cli_manifest_t  m;
+
+    rc = xet_cli_manifest_lists(folder, name, &m);
+
+    return (rc == XET_CLI_OK)
+           ? rc : xet_cli_fail(rc, name, "is to be kept and damaged, so no"
+                               " generation is removed");
+}
+
+
+static int
+xet_cli_prune_generation(int folder, const char *name)
+{
+    char      path[XET_CLI_BACKUP_PATH];
+    unsigned  i;
+
+    static const char *const  files[] = { "json", "dump", "list", "notes" };
+
+    for (i = 0; i < 4; i++) {
+        xet_cli_manifest_path(name, files[i], path);
+
+        if (unlinkat(folder, path, 0) != 0 && errno != ENOENT) {
+            return xet_cli_fail_errno(path);
+        }
+
+        if (i == 0 && xet_cli_output_sync(folder, path) != XET_CLI_OK) {
+            return XET_CLI_ERROR;
+        }
+    }
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_prune_copies(xet_cli_prune_t *p)
+{
+    int  rc, i;
+
+    rc = XET_CLI_OK;
+
+    for (i = 0; i < 256 && rc == XET_CLI_OK; i++) {
+        rc = xet_cli_interrupted ? XET_CLI_INTERRUPTED
+                                 : xet_cli_prune_names(p, i);
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_prune_folder(p, i);
+        }
+    }
+
+    return rc;
+}
+
+
+/* Reads from all lists what they have in that folder. */
+
+static int
+xet_cli_prune_names(xet_cli_prune_t *p, int number)
+{
+    int              rc, i;
+    xet_cli_list_t  *l;
+
+    p->nnames = 0;
+    rc = XET_CLI_OK;
+
+    for (i = 0; i < p->nlists; i++) {
+        l = &p->lists[i];
+
+        while (rc == XET_CLI_OK && !l->ended
+               && l->copy.hash.bytes[7] == number)
+        {
+            rc = xet_cli_prune_note(p, &l->copy);
+
+            if (rc == XET_CLI_OK && l->notes && l->healed) {
+                rc = xet_cli_prune_note(p, &l->other);
+            }
+
+            if (rc == XET_CLI_OK) {
+                rc = xet_cli_list_next(l);
+            }
+        }
+    }
+
+    if (p->nnames) {
+        qsort(p->names, p->nnames, XET_CLI_STORE_NAME, xet_cli_prune_order);
+    }
+
+    return rc;
+}
+
+
+static int
+xet_cli_prune_note(xet_cli_prune_t *p, const xet_cli_copy_t *copy)
+{
+    uint8_t  *names;
+
+    names = xet_cli_grow(p->names, p->nnames, &p->room, XET_CLI_STORE_NAME);
+
+    if (names == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    p->names = names;
+
+    xet_cli_store_name(names + p->nnames++ * XET_CLI_STORE_NAME, &copy->hash,
+                       copy->tag);
+
+    return XET_CLI_OK;
+}
+
+
+/* What is not named like a copy is not ours to remove. */
+
+static int
+xet_cli_prune_folder(xet_cli_prune_t *p, int number)
+{
+    int              fd, rc;
+    DIR             *dir;
+    char             path[XET_CLI_BACKUP_PATH];
+    uint8_t          key[XET_CLI_STORE_NAME];
+    struct dirent   *entry;
+    xet_cli_copy_t   copy;
+
+    snprintf(path, sizeof(path), XET_CLI_BACKUP_COPIES "/%02x", number);
+
+    fd = openat(p->folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    dir = (fd < 0) ? NULL : fdopendir(fd);
+
+    if (dir == NULL) {
+        rc = xet_cli_fail_errno(path);
+
+        if (fd >= 0) {
+            close(fd);
+        }
+
+        return rc;
+    }
+
+    rc = XET_CLI_OK;
+
+    while (rc == XET_CLI_OK && (entry = readdir(dir)) != NULL) {
+
+        if (xet_xorb_name_parse(&copy.hash, &copy.tag,
+                                (uint8_t *) entry->d_name,
+                                strlen(entry->d_name))
+            != XET_OK)
+        {
+            continue;
+        }
+
+        xet_cli_store_name(key, &copy.hash, copy.tag);
+
+        if (p->nnames && bsearch(key, p->names, p->nnames, XET_CLI_STORE_NAME,
+                                 xet_cli_prune_order))
+        {
+            continue;
+        }
+
+        if (unlinkat(fd, entry->d_name, 0) != 0) {
+            rc = xet_cli_fail_errno(entry->d_name);
+            continue;
+        }
+
+        p->removed++;
+    }
+
+    closedir(dir);
+
+    return rc;
+}
+
+
+static int
+xet_cli_prune_order(const void *one, const void *two)
+{
+    return memcmp(one, two, XET_CLI_STORE_NAME);
+}

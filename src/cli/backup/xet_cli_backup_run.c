@@ -1,0 +1,299 @@
+
+/*
+ * What backup and restore share: programs that they run, and small files.
+ */
+
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "xet_cli_backup.h"
+
+
+#define XET_CLI_BACKUP_ARGS  16
+
+
+static void xet_cli_backup_exec(char *const *argv, int in, int out,
+    const char *password);
+static int xet_cli_backup_wait(pid_t pid, const char *name);
+
+
+int
+xet_cli_backup_run(const char *const *argv, int in, int out, xet_cli_pg_t *pg)
+{
+    int          rc, n;
+    char        *string, *password;
+    pid_t        pid;
+    const char  *all[XET_CLI_BACKUP_ARGS + 4];
+
+    for (n = 0; argv[n] && n < XET_CLI_BACKUP_ARGS; n++) {
+        all[n] = argv[n];
+    }
+
+    string = NULL;
+    password = NULL;
+
+    if (pg) {
+        string = xet_cli_pg_string(pg, &password);
+
+        if (string == NULL) {
+            return XET_CLI_ERROR;
+        }
+
+        all[n++] = "-w";
+        all[n++] = "-d";
+        all[n++] = string;
+    }
+
+    all[n] = NULL;
+
+    fflush(NULL);
+    pid = fork();
+
+    if (pid == 0) {
+        xet_cli_backup_exec((char *const *) all, in, out, password);
+    }
+
+    rc = (pid < 0) ? xet_cli_fail_errno(argv[0])
+                   : xet_cli_backup_wait(pid, argv[0]);
+
+    free(string);
+    free(password);
+
+    return rc;
+}
+
+
+/* The program ends when this one does, however that is. */
+
+static void
+xet_cli_backup_exec(char *const *argv, int in, int out, const char *password)
+{
+    (void) prctl(PR_SET_PDEATHSIG, SIGTERM);
+
+    signal(SIGPIPE, SIG_DFL);
+
+    if (argv[0] != NULL
+        && (in < 0 || dup2(in, STDIN_FILENO) >= 0)
+        && dup2((out < 0) ? STDERR_FILENO : out, STDOUT_FILENO) >= 0
+        && (password == NULL || setenv("PGPASSWORD", password, 1) == 0))
+    {
+        execvp(argv[0], argv);
+    }
+
+    _exit((errno == ENOENT) ? 127 : 126);
+}
+
+
+static int
+xet_cli_backup_wait(pid_t pid, const char *name)
+{
+    int    status;
+    pid_t  n;
+
+    for ( ;; ) {
+        n = waitpid(pid, &status, 0);
+
+        if (n == pid) {
+            break;
+        }
+
+        if (errno != EINTR) {
+            return xet_cli_fail_errno(name);
+        }
+
+        if (xet_cli_interrupted) {
+            (void) kill(pid, SIGTERM);
+        }
+    }
+
+    if (xet_cli_interrupted) {
+        return XET_CLI_INTERRUPTED;
+    }
+
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
+        return xet_cli_fail(XET_CLI_ERROR, name, "there is no such program");
+    }
+
+    return (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+           ? XET_CLI_OK : xet_cli_fail(XET_CLI_ERROR, name, "has failed");
+}
+
+
+const char *
+xet_cli_backup_store(const xet_cli_args_t *args)
+{
+    const char  *store;
+
+    store = args->value[XET_CLI_OPT_STORE];
+
+    if (store == NULL) {
+        store = getenv("XET_STORE");
+    }
+
+    if (store == NULL || *store == '\0') {
+        (void) xet_cli_fail(XET_CLI_USAGE, "store",
+                            "give --store or XET_STORE");
+        return NULL;
+    }
+
+    return store;
+}
+
+
+int
+xet_cli_backup_folder(const char *name)
+{
+    int  fd;
+
+    fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0) {
+        (void) xet_cli_fail_errno(name);
+    }
+
+    return fd;
+}
+
+
+void
+xet_cli_backup_reads(int folder)
+{
+    int  fd;
+
+    fd = openat(folder, XET_CLI_BACKUP_READERS, O_RDONLY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        while (flock(fd, LOCK_SH) != 0 && errno == EINTR) { /* void */ }
+    }
+}
+
+
+int
+xet_cli_backup_empty(int folder, const char *const *but)
+{
+    int             fd, i, empty;
+    DIR            *dir;
+    struct dirent  *entry;
+
+    fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    dir = (fd < 0) ? NULL : fdopendir(fd);
+
+    if (dir == NULL) {
+        (void) xet_cli_fail_errno("folder");
+        return -1;
+    }
+
+    empty = 1;
+
+    while (empty && (entry = readdir(dir)) != NULL) {
+
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0
+            || strcmp(entry->d_name, "lost+found") == 0)
+        {
+            continue;
+        }
+
+        empty = 0;
+
+        for (i = 0; but[i] && !empty; i++) {
+            empty = strcmp(entry->d_name, but[i]) == 0;
+        }
+    }
+
+    closedir(dir);
+
+    return empty;
+}
+
+
+int
+xet_cli_backup_put(xet_cli_copier_t *c, const char *path, const char *text)
+{
+    int  fd, rc;
+
+    static const char  temp[] = "tmp/file";
+
+    fd = openat(c->to, temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC
+                             | O_NOFOLLOW, 0644);
+
+    if (fd < 0) {
+        return xet_cli_fail_errno(temp);
+    }
+
+    rc = xet_cli_output_write(fd, path, (const uint8_t *) text, strlen(text));
+
+    if (rc == XET_CLI_OK
+        && ((c->owned && fchown(fd, c->uid, c->gid) != 0) || fsync(fd) != 0
+            || renameat(c->to, temp, c->to, path) != 0))
+    {
+        rc = xet_cli_fail_errno(path);
+    }
+
+    close(fd);
+
+    return (rc == XET_CLI_OK) ? xet_cli_output_sync(c->to, path) : rc;
+}
+
+
+int
+xet_cli_backup_line(int folder, const char *path, char *line, size_t size)
+{
+    int      fd;
+    ssize_t  n;
+
+    *line = '\0';
+
+    fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0) {
+        return 0;
+    }
+
+    n = read(fd, line, size - 1);
+
+    close(fd);
+
+    line[(n < 0) ? 0 : n] = '\0';
+    line[strcspn(line, "\n")] = '\0';
+
+    return n > 0;
+}
+
+
+int
+xet_cli_backup_heal(xet_cli_pg_t *pg, uint32_t old_tag,
+    const xet_cli_copy_t *copy, const xet_xorb_info_t *info)
+{
+    char                 tag[16], old[16], size[24];
+    xet_cli_pg_param_t   params[6];
+
+    snprintf(tag, sizeof(tag), "%d", (int) copy->tag);
+    snprintf(old, sizeof(old), "%d", (int) old_tag);
+    snprintf(size, sizeof(size), "%" PRIu64, copy->size);
+
+    memset(params, 0, sizeof(params));
+    params[0].value = copy->hash.bytes;
+    params[0].len = XET_HASH_LEN;
+    params[1].value = info->stored_ends;
+    params[1].len = 4 * (size_t) info->chunk_count;
+    params[2].value = size;
+    params[3].value = tag;
+    params[4].value = copy->digested ? copy->digest.bytes : NULL;
+    params[4].len = copy->digested ? XET_CHECKSUM_LEN : 0;
+    params[5].value = old;
+
+    return xet_cli_pg_query(pg, "SELECT xet.xorb_heal($1, $2, $3::bigint,"
+                            " $4::integer, $5, $6::integer)", params, 6, NULL,
+                            NULL);
+}

@@ -1,0 +1,752 @@
+
+/*
+ * xet restore: makes an empty database and an empty store what a backup has.
+ *
+ * First the database, in one transaction by pg_restore, then the copies, each
+ * compared with the list while it is copied, and the file "identity" last:
+ * until that is there a server refuses the folder beside this database.  So a
+ * store that is restored in part is never served.
+ *
+ * After a kill the same command goes on.  The schema xet_restore in the
+ * database and the file "restore" in the folder have the name of the
+ * generation: what is in both was put there by this, and may be replaced.
+ * Copies that are there are read and compared.
+ *
+ * Of a copy that was healed while the backup was made the row and all terms
+ * get the new tag, as by the upload that healed it; a copy that the backup does
+ * not have is marked as damaged in its row, so that the next upload heals it.
+ *
+ * A stream is unpacked by tar into a folder of the store, from which files are
+ * moved.
+ */
+
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "xet_cli_backup.h"
+
+
+#define XET_CLI_RESTORE_STREAM  "stream"
+#define XET_CLI_RESTORE_MARK    "restore"
+
+
+typedef struct {
+    const xet_cli_args_t  *args;
+    int                    force;
+    int                    move;       /* from is XET_CLI_RESTORE_STREAM */
+    int                    from;       /* folder of the backup */
+    xet_cli_pg_t          *pg;
+    xet_cli_manifest_t     m;
+    xet_cli_copier_t       copier;     /* to the store */
+    uint64_t               there;      /* copies that were in the store */
+    uint64_t               healed;
+    uint64_t               lost;
+} xet_cli_restore_t;
+
+
+static int xet_cli_restore_all(xet_cli_restore_t *r, const char *store);
+static int xet_cli_restore_store(xet_cli_restore_t *r, const char *store);
+static int xet_cli_restore_stream(xet_cli_restore_t *r, const char *store);
+static int xet_cli_restore_manifest(xet_cli_restore_t *r);
+static int xet_cli_restore_mark(xet_cli_restore_t *r, const char *store);
+static int xet_cli_restore_db(xet_cli_restore_t *r);
+static int xet_cli_restore_state(xet_cli_restore_t *r, char *state);
+static int xet_cli_restore_state_row(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_restore_dump(xet_cli_restore_t *r);
+static int xet_cli_restore_copies(xet_cli_restore_t *r);
+static int xet_cli_restore_copy(xet_cli_restore_t *r, xet_cli_list_t *list,
+    xet_cli_list_t *notes);
+static int xet_cli_restore_file(xet_cli_restore_t *r,
+    const xet_cli_copy_t *copy, xet_cli_copy_e *what);
+static int xet_cli_restore_heal(xet_cli_restore_t *r,
+    const xet_cli_copy_t *copy, const xet_cli_copy_t *other);
+static int xet_cli_restore_lost(xet_cli_restore_t *r,
+    const xet_cli_copy_t *copy);
+static int xet_cli_restore_finish(xet_cli_restore_t *r);
+static int xet_cli_restore_print(xet_cli_restore_t *r);
+
+
+int
+xet_cli_restore(const xet_cli_args_t *args)
+{
+    int                 rc;
+    const char         *store;
+    xet_cli_restore_t   r;
+
+    store = xet_cli_backup_store(args);
+
+    if (store == NULL) {
+        return XET_CLI_USAGE;
+    }
+
+    memset(&r, 0, sizeof(r));
+
+    r.args = args;
+    r.force = args->value[XET_CLI_OPT_FORCE] != NULL;
+    r.move = strcmp(args->operands[0], "-") == 0;
+    r.from = -1;
+    r.copier.to = -1;
+
+    rc = xet_cli_restore_all(&r, store);
+
+    xet_cli_copier_end(&r.copier);
+    xet_cli_pg_close(r.pg);
+
+    if (r.from >= 0) {
+        close(r.from);
+    }
+
+    if (r.copier.to >= 0) {
+        close(r.copier.to);
+    }
+
+    return rc;
+}
+
+
+static int
+xet_cli_restore_all(xet_cli_restore_t *r, const char *store)
+{
+    int   rc;
+    char  state;
+
+    r->pg = xet_cli_pg_open(r->args, &rc);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_restore_store(r, store);
+    }
+
+    /* a stream is not read for nothing */
+
+    if (rc == XET_CLI_OK && r->move) {
+        rc = xet_cli_restore_state(r, &state);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = r->move ? xet_cli_restore_stream(r, store) : XET_CLI_OK;
+    }
+
+    if (rc == XET_CLI_OK && !r->move) {
+        r->from = xet_cli_backup_folder(r->args->operands[0]);
+        rc = (r->from < 0) ? XET_CLI_ERROR : XET_CLI_OK;
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_restore_manifest(r);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_restore_mark(r, store);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_restore_db(r);
+    }
+
+    if (rc == XET_CLI_OK) {
+        xet_cli_progress_begin(xet_cli_quiet(r->args), store, r->m.bytes);
+
+        rc = xet_cli_restore_copies(r);
+
+        xet_cli_progress_end();
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_restore_finish(r);
+    }
+
+    return (rc == XET_CLI_OK) ? xet_cli_restore_print(r) : rc;
+}
+
+
+/* Files that root makes belong to the owner of the folder. */
+
+static int
+xet_cli_restore_store(xet_cli_restore_t *r, const char *store)
+{
+    int          rc, to;
+    uint64_t     rate;
+    struct stat  st;
+
+    rc = xet_cli_args_bytes(r->args, XET_CLI_OPT_RATE, &rate);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    if (mkdir(store, 0750) != 0 && errno != EEXIST) {
+        return xet_cli_fail_errno(store);
+    }
+
+    to = xet_cli_backup_folder(store);
+
+    if (to < 0) {
+        return XET_CLI_ERROR;
+    }
+
+    rc = xet_cli_copier_begin(&r->copier, to, rate);
+
+    if (fstat(to, &st) != 0) {
+        return xet_cli_fail_errno(store);
+    }
+
+    r->copier.owned = (geteuid() == 0);
+    r->copier.uid = st.st_uid;
+    r->copier.gid = st.st_gid;
+
+    return rc;
+}
+
+
+static int
+xet_cli_restore_stream(xet_cli_restore_t *r, const char *store)
+{
+    int    rc, empty;
+    char  *folder;
+
+    const char  *tar[] = { "tar", "-x", "-f", "-", "--no-same-owner", "-C",
+                           NULL, NULL };
+
+    static const char *const  ours[] = { XET_CLI_RESTORE_STREAM,
+                                         XET_CLI_RESTORE_MARK, NULL };
+
+    if (r->copier.to < 0) {
+        return XET_CLI_ERROR;
+    }
+
+    /* what a stream has left that was broken off is written once more */
+
+    empty = xet_cli_backup_empty(r->copier.to, ours);
+
+    if (empty == 0 && !r->force
+        && faccessat(r->copier.to, XET_CLI_RESTORE_MARK, F_OK, 0) != 0)
+    {
+        return xet_cli_fail(XET_CLI_ERROR, store,
+                            "the store is not empty, see --force");
+    }
+
+    if (empty < 0) {
+        return XET_CLI_ERROR;
+    }
+
+    if (mkdirat(r->copier.to, XET_CLI_RESTORE_STREAM, 0700) != 0
+        && errno != EEXIST)
+    {
+        return xet_cli_fail_errno(XET_CLI_RESTORE_STREAM);
+    }
+
+    if (asprintf(&folder, "%s/" XET_CLI_RESTORE_STREAM, store) < 0) {
+        return xet_cli_no_memory();
+    }
+
+    tar[6] = folder;
+    rc = xet_cli_backup_run(tar, -1, -1, NULL);
+
+    if (rc == XET_CLI_OK) {
+        r->from = xet_cli_backup_folder(folder);
+        rc = (r->from < 0) ? XET_CLI_ERROR : XET_CLI_OK;
+    }
+
+    free(folder);
+
+    return rc;
+}
+
+
+static int
+xet_cli_restore_manifest(xet_cli_restore_t *r)
+{
+    int           rc, n;
+    char        (*names)[XET_CLI_BACKUP_NAME];
+    uint64_t      newest;
+    const char   *name;
+
+    xet_cli_backup_reads(r->from);
+
+    n = xet_cli_manifest_all(r->from, &names);
+
+    if (n <= 0) {
+        return n ? XET_CLI_ERROR
+                 : xet_cli_fail(XET_CLI_FAULT, r->args->operands[0],
+                                "there is no generation in it that is"
+                                " complete");
+    }
+
+    name = r->args->value[XET_CLI_OPT_GENERATION];
+
+    if (name && (strlen(name) >= XET_CLI_BACKUP_NAME || strchr(name, '/'))) {
+        rc = xet_cli_fail(XET_CLI_USAGE, name, "is no generation");
+
+    } else {
+        rc = xet_cli_manifest_read(r->from, name ? name : names[n - 1],
+                                   &r->m);
+    }
+
+    free(names);
+
+    /* before anything is dropped */
+
+    newest = 0;
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_migrate_newest(r->args, &newest);
+    }
+
+    if (rc == XET_CLI_OK && r->m.schema > newest) {
+        rc = xet_cli_fail(XET_CLI_FAULT, r->m.name,
+                          "is of a later version than this");
+    }
+
+    return rc;
+}
+
+
+/*
+ * From here on the folder has no identity, so no server takes it for the store
+ * of this database.
+ */
+
+static int
+xet_cli_restore_mark(xet_cli_restore_t *r, const char *store)
+{
+    int   rc, empty;
+    char  line[XET_CLI_BACKUP_NAME + 1], state;
+
+    static const char *const  ours[] = { XET_CLI_RESTORE_STREAM, NULL };
+
+    rc = xet_cli_restore_state(r, &state);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    if (!r->force
+        && !(xet_cli_backup_line(r->copier.to, XET_CLI_RESTORE_MARK, line,
+                                 sizeof(line))
+             && strcmp(line, r->m.name) == 0))
+    {
+        empty = xet_cli_backup_empty(r->copier.to, ours);
+
+        if (empty <= 0) {
+            return empty ? XET_CLI_ERROR
+                         : xet_cli_fail(XET_CLI_ERROR, store, "the store is"
+                                        " not empty, see --force");
+        }
+    }
+
+    rc = xet_cli_copier_folders(&r->copier, 1);
+
+    if (rc == XET_CLI_OK) {
+        snprintf(line, sizeof(line), "%s\n", r->m.name);
+        rc = xet_cli_backup_put(&r->copier, XET_CLI_RESTORE_MARK, line);
+    }
+
+    if (rc == XET_CLI_OK && unlinkat(r->copier.to, "identity", 0) != 0
+        && errno != ENOENT)
+    {
+        rc = xet_cli_fail_errno("identity");
+    }
+
+    return (rc == XET_CLI_OK) ? xet_cli_copier_folders(&r->copier, 0) : rc;
+}
+
+
+static int
+xet_cli_restore_db(xet_cli_restore_t *r)
+{
+    int   rc;
+    char  state;
+
+    state = '\0';
+
+    rc = xet_cli_restore_state(r, &state);
+
+    /* restored already, and the copies are not complete */
+
+    if (rc == XET_CLI_OK && state != 'd') {
+        rc = xet_cli_restore_dump(r);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_migrate(r->args);
+    }
+
+    /*
+     * What clients were told between the dump and now is not on record.  So
+     * each xorb counts as named today, and is kept as long as they remember.
+     */
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_pg_exec(r->pg, "UPDATE xet.xorbs"
+                             " SET advertised_on = current_date"
+                             " WHERE advertised_on IS DISTINCT FROM"
+                             " current_date;"
+                             " ANALYZE xet.files, xet.xorbs, xet.chunks,"
+                             " xet.terms, xet.file_xorbs, xet.repo_files");
+    }
+
+    return rc;
+}
+
+
+/*
+ * 'e': the database is empty; 'd': this generation was restored to it; 'o': it
+ * is to be replaced.  Else it is refused, as is one that a server uses.
+ */
+
+static int
+xet_cli_restore_state(xet_cli_restore_t *r, char *state)
+{
+    int                  rc;
+    char                 text[128];
+    uint64_t             used, rows;
+    xet_cli_pg_param_t   param;
+
+    used = 0;
+    rows = 0;
+    text[0] = '\0';
+
+    rc = xet_cli_pg_number(r->pg, "SELECT count(*) FROM pg_stat_activity"
+                           " WHERE datname = current_database()"
+                           " AND application_name = 'nginx-xet'",
+                           NULL, 0, &used);
+
+    if (rc == XET_CLI_OK && used) {
+        rc = xet_cli_fail(XET_CLI_ERROR, "postgres",
+                          "a server has sessions there, it has to be stopped");
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_pg_query(r->pg, "SELECT coalesce(obj_description(oid,"
+                              " 'pg_namespace'), '') FROM pg_namespace"
+                              " WHERE nspname = 'xet_restore'", NULL, 0,
+                              xet_cli_restore_state_row, text);
+    }
+
+    /* the name of a table that is not there is no error as a text */
+
+    param.value = "SELECT (SELECT count(*) FROM (SELECT FROM xet.xorbs LIMIT 1)"
+                  " x) + (SELECT count(*) FROM (SELECT FROM xet.files LIMIT 1)"
+                  " f) + (SELECT count(*) FROM (SELECT FROM xet.repos LIMIT 1)"
+                  " r) AS n";
+    param.len = 0;
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_pg_number(r->pg, "SELECT CASE WHEN"
+                               " to_regclass('xet.repos') IS NULL THEN 0 ELSE"
+                               " (xpath('//n/text()', query_to_xml($1, true,"
+                               " true, '')))[1]::text::bigint END",
+                               &param, 1, &rows);
+    }
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    if (text[0] && strcmp(text, r->m.name) == 0) {
+        rc = xet_cli_pg_number(r->pg, "SELECT to_regclass('xet.xorbs')"
+                               " IS NOT NULL", NULL, 0, &used);
+        *state = used ? 'd' : 'e';
+
+    } else if (r->force || (text[0] && r->m.name[0] == '\0')) {
+
+        /* of a stream the generation is not known before it was read */
+
+        *state = 'o';
+
+    } else if (rows) {
+        rc = xet_cli_fail(XET_CLI_ERROR, "postgres",
+                          "the database has files or repositories, see"
+                          " --force");
+    } else {
+        *state = 'e';
+    }
+
+    return rc;
+}
+
+
+static int
+xet_cli_restore_state_row(void *ctx, const xet_cli_pg_row_t *row)
+{
+    snprintf(ctx, 128, "%s", xet_cli_pg_text(row, 0));
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_restore_dump(xet_cli_restore_t *r)
+{
+    int   rc, fd;
+    char  sql[256], path[XET_CLI_BACKUP_PATH];
+
+    const char  *restore[] = { "pg_restore", "--single-transaction",
+                               "--exit-on-error", "--no-owner", NULL };
+
+    snprintf(sql, sizeof(sql), "BEGIN; DROP SCHEMA IF EXISTS xet CASCADE;"
+             " DROP SCHEMA IF EXISTS xet_restore CASCADE;"
+             " CREATE SCHEMA xet_restore;"
+             " COMMENT ON SCHEMA xet_restore IS '%s'; COMMIT", r->m.name);
+
+    rc = strspn(r->m.name, "0123456789TZ") == strlen(r->m.name)
+         ? xet_cli_pg_exec(r->pg, sql)
+         : xet_cli_fail(XET_CLI_FAULT, r->m.name, "is no generation");
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    xet_cli_manifest_path(r->m.name, "dump", path);
+
+    fd = openat(r->from, path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0) {
+        return xet_cli_fail_errno(path);
+    }
+
+    rc = xet_cli_backup_run(restore, fd, -1, r->pg);
+
+    close(fd);
+
+    return rc;
+}
+
+
+static int
+xet_cli_restore_copies(xet_cli_restore_t *r)
+{
+    int              rc;
+    xet_cli_list_t   list, notes;
+
+    memset(&notes, 0, sizeof(notes));
+
+    rc = xet_cli_list_open(&list, r->from, r->m.name, 0);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_list_open(&notes, r->from, r->m.name, 1);
+    }
+
+    while (rc == XET_CLI_OK && !list.ended) {
+        rc = xet_cli_interrupted ? XET_CLI_INTERRUPTED
+                                 : xet_cli_restore_copy(r, &list, &notes);
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_list_next(&list);
+        }
+    }
+
+    xet_cli_list_close(&list);
+    xet_cli_list_close(&notes);
+
+    return (rc == XET_CLI_OK) ? xet_cli_copier_flush(&r->copier) : rc;
+}
+
+
+static int
+xet_cli_restore_copy(xet_cli_restore_t *r, xet_cli_list_t *list,
+    xet_cli_list_t *notes)
+{
+    int             rc, noted;
+    xet_cli_copy_e  what;
+
+    rc = xet_cli_list_find(notes, &list->copy, &noted);
+
+    if (rc == XET_CLI_OK && noted && notes->healed) {
+        return xet_cli_restore_heal(r, &list->copy, &notes->other);
+    }
+
+    /* of a lost one another backup may have brought a copy */
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_restore_file(r, &list->copy, &what);
+    }
+
+    if (rc != XET_CLI_OK || what == XET_CLI_COPY_GOOD) {
+        return rc;
+    }
+
+    return xet_cli_restore_lost(r, &list->copy);
+}
+
+
+static int
+xet_cli_restore_file(xet_cli_restore_t *r, const xet_cli_copy_t *copy,
+    xet_cli_copy_e *what)
+{
+    int  rc;
+
+    *what = XET_CLI_COPY_BAD;
+    rc = XET_CLI_OK;
+
+    if (xet_cli_copier_there(r->copier.to, copy)) {
+        rc = xet_cli_copier_read(&r->copier, r->copier.to, copy, NULL, NULL,
+                                 NULL, what);
+    }
+
+    if (rc == XET_CLI_OK && *what == XET_CLI_COPY_GOOD) {
+        r->there++;
+        return XET_CLI_OK;
+    }
+
+    return (rc == XET_CLI_OK)
+           ? xet_cli_copier_copy(&r->copier, r->from, copy, r->move, what)
+           : rc;
+}
+
+
+/* The copy must be durable before a row leads to it. */
+
+static int
+xet_cli_restore_heal(xet_cli_restore_t *r, const xet_cli_copy_t *copy,
+    const xet_cli_copy_t *other)
+{
+    int                   rc;
+    xet_cli_copy_e        what;
+    xet_xorb_verifier_t  *v;
+
+    rc = xet_cli_restore_file(r, other, &what);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_copier_flush(&r->copier);
+    }
+
+    v = NULL;
+
+    if (rc == XET_CLI_OK && what == XET_CLI_COPY_GOOD) {
+        rc = xet_cli_copier_read(&r->copier, r->copier.to, other, NULL, NULL,
+                                 &v, &what);
+    }
+
+    if (rc != XET_CLI_OK || what != XET_CLI_COPY_GOOD) {
+        return (rc == XET_CLI_OK) ? xet_cli_restore_lost(r, copy) : rc;
+    }
+
+    r->healed++;
+
+    rc = xet_cli_backup_heal(r->pg, copy->tag, other,
+                             xet_xorb_verifier_info(v));
+
+    xet_xorb_verifier_destroy(v);
+
+    return rc;
+}
+
+
+static int
+xet_cli_restore_lost(xet_cli_restore_t *r, const xet_cli_copy_t *copy)
+{
+    char                 tag[16], name[XET_XORB_NAME_MAX + 1];
+    xet_cli_pg_param_t   params[2];
+
+    *xet_xorb_name_print((uint8_t *) name, &copy->hash, copy->tag) = '\0';
+
+    r->lost++;
+
+    xet_cli_progress_clear();
+    (void) xet_cli_fail(XET_CLI_FAULT, name, "the backup has no good copy of"
+                        " it, the next upload heals it");
+
+    snprintf(tag, sizeof(tag), "%d", (int) copy->tag);
+
+    memset(params, 0, sizeof(params));
+    params[0].value = copy->hash.bytes;
+    params[0].len = XET_HASH_LEN;
+    params[1].value = tag;
+
+    return xet_cli_pg_query(r->pg, "SELECT xet.xorb_damaged(ARRAY[$1],"
+                            " ARRAY[$2::integer])", params, 2, NULL, NULL);
+}
+
+
+static int
+xet_cli_restore_finish(xet_cli_restore_t *r)
+{
+    int                  rc;
+    char                 text[128], *folder;
+    xet_cli_pg_param_t   param;
+
+    const char  *rm[] = { "rm", "-rf", "--", NULL, NULL };
+
+    param.value = r->m.identity;
+    param.len = 0;
+
+    rc = xet_cli_copier_folders(&r->copier, 0);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_pg_query(r->pg, "SELECT xet.store_confirm($1)", &param, 1,
+                              NULL, NULL);
+    }
+
+    if (rc == XET_CLI_OK) {
+        snprintf(text, sizeof(text), "%s\n", r->m.identity);
+        rc = xet_cli_backup_put(&r->copier, "identity", text);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_pg_exec(r->pg, "DROP SCHEMA IF EXISTS xet_restore"
+                                    " CASCADE");
+    }
+
+    if (rc == XET_CLI_OK && r->move) {
+
+        if (asprintf(&folder, "%s/" XET_CLI_RESTORE_STREAM,
+                     xet_cli_backup_store(r->args))
+            < 0)
+        {
+            return xet_cli_no_memory();
+        }
+
+        rm[3] = folder;
+        rc = xet_cli_backup_run(rm, -1, -1, NULL);
+
+        free(folder);
+    }
+
+    if (rc == XET_CLI_OK
+        && unlinkat(r->copier.to, XET_CLI_RESTORE_MARK, 0) != 0)
+    {
+        rc = xet_cli_fail_errno(XET_CLI_RESTORE_MARK);
+    }
+
+    return rc;
+}
+
+
+static int
+xet_cli_restore_print(xet_cli_restore_t *r)
+{
+    int              rc;
+    xet_json_t      *j;
+    xet_cli_json_t   out;
+
+    rc = XET_CLI_OK;
+
+    if (r->args->value[XET_CLI_OPT_JSON] == NULL) {
+        printf("%s: %" PRIu64 " files, %" PRIu64 " copies, %" PRIu64
+               " bytes: %" PRIu64 " were there, %" PRIu64 " lost\n",
+               r->m.name, r->m.files, r->m.copies, r->m.bytes, r->there,
+               r->lost);
+
+    } else {
+        j = xet_cli_json_begin(&out);
+
+        xet_cli_json_put_string(j, "generation", r->m.name);
+        xet_cli_json_put_u64(j, "files", r->m.files);
+        xet_cli_json_put_u64(j, "copies", r->m.copies);
+        xet_cli_json_put_u64(j, "bytes", r->m.bytes);
+        xet_cli_json_put_u64(j, "there", r->there);
+        xet_cli_json_put_u64(j, "healed", r->healed);
+        xet_cli_json_put_u64(j, "lost", r->lost);
+
+        rc = xet_cli_json_end(&out);
+    }
+
+    return r->lost ? xet_cli_worse(rc, XET_CLI_FAULT) : rc;
+}

@@ -1,0 +1,95 @@
+
+/*
+ * What is to be told of a request when it is logged: who did what.
+ *
+ * A record is made when it is known that the request writes, or that reads are
+ * told, too ("xet_audit all"), and filled by those who come to know something:
+ * the router, the access rules, the routes.  It belongs to the pool of the
+ * request rather than to its context, for nginx forgets contexts when a request
+ * goes on in another location, as "error_page" makes it; the record is found
+ * again among the cleanups of the pool.  A request without a record is judged
+ * by the place that it has come to (ngx_http_xet_audit_line.c).
+ */
+
+#include "ngx_http_xet.h"
+
+
+static void ngx_http_xet_audit_cleanup(void *data);
+
+
+ngx_http_xet_audit_t *
+ngx_http_xet_audit_begin(ngx_http_request_t *r)
+{
+    ngx_http_xet_ctx_t       *ctx;
+    ngx_pool_cleanup_t       *cln;
+    ngx_http_xet_audit_t     *audit;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (xlcf->audit == NGX_HTTP_XET_AUDIT_OFF || r != r->main) {
+        return NULL;
+    }
+
+    ctx = ngx_http_xet_ctx(r);
+    if (ctx == NULL) {
+        return NULL;
+    }
+
+    audit = ngx_http_xet_audit_find(r);
+
+    if (audit == NULL) {
+        cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_xet_audit_t));
+        if (cln == NULL) {
+            return NULL;
+        }
+
+        cln->handler = ngx_http_xet_audit_cleanup;
+        audit = cln->data;
+
+        ngx_memzero(audit, sizeof(ngx_http_xet_audit_t));
+
+        audit->mode = xlcf->audit;
+    }
+
+    ctx->audit = audit;
+
+    return audit;
+}
+
+
+ngx_http_xet_audit_t *
+ngx_http_xet_audit_find(ngx_http_request_t *r)
+{
+    ngx_pool_cleanup_t  *cln;
+
+    for (cln = r->pool->cleanup; cln; cln = cln->next) {
+
+        if (cln->handler == ngx_http_xet_audit_cleanup) {
+            return cln->data;
+        }
+    }
+
+    return NULL;
+}
+
+
+/* What a record is known by; there is nothing to free. */
+
+static void
+ngx_http_xet_audit_cleanup(void *data)
+{
+}
+
+
+ngx_http_xet_audit_t *
+ngx_http_xet_audit(ngx_http_request_t *r)
+{
+    ngx_http_xet_ctx_t  *ctx;
+
+    static ngx_http_xet_audit_t  nowhere;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    return (ctx && ctx->audit) ? ctx->audit : &nowhere;
+}

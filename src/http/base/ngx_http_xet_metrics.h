@@ -1,0 +1,204 @@
+
+/*
+ * Counters and gauges of all workers, in shared memory.
+ */
+
+#ifndef _NGX_HTTP_XET_METRICS_H_INCLUDED_
+#define _NGX_HTTP_XET_METRICS_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+
+/* The sets of labels, and how many values each may have. */
+
+typedef enum {
+    NGX_HTTP_XET_LABEL_NONE = 0,
+    NGX_HTTP_XET_LABEL_ROUTE,
+    NGX_HTTP_XET_LABEL_CLASS,
+    NGX_HTTP_XET_LABEL_CODE,
+    NGX_HTTP_XET_LABEL_REASON,
+    NGX_HTTP_XET_LABEL_LOOKUP,
+    NGX_HTTP_XET_LABEL_LANE,
+    NGX_HTTP_XET_LABEL_RESULT,
+    NGX_HTTP_XET_LABEL_POOL,
+    NGX_HTTP_XET_LABELS
+} ngx_http_xet_label_e;
+
+
+#define NGX_HTTP_XET_NONE_MAX    1
+#define NGX_HTTP_XET_ROUTE_MAX   64
+#define NGX_HTTP_XET_CLASS_MAX   4
+#define NGX_HTTP_XET_CODE_MAX    32
+#define NGX_HTTP_XET_REASON_MAX  160
+#define NGX_HTTP_XET_LOOKUP_MAX  3
+#define NGX_HTTP_XET_LANE_MAX    4
+#define NGX_HTTP_XET_RESULT_MAX  3
+#define NGX_HTTP_XET_POOL_MAX    2
+
+
+/* Routes that are none of routes.def; the rows of that follow. */
+
+typedef enum {
+    NGX_HTTP_XET_ROUTE_OTHER = 0,  /* no route, or an error page */
+    NGX_HTTP_XET_ROUTE_DATA,
+    NGX_HTTP_XET_ROUTE_TOKEN,
+    NGX_HTTP_XET_ROUTE_METRICS,
+    NGX_HTTP_XET_ROUTE_STATUS,
+    NGX_HTTP_XET_ROUTE_FIRST
+} ngx_http_xet_route_e;
+
+
+typedef enum {
+    NGX_HTTP_XET_LOOKUP_HIT = 0,
+    NGX_HTTP_XET_LOOKUP_MISS,
+    NGX_HTTP_XET_LOOKUP_FULL
+} ngx_http_xet_lookup_e;
+
+
+typedef enum {
+    NGX_HTTP_XET_RESULT_OK = 0,
+    NGX_HTTP_XET_RESULT_REFUSED,   /* by PostgreSQL, for good */
+    NGX_HTTP_XET_RESULT_AWAY       /* lost, late, or to be tried again */
+} ngx_http_xet_result_e;
+
+
+typedef enum {
+    NGX_HTTP_XET_POOL_UPLOAD = 0,
+    NGX_HTTP_XET_POOL_READ
+} ngx_http_xet_pool_e;
+
+
+typedef enum {
+    NGX_HTTP_XET_COUNTER = 0,
+    NGX_HTTP_XET_HISTOGRAM,
+    NGX_HTTP_XET_LEVEL,
+    NGX_HTTP_XET_OLDEST,
+    NGX_HTTP_XET_GAUGE
+} ngx_http_xet_metric_type_e;
+
+
+/* A histogram has a cell a bucket, the last without a bound, and the sum. */
+
+#define NGX_HTTP_XET_BUCKETS     10
+
+#define NGX_HTTP_XET_CELLS_COUNTER    1
+#define NGX_HTTP_XET_CELLS_HISTOGRAM  (NGX_HTTP_XET_BUCKETS + 1)
+#define NGX_HTTP_XET_CELLS_LEVEL      1
+#define NGX_HTTP_XET_CELLS_OLDEST     1
+#define NGX_HTTP_XET_CELLS_GAUGE      1
+
+
+/* NGX_HTTP_XET_M_SYMBOL is the first cell of a metric. */
+
+#define XET_METRIC(symbol, type, one, two, name, help)                        \
+    NGX_HTTP_XET_M_##symbol,                                                  \
+    NGX_HTTP_XET_END_##symbol = NGX_HTTP_XET_M_##symbol                       \
+        + NGX_HTTP_XET_CELLS_##type * NGX_HTTP_XET_##one##_MAX                \
+          * NGX_HTTP_XET_##two##_MAX - 1,
+
+typedef enum {
+#include "metrics.def"
+    NGX_HTTP_XET_CELLS
+} ngx_http_xet_cell_e;
+
+#undef XET_METRIC
+
+
+/* A row of metrics.def. */
+
+typedef struct {
+    const char                  *name;
+    const char                  *help;
+    ngx_http_xet_metric_type_e   type;
+    ngx_http_xet_label_e         labels[2];
+    ngx_uint_t                   cell;
+    ngx_uint_t                   sizes[2];     /* NGX_HTTP_XET_…_MAX */
+    ngx_uint_t                   cells;        /* for one pair of values */
+} ngx_http_xet_metric_t;
+
+
+/* The cells of this worker; written by its event loop only. */
+extern uint64_t  *ngx_http_xet_cells;
+
+/* The rows of metrics.def; the last one has no name. */
+extern const ngx_http_xet_metric_t  ngx_http_xet_metrics[];
+
+/* The upper bounds of the buckets, in ms, but of the last. */
+extern const ngx_msec_t  ngx_http_xet_buckets[NGX_HTTP_XET_BUCKETS - 1];
+
+
+/*
+ * Counting, in the event loop and never in a thread: a job leaves its figures
+ * where its done handler finds them.  A metric with labels takes the numbers of
+ * their values.
+ */
+
+#define ngx_http_xet_count(symbol, n)                                         \
+    (ngx_http_xet_cells[NGX_HTTP_XET_M_##symbol] += (uint64_t) (n))
+
+#define ngx_http_xet_count_at(symbol, i, n)                                   \
+    (ngx_http_xet_cells[NGX_HTTP_XET_M_##symbol + (i)] += (uint64_t) (n))
+
+/* Sets a LEVEL or OLDEST of this worker. */
+#define ngx_http_xet_level_at(symbol, i, v)                                   \
+    (ngx_http_xet_cells[NGX_HTTP_XET_M_##symbol + (i)] = (uint64_t) (v))
+
+/* Sets a GAUGE, for all workers. */
+#define ngx_http_xet_gauge(symbol, v)                                         \
+    ngx_http_xet_metrics_gauge(NGX_HTTP_XET_M_##symbol, v)
+
+/* Sets a GAUGE to the time that it is now. */
+#define ngx_http_xet_gauge_now(symbol)                                        \
+    ngx_http_xet_metrics_gauge(NGX_HTTP_XET_M_##symbol,                       \
+                               ngx_http_xet_metrics_now())
+
+void ngx_http_xet_metrics_gauge(ngx_uint_t cell, uint64_t v);
+uint64_t ngx_http_xet_metrics_now(void);
+
+/* Adds an answer of a route to REQUESTS and those that belong to it. */
+void ngx_http_xet_metrics_request(ngx_uint_t route, ngx_uint_t status,
+    ngx_msec_t ms, uint64_t received, uint64_t sent);
+
+/* Adds an error to REFUSALS. */
+void ngx_http_xet_metrics_refusal(const char *code);
+
+
+/*
+ * Adds the shared memory to a configuration, whose "xet_metrics" or
+ * "xet_status" reads it; NULL without memory.  All routes have their names.
+ */
+ngx_shm_zone_t *ngx_http_xet_metrics_zone(ngx_conf_t *cf);
+
+/* Names the routes that follow NGX_HTTP_XET_ROUTE_FIRST; the names stay. */
+void ngx_http_xet_metrics_routes(const char *const *names, ngx_uint_t n);
+
+/* Called when a worker starts, and when it ends. */
+void ngx_http_xet_metrics_init_process(ngx_shm_zone_t *zone);
+void ngx_http_xet_metrics_exit_process(void);
+
+/*
+ * Adds up all workers into NGX_HTTP_XET_CELLS cells.  A GAUGE is its value and
+ * one, 0 where it was never set.
+ */
+void ngx_http_xet_metrics_read(uint64_t *cells);
+
+/*
+ * Room of NGX_HTTP_XET_METRICS_ROOM bytes in the shared memory, zeros at first,
+ * for the one who asks PostgreSQL on behalf of all workers; *mutex guards it.
+ * NULL where nothing is shared.
+ */
+#define NGX_HTTP_XET_METRICS_ROOM  16384
+
+void *ngx_http_xet_metrics_room(ngx_shmtx_t **mutex);
+
+/* The n-th value of a label; NULL where it has no more. */
+const char *ngx_http_xet_metrics_value(ngx_http_xet_label_e label,
+    ngx_uint_t n);
+
+/* The name of a label. */
+const char *ngx_http_xet_metrics_label(ngx_http_xet_label_e label);
+
+
+#endif /* _NGX_HTTP_XET_METRICS_H_INCLUDED_ */

@@ -1,0 +1,487 @@
+
+/*
+ * The lease and the steps of a chore, in the one worker of a node that has
+ * chores.
+ *
+ *     idle    --timer-->  takes   asks PostgreSQL for the lease
+ *     takes   --taken-->  runs    begin, and the first step
+ *             --not----->  idle   until it may be due
+ *     runs    --next--->  keeps   now and then, or at once pauses
+ *             --finish->  ends -> idle
+ *             --retry-->  ends -> idle, after a backoff
+ *     keeps   --ours--->  pauses, or ends where the worker exits
+ *             --not----->  idle   somebody else goes on
+ *     pauses  --timer-->  runs    the next step
+ *
+ * The lease has the name of the node, which the master has drawn at random and
+ * all its workers know: what a worker has left, because it was killed or the
+ * configuration was loaded anew, a later one of the node takes at once, and one
+ * of another node when the lease has run out.  The turn, a number that grows
+ * with each taking, keeps a worker that is late from writing over the work of
+ * the next one.
+ *
+ * Timers are cancelable, so a worker that exits does not wait for a pause; a
+ * job and a statement that are under way are waited for.  All of this belongs
+ * to the event loop; a thread sees chore->data only.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_chores.h"
+
+#include <openssl/rand.h>
+
+
+#define NGX_HTTP_XET_CHORE_FIRST    1000       /* ms, until a first asking */
+#define NGX_HTTP_XET_CHORE_FIGURE   64         /* bytes in JSON */
+
+
+static void ngx_http_xet_chore_wait(ngx_http_xet_chore_t *chore,
+    ngx_http_xet_chore_e state, ngx_msec_t delay);
+static void ngx_http_xet_chore_timer_handler(ngx_event_t *ev);
+static void ngx_http_xet_chore_take(ngx_http_xet_chore_t *chore);
+static void ngx_http_xet_chore_taken(void *data, ngx_http_xet_ask_t *ask,
+    ngx_int_t rc);
+static void ngx_http_xet_chore_job_handler(void *data, ngx_log_t *log);
+static void ngx_http_xet_chore_job_done(void *data);
+static void ngx_http_xet_chore_keep(ngx_http_xet_chore_t *chore);
+static void ngx_http_xet_chore_kept(void *data, ngx_http_xet_ask_t *ask,
+    ngx_int_t rc);
+static void ngx_http_xet_chore_leave(ngx_http_xet_chore_t *chore,
+    ngx_msec_t delay);
+static void ngx_http_xet_chore_ended(void *data, ngx_http_xet_ask_t *ask,
+    ngx_int_t rc);
+static void ngx_http_xet_chore_end(ngx_http_xet_chore_t *chore);
+static void ngx_http_xet_chore_figures(ngx_http_xet_chore_t *chore,
+    u_char *buf);
+static void ngx_http_xet_chore_unsent(ngx_http_xet_chore_t *chore);
+
+
+static u_char      ngx_http_xet_chore_node[NGX_HTTP_XET_HOLDER_LEN];
+static ngx_uint_t  ngx_http_xet_chore_drawn;
+
+
+ngx_int_t
+ngx_http_xet_chore_holder(ngx_cycle_t *cycle)
+{
+    if (ngx_http_xet_chore_drawn) {
+        return NGX_OK;
+    }
+
+    if (RAND_bytes(ngx_http_xet_chore_node, NGX_HTTP_XET_HOLDER_LEN) != 1) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0, "RAND_bytes() failed");
+        return NGX_ERROR;
+    }
+
+    ngx_http_xet_chore_drawn = 1;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_xet_chore_add(ngx_cycle_t *cycle,
+    const ngx_http_xet_chore_kind_t *kind, ngx_msec_t interval)
+{
+    ngx_http_xet_chore_t  *chore;
+
+    chore = ngx_pcalloc(cycle->pool, sizeof(ngx_http_xet_chore_t));
+    if (chore == NULL) {
+        return NGX_ERROR;
+    }
+
+    chore->kind = kind;
+
+    chore->turn.name = kind->name;
+    chore->turn.holder = ngx_http_xet_chore_node;
+    chore->turn.interval = interval;
+
+    chore->dummy.fd = (ngx_socket_t) -1;
+    chore->dummy.data = chore;
+
+    chore->timer.handler = ngx_http_xet_chore_timer_handler;
+    chore->timer.data = &chore->dummy;
+    chore->timer.log = cycle->log;
+    chore->timer.cancelable = 1;
+
+    ngx_http_xet_chore_wait(chore, NGX_HTTP_XET_CHORE_IDLE,
+                            NGX_HTTP_XET_CHORE_FIRST);
+
+    return NGX_OK;
+}
+
+
+/* Nodes that were started together do not ask together. */
+
+static void
+ngx_http_xet_chore_wait(ngx_http_xet_chore_t *chore,
+    ngx_http_xet_chore_e state, ngx_msec_t delay)
+{
+    chore->state = state;
+
+    if (state == NGX_HTTP_XET_CHORE_IDLE) {
+        delay += (ngx_msec_t) ngx_random() % (delay / 4 + 1);
+    }
+
+    ngx_add_timer(&chore->timer, delay);
+}
+
+
+static void
+ngx_http_xet_chore_timer_handler(ngx_event_t *ev)
+{
+    ngx_connection_t      *c;
+    ngx_http_xet_chore_t  *chore;
+
+    c = ev->data;
+    chore = c->data;
+
+    if (chore->state == NGX_HTTP_XET_CHORE_IDLE) {
+
+        if (!ngx_exiting) {
+            ngx_http_xet_chore_take(chore);
+        }
+
+        return;
+    }
+
+    if (ngx_exiting) {
+        ngx_http_xet_chore_leave(chore, 0);
+        return;
+    }
+
+    chore->state = NGX_HTTP_XET_CHORE_RUNS;
+    chore->kind->step(chore);
+}
+
+
+static void
+ngx_http_xet_chore_take(ngx_http_xet_chore_t *chore)
+{
+    chore->state = NGX_HTTP_XET_CHORE_TAKES;
+    chore->turn.lease = NGX_HTTP_XET_CHORE_LEASE;
+
+    if (ngx_http_xet_query_chore_take(&chore->turn, ngx_http_xet_chore_taken,
+                                      chore)
+        != NGX_AGAIN)
+    {
+        ngx_http_xet_chore_wait(chore, NGX_HTTP_XET_CHORE_IDLE,
+                                NGX_HTTP_XET_CHORE_POLL);
+    }
+}
+
+
+static void
+ngx_http_xet_chore_taken(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
+{
+    ngx_http_xet_chore_t *chore = data;
+
+    ngx_msec_t  wait;
+    ngx_uint_t  begins;
+
+    wait = NGX_HTTP_XET_CHORE_POLL;
+    begins = 0;
+
+    if (rc == NGX_OK) {
+        wait = ngx_http_xet_query_chore_take_row(ask, &chore->turn, &begins);
+    }
+
+    if (wait) {
+        ngx_http_xet_chore_wait(chore, NGX_HTTP_XET_CHORE_IDLE,
+                                ngx_min(wait, NGX_HTTP_XET_CHORE_POLL));
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_INFO, ngx_cycle->log, 0,
+                  "xet: chore \"%V\" begins at \"%V\" in turn %uL",
+                  &chore->kind->name, &chore->turn.cursor, chore->turn.turn);
+
+    if (begins) {
+        chore->told = 0;
+    }
+
+    chore->turn.seq = 0;
+    chore->kept = ngx_current_msec;
+
+    ngx_http_xet_chore_cursor(chore, "%V", &chore->turn.cursor);
+
+    chore->state = NGX_HTTP_XET_CHORE_RUNS;
+    chore->kind->begin(chore);
+
+    if (ngx_exiting) {
+        ngx_http_xet_chore_leave(chore, 0);
+        return;
+    }
+
+    chore->kind->step(chore);
+}
+
+
+void ngx_cdecl
+ngx_http_xet_chore_cursor(ngx_http_xet_chore_t *chore, const char *fmt, ...)
+{
+    va_list  args;
+
+    va_start(args, fmt);
+
+    chore->cursor.data = chore->text;
+    chore->cursor.len = ngx_vslprintf(chore->text,
+                                      chore->text + NGX_HTTP_XET_CHORE_CURSOR,
+                                      fmt, args)
+                        - chore->text;
+    va_end(args);
+}
+
+
+void
+ngx_http_xet_chore_job(ngx_http_xet_chore_t *chore, ngx_http_xet_job_pt job,
+    ngx_http_xet_chore_pt done)
+{
+    chore->job = job;
+    chore->done = done;
+
+    if (ngx_http_xet_task_lone(&chore->lone, ngx_http_xet_chore_job_handler,
+                               ngx_http_xet_chore_job_done, chore)
+        != NGX_OK)
+    {
+        ngx_http_xet_chore_retry(chore, "the threads that read are busy");
+    }
+}
+
+
+static void
+ngx_http_xet_chore_job_handler(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_chore_t *chore = data;
+
+    chore->job(chore->data, log);
+}
+
+
+static void
+ngx_http_xet_chore_job_done(void *data)
+{
+    ngx_http_xet_chore_t *chore = data;
+
+    chore->done(chore);
+}
+
+
+void
+ngx_http_xet_chore_log(ngx_http_xet_chore_t *chore, ngx_log_t *log)
+{
+    *log = *ngx_cycle->log;
+
+    if (chore->told) {
+        log->log_level = 0;
+        log->next = NULL;
+    }
+}
+
+
+void
+ngx_http_xet_chore_next(ngx_http_xet_chore_t *chore, ngx_msec_t delay)
+{
+    chore->pause = delay;
+
+    if (ngx_exiting) {
+        ngx_http_xet_chore_leave(chore, 0);
+
+    } else if (ngx_current_msec - chore->kept >= NGX_HTTP_XET_CHORE_KEEP) {
+        ngx_http_xet_chore_keep(chore);
+
+    } else {
+        ngx_http_xet_chore_wait(chore, NGX_HTTP_XET_CHORE_PAUSES, delay);
+    }
+}
+
+
+static void
+ngx_http_xet_chore_keep(ngx_http_xet_chore_t *chore)
+{
+    u_char  figures[NGX_HTTP_XET_CHORE_FIGURE
+                    * (NGX_HTTP_XET_CHORE_FIGURES + 1)];
+
+    chore->state = NGX_HTTP_XET_CHORE_KEEPS;
+    chore->kept = ngx_current_msec;
+
+    ngx_http_xet_chore_figures(chore, figures);
+
+    chore->turn.lease = NGX_HTTP_XET_CHORE_LEASE;
+    chore->turn.note.len = 0;
+
+    if (ngx_http_xet_query_chore_keep(&chore->turn, ngx_http_xet_chore_kept,
+                                      chore)
+        != NGX_AGAIN)
+    {
+        ngx_http_xet_chore_kept(chore, NULL, NGX_BUSY);
+    }
+}
+
+
+static void
+ngx_http_xet_chore_kept(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
+{
+    ngx_http_xet_chore_t *chore = data;
+
+    if (rc == NGX_OK && ngx_http_xet_ask_number(ask) == 0) {
+
+        ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
+                      "xet: chore \"%V\" goes on elsewhere",
+                      &chore->kind->name);
+
+        ngx_http_xet_chore_end(chore);
+        ngx_http_xet_chore_wait(chore, NGX_HTTP_XET_CHORE_IDLE,
+                                NGX_HTTP_XET_CHORE_POLL);
+
+    } else if (rc != NGX_OK) {
+        ngx_http_xet_chore_unsent(chore);
+        ngx_http_xet_chore_retry(chore, "PostgreSQL does not take its state");
+
+    } else if (ngx_exiting) {
+        ngx_http_xet_chore_leave(chore, 0);
+
+    } else {
+        chore->backoff = 0;
+        ngx_http_xet_chore_wait(chore, NGX_HTTP_XET_CHORE_PAUSES,
+                                chore->pause);
+    }
+}
+
+
+void
+ngx_http_xet_chore_retry(ngx_http_xet_chore_t *chore, const char *why)
+{
+    chore->backoff = chore->backoff
+                     ? ngx_min(2 * chore->backoff, NGX_HTTP_XET_CHORE_BACKOFF)
+                     : NGX_HTTP_XET_CHORE_FIRST;
+
+    if (!chore->told) {
+        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                      "xet: chore \"%V\" waits: %s", &chore->kind->name,
+                      why);
+        chore->told = 1;
+    }
+
+    chore->turn.note.data = chore->note;
+    chore->turn.note.len = ngx_cpystrn(chore->note, (u_char *) why,
+                                       sizeof(chore->note))
+                           - chore->note;
+
+    ngx_http_xet_chore_leave(chore, chore->backoff);
+}
+
+
+/* Gives the lease back; where that fails it runs out by itself. */
+
+static void
+ngx_http_xet_chore_leave(ngx_http_xet_chore_t *chore, ngx_msec_t delay)
+{
+    u_char  figures[NGX_HTTP_XET_CHORE_FIGURE
+                    * (NGX_HTTP_XET_CHORE_FIGURES + 1)];
+
+    if (delay == 0) {
+        chore->turn.note.len = 0;
+        delay = NGX_HTTP_XET_CHORE_POLL;
+    }
+
+    chore->pause = delay;
+    chore->turn.lease = 0;
+
+    ngx_http_xet_chore_end(chore);
+    ngx_http_xet_chore_figures(chore, figures);
+
+    chore->state = NGX_HTTP_XET_CHORE_ENDS;
+
+    if (ngx_http_xet_query_chore_keep(&chore->turn, ngx_http_xet_chore_ended,
+                                      chore)
+        != NGX_AGAIN)
+    {
+        ngx_http_xet_chore_ended(chore, NULL, NGX_BUSY);
+    }
+}
+
+
+void
+ngx_http_xet_chore_finish(ngx_http_xet_chore_t *chore)
+{
+    u_char  figures[NGX_HTTP_XET_CHORE_FIGURE
+                    * (NGX_HTTP_XET_CHORE_FIGURES + 1)];
+
+    chore->pause = ngx_min(chore->turn.interval, NGX_HTTP_XET_CHORE_POLL);
+    chore->backoff = 0;
+
+    ngx_http_xet_chore_end(chore);
+    ngx_http_xet_chore_figures(chore, figures);
+
+    chore->state = NGX_HTTP_XET_CHORE_ENDS;
+
+    if (ngx_http_xet_query_chore_done(&chore->turn, ngx_http_xet_chore_ended,
+                                      chore)
+        != NGX_AGAIN)
+    {
+        ngx_http_xet_chore_ended(chore, NULL, NGX_BUSY);
+    }
+}
+
+
+static void
+ngx_http_xet_chore_ended(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
+{
+    ngx_http_xet_chore_t *chore = data;
+
+    if (rc != NGX_OK) {
+        ngx_http_xet_chore_unsent(chore);
+    }
+
+    ngx_http_xet_chore_wait(chore, NGX_HTTP_XET_CHORE_IDLE, chore->pause);
+}
+
+
+static void
+ngx_http_xet_chore_end(ngx_http_xet_chore_t *chore)
+{
+    if (chore->kind->end) {
+        chore->kind->end(chore);
+    }
+}
+
+
+/* The figures since they were sent last, as JSON, for the next statement. */
+
+static void
+ngx_http_xet_chore_figures(ngx_http_xet_chore_t *chore, u_char *buf)
+{
+    u_char      *p;
+    ngx_uint_t   i;
+
+    p = buf;
+    *p++ = '{';
+
+    for (i = 0; chore->kind->figures[i]; i++) {
+        p = ngx_sprintf(p, "%s\"%s\":%L", i ? "," : "",
+                        chore->kind->figures[i], chore->count[i]);
+
+        chore->sent[i] = chore->count[i];
+        chore->count[i] = 0;
+    }
+
+    *p++ = '}';
+
+    chore->turn.figures.data = buf;
+    chore->turn.figures.len = p - buf;
+    chore->turn.cursor = chore->cursor;
+    chore->turn.seq++;
+}
+
+
+/* They go with the next statement, and may be counted twice then. */
+
+static void
+ngx_http_xet_chore_unsent(ngx_http_xet_chore_t *chore)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; chore->kind->figures[i]; i++) {
+        chore->count[i] += chore->sent[i];
+    }
+}

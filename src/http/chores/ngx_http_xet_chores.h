@@ -1,0 +1,188 @@
+
+/*
+ * Chores: work in the background that one worker of all nodes that share a
+ * database does, step by step, for as long as the store is there.
+ */
+
+#ifndef _NGX_HTTP_XET_CHORES_H_INCLUDED_
+#define _NGX_HTTP_XET_CHORES_H_INCLUDED_
+
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_query.h"
+
+
+/*
+ * To write a chore.
+ *
+ * A kind of chore is a constant ngx_http_xet_chore_kind_t with a name, the
+ * names of its figures, and three functions; ngx_http_xet_chores.c adds a chore
+ * of it where its directive is on, with its interval.  A run goes from begin to
+ * finish, over any number of steps, workers and nodes:
+ *
+ *     begin   a run begins, or one goes on that another worker has left:
+ *             chore->cursor is where, empty for a new run.  Makes the state.
+ *     step    does a little, and at its end calls one of
+ *
+ *                 ngx_http_xet_chore_next()     cursor is set; another step
+ *                 ngx_http_xet_chore_finish()   the run is complete
+ *                 ngx_http_xet_chore_retry()    it can't go on now
+ *
+ *             from itself, or from a callback: in between there may be any
+ *             number of statements and jobs, one at a time.  Something has to
+ *             be under way whenever the event loop gets control.
+ *     end     this worker has no part in the run any more, because it is
+ *             complete, somebody else has the lease, the worker exits, or the
+ *             chore calls retry.  Frees the state; called once for each begin,
+ *             and never while a job or a statement of the chore is under way.
+ *             May be NULL.
+ *
+ * What a step relies on, and what it does not:
+ *
+ *     - It runs in the event loop, in one worker of a node.  A job runs in a
+ *       thread of the pool of reads, where it should take no more than 50 ms
+ *       or 4 MiB of I/O, since readers wait for these threads.
+ *     - The lease is an economy.  It may be lost at any time, and then two
+ *       workers do the same step at once; so whatever a step changes it
+ *       changes by a statement that decides by itself, in one transaction,
+ *       whether it still holds.
+ *     - A worker may die at any point.  The next one begins at the last cursor
+ *       that PostgreSQL has, which is up to NGX_HTTP_XET_CHORE_KEEP behind: a
+ *       step that is done twice must be harmless.
+ *     - The cursor is text of the chore's own, shown to operators.  Nothing but
+ *       the cursor survives; after a retry begin is called again.
+ *     - Statements are functions of the wing query that take a handler of
+ *       ngx_http_xet_asked_pt, see ngx_http_xet_query_chore.c.  Where one
+ *       returns NGX_BUSY, or its handler gets NGX_BUSY or NGX_ERROR, the step
+ *       calls ngx_http_xet_chore_retry().
+ */
+
+typedef struct ngx_http_xet_chore_s  ngx_http_xet_chore_t;
+
+typedef void (*ngx_http_xet_chore_pt)(ngx_http_xet_chore_t *chore);
+
+#define NGX_HTTP_XET_CHORE_CURSOR   64         /* bytes at most */
+#define NGX_HTTP_XET_CHORE_FIGURES  8
+
+
+typedef enum {
+    NGX_HTTP_XET_CHORE_IDLE = 0,       /* the timer asks for the lease */
+    NGX_HTTP_XET_CHORE_TAKES,
+    NGX_HTTP_XET_CHORE_RUNS,           /* a step is under way */
+    NGX_HTTP_XET_CHORE_KEEPS,
+    NGX_HTTP_XET_CHORE_PAUSES,         /* the timer makes the next step */
+    NGX_HTTP_XET_CHORE_ENDS            /* the lease is given back */
+} ngx_http_xet_chore_e;
+
+
+typedef struct {
+    ngx_str_t                name;
+    const char              *figures[NGX_HTTP_XET_CHORE_FIGURES + 1];
+    ngx_http_xet_chore_pt    begin;
+    ngx_http_xet_chore_pt    step;
+    ngx_http_xet_chore_pt    end;
+} ngx_http_xet_chore_kind_t;
+
+
+struct ngx_http_xet_chore_s {
+
+    /* for the functions of its kind */
+
+    void                    *data;             /* their own */
+    ngx_str_t                cursor;           /* in text */
+    u_char                   text[NGX_HTTP_XET_CHORE_CURSOR];
+    int64_t                  count[NGX_HTTP_XET_CHORE_FIGURES];
+
+    /* of ngx_http_xet_chore.c */
+
+    const ngx_http_xet_chore_kind_t  *kind;
+
+    ngx_http_xet_chore_e     state;
+    ngx_http_xet_turn_t      turn;
+    ngx_http_xet_lone_t      lone;
+    ngx_http_xet_job_pt      job;
+    ngx_http_xet_chore_pt    done;
+    ngx_event_t              timer;
+    ngx_msec_t               kept;             /* when */
+    ngx_msec_t               pause;
+    ngx_msec_t               backoff;
+    int64_t                  sent[NGX_HTTP_XET_CHORE_FIGURES];
+    ngx_uint_t               told;             /* that this run waits */
+    ngx_connection_t         dummy;            /* for debug logs of timers */
+    u_char                   note[128];
+};
+
+
+/*
+ * ngx_http_xet_chores.c: which chores there are, by the configuration.  Called
+ * in init_process of the one worker of a node that has chores.
+ */
+ngx_int_t ngx_http_xet_chores_start(ngx_cycle_t *cycle);
+
+
+/*
+ * ngx_http_xet_chore.c: the lease and the steps of a chore.
+ */
+
+/* How often the lease is asked for, for how long it is had and when renewed. */
+
+#define NGX_HTTP_XET_CHORE_POLL     10000
+#define NGX_HTTP_XET_CHORE_LEASE    30000
+#define NGX_HTTP_XET_CHORE_KEEP     5000
+
+/* The most that a chore that can't go on waits before it asks again. */
+#define NGX_HTTP_XET_CHORE_BACKOFF  60000
+
+
+/*
+ * Draws the name of the node, once for all workers that the master makes:
+ * called in init_module.
+ */
+ngx_int_t ngx_http_xet_chore_holder(ngx_cycle_t *cycle);
+
+/*
+ * Chores are added when a worker starts, and never removed.  interval is that
+ * between the begins of two runs, in milliseconds.  NGX_ERROR without memory.
+ */
+ngx_int_t ngx_http_xet_chore_add(ngx_cycle_t *cycle,
+    const ngx_http_xet_chore_kind_t *kind, ngx_msec_t interval);
+
+/* Sets the cursor, which is in chore->text, by a format of ngx_sprintf(). */
+void ngx_cdecl ngx_http_xet_chore_cursor(ngx_http_xet_chore_t *chore,
+    const char *fmt, ...);
+
+/* Adds n to figure number i of the run. */
+#define ngx_http_xet_chore_count(chore, i, n)  (chore)->count[i] += (n)
+
+/*
+ * Runs job with chore->data in a thread, then calls done.  Where the pool takes
+ * no job, the chore is retried.
+ */
+void ngx_http_xet_chore_job(ngx_http_xet_chore_t *chore,
+    ngx_http_xet_job_pt job, ngx_http_xet_chore_pt done);
+
+/* The ends of a step, see above; delay is in milliseconds. */
+void ngx_http_xet_chore_next(ngx_http_xet_chore_t *chore, ngx_msec_t delay);
+void ngx_http_xet_chore_finish(ngx_http_xet_chore_t *chore);
+
+/*
+ * The chore can't go on now, why: the lease is given back, so that another node
+ * may try, and asked for again after a while, which grows from time to time.
+ * why is logged once a run, and shown to operators.
+ */
+void ngx_http_xet_chore_retry(ngx_http_xet_chore_t *chore, const char *why);
+
+/*
+ * A log for jobs that may fail again and again in a run: once it was logged why
+ * the run waits it is silent.  Filled in the event loop, used in a thread.
+ */
+void ngx_http_xet_chore_log(ngx_http_xet_chore_t *chore, ngx_log_t *log);
+
+
+/* ngx_http_xet_gc.c, ngx_http_xet_scrub.c, ngx_http_xet_heal.c */
+extern const ngx_http_xet_chore_kind_t  ngx_http_xet_gc;
+extern const ngx_http_xet_chore_kind_t  ngx_http_xet_scrub;
+extern const ngx_http_xet_chore_kind_t  ngx_http_xet_heal;
+
+
+#endif /* _NGX_HTTP_XET_CHORES_H_INCLUDED_ */

@@ -1,0 +1,426 @@
+
+/*
+ * The chore "gc": deletes what nobody needs.  What that is, and what somebody
+ * is about to need, PostgreSQL decides, a batch a statement (sql/functions.sql,
+ * "The collector").
+ *
+ *     files     (query)   files that nobody has, with their references
+ *     xorbs     (query)   xorbs that no file has needed for the grace
+ *     settle    (query)   who pays for what is left, see xet.usage_settle()
+ *     copies    (query)   copies whose rows are gone
+ *     remove    (thread)  removes their files, and syncs the folders
+ *     removed   (query)   drops the notes of these copies
+ *
+ * A batch in which nothing could be done ends its phase; what others have
+ * locked is for the next run.  The order of a copy is: its row, its file, its
+ * note; so whatever dies, no row leads to nothing and no file is forgotten.
+ * Any number of collectors may be at work, here and in "xet gc": a file that
+ * another one has removed is no error, and notes count once.
+ *
+ * The state belongs to the thread while a job runs, else to the event loop.
+ * The cursor is the phase.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_chores.h"
+#include "ngx_http_xet_store.h"
+
+
+#define NGX_HTTP_XET_GC_BATCH   256            /* rows */
+#define NGX_HTTP_XET_GC_COPIES  32             /* a job */
+
+
+typedef enum {
+    NGX_HTTP_XET_GC_FILES = 0,
+    NGX_HTTP_XET_GC_XORBS,
+    NGX_HTTP_XET_GC_SETTLE,
+    NGX_HTTP_XET_GC_REMOVAL
+} ngx_http_xet_gc_e;
+
+
+/* Figures, in the order of their names. */
+
+typedef enum {
+    NGX_HTTP_XET_GC_N_FILES = 0,
+    NGX_HTTP_XET_GC_N_FILE_BYTES,
+    NGX_HTTP_XET_GC_N_XORBS,
+    NGX_HTTP_XET_GC_N_XORB_BYTES,
+    NGX_HTTP_XET_GC_N_TOLD,
+    NGX_HTTP_XET_GC_N_COPIES,
+    NGX_HTTP_XET_GC_N_COPY_BYTES
+} ngx_http_xet_gc_figure_e;
+
+
+typedef struct {
+    ngx_http_xet_gc_e        phase;
+    ngx_uint_t               batch;
+    ngx_uint_t               rate;             /* rows a second */
+
+    ngx_http_xet_gc_copy_t   copies[NGX_HTTP_XET_GC_COPIES];
+    ngx_uint_t               n;
+
+    ngx_str_t                store;
+    xet_status_t             status;           /* of the job */
+    ngx_log_t                log;
+} ngx_http_xet_gc_t;
+
+
+static void ngx_http_xet_gc_begin(ngx_http_xet_chore_t *chore);
+static void ngx_http_xet_gc_step(ngx_http_xet_chore_t *chore);
+static void ngx_http_xet_gc_end(ngx_http_xet_chore_t *chore);
+static void ngx_http_xet_gc_rows(void *data, ngx_http_xet_ask_t *ask,
+    ngx_int_t rc);
+static void ngx_http_xet_gc_settled(void *data, ngx_http_xet_ask_t *ask,
+    ngx_int_t rc);
+static void ngx_http_xet_gc_phase(ngx_http_xet_chore_t *chore,
+    ngx_http_xet_gc_e phase);
+static void ngx_http_xet_gc_copies(void *data, ngx_http_xet_ask_t *ask,
+    ngx_int_t rc);
+static void ngx_http_xet_gc_remove_job(void *data, ngx_log_t *log);
+static xet_status_t ngx_http_xet_gc_unlink_job(ngx_http_xet_gc_t *gc,
+    ngx_uint_t i);
+static void ngx_http_xet_gc_gone(ngx_http_xet_chore_t *chore);
+static void ngx_http_xet_gc_removed(void *data, ngx_http_xet_ask_t *ask,
+    ngx_int_t rc);
+static ngx_int_t ngx_http_xet_gc_failed(ngx_http_xet_chore_t *chore,
+    ngx_int_t rc);
+static void ngx_http_xet_gc_pace(ngx_http_xet_chore_t *chore, uint64_t rows);
+
+
+const ngx_http_xet_chore_kind_t  ngx_http_xet_gc = {
+    ngx_string("gc"),
+    { "files", "file_bytes", "xorbs", "xorb_bytes", "told", "copies",
+      "copy_bytes", NULL },
+    ngx_http_xet_gc_begin,
+    ngx_http_xet_gc_step,
+    ngx_http_xet_gc_end
+};
+
+
+static void
+ngx_http_xet_gc_begin(ngx_http_xet_chore_t *chore)
+{
+    ngx_int_t                  phase;
+    ngx_http_xet_gc_t         *gc;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    gc = ngx_calloc(sizeof(ngx_http_xet_gc_t), ngx_cycle->log);
+
+    chore->data = gc;
+
+    if (gc == NULL) {
+        return;
+    }
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+
+    phase = ngx_atoi(chore->cursor.data, chore->cursor.len);
+
+    gc->phase = (phase > 0 && phase <= NGX_HTTP_XET_GC_REMOVAL) ? phase
+                : NGX_HTTP_XET_GC_FILES;
+    gc->rate = xmcf->gc_rate;
+    gc->batch = ngx_min(gc->rate, NGX_HTTP_XET_GC_BATCH);
+    gc->store = xmcf->store;
+}
+
+
+static void
+ngx_http_xet_gc_end(ngx_http_xet_chore_t *chore)
+{
+    if (chore->data) {
+        ngx_free(chore->data);
+        chore->data = NULL;
+    }
+}
+
+
+static void
+ngx_http_xet_gc_step(ngx_http_xet_chore_t *chore)
+{
+    ngx_int_t                  rc;
+    ngx_http_xet_gc_t         *gc;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    gc = chore->data;
+
+    if (gc == NULL) {
+        ngx_http_xet_chore_retry(chore, "no memory");
+        return;
+    }
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+
+    switch (gc->phase) {
+
+    case NGX_HTTP_XET_GC_FILES:
+        rc = ngx_http_xet_query_gc_files(gc->batch, ngx_http_xet_gc_rows,
+                                         chore);
+        break;
+
+    case NGX_HTTP_XET_GC_XORBS:
+        rc = ngx_http_xet_query_gc_xorbs(xmcf->gc_grace, gc->batch,
+                                         ngx_http_xet_gc_rows, chore);
+        break;
+
+    case NGX_HTTP_XET_GC_SETTLE:
+        rc = ngx_http_xet_query_usage_settle(gc->batch,
+                                             ngx_http_xet_gc_settled, chore);
+        break;
+
+    default: /* NGX_HTTP_XET_GC_REMOVAL */
+        rc = ngx_http_xet_query_gc_copies(NGX_HTTP_XET_GC_COPIES,
+                                          ngx_http_xet_gc_copies, chore);
+    }
+
+    if (rc != NGX_AGAIN) {
+        (void) ngx_http_xet_gc_failed(chore, NGX_BUSY);
+    }
+}
+
+
+static void
+ngx_http_xet_gc_rows(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
+{
+    ngx_http_xet_chore_t *chore = data;
+
+    ngx_http_xet_gc_t      *gc;
+    ngx_http_xet_gc_row_t   row;
+
+    if (ngx_http_xet_gc_failed(chore, rc) != NGX_OK) {
+        return;
+    }
+
+    gc = chore->data;
+
+    ngx_http_xet_query_gc_row(ask, &row);
+
+    if (gc->phase == NGX_HTTP_XET_GC_FILES) {
+        ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_FILES, row.n);
+        ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_FILE_BYTES,
+                                 row.bytes);
+
+    } else {
+        ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_XORBS, row.n);
+        ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_XORB_BYTES,
+                                 row.bytes);
+        ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_TOLD, row.told);
+    }
+
+    if (row.seen <= row.busy) {
+        ngx_http_xet_gc_phase(chore, gc->phase + 1);
+    }
+
+    ngx_http_xet_gc_pace(chore, row.seen);
+}
+
+
+static void
+ngx_http_xet_gc_settled(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
+{
+    ngx_http_xet_chore_t *chore = data;
+
+    int64_t  n;
+
+    if (ngx_http_xet_gc_failed(chore, rc) != NGX_OK) {
+        return;
+    }
+
+    n = ngx_http_xet_ask_number(ask);
+
+    if (n <= 0) {
+        n = 0;
+        ngx_http_xet_gc_phase(chore, NGX_HTTP_XET_GC_REMOVAL);
+    }
+
+    ngx_http_xet_gc_pace(chore, (uint64_t) n);
+}
+
+
+static void
+ngx_http_xet_gc_phase(ngx_http_xet_chore_t *chore, ngx_http_xet_gc_e phase)
+{
+    ngx_http_xet_gc_t  *gc;
+
+    gc = chore->data;
+    gc->phase = phase;
+
+    ngx_http_xet_chore_cursor(chore, "%d", (int) phase);
+}
+
+
+static void
+ngx_http_xet_gc_copies(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
+{
+    ngx_http_xet_chore_t *chore = data;
+
+    ngx_uint_t          i, n;
+    ngx_http_xet_gc_t  *gc;
+
+    if (rc == NGX_DECLINED) {
+
+        /* there are none, or a backup needs them for the time being */
+
+        ngx_http_xet_chore_finish(chore);
+        return;
+    }
+
+    if (ngx_http_xet_gc_failed(chore, rc) != NGX_OK) {
+        return;
+    }
+
+    gc = chore->data;
+    gc->n = 0;
+
+    n = ngx_http_xet_ask_rows(ask);
+
+    for (i = 0; i < n && gc->n < NGX_HTTP_XET_GC_COPIES; i++) {
+        if (ngx_http_xet_query_gc_copy(ask, i, &gc->copies[gc->n]) == NGX_OK) {
+            gc->n++;
+        }
+    }
+
+    ngx_http_xet_chore_log(chore, &gc->log);
+    ngx_http_xet_chore_job(chore, ngx_http_xet_gc_remove_job,
+                           ngx_http_xet_gc_gone);
+}
+
+
+/*
+ * Only in the folder that is the store: where its disk is not mounted there
+ * are no files to remove, and the notes of those on the disk must stay.
+ */
+
+static void
+ngx_http_xet_gc_remove_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_gc_t *gc = data;
+
+    ngx_uint_t  i;
+
+    gc->status = ngx_http_xet_store_identity_check_job(&gc->store, &gc->log);
+
+    for (i = 0; i < gc->n && gc->status == XET_OK; i++) {
+        gc->status = ngx_http_xet_gc_unlink_job(gc, i);
+    }
+}
+
+
+/*
+ * Copies come in the order of their folders; a folder is synced behind the last
+ * copy in it, or the name could come back after a crash, without a note.
+ */
+
+static xet_status_t
+ngx_http_xet_gc_unlink_job(ngx_http_xet_gc_t *gc, ngx_uint_t i)
+{
+    char                     path[NGX_MAX_PATH], next[NGX_MAX_PATH];
+    u_char                  *p;
+    size_t                   len;
+    ngx_http_xet_gc_copy_t  *copy;
+
+    copy = &gc->copies[i];
+
+    if (gc->store.len + NGX_HTTP_XET_XORB_PATH_MAX >= NGX_MAX_PATH) {
+        return XET_INTERNAL;
+    }
+
+    p = ngx_cpymem(path, gc->store.data, gc->store.len);
+    *ngx_http_xet_store_path(p, &copy->xorb, copy->tag) = '\0';
+
+    if (unlink(path) == -1 && ngx_errno != NGX_ENOENT) {
+        return ngx_http_xet_store_failed(&gc->log, "unlink", path);
+    }
+
+    len = strrchr(path, '/') - path;
+
+    if (i + 1 < gc->n) {
+        copy++;
+
+        p = ngx_cpymem(next, gc->store.data, gc->store.len);
+        *ngx_http_xet_store_path(p, &copy->xorb, copy->tag) = '\0';
+
+        if (ngx_strncmp(path, next, len + 1) == 0) {
+            return XET_OK;
+        }
+    }
+
+    path[len] = '\0';
+
+    return ngx_http_xet_store_sync_dir_job(path, &gc->log);
+}
+
+
+static void
+ngx_http_xet_gc_gone(ngx_http_xet_chore_t *chore)
+{
+    ngx_http_xet_gc_t  *gc;
+
+    gc = chore->data;
+
+    if (gc->status != XET_OK) {
+
+        /* what can't be removed keeps nothing else from being deleted */
+
+        ngx_http_xet_gc_phase(chore, NGX_HTTP_XET_GC_FILES);
+        ngx_http_xet_chore_retry(chore, (gc->status == XET_STORE_OTHER)
+                                        ? "the folder is not the store"
+                                        : "copies can't be removed");
+        return;
+    }
+
+    if (ngx_http_xet_query_gc_removed(gc->copies, gc->n,
+                                      ngx_http_xet_gc_removed, chore)
+        != NGX_AGAIN)
+    {
+        (void) ngx_http_xet_gc_failed(chore, NGX_BUSY);
+    }
+}
+
+
+static void
+ngx_http_xet_gc_removed(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
+{
+    ngx_http_xet_chore_t *chore = data;
+
+    uint64_t            n, bytes;
+    ngx_http_xet_gc_t  *gc;
+
+    if (ngx_http_xet_gc_failed(chore, rc) != NGX_OK) {
+        return;
+    }
+
+    gc = chore->data;
+
+    ngx_http_xet_query_gc_removed_row(ask, &n, &bytes);
+
+    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_COPIES, n);
+    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_COPY_BYTES, bytes);
+
+    ngx_http_xet_gc_pace(chore, gc->n);
+}
+
+
+static ngx_int_t
+ngx_http_xet_gc_failed(ngx_http_xet_chore_t *chore, ngx_int_t rc)
+{
+    if (rc == NGX_OK) {
+        return NGX_OK;
+    }
+
+    ngx_http_xet_chore_retry(chore, (rc == NGX_BUSY)
+                                    ? "PostgreSQL does not answer"
+                                    : "PostgreSQL refuses to collect");
+
+    return NGX_ERROR;
+}
+
+
+static void
+ngx_http_xet_gc_pace(ngx_http_xet_chore_t *chore, uint64_t rows)
+{
+    ngx_http_xet_gc_t  *gc;
+
+    gc = chore->data;
+
+    ngx_http_xet_chore_next(chore, (ngx_msec_t) (rows * 1000 / gc->rate));
+}

@@ -1,0 +1,499 @@
+
+/*
+ * The chore "heal": copies that are marked as damaged, by the scrub, by readers
+ * or by uploads, are read again, and healed from the folders of
+ * "xet_store_peer".
+ *
+ *     read      (ngx_http_xet_pass.c)  the copy, which may be whole after all
+ *     whole     (query)   takes the mark away
+ *     list      (thread)  which copies of the xorb a peer has
+ *     fetch     (as read)  decodes one of them, and writes it to a temporary
+ *                       file; what is not that xorb is not taken, and the next
+ *                       one is tried, then the next peer
+ *     commit    (thread)  makes the file a durable copy with a tag of its own
+ *     heal      (query)   puts it in the place of the damaged one, if the row
+ *                       still names that
+ *     remove    (thread)  removes the copy that was replaced
+ *     later     (query)   where nobody has the xorb: the next try
+ *
+ * The order is that of an upload that heals (ngx_http_xet_keep.c), and so is
+ * what holds: the copy is durable before a row names it, PostgreSQL decides in
+ * one transaction between this, uploads and other nodes, whoever loses removes
+ * its own copy, and whatever dies leaves a file that no row names.  While the
+ * statement is under way our copy stays, since a row may name it already.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_pass.h"
+
+#include <dirent.h>
+
+
+#define NGX_HTTP_XET_HEAL_WHOLE   NGX_HTTP_XET_PASS_OWN
+#define NGX_HTTP_XET_HEAL_HEALED  (NGX_HTTP_XET_PASS_OWN + 1)
+#define NGX_HTTP_XET_HEAL_FAILED  (NGX_HTTP_XET_PASS_OWN + 2)
+
+/* What a peer's file may have, the same xorb in any encoding. */
+
+#define NGX_HTTP_XET_HEAL_MAX     (64 * 1024 * 1024 + 64 * 1024)
+
+
+static void ngx_http_xet_heal_begin(ngx_http_xet_chore_t *chore);
+static void ngx_http_xet_heal_judge(ngx_http_xet_chore_t *chore,
+    xet_status_t status);
+static void ngx_http_xet_heal_whole(void *data, ngx_http_xet_ask_t *ask,
+    ngx_int_t rc);
+static void ngx_http_xet_heal_list(ngx_http_xet_chore_t *chore);
+static void ngx_http_xet_heal_list_job(void *data, ngx_log_t *log);
+static void ngx_http_xet_heal_found(ngx_http_xet_pass_t *pass,
+    const char *name);
+static void ngx_http_xet_heal_fetch(ngx_http_xet_chore_t *chore);
+static void ngx_http_xet_heal_fetched(ngx_http_xet_chore_t *chore,
+    xet_status_t status);
+static void ngx_http_xet_heal_drop(ngx_http_xet_pass_t *pass);
+static void ngx_http_xet_heal_commit_job(void *data, ngx_log_t *log);
+static void ngx_http_xet_heal_committed(ngx_http_xet_chore_t *chore);
+static void ngx_http_xet_heal_answered(void *data, ngx_http_xet_ask_t *ask,
+    ngx_int_t rc);
+static void ngx_http_xet_heal_remove_job(void *data, ngx_log_t *log);
+static void ngx_http_xet_heal_later(ngx_http_xet_chore_t *chore);
+static void ngx_http_xet_heal_put_off(void *data, ngx_http_xet_ask_t *ask,
+    ngx_int_t rc);
+static ngx_str_t *ngx_http_xet_heal_peer(ngx_http_xet_pass_t *pass);
+static void ngx_http_xet_heal_name(ngx_http_xet_pass_t *pass, u_char *name);
+
+
+const ngx_http_xet_chore_kind_t  ngx_http_xet_heal = {
+    ngx_string("heal"),
+    { "copies", "bytes", "unread", "whole", "healed", "failed", NULL },
+    ngx_http_xet_heal_begin,
+    ngx_http_xet_pass_step,
+    ngx_http_xet_pass_end
+};
+
+
+static void
+ngx_http_xet_heal_begin(ngx_http_xet_chore_t *chore)
+{
+    (void) ngx_http_xet_pass_begin(chore, 1, ngx_http_xet_heal_judge);
+}
+
+
+static void
+ngx_http_xet_heal_judge(ngx_http_xet_chore_t *chore, xet_status_t status)
+{
+    ngx_http_xet_pass_t  *pass;
+
+    pass = chore->data;
+
+    if (pass->copy) {
+        ngx_http_xet_heal_fetched(chore, status);
+        return;
+    }
+
+    if (status != XET_OK) {
+        pass->peer = 0;
+        ngx_http_xet_heal_list(chore);
+        return;
+    }
+
+    if (ngx_http_xet_query_scrub_whole(&pass->rows[pass->i],
+                                       ngx_http_xet_heal_whole, chore)
+        != NGX_AGAIN)
+    {
+        ngx_http_xet_heal_whole(chore, NULL, NGX_BUSY);
+    }
+}
+
+
+static void
+ngx_http_xet_heal_whole(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
+{
+    ngx_http_xet_chore_t *chore = data;
+
+    u_char                name[XET_XORB_NAME_MAX + 1];
+    ngx_http_xet_pass_t  *pass;
+
+    pass = chore->data;
+
+    if (rc != NGX_OK) {
+        ngx_http_xet_chore_retry(chore, "PostgreSQL does not answer");
+        return;
+    }
+
+    if (ngx_http_xet_ask_number(ask)) {
+        ngx_http_xet_heal_name(pass, name);
+
+        ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
+                      "xet: xorb %s is whole, and known again", name);
+
+        ngx_http_xet_chore_count(chore, NGX_HTTP_XET_HEAL_WHOLE, 1);
+    }
+
+    ngx_http_xet_pass_next(chore);
+}
+
+
+/* Asks the peer that is next, if there is one. */
+
+static void
+ngx_http_xet_heal_list(ngx_http_xet_chore_t *chore)
+{
+    ngx_http_xet_pass_t  *pass;
+
+    pass = chore->data;
+
+    ngx_http_xet_heal_drop(pass);
+
+    pass->ntags = 0;
+
+    if (ngx_http_xet_heal_peer(pass) == NULL) {
+        ngx_http_xet_heal_later(chore);
+        return;
+    }
+
+    ngx_http_xet_chore_log(chore, &pass->log);
+    ngx_http_xet_chore_job(chore, ngx_http_xet_heal_list_job,
+                           ngx_http_xet_heal_fetch);
+}
+
+
+static void
+ngx_http_xet_heal_list_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_pass_t *pass = data;
+
+    DIR            *dir;
+    char            path[NGX_MAX_PATH];
+    u_char         *p;
+    ngx_str_t      *peer;
+    struct dirent  *entry;
+
+    peer = ngx_http_xet_heal_peer(pass);
+
+    p = ngx_cpymem(path, peer->data, peer->len);
+    p = ngx_http_xet_store_path(p, &pass->rows[pass->i].xorb, 0);
+
+    *p = '\0';
+    *strrchr(path, '/') = '\0';
+
+    dir = opendir(path);
+
+    if (dir == NULL) {
+
+        if (ngx_errno != NGX_ENOENT) {
+            ngx_log_error(NGX_LOG_ERR, &pass->log, ngx_errno,
+                          "xet: opendir \"%s\" failed", path);
+        }
+
+        return;
+    }
+
+    while ((entry = readdir(dir)) != NULL) {
+        ngx_http_xet_heal_found(pass, entry->d_name);
+    }
+
+    (void) closedir(dir);
+}
+
+
+/* A copy with the tag of ours, of a mirror, is tried first: the last one. */
+
+static void
+ngx_http_xet_heal_found(ngx_http_xet_pass_t *pass, const char *name)
+{
+    uint32_t                   tag, first;
+    xet_hash_t                 xorb;
+    ngx_http_xet_scrub_row_t  *row;
+
+    row = &pass->rows[pass->i];
+
+    if (xet_xorb_name_parse(&xorb, &tag, (u_char *) name, ngx_strlen(name))
+        != XET_OK
+        || !xet_hash_equal(&xorb, &row->xorb))
+    {
+        return;
+    }
+
+    if (pass->ntags == NGX_HTTP_XET_PASS_TAGS) {
+
+        if (tag == row->tag) {
+            pass->tags[pass->ntags - 1] = tag;
+        }
+
+        return;
+    }
+
+    pass->tags[pass->ntags] = tag;
+
+    if (pass->ntags && pass->tags[pass->ntags - 1] == row->tag) {
+        first = pass->tags[pass->ntags - 1];
+        pass->tags[pass->ntags - 1] = tag;
+        pass->tags[pass->ntags] = first;
+    }
+
+    pass->ntags++;
+}
+
+
+/* Begins to read the next copy of the peer; the pass does the reading. */
+
+static void
+ngx_http_xet_heal_fetch(ngx_http_xet_chore_t *chore)
+{
+    u_char                    *p;
+    ngx_str_t                 *peer;
+    ngx_http_xet_pass_t       *pass;
+    ngx_http_xet_scrub_row_t  *row;
+
+    pass = chore->data;
+    row = &pass->rows[pass->i];
+
+    ngx_http_xet_heal_drop(pass);
+
+    if (pass->ntags == 0) {
+        pass->peer++;
+        ngx_http_xet_heal_list(chore);
+        return;
+    }
+
+    pass->pool = ngx_create_pool(NGX_DEFAULT_POOL_SIZE, ngx_cycle->log);
+
+    if (pass->pool) {
+        pass->copy = ngx_http_xet_store_copy(pass->pool);
+    }
+
+    if (pass->copy == NULL
+        || ngx_http_xet_scan_foreign(&pass->scan, &row->xorb,
+                                     ngx_max(row->size,
+                                             NGX_HTTP_XET_HEAL_MAX),
+                                     pass->copy)
+           != XET_OK)
+    {
+        ngx_http_xet_chore_retry(chore, "no memory");
+        return;
+    }
+
+    peer = ngx_http_xet_heal_peer(pass);
+
+    p = ngx_cpymem(pass->scan.path, peer->data, peer->len);
+    *ngx_http_xet_store_path(p, &row->xorb, pass->tags[--pass->ntags]) = '\0';
+
+    pass->begun = 1;
+
+    ngx_http_xet_chore_next(chore, ngx_http_xet_pass_pace(pass));
+}
+
+
+static void
+ngx_http_xet_heal_fetched(ngx_http_xet_chore_t *chore, xet_status_t status)
+{
+    ngx_http_xet_pass_t  *pass;
+
+    pass = chore->data;
+
+    switch (status) {
+
+    case XET_OK:
+        ngx_http_xet_chore_log(chore, &pass->log);
+        ngx_http_xet_chore_job(chore, ngx_http_xet_heal_commit_job,
+                               ngx_http_xet_heal_committed);
+        return;
+
+    case XET_STORE_DAMAGED:
+        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                      "xet: \"%s\" of a peer is not taken: %s",
+                      pass->scan.path, pass->scan.why);
+
+        /* fall through */
+
+    case XET_STORE_FAILED:
+        ngx_http_xet_heal_fetch(chore);
+        return;
+
+    default:
+        ngx_http_xet_chore_retry(chore, ngx_http_xet_pass_why(status));
+    }
+}
+
+
+/* The file is closed, and has no name unless a row may name it. */
+
+static void
+ngx_http_xet_heal_drop(ngx_http_xet_pass_t *pass)
+{
+    ngx_http_xet_scan_destroy(&pass->scan);
+
+    pass->copy = NULL;
+
+    if (pass->pool) {
+        ngx_destroy_pool(pass->pool);
+        pass->pool = NULL;
+    }
+}
+
+
+static void
+ngx_http_xet_heal_commit_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_pass_t *pass = data;
+
+    pass->status = ngx_http_xet_store_commit_job(pass->copy,
+                                                 &pass->rows[pass->i].xorb,
+                                                 &pass->log);
+}
+
+
+static void
+ngx_http_xet_heal_committed(ngx_http_xet_chore_t *chore)
+{
+    ngx_http_xet_pass_t  *pass;
+
+    pass = chore->data;
+
+    if (pass->status != XET_OK) {
+        ngx_http_xet_chore_retry(chore, ngx_http_xet_pass_why(pass->status));
+        return;
+    }
+
+    if (ngx_http_xet_query_heal(ngx_http_xet_scan_info(&pass->scan),
+                                pass->copy, pass->rows[pass->i].tag,
+                                ngx_http_xet_heal_answered, chore)
+        != NGX_AGAIN)
+    {
+        ngx_http_xet_chore_retry(chore, "PostgreSQL does not answer");
+    }
+}
+
+
+static void
+ngx_http_xet_heal_answered(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
+{
+    ngx_http_xet_chore_t *chore = data;
+
+    u_char                name[XET_HASH_STR_LEN + 1];
+    ngx_http_xet_pass_t  *pass;
+
+    pass = chore->data;
+
+    if (rc == NGX_OK
+        && (uint32_t) ngx_http_xet_ask_number(ask) == pass->copy->tag)
+    {
+        *xet_hash_print(name, &pass->rows[pass->i].xorb) = '\0';
+
+        ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
+                      "xet: xorb %s is healed from \"%s\"", name,
+                      pass->scan.path);
+
+        ngx_http_xet_chore_count(chore, NGX_HTTP_XET_HEAL_HEALED, 1);
+
+        ngx_http_xet_chore_job(chore, ngx_http_xet_heal_remove_job,
+                               ngx_http_xet_pass_next);
+        return;
+    }
+
+    if (rc == NGX_OK || rc == NGX_DECLINED) {
+
+        /* an upload or another node was first, or the row is gone */
+
+        ngx_http_xet_store_keep(pass->copy, 0);
+        ngx_http_xet_pass_next(chore);
+        return;
+    }
+
+    /* with a sqlstate it is certain that no row names our copy */
+
+    ngx_http_xet_store_keep(pass->copy, ask->sqlstate[0] == '\0');
+
+    if (ngx_strcmp(ask->sqlstate, NGX_HTTP_XET_PG_LOCKED) == 0) {
+
+        /* somebody heals it, or commits terms that refer to it */
+
+        ngx_http_xet_pass_next(chore);
+        return;
+    }
+
+    ngx_http_xet_chore_retry(chore, "PostgreSQL does not answer");
+}
+
+
+static void
+ngx_http_xet_heal_remove_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_pass_t *pass = data;
+
+    ngx_http_xet_store_remove_job(&pass->copy->store,
+                                  &pass->rows[pass->i].xorb,
+                                  pass->rows[pass->i].tag, log);
+}
+
+
+static void
+ngx_http_xet_heal_later(ngx_http_xet_chore_t *chore)
+{
+    u_char                name[XET_XORB_NAME_MAX + 1];
+    ngx_http_xet_pass_t  *pass;
+
+    pass = chore->data;
+
+    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_HEAL_FAILED, 1);
+
+    if (pass->peer) {
+        ngx_http_xet_heal_name(pass, name);
+
+        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                      "xet: xorb %s is damaged, and no peer has it", name);
+    }
+
+    if (ngx_http_xet_query_heal_later(&pass->rows[pass->i],
+                                      ngx_http_xet_heal_put_off, chore)
+        != NGX_AGAIN)
+    {
+        ngx_http_xet_heal_put_off(chore, NULL, NGX_BUSY);
+    }
+}
+
+
+static void
+ngx_http_xet_heal_put_off(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
+{
+    ngx_http_xet_chore_t *chore = data;
+
+    if (rc != NGX_OK) {
+        ngx_http_xet_chore_retry(chore, "PostgreSQL does not answer");
+        return;
+    }
+
+    ngx_http_xet_pass_next(chore);
+}
+
+
+static ngx_str_t *
+ngx_http_xet_heal_peer(ngx_http_xet_pass_t *pass)
+{
+    ngx_http_xet_peer_t       *peers;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+
+    if (xmcf->peers == NULL || pass->peer >= xmcf->peers->nelts) {
+        return NULL;
+    }
+
+    peers = xmcf->peers->elts;
+
+    return &peers[pass->peer].path;
+}
+
+
+/* name has XET_XORB_NAME_MAX + 1 bytes. */
+
+static void
+ngx_http_xet_heal_name(ngx_http_xet_pass_t *pass, u_char *name)
+{
+    ngx_http_xet_scrub_row_t  *row;
+
+    row = &pass->rows[pass->i];
+
+    *xet_xorb_name_print(name, &row->xorb, row->tag) = '\0';
+}

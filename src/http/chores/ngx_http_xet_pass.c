@@ -1,0 +1,357 @@
+
+/*
+ * A pass over the copies that rows name, in the order of the rows.
+ *
+ *     rows    (query)   the next few rows; none: the pass is complete
+ *     read    (thread)  a piece of the copy, then a pause by the rate, until
+ *                       all of it was read
+ *     judge             the chore's own: what becomes of a copy that is whole,
+ *                       or damaged
+ *
+ * The cursor is the row up to which all is done.  A copy that is being read
+ * when the worker goes is read again from its beginning.
+ *
+ * What says nothing about a copy does not hold up the pass if it is about one
+ * copy: that is logged, counted and left behind.  Where several in a row can't
+ * be read, or the cause is no copy's (another store, no descriptors, no
+ * memory), the pass goes back to where it was and waits.
+ *
+ * The structure belongs to the event loop; a job has scan, taken, limit, status
+ * and log while it runs.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_pass.h"
+
+
+#define NGX_HTTP_XET_PASS_UNREADS    8
+#define NGX_HTTP_XET_PASS_LIMIT_MIN  (64 * 1024)
+#define NGX_HTTP_XET_PASS_LIMIT_MAX  (4 * 1024 * 1024)
+#define NGX_HTTP_XET_PASS_COPY       4096      /* what a copy costs besides */
+
+
+static void ngx_http_xet_pass_rows(void *data, ngx_http_xet_ask_t *ask,
+    ngx_int_t rc);
+static void ngx_http_xet_pass_read(ngx_http_xet_chore_t *chore);
+static void ngx_http_xet_pass_job(void *data, ngx_log_t *log);
+static void ngx_http_xet_pass_done(ngx_http_xet_chore_t *chore);
+static void ngx_http_xet_pass_unread(ngx_http_xet_chore_t *chore);
+
+
+ngx_http_xet_pass_t *
+ngx_http_xet_pass_begin(ngx_http_xet_chore_t *chore, ngx_uint_t damaged,
+    void (*judge)(ngx_http_xet_chore_t *chore, xet_status_t status))
+{
+    off_t                      limit;
+    ngx_http_xet_pass_t       *pass;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+
+    pass = ngx_calloc(sizeof(ngx_http_xet_pass_t), ngx_cycle->log);
+
+    chore->data = pass;
+
+    if (pass == NULL) {
+        return NULL;
+    }
+
+    /* some jobs a second, so that reading goes on evenly */
+
+    limit = xmcf->scrub_rate / 8;
+    limit = ngx_max(limit, NGX_HTTP_XET_PASS_LIMIT_MIN);
+
+    pass->limit = (size_t) ngx_min(limit, NGX_HTTP_XET_PASS_LIMIT_MAX);
+    pass->chore = chore;
+    pass->judge = judge;
+    pass->damaged = damaged;
+    pass->due = ngx_current_msec;
+    pass->scan.fd = NGX_INVALID_FILE;
+    pass->after = ngx_atoof(chore->cursor.data, chore->cursor.len);
+
+    if (pass->after == NGX_ERROR) {
+        pass->after = 0;
+    }
+
+    return pass;
+}
+
+
+void
+ngx_http_xet_pass_end(ngx_http_xet_chore_t *chore)
+{
+    ngx_http_xet_pass_t  *pass;
+
+    pass = chore->data;
+    chore->data = NULL;
+
+    if (pass == NULL) {
+        return;
+    }
+
+    ngx_http_xet_scan_destroy(&pass->scan);
+
+    if (pass->pool) {
+        ngx_destroy_pool(pass->pool);
+    }
+
+    ngx_free(pass);
+}
+
+
+void
+ngx_http_xet_pass_step(ngx_http_xet_chore_t *chore)
+{
+    ngx_http_xet_pass_t  *pass;
+
+    pass = chore->data;
+
+    if (pass == NULL) {
+        ngx_http_xet_chore_retry(chore, "no memory");
+        return;
+    }
+
+    if (pass->i < pass->n) {
+        ngx_http_xet_pass_read(chore);
+        return;
+    }
+
+    if (ngx_http_xet_query_scrub_next(pass->n ? pass->rows[pass->n - 1].id
+                                              : pass->after,
+                                      pass->damaged, ngx_http_xet_pass_rows,
+                                      chore)
+        != NGX_AGAIN)
+    {
+        ngx_http_xet_pass_rows(chore, NULL, NGX_BUSY);
+    }
+}
+
+
+static void
+ngx_http_xet_pass_rows(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
+{
+    ngx_http_xet_chore_t *chore = data;
+
+    ngx_uint_t            i;
+    ngx_http_xet_pass_t  *pass;
+
+    pass = chore->data;
+
+    if (rc == NGX_DECLINED) {
+        ngx_http_xet_chore_finish(chore);
+        return;
+    }
+
+    if (rc != NGX_OK) {
+        ngx_http_xet_chore_retry(chore, "PostgreSQL does not answer");
+        return;
+    }
+
+    pass->i = 0;
+    pass->n = ngx_min(ngx_http_xet_ask_rows(ask), NGX_HTTP_XET_PASS_ROWS);
+
+    for (i = 0; i < pass->n; i++) {
+
+        if (ngx_http_xet_query_scrub_row(ask, i, &pass->rows[i]) != NGX_OK) {
+            ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
+                          "xet: row %L of xet.xorbs is malformed",
+                          pass->rows[i].id);
+
+            ngx_http_xet_chore_retry(chore, "a row is malformed");
+            return;
+        }
+    }
+
+    ngx_http_xet_pass_read(chore);
+}
+
+
+static void
+ngx_http_xet_pass_read(ngx_http_xet_chore_t *chore)
+{
+    xet_status_t               rc;
+    ngx_http_xet_pass_t       *pass;
+    ngx_http_xet_scrub_row_t  *row;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    pass = chore->data;
+
+    if (!pass->begun) {
+        xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle,
+                                                   ngx_http_xet_module);
+        row = &pass->rows[pass->i];
+
+        rc = ngx_http_xet_scan_copy(&pass->scan, &xmcf->store, &row->xorb,
+                                    row->tag, row->size,
+                                    row->digested ? &row->digest : NULL,
+                                    row->ends);
+        if (rc != XET_OK) {
+            ngx_http_xet_chore_retry(chore, ngx_http_xet_pass_why(rc));
+            return;
+        }
+
+        pass->begun = 1;
+        pass->rest += NGX_HTTP_XET_PASS_COPY;
+    }
+
+    ngx_http_xet_chore_log(chore, &pass->log);
+    ngx_http_xet_chore_job(chore, ngx_http_xet_pass_job,
+                           ngx_http_xet_pass_done);
+}
+
+
+static void
+ngx_http_xet_pass_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_pass_t *pass = data;
+
+    pass->taken = 0;
+    pass->status = ngx_http_xet_scan_job(&pass->scan, pass->limit,
+                                         &pass->taken, &pass->log);
+}
+
+
+static void
+ngx_http_xet_pass_done(ngx_http_xet_chore_t *chore)
+{
+    ngx_msec_t            wait;
+    ngx_http_xet_pass_t  *pass;
+
+    pass = chore->data;
+
+    wait = ngx_http_xet_pass_pace(pass);
+
+    if (pass->status == XET_AGAIN) {
+        ngx_http_xet_chore_next(chore, wait);
+        return;
+    }
+
+    /* what is marked already and can't be read either is to be healed */
+
+    if (pass->copy || (pass->damaged && pass->status == XET_STORE_FAILED)) {
+        pass->judge(chore, pass->status);
+        return;
+    }
+
+    switch (pass->status) {
+
+    case XET_OK:
+    case XET_STORE_DAMAGED:
+        pass->unread = 0;
+        ngx_http_xet_chore_count(chore, NGX_HTTP_XET_PASS_COPIES, 1);
+
+        pass->judge(chore, pass->status);
+        return;
+
+    case XET_STORE_FAILED:
+        ngx_http_xet_pass_unread(chore);
+        return;
+
+    default:
+        ngx_http_xet_chore_retry(chore, ngx_http_xet_pass_why(pass->status));
+    }
+}
+
+
+/* The cursor stays before copies that can't be read until one can. */
+
+static void
+ngx_http_xet_pass_unread(ngx_http_xet_chore_t *chore)
+{
+    ngx_http_xet_pass_t  *pass;
+
+    pass = chore->data;
+
+    if (++pass->unread == NGX_HTTP_XET_PASS_UNREADS) {
+        ngx_http_xet_chore_retry(chore, "several copies in a row can't be "
+                                        "read");
+        return;
+    }
+
+    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_PASS_UNREAD, 1);
+    ngx_http_xet_pass_next(chore);
+}
+
+
+void
+ngx_http_xet_pass_next(ngx_http_xet_chore_t *chore)
+{
+    ngx_http_xet_pass_t  *pass;
+
+    pass = chore->data;
+
+    ngx_http_xet_scan_destroy(&pass->scan);
+
+    if (pass->pool) {
+        ngx_destroy_pool(pass->pool);
+        pass->pool = NULL;
+        pass->copy = NULL;
+    }
+
+    pass->begun = 0;
+
+    if (pass->unread == 0) {
+        pass->after = pass->rows[pass->i].id;
+        ngx_http_xet_chore_cursor(chore, "%L", pass->after);
+    }
+
+    pass->i++;
+
+    pass->taken = 0;
+    ngx_http_xet_chore_next(chore, ngx_http_xet_pass_pace(pass));
+}
+
+
+ngx_msec_t
+ngx_http_xet_pass_pace(ngx_http_xet_pass_t *pass)
+{
+    ngx_msec_int_t             wait;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+
+    ngx_http_xet_chore_count(pass->chore, NGX_HTTP_XET_PASS_BYTES,
+                             (int64_t) pass->taken);
+
+    pass->rest += pass->taken;
+    pass->taken = 0;
+
+    pass->due += (ngx_msec_t) ((off_t) pass->rest * 1000 / xmcf->scrub_rate);
+    pass->rest = (size_t) ((off_t) pass->rest * 1000 % xmcf->scrub_rate
+                           / 1000);
+
+    wait = (ngx_msec_int_t) (pass->due - ngx_current_msec);
+
+    if (wait > 0) {
+        return (ngx_msec_t) wait;
+    }
+
+    /* what was missed is not caught up with */
+
+    pass->due = ngx_current_msec;
+
+    return 0;
+}
+
+
+const char *
+ngx_http_xet_pass_why(xet_status_t status)
+{
+    switch (status) {
+
+    case XET_STORE_OTHER:
+        return "the folder is not the store of the database";
+
+    case XET_STORE_FILES:
+        return "too many open files";
+
+    case XET_STORE_FULL:
+        return "the store is full";
+
+    case XET_NOMEM:
+        return "no memory";
+
+    default:
+        return "the store can't be used, see the log";
+    }
+}

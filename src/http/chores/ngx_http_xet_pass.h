@@ -1,0 +1,85 @@
+
+/*
+ * Inside of chores: a pass over the copies that rows name, which is what the
+ * scrub and the healing of copies have in common.
+ */
+
+#ifndef _NGX_HTTP_XET_PASS_H_INCLUDED_
+#define _NGX_HTTP_XET_PASS_H_INCLUDED_
+
+
+#include "ngx_http_xet_chores.h"
+
+
+#define NGX_HTTP_XET_PASS_ROWS  8
+#define NGX_HTTP_XET_PASS_TAGS  16             /* copies of a xorb at a peer */
+
+
+/* The first figures of a chore that makes passes. */
+
+typedef enum {
+    NGX_HTTP_XET_PASS_COPIES = 0,              /* read to their end */
+    NGX_HTTP_XET_PASS_BYTES,
+    NGX_HTTP_XET_PASS_UNREAD,                  /* not to be read */
+    NGX_HTTP_XET_PASS_OWN                      /* the first of the chore's */
+} ngx_http_xet_pass_figure_e;
+
+
+typedef struct {
+    ngx_http_xet_chore_t      *chore;
+
+    /*
+     * A copy was read: XET_OK, or XET_STORE_DAMAGED, why in scan.why; for one
+     * that is marked also XET_STORE_FAILED; any status for a foreign file,
+     * which is read while copy is set.  Ends in ngx_http_xet_pass_next(), or in
+     * ngx_http_xet_chore_retry().
+     */
+    void                     (*judge)(ngx_http_xet_chore_t *chore,
+                                      xet_status_t status);
+
+    ngx_http_xet_scrub_row_t   rows[NGX_HTTP_XET_PASS_ROWS];
+    ngx_uint_t                 n;
+    ngx_uint_t                 i;              /* the copy in scan */
+    int64_t                    after;          /* row; done up to there */
+    ngx_uint_t                 unread;         /* in a row */
+
+    ngx_http_xet_scan_t        scan;
+    size_t                     taken;          /* by the last job */
+    size_t                     limit;          /* bytes of a job */
+    xet_status_t               status;         /* of the last job */
+    ngx_msec_t                 due;            /* by the rate, the next job */
+    size_t                     rest;           /* bytes not in due yet */
+    ngx_log_t                  log;
+
+    ngx_http_xet_temp_t       *copy;           /* being made, heals only */
+    ngx_pool_t                *pool;           /* of copy */
+    uint32_t                   tags[NGX_HTTP_XET_PASS_TAGS];  /* at a peer */
+    ngx_uint_t                 ntags;
+    ngx_uint_t                 peer;           /* the one being asked */
+
+    unsigned                   damaged:1;      /* copies that are marked */
+    unsigned                   begun:1;        /* scan of rows[i] */
+} ngx_http_xet_pass_t;
+
+
+/* The begin, step and end of a chore; begin returns NULL without memory. */
+ngx_http_xet_pass_t *ngx_http_xet_pass_begin(ngx_http_xet_chore_t *chore,
+    ngx_uint_t damaged,
+    void (*judge)(ngx_http_xet_chore_t *chore, xet_status_t status));
+void ngx_http_xet_pass_step(ngx_http_xet_chore_t *chore);
+void ngx_http_xet_pass_end(ngx_http_xet_chore_t *chore);
+
+/* The copy is done with: on to the next one. */
+void ngx_http_xet_pass_next(ngx_http_xet_chore_t *chore);
+
+/*
+ * Counts the bytes that a job has read, and returns for how many milliseconds
+ * the next one is to wait.
+ */
+ngx_msec_t ngx_http_xet_pass_pace(ngx_http_xet_pass_t *pass);
+
+/* What a job could not do, by its status. */
+const char *ngx_http_xet_pass_why(xet_status_t status);
+
+
+#endif /* _NGX_HTTP_XET_PASS_H_INCLUDED_ */

@@ -1,0 +1,93 @@
+
+/*
+ * The chore "scrub": all copies that rows name are read, again and again, so
+ * that damage is found before a client meets it.
+ *
+ *     read    (ngx_http_xet_pass.c)
+ *     mark    (query)   of a copy that is damaged, if the row still names it: a
+ *                       copy that was healed or deleted meanwhile is none
+ *
+ * Copies that are marked already are left to the chore "heal".  Two workers
+ * that read the same copy at once mark it once.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_pass.h"
+
+
+#define NGX_HTTP_XET_SCRUB_DAMAGED  NGX_HTTP_XET_PASS_OWN
+
+
+static void ngx_http_xet_scrub_begin(ngx_http_xet_chore_t *chore);
+static void ngx_http_xet_scrub_judge(ngx_http_xet_chore_t *chore,
+    xet_status_t status);
+static void ngx_http_xet_scrub_marked(void *data, ngx_http_xet_ask_t *ask,
+    ngx_int_t rc);
+
+
+const ngx_http_xet_chore_kind_t  ngx_http_xet_scrub = {
+    ngx_string("scrub"),
+    { "copies", "bytes", "unread", "damaged", NULL },
+    ngx_http_xet_scrub_begin,
+    ngx_http_xet_pass_step,
+    ngx_http_xet_pass_end
+};
+
+
+static void
+ngx_http_xet_scrub_begin(ngx_http_xet_chore_t *chore)
+{
+    (void) ngx_http_xet_pass_begin(chore, 0, ngx_http_xet_scrub_judge);
+}
+
+
+static void
+ngx_http_xet_scrub_judge(ngx_http_xet_chore_t *chore, xet_status_t status)
+{
+    ngx_http_xet_pass_t  *pass;
+
+    pass = chore->data;
+
+    if (status == XET_OK) {
+        ngx_http_xet_pass_next(chore);
+        return;
+    }
+
+    if (ngx_http_xet_query_scrub_damaged(&pass->rows[pass->i],
+                                         ngx_http_xet_scrub_marked, chore)
+        != NGX_AGAIN)
+    {
+        ngx_http_xet_scrub_marked(chore, NULL, NGX_BUSY);
+    }
+}
+
+
+static void
+ngx_http_xet_scrub_marked(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
+{
+    ngx_http_xet_chore_t *chore = data;
+
+    u_char                     name[XET_XORB_NAME_MAX + 1];
+    ngx_http_xet_pass_t       *pass;
+    ngx_http_xet_scrub_row_t  *row;
+
+    pass = chore->data;
+    row = &pass->rows[pass->i];
+
+    if (rc != NGX_OK) {
+        ngx_http_xet_chore_retry(chore, "PostgreSQL does not take damage");
+        return;
+    }
+
+    if (ngx_http_xet_ask_number(ask)) {
+        *xet_xorb_name_print(name, &row->xorb, row->tag) = '\0';
+
+        ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
+                      "xet: xorb %s is damaged, and counts as unknown until "
+                      "it is healed: %s", name, pass->scan.why);
+
+        ngx_http_xet_chore_count(chore, NGX_HTTP_XET_SCRUB_DAMAGED, 1);
+    }
+
+    ngx_http_xet_pass_next(chore);
+}

@@ -1,0 +1,326 @@
+
+/*
+ * $xet_audit: who did what to which repo, one JSON object a request, for an
+ * access log.
+ *
+ * nginx asks for it in the log phase, once the request is done, so it has what
+ * has come of the request.  What was noted on the way is in the record of
+ * ngx_http_xet_audit.c.  A request that was refused before anybody could note
+ * something (by nginx itself, by "deny" or "limit_req") is judged here by where
+ * it is and by its path.  The variable is empty where nothing is to be told: no
+ * write, no refusal, another location, a subrequest.
+ *
+ * A line has no token, no arguments and no header of the client.  What is text
+ * from outside (subject, repo, path) is written as JSON, which has no control
+ * characters and no invalid UTF-8, so a line is one line.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_access.h"
+#include "ngx_http_xet_module.h"
+#include "ngx_http_xet_routes.h"
+#include "ngx_http_xet_upload.h"
+
+
+#define NGX_HTTP_XET_AUDIT_PATH  256           /* bytes of a path, at most */
+
+
+static ngx_uint_t ngx_http_xet_audit_ours(ngx_http_request_t *r,
+    ngx_http_xet_loc_conf_t *xlcf);
+static ngx_uint_t ngx_http_xet_audit_told(ngx_http_request_t *r,
+    ngx_http_xet_audit_t *audit, ngx_uint_t status);
+static void ngx_http_xet_audit_who(ngx_http_request_t *r, xet_json_t *j,
+    ngx_http_xet_audit_t *audit);
+static void ngx_http_xet_audit_what(ngx_http_request_t *r, xet_json_t *j,
+    ngx_http_xet_audit_t *audit);
+static void ngx_http_xet_audit_text(xet_json_t *j, const char *key,
+    ngx_str_t *value);
+
+
+ngx_int_t
+ngx_http_xet_audit_init(ngx_conf_t *cf)
+{
+    ngx_str_t                  name = ngx_string("request_id");
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
+
+    /* with an index it has one value for all who ask */
+
+    xmcf->request_id = ngx_http_get_variable_index(cf, &name);
+
+    return (xmcf->request_id == NGX_ERROR) ? NGX_ERROR : NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_xet_audit_line(ngx_http_request_t *r, ngx_str_t *line)
+{
+    u_char                    *p;
+    xet_buf_t                  b;
+    xet_json_t                 j;
+    ngx_uint_t                 status;
+    xet_buf_node_t            *node;
+    ngx_http_xet_ctx_t        *ctx;
+    ngx_http_xet_audit_t      *audit, later;
+    ngx_http_xet_loc_conf_t   *xlcf;
+
+    if (r != r->main) {
+        return NGX_DECLINED;
+    }
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+    audit = ngx_http_xet_audit_find(r);
+
+    if (audit == NULL) {
+
+        if (xlcf->audit == NGX_HTTP_XET_AUDIT_OFF
+            || !ngx_http_xet_audit_ours(r, xlcf))
+        {
+            return NGX_DECLINED;
+        }
+
+        ngx_memzero(&later, sizeof(ngx_http_xet_audit_t));
+
+        audit = &later;
+        audit->mode = xlcf->audit;
+
+        ngx_http_xet_route_audit(r, audit);
+    }
+
+    status = r->err_status ? r->err_status : r->headers_out.status;
+
+    if (!ngx_http_xet_audit_told(r, audit, status)) {
+        return NGX_DECLINED;
+    }
+
+    xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 1024);
+    xet_json_init(&j, &b);
+
+    xet_json_object_begin(&j);
+
+    ngx_http_xet_audit_who(r, &j, audit);
+
+    xet_json_key(&j, "status");
+    xet_json_u64(&j, status);
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    if (audit->code || (ctx && ctx->code)) {
+        xet_json_key(&j, "code");
+        xet_json_cstring(&j, audit->code ? audit->code : ctx->code);
+    }
+
+    ngx_http_xet_audit_what(r, &j, audit);
+
+    xet_json_object_end(&j);
+
+    if (xet_buf_status(&b) != XET_OK) {
+        return NGX_ERROR;
+    }
+
+    line->data = ngx_pnalloc(r->pool, b.size);
+    if (line->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = line->data;
+
+    for (node = b.first; node; node = node->next) {
+        p = ngx_cpymem(p, node->start, node->pos - node->start);
+    }
+
+    line->len = p - line->data;
+
+    return NGX_OK;
+}
+
+
+/*
+ * Whether a request that nobody has noted is one of ours: in our locations,
+ * answered by "xet_error", or refused before it had a location, in a server
+ * that has some.
+ */
+
+static ngx_uint_t
+ngx_http_xet_audit_ours(ngx_http_request_t *r, ngx_http_xet_loc_conf_t *xlcf)
+{
+    ngx_http_core_loc_conf_t  *clcf;
+    ngx_http_core_srv_conf_t  *cscf;
+    ngx_http_xet_loc_conf_t   *server;
+
+    if (xlcf->api || xlcf->data || xlcf->mint) {
+        return 1;
+    }
+
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+    cscf = ngx_http_get_module_srv_conf(r, ngx_http_core_module);
+    server = cscf->ctx->loc_conf[ngx_http_xet_module.ctx_index];
+
+    return server->serves
+           && (xlcf == server || clcf->handler == ngx_http_xet_error_handler);
+}
+
+
+/* Writes and tokens always, refusals of access too, and all where asked for. */
+
+static ngx_uint_t
+ngx_http_xet_audit_told(ngx_http_request_t *r, ngx_http_xet_audit_t *audit,
+    ngx_uint_t status)
+{
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    /* a browser's question */
+
+    if (r->method == NGX_HTTP_OPTIONS) {
+        return 0;
+    }
+
+    if (status == NGX_HTTP_UNAUTHORIZED || status == NGX_HTTP_FORBIDDEN) {
+
+        /* who was kept out of another part of the server is none of ours */
+
+        xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+        return audit->action || xlcf->api;
+    }
+
+    return audit->action && !audit->silent
+           && (audit->write || audit->mode == NGX_HTTP_XET_AUDIT_ALL);
+}
+
+
+static void
+ngx_http_xet_audit_who(ngx_http_request_t *r, xet_json_t *j,
+    ngx_http_xet_audit_t *audit)
+{
+    u_char                      buf[sizeof("2026-01-01T00:00:00.000Z")], *p;
+    ngx_tm_t                    tm;
+    ngx_str_t                   key;
+    ngx_time_t                 *tp;
+    ngx_http_xet_auth_t        *auth;
+    ngx_http_xet_loc_conf_t    *xlcf;
+    ngx_http_xet_main_conf_t   *xmcf;
+    ngx_http_variable_value_t  *id;
+
+    tp = ngx_timeofday();
+    ngx_gmtime(tp->sec, &tm);
+
+    p = ngx_sprintf(buf, "%4d-%02d-%02dT%02d:%02d:%02d.%03MZ",
+                    tm.ngx_tm_year, tm.ngx_tm_mon, tm.ngx_tm_mday,
+                    tm.ngx_tm_hour, tm.ngx_tm_min, tm.ngx_tm_sec, tp->msec);
+
+    xet_json_key(j, "time");
+    xet_json_string(j, buf, p - buf);
+
+    xet_json_key(j, "action");
+    xet_json_cstring(j, audit->action ? audit->action : "unknown");
+
+    ngx_http_xet_audit_text(j, "address", &r->connection->addr_text);
+
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+    id = ngx_http_get_indexed_variable(r, xmcf->request_id);
+
+    if (id && !id->not_found) {
+        xet_json_key(j, "request");
+        xet_json_string(j, id->data, id->len);
+    }
+
+    if (audit->mint) {
+        ngx_http_xet_audit_text(j, "repo", &audit->repo);
+        ngx_http_xet_audit_text(j, "subject", &audit->subject);
+        ngx_http_xet_audit_text(j, "key", &audit->key);
+        return;
+    }
+
+    auth = audit->auth ? audit->auth : ngx_http_xet_auth(r);
+
+    if (auth == NULL || auth->status != XET_OK) {
+        return;
+    }
+
+    xlcf = auth->rules;
+
+    ngx_http_xet_audit_text(j, "repo", &auth->repo);
+    ngx_http_xet_audit_text(j, "subject", &auth->subject);
+    ngx_http_xet_audit_text(j, "issuer", &xlcf->issuer);
+
+    if (ngx_http_xet_auth_key(r, &key) == NGX_OK) {
+        ngx_http_xet_audit_text(j, "key", &key);
+    }
+}
+
+
+static void
+ngx_http_xet_audit_what(ngx_http_request_t *r, xet_json_t *j,
+    ngx_http_xet_audit_t *audit)
+{
+    off_t                sent;
+    u_char               text[XET_HASH_STR_LEN];
+    u_char               uri[3 * NGX_HTTP_XET_AUDIT_PATH];
+    ngx_str_t            path;
+    ngx_http_xet_ctx_t  *ctx;
+
+    if (audit->result) {
+        xet_json_key(j, "result");
+        xet_json_cstring(j, audit->result);
+    }
+
+    if (audit->mint && audit->expires) {
+        xet_json_key(j, "scope");
+        xet_json_cstring(j, xet_scope_name(audit->scope));
+        xet_json_key(j, "expires");
+        xet_json_u64(j, audit->expires);
+    }
+
+    if (audit->has_hash) {
+        (void) xet_hash_print(text, &audit->hash);
+        xet_json_key(j, "hash");
+        xet_json_string(j, text, sizeof(text));
+    }
+
+    if (audit->files) {
+        xet_json_key(j, "files");
+        xet_json_u64(j, audit->files);
+    }
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    if (r->method & (NGX_HTTP_POST|NGX_HTTP_PUT)) {
+        xet_json_key(j, "bytes");
+        xet_json_u64(j, ctx ? ngx_http_xet_body_received(ctx) : 0);
+
+    } else if (r->method == NGX_HTTP_GET && !audit->mint) {
+        sent = r->connection->sent - (off_t) r->header_size;
+        xet_json_key(j, "bytes");
+        xet_json_u64(j, (sent > 0) ? (uint64_t) sent : 0);
+    }
+
+    if (audit->stored) {
+        xet_json_key(j, "new_bytes");
+        xet_json_u64(j, audit->new_bytes);
+    }
+
+    /* what no route tells; arguments are no part of it, and it is ASCII */
+
+    if (audit->action == NULL) {
+        path.data = uri;
+        path.len = (u_char *) ngx_escape_uri(uri, r->uri.data,
+                                             ngx_min(r->uri.len,
+                                                     NGX_HTTP_XET_AUDIT_PATH),
+                                             NGX_ESCAPE_URI)
+                   - uri;
+
+        ngx_http_xet_audit_text(j, "path", &path);
+    }
+}
+
+
+static void
+ngx_http_xet_audit_text(xet_json_t *j, const char *key, ngx_str_t *value)
+{
+    if (value->len) {
+        xet_json_key(j, key);
+        xet_json_string(j, value->data, value->len);
+    }
+}

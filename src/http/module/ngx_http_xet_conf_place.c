@@ -1,0 +1,374 @@
+
+/*
+ * Where directives and locations are: what a complaint about a configuration
+ * needs that can be made only when all of it is read.
+ *
+ * While nginx parses, its errors have the line that it reads.  What two
+ * directives say together is known when the blocks are merged, and where
+ * requests will go when all blocks are; by then nginx is at the end of "http".
+ * So the directives of this module note their file and line here, each for the
+ * configuration that it was written into, and every location is noted when it
+ * is merged, with the location around it.  Both lists are in the temporary pool
+ * of the configuration and are gone when it is loaded.
+ *
+ * ngx_http_xet_place_find() finds the location of a URI as nginx does at run
+ * time: longest prefix, nested locations, regular expressions in their order.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_module.h"
+
+
+#define NGX_HTTP_XET_COMPLAINT_MAX  2048
+
+
+/* A directive, in the configuration of a location, a server or "http". */
+
+typedef struct {
+    const void                *conf;
+    ngx_str_t                  name;
+    u_char                    *file;
+    ngx_uint_t                 line;
+} ngx_http_xet_line_t;
+
+
+static ngx_http_xet_line_t *ngx_http_xet_conf_line(
+    ngx_http_xet_main_conf_t *xmcf, const void *conf, const char *name);
+static ngx_http_xet_place_t *ngx_http_xet_place_of(
+    ngx_http_xet_main_conf_t *xmcf, const void *conf);
+static ngx_http_xet_place_t *ngx_http_xet_place_inner(
+    ngx_http_xet_main_conf_t *xmcf, const void *outer, ngx_str_t *uri,
+    ngx_uint_t *final);
+#if (NGX_PCRE)
+static ngx_http_xet_place_t *ngx_http_xet_place_regex(
+    ngx_http_xet_main_conf_t *xmcf, const void *outer, ngx_str_t *uri);
+#endif
+static ngx_http_xet_place_t *ngx_http_xet_place_prefix(
+    ngx_http_xet_main_conf_t *xmcf, const void *outer, ngx_str_t *uri);
+
+
+ngx_int_t
+ngx_http_xet_conf_lists(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
+{
+    xmcf->lines = ngx_array_create(cf->temp_pool, 16,
+                                   sizeof(ngx_http_xet_line_t));
+    xmcf->places = ngx_array_create(cf->temp_pool, 16,
+                                    sizeof(ngx_http_xet_place_t));
+
+    return (xmcf->lines && xmcf->places) ? NGX_OK : NGX_ERROR;
+}
+
+
+char *
+ngx_http_xet_conf_keep(ngx_conf_t *cf, ngx_command_t *cmd, const void *conf)
+{
+    ngx_http_xet_line_t       *line;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
+
+    line = ngx_array_push(xmcf->lines);
+    if (line == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    line->conf = conf;
+    line->name = cmd->name;
+    line->file = cf->conf_file->file.name.data;
+    line->line = cf->conf_file->line;
+
+    return NGX_CONF_OK;
+}
+
+
+ngx_int_t
+ngx_http_xet_conf_place(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *outer,
+    ngx_http_xet_loc_conf_t *conf)
+{
+    ngx_http_xet_place_t      *place;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
+
+    place = ngx_array_push(xmcf->places);
+    if (place == NULL) {
+        return NGX_ERROR;
+    }
+
+    place->conf = conf;
+    place->outer = outer;
+    place->core = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+    place->server = ngx_http_conf_get_module_srv_conf(cf,
+                                                      ngx_http_core_module);
+
+    return NGX_OK;
+}
+
+
+/* Of several in one block, as zones may be, it is the first. */
+
+static ngx_http_xet_line_t *
+ngx_http_xet_conf_line(ngx_http_xet_main_conf_t *xmcf, const void *conf,
+    const char *name)
+{
+    size_t                len;
+    ngx_uint_t            i;
+    ngx_http_xet_line_t  *lines;
+
+    len = ngx_strlen(name);
+    lines = xmcf->lines->elts;
+
+    for (i = 0; i < xmcf->lines->nelts; i++) {
+
+        if (lines[i].conf == conf && lines[i].name.len == len
+            && ngx_strncmp(lines[i].name.data, name, len) == 0)
+        {
+            return &lines[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+static ngx_http_xet_place_t *
+ngx_http_xet_place_of(ngx_http_xet_main_conf_t *xmcf, const void *conf)
+{
+    ngx_uint_t             i;
+    ngx_http_xet_place_t  *places;
+
+    places = xmcf->places->elts;
+
+    for (i = 0; i < xmcf->places->nelts; i++) {
+        if (places[i].conf == conf) {
+            return &places[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+ngx_uint_t
+ngx_http_xet_conf_within(ngx_http_xet_main_conf_t *xmcf, const void *conf,
+    const char *name)
+{
+    ngx_http_xet_place_t  *place;
+
+    for ( ;; ) {
+
+        place = ngx_http_xet_place_of(xmcf, conf);
+        if (place == NULL) {
+            return 0;
+        }
+
+        if (ngx_http_xet_conf_line(xmcf, conf, name)) {
+            return 1;
+        }
+
+        conf = place->outer;
+    }
+}
+
+
+void ngx_cdecl
+ngx_http_xet_conf_say(ngx_conf_t *cf, ngx_uint_t level, const void *conf,
+    const char *name, const char *fmt, ...)
+{
+    u_char                     text[NGX_HTTP_XET_COMPLAINT_MAX], *last;
+    va_list                    args;
+    ngx_uint_t                 i;
+    const void                *at;
+    const char                *names[5];
+    ngx_conf_file_t            file, *saved;
+    ngx_http_xet_line_t       *line;
+    ngx_http_xet_place_t      *place;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    va_start(args, fmt);
+    last = ngx_vslprintf(text, text + sizeof(text), fmt, args);
+    va_end(args);
+
+    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
+
+    /* what nobody has written has its default: then what is in need of it */
+
+    names[0] = name;
+    names[1] = "xet_api";
+    names[2] = "xet_data";
+    names[3] = "xet_token";
+    names[4] = "xet_verify_body";
+
+    line = NULL;
+
+    for (i = 0; line == NULL && i < sizeof(names) / sizeof(names[0]); i++) {
+
+        for (at = conf; line == NULL && at; at = place ? place->outer : NULL) {
+            line = ngx_http_xet_conf_line(xmcf, at, names[i]);
+            place = ngx_http_xet_place_of(xmcf, at);
+        }
+    }
+
+    saved = cf->conf_file;
+
+    if (line) {
+        ngx_memzero(&file, sizeof(ngx_conf_file_t));
+
+        file.file.name.data = line->file;
+        file.line = line->line;
+
+        cf->conf_file = &file;
+    }
+
+    ngx_conf_log_error(level, cf, 0, "%*s", (size_t) (last - text), text);
+
+    cf->conf_file = saved;
+}
+
+
+ngx_http_xet_place_t *
+ngx_http_xet_place_find(ngx_http_xet_main_conf_t *xmcf,
+    ngx_http_xet_place_t *server, ngx_str_t *uri)
+{
+    ngx_uint_t  final;
+
+    return ngx_http_xet_place_inner(xmcf, server->conf, uri, &final);
+}
+
+
+/*
+ * Sets *final where nginx would not go on with the regular expressions of the
+ * locations around.
+ */
+
+static ngx_http_xet_place_t *
+ngx_http_xet_place_inner(ngx_http_xet_main_conf_t *xmcf, const void *outer,
+    ngx_str_t *uri, ngx_uint_t *final)
+{
+    ngx_http_xet_place_t  *found, *inner;
+
+    *final = 0;
+
+    found = ngx_http_xet_place_prefix(xmcf, outer, uri);
+
+    if (found && found->core->exact_match) {
+        *final = 1;
+        return found;
+    }
+
+    inner = found ? ngx_http_xet_place_inner(xmcf, found->conf, uri, final)
+                  : NULL;
+
+    if (*final) {
+        return inner;
+    }
+
+#if (NGX_PCRE)
+
+    if (found == NULL || !found->core->noregex) {
+
+        ngx_http_xet_place_t  *match;
+
+        match = ngx_http_xet_place_regex(xmcf, outer, uri);
+
+        if (match) {
+            inner = ngx_http_xet_place_inner(xmcf, match->conf, uri, final);
+            *final = 1;
+
+            return inner ? inner : match;
+        }
+    }
+
+#endif
+
+    return inner ? inner : found;
+}
+
+
+#if (NGX_PCRE)
+
+/* The first regular expression of a level that matches. */
+
+static ngx_http_xet_place_t *
+ngx_http_xet_place_regex(ngx_http_xet_main_conf_t *xmcf, const void *outer,
+    ngx_str_t *uri)
+{
+    ngx_uint_t             i;
+    ngx_http_xet_place_t  *places;
+
+    places = xmcf->places->elts;
+
+    for (i = 0; i < xmcf->places->nelts; i++) {
+
+        if (places[i].outer == outer && places[i].core->regex
+            && ngx_regex_exec(places[i].core->regex->regex, uri, NULL, 0) >= 0)
+        {
+            return &places[i];
+        }
+    }
+
+    return NULL;
+}
+
+#endif
+
+
+/* The exact or the longest location of a level. */
+
+static ngx_http_xet_place_t *
+ngx_http_xet_place_prefix(ngx_http_xet_main_conf_t *xmcf, const void *outer,
+    ngx_str_t *uri)
+{
+    ngx_str_t             *name;
+    ngx_uint_t             i;
+    ngx_http_xet_place_t  *places, *found;
+
+    places = xmcf->places->elts;
+    found = NULL;
+
+    for (i = 0; i < xmcf->places->nelts; i++) {
+
+        if (places[i].outer != outer || !ngx_http_xet_place_plain(&places[i]))
+        {
+            continue;
+        }
+
+        name = &places[i].core->name;
+
+        if (name->len > uri->len
+            || ngx_strncmp(name->data, uri->data, name->len) != 0)
+        {
+            continue;
+        }
+
+        if (places[i].core->exact_match) {
+
+            if (name->len == uri->len) {
+                return &places[i];
+            }
+
+            continue;
+        }
+
+        if (found == NULL || name->len > found->core->name.len) {
+            found = &places[i];
+        }
+    }
+
+    return found;
+}
+
+
+ngx_uint_t
+ngx_http_xet_place_plain(ngx_http_xet_place_t *place)
+{
+#if (NGX_PCRE)
+
+    if (place->core->regex) {
+        return 0;
+    }
+
+#endif
+
+    return !place->core->noname && !place->core->named;
+}

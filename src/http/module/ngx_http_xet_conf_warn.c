@@ -1,0 +1,650 @@
+
+/*
+ * What "nginx -t" warns of: configurations that nginx loads and that do not do
+ * what was meant.
+ *
+ * Each check knows what a client would meet, and says so with what to write.
+ * It speaks only where it is sure: a value with variables, a URL that leads to
+ * another machine, a location that no request of the kind can reach are not
+ * judged.  Requests are tried out, by ngx_http_xet_place_find(), rather than
+ * names of locations compared: nested ones and regular expressions decide as
+ * they do at run time.
+ *
+ * Runs once, in postconfiguration, in the master: locations are merged, and
+ * the addresses that servers listen at are known.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_access.h"
+#include "ngx_http_xet_conf_warn.h"
+#include "ngx_http_xet_module.h"
+#include "ngx_http_xet_routes.h"
+
+
+/* Besides its chunks a xorb of an old client has a footer. */
+#define NGX_HTTP_XET_FOOTER_MAX  (3 * 1024 * 1024)
+#define NGX_HTTP_XET_SHARD_MAX   (64 * 1024 * 1024)
+
+#define NGX_HTTP_XET_LINE_ROOM   512           /* of a request, at least */
+#define NGX_HTTP_XET_ARG_LEN     (sizeof("file_id=&") - 1 + XET_HASH_STR_LEN)
+#define NGX_HTTP_XET_RANGE_LEN   22            /* of a range in a header */
+
+
+static void ngx_http_xet_warn_place(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place);
+static void ngx_http_xet_warn_handler(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *place);
+static void ngx_http_xet_warn_mint(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *place);
+static void ngx_http_xet_warn_api_base(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *place);
+static void ngx_http_xet_warn_body(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place);
+static void ngx_http_xet_warn_tls(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *place);
+static void ngx_http_xet_warn_headers(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *server);
+static size_t ngx_http_xet_warn_header_room(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *server);
+static void ngx_http_xet_warn_pages(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *server);
+static void ngx_http_xet_warn_error(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place);
+static ngx_uint_t ngx_http_xet_warn_has_name(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *server, ngx_str_t *name);
+static void ngx_http_xet_warn_zones(ngx_http_xet_warn_t *w);
+
+
+void
+ngx_http_xet_conf_warn(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
+{
+    ngx_uint_t                  i, j;
+    ngx_http_xet_warn_t         w;
+    ngx_http_xet_place_t       *places;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+
+    w.cf = cf;
+    w.xmcf = xmcf;
+    w.main = ngx_http_conf_get_module_loc_conf(cf, ngx_http_xet_module);
+    w.ports = cmcf->ports;
+
+    places = xmcf->places->elts;
+
+    for (i = 0; i < xmcf->places->nelts; i++) {
+
+        if (places[i].outer != w.main) {
+            continue;
+        }
+
+        /* a server, and what is in it */
+
+        for (j = 0; j < xmcf->places->nelts; j++) {
+
+            if (j != i && places[j].server == places[i].server) {
+                ngx_http_xet_warn_place(&w, &places[i], &places[j]);
+            }
+        }
+
+        ngx_http_xet_warn_headers(&w, &places[i]);
+        ngx_http_xet_warn_pages(&w, &places[i]);
+    }
+
+    ngx_http_xet_warn_zones(&w);
+}
+
+
+static void
+ngx_http_xet_warn_place(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
+    ngx_http_xet_place_t *place)
+{
+    ngx_http_core_loc_conf_t  *clcf;
+
+    clcf = place->core;
+
+    /* the blocks of "if" and "limit_except" are judged with what is around */
+
+    if (clcf->noname) {
+        return;
+    }
+
+    ngx_http_xet_warn_handler(w, place);
+    ngx_http_xet_warn_mint(w, place);
+
+    if (place->conf->api) {
+        ngx_http_xet_warn_api_base(w, place);
+        ngx_http_xet_warn_url_base(w, place);
+        ngx_http_xet_warn_ranges(w, server, place);
+        ngx_http_xet_warn_tls(w, place);
+    }
+
+    /* set for all servers, it is on for sites that are none of ours, too */
+
+    if (place->conf->api
+        || (place->conf->verify_body
+            && ngx_http_xet_conf_within(w->xmcf, place->conf,
+                                        "xet_verify_body")))
+    {
+        ngx_http_xet_warn_body(w, server, place);
+    }
+
+    if (!place->conf->data || clcf->handler) {
+        return;
+    }
+
+    ngx_http_xet_warn_root(w, server, place);
+
+    if (clcf->open_file_cache && clcf->open_file_cache_errors) {
+        ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_data",
+                              "\"open_file_cache_errors\" is on in location "
+                              "\"%V\" of \"xet_data\": a xorb that was asked "
+                              "for before it was uploaded stays 404, write "
+                              "\"open_file_cache_errors off;\"",
+                              &clcf->name);
+    }
+}
+
+
+/* What takes requests away from the handler that the location was given. */
+
+static void
+ngx_http_xet_warn_handler(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
+{
+    const char                *name;
+    ngx_http_handler_pt        handler;
+    ngx_http_xet_loc_conf_t   *conf;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    conf = place->conf;
+    clcf = place->core;
+
+    if (conf->api) {
+        name = "xet_api";
+        handler = ngx_http_xet_api_handler;
+
+    } else if (conf->mint) {
+        name = "xet_token";
+        handler = ngx_http_xet_token_handler;
+
+    } else {
+        return;
+    }
+
+    if (conf->data) {
+        ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, conf, name,
+                              "\"%s\" of location \"%V\" has no effect within "
+                              "\"xet_data\": every request is held for a data "
+                              "URL, and clients get 403; give each a location "
+                              "of its own, not one in the other",
+                              name, &clcf->name);
+        return;
+    }
+
+    if (clcf->handler != handler) {
+        ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, conf, name,
+                              "\"%s\" of location \"%V\" has no effect: a "
+                              "directive behind it answers all requests "
+                              "(\"proxy_pass\", \"fastcgi_pass\", \"xet_api\" "
+                              "or the like); give each a location of its own",
+                              name, &clcf->name);
+        return;
+    }
+
+    if (ngx_http_xet_warn_returns(w, place, 1)) {
+        ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, conf, name,
+                              "\"%s\" of location \"%V\" has no effect: "
+                              "\"return\" answers all requests; remove it, or "
+                              "give it a location of its own",
+                              name, &clcf->name);
+    }
+}
+
+
+/* A token of no repo can not write where files belong to repos. */
+
+static void
+ngx_http_xet_warn_mint(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
+{
+    ngx_uint_t                 i, repos;
+    ngx_http_xet_place_t      *p;
+    ngx_http_complex_value_t  *scope;
+
+    scope = place->conf->token_scope;
+
+    if (!place->conf->mint || place->conf->token_repo || scope == NULL
+        || (scope->lengths == NULL
+            && (scope->value.len != 5
+                || ngx_strncmp(scope->value.data, "write", 5) != 0)))
+    {
+        return;
+    }
+
+    repos = 0;
+    p = w->xmcf->places->elts;
+
+    for (i = 0; i < w->xmcf->places->nelts; i++) {
+
+        if (p[i].conf->api) {
+
+            /* it may be meant for these */
+
+            if (p[i].conf->access != NGX_HTTP_XET_ACCESS_REPO) {
+                return;
+            }
+
+            repos = 1;
+        }
+    }
+
+    if (repos) {
+        ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_token",
+                              "\"xet_token\" of location \"%V\" gives out "
+                              "tokens of no repo, and every \"xet_api\" has "
+                              "\"xet_access repo\": clients that write get "
+                              "403 insufficient_scope; write "
+                              "\"xet_token_repo\"", &place->core->name);
+    }
+}
+
+
+/* A URI of the location begins with its name, and a route with the base. */
+
+static void
+ngx_http_xet_warn_api_base(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
+{
+    size_t      len;
+    ngx_str_t  *name, *base;
+
+    name = &place->core->name;
+    base = &place->conf->api_base;
+
+    if (!ngx_http_xet_place_plain(place)) {
+        return;
+    }
+
+    len = ngx_min(name->len, base->len);
+
+    if (ngx_strncmp(name->data, base->data, len) == 0
+        && (name->len > base->len ? name->data[base->len] == '/'
+                                  : !place->core->exact_match))
+    {
+        return;
+    }
+
+    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_api_base",
+                          "\"xet_api_base\" is \"%V\", and no URI of location "
+                          "\"%V\" begins with it: clients get 404 no_route "
+                          "for everything; write the path that is before "
+                          "\"/v1/\" in URLs",
+                          base, name);
+}
+
+
+static void
+ngx_http_xet_warn_body(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
+    ngx_http_xet_place_t *place)
+{
+    off_t                      need, size;
+    ngx_uint_t                 i;
+    const char                *what;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    static const char *const  paths[] = {
+        "/v1/shards",
+        "/v2/shards",
+        "/v1/files"
+    };
+
+    clcf = place->core;
+    size = clcf->client_max_body_size;
+
+    /* who reads only needs no room */
+
+    if (size == 0 || (clcf->limit_except & NGX_HTTP_POST)) {
+        return;
+    }
+
+    need = (off_t) place->conf->xorb_max + NGX_HTTP_XET_FOOTER_MAX;
+    what = "a xorb";
+
+    if (!ngx_http_xet_warn_leads(w, server, place, "/v1/xorbs/default/"
+                                                   NGX_HTTP_XET_WARN_HASH))
+    {
+        need = NGX_HTTP_XET_SHARD_MAX;
+        what = "a shard or a file";
+
+        for (i = 0; /* void */ ; i++) {
+
+            if (i == sizeof(paths) / sizeof(paths[0])) {
+                return;
+            }
+
+            if (ngx_http_xet_warn_leads(w, server, place, paths[i])) {
+                break;
+            }
+        }
+    }
+
+    if (size >= need) {
+        return;
+    }
+
+    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf,
+                          place->conf->api ? "xet_api" : "xet_verify_body",
+                          "\"client_max_body_size\" of location \"%V\" is "
+                          "%Ok, %s may have %Ok: clients get 413 and give up; "
+                          "write \"client_max_body_size %Om;\", and more "
+                          "where files come by PUT",
+                          &clcf->name, size / 1024, what, need / 1024,
+                          ngx_max(80, need / 1024 / 1024 + 1));
+}
+
+
+static void
+ngx_http_xet_warn_tls(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
+{
+    ngx_uint_t             n;
+    ngx_http_conf_addr_t  *addr;
+
+    if (place->conf->tls != NGX_HTTP_XET_TLS_ON
+        || place->conf->auth != NGX_HTTP_XET_AUTH_TOKEN
+        || !ngx_http_xet_place_plain(place))
+    {
+        return;
+    }
+
+    for (n = 0; /* void */ ; n++) {
+
+        addr = ngx_http_xet_warn_addr(w, place->server, n);
+        if (addr == NULL) {
+            break;
+        }
+
+#if (NGX_HTTP_SSL)
+
+        if (addr->opt.ssl) {
+            return;
+        }
+
+#endif
+
+#if (NGX_HTTP_V3)
+
+        if (addr->opt.quic) {
+            return;
+        }
+
+#endif
+    }
+
+    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_require_tls",
+                          "\"xet_require_tls on\" in a server that does not "
+                          "listen with \"ssl\": clients of location \"%V\" "
+                          "get 403 tls_required; write \"listen 443 ssl;\", or "
+                          "behind a proxy that ends TLS "
+                          "\"xet_require_tls $http_x_forwarded_proto;\"",
+                          &place->core->name);
+}
+
+
+/*
+ * The request line is read by the rules of the default server of the address,
+ * the headers behind "Host" by those of the server that has the name.
+ */
+
+static void
+ngx_http_xet_warn_headers(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server)
+{
+    size_t                     size, room;
+    ngx_uint_t                 i, n;
+    ngx_http_conf_addr_t      *addr;
+    ngx_http_xet_place_t      *places;
+    ngx_http_core_srv_conf_t  *cscf;
+
+    room = ngx_http_xet_warn_header_room(w, server);
+    size = server->server->large_client_header_buffers.size;
+
+    for (n = 0; /* void */ ; n++) {
+
+        addr = ngx_http_xet_warn_addr(w, server->server, n);
+        if (addr == NULL) {
+            break;
+        }
+
+        cscf = addr->default_server;
+        size = ngx_min(size, cscf->large_client_header_buffers.size);
+    }
+
+    if (size >= room) {
+        return;
+    }
+
+    places = w->xmcf->places->elts;
+
+    for (i = 0; !places[i].conf->api || places[i].core->noname
+                || places[i].server != server->server; i++)
+    {
+        /* void */
+    }
+
+    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, places[i].conf, "xet_api",
+                          "\"large_client_header_buffers\" has buffers of %uz "
+                          "bytes, requests of \"xet_api\" may need %uz for a "
+                          "line, by \"xet_batch_max\", \"xet_url_ranges\" or "
+                          "their token: clients get 400 or 414 and give up; "
+                          "write \"large_client_header_buffers 8 72k;\" at "
+                          "the level of http",
+                          size, room);
+}
+
+
+/* The longest line that the directives in force allow. */
+
+static size_t
+ngx_http_xet_warn_header_room(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *server)
+{
+    size_t                 room;
+    ngx_uint_t             i;
+    ngx_http_xet_place_t  *p;
+
+    room = 0;
+    p = w->xmcf->places->elts;
+
+    for (i = 0; i < w->xmcf->places->nelts; i++) {
+
+        if (!p[i].conf->api || p[i].server != server->server
+            || p[i].core->noname)
+        {
+            continue;
+        }
+
+        if (ngx_http_xet_warn_leads(w, server, &p[i], "/v1/reconstructions")) {
+            room = ngx_max(room, p[i].conf->batch_max * NGX_HTTP_XET_ARG_LEN
+                                 + NGX_HTTP_XET_LINE_ROOM);
+        }
+
+        if (ngx_http_xet_warn_leads(w, server, &p[i], "/v2/reconstructions/"
+                                                      NGX_HTTP_XET_WARN_HASH))
+        {
+            room = ngx_max(room, ngx_min(p[i].conf->url_ranges
+                                         * NGX_HTTP_XET_RANGE_LEN, 7 * 1024)
+                                 + NGX_HTTP_XET_LINE_ROOM);
+        }
+
+        /* our own ones are short */
+
+        if (p[i].conf->auth == NGX_HTTP_XET_AUTH_TOKEN && !w->xmcf->mint) {
+            room = ngx_max(room, XET_TOKEN_MAX + NGX_HTTP_XET_LINE_ROOM);
+        }
+    }
+
+    return room;
+}
+
+
+/* Names that "error_page" leads to, and what it should lead to. */
+
+static void
+ngx_http_xet_warn_pages(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server)
+{
+    ngx_uint_t             i, j;
+    ngx_array_t           *pages;
+    ngx_http_err_page_t   *page;
+    ngx_http_xet_place_t  *p;
+
+    p = w->xmcf->places->elts;
+
+    for (i = 0; i < w->xmcf->places->nelts; i++) {
+
+        if (p[i].server != server->server || &p[i] == server) {
+            continue;
+        }
+
+        if (p[i].core->handler == ngx_http_xet_error_handler) {
+            ngx_http_xet_warn_error(w, server, &p[i]);
+        }
+
+        pages = p[i].core->error_pages;
+
+        if (pages == NULL || p[i].core->noname
+            || (!p[i].conf->api && !p[i].conf->data && !p[i].conf->mint))
+        {
+            continue;
+        }
+
+        page = pages->elts;
+
+        for (j = 0; j < pages->nelts; j++) {
+
+            if (page[j].value.lengths || page[j].value.value.len == 0
+                || page[j].value.value.data[0] != '@'
+                || ngx_http_xet_warn_has_name(w, server, &page[j].value.value))
+            {
+                continue;
+            }
+
+            ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, p[i].conf, "xet_api",
+                                  "\"error_page\" of location \"%V\" leads to "
+                                  "\"%V\", which the server does not have: "
+                                  "clients get 500 in the place of %i; write "
+                                  "\"location %V { xet_error; }\"",
+                                  &p[i].core->name, &page[j].value.value,
+                                  page[j].status, &page[j].value.value);
+
+            /* inner locations, and the next statuses, lack the same */
+
+            return;
+        }
+    }
+}
+
+
+/* A location of "xet_error" is of use only where "error_page" leads to it. */
+
+static void
+ngx_http_xet_warn_error(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
+    ngx_http_xet_place_t *place)
+{
+    ngx_str_t             *name, *uri;
+    ngx_uint_t             i, j;
+    ngx_http_err_page_t   *page;
+    ngx_http_xet_place_t  *p;
+
+    p = w->xmcf->places->elts;
+    name = &place->core->name;
+
+    for (i = 0; i < w->xmcf->places->nelts; i++) {
+
+        if (p[i].server != server->server || p[i].core->error_pages == NULL) {
+            continue;
+        }
+
+        page = p[i].core->error_pages->elts;
+
+        for (j = 0; j < p[i].core->error_pages->nelts; j++) {
+
+            uri = &page[j].value.value;
+
+            if (page[j].value.lengths
+                || (uri->len == name->len
+                    && ngx_strncmp(uri->data, name->data, name->len) == 0)
+                || (uri->len && uri->data[0] == '/'
+                    && ngx_http_xet_place_find(w->xmcf, server, uri)
+                       == place))
+            {
+                return;
+            }
+        }
+    }
+
+    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_error",
+                          "no \"error_page\" of the server leads to location "
+                          "\"%V\" of \"xet_error\": what nginx itself refuses "
+                          "is HTML; write \"error_page 400 413 414 494 500 "
+                          "502 503 504 %V;\" in the locations of \"xet_api\"",
+                          name, name);
+}
+
+
+static ngx_uint_t
+ngx_http_xet_warn_has_name(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *server, ngx_str_t *name)
+{
+    ngx_uint_t             i;
+    ngx_http_xet_place_t  *p;
+
+    p = w->xmcf->places->elts;
+
+    for (i = 0; i < w->xmcf->places->nelts; i++) {
+
+        if (p[i].server == server->server && p[i].core->named
+            && p[i].core->name.len == name->len
+            && ngx_strncmp(p[i].core->name.data, name->data, name->len) == 0)
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static void
+ngx_http_xet_warn_zones(ngx_http_xet_warn_t *w)
+{
+    ngx_uint_t              i, j;
+    ngx_http_xet_limit_t  **limits;
+    ngx_http_xet_place_t   *p;
+
+    if (w->xmcf->upload_zones == NULL || !w->xmcf->api) {
+        return;
+    }
+
+    p = w->xmcf->places->elts;
+    limits = w->xmcf->upload_zones->elts;
+
+    for (i = 0; i < w->xmcf->upload_zones->nelts; i++) {
+
+        for (j = 0; j < w->xmcf->places->nelts; j++) {
+
+            if (p[j].conf->api && p[j].conf->upload_limit == limits[i]) {
+                break;
+            }
+        }
+
+        if (j < w->xmcf->places->nelts) {
+            continue;
+        }
+
+        ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, limits[i],
+                              "xet_upload_zone",
+                              "\"xet_upload_zone\" \"%V\" is in force in no "
+                              "location of \"xet_api\": clients may upload "
+                              "what they like; write \"xet_upload_limit "
+                              "%V;\" behind it",
+                              &limits[i]->zone->shm.name,
+                              &limits[i]->zone->shm.name);
+    }
+}

@@ -1,0 +1,55 @@
+
+/*
+ * What the checks of a configuration share.
+ */
+
+#ifndef _NGX_HTTP_XET_CONF_WARN_H_INCLUDED_
+#define _NGX_HTTP_XET_CONF_WARN_H_INCLUDED_
+
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_module.h"
+
+
+#define NGX_HTTP_XET_WARN_HASH   "00000000000000000000000000000000"           \
+                                 "00000000000000000000000000000000"
+
+
+typedef struct {
+    ngx_conf_t                *cf;
+    ngx_http_xet_main_conf_t  *xmcf;
+    ngx_http_xet_loc_conf_t   *main;           /* of the level of http */
+    ngx_array_t               *ports;          /* ngx_http_conf_port_t */
+} ngx_http_xet_warn_t;
+
+
+/*
+ * ngx_http_xet_conf_warn_url.c
+ */
+
+/* Whether requests of a path behind the base come to this location. */
+ngx_uint_t ngx_http_xet_warn_leads(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place,
+    const char *path);
+
+/*
+ * Whether the place has directives of the rewrite module; with first, one that
+ * is before all others and ends every request.
+ */
+ngx_uint_t ngx_http_xet_warn_returns(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *place, ngx_uint_t first);
+
+/* The n-th address that a server listens at, or NULL. */
+ngx_http_conf_addr_t *ngx_http_xet_warn_addr(ngx_http_xet_warn_t *w,
+    ngx_http_core_srv_conf_t *cscf, ngx_uint_t n);
+
+/* Check the root of data, what URLs begin with, and the ranges in them. */
+void ngx_http_xet_warn_root(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place);
+void ngx_http_xet_warn_url_base(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *place);
+void ngx_http_xet_warn_ranges(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place);
+
+
+#endif /* _NGX_HTTP_XET_CONF_WARN_H_INCLUDED_ */

@@ -1,0 +1,622 @@
+
+/*
+ * What "nginx -t" warns of: URLs that lead to another place than the bytes.
+ *
+ * The URL of a xorb is made of xet_url_base and a path, goes to a server and a
+ * location of some nginx, and ends at a file below root or alias.  Each of
+ * these is written somewhere else.  Here the way is gone from end to end, as
+ * far as it is on this nginx; ngx_http_xet_conf_warn.c has the other checks.
+ * Requests are made up for it, and what they share with those is here, too.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_conf_warn.h"
+#include "ngx_http_xet_module.h"
+
+
+#define NGX_HTTP_XET_URI_MAX     1024
+#define NGX_HTTP_XET_DATA        "/xorbs/" NGX_HTTP_XET_NAMESPACE "/00/"      \
+                                 NGX_HTTP_XET_WARN_HASH
+
+
+/* Where "xet_url_base" leads to, and the path that it has. */
+
+typedef struct {
+    ngx_str_t                  host;           /* with the port, if any */
+    ngx_str_t                  path;
+    in_port_t                  port;
+    ngx_uint_t                 tls;
+} ngx_http_xet_base_t;
+
+
+static ngx_int_t ngx_http_xet_warn_root_of(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place,
+    const ngx_str_t *prefix);
+static void ngx_http_xet_warn_resolve(u_char *path, u_char *real);
+static ngx_uint_t ngx_http_xet_warn_same(u_char *one, u_char *two);
+static ngx_int_t ngx_http_xet_warn_base(ngx_http_xet_place_t *place,
+    ngx_http_xet_base_t *base);
+static ngx_uint_t ngx_http_xet_warn_ours(ngx_http_xet_warn_t *w,
+    ngx_http_xet_base_t *base);
+static ngx_uint_t ngx_http_xet_warn_named(ngx_http_conf_addr_t *addr,
+    ngx_http_xet_base_t *base);
+static ngx_uint_t ngx_http_xet_warn_served(ngx_http_xet_warn_t *w,
+    ngx_str_t *path);
+
+
+/*
+ * A data URL is a prefix, which xet_url_base names, and the path of a xorb in
+ * the store.  Which prefix it is for this location may follow from the name of
+ * the location or from some xet_url_base; one that leads to the store is
+ * enough.
+ */
+
+void
+ngx_http_xet_warn_root(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
+    ngx_http_xet_place_t *place)
+{
+    u_char                    *p;
+    ngx_str_t                  prefix;
+    ngx_int_t                  rc, judged;
+    ngx_uint_t                 i;
+    ngx_http_xet_base_t        base;
+    ngx_http_xet_place_t      *places;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    clcf = place->core;
+
+    if (w->xmcf->store.len == 0 || clcf->root_lengths || clcf->named) {
+        return;
+    }
+
+    ngx_str_null(&prefix);
+
+    judged = ngx_http_xet_warn_root_of(w, server, place, &prefix);
+
+    if (judged == NGX_OK) {
+        return;
+    }
+
+    p = ngx_strnstr(clcf->name.data, "/xorbs", clcf->name.len);
+
+    if (p && ngx_http_xet_place_plain(place)) {
+        prefix.data = clcf->name.data;
+        prefix.len = p - clcf->name.data;
+
+        rc = ngx_http_xet_warn_root_of(w, server, place, &prefix);
+        judged = (rc == NGX_DECLINED) ? judged : rc;
+    }
+
+    places = w->xmcf->places->elts;
+
+    for (i = 0; judged != NGX_OK && i < w->xmcf->places->nelts; i++) {
+
+        if (places[i].conf->api
+            && ngx_http_xet_warn_base(&places[i], &base) == NGX_OK)
+        {
+            rc = ngx_http_xet_warn_root_of(w, server, place, &base.path);
+            judged = (rc == NGX_DECLINED) ? judged : rc;
+        }
+    }
+
+    if (judged != NGX_ERROR) {
+        return;
+    }
+
+    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_data",
+                          "\"%s\" of location \"%V\" is \"%V\", which does "
+                          "not lead to the folder of \"xet_store\", \"%V\": "
+                          "clients get 404 for what they download; write "
+                          "\"root %V;\" where URLs have \"/xorbs/\" at their "
+                          "root, else \"alias %V/xorbs/;\" in a location that "
+                          "ends with \"/xorbs/\"",
+                          clcf->alias ? "alias" : "root", &clcf->name,
+                          &clcf->root, &w->xmcf->store, &w->xmcf->store,
+                          &w->xmcf->store);
+}
+
+
+/*
+ * NGX_OK: the xorb behind prefix is looked up in the store.  NGX_ERROR: it is
+ * looked up elsewhere.  NGX_DECLINED: requests of it do not come here.
+ */
+
+static ngx_int_t
+ngx_http_xet_warn_root_of(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
+    ngx_http_xet_place_t *place, const ngx_str_t *prefix)
+{
+    u_char                     buf[NGX_HTTP_XET_URI_MAX], *p;
+    u_char                     path[NGX_MAX_PATH], real[NGX_MAX_PATH];
+    u_char                     store[NGX_MAX_PATH];
+    ngx_str_t                  uri;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    clcf = place->core;
+
+    p = ngx_slprintf(buf, buf + sizeof(buf) - 1, "%V%s", prefix,
+                     NGX_HTTP_XET_DATA);
+    *p = '\0';
+
+    uri.data = buf;
+    uri.len = p - buf;
+
+    if (clcf->alias > uri.len
+        || ngx_http_xet_place_find(w->xmcf, server, &uri) != place)
+    {
+        return NGX_DECLINED;
+    }
+
+    p = ngx_slprintf(path, path + sizeof(path) - 1, "%V%s", &clcf->root,
+                     uri.data + clcf->alias);
+    *p = '\0';
+
+    ngx_http_xet_warn_resolve(path, real);
+
+    p = ngx_slprintf(path, path + sizeof(path) - 1, "%V%s", &w->xmcf->store,
+                     NGX_HTTP_XET_DATA);
+    *p = '\0';
+
+    ngx_http_xet_warn_resolve(path, store);
+
+    return (ngx_strcmp(real, store) == 0
+            || ngx_http_xet_warn_same(real, store))
+           ? NGX_OK : NGX_ERROR;
+}
+
+
+/*
+ * Resolves symbolic links in as much of the path as is there: the folders of
+ * the store are made later, at the first start.  real has NGX_MAX_PATH bytes.
+ */
+
+static void
+ngx_http_xet_warn_resolve(u_char *path, u_char *real)
+{
+    char    *found;
+    u_char  *end, *last;
+
+    last = path + ngx_strlen(path);
+    end = last;
+
+    for ( ;; ) {
+
+        while (end > path && *--end != '/') { /* void */ }
+
+        if (end == path) {
+            ngx_cpystrn(real, path, NGX_MAX_PATH);
+            return;
+        }
+
+        *end = '\0';
+        found = realpath((char *) path, NULL);
+        *end = '/';
+
+        if (found) {
+            break;
+        }
+    }
+
+    (void) ngx_snprintf(real, NGX_MAX_PATH, "%s%s%Z", found, end);
+    real[NGX_MAX_PATH - 1] = '\0';
+
+    free(found);
+}
+
+
+/* A folder may be mounted at two places: then it is one folder all the same. */
+
+static ngx_uint_t
+ngx_http_xet_warn_same(u_char *one, u_char *two)
+{
+    size_t           len;
+    ngx_uint_t       i;
+    u_char          *path[2];
+    ngx_file_info_t  fi[2];
+
+    path[0] = one;
+    path[1] = two;
+
+    /* the folder above those of the first two digits */
+
+    for (i = 0; i < 2; i++) {
+        len = ngx_strlen(path[i]);
+
+        if (len <= sizeof("/00/" NGX_HTTP_XET_WARN_HASH) - 1) {
+            return 0;
+        }
+
+        path[i][len - (sizeof("/00/" NGX_HTTP_XET_WARN_HASH) - 1)] = '\0';
+
+        if (ngx_file_info(path[i], &fi[i]) == NGX_FILE_ERROR) {
+            return 0;
+        }
+    }
+
+    return fi[0].st_dev == fi[1].st_dev && fi[0].st_ino == fi[1].st_ino;
+}
+
+
+/* Only where the bytes are on this server, too, is "max_ranges" known. */
+
+void
+ngx_http_xet_warn_ranges(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
+    ngx_http_xet_place_t *place)
+{
+    u_char                 buf[NGX_HTTP_XET_URI_MAX], *p;
+    ngx_str_t              uri;
+    ngx_http_xet_base_t    base;
+    ngx_http_xet_place_t  *data;
+
+    if (place->conf->url_ranges == 1
+        || !ngx_http_xet_warn_leads(w, server, place, "/v2/reconstructions/"
+                                                      NGX_HTTP_XET_WARN_HASH))
+    {
+        return;
+    }
+
+    if (ngx_http_xet_warn_base(place, &base) != NGX_OK) {
+        ngx_str_null(&base.path);
+    }
+
+    p = ngx_slprintf(buf, buf + sizeof(buf) - 1, "%V%s", &base.path,
+                     NGX_HTTP_XET_DATA);
+    *p = '\0';
+
+    uri.data = buf;
+    uri.len = p - buf;
+
+    data = ngx_http_xet_place_find(w->xmcf, server, &uri);
+
+    if (data == NULL || !data->conf->data || data->core->handler
+        || data->core->max_ranges >= place->conf->url_ranges)
+    {
+        return;
+    }
+
+    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_url_ranges",
+                          "\"xet_url_ranges\" is %ui, and \"max_ranges\" of "
+                          "location \"%V\" is %ui: clients that ask for more "
+                          "ranges at once get 403 range_not_signed; write "
+                          "\"max_ranges %ui;\" there",
+                          place->conf->url_ranges, &data->core->name,
+                          data->core->max_ranges, place->conf->url_ranges);
+}
+
+
+void
+ngx_http_xet_warn_url_base(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
+{
+    ngx_http_xet_base_t    base;
+    ngx_http_xet_place_t  *first;
+
+    /* once for all locations that have it from a server or from http */
+
+    first = w->xmcf->places->elts;
+
+    while (first->conf->url_base != place->conf->url_base
+           || !first->conf->api || first->core->noname)
+    {
+        first++;
+    }
+
+    /* where there is no data at all, others have it */
+
+    if (first != place || !w->xmcf->data
+        || ngx_http_xet_warn_base(place, &base) != NGX_OK
+        || !ngx_http_xet_warn_ours(w, &base)
+        || ngx_http_xet_warn_served(w, &base.path))
+    {
+        return;
+    }
+
+    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_url_base",
+                          "\"xet_url_base\" leads to this nginx, and no "
+                          "location of \"xet_data\" serves \"%V/xorbs/\": "
+                          "clients get 404 for what they download; write such "
+                          "a location, or the path that it has",
+                          &base.path);
+}
+
+
+/* NGX_DECLINED where it is not known, or not the form of a URL. */
+
+static ngx_int_t
+ngx_http_xet_warn_base(ngx_http_xet_place_t *place, ngx_http_xet_base_t *base)
+{
+    u_char     *p, *last, *colon;
+    ngx_int_t   n;
+    ngx_str_t  *value;
+
+    if (place->conf->url_base == NULL || place->conf->url_base->lengths) {
+        return NGX_DECLINED;
+    }
+
+    value = &place->conf->url_base->value;
+    p = value->data;
+    last = p + value->len;
+
+    if (value->len > 7 && ngx_strncasecmp(p, (u_char *) "http://", 7) == 0) {
+        base->tls = 0;
+        p += 7;
+
+    } else if (value->len > 8
+               && ngx_strncasecmp(p, (u_char *) "https://", 8) == 0)
+    {
+        base->tls = 1;
+        p += 8;
+
+    } else {
+        return NGX_DECLINED;
+    }
+
+    while (last > p && last[-1] == '/') {
+        last--;
+    }
+
+    base->host.data = p;
+
+    while (p < last && *p != '/') {
+        p++;
+    }
+
+    base->host.len = p - base->host.data;
+    base->path.data = p;
+    base->path.len = last - p;
+    base->port = base->tls ? 443 : 80;
+
+    for (colon = p; colon > base->host.data; colon--) {
+
+        if (colon[-1] < '0' || colon[-1] > '9') {
+            break;
+        }
+    }
+
+    if (colon > base->host.data && colon[-1] == ':') {
+
+        n = ngx_atoi(colon, p - colon);
+        if (n < 1 || n > 65535) {
+            return NGX_DECLINED;
+        }
+
+        base->port = (in_port_t) n;
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * Whether the URL leads here for sure, and its path is what nginx sees: scheme
+ * and port are those of an address that a server of that name listens at.  What
+ * leads to a proxy or a CDN may have a path that those take away.
+ */
+
+static ngx_uint_t
+ngx_http_xet_warn_ours(ngx_http_xet_warn_t *w, ngx_http_xet_base_t *base)
+{
+    ngx_uint_t             i, j, tls;
+    ngx_http_conf_port_t  *port;
+    ngx_http_conf_addr_t  *addr;
+
+    if (w->ports == NULL) {
+        return 0;
+    }
+
+    port = w->ports->elts;
+
+    for (i = 0; i < w->ports->nelts; i++) {
+
+        addr = port[i].addrs.elts;
+
+        for (j = 0; j < port[i].addrs.nelts; j++) {
+
+#if (NGX_HTTP_SSL)
+            tls = addr[j].opt.ssl;
+#else
+            tls = 0;
+#endif
+
+            if (tls == base->tls
+                && ngx_inet_get_port(addr[j].opt.sockaddr) == base->port
+                && ngx_http_xet_warn_named(&addr[j], base))
+            {
+                return 1;
+            }
+        }
+    }
+
+    return 0;
+}
+
+
+static ngx_uint_t
+ngx_http_xet_warn_named(ngx_http_conf_addr_t *addr, ngx_http_xet_base_t *base)
+{
+    ngx_str_t                   host;
+    ngx_uint_t                  i, j;
+    ngx_http_server_name_t     *name;
+    ngx_http_core_srv_conf_t  **cscf;
+
+    if (addr->opt.addr_text.len == base->host.len
+        && ngx_strncmp(addr->opt.addr_text.data, base->host.data,
+                       base->host.len)
+           == 0)
+    {
+        return 1;
+    }
+
+    host = base->host;
+
+    while (host.len && host.data[host.len - 1] >= '0'
+           && host.data[host.len - 1] <= '9')
+    {
+        host.len--;
+    }
+
+    if (host.len && host.data[host.len - 1] == ':') {
+        host.len--;
+
+    } else {
+        host.len = base->host.len;
+    }
+
+    cscf = addr->servers.elts;
+
+    for (i = 0; i < addr->servers.nelts; i++) {
+
+        name = cscf[i]->server_names.elts;
+
+        for (j = 0; j < cscf[i]->server_names.nelts; j++) {
+
+            if (name[j].name.len == host.len && host.len
+                && ngx_strncasecmp(name[j].name.data, host.data, host.len)
+                   == 0)
+            {
+                return 1;
+            }
+        }
+    }
+
+    return 0;
+}
+
+
+/* Another handler, or a rewriting, may lead to where the bytes are. */
+
+static ngx_uint_t
+ngx_http_xet_warn_served(ngx_http_xet_warn_t *w, ngx_str_t *path)
+{
+    u_char                 buf[NGX_HTTP_XET_URI_MAX], *p;
+    ngx_str_t              uri;
+    ngx_uint_t             i;
+    ngx_http_xet_place_t  *places, *found;
+
+    p = ngx_slprintf(buf, buf + sizeof(buf) - 1, "%V%s", path,
+                     NGX_HTTP_XET_DATA);
+    *p = '\0';
+
+    uri.data = buf;
+    uri.len = p - buf;
+
+    places = w->xmcf->places->elts;
+
+    for (i = 0; i < w->xmcf->places->nelts; i++) {
+
+        if (places[i].outer != w->main) {
+            continue;
+        }
+
+        if (ngx_http_xet_warn_returns(w, &places[i], 0)) {
+            return 1;
+        }
+
+        found = ngx_http_xet_place_find(w->xmcf, &places[i], &uri);
+
+        if (found
+            && (found->conf->data
+                || (found->core->handler
+                    && found->core->handler != ngx_http_xet_api_handler)
+                || ngx_http_xet_warn_returns(w, found, 0)))
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+ngx_uint_t
+ngx_http_xet_warn_leads(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
+    ngx_http_xet_place_t *place, const char *path)
+{
+    u_char     buf[NGX_HTTP_XET_URI_MAX], *p;
+    ngx_str_t  uri;
+
+    p = ngx_slprintf(buf, buf + sizeof(buf) - 1, "%V%s",
+                     &place->conf->api_base, path);
+    *p = '\0';
+
+    uri.data = buf;
+    uri.len = p - buf;
+
+    return ngx_http_xet_place_find(w->xmcf, server, &uri) == place;
+}
+
+
+ngx_uint_t
+ngx_http_xet_warn_returns(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place,
+    ngx_uint_t first)
+{
+    void                     **confs;
+    ngx_uint_t                 i;
+    ngx_array_t              **conf;
+    ngx_module_t             **modules;
+    ngx_http_script_code_pt   *code;
+
+    /*
+     * The module is looked up by its name, since nginx may have been built
+     * without it; the codes are the first member of its configuration in all
+     * versions.
+     */
+
+    modules = w->cf->cycle->modules;
+
+    /* a server has no list of its own in the core's configuration */
+
+    confs = place->core->loc_conf ? place->core->loc_conf
+                                  : place->server->ctx->loc_conf;
+
+    for (i = 0; modules[i]; i++) {
+
+        if (ngx_strcmp(modules[i]->name, "ngx_http_rewrite_module") == 0) {
+            conf = confs[modules[i]->ctx_index];
+
+            if (conf == NULL || *conf == NULL || (*conf)->nelts == 0) {
+                return 0;
+            }
+
+            code = (*conf)->elts;
+
+            return !first || *code == ngx_http_script_return_code;
+        }
+    }
+
+    return 0;
+}
+
+
+ngx_http_conf_addr_t *
+ngx_http_xet_warn_addr(ngx_http_xet_warn_t *w, ngx_http_core_srv_conf_t *cscf,
+    ngx_uint_t n)
+{
+    ngx_uint_t                  i, j, k;
+    ngx_http_conf_port_t       *port;
+    ngx_http_conf_addr_t       *addr;
+    ngx_http_core_srv_conf_t  **servers;
+
+    if (w->ports == NULL) {
+        return NULL;
+    }
+
+    port = w->ports->elts;
+
+    for (i = 0; i < w->ports->nelts; i++) {
+
+        addr = port[i].addrs.elts;
+
+        for (j = 0; j < port[i].addrs.nelts; j++) {
+
+            servers = addr[j].servers.elts;
+
+            for (k = 0; k < addr[j].servers.nelts; k++) {
+
+                if (servers[k] == cscf && n-- == 0) {
+                    return &addr[j];
+                }
+            }
+        }
+    }
+
+    return NULL;
+}

@@ -1,0 +1,425 @@
+
+/*
+ * What PostgreSQL and the store have to be asked for: whether they are there,
+ * and what is in them.
+ *
+ * Whoever reads metrics makes the worker ask, and reads what earlier questions
+ * have brought; nobody waits.  One worker asks at a time, and not before an
+ * interval has passed since the last question of any worker, however often
+ * metrics are read.
+ *
+ * Files and xorbs are counted by a walk over their rows, a part with each
+ * question, whose sums are told when it has come to its end; then the next walk
+ * begins.  A small store is walked through by each question, one of a hundred
+ * million files within a day.
+ *
+ *     idle -> asked (a ticket is given) -> idle (the answer has the ticket)
+ *          -> asked again (no answer for a while: a late one is dropped)
+ *
+ * The state is in shared memory, under the mutex of the zone.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_monitor.h"
+#include "ngx_http_xet_query.h"
+#include "ngx_http_xet_store.h"
+
+
+#define NGX_HTTP_XET_FIGURES_INTERVAL  10000   /* ms */
+#define NGX_HTTP_XET_FIGURES_LATE      60000   /* ms */
+
+
+#define NGX_HTTP_XET_TOP               10
+
+/* Where the rows of a walk have come to their end. */
+#define NGX_HTTP_XET_FIGURES_END       NGX_MAX_OFF_T_VALUE
+
+
+typedef struct {
+    uint64_t                   asked;          /* ms */
+    uint64_t                   ticket;
+    uint64_t                   waiting;        /* for the answer of ticket */
+} ngx_http_xet_due_t;
+
+
+typedef struct {
+    ngx_http_xet_repo_size_t   repo[NGX_HTTP_XET_TOP];   /* largest first */
+    ngx_uint_t                 n;
+} ngx_http_xet_top_t;
+
+
+typedef struct {
+    uint64_t                   pinged;         /* ms */
+    ngx_http_xet_due_t         files;
+    ngx_http_xet_figures_t     sum;            /* last_…: walked up to */
+
+    ngx_http_xet_due_t         repos;
+    ngx_http_xet_repo_size_t   open;           /* parts may follow */
+    ngx_http_xet_top_t         top;            /* of this walk */
+    ngx_http_xet_top_t         told;           /* of the walk before */
+} ngx_http_xet_walk_t;
+
+
+typedef char  ngx_http_xet_walk_fits_t[
+    (sizeof(ngx_http_xet_walk_t) <= NGX_HTTP_XET_METRICS_ROOM) ? 1 : -1];
+
+
+static void ngx_http_xet_monitor_ping(ngx_http_xet_walk_t *walk,
+    ngx_shmtx_t *mutex);
+static void ngx_http_xet_monitor_alive(ngx_int_t rc);
+static uint64_t ngx_http_xet_monitor_due(ngx_http_xet_due_t *due);
+static ngx_uint_t ngx_http_xet_monitor_taken(ngx_http_xet_due_t *due,
+    uint64_t ticket);
+static void ngx_http_xet_monitor_walk(ngx_http_xet_walk_t *walk,
+    ngx_shmtx_t *mutex);
+static void ngx_http_xet_monitor_answer(uint64_t ticket, ngx_int_t rc,
+    const ngx_http_xet_figures_t *f);
+static void ngx_http_xet_monitor_chores(const ngx_http_xet_figures_t *f);
+static void ngx_http_xet_monitor_walked(ngx_http_xet_figures_t *sum,
+    const ngx_http_xet_figures_t *f);
+static void ngx_http_xet_monitor_repos(ngx_http_xet_walk_t *walk,
+    ngx_shmtx_t *mutex);
+static void ngx_http_xet_monitor_sized(uint64_t ticket, ngx_int_t rc,
+    const ngx_http_xet_repo_size_t *repos, ngx_uint_t n, ngx_uint_t more);
+static void ngx_http_xet_monitor_rank(ngx_http_xet_top_t *top,
+    const ngx_http_xet_repo_size_t *repo);
+
+
+void
+ngx_http_xet_monitor_ask(ngx_uint_t repos)
+{
+    ngx_shmtx_t               *mutex;
+    ngx_http_xet_walk_t       *walk;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+
+    walk = ngx_http_xet_metrics_room(&mutex);
+
+    if (xmcf->lanes == NULL || walk == NULL) {
+        return;
+    }
+
+    ngx_http_xet_probe_look(NGX_HTTP_XET_FIGURES_INTERVAL);
+
+    ngx_http_xet_monitor_ping(walk, mutex);
+    ngx_http_xet_monitor_walk(walk, mutex);
+
+    if (repos) {
+        ngx_http_xet_monitor_repos(walk, mutex);
+    }
+}
+
+
+/* A ticket for the next question, or 0 where it is not time for one. */
+
+static uint64_t
+ngx_http_xet_monitor_due(ngx_http_xet_due_t *due)
+{
+    uint64_t  now;
+
+    now = ngx_http_xet_metrics_now();
+
+    if (now - due->asked < (due->waiting ? NGX_HTTP_XET_FIGURES_LATE
+                                           : NGX_HTTP_XET_FIGURES_INTERVAL))
+    {
+        return 0;
+    }
+
+    due->asked = now;
+    due->waiting = 1;
+
+    return ++due->ticket;
+}
+
+
+/* Whether an answer is the one that is waited for. */
+
+static ngx_uint_t
+ngx_http_xet_monitor_taken(ngx_http_xet_due_t *due, uint64_t ticket)
+{
+    if (!due->waiting || due->ticket != ticket) {
+        return 0;
+    }
+
+    due->waiting = 0;
+
+    return 1;
+}
+
+
+static void
+ngx_http_xet_monitor_ping(ngx_http_xet_walk_t *walk, ngx_shmtx_t *mutex)
+{
+    uint64_t    now;
+    ngx_uint_t  due;
+
+    now = ngx_http_xet_metrics_now();
+
+    ngx_shmtx_lock(mutex);
+
+    due = (now - walk->pinged >= NGX_HTTP_XET_FIGURES_INTERVAL);
+
+    if (due) {
+        walk->pinged = now;
+    }
+
+    ngx_shmtx_unlock(mutex);
+
+    if (due && ngx_http_xet_query_alive(ngx_http_xet_monitor_alive)
+               != NGX_AGAIN)
+    {
+        ngx_http_xet_monitor_alive(NGX_BUSY);
+    }
+}
+
+
+static void
+ngx_http_xet_monitor_alive(ngx_int_t rc)
+{
+    ngx_http_xet_gauge(POSTGRES_UP, rc == NGX_OK);
+}
+
+
+static void
+ngx_http_xet_monitor_walk(ngx_http_xet_walk_t *walk, ngx_shmtx_t *mutex)
+{
+    uint64_t  ticket, file, xorb;
+
+    ngx_shmtx_lock(mutex);
+
+    ticket = ngx_http_xet_monitor_due(&walk->files);
+    file = walk->sum.last_file;
+    xorb = walk->sum.last_xorb;
+
+    ngx_shmtx_unlock(mutex);
+
+    if (ticket
+        && ngx_http_xet_query_figures(file, xorb, ticket,
+                                      ngx_http_xet_monitor_answer)
+           != NGX_AGAIN)
+    {
+        ngx_http_xet_monitor_answer(ticket, NGX_BUSY, NULL);
+    }
+}
+
+
+static void
+ngx_http_xet_monitor_answer(uint64_t ticket, ngx_int_t rc,
+    const ngx_http_xet_figures_t *f)
+{
+    ngx_shmtx_t          *mutex;
+    ngx_http_xet_walk_t  *walk;
+
+    walk = ngx_http_xet_metrics_room(&mutex);
+
+    if (walk == NULL) {
+        return;
+    }
+
+    ngx_shmtx_lock(mutex);
+
+    if (ngx_http_xet_monitor_taken(&walk->files, ticket) && rc == NGX_OK) {
+        ngx_http_xet_monitor_walked(&walk->sum, f);
+    }
+
+    ngx_shmtx_unlock(mutex);
+
+    if (rc == NGX_OK) {
+        ngx_http_xet_gauge(DAMAGED, f->damaged);
+        ngx_http_xet_gauge(REPOS, f->repos);
+        ngx_http_xet_gauge(GC_WAITING, f->waiting);
+        ngx_http_xet_gauge_now(FIGURES_TIME);
+
+        ngx_http_xet_monitor_chores(f);
+    }
+}
+
+
+/* What no chore has done is not told. */
+
+static void
+ngx_http_xet_monitor_chores(const ngx_http_xet_figures_t *f)
+{
+    ngx_uint_t  i;
+
+    const struct {
+        ngx_uint_t  cell;
+        uint64_t    value;
+    } gauges[] = {
+        { NGX_HTTP_XET_M_GC_TIME, f->gc_at },
+        { NGX_HTTP_XET_M_GC_XORBS, f->gc_xorbs },
+        { NGX_HTTP_XET_M_GC_BYTES, f->gc_bytes },
+        { NGX_HTTP_XET_M_SCRUB_TIME, f->scrub_at },
+        { NGX_HTTP_XET_M_SCRUB_BYTES, f->scrub_bytes },
+        { NGX_HTTP_XET_M_SCRUB_DAMAGED, f->scrub_damaged },
+        { NGX_HTTP_XET_M_HEALED, f->healed },
+        { NGX_HTTP_XET_M_ORPHANS, f->orphans }
+    };
+
+    for (i = 0; i < sizeof(gauges) / sizeof(gauges[0]); i++) {
+        if (gauges[i].value != NGX_HTTP_XET_NO_FIGURE) {
+            ngx_http_xet_metrics_gauge(gauges[i].cell, gauges[i].value);
+        }
+    }
+}
+
+
+static void
+ngx_http_xet_monitor_walked(ngx_http_xet_figures_t *sum,
+    const ngx_http_xet_figures_t *f)
+{
+    sum->files += f->files;
+    sum->file_bytes += f->file_bytes;
+    sum->last_file = f->last_file ? f->last_file : NGX_HTTP_XET_FIGURES_END;
+
+    sum->xorbs += f->xorbs;
+    sum->raw += f->raw;
+    sum->stored += f->stored;
+    sum->last_xorb = f->last_xorb ? f->last_xorb : NGX_HTTP_XET_FIGURES_END;
+
+    if (sum->last_file != NGX_HTTP_XET_FIGURES_END
+        || sum->last_xorb != NGX_HTTP_XET_FIGURES_END)
+    {
+        return;
+    }
+
+    ngx_http_xet_gauge(FILES, sum->files);
+    ngx_http_xet_gauge(FILE_BYTES, sum->file_bytes);
+    ngx_http_xet_gauge(XORBS, sum->xorbs);
+    ngx_http_xet_gauge(XORB_RAW, sum->raw);
+    ngx_http_xet_gauge(XORB_STORED, sum->stored);
+    ngx_http_xet_gauge_now(WALK_TIME);
+
+    ngx_memzero(sum, sizeof(ngx_http_xet_figures_t));
+}
+
+
+static void
+ngx_http_xet_monitor_repos(ngx_http_xet_walk_t *walk, ngx_shmtx_t *mutex)
+{
+    uint64_t  ticket, repo, file;
+
+    ngx_shmtx_lock(mutex);
+
+    ticket = ngx_http_xet_monitor_due(&walk->repos);
+    repo = walk->open.id;
+    file = walk->open.last_file;
+
+    ngx_shmtx_unlock(mutex);
+
+    if (ticket
+        && ngx_http_xet_query_repo_sizes(repo, file, ticket,
+                                         ngx_http_xet_monitor_sized)
+           != NGX_AGAIN)
+    {
+        ngx_http_xet_monitor_sized(ticket, NGX_BUSY, NULL, 0, 0);
+    }
+}
+
+
+/*
+ * Repos come in the order of their ids, so that all parts of one are neighbours
+ * and only the last one is open.
+ */
+
+static void
+ngx_http_xet_monitor_sized(uint64_t ticket, ngx_int_t rc,
+    const ngx_http_xet_repo_size_t *repos, ngx_uint_t n, ngx_uint_t more)
+{
+    ngx_uint_t            i;
+    ngx_shmtx_t          *mutex;
+    ngx_http_xet_walk_t  *walk;
+
+    walk = ngx_http_xet_metrics_room(&mutex);
+
+    if (walk == NULL) {
+        return;
+    }
+
+    ngx_shmtx_lock(mutex);
+
+    if (!ngx_http_xet_monitor_taken(&walk->repos, ticket) || rc != NGX_OK) {
+        ngx_shmtx_unlock(mutex);
+        return;
+    }
+
+    for (i = 0; i < n; i++) {
+
+        if (repos[i].id == walk->open.id) {
+            walk->open.files += repos[i].files;
+            walk->open.bytes += repos[i].bytes;
+            walk->open.last_file = repos[i].last_file;
+            continue;
+        }
+
+        ngx_http_xet_monitor_rank(&walk->top, &walk->open);
+        walk->open = repos[i];
+    }
+
+    if (!more) {
+        ngx_http_xet_monitor_rank(&walk->top, &walk->open);
+
+        walk->told = walk->top;
+
+        ngx_memzero(&walk->open, sizeof(ngx_http_xet_repo_size_t));
+        walk->top.n = 0;
+    }
+
+    ngx_shmtx_unlock(mutex);
+}
+
+
+static void
+ngx_http_xet_monitor_rank(ngx_http_xet_top_t *top,
+    const ngx_http_xet_repo_size_t *repo)
+{
+    ngx_uint_t  i;
+
+    if (repo->id == 0) {
+        return;
+    }
+
+    if (top->n < NGX_HTTP_XET_TOP) {
+        i = top->n++;
+
+    } else if (repo->bytes > top->repo[NGX_HTTP_XET_TOP - 1].bytes) {
+        i = NGX_HTTP_XET_TOP - 1;
+
+    } else {
+        return;
+    }
+
+    for ( /* void */ ; i > 0 && top->repo[i - 1].bytes < repo->bytes; i--) {
+        top->repo[i] = top->repo[i - 1];
+    }
+
+    top->repo[i] = *repo;
+}
+
+
+ngx_uint_t
+ngx_http_xet_monitor_top(ngx_http_xet_repo_size_t *repos, ngx_uint_t n)
+{
+    ngx_uint_t            i;
+    ngx_shmtx_t          *mutex;
+    ngx_http_xet_walk_t  *walk;
+
+    walk = ngx_http_xet_metrics_room(&mutex);
+
+    if (walk == NULL) {
+        return 0;
+    }
+
+    ngx_shmtx_lock(mutex);
+
+    n = ngx_min(n, walk->told.n);
+
+    for (i = 0; i < n; i++) {
+        repos[i] = walk->told.repo[i];
+    }
+
+    ngx_shmtx_unlock(mutex);
+
+    return n;
+}

@@ -1,0 +1,186 @@
+
+/*
+ * Quotas and usage.
+ *
+ * Where a limit is exceeded our functions raise XT004, whose detail names the
+ * limit in four words: kind, what is limited, the limit, and what was used.
+ *
+ * Whether there are limits at all is asked by no request: the first one after
+ * some seconds sends the question, and goes by the previous answer.  So a store
+ * without limits has a statement a worker and five seconds, and a limit that is
+ * new is noticed that much later before uploads are read; the commit of an
+ * upload holds it at once.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_pg.h"
+#include "ngx_http_xet_query_send.h"
+
+
+#define NGX_HTTP_XET_QUOTA_VALID  5000         /* ms */
+
+
+static void ngx_http_xet_query_quotas_known(void *data, PGresult *res,
+    ngx_int_t rc, const char *sqlstate);
+static const char *ngx_http_xet_query_quota_word(const char *p, u_char *word,
+    size_t size);
+
+
+static ngx_uint_t  ngx_http_xet_quotas;        /* there are some */
+static ngx_uint_t  ngx_http_xet_quotas_asked;  /* ever */
+static ngx_uint_t  ngx_http_xet_quotas_sent;   /* the answer is to come */
+static ngx_msec_t  ngx_http_xet_quotas_at;
+
+
+ngx_uint_t
+ngx_http_xet_query_quotas(void)
+{
+    const ngx_http_xet_pg_stmt_t  *stmt;
+
+    if (ngx_http_xet_quotas_sent
+        || (ngx_http_xet_quotas_asked
+            && ngx_current_msec - ngx_http_xet_quotas_at
+               < NGX_HTTP_XET_QUOTA_VALID))
+    {
+        return ngx_http_xet_quotas;
+    }
+
+    stmt = &ngx_http_xet_query_stmts[ngx_http_xet_stmt_quota_any];
+
+    if (ngx_http_xet_lanes_send(NGX_HTTP_XET_READ, stmt, NULL,
+                                ngx_http_xet_query_quotas_known, NULL)
+        != NULL)
+    {
+        ngx_http_xet_quotas_sent = 1;
+    }
+
+    ngx_http_xet_quotas_asked = 1;
+    ngx_http_xet_quotas_at = ngx_current_msec;
+
+    return ngx_http_xet_quotas;
+}
+
+
+static void
+ngx_http_xet_query_quotas_known(void *data, PGresult *res, ngx_int_t rc,
+    const char *sqlstate)
+{
+    if (rc == NGX_OK) {
+        ngx_http_xet_quotas = (ngx_http_xet_pg_int(res, 0, 0) != 0);
+    }
+
+    ngx_http_xet_quotas_sent = 0;
+
+    ngx_http_xet_pg_clear(res);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_quota_look(ngx_http_request_t *r, const char *what,
+    uint64_t size, const xet_hash_t *hash,
+    ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_params(r);
+
+    ngx_http_xet_params_bytes(p, what, ngx_strlen(what));
+    ngx_http_xet_params_int8(p, size);
+
+    if (hash) {
+        ngx_http_xet_params_bytes(p, hash->bytes, XET_HASH_LEN);
+
+    } else {
+        ngx_http_xet_params_null(p);
+    }
+
+    if (ngx_http_xet_query_whose(r, p) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_xet_send_quota_look(r, NGX_HTTP_XET_READ, handler);
+}
+
+
+ngx_uint_t
+ngx_http_xet_query_quota_over(ngx_http_request_t *r, ngx_http_xet_over_t *over)
+{
+    u_char                 limit[NGX_INT64_LEN + 1], used[NGX_INT64_LEN + 1];
+    ngx_int_t              n;
+    const char            *p;
+    ngx_http_xet_query_t  *q;
+
+    q = ngx_http_xet_query_get(r);
+
+    if (ngx_strcmp(q->sqlstate, "XT004") != 0) {
+        return 0;
+    }
+
+    p = q->res ? ngx_http_xet_pg_detail(q->res) : "";
+
+    p = ngx_http_xet_query_quota_word(p, over->kind, sizeof(over->kind));
+    p = ngx_http_xet_query_quota_word(p, over->what, sizeof(over->what));
+    p = ngx_http_xet_query_quota_word(p, limit, sizeof(limit));
+    (void) ngx_http_xet_query_quota_word(p, used, sizeof(used));
+
+    n = ngx_atoi(limit, ngx_strlen(limit));
+    over->limit = (n == NGX_ERROR) ? 0 : (uint64_t) n;
+
+    n = ngx_atoi(used, ngx_strlen(used));
+    over->used = (n == NGX_ERROR) ? 0 : (uint64_t) n;
+
+    return 1;
+}
+
+
+/* Copies the word at p and a zero; returns what is behind it. */
+
+static const char *
+ngx_http_xet_query_quota_word(const char *p, u_char *word, size_t size)
+{
+    size_t  n;
+
+    n = strcspn(p, " ");
+
+    (void) ngx_cpystrn(word, (u_char *) p, ngx_min(n + 1, size));
+
+    p += n;
+
+    return (*p == ' ') ? p + 1 : p;
+}
+
+
+ngx_int_t
+ngx_http_xet_query_usage_get(ngx_http_request_t *r,
+    ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_params(r);
+
+    if (ngx_http_xet_query_whose(r, p) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_xet_send_usage_get(r, NGX_HTTP_XET_READ, handler);
+}
+
+
+void
+ngx_http_xet_query_usage_get_row(ngx_http_request_t *r, ngx_uint_t i,
+    ngx_http_xet_usage_t *usage)
+{
+    PGresult  *res;
+
+    res = ngx_http_xet_query_get(r)->res;
+
+    ngx_http_xet_pg_bytes(res, i, 0, &usage->kind);
+
+    usage->stored = ngx_http_xet_pg_int(res, i, 1);
+    usage->logical = ngx_http_xet_pg_int(res, i, 2);
+    usage->files = ngx_http_xet_pg_int(res, i, 3);
+    usage->stored_max = ngx_http_xet_pg_int(res, i, 4);
+    usage->logical_max = ngx_http_xet_pg_int(res, i, 5);
+    usage->stored_limited = !ngx_http_xet_pg_null(res, i, 4);
+    usage->logical_limited = !ngx_http_xet_pg_null(res, i, 5);
+}

@@ -1,0 +1,174 @@
+
+/*
+ * DELETE files/{file} and DELETE repo.
+ *
+ *     files  handler -> in a store with repos the repo of the token lets go of
+ *            the file; without repos the store does, unless there are repos
+ *            that have it -> 204
+ *     repo   handler -> the repo of the token is deleted with all its places,
+ *            in one transaction -> 204
+ *
+ * Both are about rows, and are done when the answer goes out: nobody finds the
+ * file any more who found it only there.  Whose bytes nobody needs then is for
+ * the collector to find out.  A statement that has been repeated, since its
+ * session was lost, finds nothing to delete: 404 for what is gone.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_access.h"
+#include "ngx_http_xet_query.h"
+#include "ngx_http_xet_routes.h"
+
+
+static void ngx_http_xet_file_forgotten(ngx_http_request_t *r, ngx_int_t rc);
+static void ngx_http_xet_file_deleted(ngx_http_request_t *r, ngx_int_t rc);
+static ngx_int_t ngx_http_xet_repo_check(ngx_http_request_t *r,
+    ngx_str_t *repo);
+static void ngx_http_xet_repo_deleted(ngx_http_request_t *r, ngx_int_t rc);
+static ngx_int_t ngx_http_xet_delete_send(ngx_http_request_t *r);
+
+
+ngx_int_t
+ngx_http_xet_file_delete_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx)
+{
+    ngx_int_t   rc;
+    ngx_str_t  *repo;
+
+    repo = ngx_http_xet_repo(r);
+
+    rc = repo ? ngx_http_xet_query_repo_forget(r, repo, &ctx->hash,
+                                               ngx_http_xet_file_forgotten)
+              : ngx_http_xet_query_file_delete(r, &ctx->hash,
+                                               ngx_http_xet_file_deleted);
+
+    return ngx_http_xet_query_wait(r, rc);
+}
+
+
+static void
+ngx_http_xet_file_forgotten(ngx_http_request_t *r, ngx_int_t rc)
+{
+    if (rc == NGX_OK && ngx_http_xet_query_number(r) == 0) {
+        rc = NGX_DECLINED;
+    }
+
+    ngx_http_xet_query_answer(r, rc, ngx_http_xet_delete_send,
+                              "file_not_found", "no such file in the repo");
+}
+
+
+static void
+ngx_http_xet_file_deleted(ngx_http_request_t *r, ngx_int_t rc)
+{
+    if (rc == NGX_OK) {
+
+        switch (ngx_http_xet_query_number(r)) {
+
+        case 0:
+            rc = NGX_DECLINED;
+            break;
+
+        case 1:
+            break;
+
+        default: /* 2 */
+            ngx_http_finalize_request(r,
+                         ngx_http_xet_error(r, NGX_HTTP_CONFLICT,
+                                            "file_in_repos",
+                                            "repos have the file"));
+            return;
+        }
+    }
+
+    ngx_http_xet_query_answer(r, rc, ngx_http_xet_delete_send,
+                              "file_not_found", "no such file");
+}
+
+
+ngx_int_t
+ngx_http_xet_repo_delete_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx)
+{
+    ngx_int_t   rc;
+    ngx_str_t  *repo;
+
+    repo = ngx_http_xet_repo(r);
+
+    if (repo == NULL) {
+        return ngx_http_xet_error(r, NGX_HTTP_FORBIDDEN, "no_repos",
+                                  "files belong to the store, not to repos");
+    }
+
+    rc = ngx_http_xet_repo_check(r, repo);
+
+    if (rc == NGX_ERROR) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (rc == NGX_DECLINED) {
+        return ngx_http_xet_error(r, NGX_HTTP_CONFLICT, "other_repo",
+                                  "the token is of another repo");
+    }
+
+    rc = ngx_http_xet_query_repo_delete(r, repo, ngx_http_xet_repo_deleted);
+
+    return ngx_http_xet_query_wait(r, rc);
+}
+
+
+/*
+ * The token says which repo it is; who adds "?name=" is not surprised by having
+ * taken the token of another one.
+ */
+
+static ngx_int_t
+ngx_http_xet_repo_check(ngx_http_request_t *r, ngx_str_t *repo)
+{
+    u_char     *dst, *src;
+    ngx_str_t   value, name;
+
+    if (ngx_http_arg(r, (u_char *) "name", 4, &value) != NGX_OK) {
+        return NGX_OK;
+    }
+
+    name.data = ngx_pnalloc(r->pool, value.len + 1);
+    if (name.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    dst = name.data;
+    src = value.data;
+
+    ngx_unescape_uri(&dst, &src, value.len, 0);
+
+    name.len = dst - name.data;
+
+    return (name.len == repo->len
+            && ngx_memcmp(name.data, repo->data, name.len) == 0)
+           ? NGX_OK : NGX_DECLINED;
+}
+
+
+static void
+ngx_http_xet_repo_deleted(ngx_http_request_t *r, ngx_int_t rc)
+{
+    if (rc == NGX_OK && ngx_http_xet_query_number(r) == 0) {
+        rc = NGX_DECLINED;
+    }
+
+    ngx_http_xet_query_answer(r, rc, ngx_http_xet_delete_send,
+                              "repo_not_found", "no such repo");
+}
+
+
+static ngx_int_t
+ngx_http_xet_delete_send(ngx_http_request_t *r)
+{
+    ngx_http_xet_audit(r)->result = "removed";
+
+    r->headers_out.status = NGX_HTTP_NO_CONTENT;
+    r->header_only = 1;
+
+    return ngx_http_send_header(r);
+}

@@ -1,0 +1,115 @@
+
+/*
+ * GET usage: what the repo and the subject of the token use, and what is left
+ * for them where there are limits.
+ *
+ * How many stored bytes somebody causes tells whether others have the same
+ * bytes.  So they are told where a limit makes them known anyway, and where
+ * dedup answers name the xorbs of all repos.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_access.h"
+#include "ngx_http_xet_query.h"
+#include "ngx_http_xet_routes.h"
+
+
+static void ngx_http_xet_usage_queried(ngx_http_request_t *r, ngx_int_t rc);
+static ngx_int_t ngx_http_xet_usage_send(ngx_http_request_t *r);
+static void ngx_http_xet_usage_bytes(xet_json_t *j, const char *name,
+    uint64_t used, uint64_t limit, ngx_uint_t limited);
+
+
+ngx_int_t
+ngx_http_xet_usage_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_xet_query_usage_get(r, ngx_http_xet_usage_queried);
+
+    return ngx_http_xet_query_wait(r, rc);
+}
+
+
+static void
+ngx_http_xet_usage_queried(ngx_http_request_t *r, ngx_int_t rc)
+{
+    /* no row: there is neither a repo nor a subject */
+
+    if (rc == NGX_OK || rc == NGX_DECLINED) {
+        rc = ngx_http_xet_usage_send(r);
+
+    } else {
+        rc = ngx_http_xet_query_error(r, rc, NULL, NULL);
+    }
+
+    ngx_http_finalize_request(r, rc);
+}
+
+
+static ngx_int_t
+ngx_http_xet_usage_send(ngx_http_request_t *r)
+{
+    xet_buf_t              b;
+    xet_json_t             j;
+    ngx_uint_t             i, n;
+    ngx_http_xet_usage_t   usage;
+
+    xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 512);
+    xet_json_init(&j, &b);
+
+    xet_json_object_begin(&j);
+
+    n = ngx_http_xet_query_rows(ngx_http_xet_query_get(r));
+
+    for (i = 0; i < n; i++) {
+        ngx_http_xet_query_usage_get_row(r, i, &usage);
+
+        xet_json_key(&j, (usage.kind.len == 4) ? "repo" : "subject");
+        xet_json_object_begin(&j);
+        xet_json_key(&j, "files");
+        xet_json_u64(&j, usage.files);
+
+        ngx_http_xet_usage_bytes(&j, "logical", usage.logical,
+                                 usage.logical_max, usage.logical_limited);
+
+        if (usage.stored_limited || ngx_http_xet_repo(r) == NULL
+            || ngx_http_xet_dedup_wide(r))
+        {
+            ngx_http_xet_usage_bytes(&j, "stored", usage.stored,
+                                     usage.stored_max, usage.stored_limited);
+        }
+
+        xet_json_object_end(&j);
+    }
+
+    xet_json_object_end(&j);
+
+    if (ngx_http_xet_header(r, "Cache-Control", "private, no-store")
+        != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_send(r, NGX_HTTP_OK, "application/json", &b);
+}
+
+
+static void
+ngx_http_xet_usage_bytes(xet_json_t *j, const char *name, uint64_t used,
+    uint64_t limit, ngx_uint_t limited)
+{
+    xet_json_key(j, name);
+    xet_json_object_begin(j);
+    xet_json_key(j, "used");
+    xet_json_u64(j, used);
+
+    if (limited) {
+        xet_json_key(j, "limit");
+        xet_json_u64(j, limit);
+        xet_json_key(j, "left");
+        xet_json_u64(j, limit - ngx_min(used, limit));
+    }
+
+    xet_json_object_end(j);
+}

@@ -1,0 +1,474 @@
+
+/*
+ * A copy of a xorb read to its end, a piece a job, by chores that look after
+ * the store.
+ *
+ *     begin (event loop) -> job, XET_AGAIN -> ... -> job, the verdict
+ *
+ * A copy of the store is held against size and digest of its row.  A row of
+ * before there were digests has only the chunk list, so such a copy is decoded,
+ * every chunk hashed, and the ends of its stored chunks compared, since terms
+ * lead there.  Foreign files, of a peer, are decoded as well: nothing that they
+ * say of themselves is believed.
+ *
+ * It reads past the page cache where the file system can do that: what readers
+ * have there stays, and what is looked at is the disk.  Elsewhere it tells the
+ * kernel to drop the pages behind it.  The thread has a low priority of I/O
+ * meanwhile.
+ *
+ * Judged as readers judge (ngx_http_xet_decode.c): other bytes, another size or
+ * no file at all are damage, if the folder is the store of the database; an
+ * error of the system says nothing about the bytes.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_store.h"
+
+#include <openssl/sha.h>
+#include <sys/syscall.h>
+
+
+#ifndef O_DIRECT
+#define O_DIRECT  0
+#endif
+
+
+#define NGX_HTTP_XET_SCAN_BUFFER  (256 * 1024)
+#define NGX_HTTP_XET_SCAN_ALIGN   4096
+#define NGX_HTTP_XET_SCAN_TIME    50           /* ms */
+
+/* ioprio_set(): this thread, class "best effort", the last level */
+
+#define NGX_HTTP_XET_SCAN_IOPRIO  ((2 << 13) | 7)
+#define NGX_HTTP_XET_SCAN_IDLE    3            /* a class that is lower */
+
+
+static void ngx_http_xet_scan_init(ngx_http_xet_scan_t *scan);
+static xet_status_t ngx_http_xet_scan_read(ngx_http_xet_scan_t *scan,
+    size_t limit, size_t *taken, ngx_log_t *log);
+static xet_status_t ngx_http_xet_scan_open(ngx_http_xet_scan_t *scan,
+    ngx_log_t *log);
+static ngx_fd_t ngx_http_xet_scan_open_file(ngx_http_xet_scan_t *scan);
+static ssize_t ngx_http_xet_scan_piece(ngx_http_xet_scan_t *scan);
+static xet_status_t ngx_http_xet_scan_feed(ngx_http_xet_scan_t *scan,
+    size_t len, ngx_log_t *log);
+static xet_status_t ngx_http_xet_scan_verdict(ngx_http_xet_scan_t *scan,
+    ngx_log_t *log);
+static xet_status_t ngx_http_xet_scan_damaged(ngx_http_xet_scan_t *scan,
+    const char *why, ngx_log_t *log);
+static void ngx_http_xet_scan_close_job(void *data, ngx_log_t *log);
+static int ngx_http_xet_scan_priority(int priority);
+static uint64_t ngx_http_xet_scan_clock(void);
+
+
+static void
+ngx_http_xet_scan_init(ngx_http_xet_scan_t *scan)
+{
+    ngx_memzero(scan, sizeof(ngx_http_xet_scan_t));
+
+    scan->fd = NGX_INVALID_FILE;
+    scan->direct = (O_DIRECT != 0);
+}
+
+
+xet_status_t
+ngx_http_xet_scan_copy(ngx_http_xet_scan_t *scan, const ngx_str_t *store,
+    const xet_hash_t *xorb, uint32_t tag, uint64_t size,
+    const xet_checksum_t *digest, const u_char *ends)
+{
+    u_char  *p;
+
+    ngx_http_xet_scan_init(scan);
+
+    if (store->len + NGX_HTTP_XET_XORB_PATH_MAX + 1 > NGX_MAX_PATH) {
+        return XET_STORE_FAILED;
+    }
+
+    p = ngx_cpymem(scan->path, store->data, store->len);
+    *ngx_http_xet_store_path(p, xorb, tag) = '\0';
+
+    scan->store = *store;
+    scan->size = size;
+
+    if (digest) {
+        scan->digest = *digest;
+        scan->checksum = xet_checksum_create();
+
+        return scan->checksum ? XET_OK : XET_NOMEM;
+    }
+
+    ngx_memcpy(scan->ends, ends, NGX_HTTP_XET_ENDS_LEN);
+    scan->verifier = xet_xorb_verifier_create(&xet_suite_default, xorb, size);
+
+    return scan->verifier ? XET_OK : XET_NOMEM;
+}
+
+
+xet_status_t
+ngx_http_xet_scan_foreign(ngx_http_xet_scan_t *scan, const xet_hash_t *xorb,
+    uint64_t size_max, ngx_http_xet_temp_t *copy)
+{
+    ngx_http_xet_scan_init(scan);
+
+    scan->copy = copy;
+    scan->verifier = xet_xorb_verifier_create(&xet_suite_default, xorb,
+                                              size_max);
+
+    return scan->verifier ? XET_OK : XET_NOMEM;
+}
+
+
+xet_status_t
+ngx_http_xet_scan_job(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
+    ngx_log_t *log)
+{
+    int           priority;
+    ngx_fd_t      fd;
+    xet_status_t  rc;
+
+    priority = ngx_http_xet_scan_priority(NGX_HTTP_XET_SCAN_IOPRIO);
+
+    rc = ngx_http_xet_scan_read(scan, limit, taken, log);
+
+    if (rc != XET_AGAIN && scan->fd != NGX_INVALID_FILE) {
+        fd = scan->fd;
+        scan->fd = NGX_INVALID_FILE;
+        ngx_http_xet_scan_close_job(&fd, log);
+    }
+
+    (void) ngx_http_xet_scan_priority(priority);
+
+    return rc;
+}
+
+
+static xet_status_t
+ngx_http_xet_scan_read(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
+    ngx_log_t *log)
+{
+    size_t        n;
+    ssize_t       len;
+    uint64_t      began;
+    xet_status_t  rc;
+
+    began = ngx_http_xet_scan_clock();
+
+    if (scan->fd == NGX_INVALID_FILE) {
+        rc = ngx_http_xet_scan_open(scan, log);
+
+        if (rc != XET_OK) {
+            return rc;
+        }
+    }
+
+    for (n = 0; scan->offset < scan->end; n += (size_t) len) {
+
+        if (n >= limit
+            || ngx_http_xet_scan_clock() - began >= NGX_HTTP_XET_SCAN_TIME)
+        {
+            return XET_AGAIN;
+        }
+
+        len = ngx_http_xet_scan_piece(scan);
+
+        if (len == -1) {
+            return ngx_http_xet_store_failed(log, "read", scan->path);
+        }
+
+        if (len == 0) {
+            return ngx_http_xet_scan_damaged(scan, "its file is cut", log);
+        }
+
+        rc = ngx_http_xet_scan_feed(scan, (size_t) len, log);
+
+        if (rc != XET_OK) {
+            return rc;
+        }
+
+        *taken += (size_t) len;
+    }
+
+    return ngx_http_xet_scan_verdict(scan, log);
+}
+
+
+static xet_status_t
+ngx_http_xet_scan_open(ngx_http_xet_scan_t *scan, ngx_log_t *log)
+{
+    xet_status_t      rc;
+    ngx_file_info_t   fi;
+
+    if (scan->buf == NULL) {
+        scan->buf = ngx_memalign(NGX_HTTP_XET_SCAN_ALIGN,
+                                 NGX_HTTP_XET_SCAN_BUFFER, log);
+        if (scan->buf == NULL) {
+            return XET_NOMEM;
+        }
+    }
+
+    scan->fd = ngx_http_xet_scan_open_file(scan);
+
+    if (scan->fd == NGX_INVALID_FILE && ngx_errno == NGX_ENOENT) {
+
+        rc = ngx_http_xet_scan_damaged(scan, "its file is missing", log);
+
+        if (rc != XET_STORE_DAMAGED) {
+            return rc;
+        }
+
+        /* the disk may have been mounted between the two looks */
+
+        scan->fd = ngx_http_xet_scan_open_file(scan);
+
+        if (scan->fd == NGX_INVALID_FILE && ngx_errno == NGX_ENOENT) {
+            return rc;
+        }
+    }
+
+    if (scan->fd == NGX_INVALID_FILE) {
+        return ngx_http_xet_store_failed(log, "open", scan->path);
+    }
+
+    if (ngx_fd_info(scan->fd, &fi) == NGX_FILE_ERROR) {
+        return ngx_http_xet_store_failed(log, "fstat", scan->path);
+    }
+
+    scan->end = ngx_file_size(&fi);
+
+    if (!ngx_is_file(&fi) || (scan->size && (uint64_t) scan->end != scan->size))
+    {
+        return ngx_http_xet_scan_damaged(scan, "its file has another size",
+                                         log);
+    }
+
+    return XET_OK;
+}
+
+
+static ngx_fd_t
+ngx_http_xet_scan_open_file(ngx_http_xet_scan_t *scan)
+{
+    ngx_fd_t  fd;
+
+    /* O_NONBLOCK: whatever it is, it is opened at once */
+
+    if (scan->direct) {
+        fd = open(scan->path, O_RDONLY|O_CLOEXEC|O_NONBLOCK|O_DIRECT);
+
+        if (fd != NGX_INVALID_FILE || ngx_errno != NGX_EINVAL) {
+            return fd;
+        }
+
+        scan->direct = 0;
+    }
+
+    return open(scan->path, O_RDONLY|O_CLOEXEC|O_NONBLOCK);
+}
+
+
+/* Fills the buffer from where the scan is; -1, or how many bytes there are. */
+
+static ssize_t
+ngx_http_xet_scan_piece(ngx_http_xet_scan_t *scan)
+{
+    ssize_t  n;
+
+    for ( ;; ) {
+
+        if (scan->direct && scan->offset % NGX_HTTP_XET_SCAN_ALIGN) {
+            scan->direct = 0;
+            (void) fcntl(scan->fd, F_SETFL, 0);
+        }
+
+        n = pread(scan->fd, scan->buf, NGX_HTTP_XET_SCAN_BUFFER, scan->offset);
+
+        if (n == -1 && ngx_errno == NGX_EINTR) {
+            continue;
+        }
+
+        if (n == -1 && ngx_errno == NGX_EINVAL && scan->direct) {
+            scan->direct = 0;
+            (void) fcntl(scan->fd, F_SETFL, 0);
+            continue;
+        }
+
+        break;
+    }
+
+    if (n > 0 && !scan->direct) {
+        (void) posix_fadvise(scan->fd, scan->offset, n, POSIX_FADV_DONTNEED);
+    }
+
+    return n;
+}
+
+
+static xet_status_t
+ngx_http_xet_scan_feed(ngx_http_xet_scan_t *scan, size_t len, ngx_log_t *log)
+{
+    size_t        stored;
+    xet_status_t  rc;
+
+    scan->offset += (off_t) len;
+
+    if (scan->checksum) {
+        xet_checksum_update(scan->checksum, scan->buf, len);
+        return XET_OK;
+    }
+
+    rc = xet_xorb_verifier_feed(scan->verifier, scan->buf, len, &stored);
+
+    if (rc == XET_NOMEM) {
+        return rc;
+    }
+
+    if (rc != XET_OK) {
+        return ngx_http_xet_scan_damaged(scan, xet_status_text(rc), log);
+    }
+
+    return scan->copy ? ngx_http_xet_store_write_job(scan->copy, scan->buf,
+                                                     stored, log)
+                      : XET_OK;
+}
+
+
+static xet_status_t
+ngx_http_xet_scan_verdict(ngx_http_xet_scan_t *scan, ngx_log_t *log)
+{
+    u_char                  ends[NGX_HTTP_XET_ENDS_LEN];
+    xet_status_t            rc;
+    xet_checksum_t          found;
+    const xet_xorb_info_t  *info;
+
+    if (scan->checksum) {
+        xet_checksum_finish(scan->checksum, &found);
+
+        return xet_checksum_equal(&found, &scan->digest) ? XET_OK
+               : ngx_http_xet_scan_damaged(scan, "its file has other bytes",
+                                           log);
+    }
+
+    rc = xet_xorb_verifier_finish(scan->verifier);
+
+    if (rc == XET_NOMEM) {
+        return rc;
+    }
+
+    if (rc != XET_OK) {
+        return ngx_http_xet_scan_damaged(scan, xet_status_text(rc), log);
+    }
+
+    if (scan->store.len == 0) {
+        return XET_OK;
+    }
+
+    info = xet_xorb_verifier_info(scan->verifier);
+
+    (void) SHA256(info->stored_ends, info->chunk_count * 4, ends);
+
+    return (info->stored_size == scan->size
+            && ngx_memcmp(ends, scan->ends, NGX_HTTP_XET_ENDS_LEN) == 0)
+           ? XET_OK
+           : ngx_http_xet_scan_damaged(scan, "its chunks are elsewhere in its "
+                                       "file than its row says", log);
+}
+
+
+static xet_status_t
+ngx_http_xet_scan_damaged(ngx_http_xet_scan_t *scan, const char *why,
+    ngx_log_t *log)
+{
+    xet_status_t  rc;
+
+    scan->why = why;
+
+    if (scan->store.len == 0) {
+        return XET_STORE_DAMAGED;
+    }
+
+    rc = ngx_http_xet_store_identity_check_job(&scan->store, log);
+
+    return (rc == XET_OK) ? XET_STORE_DAMAGED : rc;
+}
+
+
+const xet_xorb_info_t *
+ngx_http_xet_scan_info(ngx_http_xet_scan_t *scan)
+{
+    return xet_xorb_verifier_info(scan->verifier);
+}
+
+
+void
+ngx_http_xet_scan_destroy(ngx_http_xet_scan_t *scan)
+{
+    if (scan->fd != NGX_INVALID_FILE) {
+        ngx_http_xet_task_detached(ngx_http_xet_scan_close_job, &scan->fd,
+                                   sizeof(ngx_fd_t));
+        scan->fd = NGX_INVALID_FILE;
+    }
+
+    xet_checksum_destroy(scan->checksum);
+    scan->checksum = NULL;
+
+    if (scan->verifier) {
+        xet_xorb_verifier_destroy(scan->verifier);
+        scan->verifier = NULL;
+    }
+
+    if (scan->buf) {
+        ngx_free(scan->buf);
+        scan->buf = NULL;
+    }
+}
+
+
+static void
+ngx_http_xet_scan_close_job(void *data, ngx_log_t *log)
+{
+    ngx_fd_t  *fd = data;
+
+    if (close(*fd) == -1) {
+        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno,
+                      "xet: close of a copy that was read failed");
+    }
+}
+
+
+/*
+ * Sets the priority of I/O of the thread, and returns the one of before; what
+ * the system refuses is done without.
+ */
+
+static int
+ngx_http_xet_scan_priority(int priority)
+{
+#if defined(SYS_ioprio_get) && defined(SYS_ioprio_set)
+
+    int  before;
+
+    before = (int) syscall(SYS_ioprio_get, 1, 0);
+
+    if (before != -1 && priority != -1
+        && before >> 13 != NGX_HTTP_XET_SCAN_IDLE)
+    {
+        (void) syscall(SYS_ioprio_set, 1, 0, priority);
+    }
+
+    return before;
+
+#else
+    return -1;
+#endif
+}
+
+
+static uint64_t
+ngx_http_xet_scan_clock(void)
+{
+    struct timespec  ts;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+
+    return (uint64_t) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}

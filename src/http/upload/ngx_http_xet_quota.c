@@ -1,0 +1,166 @@
+
+/*
+ * Uploads for which there is no room left.
+ *
+ * The limits are held by the transactions that register xorbs and files
+ * (sql/functions.sql), which is the only place where that is certain, and it is
+ * too late for who has sent many bytes.  So where the length of a body is
+ * known, and the worker knows that there are limits, a statement looks first:
+ *
+ *     read      (query)   would so many bytes be taken now?
+ *     looked    the error, or the body is read as if nothing had been asked
+ *
+ * Whatever else comes of the statement, the upload goes on.  A xorb's
+ * length counts without the longest footer that it may have, since footers are
+ * not stored.
+ *
+ * The status is 413: clients give up at once, where they would send an upload
+ * again for minutes after a 507.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_query.h"
+#include "ngx_http_xet_upload.h"
+
+
+#define NGX_HTTP_XET_QUOTA_FOOTER  (XET_XORB_CHUNKS_MAX * 40 + 1024)
+#define NGX_HTTP_XET_QUOTA_TEXT    160
+
+
+struct ngx_http_xet_look_s {
+    ngx_http_xet_body_feed_pt   feed;
+    ngx_http_xet_body_wait_pt   wait;
+    ngx_http_xet_body_done_pt   done;
+    void                       *data;
+};
+
+
+static void ngx_http_xet_quota_looked(ngx_http_request_t *r, ngx_int_t rc);
+
+
+ngx_int_t
+ngx_http_xet_quota_read(ngx_http_request_t *r, ngx_http_xet_quota_e quota,
+    const xet_hash_t *hash, ngx_http_xet_body_feed_pt feed,
+    ngx_http_xet_body_wait_pt wait, ngx_http_xet_body_done_pt done, void *data)
+{
+    off_t                 size;
+    ngx_int_t             rc;
+    ngx_http_xet_ctx_t   *ctx;
+    ngx_http_xet_look_t  *look;
+
+    size = r->headers_in.content_length_n;
+
+    if (quota == NGX_HTTP_XET_QUOTA_XORB) {
+        size -= NGX_HTTP_XET_QUOTA_FOOTER;
+    }
+
+    if (!ngx_http_xet_query_quotas() || size <= 0) {
+        return ngx_http_xet_body_read(r, feed, wait, done, data);
+    }
+
+    look = ngx_palloc(r->pool, sizeof(ngx_http_xet_look_t));
+    if (look == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    look->feed = feed;
+    look->wait = wait;
+    look->done = done;
+    look->data = data;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    ctx->look = look;
+
+    rc = ngx_http_xet_query_quota_look(r, (quota == NGX_HTTP_XET_QUOTA_XORB)
+                                          ? "stored" : "logical",
+                                       (uint64_t) size, hash,
+                                       ngx_http_xet_quota_looked);
+    if (rc != NGX_AGAIN) {
+        return ngx_http_xet_body_read(r, feed, wait, done, data);
+    }
+
+    return ngx_http_xet_query_wait(r, rc);
+}
+
+
+static void
+ngx_http_xet_quota_looked(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_ctx_t   *ctx;
+    ngx_http_xet_over_t   over;
+    ngx_http_xet_look_t  *look;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    look = ctx->look;
+
+    if (ngx_http_xet_query_quota_over(r, &over)) {
+        rc = ngx_http_xet_quota_error(r, XET_QUOTA);
+
+    } else {
+        ngx_http_xet_query_release(r);
+
+        r->read_event_handler = ngx_http_block_reading;
+
+        rc = ngx_http_xet_body_read(r, look->feed, look->wait, look->done,
+                                    look->data);
+    }
+
+    ngx_http_finalize_request(r, rc);
+}
+
+
+ngx_int_t
+ngx_http_xet_quota_error(ngx_http_request_t *r, xet_status_t status)
+{
+    xet_buf_t            b;
+    xet_json_t           j;
+    ngx_http_xet_over_t  over;
+
+    if (status != XET_QUOTA || !ngx_http_xet_query_quota_over(r, &over)) {
+        return ngx_http_xet_error_status(r, status);
+    }
+
+    ngx_http_xet_error_begin(r, &b, &j, xet_status_code(status),
+                             ngx_http_xet_quota_text(r));
+
+    xet_json_key(&j, "quota");
+    xet_json_cstring(&j, (char *) over.kind);
+    xet_json_key(&j, "bytes");
+    xet_json_cstring(&j, (char *) over.what);
+    xet_json_key(&j, "limit");
+    xet_json_u64(&j, over.limit);
+    xet_json_key(&j, "used");
+    xet_json_u64(&j, over.used);
+    xet_json_key(&j, "left");
+    xet_json_u64(&j, over.limit - ngx_min(over.used, over.limit));
+
+    ngx_http_xet_error_end(&j);
+
+    return ngx_http_xet_error_json(r, status, &b);
+}
+
+
+const char *
+ngx_http_xet_quota_text(ngx_http_request_t *r)
+{
+    u_char               *text, *p;
+    ngx_http_xet_over_t   over;
+
+    if (!ngx_http_xet_query_quota_over(r, &over)) {
+        return xet_status_text(XET_QUOTA);
+    }
+
+    text = ngx_pnalloc(r->pool, NGX_HTTP_XET_QUOTA_TEXT);
+    if (text == NULL) {
+        return xet_status_text(XET_QUOTA);
+    }
+
+    p = ngx_slprintf(text, text + NGX_HTTP_XET_QUOTA_TEXT - 1,
+                     "%s: the %s has %uL of %uL %s bytes left",
+                     xet_status_text(XET_QUOTA), over.kind,
+                     over.limit - ngx_min(over.used, over.limit), over.limit,
+                     over.what);
+    *p = '\0';
+
+    return (char *) text;
+}

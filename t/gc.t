@@ -1,0 +1,377 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# xet gc: what is deleted, what stays and why, and who comes at the same time:
+# shards, known files, xorbs that are sent again, a backup, a second collector.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Xet;
+use Test::Xet::Cli;
+use Test::Xet::Files;
+use Test::Xet::Process qw/ slurp spew /;
+
+my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 600);
+
+$t->run();
+
+my %pg = (env => { XET_POSTGRES => $t->conninfo(), XET_STORE => $t->store() });
+
+# --------------------------------------------------------------------------
+# nothing to do
+
+my $r = gc();
+
+is($r->{code}, 0, 'an empty store') or diag($r->{err});
+is_deeply([ @{ $r->{json}[0] }{qw/ files xorbs copies orphans /} ],
+	[ 0, 0, 0, 0 ], 'nothing');
+
+# --------------------------------------------------------------------------
+# a file goes, and of its xorbs those that no other file needs
+
+my $shared = send_xorb($t, mix(1, 600_000));
+my $own = send_xorb($t, mix(2, 600_000));
+
+my $one = register_file($t, [ [ $shared ], [ $own ] ]);
+my $two = register_file($t, [ [ $shared, 1 ] ]);
+
+is(gc('--grace', '0s')->{json}[0]{xorbs}, 0, 'what files need stays');
+is(notes('xorbs'), 0, 'and its notes are gone');
+
+is(forget($one), 1, 'deleted');
+is($t->get("/api/v1/files/$one->{hash}")->{status}, 404, 'at once');
+is(forget($one), 0, 'twice');
+
+$r = gc('--dry-run', '--grace', '0s');
+
+is_deeply([ @{ $r->{json}[0] }{qw/ dry_run files file_bytes xorbs /} ],
+	[ JSON::PP::true, 1, $one->{size}, 1 ], 'a dry run')
+	or diag($r->{out}, $r->{err});
+is($r->{json}[0]{xorb_bytes}, length($own->{bytes}), 'with its bytes');
+is(scalar($t->xorb_files($own->{hash})), 1, 'does nothing');
+
+$r = gc('--dry-run');
+is_deeply([ @{ $r->{json}[0] }{qw/ files xorbs young /} ], [ 1, 0, 1 ],
+	'the same with grace');
+
+like(xet(undef, { %pg }, 'gc', '--dry-run')->{out},
+	qr/^1 files that nobody has, \d+ bytes$/m, 'as text');
+
+$r = gc();
+is_deeply([ @{ $r->{json}[0] }{qw/ files xorbs copies /} ], [ 1, 0, 0 ],
+	'the file, and its xorb later');
+is($t->sql('SELECT count(*) FROM xet.file_xorbs'), 1, 'without references');
+
+# clients remember what they were told
+
+ok(advertise($own), 'told');
+
+$r = gc('--grace', '12h');
+is($r->{json}[0]{xorbs}, 0, 'it is too young');
+
+$t->sql("UPDATE xet.gc_xorbs SET since = since - interval '13 hours'");
+$r = gc('--grace', '12h');
+is_deeply([ @{ $r->{json}[0] }{qw/ xorbs told /} ], [ 0, 1 ],
+	'it was told today');
+
+$t->sql("UPDATE xet.gc_xorbs SET since = since - interval '13 days';"
+	. " UPDATE xet.xorbs SET advertised_on = advertised_on - 13");
+$r = gc('--grace', '12d');
+is_deeply([ @{ $r->{json}[0] }{qw/ xorbs copies copy_bytes /} ],
+	[ 1, 1, length($own->{bytes}) ], 'and goes with its file')
+	or diag($r->{out}, $r->{err});
+is(scalar($t->xorb_files($own->{hash})), 0, 'there is no file');
+is(notes('xorbs') + notes('files') + notes('copies'), 0, 'nor a note');
+
+whole($two, 'the other is whole');
+is(verify()->{code}, 0, 'and the store');
+
+# --------------------------------------------------------------------------
+# sent again, it is a new file, of new and old xorbs
+
+send_xorb($t, $own->{raw});
+is(register_file($t, [ [ $shared ], [ $own ] ])->{hash}, $one->{hash},
+	'sent again');
+whole($one, 'there again');
+
+# --------------------------------------------------------------------------
+# a xorb that nobody has named yet, and one that was sent again
+
+my $alone = send_xorb($t, mix(3, 300_000));
+
+is(gc('--grace', '1h')->{json}[0]{xorbs}, 0, 'a shard may follow');
+$t->sql("UPDATE xet.gc_xorbs SET since = since - interval '2 days'");
+send_xorb($t, $alone->{raw});
+is(gc('--grace', '1d')->{json}[0]{told}, 1,
+	'who has sent it again will name it');
+is(gc('--grace', '0s')->{json}[0]{xorbs}, 1, 'without grace it goes');
+
+# --------------------------------------------------------------------------
+# orphans
+
+my $orphan = $t->store() . '/xorbs/default/ab/' . 'ab' x 32 . '.00000001';
+
+spew($orphan, 'x');
+is(gc()->{json}[0]{orphans}, 0, 'a young orphan may get its row');
+utime(time() - 90000, time() - 90000, $orphan);
+$t->sql("UPDATE xet.xorbs SET created_at = created_at - interval '3 days'");
+$r = gc();
+is_deeply([ @{ $r->{json}[-1] }{qw/ orphans orphans_left /} ], [ 0, 1 ],
+	'nor is one removed that the database does not know of');
+$t->sql('UPDATE xet.xorbs SET created_at = now()');
+is(gc()->{json}[0]{orphans}, 1, 'an old one is removed');
+ok(! -e $orphan, 'it is gone');
+
+# --------------------------------------------------------------------------
+# a backup keeps copies
+
+{
+	my $x = send_xorb($t, mix(4, 300_000));
+	my $backup = $t->pg_session();
+
+	$backup->send('SELECT pg_advisory_lock_shared('
+		. "hashtext('xet.copies'), 0)");
+	ok(wait_for(10, sub { backups() == 1 }), 'a backup');
+
+	$r = gc('--grace', '0s');
+	is_deeply([ @{ $r->{json}[0] }{qw/ xorbs copies waiting /} ],
+		[ 1, 0, 1 ], 'its row goes, and its file waits');
+	is(scalar($t->xorb_files($x->{hash})), 1, 'for the backup');
+
+	is(verify('--orphans')->{json}[-1]{orphans}, 0, 'it is no orphan');
+	is(verify()->{json}[-1]{orphans}, 0, 'nor is it for one who reads all');
+
+	# what has no row may get one from a rebuild, which has the same lock
+
+	spew($orphan, 'x');
+	utime(time() - 90000, time() - 90000, $orphan,
+		$t->xorb_files($x->{hash}));
+	$r = verify('--remove');
+	is(scalar($t->xorb_files($x->{hash})), 1, 'nor for one who removes');
+	like($r->{err}, qr/orphans are left/, 'which is said');
+	is(gc()->{json}[0]{orphans}, 0, 'orphans of a rebuild are left');
+	ok(-e $orphan, 'they are there');
+
+	# the same xorb meanwhile is another copy
+
+	send_xorb($t, $x->{raw});
+	is(scalar($t->xorb_files($x->{hash})), 2, 'two copies');
+
+	$backup->close();
+	ok(wait_for(10, sub { backups() == 0 }), 'the backup has ended');
+
+	my $f = register_file($t, [ [ $x ] ]);
+	is_deeply([ @{ gc('--grace', '0s')->{json}[0] }{qw/ copies orphans /} ],
+		[ 1, 1 ], 'one is removed, and an orphan');
+	is(scalar($t->xorb_files($x->{hash})), 1, 'and one is not');
+	whole($f, 'the right one');
+}
+
+# --------------------------------------------------------------------------
+# a folder that is not the store
+
+{
+	my $x = send_xorb($t, mix(5, 100_000));
+
+	rename($t->store(), $t->store() . '.away') or die;
+	mkdir($t->store()) or die;
+
+	$r = gc('--grace', '0s');
+	is($r->{code}, 3, 'the disk is not there');
+	like($r->{err}, qr/identity/, 'is said');
+	cmp_ok(notes('xorbs'), '>', 0, 'nothing was done');
+
+	rmdir($t->store()) or die;
+	rename($t->store() . '.away', $t->store()) or die;
+
+	is(gc('--grace', '0s')->{json}[0]{copies}, 1, 'it is back');
+}
+
+# --------------------------------------------------------------------------
+# who holds a lock is passed over, and nothing waits
+
+{
+	my $x = send_xorb($t, mix(6, 100_000));
+	my $y = send_xorb($t, mix(7, 100_000));
+	my $f = register_file($t, [ [ $y ] ]);
+	my $hold = $t->pg_session();
+
+	forget($f);
+
+	$hold->send("BEGIN; SELECT id FROM xet.xorbs WHERE hash = '\\x"
+		. plain_hash($x->{hash}) . "' FOR KEY SHARE; SELECT id FROM"
+		. " xet.files WHERE hash IS NULL FOR KEY SHARE");
+	ok(wait_for(10, sub { $t->sql("SELECT count(*) FROM pg_stat_activity"
+		. " WHERE state = 'idle in transaction'") == 1 }), 'locks');
+
+	$r = gc('--grace', '0s');
+	is_deeply([ @{ $r->{json}[0] }{qw/ files xorbs busy /} ], [ 0, 0, 2 ],
+		'are passed over') or diag($r->{out}, $r->{err});
+
+	$hold->close();
+	ok(wait_for(10, sub { gc('--grace', '0s')->{json}[0]{xorbs} == 2 }),
+		'until they are gone');
+}
+
+# --------------------------------------------------------------------------
+# repos
+
+$t->sql("SELECT xet.repo_create('a'), xet.repo_create('b')");
+
+my $mine = upload_repo('a', 11);
+
+is($t->sql("SELECT xet.repo_add('b', '\\x$mine->{plain}')"), 't',
+	'in two repos');
+$t->sql("UPDATE xet.files SET held = false WHERE id = $mine->{id}");
+
+is(forget($mine), 2, 'the store does not delete what repos have');
+is($t->sql("SELECT xet.repo_forget('a', '\\x$mine->{plain}')"), 't',
+	'one lets go');
+is(gc('--grace', '0s')->{json}[0]{files}, 0, 'one still has it');
+is($t->sql("SELECT xet.repo_delete('b')"), 't', 'the other is deleted');
+$r = gc('--grace', '0s');
+is_deeply([ @{ $r->{json}[0] }{qw/ files xorbs copies /} ], [ 1, 1, 1 ],
+	'then it goes') or diag($r->{out});
+
+# --------------------------------------------------------------------------
+# a file of very many references goes in steps, and is not found meanwhile
+
+{
+	my $many = insert_file($t, 77, 60000, 30000);
+
+	rows('many', 30000);
+	$t->sql("INSERT INTO xet.file_xorbs (file_id, xorb_id, chunks)"
+		. " SELECT f.id, x.id, '{[0,1)}' FROM xet.files f, xet.xorbs x"
+		. " WHERE f.size = $many->{size} AND x.raw_size = 1",
+		timeout => 180);
+
+	is(forget($many), 1, 'a large file');
+	is($t->sql('SELECT files, refs FROM xet.gc_files(1)'), '0|20235',
+		'a part of it');
+	is($t->sql('SELECT files, refs FROM xet.gc_files(1)'), '1|10000',
+		'the rest');
+
+	$r = gc('--grace', '0s', '--rate', 1000000);
+	is($r->{json}[0]{xorbs}, 30000, 'its xorbs');
+}
+
+# --------------------------------------------------------------------------
+# two collectors, and an interruption
+
+{
+	rows('two', 20000);
+
+	my @runs = map { xet_start(undef, { %pg }, 'gc', '--json', '--grace',
+		'0s') } 1 .. 2;
+	my @r = map { xet_wait($_) } @runs;
+
+	is($_->{code}, 0, 'two collectors') or diag($_->{err}) for @r;
+	is($r[0]{json}[0]{xorbs} + $r[1]{json}[0]{xorbs}, 20000,
+		'share the work');
+	is($r[0]{json}[0]{copies} + $r[1]{json}[0]{copies}, 20000,
+		'and count nothing twice');
+
+	rows('three', 500);
+
+	my $slow = xet_start(undef, { %pg }, 'gc', '--json', '--grace', '0s',
+		'--rate', 20);
+
+	ok(wait_for(30, sub { my $n = $t->sql('SELECT count(*) FROM'
+		. ' xet.gc_xorbs'); $n > 0 && $n < 500 }), 'a slow one');
+
+	kill('TERM', $slow->{pid});
+	$r = xet_wait($slow);
+
+	is($r->{code}, 130, 'is interrupted');
+	cmp_ok($r->{json}[0]{xorbs}, '<', 500, 'in the middle');
+	is(gc('--grace', '0s')->{json}[0]{xorbs} + $r->{json}[0]{xorbs}, 500,
+		'and taken up');
+}
+
+is(verify()->{code}, 0, 'the store is right in the end');
+is($t->sql('SELECT count(*) FROM xet.gc_copies') + notes('files'), 0,
+	'no notes are left');
+
+# --------------------------------------------------------------------------
+# wrong usage
+
+is(xet(undef, { %pg }, 'gc', @$_)->{code}, 2, "@$_") for [ '--grace', 'x' ],
+	[ '--older', '1m' ], [ '--rate', 0 ], [ 'operand' ];
+is(xet(undef, { env => { XET_POSTGRES => $t->conninfo() } }, 'gc')->{code}, 2,
+	'no store');
+
+$t->done();
+
+# --------------------------------------------------------------------------
+
+sub gc {
+	return xet(undef, { %pg }, 'gc', '--json', @_);
+}
+
+sub verify {
+	return xet(undef, { %pg }, 'verify', '--json', '--store', $t->store(),
+		@_);
+}
+
+sub whole {
+	my ($file, $name) = @_;
+
+	my $r = $t->get("/api/v1/files/$file->{hash}");
+
+	ok($r->{body} eq $file->{data}, $name) or diag($r->summary());
+}
+
+# Xorbs of one byte, as rows only.
+
+sub rows {
+	my ($name, $n) = @_;
+
+	$t->sql(<<"EOF_SQL", timeout => 180);
+INSERT INTO xet.xorbs (hash, chunk_count, raw_size, stored_size, chunk_hashes,
+                       raw_ends, stored_ends)
+SELECT sha256(('$name' || i)::bytea), 1, 1, 1, sha256('x'), '\\x01000000',
+       '\\x01000000'
+  FROM generate_series(1, $n) AS i
+EOF_SQL
+}
+
+sub backups {
+	return $t->sql('SELECT count(*) FROM pg_locks'
+		. " WHERE locktype = 'advisory' AND mode = 'ShareLock'");
+}
+
+sub notes {
+	return $t->sql("SELECT count(*) FROM xet.gc_$_[0]");
+}
+
+sub forget {
+	my ($file) = @_;
+
+	return $t->sql("SELECT xet.file_delete('\\x"
+		. ($file->{plain} // plain_hash($file->{hash})) . "')");
+}
+
+sub advertise {
+	my ($xorb) = @_;
+
+	return $t->sql("SELECT xet.xorb_advertised(ARRAY['\\x"
+		. plain_hash($xorb->{hash}) . "'::bytea])");
+}
+
+sub upload_repo {
+	my ($repo, $seed) = @_;
+
+	my $file = $t->upload(mix($seed, 200_000));
+	my $plain = plain_hash($file->{hash});
+	my $id = $t->sql("SELECT id FROM xet.files WHERE hash = '\\x$plain'");
+
+	$t->sql("SELECT xet.repo_add('$repo', '\\x$plain')");
+
+	return { %$file, plain => $plain, id => $id };
+}

@@ -1,0 +1,62 @@
+package Test::Xet::Collect;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# The collector as a test runs it: by its functions in PostgreSQL, and without
+# mercy, as nobody waits until clients have forgotten what they were told.
+
+use warnings;
+use strict;
+
+use parent qw/ Exporter /;
+
+our @EXPORT = qw/ collect collect_rows /;
+
+# Files, xorbs and copies that nobody needs: how many copies were removed.
+
+sub collect {
+	my ($t) = @_;
+
+	collect_rows($t);
+
+	my @copies = map { [ split(/\|/) ] } $t->sql("SELECT encode(hash,"
+		. " 'hex'), tag FROM xet.gc_copies(1000)");
+
+	for (@copies) {
+		my ($bytes, $tag) = @$_;
+
+		# as hashes are printed, in four numbers
+
+		my $hash = join('', map { unpack('H*', reverse(
+			pack('H*', $_))) } unpack('(a16)*', $bytes));
+
+		unlink($t->store() . '/xorbs/default/' . substr($hash, 0, 2)
+			. "/$hash" . ($tag ? sprintf('.%08x', $tag & 0xffffffff)
+			: '')) or die "unlink $hash: $!\n";
+	}
+
+	my ($hashes, $tags) = map { my $i = $_; join(',', map { $_->[$i] }
+		@copies) } 0, 1;
+
+	$hashes =~ s/(\w+)/'\\x$1'/g;
+
+	$t->sql("SELECT * FROM xet.gc_removed(ARRAY[$hashes]::bytea[],"
+		. " ARRAY[$tags]::integer[])");
+
+	return scalar @copies;
+}
+
+# The rows of files and xorbs alone.
+
+sub collect_rows {
+	my ($t) = @_;
+
+	for (1 .. 100) {
+		last if $t->sql('SELECT files + refs FROM xet.gc_files(1000)')
+			eq '0';
+	}
+
+	$t->sql("SELECT * FROM xet.gc_xorbs('0', 1000)");
+}
+
+1;

@@ -1,0 +1,394 @@
+package Test::Xet::Soak::Collect;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# What goes on in the background of a run and beside its requests: collectors
+# without mercy, the scrub, the audit log and the metrics; and that nothing is
+# left in the end that nobody needs.  Methods of Test::Xet::Soak.
+
+use warnings;
+use strict;
+
+use File::Find ();
+use JSON::PP ();
+use Time::HiRes qw/ time /;
+
+use Test::Xet::Bytes;
+use Test::Xet::Cli ();
+use Test::Xet::Metrics qw/ parse_metrics /;
+use Test::Xet::Process qw/ reap slurp spawn wait_for /;
+
+# --------------------------------------------------------------------------
+# configuration
+
+# Directives of both nodes: for a third of all seeds a collector that runs all
+# the time, in one of them or in both, and for another third a scrub.
+
+sub draw_chores {
+	my ($self) = @_;
+
+	my $rng = Test::Xet::Soak::Random->new($self->{seed}, 'chores');
+	my ($gc, $scrub) = ($rng->int(9), $rng->int(6));
+	my $rate = $rng->pick(qw/ 64k 1m 64m /);
+	my %without = %{ $self->{without} };
+	my @chores = ({}, {});
+
+	for (0, 1) {
+		$chores[$_]{xet_gc} = 'on grace=0s interval=1s'
+			if !$without{xet_gc} && ($gc == $_ || $gc == 2);
+		$chores[$_]{xet_scrub} = "on rate=$rate interval=1s"
+			if !$without{xet_scrub} && $scrub == $_;
+	}
+
+	$self->{whole} = $self->{mode} eq 'repo' && $rng->chance(50)
+		&& !$without{whole};
+	$self->{collects} = grep { $_->{xet_gc} } @chores;
+	$self->{chores} = join(', ', map { my $n = $_;
+		map { "$_ $chores[$n]{$_} in node $n" }
+			sort keys %{ $chores[$n] } } 0, 1);
+	$self->{chores} .= ' with a location without repos' if $self->{whole};
+
+	return @chores;
+}
+
+# As it is shipped, and everything that there is to tell.
+
+sub audit {
+	my $conf = slurp(Test::Xet::Process::root() . '/conf/xet_audit.conf');
+
+	$conf =~ s!/var/log/nginx/!%%DIR%%/! or die "no audit log\n";
+
+	return ($conf, 'xet_audit all;');
+}
+
+# --------------------------------------------------------------------------
+# a collector beside the requests
+
+sub op_gc {
+	my ($self, $rng, $world) = @_;
+
+	my $kill = $rng->chance(30) ? (5 + $rng->int(120)) / 1000 : undef;
+	my @rate = $rng->chance(30) ? ('--rate', 500) : ();
+	my @phases = map { [] } 1 .. $rng->int(3);
+
+	# what a crash has left some time ago
+
+	$self->age(60) if $rng->chance(30);
+
+	return (@phases, [ {
+		gc => [ 'gc', '--json', '--grace', '0s', @rate ],
+		late => $rng->chance(50), kill => $kill,
+		text => "xet gc @rate" . ($kill ? ", killed after $kill s" : '')
+	} ]);
+}
+
+sub start_collector {
+	my ($self, $one) = @_;
+
+	$self->{model}->collected();
+
+	$one->{out} = $self->{t}->dir() . '/gc.' . ++$self->{collectors};
+	$one->{pid} = spawn([ $one->{kill} ? ('/usr/bin/timeout', '-s', 'KILL',
+		$one->{kill}) : (), Test::Xet::Cli::binary(), @{ $one->{gc} } ],
+		output => $one->{out}, env => {
+			XET_POSTGRES => $self->{t}->conninfo(),
+			XET_STORE => $self->{t}->store(),
+			PGAPPNAME => 'soak-gc' });
+}
+
+sub end_collector {
+	my ($self, $one, $fault) = @_;
+
+	my $status = reap($one->{pid}, 120);
+	my $out = slurp($one->{out}, 1) // '';
+
+	unlink($one->{out});
+
+	$self->violation('gc', "$one->{text} does not end: $out")
+		unless defined $status;
+
+	# what PostgreSQL was asked for last may go on for a moment
+
+	wait_for(30, sub { (eval { $self->{t}->sql('SELECT count(*)'
+		. ' FROM pg_stat_activity'
+		. " WHERE application_name = 'soak-gc'") } // 1) eq '0' })
+		or $self->violation('gc', 'a session of xet gc stays');
+
+	$self->{model}->collected();
+	$self->{answers}{$one->{kill} && $status ? 'gc killed'
+		: "gc $status"}++;
+	$self->note("      $one->{text}: $status $out");
+
+	$self->violation('gc', "$one->{text}: $status $out")
+		if $status && !$one->{kill} && !$fault && !$self->{swapped};
+}
+
+# Files of the store that are older than so many seconds become older than any
+# upload may be.  Nothing runs.
+
+sub age {
+	my ($self, $seconds) = @_;
+
+	for my $file ($self->copies()) {
+		my $at = (stat($file))[9] // next;
+
+		utime(time() - 7200, time() - 7200, $file)
+			if time() - $at > $seconds;
+	}
+}
+
+sub copies {
+	my ($self) = @_;
+
+	my @files;
+	my $dir = $self->{t}->store() . '/xorbs/default';
+
+	File::Find::find({ no_chdir => 1, wanted => sub {
+		push @files, $_ if -f $_ } }, $dir) if -d $dir;
+
+	return @files;
+}
+
+# What a term that proves the possession of its only chunk depends on: that the
+# chunk is a xorb of its own.  Its row, or nothing.
+
+sub name_known {
+	my ($self, $hash) = @_;
+
+	return eval { $self->{t}->sql("SELECT id FROM xet.xorbs WHERE hash = "
+		. "'\\x" . plain_hash($hash) . "'") } // '';
+}
+
+# --------------------------------------------------------------------------
+# the end
+
+# Nothing is left but what files need, and all that is whole; and when all files
+# are deleted, nothing.
+
+sub last_collection {
+	my ($self, $rng) = @_;
+
+	$self->collect_all();
+	$self->nothing_left_over();
+	$self->verify_store();
+
+	$self->check_file($rng, $_) for map { @{ $_->{files} } }
+		values %{ $self->{worlds} };
+
+	$self->delete_all($rng);
+
+	$self->check_file($rng, $_) for map { @{ $_->{files} } }
+		values %{ $self->{worlds} };
+
+	$self->collect_all();
+	$self->nothing_left_over();
+
+	for my $table (qw/ files xorbs chunks file_xorbs terms repo_files
+		xorb_repos xorb_subjects /)
+	{
+		my $n = $self->{t}->sql("SELECT count(*) FROM xet.$table");
+
+		$self->violation('left', "$n rows of xet.$table when all files"
+			. ' are deleted') if $n;
+	}
+}
+
+sub collect_all {
+	my ($self) = @_;
+
+	my $notes = 'SELECT (SELECT count(*) FROM xet.gc_files)'
+		. ' + (SELECT count(*) FROM xet.gc_xorbs)'
+		. ' + (SELECT count(*) FROM xet.gc_copies)';
+
+	$self->age(-1);
+
+	my $done = wait_for(60, sub {
+		my $one = { gc => [ qw/ gc --json --grace 0s / ],
+			text => 'xet gc at the end' };
+
+		$self->start_collector($one);
+		$self->end_collector($one);
+
+		return $self->{t}->sql($notes) eq '0';
+	});
+
+	$self->violation('left', $self->{t}->sql($notes)
+		. ' notes that stay') unless $done;
+}
+
+sub nothing_left_over {
+	my ($self) = @_;
+
+	my $t = $self->{t};
+	my %of = (
+		'xorbs that no file needs' => 'xorbs x WHERE NOT EXISTS'
+			. ' (SELECT FROM xet.file_xorbs fx'
+			. ' WHERE fx.xorb_id = x.id)',
+		'files that nobody has' => 'files f WHERE f.hash IS NULL'
+			. ' OR NOT f.held AND NOT EXISTS (SELECT FROM'
+			. ' xet.repo_files rf WHERE rf.file_id = f.id)'
+	);
+
+	for my $what (sort keys %of) {
+		my $n = $t->sql("SELECT count(*) FROM xet.$of{$what}");
+
+		$self->violation('left', "$n $what") if $n;
+	}
+
+	my %named = map { my ($hash, $tag) = split(/\|/);
+		plain_hash($hash) . ($tag ? sprintf('.%08x',
+			$tag & 0xffffffff) : '') => 1 }
+		$t->sql("SELECT encode(hash, 'hex'), tag FROM xet.xorbs");
+
+	for (map { s!.*/!!r } $self->copies()) {
+		$self->violation('left', "a copy without a row: $_")
+			unless delete $named{$_};
+	}
+
+	# we remove some ourselves
+
+	my @gone = grep { !$self->{touched}{substr($_, 0, 64)} } keys %named;
+
+	$self->violation('readable', "rows without a copy: @gone") if @gone;
+}
+
+# Whatever we have damaged and is not read by files that are left to us may be
+# so still.
+
+sub verify_store {
+	my ($self) = @_;
+
+	my $out = $self->{t}->dir() . '/verify';
+	my $status = reap(spawn([ Test::Xet::Cli::binary(), 'verify', '--json',
+		'--store', $self->{t}->store() ], output => $out,
+		env => { XET_POSTGRES => $self->{t}->conninfo() }), 120);
+
+	my $text = slurp($out, 1) // '';
+	my @lines = grep { my ($hash) = /([0-9a-f]{64})/;
+		!$hash || !$self->{touched}{$hash} } split(/\n/, $text);
+	my %damage = %{ $self->{touched} || {} };
+
+	$self->violation('verify', "xet verify --store: "
+		. ($status // 'does not end') . " $text")
+		if !defined $status || $status && !%damage;
+
+	$self->violation('verify', "xet verify --store: $status $text")
+		if $status && grep { /"error"|damaged|missing/
+			&& /[0-9a-f]{64}/ } @lines;
+
+	$self->{answers}{"verify $status"}++;
+	$self->note("xet verify --store: $status $text");
+}
+
+# By whoever has them; what is not ours any more is found in the database.
+
+sub delete_all {
+	my ($self, $rng) = @_;
+
+	my $model = $self->{model};
+	my @repos = $self->{mode} eq 'repo' ? @{ $self->{subjects} } : ();
+	my $whole = $self->{whole} ? 's' : undef;
+
+	for my $subject (grep { $_ ne ($whole // '') } @repos) {
+		$self->delete_one($subject, $rng->int(2), '/api/v1/repo');
+		$model->see($subject, { hash => $_ }, 'no')
+			for $model->seen($subject);
+	}
+
+	return if @repos && !$whole;
+
+	for my $hash (map { plain_hash($_) } $self->{t}->sql("SELECT"
+		. " encode(hash, 'hex') FROM xet.files WHERE hash IS NOT NULL"))
+	{
+		my $subject = $whole // $rng->pick(@{ $self->{subjects} });
+
+		$self->delete_one($subject, $rng->int(2),
+			"/api/v1/files/$hash");
+		$model->see($subject, { hash => $hash }, 'no');
+	}
+}
+
+sub delete_one {
+	my ($self, $subject, $node, $uri) = @_;
+
+	$self->ask({ subject => $subject, node => $node, method => 'DELETE',
+		scope => 'delete', uri => $uri,
+		text => "DELETE $uri by $subject at the end",
+		done => sub {
+			my ($r) = @_;
+
+			$self->violation('refused', "DELETE $uri: $r->{status}"
+				. " $r->{body}") unless $r->{status} == 204
+				|| $r->{status} == 404 && ($uri =~ /repo$/
+				|| $self->{whole} && $self->{collecting});
+		} });
+}
+
+# --------------------------------------------------------------------------
+# what it tells of itself
+
+# Figures that are sound, and counters that never go back.
+
+sub check_metrics {
+	my ($self, $n) = @_;
+
+	my $r = $self->node($n)->get('/metrics', {}, timeout => 60);
+
+	$self->violation('metrics', "$r->{status} " . ($r->{error} // ''))
+		if $r->{status} != 200 || $r->{error};
+
+	my $now = eval { parse_metrics($r->{body}) }
+		or $self->violation('metrics', $@);
+	my %type = $r->{body} =~ /^# TYPE (\w+) (\w+)$/mg;
+	my $last = $self->{metrics}[$n] || {};
+
+	for my $name (sort keys %$now) {
+		my ($family) = $name =~ /^(\w+)/;
+		my $type = $type{$family} // $type{
+			$family =~ s/_(?:bucket|sum|count)$//r} // '';
+
+		$self->violation('metrics', "$name: of no type")
+			if $type eq '';
+		$self->violation('metrics', "$name: $now->{$name}")
+			if $now->{$name} !~ /^\d+(?:\.\d+)?(?:e[-+]\d+)?$/;
+
+		$self->violation('metrics', "$name of node $n was "
+			. "$last->{$name}, is $now->{$name}")
+			if $type ne 'gauge' && defined $last->{$name}
+				&& $now->{$name} < $last->{$name};
+	}
+
+	for my $name (sort keys %$last) {
+		my ($family) = $name =~ /^(\w+)/;
+
+		$self->violation('metrics', "$name of node $n is gone")
+			if ($type{$family} // '') eq 'counter'
+				&& !exists $now->{$name};
+	}
+
+	$self->{metrics}[$n] = $now;
+}
+
+# Lines that are whole, and one for each deletion that was acknowledged.
+
+sub check_audit {
+	my ($self, $node) = @_;
+
+	my $n = 0;
+
+	for my $line (split(/\n/, slurp($node->dir() . '/xet_audit.log', 1)
+		// ''))
+	{
+		my $act = eval { JSON::PP->new->utf8->decode($line) }
+			or $self->violation('audit', "not JSON: $line");
+
+		$n++ if $act->{action} =~ /\.delete$/ && $act->{status} == 204;
+	}
+
+	my $want = $self->{deletions}{$node} // 0;
+
+	$self->violation('audit', "$n deletions of $want") if $n < $want;
+	$self->note("$n deletions of $want in the audit log");
+}
+
+1;
