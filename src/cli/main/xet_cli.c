@@ -413,8 +413,8 @@ xet_cli_environment(int c, char **argv)
         return optopt == 256 + XET_CLI_OPT_STORE;
     }
 
-    if (c != 256 + XET_CLI_OPT_STORE || optarg != argv[optind - 1]
-        || *optarg != '-')
+    if (c != 256 + XET_CLI_OPT_STORE || optarg == NULL
+        || optarg != argv[optind - 1] || *optarg != '-')
     {
         return 0;
     }
