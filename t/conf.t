@@ -340,8 +340,50 @@ good("xet_scrub $_", with(xet_scrub => $_)) for 'off', 'on', 'on rate=64k',
 	'on interval=30d rate=1g';
 
 mkdir($t->dir() . '/a_peer');
-bad("xet_store_peer $_", qr/takes the path of a folder/,
-	with(xet_store_peer => $_)) for 'http://node/xorbs', 'https://node';
+bad("xet_store_peer $_", qr/takes an URL without user, query or fragment/,
+	with(xet_store_peer => $_)) for 'http://me:secret@node/api',
+	'http://node/api?x', "'http://node/#x'", "'http://node/a b'";
+bad("xet_store_peer $_", qr/ in "\Q$_\E" of "xet_store_peer"/,
+	with(xet_store_peer => $_)) for 'http://', 'https:///api',
+	'http://node:99999/', 'http://node:x/', 'http://:80/';
+bad('xet_store_peer of a socket', qr/takes no socket/,
+	with(xet_store_peer => 'http://unix:/run/x:/api'));
+bad('xet_store_peer of a long URL', qr/URL is too long/,
+	with(xet_store_peer => 'http://node/' . 'x' x 1024));
+bad("xet_store_peer $_", qr/invalid parameter/, with(xet_store_peer => $_))
+	for 'http://node token=', 'http://node x=1',
+	'http://node timeout=999ms', 'http://node timeout=2h',
+	'http://node timeout=x', '/tmp timeout=1s',
+	'http://node trusted_certificate=', 'http://node on';
+bad("xet_store_peer $_", qr/duplicate/, with(xet_store_peer => $_))
+	for 'http://node timeout=1s timeout=1s';
+bad('xet_store_peer: no such token', qr/open\(\) ".*nowhere" failed/,
+	with(xet_store_peer => 'https://node token=%%DIR%%/nowhere'));
+bad('xet_store_peer: no certificate', qr/no certificate in ".*url.key"/,
+	with(xet_store_peer => 'http://node trusted_certificate=%%URL_KEY%%'));
+
+for (
+	[ open => "abc\n", 0644, qr/must not be accessible by others/ ],
+	[ empty => " \n", 0600, qr/no token in/ ],
+	[ two => "a b\n", 0600, qr/no token in/ ],
+	[ lines => "a\nb\n", 0600, qr/no token in/ ],
+	[ large => 'x' x 8193, 0600, qr/is not a key file/ ]
+) {
+	my ($name, $text, $mode, $why) = @$_;
+
+	chmod($mode, $t->write_file("token.$name", $text));
+	bad("xet_store_peer, token file: $name", $why, with(xet_store_peer =>
+		"https://node token=%%DIR%%/token.$name"));
+}
+
+chmod(0600, $t->write_file('token.good', "abc.def\n"));
+like(good("xet_store_peer $_", with(xet_store_peer => $_)),
+	qr/\[warn\].*crosses the network as it is/, "$_: a warning")
+	for 'http://node/api token=token.good';
+unlike(good("xet_store_peer $_", with(xet_store_peer => $_)), qr/\[warn\]/,
+	"$_: no warning") for 'http://node/api/ timeout=1h', 'HTTPS://node',
+	'https://node:444/api token=token.good', 'http://[::1]:80/api',
+	'http://127.0.0.1/api token=%%DIR%%/token.good timeout=1s';
 bad('xet_store_peer too long', qr/path is too long/,
 	with(xet_store_peer => '/' . 'x' x 4090));
 bad("xet_store_peer $_", qr/is the store itself/,

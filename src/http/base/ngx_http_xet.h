@@ -109,10 +109,14 @@ typedef struct {
 } ngx_http_xet_key_t;
 
 
-/* A folder of "xet_store_peer". */
+/* Where "xet_store_peer" heals from: a folder, or a node. */
 
 typedef struct {
     ngx_str_t                  path;           /* absolute, no slash at end */
+    ngx_str_t                  url;            /* of its API; path is empty */
+    ngx_str_t                  header;         /* "Authorization: ..." */
+    ngx_str_t                  trusted;        /* file of certificates */
+    ngx_msec_t                 timeout;
     u_char                    *file;           /* of the directive */
     ngx_uint_t                 line;
 } ngx_http_xet_peer_t;

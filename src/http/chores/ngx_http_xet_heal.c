@@ -1,12 +1,13 @@
 
 /*
  * The chore "heal": copies that are marked as damaged, by the scrub, by readers
- * or by uploads, are read again, and healed from the folders of
+ * or by uploads, are read again, and healed from the folders and nodes of
  * "xet_store_peer".
  *
  *     read      (ngx_http_xet_pass.c)  the copy, which may be whole after all
  *     whole     (query)   takes the mark away
- *     list      (thread)  which copies of the xorb a peer has
+ *     list      (thread)  which copies of the xorb a peer's folder has; a node
+ *                       is asked for the xorb
  *     fetch     (as read)  decodes one of them, and writes it to a temporary
  *                       file; what is not that xorb is not taken, and the next
  *                       one is tried, then the next peer
@@ -48,6 +49,7 @@ static void ngx_http_xet_heal_list_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_heal_found(ngx_http_xet_pass_t *pass,
     const char *name);
 static void ngx_http_xet_heal_fetch(ngx_http_xet_chore_t *chore);
+static xet_status_t ngx_http_xet_heal_source(ngx_http_xet_pass_t *pass);
 static void ngx_http_xet_heal_fetched(ngx_http_xet_chore_t *chore,
     xet_status_t status);
 static void ngx_http_xet_heal_drop(ngx_http_xet_pass_t *pass);
@@ -59,7 +61,7 @@ static void ngx_http_xet_heal_remove_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_heal_later(ngx_http_xet_chore_t *chore);
 static void ngx_http_xet_heal_put_off(void *data, ngx_http_xet_ask_t *ask,
     ngx_int_t rc);
-static ngx_str_t *ngx_http_xet_heal_peer(ngx_http_xet_pass_t *pass);
+static ngx_http_xet_peer_t *ngx_http_xet_heal_peer(ngx_http_xet_pass_t *pass);
 static void ngx_http_xet_heal_name(ngx_http_xet_pass_t *pass, u_char *name);
 
 
@@ -140,6 +142,7 @@ static void
 ngx_http_xet_heal_list(ngx_http_xet_chore_t *chore)
 {
     ngx_http_xet_pass_t  *pass;
+    ngx_http_xet_peer_t  *peer;
 
     pass = chore->data;
 
@@ -147,8 +150,16 @@ ngx_http_xet_heal_list(ngx_http_xet_chore_t *chore)
 
     pass->ntags = 0;
 
-    if (ngx_http_xet_heal_peer(pass) == NULL) {
+    peer = ngx_http_xet_heal_peer(pass);
+
+    if (peer == NULL) {
         ngx_http_xet_heal_later(chore);
+        return;
+    }
+
+    if (peer->url.len) {
+        pass->tags[pass->ntags++] = 0;
+        ngx_http_xet_heal_fetch(chore);
         return;
     }
 
@@ -166,12 +177,12 @@ ngx_http_xet_heal_list_job(void *data, ngx_log_t *log)
     DIR            *dir;
     char            path[NGX_MAX_PATH];
     u_char         *p;
-    ngx_str_t      *peer;
+    ngx_str_t      *folder;
     struct dirent  *entry;
 
-    peer = ngx_http_xet_heal_peer(pass);
+    folder = &ngx_http_xet_heal_peer(pass)->path;
 
-    p = ngx_cpymem(path, peer->data, peer->len);
+    p = ngx_cpymem(path, folder->data, folder->len);
     p = ngx_http_xet_store_path(p, &pass->rows[pass->i].xorb, 0);
 
     *p = '\0';
@@ -241,13 +252,9 @@ ngx_http_xet_heal_found(ngx_http_xet_pass_t *pass, const char *name)
 static void
 ngx_http_xet_heal_fetch(ngx_http_xet_chore_t *chore)
 {
-    u_char                    *p;
-    ngx_str_t                 *peer;
-    ngx_http_xet_pass_t       *pass;
-    ngx_http_xet_scrub_row_t  *row;
+    ngx_http_xet_pass_t  *pass;
 
     pass = chore->data;
-    row = &pass->rows[pass->i];
 
     ngx_http_xet_heal_drop(pass);
 
@@ -263,25 +270,47 @@ ngx_http_xet_heal_fetch(ngx_http_xet_chore_t *chore)
         pass->copy = ngx_http_xet_store_copy(pass->pool);
     }
 
-    if (pass->copy == NULL
-        || ngx_http_xet_scan_foreign(&pass->scan, &row->xorb,
-                                     ngx_max(row->size,
-                                             NGX_HTTP_XET_HEAL_MAX),
-                                     pass->copy)
-           != XET_OK)
-    {
+    pass->ntags--;
+
+    if (pass->copy == NULL || ngx_http_xet_heal_source(pass) != XET_OK) {
         ngx_http_xet_chore_retry(chore, "no memory");
         return;
     }
 
-    peer = ngx_http_xet_heal_peer(pass);
-
-    p = ngx_cpymem(pass->scan.path, peer->data, peer->len);
-    *ngx_http_xet_store_path(p, &row->xorb, pass->tags[--pass->ntags]) = '\0';
-
     pass->begun = 1;
 
     ngx_http_xet_chore_next(chore, ngx_http_xet_pass_pace(pass));
+}
+
+
+static xet_status_t
+ngx_http_xet_heal_source(ngx_http_xet_pass_t *pass)
+{
+    u_char                    *p;
+    uint64_t                   max;
+    xet_status_t               rc;
+    ngx_http_xet_peer_t       *peer;
+    ngx_http_xet_scrub_row_t  *row;
+
+    row = &pass->rows[pass->i];
+    max = ngx_max(row->size, NGX_HTTP_XET_HEAL_MAX);
+    peer = ngx_http_xet_heal_peer(pass);
+
+    if (peer->url.len) {
+        return ngx_http_xet_scan_peer(&pass->scan, peer, &row->xorb, max,
+                                      pass->copy);
+    }
+
+    rc = ngx_http_xet_scan_foreign(&pass->scan, &row->xorb, max, pass->copy);
+
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    p = ngx_cpymem(pass->scan.path, peer->path.data, peer->path.len);
+    *ngx_http_xet_store_path(p, &row->xorb, pass->tags[pass->ntags]) = '\0';
+
+    return XET_OK;
 }
 
 
@@ -468,7 +497,7 @@ ngx_http_xet_heal_put_off(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 }
 
 
-static ngx_str_t *
+static ngx_http_xet_peer_t *
 ngx_http_xet_heal_peer(ngx_http_xet_pass_t *pass)
 {
     ngx_http_xet_peer_t       *peers;
@@ -482,7 +511,7 @@ ngx_http_xet_heal_peer(ngx_http_xet_pass_t *pass)
 
     peers = xmcf->peers->elts;
 
-    return &peers[pass->peer].path;
+    return &peers[pass->peer];
 }
 
 

@@ -27,6 +27,7 @@
 #define NGX_HTTP_XET_PASS_UNREADS    8
 #define NGX_HTTP_XET_PASS_LIMIT_MIN  (64 * 1024)
 #define NGX_HTTP_XET_PASS_LIMIT_MAX  (4 * 1024 * 1024)
+#define NGX_HTTP_XET_PASS_DRY        10        /* ms */
 #define NGX_HTTP_XET_PASS_COPY       4096      /* what a copy costs besides */
 
 
@@ -214,12 +215,17 @@ ngx_http_xet_pass_job(void *data, ngx_log_t *log)
 static void
 ngx_http_xet_pass_done(ngx_http_xet_chore_t *chore)
 {
-    ngx_msec_t            wait;
+    ngx_msec_t            wait, least;
     ngx_http_xet_pass_t  *pass;
 
     pass = chore->data;
 
+    /* a peer that sends nothing is waited for here, not in a thread */
+
+    least = (pass->taken == 0) ? NGX_HTTP_XET_PASS_DRY : 0;
+
     wait = ngx_http_xet_pass_pace(pass);
+    wait = ngx_max(wait, least);
 
     if (pass->status == XET_AGAIN) {
         ngx_http_xet_chore_next(chore, wait);

@@ -25,8 +25,6 @@ static const char *ngx_http_xet_conf_fault(ngx_conf_t *cf,
     ngx_http_xet_loc_conf_t *conf, const char **name);
 static ngx_int_t ngx_http_xet_conf_cache(ngx_conf_t *cf,
     ngx_open_file_cache_t *cache);
-static ngx_int_t ngx_http_xet_conf_peers(ngx_conf_t *cf,
-    ngx_http_xet_main_conf_t *xmcf);
 static ngx_int_t ngx_http_xet_conf_pools(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf);
 static ngx_thread_pool_t *ngx_http_xet_conf_read_pool(ngx_conf_t *cf);
@@ -586,46 +584,6 @@ ngx_http_xet_conf_check(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
     }
 
     return xmcf->api ? ngx_http_xet_conf_same_device(cf, xmcf) : NGX_OK;
-}
-
-
-/* A store that is its own peer would have its damage for a backup. */
-
-static ngx_int_t
-ngx_http_xet_conf_peers(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
-{
-    ngx_uint_t            i;
-    ngx_file_info_t       store, peer;
-    ngx_http_xet_peer_t  *peers;
-
-    if (xmcf->peers == NULL || !xmcf->api
-        || ngx_file_info(xmcf->store.data, &store) == NGX_FILE_ERROR)
-    {
-        return NGX_OK;
-    }
-
-    peers = xmcf->peers->elts;
-
-    for (i = 0; i < xmcf->peers->nelts; i++) {
-
-        if (ngx_file_info(peers[i].path.data, &peer) == NGX_FILE_ERROR) {
-            ngx_log_error(NGX_LOG_WARN, cf->log, ngx_errno,
-                          "\"xet_store_peer\" is not there: "
-                          ngx_file_info_n " \"%V\" failed in %s:%ui",
-                          &peers[i].path, peers[i].file, peers[i].line);
-            continue;
-        }
-
-        if (peer.st_dev == store.st_dev && peer.st_ino == store.st_ino) {
-            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                          "\"xet_store_peer\" \"%V\" is the store itself in "
-                          "%s:%ui", &peers[i].path, peers[i].file,
-                          peers[i].line);
-            return NGX_ERROR;
-        }
-    }
-
-    return NGX_OK;
 }
 
 

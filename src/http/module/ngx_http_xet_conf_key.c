@@ -14,10 +14,7 @@
 
 static ngx_int_t ngx_http_xet_conf_key_line(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf, ngx_str_t *file, ngx_str_t *line);
-static ngx_int_t ngx_http_xet_conf_read(ngx_conf_t *cf, ngx_str_t *name,
-    size_t max, ngx_str_t *content);
 static ngx_int_t ngx_http_xet_conf_hex(u_char *dst, ngx_str_t *hex);
-static void ngx_http_xet_conf_wipe(ngx_str_t *s);
 static void ngx_http_xet_conf_free_keys(void *data);
 static char *ngx_http_xet_conf_add_keys(ngx_conf_t *cf,
     ngx_http_xet_main_conf_t *xmcf, ngx_str_t *file, ngx_str_t *content);
@@ -241,7 +238,7 @@ ngx_http_xet_conf_dedup_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
  * the content is in the pool of the configuration, and the caller wipes it.
  */
 
-static ngx_int_t
+ngx_int_t
 ngx_http_xet_conf_read(ngx_conf_t *cf, ngx_str_t *name, size_t max,
     ngx_str_t *content)
 {
@@ -330,7 +327,7 @@ ngx_http_xet_conf_hex(u_char *dst, ngx_str_t *hex)
 }
 
 
-static void
+void
 ngx_http_xet_conf_wipe(ngx_str_t *s)
 {
     ngx_explicit_memzero(s->data, s->len);

@@ -240,65 +240,6 @@ ngx_http_xet_conf_scrub(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* xet_store_peer path; */
-
-char *
-ngx_http_xet_conf_store_peer(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_http_xet_main_conf_t *xmcf = conf;
-
-    ngx_str_t            *value, path;
-    ngx_http_xet_peer_t  *peer;
-
-    value = cf->args->elts;
-    path = value[1];
-
-    if (ngx_strncmp(path.data, "http://", 7) == 0
-        || ngx_strncmp(path.data, "https://", 8) == 0)
-    {
-        return "takes the path of a folder";
-    }
-
-    if (ngx_conf_full_name(cf->cycle, &path, 0) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-
-    while (path.len > 1 && path.data[path.len - 1] == '/') {
-        path.len--;
-    }
-
-    if (path.len + NGX_HTTP_XET_XORB_PATH_MAX + 1 > NGX_MAX_PATH) {
-        return "path is too long";
-    }
-
-    if (xmcf->peers == NULL) {
-        xmcf->peers = ngx_array_create(cf->pool, 1,
-                                       sizeof(ngx_http_xet_peer_t));
-        if (xmcf->peers == NULL) {
-            return NGX_CONF_ERROR;
-        }
-    }
-
-    peer = ngx_array_push(xmcf->peers);
-    if (peer == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    peer->path.data = ngx_pnalloc(cf->pool, path.len + 1);
-    if (peer->path.data == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    peer->path.len = path.len;
-    ngx_cpystrn(peer->path.data, path.data, path.len + 1);
-
-    peer->file = cf->conf_file->file.name.data;
-    peer->line = cf->conf_file->line;
-
-    return NGX_CONF_OK;
-}
-
-
 /*
  * xet_postgres conninfo [reads=n] [writes=n] [depth=n] [queue=n]
  *                       [timeout=time] [write_timeout=time]

@@ -168,7 +168,7 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       NULL },
 
     { ngx_string("xet_store_peer"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1234,
       ngx_http_xet_conf_store_peer,
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,

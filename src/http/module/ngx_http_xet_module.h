@@ -156,8 +156,6 @@ char *ngx_http_xet_conf_word(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_xet_conf_store(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_xet_conf_gc(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_xet_conf_scrub(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
-char *ngx_http_xet_conf_store_peer(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
 char *ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_mount(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
@@ -179,7 +177,19 @@ char *ngx_http_xet_conf_upload_zone(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_xet_conf_upload_limit(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* ngx_http_xet_conf_key.c */
+/* ngx_http_xet_conf_peer.c */
+char *ngx_http_xet_conf_store_peer(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+ngx_int_t ngx_http_xet_conf_peers(ngx_conf_t *cf,
+    ngx_http_xet_main_conf_t *xmcf);
+
+/*
+ * ngx_http_xet_conf_key.c: a file with a secret is read only if others can't
+ * read it; what was read is to be wiped.
+ */
+ngx_int_t ngx_http_xet_conf_read(ngx_conf_t *cf, ngx_str_t *name, size_t max,
+    ngx_str_t *content);
+void ngx_http_xet_conf_wipe(ngx_str_t *s);
 char *ngx_http_xet_conf_url_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_dedup_key(ngx_conf_t *cf, ngx_command_t *cmd,

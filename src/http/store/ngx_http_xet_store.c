@@ -878,3 +878,14 @@ ngx_http_xet_store_unlink_job(const char *path, ngx_log_t *log)
                       path);
     }
 }
+
+
+uint64_t
+ngx_http_xet_store_clock(void)
+{
+    struct timespec  ts;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+
+    return (uint64_t) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}

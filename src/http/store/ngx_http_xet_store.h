@@ -126,9 +126,42 @@ xet_status_t ngx_http_xet_store_check_job(const ngx_str_t *store,
 /* Removes a file that no row names; a file that is missing is no error. */
 void ngx_http_xet_store_unlink_job(const char *path, ngx_log_t *log);
 
+/* Milliseconds of a clock that nobody sets, for threads. */
+uint64_t ngx_http_xet_store_clock(void);
+
 /* Removes a copy that no row names any more. */
 void ngx_http_xet_store_remove_job(const ngx_str_t *store,
     const xet_hash_t *xorb, uint32_t tag, ngx_log_t *log);
+
+
+/*
+ * ngx_http_xet_fetch.c: a xorb that a peer node of "xet_store_peer" sends, as
+ * bytes of which nothing is known.
+ */
+
+typedef struct ngx_http_xet_fetch_s  ngx_http_xet_fetch_t;
+
+/* Once in a process, before threads use libcurl. */
+ngx_int_t ngx_http_xet_fetch_init(ngx_cycle_t *cycle);
+
+/*
+ * Nothing is asked yet.  What will be is written to url, a string of size bytes
+ * at most, which stays until the end.  NULL without memory.
+ */
+ngx_http_xet_fetch_t *ngx_http_xet_fetch_create(
+    const ngx_http_xet_peer_t *peer, const xet_hash_t *xorb, char *url,
+    size_t size);
+
+/*
+ * Takes what there is into buf, of 64 KiB at least, within some milliseconds.
+ * XET_OK: *len bytes, none at the end.  XET_AGAIN: none yet.  XET_STORE_FAILED:
+ * the peer has not the xorb, or does not send it; why is logged.
+ */
+xet_status_t ngx_http_xet_fetch_job(ngx_http_xet_fetch_t *fetch, u_char *buf,
+    size_t size, size_t *len, ngx_log_t *log);
+
+/* Called in the event loop; what has begun is ended in a thread. */
+void ngx_http_xet_fetch_destroy(ngx_http_xet_fetch_t *fetch);
 
 
 /*
@@ -158,6 +191,7 @@ typedef struct {
     xet_checksum_state_t  *checksum;           /* where digest is known */
     xet_xorb_verifier_t   *verifier;           /* where it is not */
     ngx_http_xet_temp_t   *copy;               /* of a foreign file */
+    ngx_http_xet_fetch_t  *fetch;              /* where a peer sends it */
 
     unsigned               direct:1;           /* past the page cache */
 } ngx_http_xet_scan_t;
@@ -175,6 +209,11 @@ xet_status_t ngx_http_xet_scan_copy(ngx_http_xet_scan_t *scan,
 xet_status_t ngx_http_xet_scan_foreign(ngx_http_xet_scan_t *scan,
     const xet_hash_t *xorb, uint64_t size_max, ngx_http_xet_temp_t *copy);
 
+/* The same for what a peer node sends; path is its address. */
+xet_status_t ngx_http_xet_scan_peer(ngx_http_xet_scan_t *scan,
+    const ngx_http_xet_peer_t *peer, const xet_hash_t *xorb,
+    uint64_t size_max, ngx_http_xet_temp_t *copy);
+
 /*
  * Reads on, for 50 ms and until there are limit bytes, and adds to *taken what
  * was read.  XET_AGAIN: there is more.  XET_OK: all was read and is right.
@@ -191,7 +230,6 @@ const xet_xorb_info_t *ngx_http_xet_scan_info(ngx_http_xet_scan_t *scan);
 
 /* Frees all but the copy; a file that is open is closed in a thread. */
 void ngx_http_xet_scan_destroy(ngx_http_xet_scan_t *scan);
-
 
 /*
  * Writes the path of a copy, /xorbs/<namespace>/<aa>/<name>, to which the

@@ -9,7 +9,8 @@
  * before there were digests has only the chunk list, so such a copy is decoded,
  * every chunk hashed, and the ends of its stored chunks compared, since terms
  * lead there.  Foreign files, of a peer, are decoded as well: nothing that they
- * say of themselves is believed.
+ * say of themselves is believed.  What a peer node sends is such a file, whose
+ * end is known when it is there (ngx_http_xet_fetch.c).
  *
  * It reads past the page cache where the file system can do that: what readers
  * have there stays, and what is looked at is the disk.  Elsewhere it tells the
@@ -49,7 +50,8 @@ static xet_status_t ngx_http_xet_scan_read(ngx_http_xet_scan_t *scan,
 static xet_status_t ngx_http_xet_scan_open(ngx_http_xet_scan_t *scan,
     ngx_log_t *log);
 static ngx_fd_t ngx_http_xet_scan_open_file(ngx_http_xet_scan_t *scan);
-static ssize_t ngx_http_xet_scan_piece(ngx_http_xet_scan_t *scan);
+static xet_status_t ngx_http_xet_scan_piece(ngx_http_xet_scan_t *scan,
+    size_t *len, ngx_log_t *log);
 static xet_status_t ngx_http_xet_scan_feed(ngx_http_xet_scan_t *scan,
     size_t len, ngx_log_t *log);
 static xet_status_t ngx_http_xet_scan_verdict(ngx_http_xet_scan_t *scan,
@@ -58,7 +60,6 @@ static xet_status_t ngx_http_xet_scan_damaged(ngx_http_xet_scan_t *scan,
     const char *why, ngx_log_t *log);
 static void ngx_http_xet_scan_close_job(void *data, ngx_log_t *log);
 static int ngx_http_xet_scan_priority(int priority);
-static uint64_t ngx_http_xet_scan_clock(void);
 
 
 static void
@@ -119,6 +120,27 @@ ngx_http_xet_scan_foreign(ngx_http_xet_scan_t *scan, const xet_hash_t *xorb,
 
 
 xet_status_t
+ngx_http_xet_scan_peer(ngx_http_xet_scan_t *scan,
+    const ngx_http_xet_peer_t *peer, const xet_hash_t *xorb, uint64_t size_max,
+    ngx_http_xet_temp_t *copy)
+{
+    xet_status_t  rc;
+
+    rc = ngx_http_xet_scan_foreign(scan, xorb, size_max, copy);
+
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    scan->end = NGX_MAX_OFF_T_VALUE;
+    scan->fetch = ngx_http_xet_fetch_create(peer, xorb, scan->path,
+                                            sizeof(scan->path));
+
+    return scan->fetch ? XET_OK : XET_NOMEM;
+}
+
+
+xet_status_t
 ngx_http_xet_scan_job(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
     ngx_log_t *log)
 {
@@ -146,14 +168,21 @@ static xet_status_t
 ngx_http_xet_scan_read(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
     ngx_log_t *log)
 {
-    size_t        n;
-    ssize_t       len;
+    size_t        n, len;
     uint64_t      began;
     xet_status_t  rc;
 
-    began = ngx_http_xet_scan_clock();
+    began = ngx_http_xet_store_clock();
 
-    if (scan->fd == NGX_INVALID_FILE) {
+    if (scan->buf == NULL) {
+        scan->buf = ngx_memalign(NGX_HTTP_XET_SCAN_ALIGN,
+                                 NGX_HTTP_XET_SCAN_BUFFER, log);
+        if (scan->buf == NULL) {
+            return XET_NOMEM;
+        }
+    }
+
+    if (scan->fd == NGX_INVALID_FILE && scan->fetch == NULL) {
         rc = ngx_http_xet_scan_open(scan, log);
 
         if (rc != XET_OK) {
@@ -161,31 +190,35 @@ ngx_http_xet_scan_read(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
         }
     }
 
-    for (n = 0; scan->offset < scan->end; n += (size_t) len) {
+    len = 0;
+
+    for (n = 0; scan->offset < scan->end; n += len) {
 
         if (n >= limit
-            || ngx_http_xet_scan_clock() - began >= NGX_HTTP_XET_SCAN_TIME)
+            || ngx_http_xet_store_clock() - began >= NGX_HTTP_XET_SCAN_TIME)
         {
             return XET_AGAIN;
         }
 
-        len = ngx_http_xet_scan_piece(scan);
-
-        if (len == -1) {
-            return ngx_http_xet_store_failed(log, "read", scan->path);
+        rc = scan->fetch ? ngx_http_xet_fetch_job(scan->fetch, scan->buf,
+                                                  NGX_HTTP_XET_SCAN_BUFFER,
+                                                  &len, log)
+                         : ngx_http_xet_scan_piece(scan, &len, log);
+        if (rc != XET_OK) {
+            return rc;
         }
 
         if (len == 0) {
-            return ngx_http_xet_scan_damaged(scan, "its file is cut", log);
+            break;
         }
 
-        rc = ngx_http_xet_scan_feed(scan, (size_t) len, log);
+        rc = ngx_http_xet_scan_feed(scan, len, log);
 
         if (rc != XET_OK) {
             return rc;
         }
 
-        *taken += (size_t) len;
+        *taken += len;
     }
 
     return ngx_http_xet_scan_verdict(scan, log);
@@ -197,14 +230,6 @@ ngx_http_xet_scan_open(ngx_http_xet_scan_t *scan, ngx_log_t *log)
 {
     xet_status_t      rc;
     ngx_file_info_t   fi;
-
-    if (scan->buf == NULL) {
-        scan->buf = ngx_memalign(NGX_HTTP_XET_SCAN_ALIGN,
-                                 NGX_HTTP_XET_SCAN_BUFFER, log);
-        if (scan->buf == NULL) {
-            return XET_NOMEM;
-        }
-    }
 
     scan->fd = ngx_http_xet_scan_open_file(scan);
 
@@ -266,10 +291,10 @@ ngx_http_xet_scan_open_file(ngx_http_xet_scan_t *scan)
 }
 
 
-/* Fills the buffer from where the scan is; -1, or how many bytes there are. */
+/* Fills the buffer from where the scan is. */
 
-static ssize_t
-ngx_http_xet_scan_piece(ngx_http_xet_scan_t *scan)
+static xet_status_t
+ngx_http_xet_scan_piece(ngx_http_xet_scan_t *scan, size_t *len, ngx_log_t *log)
 {
     ssize_t  n;
 
@@ -295,11 +320,21 @@ ngx_http_xet_scan_piece(ngx_http_xet_scan_t *scan)
         break;
     }
 
-    if (n > 0 && !scan->direct) {
+    if (n == -1) {
+        return ngx_http_xet_store_failed(log, "read", scan->path);
+    }
+
+    if (n == 0) {
+        return ngx_http_xet_scan_damaged(scan, "its file is cut", log);
+    }
+
+    if (!scan->direct) {
         (void) posix_fadvise(scan->fd, scan->offset, n, POSIX_FADV_DONTNEED);
     }
 
-    return n;
+    *len = (size_t) n;
+
+    return XET_OK;
 }
 
 
@@ -408,6 +443,11 @@ ngx_http_xet_scan_destroy(ngx_http_xet_scan_t *scan)
         scan->fd = NGX_INVALID_FILE;
     }
 
+    if (scan->fetch) {
+        ngx_http_xet_fetch_destroy(scan->fetch);
+        scan->fetch = NULL;
+    }
+
     xet_checksum_destroy(scan->checksum);
     scan->checksum = NULL;
 
@@ -460,15 +500,4 @@ ngx_http_xet_scan_priority(int priority)
 #else
     return -1;
 #endif
-}
-
-
-static uint64_t
-ngx_http_xet_scan_clock(void)
-{
-    struct timespec  ts;
-
-    (void) clock_gettime(CLOCK_MONOTONIC, &ts);
-
-    return (uint64_t) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }

@@ -1,0 +1,395 @@
+
+/*
+ * The directive "xet_store_peer": folders and nodes to heal from.
+ *
+ *     xet_store_peer path;
+ *     xet_store_peer url [token=file] [trusted_certificate=file]
+ *                    [timeout=time];
+ *
+ * A token is read once, with the rights of who starts nginx, becomes a line of
+ * the request, and is wiped when the configuration goes.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_module.h"
+#include "ngx_http_xet_store.h"
+
+#include <openssl/err.h>
+#include <openssl/x509_vfy.h>
+
+
+#define NGX_HTTP_XET_PEER_URL_MAX      1024
+#define NGX_HTTP_XET_PEER_TOKEN_MAX    8192
+#define NGX_HTTP_XET_PEER_TIMEOUT      30000   /* ms */
+#define NGX_HTTP_XET_PEER_TIMEOUT_MAX  (60 * 60 * 1000)
+
+
+static char *ngx_http_xet_conf_peer_folder(ngx_conf_t *cf,
+    ngx_http_xet_peer_t *peer, ngx_str_t path);
+static char *ngx_http_xet_conf_peer_node(ngx_conf_t *cf,
+    ngx_http_xet_peer_t *peer);
+static char *ngx_http_xet_conf_peer_url(ngx_conf_t *cf,
+    ngx_http_xet_peer_t *peer, ngx_str_t *value, size_t scheme);
+static char *ngx_http_xet_conf_peer_token(ngx_conf_t *cf,
+    ngx_http_xet_peer_t *peer, ngx_str_t *file);
+static void ngx_http_xet_conf_peer_wipe(void *data);
+static char *ngx_http_xet_conf_peer_trusted(ngx_conf_t *cf,
+    ngx_http_xet_peer_t *peer, ngx_str_t *file);
+static size_t ngx_http_xet_conf_peer_scheme(ngx_str_t *value);
+static ngx_uint_t ngx_http_xet_conf_peer_local(ngx_str_t *host);
+
+
+char *
+ngx_http_xet_conf_store_peer(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_xet_main_conf_t *xmcf = conf;
+
+    ngx_str_t            *value;
+    ngx_http_xet_peer_t  *peer;
+
+    value = cf->args->elts;
+
+    if (xmcf->peers == NULL) {
+        xmcf->peers = ngx_array_create(cf->pool, 1,
+                                       sizeof(ngx_http_xet_peer_t));
+        if (xmcf->peers == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    peer = ngx_array_push(xmcf->peers);
+    if (peer == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_memzero(peer, sizeof(ngx_http_xet_peer_t));
+
+    peer->file = cf->conf_file->file.name.data;
+    peer->line = cf->conf_file->line;
+
+    if (ngx_http_xet_conf_peer_scheme(&value[1])) {
+        return ngx_http_xet_conf_peer_node(cf, peer);
+    }
+
+    if (cf->args->nelts > 2) {
+        return ngx_http_xet_param_invalid(cf, &value[2],
+                                          "behind an URL, a folder has no "
+                                          "parameters");
+    }
+
+    return ngx_http_xet_conf_peer_folder(cf, peer, value[1]);
+}
+
+
+static char *
+ngx_http_xet_conf_peer_folder(ngx_conf_t *cf, ngx_http_xet_peer_t *peer,
+    ngx_str_t path)
+{
+    if (ngx_conf_full_name(cf->cycle, &path, 0) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    while (path.len > 1 && path.data[path.len - 1] == '/') {
+        path.len--;
+    }
+
+    if (path.len + NGX_HTTP_XET_XORB_PATH_MAX + 1 > NGX_MAX_PATH) {
+        return "path is too long";
+    }
+
+    peer->path.data = ngx_pnalloc(cf->pool, path.len + 1);
+    if (peer->path.data == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    peer->path.len = path.len;
+    ngx_cpystrn(peer->path.data, path.data, path.len + 1);
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_xet_conf_peer_node(ngx_conf_t *cf, ngx_http_xet_peer_t *peer)
+{
+    char        *rv;
+    size_t       scheme;
+    ngx_int_t    n;
+    ngx_str_t   *value, s;
+    ngx_uint_t   i;
+
+    value = cf->args->elts;
+    scheme = ngx_http_xet_conf_peer_scheme(&value[1]);
+    rv = NGX_CONF_OK;
+
+    for (i = 2; i < cf->args->nelts && rv == NGX_CONF_OK; i++) {
+
+        if (ngx_http_xet_param(&value[i], "token", &s) && s.len) {
+            rv = peer->header.len ? ngx_http_xet_param_duplicate(cf, &value[i])
+                 : ngx_http_xet_conf_peer_token(cf, peer, &s);
+            continue;
+        }
+
+        if (ngx_http_xet_param(&value[i], "trusted_certificate", &s) && s.len) {
+            rv = peer->trusted.len
+                 ? ngx_http_xet_param_duplicate(cf, &value[i])
+                 : ngx_http_xet_conf_peer_trusted(cf, peer, &s);
+            continue;
+        }
+
+        if (ngx_http_xet_param(&value[i], "timeout", &s)) {
+            n = ngx_parse_time(&s, 0);
+
+            if (peer->timeout) {
+                return ngx_http_xet_param_duplicate(cf, &value[i]);
+            }
+
+            if (n >= 1000 && n <= NGX_HTTP_XET_PEER_TIMEOUT_MAX) {
+                peer->timeout = (ngx_msec_t) n;
+                continue;
+            }
+        }
+
+        return ngx_http_xet_param_invalid(cf, &value[i],
+                                          "\"token=\" or "
+                                          "\"trusted_certificate=\" with a "
+                                          "file, or \"timeout=\" of 1s to 1h");
+    }
+
+    if (rv != NGX_CONF_OK) {
+        return rv;
+    }
+
+    if (peer->timeout == 0) {
+        peer->timeout = NGX_HTTP_XET_PEER_TIMEOUT;
+    }
+
+    return ngx_http_xet_conf_peer_url(cf, peer, &value[1], scheme);
+}
+
+
+/* An address as nginx takes it elsewhere, and no secrets in it. */
+
+static char *
+ngx_http_xet_conf_peer_url(ngx_conf_t *cf, ngx_http_xet_peer_t *peer,
+    ngx_str_t *value, size_t scheme)
+{
+    ngx_url_t   u;
+    ngx_uint_t  i;
+
+    for (i = 0; i < value->len; i++) {
+        if (value->data[i] <= ' ' || value->data[i] > '~'
+            || ngx_strchr("@?#\"\\<>^`{|}", value->data[i]))
+        {
+            return "takes an URL without user, query or fragment";
+        }
+    }
+
+    ngx_memzero(&u, sizeof(ngx_url_t));
+
+    u.url.data = value->data + scheme;
+    u.url.len = value->len - scheme;
+    u.default_port = (scheme == sizeof("https://") - 1) ? 443 : 80;
+    u.uri_part = 1;
+    u.no_resolve = 1;
+
+    if (ngx_parse_url(cf->pool, &u) != NGX_OK) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%s in \"%V\" of \"%V\"",
+                           u.err ? u.err : "no address", value,
+                           cf->args->elts);
+        return NGX_CONF_ERROR;
+    }
+
+    if (u.family == AF_UNIX) {
+        return "takes no socket of the file system";
+    }
+
+    peer->url = *value;
+
+    while (peer->url.data[peer->url.len - 1] == '/') {
+        peer->url.len--;
+    }
+
+    if (peer->url.len > NGX_HTTP_XET_PEER_URL_MAX) {
+        return "URL is too long";
+    }
+
+    if (peer->header.len && u.default_port == 80
+        && !ngx_http_xet_conf_peer_local(&u.host))
+    {
+        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                           "the token of \"xet_store_peer\" \"%V\" crosses "
+                           "the network as it is: write \"https://\"",
+                           &peer->url);
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_xet_conf_peer_token(ngx_conf_t *cf, ngx_http_xet_peer_t *peer,
+    ngx_str_t *file)
+{
+    size_t               len;
+    u_char              *p;
+    ngx_str_t            content, header;
+    ngx_pool_cleanup_t  *cln;
+
+    if (ngx_http_xet_conf_read(cf, file, NGX_HTTP_XET_PEER_TOKEN_MAX, &content)
+        != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    for (len = content.len; len && content.data[len - 1] <= ' '; len--) {
+        /* void */
+    }
+
+    for (p = content.data; p < content.data + len; p++) {
+        if (*p <= ' ' || *p > '~') {
+            break;
+        }
+    }
+
+    if (len == 0 || p < content.data + len) {
+        ngx_http_xet_conf_wipe(&content);
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "no token in \"%V\"", file);
+        return NGX_CONF_ERROR;
+    }
+
+    header.data = ngx_pnalloc(cf->pool, sizeof("Authorization: Bearer ") + len);
+    cln = ngx_pool_cleanup_add(cf->pool, sizeof(ngx_str_t));
+
+    if (header.data == NULL || cln == NULL) {
+        ngx_http_xet_conf_wipe(&content);
+        return NGX_CONF_ERROR;
+    }
+
+    header.len = ngx_sprintf(header.data, "Authorization: Bearer %*s%Z", len,
+                             content.data)
+                 - header.data - 1;
+
+    ngx_http_xet_conf_wipe(&content);
+
+    cln->handler = ngx_http_xet_conf_peer_wipe;
+    *(ngx_str_t *) cln->data = header;
+    peer->header = header;
+
+    return NGX_CONF_OK;
+}
+
+
+static void
+ngx_http_xet_conf_peer_wipe(void *data)
+{
+    ngx_str_t *header = data;
+
+    ngx_http_xet_conf_wipe(header);
+}
+
+
+/* libcurl reads the file again for each xorb, in a worker. */
+
+static char *
+ngx_http_xet_conf_peer_trusted(ngx_conf_t *cf, ngx_http_xet_peer_t *peer,
+    ngx_str_t *file)
+{
+    int          ok;
+    X509_STORE  *store;
+
+    if (ngx_conf_full_name(cf->cycle, file, 1) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    store = X509_STORE_new();
+    if (store == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    ok = X509_STORE_load_file(store, (char *) file->data);
+
+    X509_STORE_free(store);
+
+    if (!ok) {
+        ERR_clear_error();
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "no certificate in \"%V\"",
+                           file);
+        return NGX_CONF_ERROR;
+    }
+
+    peer->trusted = *file;
+
+    return NGX_CONF_OK;
+}
+
+
+/* The length of the scheme, or 0 for what is a path. */
+
+static size_t
+ngx_http_xet_conf_peer_scheme(ngx_str_t *value)
+{
+    if (ngx_strncasecmp(value->data, (u_char *) "http://", 7) == 0) {
+        return 7;
+    }
+
+    if (ngx_strncasecmp(value->data, (u_char *) "https://", 8) == 0) {
+        return 8;
+    }
+
+    return 0;
+}
+
+
+static ngx_uint_t
+ngx_http_xet_conf_peer_local(ngx_str_t *host)
+{
+    return (host->len == 9
+            && ngx_strncasecmp(host->data, (u_char *) "localhost", 9) == 0)
+           || (host->len > 4 && ngx_strncmp(host->data, "127.", 4) == 0)
+           || (host->len == 5 && ngx_strncmp(host->data, "[::1]", 5) == 0);
+}
+
+
+/* A store that is its own peer would have its damage for a backup. */
+
+ngx_int_t
+ngx_http_xet_conf_peers(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
+{
+    ngx_uint_t            i;
+    ngx_file_info_t       store, peer;
+    ngx_http_xet_peer_t  *peers;
+
+    if (xmcf->peers == NULL || !xmcf->api
+        || ngx_file_info(xmcf->store.data, &store) == NGX_FILE_ERROR)
+    {
+        return NGX_OK;
+    }
+
+    peers = xmcf->peers->elts;
+
+    for (i = 0; i < xmcf->peers->nelts; i++) {
+
+        if (peers[i].url.len) {
+            continue;
+        }
+
+        if (ngx_file_info(peers[i].path.data, &peer) == NGX_FILE_ERROR) {
+            ngx_log_error(NGX_LOG_WARN, cf->log, ngx_errno,
+                          "\"xet_store_peer\" is not there: "
+                          ngx_file_info_n " \"%V\" failed in %s:%ui",
+                          &peers[i].path, peers[i].file, peers[i].line);
+            continue;
+        }
+
+        if (peer.st_dev == store.st_dev && peer.st_ino == store.st_ino) {
+            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                          "\"xet_store_peer\" \"%V\" is the store itself in "
+                          "%s:%ui", &peers[i].path, peers[i].file,
+                          peers[i].line);
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
