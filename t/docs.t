@@ -170,7 +170,8 @@ while ($doc{'docs/directives.md'} =~ /^\#\#\#[ ](\w+)\n\n
 	ok(!exists $described{$name}, "$name: described once");
 	$described{$name} = \%o;
 
-	like($o{Syntax} // '', qr/^$name(?: [^;]+)?;(?:\s+$name [^;]+;)*$/s, "$name: Syntax");
+	like($o{Syntax} // '', qr/^$name(?: [^;]+)?;(?:\s+$name [^;]+;)*$/s,
+		"$name: Syntax");
 	ok(length($o{Default} // ''), "$name: Default");
 	ok(length($o{Context} // ''), "$name: Context");
 }
