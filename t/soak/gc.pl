@@ -473,6 +473,10 @@ sub end {
 	note($actor, "ends $how, $sure, @{ $actor->{keys} }");
 	end_op($actor, $sure);
 
+	# its steps know it, and so would keep it, with the pipe of its session
+
+	delete @$actor{qw/ do pg /};
+
 	splice(@past, 0, @past - 4000) if @past > 8000;
 }
 
