@@ -76,7 +76,7 @@ list()
     need libxxhash-dev      'XXH3, a checksum of tensors'
     need libisal-dev        'CRC-32C, a checksum of tensors'
     need libssl-dev         'HMAC and SHA-256'
-    need libcurl4-openssl-dev 'HTTP for the command line client'
+    need libcurl4-openssl-dev 'HTTP to peers, and for the client'
 
     # Debian 12 has BLAKE3 only as the C sources inside of a Rust package
 
