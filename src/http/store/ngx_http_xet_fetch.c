@@ -202,7 +202,7 @@ ngx_http_xet_fetch_options(ngx_http_xet_fetch_t *fetch)
                                   "ngx_http_xet_module/" XET_VERSION))
         || (rc = curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, fetch->error))
         || (rc = curl_easy_setopt(easy, CURLOPT_SSLVERSION,
-                                  CURL_SSLVERSION_TLSv1_2))
+                                  (long) CURL_SSLVERSION_TLSv1_2))
         || (rc = curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
                                   (long) peer->timeout)))
     {
