@@ -40,8 +40,6 @@
 #define XET_CLI_BACKUP_TRIES  4
 #define XET_CLI_BACKUP_MARK   "xet backup of the store "
 
-#define XET_CLI_BACKUP_LOCK   "(hashtext('xet.copies'), 0)"
-
 
 typedef struct {
     const xet_cli_args_t  *args;
@@ -56,6 +54,7 @@ typedef struct {
     xet_cli_pg_t          *pg;
     xet_cli_manifest_t     m;
     xet_cli_copier_t       copier;
+    char                   doubts[256]; /* about the rows, or empty */
 
     xet_cli_list_t         known;      /* the newest generation */
     xet_cli_list_t         unknown;    /* its notes */
@@ -73,6 +72,7 @@ typedef struct {
 
 typedef struct {
     char                   identity[64];
+    char                   doubts[256];
     int                    standby;
 } xet_cli_backup_db_t;
 
@@ -257,7 +257,13 @@ xet_cli_backup_all(xet_cli_backup_t *b)
         rc = xet_cli_backup_finish(b);
     }
 
-    if (rc == XET_CLI_OK && keep) {
+    /* what the database does not know may be in older generations alone */
+
+    if (rc == XET_CLI_OK && keep && b->doubts[0]) {
+        fprintf(stderr, "xet: %s: nothing is removed from it, %s\n",
+                b->args->operands[0], b->doubts);
+
+    } else if (rc == XET_CLI_OK && keep) {
         rc = xet_cli_backup_prune(b->to, keep, &b->pruned);
     }
 
@@ -442,7 +448,8 @@ xet_cli_backup_session(xet_cli_backup_t *b, const char *store)
     memset(&db, 0, sizeof(db));
 
     rc = xet_cli_pg_query(b->pg, "SELECT coalesce(max(the_identity), ''),"
-                          " pg_is_in_recovery() FROM xet.store_claim(NULL)",
+                          " pg_is_in_recovery(), coalesce(xet.store_doubts(),"
+                          " '') FROM xet.store_claim(NULL)",
                           NULL, 0, xet_cli_backup_db, &db);
 
     if (rc != XET_CLI_OK) {
@@ -464,12 +471,15 @@ xet_cli_backup_session(xet_cli_backup_t *b, const char *store)
                               " mounted?");
     }
 
-    rc = xet_cli_pg_exec(b->pg, "SET statement_timeout = 0;"
-                         " SET lock_timeout = 0;"
-                         " SET idle_session_timeout = 0;"
-                         " SET idle_in_transaction_session_timeout = 0;"
-                         " SELECT pg_advisory_lock_shared"
-                         XET_CLI_BACKUP_LOCK);
+    strcpy(b->doubts, db.doubts);
+
+    rc = xet_cli_store_enter(b->pg, 0);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_pg_exec(b->pg, XET_CLI_BACKUP_PATIENCE
+                             " SELECT pg_advisory_lock_shared"
+                             XET_CLI_BACKUP_LOCK);
+    }
 
     b->asked = xet_cli_now();
 
@@ -485,6 +495,7 @@ xet_cli_backup_db(void *ctx, const xet_cli_pg_row_t *row)
     snprintf(db->identity, sizeof(db->identity), "%s",
              xet_cli_pg_text(row, 0));
     db->standby = xet_cli_pg_bool(row, 1) != 0;
+    snprintf(db->doubts, sizeof(db->doubts), "%s", xet_cli_pg_text(row, 2));
 
     return XET_CLI_OK;
 }

@@ -41,6 +41,17 @@
 #define XET_CLI_BACKUP_COPIES  "xorbs/default"
 #define XET_CLI_BACKUP_READERS "readers"
 
+/* While it is held in shared mode nobody removes copies: xet.gc_copies(). */
+
+#define XET_CLI_BACKUP_LOCK    "(hashtext('xet.copies'), 0)"
+
+/* For a session whose lock must last as long as the command does. */
+
+#define XET_CLI_BACKUP_PATIENCE                                               \
+    "SET statement_timeout = 0; SET lock_timeout = 0;"                        \
+    " SET idle_session_timeout = 0;"                                          \
+    " SET idle_in_transaction_session_timeout = 0;"
+
 
 /* A copy as a list has it; without a digest its row had none. */
 
@@ -257,7 +268,8 @@ int xet_cli_tar_end(int fd);
 /*
  * Runs a program and waits for it; in and out are its standard input and
  * output, -1: those of this one.  With pg the option -d and the connection of
- * that session are behind its arguments; a password goes by the environment.
+ * that session are behind its arguments; a password goes by the environment, and
+ * that of a key by a file in memory.
  */
 int xet_cli_backup_run(const char *const *argv, int in, int out,
     xet_cli_pg_t *pg);
@@ -279,10 +291,12 @@ int xet_cli_backup_empty(int folder, const char *const *but);
 
 /*
  * Has the row of a xorb, and all terms, lead to this copy, which info
- * describes, if they lead to the one of the old tag still.
+ * describes, if they lead to the one of the old tag still.  *the_tag: where
+ * they lead then.  It waits for who has the xorb or its files locked.
  */
 int xet_cli_backup_heal(xet_cli_pg_t *pg, uint32_t old_tag,
-    const xet_cli_copy_t *copy, const xet_xorb_info_t *info);
+    const xet_cli_copy_t *copy, const xet_xorb_info_t *info,
+    uint32_t *the_tag);
 
 /* A file of this content, synced and then named.  The exit code. */
 int xet_cli_backup_put(xet_cli_copier_t *c, const char *path,

@@ -271,7 +271,14 @@ xet_cli_gc_preview_row(void *ctx, const xet_cli_pg_row_t *row)
 static int
 xet_cli_gc_collect(xet_cli_gc_t *g)
 {
-    int  rc;
+    int       rc;
+    uint64_t  had;
+
+    rc = xet_cli_store_enter(g->pg, 0);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
 
     rc = xet_cli_gc_files(g);
 
@@ -281,6 +288,15 @@ xet_cli_gc_collect(xet_cli_gc_t *g)
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_gc_settle(g);
+    }
+
+    /*
+     * With it, or none: what is given out under a lock of a transaction is
+     * removed behind it, when a restore may need it already.
+     */
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_store_remover(g->pg, &had);
     }
 
     if (rc == XET_CLI_OK) {

@@ -1,0 +1,20 @@
+-- compatible from 14
+
+-- Whether this database knows all copies of the store, but for what a crash
+-- has left: else a copy without a row may be the only one of a xorb, and is no
+-- orphan, however old it is.
+--
+-- tables: which tables knew all of them.  They have other ids where a dump was
+-- restored, which knows nothing of what came after it.  NULL: "xet rebuild" has
+-- begun, and not come to its end.  since: what came to the folder before that,
+-- came before this database.
+
+ALTER TABLE xet.store
+    ADD COLUMN tables text,
+    ADD COLUMN since timestamptz NOT NULL DEFAULT now();
+
+UPDATE xet.store
+   SET since = '-infinity',
+       tables = concat_ws(' ', 'xet.store'::regclass::oid,
+                          'xet.xorbs'::regclass::oid,
+                          'xet.files'::regclass::oid);
