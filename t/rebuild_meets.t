@@ -380,7 +380,9 @@ sub shards {
 	}
 }
 
-sub name { return $t->upload($data{$_[0]}, xorb_chunks => 2, send => 0)->{hash} }
+sub name {
+	return $t->upload($data{$_[0]}, xorb_chunks => 2, send => 0)->{hash};
+}
 
 # Two that send the same files, and two that send others, over and over; a file
 # that is refused since a xorb of it went is sent again.

@@ -268,8 +268,8 @@ int xet_cli_tar_end(int fd);
 /*
  * Runs a program and waits for it; in and out are its standard input and
  * output, -1: those of this one.  With pg the option -d and the connection of
- * that session are behind its arguments; a password goes by the environment, and
- * that of a key by a file in memory.
+ * that session are behind its arguments; a password goes by the environment,
+ * and that of a key by a file in memory.
  */
 int xet_cli_backup_run(const char *const *argv, int in, int out,
     xet_cli_pg_t *pg);

@@ -133,7 +133,7 @@ xet_cli_backup_exec(char *const *argv, int in, int out,
 
     snprintf(path, sizeof(path), "/proc/self/fd/%d", secrets->service);
 
-    if (argv[0] != NULL
+    if (argv[0] != NULL && unsetenv("XET_POSTGRES") == 0
         && (in < 0 || dup2(in, STDIN_FILENO) >= 0)
         && dup2((out < 0) ? STDERR_FILENO : out, STDOUT_FILENO) >= 0
         && (secrets->password == NULL

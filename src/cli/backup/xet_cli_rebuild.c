@@ -511,7 +511,7 @@ xet_cli_rebuild_take(xet_cli_rebuild_t *b, xet_cli_copy_t *copy,
 }
 
 
-/* *the_tag is that of the row that stands: somebody else may have been first. */
+/* *the_tag: of the row that stands, as somebody else may have been first. */
 
 static int
 xet_cli_rebuild_row(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
@@ -609,8 +609,8 @@ xet_cli_rebuild_eligible(const xet_xorb_info_t *info)
 
 /*
  * Nobody has paid for what has come: the sums are counted anew, as after rows
- * that were put in by hand.  A damaged copy may be the only one of its xorb, and
- * somebody may put a better one in its place: so it is no orphan yet.
+ * that were put in by hand.  A damaged copy may be the only one of its xorb,
+ * and somebody may put a better one in its place: so it is no orphan yet.
  */
 
 static int
