@@ -227,7 +227,6 @@ xet_cli_pg_exec(xet_cli_pg_t *pg, const char *sql)
 char *
 xet_cli_pg_string(const xet_cli_pg_t *pg, char **password, char **service)
 {
-    int                rc;
     char              *string, *p;
     size_t             size;
     const char        *value;
@@ -246,10 +245,13 @@ xet_cli_pg_string(const xet_cli_pg_t *pg, char **password, char **service)
 
     string = options ? malloc(size) : NULL;
 
-    rc = string ? xet_cli_pg_secrets(options, password, service)
-                : xet_cli_no_memory();
+    if (string == NULL) {
+        PQconninfoFree(options);
+        (void) xet_cli_no_memory();
+        return NULL;
+    }
 
-    if (rc != XET_CLI_OK) {
+    if (xet_cli_pg_secrets(options, password, service) != XET_CLI_OK) {
         PQconninfoFree(options);
         free(string);
         return NULL;
