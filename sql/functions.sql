@@ -855,14 +855,27 @@ AS $$
 $$;
 
 
--- The ids of the tables that know the store; a dump is restored to others.
+-- What tells these tables from those that a dump of them is restored to: their
+-- ids, and since a new cluster gives the same ids in the same order, the number
+-- of the cluster, which not every role may ask for.
 
 CREATE FUNCTION xet.store_tables()
     RETURNS text
-    LANGUAGE sql STABLE
+    LANGUAGE plpgsql STABLE
 AS $$
-    SELECT concat_ws(' ', 'xet.store'::regclass::oid,
+DECLARE
+    cluster bigint;
+BEGIN
+    BEGIN
+        SELECT c.system_identifier INTO cluster FROM pg_control_system() c;
+
+    EXCEPTION WHEN insufficient_privilege THEN
+        NULL;
+    END;
+
+    RETURN concat_ws(' ', cluster, 'xet.store'::regclass::oid,
                      'xet.xorbs'::regclass::oid, 'xet.files'::regclass::oid);
+END;
 $$;
 
 
@@ -2207,6 +2220,10 @@ $$;
 -- mode from before its snapshot: a copy that its snapshot knows is given here
 -- only after it has ended.  A backup that begins now has a snapshot without
 -- the rows of these copies.
+--
+-- Nor any while this database came from a dump, and nobody has said that the
+-- store is its own (xet.store_doubts()): then what it does not need may be
+-- needed by the one that the dump is of.
 
 CREATE FUNCTION xet.gc_copies(batch integer)
     RETURNS TABLE (hash bytea, tag integer, stored_size bigint)
@@ -2214,7 +2231,9 @@ CREATE FUNCTION xet.gc_copies(batch integer)
 AS $$
 #variable_conflict use_column
 BEGIN
-    IF NOT pg_try_advisory_xact_lock(hashtext('xet.copies'), 0) THEN
+    IF NOT pg_try_advisory_xact_lock(hashtext('xet.copies'), 0)
+        OR xet.store_doubts() IS NOT NULL
+    THEN
         RETURN;
     END IF;
 

@@ -671,11 +671,7 @@ xet_cli_gc_orphans(xet_cli_gc_t *g)
 {
     int  rc;
 
-    rc = xet_cli_store_newest(&g->store, g->pg);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_store_names(&g->store, g->pg);
-    }
+    rc = xet_cli_store_names(&g->store, g->pg);
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_store_orphans(&g->store, g->pg);

@@ -80,7 +80,11 @@ xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg)
         return XET_CLI_OK;
     }
 
-    if (rc == XET_CLI_OK && s->remove && s->doubts[0]) {
+    if (rc == XET_CLI_OK && s->remove) {
+        rc = xet_cli_store_newest(s, pg);
+    }
+
+    if (rc == XET_CLI_OK && s->doubts[0]) {
         fprintf(stderr, "xet: %s: orphans are left, %s\n", s->folder,
                 s->doubts);
         return XET_CLI_OK;
