@@ -177,7 +177,7 @@ for my $way ('xet restore', 'pg_restore') {
 	{
 		$r = xet(undef, { env => { %env } }, @$args);
 		is($r->{code}, 0, "$way: @$args[0]") or diag($r->{err});
-		like($r->{err}, qr/orphans are left, the database came from a/,
+		like($r->{err}, qr/no file is removed, the database came/,
 			"$way: @$args[0] says why");
 	}
 

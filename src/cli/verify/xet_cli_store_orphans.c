@@ -85,7 +85,7 @@ xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg)
     }
 
     if (rc == XET_CLI_OK && s->doubts[0]) {
-        fprintf(stderr, "xet: %s: orphans are left, %s\n", s->folder,
+        fprintf(stderr, "xet: %s: no file is removed, %s\n", s->folder,
                 s->doubts);
         return XET_CLI_OK;
     }
