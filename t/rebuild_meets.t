@@ -21,7 +21,8 @@ use Test::Xet::Process qw/ slurp spew /;
 use POSIX ();
 
 my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 600,
-	allow => [ qr/refused by the test|xorb_put|PostgreSQL/ ]);
+	allow => [ qr/refused by the test|xorb_put|PostgreSQL/,
+	qr/is not there with its size|is lost: / ]);
 my @env = (env => { XET_STORE => $t->store(),
 	XET_POSTGRES => $t->conninfo() });
 
@@ -292,8 +293,8 @@ is($t->sql("SELECT xet.store_doubts() IS NULL, since FROM xet.store"),
 	't|-infinity', 'migrated');
 spew($stray, 'x');
 utime((time() - 90000) x 2, $stray);
-is(xet(undef, { @env }, 'gc', '--json')->{json}[-1]{orphans}, 1,
-	'migrated: orphans are removed');
+xet(undef, { @env }, 'gc');
+ok(!-e $stray, 'migrated: orphans are removed');
 
 $t->done();
 
