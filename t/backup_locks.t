@@ -199,6 +199,29 @@ for my $way ('xet restore', 'pg_restore') {
 	verified($way);
 }
 
+# --------------------------------------------------------------------------
+# a clone of the database, made from a dump, that is led to the folder of the
+# other one: whatever is deleted there
+
+my $clone = $t->conninfo() =~ s/dbname=xet/dbname=clone/r;
+my $all = join(' ', glob($t->store() . '/xorbs/default/*/*'));
+
+$t->pg()->sql('CREATE DATABASE clone OWNER xet', db => 'postgres');
+run_command([ $t->pg()->bin() . '/pg_dump', '-Fc', '-n', 'xet', '-f',
+	$t->dir() . '/clone.dump', '-d', $t->conninfo() ]);
+is((run_command([ $t->pg()->bin() . '/pg_restore', '--no-owner', '-d', $clone,
+	$t->dir() . '/clone.dump' ]))[0], 0, 'a clone');
+$t->pg()->sql('UPDATE xet.files SET held = false', db => 'clone');
+
+$r = xet(undef, { env => { %env, XET_POSTGRES => $clone } }, 'gc', '--json',
+	'--grace', '0s');
+is($r->{code}, 0, 'clone: gc') or diag($r->{err});
+cmp_ok($r->{json}[-1]{xorbs}, '>', 2, 'clone: rows are gone');
+is($r->{json}[-1]{copies}, 0, 'clone: no copy is removed');
+is(join(' ', glob($t->store() . '/xorbs/default/*/*')), $all,
+	'clone: all are there');
+verified('clone');
+
 # a restore into an empty folder knows all of it
 
 $t->nginx()->stop();

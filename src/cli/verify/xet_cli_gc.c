@@ -271,8 +271,9 @@ xet_cli_gc_preview_row(void *ctx, const xet_cli_pg_row_t *row)
 static int
 xet_cli_gc_collect(xet_cli_gc_t *g)
 {
-    int       rc;
-    uint64_t  had;
+    int  rc;
+
+    /* a restore may have found there what is given out to be removed */
 
     rc = xet_cli_store_enter(g->pg, 0);
 
@@ -288,15 +289,6 @@ xet_cli_gc_collect(xet_cli_gc_t *g)
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_gc_settle(g);
-    }
-
-    /*
-     * With it, or none: what is given out under a lock of a transaction is
-     * removed behind it, when a restore may need it already.
-     */
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_store_remover(g->pg, &had);
     }
 
     if (rc == XET_CLI_OK) {

@@ -280,14 +280,6 @@ xet_cli_store_enter(xet_cli_pg_t *pg, int restore)
 
 
 int
-xet_cli_store_remover(xet_cli_pg_t *pg, uint64_t *had)
-{
-    return xet_cli_pg_number(pg, "SELECT pg_try_advisory_lock("
-                             "hashtext('xet.copies'), 0)", NULL, 0, had);
-}
-
-
-int
 xet_cli_store_names(xet_cli_store_t *s, xet_cli_pg_t *pg)
 {
     return xet_cli_pg_query(pg, "SELECT hash, tag FROM xet.xorbs UNION ALL"

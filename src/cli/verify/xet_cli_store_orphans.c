@@ -39,6 +39,7 @@ typedef struct {
 } xet_cli_orphan_t;
 
 
+static int xet_cli_orphans_lock(xet_cli_pg_t *pg, uint64_t *had);
 static int xet_cli_orphans_tell(xet_cli_store_t *s, xet_cli_pg_t *pg);
 static int xet_cli_orphans_folder(xet_cli_store_t *s, xet_cli_pg_t *pg,
     unsigned number);
@@ -72,7 +73,7 @@ xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg)
     }
 
     had = 1;
-    rc = s->remove ? xet_cli_store_remover(pg, &had) : XET_CLI_OK;
+    rc = s->remove ? xet_cli_orphans_lock(pg, &had) : XET_CLI_OK;
 
     if (rc == XET_CLI_OK && !had) {
         fprintf(stderr, "xet: %s: a backup, a restore, a rebuild or another"
@@ -96,6 +97,19 @@ xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg)
     }
 
     return (rc == XET_CLI_OK) ? xet_cli_orphans_tell(s, pg) : rc;
+}
+
+
+/*
+ * The session has it until its end.  A backup, a restore and a rebuild share
+ * it: what these have not come to yet would look like orphans.
+ */
+
+static int
+xet_cli_orphans_lock(xet_cli_pg_t *pg, uint64_t *had)
+{
+    return xet_cli_pg_number(pg, "SELECT pg_try_advisory_lock("
+                             "hashtext('xet.copies'), 0)", NULL, 0, had);
 }
 
 

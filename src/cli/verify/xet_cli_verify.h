@@ -183,13 +183,6 @@ int xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg);
 int xet_cli_store_enter(xet_cli_pg_t *pg, int restore);
 
 /*
- * Takes the lock that who removes files of copies has, which a backup, a
- * restore and a rebuild share; *had: it was free.  The session has it until its
- * end.
- */
-int xet_cli_store_remover(xet_cli_pg_t *pg, uint64_t *had);
-
-/*
  * Sets *tag to the tag of the copy that the row of a xorb names now, or to
  * UINT64_MAX if there is no row.  Returns what xet_cli_pg_query() returns.
  */
