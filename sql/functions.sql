@@ -880,7 +880,7 @@ $$;
 
 
 -- Why a copy without a row may be the only one of a xorb, and what to do; NULL
--- where this database knows the store.
+-- where this database knows the store.  One that has none yet knows nothing.
 
 CREATE FUNCTION xet.store_doubts()
     RETURNS text
@@ -2232,7 +2232,8 @@ AS $$
 #variable_conflict use_column
 BEGIN
     IF NOT pg_try_advisory_xact_lock(hashtext('xet.copies'), 0)
-        OR xet.store_doubts() IS NOT NULL
+        OR EXISTS (SELECT FROM xet.store s
+                    WHERE s.tables IS DISTINCT FROM xet.store_tables())
     THEN
         RETURN;
     END IF;
