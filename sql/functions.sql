@@ -7,9 +7,11 @@
 DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.shard_slices, xet.slice_secret, xet.xorb_seen, xet.file_seen,
     xet.xorb_brought, xet.xorb_grant, xet.repo_row, xet.shard_had,
-    xet.xorb_put, xet.xorb_heal, xet.xorb_get, xet.xorb_advertised,
+    xet.xorb_put, xet.xorb_heal, xet.xorb_healed, xet.xorb_get,
+    xet.xorb_advertised,
     xet.xorb_damaged, xet.xorb_whole, xet.le4, xet.terms_moved,
-    xet.store_claim, xet.store_confirm, xet.file_get,
+    xet.store_claim, xet.store_confirm, xet.store_tables,
+    xet.store_doubts, xet.store_known, xet.store_unknown, xet.file_get,
     xet.file_open,
     xet.chunk_find, xet.shard_stage, xet.shard_put, xet.shard_unstage,
     xet.shard_batches, xet.shard_doubts, xet.shard_mend, xet.shard_files,
@@ -25,7 +27,8 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.figures_sum, xet.chore_wait, xet.chore_take, xet.chore_keep,
     xet.chore_done, xet.chore_now, xet.chores_show, xet.scrub_next,
     xet.heal_next, xet.heal_later, xet.figures, xet.repo_figures,
-    xet.orphans_found, xet.quota_of, xet.quota_set, xet.quota_any,
+    xet.orphans_found, xet.orphans_from, xet.orphans,
+    xet.quota_of, xet.quota_set, xet.quota_any,
     xet.quota_look, xet.quota_hold, xet.quota_shard, xet.quota_check,
     xet.usage_of, xet.usage_get, xet.usage_list, xet.usage_total,
     xet.usage_settle, xet.usage_recount;
@@ -654,6 +657,25 @@ END;
 $$;
 
 
+-- The same for a command, which has time: the tag that stands, the old one
+-- where there is no row any more, or NULL where others have the xorb or its
+-- files locked, and it is to come again.
+
+CREATE FUNCTION xet.xorb_healed(xorb bytea, stored_ends bytea,
+    stored_size bigint, tag integer, digest bytea, old_tag integer)
+    RETURNS integer
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    RETURN coalesce((SELECT h.the_tag
+                       FROM xet.xorb_heal($1, $2, $3, $4, $5, $6) h), old_tag);
+
+EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+    RETURN NULL;
+END;
+$$;
+
+
 -- As the core writes 32 bits.
 
 CREATE FUNCTION xet.le4(n integer)
@@ -812,7 +834,8 @@ AS $$
 #variable_conflict use_variable
 BEGIN
     IF identity IS NOT NULL AND NOT EXISTS (SELECT FROM xet.store) THEN
-        INSERT INTO xet.store AS s (identity) VALUES (identity)
+        INSERT INTO xet.store AS s (identity, tables)
+        VALUES (identity, xet.store_tables())
         ON CONFLICT DO NOTHING;
     END IF;
 
@@ -829,6 +852,70 @@ AS $$
      WHERE s.identity = $1 AND NOT s.confirmed;
 
     SELECT 1;
+$$;
+
+
+-- What tells these tables from those that a dump of them is restored to: their
+-- ids, and since a new cluster gives the same ids in the same order, the number
+-- of the cluster, which not every role may ask for.
+
+CREATE FUNCTION xet.store_tables()
+    RETURNS text
+    LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    cluster bigint;
+BEGIN
+    BEGIN
+        SELECT c.system_identifier INTO cluster FROM pg_control_system() c;
+
+    EXCEPTION WHEN insufficient_privilege THEN
+        NULL;
+    END;
+
+    RETURN concat_ws(' ', cluster, 'xet.store'::regclass::oid,
+                     'xet.xorbs'::regclass::oid, 'xet.files'::regclass::oid);
+END;
+$$;
+
+
+-- Why a copy without a row may be the only one of a xorb, and what to do; NULL
+-- where this database knows the store.  One that has none yet knows nothing.
+
+CREATE FUNCTION xet.store_doubts()
+    RETURNS text
+    LANGUAGE sql STABLE
+AS $$
+    SELECT CASE WHEN s.tables IS NULL
+                THEN 'a rebuild has not come to its end'
+                WHEN s.tables <> xet.store_tables()
+                THEN 'the database came from a dump, and does not know what'
+                     || ' came later'
+           END || ': run "xet rebuild" to its end, or give up what it would'
+           || ' find by "SELECT xet.store_known()"'
+      FROM (SELECT) w
+      LEFT JOIN xet.store s ON true;
+$$;
+
+
+-- For xet rebuild, at its end, and for operators who give up copies that have
+-- no row: what has none is an orphan from now on.
+
+CREATE FUNCTION xet.store_known()
+    RETURNS void
+    LANGUAGE sql
+AS $$
+    UPDATE xet.store s SET tables = xet.store_tables(), since = '-infinity';
+$$;
+
+
+-- For xet rebuild, before its first row, which is the newest one of all.
+
+CREATE FUNCTION xet.store_unknown()
+    RETURNS void
+    LANGUAGE sql
+AS $$
+    UPDATE xet.store s SET tables = NULL;
 $$;
 
 
@@ -2133,6 +2220,10 @@ $$;
 -- mode from before its snapshot: a copy that its snapshot knows is given here
 -- only after it has ended.  A backup that begins now has a snapshot without
 -- the rows of these copies.
+--
+-- Nor any while this database came from a dump, and nobody has said that the
+-- store is its own (xet.store_doubts()): then what it does not need may be
+-- needed by the one that the dump is of.
 
 CREATE FUNCTION xet.gc_copies(batch integer)
     RETURNS TABLE (hash bytea, tag integer, stored_size bigint)
@@ -2140,7 +2231,10 @@ CREATE FUNCTION xet.gc_copies(batch integer)
 AS $$
 #variable_conflict use_column
 BEGIN
-    IF NOT pg_try_advisory_xact_lock(hashtext('xet.copies'), 0) THEN
+    IF NOT pg_try_advisory_xact_lock(hashtext('xet.copies'), 0)
+        OR EXISTS (SELECT FROM xet.store s
+                    WHERE s.tables IS DISTINCT FROM xet.store_tables())
+    THEN
         RETURN;
     END IF;
 
@@ -2589,6 +2683,55 @@ AS $$
     VALUES ('orphans', now(), now(), jsonb_build_object('orphans', n))
     ON CONFLICT (name) DO UPDATE
        SET started_at = now(), finished_at = now(), figures = excluded.figures;
+$$;
+
+
+-- Between which times, in seconds, a file came to the folder that may be an
+-- orphan: what came before this database nobody but "xet rebuild" can tell, and
+-- what is younger than its newest xorb it may be behind of.  doubts: none is to
+-- be removed, and why.
+
+CREATE FUNCTION xet.orphans_from()
+    RETURNS TABLE (since bigint, newest bigint, doubts text)
+    LANGUAGE sql STABLE
+AS $$
+    SELECT CASE WHEN isfinite(s.since)
+                THEN floor(extract(epoch FROM s.since))::bigint ELSE 0 END,
+           coalesce(extract(epoch FROM (SELECT max(x.created_at)
+                                          FROM xet.xorbs x))::bigint, 0),
+           xet.store_doubts()
+      FROM xet.store s;
+$$;
+
+
+-- Which of these copies may be removed, since neither a row nor a note leads to
+-- them.  None while a backup or a rebuild goes on, as in xet.gc_copies(), nor
+-- while the database may not know all of the store.
+--
+-- Who removes one asks after he has taken the file aside, so that a rebuild
+-- which begins behind this does not find it any more, and one that has read it
+-- before has the lock.
+
+CREATE FUNCTION xet.orphans(hashes bytea[], tags integer[])
+    RETURNS TABLE (hash bytea, tag integer)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+BEGIN
+    IF NOT pg_try_advisory_xact_lock(hashtext('xet.copies'), 0)
+        OR xet.store_doubts() IS NOT NULL
+    THEN
+        RETURN;
+    END IF;
+
+    RETURN QUERY
+    SELECT u.hash, u.tag
+      FROM unnest($1, $2) AS u(hash, tag)
+     WHERE NOT EXISTS (SELECT FROM xet.xorbs x
+                        WHERE x.hash = u.hash AND x.tag = u.tag)
+       AND NOT EXISTS (SELECT FROM xet.gc_copies g
+                        WHERE g.hash = u.hash AND g.tag = u.tag);
+END;
 $$;
 
 

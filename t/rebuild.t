@@ -120,8 +120,18 @@ $t->sql('DELETE FROM xet.files WHERE id = (SELECT max(id) FROM xet.files);'
 isnt($t->sql('SELECT packed FROM xet.files ORDER BY id LIMIT 1'), $packed,
 	'behind: terms of before');
 
+# sums that are wrong, and a charge that is missing
+
+$t->sql("INSERT INTO xet.usage (owner, stored, logical, files)"
+	. " VALUES ('\\x0000000000000063', 5, 5, 5);"
+	. ' DELETE FROM xet.charges WHERE xorb_id = (SELECT min(xorb_id)'
+	. ' FROM xet.charges)');
+
 $r = rebuild();
 is($r->{code}, 0, 'behind') or diag($r->{err});
+is($t->sql('SELECT sum(stored) FROM xet.usage'), 0, 'behind: usage');
+is($t->sql('SELECT count(*) FROM xet.charges'),
+	$t->sql('SELECT count(*) FROM xet.xorbs'), 'behind: charges');
 is($r->{json}[0]{added}, 1 + @{ $file{3}{xorbs} }, 'behind: rows');
 is($t->sql('SELECT packed FROM xet.files ORDER BY id LIMIT 1'), $packed,
 	'behind: terms lead to the copy that is there');

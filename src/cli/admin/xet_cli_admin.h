@@ -65,11 +65,16 @@ int xet_cli_pg_number(xet_cli_pg_t *pg, const char *sql,
 int xet_cli_pg_exec(xet_cli_pg_t *pg, const char *sql);
 
 /*
- * The connection as a string for another program, malloc()ed; its password,
- * which does not belong on a command line, is in *password, malloc()ed, or
- * NULL.  NULL without memory, reported.
+ * The connection as a string for another program, malloc()ed.  Secrets do not
+ * belong on a command line: the password is in *password, and others, as that
+ * of a key, are in *service, the text of a service file, which the string names
+ * as XET_CLI_PG_SERVICE; both malloc()ed, or NULL.  NULL where that can't be
+ * had, reported.
  */
-char *xet_cli_pg_string(const xet_cli_pg_t *pg, char **password);
+char *xet_cli_pg_string(const xet_cli_pg_t *pg, char **password,
+    char **service);
+
+#define XET_CLI_PG_SERVICE  "xet"
 
 
 /* xet_cli_migrate.c: the number of the last migration of this version. */

@@ -4,6 +4,7 @@
  */
 
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 
 #define XET_CLI_PG_PARAMS   8
 #define XET_CLI_PG_BYTEA    17         /* oid */
+#define XET_CLI_PG_LINE     960        /* bytes of a value */
 
 
 struct xet_cli_pg_s {
@@ -26,6 +28,9 @@ static int xet_cli_pg_rows(xet_cli_pg_t *pg, xet_cli_pg_row_pt row,
     void *ctx);
 static int xet_cli_pg_result(xet_cli_pg_t *pg, const PGresult *res,
     xet_cli_pg_row_pt row, void *ctx);
+static int xet_cli_pg_secrets(const PQconninfoOption *options,
+    char **password, char **service);
+static int xet_cli_pg_line(const char *value);
 static const char *xet_cli_pg_option(const xet_cli_pg_t *pg,
     const PQconninfoOption *o);
 static int xet_cli_pg_fail(const char *text);
@@ -220,7 +225,7 @@ xet_cli_pg_exec(xet_cli_pg_t *pg, const char *sql)
 
 
 char *
-xet_cli_pg_string(const xet_cli_pg_t *pg, char **password)
+xet_cli_pg_string(const xet_cli_pg_t *pg, char **password, char **service)
 {
     char              *string, *p;
     size_t             size;
@@ -228,9 +233,10 @@ xet_cli_pg_string(const xet_cli_pg_t *pg, char **password)
     PQconninfoOption  *options, *o;
 
     *password = NULL;
+    *service = NULL;
 
     options = PQconninfo(pg->conn);
-    size = 1;
+    size = sizeof("service='" XET_CLI_PG_SERVICE "'");
 
     for (o = options; o && o->keyword; o++) {
         value = xet_cli_pg_option(pg, o);
@@ -245,14 +251,15 @@ xet_cli_pg_string(const xet_cli_pg_t *pg, char **password)
         return NULL;
     }
 
+    if (xet_cli_pg_secrets(options, password, service) != XET_CLI_OK) {
+        PQconninfoFree(options);
+        free(string);
+        return NULL;
+    }
+
     p = string;
 
     for (o = options; o->keyword; o++) {
-
-        if (strcmp(o->keyword, "password") == 0 && o->val && *o->val) {
-            *password = strdup(o->val);
-        }
-
         value = xet_cli_pg_option(pg, o);
 
         if (value == NULL) {
@@ -273,11 +280,73 @@ xet_cli_pg_string(const xet_cli_pg_t *pg, char **password)
         *p++ = ' ';
     }
 
-    *p = '\0';
+    strcpy(p, *service ? "service='" XET_CLI_PG_SERVICE "'" : "");
 
     PQconninfoFree(options);
 
     return string;
+}
+
+
+static int
+xet_cli_pg_secrets(const PQconninfoOption *options, char **password,
+    char **service)
+{
+    int                      n;
+    char                    *text;
+    const PQconninfoOption  *o;
+
+    for (o = options; o->keyword; o++) {
+
+        if (o->val == NULL || *o->val == '\0' || *o->dispchar != '*') {
+            continue;
+        }
+
+        if (strcmp(o->keyword, "password") == 0) {
+            *password = strdup(o->val);
+
+            if (*password == NULL) {
+                return xet_cli_no_memory();
+            }
+
+            continue;
+        }
+
+        if (!xet_cli_pg_line(o->val)) {
+            return xet_cli_fail(XET_CLI_ERROR, o->keyword, "is too long or ends"
+                                " with a space, and can't be handed over to"
+                                " the programs of PostgreSQL");
+        }
+
+        n = asprintf(&text, "%s%s=%s\n", *service ? *service
+                                         : "[" XET_CLI_PG_SERVICE "]\n",
+                     o->keyword, o->val);
+        if (n < 0) {
+            return xet_cli_no_memory();
+        }
+
+        free(*service);
+        *service = text;
+    }
+
+    return XET_CLI_OK;
+}
+
+
+/*
+ * Whether a value is in a service file what it is: libpq reads lines of less
+ * than 1024 bytes, and drops spaces at their ends.
+ */
+
+static int
+xet_cli_pg_line(const char *value)
+{
+    size_t  len;
+
+    len = strlen(value);
+
+    return len < XET_CLI_PG_LINE && strpbrk(value, "\r\n") == NULL
+           && !isspace((unsigned char) value[len - 1]);
 }
 
 

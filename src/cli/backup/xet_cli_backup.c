@@ -36,39 +36,6 @@
 #include "xet_cli_backup.h"
 
 
-#define XET_CLI_BACKUP_ASK    30000    /* milliseconds */
-#define XET_CLI_BACKUP_TRIES  4
-#define XET_CLI_BACKUP_MARK   "xet backup of the store "
-
-#define XET_CLI_BACKUP_LOCK   "(hashtext('xet.copies'), 0)"
-
-
-typedef struct {
-    const xet_cli_args_t  *args;
-    int                    json;
-    int                    stream;     /* to the standard output */
-    int                    store;      /* folder */
-    int                    to;         /* folder, -1 for a stream */
-    int                    lock;
-    int                    dump;       /* file */
-    FILE                  *list;
-    FILE                  *notes;
-    xet_cli_pg_t          *pg;
-    xet_cli_manifest_t     m;
-    xet_cli_copier_t       copier;
-
-    xet_cli_list_t         known;      /* the newest generation */
-    xet_cli_list_t         unknown;    /* its notes */
-    char                   newest[XET_CLI_BACKUP_NAME];
-
-    uint64_t               asked;      /* xet_cli_now() */
-    uint64_t               fresh;      /* copies that were not there */
-    uint64_t               fresh_bytes;
-    uint64_t               damaged;    /* in the store, not in the backup */
-    uint64_t               pruned;
-} xet_cli_backup_t;
-
-
 /* What the session says of the database. */
 
 typedef struct {
@@ -78,9 +45,6 @@ typedef struct {
 
 
 static int xet_cli_backup_all(xet_cli_backup_t *b);
-static int xet_cli_backup_to(xet_cli_backup_t *b, const char *name);
-static int xet_cli_backup_clear(xet_cli_backup_t *b);
-static int xet_cli_backup_newest(xet_cli_backup_t *b);
 static int xet_cli_backup_session(xet_cli_backup_t *b, const char *store);
 static int xet_cli_backup_db(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_backup_files(xet_cli_backup_t *b);
@@ -89,28 +53,15 @@ static int xet_cli_backup_snapshot(xet_cli_backup_t *b);
 static int xet_cli_backup_text(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_backup_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_backup_name(xet_cli_backup_t *b);
-static int xet_cli_backup_copies(xet_cli_backup_t *b);
-static int xet_cli_backup_copy(xet_cli_backup_t *b,
-    const xet_cli_copy_t *copy);
-static int xet_cli_backup_there(xet_cli_backup_t *b,
-    const xet_cli_copy_t *copy, int *there);
-static int xet_cli_backup_fetch(xet_cli_backup_t *b,
-    const xet_cli_copy_t *copy);
-static int xet_cli_backup_named(xet_cli_backup_t *b, xet_cli_copy_t *copy,
-    int *other);
-static int xet_cli_backup_named_row(void *ctx, const xet_cli_pg_row_t *row);
-static int xet_cli_backup_send(xet_cli_backup_t *b,
-    const xet_cli_copy_t *copy, xet_cli_copy_e *what);
-static int xet_cli_backup_write(void *ctx, const uint8_t *data, size_t len);
-static int xet_cli_backup_member(xet_cli_backup_t *b, int fd,
-    const char *suffix, uint64_t size);
-static int xet_cli_backup_ask(xet_cli_backup_t *b);
+static int xet_cli_backup_stream(xet_cli_backup_t *b);
 static int xet_cli_backup_unlock(xet_cli_backup_t *b);
 static int xet_cli_backup_finish(xet_cli_backup_t *b);
+static int xet_cli_backup_stream_end(xet_cli_backup_t *b, const char *text);
+static int xet_cli_backup_name_all(xet_cli_backup_t *b, const char *text);
 static int xet_cli_backup_rename(xet_cli_backup_t *b, int fd,
     const char *temp, const char *suffix);
-static void xet_cli_backup_report(xet_cli_backup_t *b,
-    const xet_cli_copy_t *copy, const char *text);
+static int xet_cli_backup_keep(xet_cli_backup_t *b, uint64_t keep);
+static int xet_cli_backup_doubts(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_backup_print(xet_cli_backup_t *b);
 
 
@@ -248,9 +199,17 @@ xet_cli_backup_all(xet_cli_backup_t *b)
         xet_cli_progress_begin(xet_cli_quiet(b->args), b->args->operands[0],
                                b->m.bytes);
 
-        rc = xet_cli_backup_copies(b);
+        rc = b->stream ? xet_cli_backup_stream(b) : XET_CLI_OK;
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_backup_copies(b);
+        }
 
         xet_cli_progress_end();
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_backup_unlock(b);
     }
 
     if (rc == XET_CLI_OK) {
@@ -258,173 +217,10 @@ xet_cli_backup_all(xet_cli_backup_t *b)
     }
 
     if (rc == XET_CLI_OK && keep) {
-        rc = xet_cli_backup_prune(b->to, keep, &b->pruned);
+        rc = xet_cli_backup_keep(b, keep);
     }
 
     return (rc == XET_CLI_OK) ? xet_cli_backup_print(b) : rc;
-}
-
-
-/* Opens the folder, one at a time, which is empty or a backup of this store. */
-
-static int
-xet_cli_backup_to(xet_cli_backup_t *b, const char *name)
-{
-    int          empty;
-    char         line[128], mark[128];
-    struct stat  st, store;
-
-    static const char *const  nothing[] = { "tmp", "lock",
-                                            XET_CLI_BACKUP_READERS, NULL };
-
-    if (mkdir(name, 0750) != 0 && errno != EEXIST) {
-        return xet_cli_fail_errno(name);
-    }
-
-    b->to = xet_cli_backup_folder(name);
-
-    if (b->to < 0) {
-        return XET_CLI_ERROR;
-    }
-
-    if (fstat(b->to, &st) != 0 || fstat(b->store, &store) != 0) {
-        return xet_cli_fail_errno(name);
-    }
-
-    if (st.st_dev == store.st_dev && st.st_ino == store.st_ino) {
-        return xet_cli_fail(XET_CLI_USAGE, name, "is the store itself");
-    }
-
-    snprintf(mark, sizeof(mark), XET_CLI_BACKUP_MARK "%s", b->m.identity);
-
-    if (xet_cli_backup_line(b->to, "backup", line, sizeof(line))) {
-
-        if (strcmp(line, mark) != 0) {
-            return xet_cli_fail(XET_CLI_ERROR, name,
-                                "is a backup of another store");
-        }
-
-    } else {
-        empty = xet_cli_backup_empty(b->to, nothing);
-
-        if (empty <= 0) {
-            return empty ? XET_CLI_ERROR
-                         : xet_cli_fail(XET_CLI_ERROR, name, "is neither empty"
-                                        " nor a backup");
-        }
-    }
-
-    /* of who reads, see xet_cli_backup_prune() */
-
-    empty = openat(b->to, XET_CLI_BACKUP_READERS, O_RDWR | O_CREAT | O_CLOEXEC,
-                   0640);
-
-    if (empty < 0) {
-        return xet_cli_fail_errno(XET_CLI_BACKUP_READERS);
-    }
-
-    close(empty);
-
-    b->lock = openat(b->to, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0640);
-
-    if (b->lock < 0) {
-        return xet_cli_fail_errno("lock");
-    }
-
-    if (flock(b->lock, LOCK_EX | LOCK_NB) != 0) {
-        return xet_cli_fail(XET_CLI_ERROR, name,
-                            "another backup is being written to it");
-    }
-
-    return XET_CLI_OK;
-}
-
-
-/* Drops what a backup has left that was broken off, but for its copies. */
-
-static int
-xet_cli_backup_clear(xet_cli_backup_t *b)
-{
-    int       rc, i;
-    char      text[128], path[XET_CLI_BACKUP_PATH];
-
-    static const char *const  files[] = { "dump", "list", "notes", "file" };
-
-    /* the mark is first: whatever ends this, the next one knows the folder */
-
-    rc = (mkdirat(b->to, "tmp", 0755) != 0 && errno != EEXIST)
-         ? xet_cli_fail_errno("tmp") : XET_CLI_OK;
-
-    if (rc == XET_CLI_OK
-        && !xet_cli_backup_line(b->to, "backup", text, sizeof(text)))
-    {
-        snprintf(text, sizeof(text), XET_CLI_BACKUP_MARK "%s\n",
-                 b->m.identity);
-
-        rc = xet_cli_backup_put(&b->copier, "backup", text);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_copier_folders(&b->copier, 1);
-    }
-
-    for (i = 0; i < 4; i++) {
-        snprintf(path, sizeof(path), "tmp/%s", files[i]);
-        (void) unlinkat(b->to, path, 0);
-    }
-
-    for (i = 0; i < XET_CLI_BACKUP_BATCH; i++) {
-        snprintf(path, sizeof(path), "tmp/copy.%d", i);
-        (void) unlinkat(b->to, path, 0);
-    }
-
-    if (rc == XET_CLI_OK && mkdirat(b->to, "generations", 0750) != 0
-        && errno != EEXIST)
-    {
-        rc = xet_cli_fail_errno("generations");
-    }
-
-    return (rc == XET_CLI_OK) ? xet_cli_backup_newest(b) : rc;
-}
-
-
-static int
-xet_cli_backup_newest(xet_cli_backup_t *b)
-{
-    int                  rc, n;
-    char               (*names)[XET_CLI_BACKUP_NAME];
-    xet_cli_manifest_t   m;
-
-    b->known.ended = 1;
-    b->unknown.ended = 1;
-
-    n = xet_cli_manifest_all(b->to, &names);
-
-    if (n <= 0) {
-        return n ? XET_CLI_ERROR : XET_CLI_OK;
-    }
-
-    strcpy(b->newest, names[n - 1]);
-    free(names);
-
-    rc = xet_cli_manifest_read(b->to, b->newest, &m);
-
-    if (rc == XET_CLI_FAULT) {
-
-        /* all copies are read then */
-
-        return XET_CLI_OK;
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_list_open(&b->known, b->to, b->newest, 0);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_list_open(&b->unknown, b->to, b->newest, 1);
-    }
-
-    return rc;
 }
 
 
@@ -464,12 +260,13 @@ xet_cli_backup_session(xet_cli_backup_t *b, const char *store)
                               " mounted?");
     }
 
-    rc = xet_cli_pg_exec(b->pg, "SET statement_timeout = 0;"
-                         " SET lock_timeout = 0;"
-                         " SET idle_session_timeout = 0;"
-                         " SET idle_in_transaction_session_timeout = 0;"
-                         " SELECT pg_advisory_lock_shared"
-                         XET_CLI_BACKUP_LOCK);
+    rc = xet_cli_store_enter(b->pg, 0);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_pg_exec(b->pg, XET_CLI_BACKUP_PATIENCE
+                             " SELECT pg_advisory_lock_shared"
+                             XET_CLI_BACKUP_LOCK);
+    }
 
     b->asked = xet_cli_now();
 
@@ -682,336 +479,34 @@ xet_cli_backup_name(xet_cli_backup_t *b)
 }
 
 
+/* What a stream has before its copies. */
+
 static int
-xet_cli_backup_copies(xet_cli_backup_t *b)
+xet_cli_backup_stream(xet_cli_backup_t *b)
 {
-    int              rc;
-    char             mark[128];
-    xet_cli_list_t   list;
+    int     rc;
+    char    mark[128], path[XET_CLI_BACKUP_PATH];
+    time_t  created;
 
-    memset(&list, 0, sizeof(list));
-    list.file = b->list;
-    list.name = "list";
+    created = (time_t) b->m.created;
 
-    rc = XET_CLI_OK;
+    snprintf(mark, sizeof(mark), XET_CLI_BACKUP_MARK "%s\n", b->m.identity);
 
-    if (b->stream) {
-        snprintf(mark, sizeof(mark), XET_CLI_BACKUP_MARK "%s\n",
-                 b->m.identity);
-
-        rc = xet_cli_tar_head(STDOUT_FILENO, "backup", strlen(mark),
-                              (time_t) b->m.created);
-
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_backup_write(NULL, (uint8_t *) mark, strlen(mark));
-        }
-
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_tar_fill(STDOUT_FILENO, strlen(mark));
-        }
-
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_backup_member(b, b->dump, "dump", b->m.dump.size);
-        }
-
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_backup_member(b, fileno(b->list), "list",
-                                       b->m.list.size);
-        }
-    }
-
-    rewind(b->list);
+    rc = xet_cli_tar_text(STDOUT_FILENO, "backup", mark, created);
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_list_next(&list);
+        xet_cli_manifest_path(b->m.name, "dump", path);
+        rc = xet_cli_tar_file(STDOUT_FILENO, path, b->dump, b->m.dump.size,
+                              created);
     }
 
-    while (rc == XET_CLI_OK && !list.ended) {
-        rc = xet_cli_backup_copy(b, &list.copy);
-
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_backup_ask(b);
-        }
-
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_list_next(&list);
-        }
-    }
-
-    if (rc == XET_CLI_OK && !b->stream) {
-        rc = xet_cli_copier_flush(&b->copier);
-    }
-
-    return (rc == XET_CLI_OK) ? xet_cli_backup_unlock(b) : rc;
-}
-
-
-/* Of a copy that the backup has it is only looked whether the store has it. */
-
-static int
-xet_cli_backup_copy(xet_cli_backup_t *b, const xet_cli_copy_t *copy)
-{
-    int              rc, there, other;
-    xet_cli_copy_t   now;
-
-    there = 0;
-    rc = b->stream ? XET_CLI_OK : xet_cli_backup_there(b, copy, &there);
-
-    if (rc != XET_CLI_OK || !there) {
-        return (rc == XET_CLI_OK) ? xet_cli_backup_fetch(b, copy) : rc;
-    }
-
-    if (xet_cli_copier_there(b->store, copy)) {
-        return XET_CLI_OK;
-    }
-
-    now = *copy;
-    rc = xet_cli_backup_named(b, &now, &other);
-
-    if (rc == XET_CLI_OK && !other) {
-        b->damaged++;
-        xet_cli_backup_report(b, copy, "the store does not have it with its"
-                              " size any more, the backup has it");
+    if (rc == XET_CLI_OK) {
+        xet_cli_manifest_path(b->m.name, "list", path);
+        rc = xet_cli_tar_file(STDOUT_FILENO, path, fileno(b->list),
+                              b->m.list.size, created);
     }
 
     return rc;
-}
-
-
-static int
-xet_cli_backup_there(xet_cli_backup_t *b, const xet_cli_copy_t *copy,
-    int *there)
-{
-    int             rc, known, noted;
-    xet_cli_copy_e  what;
-
-    rc = xet_cli_list_find(&b->known, copy, &known);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_list_find(&b->unknown, copy, &noted);
-    }
-
-    *there = rc == XET_CLI_OK && xet_cli_copier_there(b->to, copy);
-
-    if (!*there
-        || (known && !noted && b->known.copy.size == copy->size
-            && b->known.copy.digested == copy->digested
-            && (!copy->digested
-                || xet_checksum_equal(&b->known.copy.digest, &copy->digest))))
-    {
-        return rc;
-    }
-
-    rc = xet_cli_copier_read(&b->copier, b->to, copy, NULL, NULL, NULL, &what);
-
-    *there = (what == XET_CLI_COPY_GOOD);
-
-    return rc;
-}
-
-
-static int
-xet_cli_backup_fetch(xet_cli_backup_t *b, const xet_cli_copy_t *copy)
-{
-    int              rc, i, other;
-    char             name[XET_XORB_NAME_MAX + 1];
-    xet_cli_copy_e   what;
-    xet_cli_copy_t   now;
-
-    now = *copy;
-    other = 1;
-    rc = XET_CLI_OK;
-
-    for (i = 0; i < XET_CLI_BACKUP_TRIES && rc == XET_CLI_OK && other; i++) {
-
-        rc = b->stream ? xet_cli_backup_send(b, &now, &what)
-                       : xet_cli_copier_copy(&b->copier, b->store, &now, 0,
-                                             &what);
-
-        if (rc == XET_CLI_OK && what == XET_CLI_COPY_GOOD) {
-            break;
-        }
-
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_backup_named(b, &now, &other);
-        }
-    }
-
-    if (rc != XET_CLI_OK) {
-        return rc;
-    }
-
-    *xet_xorb_name_print((uint8_t *) name, &copy->hash, copy->tag) = '\0';
-
-    if (what != XET_CLI_COPY_GOOD) {
-        b->m.faults++;
-        fprintf(b->notes, "lost %s\n", name);
-        xet_cli_backup_report(b, copy, (what == XET_CLI_COPY_GONE)
-                              ? "the file is missing" : "the file is damaged");
-        return XET_CLI_OK;
-    }
-
-    b->fresh++;
-    b->fresh_bytes += now.size;
-
-    if (now.tag != copy->tag) {
-        fprintf(b->notes, "healed %s ", name);
-        xet_cli_list_put(b->notes, &now);
-    }
-
-    return XET_CLI_OK;
-}
-
-
-/* Sets *copy to the copy that the row names now; *other: it is another one. */
-
-static int
-xet_cli_backup_named(xet_cli_backup_t *b, xet_cli_copy_t *copy, int *other)
-{
-    int                  rc;
-    uint32_t             tag;
-    xet_cli_pg_param_t   param;
-
-    tag = copy->tag;
-    param.value = copy->hash.bytes;
-    param.len = XET_HASH_LEN;
-
-    rc = xet_cli_pg_query(b->pg, "SELECT tag, stored_size, digest"
-                          " FROM xet.xorbs WHERE hash = $1", &param, 1,
-                          xet_cli_backup_named_row, copy);
-
-    *other = (rc == XET_CLI_OK && copy->tag != tag);
-
-    return rc;
-}
-
-
-static int
-xet_cli_backup_named_row(void *ctx, const xet_cli_pg_row_t *row)
-{
-    size_t           len;
-    const uint8_t   *digest;
-    xet_cli_copy_t  *copy;
-
-    copy = ctx;
-
-    copy->tag = (uint32_t) xet_cli_pg_u64(row, 0);
-    copy->size = xet_cli_pg_u64(row, 1);
-
-    digest = xet_cli_pg_bytes(row, 2, &len);
-    copy->digested = (len == XET_CHECKSUM_LEN);
-
-    if (copy->digested) {
-        memcpy(copy->digest.bytes, digest, XET_CHECKSUM_LEN);
-    }
-
-    return XET_CLI_OK;
-}
-
-
-/*
- * What was sent can't be taken back, so the file is read once before, as fast
- * as it can be, and a second time while it is sent.
- */
-
-static int
-xet_cli_backup_send(xet_cli_backup_t *b, const xet_cli_copy_t *copy,
-    xet_cli_copy_e *what)
-{
-    int       rc;
-    char      path[XET_CLI_BACKUP_PATH];
-    uint64_t  rate, done;
-
-    rate = b->copier.rate;
-    done = b->copier.done;
-    b->copier.rate = 0;
-
-    rc = xet_cli_copier_read(&b->copier, b->store, copy, NULL, NULL, NULL,
-                             what);
-
-    b->copier.rate = rate;
-    b->copier.done = done;
-
-    if (rc != XET_CLI_OK || *what != XET_CLI_COPY_GOOD) {
-        return rc;
-    }
-
-    xet_cli_copy_path(copy, path);
-
-    rc = xet_cli_tar_head(STDOUT_FILENO, path, copy->size,
-                          (time_t) b->m.created);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_copier_read(&b->copier, b->store, copy,
-                                 xet_cli_backup_write, NULL, NULL, what);
-    }
-
-    if (rc == XET_CLI_OK && *what != XET_CLI_COPY_GOOD) {
-        rc = xet_cli_fail(XET_CLI_ERROR, path,
-                          "has changed while it was sent");
-    }
-
-    return (rc == XET_CLI_OK) ? xet_cli_tar_fill(STDOUT_FILENO, copy->size)
-                              : rc;
-}
-
-
-static int
-xet_cli_backup_write(void *ctx, const uint8_t *data, size_t len)
-{
-    return xet_cli_output_write(STDOUT_FILENO, "-", data, len);
-}
-
-
-static int
-xet_cli_backup_member(xet_cli_backup_t *b, int fd, const char *suffix,
-    uint64_t size)
-{
-    int       rc;
-    char      path[XET_CLI_BACKUP_PATH];
-    ssize_t   n;
-    uint64_t  pos;
-
-    rc = xet_cli_tar_head(STDOUT_FILENO,
-                          xet_cli_manifest_path(b->m.name, suffix, path),
-                          size, (time_t) b->m.created);
-
-    for (pos = 0; rc == XET_CLI_OK && pos < size; pos += (uint64_t) n) {
-        n = pread(fd, b->copier.buffer, XET_CLI_BACKUP_BUFFER, (off_t) pos);
-
-        if (n <= 0) {
-            return xet_cli_fail_errno(path);
-        }
-
-        rc = xet_cli_backup_write(NULL, b->copier.buffer, (size_t) n);
-    }
-
-    return (rc == XET_CLI_OK) ? xet_cli_tar_fill(STDOUT_FILENO, size) : rc;
-}
-
-
-/* A session that is lost is noticed before hours have passed. */
-
-static int
-xet_cli_backup_ask(xet_cli_backup_t *b)
-{
-    int  rc;
-
-    if (xet_cli_interrupted) {
-        return XET_CLI_INTERRUPTED;
-    }
-
-    if (xet_cli_now() - b->asked < XET_CLI_BACKUP_ASK) {
-        return XET_CLI_OK;
-    }
-
-    b->asked = xet_cli_now();
-    rc = xet_cli_pg_exec(b->pg, "SELECT 1");
-
-    return (rc == XET_CLI_OK)
-           ? rc : xet_cli_fail(rc, "postgres", "the session is lost that keeps"
-                               " copies from being removed: the backup is not"
-                               " complete");
 }
 
 
@@ -1032,16 +527,11 @@ xet_cli_backup_unlock(xet_cli_backup_t *b)
 }
 
 
-/*
- * The manifest gets its name when all others have theirs, and all are synced.
- */
-
 static int
 xet_cli_backup_finish(xet_cli_backup_t *b)
 {
-    int       rc;
-    char     *text, path[XET_CLI_BACKUP_PATH];
-    uint64_t  size;
+    int    rc;
+    char  *text;
 
     if (fflush(b->notes) != 0 || ferror(b->notes)) {
         return xet_cli_fail_errno("notes");
@@ -1059,34 +549,48 @@ xet_cli_backup_finish(xet_cli_backup_t *b)
         return XET_CLI_ERROR;
     }
 
-    xet_cli_manifest_path(b->m.name, "json", path);
-    size = strlen(text);
+    rc = b->stream ? xet_cli_backup_stream_end(b, text)
+                   : xet_cli_backup_name_all(b, text);
 
-    if (b->stream) {
-        rc = xet_cli_backup_member(b, fileno(b->notes), "notes",
-                                   b->m.notes.size);
+    free(text);
 
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_tar_head(STDOUT_FILENO, path, size,
-                                  (time_t) b->m.created);
-        }
+    return rc;
+}
 
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_backup_write(NULL, (uint8_t *) text, size);
-        }
 
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_tar_fill(STDOUT_FILENO, size);
-        }
+static int
+xet_cli_backup_stream_end(xet_cli_backup_t *b, const char *text)
+{
+    int     rc;
+    char    path[XET_CLI_BACKUP_PATH];
+    time_t  created;
 
-        if (rc == XET_CLI_OK) {
-            rc = xet_cli_tar_end(STDOUT_FILENO);
-        }
+    created = (time_t) b->m.created;
 
-        free(text);
+    xet_cli_manifest_path(b->m.name, "notes", path);
+    rc = xet_cli_tar_file(STDOUT_FILENO, path, fileno(b->notes),
+                          b->m.notes.size, created);
 
-        return rc;
+    if (rc == XET_CLI_OK) {
+        xet_cli_manifest_path(b->m.name, "json", path);
+        rc = xet_cli_tar_text(STDOUT_FILENO, path, text, created);
     }
+
+    return (rc == XET_CLI_OK) ? xet_cli_tar_end(STDOUT_FILENO) : rc;
+}
+
+
+/*
+ * The manifest gets its name when all others have theirs, and all are synced.
+ */
+
+static int
+xet_cli_backup_name_all(xet_cli_backup_t *b, const char *text)
+{
+    int   rc;
+    char  path[XET_CLI_BACKUP_PATH];
+
+    xet_cli_manifest_path(b->m.name, "json", path);
 
     rc = xet_cli_copier_folders(&b->copier, 0);
 
@@ -1106,13 +610,8 @@ xet_cli_backup_finish(xet_cli_backup_t *b)
         rc = xet_cli_output_sync(b->to, path);
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_backup_put(&b->copier, path, text);
-    }
-
-    free(text);
-
-    return rc;
+    return (rc == XET_CLI_OK) ? xet_cli_backup_put(&b->copier, path, text)
+                              : rc;
 }
 
 
@@ -1132,18 +631,48 @@ xet_cli_backup_rename(xet_cli_backup_t *b, int fd, const char *temp,
 }
 
 
-/* The standard output may be the backup itself. */
+/*
+ * What the database does not know older generations alone may have.  One that
+ * is to be migrated yet knows nothing of doubts.
+ */
 
-static void
-xet_cli_backup_report(xet_cli_backup_t *b, const xet_cli_copy_t *copy,
-    const char *text)
+static int
+xet_cli_backup_keep(xet_cli_backup_t *b, uint64_t keep)
 {
-    char  name[XET_XORB_NAME_MAX + 1];
+    int       rc;
+    char      doubts[256];
+    uint64_t  asks;
 
-    *xet_xorb_name_print((uint8_t *) name, &copy->hash, copy->tag) = '\0';
+    asks = 0;
+    doubts[0] = '\0';
 
-    xet_cli_progress_clear();
-    (void) xet_cli_fail(XET_CLI_FAULT, name, text);
+    rc = xet_cli_pg_number(b->pg, "SELECT to_regprocedure("
+                           "'xet.store_doubts()') IS NOT NULL", NULL, 0,
+                           &asks);
+
+    if (rc == XET_CLI_OK && asks) {
+        rc = xet_cli_pg_query(b->pg, "SELECT coalesce(xet.store_doubts(), '')",
+                              NULL, 0, xet_cli_backup_doubts, doubts);
+    }
+
+    if (rc != XET_CLI_OK || doubts[0] == '\0') {
+        return (rc == XET_CLI_OK)
+               ? xet_cli_backup_prune(b->to, keep, &b->pruned) : rc;
+    }
+
+    fprintf(stderr, "xet: %s: nothing is removed from it, %s\n",
+            b->args->operands[0], doubts);
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_backup_doubts(void *ctx, const xet_cli_pg_row_t *row)
+{
+    snprintf(ctx, 256, "%s", xet_cli_pg_text(row, 0));
+
+    return XET_CLI_OK;
 }
 
 

@@ -41,6 +41,17 @@
 #define XET_CLI_BACKUP_COPIES  "xorbs/default"
 #define XET_CLI_BACKUP_READERS "readers"
 
+/* While it is held in shared mode nobody removes copies: xet.gc_copies(). */
+
+#define XET_CLI_BACKUP_LOCK    "(hashtext('xet.copies'), 0)"
+
+/* For a session whose lock must last as long as the command does. */
+
+#define XET_CLI_BACKUP_PATIENCE                                               \
+    "SET statement_timeout = 0; SET lock_timeout = 0;"                        \
+    " SET idle_session_timeout = 0;"                                          \
+    " SET idle_in_transaction_session_timeout = 0;"
+
 
 /* A copy as a list has it; without a digest its row had none. */
 
@@ -136,6 +147,34 @@ typedef enum {
 } xet_cli_copy_e;
 
 
+/* A backup that is being made. */
+
+typedef struct {
+    const xet_cli_args_t  *args;
+    int                    json;
+    int                    stream;     /* to the standard output */
+    int                    store;      /* folder */
+    int                    to;         /* folder, -1 for a stream */
+    int                    lock;
+    int                    dump;       /* file */
+    FILE                  *list;
+    FILE                  *notes;
+    xet_cli_pg_t          *pg;
+    xet_cli_manifest_t     m;
+    xet_cli_copier_t       copier;
+
+    xet_cli_list_t         known;      /* the newest generation */
+    xet_cli_list_t         unknown;    /* its notes */
+    char                   newest[XET_CLI_BACKUP_NAME];
+
+    uint64_t               asked;      /* xet_cli_now() */
+    uint64_t               fresh;      /* copies that were not there */
+    uint64_t               fresh_bytes;
+    uint64_t               damaged;    /* in the store, not in the backup */
+    uint64_t               pruned;
+} xet_cli_backup_t;
+
+
 /* xet_cli_copier.c */
 
 int xet_cli_copier_begin(xet_cli_copier_t *c, int to, uint64_t rate);
@@ -226,6 +265,29 @@ const char *xet_cli_manifest_path(const char *generation, const char *suffix,
     char path[XET_CLI_BACKUP_PATH]);
 
 
+/* xet_cli_backup_to.c */
+
+/*
+ * Opens the folder for the store of b->m, one at a time: it is empty or a
+ * backup of this store.
+ */
+int xet_cli_backup_to(xet_cli_backup_t *b, const char *name);
+
+/*
+ * Drops what a backup has left that was broken off, but for its copies, and
+ * opens the newest generation.
+ */
+int xet_cli_backup_clear(xet_cli_backup_t *b);
+
+#define XET_CLI_BACKUP_MARK    "xet backup of the store "
+
+
+/* xet_cli_backup_copies.c */
+
+/* All copies of the list into the folder, synced, or into the stream. */
+int xet_cli_backup_copies(xet_cli_backup_t *b);
+
+
 /* xet_cli_backup_check.c */
 
 /* xet backup --verify. */
@@ -251,13 +313,19 @@ int xet_cli_tar_head(int fd, const char *path, uint64_t size, time_t time);
 int xet_cli_tar_fill(int fd, uint64_t size);
 int xet_cli_tar_end(int fd);
 
+/* Write a whole member: a text, or so many bytes of a file from its start. */
+int xet_cli_tar_text(int fd, const char *path, const char *text, time_t time);
+int xet_cli_tar_file(int fd, const char *path, int from, uint64_t size,
+    time_t time);
+
 
 /* xet_cli_backup_run.c */
 
 /*
  * Runs a program and waits for it; in and out are its standard input and
  * output, -1: those of this one.  With pg the option -d and the connection of
- * that session are behind its arguments; a password goes by the environment.
+ * that session are behind its arguments; a password goes by the environment,
+ * and that of a key by a file in memory.
  */
 int xet_cli_backup_run(const char *const *argv, int in, int out,
     xet_cli_pg_t *pg);
@@ -279,10 +347,12 @@ int xet_cli_backup_empty(int folder, const char *const *but);
 
 /*
  * Has the row of a xorb, and all terms, lead to this copy, which info
- * describes, if they lead to the one of the old tag still.
+ * describes, if they lead to the one of the old tag still.  *the_tag: where
+ * they lead then.  It waits for who has the xorb or its files locked.
  */
 int xet_cli_backup_heal(xet_cli_pg_t *pg, uint32_t old_tag,
-    const xet_cli_copy_t *copy, const xet_xorb_info_t *info);
+    const xet_cli_copy_t *copy, const xet_xorb_info_t *info,
+    uint32_t *the_tag);
 
 /* A file of this content, synced and then named.  The exit code. */
 int xet_cli_backup_put(xet_cli_copier_t *c, const char *path,

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -20,35 +21,49 @@
 #include "xet_cli_backup.h"
 
 
-#define XET_CLI_BACKUP_ARGS  16
+#define XET_CLI_BACKUP_ARGS   16
+#define XET_CLI_BACKUP_HEALS  40       /* tries, of 3 seconds at most */
 
 
+/* Secrets for a program that connects to PostgreSQL. */
+
+typedef struct {
+    char  *password;                   /* NULL: none */
+    int    service;                    /* of a file in memory, or -1 */
+} xet_cli_backup_secrets_t;
+
+
+static int xet_cli_backup_secrets(xet_cli_backup_secrets_t *s,
+    const char *service);
 static void xet_cli_backup_exec(char *const *argv, int in, int out,
-    const char *password);
+    const xet_cli_backup_secrets_t *secrets);
 static int xet_cli_backup_wait(pid_t pid, const char *name);
 
 
 int
 xet_cli_backup_run(const char *const *argv, int in, int out, xet_cli_pg_t *pg)
 {
-    int          rc, n;
-    char        *string, *password;
-    pid_t        pid;
-    const char  *all[XET_CLI_BACKUP_ARGS + 4];
+    int                        rc, n;
+    char                      *string, *service;
+    pid_t                      pid;
+    const char                *all[XET_CLI_BACKUP_ARGS + 4];
+    xet_cli_backup_secrets_t   secrets;
 
     for (n = 0; argv[n] && n < XET_CLI_BACKUP_ARGS; n++) {
         all[n] = argv[n];
     }
 
+    rc = XET_CLI_OK;
     string = NULL;
-    password = NULL;
+    service = NULL;
+    secrets.password = NULL;
+    secrets.service = -1;
 
     if (pg) {
-        string = xet_cli_pg_string(pg, &password);
+        string = xet_cli_pg_string(pg, &secrets.password, &service);
 
-        if (string == NULL) {
-            return XET_CLI_ERROR;
-        }
+        rc = string ? xet_cli_backup_secrets(&secrets, service)
+                    : XET_CLI_ERROR;
 
         all[n++] = "-w";
         all[n++] = "-d";
@@ -57,36 +72,75 @@ xet_cli_backup_run(const char *const *argv, int in, int out, xet_cli_pg_t *pg)
 
     all[n] = NULL;
 
-    fflush(NULL);
-    pid = fork();
+    if (rc == XET_CLI_OK) {
+        fflush(NULL);
+        pid = fork();
 
-    if (pid == 0) {
-        xet_cli_backup_exec((char *const *) all, in, out, password);
+        if (pid == 0) {
+            xet_cli_backup_exec((char *const *) all, in, out, &secrets);
+        }
+
+        rc = (pid < 0) ? xet_cli_fail_errno(argv[0])
+                       : xet_cli_backup_wait(pid, argv[0]);
     }
 
-    rc = (pid < 0) ? xet_cli_fail_errno(argv[0])
-                   : xet_cli_backup_wait(pid, argv[0]);
+    if (secrets.service >= 0) {
+        close(secrets.service);
+    }
 
     free(string);
-    free(password);
+    free(service);
+    free(secrets.password);
 
     return rc;
+}
+
+
+/*
+ * What libpq takes from no variable of the environment it takes from a service
+ * file.  One in memory has no name that others could open, and ends with us.
+ */
+
+static int
+xet_cli_backup_secrets(xet_cli_backup_secrets_t *s, const char *service)
+{
+    if (service == NULL) {
+        return XET_CLI_OK;
+    }
+
+    s->service = memfd_create("xet", MFD_CLOEXEC);
+
+    if (s->service < 0) {
+        return xet_cli_fail_errno("memfd_create");
+    }
+
+    return xet_cli_output_write(s->service, "service",
+                                (const uint8_t *) service, strlen(service));
 }
 
 
 /* The program ends when this one does, however that is. */
 
 static void
-xet_cli_backup_exec(char *const *argv, int in, int out, const char *password)
+xet_cli_backup_exec(char *const *argv, int in, int out,
+    const xet_cli_backup_secrets_t *secrets)
 {
+    char  path[32];
+
     (void) prctl(PR_SET_PDEATHSIG, SIGTERM);
 
     signal(SIGPIPE, SIG_DFL);
 
-    if (argv[0] != NULL
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", secrets->service);
+
+    if (argv[0] != NULL && unsetenv("XET_POSTGRES") == 0
         && (in < 0 || dup2(in, STDIN_FILENO) >= 0)
         && dup2((out < 0) ? STDERR_FILENO : out, STDOUT_FILENO) >= 0
-        && (password == NULL || setenv("PGPASSWORD", password, 1) == 0))
+        && (secrets->password == NULL
+            || setenv("PGPASSWORD", secrets->password, 1) == 0)
+        && (secrets->service < 0
+            || (fcntl(secrets->service, F_SETFD, 0) == 0
+                && setenv("PGSERVICEFILE", path, 1) == 0)))
     {
         execvp(argv[0], argv);
     }
@@ -273,9 +327,12 @@ xet_cli_backup_line(int folder, const char *path, char *line, size_t size)
 
 int
 xet_cli_backup_heal(xet_cli_pg_t *pg, uint32_t old_tag,
-    const xet_cli_copy_t *copy, const xet_xorb_info_t *info)
+    const xet_cli_copy_t *copy, const xet_xorb_info_t *info,
+    uint32_t *the_tag)
 {
+    int                  rc, i;
     char                 tag[16], old[16], size[24];
+    uint64_t             stands;
     xet_cli_pg_param_t   params[6];
 
     snprintf(tag, sizeof(tag), "%d", (int) copy->tag);
@@ -293,7 +350,21 @@ xet_cli_backup_heal(xet_cli_pg_t *pg, uint32_t old_tag,
     params[4].len = copy->digested ? XET_CHECKSUM_LEN : 0;
     params[5].value = old;
 
-    return xet_cli_pg_query(pg, "SELECT xet.xorb_heal($1, $2, $3::bigint,"
-                            " $4::integer, $5, $6::integer)", params, 6, NULL,
-                            NULL);
+    for (i = 0; i < XET_CLI_BACKUP_HEALS && !xet_cli_interrupted; i++) {
+        stands = UINT64_MAX;
+
+        rc = xet_cli_pg_number(pg, "SELECT t FROM xet.xorb_healed($1, $2,"
+                               " $3::bigint, $4::integer, $5, $6::integer) t"
+                               " WHERE t IS NOT NULL", params, 6, &stands);
+
+        if (rc != XET_CLI_OK || stands != UINT64_MAX) {
+            *the_tag = (uint32_t) stands;
+            return rc;
+        }
+    }
+
+    return xet_cli_interrupted
+           ? XET_CLI_INTERRUPTED
+           : xet_cli_fail(XET_CLI_ERROR, "postgres",
+                          "others keep a xorb locked that is to be healed");
 }

@@ -11,8 +11,9 @@
 #include "xet_cli_backup.h"
 
 
-#define XET_CLI_TAR_BLOCK  512
-#define XET_CLI_TAR_LARGE  (UINT64_C(1) << 33)     /* 11 octal digits */
+#define XET_CLI_TAR_BLOCK   512
+#define XET_CLI_TAR_BUFFER  65536
+#define XET_CLI_TAR_LARGE   (UINT64_C(1) << 33)    /* 11 octal digits */
 
 
 typedef struct {
@@ -89,6 +90,48 @@ xet_cli_tar_fill(int fd, uint64_t size)
     return size ? xet_cli_output_write(fd, "-", zeros,
                                        XET_CLI_TAR_BLOCK - size)
                 : XET_CLI_OK;
+}
+
+
+int
+xet_cli_tar_text(int fd, const char *path, const char *text, time_t time)
+{
+    int     rc;
+    size_t  len;
+
+    len = strlen(text);
+    rc = xet_cli_tar_head(fd, path, len, time);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_output_write(fd, "-", (const uint8_t *) text, len);
+    }
+
+    return (rc == XET_CLI_OK) ? xet_cli_tar_fill(fd, len) : rc;
+}
+
+
+int
+xet_cli_tar_file(int fd, const char *path, int from, uint64_t size,
+    time_t time)
+{
+    int       rc;
+    ssize_t   n;
+    uint8_t   buffer[XET_CLI_TAR_BUFFER];
+    uint64_t  pos;
+
+    rc = xet_cli_tar_head(fd, path, size, time);
+
+    for (pos = 0; rc == XET_CLI_OK && pos < size; pos += (uint64_t) n) {
+        n = pread(from, buffer, sizeof(buffer), (off_t) pos);
+
+        if (n <= 0) {
+            return xet_cli_fail_errno(path);
+        }
+
+        rc = xet_cli_output_write(fd, "-", buffer, (size_t) n);
+    }
+
+    return (rc == XET_CLI_OK) ? xet_cli_tar_fill(fd, size) : rc;
 }
 
 

@@ -18,9 +18,15 @@
  *
  * A stream is unpacked by tar into a folder of the store, from which files are
  * moved.
+ *
+ * Nobody collects meanwhile: a copy that the database of before has given up
+ * may be one that the backup needs.  And where the store has other copies than
+ * the backup, as beside a store that was not lost, these are of later, and not
+ * orphans: the database says so until xet rebuild has found their rows.
  */
 
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -47,10 +53,12 @@ typedef struct {
     uint64_t               there;      /* copies that were in the store */
     uint64_t               healed;
     uint64_t               lost;
+    uint64_t               others;     /* copies that the backup has not */
 } xet_cli_restore_t;
 
 
 static int xet_cli_restore_all(xet_cli_restore_t *r, const char *store);
+static int xet_cli_restore_session(xet_cli_restore_t *r);
 static int xet_cli_restore_store(xet_cli_restore_t *r, const char *store);
 static int xet_cli_restore_stream(xet_cli_restore_t *r, const char *store);
 static int xet_cli_restore_manifest(xet_cli_restore_t *r);
@@ -69,6 +77,9 @@ static int xet_cli_restore_heal(xet_cli_restore_t *r,
 static int xet_cli_restore_lost(xet_cli_restore_t *r,
     const xet_cli_copy_t *copy);
 static int xet_cli_restore_finish(xet_cli_restore_t *r);
+static int xet_cli_restore_others(xet_cli_restore_t *r);
+static int xet_cli_restore_count(xet_cli_restore_t *r, unsigned number,
+    uint64_t *copies);
 static int xet_cli_restore_print(xet_cli_restore_t *r);
 
 
@@ -119,6 +130,10 @@ xet_cli_restore_all(xet_cli_restore_t *r, const char *store)
     r->pg = xet_cli_pg_open(r->args, &rc);
 
     if (rc == XET_CLI_OK) {
+        rc = xet_cli_restore_session(r);
+    }
+
+    if (rc == XET_CLI_OK) {
         rc = xet_cli_restore_store(r, store);
     }
 
@@ -162,6 +177,35 @@ xet_cli_restore_all(xet_cli_restore_t *r, const char *store)
     }
 
     return (rc == XET_CLI_OK) ? xet_cli_restore_print(r) : rc;
+}
+
+
+/*
+ * With the first lock nobody begins to collect, to back up, to rebuild or to
+ * restore; the second one is had by who removes files and asks for no more.
+ */
+
+static int
+xet_cli_restore_session(xet_cli_restore_t *r)
+{
+    int       rc;
+    uint64_t  had;
+
+    had = 0;
+    rc = xet_cli_pg_exec(r->pg, XET_CLI_BACKUP_PATIENCE);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_store_enter(r->pg, 1);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_pg_number(r->pg, "SELECT pg_try_advisory_lock_shared"
+                               XET_CLI_BACKUP_LOCK, NULL, 0, &had);
+    }
+
+    return (rc != XET_CLI_OK || had)
+           ? rc : xet_cli_fail(XET_CLI_ERROR, "postgres", "somebody removes"
+                               " copies of the store, wait for the end");
 }
 
 
@@ -380,10 +424,12 @@ xet_cli_restore_db(xet_cli_restore_t *r)
     /*
      * What clients were told between the dump and now is not on record.  So
      * each xorb counts as named today, and is kept as long as they remember.
+     * Nor is it certain that the store has nothing of then.
      */
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_pg_exec(r->pg, "UPDATE xet.xorbs"
+        rc = xet_cli_pg_exec(r->pg, "UPDATE xet.store SET tables = '';"
+                             " UPDATE xet.xorbs"
                              " SET advertised_on = current_date"
                              " WHERE advertised_on IS DISTINCT FROM"
                              " current_date;"
@@ -608,6 +654,7 @@ xet_cli_restore_heal(xet_cli_restore_t *r, const xet_cli_copy_t *copy,
     const xet_cli_copy_t *other)
 {
     int                   rc;
+    uint32_t              tag;
     xet_cli_copy_e        what;
     xet_xorb_verifier_t  *v;
 
@@ -631,7 +678,7 @@ xet_cli_restore_heal(xet_cli_restore_t *r, const xet_cli_copy_t *copy,
     r->healed++;
 
     rc = xet_cli_backup_heal(r->pg, copy->tag, other,
-                             xet_xorb_verifier_info(v));
+                             xet_xorb_verifier_info(v), &tag);
 
     xet_xorb_verifier_destroy(v);
 
@@ -680,6 +727,10 @@ xet_cli_restore_finish(xet_cli_restore_t *r)
     rc = xet_cli_copier_folders(&r->copier, 0);
 
     if (rc == XET_CLI_OK) {
+        rc = xet_cli_restore_others(r);
+    }
+
+    if (rc == XET_CLI_OK) {
         rc = xet_cli_pg_query(r->pg, "SELECT xet.store_confirm($1)", &param, 1,
                               NULL, NULL);
     }
@@ -719,6 +770,72 @@ xet_cli_restore_finish(xet_cli_restore_t *r)
 }
 
 
+/* Copies that no row of the backup leads to; damaged ones count as such. */
+
+static int
+xet_cli_restore_others(xet_cli_restore_t *r)
+{
+    int       rc;
+    unsigned  i;
+    uint64_t  copies;
+
+    rc = XET_CLI_OK;
+    copies = 0;
+
+    for (i = 0; i < 256 && rc == XET_CLI_OK; i++) {
+        rc = xet_cli_restore_count(r, i, &copies);
+    }
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    if (copies <= r->m.copies - r->lost) {
+        return xet_cli_pg_exec(r->pg, "SELECT xet.store_known()");
+    }
+
+    r->others = copies - (r->m.copies - r->lost);
+
+    fprintf(stderr, "xet: %s: %" PRIu64 " copies in it are not of this backup,"
+            " and are left by all who collect, see xet rebuild\n",
+            xet_cli_backup_store(r->args), r->others);
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_restore_count(xet_cli_restore_t *r, unsigned number, uint64_t *copies)
+{
+    int              fd;
+    DIR             *dir;
+    char             path[XET_CLI_BACKUP_PATH];
+    uint32_t         tag;
+    xet_hash_t       hash;
+    struct dirent   *entry;
+
+    snprintf(path, sizeof(path), XET_CLI_BACKUP_COPIES "/%02x", number);
+
+    fd = openat(r->copier.to, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    dir = (fd < 0) ? NULL : fdopendir(fd);
+
+    if (dir == NULL) {
+        return xet_cli_fail_errno(path);
+    }
+
+    while ((entry = readdir(dir)) != NULL) {
+        *copies += xet_xorb_name_parse(&hash, &tag,
+                                       (const uint8_t *) entry->d_name,
+                                       strlen(entry->d_name))
+                   == XET_OK;
+    }
+
+    closedir(dir);
+
+    return XET_CLI_OK;
+}
+
+
 static int
 xet_cli_restore_print(xet_cli_restore_t *r)
 {
@@ -744,6 +861,7 @@ xet_cli_restore_print(xet_cli_restore_t *r)
         xet_cli_json_put_u64(j, "there", r->there);
         xet_cli_json_put_u64(j, "healed", r->healed);
         xet_cli_json_put_u64(j, "lost", r->lost);
+        xet_cli_json_put_u64(j, "others", r->others);
 
         rc = xet_cli_json_end(&out);
     }

@@ -273,6 +273,14 @@ xet_cli_gc_collect(xet_cli_gc_t *g)
 {
     int  rc;
 
+    /* a restore may have found there what is given out to be removed */
+
+    rc = xet_cli_store_enter(g->pg, 0);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
     rc = xet_cli_gc_files(g);
 
     if (rc == XET_CLI_OK) {
@@ -655,11 +663,7 @@ xet_cli_gc_orphans(xet_cli_gc_t *g)
 {
     int  rc;
 
-    rc = xet_cli_store_newest(&g->store, g->pg);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_store_names(&g->store, g->pg);
-    }
+    rc = xet_cli_store_names(&g->store, g->pg);
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_store_orphans(&g->store, g->pg);

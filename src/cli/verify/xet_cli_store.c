@@ -24,6 +24,7 @@ typedef struct {
 
 
 static int xet_cli_store_session_row(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_store_newest_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_store_name_row(void *ctx, const xet_cli_pg_row_t *row);
 
 
@@ -219,27 +220,62 @@ xet_cli_store_session_row(void *ctx, const xet_cli_pg_row_t *row)
 /*
  * A database that was restored from an older dump, or that follows another one
  * by logical replication, says that it is a primary, and does not know of later
- * uploads.  So no file is removed that is younger than its newest xorb.
+ * uploads.  So no file is removed that is younger than its newest xorb, nor one
+ * that was there before the database was; and none at all while the database
+ * says that there may be copies which it has no row of.
  */
 
 int
 xet_cli_store_newest(xet_cli_store_t *s, xet_cli_pg_t *pg)
 {
-    int       rc;
-    time_t    newest;
-    uint64_t  created;
+    return xet_cli_pg_query(pg, "SELECT since, newest, coalesce(doubts, '')"
+                            " FROM xet.orphans_from()", NULL, 0,
+                            xet_cli_store_newest_row, s);
+}
 
-    created = 0;
 
-    rc = xet_cli_pg_number(pg, "SELECT coalesce(extract(epoch FROM"
-                           " max(created_at)), 0)::bigint FROM xet.xorbs",
-                           NULL, 0, &created);
+static int
+xet_cli_store_newest_row(void *ctx, const xet_cli_pg_row_t *row)
+{
+    time_t            newest;
+    xet_cli_store_t  *s;
 
-    newest = (time_t) created - XET_CLI_STORE_AGE_MIN;
+    s = ctx;
+
+    s->since = (time_t) xet_cli_pg_u64(row, 0);
+
+    newest = (time_t) xet_cli_pg_u64(row, 1) - XET_CLI_STORE_AGE_MIN;
 
     s->known = (newest < s->before) ? newest : s->before;
 
-    return rc;
+    snprintf(s->doubts, sizeof(s->doubts), "%s", xet_cli_pg_text(row, 2));
+
+    return XET_CLI_OK;
+}
+
+
+int
+xet_cli_store_enter(xet_cli_pg_t *pg, int restore)
+{
+    int       rc;
+    uint64_t  had;
+
+    had = 0;
+
+    rc = xet_cli_pg_number(pg, restore
+                           ? "SELECT pg_try_advisory_lock("
+                             "hashtext('xet.copies'), 1)"
+                           : "SELECT pg_try_advisory_lock_shared("
+                             "hashtext('xet.copies'), 1)", NULL, 0, &had);
+
+    if (rc != XET_CLI_OK || had) {
+        return rc;
+    }
+
+    return xet_cli_fail(XET_CLI_ERROR, "postgres", restore
+                        ? "xet gc, a backup, a rebuild or another restore is"
+                          " under way, wait for its end"
+                        : "a restore is under way, wait for its end");
 }
 
 

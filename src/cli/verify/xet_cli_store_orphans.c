@@ -8,13 +8,15 @@
  * a lock that is needed here to remove files.  So a copy without a row that
  * is too old to belong to a running upload may be removed.  Even if the row is
  * put at this very moment nothing is lost: the file is renamed to a name that
- * nobody asks for, the row is looked for once more, and if there is one the
- * file gets its name back.  A file that is not named like a copy is reported,
- * and left alone, and so is a copy that the collector has a note of: a backup
- * may need it.
+ * nobody asks for, the database is asked once more (xet.orphans()), and unless
+ * it says that the copy may go the file gets its name back.  A file that is not
+ * named like a copy is reported, and left alone, and so is a copy that the
+ * collector has a note of: a backup may need it.
  *
  * All this needs a database that knows of all uploads, so a copy that is
- * younger than the newest xorb of the database is left.
+ * younger than the newest xorb of the database is left, as is one that was in
+ * the folder before the database was.  A database that came from a dump, or
+ * that a rebuild has not come to the end of, says so, and nothing is removed.
  */
 
 
@@ -45,7 +47,13 @@ static int xet_cli_orphans_entry(xet_cli_store_t *s, xet_cli_pg_t *pg,
     const char *folder, const char *name);
 static int xet_cli_orphans_known(xet_cli_pg_t *pg, const xet_cli_orphan_t *o,
     int *known);
+static int xet_cli_orphans_free(xet_cli_pg_t *pg, const xet_cli_orphan_t *o,
+    int *freed);
+static int xet_cli_orphans_ask(xet_cli_pg_t *pg, const xet_cli_orphan_t *o,
+    const char *sql, uint64_t *n);
 static int xet_cli_orphans_old(const char *path, time_t before);
+static int xet_cli_orphans_removable(const xet_cli_store_t *s,
+    const char *path);
 static int xet_cli_orphans_found(xet_cli_store_t *s, xet_cli_pg_t *pg,
     const xet_cli_orphan_t *o, const char *path);
 static int xet_cli_orphans_remove(xet_cli_store_t *s, xet_cli_pg_t *pg,
@@ -68,8 +76,18 @@ xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg)
     rc = s->remove ? xet_cli_orphans_lock(pg, &had) : XET_CLI_OK;
 
     if (rc == XET_CLI_OK && !had) {
-        fprintf(stderr, "xet: %s: a backup or a rebuild is under way, orphans"
-                " are left\n", s->folder);
+        fprintf(stderr, "xet: %s: a backup, a restore, a rebuild or another"
+                " collector is at work, orphans are left\n", s->folder);
+        return XET_CLI_OK;
+    }
+
+    if (rc == XET_CLI_OK && s->remove) {
+        rc = xet_cli_store_newest(s, pg);
+    }
+
+    if (rc == XET_CLI_OK && s->doubts[0]) {
+        fprintf(stderr, "xet: %s: no file is removed, %s\n", s->folder,
+                s->doubts);
         return XET_CLI_OK;
     }
 
@@ -83,9 +101,8 @@ xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg)
 
 
 /*
- * The session has it until its end.  A rebuild finds the rows of copies that
- * have none, and a new row says that the database is not behind the store: so
- * what it has not come to yet would look like orphans.
+ * The session has it until its end.  A backup, a restore and a rebuild share
+ * it: what these have not come to yet would look like orphans.
  */
 
 static int
@@ -198,9 +215,43 @@ xet_cli_orphans_entry(xet_cli_store_t *s, xet_cli_pg_t *pg,
 static int
 xet_cli_orphans_known(xet_cli_pg_t *pg, const xet_cli_orphan_t *o, int *known)
 {
-    int                  rc;
+    int       rc;
+    uint64_t  n;
+
+    rc = xet_cli_orphans_ask(pg, o, "SELECT (SELECT count(*) FROM xet.xorbs"
+                             " WHERE hash = $1 AND tag = $2::integer)"
+                             " + (SELECT count(*) FROM xet.gc_copies"
+                             " WHERE hash = $1 AND tag = $2::integer)", &n);
+
+    *known = (n != 0);
+
+    return rc;
+}
+
+
+/* Whether the database lets it be removed, under the lock that this has. */
+
+static int
+xet_cli_orphans_free(xet_cli_pg_t *pg, const xet_cli_orphan_t *o, int *freed)
+{
+    int       rc;
+    uint64_t  n;
+
+    rc = xet_cli_orphans_ask(pg, o, "SELECT count(*) FROM"
+                             " xet.orphans(ARRAY[$1], ARRAY[$2::integer])",
+                             &n);
+
+    *freed = (n != 0);
+
+    return rc;
+}
+
+
+static int
+xet_cli_orphans_ask(xet_cli_pg_t *pg, const xet_cli_orphan_t *o,
+    const char *sql, uint64_t *n)
+{
     char                 tag[16];
-    uint64_t             n;
     xet_cli_pg_param_t   params[2];
 
     snprintf(tag, sizeof(tag), "%d", (int) o->tag);
@@ -210,17 +261,9 @@ xet_cli_orphans_known(xet_cli_pg_t *pg, const xet_cli_orphan_t *o, int *known)
     params[0].len = XET_HASH_LEN;
     params[1].value = tag;
 
-    n = 0;
+    *n = 0;
 
-    rc = xet_cli_pg_number(pg, "SELECT (SELECT count(*) FROM xet.xorbs"
-                           " WHERE hash = $1 AND tag = $2::integer)"
-                           " + (SELECT count(*) FROM xet.gc_copies"
-                           " WHERE hash = $1 AND tag = $2::integer)",
-                           params, 2, &n);
-
-    *known = (n != 0);
-
-    return rc;
+    return xet_cli_pg_number(pg, sql, params, 2, n);
 }
 
 
@@ -239,6 +282,21 @@ xet_cli_orphans_old(const char *path, time_t before)
 }
 
 
+/*
+ * Whether one without a row is old enough, and not from before the database:
+ * a file that was copied may have any time, but not one at which it came here.
+ */
+
+static int
+xet_cli_orphans_removable(const xet_cli_store_t *s, const char *path)
+{
+    struct stat  st;
+
+    return lstat(path, &st) == 0 && S_ISREG(st.st_mode)
+           && st.st_mtime < s->known && st.st_ctime >= s->since;
+}
+
+
 /* Reports a file, and removes it if it may be; o is NULL: it is no xorb. */
 
 static int
@@ -247,14 +305,18 @@ xet_cli_orphans_found(xet_cli_store_t *s, xet_cli_pg_t *pg,
 {
     int  removable;
 
-    removable = s->remove && o && xet_cli_orphans_old(path, s->known);
+    removable = s->remove && o && xet_cli_orphans_removable(s, path);
 
     s->orphans++;
 
     if (s->remove && o && !removable) {
         s->left++;
-        xet_cli_store_report(s, "orphan", path, "the file has no row, and is"
-                             " younger than what the database knows: left");
+        xet_cli_store_report(s, "orphan", path,
+                             xet_cli_orphans_old(path, s->known)
+                             ? "the file has no row, and is older than the"
+                               " database, see xet rebuild: left"
+                             : "the file has no row, and is younger than what"
+                               " the database knows: left");
         return XET_CLI_OK;
     }
 
@@ -270,7 +332,7 @@ static int
 xet_cli_orphans_remove(xet_cli_store_t *s, xet_cli_pg_t *pg,
     const xet_cli_orphan_t *o, const char *path)
 {
-    int    rc, known;
+    int    rc, freed;
     char  *aside;
 
     if (asprintf(&aside, "%s/tmp/orphan.%ld.%s", s->folder, (long) getpid(),
@@ -290,9 +352,11 @@ xet_cli_orphans_remove(xet_cli_store_t *s, xet_cli_pg_t *pg,
      * name before rename(): then the file goes back.
      */
 
-    rc = xet_cli_orphans_known(pg, o, &known);
+    rc = xet_cli_orphans_free(pg, o, &freed);
 
-    if (rc != XET_CLI_OK || known || !xet_cli_orphans_old(aside, s->known)) {
+    if (rc != XET_CLI_OK || !freed
+        || !xet_cli_orphans_removable(s, aside))
+    {
 
         if (link(aside, path) != 0 && errno != EEXIST) {
             rc = xet_cli_fail_errno(aside);

@@ -165,10 +165,6 @@ xet_cli_verify_store(const xet_cli_args_t *args)
 
     rc = xet_cli_store_session(&s, pg);
 
-    if (rc == XET_CLI_OK && s.remove) {
-        rc = xet_cli_store_newest(&s, pg);
-    }
-
     if (rc == XET_CLI_OK) {
         rc = args->value[XET_CLI_OPT_ORPHANS]
              ? xet_cli_store_names(&s, pg)

@@ -80,6 +80,8 @@ typedef struct {
     int                   silent;      /* these are counted, not printed */
     time_t                before;      /* orphans are older than that */
     time_t                known;       /* orphans to be removed, than that */
+    time_t                since;       /* and came to the folder after that */
+    char                  doubts[256]; /* why none is to be removed, or empty */
 
     pthread_mutex_t       mutex;
     pthread_cond_t        filled;
@@ -150,7 +152,7 @@ int xet_cli_store_terms(void *ctx, const xet_cli_pg_row_t *row);
  */
 int xet_cli_store_session(const xet_cli_store_t *s, xet_cli_pg_t *pg);
 
-/* Sets s->known, from s->before and the newest xorb of the database. */
+/* Sets s->known, s->since and s->doubts, which is what the database knows. */
 int xet_cli_store_newest(xet_cli_store_t *s, xet_cli_pg_t *pg);
 
 /*
@@ -172,6 +174,13 @@ void xet_cli_store_identity(const char *folder, char identity[64]);
  * that rows name, and is sorted.  The exit code.
  */
 int xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg);
+
+/*
+ * Takes the lock that keeps a restore out until the session ends, for who reads
+ * or changes rows and copies at length; or with restore the one that keeps all
+ * these out.  XET_CLI_OK, or XET_CLI_ERROR, reported, where the other is there.
+ */
+int xet_cli_store_enter(xet_cli_pg_t *pg, int restore);
 
 /*
  * Sets *tag to the tag of the copy that the row of a xorb names now, or to

@@ -1,0 +1,326 @@
+
+/*
+ * The copies of a backup: each on the list is in the folder, or comes there, or
+ * goes out with the stream.
+ *
+ * Where it is not in the store any more another copy may have taken its place,
+ * which a note tells; or it is lost, which is reported and noted.  A copy that
+ * the folder has is not copied again: the newest generation has it with the
+ * same size and digest, or else it is read and compared.
+ */
+
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "xet_cli_backup.h"
+
+
+#define XET_CLI_BACKUP_ASK    30000    /* milliseconds */
+#define XET_CLI_BACKUP_TRIES  4
+
+
+static int xet_cli_backup_copy(xet_cli_backup_t *b,
+    const xet_cli_copy_t *copy);
+static int xet_cli_backup_there(xet_cli_backup_t *b,
+    const xet_cli_copy_t *copy, int *there);
+static int xet_cli_backup_fetch(xet_cli_backup_t *b,
+    const xet_cli_copy_t *copy);
+static int xet_cli_backup_named(xet_cli_backup_t *b, xet_cli_copy_t *copy,
+    int *other);
+static int xet_cli_backup_named_row(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_backup_send(xet_cli_backup_t *b,
+    const xet_cli_copy_t *copy, xet_cli_copy_e *what);
+static int xet_cli_backup_write(void *ctx, const uint8_t *data, size_t len);
+static int xet_cli_backup_ask(xet_cli_backup_t *b);
+static void xet_cli_backup_report(xet_cli_backup_t *b,
+    const xet_cli_copy_t *copy, const char *text);
+
+
+int
+xet_cli_backup_copies(xet_cli_backup_t *b)
+{
+    int              rc;
+    xet_cli_list_t   list;
+
+    memset(&list, 0, sizeof(list));
+    list.file = b->list;
+    list.name = "list";
+
+    rewind(b->list);
+
+    rc = xet_cli_list_next(&list);
+
+    while (rc == XET_CLI_OK && !list.ended) {
+        rc = xet_cli_backup_copy(b, &list.copy);
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_backup_ask(b);
+        }
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_list_next(&list);
+        }
+    }
+
+    return (rc == XET_CLI_OK && !b->stream)
+           ? xet_cli_copier_flush(&b->copier) : rc;
+}
+
+
+/* Of a copy that the backup has it is only looked whether the store has it. */
+
+static int
+xet_cli_backup_copy(xet_cli_backup_t *b, const xet_cli_copy_t *copy)
+{
+    int              rc, there, other;
+    xet_cli_copy_t   now;
+
+    there = 0;
+    rc = b->stream ? XET_CLI_OK : xet_cli_backup_there(b, copy, &there);
+
+    if (rc != XET_CLI_OK || !there) {
+        return (rc == XET_CLI_OK) ? xet_cli_backup_fetch(b, copy) : rc;
+    }
+
+    if (xet_cli_copier_there(b->store, copy)) {
+        return XET_CLI_OK;
+    }
+
+    now = *copy;
+    rc = xet_cli_backup_named(b, &now, &other);
+
+    if (rc == XET_CLI_OK && !other) {
+        b->damaged++;
+        xet_cli_backup_report(b, copy, "the store does not have it with its"
+                              " size any more, the backup has it");
+    }
+
+    return rc;
+}
+
+
+static int
+xet_cli_backup_there(xet_cli_backup_t *b, const xet_cli_copy_t *copy,
+    int *there)
+{
+    int             rc, known, noted;
+    xet_cli_copy_e  what;
+
+    rc = xet_cli_list_find(&b->known, copy, &known);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_list_find(&b->unknown, copy, &noted);
+    }
+
+    *there = rc == XET_CLI_OK && xet_cli_copier_there(b->to, copy);
+
+    if (!*there
+        || (known && !noted && b->known.copy.size == copy->size
+            && b->known.copy.digested == copy->digested
+            && (!copy->digested
+                || xet_checksum_equal(&b->known.copy.digest, &copy->digest))))
+    {
+        return rc;
+    }
+
+    rc = xet_cli_copier_read(&b->copier, b->to, copy, NULL, NULL, NULL, &what);
+
+    *there = (what == XET_CLI_COPY_GOOD);
+
+    return rc;
+}
+
+
+static int
+xet_cli_backup_fetch(xet_cli_backup_t *b, const xet_cli_copy_t *copy)
+{
+    int              rc, i, other;
+    char             name[XET_XORB_NAME_MAX + 1];
+    xet_cli_copy_e   what;
+    xet_cli_copy_t   now;
+
+    now = *copy;
+    other = 1;
+    rc = XET_CLI_OK;
+
+    for (i = 0; i < XET_CLI_BACKUP_TRIES && rc == XET_CLI_OK && other; i++) {
+
+        rc = b->stream ? xet_cli_backup_send(b, &now, &what)
+                       : xet_cli_copier_copy(&b->copier, b->store, &now, 0,
+                                             &what);
+
+        if (rc == XET_CLI_OK && what == XET_CLI_COPY_GOOD) {
+            break;
+        }
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_backup_named(b, &now, &other);
+        }
+    }
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    *xet_xorb_name_print((uint8_t *) name, &copy->hash, copy->tag) = '\0';
+
+    if (what != XET_CLI_COPY_GOOD) {
+        b->m.faults++;
+        fprintf(b->notes, "lost %s\n", name);
+        xet_cli_backup_report(b, copy, (what == XET_CLI_COPY_GONE)
+                              ? "the file is missing" : "the file is damaged");
+        return XET_CLI_OK;
+    }
+
+    b->fresh++;
+    b->fresh_bytes += now.size;
+
+    if (now.tag != copy->tag) {
+        fprintf(b->notes, "healed %s ", name);
+        xet_cli_list_put(b->notes, &now);
+    }
+
+    return XET_CLI_OK;
+}
+
+
+/* Sets *copy to the copy that the row names now; *other: it is another one. */
+
+static int
+xet_cli_backup_named(xet_cli_backup_t *b, xet_cli_copy_t *copy, int *other)
+{
+    int                  rc;
+    uint32_t             tag;
+    xet_cli_pg_param_t   param;
+
+    tag = copy->tag;
+    param.value = copy->hash.bytes;
+    param.len = XET_HASH_LEN;
+
+    rc = xet_cli_pg_query(b->pg, "SELECT tag, stored_size, digest"
+                          " FROM xet.xorbs WHERE hash = $1", &param, 1,
+                          xet_cli_backup_named_row, copy);
+
+    *other = (rc == XET_CLI_OK && copy->tag != tag);
+
+    return rc;
+}
+
+
+static int
+xet_cli_backup_named_row(void *ctx, const xet_cli_pg_row_t *row)
+{
+    size_t           len;
+    const uint8_t   *digest;
+    xet_cli_copy_t  *copy;
+
+    copy = ctx;
+
+    copy->tag = (uint32_t) xet_cli_pg_u64(row, 0);
+    copy->size = xet_cli_pg_u64(row, 1);
+
+    digest = xet_cli_pg_bytes(row, 2, &len);
+    copy->digested = (len == XET_CHECKSUM_LEN);
+
+    if (copy->digested) {
+        memcpy(copy->digest.bytes, digest, XET_CHECKSUM_LEN);
+    }
+
+    return XET_CLI_OK;
+}
+
+
+/*
+ * What was sent can't be taken back, so the file is read once before, as fast
+ * as it can be, and a second time while it is sent.
+ */
+
+static int
+xet_cli_backup_send(xet_cli_backup_t *b, const xet_cli_copy_t *copy,
+    xet_cli_copy_e *what)
+{
+    int       rc;
+    char      path[XET_CLI_BACKUP_PATH];
+    uint64_t  rate, done;
+
+    rate = b->copier.rate;
+    done = b->copier.done;
+    b->copier.rate = 0;
+
+    rc = xet_cli_copier_read(&b->copier, b->store, copy, NULL, NULL, NULL,
+                             what);
+
+    b->copier.rate = rate;
+    b->copier.done = done;
+
+    if (rc != XET_CLI_OK || *what != XET_CLI_COPY_GOOD) {
+        return rc;
+    }
+
+    xet_cli_copy_path(copy, path);
+
+    rc = xet_cli_tar_head(STDOUT_FILENO, path, copy->size,
+                          (time_t) b->m.created);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_copier_read(&b->copier, b->store, copy,
+                                 xet_cli_backup_write, NULL, NULL, what);
+    }
+
+    if (rc == XET_CLI_OK && *what != XET_CLI_COPY_GOOD) {
+        rc = xet_cli_fail(XET_CLI_ERROR, path,
+                          "has changed while it was sent");
+    }
+
+    return (rc == XET_CLI_OK) ? xet_cli_tar_fill(STDOUT_FILENO, copy->size)
+                              : rc;
+}
+
+
+static int
+xet_cli_backup_write(void *ctx, const uint8_t *data, size_t len)
+{
+    return xet_cli_output_write(STDOUT_FILENO, "-", data, len);
+}
+
+
+/* A session that is lost is noticed before hours have passed. */
+
+static int
+xet_cli_backup_ask(xet_cli_backup_t *b)
+{
+    int  rc;
+
+    if (xet_cli_interrupted) {
+        return XET_CLI_INTERRUPTED;
+    }
+
+    if (xet_cli_now() - b->asked < XET_CLI_BACKUP_ASK) {
+        return XET_CLI_OK;
+    }
+
+    b->asked = xet_cli_now();
+    rc = xet_cli_pg_exec(b->pg, "SELECT 1");
+
+    return (rc == XET_CLI_OK)
+           ? rc : xet_cli_fail(rc, "postgres", "the session is lost that keeps"
+                               " copies from being removed: the backup is not"
+                               " complete");
+}
+
+
+/* The standard output may be the backup itself. */
+
+static void
+xet_cli_backup_report(xet_cli_backup_t *b, const xet_cli_copy_t *copy,
+    const char *text)
+{
+    char  name[XET_XORB_NAME_MAX + 1];
+
+    *xet_xorb_name_print((uint8_t *) name, &copy->hash, copy->tag) = '\0';
+
+    xet_cli_progress_clear();
+    (void) xet_cli_fail(XET_CLI_FAULT, name, text);
+}
