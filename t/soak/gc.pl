@@ -379,6 +379,10 @@ sub actor {
 sub step {
 	my ($actor) = @_;
 
+	# look() may have waited for its end
+
+	return if $actor->{ended};
+
 	return poll($actor) if $actor->{waits};
 
 	advance($actor, undef);
@@ -493,7 +497,7 @@ sub upload {
 	my $repo = rand() < 0.5 ? undef : $repos[rand(@repos)];
 	my @xorbs = map { ($file * 5 + $_ * 3) % $env{BLOCKS} * 2 + int(rand(2)) }
 		0 .. 1 + $file % 3;
-	my (@left, @gone, %tags, $x, $tag, $state);
+	my (@left, @gone, $spoilt, %tags, $x, $tag, $state);
 
 	my $client = 'c' . int(rand(3));
 
@@ -651,6 +655,7 @@ sub upload {
 
 			if (@gone) {
 				$x = $gone[0];
+				$spoilt = grep { $damaged{hex_of("xorb $_")} } @gone;
 				$state = 'mark';
 				return 'SELECT xet.xorb_damaged(ARRAY['
 					. join(', ', map { "'\\x" . hex_of("xorb $_")
@@ -666,11 +671,11 @@ sub upload {
 		if ($state eq 'mark') {
 			delete $remembered{$client}{$_} for @xorbs;
 
-			# rows that have changed meanwhile are not counted
+			# rows that have changed meanwhile are not counted; the
+			# answer may come so late that somebody has healed them
 
 			die "a copy of xorb @gone is gone, and its row is not\n"
-				if $answer > grep { $damaged{hex_of("xorb $_")} }
-				@gone;
+				if $answer > $spoilt;
 
 			refuse();
 		}
