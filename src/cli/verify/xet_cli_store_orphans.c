@@ -7,11 +7,10 @@
  * the tag in its name was drawn for that upload, and "xet rebuild", which holds
  * a lock that is needed here to remove files.  So a copy without a row that
  * is too old to belong to a running upload may be removed.  Even if the row is
- * put at this very moment nothing is lost: the file is renamed to a name that
- * nobody asks for, the row is looked for once more, and if there is one the
- * file gets its name back.  A file that is not named like a copy is reported,
- * and left alone, and so is a copy that the collector has a note of: a backup
- * may need it.
+ * put at this very moment nothing is lost: the file is taken aside, and the row
+ * is looked for once more (xet_cli_store_aside.c).  A file that is not named
+ * like a copy is reported, and left alone, and so is a copy that the collector
+ * has a note of: a backup may need it.
  *
  * All this needs a database that knows of all uploads, so a copy that is
  * younger than the newest xorb of the database is left.
@@ -48,8 +47,6 @@ static int xet_cli_orphans_known(xet_cli_pg_t *pg, const xet_cli_orphan_t *o,
 static int xet_cli_orphans_old(const char *path, time_t before);
 static int xet_cli_orphans_found(xet_cli_store_t *s, xet_cli_pg_t *pg,
     const xet_cli_orphan_t *o, const char *path);
-static int xet_cli_orphans_remove(xet_cli_store_t *s, xet_cli_pg_t *pg,
-    const xet_cli_orphan_t *o, const char *path);
 static int xet_cli_orphans_order(const void *one, const void *two);
 
 
@@ -71,6 +68,10 @@ xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg)
         fprintf(stderr, "xet: %s: a backup or a rebuild is under way, orphans"
                 " are left\n", s->folder);
         return XET_CLI_OK;
+    }
+
+    if (rc == XET_CLI_OK && s->remove) {
+        rc = xet_cli_store_asides(s, pg);
     }
 
     for (i = 0; i < 256 && rc == XET_CLI_OK; i++) {
@@ -96,21 +97,22 @@ xet_cli_orphans_lock(xet_cli_pg_t *pg, uint64_t *had)
 }
 
 
-/* For metrics of the server. */
+/* For metrics of the server, and so that it knows when that was. */
 
 static int
 xet_cli_orphans_tell(xet_cli_store_t *s, xet_cli_pg_t *pg)
 {
     char                n[32];
-    xet_cli_pg_param_t  param;
+    xet_cli_pg_param_t  params[2];
 
     snprintf(n, sizeof(n), "%" PRIu64, s->orphans - s->removed);
 
-    param.value = n;
-    param.len = 0;
+    memset(params, 0, sizeof(params));
+    params[0].value = n;
+    params[1].value = s->remove ? "true" : "false";
 
-    return xet_cli_pg_query(pg, "SELECT xet.orphans_found($1::text::bigint)",
-                            &param, 1, NULL, NULL);
+    return xet_cli_pg_query(pg, "SELECT xet.orphans_found($1::text::bigint,"
+                            " $2::text::boolean)", params, 2, NULL, NULL);
 }
 
 
@@ -247,7 +249,7 @@ xet_cli_orphans_found(xet_cli_store_t *s, xet_cli_pg_t *pg,
 {
     int  removable;
 
-    removable = s->remove && o && xet_cli_orphans_old(path, s->known);
+    removable = s->remove && o && xet_cli_store_removable(s, path);
 
     s->orphans++;
 
@@ -262,59 +264,8 @@ xet_cli_orphans_found(xet_cli_store_t *s, xet_cli_pg_t *pg,
         xet_cli_store_report(s, "orphan", path, "the file has no row");
     }
 
-    return removable ? xet_cli_orphans_remove(s, pg, o, path) : XET_CLI_OK;
-}
-
-
-static int
-xet_cli_orphans_remove(xet_cli_store_t *s, xet_cli_pg_t *pg,
-    const xet_cli_orphan_t *o, const char *path)
-{
-    int    rc, known;
-    char  *aside;
-
-    if (asprintf(&aside, "%s/tmp/orphan.%ld.%s", s->folder, (long) getpid(),
-                 strrchr(path, '/') + 1)
-        < 0)
-    {
-        return xet_cli_no_memory();
-    }
-
-    if (rename(path, aside) != 0) {
-        rc = xet_cli_fail_errno(path);
-        goto done;
-    }
-
-    /*
-     * The row may have been put meanwhile, or another file may have got the
-     * name before rename(): then the file goes back.
-     */
-
-    rc = xet_cli_orphans_known(pg, o, &known);
-
-    if (rc != XET_CLI_OK || known || !xet_cli_orphans_old(aside, s->known)) {
-
-        if (link(aside, path) != 0 && errno != EEXIST) {
-            rc = xet_cli_fail_errno(aside);
-            goto done;
-        }
-
-        (void) unlink(aside);
-        goto done;
-    }
-
-    if (unlink(aside) != 0) {
-        rc = xet_cli_fail_errno(aside);
-        goto done;
-    }
-
-    s->removed++;
-
-done:
-
-    free(aside);
-
-    return rc;
+    return removable ? xet_cli_store_remove(s, pg, &o->hash, o->tag, path)
+                     : XET_CLI_OK;
 }
 
 
