@@ -29,7 +29,8 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.copies_unknown, xet.quota_of, xet.quota_set, xet.quota_any,
     xet.quota_look, xet.quota_hold, xet.quota_shard, xet.quota_check,
     xet.usage_of, xet.usage_get, xet.usage_list, xet.usage_total,
-    xet.usage_settle, xet.usage_recount, xet.today, xet.day_ends;
+    xet.usage_settle, xet.usage_recount, xet.usage_forget, xet.today,
+    xet.day_ends;
 
 
 -- Days are those of UTC: sessions may have any time zone, and several.
@@ -1910,6 +1911,52 @@ END;
 $$;
 
 
+-- Drops the sums of repos that are gone, where they have come to zero: all that
+-- was theirs has been collected, or others are charged for it.  Rows that
+-- others are counting in are left; what is removed adds up to nothing, so
+-- whoever counts for such a repo meanwhile, in a row of his own, is right.
+
+CREATE FUNCTION xet.usage_forget()
+    RETURNS bigint
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    gone record;
+    ids  bigint[];
+    n    bigint := 0;
+BEGIN
+    IF NOT has_table_privilege('xet.usage', 'DELETE') THEN
+        RETURN 0;
+    END IF;
+
+    FOR gone IN SELECT u.owner FROM xet.usage u
+                 WHERE length(u.owner) = 8
+                   AND NOT EXISTS (SELECT FROM xet.repos r
+                                    WHERE r.id = ('x' || encode(u.owner, 'hex'))
+                                                 ::bit(64)::bigint)
+                 GROUP BY u.owner
+                HAVING sum(u.stored) = 0 AND sum(u.logical) = 0
+                   AND sum(u.files) = 0
+                 LIMIT 1000
+    LOOP
+        SELECT array_agg(l.id) INTO ids
+          FROM (SELECT u.id, u.stored, u.logical, u.files FROM xet.usage u
+                 WHERE u.owner = gone.owner
+                 ORDER BY u.id
+                   FOR UPDATE SKIP LOCKED) l
+        HAVING sum(l.stored) = 0 AND sum(l.logical) = 0 AND sum(l.files) = 0;
+
+        DELETE FROM xet.usage u
+         WHERE u.owner = gone.owner AND u.id = ANY (ids);
+
+        n := n + coalesce(cardinality(ids), 0);
+    END LOOP;
+
+    RETURN n;
+END;
+$$;
+
+
 -- Drops what crashed uploads have staged, old telemetry, and what was found
 -- out about zTensor files long ago; to be called now and then, from cron for
 -- one.
@@ -1926,6 +1973,7 @@ AS $$
     DELETE FROM xet.zt_reports WHERE checked_at < now() - zt_age;
 
     SELECT xet.usage_settle(1000);
+    SELECT xet.usage_forget();
 
     WITH gone AS (
         DELETE FROM xet.staged WHERE created_at < now() - age RETURNING 1
