@@ -27,11 +27,32 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.figures_sum, xet.chore_wait, xet.chore_take, xet.chore_keep,
     xet.chore_done, xet.chore_now, xet.chores_show, xet.scrub_next,
     xet.heal_next, xet.heal_later, xet.figures, xet.repo_figures,
-    xet.orphans_found, xet.orphans_from, xet.orphans,
-    xet.quota_of, xet.quota_set, xet.quota_any,
+    xet.orphans_found, xet.orphans_from, xet.orphans_due, xet.orphans,
+    xet.copies_unknown, xet.quota_of, xet.quota_set, xet.quota_any,
     xet.quota_look, xet.quota_hold, xet.quota_shard, xet.quota_check,
     xet.usage_of, xet.usage_get, xet.usage_list, xet.usage_total,
-    xet.usage_settle, xet.usage_recount;
+    xet.usage_settle, xet.usage_recount, xet.usage_forget, xet.today,
+    xet.day_ends;
+
+
+-- Days are those of UTC: sessions may have any time zone, and several.
+
+CREATE FUNCTION xet.today()
+    RETURNS date
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT (now() AT TIME ZONE 'UTC')::date;
+$$;
+
+
+-- The end of a day; NULL of none.
+
+CREATE FUNCTION xet.day_ends(day date)
+    RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT (day + 1)::timestamp AT TIME ZONE 'UTC';
+$$;
 
 
 -- A reader with a token of a repo sees the files of that repo and of public
@@ -753,7 +774,7 @@ CREATE FUNCTION xet.xorb_get(xorb bytea, repo text DEFAULT NULL,
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
     SELECT x.stored_size, x.tag, x.damaged_at IS NULL,
-           x.advertised_on IS NOT DISTINCT FROM current_date
+           x.advertised_on IS NOT DISTINCT FROM xet.today()
       FROM (SELECT xorb_get.xorb AS hash) w
       LEFT JOIN xet.xorbs x ON x.hash = w.hash
      WHERE CASE WHEN repo IS NULL THEN x.id IS NOT NULL
@@ -775,7 +796,7 @@ CREATE FUNCTION xet.xorb_grant(xorb bytea, proof boolean, repo text,
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
     SELECT x.stored_size, x.tag, x.damaged_at IS NULL,
-           x.advertised_on IS NOT DISTINCT FROM current_date
+           x.advertised_on IS NOT DISTINCT FROM xet.today()
       FROM (SELECT xorb_grant.xorb AS hash) w
       LEFT JOIN xet.xorbs x ON x.hash = w.hash
      WHERE CASE WHEN NOT proof THEN x.id IS NOT NULL
@@ -1107,7 +1128,7 @@ AS $$
             OR (wide AND x.chunk_count > 1)
     )
     SELECT x.hash, x.chunk_count, x.raw_size, x.stored_size, x.chunk_hashes,
-           x.raw_ends, x.advertised_on IS NOT DISTINCT FROM current_date,
+           x.raw_ends, x.advertised_on IS NOT DISTINCT FROM xet.today(),
            x.tag,
            CASE WHEN repo IS NOT NULL AND NOT wide
                 THEN (SELECT string_agg(int4send(lower(c))
@@ -1132,10 +1153,10 @@ CREATE FUNCTION xet.xorb_advertised(xorbs bytea[])
     RETURNS integer
     LANGUAGE sql
 AS $$
-    UPDATE xet.xorbs SET advertised_on = current_date
+    UPDATE xet.xorbs SET advertised_on = xet.today()
      WHERE id IN (SELECT x.id FROM xet.xorbs x
                    WHERE x.hash = ANY ($1)
-                     AND x.advertised_on IS DISTINCT FROM current_date
+                     AND x.advertised_on IS DISTINCT FROM xet.today()
                    ORDER BY x.id
                      FOR NO KEY UPDATE);
 
@@ -1976,6 +1997,52 @@ END;
 $$;
 
 
+-- Drops the sums of repos that are gone, where they have come to zero: all that
+-- was theirs has been collected, or others are charged for it.  Rows that
+-- others are counting in are left; what is removed adds up to nothing, so
+-- whoever counts for such a repo meanwhile, in a row of his own, is right.
+
+CREATE FUNCTION xet.usage_forget()
+    RETURNS bigint
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    gone record;
+    ids  bigint[];
+    n    bigint := 0;
+BEGIN
+    IF NOT has_table_privilege('xet.usage', 'DELETE') THEN
+        RETURN 0;
+    END IF;
+
+    FOR gone IN SELECT u.owner FROM xet.usage u
+                 WHERE length(u.owner) = 8
+                   AND NOT EXISTS (SELECT FROM xet.repos r
+                                    WHERE r.id = ('x' || encode(u.owner, 'hex'))
+                                                 ::bit(64)::bigint)
+                 GROUP BY u.owner
+                HAVING sum(u.stored) = 0 AND sum(u.logical) = 0
+                   AND sum(u.files) = 0
+                 LIMIT 1000
+    LOOP
+        SELECT array_agg(l.id) INTO ids
+          FROM (SELECT u.id, u.stored, u.logical, u.files FROM xet.usage u
+                 WHERE u.owner = gone.owner
+                 ORDER BY u.id
+                   FOR UPDATE SKIP LOCKED) l
+        HAVING sum(l.stored) = 0 AND sum(l.logical) = 0 AND sum(l.files) = 0;
+
+        DELETE FROM xet.usage u
+         WHERE u.owner = gone.owner AND u.id = ANY (ids);
+
+        n := n + coalesce(cardinality(ids), 0);
+    END LOOP;
+
+    RETURN n;
+END;
+$$;
+
+
 -- Drops what crashed uploads have staged, old telemetry, and what was found
 -- out about zTensor files long ago; to be called now and then, from cron for
 -- one.
@@ -1992,6 +2059,7 @@ AS $$
     DELETE FROM xet.zt_reports WHERE checked_at < now() - zt_age;
 
     SELECT xet.usage_settle(1000);
+    SELECT xet.usage_forget();
 
     WITH gone AS (
         DELETE FROM xet.staged WHERE created_at < now() - age RETURNING 1
@@ -2156,7 +2224,8 @@ BEGIN
 
     SELECT coalesce(array_agg(x.id), '{}') INTO late
       FROM xet.xorbs x
-     WHERE x.id = ANY (free) AND grace > 0 AND x.advertised_on + 1 > born;
+     WHERE x.id = ANY (free) AND grace > 0
+       AND xet.day_ends(x.advertised_on) > born;
 
     SELECT coalesce(array_agg(u.id), '{}') INTO dead
       FROM unnest(free) AS u(id)
@@ -2166,7 +2235,7 @@ BEGIN
       FROM unnest(noted) AS u(id)
      WHERE NOT EXISTS (SELECT FROM xet.xorbs x WHERE x.id = u.id);
 
-    UPDATE xet.gc_xorbs g SET since = x.advertised_on + 1
+    UPDATE xet.gc_xorbs g SET since = xet.day_ends(x.advertised_on)
       FROM xet.xorbs x
      WHERE x.id = ANY (late) AND g.xorb_id = x.id;
 
@@ -2293,7 +2362,8 @@ AS $$
     ), free AS MATERIALIZED (
         SELECT x.stored_size,
                CASE WHEN $1 > 0 AND n.since > b.born THEN 'young'
-                    WHEN $1 > 0 AND x.advertised_on + 1 > b.born THEN 'told'
+                    WHEN $1 > 0 AND xet.day_ends(x.advertised_on) > b.born
+                    THEN 'told'
                     ELSE 'dead'
                END AS why
           FROM noted n
@@ -2626,7 +2696,7 @@ CREATE FUNCTION xet.figures(after_file bigint, after_xorb bigint, part integer)
                    damaged bigint, repos bigint, waiting bigint, gc_at bigint,
                    gc_xorbs bigint, gc_bytes bigint, scrub_at bigint,
                    scrub_bytes bigint, scrub_damaged bigint, healed bigint,
-                   orphans bigint)
+                   orphans bigint, gc_orphans bigint, gc_orphan_bytes bigint)
     LANGUAGE sql
     STABLE
 AS $$
@@ -2662,7 +2732,11 @@ AS $$
                    max(k.totals->>'healed')
                        FILTER (WHERE k.name = 'heal')::bigint,
                    max(k.figures->>'orphans')
-                       FILTER (WHERE k.name = 'orphans')::bigint
+                       FILTER (WHERE k.name = 'orphans')::bigint,
+                   max(k.totals->>'orphans')
+                       FILTER (WHERE k.name = 'gc')::bigint,
+                   max(k.totals->>'orphan_bytes')
+                       FILTER (WHERE k.name = 'gc')::bigint
               FROM (SELECT h.name, h.figures,
                            (extract(epoch FROM h.finished_at)
                             * 1000)::bigint AS ended,
@@ -2673,16 +2747,25 @@ AS $$
 $$;
 
 
--- Somebody has looked for files of the store that have no row.
+-- Files of the store that have no row.  When whoever has looked for them last
+-- has found how many, NULL is not known; swept: he has looked at all, and
+-- removed what may be.  started_at is when that was last, so that
+-- xet.chore_now('orphans') makes a server do it in its next run.
 
-CREATE FUNCTION xet.orphans_found(n bigint)
-    RETURNS void
+CREATE FUNCTION xet.orphans_found(n bigint, swept boolean DEFAULT false)
+    RETURNS boolean
     LANGUAGE sql
 AS $$
     INSERT INTO xet.chores AS c (name, started_at, finished_at, figures)
-    VALUES ('orphans', now(), now(), jsonb_build_object('orphans', n))
+    VALUES ('orphans', CASE WHEN swept THEN now() END, now(),
+            CASE WHEN n IS NULL THEN '{}'
+                 ELSE jsonb_build_object('orphans', n) END)
     ON CONFLICT (name) DO UPDATE
-       SET started_at = now(), finished_at = now(), figures = excluded.figures;
+       SET started_at = coalesce(excluded.started_at, c.started_at),
+           finished_at = now(),
+           figures = CASE WHEN n IS NULL THEN c.figures
+                          ELSE excluded.figures END
+    RETURNING true;
 $$;
 
 
@@ -2701,6 +2784,60 @@ AS $$
                                           FROM xet.xorbs x))::bigint, 0),
            xet.store_doubts()
       FROM xet.store s;
+$$;
+
+
+-- Whether a server is to sweep now, once a day, or to go on with a sweep that
+-- has begun, and the times of xet.orphans_from().  why: it is not, empty where
+-- that is no news; doubts: for it is not known what may be removed, nor does
+-- xet.gc_copies() give anything, until an operator has done something.
+
+CREATE FUNCTION xet.orphans_due(begun boolean)
+    RETURNS TABLE (due boolean, since bigint, newest bigint, why text,
+                   doubts boolean)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_column
+BEGIN
+    SELECT o.since, o.newest, o.doubts INTO since, newest, why
+      FROM xet.orphans_from() o;
+
+    doubts := why IS NOT NULL;
+
+    IF doubts THEN
+        NULL;
+
+    ELSIF since IS NULL
+        OR NOT begun
+           AND EXISTS (SELECT FROM xet.chores c
+                        WHERE c.name = 'orphans'
+                          AND c.started_at > now() - interval '1 day')
+    THEN
+        why := '';
+
+    ELSIF NOT pg_try_advisory_xact_lock(hashtext('xet.copies'), 0) THEN
+        why := 'a backup or a rebuild is under way';
+    END IF;
+
+    due := why IS NULL;
+
+    RETURN NEXT;
+END;
+$$;
+
+
+-- Which of these copies neither a row nor a note leads to.
+
+CREATE FUNCTION xet.copies_unknown(hashes bytea[], tags integer[])
+    RETURNS TABLE (hash bytea, tag integer)
+    LANGUAGE sql STABLE
+AS $$
+    SELECT u.hash, u.tag
+      FROM unnest($1, $2) AS u(hash, tag)
+     WHERE NOT EXISTS (SELECT FROM xet.xorbs x
+                        WHERE x.hash = u.hash AND x.tag = u.tag)
+       AND NOT EXISTS (SELECT FROM xet.gc_copies g
+                        WHERE g.hash = u.hash AND g.tag = u.tag);
 $$;
 
 
@@ -2724,13 +2861,7 @@ BEGIN
         RETURN;
     END IF;
 
-    RETURN QUERY
-    SELECT u.hash, u.tag
-      FROM unnest($1, $2) AS u(hash, tag)
-     WHERE NOT EXISTS (SELECT FROM xet.xorbs x
-                        WHERE x.hash = u.hash AND x.tag = u.tag)
-       AND NOT EXISTS (SELECT FROM xet.gc_copies g
-                        WHERE g.hash = u.hash AND g.tag = u.tag);
+    RETURN QUERY SELECT u.hash, u.tag FROM xet.copies_unknown($1, $2) u;
 END;
 $$;
 

@@ -175,7 +175,7 @@ is_deeply([ $head->{status}, $head->header_value('Content-Length') ],
 	[ 200, length($answer->{body}) ], 'HEAD of a hit');
 
 ok(wait_for(5, sub { $t->sql('SELECT count(*) FROM xet.xorbs'
-	. ' WHERE advertised_on = current_date') == 1 }),
+	. ' WHERE advertised_on = xet.today()') == 1 }),
 	'trap 21: the answer is on record');
 
 for my $i (1 .. $#{ $xorb->{chunks} }) {
@@ -363,7 +363,7 @@ my $told = parse_shard(query($wide->{chunks}[0]{hash}
 cmp_ok(scalar(@{ $wide->{xorbs} }), '>', 3, 'wide: several xorbs');
 is_deeply([ map { $_->{hash} } @{ $told->{xorbs} } ],
 	[ map { $_->{hash} } @{ $wide->{xorbs} } ], 'wide: all are shown');
-is($t->sql("select count(*) from xet.xorbs where advertised_on = current_date")
+is($t->sql("select count(*) from xet.xorbs where advertised_on = xet.today()")
 	>= @{ $wide->{xorbs} }, 1, 'wide: all are on record');
 
 # --------------------------------------------------------------------------

@@ -104,7 +104,7 @@ $_->allow(qr/open\(\) ".*" failed \(2: No such file/) for @nodes;
 			is(answer($ask{$name}->(), $name)->{status}, 200,
 				"$name: there");
 			is($t->sql('SELECT count(*) FROM xet.xorbs WHERE'
-				. ' advertised_on = current_date'), '1',
+				. ' advertised_on = xet.today()'), '1',
 				"$name: is on record");
 		}
 

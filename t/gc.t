@@ -112,6 +112,50 @@ is(gc('--grace', '1d')->{json}[0]{told}, 1,
 	'who has sent it again will name it');
 is(gc('--grace', '0s')->{json}[0]{xorbs}, 1, 'without grace it goes');
 
+# the day is that of UTC, whatever the zone of a session: at any time one of
+# these zones has another one
+
+{
+	my $x = send_xorb($t, mix(8, 100_000));
+
+	for my $zone ('Pacific/Kiritimati', 'Etc/GMT+12') {
+		my $set = "SET timezone = '$zone'; ";
+
+		$t->sql('UPDATE xet.xorbs SET advertised_on = NULL');
+		$t->sql($set . "SELECT xet.xorb_advertised(ARRAY['\\x"
+			. plain_hash($x->{hash}) . "'::bytea])");
+		is($t->sql('SELECT advertised_on = (now() AT TIME ZONE'
+			. " 'UTC')::date FROM xet.xorbs WHERE advertised_on IS"
+			. ' NOT NULL'), 't', "$zone: the day of UTC");
+		is($t->sql($set . "SELECT noted FROM xet.xorb_get('\\x"
+			. plain_hash($x->{hash}) . "')"), 't',
+			"$zone: and is known as that");
+
+		# told the day before yesterday; an hour before that day's
+		# end, and an hour after it
+
+		$t->sql('UPDATE xet.xorbs SET advertised_on = advertised_on'
+			. ' - 2; UPDATE xet.gc_xorbs SET since = since'
+			. " - interval '9 days'");
+
+		for my $hour (1, -1) {
+			my $grace = 'extract(epoch FROM now() - (date_trunc('
+				. "'day', now(), 'UTC') - interval '1 day'))"
+				. "::bigint + $hour * 3600";
+
+			is($t->sql($set . 'SELECT told FROM'
+				. " xet.gc_preview($grace)"),
+				$hour > 0 ? 1 : 0, "$zone: told, $hour");
+			is($t->sql($set . 'BEGIN; SELECT xorbs, told FROM'
+				. " xet.gc_xorbs($grace, 10); ROLLBACK"),
+				$hour > 0 ? '0|1' : '1|0',
+				"$zone: collected, $hour");
+		}
+	}
+
+	is(gc('--grace', '0s')->{json}[0]{xorbs}, 1, 'it goes');
+}
+
 # --------------------------------------------------------------------------
 # orphans
 

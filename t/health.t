@@ -145,14 +145,30 @@ SKIP: {
 	well('writable');
 }
 
-# another store, also for sessions that come later
+# a folder that is not there, or without its disk
 
 $t->allow(qr/xet: the folder ".*" is not the store of the database/);
 $t->allow(qr/connecting to PostgreSQL failed: the folder of the store/);
 
 my $identity = $t->store() . '/identity';
 
+rename($t->store(), $t->store() . '.away') or die $!;
+ok(wait_for(20, sub { health()->{status} == 503 }), 'no folder');
+unwell(health(), 'storage_unavailable', 'the folder of the store is not there',
+	'no folder: why');
+mkdir($t->store()) or die $!;
+sleep(1.1);
+unwell(health(), 'storage_unavailable', 'the folder of the store has no'
+	. ' identity, its disk is not mounted', 'no disk: why');
+live('no disk');
+rmdir($t->store()) or die $!;
+rename($t->store() . '.away', $t->store()) or die $!;
+well('the folder is back');
+
+# another store, also for sessions that come later
+
 rename($identity, "$identity.gone") or die $!;
+spew($identity, '0' x 32 . "\n");
 ok(wait_for(20, sub { health()->{status} == 503 }), 'another store');
 unwell(health(), 'storage_unavailable',
 	'the folder of the store is not the one of the database',

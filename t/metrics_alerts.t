@@ -162,6 +162,10 @@ my @cases = (
 		'XetStoreAlmostFull' ],
 	[ 'fills up', { xet_store_free_bytes => '29-0.01x1000' }, 700,
 		'XetStoreFillsUp' ],
+	[ 'an upload after the first scrapes', { xet_store_free_bytes =>
+		'29x20 29-0.05x100' }, 110 ],
+	[ 'scrapes that were missed', { xet_store_free_bytes =>
+		'29-0.01x20 _x400 24.8-0.01x100' }, 510 ],
 	[ 'damage', { xet_damaged_xorbs => '0x3 2x30' }, 5, 'XetDamage' ],
 	[ '5xx', { 'xet_requests_total\{.*5xx' => '0+6000x100' }, 20,
 		'XetErrors' ],

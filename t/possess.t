@@ -282,7 +282,7 @@ send_xorb($granted, 'a/a@ann');
 
 is(grant($granted, 'a/a@bob')->{status}, 200, 'grant: of the repo');
 is(grant($granted, 'b/b@ann')->{status}, 200, 'grant: of the subject');
-is($t->sql("select count(*) from xet.xorbs where advertised_on = current_date"
+is($t->sql("select count(*) from xet.xorbs where advertised_on = xet.today()"
 	. " and encode(hash, 'hex') = '" . plain_hash($granted->{hash}) . "'"),
 	1, 'grant: on record');
 

@@ -245,10 +245,44 @@ sums('collected');
 
 # a repo that goes as a whole
 
+my $gone = 'int8send(' . $t->sql('SELECT id FROM xet.repos'
+	. " WHERE name = 'a/a'") . '::bigint)';
+
 is($t->sql("SELECT xet.repo_delete('a/a')"), 't', 'a repo is deleted');
 collect();
 is(usage('repo', 'a/a'), '', 'nothing is told of it');
 sums('deleted');
+
+# its sums go when they are zero, and nobody is counting in them
+
+{
+	my $rows = "SELECT count(*) FROM xet.usage WHERE owner = $gone";
+	my $live = $t->sql('SELECT count(*) FROM xet.usage'
+		. " WHERE owner <> $gone");
+
+	cmp_ok($t->sql($rows), '>', 0, 'its sums are there');
+
+	my $busy = $t->pg_session();
+
+	$busy->run("BEGIN; SELECT id FROM xet.usage WHERE owner = $gone"
+		. ' FOR NO KEY UPDATE');
+	is($t->sql('SELECT xet.usage_forget()'), 0, 'somebody counts');
+	$busy->run("SELECT xet.usage_add($gone, 7, 0, 0)");
+	$busy->run('COMMIT');
+	is($t->sql('SELECT xet.usage_forget()'), 0, 'they are not zero');
+
+	$busy->run("BEGIN; SELECT id FROM xet.usage WHERE owner = $gone"
+		. ' FOR NO KEY UPDATE');
+	$t->sql("SELECT xet.usage_add($gone, -7, 0, 0)");
+	$busy->run('COMMIT');
+	$busy->close();
+	cmp_ok($t->sql($rows), '>', 1, 'several, that are zero together');
+	$t->sql('SELECT xet.sweep()');
+	is($t->sql($rows), 0, 'the sweep drops them');
+	is($t->sql("SELECT count(*) FROM xet.usage WHERE owner <> $gone"),
+		$live, 'and no others');
+	sums('forgotten');
+}
 
 # --------------------------------------------------------------------------
 # a heal by another encoding

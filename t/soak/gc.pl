@@ -18,7 +18,8 @@
 #     delete   of a file of the store, out of a repo, or of a repo
 #     collect  xet.gc_files(), xet.gc_xorbs(), xet.gc_copies(), an unlink for
 #              each copy, xet.gc_removed(); as small batches as can be
-#     sweep    takes an orphan aside, looks again, removes it
+#     sweep    takes an orphan aside, asks again, removes it or gives it back; or
+#              what an earlier one has left aside
 #     damage   removes a copy that a row names, as a disk may
 #
 # An actor that has to wait for a lock is left alone until it has it.  Any actor
@@ -197,6 +198,12 @@ sub collect_all {
 
 	my %named = map { $_ => 1 } split(/\n/, query('SELECT encode(hash,'
 		. " 'hex') || '.' || tag FROM xet.xorbs"));
+
+	for (aside()) {
+		die "aside, and a row leads to it: $_\n"
+			if $named{$_} && !-e "$dir/copies/$_";
+		unlink("$dir/aside/$_");
+	}
 
 	for (copies()) {
 		unlink("$dir/copies/$_") unless $named{$_};
@@ -890,16 +897,20 @@ sub removed {
 	return $session->run(removed_statement(@copies));
 }
 
-# As "xet verify --orphans --remove": a copy without a row that belongs to no
-# upload, which the age of the file tells there.
+# As "xet gc" and the server: a copy without a row that belongs to no upload,
+# which the age of the file tells there; and what one that died has left aside.
 
 sub sweep {
 	my ($actor) = @_;
 
+	my @left = aside();
+	my $late = @left && rand() < 0.5 ? $left[rand(@left)] : undef;
 	my @all = copies();
-	my $copy = @all ? $all[rand(@all)] : undef;
+	my $copy = $late // (@all ? $all[rand(@all)] : undef);
 	my ($hash, $tag) = split(/\./, $copy // '');
 	my $state = 'ask';
+	my $these = defined $copy
+		? "(ARRAY['\\x$hash'::bytea], ARRAY[$tag])" : '';
 
 	return sub {
 		my ($answer) = @_;
@@ -910,27 +921,31 @@ sub sweep {
 				return undef;
 			}
 
-			$state = 'aside';
-			return "SELECT count(*) FROM xet.xorbs WHERE hash ="
-				. " '\\x$hash' AND tag = $tag";
+			$state = $late ? 'settle' : 'aside';
+			return 'SELECT count(*) FROM xet.'
+				. ($late ? 'orphans' : 'copies_unknown') . $these;
 		}
 
 		if ($state eq 'aside') {
-			if ($answer || $owner{$copy}) {
+			if (!$answer || $owner{$copy}) {
 				$actor->{over} = 1;
 				return undef;
 			}
 
 			rename("$dir/copies/$copy", "$dir/aside/$copy");
-			$state = 'again';
-			return "SELECT count(*) FROM xet.xorbs WHERE hash ="
-				. " '\\x$hash' AND tag = $tag";
+			$state = 'settle';
+			return "SELECT count(*) FROM xet.orphans$these";
 		}
 
-		die "an orphan that has got its row: $copy\n" if $answer;
+		if ($answer) {
+			$count{orphans} += unlink("$dir/aside/$copy");
 
-		unlink("$dir/aside/$copy");
-		$count{orphans}++;
+		} else {
+			link("$dir/aside/$copy", "$dir/copies/$copy");
+			unlink("$dir/aside/$copy");
+			$count{'given back'}++;
+		}
+
 		$actor->{over} = 1;
 
 		return undef;
@@ -1039,6 +1054,12 @@ sub hex_of { return $hex{$_[0]} //= unpack('H*', sha256($_[0])) }
 
 sub copies {
 	opendir(my $folder, "$dir/copies") or die;
+
+	return sort grep { !/^\./ } readdir($folder);
+}
+
+sub aside {
+	opendir(my $folder, "$dir/aside") or die;
 
 	return sort grep { !/^\./ } readdir($folder);
 }

@@ -430,9 +430,9 @@ xet_cli_restore_db(xet_cli_restore_t *r)
     if (rc == XET_CLI_OK) {
         rc = xet_cli_pg_exec(r->pg, "UPDATE xet.store SET tables = '';"
                              " UPDATE xet.xorbs"
-                             " SET advertised_on = current_date"
+                             " SET advertised_on = xet.today()"
                              " WHERE advertised_on IS DISTINCT FROM"
-                             " current_date;"
+                             " xet.today();"
                              " ANALYZE xet.files, xet.xorbs, xet.chunks,"
                              " xet.terms, xet.file_xorbs, xet.repo_files");
     }

@@ -7,9 +7,8 @@
  * the tag in its name was drawn for that upload, and "xet rebuild", which holds
  * a lock that is needed here to remove files.  So a copy without a row that
  * is too old to belong to a running upload may be removed.  Even if the row is
- * put at this very moment nothing is lost: the file is renamed to a name that
- * nobody asks for, the database is asked once more (xet.orphans()), and unless
- * it says that the copy may go the file gets its name back.  A file that is not
+ * put at this very moment nothing is lost: the file is taken aside, and the
+ * database is asked once more (xet_cli_store_aside.c).  A file that is not
  * named like a copy is reported, and left alone, and so is a copy that the
  * collector has a note of: a backup may need it.
  *
@@ -47,16 +46,8 @@ static int xet_cli_orphans_entry(xet_cli_store_t *s, xet_cli_pg_t *pg,
     const char *folder, const char *name);
 static int xet_cli_orphans_known(xet_cli_pg_t *pg, const xet_cli_orphan_t *o,
     int *known);
-static int xet_cli_orphans_free(xet_cli_pg_t *pg, const xet_cli_orphan_t *o,
-    int *freed);
-static int xet_cli_orphans_ask(xet_cli_pg_t *pg, const xet_cli_orphan_t *o,
-    const char *sql, uint64_t *n);
 static int xet_cli_orphans_old(const char *path, time_t before);
-static int xet_cli_orphans_removable(const xet_cli_store_t *s,
-    const char *path);
 static int xet_cli_orphans_found(xet_cli_store_t *s, xet_cli_pg_t *pg,
-    const xet_cli_orphan_t *o, const char *path);
-static int xet_cli_orphans_remove(xet_cli_store_t *s, xet_cli_pg_t *pg,
     const xet_cli_orphan_t *o, const char *path);
 static int xet_cli_orphans_order(const void *one, const void *two);
 
@@ -91,6 +82,10 @@ xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg)
         return XET_CLI_OK;
     }
 
+    if (rc == XET_CLI_OK && s->remove) {
+        rc = xet_cli_store_asides(s, pg);
+    }
+
     for (i = 0; i < 256 && rc == XET_CLI_OK; i++) {
         rc = xet_cli_interrupted ? XET_CLI_INTERRUPTED
                                  : xet_cli_orphans_folder(s, pg, i);
@@ -113,21 +108,22 @@ xet_cli_orphans_lock(xet_cli_pg_t *pg, uint64_t *had)
 }
 
 
-/* For metrics of the server. */
+/* For metrics of the server, and so that it knows when that was. */
 
 static int
 xet_cli_orphans_tell(xet_cli_store_t *s, xet_cli_pg_t *pg)
 {
     char                n[32];
-    xet_cli_pg_param_t  param;
+    xet_cli_pg_param_t  params[2];
 
     snprintf(n, sizeof(n), "%" PRIu64, s->orphans - s->removed);
 
-    param.value = n;
-    param.len = 0;
+    memset(params, 0, sizeof(params));
+    params[0].value = n;
+    params[1].value = s->remove ? "true" : "false";
 
-    return xet_cli_pg_query(pg, "SELECT xet.orphans_found($1::text::bigint)",
-                            &param, 1, NULL, NULL);
+    return xet_cli_pg_query(pg, "SELECT xet.orphans_found($1::text::bigint,"
+                            " $2::text::boolean)", params, 2, NULL, NULL);
 }
 
 
@@ -215,43 +211,9 @@ xet_cli_orphans_entry(xet_cli_store_t *s, xet_cli_pg_t *pg,
 static int
 xet_cli_orphans_known(xet_cli_pg_t *pg, const xet_cli_orphan_t *o, int *known)
 {
-    int       rc;
-    uint64_t  n;
-
-    rc = xet_cli_orphans_ask(pg, o, "SELECT (SELECT count(*) FROM xet.xorbs"
-                             " WHERE hash = $1 AND tag = $2::integer)"
-                             " + (SELECT count(*) FROM xet.gc_copies"
-                             " WHERE hash = $1 AND tag = $2::integer)", &n);
-
-    *known = (n != 0);
-
-    return rc;
-}
-
-
-/* Whether the database lets it be removed, under the lock that this has. */
-
-static int
-xet_cli_orphans_free(xet_cli_pg_t *pg, const xet_cli_orphan_t *o, int *freed)
-{
-    int       rc;
-    uint64_t  n;
-
-    rc = xet_cli_orphans_ask(pg, o, "SELECT count(*) FROM"
-                             " xet.orphans(ARRAY[$1], ARRAY[$2::integer])",
-                             &n);
-
-    *freed = (n != 0);
-
-    return rc;
-}
-
-
-static int
-xet_cli_orphans_ask(xet_cli_pg_t *pg, const xet_cli_orphan_t *o,
-    const char *sql, uint64_t *n)
-{
+    int                  rc;
     char                 tag[16];
+    uint64_t             n;
     xet_cli_pg_param_t   params[2];
 
     snprintf(tag, sizeof(tag), "%d", (int) o->tag);
@@ -261,9 +223,15 @@ xet_cli_orphans_ask(xet_cli_pg_t *pg, const xet_cli_orphan_t *o,
     params[0].len = XET_HASH_LEN;
     params[1].value = tag;
 
-    *n = 0;
+    n = 0;
 
-    return xet_cli_pg_number(pg, sql, params, 2, n);
+    rc = xet_cli_pg_number(pg, "SELECT count(*) FROM"
+                           " xet.copies_unknown(ARRAY[$1],"
+                           " ARRAY[$2::integer])", params, 2, &n);
+
+    *known = (n == 0);
+
+    return rc;
 }
 
 
@@ -282,21 +250,6 @@ xet_cli_orphans_old(const char *path, time_t before)
 }
 
 
-/*
- * Whether one without a row is old enough, and not from before the database:
- * a file that was copied may have any time, but not one at which it came here.
- */
-
-static int
-xet_cli_orphans_removable(const xet_cli_store_t *s, const char *path)
-{
-    struct stat  st;
-
-    return lstat(path, &st) == 0 && S_ISREG(st.st_mode)
-           && st.st_mtime < s->known && st.st_ctime >= s->since;
-}
-
-
 /* Reports a file, and removes it if it may be; o is NULL: it is no xorb. */
 
 static int
@@ -305,7 +258,7 @@ xet_cli_orphans_found(xet_cli_store_t *s, xet_cli_pg_t *pg,
 {
     int  removable;
 
-    removable = s->remove && o && xet_cli_orphans_removable(s, path);
+    removable = s->remove && o && xet_cli_store_removable(s, path);
 
     s->orphans++;
 
@@ -324,61 +277,8 @@ xet_cli_orphans_found(xet_cli_store_t *s, xet_cli_pg_t *pg,
         xet_cli_store_report(s, "orphan", path, "the file has no row");
     }
 
-    return removable ? xet_cli_orphans_remove(s, pg, o, path) : XET_CLI_OK;
-}
-
-
-static int
-xet_cli_orphans_remove(xet_cli_store_t *s, xet_cli_pg_t *pg,
-    const xet_cli_orphan_t *o, const char *path)
-{
-    int    rc, freed;
-    char  *aside;
-
-    if (asprintf(&aside, "%s/tmp/orphan.%ld.%s", s->folder, (long) getpid(),
-                 strrchr(path, '/') + 1)
-        < 0)
-    {
-        return xet_cli_no_memory();
-    }
-
-    if (rename(path, aside) != 0) {
-        rc = xet_cli_fail_errno(path);
-        goto done;
-    }
-
-    /*
-     * The row may have been put meanwhile, or another file may have got the
-     * name before rename(): then the file goes back.
-     */
-
-    rc = xet_cli_orphans_free(pg, o, &freed);
-
-    if (rc != XET_CLI_OK || !freed
-        || !xet_cli_orphans_removable(s, aside))
-    {
-
-        if (link(aside, path) != 0 && errno != EEXIST) {
-            rc = xet_cli_fail_errno(aside);
-            goto done;
-        }
-
-        (void) unlink(aside);
-        goto done;
-    }
-
-    if (unlink(aside) != 0) {
-        rc = xet_cli_fail_errno(aside);
-        goto done;
-    }
-
-    s->removed++;
-
-done:
-
-    free(aside);
-
-    return rc;
+    return removable ? xet_cli_store_remove(s, pg, &o->hash, o->tag, path)
+                     : XET_CLI_OK;
 }
 
 

@@ -142,8 +142,8 @@ int xet_cli_store_terms(void *ctx, const xet_cli_pg_row_t *row);
  * Files without a row are older than that by default, and never younger than
  * the other: a server gives up the statement that puts a row long before.
  */
-#define XET_CLI_STORE_AGE      86400       /* seconds */
-#define XET_CLI_STORE_AGE_MIN  3600
+#define XET_CLI_STORE_AGE      XET_XORB_ORPHAN_AGE      /* seconds */
+#define XET_CLI_STORE_AGE_MIN  XET_XORB_ORPHAN_AGE_MIN
 
 /*
  * Compares the identity in the folder with that in the database: a wrong folder
@@ -181,6 +181,21 @@ int xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg);
  * these out.  XET_CLI_OK, or XET_CLI_ERROR, reported, where the other is there.
  */
 int xet_cli_store_enter(xet_cli_pg_t *pg, int restore);
+
+/*
+ * xet_cli_store_aside.c: whether the database knows of all that came to the
+ * store with this file.
+ */
+int xet_cli_store_removable(const xet_cli_store_t *s, const char *path);
+
+/*
+ * Takes an orphan aside and removes it, if the database says once more that it
+ * may; and does so with those that a sweep has left aside, of a server or of a
+ * command.  The exit code.
+ */
+int xet_cli_store_remove(xet_cli_store_t *s, xet_cli_pg_t *pg,
+    const xet_hash_t *hash, uint32_t tag, const char *path);
+int xet_cli_store_asides(xet_cli_store_t *s, xet_cli_pg_t *pg);
 
 /*
  * Sets *tag to the tag of the copy that the row of a xorb names now, or to

@@ -52,6 +52,10 @@
     X(STORE_SLOW,     "storage_error",   500, "the store does not answer")    \
     X(STORE_OTHER,    "storage_unavailable", 503,                             \
       "the folder of the store is not the one of the database")               \
+    X(STORE_GONE,     "storage_unavailable", 503,                             \
+      "the folder of the store is not there")                                 \
+    X(STORE_BARE,     "storage_unavailable", 503,                             \
+      "the folder of the store has no identity, its disk is not mounted")     \
     X(OVERLOADED,     "overloaded",      503, "too many jobs are waiting")    \
     X(DATABASE,       "internal_error",  500, "the database failed")          \
     X(DATABASE_AWAY,  "database_unavailable", 503,                            \

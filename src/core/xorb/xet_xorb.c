@@ -4,7 +4,8 @@
  *
  * A name has one spelling: lower case, and no tag where the tag is 0.  So two
  * names are of the same copy exactly when they are the same text, which is
- * what caches and signatures go by.
+ * what caches and signatures go by.  The same holds for the names of copies
+ * that a sweep has taken aside.
  *
  * Whoever makes a xorb chooses what is in it, and one eligible chunk may be in
  * all of its places.  A table of the eligible chunks so far, with open
@@ -90,6 +91,52 @@ xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *tag, const uint8_t *src,
 
     *xorb = hash;
     *tag = n;
+
+    return XET_OK;
+}
+
+
+uint8_t *
+xet_xorb_aside_print(uint8_t *dst, uint64_t sweep, const xet_hash_t *xorb,
+    uint32_t tag)
+{
+    memcpy(dst, XET_XORB_ASIDE, sizeof(XET_XORB_ASIDE) - 1);
+
+    dst = xet_put_decimal(dst + sizeof(XET_XORB_ASIDE) - 1, sweep);
+    *dst++ = '.';
+
+    return xet_xorb_name_print(dst, xorb, tag);
+}
+
+
+xet_status_t
+xet_xorb_aside_parse(uint64_t *sweep, xet_hash_t *xorb, uint32_t *tag,
+    const uint8_t *src, size_t len)
+{
+    uint64_t        n;
+    const uint8_t  *dot;
+
+    if (len < sizeof(XET_XORB_ASIDE)
+        || memcmp(src, XET_XORB_ASIDE, sizeof(XET_XORB_ASIDE) - 1) != 0)
+    {
+        return XET_HASH_SYNTAX;
+    }
+
+    src += sizeof(XET_XORB_ASIDE) - 1;
+    len -= sizeof(XET_XORB_ASIDE) - 1;
+
+    dot = memchr(src, '.', len);
+
+    if (dot == NULL || (*src == '0' && dot > src + 1)
+        || !xet_get_decimal(src, (size_t) (dot - src), &n)
+        || xet_xorb_name_parse(xorb, tag, dot + 1,
+                               len - (size_t) (dot - src) - 1)
+           != XET_OK)
+    {
+        return XET_HASH_SYNTAX;
+    }
+
+    *sweep = n;
 
     return XET_OK;
 }

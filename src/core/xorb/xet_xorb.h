@@ -159,6 +159,31 @@ uint8_t *xet_xorb_name_print(uint8_t *dst, const xet_hash_t *xorb,
 xet_status_t xet_xorb_name_parse(xet_hash_t *xorb, uint32_t *tag,
     const uint8_t *src, size_t len);
 
+/*
+ * Orphans are copies without a row that are older than this, in seconds.  Never
+ * younger than the other one, by whatever an operator says: a server gives up
+ * the statement that puts a row long before.
+ */
+#define XET_XORB_ORPHAN_AGE      86400
+#define XET_XORB_ORPHAN_AGE_MIN  3600
+
+/*
+ * Before a sweep removes an orphan it takes it aside, to a name that nobody
+ * asks for, in the folder of temporary files: this, a decimal number that tells
+ * sweeps apart, a dot, and the name of the copy.  Writes XET_XORB_ASIDE_MAX
+ * bytes at most, no NUL; returns their end.
+ */
+#define XET_XORB_ASIDE      "orphan."
+#define XET_XORB_ASIDE_MAX                                                    \
+    (sizeof(XET_XORB_ASIDE) - 1 + XET_DECIMAL_MAX + 1 + XET_XORB_NAME_MAX)
+
+uint8_t *xet_xorb_aside_print(uint8_t *dst, uint64_t sweep,
+    const xet_hash_t *xorb, uint32_t tag);
+
+/* As xet_xorb_name_parse(), of what xet_xorb_aside_print() writes. */
+xet_status_t xet_xorb_aside_parse(uint64_t *sweep, xet_hash_t *xorb,
+    uint32_t *tag, const uint8_t *src, size_t len);
+
 
 /*
  * xet_xorb_footer.c: the CasObjectInfo footer that old clients put behind the

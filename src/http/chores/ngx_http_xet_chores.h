@@ -62,7 +62,7 @@ typedef struct ngx_http_xet_chore_s  ngx_http_xet_chore_t;
 typedef void (*ngx_http_xet_chore_pt)(ngx_http_xet_chore_t *chore);
 
 #define NGX_HTTP_XET_CHORE_CURSOR   64         /* bytes at most */
-#define NGX_HTTP_XET_CHORE_FIGURES  8
+#define NGX_HTTP_XET_CHORE_FIGURES  10
 
 
 typedef enum {

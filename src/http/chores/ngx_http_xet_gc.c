@@ -10,6 +10,7 @@
  *     copies    (query)   copies whose rows are gone
  *     remove    (thread)  removes their files, and syncs the folders
  *     removed   (query)   drops the notes of these copies
+ *     orphans   (ngx_http_xet_gc_orphans.c)  files that never had a row
  *
  * A batch in which nothing could be done ends its phase; what others have
  * locked is for the next run.  The order of a copy is: its row, its file, its
@@ -18,51 +19,11 @@
  * another one has removed is no error, and notes count once.
  *
  * The state belongs to the thread while a job runs, else to the event loop.
- * The cursor is the phase.
+ * The cursor is the phase, and behind a dot the folder of orphans.
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_chores.h"
-#include "ngx_http_xet_store.h"
-
-
-#define NGX_HTTP_XET_GC_BATCH   256            /* rows */
-#define NGX_HTTP_XET_GC_COPIES  32             /* a job */
-
-
-typedef enum {
-    NGX_HTTP_XET_GC_FILES = 0,
-    NGX_HTTP_XET_GC_XORBS,
-    NGX_HTTP_XET_GC_SETTLE,
-    NGX_HTTP_XET_GC_REMOVAL
-} ngx_http_xet_gc_e;
-
-
-/* Figures, in the order of their names. */
-
-typedef enum {
-    NGX_HTTP_XET_GC_N_FILES = 0,
-    NGX_HTTP_XET_GC_N_FILE_BYTES,
-    NGX_HTTP_XET_GC_N_XORBS,
-    NGX_HTTP_XET_GC_N_XORB_BYTES,
-    NGX_HTTP_XET_GC_N_TOLD,
-    NGX_HTTP_XET_GC_N_COPIES,
-    NGX_HTTP_XET_GC_N_COPY_BYTES
-} ngx_http_xet_gc_figure_e;
-
-
-typedef struct {
-    ngx_http_xet_gc_e        phase;
-    ngx_uint_t               batch;
-    ngx_uint_t               rate;             /* rows a second */
-
-    ngx_http_xet_gc_copy_t   copies[NGX_HTTP_XET_GC_COPIES];
-    ngx_uint_t               n;
-
-    ngx_str_t                store;
-    xet_status_t             status;           /* of the job */
-    ngx_log_t                log;
-} ngx_http_xet_gc_t;
+#include "ngx_http_xet_gc.h"
 
 
 static void ngx_http_xet_gc_begin(ngx_http_xet_chore_t *chore);
@@ -72,8 +33,6 @@ static void ngx_http_xet_gc_rows(void *data, ngx_http_xet_ask_t *ask,
     ngx_int_t rc);
 static void ngx_http_xet_gc_settled(void *data, ngx_http_xet_ask_t *ask,
     ngx_int_t rc);
-static void ngx_http_xet_gc_phase(ngx_http_xet_chore_t *chore,
-    ngx_http_xet_gc_e phase);
 static void ngx_http_xet_gc_copies(void *data, ngx_http_xet_ask_t *ask,
     ngx_int_t rc);
 static void ngx_http_xet_gc_remove_job(void *data, ngx_log_t *log);
@@ -82,15 +41,12 @@ static xet_status_t ngx_http_xet_gc_unlink_job(ngx_http_xet_gc_t *gc,
 static void ngx_http_xet_gc_gone(ngx_http_xet_chore_t *chore);
 static void ngx_http_xet_gc_removed(void *data, ngx_http_xet_ask_t *ask,
     ngx_int_t rc);
-static ngx_int_t ngx_http_xet_gc_failed(ngx_http_xet_chore_t *chore,
-    ngx_int_t rc);
-static void ngx_http_xet_gc_pace(ngx_http_xet_chore_t *chore, uint64_t rows);
 
 
 const ngx_http_xet_chore_kind_t  ngx_http_xet_gc = {
     ngx_string("gc"),
     { "files", "file_bytes", "xorbs", "xorb_bytes", "told", "copies",
-      "copy_bytes", NULL },
+      "copy_bytes", "orphans", "orphan_bytes", NULL },
     ngx_http_xet_gc_begin,
     ngx_http_xet_gc_step,
     ngx_http_xet_gc_end
@@ -100,7 +56,8 @@ const ngx_http_xet_chore_kind_t  ngx_http_xet_gc = {
 static void
 ngx_http_xet_gc_begin(ngx_http_xet_chore_t *chore)
 {
-    ngx_int_t                  phase;
+    u_char                    *dot, *last;
+    ngx_int_t                  phase, folder;
     ngx_http_xet_gc_t         *gc;
     ngx_http_xet_main_conf_t  *xmcf;
 
@@ -114,21 +71,33 @@ ngx_http_xet_gc_begin(ngx_http_xet_chore_t *chore)
 
     xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
 
-    phase = ngx_atoi(chore->cursor.data, chore->cursor.len);
+    last = chore->cursor.data + chore->cursor.len;
+    dot = ngx_strlchr(chore->cursor.data, last, '.');
+    folder = dot ? ngx_hextoi(dot + 1, last - dot - 1) : NGX_ERROR;
 
-    gc->phase = (phase > 0 && phase <= NGX_HTTP_XET_GC_REMOVAL) ? phase
+    phase = ngx_atoi(chore->cursor.data,
+                     (dot ? dot : last) - chore->cursor.data);
+
+    gc->phase = (phase > 0 && phase <= NGX_HTTP_XET_GC_ORPHANS) ? phase
                 : NGX_HTTP_XET_GC_FILES;
     gc->rate = xmcf->gc_rate;
     gc->batch = ngx_min(gc->rate, NGX_HTTP_XET_GC_BATCH);
     gc->store = xmcf->store;
+
+    ngx_http_xet_gc_orphans_begin(gc, folder);
 }
 
 
 static void
 ngx_http_xet_gc_end(ngx_http_xet_chore_t *chore)
 {
-    if (chore->data) {
-        ngx_free(chore->data);
+    ngx_http_xet_gc_t  *gc;
+
+    gc = chore->data;
+
+    if (gc) {
+        ngx_http_xet_orphans_close(&gc->orphans);
+        ngx_free(gc);
         chore->data = NULL;
     }
 }
@@ -167,9 +136,14 @@ ngx_http_xet_gc_step(ngx_http_xet_chore_t *chore)
                                              ngx_http_xet_gc_settled, chore);
         break;
 
-    default: /* NGX_HTTP_XET_GC_REMOVAL */
+    case NGX_HTTP_XET_GC_REMOVAL:
         rc = ngx_http_xet_query_gc_copies(NGX_HTTP_XET_GC_COPIES,
                                           ngx_http_xet_gc_copies, chore);
+        break;
+
+    default: /* NGX_HTTP_XET_GC_ORPHANS */
+        ngx_http_xet_gc_orphans_step(chore);
+        return;
     }
 
     if (rc != NGX_AGAIN) {
@@ -237,18 +211,6 @@ ngx_http_xet_gc_settled(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 
 
 static void
-ngx_http_xet_gc_phase(ngx_http_xet_chore_t *chore, ngx_http_xet_gc_e phase)
-{
-    ngx_http_xet_gc_t  *gc;
-
-    gc = chore->data;
-    gc->phase = phase;
-
-    ngx_http_xet_chore_cursor(chore, "%d", (int) phase);
-}
-
-
-static void
 ngx_http_xet_gc_copies(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 {
     ngx_http_xet_chore_t *chore = data;
@@ -260,7 +222,8 @@ ngx_http_xet_gc_copies(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 
         /* there are none, or a backup needs them for the time being */
 
-        ngx_http_xet_chore_finish(chore);
+        ngx_http_xet_gc_phase(chore, NGX_HTTP_XET_GC_ORPHANS);
+        ngx_http_xet_gc_pace(chore, 0);
         return;
     }
 
@@ -358,13 +321,7 @@ ngx_http_xet_gc_gone(ngx_http_xet_chore_t *chore)
     gc = chore->data;
 
     if (gc->status != XET_OK) {
-
-        /* what can't be removed keeps nothing else from being deleted */
-
-        ngx_http_xet_gc_phase(chore, NGX_HTTP_XET_GC_FILES);
-        ngx_http_xet_chore_retry(chore, (gc->status == XET_STORE_OTHER)
-                                        ? "the folder is not the store"
-                                        : "copies can't be removed");
+        ngx_http_xet_gc_stuck(chore, "copies can't be removed");
         return;
     }
 
@@ -397,30 +354,4 @@ ngx_http_xet_gc_removed(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
     ngx_http_xet_chore_count(chore, NGX_HTTP_XET_GC_N_COPY_BYTES, bytes);
 
     ngx_http_xet_gc_pace(chore, gc->n);
-}
-
-
-static ngx_int_t
-ngx_http_xet_gc_failed(ngx_http_xet_chore_t *chore, ngx_int_t rc)
-{
-    if (rc == NGX_OK) {
-        return NGX_OK;
-    }
-
-    ngx_http_xet_chore_retry(chore, (rc == NGX_BUSY)
-                                    ? "PostgreSQL does not answer"
-                                    : "PostgreSQL refuses to collect");
-
-    return NGX_ERROR;
-}
-
-
-static void
-ngx_http_xet_gc_pace(ngx_http_xet_chore_t *chore, uint64_t rows)
-{
-    ngx_http_xet_gc_t  *gc;
-
-    gc = chore->data;
-
-    ngx_http_xet_chore_next(chore, (ngx_msec_t) (rows * 1000 / gc->rate));
 }

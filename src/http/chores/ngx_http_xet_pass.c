@@ -14,7 +14,9 @@
  * What says nothing about a copy does not hold up the pass if it is about one
  * copy: that is logged, counted and left behind.  Where several in a row can't
  * be read, or the cause is no copy's (another store, no descriptors, no
- * memory), the pass goes back to where it was and waits.
+ * memory), the pass goes back to where it was and waits.  If the same copies
+ * can't be read then either, while the store tells its identity, they are left
+ * behind as well: a "." behind the cursor says that they were tried.
  *
  * The structure belongs to the event loop; a job has scan, taken, limit, status
  * and log while it runs.
@@ -37,6 +39,7 @@ static void ngx_http_xet_pass_read(ngx_http_xet_chore_t *chore);
 static void ngx_http_xet_pass_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_pass_done(ngx_http_xet_chore_t *chore);
 static void ngx_http_xet_pass_unread(ngx_http_xet_chore_t *chore);
+static void ngx_http_xet_pass_left(ngx_http_xet_chore_t *chore);
 
 
 ngx_http_xet_pass_t *
@@ -44,6 +47,7 @@ ngx_http_xet_pass_begin(ngx_http_xet_chore_t *chore, ngx_uint_t damaged,
     void (*judge)(ngx_http_xet_chore_t *chore, xet_status_t status))
 {
     off_t                      limit;
+    u_char                    *dot, *last;
     ngx_http_xet_pass_t       *pass;
     ngx_http_xet_main_conf_t  *xmcf;
 
@@ -68,7 +72,13 @@ ngx_http_xet_pass_begin(ngx_http_xet_chore_t *chore, ngx_uint_t damaged,
     pass->damaged = damaged;
     pass->due = ngx_current_msec;
     pass->scan.fd = NGX_INVALID_FILE;
-    pass->after = ngx_atoof(chore->cursor.data, chore->cursor.len);
+
+    last = chore->cursor.data + chore->cursor.len;
+    dot = ngx_strlchr(chore->cursor.data, last, '.');
+
+    pass->after = ngx_atoof(chore->cursor.data,
+                            (dot ? dot : last) - chore->cursor.data);
+    pass->again = dot ? NGX_HTTP_XET_PASS_UNREADS : 0;
 
     if (pass->after == NGX_ERROR) {
         pass->after = 0;
@@ -139,6 +149,7 @@ ngx_http_xet_pass_rows(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
     pass = chore->data;
 
     if (rc == NGX_DECLINED) {
+        ngx_http_xet_pass_left(chore);
         ngx_http_xet_chore_finish(chore);
         return;
     }
@@ -209,6 +220,11 @@ ngx_http_xet_pass_job(void *data, ngx_log_t *log)
     pass->taken = 0;
     pass->status = ngx_http_xet_scan_job(&pass->scan, pass->limit,
                                          &pass->taken, &pass->log);
+
+    pass->answers = (pass->status == XET_STORE_FAILED && pass->copy == NULL
+                     && ngx_http_xet_store_identity_check_job(
+                                                 &pass->scan.store, &pass->log)
+                        == XET_OK);
 }
 
 
@@ -243,7 +259,8 @@ ngx_http_xet_pass_done(ngx_http_xet_chore_t *chore)
 
     case XET_OK:
     case XET_STORE_DAMAGED:
-        pass->unread = 0;
+        pass->again = 0;
+        ngx_http_xet_pass_left(chore);
         ngx_http_xet_chore_count(chore, NGX_HTTP_XET_PASS_COPIES, 1);
 
         pass->judge(chore, pass->status);
@@ -259,7 +276,10 @@ ngx_http_xet_pass_done(ngx_http_xet_chore_t *chore)
 }
 
 
-/* The cursor stays before copies that can't be read until one can. */
+/*
+ * The cursor stays before copies that can't be read until one can, or they were
+ * tried once more.
+ */
 
 static void
 ngx_http_xet_pass_unread(ngx_http_xet_chore_t *chore)
@@ -268,14 +288,38 @@ ngx_http_xet_pass_unread(ngx_http_xet_chore_t *chore)
 
     pass = chore->data;
 
-    if (++pass->unread == NGX_HTTP_XET_PASS_UNREADS) {
+    if (!pass->answers) {
+        ngx_http_xet_chore_retry(chore, "the store can't be read");
+        return;
+    }
+
+    if (pass->again) {
+        pass->again--;
+        ngx_http_xet_chore_count(chore, NGX_HTTP_XET_PASS_UNREAD, 1);
+
+    } else if (++pass->unread == NGX_HTTP_XET_PASS_UNREADS) {
+        ngx_http_xet_chore_cursor(chore, "%L.", pass->after);
         ngx_http_xet_chore_retry(chore, "several copies in a row can't be "
                                         "read");
         return;
     }
 
-    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_PASS_UNREAD, 1);
     ngx_http_xet_pass_next(chore);
+}
+
+
+/* Those that could not be read are behind the pass for good. */
+
+static void
+ngx_http_xet_pass_left(ngx_http_xet_chore_t *chore)
+{
+    ngx_http_xet_pass_t  *pass;
+
+    pass = chore->data;
+
+    ngx_http_xet_chore_count(chore, NGX_HTTP_XET_PASS_UNREAD,
+                             (int64_t) pass->unread);
+    pass->unread = 0;
 }
 
 

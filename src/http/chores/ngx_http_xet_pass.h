@@ -42,6 +42,7 @@ typedef struct {
     ngx_uint_t                 i;              /* the copy in scan */
     int64_t                    after;          /* row; done up to there */
     ngx_uint_t                 unread;         /* in a row */
+    ngx_uint_t                 again;          /* copies that were tried */
 
     ngx_http_xet_scan_t        scan;
     size_t                     taken;          /* by the last job */
@@ -59,6 +60,7 @@ typedef struct {
 
     unsigned                   damaged:1;      /* copies that are marked */
     unsigned                   begun:1;        /* scan of rows[i] */
+    unsigned                   answers:1;      /* the store, to the job */
 } ngx_http_xet_pass_t;
 
 

@@ -254,7 +254,9 @@ ngx_http_xet_monitor_chores(const ngx_http_xet_figures_t *f)
         { NGX_HTTP_XET_M_SCRUB_BYTES, f->scrub_bytes },
         { NGX_HTTP_XET_M_SCRUB_DAMAGED, f->scrub_damaged },
         { NGX_HTTP_XET_M_HEALED, f->healed },
-        { NGX_HTTP_XET_M_ORPHANS, f->orphans }
+        { NGX_HTTP_XET_M_ORPHANS, f->orphans },
+        { NGX_HTTP_XET_M_GC_ORPHANS, f->gc_orphans },
+        { NGX_HTTP_XET_M_GC_ORPHAN_BYTES, f->gc_orphan_bytes }
     };
 
     for (i = 0; i < sizeof(gauges) / sizeof(gauges[0]); i++) {

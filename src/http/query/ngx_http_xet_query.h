@@ -655,6 +655,31 @@ void ngx_http_xet_query_gc_removed_row(ngx_http_xet_ask_t *ask, uint64_t *n,
     uint64_t *bytes);
 
 
+/*
+ * Files without a row: whether to look for them now, or to go on with it; see
+ * xet.orphans_due().  NGX_OK, and between which times, in seconds, a file is
+ * one that the database must know; or with the reason, which points into the
+ * row, NGX_ABORT: nothing may be removed, see xet.store_doubts(), NGX_DECLINED:
+ * not now, empty for none that is worth telling.
+ */
+ngx_int_t ngx_http_xet_query_orphans_due(ngx_uint_t begun,
+    ngx_http_xet_asked_pt handler, void *data);
+ngx_int_t ngx_http_xet_query_orphans_due_row(ngx_http_xet_ask_t *ask,
+    time_t *since, time_t *newest, ngx_str_t *why);
+
+/*
+ * Those of n copies that the database does not know; or with aside, after their
+ * files were taken aside, those that may be removed.  The rows are read by
+ * ngx_http_xet_query_gc_copy().
+ */
+ngx_int_t ngx_http_xet_query_orphans(ngx_http_xet_gc_copy_t *copies,
+    ngx_uint_t n, ngx_uint_t aside, ngx_http_xet_asked_pt handler, void *data);
+
+/* All was looked at; n are left, -1: it is not known how many. */
+ngx_int_t ngx_http_xet_query_orphans_swept(int64_t n,
+    ngx_http_xet_asked_pt handler, void *data);
+
+
 /* A copy that is to be read: those behind a row, some of them. */
 
 typedef struct {
@@ -757,6 +782,8 @@ typedef struct {
     uint64_t  scrub_damaged;
     uint64_t  healed;
     uint64_t  orphans;
+    uint64_t  gc_orphans;
+    uint64_t  gc_orphan_bytes;
 } ngx_http_xet_figures_t;
 
 #define NGX_HTTP_XET_NO_FIGURE  ((uint64_t) -1)

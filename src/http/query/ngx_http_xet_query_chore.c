@@ -13,6 +13,9 @@ static ngx_http_xet_post_t *ngx_http_xet_query_turn(
     const ngx_http_xet_turn_t *turn);
 static void ngx_http_xet_query_turn_text(ngx_http_xet_post_t *post,
     const ngx_str_t *text);
+static ngx_int_t ngx_http_xet_query_of_copies(ngx_http_xet_stmt_e stmt,
+    ngx_http_xet_gc_copy_t *copies, ngx_uint_t n,
+    ngx_http_xet_asked_pt handler, void *data);
 
 
 static ngx_http_xet_post_t *
@@ -231,6 +234,29 @@ ngx_int_t
 ngx_http_xet_query_gc_removed(ngx_http_xet_gc_copy_t *copies, ngx_uint_t n,
     ngx_http_xet_asked_pt handler, void *data)
 {
+    return ngx_http_xet_query_of_copies(ngx_http_xet_stmt_gc_removed, copies,
+                                        n, handler, data);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_orphans(ngx_http_xet_gc_copy_t *copies, ngx_uint_t n,
+    ngx_uint_t aside, ngx_http_xet_asked_pt handler, void *data)
+{
+    return ngx_http_xet_query_of_copies(aside
+                                        ? ngx_http_xet_stmt_orphans
+                                        : ngx_http_xet_stmt_copies_unknown,
+                                        copies, n, handler, data);
+}
+
+
+/* A statement whose parameters are the hashes and tags of copies. */
+
+static ngx_int_t
+ngx_http_xet_query_of_copies(ngx_http_xet_stmt_e stmt,
+    ngx_http_xet_gc_copy_t *copies, ngx_uint_t n,
+    ngx_http_xet_asked_pt handler, void *data)
+{
     ngx_uint_t             i;
     ngx_http_xet_post_t   *post;
     ngx_http_xet_array_t   hashes, tags;
@@ -254,8 +280,67 @@ ngx_http_xet_query_gc_removed(ngx_http_xet_gc_copy_t *copies, ngx_uint_t n,
     ngx_http_xet_array_destroy(&hashes);
     ngx_http_xet_array_destroy(&tags);
 
-    return ngx_http_xet_query_ask(post, ngx_http_xet_stmt_gc_removed, handler,
+    return ngx_http_xet_query_ask(post, stmt, handler, data);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_orphans_due(ngx_uint_t begun,
+    ngx_http_xet_asked_pt handler, void *data)
+{
+    ngx_http_xet_post_t  *post;
+
+    post = ngx_http_xet_query_post_create();
+    if (post == NULL) {
+        return NGX_BUSY;
+    }
+
+    ngx_http_xet_params_bool(&post->params, begun);
+
+    return ngx_http_xet_query_ask(post, ngx_http_xet_stmt_orphans_due, handler,
                                   data);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_orphans_due_row(ngx_http_xet_ask_t *ask, time_t *since,
+    time_t *newest, ngx_str_t *why)
+{
+    if (ngx_http_xet_pg_int(ask->res, 0, 0) == 0) {
+        ngx_http_xet_pg_bytes(ask->res, 0, 3, why);
+
+        return ngx_http_xet_pg_int(ask->res, 0, 4) ? NGX_ABORT : NGX_DECLINED;
+    }
+
+    *since = (time_t) ngx_http_xet_pg_int(ask->res, 0, 1);
+    *newest = (time_t) ngx_http_xet_pg_int(ask->res, 0, 2);
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_xet_query_orphans_swept(int64_t n, ngx_http_xet_asked_pt handler,
+    void *data)
+{
+    ngx_http_xet_post_t  *post;
+
+    post = ngx_http_xet_query_post_create();
+    if (post == NULL) {
+        return NGX_BUSY;
+    }
+
+    if (n < 0) {
+        ngx_http_xet_params_null(&post->params);
+
+    } else {
+        ngx_http_xet_params_int8(&post->params, (uint64_t) n);
+    }
+
+    ngx_http_xet_params_bool(&post->params, 1);
+
+    return ngx_http_xet_query_ask(post, ngx_http_xet_stmt_orphans_found,
+                                  handler, data);
 }
 
 

@@ -163,6 +163,8 @@ ngx_http_xet_query_figures_done(void *data, PGresult *res, ngx_int_t rc,
         f.scrub_damaged = ngx_http_xet_query_figure(res, 15);
         f.healed = ngx_http_xet_query_figure(res, 16);
         f.orphans = ngx_http_xet_query_figure(res, 17);
+        f.gc_orphans = ngx_http_xet_query_figure(res, 18);
+        f.gc_orphan_bytes = ngx_http_xet_query_figure(res, 19);
     }
 
     ngx_http_xet_pg_clear(res);

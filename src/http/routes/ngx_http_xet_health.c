@@ -77,7 +77,9 @@ ngx_http_xet_health_queried(ngx_http_request_t *r, ngx_int_t rc)
 static void
 ngx_http_xet_health_away(ngx_http_request_t *r, xet_status_t status)
 {
-    if (status == XET_STORE_OTHER) {
+    if (status == XET_STORE_OTHER || status == XET_STORE_GONE
+        || status == XET_STORE_BARE)
+    {
         ngx_http_xet_health_probed(r, status);
         return;
     }

@@ -68,6 +68,8 @@ static ngx_int_t ngx_http_xet_probe_init(ngx_http_xet_probe_t *probe);
 static ngx_int_t ngx_http_xet_probe_start(ngx_http_xet_probe_t *probe);
 static void ngx_http_xet_probe_cleanup(void *data);
 static void ngx_http_xet_probe_job(void *data, ngx_log_t *log);
+static xet_status_t ngx_http_xet_probe_other_job(
+    const ngx_http_xet_probe_job_t *job);
 static xet_status_t ngx_http_xet_probe_free_job(ngx_http_xet_probe_job_t *job,
     ngx_log_t *log);
 static void ngx_http_xet_probe_done(ngx_event_t *ev);
@@ -254,7 +256,37 @@ ngx_http_xet_probe_job(void *data, ngx_log_t *log)
         job->status = ngx_http_xet_probe_free_job(job, log);
     }
 
+    if (job->status == XET_STORE_OTHER) {
+        job->status = ngx_http_xet_probe_other_job(job);
+    }
+
     ngx_http_xet_store_reset_job(&job->file, log);
+}
+
+
+/* In what way the folder is not the store, for people. */
+
+static xet_status_t
+ngx_http_xet_probe_other_job(const ngx_http_xet_probe_job_t *job)
+{
+    char             path[NGX_MAX_PATH];
+    ngx_file_info_t  fi;
+
+    if (ngx_file_info(job->file.store.data, &fi) == NGX_FILE_ERROR
+        && ngx_errno == NGX_ENOENT)
+    {
+        return XET_STORE_GONE;
+    }
+
+    (void) ngx_snprintf((u_char *) path, NGX_MAX_PATH, "%V/identity%Z",
+                        &job->file.store);
+
+    if (ngx_file_info(path, &fi) == NGX_FILE_ERROR && ngx_errno == NGX_ENOENT)
+    {
+        return XET_STORE_BARE;
+    }
+
+    return XET_STORE_OTHER;
 }
 
 

@@ -164,7 +164,8 @@ ngx_http_xet_store_sync(ngx_cycle_t *cycle, u_char *path)
 /*
  * Removes what a crash has left in <store>/tmp, where temporary files have
  * names: files so old that they belong to no running upload, of this node or
- * of another node with the same store.
+ * of another node with the same store.  What a sweep has taken aside is for the
+ * next sweep, which asks the database first.
  */
 
 static void
@@ -181,7 +182,11 @@ ngx_http_xet_store_clean_temp(ngx_cycle_t *cycle,
 
     while (ngx_read_dir(&dir) == NGX_OK) {
 
-        if (ngx_de_name(&dir)[0] == '.') {
+        if (ngx_de_name(&dir)[0] == '.'
+            || ngx_strncmp(ngx_de_name(&dir), XET_XORB_ASIDE,
+                           sizeof(XET_XORB_ASIDE) - 1)
+               == 0)
+        {
             continue;
         }
 

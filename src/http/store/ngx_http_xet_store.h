@@ -10,6 +10,8 @@
 
 #include "ngx_http_xet.h"
 
+#include <dirent.h>
+
 
 /*
  * Makes the folders of the store that are missing, durably, and removes from
@@ -232,6 +234,79 @@ const xet_xorb_info_t *ngx_http_xet_scan_info(ngx_http_xet_scan_t *scan);
 void ngx_http_xet_scan_destroy(ngx_http_xet_scan_t *scan);
 
 /*
+ * ngx_http_xet_store_orphans.c: files of the store that may have no row, some
+ * of them a job.  First come those that an earlier sweep, of this or another
+ * node, has taken aside and left, then those of the folders, one after another.
+ * Owned by the job while that runs, else by the event loop.
+ */
+
+#define NGX_HTTP_XET_ORPHANS_NAMES    256      /* of a list */
+#define NGX_HTTP_XET_ORPHANS_TAKEN    32       /* at a time */
+#define NGX_HTTP_XET_ORPHANS_FOLDERS  256
+#define NGX_HTTP_XET_ORPHANS_ASIDE    (-1)     /* the folder of those */
+
+typedef struct {
+    xet_hash_t             xorb;
+    uint32_t               tag;
+    uint64_t               sweep;              /* in its name, where aside */
+    uint64_t               size;               /* of one that was taken */
+
+    unsigned               aside:1;
+    unsigned               suspect:1;          /* no row was found */
+    unsigned               removable:1;        /* none was found once more */
+} ngx_http_xet_orphan_t;
+
+
+typedef struct {
+    ngx_str_t              store;
+    time_t                 since;              /* those that came later, */
+    time_t                 newest;             /* and are older */
+
+    ngx_int_t              first;              /* folder behind those aside */
+    ngx_int_t              folder;             /* to be read on */
+    DIR                   *dir;                /* the same, where open */
+
+    ngx_http_xet_orphan_t  names[NGX_HTTP_XET_ORPHANS_NAMES];
+    ngx_uint_t             n;
+    ngx_uint_t             i;                  /* taken up to there */
+
+    ngx_http_xet_orphan_t  taken[NGX_HTTP_XET_ORPHANS_TAKEN];
+    ngx_uint_t             ntaken;
+
+    /* counted by jobs, cleared by the event loop */
+
+    ngx_uint_t             found;              /* old, and without a row */
+    ngx_uint_t             back;               /* have their names again */
+    ngx_uint_t             removed;
+    uint64_t               bytes;              /* of those */
+} ngx_http_xet_orphans_t;
+
+
+/*
+ * Lists up to max names of copies from where folder is, for up to 50 ms, into
+ * names.  At the end folder is NGX_HTTP_XET_ORPHANS_FOLDERS; there may be names
+ * then, and none while it is not.  A file that is not named like a copy is
+ * counted as found.
+ */
+xet_status_t ngx_http_xet_orphans_list_job(ngx_http_xet_orphans_t *o,
+    ngx_uint_t max, ngx_log_t *log);
+
+/*
+ * Takes aside the files of names that are suspect and old enough, from i on,
+ * some of them for up to 50 ms: these are in taken.
+ */
+xet_status_t ngx_http_xet_orphans_take_job(ngx_http_xet_orphans_t *o,
+    ngx_log_t *log);
+
+/* Removes those in taken that are removable; others get their names back. */
+xet_status_t ngx_http_xet_orphans_settle_job(ngx_http_xet_orphans_t *o,
+    ngx_log_t *log);
+
+/* Closes what is open, in a thread. */
+void ngx_http_xet_orphans_close(ngx_http_xet_orphans_t *o);
+
+
+/*
  * Writes the path of a copy, /xorbs/<namespace>/<aa>/<name>, to which the
  * caller prepends the folder of the store: NGX_HTTP_XET_XORB_PATH_MAX bytes at
  * most, no zero byte.  Returns their end.
@@ -316,7 +391,9 @@ typedef void (*ngx_http_xet_probe_pt)(ngx_http_request_t *r,
 
 /*
  * XET_OK, or the reason why the store can't be written: XET_STORE_SLOW while
- * the disk does not answer, XET_STORE_FULL, XET_STORE_OTHER, ...;
+ * the disk does not answer, XET_STORE_FULL, ...; XET_STORE_OTHER where the
+ * folder is another one, XET_STORE_GONE where it is not there, XET_STORE_BARE
+ * where it has no identity, as without its disk;
  * XET_OVERLOADED or XET_NOMEM when no probe could be started.  XET_AGAIN: a
  * probe is under way, and handler is called with its result, unless the
  * request has ended by then.  The result of a probe is valid for a second.

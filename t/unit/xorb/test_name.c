@@ -86,11 +86,68 @@ test_refused(void)
 }
 
 
+static void
+test_aside(void)
+{
+    uint8_t     name[XET_XORB_ASIDE_MAX + 1], *end;
+    uint32_t    tag;
+    uint64_t    sweep;
+    unsigned    i;
+    xet_hash_t  hash, back;
+
+    static const struct {
+        uint64_t     sweep;
+        uint32_t     tag;
+        const char  *name;
+    } cases[] = {
+        { 0, 0, "orphan.0." HASH },
+        { 4711, 1, "orphan.4711." HASH ".00000001" },
+        { UINT64_MAX, UINT32_MAX,
+          "orphan.18446744073709551615." HASH ".ffffffff" }
+    };
+
+    static const char  *const  refused[] = {
+        "", "orphan", "orphan.", "orphan.1", "orphan.1.", "orphan.." HASH,
+        "orphan.1" HASH, "orphan.01." HASH, "orphan.x." HASH,
+        "orphan.-1." HASH, "orphan.1." HASH ".0000000", "Orphan.1." HASH,
+        "orphan.18446744073709551616." HASH, HASH
+    };
+
+    (void) xet_hash_parse(&hash, (const uint8_t *) HASH, 64);
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        memset(name, 0xaa, sizeof(name));
+
+        end = xet_xorb_aside_print(name, cases[i].sweep, &hash, cases[i].tag);
+
+        xet_ok((size_t) (end - name) == strlen(cases[i].name)
+               && memcmp(name, cases[i].name, strlen(cases[i].name)) == 0
+               && *end == 0xaa, "%s", cases[i].name);
+
+        memset(&back, 0, sizeof(back));
+
+        xet_ok(xet_xorb_aside_parse(&sweep, &back, &tag, name,
+                                    (size_t) (end - name))
+               == XET_OK
+               && sweep == cases[i].sweep && tag == cases[i].tag
+               && xet_hash_equal(&back, &hash), "and back");
+    }
+
+    for (i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        xet_is_u64(xet_xorb_aside_parse(&sweep, &hash, &tag,
+                                        (const uint8_t *) refused[i],
+                                        strlen(refused[i])),
+                   XET_HASH_SYNTAX, refused[i]);
+    }
+}
+
+
 int
 main(void)
 {
     test_print();
     test_refused();
+    test_aside();
 
     return xet_done();
 }

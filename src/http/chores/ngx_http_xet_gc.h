@@ -1,0 +1,89 @@
+
+/*
+ * Inside of chores: the state of the collector, between its phases of rows and
+ * copies and that of files without a row.
+ */
+
+#ifndef _NGX_HTTP_XET_GC_H_INCLUDED_
+#define _NGX_HTTP_XET_GC_H_INCLUDED_
+
+
+#include "ngx_http_xet_chores.h"
+#include "ngx_http_xet_store.h"
+
+
+#define NGX_HTTP_XET_GC_BATCH   256            /* rows */
+#define NGX_HTTP_XET_GC_COPIES  32             /* a job */
+
+
+typedef enum {
+    NGX_HTTP_XET_GC_FILES = 0,
+    NGX_HTTP_XET_GC_XORBS,
+    NGX_HTTP_XET_GC_SETTLE,
+    NGX_HTTP_XET_GC_REMOVAL,
+    NGX_HTTP_XET_GC_ORPHANS
+} ngx_http_xet_gc_e;
+
+
+/* Figures, in the order of their names. */
+
+typedef enum {
+    NGX_HTTP_XET_GC_N_FILES = 0,
+    NGX_HTTP_XET_GC_N_FILE_BYTES,
+    NGX_HTTP_XET_GC_N_XORBS,
+    NGX_HTTP_XET_GC_N_XORB_BYTES,
+    NGX_HTTP_XET_GC_N_TOLD,
+    NGX_HTTP_XET_GC_N_COPIES,
+    NGX_HTTP_XET_GC_N_COPY_BYTES,
+    NGX_HTTP_XET_GC_N_ORPHANS,
+    NGX_HTTP_XET_GC_N_ORPHAN_BYTES
+} ngx_http_xet_gc_figure_e;
+
+
+typedef struct {
+    ngx_http_xet_gc_e        phase;
+    ngx_uint_t               batch;
+    ngx_uint_t               rate;             /* rows a second */
+
+    ngx_http_xet_gc_copy_t   copies[NGX_HTTP_XET_GC_BATCH];
+    ngx_uint_t               n;
+
+    ngx_http_xet_orphans_t   orphans;
+    int64_t                  left;             /* of the orphans */
+    unsigned                 begun:1;          /* another worker has */
+    unsigned                 due:1;
+
+    ngx_str_t                store;
+    xet_status_t             status;           /* of the job */
+    ngx_log_t                log;
+} ngx_http_xet_gc_t;
+
+
+/*
+ * ngx_http_xet_gc_step.c: how a step ends.
+ */
+
+/* The next step is of that phase. */
+void ngx_http_xet_gc_phase(ngx_http_xet_chore_t *chore,
+    ngx_http_xet_gc_e phase);
+
+/* The step ends: the next one when the rate allows for so many rows. */
+void ngx_http_xet_gc_pace(ngx_http_xet_chore_t *chore, uint64_t rows);
+
+/* NGX_OK, or NGX_ERROR: a statement was not answered, and the step has ended */
+ngx_int_t ngx_http_xet_gc_failed(ngx_http_xet_chore_t *chore, ngx_int_t rc);
+
+/* A job has failed with gc->status: the step ends, and so does the phase. */
+void ngx_http_xet_gc_stuck(ngx_http_xet_chore_t *chore, const char *why);
+
+
+/*
+ * ngx_http_xet_gc_orphans.c: the phase of files without a row.
+ */
+
+/* folder is where another worker was, or NGX_ERROR. */
+void ngx_http_xet_gc_orphans_begin(ngx_http_xet_gc_t *gc, ngx_int_t folder);
+void ngx_http_xet_gc_orphans_step(ngx_http_xet_chore_t *chore);
+
+
+#endif /* _NGX_HTTP_XET_GC_H_INCLUDED_ */
