@@ -142,7 +142,7 @@ xet_cli_aside_settle(xet_cli_store_t *s, xet_cli_pg_t *pg,
     const xet_hash_t *hash, uint32_t tag, const char *aside, const char *path)
 {
     int          rc, removable;
-    struct stat  st;
+    struct stat  st, other;
 
     rc = xet_cli_aside_free(pg, hash, tag, &removable);
 
@@ -158,7 +158,7 @@ xet_cli_aside_settle(xet_cli_store_t *s, xet_cli_pg_t *pg,
 
     /* a sweep may have died when the file had its name back, too */
 
-    s->removed += (st.st_nlink == 1);
+    s->removed += (lstat(path, &other) != 0 || other.st_ino != st.st_ino);
 
     return XET_CLI_OK;
 }

@@ -230,7 +230,7 @@ ngx_http_xet_orphans_take(ngx_http_xet_orphans_t *o,
     const ngx_http_xet_orphan_t *orphan, ngx_log_t *log)
 {
     char                    aside[NGX_MAX_PATH], path[NGX_MAX_PATH];
-    ngx_file_info_t         fi;
+    ngx_file_info_t         fi, named;
     ngx_http_xet_orphan_t  *taken;
 
     taken = &o->taken[o->ntaken];
@@ -252,7 +252,11 @@ ngx_http_xet_orphans_take(ngx_http_xet_orphans_t *o,
         return XET_OK;
     }
 
-    o->found += (taken->aside && fi.st_nlink > 1) ? 0 : 1;
+    if (!taken->aside || lstat(path, &named) == -1
+        || named.st_ino != fi.st_ino)
+    {
+        o->found++;
+    }
 
     if (!taken->aside) {
 
@@ -281,7 +285,7 @@ ngx_http_xet_orphans_settle_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
     char                    aside[NGX_MAX_PATH], path[NGX_MAX_PATH];
     ngx_uint_t              i;
     xet_status_t            rc;
-    ngx_file_info_t         fi;
+    ngx_file_info_t         fi, named;
     ngx_http_xet_orphan_t  *taken;
 
     rc = ngx_http_xet_store_identity_check_job(&o->store, log);
@@ -314,12 +318,15 @@ ngx_http_xet_orphans_settle_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
 
             /* a sweep may have died when it had its name back, too */
 
-            if (fi.st_nlink > 1) {
+            if (lstat(path, &named) == 0 && named.st_ino == fi.st_ino) {
                 continue;
             }
 
             o->removed++;
-            o->bytes += (uint64_t) ngx_file_size(&fi);
+
+            if (fi.st_nlink == 1) {
+                o->bytes += (uint64_t) ngx_file_size(&fi);
+            }
 
             ngx_log_error(NGX_LOG_INFO, log, 0,
                           "xet: \"%s\" has no row, and was removed", path);
