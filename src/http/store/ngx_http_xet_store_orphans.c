@@ -50,7 +50,6 @@ static void ngx_http_xet_orphans_paths(const ngx_http_xet_orphans_t *o,
 static xet_status_t ngx_http_xet_orphans_tmp(const ngx_http_xet_orphans_t *o,
     char *path);
 static void ngx_http_xet_orphans_close_job(void *data, ngx_log_t *log);
-static uint64_t ngx_http_xet_orphans_clock(void);
 
 
 xet_status_t
@@ -61,7 +60,7 @@ ngx_http_xet_orphans_list_job(ngx_http_xet_orphans_t *o, ngx_uint_t max,
     xet_status_t    rc;
     struct dirent  *entry;
 
-    began = ngx_http_xet_orphans_clock();
+    began = ngx_http_xet_store_clock();
 
     max = ngx_min(max, NGX_HTTP_XET_ORPHANS_NAMES);
 
@@ -72,7 +71,7 @@ ngx_http_xet_orphans_list_job(ngx_http_xet_orphans_t *o, ngx_uint_t max,
 
     while (rc == XET_OK && o->folder < NGX_HTTP_XET_ORPHANS_FOLDERS
            && o->n < max
-           && ngx_http_xet_orphans_clock() - began < NGX_HTTP_XET_ORPHANS_TIME)
+           && ngx_http_xet_store_clock() - began < NGX_HTTP_XET_ORPHANS_TIME)
     {
         if (o->dir == NULL) {
             rc = ngx_http_xet_orphans_open(o, log);
@@ -204,7 +203,7 @@ ngx_http_xet_orphans_take_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
     xet_status_t            rc;
     ngx_http_xet_orphan_t  *orphan;
 
-    began = ngx_http_xet_orphans_clock();
+    began = ngx_http_xet_store_clock();
 
     o->ntaken = 0;
 
@@ -212,7 +211,7 @@ ngx_http_xet_orphans_take_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
 
     while (rc == XET_OK && o->i < o->n
            && o->ntaken < NGX_HTTP_XET_ORPHANS_TAKEN
-           && ngx_http_xet_orphans_clock() - began < NGX_HTTP_XET_ORPHANS_TIME)
+           && ngx_http_xet_store_clock() - began < NGX_HTTP_XET_ORPHANS_TIME)
     {
         orphan = &o->names[o->i++];
 
@@ -453,15 +452,4 @@ ngx_http_xet_orphans_close_job(void *data, ngx_log_t *log)
         ngx_log_error(NGX_LOG_ALERT, log, ngx_errno,
                       "xet: close of a folder of the store failed");
     }
-}
-
-
-static uint64_t
-ngx_http_xet_orphans_clock(void)
-{
-    struct timespec  ts;
-
-    (void) clock_gettime(CLOCK_MONOTONIC, &ts);
-
-    return (uint64_t) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
