@@ -152,6 +152,7 @@ ngx_http_xet_orphans_entry(ngx_http_xet_orphans_t *o, const char *name)
 {
     u_char                  folder[3];
     size_t                  len;
+    ngx_fd_t                fd;
     ngx_file_info_t         fi;
     ngx_http_xet_orphan_t  *orphan;
 
@@ -188,7 +189,9 @@ ngx_http_xet_orphans_entry(ngx_http_xet_orphans_t *o, const char *name)
         return;
     }
 
-    if (fstatat(dirfd(o->dir), name, &fi, AT_SYMLINK_NOFOLLOW) == 0
+    fd = dirfd(o->dir);
+
+    if (fd >= 0 && fstatat(fd, name, &fi, AT_SYMLINK_NOFOLLOW) == 0
         && ngx_http_xet_orphans_old(&fi))
     {
         o->found++;
