@@ -360,7 +360,10 @@ bad("xet_store_peer $_", qr/duplicate/, with(xet_store_peer => $_))
 bad('xet_store_peer: no such token', qr/open\(\) ".*nowhere" failed/,
 	with(xet_store_peer => 'https://node token=%%DIR%%/nowhere'));
 bad('xet_store_peer: no certificate', qr/no certificate in ".*url.key"/,
-	with(xet_store_peer => 'http://node trusted_certificate=%%URL_KEY%%'));
+	with(xet_store_peer => 'https://node trusted_certificate=%%URL_KEY%%'));
+bad("xet_store_peer: a certificate of $_", qr/with "https:\/\/" only/,
+	with(xet_store_peer => "$_ trusted_certificate=%%URL_KEY%%"))
+	for 'http://node', 'HTTP://node:443';
 
 for (
 	[ open => "abc\n", 0644, qr/must not be accessible by others/ ],

@@ -16,17 +16,24 @@ use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Cli;
 use Test::Xet::Files;
-use Test::Xet::Process qw/ slurp spew /;
+use Test::Xet::Process qw/ rss slurp spew /;
 
+use Compress::Zlib ();
 use IO::Select;
 use IO::Socket::INET;
+use Socket qw/ IPPROTO_TCP SOL_SOCKET TCP_MAXSEG /;
 use Time::HiRes qw/ sleep time /;
 
 # --------------------------------------------------------------------------
 # the peer, a server of its own; a node whose files these are; and a liar
 
 my $peer = Test::Xet->new(log => 'info',
-	http => 'xet_token_key %%DIR%%/token.key;',
+	http => 'xet_token_key %%DIR%%/token.key;'
+		. ' log_format connections "$connection $request";'
+		. ' access_log %%DIR%%/connections.log connections;'
+		. ' server { listen 127.0.0.1:%%PORT_8444%% ssl;'
+		. ' ssl_certificate %%DIR%%/other.pem;'
+		. ' ssl_certificate_key %%DIR%%/other.key; }',
 	server => <<'EOF',
         listen 127.0.0.1:%%PORT_8443%% ssl;
         ssl_certificate %%DIR%%/cert.pem;
@@ -71,16 +78,23 @@ my $dir = $peer->dir();
 
 $peer->token_key();
 
-system('openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1'
-	. ' -addext subjectAltName=IP:127.0.0.1'
-	. " -keyout $dir/cert.key -out $dir/cert.pem > /dev/null 2>&1") == 0
-	or die;
+for (
+	[ cert => '/CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1' ],
+	[ other => "/CN=n\xc3\xa4me -utf8" ]
+) {
+	my ($name, $subject) = @$_;
+
+	system('openssl req -x509 -newkey rsa:2048 -nodes -days 2'
+		. " -keyout $dir/$name.key -out $dir/$name.pem -subj $subject"
+		. ' > /dev/null 2>&1') == 0 or die;
+}
 
 $peer->run();
 
 my $t = Test::Xet->new(workers => 2, log => 'info', threads => 2,
 	main => 'thread_pool one threads=1;');
 
+my $SO_MAX_PACING_RATE = 47;
 my $liar = liar();
 my $nobody = $t->port(9999);
 my $token = $peer->get('/token/read')->json()->{accessToken};
@@ -91,13 +105,21 @@ chmod(0600, map { $t->dir() . "/$_" } qw/ token bad_token /);
 
 $t->allow(qr/xet: xorb \S+ is damaged, and counts as unknown/);
 
-# What the liar does with a xorb is a file of the name of its hash: bytes that
-# it sends, or "#" and what it does then.
+# What the liar does with a xorb is a file of the name of its hash, and, for the
+# liar of "/lies/1", ".1": bytes that it sends, or "#" and what it does then.
 
 sub lie {
-	my ($hash, $what) = @_;
+	my ($name, $what) = @_;
 
-	spew($t->dir() . "/lies/$hash", $what);
+	spew($t->dir() . "/lies/$name", $what);
+}
+
+sub asked {
+	my ($name) = @_;
+
+	my $text = slurp($t->dir() . "/lies/asked.$name", 1) // '';
+
+	return scalar(() = $text =~ /^GET /mg);
 }
 
 sub liar {
@@ -107,6 +129,8 @@ sub liar {
 	my $socket = IO::Socket::INET->new(LocalAddr => '127.0.0.1',
 		LocalPort => $t->port(9000), Listen => 16, ReuseAddr => 1)
 		or die "no liar: $!\n";
+
+	setsockopt($socket, IPPROTO_TCP, TCP_MAXSEG, 88) or die "no liar: $!\n";
 
 	my $pid = fork() // die;
 
@@ -134,22 +158,39 @@ sub answer {
 	sysread($client, $head, 4096, length($head)) or return
 		while $head !~ /\r\n\r\n/;
 
-	my ($hash) = $head =~ m!^GET /lies/v1/xorbs/default/(\w{64}) !;
-	my $what = ($hash && -e "$lies/$hash") ? slurp("$lies/$hash")
-		: "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n";
+	my ($at, $hash) = $head =~
+		m!^GET /lies(\S*)/v1/xorbs/default/(\w{64}) !;
 
-	spew("$lies/asked." . ($hash // 'none'), $head);
+	die $head if !defined($hash);
 
-	my ($bytes, $then) = $what =~ /^(.*?)(?:#(stall|endless|trickle))?$/s;
+	my $name = $hash . $at =~ tr!/!.!r;
+	my $what = -e "$lies/$name" ? slurp("$lies/$name") : none();
+
+	open(my $asked, '>>', "$lies/asked.$name") or die;
+	print $asked $head;
+	close($asked);
+
+	my ($bytes, $then) = $what =~
+		/^(.*?)(?:#(stall|endless|trickle|drip|trailers|continue))?$/s;
+
+	drip($client) if ($then // '') eq 'drip';
 
 	syswrite($client, $bytes);
 
 	my $some = "\0" x 65536;
+	my $line = 'A: ' . ('x' x 3900) . "\r\n";
+	my $continue = "HTTP/1.1 100 Continue\r\n$line\r\n";
 
 	while ($then) {
 
 		if ($then eq 'endless') {
 			syswrite($client, $some) or return;
+
+		} elsif ($then eq 'trailers') {
+			syswrite($client, $line x 16) or return;
+
+		} elsif ($then eq 'continue') {
+			syswrite($client, $continue x 16) or return;
 
 		} elsif ($then eq 'trickle') {
 			syswrite($client, 'x') or return;
@@ -160,6 +201,21 @@ sub answer {
 			return if IO::Select->new($client)->can_read(0);
 		}
 	}
+}
+
+# 40 KB a second in small segments, paced by the kernel: a thread that waits for
+# more within milliseconds gets some.
+
+sub drip {
+	my ($client) = @_;
+
+	setsockopt($client, SOL_SOCKET, $SO_MAX_PACING_RATE, pack('L', 40_000))
+		or die "no drip: $!";
+}
+
+sub none {
+	return "HTTP/1.1 404 No\r\nContent-Type: application/json\r\n"
+		. "Content-Length: 0\r\n\r\n";
 }
 
 END {
@@ -308,44 +364,16 @@ like($t->log($start), qr/peer fails at "http\S+:$nobody\S+": .*connect/i,
 
 my $ok = "HTTP/1.1 200 OK\r\n";
 
-my @lies = (
-	[ 'flipped', qr/of a peer is not taken/, sub {
-		my $bytes = $_[0]{x}{bytes};
-		substr($bytes, 5000, 1) ^= "\1";
-		return $ok . length_of($bytes) . $bytes;
-	} ],
-	[ 'another xorb', qr/of a peer is not taken/, sub {
-		my $bytes = $small[0]{x}{bytes};
-		return $ok . length_of($bytes) . $bytes;
-	} ],
+# such that the peer is left alone for a while, and others
+
+my @down = (
 	[ 'cut short of its length', qr/peer fails at/, sub {
 		my $bytes = $_[0]{x}{bytes};
 		return $ok . length_of($bytes) . substr($bytes, 0, -1);
 	} ],
-	[ 'cut without a length', qr/of a peer is not taken/, sub {
-		return "$ok\r\n" . substr($_[0]{x}{bytes}, 0, -1);
-	} ],
-	[ 'more behind it', qr/of a peer is not taken/, sub {
-		my $bytes = $_[0]{x}{bytes} . 'more';
-		return $ok . length_of($bytes) . $bytes;
-	} ],
-	[ 'nothing', qr/of a peer is not taken/, sub {
-		return $ok . length_of('');
-	} ],
-	[ 'without an end', qr/of a peer is not taken/, sub {
-		return "$ok\r\n$_[0]{x}{bytes}#endless";
-	} ],
-	[ 'a redirect', qr/peer answers 302 to/, sub {
-		return "HTTP/1.1 302 Found\r\nLocation: $good/v1/xorbs/default/"
-			. "$_[0]{x}{hash}\r\n" . length_of('');
-	} ],
 	[ 'an error with a good body', qr/peer answers 500 to/, sub {
 		my $bytes = $_[0]{x}{bytes};
 		return "HTTP/1.1 500 No\r\n" . length_of($bytes) . $bytes;
-	} ],
-	[ 'a part', qr/peer answers 206 to/, sub {
-		my $bytes = $_[0]{x}{bytes};
-		return "HTTP/1.1 206 Part\r\n" . length_of($bytes) . $bytes;
 	} ],
 	[ 'not HTTP', qr/peer fails at/, sub { return $_[0]{x}{bytes} } ],
 	[ 'a head and no more', qr/peer fails at .* bytes in 1000 ms/, sub {
@@ -364,25 +392,103 @@ my @lies = (
 	} ],
 	[ 'a head without an end', qr/peer fails at/, sub {
 		return "${ok}A: " . ('x' x 900_000) . '#endless';
+	} ],
+	[ 'heads without an end', qr/peer fails at .*: its head is too long/,
+		sub { return '#continue' } ],
+	[ 'trailers without an end', qr/peer fails at .*: its head is too long/,
+		sub {
+			return "${ok}Transfer-Encoding: chunked\r\n\r\n1\r\n"
+				. substr($_[0]{x}{bytes}, 0, 1)
+				. "\r\n0\r\n#trailers";
+	} ],
+	[ 'compressed on the way', qr/peer fails at .*: its "Transfer-Enc/,
+		sub {
+			return "${ok}transfer-encoding:  GZIP \r\n\r\n"
+				. Compress::Zlib::memGzip($_[0]{x}{bytes});
+	} ],
+	[ 'compressed and chunked', qr/peer fails at .*: its "Transfer-Enc/,
+		sub {
+			my $bytes = Compress::Zlib::memGzip($_[0]{x}{bytes});
+			return "${ok}Transfer-Encoding: gzip, chunked\r\n\r\n"
+				. sprintf("%x\r\n", length($bytes))
+				. "$bytes\r\n0\r\n\r\n";
+	} ],
+	[ 'dense drops', qr/peer fails at .* bytes in 1000 ms/, sub {
+		my $bytes = $_[0]{x}{bytes};
+		return $ok . length_of($bytes) . "$bytes#drip";
+	} ]
+);
+
+my @lies = (@down,
+	[ 'flipped', qr/of a peer is not taken/, sub {
+		my $bytes = $_[0]{x}{bytes};
+		substr($bytes, 5000, 1) ^= "\1";
+		return $ok . length_of($bytes) . $bytes;
+	} ],
+	[ 'another xorb', qr/of a peer is not taken/, sub {
+		my $bytes = $small[0]{x}{bytes};
+		return $ok . length_of($bytes) . $bytes;
+	} ],
+	[ 'cut without a length', qr/of a peer is not taken/, sub {
+		return "$ok\r\n" . substr($_[0]{x}{bytes}, 0, -1);
+	} ],
+	[ 'more behind it', qr/of a peer is not taken/, sub {
+		my $bytes = $_[0]{x}{bytes} . 'more';
+		return $ok . length_of($bytes) . $bytes;
+	} ],
+	[ 'nothing', qr/of a peer is not taken/, sub {
+		return $ok . length_of('');
+	} ],
+	[ 'without an end', qr/of a peer is not taken/, sub {
+		return "$ok\r\n$_[0]{x}{bytes}#endless";
+	} ],
+	[ 'a redirect', qr/peer answers 302 to/, sub {
+		return "HTTP/1.1 302 Found\r\nLocation: $good/v1/xorbs/default/"
+			. "$_[0]{x}{hash}\r\n" . length_of('');
+	} ],
+	[ 'a part', qr/peer answers 206 to/, sub {
+		my $bytes = $_[0]{x}{bytes};
+		return "HTTP/1.1 206 Part\r\n" . length_of($bytes) . $bytes;
+	} ],
+	[ 'no API', qr/peer answers 404, not as an API does, to/, sub {
+		return "HTTP/1.1 404 No\r\nContent-Type: text/html\r\n"
+			. length_of('no') . 'no';
 	} ]
 );
 
 sub length_of { return 'Content-Length: ' . length($_[0]) . "\r\n\r\n" }
 
-peers(peers => [ "$lies/ timeout=1s", $good ]);
+peers(peers => [ (map { "$lies/$_/ timeout="
+	. ($down[$_][0] =~ /without an end/ ? '10s' : '1s') } 0 .. $#down),
+	"$lies/$#lies timeout=1s", $good ]);
 
-my @lied = map { fresh(100_000) } @lies;
+my @lied = map { fresh($_->[0] =~ /dense/ ? 400_000 : 100_000) } @lies;
+my @liar = map { $_ > $#down ? $#lies : $_ } 0 .. $#lies;
 my $at = $t->log_size();
 
 for my $i (0 .. $#lies) {
-	lie($lied[$i]{x}{hash}, $lies[$i][2]->($lied[$i]));
+	lie("$lied[$i]{x}{hash}.$liar[$i]", $lies[$i][2]->($lied[$i]));
 	damage($lied[$i], 'remove');
+}
+
+my ($before, $most) = (largest()) x 2;
+
+sub largest {
+	my ($rss) = sort { $b <=> $a } map { rss($_) } $t->worker_pids();
+
+	return $rss;
 }
 
 mark(@lied);
 
-ok(wait_for(120, sub { damaged() == 0 }), 'lies: all is healed')
-	or diag($t->log($at));
+ok(wait_for(120, sub {
+	my $rss = largest();
+	$most = $rss if $rss > $most;
+
+	return damaged() == 0;
+}), 'lies: all is healed') or diag($t->log($at));
+
+cmp_ok($most - $before, '<', 64 * 1024, 'lies: no memory is eaten');
 
 for my $i (0 .. $#lies) {
 	my ($name, $log) = @{ $lies[$i] };
@@ -391,14 +497,64 @@ for my $i (0 .. $#lies) {
 	my @lines = grep { /\Q$hash\E/ } split(/\n/, $t->log($at));
 
 	whole($lied[$i], "$name: GET");
-	is(scalar(grep { $_ =~ $log && m!/lies/! } @lines), 1, "$name: told")
+	is(scalar(grep { $_ =~ $log && m!/lies/$liar[$i]/! } @lines), 1,
+		"$name: told")
 		or diag(map { "$_\n" } @lines);
 	is(scalar(grep { /is healed from "\Q$good\E/ } @lines), 1,
 		"$name: by whom");
 
-	unlike(slurp($t->dir() . "/lies/asked.$hash"),
+	unlike(slurp($t->dir() . "/lies/asked.$hash.$liar[$i]"),
 		qr/Authorization|Cookie|Accept-Encoding/i,
 		"$name: asked without a token");
+}
+
+# a peer that is down or refuses costs its timeout once, and not for each xorb
+
+{
+	my @f = map { fresh(100_000) } 1 .. 4;
+	my %lie = (stall => '#stall', cut => "${ok}Content-Length: 9\r\n\r\n",
+		map { $_ => "HTTP/1.1 $_ No\r\n" . length_of('') }
+		401, 403, 429, 500, 503, 400);
+
+	for my $f (@f) {
+		lie("$f->{x}{hash}.$_", $lie{$_}) for keys %lie;
+		damage($f, 'remove');
+	}
+
+	peers(peers => [ (map { "$lies/$_ timeout=1s" } sort keys %lie),
+		"$lies/has_not", $good ]);
+	mark(@f);
+
+	ok(wait_for(60, sub { damaged() == 0 }), 'down: the next one heals');
+
+	for my $lie (sort(keys %lie), 'has_not') {
+		my $n = 0;
+
+		$n += asked("$_->{x}{hash}.$lie") for @f;
+		is($n, $lie =~ /^(?:400|has_not)$/ ? 4 : 1,
+			"down: $lie: asked");
+	}
+
+	like($t->log($at), qr!\[info\].*peer has not "\Q$lies\E/has_not/v1!,
+		'down: an API that has not the xorb');
+}
+
+# one connection is enough
+
+{
+	my @f = map { fresh(100_000) } 1 .. 4;
+
+	damage($_, 'remove') for @f;
+
+	peers(peers => [ $t->url('/api'), $peer->url('/peer/api') ]);
+	mark(@f);
+
+	ok(wait_for(60, sub { damaged() == 0 }), 'connection: healed');
+
+	my %by = map { $_ => 1 } slurp($peer->dir() . '/connections.log')
+		=~ m!^(\d+) GET /peer/api/v1/xorbs!mg;
+
+	is(scalar(keys %by), 1, 'connection: one for all xorbs');
 }
 
 # what nobody has is told once, and put off
@@ -411,7 +567,7 @@ for my $i (0 .. $#lies) {
 	mark($f);
 
 	ok(wait_for(30, sub {
-		$t->log($at) =~ /\Q$f->{x}{hash}\E\S* is damaged, and no peer/
+		$t->log($at) =~ /\Q$f->{x}{hash}\E\S* is damaged, and could/
 	}), 'nobody has it: told');
 
 	unlike($t->log($at), qr/peer (?:answers|fails)/,
@@ -465,7 +621,7 @@ peers(peers => [ "$lies timeout=1h", $good ]);
 		-e $t->dir() . "/lies/asked.$f->{x}{hash}"
 	}), 'the peer is asked again');
 
-	lie($f->{x}{hash}, "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n");
+	lie($f->{x}{hash}, none());
 
 	$t->kill_worker('KILL', $_) for $t->worker_pids();
 	again();
@@ -487,6 +643,9 @@ for (
 	[ "$closed token=bad_token", 'a bad token', qr/peer answers 401 to/ ],
 	[ "$tls token=token", 'a certificate of nobody',
 		qr/peer fails at "https.*certificate/ ],
+	[ 'https://127.0.0.1:' . $peer->port(8444)
+		. " trusted_certificate=$dir/other.pem", 'a name of its own',
+		qr/peer fails at "https.*'n\?\?me'/ ],
 	[ $peer->url('/repo/api') . ' token=token', 'a peer with repos',
 		qr/peer answers 403 to/ ],
 	[ $peer->url('/peer/api'), 'a location for peers', undef ],
@@ -503,7 +662,7 @@ for (
 	mark($f);
 
 	if ($log) {
-		ok(wait_for(60, sub { $t->log($at) =~ /and no peer has it/ }),
+		ok(wait_for(60, sub { $t->log($at) =~ /had from no peer/ }),
 			"$name: not healed");
 		like($t->log($at), $log, "$name: told");
 

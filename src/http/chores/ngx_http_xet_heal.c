@@ -10,7 +10,8 @@
  *                       is asked for the xorb
  *     fetch     (as read)  decodes one of them, and writes it to a temporary
  *                       file; what is not that xorb is not taken, and the next
- *                       one is tried, then the next peer
+ *                       one is tried, then the next peer; a node that is down
+ *                       is not asked again for a minute
  *     commit    (thread)  makes the file a durable copy with a tag of its own
  *     heal      (query)   puts it in the place of the damaged one, if the row
  *                       still names that
@@ -38,13 +39,19 @@
 
 #define NGX_HTTP_XET_HEAL_MAX     (64 * 1024 * 1024 + 64 * 1024)
 
+/* For how long a node that is down, or refuses, is not asked. */
+
+#define NGX_HTTP_XET_HEAL_LEFT_OUT  60000      /* ms */
+
 
 static void ngx_http_xet_heal_begin(ngx_http_xet_chore_t *chore);
+static void ngx_http_xet_heal_end(ngx_http_xet_chore_t *chore);
 static void ngx_http_xet_heal_judge(ngx_http_xet_chore_t *chore,
     xet_status_t status);
 static void ngx_http_xet_heal_whole(void *data, ngx_http_xet_ask_t *ask,
     ngx_int_t rc);
 static void ngx_http_xet_heal_list(ngx_http_xet_chore_t *chore);
+static ngx_uint_t ngx_http_xet_heal_left_out(ngx_http_xet_pass_peer_t *peer);
 static void ngx_http_xet_heal_list_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_heal_found(ngx_http_xet_pass_t *pass,
     const char *name);
@@ -52,6 +59,7 @@ static void ngx_http_xet_heal_fetch(ngx_http_xet_chore_t *chore);
 static xet_status_t ngx_http_xet_heal_source(ngx_http_xet_pass_t *pass);
 static void ngx_http_xet_heal_fetched(ngx_http_xet_chore_t *chore,
     xet_status_t status);
+static void ngx_http_xet_heal_leave_out(ngx_http_xet_pass_t *pass);
 static void ngx_http_xet_heal_drop(ngx_http_xet_pass_t *pass);
 static void ngx_http_xet_heal_commit_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_heal_committed(ngx_http_xet_chore_t *chore);
@@ -70,14 +78,57 @@ const ngx_http_xet_chore_kind_t  ngx_http_xet_heal = {
     { "copies", "bytes", "unread", "whole", "healed", "failed", NULL },
     ngx_http_xet_heal_begin,
     ngx_http_xet_pass_step,
-    ngx_http_xet_pass_end
+    ngx_http_xet_heal_end
 };
 
 
 static void
 ngx_http_xet_heal_begin(ngx_http_xet_chore_t *chore)
 {
-    (void) ngx_http_xet_pass_begin(chore, 1, ngx_http_xet_heal_judge);
+    ngx_http_xet_pass_t       *pass;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+
+    pass = ngx_http_xet_pass_begin(chore, 1, ngx_http_xet_heal_judge);
+
+    if (pass == NULL || xmcf->peers == NULL) {
+        return;
+    }
+
+    pass->peers = ngx_calloc(xmcf->peers->nelts
+                             * sizeof(ngx_http_xet_pass_peer_t),
+                             ngx_cycle->log);
+
+    if (pass->peers == NULL) {
+        ngx_http_xet_pass_end(chore);
+    }
+}
+
+
+static void
+ngx_http_xet_heal_end(ngx_http_xet_chore_t *chore)
+{
+    ngx_uint_t                 i;
+    ngx_http_xet_pass_t       *pass;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    pass = chore->data;
+
+    if (pass && pass->peers) {
+        xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle,
+                                                   ngx_http_xet_module);
+
+        for (i = 0; i < xmcf->peers->nelts; i++) {
+            if (pass->peers[i].fetch) {
+                ngx_http_xet_fetch_destroy(pass->peers[i].fetch);
+            }
+        }
+
+        ngx_free(pass->peers);
+    }
+
+    ngx_http_xet_pass_end(chore);
 }
 
 
@@ -150,7 +201,11 @@ ngx_http_xet_heal_list(ngx_http_xet_chore_t *chore)
 
     pass->ntags = 0;
 
-    peer = ngx_http_xet_heal_peer(pass);
+    while ((peer = ngx_http_xet_heal_peer(pass)) != NULL
+           && ngx_http_xet_heal_left_out(&pass->peers[pass->peer]))
+    {
+        pass->peer++;
+    }
 
     if (peer == NULL) {
         ngx_http_xet_heal_later(chore);
@@ -166,6 +221,19 @@ ngx_http_xet_heal_list(ngx_http_xet_chore_t *chore)
     ngx_http_xet_chore_log(chore, &pass->log);
     ngx_http_xet_chore_job(chore, ngx_http_xet_heal_list_job,
                            ngx_http_xet_heal_fetch);
+}
+
+
+static ngx_uint_t
+ngx_http_xet_heal_left_out(ngx_http_xet_pass_peer_t *peer)
+{
+    if (peer->left_out
+        && (ngx_msec_int_t) (peer->until - ngx_current_msec) <= 0)
+    {
+        peer->left_out = 0;
+    }
+
+    return peer->left_out;
 }
 
 
@@ -290,6 +358,7 @@ ngx_http_xet_heal_source(ngx_http_xet_pass_t *pass)
     uint64_t                   max;
     xet_status_t               rc;
     ngx_http_xet_peer_t       *peer;
+    ngx_http_xet_fetch_t     **fetch;
     ngx_http_xet_scrub_row_t  *row;
 
     row = &pass->rows[pass->i];
@@ -297,7 +366,17 @@ ngx_http_xet_heal_source(ngx_http_xet_pass_t *pass)
     peer = ngx_http_xet_heal_peer(pass);
 
     if (peer->url.len) {
-        return ngx_http_xet_scan_peer(&pass->scan, peer, &row->xorb, max,
+        fetch = &pass->peers[pass->peer].fetch;
+
+        if (*fetch == NULL) {
+            *fetch = ngx_http_xet_fetch_create(peer);
+
+            if (*fetch == NULL) {
+                return XET_NOMEM;
+            }
+        }
+
+        return ngx_http_xet_scan_peer(&pass->scan, *fetch, &row->xorb, max,
                                       pass->copy);
     }
 
@@ -337,11 +416,28 @@ ngx_http_xet_heal_fetched(ngx_http_xet_chore_t *chore, xet_status_t status)
         /* fall through */
 
     case XET_STORE_FAILED:
+        ngx_http_xet_heal_leave_out(pass);
         ngx_http_xet_heal_fetch(chore);
         return;
 
     default:
         ngx_http_xet_chore_retry(chore, ngx_http_xet_pass_why(status));
+    }
+}
+
+
+/* One that is down would cost its timeout for each xorb. */
+
+static void
+ngx_http_xet_heal_leave_out(ngx_http_xet_pass_t *pass)
+{
+    ngx_http_xet_pass_peer_t  *peer;
+
+    peer = &pass->peers[pass->peer];
+
+    if (peer->fetch && ngx_http_xet_fetch_bad(peer->fetch)) {
+        peer->left_out = 1;
+        peer->until = ngx_current_msec + NGX_HTTP_XET_HEAL_LEFT_OUT;
     }
 }
 
@@ -471,7 +567,8 @@ ngx_http_xet_heal_later(ngx_http_xet_chore_t *chore)
         ngx_http_xet_heal_name(pass, name);
 
         ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                      "xet: xorb %s is damaged, and no peer has it", name);
+                      "xet: xorb %s is damaged, and could be "
+                      "had from no peer", name);
     }
 
     if (ngx_http_xet_query_heal_later(&pass->rows[pass->i],

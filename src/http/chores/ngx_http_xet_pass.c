@@ -236,9 +236,10 @@ ngx_http_xet_pass_done(ngx_http_xet_chore_t *chore)
 
     pass = chore->data;
 
-    /* a peer that sends nothing is waited for here, not in a thread */
+    /* a peer that sends little is waited for here, not in a thread */
 
-    least = (pass->taken == 0) ? NGX_HTTP_XET_PASS_DRY : 0;
+    least = (pass->scan.fetch && pass->taken < NGX_HTTP_XET_FETCH_LITTLE)
+            ? NGX_HTTP_XET_PASS_DRY : 0;
 
     wait = ngx_http_xet_pass_pace(pass);
     wait = ngx_max(wait, least);

@@ -25,6 +25,15 @@ typedef enum {
 } ngx_http_xet_pass_figure_e;
 
 
+/* A peer node, as the pass knows it. */
+
+typedef struct {
+    ngx_http_xet_fetch_t      *fetch;
+    ngx_msec_t                 until;          /* nothing is asked there */
+    unsigned                   left_out:1;
+} ngx_http_xet_pass_peer_t;
+
+
 typedef struct {
     ngx_http_xet_chore_t      *chore;
 
@@ -57,6 +66,7 @@ typedef struct {
     uint32_t                   tags[NGX_HTTP_XET_PASS_TAGS];  /* at a peer */
     ngx_uint_t                 ntags;
     ngx_uint_t                 peer;           /* the one being asked */
+    ngx_http_xet_pass_peer_t  *peers;          /* of all, heals only */
 
     unsigned                   damaged:1;      /* copies that are marked */
     unsigned                   begun:1;        /* scan of rows[i] */

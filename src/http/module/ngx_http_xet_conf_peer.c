@@ -131,6 +131,11 @@ ngx_http_xet_conf_peer_node(ngx_conf_t *cf, ngx_http_xet_peer_t *peer)
         }
 
         if (ngx_http_xet_param(&value[i], "trusted_certificate", &s) && s.len) {
+
+            if (scheme == sizeof("http://") - 1) {
+                return "takes \"trusted_certificate=\" with \"https://\" only";
+            }
+
             rv = peer->trusted.len
                  ? ngx_http_xet_param_duplicate(cf, &value[i])
                  : ngx_http_xet_conf_peer_trusted(cf, peer, &s);
@@ -289,7 +294,7 @@ ngx_http_xet_conf_peer_wipe(void *data)
 }
 
 
-/* libcurl reads the file again for each xorb, in a worker. */
+/* libcurl reads the file again, in a worker, where it connects. */
 
 static char *
 ngx_http_xet_conf_peer_trusted(ngx_conf_t *cf, ngx_http_xet_peer_t *peer,

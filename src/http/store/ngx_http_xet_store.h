@@ -137,9 +137,11 @@ void ngx_http_xet_store_remove_job(const ngx_str_t *store,
 
 
 /*
- * ngx_http_xet_fetch.c: a xorb that a peer node of "xet_store_peer" sends, as
- * bytes of which nothing is known.
+ * ngx_http_xet_fetch.c: xorbs that a peer node of "xet_store_peer" sends, one
+ * after another, as bytes of which nothing is known.
  */
+
+#define NGX_HTTP_XET_FETCH_LITTLE  (64 * 1024) /* bytes of a job */
 
 typedef struct ngx_http_xet_fetch_s  ngx_http_xet_fetch_t;
 
@@ -147,22 +149,36 @@ typedef struct ngx_http_xet_fetch_s  ngx_http_xet_fetch_t;
 ngx_int_t ngx_http_xet_fetch_init(ngx_cycle_t *cycle);
 
 /*
- * Nothing is asked yet.  What will be is written to url, a string of size bytes
- * at most, which stays until the end.  NULL without memory.
+ * A client of the peer, which keeps its connection from xorb to xorb; nothing
+ * is asked yet.  NULL without memory.
  */
 ngx_http_xet_fetch_t *ngx_http_xet_fetch_create(
-    const ngx_http_xet_peer_t *peer, const xet_hash_t *xorb, char *url,
-    size_t size);
+    const ngx_http_xet_peer_t *peer);
 
 /*
- * Takes what there is into buf, of 64 KiB at least, within some milliseconds.
- * XET_OK: *len bytes, none at the end.  XET_AGAIN: none yet.  XET_STORE_FAILED:
- * the peer has not the xorb, or does not send it; why is logged.
+ * The next xorb.  What will be asked is written to url, a string of size bytes
+ * at most, which stays until the end.
+ */
+void ngx_http_xet_fetch_begin(ngx_http_xet_fetch_t *fetch,
+    const xet_hash_t *xorb, char *url, size_t size);
+
+/*
+ * Takes what there is into buf, of 128 KiB at least, without waiting.  XET_OK:
+ * *len bytes, and there may be more; none at the end.  XET_AGAIN: *len bytes, a
+ * few or none, and the next job is to be one of some milliseconds later.
+ * XET_STORE_FAILED: the peer has not the xorb, or does not send it; why is
+ * logged.  XET_STORE_FILES, XET_NOMEM.
  */
 xet_status_t ngx_http_xet_fetch_job(ngx_http_xet_fetch_t *fetch, u_char *buf,
     size_t size, size_t *len, ngx_log_t *log);
 
-/* Called in the event loop; what has begun is ended in a thread. */
+/* After XET_STORE_FAILED: whether other xorbs can't be had there, either. */
+ngx_uint_t ngx_http_xet_fetch_bad(ngx_http_xet_fetch_t *fetch);
+
+/* Nothing more is taken of the xorb. */
+void ngx_http_xet_fetch_end_job(ngx_http_xet_fetch_t *fetch);
+
+/* Called in the event loop; connections are closed in a thread. */
 void ngx_http_xet_fetch_destroy(ngx_http_xet_fetch_t *fetch);
 
 
@@ -193,7 +209,7 @@ typedef struct {
     xet_checksum_state_t  *checksum;           /* where digest is known */
     xet_xorb_verifier_t   *verifier;           /* where it is not */
     ngx_http_xet_temp_t   *copy;               /* of a foreign file */
-    ngx_http_xet_fetch_t  *fetch;              /* where a peer sends it */
+    ngx_http_xet_fetch_t  *fetch;              /* of the caller, or NULL */
 
     unsigned               direct:1;           /* past the page cache */
 } ngx_http_xet_scan_t;
@@ -211,18 +227,21 @@ xet_status_t ngx_http_xet_scan_copy(ngx_http_xet_scan_t *scan,
 xet_status_t ngx_http_xet_scan_foreign(ngx_http_xet_scan_t *scan,
     const xet_hash_t *xorb, uint64_t size_max, ngx_http_xet_temp_t *copy);
 
-/* The same for what a peer node sends; path is its address. */
+/*
+ * The same for what a peer node sends; path is its address.  fetch outlives the
+ * scan.
+ */
 xet_status_t ngx_http_xet_scan_peer(ngx_http_xet_scan_t *scan,
-    const ngx_http_xet_peer_t *peer, const xet_hash_t *xorb,
-    uint64_t size_max, ngx_http_xet_temp_t *copy);
+    ngx_http_xet_fetch_t *fetch, const xet_hash_t *xorb, uint64_t size_max,
+    ngx_http_xet_temp_t *copy);
 
 /*
  * Reads on, for 50 ms and until there are limit bytes, and adds to *taken what
- * was read.  XET_AGAIN: there is more.  XET_OK: all was read and is right.
- * XET_STORE_DAMAGED: it is missing, or not right, scan->why; that a copy of the
- * store is missing is held against the identity of the folder.  XET_STORE_OTHER
- * and all others say nothing about the copy.  But for XET_AGAIN the file is
- * closed.
+ * was read; of a peer node it takes what is there.  XET_AGAIN: there is more.
+ * XET_OK: all was read and is right.  XET_STORE_DAMAGED: it is missing, or not
+ * right, scan->why; that a copy of the store is missing is held against the
+ * identity of the folder.  XET_STORE_OTHER and all others say nothing about the
+ * copy.  But for XET_AGAIN the file is closed.
  */
 xet_status_t ngx_http_xet_scan_job(ngx_http_xet_scan_t *scan, size_t limit,
     size_t *taken, ngx_log_t *log);

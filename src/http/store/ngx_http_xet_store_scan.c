@@ -121,7 +121,7 @@ ngx_http_xet_scan_foreign(ngx_http_xet_scan_t *scan, const xet_hash_t *xorb,
 
 xet_status_t
 ngx_http_xet_scan_peer(ngx_http_xet_scan_t *scan,
-    const ngx_http_xet_peer_t *peer, const xet_hash_t *xorb, uint64_t size_max,
+    ngx_http_xet_fetch_t *fetch, const xet_hash_t *xorb, uint64_t size_max,
     ngx_http_xet_temp_t *copy)
 {
     xet_status_t  rc;
@@ -133,10 +133,11 @@ ngx_http_xet_scan_peer(ngx_http_xet_scan_t *scan,
     }
 
     scan->end = NGX_MAX_OFF_T_VALUE;
-    scan->fetch = ngx_http_xet_fetch_create(peer, xorb, scan->path,
-                                            sizeof(scan->path));
+    scan->fetch = fetch;
 
-    return scan->fetch ? XET_OK : XET_NOMEM;
+    ngx_http_xet_fetch_begin(fetch, xorb, scan->path, sizeof(scan->path));
+
+    return XET_OK;
 }
 
 
@@ -158,6 +159,10 @@ ngx_http_xet_scan_job(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
         ngx_http_xet_scan_close_job(&fd, log);
     }
 
+    if (rc != XET_AGAIN && scan->fetch) {
+        ngx_http_xet_fetch_end_job(scan->fetch);
+    }
+
     (void) ngx_http_xet_scan_priority(priority);
 
     return rc;
@@ -170,7 +175,7 @@ ngx_http_xet_scan_read(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
 {
     size_t        n, len;
     uint64_t      began;
-    xet_status_t  rc;
+    xet_status_t  rc, more;
 
     began = ngx_http_xet_store_clock();
 
@@ -200,12 +205,13 @@ ngx_http_xet_scan_read(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
             return XET_AGAIN;
         }
 
-        rc = scan->fetch ? ngx_http_xet_fetch_job(scan->fetch, scan->buf,
-                                                  NGX_HTTP_XET_SCAN_BUFFER,
-                                                  &len, log)
-                         : ngx_http_xet_scan_piece(scan, &len, log);
-        if (rc != XET_OK) {
-            return rc;
+        more = scan->fetch ? ngx_http_xet_fetch_job(scan->fetch, scan->buf,
+                                                    NGX_HTTP_XET_SCAN_BUFFER,
+                                                    &len, log)
+                           : ngx_http_xet_scan_piece(scan, &len, log);
+
+        if (more != XET_OK && (more != XET_AGAIN || len == 0)) {
+            return more;
         }
 
         if (len == 0) {
@@ -219,6 +225,10 @@ ngx_http_xet_scan_read(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
         }
 
         *taken += len;
+
+        if (more == XET_AGAIN) {
+            return XET_AGAIN;
+        }
     }
 
     return ngx_http_xet_scan_verdict(scan, log);
@@ -443,10 +453,7 @@ ngx_http_xet_scan_destroy(ngx_http_xet_scan_t *scan)
         scan->fd = NGX_INVALID_FILE;
     }
 
-    if (scan->fetch) {
-        ngx_http_xet_fetch_destroy(scan->fetch);
-        scan->fetch = NULL;
-    }
+    scan->fetch = NULL;
 
     xet_checksum_destroy(scan->checksum);
     scan->checksum = NULL;
