@@ -35,4 +35,7 @@ BEGIN
 END;
 $$;
 
-UPDATE xet.store SET since = '-infinity', tables = xet.store_tables();
+-- Whether this one came from a dump nobody can tell any more, so what was there
+-- before this migration is left until somebody says more.
+
+UPDATE xet.store SET tables = xet.store_tables();

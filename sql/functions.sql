@@ -878,11 +878,14 @@ $$;
 
 -- What tells these tables from those that a dump of them is restored to: their
 -- ids, and since a new cluster gives the same ids in the same order, the number
--- of the cluster, which not every role may ask for.
+-- of the cluster, which not every role may ask for: so the owner asks, and all
+-- get the same answer.
 
 CREATE FUNCTION xet.store_tables()
     RETURNS text
     LANGUAGE plpgsql STABLE
+    SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     cluster bigint;

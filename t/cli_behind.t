@@ -21,6 +21,7 @@ use Test::Xet::Process qw/ spew /;
 my $t = Test::Xet->new(workers => 1, timeout => 300);
 
 $t->run();
+$t->let_age();
 
 my $store = $t->store();
 

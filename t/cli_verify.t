@@ -23,6 +23,7 @@ use POSIX qw/ mkfifo /;
 my $t = Test::Xet->new(workers => 1, log => 'info', timeout => 300);
 
 $t->run();
+$t->let_age();
 
 # one of several terms, one with more than fit a row, one of none
 

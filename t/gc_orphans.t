@@ -26,6 +26,7 @@ my $gc = { xet_gc => 'on grace=1d interval=1s' };
 my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 900);
 
 $t->run();
+$t->let_age();
 
 my $store = $t->store();
 my $xorb = send_xorb($t, mix(1, 300_000));

@@ -16,6 +16,8 @@
  * after the last one that it does: whatever ends this in between, nobody
  * removes copies without a row until a rebuild is complete.
  *
+ * What a sweep has aside is no orphan any more, and gets its name back first.
+ *
  * A server may run.  The copy of an upload that is about to put its row, or to
  * remove the file since the row was refused, is nothing that a row of ours may
  * lead to.  So a young copy gets a second name, with a tag of our own, which
@@ -61,6 +63,7 @@ typedef struct {
 
 
 static int xet_cli_rebuild_all(xet_cli_rebuild_t *b);
+static int xet_cli_rebuild_walk(xet_cli_rebuild_t *b);
 static int xet_cli_rebuild_session(xet_cli_rebuild_t *b);
 static int xet_cli_rebuild_claim(xet_cli_rebuild_t *b);
 static int xet_cli_rebuild_identity(void *ctx, const xet_cli_pg_row_t *row);
@@ -126,8 +129,10 @@ xet_cli_rebuild(const xet_cli_args_t *args)
 static int
 xet_cli_rebuild_all(xet_cli_rebuild_t *b)
 {
-    int  rc, i;
+    int       rc;
+    uint64_t  back;
 
+    back = 0;
     rc = xet_cli_rebuild_session(b);
 
     /* no row may lead to a file that a crash takes away */
@@ -142,8 +147,21 @@ xet_cli_rebuild_all(xet_cli_rebuild_t *b)
 
     xet_cli_progress_begin(xet_cli_quiet(b->args), b->name, 0);
 
-    for (i = 0; i < 256 && rc == XET_CLI_OK; i++) {
-        rc = xet_cli_rebuild_folder(b, i);
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_store_asides_back(b->name, &back);
+    }
+
+    /* a sweep that had begun before may have taken more aside meanwhile */
+
+    for (back = 1; rc == XET_CLI_OK && back; /* void */) {
+
+        rc = xet_cli_rebuild_walk(b);
+
+        back = 0;
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_store_asides_back(b->name, &back);
+        }
     }
 
     xet_cli_progress_end();
@@ -153,6 +171,31 @@ xet_cli_rebuild_all(xet_cli_rebuild_t *b)
     }
 
     return (rc == XET_CLI_OK) ? xet_cli_rebuild_print(b) : rc;
+}
+
+
+static int
+xet_cli_rebuild_walk(xet_cli_rebuild_t *b)
+{
+    int       rc, i;
+    uint64_t  added;
+
+    rc = XET_CLI_OK;
+    added = b->added;
+
+    b->copies = 0;
+    b->known = 0;
+    b->bad = 0;
+
+    for (i = 0; i < 256 && rc == XET_CLI_OK; i++) {
+        rc = xet_cli_rebuild_folder(b, i);
+    }
+
+    /* those of a walk before are known by now */
+
+    b->known -= (b->known < added) ? b->known : added;
+
+    return rc;
 }
 
 

@@ -567,7 +567,7 @@ xet_cli_gc_sync(xet_cli_gc_t *g, unsigned folder)
     rc = XET_CLI_OK;
     fd = open(path, O_RDONLY|O_DIRECTORY|O_CLOEXEC);
 
-    if (fd == -1 || fsync(fd) != 0) {
+    if ((fd == -1 && errno != ENOENT) || (fd != -1 && fsync(fd) != 0)) {
         rc = xet_cli_fail_errno(path);
     }
 

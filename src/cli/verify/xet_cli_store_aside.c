@@ -28,7 +28,10 @@ static int xet_cli_aside_settle(xet_cli_store_t *s, xet_cli_pg_t *pg,
     const char *path);
 static int xet_cli_aside_free(xet_cli_pg_t *pg, const xet_hash_t *hash,
     uint32_t tag, int *removable);
+static int xet_cli_aside_here(const xet_cli_store_t *s);
 static int xet_cli_aside_back(const char *aside, const char *path);
+static int xet_cli_aside_named(xet_cli_store_t *s, const char *name,
+    uint64_t *n);
 static int xet_cli_aside_sync(const char *path);
 
 
@@ -46,10 +49,12 @@ xet_cli_store_remove(xet_cli_store_t *s, xet_cli_pg_t *pg,
         return xet_cli_no_memory();
     }
 
-    if (rename(path, aside) == 0) {
+    rc = xet_cli_aside_here(s);
+
+    if (rc == XET_CLI_OK && rename(path, aside) == 0) {
         rc = xet_cli_aside_settle(s, pg, hash, tag, aside, path);
 
-    } else {
+    } else if (rc == XET_CLI_OK) {
         rc = (errno == ENOENT) ? XET_CLI_OK : xet_cli_fail_errno(path);
     }
 
@@ -146,6 +151,10 @@ xet_cli_aside_settle(xet_cli_store_t *s, xet_cli_pg_t *pg,
 
     rc = xet_cli_aside_free(pg, hash, tag, &removable);
 
+    if (xet_cli_aside_here(s) != XET_CLI_OK) {
+        return XET_CLI_ERROR;
+    }
+
     if (rc != XET_CLI_OK || !removable
         || !xet_cli_store_removable(s, aside))
     {
@@ -165,8 +174,9 @@ xet_cli_aside_settle(xet_cli_store_t *s, xet_cli_pg_t *pg,
 
 
 /*
- * Old enough, and not from before the database: a file that was copied may have
- * any time, but not one at which it came here.
+ * Old enough, and not from before the database, by both times: one that was
+ * copied may have any time of its content, and one whose owner was changed has
+ * a new time of its inode.
  */
 
 int
@@ -175,7 +185,8 @@ xet_cli_store_removable(const xet_cli_store_t *s, const char *path)
     struct stat  st;
 
     return lstat(path, &st) == 0 && S_ISREG(st.st_mode)
-           && st.st_mtime < s->known && st.st_ctime >= s->since;
+           && st.st_mtime < s->known
+           && st.st_mtime >= s->since && st.st_ctime >= s->since;
 }
 
 
@@ -202,6 +213,95 @@ xet_cli_aside_free(xet_cli_pg_t *pg, const xet_hash_t *hash, uint32_t tag,
                            params, 2, &n);
 
     *removable = (n != 0);
+
+    return rc;
+}
+
+
+/* In the place of another store nothing has a row. */
+
+static int
+xet_cli_aside_here(const xet_cli_store_t *s)
+{
+    char  identity[64];
+
+    xet_cli_store_identity(s->folder, identity);
+
+    return (strcmp(identity, s->identity) == 0) ? XET_CLI_OK
+           : xet_cli_fail(XET_CLI_ERROR, s->folder, "is not the store any more,"
+                          " is its disk mounted?");
+}
+
+
+int
+xet_cli_store_asides_back(const char *store, uint64_t *n)
+{
+    int               rc;
+    DIR              *dir;
+    char             *folder;
+    struct dirent    *entry;
+    xet_cli_store_t   s;
+
+    memset(&s, 0, sizeof(s));
+    s.folder = store;
+
+    if (asprintf(&folder, "%s/tmp", store) < 0) {
+        return xet_cli_no_memory();
+    }
+
+    dir = opendir(folder);
+    rc = XET_CLI_OK;
+
+    if (dir == NULL && errno != ENOENT) {
+        rc = xet_cli_fail_errno(folder);
+    }
+
+    while (dir && rc == XET_CLI_OK && (entry = readdir(dir)) != NULL) {
+        rc = xet_cli_aside_named(&s, entry->d_name, n);
+    }
+
+    if (dir) {
+        closedir(dir);
+    }
+
+    free(folder);
+
+    return rc;
+}
+
+
+static int
+xet_cli_aside_named(xet_cli_store_t *s, const char *name, uint64_t *n)
+{
+    int          rc;
+    char        *aside, *path;
+    uint32_t     tag;
+    uint64_t     sweep;
+    xet_hash_t   hash;
+
+    if (xet_xorb_aside_parse(&sweep, &hash, &tag, (const uint8_t *) name,
+                             strlen(name))
+        != XET_OK)
+    {
+        return XET_CLI_OK;
+    }
+
+    path = xet_cli_store_path(s, &hash, tag);
+
+    if (path == NULL) {
+        return XET_CLI_ERROR;
+    }
+
+    if (asprintf(&aside, "%s/tmp/%s", s->folder, name) < 0) {
+        free(path);
+        return xet_cli_no_memory();
+    }
+
+    rc = xet_cli_aside_back(aside, path);
+    *n += 1;
+
+    free(aside);
+    free(path);
 
     return rc;
 }

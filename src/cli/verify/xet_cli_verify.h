@@ -198,6 +198,12 @@ int xet_cli_store_remove(xet_cli_store_t *s, xet_cli_pg_t *pg,
 int xet_cli_store_asides(xet_cli_store_t *s, xet_cli_pg_t *pg);
 
 /*
+ * Gives all that sweeps have aside their names back, for who has to see every
+ * copy there is, and adds to n how many.  The exit code.
+ */
+int xet_cli_store_asides_back(const char *store, uint64_t *n);
+
+/*
  * Sets *tag to the tag of the copy that the row of a xorb names now, or to
  * UINT64_MAX if there is no row.  Returns what xet_cli_pg_query() returns.
  */

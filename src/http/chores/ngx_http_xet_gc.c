@@ -309,6 +309,12 @@ ngx_http_xet_gc_unlink_job(ngx_http_xet_gc_t *gc, ngx_uint_t i)
 
     path[len] = '\0';
 
+    /* the store is there, so without its folder the copy was gone already */
+
+    if (access(path, F_OK) == -1 && ngx_errno == NGX_ENOENT) {
+        return XET_OK;
+    }
+
     return ngx_http_xet_store_sync_dir_job(path, &gc->log);
 }
 

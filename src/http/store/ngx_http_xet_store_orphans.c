@@ -394,7 +394,7 @@ ngx_http_xet_orphans_known(ngx_http_xet_orphans_t *o,
     const ngx_file_info_t *fi)
 {
     return ngx_file_mtime(fi) < o->newest - XET_XORB_ORPHAN_AGE_MIN
-           && fi->st_ctime >= o->since;
+           && ngx_file_mtime(fi) >= o->since && fi->st_ctime >= o->since;
 }
 
 
