@@ -284,8 +284,8 @@ is(rebuild()->{code}, 0, 'another database: rebuilt');
 verified('another database');
 
 # --------------------------------------------------------------------------
-# of a store of before there was a note nobody knows whether it came from a dump:
-# what was there is left, until somebody says more
+# of a store of before there was a note nobody knows whether it came from a
+# dump: what was there is left, until somebody says more
 
 $t->nginx()->stop();
 $t->sql('ALTER TABLE xet.store DROP COLUMN tables, DROP COLUMN since;'
