@@ -356,6 +356,45 @@ is(xet(undef, { %pg }, 'gc', @$_)->{code}, 2, "@$_") for [ '--grace', 'x' ],
 is(xet(undef, { env => { XET_POSTGRES => $t->conninfo() } }, 'gc')->{code}, 2,
 	'no store');
 
+# --------------------------------------------------------------------------
+# another store comes into the folder's place in the middle of a sweep
+
+{
+	my $path = $t->store() . '/xorbs/default/ee/' . 'ee' x 32 . '.00000007';
+	my $identity = $t->store() . '/identity';
+	my $ours = slurp($identity);
+
+	spew($path, 'x');
+	utime((time() - 90000) x 2, $path);
+
+	$t->sql('ALTER FUNCTION xet.orphans(bytea[], integer[])'
+		. ' RENAME TO orphans_was;'
+		. ' CREATE FUNCTION xet.orphans(a bytea[], b integer[])'
+		. ' RETURNS TABLE (hash bytea, tag integer)'
+		. ' LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3);'
+		. ' RETURN QUERY SELECT * FROM xet.orphans_was(a, b); END $$');
+
+	my $run = xet_start(undef, { %pg }, 'gc', '--json');
+
+	ok(wait_for(30, sub { !-e $path }), 'in the middle: it is aside');
+	spew($identity, '22' x 16 . "\n");
+
+	my $r = xet_wait($run);
+
+	is($r->{code}, 3, 'in the middle: an error');
+	like($r->{err}, qr/is not the store any more/, 'in the middle: why');
+
+	my @aside = glob($t->store() . '/tmp/orphan.*');
+
+	is(scalar(@aside), 1, 'in the middle: nothing is removed');
+
+	spew($identity, $ours);
+	$t->sql('DROP FUNCTION xet.orphans; ALTER FUNCTION'
+		. ' xet.orphans_was(bytea[], integer[]) RENAME TO orphans');
+	is(gc()->{json}[0]{orphans}, 1, 'in the middle: the next one does it');
+	ok(!-e $aside[0] && !-e $path, 'in the middle: it is gone');
+}
+
 $t->done();
 
 # --------------------------------------------------------------------------

@@ -303,6 +303,30 @@ $t->sql('SELECT xet.store_known()');
 xet(undef, { @env }, 'gc');
 ok(!-e $stray, 'migrated: orphans are removed');
 
+# --------------------------------------------------------------------------
+# what a sweep that died has aside is seen by a rebuild
+
+$t->run();
+
+{
+	my $x = send_xorb($t, random_bytes(60, 100000));
+	my ($path) = $t->xorb_files($x->{hash});
+	my $aside = $t->store() . '/tmp/orphan.7.' . ($path =~ s!.*/!!r);
+
+	$t->sql("DELETE FROM xet.xorbs WHERE encode(hash, 'hex') = '"
+		. plain_hash($x->{hash}) . "'");
+	$t->sql('SELECT xet.store_unknown()');
+	rename($path, $aside) or die $!;
+
+	$r = rebuild();
+	is($r->{code}, 0, 'aside: rebuilt') or diag($r->{err});
+	is($r->{json}[0]{added}, 1, 'aside: it has a row');
+	ok(-e $path && !-e $aside, 'aside: and its name');
+	is($t->get("/api/v1/xorbs/default/$x->{hash}")->{status}, 200,
+		'aside: it is served');
+	verified('aside');
+}
+
 $t->done();
 
 # --------------------------------------------------------------------------

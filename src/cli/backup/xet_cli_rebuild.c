@@ -515,6 +515,8 @@ xet_cli_rebuild_take(xet_cli_rebuild_t *b, xet_cli_copy_t *copy,
     xet_cli_copy_e        what;
     xet_xorb_verifier_t  *v;
 
+    tag = 0;
+
     v = NULL;
     copy->digested = 0;
 
