@@ -50,7 +50,7 @@ sub moves {
 		"$name: it moves") or diag(chore('*'));
 }
 
-sub at { return chore("coalesce(nullif(cursor, ''), '0')::bigint") }
+sub at { return chore("coalesce(nullif(cursor, ''), '0')::bigint") || 0 }
 
 # --------------------------------------------------------------------------
 # one of two nodes does it
