@@ -17,6 +17,7 @@ use Test::Xet::Bytes;
 use Test::Xet::HTTP;
 use Test::Xet::Process qw/ patience run_command spew wait_for /;
 use Test::Xet::S3;
+use Test::Xet::S3Fault;
 use Time::HiRes qw/ time /;
 
 $SIG{PIPE} = 'IGNORE';
@@ -272,5 +273,260 @@ refused($s3->put('x', 'x'), 404, 'NoSuchBucket', 'no bucket, put');
 $s3->make_bucket();
 
 is_deeply($s3->objects(), {}, 'a new one is empty');
+
+# --------------------------------------------------------------------------
+# the fault proxy: what passes, passes
+
+my $fault = Test::Xet::S3Fault->new($s3, dir => "$dir/fault");
+
+sub via {
+	my ($method, $name, %o) = @_;
+
+	return $s3->request($method, $name, port => $fault->port(), %o);
+}
+
+is(via('PUT', 'x', body => $data)->{status}, 200, 'proxy: put');
+is(via('GET', 'x')->{body}, $data, 'proxy: get');
+is(via('HEAD', 'x')->{status}, 200, 'proxy: head');
+is(via('DELETE', 'x')->{status}, 204, 'proxy: delete');
+refused(via('GET', 'x'), 404, 'NoSuchKey', 'proxy: an error');
+refused(via('GET', 'x', secret => 'f' x 64), 403, 'SignatureDoesNotMatch',
+	'proxy: signatures');
+is(via('PUT', 'x', body => $data, http => { expect => 1 })->{status}, 200,
+	'proxy: 100-continue');
+
+my $stats = $fault->stats();
+
+is($stats->{requests}, 7, 'proxy: requests');
+is_deeply($stats->{op}, { PutObject => 2, GetObject => 3, HeadObject => 1,
+	DeleteObject => 1 }, 'proxy: operations');
+is($stats->{sent}, 200000, 'proxy: bytes to the store');
+cmp_ok($stats->{got}, '>', 100000, 'proxy: bytes from the store');
+is_deeply([ map { $_->{status} } $fault->seen('GET') ], [ 200, 404, 403 ],
+	'proxy: requests that were seen');
+
+$fault->zero();
+
+$c = Test::Xet::HTTP->new($fault->port());
+
+for (1 .. 3) {
+	my $r = $s3->signed('GET', 'x');
+
+	is($c->exchange('GET', $r->{target}, $r->{headers})->{body}, $data,
+		"proxy: request $_ of a connection");
+}
+
+$stats = $fault->stats();
+
+is("$stats->{connections} $stats->{requests}", '1 3', 'proxy: it was one');
+
+$fault->drop();
+
+ok($c->closed(), 'proxy: all connections dropped');
+
+# --------------------------------------------------------------------------
+# answers that are not the store's
+
+my $rule = $fault->add(op => 'PUT', do => 'status', status => 503,
+	retry_after => 7, count => 2);
+
+for (1, 2) {
+	$r = via('PUT', 'y', body => $data);
+	refused($r, 503, 'SlowDown', "503, $_");
+}
+
+is($r->header_value('Retry-After'), 7, '503: Retry-After');
+is(via('GET', 'y')->{status}, 404, '503: the store has seen nothing');
+is(via('PUT', 'y', body => $data)->{status}, 200, '503: the third passes');
+is($fault->used($rule), 2, '503: twice');
+
+$fault->clear();
+
+sub with {
+	my ($rule, $method, $name, %o) = @_;
+
+	my $number = $fault->add(%$rule);
+	my $started = time();
+	my $r = via($method, $name, %o);
+
+	$r->{took} = time() - $started;
+
+	is($fault->used($number), 1, "$rule->{do}: once") or diag($method);
+	$fault->clear();
+
+	return $r;
+}
+
+$r = with({ do => 'status', status => 500, early => 1 }, 'PUT', 'z',
+	body => $data);
+
+refused($r, 500, 'InternalError', '500 before the body');
+is($s3->get('z')->{status}, 404, '500: the store has seen nothing');
+
+$r = with({ do => 'status', done => 1 }, 'PUT', 'z', body => $data);
+
+refused($r, 500, 'InternalError', '500 when it is done');
+is($s3->get('z')->{body}, $data, '500: the store has it');
+
+$r = with({ do => 'lost' }, 'PUT', 'lost', body => $data);
+
+is($r->{status}, 0, 'lost: no answer');
+is($s3->get('lost')->{body}, $data, 'lost: the store has it');
+
+$r = with({ do => 'drop' }, 'PUT', 'drop', body => $data);
+
+is($r->{status}, 0, 'drop: no answer');
+is($s3->get('drop')->{status}, 404, 'drop: the store has nothing');
+
+# --------------------------------------------------------------------------
+# bodies
+
+$r = with({ do => 'cut', op => 'GetObject' }, 'GET', 'x');
+
+is("$r->{status} $r->{error}", '200 truncated response', 'cut: an answer');
+is(length($r->{body}), 50000, 'cut: at half of it');
+
+$r = with({ do => 'cut', at => 10, reset => 1 }, 'GET', 'x');
+
+isnt($r->{error} // '', '', 'cut: an answer, by a reset');
+cmp_ok(length($r->{body}), '<=', 10, 'cut: where we want it');
+
+$r = with({ do => 'cut', way => 'request' }, 'PUT', 'cut', body => $data);
+
+is($r->{status}, 0, 'cut: a request');
+is($s3->get('cut')->{status}, 404, 'cut: is no object');
+is(($fault->seen('PutObject'))[-1]{sent}, 50000, 'cut: half was sent');
+
+$r = with({ do => 'flip', at => 7 }, 'GET', 'x');
+
+is($r->{body} ^ $data, "\0" x 7 . "\1" . "\0" x 99992, 'flip: an answer');
+
+$r = with({ do => 'flip', way => 'request' }, 'PUT', 'flip', body => $data);
+
+cmp_ok($r->{status}, '>=', 400, 'flip: a request that is signed');
+is($s3->get('flip')->{status}, 404, 'flip: is no object');
+
+$r = with({ do => 'flip', way => 'request', at => 0, mask => 255 }, 'PUT',
+	'flip', body => $data, payload => 'UNSIGNED-PAYLOAD');
+
+is($s3->get('flip')->{body}, chr(255 - ord($data)) . substr($data, 1),
+	'flip: a request that is not');
+
+# --------------------------------------------------------------------------
+# time
+
+for (
+	[ { do => 'wait', ms => 300 }, 'GET' ],
+	[ { do => 'hold', ms => 300 }, 'GET' ],
+	[ { do => 'stall', ms => 300 }, 'GET' ],
+	[ { do => 'stall', ms => 300, way => 'request' }, 'PUT' ],
+	[ { do => 'slow', rate => 300000 }, 'GET' ],
+	[ { do => 'slow', rate => 300000, way => 'request' }, 'PUT' ]
+) {
+	my ($rule, $method) = @$_;
+	my $name = "$rule->{do}, $method";
+
+	$r = with($rule, $method, 'x', $method eq 'PUT'
+		? (body => $data) : ());
+
+	is($r->{status}, 200, "$name: in the end");
+	cmp_ok($r->{took}, '>=', 0.28, "$name: after a while");
+}
+
+$rule = $fault->add(do => 'hold', ms => 3600 * 1000);
+$r = via('GET', 'x', http => { timeout => 1 });
+
+is("$r->{status} $r->{error}", '0 timeout', 'hold: for long');
+ok(wait_for(10, sub { return $fault->stats()->{open} == 0 }),
+	'hold: a client that has gone is not waited for');
+
+$fault->clear();
+
+# --------------------------------------------------------------------------
+# which requests
+
+$rule = $fault->add(do => 'status', match => '^/xet/m', skip => 1,
+	count => 1);
+
+is(join(' ', map { via('PUT', $_, body => '1')->{status} } qw/ m n m m /),
+	'200 200 500 200', 'rules: a target, the second one, once');
+
+$fault->clear();
+$fault->add(do => 'status', op => 'CreateMultipartUpload');
+
+is(via('PUT', 'm', body => '1')->{status}, 200, 'rules: another operation');
+is(via('POST', 'm', query => { uploads => '' })->{status}, 500,
+	'rules: an operation');
+
+$fault->clear();
+
+ok(!eval { $fault->add(do => 'status', counts => 1); 1 },
+	'rules: a word that is none');
+
+# --------------------------------------------------------------------------
+# many at once
+
+$fault->zero();
+$fault->add(do => 'wait', ms => 400);
+
+my @connections = map { Test::Xet::HTTP->new($fault->port()) } 1 .. 5;
+
+for (@connections) {
+	my $r = $s3->signed('GET', 'x');
+
+	$_->start('GET', $r->{target}, $r->{headers});
+}
+
+is(scalar(grep { $_->response('GET')->{status} == 200 } @connections), 5,
+	'five at once');
+
+$stats = $fault->stats();
+
+is("$stats->{most_open} $stats->{most_busy} $stats->{busy}", '5 5 0',
+	'connections and requests at once');
+
+$_->close() for @connections;
+$fault->clear();
+
+# --------------------------------------------------------------------------
+# nobody there
+
+$fault->close();
+
+ok(!eval { via('GET', 'x'); 1 }, 'closed: nobody is there');
+
+$fault->open();
+
+is(via('GET', 'x')->{status}, 200, 'opened again');
+
+$s3->stop();
+
+is(via('GET', 'x')->{error}, 'no response', 'no store behind it');
+
+$s3->start();
+
+is(via('GET', 'x')->{status}, 200, 'the store is back');
+
+# --------------------------------------------------------------------------
+# TLS
+
+my $tls = Test::Xet::S3Fault->new($s3, dir => "$dir/tls", tls => 1);
+my $target = $s3->signed('GET', 'x', presign => 60)->{target};
+
+for (
+	[ 0, 'trusted', '--cacert', $tls->certificate() ],
+	[ 60, 'not trusted' ]
+) {
+	my ($expected, $name, @args) = @$_;
+
+	my ($status, $out) = run_command([ 'curl', '-sS', '-o',
+		"$dir/tls.out", '-H', 'Host: ' . $s3->host(), @args,
+		$tls->endpoint() . $target ]);
+
+	is($status >> 8, $expected, "TLS: a certificate that is $name")
+		or diag($out);
+}
+
+is(Test::Xet::Process::slurp("$dir/tls.out"), $data, 'TLS: the object');
 
 done_testing();
