@@ -30,10 +30,26 @@ my $moto = $s3->name() eq 'moto';
 
 *code = \&Test::Xet::S3::code;
 
+# Of the same refusal each store has words of its own, and some another status;
+# t/README.md has a table.
+
 sub refused {
 	my ($r, $status, $code, $name) = @_;
 
-	is("$r->{status} " . code($r), "$status $code", $name);
+	return is("$r->{status} " . code($r), "$status $code", $name) if $moto;
+
+	ok($r->{status} == $status || $r->{status} == 400 && $status == 403,
+		$name) or diag("$r->{status} $r->{body}");
+}
+
+# Without a page of bytes where it fails.
+
+sub same {
+	my ($r, $expected, $name) = @_;
+
+	ok($r->{body} eq $expected, $name)
+		or diag("$r->{status}, " . length($r->{body}) . ' bytes: '
+			. substr($r->{body}, 0, 300));
 }
 
 # --------------------------------------------------------------------------
@@ -43,7 +59,7 @@ my $data = random_bytes(1, 100000);
 my $name = 'a/b c/' . "\xc3\xbc" . '+%2F~*';
 
 is($s3->put($name, $data)->{status}, 200, 'put');
-is($s3->get($name)->{body}, $data, 'get');
+same($s3->get($name), $data, 'get');
 is($s3->head($name)->header_value('Content-Length'), 100000, 'head');
 is_deeply($s3->objects(), { $name => 100000 }, 'objects');
 is_deeply($s3->objects('b'), {}, 'objects below a prefix');
@@ -72,10 +88,10 @@ is(Test::Xet::HTTP->request($s3->port(), 'GET', '/xet/x',
 	{ Host => $s3->host() })->{status}, 403, 'no signature');
 is($s3->put('x', 'other', secret => 'f' x 64)->{status}, 403,
 	'another secret, put');
-is($s3->get('x')->{body}, $data, 'nothing was put');
-is($s3->get('x', presign => 60)->{body}, $data, 'URL');
-is($s3->get('x', presign => 60, time => time() - 120)->{status}, 403,
-	'URL that has expired');
+same($s3->get('x'), $data, 'nothing was put');
+same($s3->get('x', presign => 60), $data, 'URL');
+refused($s3->get('x', presign => 60, time => time() - 120), 403,
+	'AccessDenied', 'URL that has expired');
 
 my $url = $s3->signed('GET', 'x', presign => 60,
 	headers => { Range => 'bytes=0-4' });
@@ -87,11 +103,12 @@ sub ask {
 		{ Host => $s3->host(), %headers });
 }
 
-is(ask($url->{target}, Range => 'bytes=0-4')->{body}, substr($data, 0, 5),
+same(ask($url->{target}, Range => 'bytes=0-4'), substr($data, 0, 5),
 	'URL with a range under its signature');
-is(ask($url->{target}, Range => 'bytes=0-5')->{status}, 403,
-	'URL with another range');
-is(ask($url->{target})->{status}, 403, 'URL without its range');
+refused(ask($url->{target}, Range => 'bytes=0-5'), 403,
+	'SignatureDoesNotMatch', 'URL with another range');
+refused(ask($url->{target}), 403, 'SignatureDoesNotMatch',
+	'URL without its range');
 
 SKIP: {
 	skip('real stores differ, see t/README.md', 12) unless $moto;
@@ -171,7 +188,7 @@ EOF
 		env => { AWS_SHARED_CREDENTIALS_FILE => $s3->credentials() });
 
 	is("$status $out", "0 b'of boto'\n", 'boto3, with the file of keys');
-	is($s3->get('boto/a b')->{body}, 'of boto', 'and we read it');
+	same($s3->get('boto/a b'), 'of boto', 'and we read it');
 }
 
 is((stat($s3->credentials()))[2] & 07777, 0600, 'the file is private');
@@ -182,8 +199,9 @@ is((stat($s3->credentials()))[2] & 07777, 0600, 'the file is private');
 my $xml = $s3->must('POST', 'parts', query => { uploads => '' })->{body};
 my $id = Test::Xet::S3::text($xml, 'UploadId');
 
-is_deeply([ $s3->uploads() ], [ { name => 'parts', id => $id } ],
-	'an upload in parts');
+my $lists = $s3->get('', query => { uploads => '' })->{status} != 501;
+
+uploads([ { name => 'parts', id => $id } ], 'an upload in parts');
 
 my @etags = map { $s3->must('PUT', 'parts', body => part($_),
 	query => { partNumber => $_, uploadId => $id })
@@ -202,7 +220,7 @@ $r = $s3->request('POST', 'parts', query => { uploadId => $id },
 
 is($r->{status}, 200, 'completed');
 ok($s3->get('parts')->{body} eq part(1) . part(2), 'the object');
-is_deeply([ $s3->uploads() ], [], 'no upload is left');
+uploads([], 'no upload is left');
 
 $id = Test::Xet::S3::text($s3->must('POST', 'more',
 	query => { uploads => '' })->{body}, 'UploadId');
@@ -211,7 +229,17 @@ $s3->must('PUT', 'more', query => { partNumber => 1, uploadId => $id },
 
 is($s3->delete('more', query => { uploadId => $id })->{status}, 204,
 	'an upload is given up');
-is_deeply([ $s3->uploads() ], [], 'and gone');
+uploads([], 'and gone');
+
+sub uploads {
+	my ($expected, $name) = @_;
+
+	SKIP: {
+		skip('the store does not list uploads', 1) unless $lists;
+
+		is_deeply([ $s3->uploads() ], $expected, $name);
+	}
+}
 
 # --------------------------------------------------------------------------
 # the store is away
@@ -226,7 +254,7 @@ is("$r->{status} $r->{error}", '0 timeout', 'frozen: no answer');
 
 $s3->thaw();
 
-is($s3->get('x')->{body}, $data, 'and on it goes');
+same($s3->get('x'), $data, 'and on it goes');
 
 for my $how (qw/ stop kill /) {
 	$s3->$how();
@@ -236,7 +264,7 @@ for my $how (qw/ stop kill /) {
 
 	$s3->start();
 
-	is($s3->get('x')->{body}, $data, "$how: the object is there again");
+	same($s3->get('x'), $data, "$how: the object is there again");
 
 	$c = Test::Xet::HTTP->new($s3->port());
 }
@@ -250,7 +278,7 @@ my %old = (key => $s3->key(), secret => $s3->secret());
 $s3->rotate(file => 0);
 
 is($s3->get('x', %old)->{status}, 403, 'the old key is no longer good');
-is($s3->get('x')->{body}, $data, 'the new one is');
+same($s3->get('x'), $data, 'the new one is');
 like(Test::Xet::Process::slurp($file), qr/^aws_access_key_id = $old{key}$/m,
 	'the file has the old one');
 
@@ -286,7 +314,7 @@ sub via {
 }
 
 is(via('PUT', 'x', body => $data)->{status}, 200, 'proxy: put');
-is(via('GET', 'x')->{body}, $data, 'proxy: get');
+same(via('GET', 'x'), $data, 'proxy: get');
 is(via('HEAD', 'x')->{status}, 200, 'proxy: head');
 is(via('DELETE', 'x')->{status}, 204, 'proxy: delete');
 refused(via('GET', 'x'), 404, 'NoSuchKey', 'proxy: an error');
@@ -366,12 +394,12 @@ is($s3->get('z')->{status}, 404, '500: the store has seen nothing');
 $r = with({ do => 'status', done => 1 }, 'PUT', 'z', body => $data);
 
 refused($r, 500, 'InternalError', '500 when it is done');
-is($s3->get('z')->{body}, $data, '500: the store has it');
+same($s3->get('z'), $data, '500: the store has it');
 
 $r = with({ do => 'lost' }, 'PUT', 'lost', body => $data);
 
 is($r->{status}, 0, 'lost: no answer');
-is($s3->get('lost')->{body}, $data, 'lost: the store has it');
+same($s3->get('lost'), $data, 'lost: the store has it');
 
 $r = with({ do => 'drop' }, 'PUT', 'drop', body => $data);
 
