@@ -296,7 +296,12 @@ is("@keys", $s3->key() . ' ' . $s3->secret(), 'and now the new one');
 $s3->drop_bucket();
 
 refused($s3->get('x'), 404, 'NoSuchBucket', 'no bucket');
-refused($s3->put('x', 'x'), 404, 'NoSuchBucket', 'no bucket, put');
+
+SKIP: {
+	skip('the store makes a bucket of it', 1) if $s3->name() eq 's3s';
+
+	refused($s3->put('x', 'x'), 404, 'NoSuchBucket', 'no bucket, put');
+}
 
 $s3->make_bucket();
 

@@ -170,6 +170,7 @@ struct xet_s3_transfer_s {
 
     xet_s3_transfer_rc_t   rc;
     int                    status;     /* 0: no answer */
+    unsigned               tries;      /* a connection that was kept may die */
     size_t                 got;        /* bytes in buf */
     unsigned char         *body;       /* any other, freed by the caller */
     size_t                 body_len;
@@ -219,6 +220,7 @@ struct xet_s3_s {
     int64_t                skew;       /* of the store's clock, s */
     uint64_t               silent;     /* since, ms; 0: it answers */
     uint64_t               tried;      /* the last that was let through, ms */
+    unsigned               open:1;     /* it is left in peace */
     uint64_t               random;
 };
 

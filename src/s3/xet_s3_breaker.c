@@ -3,10 +3,10 @@
  * A store that does not answer is left in peace.
  *
  * It is silent from the first attempt that got no answer on, until any other
- * gets one, whatever it says.  When it has been silent for a whole timeout, so
- * that nothing that a single request tried has helped, one attempt a second is
- * let through, and all else fails at once: nobody's threads wait for it, and it
- * is not buried in requests when it comes back.
+ * gets one, whatever it says.  When a request gives up, and in its time nothing
+ * was heard of the store by others, one attempt a second is let through, and all
+ * else fails at once: nobody's threads wait for it, and it is not buried in
+ * requests when it comes back.
  */
 
 #include "xet_s3_base.h"
@@ -29,7 +29,7 @@ xet_s3_breaker_ask(xet_s3_t *s3, uint64_t *silent)
 
     *silent = s3->silent ? now - s3->silent : 0;
 
-    if (s3->silent && *silent >= s3->conf->timeout) {
+    if (s3->open) {
 
         state = XET_S3_OPEN;
 
@@ -62,9 +62,29 @@ xet_s3_breaker_tell(xet_s3_t *s3, const xet_s3_transfer_t *t)
 
     if (t->status) {
         s3->silent = 0;
+        s3->open = 0;
 
     } else if (s3->silent == 0) {
         s3->silent = now;
+    }
+
+    (void) pthread_mutex_unlock(&s3->lock);
+}
+
+
+/* Half of the timeout: the last pause of a request is one that has no room. */
+
+void
+xet_s3_breaker_open(xet_s3_t *s3)
+{
+    uint64_t  now;
+
+    now = xet_s3_time_ms();
+
+    (void) pthread_mutex_lock(&s3->lock);
+
+    if (!s3->open && s3->silent && now - s3->silent >= s3->conf->timeout / 2) {
+        s3->open = 1;
         s3->tried = now;
     }
 

@@ -23,5 +23,8 @@ xet_s3_breaker_t xet_s3_breaker_ask(xet_s3_t *s3, uint64_t *silent);
 /* What has come of a transfer. */
 void xet_s3_breaker_tell(xet_s3_t *s3, const xet_s3_transfer_t *t);
 
+/* A request gives up without an answer. */
+void xet_s3_breaker_open(xet_s3_t *s3);
+
 
 #endif /* _XET_S3_BREAKER_H_INCLUDED_ */

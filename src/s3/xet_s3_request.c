@@ -153,6 +153,10 @@ xet_s3_request_send(xet_s3_request_t *r, xet_s3_error_t *error)
 
         verdict = xet_s3_request_judge(r, &rc, error);
 
+        if (r->t.tries > 1) {
+            r->unsure = 1;
+        }
+
         if (verdict == XET_S3_FINAL) {
             return rc;
         }
@@ -163,13 +167,17 @@ xet_s3_request_send(xet_s3_request_t *r, xet_s3_error_t *error)
 
         if (verdict == XET_S3_REPEAT) {
 
-            if (state == XET_S3_TRIAL
-                || !xet_s3_request_pause(r, n, deadline))
+            if (state != XET_S3_TRIAL
+                && xet_s3_request_pause(r, n, deadline))
             {
-                return rc;
+                continue;
             }
 
-            continue;
+            if (r->t.status == 0) {
+                xet_s3_breaker_open(r->s3);
+            }
+
+            return rc;
         }
 
         if (denied++ == XET_S3_REQUEST_DENIED

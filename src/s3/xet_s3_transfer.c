@@ -78,6 +78,8 @@ static CURLcode xet_s3_transfer_headers(xet_s3_transfer_t *t);
 static CURLcode xet_s3_transfer_functions(xet_s3_transfer_t *t);
 static curl_socket_t xet_s3_transfer_socket(void *arg, curlsocktype purpose,
     struct curl_sockaddr *addr);
+static int xet_s3_transfer_try(void *arg, char *to, char *from, int to_port,
+    int from_port);
 static size_t xet_s3_transfer_read(char *buf, size_t one, size_t len,
     void *arg);
 static int xet_s3_transfer_seek(void *arg, curl_off_t offset, int origin);
@@ -588,6 +590,9 @@ xet_s3_transfer_functions(xet_s3_transfer_t *t)
     if ((rc = curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION,
                                xet_s3_transfer_socket))
         || (rc = curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, t))
+        || (rc = curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION,
+                                  xet_s3_transfer_try))
+        || (rc = curl_easy_setopt(easy, CURLOPT_PREREQDATA, t))
         || (rc = curl_easy_setopt(easy, CURLOPT_READFUNCTION,
                                   xet_s3_transfer_read))
         || (rc = curl_easy_setopt(easy, CURLOPT_READDATA, t))
@@ -622,6 +627,23 @@ xet_s3_transfer_socket(void *arg, curlsocktype purpose,
     t->err = (s == CURL_SOCKET_BAD) ? errno : 0;
 
     return s;
+}
+
+
+/*
+ * A request goes out.  libcurl sends it again by itself when a connection that
+ * was kept ends before any answer, though the store may have done it.
+ */
+
+static int
+xet_s3_transfer_try(void *arg, char *to, char *from, int to_port,
+    int from_port)
+{
+    xet_s3_transfer_t *t = arg;
+
+    t->tries++;
+
+    return CURL_PREREQFUNC_OK;
 }
 
 

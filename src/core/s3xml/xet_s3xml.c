@@ -54,6 +54,15 @@ xet_s3xml_walk(const uint8_t *text, size_t len, xet_s3xml_pt handler,
     enum XML_Error     error;
     xet_s3xml_walk_t  *w;
 
+    /* a store that works on it sends blanks, and then an XML declaration */
+
+    while (len && (*text == ' ' || *text == '\t' || *text == '\r'
+                   || *text == '\n'))
+    {
+        text++;
+        len--;
+    }
+
     if (len > INT32_MAX) {
         return XET_BODY_SYNTAX;
     }
