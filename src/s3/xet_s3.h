@@ -117,6 +117,12 @@ xet_s3_t *xet_s3_create(const xet_s3_conf_t *conf, xet_s3_error_t *error);
 void xet_s3_destroy(xet_s3_t *s3);
 
 /*
+ * A process ends: waits for the thread of the client, and all further requests
+ * fail.  Other threads may still use the client.
+ */
+void xet_s3_stop(xet_s3_t *s3);
+
+/*
  * Reads the credentials again.  XET_S3_CONF: they can't be read, those before
  * stay.  The client does so by itself, at most once a second, when the store
  * denies a request.

@@ -76,6 +76,13 @@ xet_s3_destroy(xet_s3_t *s3)
 }
 
 
+void
+xet_s3_stop(xet_s3_t *s3)
+{
+    xet_s3_transfers_stop(s3->transfers);
+}
+
+
 xet_s3_rc_t
 xet_s3_reload(xet_s3_t *s3, xet_s3_error_t *error)
 {

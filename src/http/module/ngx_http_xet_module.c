@@ -825,6 +825,7 @@ ngx_http_xet_exit_process(ngx_cycle_t *cycle)
 
     ngx_http_xet_lanes_exit(cycle);
     ngx_http_xet_measure_exit_process();
+    ngx_http_xet_store_exit(cycle);
 
     xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
 

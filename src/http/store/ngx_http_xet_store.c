@@ -186,6 +186,19 @@ ngx_http_xet_store_free(void *data)
 }
 
 
+void
+ngx_http_xet_store_exit(ngx_cycle_t *cycle)
+{
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
+
+    if (xmcf && xmcf->store && xmcf->store->s3) {
+        xet_s3_stop(xmcf->store->s3);
+    }
+}
+
+
 ngx_int_t
 ngx_http_xet_store_init(ngx_cycle_t *cycle)
 {

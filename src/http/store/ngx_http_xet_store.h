@@ -57,6 +57,12 @@ ngx_http_xet_store_t *ngx_http_xet_store_s3(ngx_conf_t *cf,
  */
 ngx_int_t ngx_http_xet_store_init(ngx_cycle_t *cycle);
 
+/*
+ * The worker ends, and its pools of threads have: no thread of the store is
+ * left, which could still run while libraries are being ended.
+ */
+void ngx_http_xet_store_exit(ngx_cycle_t *cycle);
+
 
 /*
  * A temporary file of a request.  It is anonymous where the file system
