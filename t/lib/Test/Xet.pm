@@ -144,11 +144,22 @@ sub make_store {
 	}
 
 	if (my ($user) = Test::Xet::Nginx::user()) {
-		my @who = (getpwnam($user))[2, 3];
-
-		chown(@who, $self->store());
-		chown(@who, $self->{s3}->credentials()) if $s3;
+		chown((getpwnam($user))[2, 3], $self->store());
 	}
+
+	$self->give_credentials() if $s3;
+}
+
+# Workers read them again when the store denies a request.
+
+sub give_credentials {
+	my ($self) = @_;
+
+	my ($user) = Test::Xet::Nginx::user() or return;
+	my $file = $self->{s3}->credentials();
+
+	chmod(0755, $file =~ s!/[^/]*\z!!r);
+	chown((getpwnam($user))[2, 3], $file);
 }
 
 # Where the bytes are, for xet_store.
