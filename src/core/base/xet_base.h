@@ -67,6 +67,8 @@
     X(PRECONDITION,   "precondition_failed", 412,                             \
       "the file is not the one that If-Match names")                          \
     X(NO_FILE,        "file_not_found",  404, "no such file")                 \
+    X(NO_GRANT,       "grant_not_found", 404,                                 \
+      "nothing was uploaded for this grant")                                  \
                                                                               \
     X(HASH_SYNTAX,    "invalid_hash",    400,                                 \
       "a hash must be 64 hexadecimal digits")                                 \

@@ -230,6 +230,7 @@ typedef struct {
     time_t                     url_ttl;
     ngx_uint_t                 url_mode;       /* NGX_HTTP_XET_URL_* */
     ngx_uint_t                 data_mode;      /* NGX_HTTP_XET_DATA_* */
+    ngx_flag_t                 grants;         /* past us, into the bucket */
     time_t                     url_quantum;    /* expiries are multiples */
     ngx_uint_t                 url_ranges;     /* in one URL, at most */
 
@@ -282,6 +283,7 @@ typedef struct {
 struct ngx_http_xet_ctx_s {
     ngx_uint_t                  version;        /* NGX_HTTP_XET_V* */
     xet_hash_t                  hash;           /* in the path */
+    ngx_str_t                   id;             /* behind it, or empty */
 
     ngx_http_xet_match_t       *match;          /* of path and method */
     ngx_http_xet_auth_t        *auth;

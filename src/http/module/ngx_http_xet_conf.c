@@ -162,6 +162,7 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
     conf->url_ttl = NGX_CONF_UNSET;
     conf->url_mode = NGX_CONF_UNSET_UINT;
     conf->data_mode = NGX_CONF_UNSET_UINT;
+    conf->grants = NGX_CONF_UNSET;
     conf->url_quantum = NGX_CONF_UNSET;
     conf->url_ranges = NGX_CONF_UNSET_UINT;
     conf->verify_body = NGX_CONF_UNSET;
@@ -255,6 +256,7 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
                               NGX_HTTP_XET_URL_STRICT);
     ngx_conf_merge_uint_value(conf->data_mode, prev->data_mode,
                               NGX_HTTP_XET_DATA_PROXY);
+    ngx_conf_merge_value(conf->grants, prev->grants, 0);
     ngx_conf_merge_sec_value(conf->url_quantum, prev->url_quantum, 600);
     ngx_conf_merge_uint_value(conf->url_ranges, prev->url_ranges, 1);
     ngx_conf_merge_value(conf->verify_body, prev->verify_body, 0);
@@ -510,6 +512,14 @@ ngx_http_xet_conf_fault(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf,
             return "\"xet_data_mode presigned\" allows seven days for "
                    "\"xet_url_ttl\" and \"xet_url_quantum\" together";
         }
+    }
+
+    if (conf->api && conf->grants
+        && (xmcf->store == NULL || xmcf->store->s3 == NULL))
+    {
+        *name = "xet_grants";
+
+        return "\"xet_grants on\" needs a bucket in \"xet_store\"";
     }
 
     base = &conf->api_base;

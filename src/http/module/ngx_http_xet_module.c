@@ -426,6 +426,13 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       offsetof(ngx_http_xet_loc_conf_t, url_mode),
       &ngx_http_xet_url_modes },
 
+    { ngx_string("xet_grants"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, grants),
+      NULL },
+
     { ngx_string("xet_data_mode"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
       ngx_http_xet_conf_word,

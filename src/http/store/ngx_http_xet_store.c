@@ -374,7 +374,7 @@ ngx_http_xet_store_cleanup(void *data)
     xet_checksum_destroy(file->checksum);
     file->checksum = NULL;
 
-    if (file->fd == NGX_INVALID_FILE) {
+    if (file->fd == NGX_INVALID_FILE && !file->committed) {
         return;
     }
 
@@ -393,7 +393,7 @@ ngx_http_xet_store_reset_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
 {
     ngx_http_xet_store_close_t  rest;
 
-    if (file->fd == NGX_INVALID_FILE) {
+    if (file->fd == NGX_INVALID_FILE && !file->committed) {
         return;
     }
 
@@ -454,7 +454,7 @@ ngx_http_xet_store_close_job(void *data, ngx_log_t *log)
                       rest->name);
     }
 
-    if (close(rest->fd) == -1) {
+    if (rest->fd != NGX_INVALID_FILE && close(rest->fd) == -1) {
         ngx_log_error(NGX_LOG_ALERT, log, ngx_errno, "xet: close \"%s\" failed",
                       rest->name);
     }

@@ -257,6 +257,71 @@ void ngx_http_xet_copy_close_job(ngx_http_xet_opened_t *copy, ngx_log_t *log);
 
 
 /*
+ * ngx_http_xet_store_stage.c: a xorb that a client has put into the bucket
+ * itself, by a URL that we gave it, under a name where nobody looks for xorbs:
+ * read to its end, in jobs, verified, and made a copy of the store.
+ */
+
+#define NGX_HTTP_XET_STAGE_ID  32              /* hex digits */
+
+typedef struct {
+    ngx_http_xet_store_t  *store;
+    char                   name[XET_S3_NAME_MAX];
+    xet_hash_t             xorb;
+    xet_xorb_verifier_t   *verifier;
+    xet_checksum_state_t  *checksum;
+    ngx_http_xet_temp_t   *file;               /* the copy, at the end */
+    u_char                *buf;
+    uint64_t               max;                /* bytes of it */
+    uint64_t               footer;             /* and of its footer */
+    uint64_t               size;               /* of the object, 0: unknown */
+    uint64_t               offset;
+    uint64_t               stored;             /* bytes that are the xorb's */
+    unsigned               again:1;            /* it goes through us, too */
+} ngx_http_xet_stage_t;
+
+
+/* The URL of a PUT, which has to have "If-None-Match: *", too. */
+
+typedef struct {
+    char                   url[XET_S3_URL_MAX];
+    char                   checksum[16];       /* x-amz-checksum-crc64nvme */
+} ngx_http_xet_stage_put_t;
+
+
+/* A new id at random, with a zero byte behind it.  XET_OK, XET_INTERNAL. */
+xet_status_t ngx_http_xet_stage_draw(u_char *id);
+
+
+/*
+ * Allows length bytes with that checksum, for seconds from now on, under a name
+ * that is made of the xorb and id.  Computes only.  NGX_OK, NGX_ERROR.
+ */
+ngx_int_t ngx_http_xet_stage_put(ngx_http_xet_store_t *store,
+    const xet_hash_t *xorb, const u_char *id, uint64_t length, uint64_t crc64,
+    time_t seconds, ngx_http_xet_stage_put_t *put);
+
+/*
+ * The beginning; all of stage is zero.  max bytes are allowed, and a footer of
+ * so many; file is of ngx_http_xet_store_xorb().  XET_OK, XET_NOMEM.
+ */
+xet_status_t ngx_http_xet_stage_begin(ngx_http_xet_stage_t *stage,
+    ngx_http_xet_temp_t *file, const xet_suite_t *suite,
+    const xet_hash_t *xorb, const u_char *id, uint64_t max, uint64_t footer);
+
+/*
+ * Reads on.  XET_AGAIN: there is more.  XET_OK: the file is a durable copy, as
+ * after ngx_http_xet_store_commit_job().  XET_NO_GRANT: nothing was put.  What
+ * is wrong with the bytes, as of an upload; these are then removed.
+ */
+xet_status_t ngx_http_xet_stage_job(ngx_http_xet_stage_t *stage,
+    ngx_log_t *log);
+
+/* Frees all but the file. */
+void ngx_http_xet_stage_destroy(ngx_http_xet_stage_t *stage);
+
+
+/*
  * ngx_http_xet_fetch.c: xorbs that a peer node of "xet_store_peer" sends, one
  * after another, as bytes of which nothing is known.
  */

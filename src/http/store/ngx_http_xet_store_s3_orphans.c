@@ -19,7 +19,12 @@
 #include "ngx_http_xet_store_ops.h"
 
 
+#define NGX_HTTP_XET_ORPHANS_STAGED  256       /* a sweep looks at */
+
+
 static xet_status_t ngx_http_xet_orphans_s3_sweep_job(
+    ngx_http_xet_orphans_t *o, ngx_log_t *log);
+static xet_status_t ngx_http_xet_orphans_s3_staged_job(
     ngx_http_xet_orphans_t *o, ngx_log_t *log);
 static xet_status_t ngx_http_xet_orphans_s3_folder_job(
     ngx_http_xet_orphans_t *o, ngx_uint_t max, ngx_log_t *log);
@@ -75,7 +80,52 @@ ngx_http_xet_orphans_s3_sweep_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
                       &o->store->name, n);
     }
 
-    return XET_OK;
+    return ngx_http_xet_orphans_s3_staged_job(o, log);
+}
+
+
+/* What clients have put into the bucket and nobody has made a copy of. */
+
+static xet_status_t
+ngx_http_xet_orphans_s3_staged_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
+{
+    size_t           i, n;
+    int64_t          now;
+    ngx_uint_t       dropped;
+    xet_s3_rc_t      rc;
+    xet_s3_name_t   *names;
+    xet_s3_error_t   error;
+
+    names = ngx_alloc(NGX_HTTP_XET_ORPHANS_STAGED * sizeof(xet_s3_name_t),
+                      log);
+    if (names == NULL) {
+        return XET_NOMEM;
+    }
+
+    dropped = 0;
+
+    rc = xet_s3_list(o->store->s3, "staging/", "", names,
+                     NGX_HTTP_XET_ORPHANS_STAGED, &n, &now, &error);
+
+    for (i = 0; rc == XET_S3_OK && i < n; i++) {
+
+        if (names[i].modified < now - XET_XORB_ORPHAN_AGE) {
+            rc = xet_s3_delete(o->store->s3, names[i].name, &error);
+            dropped += (rc == XET_S3_OK);
+        }
+    }
+
+    ngx_free(names);
+
+    if (dropped) {
+        ngx_log_error(NGX_LOG_INFO, log, 0,
+                      "xet: \"%V\": %ui staged uploads were dropped",
+                      &o->store->name, dropped);
+    }
+
+    return (rc == XET_S3_OK)
+           ? XET_OK
+           : ngx_http_xet_store_s3_failed(o->store, rc, &error, log);
 }
 
 
