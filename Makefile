@@ -146,8 +146,8 @@ DEP =		-MMD -MP -MF $(@D)/.$(@F).d -MT $(abspath $@) \
 
 .PHONY: build build-module core unit fuzz-replay fuzz fuzz-bins bench \
 	bench-bins tools cli
-.PHONY: test test-all clients s3-servers asan soak analyze check run stop install \
-	deb dist clean FORCE
+.PHONY: test test-all clients s3-servers asan soak analyze check run stop \
+	install deb dist clean FORCE
 .DELETE_ON_ERROR:
 
 # One at a time: nginx's configure keeps its trials in the folder it builds in.

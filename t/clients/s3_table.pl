@@ -59,6 +59,7 @@ my @rows = (
 	[ 'body is not `x-amz-content-sha256`' => sub {
 		return stored(put('data', payload => '0' x 64));
 	} ],
+	[ 'half a body, then the end: an object' => \&half ],
 	[ '`UNSIGNED-PAYLOAD` without TLS' => sub {
 		return stored(put('data', payload => 'UNSIGNED-PAYLOAD'));
 	} ],
@@ -131,6 +132,7 @@ my @rows = (
 	[ 'first part of 1 KiB' => sub {
 		return said(parts([ 'a' x 1024, 'b' ]));
 	} ],
+	[ 'CompleteMultipartUpload once more' => \&twice ],
 	[ 'wrong body of a part' => sub {
 		my $name = name();
 		my $id = begin($name);
@@ -263,7 +265,13 @@ sub said {
 }
 
 sub both {
-	return join(', ', map { said($_) } @_);
+	return same(map { said($_) } @_);
+}
+
+sub same {
+	my %cells = map { $_ => 1 } @_;
+
+	return keys %cells == 1 ? "$_[0], all" : join(', ', @_);
 }
 
 # A refusal that has stored the object all the same is none.
@@ -359,7 +367,7 @@ sub kept {
 			$r->{headers})->{status} == $status } ? 'yes' : 'no';
 	}
 
-	return join(', ', @kept);
+	return same(@kept);
 }
 
 sub early {
@@ -398,10 +406,35 @@ sub parts {
 			. $r->header_value('ETag') . '</ETag></Part>';
 	}
 
-	return copied($s3->request('POST', $name,
-		query => { uploadId => $id },
+	my @complete = ('POST', $name, query => { uploadId => $id },
 		headers => $o{headers} || {}, body =>
-		"<CompleteMultipartUpload>$xml</CompleteMultipartUpload>"));
+		"<CompleteMultipartUpload>$xml</CompleteMultipartUpload>");
+
+	$s3->request(@complete) if $o{twice};
+
+	return copied($s3->request(@complete));
+}
+
+# As a client does that has not got the first answer.
+
+sub twice {
+	return said(parts([ 'a' x (5 << 20), 'b' ], twice => 1));
+}
+
+# With nothing signed of the body, so that its length is all there is.
+
+sub half {
+	my $name = name();
+	my $r = $s3->signed('PUT', $name, payload => 'UNSIGNED-PAYLOAD');
+	my $c = Test::Xet::HTTP->new($s3->port());
+
+	$c->start('PUT', $r->{target}, { %{ $r->{headers} },
+		'Content-Length' => 200000 });
+	$c->send('x' x 100000);
+	$c->close();
+	sleep(1);
+
+	return $s3->get($name)->{status} == 200 ? 'yes' : 'no';
 }
 
 # A 200 may say in its body that it is none.
