@@ -39,6 +39,9 @@ my @rows = (
 		return said(Test::Xet::HTTP->request($s3->port(), 'GET',
 			'/' . $s3->bucket() . '/x', { Host => $s3->host() }));
 	} ],
+	[ 'bucket in the name of the host' => sub {
+		return said(get('x', vhost => 1));
+	} ],
 	[ 'wrong region' => sub { said(get('x', region => 'eu-west-1')) } ],
 	[ 'clock 1000 s late, early' => sub {
 		return both(get('x', time => time() - 1000),

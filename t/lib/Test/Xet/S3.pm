@@ -104,6 +104,7 @@ sub name { return $_[0]->{name} }
 sub port { return $_[0]->{port} }
 sub host { return "127.0.0.1:$_[0]->{port}" }
 sub endpoint { return "http://127.0.0.1:$_[0]->{port}" }
+sub vhost_endpoint { return "http://localhost:$_[0]->{port}" }
 sub bucket { return $_[0]->{bucket} }
 sub url { return "s3://$_[0]->{bucket}" }
 sub region { return $_[0]->{region} }
@@ -272,6 +273,8 @@ sub DESTROY {
 #     port     of what is between
 #     bucket   another one, '' for none
 #     presign  the signature is in the URL, for so many seconds
+#     vhost    1: the bucket is in the name of the host, xet.localhost, which
+#              is 127.0.0.1 to curl; an endpoint for that is vhost_endpoint()
 #     http     { options of Test::Xet::HTTP }
 #
 # and those of Test::Xet::Sigv4.
@@ -290,13 +293,18 @@ sub signed {
 	my ($self, $method, $name, %o) = @_;
 
 	my $bucket = $o{bucket} // $self->{bucket};
+	my $host = $self->host();
+	my $path = $name eq '' ? "/$bucket"
+		: $bucket eq '' ? "/$name" : "/$bucket/$name";
 
-	my %request = (
-		method => $method, host => $self->host(), key => $self->{key},
+	if ($o{vhost}) {
+		$host = "$bucket.localhost:$self->{port}";
+		$path = "/$name";
+	}
+
+	my %request = (method => $method, host => $host, key => $self->{key},
 		secret => $self->{secret}, region => $self->{region}, %o,
-		path => $name eq '' ? "/$bucket"
-			: $bucket eq '' ? "/$name" : "/$bucket/$name"
-	);
+		path => $path);
 
 	return sign(\%request) unless $o{presign};
 
