@@ -96,7 +96,7 @@ my @rows = (
 	[ '`If-None-Match: *` on PUT' => sub {
 		return exists_put();
 	} ],
-	[ '... of 8 at once are told 200' => \&won ],
+	[ '... most of 8 at once that are told 200' => \&won ],
 	[ '... on CompleteMultipartUpload' => sub {
 		return over(parts([ 'a' x (5 << 20), 'b' ], name => 'x',
 			headers => { 'If-None-Match' => '*' }));
@@ -301,7 +301,21 @@ sub exists_put {
 		headers => { 'If-None-Match' => '*' }));
 }
 
+# In ten rounds, since this is a race.
+
 sub won {
+	my $most = 0;
+
+	for (1 .. 10) {
+		my $won = race();
+
+		$most = $won if $won > $most;
+	}
+
+	return $most;
+}
+
+sub race {
 	my $name = name();
 	my @connections = map { Test::Xet::HTTP->new($s3->port()) } 1 .. 8;
 
