@@ -19,6 +19,7 @@ use Test::Xet::Process qw/ patience run_command spew wait_for /;
 use Test::Xet::S3;
 use Test::Xet::S3Fault;
 use Time::HiRes qw/ time /;
+use Time::Local qw/ timegm /;
 
 $SIG{PIPE} = 'IGNORE';
 $SIG{ALRM} = sub { diag('the test takes too long'); exit(1) };
@@ -309,6 +310,45 @@ my @keys = Test::Xet::Process::slurp($file) =~ /\A\[default\]\n
 	aws_secret_access_key[ ]=[ ](\w+)\n\z/x;
 
 is("@keys", $s3->key() . ' ' . $s3->secret(), 'and now the new one');
+
+SKIP: {
+	skip('neither sessions nor clocks', 8) unless $moto;
+
+	$s3->rotate(token => 'of/a+session=');
+
+	same($s3->get('x'), $data, 'a session');
+	same($s3->get('x', presign => 60), $data, 'a session, URL');
+	refused($s3->get('x', token => ''), 400, 'InvalidToken',
+		'a session without its token');
+	like(Test::Xet::Process::slurp($file),
+		qr!^aws_session_token = of/a\+session=$!m,
+		'its token is in the file');
+
+	$s3->rotate();
+	$s3->set_clock(7200);
+
+	refused($s3->get('x', time => time()), 403, 'RequestTimeTooSkewed',
+		'a clock of the store that is fast');
+
+	my $r = $s3->get('x');
+
+	same($r, $data, 'and right by itself');
+	cmp_ok(abs(str2time($r->header_value('Date')) - time() - 7200), '<',
+		10, 'as its answers say');
+
+	$s3->set_clock(0);
+
+	same($s3->get('x', time => time()), $data, 'set right');
+}
+
+sub str2time {
+	my ($day, $month, $year, $h, $m, $s) = $_[0]
+		=~ /^\w+, (\d+) (\w+) (\d+) (\d+):(\d+):(\d+) GMT$/ or return 0;
+	my %month = (map { (qw/ Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov
+		Dec /)[$_] => $_ } 0 .. 11);
+
+	return timegm($s, $m, $h, $day, $month{$month}, $year);
+}
 
 # --------------------------------------------------------------------------
 # the bucket is gone

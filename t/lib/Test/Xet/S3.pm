@@ -23,6 +23,7 @@ package Test::Xet::S3;
 #     dir     where all of it is; a folder of its own that goes with it
 #     bucket  xet
 #     port    a free one
+#     user    who owns the file of credentials, when we are root
 #     start   0: not yet
 #
 # What each of them does and does not is a table in t/README.md, printed by
@@ -64,7 +65,8 @@ sub new {
 	my $self = bless {
 		name => $name, bucket => $o{bucket} || 'xet',
 		region => 'us-east-1', port => $o{port} || free_port(),
-		dir => $o{dir} || tempdir(CLEANUP => 1), owner => $$
+		user => $o{user}, owner => $$,
+		dir => $o{dir} || tempdir(CLEANUP => 1)
 	}, $server;
 
 	make_path($self->{dir});
@@ -118,7 +120,7 @@ sub pid { return $_[0]->{pid} }
 sub new_keys {
 	my ($self) = @_;
 
-	my $n = join('.', $$, time(), ++$keys);
+	my $n = join('.', $$, CORE::time(), ++$keys);
 
 	return ('GK' . substr(sha256_hex("key $n"), 0, 24),
 		sha256_hex("secret $n"));
@@ -130,7 +132,7 @@ sub write_credentials {
 	my ($self, %o) = @_;
 
 	my $file = $self->credentials();
-	my $token = $o{token};
+	my $token = $o{token} // $self->{token};
 
 	unlink("$file.new");
 	spew("$file.new", '');
@@ -140,6 +142,10 @@ sub write_credentials {
 		. 'aws_secret_access_key = '
 		. ($o{secret} // $self->{secret}) . "\n"
 		. ($token ? "aws_session_token = $token\n" : ''));
+
+	chown((getpwnam($self->{user}))[2, 3], "$file.new")
+		if $self->{user} && $> == 0;
+
 	rename("$file.new", $file) or die "$file: $!\n";
 
 	return $file;
@@ -154,6 +160,7 @@ sub write_credentials {
 #     ready()    after a start that was the first: keys, and the like
 #     rekey()    only the keys in {key} and {secret} are good from now on
 
+sub time { return CORE::time() }
 sub lacks { return '' }
 sub prepare { }
 sub ready { }
@@ -245,7 +252,8 @@ sub processes {
 }
 
 # New keys, and the old ones are no longer good.  With file => 0 those in the
-# file of the client are the old ones.
+# file of the client are the old ones.  With token, which moto knows only, they
+# are of a session.
 
 sub rotate {
 	my ($self, %o) = @_;
@@ -253,6 +261,10 @@ sub rotate {
 	@$self{qw/ old_key old_secret /} = @$self{qw/ key secret /};
 	@$self{qw/ key secret /} = $self->new_keys();
 
+	die "$self->{name} has no sessions\n" if $o{token}
+		&& $self->{name} ne 'moto';
+
+	$self->{token} = $o{token};
 	$self->rekey();
 	$self->write_credentials() if $o{file} // 1;
 }
@@ -303,7 +315,8 @@ sub signed {
 	}
 
 	my %request = (method => $method, host => $host, key => $self->{key},
-		secret => $self->{secret}, region => $self->{region}, %o,
+		secret => $self->{secret}, region => $self->{region},
+		token => $self->{token}, time => $self->time(), %o,
 		path => $path);
 
 	return sign(\%request) unless $o{presign};
