@@ -214,6 +214,15 @@ EOF
 
 is((stat($s3->credentials()))[2] & 07777, 0600, 'the file is private');
 
+SKIP: {
+	skip('not root', 1) if $>;
+
+	my $other = Test::Xet::S3->new(start => 0, user => 'nobody');
+
+	is((stat($other->credentials()))[4], (getpwnam('nobody'))[2],
+		'the file is that of another user');
+}
+
 # --------------------------------------------------------------------------
 # parts
 
