@@ -29,7 +29,7 @@ $SIG{PIPE} = 'IGNORE';
 $SIG{ALRM} = sub { diag('the test takes too long'); exit(1) };
 alarm(patience(300));
 
-my $tool = build_dir() . '/tools/xet_s3';
+my $tool = $ENV{XET_TEST_S3_TOOL} || build_dir() . '/tools/xet_s3';
 
 plan(skip_all => "no $tool") unless -x $tool;
 plan(skip_all => $_) for grep { $_ }
@@ -275,14 +275,13 @@ is_result($c, [ 'rename', 'u/x', 'u/y', "$dir/file.1000" ], 'OK',
 is(length($s3->get('u/y')->{body}), 1000, 'while nothing was sent');
 is_result($c, [ 'rename', 'u/x', 'u/z', $big ], 'CONF', 'but not later');
 is_result($c, [ 'drop', 'u/x', $big ], 'OK', 'an upload without an end');
-leave($c);
-
 is($s3->head('u/x')->{status}, 404, 'is no object');
 
 SKIP: {
 	skip('the store does not list uploads', 6) if $s3->name() eq 's3s';
 
-	ok(wait_for(10, sub { !$s3->uploads() }), 'and nothing is left of it');
+	ok(wait_for(20, sub { !$s3->uploads() }), 'and nothing is left of it');
+	leave($c);
 
 	# one that crashes
 
@@ -312,7 +311,7 @@ SKIP: {
 
 $fault->drop();
 $fault->zero();
-$c = client(connections => 4);
+$c = client(connections => 4, timeout => 60000);
 is(ask($c, qw/ many 8 upload v\/{} /, $big), join(' ', ('OK') x 8),
 	'eight uploads at once');
 cmp_ok($fault->stats()->{connections}, '<=', 4, 'over four connections');
@@ -644,7 +643,8 @@ SKIP: {
 	is_result($c, [ qw/ cat a\/b / ], 'NO_BUCKET', 'no bucket: get');
 	is_result($c, [ qw/ head a\/b / ], 'NO_BUCKET', 'no bucket: head');
 	is_result($c, [ qw/ put a\/b x / ], 'NO_BUCKET', 'no bucket: put');
-	is_result($c, [ qw/ rm a\/b / ], 'NO_BUCKET', 'no bucket: delete');
+	is_result($c, [ qw/ rm a\/b / ], $s3->name() eq 's3proxy' ? 'OK'
+		: 'NO_BUCKET', 'no bucket: delete');
 	is_result($c, [ qw/ ls a\/ / ], 'NO_BUCKET', 'no bucket: list');
 	is_result($c, [ 'upload', 'x', $big ], 'NO_BUCKET',
 		'no bucket: upload');
