@@ -11,7 +11,7 @@
 #   make cli        the command line client, build/xet
 #   make test       installs what is missing, builds all, runs all tests
 #   make clients    every real client of the registries, as a table
-#   make s3-servers stores that the tests of S3 can run with beside moto
+#   make s3-servers stores that the tests of S3 can run with
 #   make soak       tenants, faults and damage at random against a model, for
 #                   SECONDS from a SEED, SANITIZE by address, undefined, thread
 #                   or nothing; t/soak/soak.pl has the rest
@@ -148,8 +148,8 @@ DEP =		-MMD -MP -MF $(@D)/.$(@F).d -MT $(abspath $@) \
 
 .PHONY: build build-module core unit fuzz-replay fuzz fuzz-bins bench \
 	bench-bins tools cli
-.PHONY: test test-all clients s3-servers asan soak analyze check run stop install \
-	deb dist clean FORCE
+.PHONY: test test-all clients s3-servers asan soak analyze check run stop \
+	install deb dist clean FORCE
 .DELETE_ON_ERROR:
 
 # One at a time: nginx's configure keeps its trials in the folder it builds in.
@@ -467,7 +467,6 @@ clients: build tools cli
 # STORES='garage radosgw' are those to install, all by default.
 
 s3-servers:
-	sh t/clients/setup.sh $(OUT)
 	sh t/clients/s3_setup.sh $(OUT) $(STORES)
 
 analyze: build

@@ -19,6 +19,7 @@ use Test::Xet::Process qw/ patience run_command spew wait_for /;
 use Test::Xet::S3;
 use Test::Xet::S3Fault;
 use Time::HiRes qw/ time /;
+use Time::Local qw/ timegm /;
 
 $SIG{PIPE} = 'IGNORE';
 $SIG{ALRM} = sub { diag('the test takes too long'); exit(1) };
@@ -164,6 +165,26 @@ sub won {
 }
 
 # --------------------------------------------------------------------------
+# the bucket in the name of the host
+
+SKIP: {
+	skip('the store takes buckets from paths', 4)
+		if $s3->name() eq 's3proxy';
+
+	is($s3->put('host/a b', 'of a host', vhost => 1)->{status}, 200,
+		'host: put');
+	same($s3->get('host/a b'), 'of a host', 'host: the same bucket');
+	refused($s3->get('x', vhost => 1, secret => 'f' x 64), 403,
+		'SignatureDoesNotMatch', 'host: another secret');
+
+	my $host = $s3->vhost_endpoint() =~ s!//!'//' . $s3->bucket() . '.'!er;
+	my ($status, $out) = run_command([ 'curl', '-sS', $host . $s3->signed(
+		'GET', 'host/a b', vhost => 1, presign => 60)->{target} ]);
+
+	is("$status $out", '0 of a host', 'host: curl finds it');
+}
+
+# --------------------------------------------------------------------------
 # another client, which is not ours: signatures of ours are those of AWS
 
 SKIP: {
@@ -192,6 +213,15 @@ EOF
 }
 
 is((stat($s3->credentials()))[2] & 07777, 0600, 'the file is private');
+
+SKIP: {
+	skip('not root', 1) if $>;
+
+	my $other = Test::Xet::S3->new(start => 0, user => 'nobody');
+
+	is((stat($other->credentials()))[4], (getpwnam('nobody'))[2],
+		'the file is that of another user');
+}
 
 # --------------------------------------------------------------------------
 # parts
@@ -289,6 +319,45 @@ my @keys = Test::Xet::Process::slurp($file) =~ /\A\[default\]\n
 	aws_secret_access_key[ ]=[ ](\w+)\n\z/x;
 
 is("@keys", $s3->key() . ' ' . $s3->secret(), 'and now the new one');
+
+SKIP: {
+	skip('neither sessions nor clocks', 8) unless $moto;
+
+	$s3->rotate(token => 'of/a+session=');
+
+	same($s3->get('x'), $data, 'a session');
+	same($s3->get('x', presign => 60), $data, 'a session, URL');
+	refused($s3->get('x', token => ''), 400, 'InvalidToken',
+		'a session without its token');
+	like(Test::Xet::Process::slurp($file),
+		qr!^aws_session_token = of/a\+session=$!m,
+		'its token is in the file');
+
+	$s3->rotate();
+	$s3->set_clock(7200);
+
+	refused($s3->get('x', time => time()), 403, 'RequestTimeTooSkewed',
+		'a clock of the store that is fast');
+
+	my $r = $s3->get('x');
+
+	same($r, $data, 'and right by itself');
+	cmp_ok(abs(str2time($r->header_value('Date')) - time() - 7200), '<',
+		10, 'as its answers say');
+
+	$s3->set_clock(0);
+
+	same($s3->get('x', time => time()), $data, 'set right');
+}
+
+sub str2time {
+	my ($day, $month, $year, $h, $m, $s) = $_[0]
+		=~ /^\w+, (\d+) (\w+) (\d+) (\d+):(\d+):(\d+) GMT$/ or return 0;
+	my %month = (map { (qw/ Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov
+		Dec /)[$_] => $_ } 0 .. 11);
+
+	return timegm($s, $m, $h, $day, $month{$month}, $year);
+}
 
 # --------------------------------------------------------------------------
 # the bucket is gone

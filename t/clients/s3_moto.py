@@ -6,8 +6,9 @@
 #     python s3_moto.py PORT KEYS REGION
 #
 # KEYS is a file like the credentials of the AWS tools; each profile of it may
-# do everything.  Objects are in memory, so that "the store is away and comes
-# back" is two signals:
+# do everything.  A section [clock] with "seconds" makes our clock that much
+# fast, for signatures and in the header Date.  Objects are in memory, so that
+# "the store is away and comes back" is two signals:
 #
 #     USR1  closes the port and resets all connections
 #     USR2  opens the port again
@@ -57,7 +58,7 @@ class Handler(MotoRequestHandler):
 
         try:
             s3_check.check(request, self.server.keys, self.server.region,
-                           time.time())
+                           time.time() + self.server.clock)
         except s3_check.Refused as refused:
             self.refuse(refused)
             return
@@ -126,6 +127,9 @@ class Handler(MotoRequestHandler):
         if not bare:
             self.wfile.write(body)
 
+    def date_time_string(self, timestamp=None):
+        return super().date_time_string(time.time() + self.server.clock)
+
     # werkzeug's log is for terminals, and a URL has a signature
 
     def log_request(self, code='-', size='-'):
@@ -146,6 +150,7 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     multiprocess = False
 
     keys = {}
+    clock = 0
     region = ''
     app = create_backend_app('s3')
     lock = threading.Lock()
@@ -190,9 +195,12 @@ def read_keys(file):
     parser = configparser.ConfigParser(interpolation=None)
     parser.read(file)
 
-    return {part['aws_access_key_id']: (part['aws_secret_access_key'],
-                                        part.get('aws_session_token', ''))
-            for part in (parser[name] for name in parser.sections())}
+    Server.clock = parser.getint('clock', 'seconds', fallback=0)
+    Server.keys = {
+        part['aws_access_key_id']: (part['aws_secret_access_key'],
+                                    part.get('aws_session_token', ''))
+        for part in (parser[name] for name in parser.sections()
+                     if name != 'clock')}
 
 
 def main():
@@ -200,7 +208,7 @@ def main():
 
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
-    Server.keys = read_keys(keys)
+    read_keys(keys)
     Server.region = region
 
     server = Server(port)
@@ -210,7 +218,7 @@ def main():
         got = signal.sigwait(SIGNALS)
 
         if got == signal.SIGHUP:
-            Server.keys = read_keys(keys)
+            read_keys(keys)
 
         elif got == signal.SIGUSR1:
             if server:

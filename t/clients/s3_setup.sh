@@ -2,24 +2,25 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# Installs the stores of Test::Xet::S3 that are too heavy for every run of the
-# tests, into BUILD/s3 (build):
+# Installs the stores of Test::Xet::S3 into BUILD/s3 (build):
 #
+#     sh t/clients/s3_setup.sh BUILD moto               that of CI, by setup.sh
 #     sh t/clients/s3_setup.sh BUILD                    all
 #     sh t/clients/s3_setup.sh BUILD garage radosgw     some
 #
-# moto comes with setup.sh.  Of the others s3proxy needs java and mvn; garage
-# and s3s a cargo, newer than that of Debian 12 or 13; radosgw is unpacked from
-# Debian's packages beside the system, which stays as it is, and needs their
-# lists (apt-get update).  What can't be had is said, and is no error.  Done
-# once.
+# moto needs python3-venv.  The others are too heavy for every run of the tests:
+# s3proxy needs java and mvn; garage and s3s a cargo, newer than that of Debian
+# 12 or 13; radosgw is unpacked from Debian's packages beside the system, which
+# stays as it is, and needs their lists (apt-get update).  Which of these can't
+# be had is said, and is no error.  Done once.
 
 set -eu
 
 build=${1:-build}
 [ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- s3proxy s3s garage radosgw
+[ $# -gt 0 ] || set -- moto s3proxy s3s garage radosgw
 
+moto=5.2.5
 garage=2.5.0
 s3s=0.14.0
 s3proxy=4.1.0
@@ -36,6 +37,23 @@ have()
         echo "$name: not installed, there is no $program" >&2
         return 1
     done
+}
+
+
+# moto without its services that are not S3; awscrt has checksums; boto3 is a
+# client to test with.
+
+install_moto()
+{
+    dir=$build/s3/moto
+
+    "$dir/bin/python" -c 'import moto, flask_cors, awscrt, boto3' \
+        2> /dev/null && return
+
+    rm -rf "$dir"
+    python3 -m venv "$dir"
+    "$dir/bin/pip" install -q --disable-pip-version-check \
+        "moto[s3]==$moto" flask flask-cors awscrt boto3
 }
 
 
@@ -134,7 +152,7 @@ exec < /dev/null
 
 for name; do
     case $name in
-    garage | radosgw | s3proxy | s3s)
+    garage | moto | radosgw | s3proxy | s3s)
         "install_$name"
         ;;
     *)

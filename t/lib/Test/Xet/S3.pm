@@ -23,6 +23,7 @@ package Test::Xet::S3;
 #     dir     where all of it is; a folder of its own that goes with it
 #     bucket  xet
 #     port    a free one
+#     user    who owns the file of credentials, when we are root
 #     start   0: not yet
 #
 # What each of them does and does not is a table in t/README.md, printed by
@@ -64,7 +65,8 @@ sub new {
 	my $self = bless {
 		name => $name, bucket => $o{bucket} || 'xet',
 		region => 'us-east-1', port => $o{port} || free_port(),
-		dir => $o{dir} || tempdir(CLEANUP => 1), owner => $$
+		user => $o{user}, owner => $$,
+		dir => $o{dir} || tempdir(CLEANUP => 1)
 	}, $server;
 
 	make_path($self->{dir});
@@ -104,6 +106,7 @@ sub name { return $_[0]->{name} }
 sub port { return $_[0]->{port} }
 sub host { return "127.0.0.1:$_[0]->{port}" }
 sub endpoint { return "http://127.0.0.1:$_[0]->{port}" }
+sub vhost_endpoint { return "http://localhost:$_[0]->{port}" }
 sub bucket { return $_[0]->{bucket} }
 sub url { return "s3://$_[0]->{bucket}" }
 sub region { return $_[0]->{region} }
@@ -117,7 +120,7 @@ sub pid { return $_[0]->{pid} }
 sub new_keys {
 	my ($self) = @_;
 
-	my $n = join('.', $$, time(), ++$keys);
+	my $n = join('.', $$, CORE::time(), ++$keys);
 
 	return ('GK' . substr(sha256_hex("key $n"), 0, 24),
 		sha256_hex("secret $n"));
@@ -129,7 +132,7 @@ sub write_credentials {
 	my ($self, %o) = @_;
 
 	my $file = $self->credentials();
-	my $token = $o{token};
+	my $token = $o{token} // $self->{token};
 
 	unlink("$file.new");
 	spew("$file.new", '');
@@ -139,6 +142,10 @@ sub write_credentials {
 		. 'aws_secret_access_key = '
 		. ($o{secret} // $self->{secret}) . "\n"
 		. ($token ? "aws_session_token = $token\n" : ''));
+
+	chown((getpwnam($self->{user}))[2, 3], "$file.new")
+		if $self->{user} && $> == 0;
+
 	rename("$file.new", $file) or die "$file: $!\n";
 
 	return $file;
@@ -153,6 +160,7 @@ sub write_credentials {
 #     ready()    after a start that was the first: keys, and the like
 #     rekey()    only the keys in {key} and {secret} are good from now on
 
+sub time { return CORE::time() }
 sub lacks { return '' }
 sub prepare { }
 sub ready { }
@@ -244,7 +252,8 @@ sub processes {
 }
 
 # New keys, and the old ones are no longer good.  With file => 0 those in the
-# file of the client are the old ones.
+# file of the client are the old ones.  With token, which moto knows only, they
+# are of a session.
 
 sub rotate {
 	my ($self, %o) = @_;
@@ -252,6 +261,10 @@ sub rotate {
 	@$self{qw/ old_key old_secret /} = @$self{qw/ key secret /};
 	@$self{qw/ key secret /} = $self->new_keys();
 
+	die "$self->{name} has no sessions\n" if $o{token}
+		&& $self->{name} ne 'moto';
+
+	$self->{token} = $o{token};
 	$self->rekey();
 	$self->write_credentials() if $o{file} // 1;
 }
@@ -272,6 +285,8 @@ sub DESTROY {
 #     port     of what is between
 #     bucket   another one, '' for none
 #     presign  the signature is in the URL, for so many seconds
+#     vhost    1: the bucket is in the name of the host, xet.localhost, which
+#              is 127.0.0.1 to curl; an endpoint for that is vhost_endpoint()
 #     http     { options of Test::Xet::HTTP }
 #
 # and those of Test::Xet::Sigv4.
@@ -290,13 +305,19 @@ sub signed {
 	my ($self, $method, $name, %o) = @_;
 
 	my $bucket = $o{bucket} // $self->{bucket};
+	my $host = $self->host();
+	my $path = $name eq '' ? "/$bucket"
+		: $bucket eq '' ? "/$name" : "/$bucket/$name";
 
-	my %request = (
-		method => $method, host => $self->host(), key => $self->{key},
-		secret => $self->{secret}, region => $self->{region}, %o,
-		path => $name eq '' ? "/$bucket"
-			: $bucket eq '' ? "/$name" : "/$bucket/$name"
-	);
+	if ($o{vhost}) {
+		$host = "$bucket.localhost:$self->{port}";
+		$path = "/$name";
+	}
+
+	my %request = (method => $method, host => $host, key => $self->{key},
+		secret => $self->{secret}, region => $self->{region},
+		token => $self->{token}, time => $self->time(), %o,
+		path => $path);
 
 	return sign(\%request) unless $o{presign};
 

@@ -39,6 +39,7 @@ rpc_secret = "@{[ '5e' x 32 ]}"
 [s3_api]
 api_bind_addr = "127.0.0.1:$self->{port}"
 s3_region = "$self->{region}"
+root_domain = ".localhost"
 EOF
 }
 

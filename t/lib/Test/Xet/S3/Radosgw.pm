@@ -70,6 +70,7 @@ cluster addr = 127.0.0.1
 mon data = $dir/mon
 osd data = $dir/osd
 rgw data = $dir/rgw
+rgw dns name = localhost
 run dir = $dir/run
 crash dir = $dir/run
 admin socket =

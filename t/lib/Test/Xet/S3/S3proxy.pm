@@ -2,7 +2,8 @@ package Test::Xet::S3::S3proxy;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# s3proxy, of Java, over a folder.
+# s3proxy, of Java, over a folder.  It takes the name of a bucket either from
+# paths or from hosts, here from paths.
 
 use warnings;
 use strict;

@@ -29,6 +29,7 @@ sub command {
 	my ($self) = @_;
 
 	return ([ program(), '--host', '127.0.0.1', '--port', $self->{port},
+		'--domain', "localhost:$self->{port}",
 		'--access-key', $self->{key}, '--secret-key', $self->{secret},
 		"$self->{dir}/data" ]);
 }
