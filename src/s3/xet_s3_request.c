@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <openssl/evp.h>
 
@@ -635,8 +636,14 @@ xet_s3_request_pause(xet_s3_request_t *r, unsigned n, uint64_t deadline)
 
     s3 = r->s3;
 
+    now = xet_s3_time_ms();
+
     (void) pthread_mutex_lock(&s3->lock);
 
+    /* processes that were forked have the same, but not the same number */
+
+    s3->random += now ^ (uint64_t) getpid() << 32;
+    s3->random |= 1;
     s3->random ^= s3->random << 13;
     s3->random ^= s3->random >> 7;
     s3->random ^= s3->random << 17;
@@ -651,8 +658,6 @@ xet_s3_request_pause(xet_s3_request_t *r, unsigned n, uint64_t deadline)
     if (ms < (uint64_t) r->t.retry * 1000) {
         ms = (uint64_t) r->t.retry * 1000;
     }
-
-    now = xet_s3_time_ms();
 
     if (now + ms >= deadline) {
         return 0;

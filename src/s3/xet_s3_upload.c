@@ -58,6 +58,7 @@ struct xet_s3_upload_s {
     unsigned         begun:1;
     unsigned         ended:1;          /* it is an object now */
     unsigned         dropped:1;        /* by its owner */
+    unsigned         unsure:1;         /* of its owner: it may be an object */
 
     xet_s3_part_t   *parts;
     size_t           n;
@@ -807,10 +808,14 @@ xet_s3_upload_end(xet_s3_upload_t *u, uint64_t size, int only_new,
                           "answers", u->name);
     }
 
-    if (rc != XET_S3_OK && r.unsure && r.t.status / 100 == 4
+    if (rc != XET_S3_OK && (r.unsure || u->unsure) && r.t.status / 100 == 4
         && xet_s3_upload_is(u, size))
     {
         rc = XET_S3_OK;
+    }
+
+    if (rc != XET_S3_OK && r.t.status / 100 != 4) {
+        u->unsure = 1;
     }
 
     /* no upload is not no object: it was swept, and may be sent again */
