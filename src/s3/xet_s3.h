@@ -19,6 +19,8 @@
  * that were rotated) is repeated with growing pauses, until the timeout of the
  * configuration.  A store that has not answered any request for a while is left
  * in peace: for a second requests fail at once, then one tries.
+ *
+ * Names have no empty parts, no "." or "..", and visible ASCII only.
  */
 
 #ifndef _XET_S3_H_INCLUDED_
@@ -165,7 +167,9 @@ xet_s3_rc_t xet_s3_copy(xet_s3_t *s3, const char *from, const char *to,
 /*
  * Lists up to max names, in order, of those that begin with the prefix and come
  * behind after ("": from the first).  *n is less than max at the end only.
- * *now, where not NULL, is the store's clock.
+ * *now, where not NULL, is the store's clock.  Names that others have put there
+ * are listed too, but for those of XET_S3_NAME_MAX bytes and more; the other
+ * functions may refuse them (XET_S3_CONF).
  */
 xet_s3_rc_t xet_s3_list(xet_s3_t *s3, const char *prefix, const char *after,
     xet_s3_name_t *names, size_t max, size_t *n, int64_t *now,
@@ -199,8 +203,10 @@ xet_s3_upload_t *xet_s3_upload_create(xet_s3_t *s3, const char *name);
 
 /*
  * The first size bytes of the file are written, and won't change.  Does not
- * wait: whole parts are sent in the background, by a descriptor of the client's
- * own.  XET_S3_LOCAL; what the store says comes with finish.
+ * wait for the store: whole parts are sent in the background, by a descriptor
+ * of the client's own.  Reads what was written since the last call, for the
+ * SHA-256, so fd is open for reading.  XET_S3_LOCAL; what the store says comes
+ * with finish.
  */
 xet_s3_rc_t xet_s3_upload_ready(xet_s3_upload_t *upload, int fd,
     uint64_t size, xet_s3_error_t *error);

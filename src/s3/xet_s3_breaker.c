@@ -4,8 +4,8 @@
  *
  * It is silent from the first attempt that got no answer on, until any other
  * gets one, whatever it says.  When a request gives up, and in its time nothing
- * was heard of the store by others, one attempt a second is let through, and all
- * else fails at once: nobody's threads wait for it, and it is not buried in
+ * was heard of the store by others, one attempt a second is let through, and
+ * all else fails at once: nobody's threads wait for it, and it is not buried in
  * requests when it comes back.
  */
 

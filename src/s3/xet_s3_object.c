@@ -170,7 +170,7 @@ xet_s3_object_head(xet_s3_t *s3, const char *name, xet_s3_object_t *object,
     xet_s3_request_t  r;
 
     memset(object, 0, sizeof(xet_s3_object_t));
-    etag[0] = '\0';
+    memset(etag, 0, XET_S3_TAG_MAX);
 
     xet_s3_request_init(&r, s3, "HEAD", name);
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <openssl/evp.h>
 
@@ -37,6 +38,10 @@ typedef struct {
 } xet_s3_waiter_t;
 
 
+static xet_s3_rc_t xet_s3_request_repeat(xet_s3_request_t *r,
+    uint64_t deadline, int trial, xet_s3_error_t *error);
+static xet_s3_rc_t xet_s3_request_peace(xet_s3_request_t *r, uint64_t silent,
+    xet_s3_error_t *error);
 static xet_s3_rc_t xet_s3_request_once(xet_s3_request_t *r, uint64_t deadline,
     xet_s3_error_t *error);
 static void xet_s3_request_done(xet_s3_transfer_t *t);
@@ -118,32 +123,55 @@ xet_s3_request_body(xet_s3_request_t *r, const unsigned char *data, size_t len)
 xet_s3_rc_t
 xet_s3_request_send(xet_s3_request_t *r, xet_s3_error_t *error)
 {
-    unsigned          n, denied;
     uint64_t          deadline, silent;
     xet_s3_rc_t       rc;
+    xet_s3_error_t    text;
     xet_s3_breaker_t  state;
-    xet_s3_verdict_t  verdict;
 
     state = xet_s3_breaker_ask(r->s3, &silent);
 
     if (state == XET_S3_OPEN) {
-        return xet_s3_error(error, XET_S3_AWAY, 0,
-                            "S3 %s of \"%.64s\" was not sent: %.64s has not "
-                            "answered for %u s", r->method,
-                            r->name ? r->name : "", r->s3->url.host,
-                            (unsigned) (silent / 1000));
+        return xet_s3_request_peace(r, silent, error);
     }
 
-    deadline = xet_s3_time_ms() + r->s3->conf->timeout;
+    deadline = r->s3->conf->timeout;
+
+    if (state == XET_S3_TRIAL && deadline > XET_S3_REQUEST_TRIAL) {
+        deadline = XET_S3_REQUEST_TRIAL;
+    }
+
+    deadline += xet_s3_time_ms();
+
+    memset(&text, 0, sizeof(xet_s3_error_t));
+
+    rc = xet_s3_request_repeat(r, deadline, state == XET_S3_TRIAL, &text);
+
+    if (rc != XET_S3_OK && error) {
+        *error = text;
+    }
+
+    return rc;
+}
+
+
+/*
+ * The last attempt may have no time for an answer; then it is what the store
+ * has said before that counts.
+ */
+
+static xet_s3_rc_t
+xet_s3_request_repeat(xet_s3_request_t *r, uint64_t deadline, int trial,
+    xet_s3_error_t *error)
+{
+    unsigned          n, denied;
+    xet_s3_rc_t       rc, former;
+    xet_s3_error_t    said;
+    xet_s3_verdict_t  verdict;
+
     denied = 0;
+    former = XET_S3_OK;
 
     for (n = 0; ; n++) {
-
-        if (state == XET_S3_TRIAL
-            && r->s3->conf->timeout > XET_S3_REQUEST_TRIAL)
-        {
-            deadline = xet_s3_time_ms() + XET_S3_REQUEST_TRIAL;
-        }
 
         rc = xet_s3_request_once(r, deadline, error);
 
@@ -167,14 +195,22 @@ xet_s3_request_send(xet_s3_request_t *r, xet_s3_error_t *error)
 
         if (verdict == XET_S3_REPEAT) {
 
-            if (state != XET_S3_TRIAL
-                && xet_s3_request_pause(r, n, deadline))
-            {
+            if (r->t.status) {
+                former = rc;
+                said = *error;
+            }
+
+            if (!trial && xet_s3_request_pause(r, n, deadline)) {
                 continue;
             }
 
             if (r->t.status == 0) {
                 xet_s3_breaker_open(r->s3);
+            }
+
+            if (former != XET_S3_OK && xet_s3_time_ms() >= deadline) {
+                rc = former;
+                *error = said;
             }
 
             return rc;
@@ -192,6 +228,17 @@ xet_s3_request_send(xet_s3_request_t *r, xet_s3_error_t *error)
 }
 
 
+static xet_s3_rc_t
+xet_s3_request_peace(xet_s3_request_t *r, uint64_t silent,
+    xet_s3_error_t *error)
+{
+    return xet_s3_error(error, XET_S3_AWAY, 0,
+                        "S3 %s of \"%.64s\" was not sent: %.64s has not "
+                        "answered for %u s", r->method, r->name ? r->name : "",
+                        r->s3->url.host, (unsigned) (silent / 1000));
+}
+
+
 xet_s3_rc_t
 xet_s3_request_post(xet_s3_request_t *r, xet_s3_transfer_pt done, void *owner,
     xet_s3_error_t *error)
@@ -202,11 +249,7 @@ xet_s3_request_post(xet_s3_request_t *r, xet_s3_transfer_pt done, void *owner,
     /* a trial is for somebody who waits, and tries again */
 
     if (xet_s3_breaker_ask(r->s3, &silent) == XET_S3_OPEN) {
-        return xet_s3_error(error, XET_S3_AWAY, 0,
-                            "S3 %s of \"%.64s\" was not sent: %.64s has not "
-                            "answered for %u s", r->method,
-                            r->name ? r->name : "", r->s3->url.host,
-                            (unsigned) (silent / 1000));
+        return xet_s3_request_peace(r, silent, error);
     }
 
     xet_s3_request_reset(r);
@@ -635,8 +678,14 @@ xet_s3_request_pause(xet_s3_request_t *r, unsigned n, uint64_t deadline)
 
     s3 = r->s3;
 
+    now = xet_s3_time_ms();
+
     (void) pthread_mutex_lock(&s3->lock);
 
+    /* processes that were forked have the same, but not the same number */
+
+    s3->random += now ^ (uint64_t) getpid() << 32;
+    s3->random |= 1;
     s3->random ^= s3->random << 13;
     s3->random ^= s3->random >> 7;
     s3->random ^= s3->random << 17;
@@ -651,8 +700,6 @@ xet_s3_request_pause(xet_s3_request_t *r, unsigned n, uint64_t deadline)
     if (ms < (uint64_t) r->t.retry * 1000) {
         ms = (uint64_t) r->t.retry * 1000;
     }
-
-    now = xet_s3_time_ms();
 
     if (now + ms >= deadline) {
         return 0;

@@ -58,6 +58,7 @@ struct xet_s3_upload_s {
     unsigned         begun:1;
     unsigned         ended:1;          /* it is an object now */
     unsigned         dropped:1;        /* by its owner */
+    unsigned         unsure:1;         /* of its owner: it may be an object */
 
     xet_s3_part_t   *parts;
     size_t           n;
@@ -759,9 +760,10 @@ xet_s3_upload_wait(xet_s3_upload_t *u)
 
 
 /*
- * Where an attempt got no answer the store may have done it: then there is no
- * such upload any more, or there is an object already, and its ETag, made of
- * those of the parts, says whether it is this one.
+ * Where an attempt got no answer the store may have done it: then it refuses
+ * the next one, since there is no such upload any more, or there is an object
+ * already, and its ETag, made of those of the parts, says whether it is this
+ * one.
  */
 
 static xet_s3_rc_t
@@ -806,14 +808,20 @@ xet_s3_upload_end(xet_s3_upload_t *u, uint64_t size, int only_new,
                           "answers", u->name);
     }
 
-    if (rc == XET_S3_EXISTS || rc == XET_S3_NOT_FOUND) {
+    if (rc != XET_S3_OK && (r.unsure || u->unsure) && r.t.status / 100 == 4
+        && xet_s3_upload_is(u, size))
+    {
+        rc = XET_S3_OK;
+    }
 
-        if (r.unsure && xet_s3_upload_is(u, size)) {
-            rc = XET_S3_OK;
+    if (rc != XET_S3_OK && r.t.status / 100 != 4) {
+        u->unsure = 1;
+    }
 
-        } else if (rc == XET_S3_NOT_FOUND) {
-            rc = XET_S3_AWAY;
-        }
+    /* no upload is not no object: it was swept, and may be sent again */
+
+    if (rc == XET_S3_NOT_FOUND) {
+        rc = XET_S3_AWAY;
     }
 
     u->ended = (rc == XET_S3_OK);

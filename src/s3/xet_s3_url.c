@@ -112,6 +112,12 @@ xet_s3_url_endpoint(xet_s3_url_t *url, const xet_s3_conf_t *conf,
                             endpoint);
     }
 
+    if (!url->path_style && (*p == '[' || strspn(p, "0123456789.:") == len)) {
+        return xet_s3_error(error, XET_S3_CONF, 0,
+                            "the bucket can't be in front of the address \"%s\""
+                            ", which needs the path style", endpoint);
+    }
+
     port = (scheme == 7) ? 3 : 4;
 
     if (len > port

@@ -54,8 +54,8 @@ typedef struct {
     xet_s3_t        *s3;
     int              argc;
     char            *argv[TOOL_ARGS];
+    char            *own[TOOL_ARGS];   /* of argv, allocated */
     xet_s3_rc_t      rc;
-    unsigned         number;
 } tool_job_t;
 
 
@@ -440,6 +440,7 @@ tool_number(tool_job_t *job, unsigned number)
             snprintf(arg, len + 16, "%.*s%u", (int) len - 2, job->argv[i],
                      number);
             job->argv[i] = arg;
+            job->own[i] = arg;
         }
     }
 }
@@ -448,7 +449,7 @@ tool_number(tool_job_t *job, unsigned number)
 static xet_s3_rc_t
 tool_many(tool_job_t *job)
 {
-    unsigned     i, n;
+    unsigned     i, k, n;
     pthread_t    threads[TOOL_MANY];
     tool_job_t   jobs[TOOL_MANY];
     xet_s3_rc_t  rc;
@@ -473,6 +474,10 @@ tool_many(tool_job_t *job)
     for (i = 0; i < n; i++) {
         pthread_join(threads[i], NULL);
         rc = rc ? rc : jobs[i].rc;
+
+        for (k = 0; k < TOOL_ARGS; k++) {
+            free(jobs[i].own[k]);
+        }
     }
 
     return rc;
