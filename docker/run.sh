@@ -13,6 +13,11 @@
 # with other DIR and PORT are not touched.  "sh docker/stop.sh" stops what runs
 # in DIR.
 #
+# With STORE_URL=s3://bucket[/prefix] the xorbs are in a bucket, which is there,
+# of the object store at S3_ENDPOINT (http[s]://host:port), with S3_KEY and
+# S3_SECRET, and perhaps S3_REGION (us-east-1).  S3_MODE=presigned: clients get
+# data from there, and put xorbs there; proxy, the default: by way of nginx.
+#
 # URL is what clients reach the server by, where that is not http://ADDR:PORT:
 # behind a proxy, for one.  With an ADDR that stands for all (0.0.0.0) and no
 # URL it is what a client has asked.
@@ -37,6 +42,7 @@ addr=${ADDR:-127.0.0.1}
 nginx=${NGINX:-/usr/sbin/nginx}
 build=${BUILD:-$root/build}
 base=${URL:-}
+bucket=${STORE_URL:-}
 case $build in /*) ;; *)
     build=$PWD/$build
 esac
@@ -97,6 +103,42 @@ find_urls()
     case $host in 0.0.0.0 | :: | 127.0.0.1 | ::1 | *[!0-9a-fA-F.:]*) ;;
     *[.:]*)
         allow=" allow $host;"
+    esac
+}
+
+
+# The object store, if there is one: what goes into configuration files has no
+# character that means something there.
+
+find_store()
+{
+    [ -n "$bucket" ] || return 0
+
+    case $bucket in s3://*) ;; *)
+        die "STORE_URL is no s3://bucket[/prefix]: $bucket"
+    esac
+
+    for name in S3_ENDPOINT S3_KEY S3_SECRET; do
+        eval "value=\${$name:-}"
+        [ -n "$value" ] || die "STORE_URL needs $name"
+    done
+
+    s3_region=${S3_REGION:-us-east-1}
+    s3_mode=${S3_MODE:-proxy}
+    s3_scheme=${S3_ENDPOINT%%://*}
+    s3_host=${S3_ENDPOINT#*://}
+    s3_host=${s3_host%/}
+
+    case $s3_scheme in http | https) ;; *)
+        die "S3_ENDPOINT is no URL: $S3_ENDPOINT"
+    esac
+
+    case $bucket$s3_host$s3_region in *[!][A-Za-z0-9_.:/-]*)
+        die "unusual characters in STORE_URL, S3_ENDPOINT or S3_REGION"
+    esac
+
+    case $s3_mode in proxy | presigned) ;; *)
+        die "S3_MODE is proxy or presigned: $s3_mode"
     esac
 }
 
@@ -285,6 +327,68 @@ make_secrets()
     if [ ! -s "$keys/dedup.key" ]; then
         (umask 077; openssl rand -hex 32 > "$keys/dedup.key")
     fi
+
+    if [ -n "$bucket" ]; then
+        (umask 077; cat > "$keys/s3.credentials.new" << END
+[default]
+aws_access_key_id = $S3_KEY
+aws_secret_access_key = $S3_SECRET
+END
+        )
+
+        # workers read it again when the store denies a request
+
+        if is_root; then
+            chown root:www-data "$keys/s3.credentials.new"
+            chmod 640 "$keys/s3.credentials.new"
+        fi
+
+        mv "$keys/s3.credentials.new" "$keys/s3.credentials"
+    fi
+}
+
+
+# What xet_store is, and what a bucket needs besides, as lines of sed.
+
+store_lines()
+{
+    if [ -z "$bucket" ]; then
+        return
+    fi
+
+    store="$bucket endpoint=$s3_scheme://$s3_host"
+    store="$store credentials=$dir/nginx/xet/s3.credentials"
+    store="$store region=$s3_region path_style"
+
+    cat << END
+s|xet_store /var/lib/xet;|xet_store $store\\
+              temp_path=$dir/nginx/tmp/store;\\
+\\
+    upstream xet_bucket {\\
+        server $s3_host;\\
+        keepalive 64;\\
+    }\\
+\\
+    proxy_cache_path $dir/nginx/cache keys_zone=xet_bucket:16m\\
+                     max_size=10g inactive=90d use_temp_path=off;|
+s|include /etc/nginx/xet/xet_location.conf;|&\\
+        include /etc/nginx/xet/xet_bucket.conf;|
+END
+
+    if [ "$s3_mode" = presigned ]; then
+        echo 's|xet_auth off;|&\'
+        echo '        xet_data_mode presigned;\'
+        echo '        xet_grants on;|'
+    fi
+
+    if [ "$s3_scheme" = https ]; then
+        echo 's|proxy_pass http://xet_bucket|proxy_ssl_verify on;\'
+        echo '    proxy_ssl_server_name on;\'
+        echo "    proxy_ssl_name ${s3_host%:*};\\"
+        echo '    proxy_ssl_trusted_certificate \'
+        echo '        /etc/ssl/certs/ca-certificates.crt;\'
+        echo '    proxy_pass https://xet_bucket|'
+    fi
 }
 
 
@@ -320,6 +424,8 @@ write_conf()
     scgi_temp_path         $dir/nginx/tmp/scgi;"
     fi
 
+    store_lines > "$dir/nginx/store.sed"
+
     for file in "$root"/conf/*.conf; do
         to=$dir/nginx/xet/${file##*/}
 
@@ -329,7 +435,7 @@ write_conf()
 
         # by way of marks, for a value may hold what is still to be replaced
 
-        sed -e "s|listen 127\.0\.0\.1:8080;|listen @ADDR@:@PORT@;|" \
+        sed -f "$dir/nginx/store.sed" "$file" | sed -e "s|listen 127\.0\.0\.1:8080;|listen @ADDR@:@PORT@;|" \
             -e "s|xet_url_base http://127\.0\.0\.1:8080;|@BASE@|" \
             -e "s|127\.0\.0\.1:8080|127.0.0.1:@PORT@|g" \
             -e "s|localhost:8080|localhost:@PORT@|g" \
@@ -350,21 +456,21 @@ write_conf()
             -e "s|@SOCKET@|$socket|g" \
             -e "s|@STORE@|$dir/store|g" \
             -e "s|@NGINX@|$dir/nginx|g" \
-            "$file" > "$to"
+            > "$to"
     done
 }
 
 
 start_nginx()
 {
-    for sub in conf logs tmp xet; do
+    for sub in conf logs tmp xet cache; do
         mkdir -p "$dir/nginx/$sub"
     done
 
     mkdir -p "$dir/store"
 
     if is_root; then
-        chown www-data: "$dir/store"
+        chown www-data: "$dir/store" "$dir/nginx/cache"
     fi
 
     chmod 750 "$dir/store"
@@ -391,7 +497,7 @@ write_env()
 {
     cat > "$dir/env.new" << END
 export XET_ENDPOINT='$url/api'
-export XET_STORE='$dir/store'
+export XET_STORE='${store:-$dir/store}'
 export XET_POSTGRES='host=$socket dbname=xet user=xet'
 END
 
@@ -468,6 +574,10 @@ round_trip()
 
     # and what any HTTP client sees of it: a part of a xorb by a signed URL
 
+    if [ "${s3_mode:-proxy}" = presigned ]; then
+        return
+    fi
+
     part=$(curl -sf -m 60 "$url/api/v1/reconstructions/$hash" \
                | sed 's/.*"url":"\([^"]*\)".*/\1/')
     range=$(echo "$part" | sed 's/.*?r=\([0-9]*-[0-9]*\)&.*/\1/')
@@ -488,6 +598,7 @@ if [ "${1:-}" = client ]; then
 fi
 
 find_urls
+find_store
 check_port
 
 sh "$root/docker/setup.sh" run

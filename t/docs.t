@@ -232,7 +232,7 @@ same(\%params, \%told, 'parameters of xet_postgres');
 
 my $variables = text('src/http/module/ngx_http_xet_variables.c');
 my %variables = map { $_ => '' } $variables
-	=~ /\{ ngx_string\("(\w+)"\), NULL, \w+/g;
+	=~ /\{ ngx_string\("(\w+)"\), NULL,\s+\w+/g;
 
 same(\%variables, { map { $_ => '' } $doc{'docs/directives.md'}
 	=~ /^\| `\$(\w+)` \|/mg }, 'variables');
@@ -241,7 +241,8 @@ same(\%variables, { map { $_ => '' } $doc{'docs/directives.md'}
 # routes: name with its arguments -> methods -> versions
 
 my %args = (none => '', hash => '/{}', prefix => '/{prefix}/{}',
-	'hash, name' => '/{}', name => '');
+	'hash, name' => '/{}', name => '', 'prefix, name, id' => '/{prefix}/{}');
+my %tail = ('prefix, name, id' => '/{id}');
 my (%routes, %listed);
 
 for my $row (@{ module_table('routes') }) {
@@ -250,7 +251,8 @@ for my $row (@{ module_table('routes') }) {
 	ok(exists $args{$row->{args}}, "$row->{name}: arguments that this test"
 		. ' knows');
 
-	my $route = $first . ($args{$row->{args}} // '?') . ($more // '');
+	my $route = $first . ($args{$row->{args}} // '?') . ($more // '')
+		. ($tail{$row->{args}} // '');
 
 	$routes{"$_ $route"} = join(', ',
 		map { $_ eq '' ? '–' : $_ } @{ $row->{versions} })

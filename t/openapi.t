@@ -56,12 +56,14 @@ my (%methods, %statuses);
 # routes
 
 my %args = (none => '', hash => '/{}', prefix => '/{}/{}',
-	'hash, name' => '/{}', name => '');
+	'hash, name' => '/{}', name => '', 'prefix, name, id' => '/{}/{}');
+my %tail = ('prefix, name, id' => '/{}');
 my (%is, %said);
 
 for my $route (@{ module_table('routes') }) {
 	my ($first, $more) = split(m!(?=/)!, $route->{name});
-	my $rest = $first . $args{$route->{args}} . ($more // '');
+	my $rest = $first . $args{$route->{args}} . ($more // '')
+		. ($tail{$route->{args}} // '');
 
 	for my $version (map { $_ eq '' ? '' : "$_/" }
 		@{ $route->{versions} })

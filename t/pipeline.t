@@ -57,7 +57,8 @@ $t->run();
 # the table
 
 my %kinds = (none => 'none', name => 'none', hash => 'hash',
-	prefix => 'prefix', 'hash, name' => 'name');
+	prefix => 'prefix', 'hash, name' => 'name',
+	'prefix, name, id' => 'prefix');
 
 sub routes {
 	my (%routes, @order);
@@ -204,7 +205,8 @@ sub requests {
 	for my $object (sort keys %objects) {
 		my $uri = "/api/$version$base"
 			. ($kind eq 'none' ? '' : "/$objects{$object}")
-			. ($rest // '');
+			. ($rest // '') . ($name =~ m!/grant\z!
+				? '/' . 'a' x 64 : '');
 
 		push @requests, of_object($name, $kind, $object, $uri);
 	}

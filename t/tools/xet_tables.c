@@ -29,6 +29,7 @@
 #define NGX_HTTP_XET_ARG_PREFIX_HASH  "prefix"
 #define NGX_HTTP_XET_ARG_HASH_NAME    "hash, name"
 #define NGX_HTTP_XET_ARG_NAME         "name"
+#define NGX_HTTP_XET_ARG_PREFIX_HASH_NAME_ID  "prefix, name, id"
 
 #define NGX_HTTP_XET_ANY              "any"
 #define NGX_HTTP_XET_READS            "reads"

@@ -70,11 +70,13 @@ ngx_http_xet_orphans_s3_sweep_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
 
     rc = xet_s3_sweep(o->store->s3, "xorbs/", XET_XORB_ORPHAN_AGE, &n, &error);
 
-    if (rc != XET_S3_OK) {
+    /* a store that can't list uploads in parts has to see to them itself */
+
+    if (rc != XET_S3_OK && rc != XET_S3_BAD) {
         return ngx_http_xet_store_s3_failed(o->store, rc, &error, log);
     }
 
-    if (n) {
+    if (rc == XET_S3_OK && n) {
         ngx_log_error(NGX_LOG_INFO, log, 0,
                       "xet: \"%V\": %uz unfinished uploads were dropped",
                       &o->store->name, n);
