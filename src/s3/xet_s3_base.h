@@ -200,6 +200,9 @@ struct xet_s3_transfer_s {
 xet_s3_transfers_t *xet_s3_transfers_create(const xet_s3_conf_t *conf);
 void xet_s3_transfers_destroy(xet_s3_transfers_t *ts);
 
+/* Ends the thread; nothing is taken any more. */
+void xet_s3_transfers_stop(xet_s3_transfers_t *ts);
+
 /*
  * 0: it was not taken, there is no thread; done won't be called then.  All that
  * is said to have come is to be zero.

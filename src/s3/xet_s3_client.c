@@ -14,6 +14,8 @@
 #define XET_S3_CLIENT_MAX          1024         /* connections */
 
 
+static xet_s3_t *xet_s3_client_alloc(const xet_s3_conf_t *conf);
+static const char **xet_s3_client_string(const xet_s3_conf_t *conf, size_t i);
 static xet_s3_rc_t xet_s3_client_conf(xet_s3_conf_t *conf,
     xet_s3_error_t *error);
 static int xet_s3_client_word(const char *word, size_t max);
@@ -24,14 +26,13 @@ xet_s3_create(const xet_s3_conf_t *conf, xet_s3_error_t *error)
 {
     xet_s3_t  *s3;
 
-    s3 = calloc(1, sizeof(xet_s3_t));
+    s3 = xet_s3_client_alloc(conf);
 
     if (s3 == NULL) {
         (void) xet_s3_error(error, XET_S3_LOCAL, 0, "out of memory");
         return NULL;
     }
 
-    s3->copy = *conf;
     s3->conf = &s3->copy;
     s3->random = (xet_s3_time_ms() * UINT64_C(0x9e3779b97f4a7c15)
                   ^ (uint64_t) (uintptr_t) s3) | 1;
@@ -75,10 +76,72 @@ xet_s3_destroy(xet_s3_t *s3)
 }
 
 
+void
+xet_s3_stop(xet_s3_t *s3)
+{
+    xet_s3_transfers_stop(s3->transfers);
+}
+
+
 xet_s3_rc_t
 xet_s3_reload(xet_s3_t *s3, xet_s3_error_t *error)
 {
     return xet_s3_credentials_load(&s3->credentials, error);
+}
+
+
+/* The client and, behind it, the strings of its configuration. */
+
+static xet_s3_t *
+xet_s3_client_alloc(const xet_s3_conf_t *conf)
+{
+    char         *p;
+    size_t        i, size;
+    xet_s3_t     *s3;
+    const char  **strings[6];
+
+    size = sizeof(xet_s3_t);
+
+    for (i = 0; i < 6; i++) {
+        strings[i] = xet_s3_client_string(conf, i);
+
+        if (*strings[i]) {
+            size += strlen(*strings[i]) + 1;
+        }
+    }
+
+    s3 = calloc(1, size);
+
+    if (s3 == NULL) {
+        return NULL;
+    }
+
+    s3->copy = *conf;
+    p = (char *) (s3 + 1);
+
+    for (i = 0; i < 6; i++) {
+        if (*strings[i]) {
+            size = strlen(*strings[i]) + 1;
+            memcpy(p, *strings[i], size);
+            *xet_s3_client_string(&s3->copy, i) = p;
+            p += size;
+        }
+    }
+
+    return s3;
+}
+
+
+static const char **
+xet_s3_client_string(const xet_s3_conf_t *conf, size_t i)
+{
+    static const size_t  offsets[] = {
+        offsetof(xet_s3_conf_t, url), offsetof(xet_s3_conf_t, endpoint),
+        offsetof(xet_s3_conf_t, region), offsetof(xet_s3_conf_t, credentials),
+        offsetof(xet_s3_conf_t, profile), offsetof(xet_s3_conf_t, certificate)
+    };
+
+    return (const char **) ((char *) conf + offsets[i]);
 }
 
 

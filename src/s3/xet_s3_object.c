@@ -3,8 +3,10 @@
  * Objects, one request each: get, head, put, delete, copy.
  */
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <openssl/evp.h>
 
@@ -16,6 +18,7 @@
 
 static xet_s3_rc_t xet_s3_object_range(const xet_s3_transfer_t *t,
     uint64_t start, size_t len, const char *name, xet_s3_error_t *error);
+static uint64_t xet_s3_object_total(const char *text);
 static xet_s3_rc_t xet_s3_object_absent(xet_s3_t *s3, const char *name,
     xet_s3_error_t *error);
 static xet_s3_rc_t xet_s3_object_bucket(xet_s3_t *s3, xet_s3_error_t *error);
@@ -61,14 +64,34 @@ xet_s3_get(xet_s3_t *s3, const char *name, uint64_t start, size_t len,
 }
 
 
+/* UINT64_MAX for "*", and all else that is no number. */
+
+static uint64_t
+xet_s3_object_total(const char *text)
+{
+    char                *end;
+    unsigned long long   total;
+
+    if (*text < '0' || *text > '9') {
+        return UINT64_MAX;
+    }
+
+    errno = 0;
+    total = strtoull(text, &end, 10);
+
+    return (errno || *end) ? UINT64_MAX : (uint64_t) total;
+}
+
+
 /* A store that knows no ranges may send the whole, if that is what was asked */
 
 static xet_s3_rc_t
 xet_s3_object_range(const xet_s3_transfer_t *t, uint64_t start, size_t len,
     const char *name, xet_s3_error_t *error)
 {
-    char    want[XET_S3_OBJECT_RANGE];
-    size_t  n;
+    char         want[XET_S3_OBJECT_RANGE];
+    size_t       n;
+    const char  *slash;
 
     n = (size_t) snprintf(want, sizeof(want),
                           "bytes %" PRIu64 "-%" PRIu64 "/", start,
@@ -79,6 +102,18 @@ xet_s3_object_range(const xet_s3_transfer_t *t, uint64_t start, size_t len,
             || (t->status == 200 && start == 0)))
     {
         return XET_S3_OK;
+    }
+
+    /* "bytes 10-19/20", of a range that goes on */
+
+    slash = strchr(t->range, '/');
+
+    if (t->status == 206 && slash && t->got < len
+        && xet_s3_object_total(slash + 1) < start + len)
+    {
+        return xet_s3_error(error, XET_S3_SHORT, t->status,
+                            "S3 GET of \"%.96s\": the object ends before "
+                            "%" PRIu64, name, start + len);
     }
 
     return xet_s3_error(error, XET_S3_BAD, t->status,

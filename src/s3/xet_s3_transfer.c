@@ -129,18 +129,14 @@ xet_s3_transfers_create(const xet_s3_conf_t *conf)
 
 
 void
-xet_s3_transfers_destroy(xet_s3_transfers_t *ts)
+xet_s3_transfers_stop(xet_s3_transfers_t *ts)
 {
     int  started;
 
-    if (ts == NULL) {
-        return;
-    }
-
     (void) pthread_mutex_lock(&ts->lock);
 
+    started = ts->started && !ts->stop;
     ts->stop = 1;
-    started = ts->started;
 
     if (started) {
         (void) curl_multi_wakeup(ts->multi);
@@ -151,6 +147,17 @@ xet_s3_transfers_destroy(xet_s3_transfers_t *ts)
     if (started) {
         (void) pthread_join(ts->thread, NULL);
     }
+}
+
+
+void
+xet_s3_transfers_destroy(xet_s3_transfers_t *ts)
+{
+    if (ts == NULL) {
+        return;
+    }
+
+    xet_s3_transfers_stop(ts);
 
     if (ts->multi) {
         (void) curl_multi_cleanup(ts->multi);

@@ -24,6 +24,7 @@ static const xet_s3_code_t  xet_s3_codes[] = {
     { "NoSuchUpload",           XET_S3_NOT_FOUND, XET_S3_FINAL },
     { "NoSuchBucket",           XET_S3_NO_BUCKET, XET_S3_FINAL },
     { "PreconditionFailed",     XET_S3_EXISTS,    XET_S3_FINAL },
+    { "InvalidRange",           XET_S3_SHORT,     XET_S3_FINAL },
 
     { "InternalError",          XET_S3_AWAY,      XET_S3_REPEAT },
     { "ServiceUnavailable",     XET_S3_AWAY,      XET_S3_REPEAT },
@@ -142,6 +143,10 @@ xet_s3_verdict_status(int status, xet_s3_rc_t *rc)
 
     case 412:
         *rc = XET_S3_EXISTS;
+        return XET_S3_FINAL;
+
+    case 416:
+        *rc = XET_S3_SHORT;
         return XET_S3_FINAL;
 
     case 507:

@@ -60,8 +60,8 @@ typedef struct {
 
 
 static const char  *tool_results[] = {
-    "OK", "NOT_FOUND", "EXISTS", "AWAY", "DENIED", "NO_BUCKET", "FULL", "BAD",
-    "LOCAL", "CONF"
+    "OK", "NOT_FOUND", "SHORT", "EXISTS", "AWAY", "DENIED", "NO_BUCKET",
+    "FULL", "BAD", "LOCAL", "CONF"
 };
 
 static pthread_mutex_t  tool_lock = PTHREAD_MUTEX_INITIALIZER;

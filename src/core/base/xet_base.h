@@ -50,6 +50,8 @@
       "the upload is over the quota")                                         \
     X(STORE_FILES,    "overloaded",      503, "too many files are open")      \
     X(STORE_SLOW,     "storage_error",   500, "the store does not answer")    \
+    X(STORE_AWAY,     "storage_unavailable", 503,                             \
+      "the object store does not take the request")                           \
     X(STORE_OTHER,    "storage_unavailable", 503,                             \
       "the folder of the store is not the one of the database")               \
     X(STORE_GONE,     "storage_unavailable", 503,                             \
@@ -65,6 +67,8 @@
     X(PRECONDITION,   "precondition_failed", 412,                             \
       "the file is not the one that If-Match names")                          \
     X(NO_FILE,        "file_not_found",  404, "no such file")                 \
+    X(NO_GRANT,       "grant_not_found", 404,                                 \
+      "nothing was uploaded for this grant")                                  \
                                                                               \
     X(HASH_SYNTAX,    "invalid_hash",    400,                                 \
       "a hash must be 64 hexadecimal digits")                                 \

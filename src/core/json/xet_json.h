@@ -70,4 +70,25 @@ xet_status_t xet_telemetry_parse(xet_telemetry_t *t, const uint8_t *text,
 void xet_telemetry_free(xet_telemetry_t *t);
 
 
+/*
+ * xet_grant.c: what a client asks an upload grant for.
+ */
+
+#define XET_GRANT_MAX  4096            /* of the request, bytes */
+
+
+typedef struct {
+    uint64_t     length;               /* of the upload, bytes, >= 1 */
+    uint64_t     crc64;                /* CRC-64/NVME of them */
+} xet_grant_t;
+
+
+/*
+ * Parses len bytes.  XET_BODY_SYNTAX, XET_BODY_SIZE, XET_NOMEM; XET_DONE for a
+ * checksum of another kind.
+ */
+xet_status_t xet_grant_parse(xet_grant_t *grant, const uint8_t *text,
+    size_t len);
+
+
 #endif /* _XET_JSON_H_INCLUDED_ */

@@ -28,6 +28,7 @@ typedef struct ngx_http_xet_audit_s       ngx_http_xet_audit_t;
 typedef struct ngx_http_xet_auth_s        ngx_http_xet_auth_t;
 typedef struct ngx_http_xet_limit_s       ngx_http_xet_limit_t;
 typedef struct ngx_http_xet_lanes_s       ngx_http_xet_lanes_t;
+typedef struct ngx_http_xet_store_s       ngx_http_xet_store_t;
 typedef struct ngx_http_xet_query_s       ngx_http_xet_query_t;
 typedef struct ngx_http_xet_body_s        ngx_http_xet_body_t;
 typedef struct ngx_http_xet_ingest_s      ngx_http_xet_ingest_t;
@@ -76,6 +77,13 @@ typedef enum {
     NGX_HTTP_XET_URL_CACHEABLE
 } ngx_http_xet_url_mode_e;
 
+/* Where URLs of data lead to: to nginx, or to the object store. */
+
+typedef enum {
+    NGX_HTTP_XET_DATA_PROXY = 0,
+    NGX_HTTP_XET_DATA_PRESIGNED
+} ngx_http_xet_data_mode_e;
+
 typedef enum {
     NGX_HTTP_XET_TLS_OFF = 0,
     NGX_HTTP_XET_TLS_ON,
@@ -123,9 +131,7 @@ typedef struct {
 
 
 typedef struct {
-    ngx_str_t                  store;          /* absolute, no slash at end */
-    ngx_str_t                  temp;           /* <store>/tmp */
-    ngx_flag_t                 anonymous;      /* O_TMPFILE */
+    ngx_http_xet_store_t      *store;          /* NULL: none */
 
     ngx_str_t                  conninfo;       /* zero-terminated */
     ngx_uint_t                 reads;          /* sessions a worker */
@@ -223,6 +229,8 @@ typedef struct {
     ngx_http_complex_value_t  *cors;           /* origin */
     time_t                     url_ttl;
     ngx_uint_t                 url_mode;       /* NGX_HTTP_XET_URL_* */
+    ngx_uint_t                 data_mode;      /* NGX_HTTP_XET_DATA_* */
+    ngx_flag_t                 grants;         /* past us, into the bucket */
     time_t                     url_quantum;    /* expiries are multiples */
     ngx_uint_t                 url_ranges;     /* in one URL, at most */
 
@@ -275,6 +283,7 @@ typedef struct {
 struct ngx_http_xet_ctx_s {
     ngx_uint_t                  version;        /* NGX_HTTP_XET_V* */
     xet_hash_t                  hash;           /* in the path */
+    ngx_str_t                   id;             /* behind it, or empty */
 
     ngx_http_xet_match_t       *match;          /* of path and method */
     ngx_http_xet_auth_t        *auth;

@@ -20,6 +20,7 @@
 
 
 #define NGX_HTTP_XET_GENERATION_DIGITS  10
+#define NGX_HTTP_XET_PARTS              4
 
 
 /* The first three are the number of parts behind the name. */
@@ -29,7 +30,8 @@ typedef enum {
     NGX_HTTP_XET_ARG_HASH,
     NGX_HTTP_XET_ARG_PREFIX_HASH,
     NGX_HTTP_XET_ARG_HASH_NAME,                /* two parts */
-    NGX_HTTP_XET_ARG_NAME                      /* one part, no hash */
+    NGX_HTTP_XET_ARG_NAME,                     /* one part, no hash */
+    NGX_HTTP_XET_ARG_PREFIX_HASH_NAME_ID       /* four parts */
 } ngx_http_xet_arg_e;
 
 
@@ -73,7 +75,7 @@ static const ngx_http_xet_route_t  ngx_http_xet_routes[] = {
 typedef struct {
     ngx_uint_t                version;
     ngx_str_t                 name;
-    ngx_str_t                 parts[2];
+    ngx_str_t                 parts[NGX_HTTP_XET_PARTS];
     ngx_uint_t                n;               /* of parts */
 } ngx_http_xet_path_t;
 
@@ -154,6 +156,7 @@ ngx_http_xet_api_handler(ngx_http_request_t *r)
     }
 
     ctx->version = match->path.version;
+    ctx->id = match->path.parts[NGX_HTTP_XET_PARTS - 1];
 
     rc = ngx_http_xet_parse_args(&match->path, route, &ctx->hash);
 
@@ -199,10 +202,12 @@ ngx_http_xet_route_match(const ngx_http_xet_route_t *route,
 
     name = route->name;
 
-    if (route->args == NGX_HTTP_XET_ARG_HASH_NAME
-        || route->args == NGX_HTTP_XET_ARG_NAME)
-    {
-        n = (route->args == NGX_HTTP_XET_ARG_HASH_NAME) ? 2 : 1;
+    if (route->args >= NGX_HTTP_XET_ARG_HASH_NAME) {
+
+        /* the name is in two places; how many parts, and which is the second */
+
+        n = (route->args == NGX_HTTP_XET_ARG_HASH_NAME) ? 2
+            : (route->args == NGX_HTTP_XET_ARG_NAME) ? 1 : 4;
 
         if (path->n != n) {
             return 0;
@@ -210,7 +215,7 @@ ngx_http_xet_route_match(const ngx_http_xet_route_t *route,
 
         p = ngx_strlchr(name.data, name.data + name.len, '/');
 
-        more = &path->parts[n - 1];
+        more = &path->parts[n / 2];
 
         if (more->len != (size_t) (name.data + name.len - p - 1)
             || ngx_memcmp(more->data, p + 1, more->len) != 0)
@@ -419,6 +424,7 @@ ngx_http_xet_route_audit(ngx_http_request_t *r, ngx_http_xet_audit_t *audit)
         { ngx_http_xet_shard_handler, "shard.put", 1 },
         { ngx_http_xet_xorb_post_handler, "xorb.put", 1 },
         { ngx_http_xet_grant_handler, "xorb.grant", 0 },
+        { ngx_http_xet_grant_commit_handler, "xorb.put", 1 },
         { ngx_http_xet_xorb_head_handler, "xorb.head", 0 },
         { ngx_http_xet_xorb_get_handler, "xorb.get", 0 },
         { ngx_http_xet_file_get_handler, "file.get", 0 },
@@ -548,7 +554,7 @@ ngx_http_xet_parse_path(ngx_http_request_t *r, ngx_http_xet_path_t *path)
         } else if (path->name.data == NULL) {
             path->name = part;
 
-        } else if (path->n < 2) {
+        } else if (path->n < NGX_HTTP_XET_PARTS) {
             path->parts[path->n++] = part;
 
         } else {
@@ -598,7 +604,7 @@ ngx_http_xet_parse_args(const ngx_http_xet_path_t *path,
     const ngx_http_xet_route_t *route, xet_hash_t *hash)
 {
     u_char            ch;
-    ngx_uint_t        i;
+    ngx_uint_t        i, prefixed;
     const ngx_str_t  *prefix, *text;
 
     if (route->args == NGX_HTTP_XET_ARG_NONE
@@ -607,9 +613,12 @@ ngx_http_xet_parse_args(const ngx_http_xet_path_t *path,
         return NGX_OK;
     }
 
-    text = &path->parts[route->args == NGX_HTTP_XET_ARG_PREFIX_HASH];
+    prefixed = (route->args == NGX_HTTP_XET_ARG_PREFIX_HASH
+                || route->args == NGX_HTTP_XET_ARG_PREFIX_HASH_NAME_ID);
 
-    if (route->args == NGX_HTTP_XET_ARG_PREFIX_HASH) {
+    text = &path->parts[prefixed];
+
+    if (prefixed) {
         prefix = &path->parts[0];
 
         if (prefix->len == 0 || prefix->len > XET_SIGN_NS_MAX) {

@@ -207,7 +207,7 @@ ngx_int_t ngx_http_xet_pg_check_conninfo(ngx_str_t *conninfo, u_char *err,
  * nothing.  Blocks for some seconds at most.
  */
 void ngx_http_xet_pg_check_test(ngx_cycle_t *cycle, const char *conninfo,
-    const ngx_str_t *store);
+    ngx_http_xet_store_t *store);
 
 
 #endif /* _NGX_HTTP_XET_PG_H_INCLUDED_ */

@@ -36,7 +36,7 @@ struct ngx_http_xet_pg_connect_s {
     PGconn                        *conn;       /* NULL: see error */
     char                           error[NGX_HTTP_XET_PG_ERROR_LEN];
 
-    ngx_str_t                      store;
+    ngx_http_xet_store_t          *store;
     char                          *conninfo;
     ngx_msec_t                     timeout;
 };
@@ -62,8 +62,7 @@ ngx_http_xet_pg_connect_start(ngx_http_xet_pg_connected_pt handler,
 
     /* copies, since a thread that is left behind outlives the cycle's pool */
 
-    ctx = ngx_calloc(sizeof(ngx_http_xet_pg_connect_t) + xmcf->conninfo.len + 1
-                     + xmcf->store.len + 1,
+    ctx = ngx_calloc(sizeof(ngx_http_xet_pg_connect_t) + xmcf->conninfo.len + 1,
                      ngx_cycle->log);
     if (ctx == NULL) {
         return NULL;
@@ -76,9 +75,7 @@ ngx_http_xet_pg_connect_start(ngx_http_xet_pg_connected_pt handler,
     ctx->conninfo = (char *) (ctx + 1);
     ngx_memcpy(ctx->conninfo, xmcf->conninfo.data, xmcf->conninfo.len);
 
-    ctx->store.len = xmcf->store.len;
-    ctx->store.data = (u_char *) ctx->conninfo + xmcf->conninfo.len + 1;
-    ngx_memcpy(ctx->store.data, xmcf->store.data, xmcf->store.len);
+    ctx->store = xmcf->store;
 
     if (pipe2(fds, O_CLOEXEC|O_NONBLOCK) == -1) {
         ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, ngx_errno,
@@ -217,7 +214,7 @@ ngx_http_xet_pg_connect_job(void *data)
     if (PQstatus(conn) == CONNECTION_OK) {
         PQsetNoticeReceiver(conn, ngx_http_xet_pg_notice, NULL);
 
-        error = ngx_http_xet_pg_check_job(conn, &ctx->store, ctx->timeout,
+        error = ngx_http_xet_pg_check_job(conn, ctx->store, ctx->timeout,
                                           ngx_cycle->log);
     } else {
         error = conn ? PQerrorMessage(conn) : "out of memory";

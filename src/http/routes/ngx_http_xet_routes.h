@@ -19,6 +19,27 @@ ngx_int_t ngx_http_xet_##handler##_handler(ngx_http_request_t *r,             \
 #undef XET_ROUTE
 
 
+/*
+ * ngx_http_xet_xorb.c: what other routes of xorbs need of it.
+ */
+
+/* Answers for a xorb that is not there: what it returns finalizes. */
+typedef ngx_int_t (*ngx_http_xet_xorb_missing_pt)(ngx_http_request_t *r,
+    void *data);
+
+/*
+ * Sends the statement of an answer: 200 for a xorb that the client may name
+ * without sending it, else what missing says, which is 404 for NULL.  Returns
+ * as sending does.
+ */
+ngx_int_t ngx_http_xet_xorb_ask(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx,
+    ngx_http_xet_xorb_missing_pt missing, void *data);
+
+/* The answer to who has sent a xorb, behind ngx_http_xet_keep(). */
+void ngx_http_xet_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
+    xet_status_t status, ngx_uint_t new);
+
+
 /* The content handler of "xet_token". */
 ngx_int_t ngx_http_xet_token_handler(ngx_http_request_t *r);
 

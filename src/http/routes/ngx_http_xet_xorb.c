@@ -1,7 +1,6 @@
 
 /*
- * POST, HEAD and GET xorbs/{prefix}/{xorb}, and POST xorb-grants, which asks
- * whether a xorb has to be sent.
+ * POST, HEAD and GET xorbs/{prefix}/{xorb}.
  *
  *     POST   handler -> feed (thread, for each piece of the body: verify,
  *            write) -> feed with the last piece: verdict, fdatasync, name,
@@ -9,7 +8,7 @@
  *            the keep service -> 200
  *     HEAD   handler -> the row -> head_job: is the copy there -> advertised,
  *            once per xorb and day -> 200
- *     grant  as HEAD, for a xorb that the client may name without sending it
+ *     ask    as HEAD, for a xorb that the client may name without sending it
  *     GET    handler -> the row -> the data location
  *
  * Bytes are durable before the row is written, and the row is committed
@@ -41,11 +40,15 @@ typedef struct {
 
 struct ngx_http_xet_xorb_head_s {
     xet_hash_t              hash;
-    ngx_str_t               store;
+    ngx_http_xet_store_t   *store;
     ngx_http_xet_copy_t     copy;
     ngx_http_xet_damage_t   damage;
     ngx_http_xet_array_t    xorbs;             /* to be advertised */
     xet_status_t            status;            /* of the job */
+
+    ngx_http_xet_xorb_missing_pt  missing;     /* NULL: 404 */
+    void                         *data;
+
     unsigned                grant:1;           /* not HEAD or GET */
     unsigned                noted:1;           /* on record as advertised */
 };
@@ -58,8 +61,6 @@ static xet_status_t ngx_http_xet_xorb_commit(ngx_http_xet_xorb_t *x,
     ngx_log_t *log);
 static void ngx_http_xet_xorb_body_done(ngx_http_request_t *r, void *data,
     xet_status_t status);
-static void ngx_http_xet_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
-    xet_status_t status, ngx_uint_t new);
 static ngx_http_xet_xorb_head_t *ngx_http_xet_xorb_head_create(
     ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx);
 static void ngx_http_xet_xorb_head_cleanup(void *data);
@@ -68,6 +69,8 @@ static void ngx_http_xet_xorb_get_queried(ngx_http_request_t *r,
 static ngx_int_t ngx_http_xet_xorb_get_known(ngx_http_request_t *r);
 static void ngx_http_xet_xorb_head_queried(ngx_http_request_t *r,
     ngx_int_t rc);
+static void ngx_http_xet_xorb_answer(ngx_http_request_t *r, ngx_int_t rc,
+    ngx_int_t (*rows)(ngx_http_request_t *r));
 static ngx_int_t ngx_http_xet_xorb_head_known(ngx_http_request_t *r);
 static void ngx_http_xet_xorb_head_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_xorb_head_done(ngx_http_request_t *r, void *data);
@@ -104,6 +107,8 @@ ngx_http_xet_xorb_post_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
     if (x->file == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
+
+    ngx_http_xet_store_claim(x->file, &x->hash);
 
     return ngx_http_xet_quota_read(r, NGX_HTTP_XET_QUOTA_XORB, &x->hash,
                                    ngx_http_xet_xorb_feed, NULL,
@@ -193,7 +198,7 @@ ngx_http_xet_xorb_body_done(ngx_http_request_t *r, void *data,
 }
 
 
-static void
+void
 ngx_http_xet_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_uint_t new)
 {
@@ -291,36 +296,23 @@ ngx_http_xet_xorb_head_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 }
 
 
-/*
- * Asked by clients before each xorb.  200 says that the xorb need not be sent;
- * 404, that it is to be sent to the usual place, and nothing about what others
- * have.  Length and checksum in the request are not looked at: the hash in the
- * path identifies the xorb.
- */
-
 ngx_int_t
-ngx_http_xet_grant_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
+ngx_http_xet_xorb_ask(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx,
+    ngx_http_xet_xorb_missing_pt missing, void *data)
 {
-    ngx_int_t                  rc;
     ngx_http_xet_xorb_head_t  *x;
-
-    rc = ngx_http_xet_drop_body(r);
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
 
     x = ngx_http_xet_xorb_head_create(r, ctx);
     if (x == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        return NGX_ERROR;
     }
 
     x->grant = 1;
+    x->missing = missing;
+    x->data = data;
 
-    rc = ngx_http_xet_query_xorb_grant(r, &x->hash,
-                                       ngx_http_xet_xorb_head_queried);
-
-    return ngx_http_xet_query_wait(r, rc);
+    return ngx_http_xet_query_xorb_grant(r, &x->hash,
+                                         ngx_http_xet_xorb_head_queried);
 }
 
 
@@ -363,8 +355,21 @@ ngx_http_xet_xorb_head_cleanup(void *data)
 static void
 ngx_http_xet_xorb_head_queried(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_query_answer(r, rc, ngx_http_xet_xorb_head_known,
-                              "xorb_not_found", "no such xorb");
+    ngx_http_xet_xorb_answer(r, rc, ngx_http_xet_xorb_head_known);
+}
+
+
+static void
+ngx_http_xet_xorb_answer(ngx_http_request_t *r, ngx_int_t rc,
+    ngx_int_t (*rows)(ngx_http_request_t *r))
+{
+    if (rc == NGX_DECLINED) {
+        ngx_http_xet_query_release(r);
+        ngx_http_finalize_request(r, ngx_http_xet_xorb_missing(r));
+        return;
+    }
+
+    ngx_http_xet_query_answer(r, rc, rows, "xorb_not_found", "no such xorb");
 }
 
 
@@ -399,7 +404,7 @@ ngx_http_xet_xorb_head_job(void *data, ngx_log_t *log)
 {
     ngx_http_xet_xorb_head_t *x = data;
 
-    x->status = ngx_http_xet_damage_stat_job(&x->damage, &x->store, &x->hash,
+    x->status = ngx_http_xet_damage_stat_job(&x->damage, x->store, &x->hash,
                                              x->copy.tag, x->copy.size, log);
 }
 
@@ -432,6 +437,16 @@ ngx_http_xet_xorb_head_done(ngx_http_request_t *r, void *data)
 static ngx_int_t
 ngx_http_xet_xorb_missing(ngx_http_request_t *r)
 {
+    ngx_http_xet_ctx_t        *ctx;
+    ngx_http_xet_xorb_head_t  *x;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    x = ctx->route.xorb_head;
+
+    if (x->missing) {
+        return x->missing(r, x->data);
+    }
+
     return ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "xorb_not_found",
                               "no such xorb");
 }
@@ -470,8 +485,7 @@ ngx_http_xet_xorb_promised(ngx_http_request_t *r, ngx_int_t rc)
         rc = NGX_DECLINED;
     }
 
-    ngx_http_xet_query_answer(r, rc, ngx_http_xet_xorb_head_send,
-                              "xorb_not_found", "no such xorb");
+    ngx_http_xet_xorb_answer(r, rc, ngx_http_xet_xorb_head_send);
 }
 
 

@@ -1,0 +1,421 @@
+
+/*
+ * Upload grants: POST xorb-grants/{prefix}/{xorb}, which asks whether and how a
+ * xorb is to be sent, and POST xorb-commits/{prefix}/{xorb}/grant/{id}, when it
+ * was put into the bucket.
+ *
+ *     grant    handler -> feed: the request -> body_done -> as HEAD of the
+ *              xorb, for one that the client may name without sending it -> 200
+ *              -> else 201 with a URL of the object store, if "xet_grants" is
+ *              on, or 404, which sends the client to the usual place; nothing
+ *              is said about what others have
+ *     commit   handler -> job, again and again: read what was put, verify it,
+ *              make it a copy -> the row in PostgreSQL, by the keep service
+ *              -> 200
+ *
+ * The id of a grant is a number drawn at random, which names the staged object,
+ * and a MAC of it with the xorb and who has asked: nobody commits what another
+ * one has put, and nothing has to be kept until then.
+ *
+ * The state of a commit is the thread's while a job runs, else the event
+ * loop's.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_access.h"
+#include "ngx_http_xet_query.h"
+#include "ngx_http_xet_routes.h"
+#include "ngx_http_xet_store.h"
+#include "ngx_http_xet_upload.h"
+
+#include <openssl/hmac.h>
+
+
+#define NGX_HTTP_XET_GRANT_MAC    32           /* hex digits */
+#define NGX_HTTP_XET_GRANT_ID                                                 \
+    (NGX_HTTP_XET_STAGE_ID + NGX_HTTP_XET_GRANT_MAC)
+#define NGX_HTTP_XET_GRANT_LABEL  "xet grant 1"
+
+/* The longest footer that a xorb may have: it is not stored. */
+#define NGX_HTTP_XET_GRANT_FOOTER  (XET_XORB_CHUNKS_MAX * 40 + 1024)
+
+
+typedef struct {
+    u_char                   text[XET_GRANT_MAX];
+    size_t                   len;
+    xet_grant_t              grant;
+    ngx_http_xet_ctx_t      *ctx;
+} ngx_http_xet_grant_t;
+
+
+typedef struct {
+    ngx_http_xet_stage_t     stage;
+    ngx_http_xet_array_t     eligible;
+    const xet_suite_t       *suite;
+    xet_status_t             status;           /* of the job */
+} ngx_http_xet_commit_t;
+
+
+static xet_status_t ngx_http_xet_grant_feed(void *data, u_char *buf,
+    size_t len, ngx_uint_t last, ngx_log_t *log);
+static void ngx_http_xet_grant_body_done(ngx_http_request_t *r, void *data,
+    xet_status_t status);
+static ngx_int_t ngx_http_xet_grant_give(ngx_http_request_t *r, void *data);
+static ngx_int_t ngx_http_xet_grant_send(ngx_http_request_t *r,
+    const u_char *id, const ngx_http_xet_stage_put_t *put);
+static ngx_int_t ngx_http_xet_grant_mac(ngx_http_request_t *r,
+    const xet_hash_t *xorb, const u_char *id, u_char *mac);
+static void ngx_http_xet_commit_cleanup(void *data);
+static void ngx_http_xet_commit_job(void *data, ngx_log_t *log);
+static void ngx_http_xet_commit_done(ngx_http_request_t *r, void *data);
+
+
+ngx_int_t
+ngx_http_xet_grant_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
+{
+    ngx_int_t                 rc;
+    ngx_http_xet_grant_t     *g;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (!xlcf->grants) {
+
+        /* what the client says of the xorb is of no use */
+
+        rc = ngx_http_xet_drop_body(r);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+
+        rc = ngx_http_xet_xorb_ask(r, ctx, NULL, NULL);
+
+        return ngx_http_xet_query_wait(r, rc);
+    }
+
+    g = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_grant_t));
+    if (g == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    g->ctx = ctx;
+
+    return ngx_http_xet_body_read(r, ngx_http_xet_grant_feed, NULL,
+                                  ngx_http_xet_grant_body_done, g);
+}
+
+
+static xet_status_t
+ngx_http_xet_grant_feed(void *data, u_char *buf, size_t len, ngx_uint_t last,
+    ngx_log_t *log)
+{
+    ngx_http_xet_grant_t *g = data;
+
+    xet_status_t  rc;
+
+    if (len > XET_GRANT_MAX - g->len) {
+        return XET_BODY_SIZE;
+    }
+
+    if (len) {
+        ngx_memcpy(g->text + g->len, buf, len);
+        g->len += len;
+    }
+
+    if (!last) {
+        return XET_OK;
+    }
+
+    rc = xet_grant_parse(&g->grant, g->text, g->len);
+
+    if (rc == XET_DONE) {
+
+        /* of a checksum of another kind nothing can be signed */
+
+        g->grant.length = 0;
+
+        return XET_OK;
+    }
+
+    return rc;
+}
+
+
+static void
+ngx_http_xet_grant_body_done(ngx_http_request_t *r, void *data,
+    xet_status_t status)
+{
+    ngx_http_xet_grant_t *g = data;
+
+    ngx_int_t                 rc;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (status == XET_OK
+        && g->grant.length > xlcf->xorb_max + NGX_HTTP_XET_GRANT_FOOTER)
+    {
+        status = XET_XORB_SIZE;
+    }
+
+    if (status != XET_OK) {
+        ngx_http_finalize_request(r, ngx_http_xet_error_status(r, status));
+        return;
+    }
+
+    rc = ngx_http_xet_xorb_ask(r, g->ctx,
+                               g->grant.length ? ngx_http_xet_grant_give
+                                               : NULL, g);
+    rc = ngx_http_xet_query_asked(r, rc);
+
+    if (rc != NGX_AGAIN) {
+        ngx_http_finalize_request(r, rc);
+    }
+}
+
+
+/* The xorb is not there, as far as the client may know. */
+
+static ngx_int_t
+ngx_http_xet_grant_give(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_grant_t *g = data;
+
+    u_char                     id[NGX_HTTP_XET_GRANT_ID + 1];
+    ngx_http_xet_loc_conf_t   *xlcf;
+    ngx_http_xet_main_conf_t  *xmcf;
+    ngx_http_xet_stage_put_t   put;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+
+    if (ngx_http_xet_stage_draw(id) != XET_OK
+        || ngx_http_xet_grant_mac(r, &g->ctx->hash, id,
+                                  id + NGX_HTTP_XET_STAGE_ID)
+           != NGX_OK
+        || ngx_http_xet_stage_put(xmcf->store, &g->ctx->hash, id,
+                                  g->grant.length, g->grant.crc64,
+                                  xlcf->url_ttl, &put)
+           != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_grant_send(r, id, &put);
+}
+
+
+static ngx_int_t
+ngx_http_xet_grant_send(ngx_http_request_t *r, const u_char *id,
+    const ngx_http_xet_stage_put_t *put)
+{
+    xet_buf_t   b;
+    xet_json_t  j;
+
+    xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 4096);
+    xet_json_init(&j, &b);
+
+    xet_json_object_begin(&j);
+    xet_json_key(&j, "id");
+    xet_json_string(&j, id, NGX_HTTP_XET_GRANT_ID);
+    xet_json_key(&j, "method");
+    xet_json_cstring(&j, "PUT");
+    xet_json_key(&j, "url");
+    xet_json_cstring(&j, put->url);
+    xet_json_key(&j, "headers");
+    xet_json_object_begin(&j);
+    xet_json_key(&j, "if-none-match");
+    xet_json_cstring(&j, "*");
+    xet_json_key(&j, "x-amz-checksum-crc64nvme");
+    xet_json_cstring(&j, put->checksum);
+    xet_json_object_end(&j);
+    xet_json_object_end(&j);
+
+    ngx_http_xet_audit(r)->result = "granted";
+
+    return ngx_http_xet_send(r, NGX_HTTP_CREATED, "application/json", &b);
+}
+
+
+/* mac has NGX_HTTP_XET_GRANT_MAC + 1 bytes. */
+
+static ngx_int_t
+ngx_http_xet_grant_mac(ngx_http_request_t *r, const xet_hash_t *xorb,
+    const u_char *id, u_char *mac)
+{
+    u_char                    *text, *p, full[EVP_MAX_MD_SIZE];
+    unsigned int               len;
+    ngx_str_t                  subject, repo;
+    ngx_http_xet_key_t        *key;
+    ngx_http_xet_auth_t       *auth;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+    key = xmcf->url_keys->elts;
+
+    auth = ngx_http_xet_auth(r);
+    if (auth == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_str_null(&subject);
+    ngx_str_null(&repo);
+
+    if (auth->status == XET_OK) {
+        subject = auth->subject;
+        repo = auth->repo;
+    }
+
+    /* of fixed lengths but for the last one, so that nothing is ambiguous */
+
+    text = ngx_pnalloc(r->pool, sizeof(NGX_HTTP_XET_GRANT_LABEL)
+                                + XET_HASH_LEN + NGX_HTTP_XET_STAGE_ID + 8
+                                + subject.len + repo.len);
+    if (text == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = ngx_cpymem(text, NGX_HTTP_XET_GRANT_LABEL,
+                   sizeof(NGX_HTTP_XET_GRANT_LABEL));
+    p = ngx_cpymem(p, xorb->bytes, XET_HASH_LEN);
+    p = ngx_cpymem(p, id, NGX_HTTP_XET_STAGE_ID);
+    xet_put_u64(p, subject.len);
+    p = ngx_cpymem(p + 8, subject.data, subject.len);
+    p = ngx_cpymem(p, repo.data, repo.len);
+
+    if (HMAC(EVP_sha256(), key->secret.data, (int) key->secret.len, text,
+             p - text, full, &len)
+        == NULL)
+    {
+        return NGX_ERROR;
+    }
+
+    *ngx_hex_dump(mac, full, NGX_HTTP_XET_GRANT_MAC / 2) = '\0';
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_xet_grant_commit_handler(ngx_http_request_t *r,
+    ngx_http_xet_ctx_t *ctx)
+{
+    u_char                     mac[NGX_HTTP_XET_GRANT_MAC + 1];
+    ngx_int_t                  rc;
+    xet_status_t               status;
+    ngx_http_xet_temp_t       *file;
+    ngx_http_xet_commit_t     *c;
+    ngx_http_xet_loc_conf_t   *xlcf;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+
+    rc = ngx_http_xet_drop_body(r);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (!xlcf->grants || ctx->id.len != NGX_HTTP_XET_GRANT_ID) {
+        return ngx_http_xet_error_status(r, XET_NO_GRANT);
+    }
+
+    if (ngx_http_xet_grant_mac(r, &ctx->hash, ctx->id.data, mac) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (CRYPTO_memcmp(mac, ctx->id.data + NGX_HTTP_XET_STAGE_ID,
+                      NGX_HTTP_XET_GRANT_MAC)
+        != 0)
+    {
+        return ngx_http_xet_error_status(r, XET_NO_GRANT);
+    }
+
+    c = ngx_http_xet_state(r, sizeof(ngx_http_xet_commit_t),
+                           ngx_http_xet_commit_cleanup);
+    if (c == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    c->suite = xmcf->suite;
+    ngx_http_xet_array_init(&c->eligible, NGX_HTTP_XET_OID_INT4);
+
+    file = ngx_http_xet_store_xorb(r);
+    if (file == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    status = ngx_http_xet_stage_begin(&c->stage, file, c->suite, &ctx->hash,
+                                      ctx->id.data, xlcf->xorb_max,
+                                      NGX_HTTP_XET_GRANT_FOOTER);
+
+    if (status == XET_OK
+        && ngx_http_xet_task_post(r, ngx_http_xet_commit_job,
+                                  ngx_http_xet_commit_done, c)
+           != NGX_OK)
+    {
+        status = XET_OVERLOADED;
+    }
+
+    if (status != XET_OK) {
+        return ngx_http_xet_error_status(r, status);
+    }
+
+    r->main->count++;
+
+    return NGX_DONE;
+}
+
+
+static void
+ngx_http_xet_commit_cleanup(void *data)
+{
+    ngx_http_xet_commit_t *c = data;
+
+    ngx_http_xet_stage_destroy(&c->stage);
+    ngx_http_xet_array_destroy(&c->eligible);
+}
+
+
+static void
+ngx_http_xet_commit_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_commit_t *c = data;
+
+    c->status = ngx_http_xet_stage_job(&c->stage, log);
+
+    if (c->status == XET_OK) {
+        ngx_http_xet_query_eligible(&c->eligible, c->suite,
+                                    xet_xorb_verifier_info(c->stage.verifier));
+    }
+}
+
+
+static void
+ngx_http_xet_commit_done(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_commit_t *c = data;
+
+    if (c->status == XET_AGAIN) {
+
+        if (ngx_http_xet_task_post(r, ngx_http_xet_commit_job,
+                                   ngx_http_xet_commit_done, c)
+            == NGX_OK)
+        {
+            return;
+        }
+
+        c->status = XET_OVERLOADED;
+    }
+
+    if (c->status != XET_OK) {
+        ngx_http_finalize_request(r, ngx_http_xet_error_status(r, c->status));
+        return;
+    }
+
+    ngx_http_xet_keep(r, c->stage.file,
+                      xet_xorb_verifier_info(c->stage.verifier), &c->eligible,
+                      ngx_http_xet_xorb_kept);
+}

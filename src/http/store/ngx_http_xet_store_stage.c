@@ -1,0 +1,391 @@
+
+/*
+ * Xorbs that clients put into the bucket themselves.
+ *
+ *     put      a URL for a PUT to <prefix>/staging/<hash>.<id>, of so many
+ *              bytes with that checksum, which the store checks
+ *     begin -> job: the object is copied to a name of ours, and removed
+ *           -> job, XET_AGAIN -> ... -> job: verified, and a copy
+ *
+ * Nothing of it is believed: all bytes are read and verified as those of an
+ * upload.  What was verified must be what becomes the copy, though who has the
+ * URL may use it again at any moment, and may ask for several commits at once.
+ * So the first step is a copy under a name that nobody has a URL of; that one
+ * is read, and from it the copy of the xorb is made.  The store copies, so the
+ * bytes pass here once.  An object with a footer, which copies have not, is
+ * read twice: into a temporary file, which is sent as that of an upload.
+ *
+ * Staged objects are removed at the end; what nobody asks for is removed by the
+ * sweep of orphans (ngx_http_xet_store_s3_orphans.c).
+ *
+ * Owned by the job while that runs, else by the event loop.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_store_ops.h"
+
+#include <openssl/rand.h>
+
+
+#define NGX_HTTP_XET_STAGE_BUFFER  (4 * 1024 * 1024)
+#define NGX_HTTP_XET_STAGE_TAGS    16
+
+
+static void ngx_http_xet_stage_name(char *dst, const char *folder,
+    const xet_hash_t *xorb, const u_char *id);
+static void ngx_http_xet_stage_checksum(char *dst, uint64_t crc64);
+static xet_status_t ngx_http_xet_stage_open(ngx_http_xet_stage_t *stage,
+    ngx_log_t *log);
+static xet_status_t ngx_http_xet_stage_piece(ngx_http_xet_stage_t *stage,
+    ngx_log_t *log);
+static xet_status_t ngx_http_xet_stage_end(ngx_http_xet_stage_t *stage,
+    ngx_log_t *log);
+static xet_status_t ngx_http_xet_stage_copy(ngx_http_xet_stage_t *stage,
+    ngx_log_t *log);
+static void ngx_http_xet_stage_remove(ngx_http_xet_stage_t *stage,
+    ngx_log_t *log);
+
+
+ngx_int_t
+ngx_http_xet_stage_put(ngx_http_xet_store_t *store, const xet_hash_t *xorb,
+    const u_char *id, uint64_t length, uint64_t crc64, time_t seconds,
+    ngx_http_xet_stage_put_t *put)
+{
+    char             name[XET_S3_NAME_MAX], bytes[NGX_OFF_T_LEN + 1];
+    size_t           n;
+    xet_s3_header_t  headers[3];
+
+    ngx_http_xet_stage_name(name, "staging/", xorb, id);
+    ngx_http_xet_stage_checksum(put->checksum, crc64);
+
+    *ngx_sprintf((u_char *) bytes, "%uL", length) = '\0';
+
+    n = 0;
+
+    headers[n].name = "content-length";
+    headers[n++].value = bytes;
+
+    headers[n].name = "if-none-match";
+    headers[n++].value = "*";
+
+    headers[n].name = "x-amz-checksum-crc64nvme";
+    headers[n++].value = put->checksum;
+
+    return (xet_s3_presign(store->s3, "PUT", name, headers, n, ngx_time(),
+                           (uint32_t) seconds, put->url, sizeof(put->url))
+            == XET_S3_OK)
+           ? NGX_OK : NGX_ERROR;
+}
+
+
+xet_status_t
+ngx_http_xet_stage_draw(u_char *id)
+{
+    u_char  bytes[NGX_HTTP_XET_STAGE_ID / 2];
+
+    if (RAND_bytes(bytes, sizeof(bytes)) != 1) {
+        return XET_INTERNAL;
+    }
+
+    *ngx_hex_dump(id, bytes, sizeof(bytes)) = '\0';
+
+    return XET_OK;
+}
+
+
+/* dst has XET_S3_NAME_MAX bytes. */
+
+static void
+ngx_http_xet_stage_name(char *dst, const char *folder, const xet_hash_t *xorb,
+    const u_char *id)
+{
+    u_char  *p;
+
+    p = ngx_cpymem(dst, folder, ngx_strlen(folder));
+    p = xet_hash_print(p, xorb);
+    *p++ = '.';
+    p = ngx_cpymem(p, id, NGX_HTTP_XET_STAGE_ID);
+    *p = '\0';
+}
+
+
+/* Eight bytes in network order, in base64, as the header has them. */
+
+static void
+ngx_http_xet_stage_checksum(char *dst, uint64_t crc64)
+{
+    u_char      bytes[8];
+    ngx_str_t   in, out;
+    ngx_uint_t  i;
+
+    for (i = 0; i < 8; i++) {
+        bytes[i] = (u_char) (crc64 >> (56 - 8 * i));
+    }
+
+    in.data = bytes;
+    in.len = sizeof(bytes);
+    out.data = (u_char *) dst;
+
+    ngx_encode_base64(&out, &in);
+
+    dst[out.len] = '\0';
+}
+
+
+xet_status_t
+ngx_http_xet_stage_begin(ngx_http_xet_stage_t *stage,
+    ngx_http_xet_temp_t *file, const xet_suite_t *suite,
+    const xet_hash_t *xorb, const u_char *id, uint64_t max, uint64_t footer)
+{
+    stage->store = file->store;
+    stage->file = file;
+    stage->xorb = *xorb;
+    stage->max = max;
+    stage->footer = footer;
+
+    ngx_http_xet_stage_name(stage->name, "staging/", xorb, id);
+
+    stage->verifier = xet_xorb_verifier_create(suite, xorb, max);
+    stage->checksum = xet_checksum_create();
+
+    return (stage->verifier && stage->checksum) ? XET_OK : XET_NOMEM;
+}
+
+
+xet_status_t
+ngx_http_xet_stage_job(ngx_http_xet_stage_t *stage, ngx_log_t *log)
+{
+    xet_status_t  rc;
+
+    rc = stage->size ? XET_OK : ngx_http_xet_stage_open(stage, log);
+
+    if (rc == XET_OK) {
+        rc = (stage->offset < stage->size)
+             ? ngx_http_xet_stage_piece(stage, log)
+             : ngx_http_xet_stage_end(stage, log);
+    }
+
+    /* 4xx: it is the client's bytes that are not right */
+
+    if (rc == XET_OK
+        || (rc != XET_NO_GRANT && xet_status_http(rc) / 100 == 4))
+    {
+        ngx_http_xet_stage_remove(stage, log);
+    }
+
+    return rc;
+}
+
+
+static xet_status_t
+ngx_http_xet_stage_open(ngx_http_xet_stage_t *stage, ngx_log_t *log)
+{
+    char             ours[XET_S3_NAME_MAX];
+    u_char           id[NGX_HTTP_XET_STAGE_ID + 1];
+    xet_s3_rc_t      rc;
+    xet_status_t     status;
+    xet_s3_error_t   error;
+    xet_s3_object_t  object;
+
+    status = ngx_http_xet_stage_draw(id);
+
+    if (status != XET_OK) {
+        return status;
+    }
+
+    ngx_http_xet_stage_name(ours, "staging/ours/", &stage->xorb, id);
+
+    rc = xet_s3_copy(stage->store->s3, stage->name, ours, 0, &error);
+
+    if (rc == XET_S3_NOT_FOUND) {
+        return XET_NO_GRANT;
+    }
+
+    if (rc == XET_S3_OK) {
+        ngx_http_xet_stage_remove(stage, log);
+
+        ngx_cpystrn((u_char *) stage->name, (u_char *) ours,
+                    sizeof(stage->name));
+
+        rc = xet_s3_head(stage->store->s3, stage->name, &object, &error);
+    }
+
+    if (rc != XET_S3_OK) {
+        return ngx_http_xet_store_s3_failed(stage->store, rc, &error, log);
+    }
+
+    if (object.size == 0) {
+        return XET_XORB_EMPTY;
+    }
+
+    if (object.size > stage->max + stage->footer) {
+        return XET_XORB_SIZE;
+    }
+
+    stage->buf = ngx_alloc(NGX_HTTP_XET_STAGE_BUFFER, log);
+
+    if (stage->buf == NULL) {
+        return XET_NOMEM;
+    }
+
+    stage->size = object.size;
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+ngx_http_xet_stage_piece(ngx_http_xet_stage_t *stage, ngx_log_t *log)
+{
+    size_t           n, stored;
+    xet_status_t     status;
+    xet_s3_rc_t      rc;
+    xet_s3_error_t   error;
+
+    n = (size_t) ngx_min(NGX_HTTP_XET_STAGE_BUFFER,
+                         stage->size - stage->offset);
+
+    rc = xet_s3_get(stage->store->s3, stage->name, stage->offset, n,
+                    stage->buf, &error);
+
+    if (rc != XET_S3_OK) {
+        return ngx_http_xet_store_s3_failed(stage->store, rc, &error, log);
+    }
+
+    stage->offset += n;
+
+    status = xet_xorb_verifier_feed(stage->verifier, stage->buf, n, &stored);
+
+    if (status != XET_OK) {
+        return status;
+    }
+
+    stage->stored += stored;
+
+    if (stage->again) {
+        status = ngx_http_xet_store_write_job(stage->file, stage->buf, stored,
+                                              log);
+    } else {
+        xet_checksum_update(stage->checksum, stage->buf, stored);
+    }
+
+    return (status == XET_OK) ? XET_AGAIN : status;
+}
+
+
+static xet_status_t
+ngx_http_xet_stage_end(ngx_http_xet_stage_t *stage, ngx_log_t *log)
+{
+    xet_status_t  rc;
+
+    rc = xet_xorb_verifier_finish(stage->verifier);
+
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    if (stage->again) {
+        return ngx_http_xet_store_commit_job(stage->file, &stage->xorb, log);
+    }
+
+    stage->file->xorb = stage->xorb;
+
+    if (stage->stored == stage->size) {
+        xet_checksum_finish(stage->checksum, &stage->file->digest);
+        return ngx_http_xet_stage_copy(stage, log);
+    }
+
+    /* through us, from the beginning */
+
+    xet_xorb_verifier_destroy(stage->verifier);
+
+    stage->verifier = xet_xorb_verifier_create(&xet_suite_default,
+                                               &stage->xorb, stage->max);
+
+    if (stage->verifier == NULL) {
+        return XET_NOMEM;
+    }
+
+    stage->again = 1;
+    stage->offset = 0;
+    stage->stored = 0;
+
+    return XET_AGAIN;
+}
+
+
+static xet_status_t
+ngx_http_xet_stage_copy(ngx_http_xet_stage_t *stage, ngx_log_t *log)
+{
+    u_char          name[NGX_HTTP_XET_XORB_PATH_MAX + 1];
+    ngx_uint_t      i;
+    xet_s3_rc_t     rc;
+    xet_status_t    status;
+    xet_s3_error_t  error;
+
+    status = ngx_http_xet_store_identity_check_job(stage->store, log);
+
+    for (i = 0; status == XET_OK && i < NGX_HTTP_XET_STAGE_TAGS; i++) {
+
+        stage->file->tag = 0;
+        status = ngx_http_xet_store_draw_tag(&stage->file->tag);
+
+        if (status != XET_OK) {
+            break;
+        }
+
+        *ngx_http_xet_store_path(name, &stage->file->xorb, stage->file->tag)
+        = '\0';
+
+        rc = xet_s3_copy(stage->store->s3, stage->name, (char *) name + 1, 1,
+                         &error);
+
+        if (rc == XET_S3_EXISTS) {
+            continue;
+        }
+
+        /* without an acknowledgement there may be a copy all the same */
+
+        stage->file->committed = 1;
+
+        return (rc == XET_S3_OK)
+               ? XET_OK
+               : ngx_http_xet_store_s3_failed(stage->store, rc, &error, log);
+    }
+
+    return (status == XET_OK) ? XET_STORE_FAILED : status;
+}
+
+
+/* What stays is removed by the sweep of orphans. */
+
+static void
+ngx_http_xet_stage_remove(ngx_http_xet_stage_t *stage, ngx_log_t *log)
+{
+    xet_s3_rc_t     rc;
+    xet_s3_error_t  error;
+
+    rc = xet_s3_delete(stage->store->s3, stage->name, &error);
+
+    if (rc != XET_S3_OK) {
+        (void) ngx_http_xet_store_s3_failed(stage->store, rc, &error, log);
+    }
+}
+
+
+void
+ngx_http_xet_stage_destroy(ngx_http_xet_stage_t *stage)
+{
+    if (stage->verifier) {
+        xet_xorb_verifier_destroy(stage->verifier);
+        stage->verifier = NULL;
+    }
+
+    xet_checksum_destroy(stage->checksum);
+    stage->checksum = NULL;
+
+    if (stage->buf) {
+        ngx_free(stage->buf);
+        stage->buf = NULL;
+    }
+}

@@ -1,0 +1,176 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Data of a bucket: by way of nginx, which checks signatures and caches slices,
+# and by presigned URLs; what each refuses.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Xet;
+use Test::Xet::Client;
+use Test::Xet::Process qw/ slurp /;
+use Test::Xet::Real;
+use Test::Xet::S3;
+use Test::Xet::S3Fault;
+
+use File::Temp qw/ tempdir /;
+
+my $size = 12_000_000;
+my $s3 = Test::Xet::S3->new();
+my $fault = Test::Xet::S3Fault->new($s3);
+
+my $t = Test::Xet->new(s3 => $s3, workers => 2, log => 'info',
+	s3_endpoint => $fault->endpoint(),
+	s3_server => '127.0.0.1:' . $fault->port(),
+	server => <<'EOC');
+
+location ~ ^/direct/ {
+    xet_api;
+    xet_api_base /direct;
+    xet_data_mode presigned;
+    client_max_body_size 80m;
+}
+
+EOC
+
+$t->run();
+
+my $file = $t->upload(mix(1, $size));
+my ($xorb) = grep { m!/xorbs/! } keys %{ $s3->objects() };
+
+# --------------------------------------------------------------------------
+# by way of nginx
+
+my $d = $t->download($file->{hash}, size => $size);
+
+is_deeply($d->{errors}, [], 'proxy: what clients rely on');
+ok($d->{data} eq mix(1, $size), 'proxy: the same bytes');
+
+my $before = gets();
+
+$d = $t->download($file->{hash}, size => $size);
+
+ok($d->{data} eq mix(1, $size), 'proxy: again');
+is(gets(), $before, 'proxy: from the cache');
+
+my $entry = entry('/api');
+my ($path) = $entry->{url} =~ m!^http://[^/]+(/.*)!;
+
+is($t->get($path)->{status}, 403, 'proxy: without a range');
+is($t->get($path, { Range => 'bytes=0-' . ($size * 2) })->{status}, 403,
+	'proxy: another range');
+(my $forged = $path) =~ s/&s=(.)/'&s=' . ($1 eq 'A' ? 'B' : 'A')/e;
+is($t->get($forged, { Range => "bytes=$entry->{range}" })->{status}, 403,
+	'proxy: another signature');
+is($t->get($path, { Range => "bytes=$entry->{range}" })->{status}, 206,
+	'proxy: as signed');
+is($t->head($path, { Range => "bytes=$entry->{range}" })->{status}, 206,
+	'proxy: HEAD');
+
+my $r = $t->get($path, { Range => "bytes=$entry->{range}",
+	Authorization => 'Bearer stolen', 'x-amz-date' => 'never',
+	'x-amz-security-token' => 'x' });
+
+is($r->{status}, 206, 'proxy: headers of the client are not passed on');
+
+for my $name (qw/ server x-amz-request-id set-cookie content-type /) {
+	unlike($r->{headers}{$name} // '', qr/moto|werkzeug|amz|xml/i,
+		"proxy: nothing of the store's $name");
+}
+
+# --------------------------------------------------------------------------
+# past nginx
+
+$entry = entry('/direct');
+
+like($entry->{url}, qr!^\Q@{[ $fault->endpoint() ]}\E/xet/a/prefix/xorbs/!,
+	'presigned: leads to the store');
+
+$d = $t->download($file->{hash}, size => $size, base => '/direct');
+
+is_deeply($d->{errors}, [], 'presigned: what clients rely on');
+ok($d->{data} eq mix(1, $size), 'presigned: the same bytes');
+
+my ($target) = $entry->{url} =~ m!^http://[^/]+(/.*)!;
+
+is(direct($target, "bytes=$entry->{range}")->{status}, 206,
+	'presigned: as signed');
+is(direct($target)->{status}, 403, 'presigned: without a range');
+is(direct($target, 'bytes=0-1')->{status}, 403, 'presigned: another range');
+(my $other = $target) =~ s!/xorbs/default/!/xorbs/defaulx/!;
+is(direct($other, "bytes=$entry->{range}")->{status}, 403,
+	'presigned: another object');
+($other = $target) =~ s/X-Amz-Expires=\d+/X-Amz-Expires=600000/;
+is(direct($other, "bytes=$entry->{range}")->{status}, 403,
+	'presigned: another time');
+
+is(entry('/direct')->{url}, $entry->{url},
+	'presigned: the same within a quantum');
+
+# the newest client
+
+my $dir = tempdir(CLEANUP => 1);
+
+for my $api (qw/ session legacy /) {
+	hf_xet({}, 'download', $api, $t->url('/direct'), $file->{hash}, $size,
+		"$dir/out");
+	ok(slurp("$dir/out") eq mix(1, $size),
+		"presigned: hf_xet, $api");
+}
+
+# --------------------------------------------------------------------------
+# the store refuses or lacks what nginx asks for
+
+my $new = $t->upload(mix(2, 3_000_000));
+
+$entry = entry('/api', $new);
+($path) = $entry->{url} =~ m!^http://[^/]+(/.*)!;
+
+my %want = (403 => 503, 404 => 404, 500 => 500, 503 => 503);
+
+for my $status (sort keys %want) {
+	my $rule = $fault->add(op => 'GetObject', do => 'status',
+		status => $status);
+
+	$r = $t->get($path, { Range => "bytes=$entry->{range}" });
+
+	is($r->{status}, $want{$status}, "proxy: $status of the store");
+	ok(eval { $r->json()->{error}{code} }, "proxy: $status: JSON");
+	$fault->clear();
+}
+
+$r = $t->get($path, { Range => "bytes=$entry->{range}" });
+is($r->{status}, 206, 'proxy: none of that was cached');
+
+$t->done();
+
+# --------------------------------------------------------------------------
+
+sub entry {
+	my ($base, $of) = @_;
+
+	my $r = $t->get("$base/v1/reconstructions/"
+		. ($of || $file)->{hash})->json();
+	my ($entry) = map { @$_ } values %{ $r->{fetch_info} };
+
+	return { url => $entry->{url}, range => join('-',
+		@{ $entry->{url_range} }{qw/ start end /}) };
+}
+
+sub direct {
+	my ($target, $range) = @_;
+
+	return Test::Xet::HTTP->request($fault->port(), 'GET', $target, {
+		Host => '127.0.0.1:' . $fault->port(),
+		$range ? (Range => $range) : () });
+}
+
+sub gets {
+	return scalar grep { $_->{op} eq 'GetObject' } $fault->seen();
+}
