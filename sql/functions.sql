@@ -1475,8 +1475,11 @@ BEGIN
     ), locked AS MATERIALIZED (
         SELECT x.id, x.hash, x.tag, x.damaged_at
           FROM (SELECT DISTINCT u.xorb FROM used u) u
-          JOIN xet.xorbs x ON x.hash = u.xorb AND xet.xorb_at(x.id, u.xorb)
-           FOR KEY SHARE OF x
+         CROSS JOIN LATERAL (SELECT x.* FROM xet.xorbs x
+                              WHERE x.hash = u.xorb
+                                AND xet.xorb_at(x.id, u.xorb)
+                             OFFSET 0
+                                FOR KEY SHARE) x
     ), refs AS (
         INSERT INTO xet.file_xorbs AS fx (file_id, xorb_id, chunks)
         SELECT n.id, l.id, u.chunks
@@ -2125,6 +2128,7 @@ DECLARE
     mine  bigint[];
     dead  bigint[];
     ended bigint[];
+    last  record;
     n     bigint;
 BEGIN
     SELECT coalesce(array_agg(l.file_id), '{}') INTO noted
@@ -2148,22 +2152,35 @@ BEGIN
       FROM unnest(noted) AS u(id)
      WHERE NOT EXISTS (SELECT FROM xet.files f WHERE f.id = u.id);
 
-    -- each partition has a row of the same ctid, which must go as well, or stay:
-    -- + 0, since by an index on files all places would be held against each row
+    -- the first of them in the order of the key, which is one over partitions
+
+    SELECT l.file_id, l.xorb_id AS place INTO last
+      FROM (SELECT d.file_id, d.xorb_id
+              FROM xet.file_xorbs d
+             WHERE d.file_id = ANY (dead)
+             ORDER BY d.file_id, d.xorb_id
+             LIMIT 20000) l
+     ORDER BY l.file_id DESC, l.xorb_id DESC
+     LIMIT 1;
 
     DELETE FROM xet.file_xorbs fx
-     WHERE fx.ctid = ANY (ARRAY(SELECT d.ctid FROM xet.file_xorbs d
-                                 WHERE d.file_id = ANY (dead)
-                                 LIMIT 20000))
-       AND fx.file_id + 0 = ANY (dead);
+     WHERE fx.file_id = ANY (dead)
+       AND (fx.file_id, fx.xorb_id) <= (last.file_id, last.place);
 
     GET DIAGNOSTICS refs = ROW_COUNT;
 
+    SELECT l.file_id, l.first_offset AS place INTO last
+      FROM (SELECT d.file_id, d.first_offset
+              FROM xet.terms d
+             WHERE d.file_id = ANY (dead)
+             ORDER BY d.file_id, d.first_offset
+             LIMIT 2000) l
+     ORDER BY l.file_id DESC, l.first_offset DESC
+     LIMIT 1;
+
     DELETE FROM xet.terms t
-     WHERE t.ctid = ANY (ARRAY(SELECT d.ctid FROM xet.terms d
-                                WHERE d.file_id = ANY (dead)
-                                LIMIT 2000))
-       AND t.file_id + 0 = ANY (dead);
+     WHERE t.file_id = ANY (dead)
+       AND (t.file_id, t.first_offset) <= (last.file_id, last.place);
 
     GET DIAGNOSTICS n = ROW_COUNT;
 

@@ -229,6 +229,9 @@ $$;
 -- is taken makes the row one that is left out, as ON CONFLICT DO NOTHING does,
 -- which is how rows are put; whoever is about to take it is waited for.  They
 -- act with the rights of the owner: who may write a row may have it named.
+--
+-- A hash that has no row has the id -1, which is looked for like others: else
+-- time tells what there is.
 
 CREATE OR REPLACE FUNCTION pg_temp.partition_names(name text, n integer)
     RETURNS void
@@ -261,7 +264,8 @@ BEGIN
         AS $$
         #variable_conflict use_column
         BEGIN
-            RETURN (SELECT n.id FROM xet.{names} n WHERE n.hash = $1);
+            RETURN coalesce((SELECT n.id FROM xet.{names} n
+                              WHERE n.hash = $1), -1);
         END;
         $$;
 

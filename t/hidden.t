@@ -109,9 +109,10 @@ sub work {
 		. " SET plan_cache_mode = force_generic_plan;"
 		. " PREPARE p AS SELECT count(*) FROM $statement;"
 		. " EXECUTE p;"
-		. " SELECT string_agg(relname || ' ' || idx_scan, ', '"
-		. "                   ORDER BY relname)"
-		. " FROM pg_stat_xact_user_tables WHERE idx_scan > 0;"
+		. " SELECT string_agg(name || ' ' || n, ', ' ORDER BY name)"
+		. " FROM (SELECT regexp_replace(relname, '_\\d+$', '') AS name,"
+		. " sum(idx_scan) AS n FROM pg_stat_xact_user_tables"
+		. " WHERE idx_scan > 0 GROUP BY 1) s;"
 		. " SELECT sum(coalesce(idx_tup_fetch, 0) + seq_tup_read)"
 		. " FROM pg_stat_xact_user_tables WHERE schemaname = 'xet'");
 
