@@ -259,7 +259,8 @@ $$;
 -- The plans are kept, by sessions that have seen the tables empty.  An array of
 -- one leaves them one index that gives the order: with "=" the one that begins
 -- with the file would, too, and all of it be walked.  Of the partitions it
--- leaves one, which a range would not.
+-- leaves one, which a range would not.  So there is an order also where any row
+-- would do.
 
 CREATE FUNCTION xet.xorb_seen(id bigint, chunk_count integer, repo text,
     subject bytea, at_least integer)
@@ -274,7 +275,9 @@ BEGIN
     IF repo IS NULL THEN
         IF chunk_count > 1
            OR EXISTS (SELECT FROM xet.file_xorbs fx
-                       WHERE fx.xorb_id = ANY (ARRAY[id]))
+                       WHERE fx.xorb_id = ANY (ARRAY[id])
+                       ORDER BY fx.xorb_id, fx.file_id
+                      OFFSET 0)
         THEN
             RETURN '{[0,)}';
         END IF;
@@ -1025,6 +1028,7 @@ AS $$
                repo IS NOT NULL
                    AND EXISTS (SELECT FROM xet.file_xorbs fx
                                 WHERE fx.xorb_id = ANY (ARRAY[c.xorb_id])
+                                ORDER BY fx.xorb_id, fx.file_id
                                OFFSET 0) AS used
           FROM (SELECT f.xorb_id, f.idx FROM found f
                 UNION ALL

@@ -41,9 +41,13 @@ $$;
 
 
 -- What a table has beside its columns and checks, as statements that make it
--- again, in the order in which they are to be run.  A key that does not have
--- the column by which the table is cut can be an index only, for one table it
--- is what it was.
+-- again, in the order in which it was made: of indexes that look as good a plan
+-- takes the one that it has met first.
+--
+-- A key that does not have the column by which the table is cut can be an index
+-- only, for one table it is what it was.  It gets that column, or a plan might
+-- ask for the id of a hash behind the index, only where it has found one: time
+-- would tell.
 
 CREATE OR REPLACE FUNCTION pg_temp.partition_parts(name text, key text,
     n integer)
@@ -54,35 +58,31 @@ DECLARE
     rel regclass := format('xet.%I', name);
 BEGIN
     RETURN QUERY
-    SELECT CASE WHEN n > 1 AND NOT k.cut
-                THEN format('CREATE INDEX %I ON %s (%s)', k.conname, rel,
-                            k.columns)
-                ELSE format('ALTER TABLE %s ADD CONSTRAINT %I %s', rel,
-                            k.conname, k.def)
-           END
-      FROM (SELECT c.conname, pg_get_constraintdef(c.oid) AS def,
-                   bool_or(a.attname = key) AS cut,
-                   string_agg(quote_ident(a.attname), ', '
-                              ORDER BY array_position(c.conkey, a.attnum))
-                       AS columns
-              FROM pg_constraint c
-              JOIN pg_attribute a ON a.attrelid = c.conrelid
-                                 AND a.attnum = ANY (c.conkey)
-             WHERE c.conrelid = rel AND c.contype IN ('p', 'u')
-             GROUP BY c.oid
-             ORDER BY c.contype, c.conname) k;
-
-    RETURN QUERY
-    SELECT CASE WHEN n = 1 AND i.relname = name || '_hash_key'
+    SELECT CASE WHEN k.conname IS NULL AND n = 1 AND k.hashes
                 THEN format('ALTER TABLE %s ADD UNIQUE (hash)', rel)
-                ELSE replace(pg_get_indexdef(i.oid), ' ON ONLY ', ' ON ')
+                WHEN k.conname IS NULL
+                THEN replace(pg_get_indexdef(k.oid), ' ON ONLY ', ' ON ')
+                WHEN n = 1 OR key = ANY (k.columns)
+                THEN format('ALTER TABLE %s ADD CONSTRAINT %I %s', rel,
+                            k.conname, k.def)
+                ELSE format('CREATE INDEX %I ON %s (%s)', k.conname, rel,
+                            (SELECT string_agg(quote_ident(c), ', ')
+                               FROM unnest(k.columns || key) AS c))
            END
-      FROM pg_index x
-      JOIN pg_class i ON i.oid = x.indexrelid
-     WHERE x.indrelid = rel
-       AND NOT EXISTS (SELECT FROM pg_constraint c
-                        WHERE c.conindid = i.oid AND c.conrelid = rel)
-     ORDER BY i.relname;
+      FROM (SELECT i.oid, c.conname, pg_get_constraintdef(c.oid) AS def,
+                   i.relname = name || '_hash_key' AS hashes,
+                   ARRAY(SELECT a.attname::text
+                           FROM unnest(c.conkey) WITH ORDINALITY AS u(at, nth)
+                           JOIN pg_attribute a ON a.attrelid = c.conrelid
+                                              AND a.attnum = u.at
+                          ORDER BY u.nth) AS columns
+              FROM pg_index x
+              JOIN pg_class i ON i.oid = x.indexrelid
+              LEFT JOIN pg_constraint c ON c.conindid = i.oid
+                                       AND c.conrelid = rel
+                                       AND c.contype IN ('p', 'u')
+             WHERE x.indrelid = rel) k
+     ORDER BY k.oid;
 
     RETURN QUERY
     SELECT pg_get_triggerdef(t.oid)
@@ -341,8 +341,8 @@ BEGIN
             RETURNS boolean
             LANGUAGE sql IMMUTABLE PARALLEL SAFE
         AS $$
-            SELECT true;
-        $$;
+    SELECT true;
+$$;
 
         DROP FUNCTION IF EXISTS xet.{one}_row;
     $sql$, '{one}', one), '{all}', name);
