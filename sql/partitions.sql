@@ -17,6 +17,10 @@
 -- A migration that comes later is for both forms; sql/migrate.sql says what it
 -- may do.
 
+-- The copy may take hours.
+
+SET statement_timeout = 0;
+
 
 -- What grows, and by which column it is cut.
 
@@ -350,6 +354,48 @@ END;
 $all$;
 
 
+-- Locks the tables and those that refer to them.  Whoever comes while this waits
+-- waits behind it, and with whoever has some of the tables and wants others it is
+-- a deadlock.  So it gives back what it has after less than deadlock_timeout, by
+-- the end of the subtransaction, and tries again, for a minute.
+
+CREATE OR REPLACE FUNCTION pg_temp.partition_lock()
+    RETURNS void
+    LANGUAGE plpgsql
+    SET lock_timeout = '80ms'
+AS $$
+DECLARE
+    names text;
+BEGIN
+    SELECT string_agg(DISTINCT l.name, ', ') INTO names
+      FROM (SELECT format('xet.%I', p.name) AS name
+              FROM pg_temp.partition_tables() p
+            UNION ALL
+            SELECT c.conrelid::regclass::text
+              FROM pg_constraint c
+              JOIN pg_temp.partition_tables() p
+                ON c.confrelid = format('xet.%I', p.name)::regclass
+             WHERE c.contype = 'f' AND c.conparentid = 0) l;
+
+    LOOP
+        BEGIN
+            EXECUTE 'LOCK TABLE ' || names;
+
+            RETURN;
+
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+            IF clock_timestamp() > now() + interval '1 minute' THEN
+                RAISE EXCEPTION 'the tables are in use: %', SQLERRM
+                      USING ERRCODE = 'lock_not_available';
+            END IF;
+        END;
+
+        PERFORM pg_sleep(0.1 + 0.3 * random());
+    END LOOP;
+END;
+$$;
+
+
 -- True: the tables are cut anew; false: there are N partitions already.
 
 CREATE OR REPLACE FUNCTION pg_temp.partition(n integer)
@@ -380,19 +426,21 @@ BEGIN
         RAISE EXCEPTION 'the tables belong to %, who has to do this', act;
     END IF;
 
-    -- in one statement, the tables that refer to these too: whoever has one of
-    -- them locked is waited for before anything is done
+    PERFORM pg_temp.partition_lock();
 
-    EXECUTE 'LOCK TABLE ' || (
-        SELECT string_agg(DISTINCT l.name, ', ') FROM (
-            SELECT format('xet.%I', p.name) AS name
-              FROM pg_temp.partition_tables() p
-            UNION ALL
-            SELECT c.conrelid::regclass::text
-              FROM pg_constraint c
-              JOIN pg_temp.partition_tables() p
-                ON c.confrelid = format('xet.%I', p.name)::regclass
-             WHERE c.contype = 'f' AND c.conparentid = 0) l);
+    SELECT string_agg(DISTINCT p.name, ', ') INTO act
+      FROM pg_temp.partition_tables() p
+     WHERE format('xet.%I', p.name)::regclass
+           IN (SELECT o.polrelid FROM pg_policy o
+               UNION ALL
+               SELECT r.prrelid FROM pg_publication_rel r
+               UNION ALL
+               SELECT w.ev_class FROM pg_rewrite w);
+
+    IF act <> '' THEN
+        RAISE EXCEPTION 'policies, rules or publications of % would be lost: '
+                        'drop them before, and make them again', act;
+    END IF;
 
     SELECT s.tables = xet.store_tables() INTO known FROM xet.store s;
 
