@@ -354,10 +354,11 @@ END;
 $all$;
 
 
--- Locks the tables and those that refer to them.  Whoever comes while this waits
--- waits behind it, and with whoever has some of the tables and wants others it is
--- a deadlock.  So it gives back what it has after less than deadlock_timeout, by
--- the end of the subtransaction, and tries again, for a minute.
+-- Locks the tables and those that refer to them.  Whoever comes while this
+-- waits waits behind it, and with whoever has some of the tables and wants
+-- others it is a deadlock.  So it gives back what it has after less than
+-- deadlock_timeout, by the end of the subtransaction, and tries again, for a
+-- minute.
 
 CREATE OR REPLACE FUNCTION pg_temp.partition_lock()
     RETURNS void

@@ -77,7 +77,8 @@ SELECT h.hash, 1, 1, 1, h.hash, xet.le4(1), xet.le4(1)
                                               OFFSET 0) h;
 INSERT INTO xet.chunks
 SELECT substring(x.chunk_hashes FROM 1 FOR 32), x.id, 0 FROM xet.xorbs x;
-INSERT INTO xet.chunks SELECT sha256('often'), x.id, 1 FROM xet.xorbs x WHERE x.chunk_count = 4;
+INSERT INTO xet.chunks
+SELECT sha256('often'), x.id, 1 FROM xet.xorbs x WHERE x.chunk_count = 4;
 INSERT INTO xet.repos (name, public) VALUES ('a', false), ('b', true),
                                             ('d', false);
 CREATE FUNCTION public.term(xorb text) RETURNS bytea LANGUAGE sql AS $$
@@ -134,13 +135,15 @@ EOF_SQL
 
 my ($x, $f) = map { my $n = $_; sub { "sha256('$n$_[0]')" } } qw/ x f /;
 my $list = "sha256('y'), ('\\x' || repeat('aa', 128))::bytea, %s, %s, 400, 400,"
-	. " '{0,1}'::integer[], 9, ('\\x' || repeat('bb', 16))::bytea, 'a', 'me'";
+	. " '{0,1}'::integer[], 9, ('\\x' || repeat('bb', 16))::bytea, 'a',"
+	. " 'me'";
 my $ends = join(' || ', map { "xet.le4($_)" } 100, 200, 300, 400);
 my $files = sub { "ARRAY[0, 1]::bigint[], ARRAY[sha256('$_[0]'), sha256('f4')],"
 	. " ARRAY[400, 400]::bigint[], ARRAY[sha256('1'), NULL],"
 	. " ARRAY[1, 1]::bigint[], ARRAY[public.term('x5'), public.term('x5')],"
-	. " ARRAY[sha256('c')], ARRAY[sha256('x5')], ARRAY[0], ARRAY[]::bigint[],"
-	. " ARRAY[]::bigint[], ARRAY[]::bigint[], ARRAY[]::bytea[]" };
+	. " ARRAY[sha256('c')], ARRAY[sha256('x5')], ARRAY[0],"
+	. " ARRAY[]::bigint[], ARRAY[]::bigint[], ARRAY[]::bigint[],"
+	. " ARRAY[]::bytea[]" };
 my $slices = "ARRAY[" . $x->(1) . "], ARRAY[0], ARRAY[2]";
 my $copies = "ARRAY[" . $x->(31) . ", " . $x->(32) . "], ARRAY[7, 8]";
 my $chore = "'gc', ('\\x' || repeat('cc', 16))::bytea";
@@ -166,7 +169,8 @@ my %args = (
 	xorb_advertised => [ "ARRAY[" . $x->(1) . ", " . $x->(2) . "]" ],
 	chunk_find => [ "sha256('often'), true, 'a', 'me'",
 		"sha256('often'), true, NULL, NULL",
-		"sha256('3c0'), false, 'd', 'me'", "sha256('no'), false, 'a', 'me'" ],
+		"sha256('3c0'), false, 'd', 'me'",
+		"sha256('no'), false, 'a', 'me'" ],
 	shard_slices => [ "$slices, true, false, 'a', 'me'",
 		"ARRAY[" . $x->(30) . "], ARRAY[0], ARRAY[2], true, false,"
 		. " 'c', 'you'" ],
@@ -287,7 +291,8 @@ for my $plan (@plans) {
 
 is(join(', ', sort grep { !$told{$_} } keys %found), '',
 	'all that look into several partitions are told')
-	or diag(map { "$_: $found{$_}\n" } grep { !$told{$_} } sort keys %found);
+	or diag(map { "$_: $found{$_}\n" } grep { !$told{$_} }
+		sort keys %found);
 is(join(', ', sort grep { !$found{$_} } keys %told), '',
 	'and all that is told is so');
 

@@ -69,7 +69,8 @@ for my $n (4, 3, 1, 2) {
 	is($t->sql("SELECT has_column_privilege('reads', 'xet.xorbs',"
 		. " 'advertised_on', 'UPDATE'), has_table_privilege('reads',"
 		. " 'xet.xorbs', 'UPDATE'), has_table_privilege('reads',"
-		. " 'xet.terms', 'DELETE')"), 't|f|t', "$n: and those of columns");
+		. " 'xet.terms', 'DELETE')"), 't|f|t',
+		"$n: and those of columns");
 	is($t->sql("SELECT count(*) FROM pg_class WHERE reloptions::text ~"
 		. " 'scale_factor=0.02'"), $n, "$n: settings");
 	is($t->sql("SELECT count(*) FROM pg_constraint WHERE contype = 'f'"
@@ -113,8 +114,8 @@ for my $end (qw/ COMMIT ROLLBACK /) {
 	ok(wait_for(10, sub { $t->pg_blocked('postgres') }), "$end: waits");
 	$one->run($end);
 	is($two->wait(10), $end eq 'COMMIT' ? '' : 1, "$end: the other one");
-	is($t->sql("SELECT count(*) FROM xet.files WHERE hash = sha256('$end')"),
-		1, "$end: one row");
+	is($t->sql('SELECT count(*) FROM xet.files WHERE hash ='
+		. " sha256('$end')"), 1, "$end: one row");
 	$_->close() for $one, $two;
 }
 
@@ -126,8 +127,8 @@ $t->sql("DELETE FROM xet.files WHERE hash = sha256('ROLLBACK')");
 for (qw/ COMMIT ROLLBACK /) {
 	is($t->sql("SELECT xet.file_row(sha256('$_'))"), -1, "$_: free");
 	is($t->sql("INSERT INTO xet.files (hash, size, term_count) VALUES"
-		. " (sha256('$_'), 1, 1) ON CONFLICT DO NOTHING RETURNING 1"), 1,
-		"$_: put again");
+		. " (sha256('$_'), 1, 1) ON CONFLICT DO NOTHING RETURNING 1"),
+		1, "$_: put again");
 }
 
 ok(!eval { $t->sql("UPDATE xet.files SET hash = sha256('COMMIT')"
@@ -171,7 +172,8 @@ for my $n (2, 1, 3) {
 	is(migrate($n, $sql)->{code}, 0, "later: $n");
 	is($t->upload(mix(20 + $n, 200000))->{result}, 1, "later: $n: a file");
 	is($t->sql('SELECT count(*) FROM xet.more JOIN xet.xorbs ON xorb_id ='
-		. ' id WHERE more = 7'), $t->sql('SELECT count(*) FROM xet.xorbs'),
+		. ' id WHERE more = 7'),
+		$t->sql('SELECT count(*) FROM xet.xorbs'),
 		"later: $n: what it has made");
 	is($t->sql("SELECT count(*) FROM pg_index WHERE indexrelid ="
 		. " 'xet.xorbs_more'::regclass"), 1, "later: $n: an index");
@@ -278,7 +280,8 @@ sub sums {
 
 sub schema {
 	my (undef, $out) = run_command([ "$pg->{bin}/pg_dump", '-s',
-		'-h', $pg->socket_dir(), '-U', 'postgres', '-n', 'xet', 'xet' ]);
+		'-h', $pg->socket_dir(), '-U', 'postgres', '-n', 'xet',
+		'xet' ]);
 
 	return join('', grep { !/^(?:--|\\|$)/ } split(/^/m, $out));
 }

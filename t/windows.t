@@ -70,7 +70,8 @@ for my $state ('as it was made', 'analyzed', 'analyzed empty') {
 		$t->sql("DELETE FROM pg_statistic WHERE"
 			. " starelid::regclass::text ~ '^xet.terms'; UPDATE"
 			. " pg_class SET reltuples = 0, relpages = 1"
-			. " WHERE relname ~ '^terms' AND relkind IN ('r', 'p')");
+			. " WHERE relname ~ '^terms'"
+			. " AND relkind IN ('r', 'p')");
 	}
 
 	$t->reload();
