@@ -29,9 +29,9 @@ package Test::Xet;
 #     XET_TEST_MODULE    $XET_BUILD/nginx/ngx_http_xet_module.so; empty when
 #                        it is linked in
 #     XET_TEST_USER      of the workers when we are root, nobody
+#     XET_TEST_PARTITIONS  large tables are in so many partitions
 #     XET_TEST_PG_BIN    folder of initdb, postgres, psql
 #     XET_TEST_TEMPLATE  where template clusters are kept, $XET_BUILD/t-template
-#     XET_TEST_PARTITIONS  large tables are in so many partitions
 #     XET_TEST_PATIENCE  factor for all timeouts, by the load of the machine
 #     XET_TEST_LEAVE     keeps the folder of the test
 #     XET_TEST_CATLOG    prints the error log at the end
