@@ -77,7 +77,7 @@ CREATE FUNCTION xet.file_terms(file bytea, first_byte bigint,
 AS $$
     SELECT f.size, coalesce(t.first_offset, 0), coalesce(t.packed, f.packed)
       FROM (SELECT file_terms.file AS hash) w
-      LEFT JOIN xet.files f ON f.hash = w.hash
+      LEFT JOIN xet.files f ON f.hash = w.hash AND xet.file_at(f.id, w.hash)
       LEFT JOIN LATERAL (
                SELECT s.first_offset, s.packed
                  FROM xet.terms s
@@ -123,7 +123,7 @@ AS $$
     SELECT f.size, CASE WHEN f.sha256_proven THEN f.sha256 END,
            coalesce(t.first_offset, 0), coalesce(t.packed, f.packed)
       FROM (SELECT file_open.file AS hash) w
-      LEFT JOIN xet.files f ON f.hash = w.hash
+      LEFT JOIN xet.files f ON f.hash = w.hash AND xet.file_at(f.id, w.hash)
       LEFT JOIN LATERAL (
                SELECT s.first_offset, s.packed
                  FROM xet.terms s
@@ -164,6 +164,7 @@ AS $$
       LEFT JOIN LATERAL (SELECT f.id, f.size, f.packed
                            FROM xet.files f
                           WHERE f.hash = w.hash
+                            AND xet.file_at(f.id, w.hash)
                          OFFSET 0) f ON true
       LEFT JOIN LATERAL (
                SELECT s.first_offset, s.packed
@@ -238,6 +239,7 @@ AS $$
       FROM unnest(xorbs, starts, ends) WITH ORDINALITY AS w(hash, s, e, n)
       LEFT JOIN LATERAL (SELECT x.* FROM xet.xorbs x
                           WHERE x.hash = w.hash
+                            AND xet.xorb_at(x.id, w.hash)
                          OFFSET 0) x ON true
      ORDER BY w.n;
 $$;
@@ -254,9 +256,11 @@ $$;
 -- files that do not exist are looked for until there are as many as at_least:
 -- 128 where it must not show whether there is anything, else 0.
 --
--- The plans are kept, by sessions that have seen the tables empty.  BETWEEN
--- leaves them one index that gives the order: with "=" the one that begins
--- with the file would, too, and all of it be walked.
+-- The plans are kept, by sessions that have seen the tables empty.  An array of
+-- one leaves them one index that gives the order: with "=" the one that begins
+-- with the file would, too, and all of it be walked.  Of the partitions it
+-- leaves one, which a range would not.  So there is an order also where any row
+-- would do.
 
 CREATE FUNCTION xet.xorb_seen(id bigint, chunk_count integer, repo text,
     subject bytea, at_least integer)
@@ -271,7 +275,9 @@ BEGIN
     IF repo IS NULL THEN
         IF chunk_count > 1
            OR EXISTS (SELECT FROM xet.file_xorbs fx
-                       WHERE fx.xorb_id BETWEEN id AND id)
+                       WHERE fx.xorb_id = ANY (ARRAY[id])
+                       ORDER BY fx.xorb_id, fx.file_id
+                      OFFSET 0)
         THEN
             RETURN '{[0,)}';
         END IF;
@@ -301,13 +307,13 @@ BEGIN
         WITH found AS MATERIALIZED (
             (SELECT fx.file_id, fx.chunks
                FROM xet.file_xorbs fx
-              WHERE fx.xorb_id BETWEEN id AND id
+              WHERE fx.xorb_id = ANY (ARRAY[id])
               ORDER BY fx.xorb_id, fx.file_id
               LIMIT 64)
             UNION ALL
             (SELECT fx.file_id, fx.chunks
                FROM xet.file_xorbs fx
-              WHERE fx.xorb_id BETWEEN id AND id
+              WHERE fx.xorb_id = ANY (ARRAY[id])
               ORDER BY fx.xorb_id DESC, fx.file_id DESC
               LIMIT 64)
         ), visible AS MATERIALIZED (
@@ -370,6 +376,7 @@ BEGIN
           FROM (SELECT DISTINCT w.hash FROM wanted w) w
           LEFT JOIN LATERAL (SELECT x.* FROM xet.xorbs x
                               WHERE x.hash = w.hash
+                                AND xet.xorb_at(x.id, w.hash)
                              OFFSET 0) x ON true
     )
     SELECT array_agg(CASE
@@ -428,7 +435,9 @@ BEGIN
     RETURN EXISTS (
         SELECT FROM (SELECT xorb AS hash) w
           LEFT JOIN LATERAL (SELECT x.chunk_hashes FROM xet.xorbs x
-                              WHERE x.hash = w.hash AND last <= x.chunk_count
+                              WHERE x.hash = w.hash
+                                AND xet.xorb_at(x.id, w.hash)
+                                AND last <= x.chunk_count
                              OFFSET 0) x ON true
          CROSS JOIN LATERAL generate_series(least(last, 8192) - 1, first,
                                             -1) AS i
@@ -439,7 +448,9 @@ BEGIN
                               OFFSET 0) c
          WHERE NOT EXISTS (SELECT FROM xet.chunks k WHERE k.hash = c.hash
                            OFFSET 0)
-           AND NOT EXISTS (SELECT FROM xet.xorbs y WHERE y.hash = c.hash
+           AND NOT EXISTS (SELECT FROM xet.xorbs y
+                            WHERE y.hash = c.hash
+                              AND xet.xorb_at(y.id, c.hash)
                            OFFSET 0));
 END;
 $$;
@@ -464,7 +475,8 @@ BEGIN
 
     SELECT x.id INTO xorb_row
       FROM xet.xorbs x
-     WHERE x.hash = xorb AND (repo IS NOT NULL OR x.chunk_count = 1);
+     WHERE x.hash = xorb AND xet.xorb_at(x.id, xorb)
+       AND (repo IS NOT NULL OR x.chunk_count = 1);
 
     IF xorb_row IS NULL THEN
         RETURN false;
@@ -577,7 +589,9 @@ BEGIN
         EXIT WHEN new_id IS NOT NULL;
 
         PERFORM xet.xorb_advertised(ARRAY[xorb]);
-        PERFORM FROM xet.xorbs x WHERE x.hash = xorb FOR KEY SHARE;
+        PERFORM FROM xet.xorbs x
+          WHERE x.hash = xorb AND xet.xorb_at(x.id, xorb)
+            FOR KEY SHARE;
 
         EXIT WHEN FOUND;
     END LOOP;
@@ -605,7 +619,7 @@ BEGIN
     SELECT x.tag, x.stored_size, x.digest, x.damaged_at IS NULL,
            CASE WHEN repo IS NULL THEN new_id IS NOT NULL ELSE brought END
       FROM xet.xorbs x
-     WHERE x.hash = xorb;
+     WHERE x.hash = xorb AND xet.xorb_at(x.id, xorb);
 END;
 $$;
 
@@ -639,7 +653,7 @@ DECLARE
 BEGIN
     SELECT x.id INTO xorb_row
       FROM xet.xorbs x
-     WHERE x.hash = xorb AND x.tag = old_tag
+     WHERE x.hash = xorb AND xet.xorb_at(x.id, xorb) AND x.tag = old_tag
        FOR UPDATE;
 
     IF xorb_row IS NOT NULL THEN
@@ -673,7 +687,7 @@ BEGIN
     RETURN QUERY
     SELECT x.tag, x.stored_size, x.digest, x.damaged_at IS NULL
       FROM xet.xorbs x
-     WHERE x.hash = xorb;
+     WHERE x.hash = xorb AND xet.xorb_at(x.id, xorb);
 END;
 $$;
 
@@ -776,7 +790,7 @@ AS $$
     SELECT x.stored_size, x.tag, x.damaged_at IS NULL,
            x.advertised_on IS NOT DISTINCT FROM xet.today()
       FROM (SELECT xorb_get.xorb AS hash) w
-      LEFT JOIN xet.xorbs x ON x.hash = w.hash
+      LEFT JOIN xet.xorbs x ON x.hash = w.hash AND xet.xorb_at(x.id, w.hash)
      WHERE CASE WHEN repo IS NULL THEN x.id IS NOT NULL
                 ELSE xet.xorb_seen(coalesce(x.id, -1),
                                    coalesce(x.chunk_count, 1), repo, subject,
@@ -798,7 +812,7 @@ AS $$
     SELECT x.stored_size, x.tag, x.damaged_at IS NULL,
            x.advertised_on IS NOT DISTINCT FROM xet.today()
       FROM (SELECT xorb_grant.xorb AS hash) w
-      LEFT JOIN xet.xorbs x ON x.hash = w.hash
+      LEFT JOIN xet.xorbs x ON x.hash = w.hash AND xet.xorb_at(x.id, w.hash)
      WHERE CASE WHEN NOT proof THEN x.id IS NOT NULL
                 ELSE xet.xorb_seen(coalesce(x.id, -1),
                                    coalesce(x.chunk_count, 1), repo, subject,
@@ -820,13 +834,15 @@ AS $$
                     FROM xet.xorbs x
                     JOIN unnest($1, $2) AS d(hash, tag)
                       ON d.hash = x.hash AND d.tag = x.tag
+                     AND xet.xorb_at(x.id, d.hash)
                    WHERE x.damaged_at IS NULL
                    ORDER BY x.id
                      FOR NO KEY UPDATE OF x);
 
     SELECT count(*)::integer
       FROM unnest($1, $2) AS d(hash, tag)
-      JOIN xet.xorbs x ON x.hash = d.hash AND x.tag = d.tag;
+      JOIN xet.xorbs x ON x.hash = d.hash AND x.tag = d.tag
+                      AND xet.xorb_at(x.id, d.hash);
 $$;
 
 
@@ -838,7 +854,8 @@ CREATE FUNCTION xet.xorb_whole(xorb bytea, tag integer)
 AS $$
 BEGIN
     UPDATE xet.xorbs x SET damaged_at = NULL
-     WHERE x.hash = $1 AND x.tag = $2 AND x.damaged_at IS NOT NULL;
+     WHERE x.hash = $1 AND xet.xorb_at(x.id, $1) AND x.tag = $2
+       AND x.damaged_at IS NOT NULL;
 
     RETURN FOUND;
 END;
@@ -1010,8 +1027,8 @@ AS $$
                END AS had,
                repo IS NOT NULL
                    AND EXISTS (SELECT FROM xet.file_xorbs fx
-                                WHERE fx.xorb_id BETWEEN c.xorb_id
-                                                 AND c.xorb_id
+                                WHERE fx.xorb_id = ANY (ARRAY[c.xorb_id])
+                                ORDER BY fx.xorb_id, fx.file_id
                                OFFSET 0) AS used
           FROM (SELECT f.xorb_id, f.idx FROM found f
                 UNION ALL
@@ -1028,14 +1045,14 @@ AS $$
          CROSS JOIN LATERAL (
                    (SELECT fx.file_id, fx.chunks
                       FROM xet.file_xorbs fx
-                     WHERE fx.xorb_id BETWEEN c.id AND c.id
+                     WHERE fx.xorb_id = ANY (ARRAY[c.id])
                      ORDER BY fx.xorb_id, fx.file_id
                      LIMIT (SELECT 64 / greatest(count(*), 1)
                               FROM candidates WHERE used))
                    UNION ALL
                    (SELECT fx.file_id, fx.chunks
                       FROM xet.file_xorbs fx
-                     WHERE fx.xorb_id BETWEEN c.id AND c.id
+                     WHERE fx.xorb_id = ANY (ARRAY[c.id])
                      ORDER BY fx.xorb_id DESC, fx.file_id DESC
                      LIMIT (SELECT 64 / greatest(count(*), 1)
                               FROM candidates WHERE used))) fx
@@ -1078,7 +1095,7 @@ AS $$
           FROM best b
          CROSS JOIN LATERAL (SELECT fx.file_id
                                FROM xet.file_xorbs fx
-                              WHERE fx.xorb_id BETWEEN b.id AND b.id
+                              WHERE fx.xorb_id = ANY (ARRAY[b.id])
                               ORDER BY fx.xorb_id DESC, fx.file_id DESC
                               LIMIT 64) fx
     ), file AS MATERIALIZED (
@@ -1157,13 +1174,17 @@ CREATE FUNCTION xet.xorb_advertised(xorbs bytea[])
     LANGUAGE sql
 AS $$
     UPDATE xet.xorbs SET advertised_on = xet.today()
-     WHERE id IN (SELECT x.id FROM xet.xorbs x
-                   WHERE x.hash = ANY ($1)
-                     AND x.advertised_on IS DISTINCT FROM xet.today()
+     WHERE id IN (SELECT x.id
+                    FROM unnest($1) AS u(hash)
+                    JOIN xet.xorbs x ON x.hash = u.hash
+                                    AND xet.xorb_at(x.id, u.hash)
+                   WHERE x.advertised_on IS DISTINCT FROM xet.today()
                    ORDER BY x.id
-                     FOR NO KEY UPDATE);
+                     FOR NO KEY UPDATE OF x);
 
-    SELECT count(*)::integer FROM xet.xorbs x WHERE x.hash = ANY ($1);
+    SELECT count(*)::integer
+      FROM (SELECT DISTINCT u.hash FROM unnest($1) AS u(hash)) u
+      JOIN xet.xorbs x ON x.hash = u.hash AND xet.xorb_at(x.id, u.hash);
 $$;
 
 
@@ -1457,9 +1478,12 @@ BEGIN
          GROUP BY 1, 2, 3
     ), locked AS MATERIALIZED (
         SELECT x.id, x.hash, x.tag, x.damaged_at
-          FROM xet.xorbs x
-         WHERE x.hash IN (SELECT u.xorb FROM used u)
-           FOR KEY SHARE
+          FROM (SELECT DISTINCT u.xorb FROM used u) u
+         CROSS JOIN LATERAL (SELECT x.* FROM xet.xorbs x
+                              WHERE x.hash = u.xorb
+                                AND xet.xorb_at(x.id, u.xorb)
+                             OFFSET 0
+                                FOR KEY SHARE) x
     ), refs AS (
         INSERT INTO xet.file_xorbs AS fx (file_id, xorb_id, chunks)
         SELECT n.id, l.id, u.chunks
@@ -1616,7 +1640,7 @@ BEGIN
         INSERT INTO xet.chunks (hash, xorb_id, idx)
         SELECT c.hash, x.id, min(c.idx)
           FROM unnest(b.chunks, b.xorbs, b.indexes) AS c(hash, xorb, idx)
-          JOIN xet.xorbs x ON x.hash = c.xorb
+          JOIN xet.xorbs x ON x.hash = c.xorb AND xet.xorb_at(x.id, c.xorb)
          GROUP BY c.hash, x.id
          ORDER BY c.hash, x.id
         ON CONFLICT DO NOTHING;
@@ -1649,7 +1673,7 @@ AS $$
 BEGIN
     DELETE FROM xet.repo_files rf
      USING xet.repos r, xet.files f
-     WHERE r.name = $1 AND f.hash = $2
+     WHERE r.name = $1 AND f.hash = $2 AND xet.file_at(f.id, $2)
        AND rf.repo_id = r.id AND rf.file_id = f.id;
 
     RETURN FOUND;
@@ -1668,7 +1692,10 @@ AS $$
 DECLARE
     found_id bigint;
 BEGIN
-    SELECT f.id INTO found_id FROM xet.files f WHERE f.hash = $1 FOR UPDATE;
+    SELECT f.id INTO found_id
+      FROM xet.files f
+     WHERE f.hash = $1 AND xet.file_at(f.id, $1)
+       FOR UPDATE;
 
     IF found_id IS NULL THEN
         RETURN 0;
@@ -1769,7 +1796,7 @@ BEGIN
     INSERT INTO xet.repo_files AS rf (repo_id, file_id)
     SELECT r.id, f.id
       FROM xet.repos r, xet.files f
-     WHERE r.name = $1 AND f.hash = $2
+     WHERE r.name = $1 AND f.hash = $2 AND xet.file_at(f.id, $2)
        FOR KEY SHARE OF f
     ON CONFLICT (file_id, repo_id) DO UPDATE SET repo_id = rf.repo_id;
 
@@ -1819,7 +1846,7 @@ CREATE FUNCTION xet.file_prove(file bytea, digest bytea)
 AS $$
 BEGIN
     UPDATE xet.files f SET sha256 = $2, sha256_proven = true
-     WHERE f.hash = $1 AND NOT f.sha256_proven;
+     WHERE f.hash = $1 AND xet.file_at(f.id, $1) AND NOT f.sha256_proven;
 
     RETURN FOUND;
 END;
@@ -1855,7 +1882,8 @@ AS $$
     SELECT z.verdict, CASE WHEN with_attributes THEN z.attributes END
       FROM xet.zt_files z
      WHERE z.file_id = (SELECT f.id FROM xet.files f
-                         WHERE f.hash = zt_get.file)
+                         WHERE f.hash = zt_get.file
+                           AND xet.file_at(f.id, zt_get.file))
        AND z.rules = zt_get.rules;
 $$;
 
@@ -1869,7 +1897,9 @@ CREATE FUNCTION xet.zt_put(file bytea, rules bigint, verdict bytea,
     SET lock_timeout = '1s'
 AS $$
     INSERT INTO xet.zt_files AS z (file_id, rules, verdict, attributes)
-    SELECT f.id, $2, $3, $4 FROM xet.files f WHERE f.hash = $1
+    SELECT f.id, $2, $3, $4
+      FROM xet.files f
+     WHERE f.hash = $1 AND xet.file_at(f.id, $1)
     ON CONFLICT (file_id, rules) DO UPDATE
        SET verdict = excluded.verdict, attributes = excluded.attributes,
            checked_at = excluded.checked_at;
@@ -1888,7 +1918,8 @@ AS $$
     SELECT z.object, z.report
       FROM xet.zt_reports z
      WHERE z.file_id = (SELECT f.id FROM xet.files f
-                         WHERE f.hash = zt_reports_get.file)
+                         WHERE f.hash = zt_reports_get.file
+                           AND xet.file_at(f.id, zt_reports_get.file))
        AND z.rules = zt_reports_get.rules
        AND z.object BETWEEN zt_reports_get.first AND zt_reports_get.last
      ORDER BY z.object;
@@ -1906,7 +1937,7 @@ AS $$
     INSERT INTO xet.zt_reports (file_id, rules, object, report)
     SELECT f.id, $2, w.object, w.report
       FROM xet.files f, unnest($3, $4) AS w(object, report)
-     WHERE f.hash = $1
+     WHERE f.hash = $1 AND xet.file_at(f.id, $1)
      ORDER BY w.object
     ON CONFLICT (file_id, rules, object) DO UPDATE
        SET report = excluded.report, checked_at = now();
@@ -2101,6 +2132,7 @@ DECLARE
     mine  bigint[];
     dead  bigint[];
     ended bigint[];
+    last  record;
     n     bigint;
 BEGIN
     SELECT coalesce(array_agg(l.file_id), '{}') INTO noted
@@ -2124,17 +2156,35 @@ BEGIN
       FROM unnest(noted) AS u(id)
      WHERE NOT EXISTS (SELECT FROM xet.files f WHERE f.id = u.id);
 
+    -- the first of them in the order of the key, which is one over partitions
+
+    SELECT l.file_id, l.xorb_id AS place INTO last
+      FROM (SELECT d.file_id, d.xorb_id
+              FROM xet.file_xorbs d
+             WHERE d.file_id = ANY (dead)
+             ORDER BY d.file_id, d.xorb_id
+             LIMIT 20000) l
+     ORDER BY l.file_id DESC, l.xorb_id DESC
+     LIMIT 1;
+
     DELETE FROM xet.file_xorbs fx
-     WHERE fx.ctid = ANY (ARRAY(SELECT d.ctid FROM xet.file_xorbs d
-                                 WHERE d.file_id = ANY (dead)
-                                 LIMIT 20000));
+     WHERE fx.file_id = ANY (dead)
+       AND (fx.file_id, fx.xorb_id) <= (last.file_id, last.place);
 
     GET DIAGNOSTICS refs = ROW_COUNT;
 
+    SELECT l.file_id, l.first_offset AS place INTO last
+      FROM (SELECT d.file_id, d.first_offset
+              FROM xet.terms d
+             WHERE d.file_id = ANY (dead)
+             ORDER BY d.file_id, d.first_offset
+             LIMIT 2000) l
+     ORDER BY l.file_id DESC, l.first_offset DESC
+     LIMIT 1;
+
     DELETE FROM xet.terms t
-     WHERE t.ctid = ANY (ARRAY(SELECT d.ctid FROM xet.terms d
-                                WHERE d.file_id = ANY (dead)
-                                LIMIT 2000));
+     WHERE t.file_id = ANY (dead)
+       AND (t.file_id, t.first_offset) <= (last.file_id, last.place);
 
     GET DIAGNOSTICS n = ROW_COUNT;
 
@@ -2314,7 +2364,8 @@ BEGIN
     SELECT g.hash, g.tag, g.stored_size
       FROM xet.gc_copies g
      WHERE NOT EXISTS (SELECT FROM xet.xorbs x
-                        WHERE x.hash = g.hash AND x.tag = g.tag)
+                        WHERE x.hash = g.hash AND x.tag = g.tag
+                          AND xet.xorb_at(x.id, g.hash))
      ORDER BY g.hash, g.tag
      LIMIT batch;
 END;
@@ -2838,7 +2889,8 @@ AS $$
     SELECT u.hash, u.tag
       FROM unnest($1, $2) AS u(hash, tag)
      WHERE NOT EXISTS (SELECT FROM xet.xorbs x
-                        WHERE x.hash = u.hash AND x.tag = u.tag)
+                        WHERE x.hash = u.hash AND x.tag = u.tag
+                          AND xet.xorb_at(x.id, u.hash))
        AND NOT EXISTS (SELECT FROM xet.gc_copies g
                         WHERE g.hash = u.hash AND g.tag = u.tag);
 $$;
@@ -2921,7 +2973,8 @@ BEGIN
     RETURN QUERY
     SELECT x.hash, x.tag
       FROM unnest($1, $2) AS d(hash, tag)
-      JOIN xet.xorbs x ON x.hash = d.hash AND x.tag = d.tag;
+      JOIN xet.xorbs x ON x.hash = d.hash AND x.tag = d.tag
+                      AND xet.xorb_at(x.id, d.hash);
 END;
 $$;
 
@@ -3078,7 +3131,7 @@ BEGIN
     SELECT sum(f.size) INTO added
       FROM (SELECT DISTINCT h.hash
               FROM xet.shard_batches($1) b, unnest(b.hashes) AS h(hash)) h
-      JOIN xet.files f ON f.hash = h.hash
+      JOIN xet.files f ON f.hash = h.hash AND xet.file_at(f.id, h.hash)
       JOIN xet.repo_files rf ON rf.file_id = f.id AND rf.repo_id = $3
      WHERE rf.added_at = now();
 
@@ -3109,7 +3162,7 @@ BEGIN
 
     IF what = 'stored' THEN
         IF EXISTS (SELECT FROM xet.xorbs x
-                    WHERE x.hash = $3
+                    WHERE x.hash = $3 AND xet.xorb_at(x.id, $3)
                       AND (repo IS NULL
                            OR EXISTS (SELECT FROM xet.xorb_repos o
                                        WHERE o.xorb_id = x.id
@@ -3122,7 +3175,8 @@ BEGIN
           OR EXISTS (SELECT FROM xet.repo_files rf
                       WHERE rf.repo_id = row_id
                         AND rf.file_id = (SELECT f.id FROM xet.files f
-                                           WHERE f.hash = $3))
+                                           WHERE f.hash = $3
+                                             AND xet.file_at(f.id, $3)))
     THEN
         RETURN true;
     END IF;

@@ -14,6 +14,14 @@
 -- All of it is one session under one advisory lock, so several nodes may
 -- start at the same time.
 --
+-- Tables may be in partitions (partitions.sql), and a migration is for both
+-- forms.  It names the tables and never a partition, makes nothing unique but
+-- by the column by which a table is cut, builds no index CONCURRENTLY, keeps no
+-- ctid, lets no row trigger before an insert change that column, and finds a
+-- hash by xet.xorb_at() or xet.file_at() besides.  A table that is made anew is
+-- made in the form that it had.  t/partitions.t has an example, and t/upgrade.t
+-- runs over both forms.
+--
 -- Servers run meanwhile.  A worker works with the schema of its version, and
 -- with a later one when each migration in between says that it is compatible
 -- with that version, by a line of its own, "-- compatible from N": what the

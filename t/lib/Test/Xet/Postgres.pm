@@ -3,7 +3,8 @@ package Test::Xet::Postgres;
 # Copyright (C) the ngx_http_xet_module authors
 
 # A private PostgreSQL cluster on a Unix socket, copied from a template that
-# has the schema already and is made once for each version of it.
+# has the schema already and is made once for each version of it; with
+# XET_TEST_PARTITIONS=N its large tables are in N partitions.
 
 use warnings;
 use strict;
@@ -381,6 +382,12 @@ sub inserted {
 
 # --------------------------------------------------------------------------
 
+# Templates of one kind take each other's place.
+
+sub kind {
+	return 'pg' . ($ENV{XET_TEST_PARTITIONS} || '');
+}
+
 sub template_key {
 	my ($self) = @_;
 
@@ -394,7 +401,7 @@ sub template_key {
 		$sha->add("$file\n" . slurp($file));
 	}
 
-	return 'pg-' . substr($sha->hexdigest(), 0, 12) . "-$>";
+	return kind() . '-' . substr($sha->hexdigest(), 0, 12) . "-$>";
 }
 
 sub copy_template {
@@ -440,7 +447,7 @@ sub make_template {
 	$pg->start();
 	$pg->sql('CREATE ROLE xet LOGIN', db => 'postgres');
 	$pg->sql('CREATE DATABASE xet OWNER xet', db => 'postgres');
-	$pg->migrate();
+	$pg->migrate($ENV{XET_TEST_PARTITIONS});
 	$pg->sql('VACUUM FREEZE ANALYZE');
 	$pg->sql('CHECKPOINT');
 	$pg->stop();
@@ -452,7 +459,7 @@ sub make_template {
 	$text =~ s/\nlisten_addresses = ''\n.*//s;
 	spew($conf, $text);
 
-	for my $old (glob("$base/pg-*-$>")) {
+	for my $old (glob("$base/" . kind() . "-*-$>")) {
 		remove_tree($old);
 	}
 
@@ -466,14 +473,15 @@ sub make_template {
 }
 
 sub migrate {
-	my ($self) = @_;
+	my ($self, $partitions) = @_;
 
 	my $xet = $ENV{XET_TEST_CLI} || build_dir() . '/xet';
 
 	die "$xet: not there, run make cli\n" unless -x $xet;
 
 	my ($status, $out) = run_command([ $xet, 'migrate',
-		'--sql', root() . '/sql', '--postgres', $self->conninfo() ]);
+		'--sql', root() . '/sql', '--postgres', $self->conninfo(),
+		$partitions ? ('--partitions', $partitions) : () ]);
 
 	die "xet migrate failed:\n$out\n" if $status;
 }

@@ -1,0 +1,248 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# What look-ups and registrations cost while the tables grow, in one table and
+# in partitions: the dedup index has ten times the rows from step to step, and
+# xorbs and files a thousandth of that.  Statements are those of the module, as
+# one of its sessions sends them; PostgreSQL alone is measured: microseconds of
+# its CPU for each, and behind it those that the client has waited, the median.
+#
+#     perl t/bench/growth.pl [to [forms [from]]]
+#
+# From 1e5 to 1e8 rows, one table and 8 partitions ("1,8"), if nothing is said: 18
+# GB of disk, removed at the end, and up to 15 minutes, after which it stops with
+# what it has.  Needs "make cli" and pgbench.
+
+use warnings;
+use strict;
+
+use FindBin;
+use lib $FindBin::Bin;
+use Bench;
+
+use File::Temp qw/ tempdir /;
+use POSIX ();
+use Time::HiRes qw/ sleep time /;
+
+use Test::Xet::Postgres;
+use Test::Xet::Process qw/
+	children cmdline module_table run_command slurp spew
+/;
+
+my $most = shift // 1e8;
+my @forms = split(/,/, shift // '1,8');
+my $least = shift // 1e5;
+my $seconds = 900;
+
+POSIX::nice(10);
+delete $ENV{XET_TEST_PARTITIONS};
+
+my $dir = tempdir('xt-XXXXXX', DIR => $ENV{TMPDIR} // '/tmp', CLEANUP => 1);
+my $began = time();
+
+chmod(0755, $dir);
+
+my ($free) = `df -P -B 1 $dir` =~ /\s(\d+)\s+\d+%/;
+die "too little room in $dir\n" if $free < 250 * $most + 2e9;
+
+my %sql = map { $_->{name} => $_->{sql} } @{ module_table('statements') };
+
+my @rows = [ 'chunk rows', 'form', 'dedup: found', 'not found',
+	'reconstruction', 'xorb put', 'chunk rows/s', 'table, MB',
+	'indexes, MB' ];
+
+my @steps = grep { $_ >= $least && $_ <= $most } map { 10 ** $_ } 5 .. 8;
+my %pg;
+
+# the smaller steps of both forms first, and one large table at a time
+
+for my $n (@steps) {
+	for my $form (@forms) {
+		my $done = eval {
+			local $SIG{ALRM} = sub { die "time\n" };
+
+			alarm(POSIX::floor($seconds - time() + $began) || 1);
+			step($n, $form);
+			alarm(0);
+			1;
+		};
+
+		next if $done;
+
+		alarm(0);
+		print "$n rows, $form: not done: $@";
+		last;
+	}
+}
+
+bench_table(@rows);
+printf("%d s\n", time() - $began);
+
+$_->kill() for values %pg;
+
+# --------------------------------------------------------------------------
+
+sub step {
+	my ($n, $form) = @_;
+
+	my $pg = $pg{$form} //= cluster($form);
+
+	my $fill = time();
+
+	fill($pg, $n, $form);
+	printf("%.0e rows, %d: filled in %.0f s\n", $n, $form, time() - $fill);
+
+	my ($table, $indexes) = split(/\|/, $pg->sql('SELECT'
+		. ' round(sum(pg_table_size(c.oid)) / 1e6),'
+		. ' round(sum(pg_indexes_size(c.oid)) / 1e6) FROM pg_class c'
+		. " WHERE c.relkind = 'r' AND c.relnamespace ="
+		. " 'xet'::regnamespace AND c.relname ~ '^chunks'"));
+
+	my $x = xorbs($n);
+	my $call = sub { $sql{$_[0]} =~ s/\$(\d+)/$_[$1]/gr };
+
+	my $found = bench($pg, $n, $call->('chunk_find',
+		'sha256(int8send((:n)::bigint))', 'false', 'NULL::text', 'NULL::bytea'));
+	my $missing = bench($pg, $n, $call->('chunk_find',
+		'sha256(int8send(-(:n)::bigint))', 'false', 'NULL::text', 'NULL::bytea'));
+	my $terms = bench($pg, $x, $call->('file_terms_all',
+		"sha256('f' || int8send((:n)::bigint))", '0', '1000000'));
+
+	# a xorb of 100 chunks, ten of which are in the index
+
+	my $put = bench($pg, 2 ** 62, <<'EOF_SQL');
+SELECT p.* FROM (
+    SELECT string_agg(sha256(int8send((:n)::bigint + i)), ''::bytea) AS hashes,
+           string_agg(int4send(i), ''::bytea) AS ends
+      FROM generate_series(1, 100) i
+) l, LATERAL xet.xorb_put(sha256(int8send((:n)::bigint)), l.hashes, l.ends,
+    l.ends, 400000, 400000, '{0,10,20,30,40,50,60,70,80,90}'::integer[], 9,
+    decode(repeat('bb', 16), 'hex'), NULL, NULL) p
+EOF_SQL
+
+	push @rows, [ sprintf('10^%d', POSIX::floor(log($n) / log(10) + 0.5)),
+		$form == 1 ? 'one table' : "$form partitions",
+		map({ sprintf('%.0f, %.0f', @$_) } $found, $missing, $terms, $put),
+		sprintf('%.0f', 1e7 / $put->[0]), $table, $indexes ];
+
+	bench_table(@rows[0, -1]);
+
+	# the largest are not there at the same time
+
+	if ($n >= 1e8) {
+		$pg->kill();
+		system('rm', '-rf', $pg->data());
+		delete $pg{$form};
+	}
+}
+
+sub cluster {
+	my ($form) = @_;
+
+	my $pg = Test::Xet::Postgres->new(dir => "$dir/$form", conf => <<'EOC');
+shared_buffers = 1GB
+maintenance_work_mem = 1500MB
+max_parallel_maintenance_workers = 1
+wal_level = minimal
+max_wal_senders = 0
+max_wal_size = 4GB
+autovacuum = off
+EOC
+
+	$pg->start();
+	$pg->migrate($form) if $form > 1;
+
+	return $pg;
+}
+
+sub xorbs { return $_[0] / 1000 }
+
+# All rows of a step.  Triggers and keys sleep: what they would look up is there.
+# What is put into a table that is emptied in the same transaction needs no log.
+
+sub fill {
+	my ($pg, $n, $form) = @_;
+
+	my $x = xorbs($n);
+	my $names = $form == 1 ? '' : join('', map { "TRUNCATE xet.${_}_names;"
+		. " INSERT INTO xet.${_}_names SELECT hash, id FROM xet.${_}s;"
+	} qw/ xorb file /);
+
+	$pg->sql(<<"EOF_SQL", timeout => 800);
+SET session_replication_role = replica;
+BEGIN;
+TRUNCATE xet.xorbs, xet.files, xet.file_xorbs, xet.chunks CASCADE;
+ALTER TABLE xet.chunks DROP CONSTRAINT chunks_pkey;
+DROP INDEX xet.chunks_xorb;
+INSERT INTO xet.xorbs (id, hash, chunk_count, raw_size, stored_size,
+                       chunk_hashes, raw_ends, stored_ends)
+OVERRIDING SYSTEM VALUE
+SELECT i, sha256('x' || int8send(i)), 100, 400000, 400000, l.hashes, l.ends,
+       l.ends
+  FROM generate_series(1, $x) i, (
+           SELECT string_agg(sha256(int8send(k)), ''::bytea) AS hashes,
+                  string_agg(int4send(k), ''::bytea) AS ends
+             FROM generate_series(1, 100) k
+       ) l;
+SELECT setval('xet.xorbs_id_seq', $x);
+INSERT INTO xet.files (id, hash, size, term_count, packed)
+OVERRIDING SYSTEM VALUE
+SELECT i, sha256('f' || int8send(i)), 400000, 20,
+       decode(repeat(encode(sha256('x' || int8send(i)), 'hex')
+                     || repeat('00', 20), 20), 'hex')
+  FROM generate_series(1, $x) i;
+INSERT INTO xet.file_xorbs SELECT i, i, '{[0,100)}'
+  FROM generate_series(1, $x) i;
+$names
+INSERT INTO xet.chunks
+SELECT sha256(int8send(i)), i % $x + 1, 0
+  FROM generate_series(1::bigint, $n) i;
+ALTER TABLE xet.chunks ADD CONSTRAINT chunks_pkey PRIMARY KEY (hash, xorb_id);
+CREATE INDEX chunks_xorb ON xet.chunks (xorb_id);
+COMMIT;
+ANALYZE;
+CHECKPOINT;
+EOF_SQL
+}
+
+# Of a statement that one session repeats for three seconds, CPU and median of
+# time, in microseconds; :n is a number up to n.
+
+sub bench {
+	my ($pg, $n, $statement) = @_;
+
+	system('rm', '-f', glob("$dir/times.*"));
+	spew("$dir/script", "\\set n random(1, $n)\n"
+		. ($statement =~ s/\s+/ /gr) . ";\n");
+
+	my $before = ticks($pg);
+	my ($status, $out) = run_command([ "$pg->{bin}/pgbench", '-n',
+		'-M', 'prepared', '-T', 3, '-l', "--log-prefix=$dir/times",
+		'-f', "$dir/script", '-h', $pg->socket_dir(), '-U', 'xet',
+		'xet' ], timeout => 60, env => { PGOPTIONS => join(' ',
+			map { "-c $_" } qw/ enable_seqscan=off jit=off
+			enable_bitmapscan=off
+			plan_cache_mode=force_generic_plan /) });
+
+	die "pgbench: $out\n" if $status;
+
+	my @times = map { (split(' '))[2] } map { split(/\n/, slurp($_)) }
+		glob("$dir/times.*");
+
+	return [ (ticks($pg) - $before) * 10000 / @times, median(@times) ];
+}
+
+# Of CPU that sessions have had, all of which have ended, 100 a second.
+
+sub ticks {
+	my ($pg) = @_;
+
+	sleep(0.05) while grep { cmdline($_) =~ /^postgres: \S+ \S+ \[local\]/ }
+		children($pg->pid());
+
+	my @fields = split(' ', slurp("/proc/" . $pg->pid() . '/stat')
+		=~ s/.*\) //sr);
+
+	return $fields[13] + $fields[14];
+}
