@@ -91,6 +91,7 @@ sub step {
 	my $fill = time();
 
 	fill($pg, $n, $form);
+	sleep(2);                # until its session has ended, which took CPU
 	printf("%.0e rows, %d: filled in %.0f s\n", $n, $form, time() - $fill);
 
 	my ($table, $indexes) = split(/\|/, $pg->sql('SELECT'
@@ -238,8 +239,11 @@ sub bench {
 sub ticks {
 	my ($pg) = @_;
 
-	sleep(0.05) while grep { cmdline($_) =~ /^postgres: \S+ \S+ \[local\]/ }
+	# a process that is about to end has no name any more
+
+	sleep(0.1) while grep { cmdline($_) =~ /\A(?:\z|.*\[local\])/ }
 		children($pg->pid());
+	sleep(0.3);
 
 	my @fields = split(' ', slurp("/proc/" . $pg->pid() . '/stat')
 		=~ s/.*\) //sr);
