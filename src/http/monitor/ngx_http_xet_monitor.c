@@ -155,7 +155,9 @@ ngx_http_xet_monitor_levels(void)
         return;
     }
 
-    for (i = 0; i < NGX_HTTP_XET_LANES; i++) {
+    ngx_http_xet_standbys_measure();
+
+    for (i = 0; i < NGX_HTTP_XET_LANE_MAX; i++) {
         ngx_http_xet_lanes_stat(i, &stat);
 
         ngx_http_xet_level_at(WAITING, i, stat.waiting);
