@@ -35,8 +35,9 @@
  * back for one.
  *
  * A session with a server that takes no writes is none: who was the primary may
- * have become a standby, and the next host of the connection string be the
- * primary.  It is closed, and its statements are sent again by another.
+ * have been told to give that up, and the next host of the connection string be
+ * the primary.  All sessions with that server are closed, also those that read,
+ * and their statements are sent again by others.
  *
  * The lane of a standby (ngx_http_xet_standby.c) is like one of reads, but for
  * a statement that is in the way of what the standby replays: it is not sent
@@ -47,6 +48,8 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_pg_session.h"
+
+#include <netdb.h>
 
 
 #define NGX_HTTP_XET_BACKOFF_MIN  100
@@ -89,6 +92,7 @@ static void ngx_http_xet_lane_recycle(ngx_http_xet_lane_t *lane,
 static void ngx_http_xet_lane_retry_handler(ngx_event_t *ev);
 static void ngx_http_xet_lane_changed(ngx_http_xet_pg_t *pg,
     ngx_http_xet_pg_query_t *q);
+static void ngx_http_xet_lanes_leave(ngx_http_xet_pg_t *pg);
 static ngx_uint_t ngx_http_xet_lane_again(ngx_http_xet_pg_query_t *q,
     const char *sqlstate);
 static ngx_uint_t ngx_http_xet_lane_transient(const char *sqlstate);
@@ -990,8 +994,64 @@ ngx_http_xet_lane_changed(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
     pg->n++;
     q->pg = pg;
 
+    if (pg->host->several) {
+        ngx_http_xet_lanes_leave(pg);
+        return;
+    }
+
     ngx_http_xet_pg_close(pg);
-    ngx_http_xet_lane_failed(pg);
+    ngx_http_xet_lane_backoff(pg, 1);
+}
+
+
+void
+ngx_http_xet_lanes_moved(void)
+{
+    ngx_http_xet_pg_t  *pg;
+
+    pg = ngx_http_xet_lane_session(ngx_http_xet_lanes_get(NGX_HTTP_XET_READ));
+
+    if (pg && pg->host->several) {
+        ngx_http_xet_lanes_leave(pg);
+    }
+}
+
+
+/*
+ * Closes all sessions with the server of this one: who reads there would miss
+ * what others write to the primary.  What was in flight is taken care of by the
+ * retry timers, in the next turn of the loop.
+ */
+
+static void
+ngx_http_xet_lanes_leave(ngx_http_xet_pg_t *pg)
+{
+    char                  host[NI_MAXHOST], port[NI_MAXSERV];
+    ngx_uint_t            i, k;
+    ngx_http_xet_pg_t    *other;
+    ngx_http_xet_lane_t  *lane;
+
+    ngx_http_xet_pg_text(host, sizeof(host), PQhost(pg->conn));
+    ngx_http_xet_pg_text(port, sizeof(port), PQport(pg->conn));
+
+    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                  "xet: %s of PostgreSQL takes no writes, and is left", host);
+
+    for (i = 0; i < NGX_HTTP_XET_LANES; i++) {
+        lane = ngx_http_xet_lanes_get(i);
+
+        for (k = 0; k < lane->n; k++) {
+            other = &lane->sessions[k];
+
+            if (other->state == NGX_HTTP_XET_PG_READY
+                && ngx_strcmp(PQhost(other->conn), host) == 0
+                && ngx_strcmp(PQport(other->conn), port) == 0)
+            {
+                ngx_http_xet_pg_close(other);
+                ngx_http_xet_lane_backoff(other, 1);
+            }
+        }
+    }
 }
 
 

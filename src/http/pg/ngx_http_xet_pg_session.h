@@ -232,6 +232,13 @@ void ngx_http_xet_lane_stat(ngx_http_xet_lane_t *lane,
 
 
 /*
+ * The server that reads go to takes no writes: where xet_postgres names several
+ * hosts, all sessions with that one are closed.
+ */
+void ngx_http_xet_lanes_moved(void);
+
+
+/*
  * ngx_http_xet_standby.c: the standbys of a worker.
  */
 

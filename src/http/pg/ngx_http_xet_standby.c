@@ -25,6 +25,9 @@
  * Another one takes its place when it is nearer by a third and by a quarter of a
  * millisecond, so that two that are alike do not alternate.
  *
+ * The same question tells whether the primary still takes writes, where another
+ * host may have become it: reads would not find out by themselves.
+ *
  * All of this lives in the event loop of one worker.
  */
 
@@ -98,6 +101,9 @@ struct ngx_http_xet_standbys_s {
 };
 
 
+static ngx_int_t ngx_http_xet_standbys_create(ngx_http_xet_standbys_t *s,
+    ngx_array_t *standbys, const ngx_http_xet_pg_stmt_t *stmts,
+    ngx_cycle_t *cycle);
 static ngx_int_t ngx_http_xet_standby_create(ngx_http_xet_standbys_t *s,
     ngx_http_xet_standby_t *sb, const ngx_http_xet_standby_conf_t *conf,
     const ngx_http_xet_pg_stmt_t *stmts, ngx_cycle_t *cycle);
@@ -127,28 +133,56 @@ ngx_int_t
 ngx_http_xet_standbys_init(ngx_cycle_t *cycle,
     const ngx_http_xet_pg_stmt_t *stmts, const ngx_http_xet_pg_stmt_t *wal)
 {
-    ngx_msec_t                    lag;
-    ngx_uint_t                    i;
-    ngx_http_xet_standbys_t      *s;
-    ngx_http_xet_main_conf_t     *xmcf;
-    ngx_http_xet_standby_conf_t  *conf;
+    ngx_http_xet_standbys_t   *s;
+    ngx_http_xet_main_conf_t  *xmcf;
 
     xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
 
-    if (xmcf->standbys == NULL) {
+    /* where several may be the primary, it is asked whether it still is */
+
+    if (xmcf->standbys == NULL && !xmcf->primary->several) {
         return NGX_OK;
     }
-
-    conf = xmcf->standbys->elts;
 
     s = ngx_pcalloc(cycle->pool, sizeof(ngx_http_xet_standbys_t));
     if (s == NULL) {
         return NGX_ERROR;
     }
 
-    s->n = xmcf->standbys->nelts;
     s->wal = wal;
     s->tick = NGX_HTTP_XET_STANDBY_TICK;
+
+    if (xmcf->standbys
+        && ngx_http_xet_standbys_create(s, xmcf->standbys, stmts, cycle)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    s->timer.handler = ngx_http_xet_standbys_timer_handler;
+    s->timer.data = s;
+    s->timer.log = cycle->log;
+    s->timer.cancelable = 1;
+
+    xmcf->reading = s;
+
+    ngx_add_timer(&s->timer, 1);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_standbys_create(ngx_http_xet_standbys_t *s, ngx_array_t *standbys,
+    const ngx_http_xet_pg_stmt_t *stmts, ngx_cycle_t *cycle)
+{
+    ngx_msec_t                    lag;
+    ngx_uint_t                    i;
+    ngx_http_xet_standby_conf_t  *conf;
+
+    conf = standbys->elts;
+
+    s->n = standbys->nelts;
 
     s->standby = ngx_pcalloc(cycle->pool,
                              s->n * sizeof(ngx_http_xet_standby_t));
@@ -173,15 +207,6 @@ ngx_http_xet_standbys_init(ngx_cycle_t *cycle,
     /* the oldest of the samples is older than any lag that is allowed */
 
     s->step = lag / (NGX_HTTP_XET_STANDBY_SAMPLES / 2);
-
-    s->timer.handler = ngx_http_xet_standbys_timer_handler;
-    s->timer.data = s;
-    s->timer.log = cycle->log;
-    s->timer.cancelable = 1;
-
-    xmcf->reading = s;
-
-    ngx_add_timer(&s->timer, 1);
 
     return NGX_OK;
 }
@@ -327,6 +352,10 @@ ngx_http_xet_standbys_told(void *data, PGresult *res, ngx_int_t rc,
     }
 
     s->away = 0;
+
+    if (ngx_http_xet_pg_int(res, 0, 3) != 0) {
+        ngx_http_xet_lanes_moved();
+    }
 
     timeline = (uint64_t) ngx_http_xet_pg_int(res, 0, 2);
 
@@ -580,7 +609,7 @@ ngx_http_xet_standbys_nearest(ngx_uint_t but)
 
     s = ngx_http_xet_standbys_get();
 
-    if (s == NULL) {
+    if (s == NULL || s->n == 0) {
         return NGX_HTTP_XET_NO_STANDBY;
     }
 
