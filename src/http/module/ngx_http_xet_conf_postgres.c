@@ -186,6 +186,8 @@ ngx_http_xet_conf_postgres_read(ngx_conf_t *cf, ngx_command_t *cmd,
     like.reads = 2;
     like.lag = 10000;
     like.timeout = 3000;
+    like.file = cf->conf_file->file.name.data;
+    like.line = cf->conf_file->line;
 
     rv = ngx_http_xet_conf_read_params(cf, &like);
 
@@ -290,21 +292,23 @@ ngx_http_xet_conf_standbys(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 
     ngx_http_xet_metrics_standbys(n);
 
-    if (n && xmcf->primary == NULL) {
-        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                      "\"xet_postgres_read\" requires \"xet_postgres\"");
-        return NGX_ERROR;
-    }
-
     for (i = 0; i < n; i++) {
         sb = xmcf->standbys->elts;
+
+        if (xmcf->primary == NULL) {
+            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                          "\"xet_postgres_read\" requires \"xet_postgres\" in "
+                          "%s:%ui", sb[i].file, sb[i].line);
+            return NGX_ERROR;
+        }
 
         if (!ngx_http_xet_pg_same_database(&xmcf->primary->conninfo,
                                            &sb[i].host.conninfo))
         {
             ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
                           "\"xet_postgres_read\" names another database than "
-                          "\"xet_postgres\"");
+                          "\"xet_postgres\" in %s:%ui", sb[i].file,
+                          sb[i].line);
             return NGX_ERROR;
         }
     }

@@ -144,6 +144,8 @@ typedef struct {
     ngx_uint_t                 reads;          /* sessions a worker */
     ngx_msec_t                 lag;            /* at most */
     ngx_msec_t                 timeout;        /* of a statement */
+    u_char                    *file;           /* of the directive */
+    ngx_uint_t                 line;
 } ngx_http_xet_standby_conf_t;
 
 
