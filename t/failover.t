@@ -21,7 +21,7 @@ use Test::Xet::Process qw/ patience /;
 use Time::HiRes qw/ sleep time /;
 
 my $t = Test::Xet->new(workers => 2, log => 'info',
-	pg_conf => "wal_log_hints = on\n");
+	pg_conf => Test::Xet::Failover::pg_conf());
 my $f = Test::Xet::Failover->new($t, rewind => 1);
 
 $f->start();

@@ -43,7 +43,7 @@ srand($env{SEED});
 $| = 1;
 
 my $t = Test::Xet->new(workers => 2, log => 'warn', timeout => 7200,
-	pg_conf => "wal_log_hints = on\n");
+	pg_conf => Test::Xet::Failover::pg_conf());
 my $f = Test::Xet::Failover->new($t, rewind => 1, uploads => $env{UPLOADS},
 	reads => $env{READS}, standby => $env{STANDBY});
 
@@ -62,7 +62,7 @@ sub main {
 		last if $end && time() > $end;
 
 		my $late = rand() < 1 / $env{LATE} ? 1 + rand(4) : 0;
-		my $r = $f->round(before => rand(2), away => $late);
+		my $r = $f->round(before => rand(1), away => $late);
 
 		$bad += violation($n, $_) for map({ "lost $_" } @{ $r->{lost} }),
 			map({ "read $_" } @{ $r->{reading} }),

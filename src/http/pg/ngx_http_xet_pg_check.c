@@ -292,8 +292,14 @@ ngx_http_xet_pg_check_test(ngx_cycle_t *cycle,
     }
 
     if (error) {
-        ngx_log_error(NGX_LOG_WARN, cycle->log, 0, "xet: %V: %s",
-                      &host->name, error);
+        if (host->standby) {
+            ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                          "xet: PostgreSQL, %V: %s", &host->name, error);
+
+        } else {
+            ngx_log_error(NGX_LOG_WARN, cycle->log, 0, "xet: PostgreSQL: %s",
+                          error);
+        }
     }
 
     PQfinish(conn);

@@ -26,7 +26,7 @@ use Time::HiRes qw/ sleep time /;
 
 use Test::Xet::Bytes;
 use Test::Xet::HTTP;
-use Test::Xet::Process qw/ slurp spew wait_for /;
+use Test::Xet::Process qw/ root slurp spew wait_for /;
 
 #     uploads  processes that upload, 2
 #     reads    processes that read, 1
@@ -49,24 +49,31 @@ sub new {
 	return $self;
 }
 
-# Both hosts, in an order that has nothing to do with who is the primary.
+# What both PostgreSQL have: one that was killed is rewound, and finds what it
+# has missed.
 
-sub conninfo {
-	my ($self) = @_;
-
-	return 'host=' . join(',', map { "$self->{dir}/$_" } qw/ pg sb /)
-		. ' user=xet dbname=xet';
+sub pg_conf {
+	return "wal_log_hints = on\nwal_keep_size = 64MB\n";
 }
+
+# The configuration of docs/scaling.md, with the folders of our sockets in the
+# place of its hosts: in an order that has nothing to do with who is the primary.
 
 sub directives {
 	my ($self) = @_;
 
-	return (
-		xet_postgres => '"' . $self->conninfo()
-			. ' target_session_attrs=read-write"',
-		$self->{standby} ? (xet_postgres_read => '"'
-			. $self->conninfo() . '" lag=2s') : ()
-	);
+	my ($block) = slurp(root() . '/docs/scaling.md')
+		=~ /^## A standby\n.*?^```nginx\n(.*?)^```/ms
+		or die "docs/scaling.md has no configuration\n";
+
+	$block =~ s!\bdb-a,db-b\b!$self->{dir}/pg,$self->{dir}/sb!g == 2
+		or die "docs/scaling.md names other hosts\n";
+
+	my %directives = $block =~ /^(xet_postgres\w*)\s+([^;]+);/mg;
+
+	delete $directives{xet_postgres_read} unless $self->{standby};
+
+	return %directives;
 }
 
 sub primary { return $_[0]->{primary} }
