@@ -11,6 +11,7 @@
 #   make cli        the command line client, build/xet
 #   make test       installs what is missing, builds all, runs all tests
 #   make clients    every real client of the registries, as a table
+#   make s3-servers stores that the tests of S3 can run with beside moto
 #   make soak       tenants, faults and damage at random against a model, for
 #                   SECONDS from a SEED, SANITIZE by address, undefined, thread
 #                   or nothing; t/soak/soak.pl has the rest
@@ -103,12 +104,13 @@ CORE_DIRS :=	$(shell find src/core src/ztensor/core -type d | sort)
 CORE_SRCS :=	$(shell find src/core src/ztensor/core -name '*.c' | sort)
 CORE_INCS :=	$(addprefix -I,$(CORE_DIRS)) $(BLAKE3_INCS)
 CORE_LIBS :=	$(BLAKE3_LIBS) -llz4 -lcrypto -lzstd -lxxhash -lisal \
-		-ljansson
+		-ljansson -lexpat
 
 UNIT_SRCS :=	$(sort $(wildcard t/unit/*/test_*.c))
 FUZZ_SRCS :=	$(sort $(wildcard t/fuzz/fuzz_*.c))
 BENCH_SRCS :=	$(sort $(shell grep -lw '^main' t/bench/bench_*.c 2>/dev/null))
 TOOL_SRCS :=	$(sort $(shell grep -lw '^main' t/tools/*.c 2>/dev/null))
+S3_SRCS :=	$(sort $(wildcard src/s3/*.c))
 CLI_SRCS :=	$(sort $(wildcard src/cli/*/*.c src/ztensor/cli/*.c))
 
 UNIT_BINS :=	$(UNIT_SRCS:t/unit/%.c=$(BUILD)/unit/%)
@@ -116,6 +118,7 @@ REPLAY_BINS :=	$(FUZZ_SRCS:t/fuzz/%.c=$(BUILD)/fuzz-replay/%)
 FUZZ_BINS :=	$(FUZZ_SRCS:t/fuzz/%.c=$(BUILD)/fuzz/%)
 BENCH_BINS :=	$(BENCH_SRCS:t/bench/%.c=$(BUILD)/bench/%)
 TOOL_BINS :=	$(TOOL_SRCS:t/tools/%.c=$(BUILD)/tools/%)
+S3_OBJS :=	$(S3_SRCS:%.c=$(BUILD)/host/%.o)
 CLI_BIN :=	$(if $(CLI_SRCS),$(BUILD)/xet)
 
 WARN =		-W -Wall -Wextra -Wpointer-arith -Wno-unused-parameter \
@@ -127,7 +130,7 @@ CHECKED =	-fsanitize=address,undefined -fno-sanitize-recover=all \
 # Programs around the core may use POSIX; the core itself is plain C99.
 
 HOST_CFLAGS =	-std=c99 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 $(WARN) \
-		$(CORE_INCS) -It/unit -It/tools
+		$(CORE_INCS) -Isrc/s3 -It/unit -It/tools
 CLI_LIBS =	-lcurl -ljansson -lpq
 CLI_INCS :=	$(sort $(dir $(CLI_SRCS:%=-I%))) \
 		$(shell pkg-config --cflags libpq 2>/dev/null)
@@ -145,7 +148,7 @@ DEP =		-MMD -MP -MF $(@D)/.$(@F).d -MT $(abspath $@) \
 
 .PHONY: build build-module core unit fuzz-replay fuzz fuzz-bins bench \
 	bench-bins tools cli
-.PHONY: test test-all clients asan soak analyze check run stop install \
+.PHONY: test test-all clients s3-servers asan soak analyze check run stop install \
 	deb dist clean FORCE
 .DELETE_ON_ERROR:
 
@@ -277,19 +280,26 @@ $(TOOL_BINS): $(BUILD)/tools/%: $$(call host_objs,t/tools/$$*) \
 	$(Q)$(CC) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $^ $(CORE_LIBS) \
 		-lpthread -lm
 
+# The client of S3 is on top of the core, hence the archive once more.
+
+$(BUILD)/tools/xet_s3: CORE_LIBS := $(BUILD)/libxet.a $(CORE_LIBS) -lcurl
+$(BUILD)/tools/xet_s3: $(S3_OBJS)
+
 $(CLI_SRCS:%.c=$(BUILD)/host/%.o): HOST_CFLAGS += $(CLI_INCS)
 
-$(BUILD)/xet: $(CLI_SRCS:%.c=$(BUILD)/host/%.o) $(BUILD)/libxet.a
+$(BUILD)/xet: $(CLI_SRCS:%.c=$(BUILD)/host/%.o) $(S3_OBJS) $(BUILD)/libxet.a
 	@echo "  ld  $@"
 	$(Q)$(CC) $(CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ $^ $(CORE_LIBS) \
 		$(CLI_LIBS) -lpthread
 
-$(CLI_SRCS:%.c=$(BUILD)/asan/%.o): $(BUILD)/asan/%.o: %.c Makefile
+$(CLI_SRCS:%.c=$(BUILD)/asan/%.o) $(S3_SRCS:%.c=$(BUILD)/asan/%.o): \
+		$(BUILD)/asan/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	@echo "  cc  $<"
 	$(Q)$(CC) $(ASAN_CFLAGS) $(HOST_CFLAGS) $(CLI_INCS) $(DEP) -c -o $@ $<
 
-$(BUILD)/asan/xet: $(CLI_SRCS:%.c=$(BUILD)/asan/%.o) $(BUILD)/asan/libxet.a
+$(BUILD)/asan/xet: $(CLI_SRCS:%.c=$(BUILD)/asan/%.o) \
+		$(S3_SRCS:%.c=$(BUILD)/asan/%.o) $(BUILD)/asan/libxet.a
 	@echo "  ld  $@"
 	$(Q)$(CC) $(ASAN_CFLAGS) -o $@ $^ $(CORE_LIBS) $(CLI_LIBS) -lpthread
 
@@ -453,6 +463,12 @@ clients: build tools cli
 	XET_TEST_NGINX="$${XET_TEST_NGINX:-$(NGINX)}" \
 	XET_TEST_MODULE="$${XET_TEST_MODULE-$(MODULE)}" \
 	perl t/clients/matrix.pl $(ROWS)
+
+# STORES='garage radosgw' are those to install, all by default.
+
+s3-servers:
+	sh t/clients/setup.sh $(OUT)
+	sh t/clients/s3_setup.sh $(OUT) $(STORES)
 
 analyze: build
 	perl .ci/analyze

@@ -72,6 +72,7 @@ list()
     need libpq-dev          'PostgreSQL client library'
     need liblz4-dev         'LZ4 frames'
     need libjansson-dev     'JSON of tokens and telemetry'
+    need libexpat1-dev      'XML of S3 stores'
     need libzstd-dev        'compressed tensors'
     need libxxhash-dev      'XXH3, a checksum of tensors'
     need libisal-dev        'CRC-32C, a checksum of tensors'

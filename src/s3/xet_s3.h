@@ -44,8 +44,7 @@ typedef struct xet_s3_upload_s  xet_s3_upload_t;
 
 
 /*
- * Strings end with a zero byte; they live as long as the client, which does not
- * copy them.
+ * Strings end with a zero byte; the client copies them.
  */
 
 typedef struct {
@@ -68,6 +67,7 @@ typedef struct {
 typedef enum {
     XET_S3_OK = 0,
     XET_S3_NOT_FOUND,                  /* no such object, or upload */
+    XET_S3_SHORT,                      /* the object ends before */
     XET_S3_EXISTS,                     /* 412: there is an object */
     XET_S3_AWAY,                       /* no answer, 5xx, slow down: may pass */
     XET_S3_DENIED,                     /* 401, 403: keys, rights, clocks */
@@ -117,6 +117,12 @@ xet_s3_t *xet_s3_create(const xet_s3_conf_t *conf, xet_s3_error_t *error);
 void xet_s3_destroy(xet_s3_t *s3);
 
 /*
+ * A process ends: waits for the thread of the client, and all further requests
+ * fail.  Other threads may still use the client.
+ */
+void xet_s3_stop(xet_s3_t *s3);
+
+/*
  * Reads the credentials again.  XET_S3_CONF: they can't be read, those before
  * stay.  The client does so by itself, at most once a second, when the store
  * denies a request.
@@ -128,7 +134,7 @@ xet_s3_rc_t xet_s3_reload(xet_s3_t *s3, xet_s3_error_t *error);
  * Names are those below the prefix, without a slash in front.
  */
 
-/* The bytes [start, start + len) of an object; fewer are XET_S3_BAD. */
+/* The bytes [start, start + len); XET_S3_SHORT where it ends before. */
 xet_s3_rc_t xet_s3_get(xet_s3_t *s3, const char *name, uint64_t start,
     size_t len, unsigned char *buf, xet_s3_error_t *error);
 

@@ -3,11 +3,12 @@
 # Installs the real clients into BUILD (build): hf_xet for Python into venv,
 # @huggingface/hub for Node into npm, with a newer Node where the system's is
 # too old, and below clients huggingface_hub, of hf_xet one older release for
-# t/clients.t, and the ztensor package in three releases; and what validates
-# docker/kubernetes into kubernetes.  With "all" as the second argument the
-# older releases of "make clients", too, and xtool where there is a cargo.  Done
-# once; "newest" is what there is when it is done.  Needs python3-venv, node and
-# npm.
+# t/clients.t, and the ztensor package in three releases; what validates
+# docker/kubernetes into kubernetes; and the store of the tests of S3 into
+# s3/moto, for more of them see s3_setup.sh.  With "all" as the second argument
+# the older releases of "make clients", too, and xtool where there is a cargo.
+# Done once; "newest" is what there is when it is done.  Needs python3-venv,
+# node and npm.
 
 set -eu
 
@@ -75,6 +76,12 @@ install_python "$build/venv" hf_xet hf_xet
 
 install_python "$build/kubernetes" kubernetes-validate kubernetes_validate \
     || echo "kubernetes-validate: not installed" >&2
+
+# of Test::Xet::S3: moto without the services that are not S3, awscrt for
+# checksums
+
+install_python "$build/s3/moto" \
+    "moto[s3]==5.2.5 flask flask-cors awscrt boto3" moto,awscrt,flask_cors
 
 install_python "$build/clients/huggingface_hub" huggingface_hub \
     huggingface_hub

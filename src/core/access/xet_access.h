@@ -417,6 +417,79 @@ xet_status_t xet_sign_range_check(const xet_sign_url_t *url,
 
 
 /*
+ * xet_sigv4.c: signatures of the AWS kind, version 4, as S3 has them: of a
+ * request, in its header "Authorization", or of a URL, in its arguments.
+ *
+ * Signed are the method, the path, the arguments, and of the headers those that
+ * are listed; of the body its SHA-256, or nothing.  A key is derived from the
+ * secret for a day, a region and a service: four times HMAC-SHA256, which the
+ * caller does once a day.
+ *
+ * No clock, no state; all strings end with a zero byte.
+ */
+
+#define XET_SIGV4_KEY_LEN    32
+#define XET_SIGV4_DATE_LEN   16        /* 20261123T081206Z */
+#define XET_SIGV4_DAY_LEN    8         /* its beginning */
+#define XET_SIGV4_PAIRS_MAX  32        /* arguments, or headers */
+
+#define XET_SIGV4_UNSIGNED   "UNSIGNED-PAYLOAD"
+
+
+typedef struct {
+    const char              *name;
+    const char              *value;
+} xet_sigv4_pair_t;
+
+
+typedef struct {
+    const char              *method;
+    const char              *path;     /* decoded, from the first slash on */
+    const xet_sigv4_pair_t  *args;     /* decoded, in any order */
+    size_t                   nargs;
+    const xet_sigv4_pair_t  *headers;  /* in lower case, "host" with them */
+    size_t                   nheaders;
+    const char              *payload;  /* hex, or XET_SIGV4_UNSIGNED */
+    const char              *date;     /* of XET_SIGV4_DATE_LEN */
+    const char              *region;
+    const char              *service;
+} xet_sigv4_t;
+
+
+/*
+ * All functions that write to dst end it with a zero byte, and need size for it
+ * too.  XET_INTERNAL when there is not enough room, when there are more pairs
+ * than XET_SIGV4_PAIRS_MAX, or when OpenSSL fails.
+ */
+
+/* XET_SIGV4_KEY_LEN bytes, for requests of the day that date begins with. */
+xet_status_t xet_sigv4_key(uint8_t *key, const char *secret, const char *date,
+    const char *region, const char *service);
+
+/* A path as it goes into a URL: all but unreserved characters and slashes. */
+xet_status_t xet_sigv4_path(char *dst, size_t size, const char *path);
+
+/* Arguments as they go into a URL, sorted, without a question mark. */
+xet_status_t xet_sigv4_args(char *dst, size_t size,
+    const xet_sigv4_pair_t *args, size_t n);
+
+/* What is signed: the "string to sign", for tests. */
+xet_status_t xet_sigv4_text(char *dst, size_t size, const xet_sigv4_t *r);
+
+/* The value of "Authorization"; id is that of the secret. */
+xet_status_t xet_sigv4_header(char *dst, size_t size, const xet_sigv4_t *r,
+    const uint8_t *key, const char *id);
+
+/*
+ * All arguments of a URL that is good for expires seconds from the date on: r's
+ * own ones and those of the signature, which has the token among them unless
+ * that is NULL or empty.
+ */
+xet_status_t xet_sigv4_query(char *dst, size_t size, const xet_sigv4_t *r,
+    const uint8_t *key, const char *id, const char *token, uint32_t expires);
+
+
+/*
  * xet_bucket.c: a leaky bucket of bytes: how much somebody may send in a while.
  *
  * The bucket holds what was sent and has not leaked yet, and leaks evenly, a

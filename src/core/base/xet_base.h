@@ -50,6 +50,8 @@
       "the upload is over the quota")                                         \
     X(STORE_FILES,    "overloaded",      503, "too many files are open")      \
     X(STORE_SLOW,     "storage_error",   500, "the store does not answer")    \
+    X(STORE_AWAY,     "storage_unavailable", 503,                             \
+      "the object store does not take the request")                           \
     X(STORE_OTHER,    "storage_unavailable", 503,                             \
       "the folder of the store is not the one of the database")               \
     X(STORE_GONE,     "storage_unavailable", 503,                             \

@@ -436,6 +436,42 @@ xet_cursor_chunk(xet_cursor_t *c, xet_cursor_chunk_t *chunk)
 
 
 void
+xet_cursor_run(const xet_cursor_t *c, size_t raw_max, uint64_t *start,
+    uint64_t *end)
+{
+    size_t             raw;
+    uint32_t           i;
+    uint64_t           offset;
+    const xet_term_t  *term, *first;
+
+    first = &c->terms[c->owners[c->i]];
+
+    i = c->i;
+    raw = c->raw[i];
+    offset = c->offset + c->raw[i];
+
+    *start = c->stored[i];
+    *end = *start + c->lens[i];
+
+    for (i = c->i + 1; i < c->n && offset < c->end; i++) {
+        term = &c->terms[c->owners[i]];
+
+        if (c->raw[i] > raw_max || raw > raw_max - c->raw[i]
+            || c->stored[i] != *end
+            || c->tags[c->owners[i]] != c->tags[c->owners[c->i]]
+            || !xet_hash_equal(&term->xorb, &first->xorb))
+        {
+            return;
+        }
+
+        raw += c->raw[i];
+        offset += c->raw[i];
+        *end += c->lens[i];
+    }
+}
+
+
+void
 xet_cursor_advance(xet_cursor_t *c)
 {
     xet_cursor_chunk_t  chunk;

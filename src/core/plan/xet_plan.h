@@ -799,6 +799,15 @@ xet_status_t xet_cursor_answer(xet_cursor_t *c, const xet_plan_ends_t *ends,
  */
 xet_status_t xet_cursor_chunk(xet_cursor_t *c, xet_cursor_chunk_t *chunk);
 
+/*
+ * The stored bytes [*start, *end) of that chunk and of those behind it that the
+ * range needs, as far as they are known, follow each other in the same copy,
+ * and make up raw_max decoded bytes at most; the chunk itself always.  Only
+ * after XET_OK of xet_cursor_chunk().
+ */
+void xet_cursor_run(const xet_cursor_t *c, size_t raw_max, uint64_t *start,
+    uint64_t *end);
+
 /* Moves c->position behind the chunk that xet_cursor_chunk() has given. */
 void xet_cursor_advance(xet_cursor_t *c);
 

@@ -30,6 +30,7 @@ typedef struct ngx_http_xet_limit_s       ngx_http_xet_limit_t;
 typedef struct ngx_http_xet_lanes_s       ngx_http_xet_lanes_t;
 typedef struct ngx_http_xet_pg_host_s     ngx_http_xet_pg_host_t;
 typedef struct ngx_http_xet_standbys_s    ngx_http_xet_standbys_t;
+typedef struct ngx_http_xet_store_s       ngx_http_xet_store_t;
 typedef struct ngx_http_xet_query_s       ngx_http_xet_query_t;
 typedef struct ngx_http_xet_body_s        ngx_http_xet_body_t;
 typedef struct ngx_http_xet_ingest_s      ngx_http_xet_ingest_t;
@@ -78,6 +79,13 @@ typedef enum {
     NGX_HTTP_XET_URL_CACHEABLE
 } ngx_http_xet_url_mode_e;
 
+/* Where URLs of data lead to: to nginx, or to the object store. */
+
+typedef enum {
+    NGX_HTTP_XET_DATA_PROXY = 0,
+    NGX_HTTP_XET_DATA_PRESIGNED
+} ngx_http_xet_data_mode_e;
+
 typedef enum {
     NGX_HTTP_XET_TLS_OFF = 0,
     NGX_HTTP_XET_TLS_ON,
@@ -125,9 +133,7 @@ typedef struct {
 
 
 typedef struct {
-    ngx_str_t                  store;          /* absolute, no slash at end */
-    ngx_str_t                  temp;           /* <store>/tmp */
-    ngx_flag_t                 anonymous;      /* O_TMPFILE */
+    ngx_http_xet_store_t      *store;          /* NULL: none */
 
     ngx_http_xet_pg_host_t    *primary;        /* NULL: no xet_postgres */
     ngx_array_t               *standbys;       /* ngx_http_xet_standby_conf_t */
@@ -227,6 +233,7 @@ typedef struct {
     ngx_http_complex_value_t  *cors;           /* origin */
     time_t                     url_ttl;
     ngx_uint_t                 url_mode;       /* NGX_HTTP_XET_URL_* */
+    ngx_uint_t                 data_mode;      /* NGX_HTTP_XET_DATA_* */
     time_t                     url_quantum;    /* expiries are multiples */
     ngx_uint_t                 url_ranges;     /* in one URL, at most */
 

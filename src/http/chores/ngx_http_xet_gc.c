@@ -36,8 +36,6 @@ static void ngx_http_xet_gc_settled(void *data, ngx_http_xet_ask_t *ask,
 static void ngx_http_xet_gc_copies(void *data, ngx_http_xet_ask_t *ask,
     ngx_int_t rc);
 static void ngx_http_xet_gc_remove_job(void *data, ngx_log_t *log);
-static xet_status_t ngx_http_xet_gc_unlink_job(ngx_http_xet_gc_t *gc,
-    ngx_uint_t i);
 static void ngx_http_xet_gc_gone(ngx_http_xet_chore_t *chore);
 static void ngx_http_xet_gc_removed(void *data, ngx_http_xet_ask_t *ask,
     ngx_int_t rc);
@@ -248,74 +246,13 @@ ngx_http_xet_gc_copies(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
 }
 
 
-/*
- * Only in the folder that is the store: where its disk is not mounted there
- * are no files to remove, and the notes of those on the disk must stay.
- */
-
 static void
 ngx_http_xet_gc_remove_job(void *data, ngx_log_t *log)
 {
     ngx_http_xet_gc_t *gc = data;
 
-    ngx_uint_t  i;
-
-    gc->status = ngx_http_xet_store_identity_check_job(&gc->store, &gc->log);
-
-    for (i = 0; i < gc->n && gc->status == XET_OK; i++) {
-        gc->status = ngx_http_xet_gc_unlink_job(gc, i);
-    }
-}
-
-
-/*
- * Copies come in the order of their folders; a folder is synced behind the last
- * copy in it, or the name could come back after a crash, without a note.
- */
-
-static xet_status_t
-ngx_http_xet_gc_unlink_job(ngx_http_xet_gc_t *gc, ngx_uint_t i)
-{
-    char                     path[NGX_MAX_PATH], next[NGX_MAX_PATH];
-    u_char                  *p;
-    size_t                   len;
-    ngx_http_xet_gc_copy_t  *copy;
-
-    copy = &gc->copies[i];
-
-    if (gc->store.len + NGX_HTTP_XET_XORB_PATH_MAX >= NGX_MAX_PATH) {
-        return XET_INTERNAL;
-    }
-
-    p = ngx_cpymem(path, gc->store.data, gc->store.len);
-    *ngx_http_xet_store_path(p, &copy->xorb, copy->tag) = '\0';
-
-    if (unlink(path) == -1 && ngx_errno != NGX_ENOENT) {
-        return ngx_http_xet_store_failed(&gc->log, "unlink", path);
-    }
-
-    len = strrchr(path, '/') - path;
-
-    if (i + 1 < gc->n) {
-        copy++;
-
-        p = ngx_cpymem(next, gc->store.data, gc->store.len);
-        *ngx_http_xet_store_path(p, &copy->xorb, copy->tag) = '\0';
-
-        if (ngx_strncmp(path, next, len + 1) == 0) {
-            return XET_OK;
-        }
-    }
-
-    path[len] = '\0';
-
-    /* the store is there, so without its folder the copy was gone already */
-
-    if (access(path, F_OK) == -1 && ngx_errno == NGX_ENOENT) {
-        return XET_OK;
-    }
-
-    return ngx_http_xet_store_sync_dir_job(path, &gc->log);
+    gc->status = ngx_http_xet_store_remove_all_job(gc->store, gc->copies,
+                                                   gc->n, &gc->log);
 }
 
 

@@ -45,7 +45,7 @@ typedef struct {
     ngx_uint_t               batch;
     ngx_uint_t               rate;             /* rows a second */
 
-    ngx_http_xet_gc_copy_t   copies[NGX_HTTP_XET_GC_BATCH];
+    ngx_http_xet_copy_name_t   copies[NGX_HTTP_XET_GC_BATCH];
     ngx_uint_t               n;
 
     ngx_http_xet_orphans_t   orphans;
@@ -53,7 +53,7 @@ typedef struct {
     unsigned                 begun:1;          /* another worker has */
     unsigned                 due:1;
 
-    ngx_str_t                store;
+    ngx_http_xet_store_t    *store;
     xet_status_t             status;           /* of the job */
     ngx_log_t                log;
 } ngx_http_xet_gc_t;

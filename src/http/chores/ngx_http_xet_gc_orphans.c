@@ -227,7 +227,7 @@ ngx_http_xet_gc_orphans_in(ngx_http_xet_ask_t *ask, ngx_uint_t *at,
     const ngx_http_xet_orphan_t *orphan)
 {
     ngx_uint_t              i, k, n;
-    ngx_http_xet_gc_copy_t  copy;
+    ngx_http_xet_copy_name_t  copy;
 
     n = ngx_http_xet_ask_rows(ask);
 

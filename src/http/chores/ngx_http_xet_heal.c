@@ -547,9 +547,9 @@ ngx_http_xet_heal_remove_job(void *data, ngx_log_t *log)
 {
     ngx_http_xet_pass_t *pass = data;
 
-    ngx_http_xet_store_remove_job(&pass->copy->store,
-                                  &pass->rows[pass->i].xorb,
-                                  pass->rows[pass->i].tag, log);
+    (void) ngx_http_xet_store_remove_job(pass->copy->store,
+                                         &pass->rows[pass->i].xorb,
+                                         pass->rows[pass->i].tag, log);
 }
 
 

@@ -193,7 +193,7 @@ ngx_http_xet_pass_read(ngx_http_xet_chore_t *chore)
                                                    ngx_http_xet_module);
         row = &pass->rows[pass->i];
 
-        rc = ngx_http_xet_scan_copy(&pass->scan, &xmcf->store, &row->xorb,
+        rc = ngx_http_xet_scan_copy(&pass->scan, xmcf->store, &row->xorb,
                                     row->tag, row->size,
                                     row->digested ? &row->digest : NULL,
                                     row->ends);
@@ -222,8 +222,8 @@ ngx_http_xet_pass_job(void *data, ngx_log_t *log)
                                          &pass->taken, &pass->log);
 
     pass->answers = (pass->status == XET_STORE_FAILED && pass->copy == NULL
-                     && ngx_http_xet_store_identity_check_job(
-                                                 &pass->scan.store, &pass->log)
+                     && ngx_http_xet_store_identity_look_job(
+                                                 pass->scan.store, &pass->log)
                         == XET_OK);
 }
 

@@ -23,6 +23,9 @@ typedef struct {
     ngx_uint_t       whole;            /* the range is not signed */
     xet_sign_key_t  *sign;             /* the event loop's, or a thread's */
 
+    ngx_http_xet_store_t  *store;      /* whose URLs these are, or NULL */
+    time_t                 made;       /* then, the same for a quantum */
+
     ngx_str_t        id;               /* of the key */
     ngx_str_t        secret;
 } ngx_http_xet_url_t;
@@ -65,6 +68,10 @@ ngx_int_t ngx_http_xet_url_internal(ngx_http_request_t *r,
  */
 ngx_int_t ngx_http_xet_url_args(ngx_http_request_t *r, ngx_str_t *args);
 
+/* That copy. */
+ngx_int_t ngx_http_xet_url_copy(ngx_http_request_t *r, xet_hash_t *xorb,
+    uint32_t *tag);
+
 
 /*
  * ngx_http_xet_decode.c: chunks out of the files of the store: read, decoded,
@@ -96,10 +103,7 @@ typedef struct {
 typedef struct {
     ngx_http_xet_decode_thread_t  *thread;
     const xet_suite_t             *suite;
-    ngx_str_t                      store;
-    ngx_fd_t                       fd;
-    xet_hash_t                     xorb;       /* whose fd it is */
-    uint32_t                       tag;
+    ngx_http_xet_opened_t            copy;
     ngx_http_xet_decode_lost_t     lost;       /* after XET_STORE_DAMAGED */
     ngx_log_t                     *log;
 } ngx_http_xet_decode_t;
@@ -107,11 +111,29 @@ typedef struct {
 
 /* Begins a job.  XET_OK or XET_NOMEM.  store lives as long as the job. */
 xet_status_t ngx_http_xet_decode_begin_job(ngx_http_xet_decode_t *d,
-    const xet_suite_t *suite, const ngx_str_t *store, ngx_log_t *log);
+    const xet_suite_t *suite, ngx_http_xet_store_t *store, ngx_log_t *log);
 
 /*
- * Decodes chunk into out, which has room for chunk->raw_len bytes, and checks
- * its hash.  XET_STORE_DAMAGED when the copy or a part of it is missing, or
+ * Opens the copy that has chunk, unless it is open.  XET_STORE_DAMAGED and the
+ * others as below.
+ */
+xet_status_t ngx_http_xet_decode_open_job(ngx_http_xet_decode_t *d,
+    const xet_cursor_chunk_t *chunk);
+
+/* Whether the store was told of the chunk. */
+#define ngx_http_xet_decode_told(d, chunk)                                    \
+    ((chunk)->stored_start >= (d)->copy.start                                 \
+     && (uint64_t) (chunk)->stored_start + (chunk)->stored_len                \
+        <= (d)->copy.end)
+
+/* Bytes [start, end) of the open copy are those of the chunks to come. */
+void ngx_http_xet_decode_ahead(ngx_http_xet_decode_t *d, uint64_t start,
+    uint64_t end);
+
+/*
+ * Decodes chunk of the open copy into out, which has room for chunk->raw_len
+ * bytes, and checks its hash.  XET_STORE_DAMAGED when the copy or a part of it
+ * is missing, or
  * does not contain the chunk: then d->lost names chunk and copy, and nothing
  * is logged yet, because another copy may have replaced this one.
  * XET_STORE_FAILED or XET_STORE_FILES when the copy can't be read,

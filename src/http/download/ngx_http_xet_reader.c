@@ -50,7 +50,7 @@ typedef struct {
 
 struct ngx_http_xet_reader_s {
     const xet_suite_t               *suite;
-    ngx_str_t                        store;
+    ngx_http_xet_store_t            *store;
     size_t                           size;         /* of a buffer */
 
     xet_hash_t                       file;
@@ -103,6 +103,9 @@ static void ngx_http_xet_reader_rest(ngx_http_request_t *r,
 static void ngx_http_xet_reader_job(void *data, ngx_log_t *log);
 static xet_status_t ngx_http_xet_reader_fill(ngx_http_xet_reader_t *rd,
     ngx_http_xet_decode_t *d);
+static xet_status_t ngx_http_xet_reader_decode(ngx_http_xet_reader_t *rd,
+    ngx_http_xet_decode_t *d, const xet_cursor_chunk_t *chunk, size_t room,
+    u_char *out);
 static xet_status_t ngx_http_xet_reader_feed(ngx_http_xet_reader_t *rd,
     ngx_http_xet_decode_t *d, ngx_log_t *log);
 static void ngx_http_xet_reader_done(ngx_http_request_t *r, void *data);
@@ -538,7 +541,7 @@ ngx_http_xet_reader_job(void *data, ngx_log_t *log)
 
     ngx_http_xet_decode_t  d;
 
-    rd->status = ngx_http_xet_decode_begin_job(&d, rd->suite, &rd->store, log);
+    rd->status = ngx_http_xet_decode_begin_job(&d, rd->suite, rd->store, log);
 
     if (rd->status != XET_OK) {
         return;
@@ -581,7 +584,8 @@ ngx_http_xet_reader_fill(ngx_http_xet_reader_t *rd, ngx_http_xet_decode_t *d)
             return XET_OK;
         }
 
-        rc = ngx_http_xet_decode_chunk_job(d, &chunk, b->start + used);
+        rc = ngx_http_xet_reader_decode(rd, d, &chunk, rd->size - used,
+                                        b->start + used);
 
         if (rc != XET_OK) {
 
@@ -598,6 +602,33 @@ ngx_http_xet_reader_fill(ngx_http_xet_reader_t *rd, ngx_http_xet_decode_t *d)
 
         xet_cursor_advance(&rd->cursor);
     }
+}
+
+
+/*
+ * Decodes the chunk that the cursor is at.  The store is told first what will
+ * be read behind it, for up to room decoded bytes.
+ */
+
+static xet_status_t
+ngx_http_xet_reader_decode(ngx_http_xet_reader_t *rd, ngx_http_xet_decode_t *d,
+    const xet_cursor_chunk_t *chunk, size_t room, u_char *out)
+{
+    uint64_t      start, end;
+    xet_status_t  rc;
+
+    rc = ngx_http_xet_decode_open_job(d, chunk);
+
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    if (!ngx_http_xet_decode_told(d, chunk)) {
+        xet_cursor_run(&rd->cursor, room, &start, &end);
+        ngx_http_xet_decode_ahead(d, start, end);
+    }
+
+    return ngx_http_xet_decode_chunk_job(d, chunk, out);
 }
 
 
@@ -620,7 +651,9 @@ ngx_http_xet_reader_feed(ngx_http_xet_reader_t *rd, ngx_http_xet_decode_t *d,
             return rc;
         }
 
-        rc = ngx_http_xet_decode_chunk_job(d, &chunk, d->thread->raw);
+        rc = ngx_http_xet_reader_decode(rd, d, &chunk,
+                                        NGX_HTTP_XET_READER_CONSUME - fed,
+                                        d->thread->raw);
 
         if (rc != XET_OK) {
             return rc;

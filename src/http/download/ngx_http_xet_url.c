@@ -1,6 +1,6 @@
 
 /*
- * Signed URLs of a response.
+ * Signed URLs of a response: of ours, or of the object store.
  *
  * The first key signs.  Its MAC context in the main configuration belongs to
  * the worker's event loop; a thread that signs makes one of its own.
@@ -39,6 +39,16 @@ ngx_http_xet_url_init(ngx_http_request_t *r, ngx_http_xet_url_t *url)
     /* several ranges at once are more than slices of a cache can serve */
 
     url->group = url->whole ? 1 : xlcf->url_ranges;
+
+    if (xlcf->data_mode == NGX_HTTP_XET_DATA_PRESIGNED) {
+        url->store = xmcf->store;
+        url->made = ngx_time() - ngx_time() % xlcf->url_quantum;
+        url->expires = url->made + xlcf->url_quantum + xlcf->url_ttl;
+        url->group = 1;
+
+    } else {
+        url->store = NULL;
+    }
 
     /* a server that only gives out tokens may have no keys of URLs */
 
@@ -167,6 +177,13 @@ ngx_http_xet_url_write(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
     xet_status_t    rc;
     xet_sign_url_t  sign;
 
+    if (url->store) {
+        return ngx_http_xet_store_presign(url->store, b, xorb, ranges[0].tag,
+                                          ranges[0].stored_start,
+                                          ranges[0].stored_end, url->made,
+                                          url->expires - url->made);
+    }
+
     for (i = 0; i < n; i++) {
         list[i].start = ranges[i].stored_start;
         list[i].end = ranges[i].stored_end;
@@ -212,10 +229,22 @@ ngx_http_xet_url_write(void *ctx, xet_buf_t *b, const xet_hash_t *xorb,
 ngx_int_t
 ngx_http_xet_url_args(ngx_http_request_t *r, ngx_str_t *args)
 {
-    u_char      *name, *last;
     uint32_t     tag;
     ngx_str_t    uri;
     xet_hash_t   xorb;
+
+    if (ngx_http_xet_url_copy(r, &xorb, &tag) != NGX_OK) {
+        return NGX_DECLINED;
+    }
+
+    return ngx_http_xet_url_internal(r, &xorb, tag, &uri, args);
+}
+
+
+ngx_int_t
+ngx_http_xet_url_copy(ngx_http_request_t *r, xet_hash_t *xorb, uint32_t *tag)
+{
+    u_char  *name, *last;
 
     last = r->uri.data + r->uri.len;
 
@@ -223,11 +252,8 @@ ngx_http_xet_url_args(ngx_http_request_t *r, ngx_str_t *args)
         /* void */
     }
 
-    if (xet_xorb_name_parse(&xorb, &tag, name, last - name) != XET_OK) {
-        return NGX_DECLINED;
-    }
-
-    return ngx_http_xet_url_internal(r, &xorb, tag, &uri, args);
+    return (xet_xorb_name_parse(xorb, tag, name, last - name) == XET_OK)
+           ? NGX_OK : NGX_DECLINED;
 }
 
 

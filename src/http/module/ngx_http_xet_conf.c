@@ -8,10 +8,14 @@
 #include "ngx_http_xet_module.h"
 #include "ngx_http_xet_monitor.h"
 #include "ngx_http_xet_routes.h"
+#include "ngx_http_xet_store.h"
 
 
 #define NGX_HTTP_XET_READ_POOL     "xet read"
 #define NGX_HTTP_XET_READ_THREADS  "threads=8"
+#define NGX_HTTP_XET_PRESIGN_MAX   (7 * 24 * 60 * 60)   /* of S3 */
+#define NGX_HTTP_XET_READ_FILES    (256 * 1024)         /* bytes a job */
+#define NGX_HTTP_XET_READ_OBJECTS  (2 * 1024 * 1024)
 
 
 extern ngx_module_t  ngx_thread_pool_module;
@@ -45,7 +49,7 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
     /*
      * set by ngx_pcalloc():
      *
-     *     xmcf->store = { 0, NULL };
+     *     xmcf->store = NULL;
      *     xmcf->primary = NULL;
      *     xmcf->standbys = NULL;
      *     xmcf->pool_name = { 0, NULL };
@@ -73,7 +77,6 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
         return NULL;
     }
 
-    xmcf->anonymous = 1;
 
     xmcf->reads = 2;
     xmcf->writes = 4;
@@ -159,6 +162,7 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
     conf->token_period = NGX_CONF_UNSET;
     conf->url_ttl = NGX_CONF_UNSET;
     conf->url_mode = NGX_CONF_UNSET_UINT;
+    conf->data_mode = NGX_CONF_UNSET_UINT;
     conf->url_quantum = NGX_CONF_UNSET;
     conf->url_ranges = NGX_CONF_UNSET_UINT;
     conf->verify_body = NGX_CONF_UNSET;
@@ -190,10 +194,13 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_xet_loc_conf_t   *server;
     ngx_http_core_loc_conf_t  *clcf;
     ngx_http_core_srv_conf_t  *cscf;
+    ngx_http_xet_main_conf_t  *xmcf;
 
     if (ngx_http_xet_conf_place(cf, prev, conf) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
+
+    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
 
     /*
      * Handlers are not inherited, but the blocks of "if" and "limit_except"
@@ -247,6 +254,8 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_sec_value(conf->url_ttl, prev->url_ttl, 3600);
     ngx_conf_merge_uint_value(conf->url_mode, prev->url_mode,
                               NGX_HTTP_XET_URL_STRICT);
+    ngx_conf_merge_uint_value(conf->data_mode, prev->data_mode,
+                              NGX_HTTP_XET_DATA_PROXY);
     ngx_conf_merge_sec_value(conf->url_quantum, prev->url_quantum, 600);
     ngx_conf_merge_uint_value(conf->url_ranges, prev->url_ranges, 1);
     ngx_conf_merge_value(conf->verify_body, prev->verify_body, 0);
@@ -257,8 +266,14 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
                               64 * 1024 * 1024 + 64 * 1024);
     ngx_conf_merge_size_value(conf->body_buffer, prev->body_buffer,
                               256 * 1024);
+
+    /* a request to an object store costs a round trip, however much it asks */
+
     ngx_conf_merge_size_value(conf->read_buffer, prev->read_buffer,
-                              256 * 1024);
+                              (xmcf->store && xmcf->store->s3)
+                              ? NGX_HTTP_XET_READ_OBJECTS
+                              : NGX_HTTP_XET_READ_FILES);
+
     ngx_conf_merge_sec_value(conf->retry_after, prev->retry_after, 5);
     ngx_conf_merge_msec_value(conf->progress, prev->progress, 15000);
     ngx_conf_merge_value(conf->telemetry, prev->telemetry, 1);
@@ -479,6 +494,25 @@ ngx_http_xet_conf_fault(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf,
                "and delete";
     }
 
+    if (conf->api && conf->data_mode == NGX_HTTP_XET_DATA_PRESIGNED) {
+        *name = "xet_data_mode";
+
+        if (xmcf->store == NULL || xmcf->store->s3 == NULL) {
+            return "\"xet_data_mode presigned\" needs a bucket in "
+                   "\"xet_store\"";
+        }
+
+        if (conf->url_mode != NGX_HTTP_XET_URL_STRICT) {
+            return "\"xet_data_mode presigned\" signs each range: it excludes "
+                   "\"xet_url_mode cacheable\"";
+        }
+
+        if (conf->url_ttl + conf->url_quantum > NGX_HTTP_XET_PRESIGN_MAX) {
+            return "\"xet_data_mode presigned\" allows seven days for "
+                   "\"xet_url_ttl\" and \"xet_url_quantum\" together";
+        }
+    }
+
     base = &conf->api_base;
 
     if (base->len
@@ -561,7 +595,7 @@ ngx_http_xet_conf_check(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
     missing = NULL;
 
     if (xmcf->api) {
-        missing = (xmcf->store.data == NULL) ? "xet_store"
+        missing = (xmcf->store == NULL) ? "xet_store"
                   : (xmcf->primary == NULL) ? "xet_postgres"
                   : (xmcf->url_keys == NULL) ? "xet_url_key"
                   : NULL;
@@ -687,10 +721,14 @@ ngx_http_xet_conf_same_device(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
     u_char           path[NGX_MAX_PATH];
     ngx_file_info_t  store, temp;
 
-    (void) ngx_snprintf(path, NGX_MAX_PATH, "%V/xorbs%Z", &xmcf->store);
+    if (xmcf->store->s3) {
+        return NGX_OK;
+    }
+
+    (void) ngx_snprintf(path, NGX_MAX_PATH, "%V/xorbs%Z", &xmcf->store->name);
 
     if (ngx_file_info(path, &store) == NGX_FILE_ERROR
-        || ngx_file_info(xmcf->temp.data, &temp) == NGX_FILE_ERROR)
+        || ngx_file_info(xmcf->store->temp.data, &temp) == NGX_FILE_ERROR)
     {
         return NGX_OK;
     }
@@ -698,7 +736,7 @@ ngx_http_xet_conf_same_device(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
     if (store.st_dev != temp.st_dev) {
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
                       "\"%s\" and \"%V\" must be on the same file system",
-                      path, &xmcf->temp);
+                      path, &xmcf->store->temp);
         return NGX_ERROR;
     }
 

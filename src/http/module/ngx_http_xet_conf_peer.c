@@ -366,7 +366,8 @@ ngx_http_xet_conf_peers(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
     ngx_http_xet_peer_t  *peers;
 
     if (xmcf->peers == NULL || !xmcf->api
-        || ngx_file_info(xmcf->store.data, &store) == NGX_FILE_ERROR)
+        || xmcf->store->s3
+        || ngx_file_info(xmcf->store->name.data, &store) == NGX_FILE_ERROR)
     {
         return NGX_OK;
     }

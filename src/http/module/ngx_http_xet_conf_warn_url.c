@@ -65,7 +65,9 @@ ngx_http_xet_warn_root(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
 
     clcf = place->core;
 
-    if (w->xmcf->store.len == 0 || clcf->root_lengths || clcf->named) {
+    if (w->xmcf->store == NULL || w->xmcf->store->s3 || clcf->root_lengths
+        || clcf->named)
+    {
         return;
     }
 
@@ -111,8 +113,8 @@ ngx_http_xet_warn_root(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
                           "root, else \"alias %V/xorbs/;\" in a location that "
                           "ends with \"/xorbs/\"",
                           clcf->alias ? "alias" : "root", &clcf->name,
-                          &clcf->root, &w->xmcf->store, &w->xmcf->store,
-                          &w->xmcf->store);
+                          &clcf->root, &w->xmcf->store->name,
+                          &w->xmcf->store->name, &w->xmcf->store->name);
 }
 
 
@@ -152,8 +154,8 @@ ngx_http_xet_warn_root_of(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
 
     ngx_http_xet_warn_resolve(path, real);
 
-    p = ngx_slprintf(path, path + sizeof(path) - 1, "%V%s", &w->xmcf->store,
-                     NGX_HTTP_XET_DATA);
+    p = ngx_slprintf(path, path + sizeof(path) - 1, "%V%s",
+                     &w->xmcf->store->name, NGX_HTTP_XET_DATA);
     *p = '\0';
 
     ngx_http_xet_warn_resolve(path, store);

@@ -64,6 +64,13 @@ static ngx_conf_enum_t  ngx_http_xet_url_modes[] = {
 };
 
 
+static ngx_conf_enum_t  ngx_http_xet_data_modes[] = {
+    { ngx_string("proxy"), NGX_HTTP_XET_DATA_PROXY },
+    { ngx_string("presigned"), NGX_HTTP_XET_DATA_PRESIGNED },
+    { ngx_null_string, 0 }
+};
+
+
 static ngx_conf_enum_t  ngx_http_xet_audit_modes[] = {
     { ngx_string("off"), NGX_HTTP_XET_AUDIT_OFF },
     { ngx_string("writes"), NGX_HTTP_XET_AUDIT_WRITES },
@@ -149,7 +156,7 @@ static ngx_conf_num_bounds_t  ngx_http_xet_ranges_bounds = {
 static ngx_command_t  ngx_http_xet_commands[] = {
 
     { ngx_string("xet_store"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE12,
+      NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
       ngx_http_xet_conf_store,
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,
@@ -428,6 +435,13 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       offsetof(ngx_http_xet_loc_conf_t, url_mode),
       &ngx_http_xet_url_modes },
 
+    { ngx_string("xet_data_mode"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_xet_conf_word,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, data_mode),
+      &ngx_http_xet_data_modes },
+
     { ngx_string("xet_url_quantum"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
       ngx_conf_set_sec_slot,
@@ -657,11 +671,11 @@ ngx_http_xet_check_postgres(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
     ngx_uint_t                    i;
     ngx_http_xet_standby_conf_t  *sb;
 
-    ngx_http_xet_pg_check_test(cycle, xmcf->primary, &xmcf->store);
+    ngx_http_xet_pg_check_test(cycle, xmcf->primary, xmcf->store);
 
     for (i = 0; xmcf->standbys && i < xmcf->standbys->nelts; i++) {
         sb = xmcf->standbys->elts;
-        ngx_http_xet_pg_check_test(cycle, &sb[i].host, &xmcf->store);
+        ngx_http_xet_pg_check_test(cycle, &sb[i].host, xmcf->store);
     }
 }
 
@@ -834,6 +848,7 @@ ngx_http_xet_exit_process(ngx_cycle_t *cycle)
 
     ngx_http_xet_lanes_exit(cycle);
     ngx_http_xet_measure_exit_process();
+    ngx_http_xet_store_exit(cycle);
 
     xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
 

@@ -10,6 +10,7 @@
 #include "ngx_http_xet_access.h"
 #include "ngx_http_xet_download.h"
 #include "ngx_http_xet_module.h"
+#include "ngx_http_xet_store.h"
 
 
 typedef enum {
@@ -19,6 +20,15 @@ typedef enum {
 } ngx_http_xet_var_e;
 
 
+typedef enum {
+    NGX_HTTP_XET_VAR_STORE_HOST = 0,
+    NGX_HTTP_XET_VAR_STORE_URI,
+    NGX_HTTP_XET_VAR_STORE_AUTHORIZATION,
+    NGX_HTTP_XET_VAR_STORE_DATE,
+    NGX_HTTP_XET_VAR_STORE_TOKEN
+} ngx_http_xet_var_store_e;
+
+
 static ngx_int_t ngx_http_xet_variable_token(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_xet_variable_client(ngx_http_request_t *r,
@@ -26,6 +36,8 @@ static ngx_int_t ngx_http_xet_variable_client(ngx_http_request_t *r,
 static ngx_int_t ngx_http_xet_variable_route(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_xet_variable_args(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_xet_variable_store(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_xet_variable_audit(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
@@ -52,6 +64,22 @@ static ngx_http_variable_t  ngx_http_xet_vars[] = {
 
     { ngx_string("xet_data_args"), NULL, ngx_http_xet_variable_args,
       0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("xet_store_host"), NULL, ngx_http_xet_variable_store,
+      NGX_HTTP_XET_VAR_STORE_HOST, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("xet_store_uri"), NULL, ngx_http_xet_variable_store,
+      NGX_HTTP_XET_VAR_STORE_URI, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("xet_store_authorization"), NULL,
+      ngx_http_xet_variable_store,
+      NGX_HTTP_XET_VAR_STORE_AUTHORIZATION, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("xet_store_date"), NULL, ngx_http_xet_variable_store,
+      NGX_HTTP_XET_VAR_STORE_DATE, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("xet_store_token"), NULL, ngx_http_xet_variable_store,
+      NGX_HTTP_XET_VAR_STORE_TOKEN, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("xet_audit"), NULL, ngx_http_xet_variable_audit,
       0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
@@ -188,6 +216,76 @@ ngx_http_xet_variable_args(ngx_http_request_t *r,
     }
 
     return ngx_http_xet_variable_set(v, &args);
+}
+
+
+/*
+ * What a request of nginx to the object store has in its headers; only where
+ * the signature of the main request was checked, as above.
+ */
+
+static ngx_int_t
+ngx_http_xet_variable_store(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
+{
+    u_char                    *text;
+    uint32_t                   tag;
+    ngx_str_t                  value;
+    xet_hash_t                 xorb;
+    xet_s3_signed_t           *out;
+    ngx_http_xet_ctx_t        *ctx;
+    ngx_http_xet_loc_conf_t   *xlcf;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    ctx = ngx_http_get_module_ctx(r->main, ngx_http_xet_module);
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+
+    v->not_found = 1;
+
+    if (!xlcf->data || ctx == NULL || ctx->data == NULL
+        || ngx_http_xet_url_copy(r, &xorb, &tag) != NGX_OK)
+    {
+        return NGX_OK;
+    }
+
+    out = ngx_palloc(r->pool, sizeof(xet_s3_signed_t));
+
+    if (out == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (ngx_http_xet_store_sign(xmcf->store, &xorb, tag, out) != NGX_OK) {
+        return NGX_OK;
+    }
+
+    switch (data) {
+
+    case NGX_HTTP_XET_VAR_STORE_HOST:
+        text = (u_char *) out->host;
+        break;
+
+    case NGX_HTTP_XET_VAR_STORE_URI:
+        text = (u_char *) out->path;
+        break;
+
+    case NGX_HTTP_XET_VAR_STORE_AUTHORIZATION:
+        text = (u_char *) out->authorization;
+        break;
+
+    case NGX_HTTP_XET_VAR_STORE_DATE:
+        text = (u_char *) out->date;
+        break;
+
+    default: /* NGX_HTTP_XET_VAR_STORE_TOKEN */
+        text = (u_char *) out->token;
+        break;
+    }
+
+    value.data = text;
+    value.len = ngx_strlen(text);
+
+    return ngx_http_xet_variable_set(v, &value);
 }
 
 

@@ -297,7 +297,7 @@ ngx_uint_t ngx_http_xet_pg_same_database(ngx_str_t *one, ngx_str_t *other);
  * nothing.  Blocks for some seconds at most.
  */
 void ngx_http_xet_pg_check_test(ngx_cycle_t *cycle,
-    const ngx_http_xet_pg_host_t *host, const ngx_str_t *store);
+    const ngx_http_xet_pg_host_t *host, ngx_http_xet_store_t *store);
 
 
 #endif /* _NGX_HTTP_XET_PG_H_INCLUDED_ */

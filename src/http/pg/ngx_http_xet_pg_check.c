@@ -22,7 +22,7 @@
 static const char *ngx_http_xet_pg_check_schema_job(PGconn *conn,
     ngx_msec_t timeout);
 static const char *ngx_http_xet_pg_check_store_job(PGconn *conn,
-    const ngx_str_t *store, ngx_msec_t timeout, ngx_log_t *log);
+    ngx_http_xet_store_t *store, ngx_msec_t timeout, ngx_log_t *log);
 static const char *ngx_http_xet_pg_store_error(xet_status_t rc,
     const u_char *found, const u_char *named);
 static const char *ngx_http_xet_pg_claim_job(PGconn *conn, const u_char *name,
@@ -33,7 +33,7 @@ static ngx_int_t ngx_http_xet_pg_wait_job(PGconn *conn, ngx_msec_t timeout);
 
 
 const char *
-ngx_http_xet_pg_check_job(PGconn *conn, const ngx_str_t *store,
+ngx_http_xet_pg_check_job(PGconn *conn, ngx_http_xet_store_t *store,
     ngx_msec_t timeout, ngx_log_t *log)
 {
     const char  *error;
@@ -46,7 +46,7 @@ ngx_http_xet_pg_check_job(PGconn *conn, const ngx_str_t *store,
 
 
 const char *
-ngx_http_xet_pg_check_standby_job(PGconn *conn, const ngx_str_t *store,
+ngx_http_xet_pg_check_standby_job(PGconn *conn, ngx_http_xet_store_t *store,
     ngx_msec_t timeout, ngx_log_t *log)
 {
     ngx_uint_t     confirmed;
@@ -149,7 +149,7 @@ ngx_http_xet_pg_check_schema_job(PGconn *conn, ngx_msec_t timeout)
  */
 
 static const char *
-ngx_http_xet_pg_check_store_job(PGconn *conn, const ngx_str_t *store,
+ngx_http_xet_pg_check_store_job(PGconn *conn, ngx_http_xet_store_t *store,
     ngx_msec_t timeout, ngx_log_t *log)
 {
     PGresult      *res;
@@ -249,7 +249,7 @@ ngx_http_xet_pg_store_error(xet_status_t rc, const u_char *found,
 
 void
 ngx_http_xet_pg_check_test(ngx_cycle_t *cycle,
-    const ngx_http_xet_pg_host_t *host, const ngx_str_t *store)
+    const ngx_http_xet_pg_host_t *host, ngx_http_xet_store_t *store)
 {
     PGconn        *conn;
     ngx_uint_t     confirmed;

@@ -36,7 +36,7 @@ struct ngx_http_xet_pg_connect_s {
     PGconn                        *conn;       /* NULL: see error */
     char                           error[NGX_HTTP_XET_PG_ERROR_LEN];
 
-    ngx_str_t                      store;
+    ngx_http_xet_store_t          *store;
     ngx_http_xet_pg_host_t         host;       /* its texts are copies */
     ngx_msec_t                     timeout;
 };
@@ -69,7 +69,7 @@ ngx_http_xet_pg_connect_start(const ngx_http_xet_pg_host_t *host,
     texts[2] = host->hostaddr;
     texts[3] = host->port;
 
-    len = sizeof(ngx_http_xet_pg_connect_t) + xmcf->store.len + 1;
+    len = sizeof(ngx_http_xet_pg_connect_t);
 
     for (i = 0; i < 4; i++) {
         len += texts[i] ? ngx_strlen(texts[i]) + 1 : 0;
@@ -88,9 +88,7 @@ ngx_http_xet_pg_connect_start(const ngx_http_xet_pg_host_t *host,
 
     p = (u_char *) (ctx + 1);
 
-    ctx->store.len = xmcf->store.len;
-    ctx->store.data = p;
-    p = ngx_cpymem(p, xmcf->store.data, xmcf->store.len) + 1;
+    ctx->store = xmcf->store;
 
     ctx->host = *host;
     ctx->host.conninfo.data = (u_char *) ngx_http_xet_pg_connect_text(&p,
@@ -246,10 +244,10 @@ ngx_http_xet_pg_connect_job(void *data)
         PQsetNoticeReceiver(conn, ngx_http_xet_pg_connect_notice, NULL);
 
         error = ctx->host.standby
-                ? ngx_http_xet_pg_check_standby_job(conn, &ctx->store,
+                ? ngx_http_xet_pg_check_standby_job(conn, ctx->store,
                                                     ctx->timeout,
                                                     ngx_cycle->log)
-                : ngx_http_xet_pg_check_job(conn, &ctx->store, ctx->timeout,
+                : ngx_http_xet_pg_check_job(conn, ctx->store, ctx->timeout,
                                             ngx_cycle->log);
     }
 

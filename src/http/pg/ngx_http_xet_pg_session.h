@@ -23,7 +23,7 @@
  * what is wrong, a text that lives as long as conn.  Blocks; timeout, in ms, is
  * for each wait for the server.
  */
-const char *ngx_http_xet_pg_check_job(PGconn *conn, const ngx_str_t *store,
+const char *ngx_http_xet_pg_check_job(PGconn *conn, ngx_http_xet_store_t *store,
     ngx_msec_t timeout, ngx_log_t *log);
 
 /*
@@ -31,7 +31,7 @@ const char *ngx_http_xet_pg_check_job(PGconn *conn, const ngx_str_t *store,
  * and never made.
  */
 const char *ngx_http_xet_pg_check_standby_job(PGconn *conn,
-    const ngx_str_t *store, ngx_msec_t timeout, ngx_log_t *log);
+    ngx_http_xet_store_t *store, ngx_msec_t timeout, ngx_log_t *log);
 
 
 /*

@@ -58,8 +58,9 @@ ngx_http_xet_damage_note(ngx_http_xet_damage_t *d, const xet_hash_t *xorb,
 
 
 xet_status_t
-ngx_http_xet_damage_stat_job(ngx_http_xet_damage_t *d, const ngx_str_t *store,
-    const xet_hash_t *xorb, uint32_t tag, uint64_t size, ngx_log_t *log)
+ngx_http_xet_damage_stat_job(ngx_http_xet_damage_t *d,
+    ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t tag,
+    uint64_t size, ngx_log_t *log)
 {
     xet_status_t  rc;
 

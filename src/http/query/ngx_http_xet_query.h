@@ -69,7 +69,7 @@ void ngx_http_xet_damage_note(ngx_http_xet_damage_t *d,
  * a row still names it.
  */
 xet_status_t ngx_http_xet_damage_stat_job(ngx_http_xet_damage_t *d,
-    const ngx_str_t *store, const xet_hash_t *xorb, uint32_t tag,
+    ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t tag,
     uint64_t size, ngx_log_t *log);
 
 
@@ -662,22 +662,17 @@ ngx_int_t ngx_http_xet_query_usage_settle(ngx_uint_t batch,
     ngx_http_xet_asked_pt handler, void *data);
 
 
-/* A copy whose row is gone, and whose file is to be removed. */
-
-typedef struct {
-    xet_hash_t      xorb;
-    uint32_t        tag;
-} ngx_http_xet_gc_copy_t;
+/* Copies whose rows are gone, and which are to be removed. */
 
 ngx_int_t ngx_http_xet_query_gc_copies(ngx_uint_t batch,
     ngx_http_xet_asked_pt handler, void *data);
 
 /* NGX_ERROR for a row that is malformed. */
 ngx_int_t ngx_http_xet_query_gc_copy(ngx_http_xet_ask_t *ask, ngx_uint_t i,
-    ngx_http_xet_gc_copy_t *copy);
+    ngx_http_xet_copy_name_t *copy);
 
 /* The files of n copies are gone; how many of these that is news of. */
-ngx_int_t ngx_http_xet_query_gc_removed(ngx_http_xet_gc_copy_t *copies,
+ngx_int_t ngx_http_xet_query_gc_removed(ngx_http_xet_copy_name_t *copies,
     ngx_uint_t n, ngx_http_xet_asked_pt handler, void *data);
 void ngx_http_xet_query_gc_removed_row(ngx_http_xet_ask_t *ask, uint64_t *n,
     uint64_t *bytes);
@@ -700,7 +695,7 @@ ngx_int_t ngx_http_xet_query_orphans_due_row(ngx_http_xet_ask_t *ask,
  * files were taken aside, those that may be removed.  The rows are read by
  * ngx_http_xet_query_gc_copy().
  */
-ngx_int_t ngx_http_xet_query_orphans(ngx_http_xet_gc_copy_t *copies,
+ngx_int_t ngx_http_xet_query_orphans(ngx_http_xet_copy_name_t *copies,
     ngx_uint_t n, ngx_uint_t aside, ngx_http_xet_asked_pt handler, void *data);
 
 /* All was looked at; n are left, -1: it is not known how many. */

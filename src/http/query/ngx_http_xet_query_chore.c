@@ -14,7 +14,7 @@ static ngx_http_xet_post_t *ngx_http_xet_query_turn(
 static void ngx_http_xet_query_turn_text(ngx_http_xet_post_t *post,
     const ngx_str_t *text);
 static ngx_int_t ngx_http_xet_query_of_copies(ngx_http_xet_stmt_e stmt,
-    ngx_http_xet_gc_copy_t *copies, ngx_uint_t n,
+    ngx_http_xet_copy_name_t *copies, ngx_uint_t n,
     ngx_http_xet_asked_pt handler, void *data);
 
 
@@ -213,7 +213,7 @@ ngx_http_xet_query_gc_copies(ngx_uint_t batch, ngx_http_xet_asked_pt handler,
 
 ngx_int_t
 ngx_http_xet_query_gc_copy(ngx_http_xet_ask_t *ask, ngx_uint_t i,
-    ngx_http_xet_gc_copy_t *copy)
+    ngx_http_xet_copy_name_t *copy)
 {
     ngx_str_t  hash;
 
@@ -231,7 +231,7 @@ ngx_http_xet_query_gc_copy(ngx_http_xet_ask_t *ask, ngx_uint_t i,
 
 
 ngx_int_t
-ngx_http_xet_query_gc_removed(ngx_http_xet_gc_copy_t *copies, ngx_uint_t n,
+ngx_http_xet_query_gc_removed(ngx_http_xet_copy_name_t *copies, ngx_uint_t n,
     ngx_http_xet_asked_pt handler, void *data)
 {
     return ngx_http_xet_query_of_copies(ngx_http_xet_stmt_gc_removed, copies,
@@ -240,7 +240,7 @@ ngx_http_xet_query_gc_removed(ngx_http_xet_gc_copy_t *copies, ngx_uint_t n,
 
 
 ngx_int_t
-ngx_http_xet_query_orphans(ngx_http_xet_gc_copy_t *copies, ngx_uint_t n,
+ngx_http_xet_query_orphans(ngx_http_xet_copy_name_t *copies, ngx_uint_t n,
     ngx_uint_t aside, ngx_http_xet_asked_pt handler, void *data)
 {
     return ngx_http_xet_query_of_copies(aside
@@ -254,7 +254,7 @@ ngx_http_xet_query_orphans(ngx_http_xet_gc_copy_t *copies, ngx_uint_t n,
 
 static ngx_int_t
 ngx_http_xet_query_of_copies(ngx_http_xet_stmt_e stmt,
-    ngx_http_xet_gc_copy_t *copies, ngx_uint_t n,
+    ngx_http_xet_copy_name_t *copies, ngx_uint_t n,
     ngx_http_xet_asked_pt handler, void *data)
 {
     ngx_uint_t             i;

@@ -14,8 +14,8 @@
 /* A copy whose request died while a statement was to make a row name it. */
 
 typedef struct {
-    uint32_t  tag;
-    char      name[1];
+    ngx_http_xet_store_t      *store;
+    ngx_http_xet_copy_name_t   name;
 } ngx_http_xet_left_t;
 
 
@@ -324,20 +324,17 @@ ngx_http_xet_query_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
 static ngx_uint_t
 ngx_http_xet_query_xorb_left(ngx_http_xet_query_t *q)
 {
-    size_t                len;
     ngx_int_t             rc;
     ngx_http_xet_left_t  *left;
 
-    len = ngx_strlen(q->copy->name);
-
-    left = ngx_alloc(offsetof(ngx_http_xet_left_t, name) + len + 1,
-                     ngx_cycle->log);
+    left = ngx_alloc(sizeof(ngx_http_xet_left_t), ngx_cycle->log);
     if (left == NULL) {
         return 0;
     }
 
-    left->tag = q->copy->tag;
-    ngx_memcpy(left->name, q->copy->name, len + 1);
+    left->store = q->copy->store;
+    left->name.xorb = q->copy->xorb;
+    left->name.tag = q->copy->tag;
 
     rc = ngx_http_xet_lanes_bequeath(q->query, ngx_http_xet_query_left_done,
                                      left);
@@ -367,14 +364,15 @@ ngx_http_xet_query_left_done(void *data, PGresult *res, ngx_int_t rc,
 
     if (res) {
         named = ngx_http_xet_pg_rows(res) == 1
-                && (uint32_t) ngx_http_xet_pg_int(res, 0, 0) == left->tag;
+                && (uint32_t) ngx_http_xet_pg_int(res, 0, 0)
+                   == left->name.tag;
 
         ngx_http_xet_pg_clear(res);
     }
 
     if (!named) {
-        ngx_http_xet_task_detached(ngx_http_xet_query_left_job, left->name,
-                                   ngx_strlen(left->name) + 1);
+        ngx_http_xet_task_detached(ngx_http_xet_query_left_job, left,
+                                   sizeof(ngx_http_xet_left_t));
     }
 
     ngx_free(left);
@@ -384,7 +382,10 @@ ngx_http_xet_query_left_done(void *data, PGresult *res, ngx_int_t rc,
 static void
 ngx_http_xet_query_left_job(void *data, ngx_log_t *log)
 {
-    ngx_http_xet_store_unlink_job(data, log);
+    ngx_http_xet_left_t *left = data;
+
+    (void) ngx_http_xet_store_remove_job(left->store, &left->name.xorb,
+                                         left->name.tag, log);
 }
 
 

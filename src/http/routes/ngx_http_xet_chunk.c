@@ -38,7 +38,7 @@ struct ngx_http_xet_chunk_s {
     xet_hash_t             noise;              /* key for hidden chunks */
     ngx_pool_t            *pool;
     xet_buf_t              buf;
-    ngx_str_t              store;
+    ngx_http_xet_store_t  *store;
     ngx_http_xet_damage_t  damage;
     xet_status_t           status;             /* of the job */
     ngx_uint_t             rounds;
@@ -261,7 +261,7 @@ ngx_http_xet_chunk_job(void *data, ngx_log_t *log)
         ngx_http_xet_query_chunk_find_row(chunk->query, i, &xorb, &noted);
 
         chunk->status = ngx_http_xet_damage_stat_job(&chunk->damage,
-                                                     &chunk->store, &xorb.hash,
+                                                     chunk->store, &xorb.hash,
                                                      xorb.tag,
                                                      xorb.stored_size, log);
 

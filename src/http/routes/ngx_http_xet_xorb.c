@@ -41,7 +41,7 @@ typedef struct {
 
 struct ngx_http_xet_xorb_head_s {
     xet_hash_t              hash;
-    ngx_str_t               store;
+    ngx_http_xet_store_t   *store;
     ngx_http_xet_copy_t     copy;
     ngx_http_xet_damage_t   damage;
     ngx_http_xet_array_t    xorbs;             /* to be advertised */
@@ -104,6 +104,8 @@ ngx_http_xet_xorb_post_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
     if (x->file == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
+
+    ngx_http_xet_store_claim(x->file, &x->hash);
 
     return ngx_http_xet_quota_read(r, NGX_HTTP_XET_QUOTA_XORB, &x->hash,
                                    ngx_http_xet_xorb_feed, NULL,
@@ -399,7 +401,7 @@ ngx_http_xet_xorb_head_job(void *data, ngx_log_t *log)
 {
     ngx_http_xet_xorb_head_t *x = data;
 
-    x->status = ngx_http_xet_damage_stat_job(&x->damage, &x->store, &x->hash,
+    x->status = ngx_http_xet_damage_stat_job(&x->damage, x->store, &x->hash,
                                              x->copy.tag, x->copy.size, log);
 }
 

@@ -199,8 +199,7 @@ ngx_http_xet_probe_start(ngx_http_xet_probe_t *probe)
     ngx_memzero(&job->file, sizeof(ngx_http_xet_temp_t));
 
     job->file.store = xmcf->store;
-    job->file.temp = xmcf->temp;
-    job->file.anonymous = xmcf->anonymous;
+    job->file.anonymous = xmcf->store->anonymous;
     job->file.fd = NGX_INVALID_FILE;
     job->file.name = job->name;
     job->name[0] = '\0';
@@ -243,7 +242,7 @@ ngx_http_xet_probe_job(void *data, ngx_log_t *log)
 
     u_char  zeros[NGX_HTTP_XET_PROBE_SIZE];
 
-    job->status = ngx_http_xet_store_identity_check_job(&job->file.store, log);
+    job->status = ngx_http_xet_store_identity_look_job(job->file.store, log);
 
     if (job->status == XET_OK) {
         ngx_memzero(zeros, sizeof(zeros));
@@ -272,14 +271,18 @@ ngx_http_xet_probe_other_job(const ngx_http_xet_probe_job_t *job)
     char             path[NGX_MAX_PATH];
     ngx_file_info_t  fi;
 
-    if (ngx_file_info(job->file.store.data, &fi) == NGX_FILE_ERROR
+    if (job->file.store->s3) {
+        return XET_STORE_OTHER;
+    }
+
+    if (ngx_file_info(job->file.store->name.data, &fi) == NGX_FILE_ERROR
         && ngx_errno == NGX_ENOENT)
     {
         return XET_STORE_GONE;
     }
 
     (void) ngx_snprintf((u_char *) path, NGX_MAX_PATH, "%V/identity%Z",
-                        &job->file.store);
+                        &job->file.store->name);
 
     if (ngx_file_info(path, &fi) == NGX_FILE_ERROR && ngx_errno == NGX_ENOENT)
     {
@@ -297,7 +300,7 @@ ngx_http_xet_probe_free_job(ngx_http_xet_probe_job_t *job, ngx_log_t *log)
 
     if (fstatvfs(job->file.fd, &st) == -1) {
         ngx_log_error(NGX_LOG_CRIT, log, ngx_errno,
-                      "xet: fstatvfs \"%V\" failed", &job->file.temp);
+                      "xet: fstatvfs \"%V\" failed", &job->file.store->temp);
 
         return XET_STORE_FAILED;
     }

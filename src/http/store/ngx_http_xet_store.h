@@ -1,7 +1,8 @@
 
 /*
- * The bytes of the store: paths, temporary files, durable commits.  Functions
- * whose names end in _job block, and are called in a thread.
+ * The bytes of the store: temporary files, durable copies of xorbs, and what
+ * looks after them, whatever the store is, a folder or an object store.
+ * Functions whose names end in _job block, and are called in a thread.
  */
 
 #ifndef _NGX_HTTP_XET_STORE_H_INCLUDED_
@@ -9,20 +10,58 @@
 
 
 #include "ngx_http_xet.h"
+#include "xet_s3.h"
 
 #include <dirent.h>
 
 
+typedef struct ngx_http_xet_store_ops_s  ngx_http_xet_store_ops_t;
+
+
+/* A copy of a xorb. */
+
+typedef struct {
+    xet_hash_t  xorb;
+    uint32_t    tag;
+} ngx_http_xet_copy_name_t;
+
+
+/*
+ * The store of "xet_store".  It is not in the pool of the configuration: a
+ * thread that is left behind may outlive that.
+ */
+
+struct ngx_http_xet_store_s {
+    const ngx_http_xet_store_ops_t  *ops;
+    ngx_str_t                        name;     /* its folder, or "s3://..." */
+    ngx_str_t                        temp;     /* folder of temporary files */
+    xet_s3_t                        *s3;       /* NULL: a folder */
+
+    unsigned                         anonymous:1;        /* O_TMPFILE */
+};
+
+
+/*
+ * A store in a folder, or in an object store, for which conf is kept; both
+ * strings are copied, and have no slash at the end.  NULL without memory.
+ */
+ngx_http_xet_store_t *ngx_http_xet_store_files(ngx_conf_t *cf,
+    const ngx_str_t *path);
+ngx_http_xet_store_t *ngx_http_xet_store_s3(ngx_conf_t *cf,
+    const ngx_str_t *temp, const xet_s3_conf_t *conf, xet_s3_error_t *error);
+
 /*
  * Makes the folders of the store that are missing, durably, and removes from
- * <store>/tmp files that are older than a day, which a crash has left there.
- * Blocks: called by the master at start-up and at each reload.
+ * the folder of temporary files those older than a day, which a crash has left
+ * there.  Blocks: called by the master at start-up and at each reload.
  */
 ngx_int_t ngx_http_xet_store_init(ngx_cycle_t *cycle);
 
-/* Syncs a folder, and so the names in it. */
-xet_status_t ngx_http_xet_store_sync_dir_job(const char *path,
-    ngx_log_t *log);
+/*
+ * The worker ends, and its pools of threads have: no thread of the store is
+ * left, which could still run while libraries are being ended.
+ */
+void ngx_http_xet_store_exit(ngx_cycle_t *cycle);
 
 
 /*
@@ -32,8 +71,7 @@ xet_status_t ngx_http_xet_store_sync_dir_job(const char *path,
  */
 
 typedef struct {
-    ngx_str_t              store;
-    ngx_str_t              temp;
+    ngx_http_xet_store_t  *store;
     ngx_fd_t               fd;
     off_t                  size;               /* bytes written */
     off_t                  flushed;            /* bytes handed to the disk */
@@ -41,19 +79,23 @@ typedef struct {
 
     xet_checksum_state_t  *checksum;           /* of the bytes written */
     xet_checksum_t         digest;             /* set by commit */
+    xet_hash_t             xorb;               /* what it is, or claims */
     uint32_t               tag;                /* set by commit */
     uint64_t               began;              /* the upload, a moment */
+    xet_s3_upload_t       *upload;             /* NULL: nothing is sent yet */
 
     unsigned               anonymous:1;        /* O_TMPFILE is to be tried */
     unsigned               digested:1;         /* checksum is computed */
-    unsigned               kept:1;             /* name is not removed */
+    unsigned               claimed:1;          /* xorb is known before */
+    unsigned               committed:1;        /* there is a copy */
+    unsigned               kept:1;             /* it is not removed */
 } ngx_http_xet_temp_t;
 
 
 /*
  * A file of the request, opened at the first write.  After the request a
- * thread closes the file, and removes its name unless it is kept; also the
- * name of a committed copy.  NULL without memory.
+ * thread closes the file, and removes its name, and its copy unless that is
+ * kept.  NULL without memory.
  */
 ngx_http_xet_temp_t *ngx_http_xet_store_temp(ngx_http_request_t *r);
 
@@ -65,6 +107,13 @@ ngx_http_xet_temp_t *ngx_http_xet_store_xorb(ngx_http_request_t *r);
 
 /* The same without a request: the file is closed with the pool. */
 ngx_http_xet_temp_t *ngx_http_xet_store_copy(ngx_pool_t *pool);
+
+/*
+ * What the file will be a copy of, if it turns out so: an object store takes
+ * its bytes while they come.  Before the first write.
+ */
+void ngx_http_xet_store_claim(ngx_http_xet_temp_t *file,
+    const xet_hash_t *xorb);
 
 /*
  * Moments are numbers that grow with each call, not times: of two moments the
@@ -89,21 +138,21 @@ xet_status_t ngx_http_xet_store_read_job(ngx_http_xet_temp_t *file,
 
 /*
  * Makes the file a copy of the xorb, durable under a name that no copy has had
- * before: syncs the data, links the name, syncs the folder; sets digest and
- * tag.  Only for a file of ngx_http_xet_store_xorb().  The name is removed
- * when the file is closed, unless ngx_http_xet_store_keep() has kept it.
+ * before; sets digest and tag.  Only for a file of ngx_http_xet_store_xorb().
+ * The copy is removed when the file is closed, unless ngx_http_xet_store_keep()
+ * has kept it.
  */
 xet_status_t ngx_http_xet_store_commit_job(ngx_http_xet_temp_t *file,
     const xet_hash_t *xorb, ngx_log_t *log);
 
 /*
- * kept is 1 while a row may name the copy: its name stays when the file is
- * closed.  0: it is certain that no row names the copy, and the name goes.
+ * kept is 1 while a row may name the copy: it stays when the file is closed.
+ * 0: it is certain that no row names the copy, and it goes.
  */
 void ngx_http_xet_store_keep(ngx_http_xet_temp_t *file, ngx_uint_t kept);
 
 /*
- * Closes the file, and removes its name unless it is kept: the next write
+ * Closes the file, and removes its copy unless that is kept: the next write
  * begins another file.
  */
 void ngx_http_xet_store_reset_job(ngx_http_xet_temp_t *file, ngx_log_t *log);
@@ -116,24 +165,95 @@ void ngx_http_xet_store_reset_job(ngx_http_xet_temp_t *file, ngx_log_t *log);
  * XET_NOMEM) says nothing about the copy.
  */
 
-/* Whether the copy is a regular file of size bytes. */
-xet_status_t ngx_http_xet_store_stat_job(const ngx_str_t *store,
+/* Whether the copy is there, with size bytes. */
+xet_status_t ngx_http_xet_store_stat_job(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, uint32_t tag, uint64_t size, ngx_log_t *log);
 
 /* Reads the whole copy and compares its checksum with digest. */
-xet_status_t ngx_http_xet_store_check_job(const ngx_str_t *store,
+xet_status_t ngx_http_xet_store_check_job(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, uint32_t tag, const xet_checksum_t *digest,
     ngx_log_t *log);
 
-/* Removes a file that no row names; a file that is missing is no error. */
-void ngx_http_xet_store_unlink_job(const char *path, ngx_log_t *log);
+/*
+ * Removes a copy that no row names any more; one that is missing is no error.
+ * Why it can't be removed is logged.
+ */
+xet_status_t ngx_http_xet_store_remove_job(ngx_http_xet_store_t *store,
+    const xet_hash_t *xorb, uint32_t tag, ngx_log_t *log);
+
+/* The same for n copies; after XET_OK none comes back, whatever dies. */
+xet_status_t ngx_http_xet_store_remove_all_job(ngx_http_xet_store_t *store,
+    const ngx_http_xet_copy_name_t *names, ngx_uint_t n, ngx_log_t *log);
 
 /* Milliseconds of a clock that nobody sets, for threads. */
 uint64_t ngx_http_xet_store_clock(void);
 
-/* Removes a copy that no row names any more. */
-void ngx_http_xet_store_remove_job(const ngx_str_t *store,
+
+/*
+ * Signatures of an object store; both compute only, and suit the event loop.
+ */
+
+/*
+ * Writes a URL by which anybody may get the bytes [start, end) of the copy,
+ * with that one range as the header Range, for seconds from made on.
+ * XET_INTERNAL when it is too long.
+ */
+xet_status_t ngx_http_xet_store_presign(ngx_http_xet_store_t *store,
+    xet_buf_t *b, const xet_hash_t *xorb, uint32_t tag, uint64_t start,
+    uint64_t end, time_t made, time_t seconds);
+
+/*
+ * What a request for the copy, made by nginx in our name, has in its headers.
+ * NGX_DECLINED where the store is none of that kind.
+ */
+ngx_int_t ngx_http_xet_store_sign(ngx_http_xet_store_t *store,
+    const xet_hash_t *xorb, uint32_t tag, xet_s3_signed_t *out);
+
+
+/*
+ * A copy that is read, by one job: opened, read any number of times, closed.
+ * Statuses as above; what is wrong with the copy is in why and err, and only
+ * what says nothing about the copy is logged.
+ */
+
+typedef struct {
+    ngx_http_xet_store_t  *store;
+    xet_hash_t             xorb;
+    uint32_t               tag;
+    ngx_fd_t               fd;                 /* of a folder */
+
+    u_char                *buf;                /* what came ahead, or NULL */
+    size_t                 room;
+    uint64_t               start;              /* of it, in the copy */
+    uint64_t               end;
+    unsigned               opened:1;
+    unsigned               came:1;             /* it is in buf */
+
+    const char            *why;                /* after XET_STORE_DAMAGED */
+    ngx_err_t              err;                /* 0: it is not the system's */
+} ngx_http_xet_opened_t;
+
+
+/* Nothing is open, and closing does nothing. */
+void ngx_http_xet_copy_init(ngx_http_xet_opened_t *copy,
+    ngx_http_xet_store_t *store);
+
+/* Closes what is open. */
+xet_status_t ngx_http_xet_copy_open_job(ngx_http_xet_opened_t *copy,
     const xet_hash_t *xorb, uint32_t tag, ngx_log_t *log);
+
+/*
+ * The bytes [start, end) will be read next, in order: an object store is asked
+ * for them once.  Some MiB; they are held until the next ones or the end.
+ */
+void ngx_http_xet_copy_ahead(ngx_http_xet_opened_t *copy, uint64_t start,
+    uint64_t end);
+
+/* Exactly len bytes. */
+xet_status_t ngx_http_xet_copy_read_job(ngx_http_xet_opened_t *copy,
+    u_char *buf, size_t len, uint64_t offset, ngx_log_t *log);
+
+void ngx_http_xet_copy_close_job(ngx_http_xet_opened_t *copy, ngx_log_t *log);
 
 
 /*
@@ -196,7 +316,8 @@ void ngx_http_xet_fetch_destroy(ngx_http_xet_fetch_t *fetch);
 
 typedef struct {
     char                   path[NGX_MAX_PATH];
-    ngx_str_t              store;              /* empty for a foreign file */
+    ngx_http_xet_store_t  *store;              /* NULL for a foreign file */
+    ngx_http_xet_opened_t    object;             /* of a store without files */
     uint64_t               size;               /* by the row, 0: any */
     xet_checksum_t         digest;             /* by the row */
     u_char                 ends[NGX_HTTP_XET_ENDS_LEN];
@@ -222,7 +343,7 @@ typedef struct {
  * that is too long.
  */
 xet_status_t ngx_http_xet_scan_copy(ngx_http_xet_scan_t *scan,
-    const ngx_str_t *store, const xet_hash_t *xorb, uint32_t tag,
+    ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t tag,
     uint64_t size, const xet_checksum_t *digest, const u_char *ends);
 xet_status_t ngx_http_xet_scan_foreign(ngx_http_xet_scan_t *scan,
     const xet_hash_t *xorb, uint64_t size_max, ngx_http_xet_temp_t *copy);
@@ -269,6 +390,7 @@ typedef struct {
     uint32_t               tag;
     uint64_t               sweep;              /* in its name, where aside */
     uint64_t               size;               /* of one that was taken */
+    time_t                 modified;           /* of an object */
 
     unsigned               aside:1;
     unsigned               suspect:1;          /* no row was found */
@@ -277,13 +399,15 @@ typedef struct {
 
 
 typedef struct {
-    ngx_str_t              store;
+    ngx_http_xet_store_t  *store;
     time_t                 since;              /* those that came later, */
     time_t                 newest;             /* and are older */
 
     ngx_int_t              first;              /* folder behind those aside */
     ngx_int_t              folder;             /* to be read on */
     DIR                   *dir;                /* the same, where open */
+    char                   after[XET_S3_NAME_MAX];       /* of a bucket */
+    time_t                 now;                          /* its clock */
 
     ngx_http_xet_orphan_t  names[NGX_HTTP_XET_ORPHANS_NAMES];
     ngx_uint_t             n;
@@ -367,14 +491,14 @@ xet_status_t ngx_http_xet_store_failed(ngx_log_t *log, const char *call,
  * the last one zero.  XET_DONE when the folder has no identity,
  * XET_STORE_FAILED or XET_STORE_FILES when the file can't be read.
  */
-xet_status_t ngx_http_xet_store_identity_read_job(const ngx_str_t *store,
+xet_status_t ngx_http_xet_store_identity_read_job(ngx_http_xet_store_t *store,
     u_char *identity, ngx_log_t *log);
 
 /*
  * Gives the folder an identity, durably.  XET_OK as well when the folder has
  * one already, which stays: the caller reads it again.
  */
-xet_status_t ngx_http_xet_store_identity_make_job(const ngx_str_t *store,
+xet_status_t ngx_http_xet_store_identity_make_job(ngx_http_xet_store_t *store,
     const u_char *identity, ngx_log_t *log);
 
 /*
@@ -396,7 +520,14 @@ void ngx_http_xet_store_identity_note(const u_char *identity);
  * the worker has had no session yet, and what this check protects needs a
  * session, which compares the identities when it connects.
  */
-xet_status_t ngx_http_xet_store_identity_check_job(const ngx_str_t *store,
+xet_status_t ngx_http_xet_store_identity_check_job(ngx_http_xet_store_t *store,
+    ngx_log_t *log);
+
+/*
+ * The same, asked now in any case: the answer of an object store is otherwise
+ * good for some seconds.
+ */
+xet_status_t ngx_http_xet_store_identity_look_job(ngx_http_xet_store_t *store,
     ngx_log_t *log);
 
 

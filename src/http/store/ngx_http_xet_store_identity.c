@@ -16,99 +16,35 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_store.h"
+#include "ngx_http_xet_store_ops.h"
 
 #include <openssl/rand.h>
 #include <pthread.h>
+
+
+#define NGX_HTTP_XET_IDENTITY_VALID  5000      /* ms, of an object store */
 
 
 static pthread_mutex_t  ngx_http_xet_store_identity_lock
     = PTHREAD_MUTEX_INITIALIZER;
 
 static u_char  ngx_http_xet_store_identity[NGX_HTTP_XET_IDENTITY_LEN + 1];
+static uint64_t  ngx_http_xet_store_identity_seen;      /* 0: not yet */
 
 
 xet_status_t
-ngx_http_xet_store_identity_read_job(const ngx_str_t *store,
+ngx_http_xet_store_identity_read_job(ngx_http_xet_store_t *store,
     u_char *identity, ngx_log_t *log)
 {
-    int      fd;
-    char     path[NGX_MAX_PATH];
-    u_char   buf[NGX_HTTP_XET_IDENTITY_LEN + 1];
-    ssize_t  n;
-
-    (void) ngx_snprintf((u_char *) path, NGX_MAX_PATH, "%V/identity%Z", store);
-
-    fd = open(path, O_RDONLY|O_CLOEXEC);
-
-    if (fd == -1) {
-
-        if (ngx_errno == NGX_ENOENT) {
-            return XET_DONE;
-        }
-
-        return ngx_http_xet_store_failed(log, "open", path);
-    }
-
-    n = read(fd, buf, sizeof(buf));
-
-    close(fd);
-
-    if (n != sizeof(buf) || buf[NGX_HTTP_XET_IDENTITY_LEN] != '\n') {
-        ngx_log_error(NGX_LOG_CRIT, log, 0,
-                      "xet: \"%s\" is not the identity of a store", path);
-        return XET_STORE_FAILED;
-    }
-
-    buf[NGX_HTTP_XET_IDENTITY_LEN] = '\0';
-
-    ngx_memcpy(identity, buf, sizeof(buf));
-
-    return XET_OK;
+    return store->ops->identity_read_job(store, identity, log);
 }
 
 
 xet_status_t
-ngx_http_xet_store_identity_make_job(const ngx_str_t *store,
+ngx_http_xet_store_identity_make_job(ngx_http_xet_store_t *store,
     const u_char *identity, ngx_log_t *log)
 {
-    int           fd;
-    char          path[NGX_MAX_PATH], temp[NGX_MAX_PATH];
-    u_char        line[NGX_HTTP_XET_IDENTITY_LEN + 1];
-    xet_status_t  status;
-
-    (void) ngx_snprintf((u_char *) path, NGX_MAX_PATH, "%V/identity%Z", store);
-    (void) ngx_snprintf((u_char *) temp, NGX_MAX_PATH,
-                        "%V/tmp/identity.%P.%xi%Z", store, ngx_pid,
-                        (ngx_int_t) pthread_self());
-
-    ngx_memcpy(line, identity, NGX_HTTP_XET_IDENTITY_LEN);
-    line[NGX_HTTP_XET_IDENTITY_LEN] = '\n';
-
-    fd = open(temp, O_WRONLY|O_CREAT|O_TRUNC|O_CLOEXEC, 0644);
-
-    if (fd == -1) {
-        return ngx_http_xet_store_failed(log, "open", temp);
-    }
-
-    status = XET_OK;
-
-    if (write(fd, line, sizeof(line)) != sizeof(line) || fsync(fd) == -1) {
-        status = ngx_http_xet_store_failed(log, "write", temp);
-
-    } else if (link(temp, path) == -1 && ngx_errno != NGX_EEXIST) {
-        status = ngx_http_xet_store_failed(log, "link", path);
-    }
-
-    close(fd);
-
-    (void) unlink(temp);
-
-    if (status != XET_OK) {
-        return status;
-    }
-
-    return ngx_http_xet_store_sync_dir_job((char *) store->data, log);
+    return store->ops->identity_make_job(store, identity, log);
 }
 
 
@@ -135,16 +71,46 @@ ngx_http_xet_store_identity_note(const u_char *identity)
     ngx_memcpy(ngx_http_xet_store_identity, identity,
                NGX_HTTP_XET_IDENTITY_LEN);
 
+    ngx_http_xet_store_identity_seen = 0;
+
     pthread_mutex_unlock(&ngx_http_xet_store_identity_lock);
 }
 
 
 xet_status_t
-ngx_http_xet_store_identity_check_job(const ngx_str_t *store, ngx_log_t *log)
+ngx_http_xet_store_identity_check_job(ngx_http_xet_store_t *store,
+    ngx_log_t *log)
+{
+    uint64_t    seen;
+
+    if (store->s3) {
+        pthread_mutex_lock(&ngx_http_xet_store_identity_lock);
+
+        seen = ngx_http_xet_store_identity_seen;
+
+        pthread_mutex_unlock(&ngx_http_xet_store_identity_lock);
+
+        if (seen && ngx_http_xet_store_clock() - seen
+                    < NGX_HTTP_XET_IDENTITY_VALID)
+        {
+            return XET_OK;
+        }
+    }
+
+    return ngx_http_xet_store_identity_look_job(store, log);
+}
+
+
+xet_status_t
+ngx_http_xet_store_identity_look_job(ngx_http_xet_store_t *store,
+    ngx_log_t *log)
 {
     u_char        found[NGX_HTTP_XET_IDENTITY_LEN + 1];
+    uint64_t      now;
     ngx_uint_t    same;
     xet_status_t  rc;
+
+    now = ngx_http_xet_store_clock();
 
     rc = ngx_http_xet_store_identity_read_job(store, found, log);
 
@@ -159,6 +125,8 @@ ngx_http_xet_store_identity_check_job(const ngx_str_t *store, ngx_log_t *log)
                && ngx_memcmp(found, ngx_http_xet_store_identity,
                              NGX_HTTP_XET_IDENTITY_LEN) == 0);
 
+    ngx_http_xet_store_identity_seen = same ? now : 0;
+
     pthread_mutex_unlock(&ngx_http_xet_store_identity_lock);
 
     if (same) {
@@ -166,8 +134,9 @@ ngx_http_xet_store_identity_check_job(const ngx_str_t *store, ngx_log_t *log)
     }
 
     ngx_log_error(NGX_LOG_CRIT, log, 0,
-                  "xet: the folder \"%V\" is not the store of the database: "
-                  "%s", store, (rc == XET_OK) ? "it is another one"
+                  "xet: the %s \"%V\" is not the store of the database: %s",
+                  store->ops->kind, &store->name,
+                  (rc == XET_OK) ? "it is another one"
                   : "it has no identity, is its disk mounted?");
 
     return XET_STORE_OTHER;

@@ -27,7 +27,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_store.h"
+#include "ngx_http_xet_store_ops.h"
 
 
 #define NGX_HTTP_XET_ORPHANS_TIME  50          /* ms */
@@ -53,7 +53,7 @@ static void ngx_http_xet_orphans_close_job(void *data, ngx_log_t *log);
 
 
 xet_status_t
-ngx_http_xet_orphans_list_job(ngx_http_xet_orphans_t *o, ngx_uint_t max,
+ngx_http_xet_orphans_files_list_job(ngx_http_xet_orphans_t *o, ngx_uint_t max,
     ngx_log_t *log)
 {
     uint64_t        began;
@@ -67,7 +67,7 @@ ngx_http_xet_orphans_list_job(ngx_http_xet_orphans_t *o, ngx_uint_t max,
     o->n = 0;
     o->i = 0;
 
-    rc = ngx_http_xet_store_identity_check_job(&o->store, log);
+    rc = ngx_http_xet_store_identity_check_job(o->store, log);
 
     while (rc == XET_OK && o->folder < NGX_HTTP_XET_ORPHANS_FOLDERS
            && o->n < max
@@ -88,7 +88,7 @@ ngx_http_xet_orphans_list_job(ngx_http_xet_orphans_t *o, ngx_uint_t max,
         }
 
         if (ngx_errno) {
-            rc = ngx_http_xet_store_failed(log, "readdir", o->store.data);
+            rc = ngx_http_xet_store_failed(log, "readdir", o->store->name.data);
         }
 
         (void) closedir(o->dir);
@@ -127,7 +127,7 @@ ngx_http_xet_orphans_open(ngx_http_xet_orphans_t *o, ngx_log_t *log)
     }
 
     if (o->folder != NGX_HTTP_XET_ORPHANS_ASIDE) {
-        p = ngx_cpymem(path, o->store.data, o->store.len);
+        p = ngx_cpymem(path, o->store->name.data, o->store->name.len);
         *ngx_sprintf(p, "/xorbs/" NGX_HTTP_XET_NAMESPACE "/%02xi", o->folder)
         = '\0';
     }
@@ -200,7 +200,7 @@ ngx_http_xet_orphans_entry(ngx_http_xet_orphans_t *o, const char *name)
 
 
 xet_status_t
-ngx_http_xet_orphans_take_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
+ngx_http_xet_orphans_files_take_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
 {
     uint64_t                began;
     xet_status_t            rc;
@@ -210,7 +210,7 @@ ngx_http_xet_orphans_take_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
 
     o->ntaken = 0;
 
-    rc = ngx_http_xet_store_identity_check_job(&o->store, log);
+    rc = ngx_http_xet_store_identity_check_job(o->store, log);
 
     while (rc == XET_OK && o->i < o->n
            && o->ntaken < NGX_HTTP_XET_ORPHANS_TAKEN
@@ -282,7 +282,7 @@ ngx_http_xet_orphans_take(ngx_http_xet_orphans_t *o,
 
 
 xet_status_t
-ngx_http_xet_orphans_settle_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
+ngx_http_xet_orphans_files_settle_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
 {
     char                    aside[NGX_MAX_PATH], path[NGX_MAX_PATH];
     ngx_uint_t              i;
@@ -290,7 +290,7 @@ ngx_http_xet_orphans_settle_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
     ngx_file_info_t         fi, named;
     ngx_http_xet_orphan_t  *taken;
 
-    rc = ngx_http_xet_store_identity_check_job(&o->store, log);
+    rc = ngx_http_xet_store_identity_check_job(o->store, log);
 
     for (i = 0; i < o->ntaken && rc == XET_OK; i++) {
         taken = &o->taken[i];
@@ -406,11 +406,11 @@ ngx_http_xet_orphans_paths(const ngx_http_xet_orphans_t *o,
 {
     u_char  *p;
 
-    p = ngx_cpymem(aside, o->store.data, o->store.len);
+    p = ngx_cpymem(aside, o->store->name.data, o->store->name.len);
     p = ngx_cpymem(p, "/tmp/", sizeof("/tmp/") - 1);
     *xet_xorb_aside_print(p, orphan->sweep, &orphan->xorb, orphan->tag) = '\0';
 
-    p = ngx_cpymem(path, o->store.data, o->store.len);
+    p = ngx_cpymem(path, o->store->name.data, o->store->name.len);
     *ngx_http_xet_store_path(p, &orphan->xorb, orphan->tag) = '\0';
 }
 
@@ -422,13 +422,13 @@ ngx_http_xet_orphans_tmp(const ngx_http_xet_orphans_t *o, char *path)
 {
     u_char  *p;
 
-    if (o->store.len + sizeof("/tmp/") + XET_XORB_ASIDE_MAX > NGX_MAX_PATH
-        || o->store.len + NGX_HTTP_XET_XORB_PATH_MAX + 1 > NGX_MAX_PATH)
+    if (o->store->name.len + sizeof("/tmp/") + XET_XORB_ASIDE_MAX > NGX_MAX_PATH
+        || o->store->name.len + NGX_HTTP_XET_XORB_PATH_MAX + 1 > NGX_MAX_PATH)
     {
         return XET_STORE_FAILED;
     }
 
-    p = ngx_cpymem(path, o->store.data, o->store.len);
+    p = ngx_cpymem(path, o->store->name.data, o->store->name.len);
     ngx_memcpy(p, "/tmp", sizeof("/tmp"));
 
     return XET_OK;

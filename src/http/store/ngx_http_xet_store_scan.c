@@ -23,7 +23,7 @@
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_store.h"
+#include "ngx_http_xet_store_ops.h"
 
 #include <openssl/sha.h>
 #include <sys/syscall.h>
@@ -36,6 +36,7 @@
 
 #define NGX_HTTP_XET_SCAN_BUFFER  (256 * 1024)
 #define NGX_HTTP_XET_SCAN_ALIGN   4096
+#define NGX_HTTP_XET_SCAN_AHEAD   (4 * 1024 * 1024)     /* of an object */
 #define NGX_HTTP_XET_SCAN_TIME    50           /* ms */
 
 /* ioprio_set(): this thread, class "best effort", the last level */
@@ -47,6 +48,8 @@
 static void ngx_http_xet_scan_init(ngx_http_xet_scan_t *scan);
 static xet_status_t ngx_http_xet_scan_read(ngx_http_xet_scan_t *scan,
     size_t limit, size_t *taken, ngx_log_t *log);
+static xet_status_t ngx_http_xet_scan_object(ngx_http_xet_scan_t *scan,
+    size_t limit, ngx_log_t *log);
 static xet_status_t ngx_http_xet_scan_open(ngx_http_xet_scan_t *scan,
     ngx_log_t *log);
 static ngx_fd_t ngx_http_xet_scan_open_file(ngx_http_xet_scan_t *scan);
@@ -73,22 +76,26 @@ ngx_http_xet_scan_init(ngx_http_xet_scan_t *scan)
 
 
 xet_status_t
-ngx_http_xet_scan_copy(ngx_http_xet_scan_t *scan, const ngx_str_t *store,
+ngx_http_xet_scan_copy(ngx_http_xet_scan_t *scan, ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, uint32_t tag, uint64_t size,
     const xet_checksum_t *digest, const u_char *ends)
 {
-    u_char  *p;
+    xet_status_t  rc;
 
     ngx_http_xet_scan_init(scan);
 
-    if (store->len + NGX_HTTP_XET_XORB_PATH_MAX + 1 > NGX_MAX_PATH) {
-        return XET_STORE_FAILED;
+    rc = ngx_http_xet_store_copy_path(scan->path, store, xorb, tag);
+
+    if (rc != XET_OK) {
+        return rc;
     }
 
-    p = ngx_cpymem(scan->path, store->data, store->len);
-    *ngx_http_xet_store_path(p, xorb, tag) = '\0';
+    ngx_http_xet_copy_init(&scan->object, store);
 
-    scan->store = *store;
+    scan->object.xorb = *xorb;
+    scan->object.tag = tag;
+
+    scan->store = store;
     scan->size = size;
 
     if (digest) {
@@ -163,6 +170,10 @@ ngx_http_xet_scan_job(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
         ngx_http_xet_fetch_end_job(scan->fetch);
     }
 
+    if (scan->object.store) {
+        ngx_http_xet_copy_close_job(&scan->object, log);
+    }
+
     (void) ngx_http_xet_scan_priority(priority);
 
     return rc;
@@ -187,7 +198,14 @@ ngx_http_xet_scan_read(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
         }
     }
 
-    if (scan->fd == NGX_INVALID_FILE && scan->fetch == NULL) {
+    if (scan->store && scan->store->s3) {
+        rc = ngx_http_xet_scan_object(scan, limit, log);
+
+        if (rc != XET_OK) {
+            return rc;
+        }
+
+    } else if (scan->fd == NGX_INVALID_FILE && scan->fetch == NULL) {
         rc = ngx_http_xet_scan_open(scan, log);
 
         if (rc != XET_OK) {
@@ -232,6 +250,47 @@ ngx_http_xet_scan_read(ngx_http_xet_scan_t *scan, size_t limit, size_t *taken,
     }
 
     return ngx_http_xet_scan_verdict(scan, log);
+}
+
+
+/*
+ * A store without files is asked once a job, for what the job may read; the
+ * first job looks whether the copy is there, with its size.
+ */
+
+static xet_status_t
+ngx_http_xet_scan_object(ngx_http_xet_scan_t *scan, size_t limit,
+    ngx_log_t *log)
+{
+    uint64_t      ahead;
+    xet_status_t  rc;
+
+    if (scan->offset == 0) {
+        rc = ngx_http_xet_store_stat_job(scan->store, &scan->object.xorb,
+                                         scan->object.tag, scan->size, log);
+
+        if (rc == XET_STORE_DAMAGED) {
+            scan->why = "it is not there, or has another size";
+        }
+
+        if (rc != XET_OK) {
+            return rc;
+        }
+
+        scan->end = (off_t) scan->size;
+    }
+
+    rc = ngx_http_xet_copy_open_job(&scan->object, &scan->object.xorb,
+                                    scan->object.tag, log);
+
+    ahead = ngx_max(ngx_min(limit, NGX_HTTP_XET_SCAN_AHEAD),
+                    NGX_HTTP_XET_SCAN_BUFFER);
+
+    ngx_http_xet_copy_ahead(&scan->object, (uint64_t) scan->offset,
+                            ngx_min((uint64_t) scan->end,
+                                    (uint64_t) scan->offset + ahead));
+
+    return rc;
 }
 
 
@@ -306,7 +365,19 @@ ngx_http_xet_scan_open_file(ngx_http_xet_scan_t *scan)
 static xet_status_t
 ngx_http_xet_scan_piece(ngx_http_xet_scan_t *scan, size_t *len, ngx_log_t *log)
 {
-    ssize_t  n;
+    ssize_t       n;
+    xet_status_t  rc;
+
+    if (scan->object.opened) {
+        *len = ngx_min(NGX_HTTP_XET_SCAN_BUFFER,
+                       (size_t) (scan->end - scan->offset));
+
+        rc = ngx_http_xet_copy_read_job(&scan->object, scan->buf, *len,
+                                        (uint64_t) scan->offset, log);
+        scan->why = scan->object.why;
+
+        return rc;
+    }
 
     for ( ;; ) {
 
@@ -403,7 +474,7 @@ ngx_http_xet_scan_verdict(ngx_http_xet_scan_t *scan, ngx_log_t *log)
         return ngx_http_xet_scan_damaged(scan, xet_status_text(rc), log);
     }
 
-    if (scan->store.len == 0) {
+    if (scan->store == NULL) {
         return XET_OK;
     }
 
@@ -427,11 +498,11 @@ ngx_http_xet_scan_damaged(ngx_http_xet_scan_t *scan, const char *why,
 
     scan->why = why;
 
-    if (scan->store.len == 0) {
+    if (scan->store == NULL) {
         return XET_STORE_DAMAGED;
     }
 
-    rc = ngx_http_xet_store_identity_check_job(&scan->store, log);
+    rc = ngx_http_xet_store_identity_check_job(scan->store, log);
 
     return (rc == XET_OK) ? XET_STORE_DAMAGED : rc;
 }

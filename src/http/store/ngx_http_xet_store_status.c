@@ -1,29 +1,10 @@
 
 /*
- * What the file system says, as a status of the core.
+ * What the file system or an object store says, as a status of the core.
  */
 
 #include "ngx_http_xet.h"
-#include "ngx_http_xet_store.h"
-
-
-xet_status_t
-ngx_http_xet_store_sync_dir_job(const char *path, ngx_log_t *log)
-{
-    int           fd;
-    xet_status_t  rc;
-
-    fd = open(path, O_RDONLY|O_DIRECTORY|O_CLOEXEC);
-    if (fd == -1) {
-        return ngx_http_xet_store_failed(log, "open", path);
-    }
-
-    rc = (fsync(fd) == 0) ? XET_OK
-                          : ngx_http_xet_store_failed(log, "fsync", path);
-    close(fd);
-
-    return rc;
-}
+#include "ngx_http_xet_store_ops.h"
 
 
 xet_status_t
@@ -55,4 +36,41 @@ ngx_http_xet_store_failed(ngx_log_t *log, const char *call, const void *name)
     ngx_log_error(NGX_LOG_CRIT, log, err, "xet: %s \"%s\" failed", call, name);
 
     return ngx_http_xet_store_status(err);
+}
+
+
+xet_status_t
+ngx_http_xet_store_s3_failed(ngx_http_xet_store_t *store, xet_s3_rc_t rc,
+    const xet_s3_error_t *error, ngx_log_t *log)
+{
+    ngx_log_error(NGX_LOG_CRIT, log, 0, "xet: \"%V\": %s", &store->name,
+                  error->text);
+
+    switch (rc) {
+
+    case XET_S3_FULL:
+        return XET_STORE_FULL;
+
+    case XET_S3_AWAY:
+    case XET_S3_DENIED:
+    case XET_S3_NO_BUCKET:
+        return XET_STORE_AWAY;
+
+    case XET_S3_LOCAL:
+        return XET_STORE_FILES;
+
+    default:
+        return XET_STORE_FAILED;
+    }
+}
+
+
+uint64_t
+ngx_http_xet_store_clock(void)
+{
+    struct timespec  ts;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+
+    return (uint64_t) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }

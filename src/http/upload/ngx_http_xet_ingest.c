@@ -264,7 +264,7 @@ ngx_http_xet_ingest_go_on_job(ngx_http_xet_ingest_t *ing)
         for (i = 0; i < n; i++) {
             ngx_http_xet_query_chunk_find_row(ing->query, i, &xorb, &noted);
 
-            rc = ngx_http_xet_damage_stat_job(&ing->damage, &ing->xorb->store,
+            rc = ngx_http_xet_damage_stat_job(&ing->damage, ing->xorb->store,
                                               &xorb.hash, xorb.tag,
                                               xorb.stored_size, ing->log);
 

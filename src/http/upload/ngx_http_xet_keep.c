@@ -472,7 +472,7 @@ ngx_http_xet_keep_check_job(void *data, ngx_log_t *log)
     ngx_http_xet_keep_t *keep = data;
 
     if (keep->state == NGX_HTTP_XET_KEEP_READS) {
-        keep->status = ngx_http_xet_store_check_job(&keep->file->store,
+        keep->status = ngx_http_xet_store_check_job(keep->file->store,
                                                     &keep->info->hash,
                                                     keep->copy.tag,
                                                     &keep->copy.digest, log);
@@ -652,6 +652,6 @@ ngx_http_xet_keep_remove_job(void *data, ngx_log_t *log)
 
     xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
 
-    ngx_http_xet_store_remove_job(&xmcf->store, &remove->xorb, remove->tag,
-                                  log);
+    (void) ngx_http_xet_store_remove_job(xmcf->store, &remove->xorb,
+                                         remove->tag, log);
 }

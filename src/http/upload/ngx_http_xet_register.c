@@ -64,7 +64,7 @@ struct ngx_http_xet_register_s {
     xet_status_t               status;
     xet_hash_t                 xorb;           /* of XET_SHARD_XORB */
 
-    ngx_str_t                  store;
+    ngx_http_xet_store_t      *store;
     ngx_http_xet_damage_t      damage;
     ngx_http_xet_seen_t        seen[NGX_HTTP_XET_SEEN];
     ngx_http_xet_doubt_t       doubt;          /* where a stretch begins */
@@ -393,7 +393,7 @@ ngx_http_xet_register_look_job(void *data, ngx_log_t *log)
             continue;
         }
 
-        rc = ngx_http_xet_damage_stat_job(&reg->damage, &reg->store, &xorb,
+        rc = ngx_http_xet_damage_stat_job(&reg->damage, reg->store, &xorb,
                                           tag, size, log);
 
         if (rc != XET_OK && rc != XET_STORE_DAMAGED) {
@@ -615,7 +615,7 @@ ngx_http_xet_register_seen_job(ngx_http_xet_register_t *reg,
         return XET_OK;
     }
 
-    rc = ngx_http_xet_damage_stat_job(&reg->damage, &reg->store, xorb,
+    rc = ngx_http_xet_damage_stat_job(&reg->damage, reg->store, xorb,
                                       slice->tag, slice->stored_size, log);
 
     if (rc == XET_STORE_DAMAGED) {

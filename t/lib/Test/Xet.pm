@@ -31,6 +31,7 @@ package Test::Xet;
 #     XET_TEST_USER      of the workers when we are root, nobody
 #     XET_TEST_PG_BIN    folder of initdb, postgres, psql
 #     XET_TEST_TEMPLATE  where template clusters are kept, $XET_BUILD/t-template
+#     XET_TEST_S3        which store Test::Xet::S3 starts, moto
 #     XET_TEST_PATIENCE  factor for all timeouts, by the load of the machine
 #     XET_TEST_LEAVE     keeps the folder of the test
 #     XET_TEST_CATLOG    prints the error log at the end
@@ -132,10 +133,41 @@ sub make_store {
 
 	mkdir($self->store());
 
+	my $s3 = $o->{s3} // (($ENV{XET_TEST_STORE} // '') eq 's3');
+
+	if ($s3) {
+		require Test::Xet::S3;
+
+		$self->{s3} = ref($s3) ? $s3
+			: Test::Xet::S3->new(dir => "$self->{dir}/s3");
+		mkdir("$self->{dir}/s3") unless -d "$self->{dir}/s3";
+	}
+
 	if (my ($user) = Test::Xet::Nginx::user()) {
-		chown((getpwnam($user))[2, 3], $self->store());
+		my @who = (getpwnam($user))[2, 3];
+
+		chown(@who, $self->store());
+		chown(@who, $self->{s3}->credentials()) if $s3;
 	}
 }
+
+# Where the bytes are, for xet_store.
+
+sub conf_store {
+	my ($self) = @_;
+
+	return $self->{beside}->conf_store() if $self->{beside};
+
+	my $s3 = $self->{s3} or return $self->store();
+
+	return join(' ', $s3->url() . '/a/prefix',
+		'endpoint=' . ($self->{o}{s3_endpoint} // $s3->endpoint()),
+		'credentials=' . $s3->credentials(), 'region=' . $s3->region(),
+		"path_style temp_path=$self->{dir}/xet_temp",
+		$self->{o}{s3_params} // 'timeout=10s');
+}
+
+sub s3 { return $_[0]->{beside} ? $_[0]->{beside}->s3() : $_[0]->{s3} }
 
 sub set_signals {
 	$SIG{ALRM} = sub {
@@ -355,7 +387,13 @@ sub conf_http {
 	my $temp = "$self->{dir}/temp";
 	my $http = $self->{o}{http} // '';
 
-	return join("\n    ", "access_log $self->{dir}/access.log;",
+	my @bucket = !$self->s3() ? () : (
+		'upstream xet_bucket { server ' . ($self->{o}{s3_server}
+			// $self->s3()->host()) . '; keepalive 16; }',
+		"proxy_cache_path $self->{dir}/cache levels=1:2 "
+			. 'keys_zone=xet_bucket:1m use_temp_path=off;');
+
+	return join("\n    ", "access_log $self->{dir}/access.log;", @bucket,
 		$http =~ /large_client_header_buffers/ ? ()
 			: 'large_client_header_buffers 8 72k;',
 		map({ "${_}_temp_path $temp/$_;" } qw/ client_body proxy
@@ -368,7 +406,7 @@ sub conf_xet {
 	return '' unless $self->{o}{xet} // 1;
 
 	my %directives = (
-		xet_store => $self->store(),
+		xet_store => $self->conf_store(),
 		xet_postgres => '"' . $self->conninfo() . '" '
 			. ($self->{o}{pg_params} // ''),
 		xet_url_base => $self->url(''),
@@ -398,7 +436,10 @@ sub conf_locations {
 
 	$text = $self->write_file('xet_location.conf', $text);
 
-	return "xet_auth off; include $text;";
+	my $bucket = $self->s3() ? 'include ' . root()
+		. '/conf/xet_bucket.conf;' : '';
+
+	return "xet_auth off; include $text; $bucket";
 }
 
 # Options for two workers that share the connections to port 8081, and a log

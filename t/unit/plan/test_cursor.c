@@ -44,6 +44,7 @@ static uint8_t       packed[TERMS_MAX * XET_TERM_LEN];
 
 static xet_cursor_t  cursor;
 static unsigned      asked_terms, asked_lists, located;
+static unsigned      runs;                 /* of several chunks */
 static unsigned      break_list;           /* how to damage a list */
 
 
@@ -253,6 +254,53 @@ fetch(void)
 }
 
 
+/*
+ * Whether the run at chunk i of term t ends with a chunk that the range needs,
+ * without a gap before it, and has no more than was allowed.
+ */
+
+static int
+run_is_right(uint32_t t, uint32_t i, uint64_t offset, uint64_t end)
+{
+    xorb_t    *x;
+    size_t     room, raw;
+    uint32_t   k;
+    uint64_t   first, last;
+
+    x = &xorbs[terms[t].xorb];
+    room = rnd(2) ? rnd(400000) : 100000000;
+
+    xet_cursor_run(&cursor, room, &first, &last);
+
+    if (first != before(x->stored, i)) {
+        return 0;
+    }
+
+    for (k = i; offset < end; k++) {
+
+        if (k == terms[t].end) {
+            t++;
+
+            if (t == nterms || &xorbs[terms[t].xorb] != x
+                || terms[t].start != k)
+            {
+                return 0;
+            }
+        }
+
+        raw = x->raw[k] - before(x->raw, i);
+        offset += x->raw[k] - before(x->raw, k);
+
+        if (x->stored[k] == last) {
+            runs += (k > i);
+            return k == i || raw <= room;
+        }
+    }
+
+    return 0;
+}
+
+
 /* Whether [start, end) comes out as the terms say, chunk by chunk. */
 
 static int
@@ -308,6 +356,12 @@ read_range(uint64_t start, uint64_t end)
                 return 0;
             }
 
+            /* what is read ahead is of the range, and of one copy */
+
+            if (!run_is_right(t, i, offset, end)) {
+                return 0;
+            }
+
             xet_cursor_advance(&cursor);
         }
     }
@@ -352,6 +406,7 @@ test_random(void)
     }
 
     xet_is_u64(bad, 0, "random files and ranges");
+    xet_ok(runs > 1000, "and runs of several chunks");
 }
 
 

@@ -1,0 +1,380 @@
+
+/*
+ * The directive "xet_store": a folder, or a bucket of an object store.
+ *
+ *     xet_store path [temp=anonymous|named];
+ *     xet_store s3://bucket[/prefix] endpoint=url credentials=file
+ *               [profile=name] [region=name] [path_style]
+ *               [trusted_certificate=file] [timeout=time] [connections=number]
+ *               [part=size] [condition=on|off]
+ *               [temp_path=path] [temp=anonymous|named];
+ *
+ * What the client of the object store refuses is its text, with the file and
+ * the line of the directive; nothing is asked of the store here.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_module.h"
+#include "ngx_http_xet_store.h"
+
+
+#define NGX_HTTP_XET_STORE_TEMP_PATH    "xet_temp"
+#define NGX_HTTP_XET_STORE_REGION       "us-east-1"
+#define NGX_HTTP_XET_STORE_PROFILE      "default"
+#define NGX_HTTP_XET_STORE_TIMEOUT      30000  /* ms */
+#define NGX_HTTP_XET_STORE_TIMEOUT_MAX  (10 * 60 * 1000)
+#define NGX_HTTP_XET_STORE_CONNECTIONS  32
+#define NGX_HTTP_XET_STORE_CONNECTIONS_MAX  1024
+#define NGX_HTTP_XET_STORE_PART         (8 * 1024 * 1024)
+#define NGX_HTTP_XET_STORE_PART_MAX     (64 * 1024 * 1024)
+
+
+typedef struct {
+    xet_s3_conf_t   s3;
+    ngx_str_t       temp_path;
+    ngx_str_t       temp;                      /* "anonymous", "named" */
+    ngx_str_t       condition;
+    ngx_str_t       region;
+    ngx_str_t       profile;
+    ngx_str_t       endpoint;
+    ngx_str_t       credentials;
+    ngx_str_t       certificate;
+} ngx_http_xet_conf_s3_t;
+
+
+static char *ngx_http_xet_conf_store_folder(ngx_conf_t *cf,
+    ngx_http_xet_main_conf_t *xmcf);
+static char *ngx_http_xet_conf_store_bucket(ngx_conf_t *cf,
+    ngx_http_xet_main_conf_t *xmcf);
+static char *ngx_http_xet_conf_s3_param(ngx_conf_t *cf,
+    ngx_http_xet_conf_s3_t *s3, ngx_str_t *value);
+static char *ngx_http_xet_conf_s3_number(ngx_conf_t *cf,
+    ngx_http_xet_conf_s3_t *s3, ngx_str_t *value);
+static char *ngx_http_xet_conf_s3_check(ngx_conf_t *cf,
+    ngx_http_xet_conf_s3_t *s3);
+static ngx_int_t ngx_http_xet_conf_store_full(ngx_conf_t *cf,
+    ngx_str_t *path);
+
+
+char *
+ngx_http_xet_conf_store(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_xet_main_conf_t *xmcf = conf;
+
+    ngx_str_t  *value;
+
+    if (xmcf->store) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    return (ngx_strncmp(value[1].data, "s3://", 5) == 0)
+           ? ngx_http_xet_conf_store_bucket(cf, xmcf)
+           : ngx_http_xet_conf_store_folder(cf, xmcf);
+}
+
+
+static char *
+ngx_http_xet_conf_store_folder(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
+{
+    ngx_str_t        *value, path;
+    ngx_uint_t        named;
+    ngx_file_info_t   fi;
+
+    value = cf->args->elts;
+    path = value[1];
+    named = 0;
+
+    if (cf->args->nelts > 2) {
+        named = (ngx_strcmp(value[2].data, "temp=named") == 0);
+
+        if (cf->args->nelts > 3
+            || (!named && ngx_strcmp(value[2].data, "temp=anonymous") != 0))
+        {
+            return ngx_http_xet_param_invalid(cf, &value[cf->args->nelts - 1],
+                                              "\"temp=anonymous\" or "
+                                              "\"temp=named\"");
+        }
+    }
+
+    if (ngx_http_xet_conf_store_full(cf, &path) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (path.len + NGX_HTTP_XET_XORB_PATH_MAX + 1 > NGX_MAX_PATH) {
+        return "path is too long";
+    }
+
+    if (ngx_file_info(path.data, &fi) == NGX_FILE_ERROR) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
+                           ngx_file_info_n " \"%V\" failed", &path);
+        return NGX_CONF_ERROR;
+    }
+
+    if (!ngx_is_dir(&fi)) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V\" is not a directory",
+                           &path);
+        return NGX_CONF_ERROR;
+    }
+
+    xmcf->store = ngx_http_xet_store_files(cf, &path);
+
+    if (xmcf->store == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    xmcf->store->anonymous = !named;
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_xet_conf_store_bucket(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
+{
+    char                    *rv;
+    ngx_str_t               *value;
+    ngx_uint_t               i;
+    xet_s3_error_t           error;
+    ngx_http_xet_conf_s3_t   s3;
+
+    value = cf->args->elts;
+
+    ngx_memzero(&s3, sizeof(ngx_http_xet_conf_s3_t));
+
+    s3.s3.url = (char *) value[1].data;
+    s3.s3.conditional = 1;
+
+    for (i = 2; i < cf->args->nelts; i++) {
+        rv = ngx_http_xet_conf_s3_param(cf, &s3, &value[i]);
+
+        if (rv != NGX_CONF_OK) {
+            return rv;
+        }
+    }
+
+    rv = ngx_http_xet_conf_s3_check(cf, &s3);
+
+    if (rv != NGX_CONF_OK) {
+        return rv;
+    }
+
+    xmcf->store = ngx_http_xet_store_s3(cf, &s3.temp_path, &s3.s3, &error);
+
+    if (xmcf->store == NULL) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"xet_store\": %s",
+                           error.text);
+        return NGX_CONF_ERROR;
+    }
+
+    xmcf->store->anonymous = (s3.temp.len != sizeof("named") - 1);
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_xet_conf_s3_param(ngx_conf_t *cf, ngx_http_xet_conf_s3_t *s3,
+    ngx_str_t *value)
+{
+    size_t       i;
+    ngx_str_t    s, *to;
+
+    static const struct {
+        const char  *name;
+        size_t       offset;
+    }  strings[] = {
+        { "endpoint", offsetof(ngx_http_xet_conf_s3_t, endpoint) },
+        { "credentials", offsetof(ngx_http_xet_conf_s3_t, credentials) },
+        { "profile", offsetof(ngx_http_xet_conf_s3_t, profile) },
+        { "region", offsetof(ngx_http_xet_conf_s3_t, region) },
+        { "trusted_certificate", offsetof(ngx_http_xet_conf_s3_t,
+                                          certificate) },
+        { "temp_path", offsetof(ngx_http_xet_conf_s3_t, temp_path) },
+        { "temp", offsetof(ngx_http_xet_conf_s3_t, temp) },
+        { "condition", offsetof(ngx_http_xet_conf_s3_t, condition) },
+    };
+
+    for (i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
+
+        if (!ngx_http_xet_param(value, strings[i].name, &s)) {
+            continue;
+        }
+
+        to = (ngx_str_t *) ((u_char *) s3 + strings[i].offset);
+
+        if (to->len) {
+            return ngx_http_xet_param_duplicate(cf, value);
+        }
+
+        if (s.len == 0) {
+            break;
+        }
+
+        *to = s;
+
+        return NGX_CONF_OK;
+    }
+
+    return ngx_http_xet_conf_s3_number(cf, s3, value);
+}
+
+
+static char *
+ngx_http_xet_conf_s3_number(ngx_conf_t *cf, ngx_http_xet_conf_s3_t *s3,
+    ngx_str_t *value)
+{
+    off_t      size;
+    ngx_int_t  n;
+    ngx_str_t  s;
+
+    if (ngx_strcmp(value->data, "path_style") == 0) {
+        s3->s3.path_style = 1;
+        return NGX_CONF_OK;
+    }
+
+    if (ngx_http_xet_param(value, "timeout", &s)) {
+        n = ngx_parse_time(&s, 0);
+
+        if (s3->s3.timeout) {
+            return ngx_http_xet_param_duplicate(cf, value);
+        }
+
+        if (n >= 1000 && n <= NGX_HTTP_XET_STORE_TIMEOUT_MAX) {
+            s3->s3.timeout = (uint32_t) n;
+            return NGX_CONF_OK;
+        }
+    }
+
+    if (ngx_http_xet_param(value, "connections", &s)) {
+        n = ngx_atoi(s.data, s.len);
+
+        if (s3->s3.connections) {
+            return ngx_http_xet_param_duplicate(cf, value);
+        }
+
+        if (n >= 1 && n <= NGX_HTTP_XET_STORE_CONNECTIONS_MAX) {
+            s3->s3.connections = (uint32_t) n;
+            return NGX_CONF_OK;
+        }
+    }
+
+    if (ngx_http_xet_param(value, "part", &s)) {
+        size = ngx_parse_offset(&s);
+
+        if (s3->s3.part) {
+            return ngx_http_xet_param_duplicate(cf, value);
+        }
+
+        if (size >= XET_S3_PART_MIN && size <= NGX_HTTP_XET_STORE_PART_MAX) {
+            s3->s3.part = (uint32_t) size;
+            return NGX_CONF_OK;
+        }
+    }
+
+    return ngx_http_xet_param_invalid(cf, value,
+                                      "\"endpoint=\", \"credentials=\", "
+                                      "\"profile=\", \"region=\", "
+                                      "\"path_style\", "
+                                      "\"trusted_certificate=\", \"timeout=\" "
+                                      "of 1s to 10m, \"connections=\" of 1 to "
+                                      "1024, \"part=\" of 5m to 64m, "
+                                      "\"condition=\", \"temp_path=\" or "
+                                      "\"temp=\"");
+}
+
+
+/* What is not there gets its default; paths are made full. */
+
+static char *
+ngx_http_xet_conf_s3_check(ngx_conf_t *cf, ngx_http_xet_conf_s3_t *s3)
+{
+    if (s3->endpoint.len == 0 || s3->credentials.len == 0) {
+        return "needs \"endpoint=\" and \"credentials=\" for a bucket";
+    }
+
+    if (s3->temp.len && ngx_strcmp(s3->temp.data, "anonymous") != 0
+        && ngx_strcmp(s3->temp.data, "named") != 0)
+    {
+        return "takes \"temp=anonymous\" or \"temp=named\"";
+    }
+
+    if (s3->condition.len) {
+        s3->s3.conditional = (ngx_strcmp(s3->condition.data, "on") == 0);
+
+        if (!s3->s3.conditional && ngx_strcmp(s3->condition.data, "off") != 0)
+        {
+            return "takes \"condition=on\" or \"condition=off\"";
+        }
+    }
+
+    if (s3->temp_path.len == 0) {
+        ngx_str_set(&s3->temp_path, NGX_HTTP_XET_STORE_TEMP_PATH);
+    }
+
+    if (ngx_http_xet_conf_store_full(cf, &s3->temp_path) != NGX_OK
+        || ngx_conf_full_name(cf->cycle, &s3->credentials, 1) != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    if (s3->certificate.len) {
+
+        if (ngx_conf_full_name(cf->cycle, &s3->certificate, 1) != NGX_OK) {
+            return NGX_CONF_ERROR;
+        }
+
+        s3->s3.certificate = (char *) s3->certificate.data;
+    }
+
+    s3->s3.endpoint = (char *) s3->endpoint.data;
+    s3->s3.credentials = (char *) s3->credentials.data;
+    s3->s3.region = s3->region.len ? (char *) s3->region.data
+                                   : NGX_HTTP_XET_STORE_REGION;
+    s3->s3.profile = s3->profile.len ? (char *) s3->profile.data
+                                     : NGX_HTTP_XET_STORE_PROFILE;
+
+    if (s3->s3.timeout == 0) {
+        s3->s3.timeout = NGX_HTTP_XET_STORE_TIMEOUT;
+    }
+
+    if (s3->s3.connections == 0) {
+        s3->s3.connections = NGX_HTTP_XET_STORE_CONNECTIONS;
+    }
+
+    if (s3->s3.part == 0) {
+        s3->s3.part = NGX_HTTP_XET_STORE_PART;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/* An absolute path, without slashes at its end, with a zero byte. */
+
+static ngx_int_t
+ngx_http_xet_conf_store_full(ngx_conf_t *cf, ngx_str_t *path)
+{
+    ngx_str_t  full;
+
+    full = *path;
+
+    if (ngx_conf_full_name(cf->cycle, &full, 0) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    while (full.len > 1 && full.data[full.len - 1] == '/') {
+        full.len--;
+    }
+
+    path->data = ngx_pnalloc(cf->pool, full.len + 1);
+    if (path->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    path->len = full.len;
+    ngx_cpystrn(path->data, full.data, full.len + 1);
+
+    return NGX_OK;
+}

@@ -1,0 +1,989 @@
+
+/*
+ * Uploads of files, in parts while they are written, or in one request.
+ *
+ * The bytes of a part are hashed by the owner as they are written, since the
+ * hash comes in front of them in the request; a part is complete when there is
+ * a byte behind it, so that the last one is known as such by finish only.
+ *
+ *     begin of the upload (background) -> parts (background) ...
+ *                                      -> finish: what lacks, and the end
+ *
+ * The background tries once; what has failed there is done again by finish, in
+ * the thread of who waits for it, with all repeats.
+ *
+ * An upload is its owner's and, while requests are under way, the transfers'
+ * thread's: what both touch is under the lock.  Who comes last frees it.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <openssl/evp.h>
+
+#include "xet_s3_object.h"
+
+
+#define XET_S3_UPLOAD_READ  (64 * 1024)
+#define XET_S3_UPLOAD_LINE  (XET_S3_TAG_MAX + 80)      /* of a part, XML */
+
+
+typedef enum {
+    XET_S3_PART_NEW = 0,               /* to be sent, or to be sent again */
+    XET_S3_PART_SENT,
+    XET_S3_PART_DONE
+} xet_s3_part_e;
+
+
+typedef struct {
+    xet_s3_part_e    state;
+    size_t           len;
+    char             sha256[XET_S3_SHA_MAX];
+    char             etag[XET_S3_TAG_MAX];
+} xet_s3_part_t;
+
+
+struct xet_s3_upload_s {
+    xet_s3_t        *s3;
+    EVP_MD_CTX      *md;               /* of the part that grows */
+    uint64_t         hashed;           /* bytes of the file */
+    size_t           len;              /* those of the part that grows */
+    int              fd;               /* our own, or -1 */
+
+    pthread_mutex_t  lock;             /* of what follows */
+    pthread_cond_t   cond;             /* flying is 0 */
+    unsigned         flying;           /* requests */
+    unsigned         begun:1;
+    unsigned         ended:1;          /* it is an object now */
+    unsigned         dropped:1;        /* by its owner */
+
+    xet_s3_part_t   *parts;
+    size_t           n;
+    size_t           room;
+
+    char             name[XET_S3_NAME_MAX];
+    char             id[XET_S3_ID_MAX];        /* "" before */
+};
+
+
+/* A request in the background. */
+
+typedef struct {
+    xet_s3_upload_t   *upload;
+    size_t             i;
+    char               number[XET_DECIMAL_MAX + 1];
+    xet_s3_request_t   r;
+} xet_s3_piece_t;
+
+
+static xet_s3_rc_t xet_s3_upload_hash(xet_s3_upload_t *u, int fd,
+    uint64_t size, xet_s3_error_t *error);
+static int xet_s3_upload_cut(xet_s3_upload_t *u, xet_s3_error_t *error);
+static int xet_s3_upload_digest(xet_s3_upload_t *u, char *sha256);
+static int xet_s3_upload_own(xet_s3_upload_t *u, int fd,
+    xet_s3_error_t *error);
+static void xet_s3_upload_go(xet_s3_upload_t *u);
+static xet_s3_piece_t *xet_s3_upload_piece(xet_s3_upload_t *u, size_t i);
+static void xet_s3_upload_begin(xet_s3_upload_t *u);
+static void xet_s3_upload_begin_request(xet_s3_upload_t *u,
+    xet_s3_request_t *r);
+static void xet_s3_upload_begun_done(xet_s3_transfer_t *t);
+static void xet_s3_upload_part(xet_s3_upload_t *u, size_t i);
+static void xet_s3_upload_part_request(xet_s3_upload_t *u, size_t i,
+    char *number, xet_s3_request_t *r);
+static int xet_s3_upload_part_took(xet_s3_upload_t *u, size_t i,
+    const xet_s3_request_t *r);
+static void xet_s3_upload_part_done(xet_s3_transfer_t *t);
+static void xet_s3_upload_landed(xet_s3_upload_t *u);
+static xet_s3_rc_t xet_s3_upload_whole(xet_s3_upload_t *u, const char *name,
+    int fd, uint64_t size, int only_new, xet_s3_error_t *error);
+static xet_s3_rc_t xet_s3_upload_send(xet_s3_upload_t *u,
+    xet_s3_error_t *error);
+static xet_s3_rc_t xet_s3_upload_send_begin(xet_s3_upload_t *u,
+    xet_s3_error_t *error);
+static xet_s3_rc_t xet_s3_upload_send_part(xet_s3_upload_t *u, size_t i,
+    xet_s3_error_t *error);
+static void xet_s3_upload_wait(xet_s3_upload_t *u);
+static xet_s3_rc_t xet_s3_upload_end(xet_s3_upload_t *u, uint64_t size,
+    int only_new, xet_s3_error_t *error);
+static char *xet_s3_upload_list(xet_s3_upload_t *u, size_t *len);
+static int xet_s3_upload_is(xet_s3_upload_t *u, uint64_t size);
+static int xet_s3_upload_etag(xet_s3_upload_t *u, char *etag);
+static void xet_s3_upload_abort(xet_s3_upload_t *u);
+static void xet_s3_upload_abort_done(xet_s3_transfer_t *t);
+static void xet_s3_upload_free(xet_s3_upload_t *u);
+
+
+xet_s3_upload_t *
+xet_s3_upload_create(xet_s3_t *s3, const char *name)
+{
+    size_t            len;
+    xet_s3_upload_t  *u;
+
+    len = strlen(name);
+
+    if (len >= XET_S3_NAME_MAX) {
+        return NULL;
+    }
+
+    u = calloc(1, sizeof(xet_s3_upload_t));
+    if (u == NULL) {
+        return NULL;
+    }
+
+    u->s3 = s3;
+    u->fd = -1;
+    memcpy(u->name, name, len + 1);
+
+    u->md = EVP_MD_CTX_new();
+
+    if (u->md == NULL || !EVP_DigestInit_ex(u->md, EVP_sha256(), NULL)) {
+        EVP_MD_CTX_free(u->md);
+        free(u);
+        return NULL;
+    }
+
+    (void) pthread_mutex_init(&u->lock, NULL);
+    (void) pthread_cond_init(&u->cond, NULL);
+
+    return u;
+}
+
+
+int
+xet_s3_upload_begun(xet_s3_upload_t *u)
+{
+    int  begun;
+
+    (void) pthread_mutex_lock(&u->lock);
+    begun = u->begun;
+    (void) pthread_mutex_unlock(&u->lock);
+
+    return begun;
+}
+
+
+xet_s3_rc_t
+xet_s3_upload_ready(xet_s3_upload_t *u, int fd, uint64_t size,
+    xet_s3_error_t *error)
+{
+    xet_s3_rc_t  rc;
+
+    rc = xet_s3_upload_hash(u, fd, size, error);
+
+    if (rc != XET_S3_OK || u->n == 0) {
+        return rc;
+    }
+
+    if (!xet_s3_upload_own(u, fd, error)) {
+        return XET_S3_LOCAL;
+    }
+
+    xet_s3_upload_go(u);
+
+    return XET_S3_OK;
+}
+
+
+xet_s3_rc_t
+xet_s3_upload_finish(xet_s3_upload_t *u, const char *name, int fd,
+    uint64_t size, int only_new, xet_s3_error_t *error)
+{
+    xet_s3_rc_t  rc;
+
+    rc = xet_s3_upload_hash(u, fd, size, error);
+
+    if (rc != XET_S3_OK) {
+        return rc;
+    }
+
+    if (!xet_s3_upload_begun(u)) {
+
+        if (strlen(name) >= XET_S3_NAME_MAX) {
+            return xet_s3_error(error, XET_S3_CONF, 0, "a name is too long");
+        }
+
+        memmove(u->name, name, strlen(name) + 1);
+
+    } else if (strcmp(name, u->name) != 0) {
+        return xet_s3_error(error, XET_S3_CONF, 0,
+                            "parts of \"%.96s\" can't become \"%.96s\"",
+                            u->name, name);
+    }
+
+    if (u->n == 0) {
+        return xet_s3_upload_whole(u, name, fd, size, only_new, error);
+    }
+
+    /* once only, when it is called again */
+
+    if (u->len && !xet_s3_upload_cut(u, error)) {
+        return XET_S3_LOCAL;
+    }
+
+    if (!xet_s3_upload_own(u, fd, error)) {
+        return XET_S3_LOCAL;
+    }
+
+    rc = xet_s3_upload_send(u, error);
+
+    return rc ? rc : xet_s3_upload_end(u, size, only_new, error);
+}
+
+
+void
+xet_s3_upload_destroy(xet_s3_upload_t *u)
+{
+    unsigned  flying;
+
+    if (u == NULL) {
+        return;
+    }
+
+    (void) pthread_mutex_lock(&u->lock);
+    u->dropped = 1;
+    flying = u->flying;
+    (void) pthread_mutex_unlock(&u->lock);
+
+    if (flying == 0) {
+        xet_s3_upload_abort(u);
+    }
+}
+
+
+/* Reads what was not hashed yet; parts with a byte behind them are cut. */
+
+static xet_s3_rc_t
+xet_s3_upload_hash(xet_s3_upload_t *u, int fd, uint64_t size,
+    xet_s3_error_t *error)
+{
+    size_t         len;
+    ssize_t        n;
+    unsigned char  buf[XET_S3_UPLOAD_READ];
+
+    if (size < u->hashed) {
+        return xet_s3_error(error, XET_S3_LOCAL, 0,
+                            "a file that is uploaded became shorter");
+    }
+
+    while (u->hashed < size) {
+
+        if (u->len == u->s3->conf->part && !xet_s3_upload_cut(u, error)) {
+            return XET_S3_LOCAL;
+        }
+
+        len = u->s3->conf->part - u->len;
+        len = (len < sizeof(buf)) ? len : sizeof(buf);
+        len = (len < size - u->hashed) ? len : (size_t) (size - u->hashed);
+
+        n = pread(fd, buf, len, (off_t) u->hashed);
+
+        if (n == -1 && errno == EINTR) {
+            continue;
+        }
+
+        if (n <= 0) {
+            return xet_s3_error(error, XET_S3_LOCAL, 0,
+                                "pread() of a file that is uploaded failed "
+                                "(%d: %s)", n ? errno : 0,
+                                n ? strerror(errno) : "it is too short");
+        }
+
+        if (!EVP_DigestUpdate(u->md, buf, (size_t) n)) {
+            return xet_s3_error(error, XET_S3_LOCAL, 0, "OpenSSL failed");
+        }
+
+        u->hashed += (uint64_t) n;
+        u->len += (size_t) n;
+    }
+
+    return XET_S3_OK;
+}
+
+
+/* The part that grows is one of the list from now on. */
+
+static int
+xet_s3_upload_cut(xet_s3_upload_t *u, xet_s3_error_t *error)
+{
+    int              ok;
+    char             sha256[XET_S3_SHA_MAX];
+    size_t           room;
+    xet_s3_part_t   *parts;
+
+    if (u->n == XET_S3_PARTS_MAX) {
+        (void) xet_s3_error(error, XET_S3_LOCAL, 0,
+                            "an upload has more than %d parts",
+                            XET_S3_PARTS_MAX);
+        return 0;
+    }
+
+    ok = xet_s3_upload_digest(u, sha256)
+         && EVP_DigestInit_ex(u->md, EVP_sha256(), NULL);
+
+    if (!ok) {
+        (void) xet_s3_error(error, XET_S3_LOCAL, 0, "OpenSSL failed");
+        return 0;
+    }
+
+    (void) pthread_mutex_lock(&u->lock);
+
+    if (u->n == u->room) {
+        room = u->room ? 2 * u->room : 8;
+        parts = realloc(u->parts, room * sizeof(xet_s3_part_t));
+
+        if (parts) {
+            u->parts = parts;
+            u->room = room;
+        }
+
+        ok = (parts != NULL);
+    }
+
+    if (ok) {
+        memset(&u->parts[u->n], 0, sizeof(xet_s3_part_t));
+        memcpy(u->parts[u->n].sha256, sha256, sizeof(sha256));
+        u->parts[u->n].len = u->len;
+        u->n++;
+        u->len = 0;
+
+    } else {
+        (void) xet_s3_error(error, XET_S3_LOCAL, 0, "out of memory");
+    }
+
+    (void) pthread_mutex_unlock(&u->lock);
+
+    return ok;
+}
+
+
+/* Of the bytes so far. */
+
+static int
+xet_s3_upload_digest(xet_s3_upload_t *u, char *sha256)
+{
+    int          ok;
+    uint8_t      hash[EVP_MAX_MD_SIZE];
+    EVP_MD_CTX  *md;
+
+    md = EVP_MD_CTX_new();
+
+    ok = md && EVP_MD_CTX_copy_ex(md, u->md)
+         && EVP_DigestFinal_ex(md, hash, NULL);
+
+    if (ok) {
+        xet_s3_hex(sha256, hash, 32);
+    }
+
+    EVP_MD_CTX_free(md);
+
+    return ok;
+}
+
+
+static int
+xet_s3_upload_own(xet_s3_upload_t *u, int fd, xet_s3_error_t *error)
+{
+    if (u->fd != -1) {
+        return 1;
+    }
+
+    u->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+    if (u->fd == -1) {
+        (void) xet_s3_error(error, XET_S3_LOCAL, 0,
+                            "a descriptor can't be copied (%d: %s)", errno,
+                            strerror(errno));
+        return 0;
+    }
+
+    return 1;
+}
+
+
+/* Sends in the background what can be sent now. */
+
+static void
+xet_s3_upload_go(xet_s3_upload_t *u)
+{
+    size_t  i;
+
+    (void) pthread_mutex_lock(&u->lock);
+
+    if (!u->begun) {
+        xet_s3_upload_begin(u);
+
+    } else if (u->id[0] && !u->dropped) {
+
+        for (i = 0; i < u->n; i++) {
+            if (u->parts[i].state == XET_S3_PART_NEW) {
+                xet_s3_upload_part(u, i);
+            }
+        }
+    }
+
+    (void) pthread_mutex_unlock(&u->lock);
+}
+
+
+static xet_s3_piece_t *
+xet_s3_upload_piece(xet_s3_upload_t *u, size_t i)
+{
+    xet_s3_piece_t  *piece;
+
+    piece = malloc(sizeof(xet_s3_piece_t));
+
+    if (piece) {
+        piece->upload = u;
+        piece->i = i;
+    }
+
+    return piece;
+}
+
+
+/* With the lock, as the next ones. */
+
+static void
+xet_s3_upload_begin(xet_s3_upload_t *u)
+{
+    xet_s3_piece_t  *piece;
+
+    piece = xet_s3_upload_piece(u, 0);
+    if (piece == NULL) {
+        return;
+    }
+
+    xet_s3_upload_begin_request(u, &piece->r);
+
+    if (xet_s3_request_post(&piece->r, xet_s3_upload_begun_done, piece, NULL)
+        != XET_S3_OK)
+    {
+        free(piece);
+        return;
+    }
+
+    u->begun = 1;
+    u->flying++;
+}
+
+
+static void
+xet_s3_upload_begin_request(xet_s3_upload_t *u, xet_s3_request_t *r)
+{
+    xet_s3_request_init(r, u->s3, "POST", u->name);
+    xet_s3_request_arg(r, "uploads", "");
+    r->is_xml = 1;
+}
+
+
+static void
+xet_s3_upload_begun_done(xet_s3_transfer_t *t)
+{
+    xet_s3_rc_t       rc;
+    xet_s3_piece_t   *piece;
+    xet_s3_upload_t  *u;
+
+    piece = t->owner;
+    u = piece->upload;
+
+    rc = xet_s3_request_result(&piece->r, NULL);
+
+    (void) pthread_mutex_lock(&u->lock);
+
+    if (rc == XET_S3_OK) {
+        memcpy(u->id, piece->r.answer.upload, XET_S3_ID_MAX);
+    }
+
+    (void) pthread_mutex_unlock(&u->lock);
+
+    xet_s3_request_free(&piece->r);
+    free(piece);
+
+    xet_s3_upload_go(u);
+    xet_s3_upload_landed(u);
+}
+
+
+static void
+xet_s3_upload_part(xet_s3_upload_t *u, size_t i)
+{
+    xet_s3_piece_t  *piece;
+
+    piece = xet_s3_upload_piece(u, i);
+    if (piece == NULL) {
+        return;
+    }
+
+    xet_s3_upload_part_request(u, i, piece->number, &piece->r);
+
+    if (xet_s3_request_post(&piece->r, xet_s3_upload_part_done, piece, NULL)
+        != XET_S3_OK)
+    {
+        free(piece);
+        return;
+    }
+
+    u->parts[i].state = XET_S3_PART_SENT;
+    u->flying++;
+}
+
+
+static void
+xet_s3_upload_part_request(xet_s3_upload_t *u, size_t i, char *number,
+    xet_s3_request_t *r)
+{
+    xet_s3_request_init(r, u->s3, "PUT", u->name);
+
+    *xet_put_decimal((uint8_t *) number, i + 1) = '\0';
+
+    xet_s3_request_arg(r, "partNumber", number);
+    xet_s3_request_arg(r, "uploadId", u->id);
+
+    memcpy(r->sha256, u->parts[i].sha256, XET_S3_SHA_MAX);
+
+    r->t.data = NULL;
+    r->t.fd = u->fd;
+    r->t.offset = (uint64_t) i * u->s3->conf->part;
+    r->t.len = u->parts[i].len;
+}
+
+
+/* The ETag goes into XML. */
+
+static int
+xet_s3_upload_part_took(xet_s3_upload_t *u, size_t i,
+    const xet_s3_request_t *r)
+{
+    size_t       n;
+    const char  *p;
+
+    n = 0;
+
+    for (p = r->t.etag; *p; p++, n++) {
+        if (*p <= ' ' || *p > '~' || strchr("<>&", *p)) {
+            return 0;
+        }
+    }
+
+    if (n == 0) {
+        return 0;
+    }
+
+    memcpy(u->parts[i].etag, r->t.etag, XET_S3_TAG_MAX);
+    u->parts[i].state = XET_S3_PART_DONE;
+
+    return 1;
+}
+
+
+static void
+xet_s3_upload_part_done(xet_s3_transfer_t *t)
+{
+    xet_s3_rc_t       rc;
+    xet_s3_piece_t   *piece;
+    xet_s3_upload_t  *u;
+
+    piece = t->owner;
+    u = piece->upload;
+
+    rc = xet_s3_request_result(&piece->r, NULL);
+
+    (void) pthread_mutex_lock(&u->lock);
+
+    if (rc != XET_S3_OK || !xet_s3_upload_part_took(u, piece->i, &piece->r)) {
+        u->parts[piece->i].state = XET_S3_PART_NEW;
+    }
+
+    (void) pthread_mutex_unlock(&u->lock);
+
+    xet_s3_request_free(&piece->r);
+    free(piece);
+
+    xet_s3_upload_landed(u);
+}
+
+
+/* The last thing that a request of the background does. */
+
+static void
+xet_s3_upload_landed(xet_s3_upload_t *u)
+{
+    int  last;
+
+    (void) pthread_mutex_lock(&u->lock);
+
+    u->flying--;
+    last = (u->dropped && u->flying == 0);
+
+    if (u->flying == 0) {
+        (void) pthread_cond_signal(&u->cond);
+    }
+
+    (void) pthread_mutex_unlock(&u->lock);
+
+    if (last) {
+        xet_s3_upload_abort(u);
+    }
+}
+
+
+static xet_s3_rc_t
+xet_s3_upload_whole(xet_s3_upload_t *u, const char *name, int fd,
+    uint64_t size, int only_new, xet_s3_error_t *error)
+{
+    xet_s3_rc_t       rc;
+    xet_s3_request_t  r;
+
+    xet_s3_request_init(&r, u->s3, "PUT", name);
+
+    if (!xet_s3_upload_digest(u, r.sha256)) {
+        return xet_s3_error(error, XET_S3_LOCAL, 0, "OpenSSL failed");
+    }
+
+    r.t.data = NULL;
+    r.t.fd = fd;
+    r.t.len = (size_t) size;
+
+    rc = xet_s3_object_put(&r, only_new, error);
+
+    xet_s3_request_free(&r);
+
+    return rc;
+}
+
+
+/* All parts, by the background first, as many at once as there can be. */
+
+static xet_s3_rc_t
+xet_s3_upload_send(xet_s3_upload_t *u, xet_s3_error_t *error)
+{
+    size_t       i;
+    xet_s3_rc_t  rc;
+
+    xet_s3_upload_go(u);
+    xet_s3_upload_wait(u);
+
+    /* nothing is under way, so all is ours */
+
+    if (u->id[0] == '\0') {
+        rc = xet_s3_upload_send_begin(u, error);
+
+        if (rc != XET_S3_OK) {
+            return rc;
+        }
+
+        xet_s3_upload_go(u);
+        xet_s3_upload_wait(u);
+    }
+
+    for (i = 0; i < u->n; i++) {
+
+        if (u->parts[i].state == XET_S3_PART_DONE) {
+            continue;
+        }
+
+        rc = xet_s3_upload_send_part(u, i, error);
+
+        if (rc != XET_S3_OK) {
+            return rc;
+        }
+    }
+
+    return XET_S3_OK;
+}
+
+
+static xet_s3_rc_t
+xet_s3_upload_send_begin(xet_s3_upload_t *u, xet_s3_error_t *error)
+{
+    xet_s3_rc_t       rc;
+    xet_s3_request_t  r;
+
+    xet_s3_upload_begin_request(u, &r);
+
+    u->begun = 1;
+    rc = xet_s3_request_send(&r, error);
+
+    if (rc == XET_S3_OK && r.answer.upload[0] == '\0') {
+        rc = xet_s3_error(error, XET_S3_BAD, r.t.status,
+                          "S3 POST of \"%.96s\": the upload has no id",
+                          u->name);
+    }
+
+    if (rc == XET_S3_OK) {
+        memcpy(u->id, r.answer.upload, XET_S3_ID_MAX);
+    }
+
+    xet_s3_request_free(&r);
+
+    return rc;
+}
+
+
+static xet_s3_rc_t
+xet_s3_upload_send_part(xet_s3_upload_t *u, size_t i, xet_s3_error_t *error)
+{
+    char              number[XET_DECIMAL_MAX + 1];
+    xet_s3_rc_t       rc;
+    xet_s3_request_t  r;
+
+    xet_s3_upload_part_request(u, i, number, &r);
+
+    rc = xet_s3_request_send(&r, error);
+
+    if (rc == XET_S3_OK && !xet_s3_upload_part_took(u, i, &r)) {
+        rc = xet_s3_error(error, XET_S3_BAD, r.t.status,
+                          "S3 PUT of \"%.96s\": a part has no ETag", u->name);
+    }
+
+    xet_s3_request_free(&r);
+
+    return rc;
+}
+
+
+static void
+xet_s3_upload_wait(xet_s3_upload_t *u)
+{
+    (void) pthread_mutex_lock(&u->lock);
+
+    while (u->flying) {
+        (void) pthread_cond_wait(&u->cond, &u->lock);
+    }
+
+    (void) pthread_mutex_unlock(&u->lock);
+}
+
+
+/*
+ * Where an attempt got no answer the store may have done it: then there is no
+ * such upload any more, or there is an object already, and its ETag, made of
+ * those of the parts, says whether it is this one.
+ */
+
+static xet_s3_rc_t
+xet_s3_upload_end(xet_s3_upload_t *u, uint64_t size, int only_new,
+    xet_s3_error_t *error)
+{
+    char             *list;
+    size_t            len;
+    xet_s3_rc_t       rc;
+    xet_s3_request_t  r;
+
+    rc = only_new ? xet_s3_object_new(u->s3, u->name, error) : XET_S3_OK;
+
+    if (rc != XET_S3_OK) {
+        return rc;
+    }
+
+    list = xet_s3_upload_list(u, &len);
+    if (list == NULL) {
+        return xet_s3_error(error, XET_S3_LOCAL, 0, "out of memory");
+    }
+
+    xet_s3_request_init(&r, u->s3, "POST", u->name);
+    xet_s3_request_arg(&r, "uploadId", u->id);
+
+    if (only_new && u->s3->conf->conditional) {
+        xet_s3_request_header(&r, "if-none-match", "*");
+    }
+
+    r.is_xml = 1;
+
+    if (xet_s3_request_body(&r, (unsigned char *) list, len)) {
+        rc = xet_s3_request_send(&r, error);
+
+    } else {
+        rc = xet_s3_error(error, XET_S3_LOCAL, 0, "OpenSSL failed");
+    }
+
+    if (rc == XET_S3_OK && r.answer.etag[0] == '\0') {
+        rc = xet_s3_error(error, XET_S3_BAD, r.t.status,
+                          "S3 POST of \"%.96s\": the answer is not what S3 "
+                          "answers", u->name);
+    }
+
+    if (rc == XET_S3_EXISTS || rc == XET_S3_NOT_FOUND) {
+
+        if (r.unsure && xet_s3_upload_is(u, size)) {
+            rc = XET_S3_OK;
+
+        } else if (rc == XET_S3_NOT_FOUND) {
+            rc = XET_S3_AWAY;
+        }
+    }
+
+    u->ended = (rc == XET_S3_OK);
+
+    xet_s3_request_free(&r);
+    free(list);
+
+    return rc;
+}
+
+
+static char *
+xet_s3_upload_list(xet_s3_upload_t *u, size_t *len)
+{
+    char    *list, *p, *end;
+    size_t   i, size;
+
+    size = u->n * XET_S3_UPLOAD_LINE + 128;
+
+    list = malloc(size);
+    if (list == NULL) {
+        return NULL;
+    }
+
+    p = list;
+    end = list + size;
+
+    p += snprintf(p, (size_t) (end - p), "<CompleteMultipartUpload xmlns="
+                  "\"http://s3.amazonaws.com/doc/2006-03-01/\">");
+
+    for (i = 0; i < u->n; i++) {
+        p += snprintf(p, (size_t) (end - p), "<Part><PartNumber>%zu"
+                      "</PartNumber><ETag>%s</ETag></Part>", i + 1,
+                      u->parts[i].etag);
+    }
+
+    p += snprintf(p, (size_t) (end - p), "</CompleteMultipartUpload>");
+
+    *len = (size_t) (p - list);
+
+    return list;
+}
+
+
+static int
+xet_s3_upload_is(xet_s3_upload_t *u, uint64_t size)
+{
+    char             etag[XET_S3_TAG_MAX], ours[XET_S3_TAG_MAX];
+    const char      *p;
+    xet_s3_object_t  object;
+
+    if (!xet_s3_upload_etag(u, ours)
+        || xet_s3_object_head(u->s3, u->name, &object, etag, NULL)
+           != XET_S3_OK
+        || object.size != size)
+    {
+        return 0;
+    }
+
+    p = etag + (etag[0] == '"');
+
+    return strncmp(p, ours, strlen(ours)) == 0
+           && strspn(p + strlen(ours), "\"") == strlen(p + strlen(ours));
+}
+
+
+/* As AWS makes it: the MD5 of the MD5s of the parts, and how many they are. */
+
+static int
+xet_s3_upload_etag(xet_s3_upload_t *u, char *etag)
+{
+    int          ok;
+    size_t       i, k;
+    uint8_t      md5[EVP_MAX_MD_SIZE];
+    unsigned     high, low;
+    const char  *p;
+    EVP_MD_CTX  *md;
+
+    md = EVP_MD_CTX_new();
+    ok = md && EVP_DigestInit_ex(md, EVP_md5(), NULL);
+
+    for (i = 0; ok && i < u->n; i++) {
+
+        p = u->parts[i].etag;
+        p += (*p == '"');
+
+        for (k = 0; k < 16; k++) {
+            high = p[0] ? xet_get_hex_digit((unsigned char) p[0]) : 16;
+            low = (high < 16) ? xet_get_hex_digit((unsigned char) p[1]) : 16;
+
+            if (low == 16) {
+                ok = 0;
+                break;
+            }
+
+            md5[k] = (uint8_t) (high << 4 | low);
+            p += 2;
+        }
+
+        ok = ok && EVP_DigestUpdate(md, md5, 16);
+    }
+
+    ok = ok && EVP_DigestFinal_ex(md, md5, NULL);
+
+    if (ok) {
+        xet_s3_hex(etag, md5, 16);
+        (void) snprintf(etag + 32, XET_S3_TAG_MAX - 32, "-%zu", u->n);
+    }
+
+    EVP_MD_CTX_free(md);
+
+    return ok;
+}
+
+
+/* Nobody else has the upload any more. */
+
+static void
+xet_s3_upload_abort(xet_s3_upload_t *u)
+{
+    xet_s3_piece_t  *piece;
+
+    piece = (u->id[0] && !u->ended) ? xet_s3_upload_piece(u, 0) : NULL;
+
+    if (piece) {
+        xet_s3_request_init(&piece->r, u->s3, "DELETE", u->name);
+        xet_s3_request_arg(&piece->r, "uploadId", u->id);
+
+        if (xet_s3_request_post(&piece->r, xet_s3_upload_abort_done, piece,
+                                NULL)
+            == XET_S3_OK)
+        {
+            return;
+        }
+
+        free(piece);
+    }
+
+    xet_s3_upload_free(u);
+}
+
+
+/* What is left after a failure is for xet_s3_sweep(). */
+
+static void
+xet_s3_upload_abort_done(xet_s3_transfer_t *t)
+{
+    xet_s3_piece_t  *piece;
+
+    piece = t->owner;
+
+    (void) xet_s3_request_result(&piece->r, NULL);
+
+    xet_s3_request_free(&piece->r);
+    xet_s3_upload_free(piece->upload);
+    free(piece);
+}
+
+
+static void
+xet_s3_upload_free(xet_s3_upload_t *u)
+{
+    if (u->fd != -1) {
+        (void) close(u->fd);
+    }
+
+    (void) pthread_cond_destroy(&u->cond);
+    (void) pthread_mutex_destroy(&u->lock);
+
+    EVP_MD_CTX_free(u->md);
+    free(u->parts);
+    free(u);
+}

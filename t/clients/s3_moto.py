@@ -1,0 +1,229 @@
+# Copyright (C) the ngx_http_xet_module authors
+
+# A store for tests: moto's S3, with signatures, clocks and checksums checked
+# before it (s3_check.py), and behind a server that keeps connections alive.
+#
+#     python s3_moto.py PORT KEYS REGION
+#
+# KEYS is a file like the credentials of the AWS tools; each profile of it may
+# do everything.  Objects are in memory, so that "the store is away and comes
+# back" is two signals:
+#
+#     USR1  closes the port and resets all connections
+#     USR2  opens the port again
+#     HUP   reads KEYS again
+
+import configparser
+import contextlib
+import http.server
+import io
+import os
+import signal
+import socket
+import socketserver
+import struct
+import sys
+import threading
+import time
+import traceback
+
+# buckets are in paths, and in host names below these only
+
+os.environ.setdefault('AWS_ACCESS_KEY_ID', 'unused')
+os.environ.setdefault('AWS_SECRET_ACCESS_KEY', 'unused')
+os.environ['TEST_SERVER_MODE'] = 'true'
+
+from moto.moto_server.werkzeug_app import (             # noqa: E402
+    MotoRequestHandler, create_backend_app)
+from werkzeug.test import run_wsgi_app                  # noqa: E402
+from werkzeug.wsgi import get_input_stream              # noqa: E402
+
+import s3_check                                         # noqa: E402
+
+SIGNALS = {signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP, signal.SIGTERM,
+           signal.SIGINT}
+
+
+class Handler(MotoRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    disable_nagle_algorithm = True
+    timeout = 300
+
+    def run_wsgi(self):
+        environ = self.make_environ()
+        body = get_input_stream(environ).read()
+        request = s3_check.Request(self.command, self.path,
+                                   self.headers.items(), body)
+
+        try:
+            s3_check.check(request, self.server.keys, self.server.region,
+                           time.time())
+        except s3_check.Refused as refused:
+            self.refuse(refused)
+            return
+
+        try:
+            answer = self.ask(environ, body)
+        except Exception as error:
+            self.refuse(self.fault(request, error))
+        else:
+            self.answer(*answer)
+
+    def ask(self, environ, body):
+        environ['wsgi.input'] = io.BytesIO(body)
+        environ['CONTENT_LENGTH'] = str(len(body))
+        environ.pop('HTTP_TRANSFER_ENCODING', None)
+
+        # moto looks whether there is an object, and then writes: with others
+        # in between, If-None-Match would hold nothing
+
+        lock = (contextlib.nullcontext() if self.command in ('GET', 'HEAD')
+                else self.server.lock)
+
+        with lock:
+            parts, status, headers = run_wsgi_app(self.server.app, environ,
+                                                  buffered=True)
+
+        return int(status.split()[0]), list(headers), b''.join(parts)
+
+    def fault(self, request, error):
+        """moto stumbles over a part of an upload that is none any more."""
+
+        if isinstance(error, KeyError) and error.args[0] in dict(
+                request.query).values():
+            return s3_check.Refused(404, 'NoSuchUpload', 'The specified '
+                                    'multipart upload does not exist.')
+
+        traceback.print_exc()
+
+        return s3_check.Refused(500, 'InternalError', 'moto: %s' % error)
+
+    def refuse(self, refused):
+        self.answer(refused.status, [('Content-Type', 'application/xml')],
+                    refused.body())
+
+    def answer(self, status, headers, body):
+        said = {name.lower(): value for name, value in headers}
+        bare = self.command == 'HEAD' or status in (204, 304)
+
+        self.send_response(status)
+
+        for name, value in headers:
+            if name.lower() not in ('date', 'server', 'connection',
+                                    'content-length', 'transfer-encoding'):
+                self.send_header(name, value)
+
+        if status not in (204, 304):
+            self.send_header('Content-Length',
+                             said.get('content-length', '0') if bare
+                             else str(len(body)))
+
+        if self.headers.get('Connection', '').lower() == 'close':
+            self.send_header('Connection', 'close')
+
+        self.end_headers()
+
+        if not bare:
+            self.wfile.write(body)
+
+    # werkzeug's log is for terminals, and a URL has a signature
+
+    def log_request(self, code='-', size='-'):
+        print('%s %s %s' % (self.command, self.path.partition('?')[0],
+                            int(code)), flush=True)
+
+    def log(self, type, message, *args):
+        print(message % args, flush=True)
+
+
+class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 256
+
+    ssl_context = None
+    multithread = True
+    multiprocess = False
+
+    keys = {}
+    region = ''
+    app = create_backend_app('s3')
+    lock = threading.Lock()
+
+    def __init__(self, port):
+        self.open = set()
+        super().__init__(('127.0.0.1', port), Handler)
+
+    def log(self, type, message, *args):
+        print(message % args, flush=True)
+
+    def process_request(self, request, client_address):
+        self.open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request):
+        self.open.discard(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+    def start(self):
+        threading.Thread(target=self.serve_forever, args=(0.02,),
+                         daemon=True).start()
+
+    def reset(self):
+        self.shutdown()
+        self.server_close()
+
+        for request in list(self.open):
+            try:
+                request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                                   struct.pack('ii', 1, 0))
+                request.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+
+def read_keys(file):
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read(file)
+
+    return {part['aws_access_key_id']: (part['aws_secret_access_key'],
+                                        part.get('aws_session_token', ''))
+            for part in (parser[name] for name in parser.sections())}
+
+
+def main():
+    port, keys, region = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+
+    Server.keys = read_keys(keys)
+    Server.region = region
+
+    server = Server(port)
+    server.start()
+
+    while True:
+        got = signal.sigwait(SIGNALS)
+
+        if got == signal.SIGHUP:
+            Server.keys = read_keys(keys)
+
+        elif got == signal.SIGUSR1:
+            if server:
+                server.reset()
+                server = None
+
+        elif got == signal.SIGUSR2:
+            if not server:
+                server = Server(port)
+                server.start()
+
+        else:
+            os._exit(0)
+
+
+main()

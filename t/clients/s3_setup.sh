@@ -1,0 +1,144 @@
+#!/bin/sh
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Installs the stores of Test::Xet::S3 that are too heavy for every run of the
+# tests, into BUILD/s3 (build):
+#
+#     sh t/clients/s3_setup.sh BUILD                    all
+#     sh t/clients/s3_setup.sh BUILD garage radosgw     some
+#
+# moto comes with setup.sh.  Of the others s3proxy needs java and mvn; garage
+# and s3s a cargo, newer than that of Debian 12 or 13; radosgw is unpacked from
+# Debian's packages beside the system, which stays as it is, and needs their
+# lists (apt-get update).  What can't be had is said, and is no error.  Done
+# once.
+
+set -eu
+
+build=${1:-build}
+[ $# -eq 0 ] || shift
+[ $# -gt 0 ] || set -- s3proxy s3s garage radosgw
+
+garage=2.5.0
+s3s=0.14.0
+s3proxy=4.1.0
+
+mkdir -p "$build/s3"
+build=$(cd "$build" && pwd)
+
+
+have()
+{
+    for program; do
+        command -v "$program" > /dev/null && continue
+
+        echo "$name: not installed, there is no $program" >&2
+        return 1
+    done
+}
+
+
+# A debug build takes a third of the time of another one; tests need no more.
+
+install_crate()
+{
+    dir=$build/s3/$name
+
+    have cargo || return 0
+
+    CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_DEV_INCREMENTAL=false \
+        nice -n 19 cargo install -q --locked --debug "$@" --root "$dir" \
+        --target-dir "$dir/target" \
+        || echo "$name: not built" >&2
+
+    rm -rf "$dir/target"
+}
+
+
+install_garage()
+{
+    [ -x "$build/s3/garage/bin/garage" ] && return
+
+    install_crate garage --version "$garage" --no-default-features \
+        --features bundled-libs,lmdb
+}
+
+
+install_s3s()
+{
+    [ -x "$build/s3/s3s/bin/s3s-fs" ] && return
+
+    install_crate s3s-fs --version "$s3s" --features binary
+}
+
+
+install_s3proxy()
+{
+    dir=$build/s3/s3proxy
+
+    [ -f "$dir/s3proxy.jar" ] && return
+    have java mvn || return 0
+
+    mkdir -p "$dir"
+    mvn -q -B dependency:get -Dtransitive=false \
+        -Dmaven.repo.local="$dir/repository" \
+        -Dartifact="org.gaul:s3proxy:$s3proxy:jar:jar-with-dependencies" \
+        && find "$dir/repository" -name 's3proxy-*-dependencies.jar' \
+            -exec mv {} "$dir/s3proxy.jar" \; \
+        || echo "s3proxy: not installed" >&2
+    rm -rf "$dir/repository"
+}
+
+
+# What mon, osd and gateway need and the system does not have, without what
+# would manage disks.
+
+install_radosgw()
+{
+    dir=$build/s3/radosgw
+
+    [ -x "$dir/usr/bin/radosgw" ] && return
+    have apt-get dpkg-deb || return 0
+
+    packages=$(apt-get install -s --no-install-recommends ceph-mon ceph-osd \
+        radosgw 2> /dev/null | sed -n 's/^Inst \([^ ]*\) .*/\1/p' \
+        | grep -Ev '^(python3-|lib(devmapper|lvm|nvme|parted))' \
+        | grep -E '^(lib|ceph|radosgw)') || :
+
+    rm -rf "$dir.new"
+    mkdir -p "$dir.new/packages"
+
+    # shellcheck disable=SC2086
+    if (cd "$dir.new/packages" && apt-get download -qq $packages \
+        python3-ceph-argparse python3-ceph-common python3-rados \
+        python3-prettytable python3-wcwidth)
+    then
+        for package in "$dir.new"/packages/*.deb; do
+            dpkg-deb -x "$package" "$dir.new"
+        done
+
+        rm -rf "$dir.new/packages" "$dir"
+    fi
+
+    if [ -x "$dir.new/usr/bin/radosgw" ]; then
+        mv "$dir.new" "$dir"
+    else
+        echo "radosgw: not installed" >&2
+        rm -rf "$dir.new"
+    fi
+}
+
+
+exec < /dev/null
+
+for name; do
+    case $name in
+    garage | radosgw | s3proxy | s3s)
+        "install_$name"
+        ;;
+    *)
+        echo "$0: no store $name" >&2
+        exit 2
+    esac
+done

@@ -1,0 +1,426 @@
+package Test::Xet::S3;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# A private S3-compatible store on a port of 127.0.0.1, with a bucket.  All of
+# them check signatures.
+#
+#     my $s3 = Test::Xet::S3->new(dir => $t->dir() . '/s3');
+#
+#     $s3->url();              # s3://xet
+#     $s3->endpoint();         # http://127.0.0.1:12345
+#     $s3->region();           # us-east-1
+#     $s3->credentials();      # a file, as the tools of AWS have it
+#
+#     $s3->put('a/b', 'data');
+#     is($s3->get('a/b')->{body}, 'data');
+#     is_deeply($s3->objects('a/'), { 'a/b' => 4 });
+#
+# Options of new():
+#
+#     server  moto, s3proxy, garage, s3s, radosgw; $XET_TEST_S3, else moto.
+#             t/clients/setup.sh installs moto, "make s3-servers" the others
+#     dir     where all of it is; a folder of its own that goes with it
+#     bucket  xet
+#     port    a free one
+#     start   0: not yet
+#
+# What each of them does and does not is a table in t/README.md, printed by
+# t/clients/s3_table.pl.
+
+use warnings;
+use strict;
+
+use Digest::SHA qw/ sha256_hex /;
+use File::Path qw/ make_path /;
+use File::Temp qw/ tempdir /;
+
+use Test::Xet::HTTP;
+use Test::Xet::Process qw/
+	build_dir free_port own patience reap slurp spawn spew wait_for
+/;
+use Test::Xet::Sigv4;
+
+my %servers = (
+	moto => 'Moto', s3proxy => 'S3proxy', garage => 'Garage',
+	s3s => 'S3s', radosgw => 'Radosgw'
+);
+
+my $keys = 0;
+
+sub names {
+	return sort keys %servers;
+}
+
+sub new {
+	my ($class, %o) = @_;
+
+	my $name = $o{server} || $ENV{XET_TEST_S3} || 'moto';
+	my $server = class_of($name);
+	my $lacks = $server->lacks();
+
+	die "$name: $lacks\n" if $lacks;
+
+	my $self = bless {
+		name => $name, bucket => $o{bucket} || 'xet',
+		region => 'us-east-1', port => $o{port} || free_port(),
+		dir => $o{dir} || tempdir(CLEANUP => 1), owner => $$
+	}, $server;
+
+	make_path($self->{dir});
+
+	@$self{qw/ key secret /} = $self->new_keys();
+
+	$self->prepare();
+	$self->write_credentials();
+
+	if ($o{start} // 1) {
+		$self->start();
+		$self->make_bucket();
+	}
+
+	return $self;
+}
+
+sub class_of {
+	my ($name) = @_;
+
+	my $server = $servers{$name} or die "no server $name\n";
+
+	require "Test/Xet/S3/$server.pm";
+
+	return "Test::Xet::S3::$server";
+}
+
+# Why a server can't be had on this machine, '' where it can.
+
+sub missing {
+	my ($class, $name) = @_;
+
+	return class_of($name)->lacks();
+}
+
+sub name { return $_[0]->{name} }
+sub port { return $_[0]->{port} }
+sub host { return "127.0.0.1:$_[0]->{port}" }
+sub endpoint { return "http://127.0.0.1:$_[0]->{port}" }
+sub bucket { return $_[0]->{bucket} }
+sub url { return "s3://$_[0]->{bucket}" }
+sub region { return $_[0]->{region} }
+sub key { return $_[0]->{key} }
+sub secret { return $_[0]->{secret} }
+sub credentials { return "$_[0]->{dir}/credentials" }
+sub pid { return $_[0]->{pid} }
+
+# In the form that all of them take, Garage is the one with rules.
+
+sub new_keys {
+	my ($self) = @_;
+
+	my $n = join('.', $$, time(), ++$keys);
+
+	return ('GK' . substr(sha256_hex("key $n"), 0, 24),
+		sha256_hex("secret $n"));
+}
+
+# The file of the client: with our keys, or what a test wants in their place.
+
+sub write_credentials {
+	my ($self, %o) = @_;
+
+	my $file = $self->credentials();
+	my $token = $o{token};
+
+	unlink("$file.new");
+	spew("$file.new", '');
+	chmod(0600, "$file.new");
+	spew("$file.new", '[' . ($o{profile} // 'default') . "]\n"
+		. 'aws_access_key_id = ' . ($o{key} // $self->{key}) . "\n"
+		. 'aws_secret_access_key = '
+		. ($o{secret} // $self->{secret}) . "\n"
+		. ($token ? "aws_session_token = $token\n" : ''));
+	rename("$file.new", $file) or die "$file: $!\n";
+
+	return $file;
+}
+
+# --------------------------------------------------------------------------
+# the process; a server says how, and may do all of it in a way of its own
+
+#     lacks()    why it can't run here
+#     prepare()  files that it needs, before its first start
+#     command()  ([ program and arguments ], options of spawn())
+#     ready()    after a start that was the first: keys, and the like
+#     rekey()    only the keys in {key} and {secret} are good from now on
+
+sub lacks { return '' }
+sub prepare { }
+sub ready { }
+
+sub start {
+	my ($self) = @_;
+
+	return if $self->{pid};
+
+	my ($command, %o) = $self->command();
+
+	$self->{pid} = spawn($command, output => "$self->{dir}/server.log",
+		death => 'KILL', %o);
+
+	$self->wait_answer();
+	$self->ready() unless $self->{was_ready}++;
+}
+
+# Any answer will do, that to nobody is 403.
+
+sub wait_answer {
+	my ($self) = @_;
+
+	wait_for(60, sub {
+		die "$self->{name} ends, see $self->{dir}/server.log:\n"
+			. $self->log() if $self->{pid}
+			&& defined reap($self->{pid}, 0);
+
+		my $r = eval { Test::Xet::HTTP->request($self->{port}, 'GET',
+			'/', { Host => $self->host() }, undef,
+			timeout => 2) };
+
+		return $r && $r->{status};
+	}) or die "$self->{name} does not answer:\n" . $self->log();
+}
+
+sub log {
+	my ($self) = @_;
+
+	return substr(slurp("$self->{dir}/server.log", 1) // '', -4000);
+}
+
+# In order, as a service is stopped.
+
+sub stop {
+	my ($self) = @_;
+
+	$self->end('TERM');
+}
+
+sub kill {
+	my ($self) = @_;
+
+	$self->end('KILL');
+}
+
+sub end {
+	my ($self, $signal) = @_;
+
+	my $pid = delete $self->{pid} or return;
+
+	CORE::kill('CONT', $pid);
+	CORE::kill($signal, $pid);
+
+	return if defined reap($pid, 15);
+
+	CORE::kill('KILL', $pid);
+	reap($pid, 5);
+}
+
+# Connections stay, and nothing is said on them.
+
+sub freeze {
+	my ($self) = @_;
+
+	CORE::kill('STOP', $_) for $self->processes();
+}
+
+sub thaw {
+	my ($self) = @_;
+
+	CORE::kill('CONT', $_) for $self->processes();
+}
+
+sub processes {
+	my ($self) = @_;
+
+	return $self->{pid} ? ($self->{pid}) : ();
+}
+
+# New keys, and the old ones are no longer good.  With file => 0 those in the
+# file of the client are the old ones.
+
+sub rotate {
+	my ($self, %o) = @_;
+
+	@$self{qw/ old_key old_secret /} = @$self{qw/ key secret /};
+	@$self{qw/ key secret /} = $self->new_keys();
+
+	$self->rekey();
+	$self->write_credentials() if $o{file} // 1;
+}
+
+sub DESTROY {
+	my ($self) = @_;
+
+	local ($?, $@, $!);
+	$self->end('KILL') if ($self->{owner} || 0) == $$;
+}
+
+# --------------------------------------------------------------------------
+# requests, past whatever is between a client and us
+
+# Of an object, or of the bucket for ''.  Options:
+#
+#     query, headers, body
+#     port     of what is between
+#     bucket   another one, '' for none
+#     presign  the signature is in the URL, for so many seconds
+#     http     { options of Test::Xet::HTTP }
+#
+# and those of Test::Xet::Sigv4.
+
+sub request {
+	my ($self, $method, $name, %o) = @_;
+
+	my $r = $self->signed($method, $name, %o);
+
+	return Test::Xet::HTTP->request($o{port} // $self->{port}, $method,
+		$r->{target}, $r->{headers}, $o{body}, timeout => 30,
+		%{ $o{http} || {} });
+}
+
+sub signed {
+	my ($self, $method, $name, %o) = @_;
+
+	my $bucket = $o{bucket} // $self->{bucket};
+
+	my %request = (
+		method => $method, host => $self->host(), key => $self->{key},
+		secret => $self->{secret}, region => $self->{region}, %o,
+		path => $name eq '' ? "/$bucket"
+			: $bucket eq '' ? "/$name" : "/$bucket/$name"
+	);
+
+	return sign(\%request) unless $o{presign};
+
+	return presign({ %request, expires => $o{presign} });
+}
+
+sub put {
+	my ($self, $name, $data, %o) = @_;
+
+	return $self->request('PUT', $name, %o, body => $data);
+}
+
+sub get {
+	my ($self, $name, %o) = @_;
+
+	return $self->request('GET', $name, %o);
+}
+
+sub head {
+	my ($self, $name, %o) = @_;
+
+	return $self->request('HEAD', $name, %o);
+}
+
+sub delete {
+	my ($self, $name, %o) = @_;
+
+	return $self->request('DELETE', $name, %o);
+}
+
+# The same, for what has to go well.
+
+sub must {
+	my ($self, $method, $name, %o) = @_;
+
+	my $r = $self->request($method, $name, %o);
+
+	die "$method $name: $r->{status} $r->{body}\n"
+		if $r->{status} < 200 || $r->{status} > 299;
+
+	return $r;
+}
+
+sub make_bucket {
+	my ($self) = @_;
+
+	$self->must('PUT', '');
+}
+
+# With all that is in it.
+
+sub drop_bucket {
+	my ($self) = @_;
+
+	# a store that does not know what is under way does not mind it
+
+	my $lists = $self->get('', query => { uploads => '' })->{status} != 501;
+
+	for my $upload ($lists ? $self->uploads() : ()) {
+		$self->must('DELETE', $upload->{name},
+			query => { uploadId => $upload->{id} });
+	}
+
+	$self->must('DELETE', $_) for sort keys %{ $self->objects() };
+	$self->must('DELETE', '');
+}
+
+# { name => size } of those that begin with a prefix.
+
+sub objects {
+	my ($self, $prefix) = @_;
+
+	my (%objects, $token);
+
+	do {
+		my $xml = $self->must('GET', '', query => {
+			'list-type' => 2, prefix => $prefix // '',
+			defined $token ? ('continuation-token' => $token) : ()
+		})->{body};
+
+		$objects{text($_, 'Key')} = text($_, 'Size')
+			for $xml =~ m!<Contents>(.*?)</Contents>!sg;
+
+		$token = text($xml, 'IsTruncated') eq 'true'
+			? text($xml, 'NextContinuationToken') : undef;
+	} while (defined $token);
+
+	return \%objects;
+}
+
+# Uploads in parts that are neither done nor given up: ({ name, id }).
+
+sub uploads {
+	my ($self, $prefix) = @_;
+
+	my $xml = $self->must('GET', '', query => { uploads => '',
+		prefix => $prefix // '' })->{body};
+
+	return map { { name => text($_, 'Key'), id => text($_, 'UploadId') } }
+		$xml =~ m!<Upload>(.*?)</Upload>!sg;
+}
+
+# The text of the first element of a name.
+
+sub text {
+	my ($xml, $name) = @_;
+
+	my ($text) = $xml =~ m!<$name(?: [^>]*)?>([^<]*)</$name>!;
+	my %entity = (lt => '<', gt => '>', quot => '"', apos => "'",
+		amp => '&');
+
+	$text //= '';
+	$text =~ s/&(?:#x([0-9a-fA-F]+)|#(\d+)|(\w+));/defined $1
+		? chr(hex($1)) : defined $2 ? chr($2) : $entity{$3}/ge;
+
+	return $text;
+}
+
+# The code of an error of S3.
+
+sub code {
+	my ($r) = @_;
+
+	return text($r->{body} // '', 'Code');
+}
+
+1;

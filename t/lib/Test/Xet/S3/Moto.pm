@@ -1,0 +1,90 @@
+package Test::Xet::S3::Moto;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# moto, of Python, with what it does not check in front of it:
+# t/clients/s3_moto.py.  Its objects are in memory, so it is never ended: to be
+# away it closes its port and resets all connections.
+
+use warnings;
+use strict;
+
+use parent qw/ Test::Xet::S3 /;
+
+use IO::Socket::INET;
+
+use Test::Xet::Process qw/ build_dir root spew wait_for /;
+
+sub python {
+	return build_dir() . '/s3/moto/bin/python';
+}
+
+sub lacks {
+	return -x python() ? '' : 'not installed, run t/clients/setup.sh';
+}
+
+sub prepare {
+	my ($self) = @_;
+
+	$self->write_keys();
+}
+
+sub write_keys {
+	my ($self) = @_;
+
+	spew("$self->{dir}/keys", "[test]\naws_access_key_id = $self->{key}\n"
+		. "aws_secret_access_key = $self->{secret}\n"
+		. ($self->{token} ? "aws_session_token = $self->{token}\n"
+			: ''));
+	chmod(0600, "$self->{dir}/keys");
+}
+
+sub command {
+	my ($self) = @_;
+
+	return ([ python(), root() . '/t/clients/s3_moto.py', $self->{port},
+		"$self->{dir}/keys", $self->{region} ],
+		env => { PYTHONDONTWRITEBYTECODE => 1 });
+}
+
+sub rekey {
+	my ($self) = @_;
+
+	$self->write_keys();
+	CORE::kill('HUP', $self->{pid});
+
+	wait_for(10, sub {
+		return $self->request('GET', '')->{status} != 403;
+	}) or die "moto does not take new keys\n";
+}
+
+sub start {
+	my ($self) = @_;
+
+	return $self->SUPER::start() unless $self->{pid};
+
+	CORE::kill('USR2', $self->{pid});
+	$self->wait_answer();
+}
+
+sub stop {
+	my ($self) = @_;
+
+	return unless $self->{pid};
+
+	CORE::kill('CONT', $self->{pid});
+	CORE::kill('USR1', $self->{pid});
+
+	wait_for(10, sub {
+		return !IO::Socket::INET->new(PeerAddr => '127.0.0.1',
+			PeerPort => $self->{port});
+	}) or die "moto does not stop\n";
+}
+
+sub kill {
+	my ($self) = @_;
+
+	$self->stop();
+}
+
+1;

@@ -1,0 +1,47 @@
+package Test::Xet::S3::S3s;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# s3s-fs, of Rust, over a folder.
+
+use warnings;
+use strict;
+
+use parent qw/ Test::Xet::S3 /;
+
+use Test::Xet::Process qw/ build_dir /;
+
+sub program {
+	return build_dir() . '/s3/s3s/bin/s3s-fs';
+}
+
+sub lacks {
+	return -x program() ? '' : 'not installed, run "make s3-servers"';
+}
+
+sub prepare {
+	my ($self) = @_;
+
+	mkdir("$self->{dir}/data");
+}
+
+sub command {
+	my ($self) = @_;
+
+	return ([ program(), '--host', '127.0.0.1', '--port', $self->{port},
+		'--access-key', $self->{key}, '--secret-key', $self->{secret},
+		"$self->{dir}/data" ]);
+}
+
+# It knows one key, that of its command line.
+
+sub rekey {
+	my ($self) = @_;
+
+	return unless $self->{pid};
+
+	$self->stop();
+	$self->start();
+}
+
+1;
