@@ -62,7 +62,7 @@ sub main {
 		last if $end && time() > $end;
 
 		my $late = rand() < 1 / $env{LATE} ? 1 + rand(4) : 0;
-		my $r = $f->round(before => rand(1), away => $late);
+		my $r = $f->round(before => rand(0.8), away => $late);
 
 		$bad += violation($n, $_) for map({ "lost $_" } @{ $r->{lost} }),
 			map({ "read $_" } @{ $r->{reading} }),
