@@ -222,11 +222,13 @@ unlike($out, qr/geheimnis/, 'a password: not shown');
 for my $target (qw/ any standby prefer-standby read-only /) {
 	bad("target_session_attrs=$target",
 		qr/"target_session_attrs" must be "primary" or "read-write"/,
-		with(xet_postgres => "\"host=a,b target_session_attrs=$target\""));
+		with(xet_postgres => "\"host=a,b"
+			. " target_session_attrs=$target\""));
 }
 
 good("target_session_attrs=$_", with(xet_postgres
-	=> "\"host=a,b target_session_attrs=$_\"")) for qw/ primary read-write /;
+	=> "\"host=a,b target_session_attrs=$_\""))
+	for qw/ primary read-write /;
 
 # --------------------------------------------------------------------------
 # xet_postgres_read
@@ -593,7 +595,8 @@ for my $name (sort keys %main) {
 	bad("$name without a value", qr/number of arguments in "$name"/,
 		with($name => ''));
 	bad("$name with more", qr/number of arguments in "$name"/,
-		with($name => "$main{$name} a b" . ' c d' x ($name =~ /_read$/)))
+		with($name => "$main{$name} a b"
+			. ' c d' x ($name =~ /_read$/)))
 		if $name ne 'xet_postgres';
 }
 

@@ -57,7 +57,8 @@ for my $n (1 .. 4) {
 	ok(wait_for(5, sub { $old->sql('SHOW default_transaction_read_only')
 		eq 'on' }), 'no writes any more');
 
-	my $put = $t->put('/api/v1/files', 'nobody takes it', {}, timeout => 30);
+	my $put = $t->put('/api/v1/files', 'nobody takes it', {},
+		timeout => 30);
 
 	is($put->{status}, 503, 'an upload meanwhile');
 	is(scalar $put->header_value('Retry-After'), 5, 'may come again');

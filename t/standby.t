@@ -83,7 +83,8 @@ sub readable {
 	my ($n, $seconds) = @_;
 
 	return wait_for($seconds || 15, sub {
-		(metrics($t)->{'xet_standby_readable{standby="1"}'} // 0) == $n });
+		(metrics($t)->{'xet_standby_readable{standby="1"}'} // 0)
+			== $n });
 }
 
 sub figure {
@@ -423,10 +424,12 @@ ok(readable(1, 20), 'it goes on');
 
 		my $r = $n->get("/api/v1/reconstructions/$none");
 
-		is($r->{status}, 503, 'no primary: nobody knows what is not there');
+		is($r->{status}, 503,
+			'no primary: nobody knows what is not there');
 		is($r->json()->{error}{code}, 'database_unavailable',
 			'no primary: which is said');
-		ok($r->header_value('Retry-After'), 'no primary: and when to come');
+		ok($r->header_value('Retry-After'),
+			'no primary: and when to come');
 		is($n->get("/api/v1/files/$none")->{status}, 503,
 			'no primary: nor a file');
 		is($n->get("/api/v1/chunks/default/$none")->{status}, 503,

@@ -64,13 +64,15 @@ sub main {
 		my $late = rand() < 1 / $env{LATE} ? 1 + rand(4) : 0;
 		my $r = $f->round(before => rand(0.8), away => $late);
 
-		$bad += violation($n, $_) for map({ "lost $_" } @{ $r->{lost} }),
+		$bad += violation($n, $_)
+			for map({ "lost $_" } @{ $r->{lost} }),
 			map({ "read $_" } @{ $r->{reading} }),
 			$r->{errors} ? "data URLs: $r->{errors} failed" : ();
 
 		my $writes = $r->{writes};
 
-		$bad += violation($n, 'no uploads for ' . ($writes // 60) . ' s')
+		$bad += violation($n, 'no uploads for ' . ($writes // 60)
+			. ' s')
 			if !defined $writes || $writes - $late > 15;
 
 		push @writes, $writes - $late if defined $writes;
@@ -83,7 +85,8 @@ sub main {
 
 	my $all = $f->stop();
 
-	$bad += violation('the end', $_) for map({ "lost @$_" } @{ $all->{lost} }),
+	$bad += violation('the end', $_)
+		for map({ "lost @$_" } @{ $all->{lost} }),
 		map({ "read $_" } @{ $all->{reading} });
 
 	@writes = sort { $a <=> $b } @writes;

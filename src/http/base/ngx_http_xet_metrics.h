@@ -74,7 +74,7 @@ typedef enum {
     NGX_HTTP_XET_AGAIN_MISSING = 0,    /* nothing, or less than wanted */
     NGX_HTTP_XET_AGAIN_CONFLICT,   /* it was in the way of the replay */
     NGX_HTTP_XET_AGAIN_AWAY,       /* lost, late or refused */
-    NGX_HTTP_XET_AGAIN_CHANGED     /* rows that do not fit others, or the disk */
+    NGX_HTTP_XET_AGAIN_CHANGED     /* its rows do not fit others, or a disk */
 } ngx_http_xet_again_e;
 
 

@@ -847,6 +847,7 @@ ngx_http_xet_exit_process(ngx_cycle_t *cycle)
     ngx_http_xet_main_conf_t  *xmcf;
 
     ngx_http_xet_lanes_exit(cycle);
+    ngx_http_xet_standbys_exit(cycle);
     ngx_http_xet_measure_exit_process();
     ngx_http_xet_store_exit(cycle);
 

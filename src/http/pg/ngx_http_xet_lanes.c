@@ -118,7 +118,7 @@ static const ngx_http_xet_pg_events_t  ngx_http_xet_lane_events = {
 
 ngx_int_t
 ngx_http_xet_lanes_init(ngx_cycle_t *cycle,
-    const ngx_http_xet_pg_stmt_t *stmts, const ngx_http_xet_pg_stmt_t *wal)
+    const ngx_http_xet_pg_stmt_t *stmts)
 {
     ngx_uint_t                 i;
     ngx_http_xet_lane_t       *lane;
@@ -154,7 +154,7 @@ ngx_http_xet_lanes_init(ngx_cycle_t *cycle,
     (void) ngx_http_xet_lane_grow(&lane[NGX_HTTP_XET_READ]);
     (void) ngx_http_xet_lane_grow(&lane[NGX_HTTP_XET_WRITE]);
 
-    return ngx_http_xet_standbys_init(cycle, stmts, wal);
+    return NGX_OK;
 }
 
 
@@ -239,8 +239,6 @@ ngx_http_xet_lanes_exit(ngx_cycle_t *cycle)
     for (i = 0; i < NGX_HTTP_XET_LANES; i++) {
         ngx_http_xet_lane_close(&xmcf->lanes->lane[i]);
     }
-
-    ngx_http_xet_standbys_exit(cycle);
 }
 
 
@@ -423,11 +421,6 @@ void
 ngx_http_xet_lanes_stat(ngx_http_xet_lane_e id, ngx_http_xet_lane_stat_t *stat)
 {
     ngx_memzero(stat, sizeof(ngx_http_xet_lane_stat_t));
-
-    if (id == NGX_HTTP_XET_STANDBY) {
-        ngx_http_xet_standbys_stat(stat);
-        return;
-    }
 
     ngx_http_xet_lane_stat(ngx_http_xet_lanes_get(id), stat);
 }
@@ -1068,7 +1061,16 @@ ngx_http_xet_lane_again(ngx_http_xet_pg_query_t *q, const char *sqlstate)
            && ngx_http_xet_lane_transient(sqlstate)
            && ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_CANCELLED) != 0
            && !(lane->host->standby
-                && ngx_http_xet_standbys_conflict(sqlstate));
+                && ngx_http_xet_lanes_conflict(sqlstate));
+}
+
+
+/* Class 40: a row that was read is gone; or a lock, or a deadlock with it. */
+
+ngx_uint_t
+ngx_http_xet_lanes_conflict(const char *sqlstate)
+{
+    return ngx_strncmp(sqlstate, "40", 2) == 0;
 }
 
 

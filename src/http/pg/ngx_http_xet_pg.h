@@ -175,11 +175,10 @@ typedef void (*ngx_http_xet_pg_handler_pt)(void *data, PGresult *res,
 
 /*
  * Called in init_process of a worker.  Sessions connect by themselves, and
- * prepare the statements of the array, whose last element has no name; wal is
- * the one of them that tells how far a host is.
+ * prepare the statements of the array, whose last element has no name.
  */
 ngx_int_t ngx_http_xet_lanes_init(ngx_cycle_t *cycle,
-    const ngx_http_xet_pg_stmt_t *stmts, const ngx_http_xet_pg_stmt_t *wal);
+    const ngx_http_xet_pg_stmt_t *stmts);
 void ngx_http_xet_lanes_exit(ngx_cycle_t *cycle);
 
 /*
@@ -209,10 +208,22 @@ ngx_int_t ngx_http_xet_lanes_bequeath(ngx_http_xet_pg_query_t *q,
 void ngx_http_xet_lanes_stat(ngx_http_xet_lane_e lane,
     ngx_http_xet_lane_stat_t *stat);
 
+/* Whether an error is a conflict with what a standby replays, or others do. */
+ngx_uint_t ngx_http_xet_lanes_conflict(const char *sqlstate);
+
 
 /*
  * ngx_http_xet_standby.c: standbys, which answer reads and may be behind.
  */
+
+/*
+ * Called in init_process of a worker, behind ngx_http_xet_lanes_init(); wal is
+ * the statement that tells how far a host is.
+ */
+ngx_int_t ngx_http_xet_standbys_init(ngx_cycle_t *cycle,
+    const ngx_http_xet_pg_stmt_t *stmts, const ngx_http_xet_pg_stmt_t *wal);
+void ngx_http_xet_standbys_exit(ngx_cycle_t *cycle);
+
 
 #define NGX_HTTP_XET_NO_STANDBY  ((ngx_uint_t) -1)
 
@@ -227,8 +238,8 @@ ngx_uint_t ngx_http_xet_standbys_fit(ngx_uint_t n);
 
 /*
  * Queues a statement of the lane of reads or of dedup for standby n, as
- * ngx_http_xet_lanes_send() does.  It is not sent again for a conflict with what
- * the standby replays.
+ * ngx_http_xet_lanes_send() does.  It is not sent again for a conflict with
+ * what the standby replays.
  */
 ngx_http_xet_pg_query_t *ngx_http_xet_standbys_send(ngx_uint_t n,
     ngx_http_xet_lane_e lane, const ngx_http_xet_pg_stmt_t *stmt,
@@ -238,8 +249,8 @@ ngx_http_xet_pg_query_t *ngx_http_xet_standbys_send(ngx_uint_t n,
 /* Says that an answer has not come: n is not asked before it is measured. */
 void ngx_http_xet_standbys_doubt(ngx_uint_t n);
 
-/* Whether the error is a conflict with what a standby replays. */
-ngx_uint_t ngx_http_xet_standbys_conflict(const char *sqlstate);
+/* The sum of all standbys. */
+void ngx_http_xet_standbys_stat(ngx_http_xet_lane_stat_t *stat);
 
 /* Tells the cells of the metrics. */
 void ngx_http_xet_standbys_measure(void);

@@ -331,20 +331,3 @@ ngx_http_xet_pg_connect_abandon(ngx_http_xet_pg_connect_t *ctx)
 
     ngx_free(ctx);
 }
-
-
-/* Copies a message of libpq, without newlines and blanks at its end. */
-
-void
-ngx_http_xet_pg_text(char *dst, size_t size, const char *text)
-{
-    size_t  len;
-
-    len = ngx_strlen(text);
-
-    while (len && (text[len - 1] == '\n' || text[len - 1] == ' ')) {
-        len--;
-    }
-
-    ngx_cpystrn((u_char *) dst, (u_char *) text, ngx_min(len + 1, size));
-}

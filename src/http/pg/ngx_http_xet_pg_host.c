@@ -440,3 +440,20 @@ ngx_http_xet_pg_list_get(const char *list, ngx_uint_t i, ngx_pool_t *pool,
 
     return NGX_OK;
 }
+
+
+/* Copies a message of libpq, without newlines and blanks at its end. */
+
+void
+ngx_http_xet_pg_text(char *dst, size_t size, const char *text)
+{
+    size_t  len;
+
+    len = ngx_strlen(text);
+
+    while (len && (text[len - 1] == '\n' || text[len - 1] == ' ')) {
+        len--;
+    }
+
+    ngx_cpystrn((u_char *) dst, (u_char *) text, ngx_min(len + 1, size));
+}

@@ -35,6 +35,21 @@ const char *ngx_http_xet_pg_check_standby_job(PGconn *conn,
 
 
 /*
+ * ngx_http_xet_pg_host.c: what libpq is told of a host, and tells itself.
+ */
+
+/* The keywords that libpq gets for a host, and the text of each. */
+
+#define NGX_HTTP_XET_PG_KEYWORDS  16
+
+void ngx_http_xet_pg_keywords(const ngx_http_xet_pg_host_t *host,
+    const char *timeout, const char **keys, const char **values);
+
+/* Copies a message of libpq, without the newline at its end. */
+void ngx_http_xet_pg_text(char *dst, size_t size, const char *text);
+
+
+/*
  * ngx_http_xet_pg_connect.c: a connection, made in a thread of its own.
  */
 
@@ -56,12 +71,6 @@ ngx_http_xet_pg_connect_t *ngx_http_xet_pg_connect_start(
     const ngx_http_xet_pg_host_t *host, ngx_http_xet_pg_connected_pt handler,
     void *data);
 
-/* The keywords that libpq gets for a host, and the text that belongs to each. */
-
-#define NGX_HTTP_XET_PG_KEYWORDS  16
-
-void ngx_http_xet_pg_keywords(const ngx_http_xet_pg_host_t *host,
-    const char *timeout, const char **keys, const char **values);
 
 /* For a process that exits: does not wait, and handler is not called. */
 void ngx_http_xet_pg_connect_abandon(ngx_http_xet_pg_connect_t *ctx);
@@ -72,10 +81,6 @@ void ngx_http_xet_pg_connect_abandon(ngx_http_xet_pg_connect_t *ctx);
  */
 ngx_connection_t *ngx_http_xet_pg_watch(int fd, void *data,
     ngx_event_handler_pt handler);
-
-/* Copies a message of libpq, without the newline at its end. */
-void ngx_http_xet_pg_text(char *dst, size_t size, const char *text);
-
 
 /*
  * ngx_http_xet_pg.c: one PostgreSQL session as nginx events.
@@ -236,17 +241,6 @@ void ngx_http_xet_lane_stat(ngx_http_xet_lane_t *lane,
  * hosts, all sessions with that one are closed.
  */
 void ngx_http_xet_lanes_moved(void);
-
-
-/*
- * ngx_http_xet_standby.c: the standbys of a worker.
- */
-
-/* wal is the statement that tells how far a host is. */
-ngx_int_t ngx_http_xet_standbys_init(ngx_cycle_t *cycle,
-    const ngx_http_xet_pg_stmt_t *stmts, const ngx_http_xet_pg_stmt_t *wal);
-void ngx_http_xet_standbys_exit(ngx_cycle_t *cycle);
-void ngx_http_xet_standbys_stat(ngx_http_xet_lane_stat_t *stat);
 
 
 #endif /* _NGX_HTTP_XET_PG_SESSION_H_INCLUDED_ */

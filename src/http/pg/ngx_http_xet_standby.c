@@ -22,8 +22,8 @@
  * while xet_postgres leads to a server of another timeline.
  *
  * The nearest is the one that answers the same question soonest, on average.
- * Another one takes its place when it is nearer by a third and by a quarter of a
- * millisecond, so that two that are alike do not alternate.
+ * Another one takes its place when it is nearer by a third and by a quarter of
+ * a millisecond, so that two that are alike do not alternate.
  *
  * The same question tells whether the primary still takes writes, where another
  * host may have become it: reads would not find out by themselves.
@@ -251,7 +251,7 @@ ngx_http_xet_standbys_exit(ngx_cycle_t *cycle)
 
     xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
 
-    for (i = 0; xmcf->reading && i < xmcf->reading->n; i++) {
+    for (i = 0; xmcf && xmcf->reading && i < xmcf->reading->n; i++) {
         ngx_http_xet_lane_close(&xmcf->reading->standby[i].lane);
         ngx_http_xet_lane_close(&xmcf->reading->standby[i].dedup);
     }
@@ -276,6 +276,8 @@ ngx_http_xet_standbys_stat(ngx_http_xet_lane_stat_t *stat)
     ngx_http_xet_standbys_t  *s;
 
     s = ngx_http_xet_standbys_get();
+
+    ngx_memzero(stat, sizeof(ngx_http_xet_lane_stat_t));
 
     for (i = 0; s && i < s->n; i++) {
         ngx_http_xet_lane_stat(&s->standby[i].lane, stat);
@@ -678,15 +680,6 @@ ngx_http_xet_standbys_doubt(ngx_uint_t n)
     s->standby[n].measured = 0;
 
     ngx_http_xet_standby_look(s, &s->standby[n]);
-}
-
-
-/* Class 40: a row that was read is gone; or a lock, or a deadlock with it. */
-
-ngx_uint_t
-ngx_http_xet_standbys_conflict(const char *sqlstate)
-{
-    return ngx_strncmp(sqlstate, "40", 2) == 0;
 }
 
 

@@ -118,7 +118,7 @@ ngx_http_xet_query_standby_result(void *data, PGresult *res, ngx_int_t rc,
     if (rc == NGX_OK) {
         reason = NGX_HTTP_XET_AGAIN_MISSING;
 
-    } else if (sqlstate && ngx_http_xet_standbys_conflict(sqlstate)) {
+    } else if (sqlstate && ngx_http_xet_lanes_conflict(sqlstate)) {
         reason = NGX_HTTP_XET_AGAIN_CONFLICT;
 
     } else {

@@ -31,7 +31,11 @@ const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
 ngx_int_t
 ngx_http_xet_query_lanes(ngx_cycle_t *cycle)
 {
-    return ngx_http_xet_lanes_init(cycle, ngx_http_xet_query_stmts,
+    if (ngx_http_xet_lanes_init(cycle, ngx_http_xet_query_stmts) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_xet_standbys_init(cycle, ngx_http_xet_query_stmts,
                              &ngx_http_xet_query_stmts[ngx_http_xet_stmt_wal]);
 }
 

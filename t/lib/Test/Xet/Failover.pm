@@ -38,7 +38,8 @@ sub new {
 
 	my $dir = $t->dir();
 	my $self = bless {
-		t => $t, dir => $dir, uploads => 2, reads => 1, standby => 1, %o,
+		t => $t, dir => $dir, uploads => 2, reads => 1, standby => 1,
+		%o,
 		pids => [], offset => 0, serial => 0, owner => $$,
 		history => "$dir/history", data => "$dir/data.log",
 		url => "$dir/data.url", reading => "$dir/reading.log"
@@ -57,7 +58,8 @@ sub pg_conf {
 }
 
 # The configuration of docs/scaling.md, with the folders of our sockets in the
-# place of its hosts: in an order that has nothing to do with who is the primary.
+# place of its hosts: in an order that has nothing to do with who is the
+# primary.
 
 sub directives {
 	my ($self) = @_;
@@ -135,12 +137,13 @@ sub rewind {
 	my $new = $self->{primary};
 	my $conf = slurp($old->data() . '/postgresql.conf');
 
-	# until then its timeline is that of before in the file that is compared,
-	# and nothing is taken back
+	# until then its timeline is that of before in the file that is
+	# compared, and nothing is taken back
 
 	$new->sql('CHECKPOINT', db => 'postgres');
 
-	$old->command([ "$old->{bin}/pg_rewind", '-D', $old->data(), '--no-sync',
+	$old->command([ "$old->{bin}/pg_rewind", '-D', $old->data(),
+		'--no-sync',
 		'--source-server', "host=$new->{dir} user=postgres"
 		. ' dbname=postgres' ], timeout => 120);
 

@@ -94,7 +94,8 @@ sub standby {
 
 	spew($standby->data() . '/postgresql.auto.conf', '');
 
-	open(my $out, '>>', $standby->data() . '/postgresql.conf') or die "$!\n";
+	open(my $out, '>>', $standby->data() . '/postgresql.conf')
+		or die "$!\n";
 	print $out "primary_conninfo = 'host=$self->{dir} user=postgres'\n",
 		"wal_retrieve_retry_interval = 100ms\n", $o{conf} || '';
 	close($out);
