@@ -88,6 +88,32 @@ for my $n (1 .. 4) {
 }
 
 # --------------------------------------------------------------------------
+# the machine of the primary hangs: it refuses nothing, and answers nothing
+
+{
+	my ($old, $new) = ($f->primary(), $f->follower());
+	my $hung = time();
+	my $from = $t->log_size();
+
+	$old->freeze();
+	$new->promote();
+
+	my $writes = $f->wait_writes($hung, 40);
+
+	ok(defined $writes && $writes < patience(15),
+		'uploads go on beside a machine that hangs')
+		or diag($writes // 'never');
+	note("writes after $writes s") if $writes;
+	like($t->log($from), qr/\d+ sessions of PostgreSQL are given up/,
+		'its sessions were given up');
+
+	$old->thaw();
+	$old->kill();
+	$f->{primary} = $new;
+	$f->follow($old->{dir});
+}
+
+# --------------------------------------------------------------------------
 # a commit that waits for the standby, until somebody cancels the waiting
 
 {

@@ -1010,6 +1010,35 @@ ngx_http_xet_lanes_moved(void)
 }
 
 
+void
+ngx_http_xet_lanes_abandon(const char *why)
+{
+    ngx_uint_t            i, k, n;
+    ngx_http_xet_lane_t  *lane;
+
+    n = 0;
+
+    for (i = 0; i < NGX_HTTP_XET_LANES; i++) {
+        lane = ngx_http_xet_lanes_get(i);
+
+        for (k = 0; k < lane->n; k++) {
+
+            if (lane->sessions[k].state == NGX_HTTP_XET_PG_READY) {
+                ngx_http_xet_pg_close(&lane->sessions[k]);
+                ngx_http_xet_lane_backoff(&lane->sessions[k], 1);
+                n++;
+            }
+        }
+    }
+
+    if (n) {
+        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                      "xet: %ui sessions of PostgreSQL are given up: %s", n,
+                      why);
+    }
+}
+
+
 /*
  * Closes all sessions with the server of this one: who reads there would miss
  * what others write to the primary.  What was in flight is taken care of by the

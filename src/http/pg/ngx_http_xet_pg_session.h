@@ -242,5 +242,8 @@ void ngx_http_xet_lane_stat(ngx_http_xet_lane_t *lane,
  */
 void ngx_http_xet_lanes_moved(void);
 
+/* Closes all sessions, which are opened again; why is for the log. */
+void ngx_http_xet_lanes_abandon(const char *why);
+
 
 #endif /* _NGX_HTTP_XET_PG_SESSION_H_INCLUDED_ */

@@ -38,6 +38,7 @@
 #define NGX_HTTP_XET_STANDBY_TICK      1000    /* ms between questions, */
 #define NGX_HTTP_XET_STANDBY_TICKS     4       /* or so many in "lag" */
 #define NGX_HTTP_XET_STANDBY_PATIENCE  2000    /* ms for an answer */
+#define NGX_HTTP_XET_STANDBY_SILENT    2       /* pings without an answer */
 #define NGX_HTTP_XET_STANDBY_SAMPLES   64
 #define NGX_HTTP_XET_STANDBY_NEARER    250     /* microseconds */
 #define NGX_HTTP_XET_STANDBY_NEVER     ((ngx_msec_t) 0x7fffffff)
@@ -97,6 +98,7 @@ struct ngx_http_xet_standbys_s {
     ngx_http_xet_standby_sample_t   samples[NGX_HTTP_XET_STANDBY_SAMPLES];
     ngx_uint_t                      nsamples;
     uint64_t                        timeline;
+    ngx_uint_t                      silent;    /* pings, one after the other */
     unsigned                        away:1;
 };
 
@@ -112,6 +114,7 @@ static void ngx_http_xet_standbys_timer_handler(ngx_event_t *ev);
 static void ngx_http_xet_standbys_ask_primary(ngx_http_xet_standbys_t *s);
 static void ngx_http_xet_standbys_told(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
+static void ngx_http_xet_standbys_silent(ngx_http_xet_standbys_t *s);
 static void ngx_http_xet_standbys_sample(ngx_http_xet_standbys_t *s,
     uint64_t lsn);
 static void ngx_http_xet_standby_ask(ngx_http_xet_standbys_t *s,
@@ -310,8 +313,8 @@ ngx_http_xet_standbys_timer_handler(ngx_event_t *ev)
 
 
 /*
- * The question goes where reads go, so it finds out what they find.  One that
- * is open for long says that the primary is away as well as one that fails.
+ * The question is a ping, so no slow statement is in front of it.  One that is
+ * open for long says that the primary is away as well as one that fails.
  */
 
 static void
@@ -327,7 +330,7 @@ ngx_http_xet_standbys_ask_primary(ngx_http_xet_standbys_t *s)
     }
 
     s->ask.at = ngx_current_msec;
-    s->ask.query = ngx_http_xet_lanes_send(NGX_HTTP_XET_READ, s->wal, NULL,
+    s->ask.query = ngx_http_xet_lanes_send(NGX_HTTP_XET_PING, s->wal, NULL,
                                            ngx_http_xet_standbys_told, s);
     if (s->ask.query == NULL) {
         s->away = 1;
@@ -341,7 +344,10 @@ ngx_http_xet_standbys_told(void *data, PGresult *res, ngx_int_t rc,
 {
     ngx_http_xet_standbys_t *s = data;
 
-    uint64_t  timeline;
+    uint64_t                   timeline;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
 
     s->ask.query = NULL;
 
@@ -350,10 +356,12 @@ ngx_http_xet_standbys_told(void *data, PGresult *res, ngx_int_t rc,
     {
         s->away = 1;
         ngx_http_xet_pg_clear(res);
+        ngx_http_xet_standbys_silent(s);
         return;
     }
 
     s->away = 0;
+    s->silent = 0;
 
     if (ngx_http_xet_pg_int(res, 0, 3) != 0) {
         ngx_http_xet_lanes_moved();
@@ -363,7 +371,14 @@ ngx_http_xet_standbys_told(void *data, PGresult *res, ngx_int_t rc,
 
     if (timeline != s->timeline) {
 
-        /* another primary: what the one before has said is of no use */
+        /*
+         * another primary: what the one before has said is of no use, and who
+         * still waits for an answer there waits for long
+         */
+
+        if (s->timeline && timeline > s->timeline && xmcf->primary->several) {
+            ngx_http_xet_lanes_abandon("there is another primary");
+        }
 
         s->timeline = timeline;
         s->nsamples = 0;
@@ -371,6 +386,34 @@ ngx_http_xet_standbys_told(void *data, PGresult *res, ngx_int_t rc,
 
     ngx_http_xet_standbys_sample(s, (uint64_t) ngx_http_xet_pg_int(res, 0, 1));
     ngx_http_xet_pg_clear(res);
+}
+
+
+/*
+ * A machine that hangs, or is cut off, refuses nothing: its sessions look ready,
+ * and a write would wait there for minutes.  Where another host may be the
+ * primary by now, two pings without an answer are enough.
+ */
+
+static void
+ngx_http_xet_standbys_silent(ngx_http_xet_standbys_t *s)
+{
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+
+    if (ngx_current_msec - s->ask.at < xmcf->ping_timeout) {
+
+        /* it was refused, and what breaks is noticed by itself */
+
+        s->silent = 0;
+        return;
+    }
+
+    if (++s->silent == NGX_HTTP_XET_STANDBY_SILENT && xmcf->primary->several) {
+        s->silent = 0;
+        ngx_http_xet_lanes_abandon("it does not answer");
+    }
 }
 
 

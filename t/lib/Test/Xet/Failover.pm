@@ -391,7 +391,7 @@ sub uploader {
 	$self->note($r, $n) if $r->{status} && $r->{status} == 200
 		&& !$r->{error};
 
-	sleep($r->{status} == 200 ? 0.03 : 0.1);
+	sleep($r->{status} == 200 ? 0.15 : 0.1);
 }
 
 # On record once the client has the answer.
@@ -439,7 +439,7 @@ sub reader {
 			. "\n");
 	}
 
-	sleep(0.02);
+	sleep(0.05);
 }
 
 sub fetcher {
