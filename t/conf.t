@@ -219,6 +219,76 @@ my $out = good('a password', with(xet_postgres
 like($out, qr/\[warn\].*password.*in \S+:\d+/, 'a password: warning');
 unlike($out, qr/geheimnis/, 'a password: not shown');
 
+for my $target (qw/ any standby prefer-standby read-only /) {
+	bad("target_session_attrs=$target",
+		qr/"target_session_attrs" must be "primary" or "read-write"/,
+		with(xet_postgres => "\"host=a,b"
+			. " target_session_attrs=$target\""));
+}
+
+good("target_session_attrs=$_", with(xet_postgres
+	=> "\"host=a,b target_session_attrs=$_\""))
+	for qw/ primary read-write /;
+
+# --------------------------------------------------------------------------
+# xet_postgres_read
+
+sub standby {
+	my ($value, $primary) = @_;
+
+	return with(xet_postgres => $primary // $conninfo,
+		xet_postgres_read => $value);
+}
+
+for my $case (
+	[ '"host"', 'invalid PostgreSQL connection string: \w' ],
+	[ '"host=a,,b"', 'a name or port is empty' ],
+	[ '"host=a,b,"', 'a name or port is empty' ],
+	[ '"host=a,b port=5432,"', 'a name or port is empty' ],
+	[ '"host=a,b port=1,2,3"', 'it has not as many ports as hosts' ],
+	[ '"host=a port=1,2"', 'it has not as many ports as hosts' ],
+	[ '"host=a,b hostaddr=127.0.0.1"',
+		'it has not as many hosts as addresses' ],
+	[ '"host=a,b,a"', 'a host is named twice' ],
+	[ '"host=a"; xet_postgres_read "host=a"', 'a host is named twice' ],
+	[ '"host=' . join(',', 1 .. 9) . '"', 'there are more than 8 hosts' ],
+	[ '"host=a target_session_attrs=standby"',
+		'"target_session_attrs" has no place here' ],
+	[ '"host=a dbname=other"', 'names another database than' ],
+	[ '"host=a" lag=1s', 'invalid parameter "lag=1s"' ],
+	[ '"host=a" lag=61m', 'invalid parameter "lag=61m"' ],
+	[ '"host=a" lag=x', 'invalid parameter "lag=x"' ],
+	[ '"host=a" lag=', 'invalid parameter "lag="' ],
+	[ '"host=a" reads=0', 'invalid parameter "reads=0"' ],
+	[ '"host=a" reads=65', 'invalid parameter "reads=65"' ],
+	[ '"host=a" timeout=0', 'invalid parameter "timeout=0"' ],
+	[ '"host=a" timeout=2h', 'invalid parameter "timeout=2h"' ],
+	[ '"host=a" depth=4', 'invalid parameter "depth=4"' ],
+	[ '"host=a" lag=3s lag=4s', 'duplicate parameter "lag=4s"' ],
+	[ '"host=a" reads=1 reads=1', 'duplicate parameter "reads=1"' ],
+	[ '"host=a" timeout=1s timeout=1s',
+		'duplicate parameter "timeout=1s"' ])
+{
+	bad("xet_postgres_read $$case[0]", qr/$$case[1]/, standby($$case[0]));
+}
+
+good("xet_postgres_read $_", standby($_)) for '"host=a"', '""',
+	'"host=a,b,c port=5433 dbname=xet" lag=2s reads=64 timeout=1ms',
+	'"host=a,a port=1,2"', '"host=a"; xet_postgres_read "host=b" lag=1h',
+	'"postgresql://xet@a:1,b:2/xet"', '"host=a target_session_attrs=any"',
+	'"host=x,y hostaddr=127.0.0.1,127.0.0.2"',
+	'"host=' . join(',', 1 .. 8) . '"';
+
+bad('standbys without a primary', qr/"xet_postgres_read" requires/,
+	with(xet_postgres => undef, xet_postgres_read => '"host=a"'));
+
+$out = good('a password of a standby',
+	standby('"host=a password=geheimnis"'));
+
+like($out, qr/\[warn\].*password.*in \S+:\d+/,
+	'a password of a standby: warning');
+unlike($out, qr/geheimnis/, 'a password of a standby: not shown');
+
 # --------------------------------------------------------------------------
 # key files
 
@@ -510,6 +580,7 @@ bad('xet_data twice', qr/"xet_data" directive is duplicate/,
 # places, numbers of arguments
 
 my %main = (xet_store => '/tmp', xet_postgres => $conninfo,
+	xet_postgres_read => $conninfo,
 	xet_url_key => '%%URL_KEY%%', xet_dedup_key => '%%DEDUP_KEY%%',
 	xet_dedup_period => '1h', xet_thread_pool => 'xet',
 	xet_read_thread_pool => 'default');
@@ -524,7 +595,9 @@ for my $name (sort keys %main) {
 	bad("$name without a value", qr/number of arguments in "$name"/,
 		with($name => ''));
 	bad("$name with more", qr/number of arguments in "$name"/,
-		with($name => "$main{$name} a b")) if $name ne 'xet_postgres';
+		with($name => "$main{$name} a b"
+			. ' c d' x ($name =~ /_read$/)))
+		if $name ne 'xet_postgres';
 }
 
 for my $name (qw/ xet_api xet_data xet_error /) {

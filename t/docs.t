@@ -202,7 +202,8 @@ for my $name (sort grep { $commands{$_} } keys %described) {
 
 # parameters of xet_postgres, with bounds and defaults
 
-my $conf = text('src/http/module/ngx_http_xet_conf_set.c');
+my $conf = text('src/http/module/ngx_http_xet_conf_set.c')
+	. text('src/http/module/ngx_http_xet_conf_postgres.c');
 my (%params, %told);
 
 while ($conf =~ /\{ \s* "(\w+)", \s* (\S+), \s* (\S+), \s*

@@ -28,6 +28,8 @@ typedef struct ngx_http_xet_audit_s       ngx_http_xet_audit_t;
 typedef struct ngx_http_xet_auth_s        ngx_http_xet_auth_t;
 typedef struct ngx_http_xet_limit_s       ngx_http_xet_limit_t;
 typedef struct ngx_http_xet_lanes_s       ngx_http_xet_lanes_t;
+typedef struct ngx_http_xet_pg_host_s     ngx_http_xet_pg_host_t;
+typedef struct ngx_http_xet_standbys_s    ngx_http_xet_standbys_t;
 typedef struct ngx_http_xet_store_s       ngx_http_xet_store_t;
 typedef struct ngx_http_xet_query_s       ngx_http_xet_query_t;
 typedef struct ngx_http_xet_body_s        ngx_http_xet_body_t;
@@ -133,7 +135,8 @@ typedef struct {
 typedef struct {
     ngx_http_xet_store_t      *store;          /* NULL: none */
 
-    ngx_str_t                  conninfo;       /* zero-terminated */
+    ngx_http_xet_pg_host_t    *primary;        /* NULL: no xet_postgres */
+    ngx_array_t               *standbys;       /* ngx_http_xet_standby_conf_t */
     ngx_uint_t                 reads;          /* sessions a worker */
     ngx_uint_t                 writes;
     ngx_uint_t                 depth;          /* statements in flight */
@@ -170,6 +173,7 @@ typedef struct {
     const xet_suite_t         *suite;
 
     ngx_http_xet_lanes_t      *lanes;          /* a worker's */
+    ngx_http_xet_standbys_t   *reading;        /* the same, of standbys */
 
     ngx_array_t                caches;         /* ngx_open_file_cache_t * */
 

@@ -98,7 +98,7 @@ static const char *const  ngx_http_xet_lookups[] = {
 
 
 static const char *const  ngx_http_xet_lanes[] = {
-    "read", "write", "dedup", "ping", NULL
+    "read", "write", "dedup", "ping", "standby", NULL
 };
 
 
@@ -108,6 +108,16 @@ static const char *const  ngx_http_xet_results[] = {
 
 
 static const char *const  ngx_http_xet_pools[] = { "upload", "read", NULL };
+
+
+static const char *const  ngx_http_xet_agains[] = {
+    "missing", "conflict", "away", "changed", NULL
+};
+
+
+/* Those that the configuration has. */
+
+static const char  *ngx_http_xet_standbys[NGX_HTTP_XET_STANDBY_MAX + 1];
 
 
 /* "other", and each code once; made at the first use. */
@@ -131,7 +141,9 @@ static const struct {
     { "result", ngx_http_xet_lookups },
     { "lane", ngx_http_xet_lanes },
     { "result", ngx_http_xet_results },
-    { "pool", ngx_http_xet_pools }
+    { "pool", ngx_http_xet_pools },
+    { "standby", ngx_http_xet_standbys },
+    { "reason", ngx_http_xet_agains }
 };
 
 
@@ -169,6 +181,21 @@ ngx_http_xet_metrics_routes(const char *const *names, ngx_uint_t n)
 
     for (i = 0; i < n; i++) {
         ngx_http_xet_route_names[NGX_HTTP_XET_ROUTE_FIRST + i] = names[i];
+    }
+}
+
+
+void
+ngx_http_xet_metrics_standbys(ngx_uint_t n)
+{
+    ngx_uint_t  i;
+
+    static const char *const  names[NGX_HTTP_XET_STANDBY_MAX] = {
+        "1", "2", "3", "4", "5", "6", "7", "8"
+    };
+
+    for (i = 0; i < NGX_HTTP_XET_STANDBY_MAX; i++) {
+        ngx_http_xet_standbys[i] = (i < n) ? names[i] : NULL;
     }
 }
 

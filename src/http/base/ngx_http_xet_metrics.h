@@ -23,6 +23,8 @@ typedef enum {
     NGX_HTTP_XET_LABEL_LANE,
     NGX_HTTP_XET_LABEL_RESULT,
     NGX_HTTP_XET_LABEL_POOL,
+    NGX_HTTP_XET_LABEL_STANDBY,
+    NGX_HTTP_XET_LABEL_AGAIN,
     NGX_HTTP_XET_LABELS
 } ngx_http_xet_label_e;
 
@@ -33,9 +35,11 @@ typedef enum {
 #define NGX_HTTP_XET_CODE_MAX    32
 #define NGX_HTTP_XET_REASON_MAX  160
 #define NGX_HTTP_XET_LOOKUP_MAX  3
-#define NGX_HTTP_XET_LANE_MAX    4
+#define NGX_HTTP_XET_LANE_MAX    5
 #define NGX_HTTP_XET_RESULT_MAX  3
 #define NGX_HTTP_XET_POOL_MAX    2
+#define NGX_HTTP_XET_STANDBY_MAX  8
+#define NGX_HTTP_XET_AGAIN_MAX   4
 
 
 /* Routes that are none of routes.def; the rows of that follow. */
@@ -62,6 +66,16 @@ typedef enum {
     NGX_HTTP_XET_RESULT_REFUSED,   /* by PostgreSQL, for good */
     NGX_HTTP_XET_RESULT_AWAY       /* lost, late, or to be tried again */
 } ngx_http_xet_result_e;
+
+
+/* Why a statement that a standby was asked is asked again, elsewhere. */
+
+typedef enum {
+    NGX_HTTP_XET_AGAIN_MISSING = 0,    /* nothing, or less than wanted */
+    NGX_HTTP_XET_AGAIN_CONFLICT,   /* it was in the way of the replay */
+    NGX_HTTP_XET_AGAIN_AWAY,       /* lost, late or refused */
+    NGX_HTTP_XET_AGAIN_CHANGED     /* its rows do not fit others, or a disk */
+} ngx_http_xet_again_e;
 
 
 typedef enum {
@@ -173,6 +187,9 @@ ngx_shm_zone_t *ngx_http_xet_metrics_zone(ngx_conf_t *cf);
 
 /* Names the routes that follow NGX_HTTP_XET_ROUTE_FIRST; the names stay. */
 void ngx_http_xet_metrics_routes(const char *const *names, ngx_uint_t n);
+
+/* Names as many standbys as the configuration has, by their numbers. */
+void ngx_http_xet_metrics_standbys(ngx_uint_t n);
 
 /* Called when a worker starts, and when it ends. */
 void ngx_http_xet_metrics_init_process(ngx_shm_zone_t *zone);

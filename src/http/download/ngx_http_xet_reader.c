@@ -689,6 +689,12 @@ ngx_http_xet_reader_done(ngx_http_request_t *r, void *data)
 
     if (rd->status == XET_STORE_DAMAGED) {
 
+        /* only the primary knows which copy there is now */
+
+        if (ngx_http_xet_query_again(r)) {
+            rd->losses = 0;
+        }
+
         if (ngx_http_xet_reader_lost(r, rd)) {
             ngx_http_xet_reader_record(r, rd);
 

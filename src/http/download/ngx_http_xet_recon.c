@@ -35,6 +35,8 @@ static void ngx_http_xet_recon_cleanup(void *data);
 static ngx_int_t ngx_http_xet_recon_ask(ngx_http_request_t *r);
 static void ngx_http_xet_recon_queried(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_int_t ngx_http_xet_recon_terms(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_recon_changed(ngx_http_request_t *r,
+    ngx_http_xet_recon_t *rec, xet_status_t status);
 static xet_status_t ngx_http_xet_recon_first(ngx_http_xet_recon_t *rec,
     ngx_http_xet_terms_t *terms);
 static ngx_int_t ngx_http_xet_recon_covered(ngx_http_request_t *r,
@@ -208,7 +210,7 @@ ngx_http_xet_recon_terms(ngx_http_request_t *r)
     }
 
     if (status != XET_OK) {
-        return ngx_http_xet_error_status(r, status);
+        return ngx_http_xet_recon_changed(r, rec, status);
     }
 
     ngx_http_xet_query_release(r);
@@ -221,6 +223,41 @@ ngx_http_xet_recon_terms(ngx_http_request_t *r)
 
     return ngx_http_xet_plan_next(r, &rec->plan, rec->pool,
                                   ngx_http_xet_recon_ask);
+}
+
+
+/*
+ * Rows do not fit each other.  Where some came from a standby, which is behind,
+ * and what was made of them is in memory only, all is asked for anew.
+ */
+
+static ngx_int_t
+ngx_http_xet_recon_changed(ngx_http_request_t *r, ngx_http_xet_recon_t *rec,
+    xet_status_t status)
+{
+    ngx_pool_t  *pool;
+
+    if ((status != XET_PLAN_CHANGED && status != XET_PLAN_DAMAGED)
+        || rec->plan.spool || !ngx_http_xet_query_again(r))
+    {
+        return ngx_http_xet_error_status(r, status);
+    }
+
+    pool = ngx_create_pool(16 * 1024, ngx_cycle->log);
+    if (pool == NULL) {
+        return ngx_http_xet_error_status(r, XET_NOMEM);
+    }
+
+    ngx_destroy_pool(rec->pool);
+
+    rec->pool = pool;
+    rec->size = 0;
+    rec->edges = 0;
+
+    ngx_memzero(&rec->plan, sizeof(xet_plan_t));
+    ngx_http_xet_slices_reset(&rec->slices);
+
+    return ngx_http_xet_recon_ask(r);
 }
 
 
@@ -330,9 +367,9 @@ ngx_http_xet_recon_trim(ngx_http_request_t *r)
 
             /* the row of the xorb is gone: the file was deleted meanwhile */
 
-            return ngx_http_xet_error_status(r, slice.chunk_count
-                                                ? XET_PLAN_DAMAGED
-                                                : XET_PLAN_CHANGED);
+            return ngx_http_xet_recon_changed(r, rec, slice.chunk_count
+                                                      ? XET_PLAN_DAMAGED
+                                                      : XET_PLAN_CHANGED);
         }
 
         ends.n = slice.n;
@@ -352,7 +389,7 @@ ngx_http_xet_recon_trim(ngx_http_request_t *r)
         status = xet_plan_trim(&rec->plan, which, &ends);
 
         if (status != XET_OK) {
-            return ngx_http_xet_error_status(r, status);
+            return ngx_http_xet_recon_changed(r, rec, status);
         }
 
         if (one) {

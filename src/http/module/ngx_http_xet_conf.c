@@ -50,7 +50,8 @@ ngx_http_xet_create_main_conf(ngx_conf_t *cf)
      * set by ngx_pcalloc():
      *
      *     xmcf->store = NULL;
-     *     xmcf->conninfo = { 0, NULL };
+     *     xmcf->primary = NULL;
+     *     xmcf->standbys = NULL;
      *     xmcf->pool_name = { 0, NULL };
      *     xmcf->read_pool_name = { 0, NULL };
      *     xmcf->url_keys = NULL;
@@ -597,11 +598,15 @@ ngx_http_xet_conf_check(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 {
     const char  *missing;
 
+    if (ngx_http_xet_conf_standbys(cf, xmcf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     missing = NULL;
 
     if (xmcf->api) {
         missing = (xmcf->store == NULL) ? "xet_store"
-                  : (xmcf->conninfo.data == NULL) ? "xet_postgres"
+                  : (xmcf->primary == NULL) ? "xet_postgres"
                   : (xmcf->url_keys == NULL) ? "xet_url_key"
                   : NULL;
 

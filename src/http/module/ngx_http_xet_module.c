@@ -27,6 +27,8 @@
 
 static ngx_int_t ngx_http_xet_init(ngx_conf_t *cf);
 static ngx_int_t ngx_http_xet_init_module(ngx_cycle_t *cycle);
+static void ngx_http_xet_check_postgres(ngx_cycle_t *cycle,
+    ngx_http_xet_main_conf_t *xmcf);
 static void ngx_http_xet_check_files(ngx_cycle_t *cycle,
     ngx_http_xet_main_conf_t *xmcf);
 static void ngx_http_xet_fit_caches(ngx_cycle_t *cycle,
@@ -184,6 +186,13 @@ static ngx_command_t  ngx_http_xet_commands[] = {
     { ngx_string("xet_postgres"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
       ngx_http_xet_conf_postgres,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("xet_postgres_read"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1234,
+      ngx_http_xet_conf_postgres_read,
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,
       NULL },
@@ -651,8 +660,7 @@ ngx_http_xet_init_module(ngx_cycle_t *cycle)
     }
 
     if (ngx_test_config) {
-        ngx_http_xet_pg_check_test(cycle, (char *) xmcf->conninfo.data,
-                                   xmcf->store);
+        ngx_http_xet_check_postgres(cycle, xmcf);
         return NGX_OK;
     }
 
@@ -661,6 +669,21 @@ ngx_http_xet_init_module(ngx_cycle_t *cycle)
     }
 
     return ngx_http_xet_store_init(cycle);
+}
+
+
+static void
+ngx_http_xet_check_postgres(ngx_cycle_t *cycle, ngx_http_xet_main_conf_t *xmcf)
+{
+    ngx_uint_t                    i;
+    ngx_http_xet_standby_conf_t  *sb;
+
+    ngx_http_xet_pg_check_test(cycle, xmcf->primary, xmcf->store);
+
+    for (i = 0; xmcf->standbys && i < xmcf->standbys->nelts; i++) {
+        sb = xmcf->standbys->elts;
+        ngx_http_xet_pg_check_test(cycle, &sb[i].host, xmcf->store);
+    }
 }
 
 
@@ -788,7 +811,7 @@ ngx_http_xet_init_process(ngx_cycle_t *cycle)
         }
     }
 
-    if (ngx_http_xet_lanes_init(cycle, ngx_http_xet_query_stmts) != NGX_OK) {
+    if (ngx_http_xet_query_lanes(cycle) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -831,6 +854,7 @@ ngx_http_xet_exit_process(ngx_cycle_t *cycle)
     ngx_http_xet_main_conf_t  *xmcf;
 
     ngx_http_xet_lanes_exit(cycle);
+    ngx_http_xet_standbys_exit(cycle);
     ngx_http_xet_measure_exit_process();
     ngx_http_xet_store_exit(cycle);
 

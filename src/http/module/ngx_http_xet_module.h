@@ -156,6 +156,10 @@ char *ngx_http_xet_conf_word(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_xet_conf_store(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_xet_conf_gc(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_xet_conf_scrub(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_xet_conf_postgres_read(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+ngx_int_t ngx_http_xet_conf_standbys(ngx_conf_t *cf,
+    ngx_http_xet_main_conf_t *xmcf);
 char *ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_mount(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);

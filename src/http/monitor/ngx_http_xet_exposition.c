@@ -48,7 +48,9 @@ ngx_http_xet_exposition(xet_buf_t *b, const uint64_t *cells)
 
     for (m = ngx_http_xet_metrics; m->name; m++) {
 
-        if (m->type == NGX_HTTP_XET_GAUGE && cells[m->cell] == 0) {
+        if ((m->type == NGX_HTTP_XET_GAUGE && cells[m->cell] == 0)
+            || ngx_http_xet_metrics_value(m->labels[0], 0) == NULL)
+        {
             continue;
         }
 

@@ -155,8 +155,16 @@ ngx_http_xet_monitor_levels(void)
         return;
     }
 
-    for (i = 0; i < NGX_HTTP_XET_LANES; i++) {
-        ngx_http_xet_lanes_stat(i, &stat);
+    ngx_http_xet_standbys_measure();
+
+    for (i = 0; i < NGX_HTTP_XET_LANE_MAX; i++) {
+
+        if (i == NGX_HTTP_XET_STANDBY) {
+            ngx_http_xet_standbys_stat(&stat);
+
+        } else {
+            ngx_http_xet_lanes_stat(i, &stat);
+        }
 
         ngx_http_xet_level_at(WAITING, i, stat.waiting);
         ngx_http_xet_level_at(IN_FLIGHT, i, stat.inflight);

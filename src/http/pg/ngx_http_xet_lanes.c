@@ -34,11 +34,22 @@
  * one ask at once, so that PostgreSQL is back for all statements when it is
  * back for one.
  *
+ * A session with a server that takes no writes is none: who was the primary may
+ * have been told to give that up, and the next host of the connection string be
+ * the primary.  All sessions with that server are closed, also those that read,
+ * and their statements are sent again by others.
+ *
+ * The lane of a standby (ngx_http_xet_standby.c) is like one of reads, but for
+ * a statement that is in the way of what the standby replays: it is not sent
+ * again to the same host, which would be in the way again.
+ *
  * All of this lives in the event loop of one worker.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_pg_session.h"
+
+#include <netdb.h>
 
 
 #define NGX_HTTP_XET_BACKOFF_MIN  100
@@ -46,29 +57,9 @@
 #define NGX_HTTP_XET_HURRY        500
 
 
-#if (NGX_HTTP_XET_LANE_MAX != 4)
+#if (NGX_HTTP_XET_LANE_MAX != 5)
 #error "lanes are labels of metrics, in the order of ngx_http_xet_lane_e"
 #endif
-
-
-typedef struct {
-    ngx_uint_t          n;             /* sessions at most */
-    ngx_uint_t          depth;         /* statements in flight on one */
-    ngx_uint_t          queue;         /* statements waiting at most */
-    ngx_msec_t          timeout;       /* of a statement, waiting included */
-    ngx_msec_t          running;       /* statement_timeout in PostgreSQL */
-    ngx_msec_t          locks;         /* lock_timeout in PostgreSQL; 0: none */
-
-    const ngx_http_xet_pg_stmt_t  *stmts;      /* prepared by its sessions */
-
-    ngx_http_xet_pg_t  *sessions;
-
-    ngx_queue_t         waiting;
-    ngx_uint_t          nwaiting;
-
-    unsigned            refused:1;     /* PostgreSQL refused the last session */
-    ngx_msec_t          asked;         /* when it was refused */
-} ngx_http_xet_lane_t;
 
 
 struct ngx_http_xet_lanes_s {
@@ -76,9 +67,13 @@ struct ngx_http_xet_lanes_s {
 };
 
 
-static ngx_int_t ngx_http_xet_lane_init(ngx_http_xet_lane_t *lane,
-    ngx_pool_t *pool);
 static ngx_http_xet_lane_t *ngx_http_xet_lanes_get(ngx_http_xet_lane_e id);
+static void ngx_http_xet_lane_set(ngx_http_xet_lane_t *lane,
+    ngx_http_xet_main_conf_t *xmcf);
+static ngx_http_xet_pg_query_t *ngx_http_xet_lane_queue(
+    ngx_http_xet_lane_t *lane, ngx_msec_t timeout,
+    const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
+    ngx_http_xet_pg_handler_pt handler, void *data);
 static ngx_uint_t ngx_http_xet_lane_takes(ngx_http_xet_lane_t *lane);
 static ngx_msec_t ngx_http_xet_lane_age(ngx_queue_t *queue);
 static ngx_uint_t ngx_http_xet_lane_count(ngx_http_xet_lane_t *lane,
@@ -95,6 +90,11 @@ static void ngx_http_xet_lane_backoff(ngx_http_xet_pg_t *pg,
 static void ngx_http_xet_lane_recycle(ngx_http_xet_lane_t *lane,
     ngx_queue_t *lost);
 static void ngx_http_xet_lane_retry_handler(ngx_event_t *ev);
+static void ngx_http_xet_lane_changed(ngx_http_xet_pg_t *pg,
+    ngx_http_xet_pg_query_t *q);
+static void ngx_http_xet_lanes_leave(ngx_http_xet_pg_t *pg);
+static ngx_uint_t ngx_http_xet_lane_again(ngx_http_xet_pg_query_t *q,
+    const char *sqlstate);
 static ngx_uint_t ngx_http_xet_lane_transient(const char *sqlstate);
 static void ngx_http_xet_lane_timer_handler(ngx_event_t *ev);
 static void ngx_http_xet_lane_ready(ngx_http_xet_pg_t *pg);
@@ -134,6 +134,34 @@ ngx_http_xet_lanes_init(ngx_cycle_t *cycle,
 
     lane = lanes->lane;
 
+    ngx_http_xet_lane_set(lane, xmcf);
+
+    for (i = 0; i < NGX_HTTP_XET_LANES; i++) {
+        lane[i].host = xmcf->primary;
+        lane[i].number = i;
+        lane[i].queue = xmcf->queue;
+        lane[i].stmts = stmts;
+
+        if (ngx_http_xet_lane_init(&lane[i], cycle->pool) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    xmcf->lanes = lanes;
+
+    /* so the first requests find a session for reads and one for writes */
+
+    (void) ngx_http_xet_lane_grow(&lane[NGX_HTTP_XET_READ]);
+    (void) ngx_http_xet_lane_grow(&lane[NGX_HTTP_XET_WRITE]);
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_xet_lane_set(ngx_http_xet_lane_t *lane,
+    ngx_http_xet_main_conf_t *xmcf)
+{
     lane[NGX_HTTP_XET_READ].n = xmcf->reads;
     lane[NGX_HTTP_XET_READ].depth = xmcf->depth;
     lane[NGX_HTTP_XET_READ].timeout = xmcf->query_timeout;
@@ -158,28 +186,10 @@ ngx_http_xet_lanes_init(ngx_cycle_t *cycle,
     lane[NGX_HTTP_XET_PING].depth = xmcf->depth;
     lane[NGX_HTTP_XET_PING].timeout = xmcf->ping_timeout;
     lane[NGX_HTTP_XET_PING].running = xmcf->ping_timeout;
-
-    for (i = 0; i < NGX_HTTP_XET_LANES; i++) {
-        lane[i].queue = xmcf->queue;
-        lane[i].stmts = stmts;
-
-        if (ngx_http_xet_lane_init(&lane[i], cycle->pool) != NGX_OK) {
-            return NGX_ERROR;
-        }
-    }
-
-    xmcf->lanes = lanes;
-
-    /* so the first requests find a session for reads and one for writes */
-
-    (void) ngx_http_xet_lane_grow(&lane[NGX_HTTP_XET_READ]);
-    (void) ngx_http_xet_lane_grow(&lane[NGX_HTTP_XET_WRITE]);
-
-    return NGX_OK;
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_xet_lane_init(ngx_http_xet_lane_t *lane, ngx_pool_t *pool)
 {
     ngx_uint_t          i;
@@ -196,6 +206,7 @@ ngx_http_xet_lane_init(ngx_http_xet_lane_t *lane, ngx_pool_t *pool)
         pg = &lane->sessions[i];
 
         pg->lane = lane;
+        pg->host = lane->host;
         pg->events = &ngx_http_xet_lane_events;
         pg->stmts = lane->stmts;
         pg->timeout = lane->running;
@@ -216,8 +227,7 @@ ngx_http_xet_lane_init(ngx_http_xet_lane_t *lane, ngx_pool_t *pool)
 void
 ngx_http_xet_lanes_exit(ngx_cycle_t *cycle)
 {
-    ngx_uint_t                 i, k;
-    ngx_http_xet_lane_t       *lane;
+    ngx_uint_t                 i;
     ngx_http_xet_main_conf_t  *xmcf;
 
     xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
@@ -227,11 +237,18 @@ ngx_http_xet_lanes_exit(ngx_cycle_t *cycle)
     }
 
     for (i = 0; i < NGX_HTTP_XET_LANES; i++) {
-        lane = &xmcf->lanes->lane[i];
+        ngx_http_xet_lane_close(&xmcf->lanes->lane[i]);
+    }
+}
 
-        for (k = 0; k < lane->n; k++) {
-            ngx_http_xet_pg_close(&lane->sessions[k]);
-        }
+
+void
+ngx_http_xet_lane_close(ngx_http_xet_lane_t *lane)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < lane->n; i++) {
+        ngx_http_xet_pg_close(&lane->sessions[i]);
     }
 }
 
@@ -252,17 +269,9 @@ ngx_http_xet_lanes_send(ngx_http_xet_lane_e id,
     const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
     ngx_http_xet_pg_handler_pt handler, void *data)
 {
-    ngx_msec_t                timeout;
-    ngx_http_xet_pg_t        *pg;
-    ngx_http_xet_lane_t      *lane;
-    ngx_http_xet_pg_query_t  *q;
-
-    if (stmt->params != (p ? p->n : 0)) {
-        ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
-                      "xet: statement \"%s\" takes %ui parameters",
-                      stmt->name, stmt->params);
-        return NULL;
-    }
+    ngx_msec_t            timeout;
+    ngx_http_xet_pg_t    *pg;
+    ngx_http_xet_lane_t  *lane;
 
     lane = ngx_http_xet_lanes_get(id);
     timeout = lane->timeout;
@@ -274,6 +283,34 @@ ngx_http_xet_lanes_send(ngx_http_xet_lane_e id,
         if (pg == NULL || pg->n == 0) {
             lane = ngx_http_xet_lanes_get(NGX_HTTP_XET_READ);
         }
+    }
+
+    return ngx_http_xet_lane_queue(lane, timeout, stmt, p, handler, data);
+}
+
+
+ngx_http_xet_pg_query_t *
+ngx_http_xet_lane_send(ngx_http_xet_lane_t *lane,
+    const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
+    ngx_http_xet_pg_handler_pt handler, void *data)
+{
+    return ngx_http_xet_lane_queue(lane, lane->timeout, stmt, p, handler,
+                                   data);
+}
+
+
+static ngx_http_xet_pg_query_t *
+ngx_http_xet_lane_queue(ngx_http_xet_lane_t *lane, ngx_msec_t timeout,
+    const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
+    ngx_http_xet_pg_handler_pt handler, void *data)
+{
+    ngx_http_xet_pg_query_t  *q;
+
+    if (stmt->params != (p ? p->n : 0)) {
+        ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
+                      "xet: statement \"%s\" takes %ui parameters",
+                      stmt->name, stmt->params);
+        return NULL;
     }
 
     if (!ngx_http_xet_lane_takes(lane)) {
@@ -383,17 +420,23 @@ ngx_http_xet_lanes_bequeath(ngx_http_xet_pg_query_t *q,
 void
 ngx_http_xet_lanes_stat(ngx_http_xet_lane_e id, ngx_http_xet_lane_stat_t *stat)
 {
-    ngx_uint_t            i;
-    ngx_http_xet_pg_t    *pg;
-    ngx_http_xet_lane_t  *lane;
+    ngx_memzero(stat, sizeof(ngx_http_xet_lane_stat_t));
 
-    lane = ngx_http_xet_lanes_get(id);
+    ngx_http_xet_lane_stat(ngx_http_xet_lanes_get(id), stat);
+}
 
-    stat->sessions = lane->n;
-    stat->ready = 0;
-    stat->inflight = 0;
-    stat->waiting = lane->nwaiting;
-    stat->oldest = ngx_http_xet_lane_age(&lane->waiting);
+
+void
+ngx_http_xet_lane_stat(ngx_http_xet_lane_t *lane,
+    ngx_http_xet_lane_stat_t *stat)
+{
+    ngx_uint_t          i;
+    ngx_http_xet_pg_t  *pg;
+
+    stat->sessions += lane->n;
+    stat->waiting += lane->nwaiting;
+    stat->oldest = ngx_max(stat->oldest,
+                           ngx_http_xet_lane_age(&lane->waiting));
 
     for (i = 0; i < lane->n; i++) {
         pg = &lane->sessions[i];
@@ -440,6 +483,42 @@ ngx_http_xet_lane_count(ngx_http_xet_lane_t *lane,
     }
 
     return n;
+}
+
+
+ngx_uint_t
+ngx_http_xet_lane_ready_any(ngx_http_xet_lane_t *lane)
+{
+    return ngx_http_xet_lane_count(lane, NGX_HTTP_XET_PG_READY) != 0;
+}
+
+
+void
+ngx_http_xet_lane_want(ngx_http_xet_lane_t *lane)
+{
+    if (ngx_http_xet_lane_hopeless(lane)
+        && ngx_http_xet_lane_grow(lane) != NGX_OK
+        && ngx_current_msec - lane->asked >= NGX_HTTP_XET_HURRY)
+    {
+        (void) ngx_http_xet_lane_hurry(lane);
+    }
+}
+
+
+void
+ngx_http_xet_lane_drop(ngx_http_xet_lane_t *lane)
+{
+    ngx_uint_t          i;
+    ngx_http_xet_pg_t  *pg;
+
+    for (i = 0; i < lane->n; i++) {
+        pg = &lane->sessions[i];
+
+        if (pg->state == NGX_HTTP_XET_PG_READY) {
+            ngx_http_xet_pg_close(pg);
+            ngx_http_xet_lane_failed(pg);
+        }
+    }
 }
 
 
@@ -651,7 +730,7 @@ ngx_http_xet_lane_ready(ngx_http_xet_pg_t *pg)
     if (lane->refused) {
         lane->refused = 0;
 
-        for (i = 0; i < NGX_HTTP_XET_LANES; i++) {
+        for (i = 0; !lane->host->standby && i < NGX_HTTP_XET_LANES; i++) {
             other = ngx_http_xet_lanes_get(i);
 
             if (other != lane) {
@@ -721,7 +800,7 @@ ngx_http_xet_lane_failed(ngx_http_xet_pg_t *pg)
         lane->refused = 1;
         lane->asked = ngx_current_msec;
 
-        if (ngx_http_xet_lane_hopeless(lane)) {
+        if (!lane->host->standby && ngx_http_xet_lane_hopeless(lane)) {
             ngx_http_xet_lane_starved(lane);
         }
     }
@@ -827,6 +906,18 @@ ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
     status = PQresultStatus(res);
 
     if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
+
+        if (pg->unsure) {
+
+            /* committed here, and maybe nowhere else: nobody is told of it */
+
+            pg->unsure = 0;
+
+            PQclear(res);
+            ngx_http_xet_lane_deliver(q, NULL, NGX_BUSY, NULL);
+            return;
+        }
+
         ngx_http_xet_lane_deliver(q, res, NGX_OK, NULL);
         return;
     }
@@ -841,13 +932,16 @@ ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
         q->lost = 1;
     }
 
-    if (ngx_http_xet_lane_transient(sqlstate) && q->handler
-        && ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_CANCELLED) != 0
-        && q->tries < lane->n)
-    {
+    if (ngx_http_xet_lane_again(q, sqlstate)) {
         ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
                       "xet: \"%s\" is sent again: %s", q->stmt->name,
                       PQresultErrorMessage(res));
+
+        if (ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_READ_ONLY) == 0) {
+            PQclear(res);
+            ngx_http_xet_lane_changed(pg, q);
+            return;
+        }
 
         PQclear(res);
 
@@ -881,6 +975,135 @@ ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 
 
 /*
+ * The server takes no writes any more.  The session goes, and then q and what
+ * else was sent by it are sent by another one: libpq asks the hosts of the
+ * connection string in turn.
+ */
+
+static void
+ngx_http_xet_lane_changed(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
+{
+    ngx_queue_insert_head(&pg->inflight, &q->queue);
+    pg->n++;
+    q->pg = pg;
+
+    if (pg->host->several) {
+        ngx_http_xet_lanes_leave(pg);
+        return;
+    }
+
+    ngx_http_xet_pg_close(pg);
+    ngx_http_xet_lane_backoff(pg, 1);
+}
+
+
+void
+ngx_http_xet_lanes_moved(void)
+{
+    ngx_http_xet_pg_t  *pg;
+
+    pg = ngx_http_xet_lane_session(ngx_http_xet_lanes_get(NGX_HTTP_XET_READ));
+
+    if (pg && pg->host->several) {
+        ngx_http_xet_lanes_leave(pg);
+    }
+}
+
+
+void
+ngx_http_xet_lanes_abandon(const char *why)
+{
+    ngx_uint_t            i, k, n;
+    ngx_http_xet_lane_t  *lane;
+
+    n = 0;
+
+    for (i = 0; i < NGX_HTTP_XET_LANES; i++) {
+        lane = ngx_http_xet_lanes_get(i);
+
+        for (k = 0; k < lane->n; k++) {
+
+            if (lane->sessions[k].state == NGX_HTTP_XET_PG_READY) {
+                ngx_http_xet_pg_close(&lane->sessions[k]);
+                ngx_http_xet_lane_backoff(&lane->sessions[k], 1);
+                n++;
+            }
+        }
+    }
+
+    if (n) {
+        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                      "xet: %ui sessions of PostgreSQL are given up: %s", n,
+                      why);
+    }
+}
+
+
+/*
+ * Closes all sessions with the server of this one: who reads there would miss
+ * what others write to the primary.  What was in flight is taken care of by the
+ * retry timers, in the next turn of the loop.
+ */
+
+static void
+ngx_http_xet_lanes_leave(ngx_http_xet_pg_t *pg)
+{
+    char                  host[NI_MAXHOST], port[NI_MAXSERV];
+    ngx_uint_t            i, k;
+    ngx_http_xet_pg_t    *other;
+    ngx_http_xet_lane_t  *lane;
+
+    ngx_http_xet_pg_text(host, sizeof(host), PQhost(pg->conn));
+    ngx_http_xet_pg_text(port, sizeof(port), PQport(pg->conn));
+
+    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                  "xet: %s of PostgreSQL takes no writes, and is left", host);
+
+    for (i = 0; i < NGX_HTTP_XET_LANES; i++) {
+        lane = ngx_http_xet_lanes_get(i);
+
+        for (k = 0; k < lane->n; k++) {
+            other = &lane->sessions[k];
+
+            if (other->state == NGX_HTTP_XET_PG_READY
+                && ngx_strcmp(PQhost(other->conn), host) == 0
+                && ngx_strcmp(PQport(other->conn), port) == 0)
+            {
+                ngx_http_xet_pg_close(other);
+                ngx_http_xet_lane_backoff(other, 1);
+            }
+        }
+    }
+}
+
+
+/* Whether a statement that was refused is sent again in its lane. */
+
+static ngx_uint_t
+ngx_http_xet_lane_again(ngx_http_xet_pg_query_t *q, const char *sqlstate)
+{
+    ngx_http_xet_lane_t  *lane;
+
+    lane = q->lane;
+
+    return q->handler && q->tries < lane->n
+           && ngx_http_xet_lane_transient(sqlstate)
+           && ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_CANCELLED) != 0
+           && !(lane->host->standby
+                && ngx_http_xet_lanes_conflict(sqlstate));
+}
+
+
+/* Class 40: a row that was read is gone; or a lock, or a deadlock with it. */
+
+ngx_uint_t
+ngx_http_xet_lanes_conflict(const char *sqlstate)
+{
+    return ngx_strncmp(sqlstate, "40", 2) == 0;
+}
+
+
+/*
  * Errors that another attempt may cure: connection and resource troubles,
  * shutdown, serialization failures.  A statement that a timeout has cancelled
  * is among them, but the caller does not send it again: only time may cure it.
@@ -901,7 +1124,7 @@ ngx_http_xet_lane_transient(const char *sqlstate)
 
     /* read-only after a failover; a plan is stale; a statement is not there */
 
-    return ngx_strcmp(sqlstate, "25006") == 0
+    return ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_READ_ONLY) == 0
            || ngx_strcmp(sqlstate, "0A000") == 0
            || ngx_strcmp(sqlstate, "26000") == 0;
 }
@@ -939,8 +1162,9 @@ ngx_http_xet_lane_timer_handler(ngx_event_t *ev)
     lane = q->lane;
 
     ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                  "xet: PostgreSQL has not answered \"%s\" in %M ms",
-                  q->stmt->name, ngx_current_msec - q->start);
+                  "xet: %V has not answered \"%s\" in %M ms",
+                  &lane->host->name, q->stmt->name,
+                  ngx_current_msec - q->start);
 
     q->tries = lane->n;
 
@@ -963,7 +1187,6 @@ static void
 ngx_http_xet_lane_counted(ngx_http_xet_pg_query_t *q, ngx_int_t rc,
     const char *sqlstate)
 {
-    ngx_uint_t             n;
     ngx_http_xet_lane_t   *lane;
     ngx_http_xet_result_e  result;
 
@@ -978,9 +1201,9 @@ ngx_http_xet_lane_counted(ngx_http_xet_pg_query_t *q, ngx_int_t rc,
              : NGX_HTTP_XET_RESULT_REFUSED;
 
     lane = q->lane;
-    n = lane - ngx_http_xet_lanes_get(0);
 
-    ngx_http_xet_count_at(STATEMENTS, n * NGX_HTTP_XET_RESULT_MAX + result, 1);
+    ngx_http_xet_count_at(STATEMENTS,
+                          lane->number * NGX_HTTP_XET_RESULT_MAX + result, 1);
 }
 
 

@@ -46,6 +46,7 @@
 
 static void ngx_http_xet_pg_connected(void *data, PGconn *conn,
     const char *error);
+static void ngx_http_xet_pg_notice(void *arg, const PGresult *res);
 static ngx_int_t ngx_http_xet_pg_setup_send(ngx_http_xet_pg_t *pg);
 static void ngx_http_xet_pg_setup_timer_handler(ngx_event_t *ev);
 static ngx_int_t ngx_http_xet_pg_setup_results(ngx_http_xet_pg_t *pg);
@@ -70,6 +71,11 @@ static const char  ngx_http_xet_pg_setup_sql[] =
     "       set_config('statement_timeout', $1, false),"
     "       set_config('lock_timeout', $2, false)";
 
+/* it may be promoted: nothing is written by it then either */
+
+static const char  ngx_http_xet_pg_standby_sql[] =
+    "SELECT set_config('default_transaction_read_only', 'on', false)";
+
 
 void
 ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg)
@@ -86,8 +92,8 @@ ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg)
 ngx_int_t
 ngx_http_xet_pg_connect(ngx_http_xet_pg_t *pg)
 {
-    pg->connect = ngx_http_xet_pg_connect_start(ngx_http_xet_pg_connected,
-                                                pg);
+    pg->connect = ngx_http_xet_pg_connect_start(pg->host,
+                                                ngx_http_xet_pg_connected, pg);
     if (pg->connect == NULL) {
         return NGX_ERROR;
     }
@@ -110,6 +116,7 @@ ngx_http_xet_pg_connected(void *data, PGconn *conn, const char *error)
 
     pg->connect = NULL;
     pg->conn = conn;
+    pg->unsure = 0;
 
     if (conn == NULL) {
         ngx_http_xet_pg_refused(pg, error);
@@ -127,6 +134,8 @@ ngx_http_xet_pg_connected(void *data, PGconn *conn, const char *error)
         return;
     }
 
+    PQsetNoticeReceiver(conn, ngx_http_xet_pg_notice, pg);
+
     /* the descriptor is libpq's: nginx neither closes nor forgets it */
 
     pg->connection->shared = 1;
@@ -140,6 +149,31 @@ ngx_http_xet_pg_connected(void *data, PGconn *conn, const char *error)
     xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
 
     ngx_add_timer(&pg->setup, xmcf->connect_timeout);
+}
+
+
+/*
+ * A commit waits for a synchronous standby; a wait that somebody cancels is no
+ * error to PostgreSQL, which warns and answers as if the standby had it.  The
+ * warning comes before the end of the statement.  Its text is in the language
+ * of the server, where it comes from is not.
+ */
+
+static void
+ngx_http_xet_pg_notice(void *arg, const PGresult *res)
+{
+    ngx_http_xet_pg_t *pg = arg;
+
+    const char  *where;
+
+    ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0, "xet: PostgreSQL: %s",
+                  PQresultErrorMessage(res));
+
+    where = PQresultErrorField(res, PG_DIAG_SOURCE_FUNCTION);
+
+    if (where && ngx_strcmp(where, "SyncRepWaitForLSN") == 0) {
+        pg->unsure = 1;
+    }
 }
 
 
@@ -161,6 +195,14 @@ ngx_http_xet_pg_setup_send(ngx_http_xet_pg_t *pg)
 
     if (PQsetnonblocking(conn, 1) != 0 || PQenterPipelineMode(conn) != 1
         || PQsendQueryParams(conn, ngx_http_xet_pg_setup_sql, 2, NULL, values,
+                             NULL, NULL, 0)
+           != 1)
+    {
+        return NGX_ERROR;
+    }
+
+    if (pg->host->standby
+        && PQsendQueryParams(conn, ngx_http_xet_pg_standby_sql, 0, NULL, NULL,
                              NULL, NULL, 0)
            != 1)
     {
@@ -236,7 +278,7 @@ ngx_http_xet_pg_ready(ngx_http_xet_pg_t *pg)
     if (pg->logged) {
         pg->logged = 0;
         ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
-                      "xet: connected to PostgreSQL again");
+                      "xet: connected to %V again", &pg->host->name);
     }
 
     ngx_log_debug1(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
@@ -260,7 +302,8 @@ ngx_http_xet_pg_refused(ngx_http_xet_pg_t *pg, const char *error)
         ngx_http_xet_pg_text(text, sizeof(text), error);
 
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                      "xet: connecting to PostgreSQL failed: %s", text);
+                      "xet: connecting to %V failed: %s", &pg->host->name,
+                      text);
     }
 
     ngx_http_xet_pg_fail(pg);
@@ -288,7 +331,7 @@ ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
         || PQpipelineSync(pg->conn) != 1)
     {
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                      "xet: sending to PostgreSQL failed: %s",
+                      "xet: sending to %V failed: %s", &pg->host->name,
                       PQerrorMessage(pg->conn));
         return NGX_ERROR;
     }
@@ -363,8 +406,8 @@ ngx_http_xet_pg_read_handler(ngx_event_t *rev)
             level = pg->n ? NGX_LOG_ERR : NGX_LOG_NOTICE;
 
             ngx_log_error(level, ngx_cycle->log, 0,
-                          "xet: connection to PostgreSQL lost: %s",
-                          PQerrorMessage(pg->conn));
+                          "xet: connection to %V lost: %s",
+                          &pg->host->name, PQerrorMessage(pg->conn));
             ngx_http_xet_pg_fail(pg);
             return;
         }

@@ -96,7 +96,11 @@ typedef enum {
     NGX_HTTP_XET_WRITE,            /* one statement at a time */
     NGX_HTTP_XET_DEDUP,            /* queries about chunks, pipelined */
     NGX_HTTP_XET_PING,             /* when all read sessions are busy */
-    NGX_HTTP_XET_LANES
+    NGX_HTTP_XET_LANES,
+
+    /* those of all standbys, where figures are told; nothing is sent to it */
+
+    NGX_HTTP_XET_STANDBY = NGX_HTTP_XET_LANES
 } ngx_http_xet_lane_e;
 
 
@@ -118,8 +122,36 @@ typedef struct {
 } ngx_http_xet_pg_stmt_t;
 
 
+/* A server that sessions are opened with; xet_postgres may name several. */
+
+struct ngx_http_xet_pg_host_s {
+    ngx_str_t                  conninfo;       /* zero-terminated */
+    ngx_str_t                  name;           /* for the log */
+    char                      *host;           /* these win over conninfo, */
+    char                      *hostaddr;       /* NULL: they are as there */
+    char                      *port;
+    unsigned                   standby:1;      /* is read only, may be behind */
+    unsigned                   several:1;      /* conninfo names several */
+};
+
+
+/* A standby of "xet_postgres_read". */
+
+#define NGX_HTTP_XET_STANDBYS  8               /* as the label has values */
+
+typedef struct {
+    ngx_http_xet_pg_host_t     host;
+    ngx_uint_t                 reads;          /* sessions a worker */
+    ngx_msec_t                 lag;            /* at most */
+    ngx_msec_t                 timeout;        /* of a statement */
+    u_char                    *file;           /* of the directive */
+    ngx_uint_t                 line;
+} ngx_http_xet_standby_conf_t;
+
+
 #define NGX_HTTP_XET_PG_CANCELLED  "57014"     /* SQLSTATE: out of time */
 #define NGX_HTTP_XET_PG_LOCKED     "55P03"     /* out of time, at a lock */
+#define NGX_HTTP_XET_PG_READ_ONLY  "25006"     /* the server takes no writes */
 
 
 typedef struct ngx_http_xet_pg_query_s  ngx_http_xet_pg_query_t;
@@ -176,6 +208,53 @@ ngx_int_t ngx_http_xet_lanes_bequeath(ngx_http_xet_pg_query_t *q,
 void ngx_http_xet_lanes_stat(ngx_http_xet_lane_e lane,
     ngx_http_xet_lane_stat_t *stat);
 
+/* Whether an error is a conflict with what a standby replays, or others do. */
+ngx_uint_t ngx_http_xet_lanes_conflict(const char *sqlstate);
+
+
+/*
+ * ngx_http_xet_standby.c: standbys, which answer reads and may be behind.
+ */
+
+/*
+ * Called in init_process of a worker, behind ngx_http_xet_lanes_init(); wal is
+ * the statement that tells how far a host is.
+ */
+ngx_int_t ngx_http_xet_standbys_init(ngx_cycle_t *cycle,
+    const ngx_http_xet_pg_stmt_t *stmts, const ngx_http_xet_pg_stmt_t *wal);
+void ngx_http_xet_standbys_exit(ngx_cycle_t *cycle);
+
+
+#define NGX_HTTP_XET_NO_STANDBY  ((ngx_uint_t) -1)
+
+/*
+ * The standby to ask: the nearest that is not in "but", a bit each;
+ * NGX_HTTP_XET_NO_STANDBY where none is to be asked.
+ */
+ngx_uint_t ngx_http_xet_standbys_nearest(ngx_uint_t but);
+
+/* Whether a standby may be asked now. */
+ngx_uint_t ngx_http_xet_standbys_fit(ngx_uint_t n);
+
+/*
+ * Queues a statement of the lane of reads or of dedup for standby n, as
+ * ngx_http_xet_lanes_send() does.  It is not sent again for a conflict with
+ * what the standby replays.
+ */
+ngx_http_xet_pg_query_t *ngx_http_xet_standbys_send(ngx_uint_t n,
+    ngx_http_xet_lane_e lane, const ngx_http_xet_pg_stmt_t *stmt,
+    ngx_http_xet_params_t *p,
+    ngx_http_xet_pg_handler_pt handler, void *data);
+
+/* Says that an answer has not come: n is not asked before it is measured. */
+void ngx_http_xet_standbys_doubt(ngx_uint_t n);
+
+/* The sum of all standbys. */
+void ngx_http_xet_standbys_stat(ngx_http_xet_lane_stat_t *stat);
+
+/* Tells the cells of the metrics. */
+void ngx_http_xet_standbys_measure(void);
+
 
 /* The version of the schema that this module needs. */
 const char *ngx_http_xet_pg_schema(void);
@@ -195,6 +274,10 @@ const char *ngx_http_xet_pg_detail(PGresult *res);
 
 
 /*
+ * ngx_http_xet_pg_host.c: hosts of connection strings.
+ */
+
+/*
  * Checks the form of a connection string.  NGX_OK, NGX_DECLINED when it holds a
  * password, NGX_ERROR with the reason in err, of len bytes.
  */
@@ -202,12 +285,30 @@ ngx_int_t ngx_http_xet_pg_check_conninfo(ngx_str_t *conninfo, u_char *err,
     size_t len);
 
 /*
+ * Makes the host of a connection string for the primary.  NGX_ERROR with the
+ * reason in err, of len bytes.
+ */
+ngx_int_t ngx_http_xet_pg_primary(ngx_http_xet_pg_host_t *host,
+    ngx_str_t *conninfo, u_char *err, size_t len);
+
+/*
+ * Adds a host for each one that a connection string of standbys names, hosts of
+ * type ngx_http_xet_standby_conf_t, and what else is in "like".
+ */
+ngx_int_t ngx_http_xet_pg_standbys(ngx_array_t *standbys,
+    const ngx_http_xet_standby_conf_t *like, ngx_str_t *conninfo,
+    ngx_pool_t *pool, u_char *err, size_t len);
+
+/* Whether both strings name the same database. */
+ngx_uint_t ngx_http_xet_pg_same_database(ngx_str_t *one, ngx_str_t *other);
+
+/*
  * For "nginx -t": makes the checks of a new session, the schema and the folder
  * of the store, and logs a warning, unless PostgreSQL can't be reached; changes
  * nothing.  Blocks for some seconds at most.
  */
-void ngx_http_xet_pg_check_test(ngx_cycle_t *cycle, const char *conninfo,
-    ngx_http_xet_store_t *store);
+void ngx_http_xet_pg_check_test(ngx_cycle_t *cycle,
+    const ngx_http_xet_pg_host_t *host, ngx_http_xet_store_t *store);
 
 
 #endif /* _NGX_HTTP_XET_PG_H_INCLUDED_ */

@@ -46,6 +46,45 @@ ngx_http_xet_pg_check_job(PGconn *conn, ngx_http_xet_store_t *store,
 
 
 const char *
+ngx_http_xet_pg_check_standby_job(PGconn *conn, ngx_http_xet_store_t *store,
+    ngx_msec_t timeout, ngx_log_t *log)
+{
+    ngx_uint_t     confirmed;
+    const char    *error;
+    xet_status_t   rc;
+
+    u_char  found[NGX_HTTP_XET_IDENTITY_LEN + 1];
+    u_char  named[NGX_HTTP_XET_IDENTITY_LEN + 1];
+
+    error = ngx_http_xet_pg_check_schema_job(conn, timeout);
+
+    if (error) {
+        return error;
+    }
+
+    rc = ngx_http_xet_store_identity_read_job(store, found, log);
+
+    if (rc != XET_OK && rc != XET_DONE) {
+        return "the identity of the folder of the store can't be read";
+    }
+
+    error = ngx_http_xet_pg_claim_job(conn, NULL, named, &confirmed, timeout);
+
+    if (error) {
+        return error;
+    }
+
+    error = ngx_http_xet_pg_store_error(rc, found, named);
+
+    if (error == NULL) {
+        ngx_http_xet_store_identity_note(named);
+    }
+
+    return error;
+}
+
+
+const char *
 ngx_http_xet_pg_schema(void)
 {
     return NGX_HTTP_XET_SCHEMA;
@@ -209,8 +248,8 @@ ngx_http_xet_pg_store_error(xet_status_t rc, const u_char *found,
 
 
 void
-ngx_http_xet_pg_check_test(ngx_cycle_t *cycle, const char *conninfo,
-    ngx_http_xet_store_t *store)
+ngx_http_xet_pg_check_test(ngx_cycle_t *cycle,
+    const ngx_http_xet_pg_host_t *host, ngx_http_xet_store_t *store)
 {
     PGconn        *conn;
     ngx_uint_t     confirmed;
@@ -220,8 +259,10 @@ ngx_http_xet_pg_check_test(ngx_cycle_t *cycle, const char *conninfo,
     u_char  found[NGX_HTTP_XET_IDENTITY_LEN + 1];
     u_char  named[NGX_HTTP_XET_IDENTITY_LEN + 1];
 
-    const char  *keys[] = { "connect_timeout", "dbname", NULL };
-    const char  *values[] = { NGX_HTTP_XET_PG_TEST_TIMEOUT, conninfo, NULL };
+    const char  *keys[NGX_HTTP_XET_PG_KEYWORDS];
+    const char  *values[NGX_HTTP_XET_PG_KEYWORDS];
+
+    ngx_http_xet_pg_keywords(host, NGX_HTTP_XET_PG_TEST_TIMEOUT, keys, values);
 
     conn = PQconnectdbParams(keys, values, 1);
 
@@ -251,8 +292,14 @@ ngx_http_xet_pg_check_test(ngx_cycle_t *cycle, const char *conninfo,
     }
 
     if (error) {
-        ngx_log_error(NGX_LOG_WARN, cycle->log, 0, "xet: PostgreSQL: %s",
-                      error);
+        if (host->standby) {
+            ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                          "xet: PostgreSQL, %V: %s", &host->name, error);
+
+        } else {
+            ngx_log_error(NGX_LOG_WARN, cycle->log, 0, "xet: PostgreSQL: %s",
+                          error);
+        }
     }
 
     PQfinish(conn);

@@ -37,33 +37,47 @@ struct ngx_http_xet_pg_connect_s {
     char                           error[NGX_HTTP_XET_PG_ERROR_LEN];
 
     ngx_http_xet_store_t          *store;
-    char                          *conninfo;
+    ngx_http_xet_pg_host_t         host;       /* its texts are copies */
     ngx_msec_t                     timeout;
 };
 
 
+static char *ngx_http_xet_pg_connect_text(u_char **p, const char *text);
 static ngx_int_t ngx_http_xet_pg_connect_thread(
     ngx_http_xet_pg_connect_t *ctx);
 static void ngx_http_xet_pg_connect_pin(void);
 static void *ngx_http_xet_pg_connect_job(void *data);
-static void ngx_http_xet_pg_notice(void *arg, const PGresult *res);
+static void ngx_http_xet_pg_connect_notice(void *arg, const PGresult *res);
 static void ngx_http_xet_pg_connect_handler(ngx_event_t *rev);
 
 
 ngx_http_xet_pg_connect_t *
-ngx_http_xet_pg_connect_start(ngx_http_xet_pg_connected_pt handler,
-    void *data)
+ngx_http_xet_pg_connect_start(const ngx_http_xet_pg_host_t *host,
+    ngx_http_xet_pg_connected_pt handler, void *data)
 {
     int                         fds[2];
+    size_t                      i, len;
+    u_char                     *p;
+    const char                 *texts[4];
     ngx_http_xet_main_conf_t   *xmcf;
     ngx_http_xet_pg_connect_t  *ctx;
 
     xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
 
+    texts[0] = (char *) host->conninfo.data;
+    texts[1] = host->host;
+    texts[2] = host->hostaddr;
+    texts[3] = host->port;
+
+    len = sizeof(ngx_http_xet_pg_connect_t);
+
+    for (i = 0; i < 4; i++) {
+        len += texts[i] ? ngx_strlen(texts[i]) + 1 : 0;
+    }
+
     /* copies, since a thread that is left behind outlives the cycle's pool */
 
-    ctx = ngx_calloc(sizeof(ngx_http_xet_pg_connect_t) + xmcf->conninfo.len + 1,
-                     ngx_cycle->log);
+    ctx = ngx_calloc(len, ngx_cycle->log);
     if (ctx == NULL) {
         return NULL;
     }
@@ -72,10 +86,16 @@ ngx_http_xet_pg_connect_start(ngx_http_xet_pg_connected_pt handler,
     ctx->data = data;
     ctx->timeout = xmcf->connect_timeout;
 
-    ctx->conninfo = (char *) (ctx + 1);
-    ngx_memcpy(ctx->conninfo, xmcf->conninfo.data, xmcf->conninfo.len);
+    p = (u_char *) (ctx + 1);
 
     ctx->store = xmcf->store;
+
+    ctx->host = *host;
+    ctx->host.conninfo.data = (u_char *) ngx_http_xet_pg_connect_text(&p,
+                                                                texts[0]);
+    ctx->host.host = ngx_http_xet_pg_connect_text(&p, texts[1]);
+    ctx->host.hostaddr = ngx_http_xet_pg_connect_text(&p, texts[2]);
+    ctx->host.port = ngx_http_xet_pg_connect_text(&p, texts[3]);
 
     if (pipe2(fds, O_CLOEXEC|O_NONBLOCK) == -1) {
         ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, ngx_errno,
@@ -106,6 +126,25 @@ failed:
     ngx_free(ctx);
 
     return NULL;
+}
+
+
+static char *
+ngx_http_xet_pg_connect_text(u_char **p, const char *text)
+{
+    char    *copy;
+    size_t   len;
+
+    if (text == NULL) {
+        return NULL;
+    }
+
+    copy = (char *) *p;
+    len = ngx_strlen(text) + 1;
+
+    *p = ngx_cpymem(*p, text, len);
+
+    return copy;
 }
 
 
@@ -189,35 +228,27 @@ ngx_http_xet_pg_connect_job(void *data)
     int          end;
     char         timeout[NGX_TIME_T_LEN + 1];
     PGconn      *conn;
-    const char  *error;
-    const char  *keys[] = { "connect_timeout", "application_name",
-                            "client_encoding", "keepalives_idle",
-                            "keepalives_interval", "keepalives_count",
-                            "tcp_user_timeout", "dbname", NULL };
-    const char  *values[] = { NULL, "nginx-xet", "UTF8", "30", "10", "3",
-                              "30000", NULL, NULL };
-
-    /*
-     * A connection that a firewall has forgotten is found dead within a minute
-     * when it is idle, and in half a minute when a statement was sent; with the
-     * system's defaults that takes hours.  The conninfo comes last, so what it
-     * sets itself wins.
-     */
+    const char  *error, *keys[NGX_HTTP_XET_PG_KEYWORDS];
+    const char  *values[NGX_HTTP_XET_PG_KEYWORDS];
 
     *ngx_sprintf((u_char *) timeout, "%M", (ctx->timeout + 999) / 1000) = '\0';
 
-    values[0] = timeout;
-    values[7] = ctx->conninfo;
+    ngx_http_xet_pg_keywords(&ctx->host, timeout, keys, values);
 
     conn = PQconnectdbParams(keys, values, 1);
 
-    if (PQstatus(conn) == CONNECTION_OK) {
-        PQsetNoticeReceiver(conn, ngx_http_xet_pg_notice, NULL);
-
-        error = ngx_http_xet_pg_check_job(conn, ctx->store, ctx->timeout,
-                                          ngx_cycle->log);
-    } else {
+    if (PQstatus(conn) != CONNECTION_OK) {
         error = conn ? PQerrorMessage(conn) : "out of memory";
+
+    } else {
+        PQsetNoticeReceiver(conn, ngx_http_xet_pg_connect_notice, NULL);
+
+        error = ctx->host.standby
+                ? ngx_http_xet_pg_check_standby_job(conn, ctx->store,
+                                                    ctx->timeout,
+                                                    ngx_cycle->log)
+                : ngx_http_xet_pg_check_job(conn, ctx->store, ctx->timeout,
+                                            ngx_cycle->log);
     }
 
     if (error) {
@@ -243,7 +274,7 @@ ngx_http_xet_pg_connect_job(void *data)
 
 
 static void
-ngx_http_xet_pg_notice(void *arg, const PGresult *res)
+ngx_http_xet_pg_connect_notice(void *arg, const PGresult *res)
 {
     /* may run in the connecting thread: the cycle's log is safe to use */
 
@@ -299,55 +330,4 @@ ngx_http_xet_pg_connect_abandon(ngx_http_xet_pg_connect_t *ctx)
     }
 
     ngx_free(ctx);
-}
-
-
-ngx_int_t
-ngx_http_xet_pg_check_conninfo(ngx_str_t *conninfo, u_char *err, size_t len)
-{
-    char              *msg;
-    ngx_int_t          rc;
-    PQconninfoOption  *opts, *o;
-
-    msg = NULL;
-    opts = PQconninfoParse((char *) conninfo->data, &msg);
-
-    if (opts == NULL) {
-        ngx_http_xet_pg_text((char *) err, len, msg ? msg : "out of memory");
-
-        if (msg) {
-            PQfreemem(msg);
-        }
-
-        return NGX_ERROR;
-    }
-
-    rc = NGX_OK;
-
-    for (o = opts; o->keyword; o++) {
-        if (ngx_strcmp(o->keyword, "password") == 0 && o->val) {
-            rc = NGX_DECLINED;
-        }
-    }
-
-    PQconninfoFree(opts);
-
-    return rc;
-}
-
-
-/* Copies a message of libpq, without newlines and blanks at its end. */
-
-void
-ngx_http_xet_pg_text(char *dst, size_t size, const char *text)
-{
-    size_t  len;
-
-    len = ngx_strlen(text);
-
-    while (len && (text[len - 1] == '\n' || text[len - 1] == ' ')) {
-        len--;
-    }
-
-    ngx_cpystrn((u_char *) dst, (u_char *) text, ngx_min(len + 1, size));
 }

@@ -26,6 +26,28 @@
 const char *ngx_http_xet_pg_check_job(PGconn *conn, ngx_http_xet_store_t *store,
     ngx_msec_t timeout, ngx_log_t *log);
 
+/*
+ * The same for a standby, where nothing can be written: an identity is compared
+ * and never made.
+ */
+const char *ngx_http_xet_pg_check_standby_job(PGconn *conn,
+    ngx_http_xet_store_t *store, ngx_msec_t timeout, ngx_log_t *log);
+
+
+/*
+ * ngx_http_xet_pg_host.c: what libpq is told of a host, and tells itself.
+ */
+
+/* The keywords that libpq gets for a host, and the text of each. */
+
+#define NGX_HTTP_XET_PG_KEYWORDS  16
+
+void ngx_http_xet_pg_keywords(const ngx_http_xet_pg_host_t *host,
+    const char *timeout, const char **keys, const char **values);
+
+/* Copies a message of libpq, without the newline at its end. */
+void ngx_http_xet_pg_text(char *dst, size_t size, const char *text);
+
 
 /*
  * ngx_http_xet_pg_connect.c: a connection, made in a thread of its own.
@@ -46,7 +68,9 @@ typedef struct ngx_http_xet_pg_connect_s  ngx_http_xet_pg_connect_t;
 
 /* Starts to connect; handler is called later.  NULL: no thread can be had. */
 ngx_http_xet_pg_connect_t *ngx_http_xet_pg_connect_start(
-    ngx_http_xet_pg_connected_pt handler, void *data);
+    const ngx_http_xet_pg_host_t *host, ngx_http_xet_pg_connected_pt handler,
+    void *data);
+
 
 /* For a process that exits: does not wait, and handler is not called. */
 void ngx_http_xet_pg_connect_abandon(ngx_http_xet_pg_connect_t *ctx);
@@ -57,10 +81,6 @@ void ngx_http_xet_pg_connect_abandon(ngx_http_xet_pg_connect_t *ctx);
  */
 ngx_connection_t *ngx_http_xet_pg_watch(int fd, void *data,
     ngx_event_handler_pt handler);
-
-/* Copies a message of libpq, without the newline at its end. */
-void ngx_http_xet_pg_text(char *dst, size_t size, const char *text);
-
 
 /*
  * ngx_http_xet_pg.c: one PostgreSQL session as nginx events.
@@ -125,6 +145,8 @@ struct ngx_http_xet_pg_s {
     ngx_queue_t                      inflight; /* in order of sending */
     ngx_uint_t                       n;        /* in inflight */
 
+    const ngx_http_xet_pg_host_t    *host;
+
     ngx_event_t                      retry;    /* end of a backoff */
     ngx_msec_t                       backoff;
 
@@ -136,12 +158,13 @@ struct ngx_http_xet_pg_s {
 
     unsigned                         writing:1;
     unsigned                         logged:1; /* a refusal was logged */
+    unsigned                         unsure:1; /* a commit was not waited for */
 };
 
 
 /*
- * The lane sets events, lane, stmts, timeout, locks and retry, and zeroes the
- * rest.
+ * The lane sets events, host, lane, stmts, timeout, locks and retry, and zeroes
+ * the rest.
  */
 void ngx_http_xet_pg_init(ngx_http_xet_pg_t *pg);
 
@@ -160,6 +183,67 @@ ngx_int_t ngx_http_xet_pg_send(ngx_http_xet_pg_t *pg,
 
 /* Closes the session; what is in flight stays in pg->inflight. */
 void ngx_http_xet_pg_close(ngx_http_xet_pg_t *pg);
+
+
+/*
+ * ngx_http_xet_lanes.c: a lane, which has all of its sessions with one host.
+ */
+
+typedef struct {
+    const ngx_http_xet_pg_host_t   *host;
+    const ngx_http_xet_pg_stmt_t   *stmts;     /* prepared by its sessions */
+
+    ngx_uint_t          number;        /* among the values of the label */
+    ngx_uint_t          n;             /* sessions at most */
+    ngx_uint_t          depth;         /* statements in flight on one */
+    ngx_uint_t          queue;         /* statements waiting at most */
+    ngx_msec_t          timeout;       /* of a statement, waiting included */
+    ngx_msec_t          running;       /* statement_timeout in PostgreSQL */
+    ngx_msec_t          locks;         /* lock_timeout in PostgreSQL; 0: none */
+
+    ngx_http_xet_pg_t  *sessions;
+
+    ngx_queue_t         waiting;
+    ngx_uint_t          nwaiting;
+
+    unsigned            refused:1;     /* PostgreSQL refused the last session */
+    ngx_msec_t          asked;         /* when it was refused */
+} ngx_http_xet_lane_t;
+
+
+/* Makes the sessions of a lane whose settings are there; none is opened yet. */
+ngx_int_t ngx_http_xet_lane_init(ngx_http_xet_lane_t *lane, ngx_pool_t *pool);
+
+/* As ngx_http_xet_lanes_send(). */
+ngx_http_xet_pg_query_t *ngx_http_xet_lane_send(ngx_http_xet_lane_t *lane,
+    const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
+    ngx_http_xet_pg_handler_pt handler, void *data);
+
+/* Whether a session is ready. */
+ngx_uint_t ngx_http_xet_lane_ready_any(ngx_http_xet_lane_t *lane);
+
+/* Opens a session where there is none and none is on its way. */
+void ngx_http_xet_lane_want(ngx_http_xet_lane_t *lane);
+
+/* Gives up all sessions that are ready; what was in flight fails or waits. */
+void ngx_http_xet_lane_drop(ngx_http_xet_lane_t *lane);
+
+/* Closes all sessions, of a process that exits. */
+void ngx_http_xet_lane_close(ngx_http_xet_lane_t *lane);
+
+/* Adds to what is there. */
+void ngx_http_xet_lane_stat(ngx_http_xet_lane_t *lane,
+    ngx_http_xet_lane_stat_t *stat);
+
+
+/*
+ * The server that reads go to takes no writes: where xet_postgres names several
+ * hosts, all sessions with that one are closed.
+ */
+void ngx_http_xet_lanes_moved(void);
+
+/* Closes all sessions, which are opened again; why is for the log. */
+void ngx_http_xet_lanes_abandon(const char *why);
 
 
 #endif /* _NGX_HTTP_XET_PG_SESSION_H_INCLUDED_ */

@@ -157,6 +157,17 @@ struct ngx_http_xet_query_s {
     ngx_http_xet_query_handler_pt   handler;
 
     PGresult                       *res;       /* what the rows point into */
+    ngx_uint_t                      standby;   /* that was asked last */
+    ngx_uint_t                      asked;     /* standbys, a bit each */
+    ngx_uint_t                      lane;      /* to be asked then, */
+    ngx_uint_t                      stmt;      /* for what */
+    ngx_uint_t                      files;     /* that rows are wanted of */
+    ngx_uint_t                      first;     /* the first of them */
+
+    /* Whether an answer lacks nothing of what was asked for. */
+    ngx_uint_t                    (*whole)(ngx_http_xet_query_t *q,
+                                           PGresult *res);
+
     const u_char                   *upload;    /* id of the staged batches */
     ngx_http_xet_temp_t            *copy;      /* that a row is to name */
 
@@ -171,6 +182,9 @@ struct ngx_http_xet_query_s {
 
     ngx_http_xet_params_t           params;    /* of the statement */
     unsigned                        cleanup:1;
+    unsigned                        primary:1; /* no standby is asked */
+    unsigned                        reading:1; /* it has rows of a standby */
+    unsigned                        stale:1;   /* the same, since again() */
 };
 
 
@@ -216,6 +230,20 @@ ngx_int_t ngx_http_xet_query_asked(ngx_http_request_t *r, ngx_int_t rc);
 void ngx_http_xet_query_answer(ngx_http_request_t *r, ngx_int_t rc,
     ngx_int_t (*rows)(ngx_http_request_t *r), const char *code,
     const char *missing);
+
+/*
+ * ngx_http_xet_query_read.c: reads that standbys may answer.
+ */
+
+/* From now on all reads of the request go to the primary. */
+void ngx_http_xet_query_primary(ngx_http_request_t *r);
+
+/*
+ * The same, when rows do not fit each other, or the store.  Whether some of
+ * them came from a standby: then nothing follows from that, and the caller asks
+ * again for all of them.
+ */
+ngx_uint_t ngx_http_xet_query_again(ngx_http_request_t *r);
 
 /* Frees the rows, which otherwise stay until the next statement or the end. */
 void ngx_http_xet_query_release(ngx_http_request_t *r);
@@ -828,6 +856,9 @@ ngx_int_t ngx_http_xet_query_alive(void (*handler)(ngx_int_t rc));
 
 /* By number; the last element is no statement and has no name. */
 extern const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[];
+
+/* Called in init_process of a worker: opens the lanes, for these statements. */
+ngx_int_t ngx_http_xet_query_lanes(ngx_cycle_t *cycle);
 
 
 ngx_int_t ngx_http_xet_query_ping(ngx_http_request_t *r,

@@ -10,6 +10,14 @@
 #include "ngx_http_xet_query_send.h"
 
 
+static ngx_int_t ngx_http_xet_query_seen(ngx_http_request_t *r,
+    ngx_http_xet_params_t *p, ngx_http_xet_stmt_e stmt,
+    ngx_http_xet_stmt_e all, ngx_http_xet_query_whole_pt whole,
+    ngx_http_xet_query_handler_pt handler);
+static ngx_uint_t ngx_http_xet_query_files_whole(ngx_http_xet_query_t *q,
+    PGresult *res);
+
+
 /*
  * Sends a statement for the files of the request's repo, or where the request
  * sees all of the store, the statement that looks at no repo.
@@ -18,19 +26,20 @@
 static ngx_int_t
 ngx_http_xet_query_seen(ngx_http_request_t *r, ngx_http_xet_params_t *p,
     ngx_http_xet_stmt_e stmt, ngx_http_xet_stmt_e all,
-    ngx_http_xet_query_handler_pt handler)
+    ngx_http_xet_query_whole_pt whole, ngx_http_xet_query_handler_pt handler)
 {
     ngx_str_t  *repo;
 
     repo = ngx_http_xet_repo(r);
 
     if (repo == NULL) {
-        return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ, all, handler);
+        return ngx_http_xet_query_read(r, NGX_HTTP_XET_READ, all, whole,
+                                       handler);
     }
 
     ngx_http_xet_params_bytes(p, repo->data, repo->len);
 
-    return ngx_http_xet_query_send(r, NGX_HTTP_XET_READ, stmt, handler);
+    return ngx_http_xet_query_read(r, NGX_HTTP_XET_READ, stmt, whole, handler);
 }
 
 
@@ -47,7 +56,8 @@ ngx_http_xet_query_file_terms(ngx_http_request_t *r, const xet_hash_t *file,
     ngx_http_xet_params_int8(p, ngx_min(last, NGX_MAX_OFF_T_VALUE));
 
     return ngx_http_xet_query_seen(r, p, ngx_http_xet_stmt_file_terms,
-                                   ngx_http_xet_stmt_file_terms_all, handler);
+                                   ngx_http_xet_stmt_file_terms_all,
+                                   ngx_http_xet_query_whole_any, handler);
 }
 
 
@@ -93,7 +103,8 @@ ngx_http_xet_query_file_open(ngx_http_request_t *r, const xet_hash_t *file,
     ngx_http_xet_params_int8(p, ngx_min(at, NGX_MAX_OFF_T_VALUE));
 
     return ngx_http_xet_query_seen(r, p, ngx_http_xet_stmt_file_open,
-                                   ngx_http_xet_stmt_file_open_all, handler);
+                                   ngx_http_xet_stmt_file_open_all,
+                                   ngx_http_xet_query_whole_any, handler);
 }
 
 
@@ -137,6 +148,7 @@ ngx_http_xet_query_files_terms(ngx_http_request_t *r,
     ngx_http_xet_array_t *files, ngx_uint_t first, uint64_t at,
     ngx_http_xet_query_handler_pt handler)
 {
+    ngx_http_xet_query_t   *q;
     ngx_http_xet_params_t  *p;
 
     if (files->failed) {
@@ -149,8 +161,39 @@ ngx_http_xet_query_files_terms(ngx_http_request_t *r,
     ngx_http_xet_params_int8(p, first + 1);
     ngx_http_xet_params_int8(p, at);
 
+    q = ngx_http_xet_query_get(r);
+
+    q->files = files->n;
+    q->first = first;
+
     return ngx_http_xet_query_seen(r, p, ngx_http_xet_stmt_files_terms,
-                                   ngx_http_xet_stmt_files_terms_all, handler);
+                                   ngx_http_xet_stmt_files_terms_all,
+                                   ngx_http_xet_query_files_whole, handler);
+}
+
+
+/* Each file has a row, up to the last one or as far as the window reaches. */
+
+static ngx_uint_t
+ngx_http_xet_query_files_whole(ngx_http_xet_query_t *q, PGresult *res)
+{
+    int64_t    n, last;
+    ngx_int_t  i, rows;
+
+    rows = ngx_http_xet_pg_rows(res);
+    last = (int64_t) q->first;
+
+    for (i = 0; i < rows; i++) {
+        n = ngx_http_xet_pg_int(res, i, 0);
+
+        if (n > last + 1) {
+            return 0;
+        }
+
+        last = n;
+    }
+
+    return rows == NGX_HTTP_XET_TERMS_ROWS || last == (int64_t) q->files;
 }
 
 

@@ -14,8 +14,6 @@
 #include "ngx_http_xet_query_send.h"
 
 
-static void ngx_http_xet_query_result(void *data, PGresult *res,
-    ngx_int_t rc, const char *sqlstate);
 static void ngx_http_xet_query_cleanup(void *data);
 static void ngx_http_xet_query_pool_cleanup(void *data);
 
@@ -28,6 +26,18 @@ const ngx_http_xet_pg_stmt_t  ngx_http_xet_query_stmts[] = {
 };
 
 #undef XET_STATEMENT
+
+
+ngx_int_t
+ngx_http_xet_query_lanes(ngx_cycle_t *cycle)
+{
+    if (ngx_http_xet_lanes_init(cycle, ngx_http_xet_query_stmts) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_xet_standbys_init(cycle, ngx_http_xet_query_stmts,
+                             &ngx_http_xet_query_stmts[ngx_http_xet_stmt_wal]);
+}
 
 
 ngx_int_t
@@ -71,8 +81,8 @@ ngx_http_xet_query_params(ngx_http_request_t *r)
 
 
 ngx_int_t
-ngx_http_xet_query_send(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
-    ngx_http_xet_stmt_e stmt, ngx_http_xet_query_handler_pt handler)
+ngx_http_xet_query_prepare(ngx_http_request_t *r,
+    ngx_http_xet_query_handler_pt handler)
 {
     ngx_http_cleanup_t    *cln;
     ngx_pool_cleanup_t    *pcln;
@@ -107,6 +117,29 @@ ngx_http_xet_query_send(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
     q->handler = handler;
     q->sqlstate[0] = '\0';
 
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_xet_query_send(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
+    ngx_http_xet_stmt_e stmt, ngx_http_xet_query_handler_pt handler)
+{
+    ngx_int_t              rc;
+    ngx_http_xet_query_t  *q;
+
+    rc = ngx_http_xet_query_prepare(r, handler);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    q = ngx_http_xet_query_get(r);
+
+    /* what it reads later sees what this writes, or has read */
+
+    q->primary = 1;
+
     q->query = ngx_http_xet_lanes_send(lane, &ngx_http_xet_query_stmts[stmt],
                                        &q->params, ngx_http_xet_query_result,
                                        q);
@@ -121,7 +154,7 @@ ngx_http_xet_query_send(ngx_http_request_t *r, ngx_http_xet_lane_e lane,
 }
 
 
-static void
+void
 ngx_http_xet_query_result(void *data, PGresult *res, ngx_int_t rc,
     const char *sqlstate)
 {

@@ -76,6 +76,33 @@ ngx_int_t ngx_http_xet_query_send(ngx_http_request_t *r,
     ngx_http_xet_query_handler_pt handler);
 
 
+/* Whom a statement of the request belongs to, before it is sent. */
+ngx_int_t ngx_http_xet_query_prepare(ngx_http_request_t *r,
+    ngx_http_xet_query_handler_pt handler);
+
+/* The handler of a statement of a request, whose data is the query. */
+void ngx_http_xet_query_result(void *data, PGresult *res, ngx_int_t rc,
+    const char *sqlstate);
+
+
+/*
+ * ngx_http_xet_query_read.c: as ngx_http_xet_query_send(), for a statement that
+ * a standby may answer.  whole() tells of an answer with rows whether it lacks
+ * nothing that was asked for; then the primary need not be asked.
+ */
+
+typedef ngx_uint_t (*ngx_http_xet_query_whole_pt)(ngx_http_xet_query_t *q,
+    PGresult *res);
+
+ngx_int_t ngx_http_xet_query_read(ngx_http_request_t *r,
+    ngx_http_xet_lane_e lane, ngx_http_xet_stmt_e stmt,
+    ngx_http_xet_query_whole_pt whole, ngx_http_xet_query_handler_pt handler);
+
+/* For statements of which any row is all of it. */
+ngx_uint_t ngx_http_xet_query_whole_any(ngx_http_xet_query_t *q,
+    PGresult *res);
+
+
 #define XET_STATEMENT(name, params, sql)                                      \
                                                                               \
 static ngx_inline ngx_int_t                                                   \

@@ -21,6 +21,8 @@ typedef struct {
 
 static ngx_http_xet_params_t *ngx_http_xet_query_slices_params(
     ngx_http_request_t *r, ngx_http_xet_slices_t *slices);
+static ngx_uint_t ngx_http_xet_query_slices_whole(ngx_http_xet_query_t *q,
+    PGresult *res);
 static ngx_int_t ngx_http_xet_query_xorb_kept(ngx_http_request_t *r,
     ngx_int_t rc, ngx_http_xet_temp_t *file);
 static ngx_uint_t ngx_http_xet_query_xorb_left(ngx_http_xet_query_t *q);
@@ -108,7 +110,32 @@ ngx_http_xet_query_xorb_slices(ngx_http_request_t *r,
 
     ngx_http_xet_params_bool(p, hashes);
 
-    return ngx_http_xet_send_xorb_slices(r, lane, handler);
+    if (lane != NGX_HTTP_XET_READ) {
+        return ngx_http_xet_send_xorb_slices(r, lane, handler);
+    }
+
+    return ngx_http_xet_query_read(r, lane, ngx_http_xet_stmt_xorb_slices,
+                                   ngx_http_xet_query_slices_whole, handler);
+}
+
+
+/* Every xorb has a row, and every range is inside of it. */
+
+static ngx_uint_t
+ngx_http_xet_query_slices_whole(ngx_http_xet_query_t *q, PGresult *res)
+{
+    ngx_int_t  i, rows;
+
+    rows = ngx_http_xet_pg_rows(res);
+
+    for (i = 0; i < rows; i++) {
+        if (ngx_http_xet_pg_null(res, i, 0) || ngx_http_xet_pg_null(res, i, 2))
+        {
+            return 0;
+        }
+    }
+
+    return 1;
 }
 
 
@@ -492,7 +519,9 @@ ngx_http_xet_query_chunk_find(ngx_http_request_t *r, const xet_hash_t *chunk,
         return NGX_ERROR;
     }
 
-    return ngx_http_xet_send_chunk_find(r, NGX_HTTP_XET_DEDUP, handler);
+    return ngx_http_xet_query_read(r, NGX_HTTP_XET_DEDUP,
+                                   ngx_http_xet_stmt_chunk_find,
+                                   ngx_http_xet_query_whole_any, handler);
 }
 
 

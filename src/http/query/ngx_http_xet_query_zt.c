@@ -23,7 +23,9 @@ ngx_http_xet_query_zt_get(ngx_http_request_t *r, const xet_hash_t *file,
     ngx_http_xet_params_int8(p, rules);
     ngx_http_xet_params_bool(p, attributes);
 
-    return ngx_http_xet_send_zt_get(r, NGX_HTTP_XET_READ, handler);
+    return ngx_http_xet_query_read(r, NGX_HTTP_XET_READ,
+                                   ngx_http_xet_stmt_zt_get,
+                                   ngx_http_xet_query_whole_any, handler);
 }
 
 
@@ -101,7 +103,9 @@ ngx_http_xet_query_zt_reports_get(ngx_http_request_t *r,
     ngx_http_xet_params_int8(p, first);
     ngx_http_xet_params_int8(p, last);
 
-    return ngx_http_xet_send_zt_reports_get(r, NGX_HTTP_XET_READ, handler);
+    return ngx_http_xet_query_read(r, NGX_HTTP_XET_READ,
+                                   ngx_http_xet_stmt_zt_reports_get,
+                                   ngx_http_xet_query_whole_any, handler);
 }
 
 

@@ -136,6 +136,10 @@ ngx_http_xet_chunk_answer(ngx_http_request_t *r)
 
     ngx_http_xet_chunk_keys(r, chunk);
 
+    if (chunk->pool) {
+        ngx_destroy_pool(chunk->pool);
+    }
+
     chunk->pool = ngx_create_pool(16 * 1024, ngx_cycle->log);
     if (chunk->pool == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -294,6 +298,28 @@ static void
 ngx_http_xet_chunk_done(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_chunk_t *chunk = data;
+
+    ngx_int_t            rc;
+    ngx_http_xet_ctx_t  *ctx;
+
+    if (chunk->damage.n && ngx_http_xet_query_again(r)) {
+
+        /* only the primary knows which copy there is now */
+
+        ngx_http_xet_damage_destroy(&chunk->damage);
+        ngx_http_xet_damage_init(&chunk->damage);
+
+        ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+        rc = ngx_http_xet_query_chunk_find(r, &ctx->hash,
+                                           ngx_http_xet_chunk_queried);
+        if (rc != NGX_AGAIN) {
+            ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL,
+                                                                  NULL));
+        }
+
+        return;
+    }
 
     ngx_http_xet_query_xorb_damaged_tell(&chunk->damage);
 

@@ -123,6 +123,10 @@ ngx_http_xet_chunk_hashes_handler(ngx_http_request_t *r,
         return ngx_http_xet_error_status(r, status);
     }
 
+    /* an upload is made of the answer, which needs the primary anyway */
+
+    ngx_http_xet_query_primary(r);
+
     rc = ngx_http_xet_query_file_terms(r, &ctx->hash, 0, NGX_MAX_OFF_T_VALUE,
                                        ngx_http_xet_hashes_queried);
 

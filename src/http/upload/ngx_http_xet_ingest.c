@@ -566,6 +566,10 @@ ngx_http_xet_ingest_wait(ngx_http_request_t *r, void *data)
 
     ing->answered = 0;
 
+    /* an upload is spared by what is there, not by what was there */
+
+    ngx_http_xet_query_primary(r);
+
     rc = ngx_http_xet_query_chunk_find(r, xet_ingest_chunk(ing->core),
                                        ngx_http_xet_ingest_answered);
 

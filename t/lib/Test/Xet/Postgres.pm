@@ -82,12 +82,71 @@ sub copy {
 	return $copy;
 }
 
+# A standby of this one that follows it, once it is started.  synchronous() has
+# commits wait for one.
+
+sub standby {
+	my ($self, $dir, %o) = @_;
+
+	my $standby = $self->copy($dir, standby => 1);
+
+	# what the primary has set for itself: a standby that is promoted would
+	# wait for one of its own
+
+	spew($standby->data() . '/postgresql.auto.conf', '');
+
+	open(my $out, '>>', $standby->data() . '/postgresql.conf')
+		or die "$!\n";
+	print $out "primary_conninfo = 'host=$self->{dir} user=postgres'\n",
+		"wal_retrieve_retry_interval = 100ms\n", $o{conf} || '';
+	close($out);
+
+	return $standby;
+}
+
+sub synchronous {
+	my ($self, $names) = @_;
+
+	$self->sql("ALTER SYSTEM SET synchronous_standby_names = '$names'",
+		db => 'postgres');
+	$self->sql('SELECT pg_reload_conf()', db => 'postgres');
+
+	# the checkpointer tells commits to wait, when it has read that
+
+	$self->sql('CHECKPOINT', db => 'postgres');
+}
+
+# Waits until a standby of ours has replayed all that there is.
+
+sub followed {
+	my ($self, $standby) = @_;
+
+	my $lsn = $self->sql('SELECT pg_current_wal_lsn()');
+
+	wait_for(20, sub { $standby->sql('SELECT pg_last_wal_replay_lsn() >= '
+		. "'$lsn'::pg_lsn") eq 't' }) or die "no standby follows\n";
+}
+
 # It is a standby no longer.
 
 sub promote {
 	my ($self) = @_;
 
 	$self->sql('SELECT pg_promote()', db => 'postgres');
+}
+
+# All of its processes are gone at once, as with their machine.
+
+sub crash {
+	my ($self) = @_;
+
+	my @all = ($self->{pid}, children($self->{pid}));
+
+	CORE::kill('STOP', $self->{pid});
+	CORE::kill('KILL', @all);
+	reap($self->{pid}, 5);
+
+	$self->{pid} = undef;
 }
 
 sub bin {

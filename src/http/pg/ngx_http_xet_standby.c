@@ -1,0 +1,764 @@
+
+/*
+ * The standbys of a worker: which one answers reads, and how old its answers
+ * may be.
+ *
+ * How far a host is, is a position in PostgreSQL's log (LSN).  The primary is
+ * asked for its own now and then, and what it says is kept with the time at
+ * which it was asked: all that was acknowledged before that time is before that
+ * position.  A standby that has replayed up to a position knows all of that, so
+ * the age of its rows is the age of the newest question whose answer it has
+ * replayed.  No clock is compared with that of another machine, a primary
+ * without writes makes nobody look old, and a standby that has lost its primary
+ * grows old as it should, which it could not know itself.
+ *
+ * While the primary is away nothing new is known, and nothing new is committed
+ * as far as we can see: the age stays what it was when the primary was last
+ * heard of.  So reads go on without a primary.
+ *
+ * A standby that has replayed more than the primary had, when it was asked
+ * later, does not follow this primary but another one, that there was or is:
+ * it is left out until that is over.  Likewise one that is no standby any more,
+ * while xet_postgres leads to a server of another timeline.
+ *
+ * The nearest is the one that answers the same question soonest, on average.
+ * Another one takes its place when it is nearer by a third and by a quarter of
+ * a millisecond, so that two that are alike do not alternate.
+ *
+ * The same question tells whether the primary still takes writes, where another
+ * host may have become it: reads would not find out by themselves.
+ *
+ * All of this lives in the event loop of one worker.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_pg_session.h"
+
+
+#define NGX_HTTP_XET_STANDBY_TICK      1000    /* ms between questions, */
+#define NGX_HTTP_XET_STANDBY_TICKS     4       /* or so many in "lag" */
+#define NGX_HTTP_XET_STANDBY_PATIENCE  2000    /* ms for an answer */
+#define NGX_HTTP_XET_STANDBY_SILENT    2       /* pings without an answer */
+#define NGX_HTTP_XET_STANDBY_SAMPLES   64
+#define NGX_HTTP_XET_STANDBY_NEARER    250     /* microseconds */
+#define NGX_HTTP_XET_STANDBY_NEVER     ((ngx_msec_t) 0x7fffffff)
+
+#if (NGX_HTTP_XET_STANDBY_MAX != NGX_HTTP_XET_STANDBYS)
+#error "standbys are labels of metrics"
+#endif
+
+
+/* A host is asked for its place in the log: when, and whether it is open. */
+
+typedef struct {
+    ngx_http_xet_pg_query_t    *query;         /* NULL: it is not */
+    ngx_msec_t                  at;
+    uint64_t                    start;         /* microseconds */
+} ngx_http_xet_standby_ask_t;
+
+
+/* What the primary has answered to a question of that time. */
+
+typedef struct {
+    uint64_t                    lsn;
+    ngx_msec_t                  at;
+} ngx_http_xet_standby_sample_t;
+
+
+typedef struct {
+    ngx_http_xet_lane_t         lane;
+    ngx_http_xet_lane_t         dedup;         /* queries about chunks */
+    ngx_http_xet_standby_ask_t  ask;
+    ngx_msec_t                  lag;           /* that it may have */
+
+    uint64_t                    lsn;           /* replayed; 0: not known */
+    uint64_t                    timeline;      /* of no standby, else 0 */
+    ngx_msec_t                  at;            /* when that was told */
+    uint64_t                    distance;      /* microseconds, on average */
+
+    unsigned                    measured:1;    /* its last answer came */
+    unsigned                    strange:1;     /* follows another primary */
+    unsigned                    fit:1;         /* was, when last looked at */
+} ngx_http_xet_standby_t;
+
+
+struct ngx_http_xet_standbys_s {
+    ngx_uint_t                      n;
+    ngx_http_xet_standby_t         *standby;
+    ngx_uint_t                      current;
+    ngx_msec_t                      tick;
+    ngx_msec_t                      step;      /* between samples */
+
+    const ngx_http_xet_pg_stmt_t   *wal;
+    ngx_event_t                     timer;
+
+    /* the primary: the newest sample is the last one */
+
+    ngx_http_xet_standby_ask_t      ask;
+    ngx_http_xet_standby_sample_t   samples[NGX_HTTP_XET_STANDBY_SAMPLES];
+    ngx_uint_t                      nsamples;
+    uint64_t                        timeline;
+    ngx_uint_t                      silent;    /* pings, one after the other */
+    unsigned                        away:1;
+};
+
+
+static ngx_int_t ngx_http_xet_standbys_create(ngx_http_xet_standbys_t *s,
+    ngx_array_t *standbys, const ngx_http_xet_pg_stmt_t *stmts,
+    ngx_cycle_t *cycle);
+static ngx_int_t ngx_http_xet_standby_create(ngx_http_xet_standbys_t *s,
+    ngx_http_xet_standby_t *sb, const ngx_http_xet_standby_conf_t *conf,
+    const ngx_http_xet_pg_stmt_t *stmts, ngx_cycle_t *cycle);
+static ngx_http_xet_standbys_t *ngx_http_xet_standbys_get(void);
+static void ngx_http_xet_standbys_timer_handler(ngx_event_t *ev);
+static void ngx_http_xet_standbys_ask_primary(ngx_http_xet_standbys_t *s);
+static void ngx_http_xet_standbys_told(void *data, PGresult *res,
+    ngx_int_t rc, const char *sqlstate);
+static void ngx_http_xet_standbys_silent(ngx_http_xet_standbys_t *s);
+static void ngx_http_xet_standbys_sample(ngx_http_xet_standbys_t *s,
+    uint64_t lsn);
+static void ngx_http_xet_standby_ask(ngx_http_xet_standbys_t *s,
+    ngx_http_xet_standby_t *sb);
+static void ngx_http_xet_standby_told(void *data, PGresult *res, ngx_int_t rc,
+    const char *sqlstate);
+static ngx_msec_t ngx_http_xet_standby_age(ngx_http_xet_standbys_t *s,
+    ngx_http_xet_standby_t *sb);
+static ngx_uint_t ngx_http_xet_standby_fit(ngx_http_xet_standbys_t *s,
+    ngx_http_xet_standby_t *sb);
+static void ngx_http_xet_standby_look(ngx_http_xet_standbys_t *s,
+    ngx_http_xet_standby_t *sb);
+static ngx_uint_t ngx_http_xet_standby_nearer(
+    const ngx_http_xet_standby_t *one, const ngx_http_xet_standby_t *other);
+static uint64_t ngx_http_xet_standby_clock(void);
+
+
+ngx_int_t
+ngx_http_xet_standbys_init(ngx_cycle_t *cycle,
+    const ngx_http_xet_pg_stmt_t *stmts, const ngx_http_xet_pg_stmt_t *wal)
+{
+    ngx_http_xet_standbys_t   *s;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
+
+    /* where several may be the primary, it is asked whether it still is */
+
+    if (xmcf->standbys == NULL && !xmcf->primary->several) {
+        return NGX_OK;
+    }
+
+    s = ngx_pcalloc(cycle->pool, sizeof(ngx_http_xet_standbys_t));
+    if (s == NULL) {
+        return NGX_ERROR;
+    }
+
+    s->wal = wal;
+    s->tick = NGX_HTTP_XET_STANDBY_TICK;
+
+    if (xmcf->standbys
+        && ngx_http_xet_standbys_create(s, xmcf->standbys, stmts, cycle)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    s->timer.handler = ngx_http_xet_standbys_timer_handler;
+    s->timer.data = s;
+    s->timer.log = cycle->log;
+    s->timer.cancelable = 1;
+
+    xmcf->reading = s;
+
+    ngx_add_timer(&s->timer, 1);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_standbys_create(ngx_http_xet_standbys_t *s, ngx_array_t *standbys,
+    const ngx_http_xet_pg_stmt_t *stmts, ngx_cycle_t *cycle)
+{
+    ngx_msec_t                    lag;
+    ngx_uint_t                    i;
+    ngx_http_xet_standby_conf_t  *conf;
+
+    conf = standbys->elts;
+
+    s->n = standbys->nelts;
+
+    s->standby = ngx_pcalloc(cycle->pool,
+                             s->n * sizeof(ngx_http_xet_standby_t));
+    if (s->standby == NULL) {
+        return NGX_ERROR;
+    }
+
+    lag = 0;
+
+    for (i = 0; i < s->n; i++) {
+        lag = ngx_max(lag, conf[i].lag);
+        s->tick = ngx_min(s->tick, conf[i].lag / NGX_HTTP_XET_STANDBY_TICKS);
+
+        if (ngx_http_xet_standby_create(s, &s->standby[i], &conf[i], stmts,
+                                        cycle)
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    /* the oldest of the samples is older than any lag that is allowed */
+
+    s->step = lag / (NGX_HTTP_XET_STANDBY_SAMPLES / 2);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_standby_create(ngx_http_xet_standbys_t *s,
+    ngx_http_xet_standby_t *sb, const ngx_http_xet_standby_conf_t *conf,
+    const ngx_http_xet_pg_stmt_t *stmts, ngx_cycle_t *cycle)
+{
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
+
+    sb->lag = conf->lag;
+
+    sb->lane.host = &conf->host;
+    sb->lane.stmts = stmts;
+    sb->lane.number = NGX_HTTP_XET_STANDBY;
+    sb->lane.n = conf->reads;
+    sb->lane.depth = xmcf->depth;
+    sb->lane.queue = xmcf->queue;
+    sb->lane.timeout = conf->timeout;
+    sb->lane.running = conf->timeout;
+
+    /* of their own as with the primary: what they cost is up to others */
+
+    sb->dedup = sb->lane;
+    sb->dedup.n = xmcf->dedups;
+    sb->dedup.running = ngx_min(conf->timeout, xmcf->dedup_timeout);
+
+    return (ngx_http_xet_lane_init(&sb->lane, cycle->pool) == NGX_OK)
+           ? ngx_http_xet_lane_init(&sb->dedup, cycle->pool) : NGX_ERROR;
+}
+
+
+void
+ngx_http_xet_standbys_exit(ngx_cycle_t *cycle)
+{
+    ngx_uint_t                 i;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
+
+    for (i = 0; xmcf && xmcf->reading && i < xmcf->reading->n; i++) {
+        ngx_http_xet_lane_close(&xmcf->reading->standby[i].lane);
+        ngx_http_xet_lane_close(&xmcf->reading->standby[i].dedup);
+    }
+}
+
+
+static ngx_http_xet_standbys_t *
+ngx_http_xet_standbys_get(void)
+{
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+
+    return xmcf->reading;
+}
+
+
+void
+ngx_http_xet_standbys_stat(ngx_http_xet_lane_stat_t *stat)
+{
+    ngx_uint_t                i;
+    ngx_http_xet_standbys_t  *s;
+
+    s = ngx_http_xet_standbys_get();
+
+    ngx_memzero(stat, sizeof(ngx_http_xet_lane_stat_t));
+
+    for (i = 0; s && i < s->n; i++) {
+        ngx_http_xet_lane_stat(&s->standby[i].lane, stat);
+        ngx_http_xet_lane_stat(&s->standby[i].dedup, stat);
+    }
+}
+
+
+static void
+ngx_http_xet_standbys_timer_handler(ngx_event_t *ev)
+{
+    ngx_uint_t                i;
+    ngx_http_xet_standbys_t  *s;
+
+    s = ev->data;
+
+    if (ngx_exiting) {
+        return;
+    }
+
+    ngx_http_xet_standbys_ask_primary(s);
+
+    for (i = 0; i < s->n; i++) {
+        ngx_http_xet_standby_ask(s, &s->standby[i]);
+        ngx_http_xet_standby_look(s, &s->standby[i]);
+    }
+
+    ngx_add_timer(ev, s->tick);
+}
+
+
+/*
+ * The question is a ping, so no slow statement is in front of it.  One that is
+ * open for long says that the primary is away as well as one that fails.
+ */
+
+static void
+ngx_http_xet_standbys_ask_primary(ngx_http_xet_standbys_t *s)
+{
+    if (s->ask.query) {
+
+        if (ngx_current_msec - s->ask.at >= NGX_HTTP_XET_STANDBY_PATIENCE) {
+            s->away = 1;
+        }
+
+        return;
+    }
+
+    s->ask.at = ngx_current_msec;
+    s->ask.query = ngx_http_xet_lanes_send(NGX_HTTP_XET_PING, s->wal, NULL,
+                                           ngx_http_xet_standbys_told, s);
+    if (s->ask.query == NULL) {
+        s->away = 1;
+    }
+}
+
+
+static void
+ngx_http_xet_standbys_told(void *data, PGresult *res, ngx_int_t rc,
+    const char *sqlstate)
+{
+    ngx_http_xet_standbys_t *s = data;
+
+    uint64_t                   timeline;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+
+    s->ask.query = NULL;
+
+    if (rc != NGX_OK || ngx_http_xet_pg_rows(res) != 1
+        || ngx_http_xet_pg_int(res, 0, 0) != 0)
+    {
+        s->away = 1;
+        ngx_http_xet_pg_clear(res);
+        ngx_http_xet_standbys_silent(s);
+        return;
+    }
+
+    s->away = 0;
+    s->silent = 0;
+
+    if (ngx_http_xet_pg_int(res, 0, 3) != 0) {
+        ngx_http_xet_lanes_moved();
+    }
+
+    timeline = (uint64_t) ngx_http_xet_pg_int(res, 0, 2);
+
+    if (timeline != s->timeline) {
+
+        /*
+         * another primary: what the one before has said is of no use, and who
+         * still waits for an answer there waits for long
+         */
+
+        if (s->timeline && timeline > s->timeline && xmcf->primary->several) {
+            ngx_http_xet_lanes_abandon("there is another primary");
+        }
+
+        s->timeline = timeline;
+        s->nsamples = 0;
+    }
+
+    ngx_http_xet_standbys_sample(s, (uint64_t) ngx_http_xet_pg_int(res, 0, 1));
+    ngx_http_xet_pg_clear(res);
+}
+
+
+/*
+ * A machine that hangs, or is cut off, refuses nothing: its sessions look ready,
+ * and a write would wait there for minutes.  Where another host may be the
+ * primary by now, two pings without an answer are enough.
+ */
+
+static void
+ngx_http_xet_standbys_silent(ngx_http_xet_standbys_t *s)
+{
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+
+    if (ngx_current_msec - s->ask.at < xmcf->ping_timeout) {
+
+        /* it was refused, and what breaks is noticed by itself */
+
+        s->silent = 0;
+        return;
+    }
+
+    if (++s->silent == NGX_HTTP_XET_STANDBY_SILENT && xmcf->primary->several) {
+        s->silent = 0;
+        ngx_http_xet_lanes_abandon("it does not answer");
+    }
+}
+
+
+/* Keeps a sample; those that a newer one makes needless give it their place. */
+
+static void
+ngx_http_xet_standbys_sample(ngx_http_xet_standbys_t *s, uint64_t lsn)
+{
+    ngx_uint_t                      i, n;
+    ngx_http_xet_standby_t         *sb;
+    ngx_http_xet_standby_sample_t  *sample;
+
+    for (i = 0; i < s->n; i++) {
+        sb = &s->standby[i];
+
+        /* it had answered before the primary was asked, and was further */
+
+        if (sb->lsn > lsn && sb->timeline == 0
+            && (ngx_msec_int_t) (s->ask.at - sb->at) > 0)
+        {
+            sb->strange = 1;
+        }
+    }
+
+    n = s->nsamples;
+    sample = s->samples;
+
+    /* nothing was written meanwhile: what is known is only newer */
+
+    if (n && sample[n - 1].lsn == lsn) {
+        sample[n - 1].at = s->ask.at;
+        return;
+    }
+
+    if (n > 1 && s->ask.at - sample[n - 2].at < s->step) {
+        n--;
+
+    } else if (n == NGX_HTTP_XET_STANDBY_SAMPLES) {
+        n--;
+        ngx_memmove(sample, sample + 1, n * sizeof(*sample));
+    }
+
+    sample[n].lsn = lsn;
+    sample[n].at = s->ask.at;
+
+    s->nsamples = n + 1;
+}
+
+
+static void
+ngx_http_xet_standby_ask(ngx_http_xet_standbys_t *s,
+    ngx_http_xet_standby_t *sb)
+{
+    if (sb->ask.query) {
+
+        /* nobody answers: who waits for it is asked for elsewhere */
+
+        if (ngx_current_msec - sb->ask.at >= NGX_HTTP_XET_STANDBY_PATIENCE) {
+            sb->measured = 0;
+            ngx_http_xet_lane_drop(&sb->lane);
+            ngx_http_xet_lane_drop(&sb->dedup);
+        }
+
+        return;
+    }
+
+    if (!ngx_http_xet_lane_ready_any(&sb->lane)) {
+        sb->measured = 0;
+        ngx_http_xet_lane_want(&sb->lane);
+        return;
+    }
+
+    sb->ask.at = ngx_current_msec;
+    sb->ask.start = ngx_http_xet_standby_clock();
+    sb->ask.query = ngx_http_xet_lane_send(&sb->lane, s->wal, NULL,
+                                           ngx_http_xet_standby_told, sb);
+    if (sb->ask.query == NULL) {
+        sb->measured = 0;
+    }
+}
+
+
+static void
+ngx_http_xet_standby_told(void *data, PGresult *res, ngx_int_t rc,
+    const char *sqlstate)
+{
+    ngx_http_xet_standby_t *sb = data;
+
+    uint64_t                        lsn, took;
+    ngx_http_xet_standbys_t        *s;
+    ngx_http_xet_standby_sample_t  *newest;
+
+    s = ngx_http_xet_standbys_get();
+
+    sb->ask.query = NULL;
+    sb->measured = (rc == NGX_OK && ngx_http_xet_pg_rows(res) == 1
+                    && !ngx_http_xet_pg_null(res, 0, 1));
+
+    if (!sb->measured) {
+        ngx_http_xet_pg_clear(res);
+        ngx_http_xet_standby_look(s, sb);
+        return;
+    }
+
+    took = ngx_http_xet_standby_clock() - sb->ask.start;
+
+    sb->distance = sb->distance ? (3 * sb->distance + took) / 4 : took;
+
+    lsn = (uint64_t) ngx_http_xet_pg_int(res, 0, 1);
+
+    /* who moves, and is not further than the primary, may follow it */
+
+    newest = s->nsamples ? &s->samples[s->nsamples - 1] : NULL;
+
+    if (lsn != sb->lsn && newest && lsn <= newest->lsn) {
+        sb->strange = 0;
+    }
+
+    sb->lsn = lsn;
+    sb->at = ngx_current_msec;
+    sb->timeline = ngx_http_xet_pg_int(res, 0, 0)
+                   ? 0 : (uint64_t) ngx_http_xet_pg_int(res, 0, 2);
+
+    ngx_http_xet_pg_clear(res);
+
+    ngx_http_xet_standby_look(s, sb);
+}
+
+
+/* How old its rows are at most, as far as the primary was heard of. */
+
+static ngx_msec_t
+ngx_http_xet_standby_age(ngx_http_xet_standbys_t *s,
+    ngx_http_xet_standby_t *sb)
+{
+    ngx_uint_t                      n;
+    ngx_msec_t                      now;
+    ngx_http_xet_standby_sample_t  *sample;
+
+    n = s->nsamples;
+    sample = s->samples;
+
+    if (sb->lsn == 0) {
+        return NGX_HTTP_XET_STANDBY_NEVER;
+    }
+
+    if (n == 0) {
+
+        /* nothing to hold it against: right where nobody can do better */
+
+        return s->away ? 0 : NGX_HTTP_XET_STANDBY_NEVER;
+    }
+
+    now = s->away ? sample[n - 1].at : ngx_current_msec;
+
+    if (sb->timeline) {
+
+        /* no standby: the primary, or one that was promoted */
+
+        return (s->away || sb->timeline == s->timeline)
+               ? 0 : NGX_HTTP_XET_STANDBY_NEVER;
+    }
+
+    while (n--) {
+        if (sample[n].lsn <= sb->lsn) {
+            return now - sample[n].at;
+        }
+    }
+
+    return NGX_HTTP_XET_STANDBY_NEVER;
+}
+
+
+static ngx_uint_t
+ngx_http_xet_standby_fit(ngx_http_xet_standbys_t *s,
+    ngx_http_xet_standby_t *sb)
+{
+    return sb->measured && !sb->strange
+           && ngx_http_xet_lane_ready_any(&sb->lane)
+           && ngx_http_xet_standby_age(s, sb) <= sb->lag;
+}
+
+
+/* Logs the first look after which it is asked, or not asked any more. */
+
+static void
+ngx_http_xet_standby_look(ngx_http_xet_standbys_t *s,
+    ngx_http_xet_standby_t *sb)
+{
+    ngx_uint_t   fit;
+    ngx_msec_t   age;
+    const char  *why;
+
+    fit = ngx_http_xet_standby_fit(s, sb);
+
+    if (fit == sb->fit) {
+        return;
+    }
+
+    sb->fit = fit;
+
+    if (fit) {
+        ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
+                      "xet: %V is read from, it answers in %uL us",
+                      &sb->lane.host->name, sb->distance);
+        return;
+    }
+
+    age = ngx_http_xet_standby_age(s, sb);
+
+    why = (!sb->measured || !ngx_http_xet_lane_ready_any(&sb->lane))
+          ? "it does not answer"
+          : (sb->strange || sb->timeline) ? "it follows another primary"
+          : (age == NGX_HTTP_XET_STANDBY_NEVER) ? "it is too far behind"
+          : "it is behind";
+
+    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                  "xet: %V is not read from: %s", &sb->lane.host->name, why);
+}
+
+
+ngx_uint_t
+ngx_http_xet_standbys_fit(ngx_uint_t n)
+{
+    ngx_http_xet_standbys_t  *s;
+
+    s = ngx_http_xet_standbys_get();
+
+    return s && ngx_http_xet_standby_fit(s, &s->standby[n]);
+}
+
+
+ngx_uint_t
+ngx_http_xet_standbys_nearest(ngx_uint_t but)
+{
+    ngx_uint_t                i, best;
+    ngx_http_xet_standbys_t  *s;
+
+    s = ngx_http_xet_standbys_get();
+
+    if (s == NULL || s->n == 0) {
+        return NGX_HTTP_XET_NO_STANDBY;
+    }
+
+    best = NGX_HTTP_XET_NO_STANDBY;
+
+    if (!(but & ((ngx_uint_t) 1 << s->current))
+        && ngx_http_xet_standby_fit(s, &s->standby[s->current]))
+    {
+        best = s->current;
+    }
+
+    for (i = 0; i < s->n; i++) {
+
+        if (i == best || (but & ((ngx_uint_t) 1 << i))
+            || !ngx_http_xet_standby_fit(s, &s->standby[i]))
+        {
+            continue;
+        }
+
+        if (best == NGX_HTTP_XET_NO_STANDBY
+            || ngx_http_xet_standby_nearer(&s->standby[i], &s->standby[best]))
+        {
+            best = i;
+        }
+    }
+
+    if (but == 0 && best != NGX_HTTP_XET_NO_STANDBY) {
+        s->current = best;
+    }
+
+    return best;
+}
+
+
+static ngx_uint_t
+ngx_http_xet_standby_nearer(const ngx_http_xet_standby_t *one,
+    const ngx_http_xet_standby_t *other)
+{
+    return one->distance + one->distance / 2 < other->distance
+           && one->distance + NGX_HTTP_XET_STANDBY_NEARER < other->distance;
+}
+
+
+ngx_http_xet_pg_query_t *
+ngx_http_xet_standbys_send(ngx_uint_t n, ngx_http_xet_lane_e lane,
+    const ngx_http_xet_pg_stmt_t *stmt, ngx_http_xet_params_t *p,
+    ngx_http_xet_pg_handler_pt handler, void *data)
+{
+    ngx_http_xet_standby_t  *sb;
+
+    sb = &ngx_http_xet_standbys_get()->standby[n];
+
+    return ngx_http_xet_lane_send((lane == NGX_HTTP_XET_DEDUP) ? &sb->dedup
+                                                               : &sb->lane,
+                                  stmt, p, handler, data);
+}
+
+
+void
+ngx_http_xet_standbys_doubt(ngx_uint_t n)
+{
+    ngx_http_xet_standbys_t  *s;
+
+    s = ngx_http_xet_standbys_get();
+
+    s->standby[n].measured = 0;
+
+    ngx_http_xet_standby_look(s, &s->standby[n]);
+}
+
+
+void
+ngx_http_xet_standbys_measure(void)
+{
+    ngx_uint_t                i, fit;
+    ngx_msec_t                age;
+    ngx_http_xet_standby_t   *sb;
+    ngx_http_xet_standbys_t  *s;
+
+    s = ngx_http_xet_standbys_get();
+
+    for (i = 0; s && i < s->n; i++) {
+        sb = &s->standby[i];
+
+        fit = ngx_http_xet_standby_fit(s, sb);
+        age = sb->measured ? ngx_http_xet_standby_age(s, sb) : 0;
+
+        ngx_http_xet_level_at(STANDBY_FIT, i, fit);
+        ngx_http_xet_level_at(STANDBY_NEAREST, i, fit && i == s->current);
+        ngx_http_xet_level_at(STANDBY_LAG, i, age);
+        ngx_http_xet_level_at(STANDBY_DISTANCE, i,
+                              sb->measured ? sb->distance : 0);
+    }
+}
+
+
+/* In microseconds, from some time on. */
+
+static uint64_t
+ngx_http_xet_standby_clock(void)
+{
+    struct timespec  ts;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+
+    return (uint64_t) ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}

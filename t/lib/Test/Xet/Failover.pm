@@ -1,0 +1,481 @@
+package Test::Xet::Failover;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# A primary and its standby that change places, beside uploads and reads, and
+# what was acknowledged meanwhile.
+#
+#     my $f = Test::Xet::Failover->new($t);     # of Test::Xet, not yet run
+#
+#     $f->start();
+#     my $round = $f->round();                  # kill, promote, check, rebuild
+#     my $end = $f->stop();
+#
+# A round has: writes, seconds from the kill to the first upload that was
+# acknowledged and had begun behind it; acknowledged, files of the round; lost,
+# those that can't be read; data, attempts and errors of data URLs.
+
+use warnings;
+use strict;
+
+use Fcntl qw/ :flock SEEK_SET /;
+use File::Path qw/ remove_tree /;
+use JSON::PP ();
+use POSIX ();
+use Time::HiRes qw/ sleep time /;
+
+use Test::Xet::Bytes;
+use Test::Xet::HTTP;
+use Test::Xet::Process qw/ root slurp spew wait_for /;
+
+#     uploads  processes that upload, 2
+#     reads    processes that read, 1
+#     rewind   the old primary comes back by pg_rewind, else by pg_basebackup
+#     standby  0: reads come from the primary alone
+
+sub new {
+	my ($class, $t, %o) = @_;
+
+	my $dir = $t->dir();
+	my $self = bless {
+		t => $t, dir => $dir, uploads => 2, reads => 1, standby => 1,
+		%o,
+		pids => [], offset => 0, serial => 0, owner => $$,
+		history => "$dir/history", data => "$dir/data.log",
+		url => "$dir/data.url", reading => "$dir/reading.log"
+	}, $class;
+
+	spew($self->{$_}, '') for qw/ history data reading url /;
+
+	return $self;
+}
+
+# What both PostgreSQL have: one that was killed is rewound, and finds what it
+# has missed.
+
+sub pg_conf {
+	return "wal_log_hints = on\nwal_keep_size = 64MB\n";
+}
+
+# The configuration of docs/scaling.md, with the folders of our sockets in the
+# place of its hosts: in an order that has nothing to do with who is the
+# primary.
+
+sub directives {
+	my ($self) = @_;
+
+	my ($block) = slurp(root() . '/docs/scaling.md')
+		=~ /^## A standby\n.*?^```nginx\n(.*?)^```/ms
+		or die "docs/scaling.md has no configuration\n";
+
+	$block =~ s!\bdb-a,db-b\b!$self->{dir}/pg,$self->{dir}/sb!g == 2
+		or die "docs/scaling.md names other hosts\n";
+
+	my %directives = $block =~ /^(xet_postgres\w*)\s+([^;]+);/mg;
+
+	delete $directives{xet_postgres_read} unless $self->{standby};
+
+	return %directives;
+}
+
+sub primary { return $_[0]->{primary} }
+sub follower { return $_[0]->{follower} }
+
+# PostgreSQL and nginx; what loads them comes with load().
+
+sub start {
+	my ($self) = @_;
+
+	my $t = $self->{t};
+
+	$self->{primary} = $t->pg();
+	$self->{primary}->start() unless $self->{primary}->pid();
+
+	$self->follow("$self->{dir}/sb");
+
+	$t->write_conf(undef, directives => { $self->directives() });
+	$t->nginx()->run();
+
+	$self->wait_writes(0) // die "no uploads at first\n";
+	$self->sign();
+}
+
+sub load {
+	my ($self) = @_;
+
+	$self->fork_off(sub { $self->uploader($_[0]) }, $_)
+		for 1 .. $self->{uploads};
+	$self->fork_off(sub { $self->reader($_[0]) }, $_)
+		for 1 .. $self->{reads};
+	$self->fork_off(sub { $self->fetcher() }, 1);
+}
+
+# A standby in this folder, that commits wait for from now on.
+
+sub follow {
+	my ($self, $dir) = @_;
+
+	my $primary = $self->{primary};
+
+	remove_tree($dir, { safe => 0 });
+
+	$self->{follower} = $primary->standby($dir);
+	$self->{follower}->start();
+
+	$primary->synchronous('*');
+
+	wait_for(30, sub { $primary->sql('SELECT count(*) FROM'
+		. " pg_stat_replication WHERE sync_state = 'sync'") })
+		or die "no synchronous standby:\n" . $self->{follower}->log();
+}
+
+# The old primary, whose log may have ends that the new one never had.
+
+sub rewind {
+	my ($self, $old) = @_;
+
+	my $new = $self->{primary};
+	my $conf = slurp($old->data() . '/postgresql.conf');
+
+	# until then its timeline is that of before in the file that is
+	# compared, and nothing is taken back
+
+	$new->sql('CHECKPOINT', db => 'postgres');
+
+	$old->command([ "$old->{bin}/pg_rewind", '-D', $old->data(),
+		'--no-sync',
+		'--source-server', "host=$new->{dir} user=postgres"
+		. ' dbname=postgres' ], timeout => 120);
+
+	# it has taken the settings of the other one
+
+	$conf =~ s/^primary_conninfo.*\n//mg;
+	$conf .= "primary_conninfo = 'host=$new->{dir} user=postgres'\n"
+		. "wal_retrieve_retry_interval = 100ms\n";
+
+	spew($old->data() . '/postgresql.conf', $conf);
+	spew($old->data() . '/postgresql.auto.conf', '');
+	spew($old->data() . '/standby.signal', '');
+
+	$self->{follower} = $old;
+	$old->start();
+	$new->synchronous('*');
+
+	wait_for(30, sub { $new->sql('SELECT count(*) FROM'
+		. " pg_stat_replication WHERE sync_state = 'sync'") })
+		or die "no synchronous standby:\n" . $old->log();
+}
+
+# --------------------------------------------------------------------------
+
+sub round {
+	my ($self, %o) = @_;
+
+	my ($old, $new) = @$self{qw/ primary follower /};
+	my $before = $self->{offset};
+
+	$self->sign();
+	sleep($o{before} // 0.5);
+
+	my $killed = time();
+
+	$old->crash();
+	sleep($o{away} // 0);
+
+	$self->{promoted} = time();
+	$new->promote();
+	@$self{qw/ primary follower /} = ($new, undef);
+
+	my $writes = $self->wait_writes($killed, 60);
+	my @acked = $self->acknowledged();
+	my @lost = map { "$$_[0], acknowledged " . ($killed - $$_[2])
+		. ' s before the kill' } grep { !$self->readable($_) } @acked,
+		$self->some($before, 20);
+
+	my ($fetched, $errors) = $self->data();
+
+	if ($self->{rewind} && ++$self->{turns} % 2) {
+		$self->rewind($old);
+
+	} else {
+		$self->follow($old->{dir});
+	}
+
+	return {
+		writes => $writes, acknowledged => scalar @acked,
+		lost => \@lost, data => $fetched, errors => $errors,
+		reading => $self->misread()
+	};
+}
+
+# Ends the load; looks for all that was ever acknowledged.
+
+sub stop {
+	my ($self) = @_;
+
+	$self->quit();
+
+	my @all = map { [ split ] } split(/\n/, slurp($self->{history}));
+	my @lost = grep { !$self->readable($_) } @all;
+
+	return { acknowledged => scalar @all, lost => \@lost,
+		reading => $self->misread() };
+}
+
+sub quit {
+	my ($self) = @_;
+
+	CORE::kill('TERM', $_) for @{ $self->{pids} };
+	waitpid($_, 0) for splice(@{ $self->{pids} });
+}
+
+# When the first upload was acknowledged that was sent after this time, in
+# seconds after it; undef: none was.
+
+sub wait_writes {
+	my ($self, $since, $seconds) = @_;
+
+	my $t = $self->{t};
+	my $end = time() + ($seconds || 30);
+	my $begin = $since || time();
+
+	while (time() < $end) {
+		my $sent = time();
+		my $n = "main-$$-" . ++$self->{serial};
+		my $r = $t->put('/api/v1/files', body($n), {}, timeout => 20);
+
+		if ($r->{status} == 200) {
+			$self->note($r, $n);
+			return time() - $begin;
+		}
+
+		sleep(0.1);
+	}
+
+	return undef;
+}
+
+# What was acknowledged since the last call: [ hash, name of its bytes ].
+
+sub acknowledged {
+	my ($self) = @_;
+
+	open(my $in, '<', $self->{history}) or die "$!\n";
+	seek($in, $self->{offset}, SEEK_SET);
+
+	my @lines;
+
+	while (my $line = <$in>) {
+		last unless $line =~ /\n\z/;
+		$self->{offset} += length($line);
+		push @lines, [ split(' ', $line) ];
+	}
+
+	return @lines;
+}
+
+# Some of those before an offset.
+
+sub some {
+	my ($self, $end, $n) = @_;
+
+	return () unless $end;
+
+	my @all = map { [ split ] } split(/\n/, substr(slurp($self->{history}),
+		0, $end));
+
+	return map { $all[rand(@all)] } 1 .. $n;
+}
+
+sub readable {
+	my ($self, $file) = @_;
+
+	my ($hash, $name) = @$file;
+	my $r;
+
+	# a 503 says nothing of the file; it passes
+
+	wait_for(20, sub {
+		$r = $self->{t}->get("/api/v1/files/$hash", {}, timeout => 20);
+		return $r->{status} && $r->{status} < 500;
+	});
+
+	return $r->{status} == 200 && $r->{body} eq body($name);
+}
+
+# The URL of a range, which stays good; PostgreSQL is not asked for it again.
+
+sub sign {
+	my ($self) = @_;
+
+	my $t = $self->{t};
+
+	open(my $in, '<', $self->{history}) or die "$!\n";
+	my ($hash) = split(' ', scalar <$in>);
+
+	my $r = $t->get("/api/v2/reconstructions/$hash", {}, timeout => 20);
+	die "no plan: $r->{status}\n" unless $r->{status} == 200;
+
+	my ($entry) = map { @$_ } values %{ $r->json()->{xorbs} };
+	my ($path) = $entry->{url} =~ m!//[^/]+(/.*)!;
+	my $range = $entry->{ranges}[0]{bytes};
+
+	spew("$self->{url}.new", "$path bytes=$range->{start}-$range->{end}\n");
+	rename("$self->{url}.new", $self->{url}) or die "$!\n";
+}
+
+# Attempts and errors of data URLs since the last call.
+
+sub data {
+	my ($self) = @_;
+
+	my %n = (ok => 0, bad => 0);
+
+	$n{$_}++ for split(/\n/, substr(slurp($self->{data}),
+		$self->{fetched} || 0));
+	$self->{fetched} = -s $self->{data};
+
+	return (delete $n{ok}, $n{bad});
+}
+
+# Answers to reads that an acknowledged file must not have.
+
+sub misread {
+	my ($self) = @_;
+
+	my $log = slurp($self->{reading});
+	my @new = split(/\n/, substr($log, $self->{misread} || 0));
+
+	$self->{misread} = length($log);
+
+	return \@new;
+}
+
+# --------------------------------------------------------------------------
+# processes
+
+sub fork_off {
+	my ($self, $run, $n) = @_;
+
+	my $pid = fork() // die "fork: $!\n";
+
+	if ($pid) {
+		push @{ $self->{pids} }, $pid;
+		return;
+	}
+
+	my $parent = getppid();
+
+	$SIG{TERM} = sub { POSIX::_exit(0) };
+	$SIG{ALRM} = 'DEFAULT';
+	alarm(0);
+	srand($$);
+
+	eval {
+		while (getppid() == $parent) {
+			$run->($n);
+		}
+	};
+
+	print STDERR "# a process of the load: $@" if $@;
+	POSIX::_exit(1);
+}
+
+sub uploader {
+	my ($self, $who) = @_;
+
+	my $n = "$who-$$-" . ++$self->{serial};
+	my $r = Test::Xet::HTTP->request($self->{t}->port(), 'PUT',
+		'/api/v1/files', {}, body($n), timeout => 30);
+
+	$self->note($r, $n) if $r->{status} && $r->{status} == 200
+		&& !$r->{error};
+
+	sleep($r->{status} == 200 ? 0.15 : 0.1);
+}
+
+# On record once the client has the answer.
+
+sub note {
+	my ($self, $r, $name) = @_;
+
+	my $json = eval { $r->json() } || {};
+	my $line = "$json->{hash} $name " . time() . "\n";
+
+	open(my $out, '>>', $self->{history}) or die "$!\n";
+	syswrite($out, $line) == length($line) or die "$!\n";
+}
+
+# Known files: 200, or 503 while nobody can say; never 404.
+
+sub reader {
+	my ($self) = @_;
+
+	my $size = -s $self->{history};
+
+	return sleep(0.05) if !$size;
+
+	open(my $in, '<', $self->{history}) or die "$!\n";
+	seek($in, int(rand($size)), SEEK_SET);
+	scalar <$in>;
+
+	my $line = <$in>;
+
+	return if !defined $line || $line !~ /\n\z/;
+
+	my ($hash, $name) = split(' ', $line);
+	my $route = rand() < 0.5 ? 'v1/files' : 'v2/reconstructions';
+	my $r = Test::Xet::HTTP->request($self->{t}->port(), 'GET',
+		"/api/$route/$hash", {}, undef, timeout => 30);
+
+	my $status = $r->{status} || 0;
+	my $good = $status == 503 || $status == 200
+		&& ($route ne 'v1/files' || $r->{body} eq body($name)
+			|| $r->{error});
+
+	if (!$good) {
+		open(my $out, '>>', $self->{reading}) or die "$!\n";
+		syswrite($out, "$route $hash: $status " . ($r->{error} // '')
+			. "\n");
+	}
+
+	sleep(0.05);
+}
+
+sub fetcher {
+	my ($self) = @_;
+
+	my ($path, $range) = split(' ', slurp($self->{url}));
+	my $r = Test::Xet::HTTP->request($self->{t}->port(), 'GET', $path,
+		{ Range => $range }, undef, timeout => 10);
+
+	open(my $out, '>>', $self->{data}) or die "$!\n";
+	syswrite($out, $r->{status} && $r->{status} == 206 && !$r->{error}
+		? "ok\n" : "bad\n");
+
+	sleep(0.03);
+}
+
+# Bytes that follow from the name.
+
+sub body {
+	my ($name) = @_;
+
+	my $seed = 0;
+
+	$seed = ($seed * 31 + ord) & 0xffffff for split(//, $name);
+
+	return $name . random_bytes($seed, 3000 + $seed % 5000);
+}
+
+sub DESTROY {
+	my ($self) = @_;
+
+	local ($?, $@, $!);
+
+	return if $$ != $self->{owner};
+
+	$self->quit();
+}
+
+1;
