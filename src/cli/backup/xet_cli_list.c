@@ -9,7 +9,6 @@
 
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,10 +76,10 @@ xet_cli_list_order(const xet_cli_copy_t *one, const xet_cli_copy_t *two)
 
 
 int
-xet_cli_list_open(xet_cli_list_t *l, int folder, const char *generation,
-    int notes)
+xet_cli_list_open(xet_cli_list_t *l, xet_cli_place_t *place,
+    const char *generation, int notes)
 {
-    int   fd;
+    int   rc, fd;
     char  path[XET_CLI_BACKUP_PATH];
 
     memset(l, 0, sizeof(xet_cli_list_t));
@@ -90,11 +89,26 @@ xet_cli_list_open(xet_cli_list_t *l, int folder, const char *generation,
 
     xet_cli_manifest_path(generation, notes ? "notes" : "list", path);
 
-    fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
-    l->file = (fd < 0) ? NULL : fdopen(fd, "r");
+    rc = xet_cli_place_fetch(place, path, &fd);
+
+    if (rc == XET_CLI_GONE) {
+        errno = ENOENT;
+    }
+
+    if (rc == XET_CLI_GONE || rc == XET_CLI_UNREADABLE) {
+        return xet_cli_fail_errno(path);
+    }
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    l->file = fdopen(fd, "r");
 
     if (l->file == NULL) {
-        return xet_cli_fail_errno(path);
+        rc = xet_cli_fail_errno(path);
+        close(fd);
+        return rc;
     }
 
     return xet_cli_list_next(l);
