@@ -407,8 +407,6 @@ xet_cli_backup_text(void *ctx, const xet_cli_pg_row_t *row)
 static int
 xet_cli_backup_row(void *ctx, const xet_cli_pg_row_t *row)
 {
-    size_t             len;
-    const uint8_t     *digest;
     xet_cli_copy_t     copy;
     xet_cli_backup_t  *b;
 
@@ -418,16 +416,7 @@ xet_cli_backup_row(void *ctx, const xet_cli_pg_row_t *row)
         return xet_cli_fail(XET_CLI_FAULT, "xorbs", "a row without a hash");
     }
 
-    copy.tag = (uint32_t) xet_cli_pg_u64(row, 1);
-    copy.size = xet_cli_pg_u64(row, 2);
-
-    digest = xet_cli_pg_bytes(row, 3, &len);
-    copy.digested = (len == XET_CHECKSUM_LEN);
-
-    if (copy.digested) {
-        memcpy(copy.digest.bytes, digest, XET_CHECKSUM_LEN);
-    }
-
+    xet_cli_copy_row(&copy, row, 1);
     xet_cli_list_put(b->list, &copy);
 
     b->m.copies++;

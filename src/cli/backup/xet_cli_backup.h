@@ -206,6 +206,10 @@ int xet_cli_copier_there(xet_cli_place_t *place, const xet_cli_copy_t *copy,
 const char *xet_cli_copy_path(const xet_cli_copy_t *copy,
     char path[XET_CLI_BACKUP_PATH]);
 
+/* Takes tag, size and digest of a row, three columns from this one on. */
+void xet_cli_copy_row(xet_cli_copy_t *copy, const xet_cli_pg_row_t *row,
+    int column);
+
 /* Writes the line of a copy. */
 void xet_cli_list_put(FILE *file, const xet_cli_copy_t *copy);
 

@@ -218,21 +218,7 @@ xet_cli_backup_named(xet_cli_backup_t *b, xet_cli_copy_t *copy, int *other)
 static int
 xet_cli_backup_named_row(void *ctx, const xet_cli_pg_row_t *row)
 {
-    size_t           len;
-    const uint8_t   *digest;
-    xet_cli_copy_t  *copy;
-
-    copy = ctx;
-
-    copy->tag = (uint32_t) xet_cli_pg_u64(row, 0);
-    copy->size = xet_cli_pg_u64(row, 1);
-
-    digest = xet_cli_pg_bytes(row, 2, &len);
-    copy->digested = (len == XET_CHECKSUM_LEN);
-
-    if (copy->digested) {
-        memcpy(copy->digest.bytes, digest, XET_CHECKSUM_LEN);
-    }
+    xet_cli_copy_row(ctx, row, 0);
 
     return XET_CLI_OK;
 }

@@ -41,6 +41,25 @@ xet_cli_copy_path(const xet_cli_copy_t *copy, char path[XET_CLI_BACKUP_PATH])
 
 
 void
+xet_cli_copy_row(xet_cli_copy_t *copy, const xet_cli_pg_row_t *row,
+    int column)
+{
+    size_t          len;
+    const uint8_t  *digest;
+
+    copy->tag = (uint32_t) xet_cli_pg_u64(row, column);
+    copy->size = xet_cli_pg_u64(row, column + 1);
+
+    digest = xet_cli_pg_bytes(row, column + 2, &len);
+    copy->digested = (len == XET_CHECKSUM_LEN);
+
+    if (copy->digested) {
+        memcpy(copy->digest.bytes, digest, XET_CHECKSUM_LEN);
+    }
+}
+
+
+void
 xet_cli_list_put(FILE *file, const xet_cli_copy_t *copy)
 {
     int   i;
