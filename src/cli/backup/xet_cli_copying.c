@@ -81,6 +81,7 @@ static xet_cli_place_t *xet_cli_copying_place(xet_cli_copying_t *c,
 static int xet_cli_copying_session(xet_cli_copying_t *c);
 static int xet_cli_copying_target(xet_cli_copying_t *c);
 static int xet_cli_copying_foreign(xet_cli_copying_t *c);
+static int xet_cli_copying_owner(xet_cli_copying_t *c);
 static int xet_cli_copying_itself(xet_cli_copying_t *c);
 static int xet_cli_copying_rows(xet_cli_copying_t *c, uint64_t threads);
 static int xet_cli_copying_page(xet_cli_copying_t *c, uint64_t after);
@@ -287,7 +288,9 @@ xet_cli_copying_target(xet_cli_copying_t *c)
     snprintf(c->mark, sizeof(c->mark), "%s %016" PRIx64 "\n",
              c->store.identity, number);
 
-    rc = xet_cli_place_folders(c->to, 1);
+    /* the mark is first: whatever ends this, the next run knows the target */
+
+    rc = xet_cli_place_make(c->to, "tmp");
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_place_put(c->to, XET_CLI_COPYING_MARK, c->mark);
@@ -297,6 +300,10 @@ xet_cli_copying_target(xet_cli_copying_t *c)
         rc = xet_cli_copying_itself(c);
     }
 
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_place_folders(c->to, 1);
+    }
+
     /* of runs that were killed; those that are under way are younger */
 
     return (rc == XET_CLI_OK) ? xet_cli_place_sweep(c->to, XET_CLI_STORE_AGE)
@@ -304,16 +311,45 @@ xet_cli_copying_target(xet_cli_copying_t *c)
 }
 
 
-/* Whether the target is somebody else's. */
+/*
+ * Whether the target is somebody else's.  Another run may have begun, or come
+ * to its end, between two looks: what is not empty is looked at once more.
+ */
 
 static int
 xet_cli_copying_foreign(xet_cli_copying_t *c)
 {
-    int          rc, empty;
-    char         identity[XET_CLI_IDENTITY], line[128];
-    const char  *name;
+    int  rc, i, empty;
 
     static const char *const  nothing[] = { "tmp", NULL };
+
+    for (i = 0; i < 2; i++) {
+        rc = xet_cli_copying_owner(c);
+
+        if (rc != XET_CLI_GONE) {
+            return rc;
+        }
+
+        rc = xet_cli_place_empty(c->to, nothing, &empty);
+
+        if (rc != XET_CLI_OK || empty) {
+            return rc;
+        }
+    }
+
+    return xet_cli_fail(XET_CLI_ERROR, xet_cli_place_name(c->to),
+                        "is neither empty nor a store of this database");
+}
+
+
+/* XET_CLI_GONE: the target does not say whose it is. */
+
+static int
+xet_cli_copying_owner(xet_cli_copying_t *c)
+{
+    int          rc;
+    char         identity[XET_CLI_IDENTITY], line[128];
+    const char  *name;
 
     name = xet_cli_place_name(c->to);
     rc = xet_cli_place_identity(c->to, identity);
@@ -324,37 +360,25 @@ xet_cli_copying_foreign(xet_cli_copying_t *c)
 
     c->named = (strcmp(identity, c->store.identity) == 0);
 
-    if (c->named) {
-        return XET_CLI_OK;
-    }
-
-    if (identity[0]) {
-        return xet_cli_fail(XET_CLI_ERROR, name, "is another store, by its"
-                            " identity");
+    if (c->named || identity[0]) {
+        return c->named ? XET_CLI_OK
+                        : xet_cli_fail(XET_CLI_ERROR, name, "is another store,"
+                                       " by its identity");
     }
 
     rc = xet_cli_place_line(c->to, XET_CLI_COPYING_MARK, line, sizeof(line));
 
-    if (rc == XET_CLI_OK) {
-        line[strcspn(line, " ")] = '\0';
-
-        return (strcmp(line, c->store.identity) == 0)
-               ? XET_CLI_OK
-               : xet_cli_fail(XET_CLI_ERROR, name, "gets the copies of another"
-                              " store, by its file \"" XET_CLI_COPYING_MARK
-                              "\"");
-    }
-
-    if (rc != XET_CLI_GONE) {
+    if (rc != XET_CLI_OK) {
         return (rc == XET_CLI_UNREADABLE)
                ? xet_cli_fail_errno(XET_CLI_COPYING_MARK) : rc;
     }
 
-    rc = xet_cli_place_empty(c->to, nothing, &empty);
+    line[strcspn(line, " ")] = '\0';
 
-    return (rc != XET_CLI_OK || empty)
-           ? rc : xet_cli_fail(XET_CLI_ERROR, name, "is neither empty nor a"
-                               " store of this database");
+    return (strcmp(line, c->store.identity) == 0)
+           ? XET_CLI_OK
+           : xet_cli_fail(XET_CLI_ERROR, name, "gets the copies of another"
+                          " store, by its file \"" XET_CLI_COPYING_MARK "\"");
 }
 
 

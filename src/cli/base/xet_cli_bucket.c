@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "xet_cli_bucket.h"
 #include "xet_cli_place.h"
@@ -133,6 +134,7 @@ xet_cli_bucket_open(const char *text, int flags, int *rc)
 static int
 xet_cli_bucket_begin(xet_cli_bucket_t *b, const xet_cli_bucket_conf_t *conf)
 {
+    int             temp;
     xet_s3_error_t  error;
 
     b->place.ops = &xet_cli_bucket_ops;
@@ -142,7 +144,11 @@ xet_cli_bucket_begin(xet_cli_bucket_t *b, const xet_cli_bucket_conf_t *conf)
 
     b->place.name = strdup(conf->s3.url);
 
-    if (conf->temp_path) {
+    /* of the server, it may be on another machine, or not for this user */
+
+    temp = (conf->temp_path && access(conf->temp_path, W_OK | X_OK) == 0);
+
+    if (temp) {
         b->temp_path = strdup(conf->temp_path);
     }
 
@@ -151,7 +157,7 @@ xet_cli_bucket_begin(xet_cli_bucket_t *b, const xet_cli_bucket_conf_t *conf)
     }
 
     if (b->place.name == NULL || b->place.id == NULL
-        || (conf->temp_path && b->temp_path == NULL))
+        || (temp && b->temp_path == NULL))
     {
         return xet_cli_no_memory();
     }
