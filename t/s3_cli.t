@@ -314,7 +314,8 @@ sub restored {
 
 		ok($d->{data} eq $data, "$name: the file");
 		is(xet(undef, { env => { XET_POSTGRES => $n->conninfo() } },
-			'verify', '--store', $to)->{code}, 0, "$name: verified");
+			'verify', '--store', $to)->{code}, 0,
+			"$name: verified");
 
 		$r = xet(undef, { env => { XET_STORE => $to,
 			XET_POSTGRES => $n->conninfo() } }, 'restore',

@@ -270,7 +270,7 @@ xet_cli_restore_stream(xet_cli_restore_t *r)
 }
 
 
-/* Refuses a store that is not empty, or not of a restore that was broken off. */
+/* A store has to be empty, or of a restore that was broken off. */
 
 static int
 xet_cli_restore_empty(xet_cli_restore_t *r, const char *const *but)

@@ -424,10 +424,14 @@ typedef struct {
 typedef int (*xet_cli_place_name_pt)(void *ctx, const char *name);
 
 
-/* A folder that is not there is made; what root writes is its owner's. */
+/*
+ * A folder that is not there is made; what root writes is its owner's; a pipe
+ * in the place of a file is waited for, and else found to be none.
+ */
 
 #define XET_CLI_PLACE_MAKE   1
 #define XET_CLI_PLACE_OWNED  2
+#define XET_CLI_PLACE_WAITS  4
 
 /* NULL on an error, reported, with the exit code in *rc. */
 xet_cli_place_t *xet_cli_place_open(const char *text, int flags, int *rc);

@@ -30,6 +30,7 @@
 typedef struct {
     xet_cli_place_t  place;
     int              fd;
+    unsigned         waits:1;          /* for who writes to a pipe */
     unsigned         owned:1;          /* uid and gid are set */
     uid_t            uid;              /* of new files, where this is root */
     gid_t            gid;
@@ -83,7 +84,7 @@ static int xet_cli_folder_read(xet_cli_reader_t *reader, uint8_t *buf,
     size_t len, uint64_t offset, size_t *n);
 static void xet_cli_folder_read_close(xet_cli_reader_t *reader);
 static int xet_cli_folder_write_open(xet_cli_writer_t *writer);
-static char *xet_cli_folder_temp(xet_cli_folder_t *f);
+static char *xet_cli_folder_temp(xet_cli_folder_t *f, const char *target);
 static void xet_cli_folder_write_grown(xet_cli_writer_t *writer);
 static int xet_cli_folder_write_keep(xet_cli_writer_t *writer, int replace);
 static int xet_cli_folder_replace(xet_cli_writer_t *writer);
@@ -152,7 +153,9 @@ xet_cli_folder_begin(xet_cli_folder_t *f, const char *text, int flags)
     int          rc;
     struct stat  st;
 
-    if ((flags & XET_CLI_PLACE_MAKE) && mkdir(text, 0750) != 0 && errno != EEXIST) {
+    if ((flags & XET_CLI_PLACE_MAKE) && mkdir(text, 0750) != 0
+        && errno != EEXIST)
+    {
         return xet_cli_fail_errno(text);
     }
 
@@ -162,6 +165,7 @@ xet_cli_folder_begin(xet_cli_folder_t *f, const char *text, int flags)
         return xet_cli_fail_errno(text);
     }
 
+    f->waits = ((flags & XET_CLI_PLACE_WAITS) != 0);
     f->owned = ((flags & XET_CLI_PLACE_OWNED) && geteuid() == 0);
     f->uid = st.st_uid;
     f->gid = st.st_gid;
@@ -469,7 +473,7 @@ xet_cli_folder_old(void *ctx, const char *name)
 
     old = ctx;
 
-    if (strncmp(name, "copy.", 5) != 0
+    if ((strncmp(name, "copy.", 5) != 0 && strncmp(name, "file.", 5) != 0)
         || snprintf(path, sizeof(path), "tmp/%s", name) >= (int) sizeof(path)
         || xet_cli_folder_stat(old->place, path, &entry) != XET_CLI_OK
         || entry.modified > old->before)
@@ -570,15 +574,16 @@ xet_cli_folder_lock(xet_cli_place_t *place, const char *name, int exclusive,
 }
 
 
-/* Whatever it is, it is opened at once. */
-
 static int
 xet_cli_folder_read_open(xet_cli_reader_t *reader, const char *name)
 {
-    struct stat  st;
+    struct stat        st;
+    xet_cli_folder_t  *f;
 
-    reader->fd = openat(xet_cli_folder_fd(reader->place), name,
-                        O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    f = (xet_cli_folder_t *) reader->place;
+
+    reader->fd = openat(f->fd, name, O_RDONLY | O_CLOEXEC
+                                     | (f->waits ? 0 : O_NONBLOCK));
 
     if (reader->fd < 0) {
         return (errno == ENOENT) ? XET_CLI_GONE : XET_CLI_UNREADABLE;
@@ -649,7 +654,7 @@ xet_cli_folder_write_open(xet_cli_writer_t *writer)
 
     for (i = 0; i < XET_CLI_FOLDER_TRIES; i++) {
         free(writer->temp);
-        writer->temp = xet_cli_folder_temp(f);
+        writer->temp = xet_cli_folder_temp(f, writer->name);
 
         if (writer->temp == NULL) {
             return XET_CLI_ERROR;
@@ -678,11 +683,13 @@ xet_cli_folder_write_open(xet_cli_writer_t *writer)
 
 
 static char *
-xet_cli_folder_temp(xet_cli_folder_t *f)
+xet_cli_folder_temp(xet_cli_folder_t *f, const char *target)
 {
     char  *name;
 
-    if (asprintf(&name, "tmp/copy.%ld.%u", (long) getpid(),
+    if (asprintf(&name, "tmp/%s.%ld.%u",
+                 (strncmp(target, "xorbs/", 6) == 0) ? "copy" : "file",
+                 (long) getpid(),
                  __sync_fetch_and_add(&f->serial, 1))
         < 0)
     {
@@ -743,7 +750,7 @@ xet_cli_folder_replace(xet_cli_writer_t *writer)
     f = (xet_cli_folder_t *) writer->place;
 
     if (writer->temp == NULL) {
-        writer->temp = xet_cli_folder_temp(f);
+        writer->temp = xet_cli_folder_temp(f, writer->name);
 
         if (writer->temp == NULL) {
             return XET_CLI_ERROR;

@@ -75,7 +75,8 @@ xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg)
 
     if (rc == XET_CLI_OK && !had) {
         fprintf(stderr, "xet: %s: a backup, a restore, a rebuild or another"
-                " collector is at work, orphans are left\n", xet_cli_place_name(s->place));
+                " collector is at work, orphans are left\n",
+                xet_cli_place_name(s->place));
         return XET_CLI_OK;
     }
 

@@ -190,7 +190,7 @@ xet_cli_verify_options(xet_cli_store_t *s, uint64_t *threads)
     int       rc;
     uint64_t  age;
 
-    s->place = xet_cli_store_open(s->args, 0, &rc);
+    s->place = xet_cli_store_open(s->args, XET_CLI_PLACE_WAITS, &rc);
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_args_number(s->args, XET_CLI_OPT_PARALLEL, 1, 256,
