@@ -290,10 +290,13 @@ xet_cli_copier_copy(xet_cli_copier_t *c, xet_cli_place_t *from,
 
     c->pending[c->npending++] = writer;
 
-    /* of a bucket nothing is gained by waiting for others */
+    /*
+     * Of a bucket nothing is gained by waiting for others; and what was moved
+     * is to be found by who goes on, since it is not in its old place then.
+     */
 
-    return (xet_cli_place_batch(c->to) == 1) ? xet_cli_copier_flush(c)
-                                             : XET_CLI_OK;
+    return (move || xet_cli_place_batch(c->to) == 1)
+           ? xet_cli_copier_flush(c) : XET_CLI_OK;
 }
 
 

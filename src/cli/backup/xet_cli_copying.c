@@ -7,8 +7,8 @@
  * uploads that come meanwhile come last.  A copy that the target has with its
  * size is left, unless it is to be checked, or marked as damaged; each other
  * one is read, compared with the digest of its row, and gets its name in the
- * target when it was right.  So what is there is whole, however a run has ended, and
- * the next one goes on behind it.
+ * target when it was right.  So what is there is whole, however a run has
+ * ended, and the next one goes on behind it.
  *
  * Nothing is locked but a restore.  A copy that is not in the source, or not
  * right, has its row read once more: without a row it was collected, with
