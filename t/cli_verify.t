@@ -336,7 +336,7 @@ is(store()->{code}, 0, 'all is right again');
 	my ($first) = split(/\n/, $t->sql("SELECT encode(hash, 'hex')"
 		. ' FROM xet.xorbs ORDER BY id'));
 	my $path = $t->xorb_file(plain($first));
-	my $away = $path =~ s/^\Q$store\E/$store.away/r;
+	my @disk = ('identity', 'xorbs');
 
 	rename($path, "$path.aside") or die $!;
 	mkfifo($path, 0600) or die $!;
@@ -351,20 +351,21 @@ is(store()->{code}, 0, 'all is right again');
 			. " and state = 'idle'") == 1
 	}), 'away: it has begun');
 
-	rename($store, "$store.away") or die $!;
-	mkdir($store) or die $!;
+	mkdir("$store/away") or die $!;
+	rename("$store/$_", "$store/away/$_") or die $! for @disk;
 
 	# on a busy machine the thread may not have come to the pipe before
 
 	ok(wait_for(60, sub {
-		sysopen(my $fh, $away, O_WRONLY | O_NONBLOCK)
+		sysopen(my $fh, $path =~ s!^\Q$store\E!$store/away!r,
+			O_WRONLY | O_NONBLOCK)
 			|| slurp("/proc/$run->{pid}/stat") =~ /\) Z /
 	}), 'away: it goes on');
 
 	my $r = xet_wait($run);
 
-	rmdir($store) or die $!;
-	rename("$store.away", $store) or die $!;
+	rename("$store/away/$_", "$store/$_") or die $! for @disk;
+	rmdir("$store/away") or die $!;
 	unlink($path) or die $!;
 	rename("$path.aside", $path) or die $!;
 

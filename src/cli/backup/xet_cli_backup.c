@@ -28,7 +28,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -45,10 +44,12 @@ typedef struct {
 
 
 static int xet_cli_backup_all(xet_cli_backup_t *b);
-static int xet_cli_backup_session(xet_cli_backup_t *b, const char *store);
+static int xet_cli_backup_read(const xet_cli_args_t *args);
+static int xet_cli_backup_session(xet_cli_backup_t *b);
 static int xet_cli_backup_db(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_backup_files(xet_cli_backup_t *b);
-static int xet_cli_backup_file(const xet_cli_backup_t *b, const char *path);
+static int xet_cli_backup_file(xet_cli_backup_t *b, const char *suffix,
+    xet_cli_writer_t **writer);
 static int xet_cli_backup_snapshot(xet_cli_backup_t *b);
 static int xet_cli_backup_text(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_backup_row(void *ctx, const xet_cli_pg_row_t *row);
@@ -58,8 +59,6 @@ static int xet_cli_backup_unlock(xet_cli_backup_t *b);
 static int xet_cli_backup_finish(xet_cli_backup_t *b);
 static int xet_cli_backup_stream_end(xet_cli_backup_t *b, const char *text);
 static int xet_cli_backup_name_all(xet_cli_backup_t *b, const char *text);
-static int xet_cli_backup_rename(xet_cli_backup_t *b, int fd,
-    const char *temp, const char *suffix);
 static int xet_cli_backup_keep(xet_cli_backup_t *b, uint64_t keep);
 static int xet_cli_backup_doubts(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_backup_print(xet_cli_backup_t *b);
@@ -68,33 +67,18 @@ static int xet_cli_backup_print(xet_cli_backup_t *b);
 int
 xet_cli_backup(const xet_cli_args_t *args)
 {
-    int                rc, folder;
-    const char        *name;
+    int                rc, i;
     xet_cli_backup_t   b;
 
-    name = args->operands[0];
-
     if (args->value[XET_CLI_OPT_VERIFY]) {
-        folder = xet_cli_backup_folder(name);
-
-        if (folder < 0) {
-            return XET_CLI_ERROR;
-        }
-
-        rc = xet_cli_backup_check(args, folder);
-        close(folder);
-
-        return rc;
+        return xet_cli_backup_read(args);
     }
 
     memset(&b, 0, sizeof(b));
 
     b.args = args;
     b.json = args->value[XET_CLI_OPT_JSON] != NULL;
-    b.stream = strcmp(name, "-") == 0;
-    b.store = -1;
-    b.to = -1;
-    b.lock = -1;
+    b.stream = strcmp(args->operands[0], "-") == 0;
     b.dump = -1;
 
     rc = xet_cli_backup_all(&b);
@@ -116,17 +100,30 @@ xet_cli_backup(const xet_cli_args_t *args)
         close(b.dump);
     }
 
-    if (b.lock >= 0) {
-        close(b.lock);
+    for (i = 0; i < 3; i++) {
+        xet_cli_writer_drop(b.files[i]);
     }
 
-    if (b.to >= 0) {
-        close(b.to);
+    xet_cli_place_close(b.to);
+    xet_cli_place_close(b.store);
+
+    return rc;
+}
+
+
+static int
+xet_cli_backup_read(const xet_cli_args_t *args)
+{
+    int               rc;
+    xet_cli_place_t  *place;
+
+    place = xet_cli_place_open(args->operands[0], 0, &rc);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_backup_check(args, place);
     }
 
-    if (b.store >= 0) {
-        close(b.store);
-    }
+    xet_cli_place_close(place);
 
     return rc;
 }
@@ -135,15 +132,8 @@ xet_cli_backup(const xet_cli_args_t *args)
 static int
 xet_cli_backup_all(xet_cli_backup_t *b)
 {
-    int          rc;
-    uint64_t     rate, keep;
-    const char  *store;
-
-    store = xet_cli_backup_store(b->args);
-
-    if (store == NULL) {
-        return XET_CLI_USAGE;
-    }
+    int       rc;
+    uint64_t  rate, keep;
 
     rc = xet_cli_args_bytes(b->args, XET_CLI_OPT_RATE, &rate);
 
@@ -158,20 +148,16 @@ xet_cli_backup_all(xet_cli_backup_t *b)
                           : "a terminal is no place for a backup");
     }
 
-    if (rc != XET_CLI_OK) {
-        return rc;
+    if (rc == XET_CLI_OK) {
+        b->store = xet_cli_store_open(b->args, 0, &rc);
     }
-
-    b->store = xet_cli_backup_folder(store);
-
-    if (b->store < 0) {
-        return XET_CLI_ERROR;
-    }
-
-    b->pg = xet_cli_pg_open(b->args, &rc);
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_backup_session(b, store);
+        b->pg = xet_cli_pg_open(b->args, &rc);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_backup_session(b);
     }
 
     if (rc == XET_CLI_OK) {
@@ -180,7 +166,8 @@ xet_cli_backup_all(xet_cli_backup_t *b)
     }
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_copier_begin(&b->copier, b->to, rate);
+        xet_cli_pace_begin(&b->pace, rate);
+        rc = xet_cli_copier_begin(&b->copier, b->to, &b->pace);
     }
 
     if (rc == XET_CLI_OK && !b->stream) {
@@ -230,7 +217,7 @@ xet_cli_backup_all(xet_cli_backup_t *b)
  */
 
 static int
-xet_cli_backup_session(xet_cli_backup_t *b, const char *store)
+xet_cli_backup_session(xet_cli_backup_t *b)
 {
     int                   rc;
     xet_cli_backup_db_t   db;
@@ -250,10 +237,15 @@ xet_cli_backup_session(xet_cli_backup_t *b, const char *store)
                             " may be behind; the primary has to be asked");
     }
 
-    xet_cli_store_identity(store, b->m.identity);
+    rc = xet_cli_place_identity(b->store, b->m.identity);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
 
     if (b->m.identity[0] == '\0' || strcmp(b->m.identity, db.identity) != 0) {
-        return xet_cli_fail(XET_CLI_ERROR, store, b->m.identity[0]
+        return xet_cli_fail(XET_CLI_ERROR, xet_cli_place_name(b->store),
+                            b->m.identity[0]
                             ? "the folder is not the store that the database"
                               " describes"
                             : "the folder has no identity, is its disk"
@@ -290,11 +282,17 @@ xet_cli_backup_db(void *ctx, const xet_cli_pg_row_t *row)
 static int
 xet_cli_backup_files(xet_cli_backup_t *b)
 {
-    int  list, notes;
+    int  rc, list, notes;
 
-    b->dump = xet_cli_backup_file(b, "tmp/dump");
-    list = xet_cli_backup_file(b, "tmp/list");
-    notes = xet_cli_backup_file(b, "tmp/notes");
+    rc = xet_cli_backup_name(b);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    b->dump = xet_cli_backup_file(b, "dump", &b->files[0]);
+    list = xet_cli_backup_file(b, "list", &b->files[1]);
+    notes = xet_cli_backup_file(b, "notes", &b->files[2]);
 
     b->list = (list < 0) ? NULL : fdopen(list, "w+");
     b->notes = (notes < 0) ? NULL : fdopen(notes, "w+");
@@ -303,42 +301,34 @@ xet_cli_backup_files(xet_cli_backup_t *b)
 }
 
 
-/* What goes into a stream is in files without a name before. */
+/* A descriptor of our own; what goes into a stream is in a file before. */
 
 static int
-xet_cli_backup_file(const xet_cli_backup_t *b, const char *path)
+xet_cli_backup_file(xet_cli_backup_t *b, const char *suffix,
+    xet_cli_writer_t **writer)
 {
-    int          fd;
-    char        *name;
-    const char  *folder;
+    int   fd;
+    char  path[XET_CLI_BACKUP_PATH];
 
-    if (!b->stream) {
-        fd = openat(b->to, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
-
-        if (fd < 0) {
-            (void) xet_cli_fail_errno(path);
-        }
-
-        return fd;
+    if (b->stream) {
+        return xet_cli_output_scratch(NULL);
     }
 
-    folder = getenv("TMPDIR");
+    xet_cli_manifest_path(b->m.name, suffix, path);
 
-    if (asprintf(&name, "%s/xet.XXXXXX", folder ? folder : "/var/tmp") < 0) {
-        (void) xet_cli_no_memory();
+    if (xet_cli_writer_open(b->to, path, writer) != XET_CLI_OK) {
         return -1;
     }
 
-    fd = mkostemp(name, O_CLOEXEC);
+    fd = xet_cli_writer_fd(*writer);
+
+    /* not for everybody, as copies are */
+
+    fd = (fchmod(fd, 0640) == 0) ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
 
     if (fd < 0) {
-        (void) xet_cli_fail_errno(name);
-
-    } else {
-        (void) unlink(name);
+        (void) xet_cli_fail_errno(path);
     }
-
-    free(name);
 
     return fd;
 }
@@ -401,7 +391,7 @@ xet_cli_backup_snapshot(xet_cli_backup_t *b)
         rc = xet_cli_manifest_sum(fileno(b->list), "list", &b->m.list);
     }
 
-    return (rc == XET_CLI_OK) ? xet_cli_backup_name(b) : rc;
+    return rc;
 }
 
 
@@ -417,8 +407,6 @@ xet_cli_backup_text(void *ctx, const xet_cli_pg_row_t *row)
 static int
 xet_cli_backup_row(void *ctx, const xet_cli_pg_row_t *row)
 {
-    size_t             len;
-    const uint8_t     *digest;
     xet_cli_copy_t     copy;
     xet_cli_backup_t  *b;
 
@@ -428,16 +416,7 @@ xet_cli_backup_row(void *ctx, const xet_cli_pg_row_t *row)
         return xet_cli_fail(XET_CLI_FAULT, "xorbs", "a row without a hash");
     }
 
-    copy.tag = (uint32_t) xet_cli_pg_u64(row, 1);
-    copy.size = xet_cli_pg_u64(row, 2);
-
-    digest = xet_cli_pg_bytes(row, 3, &len);
-    copy.digested = (len == XET_CHECKSUM_LEN);
-
-    if (copy.digested) {
-        memcpy(copy.digest.bytes, digest, XET_CHECKSUM_LEN);
-    }
-
+    xet_cli_copy_row(&copy, row, 1);
     xet_cli_list_put(b->list, &copy);
 
     b->m.copies++;
@@ -587,47 +566,26 @@ xet_cli_backup_stream_end(xet_cli_backup_t *b, const char *text)
 static int
 xet_cli_backup_name_all(xet_cli_backup_t *b, const char *text)
 {
-    int   rc;
-    char  path[XET_CLI_BACKUP_PATH];
+    int                rc, i;
+    char               path[XET_CLI_BACKUP_PATH];
+    xet_cli_writer_t  *writer;
 
     xet_cli_manifest_path(b->m.name, "json", path);
 
-    rc = xet_cli_copier_folders(&b->copier, 0);
+    rc = xet_cli_place_folders(b->to, 0);
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_backup_rename(b, b->dump, "tmp/dump", "dump");
+    for (i = 0; i < 3 && rc == XET_CLI_OK; i++) {
+        writer = b->files[i];
+        b->files[i] = NULL;
+
+        rc = xet_cli_writer_keep(writer, 1);
     }
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_backup_rename(b, fileno(b->list), "tmp/list", "list");
+        rc = xet_cli_place_sync(b->to, "generations");
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_backup_rename(b, fileno(b->notes), "tmp/notes", "notes");
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_output_sync(b->to, path);
-    }
-
-    return (rc == XET_CLI_OK) ? xet_cli_backup_put(&b->copier, path, text)
-                              : rc;
-}
-
-
-static int
-xet_cli_backup_rename(xet_cli_backup_t *b, int fd, const char *temp,
-    const char *suffix)
-{
-    char  path[XET_CLI_BACKUP_PATH];
-
-    xet_cli_manifest_path(b->m.name, suffix, path);
-
-    if (fsync(fd) != 0 || renameat(b->to, temp, b->to, path) != 0) {
-        return xet_cli_fail_errno(path);
-    }
-
-    return XET_CLI_OK;
+    return (rc == XET_CLI_OK) ? xet_cli_place_put(b->to, path, text) : rc;
 }
 
 

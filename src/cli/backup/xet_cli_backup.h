@@ -104,37 +104,23 @@ typedef struct {
 } xet_cli_manifest_t;
 
 
-/* A file that is complete but neither synced nor known by its name. */
-
-typedef struct {
-    int                    fd;
-    char                  *temp;       /* NULL: it has its name */
-    char                   path[XET_CLI_BACKUP_PATH];
-} xet_cli_pending_t;
-
-
 /*
- * Reads copies, compares, and writes them to a folder.  Files are written
- * below tmp, synced in batches, and get their names then.
+ * Reads copies, compares, and writes them to a place.  Files are complete, but
+ * neither durable nor known by their names, until a batch of them is.
  */
 
 typedef struct {
-    int                    to;         /* the folder, or -1 */
-    uid_t                  uid;        /* of new files, where this is root */
-    gid_t                  gid;
-    unsigned               owned:1;    /* uid and gid are set */
+    xet_cli_place_t       *to;         /* or NULL */
+    xet_cli_pace_t        *pace;
 
     uint8_t               *buffer;
     xet_checksum_state_t  *checksum;
 
-    uint64_t               rate;       /* bytes a second; 0: no limit */
-    uint64_t               began;      /* xet_cli_now() */
-    uint64_t               moved;      /* bytes since then */
-    uint64_t               done;       /* bytes, for the progress bar */
+    uint64_t               done;       /* bytes that were read */
+    void                 (*tell)(uint64_t bytes);  /* of them, or NULL */
 
-    unsigned               serial;
     unsigned               npending;
-    xet_cli_pending_t      pending[XET_CLI_BACKUP_BATCH];
+    xet_cli_writer_t      *pending[XET_CLI_BACKUP_BATCH];
 } xet_cli_copier_t;
 
 
@@ -153,13 +139,14 @@ typedef struct {
     const xet_cli_args_t  *args;
     int                    json;
     int                    stream;     /* to the standard output */
-    int                    store;      /* folder */
-    int                    to;         /* folder, -1 for a stream */
-    int                    lock;
+    xet_cli_place_t       *store;
+    xet_cli_place_t       *to;         /* NULL for a stream */
     int                    dump;       /* file */
     FILE                  *list;
     FILE                  *notes;
+    xet_cli_writer_t      *files[3];   /* where these will be kept */
     xet_cli_pg_t          *pg;
+    xet_cli_pace_t         pace;
     xet_cli_manifest_t     m;
     xet_cli_copier_t       copier;
 
@@ -177,38 +164,40 @@ typedef struct {
 
 /* xet_cli_copier.c */
 
-int xet_cli_copier_begin(xet_cli_copier_t *c, int to, uint64_t rate);
+int xet_cli_copier_begin(xet_cli_copier_t *c, xet_cli_place_t *to,
+    xet_cli_pace_t *pace);
 void xet_cli_copier_end(xet_cli_copier_t *c);
 
 /*
- * Reads the copy from a folder and compares it with its size and digest, or
+ * Reads the copy from a place and compares it with its size and digest, or
  * where it has none with its name.  write(ctx), unless it is NULL, gets the
  * bytes as they are read.  With info, which the caller destroys, the verifier
  * of the core tells what is in it.  XET_CLI_OK with *what, or an exit code,
  * reported.
  */
-int xet_cli_copier_read(xet_cli_copier_t *c, int from,
+int xet_cli_copier_read(xet_cli_copier_t *c, xet_cli_place_t *from,
     const xet_cli_copy_t *copy, int (*write)(void *ctx, const uint8_t *data,
     size_t len), void *ctx, xet_xorb_verifier_t **info,
     xet_cli_copy_e *what);
 
 /*
- * Copies it into the folder of the copier, unless what was read is not good;
- * a file of its name is replaced.  With move the file itself goes there, after
- * it was read.
+ * Copies it to the place of the copier, unless what was read is not good; a
+ * file of its name is replaced.  With move the file itself goes there, after it
+ * was read.
  */
-int xet_cli_copier_copy(xet_cli_copier_t *c, int from,
+int xet_cli_copier_copy(xet_cli_copier_t *c, xet_cli_place_t *from,
     const xet_cli_copy_t *copy, int move, xet_cli_copy_e *what);
 
 /* Syncs all that was copied, and gives it its names. */
 int xet_cli_copier_flush(xet_cli_copier_t *c);
 
-/* Syncs the folders of copies below a folder, and makes those not there. */
-int xet_cli_copier_folders(xet_cli_copier_t *c, int make);
+/* Its size, or UINT64_MAX where there is no such file; the exit code. */
+int xet_cli_copier_size(xet_cli_place_t *place, const xet_cli_copy_t *copy,
+    uint64_t *size);
 
-/* Whether there is a file of that name and size; and its size, or -1. */
-int xet_cli_copier_there(int folder, const xet_cli_copy_t *copy);
-uint64_t xet_cli_copier_size(int folder, const xet_cli_copy_t *copy);
+/* *there: there is a file of that name and size. */
+int xet_cli_copier_there(xet_cli_place_t *place, const xet_cli_copy_t *copy,
+    int *there);
 
 
 /* xet_cli_list.c */
@@ -217,14 +206,18 @@ uint64_t xet_cli_copier_size(int folder, const xet_cli_copy_t *copy);
 const char *xet_cli_copy_path(const xet_cli_copy_t *copy,
     char path[XET_CLI_BACKUP_PATH]);
 
+/* Takes tag, size and digest of a row, three columns from this one on. */
+void xet_cli_copy_row(xet_cli_copy_t *copy, const xet_cli_pg_row_t *row,
+    int column);
+
 /* Writes the line of a copy. */
 void xet_cli_list_put(FILE *file, const xet_cli_copy_t *copy);
 
 /* The order of lists: negative, 0 or positive. */
 int xet_cli_list_order(const xet_cli_copy_t *one, const xet_cli_copy_t *two);
 
-int xet_cli_list_open(xet_cli_list_t *l, int folder, const char *generation,
-    int notes);
+int xet_cli_list_open(xet_cli_list_t *l, xet_cli_place_t *place,
+    const char *generation, int notes);
 void xet_cli_list_close(xet_cli_list_t *l);
 
 /* Reads the next line.  XET_CLI_OK, also at the end, or XET_CLI_FAULT. */
@@ -247,18 +240,19 @@ char *xet_cli_manifest_text(const xet_cli_manifest_t *m);
  * Reads the manifest of a generation and compares the files that it names.
  * XET_CLI_FAULT, reported, where they are not what it says.
  */
-int xet_cli_manifest_read(int folder, const char *generation,
+int xet_cli_manifest_read(xet_cli_place_t *place, const char *generation,
     xet_cli_manifest_t *m);
 
 /* The same without the dump, which may be large. */
-int xet_cli_manifest_lists(int folder, const char *generation,
+int xet_cli_manifest_lists(xet_cli_place_t *place, const char *generation,
     xet_cli_manifest_t *m);
 
 /*
  * The names of the generations that are complete, the oldest first;
  * malloc()ed, one block.  -1 on an error, reported.
  */
-int xet_cli_manifest_all(int folder, char (**names)[XET_CLI_BACKUP_NAME]);
+int xet_cli_manifest_all(xet_cli_place_t *place,
+    char (**names)[XET_CLI_BACKUP_NAME]);
 
 /* The path of a file of a generation. */
 const char *xet_cli_manifest_path(const char *generation, const char *suffix,
@@ -268,7 +262,7 @@ const char *xet_cli_manifest_path(const char *generation, const char *suffix,
 /* xet_cli_backup_to.c */
 
 /*
- * Opens the folder for the store of b->m, one at a time: it is empty or a
+ * Opens the place for the store of b->m, one at a time: it is empty or a
  * backup of this store.
  */
 int xet_cli_backup_to(xet_cli_backup_t *b, const char *name);
@@ -284,14 +278,14 @@ int xet_cli_backup_clear(xet_cli_backup_t *b);
 
 /* xet_cli_backup_copies.c */
 
-/* All copies of the list into the folder, synced, or into the stream. */
+/* All copies of the list into the backup, durable, or into the stream. */
 int xet_cli_backup_copies(xet_cli_backup_t *b);
 
 
 /* xet_cli_backup_check.c */
 
 /* xet backup --verify. */
-int xet_cli_backup_check(const xet_cli_args_t *args, int folder);
+int xet_cli_backup_check(const xet_cli_args_t *args, xet_cli_place_t *place);
 
 
 /* xet_cli_backup_prune.c */
@@ -300,7 +294,8 @@ int xet_cli_backup_check(const xet_cli_args_t *args, int folder);
  * Removes all but the newest generations, and then the copies that none of
  * them has; nothing while somebody reads the backup.
  */
-int xet_cli_backup_prune(int folder, uint64_t keep, uint64_t *removed);
+int xet_cli_backup_prune(xet_cli_place_t *place, uint64_t keep,
+    uint64_t *removed);
 
 
 /* xet_cli_backup_tar.c: a stream that tar reads. */
@@ -330,20 +325,11 @@ int xet_cli_tar_file(int fd, const char *path, int from, uint64_t size,
 int xet_cli_backup_run(const char *const *argv, int in, int out,
     xet_cli_pg_t *pg);
 
-/* The folder of --store or XET_STORE; NULL, reported. */
-const char *xet_cli_backup_store(const xet_cli_args_t *args);
-
-/* Opens a folder; -1 on an error, reported. */
-int xet_cli_backup_folder(const char *name);
-
 /*
  * Keeps a backup that is read as it is, until this program ends: nobody removes
- * generations.  A folder that no backup is written to needs no lock.
+ * generations.
  */
-void xet_cli_backup_reads(int folder);
-
-/* Whether nothing is in a folder but what the names say; -1: reported. */
-int xet_cli_backup_empty(int folder, const char *const *but);
+int xet_cli_backup_reads(xet_cli_place_t *place);
 
 /*
  * Has the row of a xorb, and all terms, lead to this copy, which info
@@ -353,13 +339,6 @@ int xet_cli_backup_empty(int folder, const char *const *but);
 int xet_cli_backup_heal(xet_cli_pg_t *pg, uint32_t old_tag,
     const xet_cli_copy_t *copy, const xet_xorb_info_t *info,
     uint32_t *the_tag);
-
-/* A file of this content, synced and then named.  The exit code. */
-int xet_cli_backup_put(xet_cli_copier_t *c, const char *path,
-    const char *text);
-
-/* Reads a short text file; 0 if there is none or it is no text of a line. */
-int xet_cli_backup_line(int folder, const char *path, char *line, size_t size);
 
 
 #endif /* _XET_CLI_BACKUP_H_INCLUDED_ */

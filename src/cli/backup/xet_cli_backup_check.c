@@ -10,13 +10,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "xet_cli_backup.h"
 
 
 typedef struct {
-    int                 folder;
+    xet_cli_place_t    *place;
     int                 json;
     uint64_t            generations;
     uint64_t            copies;
@@ -36,15 +35,16 @@ static int xet_cli_check_print(xet_cli_check_t *k);
 
 
 int
-xet_cli_backup_check(const xet_cli_args_t *args, int folder)
+xet_cli_backup_check(const xet_cli_args_t *args, xet_cli_place_t *place)
 {
     int                rc, n, worse;
     char             (*names)[XET_CLI_BACKUP_NAME];
     uint64_t           rate;
+    xet_cli_pace_t     pace;
     xet_cli_check_t    k;
 
     memset(&k, 0, sizeof(k));
-    k.folder = folder;
+    k.place = place;
     k.json = args->value[XET_CLI_OPT_JSON] != NULL;
 
     rc = xet_cli_args_bytes(args, XET_CLI_OPT_RATE, &rate);
@@ -53,9 +53,13 @@ xet_cli_backup_check(const xet_cli_args_t *args, int folder)
         return rc;
     }
 
-    xet_cli_backup_reads(folder);
+    rc = xet_cli_backup_reads(place);
 
-    n = xet_cli_manifest_all(folder, &names);
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    n = xet_cli_manifest_all(place, &names);
 
     if (n <= 0) {
         return n ? XET_CLI_ERROR
@@ -65,7 +69,8 @@ xet_cli_backup_check(const xet_cli_args_t *args, int folder)
     }
 
     k.generations = (uint64_t) n;
-    rc = xet_cli_copier_begin(&k.copier, -1, rate);
+    xet_cli_pace_begin(&pace, rate);
+    rc = xet_cli_copier_begin(&k.copier, NULL, &pace);
     worse = XET_CLI_OK;
 
     xet_cli_progress_begin(xet_cli_quiet(args), args->operands[0], 0);
@@ -107,22 +112,22 @@ xet_cli_check_generation(xet_cli_check_t *k, const char *name,
     memset(&notes, 0, sizeof(notes));
     memset(&other, 0, sizeof(other));
 
-    rc = xet_cli_manifest_read(k->folder, name, &m);
+    rc = xet_cli_manifest_read(k->place, name, &m);
 
     if (rc != XET_CLI_OK) {
         return rc;
     }
 
-    rc = xet_cli_list_open(&list, k->folder, name, 0);
+    rc = xet_cli_list_open(&list, k->place, name, 0);
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_list_open(&notes, k->folder, name, 1);
+        rc = xet_cli_list_open(&notes, k->place, name, 1);
     }
 
     /* where the newer list can't be read copies are read again */
 
     other.ended = (newer == NULL
-                   || xet_cli_list_open(&other, k->folder, newer, 0)
+                   || xet_cli_list_open(&other, k->place, newer, 0)
                       != XET_CLI_OK);
 
     if (rc == XET_CLI_OK) {
@@ -188,7 +193,7 @@ xet_cli_check_read(xet_cli_check_t *k, const xet_cli_copy_t *copy)
 
     k->copies++;
 
-    rc = xet_cli_copier_read(&k->copier, k->folder, copy, NULL, NULL, NULL,
+    rc = xet_cli_copier_read(&k->copier, k->place, copy, NULL, NULL, NULL,
                              &what);
 
     if (rc == XET_CLI_OK && what != XET_CLI_COPY_GOOD) {

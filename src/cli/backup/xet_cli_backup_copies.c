@@ -84,8 +84,10 @@ xet_cli_backup_copy(xet_cli_backup_t *b, const xet_cli_copy_t *copy)
         return (rc == XET_CLI_OK) ? xet_cli_backup_fetch(b, copy) : rc;
     }
 
-    if (xet_cli_copier_there(b->store, copy)) {
-        return XET_CLI_OK;
+    rc = xet_cli_copier_there(b->store, copy, &there);
+
+    if (rc != XET_CLI_OK || there) {
+        return rc;
     }
 
     now = *copy;
@@ -114,7 +116,11 @@ xet_cli_backup_there(xet_cli_backup_t *b, const xet_cli_copy_t *copy,
         rc = xet_cli_list_find(&b->unknown, copy, &noted);
     }
 
-    *there = rc == XET_CLI_OK && xet_cli_copier_there(b->to, copy);
+    *there = 0;
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_copier_there(b->to, copy, there);
+    }
 
     if (!*there
         || (known && !noted && b->known.copy.size == copy->size
@@ -212,21 +218,7 @@ xet_cli_backup_named(xet_cli_backup_t *b, xet_cli_copy_t *copy, int *other)
 static int
 xet_cli_backup_named_row(void *ctx, const xet_cli_pg_row_t *row)
 {
-    size_t           len;
-    const uint8_t   *digest;
-    xet_cli_copy_t  *copy;
-
-    copy = ctx;
-
-    copy->tag = (uint32_t) xet_cli_pg_u64(row, 0);
-    copy->size = xet_cli_pg_u64(row, 1);
-
-    digest = xet_cli_pg_bytes(row, 2, &len);
-    copy->digested = (len == XET_CHECKSUM_LEN);
-
-    if (copy->digested) {
-        memcpy(copy->digest.bytes, digest, XET_CHECKSUM_LEN);
-    }
+    xet_cli_copy_row(ctx, row, 0);
 
     return XET_CLI_OK;
 }
@@ -243,16 +235,15 @@ xet_cli_backup_send(xet_cli_backup_t *b, const xet_cli_copy_t *copy,
 {
     int       rc;
     char      path[XET_CLI_BACKUP_PATH];
-    uint64_t  rate, done;
+    uint64_t  done;
 
-    rate = b->copier.rate;
     done = b->copier.done;
-    b->copier.rate = 0;
+    b->copier.pace = NULL;
 
     rc = xet_cli_copier_read(&b->copier, b->store, copy, NULL, NULL, NULL,
                              what);
 
-    b->copier.rate = rate;
+    b->copier.pace = &b->pace;
     b->copier.done = done;
 
     if (rc != XET_CLI_OK || *what != XET_CLI_COPY_GOOD) {

@@ -11,19 +11,15 @@
  */
 
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include "xet_cli_backup.h"
 
 
 typedef struct {
-    int               folder;
+    xet_cli_place_t  *place;
+    char              folder[32];      /* that is looked through */
     uint64_t          removed;
     xet_cli_list_t   *lists;           /* of generations, and their notes */
     int               nlists;
@@ -34,37 +30,33 @@ typedef struct {
 
 
 static int xet_cli_prune_all(xet_cli_prune_t *p, uint64_t keep);
-static int xet_cli_prune_kept(int folder, const char *name);
-static int xet_cli_prune_generation(int folder, const char *name);
+static int xet_cli_prune_kept(xet_cli_place_t *place, const char *name);
+static int xet_cli_prune_generation(xet_cli_place_t *place,
+    const char *name);
 static int xet_cli_prune_copies(xet_cli_prune_t *p);
 static int xet_cli_prune_names(xet_cli_prune_t *p, int number);
 static int xet_cli_prune_note(xet_cli_prune_t *p, const xet_cli_copy_t *copy);
-static int xet_cli_prune_folder(xet_cli_prune_t *p, int number);
+static int xet_cli_prune_copy(void *ctx, const char *name);
 static int xet_cli_prune_order(const void *one, const void *two);
 
 
 int
-xet_cli_backup_prune(int folder, uint64_t keep, uint64_t *removed)
+xet_cli_backup_prune(xet_cli_place_t *place, uint64_t keep,
+    uint64_t *removed)
 {
-    int              rc, lock;
+    int              rc, had;
     xet_cli_prune_t  p;
 
     memset(&p, 0, sizeof(p));
-    p.folder = folder;
+    p.place = place;
 
-    lock = openat(folder, XET_CLI_BACKUP_READERS, O_RDWR | O_CREAT | O_CLOEXEC,
-                  0640);
+    rc = xet_cli_place_lock(place, XET_CLI_BACKUP_READERS, 1, &had);
 
-    if (lock < 0) {
-        return xet_cli_fail_errno(XET_CLI_BACKUP_READERS);
-    }
-
-    if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    if (rc == XET_CLI_OK && !had) {
         fputs("xet: somebody reads the backup, so no generation is removed\n",
               stderr);
-        rc = XET_CLI_OK;
 
-    } else {
+    } else if (rc == XET_CLI_OK) {
         rc = xet_cli_prune_all(&p, keep);
     }
 
@@ -74,7 +66,6 @@ xet_cli_backup_prune(int folder, uint64_t keep, uint64_t *removed)
 
     *removed = p.removed;
 
-    close(lock);
     free(p.lists);
     free(p.names);
 
@@ -88,7 +79,7 @@ xet_cli_prune_all(xet_cli_prune_t *p, uint64_t keep)
     int     rc, n, i, first;
     char  (*names)[XET_CLI_BACKUP_NAME];
 
-    n = xet_cli_manifest_all(p->folder, &names);
+    n = xet_cli_manifest_all(p->place, &names);
 
     if (n < 0) {
         return XET_CLI_ERROR;
@@ -98,11 +89,11 @@ xet_cli_prune_all(xet_cli_prune_t *p, uint64_t keep)
     rc = XET_CLI_OK;
 
     for (i = first; i < n && rc == XET_CLI_OK; i++) {
-        rc = xet_cli_prune_kept(p->folder, names[i]);
+        rc = xet_cli_prune_kept(p->place, names[i]);
     }
 
     for (i = 0; i < first && rc == XET_CLI_OK; i++) {
-        rc = xet_cli_prune_generation(p->folder, names[i]);
+        rc = xet_cli_prune_generation(p->place, names[i]);
     }
 
     p->lists = calloc(2 * (size_t) (n - first) + 1, sizeof(xet_cli_list_t));
@@ -113,10 +104,10 @@ xet_cli_prune_all(xet_cli_prune_t *p, uint64_t keep)
     }
 
     for (i = first; i < n && rc == XET_CLI_OK; i++) {
-        rc = xet_cli_list_open(&p->lists[p->nlists++], p->folder, names[i], 0);
+        rc = xet_cli_list_open(&p->lists[p->nlists++], p->place, names[i], 0);
 
         if (rc == XET_CLI_OK) {
-            rc = xet_cli_list_open(&p->lists[p->nlists++], p->folder, names[i],
+            rc = xet_cli_list_open(&p->lists[p->nlists++], p->place, names[i],
                                    1);
         }
     }
@@ -128,12 +119,12 @@ xet_cli_prune_all(xet_cli_prune_t *p, uint64_t keep)
 
 
 static int
-xet_cli_prune_kept(int folder, const char *name)
+xet_cli_prune_kept(xet_cli_place_t *place, const char *name)
 {
     int                 rc;
     xet_cli_manifest_t  m;
 
-    rc = xet_cli_manifest_lists(folder, name, &m);
+    rc = xet_cli_manifest_lists(place, name, &m);
 
     return (rc == XET_CLI_OK)
            ? rc : xet_cli_fail(rc, name, "is to be kept and damaged, so no"
@@ -142,26 +133,27 @@ xet_cli_prune_kept(int folder, const char *name)
 
 
 static int
-xet_cli_prune_generation(int folder, const char *name)
+xet_cli_prune_generation(xet_cli_place_t *place, const char *name)
 {
+    int       rc;
     char      path[XET_CLI_BACKUP_PATH];
     unsigned  i;
 
     static const char *const  files[] = { "json", "dump", "list", "notes" };
 
-    for (i = 0; i < 4; i++) {
+    rc = XET_CLI_OK;
+
+    for (i = 0; i < 4 && rc == XET_CLI_OK; i++) {
         xet_cli_manifest_path(name, files[i], path);
 
-        if (unlinkat(folder, path, 0) != 0 && errno != ENOENT) {
-            return xet_cli_fail_errno(path);
-        }
+        rc = xet_cli_place_remove(place, path);
 
-        if (i == 0 && xet_cli_output_sync(folder, path) != XET_CLI_OK) {
-            return XET_CLI_ERROR;
+        if (rc == XET_CLI_OK && i == 0) {
+            rc = xet_cli_place_sync(place, "generations");
         }
     }
 
-    return XET_CLI_OK;
+    return rc;
 }
 
 
@@ -177,7 +169,15 @@ xet_cli_prune_copies(xet_cli_prune_t *p)
                                  : xet_cli_prune_names(p, i);
 
         if (rc == XET_CLI_OK) {
-            rc = xet_cli_prune_folder(p, i);
+            snprintf(p->folder, sizeof(p->folder),
+                     XET_CLI_BACKUP_COPIES "/%02x", i);
+
+            rc = xet_cli_place_list(p->place, p->folder, xet_cli_prune_copy,
+                                    p);
+        }
+
+        if (rc == XET_CLI_GONE) {
+            rc = xet_cli_fail(XET_CLI_ERROR, p->folder, "is missing");
         }
     }
 
@@ -245,59 +245,37 @@ xet_cli_prune_note(xet_cli_prune_t *p, const xet_cli_copy_t *copy)
 /* What is not named like a copy is not ours to remove. */
 
 static int
-xet_cli_prune_folder(xet_cli_prune_t *p, int number)
+xet_cli_prune_copy(void *ctx, const char *name)
 {
-    int              fd, rc;
-    DIR             *dir;
-    char             path[XET_CLI_BACKUP_PATH];
-    uint8_t          key[XET_CLI_STORE_NAME];
-    struct dirent   *entry;
-    xet_cli_copy_t   copy;
+    int               rc;
+    char              path[XET_CLI_PLACE_NAME];
+    uint8_t           key[XET_CLI_STORE_NAME];
+    uint32_t          tag;
+    xet_hash_t        hash;
+    xet_cli_prune_t  *p;
 
-    snprintf(path, sizeof(path), XET_CLI_BACKUP_COPIES "/%02x", number);
+    p = ctx;
 
-    fd = openat(p->folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    dir = (fd < 0) ? NULL : fdopendir(fd);
-
-    if (dir == NULL) {
-        rc = xet_cli_fail_errno(path);
-
-        if (fd >= 0) {
-            close(fd);
-        }
-
-        return rc;
+    if (xet_xorb_name_parse(&hash, &tag, (const uint8_t *) name, strlen(name))
+        != XET_OK)
+    {
+        return XET_CLI_OK;
     }
 
-    rc = XET_CLI_OK;
+    xet_cli_store_name(key, &hash, tag);
 
-    while (rc == XET_CLI_OK && (entry = readdir(dir)) != NULL) {
-
-        if (xet_xorb_name_parse(&copy.hash, &copy.tag,
-                                (uint8_t *) entry->d_name,
-                                strlen(entry->d_name))
-            != XET_OK)
-        {
-            continue;
-        }
-
-        xet_cli_store_name(key, &copy.hash, copy.tag);
-
-        if (p->nnames && bsearch(key, p->names, p->nnames, XET_CLI_STORE_NAME,
-                                 xet_cli_prune_order))
-        {
-            continue;
-        }
-
-        if (unlinkat(fd, entry->d_name, 0) != 0) {
-            rc = xet_cli_fail_errno(entry->d_name);
-            continue;
-        }
-
-        p->removed++;
+    if (p->nnames && bsearch(key, p->names, p->nnames, XET_CLI_STORE_NAME,
+                             xet_cli_prune_order))
+    {
+        return XET_CLI_OK;
     }
 
-    closedir(dir);
+    snprintf(path, sizeof(path), "%s/%.*s", p->folder,
+             (int) XET_XORB_NAME_MAX, name);
+
+    rc = xet_cli_place_remove(p->place, path);
+
+    p->removed += (rc == XET_CLI_OK);
 
     return rc;
 }

@@ -1,20 +1,17 @@
 
 /*
- * What backup and restore share: programs that they run, and small files.
+ * What backup and restore share: programs that they run, locks, heals.
  */
 
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -184,144 +181,12 @@ xet_cli_backup_wait(pid_t pid, const char *name)
 }
 
 
-const char *
-xet_cli_backup_store(const xet_cli_args_t *args)
-{
-    const char  *store;
-
-    store = args->value[XET_CLI_OPT_STORE];
-
-    if (store == NULL) {
-        store = getenv("XET_STORE");
-    }
-
-    if (store == NULL || *store == '\0') {
-        (void) xet_cli_fail(XET_CLI_USAGE, "store",
-                            "give --store or XET_STORE");
-        return NULL;
-    }
-
-    return store;
-}
-
-
 int
-xet_cli_backup_folder(const char *name)
+xet_cli_backup_reads(xet_cli_place_t *place)
 {
-    int  fd;
+    int  had;
 
-    fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    if (fd < 0) {
-        (void) xet_cli_fail_errno(name);
-    }
-
-    return fd;
-}
-
-
-void
-xet_cli_backup_reads(int folder)
-{
-    int  fd;
-
-    fd = openat(folder, XET_CLI_BACKUP_READERS, O_RDONLY | O_CLOEXEC);
-
-    if (fd >= 0) {
-        while (flock(fd, LOCK_SH) != 0 && errno == EINTR) { /* void */ }
-    }
-}
-
-
-int
-xet_cli_backup_empty(int folder, const char *const *but)
-{
-    int             fd, i, empty;
-    DIR            *dir;
-    struct dirent  *entry;
-
-    fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    dir = (fd < 0) ? NULL : fdopendir(fd);
-
-    if (dir == NULL) {
-        (void) xet_cli_fail_errno("folder");
-        return -1;
-    }
-
-    empty = 1;
-
-    while (empty && (entry = readdir(dir)) != NULL) {
-
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0
-            || strcmp(entry->d_name, "lost+found") == 0)
-        {
-            continue;
-        }
-
-        empty = 0;
-
-        for (i = 0; but[i] && !empty; i++) {
-            empty = strcmp(entry->d_name, but[i]) == 0;
-        }
-    }
-
-    closedir(dir);
-
-    return empty;
-}
-
-
-int
-xet_cli_backup_put(xet_cli_copier_t *c, const char *path, const char *text)
-{
-    int  fd, rc;
-
-    static const char  temp[] = "tmp/file";
-
-    fd = openat(c->to, temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC
-                             | O_NOFOLLOW, 0644);
-
-    if (fd < 0) {
-        return xet_cli_fail_errno(temp);
-    }
-
-    rc = xet_cli_output_write(fd, path, (const uint8_t *) text, strlen(text));
-
-    if (rc == XET_CLI_OK
-        && ((c->owned && fchown(fd, c->uid, c->gid) != 0) || fsync(fd) != 0
-            || renameat(c->to, temp, c->to, path) != 0))
-    {
-        rc = xet_cli_fail_errno(path);
-    }
-
-    close(fd);
-
-    return (rc == XET_CLI_OK) ? xet_cli_output_sync(c->to, path) : rc;
-}
-
-
-int
-xet_cli_backup_line(int folder, const char *path, char *line, size_t size)
-{
-    int      fd;
-    ssize_t  n;
-
-    *line = '\0';
-
-    fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
-
-    if (fd < 0) {
-        return 0;
-    }
-
-    n = read(fd, line, size - 1);
-
-    close(fd);
-
-    line[(n < 0) ? 0 : n] = '\0';
-    line[strcspn(line, "\n")] = '\0';
-
-    return n > 0;
+    return xet_cli_place_lock(place, XET_CLI_BACKUP_READERS, 0, &had);
 }
 
 

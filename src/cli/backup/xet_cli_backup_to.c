@@ -6,91 +6,90 @@
 
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "xet_cli_backup.h"
 
 
+static int xet_cli_backup_alone(xet_cli_backup_t *b, int *had);
 static int xet_cli_backup_newest(xet_cli_backup_t *b);
 
 
-/* Opens the folder, one at a time, which is empty or a backup of this store. */
+/* Opens the place, one at a time, which is empty or a backup of this store. */
 
 int
 xet_cli_backup_to(xet_cli_backup_t *b, const char *name)
 {
-    int          empty;
-    char         line[128], mark[128];
-    struct stat  st, store;
+    int   rc, had, empty;
+    char  line[128], mark[128];
 
     static const char *const  nothing[] = { "tmp", "lock",
                                             XET_CLI_BACKUP_READERS, NULL };
 
-    if (mkdir(name, 0750) != 0 && errno != EEXIST) {
-        return xet_cli_fail_errno(name);
+    b->to = xet_cli_place_open(name, XET_CLI_PLACE_MAKE, &rc);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
     }
 
-    b->to = xet_cli_backup_folder(name);
-
-    if (b->to < 0) {
-        return XET_CLI_ERROR;
-    }
-
-    if (fstat(b->to, &st) != 0 || fstat(b->store, &store) != 0) {
-        return xet_cli_fail_errno(name);
-    }
-
-    if (st.st_dev == store.st_dev && st.st_ino == store.st_ino) {
+    if (xet_cli_place_same(b->to, b->store)) {
         return xet_cli_fail(XET_CLI_USAGE, name, "is the store itself");
     }
 
     snprintf(mark, sizeof(mark), XET_CLI_BACKUP_MARK "%s", b->m.identity);
 
-    if (xet_cli_backup_line(b->to, "backup", line, sizeof(line))) {
+    rc = xet_cli_place_line(b->to, "backup", line, sizeof(line));
 
-        if (strcmp(line, mark) != 0) {
-            return xet_cli_fail(XET_CLI_ERROR, name,
-                                "is a backup of another store");
-        }
+    if (rc == XET_CLI_OK && strcmp(line, mark) != 0) {
+        rc = xet_cli_fail(XET_CLI_ERROR, name, "is a backup of another store");
+    }
 
-    } else {
-        empty = xet_cli_backup_empty(b->to, nothing);
+    if (rc == XET_CLI_GONE) {
+        rc = xet_cli_place_empty(b->to, nothing, &empty);
 
-        if (empty <= 0) {
-            return empty ? XET_CLI_ERROR
-                         : xet_cli_fail(XET_CLI_ERROR, name, "is neither empty"
-                                        " nor a backup");
+        if (rc == XET_CLI_OK && !empty) {
+            rc = xet_cli_fail(XET_CLI_ERROR, name, "is neither empty nor a"
+                              " backup");
         }
     }
 
-    /* of who reads, see xet_cli_backup_prune() */
-
-    empty = openat(b->to, XET_CLI_BACKUP_READERS, O_RDWR | O_CREAT | O_CLOEXEC,
-                   0640);
-
-    if (empty < 0) {
-        return xet_cli_fail_errno(XET_CLI_BACKUP_READERS);
+    if (rc != XET_CLI_OK) {
+        return (rc == XET_CLI_UNREADABLE) ? xet_cli_fail_errno(name) : rc;
     }
 
-    close(empty);
+    rc = xet_cli_place_lock(b->to, "lock", 1, &had);
 
-    b->lock = openat(b->to, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0640);
-
-    if (b->lock < 0) {
-        return xet_cli_fail_errno("lock");
+    if (rc == XET_CLI_OK && had) {
+        rc = xet_cli_backup_alone(b, &had);
     }
 
-    if (flock(b->lock, LOCK_EX | LOCK_NB) != 0) {
-        return xet_cli_fail(XET_CLI_ERROR, name,
-                            "another backup is being written to it");
-    }
+    return (rc != XET_CLI_OK || had)
+           ? rc : xet_cli_fail(XET_CLI_ERROR, name,
+                               "another backup is being written to it");
+}
 
-    return XET_CLI_OK;
+
+/* A bucket has no locks, so the session of the database has one. */
+
+static int
+xet_cli_backup_alone(xet_cli_backup_t *b, int *had)
+{
+    int                  rc;
+    uint64_t             locked;
+    xet_cli_pg_param_t   param;
+
+    param.value = xet_cli_place_name(b->to);
+    param.len = 0;
+    locked = 0;
+
+    rc = xet_cli_pg_number(b->pg, "SELECT pg_try_advisory_lock("
+                           "hashtext('xet.backup'), hashtext($1))", &param, 1,
+                           &locked);
+
+    *had = (locked != 0);
+
+    return rc;
 }
 
 
@@ -99,43 +98,41 @@ xet_cli_backup_to(xet_cli_backup_t *b, const char *name)
 int
 xet_cli_backup_clear(xet_cli_backup_t *b)
 {
-    int       rc, i;
-    char      text[128], path[XET_CLI_BACKUP_PATH];
+    int              rc;
+    char             text[128];
+    xet_cli_entry_t  entry;
 
-    static const char *const  files[] = { "dump", "list", "notes", "file" };
+    rc = xet_cli_place_folders(b->to, 1);
 
     /* the mark is first: whatever ends this, the next one knows the folder */
 
-    rc = (mkdirat(b->to, "tmp", 0755) != 0 && errno != EEXIST)
-         ? xet_cli_fail_errno("tmp") : XET_CLI_OK;
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_place_line(b->to, "backup", text, sizeof(text));
+    }
 
-    if (rc == XET_CLI_OK
-        && !xet_cli_backup_line(b->to, "backup", text, sizeof(text)))
-    {
+    if (rc == XET_CLI_GONE) {
         snprintf(text, sizeof(text), XET_CLI_BACKUP_MARK "%s\n",
                  b->m.identity);
 
-        rc = xet_cli_backup_put(&b->copier, "backup", text);
+        rc = xet_cli_place_put(b->to, "backup", text);
+    }
+
+    /* of who reads, see xet_cli_backup_prune() */
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_place_stat(b->to, XET_CLI_BACKUP_READERS, &entry);
+    }
+
+    if (rc == XET_CLI_GONE) {
+        rc = xet_cli_place_put(b->to, XET_CLI_BACKUP_READERS, "");
     }
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_copier_folders(&b->copier, 1);
+        rc = xet_cli_place_sweep(b->to, 0);
     }
 
-    for (i = 0; i < 4; i++) {
-        snprintf(path, sizeof(path), "tmp/%s", files[i]);
-        (void) unlinkat(b->to, path, 0);
-    }
-
-    for (i = 0; i < XET_CLI_BACKUP_BATCH; i++) {
-        snprintf(path, sizeof(path), "tmp/copy.%d", i);
-        (void) unlinkat(b->to, path, 0);
-    }
-
-    if (rc == XET_CLI_OK && mkdirat(b->to, "generations", 0750) != 0
-        && errno != EEXIST)
-    {
-        rc = xet_cli_fail_errno("generations");
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_place_make(b->to, "generations");
     }
 
     return (rc == XET_CLI_OK) ? xet_cli_backup_newest(b) : rc;

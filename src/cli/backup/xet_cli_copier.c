@@ -3,40 +3,35 @@
  * Copies that are read, compared with what a list says of them, and written.
  *
  * A file gets its name when it was compared and synced, so what is found under
- * a name is whole.  Sixty-four files are synced one after the other: the first
- * one makes the file system write what the others need, too.
+ * a name is whole.  Of a folder sixty-four files are synced one after the
+ * other: the first one makes the file system write what the others need, too.
  */
 
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "xet_cli_backup.h"
 
 
-static int xet_cli_copier_feed(xet_cli_copier_t *c, int fd,
+static int xet_cli_copier_feed(xet_cli_copier_t *c, xet_cli_reader_t *reader,
     int (*write)(void *ctx, const uint8_t *data, size_t len), void *ctx,
     xet_xorb_verifier_t *v, uint64_t *size, xet_status_t *status);
 static int xet_cli_copier_judge(const xet_cli_copier_t *c,
     const xet_cli_copy_t *copy, uint64_t size);
 static int xet_cli_copier_write(void *ctx, const uint8_t *data, size_t len);
-static void xet_cli_copier_wait(xet_cli_copier_t *c, uint64_t bytes);
-static int xet_cli_copier_sync(int folder, const char *path);
 
 
 int
-xet_cli_copier_begin(xet_cli_copier_t *c, int to, uint64_t rate)
+xet_cli_copier_begin(xet_cli_copier_t *c, xet_cli_place_t *to,
+    xet_cli_pace_t *pace)
 {
     memset(c, 0, sizeof(xet_cli_copier_t));
 
     c->to = to;
-    c->rate = rate;
-    c->began = xet_cli_now();
+    c->pace = pace;
+    c->tell = xet_cli_progress_set;
     c->buffer = malloc(XET_CLI_BACKUP_BUFFER);
     c->checksum = xet_checksum_create();
 
@@ -52,17 +47,8 @@ xet_cli_copier_begin(xet_cli_copier_t *c, int to, uint64_t rate)
 void
 xet_cli_copier_end(xet_cli_copier_t *c)
 {
-    xet_cli_pending_t  *p;
-
     while (c->npending) {
-        p = &c->pending[--c->npending];
-
-        close(p->fd);
-
-        if (p->temp) {
-            (void) unlinkat(c->to, p->temp, 0);
-            free(p->temp);
-        }
+        xet_cli_writer_drop(c->pending[--c->npending]);
     }
 
     free(c->buffer);
@@ -74,71 +60,78 @@ xet_cli_copier_end(xet_cli_copier_t *c)
 
 
 int
-xet_cli_copier_there(int folder, const xet_cli_copy_t *copy)
+xet_cli_copier_there(xet_cli_place_t *place, const xet_cli_copy_t *copy,
+    int *there)
 {
-    return xet_cli_copier_size(folder, copy) == copy->size;
-}
+    int       rc;
+    uint64_t  size;
 
+    rc = xet_cli_copier_size(place, copy, &size);
 
-uint64_t
-xet_cli_copier_size(int folder, const xet_cli_copy_t *copy)
-{
-    char         path[XET_CLI_BACKUP_PATH];
-    struct stat  st;
+    *there = (rc == XET_CLI_OK && size == copy->size);
 
-    if (fstatat(folder, xet_cli_copy_path(copy, path), &st,
-                AT_SYMLINK_NOFOLLOW)
-        != 0
-        || !S_ISREG(st.st_mode))
-    {
-        return UINT64_MAX;
-    }
-
-    return (uint64_t) st.st_size;
+    return rc;
 }
 
 
 int
-xet_cli_copier_read(xet_cli_copier_t *c, int from, const xet_cli_copy_t *copy,
-    int (*write)(void *ctx, const uint8_t *data, size_t len), void *ctx,
-    xet_xorb_verifier_t **info, xet_cli_copy_e *what)
+xet_cli_copier_size(xet_cli_place_t *place, const xet_cli_copy_t *copy,
+    uint64_t *size)
 {
-    int                   fd, rc;
-    char                  path[XET_CLI_BACKUP_PATH];
+    int              rc;
+    char             name[XET_CLI_PLACE_NAME];
+    xet_cli_entry_t  entry;
+
+    rc = xet_cli_place_stat(place,
+                            xet_cli_place_copy(name, &copy->hash, copy->tag),
+                            &entry);
+
+    *size = (rc == XET_CLI_OK) ? entry.size : UINT64_MAX;
+
+    return (rc == XET_CLI_GONE) ? XET_CLI_OK : rc;
+}
+
+
+int
+xet_cli_copier_read(xet_cli_copier_t *c, xet_cli_place_t *from,
+    const xet_cli_copy_t *copy, int (*write)(void *ctx, const uint8_t *data,
+    size_t len), void *ctx, xet_xorb_verifier_t **info, xet_cli_copy_e *what)
+{
+    int                   rc;
+    char                  name[XET_CLI_PLACE_NAME];
     uint64_t              size;
     xet_status_t          status;
+    xet_cli_reader_t     *reader;
     xet_xorb_verifier_t  *v;
 
-    /* whatever it is, it is opened at once */
+    rc = xet_cli_reader_open(from,
+                             xet_cli_place_copy(name, &copy->hash, copy->tag),
+                             &reader);
 
-    fd = openat(from, xet_cli_copy_path(copy, path),
-                O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (rc == XET_CLI_UNREADABLE && errno != EIO && errno != EUCLEAN) {
+        return xet_cli_fail_errno(name);
+    }
 
-    if (fd < 0 && (errno == EIO || errno == EUCLEAN)) {
-        *what = XET_CLI_COPY_BAD;
+    if (rc == XET_CLI_UNREADABLE || rc == XET_CLI_GONE) {
+        *what = (rc == XET_CLI_GONE) ? XET_CLI_COPY_GONE : XET_CLI_COPY_BAD;
         return XET_CLI_OK;
     }
 
-    if (fd < 0) {
-        *what = XET_CLI_COPY_GONE;
-        return (errno == ENOENT) ? XET_CLI_OK : xet_cli_fail_errno(path);
-    }
-
     v = NULL;
+    size = 0;
     status = XET_OK;
-    rc = XET_CLI_OK;
 
-    if (info || !copy->digested) {
+    if (rc == XET_CLI_OK && (info || !copy->digested)) {
         v = xet_xorb_verifier_create(&xet_suite_default, &copy->hash,
                                      UINT32_MAX);
         rc = v ? XET_CLI_OK : xet_cli_no_memory();
     }
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_copier_feed(c, fd, write, ctx, v, &size, &status);
+        rc = xet_cli_copier_feed(c, reader, write, ctx, v, &size, &status);
     }
 
-    close(fd);
+    xet_cli_reader_close(reader);
 
     if (rc == XET_CLI_OK && v && status == XET_OK) {
         status = xet_xorb_verifier_finish(v);
@@ -166,54 +159,60 @@ xet_cli_copier_read(xet_cli_copier_t *c, int from, const xet_cli_copy_t *copy,
 /* What a disk can't read is damage to the file, not the end of all. */
 
 static int
-xet_cli_copier_feed(xet_cli_copier_t *c, int fd, int (*write)(void *ctx,
-    const uint8_t *data, size_t len), void *ctx, xet_xorb_verifier_t *v,
-    uint64_t *size, xet_status_t *status)
+xet_cli_copier_feed(xet_cli_copier_t *c, xet_cli_reader_t *reader,
+    int (*write)(void *ctx, const uint8_t *data, size_t len), void *ctx,
+    xet_xorb_verifier_t *v, uint64_t *size, xet_status_t *status)
 {
-    int      rc;
-    size_t   stored;
-    ssize_t  n;
+    int     rc;
+    size_t  n, stored;
 
     *size = 0;
 
     xet_checksum_reset(c->checksum);
 
     for ( ;; ) {
-        n = read(fd, c->buffer, XET_CLI_BACKUP_BUFFER);
+        rc = xet_cli_reader_read(reader, c->buffer, XET_CLI_BACKUP_BUFFER,
+                                 *size, &n);
 
         if (xet_cli_interrupted) {
             return XET_CLI_INTERRUPTED;
         }
 
-        if (n <= 0) {
-            *status = (n == 0) ? *status : XET_STORE_FAILED;
+        if (rc == XET_CLI_UNREADABLE) {
+            *status = XET_STORE_FAILED;
             return XET_CLI_OK;
         }
 
-        *size += (uint64_t) n;
-        c->done += (uint64_t) n;
+        if (rc != XET_CLI_OK || n == 0) {
+            return rc;
+        }
 
-        xet_checksum_update(c->checksum, c->buffer, (size_t) n);
-        xet_cli_progress_set(c->done);
+        *size += n;
+        c->done += n;
+
+        xet_checksum_update(c->checksum, c->buffer, n);
+
+        if (c->tell) {
+            c->tell(c->done);
+        }
 
         if (v && *status == XET_OK) {
-            *status = xet_xorb_verifier_feed(v, c->buffer, (size_t) n,
-                                             &stored);
+            *status = xet_xorb_verifier_feed(v, c->buffer, n, &stored);
 
             /* a stored xorb has no footer */
 
-            if (*status == XET_OK && stored != (size_t) n) {
+            if (*status == XET_OK && stored != n) {
                 *status = XET_XORB_FOOTER;
             }
         }
 
-        rc = write ? write(ctx, c->buffer, (size_t) n) : XET_CLI_OK;
+        rc = write ? write(ctx, c->buffer, n) : XET_CLI_OK;
 
         if (rc != XET_CLI_OK) {
             return rc;
         }
 
-        xet_cli_copier_wait(c, (uint64_t) n);
+        xet_cli_pace_wait(c->pace, n);
     }
 }
 
@@ -238,44 +237,17 @@ xet_cli_copier_judge(const xet_cli_copier_t *c, const xet_cli_copy_t *copy,
 }
 
 
-/* Sleeps until so many bytes fit into the rate. */
-
-static void
-xet_cli_copier_wait(xet_cli_copier_t *c, uint64_t bytes)
-{
-    uint64_t         due, now;
-    struct timespec  ts;
-
-    if (c->rate == 0) {
-        return;
-    }
-
-    c->moved += bytes;
-
-    due = c->began + c->moved / c->rate * 1000
-          + c->moved % c->rate * 1000 / c->rate;
-    now = xet_cli_now();
-
-    while (now < due && !xet_cli_interrupted) {
-        ts.tv_sec = (time_t) ((due - now) / 1000);
-        ts.tv_nsec = (long) ((due - now) % 1000) * 1000000;
-
-        (void) nanosleep(&ts, NULL);
-
-        now = xet_cli_now();
-    }
-}
-
-
 int
-xet_cli_copier_copy(xet_cli_copier_t *c, int from, const xet_cli_copy_t *copy,
-    int move, xet_cli_copy_e *what)
+xet_cli_copier_copy(xet_cli_copier_t *c, xet_cli_place_t *from,
+    const xet_cli_copy_t *copy, int move, xet_cli_copy_e *what)
 {
-    int                 rc;
-    char                path[XET_CLI_BACKUP_PATH];
-    xet_cli_pending_t  *p;
+    int                rc;
+    char               name[XET_CLI_PLACE_NAME];
+    xet_cli_writer_t  *writer;
 
-    if (c->npending == XET_CLI_BACKUP_BATCH) {
+    if (c->npending
+        && c->npending >= xet_cli_place_batch(c->to))
+    {
         rc = xet_cli_copier_flush(c);
 
         if (rc != XET_CLI_OK) {
@@ -283,8 +255,7 @@ xet_cli_copier_copy(xet_cli_copier_t *c, int from, const xet_cli_copy_t *copy,
         }
     }
 
-    p = &c->pending[c->npending];
-    xet_cli_copy_path(copy, p->path);
+    xet_cli_place_copy(name, &copy->hash, copy->tag);
 
     if (move) {
         rc = xet_cli_copier_read(c, from, copy, NULL, NULL, NULL, what);
@@ -293,162 +264,68 @@ xet_cli_copier_copy(xet_cli_copier_t *c, int from, const xet_cli_copy_t *copy,
             return rc;
         }
 
-        p->temp = NULL;
-        p->fd = openat(from, xet_cli_copy_path(copy, path),
-                       O_RDONLY | O_CLOEXEC);
+        rc = xet_cli_writer_adopt(c->to, from, name, &writer);
 
-        if (p->fd < 0 || renameat(from, path, c->to, p->path) != 0) {
-            return xet_cli_fail_errno(path);
+        if (rc == XET_CLI_GONE || rc == XET_CLI_UNREADABLE) {
+            return xet_cli_fail_errno(name);
         }
 
     } else {
-        if (asprintf(&p->temp, "tmp/copy.%u", c->serial++) < 0) {
-            p->temp = NULL;
-            return xet_cli_no_memory();
-        }
+        rc = xet_cli_writer_open(c->to, name, &writer);
 
-        p->fd = openat(c->to, p->temp, O_WRONLY | O_CREAT | O_TRUNC
-                                       | O_CLOEXEC | O_NOFOLLOW, 0644);
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_copier_read(c, from, copy, xet_cli_copier_write,
+                                     writer, NULL, what);
 
-        if (p->fd < 0) {
-            rc = xet_cli_fail_errno(p->temp);
-            free(p->temp);
-            return rc;
+            if (rc != XET_CLI_OK || *what != XET_CLI_COPY_GOOD) {
+                xet_cli_writer_drop(writer);
+                return rc;
+            }
         }
     }
 
-    c->npending++;
-
-    if (!move) {
-        rc = xet_cli_copier_read(c, from, copy, xet_cli_copier_write, p, NULL,
-                                 what);
-
-        if (rc != XET_CLI_OK || *what != XET_CLI_COPY_GOOD) {
-            c->npending--;
-            close(p->fd);
-            (void) unlinkat(c->to, p->temp, 0);
-            free(p->temp);
-            return rc;
-        }
+    if (rc != XET_CLI_OK) {
+        return rc;
     }
 
-    if (c->owned && fchown(p->fd, c->uid, c->gid) != 0) {
-        return xet_cli_fail_errno(p->path);
-    }
+    c->pending[c->npending++] = writer;
 
-    return XET_CLI_OK;
+    /*
+     * Of a bucket nothing is gained by waiting for others; and what was moved
+     * is to be found by who goes on, since it is not in its old place then.
+     */
+
+    return (move || xet_cli_place_batch(c->to) == 1)
+           ? xet_cli_copier_flush(c) : XET_CLI_OK;
 }
 
 
 static int
 xet_cli_copier_write(void *ctx, const uint8_t *data, size_t len)
 {
-    xet_cli_pending_t *p = ctx;
-
-    return xet_cli_output_write(p->fd, p->path, data, len);
+    return xet_cli_writer_write(ctx, data, len);
 }
 
 
 int
 xet_cli_copier_flush(xet_cli_copier_t *c)
 {
-    int                 rc;
-    unsigned            i;
-    xet_cli_pending_t  *p;
+    int       rc;
+    unsigned  i;
 
     rc = XET_CLI_OK;
 
     for (i = 0; i < c->npending; i++) {
-        p = &c->pending[i];
-
-        if (rc == XET_CLI_OK && fsync(p->fd) != 0) {
-            rc = xet_cli_fail_errno(p->path);
-        }
-
-        if (rc == XET_CLI_OK && p->temp
-            && renameat(c->to, p->temp, c->to, p->path) != 0)
-        {
-            rc = xet_cli_fail_errno(p->path);
-        }
 
         if (rc == XET_CLI_OK) {
-            free(p->temp);
-            p->temp = NULL;
-        }
-    }
+            rc = xet_cli_writer_keep(c->pending[i], 1);
 
-    for (i = 0; i < c->npending; i++) {
-        p = &c->pending[i];
-
-        close(p->fd);
-
-        if (p->temp) {
-            (void) unlinkat(c->to, p->temp, 0);
-            free(p->temp);
+        } else {
+            xet_cli_writer_drop(c->pending[i]);
         }
     }
 
     c->npending = 0;
-
-    return rc;
-}
-
-
-int
-xet_cli_copier_folders(xet_cli_copier_t *c, int make)
-{
-    int       rc, i;
-    char      path[XET_CLI_BACKUP_PATH];
-    unsigned  n;
-
-    static const char *const  above[] = { "tmp", "xorbs",
-                                          XET_CLI_BACKUP_COPIES };
-
-    rc = XET_CLI_OK;
-
-    for (n = 0; n < 3 + 256 && rc == XET_CLI_OK; n++) {
-
-        if (n < 3) {
-            snprintf(path, sizeof(path), "%s", above[n]);
-
-        } else {
-            snprintf(path, sizeof(path), XET_CLI_BACKUP_COPIES "/%02x", n - 3);
-        }
-
-        i = make ? mkdirat(c->to, path, 0755) : 0;
-
-        if (i != 0 && errno != EEXIST) {
-            rc = xet_cli_fail_errno(path);
-
-        } else if (i == 0 && make && c->owned
-                   && fchownat(c->to, path, c->uid, c->gid, 0) != 0)
-        {
-            rc = xet_cli_fail_errno(path);
-
-        } else if (!make) {
-            rc = xet_cli_copier_sync(c->to, path);
-        }
-    }
-
-    return (rc == XET_CLI_OK) ? xet_cli_copier_sync(c->to, ".") : rc;
-}
-
-
-static int
-xet_cli_copier_sync(int folder, const char *path)
-{
-    int  fd, rc;
-
-    fd = openat(folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    /* not every file system syncs folders */
-
-    rc = (fd < 0 || (fsync(fd) != 0 && errno != EINVAL))
-         ? xet_cli_fail_errno(path) : XET_CLI_OK;
-
-    if (fd >= 0) {
-        close(fd);
-    }
 
     return rc;
 }

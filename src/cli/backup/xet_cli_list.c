@@ -9,7 +9,6 @@
 
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +37,25 @@ xet_cli_copy_path(const xet_cli_copy_t *copy, char path[XET_CLI_BACKUP_PATH])
              name, name);
 
     return path;
+}
+
+
+void
+xet_cli_copy_row(xet_cli_copy_t *copy, const xet_cli_pg_row_t *row,
+    int column)
+{
+    size_t          len;
+    const uint8_t  *digest;
+
+    copy->tag = (uint32_t) xet_cli_pg_u64(row, column);
+    copy->size = xet_cli_pg_u64(row, column + 1);
+
+    digest = xet_cli_pg_bytes(row, column + 2, &len);
+    copy->digested = (len == XET_CHECKSUM_LEN);
+
+    if (copy->digested) {
+        memcpy(copy->digest.bytes, digest, XET_CHECKSUM_LEN);
+    }
 }
 
 
@@ -77,10 +95,10 @@ xet_cli_list_order(const xet_cli_copy_t *one, const xet_cli_copy_t *two)
 
 
 int
-xet_cli_list_open(xet_cli_list_t *l, int folder, const char *generation,
-    int notes)
+xet_cli_list_open(xet_cli_list_t *l, xet_cli_place_t *place,
+    const char *generation, int notes)
 {
-    int   fd;
+    int   rc, fd;
     char  path[XET_CLI_BACKUP_PATH];
 
     memset(l, 0, sizeof(xet_cli_list_t));
@@ -90,11 +108,26 @@ xet_cli_list_open(xet_cli_list_t *l, int folder, const char *generation,
 
     xet_cli_manifest_path(generation, notes ? "notes" : "list", path);
 
-    fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
-    l->file = (fd < 0) ? NULL : fdopen(fd, "r");
+    rc = xet_cli_place_fetch(place, path, &fd);
+
+    if (rc == XET_CLI_GONE) {
+        errno = ENOENT;
+    }
+
+    if (rc == XET_CLI_GONE || rc == XET_CLI_UNREADABLE) {
+        return xet_cli_fail_errno(path);
+    }
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    l->file = fdopen(fd, "r");
 
     if (l->file == NULL) {
-        return xet_cli_fail_errno(path);
+        rc = xet_cli_fail_errno(path);
+        close(fd);
+        return rc;
     }
 
     return xet_cli_list_next(l);

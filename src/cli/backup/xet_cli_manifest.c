@@ -4,12 +4,9 @@
  */
 
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <openssl/evp.h>
@@ -20,15 +17,23 @@
 #define XET_CLI_MANIFEST_MAX  65536
 
 
-static int xet_cli_manifest_load(int folder, const char *path,
+typedef struct {
+    char      (*names)[XET_CLI_BACKUP_NAME];
+    size_t      n;
+    size_t      room;
+} xet_cli_manifests_t;
+
+
+static int xet_cli_manifest_load(xet_cli_place_t *place, const char *path,
     xet_cli_manifest_t *m);
 static int xet_cli_manifest_parse(const json_t *root, xet_cli_manifest_t *m);
 static int xet_cli_manifest_string(const json_t *root, const char *key,
     char *text, size_t size);
 static int xet_cli_manifest_member(const json_t *root, const char *key,
     xet_cli_sum_t *sum);
-static int xet_cli_manifest_compare(int folder, const char *generation,
-    const char *suffix, const xet_cli_sum_t *sum);
+static int xet_cli_manifest_compare(xet_cli_place_t *place,
+    const char *generation, const char *suffix, const xet_cli_sum_t *sum);
+static int xet_cli_manifest_name(void *ctx, const char *name);
 static int xet_cli_manifest_time(const char *name, size_t len);
 static int xet_cli_manifest_order(const void *one, const void *two);
 
@@ -125,21 +130,21 @@ xet_cli_manifest_text(const xet_cli_manifest_t *m)
 
 
 int
-xet_cli_manifest_read(int folder, const char *generation,
+xet_cli_manifest_read(xet_cli_place_t *place, const char *generation,
     xet_cli_manifest_t *m)
 {
     int  rc;
 
-    rc = xet_cli_manifest_lists(folder, generation, m);
+    rc = xet_cli_manifest_lists(place, generation, m);
 
     return (rc == XET_CLI_OK)
-           ? xet_cli_manifest_compare(folder, generation, "dump", &m->dump)
+           ? xet_cli_manifest_compare(place, generation, "dump", &m->dump)
            : rc;
 }
 
 
 int
-xet_cli_manifest_lists(int folder, const char *generation,
+xet_cli_manifest_lists(xet_cli_place_t *place, const char *generation,
     xet_cli_manifest_t *m)
 {
     int   rc;
@@ -148,18 +153,18 @@ xet_cli_manifest_lists(int folder, const char *generation,
     xet_cli_manifest_path(generation, "json", path);
     memset(m, 0, sizeof(xet_cli_manifest_t));
 
-    rc = xet_cli_manifest_load(folder, path, m);
+    rc = xet_cli_manifest_load(place, path, m);
 
     if (rc == XET_CLI_OK && strcmp(m->name, generation) != 0) {
         rc = xet_cli_fail(XET_CLI_FAULT, path, "is of another generation");
     }
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_manifest_compare(folder, generation, "list", &m->list);
+        rc = xet_cli_manifest_compare(place, generation, "list", &m->list);
     }
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_manifest_compare(folder, generation, "notes", &m->notes);
+        rc = xet_cli_manifest_compare(place, generation, "notes", &m->notes);
     }
 
     return rc;
@@ -167,17 +172,23 @@ xet_cli_manifest_lists(int folder, const char *generation,
 
 
 static int
-xet_cli_manifest_load(int folder, const char *path, xet_cli_manifest_t *m)
+xet_cli_manifest_load(xet_cli_place_t *place, const char *path,
+    xet_cli_manifest_t *m)
 {
     int      fd, rc;
     char    *text;
     json_t  *root;
     ssize_t  n;
 
-    fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
+    rc = xet_cli_place_fetch(place, path, &fd);
 
-    if (fd < 0) {
-        return xet_cli_fail_errno(path);
+    if (rc == XET_CLI_GONE) {
+        errno = ENOENT;
+    }
+
+    if (rc != XET_CLI_OK) {
+        return (rc == XET_CLI_GONE || rc == XET_CLI_UNREADABLE)
+               ? xet_cli_fail_errno(path) : rc;
     }
 
     text = malloc(XET_CLI_MANIFEST_MAX);
@@ -264,7 +275,7 @@ xet_cli_manifest_member(const json_t *root, const char *key,
 
 
 static int
-xet_cli_manifest_compare(int folder, const char *generation,
+xet_cli_manifest_compare(xet_cli_place_t *place, const char *generation,
     const char *suffix, const xet_cli_sum_t *sum)
 {
     int            fd, rc;
@@ -273,12 +284,14 @@ xet_cli_manifest_compare(int folder, const char *generation,
 
     xet_cli_manifest_path(generation, suffix, path);
 
-    fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
+    rc = xet_cli_place_fetch(place, path, &fd);
 
-    if (fd < 0) {
-        return (errno == ENOENT) ? xet_cli_fail(XET_CLI_FAULT, path,
-                                                "is missing")
-                                 : xet_cli_fail_errno(path);
+    if (rc == XET_CLI_GONE) {
+        return xet_cli_fail(XET_CLI_FAULT, path, "is missing");
+    }
+
+    if (rc != XET_CLI_OK) {
+        return (rc == XET_CLI_UNREADABLE) ? xet_cli_fail_errno(path) : rc;
     }
 
     rc = xet_cli_manifest_sum(fd, path, &found);
@@ -298,62 +311,60 @@ xet_cli_manifest_compare(int folder, const char *generation,
 
 
 int
-xet_cli_manifest_all(int folder, char (**names)[XET_CLI_BACKUP_NAME])
+xet_cli_manifest_all(xet_cli_place_t *place,
+    char (**names)[XET_CLI_BACKUP_NAME])
 {
-    int             fd;
-    DIR            *dir;
-    void           *array;
-    size_t          n, len, room;
-    struct dirent  *entry;
+    int                   rc;
+    xet_cli_manifests_t   all;
 
+    memset(&all, 0, sizeof(all));
     *names = NULL;
 
-    fd = openat(folder, "generations", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    rc = xet_cli_place_list(place, "generations", xet_cli_manifest_name, &all);
 
-    if (fd < 0 && errno == ENOENT) {
-        return 0;
-    }
-
-    dir = (fd < 0) ? NULL : fdopendir(fd);
-
-    if (dir == NULL) {
-        (void) xet_cli_fail_errno("generations");
+    if (rc != XET_CLI_OK && rc != XET_CLI_GONE) {
+        free(all.names);
         return -1;
     }
 
-    n = 0;
-    room = 0;
-
-    while ((entry = readdir(dir)) != NULL) {
-        len = strlen(entry->d_name);
-
-        if (len < 5 || strcmp(entry->d_name + len - 5, ".json") != 0
-            || !xet_cli_manifest_time(entry->d_name, len - 5))
-        {
-            continue;
-        }
-
-        array = xet_cli_grow(*names, n, &room, XET_CLI_BACKUP_NAME);
-
-        if (array == NULL) {
-            (void) xet_cli_no_memory();
-            closedir(dir);
-            return -1;
-        }
-
-        *names = array;
-
-        snprintf((*names)[n++], XET_CLI_BACKUP_NAME, "%.*s", (int) (len - 5),
-                 entry->d_name);
+    if (all.n) {
+        qsort(all.names, all.n, XET_CLI_BACKUP_NAME, xet_cli_manifest_order);
     }
 
-    closedir(dir);
+    *names = all.names;
 
-    if (n) {
-        qsort(*names, n, XET_CLI_BACKUP_NAME, xet_cli_manifest_order);
+    return (int) all.n;
+}
+
+
+static int
+xet_cli_manifest_name(void *ctx, const char *name)
+{
+    void                 *array;
+    size_t                len;
+    xet_cli_manifests_t  *all;
+
+    all = ctx;
+    len = strlen(name);
+
+    if (len < 5 || strcmp(name + len - 5, ".json") != 0
+        || !xet_cli_manifest_time(name, len - 5))
+    {
+        return XET_CLI_OK;
     }
 
-    return (int) n;
+    array = xet_cli_grow(all->names, all->n, &all->room, XET_CLI_BACKUP_NAME);
+
+    if (array == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    all->names = array;
+
+    snprintf(all->names[all->n++], XET_CLI_BACKUP_NAME, "%.*s",
+             (int) (len - 5), name);
+
+    return XET_CLI_OK;
 }
 
 

@@ -25,25 +25,20 @@
  */
 
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "xet_cli_backup.h"
 
 
 typedef struct {
     const xet_cli_args_t  *args;
-    int                    folder;
+    xet_cli_place_t       *place;
     int                    began;      /* the database has noted it */
-    const char            *name;
+    unsigned               number;     /* of a folder */
     xet_cli_pg_t          *pg;
     xet_cli_copier_t       copier;
     uint64_t               copies;
@@ -67,7 +62,7 @@ static int xet_cli_rebuild_walk(xet_cli_rebuild_t *b);
 static int xet_cli_rebuild_session(xet_cli_rebuild_t *b);
 static int xet_cli_rebuild_claim(xet_cli_rebuild_t *b);
 static int xet_cli_rebuild_identity(void *ctx, const xet_cli_pg_row_t *row);
-static int xet_cli_rebuild_folder(xet_cli_rebuild_t *b, int number);
+static int xet_cli_rebuild_name(void *ctx, const char *name);
 static int xet_cli_rebuild_copy(xet_cli_rebuild_t *b, xet_cli_copy_t *copy);
 static int xet_cli_rebuild_needed(xet_cli_rebuild_t *b,
     const xet_cli_copy_t *copy, xet_cli_rebuild_named_t *named, int *needed);
@@ -95,19 +90,11 @@ xet_cli_rebuild(const xet_cli_args_t *args)
     memset(&b, 0, sizeof(b));
 
     b.args = args;
-    b.name = xet_cli_backup_store(args);
+    b.place = xet_cli_store_open(args, 0, &rc);
 
-    if (b.name == NULL) {
-        return XET_CLI_USAGE;
+    if (rc == XET_CLI_OK) {
+        b.pg = xet_cli_pg_open(args, &rc);
     }
-
-    b.folder = xet_cli_backup_folder(b.name);
-
-    if (b.folder < 0) {
-        return XET_CLI_ERROR;
-    }
-
-    b.pg = xet_cli_pg_open(args, &rc);
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_rebuild_all(&b);
@@ -115,12 +102,13 @@ xet_cli_rebuild(const xet_cli_args_t *args)
 
     if (b.began) {
         fprintf(stderr, "xet: %s: the rebuild is not complete, run it again:"
-                " until it is, nobody removes copies without a row\n", b.name);
+                " until it is, nobody removes copies without a row\n",
+                xet_cli_place_name(b.place));
     }
 
     xet_cli_copier_end(&b.copier);
     xet_cli_pg_close(b.pg);
-    close(b.folder);
+    xet_cli_place_close(b.place);
 
     return rc;
 }
@@ -137,18 +125,19 @@ xet_cli_rebuild_all(xet_cli_rebuild_t *b)
 
     /* no row may lead to a file that a crash takes away */
 
-    if (rc == XET_CLI_OK && syncfs(b->folder) != 0) {
-        rc = xet_cli_fail_errno(b->name);
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_place_settled(b->place);
     }
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_copier_begin(&b->copier, -1, 0);
+        rc = xet_cli_copier_begin(&b->copier, NULL, NULL);
     }
 
-    xet_cli_progress_begin(xet_cli_quiet(b->args), b->name, 0);
+    xet_cli_progress_begin(xet_cli_quiet(b->args),
+                           xet_cli_place_name(b->place), 0);
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_store_asides_back(b->name, &back);
+        rc = xet_cli_store_asides_back(b->place, &back);
     }
 
     /* a sweep that had begun before may have taken more aside meanwhile */
@@ -160,7 +149,7 @@ xet_cli_rebuild_all(xet_cli_rebuild_t *b)
         back = 0;
 
         if (rc == XET_CLI_OK) {
-            rc = xet_cli_store_asides_back(b->name, &back);
+            rc = xet_cli_store_asides_back(b->place, &back);
         }
     }
 
@@ -177,7 +166,8 @@ xet_cli_rebuild_all(xet_cli_rebuild_t *b)
 static int
 xet_cli_rebuild_walk(xet_cli_rebuild_t *b)
 {
-    int       rc, i;
+    int       rc;
+    char      folder[32];
     uint64_t  added;
 
     rc = XET_CLI_OK;
@@ -187,8 +177,15 @@ xet_cli_rebuild_walk(xet_cli_rebuild_t *b)
     b->known = 0;
     b->bad = 0;
 
-    for (i = 0; i < 256 && rc == XET_CLI_OK; i++) {
-        rc = xet_cli_rebuild_folder(b, i);
+    for (b->number = 0; b->number < 256 && rc == XET_CLI_OK; b->number++) {
+        snprintf(folder, sizeof(folder), XET_CLI_BACKUP_COPIES "/%02x",
+                 b->number);
+
+        rc = xet_cli_place_list(b->place, folder, xet_cli_rebuild_name, b);
+
+        if (rc == XET_CLI_GONE) {
+            rc = XET_CLI_OK;
+        }
     }
 
     /* those of a walk before are known by now */
@@ -246,11 +243,16 @@ xet_cli_rebuild_claim(xet_cli_rebuild_t *b)
     char                 identity[64], named[64];
     xet_cli_pg_param_t   param;
 
-    xet_cli_store_identity(b->name, identity);
+    rc = xet_cli_place_identity(b->place, identity);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
 
     if (identity[0] == '\0') {
-        return xet_cli_fail(XET_CLI_ERROR, b->name, "the folder has no"
-                            " identity, is its disk mounted?");
+        return xet_cli_fail(XET_CLI_ERROR, xet_cli_place_name(b->place),
+                            "the folder has no identity, is its disk"
+                            " mounted?");
     }
 
     param.value = identity;
@@ -262,8 +264,9 @@ xet_cli_rebuild_claim(xet_cli_rebuild_t *b)
                           xet_cli_rebuild_identity, named);
 
     if (rc == XET_CLI_OK && strcmp(identity, named) != 0) {
-        rc = xet_cli_fail(XET_CLI_ERROR, b->name, "the folder is not the store"
-                          " that the database describes");
+        rc = xet_cli_fail(XET_CLI_ERROR, xet_cli_place_name(b->place),
+                          "the folder is not the store that the database"
+                          " describes");
     }
 
     return (rc == XET_CLI_OK)
@@ -283,46 +286,23 @@ xet_cli_rebuild_identity(void *ctx, const xet_cli_pg_row_t *row)
 
 
 static int
-xet_cli_rebuild_folder(xet_cli_rebuild_t *b, int number)
+xet_cli_rebuild_name(void *ctx, const char *name)
 {
-    int              fd, rc;
-    DIR             *dir;
-    char             path[XET_CLI_BACKUP_PATH];
-    struct dirent   *entry;
-    xet_cli_copy_t   copy;
+    xet_cli_copy_t      copy;
+    xet_cli_rebuild_t  *b;
 
-    snprintf(path, sizeof(path), XET_CLI_BACKUP_COPIES "/%02x", number);
+    b = ctx;
+    memset(&copy, 0, sizeof(copy));
 
-    fd = openat(b->folder, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    if (fd < 0 && errno == ENOENT) {
+    if (xet_xorb_name_parse(&copy.hash, &copy.tag, (const uint8_t *) name,
+                            strlen(name))
+        != XET_OK
+        || copy.hash.bytes[7] != b->number)
+    {
         return XET_CLI_OK;
     }
 
-    dir = (fd < 0) ? NULL : fdopendir(fd);
-
-    if (dir == NULL) {
-        return xet_cli_fail_errno(path);
-    }
-
-    rc = XET_CLI_OK;
-
-    while (rc == XET_CLI_OK && (entry = readdir(dir)) != NULL) {
-
-        if (xet_xorb_name_parse(&copy.hash, &copy.tag,
-                                (uint8_t *) entry->d_name,
-                                strlen(entry->d_name))
-            == XET_OK
-            && copy.hash.bytes[7] == number)
-        {
-            rc = xet_cli_interrupted ? XET_CLI_INTERRUPTED
-                                     : xet_cli_rebuild_copy(b, &copy);
-        }
-    }
-
-    closedir(dir);
-
-    return rc;
+    return xet_cli_rebuild_copy(b, &copy);
 }
 
 
@@ -330,7 +310,7 @@ static int
 xet_cli_rebuild_copy(xet_cli_rebuild_t *b, xet_cli_copy_t *copy)
 {
     int                       rc, needed, linked, taken;
-    char                      path[XET_CLI_BACKUP_PATH];
+    char                      name[XET_CLI_PLACE_NAME];
     xet_cli_rebuild_named_t   named;
 
     b->copies++;
@@ -352,7 +332,9 @@ xet_cli_rebuild_copy(xet_cli_rebuild_t *b, xet_cli_copy_t *copy)
     /* where the answer of the database was lost a row may have that name */
 
     if (rc == XET_CLI_OK && linked && !taken) {
-        (void) unlinkat(b->folder, xet_cli_copy_path(copy, path), 0);
+        rc = xet_cli_place_remove(b->place,
+                                  xet_cli_place_copy(name, &copy->hash,
+                                                     copy->tag));
     }
 
     b->added += (uint64_t) taken;
@@ -371,7 +353,7 @@ xet_cli_rebuild_needed(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
     xet_cli_rebuild_named_t *named, int *needed)
 {
     int                  rc;
-    uint64_t             given_up;
+    uint64_t             given_up, size;
     xet_cli_copy_t       other;
     xet_cli_pg_param_t   param;
 
@@ -400,10 +382,11 @@ xet_cli_rebuild_needed(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
     other = *copy;
     other.tag = named->tag;
 
-    *needed = !named->known || !named->whole
-              || xet_cli_copier_size(b->folder, &other) == UINT64_MAX;
+    rc = xet_cli_copier_size(b->place, &other, &size);
 
-    return XET_CLI_OK;
+    *needed = !named->known || !named->whole || size == UINT64_MAX;
+
+    return rc;
 }
 
 
@@ -455,19 +438,21 @@ xet_cli_rebuild_given_up(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
 static int
 xet_cli_rebuild_link(xet_cli_rebuild_t *b, xet_cli_copy_t *copy, int *linked)
 {
-    int          rc;
-    char         path[XET_CLI_BACKUP_PATH], other[XET_CLI_BACKUP_PATH];
-    uint64_t     sessions;
-    struct stat  st;
+    int              rc;
+    char             name[XET_CLI_PLACE_NAME], other[XET_CLI_PLACE_NAME];
+    uint64_t         sessions;
+    xet_cli_entry_t  entry;
 
     *linked = 0;
 
-    xet_cli_copy_path(copy, path);
+    xet_cli_place_copy(name, &copy->hash, copy->tag);
 
-    if (fstatat(b->folder, path, &st, AT_SYMLINK_NOFOLLOW) != 0
-        || st.st_mtime < time(NULL) - XET_CLI_STORE_AGE_MIN)
+    rc = xet_cli_place_stat(b->place, name, &entry);
+
+    if (rc != XET_CLI_OK
+        || entry.modified < (int64_t) time(NULL) - XET_CLI_STORE_AGE_MIN)
     {
-        return XET_CLI_OK;
+        return (rc == XET_CLI_GONE) ? XET_CLI_OK : rc;
     }
 
     sessions = 0;
@@ -489,17 +474,14 @@ xet_cli_rebuild_link(xet_cli_rebuild_t *b, xet_cli_copy_t *copy, int *linked)
 
     } while (copy->tag == 0);
 
-    if (linkat(b->folder, path, b->folder, xet_cli_copy_path(copy, other), 0)
-        != 0)
-    {
-        /* the upload that it was of has removed it */
+    rc = xet_cli_place_link(b->place, name,
+                            xet_cli_place_copy(other, &copy->hash, copy->tag));
 
-        return (errno == ENOENT) ? XET_CLI_OK : xet_cli_fail_errno(path);
-    }
+    *linked = (rc == XET_CLI_OK);
 
-    *linked = 1;
+    /* the upload that it was of has removed it */
 
-    return xet_cli_output_sync(b->folder, other);
+    return (rc == XET_CLI_GONE) ? XET_CLI_OK : rc;
 }
 
 
@@ -522,10 +504,13 @@ xet_cli_rebuild_take(xet_cli_rebuild_t *b, xet_cli_copy_t *copy,
 
     /* nobody knows its size but the file itself */
 
-    copy->size = xet_cli_copier_size(b->folder, copy);
+    what = XET_CLI_COPY_GONE;
+    rc = xet_cli_copier_size(b->place, copy, &copy->size);
 
-    rc = xet_cli_copier_read(&b->copier, b->folder, copy, NULL, NULL, &v,
-                             &what);
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_copier_read(&b->copier, b->place, copy, NULL, NULL, &v,
+                                 &what);
+    }
 
     if (rc != XET_CLI_OK || what == XET_CLI_COPY_GONE) {
         return rc;
@@ -712,7 +697,7 @@ xet_cli_rebuild_print(xet_cli_rebuild_t *b)
     if (b->added) {
         fprintf(stderr, "xet: %s: nobody is charged for xorbs that were added:"
                 " when files need them again, run xet usage --recount\n",
-                b->name);
+                xet_cli_place_name(b->place));
     }
 
     return b->bad ? xet_cli_worse(rc, XET_CLI_FAULT) : rc;

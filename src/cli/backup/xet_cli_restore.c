@@ -26,13 +26,10 @@
  */
 
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "xet_cli_backup.h"
@@ -46,9 +43,11 @@ typedef struct {
     const xet_cli_args_t  *args;
     int                    force;
     int                    move;       /* from is XET_CLI_RESTORE_STREAM */
-    int                    from;       /* folder of the backup */
+    xet_cli_place_t       *from;       /* the backup */
+    xet_cli_place_t       *to;         /* the store */
     xet_cli_pg_t          *pg;
     xet_cli_manifest_t     m;
+    xet_cli_pace_t         pace;
     xet_cli_copier_t       copier;     /* to the store */
     uint64_t               there;      /* copies that were in the store */
     uint64_t               healed;
@@ -57,12 +56,14 @@ typedef struct {
 } xet_cli_restore_t;
 
 
-static int xet_cli_restore_all(xet_cli_restore_t *r, const char *store);
+static int xet_cli_restore_all(xet_cli_restore_t *r);
 static int xet_cli_restore_session(xet_cli_restore_t *r);
-static int xet_cli_restore_store(xet_cli_restore_t *r, const char *store);
-static int xet_cli_restore_stream(xet_cli_restore_t *r, const char *store);
+static int xet_cli_restore_store(xet_cli_restore_t *r);
+static int xet_cli_restore_stream(xet_cli_restore_t *r);
+static int xet_cli_restore_empty(xet_cli_restore_t *r,
+    const char *const *but);
 static int xet_cli_restore_manifest(xet_cli_restore_t *r);
-static int xet_cli_restore_mark(xet_cli_restore_t *r, const char *store);
+static int xet_cli_restore_mark(xet_cli_restore_t *r);
 static int xet_cli_restore_db(xet_cli_restore_t *r);
 static int xet_cli_restore_state(xet_cli_restore_t *r, char *state);
 static int xet_cli_restore_state_row(void *ctx, const xet_cli_pg_row_t *row);
@@ -78,8 +79,7 @@ static int xet_cli_restore_lost(xet_cli_restore_t *r,
     const xet_cli_copy_t *copy);
 static int xet_cli_restore_finish(xet_cli_restore_t *r);
 static int xet_cli_restore_others(xet_cli_restore_t *r);
-static int xet_cli_restore_count(xet_cli_restore_t *r, unsigned number,
-    uint64_t *copies);
+static int xet_cli_restore_count(void *ctx, const char *name);
 static int xet_cli_restore_print(xet_cli_restore_t *r);
 
 
@@ -87,42 +87,27 @@ int
 xet_cli_restore(const xet_cli_args_t *args)
 {
     int                 rc;
-    const char         *store;
     xet_cli_restore_t   r;
-
-    store = xet_cli_backup_store(args);
-
-    if (store == NULL) {
-        return XET_CLI_USAGE;
-    }
 
     memset(&r, 0, sizeof(r));
 
     r.args = args;
     r.force = args->value[XET_CLI_OPT_FORCE] != NULL;
     r.move = strcmp(args->operands[0], "-") == 0;
-    r.from = -1;
-    r.copier.to = -1;
 
-    rc = xet_cli_restore_all(&r, store);
+    rc = xet_cli_restore_all(&r);
 
     xet_cli_copier_end(&r.copier);
     xet_cli_pg_close(r.pg);
-
-    if (r.from >= 0) {
-        close(r.from);
-    }
-
-    if (r.copier.to >= 0) {
-        close(r.copier.to);
-    }
+    xet_cli_place_close(r.from);
+    xet_cli_place_close(r.to);
 
     return rc;
 }
 
 
 static int
-xet_cli_restore_all(xet_cli_restore_t *r, const char *store)
+xet_cli_restore_all(xet_cli_restore_t *r)
 {
     int   rc;
     char  state;
@@ -134,7 +119,7 @@ xet_cli_restore_all(xet_cli_restore_t *r, const char *store)
     }
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_restore_store(r, store);
+        rc = xet_cli_restore_store(r);
     }
 
     /* a stream is not read for nothing */
@@ -143,13 +128,11 @@ xet_cli_restore_all(xet_cli_restore_t *r, const char *store)
         rc = xet_cli_restore_state(r, &state);
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = r->move ? xet_cli_restore_stream(r, store) : XET_CLI_OK;
-    }
+    if (rc == XET_CLI_OK && r->move) {
+        rc = xet_cli_restore_stream(r);
 
-    if (rc == XET_CLI_OK && !r->move) {
-        r->from = xet_cli_backup_folder(r->args->operands[0]);
-        rc = (r->from < 0) ? XET_CLI_ERROR : XET_CLI_OK;
+    } else if (rc == XET_CLI_OK) {
+        r->from = xet_cli_place_open(r->args->operands[0], 0, &rc);
     }
 
     if (rc == XET_CLI_OK) {
@@ -157,7 +140,7 @@ xet_cli_restore_all(xet_cli_restore_t *r, const char *store)
     }
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_restore_mark(r, store);
+        rc = xet_cli_restore_mark(r);
     }
 
     if (rc == XET_CLI_OK) {
@@ -165,7 +148,8 @@ xet_cli_restore_all(xet_cli_restore_t *r, const char *store)
     }
 
     if (rc == XET_CLI_OK) {
-        xet_cli_progress_begin(xet_cli_quiet(r->args), store, r->m.bytes);
+        xet_cli_progress_begin(xet_cli_quiet(r->args),
+                               xet_cli_place_name(r->to), r->m.bytes);
 
         rc = xet_cli_restore_copies(r);
 
@@ -209,14 +193,11 @@ xet_cli_restore_session(xet_cli_restore_t *r)
 }
 
 
-/* Files that root makes belong to the owner of the folder. */
-
 static int
-xet_cli_restore_store(xet_cli_restore_t *r, const char *store)
+xet_cli_restore_store(xet_cli_restore_t *r)
 {
-    int          rc, to;
-    uint64_t     rate;
-    struct stat  st;
+    int       rc;
+    uint64_t  rate;
 
     rc = xet_cli_args_bytes(r->args, XET_CLI_OPT_RATE, &rate);
 
@@ -224,34 +205,25 @@ xet_cli_restore_store(xet_cli_restore_t *r, const char *store)
         return rc;
     }
 
-    if (mkdir(store, 0750) != 0 && errno != EEXIST) {
-        return xet_cli_fail_errno(store);
+    r->to = xet_cli_store_open(r->args, XET_CLI_PLACE_MAKE
+                                        | XET_CLI_PLACE_OWNED, &rc);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
     }
 
-    to = xet_cli_backup_folder(store);
+    xet_cli_pace_begin(&r->pace, rate);
 
-    if (to < 0) {
-        return XET_CLI_ERROR;
-    }
-
-    rc = xet_cli_copier_begin(&r->copier, to, rate);
-
-    if (fstat(to, &st) != 0) {
-        return xet_cli_fail_errno(store);
-    }
-
-    r->copier.owned = (geteuid() == 0);
-    r->copier.uid = st.st_uid;
-    r->copier.gid = st.st_gid;
-
-    return rc;
+    return xet_cli_copier_begin(&r->copier, r->to, &r->pace);
 }
 
 
+/* A store that is a bucket has no room to unpack to. */
+
 static int
-xet_cli_restore_stream(xet_cli_restore_t *r, const char *store)
+xet_cli_restore_stream(xet_cli_restore_t *r)
 {
-    int    rc, empty;
+    int    rc;
     char  *folder;
 
     const char  *tar[] = { "tar", "-x", "-f", "-", "--no-same-owner", "-C",
@@ -260,32 +232,28 @@ xet_cli_restore_stream(xet_cli_restore_t *r, const char *store)
     static const char *const  ours[] = { XET_CLI_RESTORE_STREAM,
                                          XET_CLI_RESTORE_MARK, NULL };
 
-    if (r->copier.to < 0) {
-        return XET_CLI_ERROR;
+    if (!xet_cli_place_local(r->to)) {
+        return xet_cli_fail(XET_CLI_USAGE, xet_cli_place_name(r->to),
+                            "for a bucket unpack the stream by tar into a"
+                            " folder, and restore that");
     }
 
     /* what a stream has left that was broken off is written once more */
 
-    empty = xet_cli_backup_empty(r->copier.to, ours);
+    rc = xet_cli_restore_empty(r, ours);
 
-    if (empty == 0 && !r->force
-        && faccessat(r->copier.to, XET_CLI_RESTORE_MARK, F_OK, 0) != 0)
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_place_make(r->to, XET_CLI_RESTORE_STREAM);
+    }
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    if (asprintf(&folder, "%s/" XET_CLI_RESTORE_STREAM,
+                 xet_cli_place_name(r->to))
+        < 0)
     {
-        return xet_cli_fail(XET_CLI_ERROR, store,
-                            "the store is not empty, see --force");
-    }
-
-    if (empty < 0) {
-        return XET_CLI_ERROR;
-    }
-
-    if (mkdirat(r->copier.to, XET_CLI_RESTORE_STREAM, 0700) != 0
-        && errno != EEXIST)
-    {
-        return xet_cli_fail_errno(XET_CLI_RESTORE_STREAM);
-    }
-
-    if (asprintf(&folder, "%s/" XET_CLI_RESTORE_STREAM, store) < 0) {
         return xet_cli_no_memory();
     }
 
@@ -293,13 +261,46 @@ xet_cli_restore_stream(xet_cli_restore_t *r, const char *store)
     rc = xet_cli_backup_run(tar, -1, -1, NULL);
 
     if (rc == XET_CLI_OK) {
-        r->from = xet_cli_backup_folder(folder);
-        rc = (r->from < 0) ? XET_CLI_ERROR : XET_CLI_OK;
+        r->from = xet_cli_place_open(folder, 0, &rc);
     }
 
     free(folder);
 
     return rc;
+}
+
+
+/* A store has to be empty, or of a restore that was broken off. */
+
+static int
+xet_cli_restore_empty(xet_cli_restore_t *r, const char *const *but)
+{
+    int   rc, empty;
+    char  line[XET_CLI_BACKUP_NAME + 1];
+
+    if (r->force) {
+        return XET_CLI_OK;
+    }
+
+    rc = xet_cli_place_line(r->to, XET_CLI_RESTORE_MARK, line, sizeof(line));
+
+    /* of a stream the generation is not known before it was read */
+
+    if (rc == XET_CLI_OK
+        && (r->m.name[0] == '\0' || strcmp(line, r->m.name) == 0))
+    {
+        return rc;
+    }
+
+    if (rc != XET_CLI_OK && rc != XET_CLI_GONE && rc != XET_CLI_UNREADABLE) {
+        return rc;
+    }
+
+    rc = xet_cli_place_empty(r->to, but, &empty);
+
+    return (rc != XET_CLI_OK || empty)
+           ? rc : xet_cli_fail(XET_CLI_ERROR, xet_cli_place_name(r->to),
+                               "the store is not empty, see --force");
 }
 
 
@@ -311,7 +312,11 @@ xet_cli_restore_manifest(xet_cli_restore_t *r)
     uint64_t      newest;
     const char   *name;
 
-    xet_cli_backup_reads(r->from);
+    rc = xet_cli_backup_reads(r->from);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
 
     n = xet_cli_manifest_all(r->from, &names);
 
@@ -357,47 +362,37 @@ xet_cli_restore_manifest(xet_cli_restore_t *r)
  */
 
 static int
-xet_cli_restore_mark(xet_cli_restore_t *r, const char *store)
+xet_cli_restore_mark(xet_cli_restore_t *r)
 {
-    int   rc, empty;
+    int   rc;
     char  line[XET_CLI_BACKUP_NAME + 1], state;
 
     static const char *const  ours[] = { XET_CLI_RESTORE_STREAM, NULL };
 
     rc = xet_cli_restore_state(r, &state);
 
-    if (rc != XET_CLI_OK) {
-        return rc;
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_restore_empty(r, ours);
     }
 
-    if (!r->force
-        && !(xet_cli_backup_line(r->copier.to, XET_CLI_RESTORE_MARK, line,
-                                 sizeof(line))
-             && strcmp(line, r->m.name) == 0))
-    {
-        empty = xet_cli_backup_empty(r->copier.to, ours);
-
-        if (empty <= 0) {
-            return empty ? XET_CLI_ERROR
-                         : xet_cli_fail(XET_CLI_ERROR, store, "the store is"
-                                        " not empty, see --force");
-        }
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_place_folders(r->to, 1);
     }
 
-    rc = xet_cli_copier_folders(&r->copier, 1);
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_place_sweep(r->to, 0);
+    }
 
     if (rc == XET_CLI_OK) {
         snprintf(line, sizeof(line), "%s\n", r->m.name);
-        rc = xet_cli_backup_put(&r->copier, XET_CLI_RESTORE_MARK, line);
+        rc = xet_cli_place_put(r->to, XET_CLI_RESTORE_MARK, line);
     }
 
-    if (rc == XET_CLI_OK && unlinkat(r->copier.to, "identity", 0) != 0
-        && errno != ENOENT)
-    {
-        rc = xet_cli_fail_errno("identity");
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_place_remove(r->to, "identity");
     }
 
-    return (rc == XET_CLI_OK) ? xet_cli_copier_folders(&r->copier, 0) : rc;
+    return (rc == XET_CLI_OK) ? xet_cli_place_folders(r->to, 0) : rc;
 }
 
 
@@ -551,10 +546,15 @@ xet_cli_restore_dump(xet_cli_restore_t *r)
 
     xet_cli_manifest_path(r->m.name, "dump", path);
 
-    fd = openat(r->from, path, O_RDONLY | O_CLOEXEC);
+    rc = xet_cli_place_fetch(r->from, path, &fd);
 
-    if (fd < 0) {
-        return xet_cli_fail_errno(path);
+    if (rc == XET_CLI_GONE) {
+        errno = ENOENT;
+    }
+
+    if (rc != XET_CLI_OK) {
+        return (rc == XET_CLI_GONE || rc == XET_CLI_UNREADABLE)
+               ? xet_cli_fail_errno(path) : rc;
     }
 
     rc = xet_cli_backup_run(restore, fd, -1, r->pg);
@@ -626,14 +626,14 @@ static int
 xet_cli_restore_file(xet_cli_restore_t *r, const xet_cli_copy_t *copy,
     xet_cli_copy_e *what)
 {
-    int  rc;
+    int  rc, there;
 
     *what = XET_CLI_COPY_BAD;
-    rc = XET_CLI_OK;
+    rc = xet_cli_copier_there(r->to, copy, &there);
 
-    if (xet_cli_copier_there(r->copier.to, copy)) {
-        rc = xet_cli_copier_read(&r->copier, r->copier.to, copy, NULL, NULL,
-                                 NULL, what);
+    if (rc == XET_CLI_OK && there) {
+        rc = xet_cli_copier_read(&r->copier, r->to, copy, NULL, NULL, NULL,
+                                 what);
     }
 
     if (rc == XET_CLI_OK && *what == XET_CLI_COPY_GOOD) {
@@ -667,8 +667,8 @@ xet_cli_restore_heal(xet_cli_restore_t *r, const xet_cli_copy_t *copy,
     v = NULL;
 
     if (rc == XET_CLI_OK && what == XET_CLI_COPY_GOOD) {
-        rc = xet_cli_copier_read(&r->copier, r->copier.to, other, NULL, NULL,
-                                 &v, &what);
+        rc = xet_cli_copier_read(&r->copier, r->to, other, NULL, NULL, &v,
+                                 &what);
     }
 
     if (rc != XET_CLI_OK || what != XET_CLI_COPY_GOOD) {
@@ -724,7 +724,7 @@ xet_cli_restore_finish(xet_cli_restore_t *r)
     param.value = r->m.identity;
     param.len = 0;
 
-    rc = xet_cli_copier_folders(&r->copier, 0);
+    rc = xet_cli_place_folders(r->to, 0);
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_restore_others(r);
@@ -737,7 +737,7 @@ xet_cli_restore_finish(xet_cli_restore_t *r)
 
     if (rc == XET_CLI_OK) {
         snprintf(text, sizeof(text), "%s\n", r->m.identity);
-        rc = xet_cli_backup_put(&r->copier, "identity", text);
+        rc = xet_cli_place_put(r->to, "identity", text);
     }
 
     if (rc == XET_CLI_OK) {
@@ -748,7 +748,7 @@ xet_cli_restore_finish(xet_cli_restore_t *r)
     if (rc == XET_CLI_OK && r->move) {
 
         if (asprintf(&folder, "%s/" XET_CLI_RESTORE_STREAM,
-                     xet_cli_backup_store(r->args))
+                     xet_cli_place_name(r->to))
             < 0)
         {
             return xet_cli_no_memory();
@@ -760,13 +760,8 @@ xet_cli_restore_finish(xet_cli_restore_t *r)
         free(folder);
     }
 
-    if (rc == XET_CLI_OK
-        && unlinkat(r->copier.to, XET_CLI_RESTORE_MARK, 0) != 0)
-    {
-        rc = xet_cli_fail_errno(XET_CLI_RESTORE_MARK);
-    }
-
-    return rc;
+    return (rc == XET_CLI_OK)
+           ? xet_cli_place_remove(r->to, XET_CLI_RESTORE_MARK) : rc;
 }
 
 
@@ -776,6 +771,7 @@ static int
 xet_cli_restore_others(xet_cli_restore_t *r)
 {
     int       rc;
+    char      folder[32];
     unsigned  i;
     uint64_t  copies;
 
@@ -783,7 +779,13 @@ xet_cli_restore_others(xet_cli_restore_t *r)
     copies = 0;
 
     for (i = 0; i < 256 && rc == XET_CLI_OK; i++) {
-        rc = xet_cli_restore_count(r, i, &copies);
+        snprintf(folder, sizeof(folder), XET_CLI_BACKUP_COPIES "/%02x", i);
+
+        rc = xet_cli_place_list(r->to, folder, xet_cli_restore_count, &copies);
+
+        if (rc == XET_CLI_GONE) {
+            rc = xet_cli_fail(XET_CLI_ERROR, folder, "is missing");
+        }
     }
 
     if (rc != XET_CLI_OK) {
@@ -798,39 +800,24 @@ xet_cli_restore_others(xet_cli_restore_t *r)
 
     fprintf(stderr, "xet: %s: %" PRIu64 " copies in it are not of this backup,"
             " and are left by all who collect, see xet rebuild\n",
-            xet_cli_backup_store(r->args), r->others);
+            xet_cli_place_name(r->to), r->others);
 
     return XET_CLI_OK;
 }
 
 
 static int
-xet_cli_restore_count(xet_cli_restore_t *r, unsigned number, uint64_t *copies)
+xet_cli_restore_count(void *ctx, const char *name)
 {
-    int              fd;
-    DIR             *dir;
-    char             path[XET_CLI_BACKUP_PATH];
-    uint32_t         tag;
-    xet_hash_t       hash;
-    struct dirent   *entry;
+    uint32_t     tag;
+    uint64_t    *copies;
+    xet_hash_t   hash;
 
-    snprintf(path, sizeof(path), XET_CLI_BACKUP_COPIES "/%02x", number);
+    copies = ctx;
 
-    fd = openat(r->copier.to, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    dir = (fd < 0) ? NULL : fdopendir(fd);
-
-    if (dir == NULL) {
-        return xet_cli_fail_errno(path);
-    }
-
-    while ((entry = readdir(dir)) != NULL) {
-        *copies += xet_xorb_name_parse(&hash, &tag,
-                                       (const uint8_t *) entry->d_name,
-                                       strlen(entry->d_name))
-                   == XET_OK;
-    }
-
-    closedir(dir);
+    *copies += xet_xorb_name_parse(&hash, &tag, (const uint8_t *) name,
+                                   strlen(name))
+               == XET_OK;
 
     return XET_CLI_OK;
 }

@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 #include <openssl/evp.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -75,6 +76,8 @@ int xet_cli_no_memory(void);
       "in front of /xorbs/, where the server is")                             \
     X(CACERT, "cacert", "FILE", 0,                                            \
       "certificates to trust instead of the system's")                        \
+    X(CHECK, "check", NULL, 0,                                                \
+      "reads also what is there already")                                     \
     X(DECODED, "decoded", NULL, 0,                                            \
       "values as they are when decompressed")                                 \
     X(DRY_RUN, "dry-run", NULL, 0,                                            \
@@ -83,6 +86,8 @@ int xet_cli_no_memory(void);
       "of the API; or XET_ENDPOINT")                                          \
     X(FORCE, "force", NULL, 0,                                                \
       "replaces what is there")                                               \
+    X(FROM, "from", "STORE", 0,                                               \
+      "to copy from, as --store")                                             \
     X(GENERATION, "generation", "NAME", 0,                                    \
       "of a backup; the newest")                                              \
     X(GRACE, "grace", "TIME", 0,                                              \
@@ -145,10 +150,12 @@ int xet_cli_no_memory(void);
       "holds the contents against the claimed SHA-256")                       \
     X(SQL, "sql", "DIR", 0,                                                   \
       "folder of the migrations")                                             \
-    X(STORE, "store", "DIR", 0,                                               \
-      "of xet_store; or XET_STORE")                                           \
+    X(STORE, "store", "STORE", 0,                                             \
+      "a folder, or the arguments of xet_store; or XET_STORE")                \
     X(SUBJECT, "subject", "TEXT", 0,                                          \
       "claim of a token: who it is")                                          \
+    X(TO, "to", "STORE", 0,                                                   \
+      "to copy to, as --store")                                               \
     X(TOKEN_FILE, "token-file", "FILE", 0,                                    \
       "with the access token; or XET_TOKEN")                                  \
     X(URL, "url", "URL", 0,                                                   \
@@ -240,6 +247,7 @@ int xet_cli_rebuild(const xet_cli_args_t *args);
 int xet_cli_repo(const xet_cli_args_t *args);
 int xet_cli_restore(const xet_cli_args_t *args);
 int xet_cli_rm(const xet_cli_args_t *args);
+int xet_cli_store(const xet_cli_args_t *args);
 int xet_cli_token(const xet_cli_args_t *args);
 int xet_cli_url(const xet_cli_args_t *args);
 int xet_cli_usage(const xet_cli_args_t *args);
@@ -373,6 +381,211 @@ int xet_cli_output_open(int folder, const char *name, mode_t mode,
  */
 int xet_cli_output_write(int fd, const char *name, const uint8_t *data,
     size_t len);
+
+
+/*
+ * Places: where copies are, a folder or a bucket of an object store.  Nothing
+ * above knows which.  A name is the path below it, without a slash in front.
+ *
+ * A place is opened by a text: the path of a folder, or as the directive
+ * xet_store has it "s3://bucket[/prefix] endpoint=URL credentials=FILE ...".
+ * Any number of threads may use it at once; a reader, or a writer, is of one.
+ *
+ * Besides the exit codes, which are reported, functions return what the caller
+ * has to judge, and reports if it is a fault.
+ */
+
+#define XET_CLI_GONE        (-1)       /* there is no such name */
+#define XET_CLI_UNREADABLE  (-2)       /* errno says why */
+#define XET_CLI_THERE       (-3)       /* the name is there already */
+
+#define XET_CLI_PLACE_NAME  256        /* of a name, and its zero byte */
+#define XET_CLI_IDENTITY    64         /* of a store, likewise */
+
+
+typedef struct xet_cli_place_s   xet_cli_place_t;
+typedef struct xet_cli_reader_s  xet_cli_reader_t;
+typedef struct xet_cli_writer_s  xet_cli_writer_t;
+
+
+/*
+ * Times are seconds since 1970 by the clock of this machine: the age is that
+ * by the clock of the place.  changed is later where name or owner changed.
+ */
+
+typedef struct {
+    uint64_t  size;
+    uint64_t  id;                      /* of a file, whatever its name; or 0 */
+    int64_t   modified;
+    int64_t   changed;
+} xet_cli_entry_t;
+
+
+/* Takes the last part of a name.  What is not XET_CLI_OK ends the list. */
+
+typedef int (*xet_cli_place_name_pt)(void *ctx, const char *name);
+
+
+/*
+ * A folder that is not there is made; what root writes is its owner's; a pipe
+ * in the place of a file is waited for, and else found to be none.
+ */
+
+#define XET_CLI_PLACE_MAKE   1
+#define XET_CLI_PLACE_OWNED  2
+#define XET_CLI_PLACE_WAITS  4
+
+/* NULL on an error, reported, with the exit code in *rc. */
+xet_cli_place_t *xet_cli_place_open(const char *text, int flags, int *rc);
+void xet_cli_place_close(xet_cli_place_t *place);
+
+/* For messages: the folder, or s3://bucket/prefix. */
+const char *xet_cli_place_name(const xet_cli_place_t *place);
+
+/* Whether its name is that of a folder. */
+int xet_cli_place_local(const xet_cli_place_t *place);
+
+/* Whether two are known to be one. */
+int xet_cli_place_same(const xet_cli_place_t *one,
+    const xet_cli_place_t *two);
+
+/* How many threads a place likes; how many files are synced together. */
+unsigned xet_cli_place_parallel(const xet_cli_place_t *place);
+unsigned xet_cli_place_batch(const xet_cli_place_t *place);
+
+/* What a store says that it is; empty where it does not. */
+int xet_cli_place_identity(xet_cli_place_t *place,
+    char identity[XET_CLI_IDENTITY]);
+
+/*
+ * Reports that the store is not there any more, where its identity is not this
+ * one; XET_CLI_OK where it is.
+ */
+int xet_cli_place_still(xet_cli_place_t *place, const char *identity);
+
+/* The name of a copy, as its store has it. */
+const char *xet_cli_place_copy(char name[XET_CLI_PLACE_NAME],
+    const xet_hash_t *hash, uint32_t tag);
+
+/* The names right below a folder, in no order; XET_CLI_GONE: no folder. */
+int xet_cli_place_list(xet_cli_place_t *place, const char *folder,
+    xet_cli_place_name_pt handler, void *ctx);
+
+/* XET_CLI_GONE: nothing, or no regular file. */
+int xet_cli_place_stat(xet_cli_place_t *place, const char *name,
+    xet_cli_entry_t *entry);
+
+/* Gives it a second name, durably, that was not there; XET_CLI_GONE. */
+int xet_cli_place_link(xet_cli_place_t *place, const char *from,
+    const char *to);
+
+/*
+ * Takes a name away from a file that is to be removed: aside, which has
+ * XET_CLI_PLACE_NAME bytes with the name to be used, becomes the name by which
+ * it is meant then, which is the old one where nothing can be renamed; or
+ * gives it back, durably.  XET_CLI_GONE.
+ */
+int xet_cli_place_aside(xet_cli_place_t *place, const char *name,
+    char *aside);
+int xet_cli_place_back(xet_cli_place_t *place, const char *aside,
+    const char *name);
+
+/* What is not there is none. */
+int xet_cli_place_remove(xet_cli_place_t *place, const char *name);
+
+/* What was made or removed right below a folder stays so. */
+int xet_cli_place_sync(xet_cli_place_t *place, const char *folder);
+
+/* Drops what uploads that were broken off seconds ago have left. */
+int xet_cli_place_sweep(xet_cli_place_t *place, uint64_t age);
+
+/* Makes a folder where one is needed to write to it. */
+int xet_cli_place_make(xet_cli_place_t *place, const char *folder);
+
+/* Makes those of copies and of temporary files, or syncs them. */
+int xet_cli_place_folders(xet_cli_place_t *place, int make);
+
+/* All that is there is durable. */
+int xet_cli_place_settled(xet_cli_place_t *place);
+
+/*
+ * A lock between programs, of a file that it makes, until this program ends:
+ * *had is 0 where somebody else has it.  In a bucket everybody has it.
+ */
+int xet_cli_place_lock(xet_cli_place_t *place, const char *name,
+    int exclusive, int *had);
+
+/*
+ * Whether nothing is in it but what the names say: files, or folders with all
+ * that is in them.
+ */
+int xet_cli_place_empty(xet_cli_place_t *place, const char *const *but,
+    int *empty);
+
+
+/*
+ * Reads a file of a place, in stretches of any order.  *n is less than len at
+ * the end only.
+ */
+int xet_cli_reader_open(xet_cli_place_t *place, const char *name,
+    xet_cli_reader_t **reader);
+uint64_t xet_cli_reader_size(const xet_cli_reader_t *reader);
+int xet_cli_reader_read(xet_cli_reader_t *reader, uint8_t *buf, size_t len,
+    uint64_t offset, size_t *n);
+void xet_cli_reader_close(xet_cli_reader_t *reader);
+
+/* The first line of a file; XET_CLI_GONE, also where it is empty. */
+int xet_cli_place_line(xet_cli_place_t *place, const char *name, char *line,
+    size_t size);
+
+/* A descriptor to read a file by, which nobody else writes to. */
+int xet_cli_place_fetch(xet_cli_place_t *place, const char *name, int *fd);
+
+
+/*
+ * Writes a file that has no name before xet_cli_writer_keep(): then its bytes
+ * are durable, and the name is when its folder is synced.  XET_CLI_THERE: the
+ * name was there, and stays what it is, unless it is to be replaced.  Both last
+ * functions end the writer.
+ */
+int xet_cli_writer_open(xet_cli_place_t *place, const char *name,
+    xet_cli_writer_t **writer);
+int xet_cli_writer_write(xet_cli_writer_t *writer, const uint8_t *data,
+    size_t len);
+int xet_cli_writer_keep(xet_cli_writer_t *writer, int replace);
+void xet_cli_writer_drop(xet_cli_writer_t *writer);
+
+/* The file of another place, which may get the name itself. */
+int xet_cli_writer_adopt(xet_cli_place_t *place, xet_cli_place_t *from,
+    const char *name, xet_cli_writer_t **writer);
+
+/* For others to write to, instead. */
+int xet_cli_writer_fd(const xet_cli_writer_t *writer);
+
+/* A file of this content, durable, in the place of one that is there. */
+int xet_cli_place_put(xet_cli_place_t *place, const char *name,
+    const char *text);
+
+/* A file of this machine without a name; -1 on an error, reported. */
+int xet_cli_output_scratch(const char *folder);
+
+
+/*
+ * A rate that threads share.
+ */
+
+typedef struct {
+    pthread_mutex_t  mutex;
+    uint64_t         rate;             /* bytes a second; 0: no limit */
+    uint64_t         began;            /* xet_cli_now() */
+    uint64_t         moved;            /* bytes since then */
+} xet_cli_pace_t;
+
+
+void xet_cli_pace_begin(xet_cli_pace_t *pace, uint64_t rate);
+
+/* Sleeps until so many bytes fit into the rate. */
+void xet_cli_pace_wait(xet_cli_pace_t *pace, uint64_t bytes);
 
 
 /*

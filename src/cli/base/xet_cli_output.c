@@ -364,3 +364,36 @@ xet_cli_output_write(int fd, const char *name, const uint8_t *data,
 
     return XET_CLI_OK;
 }
+
+
+int
+xet_cli_output_scratch(const char *folder)
+{
+    int    fd;
+    char  *name;
+
+    if (folder == NULL) {
+        folder = getenv("TMPDIR");
+    }
+
+    if (asprintf(&name, "%s/xet.XXXXXX",
+                 (folder && *folder) ? folder : "/var/tmp")
+        < 0)
+    {
+        (void) xet_cli_no_memory();
+        return -1;
+    }
+
+    fd = mkostemp(name, O_CLOEXEC);
+
+    if (fd < 0) {
+        (void) xet_cli_fail_errno(name);
+
+    } else {
+        (void) unlink(name);
+    }
+
+    free(name);
+
+    return fd;
+}

@@ -122,6 +122,14 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
       XET_CLI_TAKES_SERVER | xet_cli_takes(JSON) | xet_cli_takes(REPO),
       0, -1, xet_cli_rm },
 
+    { "store", "copy",
+      "Copies what a database has in one store to another, while the server\n"
+      "runs.",
+      xet_cli_takes(CHECK) | xet_cli_takes(FROM) | xet_cli_takes(JSON)
+      | xet_cli_takes(PARALLEL) | xet_cli_takes(POSTGRES)
+      | xet_cli_takes(QUIET) | xet_cli_takes(RATE) | xet_cli_takes(TO),
+      1, 1, xet_cli_store },
+
     { "token", "",
       "Makes an access token with --key, or fetches one from --url.",
       xet_cli_takes(AUDIENCE) | xet_cli_takes(CACERT)

@@ -20,13 +20,10 @@
 
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "xet_cli_verify.h"
 
@@ -74,6 +71,7 @@ typedef struct {
 
 
 static int xet_cli_gc_options(xet_cli_gc_t *g);
+static int xet_cli_gc_store(xet_cli_gc_t *g);
 static int xet_cli_gc_preview(xet_cli_gc_t *g);
 static int xet_cli_gc_preview_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_gc_collect(xet_cli_gc_t *g);
@@ -85,7 +83,6 @@ static int xet_cli_gc_step_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_gc_copies(xet_cli_gc_t *g);
 static int xet_cli_gc_copy_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_gc_remove(xet_cli_gc_t *g);
-static int xet_cli_gc_sync(xet_cli_gc_t *g, unsigned folder);
 static int xet_cli_gc_removed(xet_cli_gc_t *g);
 static int xet_cli_gc_removed_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_gc_orphans(xet_cli_gc_t *g);
@@ -109,17 +106,17 @@ xet_cli_gc(const xet_cli_args_t *args)
 
     rc = xet_cli_gc_options(&g);
 
-    if (rc != XET_CLI_OK) {
-        return rc;
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_gc_store(&g);
     }
 
-    g.pg = xet_cli_pg_open(args, &rc);
-
-    if (g.pg == NULL) {
-        return rc;
+    if (rc == XET_CLI_OK) {
+        g.pg = xet_cli_pg_open(args, &rc);
     }
 
-    rc = xet_cli_store_session(&g.store, g.pg);
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_store_session(&g.store, g.pg);
+    }
 
     if (rc == XET_CLI_OK) {
         rc = args->value[XET_CLI_OPT_DRY_RUN] ? xet_cli_gc_preview(&g)
@@ -127,6 +124,7 @@ xet_cli_gc(const xet_cli_args_t *args)
     }
 
     xet_cli_pg_close(g.pg);
+    xet_cli_place_close(g.store.place);
 
     free(g.batch_copies);
     free(g.store.names);
@@ -141,16 +139,6 @@ xet_cli_gc_options(xet_cli_gc_t *g)
     int          rc;
     uint64_t     age;
     const char  *grace;
-
-    g->store.folder = g->args->value[XET_CLI_OPT_STORE];
-
-    if (g->store.folder == NULL) {
-        g->store.folder = getenv("XET_STORE");
-    }
-
-    if (g->store.folder == NULL) {
-        return xet_cli_fail(XET_CLI_USAGE, "gc", "give --store or XET_STORE");
-    }
 
     grace = g->args->value[XET_CLI_OPT_GRACE];
 
@@ -189,11 +177,24 @@ xet_cli_gc_options(xet_cli_gc_t *g)
 
     g->store.before = time(NULL) - (time_t) age;
 
-    xet_cli_store_identity(g->store.folder, g->store.identity);
+    return rc;
+}
+
+
+static int
+xet_cli_gc_store(xet_cli_gc_t *g)
+{
+    int  rc;
+
+    g->store.place = xet_cli_store_open(g->args, 0, &rc);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_place_identity(g->store.place, g->store.identity);
+    }
 
     if (rc == XET_CLI_OK && g->store.identity[0] == '\0') {
-        rc = xet_cli_fail(XET_CLI_ERROR, g->store.folder, "the folder has no"
-                          " identity, is its disk mounted?");
+        rc = xet_cli_fail(XET_CLI_ERROR, xet_cli_place_name(g->store.place),
+                          "the folder has no identity, is its disk mounted?");
     }
 
     return rc;
@@ -501,83 +502,40 @@ xet_cli_gc_copy_row(void *ctx, const xet_cli_pg_row_t *row)
 static int
 xet_cli_gc_remove(xet_cli_gc_t *g)
 {
-    int       rc;
-    char      identity[64], *path;
-    size_t    i;
-    unsigned  folder;
+    int                 rc;
+    char                name[XET_CLI_PLACE_NAME];
+    size_t              i;
+    unsigned            folder;
+    xet_cli_gc_copy_t  *copy;
 
     if (g->n == 0) {
         return XET_CLI_OK;
     }
 
-    xet_cli_store_identity(g->store.folder, identity);
-
-    if (strcmp(identity, g->store.identity) != 0) {
-        return xet_cli_fail(XET_CLI_ERROR, g->store.folder,
-                            "is not the store any more, is its disk mounted?");
-    }
+    rc = xet_cli_place_still(g->store.place, g->store.identity);
 
     memset(g->folders, 0, sizeof(g->folders));
 
-    for (i = 0; i < g->n; i++) {
-        path = xet_cli_store_path(&g->store, &g->batch_copies[i].hash,
-                                  g->batch_copies[i].tag);
-        if (path == NULL) {
-            return XET_CLI_ERROR;
-        }
+    for (i = 0; i < g->n && rc == XET_CLI_OK; i++) {
+        copy = &g->batch_copies[i];
+        g->folders[copy->hash.bytes[7]] = 1;
 
-        if (unlink(path) != 0 && errno != ENOENT) {
-            rc = xet_cli_fail_errno(path);
-            free(path);
-            return rc;
-        }
-
-        if (sscanf(strrchr(path, '/') + 1, "%2x", &folder) == 1) {
-            g->folders[folder] = 1;
-        }
-
-        free(path);
+        rc = xet_cli_place_remove(g->store.place,
+                                  xet_cli_place_copy(name, &copy->hash,
+                                                     copy->tag));
     }
 
-    for (i = 0; i < XET_CLI_GC_FOLDER; i++) {
-        rc = g->folders[i] ? xet_cli_gc_sync(g, (unsigned) i) : XET_CLI_OK;
+    /* a name that came back after a crash would have no note any more */
 
-        if (rc != XET_CLI_OK) {
-            return rc;
-        }
-    }
-
-    return xet_cli_gc_removed(g);
-}
-
-
-/* A name that came back after a crash would have no note any more. */
-
-static int
-xet_cli_gc_sync(xet_cli_gc_t *g, unsigned folder)
-{
-    int    fd, rc;
-    char  *path;
-
-    if (asprintf(&path, "%s/xorbs/default/%02x", g->store.folder, folder) < 0)
+    for (folder = 0; folder < XET_CLI_GC_FOLDER && rc == XET_CLI_OK; folder++)
     {
-        return xet_cli_no_memory();
+        if (g->folders[folder]) {
+            snprintf(name, sizeof(name), "xorbs/default/%02x", folder);
+            rc = xet_cli_place_sync(g->store.place, name);
+        }
     }
 
-    rc = XET_CLI_OK;
-    fd = open(path, O_RDONLY|O_DIRECTORY|O_CLOEXEC);
-
-    if ((fd == -1 && errno != ENOENT) || (fd != -1 && fsync(fd) != 0)) {
-        rc = xet_cli_fail_errno(path);
-    }
-
-    if (fd != -1) {
-        close(fd);
-    }
-
-    free(path);
-
-    return rc;
+    return (rc == XET_CLI_OK) ? xet_cli_gc_removed(g) : rc;
 }
 
 

@@ -17,7 +17,7 @@
 /* A session, and what is wrong with its database. */
 
 typedef struct {
-    const char           *identity;    /* of the folder */
+    const char           *identity;    /* of the store */
     unsigned              other:1;     /* the database has another one */
     unsigned              standby:1;
 } xet_cli_store_session_t;
@@ -28,49 +28,24 @@ static int xet_cli_store_newest_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_store_name_row(void *ctx, const xet_cli_pg_row_t *row);
 
 
-void
-xet_cli_store_identity(const char *folder, char identity[64])
+xet_cli_place_t *
+xet_cli_store_open(const xet_cli_args_t *args, int flags, int *rc)
 {
-    char  *path;
-    FILE  *file;
+    const char  *store;
 
-    identity[0] = '\0';
+    store = args->value[XET_CLI_OPT_STORE];
 
-    if (asprintf(&path, "%s/identity", folder) < 0) {
-        return;
+    if (store == NULL) {
+        store = getenv("XET_STORE");
     }
 
-    file = fopen(path, "re");
-
-    if (file) {
-        if (fscanf(file, "%63s", identity) != 1) {
-            identity[0] = '\0';
-        }
-
-        fclose(file);
-    }
-
-    free(path);
-}
-
-
-char *
-xet_cli_store_path(const xet_cli_store_t *s, const xet_hash_t *hash,
-    uint32_t tag)
-{
-    char   text[XET_XORB_NAME_MAX + 1];
-    char  *path;
-
-    *xet_xorb_name_print((uint8_t *) text, hash, tag) = '\0';
-
-    if (asprintf(&path, "%s/xorbs/default/%.2s/%s", s->folder, text, text)
-        < 0)
-    {
-        (void) xet_cli_no_memory();
+    if (store == NULL || *store == '\0') {
+        *rc = xet_cli_fail(XET_CLI_USAGE, args->verb,
+                           "give --store or XET_STORE");
         return NULL;
     }
 
-    return path;
+    return xet_cli_place_open(store, flags, rc);
 }
 
 
@@ -159,7 +134,7 @@ xet_cli_store_named(xet_cli_pg_t *pg, const xet_hash_t *hash, uint64_t *tag)
 
 
 /*
- * Compares the identity in the folder with that in the database: a wrong folder
+ * Compares the identity of the store with that in the database: a wrong folder
  * would look like a store that has lost all copies.  A standby may be behind:
  * xorbs that came since would look like orphans, and those that were healed
  * since like damage, which a standby could not note either.  Every session is
@@ -184,7 +159,7 @@ xet_cli_store_session(const xet_cli_store_t *s, xet_cli_pg_t *pg)
     }
 
     if (session.other) {
-        return xet_cli_fail(XET_CLI_ERROR, s->folder,
+        return xet_cli_fail(XET_CLI_ERROR, xet_cli_place_name(s->place),
                             s->identity[0] ? "the folder is not the store that"
                                              " the database describes"
                             : "the folder has no identity, is its disk"
@@ -192,8 +167,9 @@ xet_cli_store_session(const xet_cli_store_t *s, xet_cli_pg_t *pg)
     }
 
     if (s->remove && s->identity[0] == '\0') {
-        return xet_cli_fail(XET_CLI_ERROR, s->folder, "the folder has no"
-                            " identity, is its disk mounted?");
+        return xet_cli_fail(XET_CLI_ERROR, xet_cli_place_name(s->place),
+                            "the folder has no identity, is its disk"
+                            " mounted?");
     }
 
     if (session.standby) {

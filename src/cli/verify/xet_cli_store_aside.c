@@ -7,167 +7,197 @@
  *
  * Whoever dies between the two leaves the file aside; the next sweep, of
  * whatever kind, begins with these.
+ *
+ * In a bucket nothing can be renamed, so an object keeps its name between the
+ * two looks.  Only the upload that has made a copy can put its row, and it has
+ * given up long before its copy is old; a rebuild has a lock that is asked for
+ * with each look.
  */
 
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "xet_cli_verify.h"
 
 
-static int xet_cli_aside_entry(xet_cli_store_t *s, xet_cli_pg_t *pg,
-    const char *name);
+/* Names in the folder of temporary files that are looked through. */
+
+typedef struct {
+    xet_cli_store_t  *store;
+    xet_cli_pg_t     *pg;
+    xet_cli_place_t  *place;
+    uint64_t         *n;               /* that got their names back */
+} xet_cli_aside_t;
+
+
+static int xet_cli_aside_entry(void *ctx, const char *name);
+static int xet_cli_aside_names(const char *name, char *aside, char *path,
+    xet_hash_t *hash, uint32_t *tag);
 static int xet_cli_aside_settle(xet_cli_store_t *s, xet_cli_pg_t *pg,
     const xet_hash_t *hash, uint32_t tag, const char *aside,
     const char *path);
+static int xet_cli_aside_remove(xet_cli_store_t *s, const char *aside,
+    const char *path, const xet_cli_entry_t *entry);
 static int xet_cli_aside_free(xet_cli_pg_t *pg, const xet_hash_t *hash,
     uint32_t tag, int *removable);
-static int xet_cli_aside_here(const xet_cli_store_t *s);
-static int xet_cli_aside_back(const char *aside, const char *path);
-static int xet_cli_aside_named(xet_cli_store_t *s, const char *name,
-    uint64_t *n);
-static int xet_cli_aside_sync(const char *path);
+static int xet_cli_aside_back(xet_cli_place_t *place, const char *aside,
+    const char *path);
+static int xet_cli_aside_named(void *ctx, const char *name);
 
 
 int
 xet_cli_store_remove(xet_cli_store_t *s, xet_cli_pg_t *pg,
-    const xet_hash_t *hash, uint32_t tag, const char *path)
+    const xet_hash_t *hash, uint32_t tag, const char *name)
 {
-    int    rc;
-    char  *aside, name[XET_XORB_ASIDE_MAX + 1];
+    int   rc;
+    char  aside[XET_CLI_PLACE_NAME], text[XET_XORB_ASIDE_MAX + 1];
 
-    *xet_xorb_aside_print((uint8_t *) name, (uint64_t) getpid(), hash, tag)
+    *xet_xorb_aside_print((uint8_t *) text, (uint64_t) getpid(), hash, tag)
     = '\0';
 
-    if (asprintf(&aside, "%s/tmp/%s", s->folder, name) < 0) {
-        return xet_cli_no_memory();
+    snprintf(aside, sizeof(aside), "tmp/%s", text);
+
+    rc = xet_cli_place_still(s->place, s->identity);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_place_aside(s->place, name, aside);
     }
 
-    rc = xet_cli_aside_here(s);
-
-    if (rc == XET_CLI_OK && rename(path, aside) == 0) {
-        rc = xet_cli_aside_settle(s, pg, hash, tag, aside, path);
-
-    } else if (rc == XET_CLI_OK) {
-        rc = (errno == ENOENT) ? XET_CLI_OK : xet_cli_fail_errno(path);
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_aside_settle(s, pg, hash, tag, aside, name);
     }
 
-    free(aside);
-
-    return rc;
+    return (rc == XET_CLI_GONE) ? XET_CLI_OK : rc;
 }
 
 
 int
 xet_cli_store_asides(xet_cli_store_t *s, xet_cli_pg_t *pg)
 {
-    int             rc;
-    DIR            *dir;
-    char           *folder;
-    struct dirent  *entry;
+    int              rc;
+    xet_cli_aside_t  a;
 
-    if (asprintf(&folder, "%s/tmp", s->folder) < 0) {
-        return xet_cli_no_memory();
+    memset(&a, 0, sizeof(a));
+    a.store = s;
+    a.pg = pg;
+
+    rc = xet_cli_place_list(s->place, "tmp", xet_cli_aside_entry, &a);
+
+    if (rc == XET_CLI_OK || rc == XET_CLI_GONE) {
+        rc = xet_cli_place_sweep(s->place, XET_CLI_STORE_AGE);
     }
-
-    dir = opendir(folder);
-    rc = XET_CLI_OK;
-
-    if (dir == NULL && errno != ENOENT) {
-        rc = xet_cli_fail_errno(folder);
-    }
-
-    while (dir && rc == XET_CLI_OK && (entry = readdir(dir)) != NULL) {
-        rc = xet_cli_aside_entry(s, pg, entry->d_name);
-    }
-
-    if (dir) {
-        closedir(dir);
-    }
-
-    free(folder);
 
     return rc;
 }
 
 
 static int
-xet_cli_aside_entry(xet_cli_store_t *s, xet_cli_pg_t *pg, const char *name)
+xet_cli_aside_entry(void *ctx, const char *name)
 {
-    int          rc;
-    char        *aside, *path;
-    uint32_t     tag;
-    uint64_t     sweep, removed;
-    xet_hash_t   hash;
+    int               rc;
+    char              aside[XET_CLI_PLACE_NAME], path[XET_CLI_PLACE_NAME];
+    uint32_t          tag;
+    uint64_t          removed;
+    xet_hash_t        hash;
+    xet_cli_aside_t  *a;
 
-    if (xet_xorb_aside_parse(&sweep, &hash, &tag, (const uint8_t *) name,
-                             strlen(name))
-        != XET_OK)
-    {
+    a = ctx;
+
+    if (!xet_cli_aside_names(name, aside, path, &hash, &tag)) {
         return XET_CLI_OK;
     }
 
-    path = xet_cli_store_path(s, &hash, tag);
+    removed = a->store->removed;
 
-    if (path == NULL) {
-        return XET_CLI_ERROR;
-    }
+    rc = xet_cli_aside_settle(a->store, a->pg, &hash, tag, aside, path);
 
-    if (asprintf(&aside, "%s/tmp/%s", s->folder, name) < 0) {
-        free(path);
-        return xet_cli_no_memory();
-    }
-
-    removed = s->removed;
-
-    rc = xet_cli_aside_settle(s, pg, &hash, tag, aside, path);
-
-    s->orphans += s->removed - removed;
-
-    free(aside);
-    free(path);
+    a->store->orphans += a->store->removed - removed;
 
     return rc;
+}
+
+
+/* The names that it has aside and had before; 0 if it is not aside. */
+
+static int
+xet_cli_aside_names(const char *name, char *aside, char *path,
+    xet_hash_t *hash, uint32_t *tag)
+{
+    uint64_t  sweep;
+
+    if (xet_xorb_aside_parse(&sweep, hash, tag, (const uint8_t *) name,
+                             strlen(name))
+        != XET_OK)
+    {
+        return 0;
+    }
+
+    snprintf(aside, XET_CLI_PLACE_NAME, "tmp/%.*s", (int) XET_XORB_ASIDE_MAX,
+             name);
+    (void) xet_cli_place_copy(path, hash, *tag);
+
+    return 1;
 }
 
 
 /*
  * The row may have been put meanwhile, or another file may have got the name
- * before rename(): then the file goes back.
+ * before it was taken aside: then the file goes back.
  */
 
 static int
 xet_cli_aside_settle(xet_cli_store_t *s, xet_cli_pg_t *pg,
-    const xet_hash_t *hash, uint32_t tag, const char *aside, const char *path)
+    const xet_hash_t *hash, uint32_t tag, const char *aside,
+    const char *path)
 {
-    int          rc, removable;
-    struct stat  st, other;
+    int              rc, here, there, removable;
+    xet_cli_entry_t  entry;
 
     rc = xet_cli_aside_free(pg, hash, tag, &removable);
+    here = xet_cli_place_still(s->place, s->identity);
 
-    if (xet_cli_aside_here(s) != XET_CLI_OK) {
-        return XET_CLI_ERROR;
+    if (here != XET_CLI_OK) {
+        return here;
     }
 
-    if (rc != XET_CLI_OK || !removable
-        || !xet_cli_store_removable(s, aside))
+    there = xet_cli_place_stat(s->place, aside, &entry);
+
+    if (there == XET_CLI_GONE) {
+        return rc;
+    }
+
+    if (rc != XET_CLI_OK || there != XET_CLI_OK || !removable
+        || !xet_cli_store_removable(s, &entry))
     {
-        return xet_cli_worse(rc, xet_cli_aside_back(aside, path));
+        rc = xet_cli_worse(rc, (there == XET_CLI_OK) ? XET_CLI_OK : there);
+
+        return xet_cli_worse(rc, xet_cli_aside_back(s->place, aside, path));
     }
 
-    if (lstat(aside, &st) != 0 || unlink(aside) != 0) {
-        return (errno == ENOENT) ? XET_CLI_OK : xet_cli_fail_errno(aside);
+    return xet_cli_aside_remove(s, aside, path, &entry);
+}
+
+
+static int
+xet_cli_aside_remove(xet_cli_store_t *s, const char *aside, const char *path,
+    const xet_cli_entry_t *entry)
+{
+    int              rc;
+    xet_cli_entry_t  other;
+
+    rc = xet_cli_place_remove(s->place, aside);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
     }
 
     /* a sweep may have died when the file had its name back, too */
 
-    s->removed += (lstat(path, &other) != 0 || other.st_ino != st.st_ino);
+    s->removed += (strcmp(aside, path) == 0
+                   || xet_cli_place_stat(s->place, path, &other) != XET_CLI_OK
+                   || other.id != entry->id);
 
     return XET_CLI_OK;
 }
@@ -180,13 +210,11 @@ xet_cli_aside_settle(xet_cli_store_t *s, xet_cli_pg_t *pg,
  */
 
 int
-xet_cli_store_removable(const xet_cli_store_t *s, const char *path)
+xet_cli_store_removable(const xet_cli_store_t *s,
+    const xet_cli_entry_t *entry)
 {
-    struct stat  st;
-
-    return lstat(path, &st) == 0 && S_ISREG(st.st_mode)
-           && st.st_mtime < s->known
-           && st.st_mtime >= s->since && st.st_ctime >= s->since;
+    return entry->modified < s->known
+           && entry->modified >= s->since && entry->changed >= s->since;
 }
 
 
@@ -218,140 +246,51 @@ xet_cli_aside_free(xet_cli_pg_t *pg, const xet_hash_t *hash, uint32_t tag,
 }
 
 
-/* In the place of another store nothing has a row. */
-
-static int
-xet_cli_aside_here(const xet_cli_store_t *s)
-{
-    char  identity[64];
-
-    xet_cli_store_identity(s->folder, identity);
-
-    return (strcmp(identity, s->identity) == 0) ? XET_CLI_OK
-           : xet_cli_fail(XET_CLI_ERROR, s->folder, "is not the store any more,"
-                          " is its disk mounted?");
-}
-
-
 int
-xet_cli_store_asides_back(const char *store, uint64_t *n)
+xet_cli_store_asides_back(xet_cli_place_t *place, uint64_t *n)
 {
-    int               rc;
-    DIR              *dir;
-    char             *folder;
-    struct dirent    *entry;
-    xet_cli_store_t   s;
+    int              rc;
+    xet_cli_aside_t  a;
 
-    memset(&s, 0, sizeof(s));
-    s.folder = store;
+    memset(&a, 0, sizeof(a));
+    a.place = place;
+    a.n = n;
 
-    if (asprintf(&folder, "%s/tmp", store) < 0) {
-        return xet_cli_no_memory();
-    }
+    rc = xet_cli_place_list(place, "tmp", xet_cli_aside_named, &a);
 
-    dir = opendir(folder);
-    rc = XET_CLI_OK;
-
-    if (dir == NULL && errno != ENOENT) {
-        rc = xet_cli_fail_errno(folder);
-    }
-
-    while (dir && rc == XET_CLI_OK && (entry = readdir(dir)) != NULL) {
-        rc = xet_cli_aside_named(&s, entry->d_name, n);
-    }
-
-    if (dir) {
-        closedir(dir);
-    }
-
-    free(folder);
-
-    return rc;
+    return (rc == XET_CLI_GONE) ? XET_CLI_OK : rc;
 }
 
 
 static int
-xet_cli_aside_named(xet_cli_store_t *s, const char *name, uint64_t *n)
+xet_cli_aside_named(void *ctx, const char *name)
 {
-    int          rc;
-    char        *aside, *path;
-    uint32_t     tag;
-    uint64_t     sweep;
-    xet_hash_t   hash;
+    char              aside[XET_CLI_PLACE_NAME], path[XET_CLI_PLACE_NAME];
+    uint32_t          tag;
+    xet_hash_t        hash;
+    xet_cli_aside_t  *a;
 
-    if (xet_xorb_aside_parse(&sweep, &hash, &tag, (const uint8_t *) name,
-                             strlen(name))
-        != XET_OK)
-    {
+    a = ctx;
+
+    if (!xet_cli_aside_names(name, aside, path, &hash, &tag)) {
         return XET_CLI_OK;
     }
 
-    path = xet_cli_store_path(s, &hash, tag);
+    *a->n += 1;
 
-    if (path == NULL) {
-        return XET_CLI_ERROR;
-    }
-
-    if (asprintf(&aside, "%s/tmp/%s", s->folder, name) < 0) {
-        free(path);
-        return xet_cli_no_memory();
-    }
-
-    rc = xet_cli_aside_back(aside, path);
-    *n += 1;
-
-    free(aside);
-    free(path);
-
-    return rc;
+    return xet_cli_aside_back(a->place, aside, path);
 }
 
 
-/* The name is durable before the other one goes. */
+/* Another sweep may have been first. */
 
 static int
-xet_cli_aside_back(const char *aside, const char *path)
+xet_cli_aside_back(xet_cli_place_t *place, const char *aside,
+    const char *path)
 {
     int  rc;
 
-    if (link(aside, path) != 0 && errno != EEXIST) {
-        return (errno == ENOENT) ? XET_CLI_OK : xet_cli_fail_errno(aside);
-    }
+    rc = xet_cli_place_back(place, aside, path);
 
-    rc = xet_cli_aside_sync(path);
-
-    if (rc == XET_CLI_OK && unlink(aside) != 0 && errno != ENOENT) {
-        rc = xet_cli_fail_errno(aside);
-    }
-
-    return rc;
-}
-
-
-static int
-xet_cli_aside_sync(const char *path)
-{
-    int    fd, rc;
-    char  *folder;
-
-    folder = strndup(path, (size_t) (strrchr(path, '/') - path));
-
-    if (folder == NULL) {
-        return xet_cli_no_memory();
-    }
-
-    rc = XET_CLI_OK;
-    fd = open(folder, O_RDONLY|O_DIRECTORY|O_CLOEXEC);
-
-    if (fd == -1 || fsync(fd) != 0) {
-        rc = xet_cli_fail_errno(folder);
-    }
-
-    if (fd != -1) {
-        close(fd);
-    }
-
-    free(folder);
-
-    return rc;
+    return (rc == XET_CLI_GONE) ? XET_CLI_OK : rc;
 }

@@ -6,11 +6,9 @@
  */
 
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <openssl/evp.h>
 
@@ -48,10 +46,11 @@ static const char *xet_cli_store_file_term(xet_cli_store_file_t *f,
     const xet_cli_pg_row_t *row);
 static int xet_cli_store_file_sha256(xet_cli_store_file_t *f);
 static int xet_cli_store_file_proven(xet_cli_store_file_t *f);
-static xet_status_t xet_cli_store_file_content(xet_cli_store_file_t *f,
-    const uint8_t *packed, EVP_MD_CTX *sha256);
-static xet_status_t xet_cli_store_file_chunks(xet_cli_checker_t *c, int fd,
-    const xet_term_t *term, EVP_MD_CTX *sha256);
+static int xet_cli_store_file_content(xet_cli_store_file_t *f,
+    const uint8_t *packed, EVP_MD_CTX *sha256, xet_status_t *status);
+static int xet_cli_store_file_chunks(xet_cli_checker_t *c,
+    xet_cli_reader_t *reader, const xet_term_t *term, EVP_MD_CTX *sha256,
+    xet_status_t *status);
 
 
 /*
@@ -412,6 +411,7 @@ xet_cli_store_file_term(xet_cli_store_file_t *f, const xet_cli_pg_row_t *row)
 static int
 xet_cli_store_file_sha256(xet_cli_store_file_t *f)
 {
+    int             rc;
     uint8_t         digest[XET_CLI_SHA256_LEN];
     EVP_MD_CTX     *sha256;
     const uint8_t  *packed;
@@ -428,11 +428,12 @@ xet_cli_store_file_sha256(xet_cli_store_file_t *f)
 
     packed = f->row.packed;
     status = XET_OK;
+    rc = XET_CLI_OK;
 
-    for ( /* void */ ; packed < f->end && status == XET_OK
+    for ( /* void */ ; packed < f->end && status == XET_OK && rc == XET_CLI_OK
                        && !xet_cli_interrupted; packed += XET_TERM_LEN)
     {
-        status = xet_cli_store_file_content(f, packed, sha256);
+        rc = xet_cli_store_file_content(f, packed, sha256, &status);
     }
 
     EVP_DigestFinal_ex(sha256, digest, NULL);
@@ -440,6 +441,10 @@ xet_cli_store_file_sha256(xet_cli_store_file_t *f)
 
     if (xet_cli_interrupted) {
         return XET_CLI_INTERRUPTED;
+    }
+
+    if (rc != XET_CLI_OK) {
+        return rc;
     }
 
     if (status == XET_NOMEM) {
@@ -479,45 +484,44 @@ xet_cli_store_file_proven(xet_cli_store_file_t *f)
 }
 
 
-static xet_status_t
+static int
 xet_cli_store_file_content(xet_cli_store_file_t *f, const uint8_t *packed,
-    EVP_MD_CTX *sha256)
+    EVP_MD_CTX *sha256, xet_status_t *status)
 {
-    int            fd;
-    char          *path;
-    xet_term_t     term;
-    xet_status_t   status;
+    int                rc;
+    char               name[XET_CLI_PLACE_NAME];
+    xet_term_t         term;
+    xet_cli_reader_t  *reader;
 
     (void) xet_term_unpack(&term, packed);
 
-    path = xet_cli_store_path(f->checker->store, &term.xorb, term.tag);
+    rc = xet_cli_reader_open(f->checker->store->place,
+                             xet_cli_place_copy(name, &term.xorb, term.tag),
+                             &reader);
 
-    if (path == NULL) {
-        return XET_NOMEM;
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_store_file_chunks(f->checker, reader, &term, sha256,
+                                       status);
     }
 
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    free(path);
+    xet_cli_reader_close(reader);
 
-    if (fd < 0) {
-        return XET_STORE_FAILED;
+    if (rc == XET_CLI_GONE || rc == XET_CLI_UNREADABLE) {
+        *status = XET_STORE_FAILED;
+        rc = XET_CLI_OK;
     }
 
-    status = xet_cli_store_file_chunks(f->checker, fd, &term, sha256);
-
-    close(fd);
-
-    return status;
+    return rc;
 }
 
 
-static xet_status_t
-xet_cli_store_file_chunks(xet_cli_checker_t *c, int fd,
-    const xet_term_t *term, EVP_MD_CTX *sha256)
+static int
+xet_cli_store_file_chunks(xet_cli_checker_t *c, xet_cli_reader_t *reader,
+    const xet_term_t *term, EVP_MD_CTX *sha256, xet_status_t *status)
 {
-    ssize_t             n;
+    int                 rc;
+    size_t              n;
     uint32_t            pos;
-    xet_status_t        status;
     const uint8_t      *p;
     xet_xorb_parser_t   parser;
     xet_xorb_event_t    ev;
@@ -526,32 +530,37 @@ xet_cli_store_file_chunks(xet_cli_checker_t *c, int fd,
 
         /* the buffer has room for the longest chunk and its header */
 
-        n = pread(fd, c->buffer, XET_XORB_HEADER_LEN + XET_CHUNK_MAX,
-                  (off_t) pos);
+        rc = xet_cli_reader_read(reader, c->buffer,
+                                 XET_XORB_HEADER_LEN + XET_CHUNK_MAX, pos, &n);
+
+        if (rc != XET_CLI_OK) {
+            return rc;
+        }
 
         if (n <= XET_XORB_HEADER_LEN) {
-            return XET_STORE_FAILED;
+            *status = XET_STORE_FAILED;
+            return XET_CLI_OK;
         }
 
         xet_xorb_parser_init(&parser, &xet_suite_default, UINT32_MAX);
 
         p = c->buffer;
 
-        status = xet_xorb_parser_next(&parser, &p, c->buffer + n, &ev);
+        *status = xet_xorb_parser_next(&parser, &p, c->buffer + n, &ev);
 
-        if (status != XET_OK || ev.type != XET_XORB_EVENT_CHUNK
-            || (size_t) n < XET_XORB_HEADER_LEN
-                            + (size_t) parser.chunk.payload_len)
+        if (*status != XET_OK || ev.type != XET_XORB_EVENT_CHUNK
+            || n < XET_XORB_HEADER_LEN + (size_t) parser.chunk.payload_len)
         {
-            return XET_XORB_TRUNCATED;
+            *status = XET_XORB_TRUNCATED;
+            return XET_CLI_OK;
         }
 
-        status = xet_codec_decode(c->codec, parser.chunk.scheme, p,
-                                  parser.chunk.payload_len, c->raw,
-                                  parser.chunk.raw_len);
+        *status = xet_codec_decode(c->codec, parser.chunk.scheme, p,
+                                   parser.chunk.payload_len, c->raw,
+                                   parser.chunk.raw_len);
 
-        if (status != XET_OK) {
-            return status;
+        if (*status != XET_OK) {
+            return XET_CLI_OK;
         }
 
         EVP_DigestUpdate(sha256, c->raw, parser.chunk.raw_len);
@@ -561,5 +570,5 @@ xet_cli_store_file_chunks(xet_cli_checker_t *c, int fd,
                                      + parser.chunk.payload_len);
     }
 
-    return XET_OK;
+    return XET_CLI_OK;
 }

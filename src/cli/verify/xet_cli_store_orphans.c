@@ -19,12 +19,11 @@
  */
 
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "xet_cli_verify.h"
@@ -33,22 +32,30 @@
 /* What the name of a copy says. */
 
 typedef struct {
-    xet_hash_t   hash;
-    uint32_t     tag;
+    xet_hash_t         hash;
+    uint32_t           tag;
 } xet_cli_orphan_t;
+
+
+/* A folder of copies that is looked through. */
+
+typedef struct {
+    xet_cli_store_t   *store;
+    xet_cli_pg_t      *pg;
+    char               folder[32];
+} xet_cli_orphans_t;
 
 
 static int xet_cli_orphans_lock(xet_cli_pg_t *pg, uint64_t *had);
 static int xet_cli_orphans_tell(xet_cli_store_t *s, xet_cli_pg_t *pg);
 static int xet_cli_orphans_folder(xet_cli_store_t *s, xet_cli_pg_t *pg,
     unsigned number);
-static int xet_cli_orphans_entry(xet_cli_store_t *s, xet_cli_pg_t *pg,
-    const char *folder, const char *name);
+static int xet_cli_orphans_entry(void *ctx, const char *name);
 static int xet_cli_orphans_known(xet_cli_pg_t *pg, const xet_cli_orphan_t *o,
     int *known);
-static int xet_cli_orphans_old(const char *path, time_t before);
 static int xet_cli_orphans_found(xet_cli_store_t *s, xet_cli_pg_t *pg,
-    const xet_cli_orphan_t *o, const char *path);
+    const xet_cli_orphan_t *o, const char *name,
+    const xet_cli_entry_t *entry);
 static int xet_cli_orphans_order(const void *one, const void *two);
 
 
@@ -68,7 +75,8 @@ xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg)
 
     if (rc == XET_CLI_OK && !had) {
         fprintf(stderr, "xet: %s: a backup, a restore, a rebuild or another"
-                " collector is at work, orphans are left\n", s->folder);
+                " collector is at work, orphans are left\n",
+                xet_cli_place_name(s->place));
         return XET_CLI_OK;
     }
 
@@ -77,8 +85,8 @@ xet_cli_store_orphans(xet_cli_store_t *s, xet_cli_pg_t *pg)
     }
 
     if (rc == XET_CLI_OK && s->doubts[0]) {
-        fprintf(stderr, "xet: %s: no file is removed, %s\n", s->folder,
-                s->doubts);
+        fprintf(stderr, "xet: %s: no file is removed, %s\n",
+                xet_cli_place_name(s->place), s->doubts);
         return XET_CLI_OK;
     }
 
@@ -130,51 +138,43 @@ xet_cli_orphans_tell(xet_cli_store_t *s, xet_cli_pg_t *pg)
 static int
 xet_cli_orphans_folder(xet_cli_store_t *s, xet_cli_pg_t *pg, unsigned number)
 {
-    int             rc;
-    DIR            *dir;
-    char           *folder;
-    struct dirent  *entry;
+    int                 rc;
+    xet_cli_orphans_t   o;
 
-    if (asprintf(&folder, "%s/xorbs/default/%02x", s->folder, number) < 0) {
-        return xet_cli_no_memory();
-    }
+    o.store = s;
+    o.pg = pg;
 
-    dir = opendir(folder);
-    rc = XET_CLI_OK;
+    snprintf(o.folder, sizeof(o.folder), "xorbs/default/%02x", number);
 
-    if (dir == NULL) {
-        rc = xet_cli_fail_errno(folder);
-    }
+    rc = xet_cli_place_list(s->place, o.folder, xet_cli_orphans_entry, &o);
 
-    while (dir && rc == XET_CLI_OK && (entry = readdir(dir)) != NULL) {
-        if (*entry->d_name != '.') {
-            rc = xet_cli_orphans_entry(s, pg, folder, entry->d_name);
-        }
-    }
-
-    if (dir) {
-        closedir(dir);
-    }
-
-    free(folder);
-
-    return rc;
+    return (rc == XET_CLI_GONE)
+           ? xet_cli_failf(XET_CLI_ERROR, xet_cli_place_name(s->place),
+                           "%s: %s", o.folder, strerror(ENOENT))
+           : rc;
 }
 
 
+/* A young one may get its row at any moment, or got it after they were read. */
+
 static int
-xet_cli_orphans_entry(xet_cli_store_t *s, xet_cli_pg_t *pg,
-    const char *folder, const char *name)
+xet_cli_orphans_entry(void *ctx, const char *name)
 {
-    int                rc, xorb, known;
-    char              *path;
-    uint8_t            key[XET_CLI_STORE_NAME];
-    xet_cli_orphan_t   o;
+    int                 rc, xorb, known;
+    char                path[XET_CLI_PLACE_NAME];
+    uint8_t             key[XET_CLI_STORE_NAME];
+    xet_cli_entry_t     entry;
+    xet_cli_store_t    *s;
+    xet_cli_orphan_t    o;
+    xet_cli_orphans_t  *all;
+
+    all = ctx;
+    s = all->store;
 
     xorb = xet_xorb_name_parse(&o.hash, &o.tag, (const uint8_t *) name,
                                strlen(name))
            == XET_OK
-           && strncmp(folder + strlen(folder) - 2, name, 2) == 0;
+           && strncmp(all->folder + strlen(all->folder) - 2, name, 2) == 0;
 
     if (xorb) {
         xet_cli_store_name(key, &o.hash, o.tag);
@@ -187,24 +187,24 @@ xet_cli_orphans_entry(xet_cli_store_t *s, xet_cli_pg_t *pg,
         }
     }
 
-    if (asprintf(&path, "%s/%s", folder, name) < 0) {
-        return xet_cli_no_memory();
+    if (snprintf(path, sizeof(path), "%s/%s", all->folder, name)
+        >= (int) sizeof(path))
+    {
+        return xet_cli_fail(XET_CLI_ERROR, name, "this name is too long");
     }
 
-    rc = XET_CLI_OK;
-    known = !xet_cli_orphans_old(path, s->before);
+    rc = xet_cli_place_stat(s->place, path, &entry);
 
-    if (!known && xorb) {
-        rc = xet_cli_orphans_known(pg, &o, &known);
+    if (rc != XET_CLI_OK || entry.modified >= s->before) {
+        return (rc == XET_CLI_GONE) ? XET_CLI_OK : rc;
     }
 
-    if (rc == XET_CLI_OK && !known) {
-        rc = xet_cli_orphans_found(s, pg, xorb ? &o : NULL, path);
-    }
+    known = 0;
+    rc = xorb ? xet_cli_orphans_known(all->pg, &o, &known) : XET_CLI_OK;
 
-    free(path);
-
-    return rc;
+    return (rc == XET_CLI_OK && !known)
+           ? xet_cli_orphans_found(s, all->pg, xorb ? &o : NULL, path, &entry)
+           : rc;
 }
 
 
@@ -235,37 +235,25 @@ xet_cli_orphans_known(xet_cli_pg_t *pg, const xet_cli_orphan_t *o, int *known)
 }
 
 
-/*
- * Whether a regular file is older than that time.  A younger one may get its
- * row at any moment, or got it after the rows were read.
- */
-
-static int
-xet_cli_orphans_old(const char *path, time_t before)
-{
-    struct stat  st;
-
-    return lstat(path, &st) == 0 && S_ISREG(st.st_mode)
-           && st.st_mtime < before;
-}
-
-
 /* Reports a file, and removes it if it may be; o is NULL: it is no xorb. */
 
 static int
 xet_cli_orphans_found(xet_cli_store_t *s, xet_cli_pg_t *pg,
-    const xet_cli_orphan_t *o, const char *path)
+    const xet_cli_orphan_t *o, const char *name, const xet_cli_entry_t *entry)
 {
-    int  removable;
+    int   removable;
+    char  path[PATH_MAX];
 
-    removable = s->remove && o && xet_cli_store_removable(s, path);
+    removable = s->remove && o && xet_cli_store_removable(s, entry);
 
     s->orphans++;
+
+    snprintf(path, sizeof(path), "%s/%s", xet_cli_place_name(s->place), name);
 
     if (s->remove && o && !removable) {
         s->left++;
         xet_cli_store_report(s, "orphan", path,
-                             xet_cli_orphans_old(path, s->known)
+                             (entry->modified < s->known)
                              ? "the file has no row, and is older than the"
                                " database, see xet rebuild: left"
                              : "the file has no row, and is younger than what"
@@ -277,7 +265,7 @@ xet_cli_orphans_found(xet_cli_store_t *s, xet_cli_pg_t *pg,
         xet_cli_store_report(s, "orphan", path, "the file has no row");
     }
 
-    return removable ? xet_cli_store_remove(s, pg, &o->hash, o->tag, path)
+    return removable ? xet_cli_store_remove(s, pg, &o->hash, o->tag, name)
                      : XET_CLI_OK;
 }
 

@@ -6,24 +6,22 @@
 
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "xet_cli_verify.h"
 
 
 static int xet_cli_store_xorb_open(xet_cli_checker_t *c,
-    const xet_cli_job_t *job);
+    const xet_cli_job_t *job, xet_cli_reader_t **reader);
 static int xet_cli_store_xorb_size(xet_cli_checker_t *c,
-    const xet_cli_job_t *job, int fd);
+    const xet_cli_job_t *job, const xet_cli_reader_t *reader);
 static int xet_cli_store_xorb_verify(xet_cli_checker_t *c,
-    const xet_cli_job_t *job, int fd);
-static xet_status_t xet_cli_store_xorb_feed(xet_cli_checker_t *c,
-    xet_xorb_verifier_t *v, xet_checksum_state_t *checksum, int fd);
+    const xet_cli_job_t *job, xet_cli_reader_t *reader);
+static int xet_cli_store_xorb_feed(xet_cli_checker_t *c,
+    xet_xorb_verifier_t *v, xet_checksum_state_t *checksum,
+    xet_cli_reader_t *reader, xet_status_t *status);
 static void xet_cli_store_xorb_fault(xet_cli_checker_t *c,
     const xet_cli_job_t *job, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -36,104 +34,87 @@ static void xet_cli_store_xorb_row(xet_cli_checker_t *c,
 int
 xet_cli_store_xorb(xet_cli_checker_t *c, const xet_cli_job_t *job)
 {
-    int  fd, rc;
+    int                rc;
+    xet_cli_reader_t  *reader;
 
-    fd = xet_cli_store_xorb_open(c, job);
-
-    if (fd < 0) {
-        return (fd == -1) ? XET_CLI_OK : XET_CLI_ERROR;
-    }
-
-    rc = xet_cli_store_xorb_size(c, job, fd);
+    rc = xet_cli_store_xorb_open(c, job, &reader);
 
     if (rc == XET_CLI_OK) {
-        rc = xet_cli_store_xorb_verify(c, job, fd);
+        rc = xet_cli_store_xorb_size(c, job, reader);
     }
 
-    close(fd);
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_store_xorb_verify(c, job, reader);
+    }
+
+    xet_cli_reader_close(reader);
 
     return (rc == XET_CLI_FAULT) ? XET_CLI_OK : rc;
 }
 
 
-/*
- * Opens the copy.  -1 if it is missing or cannot be opened, a fault that has
- * been printed; -2 without memory.
- */
+/* XET_CLI_FAULT: it is missing or can't be opened, which has been printed. */
 
 static int
-xet_cli_store_xorb_open(xet_cli_checker_t *c, const xet_cli_job_t *job)
+xet_cli_store_xorb_open(xet_cli_checker_t *c, const xet_cli_job_t *job,
+    xet_cli_reader_t **reader)
 {
-    int    fd;
-    char  *path, identity[64];
+    int   rc;
+    char  name[XET_CLI_PLACE_NAME];
 
-    path = xet_cli_store_path(c->store, &job->hash, job->tag);
+    rc = xet_cli_reader_open(c->store->place,
+                             xet_cli_place_copy(name, &job->hash, job->tag),
+                             reader);
 
-    if (path == NULL) {
-        return -2;
+    if (rc == XET_CLI_UNREADABLE) {
+        xet_cli_store_fault(c->store, "xorb", &job->hash, "%s",
+                            strerror(errno));
+        return XET_CLI_FAULT;
     }
 
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-
-    if (fd < 0) {
-        if (errno == ENOENT) {
-
-            /* the disk may have gone since this began */
-
-            xet_cli_store_identity(c->store->folder, identity);
-
-            if (strcmp(identity, c->store->identity) != 0) {
-                free(path);
-
-                (void) xet_cli_fail(XET_CLI_ERROR, c->store->folder,
-                                    "this is not the store any more, is its"
-                                    " disk mounted?");
-                return -2;
-            }
-
-            xet_cli_store_xorb_fault(c, job, "the file is missing");
-
-        } else {
-            xet_cli_store_fault(c->store, "xorb", &job->hash, "%s",
-                                strerror(errno));
-        }
-
-        fd = -1;
+    if (rc != XET_CLI_GONE) {
+        return rc;
     }
 
-    free(path);
+    /* the disk may have gone since this began */
 
-    return fd;
+    rc = xet_cli_place_still(c->store->place, c->store->identity);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    xet_cli_store_xorb_fault(c, job, "the file is missing");
+
+    return XET_CLI_FAULT;
 }
 
 
 static int
 xet_cli_store_xorb_size(xet_cli_checker_t *c, const xet_cli_job_t *job,
-    int fd)
+    const xet_cli_reader_t *reader)
 {
-    struct stat  st;
+    uint64_t  size;
 
-    if (fstat(fd, &st) != 0) {
-        return xet_cli_fail_errno("fstat");
+    size = xet_cli_reader_size(reader);
+
+    if (size == job->stored_size) {
+        return XET_CLI_OK;
     }
 
-    if ((uint64_t) st.st_size != job->stored_size) {
-        xet_cli_store_xorb_fault(c, job,
-                                 "the file has %llu bytes instead of %llu",
-                                 (unsigned long long) st.st_size,
-                                 (unsigned long long) job->stored_size);
+    xet_cli_store_xorb_fault(c, job, "the file has %llu bytes instead of %llu",
+                             (unsigned long long) size,
+                             (unsigned long long) job->stored_size);
 
-        return XET_CLI_FAULT;
-    }
-
-    return XET_CLI_OK;
+    return XET_CLI_FAULT;
 }
 
 
 static int
 xet_cli_store_xorb_verify(xet_cli_checker_t *c, const xet_cli_job_t *job,
-    int fd)
+    xet_cli_reader_t *reader)
 {
+    int                    rc;
     xet_status_t           status;
     xet_checksum_t         digest;
     xet_xorb_verifier_t   *v;
@@ -148,13 +129,17 @@ xet_cli_store_xorb_verify(xet_cli_checker_t *c, const xet_cli_job_t *job,
         return xet_cli_no_memory();
     }
 
-    status = xet_cli_store_xorb_feed(c, v, checksum, fd);
+    rc = xet_cli_store_xorb_feed(c, v, checksum, reader, &status);
 
-    if (status == XET_OK) {
+    if (rc == XET_CLI_OK && status == XET_OK) {
         status = xet_xorb_verifier_finish(v);
     }
 
-    if (status == XET_OK) {
+    if (rc != XET_CLI_OK) {
+
+        /* that says nothing about the copy */
+
+    } else if (status == XET_OK) {
         xet_checksum_finish(checksum, &digest);
 
         if (job->digested && !xet_checksum_equal(&digest, &job->digest)) {
@@ -165,12 +150,12 @@ xet_cli_store_xorb_verify(xet_cli_checker_t *c, const xet_cli_job_t *job,
             xet_cli_store_xorb_row(c, job, xet_xorb_verifier_info(v));
         }
 
-    } else if (status == XET_STORE_FAILED && !xet_cli_interrupted) {
+    } else if (status == XET_STORE_FAILED) {
         xet_cli_store_fault(c->store, "xorb", &job->hash, "chunk %u: %s",
                             xet_xorb_verifier_info(v)->chunk_count,
                             strerror(errno));
 
-    } else if (!xet_cli_interrupted && status != XET_NOMEM) {
+    } else if (status != XET_NOMEM) {
         xet_cli_store_xorb_fault(c, job, "chunk %u: %s",
                                  xet_xorb_verifier_info(v)->chunk_count,
                                  xet_status_text(status));
@@ -179,42 +164,54 @@ xet_cli_store_xorb_verify(xet_cli_checker_t *c, const xet_cli_job_t *job,
     xet_xorb_verifier_destroy(v);
     xet_checksum_destroy(checksum);
 
-    return (status == XET_NOMEM) ? xet_cli_no_memory() : XET_CLI_OK;
+    return (status == XET_NOMEM) ? xet_cli_no_memory() : rc;
 }
 
 
-static xet_status_t
+/* XET_STORE_FAILED: it can't be read, errno says why. */
+
+static int
 xet_cli_store_xorb_feed(xet_cli_checker_t *c, xet_xorb_verifier_t *v,
-    xet_checksum_state_t *checksum, int fd)
+    xet_checksum_state_t *checksum, xet_cli_reader_t *reader,
+    xet_status_t *status)
 {
-    size_t        stored;
-    ssize_t       n;
-    xet_status_t  status;
+    int       rc;
+    size_t    n, stored;
+    uint64_t  offset;
 
-    for ( ;; ) {
-        n = read(fd, c->buffer, XET_CLI_STORE_BUFFER);
+    *status = XET_OK;
 
-        if (n <= 0 || xet_cli_interrupted) {
-            return (n == 0) ? XET_OK : XET_STORE_FAILED;
+    for (offset = 0; *status == XET_OK; offset += n) {
+        rc = xet_cli_reader_read(reader, c->buffer, XET_CLI_STORE_BUFFER,
+                                 offset, &n);
+
+        if (xet_cli_interrupted) {
+            return XET_CLI_INTERRUPTED;
         }
 
-        xet_checksum_update(checksum, c->buffer, (size_t) n);
-
-        status = xet_xorb_verifier_feed(v, c->buffer, (size_t) n, &stored);
-
-        if (status != XET_OK) {
-            return status;
+        if (rc == XET_CLI_UNREADABLE) {
+            *status = XET_STORE_FAILED;
+            return XET_CLI_OK;
         }
 
-        xet_cli_store_read(c->store, (uint64_t) n);
+        if (rc != XET_CLI_OK || n == 0) {
+            return rc;
+        }
 
-        if (stored != (size_t) n) {
+        xet_checksum_update(checksum, c->buffer, n);
+
+        *status = xet_xorb_verifier_feed(v, c->buffer, n, &stored);
+
+        if (*status == XET_OK) {
+            xet_cli_store_read(c->store, (uint64_t) n);
 
             /* stored xorbs have no footer */
 
-            return XET_XORB_FOOTER;
+            *status = (stored == n) ? XET_OK : XET_XORB_FOOTER;
         }
     }
+
+    return XET_CLI_OK;
 }
 
 

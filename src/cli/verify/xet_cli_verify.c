@@ -13,13 +13,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "xet_cli_verify.h"
 
 
-#define XET_CLI_VERIFY_THREADS  2
 #define XET_CLI_VERIFY_QUEUE    32     /* jobs */
 
 
@@ -126,34 +124,30 @@ xet_cli_verify_store(const xet_cli_args_t *args)
 {
     int               rc;
     uint64_t          threads;
-    struct stat       st;
     xet_cli_pg_t     *pg;
     xet_cli_store_t   s;
 
     memset(&s, 0, sizeof(s));
 
     s.args = args;
-    s.folder = args->value[XET_CLI_OPT_STORE];
     s.json = args->value[XET_CLI_OPT_JSON] != NULL;
     s.sha256 = args->value[XET_CLI_OPT_SHA256] != NULL;
     s.remove = args->value[XET_CLI_OPT_REMOVE] != NULL;
     s.jobs_end = &s.jobs;
 
+    pg = NULL;
     rc = xet_cli_verify_options(&s, &threads);
 
-    if (rc != XET_CLI_OK) {
-        return rc;
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_place_identity(s.place, s.identity);
     }
 
-    xet_cli_store_identity(s.folder, s.identity);
-
-    if (stat(s.folder, &st) != 0) {
-        return xet_cli_fail_errno(s.folder);
+    if (rc == XET_CLI_OK) {
+        pg = xet_cli_pg_open(args, &rc);
     }
-
-    pg = xet_cli_pg_open(args, &rc);
 
     if (pg == NULL) {
+        xet_cli_place_close(s.place);
         return rc;
     }
 
@@ -161,7 +155,8 @@ xet_cli_verify_store(const xet_cli_args_t *args)
     pthread_cond_init(&s.filled, NULL);
     pthread_cond_init(&s.emptied, NULL);
 
-    xet_cli_progress_begin(xet_cli_quiet(args), s.folder, 0);
+    xet_cli_progress_begin(xet_cli_quiet(args), xet_cli_place_name(s.place),
+                           0);
 
     rc = xet_cli_store_session(&s, pg);
 
@@ -177,6 +172,7 @@ xet_cli_verify_store(const xet_cli_args_t *args)
 
     xet_cli_progress_end();
     xet_cli_pg_close(pg);
+    xet_cli_place_close(s.place);
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_verify_print(&s);
@@ -194,8 +190,12 @@ xet_cli_verify_options(xet_cli_store_t *s, uint64_t *threads)
     int       rc;
     uint64_t  age;
 
-    rc = xet_cli_args_number(s->args, XET_CLI_OPT_PARALLEL, 1, 256,
-                             XET_CLI_VERIFY_THREADS, threads);
+    s->place = xet_cli_store_open(s->args, XET_CLI_PLACE_WAITS, &rc);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_args_number(s->args, XET_CLI_OPT_PARALLEL, 1, 256,
+                                 xet_cli_place_parallel(s->place), threads);
+    }
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_args_time(s->args, XET_CLI_OPT_OLDER,

@@ -14,7 +14,7 @@
 
 
 /*
- * The store on disk against the database: what "xet verify --store" checks.
+ * The store against the database: what "xet verify --store" checks.
  *
  * Rows of xorbs and of files are handed to threads as jobs; each thread has a
  * database session of its own.  A thread holds one xorb's lists (330 KB), one
@@ -72,15 +72,15 @@ struct xet_cli_job_s {
 
 typedef struct {
     const xet_cli_args_t *args;
-    const char           *folder;
-    char                  identity[64]; /* of the folder; empty: none */
+    xet_cli_place_t      *place;
+    char                  identity[XET_CLI_IDENTITY]; /* its; empty: none */
     int                   json;
     int                   sha256;
     int                   remove;      /* files without a row */
     int                   silent;      /* these are counted, not printed */
     time_t                before;      /* orphans are older than that */
     time_t                known;       /* orphans to be removed, than that */
-    time_t                since;       /* and came to the folder after that */
+    time_t                since;       /* and came to the store after that */
     char                  doubts[256]; /* why none is to be removed, or empty */
 
     pthread_mutex_t       mutex;
@@ -146,7 +146,7 @@ int xet_cli_store_terms(void *ctx, const xet_cli_pg_row_t *row);
 #define XET_CLI_STORE_AGE_MIN  XET_XORB_ORPHAN_AGE_MIN
 
 /*
- * Compares the identity in the folder with that in the database: a wrong folder
+ * Compares the identity of the store with that in the database: a wrong one
  * would look like a store that has lost all copies.  A standby is refused, as
  * it may be behind.  XET_CLI_OK, or an exit code, reported.
  */
@@ -165,11 +165,8 @@ int xet_cli_store_names(xet_cli_store_t *s, xet_cli_pg_t *pg);
 int xet_cli_store_note(xet_cli_store_t *s, const xet_hash_t *hash,
     uint32_t tag);
 
-/* The identity that the folder holds; empty when it holds none. */
-void xet_cli_store_identity(const char *folder, char identity[64]);
-
 /*
- * Prints the files of the folder that have no row and are older than s->before;
+ * Prints the files of the store that have no row and are older than s->before;
  * s->remove: removes those that are named like a copy.  s->names has the copies
  * that rows name, and is sorted.  The exit code.
  */
@@ -186,7 +183,8 @@ int xet_cli_store_enter(xet_cli_pg_t *pg, int restore);
  * xet_cli_store_aside.c: whether the database knows of all that came to the
  * store with this file.
  */
-int xet_cli_store_removable(const xet_cli_store_t *s, const char *path);
+int xet_cli_store_removable(const xet_cli_store_t *s,
+    const xet_cli_entry_t *entry);
 
 /*
  * Takes an orphan aside and removes it, if the database says once more that it
@@ -194,14 +192,14 @@ int xet_cli_store_removable(const xet_cli_store_t *s, const char *path);
  * command.  The exit code.
  */
 int xet_cli_store_remove(xet_cli_store_t *s, xet_cli_pg_t *pg,
-    const xet_hash_t *hash, uint32_t tag, const char *path);
+    const xet_hash_t *hash, uint32_t tag, const char *name);
 int xet_cli_store_asides(xet_cli_store_t *s, xet_cli_pg_t *pg);
 
 /*
  * Gives all that sweeps have aside their names back, for who has to see every
  * copy there is, and adds to n how many.  The exit code.
  */
-int xet_cli_store_asides_back(const char *store, uint64_t *n);
+int xet_cli_store_asides_back(xet_cli_place_t *place, uint64_t *n);
 
 /*
  * Sets *tag to the tag of the copy that the row of a xorb names now, or to
@@ -228,9 +226,12 @@ void xet_cli_store_fault(xet_cli_store_t *s, const char *kind,
 /* Adds bytes that were read, for the progress bar, under the mutex. */
 void xet_cli_store_read(xet_cli_store_t *s, uint64_t bytes);
 
-/* The path of a copy, malloc()ed; NULL without memory, reported. */
-char *xet_cli_store_path(const xet_cli_store_t *s, const xet_hash_t *hash,
-    uint32_t tag);
+/*
+ * Opens the store of --store or XET_STORE.  NULL on an error, reported, with
+ * the exit code in *rc.
+ */
+xet_cli_place_t *xet_cli_store_open(const xet_cli_args_t *args, int flags,
+    int *rc);
 
 
 #endif /* _XET_CLI_VERIFY_H_INCLUDED_ */

@@ -1,0 +1,861 @@
+
+/*
+ * xet store copy: the copies of all rows from one store to another, while the
+ * server takes uploads, deletes, heals and collects.
+ *
+ * Rows are read by pages, in the order in which they came, so that those of
+ * uploads that come meanwhile come last.  A copy that the target has with its
+ * size is left, unless it is to be checked, or marked as damaged; each other
+ * one is read, compared with the digest of its row, and gets its name in the
+ * target when it was right.  So what is there is whole, however a run has
+ * ended, and the next one goes on behind it.
+ *
+ * Nothing is locked but a restore.  A copy that is not in the source, or not
+ * right, has its row read once more: without a row it was collected, with
+ * another tag it was healed, and that copy is taken.  What is collected when it
+ * was copied already is an orphan in the target, for its collector.
+ *
+ * The target has no identity before the first run has come to its end: until
+ * then a server refuses it beside this database.  What it has instead is a mark
+ * that says whose copies it gets.  The mark has a number of this run, too: a
+ * target by which the source has the same mark is the source itself.
+ *
+ * How a server is moved is in docs/design.md, "From one store to another".
+ */
+
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "xet_cli_backup.h"
+
+
+#define XET_CLI_COPYING_MARK   "copying"
+#define XET_CLI_COPYING_PAGE   1000    /* rows */
+#define XET_CLI_COPYING_TRIES  4
+
+
+typedef struct {
+    uint64_t              id;
+    unsigned              marked:1;    /* the row says damaged */
+    unsigned              found:1;
+    xet_cli_copy_t        copy;
+} xet_cli_copying_row_t;
+
+
+typedef struct {
+    const xet_cli_args_t *args;
+    xet_cli_place_t      *from;
+    xet_cli_place_t      *to;
+    int                   check;       /* reads what is there */
+    int                   named;       /* the target has its identity */
+    char                  mark[128];
+    xet_cli_store_t       store;       /* the source, of the database */
+    xet_cli_pace_t        pace;
+
+    pthread_mutex_t       pg_mutex;
+    xet_cli_pg_t         *pg;
+
+    pthread_mutex_t       mutex;       /* of what follows */
+    int                   rc;          /* the first failure */
+    xet_cli_copying_row_t rows[XET_CLI_COPYING_PAGE];
+    size_t                n;
+    size_t                next;        /* that nobody has taken */
+    uint64_t              copies;
+    uint64_t              bytes;
+    uint64_t              copied;
+    uint64_t              copied_bytes;
+    uint64_t              there;
+    uint64_t              gone;
+    uint64_t              lost;
+} xet_cli_copying_t;
+
+
+static int xet_cli_copying_all(xet_cli_copying_t *c);
+static int xet_cli_copying_open(xet_cli_copying_t *c, uint64_t *threads);
+static xet_cli_place_t *xet_cli_copying_place(xet_cli_copying_t *c,
+    xet_cli_option_t option, int flags, int *rc);
+static int xet_cli_copying_session(xet_cli_copying_t *c);
+static int xet_cli_copying_target(xet_cli_copying_t *c);
+static int xet_cli_copying_foreign(xet_cli_copying_t *c);
+static int xet_cli_copying_owner(xet_cli_copying_t *c);
+static int xet_cli_copying_itself(xet_cli_copying_t *c);
+static int xet_cli_copying_rows(xet_cli_copying_t *c, uint64_t threads);
+static int xet_cli_copying_page(xet_cli_copying_t *c, uint64_t after);
+static int xet_cli_copying_row(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_copying_threads(xet_cli_copying_t *c, uint64_t threads);
+static void *xet_cli_copying_thread(void *data);
+static int xet_cli_copying_take(xet_cli_copying_t *c,
+    xet_cli_copying_row_t *row);
+static int xet_cli_copying_one(xet_cli_copying_t *c, xet_cli_copier_t *copier,
+    xet_cli_copying_row_t *row);
+static int xet_cli_copying_there(xet_cli_copying_t *c,
+    xet_cli_copier_t *copier, const xet_cli_copying_row_t *row, int *there);
+static int xet_cli_copying_copy(xet_cli_copying_t *c, xet_cli_copier_t *copier,
+    const xet_cli_copying_row_t *row, xet_cli_copy_e *what);
+static int xet_cli_copying_again(xet_cli_copying_t *c,
+    xet_cli_copying_row_t *row);
+static int xet_cli_copying_again_row(void *ctx, const xet_cli_pg_row_t *row);
+static int xet_cli_copying_whole(xet_cli_copying_t *c,
+    const xet_cli_copying_row_t *row);
+static void xet_cli_copying_lost(xet_cli_copying_t *c,
+    const xet_cli_copying_row_t *row, xet_cli_copy_e what);
+static void xet_cli_copying_count(xet_cli_copying_t *c, uint64_t *counter,
+    const xet_cli_copying_row_t *row);
+static int xet_cli_copying_finish(xet_cli_copying_t *c);
+static int xet_cli_copying_print(const xet_cli_copying_t *c);
+
+
+int
+xet_cli_store(const xet_cli_args_t *args)
+{
+    int                 rc;
+    xet_cli_copying_t  *c;
+
+    if (strcmp(args->operands[0], "copy") != 0) {
+        return xet_cli_fail(XET_CLI_USAGE, args->operands[0],
+                            "is nothing that is done with a store, copy is");
+    }
+
+    c = calloc(1, sizeof(xet_cli_copying_t));
+
+    if (c == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    c->args = args;
+    c->check = args->value[XET_CLI_OPT_CHECK] != NULL;
+
+    pthread_mutex_init(&c->mutex, NULL);
+    pthread_mutex_init(&c->pg_mutex, NULL);
+
+    rc = xet_cli_copying_all(c);
+
+    xet_cli_pg_close(c->pg);
+    xet_cli_place_close(c->from);
+    xet_cli_place_close(c->to);
+    free(c);
+
+    return rc;
+}
+
+
+static int
+xet_cli_copying_all(xet_cli_copying_t *c)
+{
+    int       rc;
+    uint64_t  threads, total;
+
+    total = 0;
+    rc = xet_cli_copying_open(c, &threads);
+
+    if (rc == XET_CLI_OK) {
+        c->pg = xet_cli_pg_open(c->args, &rc);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_copying_session(c);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_copying_target(c);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_pg_number(c->pg, "SELECT coalesce(sum(stored_size), 0)"
+                               "::bigint FROM xet.xorbs", NULL, 0, &total);
+    }
+
+    if (rc == XET_CLI_OK) {
+        xet_cli_progress_begin(xet_cli_quiet(c->args),
+                               xet_cli_place_name(c->to), total);
+
+        rc = xet_cli_copying_rows(c, threads);
+
+        xet_cli_progress_end();
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_copying_finish(c);
+    }
+
+    /* what was done is told also when it has not come to its end */
+
+    return c->copies ? xet_cli_worse(rc, xet_cli_copying_print(c)) : rc;
+}
+
+
+static int
+xet_cli_copying_open(xet_cli_copying_t *c, uint64_t *threads)
+{
+    int        rc;
+    unsigned   from, to;
+    uint64_t   rate;
+
+    rc = xet_cli_args_bytes(c->args, XET_CLI_OPT_RATE, &rate);
+
+    if (rc == XET_CLI_OK) {
+        c->from = xet_cli_copying_place(c, XET_CLI_OPT_FROM, 0, &rc);
+    }
+
+    if (rc == XET_CLI_OK) {
+        c->to = xet_cli_copying_place(c, XET_CLI_OPT_TO, XET_CLI_PLACE_MAKE
+                                                         | XET_CLI_PLACE_OWNED,
+                                      &rc);
+    }
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    if (xet_cli_place_same(c->from, c->to)) {
+        return xet_cli_fail(XET_CLI_USAGE, xet_cli_place_name(c->to),
+                            "is the store that is copied from");
+    }
+
+    xet_cli_pace_begin(&c->pace, rate);
+
+    from = xet_cli_place_parallel(c->from);
+    to = xet_cli_place_parallel(c->to);
+
+    return xet_cli_args_number(c->args, XET_CLI_OPT_PARALLEL, 1, 256,
+                               (from > to) ? from : to, threads);
+}
+
+
+static xet_cli_place_t *
+xet_cli_copying_place(xet_cli_copying_t *c, xet_cli_option_t option,
+    int flags, int *rc)
+{
+    const char  *text;
+
+    text = c->args->value[option];
+
+    if (text == NULL || *text == '\0') {
+        *rc = xet_cli_fail(XET_CLI_USAGE, "store copy",
+                           "needs --from and --to");
+        return NULL;
+    }
+
+    return xet_cli_place_open(text, flags, rc);
+}
+
+
+/* What is copied has to be the store of the database. */
+
+static int
+xet_cli_copying_session(xet_cli_copying_t *c)
+{
+    int  rc;
+
+    c->store.args = c->args;
+    c->store.place = c->from;
+    c->store.remove = 1;               /* so it needs an identity */
+
+    rc = xet_cli_place_identity(c->from, c->store.identity);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_store_session(&c->store, c->pg);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_pg_exec(c->pg, XET_CLI_BACKUP_PATIENCE);
+    }
+
+    return (rc == XET_CLI_OK) ? xet_cli_store_enter(c->pg, 0) : rc;
+}
+
+
+static int
+xet_cli_copying_target(xet_cli_copying_t *c)
+{
+    int       rc;
+    uint64_t  number;
+
+    rc = xet_cli_copying_foreign(c);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    if (getrandom(&number, sizeof(number), 0) != (ssize_t) sizeof(number)) {
+        return xet_cli_fail_errno("getrandom");
+    }
+
+    snprintf(c->mark, sizeof(c->mark), "%s %016" PRIx64 "\n",
+             c->store.identity, number);
+
+    /* the mark is first: whatever ends this, the next run knows the target */
+
+    rc = xet_cli_place_make(c->to, "tmp");
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_place_put(c->to, XET_CLI_COPYING_MARK, c->mark);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_copying_itself(c);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_place_folders(c->to, 1);
+    }
+
+    /* of runs that were killed; those that are under way are younger */
+
+    return (rc == XET_CLI_OK) ? xet_cli_place_sweep(c->to, XET_CLI_STORE_AGE)
+                              : rc;
+}
+
+
+/*
+ * Whether the target is somebody else's.  Another run may have begun, or come
+ * to its end, between two looks: what is not empty is looked at once more.
+ */
+
+static int
+xet_cli_copying_foreign(xet_cli_copying_t *c)
+{
+    int  rc, i, empty;
+
+    static const char *const  nothing[] = { "tmp", NULL };
+
+    for (i = 0; i < 2; i++) {
+        rc = xet_cli_copying_owner(c);
+
+        if (rc != XET_CLI_GONE) {
+            return rc;
+        }
+
+        rc = xet_cli_place_empty(c->to, nothing, &empty);
+
+        if (rc != XET_CLI_OK || empty) {
+            return rc;
+        }
+    }
+
+    return xet_cli_fail(XET_CLI_ERROR, xet_cli_place_name(c->to),
+                        "is neither empty nor a store of this database");
+}
+
+
+/* XET_CLI_GONE: the target does not say whose it is. */
+
+static int
+xet_cli_copying_owner(xet_cli_copying_t *c)
+{
+    int          rc;
+    char         identity[XET_CLI_IDENTITY], line[128];
+    const char  *name;
+
+    name = xet_cli_place_name(c->to);
+    rc = xet_cli_place_identity(c->to, identity);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    c->named = (strcmp(identity, c->store.identity) == 0);
+
+    if (c->named || identity[0]) {
+        return c->named ? XET_CLI_OK
+                        : xet_cli_fail(XET_CLI_ERROR, name, "is another store,"
+                                       " by its identity");
+    }
+
+    rc = xet_cli_place_line(c->to, XET_CLI_COPYING_MARK, line, sizeof(line));
+
+    if (rc != XET_CLI_OK) {
+        return (rc == XET_CLI_UNREADABLE)
+               ? xet_cli_fail_errno(XET_CLI_COPYING_MARK) : rc;
+    }
+
+    line[strcspn(line, " ")] = '\0';
+
+    return (strcmp(line, c->store.identity) == 0)
+           ? XET_CLI_OK
+           : xet_cli_fail(XET_CLI_ERROR, name, "gets the copies of another"
+                          " store, by its file \"" XET_CLI_COPYING_MARK "\"");
+}
+
+
+/* Two names may lead to one store, which no name tells. */
+
+static int
+xet_cli_copying_itself(xet_cli_copying_t *c)
+{
+    int   rc;
+    char  line[128];
+
+    rc = xet_cli_place_line(c->from, XET_CLI_COPYING_MARK, line, sizeof(line));
+
+    if (rc == XET_CLI_OK && strncmp(line, c->mark, strlen(line)) == 0) {
+        (void) xet_cli_place_remove(c->to, XET_CLI_COPYING_MARK);
+
+        return xet_cli_fail(XET_CLI_USAGE, xet_cli_place_name(c->to),
+                            "is the store that is copied from");
+    }
+
+    return (rc == XET_CLI_GONE) ? XET_CLI_OK
+           : (rc == XET_CLI_UNREADABLE)
+           ? xet_cli_fail_errno(XET_CLI_COPYING_MARK) : rc;
+}
+
+
+static int
+xet_cli_copying_rows(xet_cli_copying_t *c, uint64_t threads)
+{
+    int         rc;
+    uint64_t    after;
+    xet_hash_t  hash;
+
+    /* BLAKE3 detects the processor on its first use: not in two threads */
+
+    xet_hash_chunk(&xet_suite_default, "", 0, &hash);
+
+    after = 0;
+
+    for ( ;; ) {
+        rc = xet_cli_copying_page(c, after);
+
+        if (rc != XET_CLI_OK || c->n == 0) {
+            return rc;
+        }
+
+        after = c->rows[c->n - 1].id;
+
+        rc = xet_cli_copying_threads(c, threads);
+
+        if (rc != XET_CLI_OK) {
+            return rc;
+        }
+    }
+}
+
+
+static int
+xet_cli_copying_page(xet_cli_copying_t *c, uint64_t after)
+{
+    char                 id[24];
+    xet_cli_pg_param_t   param;
+
+    snprintf(id, sizeof(id), "%" PRIu64, after);
+
+    param.value = id;
+    param.len = 0;
+
+    c->n = 0;
+    c->next = 0;
+
+    return xet_cli_pg_query(c->pg, "SELECT id, hash, damaged_at IS NOT NULL,"
+                            " tag, stored_size, digest FROM xet.xorbs"
+                            " WHERE id > $1::bigint ORDER BY id LIMIT 1000",
+                            &param, 1, xet_cli_copying_row, c);
+}
+
+
+static int
+xet_cli_copying_row(void *ctx, const xet_cli_pg_row_t *row)
+{
+    xet_cli_copying_t      *c;
+    xet_cli_copying_row_t  *r;
+
+    c = ctx;
+
+    if (c->n == XET_CLI_COPYING_PAGE) {
+        return XET_CLI_OK;
+    }
+
+    r = &c->rows[c->n++];
+
+    memset(r, 0, sizeof(xet_cli_copying_row_t));
+
+    if (!xet_cli_pg_hash(row, 1, &r->copy.hash)) {
+        return xet_cli_fail(XET_CLI_FAULT, "xorbs", "a row without a hash");
+    }
+
+    r->id = xet_cli_pg_u64(row, 0);
+    r->marked = xet_cli_pg_bool(row, 2) != 0;
+
+    xet_cli_copy_row(&r->copy, row, 3);
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_copying_threads(xet_cli_copying_t *c, uint64_t threads)
+{
+    int         rc;
+    uint64_t    i;
+    pthread_t   ids[256];
+
+    rc = XET_CLI_OK;
+
+    for (i = 0; i < threads && i < c->n; i++) {
+        errno = pthread_create(&ids[i], NULL, xet_cli_copying_thread, c);
+
+        if (errno) {
+            rc = xet_cli_fail_errno("threads");
+            break;
+        }
+    }
+
+    if (rc != XET_CLI_OK) {
+        pthread_mutex_lock(&c->mutex);
+        c->rc = rc;
+        pthread_mutex_unlock(&c->mutex);
+    }
+
+    while (i--) {
+        pthread_join(ids[i], NULL);
+    }
+
+    return xet_cli_interrupted ? XET_CLI_INTERRUPTED : c->rc;
+}
+
+
+/* Takes rows of the page until there are no more. */
+
+static void *
+xet_cli_copying_thread(void *data)
+{
+    int                     rc;
+    xet_cli_copier_t        copier;
+    xet_cli_copying_t      *c;
+    xet_cli_copying_row_t   row;
+
+    c = data;
+    rc = xet_cli_copier_begin(&copier, c->to, &c->pace);
+
+    copier.tell = NULL;
+
+    while (rc == XET_CLI_OK && xet_cli_copying_take(c, &row)) {
+        rc = xet_cli_copying_one(c, &copier, &row);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_copier_flush(&copier);
+    }
+
+    xet_cli_copier_end(&copier);
+
+    if (rc != XET_CLI_OK) {
+        pthread_mutex_lock(&c->mutex);
+
+        if (c->rc == XET_CLI_OK) {
+            c->rc = rc;
+        }
+
+        pthread_mutex_unlock(&c->mutex);
+    }
+
+    return NULL;
+}
+
+
+static int
+xet_cli_copying_take(xet_cli_copying_t *c, xet_cli_copying_row_t *row)
+{
+    int  taken;
+
+    pthread_mutex_lock(&c->mutex);
+
+    taken = (c->rc == XET_CLI_OK && !xet_cli_interrupted && c->next < c->n);
+
+    if (taken) {
+        *row = c->rows[c->next++];
+    }
+
+    pthread_mutex_unlock(&c->mutex);
+
+    return taken;
+}
+
+
+static int
+xet_cli_copying_one(xet_cli_copying_t *c, xet_cli_copier_t *copier,
+    xet_cli_copying_row_t *row)
+{
+    int             rc, i, there;
+    uint32_t        tag;
+    xet_cli_copy_e  what;
+
+    for (i = 0; i < XET_CLI_COPYING_TRIES; i++) {
+        rc = xet_cli_copying_there(c, copier, row, &there);
+
+        if (rc != XET_CLI_OK || there) {
+            return rc;
+        }
+
+        rc = xet_cli_copying_copy(c, copier, row, &what);
+
+        if (rc != XET_CLI_OK || what == XET_CLI_COPY_GOOD) {
+            return rc;
+        }
+
+        /* without its disk the source has no copies at all */
+
+        tag = row->copy.tag;
+        rc = xet_cli_place_still(c->from, c->store.identity);
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_copying_again(c, row);
+        }
+
+        if (rc != XET_CLI_OK) {
+            return rc;
+        }
+
+        if (!row->found) {
+            xet_cli_copying_count(c, &c->gone, row);
+            return XET_CLI_OK;
+        }
+
+        if (row->copy.tag == tag) {
+            break;
+        }
+    }
+
+    xet_cli_copying_lost(c, row, what);
+
+    return XET_CLI_OK;
+}
+
+
+/*
+ * Whether the target has the copy.  One that is marked is read, here and in the
+ * source: with both of them whole the mark is wrong, whichever of them it was
+ * that a server has read.
+ */
+
+static int
+xet_cli_copying_there(xet_cli_copying_t *c, xet_cli_copier_t *copier,
+    const xet_cli_copying_row_t *row, int *there)
+{
+    int             rc;
+    xet_cli_copy_e  what;
+
+    rc = xet_cli_copier_there(c->to, &row->copy, there);
+
+    if (rc == XET_CLI_OK && *there && (c->check || row->marked)) {
+        rc = xet_cli_copier_read(copier, c->to, &row->copy, NULL, NULL, NULL,
+                                 &what);
+
+        *there = (what == XET_CLI_COPY_GOOD);
+    }
+
+    if (rc != XET_CLI_OK || !*there) {
+        return rc;
+    }
+
+    if (row->marked) {
+        rc = xet_cli_copier_read(copier, c->from, &row->copy, NULL, NULL, NULL,
+                                 &what);
+
+        if (rc == XET_CLI_OK && what == XET_CLI_COPY_GOOD) {
+            rc = xet_cli_copying_whole(c, row);
+        }
+    }
+
+    xet_cli_copying_count(c, &c->there, row);
+
+    return rc;
+}
+
+
+/* What was read good is counted when it has its name, or may get it. */
+
+static int
+xet_cli_copying_copy(xet_cli_copying_t *c, xet_cli_copier_t *copier,
+    const xet_cli_copying_row_t *row, xet_cli_copy_e *what)
+{
+    int  rc;
+
+    rc = xet_cli_copier_copy(copier, c->from, &row->copy, 0, what);
+
+    if (rc != XET_CLI_OK || *what != XET_CLI_COPY_GOOD) {
+        return rc;
+    }
+
+    if (row->marked) {
+        rc = xet_cli_copier_flush(copier);
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_copying_whole(c, row);
+        }
+    }
+
+    xet_cli_copying_count(c, &c->copied, row);
+
+    return rc;
+}
+
+
+/* Reads the row once more; it may be gone, or name another copy. */
+
+static int
+xet_cli_copying_again(xet_cli_copying_t *c, xet_cli_copying_row_t *row)
+{
+    int                  rc;
+    xet_cli_pg_param_t   param;
+
+    param.value = row->copy.hash.bytes;
+    param.len = XET_HASH_LEN;
+
+    row->found = 0;
+
+    pthread_mutex_lock(&c->pg_mutex);
+
+    rc = xet_cli_pg_query(c->pg, "SELECT damaged_at IS NOT NULL, tag,"
+                          " stored_size, digest FROM xet.xorbs"
+                          " WHERE hash = $1", &param, 1,
+                          xet_cli_copying_again_row, row);
+
+    pthread_mutex_unlock(&c->pg_mutex);
+
+    return rc;
+}
+
+
+static int
+xet_cli_copying_again_row(void *ctx, const xet_cli_pg_row_t *row)
+{
+    xet_cli_copying_row_t *r = ctx;
+
+    r->found = 1;
+    r->marked = xet_cli_pg_bool(row, 0) != 0;
+
+    xet_cli_copy_row(&r->copy, row, 1);
+
+    return XET_CLI_OK;
+}
+
+
+/*
+ * Takes away the mark of a copy that is whole: a server that has been given the
+ * target before the copy was there may have put it.
+ */
+
+static int
+xet_cli_copying_whole(xet_cli_copying_t *c, const xet_cli_copying_row_t *row)
+{
+    int                  rc;
+    char                 tag[16];
+    xet_cli_pg_param_t   params[2];
+
+    snprintf(tag, sizeof(tag), "%d", (int) row->copy.tag);
+
+    memset(params, 0, sizeof(params));
+    params[0].value = row->copy.hash.bytes;
+    params[0].len = XET_HASH_LEN;
+    params[1].value = tag;
+
+    pthread_mutex_lock(&c->pg_mutex);
+
+    rc = xet_cli_pg_query(c->pg, "SELECT xet.xorb_whole($1, $2::integer)",
+                          params, 2, NULL, NULL);
+
+    pthread_mutex_unlock(&c->pg_mutex);
+
+    return rc;
+}
+
+
+static void
+xet_cli_copying_lost(xet_cli_copying_t *c, const xet_cli_copying_row_t *row,
+    xet_cli_copy_e what)
+{
+    char  name[XET_XORB_NAME_MAX + 1];
+
+    *xet_xorb_name_print((uint8_t *) name, &row->copy.hash, row->copy.tag)
+    = '\0';
+
+    xet_cli_copying_count(c, &c->lost, row);
+
+    pthread_mutex_lock(&c->mutex);
+
+    xet_cli_progress_clear();
+    (void) xet_cli_fail(XET_CLI_FAULT, name, (what == XET_CLI_COPY_GONE)
+                        ? "is in neither store, the next upload heals it"
+                        : "is damaged, the next upload heals it");
+
+    pthread_mutex_unlock(&c->mutex);
+}
+
+
+static void
+xet_cli_copying_count(xet_cli_copying_t *c, uint64_t *counter,
+    const xet_cli_copying_row_t *row)
+{
+    pthread_mutex_lock(&c->mutex);
+
+    *counter += 1;
+
+    c->copies++;
+    c->bytes += row->copy.size;
+
+    if (counter == &c->copied) {
+        c->copied_bytes += row->copy.size;
+    }
+
+    xet_cli_progress_set(c->bytes);
+
+    pthread_mutex_unlock(&c->mutex);
+}
+
+
+/* A server takes the target for the store of the database from here on. */
+
+static int
+xet_cli_copying_finish(xet_cli_copying_t *c)
+{
+    int   rc;
+    char  text[XET_CLI_IDENTITY + 1];
+
+    rc = xet_cli_place_folders(c->to, 0);
+
+    if (rc == XET_CLI_OK && !c->named) {
+        snprintf(text, sizeof(text), "%s\n", c->store.identity);
+        rc = xet_cli_place_put(c->to, "identity", text);
+    }
+
+    return (rc == XET_CLI_OK)
+           ? xet_cli_place_remove(c->to, XET_CLI_COPYING_MARK) : rc;
+}
+
+
+static int
+xet_cli_copying_print(const xet_cli_copying_t *c)
+{
+    int              rc;
+    xet_json_t      *j;
+    xet_cli_json_t   out;
+
+    if (c->args->value[XET_CLI_OPT_JSON] == NULL) {
+        printf("%" PRIu64 " copies, %" PRIu64 " bytes: %" PRIu64 " copied, %"
+               PRIu64 " were there, %" PRIu64 " collected, %" PRIu64
+               " lost\n", c->copies, c->bytes, c->copied, c->there, c->gone,
+               c->lost);
+
+        rc = xet_cli_flush();
+
+    } else {
+        j = xet_cli_json_begin(&out);
+
+        xet_cli_json_put_u64(j, "copies", c->copies);
+        xet_cli_json_put_u64(j, "bytes", c->bytes);
+        xet_cli_json_put_u64(j, "copied", c->copied);
+        xet_cli_json_put_u64(j, "copied_bytes", c->copied_bytes);
+        xet_cli_json_put_u64(j, "there", c->there);
+        xet_cli_json_put_u64(j, "collected", c->gone);
+        xet_cli_json_put_u64(j, "lost", c->lost);
+
+        rc = xet_cli_json_end(&out);
+    }
+
+    return c->lost ? xet_cli_worse(rc, XET_CLI_FAULT) : rc;
+}

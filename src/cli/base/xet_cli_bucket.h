@@ -1,0 +1,30 @@
+
+/*
+ * A bucket as a text names it.
+ */
+
+#ifndef _XET_CLI_BUCKET_H_INCLUDED_
+#define _XET_CLI_BUCKET_H_INCLUDED_
+
+
+#include "xet_cli.h"
+#include "xet_s3.h"
+
+
+/* Strings are parts of words, which is malloc()ed. */
+
+typedef struct {
+    xet_s3_conf_t   s3;
+    const char     *temp_path;
+    char           *words;
+} xet_cli_bucket_conf_t;
+
+
+/*
+ * Reads the arguments of xet_store.  XET_CLI_OK, or an exit code, reported; the
+ * caller frees conf->words in any case.
+ */
+int xet_cli_bucket_conf(xet_cli_bucket_conf_t *conf, const char *text);
+
+
+#endif /* _XET_CLI_BUCKET_H_INCLUDED_ */
