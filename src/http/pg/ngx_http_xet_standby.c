@@ -390,9 +390,9 @@ ngx_http_xet_standbys_told(void *data, PGresult *res, ngx_int_t rc,
 
 
 /*
- * A machine that hangs, or is cut off, refuses nothing: its sessions look ready,
- * and a write would wait there for minutes.  Where another host may be the
- * primary by now, two pings without an answer are enough.
+ * A machine that hangs, or is cut off, refuses nothing: its sessions look
+ * ready, and a write would wait there for minutes.  Where another host may be
+ * the primary by now, two pings without an answer are enough.
  */
 
 static void
