@@ -435,7 +435,8 @@ write_conf()
 
         # by way of marks, for a value may hold what is still to be replaced
 
-        sed -f "$dir/nginx/store.sed" "$file" | sed -e "s|listen 127\.0\.0\.1:8080;|listen @ADDR@:@PORT@;|" \
+        sed -f "$dir/nginx/store.sed" "$file" \
+            | sed -e "s|listen 127\.0\.0\.1:8080;|listen @ADDR@:@PORT@;|" \
             -e "s|xet_url_base http://127\.0\.0\.1:8080;|@BASE@|" \
             -e "s|127\.0\.0\.1:8080|127.0.0.1:@PORT@|g" \
             -e "s|localhost:8080|localhost:@PORT@|g" \

@@ -242,7 +242,8 @@ same(\%variables, { map { $_ => '' } $doc{'docs/directives.md'}
 # routes: name with its arguments -> methods -> versions
 
 my %args = (none => '', hash => '/{}', prefix => '/{prefix}/{}',
-	'hash, name' => '/{}', name => '', 'prefix, name, id' => '/{prefix}/{}');
+	'hash, name' => '/{}', name => '',
+	'prefix, name, id' => '/{prefix}/{}');
 my %tail = ('prefix, name, id' => '/{id}');
 my (%routes, %listed);
 
