@@ -597,8 +597,25 @@ for my $name (sort keys %main) {
 	bad("$name with more", qr/number of arguments in "$name"/,
 		with($name => "$main{$name} a b"
 			. ' c d' x ($name =~ /_read$/)))
-		if $name ne 'xet_postgres';
+		if $name !~ /^xet_(?:postgres|store)$/;
 }
+
+bad('xet_store with more', qr/invalid parameter "b"/,
+	with(xet_store => "$main{xet_store} temp=named b"));
+bad('xet_store with something', qr/invalid parameter "a"/,
+	with(xet_store => "$main{xet_store} a"));
+bad('xet_store: a bucket without keys', qr/needs "endpoint=" and/,
+	with(xet_store => 's3://models path_style endpoint=http://127.0.0.1:1'));
+bad('xet_store: keys that are not there', qr/no\.such/,
+	with(xet_store => 's3://models path_style endpoint=http://127.0.0.1:1'
+		. ' credentials=no.such'));
+bad('xet_store: a bucket with something', qr/invalid parameter "part=1m"/,
+	with(xet_store => 's3://models path_style endpoint=http://127.0.0.1:1'
+		. ' credentials=no.such part=1m'));
+bad('xet_data_mode: a folder', qr/needs a bucket in "xet_store"/,
+	location('xet_data_mode presigned;'));
+bad('xet_grants: a folder', qr/needs a bucket in "xet_store"/,
+	location('xet_grants on;'));
 
 for my $name (qw/ xet_api xet_data xet_error /) {
 	bad("$name in a server", qr/"$name" directive is not allowed here/,
