@@ -337,6 +337,7 @@ is(store()->{code}, 0, 'all is right again');
 		. ' FROM xet.xorbs ORDER BY id'));
 	my $path = $t->xorb_file(plain($first));
 	my @disk = ('identity', 'xorbs');
+	my $away = $path =~ s!^\Q$store\E!$store/away!r;
 
 	rename($path, "$path.aside") or die $!;
 	mkfifo($path, 0600) or die $!;
@@ -357,8 +358,7 @@ is(store()->{code}, 0, 'all is right again');
 	# on a busy machine the thread may not have come to the pipe before
 
 	ok(wait_for(60, sub {
-		sysopen(my $fh, $path =~ s!^\Q$store\E!$store/away!r,
-			O_WRONLY | O_NONBLOCK)
+		sysopen(my $fh, $away, O_WRONLY | O_NONBLOCK)
 			|| slurp("/proc/$run->{pid}/stat") =~ /\) Z /
 	}), 'away: it goes on');
 

@@ -151,6 +151,39 @@ is(copy('--from', $from, '--to', $to)->{json}[0]{copied}, 1,
 	is(copy('--from', $from, '--to', $to)->{code}, 0, 'it is back');
 }
 
+# the disk of the source goes away when a run has begun: what is not there is
+# not lost
+
+{
+	my $run = xet_start(undef, { %pg }, 'store', 'copy', '--from', $from,
+		'--to', bucket('away'), '--parallel', 1, '--rate', '500k');
+	my @disk = qw/ identity xorbs /;
+
+	ok(wait_for(20, sub { objects('away') }), 'it has begun');
+	mkdir("$from/away") or die $!;
+	rename("$from/$_", "$from/away/$_") or die $! for @disk;
+
+	$r = xet_wait($run);
+
+	rename("$from/away/$_", "$from/$_") or die $! for @disk;
+	rmdir("$from/away") or die $!;
+
+	is($r->{code}, 3, 'the disk goes away') or diag($r->{err});
+	like($r->{err}, qr/disk mounted/, 'and why');
+	unlike($r->{err}, qr/is in neither store/, 'nothing is called lost');
+}
+
+# a bucket by another name is known by its mark
+
+{
+	my $fault = Test::Xet::S3Fault->new($s3);
+
+	$r = copy('--from', $to, '--to', bucket('moved', $fault));
+	is($r->{code}, 2, 'a bucket to itself');
+	like($r->{err}, qr/is the store that is copied from/, 'it says so');
+	ok(!exists $s3->objects('moved/')->{'moved/copying'}, 'without a mark');
+}
+
 # --------------------------------------------------------------------------
 # two at once, while there are uploads, deletions and a collector
 

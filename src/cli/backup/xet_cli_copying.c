@@ -150,7 +150,7 @@ xet_cli_copying_all(xet_cli_copying_t *c)
     uint64_t  threads, total;
 
     total = 0;
-    threads = 0;
+    threads = 1;
     rc = xet_cli_copying_open(c, &threads);
 
     if (rc == XET_CLI_OK) {

@@ -467,6 +467,8 @@ xet_cli_bucket_read_open(xet_cli_reader_t *reader, const char *name)
     int              rc;
     xet_cli_entry_t  entry;
 
+    memset(&entry, 0, sizeof(entry));
+
     rc = xet_cli_bucket_stat(reader->place, name, &entry);
 
     if (rc != XET_CLI_OK) {

@@ -231,7 +231,8 @@ xet_cli_reader_open(xet_cli_place_t *place, const char *name,
     r = calloc(1, sizeof(xet_cli_reader_t));
 
     if (r == NULL) {
-        return xet_cli_no_memory();
+        (void) xet_cli_no_memory();
+        return XET_CLI_ERROR;
     }
 
     r->place = place;
@@ -423,7 +424,8 @@ xet_cli_place_writer(xet_cli_place_t *place, const char *name,
     *writer = calloc(1, sizeof(xet_cli_writer_t));
 
     if (*writer == NULL) {
-        return xet_cli_no_memory();
+        (void) xet_cli_no_memory();
+        return XET_CLI_ERROR;
     }
 
     (*writer)->place = place;
