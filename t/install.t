@@ -62,7 +62,7 @@ sub append {
 my $out = install('the first time');
 
 same("$conf/$_", "conf/$_", "$_") for qw/ xet_location.conf xet_limits.conf
-	xet_audit.conf /;
+	xet_audit.conf xet_bucket.conf /;
 same("$share/conf/nginx.conf", 'conf/nginx.conf', 'the example');
 ok(!-e "$conf/nginx.conf", 'which is not in the place of another');
 same("$share/sql/$_", "sql/$_", $_) for qw/ migrate.sql functions.sql /;

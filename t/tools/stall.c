@@ -109,15 +109,15 @@ getaddrinfo(const char *node, const char *service,
 /* Large ones: those of a copy that is read to see if it is whole. */
 
 ssize_t
-read(int fd, void *buf, size_t len)
+pread64(int fd, void *buf, size_t len, off_t offset)
 {
-    ssize_t  (*next)(int, void *, size_t);
+    ssize_t  (*next)(int, void *, size_t, off_t);
 
     if (len >= 262144) {
         stall("read");
     }
 
-    *(void **) &next = dlsym(RTLD_NEXT, "read");
+    *(void **) &next = dlsym(RTLD_NEXT, "pread64");
 
-    return next(fd, buf, len);
+    return next(fd, buf, len, offset);
 }
