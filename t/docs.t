@@ -606,6 +606,8 @@ sub prepare_conf {
 		chmod(0600, "$dir/etc/$key");
 	}
 
+	spew("$dir/etc/s3.credentials", "[default]\naws_access_key_id = x\n"
+		. "aws_secret_access_key = y\n");
 	spew("$dir/etc/token.key", 't1:' . '70' x 32 . "\n");
 	chmod(0600, "$dir/etc/token.key");
 

@@ -279,7 +279,9 @@ ngx_http_xet_pg_check_test(ngx_cycle_t *cycle,
         error = ngx_http_xet_pg_claim_job(conn, NULL, named, &confirmed, 2000);
     }
 
-    if (error == NULL) {
+    /* an object store is asked by workers only: it may take its time */
+
+    if (error == NULL && store->s3 == NULL) {
         rc = ngx_http_xet_store_identity_read_job(store, found, cycle->log);
 
         /* without an identity on both sides the first start makes one */
