@@ -211,7 +211,8 @@ my %args = (
 		"'logical', 10, " . $f->(1) . ", 'a', 'me'" ],
 	usage_get => [ "'a', 'me'" ],
 	sweep => [ '' ],
-	ping => [ '' ]
+	ping => [ '' ],
+	wal => [ '' ]
 );
 
 # and of those that only the command line calls, or others do

@@ -259,8 +259,8 @@ ngx_http_xet_grant_mac(ngx_http_request_t *r, const xet_hash_t *xorb,
         return NGX_ERROR;
     }
 
-    ngx_str_null(&subject);
-    ngx_str_null(&repo);
+    ngx_str_set(&subject, "");
+    ngx_str_set(&repo, "");
 
     if (auth->status == XET_OK) {
         subject = auth->subject;
