@@ -605,12 +605,12 @@ bad('xet_store with more', qr/invalid parameter "b"/,
 bad('xet_store with something', qr/invalid parameter "a"/,
 	with(xet_store => "$main{xet_store} a"));
 bad('xet_store: a bucket without keys', qr/needs "endpoint=" and/,
-	with(xet_store => 's3://models path_style endpoint=http://127.0.0.1:1'));
+	with(xet_store => 's3://models endpoint=http://127.0.0.1:1'));
 bad('xet_store: keys that are not there', qr/no\.such/,
-	with(xet_store => 's3://models path_style endpoint=http://127.0.0.1:1'
+	with(xet_store => 's3://models path_style endpoint=http://[::1]:1'
 		. ' credentials=no.such'));
 bad('xet_store: a bucket with something', qr/invalid parameter "part=1m"/,
-	with(xet_store => 's3://models path_style endpoint=http://127.0.0.1:1'
+	with(xet_store => 's3://models path_style endpoint=http://[::1]:1'
 		. ' credentials=no.such part=1m'));
 bad('xet_data_mode: a folder', qr/needs a bucket in "xet_store"/,
 	location('xet_data_mode presigned;'));

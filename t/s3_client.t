@@ -92,8 +92,8 @@ sub ask {
 
 		chomp($line);
 
-		if ($line =~ /^(OK|NOT_FOUND|SHORT|EXISTS|AWAY|DENIED|NO_BUCKET|FULL
-			|BAD|LOCAL|CONF)(?:[ ](\d+)[ ](.*))?$/x)
+		if ($line =~ /^(OK|NOT_FOUND|SHORT|EXISTS|AWAY|DENIED|NO_BUCKET
+			|FULL|BAD|LOCAL|CONF)(?:[ ](\d+)[ ](.*))?$/x)
 		{
 			push @results, $1;
 			$c->{status} = $2;
