@@ -218,12 +218,18 @@ sub xorb_files {
 	return @files;
 }
 
+# The one file of a xorb.  A replaced copy is removed behind the answer, by a
+# job of its own, so for a moment there may be two.
+
 sub xorb_file {
 	my ($self, $hash) = @_;
 
-	my @files = $self->xorb_files($hash);
+	my @files;
 
-	die "@files\n" if @files > 1;
+	wait_for(20, sub {
+		@files = $self->xorb_files($hash);
+		return @files < 2;
+	}) or die "@files\n";
 
 	return $files[0] // $self->store() . '/xorbs/default/'
 		. substr($hash, 0, 2) . "/$hash";
