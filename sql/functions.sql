@@ -11,6 +11,7 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.xorb_advertised,
     xet.xorb_damaged, xet.xorb_whole, xet.le4, xet.terms_moved,
     xet.store_claim, xet.store_confirm, xet.store_tables,
+    xet.tags_take,
     xet.store_doubts, xet.store_known, xet.store_unknown, xet.file_get,
     xet.file_open,
     xet.chunk_find, xet.shard_stage, xet.shard_put, xet.shard_unstage,
@@ -917,6 +918,34 @@ BEGIN
     RETURN concat_ws(' ', cluster, 'xet.store'::regclass::oid,
                      'xet.xorbs'::regclass::oid, 'xet.files'::regclass::oid);
 END;
+$$;
+
+
+-- A block of 256 tags, the first of which is returned: nobody else gets one of
+-- them.  The row is written, so no answer comes before it is durable, and on
+-- the standby where that is synchronous.
+--
+-- A dump that is restored, and a standby that is promoted before it has all,
+-- begin again where they were, and would hand out blocks that others have.  So
+-- the order of blocks is another one in each history: that of the tables, and
+-- of the timeline of the cluster.  They come back after 2^32 copies.
+
+CREATE FUNCTION xet.tags_take()
+    RETURNS bigint
+    LANGUAGE sql
+    SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+    UPDATE xet.tags t
+       SET next = t.next + 1
+     WHERE t.one = 1
+    RETURNING ((((t.next - 1)
+                 # hashtextextended(concat_ws(' ', xet.store_tables(),
+                                             'xet.tags'::regclass::oid,
+                                             substr(pg_walfile_name(
+                                                 pg_current_wal_lsn()), 1, 8)),
+                                   0))
+                & 16777215) << 8);
 $$;
 
 

@@ -211,6 +211,7 @@ my %args = (
 		"'logical', 10, " . $f->(1) . ", 'a', 'me'" ],
 	usage_get => [ "'a', 'me'" ],
 	sweep => [ '' ],
+	tags_take => [ '' ],
 	ping => [ '' ],
 	wal => [ '' ]
 );

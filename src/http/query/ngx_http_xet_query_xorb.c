@@ -248,6 +248,8 @@ ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
+    ngx_http_xet_query_tags();
+
     p = ngx_http_xet_query_params(r);
 
     ngx_http_xet_params_bytes(p, info->hash.bytes, XET_HASH_LEN);
@@ -277,6 +279,8 @@ ngx_http_xet_query_xorb_heal(ngx_http_request_t *r,
     ngx_http_xet_query_handler_pt handler)
 {
     ngx_http_xet_params_t  *p;
+
+    ngx_http_xet_query_tags();
 
     p = ngx_http_xet_query_params(r);
 

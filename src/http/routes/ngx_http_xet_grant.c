@@ -347,6 +347,8 @@ ngx_http_xet_grant_commit_handler(ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    ngx_http_xet_query_tags();
+
     status = ngx_http_xet_stage_begin(&c->stage, file, c->suite, &ctx->hash,
                                       ctx->id.data, xlcf->xorb_max,
                                       NGX_HTTP_XET_GRANT_FOOTER);

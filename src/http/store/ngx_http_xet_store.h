@@ -185,6 +185,16 @@ xet_status_t ngx_http_xet_store_remove_job(ngx_http_xet_store_t *store,
 xet_status_t ngx_http_xet_store_remove_all_job(ngx_http_xet_store_t *store,
     const ngx_http_xet_copy_name_t *names, ngx_uint_t n, ngx_log_t *log);
 
+/*
+ * ngx_http_xet_store_tags.c: what copies are told apart by.  A worker gets tags
+ * in blocks, the first of which it is that is added; whether it has few.  Both
+ * may be called in any thread.
+ */
+#define NGX_HTTP_XET_TAGS_BLOCK  256          /* as in xet.tags_take() */
+
+void ngx_http_xet_store_tags_add(uint32_t first);
+ngx_uint_t ngx_http_xet_store_tags_few(void);
+
 /* Milliseconds of a clock that nobody sets, for threads. */
 uint64_t ngx_http_xet_store_clock(void);
 

@@ -7,8 +7,6 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_store_ops.h"
 
-#include <openssl/rand.h>
-
 
 #define NGX_HTTP_XET_DIR_MODE  0755
 
@@ -94,20 +92,6 @@ ngx_http_xet_store_copy_path(char *path, const ngx_http_xet_store_t *store,
 
     p = ngx_cpymem(path, store->name.data, store->name.len);
     *ngx_http_xet_store_path(p, xorb, tag) = '\0';
-
-    return XET_OK;
-}
-
-
-xet_status_t
-ngx_http_xet_store_draw_tag(uint32_t *tag)
-{
-    while (*tag == 0) {
-
-        if (RAND_bytes((u_char *) tag, sizeof(uint32_t)) != 1) {
-            return XET_INTERNAL;
-        }
-    }
 
     return XET_OK;
 }

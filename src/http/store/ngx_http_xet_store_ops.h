@@ -97,7 +97,10 @@ xet_status_t ngx_http_xet_store_sync_dir_job(const char *path,
 xet_status_t ngx_http_xet_store_copy_path(char *path,
     const ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t tag);
 
-/* A tag at random, unless there is one: 0 is none. */
+/*
+ * ngx_http_xet_store_tags.c: a tag that no copy has had or will have, unless
+ * there is one already: 0 is none.  XET_DATABASE_AWAY: none is left.
+ */
 xet_status_t ngx_http_xet_store_draw_tag(uint32_t *tag);
 
 /* ngx_http_xet_store_orphans.c, of a folder */

@@ -9,9 +9,9 @@
  * committed never becomes an object: the last part goes out with the commit,
  * which waits until the store has acknowledged all of it.
  *
- * No object is ever replaced: where the store knows a condition for that, it
- * decides; elsewhere it is asked before, and the tag, drawn at random from 2^32
- * for each upload, keeps two uploads of one xorb at the same moment apart.
+ * No object is ever replaced: each upload has a tag that no other one has
+ * (ngx_http_xet_store_tags.c).  Where the store knows a condition for it, that
+ * is made, too, and elsewhere it is asked before.
  *
  * Reads ask for what they will need ahead, since each request costs a round
  * trip; the bytes are held in memory of the job until the copy is closed.
