@@ -508,7 +508,7 @@ is_deeply($t->rows(), $rows, 'no rows');
 is_deeply([ $t->files_in_store() ], \@files, 'no files');
 
 for (@good) {
-	ok(slurp($t->xorb_file($_->{hash})) eq $_->{bytes},
+	ok($t->copy_bytes($t->copy($_->{hash})) eq $_->{bytes},
 		'the good ones as they were');
 }
 
