@@ -22,7 +22,7 @@ my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 600);
 $t->run();
 $t->let_age();
 
-my %pg = (env => { XET_POSTGRES => $t->conninfo(), XET_STORE => $t->store() });
+my %pg = (env => { XET_POSTGRES => $t->conninfo(), XET_STORE => $t->conf_store() });
 
 # --------------------------------------------------------------------------
 # nothing to do
@@ -55,7 +55,7 @@ is_deeply([ @{ $r->{json}[0] }{qw/ dry_run files file_bytes xorbs /} ],
 	[ JSON::PP::true, 1, $one->{size}, 1 ], 'a dry run')
 	or diag($r->{out}, $r->{err});
 is($r->{json}[0]{xorb_bytes}, length($own->{bytes}), 'with its bytes');
-is(scalar($t->xorb_files($own->{hash})), 1, 'does nothing');
+is(scalar($t->copies($own->{hash})), 1, 'does nothing');
 
 $r = gc('--dry-run');
 is_deeply([ @{ $r->{json}[0] }{qw/ files xorbs young /} ], [ 1, 0, 1 ],
@@ -87,7 +87,7 @@ $r = gc('--grace', '12d');
 is_deeply([ @{ $r->{json}[0] }{qw/ xorbs copies copy_bytes /} ],
 	[ 1, 1, length($own->{bytes}) ], 'and goes with its file')
 	or diag($r->{out}, $r->{err});
-is(scalar($t->xorb_files($own->{hash})), 0, 'there is no file');
+is(scalar($t->copies($own->{hash})), 0, 'there is no file');
 is(notes('xorbs') + notes('files') + notes('copies'), 0, 'nor a note');
 
 whole($two, 'the other is whole');
@@ -187,7 +187,7 @@ ok(! -e $orphan, 'it is gone');
 	$r = gc('--grace', '0s');
 	is_deeply([ @{ $r->{json}[0] }{qw/ xorbs copies waiting /} ],
 		[ 1, 0, 1 ], 'its row goes, and its file waits');
-	is(scalar($t->xorb_files($x->{hash})), 1, 'for the backup');
+	is(scalar($t->copies($x->{hash})), 1, 'for the backup');
 
 	is(verify('--orphans')->{json}[-1]{orphans}, 0, 'it is no orphan');
 	is(verify()->{json}[-1]{orphans}, 0, 'nor is it for one who reads all');
@@ -196,9 +196,9 @@ ok(! -e $orphan, 'it is gone');
 
 	spew($orphan, 'x');
 	utime(time() - 90000, time() - 90000, $orphan,
-		$t->xorb_files($x->{hash}));
+		$t->copies($x->{hash}));
 	$r = verify('--remove');
-	is(scalar($t->xorb_files($x->{hash})), 1, 'nor for one who removes');
+	is(scalar($t->copies($x->{hash})), 1, 'nor for one who removes');
 	like($r->{err}, qr/orphans are left/, 'which is said');
 	is(gc()->{json}[0]{orphans}, 0, 'orphans of a rebuild are left');
 	ok(-e $orphan, 'they are there');
@@ -206,7 +206,7 @@ ok(! -e $orphan, 'it is gone');
 	# the same xorb meanwhile is another copy
 
 	send_xorb($t, $x->{raw});
-	is(scalar($t->xorb_files($x->{hash})), 2, 'two copies');
+	is(scalar($t->copies($x->{hash})), 2, 'two copies');
 
 	$backup->close();
 	ok(wait_for(10, sub { backups() == 0 }), 'the backup has ended');
@@ -214,7 +214,7 @@ ok(! -e $orphan, 'it is gone');
 	my $f = register_file($t, [ [ $x ] ]);
 	is_deeply([ @{ gc('--grace', '0s')->{json}[0] }{qw/ copies orphans /} ],
 		[ 1, 1 ], 'one is removed, and an orphan');
-	is(scalar($t->xorb_files($x->{hash})), 1, 'and one is not');
+	is(scalar($t->copies($x->{hash})), 1, 'and one is not');
 	whole($f, 'the right one');
 }
 
@@ -224,16 +224,14 @@ ok(! -e $orphan, 'it is gone');
 {
 	my $x = send_xorb($t, mix(5, 100_000));
 
-	rename($t->store(), $t->store() . '.away') or die;
-	mkdir($t->store()) or die;
+	$t->hide_store();
 
 	$r = gc('--grace', '0s');
 	is($r->{code}, 3, 'the disk is not there');
 	like($r->{err}, qr/identity/, 'is said');
 	cmp_ok(notes('xorbs'), '>', 0, 'nothing was done');
 
-	rmdir($t->store()) or die;
-	rename($t->store() . '.away', $t->store()) or die;
+	$t->show_store();
 
 	is(gc('--grace', '0s')->{json}[0]{copies}, 1, 'it is back');
 }
@@ -404,7 +402,8 @@ sub gc {
 }
 
 sub verify {
-	return xet(undef, { %pg }, 'verify', '--json', '--store', $t->store(),
+	return xet(undef, { %pg }, 'verify', '--json', '--store',
+		$t->conf_store(),
 		@_);
 }
 

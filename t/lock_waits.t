@@ -15,7 +15,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Files;
-use Test::Xet::Process qw/ slurp spew wait_for /;
+use Test::Xet::Process qw/ wait_for /;
 
 # --------------------------------------------------------------------------
 # an upload finds damage, and the heal gives up

@@ -16,7 +16,6 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Cli;
-use Test::Xet::Process qw/ spew /;
 
 use Digest::SHA qw/ sha256_hex /;
 use JSON::PP ();

@@ -14,7 +14,6 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
-use Test::Xet::Process qw/ slurp /;
 use Test::Xet::Refusal;
 
 my $t = Test::Xet->new(log => 'info', server => <<'EOC');

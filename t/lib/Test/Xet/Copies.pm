@@ -15,6 +15,11 @@ package Test::Xet::Copies;
 #     $t->cut_copy($name, 500);
 #     $t->remove_copy($name);
 #
+#     $t->hide_store();                     # another one is in its place
+#     $t->show_store();
+#
+# $t->conf_store() is what the client has in XET_STORE and --store.
+#
 # A test that is about files as such says so before anything else:
 #
 #     Test::Xet->folder('files that are synced before they are renamed');
@@ -22,7 +27,7 @@ package Test::Xet::Copies;
 use warnings;
 use strict;
 
-use File::Path qw/ make_path /;
+use File::Path qw/ make_path remove_tree /;
 use Test::More ();
 
 use Test::Xet::Process qw/ slurp spew wait_for /;
@@ -181,6 +186,40 @@ sub remove_copy {
 	}
 
 	unlink($self->store() . "/$name") or die "$name: $!\n";
+}
+
+# The whole store as a folder, to be a peer or a backup.
+
+sub save_store {
+	my ($self, $to) = @_;
+
+	for my $name ($self->store_names()) {
+		make_path("$to/$name" =~ s!/[^/]*\z!!r);
+		spew("$to/$name", $self->copy_bytes($name));
+	}
+}
+
+# Another store in the place of ours, without an identity, and ours again.
+
+sub hide_store {
+	my ($self) = @_;
+
+	$self->{identity} = $self->copy_bytes('identity');
+
+	return $self->remove_copy('identity') if $self->s3();
+
+	rename($self->store(), $self->store() . '.away') or die "rename: $!\n";
+	mkdir($self->store()) or die "mkdir: $!\n";
+}
+
+sub show_store {
+	my ($self) = @_;
+
+	return $self->put_copy('identity', delete $self->{identity})
+		if $self->s3();
+
+	remove_tree($self->store());
+	rename($self->store() . '.away', $self->store()) or die "rename: $!\n";
 }
 
 # nginx keeps slices of what it has fetched, which is right, since copies never
