@@ -19,6 +19,8 @@ use Test::Xet::Process qw/ run_command slurp /;
 
 use JSON::PP ();
 
+Test::Xet->folder('filters and aliases of nginx over files');
+
 # Each would make another body of it, or another answer.
 
 my %beside = (

@@ -17,6 +17,8 @@ use Test::Xet;
 use Digest::SHA qw/ hmac_sha256 /;
 use MIME::Base64 qw/ encode_base64 /;
 
+Test::Xet->folder('several ranges of a URL, and aliases of the folder');
+
 my $t = Test::Xet->new(workers => 2, http => 'gzip on;', server => <<'EOF');
 location /few/xorbs/ {
             max_ranges  2;

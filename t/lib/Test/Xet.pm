@@ -181,7 +181,7 @@ sub conf_store {
 		'endpoint=' . ($self->{o}{s3_endpoint} // $s3->endpoint()),
 		'credentials=' . $s3->credentials(), 'region=' . $s3->region(),
 		'path_style temp_path=' . $self->temp_path(),
-		$self->{o}{s3_params} // 'timeout=10s');
+		$self->{o}{s3_params} // 'timeout=' . int(patience(10)) . 's');
 }
 
 sub s3 { return $_[0]->{beside} ? $_[0]->{beside}->s3() : $_[0]->{s3} }
