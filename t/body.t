@@ -544,7 +544,7 @@ $c = begin($y, 400000);
 ok(wait_for(5, sub { 1 == (() = $t->temp_files()) }), 'named: a file');
 $c->send(substr($y->{bytes}, 400000));
 is(answer($c->response('POST')), $true, 'named: an upload');
-ok(slurp($t->xorb_file($y->{hash})) eq $y->{bytes}, 'named: stored');
+ok($t->copy_bytes($t->copy($y->{hash})) eq $y->{bytes}, 'named: stored');
 is(answer($c->exchange('POST', uri($y), {}, \$y->{bytes})), $false,
 	'named: again');
 $c->close();

@@ -21,6 +21,9 @@ use Test::Xet::Cli;
 use Test::Xet::Files;
 use Test::Xet::Process qw/ spew /;
 
+Test::Xet->folder(
+	'ages and links of files; orphans of a bucket are in t/s3_cli.t');
+
 my $gc = { xet_gc => 'on grace=1d interval=1s' };
 
 my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 900);

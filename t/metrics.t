@@ -44,8 +44,7 @@ location /tokens/ {
 }
 
 location /xorbs/ {
-    xet_data;
-    root %%STORE%%;
+    %%DATA%%
     error_page 404 @xet_error;
 }
 
@@ -369,7 +368,7 @@ $t->check();
 my $alone = Test::Xet->new(log => 'info', pg => 0, directives => {
 	map { $_ => undef } qw/ xet_store xet_postgres xet_url_base
 	xet_dedup_key xet_thread_pool / }, locations => <<'EOC');
-location /xorbs/ { xet_data; root %%STORE%%; }
+location /xorbs/ { %%DATA%% }
 location = /metrics { xet_metrics; }
 EOC
 

@@ -296,6 +296,15 @@ ngx_http_xet_objects_read_job(ngx_http_xet_opened_t *copy, u_char *buf,
 
         rc = ngx_http_xet_objects_fetch_job(copy, copy->buf, ahead,
                                             copy->start, log);
+        if (rc == XET_AGAIN) {
+
+            /* the object ends there; what is asked for may be before that */
+
+            copy->end = copy->start;
+
+            return ngx_http_xet_objects_fetch_job(copy, buf, len, offset, log);
+        }
+
         if (rc != XET_OK) {
             return rc;
         }
