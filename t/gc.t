@@ -182,6 +182,8 @@ SKIP: {
 	ok(!defined $t->copy_bytes($orphan), 'it is gone');
 }
 
+$t->remove_copy($orphan) if $t->s3();
+
 # --------------------------------------------------------------------------
 # a backup keeps copies
 
