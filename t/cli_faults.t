@@ -306,8 +306,8 @@ unlink($t->dir() . '/refuse', "$out.xet-part", "$out.xet-state");
 SKIP: {
 	skip('the location has files', 2) if $t->s3();
 
-	$t->write_conf(undef, directives => { xet_url_base => $t->url('/ignores',
-		8081) });
+	$t->write_conf(undef, directives => {
+		xet_url_base => $t->url('/ignores', 8081) });
 	$t->reload();
 
 	fails(4, qr/: 200 where a range was asked for$/, 'ranges are ignored',

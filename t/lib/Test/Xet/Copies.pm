@@ -94,7 +94,7 @@ sub store_names {
 
 		@names = grep { index($_, $below) == 0 } map { "$folder$_" }
 			Test::Xet::State::files_below($self->store()
-				. ($folder eq '' ? '' : "/$folder" =~ s!/\z!!r));
+				. "/$folder" =~ s!/\z!!r);
 	}
 
 	@names = sort @names;
