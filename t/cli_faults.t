@@ -303,15 +303,19 @@ unlink($t->dir() . '/refuse', "$out.xet-part", "$out.xet-state");
 # --------------------------------------------------------------------------
 # a server that ignores ranges, by a URL base of its own
 
-$t->write_conf(undef, directives => { xet_url_base => $t->url('/ignores',
-	8081) });
-$t->reload();
+SKIP: {
+	skip('the location has files', 2) if $t->s3();
 
-fails(4, qr/: 200 where a range was asked for$/, 'ranges are ignored',
-	'get', '--range', '4000000-4000010', '-o', $out, $hash);
+	$t->write_conf(undef, directives => {
+		xet_url_base => $t->url('/ignores', 8081) });
+	$t->reload();
 
-$t->write_conf(undef, directives => {});
-$t->reload();
+	fails(4, qr/: 200 where a range was asked for$/, 'ranges are ignored',
+		'get', '--range', '4000000-4000010', '-o', $out, $hash);
+
+	$t->write_conf(undef, directives => {});
+	$t->reload();
+}
 
 # --------------------------------------------------------------------------
 # damage
@@ -341,7 +345,7 @@ fails(1, qr/^xet: damaged: what the server has as this file is /,
 is_deeply([ glob("$out*") ], [], 'nothing is kept');
 
 $t->cut_copy($copy, length($good) - 1);
-fails(4, qr/^xet: server: .*: 500/, 'a xorb that was cut', 'get',
+fails(4, qr/^xet: server: .*: 50[02]/, 'a xorb that was cut', 'get',
 	'--retries', 0, '-o', $out, $hash);
 $t->remove_copy($copy);
 fails(1, qr/^xet: server: .*: 404/, 'a xorb that is gone', 'get', '-o', $out,
@@ -373,10 +377,7 @@ sub fails {
 sub flip {
 	my ($copy, $pos) = @_;
 
-	$pos = int($pos);
-
-	$t->damage_copy($copy, $pos,
-		substr($t->copy_bytes($copy), $pos, 1) ^ "\1");
+	$t->flip_copy($copy, int($pos));
 }
 
 # Bytes of xorbs that were sent from a place of the log on.

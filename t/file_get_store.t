@@ -358,9 +358,9 @@ my $grown = $t->rss($pid) - $rss;
 # two buffers of 256 KiB, or of 2 MiB where each costs a round trip, 62 KiB, a
 # request of nginx; and decoders of threads
 
-my $two = $t->s3() ? 4096 : 512;
+my ($two, $threads) = $t->s3() ? (4096, 12 * 1024) : (512, 4 * 1024);
 
-cmp_ok($grown, '<', 50 * ($two + 128) + 4 * 1024 + ($t->s3() ? 8192 : 0), '50 slow readers: memory')
+cmp_ok($grown, '<', 50 * ($two + 128) + $threads, '50 slow readers: memory')
 	or diag("$grown KiB");
 
 ok($t->get(uri($file))->{body} eq $file->{data}, 'others are served');

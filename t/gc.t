@@ -22,7 +22,8 @@ my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 600);
 $t->run();
 $t->let_age();
 
-my %pg = (env => { XET_POSTGRES => $t->conninfo(), XET_STORE => $t->conf_store() });
+my %pg = (env => { XET_POSTGRES => $t->conninfo(),
+	XET_STORE => $t->conf_store() });
 
 # --------------------------------------------------------------------------
 # nothing to do
@@ -173,7 +174,8 @@ SKIP: {
 	skip('nobody can make an object old', 3) if $t->s3();
 
 	age($orphan);
-	$t->sql("UPDATE xet.xorbs SET created_at = created_at - interval '3 days'");
+	$t->sql('UPDATE xet.xorbs SET created_at = created_at'
+		. " - interval '3 days'");
 	$r = gc();
 	is_deeply([ @{ $r->{json}[-1] }{qw/ orphans orphans_left /} ], [ 0, 1 ],
 		'nor is one removed that the database does not know of');
@@ -181,6 +183,8 @@ SKIP: {
 	is(gc()->{json}[0]{orphans}, 1, 'an old one is removed');
 	ok(!defined $t->copy_bytes($orphan), 'it is gone');
 }
+
+$t->remove_copy($orphan) if $t->s3();
 
 # --------------------------------------------------------------------------
 # a backup keeps copies

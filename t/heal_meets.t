@@ -86,10 +86,7 @@ $t->allow(qr/is lost/, qr/is not there with its size/);
 
 	ok(wait_for(10, sub { $t->pg_blocked() }), 'damage: the commit waits');
 
-	my $copy = $t->copy($x->{hash});
-
-	$t->damage_copy($copy, 5000,
-		substr($t->copy_bytes($copy), 5000, 1) ^ "\x20");
+	$t->flip_copy($t->copy($x->{hash}), 5000);
 
 	is($t->get("/api/v1/files/$one->{hash}")->{status}, 500,
 		'damage: a reader meets it');

@@ -229,10 +229,7 @@ sub damaged_xorb {
 
 	register_file($t, [ [ $x ] ]);
 
-	my $copy = $t->copy($x->{hash});
-
-	$t->damage_copy($copy, 5000,
-		substr($t->copy_bytes($copy), 5000, 1) ^ "\x20");
+	$t->flip_copy($t->copy($x->{hash}), 5000);
 
 	return $x;
 }

@@ -354,10 +354,10 @@ later('PostgreSQL is back', sub { $_[0]->{xet_postgres_up} });
 
 $t->allow(qr/xet: open ".*" failed|is not the store of the database/);
 
-rename($t->store(), $t->store() . '.gone') or die $!;
+$t->hide_store();
 $now = later('the store is gone', sub { !$_[0]->{xet_store_writable} });
 is($t->get('/metrics')->{status}, 200, 'without a store');
-rename($t->store() . '.gone', $t->store()) or die $!;
+$t->show_store();
 later('the store is back', sub { $_[0]->{xet_store_writable} });
 
 $t->check();

@@ -481,7 +481,7 @@ sub ranges {
 # conf/xet_bucket.conf serves one range of a URL
 
 SKIP: {
-	skip('several ranges of a URL are for a store in a folder', 8) if $t->s3();
+	skip('several ranges of a URL are for a folder', 8) if $t->s3();
 
 	my $d = good('trap 7, 8: entries of 8 ranges', $sparse->{hash},
 		join('', map { chunks(@$_) } reverse(@every[0 .. 19])),
@@ -494,7 +494,8 @@ SKIP: {
 	is_deeply(ranges($d), [ (1) x 20 ], 'trap 7: ranges of version 1');
 
 	$d = good('trap 7, 8: an entry of 100 ranges', $sparser->{hash},
-		join('', map { chunks(@$_) } @every), base => '/most', size => 10000);
+		join('', map { chunks(@$_) } @every), base => '/most',
+		size => 10000);
 	is_deeply(ranges($d), [ 100 ], 'trap 7: ranges of the entry');
 	cmp_ok(length($d->{plan}{xorbs}{$wide->{hash}}[0]{url}), '<', 4096,
 		'trap 43: length of the URL');
@@ -507,7 +508,8 @@ SKIP: {
 	my $parts = $t->get($url, { Range => $bytes })->parts();
 
 	is(join('', map { $_->{body} } @$parts),
-		substr($wide->{bytes}, 324, 108) . substr($wide->{bytes}, 972, 108),
+		substr($wide->{bytes}, 324, 108)
+			. substr($wide->{bytes}, 972, 108),
 		'trap 8: two of the ranges');
 }
 

@@ -19,6 +19,7 @@ use Test::Xet::Files;
 use Test::Xet::Metrics;
 use Test::Xet::Process qw/ slurp spew /;
 
+use File::Path qw/ make_path /;
 use Time::HiRes ();
 
 my $t = Test::Xet->new(workers => 2, log => 'info',
@@ -49,6 +50,7 @@ sub keep {
 	my ($f) = @_;
 	my $copy = copy($f);
 
+	make_path("$dir/backup/" . $copy =~ s!/[^/]*\z!!r);
 	spew("$dir/backup/$copy", $t->copy_bytes($copy));
 }
 
@@ -70,9 +72,7 @@ sub row_of { return "hash = '\\x" . bytes_of($_[0]{x}{hash}) . "'" }
 sub flip {
 	my ($copy, $at) = @_;
 
-	$at //= 5000;
-	$t->damage_copy($copy, $at, substr($t->copy_bytes($copy), $at, 1)
-		^ "\1");
+	$t->flip_copy($copy, $at // 5000);
 }
 
 sub cut {

@@ -77,7 +77,8 @@ typedef enum {
     XET_S3_FULL,                       /* a quota of the store's, 507 */
     XET_S3_BAD,                        /* any other answer, or bytes cut */
     XET_S3_LOCAL,                      /* here: memory, descriptors, a file */
-    XET_S3_CONF                        /* of xet_s3_conf_t, or credentials */
+    XET_S3_CONF,                       /* of xet_s3_conf_t, or credentials */
+    XET_S3_ENDED                       /* behind xet_s3_stop() */
 } xet_s3_rc_t;
 
 

@@ -202,6 +202,7 @@ void xet_s3_transfers_destroy(xet_s3_transfers_t *ts);
 
 /* Ends the thread; nothing is taken any more. */
 void xet_s3_transfers_stop(xet_s3_transfers_t *ts);
+int xet_s3_transfers_stopped(xet_s3_transfers_t *ts);
 
 /*
  * 0: it was not taken, there is no thread; done won't be called then.  All that

@@ -59,6 +59,8 @@ static int xet_s3_request_skewed(xet_s3_request_t *r);
 static int xet_s3_request_clock(xet_s3_request_t *r);
 static int xet_s3_request_pause(xet_s3_request_t *r, unsigned n,
     uint64_t deadline);
+static xet_s3_rc_t xet_s3_request_untaken(xet_s3_request_t *r,
+    xet_s3_error_t *error);
 
 
 void
@@ -265,8 +267,7 @@ xet_s3_request_post(xet_s3_request_t *r, xet_s3_transfer_pt done, void *owner,
     r->t.owner = owner;
 
     if (!xet_s3_transfers_post(r->s3->transfers, &r->t)) {
-        return xet_s3_error(error, XET_S3_LOCAL, 0, "the client of S3 has no "
-                            "thread");
+        return xet_s3_request_untaken(r, error);
     }
 
     return XET_S3_OK;
@@ -326,8 +327,7 @@ xet_s3_request_once(xet_s3_request_t *r, uint64_t deadline,
     (void) pthread_mutex_destroy(&waiter.lock);
 
     if (!taken) {
-        return xet_s3_error(error, XET_S3_LOCAL, 0, "the client of S3 has no "
-                            "thread");
+        return xet_s3_request_untaken(r, error);
     }
 
     return XET_S3_OK;
@@ -711,4 +711,17 @@ xet_s3_request_pause(xet_s3_request_t *r, unsigned n, uint64_t deadline)
     (void) nanosleep(&pause, NULL);
 
     return 1;
+}
+
+
+static xet_s3_rc_t
+xet_s3_request_untaken(xet_s3_request_t *r, xet_s3_error_t *error)
+{
+    if (xet_s3_transfers_stopped(r->s3->transfers)) {
+        return xet_s3_error(error, XET_S3_ENDED, 0, "the client of S3 has "
+                            "ended");
+    }
+
+    return xet_s3_error(error, XET_S3_LOCAL, 0, "the client of S3 has no "
+                        "thread");
 }

@@ -150,6 +150,21 @@ xet_s3_transfers_stop(xet_s3_transfers_t *ts)
 }
 
 
+int
+xet_s3_transfers_stopped(xet_s3_transfers_t *ts)
+{
+    int  stopped;
+
+    (void) pthread_mutex_lock(&ts->lock);
+
+    stopped = ts->stop;
+
+    (void) pthread_mutex_unlock(&ts->lock);
+
+    return stopped;
+}
+
+
 void
 xet_s3_transfers_destroy(xet_s3_transfers_t *ts)
 {

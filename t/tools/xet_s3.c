@@ -23,6 +23,7 @@
  *     presign METHOD NAME EXPIRES [HEADER VALUE]
  *     sign METHOD NAME
  *     reload
+ *     stop                           nothing is taken any more
  *     sleep MS
  *     many N VERB ...                the verb in N threads, {} is their number
  */
@@ -61,7 +62,7 @@ typedef struct {
 
 static const char  *tool_results[] = {
     "OK", "NOT_FOUND", "SHORT", "EXISTS", "AWAY", "DENIED", "NO_BUCKET",
-    "FULL", "BAD", "LOCAL", "CONF"
+    "FULL", "BAD", "LOCAL", "CONF", "ENDED"
 };
 
 static pthread_mutex_t  tool_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -371,6 +372,11 @@ tool_verb(tool_job_t *job, xet_s3_error_t *error)
 
     if (strcmp(verb, "reload") == 0) {
         return xet_s3_reload(job->s3, error);
+    }
+
+    if (strcmp(verb, "stop") == 0) {
+        xet_s3_stop(job->s3);
+        return XET_S3_OK;
     }
 
     if (strcmp(verb, "sleep") == 0) {

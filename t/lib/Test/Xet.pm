@@ -34,6 +34,7 @@ package Test::Xet;
 #     XET_TEST_TEMPLATE  where template clusters are kept, $XET_BUILD/t-template
 #     XET_TEST_STORE     s3: the store of each test is in a bucket
 #     XET_TEST_S3        which store Test::Xet::S3 starts, moto
+#     XET_TEST_DATA      presigned: clients of a bucket get bytes from it
 #     XET_TEST_PATIENCE  factor for all timeouts, by the load of the machine
 #     XET_TEST_LEAVE     keeps the folder of the test
 #     XET_TEST_CATLOG    prints the error log at the end
@@ -450,6 +451,7 @@ sub conf_xet {
 		xet_url_key => "$self->{dir}/url.key",
 		xet_dedup_key => "$self->{dir}/dedup.key",
 		xet_thread_pool => 'xet',
+		xet_data_mode => $self->s3() ? $ENV{XET_TEST_DATA} : undef,
 		%{ $self->{o}{directives} || {} }
 	);
 

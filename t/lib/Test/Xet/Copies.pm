@@ -12,10 +12,11 @@ package Test::Xet::Copies;
 #     my $bytes = $t->copy_bytes($name);    # undef: it is not there
 #     $t->put_copy($name, $bytes);          # a new one, or in its place
 #     $t->damage_copy($name, 1000, 'xx');   # other bytes from there on
+#     $t->flip_copy($name, 1000);            # a bit of this byte
 #     $t->cut_copy($name, 500);
 #     $t->remove_copy($name);
 #
-#     $t->hide_store();                     # another one is in its place
+#     $t->hide_store();                     # an empty one is in its place
 #     $t->show_store();
 #
 # $t->conf_store() is what the client has in XET_STORE and --store.
@@ -93,7 +94,7 @@ sub store_names {
 
 		@names = grep { index($_, $below) == 0 } map { "$folder$_" }
 			Test::Xet::State::files_below($self->store()
-				. ($folder eq '' ? '' : "/$folder" =~ s!/\z!!r));
+				. "/$folder" =~ s!/\z!!r);
 	}
 
 	@names = sort @names;
@@ -168,6 +169,15 @@ sub damage_copy {
 	$self->put_copy($name, $whole);
 }
 
+sub flip_copy {
+	my ($self, $name, $at) = @_;
+
+	my $whole = $self->copy_bytes($name) // die "no $name\n";
+
+	substr($whole, $at, 1) ^= "\x20";
+	$self->put_copy($name, $whole);
+}
+
 sub cut_copy {
 	my ($self, $name, $size) = @_;
 
@@ -199,14 +209,21 @@ sub save_store {
 	}
 }
 
-# Another store in the place of ours, without an identity, and ours again.
+# An empty folder or bucket in the place of ours, and ours again.
 
 sub hide_store {
 	my ($self) = @_;
 
-	$self->{identity} = $self->copy_bytes('identity');
+	if ($self->s3()) {
+		$self->{hidden} = { map { $_ => $self->copy_bytes($_) }
+			$self->store_names() };
+		$self->remove_copy($_) for keys %{ $self->{hidden} };
 
-	return $self->remove_copy('identity') if $self->s3();
+		# a bucket is believed to be ours for 5 seconds
+
+		sleep(6);
+		return;
+	}
 
 	rename($self->store(), $self->store() . '.away') or die "rename: $!\n";
 	mkdir($self->store()) or die "mkdir: $!\n";
@@ -215,8 +232,12 @@ sub hide_store {
 sub show_store {
 	my ($self) = @_;
 
-	return $self->put_copy('identity', delete $self->{identity})
-		if $self->s3();
+	if ($self->s3()) {
+		my $hidden = delete $self->{hidden};
+
+		$self->put_copy($_, $hidden->{$_}) for keys %$hidden;
+		return;
+	}
 
 	remove_tree($self->store());
 	rename($self->store() . '.away', $self->store()) or die "rename: $!\n";
