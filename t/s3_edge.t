@@ -153,8 +153,12 @@ for my $name (sort keys %edges) {
 is_deeply(statuses('edge of the bucket', @last), [ 206 ],
 	'an edge of the bucket needs it for nothing');
 
-$origin->done();
-$_->done() for values %edges;
+for ($origin, values %edges) {
+	$_->check();
+	$_->remove();
+}
+
+done_testing();
 
 # --------------------------------------------------------------------------
 
