@@ -187,8 +187,8 @@ xet_s3_rc_t xet_s3_sweep(xet_s3_t *s3, const char *prefix, uint64_t age,
  * An upload of a file, while the file is written: a sequence of parts, of one
  * owner, whatever thread that is in.
  *
- *     create -> (ready)* -> finish -> destroy
- *            -> (ready)* -> destroy                nothing becomes an object
+ *     create -> (hash, ready)* -> finish -> destroy
+ *            -> (hash, ready)* -> destroy          nothing becomes an object
  *
  * Nothing is sent before there is a whole part; a file that is smaller goes in
  * one request, at the end.  Parts go out while the file grows, and the last one
@@ -202,11 +202,21 @@ xet_s3_rc_t xet_s3_sweep(xet_s3_t *s3, const char *prefix, uint64_t age,
 xet_s3_upload_t *xet_s3_upload_create(xet_s3_t *s3, const char *name);
 
 /*
+ * The bytes of the file behind those that were hashed, from memory: what is
+ * hashed while the processor has it in its cache needs no reading.  Whoever has
+ * told of others by ready, or of none, needs not call this.  XET_S3_LOCAL.
+ */
+xet_s3_rc_t xet_s3_upload_hash(xet_s3_upload_t *upload,
+    const unsigned char *data, size_t len, xet_s3_error_t *error);
+
+/* How many bytes of the file were hashed. */
+uint64_t xet_s3_upload_hashed(const xet_s3_upload_t *upload);
+
+/*
  * The first size bytes of the file are written, and won't change.  Does not
  * wait for the store: whole parts are sent in the background, by a descriptor
- * of the client's own.  Reads what was written since the last call, for the
- * SHA-256, so fd is open for reading.  XET_S3_LOCAL; what the store says comes
- * with finish.
+ * of the client's own.  Reads what was not hashed yet, so fd is open for
+ * reading.  XET_S3_LOCAL; what the store says comes with finish.
  */
 xet_s3_rc_t xet_s3_upload_ready(xet_s3_upload_t *upload, int fd,
     uint64_t size, xet_s3_error_t *error);

@@ -25,7 +25,7 @@ static xet_status_t ngx_http_xet_files_identity_read_job(
 static xet_status_t ngx_http_xet_files_identity_make_job(
     ngx_http_xet_store_t *store, const u_char *identity, ngx_log_t *log);
 static void ngx_http_xet_files_grown_job(ngx_http_xet_temp_t *file,
-    ngx_log_t *log);
+    const u_char *data, size_t len, ngx_log_t *log);
 static xet_status_t ngx_http_xet_files_sync_job(ngx_http_xet_temp_t *file,
     ngx_log_t *log);
 static xet_status_t ngx_http_xet_files_commit_job(ngx_http_xet_temp_t *file,
@@ -226,7 +226,8 @@ ngx_http_xet_files_identity_make_job(ngx_http_xet_store_t *store,
 /* The disk begins to write, so that the commit waits only for the rest. */
 
 static void
-ngx_http_xet_files_grown_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
+ngx_http_xet_files_grown_job(ngx_http_xet_temp_t *file, const u_char *data,
+    size_t len, ngx_log_t *log)
 {
 #ifdef SYNC_FILE_RANGE_WRITE
 

@@ -30,8 +30,9 @@ struct ngx_http_xet_store_ops_s {
                                        const u_char *identity,
                                        ngx_log_t *log);
 
-    /* file->size has grown; what fails shows at the commit */
-    void          (*grown_job)(ngx_http_xet_temp_t *file, ngx_log_t *log);
+    /* file->size has grown by data; what fails shows at the commit */
+    void          (*grown_job)(ngx_http_xet_temp_t *file, const u_char *data,
+                               size_t len, ngx_log_t *log);
 
     /* before the first commit_job: the bytes are durable, or need not be */
     xet_status_t  (*sync_job)(ngx_http_xet_temp_t *file, ngx_log_t *log);

@@ -36,7 +36,7 @@ static xet_status_t ngx_http_xet_objects_identity_read_job(
 static xet_status_t ngx_http_xet_objects_identity_make_job(
     ngx_http_xet_store_t *store, const u_char *identity, ngx_log_t *log);
 static void ngx_http_xet_objects_grown_job(ngx_http_xet_temp_t *file,
-    ngx_log_t *log);
+    const u_char *data, size_t len, ngx_log_t *log);
 static xet_status_t ngx_http_xet_objects_sync_job(ngx_http_xet_temp_t *file,
     ngx_log_t *log);
 static xet_status_t ngx_http_xet_objects_commit_job(ngx_http_xet_temp_t *file,
@@ -149,11 +149,13 @@ ngx_http_xet_objects_identity_make_job(ngx_http_xet_store_t *store,
 
 /*
  * Parts go out under the name that the copy will have; without a claim it is
- * known with the last byte only.
+ * known with the last byte only.  The data was just verified: it is hashed as
+ * long as the processor has it in its cache.
  */
 
 static void
-ngx_http_xet_objects_grown_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
+ngx_http_xet_objects_grown_job(ngx_http_xet_temp_t *file, const u_char *data,
+    size_t len, ngx_log_t *log)
 {
     char            name[NGX_HTTP_XET_XORB_PATH_MAX + 1];
     xet_s3_error_t  error;
@@ -173,6 +175,12 @@ ngx_http_xet_objects_grown_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
         if (file->upload == NULL) {
             return;
         }
+    }
+
+    if (xet_s3_upload_hashed(file->upload) + len == (uint64_t) file->size
+        && xet_s3_upload_hash(file->upload, data, len, &error) != XET_S3_OK)
+    {
+        return;
     }
 
     (void) xet_s3_upload_ready(file->upload, file->fd, (uint64_t) file->size,
