@@ -276,5 +276,8 @@ typedef struct {
 xet_s3_rc_t xet_s3_sign(xet_s3_t *s3, const char *method, const char *name,
     int64_t now, xet_s3_signed_t *out);
 
+/* The path alone, of XET_S3_URL_MAX bytes, which is had for much less. */
+xet_s3_rc_t xet_s3_path(xet_s3_t *s3, const char *name, char *path);
+
 
 #endif /* _XET_S3_H_INCLUDED_ */

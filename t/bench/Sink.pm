@@ -23,7 +23,8 @@ sub new {
 
 	my $self = bless {
 		name => 'sink', bucket => 'xet', region => 'us-east-1',
-		port => free_port(), owner => $$, dir => $o{dir}
+		port => free_port(), owner => $$, dir => $o{dir},
+		keep => $o{keep}
 	}, $class;
 
 	make_path($self->{dir});
@@ -39,7 +40,7 @@ sub new {
 sub command {
 	my ($self) = @_;
 
-	return ([ $^X, $program, $self->{port} ]);
+	return ([ $^X, $program, $self->{port}, $self->{keep} // () ]);
 }
 
 1;

@@ -6,7 +6,9 @@
 # ones and of parts only the length.  Nothing is verified, so it is for
 # measuring what a client of it costs, and for nothing else.
 #
-#     s3_sink.pl PORT
+#     s3_sink.pl PORT [KEPT]
+#
+# KEPT bytes and less are small, 65536 without.
 
 use warnings;
 use strict;
@@ -15,7 +17,8 @@ use IO::Select;
 use IO::Socket::INET;
 use POSIX qw/ strftime /;
 
-my $keep = 65536;
+my $keep = $ARGV[1] // 65536;
+my $head = 65536;
 my $piece = 1 << 20;
 
 my $listen = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 64,
@@ -57,17 +60,17 @@ sub take {
 		$s->{left} -= $n;
 
 	} else {
-		sysread($c, $s->{in}, $keep, length($s->{in})) or return 0;
+		sysread($c, $s->{in}, $head, length($s->{in})) or return 0;
 
 		my $end = index($s->{in}, "\r\n\r\n");
 
-		return length($s->{in}) < $keep if $end == -1;
+		return length($s->{in}) < $head if $end == -1;
 
-		my $head = substr($s->{in}, 0, $end + 4, '');
+		my $text = substr($s->{in}, 0, $end + 4, '');
 
-		@$s{qw/ method target /} = $head =~ /^(\S+) (\S+)/;
-		$s->{length} = $head =~ /^content-length: (\d+)/mi ? $1 : 0;
-		($s->{range}) = $head =~ /^range: bytes=(\d+-\d+)/mi;
+		@$s{qw/ method target /} = $text =~ /^(\S+) (\S+)/;
+		$s->{length} = $text =~ /^content-length: (\d+)/mi ? $1 : 0;
+		($s->{range}) = $text =~ /^range: bytes=(\d+-\d+)/mi;
 		$s->{body} = $s->{length} <= $keep ? $s->{in} : '';
 		$s->{left} = $s->{length} - length($s->{in});
 		$s->{in} = '';
@@ -87,7 +90,13 @@ sub answer {
 		. 'Date: ' . strftime('%a, %d %b %Y %T GMT', gmtime())
 		. "\r\nETag: \"0123456789abcdef0123456789abcdef\"\r\n\r\n";
 
-	return syswrite($c, $head . ($s->{method} eq 'HEAD' ? '' : $body));
+	$head .= $body if $s->{method} ne 'HEAD';
+
+	for (my $sent = 0; $sent < length($head);) {
+		$sent += syswrite($c, $head, $piece, $sent) // return 0;
+	}
+
+	return 1;
 }
 
 sub handle {

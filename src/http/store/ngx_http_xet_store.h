@@ -209,6 +209,10 @@ xet_status_t ngx_http_xet_store_presign(ngx_http_xet_store_t *store,
 ngx_int_t ngx_http_xet_store_sign(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, uint32_t tag, xet_s3_signed_t *out);
 
+/* The path of it alone, of XET_S3_URL_MAX bytes, which needs no signature. */
+ngx_int_t ngx_http_xet_store_uri(ngx_http_xet_store_t *store,
+    const xet_hash_t *xorb, uint32_t tag, char *path);
+
 
 /*
  * A copy that is read, by one job: opened, read any number of times, closed.

@@ -426,6 +426,23 @@ ngx_http_xet_store_sign(ngx_http_xet_store_t *store, const xet_hash_t *xorb,
 }
 
 
+ngx_int_t
+ngx_http_xet_store_uri(ngx_http_xet_store_t *store, const xet_hash_t *xorb,
+    uint32_t tag, char *path)
+{
+    char  name[NGX_HTTP_XET_XORB_PATH_MAX + 1];
+
+    if (store == NULL || store->s3 == NULL) {
+        return NGX_DECLINED;
+    }
+
+    ngx_http_xet_objects_name(name, xorb, tag);
+
+    return (xet_s3_path(store->s3, name, path) == XET_S3_OK) ? NGX_OK
+                                                             : NGX_ERROR;
+}
+
+
 /* The name below the prefix; dst has NGX_HTTP_XET_XORB_PATH_MAX + 1 bytes. */
 
 static void
