@@ -159,6 +159,26 @@ xet_s3_rc_t xet_s3_put_small(xet_s3_t *s3, const char *name,
 xet_s3_rc_t xet_s3_delete(xet_s3_t *s3, const char *name,
     xet_s3_error_t *error);
 
+/*
+ * Many objects at once, by half of the connections.  An item that failed has
+ * why, as have all that were not asked for because of that; the first failure
+ * is the result.
+ */
+
+typedef struct {
+    const char   *name;
+    xet_s3_rc_t   rc;
+    uint64_t      size;                /* of a head, with XET_S3_OK */
+} xet_s3_item_t;
+
+/* An object that is not there is no error, and has XET_S3_OK. */
+xet_s3_rc_t xet_s3_delete_all(xet_s3_t *s3, xet_s3_item_t *items, size_t n,
+    xet_s3_error_t *error);
+
+/* An object that is not there is no error, and has XET_S3_NOT_FOUND. */
+xet_s3_rc_t xet_s3_head_all(xet_s3_t *s3, xet_s3_item_t *items, size_t n,
+    xet_s3_error_t *error);
+
 /* The store copies; from and to are whole names. */
 xet_s3_rc_t xet_s3_copy(xet_s3_t *s3, const char *from, const char *to,
     int only_new, xet_s3_error_t *error);

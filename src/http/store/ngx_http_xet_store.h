@@ -26,6 +26,16 @@ typedef struct {
 } ngx_http_xet_copy_name_t;
 
 
+/* A look at one. */
+
+typedef struct {
+    ngx_http_xet_copy_name_t  name;
+    uint64_t                  want;            /* its size, by the row */
+    uint64_t                  size;            /* what was found */
+    xet_status_t              status;
+} ngx_http_xet_copy_stat_t;
+
+
 /*
  * The store of "xet_store".  It is not in the pool of the configuration: a
  * thread that is left behind may outlive that.
@@ -168,6 +178,13 @@ void ngx_http_xet_store_reset_job(ngx_http_xet_temp_t *file, ngx_log_t *log);
 /* Whether the copy is there, with size bytes. */
 xet_status_t ngx_http_xet_store_stat_job(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, uint32_t tag, uint64_t size, ngx_log_t *log);
+
+/*
+ * The same for n copies, together: a bucket is asked for some of them at once.
+ * Each has its status, and name and want from the caller.
+ */
+void ngx_http_xet_store_stat_all_job(ngx_http_xet_store_t *store,
+    ngx_http_xet_copy_stat_t *stats, ngx_uint_t n, ngx_log_t *log);
 
 /* Reads the whole copy and compares its checksum with digest. */
 xet_status_t ngx_http_xet_store_check_job(ngx_http_xet_store_t *store,

@@ -47,9 +47,10 @@ struct ngx_http_xet_store_ops_s {
     /* nothing that was not committed becomes a copy; does not wait */
     void          (*drop)(xet_s3_upload_t *upload);
 
-    xet_status_t  (*stat_job)(ngx_http_xet_store_t *store,
-                              const ngx_http_xet_copy_name_t *name,
-                              uint64_t *size, ngx_log_t *log);
+    /* the status of each, and its size */
+    void          (*stat_job)(ngx_http_xet_store_t *store,
+                              ngx_http_xet_copy_stat_t *stats, ngx_uint_t n,
+                              ngx_log_t *log);
 
     xet_status_t  (*open_job)(ngx_http_xet_opened_t *copy, ngx_log_t *log);
 
@@ -64,10 +65,10 @@ struct ngx_http_xet_store_ops_s {
                                 const ngx_http_xet_copy_name_t *name,
                                 ngx_log_t *log);
 
-    /* what was removed with the same first two digits does not come back */
-    xet_status_t  (*removed_job)(ngx_http_xet_store_t *store,
-                                 const ngx_http_xet_copy_name_t *name,
-                                 ngx_log_t *log);
+    /* the same for n, in order of their names; then none comes back */
+    xet_status_t  (*remove_all_job)(ngx_http_xet_store_t *store,
+                                    const ngx_http_xet_copy_name_t *names,
+                                    ngx_uint_t n, ngx_log_t *log);
 
     /* as ngx_http_xet_orphans_*_job() */
     xet_status_t  (*orphans_list_job)(ngx_http_xet_orphans_t *o,
@@ -116,6 +117,24 @@ xet_status_t ngx_http_xet_orphans_s3_take_job(ngx_http_xet_orphans_t *o,
     ngx_log_t *log);
 xet_status_t ngx_http_xet_orphans_s3_settle_job(ngx_http_xet_orphans_t *o,
     ngx_log_t *log);
+
+/*
+ * ngx_http_xet_store_s3_many.c
+ */
+
+void ngx_http_xet_objects_stat_job(ngx_http_xet_store_t *store,
+    ngx_http_xet_copy_stat_t *stats, ngx_uint_t n, ngx_log_t *log);
+xet_status_t ngx_http_xet_objects_remove_all_job(ngx_http_xet_store_t *store,
+    const ngx_http_xet_copy_name_t *names, ngx_uint_t n, ngx_log_t *log);
+
+/* The same, with a result each; rcs has room for n. */
+xet_status_t ngx_http_xet_objects_remove_each_job(ngx_http_xet_store_t *store,
+    const ngx_http_xet_copy_name_t *names, ngx_uint_t n, xet_s3_rc_t *rcs,
+    ngx_log_t *log);
+
+/* The name below the prefix; dst has NGX_HTTP_XET_XORB_PATH_MAX + 1 bytes. */
+void ngx_http_xet_objects_name(char *dst, const xet_hash_t *xorb,
+    uint32_t tag);
 
 /* The status of what the object store has answered, which is logged. */
 xet_status_t ngx_http_xet_store_s3_failed(ngx_http_xet_store_t *store,

@@ -41,8 +41,6 @@ static xet_status_t ngx_http_xet_objects_sync_job(ngx_http_xet_temp_t *file,
     ngx_log_t *log);
 static xet_status_t ngx_http_xet_objects_commit_job(ngx_http_xet_temp_t *file,
     ngx_log_t *log);
-static xet_status_t ngx_http_xet_objects_stat_job(ngx_http_xet_store_t *store,
-    const ngx_http_xet_copy_name_t *name, uint64_t *size, ngx_log_t *log);
 static xet_status_t ngx_http_xet_objects_open_job(ngx_http_xet_opened_t *copy,
     ngx_log_t *log);
 static xet_status_t ngx_http_xet_objects_read_job(ngx_http_xet_opened_t *copy,
@@ -54,11 +52,6 @@ static void ngx_http_xet_objects_close_job(ngx_http_xet_opened_t *copy,
 static xet_status_t ngx_http_xet_objects_remove_job(
     ngx_http_xet_store_t *store, const ngx_http_xet_copy_name_t *name,
     ngx_log_t *log);
-static xet_status_t ngx_http_xet_objects_removed_job(
-    ngx_http_xet_store_t *store, const ngx_http_xet_copy_name_t *name,
-    ngx_log_t *log);
-static void ngx_http_xet_objects_name(char *dst, const xet_hash_t *xorb,
-    uint32_t tag);
 
 
 const ngx_http_xet_store_ops_t  ngx_http_xet_store_s3_ops = {
@@ -75,7 +68,7 @@ const ngx_http_xet_store_ops_t  ngx_http_xet_store_s3_ops = {
     ngx_http_xet_objects_read_job,
     ngx_http_xet_objects_close_job,
     ngx_http_xet_objects_remove_job,
-    ngx_http_xet_objects_removed_job,
+    ngx_http_xet_objects_remove_all_job,
     ngx_http_xet_orphans_s3_list_job,
     ngx_http_xet_orphans_s3_take_job,
     ngx_http_xet_orphans_s3_settle_job
@@ -234,33 +227,6 @@ ngx_http_xet_objects_commit_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
 }
 
 
-static xet_status_t
-ngx_http_xet_objects_stat_job(ngx_http_xet_store_t *store,
-    const ngx_http_xet_copy_name_t *copy, uint64_t *size, ngx_log_t *log)
-{
-    char             name[NGX_HTTP_XET_XORB_PATH_MAX + 1];
-    xet_s3_rc_t      rc;
-    xet_s3_error_t   error;
-    xet_s3_object_t  object;
-
-    ngx_http_xet_objects_name(name, &copy->xorb, copy->tag);
-
-    rc = xet_s3_head(store->s3, name, &object, &error);
-
-    if (rc == XET_S3_NOT_FOUND) {
-        return XET_DONE;
-    }
-
-    if (rc != XET_S3_OK) {
-        return ngx_http_xet_store_s3_failed(store, rc, &error, log);
-    }
-
-    *size = object.size;
-
-    return XET_OK;
-}
-
-
 /* Nothing is asked before the first read. */
 
 static xet_status_t
@@ -370,16 +336,6 @@ ngx_http_xet_objects_remove_job(ngx_http_xet_store_t *store,
 }
 
 
-/* What the store has acknowledged does not come back. */
-
-static xet_status_t
-ngx_http_xet_objects_removed_job(ngx_http_xet_store_t *store,
-    const ngx_http_xet_copy_name_t *copy, ngx_log_t *log)
-{
-    return XET_OK;
-}
-
-
 xet_status_t
 ngx_http_xet_store_presign(ngx_http_xet_store_t *store, xet_buf_t *b,
     const xet_hash_t *xorb, uint32_t tag, uint64_t start, uint64_t end,
@@ -443,9 +399,7 @@ ngx_http_xet_store_uri(ngx_http_xet_store_t *store, const xet_hash_t *xorb,
 }
 
 
-/* The name below the prefix; dst has NGX_HTTP_XET_XORB_PATH_MAX + 1 bytes. */
-
-static void
+void
 ngx_http_xet_objects_name(char *dst, const xet_hash_t *xorb, uint32_t tag)
 {
     u_char  path[NGX_HTTP_XET_XORB_PATH_MAX + 1];
