@@ -196,7 +196,7 @@ tool_all(tool_job_t *job, int heads, xet_s3_error_t *error)
                : xet_s3_delete_all(job->s3, items, n, error);
 
     for (i = 0; i < n; i++) {
-        printf("%s%s", i ? " " : "", tool_results[items[i].rc]);
+        printf("%s%s", i ? " " : "all ", tool_results[items[i].rc]);
 
         if (heads && items[i].rc == XET_S3_OK) {
             printf(":%llu", (unsigned long long) items[i].size);
