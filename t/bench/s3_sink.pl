@@ -134,7 +134,15 @@ sub handle {
 		return ('204 No Content', '');
 	}
 
-	return ('200 OK', '') if $path =~ m!^/[^/]+/?$!;
+	# nothing is listed
+
+	return ('200 OK', $args =~ /(?:^|&)uploads/
+		? '<ListMultipartUploadsResult><IsTruncated>false'
+			. '</IsTruncated></ListMultipartUploadsResult>'
+		: '<ListBucketResult><IsTruncated>false</IsTruncated>'
+			. '</ListBucketResult>',
+		$s->{method} eq 'HEAD' ? (length => 0) : ())
+		if $path =~ m!^/[^/]+/?$!;
 	return ('404 Not Found', '<Error><Code>NoSuchKey</Code></Error>')
 		unless $o;
 	return ('200 OK', '', length => $o->{size})
