@@ -84,7 +84,7 @@ xet_s3_delete_all(xet_s3_t *s3, xet_s3_item_t *items, size_t n,
 }
 
 
-/* As xet_s3_head(): whether it is the bucket that is not there, once for all. */
+/* As xet_s3_head(): whether the bucket is there is asked once for all. */
 
 xet_s3_rc_t
 xet_s3_head_all(xet_s3_t *s3, xet_s3_item_t *items, size_t n,

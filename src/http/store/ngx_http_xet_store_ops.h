@@ -132,10 +132,6 @@ xet_status_t ngx_http_xet_objects_remove_each_job(ngx_http_xet_store_t *store,
     const ngx_http_xet_copy_name_t *names, ngx_uint_t n, xet_s3_rc_t *rcs,
     ngx_log_t *log);
 
-/* The name below the prefix; dst has NGX_HTTP_XET_XORB_PATH_MAX + 1 bytes. */
-void ngx_http_xet_objects_name(char *dst, const xet_hash_t *xorb,
-    uint32_t tag);
-
 /* The status of what the object store has answered, which is logged. */
 xet_status_t ngx_http_xet_store_s3_failed(ngx_http_xet_store_t *store,
     xet_s3_rc_t rc, const xet_s3_error_t *error, ngx_log_t *log);

@@ -52,6 +52,8 @@ static void ngx_http_xet_objects_close_job(ngx_http_xet_opened_t *copy,
 static xet_status_t ngx_http_xet_objects_remove_job(
     ngx_http_xet_store_t *store, const ngx_http_xet_copy_name_t *name,
     ngx_log_t *log);
+static void ngx_http_xet_objects_name(char *dst, const xet_hash_t *xorb,
+    uint32_t tag);
 
 
 const ngx_http_xet_store_ops_t  ngx_http_xet_store_s3_ops = {
@@ -399,7 +401,9 @@ ngx_http_xet_store_uri(ngx_http_xet_store_t *store, const xet_hash_t *xorb,
 }
 
 
-void
+/* The name below the prefix; dst has NGX_HTTP_XET_XORB_PATH_MAX + 1 bytes. */
+
+static void
 ngx_http_xet_objects_name(char *dst, const xet_hash_t *xorb, uint32_t tag)
 {
     u_char  path[NGX_HTTP_XET_XORB_PATH_MAX + 1];

@@ -131,7 +131,10 @@ ngx_http_xet_objects_item(xet_s3_item_t *items, ngx_uint_t n, ngx_uint_t i,
 
     names = (ngx_http_xet_object_name_t *) (items + n);
 
-    ngx_http_xet_objects_name(names[i], &name->xorb, name->tag);
+    *ngx_http_xet_store_path((u_char *) names[i], &name->xorb, name->tag)
+    = '\0';
 
-    items[i].name = names[i];
+    /* without the slash in front */
+
+    items[i].name = names[i] + 1;
 }
