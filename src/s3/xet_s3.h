@@ -160,6 +160,26 @@ xet_s3_rc_t xet_s3_put_small(xet_s3_t *s3, const char *name,
 xet_s3_rc_t xet_s3_delete(xet_s3_t *s3, const char *name,
     xet_s3_error_t *error);
 
+/*
+ * Many objects at once, by half of the connections.  An item that failed has
+ * why, as have all that were not asked for because of that; the first failure
+ * is the result.
+ */
+
+typedef struct {
+    const char   *name;
+    xet_s3_rc_t   rc;
+    uint64_t      size;                /* of a head, with XET_S3_OK */
+} xet_s3_item_t;
+
+/* An object that is not there is no error, and has XET_S3_OK. */
+xet_s3_rc_t xet_s3_delete_all(xet_s3_t *s3, xet_s3_item_t *items, size_t n,
+    xet_s3_error_t *error);
+
+/* An object that is not there is no error, and has XET_S3_NOT_FOUND. */
+xet_s3_rc_t xet_s3_head_all(xet_s3_t *s3, xet_s3_item_t *items, size_t n,
+    xet_s3_error_t *error);
+
 /* The store copies; from and to are whole names. */
 xet_s3_rc_t xet_s3_copy(xet_s3_t *s3, const char *from, const char *to,
     int only_new, xet_s3_error_t *error);
@@ -188,8 +208,8 @@ xet_s3_rc_t xet_s3_sweep(xet_s3_t *s3, const char *prefix, uint64_t age,
  * An upload of a file, while the file is written: a sequence of parts, of one
  * owner, whatever thread that is in.
  *
- *     create -> (ready)* -> finish -> destroy
- *            -> (ready)* -> destroy                nothing becomes an object
+ *     create -> (hash, ready)* -> finish -> destroy
+ *            -> (hash, ready)* -> destroy          nothing becomes an object
  *
  * Nothing is sent before there is a whole part; a file that is smaller goes in
  * one request, at the end.  Parts go out while the file grows, and the last one
@@ -203,11 +223,21 @@ xet_s3_rc_t xet_s3_sweep(xet_s3_t *s3, const char *prefix, uint64_t age,
 xet_s3_upload_t *xet_s3_upload_create(xet_s3_t *s3, const char *name);
 
 /*
+ * The bytes of the file behind those that were hashed, from memory: what is
+ * hashed while the processor has it in its cache needs no reading.  Whoever has
+ * told of others by ready, or of none, needs not call this.  XET_S3_LOCAL.
+ */
+xet_s3_rc_t xet_s3_upload_hash(xet_s3_upload_t *upload,
+    const unsigned char *data, size_t len, xet_s3_error_t *error);
+
+/* How many bytes of the file were hashed. */
+uint64_t xet_s3_upload_hashed(const xet_s3_upload_t *upload);
+
+/*
  * The first size bytes of the file are written, and won't change.  Does not
  * wait for the store: whole parts are sent in the background, by a descriptor
- * of the client's own.  Reads what was written since the last call, for the
- * SHA-256, so fd is open for reading.  XET_S3_LOCAL; what the store says comes
- * with finish.
+ * of the client's own.  Reads what was not hashed yet, so fd is open for
+ * reading.  XET_S3_LOCAL; what the store says comes with finish.
  */
 xet_s3_rc_t xet_s3_upload_ready(xet_s3_upload_t *upload, int fd,
     uint64_t size, xet_s3_error_t *error);
@@ -266,6 +296,9 @@ typedef struct {
 
 xet_s3_rc_t xet_s3_sign(xet_s3_t *s3, const char *method, const char *name,
     int64_t now, xet_s3_signed_t *out);
+
+/* The path alone, of XET_S3_URL_MAX bytes, which is had for much less. */
+xet_s3_rc_t xet_s3_path(xet_s3_t *s3, const char *name, char *path);
 
 
 #endif /* _XET_S3_H_INCLUDED_ */

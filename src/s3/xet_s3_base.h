@@ -272,6 +272,10 @@ int xet_s3_request_body(xet_s3_request_t *r, const unsigned char *data,
 /* Sends, waits, repeats. */
 xet_s3_rc_t xet_s3_request_send(xet_s3_request_t *r, xet_s3_error_t *error);
 
+/* The same, until a time of the clock at most. */
+xet_s3_rc_t xet_s3_request_until(xet_s3_request_t *r, uint64_t deadline,
+    xet_s3_error_t *error);
+
 /* Sends once, and calls done; else it is told here why not. */
 xet_s3_rc_t xet_s3_request_post(xet_s3_request_t *r, xet_s3_transfer_pt done,
     void *owner, xet_s3_error_t *error);

@@ -72,6 +72,19 @@ xet_s3_breaker_tell(xet_s3_t *s3, const xet_s3_transfer_t *t)
 }
 
 
+int
+xet_s3_breaker_is_open(xet_s3_t *s3)
+{
+    int  is_open;
+
+    (void) pthread_mutex_lock(&s3->lock);
+    is_open = s3->open;
+    (void) pthread_mutex_unlock(&s3->lock);
+
+    return is_open;
+}
+
+
 /* Half of the timeout: the last pause of a request is one that has no room. */
 
 void

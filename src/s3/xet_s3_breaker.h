@@ -23,6 +23,9 @@ xet_s3_breaker_t xet_s3_breaker_ask(xet_s3_t *s3, uint64_t *silent);
 /* What has come of a transfer. */
 void xet_s3_breaker_tell(xet_s3_t *s3, const xet_s3_transfer_t *t);
 
+/* Whether only trials are let through. */
+int xet_s3_breaker_is_open(xet_s3_t *s3);
+
 /* A request gives up without an answer. */
 void xet_s3_breaker_open(xet_s3_t *s3);
 

@@ -21,7 +21,6 @@ static xet_s3_rc_t xet_s3_object_range(const xet_s3_transfer_t *t,
 static uint64_t xet_s3_object_total(const char *text);
 static xet_s3_rc_t xet_s3_object_absent(xet_s3_t *s3, const char *name,
     xet_s3_error_t *error);
-static xet_s3_rc_t xet_s3_object_bucket(xet_s3_t *s3, xet_s3_error_t *error);
 static xet_s3_rc_t xet_s3_object_copy(xet_s3_t *s3, const char *source,
     const char *to, int condition, xet_s3_error_t *error);
 
@@ -204,7 +203,7 @@ xet_s3_object_absent(xet_s3_t *s3, const char *name, xet_s3_error_t *error)
 }
 
 
-static xet_s3_rc_t
+xet_s3_rc_t
 xet_s3_object_bucket(xet_s3_t *s3, xet_s3_error_t *error)
 {
     xet_s3_rc_t       rc;

@@ -1,6 +1,6 @@
 
 /*
- * What uploads need of objects.
+ * What uploads, and requests for many objects, need of one.
  */
 
 #ifndef _XET_S3_OBJECT_H_INCLUDED_
@@ -26,6 +26,9 @@ xet_s3_rc_t xet_s3_object_put(xet_s3_request_t *r, int only_new,
  */
 xet_s3_rc_t xet_s3_object_new(xet_s3_t *s3, const char *name,
     xet_s3_error_t *error);
+
+/* Whether the bucket is there: XET_S3_OK, XET_S3_NO_BUCKET, or others. */
+xet_s3_rc_t xet_s3_object_bucket(xet_s3_t *s3, xet_s3_error_t *error);
 
 /* Whether an ETag is the MD5 of the body of a transfer. */
 int xet_s3_object_is(const char *etag, const xet_s3_transfer_t *t);

@@ -116,6 +116,23 @@ xet_s3_sign(xet_s3_t *s3, const char *method, const char *name, int64_t now,
 }
 
 
+xet_s3_rc_t
+xet_s3_path(xet_s3_t *s3, const char *name, char *path)
+{
+    char         decoded[XET_S3_PATH_MAX];
+    xet_s3_rc_t  rc;
+
+    rc = xet_s3_url_path(&s3->url, name, decoded, NULL);
+
+    if (rc != XET_S3_OK) {
+        return rc;
+    }
+
+    return (xet_sigv4_path(path, XET_S3_URL_MAX, decoded) == XET_OK)
+           ? XET_S3_OK : XET_S3_LOCAL;
+}
+
+
 /* The clock that was asked with counts, corrected as for our own requests. */
 
 static xet_s3_rc_t

@@ -125,7 +125,16 @@ xet_s3_request_body(xet_s3_request_t *r, const unsigned char *data, size_t len)
 xet_s3_rc_t
 xet_s3_request_send(xet_s3_request_t *r, xet_s3_error_t *error)
 {
-    uint64_t          deadline, silent;
+    return xet_s3_request_until(r, xet_s3_time_ms() + r->s3->conf->timeout,
+                                error);
+}
+
+
+xet_s3_rc_t
+xet_s3_request_until(xet_s3_request_t *r, uint64_t deadline,
+    xet_s3_error_t *error)
+{
+    uint64_t          silent, trial;
     xet_s3_rc_t       rc;
     xet_s3_error_t    text;
     xet_s3_breaker_t  state;
@@ -136,13 +145,10 @@ xet_s3_request_send(xet_s3_request_t *r, xet_s3_error_t *error)
         return xet_s3_request_peace(r, silent, error);
     }
 
-    deadline = r->s3->conf->timeout;
-
-    if (state == XET_S3_TRIAL && deadline > XET_S3_REQUEST_TRIAL) {
-        deadline = XET_S3_REQUEST_TRIAL;
+    if (state == XET_S3_TRIAL) {
+        trial = xet_s3_time_ms() + XET_S3_REQUEST_TRIAL;
+        deadline = (deadline < trial) ? deadline : trial;
     }
-
-    deadline += xet_s3_time_ms();
 
     memset(&text, 0, sizeof(xet_s3_error_t));
 

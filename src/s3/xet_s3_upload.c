@@ -79,7 +79,7 @@ typedef struct {
 } xet_s3_piece_t;
 
 
-static xet_s3_rc_t xet_s3_upload_hash(xet_s3_upload_t *u, int fd,
+static xet_s3_rc_t xet_s3_upload_read(xet_s3_upload_t *u, int fd,
     uint64_t size, xet_s3_error_t *error);
 static int xet_s3_upload_cut(xet_s3_upload_t *u, xet_s3_error_t *error);
 static int xet_s3_upload_digest(xet_s3_upload_t *u, char *sha256);
@@ -172,7 +172,7 @@ xet_s3_upload_ready(xet_s3_upload_t *u, int fd, uint64_t size,
 {
     xet_s3_rc_t  rc;
 
-    rc = xet_s3_upload_hash(u, fd, size, error);
+    rc = xet_s3_upload_read(u, fd, size, error);
 
     if (rc != XET_S3_OK || u->n == 0) {
         return rc;
@@ -194,7 +194,7 @@ xet_s3_upload_finish(xet_s3_upload_t *u, const char *name, int fd,
 {
     xet_s3_rc_t  rc;
 
-    rc = xet_s3_upload_hash(u, fd, size, error);
+    rc = xet_s3_upload_read(u, fd, size, error);
 
     if (rc != XET_S3_OK) {
         return rc;
@@ -254,14 +254,54 @@ xet_s3_upload_destroy(xet_s3_upload_t *u)
 }
 
 
-/* Reads what was not hashed yet; parts with a byte behind them are cut. */
+/* Parts with a byte behind them are cut. */
+
+xet_s3_rc_t
+xet_s3_upload_hash(xet_s3_upload_t *u, const unsigned char *data, size_t len,
+    xet_s3_error_t *error)
+{
+    size_t  n;
+
+    while (len) {
+
+        if (u->len == u->s3->conf->part && !xet_s3_upload_cut(u, error)) {
+            return XET_S3_LOCAL;
+        }
+
+        n = u->s3->conf->part - u->len;
+        n = (n < len) ? n : len;
+
+        if (!EVP_DigestUpdate(u->md, data, n)) {
+            return xet_s3_error(error, XET_S3_LOCAL, 0, "OpenSSL failed");
+        }
+
+        u->hashed += (uint64_t) n;
+        u->len += n;
+
+        data += n;
+        len -= n;
+    }
+
+    return XET_S3_OK;
+}
+
+
+uint64_t
+xet_s3_upload_hashed(const xet_s3_upload_t *u)
+{
+    return u->hashed;
+}
+
+
+/* Reads what was not hashed yet. */
 
 static xet_s3_rc_t
-xet_s3_upload_hash(xet_s3_upload_t *u, int fd, uint64_t size,
+xet_s3_upload_read(xet_s3_upload_t *u, int fd, uint64_t size,
     xet_s3_error_t *error)
 {
     size_t         len;
     ssize_t        n;
+    xet_s3_rc_t    rc;
     unsigned char  buf[XET_S3_UPLOAD_READ];
 
     if (size < u->hashed) {
@@ -271,13 +311,8 @@ xet_s3_upload_hash(xet_s3_upload_t *u, int fd, uint64_t size,
 
     while (u->hashed < size) {
 
-        if (u->len == u->s3->conf->part && !xet_s3_upload_cut(u, error)) {
-            return XET_S3_LOCAL;
-        }
-
-        len = u->s3->conf->part - u->len;
-        len = (len < sizeof(buf)) ? len : sizeof(buf);
-        len = (len < size - u->hashed) ? len : (size_t) (size - u->hashed);
+        len = (sizeof(buf) < size - u->hashed) ? sizeof(buf)
+                                               : (size_t) (size - u->hashed);
 
         n = pread(fd, buf, len, (off_t) u->hashed);
 
@@ -292,12 +327,11 @@ xet_s3_upload_hash(xet_s3_upload_t *u, int fd, uint64_t size,
                                 n ? strerror(errno) : "it is too short");
         }
 
-        if (!EVP_DigestUpdate(u->md, buf, (size_t) n)) {
-            return xet_s3_error(error, XET_S3_LOCAL, 0, "OpenSSL failed");
-        }
+        rc = xet_s3_upload_hash(u, buf, (size_t) n, error);
 
-        u->hashed += (uint64_t) n;
-        u->len += (size_t) n;
+        if (rc != XET_S3_OK) {
+            return rc;
+        }
     }
 
     return XET_S3_OK;

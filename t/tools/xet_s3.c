@@ -14,6 +14,8 @@
  *     head NAME                      size, modified, now
  *     put NAME TEXT [new]            a small object
  *     rm NAME
+ *     rm-all PREFIX N                PREFIX0 ... together, a result each
+ *     head-all PREFIX N
  *     copy FROM TO [new]
  *     ls PREFIX [MAX [AFTER]]        names and sizes; "-" for an empty prefix
  *     upload NAME FILE [new]         while the file "grows" by 1 MiB
@@ -49,6 +51,7 @@
 #define TOOL_LINE   8192
 #define TOOL_SMALL  4096
 #define TOOL_MANY   64
+#define TOOL_NAME   128
 
 
 typedef struct {
@@ -161,6 +164,52 @@ tool_put(tool_job_t *job, xet_s3_error_t *error)
     return xet_s3_put_small(job->s3, tool_arg(job, 1),
                             (const unsigned char *) text, strlen(text),
                             tool_new(job, 3), error);
+}
+
+
+/* The names have three digits, 000 first. */
+
+static xet_s3_rc_t
+tool_all(tool_job_t *job, int heads, xet_s3_error_t *error)
+{
+    char           (*names)[TOOL_NAME];
+    size_t          i, n;
+    xet_s3_rc_t     rc;
+    xet_s3_item_t  *items;
+
+    n = strtoull(tool_arg(job, 2), NULL, 10);
+
+    names = calloc(n + 1, sizeof(*names));
+    items = calloc(n + 1, sizeof(xet_s3_item_t));
+
+    if (names == NULL || items == NULL) {
+        free(names);
+        free(items);
+        return XET_S3_LOCAL;
+    }
+
+    for (i = 0; i < n; i++) {
+        snprintf(names[i], sizeof(names[i]), "%s%03zu", tool_arg(job, 1), i);
+        items[i].name = names[i];
+    }
+
+    rc = heads ? xet_s3_head_all(job->s3, items, n, error)
+               : xet_s3_delete_all(job->s3, items, n, error);
+
+    for (i = 0; i < n; i++) {
+        printf("%s%s", i ? " " : "all ", tool_results[items[i].rc]);
+
+        if (heads && items[i].rc == XET_S3_OK) {
+            printf(":%llu", (unsigned long long) items[i].size);
+        }
+    }
+
+    printf("\n");
+
+    free(names);
+    free(items);
+
+    return rc;
 }
 
 
@@ -337,6 +386,10 @@ tool_verb(tool_job_t *job, xet_s3_error_t *error)
     if (strcmp(verb, "copy") == 0) {
         return xet_s3_copy(job->s3, tool_arg(job, 1), tool_arg(job, 2),
                            tool_new(job, 3), error);
+    }
+
+    if (strcmp(verb, "rm-all") == 0 || strcmp(verb, "head-all") == 0) {
+        return tool_all(job, *verb == 'h', error);
     }
 
     if (strcmp(verb, "ls") == 0) {

@@ -20,6 +20,8 @@
 typedef struct {
     xet_cli_place_t  *place;
     char              folder[32];      /* that is looked through */
+    char              gone[XET_CLI_PLACE_MANY][XET_CLI_PLACE_NAME];
+    size_t            ngone;           /* to be removed together */
     uint64_t          removed;
     xet_cli_list_t   *lists;           /* of generations, and their notes */
     int               nlists;
@@ -37,6 +39,7 @@ static int xet_cli_prune_copies(xet_cli_prune_t *p);
 static int xet_cli_prune_names(xet_cli_prune_t *p, int number);
 static int xet_cli_prune_note(xet_cli_prune_t *p, const xet_cli_copy_t *copy);
 static int xet_cli_prune_copy(void *ctx, const char *name);
+static int xet_cli_prune_gone(xet_cli_prune_t *p);
 static int xet_cli_prune_order(const void *one, const void *two);
 
 
@@ -176,6 +179,10 @@ xet_cli_prune_copies(xet_cli_prune_t *p)
                                     p);
         }
 
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_prune_gone(p);
+        }
+
         if (rc == XET_CLI_GONE) {
             rc = xet_cli_fail(XET_CLI_ERROR, p->folder, "is missing");
         }
@@ -247,8 +254,6 @@ xet_cli_prune_note(xet_cli_prune_t *p, const xet_cli_copy_t *copy)
 static int
 xet_cli_prune_copy(void *ctx, const char *name)
 {
-    int               rc;
-    char              path[XET_CLI_PLACE_NAME];
     uint8_t           key[XET_CLI_STORE_NAME];
     uint32_t          tag;
     xet_hash_t        hash;
@@ -270,12 +275,26 @@ xet_cli_prune_copy(void *ctx, const char *name)
         return XET_CLI_OK;
     }
 
-    snprintf(path, sizeof(path), "%s/%.*s", p->folder,
+    snprintf(p->gone[p->ngone++], XET_CLI_PLACE_NAME, "%s/%.*s", p->folder,
              (int) XET_XORB_NAME_MAX, name);
 
-    rc = xet_cli_place_remove(p->place, path);
+    return (p->ngone == XET_CLI_PLACE_MANY) ? xet_cli_prune_gone(p)
+                                            : XET_CLI_OK;
+}
 
-    p->removed += (rc == XET_CLI_OK);
+
+static int
+xet_cli_prune_gone(xet_cli_prune_t *p)
+{
+    int     rc;
+    size_t  n;
+
+    n = p->ngone;
+    p->ngone = 0;
+
+    rc = n ? xet_cli_place_remove_all(p->place, p->gone, n) : XET_CLI_OK;
+
+    p->removed += (rc == XET_CLI_OK) ? n : 0;
 
     return rc;
 }

@@ -400,6 +400,7 @@ int xet_cli_output_write(int fd, const char *name, const uint8_t *data,
 #define XET_CLI_THERE       (-3)       /* the name is there already */
 
 #define XET_CLI_PLACE_NAME  256        /* of a name, and its zero byte */
+#define XET_CLI_PLACE_MANY  64         /* names at a time, of those removed */
 #define XET_CLI_IDENTITY    64         /* of a store, likewise */
 
 
@@ -492,6 +493,10 @@ int xet_cli_place_back(xet_cli_place_t *place, const char *aside,
 
 /* What is not there is none. */
 int xet_cli_place_remove(xet_cli_place_t *place, const char *name);
+
+/* The same for n; in a bucket some of them at once. */
+int xet_cli_place_remove_all(xet_cli_place_t *place,
+    char (*names)[XET_CLI_PLACE_NAME], size_t n);
 
 /* What was made or removed right below a folder stays so. */
 int xet_cli_place_sync(xet_cli_place_t *place, const char *folder);

@@ -55,6 +55,8 @@ static int xet_cli_bucket_aside(xet_cli_place_t *place, const char *name,
 static int xet_cli_bucket_back(xet_cli_place_t *place, const char *aside,
     const char *name);
 static int xet_cli_bucket_remove(xet_cli_place_t *place, const char *name);
+static int xet_cli_bucket_remove_all(xet_cli_place_t *place,
+    char (*names)[XET_CLI_PLACE_NAME], size_t n);
 static int xet_cli_bucket_sync(xet_cli_place_t *place, const char *folder);
 static int xet_cli_bucket_sweep(xet_cli_place_t *place, uint64_t age);
 static int xet_cli_bucket_make(xet_cli_place_t *place, const char *folder);
@@ -84,6 +86,7 @@ const xet_cli_place_ops_t  xet_cli_bucket_ops = {
     xet_cli_bucket_aside,
     xet_cli_bucket_back,
     xet_cli_bucket_remove,
+    xet_cli_bucket_remove_all,
     xet_cli_bucket_sync,
     xet_cli_bucket_sweep,
     xet_cli_bucket_make,
@@ -404,6 +407,39 @@ xet_cli_bucket_remove(xet_cli_place_t *place, const char *name)
 
     return (rc == XET_S3_OK) ? XET_CLI_OK
                              : xet_cli_bucket_failed(place, name, rc, &error);
+}
+
+
+static int
+xet_cli_bucket_remove_all(xet_cli_place_t *place,
+    char (*names)[XET_CLI_PLACE_NAME], size_t n)
+{
+    size_t          i;
+    xet_s3_rc_t     rc;
+    xet_s3_item_t  *items;
+    xet_s3_error_t  error;
+
+    items = calloc(n + 1, sizeof(xet_s3_item_t));
+
+    if (items == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    for (i = 0; i < n; i++) {
+        items[i].name = names[i];
+    }
+
+    rc = xet_s3_delete_all(xet_cli_bucket_s3(place), items, n, &error);
+
+    for (i = 0; i < n && items[i].rc == XET_S3_OK; i++) {
+        /* void */
+    }
+
+    free(items);
+
+    return (rc == XET_S3_OK)
+           ? XET_CLI_OK
+           : xet_cli_bucket_failed(place, names[i], rc, &error);
 }
 
 

@@ -67,6 +67,8 @@ static int xet_cli_folder_aside(xet_cli_place_t *place, const char *name,
 static int xet_cli_folder_back(xet_cli_place_t *place, const char *aside,
     const char *name);
 static int xet_cli_folder_remove(xet_cli_place_t *place, const char *name);
+static int xet_cli_folder_remove_all(xet_cli_place_t *place,
+    char (*names)[XET_CLI_PLACE_NAME], size_t n);
 static int xet_cli_folder_sync(xet_cli_place_t *place, const char *folder);
 static int xet_cli_folder_above(xet_cli_place_t *place, const char *name);
 static int xet_cli_folder_sweep(xet_cli_place_t *place, uint64_t age);
@@ -102,6 +104,7 @@ const xet_cli_place_ops_t  xet_cli_folder_ops = {
     xet_cli_folder_aside,
     xet_cli_folder_back,
     xet_cli_folder_remove,
+    xet_cli_folder_remove_all,
     xet_cli_folder_sync,
     xet_cli_folder_sweep,
     xet_cli_folder_make,
@@ -400,6 +403,23 @@ xet_cli_folder_remove(xet_cli_place_t *place, const char *name)
     return (unlinkat(xet_cli_folder_fd(place), name, 0) == 0
             || errno == ENOENT)
            ? XET_CLI_OK : xet_cli_folder_failed(place, name);
+}
+
+
+static int
+xet_cli_folder_remove_all(xet_cli_place_t *place,
+    char (*names)[XET_CLI_PLACE_NAME], size_t n)
+{
+    int     rc;
+    size_t  i;
+
+    rc = XET_CLI_OK;
+
+    for (i = 0; i < n && rc == XET_CLI_OK; i++) {
+        rc = xet_cli_folder_remove(place, names[i]);
+    }
+
+    return rc;
 }
 
 

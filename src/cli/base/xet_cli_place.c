@@ -169,6 +169,14 @@ xet_cli_place_remove(xet_cli_place_t *place, const char *name)
 
 
 int
+xet_cli_place_remove_all(xet_cli_place_t *place,
+    char (*names)[XET_CLI_PLACE_NAME], size_t n)
+{
+    return place->ops->remove_all(place, names, n);
+}
+
+
+int
 xet_cli_place_sync(xet_cli_place_t *place, const char *folder)
 {
     return place->ops->sync(place, folder);

@@ -26,6 +26,9 @@ typedef struct {
     int              (*back)(xet_cli_place_t *place, const char *aside,
                              const char *name);
     int              (*remove)(xet_cli_place_t *place, const char *name);
+    int              (*remove_all)(xet_cli_place_t *place,
+                                   char (*names)[XET_CLI_PLACE_NAME],
+                                   size_t n);
     int              (*sync)(xet_cli_place_t *place, const char *folder);
     int              (*sweep)(xet_cli_place_t *place, uint64_t age);
     int              (*make)(xet_cli_place_t *place, const char *folder);

@@ -503,8 +503,8 @@ static int
 xet_cli_gc_remove(xet_cli_gc_t *g)
 {
     int                 rc;
-    char                name[XET_CLI_PLACE_NAME];
-    size_t              i;
+    char                names[XET_CLI_PLACE_MANY][XET_CLI_PLACE_NAME];
+    size_t              i, n;
     unsigned            folder;
     xet_cli_gc_copy_t  *copy;
 
@@ -516,13 +516,18 @@ xet_cli_gc_remove(xet_cli_gc_t *g)
 
     memset(g->folders, 0, sizeof(g->folders));
 
+    n = 0;
+
     for (i = 0; i < g->n && rc == XET_CLI_OK; i++) {
         copy = &g->batch_copies[i];
         g->folders[copy->hash.bytes[7]] = 1;
 
-        rc = xet_cli_place_remove(g->store.place,
-                                  xet_cli_place_copy(name, &copy->hash,
-                                                     copy->tag));
+        (void) xet_cli_place_copy(names[n++], &copy->hash, copy->tag);
+
+        if (n == XET_CLI_PLACE_MANY || i + 1 == g->n) {
+            rc = xet_cli_place_remove_all(g->store.place, names, n);
+            n = 0;
+        }
     }
 
     /* a name that came back after a crash would have no note any more */
@@ -530,8 +535,8 @@ xet_cli_gc_remove(xet_cli_gc_t *g)
     for (folder = 0; folder < XET_CLI_GC_FOLDER && rc == XET_CLI_OK; folder++)
     {
         if (g->folders[folder]) {
-            snprintf(name, sizeof(name), "xorbs/default/%02x", folder);
-            rc = xet_cli_place_sync(g->store.place, name);
+            snprintf(names[0], sizeof(names[0]), "xorbs/default/%02x", folder);
+            rc = xet_cli_place_sync(g->store.place, names[0]);
         }
     }
 

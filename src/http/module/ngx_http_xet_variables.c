@@ -29,6 +29,16 @@ typedef enum {
 } ngx_http_xet_var_store_e;
 
 
+/* The headers of a request for a copy, all made at once, for they fit. */
+
+struct ngx_http_xet_signed_s {
+    xet_hash_t       xorb;
+    uint32_t         tag;
+    time_t           made;
+    xet_s3_signed_t  out;
+};
+
+
 static ngx_int_t ngx_http_xet_variable_token(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_xet_variable_client(ngx_http_request_t *r,
@@ -39,6 +49,12 @@ static ngx_int_t ngx_http_xet_variable_args(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_xet_variable_store(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_int_t ngx_http_xet_variable_store_uri(ngx_http_request_t *r,
+    ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t tag,
+    ngx_str_t *uri);
+static ngx_int_t ngx_http_xet_variable_store_signed(ngx_http_request_t *r,
+    ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t tag,
+    xet_s3_signed_t **out);
 static ngx_int_t ngx_http_xet_variable_audit(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_xet_variable_set(ngx_http_variable_value_t *v,
@@ -221,7 +237,8 @@ ngx_http_xet_variable_args(ngx_http_request_t *r,
 
 /*
  * What a request of nginx to the object store has in its headers; only where
- * the signature of the main request was checked, as above.
+ * the signature of the main request was checked, as above.  The path is needed
+ * to look into the cache, the others only where it is not there.
  */
 
 static ngx_int_t
@@ -230,6 +247,7 @@ ngx_http_xet_variable_store(ngx_http_request_t *r,
 {
     u_char                    *text;
     uint32_t                   tag;
+    ngx_int_t                  rc;
     ngx_str_t                  value;
     xet_hash_t                 xorb;
     xet_s3_signed_t           *out;
@@ -249,24 +267,24 @@ ngx_http_xet_variable_store(ngx_http_request_t *r,
         return NGX_OK;
     }
 
-    out = ngx_palloc(r->pool, sizeof(xet_s3_signed_t));
+    if (data == NGX_HTTP_XET_VAR_STORE_URI) {
+        rc = ngx_http_xet_variable_store_uri(r, xmcf->store, &xorb, tag,
+                                             &value);
 
-    if (out == NULL) {
-        return NGX_ERROR;
+        return (rc == NGX_OK) ? ngx_http_xet_variable_set(v, &value)
+               : (rc == NGX_DECLINED) ? NGX_OK : rc;
     }
 
-    if (ngx_http_xet_store_sign(xmcf->store, &xorb, tag, out) != NGX_OK) {
-        return NGX_OK;
+    rc = ngx_http_xet_variable_store_signed(r, xmcf->store, &xorb, tag, &out);
+
+    if (rc != NGX_OK) {
+        return (rc == NGX_DECLINED) ? NGX_OK : rc;
     }
 
     switch (data) {
 
     case NGX_HTTP_XET_VAR_STORE_HOST:
         text = (u_char *) out->host;
-        break;
-
-    case NGX_HTTP_XET_VAR_STORE_URI:
-        text = (u_char *) out->path;
         break;
 
     case NGX_HTTP_XET_VAR_STORE_AUTHORIZATION:
@@ -286,6 +304,76 @@ ngx_http_xet_variable_store(ngx_http_request_t *r,
     value.len = ngx_strlen(text);
 
     return ngx_http_xet_variable_set(v, &value);
+}
+
+
+static ngx_int_t
+ngx_http_xet_variable_store_uri(ngx_http_request_t *r,
+    ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t tag,
+    ngx_str_t *uri)
+{
+    char  path[XET_S3_URL_MAX];
+
+    if (ngx_http_xet_store_uri(store, xorb, tag, path) != NGX_OK) {
+        return NGX_DECLINED;
+    }
+
+    uri->len = ngx_strlen(path);
+    uri->data = ngx_pnalloc(r->pool, uri->len);
+
+    if (uri->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(uri->data, path, uri->len);
+
+    return NGX_OK;
+}
+
+
+/* Slices of one answer may be asked for during hours: once a second is new. */
+
+static ngx_int_t
+ngx_http_xet_variable_store_signed(ngx_http_request_t *r,
+    ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t tag,
+    xet_s3_signed_t **out)
+{
+    ngx_http_xet_ctx_t     *ctx;
+    ngx_http_xet_signed_t  *s;
+
+    ctx = ngx_http_get_module_ctx(r->main, ngx_http_xet_module);
+
+    s = ctx->store;
+
+    if (s && s->made == ngx_time() && s->tag == tag
+        && xet_hash_equal(&s->xorb, xorb))
+    {
+        *out = &s->out;
+        return NGX_OK;
+    }
+
+    if (s == NULL) {
+        s = ngx_palloc(r->main->pool, sizeof(ngx_http_xet_signed_t));
+
+        if (s == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    ctx->store = NULL;
+
+    if (ngx_http_xet_store_sign(store, xorb, tag, &s->out) != NGX_OK) {
+        return NGX_DECLINED;
+    }
+
+    s->xorb = *xorb;
+    s->tag = tag;
+    s->made = ngx_time();
+
+    ctx->store = s;
+    *out = &s->out;
+
+    return NGX_OK;
 }
 
 

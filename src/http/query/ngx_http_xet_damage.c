@@ -62,18 +62,36 @@ ngx_http_xet_damage_stat_job(ngx_http_xet_damage_t *d,
     ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t tag,
     uint64_t size, ngx_log_t *log)
 {
-    xet_status_t  rc;
+    ngx_http_xet_copy_stat_t  look;
 
-    rc = ngx_http_xet_store_stat_job(store, xorb, tag, size, log);
+    look.name.xorb = *xorb;
+    look.name.tag = tag;
+    look.want = size;
 
-    if (rc != XET_STORE_DAMAGED) {
-        return rc;
+    ngx_http_xet_damage_stat_all_job(d, store, &look, 1, log);
+
+    return look.status;
+}
+
+
+void
+ngx_http_xet_damage_stat_all_job(ngx_http_xet_damage_t *d,
+    ngx_http_xet_store_t *store, ngx_http_xet_copy_stat_t *stats,
+    ngx_uint_t n, ngx_log_t *log)
+{
+    ngx_uint_t                 i;
+    ngx_http_xet_copy_stat_t  *look;
+
+    ngx_http_xet_store_stat_all_job(store, stats, n, log);
+
+    for (i = 0; i < n; i++) {
+        look = &stats[i];
+
+        if (look->status == XET_STORE_DAMAGED) {
+            ngx_http_xet_damage_note(d, &look->name.xorb, look->name.tag);
+            d->log = 1;
+        }
     }
-
-    ngx_http_xet_damage_note(d, xorb, tag);
-    d->log = 1;
-
-    return rc;
 }
 
 

@@ -72,6 +72,11 @@ xet_status_t ngx_http_xet_damage_stat_job(ngx_http_xet_damage_t *d,
     ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t tag,
     uint64_t size, ngx_log_t *log);
 
+/* The same for n copies, as ngx_http_xet_store_stat_all_job(). */
+void ngx_http_xet_damage_stat_all_job(ngx_http_xet_damage_t *d,
+    ngx_http_xet_store_t *store, ngx_http_xet_copy_stat_t *stats,
+    ngx_uint_t n, ngx_log_t *log);
+
 
 /*
  * Files and their terms, verified, on their way into PostgreSQL.
@@ -443,6 +448,14 @@ ngx_int_t ngx_http_xet_query_chunk_find_rc(ngx_http_request_t *r, ngx_int_t rc);
 /* Fills xorb, which points into the rows; chunk_count is 0 if malformed. */
 void ngx_http_xet_query_chunk_find_row(ngx_http_xet_query_t *q, ngx_uint_t i,
     xet_xorb_list_t *xorb, ngx_uint_t *noted);
+
+/*
+ * Looks at the copies of the first n rows, together.  NULL without memory; the
+ * looks are in the order of the rows, and to be freed.
+ */
+ngx_http_xet_copy_stat_t *ngx_http_xet_query_chunk_look_job(
+    ngx_http_xet_query_t *q, ngx_http_xet_damage_t *d,
+    ngx_http_xet_store_t *store, ngx_uint_t n, ngx_log_t *log);
 
 /*
  * Adds the hashes of the xorbs of all rows to xorbs.  NGX_OK: all are on record

@@ -584,6 +584,35 @@ ngx_http_xet_query_chunk_find_row(ngx_http_xet_query_t *q, ngx_uint_t i,
 }
 
 
+ngx_http_xet_copy_stat_t *
+ngx_http_xet_query_chunk_look_job(ngx_http_xet_query_t *q,
+    ngx_http_xet_damage_t *d, ngx_http_xet_store_t *store, ngx_uint_t n,
+    ngx_log_t *log)
+{
+    ngx_uint_t                 i, noted;
+    xet_xorb_list_t            xorb;
+    ngx_http_xet_copy_stat_t  *looks;
+
+    looks = ngx_alloc((n + 1) * sizeof(ngx_http_xet_copy_stat_t), log);
+
+    if (looks == NULL) {
+        return NULL;
+    }
+
+    for (i = 0; i < n; i++) {
+        ngx_http_xet_query_chunk_find_row(q, i, &xorb, &noted);
+
+        looks[i].name.xorb = xorb.hash;
+        looks[i].name.tag = xorb.tag;
+        looks[i].want = xorb.stored_size;
+    }
+
+    ngx_http_xet_damage_stat_all_job(d, store, looks, n, log);
+
+    return looks;
+}
+
+
 ngx_int_t
 ngx_http_xet_query_chunk_find_xorbs(ngx_http_xet_query_t *q,
     ngx_http_xet_array_t *xorbs)

@@ -240,10 +240,11 @@ ngx_http_xet_chunk_job(void *data, ngx_log_t *log)
 {
     ngx_http_xet_chunk_t *chunk = data;
 
-    xet_buf_t           *b;
-    ngx_uint_t           i, n, noted;
-    xet_xorb_list_t      xorb;
-    xet_shard_footer_t  *f;
+    xet_buf_t                 *b;
+    ngx_uint_t                 i, n, noted;
+    xet_xorb_list_t            xorb;
+    xet_shard_footer_t        *f;
+    ngx_http_xet_copy_stat_t  *looks;
 
     b = &chunk->buf;
     f = &chunk->footer;
@@ -257,13 +258,17 @@ ngx_http_xet_chunk_job(void *data, ngx_log_t *log)
 
     n = ngx_http_xet_query_rows(chunk->query);
 
+    looks = ngx_http_xet_query_chunk_look_job(chunk->query, &chunk->damage,
+                                              chunk->store, n, log);
+    if (looks == NULL) {
+        chunk->status = XET_NOMEM;
+        return;
+    }
+
     for (i = 0; i < n; i++) {
         ngx_http_xet_query_chunk_find_row(chunk->query, i, &xorb, &noted);
 
-        chunk->status = ngx_http_xet_damage_stat_job(&chunk->damage,
-                                                     chunk->store, &xorb.hash,
-                                                     xorb.tag,
-                                                     xorb.stored_size, log);
+        chunk->status = looks[i].status;
 
         if (chunk->status == XET_STORE_DAMAGED && i) {
             chunk->status = XET_OK;
@@ -271,7 +276,7 @@ ngx_http_xet_chunk_job(void *data, ngx_log_t *log)
         }
 
         if (chunk->status != XET_OK) {
-            return;
+            break;
         }
 
         xorb.noise = chunk->noise.bytes;
@@ -284,6 +289,12 @@ ngx_http_xet_chunk_job(void *data, ngx_log_t *log)
             f->stored_on_disk += xorb.stored_size;
             f->stored += xorb.raw_size;
         }
+    }
+
+    ngx_free(looks);
+
+    if (chunk->status != XET_OK) {
+        return;
     }
 
     xet_shard_build_bookend(b);

@@ -587,7 +587,7 @@ ngx_http_xet_store_write_job(ngx_http_xet_temp_t *file, const u_char *data,
     file->size += (off_t) len;
 
     if (file->digested) {
-        file->store->ops->grown_job(file, log);
+        file->store->ops->grown_job(file, data, len, log);
     }
 
     return XET_OK;

@@ -26,6 +26,16 @@ typedef struct {
 } ngx_http_xet_copy_name_t;
 
 
+/* A look at one. */
+
+typedef struct {
+    ngx_http_xet_copy_name_t  name;
+    uint64_t                  want;            /* its size, by the row */
+    uint64_t                  size;            /* what was found */
+    xet_status_t              status;
+} ngx_http_xet_copy_stat_t;
+
+
 /*
  * The store of "xet_store".  It is not in the pool of the configuration: a
  * thread that is left behind may outlive that.
@@ -169,6 +179,13 @@ void ngx_http_xet_store_reset_job(ngx_http_xet_temp_t *file, ngx_log_t *log);
 xet_status_t ngx_http_xet_store_stat_job(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, uint32_t tag, uint64_t size, ngx_log_t *log);
 
+/*
+ * The same for n copies, together: a bucket is asked for some of them at once.
+ * Each has its status, and name and want from the caller.
+ */
+void ngx_http_xet_store_stat_all_job(ngx_http_xet_store_t *store,
+    ngx_http_xet_copy_stat_t *stats, ngx_uint_t n, ngx_log_t *log);
+
 /* Reads the whole copy and compares its checksum with digest. */
 xet_status_t ngx_http_xet_store_check_job(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, uint32_t tag, const xet_checksum_t *digest,
@@ -218,6 +235,10 @@ xet_status_t ngx_http_xet_store_presign(ngx_http_xet_store_t *store,
  */
 ngx_int_t ngx_http_xet_store_sign(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, uint32_t tag, xet_s3_signed_t *out);
+
+/* The path of it alone, of XET_S3_URL_MAX bytes, which needs no signature. */
+ngx_int_t ngx_http_xet_store_uri(ngx_http_xet_store_t *store,
+    const xet_hash_t *xorb, uint32_t tag, char *path);
 
 
 /*

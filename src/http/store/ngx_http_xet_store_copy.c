@@ -29,20 +29,47 @@ xet_status_t
 ngx_http_xet_store_stat_job(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, uint32_t tag, uint64_t size, ngx_log_t *log)
 {
-    uint64_t                  found;
-    xet_status_t              rc;
-    ngx_http_xet_copy_name_t  name;
+    ngx_http_xet_copy_stat_t  look;
 
-    name.xorb = *xorb;
-    name.tag = tag;
+    look.name.xorb = *xorb;
+    look.name.tag = tag;
+    look.want = size;
 
-    rc = store->ops->stat_job(store, &name, &found, log);
+    ngx_http_xet_store_stat_all_job(store, &look, 1, log);
 
-    if (rc == XET_DONE) {
-        return ngx_http_xet_copy_missing_job(store, log);
+    return look.status;
+}
+
+
+/* The identity is looked at once for all that are missing, and behind them. */
+
+void
+ngx_http_xet_store_stat_all_job(ngx_http_xet_store_t *store,
+    ngx_http_xet_copy_stat_t *stats, ngx_uint_t n, ngx_log_t *log)
+{
+    ngx_uint_t                 i;
+    xet_status_t               missing;
+    ngx_http_xet_copy_stat_t  *look;
+
+    missing = XET_OK;
+
+    store->ops->stat_job(store, stats, n, log);
+
+    for (i = 0; i < n; i++) {
+        look = &stats[i];
+
+        if (look->status == XET_DONE) {
+
+            if (missing == XET_OK) {
+                missing = ngx_http_xet_copy_missing_job(store, log);
+            }
+
+            look->status = missing;
+
+        } else if (look->status == XET_OK && look->size != look->want) {
+            look->status = XET_STORE_DAMAGED;
+        }
     }
-
-    return (rc == XET_OK && found != size) ? XET_STORE_DAMAGED : rc;
 }
 
 
@@ -62,26 +89,25 @@ ngx_http_xet_store_check_job(ngx_http_xet_store_t *store,
     const xet_hash_t *xorb, uint32_t tag, const xet_checksum_t *digest,
     ngx_log_t *log)
 {
-    uint64_t                  size;
     xet_status_t              rc;
     xet_checksum_t            found;
-    ngx_http_xet_opened_t       copy;
-    ngx_http_xet_copy_name_t  name;
+    ngx_http_xet_opened_t     copy;
+    ngx_http_xet_copy_stat_t  look;
 
-    name.xorb = *xorb;
-    name.tag = tag;
+    look.name.xorb = *xorb;
+    look.name.tag = tag;
 
-    rc = store->ops->stat_job(store, &name, &size, log);
+    store->ops->stat_job(store, &look, 1, log);
 
-    if (rc == XET_DONE) {
+    if (look.status == XET_DONE) {
         return ngx_http_xet_copy_missing_job(store, log);
     }
 
-    if (rc != XET_OK) {
-        return rc;
+    if (look.status != XET_OK) {
+        return look.status;
     }
 
-    if (size > NGX_MAX_OFF_T_VALUE - 1) {
+    if (look.size > NGX_MAX_OFF_T_VALUE - 1) {
         return XET_STORE_DAMAGED;
     }
 
@@ -90,7 +116,7 @@ ngx_http_xet_store_check_job(ngx_http_xet_store_t *store,
     rc = ngx_http_xet_copy_open_job(&copy, xorb, tag, log);
 
     if (rc == XET_OK) {
-        rc = ngx_http_xet_copy_digest_job(&copy, size, &found, log);
+        rc = ngx_http_xet_copy_digest_job(&copy, look.size, &found, log);
     }
 
     ngx_http_xet_copy_close_job(&copy, log);
@@ -165,42 +191,18 @@ ngx_http_xet_store_remove_job(ngx_http_xet_store_t *store,
 /*
  * Only in the store of the database: where a disk is not mounted there are no
  * files to remove, and the notes of those on the disk must stay.
- *
- * Copies come in the order of their folders; a folder is synced behind the last
- * copy in it, or the name could come back after a crash, without a note.
  */
 
 xet_status_t
 ngx_http_xet_store_remove_all_job(ngx_http_xet_store_t *store,
     const ngx_http_xet_copy_name_t *names, ngx_uint_t n, ngx_log_t *log)
 {
-    u_char        this[XET_HASH_STR_LEN], next[XET_HASH_STR_LEN];
-    ngx_uint_t    i;
     xet_status_t  rc;
 
     rc = ngx_http_xet_store_identity_check_job(store, log);
 
-    for (i = 0; rc == XET_OK && i < n; i++) {
-
-        rc = store->ops->remove_job(store, &names[i], log);
-
-        if (rc != XET_OK) {
-            break;
-        }
-
-        if (i + 1 < n) {
-            (void) xet_hash_print(this, &names[i].xorb);
-            (void) xet_hash_print(next, &names[i + 1].xorb);
-
-            if (ngx_memcmp(this, next, 2) == 0) {
-                continue;
-            }
-        }
-
-        rc = store->ops->removed_job(store, &names[i], log);
-    }
-
-    return rc;
+    return (rc == XET_OK) ? store->ops->remove_all_job(store, names, n, log)
+                          : rc;
 }
 
 

@@ -25,15 +25,18 @@ static xet_status_t ngx_http_xet_files_identity_read_job(
 static xet_status_t ngx_http_xet_files_identity_make_job(
     ngx_http_xet_store_t *store, const u_char *identity, ngx_log_t *log);
 static void ngx_http_xet_files_grown_job(ngx_http_xet_temp_t *file,
-    ngx_log_t *log);
+    const u_char *data, size_t len, ngx_log_t *log);
 static xet_status_t ngx_http_xet_files_sync_job(ngx_http_xet_temp_t *file,
     ngx_log_t *log);
 static xet_status_t ngx_http_xet_files_commit_job(ngx_http_xet_temp_t *file,
     ngx_log_t *log);
 static xet_status_t ngx_http_xet_files_link_job(ngx_http_xet_temp_t *file,
     const char *path, ngx_log_t *log);
-static xet_status_t ngx_http_xet_files_stat_job(ngx_http_xet_store_t *store,
-    const ngx_http_xet_copy_name_t *name, uint64_t *size, ngx_log_t *log);
+static void ngx_http_xet_files_stat_job(ngx_http_xet_store_t *store,
+    ngx_http_xet_copy_stat_t *stats, ngx_uint_t n, ngx_log_t *log);
+static xet_status_t ngx_http_xet_files_stat_one_job(
+    ngx_http_xet_store_t *store, ngx_http_xet_copy_stat_t *copy,
+    ngx_log_t *log);
 static xet_status_t ngx_http_xet_files_open_job(ngx_http_xet_opened_t *copy,
     ngx_log_t *log);
 static xet_status_t ngx_http_xet_files_read_job(ngx_http_xet_opened_t *copy,
@@ -44,6 +47,9 @@ static void ngx_http_xet_files_close_job(ngx_http_xet_opened_t *copy,
     ngx_log_t *log);
 static xet_status_t ngx_http_xet_files_remove_job(ngx_http_xet_store_t *store,
     const ngx_http_xet_copy_name_t *name, ngx_log_t *log);
+static xet_status_t ngx_http_xet_files_remove_all_job(
+    ngx_http_xet_store_t *store, const ngx_http_xet_copy_name_t *names,
+    ngx_uint_t n, ngx_log_t *log);
 static xet_status_t ngx_http_xet_files_removed_job(ngx_http_xet_store_t *store,
     const ngx_http_xet_copy_name_t *name, ngx_log_t *log);
 
@@ -62,7 +68,7 @@ const ngx_http_xet_store_ops_t  ngx_http_xet_store_files_ops = {
     ngx_http_xet_files_read_job,
     ngx_http_xet_files_close_job,
     ngx_http_xet_files_remove_job,
-    ngx_http_xet_files_removed_job,
+    ngx_http_xet_files_remove_all_job,
     ngx_http_xet_orphans_files_list_job,
     ngx_http_xet_orphans_files_take_job,
     ngx_http_xet_orphans_files_settle_job
@@ -226,7 +232,8 @@ ngx_http_xet_files_identity_make_job(ngx_http_xet_store_t *store,
 /* The disk begins to write, so that the commit waits only for the rest. */
 
 static void
-ngx_http_xet_files_grown_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
+ngx_http_xet_files_grown_job(ngx_http_xet_temp_t *file, const u_char *data,
+    size_t len, ngx_log_t *log)
 {
 #ifdef SYNC_FILE_RANGE_WRITE
 
@@ -315,15 +322,29 @@ ngx_http_xet_files_link_job(ngx_http_xet_temp_t *file, const char *path,
 }
 
 
-static xet_status_t
+static void
 ngx_http_xet_files_stat_job(ngx_http_xet_store_t *store,
-    const ngx_http_xet_copy_name_t *name, uint64_t *size, ngx_log_t *log)
+    ngx_http_xet_copy_stat_t *stats, ngx_uint_t n, ngx_log_t *log)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < n; i++) {
+        stats[i].status = ngx_http_xet_files_stat_one_job(store, &stats[i],
+                                                          log);
+    }
+}
+
+
+static xet_status_t
+ngx_http_xet_files_stat_one_job(ngx_http_xet_store_t *store,
+    ngx_http_xet_copy_stat_t *copy, ngx_log_t *log)
 {
     char             path[NGX_MAX_PATH];
     xet_status_t     rc;
     ngx_file_info_t  fi;
 
-    rc = ngx_http_xet_store_copy_path(path, store, &name->xorb, name->tag);
+    rc = ngx_http_xet_store_copy_path(path, store, &copy->name.xorb,
+                                      copy->name.tag);
 
     if (rc != XET_OK) {
         return rc;
@@ -334,8 +355,8 @@ ngx_http_xet_files_stat_job(ngx_http_xet_store_t *store,
                ? XET_DONE : ngx_http_xet_store_failed(log, "stat", path);
     }
 
-    *size = ngx_is_file(&fi) ? (uint64_t) ngx_file_size(&fi)
-                             : NGX_MAX_OFF_T_VALUE;
+    copy->size = ngx_is_file(&fi) ? (uint64_t) ngx_file_size(&fi)
+                                  : NGX_MAX_OFF_T_VALUE;
 
     return XET_OK;
 }
@@ -446,6 +467,45 @@ ngx_http_xet_files_remove_job(ngx_http_xet_store_t *store,
 
     if (rc == XET_OK && unlink(path) == -1 && ngx_errno != NGX_ENOENT) {
         rc = ngx_http_xet_store_failed(log, "unlink", path);
+    }
+
+    return rc;
+}
+
+
+/*
+ * Copies come in the order of their folders; a folder is synced behind the last
+ * copy in it, or the name could come back after a crash, without a note.
+ */
+
+static xet_status_t
+ngx_http_xet_files_remove_all_job(ngx_http_xet_store_t *store,
+    const ngx_http_xet_copy_name_t *names, ngx_uint_t n, ngx_log_t *log)
+{
+    u_char        this[XET_HASH_STR_LEN], next[XET_HASH_STR_LEN];
+    ngx_uint_t    i;
+    xet_status_t  rc;
+
+    rc = XET_OK;
+
+    for (i = 0; rc == XET_OK && i < n; i++) {
+
+        rc = ngx_http_xet_files_remove_job(store, &names[i], log);
+
+        if (rc != XET_OK) {
+            break;
+        }
+
+        if (i + 1 < n) {
+            (void) xet_hash_print(this, &names[i].xorb);
+            (void) xet_hash_print(next, &names[i + 1].xorb);
+
+            if (ngx_memcmp(this, next, 2) == 0) {
+                continue;
+            }
+        }
+
+        rc = ngx_http_xet_files_removed_job(store, &names[i], log);
     }
 
     return rc;

@@ -30,8 +30,9 @@ struct ngx_http_xet_store_ops_s {
                                        const u_char *identity,
                                        ngx_log_t *log);
 
-    /* file->size has grown; what fails shows at the commit */
-    void          (*grown_job)(ngx_http_xet_temp_t *file, ngx_log_t *log);
+    /* file->size has grown by data; what fails shows at the commit */
+    void          (*grown_job)(ngx_http_xet_temp_t *file, const u_char *data,
+                               size_t len, ngx_log_t *log);
 
     /* before the first commit_job: the bytes are durable, or need not be */
     xet_status_t  (*sync_job)(ngx_http_xet_temp_t *file, ngx_log_t *log);
@@ -46,9 +47,10 @@ struct ngx_http_xet_store_ops_s {
     /* nothing that was not committed becomes a copy; does not wait */
     void          (*drop)(xet_s3_upload_t *upload);
 
-    xet_status_t  (*stat_job)(ngx_http_xet_store_t *store,
-                              const ngx_http_xet_copy_name_t *name,
-                              uint64_t *size, ngx_log_t *log);
+    /* the status of each, and its size */
+    void          (*stat_job)(ngx_http_xet_store_t *store,
+                              ngx_http_xet_copy_stat_t *stats, ngx_uint_t n,
+                              ngx_log_t *log);
 
     xet_status_t  (*open_job)(ngx_http_xet_opened_t *copy, ngx_log_t *log);
 
@@ -63,10 +65,10 @@ struct ngx_http_xet_store_ops_s {
                                 const ngx_http_xet_copy_name_t *name,
                                 ngx_log_t *log);
 
-    /* what was removed with the same first two digits does not come back */
-    xet_status_t  (*removed_job)(ngx_http_xet_store_t *store,
-                                 const ngx_http_xet_copy_name_t *name,
-                                 ngx_log_t *log);
+    /* the same for n, in order of their names; then none comes back */
+    xet_status_t  (*remove_all_job)(ngx_http_xet_store_t *store,
+                                    const ngx_http_xet_copy_name_t *names,
+                                    ngx_uint_t n, ngx_log_t *log);
 
     /* as ngx_http_xet_orphans_*_job() */
     xet_status_t  (*orphans_list_job)(ngx_http_xet_orphans_t *o,
@@ -117,6 +119,20 @@ xet_status_t ngx_http_xet_orphans_s3_list_job(ngx_http_xet_orphans_t *o,
 xet_status_t ngx_http_xet_orphans_s3_take_job(ngx_http_xet_orphans_t *o,
     ngx_log_t *log);
 xet_status_t ngx_http_xet_orphans_s3_settle_job(ngx_http_xet_orphans_t *o,
+    ngx_log_t *log);
+
+/*
+ * ngx_http_xet_store_s3_many.c
+ */
+
+void ngx_http_xet_objects_stat_job(ngx_http_xet_store_t *store,
+    ngx_http_xet_copy_stat_t *stats, ngx_uint_t n, ngx_log_t *log);
+xet_status_t ngx_http_xet_objects_remove_all_job(ngx_http_xet_store_t *store,
+    const ngx_http_xet_copy_name_t *names, ngx_uint_t n, ngx_log_t *log);
+
+/* The same, with a result each; rcs has room for n. */
+xet_status_t ngx_http_xet_objects_remove_each_job(ngx_http_xet_store_t *store,
+    const ngx_http_xet_copy_name_t *names, ngx_uint_t n, xet_s3_rc_t *rcs,
     ngx_log_t *log);
 
 /* The status of what the object store has answered, which is logged. */

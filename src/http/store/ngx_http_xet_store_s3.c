@@ -36,13 +36,11 @@ static xet_status_t ngx_http_xet_objects_identity_read_job(
 static xet_status_t ngx_http_xet_objects_identity_make_job(
     ngx_http_xet_store_t *store, const u_char *identity, ngx_log_t *log);
 static void ngx_http_xet_objects_grown_job(ngx_http_xet_temp_t *file,
-    ngx_log_t *log);
+    const u_char *data, size_t len, ngx_log_t *log);
 static xet_status_t ngx_http_xet_objects_sync_job(ngx_http_xet_temp_t *file,
     ngx_log_t *log);
 static xet_status_t ngx_http_xet_objects_commit_job(ngx_http_xet_temp_t *file,
     ngx_log_t *log);
-static xet_status_t ngx_http_xet_objects_stat_job(ngx_http_xet_store_t *store,
-    const ngx_http_xet_copy_name_t *name, uint64_t *size, ngx_log_t *log);
 static xet_status_t ngx_http_xet_objects_open_job(ngx_http_xet_opened_t *copy,
     ngx_log_t *log);
 static xet_status_t ngx_http_xet_objects_read_job(ngx_http_xet_opened_t *copy,
@@ -52,9 +50,6 @@ static xet_status_t ngx_http_xet_objects_fetch_job(ngx_http_xet_opened_t *copy,
 static void ngx_http_xet_objects_close_job(ngx_http_xet_opened_t *copy,
     ngx_log_t *log);
 static xet_status_t ngx_http_xet_objects_remove_job(
-    ngx_http_xet_store_t *store, const ngx_http_xet_copy_name_t *name,
-    ngx_log_t *log);
-static xet_status_t ngx_http_xet_objects_removed_job(
     ngx_http_xet_store_t *store, const ngx_http_xet_copy_name_t *name,
     ngx_log_t *log);
 static void ngx_http_xet_objects_name(char *dst, const xet_hash_t *xorb,
@@ -75,7 +70,7 @@ const ngx_http_xet_store_ops_t  ngx_http_xet_store_s3_ops = {
     ngx_http_xet_objects_read_job,
     ngx_http_xet_objects_close_job,
     ngx_http_xet_objects_remove_job,
-    ngx_http_xet_objects_removed_job,
+    ngx_http_xet_objects_remove_all_job,
     ngx_http_xet_orphans_s3_list_job,
     ngx_http_xet_orphans_s3_take_job,
     ngx_http_xet_orphans_s3_settle_job
@@ -149,11 +144,13 @@ ngx_http_xet_objects_identity_make_job(ngx_http_xet_store_t *store,
 
 /*
  * Parts go out under the name that the copy will have; without a claim it is
- * known with the last byte only.
+ * known with the last byte only.  The data was just verified: it is hashed as
+ * long as the processor has it in its cache.
  */
 
 static void
-ngx_http_xet_objects_grown_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
+ngx_http_xet_objects_grown_job(ngx_http_xet_temp_t *file, const u_char *data,
+    size_t len, ngx_log_t *log)
 {
     char            name[NGX_HTTP_XET_XORB_PATH_MAX + 1];
     xet_s3_error_t  error;
@@ -173,6 +170,12 @@ ngx_http_xet_objects_grown_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
         if (file->upload == NULL) {
             return;
         }
+    }
+
+    if (xet_s3_upload_hashed(file->upload) + len == (uint64_t) file->size
+        && xet_s3_upload_hash(file->upload, data, len, &error) != XET_S3_OK)
+    {
+        return;
     }
 
     (void) xet_s3_upload_ready(file->upload, file->fd, (uint64_t) file->size,
@@ -223,33 +226,6 @@ ngx_http_xet_objects_commit_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
     return (rc == XET_S3_OK)
            ? XET_OK
            : ngx_http_xet_store_s3_failed(file->store, rc, &error, log);
-}
-
-
-static xet_status_t
-ngx_http_xet_objects_stat_job(ngx_http_xet_store_t *store,
-    const ngx_http_xet_copy_name_t *copy, uint64_t *size, ngx_log_t *log)
-{
-    char             name[NGX_HTTP_XET_XORB_PATH_MAX + 1];
-    xet_s3_rc_t      rc;
-    xet_s3_error_t   error;
-    xet_s3_object_t  object;
-
-    ngx_http_xet_objects_name(name, &copy->xorb, copy->tag);
-
-    rc = xet_s3_head(store->s3, name, &object, &error);
-
-    if (rc == XET_S3_NOT_FOUND) {
-        return XET_DONE;
-    }
-
-    if (rc != XET_S3_OK) {
-        return ngx_http_xet_store_s3_failed(store, rc, &error, log);
-    }
-
-    *size = object.size;
-
-    return XET_OK;
 }
 
 
@@ -371,16 +347,6 @@ ngx_http_xet_objects_remove_job(ngx_http_xet_store_t *store,
 }
 
 
-/* What the store has acknowledged does not come back. */
-
-static xet_status_t
-ngx_http_xet_objects_removed_job(ngx_http_xet_store_t *store,
-    const ngx_http_xet_copy_name_t *copy, ngx_log_t *log)
-{
-    return XET_OK;
-}
-
-
 xet_status_t
 ngx_http_xet_store_presign(ngx_http_xet_store_t *store, xet_buf_t *b,
     const xet_hash_t *xorb, uint32_t tag, uint64_t start, uint64_t end,
@@ -424,6 +390,23 @@ ngx_http_xet_store_sign(ngx_http_xet_store_t *store, const xet_hash_t *xorb,
 
     return (xet_s3_sign(store->s3, "GET", name, ngx_time(), out) == XET_S3_OK)
            ? NGX_OK : NGX_ERROR;
+}
+
+
+ngx_int_t
+ngx_http_xet_store_uri(ngx_http_xet_store_t *store, const xet_hash_t *xorb,
+    uint32_t tag, char *path)
+{
+    char  name[NGX_HTTP_XET_XORB_PATH_MAX + 1];
+
+    if (store == NULL || store->s3 == NULL) {
+        return NGX_DECLINED;
+    }
+
+    ngx_http_xet_objects_name(name, xorb, tag);
+
+    return (xet_s3_path(store->s3, name, path) == XET_S3_OK) ? NGX_OK
+                                                             : NGX_ERROR;
 }
 
 

@@ -26,10 +26,15 @@ static xet_status_t ngx_http_xet_orphans_s3_sweep_job(
     ngx_http_xet_orphans_t *o, ngx_log_t *log);
 static xet_status_t ngx_http_xet_orphans_s3_staged_job(
     ngx_http_xet_orphans_t *o, ngx_log_t *log);
+static xet_s3_rc_t ngx_http_xet_orphans_s3_drop_job(ngx_http_xet_orphans_t *o,
+    xet_s3_name_t *names, size_t n, int64_t before, size_t *dropped,
+    xet_s3_error_t *error);
 static xet_status_t ngx_http_xet_orphans_s3_folder_job(
     ngx_http_xet_orphans_t *o, ngx_uint_t max, ngx_log_t *log);
 static void ngx_http_xet_orphans_s3_entry(ngx_http_xet_orphans_t *o,
     const xet_s3_name_t *name);
+static void ngx_http_xet_orphans_s3_gone(ngx_http_xet_orphans_t *o,
+    const ngx_http_xet_orphan_t *orphan, ngx_log_t *log);
 static ngx_uint_t ngx_http_xet_orphans_s3_old(const ngx_http_xet_orphans_t *o,
     time_t modified);
 
@@ -91,15 +96,14 @@ ngx_http_xet_orphans_s3_sweep_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
 static xet_status_t
 ngx_http_xet_orphans_s3_staged_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
 {
-    size_t           i, n;
+    size_t           n, dropped;
     int64_t          now;
-    ngx_uint_t       dropped;
     xet_s3_rc_t      rc;
     xet_s3_name_t   *names;
     xet_s3_error_t   error;
 
-    names = ngx_alloc(NGX_HTTP_XET_ORPHANS_STAGED * sizeof(xet_s3_name_t),
-                      log);
+    names = ngx_alloc(NGX_HTTP_XET_ORPHANS_STAGED
+                      * (sizeof(xet_s3_name_t) + sizeof(xet_s3_item_t)), log);
     if (names == NULL) {
         return XET_NOMEM;
     }
@@ -109,25 +113,53 @@ ngx_http_xet_orphans_s3_staged_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
     rc = xet_s3_list(o->store->s3, "staging/", "", names,
                      NGX_HTTP_XET_ORPHANS_STAGED, &n, &now, &error);
 
-    for (i = 0; rc == XET_S3_OK && i < n; i++) {
-
-        if (names[i].modified < now - XET_XORB_ORPHAN_AGE) {
-            rc = xet_s3_delete(o->store->s3, names[i].name, &error);
-            dropped += (rc == XET_S3_OK);
-        }
+    if (rc == XET_S3_OK) {
+        rc = ngx_http_xet_orphans_s3_drop_job(o, names, n,
+                                              now - XET_XORB_ORPHAN_AGE,
+                                              &dropped, &error);
     }
 
     ngx_free(names);
 
     if (dropped) {
         ngx_log_error(NGX_LOG_INFO, log, 0,
-                      "xet: \"%V\": %ui staged uploads were dropped",
+                      "xet: \"%V\": %uz staged uploads were dropped",
                       &o->store->name, dropped);
     }
 
     return (rc == XET_S3_OK)
            ? XET_OK
            : ngx_http_xet_store_s3_failed(o->store, rc, &error, log);
+}
+
+
+/* Those of before; behind the names there is room for as many items. */
+
+static xet_s3_rc_t
+ngx_http_xet_orphans_s3_drop_job(ngx_http_xet_orphans_t *o,
+    xet_s3_name_t *names, size_t n, int64_t before, size_t *dropped,
+    xet_s3_error_t *error)
+{
+    size_t          i, old;
+    xet_s3_rc_t     rc;
+    xet_s3_item_t  *items;
+
+    items = (xet_s3_item_t *) (names + NGX_HTTP_XET_ORPHANS_STAGED);
+    old = 0;
+
+    for (i = 0; i < n; i++) {
+        if (names[i].modified < before) {
+            items[old++].name = names[i].name;
+        }
+    }
+
+    rc = xet_s3_delete_all(o->store->s3, items, old, error);
+
+    for (i = 0; i < old; i++) {
+        *dropped += (items[i].rc == XET_S3_OK);
+    }
+
+    return rc;
 }
 
 
@@ -246,38 +278,58 @@ ngx_http_xet_orphans_s3_take_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
 xet_status_t
 ngx_http_xet_orphans_s3_settle_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
 {
-    u_char                  name[XET_XORB_NAME_MAX + 1];
-    ngx_uint_t              i;
-    xet_status_t            rc;
-    ngx_http_xet_orphan_t  *taken;
+    ngx_uint_t                i, n;
+    xet_s3_rc_t               rcs[NGX_HTTP_XET_ORPHANS_TAKEN];
+    xet_status_t              rc;
+    ngx_http_xet_orphan_t    *gone[NGX_HTTP_XET_ORPHANS_TAKEN];
+    ngx_http_xet_copy_name_t  names[NGX_HTTP_XET_ORPHANS_TAKEN];
 
     rc = ngx_http_xet_store_identity_look_job(o->store, log);
 
-    for (i = 0; i < o->ntaken && rc == XET_OK; i++) {
-        taken = &o->taken[i];
+    if (rc != XET_OK) {
+        return rc;
+    }
 
-        if (!taken->removable) {
+    n = 0;
+
+    for (i = 0; i < o->ntaken; i++) {
+
+        if (!o->taken[i].removable) {
             o->back++;
             continue;
         }
 
-        rc = ngx_http_xet_store_remove_job(o->store, &taken->xorb, taken->tag,
-                                           log);
-        if (rc != XET_OK) {
-            break;
+        names[n].xorb = o->taken[i].xorb;
+        names[n].tag = o->taken[i].tag;
+        gone[n++] = &o->taken[i];
+    }
+
+    rc = ngx_http_xet_objects_remove_each_job(o->store, names, n, rcs, log);
+
+    for (i = 0; i < n; i++) {
+        if (rcs[i] == XET_S3_OK) {
+            ngx_http_xet_orphans_s3_gone(o, gone[i], log);
         }
-
-        o->removed++;
-        o->bytes += taken->size;
-
-        *xet_xorb_name_print(name, &taken->xorb, taken->tag) = '\0';
-
-        ngx_log_error(NGX_LOG_INFO, log, 0,
-                      "xet: \"%V\": xorb %s has no row, and was removed",
-                      &o->store->name, name);
     }
 
     return rc;
+}
+
+
+static void
+ngx_http_xet_orphans_s3_gone(ngx_http_xet_orphans_t *o,
+    const ngx_http_xet_orphan_t *orphan, ngx_log_t *log)
+{
+    u_char  name[XET_XORB_NAME_MAX + 1];
+
+    o->removed++;
+    o->bytes += orphan->size;
+
+    *xet_xorb_name_print(name, &orphan->xorb, orphan->tag) = '\0';
+
+    ngx_log_error(NGX_LOG_INFO, log, 0,
+                  "xet: \"%V\": xorb %s has no row, and was removed",
+                  &o->store->name, name);
 }
 
 

@@ -86,6 +86,7 @@ static xet_status_t ngx_http_xet_ingest_feed_job(void *data, u_char *buf,
     size_t len, ngx_uint_t last, ngx_log_t *log);
 static xet_status_t ngx_http_xet_ingest_begin(ngx_http_xet_ingest_t *ing);
 static xet_status_t ngx_http_xet_ingest_go_on_job(ngx_http_xet_ingest_t *ing);
+static xet_status_t ngx_http_xet_ingest_known_job(ngx_http_xet_ingest_t *ing);
 static xet_status_t ngx_http_xet_ingest_take_job(ngx_http_xet_ingest_t *ing,
     u_char *buf, size_t len, ngx_uint_t last);
 static xet_status_t ngx_http_xet_ingest_end_job(ngx_http_xet_ingest_t *ing);
@@ -254,33 +255,15 @@ ngx_http_xet_ingest_begin(ngx_http_xet_ingest_t *ing)
 static xet_status_t
 ngx_http_xet_ingest_go_on_job(ngx_http_xet_ingest_t *ing)
 {
-    ngx_uint_t       i, n, noted;
-    xet_status_t     rc;
-    xet_xorb_list_t  xorb;
+    xet_status_t  rc;
 
     switch (xet_ingest_want(ing->core)) {
 
     case XET_INGEST_CHUNK:
-        n = ing->answered ? ngx_http_xet_query_rows(ing->query) : 0;
+        rc = ing->answered ? ngx_http_xet_ingest_known_job(ing) : XET_OK;
 
-        for (i = 0; i < n; i++) {
-            ngx_http_xet_query_chunk_find_row(ing->query, i, &xorb, &noted);
-
-            rc = ngx_http_xet_damage_stat_job(&ing->damage, ing->xorb->store,
-                                              &xorb.hash, xorb.tag,
-                                              xorb.stored_size, ing->log);
-
-            if (rc == XET_STORE_DAMAGED) {
-                continue;
-            }
-
-            if (rc == XET_OK) {
-                rc = xet_ingest_known(ing->core, &xorb);
-            }
-
-            if (rc != XET_OK) {
-                return rc;
-            }
+        if (rc != XET_OK) {
+            return rc;
         }
 
         break;
@@ -296,6 +279,46 @@ ngx_http_xet_ingest_go_on_job(ngx_http_xet_ingest_t *ing)
     xet_ingest_done(ing->core);
 
     return XET_OK;
+}
+
+
+/* A xorb whose copy is not there is as unknown as any other. */
+
+static xet_status_t
+ngx_http_xet_ingest_known_job(ngx_http_xet_ingest_t *ing)
+{
+    ngx_uint_t                 i, n, noted;
+    xet_status_t               rc;
+    xet_xorb_list_t            xorb;
+    ngx_http_xet_copy_stat_t  *looks;
+
+    n = ngx_http_xet_query_rows(ing->query);
+
+    looks = ngx_http_xet_query_chunk_look_job(ing->query, &ing->damage,
+                                              ing->xorb->store, n, ing->log);
+    if (looks == NULL) {
+        return XET_NOMEM;
+    }
+
+    rc = XET_OK;
+
+    for (i = 0; i < n && rc == XET_OK; i++) {
+        rc = looks[i].status;
+
+        if (rc == XET_STORE_DAMAGED) {
+            rc = XET_OK;
+            continue;
+        }
+
+        if (rc == XET_OK) {
+            ngx_http_xet_query_chunk_find_row(ing->query, i, &xorb, &noted);
+            rc = xet_ingest_known(ing->core, &xorb);
+        }
+    }
+
+    ngx_free(looks);
+
+    return rc;
 }
 
 

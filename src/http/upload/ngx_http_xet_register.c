@@ -7,8 +7,9 @@
  *     collect   (thread)  reads records until the stretch is full
  *     slices    (query)   chunk lists of the stretch's terms
  *     verify    (thread)  checks lengths, verification hashes and file hashes,
- *                         and whether the xorbs' copies are there; packs terms
- *                         into the batch; collects the next stretch
+ *                         and whether the xorbs' copies are there, many of
+ *                         them at a time; packs terms into the batch; collects
+ *                         the next stretch
  *     doubts    (query)   before a batch is staged or put: the copies that its
  *                         known files lead to by other terms
  *     look      (thread)  whether those copies are there; a missing one is
@@ -32,6 +33,7 @@
 #define NGX_HTTP_XET_BATCH_SIZE   (1024 * 1024)
 #define NGX_HTTP_XET_CHUNK_WORTH  512          /* bytes, a verified chunk */
 #define NGX_HTTP_XET_SEEN         64           /* a power of two */
+#define NGX_HTTP_XET_LOOKS        64           /* copies at a time */
 
 /* Said of every xorb that may not be named: whether it is here is not told. */
 #define NGX_HTTP_XET_REMEMBERED                                               \
@@ -39,7 +41,7 @@
     "HF_XET_CACHE (~/.cache/huggingface/xet) and upload again"
 
 
-/* A copy whose file was there a moment ago. */
+/* A copy whose file was there a moment ago, or is about to be looked at. */
 
 typedef struct {
     xet_hash_t                 xorb;
@@ -67,6 +69,10 @@ struct ngx_http_xet_register_s {
     ngx_http_xet_store_t      *store;
     ngx_http_xet_damage_t      damage;
     ngx_http_xet_seen_t        seen[NGX_HTTP_XET_SEEN];
+    ngx_http_xet_copy_stat_t   looks[NGX_HTTP_XET_LOOKS];
+    xet_hash_t                 files[NGX_HTTP_XET_LOOKS];  /* that need them */
+    ngx_uint_t                 nlooks;
+    xet_hash_t                 file;           /* of xorb */
     ngx_http_xet_doubt_t       doubt;          /* where a stretch begins */
 
     unsigned                   named:1;        /* xorb is set */
@@ -91,6 +97,8 @@ static ngx_int_t ngx_http_xet_register_batch(ngx_http_request_t *r,
     ngx_http_xet_register_t *reg);
 static void ngx_http_xet_register_doubts(ngx_http_request_t *r, ngx_int_t rc);
 static void ngx_http_xet_register_look_job(void *data, ngx_log_t *log);
+static xet_status_t ngx_http_xet_register_doubts_job(
+    ngx_http_xet_register_t *reg, ngx_log_t *log);
 static void ngx_http_xet_register_looked(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_register_marked(ngx_http_request_t *r, ngx_int_t rc);
 static void ngx_http_xet_register_progress(ngx_http_request_t *r,
@@ -100,12 +108,17 @@ static void ngx_http_xet_register_queried(ngx_http_request_t *r,
 static void ngx_http_xet_register_verify_job(void *data, ngx_log_t *log);
 static xet_status_t ngx_http_xet_register_verify_steps_job(
     ngx_http_xet_register_t *reg, ngx_log_t *log);
+static xet_status_t ngx_http_xet_register_step_job(
+    ngx_http_xet_register_t *reg, ngx_http_xet_step_t *step, ngx_uint_t i,
+    ngx_log_t *log);
 static xet_status_t ngx_http_xet_register_term_job(
     ngx_http_xet_register_t *reg, ngx_http_xet_step_t *step, ngx_uint_t i,
     ngx_log_t *log);
 static xet_status_t ngx_http_xet_register_seen_job(
     ngx_http_xet_register_t *reg, const xet_hash_t *xorb,
     const xet_shard_slice_t *slice, ngx_log_t *log);
+static xet_status_t ngx_http_xet_register_looks_job(
+    ngx_http_xet_register_t *reg, ngx_log_t *log);
 static xet_status_t ngx_http_xet_register_file(ngx_http_xet_register_t *reg,
     ngx_http_xet_step_t *step);
 static void ngx_http_xet_register_staged(ngx_http_request_t *r, ngx_int_t rc);
@@ -373,34 +386,65 @@ ngx_http_xet_register_look_job(void *data, ngx_log_t *log)
 {
     ngx_http_xet_register_t *reg = data;
 
-    uint32_t      tag;
-    uint64_t      size;
-    ngx_uint_t    i, n;
-    xet_hash_t    xorb;
-    xet_status_t  rc;
+    ngx_uint_t                 i, n;
+    ngx_http_xet_copy_stat_t  *look;
 
     reg->status = XET_OK;
     reg->doubted = 1;
 
     n = ngx_http_xet_query_rows(reg->query);
 
-    for (i = 0; i < n; i++) {
+    for (i = 0; i < n && reg->status == XET_OK; i++) {
 
-        if (!ngx_http_xet_query_shard_doubts_row(reg->query, i, &xorb, &tag,
-                                                 &size, &reg->doubt))
+        look = &reg->looks[reg->nlooks];
+
+        if (!ngx_http_xet_query_shard_doubts_row(reg->query, i,
+                                                 &look->name.xorb,
+                                                 &look->name.tag, &look->want,
+                                                 &reg->doubt))
         {
             reg->doubted = 0;
             continue;
         }
 
-        rc = ngx_http_xet_damage_stat_job(&reg->damage, reg->store, &xorb,
-                                          tag, size, log);
-
-        if (rc != XET_OK && rc != XET_STORE_DAMAGED) {
-            reg->status = rc;
-            return;
+        if (++reg->nlooks == NGX_HTTP_XET_LOOKS) {
+            reg->status = ngx_http_xet_register_doubts_job(reg, log);
         }
     }
+
+    if (reg->status == XET_OK) {
+        reg->status = ngx_http_xet_register_doubts_job(reg, log);
+    }
+}
+
+
+/* What is missing is noted, and is no error. */
+
+static xet_status_t
+ngx_http_xet_register_doubts_job(ngx_http_xet_register_t *reg, ngx_log_t *log)
+{
+    ngx_uint_t    i, n;
+    xet_status_t  rc;
+
+    n = reg->nlooks;
+    reg->nlooks = 0;
+
+    if (n == 0) {
+        return XET_OK;
+    }
+
+    ngx_http_xet_damage_stat_all_job(&reg->damage, reg->store, reg->looks, n,
+                                     log);
+
+    for (i = 0; i < n; i++) {
+        rc = reg->looks[i].status;
+
+        if (rc != XET_OK && rc != XET_STORE_DAMAGED) {
+            return rc;
+        }
+    }
+
+    return XET_OK;
 }
 
 
@@ -518,7 +562,7 @@ ngx_http_xet_register_verify_steps_job(ngx_http_xet_register_t *reg,
     ngx_log_t *log)
 {
     ngx_uint_t               i, term;
-    xet_status_t             rc;
+    xet_status_t             rc, looked;
     ngx_http_xet_step_t     *step;
     ngx_http_xet_stretch_t  *w;
 
@@ -532,38 +576,61 @@ ngx_http_xet_register_verify_steps_job(ngx_http_xet_register_t *reg,
 
     term = 0;
 
-    for (i = 0; i < w->nsteps; i++) {
+    rc = XET_OK;
+
+    for (i = 0; i < w->nsteps && rc == XET_OK; i++) {
         step = &w->steps[i];
 
-        switch (step->rec.kind) {
+        rc = ngx_http_xet_register_step_job(reg, step, term, log);
 
-        case XET_SHARD_REC_FILE:
-            xet_shard_verifier_init(&reg->verifier, reg->suite,
-                                    &step->rec.hash);
-            ngx_http_xet_batch_open(&reg->batch);
-            rc = XET_OK;
-            break;
+        term += (step->rec.kind == XET_SHARD_REC_SEGMENT);
+    }
 
-        case XET_SHARD_REC_SEGMENT:
-            rc = ngx_http_xet_register_term_job(reg, step, term++, log);
-            break;
+    /* copies of terms before the one that is wrong are to be told of first */
 
-        default: /* XET_SHARD_REC_FILES_END */
-            rc = ngx_http_xet_register_file(reg, step);
-            break;
-        }
+    looked = ngx_http_xet_register_looks_job(reg, log);
 
-        if (rc == XET_SHARD_XORB) {
-            reg->xorb = step->rec.hash;
-            reg->named = 1;
-        }
+    if (looked != XET_OK) {
+        return looked;
+    }
 
-        if (rc != XET_OK) {
-            return rc;
-        }
+    if (rc != XET_OK) {
+        return rc;
     }
 
     return ngx_http_xet_batch_failed(&reg->batch) ? XET_NOMEM : XET_OK;
+}
+
+
+static xet_status_t
+ngx_http_xet_register_step_job(ngx_http_xet_register_t *reg,
+    ngx_http_xet_step_t *step, ngx_uint_t i, ngx_log_t *log)
+{
+    xet_status_t  rc;
+
+    switch (step->rec.kind) {
+
+    case XET_SHARD_REC_FILE:
+        xet_shard_verifier_init(&reg->verifier, reg->suite, &step->rec.hash);
+        ngx_http_xet_batch_open(&reg->batch);
+        return XET_OK;
+
+    case XET_SHARD_REC_SEGMENT:
+        rc = ngx_http_xet_register_term_job(reg, step, i, log);
+        break;
+
+    default: /* XET_SHARD_REC_FILES_END */
+        rc = ngx_http_xet_register_file(reg, step);
+        break;
+    }
+
+    if (rc == XET_SHARD_XORB && !reg->named) {
+        reg->xorb = step->rec.hash;
+        reg->file = reg->verifier.hash;
+        reg->named = 1;
+    }
+
+    return rc;
 }
 
 
@@ -598,14 +665,19 @@ ngx_http_xet_register_term_job(ngx_http_xet_register_t *reg,
 }
 
 
-/* A xorb is known only if its file is there: else the client has to send it. */
+/*
+ * A xorb is known only if its file is there: else the client has to send it.
+ * What is to be looked at is put aside until there are many, for each look at a
+ * bucket is a round trip; whatever is found missing ends the registration.
+ */
 
 static xet_status_t
 ngx_http_xet_register_seen_job(ngx_http_xet_register_t *reg,
     const xet_hash_t *xorb, const xet_shard_slice_t *slice, ngx_log_t *log)
 {
-    xet_status_t          rc;
-    ngx_http_xet_seen_t  *seen;
+    xet_status_t               rc;
+    ngx_http_xet_seen_t       *seen;
+    ngx_http_xet_copy_stat_t  *look;
 
     seen = &reg->seen[xorb->bytes[0] & (NGX_HTTP_XET_SEEN - 1)];
 
@@ -615,18 +687,63 @@ ngx_http_xet_register_seen_job(ngx_http_xet_register_t *reg,
         return XET_OK;
     }
 
-    rc = ngx_http_xet_damage_stat_job(&reg->damage, reg->store, xorb,
-                                      slice->tag, slice->stored_size, log);
+    rc = (reg->nlooks == NGX_HTTP_XET_LOOKS)
+         ? ngx_http_xet_register_looks_job(reg, log) : XET_OK;
 
-    if (rc == XET_STORE_DAMAGED) {
-        return XET_SHARD_XORB;
+    if (rc != XET_OK) {
+        return rc;
     }
+
+    look = &reg->looks[reg->nlooks];
+
+    look->name.xorb = *xorb;
+    look->name.tag = slice->tag;
+    look->want = slice->stored_size;
+
+    reg->files[reg->nlooks++] = reg->verifier.hash;
 
     seen->xorb = *xorb;
     seen->tag = slice->tag;
-    seen->set = (rc == XET_OK);
+    seen->set = 1;
 
-    return rc;
+    return XET_OK;
+}
+
+
+/* The first one that is not there, in the order of the terms, is named. */
+
+static xet_status_t
+ngx_http_xet_register_looks_job(ngx_http_xet_register_t *reg, ngx_log_t *log)
+{
+    ngx_uint_t  i, n;
+
+    n = reg->nlooks;
+
+    if (n == 0) {
+        return XET_OK;
+    }
+
+    reg->nlooks = 0;
+
+    ngx_http_xet_damage_stat_all_job(&reg->damage, reg->store, reg->looks, n,
+                                     log);
+
+    for (i = 0; i < n; i++) {
+
+        if (reg->looks[i].status == XET_STORE_DAMAGED) {
+            reg->xorb = reg->looks[i].name.xorb;
+            reg->file = reg->files[i];
+            reg->named = 1;
+
+            return XET_SHARD_XORB;
+        }
+
+        if (reg->looks[i].status != XET_OK) {
+            return reg->looks[i].status;
+        }
+    }
+
+    return XET_OK;
 }
 
 
@@ -748,7 +865,7 @@ ngx_http_xet_register_text(ngx_http_request_t *r, xet_status_t status)
         return xet_status_text(status);
     }
 
-    *xet_hash_print(file, &reg->verifier.hash) = '\0';
+    *xet_hash_print(file, &reg->file) = '\0';
     *xet_hash_print(xorb, &reg->xorb) = '\0';
 
     (void) ngx_sprintf(text, fmt, file, xorb);

@@ -1,0 +1,203 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Ranges of xorbs by signed URLs: from a bucket by way of conf/xet_bucket.conf
+# with a warm cache, against the same bytes from a folder.  Two servers of one
+# worker each, on the same processor by turns; the store is s3_sink.pl, which
+# is not asked any more once the cache is warm.
+#
+#     perl t/bench/bucket_read.pl
+#
+# Needs "make build tools cli".  Two minutes.
+
+use warnings;
+use strict;
+
+use FindBin;
+use lib $FindBin::Bin;
+use Bench;
+use Sink;
+
+use Digest::SHA qw/ hmac_sha256 /;
+use File::Temp qw/ tempdir /;
+use MIME::Base64 qw/ encode_base64url /;
+
+use Test::Xet;
+use Test::Xet::Process qw/ spew /;
+
+my $repeats = repeats(5);
+my $seconds = 2;
+my $urls = 4096;
+my $size = 64 << 20;
+my $xorbs = 4;
+my $expires = time() + 86400;
+
+need('wrk', 'wrk');
+bench_start('ranges from a warm cache of a bucket, one worker');
+
+my $dir = tempdir('xbench-XXXXXX', CLEANUP => 1,
+	-d '/dev/shm' ? (DIR => '/dev/shm') : (TMPDIR => 1));
+
+chmod(0755, $dir);
+
+my $s3 = Sink->new(dir => "$dir/s3", keep => $size);
+
+# what both get: a cache of descriptors, as docs/operations.md has it
+
+my $open = 'open_file_cache max=10000 inactive=10m;'
+	. ' open_file_cache_valid 10m;';
+my %t = (folder => bench_server(http => $open),
+	bucket => bench_server(s3 => $s3, http => $open));
+
+cache_in_memory();
+$_->run() for values %t;
+
+my $noise = random_bytes(1, 1 << 20);
+my @hashes = map { sprintf('%02x', 0xa0 + $_) x 32 } 1 .. $xorbs;
+
+fill($_) for @hashes;
+
+my %worker = map { $_ => ($t{$_}->worker_pids())[0] } keys %t;
+my @ratios = [ 'bucket : folder', 'bytes a second', 'bytes a CPU second' ];
+my @rows = [ 'CPU us a request', 'folder', 'bucket' ];
+my @rates = [ 'MB/s', 'folder', 'bucket' ];
+
+for (
+	[ '4 KiB, 32 clients', 4096, 32 ],
+	[ '64 KiB, 32 clients', 65536, 32 ],
+	[ '1 MiB, 8 clients', 1 << 20, 8 ],
+	[ '8 MiB, 8 clients', 8 << 20, 8 ],
+	[ '60 MiB, 4 clients', 60 << 20, 4 ],
+) {
+	my ($name, $length, $c) = @$_;
+	my %script = map { $_ => script($_, $length) } keys %t;
+	my (%m, @fast, @cheap);
+
+	for my $n (0 .. $repeats) {
+		my %got;
+
+		for my $from ($n % 2 ? qw/ folder bucket / : qw/ bucket folder /)
+		{
+			$got{$from} = wrk(url => $t{$from}->url('/'),
+				script => $script{$from}, c => $c,
+				s => $seconds, pids => [ $worker{$from} ]);
+		}
+
+		next if $n == 0;
+
+		for (keys %got) {
+			push @{ $m{$_}{cpu} }, $got{$_}{cpu}[0];
+			push @{ $m{$_}{rate} }, $got{$_}{rps} * $length / 1e6;
+		}
+
+		push @fast, $m{bucket}{rate}[-1] / $m{folder}{rate}[-1];
+		push @cheap, $m{folder}{cpu}[-1] / $m{bucket}{cpu}[-1];
+	}
+
+	push @ratios, [ $name, spread(@fast), spread(@cheap) ];
+	push @rows, [ $name, map { spread(@{ $m{$_}{cpu} }) }
+		qw/ folder bucket / ];
+	push @rates, [ $name, map { spread(@{ $m{$_}{rate} }) }
+		qw/ folder bucket / ];
+}
+
+bench_heading("$urls signed ranges of $xorbs xorbs of 64 MiB,"
+	. " $repeats runs of $seconds s");
+bench_table(@ratios);
+print "\n";
+bench_table(@rows);
+print "\n";
+bench_table(@rates);
+
+bench_end($_) for values %t;
+$s3->stop();
+
+# --------------------------------------------------------------------------
+
+sub cache_in_memory {
+	my $cache = $t{bucket}->dir() . '/cache';
+
+	mkdir("$dir/cache");
+	chmod(0777, "$dir/cache");
+	symlink("$dir/cache", $cache) or die "$cache: $!\n";
+}
+
+# The same bytes, in the folder and in the bucket.
+
+sub fill {
+	my ($hash) = @_;
+
+	my $path = '/xorbs/default/' . substr($hash, 0, 2) . "/$hash";
+	my $data = join('', ($noise) x ($size >> 20));
+	my $file = $t{folder}->store() . $path;
+
+	mkdir($file =~ s!/[^/]*\z!!r);
+	spew($file, $data);
+	chmod(0644, $file);
+
+	$s3->must('PUT', "a/prefix$path", body => $data);
+}
+
+# As src/core/access/xet_access.h says, with the key of the harness.
+
+sub signed {
+	my ($hash, $first, $last) = @_;
+
+	my $text = join("\n", 'xet-url-1', 'k1', "default/$hash", $expires,
+		"$first-$last", '');
+
+	return '/xorbs/default/' . substr($hash, 0, 2) . "/$hash"
+		. "?r=$first-$last&e=$expires&k=k1&s="
+		. encode_base64url(hmac_sha256($text, "\x5e" x 32));
+}
+
+# Each of the requests once beforehand, so that all slices are in the cache.
+
+sub script {
+	my ($from, $length) = @_;
+
+	my $name = $t{$from}->dir() . "/urls$length";
+	my (@lines, %warm);
+
+	srand(7);
+
+	for (1 .. $urls) {
+		my $hash = $hashes[rand(@hashes)];
+		my $first = int(rand($size - $length));
+		my $last = $first + $length - 1;
+
+		push @lines, signed($hash, $first, $last) . " $first-$last";
+	}
+
+	spew($name, join("\n", @lines) . "\n");
+
+	for my $hash (@hashes) {
+		my $last = $size - 1;
+
+		get($from, signed($hash, 0, $last), "0-$last");
+	}
+
+	get($from, split(' ', $lines[0]));
+
+	return wrk_script($name, <<'EOL');
+      local url, range = line:match("(%S+) (%S+)")
+      local request = wrk.format("GET", url, { Range = "bytes=" .. range })
+EOL
+}
+
+sub get {
+	my ($from, $url, $range) = @_;
+
+	my $r = $t{$from}->get($url, { Range => "bytes=$range" });
+	my ($first, $last) = split(/-/, $range);
+	my $length = $last - $first + 1;
+
+	die "$from: $url: $r->{status}\n" if $r->{status} != 206
+		|| length($r->{body}) != $length;
+
+	my $want = substr($noise, $first % (1 << 20))
+		. join('', ($noise) x ($length / (1 << 20) + 1));
+
+	die "$from: other bytes\n" if $r->{body} ne substr($want, 0, $length);
+}

@@ -1,0 +1,235 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# What an upload of a xorb of 64 MiB to a bucket costs the server: CPU of all
+# its threads against the core verifying the same bytes in memory plus a bare
+# client's PUT of them to the same store.  That is t/tools/xet_s3.c, with the
+# bytes under the signature and one connection; beside it curl, which leaves
+# them out of it.  The store is s3_sink.pl, or one of Test::Xet::S3.
+#
+#     perl t/bench/bucket_upload.pl [STORE]
+#
+# Temporary files are in the folder of the test, or in XET_BENCH_TEMP: pages of
+# a tmpfs cost more than those of ext4.
+#
+# Needs "make build tools cli bench-bins".  A minute.
+
+use warnings;
+use strict;
+
+use FindBin;
+use lib $FindBin::Bin;
+use Bench;
+use Sink;
+
+use File::Temp qw/ tempdir /;
+use IO::Handle;
+use IO::Socket::INET;
+use IPC::Open2;
+use Time::HiRes qw/ time /;
+
+use Test::Xet;
+use Test::Xet::Process qw/ build_dir slurp /;
+use Test::Xet::S3;
+
+my @kinds = ([ 'stored', 'random, stored' ], [ 'lz4', 'text, LZ4' ],
+	[ 'bg4', 'bf16, BG4+LZ4' ]);
+my $verify = build_dir() . '/bench/bench_xorb_verify';
+my $client = build_dir() . '/tools/xet_s3';
+my $part = 16 << 20;
+my $buffer = 262144;
+my $repeats = repeats(7);
+my $name = shift // 'sink';
+
+for ($verify, $client) {
+	die "no $_: run make tools bench-bins first\n" unless -x;
+}
+
+bench_start('upload to a bucket: xorbs of 64 MiB, one worker');
+bench_note('store', $name);
+bench_note('temp', $ENV{XET_BENCH_TEMP} // 'the folder of the test');
+
+my $dir = tempdir('xbodies-XXXXXX', CLEANUP => 1,
+	-d '/dev/shm' ? (DIR => '/dev/shm') : (TMPDIR => 1));
+
+system("$verify $buffer 1 $dir > /dev/null") == 0 or die "$verify: $?\n";
+
+my %bodies;
+
+for my $file (glob("$dir/*.*")) {
+	my ($kind, $hash) = $file =~ m!/(\w+)\.(\w+)$! or die $file;
+
+	$bodies{$kind} = { file => $file, data => \slurp($file),
+		uri => "/api/v1/xorbs/default/$hash" };
+}
+
+chmod(0755, $dir);
+
+my $s3 = $name eq 'sink' ? Sink->new(dir => "$dir/s3")
+	: Test::Xet::S3->new(server => $name, dir => "$dir/s3");
+my $t = bench_server(s3 => $s3, directives => { xet_xorb_max_size => '80m' },
+	s3_params => 'timeout=60s connections=4 part=16m');
+
+move_temp($ENV{XET_BENCH_TEMP}) if $ENV{XET_BENCH_TEMP};
+$t->run();
+pin($_, load_cpu()) for pg_pids($t), $s3->processes();
+
+my ($worker) = $t->worker_pids();
+my @whole = bare(64 << 20);
+my @parts = bare($part);
+my $puts = 0;
+
+my @ratios = [ 'CPU against', 'verify + PUT', 'verify + PUT in parts',
+	'verify + curl' ];
+my @rows = [ 'CPU ms a xorb', 'upload', 'of the thread of S3', 'verify',
+	'PUT', 'PUT in parts', 'curl' ];
+my @walls = [ 'MB/s', 'upload' ];
+
+for (@kinds) {
+	my ($kind, $what) = @$_;
+	my %m;
+
+	for (0 .. $repeats) {
+		my %one = (verify => verify($kind), put => put(\@whole, $kind),
+			parts => put(\@parts, $kind), curl => curl($kind));
+
+		@one{qw/ upload wall /} = upload($kind);
+		next if $_ == 0;
+
+		push @{ $m{$_} }, $one{$_} for keys %one;
+		push @{ $m{"by_$_"} }, $one{upload}
+			/ ($one{verify} + $one{$_}) for qw/ put parts curl /;
+		push @{ $m{rate} }, length(${ $bodies{$kind}{data} }) / 1e3
+			/ $one{wall};
+	}
+
+	push @ratios, [ $what, map { spread(@{ $m{"by_$_"} }) }
+		qw/ put parts curl / ];
+	push @rows, [ $what, map { spread(@{ $m{$_} }) }
+		qw/ upload verify put parts curl / ];
+	push @walls, [ $what, spread(@{ $m{rate} }) ];
+}
+
+splice(@{ $rows[0] }, 2, 1);
+
+bench_heading("$repeats repetitions");
+bench_table(@ratios);
+print "\n";
+bench_table(@rows);
+print "\n";
+bench_table(@walls);
+
+for (\@whole, \@parts) {
+	close($_->[1]);
+	waitpid($_->[0], 0);
+}
+
+bench_end($t);
+$s3->stop();
+
+# --------------------------------------------------------------------------
+
+# The temporary files of the server in another folder.
+
+sub move_temp {
+	my ($folder) = @_;
+
+	my $temp = $t->dir() . '/xet_temp';
+
+	my $made = tempdir('xtemp-XXXXXX', DIR => $folder, CLEANUP => 1);
+
+	chmod(0777, $made);
+	symlink($made, $temp) or die "$temp: $!\n";
+}
+
+# CPU and wall milliseconds of one upload.
+
+sub upload {
+	my ($kind) = @_;
+
+	my $data = $bodies{$kind}{data};
+
+	$t->sql('TRUNCATE xet.xorbs, xet.files, xet.staged CASCADE');
+
+	my $cpu = cpu_us($worker);
+	my $wall = time();
+	my $c = IO::Socket::INET->new(PeerAddr => '127.0.0.1',
+		PeerPort => $t->port()) or die "connect: $@\n";
+
+	syswrite($c, "POST $bodies{$kind}{uri} HTTP/1.1\r\nHost: x\r\n"
+		. "Connection: close\r\nContent-Length: " . length($$data)
+		. "\r\n\r\n");
+
+	for (my $sent = 0; $sent < length($$data);) {
+		$sent += syswrite($c, $$data, 1 << 20, $sent)
+			// die "cannot send: $!\n";
+	}
+
+	sysread($c, my $in, 65536);
+	$in =~ m!^HTTP/1.1 200 ! or die "refused: $in\n";
+
+	$wall = time() - $wall;
+
+	return ((cpu_us($worker) - $cpu) / 1000, $wall * 1000);
+}
+
+sub verify {
+	my ($kind) = @_;
+
+	my $cpu = server_cpu();
+	my $out = `taskset -c $cpu $verify $buffer 3 $bodies{$kind}{file}`;
+
+	return (split(' ', (split(/\n/, $out))[-1]))[5];
+}
+
+# The client with parts of a size, which waits for lines.
+
+sub bare {
+	my ($size) = @_;
+
+	my $pid = open2(my $out, my $in, 'taskset', '-c', server_cpu(),
+		$client, 'url=' . $s3->url(), 'endpoint=' . $s3->endpoint(),
+		'region=' . $s3->region(), 'credentials='
+		. $s3->credentials(), 'timeout=60000', 'connections=1',
+		"part=$size", '--');
+
+	$in->autoflush(1);
+
+	return ($pid, $in, $out);
+}
+
+sub put {
+	my ($bare, $kind) = @_;
+
+	my ($pid, $in, $out) = @$bare;
+	my $cpu = cpu_us($pid);
+
+	print $in 'upload bare', ++$puts, " $bodies{$kind}{file}\n";
+
+	while (my $line = <$out>) {
+		last if $line =~ /^OK/;
+		die "PUT: $line" unless $line =~ /^begun/;
+	}
+
+	return (cpu_us($pid) - $cpu) / 1000;
+}
+
+sub curl {
+	my ($kind) = @_;
+
+	my $n = 3;
+	my @before = times;
+
+	system('taskset', '-c', server_cpu(), 'curl', '-s', '-f', '-H',
+		'x-amz-content-sha256: UNSIGNED-PAYLOAD', '-H', 'Expect:',
+		'--aws-sigv4', 'aws:amz:' . $s3->region() . ':s3', '--user',
+		$s3->key() . ':' . $s3->secret(), map { ('-o', '/dev/null',
+			'-T', $bodies{$kind}{file}, $s3->endpoint()
+			. '/xet/curl' . ++$puts) } 1 .. $n) == 0
+		or die "curl: $?\n";
+
+	my @after = times;
+
+	return 1000 * ($after[2] + $after[3] - $before[2] - $before[3]) / $n;
+}
