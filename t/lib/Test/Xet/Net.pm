@@ -54,7 +54,7 @@ sub enter {
 sub lacks {
 	return 'namespaces need root' if $> != 0;
 
-	for my $program (qw/ ip unshare nsenter /) {
+	for my $program (qw/ ip ss unshare nsenter /) {
 		return "no program $program" unless grep { -x "$_/$program" }
 			split(/:/, $ENV{PATH});
 	}
@@ -125,6 +125,15 @@ sub command {
 
 sub cut { run('ip', 'link', 'set', $_[0]->{link}, 'down') }
 sub mend { run('ip', 'link', 'set', $_[0]->{link}, 'up') }
+
+# Its connections to a port of another machine are lost, and it knows it.
+
+sub reset {
+	my ($self, $other, $port) = @_;
+
+	run($self->command(), 'ss', '-K', 'dst',
+		$other->addr(), 'dport', '=', ":$port");
+}
 
 sub run {
 	my ($status, $out) = run_command([ @_ ]);

@@ -192,9 +192,13 @@ sub pid {
 sub conninfo {
 	my ($self) = @_;
 
-	my $host = $self->{net} ? $self->{net}->addr() : $self->{dir};
+	return "host=$self->{dir} user=xet dbname=xet" unless $self->{net};
 
-	return "host=$host user=xet dbname=xet";
+	# a machine that is cut off is to know it soon
+
+	return 'host=' . $self->{net}->addr() . ' user=xet dbname=xet'
+		. ' tcp_user_timeout=2000 keepalives_idle=1'
+		. ' keepalives_interval=1 keepalives_count=2';
 }
 
 sub command {
