@@ -20,7 +20,7 @@ BEGIN { Test::Xet::Net->enter() }
 use Test::Xet;
 use Test::Xet::Cli;
 use Test::Xet::Load;
-use Test::Xet::Process qw/ children slurp /;
+use Test::Xet::Process qw/ children root run_command slurp /;
 use Test::Xet::S3;
 
 use Time::HiRes qw/ sleep time /;
@@ -207,7 +207,7 @@ $t->done();
 # --------------------------------------------------------------------------
 
 sub locations {
-	return 'include ' . Test::Xet::Process::root() . '/conf/xet_bucket.conf;'
+	return 'include ' . root() . '/conf/xet_bucket.conf;'
 		. ' location @xet_error { xet_error; }';
 }
 
@@ -227,10 +227,11 @@ sub upload {
 sub inside {
 	my ($node, $token) = @_;
 
-	my ($status, $out) = Test::Xet::Process::run_command([
+	my ($status, $out) = run_command([
 		$machines[1]->command(), 'curl', '-s', '-m', 60, '-w',
 		'\n%{http_code}', '-H', "Authorization: Bearer $tokens{$token}",
-		'-T', "$FindBin::Bin/$FindBin::Script", $node->url('/api/v1/files') ], timeout => 80);
+		'-T', "$FindBin::Bin/$FindBin::Script",
+		$node->url('/api/v1/files') ], timeout => 80);
 	my ($body, $code) = $out =~ /^(.*)\n(\d+)\z/s;
 
 	return { status => $code // 0, body => $body };

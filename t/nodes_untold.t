@@ -59,7 +59,8 @@ for my $how (qw/ xorb file /) {
 	$lock->unlock();
 
 	ok(wait_for(30, sub { !names()
-		&& collected() > $before && $t->sql('SELECT (SELECT count(*) FROM xet.xorbs)'
+		&& collected() > $before
+		&& $t->sql('SELECT (SELECT count(*) FROM xet.xorbs)'
 		. ' + (SELECT count(*) FROM xet.gc_copies)') == 0 }),
 		"$how: committed, and collected");
 

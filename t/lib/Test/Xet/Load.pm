@@ -12,7 +12,7 @@ package Test::Xet::Load;
 #     $l->start(uploads => 3, reads => 1, deletes => 1);
 #     ...
 #     $l->stop();
-#     $l->acknowledged();             # [ hash, body, token's name ], not deleted
+#     $l->acknowledged();             # [ hash, body, token ], not deleted
 #     $l->bad();                      # answers that nobody may be given
 #     $l->failures();                 # { time, addr, what, status } of requests
 #
@@ -40,8 +40,8 @@ sub new {
 
 	my $dir = $t->dir();
 	my $self = bless {
-		dir => $dir, base => '/api', pool => [], pids => [], serial => 0,
-		owner => $$, %o
+		dir => $dir, base => '/api', pool => [], pids => [],
+		serial => 0, owner => $$, %o
 	}, $class;
 
 	$self->{$_} = "$dir/load.$_" for qw/ history bad failures nodes /;
@@ -225,12 +225,12 @@ sub deleter {
 		for (1 .. 2) {
 			$r = $self->request('GET', "v1/files/$hash", $token,
 				undef, allow => qr/^404/);
-			$self->tell('bad', "deleted, and $r->{status}: $hash")
+			$self->tell('bad', "deleted, and 200: $hash")
 				if $r->{status} == 200;
 		}
 
 	} elsif ($r->{status} == 404) {
-		$self->tell('bad', "acknowledged, and nothing to delete: $hash");
+		$self->tell('bad', "acknowledged, not to be deleted: $hash");
 	}
 
 	sleep(0.1);
@@ -365,8 +365,11 @@ sub make {
 		my ($file, $other) = map { $t->upload($data, scheme => $_,
 			send => 0) } qw/ lz4 none /;
 
-		$file->{xorbs}[$_]{bytes} = [ $file->{xorbs}[$_]{bytes},
-			$other->{xorbs}[$_]{bytes} ] for 0 .. $#{ $file->{xorbs} };
+		for my $i (0 .. $#{ $file->{xorbs} }) {
+			my ($x, $y) = map { $_->{xorbs}[$i] } $file, $other;
+
+			$x->{bytes} = [ $x->{bytes}, $y->{bytes} ];
+		}
 
 		+{ %$file, data => $data, name => "made-$_" };
 	} 1 .. $n;

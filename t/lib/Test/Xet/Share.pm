@@ -36,7 +36,7 @@ use Fcntl qw/ O_ACCMODE O_CREAT O_EXCL O_RDWR SEEK_SET /;
 use POSIX ();
 use Time::HiRes qw/ time /;
 
-use Test::Xet::Process qw/ own patience reap slurp spew wait_for /;
+use Test::Xet::Process qw/ own owned reap slurp spew wait_for /;
 
 # Why there can be none.
 
@@ -254,7 +254,7 @@ sub DESTROY {
 
 	local ($?, $@, $!);
 
-	$self->stop() if $self->{pid} && Test::Xet::Process::owned($self->{pid});
+	$self->stop() if $self->{pid} && owned($self->{pid});
 }
 
 1;
