@@ -587,8 +587,8 @@ BEGIN
     END LOOP;
 
     -- sent again by a session that was lost, for a copy that was collected
-    -- meanwhile: its file may be gone.  Behind the insert, which may have waited
-    -- for that collection.
+    -- meanwhile: its file may be gone.  Behind the insert, which may have
+    -- waited for that collection.
 
     IF new_id IS NOT NULL AND EXISTS (
            SELECT FROM xet.gc_copies g

@@ -31,9 +31,9 @@
  *
  * A statement whose answer was lost is sent again, and may have been committed
  * before.  Between the two a collector may have removed the row and the copy,
- * and then the row is put anew, for a copy that is gone.  xet.xorb_put() refuses
- * that while there is a note of the copy; the note goes after the copy, so when
- * it is gone as well, a look at the copy tells.
+ * and then the row is put anew, for a copy that is gone.  xet.xorb_put()
+ * refuses that while there is a note of the copy; the note goes after the copy,
+ * so when it is gone as well, a look at the copy tells.
  *
  * Readings are shared: when many uploads bring the same xorb to a worker at
  * once, one reading is enough for all that had begun before the reading: damage
