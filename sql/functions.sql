@@ -568,16 +568,6 @@ DECLARE
     new_id  bigint;
     brought boolean;
 BEGIN
-    -- sent again by a session that was lost, for a copy that was collected
-    -- meanwhile: its file may be gone
-
-    IF EXISTS (SELECT FROM xet.gc_copies g
-                WHERE g.hash = xorb AND g.tag = xorb_put.tag)
-    THEN
-        RAISE EXCEPTION 'the copy was collected meanwhile'
-              USING ERRCODE = '40001';
-    END IF;
-
     LOOP
         INSERT INTO xet.xorbs AS x (hash, chunk_count, raw_size, stored_size,
                                     chunk_hashes, raw_ends, stored_ends, tag,
@@ -596,6 +586,18 @@ BEGIN
 
         EXIT WHEN FOUND;
     END LOOP;
+
+    -- sent again by a session that was lost, for a copy that was collected
+    -- meanwhile: its file may be gone.  Behind the insert, which may have
+    -- waited for that collection.
+
+    IF new_id IS NOT NULL AND EXISTS (
+           SELECT FROM xet.gc_copies g
+            WHERE g.hash = xorb AND g.tag = xorb_put.tag)
+    THEN
+        RAISE EXCEPTION 'the copy was collected meanwhile'
+              USING ERRCODE = '40001';
+    END IF;
 
     IF new_id IS NOT NULL THEN
         INSERT INTO xet.chunks (hash, xorb_id, idx)

@@ -222,7 +222,9 @@ ngx_http_xet_store_init(ngx_cycle_t *cycle)
  * Removes what a crash has left in the folder of temporary files, where these
  * have names: files so old that they belong to no running upload, of this node
  * or of another one with the same folder.  What a sweep has taken aside is for
- * the next sweep, which asks the database first.
+ * the next sweep, which asks the database first.  ".nfs..." is what NFS makes
+ * of a file that is removed while its node has it open; there, the node has
+ * died.
  */
 
 static void
@@ -239,7 +241,8 @@ ngx_http_xet_store_clean_temp(ngx_cycle_t *cycle,
 
     while (ngx_read_dir(&dir) == NGX_OK) {
 
-        if (ngx_de_name(&dir)[0] == '.'
+        if ((ngx_de_name(&dir)[0] == '.'
+             && ngx_strncmp(ngx_de_name(&dir), ".nfs", 4) != 0)
             || ngx_strncmp(ngx_de_name(&dir), XET_XORB_ASIDE,
                            sizeof(XET_XORB_ASIDE) - 1)
                == 0)

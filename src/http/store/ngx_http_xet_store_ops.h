@@ -95,6 +95,13 @@ ngx_int_t ngx_http_xet_store_make_dir(ngx_cycle_t *cycle, u_char *path);
 xet_status_t ngx_http_xet_store_sync_dir_job(const char *path,
     ngx_log_t *log);
 
+/* A copy in a folder of which this node may know something that is old. */
+ngx_uint_t ngx_http_xet_store_doubtful(ngx_err_t err);
+ngx_int_t ngx_http_xet_store_look_anew_job(char *path);
+
+/* Opens a copy for reading; looks anew before it says ENOENT. */
+ngx_fd_t ngx_http_xet_store_open_copy_job(char *path, int flags);
+
 /* The path of a copy in a folder; path has NGX_MAX_PATH bytes. */
 xet_status_t ngx_http_xet_store_copy_path(char *path,
     const ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t tag);

@@ -85,11 +85,15 @@ my @live;
 #     timeout     seconds for the whole test, 600
 #     stalls      calls of nginx can be made to hang, see Test::Xet::Stall
 #     beside      another one of these, whose store and database are ours too
+#     machine     of Test::Xet::Net, where nginx runs
+#     net         a Test::Xet::Net: PostgreSQL can be had from its machines
+#     folder      the store by another path, as another machine has it
 #
 # In conf and the additions:
 #
 #     %%MAIN%% %%HTTP%% %%XET%% %%SERVER%% %%LOCATIONS%%  what ours has there
 #     %%PORT_8080%%  a free port, the same for the same number
+#     %%ADDR%%  127.0.0.1, or that of the machine
 #     %%DIR%% %%ROOT%% %%STORE%% %%CONNINFO%% %%URL_KEY%% %%DEDUP_KEY%%
 #     %%CONNECTIONS%%
 #     %%DATA%% %%DATA_ALIAS%%  xet_data with the store of the test behind it, in
@@ -115,7 +119,8 @@ sub new {
 	$self->{stall} = Test::Xet::Stall->new(dir => $self->{dir})
 		if $o{stalls};
 	$self->{nginx} = Test::Xet::Nginx->new(dir => $self->{dir},
-		env => $self->{stall} && $self->{stall}->env());
+		env => $self->{stall} && $self->{stall}->env(),
+		prefix => $o{machine} && [ $o{machine}->command() ]);
 
 	$self->make_store($o{pg} // $o{xet} // 1) unless $self->{beside};
 
@@ -136,7 +141,8 @@ sub make_store {
 	my $o = $self->{o};
 
 	$self->{pg} = Test::Xet::Postgres->new(dir => "$self->{dir}/pg",
-		durable => $o->{durable}, conf => $o->{pg_conf}) if $pg;
+		durable => $o->{durable}, conf => $o->{pg_conf},
+		net => $o->{net}) if $pg;
 
 	mkdir($self->store());
 
@@ -174,7 +180,8 @@ sub give_credentials {
 sub conf_store {
 	my ($self) = @_;
 
-	return $self->{beside}->conf_store() if $self->{beside};
+	return $self->{beside}->conf_store()
+		if $self->{beside} && !defined $self->{o}{folder};
 
 	my $s3 = $self->{s3} or return $self->store();
 
@@ -209,8 +216,8 @@ sub stall { return $_[0]->{stall} }
 sub store {
 	my ($self) = @_;
 
-	return $self->{beside} ? $self->{beside}->store()
-		: "$self->{dir}/store";
+	return $self->{o}{folder} // ($self->{beside}
+		? $self->{beside}->store() : "$self->{dir}/store");
 }
 
 # The files of a xorb, of its row's copy and of others; and the one that there
@@ -249,6 +256,12 @@ sub conninfo {
 	return $self->{pg} ? $self->{pg}->conninfo() : '';
 }
 
+sub addr {
+	my ($self) = @_;
+
+	return $self->{o}{machine} ? $self->{o}{machine}->addr() : '127.0.0.1';
+}
+
 # The port that stands for a number in the configuration, 8080 by default.
 
 sub port {
@@ -260,7 +273,7 @@ sub port {
 sub url {
 	my ($self, $path, $n) = @_;
 
-	return 'http://127.0.0.1:' . $self->port($n) . $path;
+	return 'http://' . $self->addr() . ':' . $self->port($n) . $path;
 }
 
 sub write_file {
@@ -314,7 +327,7 @@ http {
     %%XET%%
 
     server {
-        listen       127.0.0.1:%%PORT_8080%%;
+        listen       %%ADDR%%:%%PORT_8080%%;
         server_name  localhost;
         root         %%STORE%%;
 
@@ -374,6 +387,7 @@ sub expand {
 	);
 
 	my %values = (
+		ADDR => $self->addr(),
 		DIR => $self->{dir}, ROOT => root(), STORE => $self->store(),
 		CONNINFO => $self->conninfo(),
 		URL_KEY => "$self->{dir}/url.key",
@@ -567,7 +581,7 @@ sub http {
 	my ($self, $method, $uri, $headers, $body, %o) = @_;
 
 	return Test::Xet::HTTP->request($self->port(delete $o{port}),
-		$method, $uri, $headers, $body, %o);
+		$method, $uri, $headers, $body, addr => $self->addr(), %o);
 }
 
 sub get {
@@ -599,7 +613,8 @@ sub put {
 sub connect {
 	my ($self, %o) = @_;
 
-	return Test::Xet::HTTP->new($self->port(delete $o{port}), %o);
+	return Test::Xet::HTTP->new($self->port(delete $o{port}),
+		addr => $self->addr(), %o);
 }
 
 # The head of a request, and as much of the body as is given.
