@@ -52,6 +52,7 @@ typedef struct xet_s3_upload_s  xet_s3_upload_t;
 typedef struct {
     const char  *url;                  /* "s3://bucket[/prefix]" */
     const char  *endpoint;             /* "http[s]://host[:port]" */
+    const char  *public_endpoint;      /* of presigned URLs, NULL: endpoint */
     const char  *region;               /* "us-east-1" */
     const char  *credentials;          /* a file, as the AWS tools have it */
     const char  *profile;              /* of it, "default" */
@@ -234,9 +235,9 @@ void xet_s3_upload_destroy(xet_s3_upload_t *upload);
 
 
 /*
- * A presigned URL: GET (with the one range [first, last] signed as a header
- * "Range: bytes=first-last" when last is not 0) or PUT with signed headers.
- * Computes only; may be called in an event loop.
+ * A presigned URL, of the public endpoint: GET (with the one range [first,
+ * last] signed as a header "Range: bytes=first-last" when last is not 0) or PUT
+ * with signed headers.  Computes only; may be called in an event loop.
  */
 
 typedef struct {

@@ -63,6 +63,10 @@ typedef struct {
 xet_s3_rc_t xet_s3_url_parse(xet_s3_url_t *url, const xet_s3_conf_t *conf,
     xet_s3_error_t *error);
 
+/* The same objects by the public endpoint; inside is what was parsed. */
+xet_s3_rc_t xet_s3_url_public(xet_s3_url_t *url, const xet_s3_url_t *inside,
+    const xet_s3_conf_t *conf, xet_s3_error_t *error);
+
 /*
  * The decoded path of a name, or of the bucket for NULL, in XET_S3_PATH_MAX
  * bytes.  XET_S3_CONF for a name that can't be one.
@@ -216,6 +220,7 @@ struct xet_s3_s {
     const xet_s3_conf_t   *conf;
     xet_s3_conf_t          copy;       /* with the defaults */
     xet_s3_url_t           url;
+    xet_s3_url_t           outside;    /* the same, for clients */
     xet_s3_credentials_t   credentials;
     xet_s3_transfers_t    *transfers;
 

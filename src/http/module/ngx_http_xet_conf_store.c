@@ -4,7 +4,7 @@
  *
  *     xet_store path [temp=anonymous|named];
  *     xet_store s3://bucket[/prefix] endpoint=url credentials=file
- *               [profile=name] [region=name] [path_style]
+ *               [public_endpoint=url] [profile=name] [region=name] [path_style]
  *               [trusted_certificate=file] [timeout=time] [connections=number]
  *               [part=size] [condition=on|off]
  *               [temp_path=path] [temp=anonymous|named];
@@ -37,6 +37,7 @@ typedef struct {
     ngx_str_t       region;
     ngx_str_t       profile;
     ngx_str_t       endpoint;
+    ngx_str_t       public_endpoint;
     ngx_str_t       credentials;
     ngx_str_t       certificate;
 } ngx_http_xet_conf_s3_t;
@@ -186,6 +187,8 @@ ngx_http_xet_conf_s3_param(ngx_conf_t *cf, ngx_http_xet_conf_s3_t *s3,
         size_t       offset;
     }  strings[] = {
         { "endpoint", offsetof(ngx_http_xet_conf_s3_t, endpoint) },
+        { "public_endpoint", offsetof(ngx_http_xet_conf_s3_t,
+                                      public_endpoint) },
         { "credentials", offsetof(ngx_http_xet_conf_s3_t, credentials) },
         { "profile", offsetof(ngx_http_xet_conf_s3_t, profile) },
         { "region", offsetof(ngx_http_xet_conf_s3_t, region) },
@@ -274,7 +277,8 @@ ngx_http_xet_conf_s3_number(ngx_conf_t *cf, ngx_http_xet_conf_s3_t *s3,
     }
 
     return ngx_http_xet_param_invalid(cf, value,
-                                      "\"endpoint=\", \"credentials=\", "
+                                      "\"endpoint=\", \"public_endpoint=\", "
+                                      "\"credentials=\", "
                                       "\"profile=\", \"region=\", "
                                       "\"path_style\", "
                                       "\"trusted_certificate=\", \"timeout=\" "
@@ -329,6 +333,7 @@ ngx_http_xet_conf_s3_check(ngx_conf_t *cf, ngx_http_xet_conf_s3_t *s3)
     }
 
     s3->s3.endpoint = (char *) s3->endpoint.data;
+    s3->s3.public_endpoint = (char *) s3->public_endpoint.data;
     s3->s3.credentials = (char *) s3->credentials.data;
     s3->s3.region = s3->region.len ? (char *) s3->region.data
                                    : NGX_HTTP_XET_STORE_REGION;
