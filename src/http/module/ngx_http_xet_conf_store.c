@@ -14,6 +14,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_conf_warn.h"
 #include "ngx_http_xet_module.h"
 #include "ngx_http_xet_store.h"
 
@@ -171,6 +172,11 @@ ngx_http_xet_conf_store_bucket(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 
     xmcf->store->anonymous = (s3.temp.len != sizeof("named") - 1);
 
+    ngx_http_xet_warn_reader(cf, "credentials", &s3.credentials,
+                             "keys that are changed need a reload");
+    ngx_http_xet_warn_reader(cf, "trusted_certificate", &s3.certificate,
+                             "they can't connect to the store");
+
     return NGX_CONF_OK;
 }
 
@@ -294,6 +300,8 @@ ngx_http_xet_conf_s3_number(ngx_conf_t *cf, ngx_http_xet_conf_s3_t *s3,
 static char *
 ngx_http_xet_conf_s3_check(ngx_conf_t *cf, ngx_http_xet_conf_s3_t *s3)
 {
+    char  *rv;
+
     if (s3->endpoint.len == 0 || s3->credentials.len == 0) {
         return "needs \"endpoint=\" and \"credentials=\" for a bucket";
     }
@@ -325,8 +333,10 @@ ngx_http_xet_conf_s3_check(ngx_conf_t *cf, ngx_http_xet_conf_s3_t *s3)
 
     if (s3->certificate.len) {
 
-        if (ngx_conf_full_name(cf->cycle, &s3->certificate, 1) != NGX_OK) {
-            return NGX_CONF_ERROR;
+        rv = ngx_http_xet_conf_trusted(cf, &s3->certificate);
+
+        if (rv != NGX_CONF_OK) {
+            return rv;
         }
 
         s3->s3.certificate = (char *) s3->certificate.data;
