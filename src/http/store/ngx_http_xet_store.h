@@ -65,6 +65,18 @@ void ngx_http_xet_store_exit(ngx_cycle_t *cycle);
 
 
 /*
+ * A copy that has no row is removed when it is XET_XORB_ORPHAN_AGE old, by
+ * whoever looks.  So its row has to be there long before: made is a time, in
+ * seconds since 1970, that is not later than the one that the copy has for
+ * those who look, and PostgreSQL refuses the row of an older one
+ * (xet.copy_made()).  It decides, and not the worker: a machine that was
+ * suspended goes on as if no time had passed, wherever it was.
+ */
+
+#define NGX_HTTP_XET_UPLOAD_AGE  (XET_XORB_ORPHAN_AGE / 4)
+
+
+/*
  * A temporary file of a request.  It is anonymous where the file system
  * supports O_TMPFILE, so that a crash leaves nothing behind; elsewhere it is
  * <store>/tmp/<unique name>.
@@ -82,6 +94,7 @@ typedef struct {
     xet_hash_t             xorb;               /* what it is, or claims */
     uint32_t               tag;                /* set by commit */
     uint64_t               began;              /* the upload, a moment */
+    uint64_t               made;               /* set by commit, see below */
     xet_s3_upload_t       *upload;             /* NULL: nothing is sent yet */
 
     unsigned               anonymous:1;        /* O_TMPFILE is to be tried */
