@@ -13,6 +13,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
+use Test::Xet::Grant;
 use Test::Xet::Process qw/ slurp /;
 use Test::Xet::Real;
 use Test::Xet::S3;
@@ -305,25 +306,4 @@ sub flipped {
 
 sub rows {
 	return $t->sql('SELECT count(*) FROM xet.xorbs');
-}
-
-# CRC-64/NVME, as a decimal number.
-
-sub crc64 {
-	my ($bytes) = @_;
-
-	my $crc = ~0;
-	my $poly = 0x9a6c9329 << 32 | 0xac4bc9b5;
-	my @table = map {
-		my $n = $_;
-
-		$n = $n & 1 ? ($n >> 1) ^ $poly : $n >> 1
-			for 1 .. 8;
-		$n
-	} 0 .. 255;
-
-	$crc = $table[($crc ^ $_) & 255] ^ ($crc >> 8)
-		for unpack('C*', $bytes);
-
-	return sprintf('%u', ~$crc);
 }

@@ -169,6 +169,7 @@ struct xet_s3_transfer_s {
     size_t                 size;
     size_t                 most;       /* of any other body */
     uint64_t               deadline;   /* ms */
+    unsigned               again;      /* it was sent before */
 
     /* what came */
 
@@ -187,6 +188,10 @@ struct xet_s3_transfer_s {
     char                   sum[64];    /* "x-amz-checksum-sha256" */
     uint32_t               retry;      /* "Retry-After", s */
     char                   why[XET_S3_TEXT_MAX];
+    unsigned               late;       /* it was out of time */
+    uint64_t               took;       /* ms */
+    uint64_t               up;         /* bytes of bodies, on the wire */
+    uint64_t               down;
 
     /* of the transfer */
 
@@ -212,6 +217,15 @@ void xet_s3_transfers_stop(xet_s3_transfers_t *ts);
  * is said to have come is to be zero.
  */
 int xet_s3_transfers_post(xet_s3_transfers_t *ts, xet_s3_transfer_t *t);
+
+/* How many are under way. */
+uint32_t xet_s3_transfers_busy(xet_s3_transfers_t *ts);
+
+
+/* xet_s3_told.c: tells who counts, where somebody does. */
+
+void xet_s3_told_transfer(xet_s3_told_pt told, const xet_s3_transfer_t *t);
+void xet_s3_told_withheld(xet_s3_told_pt told, const char *method);
 
 
 /* The client. */

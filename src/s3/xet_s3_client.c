@@ -86,6 +86,13 @@ xet_s3_stop(xet_s3_t *s3)
 }
 
 
+uint32_t
+xet_s3_busy(xet_s3_t *s3)
+{
+    return xet_s3_transfers_busy(s3->transfers);
+}
+
+
 xet_s3_rc_t
 xet_s3_reload(xet_s3_t *s3, xet_s3_error_t *error)
 {

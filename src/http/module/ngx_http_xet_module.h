@@ -74,7 +74,7 @@ ngx_int_t ngx_http_xet_measure_handler(ngx_http_request_t *r);
 
 /* Called when a worker starts, and when it ends. */
 void ngx_http_xet_measure_init_process(ngx_cycle_t *cycle);
-void ngx_http_xet_measure_exit_process(void);
+void ngx_http_xet_measure_exit_process(ngx_cycle_t *cycle);
 
 /* ngx_http_xet_data_filter.c */
 ngx_int_t ngx_http_xet_data_filter_init(ngx_conf_t *cf);

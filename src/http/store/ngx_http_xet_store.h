@@ -57,6 +57,9 @@ ngx_http_xet_store_t *ngx_http_xet_store_s3(ngx_conf_t *cf,
  */
 ngx_int_t ngx_http_xet_store_init(ngx_cycle_t *cycle);
 
+/* Counts what was asked of an object store since the last call. */
+void ngx_http_xet_store_measure(ngx_http_xet_store_t *store);
+
 /*
  * The worker ends, and its pools of threads have: no thread of the store is
  * left, which could still run while libraries are being ended.
@@ -500,6 +503,7 @@ typedef struct {
     ngx_uint_t             back;               /* have their names again */
     ngx_uint_t             removed;
     uint64_t               bytes;              /* of those */
+    ngx_uint_t             staged;             /* were dropped */
 } ngx_http_xet_orphans_t;
 
 

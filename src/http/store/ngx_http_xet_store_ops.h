@@ -116,6 +116,9 @@ xet_status_t ngx_http_xet_orphans_s3_take_job(ngx_http_xet_orphans_t *o,
 xet_status_t ngx_http_xet_orphans_s3_settle_job(ngx_http_xet_orphans_t *o,
     ngx_log_t *log);
 
+/* ngx_http_xet_store_told.c: of its client, in any thread */
+void ngx_http_xet_store_told(const xet_s3_told_t *one);
+
 /* The status of what the object store has answered, which is logged. */
 xet_status_t ngx_http_xet_store_s3_failed(ngx_http_xet_store_t *store,
     xet_s3_rc_t rc, const xet_s3_error_t *error, ngx_log_t *log);
