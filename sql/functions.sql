@@ -7,6 +7,7 @@
 DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.shard_slices, xet.slice_secret, xet.xorb_seen, xet.file_seen,
     xet.xorb_brought, xet.xorb_grant, xet.repo_row, xet.shard_had,
+    xet.copy_made, xet.copy_age,
     xet.xorb_put, xet.xorb_heal, xet.xorb_healed, xet.xorb_get,
     xet.xorb_advertised,
     xet.xorb_damaged, xet.xorb_whole, xet.le4, xet.terms_moved,
@@ -540,6 +541,43 @@ BEGIN
     END LOOP;
 
     RAISE EXCEPTION 'the repo was deleted meanwhile' USING ERRCODE = '40001';
+END;
+$$;
+
+
+-- How old a copy may be when its row is written: half of the age at which one
+-- without a row is removed (XET_XORB_ORPHAN_AGE), so that the clocks of nginx,
+-- of PostgreSQL and of the store may differ by the other half.
+
+CREATE FUNCTION xet.copy_age()
+    RETURNS interval
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT interval '12 hours';
+$$;
+
+
+-- The tag of a copy that was made at a time, in seconds since 1970, and is
+-- young enough.  An upload may have stood still between its copy and its row, with
+-- its worker or its whole machine, while the collector found a copy without a
+-- row and removed it.
+
+CREATE FUNCTION xet.copy_made(tag integer, made bigint)
+    RETURNS integer
+    LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    IF abs(extract(epoch FROM now()) - made)
+       > extract(epoch FROM xet.copy_age())
+    THEN
+        RAISE EXCEPTION 'the copy was made % seconds ago, by the clock of the '
+                        'server that has made it: it stood still meanwhile, '
+                        'or clocks differ',
+                        floor(extract(epoch FROM now()) - made)
+              USING ERRCODE = '40001';
+    END IF;
+
+    RETURN tag;
 END;
 $$;
 

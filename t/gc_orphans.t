@@ -272,7 +272,7 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 	$t->sql("SELECT xet.chore_now('orphans')");
 
 	ok(wait_for(60, sub {
-		$node->log() =~ /chore "gc" waits: the folder is not the store/
+		$node->log() =~ /chore "gc" waits: this is not the store/
 	}), 'another disk: it waits') or diag(chore('*'));
 	ok(-e $theirs, 'another disk: nothing is touched');
 

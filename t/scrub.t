@@ -303,7 +303,7 @@ SKIP: {
 	ok(wait_for(60, sub { $t->sql("SELECT note FROM xet.chores_show()"
 		. " WHERE name = 'scrub'") =~ /not the store/ }),
 		'another folder: the pass waits, and says why');
-	like($t->log(), qr/chore "scrub" waits: the folder is not the store/,
+	like($t->log(), qr/chore "scrub" waits: this is not the store/,
 		'another folder: told');
 	is(marked(), '', 'another folder: nothing is marked');
 

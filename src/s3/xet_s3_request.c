@@ -240,6 +240,8 @@ static xet_s3_rc_t
 xet_s3_request_peace(xet_s3_request_t *r, uint64_t silent,
     xet_s3_error_t *error)
 {
+    xet_s3_told_withheld(r->s3->conf->told, r->method);
+
     return xet_s3_error(error, XET_S3_AWAY, 0,
                         "S3 %s of \"%.64s\" was not sent: %.64s has not "
                         "answered for %u s", r->method, r->name ? r->name : "",
@@ -492,6 +494,7 @@ xet_s3_request_reset(xet_s3_request_t *r)
     t.buf = r->t.buf;
     t.size = r->t.size;
     t.most = r->t.most;
+    t.again = (r->t.method != NULL);
 
     r->t = t;
 }

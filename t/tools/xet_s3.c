@@ -608,6 +608,9 @@ tool_option(xet_s3_conf_t *conf, char *arg)
     } else if (strcmp(arg, "endpoint") == 0) {
         conf->endpoint = value;
 
+    } else if (strcmp(arg, "public_endpoint") == 0) {
+        conf->public_endpoint = value;
+
     } else if (strcmp(arg, "region") == 0) {
         conf->region = value;
 

@@ -255,9 +255,7 @@ xet_cli_rebuild_claim(xet_cli_rebuild_t *b)
     }
 
     if (identity[0] == '\0') {
-        return xet_cli_fail(XET_CLI_ERROR, xet_cli_place_name(b->place),
-                            "the folder has no identity, is its disk"
-                            " mounted?");
+        return xet_cli_place_bare(b->place);
     }
 
     param.value = identity;
@@ -269,9 +267,7 @@ xet_cli_rebuild_claim(xet_cli_rebuild_t *b)
                           xet_cli_rebuild_identity, named);
 
     if (rc == XET_CLI_OK && strcmp(identity, named) != 0) {
-        rc = xet_cli_fail(XET_CLI_ERROR, xet_cli_place_name(b->place),
-                          "the folder is not the store that the database"
-                          " describes");
+        rc = xet_cli_place_other(b->place);
     }
 
     return (rc == XET_CLI_OK)

@@ -101,6 +101,7 @@ ngx_http_xet_store_s3(ngx_conf_t *cf, const ngx_str_t *temp,
     const xet_s3_conf_t *conf, xet_s3_error_t *error)
 {
     ngx_str_t              name;
+    xet_s3_conf_t          s3;
     ngx_http_xet_store_t  *store;
 
     name.data = (u_char *) conf->url;
@@ -113,8 +114,11 @@ ngx_http_xet_store_s3(ngx_conf_t *cf, const ngx_str_t *temp,
         return NULL;
     }
 
+    s3 = *conf;
+    s3.told = ngx_http_xet_store_told;
+
     store->ops = &ngx_http_xet_store_s3_ops;
-    store->s3 = xet_s3_create(conf, error);
+    store->s3 = xet_s3_create(&s3, error);
 
     return store->s3 ? store : NULL;
 }

@@ -279,15 +279,25 @@ ngx_http_xet_files_sync_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
 static xet_status_t
 ngx_http_xet_files_commit_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
 {
-    char          path[NGX_MAX_PATH];
-    xet_status_t  rc;
+    char             path[NGX_MAX_PATH];
+    xet_status_t     rc;
+    ngx_file_info_t  fi;
 
     rc = ngx_http_xet_store_copy_path(path, file->store, &file->xorb,
                                       file->tag);
-
-    if (rc == XET_OK) {
-        rc = ngx_http_xet_files_link_job(file, path, log);
+    if (rc != XET_OK) {
+        return rc;
     }
+
+    /* the copy is as old as its last byte */
+
+    if (ngx_fd_info(file->fd, &fi) == NGX_FILE_ERROR) {
+        return ngx_http_xet_store_failed(log, "fstat", path);
+    }
+
+    file->made = (uint64_t) ngx_file_mtime(&fi);
+
+    rc = ngx_http_xet_files_link_job(file, path, log);
 
     if (rc != XET_OK) {
         return rc;

@@ -150,6 +150,8 @@ ngx_http_xet_store_identity_look_job(ngx_http_xet_store_t *store,
                   "xet: the %s \"%V\" is not the store of the database: %s",
                   store->ops->kind, &store->name,
                   (rc == XET_OK) ? "it is another one"
+                  : store->s3 ? "it has no object \"identity\" below the "
+                                "prefix, has somebody emptied or replaced it?"
                   : "it has no identity, is its disk mounted?");
 
     return XET_STORE_OTHER;

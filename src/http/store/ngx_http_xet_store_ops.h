@@ -142,6 +142,9 @@ xet_status_t ngx_http_xet_objects_remove_each_job(ngx_http_xet_store_t *store,
     const ngx_http_xet_copy_name_t *names, ngx_uint_t n, xet_s3_rc_t *rcs,
     ngx_log_t *log);
 
+/* ngx_http_xet_store_told.c: of its client, in any thread */
+void ngx_http_xet_store_told(const xet_s3_told_t *one);
+
 /* The status of what the object store has answered, which is logged. */
 xet_status_t ngx_http_xet_store_s3_failed(ngx_http_xet_store_t *store,
     xet_s3_rc_t rc, const xet_s3_error_t *error, ngx_log_t *log);

@@ -170,6 +170,8 @@ ngx_http_xet_objects_grown_job(ngx_http_xet_temp_t *file, const u_char *data,
         if (file->upload == NULL) {
             return;
         }
+
+        file->made = (uint64_t) time(NULL);
     }
 
     if (xet_s3_upload_hashed(file->upload) + len == (uint64_t) file->size
@@ -199,6 +201,17 @@ ngx_http_xet_objects_commit_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
     xet_s3_rc_t     rc;
     xet_s3_error_t  error;
 
+    if (file->upload && xet_s3_upload_begun(file->upload)
+        && (uint64_t) time(NULL) - file->made > NGX_HTTP_XET_UPLOAD_AGE)
+    {
+        /* an object is as old as its first part: it is sent anew */
+
+        xet_s3_upload_destroy(file->upload);
+        file->upload = NULL;
+
+        return XET_AGAIN;
+    }
+
     ngx_http_xet_objects_name(name, &file->xorb, file->tag);
 
     if (file->upload == NULL) {
@@ -207,6 +220,10 @@ ngx_http_xet_objects_commit_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
         if (file->upload == NULL) {
             return XET_NOMEM;
         }
+    }
+
+    if (!xet_s3_upload_begun(file->upload)) {
+        file->made = (uint64_t) time(NULL);
     }
 
     rc = xet_s3_upload_finish(file->upload, name, file->fd,
