@@ -133,6 +133,22 @@ ok(wait_for(20, sub {
 	file()->{status} == 200
 }), 'and does when it has some');
 
+# one that is asked before it has had any: what has come waits for them
+
+$t->pg_freeze();
+$t->reload();
+
+my $small = random_bytes(++$seed, 100);
+my $early = $t->http_start('PUT', '/api/v1/files',
+	{ 'Content-Length' => length($small) }, $small);
+
+select(undef, undef, undef, 0.5);
+$t->pg_thaw();
+
+is($early->response('PUT', timeout => 20)->{status}, 200,
+	'an upload that is there before the first tags');
+$early->close();
+
 # --------------------------------------------------------------------------
 # a database that goes on from where it was
 

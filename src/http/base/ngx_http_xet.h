@@ -38,6 +38,7 @@ typedef struct ngx_http_xet_keep_s        ngx_http_xet_keep_t;
 typedef struct ngx_http_xet_verify_s      ngx_http_xet_verify_t;
 typedef struct ngx_http_xet_hold_s        ngx_http_xet_hold_t;
 typedef struct ngx_http_xet_look_s        ngx_http_xet_look_t;
+typedef struct ngx_http_xet_tags_s        ngx_http_xet_tags_t;
 typedef struct ngx_http_xet_signed_s      ngx_http_xet_signed_t;
 typedef struct ngx_http_xet_stream_s      ngx_http_xet_stream_t;
 typedef struct ngx_http_xet_reader_s      ngx_http_xet_reader_t;
@@ -314,6 +315,7 @@ struct ngx_http_xet_ctx_s {
     ngx_pool_cleanup_pt         release;        /* of hold */
     uint64_t                    worth;          /* counted besides the body */
     ngx_http_xet_look_t        *look;           /* at the quota */
+    ngx_http_xet_tags_t        *tags;           /* are waited for */
     ngx_http_xet_signed_t      *store;          /* for nginx's own requests */
 
     union {

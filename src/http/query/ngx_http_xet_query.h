@@ -584,6 +584,11 @@ void ngx_http_xet_query_shard_unstage(const u_char *id);
  */
 void ngx_http_xet_query_tags(void);
 
+/* Some for a request that waits, and the answer. */
+ngx_int_t ngx_http_xet_query_tags_take(ngx_http_request_t *r,
+    ngx_http_xet_query_handler_pt handler);
+void ngx_http_xet_query_tags_row(ngx_http_request_t *r);
+
 
 /* Drops what crashed uploads have staged, old telemetry and zTensor results. */
 void ngx_http_xet_query_sweep(void);

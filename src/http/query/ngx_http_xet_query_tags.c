@@ -1,7 +1,7 @@
 
 /*
- * Tags for copies: another block of them when few are left.  One question at a
- * time; a worker that exits does not ask.
+ * Tags for copies: another block of them when few are left, one question at a
+ * time, or when there are none, for each request that waits.
  */
 
 #include "ngx_http_xet.h"
@@ -52,4 +52,25 @@ ngx_http_xet_query_tags_answered(void *data, ngx_http_xet_ask_t *ask,
     if (rc == NGX_OK) {
         ngx_http_xet_store_tags_add((uint32_t) ngx_http_xet_ask_number(ask));
     }
+}
+
+
+ngx_int_t
+ngx_http_xet_query_tags_take(ngx_http_request_t *r,
+    ngx_http_xet_query_handler_pt handler)
+{
+    (void) ngx_http_xet_query_params(r);
+
+    return ngx_http_xet_send_tags_take(r, NGX_HTTP_XET_WRITE, handler);
+}
+
+
+void
+ngx_http_xet_query_tags_row(ngx_http_request_t *r)
+{
+    ngx_http_xet_query_t  *q;
+
+    q = ngx_http_xet_query_get(r);
+
+    ngx_http_xet_store_tags_add((uint32_t) ngx_http_xet_pg_int(q->res, 0, 0));
 }

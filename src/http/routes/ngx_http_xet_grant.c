@@ -65,6 +65,7 @@ static ngx_int_t ngx_http_xet_grant_send(ngx_http_request_t *r,
     const u_char *id, const ngx_http_xet_stage_put_t *put);
 static ngx_int_t ngx_http_xet_grant_mac(ngx_http_request_t *r,
     const xet_hash_t *xorb, const u_char *id, u_char *mac);
+static ngx_int_t ngx_http_xet_commit_go(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_commit_cleanup(void *data);
 static void ngx_http_xet_commit_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_commit_done(ngx_http_request_t *r, void *data);
@@ -350,22 +351,28 @@ ngx_http_xet_grant_commit_handler(ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ngx_http_xet_query_tags();
-
     status = ngx_http_xet_stage_begin(&c->stage, file, c->suite, &ctx->hash,
                                       ctx->id.data, xlcf->xorb_max,
                                       NGX_HTTP_XET_GRANT_FOOTER);
 
-    if (status == XET_OK
-        && ngx_http_xet_task_post(r, ngx_http_xet_commit_job,
-                                  ngx_http_xet_commit_done, c)
-           != NGX_OK)
-    {
-        status = XET_OVERLOADED;
-    }
-
     if (status != XET_OK) {
         return ngx_http_xet_error_status(r, status);
+    }
+
+    return ngx_http_xet_tags_then(r, ngx_http_xet_commit_go, c);
+}
+
+
+static ngx_int_t
+ngx_http_xet_commit_go(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_commit_t *c = data;
+
+    if (ngx_http_xet_task_post(r, ngx_http_xet_commit_job,
+                               ngx_http_xet_commit_done, c)
+        != NGX_OK)
+    {
+        return ngx_http_xet_error_status(r, XET_OVERLOADED);
     }
 
     r->main->count++;

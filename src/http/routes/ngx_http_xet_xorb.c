@@ -54,6 +54,7 @@ struct ngx_http_xet_xorb_head_s {
 };
 
 
+static ngx_int_t ngx_http_xet_xorb_read(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_xorb_cleanup(void *data);
 static xet_status_t ngx_http_xet_xorb_feed(void *data, u_char *buf,
     size_t len, ngx_uint_t last, ngx_log_t *log);
@@ -110,7 +111,14 @@ ngx_http_xet_xorb_post_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     ngx_http_xet_store_claim(x->file, &x->hash);
 
-    ngx_http_xet_query_tags();
+    return ngx_http_xet_tags_then(r, ngx_http_xet_xorb_read, x);
+}
+
+
+static ngx_int_t
+ngx_http_xet_xorb_read(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_xorb_t *x = data;
 
     return ngx_http_xet_quota_read(r, NGX_HTTP_XET_QUOTA_XORB, &x->hash,
                                    ngx_http_xet_xorb_feed, NULL,

@@ -227,6 +227,7 @@ xet_status_t ngx_http_xet_store_remove_all_job(ngx_http_xet_store_t *store,
 
 void ngx_http_xet_store_tags_add(uint32_t first);
 ngx_uint_t ngx_http_xet_store_tags_few(void);
+ngx_uint_t ngx_http_xet_store_tags_none(void);
 
 /* Milliseconds of a clock that nobody sets, for threads. */
 uint64_t ngx_http_xet_store_clock(void);

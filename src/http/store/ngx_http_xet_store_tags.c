@@ -9,10 +9,11 @@
  * it alone, and no upload needs to know of another one.
  *
  * A worker holds two blocks at most.  The first one comes with a session to
- * PostgreSQL, before anything can be uploaded; when half a block is left the
- * event loop asks for another one (ngx_http_xet_query_tags.c).  Where that is
- * late, because PostgreSQL is away, nothing can be acknowledged anyway, and who
- * finds no tag is answered 503.  What a worker has left when it ends is lost.
+ * PostgreSQL, for which uploads wait (ngx_http_xet_tags.c); when half a block
+ * is left the event loop asks for another one (ngx_http_xet_query_tags.c).
+ * Where that is late, because PostgreSQL is away, nothing can be acknowledged
+ * anyway, and who finds no tag is answered 503.  What a worker has left when it
+ * ends is lost.
  *
  * Threads draw, threads connect, and the event loop adds, hence the lock.
  */
@@ -26,19 +27,19 @@
 typedef struct {
     uint32_t  next;
     uint32_t  left;
-} ngx_http_xet_tags_t;
+} ngx_http_xet_block_t;
 
 
 static pthread_mutex_t  ngx_http_xet_tags_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static ngx_http_xet_tags_t  ngx_http_xet_tags[2];      /* the first is drawn */
+static ngx_http_xet_block_t  ngx_http_xet_tags[2];      /* the first is drawn */
 
 
 xet_status_t
 ngx_http_xet_store_draw_tag(uint32_t *tag)
 {
     xet_status_t          rc;
-    ngx_http_xet_tags_t  *tags;
+    ngx_http_xet_block_t  *tags;
 
     tags = ngx_http_xet_tags;
     rc = XET_OK;
@@ -70,7 +71,7 @@ ngx_http_xet_store_draw_tag(uint32_t *tag)
 void
 ngx_http_xet_store_tags_add(uint32_t first)
 {
-    ngx_http_xet_tags_t  *tags;
+    ngx_http_xet_block_t  *tags;
 
     tags = ngx_http_xet_tags;
 
@@ -93,7 +94,7 @@ ngx_uint_t
 ngx_http_xet_store_tags_few(void)
 {
     ngx_uint_t            few;
-    ngx_http_xet_tags_t  *tags;
+    ngx_http_xet_block_t  *tags;
 
     tags = ngx_http_xet_tags;
 
@@ -104,4 +105,22 @@ ngx_http_xet_store_tags_few(void)
     pthread_mutex_unlock(&ngx_http_xet_tags_lock);
 
     return few;
+}
+
+
+ngx_uint_t
+ngx_http_xet_store_tags_none(void)
+{
+    ngx_uint_t            none;
+    ngx_http_xet_block_t  *tags;
+
+    tags = ngx_http_xet_tags;
+
+    pthread_mutex_lock(&ngx_http_xet_tags_lock);
+
+    none = (tags[0].left == 0 && tags[1].left == 0);
+
+    pthread_mutex_unlock(&ngx_http_xet_tags_lock);
+
+    return none;
 }

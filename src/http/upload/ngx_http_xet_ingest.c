@@ -81,6 +81,7 @@ struct ngx_http_xet_ingest_s {
 };
 
 
+static ngx_int_t ngx_http_xet_ingest_read(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_ingest_cleanup(void *data);
 static xet_status_t ngx_http_xet_ingest_feed_job(void *data, u_char *buf,
     size_t len, ngx_uint_t last, ngx_log_t *log);
@@ -164,17 +165,24 @@ ngx_http_xet_ingest(ngx_http_request_t *r,
 
     ing->xorb = ngx_http_xet_store_xorb(r);
 
-    ngx_http_xet_query_tags();
-
     if (ing->xorb == NULL
         || ngx_http_xet_ingest_spool_init(r, &ing->spool) != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    return ngx_http_xet_tags_then(r, ngx_http_xet_ingest_read, ing);
+}
+
+
+static ngx_int_t
+ngx_http_xet_ingest_read(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_ingest_t *ing = data;
+
     return ngx_http_xet_quota_read(r, NGX_HTTP_XET_QUOTA_FILE,
-                                   expected->has_hash ? &ing->expected.hash
-                                                      : NULL,
+                                   ing->expected.has_hash ? &ing->expected.hash
+                                                          : NULL,
                                    ngx_http_xet_ingest_feed_job,
                                    ngx_http_xet_ingest_wait,
                                    ngx_http_xet_ingest_body_done, ing);

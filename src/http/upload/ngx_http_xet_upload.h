@@ -62,6 +62,17 @@ ngx_int_t ngx_http_xet_body_filter_init(ngx_conf_t *cf);
 
 
 /*
+ * ngx_http_xet_tags.c: calls next, which returns what a handler does, as soon
+ * as there are tags for copies, or as it is certain that there are none.  Uses
+ * the request's one statement.
+ */
+typedef ngx_int_t (*ngx_http_xet_tags_pt)(ngx_http_request_t *r, void *data);
+
+ngx_int_t ngx_http_xet_tags_then(ngx_http_request_t *r,
+    ngx_http_xet_tags_pt next, void *data);
+
+
+/*
  * ngx_http_xet_quota.c: uploads for which there is no room left.
  */
 

@@ -73,7 +73,7 @@ sub temp_files {
 	my $lists = $s3->get('', query => { uploads => '' })->{status} == 200;
 
 	return sort(Test::Xet::State::files_below($self->temp_path()),
-		grep({ m!^staging/! } $self->store_names()),
+		grep({ m!^staging/ours/! } $self->store_names()),
 		map { "an upload of $_->{name}" }
 			$lists ? $s3->uploads(PREFIX()) : ());
 }
