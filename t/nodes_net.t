@@ -171,6 +171,31 @@ for my $node (@nodes) {
 is(join(', ', sort keys %missing), '', 'all of them, at every node');
 
 # --------------------------------------------------------------------------
+# a limit, with room for one of four, which come to four nodes at once
+
+for my $round (1 .. 3) {
+	my $used = $t->sql("SELECT logical FROM xet.usage_list()"
+		. " WHERE name = 'b/b'");
+	my $room = 30000;
+
+	$t->sql("SELECT xet.quota_set('repo', 'b/b', NULL, NULL, "
+		. ($used + $room) . ')');
+
+	my @c = map { $nodes[$_]->http_start('PUT', '/api/v1/files',
+		{ %{ bearer('b/b@bob') }, 'Content-Length' => $room },
+		random_bytes(100 * $round + $_, $room - 1)) } 0 .. $#nodes;
+
+	$_->send('x') for @c;
+
+	my @status = sort map { $_->response('PUT', timeout => 30)->{status} }
+		@c;
+
+	is("@status", '200 413 413 413', "a limit at four nodes, $round");
+	is($t->sql("SELECT logical FROM xet.usage_list() WHERE name = 'b/b'"),
+		$used + $room, 'and so much counts');
+}
+
+# --------------------------------------------------------------------------
 # what is stored
 
 # which says nothing while the collector is between a row and its copy
