@@ -225,13 +225,67 @@ for my $which ('before', 'reading', 'made') {
 	}
 }
 
+# the same by a sweep, to which all that was put is old: the clock of the store
+# is a day fast
+
+{
+	my $swept = 0;
+	my @taken;
+
+	$t->let_age();
+	$_->allow(qr/RequestTimeTooSkewed|clock/) for @nodes;
+
+	for my $round (1 .. 3) {
+		my @x = map { (encodings(20000))[0] } 1 .. 6;
+		my @grants = map { grant($two, $_) } @x;
+
+		put_granted($grants[$_], $x[$_]{bytes}) for 0 .. $#x;
+
+		$s3->set_clock(90000);
+		$t->sql("SELECT xet.chore_now('orphans')");
+		collector(1);
+
+		# some of them when the sweep is there
+
+		wait_for(10, sub { staged() < @x }) if $round > 1;
+
+		my @r = at_once(map { [ $nodes[$_ % 2], 'POST',
+			'/api' . commit_path($x[$_], $grants[$_]), '' ]
+		} 0 .. $#x);
+
+		is((grep { $_->{status} !~ /^(?:200|404|500|503)$/ } @r), 0,
+			"old, round $round: "
+			. join(' ', map { $_->{status} } @r));
+
+		ok(wait_for(30, sub { !staged() }),
+			"old, round $round: nothing is staged")
+			or diag(staged());
+		$swept += grep { $_->{status} != 200 } @r;
+
+		# what was taken may be collected meanwhile, and is told so
+
+		for (grep { $r[$_]{status} == 200 } 0 .. $#x) {
+			my $file = eval { register_file($t, [ [ $x[$_] ] ]) };
+
+			push @taken, $file if $file;
+			like($@, qr/unknown_xorb/, 'old: collected')
+				if !$file;
+		}
+
+		collector(0);
+		$s3->set_clock(0);
+	}
+
+	cmp_ok($swept, '>', 0, "old: $swept were swept first");
+	same("old: $_->{hash}", $_) for @taken;
+}
+
 # --------------------------------------------------------------------------
 # all of it, with the collector at work and sweeps one after the other
 
 collector(1);
-$t->let_age();
 
-my ($told, $files, @files) = (0, 0);
+my ($files, @files) = (0);
 
 for my $round (1 .. 12) {
 	my ($x) = encodings(30000);
@@ -239,7 +293,11 @@ for my $round (1 .. 12) {
 
 	$t->sql("SELECT xet.chore_now('orphans')") if $round % 3 == 0;
 
-	for my $try (1 .. 10) {
+	my @tries;
+
+	# it may be collected before its shard comes, on a slow machine often
+
+	while (@tries < 60) {
 		my $ask = ask($one, $x);
 
 		if ($ask->{status} == 201) {
@@ -249,22 +307,28 @@ for my $round (1 .. 12) {
 
 			my $r = commit($other, $x, $grant);
 
+			push @tries, "commit $r->{status}";
 			next if $r->{status} != 200;
 
 		} else {
-			$told++;
+			push @tries, "told $ask->{status}";
 		}
 
 		# now and then the collector is first
 
-		sleep(rand(1.2)) if $try == 1 && $round % 4 == 0;
+		sleep(rand(1.2)) if @tries == 1 && $round % 4 == 0;
 
-		my $file = eval { register_file($one, [ [ $x ] ]) } or next;
+		my $file = eval { register_file($one, [ [ $x ] ]) };
 
+		push @tries, $@, next if !$file;
+
+		@tries = ();
 		$files++;
 		push @files, $file;
 		last;
 	}
+
+	diag("round $round: @tries") if @tries;
 
 	# an older one goes, and its xorb
 

@@ -32,7 +32,8 @@ my $net = Test::Xet::Net->new();
 my @machines = map { $net->machine() } 1, 2;
 my $s3 = $bucket ? Test::Xet::S3->new(server => 'moto',
 	addr => $net->addr()) : 0;
-my %conf = (log => 'info', workers => 2, net => $net, s3 => $s3);
+my %conf = (log => 'info', workers => 2, net => $net, s3 => $s3,
+	pg_params => 'lock_timeout=3s');
 
 my $t = Test::Xet->new(%conf, machine => $machines[0],
 	directives => { xet_gc => 'on grace=0s interval=1s' });
@@ -104,6 +105,54 @@ for my $how (qw/ xorb file /) {
 	is($t->http('DELETE', "/api/v1/files/$file->{hash}")->{status}, 204,
 		"$how: deleted");
 	ok(wait_for(30, sub { !names() }), "$how: all is gone");
+}
+
+# --------------------------------------------------------------------------
+# a row that PostgreSQL never writes: the node gives up, and says so
+
+for my $how (qw/ xorb file /) {
+	my $data = random_bytes(10 + length($how), 40000);
+	my $x = make_xorb($data, scheme => 'none');
+	my $lock = $t->pg_lock('xet.xorbs', 'SHARE');
+	my ($method, $uri, $body) = $how eq 'xorb'
+		? ('POST', "/api/v1/xorbs/default/$x->{hash}", $x->{bytes})
+		: ('PUT', '/api/v1/files', $data);
+	my $c = $two->http_start($method, $uri,
+		{ 'Content-Length' => length($body) }, $body);
+
+	ok(wait_for(20, sub { $t->pg_blocked() > 0 }), "never, $how: waits");
+
+	my $from = $two->log_size();
+
+	$machines[1]->cut();
+	$machines[1]->reset($net, 5432);
+	ok($two->wait_log(qr/database_unavailable|connecting to PostgreSQL/,
+		60, $from), "never, $how: there is no session");
+
+	# PostgreSQL looks each second who is still there
+
+	ok(wait_for(30, sub { $t->pg_blocked() == 0 }),
+		"never, $how: nobody waits for the lock any more");
+	$machines[1]->mend();
+
+	my $r = $c->response($method, timeout => 90);
+
+	$lock->unlock();
+
+	is($r->{status}, 503, "never, $how: 503") or diag($r->summary());
+	is($t->sql('SELECT count(*) FROM xet.xorbs'), 0,
+		"never, $how: no row");
+	ok(wait_for(60, sub { eval { $two->upload($data, scheme => 'none') } }),
+		"never, $how: again");
+
+	my $file = $two->upload($data, scheme => 'none', send => 0);
+
+	is($t->get("/api/v1/files/$file->{hash}")->{body}, $data,
+		"never, $how: and there");
+	is($t->http('DELETE', "/api/v1/files/$file->{hash}")->{status}, 204,
+		"never, $how: deleted");
+	ok(wait_for(30, sub { $t->sql('SELECT count(*) FROM xet.xorbs')
+		== 0 }), "never, $how: all is gone");
 }
 
 $t->done();
