@@ -16,6 +16,8 @@ use Test::Xet;
 use Test::Xet::Files;
 use Test::Xet::Process qw/ wait_for /;
 
+Test::Xet->folder('modules of nginx over files');
+
 my $t = Test::Xet->new(workers => 1, log => 'info', server => <<'EOF');
 location /added/ {
             xet_api;

@@ -21,6 +21,9 @@ use Fcntl qw/ :flock /;
 use File::Path qw/ remove_tree /;
 use POSIX qw/ mkfifo /;
 
+Test::Xet->folder(
+	'backups by files; those of a bucket are in t/s3_cli.t');
+
 my $t = Test::Xet->new(workers => 1, log => 'info', timeout => 600);
 my $r = Test::Xet->new(workers => 1, log => 'info', timeout => 600);
 

@@ -18,6 +18,8 @@ use Test::Xet::Cli;
 use Test::Xet::Files;
 use Test::Xet::Process qw/ root run_command spew /;
 
+Test::Xet->folder('backups of a folder, file by file');
+
 my $t = Test::Xet->new(workers => 1, log => 'info', timeout => 600);
 
 my @sql = ('--sql', root() . '/sql');

@@ -20,6 +20,8 @@ use Test::Xet::Process qw/ root slurp spew /;
 
 use File::Path qw/ remove_tree /;
 
+Test::Xet->folder('backups of a folder, file by file');
+
 my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 600);
 my $r = Test::Xet->new(workers => 1, log => 'info', timeout => 600,
 	allow => [ qr/has no identity|is its disk mounted/ ]);

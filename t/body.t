@@ -590,6 +590,8 @@ SKIP: {
 	reload_during('named');
 }
 
+$t->run() if $t->s3();
+
 # --------------------------------------------------------------------------
 # no patience: clients that still send when a worker must go
 

@@ -20,6 +20,8 @@ use Test::Xet::Process qw/ slurp spew /;
 use Fcntl qw/ O_NONBLOCK O_WRONLY /;
 use POSIX qw/ mkfifo /;
 
+Test::Xet->folder('damage to files by hand; that of a bucket is in t/s3_cli.t');
+
 my $t = Test::Xet->new(workers => 1, log => 'info', timeout => 300);
 
 $t->run();

@@ -14,6 +14,8 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 
+Test::Xet->folder('what nginx -t says of folders');
+
 my @secrets = map { my $n = $_; join('', map {
 	sprintf('%02x', (7 * $_ + $n) % 256) } 0 .. 31) } 1, 40, 80, 120;
 my ($url_secret, $dedup_secret, $odd_secret, $old_secret) = @secrets;

@@ -16,6 +16,8 @@ use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Process qw/ root run_command slurp spew /;
 
+Test::Xet->folder('what nginx -t says of folders');
+
 my $t = Test::Xet->new(workers => 1);
 
 $t->write_file('sign.key', 't1:' . '70' x 32 . "\n");

@@ -19,6 +19,8 @@ use Test::Xet::Process qw/ slurp wait_for /;
 
 use Time::HiRes qw/ time /;
 
+Test::Xet->folder('how many bytes of files are read');
+
 my $t = Test::Xet->new(workers => 1, threads => 4, stalls => 1, log => 'info');
 $t->run();
 

@@ -18,6 +18,8 @@ use Test::Xet;
 use Digest::SHA qw/ sha256_hex /;
 use JSON::PP ();
 
+Test::Xet->folder('files with rights and ranges of their own');
+
 my $t = Test::Xet->new(xet => 0, locations => <<'EOF');
 location /api/ {
             root          %%DIR%%;

@@ -18,6 +18,8 @@ use Test::Xet::Process qw/ run_command spew /;
 use IO::Select;
 use Time::HiRes qw/ sleep time /;
 
+Test::Xet->folder('rights and mounts of a folder');
+
 my $t = Test::Xet->new(workers => 1, log => 'info');
 my $dir = $t->dir();
 

@@ -24,6 +24,8 @@ use IO::Socket::INET;
 use Socket qw/ IPPROTO_TCP SOL_SOCKET TCP_MAXSEG /;
 use Time::HiRes qw/ sleep time /;
 
+Test::Xet->folder('files that peers heal');
+
 # --------------------------------------------------------------------------
 # the peer, a server of its own; a node whose files these are; and a liar
 

@@ -16,6 +16,8 @@ use Test::Xet;
 use Test::Xet::Cli;
 use Test::Xet::Process qw/ slurp spew /;
 
+Test::Xet->folder('a rebuild from files');
+
 my $t = Test::Xet->new(workers => 1, log => 'info', timeout => 300);
 my @env = (env => { XET_STORE => $t->store(),
 	XET_POSTGRES => $t->conninfo() });

@@ -20,6 +20,8 @@ use Test::Xet::Process qw/ slurp spew /;
 
 use POSIX ();
 
+Test::Xet->folder('a rebuild from files');
+
 my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 600,
 	allow => [ qr/refused by the test|xorb_put|PostgreSQL/,
 	qr/is not there with its size|is lost: / ]);

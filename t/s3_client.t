@@ -345,6 +345,11 @@ leave($c);
 
 $c = client(timeout => 8000);
 
+# as radosgw ends an upload
+
+my $no_etag = '<CompleteMultipartUploadResult><Key>f</Key><ETag></ETag>'
+	. '</CompleteMultipartUploadResult>';
+
 for (
 	[ 'PUT, 503', [ qw/ put f\/1 x / ], op => 'PutObject', do => 'status',
 		status => 503, count => 2 ],
@@ -390,6 +395,9 @@ for (
 		status => 200, code => 'InternalError', count => 1 ],
 	[ 'end of an upload, no answer', [ 'upload', 'f/12', $big, 'new' ],
 		op => 'CompleteMultipartUpload', do => 'lost', count => 1 ],
+	[ 'end of an upload, 200 without an ETag', [ 'upload', 'f/15', $big ],
+		op => 'CompleteMultipartUpload', do => 'status',
+		status => 200, done => 1, body => $no_etag, count => 1 ],
 	[ 'copy, 200 with an error', [ qw/ copy a\/b f\/13 / ],
 		op => 'CopyObject', do => 'status', status => 200,
 		code => 'SlowDown', count => 1 ],
@@ -445,6 +453,14 @@ SKIP: {
 		'the same with an upload');
 	$fault->clear();
 }
+
+# what says nothing of an ETag is believed only as far as there is an object
+
+$fault->add(op => 'CompleteMultipartUpload', do => 'status', status => 200,
+	body => $no_etag, count => 1);
+is_result($c, [ 'upload', 'f/16', $big ], 'BAD', '200, and no object');
+is($s3->head('f/16')->{status}, 404, 'so there is none');
+$fault->clear();
 
 # an upload that somebody has swept away is not there, and not acknowledged
 

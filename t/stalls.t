@@ -18,6 +18,8 @@ use Test::Xet::Process qw/ free_port patience slurp /;
 use IO::Socket::INET;
 use Time::HiRes qw/ sleep time /;
 
+Test::Xet->folder('calls of the file system that hang');
+
 my $t = Test::Xet->new(workers => 1, threads => 2, stalls => 1);
 
 $t->run();

@@ -19,6 +19,8 @@ use Test::Xet::Process qw/ slurp spew /;
 use Test::Xet::S3;
 use Test::Xet::S3Fault;
 
+Test::Xet->folder('it begins with a folder');
+
 my $t = Test::Xet->new(s3 => 0, workers => 2, log => 'info', timeout => 900);
 my $s3 = Test::Xet::S3->new(dir => $t->dir() . '/s3');
 

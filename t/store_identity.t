@@ -17,6 +17,8 @@ use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Process qw/ slurp spew /;
 
+Test::Xet->folder('the file of the identity; the object is in t/s3_identity.t');
+
 my $t = Test::Xet->new(workers => 2, log => 'info');
 $t->run();
 

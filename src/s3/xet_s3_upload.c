@@ -797,13 +797,14 @@ xet_s3_upload_wait(xet_s3_upload_t *u)
  * Where an attempt got no answer the store may have done it: then it refuses
  * the next one, since there is no such upload any more, or there is an object
  * already, and its ETag, made of those of the parts, says whether it is this
- * one.
+ * one.  So it does where an answer says yes and no ETag, as radosgw's.
  */
 
 static xet_s3_rc_t
 xet_s3_upload_end(xet_s3_upload_t *u, uint64_t size, int only_new,
     xet_s3_error_t *error)
 {
+    int               ask;
     char             *list;
     size_t            len;
     xet_s3_rc_t       rc;
@@ -842,9 +843,10 @@ xet_s3_upload_end(xet_s3_upload_t *u, uint64_t size, int only_new,
                           "answers", u->name);
     }
 
-    if (rc != XET_S3_OK && (r.unsure || u->unsure) && r.t.status / 100 == 4
-        && xet_s3_upload_is(u, size))
-    {
+    ask = (r.t.status / 100 == 2) ? rc == XET_S3_BAD
+          : r.t.status / 100 == 4 && (r.unsure || u->unsure);
+
+    if (rc != XET_S3_OK && ask && xet_s3_upload_is(u, size)) {
         rc = XET_S3_OK;
     }
 

@@ -353,8 +353,8 @@ sub shipped_conf {
 		'http://127.0.0.1:8080' => 'http://127.0.0.1:%%PORT_8080%%',
 		'load_module /usr/lib/nginx/modules/ngx_http_xet_module.so;'
 			=> $module eq '' ? '' : "load_module $module;",
-		'xet_store /var/lib/xet;' => 'xet_store '
-			. $self->conf_store() . ';',
+		'xet_store %%STORE%%;' => 'xet_store ' . $self->conf_store()
+			. ';',
 		'/run/xet/postgresql' => $self->pg()->socket_dir(),
 		'/run/nginx.pid' => '%%DIR%%/nginx.pid',
 		'/var/log/nginx' => '%%DIR%%', '/var/lib/xet' => '%%STORE%%',
