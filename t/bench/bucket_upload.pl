@@ -42,7 +42,7 @@ my $client = build_dir() . '/tools/xet_s3';
 my $part = 16 << 20;
 my $buffer = 262144;
 my $repeats = repeats(7);
-my $name = shift // 'sink';
+my $name = $ARGV[0] // 'sink';
 
 for ($verify, $client) {
 	die "no $_: run make tools bench-bins first\n" unless -x;
