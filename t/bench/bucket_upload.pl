@@ -6,7 +6,8 @@
 # its threads against the core verifying the same bytes in memory plus a bare
 # client's PUT of them to the same store.  That is t/tools/xet_s3.c, with the
 # bytes under the signature and one connection; beside it curl, which leaves
-# them out of it.  The store is s3_sink.pl, or one of Test::Xet::S3.
+# them out of it and is for s3_sink.pl alone.  The store is that, or one of
+# Test::Xet::S3.
 #
 #     XET_BENCH_OLD=OLD.so perl t/bench/bucket_upload.pl [STORE]
 #
@@ -43,6 +44,7 @@ my $part = 16 << 20;
 my $buffer = 262144;
 my $repeats = repeats(7);
 my $name = $ARGV[0] // 'sink';
+my $sink = $name eq 'sink';
 
 for ($verify, $client) {
 	die "no $_: run make tools bench-bins first\n" unless -x;
@@ -68,7 +70,7 @@ for my $file (glob("$dir/*.*")) {
 
 chmod(0755, $dir);
 
-my $s3 = $name eq 'sink' ? Sink->new(dir => "$dir/s3")
+my $s3 = $sink ? Sink->new(dir => "$dir/s3")
 	: Test::Xet::S3->new(server => $name, dir => "$dir/s3");
 my %t = (upload => server());
 
@@ -97,7 +99,8 @@ for (@kinds) {
 
 	for (0 .. $repeats) {
 		my %one = (verify => verify($kind), put => put(\@whole, $kind),
-			parts => put(\@parts, $kind), curl => curl($kind));
+			parts => put(\@parts, $kind),
+			$sink ? (curl => curl($kind)) : ());
 
 		my $wall;
 
@@ -107,7 +110,8 @@ for (@kinds) {
 
 		push @{ $m{$_} }, $one{$_} for keys %one;
 		push @{ $m{"by_$_"} }, $one{upload}
-			/ ($one{verify} + $one{$_}) for qw/ put parts curl /;
+			/ ($one{verify} + $one{$_})
+			for grep { $one{$_} } qw/ put parts curl /;
 		push @{ $m{by_before} }, $one{before}
 			/ ($one{verify} + $one{put}) if $t{before};
 		push @{ $m{rate} }, length(${ $bodies{$kind}{data} }) / 1e3
@@ -116,9 +120,9 @@ for (@kinds) {
 
 	my @before = $t{before} ? 'before' : ();
 
-	push @ratios, [ $what, map { spread(@{ $m{"by_$_"} }) }
+	push @ratios, [ $what, map { spread(@{ $m{"by_$_"} || [] }) }
 		qw/ put parts curl /, @before ];
-	push @rows, [ $what, map { spread(@{ $m{$_} }) }
+	push @rows, [ $what, map { spread(@{ $m{$_} || [] }) }
 		qw/ upload verify put parts curl /, @before ];
 	push @walls, [ $what, spread(@{ $m{rate} }) ];
 }
