@@ -85,8 +85,8 @@ xet_s3_delete_all(xet_s3_t *s3, xet_s3_item_t *items, size_t n,
 
 
 /*
- * As xet_s3_head(): what is not there may be so because the bucket is not, which
- * is asked once for all; where the store has failed, nothing is known of them.
+ * As xet_s3_head(): what is not there may be so because the bucket is not,
+ * which is asked once for all; where the store has failed, nothing is known.
  */
 
 xet_s3_rc_t
