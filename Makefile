@@ -61,6 +61,12 @@ HARDEN_LD ?=	-pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
 WERROR ?=
 
 TESTS =		t/*.t
+
+# files that "make test" runs once more, with their stores in a bucket
+BUCKET_TESTS =	audit batch cors dedup delete file_get file_put nodes possess \
+		reconstruction repo token verify_body xorb_upload ztensor \
+		ztensor_verify
+
 JOBS =		2
 FUZZ_SECONDS =	60
 
@@ -454,7 +460,8 @@ test-all: build unit fuzz-replay tools cli check nginx-address
 	sh t/clients/setup.sh $(OUT)
 	XET_TEST_NGINX="$${XET_TEST_NGINX:-$(NGINX)}" \
 	XET_TEST_MODULE="$${XET_TEST_MODULE-$(MODULE)}" \
-	perl .ci/prove -j $(JOBS) $(wildcard $(TESTS))
+	perl .ci/prove -j $(JOBS) $(wildcard $(TESTS)) \
+		$(if $(filter file,$(origin TESTS)),$(BUCKET_TESTS:%=s3:t/%.t))
 
 # ROWS='hf_xet @huggingface' are the rows to run, all by default.
 

@@ -103,6 +103,8 @@ list()
         need libcbor-dev        'what our CBOR reader is held against'
         need perl               'prove, which runs the tests'
         need binutils           'nm, which checks symbols'
+        need iproute2           'networks of several nodes in tests'
+        need libfuse-perl       'a folder as NFS shows it, in tests'
         need_program debootstrap debootstrap    'a Debian to install them in'
         need_program jq      jq                 'reads JSON in tests'
         need_program wget    wget               'downloads in tests'

@@ -7,10 +7,12 @@
 DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.shard_slices, xet.slice_secret, xet.xorb_seen, xet.file_seen,
     xet.xorb_brought, xet.xorb_grant, xet.repo_row, xet.shard_had,
+    xet.copy_made, xet.copy_age,
     xet.xorb_put, xet.xorb_heal, xet.xorb_healed, xet.xorb_get,
     xet.xorb_advertised,
     xet.xorb_damaged, xet.xorb_whole, xet.le4, xet.terms_moved,
     xet.store_claim, xet.store_confirm, xet.store_tables,
+    xet.tags_take,
     xet.store_doubts, xet.store_known, xet.store_unknown, xet.file_get,
     xet.file_open,
     xet.chunk_find, xet.shard_stage, xet.shard_put, xet.shard_unstage,
@@ -543,6 +545,43 @@ END;
 $$;
 
 
+-- How old a copy may be when its row is written: half of the age at which one
+-- without a row is removed (XET_XORB_ORPHAN_AGE), so that the clocks of nginx,
+-- of PostgreSQL and of the store may differ by the other half.
+
+CREATE FUNCTION xet.copy_age()
+    RETURNS interval
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT interval '12 hours';
+$$;
+
+
+-- The tag of a copy that was made at a time, in seconds since 1970, and is
+-- young enough.  An upload may have stood still between its copy and its row, with
+-- its worker or its whole machine, while the collector found a copy without a
+-- row and removed it.
+
+CREATE FUNCTION xet.copy_made(tag integer, made bigint)
+    RETURNS integer
+    LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    IF abs(extract(epoch FROM now()) - made)
+       > extract(epoch FROM xet.copy_age())
+    THEN
+        RAISE EXCEPTION 'the copy was made % seconds ago, by the clock of the '
+                        'server that has made it: it stood still meanwhile, '
+                        'or clocks differ',
+                        floor(extract(epoch FROM now()) - made)
+              USING ERRCODE = '40001';
+    END IF;
+
+    RETURN tag;
+END;
+$$;
+
+
 -- Registers a xorb and its eligible chunks (given by index), whose bytes are
 -- durable in the copy of that tag, and who has sent it.  The row that stands:
 -- with that tag it is ours, with another one the xorb was there already, by
@@ -567,16 +606,6 @@ DECLARE
     new_id  bigint;
     brought boolean;
 BEGIN
-    -- sent again by a session that was lost, for a copy that was collected
-    -- meanwhile: its file may be gone
-
-    IF EXISTS (SELECT FROM xet.gc_copies g
-                WHERE g.hash = xorb AND g.tag = xorb_put.tag)
-    THEN
-        RAISE EXCEPTION 'the copy was collected meanwhile'
-              USING ERRCODE = '40001';
-    END IF;
-
     LOOP
         INSERT INTO xet.xorbs AS x (hash, chunk_count, raw_size, stored_size,
                                     chunk_hashes, raw_ends, stored_ends, tag,
@@ -595,6 +624,18 @@ BEGIN
 
         EXIT WHEN FOUND;
     END LOOP;
+
+    -- sent again by a session that was lost, for a copy that was collected
+    -- meanwhile: its file may be gone.  Behind the insert, which may have
+    -- waited for that collection.
+
+    IF new_id IS NOT NULL AND EXISTS (
+           SELECT FROM xet.gc_copies g
+            WHERE g.hash = xorb AND g.tag = xorb_put.tag)
+    THEN
+        RAISE EXCEPTION 'the copy was collected meanwhile'
+              USING ERRCODE = '40001';
+    END IF;
 
     IF new_id IS NOT NULL THEN
         INSERT INTO xet.chunks (hash, xorb_id, idx)
@@ -917,6 +958,34 @@ BEGIN
     RETURN concat_ws(' ', cluster, 'xet.store'::regclass::oid,
                      'xet.xorbs'::regclass::oid, 'xet.files'::regclass::oid);
 END;
+$$;
+
+
+-- A block of 256 tags, the first of which is returned: nobody else gets one of
+-- them.  The row is written, so no answer comes before it is durable, and on
+-- the standby where that is synchronous.
+--
+-- A dump that is restored, and a standby that is promoted before it has all,
+-- begin again where they were, and would hand out blocks that others have.  So
+-- the order of blocks is another one in each history: that of the tables, and
+-- of the timeline of the cluster.  They come back after 2^32 copies.
+
+CREATE FUNCTION xet.tags_take()
+    RETURNS bigint
+    LANGUAGE sql
+    SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+    UPDATE xet.tags t
+       SET next = t.next + 1
+     WHERE t.one = 1
+    RETURNING ((((t.next - 1)
+                 # hashtextextended(concat_ws(' ', xet.store_tables(),
+                                             'xet.tags'::regclass::oid,
+                                             substr(pg_walfile_name(
+                                                 pg_current_wal_lsn()), 1, 8)),
+                                   0))
+                & 16777215) << 8);
 $$;
 
 

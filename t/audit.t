@@ -75,8 +75,7 @@ location /api/ {
         }
 
         location /xorbs/ {
-            xet_data;
-            root %%STORE%%;
+            %%DATA%%
             xet_audit all;
         }
 

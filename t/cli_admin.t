@@ -46,8 +46,7 @@ location /api/ {
         }
 
         location /xorbs/ {
-            xet_data;
-            root %%STORE%%;
+            %%DATA%%
         }
 
         location /login {
@@ -262,8 +261,10 @@ is($r->{json}[0]{size}, 300000, 'its size');
 is($r->{json}[0]{terms}, 1, 'its terms');
 
 my ($xorb) = map { /([0-9a-f]{64})[.0-9a-f]*$/ } $t->files_in_store();
-my $path = $t->xorb_file($xorb);
-my ($name) = $path =~ m!([^/]+)\z!;
+my ($name) = $t->copy($xorb) =~ m!([^/]+)\z!;
+my $path = "$dir/$name";
+
+spew($path, $t->copy_bytes($t->copy($xorb)));
 
 $r = xet($t, $store, 'info', '--json', $xorb);
 

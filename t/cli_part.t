@@ -34,8 +34,7 @@ location /api/ {
         }
 
         location /xorbs/ {
-            xet_data;
-            root %%STORE%%;
+            %%DATA%%
             limit_rate $rate;
         }
 
@@ -109,16 +108,16 @@ sub healed {
 
 		die "another xorb\n" if $again->{hash} ne $xorb->{hash};
 
-		my $path = $t->xorb_file($xorb->{hash});
+		my $copy = $t->copy($xorb->{hash});
 
-		unlink($path) or die;
+		$t->remove_copy($copy);
 
 		my $r = $t->post("/api/v1/xorbs/default/$again->{hash}",
 			\$again->{bytes});
 
 		die "$r->{body}\n" if $r->{status} != 200;
 
-		$n++ if $t->xorb_file($xorb->{hash}) ne $path;
+		$n++ if $t->copy($xorb->{hash}) ne $copy;
 	}
 
 	return $n;
@@ -229,14 +228,14 @@ unlink($out);
 $data = random_bytes($seed++, 9000000);
 $file = $t->upload($data, scheme => 'none');
 
-my $path = $t->xorb_file($file->{xorbs}[0]{hash});
-my $good = slurp($path);
+my $copy = $t->copy($file->{xorbs}[0]{hash});
+my $good = $t->copy_bytes($copy);
 my $bad = $good;
 
 substr($bad, 1000, 1) ^= "\1";
-spew($path, $bad);
+$t->put_copy($copy, $bad);
 broken_off($file->{hash}, $out);
-spew($path, $good);
+$t->put_copy($copy, $good);
 
 $r = xet($t, 'get', '-o', $out, $file->{hash});
 is($r->{code}, 0, 'a copy that was damaged: resumed');
@@ -246,13 +245,13 @@ ok((slurp($out, 1) // '') eq $data, 'the file');
 # what is damaged still is reported as ever
 
 unlink($out);
-spew($path, $bad);
+$t->put_copy($copy, $bad);
 broken_off($file->{hash}, $out);
 $r = xet($t, 'get', '-o', $out, $file->{hash});
 is($r->{code}, 1, 'a copy that is damaged still');
 like($r->{err}, qr/\Axet: damaged: what the server has .*\n\z/, 'is reported');
 is_deeply([ glob("$out*") ], [], 'nothing is left');
-spew($path, $good);
+$t->put_copy($copy, $good);
 
 # --------------------------------------------------------------------------
 # long names

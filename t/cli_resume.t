@@ -48,6 +48,10 @@ location /api/ {
         location /api/v1/chunks/ {
             return 404;
         }
+
+        location /xorbs/ {
+            %%DATA%%
+        }
 EOC
 
 $t->run();

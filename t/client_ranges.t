@@ -57,7 +57,9 @@ sub requests {
 		@lines;
 }
 
-for my $group (1, 8, 512) {
+# conf/xet_bucket.conf serves one range of a URL
+
+for my $group (1, $t->s3() ? () : (8, 512)) {
 	$t->write_conf(undef, server => "xet_url_ranges $group;");
 	$t->reload();
 

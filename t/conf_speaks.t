@@ -14,7 +14,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
-use Test::Xet::Process qw/ root slurp spew /;
+use Test::Xet::Process qw/ root run_command slurp spew /;
 
 my $t = Test::Xet->new(workers => 1);
 
@@ -603,6 +603,158 @@ refused('nobody may', qr/"xet_api" needs "xet_auth"/,
 	conf("$data location /api/ {\n!!xet_api;\n}"));
 refused('no secret', qr/"xet_token" needs a secret/,
 	conf("$data$api location = /token {\n!!xet_token;\n}"));
+
+# --------------------------------------------------------------------------
+# a bucket
+
+my $keys = $t->dir() . '/s3.credentials';
+
+spew($keys, "[default]\naws_access_key_id = k\naws_secret_access_key = s\n");
+
+my ($worker) = Test::Xet::Nginx::user();
+my @worker = $worker ? (getpwnam($worker))[2, 3] : ($>, 0 + $));
+
+chown(@worker, $keys);
+chmod(0600, $keys);
+
+my $s3 = "xet_store s3://models/xet endpoint=http://127.0.0.1:9 "
+	. "credentials=$keys path_style";
+my $cache = "upstream xet_bucket {\nserver 127.0.0.1:9;\n}\n"
+	. "proxy_cache_path " . $t->dir() . "/cache keys_zone=xet_bucket:1m;\n";
+my $shipped = slurp(root() . '/conf/xet_location.conf');
+my $proxied = slurp(root() . '/conf/xet_bucket.conf');
+my $files = words('"xet_data" of location "/xorbs/" looks for xorbs in the ',
+	'folder "...", and "xet_store" is a bucket: clients get 404 ...',
+	'include xet_bucket.conf behind xet_location.conf, or write ',
+	'"xet_data_mode presigned;"');
+
+sub marked_data {
+	return $_[0] =~ s/(location \/xorbs\/ \{\s+)xet_data/$1!!xet_data/r;
+}
+
+warns('bucket: what is for folders', $files, conf("xet_auth off;\n"
+	. marked_data($shipped), "$s3;"));
+warns('bucket: one of two clients', $files, conf("xet_auth off;\n"
+	. marked_data($shipped) . "location /direct/ {\nxet_api;\n"
+	. "xet_api_base /direct;\nxet_data_mode presigned;\n"
+	. "client_max_body_size 80m;\n}", "$s3;"));
+warns('bucket: an alias', words('"xet_data" of location "/cas/xorbs/" looks'),
+	conf("$api location /cas/xorbs/ {\n!!xet_data;\nalias /tmp/;\n}",
+		"$s3;\nxet_url_base $here/cas;"));
+warns('bucket: the proxy is elsewhere', $files, conf("$api"
+	. "location /xorbs/ {\n!!xet_data;\nerror_page 404 \@xet_error;\n}\n"
+	. "location /other/ {\nxet_data;\nproxy_pass http://127.0.0.1:9;\n}\n"
+	. "location \@xet_error {\nxet_error;\n}", "$s3;"));
+
+silent("bucket: $_->[0]", conf("xet_auth off;\n$_->[1]", "$cache$s3;"))
+	for [ 'both that are shipped', $shipped . $proxied ],
+	[ 'presigned', "xet_data_mode presigned;\nxet_grants on;\n$shipped" ],
+	[ 'presigned, and both', "xet_data_mode presigned;\n$shipped$proxied" ],
+	[ 'a proxy', "$api location /xorbs/ {\nxet_data;\n"
+		. "proxy_pass http://127.0.0.1:9;\n}" ],
+	[ 'no location', $api ],
+	[ 'a folder first', "$api location /xorbs/ {\nxet_data;\n"
+		. "try_files \$uri \@more;\n}\n"
+		. "location \@more {\nproxy_pass http://127.0.0.1:9;\n}" ],
+	[ 'a folder, then a proxy', "$api location /xorbs/ {\nxet_data;\n"
+		. "error_page 404 = \@more;\n}\n"
+		. "location \@more {\nproxy_pass http://127.0.0.1:9;\n}" ],
+	[ 'another name', "$api location /xorbs/ {\nxet_data;\n"
+		. "rewrite ^ /other break;\n}" ];
+
+# "!!" is the first of the line, which is that of the directive
+
+my $ca = $t->dir() . '/ca.pem';
+my $refuse = sub {
+	refused("bucket: $_[0]", $_[1], conf($api, "!!$s3 $_[2];"));
+};
+
+spew($ca, '');
+$refuse->('no certificate there', qr/no certificate in ".*none\.pem"/,
+	"trusted_certificate=none.pem");
+$refuse->('no certificate in it', qr/no certificate in ".*ca\.pem"/,
+	"trusted_certificate=$ca");
+$refuse->("a public one: $_->[0]", words($_->[1]), "public_endpoint=$_->[0]")
+	for [ 'store.example', 'the public endpoint "store.example" is not' ],
+	[ 'ftp://store.example', 'the public endpoint "ftp://store.example"' ],
+	[ 'https://store.example/x', 'is not "http://host" or' ],
+	[ 'https://a@store.example', 'is not "http://host" or' ],
+	[ '', 'invalid parameter "public_endpoint="' ],
+	[ 'http://a public_endpoint=http://b', 'duplicate parameter' ];
+refused('bucket: no path style, by an address', words('the bucket can\'t be ',
+	'in front of the address "http://127.0.0.2"'), conf($api, '!!'
+	. $s3 =~ s/127\.0\.0\.1:9/s3.example/r =~ s/ path_style//r
+	. ' public_endpoint=http://127.0.0.2;'));
+silent("bucket: $_", conf("xet_data_mode presigned;\n$api",
+	"$s3 public_endpoint=$_;"))
+	for 'https://store.example', 'http://store.example:8080/',
+		'http://[::1]:9000', 'https://10.0.0.1';
+
+SKIP: {
+	skip('needs root', 1) if $> != 0;
+
+	my $again = words('"credentials=', $keys, '" can\'t be read by "',
+		$worker, '", the user of the workers: keys that are changed ',
+		'need a reload');
+	my $mode = sub {
+		my ($owner, $group, $bits) = @_;
+
+		chown($owner, $group, $keys);
+		chmod($bits, $keys);
+	};
+
+	for ([ 0, 0, 0600 ], [ 0, 0, 0640 ], [ 0, $worker[1], 0600 ],
+		[ $worker[0], 0, 0044 ], [ 0, $worker[1], 0604 ])
+	{
+		$mode->(@$_);
+		warns(sprintf('keys: %d:%d %o', @$_), $again,
+			conf("xet_data_mode presigned;\n$api", "!!$s3;"));
+	}
+
+	for ([ 0, $worker[1], 0640 ], [ $worker[0], 0, 0400 ],
+		[ 0, 0, 0644 ])
+	{
+		$mode->(@$_);
+		silent(sprintf('keys: %d:%d %o', @$_),
+			conf("xet_data_mode presigned;\n$api", "$s3;"));
+	}
+
+	# the file may be read, and nobody gets there
+
+	mkdir($t->dir() . '/closed', 0700);
+	rename($keys, my $closed = $t->dir() . '/closed/keys');
+	symlink($closed, $keys);
+
+	warns('keys: a folder above', $again,
+		conf("xet_data_mode presigned;\n$api", "!!$s3;"));
+	chmod(0711, $t->dir() . '/closed');
+	silent('keys: a folder that may be entered',
+		conf("xet_data_mode presigned;\n$api", "$s3;"));
+
+	# workers open the certificates when they connect
+
+	my ($status, $out) = run_command([ qw/ openssl req -x509 -newkey
+		rsa:2048 -nodes -days 2 -subj \/CN=ca -keyout/,
+		$t->dir() . '/ca.key', '-out', $ca ]);
+
+	is($status, 0, 'a certificate') or diag($out);
+	chmod(0600, $ca);
+	warns('certificates', words('"trusted_certificate=', $ca, '" can\'t ',
+		'be read by "', $worker, '", ...: they can\'t connect'),
+		conf("xet_data_mode presigned;\n$api",
+			"!!$s3 trusted_certificate=$ca;"));
+	chmod(0644, $ca);
+	silent('certificates that may be read',
+		conf("xet_data_mode presigned;\n$api",
+			"$s3 trusted_certificate=$ca;"));
+
+	# as root nothing is refused, and later "user" is not known
+
+	$mode->(0, 0, 0600);
+	silent('keys: workers of root', conf("xet_data_mode presigned;\n$api",
+		"$s3;") =~ s/%%MAIN%%/$t->conf_main() =~ s!^user.*!user root;!mr
+			/er);
+}
 
 # --------------------------------------------------------------------------
 # the start says it, too

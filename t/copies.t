@@ -17,7 +17,7 @@ use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Cli;
 use Test::Xet::Files;
-use Test::Xet::Process qw/ slurp spew /;
+use Test::Xet::Process qw/ spew /;
 
 use File::Temp qw/ tempdir /;
 
@@ -94,7 +94,7 @@ sub proven {
 	my ($name) = @_;
 
 	my $r = xet(undef, { env => { XET_POSTGRES => $t->conninfo() } },
-		'verify', '--store', $t->store(), '--json');
+		'verify', '--store', $t->conf_store(), '--json');
 
 	is_deeply([ $r->{code}, $r->{json}[-1]{faults} ], [ 0, 0 ],
 		"$name: rows describe their files")
@@ -112,17 +112,17 @@ for my $one (@schemes) {
 
 		is(send_to($t, $x), $true, "$name: stored");
 
-		my $path = $t->xorb_file($x->{hash});
-		my $inode = (stat($path))[1];
+		my $copy = $t->copy($x->{hash});
+		my $inode = inode($copy);
 		my $file = register_file($t, [ [ $x ] ]);
 		my $before = $t->reconstruct($file->{hash})->{plan};
 
 		is(send_to($_, $y), $false, "$name: known") for $t, $plain;
 
-		is_deeply([ $t->xorb_files($x->{hash}) ], [ $path ],
+		is_deeply([ $t->copies($x->{hash}) ], [ $copy ],
 			"$name: one copy");
-		is((stat($path))[1], $inode, "$name: the same file");
-		ok(slurp($path) eq $x->{bytes}, "$name: not touched");
+		is(inode($copy), $inode, "$name: the same file");
+		ok($t->copy_bytes($copy) eq $x->{bytes}, "$name: not touched");
 		is_deeply($t->reconstruct($file->{hash})->{plan}{xorbs}
 			{$x->{hash}}[0]{ranges},
 			$before->{xorbs}{$x->{hash}}[0]{ranges},
@@ -161,21 +161,27 @@ proven('known ones');
 # damage, and what heals it
 
 sub flip {
-	my ($path, $at) = @_;
+	my ($copy, $at) = @_;
 
-	my $bytes = slurp($path);
-	substr($bytes, $at, 1) ^= "\x20";
-	spew($path, $bytes);
+	$t->flip_copy($copy, $at);
+}
+
+# Of an object all that can be told is that it has its name.
+
+sub inode {
+	my ($copy) = @_;
+
+	return $t->s3() ? $copy : (stat($t->store() . "/$copy"))[1];
 }
 
 my %damage = (
 	'a bit' => sub { flip($_[0], 5000) },
 	'the last byte' => sub { flip($_[0], -1) },
-	'cut' => sub { truncate($_[0], 1000) or die $! },
-	'empty' => sub { truncate($_[0], 0) or die $! },
-	'longer' => sub { spew($_[0], slurp($_[0]) . 'x') },
-	'gone' => sub { unlink($_[0]) or die $! },
-	'another encoding' => sub { spew($_[0], $_[1]{bytes}) }
+	'cut' => sub { $t->cut_copy($_[0], 1000) },
+	'empty' => sub { $t->cut_copy($_[0], 0) },
+	'longer' => sub { $t->put_copy($_[0], $t->copy_bytes($_[0]) . 'x') },
+	'gone' => sub { $t->remove_copy($_[0]) },
+	'another encoding' => sub { $t->put_copy($_[0], $_[1]{bytes}) }
 );
 
 # Who sends the bytes again: the xorb itself, or the file.
@@ -220,21 +226,21 @@ for my $kind (sort keys %damage) {
 		is($again->{hash}, $hash, "$name: the same xorb");
 		readable($file->{hash}, $data, "$name: before");
 
-		my $path = $t->xorb_file($hash);
+		my $copy = $t->copy($hash);
 		my ($url) = map { $_->[0]{url} } values %{
 			$t->reconstruct($file->{hash})->{plan}{xorbs} };
 
-		$damage{$kind}->($path, $again);
+		$damage{$kind}->($copy, $again);
 
 		ok($ways{$how}->($data, $again), "$name: sent again");
 		readable($file->{hash}, $data, "$name: readable at once");
 
-		ok(wait_for(10, sub { $t->xorb_files($hash) == 1 }),
+		ok(wait_for(10, sub { $t->copies($hash) == 1 }),
 			"$name: one copy is left");
 
 		# only one whose bytes were the row's is still that copy
 
-		isnt($t->xorb_file($hash), $path, "$name: another copy")
+		isnt($t->copy($hash), $copy, "$name: another copy")
 			unless $kind eq 'another encoding' && $same;
 	}
 }
@@ -267,7 +273,7 @@ proven('healed ones');
 
 	is($t->sql('SELECT count(*) FROM xet.terms'), 3, 'in segments');
 
-	unlink($t->xorb_file($x->{hash})) or die;
+	$t->remove_copy($t->copy($x->{hash}));
 	is(send_to($plain, $y), $false, 'healed');
 
 	readable($_->{hash}, $_->{data}, "$_->{size} bytes") for @files;
@@ -298,7 +304,7 @@ proven('healed ones');
 	my $longer = $data . mix(++$seed, 100_000);
 
 	is($t->get("$chunks$first")->{status}, 200, 'a dedup answer');
-	unlink($t->xorb_file($x->{hash})) or die;
+	$t->remove_copy($t->copy($x->{hash}));
 
 	is($t->head("/api/v1/xorbs/default/$x->{hash}")->{status}, 404,
 		'HEAD of a xorb that is not there');
@@ -357,7 +363,7 @@ for my $round (1 .. 12) {
 	my $file = register_file($t, [ [ $x[0] ] ]);
 
 	readable($file->{hash}, $data, "round $round: readable");
-	is(scalar(my @copies = $t->xorb_files($x[0]{hash})), 1,
+	is(scalar(my @copies = $t->copies($x[0]{hash})), 1,
 		"round $round: one copy");
 
 	my $kind = (sort keys %damage)[$round % keys %damage];
@@ -366,7 +372,7 @@ for my $round (1 .. 12) {
 	is_deeply([ at_once(@sends) ], [ (200) x @sends ],
 		"round $round: $kind, healed");
 	readable($file->{hash}, $data, "round $round: readable again");
-	ok(wait_for(10, sub { $t->xorb_files($x[0]{hash}) == 1 }),
+	ok(wait_for(10, sub { $t->copies($x[0]{hash}) == 1 }),
 		"round $round: one copy again");
 }
 
@@ -380,7 +386,7 @@ for my $round (1 .. 8) {
 	if ($known) {
 		send_to($t, $x[0]);
 		register_file($t, [ [ $x[0] ] ]);
-		unlink($t->xorb_file($x[0]{hash})) or die;
+		$t->remove_copy($t->copy($x[0]{hash}));
 	}
 
 	my $lock = $t->pg_lock('xet.xorbs');
@@ -427,7 +433,7 @@ proven('kills');
 
 	ok(wait_for(10, sub { $t->pg_blocked() }), 'the commit waits');
 
-	unlink($t->xorb_file($x->{hash})) or die;
+	$t->remove_copy($t->copy($x->{hash}));
 	is(send_to($plain, $y), $false, 'healed meanwhile');
 	$lock->unlock();
 
@@ -509,7 +515,7 @@ EOF
 
 	sleep(1);
 
-	unlink($t->xorb_file($_->{hash})) for @{ $file->{xorbs} };
+	$t->remove_copy($t->copy($_->{hash})) for @{ $file->{xorbs} };
 	$c->send(substr($data, 2_000_000));
 
 	my $r = $c->response('PUT', timeout => 60);
@@ -530,7 +536,7 @@ EOF
 
 	send_to($t, $x);
 	register_file($t, [ [ $x ] ]);
-	unlink($t->xorb_file($x->{hash})) or die;
+	$t->remove_copy($t->copy($x->{hash}));
 
 	is($t->post("/api/v1/xorb-grants/default/$x->{hash}", '{}')->{status},
 		404, 'no grant');
@@ -579,7 +585,7 @@ EOF
 		};
 		my $url = '/api/v1/files/' . $put->()->json()->{hash};
 		my $damage = sub {
-			flip($t->store() . "/$_", 5000)
+			flip($_, 5000)
 				for grep { !$before{$_} } $t->files_in_store();
 		};
 
@@ -626,9 +632,10 @@ EOF
 	send_to($t, $x);
 
 	my $file = register_file($t, [ [ $x ] ]);
-	my $path = $t->xorb_file($x->{hash});
+	my $copy = $t->copy($x->{hash});
 
-	rename($path, $path =~ s/\.\w+\z//r) or die;
+	$t->put_copy($copy =~ s/\.\w+\z//r, $t->copy_bytes($copy));
+	$t->remove_copy($copy);
 	$t->sql("UPDATE xet.xorbs SET tag = 0, digest = NULL"
 		. " WHERE hash = '\\x" . plain_hash($x->{hash}) . "';"
 		. "UPDATE xet.files SET packed = overlay(packed placing"
@@ -637,8 +644,8 @@ EOF
 
 	readable($file->{hash}, $data, 'of a store of before');
 	is(send_to($t, $y), $false, 'sent again');
-	ok(wait_for(10, sub { $t->xorb_files($x->{hash}) == 1
-		&& $t->xorb_file($x->{hash}) =~ /\.\w{8}\z/ }),
+	ok(wait_for(10, sub { $t->copies($x->{hash}) == 1
+		&& $t->copy($x->{hash}) =~ /\.\w{8}\z/ }),
 		'a copy of today');
 	readable($file->{hash}, $data, 'readable');
 }

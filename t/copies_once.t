@@ -15,7 +15,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Files;
-use Test::Xet::Process qw/ slurp spew wait_for /;
+use Test::Xet::Process qw/ slurp wait_for /;
 
 use Time::HiRes qw/ time /;
 
@@ -178,30 +178,28 @@ for my $kind ('a bit', 'gone', 'cut') {
 
 	is(whole($y), $false, "$kind: read and whole");
 
-	my $path = $t->xorb_file($y->{hash});
+	my $copy = $t->copy($y->{hash});
 
 	if ($kind eq 'a bit') {
-		my $bytes = slurp($path);
-		substr($bytes, 5000, 1) ^= "\x20";
-		spew($path, $bytes);
+		$t->flip_copy($copy, 5000);
 
 	} elsif ($kind eq 'gone') {
-		unlink($path) or die "unlink: $!\n";
+		$t->remove_copy($copy);
 
 	} else {
-		truncate($path, 1000) or die "truncate: $!\n";
+		$t->cut_copy($copy, 1000);
 	}
 
 	is(whole($y), $false, "$kind: sent by who comes then");
 	ok($t->wait_log(qr/xorb $y->{hash} is healed by an upload/, 1),
 		"$kind: healed");
-	isnt($t->xorb_file($y->{hash}), $path, "$kind: another copy");
+	isnt($t->copy($y->{hash}), $copy, "$kind: another copy");
 
 	$before = bytes_read();
 	is(rest($c, $y), $false, "$kind: who has begun before");
 	cmp_ok(bytes_read() - $before, '>=', $size, "$kind: is read for");
 
-	is(slurp($t->xorb_file($y->{hash})), $y->{bytes}, "$kind: whole");
+	is($t->copy_bytes($t->copy($y->{hash})), $y->{bytes}, "$kind: whole");
 }
 
 # --------------------------------------------------------------------------
@@ -279,22 +277,20 @@ for my $way ('POST', 'PUT') {
 	cmp_ok($read, '<', 2.5 * $size, "$way: another one reads");
 
 	my $healed = () = $t->log() =~ /xorb $hash is healed/g;
-	my $path = $t->xorb_file($hash);
+	my $copy = $t->copy($hash);
 
 	($answers, $read) = five($start, $end, sub {
-		my $bytes = slurp($path);
-		substr($bytes, -5, 1) ^= "\x20";
-		spew($path, $bytes);
+		$t->flip_copy($copy, -5);
 	});
 
 	is($answers, '200 200 200 200 200', "$way: damage");
 
-	ok(wait_for(10, sub { $t->xorb_files($hash) == 1 }),
+	ok(wait_for(10, sub { $t->copies($hash) == 1 }),
 		"$way: one copy is left");
-	isnt($t->xorb_file($hash), $path, "$way: another one");
+	isnt($t->copy($hash), $copy, "$way: another one");
 	is((() = $t->log() =~ /xorb $hash is healed/g) - $healed, 1,
 		"$way: healed once");
-	is(slurp($t->xorb_file($hash)), $y->{bytes}, "$way: and whole")
+	is($t->copy_bytes($t->copy($hash)), $y->{bytes}, "$way: and whole")
 		if $way eq 'POST';
 
 	($answers, $read) = five($start, $end, sub {
@@ -338,7 +334,7 @@ for my $way ('POST', 'PUT') {
 
 	is($t->post("/api/v1/xorbs/default/$z->{hash}", \$z->{bytes})
 		->summary(), $false, 'known in another encoding');
-	is(slurp($t->xorb_file($y->{hash})), $y->{bytes},
+	is($t->copy_bytes($t->copy($y->{hash})), $y->{bytes},
 		'the first one stays');
 }
 

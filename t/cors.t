@@ -62,7 +62,6 @@ $t->write_conf(Test::Xet::default_conf() =~ s!\}\s*\z!<<'EOC'!er);
     server {
         listen       127.0.0.1:%%PORT_8081%%;
         server_name  localhost;
-        root         %%STORE%%;
 
         xet_cors     $allowed;
 
@@ -354,7 +353,7 @@ is_none($t->post('/api/v1/shards', undef, { Origin => $hub,
 
 my $missing = $entry->{url} =~ s!^https?://[^/]+!!r;
 
-unlink($t->store() . ($missing =~ s/\?.*//r));
+$t->remove_copy($missing =~ s!^/|\?.*!!gr);
 is_open($t->get($missing, { %range, Origin => $hub }, port => 8081), 404,
 	$hub, 'a file that is gone');
 

@@ -19,6 +19,8 @@ use Test::Xet::Process qw/ run_command slurp /;
 
 use JSON::PP ();
 
+Test::Xet->folder('filters and aliases of nginx over files');
+
 # Each would make another body of it, or another answer.
 
 my %beside = (
@@ -181,9 +183,7 @@ unlike($r->header_value('Location'), qr/s=/, 'none');
 # --------------------------------------------------------------------------
 # methods: nothing is told, be it there or not
 
-my ($stored) = glob($t->store() . "/xorbs/default/*/$other->{xorbs}[0]{hash}*");
-
-ok(unlink($stored), 'a xorb is gone');
+$t->remove_copy($t->copy($other->{xorbs}[0]{hash}));
 is($t->get($other_path, { Range => 'bytes=0-9' })->{status}, 404, 'it is');
 
 for my $method (qw/ POST PUT DELETE PATCH OPTIONS PROPFIND MKCOL COPY MOVE /,
@@ -360,8 +360,7 @@ sub location {
 
 	return <<"EOC";
         location /$name/xorbs/ {
-            xet_data;
-            alias %%STORE%%/xorbs/;
+            %%DATA_ALIAS%%
             error_page 500 502 \@xet_error;
             $more
         }

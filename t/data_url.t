@@ -17,23 +17,22 @@ use Test::Xet;
 use Digest::SHA qw/ hmac_sha256 /;
 use MIME::Base64 qw/ encode_base64 /;
 
+Test::Xet->folder('several ranges of a URL, and aliases of the folder');
+
 my $t = Test::Xet->new(workers => 2, http => 'gzip on;', server => <<'EOF');
 location /few/xorbs/ {
             max_ranges  2;
-            xet_data;
-            alias       %%STORE%%/xorbs/;
+            %%DATA_ALIAS%%
         }
 
         location /any/xorbs/ {
-            xet_data;
-            alias    %%STORE%%/xorbs/;
+            %%DATA_ALIAS%%
             satisfy  any;
             allow    all;
         }
 
         location /closed/xorbs/ {
-            xet_data;
-            alias  %%STORE%%/xorbs/;
+            %%DATA_ALIAS%%
             deny   all;
         }
 EOF
@@ -49,7 +48,7 @@ sub put_xorb {
 	my $xorb = $t->put_xorb($data, scheme => 'none', %o);
 
 	$xorb->{bytes} = substr($xorb->{bytes}, 0, $xorb->{stored_size});
-	($xorb->{name}) = $t->xorb_file($xorb->{hash}) =~ m!([^/]+)\z!;
+	($xorb->{name}) = $t->copy($xorb->{hash}) =~ m!([^/]+)\z!;
 
 	return $xorb;
 }

@@ -46,8 +46,7 @@ location /api/ {
         }
 
         location /xorbs/ {
-            xet_data;
-            root %%STORE%%;
+            %%DATA%%
         }
 EOC
 	Test::Xet::Token::token_location()));

@@ -44,8 +44,7 @@ location /api/ {
         }
 
         location /xorbs/ {
-            xet_data;
-            root %%STORE%%;
+            %%DATA%%
         }
 EOC
 	Test::Xet::Token::token_location()));
@@ -335,10 +334,8 @@ EOC
 
 	for (1 .. 10) {
 		my $hash = put(mix(3, 300000));
-		my @copies = grep { /^xorbs/ }
-			$t->files_in_store();
 
-		unlink($t->store() . "/$_") for @copies;
+		$t->remove_copy($_) for grep { /^xorbs/ } $t->files_in_store();
 
 		my $hold = $t->pg_session();
 
@@ -365,7 +362,7 @@ EOC
 for my $case (qw/ gone lost /) {
 	my $x = $t->upload(mix(3, 300000))->{xorbs}[0];
 
-	unlink($t->xorb_file($x->{hash})) or die;
+	$t->remove_copy($t->copy($x->{hash}));
 
 	my $from = $t->log_size();
 	my $hold = $t->pg_session();

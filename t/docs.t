@@ -597,9 +597,10 @@ EOC
 my $dir = $t->dir();
 
 sub prepare_conf {
-	my $location = slurp("$root/conf/xet_location.conf");
+	$t->write_file("etc/$_", here(slurp("$root/conf/$_")))
+		for qw/ xet_location.conf xet_bucket.conf /;
 
-	$t->write_file("etc/xet_location.conf", here($location));
+	mkdir("$dir/cache");
 
 	for my $key (qw/ url.key dedup.key /) {
 		spew("$dir/etc/$key", $t->read_file($key));
@@ -631,6 +632,7 @@ sub here {
 	$text =~ s!/run/nginx\.pid!$dir/nginx.pid!g;
 	$text =~ s!/var/log/nginx!$dir!g;
 	$text =~ s!/var/lib/xet!$dir/store!g;
+	$text =~ s!/var/cache/nginx!$dir/cache!g;
 	$text =~ s!/etc/nginx/xet/[\w.]+\.(crt|key)(?=;)!
 		my $c = $&; my $e = $1;
 		$etc || $c =~ m{/(?:url|dedup|token)\.key$}

@@ -34,7 +34,7 @@ $t->allow(qr/is lost/, qr/is not there with its size/);
 		$t->http('PUT', '/api/v1/files', {}, \$data)->json()->{hash}
 	} 0 .. $n - 1;
 
-	unlink($t->store() . "/$_") or die "$_: $!\n" for $t->files_in_store();
+	$t->remove_copy($_) for $t->files_in_store();
 
 	my $x = make_xorb($all, sizes => [ ($size) x $n ], large => 1);
 
@@ -67,7 +67,7 @@ $t->allow(qr/is lost/, qr/is not there with its size/);
 	my $lost = send_xorb($t, $data, sizes => [ 3000 ]);
 	my $last = register_file($t, [ [ $lost ] ]);
 
-	unlink($t->xorb_file($lost->{hash})) or die;
+	$t->remove_copy($t->copy($lost->{hash}));
 
 	# all of it again, in two xorbs
 

@@ -104,7 +104,7 @@ sub collect {
 	{
 		my ($hash, $tag) = split(/\|/);
 
-		unlink($t->xorb_files(plain_hash($hash))) or die "no $hash\n";
+		$t->remove_copy($t->copy(plain_hash($hash)));
 		$t->sql("SELECT xet.gc_removed(ARRAY['\\x$hash'::bytea], "
 			. "ARRAY[$tag])");
 	}

@@ -110,8 +110,7 @@ is($t->sql("SELECT count(*) FROM xet.chores WHERE name = 'gc'"), 1,
 	sleep(3);
 	is(files(), 2, 'it is kept');
 
-	rename($t->store(), $t->store() . '.away') or die;
-	mkdir($t->store()) or die;
+	$t->hide_store();
 
 	$_->allow(qr/identity|is not the store|the folder|No such file/)
 		for $t, @nodes;
@@ -122,8 +121,7 @@ is($t->sql("SELECT count(*) FROM xet.chores WHERE name = 'gc'"), 1,
 	}), 'the store is away') or diag(chore('*'));
 	is($t->sql('SELECT count(*) FROM xet.gc_copies'), 1, 'the note stays');
 
-	rmdir($t->store()) or die;
-	rename($t->store() . '.away', $t->store()) or die;
+	$t->show_store();
 
 	ok(wait_for(180, sub { files() == 1 }), 'it is back, and the copy goes')
 		or diag(chore('*'));

@@ -21,6 +21,9 @@ use Test::Xet::Cli;
 use Test::Xet::Files;
 use Test::Xet::Process qw/ spew /;
 
+Test::Xet->folder(
+	'ages and links of files; orphans of a bucket are in t/s3_cli.t');
+
 my $gc = { xet_gc => 'on grace=1d interval=1s' };
 
 my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 900);
@@ -269,7 +272,7 @@ my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
 	$t->sql("SELECT xet.chore_now('orphans')");
 
 	ok(wait_for(60, sub {
-		$node->log() =~ /chore "gc" waits: the folder is not the store/
+		$node->log() =~ /chore "gc" waits: this is not the store/
 	}), 'another disk: it waits') or diag(chore('*'));
 	ok(-e $theirs, 'another disk: nothing is touched');
 

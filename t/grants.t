@@ -13,6 +13,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
+use Test::Xet::Grant;
 use Test::Xet::Process qw/ slurp /;
 use Test::Xet::Real;
 use Test::Xet::S3;
@@ -80,8 +81,8 @@ my $grant = grant($xorb);
 
 is($grant->{method}, 'PUT', 'grant: method');
 is(commit($xorb, $grant)->{status}, 404, 'commit: nothing was put');
-is(send_to($grant, $xorb->{bytes})->{status}, 200, 'put');
-is(send_to($grant, $xorb->{bytes})->{status}, 412, 'put: once');
+is(put_granted($grant, $xorb->{bytes})->{status}, 200, 'put');
+is(put_granted($grant, $xorb->{bytes})->{status}, 412, 'put: once');
 
 my $r = commit($xorb, $grant);
 
@@ -95,7 +96,7 @@ my $tail = make_xorb(mix(3, 300000), footer => 'v1');
 my $bare = make_xorb(mix(3, 300000));
 
 $grant = grant($tail);
-is(send_to($grant, $tail->{bytes})->{status}, 200, 'footer: put');
+is(put_granted($grant, $tail->{bytes})->{status}, 200, 'footer: put');
 is(commit($tail, $grant)->{status}, 200, 'footer: commit');
 is(object($tail), $bare->{bytes}, 'footer: is not stored');
 
@@ -107,11 +108,11 @@ my $rows = rows();
 my $before = keys %{ $s3->objects() };
 
 $grant = grant($bad);
-is(send_to($grant, flipped($bad->{bytes}))->{status}, 400,
+is(put_granted($grant, flipped($bad->{bytes}))->{status}, 400,
 	'other bytes than were announced: no put');
 
 $grant = grant($bad, bytes => flipped($bad->{bytes}));
-is(send_to($grant, flipped($bad->{bytes}))->{status}, 200, 'bad: put');
+is(put_granted($grant, flipped($bad->{bytes}))->{status}, 200, 'bad: put');
 
 $r = commit($bad, $grant);
 is($r->{status}, 400, 'bad: no commit');
@@ -120,15 +121,15 @@ is(rows(), $rows, 'bad: no row');
 is(scalar(keys %{ $s3->objects() }), $before, 'bad: no object');
 
 $grant = grant($bad, bytes => $xorb->{bytes});
-send_to($grant, $xorb->{bytes});
+put_granted($grant, $xorb->{bytes});
 is(commit($bad, $grant)->{status}, 400, 'another xorb: no commit');
 
 $grant = grant($bad, bytes => substr($bad->{bytes}, 0, -1));
-send_to($grant, substr($bad->{bytes}, 0, -1));
+put_granted($grant, substr($bad->{bytes}, 0, -1));
 is(commit($bad, $grant)->{status}, 400, 'cut: no commit');
 
 $grant = grant($bad);
-send_to($grant, $bad->{bytes});
+put_granted($grant, $bad->{bytes});
 
 (my $forged = $grant->{id}) =~ s/(.)$/$1 eq '0' ? '1' : '0'/e;
 is(commit($bad, { id => $forged })->{status}, 404, 'another id');
@@ -159,13 +160,13 @@ my $rule = $fault->add(op => 'GetObject', match => 'staging', do => 'hold',
 	ms => 1500, count => 1);
 
 $grant = grant($attack);
-send_to($grant, $attack->{bytes});
+put_granted($grant, $attack->{bytes});
 
 my $c = $t->connect();
 
 $c->start('POST', path($attack, $grant), { 'Content-Length' => 0 });
 ok(wait_for(10, sub { $fault->used($rule) }), 'changed: is being read');
-is(send_to($grant, $attack->{bytes})->{status}, 200,
+is(put_granted($grant, $attack->{bytes})->{status}, 200,
 	'changed: the URL is good again');
 $s3->put((grep { !/ours/ } staged())[0], flipped($attack->{bytes}));
 is($c->response('POST')->{status}, 200, 'changed: commit');
@@ -177,12 +178,12 @@ $fault->clear();
 my $twice = make_xorb(mix(6, 700000));
 
 $grant = grant($twice);
-send_to($grant, $twice->{bytes});
+put_granted($grant, $twice->{bytes});
 
 my @c = map { $t->connect() } 1 .. 4;
 
 $_->start('POST', path($twice, $grant), { 'Content-Length' => 0 }) for @c;
-send_to($grant, $twice->{bytes}) for 1 .. 5;
+put_granted($grant, $twice->{bytes}) for 1 .. 5;
 $s3->put($_, flipped($twice->{bytes})) for grep { !/ours/ } staged();
 
 my @status = sort map { $_->response('POST')->{status} } @c;
@@ -196,7 +197,7 @@ is(object($twice), $twice->{bytes}, 'at once: what was looked at');
 my $mine = make_xorb(mix(7, 200000));
 
 $grant = grant($mine, who => 'a/a@ann');
-send_to($grant, $mine->{bytes});
+put_granted($grant, $mine->{bytes});
 
 is(commit($mine, $grant, who => 'a/a@bob')->{status}, 404,
 	'another subject: no commit');
@@ -213,7 +214,7 @@ is(ask($mine, who => 'a/a@ann')->{status}, 200, 'but who has put it');
 my $late = make_xorb(mix(8, 200000));
 
 $grant = grant($late);
-send_to($grant, $late->{bytes});
+put_granted($grant, $late->{bytes});
 $fault->add(op => 'CopyObject', do => 'status', status => 500);
 $t->allow(qr/\[crit\] .* xet: "s3:/);
 
@@ -233,9 +234,7 @@ sub ask {
 	my ($xorb, %o) = @_;
 
 	my $bytes = $o{bytes} // $xorb->{bytes};
-	my $body = $o{body} // '{"length":' . length($bytes)
-		. ',"checksum":{"algo":"crc64nvme","value":"'
-		. crc64($bytes) . '"}}';
+	my $body = $o{body} // grant_body($bytes);
 
 	return $t->post(base(%o) . "/v1/xorb-grants/default/$xorb->{hash}",
 		\$body, $o{who} ? $t->auth('write', $o{who}) : ());
@@ -251,20 +250,10 @@ sub grant {
 	return $r->json();
 }
 
-sub send_to {
-	my ($grant, $bytes) = @_;
-
-	my ($port, $target) = $grant->{url} =~ m!^http://[^/:]+:(\d+)(/.*)!;
-
-	return Test::Xet::HTTP->request($port, 'PUT', $target, {
-		Host => "127.0.0.1:$port", %{ $grant->{headers} } }, $bytes);
-}
-
 sub path {
 	my ($xorb, $grant, %o) = @_;
 
-	return base(%o) . "/v1/xorb-commits/default/$xorb->{hash}/grant/"
-		. $grant->{id};
+	return base(%o) . commit_path($xorb, $grant);
 }
 
 sub commit {
@@ -305,25 +294,4 @@ sub flipped {
 
 sub rows {
 	return $t->sql('SELECT count(*) FROM xet.xorbs');
-}
-
-# CRC-64/NVME, as a decimal number.
-
-sub crc64 {
-	my ($bytes) = @_;
-
-	my $crc = ~0;
-	my $poly = 0x9a6c9329 << 32 | 0xac4bc9b5;
-	my @table = map {
-		my $n = $_;
-
-		$n = $n & 1 ? ($n >> 1) ^ $poly : $n >> 1
-			for 1 .. 8;
-		$n
-	} 0 .. 255;
-
-	$crc = $table[($crc ^ $_) & 255] ^ ($crc >> 8)
-		for unpack('C*', $bytes);
-
-	return sprintf('%u', ~$crc);
 }

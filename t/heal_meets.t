@@ -15,7 +15,6 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Files;
-use Test::Xet::Process qw/ slurp spew /;
 
 # --------------------------------------------------------------------------
 # a heal that waits for the commit of a shard sees what that has committed
@@ -39,7 +38,7 @@ for my $level ('read committed', 'repeatable read', 'serializable') {
 	ok(wait_for(10, sub { $t->pg_blocked() == 1 }),
 		"$level: the commit has its terms, and waits");
 
-	unlink($t->xorb_file($x->{hash})) or die;
+	$t->remove_copy($t->copy($x->{hash}));
 
 	my $h = begin($t, "/api/v1/xorbs/default/$y->{hash}", $y->{bytes});
 
@@ -87,11 +86,7 @@ $t->allow(qr/is lost/, qr/is not there with its size/);
 
 	ok(wait_for(10, sub { $t->pg_blocked() }), 'damage: the commit waits');
 
-	my $path = $t->xorb_file($x->{hash});
-	my $bytes = slurp($path);
-
-	substr($bytes, 5000, 1) ^= "\x20";
-	spew($path, $bytes);
+	$t->flip_copy($t->copy($x->{hash}), 5000);
 
 	is($t->get("/api/v1/files/$one->{hash}")->{status}, 500,
 		'damage: a reader meets it');
@@ -119,7 +114,7 @@ $t->allow(qr/is lost/, qr/is not there with its size/);
 	my $x = send_xorb($t, $data, sizes => [ 8192 ]);
 	my $file = register_file($t, [ [ $x ] ]);
 
-	unlink($t->xorb_file($x->{hash})) or die;
+	$t->remove_copy($t->copy($x->{hash}));
 
 	# who heals is held up by somebody's lock on the file
 

@@ -171,7 +171,7 @@ rename($identity, "$identity.gone") or die $!;
 spew($identity, '0' x 32 . "\n");
 ok(wait_for(20, sub { health()->{status} == 503 }), 'another store');
 unwell(health(), 'storage_unavailable',
-	'the folder of the store is not the one of the database',
+	'the store is not the one of the database',
 	'another store: why');
 live('another store');
 $t->pg_restart();

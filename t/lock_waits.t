@@ -15,7 +15,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Files;
-use Test::Xet::Process qw/ slurp spew wait_for /;
+use Test::Xet::Process qw/ wait_for /;
 
 # --------------------------------------------------------------------------
 # an upload finds damage, and the heal gives up
@@ -229,11 +229,7 @@ sub damaged_xorb {
 
 	register_file($t, [ [ $x ] ]);
 
-	my $path = $t->xorb_file($x->{hash});
-	my $bytes = slurp($path);
-
-	substr($bytes, 5000, 1) ^= "\x20";
-	spew($path, $bytes);
+	$t->flip_copy($t->copy($x->{hash}), 5000);
 
 	return $x;
 }

@@ -44,8 +44,7 @@ location /tokens/ {
 }
 
 location /xorbs/ {
-    xet_data;
-    root %%STORE%%;
+    %%DATA%%
     error_page 404 @xet_error;
 }
 
@@ -355,10 +354,10 @@ later('PostgreSQL is back', sub { $_[0]->{xet_postgres_up} });
 
 $t->allow(qr/xet: open ".*" failed|is not the store of the database/);
 
-rename($t->store(), $t->store() . '.gone') or die $!;
+$t->hide_store();
 $now = later('the store is gone', sub { !$_[0]->{xet_store_writable} });
 is($t->get('/metrics')->{status}, 200, 'without a store');
-rename($t->store() . '.gone', $t->store()) or die $!;
+$t->show_store();
 later('the store is back', sub { $_[0]->{xet_store_writable} });
 
 $t->check();
@@ -369,7 +368,7 @@ $t->check();
 my $alone = Test::Xet->new(log => 'info', pg => 0, directives => {
 	map { $_ => undef } qw/ xet_store xet_postgres xet_url_base
 	xet_dedup_key xet_thread_pool / }, locations => <<'EOC');
-location /xorbs/ { xet_data; root %%STORE%%; }
+location /xorbs/ { %%DATA%% }
 location = /metrics { xet_metrics; }
 EOC
 

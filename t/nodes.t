@@ -30,7 +30,7 @@ $_->fds_mark() for $t, $other;
 my @nodes = ($t, $other);
 my $seed = 0;
 
-is($other->store(), $t->store(), 'one store');
+is($other->conf_store(), $t->conf_store(), 'one store');
 isnt($other->port(), $t->port(), 'two nodes');
 
 # --------------------------------------------------------------------------

@@ -134,9 +134,10 @@ EOF_SQL
 # each statement, by its text, with the parameters of a request
 
 my ($x, $f) = map { my $n = $_; sub { "sha256('$n$_[0]')" } } qw/ x f /;
+my $now = 'extract(epoch FROM now())::bigint';
 my $list = "sha256('y'), ('\\x' || repeat('aa', 128))::bytea, %s, %s, 400, 400,"
 	. " '{0,1}'::integer[], 9, ('\\x' || repeat('bb', 16))::bytea, 'a',"
-	. " 'me'";
+	. " 'me', $now";
 my $ends = join(' || ', map { "xet.le4($_)" } 100, 200, 300, 400);
 my $files = sub { "ARRAY[0, 1]::bigint[], ARRAY[sha256('$_[0]'), sha256('f4')],"
 	. " ARRAY[400, 400]::bigint[], ARRAY[sha256('1'), NULL],"
@@ -161,7 +162,7 @@ my %args = (
 	xorb_put => [ sprintf($list, $ends, $ends) ,
 		sprintf($list, $ends, $ends) ],
 	xorb_heal => [ $x->(6) . ", $ends, 300, 8,"
-		. " ('\\x' || repeat('bb', 16))::bytea, 7" ],
+		. " ('\\x' || repeat('bb', 16))::bytea, 7, $now" ],
 	xorb_get => [ $x->(1) . ", 'a', 'me'", "sha256('z'), 'a', 'me'" ],
 	xorb_grant => [ $x->(1) . ", true, 'a', 'me'" ],
 	copies_lost => [ $copies ],
@@ -211,6 +212,7 @@ my %args = (
 		"'logical', 10, " . $f->(1) . ", 'a', 'me'" ],
 	usage_get => [ "'a', 'me'" ],
 	sweep => [ '' ],
+	tags_take => [ '' ],
 	ping => [ '' ],
 	wal => [ '' ]
 );

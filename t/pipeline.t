@@ -426,12 +426,6 @@ sub one_answer {
 
 	return 1 if ($r->header_value('Connection') // '') eq 'close';
 
-	# nginx closes behind a 412 of its own, and does not say so
-
-	return 1 if $r->{status} == 412 && $q->[1] =~ m!/xorbs?/!
-		&& ($r->header_value('Content-Type') // '') =~ /html/
-		&& $c->closed(10);
-
 	my $marker = $c->response('GET');
 
 	if ($marker->{status} != 206 || $marker->{body} ne marker($i)->[1]) {
@@ -623,10 +617,9 @@ SKIP: {
 		sizes => [ 100000 ]) } 101, 102;
 	my $whole = register_file($t, [ [ $xorbs[0] ] ]);
 	my $hurt = register_file($t, [ [ $xorbs[0] ], [ $xorbs[1] ] ]);
-	my $path = $t->xorb_file($xorbs[1]{hash});
 	my $dir = $t->dir();
 
-	truncate($path, 500_000) or die "truncate: $!\n";
+	$t->cut_copy($t->copy($xorbs[1]{hash}), 500_000);
 	$t->allow(qr/xet: chunk \d+ of xorb $xorbs[1]{hash}\S* is lost/);
 
 	my ($status, $out) = run_command([ qw/ curl -sSkZ --http2 -w/,

@@ -63,6 +63,10 @@ for ([ '/api', 1 ], [ '/api', 2 ], [ '/groups', 2 ],
 {
 	my ($base, $version, @range) = @$_;
 
+	# conf/xet_bucket.conf serves one range of a URL
+
+	next if $base eq '/groups' && $t->s3();
+
 	my $d = $t->download($file->{hash}, size => $size, base => $base,
 		version => $version, twice => 0,
 		@range ? (range => \@range) : ());

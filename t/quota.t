@@ -16,7 +16,6 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Cli;
-use Test::Xet::Process qw/ spew /;
 
 use Digest::SHA qw/ sha256_hex /;
 use JSON::PP ();
@@ -168,7 +167,7 @@ over(xorb('c/c@cyd', $z), 'one more', quota => 'repo', bytes => 'stored',
 is(usage('repo', 'c/c'), "$used 0 0", 'leaves nothing');
 is($t->sql("SELECT count(*) FROM xet.xorbs WHERE encode(hash, 'hex') = '"
 	. plain_hash($z->{hash}) . "'"), 0, 'no row');
-is(scalar($t->xorb_files($z->{hash})), 0, 'and no file');
+is(scalar($t->copies($z->{hash})), 0, 'and no copy');
 is(xorb('c/c@cyd', $x)->{status}, 200, 'one that is stored costs nothing');
 is(put('c/c@cyd', $data)->{status}, 200, 'nor does a file of such');
 over(put('c/c@cyd', random_bytes(7, 100000)), 'a new file', quota => 'repo',
@@ -295,7 +294,7 @@ is($packed->{hash}, $plain->{hash}, 'one xorb, two encodings');
 is(xorb('e/e@eve', $packed)->{status}, 200, 'the small one');
 is(usage('repo', 'e/e'), "$packed->{stored_size} 0 0", 'charged');
 
-spew($t->xorb_file($packed->{hash}), 'damaged');
+$t->put_copy($t->copy($packed->{hash}), 'damaged');
 $t->allow(qr/is not there with its size|is damaged|has \d+ bytes/);
 limit('repo', 'e/e', $packed->{stored_size}, undef);
 is(xorb('f/f@fay', $plain)->{status}, 200, 'healed by another repo');

@@ -93,7 +93,7 @@ sub ask {
 		chomp($line);
 
 		if ($line =~ /^(OK|NOT_FOUND|SHORT|EXISTS|AWAY|DENIED|NO_BUCKET
-			|FULL|BAD|LOCAL|CONF)(?:[ ](\d+)[ ](.*))?$/x)
+			|FULL|BAD|LOCAL|CONF|ENDED)(?:[ ](\d+)[ ](.*))?$/x)
 		{
 			push @results, $1;
 			$c->{status} = $2;
@@ -548,6 +548,18 @@ cmp_ok($c->{took}, '<', patience(4), 'in time');
 $s3->thaw();
 ok(wait_for(10, sub { return ask($c, qw/ cat a\/b /) eq 'OK' }),
 	'it goes on');
+leave($c);
+
+# --------------------------------------------------------------------------
+# the end of a process, whose other threads may still want something: nothing
+# that an operator is to be woken for
+
+$c = client();
+is_result($c, [ qw/ cat a\/b / ], 'OK', 'before the end');
+is_result($c, [ qw/ stop / ], 'OK', 'the end');
+is_result($c, [ qw/ cat a\/b / ], 'ENDED', 'behind it nothing is asked');
+like($c->{text}, qr/has ended/, 'which is told');
+is_result($c, [ qw/ stop / ], 'OK', 'twice');
 leave($c);
 
 # --------------------------------------------------------------------------

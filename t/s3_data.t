@@ -84,6 +84,29 @@ for my $name (qw/ server x-amz-request-id set-cookie content-type /) {
 		"proxy: nothing of the store's $name");
 }
 
+is($r->header_value('Content-Type'), 'application/octet-stream',
+	'proxy: the type of a folder');
+
+# edges take pieces of another ETag for those of another file, and the store
+# may have been a folder yesterday
+
+my ($tag) = $xorb =~ m!([^/]+)\z!;
+
+is($r->header_value('ETag'), "\"$tag\"", 'proxy: the ETag of a folder');
+
+for my $case ([ 'If-None-Match', $tag, 304 ], [ 'If-None-Match', 'x', 206 ],
+	[ 'If-Match', $tag, 206 ], [ 'If-Match', 'x', 412 ])
+{
+	my ($name, $value, $status) = @$case;
+
+	$r = $t->get($path, { Range => "bytes=$entry->{range}",
+		$name => "\"$value\"" });
+
+	is($r->{status}, $status, "proxy: $name: $value");
+}
+
+is($r->json()->{error}{code}, 'precondition_failed', 'proxy: 412: JSON');
+
 # --------------------------------------------------------------------------
 # past nginx
 

@@ -38,8 +38,7 @@ location /api/ {
         }
 
         location /xorbs/ {
-            xet_data;
-            root %%STORE%%;
+            %%DATA%%
         }
 
         location = /metrics { xet_metrics; }
@@ -274,7 +273,7 @@ $pg->followed($sb);
 ok(readable(1), 'the healed copy: the standby has the file');
 
 frozen(sub {
-	unlink($t->xorb_file($hash)) or die;
+	$t->remove_copy($t->copy($hash));
 
 	is($t->post("/api/v1/xorbs/default/$hash", $sick->{xorbs}[0]{bytes})
 		->{status}, 200, 'an upload heals the xorb');

@@ -53,8 +53,7 @@ location /api/ {
         }
 
         location /xorbs/ {
-            xet_data;
-            root %%STORE%%;
+            %%DATA%%
         }
 
         location ~ ^/api/models/(?<repo>.+)/xet-(?<scope>\w+)-token/ {

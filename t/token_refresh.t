@@ -52,8 +52,7 @@ access_log %%DIR%%/ages.log ages;
         }
 
         location /xorbs/ {
-            xet_data;
-            root %%STORE%%;
+            %%DATA%%
         }
 
         location ~ ^/token/(?<scope>read|write)$ {

@@ -14,7 +14,6 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
-use Test::Xet::Process qw/ slurp /;
 use Test::Xet::Refusal;
 
 my $t = Test::Xet->new(log => 'info', server => <<'EOC');
@@ -508,7 +507,7 @@ is_deeply($t->rows(), $rows, 'no rows');
 is_deeply([ $t->files_in_store() ], \@files, 'no files');
 
 for (@good) {
-	ok(slurp($t->xorb_file($_->{hash})) eq $_->{bytes},
+	ok($t->copy_bytes($t->copy($_->{hash})) eq $_->{bytes},
 		'the good ones as they were');
 }
 

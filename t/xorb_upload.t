@@ -13,7 +13,6 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
-use Test::Xet::Process qw/ slurp spew /;
 
 use List::Util qw/ sum0 /;
 
@@ -24,16 +23,10 @@ $t->fds_mark();
 
 my $route = '/api/v1/xorbs/default';
 
-sub path {
-	my ($hash) = @_;
-
-	return $t->xorb_file($hash);
-}
-
 sub stored {
 	my ($hash) = @_;
 
-	return slurp(path($hash));
+	return $t->copy_bytes($t->copy($hash));
 }
 
 sub answer { return $_[0]->summary() }
@@ -87,16 +80,15 @@ is($t->rows()->{xorbs}, 1, 'still one row');
 
 # a file that was damaged is healed by the next upload
 
-my $damaged = path($x->{hash});
+my $damaged = $t->copy($x->{hash});
 
-open(my $fh, '+<', $damaged) or die;
-seek($fh, 1000, 0);
-print $fh 'damage';
-close($fh);
+$t->damage_copy($damaged, 1000, 'damage');
 
-isnt(slurp($damaged), substr($x->{bytes}, 0, $x->{stored_size}), 'damaged');
+isnt($t->copy_bytes($damaged), substr($x->{bytes}, 0, $x->{stored_size}),
+	'damaged');
 is(answer($t->post("$route/$x->{hash}", \$x->{bytes})), $false, 'once more');
-ok(wait_for(5, sub { !-e $damaged }), 'what was damaged is gone');
+ok(wait_for(5, sub { !defined $t->copy_bytes($damaged) }),
+	'what was damaged is gone');
 is(stored($x->{hash}), substr($x->{bytes}, 0, $x->{stored_size}), 'healed');
 
 is(answer($t->post("$route/" . uc($x->{hash}), \$x->{bytes})), $false,
@@ -219,13 +211,13 @@ $c = $t->http_start('POST', "$route/$x->{hash}",
 	substr($x->{bytes}, 0, -1));
 
 ok(!$c->closed(0.1), 'all but a byte');
-ok(!-e path($x->{hash}), 'no file yet');
+is(scalar($t->copies($x->{hash})), 0, 'no copy yet');
 
 my $lock = $t->pg_lock('xet.xorbs');
 
 $c->send(substr($x->{bytes}, -1));
-ok(wait_for(5, sub { -e path($x->{hash}) }),
-	'the file comes first');
+ok(wait_for(5, sub { $t->copies($x->{hash}) }),
+	'the copy comes first');
 is($c->read_some(1, 0.3), '', 'no answer before the row');
 $lock->unlock();
 is(answer($c->response('POST')), $true, 'answered with the row');
@@ -253,7 +245,7 @@ for my $round (1 .. 3) {
 
 	is_deeply(\%answers, { $true => 1, $false => 23 },
 		'trap 34: one of 24 inserts it');
-	ok(wait_for(5, sub { $t->xorb_files($x->{hash}) == 1 }), 'one file');
+	ok(wait_for(5, sub { $t->copies($x->{hash}) == 1 }), 'one file');
 	ok(stored($x->{hash}) eq substr($x->{bytes}, 0, $x->{stored_size}),
 		'its content');
 	is($t->sql("SELECT count(*) FROM xet.xorbs WHERE hash = '\\x"
@@ -268,11 +260,12 @@ is(scalar keys %pids, 2, 'both workers took part');
 # crashes: a file without a row hurts nobody, whatever is in it
 
 $x = fresh();
-spew(path($x->{hash}), 'left');
+$t->put_copy("xorbs/default/@{[ substr($x->{hash}, 0, 2) ]}/$x->{hash}",
+	'left');
 is(answer($t->post("$route/$x->{hash}", \$x->{bytes})), $true,
 	'a file that is there already');
-is(scalar(my @left = $t->xorb_files($x->{hash})), 2, 'is not touched');
-unlink($left[0]);
+is(scalar(my @left = $t->copies($x->{hash})), 2, 'is not touched');
+$t->remove_copy($left[0]);
 ok(stored($x->{hash}) eq $x->{bytes}, 'and another one is the xorb');
 is(answer($t->post("$route/$x->{hash}", \$x->{bytes})), $false, 'once more');
 
@@ -282,7 +275,7 @@ my $before = 0 + @{ [ $t->worker_pids() ] };
 
 $c = $t->http_start('POST', "$route/$x->{hash}",
 	{ 'Content-Length' => length($x->{bytes}) }, $x->{bytes});
-ok(wait_for(5, sub { -e path($x->{hash}) }),
+ok(wait_for(5, sub { $t->copies($x->{hash}) }),
 	'a file, the row is held up');
 
 ok(wait_for(5, sub { $t->pg_blocked() }), 'its insert');
@@ -297,7 +290,7 @@ $lock->unlock();
 is($t->sql("SELECT count(*) FROM xet.xorbs WHERE hash = '\\x"
 	. plain_hash($x->{hash}) . "'"), 0, 'no row');
 ok(stored($x->{hash}) eq $x->{bytes}, 'but the file');
-unlink(path($x->{hash}));
+$t->remove_copy($t->copy($x->{hash}));
 is(answer($t->post("$route/$x->{hash}", \$x->{bytes})), $true, 'a retry');
 is(answer($t->post("$route/$x->{hash}", \$x->{bytes})), $false, 'another');
 $c->close();
@@ -312,7 +305,7 @@ $x = make_xorb(random_bytes(2, 64 << 20), scheme => 'none',
 is($x->{stored_size}, (64 << 20) + (64 << 10), 'a full xorb');
 $r = $t->post("$route/$x->{hash}", \$x->{bytes}, {}, timeout => 60);
 is(answer($r), $true, 'trap 15: 64 MiB of data and the headers');
-is(-s path($x->{hash}), $x->{stored_size}, 'stored');
+is(length(stored($x->{hash})), $x->{stored_size}, 'stored');
 is($t->sql('SELECT max(chunk_count), max(raw_size), max(stored_size)'
 	. ' FROM xet.xorbs'), '8192|' . (64 << 20) . "|$x->{stored_size}",
 	'its row');

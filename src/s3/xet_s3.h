@@ -45,6 +45,44 @@ typedef struct xet_s3_s         xet_s3_t;
 typedef struct xet_s3_upload_s  xet_s3_upload_t;
 
 
+/* What has come of a request that was sent, or that should have been. */
+
+typedef enum {
+    XET_S3_METHOD_GET = 0,
+    XET_S3_METHOD_HEAD,
+    XET_S3_METHOD_PUT,
+    XET_S3_METHOD_POST,
+    XET_S3_METHOD_DELETE,
+    XET_S3_METHODS
+} xet_s3_method_t;
+
+
+typedef enum {
+    XET_S3_END_2XX = 0,
+    XET_S3_END_3XX,
+    XET_S3_END_4XX,
+    XET_S3_END_5XX,
+    XET_S3_END_TIMEOUT,                /* no answer in time, or no whole one */
+    XET_S3_END_LOST,                   /* no connection, or it has ended */
+    XET_S3_END_WITHHELD,               /* not sent: the store is silent */
+    XET_S3_ENDS
+} xet_s3_end_t;
+
+
+typedef struct {
+    xet_s3_method_t  method;
+    xet_s3_end_t     end;
+    unsigned         again:1;          /* it was sent before */
+    uint64_t         ms;
+    uint64_t         sent;             /* bytes of its body */
+    uint64_t         received;         /* of that of the answer */
+} xet_s3_told_t;
+
+
+/* In any thread. */
+typedef void (*xet_s3_told_pt)(const xet_s3_told_t *told);
+
+
 /*
  * Strings end with a zero byte; the client copies them.
  */
@@ -52,6 +90,7 @@ typedef struct xet_s3_upload_s  xet_s3_upload_t;
 typedef struct {
     const char  *url;                  /* "s3://bucket[/prefix]" */
     const char  *endpoint;             /* "http[s]://host[:port]" */
+    const char  *public_endpoint;      /* of presigned URLs, NULL: endpoint */
     const char  *region;               /* "us-east-1" */
     const char  *credentials;          /* a file, as the AWS tools have it */
     const char  *profile;              /* of it, "default" */
@@ -59,6 +98,7 @@ typedef struct {
     uint32_t     timeout;              /* ms, of a request with its repeats */
     uint32_t     connections;          /* at once, more wait */
     uint32_t     part;                 /* bytes of a part of an upload */
+    xet_s3_told_pt  told;              /* of each request, or NULL */
     unsigned     path_style:1;         /* bucket in the path */
     unsigned     conditional:1;        /* If-None-Match works on PUT */
 } xet_s3_conf_t;
@@ -77,7 +117,8 @@ typedef enum {
     XET_S3_FULL,                       /* a quota of the store's, 507 */
     XET_S3_BAD,                        /* any other answer, or bytes cut */
     XET_S3_LOCAL,                      /* here: memory, descriptors, a file */
-    XET_S3_CONF                        /* of xet_s3_conf_t, or credentials */
+    XET_S3_CONF,                       /* of xet_s3_conf_t, or credentials */
+    XET_S3_ENDED                       /* behind xet_s3_stop() */
 } xet_s3_rc_t;
 
 
@@ -130,6 +171,10 @@ void xet_s3_stop(xet_s3_t *s3);
  * denies a request.
  */
 xet_s3_rc_t xet_s3_reload(xet_s3_t *s3, xet_s3_error_t *error);
+
+
+/* How many requests are under way; in any thread. */
+uint32_t xet_s3_busy(xet_s3_t *s3);
 
 
 /*
@@ -264,9 +309,9 @@ void xet_s3_upload_destroy(xet_s3_upload_t *upload);
 
 
 /*
- * A presigned URL: GET (with the one range [first, last] signed as a header
- * "Range: bytes=first-last" when last is not 0) or PUT with signed headers.
- * Computes only; may be called in an event loop.
+ * A presigned URL, of the public endpoint: GET (with the one range [first,
+ * last] signed as a header "Range: bytes=first-last" when last is not 0) or PUT
+ * with signed headers.  Computes only; may be called in an event loop.
  */
 
 typedef struct {

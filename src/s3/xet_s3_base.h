@@ -63,6 +63,10 @@ typedef struct {
 xet_s3_rc_t xet_s3_url_parse(xet_s3_url_t *url, const xet_s3_conf_t *conf,
     xet_s3_error_t *error);
 
+/* The same objects by the public endpoint; inside is what was parsed. */
+xet_s3_rc_t xet_s3_url_public(xet_s3_url_t *url, const xet_s3_url_t *inside,
+    const xet_s3_conf_t *conf, xet_s3_error_t *error);
+
 /*
  * The decoded path of a name, or of the bucket for NULL, in XET_S3_PATH_MAX
  * bytes.  XET_S3_CONF for a name that can't be one.
@@ -165,6 +169,7 @@ struct xet_s3_transfer_s {
     size_t                 size;
     size_t                 most;       /* of any other body */
     uint64_t               deadline;   /* ms */
+    unsigned               again;      /* it was sent before */
 
     /* what came */
 
@@ -183,6 +188,10 @@ struct xet_s3_transfer_s {
     char                   sum[64];    /* "x-amz-checksum-sha256" */
     uint32_t               retry;      /* "Retry-After", s */
     char                   why[XET_S3_TEXT_MAX];
+    unsigned               late;       /* it was out of time */
+    uint64_t               took;       /* ms */
+    uint64_t               up;         /* bytes of bodies, on the wire */
+    uint64_t               down;
 
     /* of the transfer */
 
@@ -202,12 +211,22 @@ void xet_s3_transfers_destroy(xet_s3_transfers_t *ts);
 
 /* Ends the thread; nothing is taken any more. */
 void xet_s3_transfers_stop(xet_s3_transfers_t *ts);
+int xet_s3_transfers_stopped(xet_s3_transfers_t *ts);
 
 /*
  * 0: it was not taken, there is no thread; done won't be called then.  All that
  * is said to have come is to be zero.
  */
 int xet_s3_transfers_post(xet_s3_transfers_t *ts, xet_s3_transfer_t *t);
+
+/* How many are under way. */
+uint32_t xet_s3_transfers_busy(xet_s3_transfers_t *ts);
+
+
+/* xet_s3_told.c: tells who counts, where somebody does. */
+
+void xet_s3_told_transfer(xet_s3_told_pt told, const xet_s3_transfer_t *t);
+void xet_s3_told_withheld(xet_s3_told_pt told, const char *method);
 
 
 /* The client. */
@@ -216,6 +235,7 @@ struct xet_s3_s {
     const xet_s3_conf_t   *conf;
     xet_s3_conf_t          copy;       /* with the defaults */
     xet_s3_url_t           url;
+    xet_s3_url_t           outside;    /* the same, for clients */
     xet_s3_credentials_t   credentials;
     xet_s3_transfers_t    *transfers;
 

@@ -12,6 +12,7 @@
 #define XET_S3_CLIENT_TIMEOUT_MIN  100          /* ms */
 #define XET_S3_CLIENT_TIMEOUT_MAX  (3600 * 1000)
 #define XET_S3_CLIENT_MAX          1024         /* connections */
+#define XET_S3_CLIENT_STRINGS      7
 
 
 static xet_s3_t *xet_s3_client_alloc(const xet_s3_conf_t *conf);
@@ -39,6 +40,8 @@ xet_s3_create(const xet_s3_conf_t *conf, xet_s3_error_t *error)
 
     if (xet_s3_client_conf(&s3->copy, error) != XET_S3_OK
         || xet_s3_url_parse(&s3->url, s3->conf, error) != XET_S3_OK
+        || xet_s3_url_public(&s3->outside, &s3->url, s3->conf, error)
+           != XET_S3_OK
         || xet_s3_credentials_create(&s3->credentials, s3->conf, error)
            != XET_S3_OK)
     {
@@ -83,6 +86,13 @@ xet_s3_stop(xet_s3_t *s3)
 }
 
 
+uint32_t
+xet_s3_busy(xet_s3_t *s3)
+{
+    return xet_s3_transfers_busy(s3->transfers);
+}
+
+
 xet_s3_rc_t
 xet_s3_reload(xet_s3_t *s3, xet_s3_error_t *error)
 {
@@ -98,11 +108,11 @@ xet_s3_client_alloc(const xet_s3_conf_t *conf)
     char         *p;
     size_t        i, size;
     xet_s3_t     *s3;
-    const char  **strings[6];
+    const char  **strings[XET_S3_CLIENT_STRINGS];
 
     size = sizeof(xet_s3_t);
 
-    for (i = 0; i < 6; i++) {
+    for (i = 0; i < XET_S3_CLIENT_STRINGS; i++) {
         strings[i] = xet_s3_client_string(conf, i);
 
         if (*strings[i]) {
@@ -119,7 +129,7 @@ xet_s3_client_alloc(const xet_s3_conf_t *conf)
     s3->copy = *conf;
     p = (char *) (s3 + 1);
 
-    for (i = 0; i < 6; i++) {
+    for (i = 0; i < XET_S3_CLIENT_STRINGS; i++) {
         if (*strings[i]) {
             size = strlen(*strings[i]) + 1;
             memcpy(p, *strings[i], size);
@@ -135,10 +145,11 @@ xet_s3_client_alloc(const xet_s3_conf_t *conf)
 static const char **
 xet_s3_client_string(const xet_s3_conf_t *conf, size_t i)
 {
-    static const size_t  offsets[] = {
+    static const size_t  offsets[XET_S3_CLIENT_STRINGS] = {
         offsetof(xet_s3_conf_t, url), offsetof(xet_s3_conf_t, endpoint),
         offsetof(xet_s3_conf_t, region), offsetof(xet_s3_conf_t, credentials),
-        offsetof(xet_s3_conf_t, profile), offsetof(xet_s3_conf_t, certificate)
+        offsetof(xet_s3_conf_t, profile), offsetof(xet_s3_conf_t, certificate),
+        offsetof(xet_s3_conf_t, public_endpoint)
     };
 
     return (const char **) ((char *) conf + offsets[i]);

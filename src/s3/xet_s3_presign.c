@@ -18,7 +18,8 @@ typedef struct {
 
 
 static xet_s3_rc_t xet_s3_presign_init(xet_s3_presign_t *p, xet_s3_t *s3,
-    const char *method, const char *name, int64_t now);
+    const xet_s3_url_t *url, const char *method, const char *name,
+    int64_t now);
 
 
 xet_s3_rc_t
@@ -35,7 +36,7 @@ xet_s3_presign(xet_s3_t *s3, const char *method, const char *name,
         return XET_S3_LOCAL;
     }
 
-    rc = xet_s3_presign_init(&p, s3, method, name, now);
+    rc = xet_s3_presign_init(&p, s3, &s3->outside, method, name, now);
 
     if (rc != XET_S3_OK) {
         return rc;
@@ -45,18 +46,18 @@ xet_s3_presign(xet_s3_t *s3, const char *method, const char *name,
         pairs[i] = (xet_sigv4_pair_t) { headers[i].name, headers[i].value };
     }
 
-    pairs[n++] = (xet_sigv4_pair_t) { "host", s3->url.host };
+    pairs[n++] = (xet_sigv4_pair_t) { "host", s3->outside.host };
 
     p.sign.headers = pairs;
     p.sign.nheaders = n;
 
-    len = strlen(s3->url.base);
+    len = strlen(s3->outside.base);
 
     if (len >= size) {
         return XET_S3_LOCAL;
     }
 
-    memcpy(url, s3->url.base, len);
+    memcpy(url, s3->outside.base, len);
 
     if (xet_sigv4_path(url + len, size - len, p.path) != XET_OK) {
         return XET_S3_LOCAL;
@@ -82,7 +83,7 @@ xet_s3_sign(xet_s3_t *s3, const char *method, const char *name, int64_t now,
     xet_s3_presign_t  p;
     xet_sigv4_pair_t  pairs[4];
 
-    rc = xet_s3_presign_init(&p, s3, method, name, now);
+    rc = xet_s3_presign_init(&p, s3, &s3->url, method, name, now);
 
     if (rc != XET_S3_OK) {
         return rc;
@@ -136,14 +137,15 @@ xet_s3_path(xet_s3_t *s3, const char *name, char *path)
 /* The clock that was asked with counts, corrected as for our own requests. */
 
 static xet_s3_rc_t
-xet_s3_presign_init(xet_s3_presign_t *p, xet_s3_t *s3, const char *method,
-    const char *name, int64_t now)
+xet_s3_presign_init(xet_s3_presign_t *p, xet_s3_t *s3,
+    const xet_s3_url_t *url, const char *method, const char *name,
+    int64_t now)
 {
     xet_s3_rc_t  rc;
 
     memset(&p->sign, 0, sizeof(xet_sigv4_t));
 
-    rc = xet_s3_url_path(&s3->url, name, p->path, NULL);
+    rc = xet_s3_url_path(url, name, p->path, NULL);
 
     if (rc != XET_S3_OK) {
         return rc;

@@ -59,6 +59,8 @@ static int xet_s3_request_skewed(xet_s3_request_t *r);
 static int xet_s3_request_clock(xet_s3_request_t *r);
 static int xet_s3_request_pause(xet_s3_request_t *r, unsigned n,
     uint64_t deadline);
+static xet_s3_rc_t xet_s3_request_untaken(xet_s3_request_t *r,
+    xet_s3_error_t *error);
 
 
 void
@@ -238,6 +240,8 @@ static xet_s3_rc_t
 xet_s3_request_peace(xet_s3_request_t *r, uint64_t silent,
     xet_s3_error_t *error)
 {
+    xet_s3_told_withheld(r->s3->conf->told, r->method);
+
     return xet_s3_error(error, XET_S3_AWAY, 0,
                         "S3 %s of \"%.64s\" was not sent: %.64s has not "
                         "answered for %u s", r->method, r->name ? r->name : "",
@@ -271,8 +275,7 @@ xet_s3_request_post(xet_s3_request_t *r, xet_s3_transfer_pt done, void *owner,
     r->t.owner = owner;
 
     if (!xet_s3_transfers_post(r->s3->transfers, &r->t)) {
-        return xet_s3_error(error, XET_S3_LOCAL, 0, "the client of S3 has no "
-                            "thread");
+        return xet_s3_request_untaken(r, error);
     }
 
     return XET_S3_OK;
@@ -332,8 +335,7 @@ xet_s3_request_once(xet_s3_request_t *r, uint64_t deadline,
     (void) pthread_mutex_destroy(&waiter.lock);
 
     if (!taken) {
-        return xet_s3_error(error, XET_S3_LOCAL, 0, "the client of S3 has no "
-                            "thread");
+        return xet_s3_request_untaken(r, error);
     }
 
     return XET_S3_OK;
@@ -492,6 +494,7 @@ xet_s3_request_reset(xet_s3_request_t *r)
     t.buf = r->t.buf;
     t.size = r->t.size;
     t.most = r->t.most;
+    t.again = (r->t.method != NULL);
 
     r->t = t;
 }
@@ -717,4 +720,17 @@ xet_s3_request_pause(xet_s3_request_t *r, unsigned n, uint64_t deadline)
     (void) nanosleep(&pause, NULL);
 
     return 1;
+}
+
+
+static xet_s3_rc_t
+xet_s3_request_untaken(xet_s3_request_t *r, xet_s3_error_t *error)
+{
+    if (xet_s3_transfers_stopped(r->s3->transfers)) {
+        return xet_s3_error(error, XET_S3_ENDED, 0, "the client of S3 has "
+                            "ended");
+    }
+
+    return xet_s3_error(error, XET_S3_LOCAL, 0, "the client of S3 has no "
+                        "thread");
 }

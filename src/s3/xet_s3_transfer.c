@@ -53,8 +53,9 @@ struct xet_s3_transfers_s {
     CURLM                *multi;       /* wakeup by any thread */
 
     xet_s3_transfer_t    *running;     /* of the thread alone */
-    uint32_t              n;
+    uint32_t              n;           /* of them; others may read it */
 
+    xet_s3_told_pt        told;
     const char           *certificate;
     uint32_t              timeout;
     uint32_t              connections;
@@ -92,6 +93,7 @@ static int xet_s3_transfer_value(const char *line, size_t len,
 static size_t xet_s3_transfer_write(char *data, size_t one, size_t len,
     void *arg);
 static void xet_s3_transfer_end(xet_s3_transfer_t *t, CURLcode code);
+static void xet_s3_transfer_figures(xet_s3_transfer_t *t);
 static xet_s3_transfer_rc_t xet_s3_transfer_result(xet_s3_transfer_t *t,
     CURLcode code);
 static void xet_s3_transfer_fail(xet_s3_transfer_t *t,
@@ -109,6 +111,7 @@ xet_s3_transfers_create(const xet_s3_conf_t *conf)
     }
 
     ts->last = &ts->first;
+    ts->told = conf->told;
     ts->certificate = conf->certificate;
     ts->timeout = conf->timeout;
     ts->connections = conf->connections;
@@ -147,6 +150,21 @@ xet_s3_transfers_stop(xet_s3_transfers_t *ts)
     if (started) {
         (void) pthread_join(ts->thread, NULL);
     }
+}
+
+
+int
+xet_s3_transfers_stopped(xet_s3_transfers_t *ts)
+{
+    int  stopped;
+
+    (void) pthread_mutex_lock(&ts->lock);
+
+    stopped = ts->stop;
+
+    (void) pthread_mutex_unlock(&ts->lock);
+
+    return stopped;
 }
 
 
@@ -190,6 +208,13 @@ xet_s3_transfers_post(xet_s3_transfers_t *ts, xet_s3_transfer_t *t)
     (void) pthread_mutex_unlock(&ts->lock);
 
     return ok;
+}
+
+
+uint32_t
+xet_s3_transfers_busy(xet_s3_transfers_t *ts)
+{
+    return __atomic_load_n(&ts->n, __ATOMIC_RELAXED);
 }
 
 
@@ -254,6 +279,8 @@ xet_s3_transfers_run(void *data)
 
             xet_s3_transfer_fail(t, XET_S3_TRANSFER_AWAY,
                                  "no connection was free in time");
+            t->late = 1;
+            xet_s3_told_transfer(ts->told, t);
             t->done(t);
         }
 
@@ -307,7 +334,7 @@ xet_s3_transfers_take(xet_s3_transfers_t *ts, uint64_t now,
             *link = t->next;
             t->next = ts->running;
             ts->running = t;
-            ts->n++;
+            __atomic_add_fetch(&ts->n, 1, __ATOMIC_RELAXED);
             xet_s3_transfers_begin(ts, t, now);
             continue;
         }
@@ -392,12 +419,13 @@ xet_s3_transfers_ended(xet_s3_transfers_t *ts)
         }
 
         *link = t->next;
-        ts->n--;
+        __atomic_sub_fetch(&ts->n, 1, __ATOMIC_RELAXED);
         n++;
 
         curl_slist_free_all(t->lines);
         t->lines = NULL;
 
+        xet_s3_told_transfer(ts->told, t);
         t->done(t);
     }
 
@@ -884,10 +912,13 @@ xet_s3_transfer_end(xet_s3_transfer_t *t, CURLcode code)
     status = 0;
     length = 0;
 
+    xet_s3_transfer_figures(t);
+
     (void) curl_easy_getinfo(t->handle, CURLINFO_RESPONSE_CODE, &status);
     (void) curl_easy_getinfo(t->handle, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T,
                              &length);
 
+    t->late = (code == CURLE_OPERATION_TIMEDOUT);
     t->status = (int) status;
     t->length = (length > 0) ? (uint64_t) length : 0;
 
@@ -905,6 +936,25 @@ xet_s3_transfer_end(xet_s3_transfer_t *t, CURLcode code)
         (void) snprintf(t->why, sizeof(t->why), "%.128s (%d: %.64s)", why,
                         t->err, strerror(t->err));
     }
+}
+
+
+static void
+xet_s3_transfer_figures(xet_s3_transfer_t *t)
+{
+    curl_off_t  us, up, down;
+
+    us = 0;
+    up = 0;
+    down = 0;
+
+    (void) curl_easy_getinfo(t->handle, CURLINFO_TOTAL_TIME_T, &us);
+    (void) curl_easy_getinfo(t->handle, CURLINFO_SIZE_UPLOAD_T, &up);
+    (void) curl_easy_getinfo(t->handle, CURLINFO_SIZE_DOWNLOAD_T, &down);
+
+    t->took = (uint64_t) us / 1000;
+    t->up = (uint64_t) up;
+    t->down = (uint64_t) down;
 }
 
 

@@ -14,7 +14,7 @@
 static int xet_s3_url_bucket_ok(const char *bucket);
 static int xet_s3_url_name_ok(const char *name, size_t len);
 static xet_s3_rc_t xet_s3_url_endpoint(xet_s3_url_t *url,
-    const xet_s3_conf_t *conf, xet_s3_error_t *error);
+    const char *endpoint, const char *what, xet_s3_error_t *error);
 static int xet_s3_url_host_ok(const char *host, size_t len);
 
 
@@ -22,6 +22,7 @@ xet_s3_rc_t
 xet_s3_url_parse(xet_s3_url_t *url, const xet_s3_conf_t *conf,
     xet_s3_error_t *error)
 {
+    char         aws[128];
     size_t       len;
     const char  *p;
 
@@ -71,29 +72,43 @@ xet_s3_url_parse(xet_s3_url_t *url, const xet_s3_conf_t *conf,
         url->prefix[len] = '/';
     }
 
-    return xet_s3_url_endpoint(url, conf, error);
+    if (conf->endpoint && *conf->endpoint) {
+        return xet_s3_url_endpoint(url, conf->endpoint, "endpoint", error);
+    }
+
+    /* an endpoint of AWS is known by the region */
+
+    (void) snprintf(aws, sizeof(aws), "https://s3.%s.amazonaws.com",
+                    conf->region);
+
+    return xet_s3_url_endpoint(url, aws, "endpoint", error);
 }
 
 
-/* An endpoint of AWS is known by the region; ports that are usual are not in
-   "Host", which is signed. */
+xet_s3_rc_t
+xet_s3_url_public(xet_s3_url_t *url, const xet_s3_url_t *inside,
+    const xet_s3_conf_t *conf, xet_s3_error_t *error)
+{
+    *url = *inside;
+
+    if (conf->public_endpoint == NULL || *conf->public_endpoint == '\0') {
+        return XET_S3_OK;
+    }
+
+    return xet_s3_url_endpoint(url, conf->public_endpoint, "public endpoint",
+                               error);
+}
+
+
+/* Ports that are usual are not in "Host", which is signed. */
 
 static xet_s3_rc_t
-xet_s3_url_endpoint(xet_s3_url_t *url, const xet_s3_conf_t *conf,
+xet_s3_url_endpoint(xet_s3_url_t *url, const char *endpoint, const char *what,
     xet_s3_error_t *error)
 {
     int          n;
-    char         aws[128];
     size_t       len, scheme, port;
-    const char  *p, *endpoint;
-
-    endpoint = conf->endpoint;
-
-    if (endpoint == NULL || *endpoint == '\0') {
-        (void) snprintf(aws, sizeof(aws), "https://s3.%s.amazonaws.com",
-                        conf->region);
-        endpoint = aws;
-    }
+    const char  *p;
 
     scheme = (strncmp(endpoint, "http://", 7) == 0) ? 7
              : (strncmp(endpoint, "https://", 8) == 0) ? 8 : 0;
@@ -107,9 +122,9 @@ xet_s3_url_endpoint(xet_s3_url_t *url, const xet_s3_conf_t *conf,
 
     if (scheme == 0 || !xet_s3_url_host_ok(p, len)) {
         return xet_s3_error(error, XET_S3_CONF, 0,
-                            "the endpoint \"%s\" is not \"http://host\" or "
+                            "the %s \"%s\" is not \"http://host\" or "
                             "\"https://host\", with a port or without",
-                            endpoint);
+                            what, endpoint);
     }
 
     if (!url->path_style && (*p == '[' || strspn(p, "0123456789.:") == len)) {
@@ -133,7 +148,7 @@ xet_s3_url_endpoint(xet_s3_url_t *url, const xet_s3_conf_t *conf,
 
     if (n < 0 || (size_t) n >= sizeof(url->host)) {
         return xet_s3_error(error, XET_S3_CONF, 0,
-                            "the host of the endpoint is too long");
+                            "the host of the %s is too long", what);
     }
 
     (void) snprintf(url->base, sizeof(url->base), "%.*s%s", (int) scheme,

@@ -3,7 +3,7 @@
 # A store for tests: moto's S3, with signatures, clocks and checksums checked
 # before it (s3_check.py), and behind a server that keeps connections alive.
 #
-#     python s3_moto.py PORT KEYS REGION
+#     python s3_moto.py PORT KEYS REGION [ADDRESS]
 #
 # KEYS is a file like the credentials of the AWS tools; each profile of it may
 # do everything.  A section [clock] with "seconds" makes our clock that much
@@ -155,9 +155,9 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     app = create_backend_app('s3')
     lock = threading.Lock()
 
-    def __init__(self, port):
+    def __init__(self, port, address='127.0.0.1'):
         self.open = set()
-        super().__init__(('127.0.0.1', port), Handler)
+        super().__init__((address, port), Handler)
 
     def log(self, type, message, *args):
         print(message % args, flush=True)
@@ -204,14 +204,14 @@ def read_keys(file):
 
 
 def main():
-    port, keys, region = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+    port, keys, region, address = int(sys.argv[1]), *sys.argv[2:5]
 
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
     read_keys(keys)
     Server.region = region
 
-    server = Server(port)
+    server = Server(port, address)
     server.start()
 
     while True:
@@ -227,7 +227,7 @@ def main():
 
         elif got == signal.SIGUSR2:
             if not server:
-                server = Server(port)
+                server = Server(port, address)
                 server.start()
 
         else:

@@ -79,6 +79,19 @@ fdatasync(int fd)
 
 
 int
+fsync(int fd)
+{
+    int  (*next)(int);
+
+    stall("fsync");
+
+    *(void **) &next = dlsym(RTLD_NEXT, "fsync");
+
+    return next(fd);
+}
+
+
+int
 syncfs(int fd)
 {
     int  (*next)(int);

@@ -25,6 +25,7 @@
  *     presign METHOD NAME EXPIRES [HEADER VALUE]
  *     sign METHOD NAME
  *     reload
+ *     stop                           nothing is taken any more
  *     sleep MS
  *     many N VERB ...                the verb in N threads, {} is their number
  */
@@ -64,7 +65,7 @@ typedef struct {
 
 static const char  *tool_results[] = {
     "OK", "NOT_FOUND", "SHORT", "EXISTS", "AWAY", "DENIED", "NO_BUCKET",
-    "FULL", "BAD", "LOCAL", "CONF"
+    "FULL", "BAD", "LOCAL", "CONF", "ENDED"
 };
 
 static pthread_mutex_t  tool_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -426,6 +427,11 @@ tool_verb(tool_job_t *job, xet_s3_error_t *error)
         return xet_s3_reload(job->s3, error);
     }
 
+    if (strcmp(verb, "stop") == 0) {
+        xet_s3_stop(job->s3);
+        return XET_S3_OK;
+    }
+
     if (strcmp(verb, "sleep") == 0) {
         usleep((useconds_t) (1000 * strtoul(tool_arg(job, 1), NULL, 10)));
         return XET_S3_OK;
@@ -601,6 +607,9 @@ tool_option(xet_s3_conf_t *conf, char *arg)
 
     } else if (strcmp(arg, "endpoint") == 0) {
         conf->endpoint = value;
+
+    } else if (strcmp(arg, "public_endpoint") == 0) {
+        conf->public_endpoint = value;
 
     } else if (strcmp(arg, "region") == 0) {
         conf->region = value;

@@ -244,12 +244,8 @@ xet_cli_backup_session(xet_cli_backup_t *b)
     }
 
     if (b->m.identity[0] == '\0' || strcmp(b->m.identity, db.identity) != 0) {
-        return xet_cli_fail(XET_CLI_ERROR, xet_cli_place_name(b->store),
-                            b->m.identity[0]
-                            ? "the folder is not the store that the database"
-                              " describes"
-                            : "the folder has no identity, is its disk"
-                              " mounted?");
+        return b->m.identity[0] ? xet_cli_place_other(b->store)
+                                : xet_cli_place_bare(b->store);
     }
 
     rc = xet_cli_store_enter(b->pg, 0);

@@ -28,10 +28,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 
 #include "xet_cli_backup.h"
+
+
+#define XET_CLI_TAGS_BLOCK  256       /* as in xet.tags_take() */
 
 
 typedef struct {
@@ -41,6 +43,8 @@ typedef struct {
     unsigned               number;     /* of a folder */
     xet_cli_pg_t          *pg;
     xet_cli_copier_t       copier;
+    uint32_t               tag;        /* the next one */
+    unsigned               tags;       /* that are left */
     uint64_t               copies;
     uint64_t               known;
     uint64_t               added;
@@ -71,6 +75,7 @@ static int xet_cli_rebuild_given_up(xet_cli_rebuild_t *b,
     const xet_cli_copy_t *copy, uint64_t *given_up);
 static int xet_cli_rebuild_link(xet_cli_rebuild_t *b, xet_cli_copy_t *copy,
     int *linked);
+static int xet_cli_rebuild_tag(xet_cli_rebuild_t *b, uint32_t *tag);
 static int xet_cli_rebuild_take(xet_cli_rebuild_t *b, xet_cli_copy_t *copy,
     const xet_cli_rebuild_named_t *named, int *taken);
 static int xet_cli_rebuild_row(xet_cli_rebuild_t *b,
@@ -250,9 +255,7 @@ xet_cli_rebuild_claim(xet_cli_rebuild_t *b)
     }
 
     if (identity[0] == '\0') {
-        return xet_cli_fail(XET_CLI_ERROR, xet_cli_place_name(b->place),
-                            "the folder has no identity, is its disk"
-                            " mounted?");
+        return xet_cli_place_bare(b->place);
     }
 
     param.value = identity;
@@ -264,9 +267,7 @@ xet_cli_rebuild_claim(xet_cli_rebuild_t *b)
                           xet_cli_rebuild_identity, named);
 
     if (rc == XET_CLI_OK && strcmp(identity, named) != 0) {
-        rc = xet_cli_fail(XET_CLI_ERROR, xet_cli_place_name(b->place),
-                          "the folder is not the store that the database"
-                          " describes");
+        rc = xet_cli_place_other(b->place);
     }
 
     return (rc == XET_CLI_OK)
@@ -465,14 +466,11 @@ xet_cli_rebuild_link(xet_cli_rebuild_t *b, xet_cli_copy_t *copy, int *linked)
         return rc;
     }
 
-    do {
-        if (getrandom(&copy->tag, sizeof(copy->tag), 0)
-            != (ssize_t) sizeof(copy->tag))
-        {
-            return xet_cli_fail_errno("getrandom");
-        }
+    rc = xet_cli_rebuild_tag(b, &copy->tag);
 
-    } while (copy->tag == 0);
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
 
     rc = xet_cli_place_link(b->place, name,
                             xet_cli_place_copy(other, &copy->hash, copy->tag));
@@ -482,6 +480,37 @@ xet_cli_rebuild_link(xet_cli_rebuild_t *b, xet_cli_copy_t *copy, int *linked)
     /* the upload that it was of has removed it */
 
     return (rc == XET_CLI_GONE) ? XET_CLI_OK : rc;
+}
+
+
+/* A tag that no copy has, 0 being that of old ones; they come in blocks. */
+
+static int
+xet_cli_rebuild_tag(xet_cli_rebuild_t *b, uint32_t *tag)
+{
+    int       rc;
+    uint64_t  first;
+
+    do {
+        if (b->tags == 0) {
+            first = 0;
+            rc = xet_cli_pg_number(b->pg, "SELECT xet.tags_take()", NULL, 0,
+                                   &first);
+
+            if (rc != XET_CLI_OK) {
+                return rc;
+            }
+
+            b->tag = (uint32_t) first;
+            b->tags = XET_CLI_TAGS_BLOCK;
+        }
+
+        *tag = b->tag++;
+        b->tags--;
+
+    } while (*tag == 0);
+
+    return XET_CLI_OK;
 }
 
 

@@ -464,6 +464,13 @@ int xet_cli_place_identity(xet_cli_place_t *place,
  */
 int xet_cli_place_still(xet_cli_place_t *place, const char *identity);
 
+/*
+ * Reports that the place has no identity, or another one than the store of the
+ * database, in the words of its kind; the exit code.
+ */
+int xet_cli_place_bare(const xet_cli_place_t *place);
+int xet_cli_place_other(const xet_cli_place_t *place);
+
 /* The name of a copy, as its store has it. */
 const char *xet_cli_place_copy(char name[XET_CLI_PLACE_NAME],
     const xet_hash_t *hash, uint32_t tag);

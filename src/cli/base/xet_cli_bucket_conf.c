@@ -2,10 +2,10 @@
 /*
  * The arguments of xet_store for a bucket, as one text:
  *
- *     s3://bucket[/prefix] endpoint=URL credentials=FILE [profile=NAME]
- *     [region=NAME] [path_style] [trusted_certificate=FILE] [timeout=TIME]
- *     [connections=N] [part=SIZE] [condition=on|off] [temp_path=FOLDER]
- *     [temp=anonymous|named]
+ *     s3://bucket[/prefix] endpoint=URL credentials=FILE
+ *     [public_endpoint=URL] [profile=NAME] [region=NAME] [path_style]
+ *     [trusted_certificate=FILE] [timeout=TIME] [connections=N] [part=SIZE]
+ *     [condition=on|off] [temp_path=FOLDER] [temp=anonymous|named]
  *
  * as src/http/module/ngx_http_xet_conf_store.c has them for the server.  Files
  * are relative to the current folder.
@@ -120,11 +120,12 @@ xet_cli_bucket_word(xet_cli_bucket_conf_t *conf, const char *word)
 
     return good ? XET_CLI_OK
                 : xet_cli_failf(XET_CLI_USAGE, conf->s3.url,
-                                "\"%s\" is none of endpoint=, credentials=,"
-                                " profile=, region=, path_style,"
-                                " trusted_certificate=, timeout= of 1s to 10m,"
-                                " connections= of 1 to 1024, part= of 5m to"
-                                " 64m, condition=on|off, temp_path= and temp=",
+                                "\"%s\" is none of endpoint=,"
+                                " public_endpoint=, credentials=, profile=,"
+                                " region=, path_style, trusted_certificate=,"
+                                " timeout= of 1s to 10m, connections= of 1 to"
+                                " 1024, part= of 5m to 64m, condition=on|off,"
+                                " temp_path= and temp=",
                                 word);
 }
 
@@ -134,11 +135,11 @@ xet_cli_bucket_string(xet_cli_bucket_conf_t *conf, const char *word,
     int *taken)
 {
     size_t        i;
-    const char   *value, **to[6];
+    const char   *value, **to[7];
 
     static const char *const  names[] = {
         "endpoint", "credentials", "profile", "region", "trusted_certificate",
-        "temp_path"
+        "temp_path", "public_endpoint"
     };
 
     to[0] = &conf->s3.endpoint;
@@ -147,8 +148,9 @@ xet_cli_bucket_string(xet_cli_bucket_conf_t *conf, const char *word,
     to[3] = &conf->s3.region;
     to[4] = &conf->s3.certificate;
     to[5] = &conf->temp_path;
+    to[6] = &conf->s3.public_endpoint;
 
-    for (i = 0; i < 6; i++) {
+    for (i = 0; i < 7; i++) {
         value = xet_cli_bucket_value(word, names[i]);
 
         if (value) {

@@ -104,8 +104,30 @@ xet_cli_place_still(xet_cli_place_t *place, const char *identity)
         return rc;
     }
 
-    return xet_cli_fail(XET_CLI_ERROR, place->name, "this is not the store any"
-                        " more, is its disk mounted?");
+    return xet_cli_fail(XET_CLI_ERROR, place->name,
+                        xet_cli_place_local(place)
+                        ? "this is not the store any more, is its disk mounted?"
+                        : "this is not the store any more, has somebody"
+                          " emptied or replaced it?");
+}
+
+
+int
+xet_cli_place_bare(const xet_cli_place_t *place)
+{
+    return xet_cli_fail(XET_CLI_ERROR, place->name,
+                        xet_cli_place_local(place)
+                        ? "the folder has no identity, is its disk mounted?"
+                        : "the bucket has no identity below this prefix, are"
+                          " these the right ones?");
+}
+
+
+int
+xet_cli_place_other(const xet_cli_place_t *place)
+{
+    return xet_cli_fail(XET_CLI_ERROR, place->name,
+                        "this is not the store that the database describes");
 }
 
 

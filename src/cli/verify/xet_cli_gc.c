@@ -193,8 +193,7 @@ xet_cli_gc_store(xet_cli_gc_t *g)
     }
 
     if (rc == XET_CLI_OK && g->store.identity[0] == '\0') {
-        rc = xet_cli_fail(XET_CLI_ERROR, xet_cli_place_name(g->store.place),
-                          "the folder has no identity, is its disk mounted?");
+        rc = xet_cli_place_bare(g->store.place);
     }
 
     return rc;

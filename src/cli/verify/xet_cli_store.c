@@ -159,17 +159,12 @@ xet_cli_store_session(const xet_cli_store_t *s, xet_cli_pg_t *pg)
     }
 
     if (session.other) {
-        return xet_cli_fail(XET_CLI_ERROR, xet_cli_place_name(s->place),
-                            s->identity[0] ? "the folder is not the store that"
-                                             " the database describes"
-                            : "the folder has no identity, is its disk"
-                              " mounted?");
+        return s->identity[0] ? xet_cli_place_other(s->place)
+                              : xet_cli_place_bare(s->place);
     }
 
     if (s->remove && s->identity[0] == '\0') {
-        return xet_cli_fail(XET_CLI_ERROR, xet_cli_place_name(s->place),
-                            "the folder has no identity, is its disk"
-                            " mounted?");
+        return xet_cli_place_bare(s->place);
     }
 
     if (session.standby) {

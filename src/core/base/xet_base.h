@@ -53,7 +53,7 @@
     X(STORE_AWAY,     "storage_unavailable", 503,                             \
       "the object store does not take the request")                           \
     X(STORE_OTHER,    "storage_unavailable", 503,                             \
-      "the folder of the store is not the one of the database")               \
+      "the store is not the one of the database")               \
     X(STORE_GONE,     "storage_unavailable", 503,                             \
       "the folder of the store is not there")                                 \
     X(STORE_BARE,     "storage_unavailable", 503,                             \

@@ -275,6 +275,7 @@ typedef struct {
     ngx_str_t                   uri;
     time_t                      expires;
     off_t                       size;           /* of the file, -1: unknown */
+    ngx_str_t                   etag;           /* of the copy */
     unsigned                    ranges:1;       /* the URL names ranges */
     unsigned                    asked:1;        /* the client has this URL */
 } ngx_http_xet_data_t;

@@ -266,6 +266,7 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
         { 405, "method_not_allowed", "method not allowed" },
         { 408, "timeout", "the request body did not come in time" },
         { 411, "length_required", "length required" },
+        { 412, "precondition_failed", "precondition failed" },
         { 413, "body_too_large", "the request body is too large" },
         { 414, "uri_too_long", "the request URI is too long" },
         { 416, "range_not_satisfiable", "range not satisfiable" },
@@ -295,6 +296,12 @@ ngx_http_xet_error_handler(ngx_http_request_t *r)
     }
 
     r->err_status = 0;
+
+    /* nginx ends the connection behind what a filter of it has refused */
+
+    if (r->filter_finalize) {
+        r->keepalive = 0;
+    }
 
     ngx_http_xet_error_note(r, errors[i].code);
     ngx_http_xet_metrics_refusal(errors[i].code);

@@ -115,6 +115,29 @@ static const char *const  ngx_http_xet_agains[] = {
 };
 
 
+static const char *const  ngx_http_xet_ends[] = {
+    "2xx", "3xx", "4xx", "5xx", "timeout", "lost", "withheld", NULL
+};
+
+
+static const char *const  ngx_http_xet_ways[] = { "sent", "received", NULL };
+
+
+static const char *const  ngx_http_xet_grants[] = {
+    "given", "committed", "refused", "swept", NULL
+};
+
+
+static const char *const  ngx_http_xet_methods[] = {
+    "GET", "HEAD", "PUT", "POST", "DELETE", NULL
+};
+
+
+/* No object store, no values, and so no metrics of it. */
+
+static ngx_uint_t  ngx_http_xet_no_bucket;
+
+
 /* Those that the configuration has. */
 
 static const char  *ngx_http_xet_standbys[NGX_HTTP_XET_STANDBY_MAX + 1];
@@ -143,7 +166,11 @@ static const struct {
     { "result", ngx_http_xet_results },
     { "pool", ngx_http_xet_pools },
     { "standby", ngx_http_xet_standbys },
-    { "reason", ngx_http_xet_agains }
+    { "reason", ngx_http_xet_agains },
+    { "method", ngx_http_xet_methods },
+    { "result", ngx_http_xet_ends },
+    { "way", ngx_http_xet_ways },
+    { "state", ngx_http_xet_grants }
 };
 
 
@@ -168,6 +195,10 @@ ngx_http_xet_metrics_value(ngx_http_xet_label_e label, ngx_uint_t n)
         return (n == 0) ? "" : NULL;
     }
 
+    if (ngx_http_xet_no_bucket && label >= NGX_HTTP_XET_LABEL_METHOD) {
+        return NULL;
+    }
+
     return ngx_http_xet_labels[label].values[n];
 }
 
@@ -182,6 +213,13 @@ ngx_http_xet_metrics_routes(const char *const *names, ngx_uint_t n)
     for (i = 0; i < n; i++) {
         ngx_http_xet_route_names[NGX_HTTP_XET_ROUTE_FIRST + i] = names[i];
     }
+}
+
+
+void
+ngx_http_xet_metrics_bucket(ngx_uint_t there)
+{
+    ngx_http_xet_no_bucket = !there;
 }
 
 
@@ -279,16 +317,25 @@ ngx_http_xet_metrics_request(ngx_uint_t route, ngx_uint_t status,
 
     ngx_http_xet_count_at(RESPONSES, i, 1);
 
+    route *= NGX_HTTP_XET_CELLS_HISTOGRAM;
+
+    ngx_http_xet_count_at(DURATION, route + ngx_http_xet_metrics_slot(ms), 1);
+    ngx_http_xet_count_at(DURATION, route + NGX_HTTP_XET_BUCKETS, ms);
+}
+
+
+ngx_uint_t
+ngx_http_xet_metrics_slot(uint64_t ms)
+{
+    ngx_uint_t  i;
+
     for (i = 0; i < NGX_HTTP_XET_BUCKETS - 1 && ms > ngx_http_xet_buckets[i];
          i++)
     {
         /* void */
     }
 
-    route *= NGX_HTTP_XET_CELLS_HISTOGRAM;
-
-    ngx_http_xet_count_at(DURATION, route + i, 1);
-    ngx_http_xet_count_at(DURATION, route + NGX_HTTP_XET_BUCKETS, ms);
+    return i;
 }
 
 

@@ -25,6 +25,10 @@ typedef enum {
     NGX_HTTP_XET_LABEL_POOL,
     NGX_HTTP_XET_LABEL_STANDBY,
     NGX_HTTP_XET_LABEL_AGAIN,
+    NGX_HTTP_XET_LABEL_METHOD,
+    NGX_HTTP_XET_LABEL_END,
+    NGX_HTTP_XET_LABEL_WAY,
+    NGX_HTTP_XET_LABEL_GRANT,
     NGX_HTTP_XET_LABELS
 } ngx_http_xet_label_e;
 
@@ -40,6 +44,10 @@ typedef enum {
 #define NGX_HTTP_XET_POOL_MAX    2
 #define NGX_HTTP_XET_STANDBY_MAX  8
 #define NGX_HTTP_XET_AGAIN_MAX   4
+#define NGX_HTTP_XET_METHOD_MAX  5             /* as xet_s3_method_t */
+#define NGX_HTTP_XET_END_MAX     7             /* as xet_s3_end_t */
+#define NGX_HTTP_XET_WAY_MAX     2
+#define NGX_HTTP_XET_GRANT_MAX   4
 
 
 /* Routes that are none of routes.def; the rows of that follow. */
@@ -76,6 +84,24 @@ typedef enum {
     NGX_HTTP_XET_AGAIN_AWAY,       /* lost, late or refused */
     NGX_HTTP_XET_AGAIN_CHANGED     /* its rows do not fit others, or a disk */
 } ngx_http_xet_again_e;
+
+
+/* Bytes to and from an object store. */
+
+typedef enum {
+    NGX_HTTP_XET_WAY_SENT = 0,
+    NGX_HTTP_XET_WAY_RECEIVED
+} ngx_http_xet_way_e;
+
+
+/* What becomes of upload grants, and of what was put by them. */
+
+typedef enum {
+    NGX_HTTP_XET_GRANT_GIVEN = 0,
+    NGX_HTTP_XET_GRANT_COMMITTED,
+    NGX_HTTP_XET_GRANT_REFUSED,
+    NGX_HTTP_XET_GRANT_SWEPT       /* put, and never committed */
+} ngx_http_xet_grant_e;
 
 
 typedef enum {
@@ -187,6 +213,12 @@ ngx_shm_zone_t *ngx_http_xet_metrics_zone(ngx_conf_t *cf);
 
 /* Names the routes that follow NGX_HTTP_XET_ROUTE_FIRST; the names stay. */
 void ngx_http_xet_metrics_routes(const char *const *names, ngx_uint_t n);
+
+/* The cell of a HISTOGRAM that a time in ms belongs to; in any thread. */
+ngx_uint_t ngx_http_xet_metrics_slot(uint64_t ms);
+
+/* Whether there is an object store, without which its metrics are none. */
+void ngx_http_xet_metrics_bucket(ngx_uint_t there);
 
 /* Names as many standbys as the configuration has, by their numbers. */
 void ngx_http_xet_metrics_standbys(ngx_uint_t n);

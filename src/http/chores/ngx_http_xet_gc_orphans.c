@@ -179,6 +179,9 @@ ngx_http_xet_gc_orphans_listed(ngx_http_xet_chore_t *chore)
     gc->left += (int64_t) o->found;
     o->found = 0;
 
+    ngx_http_xet_count_at(GRANTS, NGX_HTTP_XET_GRANT_SWEPT, o->staged);
+    o->staged = 0;
+
     if (gc->status != XET_OK) {
         ngx_http_xet_gc_stuck(chore, "the store can't be listed");
         return;

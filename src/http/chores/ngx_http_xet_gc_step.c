@@ -44,7 +44,7 @@ ngx_http_xet_gc_stuck(ngx_http_xet_chore_t *chore, const char *why)
     gc = chore->data;
 
     if (gc->status == XET_STORE_OTHER) {
-        why = "the folder is not the store";
+        why = "this is not the store of the database";
     }
 
     ngx_http_xet_gc_phase(chore, NGX_HTTP_XET_GC_FILES);

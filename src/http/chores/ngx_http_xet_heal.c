@@ -340,6 +340,8 @@ ngx_http_xet_heal_fetch(ngx_http_xet_chore_t *chore)
 
     pass->ntags--;
 
+    ngx_http_xet_query_tags();
+
     if (pass->copy == NULL || ngx_http_xet_heal_source(pass) != XET_OK) {
         ngx_http_xet_chore_retry(chore, "no memory");
         return;

@@ -391,7 +391,7 @@ ngx_http_xet_pass_why(xet_status_t status)
     switch (status) {
 
     case XET_STORE_OTHER:
-        return "the folder is not the store of the database";
+        return "this is not the store of the database";
 
     case XET_STORE_FILES:
         return "too many open files";

@@ -27,7 +27,7 @@ static ngx_int_t ngx_http_xet_data_method(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_data_checked(ngx_http_request_t *r,
     xet_sign_url_t *url);
 static ngx_int_t ngx_http_xet_data_etag(ngx_http_request_t *r,
-    xet_sign_url_t *url);
+    ngx_http_xet_data_t *data, xet_sign_url_t *url);
 
 
 /*
@@ -323,39 +323,39 @@ ngx_http_xet_data_checked(ngx_http_request_t *r, xet_sign_url_t *url)
         ctx->audit->has_hash = 1;
     }
 
-    return ngx_http_xet_data_etag(r, url);
+    return ngx_http_xet_data_etag(r, data, url);
 }
 
 
 /* The bytes under a name never change, so the name of the copy is the ETag. */
 
 static ngx_int_t
-ngx_http_xet_data_etag(ngx_http_request_t *r, xet_sign_url_t *url)
+ngx_http_xet_data_etag(ngx_http_request_t *r, ngx_http_xet_data_t *data,
+    xet_sign_url_t *url)
 {
-    u_char     *p;
-    ngx_str_t   etag;
-
-    if (r->content_handler) {
-
-        /* an edge: the origin's ETag comes with its answer */
-
-        return NGX_OK;
-    }
+    u_char  *p;
 
     p = ngx_pnalloc(r->pool, XET_XORB_NAME_MAX + 2);
     if (p == NULL) {
         return NGX_ERROR;
     }
 
-    etag.data = p;
+    data->etag.data = p;
 
     *p++ = '"';
     p = xet_xorb_name_print(p, &url->xorb, url->tag);
     *p++ = '"';
 
-    etag.len = p - etag.data;
+    data->etag.len = p - data->etag.data;
 
-    r->headers_out.etag = ngx_http_xet_header_add(r, "ETag", &etag);
+    if (r->content_handler) {
+
+        /* an ETag comes with the answer, see ngx_http_xet_data_etag.c */
+
+        return NGX_OK;
+    }
+
+    r->headers_out.etag = ngx_http_xet_header_add(r, "ETag", &data->etag);
 
     return r->headers_out.etag ? NGX_OK : NGX_ERROR;
 }

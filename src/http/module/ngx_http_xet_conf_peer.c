@@ -33,8 +33,6 @@ static char *ngx_http_xet_conf_peer_url(ngx_conf_t *cf,
 static char *ngx_http_xet_conf_peer_token(ngx_conf_t *cf,
     ngx_http_xet_peer_t *peer, ngx_str_t *file);
 static void ngx_http_xet_conf_peer_wipe(void *data);
-static char *ngx_http_xet_conf_peer_trusted(ngx_conf_t *cf,
-    ngx_http_xet_peer_t *peer, ngx_str_t *file);
 static size_t ngx_http_xet_conf_peer_scheme(ngx_str_t *value);
 static ngx_uint_t ngx_http_xet_conf_peer_local(ngx_str_t *host);
 
@@ -136,9 +134,12 @@ ngx_http_xet_conf_peer_node(ngx_conf_t *cf, ngx_http_xet_peer_t *peer)
                 return "takes \"trusted_certificate=\" with \"https://\" only";
             }
 
-            rv = peer->trusted.len
-                 ? ngx_http_xet_param_duplicate(cf, &value[i])
-                 : ngx_http_xet_conf_peer_trusted(cf, peer, &s);
+            if (peer->trusted.len) {
+                return ngx_http_xet_param_duplicate(cf, &value[i]);
+            }
+
+            rv = ngx_http_xet_conf_trusted(cf, &s);
+            peer->trusted = s;
             continue;
         }
 
@@ -296,9 +297,8 @@ ngx_http_xet_conf_peer_wipe(void *data)
 
 /* libcurl reads the file again, in a worker, where it connects. */
 
-static char *
-ngx_http_xet_conf_peer_trusted(ngx_conf_t *cf, ngx_http_xet_peer_t *peer,
-    ngx_str_t *file)
+char *
+ngx_http_xet_conf_trusted(ngx_conf_t *cf, ngx_str_t *file)
 {
     int          ok;
     X509_STORE  *store;
@@ -322,8 +322,6 @@ ngx_http_xet_conf_peer_trusted(ngx_conf_t *cf, ngx_http_xet_peer_t *peer,
                            file);
         return NGX_CONF_ERROR;
     }
-
-    peer->trusted = *file;
 
     return NGX_CONF_OK;
 }

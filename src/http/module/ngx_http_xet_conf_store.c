@@ -4,7 +4,7 @@
  *
  *     xet_store path [temp=anonymous|named];
  *     xet_store s3://bucket[/prefix] endpoint=url credentials=file
- *               [profile=name] [region=name] [path_style]
+ *               [public_endpoint=url] [profile=name] [region=name] [path_style]
  *               [trusted_certificate=file] [timeout=time] [connections=number]
  *               [part=size] [condition=on|off]
  *               [temp_path=path] [temp=anonymous|named];
@@ -14,6 +14,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_conf_warn.h"
 #include "ngx_http_xet_module.h"
 #include "ngx_http_xet_store.h"
 
@@ -37,6 +38,7 @@ typedef struct {
     ngx_str_t       region;
     ngx_str_t       profile;
     ngx_str_t       endpoint;
+    ngx_str_t       public_endpoint;
     ngx_str_t       credentials;
     ngx_str_t       certificate;
 } ngx_http_xet_conf_s3_t;
@@ -170,6 +172,11 @@ ngx_http_xet_conf_store_bucket(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 
     xmcf->store->anonymous = (s3.temp.len != sizeof("named") - 1);
 
+    ngx_http_xet_warn_reader(cf, "credentials", &s3.credentials,
+                             "keys that are changed need a reload");
+    ngx_http_xet_warn_reader(cf, "trusted_certificate", &s3.certificate,
+                             "they can't connect to the store");
+
     return NGX_CONF_OK;
 }
 
@@ -186,6 +193,8 @@ ngx_http_xet_conf_s3_param(ngx_conf_t *cf, ngx_http_xet_conf_s3_t *s3,
         size_t       offset;
     }  strings[] = {
         { "endpoint", offsetof(ngx_http_xet_conf_s3_t, endpoint) },
+        { "public_endpoint", offsetof(ngx_http_xet_conf_s3_t,
+                                      public_endpoint) },
         { "credentials", offsetof(ngx_http_xet_conf_s3_t, credentials) },
         { "profile", offsetof(ngx_http_xet_conf_s3_t, profile) },
         { "region", offsetof(ngx_http_xet_conf_s3_t, region) },
@@ -274,7 +283,8 @@ ngx_http_xet_conf_s3_number(ngx_conf_t *cf, ngx_http_xet_conf_s3_t *s3,
     }
 
     return ngx_http_xet_param_invalid(cf, value,
-                                      "\"endpoint=\", \"credentials=\", "
+                                      "\"endpoint=\", \"public_endpoint=\", "
+                                      "\"credentials=\", "
                                       "\"profile=\", \"region=\", "
                                       "\"path_style\", "
                                       "\"trusted_certificate=\", \"timeout=\" "
@@ -290,6 +300,8 @@ ngx_http_xet_conf_s3_number(ngx_conf_t *cf, ngx_http_xet_conf_s3_t *s3,
 static char *
 ngx_http_xet_conf_s3_check(ngx_conf_t *cf, ngx_http_xet_conf_s3_t *s3)
 {
+    char  *rv;
+
     if (s3->endpoint.len == 0 || s3->credentials.len == 0) {
         return "needs \"endpoint=\" and \"credentials=\" for a bucket";
     }
@@ -321,14 +333,17 @@ ngx_http_xet_conf_s3_check(ngx_conf_t *cf, ngx_http_xet_conf_s3_t *s3)
 
     if (s3->certificate.len) {
 
-        if (ngx_conf_full_name(cf->cycle, &s3->certificate, 1) != NGX_OK) {
-            return NGX_CONF_ERROR;
+        rv = ngx_http_xet_conf_trusted(cf, &s3->certificate);
+
+        if (rv != NGX_CONF_OK) {
+            return rv;
         }
 
         s3->s3.certificate = (char *) s3->certificate.data;
     }
 
     s3->s3.endpoint = (char *) s3->endpoint.data;
+    s3->s3.public_endpoint = (char *) s3->public_endpoint.data;
     s3->s3.credentials = (char *) s3->credentials.data;
     s3->s3.region = s3->region.len ? (char *) s3->region.data
                                    : NGX_HTTP_XET_STORE_REGION;

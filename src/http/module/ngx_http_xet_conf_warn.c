@@ -134,6 +134,7 @@ ngx_http_xet_warn_place(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
     }
 
     ngx_http_xet_warn_root(w, server, place);
+    ngx_http_xet_warn_bucket(w, server, place);
 
     if (clcf->open_file_cache && clcf->open_file_cache_errors) {
         ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_data",

@@ -32,6 +32,10 @@ ngx_uint_t ngx_http_xet_warn_leads(ngx_http_xet_warn_t *w,
     ngx_http_xet_place_t *server, ngx_http_xet_place_t *place,
     const char *path);
 
+/* Whether data URLs of some prefix that is known come to this location. */
+ngx_uint_t ngx_http_xet_warn_data(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place);
+
 /*
  * Whether the place has directives of the rewrite module; with first, one that
  * is before all others and ends every request.
@@ -50,6 +54,22 @@ void ngx_http_xet_warn_url_base(ngx_http_xet_warn_t *w,
     ngx_http_xet_place_t *place);
 void ngx_http_xet_warn_ranges(ngx_http_xet_warn_t *w,
     ngx_http_xet_place_t *server, ngx_http_xet_place_t *place);
+
+
+/*
+ * ngx_http_xet_conf_warn_store.c
+ */
+
+/* Checks a location of data, which no directive takes from nginx's files. */
+void ngx_http_xet_warn_bucket(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place);
+
+/*
+ * Checks that workers can read the file of the parameter name of the directive
+ * that is being read; what: what comes of it where they can't.
+ */
+void ngx_http_xet_warn_reader(ngx_conf_t *cf, const char *name,
+    ngx_str_t *file, const char *what);
 
 
 #endif /* _NGX_HTTP_XET_CONF_WARN_H_INCLUDED_ */

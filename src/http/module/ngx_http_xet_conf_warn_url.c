@@ -32,6 +32,9 @@ typedef struct {
 static ngx_int_t ngx_http_xet_warn_root_of(ngx_http_xet_warn_t *w,
     ngx_http_xet_place_t *server, ngx_http_xet_place_t *place,
     const ngx_str_t *prefix);
+static ngx_uint_t ngx_http_xet_warn_comes(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place,
+    const ngx_str_t *prefix);
 static void ngx_http_xet_warn_resolve(u_char *path, u_char *real);
 static ngx_uint_t ngx_http_xet_warn_same(u_char *one, u_char *two);
 static ngx_int_t ngx_http_xet_warn_base(ngx_http_xet_place_t *place,
@@ -115,6 +118,66 @@ ngx_http_xet_warn_root(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
                           clcf->alias ? "alias" : "root", &clcf->name,
                           &clcf->root, &w->xmcf->store->name,
                           &w->xmcf->store->name, &w->xmcf->store->name);
+}
+
+
+ngx_uint_t
+ngx_http_xet_warn_data(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
+    ngx_http_xet_place_t *place)
+{
+    u_char                *p;
+    ngx_str_t              prefix, *name;
+    ngx_uint_t             i;
+    ngx_http_xet_base_t    base;
+    ngx_http_xet_place_t  *places;
+
+    ngx_str_null(&prefix);
+
+    if (ngx_http_xet_warn_comes(w, server, place, &prefix)) {
+        return 1;
+    }
+
+    name = &place->core->name;
+    p = ngx_strnstr(name->data, "/xorbs", name->len);
+
+    if (p && ngx_http_xet_place_plain(place)) {
+        prefix.data = name->data;
+        prefix.len = p - name->data;
+
+        if (ngx_http_xet_warn_comes(w, server, place, &prefix)) {
+            return 1;
+        }
+    }
+
+    places = w->xmcf->places->elts;
+
+    for (i = 0; i < w->xmcf->places->nelts; i++) {
+
+        if (places[i].conf->api
+            && ngx_http_xet_warn_base(&places[i], &base) == NGX_OK
+            && ngx_http_xet_warn_comes(w, server, place, &base.path))
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static ngx_uint_t
+ngx_http_xet_warn_comes(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
+    ngx_http_xet_place_t *place, const ngx_str_t *prefix)
+{
+    u_char     buf[NGX_HTTP_XET_URI_MAX];
+    ngx_str_t  uri;
+
+    uri.data = buf;
+    uri.len = ngx_snprintf(buf, sizeof(buf), "%V%s", prefix,
+                           NGX_HTTP_XET_DATA)
+              - buf;
+
+    return ngx_http_xet_place_find(w->xmcf, server, &uri) == place;
 }
 
 

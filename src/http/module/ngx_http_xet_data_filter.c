@@ -11,7 +11,7 @@
  * content is chosen by who uploads them and, with "filename", their media type
  * by who asks, and ssi would use them as templates.
  *
- * So four modules stand in nginx's chain of header filters.  They run from the
+ * So these modules stand in nginx's chain of header filters.  They run from the
  * bottom of this list to its top:
  *
  *     ngx_http_xet_guard_module             sees the head that goes out
@@ -23,6 +23,9 @@
  *     ngx_http_xet_data_module              goes on: data with the range
  *                                           filter, the API with gzip
  *     ngx_http_headers_filter_module
+ *     ngx_http_not_modified_filter_module
+ *         ngx_http_xet_etag_module          (ngx_http_xet_data_etag.c)
+ *         ngx_http_slice_filter_module
  *
  * A filter whose header filter was not called has no context of the request,
  * and lets the body pass.
@@ -207,7 +210,9 @@ ngx_http_xet_data_filter_init(ngx_conf_t *cf)
         "ngx_http_xet_range_module",
         "ngx_http_xet_coding_module",
         "ngx_http_xet_data_module",
-        "ngx_http_headers_filter_module"
+        "ngx_http_headers_filter_module",
+        "ngx_http_not_modified_filter_module",
+        "ngx_http_xet_etag_module"
     };
 
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);

@@ -7,6 +7,7 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_module.h"
 #include "ngx_http_xet_monitor.h"
+#include "ngx_http_xet_store.h"
 
 
 #define NGX_HTTP_XET_MEASURE_INTERVAL  1000    /* ms */
@@ -120,8 +121,16 @@ ngx_http_xet_measure_init_process(ngx_cycle_t *cycle)
 
 
 void
-ngx_http_xet_measure_exit_process(void)
+ngx_http_xet_measure_exit_process(ngx_cycle_t *cycle)
 {
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
+
+    if (xmcf) {
+        ngx_http_xet_store_measure(xmcf->store);
+    }
+
     ngx_http_xet_metrics_exit_process();
 }
 

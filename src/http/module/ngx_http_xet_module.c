@@ -621,6 +621,7 @@ ngx_http_xet_init(ngx_conf_t *cf)
 
     if (xmcf->monitor) {
         ngx_http_xet_route_count_init();
+        ngx_http_xet_metrics_bucket(xmcf->store && xmcf->store->s3);
 
         xmcf->metrics_zone = ngx_http_xet_metrics_zone(cf);
         h = ngx_array_push(&cmcf->phases[NGX_HTTP_LOG_PHASE].handlers);
@@ -855,8 +856,8 @@ ngx_http_xet_exit_process(ngx_cycle_t *cycle)
 
     ngx_http_xet_lanes_exit(cycle);
     ngx_http_xet_standbys_exit(cycle);
-    ngx_http_xet_measure_exit_process();
     ngx_http_xet_store_exit(cycle);
+    ngx_http_xet_measure_exit_process(cycle);
 
     xmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_xet_module);
 

@@ -74,7 +74,7 @@ ngx_int_t ngx_http_xet_measure_handler(ngx_http_request_t *r);
 
 /* Called when a worker starts, and when it ends. */
 void ngx_http_xet_measure_init_process(ngx_cycle_t *cycle);
-void ngx_http_xet_measure_exit_process(void);
+void ngx_http_xet_measure_exit_process(ngx_cycle_t *cycle);
 
 /* ngx_http_xet_data_filter.c */
 ngx_int_t ngx_http_xet_data_filter_init(ngx_conf_t *cf);
@@ -194,6 +194,9 @@ ngx_int_t ngx_http_xet_conf_peers(ngx_conf_t *cf,
 ngx_int_t ngx_http_xet_conf_read(ngx_conf_t *cf, ngx_str_t *name, size_t max,
     ngx_str_t *content);
 void ngx_http_xet_conf_wipe(ngx_str_t *s);
+
+/* ngx_http_xet_conf_peer.c: the full name of a file that has certificates. */
+char *ngx_http_xet_conf_trusted(ngx_conf_t *cf, ngx_str_t *file);
 char *ngx_http_xet_conf_url_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_dedup_key(ngx_conf_t *cf, ngx_command_t *cmd,

@@ -9,6 +9,7 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_monitor.h"
 #include "ngx_http_xet_pg.h"
+#include "ngx_http_xet_store.h"
 
 
 #define NGX_HTTP_XET_MONITOR_TEXT  "text/plain; version=0.0.4; charset=utf-8"
@@ -150,6 +151,7 @@ ngx_http_xet_monitor_levels(void)
     xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
 
     ngx_http_xet_task_measure();
+    ngx_http_xet_store_measure(xmcf->store);
 
     if (xmcf->lanes == NULL) {
         return;

@@ -15,6 +15,7 @@
 #include "ngx_http_xet_download.h"
 #include "ngx_http_xet_monitor.h"
 #include "ngx_http_xet_pg.h"
+#include "ngx_http_xet_store.h"
 
 #include <openssl/rand.h>
 
@@ -292,7 +293,10 @@ ngx_http_xet_status_health(ngx_http_xet_status_t *s)
     if (n == 2 && free < ngx_http_xet_status_gauge(s, STORE_SIZE) / 20) {
         *ngx_http_xet_status_size(text, free) = '\0';
         ngx_http_xet_status_part(s, "store", "store_state", "bad",
-                                 "The store is almost full: %s are free.",
+                                 xmcf->store->s3
+                                 ? "The folder of temporary files is almost "
+                                   "full: %s are free."
+                                 : "The store is almost full: %s are free.",
                                  text);
 
     } else {

@@ -918,7 +918,8 @@ ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
             return;
         }
 
-        ngx_http_xet_lane_deliver(q, res, NGX_OK, NULL);
+        ngx_http_xet_lane_deliver(q, res, NGX_OK,
+                                  q->lost ? NGX_HTTP_XET_PG_TWICE : NULL);
         return;
     }
 

@@ -152,6 +152,7 @@ typedef struct {
 #define NGX_HTTP_XET_PG_CANCELLED  "57014"     /* SQLSTATE: out of time */
 #define NGX_HTTP_XET_PG_LOCKED     "55P03"     /* out of time, at a lock */
 #define NGX_HTTP_XET_PG_READ_ONLY  "25006"     /* the server takes no writes */
+#define NGX_HTTP_XET_PG_TWICE      "08007"     /* done, and maybe done before */
 
 
 typedef struct ngx_http_xet_pg_query_s  ngx_http_xet_pg_query_t;
@@ -167,7 +168,9 @@ typedef struct ngx_http_xet_pg_query_s  ngx_http_xet_pg_query_t;
  *     NGX_ERROR     PostgreSQL refused the statement: 500
  *
  * sqlstate is set where PostgreSQL has refused the statement for certain, and
- * NULL where an attempt was lost on the way, and may have been committed.
+ * NULL where an attempt was lost on the way, and may have been committed.  With
+ * NGX_OK it is NGX_HTTP_XET_PG_TWICE where one was lost before this result, and
+ * else NULL.
  */
 typedef void (*ngx_http_xet_pg_handler_pt)(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);

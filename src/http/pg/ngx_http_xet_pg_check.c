@@ -1,7 +1,7 @@
 
 /*
  * What a connection must lead to: a database of the version that this module
- * needs, which describes the folder of the store.
+ * needs, which describes the store.
  *
  * The check reads and writes files, and each step follows from the one before,
  * so the thread that has connected does it.  For each answer of the server it
@@ -19,17 +19,52 @@
 #define NGX_HTTP_XET_PG_TEST_TIMEOUT  "2"      /* seconds */
 
 
+/* What is wrong with a store, for people. */
+
+typedef struct {
+    const char  *unread;
+    const char  *unmade;
+    const char  *bare;
+    const char  *foreign;
+    const char  *other;
+} ngx_http_xet_pg_words_t;
+
+
 static const char *ngx_http_xet_pg_check_schema_job(PGconn *conn,
     ngx_msec_t timeout);
 static const char *ngx_http_xet_pg_check_store_job(PGconn *conn,
     ngx_http_xet_store_t *store, ngx_msec_t timeout, ngx_log_t *log);
-static const char *ngx_http_xet_pg_store_error(xet_status_t rc,
-    const u_char *found, const u_char *named);
+static const char *ngx_http_xet_pg_tags_job(PGconn *conn, ngx_msec_t timeout);
+static const char *ngx_http_xet_pg_store_error(ngx_http_xet_store_t *store,
+    xet_status_t rc, const u_char *found, const u_char *named);
 static const char *ngx_http_xet_pg_claim_job(PGconn *conn, const u_char *name,
     u_char *identity, ngx_uint_t *confirmed, ngx_msec_t timeout);
 static const char *ngx_http_xet_pg_exec_job(PGconn *conn, const char *sql,
     int params, const u_char *value, ngx_msec_t timeout, PGresult **res);
 static ngx_int_t ngx_http_xet_pg_wait_job(PGconn *conn, ngx_msec_t timeout);
+
+
+static const ngx_http_xet_pg_words_t  ngx_http_xet_pg_folder = {
+    "the identity of the folder of the store can't be read",
+    "the identity of the folder of the store can't be read or made",
+    "the folder of the store has no identity, and the database knows another "
+    "one: is its disk mounted?",
+    "the folder of the store belongs to another database",
+    "the folder of the store is not the one that the database describes"
+};
+
+static const ngx_http_xet_pg_words_t  ngx_http_xet_pg_bucket = {
+    "the identity of the bucket of the store can't be read",
+    "the identity of the bucket of the store can't be read or made",
+    "the bucket of the store has no object \"identity\" below the prefix, and "
+    "the database knows a store that has one: are these the right ones?",
+    "the bucket and prefix of the store belong to another database",
+    "the bucket of the store is not the one that the database describes"
+};
+
+
+#define ngx_http_xet_pg_words(store)                                          \
+    ((store)->s3 ? &ngx_http_xet_pg_bucket : &ngx_http_xet_pg_folder)
 
 
 const char *
@@ -40,8 +75,11 @@ ngx_http_xet_pg_check_job(PGconn *conn, ngx_http_xet_store_t *store,
 
     error = ngx_http_xet_pg_check_schema_job(conn, timeout);
 
-    return error ? error
-                 : ngx_http_xet_pg_check_store_job(conn, store, timeout, log);
+    if (error == NULL) {
+        error = ngx_http_xet_pg_check_store_job(conn, store, timeout, log);
+    }
+
+    return error ? error : ngx_http_xet_pg_tags_job(conn, timeout);
 }
 
 
@@ -65,7 +103,7 @@ ngx_http_xet_pg_check_standby_job(PGconn *conn, ngx_http_xet_store_t *store,
     rc = ngx_http_xet_store_identity_read_job(store, found, log);
 
     if (rc != XET_OK && rc != XET_DONE) {
-        return "the identity of the folder of the store can't be read";
+        return ngx_http_xet_pg_words(store)->unread;
     }
 
     error = ngx_http_xet_pg_claim_job(conn, NULL, named, &confirmed, timeout);
@@ -74,7 +112,7 @@ ngx_http_xet_pg_check_standby_job(PGconn *conn, ngx_http_xet_store_t *store,
         return error;
     }
 
-    error = ngx_http_xet_pg_store_error(rc, found, named);
+    error = ngx_http_xet_pg_store_error(store, rc, found, named);
 
     if (error == NULL) {
         ngx_http_xet_store_identity_note(named);
@@ -160,9 +198,6 @@ ngx_http_xet_pg_check_store_job(PGconn *conn, ngx_http_xet_store_t *store,
     u_char  found[NGX_HTTP_XET_IDENTITY_LEN + 1];
     u_char  named[NGX_HTTP_XET_IDENTITY_LEN + 1];
 
-    static const char  failed[] = "the identity of the folder of the store "
-                                  "can't be read or made";
-
     for (tries = 0; tries < 2; tries++) {
 
         rc = ngx_http_xet_store_identity_read_job(store, found, log);
@@ -171,7 +206,7 @@ ngx_http_xet_pg_check_store_job(PGconn *conn, ngx_http_xet_store_t *store,
             && (rc != XET_DONE
                 || ngx_http_xet_store_identity_draw(found) != XET_OK))
         {
-            return failed;
+            return ngx_http_xet_pg_words(store)->unmade;
         }
 
         error = ngx_http_xet_pg_claim_job(conn, (rc == XET_DONE) ? found : NULL,
@@ -194,7 +229,7 @@ ngx_http_xet_pg_check_store_job(PGconn *conn, ngx_http_xet_store_t *store,
             && ngx_http_xet_store_identity_make_job(store, named, log)
                != XET_OK)
         {
-            return failed;
+            return ngx_http_xet_pg_words(store)->unmade;
         }
     }
 
@@ -204,7 +239,7 @@ ngx_http_xet_pg_check_store_job(PGconn *conn, ngx_http_xet_store_t *store,
         ngx_http_xet_store_identity_note(named);
     }
 
-    error = ngx_http_xet_pg_store_error(rc, found, named);
+    error = ngx_http_xet_pg_store_error(store, rc, found, named);
 
     if (error) {
         return error;
@@ -220,27 +255,55 @@ ngx_http_xet_pg_check_store_job(PGconn *conn, ngx_http_xet_store_t *store,
 }
 
 
+/* The first tags of the worker, so that there are some before an upload. */
+
+static const char *
+ngx_http_xet_pg_tags_job(PGconn *conn, ngx_msec_t timeout)
+{
+    PGresult    *res;
+    const char  *error;
+
+    if (!ngx_http_xet_store_tags_few()) {
+        return NULL;
+    }
+
+    error = ngx_http_xet_pg_exec_job(conn, "SELECT xet.tags_take()", 0, NULL,
+                                     timeout, &res);
+    if (error) {
+        return error;
+    }
+
+    ngx_http_xet_store_tags_add((uint32_t) strtoul(PQgetvalue(res, 0, 0), NULL,
+                                                   10));
+    PQclear(res);
+
+    return NULL;
+}
+
+
 /*
  * rc is the status of reading found, the identity of the folder; named is the
  * identity of the database, "" for none.
  */
 
 static const char *
-ngx_http_xet_pg_store_error(xet_status_t rc, const u_char *found,
-    const u_char *named)
+ngx_http_xet_pg_store_error(ngx_http_xet_store_t *store, xet_status_t rc,
+    const u_char *found, const u_char *named)
 {
+    const ngx_http_xet_pg_words_t  *words;
+
+    words = ngx_http_xet_pg_words(store);
+
     if (rc == XET_DONE) {
-        return "the folder of the store has no identity, and the database "
-               "knows another one: is its disk mounted?";
+        return words->bare;
     }
 
     if (named[0] == '\0') {
-        return "the folder of the store belongs to another database";
+        return words->foreign;
     }
 
     if (ngx_strcmp(found, named) != 0) {
-        return "the folder of the store is not the one that the database "
-               "describes";
+        return words->other;
     }
 
     return NULL;
@@ -288,8 +351,8 @@ ngx_http_xet_pg_check_test(ngx_cycle_t *cycle,
 
         if ((named[0] || rc != XET_DONE) && (confirmed || rc != XET_DONE)) {
             error = (rc == XET_STORE_FAILED)
-                    ? "the identity of the folder of the store can't be read"
-                    : ngx_http_xet_pg_store_error(rc, found, named);
+                    ? ngx_http_xet_pg_words(store)->unread
+                    : ngx_http_xet_pg_store_error(store, rc, found, named);
         }
     }
 

@@ -578,6 +578,13 @@ ngx_int_t ngx_http_xet_query_repo_forget(ngx_http_request_t *r, ngx_str_t *repo,
 void ngx_http_xet_query_shard_unstage(const u_char *id);
 
 
+/*
+ * ngx_http_xet_query_tags.c: has the store get more tags where few are left.
+ * For whoever has used one, or is about to; nobody waits for it.
+ */
+void ngx_http_xet_query_tags(void);
+
+
 /* Drops what crashed uploads have staged, old telemetry and zTensor results. */
 void ngx_http_xet_query_sweep(void);
 

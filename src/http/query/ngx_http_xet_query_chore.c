@@ -492,6 +492,7 @@ ngx_http_xet_query_heal(const xet_xorb_info_t *info, ngx_http_xet_temp_t *file,
     ngx_http_xet_params_int4(&post->params, file->tag);
     ngx_http_xet_query_post_bytes(post, file->digest.bytes, XET_CHECKSUM_LEN);
     ngx_http_xet_params_int4(&post->params, old_tag);
+    ngx_http_xet_params_int8(&post->params, file->made);
 
     rc = ngx_http_xet_query_ask(post, ngx_http_xet_stmt_xorb_heal, handler,
                                 data);

@@ -248,6 +248,8 @@ ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
+    ngx_http_xet_query_tags();
+
     p = ngx_http_xet_query_params(r);
 
     ngx_http_xet_params_bytes(p, info->hash.bytes, XET_HASH_LEN);
@@ -265,6 +267,8 @@ ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
+    ngx_http_xet_params_int8(p, file->made);
+
     return ngx_http_xet_query_xorb_kept(r,
                ngx_http_xet_send_xorb_put(r, NGX_HTTP_XET_WRITE, handler),
                file);
@@ -278,6 +282,8 @@ ngx_http_xet_query_xorb_heal(ngx_http_request_t *r,
 {
     ngx_http_xet_params_t  *p;
 
+    ngx_http_xet_query_tags();
+
     p = ngx_http_xet_query_params(r);
 
     ngx_http_xet_params_bytes(p, info->hash.bytes, XET_HASH_LEN);
@@ -286,6 +292,7 @@ ngx_http_xet_query_xorb_heal(ngx_http_request_t *r,
     ngx_http_xet_params_int4(p, file->tag);
     ngx_http_xet_params_bytes(p, file->digest.bytes, XET_CHECKSUM_LEN);
     ngx_http_xet_params_int4(p, old_tag);
+    ngx_http_xet_params_int8(p, file->made);
 
     return ngx_http_xet_query_xorb_kept(r,
                ngx_http_xet_send_xorb_heal(r, NGX_HTTP_XET_WRITE, handler),

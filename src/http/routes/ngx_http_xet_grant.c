@@ -68,6 +68,8 @@ static ngx_int_t ngx_http_xet_grant_mac(ngx_http_request_t *r,
 static void ngx_http_xet_commit_cleanup(void *data);
 static void ngx_http_xet_commit_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_commit_done(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_commit_kept(ngx_http_request_t *r, ngx_int_t rc,
+    xet_status_t status, ngx_uint_t news);
 
 
 ngx_int_t
@@ -233,6 +235,7 @@ ngx_http_xet_grant_send(ngx_http_request_t *r, const u_char *id,
     xet_json_object_end(&j);
 
     ngx_http_xet_audit(r)->result = "granted";
+    ngx_http_xet_count_at(GRANTS, NGX_HTTP_XET_GRANT_GIVEN, 1);
 
     return ngx_http_xet_send(r, NGX_HTTP_CREATED, "application/json", &b);
 }
@@ -347,6 +350,8 @@ ngx_http_xet_grant_commit_handler(ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    ngx_http_xet_query_tags();
+
     status = ngx_http_xet_stage_begin(&c->stage, file, c->suite, &ctx->hash,
                                       ctx->id.data, xlcf->xorb_max,
                                       NGX_HTTP_XET_GRANT_FOOTER);
@@ -411,11 +416,32 @@ ngx_http_xet_commit_done(ngx_http_request_t *r, void *data)
     }
 
     if (c->status != XET_OK) {
+
+        /* what was put is not what was announced, and was removed */
+
+        if (c->status != XET_NO_GRANT
+            && xet_status_http(c->status) / 100 == 4)
+        {
+            ngx_http_xet_count_at(GRANTS, NGX_HTTP_XET_GRANT_REFUSED, 1);
+        }
+
         ngx_http_finalize_request(r, ngx_http_xet_error_status(r, c->status));
         return;
     }
 
     ngx_http_xet_keep(r, c->stage.file,
                       xet_xorb_verifier_info(c->stage.verifier), &c->eligible,
-                      ngx_http_xet_xorb_kept);
+                      ngx_http_xet_commit_kept);
+}
+
+
+static void
+ngx_http_xet_commit_kept(ngx_http_request_t *r, ngx_int_t rc,
+    xet_status_t status, ngx_uint_t news)
+{
+    if (rc == NGX_OK) {
+        ngx_http_xet_count_at(GRANTS, NGX_HTTP_XET_GRANT_COMMITTED, 1);
+    }
+
+    ngx_http_xet_xorb_kept(r, rc, status, news);
 }

@@ -110,6 +110,8 @@ ngx_http_xet_xorb_post_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 
     ngx_http_xet_store_claim(x->file, &x->hash);
 
+    ngx_http_xet_query_tags();
+
     return ngx_http_xet_quota_read(r, NGX_HTTP_XET_QUOTA_XORB, &x->hash,
                                    ngx_http_xet_xorb_feed, NULL,
                                    ngx_http_xet_xorb_body_done, x);

@@ -101,6 +101,7 @@ ngx_http_xet_store_s3(ngx_conf_t *cf, const ngx_str_t *temp,
     const xet_s3_conf_t *conf, xet_s3_error_t *error)
 {
     ngx_str_t              name;
+    xet_s3_conf_t          s3;
     ngx_http_xet_store_t  *store;
 
     name.data = (u_char *) conf->url;
@@ -113,8 +114,11 @@ ngx_http_xet_store_s3(ngx_conf_t *cf, const ngx_str_t *temp,
         return NULL;
     }
 
+    s3 = *conf;
+    s3.told = ngx_http_xet_store_told;
+
     store->ops = &ngx_http_xet_store_s3_ops;
-    store->s3 = xet_s3_create(conf, error);
+    store->s3 = xet_s3_create(&s3, error);
 
     return store->s3 ? store : NULL;
 }
@@ -222,7 +226,9 @@ ngx_http_xet_store_init(ngx_cycle_t *cycle)
  * Removes what a crash has left in the folder of temporary files, where these
  * have names: files so old that they belong to no running upload, of this node
  * or of another one with the same folder.  What a sweep has taken aside is for
- * the next sweep, which asks the database first.
+ * the next sweep, which asks the database first.  ".nfs..." is what NFS makes
+ * of a file that is removed while its node has it open; there, the node has
+ * died.
  */
 
 static void
@@ -239,7 +245,8 @@ ngx_http_xet_store_clean_temp(ngx_cycle_t *cycle,
 
     while (ngx_read_dir(&dir) == NGX_OK) {
 
-        if (ngx_de_name(&dir)[0] == '.'
+        if ((ngx_de_name(&dir)[0] == '.'
+             && ngx_strncmp(ngx_de_name(&dir), ".nfs", 4) != 0)
             || ngx_strncmp(ngx_de_name(&dir), XET_XORB_ASIDE,
                            sizeof(XET_XORB_ASIDE) - 1)
                == 0)

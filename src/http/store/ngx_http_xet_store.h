@@ -67,11 +67,26 @@ ngx_http_xet_store_t *ngx_http_xet_store_s3(ngx_conf_t *cf,
  */
 ngx_int_t ngx_http_xet_store_init(ngx_cycle_t *cycle);
 
+/* Counts what was asked of an object store since the last call. */
+void ngx_http_xet_store_measure(ngx_http_xet_store_t *store);
+
 /*
  * The worker ends, and its pools of threads have: no thread of the store is
  * left, which could still run while libraries are being ended.
  */
 void ngx_http_xet_store_exit(ngx_cycle_t *cycle);
+
+
+/*
+ * A copy that has no row is removed when it is XET_XORB_ORPHAN_AGE old, by
+ * whoever looks.  So its row has to be there long before: made is a time, in
+ * seconds since 1970, that is not later than the one that the copy has for
+ * those who look, and PostgreSQL refuses the row of an older one
+ * (xet.copy_made()).  It decides, and not the worker: a machine that was
+ * suspended goes on as if no time had passed, wherever it was.
+ */
+
+#define NGX_HTTP_XET_UPLOAD_AGE  (XET_XORB_ORPHAN_AGE / 4)
 
 
 /*
@@ -92,6 +107,7 @@ typedef struct {
     xet_hash_t             xorb;               /* what it is, or claims */
     uint32_t               tag;                /* set by commit */
     uint64_t               began;              /* the upload, a moment */
+    uint64_t               made;               /* set by commit, see below */
     xet_s3_upload_t       *upload;             /* NULL: nothing is sent yet */
 
     unsigned               anonymous:1;        /* O_TMPFILE is to be tried */
@@ -201,6 +217,16 @@ xet_status_t ngx_http_xet_store_remove_job(ngx_http_xet_store_t *store,
 /* The same for n copies; after XET_OK none comes back, whatever dies. */
 xet_status_t ngx_http_xet_store_remove_all_job(ngx_http_xet_store_t *store,
     const ngx_http_xet_copy_name_t *names, ngx_uint_t n, ngx_log_t *log);
+
+/*
+ * ngx_http_xet_store_tags.c: what copies are told apart by.  A worker gets tags
+ * in blocks, the first of which it is that is added; whether it has few.  Both
+ * may be called in any thread.
+ */
+#define NGX_HTTP_XET_TAGS_BLOCK  256          /* as in xet.tags_take() */
+
+void ngx_http_xet_store_tags_add(uint32_t first);
+ngx_uint_t ngx_http_xet_store_tags_few(void);
 
 /* Milliseconds of a clock that nobody sets, for threads. */
 uint64_t ngx_http_xet_store_clock(void);
@@ -508,6 +534,7 @@ typedef struct {
     ngx_uint_t             back;               /* have their names again */
     ngx_uint_t             removed;
     uint64_t               bytes;              /* of those */
+    ngx_uint_t             staged;             /* were dropped */
 } ngx_http_xet_orphans_t;
 
 

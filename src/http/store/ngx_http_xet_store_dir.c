@@ -7,8 +7,6 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_store_ops.h"
 
-#include <openssl/rand.h>
-
 
 #define NGX_HTTP_XET_DIR_MODE  0755
 
@@ -62,6 +60,62 @@ ngx_http_xet_store_sync_dir_job(const char *path, ngx_log_t *log)
 }
 
 
+/* Errors that may be about what was looked at before. */
+
+ngx_uint_t
+ngx_http_xet_store_doubtful(ngx_err_t err)
+{
+    return err == NGX_ENOENT || err == ESTALE;
+}
+
+
+/*
+ * What this node knows of the folder of a file is asked for again, for NFS
+ * compares it with the server when a folder is opened.  NGX_ERROR: there is no
+ * such folder, or it can't be opened, and the errno says why.
+ */
+
+ngx_int_t
+ngx_http_xet_store_look_anew_job(char *path)
+{
+    int    fd;
+    char  *name;
+
+    name = strrchr(path, '/');
+
+    *name = '\0';
+
+    fd = open(path, O_RDONLY|O_DIRECTORY|O_CLOEXEC);
+
+    *name = '/';
+
+    if (fd == -1) {
+        return NGX_ERROR;
+    }
+
+    (void) close(fd);
+
+    return NGX_OK;
+}
+
+
+ngx_fd_t
+ngx_http_xet_store_open_copy_job(char *path, int flags)
+{
+    ngx_fd_t  fd;
+
+    fd = open(path, O_RDONLY|O_CLOEXEC|flags);
+
+    if (fd == NGX_INVALID_FILE && ngx_http_xet_store_doubtful(ngx_errno)
+        && ngx_http_xet_store_look_anew_job(path) == NGX_OK)
+    {
+        fd = open(path, O_RDONLY|O_CLOEXEC|flags);
+    }
+
+    return fd;
+}
+
+
 u_char *
 ngx_http_xet_store_path(u_char *dst, const xet_hash_t *xorb, uint32_t tag)
 {
@@ -94,20 +148,6 @@ ngx_http_xet_store_copy_path(char *path, const ngx_http_xet_store_t *store,
 
     p = ngx_cpymem(path, store->name.data, store->name.len);
     *ngx_http_xet_store_path(p, xorb, tag) = '\0';
-
-    return XET_OK;
-}
-
-
-xet_status_t
-ngx_http_xet_store_draw_tag(uint32_t *tag)
-{
-    while (*tag == 0) {
-
-        if (RAND_bytes((u_char *) tag, sizeof(uint32_t)) != 1) {
-            return XET_INTERNAL;
-        }
-    }
 
     return XET_OK;
 }

@@ -8,6 +8,13 @@
  * folder whose own entry is not yet durable.
  *
  * A copy that is read is a descriptor, which belongs to the job.
+ *
+ * Where several nodes have the folder by NFS, a node knows what is in it from
+ * when it looked last, until it opens the folder; and a file that another node
+ * has removed can't be read any more though it is open (ESTALE).  So nothing is
+ * said to be missing before the folder was opened, and who reads a file that
+ * has become stale opens it anew, which tells whether the copy is there: the
+ * bytes of a name never change.
  */
 
 #include "ngx_http_xet.h"
@@ -39,6 +46,7 @@ static xet_status_t ngx_http_xet_files_stat_one_job(
     ngx_log_t *log);
 static xet_status_t ngx_http_xet_files_open_job(ngx_http_xet_opened_t *copy,
     ngx_log_t *log);
+static ngx_uint_t ngx_http_xet_files_stale_job(ngx_http_xet_opened_t *copy);
 static xet_status_t ngx_http_xet_files_read_job(ngx_http_xet_opened_t *copy,
     u_char *buf, size_t len, uint64_t offset, ngx_log_t *log);
 static xet_status_t ngx_http_xet_files_copy_failed(ngx_http_xet_opened_t *copy,
@@ -191,18 +199,26 @@ ngx_http_xet_files_identity_make_job(ngx_http_xet_store_t *store,
     int           fd;
     char          path[NGX_MAX_PATH], temp[NGX_MAX_PATH];
     u_char        line[NGX_HTTP_XET_IDENTITY_LEN + 1];
+    u_char        id[NGX_HTTP_XET_IDENTITY_LEN + 1];
     xet_status_t  status;
+
+    /* of its own on all nodes, which may have the same process ids */
+
+    status = ngx_http_xet_store_identity_draw(id);
+
+    if (status != XET_OK) {
+        return status;
+    }
 
     (void) ngx_snprintf((u_char *) path, NGX_MAX_PATH, "%V/identity%Z",
                         &store->name);
     (void) ngx_snprintf((u_char *) temp, NGX_MAX_PATH,
-                        "%V/identity.%P.%xi%Z", &store->temp, ngx_pid,
-                        (ngx_int_t) pthread_self());
+                        "%V/identity.%s%Z", &store->temp, id);
 
     ngx_memcpy(line, identity, NGX_HTTP_XET_IDENTITY_LEN);
     line[NGX_HTTP_XET_IDENTITY_LEN] = '\n';
 
-    fd = open(temp, O_WRONLY|O_CREAT|O_TRUNC|O_CLOEXEC, 0644);
+    fd = open(temp, O_WRONLY|O_CREAT|O_EXCL|O_CLOEXEC, 0644);
 
     if (fd == -1) {
         return ngx_http_xet_store_failed(log, "open", temp);
@@ -263,15 +279,25 @@ ngx_http_xet_files_sync_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
 static xet_status_t
 ngx_http_xet_files_commit_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
 {
-    char          path[NGX_MAX_PATH];
-    xet_status_t  rc;
+    char             path[NGX_MAX_PATH];
+    xet_status_t     rc;
+    ngx_file_info_t  fi;
 
     rc = ngx_http_xet_store_copy_path(path, file->store, &file->xorb,
                                       file->tag);
-
-    if (rc == XET_OK) {
-        rc = ngx_http_xet_files_link_job(file, path, log);
+    if (rc != XET_OK) {
+        return rc;
     }
+
+    /* the copy is as old as its last byte */
+
+    if (ngx_fd_info(file->fd, &fi) == NGX_FILE_ERROR) {
+        return ngx_http_xet_store_failed(log, "fstat", path);
+    }
+
+    file->made = (uint64_t) ngx_file_mtime(&fi);
+
+    rc = ngx_http_xet_files_link_job(file, path, log);
 
     if (rc != XET_OK) {
         return rc;
@@ -296,7 +322,7 @@ ngx_http_xet_files_link_job(ngx_http_xet_temp_t *file, const char *path,
         if (link((char *) file->name, path) == 0) {
             file->committed = 1;
 
-            if (unlink((char *) file->name) == -1) {
+            if (unlink((char *) file->name) == -1 && ngx_errno != NGX_ENOENT) {
                 return ngx_http_xet_store_failed(log, "unlink", file->name);
             }
 
@@ -350,7 +376,11 @@ ngx_http_xet_files_stat_one_job(ngx_http_xet_store_t *store,
         return rc;
     }
 
-    if (ngx_file_info(path, &fi) == NGX_FILE_ERROR) {
+    if (ngx_file_info(path, &fi) == NGX_FILE_ERROR
+        && (!ngx_http_xet_store_doubtful(ngx_errno)
+            || ngx_http_xet_store_look_anew_job(path) != NGX_OK
+            || ngx_file_info(path, &fi) == NGX_FILE_ERROR))
+    {
         return (ngx_errno == NGX_ENOENT)
                ? XET_DONE : ngx_http_xet_store_failed(log, "stat", path);
     }
@@ -374,7 +404,7 @@ ngx_http_xet_files_open_job(ngx_http_xet_opened_t *copy, ngx_log_t *log)
         return rc;
     }
 
-    copy->fd = open(path, O_RDONLY|O_CLOEXEC|O_NOFOLLOW);
+    copy->fd = ngx_http_xet_store_open_copy_job(path, O_NOFOLLOW);
 
     if (copy->fd != NGX_INVALID_FILE) {
         return XET_OK;
@@ -390,11 +420,41 @@ ngx_http_xet_files_open_job(ngx_http_xet_opened_t *copy, ngx_log_t *log)
 }
 
 
+/* 1: the copy is open again; 0: it is not, and the errno says why. */
+
+static ngx_uint_t
+ngx_http_xet_files_stale_job(ngx_http_xet_opened_t *copy)
+{
+    char      path[NGX_MAX_PATH];
+    ngx_fd_t  fd;
+
+    if (ngx_http_xet_store_copy_path(path, copy->store, &copy->xorb, copy->tag)
+        != XET_OK)
+    {
+        return 0;
+    }
+
+    fd = ngx_http_xet_store_open_copy_job(path, O_NOFOLLOW);
+
+    if (fd == NGX_INVALID_FILE) {
+        return 0;
+    }
+
+    (void) close(copy->fd);
+    copy->fd = fd;
+
+    return 1;
+}
+
+
 static xet_status_t
 ngx_http_xet_files_read_job(ngx_http_xet_opened_t *copy, u_char *buf,
     size_t len, uint64_t offset, ngx_log_t *log)
 {
-    ssize_t  n;
+    ssize_t     n;
+    ngx_uint_t  stale;
+
+    stale = 0;
 
     while (len) {
         n = pread(copy->fd, buf, len, (off_t) offset);
@@ -403,6 +463,17 @@ ngx_http_xet_files_read_job(ngx_http_xet_opened_t *copy, u_char *buf,
 
             if (ngx_errno == NGX_EINTR) {
                 continue;
+            }
+
+            if (ngx_errno == ESTALE && !stale++) {
+
+                if (ngx_http_xet_files_stale_job(copy)) {
+                    continue;
+                }
+
+                if (ngx_errno == NGX_ENOENT) {
+                    return XET_DONE;
+                }
             }
 
             return ngx_http_xet_files_copy_failed(copy,

@@ -106,11 +106,18 @@ ngx_http_xet_store_identity_look_job(ngx_http_xet_store_t *store,
     ngx_log_t *log)
 {
     u_char        found[NGX_HTTP_XET_IDENTITY_LEN + 1];
+    u_char        known[NGX_HTTP_XET_IDENTITY_LEN + 1];
     uint64_t      now;
     ngx_uint_t    same;
     xet_status_t  rc;
 
     now = ngx_http_xet_store_clock();
+
+    pthread_mutex_lock(&ngx_http_xet_store_identity_lock);
+
+    ngx_memcpy(known, ngx_http_xet_store_identity, sizeof(known));
+
+    pthread_mutex_unlock(&ngx_http_xet_store_identity_lock);
 
     rc = ngx_http_xet_store_identity_read_job(store, found, log);
 
@@ -118,14 +125,20 @@ ngx_http_xet_store_identity_look_job(ngx_http_xet_store_t *store,
         return rc;
     }
 
+    /*
+     * What is noted while an answer is on its way may have been made behind
+     * that answer: it is held against what was known when it was asked for.
+     */
+
+    same = known[0] == '\0'
+           || (rc == XET_OK
+               && ngx_memcmp(found, known, NGX_HTTP_XET_IDENTITY_LEN) == 0);
+
     pthread_mutex_lock(&ngx_http_xet_store_identity_lock);
 
-    same = ngx_http_xet_store_identity[0] == '\0'
-           || (rc == XET_OK
-               && ngx_memcmp(found, ngx_http_xet_store_identity,
-                             NGX_HTTP_XET_IDENTITY_LEN) == 0);
-
-    ngx_http_xet_store_identity_seen = same ? now : 0;
+    if (ngx_memcmp(known, ngx_http_xet_store_identity, sizeof(known)) == 0) {
+        ngx_http_xet_store_identity_seen = same ? now : 0;
+    }
 
     pthread_mutex_unlock(&ngx_http_xet_store_identity_lock);
 
@@ -137,6 +150,8 @@ ngx_http_xet_store_identity_look_job(ngx_http_xet_store_t *store,
                   "xet: the %s \"%V\" is not the store of the database: %s",
                   store->ops->kind, &store->name,
                   (rc == XET_OK) ? "it is another one"
+                  : store->s3 ? "it has no object \"identity\" below the "
+                                "prefix, has somebody emptied or replaced it?"
                   : "it has no identity, is its disk mounted?");
 
     return XET_STORE_OTHER;

@@ -95,11 +95,21 @@ ngx_int_t ngx_http_xet_store_make_dir(ngx_cycle_t *cycle, u_char *path);
 xet_status_t ngx_http_xet_store_sync_dir_job(const char *path,
     ngx_log_t *log);
 
+/* A copy in a folder of which this node may know something that is old. */
+ngx_uint_t ngx_http_xet_store_doubtful(ngx_err_t err);
+ngx_int_t ngx_http_xet_store_look_anew_job(char *path);
+
+/* Opens a copy for reading; looks anew before it says ENOENT. */
+ngx_fd_t ngx_http_xet_store_open_copy_job(char *path, int flags);
+
 /* The path of a copy in a folder; path has NGX_MAX_PATH bytes. */
 xet_status_t ngx_http_xet_store_copy_path(char *path,
     const ngx_http_xet_store_t *store, const xet_hash_t *xorb, uint32_t tag);
 
-/* A tag at random, unless there is one: 0 is none. */
+/*
+ * ngx_http_xet_store_tags.c: a tag that no copy has had or will have, unless
+ * there is one already: 0 is none.  XET_DATABASE_AWAY: none is left.
+ */
 xet_status_t ngx_http_xet_store_draw_tag(uint32_t *tag);
 
 /* ngx_http_xet_store_orphans.c, of a folder */
@@ -131,6 +141,9 @@ xet_status_t ngx_http_xet_objects_remove_all_job(ngx_http_xet_store_t *store,
 xet_status_t ngx_http_xet_objects_remove_each_job(ngx_http_xet_store_t *store,
     const ngx_http_xet_copy_name_t *names, ngx_uint_t n, xet_s3_rc_t *rcs,
     ngx_log_t *log);
+
+/* ngx_http_xet_store_told.c: of its client, in any thread */
+void ngx_http_xet_store_told(const xet_s3_told_t *one);
 
 /* The status of what the object store has answered, which is logged. */
 xet_status_t ngx_http_xet_store_s3_failed(ngx_http_xet_store_t *store,

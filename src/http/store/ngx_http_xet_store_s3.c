@@ -9,9 +9,9 @@
  * committed never becomes an object: the last part goes out with the commit,
  * which waits until the store has acknowledged all of it.
  *
- * No object is ever replaced: where the store knows a condition for that, it
- * decides; elsewhere it is asked before, and the tag, drawn at random from 2^32
- * for each upload, keeps two uploads of one xorb at the same moment apart.
+ * No object is ever replaced: each upload has a tag that no other one has
+ * (ngx_http_xet_store_tags.c).  Where the store knows a condition for it, that
+ * is made, too, and elsewhere it is asked before.
  *
  * Reads ask for what they will need ahead, since each request costs a round
  * trip; the bytes are held in memory of the job until the copy is closed.
@@ -170,6 +170,8 @@ ngx_http_xet_objects_grown_job(ngx_http_xet_temp_t *file, const u_char *data,
         if (file->upload == NULL) {
             return;
         }
+
+        file->made = (uint64_t) time(NULL);
     }
 
     if (xet_s3_upload_hashed(file->upload) + len == (uint64_t) file->size
@@ -199,6 +201,17 @@ ngx_http_xet_objects_commit_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
     xet_s3_rc_t     rc;
     xet_s3_error_t  error;
 
+    if (file->upload && xet_s3_upload_begun(file->upload)
+        && (uint64_t) time(NULL) - file->made > NGX_HTTP_XET_UPLOAD_AGE)
+    {
+        /* an object is as old as its first part: it is sent anew */
+
+        xet_s3_upload_destroy(file->upload);
+        file->upload = NULL;
+
+        return XET_AGAIN;
+    }
+
     ngx_http_xet_objects_name(name, &file->xorb, file->tag);
 
     if (file->upload == NULL) {
@@ -207,6 +220,10 @@ ngx_http_xet_objects_commit_job(ngx_http_xet_temp_t *file, ngx_log_t *log)
         if (file->upload == NULL) {
             return XET_NOMEM;
         }
+    }
+
+    if (!xet_s3_upload_begun(file->upload)) {
+        file->made = (uint64_t) time(NULL);
     }
 
     rc = xet_s3_upload_finish(file->upload, name, file->fd,
@@ -272,6 +289,15 @@ ngx_http_xet_objects_read_job(ngx_http_xet_opened_t *copy, u_char *buf,
 
         rc = ngx_http_xet_objects_fetch_job(copy, copy->buf, ahead,
                                             copy->start, log);
+        if (rc == XET_AGAIN) {
+
+            /* the object ends there; what is asked for may be before that */
+
+            copy->end = copy->start;
+
+            return ngx_http_xet_objects_fetch_job(copy, buf, len, offset, log);
+        }
+
         if (rc != XET_OK) {
             return rc;
         }

@@ -121,6 +121,8 @@ ngx_http_xet_orphans_s3_staged_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
 
     ngx_free(names);
 
+    o->staged += dropped;
+
     if (dropped) {
         ngx_log_error(NGX_LOG_INFO, log, 0,
                       "xet: \"%V\": %uz staged uploads were dropped",

@@ -347,7 +347,8 @@ ngx_http_xet_scan_open_file(ngx_http_xet_scan_t *scan)
     /* O_NONBLOCK: whatever it is, it is opened at once */
 
     if (scan->direct) {
-        fd = open(scan->path, O_RDONLY|O_CLOEXEC|O_NONBLOCK|O_DIRECT);
+        fd = ngx_http_xet_store_open_copy_job(scan->path,
+                                              O_NONBLOCK|O_DIRECT);
 
         if (fd != NGX_INVALID_FILE || ngx_errno != NGX_EINVAL) {
             return fd;
@@ -356,7 +357,7 @@ ngx_http_xet_scan_open_file(ngx_http_xet_scan_t *scan)
         scan->direct = 0;
     }
 
-    return open(scan->path, O_RDONLY|O_CLOEXEC|O_NONBLOCK);
+    return ngx_http_xet_store_open_copy_job(scan->path, O_NONBLOCK);
 }
 
 
@@ -366,6 +367,7 @@ static xet_status_t
 ngx_http_xet_scan_piece(ngx_http_xet_scan_t *scan, size_t *len, ngx_log_t *log)
 {
     ssize_t       n;
+    ngx_uint_t    stale;
     xet_status_t  rc;
 
     if (scan->object.opened) {
@@ -378,6 +380,8 @@ ngx_http_xet_scan_piece(ngx_http_xet_scan_t *scan, size_t *len, ngx_log_t *log)
 
         return rc;
     }
+
+    stale = 0;
 
     for ( ;; ) {
 
@@ -395,6 +399,22 @@ ngx_http_xet_scan_piece(ngx_http_xet_scan_t *scan, size_t *len, ngx_log_t *log)
         if (n == -1 && ngx_errno == NGX_EINVAL && scan->direct) {
             scan->direct = 0;
             (void) fcntl(scan->fd, F_SETFL, 0);
+            continue;
+        }
+
+        if (n == -1 && ngx_errno == ESTALE && !stale++) {
+
+            /* removed by another node, as what was healed or collected is */
+
+            (void) close(scan->fd);
+            scan->fd = NGX_INVALID_FILE;
+
+            rc = ngx_http_xet_scan_open(scan, log);
+
+            if (rc != XET_OK) {
+                return rc;
+            }
+
             continue;
         }
 

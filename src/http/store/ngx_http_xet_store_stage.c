@@ -337,6 +337,8 @@ ngx_http_xet_stage_copy(ngx_http_xet_stage_t *stage, ngx_log_t *log)
         *ngx_http_xet_store_path(name, &stage->file->xorb, stage->file->tag)
         = '\0';
 
+        stage->file->made = (uint64_t) time(NULL);
+
         rc = xet_s3_copy(stage->store->s3, stage->name, (char *) name + 1, 1,
                          &error);
 

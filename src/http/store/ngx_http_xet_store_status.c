@@ -43,7 +43,13 @@ xet_status_t
 ngx_http_xet_store_s3_failed(ngx_http_xet_store_t *store, xet_s3_rc_t rc,
     const xet_s3_error_t *error, ngx_log_t *log)
 {
-    ngx_log_error(NGX_LOG_CRIT, log, 0, "xet: \"%V\": %s", &store->name,
+    ngx_uint_t  level;
+
+    /* the worker ends, and threads that connect are left behind */
+
+    level = (rc == XET_S3_ENDED) ? NGX_LOG_INFO : NGX_LOG_CRIT;
+
+    ngx_log_error(level, log, 0, "xet: \"%V\": %s", &store->name,
                   error->text);
 
     switch (rc) {
@@ -54,6 +60,7 @@ ngx_http_xet_store_s3_failed(ngx_http_xet_store_t *store, xet_s3_rc_t rc,
     case XET_S3_AWAY:
     case XET_S3_DENIED:
     case XET_S3_NO_BUCKET:
+    case XET_S3_ENDED:
         return XET_STORE_AWAY;
 
     case XET_S3_LOCAL:

@@ -164,6 +164,8 @@ ngx_http_xet_ingest(ngx_http_request_t *r,
 
     ing->xorb = ngx_http_xet_store_xorb(r);
 
+    ngx_http_xet_query_tags();
+
     if (ing->xorb == NULL
         || ngx_http_xet_ingest_spool_init(r, &ing->spool) != NGX_OK)
     {

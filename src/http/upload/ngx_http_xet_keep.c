@@ -16,6 +16,7 @@
  *                       row and the terms, if the row still names the copy
  *                       that was checked; else the new copy is checked
  *     remove  (thread)  removes the copy that was replaced
+ *     look    (thread)  where put or heal was sent again: see below
  *
  * A copy is durable before any of this, and the row is the only place that
  * decides.  So whatever dies in between, and however many uploads of a xorb
@@ -27,6 +28,12 @@
  * already; it also stays when the result of the statement is not known.  The
  * structure belongs to the thread while a job runs, to the event loop
  * otherwise.
+ *
+ * A statement whose answer was lost is sent again, and may have been committed
+ * before.  Between the two a collector may have removed the row and the copy,
+ * and then the row is put anew, for a copy that is gone.  xet.xorb_put()
+ * refuses that while there is a note of the copy; the note goes after the copy,
+ * so when it is gone as well, a look at the copy tells.
  *
  * Readings are shared: when many uploads bring the same xorb to a worker at
  * once, one reading is enough for all that had begun before the reading: damage
@@ -76,6 +83,8 @@ struct ngx_http_xet_keep_s {
     ngx_uint_t              rounds;
     uint32_t                replaced;          /* tag of the damaged copy */
     ngx_uint_t              news;              /* see ngx_http_xet_keep_pt */
+    unsigned                healed:1;          /* the row named another copy */
+    unsigned                twice:1;           /* a statement was sent again */
 
     ngx_http_xet_keep_e     state;
     ngx_queue_t             queue;             /* of readings, or waiting */
@@ -108,6 +117,12 @@ static void ngx_http_xet_keep_answered(ngx_http_request_t *r, ngx_int_t rc);
 static void ngx_http_xet_keep_healed(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_int_t ngx_http_xet_keep_ours(ngx_http_request_t *r,
     ngx_http_xet_keep_t *keep, ngx_int_t rc);
+static void ngx_http_xet_keep_named(ngx_http_request_t *r,
+    ngx_http_xet_keep_t *keep);
+static void ngx_http_xet_keep_look_job(void *data, ngx_log_t *log);
+static void ngx_http_xet_keep_looked(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_keep_end(ngx_http_request_t *r,
+    ngx_http_xet_keep_t *keep);
 static void ngx_http_xet_keep_known(ngx_http_request_t *r,
     ngx_http_xet_keep_t *keep);
 static void ngx_http_xet_keep_check(ngx_http_request_t *r,
@@ -246,8 +261,8 @@ ngx_http_xet_keep_answered(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     if (rc == NGX_OK) {
-        ngx_http_xet_count(NEW_RAW, keep->info->raw_size);
-        ngx_http_xet_count(NEW_STORED, keep->info->stored_size);
+        ngx_http_xet_keep_named(r, keep);
+        return;
     }
 
     keep->handler(r, rc, XET_OK, keep->news);
@@ -257,9 +272,7 @@ ngx_http_xet_keep_answered(ngx_http_request_t *r, ngx_int_t rc)
 static void
 ngx_http_xet_keep_healed(ngx_http_request_t *r, ngx_int_t rc)
 {
-    u_char                       name[XET_HASH_STR_LEN + 1];
-    ngx_http_xet_keep_t         *keep;
-    ngx_http_xet_keep_remove_t   remove;
+    ngx_http_xet_keep_t  *keep;
 
     keep = ngx_http_xet_keep_get(r);
 
@@ -279,16 +292,10 @@ ngx_http_xet_keep_healed(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     if (rc == NGX_OK) {
-        *xet_hash_print(name, &keep->info->hash) = '\0';
+        keep->healed = 1;
 
-        ngx_log_error(NGX_LOG_NOTICE, r->connection->log, 0,
-                      "xet: xorb %s is healed by an upload", name);
-
-        remove.xorb = keep->info->hash;
-        remove.tag = keep->replaced;
-
-        ngx_http_xet_task_detached(ngx_http_xet_keep_remove_job, &remove,
-                                   sizeof(ngx_http_xet_keep_remove_t));
+        ngx_http_xet_keep_named(r, keep);
+        return;
     }
 
     keep->handler(r, rc, XET_OK, keep->news);
@@ -305,6 +312,10 @@ static ngx_int_t
 ngx_http_xet_keep_ours(ngx_http_request_t *r, ngx_http_xet_keep_t *keep,
     ngx_int_t rc)
 {
+    if (ngx_strcmp(keep->query->sqlstate, NGX_HTTP_XET_PG_TWICE) == 0) {
+        keep->twice = 1;
+    }
+
     if (rc != NGX_OK && rc != NGX_DECLINED) {
 
         /* with a sqlstate it is certain that no row names our copy */
@@ -330,6 +341,91 @@ ngx_http_xet_keep_ours(ngx_http_request_t *r, ngx_http_xet_keep_t *keep,
     ngx_http_xet_store_keep(keep->file, 0);
 
     return NGX_DECLINED;
+}
+
+
+/* The row names our copy. */
+
+static void
+ngx_http_xet_keep_named(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
+{
+    if (!keep->twice) {
+        ngx_http_xet_keep_end(r, keep);
+        return;
+    }
+
+    if (ngx_http_xet_task_post(r, ngx_http_xet_keep_look_job,
+                               ngx_http_xet_keep_looked, keep)
+        != NGX_OK)
+    {
+        keep->handler(r, NGX_DECLINED, XET_OVERLOADED, 0);
+    }
+}
+
+
+static void
+ngx_http_xet_keep_look_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_keep_t *keep = data;
+
+    keep->status = ngx_http_xet_store_stat_job(keep->file->store,
+                                               &keep->info->hash,
+                                               keep->file->tag,
+                                               keep->info->stored_size, log);
+}
+
+
+static void
+ngx_http_xet_keep_looked(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_keep_t *keep = data;
+
+    switch (keep->status) {
+
+    case XET_OK:
+        ngx_http_xet_keep_end(r, keep);
+        return;
+
+    case XET_STORE_DAMAGED:
+
+        /* the row is marked at the end of the request; the next one heals it */
+
+        ngx_http_xet_damage_note(&keep->damage, &keep->info->hash,
+                                 keep->file->tag);
+
+        keep->handler(r, NGX_DECLINED, XET_PLAN_CHANGED, 0);
+        return;
+
+    default:
+        keep->handler(r, NGX_DECLINED, keep->status, 0);
+    }
+}
+
+
+static void
+ngx_http_xet_keep_end(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
+{
+    u_char                      name[XET_HASH_STR_LEN + 1];
+    ngx_http_xet_keep_remove_t  remove;
+
+    if (keep->healed) {
+        *xet_hash_print(name, &keep->info->hash) = '\0';
+
+        ngx_log_error(NGX_LOG_NOTICE, r->connection->log, 0,
+                      "xet: xorb %s is healed by an upload", name);
+
+        remove.xorb = keep->info->hash;
+        remove.tag = keep->replaced;
+
+        ngx_http_xet_task_detached(ngx_http_xet_keep_remove_job, &remove,
+                                   sizeof(ngx_http_xet_keep_remove_t));
+
+    } else {
+        ngx_http_xet_count(NEW_RAW, keep->info->raw_size);
+        ngx_http_xet_count(NEW_STORED, keep->info->stored_size);
+    }
+
+    keep->handler(r, NGX_OK, XET_OK, keep->news);
 }
 
 

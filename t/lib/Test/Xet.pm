@@ -32,7 +32,9 @@ package Test::Xet;
 #     XET_TEST_PARTITIONS  large tables are in so many partitions
 #     XET_TEST_PG_BIN    folder of initdb, postgres, psql
 #     XET_TEST_TEMPLATE  where template clusters are kept, $XET_BUILD/t-template
+#     XET_TEST_STORE     s3: the store of each test is in a bucket
 #     XET_TEST_S3        which store Test::Xet::S3 starts, moto
+#     XET_TEST_DATA      presigned: clients of a bucket get bytes from it
 #     XET_TEST_PATIENCE  factor for all timeouts, by the load of the machine
 #     XET_TEST_LEAVE     keeps the folder of the test
 #     XET_TEST_CATLOG    prints the error log at the end
@@ -41,7 +43,8 @@ use warnings;
 use strict;
 
 use parent qw/
-	Exporter Test::Xet::State Test::Xet::Token Test::Xet::Upload
+	Exporter Test::Xet::Copies Test::Xet::State Test::Xet::Token
+	Test::Xet::Upload
 /;
 
 use File::Path qw/ make_path remove_tree /;
@@ -82,13 +85,20 @@ my @live;
 #     timeout     seconds for the whole test, 600
 #     stalls      calls of nginx can be made to hang, see Test::Xet::Stall
 #     beside      another one of these, whose store and database are ours too
+#     machine     of Test::Xet::Net, where nginx runs
+#     net         a Test::Xet::Net: PostgreSQL can be had from its machines
+#     folder      the store by another path, as another machine has it
 #
 # In conf and the additions:
 #
 #     %%MAIN%% %%HTTP%% %%XET%% %%SERVER%% %%LOCATIONS%%  what ours has there
 #     %%PORT_8080%%  a free port, the same for the same number
+#     %%ADDR%%  127.0.0.1, or that of the machine
 #     %%DIR%% %%ROOT%% %%STORE%% %%CONNINFO%% %%URL_KEY%% %%DEDUP_KEY%%
 #     %%CONNECTIONS%%
+#     %%DATA%% %%DATA_ALIAS%%  xet_data with the store of the test behind it, in
+#                    a location whose path is that of the store, or any that
+#                    ends in xorbs/
 
 sub new {
 	my ($class, %o) = @_;
@@ -109,7 +119,8 @@ sub new {
 	$self->{stall} = Test::Xet::Stall->new(dir => $self->{dir})
 		if $o{stalls};
 	$self->{nginx} = Test::Xet::Nginx->new(dir => $self->{dir},
-		env => $self->{stall} && $self->{stall}->env());
+		env => $self->{stall} && $self->{stall}->env(),
+		prefix => $o{machine} && [ $o{machine}->command() ]);
 
 	$self->make_store($o{pg} // $o{xet} // 1) unless $self->{beside};
 
@@ -130,11 +141,12 @@ sub make_store {
 	my $o = $self->{o};
 
 	$self->{pg} = Test::Xet::Postgres->new(dir => "$self->{dir}/pg",
-		durable => $o->{durable}, conf => $o->{pg_conf}) if $pg;
+		durable => $o->{durable}, conf => $o->{pg_conf},
+		net => $o->{net}) if $pg;
 
 	mkdir($self->store());
 
-	my $s3 = $o->{s3} // (($ENV{XET_TEST_STORE} // '') eq 's3');
+	my $s3 = $o->{s3} // Test::Xet::Copies::in_bucket();
 
 	if ($s3) {
 		require Test::Xet::S3;
@@ -168,18 +180,20 @@ sub give_credentials {
 sub conf_store {
 	my ($self) = @_;
 
-	return $self->{beside}->conf_store() if $self->{beside};
+	return $self->{beside}->conf_store()
+		if $self->{beside} && !defined $self->{o}{folder};
 
 	my $s3 = $self->{s3} or return $self->store();
 
-	return join(' ', $s3->url() . '/a/prefix',
+	return join(' ', $s3->url() . '/' . $self->PREFIX() =~ s!/\z!!r,
 		'endpoint=' . ($self->{o}{s3_endpoint} // $s3->endpoint()),
 		'credentials=' . $s3->credentials(), 'region=' . $s3->region(),
-		"path_style temp_path=$self->{dir}/xet_temp",
-		$self->{o}{s3_params} // 'timeout=10s');
+		'path_style temp_path=' . $self->temp_path(),
+		$self->{o}{s3_params} // 'timeout=' . int(patience(10)) . 's');
 }
 
 sub s3 { return $_[0]->{beside} ? $_[0]->{beside}->s3() : $_[0]->{s3} }
+sub temp_path { return "$_[0]->{dir}/xet_temp" }
 
 sub set_signals {
 	$SIG{ALRM} = sub {
@@ -202,8 +216,8 @@ sub stall { return $_[0]->{stall} }
 sub store {
 	my ($self) = @_;
 
-	return $self->{beside} ? $self->{beside}->store()
-		: "$self->{dir}/store";
+	return $self->{o}{folder} // ($self->{beside}
+		? $self->{beside}->store() : "$self->{dir}/store");
 }
 
 # The files of a xorb, of its row's copy and of others; and the one that there
@@ -242,6 +256,12 @@ sub conninfo {
 	return $self->{pg} ? $self->{pg}->conninfo() : '';
 }
 
+sub addr {
+	my ($self) = @_;
+
+	return $self->{o}{machine} ? $self->{o}{machine}->addr() : '127.0.0.1';
+}
+
 # The port that stands for a number in the configuration, 8080 by default.
 
 sub port {
@@ -253,7 +273,7 @@ sub port {
 sub url {
 	my ($self, $path, $n) = @_;
 
-	return 'http://127.0.0.1:' . $self->port($n) . $path;
+	return 'http://' . $self->addr() . ':' . $self->port($n) . $path;
 }
 
 sub write_file {
@@ -307,7 +327,7 @@ http {
     %%XET%%
 
     server {
-        listen       127.0.0.1:%%PORT_8080%%;
+        listen       %%ADDR%%:%%PORT_8080%%;
         server_name  localhost;
         root         %%STORE%%;
 
@@ -333,6 +353,8 @@ sub shipped_conf {
 		'http://127.0.0.1:8080' => 'http://127.0.0.1:%%PORT_8080%%',
 		'load_module /usr/lib/nginx/modules/ngx_http_xet_module.so;'
 			=> $module eq '' ? '' : "load_module $module;",
+		'xet_store /var/lib/xet;' => 'xet_store '
+			. $self->conf_store() . ';',
 		'/run/xet/postgresql' => $self->pg()->socket_dir(),
 		'/run/nginx.pid' => '%%DIR%%/nginx.pid',
 		'/var/log/nginx' => '%%DIR%%', '/var/lib/xet' => '%%STORE%%',
@@ -365,6 +387,7 @@ sub expand {
 	);
 
 	my %values = (
+		ADDR => $self->addr(),
 		DIR => $self->{dir}, ROOT => root(), STORE => $self->store(),
 		CONNINFO => $self->conninfo(),
 		URL_KEY => "$self->{dir}/url.key",
@@ -373,6 +396,7 @@ sub expand {
 	);
 
 	$text =~ s/%%(MAIN|HTTP|XET|SERVER|LOCATIONS)%%/$blocks{$1}->($self)/ge;
+	$text =~ s/%%DATA(_ALIAS)?%%/$self->conf_data($1)/ge;
 	$text =~ s/%%PORT_(\d+)%%/$self->port($1)/ge;
 	$text =~ s/%%(\w+)%%/$values{$1} \/\/ die "unknown %%$1%%\n"/ge;
 
@@ -405,17 +429,25 @@ sub conf_http {
 	my $temp = "$self->{dir}/temp";
 	my $http = $self->{o}{http} // '';
 
-	my @bucket = !$self->s3() ? () : (
-		'upstream xet_bucket { server ' . ($self->{o}{s3_server}
-			// $self->s3()->host()) . '; keepalive 16; }',
-		"proxy_cache_path $self->{dir}/cache levels=1:2 "
-			. 'keys_zone=xet_bucket:1m use_temp_path=off;');
-
-	return join("\n    ", "access_log $self->{dir}/access.log;", @bucket,
+	return join("\n    ", "access_log $self->{dir}/access.log;",
+		$self->conf_bucket(),
 		$http =~ /large_client_header_buffers/ ? ()
 			: 'large_client_header_buffers 8 72k;',
 		map({ "${_}_temp_path $temp/$_;" } qw/ client_body proxy
 			fastcgi uwsgi scgi /), $http);
+}
+
+# What conf/xet_bucket.conf needs at the level of http.
+
+sub conf_bucket {
+	my ($self) = @_;
+
+	my $s3 = $self->s3() or return ();
+
+	return ('upstream xet_bucket { server ' . ($self->{o}{s3_server}
+			// $s3->host()) . '; keepalive 16; }',
+		"proxy_cache_path $self->{dir}/cache levels=1:2 "
+			. 'keys_zone=xet_bucket:1m use_temp_path=off;');
 }
 
 sub conf_xet {
@@ -431,6 +463,7 @@ sub conf_xet {
 		xet_url_key => "$self->{dir}/url.key",
 		xet_dedup_key => "$self->{dir}/dedup.key",
 		xet_thread_pool => 'xet',
+		xet_data_mode => $self->s3() ? $ENV{XET_TEST_DATA} : undef,
 		%{ $self->{o}{directives} || {} }
 	);
 
@@ -458,6 +491,27 @@ sub conf_locations {
 		. '/conf/xet_bucket.conf;' : '';
 
 	return "xet_auth off; include $text; $bucket";
+}
+
+# What is in a location of data.  Where the bytes are in a bucket that is the
+# location of conf/xet_bucket.conf, whose errors the test sees to.
+
+sub conf_data {
+	my ($self, $alias) = @_;
+
+	my $store = $self->store();
+
+	return 'xet_data; ' . ($alias ? "alias $store/xorbs/;"
+		: "root $store;") unless $self->s3();
+
+	my ($lines) = slurp(root() . '/conf/xet_bucket.conf')
+		=~ m!^location ~ \^/xorbs/ \{\n(.*?)^\}!ms
+		or die "no location in conf/xet_bucket.conf\n";
+
+	$lines =~ s/^\s*(?:recursive_error_pages|error_page|send_timeout)
+		[^;]*;\n//xmg;
+
+	return $lines;
 }
 
 # Options for two workers that share the connections to port 8081, and a log
@@ -527,7 +581,7 @@ sub http {
 	my ($self, $method, $uri, $headers, $body, %o) = @_;
 
 	return Test::Xet::HTTP->request($self->port(delete $o{port}),
-		$method, $uri, $headers, $body, %o);
+		$method, $uri, $headers, $body, addr => $self->addr(), %o);
 }
 
 sub get {
@@ -559,7 +613,8 @@ sub put {
 sub connect {
 	my ($self, %o) = @_;
 
-	return Test::Xet::HTTP->new($self->port(delete $o{port}), %o);
+	return Test::Xet::HTTP->new($self->port(delete $o{port}),
+		addr => $self->addr(), %o);
 }
 
 # The head of a request, and as much of the body as is given.

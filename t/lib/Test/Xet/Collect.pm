@@ -30,9 +30,9 @@ sub collect {
 		my $hash = join('', map { unpack('H*', reverse(
 			pack('H*', $_))) } unpack('(a16)*', $bytes));
 
-		unlink($t->store() . '/xorbs/default/' . substr($hash, 0, 2)
+		$t->remove_copy('xorbs/default/' . substr($hash, 0, 2)
 			. "/$hash" . ($tag ? sprintf('.%08x', $tag & 0xffffffff)
-			: '')) or die "unlink $hash: $!\n";
+			: ''));
 	}
 
 	my ($hashes, $tags) = map { my $i = $_; join(',', map { $_->[$i] }

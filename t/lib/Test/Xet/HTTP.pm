@@ -29,7 +29,9 @@ use Test::Xet::Process qw/ patience /;
 
 my $default_timeout = 10;
 
-#     timeout  seconds for connecting, for each response and each send
+#     timeout  seconds for each response and each send
+#     connect  seconds for connecting
+#     addr     127.0.0.1
 #     rcvbuf, sndbuf  sizes of the socket's buffers
 #     from     local address
 
@@ -38,7 +40,8 @@ sub new {
 
 	my $socket = IO::Socket::INET->new(
 		Proto => 'tcp', PeerAddr => $o{addr} || '127.0.0.1',
-		PeerPort => $port, Timeout => patience($default_timeout),
+		PeerPort => $port,
+		Timeout => patience($o{connect} || $default_timeout),
 		$o{from} ? (LocalAddr => $o{from}) : ()
 	) or die "cannot connect to port $port: $@\n";
 

@@ -16,13 +16,14 @@ use Test::Xet::Process qw/
 #     dir     the prefix
 #     module  to be loaded unless it is linked in
 #     env     more of its environment
+#     prefix  [ what its command begins with ]
 
 sub new {
 	my ($class, %o) = @_;
 
 	my $self = bless {
 		dir => $o{dir}, binary => binary(), exits => [], allow => [],
-		env => $o{env}
+		env => $o{env}, prefix => $o{prefix}
 	}, $class;
 
 	mkdir("$self->{dir}/temp");
@@ -70,7 +71,8 @@ sub write_conf {
 sub args {
 	my ($self, $conf) = @_;
 
-	return ($self->{binary}, '-p', $self->{dir}, '-e',
+	return (@{ $self->{prefix} || [] },
+		$self->{binary}, '-p', $self->{dir}, '-e',
 		"$self->{dir}/error.log", '-c',
 		"$self->{dir}/" . ($conf || 'nginx.conf'));
 }

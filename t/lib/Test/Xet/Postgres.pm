@@ -27,6 +27,7 @@ my $recipe = 1;
 #     dir      for the cluster, its socket and its log; short
 #     durable  fsync on
 #     conf     more lines for postgresql.conf
+#     net      a Test::Xet::Net whose machines may come, by TCP
 #     empty    no schema: a cluster as initdb leaves it
 
 sub new {
@@ -34,7 +35,8 @@ sub new {
 
 	my $self = bless {
 		dir => $o{dir}, bin => bin(), user => user(),
-		durable => $o{durable}, conf => $o{conf} || ''
+		durable => $o{durable}, conf => $o{conf} || '',
+		net => $o{net}
 	}, $class;
 
 	make_path($self->{dir});
@@ -188,7 +190,15 @@ sub pid {
 # What the module and the migrations use; not a superuser.
 
 sub conninfo {
-	return "host=$_[0]->{dir} user=xet dbname=xet";
+	my ($self) = @_;
+
+	return "host=$self->{dir} user=xet dbname=xet" unless $self->{net};
+
+	# a machine that is cut off is to know it soon
+
+	return 'host=' . $self->{net}->addr() . ' user=xet dbname=xet'
+		. ' tcp_user_timeout=2000 keepalives_idle=1'
+		. ' keepalives_interval=1 keepalives_count=2';
 }
 
 sub command {
@@ -214,11 +224,20 @@ sub configure {
 	my ($self) = @_;
 
 	my $fsync = $self->{durable} ? 'on' : 'off';
+	my $addr = $self->{net} ? $self->{net}->addr() : '';
+
+	if ($self->{net}) {
+		open(my $hba, '>>', $self->data() . '/pg_hba.conf')
+			or die "$!\n";
+		print $hba 'host all all ' . $self->{net}->network()
+			. " trust\n";
+		close($hba);
+	}
 
 	open(my $out, '>>', $self->data() . '/postgresql.conf') or die "$!\n";
 	print $out <<EOF;
 
-listen_addresses = ''
+listen_addresses = '$addr'
 unix_socket_directories = '$self->{dir}'
 fsync = $fsync
 max_connections = 60

@@ -23,6 +23,7 @@ package Test::Xet::S3;
 #     dir     where all of it is; a folder of its own that goes with it
 #     bucket  xet
 #     port    a free one
+#     addr    127.0.0.1, or another one of moto
 #     user    who owns the file of credentials, when we are root
 #     start   0: not yet
 #
@@ -65,6 +66,7 @@ sub new {
 	my $self = bless {
 		name => $name, bucket => $o{bucket} || 'xet',
 		region => 'us-east-1', port => $o{port} || free_port(),
+		addr => $o{addr} || '127.0.0.1',
 		user => $o{user}, owner => $$,
 		dir => $o{dir} || tempdir(CLEANUP => 1)
 	}, $server;
@@ -104,8 +106,9 @@ sub missing {
 
 sub name { return $_[0]->{name} }
 sub port { return $_[0]->{port} }
-sub host { return "127.0.0.1:$_[0]->{port}" }
-sub endpoint { return "http://127.0.0.1:$_[0]->{port}" }
+sub addr { return $_[0]->{addr} }
+sub host { return "$_[0]->{addr}:$_[0]->{port}" }
+sub endpoint { return 'http://' . $_[0]->host() }
 sub vhost_endpoint { return "http://localhost:$_[0]->{port}" }
 sub bucket { return $_[0]->{bucket} }
 sub url { return "s3://$_[0]->{bucket}" }
@@ -191,7 +194,7 @@ sub wait_answer {
 
 		my $r = eval { Test::Xet::HTTP->request($self->{port}, 'GET',
 			'/', { Host => $self->host() }, undef,
-			timeout => 2) };
+			addr => $self->{addr}, timeout => 2) };
 
 		return $r && $r->{status};
 	}) or die "$self->{name} does not answer:\n" . $self->log();
@@ -298,6 +301,7 @@ sub request {
 
 	return Test::Xet::HTTP->request($o{port} // $self->{port}, $method,
 		$r->{target}, $r->{headers}, $o{body}, timeout => 30,
+		addr => $self->{addr},
 		%{ $o{http} || {} });
 }
 

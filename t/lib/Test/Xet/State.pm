@@ -2,8 +2,8 @@ package Test::Xet::State;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What is there while a test runs: files of the store, descriptors and memory
-# of the workers; and what must not be left.  Methods of Test::Xet.
+# What is there while a test runs: files, descriptors and memory of the workers;
+# and what must not be left.  Methods of Test::Xet.
 
 use warnings;
 use strict;
@@ -11,7 +11,7 @@ use strict;
 use File::Find ();
 use Test::More ();
 
-use Test::Xet::Process qw/ wait_for /;
+use Test::Xet::Process qw/ slurp wait_for /;
 
 sub files_below {
 	my ($dir) = @_;
@@ -23,20 +23,6 @@ sub files_below {
 	} }, $dir) if -d $dir;
 
 	return sort @files;
-}
-
-# Below the store, without the temporary ones.
-
-sub files_in_store {
-	my ($self) = @_;
-
-	return grep { !m!^(?:tmp/|identity$)! } files_below($self->store());
-}
-
-sub temp_files {
-	my ($self) = @_;
-
-	return files_below($self->store() . '/tmp');
 }
 
 # Descriptors (a count) and resident memory (KiB) of a process, by default
@@ -64,8 +50,32 @@ sub fds_mark {
 	# in this order: a session has its socket before the server knows of it
 
 	$self->{marks_sessions} = $self->sessions();
-	$self->{marks} = { map { $_ => Test::Xet::Process::fds($_) }
+	$self->{marks} = { map { $_ => $self->own_fds($_) }
 		$self->worker_pids() };
+}
+
+# All but connections to the bucket, which are kept for the next request, up to
+# a number of them.
+
+sub own_fds {
+	my ($self, $pid) = @_;
+
+	my $fds = Test::Xet::Process::fds($pid);
+	my $s3 = $self->s3() or return $fds;
+	my %ports = map { sprintf('%04X', $_) => 1 } $s3->port(),
+		map { /:(\d+)/ ? $1 : () } grep { defined }
+			@{ $self->{o} }{qw/ s3_endpoint s3_server /};
+	my %bucket;
+
+	for (split(/\n/, slurp('/proc/net/tcp', 1) // '')) {
+		my ($peer, $inode) = (split ' ')[2, 9];
+
+		$bucket{"socket:[$inode]"} = 1
+			if $ports{$peer =~ s/.*://r};
+	}
+
+	return { map { $_ => $fds->{$_} } grep { !$bucket{$fds->{$_}} }
+		keys %$fds };
 }
 
 # Sessions that the server has now, 0 where it cannot be asked.
@@ -94,7 +104,7 @@ sub check_fds {
 
 		for my $pid (keys %$marks) {
 			my $before = $marks->{$pid};
-			my $now = Test::Xet::Process::fds($pid);
+			my $now = $self->own_fds($pid);
 			my ($more, $more_unix) = map { my $unix = $_;
 				grep({ !/^unix/ ^ $unix } values %$now)
 				- grep({ !/^unix/ ^ $unix } values %$before)
@@ -104,7 +114,7 @@ sub check_fds {
 			push @grown, [ $pid, $now ] if $more > 0;
 		}
 
-		push @grown, map { [ $_, Test::Xet::Process::fds($_) ] }
+		push @grown, map { [ $_, $self->own_fds($_) ] }
 			keys %$marks if $sessions > 0 && $sessions
 				> $self->sessions() - $self->{marks_sessions};
 

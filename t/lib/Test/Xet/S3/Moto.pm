@@ -44,7 +44,7 @@ sub command {
 	my ($self) = @_;
 
 	return ([ python(), root() . '/t/clients/s3_moto.py', $self->{port},
-		"$self->{dir}/keys", $self->{region} ],
+		"$self->{dir}/keys", $self->{region}, $self->{addr} ],
 		env => { PYTHONDONTWRITEBYTECODE => 1 });
 }
 
@@ -96,7 +96,7 @@ sub stop {
 	CORE::kill('USR1', $self->{pid});
 
 	wait_for(10, sub {
-		return !IO::Socket::INET->new(PeerAddr => '127.0.0.1',
+		return !IO::Socket::INET->new(PeerAddr => $self->{addr},
 			PeerPort => $self->{port});
 	}) or die "moto does not stop\n";
 }

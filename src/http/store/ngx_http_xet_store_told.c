@@ -1,0 +1,95 @@
+
+/*
+ * Requests to an object store, as they are counted: its client tells of each in
+ * a thread of its own, and the event loop, which alone may count, adds up what
+ * was told since it last looked.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_store_ops.h"
+
+#include <pthread.h>
+
+
+typedef struct {
+    uint64_t  requests[XET_S3_METHODS][XET_S3_ENDS];
+    uint64_t  again[XET_S3_METHODS];
+    uint64_t  durations[XET_S3_METHODS][NGX_HTTP_XET_CELLS_HISTOGRAM];
+    uint64_t  bytes[NGX_HTTP_XET_WAY_MAX];
+} ngx_http_xet_told_t;
+
+
+/* The labels have as many values. */
+
+typedef char  ngx_http_xet_told_methods_t[
+    (int) XET_S3_METHODS == NGX_HTTP_XET_METHOD_MAX ? 1 : -1];
+typedef char  ngx_http_xet_told_ends_t[
+    (int) XET_S3_ENDS == NGX_HTTP_XET_END_MAX ? 1 : -1];
+
+
+static pthread_mutex_t      ngx_http_xet_told_lock = PTHREAD_MUTEX_INITIALIZER;
+static ngx_http_xet_told_t  ngx_http_xet_told;
+
+
+void
+ngx_http_xet_store_told(const xet_s3_told_t *one)
+{
+    ngx_http_xet_told_t  *told;
+
+    told = &ngx_http_xet_told;
+
+    pthread_mutex_lock(&ngx_http_xet_told_lock);
+
+    told->requests[one->method][one->end]++;
+    told->again[one->method] += one->again;
+    told->bytes[NGX_HTTP_XET_WAY_SENT] += one->sent;
+    told->bytes[NGX_HTTP_XET_WAY_RECEIVED] += one->received;
+
+    if (one->end != XET_S3_END_WITHHELD) {
+        told->durations[one->method][ngx_http_xet_metrics_slot(one->ms)]++;
+        told->durations[one->method][NGX_HTTP_XET_BUCKETS] += one->ms;
+    }
+
+    pthread_mutex_unlock(&ngx_http_xet_told_lock);
+}
+
+
+void
+ngx_http_xet_store_measure(ngx_http_xet_store_t *store)
+{
+    ngx_uint_t           i, k;
+    ngx_http_xet_told_t  told;
+
+    if (store == NULL || store->s3 == NULL) {
+        return;
+    }
+
+    pthread_mutex_lock(&ngx_http_xet_told_lock);
+
+    told = ngx_http_xet_told;
+    ngx_memzero(&ngx_http_xet_told, sizeof(ngx_http_xet_told_t));
+
+    pthread_mutex_unlock(&ngx_http_xet_told_lock);
+
+    for (i = 0; i < XET_S3_METHODS; i++) {
+
+        for (k = 0; k < XET_S3_ENDS; k++) {
+            ngx_http_xet_count_at(S3_REQUESTS, i * NGX_HTTP_XET_END_MAX + k,
+                                  told.requests[i][k]);
+        }
+
+        for (k = 0; k < NGX_HTTP_XET_CELLS_HISTOGRAM; k++) {
+            ngx_http_xet_count_at(S3_DURATION,
+                                  i * NGX_HTTP_XET_CELLS_HISTOGRAM + k,
+                                  told.durations[i][k]);
+        }
+
+        ngx_http_xet_count_at(S3_AGAIN, i, told.again[i]);
+    }
+
+    for (i = 0; i < NGX_HTTP_XET_WAY_MAX; i++) {
+        ngx_http_xet_count_at(S3_BYTES, i, told.bytes[i]);
+    }
+
+    ngx_http_xet_level_at(S3_BUSY, 0, xet_s3_busy(store->s3));
+}

@@ -1,0 +1,93 @@
+
+/*
+ * What became of requests, for who counts them.
+ */
+
+#include "xet_s3_base.h"
+
+
+static xet_s3_method_t xet_s3_told_method(const char *method);
+static xet_s3_end_t xet_s3_told_end(const xet_s3_transfer_t *t);
+
+
+void
+xet_s3_told_transfer(xet_s3_told_pt told, const xet_s3_transfer_t *t)
+{
+    xet_s3_told_t  one;
+
+    if (told == NULL) {
+        return;
+    }
+
+    one.method = xet_s3_told_method(t->method);
+    one.end = xet_s3_told_end(t);
+    one.again = (t->again || t->tries > 1);
+    one.ms = t->took;
+    one.sent = t->up;
+    one.received = t->down;
+
+    told(&one);
+}
+
+
+void
+xet_s3_told_withheld(xet_s3_told_pt told, const char *method)
+{
+    xet_s3_told_t  one;
+
+    if (told == NULL) {
+        return;
+    }
+
+    memset(&one, 0, sizeof(xet_s3_told_t));
+
+    one.method = xet_s3_told_method(method);
+    one.end = XET_S3_END_WITHHELD;
+
+    told(&one);
+}
+
+
+static xet_s3_method_t
+xet_s3_told_method(const char *method)
+{
+    size_t  i;
+
+    static const char *const  methods[XET_S3_METHODS] = {
+        "GET", "HEAD", "PUT", "POST", "DELETE"
+    };
+
+    for (i = 0; i < XET_S3_METHODS - 1; i++) {
+        if (strcmp(method, methods[i]) == 0) {
+            break;
+        }
+    }
+
+    return (xet_s3_method_t) i;
+}
+
+
+/* An answer that was not had to its end is none. */
+
+static xet_s3_end_t
+xet_s3_told_end(const xet_s3_transfer_t *t)
+{
+    if (t->rc != XET_S3_TRANSFER_OK) {
+        return t->late ? XET_S3_END_TIMEOUT : XET_S3_END_LOST;
+    }
+
+    switch (t->status / 100) {
+
+    case 2:
+        return XET_S3_END_2XX;
+
+    case 3:
+        return XET_S3_END_3XX;
+
+    case 4:
+        return XET_S3_END_4XX;
+
+    default:
+        return XET_S3_END_5XX;
+    }
+}

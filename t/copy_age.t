@@ -1,0 +1,190 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# A copy whose upload stands still, while a sweep of another node finds that it
+# has no row and removes it: the row is refused, and nothing is acknowledged.
+# In a folder and in a bucket; the ages are shortened.
+
+use warnings;
+use strict;
+
+use Test::More;
+
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Test::Xet;
+use Test::Xet::S3;
+use Test::Xet::S3Fault;
+
+my $refused = qr/"xorb_(?:put|heal)" (?:failed|is sent again).*the copy was/;
+
+# --------------------------------------------------------------------------
+# a folder
+
+{
+	my $t = Test::Xet->new(workers => 1, log => 'info', stalls => 1);
+
+	$t->run();
+	$t->let_age();
+	$t->allow($refused);
+
+	my $node = Test::Xet->new(workers => 1, log => 'info', beside => $t,
+		directives => { xet_gc => 'on grace=1d interval=1s' });
+
+	$node->run();
+
+	# something that has a row, or the database counts as too old
+
+	is(post($t, make_xorb(mix(1, 300_000)))->{status}, 200, 'an upload');
+
+	my $xorb = make_xorb(mix(2, 300_000));
+	my $stall = $t->stall();
+
+	$stall->hold('fsync');
+
+	my $upload = start($t, $xorb);
+
+	ok($stall->wait_held('fsync', 1, 30), 'it stands still');
+
+	my @copies = $t->xorb_files($xorb->{hash});
+
+	is(scalar @copies, 1, 'its copy is there');
+	is(row($t, $xorb), 0, 'and no row');
+
+	my $old = time() - 90_000;
+
+	utime($old, $old, $copies[0]) or die "$copies[0]: $!\n";
+	$t->sql("SELECT xet.chore_now('orphans')");
+	ok(wait_for(60, sub { !-e $copies[0] }), 'a sweep removes it');
+
+	age($t, '1 second');
+	sleep(2);
+	$stall->release('fsync');
+
+	is($upload->response('POST')->{status}, 503, 'it goes on: 503');
+	is(row($t, $xorb), 0, 'no row');
+	like($t->log(), qr/the copy was made \d+ seconds ago, by the clock/,
+		'the log says why');
+
+	age($t, '12 hours');
+	is(post($t, $xorb)->{status}, 200, 'it is sent again');
+	is(row($t, $xorb), 1, 'a row');
+	is(scalar($t->xorb_files($xorb->{hash})), 1, 'and its copy');
+
+	# the clock of this machine is the one of the copy
+
+	my $ahead = make_xorb(mix(3, 300_000));
+
+	age($t, '-1 second');
+	is(post($t, $ahead)->{status}, 503, 'clocks that differ: 503');
+	ok(wait_for(10, sub { $t->xorb_files($ahead->{hash}) == 0 }),
+		'clocks that differ: the copy is removed');
+	age($t, '12 hours');
+	is(post($t, $ahead)->{status}, 200, 'clocks that differ: over');
+
+	$_->stop() for $node, $t;
+}
+
+# --------------------------------------------------------------------------
+# a bucket: an object in one piece, and one in parts
+
+for my $size (300_000, 20_000_000) {
+	my $s3 = Test::Xet::S3->new();
+	my $fault = Test::Xet::S3Fault->new($s3);
+	my $t = Test::Xet->new(s3 => $s3, workers => 1, log => 'info',
+		s3_endpoint => $fault->endpoint());
+
+	$t->run();
+	$t->allow($refused);
+
+	my $xorb = make_xorb(mix(4, $size));
+	my $op = $size < 8_000_000 ? 'PutObject' : 'CompleteMultipartUpload';
+	my $rule = $fault->add(op => $op, do => 'hold', ms => 3000,
+		match => 'xorbs', count => 1);
+
+	age($t, '1 second');
+	is(post($t, $xorb)->{status}, 503, "$op: 503");
+	is($fault->used($rule), 1, "$op: it was late");
+	is(row($t, $xorb), 0, "$op: no row");
+	ok(wait_for(10, sub { !grep { m!/xorbs/! } keys %{ $s3->objects() } }),
+		"$op: the object is removed");
+
+	age($t, '12 hours');
+	is(post($t, $xorb)->{status}, 200, "$op: again");
+	is(row($t, $xorb), 1, "$op: a row");
+
+	$t->stop();
+}
+
+# what stands still between the first statement and the one that heals
+
+my $s3 = Test::Xet::S3->new();
+my $fault = Test::Xet::S3Fault->new($s3);
+my $t = Test::Xet->new(s3 => $s3, workers => 1, log => 'info',
+	s3_endpoint => $fault->endpoint(), s3_params => 'timeout=20s');
+
+$t->run();
+$t->allow($refused);
+$t->allow(qr/is lost|damaged|missing/);
+
+my $xorb = make_xorb(mix(5, 300_000));
+
+is(post($t, $xorb)->{status}, 200, 'heal: a xorb');
+$s3->delete($_) for grep { m!/xorbs/! } keys %{ $s3->objects() };
+
+my $rule = $fault->add(op => 'HeadObject', match => 'xorbs', do => 'hold',
+	ms => 6000, count => 1);
+
+age($t, '4 seconds');
+is(post($t, $xorb)->{status}, 503, 'heal: 503');
+is($fault->used($rule), 1, 'heal: the copy was looked for');
+like($t->log(), qr/"xorb_heal" failed.*the copy was made/, 'heal: why');
+is(whole($t), 0, 'heal: it counts as damaged');
+age($t, '12 hours');
+is(post($t, $xorb)->{status}, 200, 'heal: again');
+is(whole($t), 1, 'heal: it is whole');
+
+$t->done();
+
+# --------------------------------------------------------------------------
+
+sub start {
+	my ($t, $xorb) = @_;
+
+	my $c = $t->connect();
+
+	$c->start('POST', "/api/v1/xorbs/default/$xorb->{hash}",
+		{ 'Content-Length' => length($xorb->{bytes}) });
+	$c->send($xorb->{bytes});
+
+	return $c;
+}
+
+sub post {
+	my ($t, $xorb) = @_;
+
+	return $t->post("/api/v1/xorbs/default/$xorb->{hash}",
+		\$xorb->{bytes});
+}
+
+sub row {
+	my ($t, $xorb) = @_;
+
+	return $t->sql("SELECT count(*) FROM xet.xorbs WHERE hash = '\\x"
+		. plain_hash($xorb->{hash}) . "'");
+}
+
+sub whole {
+	my ($t) = @_;
+
+	return $t->sql('SELECT count(*) FROM xet.xorbs'
+		. ' WHERE damaged_at IS NULL');
+}
+
+sub age {
+	my ($t, $age) = @_;
+
+	$t->sql('CREATE OR REPLACE FUNCTION xet.copy_age() RETURNS interval'
+		. " LANGUAGE sql IMMUTABLE AS 'SELECT interval ''$age'''");
+}

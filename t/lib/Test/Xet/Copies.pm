@@ -1,0 +1,257 @@
+package Test::Xet::Copies;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Copies of xorbs in the store of a test, whether that is a folder or a bucket:
+# listed, read, damaged, put and removed behind the back of the server.  Methods
+# of Test::Xet.
+#
+#     my ($name) = $t->copies($hash);       # xorbs/default/ab/<hash>.<tag>
+#     my $name = $t->copy($hash);           # the one that there is
+#
+#     my $bytes = $t->copy_bytes($name);    # undef: it is not there
+#     $t->put_copy($name, $bytes);          # a new one, or in its place
+#     $t->damage_copy($name, 1000, 'xx');   # other bytes from there on
+#     $t->flip_copy($name, 1000);            # a bit of this byte
+#     $t->cut_copy($name, 500);
+#     $t->remove_copy($name);
+#
+#     $t->hide_store();                     # an empty one is in its place
+#     $t->show_store();
+#
+# $t->conf_store() is what the client has in XET_STORE and --store.
+#
+# A test that is about files as such says so before anything else:
+#
+#     Test::Xet->folder('files that are synced before they are renamed');
+
+use warnings;
+use strict;
+
+use File::Path qw/ make_path remove_tree /;
+use Test::More ();
+
+use Test::Xet::Process qw/ slurp spew wait_for /;
+use Test::Xet::State ();
+
+# Of the store of a test, in its bucket.
+
+sub PREFIX { return 'a/prefix/' }
+
+# Whether tests have their store in a bucket, unless they say otherwise.
+
+sub in_bucket { return ($ENV{XET_TEST_STORE} // '') eq 's3' }
+
+sub folder {
+	my ($class, $what) = @_;
+
+	Test::More::plan(skip_all => "a store in a folder: $what")
+		if in_bucket();
+}
+
+# What is in the store besides its identity and what is temporary.
+
+sub files_in_store {
+	my ($self) = @_;
+
+	return grep { !m!^(?:tmp/|staging/|identity$)! } $self->store_names();
+}
+
+# What was begun: temporary files, uploads in parts, what is staged.
+
+sub temp_files {
+	my ($self) = @_;
+
+	my $s3 = $self->s3()
+		or return Test::Xet::State::files_below($self->store()
+			. '/tmp');
+
+	return () unless $s3->pid();
+
+	# not every store can list them
+
+	my $lists = $s3->get('', query => { uploads => '' })->{status} == 200;
+
+	return sort(Test::Xet::State::files_below($self->temp_path()),
+		grep({ m!^staging/! } $self->store_names()),
+		map { "an upload of $_->{name}" }
+			$lists ? $s3->uploads(PREFIX()) : ());
+}
+
+sub store_names {
+	my ($self, $below) = @_;
+
+	$below //= '';
+
+	my @names;
+
+	if (my $s3 = $self->s3()) {
+		@names = map { substr($_, length(PREFIX())) }
+			keys %{ $s3->objects(PREFIX() . $below) };
+
+	} else {
+		my ($folder) = $below =~ m!^((?:.*/)?)!;
+
+		@names = grep { index($_, $below) == 0 } map { "$folder$_" }
+			Test::Xet::State::files_below($self->store()
+				. "/$folder" =~ s!/\z!!r);
+	}
+
+	@names = sort @names;
+
+	return @names;
+}
+
+# Those of a xorb: of its row, and others.
+
+sub copies {
+	my ($self, $hash) = @_;
+
+	return $self->store_names('xorbs/default/' . substr($hash, 0, 2)
+		. "/$hash");
+}
+
+# A replaced copy is removed behind the answer, by a job of its own, so for a
+# moment there may be two.
+
+sub copy {
+	my ($self, $hash) = @_;
+
+	my @copies;
+
+	wait_for(20, sub {
+		@copies = $self->copies($hash);
+		return @copies < 2;
+	}) or die "@copies\n";
+
+	return $copies[0] // die "no copy of $hash\n";
+}
+
+sub copy_bytes {
+	my ($self, $name) = @_;
+
+	if (my $s3 = $self->s3()) {
+		my $r = $s3->get(PREFIX() . $name);
+
+		die "GET $name: $r->{status} $r->{body}\n"
+			unless $r->{status} =~ /^(?:200|404)\z/;
+
+		return $r->{status} == 200 ? $r->{body} : undef;
+	}
+
+	return slurp($self->store() . "/$name", 1);
+}
+
+# A file keeps its owner and what is written over it is the same file: workers
+# that have it open see the change.
+
+sub put_copy {
+	my ($self, $name, $bytes) = @_;
+
+	if (my $s3 = $self->s3()) {
+		$s3->must('PUT', PREFIX() . $name, body => $bytes);
+		$self->forget_copies();
+		return;
+	}
+
+	my $path = $self->store() . "/$name";
+
+	make_path($path =~ s!/[^/]*\z!!r);
+	spew($path, $bytes);
+}
+
+sub damage_copy {
+	my ($self, $name, $from, $bytes) = @_;
+
+	my $whole = $self->copy_bytes($name) // die "no $name\n";
+
+	substr($whole, $from, length($bytes)) = $bytes;
+	$self->put_copy($name, $whole);
+}
+
+sub flip_copy {
+	my ($self, $name, $at) = @_;
+
+	my $whole = $self->copy_bytes($name) // die "no $name\n";
+
+	substr($whole, $at, 1) ^= "\x20";
+	$self->put_copy($name, $whole);
+}
+
+sub cut_copy {
+	my ($self, $name, $size) = @_;
+
+	my $whole = $self->copy_bytes($name) // die "no $name\n";
+
+	$self->put_copy($name, substr($whole, 0, $size));
+}
+
+sub remove_copy {
+	my ($self, $name) = @_;
+
+	if (my $s3 = $self->s3()) {
+		$s3->must('DELETE', PREFIX() . $name);
+		$self->forget_copies();
+		return;
+	}
+
+	unlink($self->store() . "/$name") or die "$name: $!\n";
+}
+
+# The whole store as a folder, to be a peer or a backup.
+
+sub save_store {
+	my ($self, $to) = @_;
+
+	for my $name ($self->store_names()) {
+		make_path("$to/$name" =~ s!/[^/]*\z!!r);
+		spew("$to/$name", $self->copy_bytes($name));
+	}
+}
+
+# An empty folder or bucket in the place of ours, and ours again.
+
+sub hide_store {
+	my ($self) = @_;
+
+	if ($self->s3()) {
+		$self->{hidden} = { map { $_ => $self->copy_bytes($_) }
+			$self->store_names() };
+		$self->remove_copy($_) for keys %{ $self->{hidden} };
+
+		# a bucket is believed to be ours for 5 seconds
+
+		sleep(6);
+		return;
+	}
+
+	rename($self->store(), $self->store() . '.away') or die "rename: $!\n";
+	mkdir($self->store()) or die "mkdir: $!\n";
+}
+
+sub show_store {
+	my ($self) = @_;
+
+	if ($self->s3()) {
+		my $hidden = delete $self->{hidden};
+
+		$self->put_copy($_, $hidden->{$_}) for keys %$hidden;
+		return;
+	}
+
+	remove_tree($self->store());
+	rename($self->store() . '.away', $self->store()) or die "rename: $!\n";
+}
+
+# nginx keeps slices of what it has fetched, which is right, since copies never
+# change; a test that changes one wants to see it.
+
+sub forget_copies {
+	my ($self) = @_;
+
+	my $cache = $self->dir() . '/cache';
+
+	unlink("$cache/$_") for Test::Xet::State::files_below($cache);
+}
+
+1;

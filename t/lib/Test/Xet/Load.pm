@@ -1,0 +1,386 @@
+package Test::Xet::Load;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Clients of several nodes, at random: files by PUT, xorbs and shards, each
+# request to another node, the same bytes to several of them at once, reads,
+# deletions; and what they were told.
+#
+#     my $l = Test::Xet::Load->new($t, tokens => { NAME => token });
+#
+#     $l->nodes(@nodes);              # who is asked, from now on
+#     $l->start(uploads => 3, reads => 1, deletes => 1);
+#     ...
+#     $l->stop();
+#     $l->acknowledged();             # [ hash, body, token ], not deleted
+#     $l->bad();                      # answers that nobody may be given
+#     $l->failures();                 # { time, addr, what, status } of requests
+#
+# What a client may rely on: a file that was acknowledged and not deleted is 200
+# at every node that answers, with its bytes, and one whose deletion was
+# acknowledged is 404 at every node.  "503" says nothing, anywhere.
+
+use warnings;
+use strict;
+
+use Fcntl qw/ :flock SEEK_SET /;
+use POSIX ();
+use Time::HiRes qw/ sleep time /;
+
+use Test::Xet::Bytes;
+use Test::Xet::HTTP;
+use Test::Xet::Process qw/ slurp spew /;
+
+#     tokens  { name => token }, of repos to which uploads go
+#     pool    files of make() to be sent as xorbs and shards
+#     base    /api
+
+sub new {
+	my ($class, $t, %o) = @_;
+
+	my $dir = $t->dir();
+	my $self = bless {
+		dir => $dir, base => '/api', pool => [], pids => [],
+		serial => 0, owner => $$, %o
+	}, $class;
+
+	$self->{$_} = "$dir/load.$_" for qw/ history bad failures nodes /;
+	spew($self->{$_}, '') for qw/ history bad failures nodes /;
+
+	return $self;
+}
+
+sub nodes {
+	my ($self, @nodes) = @_;
+
+	spew("$self->{nodes}.new", join('', map {
+		$_->addr() . ' ' . $_->port() . "\n" } @nodes));
+	rename("$self->{nodes}.new", $self->{nodes}) or die "$!\n";
+}
+
+sub start {
+	my ($self, %n) = @_;
+
+	my %run = (uploads => \&uploader, reads => \&reader,
+		deletes => \&deleter);
+
+	for my $what (sort keys %n) {
+		$self->fork_off($run{$what}, "$what$_") for 1 .. $n{$what};
+	}
+}
+
+sub stop {
+	my ($self) = @_;
+
+	CORE::kill('TERM', $_) for @{ $self->{pids} };
+	waitpid($_, 0) for splice(@{ $self->{pids} });
+}
+
+# What must be there: [ hash, name of its body, token's name ].
+
+sub acknowledged {
+	my ($self) = @_;
+
+	my %files;
+
+	for (map { [ split ] } split(/\n/, slurp($self->{history}))) {
+		my ($what, $hash, $name, $token) = @$_;
+
+		$files{"$hash $token"} = [ $hash, $name, $token ]
+			if $what eq 'A';
+		delete $files{"$hash $token"} if $what ne 'A';
+	}
+
+	return map { $files{$_} } sort keys %files;
+}
+
+sub bad { return split(/\n/, slurp($_[0]->{bad})) }
+
+# Requests without an answer of 2xx or 503: { time (of its begin), addr, what,
+# status }, where status may be "refused" and "cut".
+
+sub failures {
+	my ($self) = @_;
+
+	return map { my %f; @f{qw/ time addr what status /} = split(' ', $_, 4);
+		\%f } split(/\n/, slurp($self->{failures}));
+}
+
+# --------------------------------------------------------------------------
+# processes
+
+sub fork_off {
+	my ($self, $run, $who) = @_;
+
+	my $pid = fork() // die "fork: $!\n";
+
+	if ($pid) {
+		push @{ $self->{pids} }, $pid;
+		return;
+	}
+
+	my $parent = getppid();
+	my $ended;
+
+	# between two requests, so that what was acknowledged is on record
+
+	$SIG{TERM} = sub { $ended = 1 };
+	$SIG{ALRM} = 'DEFAULT';
+	alarm(0);
+	srand($$);
+
+	$self->{who} = $who;
+
+	eval {
+		while (!$ended && getppid() == $parent) {
+			$run->($self);
+		}
+	};
+
+	print STDERR "# a process of the load: $@" if $@;
+	POSIX::_exit($@ ? 1 : 0);
+}
+
+# Another upload each time: by PUT, one that others send at the same time, or a
+# xorb and a shard that others may send as well.
+
+sub uploader {
+	my ($self) = @_;
+
+	my $token = $self->token();
+	my $kind = int(rand(3));
+
+	if ($kind == 2 && @{ $self->{pool} }) {
+		$self->send_made($token);
+
+	} else {
+		my $name = $kind ? 'slot-' . int(time() * 4)
+			: "$self->{who}-$$-" . ++$self->{serial};
+
+		$self->put($name, $token);
+	}
+
+	sleep(0.01);
+}
+
+sub put {
+	my ($self, $name, $token) = @_;
+
+	my $r = $self->request('PUT', 'v1/files', $token, body($name));
+
+	return $r unless $r->{status} == 200;
+
+	$self->note('A', $r->json()->{hash}, $name, $token);
+
+	return $r;
+}
+
+# Xorbs to one node each and the shard to another; what was collected in
+# between, as the grace says, is sent once more.
+
+sub send_made {
+	my ($self, $token) = @_;
+
+	my $file = $self->{pool}[rand(@{ $self->{pool} })];
+	my $r;
+
+	for my $try (1 .. 5) {
+		for my $xorb (@{ $file->{xorbs} }) {
+			$r = $self->request('POST',
+				"v1/xorbs/default/$xorb->{hash}", $token,
+				$xorb->{bytes}[rand(@{ $xorb->{bytes} })]);
+			return if $r->{status} != 200;
+		}
+
+		$r = $self->request('POST', 'v1/shards', $token,
+			$file->{shard}, allow => qr/^400 unknown_xorb/);
+
+		last if $r->{status} != 400;
+	}
+
+	$self->note('A', $file->{hash}, $file->{name}, $token)
+		if $r->{status} == 200;
+}
+
+# A file that is there at each node, and then at none.
+
+sub deleter {
+	my ($self) = @_;
+
+	my $name = "gone-$self->{who}-$$-" . ++$self->{serial};
+	my $token = $self->token();
+	my $r = $self->put($name, $token);
+
+	return sleep(0.2) if $r->{status} != 200;
+
+	my $hash = $r->json()->{hash};
+
+	# from here on its end is open
+
+	$self->note('U', $hash, $name, $token);
+
+	$r = $self->request('DELETE', "v1/files/$hash", $token);
+
+	if ($r->{status} == 204) {
+		for (1 .. 2) {
+			$r = $self->request('GET', "v1/files/$hash", $token,
+				undef, allow => qr/^404/);
+			$self->tell('bad', "deleted, and 200: $hash")
+				if $r->{status} == 200;
+		}
+
+	} elsif ($r->{status} == 404) {
+		$self->tell('bad', "acknowledged, not to be deleted: $hash");
+	}
+
+	sleep(0.1);
+}
+
+sub reader {
+	my ($self) = @_;
+
+	my $size = -s $self->{history};
+
+	return sleep(0.05) if !$size;
+
+	open(my $in, '<', $self->{history}) or die "$!\n";
+	seek($in, int(rand($size)), SEEK_SET);
+	scalar <$in>;
+
+	my $line = <$in>;
+
+	return if !defined $line || $line !~ /^A .*\n\z/;
+
+	my ($what, $hash, $name, $token) = split(' ', $line);
+
+	return if $name =~ /^gone-/;
+
+	my $r = $self->request('GET', "v1/files/$hash", $token);
+	my $status = $r->{status};
+
+	$self->tell('bad', "$self->{addr}: acknowledged, and $status: $hash"
+		. " $name " . substr($r->{body} // '', 0, 200))
+		if $status && $status != 200 && $status != 503;
+	$self->tell('bad', "$self->{addr}: other bytes: $hash")
+		if $status == 200 && !$r->{error}
+		&& $r->{body} ne $self->bytes($name);
+
+	sleep(0.02);
+}
+
+# --------------------------------------------------------------------------
+
+sub token {
+	my ($self) = @_;
+
+	my @names = sort keys %{ $self->{tokens} };
+
+	return @names ? $names[rand(@names)] : '-';
+}
+
+# To any of the nodes: a response, of status 0 where there was none.
+
+sub request {
+	my ($self, $method, $path, $token, $body, %o) = @_;
+
+	my @nodes = map { [ split ] } split(/\n/, slurp($self->{nodes}));
+	my ($addr, $port) = @{ $nodes[rand(@nodes)] };
+	my $began = time();
+	my $headers = $token ne '-' ? { Authorization =>
+		"Bearer $self->{tokens}{$token}" } : {};
+
+	$self->{addr} = $addr;
+
+	my $r = eval { Test::Xet::HTTP->request($port, $method,
+		"$self->{base}/$path", $headers, defined $body ? \$body : undef,
+		addr => $addr, timeout => 20, connect => 3) };
+	my $refused = !$r;
+
+	$r ||= Test::Xet::HTTP::Response->new($method);
+	$r->{status} ||= 0;
+
+	my $text = !$refused && $r->{status} ? $r->code() : '';
+
+	if ($r->{error} && $r->{status} =~ /^2/) {
+		$r->{status} = 0;
+		$text = '';
+	}
+
+	return $r if $r->{status} =~ /^2/ || $r->{status} == 503
+		|| $o{allow} && $text =~ $o{allow};
+
+	$self->tell('failures', join(' ', $began, $addr, "$method:$path",
+		$text || ($refused ? 'refused' : 'cut '
+			. ($r->{error} // '') . ' '
+			. ($r->{read_error} // ''))));
+
+	return $r;
+}
+
+# On record once the client has the answer.
+
+sub note {
+	my ($self, @words) = @_;
+
+	$self->tell('history', "@words");
+}
+
+sub tell {
+	my ($self, $where, $line) = @_;
+
+	$line =~ tr/\n/ /;
+	$line .= "\n";
+
+	open(my $out, '>>', $self->{$where}) or die "$!\n";
+	syswrite($out, $line) == length($line) or die "$!\n";
+}
+
+# Of a name: those of the pool, or what follows from it.
+
+sub bytes {
+	my ($self, $name) = @_;
+
+	my ($made) = grep { $_->{name} eq $name } @{ $self->{pool} };
+
+	return $made ? $made->{data} : body($name);
+}
+
+sub body {
+	my ($name) = @_;
+
+	my $seed = 0;
+
+	$seed = ($seed * 31 + ord) & 0xffffff for split(//, $name);
+
+	return $name . random_bytes($seed, 3000 + $seed % 60000);
+}
+
+# Files for the pool, each of a xorb in two encodings.
+
+sub make {
+	my ($t, $n) = @_;
+
+	return map {
+		my $data = mix(1000 + $_, 60000 + 1000 * $_);
+		my ($file, $other) = map { $t->upload($data, scheme => $_,
+			send => 0) } qw/ lz4 none /;
+
+		for my $i (0 .. $#{ $file->{xorbs} }) {
+			my ($x, $y) = map { $_->{xorbs}[$i] } $file, $other;
+
+			$x->{bytes} = [ $x->{bytes}, $y->{bytes} ];
+		}
+
+		+{ %$file, data => $data, name => "made-$_" };
+	} 1 .. $n;
+}
+
+sub DESTROY {
+	my ($self) = @_;
+
+	local ($?, $@, $!);
+
+	$self->stop() if $$ == $self->{owner};
+}
+
+1;

@@ -1,0 +1,260 @@
+package Test::Xet::Share;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# A folder as a machine has it that mounts it by NFS: a file system of FUSE over
+# the folder, which knows no more than such a machine.
+#
+#     Test::Xet::Net->enter();          # mounts are ours alone
+#
+#     my $share = Test::Xet::Share->new($folder, $mount);
+#
+#     $share->stale(2);                 # so many opens or reads are ESTALE
+#     $share->seen('negative');         # how often an old ENOENT was told
+#     $share->stop();
+#
+# What it has of NFS:
+#
+#     - close-to-open: a file that is opened has the bytes that were there when
+#       it was closed elsewhere; its size may be older until then
+#     - what was looked for and not there is not there for "negative" seconds,
+#       also when another machine has made it since, until the folder is opened
+#       and has changed
+#     - attributes and names are kept for "cache" seconds
+#     - what another machine has removed is ESTALE to who has it open; what this
+#       one has removed stays for who has it open, under another name
+#     - no files without a name (O_TMPFILE)
+#
+# What it has not: the protocol, locks, delegations, and what a server does that
+# comes back after a crash.
+
+use warnings;
+use strict;
+
+use Errno qw/ EIO ENOENT ESTALE /;
+use Fcntl qw/ O_ACCMODE O_CREAT O_EXCL O_RDWR SEEK_SET /;
+use POSIX ();
+use Time::HiRes qw/ time /;
+
+use Test::Xet::Process qw/ own owned reap slurp spew wait_for /;
+
+# Why there can be none.
+
+sub lacks {
+	return 'no /dev/fuse' unless -w '/dev/fuse';
+	return 'no Fuse.pm, of libfuse-perl' unless eval { require Fuse; 1 };
+
+	return '';
+}
+
+#     cache     seconds, 30
+#     negative  seconds, 30
+#     hard      no other names for what is removed here and open
+
+sub new {
+	my ($class, $folder, $mount, %o) = @_;
+
+	my $self = bless {
+		folder => $folder, mount => $mount, cache => 30,
+		negative => 30, hard => 0, %o, control => "$mount.control"
+	}, $class;
+
+	mkdir($mount);
+	spew("$self->{control}.$_", 0) for qw/ stale negative /;
+
+	my $device = (stat($mount))[0];
+	my $pid = fork() // die "fork: $!\n";
+
+	if ($pid == 0) {
+		$SIG{$_} = 'DEFAULT' for qw/ ALRM INT TERM PIPE /;
+		alarm(0);
+		eval { $self->serve() };
+		print STDERR "# a share has ended: $@\n" if $@;
+		POSIX::_exit(1);
+	}
+
+	own($self->{pid} = $pid);
+
+	wait_for(20, sub { (stat($mount))[0] != $device })
+		or die "$mount is not mounted\n";
+
+	return $self;
+}
+
+sub path { return $_[0]->{mount} }
+sub stale { spew("$_[0]->{control}.stale", $_[1]) }
+sub seen { return slurp("$_[0]->{control}.$_[1]") }
+
+sub stop {
+	my ($self) = @_;
+
+	return unless $self->{pid};
+
+	system('umount', '-l', $self->{mount});
+	kill('TERM', $self->{pid});
+	reap($self->{pid}, 5);
+	$self->{pid} = undef;
+}
+
+# --------------------------------------------------------------------------
+# the file system, in a process of its own
+
+sub serve {
+	my ($self) = @_;
+
+	my %missing;		# path => when it was not there
+	my %changed;		# folder => its time when it was opened
+
+	my $real = sub { return "$self->{folder}$_[0]" };
+	my $told = sub { return $_[0] ? 0 : -($! + 0 || EIO) };
+	my $is = sub { delete $missing{$_[0]} };
+
+	# what is done here is known here at once
+
+	my $do = sub {
+		my ($name, $code) = @_;
+
+		return sub { $is->($_) for grep { defined && m!^/! } @_;
+			return $told->($code->(@_)) };
+	};
+
+	my $older = sub {
+		my ($path) = @_;
+
+		return 0 unless $missing{$path}
+			&& time() - $missing{$path} < $self->{negative};
+
+		spew("$self->{control}.negative",
+			slurp("$self->{control}.negative") + 1)
+			if -e $real->($path);
+
+		return 1;
+	};
+
+	my $fails = sub {
+		my $n = slurp("$self->{control}.stale");
+
+		return 0 unless $n;
+		spew("$self->{control}.stale", $n - 1);
+
+		return 1;
+	};
+
+	my $open = sub {
+		my ($path, $flags) = @_;
+
+		return -ESTALE if $path =~ m!/xorbs/! && $fails->();
+
+		sysopen(my $fh, $real->($path), $flags & O_ACCMODE)
+			or return -($! + 0);
+
+		return (0, $fh);
+	};
+
+	require Fuse;
+
+	Fuse::main(
+		mountpoint => $self->{mount}, threaded => 0,
+		mountopts => join(',', 'allow_other',
+			"attr_timeout=$self->{cache}",
+			"entry_timeout=$self->{cache}", 'negative_timeout=0',
+			$self->{hard} ? 'hard_remove' : ()),
+
+		getattr => sub {
+			my ($path) = @_;
+
+			return -ENOENT if $older->($path);
+
+			my @stat = lstat($real->($path));
+
+			$missing{$path} = time() if !@stat && $! == ENOENT;
+
+			return @stat ? @stat : -($! + 0);
+		},
+		opendir => sub {
+			my ($path) = @_;
+
+			my $now = (Time::HiRes::stat($real->($path)))[9]
+				or return -($! + 0);
+
+			# close-to-open, of a folder
+
+			if (($changed{$path} // 0) != $now) {
+				delete $missing{$_} for grep {
+					m!^\Q$path\E/[^/]*\z! } keys %missing;
+			}
+
+			$changed{$path} = $now;
+
+			return (0, $path);
+		},
+		readdir => sub {
+			my ($path) = @_;
+
+			opendir(my $dir, $real->($path)) or return -($! + 0);
+
+			return (readdir($dir), 0);
+		},
+		releasedir => sub { return 0 },
+		fsyncdir => sub { return 0 },
+		open => $open,
+		create => sub {
+			my ($path, $mode, $flags) = @_;
+
+			$is->($path);
+			sysopen(my $fh, $real->($path), ($flags & O_EXCL)
+				| O_RDWR | O_CREAT, $mode) or return -($! + 0);
+
+			return (0, $fh);
+		},
+		read => sub {
+			my ($path, $size, $offset, $fh) = @_;
+
+			return -ESTALE if $path =~ m!/xorbs/! && $fails->();
+			return -ESTALE unless (stat($fh))[3];
+
+			sysseek($fh, $offset, SEEK_SET);
+			defined sysread($fh, my $data, $size)
+				or return -($! + 0);
+
+			return $data;
+		},
+		write => sub {
+			my ($path, $data, $offset, $fh) = @_;
+
+			return -ESTALE unless (stat($fh))[3];
+
+			sysseek($fh, $offset, SEEK_SET);
+
+			return syswrite($fh, $data) // -($! + 0);
+		},
+		release => sub { close($_[2]) if ref $_[2]; return 0 },
+		flush => sub { return 0 },
+		fsync => sub { return $_[2]->sync() ? 0 : -($! + 0) },
+		mkdir => $do->(mkdir => sub {
+			mkdir($real->($_[0]), $_[1]) }),
+		rmdir => $do->(rmdir => sub { rmdir($real->($_[0])) }),
+		unlink => $do->(unlink => sub { unlink($real->($_[0])) }),
+		link => $do->(link => sub {
+			link($real->($_[0]), $real->($_[1])) }),
+		rename => $do->(rename => sub {
+			rename($real->($_[0]), $real->($_[1])) }),
+		chmod => sub { $told->(chmod($_[1], $real->($_[0]))) },
+		chown => sub { $told->(chown($_[1], $_[2], $real->($_[0]))) },
+		truncate => sub { $told->(truncate($real->($_[0]), $_[1])) },
+		utimens => sub { $told->(utime($_[1], $_[2], $real->($_[0]))) },
+		statfs => sub {
+			return (255, 1e6, 1e6, 1e7, 1e7, 4096);
+		},
+	);
+}
+
+sub DESTROY {
+	my ($self) = @_;
+
+	local ($?, $@, $!);
+
+	$self->stop() if $self->{pid} && owned($self->{pid});
+}
+
+1;
