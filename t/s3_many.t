@@ -73,6 +73,7 @@ my $all = all('head-all', 40, timeout => 1000);
 is($all->[0], 'AWAY', 'one fails for good: so does all');
 is_deeply([ @$all[1, 2, 3] ], [ 'OK:0', 'OK:1', 'AWAY' ],
 	'what was asked for has its own result');
+is($all->[4], 'AWAY', 'what is not there may be so for any reason');
 is($all->[40], 'AWAY', 'nothing more is begun');
 $fault->clear();
 

@@ -84,14 +84,17 @@ xet_s3_delete_all(xet_s3_t *s3, xet_s3_item_t *items, size_t n,
 }
 
 
-/* As xet_s3_head(): whether the bucket is there is asked once for all. */
+/*
+ * As xet_s3_head(): what is not there may be so because the bucket is not,
+ * which is asked once for all; where the store has failed, nothing is known.
+ */
 
 xet_s3_rc_t
 xet_s3_head_all(xet_s3_t *s3, xet_s3_item_t *items, size_t n,
     xet_s3_error_t *error)
 {
     size_t       i;
-    xet_s3_rc_t  rc, bucket;
+    xet_s3_rc_t  rc;
 
     rc = xet_s3_many(s3, "HEAD", items, n, error);
 
@@ -103,19 +106,17 @@ xet_s3_head_all(xet_s3_t *s3, xet_s3_item_t *items, size_t n,
         return rc;
     }
 
-    bucket = xet_s3_object_bucket(s3, rc ? NULL : error);
-
-    if (bucket == XET_S3_OK) {
-        return rc;
+    if (rc == XET_S3_OK) {
+        rc = xet_s3_object_bucket(s3, error);
     }
 
-    for ( /* void */ ; i < n; i++) {
+    for ( /* void */ ; rc != XET_S3_OK && i < n; i++) {
         if (items[i].rc == XET_S3_NOT_FOUND) {
-            items[i].rc = bucket;
+            items[i].rc = rc;
         }
     }
 
-    return rc ? rc : bucket;
+    return rc;
 }
 
 
@@ -224,21 +225,26 @@ xet_s3_many_begin(xet_s3_many_t *m)
     xet_s3_error_t   error;
 
     slot = m->free;
+    m->free = slot->next;
+
     slot->item = &m->items[m->i++];
+    slot->deadline = xet_s3_time_ms() + m->s3->conf->timeout;
 
     xet_s3_request_init(&slot->r, m->s3, m->method, slot->item->name);
 
+    /* from here on it may have landed at any moment */
+
     rc = xet_s3_request_post(&slot->r, xet_s3_many_done, slot, &error);
 
-    if (rc != XET_S3_OK) {
-        xet_s3_many_settle(m, slot->item, &slot->r, rc, &error);
+    if (rc == XET_S3_OK) {
+        m->flying++;
         return;
     }
 
-    m->free = slot->next;
-    m->flying++;
+    xet_s3_many_settle(m, slot->item, &slot->r, rc, &error);
 
-    slot->deadline = xet_s3_time_ms() + m->s3->conf->timeout;
+    slot->next = m->free;
+    m->free = slot;
 }
 
 

@@ -6,9 +6,12 @@
 # its threads against the core verifying the same bytes in memory plus a bare
 # client's PUT of them to the same store.  That is t/tools/xet_s3.c, with the
 # bytes under the signature and one connection; beside it curl, which leaves
-# them out of it.  The store is s3_sink.pl, or one of Test::Xet::S3.
+# them out of it and is for s3_sink.pl alone.  The store is that, or one of
+# Test::Xet::S3.
 #
-#     perl t/bench/bucket_upload.pl [STORE]
+#     XET_BENCH_OLD=OLD.so perl t/bench/bucket_upload.pl [STORE]
+#
+# With OLD.so another module is measured by turns with this one.
 #
 # Temporary files are in the folder of the test, or in XET_BENCH_TEMP: pages of
 # a tmpfs cost more than those of ext4.
@@ -40,7 +43,8 @@ my $client = build_dir() . '/tools/xet_s3';
 my $part = 16 << 20;
 my $buffer = 262144;
 my $repeats = repeats(7);
-my $name = shift // 'sink';
+my $name = $ARGV[0] // 'sink';
+my $sink = $name eq 'sink';
 
 for ($verify, $client) {
 	die "no $_: run make tools bench-bins first\n" unless -x;
@@ -66,24 +70,27 @@ for my $file (glob("$dir/*.*")) {
 
 chmod(0755, $dir);
 
-my $s3 = $name eq 'sink' ? Sink->new(dir => "$dir/s3")
+my $s3 = $sink ? Sink->new(dir => "$dir/s3")
 	: Test::Xet::S3->new(server => $name, dir => "$dir/s3");
-my $t = bench_server(s3 => $s3, directives => { xet_xorb_max_size => '80m' },
-	s3_params => 'timeout=60s connections=4 part=16m');
+my %t = (upload => server());
 
-move_temp($ENV{XET_BENCH_TEMP}) if $ENV{XET_BENCH_TEMP};
-$t->run();
-pin($_, load_cpu()) for pg_pids($t), $s3->processes();
+if ($ENV{XET_BENCH_OLD}) {
+	local $ENV{XET_TEST_MODULE} = $ENV{XET_BENCH_OLD};
 
-my ($worker) = $t->worker_pids();
+	$t{before} = server(beside => $t{upload},
+		store => 'disk');
+}
+
+pin($_, load_cpu()) for $s3->processes();
+
 my @whole = bare(64 << 20);
 my @parts = bare($part);
 my $puts = 0;
 
 my @ratios = [ 'CPU against', 'verify + PUT', 'verify + PUT in parts',
-	'verify + curl' ];
-my @rows = [ 'CPU ms a xorb', 'upload', 'of the thread of S3', 'verify',
-	'PUT', 'PUT in parts', 'curl' ];
+	'verify + curl', $t{before} ? 'before: verify + PUT' : () ];
+my @rows = [ 'CPU ms a xorb', 'upload', 'verify', 'PUT', 'PUT in parts',
+	'curl', $t{before} ? 'upload before' : () ];
 my @walls = [ 'MB/s', 'upload' ];
 
 for (@kinds) {
@@ -92,26 +99,33 @@ for (@kinds) {
 
 	for (0 .. $repeats) {
 		my %one = (verify => verify($kind), put => put(\@whole, $kind),
-			parts => put(\@parts, $kind), curl => curl($kind));
+			parts => put(\@parts, $kind),
+			$sink ? (curl => curl($kind)) : ());
 
-		@one{qw/ upload wall /} = upload($kind);
+		my $wall;
+
+		($one{before}) = upload($t{before}, $kind) if $t{before};
+		($one{upload}, $wall) = upload($t{upload}, $kind);
 		next if $_ == 0;
 
 		push @{ $m{$_} }, $one{$_} for keys %one;
 		push @{ $m{"by_$_"} }, $one{upload}
-			/ ($one{verify} + $one{$_}) for qw/ put parts curl /;
+			/ ($one{verify} + $one{$_})
+			for grep { $one{$_} } qw/ put parts curl /;
+		push @{ $m{by_before} }, $one{before}
+			/ ($one{verify} + $one{put}) if $t{before};
 		push @{ $m{rate} }, length(${ $bodies{$kind}{data} }) / 1e3
-			/ $one{wall};
+			/ $wall;
 	}
 
-	push @ratios, [ $what, map { spread(@{ $m{"by_$_"} }) }
-		qw/ put parts curl / ];
-	push @rows, [ $what, map { spread(@{ $m{$_} }) }
-		qw/ upload verify put parts curl / ];
+	my @before = $t{before} ? 'before' : ();
+
+	push @ratios, [ $what, map { spread(@{ $m{"by_$_"} || [] }) }
+		qw/ put parts curl /, @before ];
+	push @rows, [ $what, map { spread(@{ $m{$_} || [] }) }
+		qw/ upload verify put parts curl /, @before ];
 	push @walls, [ $what, spread(@{ $m{rate} }) ];
 }
-
-splice(@{ $rows[0] }, 2, 1);
 
 bench_heading("$repeats repetitions");
 bench_table(@ratios);
@@ -125,15 +139,30 @@ for (\@whole, \@parts) {
 	waitpid($_->[0], 0);
 }
 
-bench_end($t);
+bench_end($_) for grep { $_ } @t{qw/ before upload /};
 $s3->stop();
 
 # --------------------------------------------------------------------------
 
+sub server {
+	my (%o) = @_;
+
+	my $t = bench_server($o{beside} ? () : (s3 => $s3), %o,
+		directives => { xet_xorb_max_size => '80m' },
+		s3_params => 'timeout=60s connections=4 part=16m');
+
+	move_temp($t, $ENV{XET_BENCH_TEMP})
+		if $ENV{XET_BENCH_TEMP} && !$o{beside};
+	$t->run();
+	pin($_, load_cpu()) for $o{beside} ? () : pg_pids($t);
+
+	return $t;
+}
+
 # The temporary files of the server in another folder.
 
 sub move_temp {
-	my ($folder) = @_;
+	my ($t, $folder) = @_;
 
 	my $temp = $t->dir() . '/xet_temp';
 
@@ -146,11 +175,12 @@ sub move_temp {
 # CPU and wall milliseconds of one upload.
 
 sub upload {
-	my ($kind) = @_;
+	my ($t, $kind) = @_;
 
 	my $data = $bodies{$kind}{data};
+	my ($worker) = $t->worker_pids();
 
-	$t->sql('TRUNCATE xet.xorbs, xet.files, xet.staged CASCADE');
+	$t{upload}->sql('TRUNCATE xet.xorbs, xet.files, xet.staged CASCADE');
 
 	my $cpu = cpu_us($worker);
 	my $wall = time();
