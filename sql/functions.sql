@@ -556,10 +556,10 @@ AS $$
 $$;
 
 
--- The tag of a copy that was made at a time, in seconds since 1970, and is young
--- enough.  An upload may have stood still between its copy and its row, with
--- its worker or its whole machine, while the collector found a copy without a
--- row and removed it.
+-- The tag of a copy that was made at a time, in seconds since 1970, and is
+-- young enough.  An upload may have stood still between its copy and its row,
+-- with its worker or its whole machine, while the collector found a copy
+-- without a row and removed it.
 
 CREATE FUNCTION xet.copy_made(tag integer, made bigint)
     RETURNS integer

@@ -117,7 +117,8 @@ sub entry {
 	my ($base, $hash) = @_;
 
 	my ($entry) = map { @$_ } values %{
-		$t->get("$base/v1/reconstructions/$hash")->json()->{fetch_info} };
+		$t->get("$base/v1/reconstructions/$hash")->json()
+			->{fetch_info} };
 
 	return { url => $entry->{url}, range => 'bytes=' . join('-',
 		@{ $entry->{url_range} }{qw/ start end /}) };

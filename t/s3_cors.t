@@ -3,8 +3,9 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # Pages of other origins that go to the store itself: the rules of
-# docs/scaling.md are put to it, a preflight and requests are answered by them,
-# to no other origin, and a browser reads by a presigned URL and puts by a grant.
+# docs/scaling.md are put to it, a preflight and requests are answered by
+# them, to no other origin, and a browser reads by a presigned URL and puts by
+# a grant.
 
 use warnings;
 use strict;
