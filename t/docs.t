@@ -19,6 +19,7 @@
 #     <!-- recipe: NAME -->   sh, or nginx at http level: the blocks of one
 #                             name are typed one after the other
 #     <!-- package: NAME -->  sh: t/package.t runs it
+#     <!-- cors -->           json, the rules of a bucket: t/s3_cors.t
 #     <!-- quickstart -->     sh, in docs/quickstart.md: t/quickstart.t runs it
 #
 # Every nginx block is tested.  Blocks of one document run in its order, in
@@ -862,6 +863,10 @@ for my $name (@docs) {
 				"$block->{name}: language");
 
 			push @{ $recipes{$1} }, $before = $block;
+
+		} elsif ($mark eq 'cors') {
+			is($block->{language}, 'json',
+				"$block->{name}: language");
 
 		} elsif ($mark eq 'quickstart') {
 			is($name, 'docs/quickstart.md',

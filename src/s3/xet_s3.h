@@ -176,6 +176,12 @@ xet_s3_rc_t xet_s3_reload(xet_s3_t *s3, xet_s3_error_t *error);
 /* How many requests are under way; in any thread. */
 uint32_t xet_s3_busy(xet_s3_t *s3);
 
+/*
+ * How many seconds the clock of the store is ahead of ours, where it has
+ * refused a request because of that; requests are signed for its clock since.
+ */
+int64_t xet_s3_skew(xet_s3_t *s3);
+
 
 /*
  * Names are those below the prefix, without a slash in front.

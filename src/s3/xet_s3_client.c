@@ -93,6 +93,19 @@ xet_s3_busy(xet_s3_t *s3)
 }
 
 
+int64_t
+xet_s3_skew(xet_s3_t *s3)
+{
+    int64_t  skew;
+
+    (void) pthread_mutex_lock(&s3->lock);
+    skew = s3->skew;
+    (void) pthread_mutex_unlock(&s3->lock);
+
+    return skew;
+}
+
+
 xet_s3_rc_t
 xet_s3_reload(xet_s3_t *s3, xet_s3_error_t *error)
 {

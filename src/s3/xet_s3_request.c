@@ -573,6 +573,7 @@ static void
 xet_s3_request_tell(xet_s3_request_t *r, xet_s3_rc_t rc,
     xet_s3_error_t *error)
 {
+    int64_t             then;
     const char         *name;
     xet_s3_transfer_t  *t;
     xet_s3xml_error_t  *e;
@@ -594,6 +595,21 @@ xet_s3_request_tell(xet_s3_request_t *r, xet_s3_rc_t rc,
                             r->s3->url.bucket,
                             e->region[0] ? e->region : "?",
                             r->s3->conf->region);
+        return;
+    }
+
+    then = xet_s3_time_http(t->date);
+
+    if (rc == XET_S3_DENIED && then != -1
+        && (strcmp(e->code, "RequestTimeTooSkewed") == 0
+            || xet_s3_request_skewed(r)))
+    {
+        (void) xet_s3_error(error, rc, t->status,
+                            "S3 %s of \"%.64s\" in bucket \"%s\": %d%s%s: the "
+                            "clock of the store is %+lld s from that of this "
+                            "machine", r->method, name, r->s3->url.bucket,
+                            t->status, e->code[0] ? " " : "", e->code,
+                            (long long) (then - (int64_t) time(NULL)));
         return;
     }
 

@@ -29,6 +29,9 @@
 #include "ngx_http_xet_store_ops.h"
 
 
+#define NGX_HTTP_XET_OBJECTS_SKEW  60          /* s */
+
+
 static ngx_int_t ngx_http_xet_objects_init(ngx_http_xet_store_t *store,
     ngx_cycle_t *cycle);
 static xet_status_t ngx_http_xet_objects_identity_read_job(
@@ -51,6 +54,8 @@ static void ngx_http_xet_objects_close_job(ngx_http_xet_opened_t *copy,
     ngx_log_t *log);
 static xet_status_t ngx_http_xet_objects_remove_job(
     ngx_http_xet_store_t *store, const ngx_http_xet_copy_name_t *name,
+    ngx_log_t *log);
+static void ngx_http_xet_objects_clock(ngx_http_xet_store_t *store,
     ngx_log_t *log);
 static void ngx_http_xet_objects_name(char *dst, const xet_hash_t *xorb,
     uint32_t tag);
@@ -99,6 +104,8 @@ ngx_http_xet_objects_identity_read_job(ngx_http_xet_store_t *store,
 
     rc = xet_s3_get_small(store->s3, "identity", buf, &len, &error);
 
+    ngx_http_xet_objects_clock(store, log);
+
     if (rc == XET_S3_NOT_FOUND) {
         return XET_DONE;
     }
@@ -120,6 +127,44 @@ ngx_http_xet_objects_identity_read_job(ngx_http_xet_store_t *store,
     identity[NGX_HTTP_XET_IDENTITY_LEN] = '\0';
 
     return XET_OK;
+}
+
+
+/*
+ * The client signs for the clock of the store, wherever that is, and nothing
+ * fails; but whoever signs elsewhere, an edge, has to be right, and so has who
+ * reads logs.  Told when it changes, once a worker.
+ */
+
+static void
+ngx_http_xet_objects_clock(ngx_http_xet_store_t *store, ngx_log_t *log)
+{
+    int64_t  skew, told;
+
+    static int64_t  last;                      /* that was told */
+
+    skew = xet_s3_skew(store->s3);
+    told = __atomic_load_n(&last, __ATOMIC_RELAXED);
+
+    if (ngx_abs(skew - told) < NGX_HTTP_XET_OBJECTS_SKEW
+        || !__atomic_compare_exchange_n(&last, &told, skew, 0,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    {
+        return;
+    }
+
+    if (ngx_abs(skew) < NGX_HTTP_XET_OBJECTS_SKEW) {
+        ngx_log_error(NGX_LOG_NOTICE, log, 0,
+                      "xet: \"%V\": the clock of the store is that of this "
+                      "machine again", &store->name);
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_WARN, log, 0,
+                  "xet: \"%V\": the clock of the store is %L s %s that of this "
+                  "machine: requests are signed for the clock of the store, "
+                  "one of the two is wrong", &store->name, ngx_abs(skew),
+                  (skew > 0) ? "ahead of" : "behind");
 }
 
 

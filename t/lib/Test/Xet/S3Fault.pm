@@ -19,7 +19,8 @@ package Test::Xet::S3Fault;
 #
 #     dir     of its own that goes with it
 #     port    a free one
-#     tls     1: speaks TLS; certificate() is the file to trust
+#     tls     1: speaks TLS; certificate() is the file to trust.  Or files
+#             { pem => ..., key => ... } of a certificate that there is
 #
 # A rule holds for requests of a kind, until it was used or is cleared; of more
 # than one that fit the oldest is used:
@@ -70,13 +71,16 @@ sub new {
 		dir => $o{dir} || tempdir(CLEANUP => 1) }, $class;
 
 	make_path($self->{dir});
-	$self->make_certificate() if $o{tls};
+	$self->{tls} = ref($o{tls}) && $o{tls}{pem};
+	$self->make_certificate() if $o{tls} && !ref($o{tls});
 
+	my @tls = ref($o{tls}) ? @{ $o{tls} }{qw/ pem key /}
+		: map { "$self->{dir}/tls.$_" } qw/ pem key /;
 	my $control = "$self->{dir}/control";
 
 	$self->{pid} = spawn([ 'python3', root() . '/t/clients/s3_fault.py',
 		$self->{port}, $s3->port(), $control,
-		$o{tls} ? map { "$self->{dir}/tls.$_" } qw/ pem key / : () ],
+		$o{tls} ? @tls : () ],
 		output => "$self->{dir}/fault.log", death => 'KILL');
 
 	wait_for(20, sub {

@@ -45,7 +45,8 @@ sub command {
 
 	return ([ python(), root() . '/t/clients/s3_moto.py', $self->{port},
 		"$self->{dir}/keys", $self->{region}, $self->{addr} ],
-		env => { PYTHONDONTWRITEBYTECODE => 1 });
+		env => { PYTHONDONTWRITEBYTECODE => 1,
+			MOTO_DISABLE_GLOBAL_CORS => 1 });
 }
 
 sub rekey {
