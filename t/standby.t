@@ -79,10 +79,10 @@ $other->run();
 $_->fds_mark() for $t, $other;
 
 sub readable {
-	my ($n, $seconds) = @_;
+	my ($n, $seconds, $node) = @_;
 
 	return wait_for($seconds || 15, sub {
-		(metrics($t)->{'xet_standby_readable{standby="1"}'} // 0)
+		(metrics($node || $t)->{'xet_standby_readable{standby="1"}'} // 0)
 			== $n });
 }
 
@@ -412,6 +412,7 @@ ok(readable(1, 20), 'it goes on');
 
 	$pg->followed($sb);
 	ok(readable(1), 'no primary: a standby is there');
+	ok(readable(1, 15, $other), 'no primary: likewise at another node');
 
 	$pg->stop('immediate');
 
