@@ -23,7 +23,8 @@ sub new {
 
 	my $self = bless {
 		name => 'sink', bucket => 'xet', region => 'us-east-1',
-		port => free_port(), owner => $$, dir => $o{dir},
+		addr => '127.0.0.1', port => free_port(), owner => $$,
+		dir => $o{dir},
 		keep => $o{keep}
 	}, $class;
 
