@@ -20,6 +20,7 @@ use Test::Xet::S3;
 use Test::Xet::S3Fault;
 
 use File::Temp qw/ tempdir /;
+use JSON::PP ();
 
 my $size = 12_000_000;
 my $s3 = Test::Xet::S3->new();
@@ -35,6 +36,12 @@ location ~ ^/direct/ {
     xet_api_base /direct;
     xet_data_mode presigned;
     client_max_body_size 80m;
+}
+
+location /several/ {
+    xet_api;
+    xet_api_base /several;
+    xet_url_ranges 8;
 }
 
 EOC
@@ -106,6 +113,31 @@ for my $case ([ 'If-None-Match', $tag, 304 ], [ 'If-None-Match', 'x', 206 ],
 }
 
 is($r->json()->{error}{code}, 'precondition_failed', 'proxy: 412: JSON');
+
+# several ranges at once are more than slices can serve: each has a URL
+
+{
+	my $data = random_bytes(20, 600000);
+	my $xorb = make_xorb($data, scheme => 'none', sizes => [ 20000 ]);
+	my $shard = make_shard({ xorbs => [ $xorb ], files => [ {
+		verification => JSON::PP::true,
+		terms => [ map { { xorb => $xorb->{hash}, start => $_,
+			end => $_ + 1 } } 8, 4, 0 ] } ] });
+	my $hash = $shard->{files}[0]{hash};
+
+	is($t->post(@$_)->{status}, 200, 'several ranges: a file of them')
+		for [ "/api/v1/xorbs/default/$xorb->{hash}", \$xorb->{bytes} ],
+			[ '/api/v1/shards', \$shard->{bytes} ];
+
+	my @entries = @{ $t->get("/several/v2/reconstructions/$hash")->json()
+		->{xorbs}{$xorb->{hash}} };
+
+	is_deeply([ map { scalar @{ $_->{ranges} } } @entries ], [ 1, 1, 1 ],
+		'several ranges: a URL each');
+	ok($t->download($hash, base => '/several')->{data}
+		eq join('', map { substr($data, $_ * 20000, 20000) } 8, 4, 0),
+		'several ranges: the bytes');
+}
 
 # --------------------------------------------------------------------------
 # past nginx

@@ -82,8 +82,10 @@ sub readable {
 	my ($n, $seconds, $node) = @_;
 
 	return wait_for($seconds || 15, sub {
-		(metrics($node || $t)->{'xet_standby_readable{standby="1"}'} // 0)
-			== $n });
+		my $m = metrics($node || $t);
+
+		return ($m->{'xet_standby_readable{standby="1"}'} // 0) == $n;
+	});
 }
 
 sub figure {

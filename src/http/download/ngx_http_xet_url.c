@@ -38,7 +38,8 @@ ngx_http_xet_url_init(ngx_http_request_t *r, ngx_http_xet_url_t *url)
 
     /* several ranges at once are more than slices of a cache can serve */
 
-    url->group = url->whole ? 1 : xlcf->url_ranges;
+    url->group = (url->whole || (xmcf->store && xmcf->store->s3))
+                 ? 1 : xlcf->url_ranges;
 
     if (xlcf->data_mode == NGX_HTTP_XET_DATA_PRESIGNED) {
         url->store = xmcf->store;
