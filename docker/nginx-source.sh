@@ -49,7 +49,20 @@ set -- -qq -o Dir::Etc::SourceList=/dev/null \
 
 # The packaged version first.  A mirror may lack the source of a security
 # update; then another revision of the same nginx does as well, for what is
-# built from it is whole by itself.
+# built from it is whole by itself.  So does the archive of nginx's own files,
+# which a mirror has longest, and which apt has got and checked then.
+
+original()
+{
+    set -- nginx_*.orig.tar.*
+
+    [ -f "$1" ] || return 1
+
+    mkdir nginx-original
+    tar -xf "$1" -C nginx-original --strip-components=1
+    echo "${version%%-*}, without the changes of Debian" > "$work/found"
+}
+
 
 fetch()
 {
@@ -67,7 +80,7 @@ fetch()
         fi
     done
 
-    [ -s "$work/found" ]
+    [ -s "$work/found" ] || original
 }
 
 (cd "$work/src" && fetch "$@") > "$work/log" 2>&1 < /dev/null \
