@@ -5,7 +5,8 @@
 
 CREATE TABLE xet.tags (
     one  bigint  PRIMARY KEY DEFAULT 1 CHECK (one = 1),
-    next bigint  NOT NULL DEFAULT 0
+    next bigint  NOT NULL DEFAULT 0,
+    salt uuid    NOT NULL DEFAULT gen_random_uuid()
 );
 
 INSERT INTO xet.tags DEFAULT VALUES;

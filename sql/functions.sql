@@ -12,7 +12,7 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.xorb_advertised,
     xet.xorb_damaged, xet.xorb_whole, xet.le4, xet.terms_moved,
     xet.store_claim, xet.store_confirm, xet.store_tables,
-    xet.tags_take,
+    xet.tags_take, xet.tags_anew,
     xet.store_doubts, xet.store_known, xet.store_unknown, xet.file_get,
     xet.file_open,
     xet.chunk_find, xet.shard_stage, xet.shard_put, xet.shard_unstage,
@@ -972,20 +972,42 @@ $$;
 
 CREATE FUNCTION xet.tags_take()
     RETURNS bigint
-    LANGUAGE sql
+    LANGUAGE plpgsql
     SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    block bigint;
+BEGIN
     UPDATE xet.tags t
        SET next = t.next + 1
      WHERE t.one = 1
-    RETURNING ((((t.next - 1)
-                 # hashtextextended(concat_ws(' ', xet.store_tables(),
-                                             'xet.tags'::regclass::oid,
-                                             substr(pg_walfile_name(
-                                                 pg_current_wal_lsn()), 1, 8)),
-                                   0))
-                & 16777215) << 8);
+    RETURNING (t.next - 1)
+              # hashtextextended(concat_ws(' ', xet.store_tables(),
+                                          'xet.tags'::regclass::oid, t.salt,
+                                          substr(pg_walfile_name(
+                                              pg_current_wal_lsn()), 1, 8)),
+                                0)
+         INTO block;
+
+    IF block IS NULL THEN
+        RAISE EXCEPTION 'xet.tags has no row: no copy could have a name';
+    END IF;
+
+    RETURN (block & 16777215) << 8;
+END;
+$$;
+
+
+-- For a copy of the database that no dump has made, a snapshot of its disk for
+-- one, which goes on beside the one that it is of: from here on its tags are
+-- others.
+
+CREATE FUNCTION xet.tags_anew()
+    RETURNS void
+    LANGUAGE sql
+AS $$
+    UPDATE xet.tags SET salt = gen_random_uuid();
 $$;
 
 

@@ -368,7 +368,7 @@ is($t->sql('SELECT count(*) FROM xet.gc_copies') + notes('files'), 0,
 # wrong usage
 
 is(xet(undef, { %pg }, 'gc', @$_)->{code}, 2, "@$_") for [ '--grace', 'x' ],
-	[ '--older', '1m' ], [ '--rate', 0 ], [ 'operand' ];
+	[ '--older', '1h' ], [ '--rate', 0 ], [ 'operand' ];
 is(xet(undef, { env => { XET_POSTGRES => $t->conninfo() } }, 'gc')->{code}, 2,
 	'no store');
 

@@ -139,6 +139,41 @@ is($r->json()->{error}{code}, 'precondition_failed', 'proxy: 412: JSON');
 		'several ranges: the bytes');
 }
 
+# the same bytes with another ETag in the store, as after a move: what is cached
+# and what is fetched are one xorb
+
+{
+	my $moved = $t->upload(mix(4, $size));
+	my $entry = entry('/api', $moved);
+	my ($path) = $entry->{url} =~ m!^http://[^/]+(/.*)!;
+	my %range = (Range => "bytes=$entry->{range}");
+	my ($name) = $path =~ m!^(/xorbs/[^?]+)!;
+	my ($object) = grep { /\Q$name\E\z/ } keys %{ $s3->objects() };
+
+	$fault->add(op => 'GetObject', skip => 2, do => 'status',
+		status => 503);
+	eval { $t->get($path, \%range) };
+	$fault->clear();
+	$t->allow(qr/upstream|unexpected status code|slice/);
+
+	my $bytes = $s3->request('GET', $object)->{body};
+	my $old = $s3->head($object)->{headers}{etag};
+
+	$s3->must('PUT', $object, body => $bytes);
+	isnt($s3->head($object)->{headers}{etag}, $old, 'moved: another ETag');
+
+	my $r = $t->get($path, \%range);
+
+	is($r->{status}, 206, 'moved: status');
+	is($r->header_value('ETag'), '"' . ($name =~ m!([^/]+)\z!)[0] . '"',
+		'moved: the ETag is the name');
+
+	my ($first, $last) = split(/-/, $entry->{range});
+
+	ok($r->{body} eq substr($bytes, $first, $last - $first + 1),
+		'moved: whole');
+}
+
 # --------------------------------------------------------------------------
 # past nginx
 

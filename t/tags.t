@@ -149,6 +149,50 @@ is($early->response('PUT', timeout => 20)->{status}, 200,
 	'an upload that is there before the first tags');
 $early->close();
 
+# and has closed its side
+
+$t->pg_freeze();
+$t->reload();
+$small = random_bytes(++$seed, 100);
+$early = $t->http_start('PUT', '/api/v1/files',
+	{ 'Content-Length' => length($small) }, $small);
+$early->half_close();
+
+select(undef, undef, undef, 0.5);
+$t->pg_thaw();
+
+is($early->response('PUT', timeout => 20)->{status}, 200,
+	'likewise, half closed');
+$early->close();
+
+# reads need none, in a worker that starts where nothing can be committed
+
+my $known = file()->json()->{hash};
+
+$t->pg()->synchronous('nobody');
+$t->reload();
+
+ok(wait_for(20, sub {
+	$t->get("/api/v1/files/$known")->{status} == 200
+}), 'a database that commits nothing is read from');
+
+$t->pg()->synchronous('');
+
+ok(wait_for(20, sub { file()->{status} == 200 }), 'and written to again');
+
+# a table without its row has nothing to give
+
+$t->sql('CREATE TABLE xet.tags_were AS TABLE xet.tags; DELETE FROM xet.tags');
+$t->allow(qr/xet\.tags has no row/);
+$t->reload();
+
+is(file()->{status}, 503, 'no row: no tags');
+like($t->log(), qr/xet\.tags has no row/, 'no row: the log says so');
+
+$t->sql('INSERT INTO xet.tags TABLE xet.tags_were; DROP TABLE xet.tags_were');
+
+ok(wait_for(20, sub { file()->{status} == 200 }), 'no row: over');
+
 # --------------------------------------------------------------------------
 # a database that goes on from where it was
 
@@ -195,6 +239,18 @@ $first{ $late->sql('SELECT xet.tags_take()') }++ for 1 .. 50;
 is(keys(%first), 250, 'and gives other blocks');
 
 $late->stop();
+
+# a snapshot of its disk, which has the same history, and is told so
+
+my $snap = $pg->copy($t->dir() . '/snap');
+
+$snap->start();
+$snap->sql('SELECT xet.tags_anew()');
+$first{ $snap->sql('SELECT xet.tags_take()') }++ for 1 .. 50;
+$first{ take() }++ for 1 .. 50;
+is(keys(%first), 350, 'a snapshot gives other blocks');
+
+$snap->stop();
 
 is(scalar(grep { $_ % $block || $_ < 0 || $_ >= 2 ** 32 } keys %first), 0,
 	'all are blocks');

@@ -180,6 +180,7 @@ struct xet_s3_transfer_s {
     unsigned char         *body;       /* any other, freed by the caller */
     size_t                 body_len;
     uint64_t               length;     /* "Content-Length", of a HEAD */
+    unsigned               sized;      /* it has one */
     char                   etag[XET_S3_TAG_MAX];
     char                   date[40];
     char                   modified[40];

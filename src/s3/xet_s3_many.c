@@ -62,7 +62,7 @@ static void xet_s3_many_done(xet_s3_transfer_t *t);
 static xet_s3_slot_t *xet_s3_many_wait(xet_s3_many_t *m);
 static void xet_s3_many_land(xet_s3_many_t *m, xet_s3_slot_t *slot);
 static void xet_s3_many_settle(xet_s3_many_t *m, xet_s3_item_t *item,
-    const xet_s3_request_t *r, xet_s3_rc_t rc, const xet_s3_error_t *error);
+    const xet_s3_request_t *r, xet_s3_rc_t rc, xet_s3_error_t *error);
 
 
 xet_s3_rc_t
@@ -317,8 +317,12 @@ xet_s3_many_land(xet_s3_many_t *m, xet_s3_slot_t *slot)
 
 static void
 xet_s3_many_settle(xet_s3_many_t *m, xet_s3_item_t *item,
-    const xet_s3_request_t *r, xet_s3_rc_t rc, const xet_s3_error_t *error)
+    const xet_s3_request_t *r, xet_s3_rc_t rc, xet_s3_error_t *error)
 {
+    if (rc == XET_S3_OK && strcmp(m->method, "HEAD") == 0) {
+        rc = xet_s3_object_sized(r, error);
+    }
+
     item->rc = rc;
     item->size = (rc == XET_S3_OK) ? r->t.length : 0;
 

@@ -176,6 +176,10 @@ xet_s3_object_head(xet_s3_t *s3, const char *name, xet_s3_object_t *object,
     rc = xet_s3_request_send(&r, error);
 
     if (rc == XET_S3_OK) {
+        rc = xet_s3_object_sized(&r, error);
+    }
+
+    if (rc == XET_S3_OK) {
         object->size = r.t.length;
         object->modified = xet_s3_time_http(r.t.modified);
         object->now = xet_s3_time_http(r.t.date);
@@ -187,6 +191,15 @@ xet_s3_object_head(xet_s3_t *s3, const char *name, xet_s3_object_t *object,
 
     return (rc == XET_S3_NOT_FOUND) ? xet_s3_object_absent(s3, name, error)
                                     : rc;
+}
+
+
+xet_s3_rc_t
+xet_s3_object_sized(const xet_s3_request_t *r, xet_s3_error_t *error)
+{
+    return r->t.sized ? XET_S3_OK
+                      : xet_s3_error(error, XET_S3_BAD, 200, "HEAD of \"%s\":"
+                                     " the answer has no length", r->name);
 }
 
 

@@ -27,6 +27,13 @@ xet_s3_rc_t xet_s3_object_put(xet_s3_request_t *r, int only_new,
 xet_s3_rc_t xet_s3_object_new(xet_s3_t *s3, const char *name,
     xet_s3_error_t *error);
 
+/*
+ * The rc of a HEAD of an object, which was XET_S3_OK: XET_S3_BAD where the
+ * answer has no length, for without one it says nothing about the object.
+ */
+xet_s3_rc_t xet_s3_object_sized(const xet_s3_request_t *r,
+    xet_s3_error_t *error);
+
 /* Whether the bucket is there: XET_S3_OK, XET_S3_NO_BUCKET, or others. */
 xet_s3_rc_t xet_s3_object_bucket(xet_s3_t *s3, xet_s3_error_t *error);
 

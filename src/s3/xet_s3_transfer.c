@@ -921,6 +921,7 @@ xet_s3_transfer_end(xet_s3_transfer_t *t, CURLcode code)
     t->late = (code == CURLE_OPERATION_TIMEDOUT);
     t->status = (int) status;
     t->length = (length > 0) ? (uint64_t) length : 0;
+    t->sized = (length >= 0);
 
     if (code == CURLE_OK) {
         t->rc = XET_S3_TRANSFER_OK;

@@ -156,9 +156,10 @@ xet_cli_gc_options(xet_cli_gc_t *g)
     rc = xet_cli_args_time(g->args, XET_CLI_OPT_OLDER, XET_CLI_STORE_AGE,
                            &age);
 
-    if (rc == XET_CLI_OK && age < XET_CLI_STORE_AGE_MIN) {
-        rc = xet_cli_fail(XET_CLI_USAGE, "gc",
-                          "--older is an hour at least");
+    /* the row of a younger one may still come, see xet.copy_age() */
+
+    if (rc == XET_CLI_OK && age < XET_CLI_STORE_AGE) {
+        rc = xet_cli_fail(XET_CLI_USAGE, "gc", "--older is a day at least");
     }
 
     if (rc == XET_CLI_OK) {

@@ -202,9 +202,11 @@ xet_cli_verify_options(xet_cli_store_t *s, uint64_t *threads)
                                s->remove ? XET_CLI_STORE_AGE : 0, &age);
     }
 
-    if (rc == XET_CLI_OK && s->remove && age < XET_CLI_STORE_AGE_MIN) {
+    /* the row of a younger one may still come, see xet.copy_age() */
+
+    if (rc == XET_CLI_OK && s->remove && age < XET_CLI_STORE_AGE) {
         rc = xet_cli_fail(XET_CLI_USAGE, "verify",
-                          "--remove needs --older than an hour at least");
+                          "--remove needs --older than a day at least");
     }
 
     if (rc == XET_CLI_OK) {

@@ -315,7 +315,6 @@ struct ngx_http_xet_ctx_s {
     ngx_pool_cleanup_pt         release;        /* of hold */
     uint64_t                    worth;          /* counted besides the body */
     ngx_http_xet_look_t        *look;           /* at the quota */
-    ngx_http_xet_tags_t        *tags;           /* are waited for */
     ngx_http_xet_signed_t      *store;          /* for nginx's own requests */
 
     union {

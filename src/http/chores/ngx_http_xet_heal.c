@@ -528,9 +528,8 @@ ngx_http_xet_heal_answered(void *data, ngx_http_xet_ask_t *ask, ngx_int_t rc)
         return;
     }
 
-    /* with a sqlstate it is certain that no row names our copy */
-
-    ngx_http_xet_store_keep(pass->copy, ask->sqlstate[0] == '\0');
+    ngx_http_xet_store_keep(pass->copy,
+                            !ngx_http_xet_query_unnamed(ask->sqlstate));
 
     if (ngx_strcmp(ask->sqlstate, NGX_HTTP_XET_PG_LOCKED) == 0) {
 

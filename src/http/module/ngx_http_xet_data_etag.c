@@ -1,19 +1,20 @@
 
 /*
- * The ETag of data that comes from a bucket.
+ * The ETag of data that comes from elsewhere, a bucket or an origin.
  *
- * It is that of a folder, the name of the copy, and not what the store has made
- * of the bytes: an edge has pieces of a xorb from before and after its store
- * was moved, and takes those of another ETag for those of another file.
+ * It is that of a folder, the name of the copy, and not what a store has made
+ * of the bytes: the same bytes have another ETag there when they were sent in
+ * other parts, or were moved.  The bytes of a name never change, so the pieces
+ * of a cache belong together whatever their store said of them: what
+ * conf/xet_bucket.conf and conf/edge.conf fetch has no ETag, which nginx's
+ * slices would hold against each other.
  *
- * It is set behind nginx's slices, which hold the answers of the store against
- * each other by the ETag of that, and before nginx's conditions, which go by
- * what the client has.
+ * It is set behind the slices, and before nginx's conditions, which go by what
+ * the client has.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_module.h"
-#include "ngx_http_xet_store.h"
 
 
 static ngx_int_t ngx_http_xet_etag_init(ngx_conf_t *cf);
@@ -71,9 +72,8 @@ ngx_http_xet_etag_init(ngx_conf_t *cf)
 static ngx_int_t
 ngx_http_xet_etag_header_filter(ngx_http_request_t *r)
 {
-    ngx_http_xet_ctx_t        *ctx;
-    ngx_http_xet_loc_conf_t   *xlcf;
-    ngx_http_xet_main_conf_t  *xmcf;
+    ngx_http_xet_ctx_t       *ctx;
+    ngx_http_xet_loc_conf_t  *xlcf;
 
     if (r != r->main || r->upstream == NULL
         || r->headers_out.status >= NGX_HTTP_SPECIAL_RESPONSE)
@@ -82,10 +82,9 @@ ngx_http_xet_etag_header_filter(ngx_http_request_t *r)
     }
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
-    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    if (xlcf->data && xmcf->store && xmcf->store->s3 && ctx && ctx->data
+    if (xlcf->data && ctx && ctx->data
         && ngx_http_xet_etag_set(r, ctx->data) != NGX_OK)
     {
         return NGX_ERROR;

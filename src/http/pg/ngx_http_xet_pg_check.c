@@ -34,7 +34,6 @@ static const char *ngx_http_xet_pg_check_schema_job(PGconn *conn,
     ngx_msec_t timeout);
 static const char *ngx_http_xet_pg_check_store_job(PGconn *conn,
     ngx_http_xet_store_t *store, ngx_msec_t timeout, ngx_log_t *log);
-static const char *ngx_http_xet_pg_tags_job(PGconn *conn, ngx_msec_t timeout);
 static const char *ngx_http_xet_pg_store_error(ngx_http_xet_store_t *store,
     xet_status_t rc, const u_char *found, const u_char *named);
 static const char *ngx_http_xet_pg_claim_job(PGconn *conn, const u_char *name,
@@ -79,7 +78,7 @@ ngx_http_xet_pg_check_job(PGconn *conn, ngx_http_xet_store_t *store,
         error = ngx_http_xet_pg_check_store_job(conn, store, timeout, log);
     }
 
-    return error ? error : ngx_http_xet_pg_tags_job(conn, timeout);
+    return error;
 }
 
 
@@ -252,32 +251,6 @@ ngx_http_xet_pg_check_store_job(PGconn *conn, ngx_http_xet_store_t *store,
     }
 
     return error;
-}
-
-
-/* The first tags of the worker, so that there are some before an upload. */
-
-static const char *
-ngx_http_xet_pg_tags_job(PGconn *conn, ngx_msec_t timeout)
-{
-    PGresult    *res;
-    const char  *error;
-
-    if (!ngx_http_xet_store_tags_few()) {
-        return NULL;
-    }
-
-    error = ngx_http_xet_pg_exec_job(conn, "SELECT xet.tags_take()", 0, NULL,
-                                     timeout, &res);
-    if (error) {
-        return error;
-    }
-
-    ngx_http_xet_store_tags_add((uint32_t) strtoul(PQgetvalue(res, 0, 0), NULL,
-                                                   10));
-    PQclear(res);
-
-    return NULL;
 }
 
 

@@ -579,15 +579,33 @@ void ngx_http_xet_query_shard_unstage(const u_char *id);
 
 
 /*
+ * Whether it is certain, behind a failed statement, that no row names the copy
+ * which it was to name: not without an answer, nor where PostgreSQL refused it
+ * for what others do (class 40), since these may have put the row themselves,
+ * as "xet rebuild" does.
+ */
+ngx_uint_t ngx_http_xet_query_unnamed(const u_char *sqlstate);
+
+/*
  * ngx_http_xet_query_tags.c: has the store get more tags where few are left.
  * For whoever has used one, or is about to; nobody waits for it.
  */
 void ngx_http_xet_query_tags(void);
 
-/* Some for a request that waits, and the answer. */
-ngx_int_t ngx_http_xet_query_tags_take(ngx_http_request_t *r,
-    ngx_http_xet_query_handler_pt handler);
-void ngx_http_xet_query_tags_row(ngx_http_request_t *r);
+/*
+ * Who waits for tags: NGX_AGAIN where handler will be called, with tags or
+ * without, unless it leaves before; NGX_DECLINED where nobody can be asked.
+ */
+
+typedef struct {
+    ngx_queue_t   queue;
+    void        (*handler)(void *data);
+    void         *data;
+    unsigned      waits:1;
+} ngx_http_xet_tags_wait_t;
+
+ngx_int_t ngx_http_xet_query_tags_wait(ngx_http_xet_tags_wait_t *wait);
+void ngx_http_xet_query_tags_leave(ngx_http_xet_tags_wait_t *wait);
 
 
 /* Drops what crashed uploads have staged, old telemetry and zTensor results. */

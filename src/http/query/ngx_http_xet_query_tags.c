@@ -1,7 +1,7 @@
 
 /*
- * Tags for copies: another block of them when few are left, one question at a
- * time, or when there are none, for each request that waits.
+ * Tags for copies: another block of them when few are left, by one question at
+ * a time.  Who has none waits for its answer, whatever that is.
  */
 
 #include "ngx_http_xet.h"
@@ -14,7 +14,8 @@ static void ngx_http_xet_query_tags_answered(void *data,
     ngx_http_xet_ask_t *ask, ngx_int_t rc);
 
 
-static ngx_uint_t  ngx_http_xet_query_tags_asked;
+static ngx_uint_t   ngx_http_xet_query_tags_asked;
+static ngx_queue_t  ngx_http_xet_query_tags_waiting;
 
 
 void
@@ -32,6 +33,8 @@ ngx_http_xet_query_tags(void)
         return;
     }
 
+    ngx_queue_init(&ngx_http_xet_query_tags_waiting);
+
     ngx_http_xet_query_tags_asked = 1;
 
     if (ngx_http_xet_query_ask(post, ngx_http_xet_stmt_tags_take,
@@ -43,34 +46,59 @@ ngx_http_xet_query_tags(void)
 }
 
 
+ngx_int_t
+ngx_http_xet_query_tags_wait(ngx_http_xet_tags_wait_t *wait)
+{
+    ngx_http_xet_query_tags();
+
+    if (!ngx_http_xet_query_tags_asked) {
+        return NGX_DECLINED;
+    }
+
+    ngx_queue_insert_tail(&ngx_http_xet_query_tags_waiting, &wait->queue);
+    wait->waits = 1;
+
+    return NGX_AGAIN;
+}
+
+
+void
+ngx_http_xet_query_tags_leave(ngx_http_xet_tags_wait_t *wait)
+{
+    if (wait->waits) {
+        ngx_queue_remove(&wait->queue);
+        wait->waits = 0;
+    }
+}
+
+
+/* Who is called may make others leave, and ask again. */
+
 static void
 ngx_http_xet_query_tags_answered(void *data, ngx_http_xet_ask_t *ask,
     ngx_int_t rc)
 {
+    ngx_queue_t                queue, *q;
+    ngx_http_xet_tags_wait_t  *wait;
+
     ngx_http_xet_query_tags_asked = 0;
 
     if (rc == NGX_OK) {
         ngx_http_xet_store_tags_add((uint32_t) ngx_http_xet_ask_number(ask));
     }
-}
 
+    ngx_queue_init(&queue);
 
-ngx_int_t
-ngx_http_xet_query_tags_take(ngx_http_request_t *r,
-    ngx_http_xet_query_handler_pt handler)
-{
-    (void) ngx_http_xet_query_params(r);
+    if (!ngx_queue_empty(&ngx_http_xet_query_tags_waiting)) {
+        ngx_queue_add(&queue, &ngx_http_xet_query_tags_waiting);
+    }
 
-    return ngx_http_xet_send_tags_take(r, NGX_HTTP_XET_WRITE, handler);
-}
+    while (!ngx_queue_empty(&queue)) {
+        q = ngx_queue_head(&queue);
+        wait = ngx_queue_data(q, ngx_http_xet_tags_wait_t, queue);
 
+        ngx_http_xet_query_tags_leave(wait);
 
-void
-ngx_http_xet_query_tags_row(ngx_http_request_t *r)
-{
-    ngx_http_xet_query_t  *q;
-
-    q = ngx_http_xet_query_get(r);
-
-    ngx_http_xet_store_tags_add((uint32_t) ngx_http_xet_pg_int(q->res, 0, 0));
+        wait->handler(wait->data);
+    }
 }

@@ -359,6 +359,13 @@ ngx_http_xet_query_xorb_left(ngx_http_xet_query_t *q)
 }
 
 
+ngx_uint_t
+ngx_http_xet_query_unnamed(const u_char *sqlstate)
+{
+    return sqlstate[0] && ngx_strncmp(sqlstate, "40", 2) != 0;
+}
+
+
 static void
 ngx_http_xet_query_left_done(void *data, PGresult *res, ngx_int_t rc,
     const char *sqlstate)
@@ -367,7 +374,8 @@ ngx_http_xet_query_left_done(void *data, PGresult *res, ngx_int_t rc,
 
     ngx_uint_t  named;
 
-    named = (sqlstate == NULL);
+    named = (sqlstate == NULL
+             || !ngx_http_xet_query_unnamed((u_char *) sqlstate));
 
     if (res) {
         named = ngx_http_xet_pg_rows(res) == 1

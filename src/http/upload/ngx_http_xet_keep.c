@@ -318,9 +318,8 @@ ngx_http_xet_keep_ours(ngx_http_request_t *r, ngx_http_xet_keep_t *keep,
 
     if (rc != NGX_OK && rc != NGX_DECLINED) {
 
-        /* with a sqlstate it is certain that no row names our copy */
-
-        ngx_http_xet_store_keep(keep->file, keep->query->sqlstate[0] == '\0');
+        ngx_http_xet_store_keep(keep->file,
+                       !ngx_http_xet_query_unnamed(keep->query->sqlstate));
 
         return rc;
     }

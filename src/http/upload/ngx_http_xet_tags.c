@@ -4,11 +4,12 @@
  * and is asked before its first session to PostgreSQL is there.
  *
  *     then      there are tags: the upload goes on at once; else
- *     take      (query)   some are asked for
- *     taken     the upload goes on
+ *     wait      some are asked for, once for all that wait
+ *     come      the upload goes on
  *
- * Whatever else comes of the statement, the upload goes on, and is refused when
- * it needs a tag and there is none.
+ * Whatever came, the upload goes on, and is refused when it needs a tag and
+ * there is none.  While it waits its client is not read from, and not looked
+ * at: one that has sent all may have closed its side.
  */
 
 #include "ngx_http_xet.h"
@@ -17,20 +18,21 @@
 
 
 struct ngx_http_xet_tags_s {
-    ngx_http_xet_tags_pt   next;
-    void                  *data;
+    ngx_http_request_t        *request;
+    ngx_http_xet_tags_pt       next;
+    void                      *data;
+    ngx_http_xet_tags_wait_t   wait;
 };
 
 
-static void ngx_http_xet_tags_taken(ngx_http_request_t *r, ngx_int_t rc);
+static void ngx_http_xet_tags_come(void *data);
+static void ngx_http_xet_tags_cleanup(void *data);
 
 
 ngx_int_t
 ngx_http_xet_tags_then(ngx_http_request_t *r, ngx_http_xet_tags_pt next,
     void *data)
 {
-    ngx_int_t             rc;
-    ngx_http_xet_ctx_t   *ctx;
     ngx_http_xet_tags_t  *tags;
 
     if (!ngx_http_xet_store_tags_none()) {
@@ -39,39 +41,52 @@ ngx_http_xet_tags_then(ngx_http_request_t *r, ngx_http_xet_tags_pt next,
         return next(r, data);
     }
 
-    tags = ngx_palloc(r->pool, sizeof(ngx_http_xet_tags_t));
+    tags = ngx_http_xet_state(r, sizeof(ngx_http_xet_tags_t),
+                              ngx_http_xet_tags_cleanup);
     if (tags == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    tags->request = r;
     tags->next = next;
     tags->data = data;
+    tags->wait.handler = ngx_http_xet_tags_come;
+    tags->wait.data = tags;
 
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    ctx->tags = tags;
+    if (ngx_http_xet_query_tags_wait(&tags->wait) != NGX_AGAIN) {
+        return next(r, data);
+    }
 
-    rc = ngx_http_xet_query_tags_take(r, ngx_http_xet_tags_taken);
+    r->main->count++;
+    r->read_event_handler = ngx_http_block_reading;
 
-    return (rc == NGX_AGAIN) ? ngx_http_xet_query_wait(r, rc) : next(r, data);
+    return NGX_DONE;
 }
 
 
 static void
-ngx_http_xet_tags_taken(ngx_http_request_t *r, ngx_int_t rc)
+ngx_http_xet_tags_come(void *data)
 {
-    ngx_http_xet_ctx_t   *ctx;
-    ngx_http_xet_tags_t  *tags;
+    ngx_http_xet_tags_t *tags = data;
 
-    if (rc == NGX_OK) {
-        ngx_http_xet_query_tags_row(r);
-    }
+    ngx_connection_t    *c;
+    ngx_http_request_t  *r;
 
-    ngx_http_xet_query_release(r);
+    r = tags->request;
+    c = r->connection;
 
-    r->read_event_handler = ngx_http_block_reading;
-
-    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
-    tags = ctx->tags;
+    ngx_http_set_log_request(c->log, r);
 
     ngx_http_finalize_request(r, tags->next(r, tags->data));
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+static void
+ngx_http_xet_tags_cleanup(void *data)
+{
+    ngx_http_xet_tags_t *tags = data;
+
+    ngx_http_xet_query_tags_leave(&tags->wait);
 }

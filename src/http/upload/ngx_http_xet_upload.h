@@ -63,8 +63,7 @@ ngx_int_t ngx_http_xet_body_filter_init(ngx_conf_t *cf);
 
 /*
  * ngx_http_xet_tags.c: calls next, which returns what a handler does, as soon
- * as there are tags for copies, or as it is certain that there are none.  Uses
- * the request's one statement.
+ * as there are tags for copies, or as it is certain that there are none.
  */
 typedef ngx_int_t (*ngx_http_xet_tags_pt)(ngx_http_request_t *r, void *data);
 
