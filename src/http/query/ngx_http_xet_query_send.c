@@ -35,8 +35,6 @@ ngx_http_xet_query_lanes(ngx_cycle_t *cycle)
         return NGX_ERROR;
     }
 
-    ngx_http_xet_query_tags();             /* the first ones of the worker */
-
     return ngx_http_xet_standbys_init(cycle, ngx_http_xet_query_stmts,
                              &ngx_http_xet_query_stmts[ngx_http_xet_stmt_wal]);
 }

@@ -8,12 +8,11 @@
  * out tags in blocks, and no block twice (xet.tags_take()): who has a block has
  * it alone, and no upload needs to know of another one.
  *
- * A worker holds two blocks at most.  The first one is asked for when it
- * starts, and uploads wait for that (ngx_http_xet_tags.c); when half a block is
- * left the event loop asks for another one (ngx_http_xet_query_tags.c).  Where
- * that is late, because PostgreSQL is away, nothing can be acknowledged anyway,
- * and who finds no tag is answered 503.  What a worker has left when it ends is
- * lost.
+ * A worker holds two blocks at most.  The first upload asks for the first one,
+ * and waits for it (ngx_http_xet_tags.c); when half a block is left the event
+ * loop asks for another one (ngx_http_xet_query_tags.c).  Where that is late,
+ * because PostgreSQL is away, nothing can be acknowledged anyway, and who finds
+ * no tag is answered 503.  What a worker has left when it ends is lost.
  *
  * Threads draw and the event loop adds, hence the lock.
  */

@@ -1,7 +1,7 @@
 
 /*
- * Uploads in a worker that has no tags for copies: one that has just started,
- * and is asked before its first session to PostgreSQL is there.
+ * Uploads in a worker that has no tags for copies: the first ones that come to
+ * it.
  *
  *     then      there are tags: the upload goes on at once; else
  *     wait      some are asked for, once for all that wait
