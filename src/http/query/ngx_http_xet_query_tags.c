@@ -1,7 +1,9 @@
 
 /*
- * Tags for copies: another block of them when few are left, by one question at
- * a time.  Who has none waits for its answer, whatever that is.
+ * Tags for copies: another block of them where there is room for one, by one
+ * question at a time.  Who finds no tags waits for its answer, whatever that
+ * is; a block is for as many of those who wait as it has tags, and the others
+ * wait for the next one.
  */
 
 #include "ngx_http_xet.h"
@@ -23,7 +25,9 @@ ngx_http_xet_query_tags(void)
 {
     ngx_http_xet_post_t  *post;
 
-    if (ngx_http_xet_query_tags_asked || !ngx_http_xet_store_tags_few()) {
+    if (ngx_http_xet_query_tags_asked
+        || ngx_http_xet_store_tags_blocks() == NGX_HTTP_XET_TAGS_BLOCKS)
+    {
         return;
     }
 
@@ -78,6 +82,7 @@ static void
 ngx_http_xet_query_tags_answered(void *data, ngx_http_xet_ask_t *ask,
     ngx_int_t rc)
 {
+    ngx_uint_t                 n;
     ngx_queue_t                queue, *q;
     ngx_http_xet_tags_wait_t  *wait;
 
@@ -91,13 +96,20 @@ ngx_http_xet_query_tags_answered(void *data, ngx_http_xet_ask_t *ask,
 
     if (!ngx_queue_empty(&ngx_http_xet_query_tags_waiting)) {
         ngx_queue_add(&queue, &ngx_http_xet_query_tags_waiting);
+        ngx_queue_init(&ngx_http_xet_query_tags_waiting);
     }
 
-    while (!ngx_queue_empty(&queue)) {
+    for (n = 0; !ngx_queue_empty(&queue); n++) {
         q = ngx_queue_head(&queue);
         wait = ngx_queue_data(q, ngx_http_xet_tags_wait_t, queue);
 
         ngx_http_xet_query_tags_leave(wait);
+
+        if (rc == NGX_OK && n >= NGX_HTTP_XET_TAGS_BLOCK
+            && ngx_http_xet_query_tags_wait(wait) == NGX_AGAIN)
+        {
+            continue;
+        }
 
         wait->handler(wait->data);
     }

@@ -220,14 +220,15 @@ xet_status_t ngx_http_xet_store_remove_all_job(ngx_http_xet_store_t *store,
 
 /*
  * ngx_http_xet_store_tags.c: what copies are told apart by.  A worker gets tags
- * in blocks, the first of which it is that is added; whether it has few.  Both
- * may be called in any thread.
+ * in blocks, the first tag of which it is that is added, and has so many of
+ * them, some of the first of which may be used.  Both may be called in any
+ * thread.
  */
-#define NGX_HTTP_XET_TAGS_BLOCK  256          /* as in xet.tags_take() */
+#define NGX_HTTP_XET_TAGS_BLOCK   256         /* as in xet.tags_take() */
+#define NGX_HTTP_XET_TAGS_BLOCKS  4           /* at most */
 
 void ngx_http_xet_store_tags_add(uint32_t first);
-ngx_uint_t ngx_http_xet_store_tags_few(void);
-ngx_uint_t ngx_http_xet_store_tags_none(void);
+ngx_uint_t ngx_http_xet_store_tags_blocks(void);
 
 /* Milliseconds of a clock that nobody sets, for threads. */
 uint64_t ngx_http_xet_store_clock(void);

@@ -8,9 +8,11 @@
  * out tags in blocks, and no block twice (xet.tags_take()): who has a block has
  * it alone, and no upload needs to know of another one.
  *
- * A worker holds two blocks at most.  The first upload asks for the first one,
- * and waits for it (ngx_http_xet_tags.c); when half a block is left the event
- * loop asks for another one (ngx_http_xet_query_tags.c).  Where that is late,
+ * A worker holds four blocks at most, drawn in the order in which they came.
+ * The first upload asks for the first one, and waits for it
+ * (ngx_http_xet_tags.c); who comes while there is room for another block has
+ * the event loop ask for it (ngx_http_xet_query_tags.c), so that hundreds of
+ * uploads may come before PostgreSQL has answered.  Where the answer is late,
  * because PostgreSQL is away, nothing can be acknowledged anyway, and who finds
  * no tag is answered 503.  What a worker has left when it ends is lost.
  *
@@ -31,34 +33,40 @@ typedef struct {
 
 static pthread_mutex_t  ngx_http_xet_tags_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static ngx_http_xet_block_t  ngx_http_xet_tags[2];      /* the first is drawn */
+/* a ring: the first is drawn, those behind it are whole */
+
+static ngx_http_xet_block_t  ngx_http_xet_tags[NGX_HTTP_XET_TAGS_BLOCKS];
+static ngx_uint_t            ngx_http_xet_tags_first;
+static ngx_uint_t            ngx_http_xet_tags_n;
 
 
 xet_status_t
 ngx_http_xet_store_draw_tag(uint32_t *tag)
 {
-    xet_status_t          rc;
-    ngx_http_xet_block_t  *tags;
+    xet_status_t           rc;
+    ngx_http_xet_block_t  *block;
 
-    tags = ngx_http_xet_tags;
     rc = XET_OK;
 
     pthread_mutex_lock(&ngx_http_xet_tags_lock);
 
     while (*tag == 0) {                        /* which is that of old copies */
 
-        if (tags[0].left == 0) {
-            tags[0] = tags[1];
-            tags[1].left = 0;
-        }
-
-        if (tags[0].left == 0) {
+        if (ngx_http_xet_tags_n == 0) {
             rc = XET_DATABASE_AWAY;
             break;
         }
 
-        *tag = tags[0].next++;
-        tags[0].left--;
+        block = &ngx_http_xet_tags[ngx_http_xet_tags_first];
+
+        *tag = block->next++;
+        block->left--;
+
+        if (block->left == 0) {
+            ngx_http_xet_tags_first = (ngx_http_xet_tags_first + 1)
+                                      % NGX_HTTP_XET_TAGS_BLOCKS;
+            ngx_http_xet_tags_n--;
+        }
     }
 
     pthread_mutex_unlock(&ngx_http_xet_tags_lock);
@@ -70,19 +78,21 @@ ngx_http_xet_store_draw_tag(uint32_t *tag)
 void
 ngx_http_xet_store_tags_add(uint32_t first)
 {
-    ngx_http_xet_block_t  *tags;
-
-    tags = ngx_http_xet_tags;
+    ngx_uint_t             i;
+    ngx_http_xet_block_t  *block;
 
     pthread_mutex_lock(&ngx_http_xet_tags_lock);
 
-    if (tags[0].left) {
-        tags++;
-    }
+    if (ngx_http_xet_tags_n < NGX_HTTP_XET_TAGS_BLOCKS) {
+        i = (ngx_http_xet_tags_first + ngx_http_xet_tags_n)
+            % NGX_HTTP_XET_TAGS_BLOCKS;
 
-    if (tags->left == 0) {
-        tags->next = first;
-        tags->left = NGX_HTTP_XET_TAGS_BLOCK;
+        block = &ngx_http_xet_tags[i];
+
+        block->next = first;
+        block->left = NGX_HTTP_XET_TAGS_BLOCK;
+
+        ngx_http_xet_tags_n++;
     }
 
     pthread_mutex_unlock(&ngx_http_xet_tags_lock);
@@ -90,36 +100,15 @@ ngx_http_xet_store_tags_add(uint32_t first)
 
 
 ngx_uint_t
-ngx_http_xet_store_tags_few(void)
+ngx_http_xet_store_tags_blocks(void)
 {
-    ngx_uint_t            few;
-    ngx_http_xet_block_t  *tags;
-
-    tags = ngx_http_xet_tags;
+    ngx_uint_t  n;
 
     pthread_mutex_lock(&ngx_http_xet_tags_lock);
 
-    few = (tags[1].left == 0 && tags[0].left < NGX_HTTP_XET_TAGS_BLOCK / 2);
+    n = ngx_http_xet_tags_n;
 
     pthread_mutex_unlock(&ngx_http_xet_tags_lock);
 
-    return few;
-}
-
-
-ngx_uint_t
-ngx_http_xet_store_tags_none(void)
-{
-    ngx_uint_t            none;
-    ngx_http_xet_block_t  *tags;
-
-    tags = ngx_http_xet_tags;
-
-    pthread_mutex_lock(&ngx_http_xet_tags_lock);
-
-    none = (tags[0].left == 0 && tags[1].left == 0);
-
-    pthread_mutex_unlock(&ngx_http_xet_tags_lock);
-
-    return none;
+    return n;
 }

@@ -35,7 +35,7 @@ ngx_http_xet_tags_then(ngx_http_request_t *r, ngx_http_xet_tags_pt next,
 {
     ngx_http_xet_tags_t  *tags;
 
-    if (!ngx_http_xet_store_tags_none()) {
+    if (ngx_http_xet_store_tags_blocks()) {
         ngx_http_xet_query_tags();
 
         return next(r, data);
