@@ -167,7 +167,8 @@ $early->close();
 
 $t->sql('ALTER FUNCTION xet.tags_take() RENAME TO tags_take_quickly');
 $t->sql('CREATE FUNCTION xet.tags_take() RETURNS bigint LANGUAGE plpgsql AS'
-	. ' $$ BEGIN PERFORM pg_sleep(0.5); RETURN xet.tags_take_quickly(); END $$');
+	. ' $$ BEGIN PERFORM pg_sleep(0.5); RETURN xet.tags_take_quickly(); END'
+	. ' $$');
 $t->pg_freeze();
 $t->reload();
 
