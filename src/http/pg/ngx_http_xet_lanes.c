@@ -93,19 +93,12 @@ static void ngx_http_xet_lane_retry_handler(ngx_event_t *ev);
 static void ngx_http_xet_lane_changed(ngx_http_xet_pg_t *pg,
     ngx_http_xet_pg_query_t *q);
 static void ngx_http_xet_lanes_leave(ngx_http_xet_pg_t *pg);
-static ngx_uint_t ngx_http_xet_lane_again(ngx_http_xet_pg_query_t *q,
-    const char *sqlstate);
-static ngx_uint_t ngx_http_xet_lane_transient(const char *sqlstate);
 static void ngx_http_xet_lane_timer_handler(ngx_event_t *ev);
 static void ngx_http_xet_lane_ready(ngx_http_xet_pg_t *pg);
 static void ngx_http_xet_lane_failed(ngx_http_xet_pg_t *pg);
 static void ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg,
     ngx_http_xet_pg_query_t *q);
 static void ngx_http_xet_lane_drained(ngx_http_xet_pg_t *pg);
-static void ngx_http_xet_lane_counted(ngx_http_xet_pg_query_t *q,
-    ngx_int_t rc, const char *sqlstate);
-static void ngx_http_xet_lane_deliver(ngx_http_xet_pg_query_t *q,
-    PGresult *res, ngx_int_t rc, const char *sqlstate);
 
 
 static const ngx_http_xet_pg_events_t  ngx_http_xet_lane_events = {
@@ -954,24 +947,7 @@ ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
         return;
     }
 
-    /* class XT: verdicts of our own functions, for the caller alone */
-
-    if (ngx_strncmp(sqlstate, "XT", 2) == 0) {
-        ngx_http_xet_lane_deliver(q, res, NGX_ERROR, sqlstate);
-        return;
-    }
-
-    ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                  "xet: \"%s\" failed, SQLSTATE %s: %s", q->stmt->name,
-                  sqlstate, PQresultErrorMessage(res));
-
-    ngx_http_xet_lane_deliver(q, NULL,
-                              (ngx_http_xet_lane_transient(sqlstate)
-                               || ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_LOCKED)
-                                  == 0)
-                              ? NGX_BUSY : NGX_ERROR,
-                              q->lost ? NULL : sqlstate);
-    PQclear(res);
+    ngx_http_xet_lane_refused(q, res, sqlstate);
 }
 
 
@@ -1078,59 +1054,6 @@ ngx_http_xet_lanes_leave(ngx_http_xet_pg_t *pg)
 }
 
 
-/* Whether a statement that was refused is sent again in its lane. */
-
-static ngx_uint_t
-ngx_http_xet_lane_again(ngx_http_xet_pg_query_t *q, const char *sqlstate)
-{
-    ngx_http_xet_lane_t  *lane;
-
-    lane = q->lane;
-
-    return q->handler && q->tries < lane->n
-           && ngx_http_xet_lane_transient(sqlstate)
-           && ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_CANCELLED) != 0
-           && !(lane->host->standby
-                && ngx_http_xet_lanes_conflict(sqlstate));
-}
-
-
-/* Class 40: a row that was read is gone; or a lock, or a deadlock with it. */
-
-ngx_uint_t
-ngx_http_xet_lanes_conflict(const char *sqlstate)
-{
-    return ngx_strncmp(sqlstate, "40", 2) == 0;
-}
-
-
-/*
- * Errors that another attempt may cure: connection and resource troubles,
- * shutdown, serialization failures.  A statement that a timeout has cancelled
- * is among them, but the caller does not send it again: only time may cure it.
- */
-
-static ngx_uint_t
-ngx_http_xet_lane_transient(const char *sqlstate)
-{
-    static const char *const  classes[] = { "08", "53", "57", "40", NULL };
-
-    ngx_uint_t  i;
-
-    for (i = 0; classes[i]; i++) {
-        if (ngx_strncmp(sqlstate, classes[i], 2) == 0) {
-            return 1;
-        }
-    }
-
-    /* read-only after a failover; a plan is stale; a statement is not there */
-
-    return ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_READ_ONLY) == 0
-           || ngx_strcmp(sqlstate, "0A000") == 0
-           || ngx_strcmp(sqlstate, "26000") == 0;
-}
-
-
 static void
 ngx_http_xet_lane_drained(ngx_http_xet_pg_t *pg)
 {
@@ -1179,66 +1102,4 @@ ngx_http_xet_lane_timer_handler(ngx_event_t *ev)
 
     ngx_http_xet_pg_close(pg);
     ngx_http_xet_lane_failed(pg);
-}
-
-
-/* What was dropped before it was sent is no statement; class XT is a result. */
-
-static void
-ngx_http_xet_lane_counted(ngx_http_xet_pg_query_t *q, ngx_int_t rc,
-    const char *sqlstate)
-{
-    ngx_http_xet_lane_t   *lane;
-    ngx_http_xet_result_e  result;
-
-    if (q->handler == NULL && q->pg == NULL) {
-        return;
-    }
-
-    result = (rc == NGX_OK || (sqlstate
-                               && ngx_strncmp(sqlstate, "XT", 2) == 0))
-             ? NGX_HTTP_XET_RESULT_OK
-             : (rc == NGX_BUSY) ? NGX_HTTP_XET_RESULT_AWAY
-             : NGX_HTTP_XET_RESULT_REFUSED;
-
-    lane = q->lane;
-
-    ngx_http_xet_count_at(STATEMENTS,
-                          lane->number * NGX_HTTP_XET_RESULT_MAX + result, 1);
-}
-
-
-/* Frees q and then calls its handler, which may send another statement. */
-
-static void
-ngx_http_xet_lane_deliver(ngx_http_xet_pg_query_t *q, PGresult *res,
-    ngx_int_t rc, const char *sqlstate)
-{
-    void                        *data;
-    ngx_http_xet_pg_handler_pt   handler;
-
-    ngx_http_xet_lane_counted(q, rc, sqlstate);
-
-    if (q->timer.timer_set) {
-        ngx_del_timer(&q->timer);
-    }
-
-    if (q->res) {
-        PQclear(q->res);
-    }
-
-    ngx_log_debug3(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
-                   "xet lane: \"%s\" %p ends, rc:%i", q->stmt->name, q, rc);
-
-    handler = q->handler;
-    data = q->data;
-
-    ngx_free(q);
-
-    if (handler) {
-        handler(data, res, rc, sqlstate);
-
-    } else if (res) {
-        PQclear(res);
-    }
 }

@@ -237,6 +237,22 @@ void ngx_http_xet_lane_stat(ngx_http_xet_lane_t *lane,
 
 
 /*
+ * ngx_http_xet_lane_end.c: the end of a statement, which is freed, with what
+ * its caller is told; res, or NULL, is the caller's to free.
+ */
+void ngx_http_xet_lane_deliver(ngx_http_xet_pg_query_t *q, PGresult *res,
+    ngx_int_t rc, const char *sqlstate);
+
+/* Likewise, of a statement that PostgreSQL has refused with res. */
+void ngx_http_xet_lane_refused(ngx_http_xet_pg_query_t *q, PGresult *res,
+    const char *sqlstate);
+
+/* Whether a statement that was refused is sent again in its lane. */
+ngx_uint_t ngx_http_xet_lane_again(ngx_http_xet_pg_query_t *q,
+    const char *sqlstate);
+
+
+/*
  * The server that reads go to takes no writes: where xet_postgres names several
  * hosts, all sessions with that one are closed.
  */

@@ -1,0 +1,160 @@
+
+/*
+ * How a statement ends in its lane, which is one of
+ *
+ *     answer     PostgreSQL has done it
+ *     verdict    class XT, of our own functions: for the caller alone
+ *     refused    the caller is told whether PostgreSQL was away or would not,
+ *                and the log what it said
+ *
+ * and what makes a lane send it again instead: an error that another attempt
+ * may cure, while somebody waits for the answer and the statement has tries
+ * left.
+ *
+ * A statement is counted and freed before its caller is called, who may send
+ * another one.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_pg_session.h"
+
+
+static ngx_uint_t ngx_http_xet_lane_transient(const char *sqlstate);
+static void ngx_http_xet_lane_counted(ngx_http_xet_pg_query_t *q,
+    ngx_int_t rc, const char *sqlstate);
+
+
+void
+ngx_http_xet_lane_deliver(ngx_http_xet_pg_query_t *q, PGresult *res,
+    ngx_int_t rc, const char *sqlstate)
+{
+    void                        *data;
+    ngx_http_xet_pg_handler_pt   handler;
+
+    ngx_http_xet_lane_counted(q, rc, sqlstate);
+
+    if (q->timer.timer_set) {
+        ngx_del_timer(&q->timer);
+    }
+
+    if (q->res) {
+        PQclear(q->res);
+    }
+
+    ngx_log_debug3(NGX_LOG_DEBUG_HTTP, ngx_cycle->log, 0,
+                   "xet lane: \"%s\" %p ends, rc:%i", q->stmt->name, q, rc);
+
+    handler = q->handler;
+    data = q->data;
+
+    ngx_free(q);
+
+    if (handler) {
+        handler(data, res, rc, sqlstate);
+
+    } else if (res) {
+        PQclear(res);
+    }
+}
+
+
+void
+ngx_http_xet_lane_refused(ngx_http_xet_pg_query_t *q, PGresult *res,
+    const char *sqlstate)
+{
+    ngx_int_t  rc;
+
+    if (ngx_strncmp(sqlstate, "XT", 2) == 0) {
+        ngx_http_xet_lane_deliver(q, res, NGX_ERROR, sqlstate);
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                  "xet: \"%s\" failed, SQLSTATE %s: %s", q->stmt->name,
+                  sqlstate, PQresultErrorMessage(res));
+
+    rc = (ngx_http_xet_lane_transient(sqlstate)
+          || ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_LOCKED) == 0)
+         ? NGX_BUSY : NGX_ERROR;
+
+    ngx_http_xet_lane_deliver(q, NULL, rc, q->lost ? NULL : sqlstate);
+
+    PQclear(res);
+}
+
+
+ngx_uint_t
+ngx_http_xet_lane_again(ngx_http_xet_pg_query_t *q, const char *sqlstate)
+{
+    ngx_http_xet_lane_t  *lane;
+
+    lane = q->lane;
+
+    return q->handler && q->tries < lane->n
+           && ngx_http_xet_lane_transient(sqlstate)
+           && ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_CANCELLED) != 0
+           && !(lane->host->standby
+                && ngx_http_xet_lanes_conflict(sqlstate));
+}
+
+
+/* Class 40: a row that was read is gone; or a lock, or a deadlock with it. */
+
+ngx_uint_t
+ngx_http_xet_lanes_conflict(const char *sqlstate)
+{
+    return ngx_strncmp(sqlstate, "40", 2) == 0;
+}
+
+
+/*
+ * Errors that another attempt may cure: connection and resource troubles,
+ * shutdown, serialization failures.  A statement that a timeout has cancelled
+ * is among them, but the caller does not send it again: only time may cure it.
+ */
+
+static ngx_uint_t
+ngx_http_xet_lane_transient(const char *sqlstate)
+{
+    static const char *const  classes[] = { "08", "53", "57", "40", NULL };
+
+    ngx_uint_t  i;
+
+    for (i = 0; classes[i]; i++) {
+        if (ngx_strncmp(sqlstate, classes[i], 2) == 0) {
+            return 1;
+        }
+    }
+
+    /* read-only after a failover; a plan is stale; a statement is not there */
+
+    return ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_READ_ONLY) == 0
+           || ngx_strcmp(sqlstate, "0A000") == 0
+           || ngx_strcmp(sqlstate, "26000") == 0;
+}
+
+
+/* What was dropped before it was sent is no statement; class XT is a result. */
+
+static void
+ngx_http_xet_lane_counted(ngx_http_xet_pg_query_t *q, ngx_int_t rc,
+    const char *sqlstate)
+{
+    ngx_http_xet_lane_t   *lane;
+    ngx_http_xet_result_e  result;
+
+    if (q->handler == NULL && q->pg == NULL) {
+        return;
+    }
+
+    result = (rc == NGX_OK || (sqlstate
+                               && ngx_strncmp(sqlstate, "XT", 2) == 0))
+             ? NGX_HTTP_XET_RESULT_OK
+             : (rc == NGX_BUSY) ? NGX_HTTP_XET_RESULT_AWAY
+             : NGX_HTTP_XET_RESULT_REFUSED;
+
+    lane = q->lane;
+
+    ngx_http_xet_count_at(STATEMENTS,
+                          lane->number * NGX_HTTP_XET_RESULT_MAX + result, 1);
+}
