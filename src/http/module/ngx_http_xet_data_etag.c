@@ -1,16 +1,21 @@
 
 /*
- * The ETag of data that comes from elsewhere, a bucket or an origin.
+ * The ETag of data that comes from elsewhere, a bucket or an origin, and what
+ * else its headers say of where that is.
  *
- * It is that of a folder, the name of the copy, and not what a store has made
- * of the bytes: the same bytes have another ETag there when they were sent in
- * other parts, or were moved.  The bytes of a name never change, so the pieces
- * of a cache belong together whatever their store said of them: what
+ * The ETag is that of a folder, the name of the copy, and not what a store has
+ * made of the bytes: the same bytes have another ETag there when they were sent
+ * in other parts, or were moved.  The bytes of a name never change, so the
+ * pieces of a cache belong together whatever their store said of them: what
  * conf/xet_bucket.conf and conf/edge.conf fetch has no ETag, which nginx's
  * slices would hold against each other.
  *
  * It is set behind the slices, and before nginx's conditions, which go by what
  * the client has.
+ *
+ * A store tells its own clients of versions, keys of encryption, checksums and
+ * more, by headers "x-amz-…".  They are nobody else's, and "proxy_hide_header"
+ * would have to know all of their names.
  */
 
 #include "ngx_http_xet.h"
@@ -19,6 +24,7 @@
 
 static ngx_int_t ngx_http_xet_etag_init(ngx_conf_t *cf);
 static ngx_int_t ngx_http_xet_etag_header_filter(ngx_http_request_t *r);
+static void ngx_http_xet_etag_hide(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_etag_set(ngx_http_request_t *r,
     ngx_http_xet_data_t *data);
 
@@ -84,13 +90,39 @@ ngx_http_xet_etag_header_filter(ngx_http_request_t *r)
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    if (xlcf->data && ctx && ctx->data
-        && ngx_http_xet_etag_set(r, ctx->data) != NGX_OK)
-    {
-        return NGX_ERROR;
+    if (xlcf->data && ctx && ctx->data) {
+        ngx_http_xet_etag_hide(r);
+
+        if (ngx_http_xet_etag_set(r, ctx->data) != NGX_OK) {
+            return NGX_ERROR;
+        }
     }
 
     return ngx_http_xet_etag_next(r);
+}
+
+
+static void
+ngx_http_xet_etag_hide(ngx_http_request_t *r)
+{
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *header;
+
+    for (part = &r->headers_out.headers.part; part; part = part->next) {
+        header = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+
+            if (header[i].key.len > sizeof("x-amz-") - 1
+                && ngx_strncasecmp(header[i].key.data, (u_char *) "x-amz-",
+                                   sizeof("x-amz-") - 1)
+                   == 0)
+            {
+                header[i].hash = 0;
+            }
+        }
+    }
 }
 
 
