@@ -561,6 +561,10 @@ $$;
 -- young enough.  An upload may have stood still between its copy and its row,
 -- with its worker or its whole machine, while the collector found a copy
 -- without a row and removed it.
+--
+-- SQLSTATE 40XT1, here and below: the copy does not come back, so the module
+-- does not send the statement again.  Of class 40, because of which it leaves
+-- the copy where it is, in versions that do send it again, too.
 
 CREATE FUNCTION xet.copy_made(tag integer, made bigint)
     RETURNS integer
@@ -574,7 +578,7 @@ BEGIN
                         'server that has made it: it stood still meanwhile, '
                         'or clocks differ',
                         floor(extract(epoch FROM now()) - made)
-              USING ERRCODE = '40001';
+              USING ERRCODE = '40XT1';
     END IF;
 
     RETURN tag;
@@ -634,7 +638,7 @@ BEGIN
             WHERE g.hash = xorb AND g.tag = xorb_put.tag)
     THEN
         RAISE EXCEPTION 'the copy was collected meanwhile'
-              USING ERRCODE = '40001';
+              USING ERRCODE = '40XT1';
     END IF;
 
     IF new_id IS NOT NULL THEN

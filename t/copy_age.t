@@ -3,8 +3,8 @@
 # Copyright (C) the ngx_http_xet_module authors
 
 # A copy whose upload stands still, while a sweep of another node finds that it
-# has no row and removes it: the row is refused, and nothing is acknowledged.
-# In a folder and in a bucket; the ages are shortened.
+# has no row and removes it: the row is refused, once, and nothing is
+# acknowledged.  In a folder and in a bucket; the ages are shortened.
 
 use warnings;
 use strict;
@@ -18,7 +18,7 @@ use Test::Xet::Process qw/ build_dir run_command slurp /;
 use Test::Xet::S3;
 use Test::Xet::S3Fault;
 
-my $refused = qr/"xorb_(?:put|heal)" (?:failed|is sent again).*the copy was/;
+my $refused = qr/"xorb_(?:put|heal)" failed, SQLSTATE 40XT1: .*the copy was/;
 
 # --------------------------------------------------------------------------
 # a folder
@@ -64,6 +64,7 @@ my $refused = qr/"xorb_(?:put|heal)" (?:failed|is sent again).*the copy was/;
 	$stall->release('fsync');
 
 	is($upload->response('POST')->{status}, 503, 'it goes on: 503');
+	is(asked($t), 1, 'it is refused once, and not sent again');
 	is(row($t, $xorb), 0, 'no row');
 	like($t->log(), qr/the copy was made \d+ seconds ago, by the clock/,
 		'the log says why');
@@ -87,6 +88,23 @@ my $refused = qr/"xorb_(?:put|heal)" (?:failed|is sent again).*the copy was/;
 		'clocks that differ: the copy stays');
 	age($t, '12 hours');
 	is(post($t, $ahead)->{status}, 200, 'clocks that differ: over');
+
+	# functions of before, which a server may meet while others are upgraded
+
+	my $old = $t->sql("SELECT pg_get_functiondef('xet.copy_made'::regproc)");
+	my $before = make_xorb(mix(8, 300_000));
+
+	$t->allow(qr/"xorb_put" (?:failed, SQLSTATE 40001|is sent again): /);
+	$t->sql($old =~ s/40XT1/40001/r);
+	age($t, '-1 second');
+	is(post($t, $before)->{status}, 503, 'functions of before: 503');
+	cmp_ok(asked($t), '>', 1, 'functions of before: it is sent again');
+	is(row($t, $before), 0, 'functions of before: no row');
+	is(scalar($t->xorb_files($before->{hash})), 1,
+		'functions of before: the copy stays');
+	$t->sql($old);
+	age($t, '12 hours');
+	is(post($t, $before)->{status}, 200, 'functions of before: over');
 
 	$_->stop() for $node, $t;
 }
@@ -158,6 +176,7 @@ for my $size (300_000, 20_000_000) {
 	age($t, '1 second');
 	is(post($t, $xorb)->{status}, 503, "$op: 503");
 	is($fault->used($rule), 1, "$op: it was late");
+	is(asked($t), 1, "$op: it is refused once");
 	is(row($t, $xorb), 0, "$op: no row");
 	is((grep { m!/xorbs/! } keys %{ $s3->objects() }), 1,
 		"$op: the object stays");
@@ -191,6 +210,7 @@ my $rule = $fault->add(op => 'HeadObject', match => 'xorbs', do => 'hold',
 age($t, '4 seconds');
 is(post($t, $xorb)->{status}, 503, 'heal: 503');
 is($fault->used($rule), 1, 'heal: the copy was looked for');
+is(asked($t), 2, 'heal: the put, and the heal once');
 like($t->log(), qr/"xorb_heal" failed.*the copy was made/, 'heal: why');
 is(whole($t), 0, 'heal: it counts as damaged');
 age($t, '12 hours');
@@ -234,9 +254,24 @@ sub whole {
 		. ' WHERE damaged_at IS NULL');
 }
 
+# How old a copy may be, from now on.  PostgreSQL counts who asks, and a sequence
+# counts those as well whose transaction is undone.
+
 sub age {
 	my ($t, $age) = @_;
 
-	$t->sql('CREATE OR REPLACE FUNCTION xet.copy_age() RETURNS interval'
-		. " LANGUAGE sql IMMUTABLE AS 'SELECT interval ''$age'''");
+	$t->sql('CREATE SEQUENCE IF NOT EXISTS public.asked;'
+		. ' ALTER SEQUENCE public.asked RESTART;'
+		. ' GRANT USAGE ON SEQUENCE public.asked TO PUBLIC;'
+		. ' CREATE OR REPLACE FUNCTION xet.copy_age() RETURNS interval'
+		. ' LANGUAGE sql VOLATILE AS'
+		. " 'SELECT nextval(''public.asked'');"
+		. " SELECT interval ''$age'''");
+}
+
+sub asked {
+	my ($t) = @_;
+
+	return $t->sql('SELECT CASE WHEN is_called THEN last_value ELSE 0 END'
+		. ' FROM public.asked');
 }

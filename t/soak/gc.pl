@@ -447,7 +447,7 @@ sub poll {
 		$count{"of $state"}++;
 
 		die "$actor->{statement}: $answer\n"
-			unless $state =~ /^(?:XT00[123]|40P01|40001|55P03)$/;
+			unless $state =~ /^(?:XT00[123]|40P01|40001|40XT1|55P03)$/;
 
 		return end($actor, 'refused');
 	}

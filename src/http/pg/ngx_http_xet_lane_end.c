@@ -93,6 +93,7 @@ ngx_http_xet_lane_again(ngx_http_xet_pg_query_t *q, const char *sqlstate)
     return q->handler && q->tries < lane->n
            && ngx_http_xet_lane_transient(sqlstate)
            && ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_CANCELLED) != 0
+           && ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_TOO_LATE) != 0
            && !(lane->host->standby
                 && ngx_http_xet_lanes_conflict(sqlstate));
 }
@@ -109,8 +110,9 @@ ngx_http_xet_lanes_conflict(const char *sqlstate)
 
 /*
  * Errors that another attempt may cure: connection and resource troubles,
- * shutdown, serialization failures.  A statement that a timeout has cancelled
- * is among them, but the caller does not send it again: only time may cure it.
+ * shutdown, serialization failures.  Two are among them that the caller does
+ * not send again: of a timeout that has cancelled the statement, which only
+ * time may cure, and of a copy whose time is over, which another upload cures.
  */
 
 static ngx_uint_t

@@ -154,6 +154,13 @@ typedef struct {
 #define NGX_HTTP_XET_PG_READ_ONLY  "25006"     /* the server takes no writes */
 #define NGX_HTTP_XET_PG_TWICE      "08007"     /* done, and maybe done before */
 
+/*
+ * Ours: the copy that a statement names is too old, or was collected, and stays
+ * so.  It has the class of conflicts, for which servers that don't know it keep
+ * the copy: it may have a row already (ngx_http_xet_query_unnamed()).
+ */
+#define NGX_HTTP_XET_PG_TOO_LATE   "40XT1"
+
 
 typedef struct ngx_http_xet_pg_query_s  ngx_http_xet_pg_query_t;
 
