@@ -11,6 +11,10 @@
  *
  * It is set behind the slices, and before nginx's conditions, which go by what
  * the client has.
+ *
+ * What a store says of an object in headers of S3 is for who keeps it there.
+ * Which of them a store has, and who has put metadata on objects, is not known
+ * to any configuration: they are taken out by how their names begin.
  */
 
 #include "ngx_http_xet.h"
@@ -21,6 +25,7 @@ static ngx_int_t ngx_http_xet_etag_init(ngx_conf_t *cf);
 static ngx_int_t ngx_http_xet_etag_header_filter(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_etag_set(ngx_http_request_t *r,
     ngx_http_xet_data_t *data);
+static void ngx_http_xet_etag_store(ngx_http_request_t *r);
 
 
 static ngx_http_module_t  ngx_http_xet_etag_module_ctx = {
@@ -84,6 +89,10 @@ ngx_http_xet_etag_header_filter(ngx_http_request_t *r)
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
+    if (xlcf->data) {
+        ngx_http_xet_etag_store(r);
+    }
+
     if (xlcf->data && ctx && ctx->data
         && ngx_http_xet_etag_set(r, ctx->data) != NGX_OK)
     {
@@ -114,4 +123,32 @@ ngx_http_xet_etag_set(ngx_http_request_t *r, ngx_http_xet_data_t *data)
     }
 
     return NGX_OK;
+}
+
+
+/* Takes out the headers of the store; nginx sends none without a hash. */
+
+static void
+ngx_http_xet_etag_store(ngx_http_request_t *r)
+{
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    static u_char  prefix[] = "x-amz-";
+
+    for (part = &r->headers_out.headers.part; part; part = part->next) {
+
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+
+            if (h[i].key.len >= sizeof(prefix) - 1
+                && ngx_strncasecmp(h[i].key.data, prefix, sizeof(prefix) - 1)
+                   == 0)
+            {
+                h[i].hash = 0;
+            }
+        }
+    }
 }
