@@ -476,7 +476,10 @@ class Proxy:
         if rule.do == 'hold':
             await wait(rule.get('ms', 1000) / 1000)
 
-        writer.write(answer.raw)
+        said = ''.join(line + '\r\n' for line in rule.get('headers', [])
+                       if rule.do == 'say')
+
+        writer.write(answer.raw[:-2] + said.encode() + b'\r\n')
         await writer.drain()
 
         if not bare:

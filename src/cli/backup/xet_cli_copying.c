@@ -18,7 +18,9 @@
  * The target has no identity before the first run has come to its end: until
  * then a server refuses it beside this database.  What it has instead is a mark
  * that says whose copies it gets.  The mark has a number of this run, too: a
- * target by which the source has the same mark is the source itself.
+ * target by which the source has the same mark is the source itself.  Two runs
+ * may begin at once, of one store or of two: the mark of an empty target and
+ * the identity are put by who is first, and looked at once more behind that.
  *
  * How a server is moved is in docs/design.md, "From one store to another".
  */
@@ -36,6 +38,8 @@
 #define XET_CLI_COPYING_MARK   "copying"
 #define XET_CLI_COPYING_PAGE   1000    /* rows */
 #define XET_CLI_COPYING_TRIES  4
+#define XET_CLI_COPYING_BEGIN  32      /* looks at a mark that others put */
+#define XET_CLI_COPYING_LINE   128
 
 
 typedef struct {
@@ -52,7 +56,7 @@ typedef struct {
     xet_cli_place_t      *to;
     int                   check;       /* reads what is there */
     int                   named;       /* the target has its identity */
-    char                  mark[128];
+    char                  mark[XET_CLI_COPYING_LINE];
     xet_cli_store_t       store;       /* the source, of the database */
     xet_cli_pace_t        pace;
 
@@ -80,9 +84,13 @@ static xet_cli_place_t *xet_cli_copying_place(xet_cli_copying_t *c,
     xet_cli_option_t option, int flags, int *rc);
 static int xet_cli_copying_session(xet_cli_copying_t *c);
 static int xet_cli_copying_target(xet_cli_copying_t *c);
-static int xet_cli_copying_foreign(xet_cli_copying_t *c);
-static int xet_cli_copying_owner(xet_cli_copying_t *c);
-static int xet_cli_copying_itself(xet_cli_copying_t *c);
+static int xet_cli_copying_begin(xet_cli_copying_t *c);
+static int xet_cli_copying_foreign(xet_cli_copying_t *c, int *empty);
+static int xet_cli_copying_mark(xet_cli_copying_t *c, int empty);
+static int xet_cli_copying_unmark(xet_cli_copying_t *c);
+static int xet_cli_copying_owner(xet_cli_copying_t *c, char *line);
+static int xet_cli_copying_itself(xet_cli_copying_t *c, int *sure);
+static int xet_cli_copying_line(xet_cli_place_t *place, char *line);
 static int xet_cli_copying_rows(xet_cli_copying_t *c, uint64_t threads);
 static int xet_cli_copying_page(xet_cli_copying_t *c, uint64_t after);
 static int xet_cli_copying_row(void *ctx, const xet_cli_pg_row_t *row);
@@ -106,6 +114,7 @@ static void xet_cli_copying_lost(xet_cli_copying_t *c,
 static void xet_cli_copying_count(xet_cli_copying_t *c, uint64_t *counter,
     const xet_cli_copying_row_t *row);
 static int xet_cli_copying_finish(xet_cli_copying_t *c);
+static int xet_cli_copying_identity(xet_cli_copying_t *c);
 static int xet_cli_copying_print(const xet_cli_copying_t *c);
 
 
@@ -276,30 +285,14 @@ xet_cli_copying_target(xet_cli_copying_t *c)
     int       rc;
     uint64_t  number;
 
-    rc = xet_cli_copying_foreign(c);
-
-    if (rc != XET_CLI_OK) {
-        return rc;
-    }
-
     if (getrandom(&number, sizeof(number), 0) != (ssize_t) sizeof(number)) {
         return xet_cli_fail_errno("getrandom");
     }
 
-    snprintf(c->mark, sizeof(c->mark), "%s %016" PRIx64 "\n",
-             c->store.identity, number);
+    snprintf(c->mark, sizeof(c->mark), "%s %016" PRIx64, c->store.identity,
+             number);
 
-    /* the mark is first: whatever ends this, the next run knows the target */
-
-    rc = xet_cli_place_make(c->to, "tmp");
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_place_put(c->to, XET_CLI_COPYING_MARK, c->mark);
-    }
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_copying_itself(c);
-    }
+    rc = xet_cli_copying_begin(c);
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_place_folders(c->to, 1);
@@ -313,27 +306,81 @@ xet_cli_copying_target(xet_cli_copying_t *c)
 
 
 /*
+ * The mark is first: whatever ends this, the next run knows the target.  Others
+ * may put theirs, or take one away, between any two steps of this: a look that
+ * says nothing for that is followed by another one.
+ */
+
+static int
+xet_cli_copying_begin(xet_cli_copying_t *c)
+{
+    int   rc, i, empty, sure;
+    char  line[XET_CLI_COPYING_LINE];
+
+    for (i = 0; i < XET_CLI_COPYING_BEGIN; i++) {
+        rc = xet_cli_copying_foreign(c, &empty);
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_copying_mark(c, empty);
+        }
+
+        if (rc == XET_CLI_THERE) {
+            continue;
+        }
+
+        if (rc != XET_CLI_OK) {
+            return rc;
+        }
+
+        /* another store may have come to its end before the mark was put */
+
+        rc = xet_cli_copying_owner(c, line);
+
+        if (rc == XET_CLI_GONE) {
+            continue;
+        }
+
+        if (rc != XET_CLI_OK) {
+            return xet_cli_worse(rc, xet_cli_copying_unmark(c));
+        }
+
+        rc = xet_cli_copying_itself(c, &sure);
+
+        if (rc != XET_CLI_OK || sure) {
+            return rc;
+        }
+    }
+
+    return xet_cli_fail(XET_CLI_ERROR, xet_cli_place_name(c->to),
+                        "other runs begin all the time");
+}
+
+
+/*
  * Whether the target is somebody else's.  Another run may have begun, or come
  * to its end, between two looks: what is not empty is looked at once more.
  */
 
 static int
-xet_cli_copying_foreign(xet_cli_copying_t *c)
+xet_cli_copying_foreign(xet_cli_copying_t *c, int *empty)
 {
-    int  rc, i, empty;
+    int   rc, i;
+    char  line[XET_CLI_COPYING_LINE];
 
     static const char *const  nothing[] = { "tmp", NULL };
 
+    *empty = 0;
+
     for (i = 0; i < 2; i++) {
-        rc = xet_cli_copying_owner(c);
+        rc = xet_cli_copying_owner(c, line);
 
         if (rc != XET_CLI_GONE) {
             return rc;
         }
 
-        rc = xet_cli_place_empty(c->to, nothing, &empty);
+        rc = xet_cli_place_empty(c->to, nothing, empty);
 
-        if (rc != XET_CLI_OK || empty) {
+        if (rc != XET_CLI_OK || *empty) {
             return rc;
         }
     }
@@ -343,13 +390,50 @@ xet_cli_copying_foreign(xet_cli_copying_t *c)
 }
 
 
+/* XET_CLI_THERE: the target is empty no more. */
+
+static int
+xet_cli_copying_mark(xet_cli_copying_t *c, int empty)
+{
+    int   rc;
+    char  text[XET_CLI_COPYING_LINE + 1];
+
+    snprintf(text, sizeof(text), "%s\n", c->mark);
+
+    rc = xet_cli_place_make(c->to, "tmp");
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    return empty ? xet_cli_place_put_new(c->to, XET_CLI_COPYING_MARK, text)
+                 : xet_cli_place_put(c->to, XET_CLI_COPYING_MARK, text);
+}
+
+
+/* Takes away our own mark alone. */
+
+static int
+xet_cli_copying_unmark(xet_cli_copying_t *c)
+{
+    int   rc;
+    char  line[XET_CLI_COPYING_LINE];
+
+    rc = xet_cli_copying_line(c->to, line);
+
+    return (rc == XET_CLI_OK && strcmp(line, c->mark) == 0)
+           ? xet_cli_place_remove(c->to, XET_CLI_COPYING_MARK) : rc;
+}
+
+
 /* XET_CLI_GONE: the target does not say whose it is. */
 
 static int
-xet_cli_copying_owner(xet_cli_copying_t *c)
+xet_cli_copying_owner(xet_cli_copying_t *c, char *line)
 {
     int          rc;
-    char         identity[XET_CLI_IDENTITY], line[128];
+    char         identity[XET_CLI_IDENTITY];
+    size_t       len;
     const char  *name;
 
     name = xet_cli_place_name(c->to);
@@ -361,44 +445,82 @@ xet_cli_copying_owner(xet_cli_copying_t *c)
 
     c->named = (strcmp(identity, c->store.identity) == 0);
 
-    if (c->named || identity[0]) {
-        return c->named ? XET_CLI_OK
-                        : xet_cli_fail(XET_CLI_ERROR, name, "is another store,"
-                                       " by its identity");
+    if (identity[0] && !c->named) {
+        return xet_cli_fail(XET_CLI_ERROR, name,
+                            "is another store, by its identity");
     }
 
-    rc = xet_cli_place_line(c->to, XET_CLI_COPYING_MARK, line, sizeof(line));
+    rc = xet_cli_copying_line(c->to, line);
 
-    if (rc != XET_CLI_OK) {
-        return (rc == XET_CLI_UNREADABLE)
-               ? xet_cli_fail_errno(XET_CLI_COPYING_MARK) : rc;
+    if (rc != XET_CLI_OK || c->named) {
+        return rc;
     }
 
-    line[strcspn(line, " ")] = '\0';
+    if (line[0] == '\0') {
+        return XET_CLI_GONE;
+    }
 
-    return (strcmp(line, c->store.identity) == 0)
+    len = strcspn(line, " ");
+
+    return (len == strlen(c->store.identity)
+            && memcmp(line, c->store.identity, len) == 0)
            ? XET_CLI_OK
            : xet_cli_fail(XET_CLI_ERROR, name, "gets the copies of another"
                           " store, by its file \"" XET_CLI_COPYING_MARK "\"");
 }
 
 
-/* Two names may lead to one store, which no name tells. */
+/*
+ * Two names may lead to one store, which no name tells.  Another run, for which
+ * they do as well, may have put its mark over ours, or taken it away: what the
+ * target has had before and after the look at the source is what counts.
+ */
 
 static int
-xet_cli_copying_itself(xet_cli_copying_t *c)
+xet_cli_copying_itself(xet_cli_copying_t *c, int *sure)
 {
     int   rc;
-    char  line[128];
+    char  before[XET_CLI_COPYING_LINE], line[XET_CLI_COPYING_LINE];
+    char  after[XET_CLI_COPYING_LINE];
 
-    rc = xet_cli_place_line(c->from, XET_CLI_COPYING_MARK, line, sizeof(line));
+    *sure = 0;
 
-    if (rc == XET_CLI_OK && strncmp(line, c->mark, strlen(line)) == 0) {
-        (void) xet_cli_place_remove(c->to, XET_CLI_COPYING_MARK);
+    rc = xet_cli_copying_line(c->to, before);
 
-        return xet_cli_fail(XET_CLI_USAGE, xet_cli_place_name(c->to),
-                            "is the store that is copied from");
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_copying_line(c->from, line);
     }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_copying_line(c->to, after);
+    }
+
+    if (rc != XET_CLI_OK || before[0] == '\0' || strcmp(before, after) != 0) {
+        return rc;
+    }
+
+    *sure = 1;
+
+    if (strcmp(line, before) != 0) {
+        return XET_CLI_OK;
+    }
+
+    rc = xet_cli_fail(XET_CLI_USAGE, xet_cli_place_name(c->to),
+                      "is the store that is copied from");
+
+    return xet_cli_worse(rc, xet_cli_copying_unmark(c));
+}
+
+
+/* The mark of a place, empty when it has none. */
+
+static int
+xet_cli_copying_line(xet_cli_place_t *place, char *line)
+{
+    int  rc;
+
+    rc = xet_cli_place_line(place, XET_CLI_COPYING_MARK, line,
+                            XET_CLI_COPYING_LINE);
 
     return (rc == XET_CLI_GONE) ? XET_CLI_OK
            : (rc == XET_CLI_UNREADABLE)
@@ -814,18 +936,55 @@ xet_cli_copying_count(xet_cli_copying_t *c, uint64_t *counter,
 static int
 xet_cli_copying_finish(xet_cli_copying_t *c)
 {
-    int   rc;
-    char  text[XET_CLI_IDENTITY + 1];
+    int  rc;
 
     rc = xet_cli_place_folders(c->to, 0);
 
-    if (rc == XET_CLI_OK && !c->named) {
-        snprintf(text, sizeof(text), "%s\n", c->store.identity);
-        rc = xet_cli_place_put(c->to, "identity", text);
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_copying_identity(c);
     }
 
     return (rc == XET_CLI_OK)
            ? xet_cli_place_remove(c->to, XET_CLI_COPYING_MARK) : rc;
+}
+
+
+/*
+ * Another run may have put it, or have taken the target for another store.  One
+ * that comes to its end between two looks of ours has left no mark.
+ */
+
+static int
+xet_cli_copying_identity(xet_cli_copying_t *c)
+{
+    int   rc, i;
+    char  text[XET_CLI_IDENTITY + 1], line[XET_CLI_COPYING_LINE];
+
+    snprintf(text, sizeof(text), "%s\n", c->store.identity);
+
+    rc = XET_CLI_GONE;
+
+    for (i = 0; i < XET_CLI_COPYING_TRIES; i++) {
+        rc = xet_cli_copying_owner(c, line);
+
+        if (rc == XET_CLI_GONE) {
+            continue;
+        }
+
+        if (rc != XET_CLI_OK || c->named) {
+            return rc;
+        }
+
+        rc = xet_cli_place_put_new(c->to, "identity", text);
+
+        if (rc != XET_CLI_THERE) {
+            return rc;
+        }
+    }
+
+    return xet_cli_fail(XET_CLI_ERROR, xet_cli_place_name(c->to),
+                        "has lost its file \"" XET_CLI_COPYING_MARK "\", has"
+                        " somebody emptied or replaced it?");
 }
 
 

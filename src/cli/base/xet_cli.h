@@ -578,6 +578,10 @@ int xet_cli_writer_fd(const xet_cli_writer_t *writer);
 int xet_cli_place_put(xet_cli_place_t *place, const char *name,
     const char *text);
 
+/* The same without one; XET_CLI_THERE: there is one. */
+int xet_cli_place_put_new(xet_cli_place_t *place, const char *name,
+    const char *text);
+
 /* A file of this machine without a name; -1 on an error, reported. */
 int xet_cli_output_scratch(const char *folder);
 

@@ -20,6 +20,8 @@ static int xet_cli_place_writer(xet_cli_place_t *place, const char *name,
     xet_cli_writer_t **writer);
 static int xet_cli_place_download(xet_cli_reader_t *reader, int fd,
     const char *name);
+static int xet_cli_place_text(xet_cli_place_t *place, const char *name,
+    const char *text, int replace);
 
 
 xet_cli_place_t *
@@ -310,7 +312,7 @@ int
 xet_cli_place_line(xet_cli_place_t *place, const char *name, char *line,
     size_t size)
 {
-    int                rc;
+    int                rc, error;
     size_t             n;
     xet_cli_reader_t  *reader;
 
@@ -324,7 +326,16 @@ xet_cli_place_line(xet_cli_place_t *place, const char *name, char *line,
 
     rc = xet_cli_reader_read(reader, (uint8_t *) line, size - 1, 0, &n);
 
+    error = errno;
     xet_cli_reader_close(reader);
+
+    /* somebody has removed it since it was opened */
+
+    if (rc == XET_CLI_UNREADABLE && (error == ENOENT || error == ESTALE)) {
+        rc = XET_CLI_GONE;
+    }
+
+    errno = error;
 
     line[(rc == XET_CLI_OK) ? n : 0] = '\0';
     line[strcspn(line, "\n")] = '\0';
@@ -523,6 +534,22 @@ xet_cli_writer_drop(xet_cli_writer_t *writer)
 int
 xet_cli_place_put(xet_cli_place_t *place, const char *name, const char *text)
 {
+    return xet_cli_place_text(place, name, text, 1);
+}
+
+
+int
+xet_cli_place_put_new(xet_cli_place_t *place, const char *name,
+    const char *text)
+{
+    return xet_cli_place_text(place, name, text, 0);
+}
+
+
+static int
+xet_cli_place_text(xet_cli_place_t *place, const char *name, const char *text,
+    int replace)
+{
     int                rc;
     char               folder[XET_CLI_PLACE_NAME], *slash;
     xet_cli_writer_t  *writer;
@@ -540,7 +567,7 @@ xet_cli_place_put(xet_cli_place_t *place, const char *name, const char *text)
         return rc;
     }
 
-    rc = xet_cli_writer_keep(writer, 1);
+    rc = xet_cli_writer_keep(writer, replace);
 
     snprintf(folder, sizeof(folder), "%s", name);
     slash = strrchr(folder, '/');

@@ -143,7 +143,7 @@ my %known = map { $_ => 1 } qw/
 /;
 
 my %does = map { $_ => 1 } qw/
-	status drop wait hold lost cut stall flip slow
+	status drop wait hold lost cut stall flip slow say
 /;
 
 sub add {
