@@ -4,7 +4,8 @@
 
 # Two nodes with one bucket: the same xorb to both at once, both heal the same
 # copy, and upload grants beside a collector without mercy and beside the sweep
-# of what has no row.  Nothing that was acknowledged is lost.
+# of what has no row, held between any two of their steps.  Nothing that was
+# acknowledged is lost, and no name of a copy is used twice.
 
 use warnings;
 use strict;
@@ -173,6 +174,111 @@ for my $round (1 .. 4) {
 	put_granted($grant, $x->{bytes});
 	is(commit($t, $x, $grant)->{status}, 200, 'told: sent again');
 	same('told: and taken', register_file($two, [ [ $made ] ]));
+}
+
+# an upload of what is to be removed: the collector has a note of a copy that a
+# row names after all
+
+{
+	my ($x) = encodings(70000);
+
+	send_xorb($t, $x->{raw}, scheme => 'none');
+
+	my $file = register_file($two, [ [ $x ] ]);
+	my ($name) = objects($x);
+
+	$t->sql('INSERT INTO xet.gc_copies (hash, tag, stored_size)'
+		. ' SELECT hash, tag, stored_size FROM xet.xorbs WHERE hash ='
+		. " '\\x" . plain_hash($x->{hash}) . "'");
+	collector(1);
+	rounds();
+	collector(0);
+	is_deeply([ objects($x) ], [ $name ], 'noted: what has a row stays');
+	same('noted: it is there', $file);
+	$t->sql('DELETE FROM xet.gc_copies');
+}
+
+# --------------------------------------------------------------------------
+# a sweep while an upload has its copy and not yet its row, and another client
+# has put what is not yet committed: both are young
+
+{
+	my ($x) = encodings(60000);
+	my ($y) = encodings(60000);
+	my $grant = grant($two, $y);
+
+	put_granted($grant, $y->{bytes});
+	$t->let_age();
+
+	my $rule = $fault->add(op => 'PutObject', match => $x->{hash},
+		do => 'hold', ms => 6000, count => 1);
+	my $c = $two->http_start('POST', "/api/v1/xorbs/default/$x->{hash}",
+		{ 'Content-Length' => length($x->{bytes}) }, $x->{bytes});
+
+	ok(wait_for(10, sub { objects($x) == 1 }), 'young: a copy');
+	is(rows($x), 0, 'young: without a row');
+
+	# its newest row is of the future, so that only their age saves them
+
+	newest("interval '3 hours'");
+	sweep('young');
+
+	is(scalar(objects($x)), 1, 'young: the copy stays');
+	is(scalar(staged()), 1, 'young: what was put stays');
+
+	my $r = $c->response('POST', timeout => 30);
+
+	is($r->{status}, 200, 'young: acknowledged');
+	readable('young: it is there', $x);
+	is(commit($t, $y, $grant)->{status}, 200, 'young: committed');
+	readable('young: what was put', $y);
+	newest("interval '0'");
+	$fault->clear();
+}
+
+# a backup begins between the two looks at what has no row and is old: it may
+# have read one
+
+{
+	my ($x) = encodings(40000);
+
+	send_xorb($t, $x->{raw}, scheme => 'none');
+
+	my $file = register_file($two, [ [ $x ] ]);
+	my ($name) = objects($x);
+	my $orphan = $name =~ s/(.)\z/$1 eq '0' ? '1' : '0'/er;
+	my $function = $t->sql("SELECT pg_get_functiondef('xet.orphans(bytea[],"
+		. " integer[])'::regprocedure)");
+
+	(my $gated = $function) =~ s/^BEGIN$/BEGIN PERFORM
+		pg_advisory_xact_lock(4711);/m or die $function;
+
+	my ($gate, $backup) = map { $t->pg_session() } 1, 2;
+
+	$s3->put($orphan, 'x' x 100);
+	$_->allow(qr/RequestTimeTooSkewed|clock/) for @nodes;
+	newest("interval '3 hours'");
+	$s3->set_clock(90000);
+
+	$gate->run('SELECT pg_advisory_lock(4711)');
+	$t->sql($gated);
+	$t->sql("SELECT xet.chore_now('orphans')");
+	collector(1);
+	ok(wait_for(30, sub { $t->pg_blocked() > 0 }),
+		'a backup: is between the looks');
+	$backup->run("SELECT pg_advisory_lock_shared(hashtext('xet.copies'),"
+		. ' 0)');
+	$t->sql($function);
+	$gate->close();
+	rounds();
+	is(scalar(objects($x)), 2, 'a backup: what it may have read stays');
+
+	$backup->close();
+	sweep('a backup has ended');
+	is_deeply([ objects($x) ], [ $name ], 'a backup has ended: it goes');
+	$s3->set_clock(0);
+	newest("interval '0'");
+	same('a backup: what has a row', $file);
 }
 
 # --------------------------------------------------------------------------
@@ -351,6 +457,23 @@ is_deeply([ staged() ], [], 'nothing is staged');
 ok(wait_for(30, sub { objects() == $t->sql('SELECT count(*) FROM xet.xorbs')
 	}), 'an object for each row') or diag(objects());
 
+# the store would refuse a name that is there, so none of them may have met one
+
+{
+	my (%made, @twice);
+
+	for ($fault->seen()) {
+		next if $_->{op} !~ /^(?:Put|Copy)Object$/
+			|| $_->{target} !~ m!/(xorbs/[^?]+)!;
+
+		push @twice, "$_->{status} $1" if $_->{status} == 412
+			|| $_->{status} == 200 && $made{$1}++;
+	}
+
+	cmp_ok(scalar keys %made, '>', 50, 'copies were made');
+	is("@twice", '', 'each has a name of its own');
+}
+
 my $verify = xet(undef, { env => { XET_POSTGRES => $t->conninfo() } },
 	'verify', '--store', $t->conf_store());
 
@@ -453,7 +576,12 @@ sub readable {
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-	same($name, register_file($two, [ [ $x ] ]));
+	my $file = eval { register_file($two, [ [ $x ] ]) };
+
+	return same($name, $file) if $file;
+
+	fail("$name: at both nodes");
+	diag($@);
 }
 
 sub same {
@@ -480,6 +608,44 @@ sub collector {
 	$t->sql('UPDATE xet.chores SET turn = turn + 1, until = now() + '
 		. ($on ? "interval '0'" : "interval '1 hour'")
 		. ", holder = decode(md5('test'), 'hex') WHERE name = 'gc'");
+}
+
+# A sweep from its beginning to its end.
+
+sub sweep {
+	my ($name) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	$t->sql("SELECT xet.chore_now('orphans')");
+	collector(1);
+	ok(wait_for(60, sub { $t->sql('SELECT count(*) FROM xet.chores WHERE'
+		. " name = 'orphans' AND started_at IS NOT NULL") }),
+		"$name: a sweep");
+	collector(0);
+}
+
+# Two runs of the collector that begin behind this.
+
+sub rounds {
+	my $at = sub { $t->sql("SELECT coalesce(finished_at, 'epoch')"
+		. " FROM xet.chores WHERE name = 'gc'") };
+
+	for (1 .. 2) {
+		my $before = $at->();
+
+		wait_for(30, sub { $at->() ne $before })
+			or diag('the collector does not run');
+	}
+}
+
+# How far from now the newest row is, by which a sweep goes.
+
+sub newest {
+	my ($far) = @_;
+
+	$t->sql("UPDATE xet.xorbs SET created_at = now() + $far WHERE id ="
+		. ' (SELECT max(id) FROM xet.xorbs)');
 }
 
 sub settled {

@@ -962,8 +962,6 @@ xet_cli_copying_identity(xet_cli_copying_t *c)
 
     snprintf(text, sizeof(text), "%s\n", c->store.identity);
 
-    rc = XET_CLI_GONE;
-
     for (i = 0; i < XET_CLI_COPYING_TRIES; i++) {
         rc = xet_cli_copying_owner(c, line);
 

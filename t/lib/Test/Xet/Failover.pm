@@ -18,13 +18,12 @@ package Test::Xet::Failover;
 use warnings;
 use strict;
 
-use Fcntl qw/ :flock SEEK_SET /;
+use parent qw/ Test::Xet::Crowd /;
+
+use Fcntl qw/ SEEK_SET /;
 use File::Path qw/ remove_tree /;
-use JSON::PP ();
-use POSIX ();
 use Time::HiRes qw/ sleep time /;
 
-use Test::Xet::Bytes;
 use Test::Xet::HTTP;
 use Test::Xet::Process qw/ root slurp spew wait_for /;
 
@@ -37,17 +36,12 @@ sub new {
 	my ($class, $t, %o) = @_;
 
 	my $dir = $t->dir();
-	my $self = bless {
-		t => $t, dir => $dir, uploads => 2, reads => 1, standby => 1,
-		%o,
-		pids => [], offset => 0, serial => 0, owner => $$,
-		history => "$dir/history", data => "$dir/data.log",
-		url => "$dir/data.url", reading => "$dir/reading.log"
-	}, $class;
 
-	spew($self->{$_}, '') for qw/ history data reading url /;
-
-	return $self;
+	return $class->SUPER::new(t => $t, dir => $dir, uploads => 2,
+		reads => 1, standby => 1, offset => 0, %o, files => {
+			history => "$dir/history", data => "$dir/data.log",
+			url => "$dir/data.url", reading => "$dir/reading.log"
+		});
 }
 
 # What both PostgreSQL have: one that was killed is rewound, and finds what it
@@ -103,11 +97,9 @@ sub start {
 sub load {
 	my ($self) = @_;
 
-	$self->fork_off(sub { $self->uploader($_[0]) }, $_)
-		for 1 .. $self->{uploads};
-	$self->fork_off(sub { $self->reader($_[0]) }, $_)
-		for 1 .. $self->{reads};
-	$self->fork_off(sub { $self->fetcher() }, 1);
+	$self->fork_off(\&uploader, "uploader$_") for 1 .. $self->{uploads};
+	$self->fork_off(\&reader, "reader$_") for 1 .. $self->{reads};
+	$self->fork_off(\&fetcher, 'fetcher');
 }
 
 # A standby in this folder, that commits wait for from now on.
@@ -222,13 +214,6 @@ sub stop {
 		reading => $self->misread() };
 }
 
-sub quit {
-	my ($self) = @_;
-
-	CORE::kill('TERM', $_) for @{ $self->{pids} };
-	waitpid($_, 0) for splice(@{ $self->{pids} });
-}
-
 # When the first upload was acknowledged that was sent after this time, in
 # seconds after it; undef: none was.
 
@@ -241,7 +226,7 @@ sub wait_writes {
 
 	while (time() < $end) {
 		my $sent = time();
-		my $n = "main-$$-" . ++$self->{serial};
+		my $n = $self->fresh();
 		my $r = $t->put('/api/v1/files', body($n), {}, timeout => 20);
 
 		if ($r->{status} == 200) {
@@ -354,37 +339,10 @@ sub misread {
 # --------------------------------------------------------------------------
 # processes
 
-sub fork_off {
-	my ($self, $run, $n) = @_;
-
-	my $pid = fork() // die "fork: $!\n";
-
-	if ($pid) {
-		push @{ $self->{pids} }, $pid;
-		return;
-	}
-
-	my $parent = getppid();
-
-	$SIG{TERM} = sub { POSIX::_exit(0) };
-	$SIG{ALRM} = 'DEFAULT';
-	alarm(0);
-	srand($$);
-
-	eval {
-		while (getppid() == $parent) {
-			$run->($n);
-		}
-	};
-
-	print STDERR "# a process of the load: $@" if $@;
-	POSIX::_exit(1);
-}
-
 sub uploader {
-	my ($self, $who) = @_;
+	my ($self) = @_;
 
-	my $n = "$who-$$-" . ++$self->{serial};
+	my $n = $self->fresh();
 	my $r = Test::Xet::HTTP->request($self->{t}->port(), 'PUT',
 		'/api/v1/files', {}, body($n), timeout => 30);
 
@@ -400,10 +358,8 @@ sub note {
 	my ($self, $r, $name) = @_;
 
 	my $json = eval { $r->json() } || {};
-	my $line = "$json->{hash} $name " . time() . "\n";
 
-	open(my $out, '>>', $self->{history}) or die "$!\n";
-	syswrite($out, $line) == length($line) or die "$!\n";
+	$self->tell('history', "$json->{hash} $name " . time());
 }
 
 # Known files: 200, or 503 while nobody can say; never 404.
@@ -411,18 +367,7 @@ sub note {
 sub reader {
 	my ($self) = @_;
 
-	my $size = -s $self->{history};
-
-	return sleep(0.05) if !$size;
-
-	open(my $in, '<', $self->{history}) or die "$!\n";
-	seek($in, int(rand($size)), SEEK_SET);
-	scalar <$in>;
-
-	my $line = <$in>;
-
-	return if !defined $line || $line !~ /\n\z/;
-
+	my $line = $self->any_line('history') // return sleep(0.05);
 	my ($hash, $name) = split(' ', $line);
 	my $route = rand() < 0.5 ? 'v1/files' : 'v2/reconstructions';
 	my $r = Test::Xet::HTTP->request($self->{t}->port(), 'GET',
@@ -433,11 +378,8 @@ sub reader {
 		&& ($route ne 'v1/files' || $r->{body} eq body($name)
 			|| $r->{error});
 
-	if (!$good) {
-		open(my $out, '>>', $self->{reading}) or die "$!\n";
-		syswrite($out, "$route $hash: $status " . ($r->{error} // '')
-			. "\n");
-	}
+	$self->tell('reading', "$route $hash: $status " . ($r->{error} // ''))
+		if !$good;
 
 	sleep(0.05);
 }
@@ -449,33 +391,12 @@ sub fetcher {
 	my $r = Test::Xet::HTTP->request($self->{t}->port(), 'GET', $path,
 		{ Range => $range }, undef, timeout => 10);
 
-	open(my $out, '>>', $self->{data}) or die "$!\n";
-	syswrite($out, $r->{status} && $r->{status} == 206 && !$r->{error}
-		? "ok\n" : "bad\n");
+	$self->tell('data', $r->{status} && $r->{status} == 206 && !$r->{error}
+		? 'ok' : 'bad');
 
 	sleep(0.03);
 }
 
-# Bytes that follow from the name.
-
-sub body {
-	my ($name) = @_;
-
-	my $seed = 0;
-
-	$seed = ($seed * 31 + ord) & 0xffffff for split(//, $name);
-
-	return $name . random_bytes($seed, 3000 + $seed % 5000);
-}
-
-sub DESTROY {
-	my ($self) = @_;
-
-	local ($?, $@, $!);
-
-	return if $$ != $self->{owner};
-
-	$self->quit();
-}
+sub body { return Test::Xet::Crowd::body($_[0], 5000) }
 
 1;

@@ -23,8 +23,8 @@ package Test::Xet::Load;
 use warnings;
 use strict;
 
-use Fcntl qw/ :flock SEEK_SET /;
-use POSIX ();
+use parent qw/ Test::Xet::Crowd /;
+
 use Time::HiRes qw/ sleep time /;
 
 use Test::Xet::Bytes;
@@ -39,15 +39,10 @@ sub new {
 	my ($class, $t, %o) = @_;
 
 	my $dir = $t->dir();
-	my $self = bless {
-		dir => $dir, base => '/api', pool => [], pids => [],
-		serial => 0, owner => $$, %o
-	}, $class;
 
-	$self->{$_} = "$dir/load.$_" for qw/ history bad failures nodes /;
-	spew($self->{$_}, '') for qw/ history bad failures nodes /;
-
-	return $self;
+	return $class->SUPER::new(dir => $dir, base => '/api', pool => [], %o,
+		files => { map { $_ => "$dir/load.$_" }
+			qw/ history bad failures nodes / });
 }
 
 sub nodes {
@@ -69,12 +64,7 @@ sub start {
 	}
 }
 
-sub stop {
-	my ($self) = @_;
-
-	CORE::kill('TERM', $_) for @{ $self->{pids} };
-	waitpid($_, 0) for splice(@{ $self->{pids} });
-}
+sub stop { $_[0]->quit() }
 
 # What must be there: [ hash, name of its body, token's name ].
 
@@ -109,38 +99,6 @@ sub failures {
 # --------------------------------------------------------------------------
 # processes
 
-sub fork_off {
-	my ($self, $run, $who) = @_;
-
-	my $pid = fork() // die "fork: $!\n";
-
-	if ($pid) {
-		push @{ $self->{pids} }, $pid;
-		return;
-	}
-
-	my $parent = getppid();
-	my $ended;
-
-	# between two requests, so that what was acknowledged is on record
-
-	$SIG{TERM} = sub { $ended = 1 };
-	$SIG{ALRM} = 'DEFAULT';
-	alarm(0);
-	srand($$);
-
-	$self->{who} = $who;
-
-	eval {
-		while (!$ended && getppid() == $parent) {
-			$run->($self);
-		}
-	};
-
-	print STDERR "# a process of the load: $@" if $@;
-	POSIX::_exit($@ ? 1 : 0);
-}
-
 # Another upload each time: by PUT, one that others send at the same time, or a
 # xorb and a shard that others may send as well.
 
@@ -154,10 +112,8 @@ sub uploader {
 		$self->send_made($token);
 
 	} else {
-		my $name = $kind ? 'slot-' . int(time() * 4)
-			: "$self->{who}-$$-" . ++$self->{serial};
-
-		$self->put($name, $token);
+		$self->put($kind ? 'slot-' . int(time() * 4) : $self->fresh(),
+			$token);
 	}
 
 	sleep(0.01);
@@ -207,7 +163,7 @@ sub send_made {
 sub deleter {
 	my ($self) = @_;
 
-	my $name = "gone-$self->{who}-$$-" . ++$self->{serial};
+	my $name = 'gone-' . $self->fresh();
 	my $token = $self->token();
 	my $r = $self->put($name, $token);
 
@@ -239,17 +195,9 @@ sub deleter {
 sub reader {
 	my ($self) = @_;
 
-	my $size = -s $self->{history};
+	my $line = $self->any_line('history') // return sleep(0.05);
 
-	return sleep(0.05) if !$size;
-
-	open(my $in, '<', $self->{history}) or die "$!\n";
-	seek($in, int(rand($size)), SEEK_SET);
-	scalar <$in>;
-
-	my $line = <$in>;
-
-	return if !defined $line || $line !~ /^A .*\n\z/;
+	return if $line !~ /^A /;
 
 	my ($what, $hash, $name, $token) = split(' ', $line);
 
@@ -325,16 +273,6 @@ sub note {
 	$self->tell('history', "@words");
 }
 
-sub tell {
-	my ($self, $where, $line) = @_;
-
-	$line =~ tr/\n/ /;
-	$line .= "\n";
-
-	open(my $out, '>>', $self->{$where}) or die "$!\n";
-	syswrite($out, $line) == length($line) or die "$!\n";
-}
-
 # Of a name: those of the pool, or what follows from it.
 
 sub bytes {
@@ -345,15 +283,7 @@ sub bytes {
 	return $made ? $made->{data} : body($name);
 }
 
-sub body {
-	my ($name) = @_;
-
-	my $seed = 0;
-
-	$seed = ($seed * 31 + ord) & 0xffffff for split(//, $name);
-
-	return $name . random_bytes($seed, 3000 + $seed % 60000);
-}
+sub body { return Test::Xet::Crowd::body($_[0], 60000) }
 
 # Files for the pool, each of a xorb in two encodings.
 
@@ -373,14 +303,6 @@ sub make {
 
 		+{ %$file, data => $data, name => "made-$_" };
 	} 1 .. $n;
-}
-
-sub DESTROY {
-	my ($self) = @_;
-
-	local ($?, $@, $!);
-
-	$self->stop() if $$ == $self->{owner};
 }
 
 1;

@@ -1,0 +1,142 @@
+package Test::Xet::Crowd;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# Processes beside a test, each of which does one thing again and again until it
+# is told to end, and what they put on record.
+#
+#     use parent 'Test::Xet::Crowd';
+#
+#     my $self = $class->SUPER::new(files => { history => $path });
+#
+#     $self->fork_off(sub { $_[0]->tell('history', "a line") }, 'writer1');
+#     ...
+#     my $line = $self->any_line('history');
+#     $self->quit();
+
+use warnings;
+use strict;
+
+use Fcntl qw/ SEEK_SET /;
+use POSIX ();
+
+use Test::Xet::Bytes;
+use Test::Xet::Process qw/ spew /;
+
+#     files   { name => path }, empty at first; members of the object as well as
+#             all other options
+
+sub new {
+	my ($class, %o) = @_;
+
+	my $files = delete $o{files};
+	my $self = bless { pids => [], serial => 0, owner => $$, %o, %$files },
+		$class;
+
+	spew($_, '') for values %$files;
+
+	return $self;
+}
+
+# {who} of the object is a name of the process there.
+
+sub fork_off {
+	my ($self, $run, $who) = @_;
+
+	my $pid = fork() // die "fork: $!\n";
+
+	if ($pid) {
+		push @{ $self->{pids} }, $pid;
+		return;
+	}
+
+	my $parent = getppid();
+	my $ended;
+
+	# between two requests, so that what was acknowledged is on record
+
+	$SIG{TERM} = sub { $ended = 1 };
+	$SIG{ALRM} = 'DEFAULT';
+	alarm(0);
+	srand($$);
+
+	$self->{who} = $who;
+
+	eval {
+		while (!$ended && getppid() == $parent) {
+			$run->($self);
+		}
+	};
+
+	print STDERR "# a process of the load: $@" if $@;
+	POSIX::_exit($@ ? 1 : 0);
+}
+
+sub quit {
+	my ($self) = @_;
+
+	CORE::kill('TERM', $_) for @{ $self->{pids} };
+	waitpid($_, 0) for splice(@{ $self->{pids} });
+}
+
+# A name that nobody else has had.
+
+sub fresh {
+	my ($self) = @_;
+
+	return ($self->{who} // 'main') . "-$$-" . ++$self->{serial};
+}
+
+# A line at the end of a file that others write to as well.
+
+sub tell {
+	my ($self, $where, $line) = @_;
+
+	$line =~ tr/\n/ /;
+	$line .= "\n";
+
+	open(my $out, '>>', $self->{$where}) or die "$!\n";
+	syswrite($out, $line) == length($line) or die "$!\n";
+}
+
+# One of its lines, undef when it has none that is whole.
+
+sub any_line {
+	my ($self, $where) = @_;
+
+	my $size = -s $self->{$where} or return undef;
+
+	open(my $in, '<', $self->{$where}) or die "$!\n";
+	seek($in, int(rand($size)), SEEK_SET);
+	scalar <$in>;
+
+	my $line = <$in>;
+
+	return undef if !defined $line || $line !~ /\n\z/;
+
+	chomp($line);
+
+	return $line;
+}
+
+# Bytes that follow from the name, and how many they are as well.
+
+sub body {
+	my ($name, $most) = @_;
+
+	my $seed = 0;
+
+	$seed = ($seed * 31 + ord) & 0xffffff for split(//, $name);
+
+	return $name . random_bytes($seed, 3000 + $seed % $most);
+}
+
+sub DESTROY {
+	my ($self) = @_;
+
+	local ($?, $@, $!);
+
+	$self->quit() if $$ == $self->{owner};
+}
+
+1;

@@ -1,0 +1,125 @@
+package Test::Xet::Delay;
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# A way to a PostgreSQL on which its answers take time, as one to another room.
+#
+#     my $way = Test::Xet::Delay->new($pg->socket_dir(), $t->dir() . '/way');
+#
+#     ... 'host=' . $way->dir() ...
+#     $way->seconds(0.05);              # from now on
+
+use warnings;
+use strict;
+
+use parent qw/ Test::Xet::Program /;
+
+use IO::Select;
+use IO::Socket::UNIX;
+use Time::HiRes qw/ time /;
+
+use Test::Xet::Process qw/ root slurp spawn spew wait_for /;
+
+my $name = '.s.PGSQL.5432';
+
+sub new {
+	my ($class, $to, $dir) = @_;
+
+	my $self = bless { dir => $dir, delay => "$dir/delay" }, $class;
+
+	# nginx's workers may be of another user
+
+	mkdir($dir) or die "$dir: $!\n";
+	chmod(0755, $dir);
+	$self->seconds(0);
+
+	$self->{pid} = spawn([ $^X, '-I' . root() . '/t/lib', "-M$class", '-e',
+		"$class\::serve(\@ARGV)", "$dir/$name", "$to/$name",
+		$self->{delay} ], output => "$dir/log", death => 'KILL');
+
+	wait_for(10, sub { -S "$dir/$name" })
+		or die 'no way: ' . slurp("$dir/log", 1);
+
+	return $self;
+}
+
+sub dir { return $_[0]->{dir} }
+
+sub seconds {
+	my ($self, $seconds) = @_;
+
+	spew("$self->{delay}.new", $seconds);
+	rename("$self->{delay}.new", $self->{delay}) or die "$!\n";
+}
+
+# --------------------------------------------------------------------------
+# the program: what is not yet due waits in a queue of its connection
+
+sub serve {
+	my ($path, $to, $delay) = @_;
+
+	my $server = IO::Socket::UNIX->new(Local => "$path.new", Listen => 64)
+		or die "$path: $!\n";
+	my $all = IO::Select->new($server);
+	my (%of, @due);
+
+	chmod(0777, "$path.new");
+	rename("$path.new", $path) or die "$path: $!\n";
+	$SIG{PIPE} = 'IGNORE';
+
+	for ( ;; ) {
+		my $wait = @due ? $due[0]{at} - time() : 1;
+
+		for my $socket ($all->can_read($wait > 0 ? $wait : 0)) {
+			if ($socket != $server) {
+				push @due, heard($all, $of{$socket}, $socket,
+					slurp($delay));
+				next;
+			}
+
+			my $client = $server->accept() or next;
+			my $host = IO::Socket::UNIX->new(Peer => $to) or next;
+
+			$of{$client} = { to => $host };
+			$of{$host} = { to => $client, slow => 1 };
+			$all->add($client, $host);
+		}
+
+		@due = sort { $a->{at} <=> $b->{at} } @due;
+
+		while (@due && $due[0]{at} <= time()) {
+			my $due = shift @due;
+
+			defined $due->{data} ? pass(@$due{qw/ to data /})
+				: shutdown($due->{to}, 1);
+		}
+	}
+}
+
+# What came, and when it goes on: never before what came before it.
+
+sub heard {
+	my ($all, $way, $socket, $delay) = @_;
+
+	my $at = time() + ($way->{slow} ? $delay : 0);
+	my $n = sysread($socket, my $data, 65536);
+
+	$all->remove($socket) if !$n;
+
+	$at = $way->{last} + 1e-6 if $at <= ($way->{last} // 0);
+	$way->{last} = $at;
+
+	return { at => $at, to => $way->{to}, data => $n ? $data : undef };
+}
+
+sub pass {
+	my ($socket, $data) = @_;
+
+	while (length($data)) {
+		my $n = syswrite($socket, $data) or return;
+
+		substr($data, 0, $n, '');
+	}
+}
+
+1;
