@@ -92,7 +92,8 @@ my $refused = qr/"xorb_(?:put|heal)" failed, SQLSTATE 40XT1: .*the copy was/;
 
 	# functions of before, which a server may meet while others are upgraded
 
-	my $made = $t->sql("SELECT pg_get_functiondef('xet.copy_made'::regproc)");
+	my $made = $t->sql('SELECT pg_get_functiondef('
+		. "'xet.copy_made'::regproc)");
 	my $before = make_xorb(mix(8, 300_000));
 
 	$t->allow(qr/"xorb_put" (?:failed, SQLSTATE 40001|is sent again): /);
@@ -327,8 +328,8 @@ sub whole {
 		. ' WHERE damaged_at IS NULL');
 }
 
-# How old a copy may be, from now on.  PostgreSQL counts who asks, and a sequence
-# counts those as well whose transaction is undone.
+# How old a copy may be, from now on.  A sequence counts who asks, and does so
+# where the transaction is undone.
 
 sub age {
 	my ($t, $age) = @_;
