@@ -4,7 +4,8 @@
 
 # A copy whose upload stands still, while a sweep of another node finds that it
 # has no row and removes it: the row is refused, once, and nothing is
-# acknowledged.  In a folder and in a bucket; the ages are shortened.
+# acknowledged.  In a folder and in a bucket; the ages are shortened.  And an
+# upload that takes so long that its first part has such an age.
 
 use warnings;
 use strict;
@@ -91,19 +92,19 @@ my $refused = qr/"xorb_(?:put|heal)" failed, SQLSTATE 40XT1: .*the copy was/;
 
 	# functions of before, which a server may meet while others are upgraded
 
-	my $old = $t->sql(
-		"SELECT pg_get_functiondef('xet.copy_made'::regproc)");
+	my $made = $t->sql('SELECT pg_get_functiondef('
+		. "'xet.copy_made'::regproc)");
 	my $before = make_xorb(mix(8, 300_000));
 
 	$t->allow(qr/"xorb_put" (?:failed, SQLSTATE 40001|is sent again): /);
-	$t->sql($old =~ s/40XT1/40001/r);
+	$t->sql($made =~ s/40XT1/40001/r);
 	age($t, '-1 second');
 	is(post($t, $before)->{status}, 503, 'functions of before: 503');
 	cmp_ok(asked($t), '>', 1, 'functions of before: it is sent again');
 	is(row($t, $before), 0, 'functions of before: no row');
 	is(scalar($t->xorb_files($before->{hash})), 1,
 		'functions of before: the copy stays');
-	$t->sql($old);
+	$t->sql($made);
 	age($t, '12 hours');
 	is(post($t, $before)->{status}, 200, 'functions of before: over');
 
@@ -189,6 +190,75 @@ for my $size (300_000, 20_000_000) {
 	$t->stop();
 }
 
+# an upload that takes hours: an object in parts is as old as the first of them,
+# so when that is six hours old all is sent anew, as another object.  The clock
+# of nginx is moved; the last case is refused by PostgreSQL, if it is not.
+
+{
+	my $s3 = Test::Xet::S3->new();
+	my $fault = Test::Xet::S3Fault->new($s3);
+	my $t = Test::Xet->new(s3 => $s3, workers => 1, log => 'info',
+		stalls => 1, s3_endpoint => $fault->endpoint());
+
+	$t->run();
+	$t->allow(qr/the clock of the store is/);
+
+	my $n = 9;
+	my $known = make_xorb(mix($n, 300_000));
+
+	is(post($t, $known)->{status}, 200, 'hours: an upload');
+
+	for my $case ([ 'a minute less than six hours', 0, 6 * 3600 - 60, 1 ],
+		[ 'a minute more than six hours', 0, 6 * 3600 + 60, 2 ],
+		[ 'thirteen hours', -13 * 3600, 0, 2 ])
+	{
+		my ($name, $begin, $end, $uploads) = @$case;
+		my $xorb = make_xorb(random_bytes(++$n, 20_000_000),
+			scheme => 'none');
+		my $rest = length($xorb->{bytes}) - 2_000_000;
+
+		# what is signed for the clock of before is refused once, which
+		# an abort, that is tried once, must not meet
+
+		my $moved = sub {
+			$t->stall()->set_clock($_[0]);
+			is($t->head("/api/v1/xorbs/default/$known->{hash}")
+				->{status}, 200, "$name: the store is asked");
+		};
+
+		$moved->($begin);
+		$fault->zero();
+
+		my $c = $t->connect();
+
+		$c->start('POST', "/api/v1/xorbs/default/$xorb->{hash}",
+			{ 'Content-Length' => length($xorb->{bytes}) });
+		$c->send(substr($xorb->{bytes}, 0, $rest));
+		ok(wait_for(30, sub { taken($fault, 'UploadPart') > 0 }),
+			"$name: a part is there");
+
+		$moved->($end);
+		$c->send(substr($xorb->{bytes}, $rest));
+		is($c->response('POST', timeout => 60)->{status}, 200,
+			"$name: 200");
+		is(row($t, $xorb), 1, "$name: a row");
+
+		my ($object) = grep { m!/$xorb->{hash}! }
+			keys %{ $s3->objects() };
+		my @begun = taken($fault, 'CreateMultipartUpload');
+
+		is(scalar @begun, $uploads, "$name: so many begun");
+		like($begun[-1]{target}, qr!/\Q$object\E\?!,
+			"$name: the last one is the object");
+		ok(wait_for(10, sub { taken($fault, 'AbortMultipartUpload')
+			== $uploads - 1 }), "$name: the others are aborted");
+		is($s3->get($object)->{body} eq $xorb->{bytes}, 1,
+			"$name: its bytes");
+	}
+
+	$t->stop();
+}
+
 # what stands still between the first statement and the one that heals
 
 my $s3 = Test::Xet::S3->new();
@@ -241,6 +311,14 @@ sub post {
 		\$xorb->{bytes});
 }
 
+# The requests of an operation that the store has done.
+
+sub taken {
+	my ($fault, $op) = @_;
+
+	return grep { $_->{status} =~ /^2/ } $fault->seen($op);
+}
+
 sub row {
 	my ($t, $xorb) = @_;
 
@@ -255,8 +333,8 @@ sub whole {
 		. ' WHERE damaged_at IS NULL');
 }
 
-# How old a copy may be, from now on.  PostgreSQL counts who asks, and a
-# sequence counts those as well whose transaction is undone.
+# How old a copy may be, from now on.  A sequence counts who asks, and does so
+# where the transaction is undone.
 
 sub age {
 	my ($t, $age) = @_;

@@ -4,7 +4,8 @@
 
 # A node that is cut off while PostgreSQL commits the row of its xorb, and sends
 # the statement again when it is back: the collector of another node has removed
-# row and copy meanwhile.  Nothing is acknowledged that is not there.
+# row and copy meanwhile.  Nothing is acknowledged that is not there, and a row
+# without its copy is on record, also when the client has left.
 
 use warnings;
 use strict;
@@ -37,7 +38,8 @@ my %conf = (log => 'info', workers => 2, net => $net, s3 => $s3,
 
 my $t = Test::Xet->new(%conf, machine => $machines[0],
 	directives => { xet_gc => 'on grace=0s interval=1s' });
-my $two = Test::Xet->new(%conf, machine => $machines[1], beside => $t);
+my $two = Test::Xet->new(%conf, machine => $machines[1], beside => $t,
+	stalls => 1);
 
 $_->run() for $t, $two;
 $_->allow(qr/PostgreSQL|is sent again|was collected|is lost/) for $t, $two;
@@ -45,36 +47,9 @@ $_->allow(qr/PostgreSQL|is sent again|was collected|is lost/) for $t, $two;
 for my $how (qw/ xorb file /) {
 	my $data = random_bytes(length($how), 40000);
 	my $x = make_xorb($data, scheme => 'none');
-	my $lock = $t->pg_lock('xet.xorbs', 'SHARE');
-	my ($method, $uri, $body) = $how eq 'xorb'
-		? ('POST', "/api/v1/xorbs/default/$x->{hash}", $x->{bytes})
-		: ('PUT', '/api/v1/files', $data);
-	my $c = $two->http_start($method, $uri,
-		{ 'Content-Length' => length($body) }, $body);
+	my ($c, $method) = untold($how, $how, $data, $x);
 
-	my $before = collected();
-
-	ok(wait_for(20, sub { $t->pg_blocked() > 0 }), "$how: waits");
-
-	$machines[1]->cut();
-	$lock->unlock();
-
-	ok(wait_for(30, sub { !names()
-		&& collected() > $before
-		&& $t->sql('SELECT (SELECT count(*) FROM xet.xorbs)'
-		. ' + (SELECT count(*) FROM xet.gc_copies)') == 0 }),
-		"$how: committed, and collected");
-
-	# nobody collects any more, or it would be gone again
-
-	$t->sql("UPDATE xet.chores SET until = now() + interval '1 hour',"
-		. " turn = turn + 1, holder = decode(md5('x'), 'hex')"
-		. " WHERE name = 'gc'");
-
-	# what PostgreSQL has said meanwhile must not come
-
-	$machines[1]->reset($net, 5432);
-	$machines[1]->mend();
+	back();
 
 	my $r = $c->response($method, timeout => 60);
 
@@ -90,21 +65,45 @@ for my $how (qw/ xorb file /) {
 		ok($f->{body} eq $data, "$how: its bytes");
 	}
 
-	# who comes again has all of it there
+	again($how, $data);
+}
 
-	my $file = eval { $two->upload($data, scheme => 'none') };
+# --------------------------------------------------------------------------
+# the client leaves: when the statement was sent again and is not answered; the
+# same, and the answer is lost again; when its copy is looked for.  Not of a
+# file, of whose client nobody hears before there is an answer for him.
 
-	ok($file, "$how: again") or diag($@);
+for my $when (qw/ waits lost looks /) {
+	my $name = "left, $when";
+	my $data = random_bytes(20 + length($name), 40000);
+	my $x = make_xorb($data, scheme => 'none');
+	my ($c) = untold($name, 'xorb', $data, $x);
+	my $from = $two->log_size();
+	my $lock = $t->pg_lock('xet.xorbs', 'SHARE');
 
-	my $d = $t->download($file->{hash}, size => length($data));
+	back();
+	ok(wait_for(30, sub { $t->pg_blocked() > 0 }), "$name: sent again");
 
-	is_deeply($d->{errors}, [], "$how: again: can be read");
-	ok(($d->{data} // '') eq $data, "$how: again: its bytes");
+	if ($when eq 'looks') {
+		freeze();
+		$lock->unlock();
+		ok(frozen(), "$name: it does");
+	}
 
-	$t->sql("UPDATE xet.chores SET until = now() WHERE name = 'gc'");
-	is($t->http('DELETE', "/api/v1/files/$file->{hash}")->{status}, 204,
-		"$how: deleted");
-	ok(wait_for(30, sub { !names() }), "$how: all is gone");
+	$c->abort();
+	ok($two->wait_log(qr/client .*(?:closed|reset by peer)/i, 20, $from),
+		"$name: the client leaves") or diag($two->log($from));
+
+	$machines[1]->cut() if $when eq 'lost';
+	$when eq 'looks' ? thaw() : $lock->unlock();
+
+	ok(wait_for(20, sub { rows() == 1 }), "$name: a row");
+	is(scalar(names()), 0, "$name: without a copy");
+	back() if $when eq 'lost';
+
+	ok(wait_for(20, sub { rows('damaged_at IS NOT NULL') == 1 }),
+		"$name: it is on record") or diag($two->log($from));
+	again($name, $data);
 }
 
 # --------------------------------------------------------------------------
@@ -158,6 +157,91 @@ for my $how (qw/ xorb file /) {
 $t->done();
 
 # --------------------------------------------------------------------------
+
+# Begins an upload, whose row is committed and collected, with the copy, while
+# the answer is on its way.  Nobody collects any more then, or it would be gone
+# again.
+
+sub untold {
+	my ($name, $how, $data, $x) = @_;
+
+	my $lock = $t->pg_lock('xet.xorbs', 'SHARE');
+	my ($method, $uri, $body) = $how eq 'xorb'
+		? ('POST', "/api/v1/xorbs/default/$x->{hash}", $x->{bytes})
+		: ('PUT', '/api/v1/files', $data);
+	my $c = $two->http_start($method, $uri,
+		{ 'Content-Length' => length($body) }, $body);
+
+	my $before = collected();
+
+	ok(wait_for(20, sub { $t->pg_blocked() > 0 }), "$name: waits");
+
+	$machines[1]->cut();
+	$lock->unlock();
+
+	ok(wait_for(30, sub { !names() && collected() > $before
+		&& rows() + $t->sql('SELECT count(*) FROM xet.gc_copies')
+		== 0 }), "$name: committed, and collected");
+
+	$t->sql("UPDATE xet.chores SET until = now() + interval '1 hour',"
+		. " turn = turn + 1, holder = decode(md5('x'), 'hex')"
+		. " WHERE name = 'gc'");
+
+	return ($c, $method);
+}
+
+# What PostgreSQL has said meanwhile must not come.
+
+sub back {
+	$machines[1]->reset($net, 5432);
+	$machines[1]->mend();
+}
+
+# Whoever comes again has all of it there.
+
+sub again {
+	my ($name, $data) = @_;
+
+	my $file = eval { $two->upload($data, scheme => 'none') };
+
+	ok($file, "$name: again") or diag($@);
+
+	my $d = $t->download($file->{hash}, size => length($data));
+
+	is_deeply($d->{errors}, [], "$name: again: can be read");
+	ok(($d->{data} // '') eq $data, "$name: again: its bytes");
+
+	$t->sql("UPDATE xet.chores SET until = now() WHERE name = 'gc'");
+	is($t->http('DELETE', "/api/v1/files/$file->{hash}")->{status}, 204,
+		"$name: deleted");
+	ok(wait_for(30, sub { !names() && rows() == 0 }),
+		"$name: all is gone");
+}
+
+# A look at a copy hangs, until thaw().
+
+sub freeze {
+	$bucket ? kill('STOP', $s3->pid()) : $two->stall()->hold('stat');
+}
+
+sub frozen {
+	return $two->stall()->wait_held('stat', 1, 30) if !$bucket;
+
+	# the row is there first
+
+	return wait_for(30, sub { rows() == 1 }) && sleep(1);
+}
+
+sub thaw {
+	$bucket ? kill('CONT', $s3->pid()) : $two->stall()->release('stat');
+}
+
+sub rows {
+	my ($where) = @_;
+
+	return $t->sql('SELECT count(*) FROM xet.xorbs WHERE '
+		. ($where // 'true'));
+}
 
 sub names {
 	return grep { m!/xorbs/! } sort keys %{ $s3->objects() } if $bucket;

@@ -606,8 +606,17 @@ void ngx_http_xet_task_detached(ngx_http_xet_job_pt job, const void *data,
     size_t size);
 
 
-/* Called in the event loop after a lone job. */
+/* Called in the event loop after a job that belongs to no request. */
 typedef void (*ngx_http_xet_lone_pt)(void *data);
+
+/*
+ * As ngx_http_xet_task_detached(), and done gets the copy after the job.  A
+ * worker that exits waits for both.  NGX_OK, or NGX_ERROR when the job can't be
+ * posted; then neither is called.
+ */
+ngx_int_t ngx_http_xet_task_detached_done(ngx_http_xet_job_pt job,
+    ngx_http_xet_lone_pt done, const void *data, size_t size);
+
 
 typedef struct {
     ngx_thread_task_t          *task;

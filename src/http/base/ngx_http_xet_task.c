@@ -19,7 +19,8 @@
  * the job any more, and the references don't count.
  *
  * A lone job belongs to no request, but somebody waits for it: the timer on its
- * event holds a quitting worker as well.
+ * event holds a quitting worker as well.  So it does for a detached one that is
+ * followed by something in the event loop.
  *
  * States of a task: idle -> busy (post) -> ready (thread finished) -> idle
  * (done handler called).  The event loop owns the structure; the thread sees
@@ -43,8 +44,10 @@ typedef struct {
 
 
 typedef struct {
-    ngx_pool_t           *pool;
-    ngx_http_xet_mark_t   mark;
+    ngx_pool_t            *pool;
+    ngx_http_xet_mark_t    mark;
+    ngx_http_xet_lone_pt   done;               /* or NULL */
+    void                  *data;
 } ngx_http_xet_detached_t;
 
 
@@ -55,7 +58,9 @@ static void ngx_http_xet_task_dead(void *data);
 static void ngx_http_xet_task_job(void *data, ngx_log_t *log);
 static void ngx_http_xet_task_event_handler(ngx_event_t *ev);
 static void ngx_http_xet_task_write_handler(ngx_http_request_t *r);
-static void ngx_http_xet_task_detached_done(ngx_event_t *ev);
+static ngx_int_t ngx_http_xet_task_detach(ngx_http_xet_job_pt job,
+    ngx_http_xet_lone_pt done, const void *data, size_t size);
+static void ngx_http_xet_task_detached_handler(ngx_event_t *ev);
 static void ngx_http_xet_task_lone_handler(ngx_event_t *ev);
 static ngx_int_t ngx_http_xet_task_give(ngx_uint_t pool,
     ngx_thread_task_t *task, ngx_http_xet_mark_t *mark);
@@ -395,6 +400,24 @@ void
 ngx_http_xet_task_detached(ngx_http_xet_job_pt job, const void *data,
     size_t size)
 {
+    if (ngx_http_xet_task_detach(job, NULL, data, size) != NGX_OK) {
+        job((void *) data, ngx_cycle->log);
+    }
+}
+
+
+ngx_int_t
+ngx_http_xet_task_detached_done(ngx_http_xet_job_pt job,
+    ngx_http_xet_lone_pt done, const void *data, size_t size)
+{
+    return ngx_http_xet_task_detach(job, done, data, size);
+}
+
+
+static ngx_int_t
+ngx_http_xet_task_detach(ngx_http_xet_job_pt job, ngx_http_xet_lone_pt done,
+    const void *data, size_t size)
+{
     u_char                    *p;
     ngx_pool_t                *pool;
     ngx_thread_task_t         *task;
@@ -406,7 +429,7 @@ ngx_http_xet_task_detached(ngx_http_xet_job_pt job, const void *data,
 
     pool = ngx_create_pool(512, ngx_cycle->log);
     if (pool == NULL) {
-        goto inplace;
+        return NGX_ERROR;
     }
 
     task = ngx_thread_task_alloc(pool, sizeof(ngx_http_xet_task_ctx_t));
@@ -415,7 +438,7 @@ ngx_http_xet_task_detached(ngx_http_xet_job_pt job, const void *data,
 
     if (task == NULL || detached == NULL || p == NULL) {
         ngx_destroy_pool(pool);
-        goto inplace;
+        return NGX_ERROR;
     }
 
     ngx_memcpy(p, data, size);
@@ -426,33 +449,51 @@ ngx_http_xet_task_detached(ngx_http_xet_job_pt job, const void *data,
     tctx->nice = xmcf->nice;
 
     task->handler = ngx_http_xet_task_job;
-    task->event.handler = ngx_http_xet_task_detached_done;
+    task->event.handler = ngx_http_xet_task_detached_handler;
     task->event.data = detached;
     task->event.log = ngx_cycle->log;
 
     detached->pool = pool;
+    detached->done = done;
+    detached->data = p;
 
     if (ngx_http_xet_task_give(NGX_HTTP_XET_POOL_UPLOAD, task,
                                &detached->mark)
-        == NGX_OK)
+        != NGX_OK)
     {
-        return;
+        ngx_destroy_pool(pool);
+        return NGX_ERROR;
     }
 
-    ngx_destroy_pool(pool);
+    if (done) {
+        ngx_add_timer(&task->event, NGX_HTTP_XET_TASK_TIMER);
+    }
 
-inplace:
-
-    job((void *) data, ngx_cycle->log);
+    return NGX_OK;
 }
 
 
 static void
-ngx_http_xet_task_detached_done(ngx_event_t *ev)
+ngx_http_xet_task_detached_handler(ngx_event_t *ev)
 {
     ngx_http_xet_detached_t *detached = ev->data;
 
+    if (ev->timedout) {
+        ev->timedout = 0;
+        ngx_add_timer(ev, NGX_HTTP_XET_TASK_TIMER);
+        return;
+    }
+
+    if (ev->timer_set) {
+        ngx_del_timer(ev);
+    }
+
     ngx_http_xet_task_taken(&detached->mark);
+
+    if (detached->done) {
+        detached->done(detached->data);
+    }
+
     ngx_destroy_pool(detached->pool);
 }
 

@@ -174,7 +174,8 @@ struct ngx_http_xet_query_s {
                                            PGresult *res);
 
     const u_char                   *upload;    /* id of the staged batches */
-    ngx_http_xet_temp_t            *copy;      /* that a row is to name */
+    ngx_http_xet_temp_t            *copy;      /* that a row is to name, */
+    uint64_t                        size;      /* with so many bytes */
 
     /*
      * Called when the request dies before the statement is answered.  Returns

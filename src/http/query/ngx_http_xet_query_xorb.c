@@ -16,6 +16,8 @@
 typedef struct {
     ngx_http_xet_store_t      *store;
     ngx_http_xet_copy_name_t   name;
+    uint64_t                   size;
+    xet_status_t               status;         /* of the look at it */
 } ngx_http_xet_left_t;
 
 
@@ -24,11 +26,13 @@ static ngx_http_xet_params_t *ngx_http_xet_query_slices_params(
 static ngx_uint_t ngx_http_xet_query_slices_whole(ngx_http_xet_query_t *q,
     PGresult *res);
 static ngx_int_t ngx_http_xet_query_xorb_kept(ngx_http_request_t *r,
-    ngx_int_t rc, ngx_http_xet_temp_t *file);
+    ngx_int_t rc, ngx_http_xet_temp_t *file, const xet_xorb_info_t *info);
 static ngx_uint_t ngx_http_xet_query_xorb_left(ngx_http_xet_query_t *q);
 static void ngx_http_xet_query_left_done(void *data, PGresult *res,
     ngx_int_t rc, const char *sqlstate);
 static void ngx_http_xet_query_left_job(void *data, ngx_log_t *log);
+static void ngx_http_xet_query_left_look_job(void *data, ngx_log_t *log);
+static void ngx_http_xet_query_left_looked(void *data);
 
 
 void
@@ -271,7 +275,7 @@ ngx_http_xet_query_xorb_put(ngx_http_request_t *r,
 
     return ngx_http_xet_query_xorb_kept(r,
                ngx_http_xet_send_xorb_put(r, NGX_HTTP_XET_WRITE, handler),
-               file);
+               file, info);
 }
 
 
@@ -296,7 +300,7 @@ ngx_http_xet_query_xorb_heal(ngx_http_request_t *r,
 
     return ngx_http_xet_query_xorb_kept(r,
                ngx_http_xet_send_xorb_heal(r, NGX_HTTP_XET_WRITE, handler),
-               file);
+               file, info);
 }
 
 
@@ -304,7 +308,7 @@ ngx_http_xet_query_xorb_heal(ngx_http_request_t *r,
 
 static ngx_int_t
 ngx_http_xet_query_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
-    ngx_http_xet_temp_t *file)
+    ngx_http_xet_temp_t *file, const xet_xorb_info_t *info)
 {
     ngx_http_xet_query_t  *q;
 
@@ -312,6 +316,7 @@ ngx_http_xet_query_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
         q = ngx_http_xet_query_get(r);
 
         q->copy = file;
+        q->size = info->stored_size;
         q->left = ngx_http_xet_query_xorb_left;
 
         ngx_http_xet_store_keep(file, 1);
@@ -342,6 +347,7 @@ ngx_http_xet_query_xorb_left(ngx_http_xet_query_t *q)
     left->store = q->copy->store;
     left->name.xorb = q->copy->xorb;
     left->name.tag = q->copy->tag;
+    left->size = q->size;
 
     rc = ngx_http_xet_lanes_bequeath(q->query, ngx_http_xet_query_left_done,
                                      left);
@@ -366,13 +372,23 @@ ngx_http_xet_query_unnamed(const u_char *sqlstate)
 }
 
 
+/*
+ * Where an attempt was lost before, the row may be a second one, behind a
+ * collection of the first and of the copy (ngx_http_xet_keep.c).  The request
+ * would have looked at the copy, and now nobody else does.
+ */
+
 static void
 ngx_http_xet_query_left_done(void *data, PGresult *res, ngx_int_t rc,
     const char *sqlstate)
 {
     ngx_http_xet_left_t *left = data;
 
-    ngx_uint_t  named;
+    ngx_uint_t  named, lost;
+
+    lost = (sqlstate == NULL)
+           ? rc != NGX_OK
+           : ngx_strcmp(sqlstate, NGX_HTTP_XET_PG_TWICE) == 0;
 
     named = (sqlstate == NULL
              || !ngx_http_xet_query_unnamed((u_char *) sqlstate));
@@ -388,6 +404,13 @@ ngx_http_xet_query_left_done(void *data, PGresult *res, ngx_int_t rc,
     if (!named) {
         ngx_http_xet_task_detached(ngx_http_xet_query_left_job, left,
                                    sizeof(ngx_http_xet_left_t));
+
+    } else if (lost) {
+        (void) ngx_http_xet_task_detached_done(
+                                             ngx_http_xet_query_left_look_job,
+                                             ngx_http_xet_query_left_looked,
+                                             left,
+                                             sizeof(ngx_http_xet_left_t));
     }
 
     ngx_free(left);
@@ -401,6 +424,36 @@ ngx_http_xet_query_left_job(void *data, ngx_log_t *log)
 
     (void) ngx_http_xet_store_remove_job(left->store, &left->name.xorb,
                                          left->name.tag, log);
+}
+
+
+static void
+ngx_http_xet_query_left_look_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_left_t *left = data;
+
+    left->status = ngx_http_xet_store_stat_job(left->store, &left->name.xorb,
+                                               left->name.tag, left->size,
+                                               log);
+}
+
+
+static void
+ngx_http_xet_query_left_looked(void *data)
+{
+    ngx_http_xet_left_t *left = data;
+
+    ngx_http_xet_damage_t  damage;
+
+    if (left->status != XET_STORE_DAMAGED) {
+        return;
+    }
+
+    ngx_http_xet_damage_init(&damage);
+    ngx_http_xet_damage_note(&damage, &left->name.xorb, left->name.tag);
+
+    ngx_http_xet_query_xorb_damaged_tell(&damage);
+    ngx_http_xet_damage_destroy(&damage);
 }
 
 

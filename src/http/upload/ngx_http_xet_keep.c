@@ -33,7 +33,9 @@
  * before.  Between the two a collector may have removed the row and the copy,
  * and then the row is put anew, for a copy that is gone.  xet.xorb_put()
  * refuses that while there is a note of the copy; the note goes after the copy,
- * so when it is gone as well, a look at the copy tells.
+ * so when it is gone as well, a look at the copy tells.  That is on record also
+ * when the client leaves, while the statement is under way or during the look:
+ * nobody else would find the row for long.
  *
  * Readings are shared: when many uploads bring the same xorb to a worker at
  * once, one reading is enough for all that had begun before the reading: damage
@@ -85,6 +87,7 @@ struct ngx_http_xet_keep_s {
     ngx_uint_t              news;              /* see ngx_http_xet_keep_pt */
     unsigned                healed:1;          /* the row named another copy */
     unsigned                twice:1;           /* a statement was sent again */
+    unsigned                looks:1;           /* at the copy, because of it */
 
     ngx_http_xet_keep_e     state;
     ngx_queue_t             queue;             /* of readings, or waiting */
@@ -220,6 +223,14 @@ ngx_http_xet_keep_cleanup(void *data)
         ngx_delete_posted_event(&keep->event);
     }
 
+    if (keep->looks && keep->status == XET_STORE_DAMAGED) {
+
+        /* nobody was called: the job has ended behind the request */
+
+        ngx_http_xet_damage_note(&keep->damage, &keep->file->xorb,
+                                 keep->file->tag);
+    }
+
     /* damage goes on record even if the client has left */
 
     ngx_http_xet_query_xorb_damaged_tell(&keep->damage);
@@ -353,12 +364,17 @@ ngx_http_xet_keep_named(ngx_http_request_t *r, ngx_http_xet_keep_t *keep)
         return;
     }
 
+    keep->status = XET_AGAIN;
+
     if (ngx_http_xet_task_post(r, ngx_http_xet_keep_look_job,
                                ngx_http_xet_keep_looked, keep)
         != NGX_OK)
     {
         keep->handler(r, NGX_DECLINED, XET_OVERLOADED, 0);
+        return;
     }
+
+    keep->looks = 1;
 }
 
 
@@ -378,6 +394,8 @@ static void
 ngx_http_xet_keep_looked(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_keep_t *keep = data;
+
+    keep->looks = 0;
 
     switch (keep->status) {
 

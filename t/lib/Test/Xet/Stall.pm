@@ -2,8 +2,8 @@ package Test::Xet::Stall;
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# System calls of a server that hang when a test wants it: t/tools/stall.c,
-# which is preloaded.
+# System calls of a server that hang when a test wants it, and its clock:
+# t/tools/stall.c, which is preloaded.
 
 use warnings;
 use strict;
@@ -58,6 +58,16 @@ sub wait_held {
 	return wait_for($timeout || 10, sub {
 		(-s "$self->{dir}/$call.hangs" || 0) >= ($n || 1)
 	});
+}
+
+# The clock of the server, as its time() has it: so many seconds ahead.
+
+sub set_clock {
+	my ($self, $seconds) = @_;
+
+	spew("$self->{dir}/clock.new", "$seconds\n");
+	rename("$self->{dir}/clock.new", "$self->{dir}/clock")
+		or die "rename: $!\n";
 }
 
 sub release {
