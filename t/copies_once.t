@@ -317,6 +317,35 @@ for my $way ('POST', 'PUT') {
 	is($t->get('/api/health')->{status}, 200, "$way: health");
 }
 
+# damage that is found for nobody, whose client has left: on record all the same
+
+{
+	my $y = new_xorb();
+
+	whole($y);
+
+	my $c = half($y);
+
+	$stall->hold('read');
+	$c->send(substr($y->{bytes}, $size / 2));
+	ok($stall->wait_held('read', 1), 'for nobody: it reads');
+
+	$t->flip_copy($t->copy($y->{hash}), -5);
+	$c->abort();
+	select(undef, undef, undef, 0.5);
+	$stall->release('read');
+
+	ok(wait_for(10, sub {
+		$t->sql('SELECT count(*) FROM xet.xorbs WHERE hash ='
+			. " '\\x$y->{hash}' AND damaged_at IS NOT NULL") == 1
+	}), 'for nobody: damage is on record');
+	is(whole($y), $false, 'for nobody: sent again');
+	ok(wait_for(10, sub { $t->copies($y->{hash}) == 1 }),
+		'for nobody: one copy is left');
+	is($t->copy_bytes($t->copy($y->{hash})), $y->{bytes},
+		'for nobody: healed');
+}
+
 # of another encoding, and of another xorb: not the copy that was read
 
 {

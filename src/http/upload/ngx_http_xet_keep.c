@@ -212,7 +212,20 @@ ngx_http_xet_keep_cleanup(void *data)
 {
     ngx_http_xet_keep_t *keep = data;
 
+    /* a job that ends behind its request has called nobody */
+
+    if (keep->looks && keep->status == XET_STORE_DAMAGED) {
+        ngx_http_xet_damage_note(&keep->damage, &keep->file->xorb,
+                                 keep->file->tag);
+    }
+
     if (keep->state == NGX_HTTP_XET_KEEP_READS) {
+
+        if (keep->status == XET_STORE_DAMAGED) {
+            ngx_http_xet_damage_note(&keep->damage, &keep->file->xorb,
+                                     keep->copy.tag);
+        }
+
         ngx_http_xet_keep_read(keep, XET_AGAIN);
 
     } else if (keep->state == NGX_HTTP_XET_KEEP_WAITS) {
@@ -221,14 +234,6 @@ ngx_http_xet_keep_cleanup(void *data)
 
     if (keep->event.posted) {
         ngx_delete_posted_event(&keep->event);
-    }
-
-    if (keep->looks && keep->status == XET_STORE_DAMAGED) {
-
-        /* nobody was called: the job has ended behind the request */
-
-        ngx_http_xet_damage_note(&keep->damage, &keep->file->xorb,
-                                 keep->file->tag);
     }
 
     /* damage goes on record even if the client has left */
