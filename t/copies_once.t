@@ -324,13 +324,14 @@ for my $way ('POST', 'PUT') {
 
 	whole($y);
 
+	my $copy = $t->copy($y->{hash});
 	my $c = half($y);
 
 	$stall->hold('read');
 	$c->send(substr($y->{bytes}, $size / 2));
 	ok($stall->wait_held('read', 1), 'for nobody: it reads');
 
-	$t->flip_copy($t->copy($y->{hash}), -5);
+	$t->flip_copy($copy, -5);
 	$c->abort();
 	select(undef, undef, undef, 0.5);
 	$stall->release('read');
