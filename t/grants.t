@@ -28,7 +28,7 @@ my $fault = Test::Xet::S3Fault->new($s3);
 my $t = Test::Xet->new(s3 => $s3, workers => 2, log => 'info',
 	s3_endpoint => $fault->endpoint(),
 	s3_server => '127.0.0.1:' . $fault->port(),
-	directives => { xet_grants => 'on' },
+	s3_params => 'timeout=4s', directives => { xet_grants => 'on' },
 	http => Test::Xet::Token::token_directive(),
 	server => Test::Xet::Token::token_location() . <<'EOC');
 
@@ -99,6 +99,27 @@ $grant = grant($tail);
 is(put_granted($grant, $tail->{bytes})->{status}, 200, 'footer: put');
 is(commit($tail, $grant)->{status}, 200, 'footer: commit');
 is(object($tail), $bare->{bytes}, 'footer: is not stored');
+
+# What no signature covers, whoever has the URL may say, and a store keeps it
+# with the object; a copy is the bytes only.
+
+my $coded = make_xorb(mix(9, 300000));
+
+$grant = grant($coded);
+$grant->{headers}{'Content-Encoding'} = 'gzip';
+$grant->{headers}{'Content-Disposition'} = 'attachment';
+$grant->{headers}{'Content-Type'} = 'text/html';
+is(put_granted($grant, $coded->{bytes})->{status}, 200, 'coding: put');
+is(commit($coded, $grant)->{status}, 200, 'coding: commit');
+is(object($coded), $coded->{bytes}, 'coding: these bytes');
+
+$r = $s3->head((grep { m!/xorbs/.*\Q$coded->{hash}\E! }
+	keys %{ $s3->objects() })[0]);
+
+isnt($r->header_value('Content-Type') // '', 'text/html',
+	'coding: no Content-Type of the client');
+is($r->header_value($_), undef, "coding: no $_ of the client")
+	for qw/ Content-Encoding Content-Disposition /;
 
 # --------------------------------------------------------------------------
 # what is not right
