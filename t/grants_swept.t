@@ -27,7 +27,12 @@ $t->allow(qr/RequestTimeTooSkewed|clock/);
 $t->run();
 $t->let_age();
 
-my ($identity) = grep { m!(?:^|/)identity\z! } keys %{ $s3->objects() };
+my $identity;
+
+wait_for(20, sub {
+	($identity) = grep { m!(?:^|/)identity\z! } keys %{ $s3->objects() };
+}) or die "the store has no identity\n";
+
 my $prefix = $identity =~ s/identity\z//r;
 
 $s3->put($prefix . sprintf('staging/%064x.%032x', $_ % 7, $_), 'x')
