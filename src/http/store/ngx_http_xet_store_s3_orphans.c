@@ -94,8 +94,8 @@ ngx_http_xet_orphans_s3_sweep_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
 
 /*
  * What clients have put into the bucket and nobody has made a copy of: all of
- * it, by pages, one a job.  However much is put in a day, no name is safe behind
- * others that are young.
+ * it, by pages, one a job.  However much is put in a day, no old name is safe
+ * behind young ones.
  */
 
 static xet_status_t
