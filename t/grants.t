@@ -28,8 +28,9 @@ my $fault = Test::Xet::S3Fault->new($s3);
 my $t = Test::Xet->new(s3 => $s3, workers => 2, log => 'info',
 	s3_endpoint => $fault->endpoint(),
 	s3_server => '127.0.0.1:' . $fault->port(),
-	directives => { xet_grants => 'on' },
-	http => Test::Xet::Token::token_directive(),
+	s3_params => 'timeout=4s', directives => { xet_grants => 'on' },
+	http => Test::Xet::Token::token_directive()
+		. 'xet_upload_zone $http_x_who zone=day:64k bytes=1000000/1d;',
 	server => Test::Xet::Token::token_location() . <<'EOC');
 
 location /repo/ {
@@ -38,6 +39,13 @@ location /repo/ {
     xet_auth token;
     xet_access repo;
     client_max_body_size 80m;
+}
+
+location /day/ {
+    xet_api;
+    xet_api_base /day;
+    xet_auth off;
+    xet_upload_limit day;
 }
 EOC
 
@@ -99,6 +107,27 @@ $grant = grant($tail);
 is(put_granted($grant, $tail->{bytes})->{status}, 200, 'footer: put');
 is(commit($tail, $grant)->{status}, 200, 'footer: commit');
 is(object($tail), $bare->{bytes}, 'footer: is not stored');
+
+# What no signature covers, whoever has the URL may say, and a store keeps it
+# with the object; a copy is the bytes only.
+
+my $coded = make_xorb(mix(9, 300000));
+
+$grant = grant($coded);
+$grant->{headers}{'Content-Encoding'} = 'gzip';
+$grant->{headers}{'Content-Disposition'} = 'attachment';
+$grant->{headers}{'Content-Type'} = 'text/html';
+is(put_granted($grant, $coded->{bytes})->{status}, 200, 'coding: put');
+is(commit($coded, $grant)->{status}, 200, 'coding: commit');
+is(object($coded), $coded->{bytes}, 'coding: these bytes');
+
+$r = $s3->head((grep { m!/xorbs/.*\Q$coded->{hash}\E! }
+	keys %{ $s3->objects() })[0]);
+
+isnt($r->header_value('Content-Type') // '', 'text/html',
+	'coding: no Content-Type of the client');
+is($r->header_value($_), undef, "coding: no $_ of the client")
+	for qw/ Content-Encoding Content-Disposition /;
 
 # --------------------------------------------------------------------------
 # what is not right
@@ -207,6 +236,30 @@ is(commit($mine, $grant, who => 'a/a@ann')->{status}, 200, 'mine: commit');
 is(ask($mine, who => 'b/b@bob')->{status}, 201,
 	'nobody learns that it is there');
 is(ask($mine, who => 'a/a@ann')->{status}, 200, 'but who has put it');
+
+# --------------------------------------------------------------------------
+# bytes that went past nginx count like others
+
+{
+	my %who = ('X-Who' => 'eve');
+	my @status;
+
+	for my $n (1 .. 3) {
+		my $xorb = make_xorb(random_bytes(10 + $n, 600000),
+			scheme => 'none', sizes => [ 100000 ]);
+		my $r = $t->post("/day/v1/xorb-grants/default/$xorb->{hash}",
+			\grant_body($xorb->{bytes}), \%who);
+
+		push @status, $r->{status};
+		next if $r->{status} != 201;
+
+		put_granted($r->json(), $xorb->{bytes});
+		push @status, $t->post('/day' . commit_path($xorb, $r->json()),
+			\'', \%who)->{status};
+	}
+
+	is("@status", '201 200 201 200 429', 'too many bytes by grants');
+}
 
 # --------------------------------------------------------------------------
 # a store that fails

@@ -261,6 +261,19 @@ for my $status (sort keys %want) {
 	$fault->clear();
 }
 
+for my $status (301, 302, 307, 308) {
+	$fault->add(op => 'GetObject', do => 'status', status => $status,
+		headers => [ 'Location: http://10.0.0.5:3900/xet/a' ]);
+
+	$r = $t->get($path, { Range => "bytes=$entry->{range}" });
+
+	is($r->{status}, 503, "proxy: $status of the store");
+	is($r->header_value('Location'), undef,
+		"proxy: $status: nobody is sent to the store");
+	ok(eval { $r->json()->{error}{code} }, "proxy: $status: JSON");
+	$fault->clear();
+}
+
 $r = $t->get($path, { Range => "bytes=$entry->{range}" });
 is($r->{status}, 206, 'proxy: none of that was cached');
 

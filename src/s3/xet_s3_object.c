@@ -440,6 +440,12 @@ xet_s3_copy(xet_s3_t *s3, const char *from, const char *to, int only_new,
 }
 
 
+/*
+ * The bytes and nothing else: whoever has put the source may have given it
+ * headers that no signature covers, a Content-Encoding among them, which the
+ * store would give to all who read the copy.
+ */
+
 static xet_s3_rc_t
 xet_s3_object_copy(xet_s3_t *s3, const char *source, const char *to,
     int condition, xet_s3_error_t *error)
@@ -449,6 +455,7 @@ xet_s3_object_copy(xet_s3_t *s3, const char *source, const char *to,
 
     xet_s3_request_init(&r, s3, "PUT", to);
     xet_s3_request_header(&r, "x-amz-copy-source", source);
+    xet_s3_request_header(&r, "x-amz-metadata-directive", "REPLACE");
 
     if (condition) {
         xet_s3_request_header(&r, "if-none-match", "*");

@@ -320,7 +320,6 @@ typedef struct {
     xet_xorb_verifier_t   *verifier;
     xet_checksum_state_t  *checksum;
     ngx_http_xet_temp_t   *file;               /* the copy, at the end */
-    u_char                *buf;
     uint64_t               max;                /* bytes of it */
     uint64_t               footer;             /* and of its footer */
     uint64_t               size;               /* of the object, 0: unknown */

@@ -19,7 +19,7 @@
 #include "ngx_http_xet_store_ops.h"
 
 
-#define NGX_HTTP_XET_ORPHANS_STAGED  256       /* a sweep looks at */
+#define NGX_HTTP_XET_ORPHANS_STAGED  256       /* a job looks at */
 
 
 static xet_status_t ngx_http_xet_orphans_s3_sweep_job(
@@ -55,9 +55,6 @@ ngx_http_xet_orphans_s3_list_job(ngx_http_xet_orphans_t *o, ngx_uint_t max,
     }
 
     if (o->folder == NGX_HTTP_XET_ORPHANS_ASIDE) {
-        o->folder = o->first;
-        o->after[0] = '\0';
-
         return ngx_http_xet_orphans_s3_sweep_job(o, log);
     }
 
@@ -72,6 +69,10 @@ ngx_http_xet_orphans_s3_sweep_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
     size_t          n;
     xet_s3_rc_t     rc;
     xet_s3_error_t  error;
+
+    if (o->after[0]) {
+        return ngx_http_xet_orphans_s3_staged_job(o, log);
+    }
 
     rc = xet_s3_sweep(o->store->s3, "xorbs/", XET_XORB_ORPHAN_AGE, &n, &error);
 
@@ -91,7 +92,11 @@ ngx_http_xet_orphans_s3_sweep_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
 }
 
 
-/* What clients have put into the bucket and nobody has made a copy of. */
+/*
+ * What clients have put into the bucket and nobody has made a copy of: all of
+ * it, by pages, one a job.  However much is put in a day, no old name is safe
+ * behind young ones.
+ */
 
 static xet_status_t
 ngx_http_xet_orphans_s3_staged_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
@@ -110,13 +115,22 @@ ngx_http_xet_orphans_s3_staged_job(ngx_http_xet_orphans_t *o, ngx_log_t *log)
 
     dropped = 0;
 
-    rc = xet_s3_list(o->store->s3, "staging/", "", names,
+    rc = xet_s3_list(o->store->s3, "staging/", o->after, names,
                      NGX_HTTP_XET_ORPHANS_STAGED, &n, &now, &error);
 
     if (rc == XET_S3_OK) {
         rc = ngx_http_xet_orphans_s3_drop_job(o, names, n,
                                               now - XET_XORB_ORPHAN_AGE,
                                               &dropped, &error);
+    }
+
+    if (rc == XET_S3_OK && n == NGX_HTTP_XET_ORPHANS_STAGED) {
+        ngx_cpystrn((u_char *) o->after, (u_char *) names[n - 1].name,
+                    sizeof(o->after));
+
+    } else {
+        o->folder = o->first;
+        o->after[0] = '\0';
     }
 
     ngx_free(names);

@@ -38,6 +38,8 @@ static xet_status_t ngx_http_xet_stage_open(ngx_http_xet_stage_t *stage,
     ngx_log_t *log);
 static xet_status_t ngx_http_xet_stage_piece(ngx_http_xet_stage_t *stage,
     ngx_log_t *log);
+static xet_status_t ngx_http_xet_stage_read(ngx_http_xet_stage_t *stage,
+    u_char *buf, ngx_log_t *log);
 static xet_status_t ngx_http_xet_stage_end(ngx_http_xet_stage_t *stage,
     ngx_log_t *log);
 static xet_status_t ngx_http_xet_stage_copy(ngx_http_xet_stage_t *stage,
@@ -222,20 +224,37 @@ ngx_http_xet_stage_open(ngx_http_xet_stage_t *stage, ngx_log_t *log)
         return XET_XORB_SIZE;
     }
 
-    stage->buf = ngx_alloc(NGX_HTTP_XET_STAGE_BUFFER, log);
-
-    if (stage->buf == NULL) {
-        return XET_NOMEM;
-    }
-
     stage->size = object.size;
 
     return XET_OK;
 }
 
 
+/* The buffer is the job's: commits that wait for a thread have none. */
+
 static xet_status_t
 ngx_http_xet_stage_piece(ngx_http_xet_stage_t *stage, ngx_log_t *log)
+{
+    u_char        *buf;
+    xet_status_t   rc;
+
+    buf = ngx_alloc(NGX_HTTP_XET_STAGE_BUFFER, log);
+
+    if (buf == NULL) {
+        return XET_NOMEM;
+    }
+
+    rc = ngx_http_xet_stage_read(stage, buf, log);
+
+    ngx_free(buf);
+
+    return rc;
+}
+
+
+static xet_status_t
+ngx_http_xet_stage_read(ngx_http_xet_stage_t *stage, u_char *buf,
+    ngx_log_t *log)
 {
     size_t           n, stored;
     xet_status_t     status;
@@ -245,8 +264,8 @@ ngx_http_xet_stage_piece(ngx_http_xet_stage_t *stage, ngx_log_t *log)
     n = (size_t) ngx_min(NGX_HTTP_XET_STAGE_BUFFER,
                          stage->size - stage->offset);
 
-    rc = xet_s3_get(stage->store->s3, stage->name, stage->offset, n,
-                    stage->buf, &error);
+    rc = xet_s3_get(stage->store->s3, stage->name, stage->offset, n, buf,
+                    &error);
 
     if (rc != XET_S3_OK) {
         return ngx_http_xet_store_s3_failed(stage->store, rc, &error, log);
@@ -254,7 +273,7 @@ ngx_http_xet_stage_piece(ngx_http_xet_stage_t *stage, ngx_log_t *log)
 
     stage->offset += n;
 
-    status = xet_xorb_verifier_feed(stage->verifier, stage->buf, n, &stored);
+    status = xet_xorb_verifier_feed(stage->verifier, buf, n, &stored);
 
     if (status != XET_OK) {
         return status;
@@ -263,10 +282,10 @@ ngx_http_xet_stage_piece(ngx_http_xet_stage_t *stage, ngx_log_t *log)
     stage->stored += stored;
 
     if (stage->again) {
-        status = ngx_http_xet_store_write_job(stage->file, stage->buf, stored,
-                                              log);
+        status = ngx_http_xet_store_write_job(stage->file, buf, stored, log);
+
     } else {
-        xet_checksum_update(stage->checksum, stage->buf, stored);
+        xet_checksum_update(stage->checksum, buf, stored);
     }
 
     return (status == XET_OK) ? XET_AGAIN : status;
@@ -385,9 +404,4 @@ ngx_http_xet_stage_destroy(ngx_http_xet_stage_t *stage)
 
     xet_checksum_destroy(stage->checksum);
     stage->checksum = NULL;
-
-    if (stage->buf) {
-        ngx_free(stage->buf);
-        stage->buf = NULL;
-    }
 }
