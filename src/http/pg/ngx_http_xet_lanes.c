@@ -415,6 +415,13 @@ ngx_http_xet_lanes_bequeath(ngx_http_xet_pg_query_t *q,
 
 
 void
+ngx_http_xet_lanes_spare(ngx_http_xet_pg_query_t *q, ngx_uint_t spare)
+{
+    q->timer.cancelable = spare ? 1 : 0;
+}
+
+
+void
 ngx_http_xet_lanes_stat(ngx_http_xet_lane_e id, ngx_http_xet_lane_stat_t *stat)
 {
     ngx_memzero(stat, sizeof(ngx_http_xet_lane_stat_t));
