@@ -66,6 +66,11 @@ sub take {
 	return $t->sql('SELECT xet.tags_take()', $db ? (db => $db) : ());
 }
 
+sub asleep {
+	return $t->sql("SELECT count(*) FROM pg_stat_activity"
+		. " WHERE wait_event = 'PgSleep' AND query ~ 'tags_take'");
+}
+
 sub blocks {
 	return $t->sql('SELECT next FROM xet.tags');
 }
@@ -186,6 +191,21 @@ my %early;
 $early{ $_->response('PUT', timeout => 30)->{status} }++ for @early;
 is_deeply(\%early, { 200 => $block + 150 }, 'more than a block is for');
 $_->close() for @early;
+
+# a block that nobody waits for keeps no worker from ending
+
+$t->sql('CREATE OR REPLACE FUNCTION xet.tags_take() RETURNS bigint LANGUAGE'
+	. ' plpgsql AS $$ BEGIN IF (SELECT next FROM xet.tags) > '
+	. (blocks() + 0) . ' THEN PERFORM pg_sleep(120); END IF;'
+	. ' RETURN xet.tags_take_quickly(); END $$');
+$t->reload();
+is(file()->{status}, 200, 'a file, and then no more blocks');
+ok(wait_for(10, sub { asleep() == 1 }), 'another one is asked for');
+
+my @old = $t->reload();
+
+ok(wait_for(20, sub { !grep { kill(0, $_) } @old }),
+	'a worker ends without it');
 
 $t->sql('DROP FUNCTION xet.tags_take()');
 $t->sql('ALTER FUNCTION xet.tags_take_quickly() RENAME TO tags_take');

@@ -64,6 +64,9 @@
 
 struct ngx_http_xet_lanes_s {
     ngx_http_xet_lane_t        lane[NGX_HTTP_XET_LANES];
+
+    ngx_msec_t                 answered;   /* the last answer to anybody */
+    unsigned                   heard:1;    /* there was one */
 };
 
 
@@ -93,6 +96,7 @@ static void ngx_http_xet_lane_retry_handler(ngx_event_t *ev);
 static void ngx_http_xet_lane_changed(ngx_http_xet_pg_t *pg,
     ngx_http_xet_pg_query_t *q);
 static void ngx_http_xet_lanes_leave(ngx_http_xet_pg_t *pg);
+static void ngx_http_xet_lanes_heard(void);
 static void ngx_http_xet_lane_timer_handler(ngx_event_t *ev);
 static void ngx_http_xet_lane_ready(ngx_http_xet_pg_t *pg);
 static void ngx_http_xet_lane_failed(ngx_http_xet_pg_t *pg);
@@ -407,6 +411,13 @@ ngx_http_xet_lanes_bequeath(ngx_http_xet_pg_query_t *q,
     q->tries = NGX_MAX_INT32_VALUE;
 
     return NGX_OK;
+}
+
+
+void
+ngx_http_xet_lanes_spare(ngx_http_xet_pg_query_t *q, ngx_uint_t spare)
+{
+    q->timer.cancelable = spare ? 1 : 0;
 }
 
 
@@ -900,6 +911,10 @@ ngx_http_xet_lane_finished(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 
     if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
 
+        if (!lane->host->standby) {
+            ngx_http_xet_lanes_heard();
+        }
+
         if (pg->unsure) {
 
             /* committed here, and maybe nowhere else: nobody is told of it */
@@ -971,6 +986,31 @@ ngx_http_xet_lane_changed(ngx_http_xet_pg_t *pg, ngx_http_xet_pg_query_t *q)
 
     ngx_http_xet_pg_close(pg);
     ngx_http_xet_lane_backoff(pg, 1);
+}
+
+
+static void
+ngx_http_xet_lanes_heard(void)
+{
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+
+    xmcf->lanes->answered = ngx_current_msec;
+    xmcf->lanes->heard = 1;
+}
+
+
+ngx_uint_t
+ngx_http_xet_lanes_answered(ngx_msec_t *at)
+{
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_cycle_get_module_main_conf(ngx_cycle, ngx_http_xet_module);
+
+    *at = xmcf->lanes->answered;
+
+    return xmcf->lanes->heard;
 }
 
 

@@ -214,6 +214,9 @@ void ngx_http_xet_lanes_detach(ngx_http_xet_pg_query_t *q);
 ngx_int_t ngx_http_xet_lanes_bequeath(ngx_http_xet_pg_query_t *q,
     ngx_http_xet_pg_handler_pt handler, void *data);
 
+/* Whether a worker that ends may do so before q is answered. */
+void ngx_http_xet_lanes_spare(ngx_http_xet_pg_query_t *q, ngx_uint_t spare);
+
 
 void ngx_http_xet_lanes_stat(ngx_http_xet_lane_e lane,
     ngx_http_xet_lane_stat_t *stat);

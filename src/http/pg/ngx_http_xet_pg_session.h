@@ -258,6 +258,9 @@ ngx_uint_t ngx_http_xet_lane_again(ngx_http_xet_pg_query_t *q,
  */
 void ngx_http_xet_lanes_moved(void);
 
+/* When the primary has last answered a statement; 0 when it never did. */
+ngx_uint_t ngx_http_xet_lanes_answered(ngx_msec_t *at);
+
 /* Closes all sessions, which are opened again; why is for the log. */
 void ngx_http_xet_lanes_abandon(const char *why);
 

@@ -14,7 +14,9 @@
  *
  * While the primary is away nothing new is known, and nothing new is committed
  * as far as we can see: the age stays what it was when the primary was last
- * heard of.  So reads go on without a primary.
+ * heard of, by any statement.  So reads go on without a primary; but where it
+ * has sessions for other statements and none for this question, what it commits
+ * makes a standby old like before.
  *
  * A standby that has replayed more than the primary had, when it was asked
  * later, does not follow this primary but another one, that there was or is:
@@ -87,7 +89,7 @@ struct ngx_http_xet_standbys_s {
     ngx_http_xet_standby_t         *standby;
     ngx_uint_t                      current;
     ngx_msec_t                      tick;
-    ngx_msec_t                      step;      /* between samples */
+    ngx_msec_t                      lag;       /* the longest one */
 
     const ngx_http_xet_pg_stmt_t   *wal;
     ngx_event_t                     timer;
@@ -117,10 +119,12 @@ static void ngx_http_xet_standbys_told(void *data, PGresult *res,
 static void ngx_http_xet_standbys_silent(ngx_http_xet_standbys_t *s);
 static void ngx_http_xet_standbys_sample(ngx_http_xet_standbys_t *s,
     uint64_t lsn);
+static void ngx_http_xet_standbys_thin(ngx_http_xet_standbys_t *s);
 static void ngx_http_xet_standby_ask(ngx_http_xet_standbys_t *s,
     ngx_http_xet_standby_t *sb);
 static void ngx_http_xet_standby_told(void *data, PGresult *res, ngx_int_t rc,
     const char *sqlstate);
+static ngx_msec_t ngx_http_xet_standbys_now(ngx_http_xet_standbys_t *s);
 static ngx_msec_t ngx_http_xet_standby_age(ngx_http_xet_standbys_t *s,
     ngx_http_xet_standby_t *sb);
 static ngx_uint_t ngx_http_xet_standby_fit(ngx_http_xet_standbys_t *s,
@@ -179,7 +183,6 @@ static ngx_int_t
 ngx_http_xet_standbys_create(ngx_http_xet_standbys_t *s, ngx_array_t *standbys,
     const ngx_http_xet_pg_stmt_t *stmts, ngx_cycle_t *cycle)
 {
-    ngx_msec_t                    lag;
     ngx_uint_t                    i;
     ngx_http_xet_standby_conf_t  *conf;
 
@@ -193,10 +196,8 @@ ngx_http_xet_standbys_create(ngx_http_xet_standbys_t *s, ngx_array_t *standbys,
         return NGX_ERROR;
     }
 
-    lag = 0;
-
     for (i = 0; i < s->n; i++) {
-        lag = ngx_max(lag, conf[i].lag);
+        s->lag = ngx_max(s->lag, conf[i].lag);
         s->tick = ngx_min(s->tick, conf[i].lag / NGX_HTTP_XET_STANDBY_TICKS);
 
         if (ngx_http_xet_standby_create(s, &s->standby[i], &conf[i], stmts,
@@ -206,10 +207,6 @@ ngx_http_xet_standbys_create(ngx_http_xet_standbys_t *s, ngx_array_t *standbys,
             return NGX_ERROR;
         }
     }
-
-    /* the oldest of the samples is older than any lag that is allowed */
-
-    s->step = lag / (NGX_HTTP_XET_STANDBY_SAMPLES / 2);
 
     return NGX_OK;
 }
@@ -417,7 +414,7 @@ ngx_http_xet_standbys_silent(ngx_http_xet_standbys_t *s)
 }
 
 
-/* Keeps a sample; those that a newer one makes needless give it their place. */
+/* Keeps a sample, which may take the place of one that is needed least. */
 
 static void
 ngx_http_xet_standbys_sample(ngx_http_xet_standbys_t *s, uint64_t lsn)
@@ -448,18 +445,54 @@ ngx_http_xet_standbys_sample(ngx_http_xet_standbys_t *s, uint64_t lsn)
         return;
     }
 
-    if (n > 1 && s->ask.at - sample[n - 2].at < s->step) {
+    if (n == NGX_HTTP_XET_STANDBY_SAMPLES) {
+        ngx_http_xet_standbys_thin(s);
         n--;
-
-    } else if (n == NGX_HTTP_XET_STANDBY_SAMPLES) {
-        n--;
-        ngx_memmove(sample, sample + 1, n * sizeof(*sample));
     }
 
     sample[n].lsn = lsn;
     sample[n].at = s->ask.at;
 
     s->nsamples = n + 1;
+}
+
+
+/*
+ * Takes one of all samples away: the oldest, if the next one is older than any
+ * lag that is allowed; else the one that leaves the smallest gap for the age of
+ * what is behind it.  So a standby that keeps up is told from one that is a
+ * second behind, however long others may be, and one that is an hour behind by
+ * some minutes.
+ */
+
+static void
+ngx_http_xet_standbys_thin(ngx_http_xet_standbys_t *s)
+{
+    uint64_t                        gap, least;
+    ngx_uint_t                      i, k;
+    ngx_http_xet_standby_sample_t  *sample;
+
+    k = 0;
+    sample = s->samples;
+
+    if (s->ask.at - sample[1].at <= s->lag) {
+        least = (uint64_t) -1;
+
+        for (i = 1; i < s->nsamples - 1; i++) {
+            gap = (uint64_t) (sample[i + 1].at - sample[i - 1].at) * 1024
+                  / (s->ask.at - sample[i + 1].at + 1);
+
+            if (gap < least) {
+                least = gap;
+                k = i;
+            }
+        }
+    }
+
+    s->nsamples--;
+
+    ngx_memmove(sample + k, sample + k + 1,
+                (s->nsamples - k) * sizeof(*sample));
 }
 
 
@@ -543,6 +576,25 @@ ngx_http_xet_standby_told(void *data, PGresult *res, ngx_int_t rc,
 }
 
 
+/* The time up to which something may have been committed; there are samples. */
+
+static ngx_msec_t
+ngx_http_xet_standbys_now(ngx_http_xet_standbys_t *s)
+{
+    ngx_msec_t  at, answered;
+
+    if (!s->away) {
+        return ngx_current_msec;
+    }
+
+    at = s->samples[s->nsamples - 1].at;
+
+    return (ngx_http_xet_lanes_answered(&answered)
+            && (ngx_msec_int_t) (answered - at) > 0)
+           ? answered : at;
+}
+
+
 /* How old its rows are at most, as far as the primary was heard of. */
 
 static ngx_msec_t
@@ -550,7 +602,7 @@ ngx_http_xet_standby_age(ngx_http_xet_standbys_t *s,
     ngx_http_xet_standby_t *sb)
 {
     ngx_uint_t                      n;
-    ngx_msec_t                      now;
+    ngx_msec_t                      now, answered;
     ngx_http_xet_standby_sample_t  *sample;
 
     n = s->nsamples;
@@ -564,10 +616,11 @@ ngx_http_xet_standby_age(ngx_http_xet_standbys_t *s,
 
         /* nothing to hold it against: right where nobody can do better */
 
-        return s->away ? 0 : NGX_HTTP_XET_STANDBY_NEVER;
+        return (s->away && !ngx_http_xet_lanes_answered(&answered))
+               ? 0 : NGX_HTTP_XET_STANDBY_NEVER;
     }
 
-    now = s->away ? sample[n - 1].at : ngx_current_msec;
+    now = ngx_http_xet_standbys_now(s);
 
     if (sb->timeline) {
 

@@ -152,12 +152,12 @@ ngx_http_xet_query_ask(ngx_http_xet_post_t *post, ngx_http_xet_stmt_e stmt,
         ask->handler = handler;
         ask->data = data;
 
-        if (ngx_http_xet_lanes_send(NGX_HTTP_XET_WRITE,
-                                    &ngx_http_xet_query_stmts[stmt],
-                                    &post->params,
-                                    ngx_http_xet_query_answered, ask)
-            != NULL)
-        {
+        post->query = ngx_http_xet_lanes_send(NGX_HTTP_XET_WRITE,
+                                              &ngx_http_xet_query_stmts[stmt],
+                                              &post->params,
+                                              ngx_http_xet_query_answered,
+                                              ask);
+        if (post->query) {
             return NGX_AGAIN;
         }
     }

@@ -125,6 +125,9 @@ typedef struct {
     ngx_http_xet_params_t   params;
     void                  (*answered)(PGresult *res);      /* or NULL */
     ngx_uint_t              failed;            /* out of memory */
+
+    /* of ngx_http_xet_query_ask(), until it is answered */
+    ngx_http_xet_pg_query_t  *query;
 } ngx_http_xet_post_t;
 
 

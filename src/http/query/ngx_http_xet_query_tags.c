@@ -12,12 +12,15 @@
 #include "ngx_http_xet_store.h"
 
 
+static void ngx_http_xet_query_tags_spare(void);
 static void ngx_http_xet_query_tags_answered(void *data,
     ngx_http_xet_ask_t *ask, ngx_int_t rc);
 
 
-static ngx_uint_t   ngx_http_xet_query_tags_asked;
-static ngx_queue_t  ngx_http_xet_query_tags_waiting;
+/* the question that is open, or NULL */
+
+static ngx_http_xet_pg_query_t  *ngx_http_xet_query_tags_asked;
+static ngx_queue_t               ngx_http_xet_query_tags_waiting;
 
 
 void
@@ -39,13 +42,24 @@ ngx_http_xet_query_tags(void)
 
     ngx_queue_init(&ngx_http_xet_query_tags_waiting);
 
-    ngx_http_xet_query_tags_asked = 1;
-
     if (ngx_http_xet_query_ask(post, ngx_http_xet_stmt_tags_take,
                                ngx_http_xet_query_tags_answered, NULL)
-        != NGX_AGAIN)
+        == NGX_AGAIN)
     {
-        ngx_http_xet_query_tags_asked = 0;
+        ngx_http_xet_query_tags_asked = post->query;
+        ngx_http_xet_query_tags_spare();
+    }
+}
+
+
+/* A worker that ends goes without an answer that nobody waits for. */
+
+static void
+ngx_http_xet_query_tags_spare(void)
+{
+    if (ngx_http_xet_query_tags_asked) {
+        ngx_http_xet_lanes_spare(ngx_http_xet_query_tags_asked,
+                           ngx_queue_empty(&ngx_http_xet_query_tags_waiting));
     }
 }
 
@@ -55,12 +69,14 @@ ngx_http_xet_query_tags_wait(ngx_http_xet_tags_wait_t *wait)
 {
     ngx_http_xet_query_tags();
 
-    if (!ngx_http_xet_query_tags_asked) {
+    if (ngx_http_xet_query_tags_asked == NULL) {
         return NGX_DECLINED;
     }
 
     ngx_queue_insert_tail(&ngx_http_xet_query_tags_waiting, &wait->queue);
     wait->waits = 1;
+
+    ngx_http_xet_query_tags_spare();
 
     return NGX_AGAIN;
 }
@@ -72,6 +88,8 @@ ngx_http_xet_query_tags_leave(ngx_http_xet_tags_wait_t *wait)
     if (wait->waits) {
         ngx_queue_remove(&wait->queue);
         wait->waits = 0;
+
+        ngx_http_xet_query_tags_spare();
     }
 }
 
@@ -86,7 +104,7 @@ ngx_http_xet_query_tags_answered(void *data, ngx_http_xet_ask_t *ask,
     ngx_queue_t                queue, *q;
     ngx_http_xet_tags_wait_t  *wait;
 
-    ngx_http_xet_query_tags_asked = 0;
+    ngx_http_xet_query_tags_asked = NULL;
 
     if (rc == NGX_OK) {
         ngx_http_xet_store_tags_add((uint32_t) ngx_http_xet_ask_number(ask));
