@@ -25,6 +25,11 @@ use File::Temp qw/ tempdir /;
 my $s3 = Test::Xet::S3->new();
 my $fault = Test::Xet::S3Fault->new($s3);
 
+# what stores do not know: a condition of a PUT, and this checksum
+
+my $once = $s3->name() ne 'garage';
+my $sums = $s3->name() ne 'radosgw';
+
 my $t = Test::Xet->new(s3 => $s3, workers => 2, log => 'info',
 	s3_endpoint => $fault->endpoint(),
 	s3_server => '127.0.0.1:' . $fault->port(),
@@ -90,7 +95,8 @@ my $grant = grant($xorb);
 is($grant->{method}, 'PUT', 'grant: method');
 is(commit($xorb, $grant)->{status}, 404, 'commit: nothing was put');
 is(put_granted($grant, $xorb->{bytes})->{status}, 200, 'put');
-is(put_granted($grant, $xorb->{bytes})->{status}, 412, 'put: once');
+is(put_granted($grant, $xorb->{bytes})->{status}, $once ? 412 : 200,
+	'put: once');
 
 my $r = commit($xorb, $grant);
 
@@ -137,8 +143,10 @@ my $rows = rows();
 my $before = keys %{ $s3->objects() };
 
 $grant = grant($bad);
-is(put_granted($grant, flipped($bad->{bytes}))->{status}, 400,
+is(put_granted($grant, flipped($bad->{bytes}))->{status}, $sums ? 400 : 200,
 	'other bytes than were announced: no put');
+is(commit($bad, $grant)->{status}, $sums ? 404 : 400,
+	'other bytes than were announced: no commit');
 
 $grant = grant($bad, bytes => flipped($bad->{bytes}));
 is(put_granted($grant, flipped($bad->{bytes}))->{status}, 200, 'bad: put');

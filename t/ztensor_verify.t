@@ -192,7 +192,9 @@ while ($n < 40 && $c->{buffer} eq '') {
 	$c->fill(0);
 }
 
-cmp_ok($n, '>=', 20, 'answers to others meanwhile');
+# of a bucket each of these is several requests to a store of the tests
+
+cmp_ok($n, '>=', $t->s3() ? 2 : 20, 'answers to others meanwhile');
 is($wrong, 0, 'with the bytes');
 
 $r = $c->response('GET', timeout => 120);
