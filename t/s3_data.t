@@ -133,7 +133,12 @@ is($r->json()->{error}{code}, 'precondition_failed', 'proxy: 412: JSON');
 		nothing_of_it($name, $r);
 	}
 
-	is($fault->used($rule), 1, 'the store has said all of it, once');
+	# once, or more often where a connection to it was lost
+
+	my $said = $fault->used($rule);
+
+	ok($said > 0 && $said < 4, 'the store has said all of it')
+		or diag($said);
 	nothing_of_it('HEAD', $t->head($path, \%range));
 	$fault->clear();
 }
