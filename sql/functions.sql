@@ -2366,9 +2366,13 @@ BEGIN
              ORDER BY x.id
                FOR UPDATE SKIP LOCKED) l;
 
+    -- one look-up each, by OFFSET 0, and never a join with all there are
+
     SELECT coalesce(array_agg(u.id), '{}') INTO free
       FROM unnest(mine) AS u(id)
-     WHERE NOT EXISTS (SELECT FROM xet.file_xorbs fx WHERE fx.xorb_id = u.id);
+     WHERE NOT EXISTS (SELECT FROM xet.file_xorbs fx
+                        WHERE fx.xorb_id = u.id
+                       OFFSET 0);
 
     SELECT coalesce(array_agg(x.id), '{}') INTO late
       FROM xet.xorbs x
@@ -2381,7 +2385,7 @@ BEGIN
 
     SELECT coalesce(array_agg(u.id), '{}') INTO gone
       FROM unnest(noted) AS u(id)
-     WHERE NOT EXISTS (SELECT FROM xet.xorbs x WHERE x.id = u.id);
+     WHERE NOT EXISTS (SELECT FROM xet.xorbs x WHERE x.id = u.id OFFSET 0);
 
     UPDATE xet.gc_xorbs g SET since = xet.day_ends(x.advertised_on)
       FROM xet.xorbs x
