@@ -53,7 +53,7 @@ for my $case (
 	[ 'expired', store('ca', 'IP:127.0.0.1', -1), "$dir/ca.pem",
 		qr/certificate has expired/ ],
 	[ 'no TLS at all', Test::Xet::S3Fault->new($s3), "$dir/ca.pem",
-		qr/wrong version number|packet length|timeout|timed out|d eof/ ])
+		qr/wrong version number|packet length|timeout|timed out/ ])
 {
 	my ($name, $to, $ca, $why) = @$case;
 	my $from = $t->log_size();
