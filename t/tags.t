@@ -66,6 +66,12 @@ sub take {
 	return $t->sql('SELECT xet.tags_take()', $db ? (db => $db) : ());
 }
 
+sub asking {
+	return $t->sql('SELECT count(*) FROM pg_stat_activity'
+		. " WHERE state = 'active' AND query LIKE '%tags_take%'"
+		. ' AND pid <> pg_backend_pid()');
+}
+
 sub asleep {
 	return $t->sql("SELECT count(*) FROM pg_stat_activity"
 		. " WHERE wait_event = 'PgSleep' AND query ~ 'tags_take'");
@@ -192,8 +198,10 @@ $early{ $_->response('PUT', timeout => 30)->{status} }++ for @early;
 is_deeply(\%early, { 200 => $block + 150 }, 'more than a block is for');
 $_->close() for @early;
 
-# a block that nobody waits for keeps no worker from ending
+# a block that nobody waits for keeps no worker from ending; the one that the
+# worker before has asked for last is there by then
 
+ok(wait_for(20, sub { asking() == 0 }), 'all that was asked for is there');
 $t->sql('CREATE OR REPLACE FUNCTION xet.tags_take() RETURNS bigint LANGUAGE'
 	. ' plpgsql AS $$ BEGIN IF (SELECT next FROM xet.tags) > '
 	. (blocks() + 0) . ' THEN PERFORM pg_sleep(120); END IF;'
