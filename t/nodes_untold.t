@@ -117,11 +117,7 @@ for my $how (qw/ xorb file /) {
 	my $data = random_bytes(10 + length($how), 40000);
 	my $x = make_xorb($data, scheme => 'none');
 	my $lock = $t->pg_lock('xet.xorbs', 'SHARE');
-	my ($method, $uri, $body) = $how eq 'xorb'
-		? ('POST', "/api/v1/xorbs/default/$x->{hash}", $x->{bytes})
-		: ('PUT', '/api/v1/files', $data);
-	my $c = $two->http_start($method, $uri,
-		{ 'Content-Length' => length($body) }, $body);
+	my ($c, $method) = begun($how, $data, $x);
 
 	ok(wait_for(20, sub { $t->pg_blocked() > 0 }), "never, $how: waits");
 
@@ -162,6 +158,20 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
+# An upload of the xorb, or of the file, to the node that will be cut off.
+
+sub begun {
+	my ($how, $data, $x) = @_;
+
+	my ($method, $uri, $body) = $how eq 'xorb'
+		? ('POST', "/api/v1/xorbs/default/$x->{hash}", $x->{bytes})
+		: ('PUT', '/api/v1/files', $data);
+	my $c = $two->http_start($method, $uri,
+		{ 'Content-Length' => length($body) }, $body);
+
+	return ($c, $method);
+}
+
 # Begins an upload, whose row is committed and collected, with the copy, while
 # the answer is on its way.  Nobody collects any more then, or it would be gone
 # again.
@@ -170,11 +180,7 @@ sub untold {
 	my ($name, $how, $data, $x) = @_;
 
 	my $lock = $t->pg_lock('xet.xorbs', 'SHARE');
-	my ($method, $uri, $body) = $how eq 'xorb'
-		? ('POST', "/api/v1/xorbs/default/$x->{hash}", $x->{bytes})
-		: ('PUT', '/api/v1/files', $data);
-	my $c = $two->http_start($method, $uri,
-		{ 'Content-Length' => length($body) }, $body);
+	my ($c, $method) = begun($how, $data, $x);
 
 	my $before = collected();
 

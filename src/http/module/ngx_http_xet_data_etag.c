@@ -14,7 +14,7 @@
  * the client has.
  *
  * A store tells its own clients of versions, keys of encryption, checksums and
- * more, by headers "x-amz-…".  They are nobody else's, and "proxy_hide_header"
+ * more, by headers "x-amz-*".  They are nobody else's, and "proxy_hide_header"
  * would have to know all of their names.
  */
 
