@@ -98,6 +98,10 @@ $fault->clear();
 ok(wait_for(20, sub { post(make_xorb(mix(6, 300_000)))->{status} == 200 }),
 	'a store that is away: over');
 
+# a worker that has not asked since withholds for a second what comes to it
+
+select(undef, undef, undef, 1.5);
+
 # --------------------------------------------------------------------------
 # grants
 
