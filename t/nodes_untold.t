@@ -38,8 +38,14 @@ my %conf = (log => 'info', workers => 2, net => $net, s3 => $s3,
 
 my $t = Test::Xet->new(%conf, machine => $machines[0],
 	directives => { xet_gc => 'on grace=0s interval=1s' });
+
+# The node that is cut off does not notice, or its statements fail meanwhile.
+
+my $patient = $t->conninfo() =~ s/ (?:tcp_user_timeout|keepalives_\w+)=\d+//gr;
+
 my $two = Test::Xet->new(%conf, machine => $machines[1], beside => $t,
-	stalls => 1);
+	stalls => 1,
+	directives => { xet_postgres => "\"$patient\" $conf{pg_params}" });
 
 $_->run() for $t, $two;
 $_->allow(qr/PostgreSQL|is sent again|was collected|is lost/) for $t, $two;
