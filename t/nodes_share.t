@@ -129,6 +129,10 @@ $t->sql("UPDATE xet.chores SET until = now() + interval '1 hour',"
 	rename($copy, "$dir/away") or die;
 	is($two->head("/api/v1/xorbs/default/$file->{xorbs}[0]{hash}")
 		->{status}, 404, 'back: asked for while it is away');
+
+	# of what is only asked for the mark comes behind the answer
+
+	ok(wait_for(10, sub { damaged() == 1 }), 'back: and on record again');
 	rename("$dir/away", $copy) or die;
 	$t->sql('UPDATE xet.xorbs SET damaged_at = NULL');
 	is($two->head("/api/v1/xorbs/default/$file->{xorbs}[0]{hash}")
