@@ -300,7 +300,7 @@ sub entry {
 # What stores say of an object beside its bytes.
 
 sub said {
-	return (qw/ ETag Server Set-Cookie Vary Cache-Control
+	return (qw/ ETag Server Set-Cookie Vary Cache-Control x-amzn-RequestId
 		Access-Control-Allow-Origin Access-Control-Expose-Headers /,
 		map { "x-amz-$_" } qw/ id-2 request-id version-id storage-class
 		expiration replication-status server-side-encryption
@@ -319,7 +319,7 @@ sub nothing_of_it {
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
 	my %headers = %{ $r->{headers} };
-	my @of = grep { /^x-amz-/i || $_ eq 'set-cookie'
+	my @of = grep { /^x-amzn?-/i || $_ eq 'set-cookie'
 		|| "@{ $headers{$_} }" =~ /of-the-store|moto|werkzeug|xml
 			|garage|ceph|s3proxy|s3s|jetty/ix } sort keys %headers;
 

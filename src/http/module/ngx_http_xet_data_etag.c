@@ -14,8 +14,8 @@
  * the client has.
  *
  * A store tells its own clients of versions, keys of encryption, checksums and
- * more, by headers "x-amz-*".  They are nobody else's, and "proxy_hide_header"
- * would have to know all of their names.
+ * more, by headers "x-amz-*" and "x-amzn-*".  They are nobody else's, and
+ * "proxy_hide_header" would have to know all of their names.
  */
 
 #include "ngx_http_xet.h"
@@ -114,9 +114,9 @@ ngx_http_xet_etag_hide(ngx_http_request_t *r)
 
         for (i = 0; i < part->nelts; i++) {
 
-            if (header[i].key.len > sizeof("x-amz-") - 1
-                && ngx_strncasecmp(header[i].key.data, (u_char *) "x-amz-",
-                                   sizeof("x-amz-") - 1)
+            if (header[i].key.len > sizeof("x-amz") - 1
+                && ngx_strncasecmp(header[i].key.data, (u_char *) "x-amz",
+                                   sizeof("x-amz") - 1)
                    == 0)
             {
                 header[i].hash = 0;
