@@ -31,7 +31,8 @@ my $s3 = Test::Xet::S3->new(server => 'moto');
 my $fault = Test::Xet::S3Fault->new($s3);
 
 my %conf = (workers => 2, log => 'info', s3_endpoint => $fault->endpoint(),
-	s3_server => '127.0.0.1:' . $fault->port());
+	s3_server => '127.0.0.1:' . $fault->port(),
+	s3_params => 'timeout=120s');
 my %grants = (directives => { xet_grants => 'on' });
 my %gc = (directives => { xet_grants => 'on',
 	xet_gc => 'on grace=0s interval=1s' });
@@ -210,11 +211,11 @@ for my $round (1 .. 4) {
 	put_granted($grant, $y->{bytes});
 	$t->let_age();
 
-	# longer than a sweep takes, or the collector, which has no grace,
+	# until the sweep has ended, or the collector, which has no grace,
 	# finds a row that no file needs
 
 	my $rule = $fault->add(op => 'PutObject', match => $x->{hash},
-		do => 'hold', ms => 15000, count => 1);
+		do => 'hold', ms => 90000, count => 1, free => 1);
 	my $c = $two->http_start('POST', "/api/v1/xorbs/default/$x->{hash}",
 		{ 'Content-Length' => length($x->{bytes}) }, $x->{bytes});
 
@@ -228,15 +229,15 @@ for my $round (1 .. 4) {
 
 	is(scalar(objects($x)), 1, 'young: the copy stays');
 	is(scalar(staged()), 1, 'young: what was put stays');
+	$fault->clear();
 
-	my $r = $c->response('POST', timeout => 60);
+	my $r = $c->response('POST', timeout => 30);
 
 	is($r->{status}, 200, 'young: acknowledged');
 	readable('young: it is there', $x);
 	is(commit($t, $y, $grant)->{status}, 200, 'young: committed');
 	readable('young: what was put', $y);
 	newest("interval '0'");
-	$fault->clear();
 }
 
 # a backup begins between the two looks at what has no row and is old: it may

@@ -38,6 +38,7 @@ class Rule:
         self.count = said.get('count')          # None: until it is cleared
         self.said = said
         self.used = 0
+        self.cleared = False
 
     def takes(self, request):
         if self.op and self.op not in (request.method, request.op):
@@ -371,7 +372,8 @@ class Proxy:
         rule = request.rule
 
         async def wait(seconds):
-            await patient(seconds, reader)
+            await patient(seconds, reader,
+                          lambda: rule.get('free') and rule.cleared)
 
         if rule.do == 'drop':
             raise Cut
@@ -572,10 +574,11 @@ class Proxy:
         return {'rule': self.number}
 
     async def do_clear(self, said):
-        if said.get('rule'):
-            self.rules.pop(said['rule'], None)
-        else:
-            self.rules.clear()
+        for number in [said['rule']] if said.get('rule') else list(self.rules):
+            rule = self.rules.pop(number, None)
+
+            if rule:
+                rule.cleared = True
 
         return {}
 
@@ -635,12 +638,12 @@ def reset(writer):
     writer.transport.abort()
 
 
-async def patient(seconds, reader):
-    """Sleeps, but not for a client that has gone."""
+async def patient(seconds, reader, free):
+    """Sleeps, but not for a client that has gone, nor when it is free."""
 
     end = time.monotonic() + seconds
 
-    while time.monotonic() < end:
+    while time.monotonic() < end and not free():
         if reader.at_eof():
             raise Cut
 

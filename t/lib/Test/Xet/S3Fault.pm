@@ -38,7 +38,8 @@ package Test::Xet::S3Fault;
 #                when the store has done it
 #       drop     closes when it has the head, the store sees nothing
 #       wait     for ms, then goes on: nothing reaches the store before that
-#       hold     the same with the answer, when the store has done it
+#       hold     the same with the answer, when the store has done it.  Both
+#                end before that with free => 1 when the rule is cleared
 #       lost     closes when the store has done it and has answered
 #       cut      closes within the body, at half of it or at so many bytes
 #       stall    stops there for ms, and goes on
@@ -139,7 +140,7 @@ sub say {
 
 my %known = map { $_ => 1 } qw/
 	op match skip count do status code retry_after body headers early done
-	ms way at reset mask rate
+	ms way at reset mask rate free
 /;
 
 my %does = map { $_ => 1 } qw/
@@ -154,7 +155,7 @@ sub add {
 	$known{$_} or die "no \"$_\" in a rule\n" for keys %rule;
 	$does{$rule{do} // ''} or die "a rule has to do something\n";
 
-	for (qw/ status skip count ms at mask rate early done reset /) {
+	for (qw/ status skip count ms at mask rate early done reset free /) {
 		$rule{$_} += 0 if defined $rule{$_};
 	}
 

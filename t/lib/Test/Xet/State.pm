@@ -49,7 +49,7 @@ sub fds_mark {
 
 	# in this order: a session has its socket before the server knows of it
 
-	$self->{marks_sessions} = $self->sessions();
+	$self->{marks_sessions} = { map { $_ => 1 } $self->sessions() };
 	$self->{marks} = { map { $_ => $self->own_fds($_) }
 		$self->worker_pids() };
 }
@@ -78,15 +78,14 @@ sub own_fds {
 		keys %$fds };
 }
 
-# Sessions that the server has now, 0 where it cannot be asked.
+# Sessions that the server has now, none where it cannot be asked.
 
 sub sessions {
 	my ($self) = @_;
 
 	my $pg = $self->{pg} || ($self->{beside} || {})->{pg};
 
-	return $pg && $pg->pid() ? eval { scalar(() = $pg->backends()) } // 0
-		: 0;
+	return $pg && $pg->pid() ? eval { $pg->backends() } : ();
 }
 
 # --------------------------------------------------------------------------
@@ -96,7 +95,11 @@ sub check_fds {
 	my ($self) = @_;
 
 	my $marks = delete $self->{marks} or return;
+	my $then = $self->{marks_sessions};
 	my @grown;
+
+	# sockets and sessions that are new, each by itself: a session of psql
+	# that was about to end would be missing in a difference of sums
 
 	wait_for(5, sub {
 		my $sessions = 0;
@@ -105,18 +108,18 @@ sub check_fds {
 		for my $pid (keys %$marks) {
 			my $before = $marks->{$pid};
 			my $now = $self->own_fds($pid);
-			my ($more, $more_unix) = map { my $unix = $_;
-				grep({ !/^unix/ ^ $unix } values %$now)
-				- grep({ !/^unix/ ^ $unix } values %$before)
-			} 0, 1;
+			my %old = map { $_ => 1 } values %$before;
 
-			$sessions += $more_unix;
-			push @grown, [ $pid, $now ] if $more > 0;
+			$sessions += grep { /^unix/ && !$old{$_} }
+				values %$now;
+			push @grown, [ $pid, $now ]
+				if grep({ !/^unix/ } values %$now)
+				> grep({ !/^unix/ } values %$before);
 		}
 
 		push @grown, map { [ $_, $self->own_fds($_) ] }
-			keys %$marks if $sessions > 0 && $sessions
-				> $self->sessions() - $self->{marks_sessions};
+			keys %$marks if $sessions > grep { !$then->{$_} }
+				$self->sessions();
 
 		return !@grown;
 	});
