@@ -34,7 +34,15 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.quota_look, xet.quota_hold, xet.quota_shard, xet.quota_check,
     xet.usage_of, xet.usage_get, xet.usage_list, xet.usage_total,
     xet.usage_settle, xet.usage_recount, xet.usage_forget, xet.today,
-    xet.day_ends;
+    xet.day_ends,
+    xet.hub_above, xet.hub_claim, xet.hub_claimed, xet.hub_claims, xet.hub_commit,
+    xet.hub_commits_get, xet.hub_create, xet.hub_date, xet.hub_delete,
+    xet.hub_describe, xet.hub_enter, xet.hub_entry, xet.hub_find,
+    xet.hub_folder, xet.hub_fork, xet.hub_hash, xet.hub_info, xet.hub_last,
+    xet.hub_list, xet.hub_move, xet.hub_object, xet.hub_objects,
+    xet.hub_paths_info, xet.hub_preupload, xet.hub_proven, xet.hub_ref_put,
+    xet.hub_refs_get, xet.hub_resolve, xet.hub_rev, xet.hub_settings,
+    xet.hub_stage, xet.hub_staged_ops, xet.hub_store, xet.hub_tree;
 
 
 -- Days are those of UTC: sessions may have any time zone, and several.
@@ -512,6 +520,9 @@ $$;
 -- The row of a repo, which begins with its first upload, and stays until the
 -- commit: who deletes the repo comes before or after that.  The advisory lock
 -- comes first, as it does for him, or the two could wait for each other.
+--
+-- That of a Hub's repo begins with the repo: who has a token for one that was
+-- deleted must not make it again.
 
 CREATE FUNCTION xet.repo_row(repo text)
     RETURNS bigint
@@ -522,6 +533,10 @@ DECLARE
 BEGIN
     FOR i IN 1 .. 4 LOOP
         SELECT r.id INTO found_id FROM xet.repos r WHERE r.name = $1;
+
+        IF found_id IS NULL AND $1 LIKE '\_hub/%' THEN
+            RAISE EXCEPTION 'the repo was deleted' USING ERRCODE = 'XT006';
+        END IF;
 
         IF found_id IS NULL THEN
             INSERT INTO xet.repos (name) VALUES ($1) ON CONFLICT DO NOTHING;
@@ -1709,6 +1724,10 @@ BEGIN
 
         news := news + xet.shard_known(b.hashes, b.sha256, repo_row,
                                        $17);
+
+        IF $16 LIKE '\_hub/%' THEN
+            PERFORM xet.hub_claim(repo_row, b.hashes, b.sha256);
+        END IF;
     END LOOP;
 
     FOR b IN SELECT s.* FROM xet.shard_batches(last) s LOOP
@@ -3477,5 +3496,1589 @@ BEGIN
            m.files
       FROM mended m
       LEFT JOIN xet.repos r ON int8send(r.id) = m.owner;
+END;
+$$;
+
+
+-- A Hub: repos with names, their commits and files (0018_hub.sql).
+--
+-- Most functions answer a request: its status, and for an error the code and
+-- the message that clients know; else the JSON of the body.  Who asks is given
+-- by spaces and bound: the name spaces, in lower case between commas, in which
+-- he may read what is private, and write; NULL is all of them.  bound is the
+-- repo of a token for one repo.  The public repos are for everybody that comes
+-- here.
+--
+-- Paths are looked up one by one, by LATERAL with a LIMIT, under settings that
+-- leave no other plan: one that was made while the tables were small would walk
+-- through all of a repo for each path.
+
+CREATE FUNCTION xet.hub_date(at timestamptz)
+    RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"');
+$$;
+
+
+-- A hash from the order of its bytes to that of its digits, or back: those of
+-- each of four words are the other way round.
+
+CREATE FUNCTION xet.hub_hash(hash bytea)
+    RETURNS bytea
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT string_agg(substr(hash, w * 8 + b, 1), '' ORDER BY w, b DESC)
+      FROM generate_series(0, 3) AS w, generate_series(1, 8) AS b;
+$$;
+
+
+-- What uploads of the repo belong to: its row in xet.repos.
+
+CREATE FUNCTION xet.hub_store(id bigint)
+    RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT '_hub/' || id;
+$$;
+
+
+-- The repo of a name, as the caller sees it: 200, 307 for one that has moved,
+-- whose name is in more then, 404 for one that is not there or not for him, 403
+-- for one that he may only read.
+
+CREATE FUNCTION xet.hub_find(kind integer, owner text, name text,
+    spaces text, bound text, writes boolean, OUT status integer, OUT code text,
+    OUT message text, OUT more text, OUT id bigint, OUT private boolean)
+    LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    r     xet.hub_repos;
+    mine  boolean;
+BEGIN
+    status := 200;
+
+    SELECT h.* INTO r
+      FROM xet.hub_repos h
+     WHERE h.kind = $1 AND lower(h.owner) = lower($2)
+       AND lower(h.name) = lower($3);
+
+    IF r.id IS NULL THEN
+        SELECT h.* INTO r
+          FROM xet.hub_moved m
+          JOIN xet.hub_repos h ON h.id = m.repo_id
+         WHERE m.kind = $1 AND m.owner = lower($2) AND m.name = lower($3);
+
+        status := 307;
+    END IF;
+
+    mine := CASE WHEN bound IS NOT NULL THEN bound = xet.hub_store(r.id)
+                 WHEN spaces IS NULL THEN true
+                 ELSE strpos(spaces, ',' || lower(r.owner) || ',') > 0 END;
+
+    IF r.id IS NULL OR r.private AND NOT mine THEN
+        status := 404;
+        code := 'RepoNotFound';
+        message := 'Repository not found';
+
+    ELSIF status = 307 THEN
+        more := r.owner || '/' || r.name;
+
+    ELSIF writes AND NOT mine THEN
+        status := 403;
+        code := 'insufficient_scope';
+        message := 'You may read this repository, and not write to it';
+
+    ELSE
+        id := r.id;
+        private := r.private;
+        more := r.owner || '/' || r.name;
+    END IF;
+END;
+$$;
+
+
+-- The commit that a revision is: a branch, a tag, a commit, HEAD, or what git
+-- calls a branch or a tag.  Of a path that goes on behind it the first parts
+-- may belong to the revision; the longest one that there is counts.
+
+CREATE FUNCTION xet.hub_rev(repo bigint, rev text, INOUT path text,
+    OUT line integer, OUT seq integer, OUT oid bytea, OUT made_at timestamptz)
+    LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    parts  text[] := string_to_array(path, '/');
+    most   integer := least(coalesce(cardinality(parts), 0), 8);
+    asked  text;
+BEGIN
+    FOR n IN REVERSE most .. 0 LOOP
+        asked := array_to_string(rev || parts[1 : n], '/');
+        asked := CASE WHEN asked = 'HEAD' THEN 'main'
+                      WHEN asked LIKE 'refs/heads/%' THEN substr(asked, 12)
+                      WHEN asked LIKE 'refs/tags/%'
+                      THEN 'tags/' || substr(asked, 11)
+                      ELSE asked END;
+
+        SELECT r.oid INTO hub_rev.oid
+          FROM (VALUES ('heads/' || asked, 1), ('tags/' || asked, 2),
+                       (asked, 3)) AS w(name, n)
+          JOIN xet.hub_refs r ON r.repo_id = $1 AND r.name = w.name
+         ORDER BY w.n LIMIT 1;
+
+        IF hub_rev.oid IS NULL AND asked ~ '^[0-9a-f]{40}$' THEN
+            hub_rev.oid := decode(asked, 'hex');
+        END IF;
+
+        SELECT c.line, c.seq, c.oid, c.made_at
+          INTO hub_rev.line, hub_rev.seq, hub_rev.oid, hub_rev.made_at
+          FROM xet.hub_commits c
+         WHERE c.repo_id = $1 AND c.oid = hub_rev.oid;
+
+        IF FOUND THEN
+            path := array_to_string(parts[n + 1 :], '/');
+            RETURN;
+        END IF;
+    END LOOP;
+END;
+$$;
+
+
+-- An entry of a tree as JSON.
+
+CREATE FUNCTION xet.hub_entry(path text, hash bytea, size bigint,
+    sha256 bytea, made bytea, last text)
+    RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT CASE WHEN hash IS NULL
+        THEN '{"type":"directory","oid":"' || encode(made, 'hex')
+             || '","size":0,"path":' || to_json(path)::text || last || '}'
+        WHEN size = 0
+        THEN '{"type":"file","oid":"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"'
+             || ',"size":0,"path":' || to_json(path)::text || last || '}'
+        ELSE '{"type":"file","oid":"' || encode(substr(sha256, 1, 20), 'hex')
+             || '","size":' || size
+             || ',"lfs":{"oid":"' || encode(sha256, 'hex')
+             || '","size":' || size || ',"pointerSize":134},"xetHash":"'
+             || encode(hash, 'hex') || '","path":' || to_json(path)::text
+             || last || '}' END;
+$$;
+
+
+-- The same of a bucket.
+
+CREATE FUNCTION xet.hub_object(path text, hash bytea, size bigint,
+    made_at timestamptz, mtime timestamptz)
+    RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT CASE WHEN hash IS NULL
+        THEN '{"type":"directory","uploadedAt":"' || xet.hub_date(made_at)
+             || '","path":' || to_json(path)::text || '}'
+        ELSE '{"type":"file","size":' || size || ',"xetHash":"'
+             || encode(hash, 'hex') || '","uploadedAt":"'
+             || xet.hub_date(made_at) || '","mtime":'
+             || coalesce('"' || xet.hub_date(mtime) || '"', 'null')
+             || ',"path":' || to_json(path)::text || '}' END;
+$$;
+
+
+-- A repo that is made, with its first commit, which is empty; 409 for one that
+-- is there.  upload is drawn by the worker: the name of the commit, and whoever
+-- sends the statement again is told what it told before.
+
+CREATE FUNCTION xet.hub_create(kind integer, owner text, name text,
+    spaces text, bound text, private boolean, who text, upload bytea,
+    OUT status integer, OUT code text, OUT message text, OUT body text,
+    OUT more text)
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    found  record;
+    repo   bigint;
+BEGIN
+    IF bound IS NOT NULL
+       OR strpos(spaces, ',' || lower(owner) || ',') = 0
+    THEN
+        status := 403;
+        code := 'insufficient_scope';
+        message := 'You may not create a repository in this name space';
+        RETURN;
+    END IF;
+
+    INSERT INTO xet.hub_repos AS r (kind, owner, name, private)
+    VALUES ($1, $2, $3, coalesce($6, false))
+    ON CONFLICT DO NOTHING
+    RETURNING r.id INTO repo;
+
+    IF repo IS NULL THEN
+        SELECT * INTO found
+          FROM xet.hub_find(kind, owner, name, spaces, bound, false);
+
+        status := CASE WHEN EXISTS (SELECT FROM xet.hub_commits c
+                                     WHERE c.repo_id = found.id
+                                       AND c.upload = $8)
+                       THEN 200 ELSE 409 END;
+        code := 'repo_exists';
+        message := 'You already created this repository';
+        more := found.more;
+        RETURN;
+    END IF;
+
+    -- a name that is used again leads nowhere else
+
+    DELETE FROM xet.hub_moved m
+     WHERE m.kind = $1 AND m.owner = lower($2) AND m.name = lower($3);
+
+    INSERT INTO xet.repos (name) VALUES (xet.hub_store(repo));
+    INSERT INTO xet.hub_lines (repo_id, line, last) VALUES (repo, 0, 1);
+    INSERT INTO xet.hub_commits (repo_id, line, seq, oid, who, title, upload)
+    VALUES (repo, 0, 1, substr(sha256(upload), 1, 20), who, 'initial commit',
+            upload);
+    INSERT INTO xet.hub_refs (repo_id, name, oid)
+    VALUES (repo, 'heads/main', substr(sha256(upload), 1, 20));
+
+    status := 200;
+    more := owner || '/' || name;
+END;
+$$;
+
+
+-- A repo with all that it has; the bytes that nobody else has are for the
+-- collector.
+
+CREATE FUNCTION xet.hub_delete(kind integer, owner text, name text,
+    spaces text, bound text, OUT status integer, OUT code text,
+    OUT message text, OUT body text, OUT more text)
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+AS $$
+DECLARE
+    r  record;
+BEGIN
+    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, true);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    -- who commits holds a lock on the repo until then
+
+    PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR UPDATE;
+
+    DELETE FROM xet.hub_paths p WHERE p.repo_id = r.id;
+    DELETE FROM xet.hub_commits c WHERE c.repo_id = r.id;
+    DELETE FROM xet.hub_repos h WHERE h.id = r.id;
+
+    PERFORM xet.repo_delete(xet.hub_store(r.id));
+END;
+$$;
+
+
+-- Another name; the one before leads to it.
+
+CREATE FUNCTION xet.hub_move(kind integer, owner text, name text,
+    spaces text, bound text, to_owner text, to_name text, OUT status integer,
+    OUT code text, OUT message text, OUT body text, OUT more text)
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    r  record;
+BEGIN
+    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, true);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    IF bound IS NOT NULL
+       OR strpos(spaces, ',' || lower(to_owner) || ',') = 0
+    THEN
+        status := 403;
+        code := 'insufficient_scope';
+        message := 'You may not create a repository in this name space';
+        RETURN;
+    END IF;
+
+    IF EXISTS (SELECT FROM xet.hub_repos h
+                WHERE h.kind = $1 AND lower(h.owner) = lower($6)
+                  AND lower(h.name) = lower($7) AND h.id <> r.id)
+    THEN
+        status := 409;
+        code := 'repo_exists';
+        message := 'There is a repository of this name';
+        RETURN;
+    END IF;
+
+    DELETE FROM xet.hub_moved m
+     WHERE m.kind = $1 AND m.owner = lower($6) AND m.name = lower($7);
+
+    IF lower(owner) <> lower(to_owner) OR lower(name) <> lower(to_name) THEN
+        INSERT INTO xet.hub_moved (kind, owner, name, repo_id)
+        VALUES ($1, lower($2), lower($3), r.id);
+    END IF;
+
+    UPDATE xet.hub_repos h
+       SET owner = $6, name = $7, changed_at = now()
+     WHERE h.id = r.id;
+
+    more := to_owner || '/' || to_name;
+
+EXCEPTION WHEN unique_violation THEN
+    status := 409;
+    code := 'repo_exists';
+    message := 'There is a repository of this name';
+END;
+$$;
+
+
+CREATE FUNCTION xet.hub_settings(kind integer, owner text, name text,
+    spaces text, bound text, private boolean, OUT status integer,
+    OUT code text, OUT message text, OUT body text, OUT more text)
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    r  record;
+BEGIN
+    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, true);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status = 200 THEN
+        UPDATE xet.hub_repos h
+           SET private = coalesce($6, h.private), changed_at = now()
+         WHERE h.id = r.id;
+
+        body := '{"private":' || coalesce($6, r.private) || '}';
+    END IF;
+END;
+$$;
+
+
+-- A repo as JSON, at a commit; files with their sizes, or none.
+
+CREATE FUNCTION xet.hub_describe(r xet.hub_repos, oid bytea, files text)
+    RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT '{"_id":"' || lpad(to_hex((r).id), 24, '0')
+           || '","id":' || to_json((r).owner || '/' || (r).name)
+           || CASE WHEN (r).kind = 0
+                   THEN ',"modelId":' || to_json((r).owner || '/' || (r).name)
+                   ELSE '' END
+           || ',"author":' || to_json((r).owner)
+           || ',"sha":"' || encode(oid, 'hex')
+           || '","lastModified":"' || xet.hub_date((r).changed_at)
+           || '","createdAt":"' || xet.hub_date((r).created_at)
+           || '","private":' || (r).private
+           || ',"gated":false,"disabled":false,"downloads":0,"likes":0'
+           || ',"tags":[]' || files || '}';
+$$;
+
+
+CREATE FUNCTION xet.hub_info(kind integer, owner text, name text,
+    spaces text, bound text, rev text, blobs boolean, OUT status integer,
+    OUT code text, OUT message text, OUT body text, OUT more text)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+DECLARE
+    r      record;
+    c      record;
+    files  text;
+    used   bigint;
+    n      bigint;
+BEGIN
+    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, false);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    SELECT l.files, l.bytes INTO n, used
+      FROM xet.hub_lines l WHERE l.repo_id = r.id AND l.line = 0;
+
+    IF kind = 3 THEN
+        SELECT '{"id":' || to_json(h.owner || '/' || h.name)
+               || ',"author":' || to_json(h.owner)
+               || ',"private":' || h.private
+               || ',"createdAt":"' || xet.hub_date(h.created_at)
+               || '","updatedAt":"' || xet.hub_date(h.changed_at)
+               || '","size":' || used || ',"totalFiles":' || n || '}'
+          INTO body
+          FROM xet.hub_repos h WHERE h.id = r.id;
+
+        RETURN;
+    END IF;
+
+    SELECT * INTO c FROM xet.hub_rev(r.id, rev, '');
+
+    IF c.oid IS NULL THEN
+        status := 404;
+        code := 'RevisionNotFound';
+        message := 'Invalid rev id: ' || rev;
+        RETURN;
+    END IF;
+
+    -- of very many files a list is of no use to who asks what a repo is
+
+    SELECT l.files, l.bytes INTO n, used
+      FROM xet.hub_lines l WHERE l.repo_id = r.id AND l.line = c.line;
+
+    files := ',"usedStorage":' || used;
+
+    IF n <= 10000 THEN
+        SELECT files || ',"siblings":['
+               || coalesce(string_agg('{"rfilename":' || to_json(p.path)
+                      || CASE WHEN NOT blobs THEN ''
+                              WHEN p.size = 0 THEN ',"size":0'
+                                   ',"blobId":"e69de29bb2d1d6434b8b29ae775ad8'
+                                   'c2e48c5391"'
+                              ELSE ',"size":' || p.size || ',"blobId":"'
+                                   || encode(substr(p.sha256, 1, 20), 'hex')
+                                   || '","lfs":{"size":' || p.size
+                                   || ',"sha256":"' || encode(p.sha256, 'hex')
+                                   || '","pointerSize":134}' END
+                      || '}', ',' ORDER BY p.path), '')
+               || ']'
+          INTO files
+          FROM xet.hub_paths p
+         WHERE p.repo_id = r.id AND p.line = c.line
+           AND p.since <= c.seq AND p.till > c.seq AND p.hash IS NOT NULL;
+    END IF;
+
+    SELECT xet.hub_describe(h, c.oid, files) INTO body
+      FROM xet.hub_repos h WHERE h.id = r.id;
+END;
+$$;
+
+
+-- Repos of a kind, the newest first, a page of them; of an owner where one is
+-- given.  after is where the page before has ended.
+
+CREATE FUNCTION xet.hub_list(kind integer, owner text, search text,
+    spaces text, bound text, most integer, after text, OUT status integer,
+    OUT code text, OUT message text, OUT body text, OUT more text)
+    LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    n  bigint;
+BEGIN
+    status := 200;
+
+    SELECT '[' || coalesce(string_agg(CASE WHEN $1 = 3
+               THEN '{"id":' || to_json(l.owner || '/' || l.name)
+                    || ',"author":' || to_json(l.owner)
+                    || ',"private":' || l.private
+                    || ',"createdAt":"' || xet.hub_date(l.created_at)
+                    || '","updatedAt":"' || xet.hub_date(l.changed_at)
+                    || '","size":' || l.bytes
+                    || ',"totalFiles":' || l.files || '}'
+               ELSE xet.hub_describe(l.r, l.oid, '') END,
+               ',' ORDER BY l.changed_at DESC, l.id DESC), '') || ']',
+           count(*),
+           (array_agg(extract(epoch FROM l.changed_at) || '/' || l.id
+                      ORDER BY l.changed_at, l.id))[1]
+      INTO body, n, more
+      FROM (SELECT h AS r, h.*, f.oid, x.files, x.bytes
+              FROM xet.hub_repos h
+              JOIN xet.hub_refs f ON f.repo_id = h.id
+                                 AND f.name = 'heads/main'
+              JOIN xet.hub_lines x ON x.repo_id = h.id AND x.line = 0
+             WHERE h.kind = $1
+               AND ($2 IS NULL OR lower(h.owner) = lower($2))
+               AND ($3 IS NULL
+                    OR strpos(lower(h.owner || '/' || h.name), lower($3)) > 0)
+               AND (NOT h.private
+                    OR CASE WHEN bound IS NOT NULL
+                            THEN bound = xet.hub_store(h.id)
+                            ELSE coalesce(strpos(spaces, ','
+                                 || lower(h.owner) || ',') > 0, true) END)
+               AND (after IS NULL
+                    OR (h.changed_at, h.id)
+                       < (to_timestamp(split_part(after, '/', 1)::numeric),
+                          split_part(after, '/', 2)::bigint))
+             ORDER BY h.changed_at DESC, h.id DESC
+             LIMIT most) l;
+
+    IF n < most THEN
+        more := NULL;
+    END IF;
+END;
+$$;
+
+
+-- A page of a tree: what is in a folder, or all below it, behind a path.
+
+CREATE FUNCTION xet.hub_tree(kind integer, owner text, name text,
+    spaces text, bound text, rev text, path text, deep boolean,
+    expand boolean, after text, most integer, OUT status integer,
+    OUT code text, OUT message text, OUT body text, OUT more text)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+DECLARE
+    r  record;
+    c  record;
+    n  bigint;
+BEGIN
+    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, false);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    SELECT * INTO c FROM xet.hub_rev(r.id, rev, path);
+
+    IF c.oid IS NULL THEN
+        status := 404;
+        code := 'RevisionNotFound';
+        message := 'Invalid rev id: ' || rev;
+        RETURN;
+    END IF;
+
+    IF kind <> 3 AND c.path <> ''
+       AND NOT EXISTS (SELECT FROM xet.hub_paths p
+                        WHERE p.repo_id = r.id AND p.line = c.line
+                          AND p.path = c.path AND p.since <= c.seq
+                          AND p.till > c.seq AND p.hash IS NULL)
+    THEN
+        status := 404;
+        code := 'EntryNotFound';
+        message := c.path || ' does not exist on "' || rev || '"';
+        more := encode(c.oid, 'hex');
+        RETURN;
+    END IF;
+
+    IF kind = 3 THEN
+        SELECT * INTO body, n, more
+          FROM xet.hub_objects(r.id, c.path, deep, after, most);
+
+    ELSIF deep THEN
+        SELECT '[' || coalesce(string_agg(xet.hub_entry(h.path, h.hash,
+                   h.size, h.sha256, h.made, h.last), ',' ORDER BY h.path),
+                   '') || ']',
+               count(*), max(h.path)
+          INTO body, n, more
+          FROM (SELECT p.path, p.hash, p.size, p.sha256, p.made,
+                       xet.hub_last(r.id, p.made, expand) AS last
+                  FROM xet.hub_paths p
+                 WHERE p.repo_id = r.id AND p.line = c.line
+                   AND p.path > coalesce(after,
+                                         CASE WHEN c.path = '' THEN ''
+                                              ELSE c.path || '/' END)
+                   AND p.path < CASE WHEN c.path = '' THEN U&'\+10FFFF'
+                                     ELSE c.path || '0' END
+                   AND p.since <= c.seq AND p.till > c.seq
+                 ORDER BY p.path LIMIT most) h;
+
+    ELSE
+        SELECT '[' || coalesce(string_agg(xet.hub_entry(h.path, h.hash,
+                   h.size, h.sha256, h.made, h.last), ',' ORDER BY h.path),
+                   '') || ']',
+               count(*), max(h.path)
+          INTO body, n, more
+          FROM (SELECT p.path, p.hash, p.size, p.sha256, p.made,
+                       xet.hub_last(r.id, p.made, expand) AS last
+                  FROM xet.hub_paths p
+                 WHERE p.repo_id = r.id AND p.line = c.line
+                   AND p.folder = c.path AND p.path > coalesce(after, '')
+                   AND p.since <= c.seq AND p.till > c.seq
+                 ORDER BY p.path LIMIT most) h;
+    END IF;
+
+    IF n < most THEN
+        more := NULL;
+    END IF;
+END;
+$$;
+
+
+-- The commit that an entry comes from, as a member of JSON.
+
+CREATE FUNCTION xet.hub_last(repo bigint, made bytea, expand boolean)
+    RETURNS text
+    LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    IF NOT expand THEN
+        RETURN '';
+    END IF;
+
+    RETURN (SELECT ',"lastCommit":{"id":"' || encode(c.oid, 'hex')
+                   || '","title":' || to_json(c.title)
+                   || ',"date":"' || xet.hub_date(c.made_at) || '"}'
+              FROM xet.hub_commits c
+             WHERE c.repo_id = $1 AND c.oid = $2);
+END;
+$$;
+
+
+-- A page of a bucket.  A prefix that is a file gives this file, and one that is
+-- nothing an empty list.
+
+CREATE FUNCTION xet.hub_objects(repo bigint, prefix text, deep boolean,
+    after text, most integer, OUT body text, OUT n bigint, OUT more text)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+BEGIN
+    IF deep THEN
+        SELECT '[' || coalesce(string_agg(xet.hub_object(h.path, h.hash,
+                   h.size, h.made_at, h.mtime), ',' ORDER BY h.path), '')
+                   || ']',
+               count(*), max(h.path)
+          INTO body, n, more
+          FROM (SELECT p.*
+                  FROM xet.hub_paths p
+                 WHERE p.repo_id = $1 AND p.line = 0
+                   AND p.path > coalesce($4, '')
+                   AND ($2 = '' OR p.path = $2
+                        OR p.path > $2 || '/' AND p.path < $2 || '0')
+                   AND p.path >= $2
+                   AND p.path < CASE WHEN $2 = '' THEN U&'\+10FFFF'
+                                     ELSE $2 || '0' END
+                   AND p.hash IS NOT NULL
+                 ORDER BY p.path LIMIT $5) h;
+    ELSE
+        SELECT '[' || coalesce(string_agg(xet.hub_object(h.path, h.hash,
+                   h.size, h.made_at, h.mtime), ',' ORDER BY h.path), '')
+                   || ']',
+               count(*), max(h.path)
+          INTO body, n, more
+          FROM (SELECT p.*
+                  FROM xet.hub_paths p
+                 WHERE p.repo_id = $1 AND p.line = 0 AND p.folder = $2
+                   AND p.path > coalesce($4, '')
+                UNION ALL
+                SELECT p.*
+                  FROM xet.hub_paths p
+                 WHERE p.repo_id = $1 AND p.line = 0 AND p.path = $2
+                   AND p.hash IS NOT NULL AND $4 IS NULL
+                 ORDER BY path LIMIT $5) h;
+    END IF;
+END;
+$$;
+
+
+-- Entries of paths; those that are not there are left out.
+
+CREATE FUNCTION xet.hub_paths_info(kind integer, owner text, name text,
+    spaces text, bound text, rev text, paths bytea[], expand boolean,
+    OUT status integer, OUT code text, OUT message text, OUT body text,
+    OUT more text)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+DECLARE
+    r  record;
+    c  record;
+BEGIN
+    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, false);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    SELECT * INTO c FROM xet.hub_rev(r.id, rev, '');
+
+    IF c.oid IS NULL THEN
+        status := 404;
+        code := 'RevisionNotFound';
+        message := 'Invalid rev id: ' || rev;
+        RETURN;
+    END IF;
+
+    SELECT '[' || coalesce(string_agg(CASE WHEN $1 = 3
+               THEN xet.hub_object(h.path, h.hash, h.size, h.made_at, h.mtime)
+               ELSE xet.hub_entry(h.path, h.hash, h.size, h.sha256, h.made,
+                                  xet.hub_last(r.id, h.made, expand)) END,
+               ',' ORDER BY u.n), '') || ']'
+      INTO body
+      FROM unnest(paths) WITH ORDINALITY AS u(path, n)
+     CROSS JOIN LATERAL (SELECT p.*
+                           FROM xet.hub_paths p
+                          WHERE p.repo_id = r.id AND p.line = c.line
+                            AND p.path = convert_from(u.path, 'UTF8')
+                            AND p.since <= c.seq AND p.till > c.seq
+                            AND ($1 <> 3 OR p.hash IS NOT NULL)
+                          LIMIT 1) h;
+END;
+$$;
+
+
+-- How the files of an upload are to be sent: all but empty ones before the
+-- commit, as LFS files are; and what of each there is already.
+
+CREATE FUNCTION xet.hub_preupload(kind integer, owner text, name text,
+    spaces text, bound text, rev text, paths bytea[], sizes bigint[],
+    OUT status integer, OUT code text, OUT message text, OUT body text,
+    OUT more text)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+DECLARE
+    r  record;
+    c  record;
+BEGIN
+    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, true);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    SELECT * INTO c FROM xet.hub_rev(r.id, rev, '');
+
+    IF c.oid IS NULL THEN
+        status := 404;
+        code := 'RevisionNotFound';
+        message := 'Invalid rev id: ' || rev;
+        RETURN;
+    END IF;
+
+    SELECT '{"files":[' || coalesce(string_agg('{"path":' || to_json(u.path)
+               || ',"uploadMode":"'
+               || CASE WHEN u.size = 0 THEN 'regular' ELSE 'lfs' END
+               || '","shouldIgnore":false'
+               || CASE WHEN h.hash IS NULL THEN ''
+                       WHEN u.size = 0 AND h.size = 0 THEN
+                            ',"oid":"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"'
+                       WHEN u.size = 0 OR h.size = 0 THEN ''
+                       ELSE ',"oid":"' || encode(h.sha256, 'hex') || '"' END
+               || '}', ',' ORDER BY u.n), '') || ']}'
+      INTO body
+      FROM (SELECT convert_from(w.path, 'UTF8') AS path, w.size, w.n
+              FROM unnest(paths, sizes) WITH ORDINALITY
+                     AS w(path, size, n)) u
+      LEFT JOIN LATERAL (SELECT p.hash, p.size, p.sha256
+                           FROM xet.hub_paths p
+                          WHERE p.repo_id = r.id AND p.line = c.line
+                            AND p.path = u.path
+                            AND p.since <= c.seq AND p.till > c.seq
+                          LIMIT 1) h ON true;
+END;
+$$;
+
+
+CREATE FUNCTION xet.hub_refs_get(kind integer, owner text, name text,
+    spaces text, bound text, OUT status integer, OUT code text,
+    OUT message text, OUT body text, OUT more text)
+    LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    r  record;
+BEGIN
+    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, false);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    SELECT '{"branches":[' || coalesce(string_agg(w.ref, ',' ORDER BY w.name)
+                                  FILTER (WHERE w.name LIKE 'heads/%'), '')
+           || '],"tags":[' || coalesce(string_agg(w.ref, ',' ORDER BY w.name)
+                                  FILTER (WHERE w.name LIKE 'tags/%'), '')
+           || '],"converts":[],"pullRequests":[]}'
+      INTO body
+      FROM (SELECT f.name,
+                   '{"name":'
+                   || to_json(substr(f.name, strpos(f.name, '/') + 1))
+                   || ',"ref":' || to_json('refs/' || f.name)
+                   || ',"targetCommit":"' || encode(f.oid, 'hex') || '"}'
+                      AS ref
+              FROM xet.hub_refs f WHERE f.repo_id = r.id) w;
+END;
+$$;
+
+
+-- The history of a revision, the newest first; more is where the next page
+-- begins, and in message is how many there are.
+
+CREATE FUNCTION xet.hub_commits_get(kind integer, owner text, name text,
+    spaces text, bound text, rev text, after text, most integer,
+    OUT status integer, OUT code text, OUT message text, OUT body text,
+    OUT more text)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+DECLARE
+    r  record;
+    c  record;
+    n  bigint;
+BEGIN
+    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, false);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    SELECT * INTO c FROM xet.hub_rev(r.id, rev, '');
+
+    IF c.oid IS NULL THEN
+        status := 404;
+        code := 'RevisionNotFound';
+        message := 'Invalid rev id: ' || rev;
+        RETURN;
+    END IF;
+
+    message := c.seq::text;
+
+    WITH RECURSIVE h AS (
+        SELECT k.*, 1 AS n
+          FROM xet.hub_commits k
+         WHERE k.repo_id = r.id
+           AND k.oid = coalesce(CASE WHEN after ~ '^[0-9a-f]{40}$'
+                                     THEN decode(after, 'hex') END, c.oid)
+        UNION ALL
+        SELECT k.*, h.n + 1
+          FROM h
+         CROSS JOIN LATERAL (SELECT p.* FROM xet.hub_commits p
+                              WHERE p.repo_id = h.repo_id
+                                AND p.oid = h.parent
+                              LIMIT 1) k
+         WHERE h.n <= most
+    )
+    SELECT '[' || coalesce(string_agg('{"id":"' || encode(h.oid, 'hex')
+               || '","title":' || to_json(h.title)
+               || ',"message":' || to_json(h.message)
+               || ',"date":"' || xet.hub_date(h.made_at)
+               || '","authors":[{"user":' || to_json(h.who)
+               || ',"avatar":""}],"formatted":{"title":' || to_json(h.title)
+               || ',"message":' || to_json(h.message) || '}}', ','
+               ORDER BY h.n) FILTER (WHERE h.n <= most), '') || ']',
+           count(*),
+           encode((array_agg(h.oid) FILTER (WHERE h.n > most))[1], 'hex')
+      INTO body, n, more
+      FROM h;
+END;
+$$;
+
+
+-- A branch or a tag ("heads/" or "tags/" and its name) that is made at a
+-- revision, moved there if over is set, or removed where there is none.
+
+CREATE FUNCTION xet.hub_ref_put(kind integer, owner text, name text,
+    spaces text, bound text, ref text, rev text, over boolean,
+    OUT status integer, OUT code text, OUT message text, OUT body text,
+    OUT more text)
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    r  record;
+    c  record;
+BEGIN
+    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, true);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR KEY SHARE;
+
+    IF rev IS NULL THEN
+
+        IF ref = 'heads/main' THEN
+            status := 403;
+            code := 'main_branch';
+            message := 'The main branch can''t be deleted';
+            RETURN;
+        END IF;
+
+        DELETE FROM xet.hub_refs f WHERE f.repo_id = r.id AND f.name = $6;
+
+        IF NOT FOUND THEN
+            status := 404;
+            code := 'RevisionNotFound';
+            message := 'There is no ' || ref;
+        END IF;
+
+        RETURN;
+    END IF;
+
+    SELECT * INTO c FROM xet.hub_rev(r.id, rev, '');
+
+    IF c.oid IS NULL THEN
+        status := 404;
+        code := 'RevisionNotFound';
+        message := 'Invalid rev id: ' || rev;
+        RETURN;
+    END IF;
+
+    INSERT INTO xet.hub_refs AS f (repo_id, name, oid)
+    VALUES (r.id, ref, c.oid)
+    ON CONFLICT ON CONSTRAINT hub_refs_pkey
+       DO UPDATE SET oid = excluded.oid WHERE over;
+
+    IF NOT FOUND THEN
+        status := 409;
+        code := 'ref_exists';
+        message := 'Reference already exists';
+    END IF;
+END;
+$$;
+
+
+-- Where a path leads to.
+
+CREATE FUNCTION xet.hub_resolve(kind integer, owner text, name text,
+    spaces text, bound text, rev text, path text, OUT status integer,
+    OUT code text, OUT message text, OUT more text, OUT oid text,
+    OUT hash bytea, OUT size bigint, OUT sha256 bytea, OUT type text,
+    OUT store text, OUT private boolean)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+DECLARE
+    r  record;
+    c  record;
+BEGIN
+    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, false);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    SELECT * INTO c FROM xet.hub_rev(r.id, rev, path);
+
+    IF c.oid IS NULL THEN
+        status := 404;
+        code := 'RevisionNotFound';
+        message := 'Invalid rev id: ' || rev;
+        RETURN;
+    END IF;
+
+    oid := encode(c.oid, 'hex');
+    store := xet.hub_store(r.id);
+    private := r.private;
+
+    SELECT xet.hub_hash(p.hash), p.size, p.sha256, p.type
+      INTO hub_resolve.hash, hub_resolve.size, hub_resolve.sha256,
+           hub_resolve.type
+      FROM xet.hub_paths p
+     WHERE p.repo_id = r.id AND p.line = c.line AND p.path = c.path
+       AND p.since <= c.seq AND p.till > c.seq AND p.hash IS NOT NULL
+     LIMIT 1;
+
+    IF NOT FOUND THEN
+        status := 404;
+        code := 'EntryNotFound';
+        message := 'Entry not found';
+    END IF;
+END;
+$$;
+
+
+-- Whether the caller may read a repo, or write to it, at a revision where one
+-- is given; more is what its uploads belong to.
+
+CREATE FUNCTION xet.hub_enter(kind integer, owner text, name text,
+    spaces text, bound text, rev text, writes boolean, OUT status integer,
+    OUT code text, OUT message text, OUT body text, OUT more text)
+    LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    r  record;
+    c  record;
+BEGIN
+    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, writes);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    more := xet.hub_store(r.id);
+
+    IF rev IS NOT NULL THEN
+        SELECT * INTO c FROM xet.hub_rev(r.id, rev, '');
+
+        IF c.oid IS NULL THEN
+            status := 404;
+            code := 'RevisionNotFound';
+            message := 'Invalid rev id: ' || rev;
+        END IF;
+    END IF;
+END;
+$$;
+
+
+-- Some operations of a commit, on their way.
+
+CREATE FUNCTION xet.hub_stage(upload bytea, seq integer, ops integer[],
+    paths bytea[], sizes bigint[], hashes bytea[], sha256 bytea[],
+    mtimes bigint[], types bytea[], sources bytea[])
+    RETURNS integer
+    LANGUAGE sql
+AS $$
+    INSERT INTO xet.hub_staged (upload, seq, ops, paths, sizes, hashes,
+                                sha256, mtimes, types, sources)
+    SELECT $1, $2, $3,
+           (SELECT array_agg(convert_from(p, 'UTF8') ORDER BY n)
+              FROM unnest($4) WITH ORDINALITY AS u(p, n)),
+           $5, $6, $7, $8,
+           (SELECT array_agg(convert_from(t, 'UTF8') ORDER BY n)
+              FROM unnest($9) WITH ORDINALITY AS u(t, n)),
+           (SELECT array_agg(convert_from(s, 'UTF8') ORDER BY n)
+              FROM unnest($10) WITH ORDINALITY AS u(s, n))
+    ON CONFLICT DO NOTHING;
+
+    SELECT 1;
+$$;
+
+
+-- All operations of a commit in their order.
+
+CREATE FUNCTION xet.hub_staged_ops(upload bytea)
+    RETURNS TABLE (n bigint, op integer, path text, size bigint, hash bytea,
+                   sha256 bytea, mtime bigint, type text, source text)
+    LANGUAGE sql STABLE
+AS $$
+    SELECT row_number() OVER (ORDER BY s.seq, u.i), u.op, u.path, u.size,
+           u.hash, u.sha256, u.mtime, u.type, u.source
+      FROM xet.hub_staged s
+     CROSS JOIN LATERAL unnest(s.ops, s.paths, s.sizes, s.hashes, s.sha256,
+                               s.mtimes, s.types, s.sources)
+                          WITH ORDINALITY
+                          AS u(op, path, size, hash, sha256, mtime, type,
+                               source, i)
+     WHERE s.upload = $1;
+$$;
+
+
+-- The file that an upload of the repo has called so: one of which that is
+-- proven before one of which it is only said.
+
+CREATE FUNCTION xet.hub_claimed(repo bigint, sha256 bytea)
+    RETURNS TABLE (id bigint, hash bytea, size bigint, proven bytea)
+    LANGUAGE sql STABLE
+    SET enable_seqscan = off
+AS $$
+    SELECT f.id, f.hash, f.size, CASE WHEN f.sha256_proven THEN f.sha256 END
+      FROM xet.repo_files rf
+      JOIN xet.files f ON f.id = rf.file_id
+     WHERE rf.repo_id = $1 AND rf.sha256 = $2 AND f.hash IS NOT NULL
+     ORDER BY (f.sha256_proven AND f.sha256 = $2) DESC, f.sha256_proven,
+              rf.added_at DESC
+     LIMIT 1;
+$$;
+
+
+-- What a shard says of its files, for the repo that it came to.  Files that are
+-- looked up by their hashes, whatever the plan was made for.
+
+CREATE FUNCTION xet.hub_claim(repo bigint, hashes bytea[], sha256 bytea[])
+    RETURNS void
+    LANGUAGE sql
+    SET enable_seqscan = off
+AS $$
+    UPDATE xet.repo_files rf SET sha256 = d.sha256
+      FROM (SELECT f.id, u.sha256
+              FROM unnest($2, $3) AS u(hash, sha256)
+             CROSS JOIN LATERAL (SELECT f.id FROM xet.files f
+                                  WHERE f.hash = u.hash
+                                    AND xet.file_at(f.id, u.hash)
+                                  LIMIT 1) f
+             WHERE u.sha256 IS NOT NULL
+             ORDER BY f.id) d
+     WHERE rf.repo_id = $1 AND rf.file_id = d.id
+       AND rf.sha256 IS DISTINCT FROM d.sha256;
+$$;
+
+
+-- The files of a commit whose SHA-256 nobody has computed yet, up to 4096; or
+-- one row with a status and what is wrong: a file that was not uploaded to the
+-- repo, or has another size or another SHA-256 than the commit says.
+
+CREATE FUNCTION xet.hub_claims(store text, upload bytea)
+    RETURNS TABLE (status integer, message text, hash bytea, sha256 bytea)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+#variable_conflict use_column
+DECLARE
+    repo  bigint;
+BEGIN
+    SELECT r.id INTO repo FROM xet.repos r WHERE r.name = $1;
+
+    RETURN QUERY
+    SELECT 400, CASE WHEN f.hash IS NULL
+                     THEN o.path || ' was not uploaded to this repository'
+                     WHEN f.proven <> o.sha256
+                     THEN o.path || ' has not the SHA-256 that the commit'
+                          ' says'
+                     ELSE o.path || ' has not the size that the commit says'
+                     END,
+           NULL::bytea, NULL::bytea
+      FROM xet.hub_staged_ops($2) o
+      LEFT JOIN LATERAL (SELECT * FROM xet.hub_claimed(repo, o.sha256)
+                          LIMIT 1) f ON true
+     WHERE o.op = 2 AND o.size IS DISTINCT FROM 0
+       AND (f.hash IS NULL OR o.size <> f.size OR f.proven <> o.sha256)
+     ORDER BY o.n
+     LIMIT 1;
+
+    IF NOT FOUND THEN
+        RETURN QUERY
+        SELECT DISTINCT 200, NULL::text, f.hash, o.sha256
+          FROM xet.hub_staged_ops($2) o
+         CROSS JOIN LATERAL (SELECT * FROM xet.hub_claimed(repo, o.sha256)
+                              LIMIT 1) f
+         WHERE o.op = 2 AND o.size IS DISTINCT FROM 0 AND f.proven IS NULL
+         LIMIT 4096;
+    END IF;
+END;
+$$;
+
+
+-- A file was read, and this is its SHA-256: for all repos.  A claim of this
+-- repo that is another one is dropped.
+
+CREATE FUNCTION xet.hub_proven(store text, file bytea, digest bytea)
+    RETURNS boolean
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM xet.file_prove(file, digest);
+
+    UPDATE xet.repo_files rf SET sha256 = digest
+      FROM xet.repos r, xet.files f
+     WHERE r.name = $1 AND f.hash = $2 AND xet.file_at(f.id, $2)
+       AND rf.repo_id = r.id AND rf.file_id = f.id
+       AND rf.sha256 IS DISTINCT FROM digest;
+
+    RETURN NOT FOUND;
+END;
+$$;
+
+
+-- The folders above a path, none for a path of the root.
+
+CREATE FUNCTION xet.hub_above(path text)
+    RETURNS SETOF text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 4
+AS $$
+    SELECT array_to_string(p[1 : i], '/')
+      FROM string_to_array(path, '/') AS p,
+           generate_series(1, array_length(p, 1) - 1) AS i;
+$$;
+
+
+CREATE FUNCTION xet.hub_folder(path text)
+    RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT coalesce(substring(path from '^(.*)/'), '');
+$$;
+
+
+-- Commits what is staged to a branch, as a whole or not at all.
+--
+-- Who has seen another commit than the one that the branch has, and says so, may
+-- go on where nobody has changed since what he changes; else it is 412.  What
+-- changes nothing makes no commit.  An upload that has made its commit is
+-- answered with that.
+
+CREATE FUNCTION xet.hub_commit(kind integer, owner text, name text,
+    spaces text, bound text, rev text, upload bytea, parent text, who text,
+    title text, text text, OUT status integer, OUT code text,
+    OUT message text, OUT body text, OUT more text)
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+    SET enable_material = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+DECLARE
+    ever     CONSTANT integer := 2147483647;
+    r        record;
+    store    bigint;
+    ref      text;
+    head     bytea;
+    made     bytea;
+    base     xet.hub_commits;
+    old      xet.hub_commits;
+    l        integer;
+    n        integer;
+    bad      text;
+    gone     text[];
+    puts     text[];
+    hashes   bytea[];
+    sizes    bigint[];
+    digests  bytea[];
+    told     text[];
+    above    text[];
+    lost     record;
+BEGIN
+    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, true);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    -- who deletes the repo comes before or after
+
+    PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR KEY SHARE;
+
+    ref := 'heads/' || CASE WHEN rev = 'HEAD' THEN 'main'
+                            WHEN rev LIKE 'refs/heads/%' THEN substr(rev, 12)
+                            ELSE rev END;
+
+    SELECT f.oid INTO head
+      FROM xet.hub_refs f
+     WHERE f.repo_id = r.id AND f.name = ref
+       FOR UPDATE;
+
+    IF head IS NULL THEN
+        status := 404;
+        code := 'RevisionNotFound';
+        message := 'There is no branch ' || rev;
+        RETURN;
+    END IF;
+
+    SELECT c.* INTO base
+      FROM xet.hub_commits c
+     WHERE c.repo_id = r.id AND c.upload = $7;
+
+    IF base.oid IS NOT NULL THEN
+        body := encode(base.oid, 'hex');
+        RETURN;
+    END IF;
+
+    SELECT c.* INTO base
+      FROM xet.hub_commits c
+     WHERE c.repo_id = r.id AND c.oid = head;
+
+    l := base.line;
+
+    -- who has seen another commit may go on where nobody has been since
+
+    IF parent IS NOT NULL AND strpos(encode(head, 'hex'), parent) <> 1 THEN
+        SELECT c.* INTO old
+          FROM xet.hub_commits c
+         WHERE c.repo_id = r.id AND c.oid = CASE WHEN parent ~ '^[0-9a-f]{40}$'
+                                                 THEN decode(parent, 'hex')
+                                            END;
+
+        SELECT o.path INTO bad
+          FROM xet.hub_staged_ops($7) o
+         WHERE old.line IS DISTINCT FROM l
+            OR EXISTS (SELECT FROM xet.hub_paths h
+                        WHERE h.repo_id = r.id AND h.line = l
+                          AND h.path = o.path
+                          AND (h.since > old.seq AND h.since <= base.seq
+                               OR h.till > old.seq AND h.till <= base.seq))
+            OR o.op = 6
+               AND EXISTS (SELECT FROM xet.hub_paths h
+                            WHERE h.repo_id = r.id AND h.line = l
+                              AND h.path > o.path || '/'
+                              AND h.path < o.path || '0'
+                              AND (h.since > old.seq AND h.since <= base.seq
+                                   OR h.till > old.seq
+                                      AND h.till <= base.seq))
+         LIMIT 1;
+
+        IF FOUND THEN
+            status := 412;
+            code := 'parent_changed';
+            message := 'A commit has happened since. Please refresh and try'
+                       ' again.';
+            RETURN;
+        END IF;
+    END IF;
+
+    -- the last operation on a path counts
+
+    SELECT coalesce(array_agg(DISTINCT h.path), '{}') INTO gone
+      FROM xet.hub_staged_ops($7) o
+     CROSS JOIN LATERAL (
+               SELECT p.path FROM xet.hub_paths p
+                WHERE p.repo_id = r.id AND p.line = l AND o.op = 5
+                  AND p.path = o.path AND p.since <= base.seq
+                  AND p.till > base.seq AND p.hash IS NOT NULL
+               UNION ALL
+               SELECT p.path FROM xet.hub_paths p
+                WHERE p.repo_id = r.id AND p.line = l AND o.op = 6
+                  AND p.path > o.path || '/' AND p.path < o.path || '0'
+                  AND p.since <= base.seq AND p.till > base.seq
+                  AND p.hash IS NOT NULL
+           ) h
+     WHERE o.op IN (5, 6);
+
+    SELECT o.path INTO bad
+      FROM xet.hub_staged_ops($7) o
+     WHERE o.op = 5 AND NOT o.path = ANY (gone)
+        OR o.op = 6 AND NOT EXISTS (SELECT FROM unnest(gone) AS g
+                                     WHERE g > o.path || '/'
+                                       AND g < o.path || '0')
+     LIMIT 1;
+
+    IF FOUND THEN
+        status := 404;
+        code := 'EntryNotFound';
+        message := 'A file with this name doesn''t exist: ' || bad;
+        RETURN;
+    END IF;
+
+    SELECT x.id INTO store
+      FROM xet.repos x WHERE x.name = xet.hub_store(r.id);
+
+    -- where that is not what stands there already
+
+    SELECT coalesce(array_agg(o.path), '{}'),
+           coalesce(array_agg(o.hash), '{}'),
+           coalesce(array_agg(o.size), '{}'),
+           coalesce(array_agg(o.sha256), '{}'),
+           (array_agg(o.path) FILTER (WHERE o.hash IS NULL))[1]
+      INTO puts, hashes, sizes, digests, bad
+      FROM (SELECT u.path, u.sha256,
+                   CASE WHEN u.size = 0 THEN decode(repeat('00', 32), 'hex')
+                        ELSE xet.hub_hash(f.hash) END AS hash,
+                   CASE WHEN u.size = 0 THEN 0 ELSE f.size END AS size
+              FROM (SELECT DISTINCT ON (s.path) s.*
+                      FROM xet.hub_staged_ops($7) s
+                     WHERE s.op = 2
+                     ORDER BY s.path, s.n DESC) u
+              LEFT JOIN LATERAL (
+                       SELECT k.* FROM xet.hub_claimed(store, u.sha256) k
+                        WHERE u.size IS DISTINCT FROM 0
+                          AND k.proven = u.sha256
+                        LIMIT 1
+                   ) f ON true) o
+      LEFT JOIN LATERAL (
+               SELECT p.hash FROM xet.hub_paths p
+                WHERE p.repo_id = r.id AND p.line = l AND p.path = o.path
+                  AND p.since <= base.seq AND p.till > base.seq
+                LIMIT 1
+           ) h ON true
+     WHERE h.hash IS DISTINCT FROM o.hash OR o.hash IS NULL
+        OR o.path = ANY (gone);
+
+    -- a file that was deleted since it was looked at
+
+    IF bad IS NOT NULL THEN
+        RAISE EXCEPTION 'a file of the commit was deleted meanwhile'
+              USING ERRCODE = 'XT003';
+    END IF;
+
+    SELECT gone || coalesce(array_agg(p), '{}') INTO told
+      FROM unnest(puts) AS p
+     WHERE NOT p = ANY (gone);
+
+    body := encode(head, 'hex');
+
+    IF cardinality(told) = 0 THEN
+        DELETE FROM xet.hub_staged s WHERE s.upload = $7;
+        RETURN;
+    END IF;
+
+    SELECT coalesce(array_agg(DISTINCT a), '{}') INTO above
+      FROM unnest(told) AS t, xet.hub_above(t) AS a;
+
+    -- a folder can't be a file, nor a file a folder
+
+    SELECT h.path INTO bad
+      FROM (SELECT u.path FROM unnest(puts) AS u(path)
+             WHERE u.path = ANY (above)
+               AND EXISTS (SELECT FROM unnest(puts) AS b
+                            WHERE b > u.path || '/' AND b < u.path || '0')
+            UNION ALL
+            SELECT p.path
+              FROM unnest(puts) AS u(path)
+             CROSS JOIN LATERAL (
+                       SELECT p.path FROM xet.hub_paths p
+                        WHERE p.repo_id = r.id AND p.line = l
+                          AND p.path = u.path AND p.since <= base.seq
+                          AND p.till > base.seq AND p.hash IS NULL
+                        LIMIT 1
+                   ) p
+             WHERE EXISTS (SELECT FROM xet.hub_paths b
+                            WHERE b.repo_id = r.id AND b.line = l
+                              AND b.path > u.path || '/'
+                              AND b.path < u.path || '0'
+                              AND b.since <= base.seq AND b.till > base.seq
+                              AND b.hash IS NOT NULL
+                              AND NOT b.path = ANY (gone))
+            UNION ALL
+            SELECT p.path
+              FROM unnest(above) AS u(path)
+             CROSS JOIN LATERAL (
+                       SELECT p.path FROM xet.hub_paths p
+                        WHERE p.repo_id = r.id AND p.line = l
+                          AND p.path = u.path AND p.since <= base.seq
+                          AND p.till > base.seq AND p.hash IS NOT NULL
+                        LIMIT 1
+                   ) p
+             WHERE NOT p.path = ANY (gone)) h
+     LIMIT 1;
+
+    IF FOUND THEN
+        status := 400;
+        code := 'invalid_path';
+        message := bad || ' is a file and a folder';
+        body := NULL;
+        RETURN;
+    END IF;
+
+    -- the files of the commit stay until it is made
+
+    PERFORM FROM xet.files f
+      WHERE f.hash = ANY (SELECT xet.hub_hash(h) FROM unnest(hashes) AS h)
+        FOR KEY SHARE;
+
+    IF base.seq < (SELECT x.last FROM xet.hub_lines x
+                    WHERE x.repo_id = r.id AND x.line = l FOR UPDATE)
+    THEN
+        l := xet.hub_fork(r.id, l, base.seq);
+    END IF;
+
+    n := base.seq + 1;
+    made := substr(sha256($7 || head), 1, 20);
+
+    WITH ended AS (
+        UPDATE xet.hub_paths h SET till = n
+          FROM unnest(told || above) AS u(path)
+         WHERE h.repo_id = r.id AND h.line = l AND h.path = u.path
+           AND h.till = ever
+        RETURNING h.hash, h.size
+    )
+    SELECT count(*) FILTER (WHERE o.hash IS NOT NULL) AS files,
+           coalesce(sum(o.size), 0) AS bytes
+      INTO lost
+      FROM ended o;
+
+    INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, hash, size,
+                               sha256, made)
+    SELECT r.id, l, u.path, n, xet.hub_folder(u.path), u.hash, u.size,
+           u.sha256, made
+      FROM unnest(puts, hashes, sizes, digests) AS u(path, hash, size, sha256);
+
+    INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, made)
+    SELECT r.id, l, u.path, n, xet.hub_folder(u.path), made
+      FROM unnest(above) AS u(path)
+     WHERE EXISTS (SELECT FROM xet.hub_paths h
+                    WHERE h.repo_id = r.id AND h.line = l
+                      AND h.path > u.path || '/' AND h.path < u.path || '0'
+                      AND h.till = ever AND h.hash IS NOT NULL);
+
+    INSERT INTO xet.hub_commits (repo_id, line, seq, oid, parent, who, title,
+                                 message, upload)
+    VALUES (r.id, l, n, made, head, who, title, text, $7);
+
+    UPDATE xet.hub_lines x
+       SET last = n, files = x.files - lost.files + cardinality(puts),
+           bytes = x.bytes - lost.bytes
+                   + (SELECT coalesce(sum(s), 0) FROM unnest(sizes) AS s)
+     WHERE x.repo_id = r.id AND x.line = l;
+
+    UPDATE xet.hub_refs f SET oid = made
+     WHERE f.repo_id = r.id AND f.name = ref;
+
+    UPDATE xet.hub_repos h SET changed_at = now() WHERE h.id = r.id;
+
+    DELETE FROM xet.hub_staged s WHERE s.upload = $7;
+
+    body := encode(made, 'hex');
+END;
+$$;
+
+
+-- A line of its own for a branch that leaves another one behind a commit.
+
+CREATE FUNCTION xet.hub_fork(repo bigint, line integer, seq integer)
+    RETURNS integer
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+AS $$
+DECLARE
+    l  integer;
+BEGIN
+    PERFORM FROM xet.hub_lines x
+      WHERE x.repo_id = $1 AND x.line = 0 FOR UPDATE;
+
+    SELECT max(x.line) + 1 INTO l FROM xet.hub_lines x WHERE x.repo_id = $1;
+
+    WITH copied AS (
+        INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, hash,
+                                   size, sha256, made, made_at, mtime, type)
+        SELECT $1, l, h.path, $3, h.folder, h.hash, h.size, h.sha256, h.made,
+               h.made_at, h.mtime, h.type
+          FROM xet.hub_paths h
+         WHERE h.repo_id = $1 AND h.line = $2
+           AND h.since <= $3 AND h.till > $3
+        RETURNING hub_paths.hash, hub_paths.size
+    )
+    INSERT INTO xet.hub_lines (repo_id, line, last, files, bytes)
+    SELECT $1, l, $3, count(c.hash), coalesce(sum(c.size), 0) FROM copied c;
+
+    RETURN l;
 END;
 $$;

@@ -18,6 +18,7 @@
 #include "xet_plan.h"
 #include "xet_shard.h"
 #include "xet_ingest.h"
+#include "xet_hub.h"
 
 /* a module that is built with XET_ZTENSOR=NO does not have these */
 

@@ -70,6 +70,17 @@
     X(NO_GRANT,       "grant_not_found", 404,                                 \
       "nothing was uploaded for this grant")                                  \
                                                                               \
+    X(HUB_NAME,       "invalid_name",    400,                                 \
+      "no repo or owner can have this name")                                  \
+    X(HUB_REV,        "invalid_revision", 400,                                \
+      "no branch, tag or commit can have this name")                          \
+    X(HUB_PATH,       "invalid_path",    400,                                 \
+      "no file can have this path")                                           \
+    X(HUB_OPERATION,  "invalid_commit",  400,                                 \
+      "malformed operation of a commit")                                      \
+    X(HUB_LARGE,      "file_too_large",  413,                                 \
+      "a file is too large to stand in a commit, upload it before")           \
+                                                                              \
     X(HASH_SYNTAX,    "invalid_hash",    400,                                 \
       "a hash must be 64 hexadecimal digits")                                 \
     X(DIGEST_SYNTAX,  "invalid_digest",  400, "malformed digest header")      \

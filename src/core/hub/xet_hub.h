@@ -1,0 +1,280 @@
+
+/*
+ * A Hub: repos with names, and files in them, as requests name them.  What is
+ * here follows what clients of a Hub send (docs/hub.md).
+ */
+
+#ifndef _XET_HUB_H_INCLUDED_
+#define _XET_HUB_H_INCLUDED_
+
+
+#include <stdint.h>
+#include <stddef.h>
+
+#include "xet_base.h"
+#include "xet_hash.h"
+#include "xet_json.h"
+
+
+/* A kind of repo; the numbers are in the database. */
+
+typedef enum {
+    XET_HUB_MODEL = 0,
+    XET_HUB_DATASET,
+    XET_HUB_SPACE,
+    XET_HUB_BUCKET,
+    XET_HUB_KINDS
+} xet_hub_kind_e;
+
+
+/* A text of somebody else; not terminated. */
+
+typedef struct {
+    const uint8_t  *data;              /* NULL: there is none */
+    size_t          len;
+} xet_hub_text_t;
+
+
+/*
+ * xet_hub_name.c: what may be a name.
+ */
+
+#define XET_HUB_NAME_MAX     96        /* of an owner, of a repo */
+#define XET_HUB_REV_MAX      255       /* of a branch, a tag, a revision */
+#define XET_HUB_PATH_MAX     1024      /* of a file in a repo */
+#define XET_HUB_PART_MAX     255       /* of a folder or a file in that */
+
+
+/*
+ * Whether a repo may be called so: letters, digits, "-", "_" and ".", neither
+ * "-" nor "." at an end, no "--", no "..", no ".git" at the end: what clients
+ * of a Hub let pass.
+ */
+int xet_hub_name_ok(const uint8_t *p, size_t len);
+
+/*
+ * Whether somebody who has repos may be called so: a name as above that is no
+ * part of a path of the Hub, in any case of letters.
+ */
+int xet_hub_owner_ok(const uint8_t *p, size_t len);
+
+/*
+ * Whether a file in a repo may have this path: UTF-8 without control
+ * characters, parts that are not empty, "." or "..".
+ */
+int xet_hub_path_ok(const uint8_t *p, size_t len);
+
+/*
+ * Whether a branch or a tag may be called so: what git allows of UTF-8, and
+ * not 40 hex digits, which are a commit.
+ */
+int xet_hub_ref_ok(const uint8_t *p, size_t len);
+
+/* "models", "datasets", "spaces", "buckets", or the same without "s". */
+const char *xet_hub_kind_plural(xet_hub_kind_e kind);
+const char *xet_hub_kind_name(xet_hub_kind_e kind);
+
+/* XET_HUB_KINDS for a text that is none of those without "s". */
+xet_hub_kind_e xet_hub_kind_parse(const char *name);
+
+#define XET_HUB_SHA256_LEN  32
+
+/* Whether the text is 64 hex digits, whose bytes sha256 gets. */
+int xet_hub_sha256_parse(uint8_t *sha256, const xet_hub_text_t *text);
+
+
+/*
+ * xet_hub_route.c: the paths of requests.
+ */
+
+typedef struct {
+    xet_hub_kind_e  kind;
+    xet_hub_text_t  owner;
+    xet_hub_text_t  name;
+    xet_hub_text_t  rev;               /* a revision, a branch, a tag */
+    xet_hub_text_t  path;              /* in the repo; empty: its root */
+} xet_hub_target_t;
+
+
+/*
+ * Whether the path of a request, as it was sent and without arguments, has the
+ * form of a route.  A form is made of parts with "/" between them:
+ *
+ *     :type   models, datasets or spaces
+ *     :id     two parts, owner and name
+ *     :repo   the same, of a model, or behind "datasets" or "spaces"
+ *     :git    as :repo, and the name ends in ".git"
+ *     :owner  one part
+ *     :rev    one part, which may have "/" as %2F
+ *     :path   all the rest, which may be nothing
+ *
+ * anything else is itself; "buckets" says what kind it is.
+ */
+int xet_hub_route_match(const char *form, const uint8_t *raw, size_t len);
+
+/*
+ * Decodes what a path of this form names, for which room has len bytes; the
+ * texts of the target are there.  XET_HUB_NAME, XET_HUB_REV, XET_HUB_PATH when
+ * nothing can be called so.
+ */
+xet_status_t xet_hub_route_parse(const char *form, const uint8_t *raw,
+    size_t len, uint8_t *room, xet_hub_target_t *target);
+
+
+/*
+ * xet_hub_ops.c: the operations of a commit, or of a batch of a bucket: JSON
+ * values, one a line.
+ */
+
+#define XET_HUB_LINE_MAX    (1024 * 1024)      /* of an operation, bytes */
+#define XET_HUB_TITLE_MAX   4096               /* of a commit */
+#define XET_HUB_TEXT_MAX    65536              /* the rest of its message */
+#define XET_HUB_TYPE_MAX    255                /* of a media type */
+
+
+typedef enum {
+    XET_HUB_HEADER = 0,                /* title, text, parent */
+    XET_HUB_INLINE,                    /* path, content */
+    XET_HUB_LFS,                       /* path, sha256, size */
+    XET_HUB_ADD,                       /* path, hash, mtime, type */
+    XET_HUB_COPY,                      /* path, hash, mtime, kind, from */
+    XET_HUB_DELETE,                    /* path */
+    XET_HUB_DELETE_FOLDER              /* path, without a "/" at its end */
+} xet_hub_op_e;
+
+
+/* The texts are there until the handler returns. */
+
+typedef struct {
+    xet_hub_op_e     op;
+    xet_hub_text_t   path;
+    int64_t          size;             /* bytes; -1: not said */
+    uint8_t          sha256[XET_HUB_SHA256_LEN];
+    xet_hash_t       hash;
+    xet_hub_text_t   content;
+    int64_t          mtime;            /* ms since 1970; -1: not said */
+    xet_hub_text_t   type;             /* of media */
+    xet_hub_kind_e   kind;             /* of the repo to copy from */
+    xet_hub_text_t   from;             /* owner/name */
+    xet_hub_text_t   title;
+    xet_hub_text_t   text;
+    xet_hub_text_t   parent;           /* hex digits of a commit */
+} xet_hub_operation_t;
+
+
+/*
+ * XET_OK goes on, XET_AGAIN pauses behind the operation, any other status ends
+ * the parser.
+ */
+typedef xet_status_t (*xet_hub_op_pt)(void *ctx,
+    const xet_hub_operation_t *op);
+
+
+typedef struct {
+    xet_hub_op_pt    handler;
+    void            *ctx;
+    int              bucket;           /* a batch, else a commit */
+
+    uint8_t         *line;             /* malloc()ed: what came of a line */
+    size_t           len;
+    size_t           size;
+    uint64_t         n;                /* operations, without the header */
+    int              header;           /* it has come */
+} xet_hub_ops_t;
+
+
+void xet_hub_ops_init(xet_hub_ops_t *ops, int bucket, xet_hub_op_pt handler,
+    void *ctx);
+void xet_hub_ops_free(xet_hub_ops_t *ops);
+
+/*
+ * Takes *n of len bytes: all of them, or as far as the handler let it.
+ * XET_HUB_OPERATION, XET_HUB_PATH, XET_HUB_LARGE for a line that is too long,
+ * XET_NOMEM, and what the handler returns.
+ */
+xet_status_t xet_hub_ops_feed(xet_hub_ops_t *ops, const uint8_t *buf,
+    size_t len, size_t *n);
+
+/*
+ * The end of the body: the last line need not have an end.  XET_AGAIN where
+ * the handler paused, XET_OK the next time; a commit without a header is
+ * XET_HUB_OPERATION.
+ */
+xet_status_t xet_hub_ops_end(xet_hub_ops_t *ops);
+
+
+/*
+ * xet_hub_body.c: JSON bodies of the other routes.  Texts point into doc, which
+ * the caller releases with json_decref() when it is not NULL.
+ */
+
+/* create, and move: what is made, or what becomes what */
+
+typedef struct {
+    json_t          *doc;
+    xet_hub_kind_e   kind;
+    xet_hub_text_t   owner;            /* NULL: who asks */
+    xet_hub_text_t   name;
+    xet_hub_text_t   to_owner;
+    xet_hub_text_t   to_name;
+    int              private;          /* -1: not said */
+} xet_hub_repo_t;
+
+/*
+ * {name, organization, type, visibility} or {name: "owner/name"}; the bodies of
+ * delete and of settings are the same.  XET_BODY_SYNTAX, XET_HUB_NAME,
+ * XET_NOMEM.
+ */
+xet_status_t xet_hub_repo_parse(xet_hub_repo_t *repo, const uint8_t *text,
+    size_t len);
+
+/* {fromRepo, toRepo, type} */
+xet_status_t xet_hub_move_parse(xet_hub_repo_t *repo, const uint8_t *text,
+    size_t len);
+
+/* {visibility}, {private}: of a repo that the path names; may be empty. */
+xet_status_t xet_hub_settings_parse(xet_hub_repo_t *repo, const uint8_t *text,
+    size_t len);
+
+
+/* A branch or a tag that is to be made: {startingPoint}, {tag, message}. */
+
+typedef struct {
+    json_t          *doc;
+    xet_hub_text_t   start;
+    xet_hub_text_t   tag;
+    xet_hub_text_t   message;
+} xet_hub_ref_t;
+
+xet_status_t xet_hub_ref_parse(xet_hub_ref_t *ref, const uint8_t *text,
+    size_t len);
+
+
+/*
+ * Lists: preupload {files: [{path, size}]}, paths {paths: [..], expand} and LFS
+ * {operation, transfers, objects: [{oid, size}]}; each entry is given to the
+ * handler, as xet_hub_operation_t with path and size, or sha256 and size.
+ */
+
+#define XET_HUB_LIST_MAX  10000                /* entries */
+
+typedef struct {
+    int  expand;
+    int  upload;                       /* LFS: else a download */
+    int  xet;                          /* LFS: the client knows "xet" */
+    int  basic;
+} xet_hub_list_t;
+
+xet_status_t xet_hub_preupload_parse(xet_hub_list_t *list, const uint8_t *text,
+    size_t len, xet_hub_op_pt handler, void *ctx);
+xet_status_t xet_hub_paths_parse(xet_hub_list_t *list, const uint8_t *text,
+    size_t len, xet_hub_op_pt handler, void *ctx);
+xet_status_t xet_hub_lfs_parse(xet_hub_list_t *list, const uint8_t *text,
+    size_t len, xet_hub_op_pt handler, void *ctx);
+
+/* paths as a form: paths=a&paths=b&expand=true; text is decoded in place. */
+xet_status_t xet_hub_form_parse(xet_hub_list_t *list, uint8_t *text,
+    size_t len, xet_hub_op_pt handler, void *ctx);
+
+
+#endif /* _XET_HUB_H_INCLUDED_ */

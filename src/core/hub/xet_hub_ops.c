@@ -1,0 +1,498 @@
+
+/*
+ * Operations of a commit.
+ *
+ * Purpose:    the body of a commit, and of a batch of a bucket: NDJSON, as
+ *             huggingface_hub and @huggingface/hub write it (docs/hub.md).
+ * States:     in front of a line, or inside of one: what came of it is kept.
+ * Ownership:  the parser owns the line; what an operation points to is there
+ *             until its handler returns.
+ * Threads:    any, a parser by one thread at a time.
+ *
+ * A line is bounded, and is parsed where it lies when all of it came in one
+ * piece.  A handler that can't take more pauses the parser; the bytes behind
+ * the operation are given again then.
+ */
+
+
+#include <stdlib.h>
+
+#include <openssl/evp.h>
+
+#include "xet_hub.h"
+
+
+#define XET_HUB_OPS_DEPTH  4
+
+
+static xet_status_t xet_hub_ops_keep(xet_hub_ops_t *ops, const uint8_t *p,
+    size_t len);
+static xet_status_t xet_hub_ops_line(xet_hub_ops_t *ops, const uint8_t *p,
+    size_t len);
+static xet_status_t xet_hub_ops_commit(xet_hub_ops_t *ops, json_t *doc,
+    xet_hub_operation_t *op, uint8_t **content);
+static xet_status_t xet_hub_ops_batch(json_t *doc, xet_hub_operation_t *op);
+static xet_status_t xet_hub_ops_header(json_t *value,
+    xet_hub_operation_t *op);
+static xet_status_t xet_hub_ops_lfs(json_t *value, xet_hub_operation_t *op);
+static xet_status_t xet_hub_ops_inline(json_t *value,
+    xet_hub_operation_t *op, uint8_t **content);
+static xet_status_t xet_hub_ops_put(json_t *doc, xet_hub_operation_t *op);
+static int xet_hub_ops_text(json_t *value, const char *key,
+    xet_hub_text_t *text, size_t max);
+static int xet_hub_ops_number(json_t *value, const char *key,
+    int64_t *number);
+static int xet_hub_ops_is(json_t *value, const char *key, const char *text);
+
+
+void
+xet_hub_ops_init(xet_hub_ops_t *ops, int bucket, xet_hub_op_pt handler,
+    void *ctx)
+{
+    memset(ops, 0, sizeof(xet_hub_ops_t));
+
+    ops->bucket = bucket;
+    ops->handler = handler;
+    ops->ctx = ctx;
+}
+
+
+void
+xet_hub_ops_free(xet_hub_ops_t *ops)
+{
+    free(ops->line);
+    ops->line = NULL;
+    ops->len = 0;
+    ops->size = 0;
+}
+
+
+xet_status_t
+xet_hub_ops_feed(xet_hub_ops_t *ops, const uint8_t *buf, size_t len,
+    size_t *n)
+{
+    size_t          line;
+    const uint8_t  *p, *end, *last;
+    xet_status_t    rc;
+
+    p = buf;
+    last = buf + len;
+    rc = XET_OK;
+
+    while (p < last && rc == XET_OK) {
+
+        end = memchr(p, '\n', (size_t) (last - p));
+
+        if (end == NULL || ops->len) {
+            rc = xet_hub_ops_keep(ops, p,
+                                  (size_t) ((end ? end : last) - p));
+            if (rc != XET_OK) {
+                break;
+            }
+        }
+
+        if (end == NULL) {
+            p = last;
+            break;
+        }
+
+        if (ops->len) {
+            line = ops->len;
+            ops->len = 0;
+
+            rc = xet_hub_ops_line(ops, ops->line, line);
+
+        } else {
+            rc = xet_hub_ops_line(ops, p, (size_t) (end - p));
+        }
+
+        p = end + 1;
+    }
+
+    *n = (size_t) (p - buf);
+
+    return rc;
+}
+
+
+xet_status_t
+xet_hub_ops_end(xet_hub_ops_t *ops)
+{
+    size_t        line;
+    xet_status_t  rc;
+
+    rc = XET_OK;
+
+    if (ops->len) {
+        line = ops->len;
+        ops->len = 0;
+
+        rc = xet_hub_ops_line(ops, ops->line, line);
+    }
+
+    if (rc == XET_OK && !ops->bucket && !ops->header) {
+        return XET_HUB_OPERATION;
+    }
+
+    return rc;
+}
+
+
+static xet_status_t
+xet_hub_ops_keep(xet_hub_ops_t *ops, const uint8_t *p, size_t len)
+{
+    size_t    size;
+    uint8_t  *line;
+
+    if (len > XET_HUB_LINE_MAX - ops->len) {
+        return XET_HUB_LARGE;
+    }
+
+    if (ops->size - ops->len < len) {
+        size = 2 * (ops->len + len);
+
+        if (size > XET_HUB_LINE_MAX) {
+            size = XET_HUB_LINE_MAX;
+        }
+
+        line = realloc(ops->line, size);
+        if (line == NULL) {
+            return XET_NOMEM;
+        }
+
+        ops->line = line;
+        ops->size = size;
+    }
+
+    if (len) {
+        memcpy(ops->line + ops->len, p, len);
+        ops->len += len;
+    }
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+xet_hub_ops_line(xet_hub_ops_t *ops, const uint8_t *p, size_t len)
+{
+    json_t               *doc;
+    uint8_t              *content;
+    xet_status_t          rc;
+    xet_hub_operation_t   op;
+
+    if (len && p[len - 1] == '\r') {
+        len--;
+    }
+
+    if (len == 0) {
+        return XET_OK;
+    }
+
+    if (len > XET_HUB_LINE_MAX) {
+        return XET_HUB_LARGE;
+    }
+
+    rc = xet_json_parse(&doc, p, len, XET_HUB_OPS_DEPTH);
+
+    if (rc != XET_OK) {
+        return (rc == XET_BODY_SYNTAX) ? XET_HUB_OPERATION : rc;
+    }
+
+    memset(&op, 0, sizeof(xet_hub_operation_t));
+    op.size = -1;
+    op.mtime = -1;
+
+    content = NULL;
+
+    rc = ops->bucket ? xet_hub_ops_batch(doc, &op)
+                     : xet_hub_ops_commit(ops, doc, &op, &content);
+
+    if (rc == XET_OK && op.op != XET_HUB_HEADER
+        && !xet_hub_path_ok(op.path.data, op.path.len))
+    {
+        rc = XET_HUB_PATH;
+    }
+
+    if (rc == XET_OK) {
+        ops->n += (op.op != XET_HUB_HEADER);
+        rc = ops->handler(ops->ctx, &op);
+    }
+
+    free(content);
+    json_decref(doc);
+
+    return rc;
+}
+
+
+/* {"key": what, "value": {...}}, the header first. */
+
+static xet_status_t
+xet_hub_ops_commit(xet_hub_ops_t *ops, json_t *doc, xet_hub_operation_t *op,
+    uint8_t **content)
+{
+    json_t  *value;
+
+    value = json_object_get(doc, "value");
+
+    if (!json_is_object(value)
+        || ops->header == xet_hub_ops_is(doc, "key", "header"))
+    {
+        return XET_HUB_OPERATION;
+    }
+
+    if (!ops->header) {
+        ops->header = 1;
+        return xet_hub_ops_header(value, op);
+    }
+
+    if (!xet_hub_ops_text(value, "path", &op->path, SIZE_MAX)) {
+        return XET_HUB_OPERATION;
+    }
+
+    if (xet_hub_ops_is(doc, "key", "lfsFile")) {
+        return xet_hub_ops_lfs(value, op);
+    }
+
+    if (xet_hub_ops_is(doc, "key", "file")) {
+        return xet_hub_ops_inline(value, op, content);
+    }
+
+    if (xet_hub_ops_is(doc, "key", "deletedFile")
+        || xet_hub_ops_is(doc, "key", "deletedEntry"))
+    {
+        op->op = XET_HUB_DELETE;
+        return XET_OK;
+    }
+
+    if (xet_hub_ops_is(doc, "key", "deletedFolder")) {
+        op->op = XET_HUB_DELETE_FOLDER;
+
+        if (op->path.len && op->path.data[op->path.len - 1] == '/') {
+            op->path.len--;
+        }
+
+        return XET_OK;
+    }
+
+    return XET_HUB_OPERATION;
+}
+
+
+static xet_status_t
+xet_hub_ops_batch(json_t *doc, xet_hub_operation_t *op)
+{
+    const char      *name;
+    xet_hub_text_t   kind;
+
+    if (!xet_hub_ops_text(doc, "path", &op->path, SIZE_MAX)) {
+        return XET_HUB_OPERATION;
+    }
+
+    if (xet_hub_ops_is(doc, "type", "deleteFile")) {
+        op->op = XET_HUB_DELETE;
+        return XET_OK;
+    }
+
+    if (xet_hub_ops_is(doc, "type", "addFile")) {
+        op->op = XET_HUB_ADD;
+        return xet_hub_ops_put(doc, op);
+    }
+
+    if (!xet_hub_ops_is(doc, "type", "copyFile")) {
+        return XET_HUB_OPERATION;
+    }
+
+    op->op = XET_HUB_COPY;
+
+    if (!xet_hub_ops_text(doc, "sourceRepoType", &kind, XET_HUB_NAME_MAX)
+        || !xet_hub_ops_text(doc, "sourceRepoId", &op->from,
+                             2 * XET_HUB_NAME_MAX + 1))
+    {
+        return XET_HUB_OPERATION;
+    }
+
+    name = json_string_value(json_object_get(doc, "sourceRepoType"));
+    op->kind = xet_hub_kind_parse(name);
+
+    return (op->kind == XET_HUB_KINDS) ? XET_HUB_OPERATION
+                                       : xet_hub_ops_put(doc, op);
+}
+
+
+static xet_status_t
+xet_hub_ops_header(json_t *value, xet_hub_operation_t *op)
+{
+    op->op = XET_HUB_HEADER;
+
+    if (!xet_hub_ops_text(value, "summary", &op->title, XET_HUB_TITLE_MAX)
+        || (json_is_string(json_object_get(value, "description"))
+            && !xet_hub_ops_text(value, "description", &op->text,
+                                 XET_HUB_TEXT_MAX))
+        || (json_is_string(json_object_get(value, "parentCommit"))
+            && !xet_hub_ops_text(value, "parentCommit", &op->parent, 40)))
+    {
+        return XET_HUB_OPERATION;
+    }
+
+    return XET_OK;
+}
+
+
+/* The size is missing where a file is copied. */
+
+static xet_status_t
+xet_hub_ops_lfs(json_t *value, xet_hub_operation_t *op)
+{
+    xet_hub_text_t  oid;
+
+    op->op = XET_HUB_LFS;
+
+    if (!xet_hub_ops_is(value, "algo", "sha256")
+        && json_object_get(value, "algo"))
+    {
+        return XET_HUB_OPERATION;
+    }
+
+    return (xet_hub_ops_text(value, "oid", &oid, SIZE_MAX)
+            && xet_hub_sha256_parse(op->sha256, &oid)
+            && xet_hub_ops_number(value, "size", &op->size))
+           ? XET_OK : XET_HUB_OPERATION;
+}
+
+
+static xet_status_t
+xet_hub_ops_inline(json_t *value, xet_hub_operation_t *op, uint8_t **content)
+{
+    int              n;
+    xet_hub_text_t   text;
+
+    op->op = XET_HUB_INLINE;
+
+    if (!xet_hub_ops_text(value, "content", &text, XET_HUB_LINE_MAX)) {
+        return XET_HUB_OPERATION;
+    }
+
+    op->content = text;
+
+    if (!xet_hub_ops_is(value, "encoding", "base64")) {
+
+        /* without an encoding the content is the text itself */
+
+        return (json_object_get(value, "encoding") == NULL
+                || xet_hub_ops_is(value, "encoding", "utf-8"))
+               ? XET_OK : XET_HUB_OPERATION;
+    }
+
+    /* one byte at least: no memory would be taken for a failure */
+
+    *content = malloc(text.len / 4 * 3 + 1);
+    if (*content == NULL) {
+        return XET_NOMEM;
+    }
+
+    op->content.data = *content;
+    op->content.len = 0;
+
+    if (text.len == 0) {
+        return XET_OK;
+    }
+
+    /* EVP_DecodeBlock() counts the bytes that "=" stands for, and skips white
+       space around the text */
+
+    n = (text.len % 4 == 0 && text.data[0] > ' '
+         && text.data[text.len - 1] > ' ')
+        ? EVP_DecodeBlock(*content, text.data, (int) text.len) : -1;
+
+    if (n < 0) {
+        return XET_HUB_OPERATION;
+    }
+
+    n -= (text.data[text.len - 1] == '=') + (text.data[text.len - 2] == '=');
+
+    op->content.len = (size_t) n;
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+xet_hub_ops_put(json_t *doc, xet_hub_operation_t *op)
+{
+    xet_hub_text_t  hash;
+
+    if (!xet_hub_ops_text(doc, "xetHash", &hash, XET_HASH_STR_LEN)
+        || xet_hash_parse(&op->hash, hash.data, hash.len) != XET_OK
+        || !xet_hub_ops_number(doc, "mtime", &op->mtime)
+        || (json_is_string(json_object_get(doc, "contentType"))
+            && !xet_hub_ops_text(doc, "contentType", &op->type,
+                                 XET_HUB_TYPE_MAX)))
+    {
+        return XET_HUB_OPERATION;
+    }
+
+    return XET_OK;
+}
+
+
+static int
+xet_hub_ops_text(json_t *value, const char *key, xet_hub_text_t *text,
+    size_t max)
+{
+    json_t  *member;
+
+    member = json_object_get(value, key);
+
+    if (!json_is_string(member)) {
+        return 0;
+    }
+
+    text->data = (const uint8_t *) json_string_value(member);
+    text->len = json_string_length(member);
+
+    return text->len <= max;
+}
+
+
+/* A number that is not negative, or none; JavaScript has fractions of ms. */
+
+static int
+xet_hub_ops_number(json_t *value, const char *key, int64_t *number)
+{
+    double   real;
+    json_t  *member;
+
+    member = json_object_get(value, key);
+
+    if (member == NULL || json_is_null(member)) {
+        return 1;
+    }
+
+    if (json_is_integer(member)) {
+        *number = json_integer_value(member);
+        return *number >= 0;
+    }
+
+    real = json_real_value(member);
+
+    if (!json_is_real(member) || !(real >= 0 && real < 9e15)) {
+        return 0;
+    }
+
+    *number = (int64_t) real;
+
+    return 1;
+}
+
+
+static int
+xet_hub_ops_is(json_t *value, const char *key, const char *text)
+{
+    const char  *s;
+
+    s = json_string_value(json_object_get(value, key));
+
+    return s != NULL && strcmp(s, text) == 0;
+}
