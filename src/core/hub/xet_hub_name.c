@@ -57,8 +57,8 @@ xet_hub_owner_ok(const uint8_t *p, size_t len)
     size_t  i;
 
     static const char *const  taken[] = {
-        "api", "buckets", "cas", "datasets", "kernels", "me", "metrics",
-        "models", "oauth", "settings", "spaces", "status", "v1", "xorbs"
+        "api", "buckets", "cas", "datasets", "kernels", "metrics", "models",
+        "oauth", "settings", "spaces", "status", "v1", "xorbs"
     };
 
     if (!xet_hub_name_ok(p, len)) {
@@ -138,6 +138,13 @@ xet_hub_ref_ok(const uint8_t *p, size_t len)
     }
 
     return p[0] != '.' && !(len == XET_HUB_OID_LEN && digits == len);
+}
+
+
+int
+xet_hub_rev_ok(const uint8_t *p, size_t len)
+{
+    return len <= XET_HUB_REV_MAX && xet_hub_path_ok(p, len);
 }
 
 

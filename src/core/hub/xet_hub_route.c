@@ -34,7 +34,6 @@ static int xet_hub_cut_git(xet_hub_target_t *target);
 static int xet_hub_is(const xet_hub_text_t *part, const char *text,
     size_t len);
 static uint8_t *xet_hub_decode(xet_hub_text_t *text, uint8_t *room);
-static int xet_hub_rev_ok(const xet_hub_text_t *rev);
 
 
 int
@@ -77,7 +76,9 @@ xet_hub_route_parse(const char *form, const uint8_t *raw, size_t len,
     if (target->rev.data) {
         room = xet_hub_decode(&target->rev, room);
 
-        if (room == NULL || !xet_hub_rev_ok(&target->rev)) {
+        if (room == NULL
+            || !xet_hub_rev_ok(target->rev.data, target->rev.len))
+        {
             return XET_HUB_REV;
         }
     }
@@ -291,13 +292,4 @@ xet_hub_decode(xet_hub_text_t *text, uint8_t *room)
     text->len = (size_t) (room - start);
 
     return room;
-}
-
-
-/* What may be asked for: as a path, but "HEAD" and commits are revisions. */
-
-static int
-xet_hub_rev_ok(const xet_hub_text_t *rev)
-{
-    return rev->len <= XET_HUB_REV_MAX && xet_hub_path_ok(rev->data, rev->len);
 }

@@ -291,10 +291,17 @@ ngx_http_xet_auth_refuse(ngx_http_request_t *r, ngx_uint_t status,
 ngx_str_t *
 ngx_http_xet_repo(ngx_http_request_t *r)
 {
+    ngx_http_xet_ctx_t       *ctx;
     ngx_http_xet_auth_t      *auth;
     ngx_http_xet_loc_conf_t  *xlcf;
 
     static ngx_str_t  nobody = ngx_string("");
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    if (ctx && ctx->repo.len) {
+        return &ctx->repo;
+    }
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 

@@ -46,6 +46,7 @@ typedef struct ngx_http_xet_parts_s       ngx_http_xet_parts_t;
 typedef struct ngx_http_xet_register_s    ngx_http_xet_register_t;
 typedef struct ngx_http_xet_recon_s       ngx_http_xet_recon_t;
 typedef struct ngx_http_xet_ztensor_s     ngx_http_xet_ztensor_t;
+typedef struct ngx_http_xet_hub_s         ngx_http_xet_hub_t;
 
 /* what a route keeps in the context of its request */
 
@@ -191,6 +192,7 @@ typedef struct {
     ngx_uint_t                 api;            /* some location has xet_api */
     ngx_uint_t                 data;           /* some has xet_data */
     ngx_uint_t                 mint;           /* some has xet_token */
+    ngx_uint_t                 hub;            /* some has xet_hub */
     ngx_uint_t                 verify_body;    /* some has xet_verify_body */
     ngx_uint_t                 monitor;        /* xet_metrics or xet_status */
     u_char                    *file;           /* first xet_api or xet_data */
@@ -208,6 +210,11 @@ typedef struct {
     ngx_flag_t                 data;
     ngx_flag_t                 mint;
     ngx_flag_t                 error;          /* xet_error */
+    ngx_flag_t                 hub;
+    ngx_str_t                  hub_base;
+    ngx_flag_t                 hub_public;     /* to be read without a token */
+    ngx_http_complex_value_t  *hub_user;
+    ngx_http_complex_value_t  *hub_owners;     /* name spaces of the user */
     ngx_uint_t                 monitor;        /* NGX_HTTP_XET_MONITOR_* */
     ngx_str_t                  api_base;
     ngx_uint_t                 auth;           /* NGX_HTTP_XET_AUTH_* */
@@ -291,6 +298,7 @@ struct ngx_http_xet_ctx_s {
     ngx_uint_t                  version;        /* NGX_HTTP_XET_V* */
     xet_hash_t                  hash;           /* in the path */
     ngx_str_t                   id;             /* behind it, or empty */
+    ngx_str_t                   repo;           /* that a Hub has found */
 
     ngx_http_xet_match_t       *match;          /* of path and method */
     ngx_http_xet_auth_t        *auth;
@@ -325,6 +333,7 @@ struct ngx_http_xet_ctx_s {
         ngx_http_xet_hashes_t        *hashes;
         ngx_http_xet_zt_component_t  *component;
         ngx_http_xet_zt_verify_t     *zt_verify;
+        ngx_http_xet_hub_t           *hub;
     } route;                                    /* the state of the route */
 
     unsigned                    cors:1;         /* CORS headers were added */

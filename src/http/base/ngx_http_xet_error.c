@@ -124,15 +124,27 @@ ngx_http_xet_error_send(ngx_http_request_t *r, ngx_uint_t status, xet_buf_t *b,
 }
 
 
+/* Clients of a Hub read a text where those of the API read an object. */
+
 void
 ngx_http_xet_error_begin(ngx_http_request_t *r, xet_buf_t *b, xet_json_t *j,
     const char *code, const char *message)
 {
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
     xet_buf_init(b, ngx_http_xet_alloc, r->pool, 256);
     xet_json_init(j, b);
 
     xet_json_object_begin(j);
-    xet_json_key(j, "error");
+
+    if (xlcf->hub) {
+        xet_json_key(j, "error");
+        xet_json_cstring(j, message);
+    }
+
+    xet_json_key(j, xlcf->hub ? "details" : "error");
     xet_json_object_begin(j);
     xet_json_key(j, "code");
     xet_json_cstring(j, code);

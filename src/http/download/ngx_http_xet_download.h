@@ -244,7 +244,8 @@ ngx_http_xet_reader_t *ngx_http_xet_reader_create(ngx_http_request_t *r,
     void *data);
 
 /*
- * Finds the file under the access rules of the request.  XET_AGAIN: the
+ * Finds the file under the access rules of the request; a reader that is open
+ * leaves the file that it has.  XET_AGAIN: the
  * handler will be called; XET_OK: it is open already, the handler will not be
  * called (the empty file, whose hash is all zeros, is known without asking).
  */

@@ -138,7 +138,6 @@ ngx_http_xet_reader_create(ngx_http_request_t *r, void *data)
     rd->data = data;
 
     ngx_http_xet_slices_init(&rd->slices);
-    xet_cursor_init(&rd->cursor);
     ngx_http_xet_damage_init(&rd->damage);
 
     return rd;
@@ -165,6 +164,8 @@ ngx_http_xet_reader_open(ngx_http_request_t *r, ngx_http_xet_reader_t *rd,
 {
     ngx_int_t            rc;
     ngx_http_xet_ctx_t  *ctx;
+
+    xet_cursor_init(&rd->cursor);
 
     rd->file = *file;
     rd->opened = handler;

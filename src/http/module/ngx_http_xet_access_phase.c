@@ -48,7 +48,8 @@ ngx_http_xet_preaccess_handler(ngx_http_request_t *r)
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
     if ((r != r->main || r->post_action)
-        && (xlcf->api || xlcf->data || xlcf->mint || xlcf->monitor))
+        && (xlcf->api || xlcf->data || xlcf->mint || xlcf->hub
+            || xlcf->monitor))
     {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                       "xet: a subrequest is refused: \"%V\"", &r->uri);
@@ -80,7 +81,7 @@ ngx_http_xet_access_handler(ngx_http_request_t *r)
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
-    if (!xlcf->api && !xlcf->data) {
+    if (!xlcf->api && !xlcf->data && !xlcf->hub) {
         return NGX_DECLINED;
     }
 
@@ -117,7 +118,9 @@ ngx_http_xet_access_handler(ngx_http_request_t *r)
         }
     }
 
-    return ngx_http_xet_api_access(r);
+    /* a route of the Hub says itself who may come */
+
+    return xlcf->hub ? NGX_DECLINED : ngx_http_xet_api_access(r);
 }
 
 

@@ -5,6 +5,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_hub.h"
 #include "ngx_http_xet_module.h"
 #include "ngx_http_xet_monitor.h"
 #include "ngx_http_xet_routes.h"
@@ -23,6 +24,7 @@ extern ngx_module_t  ngx_thread_pool_module;
 
 static char *ngx_http_xet_conf_merge_token(ngx_conf_t *cf,
     ngx_http_xet_loc_conf_t *prev, ngx_http_xet_loc_conf_t *conf);
+static ngx_uint_t ngx_http_xet_conf_base_ok(const ngx_str_t *base);
 static void ngx_http_xet_conf_merge_value(ngx_http_complex_value_t **conf,
     ngx_http_complex_value_t *prev);
 static const char *ngx_http_xet_conf_fault(ngx_conf_t *cf,
@@ -144,12 +146,17 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
      *     conf->token_repo = NULL;
      *     conf->token_subject = NULL;
      *     conf->token_cas_url = NULL;
+     *     conf->hub_base = { 0, NULL };
+     *     conf->hub_user = NULL;
+     *     conf->hub_owners = NULL;
      *     conf->serves = 0;
      */
 
     conf->api = NGX_CONF_UNSET;
     conf->data = NGX_CONF_UNSET;
     conf->mint = NGX_CONF_UNSET;
+    conf->hub = NGX_CONF_UNSET;
+    conf->hub_public = NGX_CONF_UNSET;
     conf->error = NGX_CONF_UNSET;
     conf->monitor = NGX_CONF_UNSET_UINT;
     conf->auth = NGX_HTTP_XET_AUTH_UNSET;
@@ -228,7 +235,15 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         }
     }
 
-    if (conf->api || conf->mint) {
+    if (conf->hub == NGX_CONF_UNSET) {
+        conf->hub = (within && prev->hub == 1);
+
+        if (conf->hub && clcf->lmt_excpt) {
+            clcf->handler = ngx_http_xet_hub_handler;
+        }
+    }
+
+    if (conf->api || conf->mint || conf->hub) {
         cscf = ngx_http_conf_get_module_srv_conf(cf, ngx_http_core_module);
         server = cscf->ctx->loc_conf[ngx_http_xet_module.ctx_index];
         server->serves = 1;
@@ -252,6 +267,8 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_value(conf->data, prev->data, 0);
 
     ngx_conf_merge_str_value(conf->api_base, prev->api_base, "/api");
+    ngx_conf_merge_str_value(conf->hub_base, prev->hub_base, "");
+    ngx_conf_merge_value(conf->hub_public, prev->hub_public, 0);
     ngx_conf_merge_sec_value(conf->url_ttl, prev->url_ttl, 3600);
     ngx_conf_merge_uint_value(conf->url_mode, prev->url_mode,
                               NGX_HTTP_XET_URL_STRICT);
@@ -288,12 +305,15 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     ngx_http_xet_conf_merge_value(&conf->url_base, prev->url_base);
     ngx_http_xet_conf_merge_value(&conf->cors, prev->cors);
+    ngx_http_xet_conf_merge_value(&conf->hub_user, prev->hub_user);
+    ngx_http_xet_conf_merge_value(&conf->hub_owners, prev->hub_owners);
 
     if (ngx_http_xet_conf_merge_token(cf, prev, conf) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;
     }
 
-    if ((conf->api || conf->data || conf->mint || conf->verify_body)
+    if ((conf->api || conf->data || conf->mint || conf->hub
+         || conf->verify_body)
         && clcf->post_action.len)
     {
         /*
@@ -447,6 +467,16 @@ ngx_http_xet_conf_merge_value(ngx_http_complex_value_t **conf,
 }
 
 
+/* A path that others are below: empty, or "/name". */
+
+static ngx_uint_t
+ngx_http_xet_conf_base_ok(const ngx_str_t *base)
+{
+    return base->len == 0
+           || (base->data[0] == '/' && base->data[base->len - 1] != '/');
+}
+
+
 /*
  * What is wrong with the configuration of a location, and in which directive;
  * or NULL.
@@ -456,7 +486,6 @@ static const char *
 ngx_http_xet_conf_fault(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf,
     const char **name)
 {
-    ngx_str_t                 *base;
     ngx_http_xet_main_conf_t  *xmcf;
 
     xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
@@ -482,6 +511,28 @@ ngx_http_xet_conf_fault(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf,
 
         return "\"xet_token\" needs a secret or a private key, see "
                "\"xet_token_key\"";
+    }
+
+    if (conf->hub && conf->auth == NGX_HTTP_XET_AUTH_UNSET) {
+        *name = "xet_hub";
+
+        return "\"xet_hub\" needs \"xet_auth\": \"token\", or \"off\" where "
+               "everybody who reaches the location may read, write "
+               "and delete";
+    }
+
+    if (conf->hub && xmcf->token_sign == NULL) {
+        *name = "xet_hub";
+
+        return "\"xet_hub\" needs a secret or a private key, see "
+               "\"xet_token_key\"";
+    }
+
+    if (conf->hub && !ngx_http_xet_conf_base_ok(&conf->hub_base)) {
+        *name = "xet_hub_base";
+
+        return "\"xet_hub_base\" must be empty or begin with a slash and not "
+               "end with one";
     }
 
     if (!conf->api && !conf->verify_body) {
@@ -523,11 +574,7 @@ ngx_http_xet_conf_fault(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *conf,
         return "\"xet_grants on\" needs a bucket in \"xet_store\"";
     }
 
-    base = &conf->api_base;
-
-    if (base->len
-        && (base->data[0] != '/' || base->data[base->len - 1] == '/'))
-    {
+    if (!ngx_http_xet_conf_base_ok(&conf->api_base)) {
         *name = "xet_api_base";
 
         return "\"xet_api_base\" must be empty or begin with a slash and not "

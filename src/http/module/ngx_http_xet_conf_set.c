@@ -211,6 +211,39 @@ ngx_http_xet_conf_mount(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+/* xet_hub on | off: a Hub needs all that the API does. */
+
+char *
+ngx_http_xet_conf_hub(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_str_t                 *value;
+    ngx_flag_t                *flag;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    value = cf->args->elts;
+    flag = (ngx_flag_t *) ((char *) conf + cmd->offset);
+
+    if (*flag != NGX_CONF_UNSET) {
+        return "is duplicate";
+    }
+
+    if (ngx_strcasecmp(value[1].data, (u_char *) "off") == 0) {
+        *flag = 0;
+        return NGX_CONF_OK;
+    }
+
+    if (ngx_strcasecmp(value[1].data, (u_char *) "on") != 0) {
+        return ngx_http_xet_param_invalid(cf, &value[1],
+                                          "\"on\" or \"off\"");
+    }
+
+    xmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_xet_module);
+    xmcf->api = 1;
+
+    return ngx_http_xet_conf_mount(cf, cmd, conf);
+}
+
+
 /* A location has one handler of content: the last that was set. */
 
 static void

@@ -8,6 +8,7 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_access.h"
 #include "ngx_http_xet_chores.h"
+#include "ngx_http_xet_hub.h"
 #include "ngx_http_xet_module.h"
 #include "ngx_http_xet_monitor.h"
 #include "ngx_http_xet_pg.h"
@@ -100,6 +101,11 @@ static ngx_http_xet_mount_t  ngx_http_xet_api_mount = {
 
 static ngx_http_xet_mount_t  ngx_http_xet_token_mount = {
     offsetof(ngx_http_xet_main_conf_t, mint), 0, ngx_http_xet_token_handler
+};
+
+
+static ngx_http_xet_mount_t  ngx_http_xet_hub_mount = {
+    offsetof(ngx_http_xet_main_conf_t, hub), 1, ngx_http_xet_hub_handler
 };
 
 
@@ -336,6 +342,41 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, mint),
       &ngx_http_xet_token_mount },
+
+    { ngx_string("xet_hub"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_FLAG,
+      ngx_http_xet_conf_hub,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, hub),
+      &ngx_http_xet_hub_mount },
+
+    { ngx_string("xet_hub_base"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_xet_conf_str,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, hub_base),
+      NULL },
+
+    { ngx_string("xet_hub_public"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, hub_public),
+      NULL },
+
+    { ngx_string("xet_hub_user"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_set_complex_value_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, hub_user),
+      NULL },
+
+    { ngx_string("xet_hub_owners"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_set_complex_value_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, hub_owners),
+      NULL },
 
     { ngx_string("xet_token_lifetime"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,

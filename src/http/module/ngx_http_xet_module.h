@@ -163,6 +163,8 @@ ngx_int_t ngx_http_xet_conf_standbys(ngx_conf_t *cf,
 char *ngx_http_xet_conf_postgres(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_mount(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_xet_conf_hub(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 char *ngx_http_xet_conf_monitor(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_error(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);

@@ -909,4 +909,195 @@ ngx_int_t ngx_http_xet_query_ping(ngx_http_request_t *r,
     ngx_http_xet_query_handler_pt handler);
 
 
+/*
+ * ngx_http_xet_query_hub.c: a Hub.
+ */
+
+/* A repo, and who asks for it: see sql/functions.sql. */
+
+typedef struct {
+    xet_hub_kind_e  kind;
+    ngx_str_t       owner;
+    ngx_str_t       name;
+    ngx_str_t       spaces;                    /* data NULL: all of them */
+    ngx_str_t       bound;                     /* data NULL: not bound */
+} ngx_http_xet_hub_asked_t;
+
+
+/* What came of it; the texts are those of the row, NULL where it has none. */
+
+typedef struct {
+    ngx_uint_t      status;
+    ngx_str_t       code;
+    ngx_str_t       message;
+    ngx_str_t       body;
+    ngx_str_t       more;
+} ngx_http_xet_hub_answer_t;
+
+
+/* Where a path leads to, when the status is 200. */
+
+typedef struct {
+    ngx_http_xet_hub_answer_t  answer;
+    ngx_str_t                  oid;            /* also of EntryNotFound */
+    xet_hash_t                 hash;
+    uint64_t                   size;
+    u_char                     sha256[XET_DIGEST_SHA256_LEN];
+    ngx_str_t                  type;           /* of media; or empty */
+    ngx_str_t                  store;          /* the repo of its uploads */
+    ngx_uint_t                 private;
+} ngx_http_xet_hub_file_t;
+
+
+/* Operations of a commit; a thread fills it. */
+
+typedef struct {
+    ngx_http_xet_array_t   ops;
+    ngx_http_xet_array_t   paths;
+    ngx_http_xet_array_t   sizes;
+    ngx_http_xet_array_t   hashes;
+    ngx_http_xet_array_t   sha256;
+    ngx_http_xet_array_t   mtimes;
+    ngx_http_xet_array_t   types;
+    ngx_http_xet_array_t   sources;
+    ngx_uint_t             n;
+} ngx_http_xet_hub_batch_t;
+
+void ngx_http_xet_hub_batch_init(ngx_http_xet_hub_batch_t *b);
+void ngx_http_xet_hub_batch_reset(ngx_http_xet_hub_batch_t *b);
+void ngx_http_xet_hub_batch_destroy(ngx_http_xet_hub_batch_t *b);
+
+/* XET_OK, or XET_NOMEM. */
+xet_status_t ngx_http_xet_hub_batch_add(ngx_http_xet_hub_batch_t *b,
+    const xet_hub_operation_t *op);
+
+
+/* The first row of all of them but stage, claims and proven. */
+void ngx_http_xet_query_hub_get(ngx_http_request_t *r,
+    ngx_http_xet_hub_answer_t *answer);
+
+ngx_int_t ngx_http_xet_query_hub_create(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, ngx_int_t private,
+    const ngx_str_t *who, const u_char *upload,
+    ngx_http_xet_query_handler_pt handler);
+ngx_int_t ngx_http_xet_query_hub_delete(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked,
+    ngx_http_xet_query_handler_pt handler);
+ngx_int_t ngx_http_xet_query_hub_move(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *owner,
+    const ngx_str_t *name, ngx_http_xet_query_handler_pt handler);
+
+/* private: 0, 1, or -1 for what it was. */
+ngx_int_t ngx_http_xet_query_hub_settings(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, ngx_int_t private,
+    ngx_http_xet_query_handler_pt handler);
+
+ngx_int_t ngx_http_xet_query_hub_info(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
+    ngx_uint_t blobs, ngx_http_xet_query_handler_pt handler);
+
+
+typedef struct {
+    ngx_str_t   rev;
+    ngx_str_t   path;
+    ngx_str_t   after;                         /* data NULL: the first page */
+    ngx_uint_t  most;                          /* entries of a page */
+    ngx_uint_t  recursive;
+    ngx_uint_t  expand;
+} ngx_http_xet_hub_page_t;
+
+/* Repos of an owner, or all of them; the name is a part of theirs, or NULL. */
+ngx_int_t ngx_http_xet_query_hub_list(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked,
+    const ngx_http_xet_hub_page_t *page,
+    ngx_http_xet_query_handler_pt handler);
+
+ngx_int_t ngx_http_xet_query_hub_tree(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked,
+    const ngx_http_xet_hub_page_t *page,
+    ngx_http_xet_query_handler_pt handler);
+
+/* The number of all commits is the message. */
+ngx_int_t ngx_http_xet_query_hub_commits(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked,
+    const ngx_http_xet_hub_page_t *page,
+    ngx_http_xet_query_handler_pt handler);
+
+/* The arrays of the batch that are used: paths, and sizes. */
+ngx_int_t ngx_http_xet_query_hub_paths(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
+    ngx_http_xet_hub_batch_t *batch, ngx_uint_t expand,
+    ngx_http_xet_query_handler_pt handler);
+ngx_int_t ngx_http_xet_query_hub_preupload(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
+    ngx_http_xet_hub_batch_t *batch, ngx_http_xet_query_handler_pt handler);
+
+ngx_int_t ngx_http_xet_query_hub_refs(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked,
+    ngx_http_xet_query_handler_pt handler);
+
+/* ref is "heads/" or "tags/" and a name; without rev it is removed. */
+ngx_int_t ngx_http_xet_query_hub_ref_put(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *ref,
+    const ngx_str_t *rev, ngx_uint_t over,
+    ngx_http_xet_query_handler_pt handler);
+
+/* rev may have data NULL.  The repo of uploads is more. */
+ngx_int_t ngx_http_xet_query_hub_enter(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
+    ngx_uint_t writes, ngx_http_xet_query_handler_pt handler);
+
+ngx_int_t ngx_http_xet_query_hub_resolve(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
+    const ngx_str_t *path, ngx_http_xet_query_handler_pt handler);
+
+/* NGX_ERROR for a row that is malformed. */
+ngx_int_t ngx_http_xet_query_hub_resolve_get(ngx_http_request_t *r,
+    ngx_http_xet_hub_file_t *file);
+
+
+/*
+ * A commit: its operations are staged under the id of the upload; then the
+ * claims of them are settled, which gives files to be proven or one row with
+ * what is wrong; then it is made.
+ */
+
+ngx_int_t ngx_http_xet_query_hub_stage(ngx_http_request_t *r,
+    const u_char *upload, ngx_uint_t seq, ngx_http_xet_hub_batch_t *batch,
+    ngx_http_xet_query_handler_pt handler);
+ngx_int_t ngx_http_xet_query_hub_claims(ngx_http_request_t *r,
+    const ngx_str_t *store, const u_char *upload,
+    ngx_http_xet_query_handler_pt handler);
+
+
+typedef struct {
+    ngx_uint_t      status;                    /* 200: to be proven */
+    ngx_str_t       message;
+    xet_hash_t      hash;
+    u_char          sha256[XET_DIGEST_SHA256_LEN];
+} ngx_http_xet_hub_claim_t;
+
+/* NGX_ERROR for a row that is malformed. */
+ngx_int_t ngx_http_xet_query_hub_claims_row(ngx_http_request_t *r,
+    ngx_uint_t i, ngx_http_xet_hub_claim_t *claim);
+
+ngx_int_t ngx_http_xet_query_hub_proven(ngx_http_request_t *r,
+    const ngx_str_t *store, const xet_hash_t *file, const u_char *sha256,
+    ngx_http_xet_query_handler_pt handler);
+
+
+typedef struct {
+    ngx_str_t       rev;
+    ngx_str_t       parent;                    /* data NULL: any */
+    ngx_str_t       who;
+    ngx_str_t       title;
+    ngx_str_t       text;
+} ngx_http_xet_hub_message_t;
+
+ngx_int_t ngx_http_xet_query_hub_commit(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const u_char *upload,
+    const ngx_http_xet_hub_message_t *message,
+    ngx_http_xet_query_handler_pt handler);
+
+
 #endif /* _NGX_HTTP_XET_QUERY_H_INCLUDED_ */

@@ -43,5 +43,19 @@ void ngx_http_xet_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
 /* The content handler of "xet_token". */
 ngx_int_t ngx_http_xet_token_handler(ngx_http_request_t *r);
 
+/*
+ * Answers with a token that has these claims, and with the endpoint that it is
+ * for, by the configuration of the location.  As the functions of ngx_http_xet.h
+ * that send an answer.
+ */
+ngx_int_t ngx_http_xet_token_give(ngx_http_request_t *r,
+    xet_token_claims_t *claims);
+
+/*
+ * That endpoint, without a generation: NGX_DECLINED when the request names no
+ * host, NGX_ERROR without memory.
+ */
+ngx_int_t ngx_http_xet_token_endpoint(ngx_http_request_t *r, ngx_str_t *url);
+
 
 #endif /* _NGX_HTTP_XET_ROUTES_H_INCLUDED_ */

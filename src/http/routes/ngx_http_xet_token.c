@@ -26,8 +26,6 @@ static ngx_int_t ngx_http_xet_token_claims(ngx_http_request_t *r,
     xet_token_claims_t *claims);
 static ngx_int_t ngx_http_xet_token_value(ngx_http_request_t *r,
     ngx_http_complex_value_t *cv, xet_token_text_t *text);
-static ngx_int_t ngx_http_xet_token_cas_url(ngx_http_request_t *r,
-    ngx_str_t *url);
 static ngx_int_t ngx_http_xet_token_generation(ngx_http_request_t *r,
     ngx_str_t *url);
 static void ngx_http_xet_token_note(ngx_http_request_t *r,
@@ -39,14 +37,8 @@ static ngx_int_t ngx_http_xet_token_send(ngx_http_request_t *r,
 ngx_int_t
 ngx_http_xet_token_handler(ngx_http_request_t *r)
 {
-    size_t                     len;
-    u_char                     token[XET_TOKEN_MINT_MAX];
-    ngx_int_t                  rc;
-    ngx_str_t                  url;
-    xet_status_t               status;
-    xet_token_claims_t         claims;
-    ngx_http_xet_loc_conf_t   *xlcf;
-    ngx_http_xet_main_conf_t  *xmcf;
+    ngx_int_t            rc;
+    xet_token_claims_t   claims;
 
     rc = ngx_http_discard_request_body(r);
 
@@ -76,19 +68,34 @@ ngx_http_xet_token_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    return ngx_http_xet_token_give(r, &claims);
+}
+
+
+ngx_int_t
+ngx_http_xet_token_give(ngx_http_request_t *r, xet_token_claims_t *claims)
+{
+    size_t                     len;
+    u_char                     token[XET_TOKEN_MINT_MAX];
+    ngx_int_t                  rc;
+    ngx_str_t                  url;
+    xet_status_t               status;
+    ngx_http_xet_loc_conf_t   *xlcf;
+    ngx_http_xet_main_conf_t  *xmcf;
+
     /* both may come from the request: a path, a certificate, a cookie */
 
-    if ((claims.repo.data
-         && !xet_token_repo_ok(claims.repo.data, claims.repo.len))
-        || (claims.sub.data
-            && !xet_token_text_ok(&claims.sub, XET_TOKEN_SUB_MAX)))
+    if ((claims->repo.data
+         && !xet_token_repo_ok(claims->repo.data, claims->repo.len))
+        || (claims->sub.data
+            && !xet_token_text_ok(&claims->sub, XET_TOKEN_SUB_MAX)))
     {
         return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_claim",
                                   "no repository or subject can have this "
                                   "name");
     }
 
-    rc = ngx_http_xet_token_cas_url(r, &url);
+    rc = ngx_http_xet_token_endpoint(r, &url);
 
     if (rc == NGX_DECLINED) {
         return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "no_host",
@@ -97,7 +104,7 @@ ngx_http_xet_token_handler(ngx_http_request_t *r)
 
     /* who may only read sends nothing, and keeps a cache of what it reads */
 
-    if (rc == NGX_OK && claims.scope != XET_SCOPE_READ) {
+    if (rc == NGX_OK && claims->scope != XET_SCOPE_READ) {
         rc = ngx_http_xet_token_generation(r, &url);
     }
 
@@ -108,7 +115,7 @@ ngx_http_xet_token_handler(ngx_http_request_t *r)
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
 
-    status = xet_token_mint(xmcf->token_sign, &xlcf->token, &claims, token,
+    status = xet_token_mint(xmcf->token_sign, &xlcf->token, claims, token,
                             sizeof(token), &len);
 
     if (status != XET_OK) {
@@ -117,9 +124,9 @@ ngx_http_xet_token_handler(ngx_http_request_t *r)
         return ngx_http_xet_error_status(r, XET_INTERNAL);
     }
 
-    ngx_http_xet_token_note(r, &claims);
+    ngx_http_xet_token_note(r, claims);
 
-    return ngx_http_xet_token_send(r, &url, token, len, claims.exp);
+    return ngx_http_xet_token_send(r, &url, token, len, claims->exp);
 }
 
 
@@ -218,10 +225,8 @@ ngx_http_xet_token_value(ngx_http_request_t *r, ngx_http_complex_value_t *cv,
 }
 
 
-/* NGX_DECLINED when the request names no host. */
-
-static ngx_int_t
-ngx_http_xet_token_cas_url(ngx_http_request_t *r, ngx_str_t *url)
+ngx_int_t
+ngx_http_xet_token_endpoint(ngx_http_request_t *r, ngx_str_t *url)
 {
     u_char                   *p;
     ngx_int_t                 rc;

@@ -70,6 +70,10 @@ struct ngx_http_xet_ingest_s {
     ngx_http_xet_array_t            reported;  /* xorbs to put on record */
     ngx_http_xet_damage_t           damage;    /* xorbs that are not there */
 
+    u_char                         *bytes;     /* all of it, and no body */
+    size_t                          len;
+    xet_status_t                    status;    /* of the job */
+
     ngx_uint_t                      rounds;    /* of one answer */
     size_t                          taken;     /* of the piece */
     ngx_int_t                       rc;        /* of the query that failed */
@@ -81,7 +85,13 @@ struct ngx_http_xet_ingest_s {
 };
 
 
+static ngx_http_xet_ingest_t *ngx_http_xet_ingest_create(
+    ngx_http_request_t *r, const ngx_http_xet_ingest_expected_t *expected,
+    ngx_http_xet_ingest_pt handler);
 static ngx_int_t ngx_http_xet_ingest_read(ngx_http_request_t *r, void *data);
+static ngx_int_t ngx_http_xet_ingest_take(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_ingest_job(void *data, ngx_log_t *log);
+static void ngx_http_xet_ingest_done(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_ingest_cleanup(void *data);
 static xet_status_t ngx_http_xet_ingest_feed_job(void *data, u_char *buf,
     size_t len, ngx_uint_t last, ngx_log_t *log);
@@ -115,6 +125,8 @@ static void ngx_http_xet_ingest_kept(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_uint_t new);
 static void ngx_http_xet_ingest_resume(ngx_http_request_t *r,
     ngx_http_xet_ingest_t *ing, ngx_int_t rc);
+static void ngx_http_xet_ingest_go_on(ngx_http_request_t *r,
+    ngx_http_xet_ingest_t *ing, xet_status_t status);
 static void ngx_http_xet_ingest_body_done(ngx_http_request_t *r, void *data,
     xet_status_t status);
 static void ngx_http_xet_ingest_registered(ngx_http_request_t *r,
@@ -138,6 +150,41 @@ ngx_http_xet_ingest(ngx_http_request_t *r,
     const ngx_http_xet_ingest_expected_t *expected,
     ngx_http_xet_ingest_pt handler)
 {
+    ngx_http_xet_ingest_t  *ing;
+
+    ing = ngx_http_xet_ingest_create(r, expected, handler);
+    if (ing == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_tags_then(r, ngx_http_xet_ingest_read, ing);
+}
+
+
+ngx_int_t
+ngx_http_xet_ingest_bytes(ngx_http_request_t *r, u_char *bytes, size_t len,
+    const ngx_http_xet_ingest_expected_t *expected,
+    ngx_http_xet_ingest_pt handler)
+{
+    ngx_http_xet_ingest_t  *ing;
+
+    ing = ngx_http_xet_ingest_create(r, expected, handler);
+    if (ing == NULL) {
+        return NGX_ERROR;
+    }
+
+    ing->bytes = bytes;
+    ing->len = len;
+
+    return ngx_http_xet_tags_then(r, ngx_http_xet_ingest_take, ing);
+}
+
+
+static ngx_http_xet_ingest_t *
+ngx_http_xet_ingest_create(ngx_http_request_t *r,
+    const ngx_http_xet_ingest_expected_t *expected,
+    ngx_http_xet_ingest_pt handler)
+{
     ngx_http_xet_ctx_t        *ctx;
     ngx_http_xet_ingest_t     *ing;
     ngx_http_xet_main_conf_t  *xmcf;
@@ -148,7 +195,7 @@ ngx_http_xet_ingest(ngx_http_request_t *r,
     ing = ngx_http_xet_state(r, sizeof(ngx_http_xet_ingest_t),
                              ngx_http_xet_ingest_cleanup);
     if (ing == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        return NULL;
     }
 
     ctx->ingest = ing;
@@ -165,13 +212,9 @@ ngx_http_xet_ingest(ngx_http_request_t *r,
 
     ing->xorb = ngx_http_xet_store_xorb(r);
 
-    if (ing->xorb == NULL
-        || ngx_http_xet_ingest_spool_init(r, &ing->spool) != NGX_OK)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return ngx_http_xet_tags_then(r, ngx_http_xet_ingest_read, ing);
+    return (ing->xorb
+            && ngx_http_xet_ingest_spool_init(r, &ing->spool) == NGX_OK)
+           ? ing : NULL;
 }
 
 
@@ -186,6 +229,40 @@ ngx_http_xet_ingest_read(ngx_http_request_t *r, void *data)
                                    ngx_http_xet_ingest_feed_job,
                                    ngx_http_xet_ingest_wait,
                                    ngx_http_xet_ingest_body_done, ing);
+}
+
+
+static ngx_int_t
+ngx_http_xet_ingest_take(ngx_http_request_t *r, void *data)
+{
+    return (ngx_http_xet_task_post(r, ngx_http_xet_ingest_job,
+                                   ngx_http_xet_ingest_done, data)
+            == NGX_OK)
+           ? NGX_DONE : NGX_ERROR;
+}
+
+
+static void
+ngx_http_xet_ingest_job(void *data, ngx_log_t *log)
+{
+    ngx_http_xet_ingest_t *ing = data;
+
+    ing->status = ngx_http_xet_ingest_feed_job(ing, ing->bytes, ing->len, 1,
+                                               log);
+}
+
+
+static void
+ngx_http_xet_ingest_done(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_ingest_t *ing = data;
+
+    if (ing->status == XET_AGAIN) {
+        ngx_http_xet_ingest_wait(r, ing);
+        return;
+    }
+
+    ngx_http_xet_ingest_body_done(r, ing, ing->status);
 }
 
 
@@ -689,12 +766,16 @@ static void
 ngx_http_xet_ingest_kept(ngx_http_request_t *r, ngx_int_t rc,
     xet_status_t status, ngx_uint_t new)
 {
+    ngx_http_xet_ingest_t  *ing;
+
+    ing = ngx_http_xet_ingest_get(r);
+
     if (rc == NGX_DECLINED) {
-        ngx_http_xet_body_resume(r, status);
+        ngx_http_xet_ingest_go_on(r, ing, status);
         return;
     }
 
-    ngx_http_xet_ingest_resume(r, ngx_http_xet_ingest_get(r), rc);
+    ngx_http_xet_ingest_resume(r, ing, rc);
 }
 
 
@@ -705,7 +786,28 @@ ngx_http_xet_ingest_resume(ngx_http_request_t *r, ngx_http_xet_ingest_t *ing,
     ing->rc = (rc == NGX_DECLINED) ? NGX_ERROR : rc;
     ing->rounds = 0;
 
-    ngx_http_xet_body_resume(r, (rc == NGX_OK) ? XET_OK : XET_INTERNAL);
+    ngx_http_xet_ingest_go_on(r, ing, (rc == NGX_OK) ? XET_OK : XET_INTERNAL);
+}
+
+
+/* After a wait: the next job, of the body or of bytes that are there. */
+
+static void
+ngx_http_xet_ingest_go_on(ngx_http_request_t *r, ngx_http_xet_ingest_t *ing,
+    xet_status_t status)
+{
+    if (ing->bytes == NULL) {
+        ngx_http_xet_body_resume(r, status);
+        return;
+    }
+
+    if (status == XET_OK && ngx_http_xet_ingest_take(r, ing) != NGX_DONE) {
+        status = XET_OVERLOADED;
+    }
+
+    if (status != XET_OK) {
+        ngx_http_xet_ingest_body_done(r, ing, status);
+    }
 }
 
 

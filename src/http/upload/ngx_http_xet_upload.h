@@ -263,6 +263,15 @@ ngx_int_t ngx_http_xet_ingest(ngx_http_request_t *r,
     const ngx_http_xet_ingest_expected_t *expected,
     ngx_http_xet_ingest_pt handler);
 
+/*
+ * The same for len bytes that are in memory, one at least, and live until the
+ * handler is called.  The body of r may be in the middle of a wait.  NGX_DONE
+ * when the handler will be called, else an error.
+ */
+ngx_int_t ngx_http_xet_ingest_bytes(ngx_http_request_t *r, u_char *bytes,
+    size_t len, const ngx_http_xet_ingest_expected_t *expected,
+    ngx_http_xet_ingest_pt handler);
+
 
 /*
  * ngx_http_xet_frames.c: an answer in frames: NDJSON, each line flushed, the

@@ -1,0 +1,439 @@
+
+/*
+ * From the path of a request to a route of the Hub, and who asks.
+ *
+ *     handler   path as it was sent -> route -> who it is -> the route's handler
+ *
+ * The path is that of the request line: nginx's has the escapes decoded, and
+ * of "refs%2Fpr%2F1/file" nobody could tell any more where the revision ends.
+ * Where rules have changed the URI, or nginx has merged slashes or parts with
+ * dots, what was sent is not what the location was chosen for, and the decoded
+ * one counts.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_access.h"
+#include "ngx_http_xet_download.h"
+#include "ngx_http_xet_hub.h"
+
+
+#define NGX_HTTP_XET_HUB_ME  "me"              /* who asks */
+
+
+struct ngx_http_xet_hub_route_s {
+    const char                 *form;
+    ngx_uint_t                  methods;
+    ngx_http_xet_hub_access_e   access;
+    ngx_int_t                 (*handler)(ngx_http_request_t *r,
+                                         ngx_http_xet_hub_t *hub);
+};
+
+
+static const ngx_http_xet_hub_route_t  ngx_http_xet_hub_routes[] = {
+
+#define XET_HUB(form, methods, access, name)                                  \
+    { form, methods, access, ngx_http_xet_hub_##name##_handler },
+
+#include "hub.def"
+
+#undef XET_HUB
+
+    { NULL, 0, 0, NULL }
+};
+
+
+static ngx_int_t ngx_http_xet_hub_path(ngx_http_request_t *r,
+    ngx_str_t *path);
+static ngx_int_t ngx_http_xet_hub_parse(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub, ngx_str_t *path);
+static ngx_int_t ngx_http_xet_hub_caller(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub);
+static ngx_int_t ngx_http_xet_hub_spaces(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub);
+static ngx_int_t ngx_http_xet_hub_allowed(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub);
+
+
+ngx_int_t
+ngx_http_xet_hub_handler(ngx_http_request_t *r)
+{
+    ngx_int_t                        rc;
+    ngx_str_t                        path;
+    ngx_uint_t                       known;
+    ngx_http_xet_ctx_t              *ctx;
+    ngx_http_xet_hub_t              *hub;
+    const ngx_http_xet_hub_route_t  *route;
+
+    ctx = ngx_http_xet_ctx(r);
+    hub = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_hub_t));
+
+    if (ctx == NULL || hub == NULL || ngx_http_xet_query_create(r) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->route.hub = hub;
+
+    if (r->method == NGX_HTTP_OPTIONS && ctx->cors) {
+        return ngx_http_xet_cors_preflight(r);
+    }
+
+    if (ngx_http_xet_hub_path(r, &path) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    known = 0;
+
+    for (route = ngx_http_xet_hub_routes; route->form; route++) {
+
+        if (!xet_hub_route_match(route->form, path.data, path.len)) {
+            continue;
+        }
+
+        known = 1;
+
+        if (route->methods & r->method) {
+            break;
+        }
+    }
+
+    if (route->form == NULL) {
+        return known ? ngx_http_xet_hub_error(r, NGX_HTTP_NOT_ALLOWED,
+                                              "method_not_allowed",
+                                              "the route has no such method")
+                     : ngx_http_xet_hub_error(r, NGX_HTTP_NOT_FOUND,
+                                              "no_route", "no such route");
+    }
+
+    hub->route = route;
+    hub->writes = (route->access >= NGX_HTTP_XET_HUB_WRITES);
+
+    rc = ngx_http_xet_hub_caller(r, hub);
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_xet_hub_allowed(r, hub);
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_xet_hub_parse(r, hub, &path);
+    }
+
+    /* a DELETE alone has a body that says what */
+
+    if (rc == NGX_OK && !(r->method & (NGX_HTTP_POST|NGX_HTTP_PUT))
+        && route->methods != NGX_HTTP_DELETE)
+    {
+        rc = ngx_http_discard_request_body(r);
+    }
+
+    return (rc == NGX_OK) ? route->handler(r, hub) : rc;
+}
+
+
+/* The path below "xet_hub_base", which begins with "/". */
+
+static ngx_int_t
+ngx_http_xet_hub_path(ngx_http_request_t *r, ngx_str_t *path)
+{
+    u_char                   *src, *dst, *args;
+    ngx_str_t                 decoded;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    *path = r->unparsed_uri;
+
+    args = ngx_strlchr(path->data, path->data + path->len, '?');
+
+    if (args) {
+        path->len = args - path->data;
+    }
+
+    decoded.data = ngx_pnalloc(r->pool, path->len + 1);
+    if (decoded.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    src = path->data;
+    dst = decoded.data;
+
+    ngx_unescape_uri(&dst, &src, path->len, 0);
+
+    decoded.len = dst - decoded.data;
+
+    if (!r->valid_unparsed_uri || decoded.len != r->uri.len
+        || ngx_memcmp(decoded.data, r->uri.data, decoded.len) != 0)
+    {
+        *path = r->uri;
+    }
+
+    if (path->len > xlcf->hub_base.len
+        && ngx_memcmp(path->data, xlcf->hub_base.data, xlcf->hub_base.len)
+           == 0)
+    {
+        path->data += xlcf->hub_base.len;
+        path->len -= xlcf->hub_base.len;
+
+    } else if (xlcf->hub_base.len) {
+        path->len = 0;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_hub_parse(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
+    ngx_str_t *path)
+{
+    u_char            *room;
+    xet_status_t       status;
+    xet_hub_target_t  *t;
+
+    room = ngx_pnalloc(r->pool, path->len + 1);
+    if (room == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    t = &hub->target;
+
+    status = xet_hub_route_parse(hub->route->form, path->data, path->len, room,
+                                 t);
+
+    switch (status) {
+
+    case XET_OK:
+        break;
+
+    case XET_HUB_NAME:
+        return ngx_http_xet_hub_error(r, NGX_HTTP_NOT_FOUND, "RepoNotFound",
+                                      "Repository not found");
+
+    case XET_HUB_REV:
+        return ngx_http_xet_hub_error(r, NGX_HTTP_NOT_FOUND,
+                                      "RevisionNotFound",
+                                      "Invalid rev id");
+
+    default:
+        return ngx_http_xet_hub_error(r, NGX_HTTP_NOT_FOUND, "EntryNotFound",
+                                      "Entry not found");
+    }
+
+    hub->asked.kind = t->kind;
+    hub->asked.owner.data = (u_char *) t->owner.data;
+    hub->asked.owner.len = t->owner.len;
+    hub->asked.name.data = (u_char *) t->name.data;
+    hub->asked.name.len = t->name.len;
+
+    if (t->rev.data) {
+        hub->rev.data = (u_char *) t->rev.data;
+        hub->rev.len = t->rev.len;
+
+    } else {
+        ngx_str_set(&hub->rev, "main");
+    }
+
+    hub->path.data = t->path.data ? (u_char *) t->path.data : room;
+    hub->path.len = t->path.len;
+
+    ngx_http_xet_hub_owner(hub, &hub->asked.owner);
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_xet_hub_owner(ngx_http_xet_hub_t *hub, ngx_str_t *owner)
+{
+    if (owner->len == sizeof(NGX_HTTP_XET_HUB_ME) - 1
+        && ngx_strncasecmp(owner->data, (u_char *) NGX_HTTP_XET_HUB_ME,
+                           owner->len)
+           == 0
+        && hub->who.len)
+    {
+        *owner = hub->who;
+    }
+}
+
+
+/* Who asks, the name spaces that are his, and the URLs that he knows. */
+
+static ngx_int_t
+ngx_http_xet_hub_caller(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
+{
+    u_char                   *p;
+    ngx_int_t                 rc;
+    ngx_str_t                 value;
+    ngx_http_xet_url_t        url;
+    ngx_http_xet_auth_t      *auth;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    rc = ngx_http_xet_url_init(r, &url);
+
+    if (rc == NGX_DECLINED) {
+        return ngx_http_xet_hub_error(r, NGX_HTTP_BAD_REQUEST, "no_host",
+                                      "the request names no host");
+    }
+
+    if (rc != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    hub->origin = url.base;
+    hub->base.len = url.base.len + xlcf->hub_base.len;
+    hub->base.data = ngx_pnalloc(r->pool, hub->base.len + 1);
+
+    if (hub->base.data == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    p = ngx_cpymem(hub->base.data, url.base.data, url.base.len);
+    ngx_memcpy(p, xlcf->hub_base.data, xlcf->hub_base.len);
+
+    ngx_str_set(&hub->who, "");
+
+    if (xlcf->auth == NGX_HTTP_XET_AUTH_TOKEN) {
+        auth = ngx_http_xet_auth(r);
+
+        if (auth == NULL) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        if (auth->status == XET_OK) {
+            hub->who = auth->subject;
+
+            if (auth->repo.len) {
+                hub->asked.bound = auth->repo;
+            }
+        }
+
+    } else if (xlcf->hub_user == NULL) {
+        ngx_str_set(&hub->who, NGX_HTTP_XET_HUB_ME);
+    }
+
+    if (xlcf->hub_user) {
+
+        if (ngx_http_complex_value(r, xlcf->hub_user, &value) != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        hub->who = value;
+    }
+
+    return ngx_http_xet_hub_spaces(r, hub);
+}
+
+
+/* ",own,others,": in lower case, for xet.hub_find() in sql/functions.sql. */
+
+static ngx_int_t
+ngx_http_xet_hub_spaces(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
+{
+    u_char                   *p;
+    size_t                    i;
+    ngx_str_t                 others, *spaces;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    ngx_str_set(&others, "");
+
+    if (xlcf->hub_owners
+        && ngx_http_complex_value(r, xlcf->hub_owners, &others) != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    spaces = &hub->asked.spaces;
+
+    if (others.len == 1 && others.data[0] == '*') {
+
+        /* all of them */
+
+        ngx_str_null(spaces);
+        return NGX_OK;
+    }
+
+    spaces->data = ngx_pnalloc(r->pool, hub->who.len + others.len + 3);
+    if (spaces->data == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    p = spaces->data;
+    *p++ = ',';
+
+    if (xet_hub_owner_ok(hub->who.data, hub->who.len)) {
+        ngx_strlow(p, hub->who.data, hub->who.len);
+        p += hub->who.len;
+        *p++ = ',';
+    }
+
+    for (i = 0; i < others.len; i++) {
+        *p++ = (others.data[i] == ' ') ? ',' : ngx_tolower(others.data[i]);
+    }
+
+    *p++ = ',';
+    spaces->len = p - spaces->data;
+
+    return NGX_OK;
+}
+
+
+/* What a token allows; whose repo it is PostgreSQL looks at. */
+
+static ngx_int_t
+ngx_http_xet_hub_allowed(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
+{
+    xet_scope_e                 scope;
+    ngx_http_xet_auth_t        *auth;
+    ngx_http_xet_loc_conf_t    *xlcf;
+    ngx_http_xet_hub_access_e   access;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+    access = hub->route->access;
+
+    if (xlcf->auth != NGX_HTTP_XET_AUTH_TOKEN
+        || access == NGX_HTTP_XET_HUB_ANY)
+    {
+        return NGX_OK;
+    }
+
+    auth = ngx_http_xet_auth(r);
+
+    if (auth->status != XET_OK) {
+
+        if (auth->status == XET_TOKEN_MISSING
+            && access == NGX_HTTP_XET_HUB_READS && xlcf->hub_public)
+        {
+            return NGX_OK;
+        }
+
+        if (ngx_http_xet_header(r, "WWW-Authenticate", "Bearer realm=\"xet\"")
+            != NGX_OK)
+        {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        /* clients know this text, and do not take it for a missing repo */
+
+        return ngx_http_xet_hub_error(r, NGX_HTTP_UNAUTHORIZED,
+                                      xet_status_code(auth->status),
+                                      "Invalid credentials in Authorization"
+                                      " header");
+    }
+
+    scope = (access == NGX_HTTP_XET_HUB_DELETES) ? XET_SCOPE_DELETE
+            : (access == NGX_HTTP_XET_HUB_WRITES) ? XET_SCOPE_WRITE
+            : XET_SCOPE_READ;
+
+    if (scope > auth->claims.scope) {
+        return ngx_http_xet_hub_error(r, NGX_HTTP_FORBIDDEN,
+                                      "insufficient_scope",
+                                      (scope == XET_SCOPE_DELETE)
+                                      ? "The token does not allow to delete"
+                                      : "The token does not allow to write");
+    }
+
+    return NGX_OK;
+}

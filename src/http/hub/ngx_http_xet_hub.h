@@ -1,0 +1,161 @@
+
+/*
+ * A Hub: repos with names, as huggingface_hub and its like ask for them.
+ */
+
+#ifndef _NGX_HTTP_XET_HUB_H_INCLUDED_
+#define _NGX_HTTP_XET_HUB_H_INCLUDED_
+
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_query.h"
+
+
+/* Who may come to a route. */
+
+typedef enum {
+    NGX_HTTP_XET_HUB_ANY = 0,          /* also without a token */
+    NGX_HTTP_XET_HUB_READS,            /* the same, if "xet_hub_public" */
+    NGX_HTTP_XET_HUB_KNOWN,
+    NGX_HTTP_XET_HUB_WRITES,
+    NGX_HTTP_XET_HUB_DELETES
+} ngx_http_xet_hub_access_e;
+
+
+typedef struct ngx_http_xet_hub_route_s  ngx_http_xet_hub_route_t;
+
+
+/* What a request is about, and who asks. */
+
+struct ngx_http_xet_hub_s {
+    const ngx_http_xet_hub_route_t  *route;
+
+    xet_hub_target_t                 target;
+    ngx_http_xet_hub_asked_t         asked;
+    ngx_str_t                        rev;      /* of target; "main" if none */
+    ngx_str_t                        path;     /* of target, data not NULL */
+    ngx_str_t                        who;
+    ngx_str_t                        origin;   /* "http://host" */
+    ngx_str_t                        base;     /* with "xet_hub_base" */
+    ngx_uint_t                       writes;   /* the route does */
+
+    void                            *state;    /* of the route */
+};
+
+
+#define XET_HUB(form, methods, access, name)                                  \
+ngx_int_t ngx_http_xet_hub_##name##_handler(ngx_http_request_t *r,            \
+    ngx_http_xet_hub_t *hub);
+
+#include "hub.def"
+
+#undef XET_HUB
+
+
+/* The content handler of "xet_hub". */
+ngx_int_t ngx_http_xet_hub_handler(ngx_http_request_t *r);
+
+/* "me" is the name space of who asks, whatever his name is. */
+void ngx_http_xet_hub_owner(ngx_http_xet_hub_t *hub, ngx_str_t *owner);
+
+/* The state of a request that the handler has begun. */
+#define ngx_http_xet_hub_get(r)                                               \
+    ((ngx_http_xet_ctx_t *)                                                   \
+     ngx_http_get_module_ctx(r, ngx_http_xet_module))->route.hub
+
+
+/*
+ * ngx_http_xet_hub_answer.c: what all of them answer by.  As the functions of
+ * ngx_http_xet.h that send an answer.
+ */
+
+/*
+ * An error as clients of a Hub read it: the message in the header
+ * X-Error-Message and as a text in JSON, a code that they know in X-Error-Code.
+ */
+ngx_int_t ngx_http_xet_hub_error(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message);
+
+/* The same for a status of the core. */
+ngx_int_t ngx_http_xet_hub_status(ngx_http_request_t *r, xet_status_t status);
+
+/*
+ * The end of a callback that has sent a statement, with rc as sending returned
+ * it: the request is finalized, unless a handler will be called.
+ */
+void ngx_http_xet_hub_wait(ngx_http_request_t *r, ngx_int_t rc);
+
+/*
+ * Answers for a row of PostgreSQL that is not 200: its error, or for 307 where
+ * the repo is now.
+ */
+ngx_int_t ngx_http_xet_hub_refuse(ngx_http_request_t *r,
+    ngx_http_xet_hub_answer_t *answer);
+
+#define ngx_http_xet_hub_is(text, literal)                                    \
+    ((text)->len == sizeof(literal) - 1                                       \
+     && ngx_memcmp((text)->data, literal, sizeof(literal) - 1) == 0)
+
+/* Sends JSON, which must live as long as the request. */
+ngx_int_t ngx_http_xet_hub_json(ngx_http_request_t *r, ngx_uint_t status,
+    const ngx_str_t *json);
+
+/*
+ * The handlers of statements whose body is the answer: send it, or the error.
+ * That of a page has a link to the next one, if there is more.
+ */
+void ngx_http_xet_hub_answered(ngx_http_request_t *r, ngx_int_t rc);
+void ngx_http_xet_hub_paged(ngx_http_request_t *r, ngx_int_t rc);
+
+/*
+ * Gets the row of a statement, where all is well: NGX_OK.  Otherwise the
+ * request was finalized, and NGX_DONE is returned.
+ */
+ngx_int_t ngx_http_xet_hub_row(ngx_http_request_t *r, ngx_int_t rc,
+    ngx_http_xet_hub_answer_t *answer);
+
+/* "/me/m", "/datasets/me/d": of the web, not of the API; NULL: no memory. */
+ngx_int_t ngx_http_xet_hub_page(ngx_http_request_t *r, xet_hub_kind_e kind,
+    const ngx_str_t *id, ngx_str_t *page);
+
+#define NGX_HTTP_XET_HUB_HEADER  4096          /* a longer one is cut */
+
+/* Adds a header from pieces, as ngx_sprintf(); NGX_ERROR without memory. */
+ngx_int_t ngx_http_xet_hub_header(ngx_http_request_t *r, const char *key,
+    const char *format, ...);
+
+/* An argument of the request, decoded; data is NULL where it has none. */
+ngx_int_t ngx_http_xet_hub_arg(ngx_http_request_t *r, const char *name,
+    ngx_str_t *value);
+
+/* Whether an argument is "true" or "1". */
+ngx_uint_t ngx_http_xet_hub_flag(ngx_http_request_t *r, const char *name);
+
+
+/*
+ * ngx_http_xet_hub_body.c: small bodies.
+ */
+
+typedef struct {
+    u_char        *text;               /* malloc()ed */
+    size_t         len;
+    size_t         size;
+    size_t         max;
+    void          *data;               /* of the route */
+
+    xet_status_t (*parse)(void *data, u_char *text, size_t len);
+    void         (*done)(ngx_http_request_t *r, void *data);
+} ngx_http_xet_hub_body_t;
+
+
+/*
+ * Reads a body of at most max bytes, calls parse in a thread, and done in the
+ * event loop if all is well; else the request is answered.  data lives as long
+ * as the request's pool; so does text, once it is parsed.
+ */
+ngx_int_t ngx_http_xet_hub_read(ngx_http_request_t *r, size_t max,
+    xet_status_t (*parse)(void *data, u_char *text, size_t len),
+    void (*done)(ngx_http_request_t *r, void *data), void *data);
+
+
+#endif /* _NGX_HTTP_XET_HUB_H_INCLUDED_ */

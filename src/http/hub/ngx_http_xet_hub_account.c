@@ -1,0 +1,149 @@
+
+/*
+ * What clients ask besides repos: who they are, and what else a Hub has an
+ * answer for.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_access.h"
+#include "ngx_http_xet_hub.h"
+
+
+#define NGX_HTTP_XET_HUB_YAML_BODY  (16 * 1024 * 1024)
+
+
+static void ngx_http_xet_hub_orgs(xet_json_t *j, ngx_http_xet_hub_t *hub);
+static xet_status_t ngx_http_xet_hub_yaml_parse(void *data, u_char *text,
+    size_t len);
+static void ngx_http_xet_hub_yaml_read(ngx_http_request_t *r, void *data);
+
+
+ngx_int_t
+ngx_http_xet_hub_whoami_handler(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub)
+{
+    xet_buf_t                 b;
+    xet_json_t                j;
+    xet_scope_e               scope;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    scope = (xlcf->auth == NGX_HTTP_XET_AUTH_TOKEN)
+            ? ngx_http_xet_auth(r)->claims.scope : XET_SCOPE_DELETE;
+
+    if (ngx_http_xet_header(r, "Cache-Control", "private, no-store")
+        != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 512);
+    xet_json_init(&j, &b);
+
+    xet_json_object_begin(&j);
+    xet_json_key(&j, "type");
+    xet_json_cstring(&j, "user");
+    xet_json_key(&j, "id");
+    xet_json_string(&j, hub->who.data, hub->who.len);
+    xet_json_key(&j, "name");
+    xet_json_string(&j, hub->who.data, hub->who.len);
+    xet_json_key(&j, "fullname");
+    xet_json_string(&j, hub->who.data, hub->who.len);
+    xet_json_key(&j, "orgs");
+    ngx_http_xet_hub_orgs(&j, hub);
+
+    xet_json_key(&j, "auth");
+    xet_json_object_begin(&j);
+    xet_json_key(&j, "type");
+    xet_json_cstring(&j, "access_token");
+    xet_json_key(&j, "accessToken");
+    xet_json_object_begin(&j);
+    xet_json_key(&j, "displayName");
+    xet_json_string(&j, hub->who.data, hub->who.len);
+    xet_json_key(&j, "role");
+    xet_json_cstring(&j, (scope == XET_SCOPE_READ) ? "read" : "write");
+    xet_json_object_end(&j);
+    xet_json_object_end(&j);
+    xet_json_object_end(&j);
+
+    return ngx_http_xet_send(r, NGX_HTTP_OK, "application/json", &b);
+}
+
+
+/* The name spaces of the caller but his own. */
+
+static void
+ngx_http_xet_hub_orgs(xet_json_t *j, ngx_http_xet_hub_t *hub)
+{
+    u_char  *p, *next, *last;
+
+    xet_json_array_begin(j);
+
+    p = hub->asked.spaces.data;
+    last = p + hub->asked.spaces.len;
+
+    while (p < last) {
+        next = ngx_strlchr(p, last, ',');
+
+        if (next == NULL) {
+            next = last;
+        }
+
+        if (next > p
+            && ((size_t) (next - p) != hub->who.len
+                || ngx_strncasecmp(p, hub->who.data, hub->who.len) != 0))
+        {
+            xet_json_object_begin(j);
+            xet_json_key(j, "type");
+            xet_json_cstring(j, "org");
+            xet_json_key(j, "name");
+            xet_json_string(j, p, next - p);
+            xet_json_object_end(j);
+        }
+
+        p = next + 1;
+    }
+
+    xet_json_array_end(j);
+}
+
+
+/* Which tools of AI there are: each process of Python asks first. */
+
+ngx_int_t
+ngx_http_xet_hub_harnesses_handler(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub)
+{
+    return ngx_http_xet_send_literal(r,
+                               "{\"standardEnvVars\": [], \"harnesses\": {}}");
+}
+
+
+/*
+ * What a README says of itself is not looked at.  Clients ask before each
+ * upload of one, and stop at any other answer.
+ */
+
+ngx_int_t
+ngx_http_xet_hub_yaml_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
+{
+    return ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_YAML_BODY,
+                                 ngx_http_xet_hub_yaml_parse,
+                                 ngx_http_xet_hub_yaml_read, NULL);
+}
+
+
+static xet_status_t
+ngx_http_xet_hub_yaml_parse(void *data, u_char *text, size_t len)
+{
+    return XET_OK;
+}
+
+
+static void
+ngx_http_xet_hub_yaml_read(ngx_http_request_t *r, void *data)
+{
+    ngx_http_finalize_request(r,
+        ngx_http_xet_send_literal(r, "{\"errors\":[],\"warnings\":[]}"));
+}

@@ -1,0 +1,389 @@
+
+/*
+ * Answers of a Hub: JSON that PostgreSQL has made, errors in the form that
+ * clients of a Hub read, links to the next page, and arguments of requests.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_hub.h"
+
+
+static ngx_int_t ngx_http_xet_hub_moved(ngx_http_request_t *r,
+    const ngx_str_t *id);
+static ngx_int_t ngx_http_xet_hub_next(ngx_http_request_t *r,
+    const ngx_str_t *after);
+
+
+ngx_int_t
+ngx_http_xet_hub_error(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message)
+{
+    u_char      *p;
+    ngx_str_t    text;
+    ngx_uint_t   i;
+
+    static const char *const  known[] = {
+        "EntryNotFound", "GatedRepo", "RepoNotFound", "RevisionNotFound"
+    };
+
+    for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+
+        if (ngx_strcmp(known[i], code) == 0
+            && ngx_http_xet_header(r, "X-Error-Code", code) != NGX_OK)
+        {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+    }
+
+    /* a header is one line */
+
+    text.len = ngx_strlen(message);
+    text.data = ngx_pnalloc(r->pool, text.len + 1);
+
+    if (text.data == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    for (p = text.data; *message; message++) {
+        *p++ = ((u_char) *message < 0x20 || *message == 0x7f) ? '?' : *message;
+    }
+
+    *p = '\0';
+
+    if (ngx_http_xet_header_add(r, "X-Error-Message", &text) == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_error(r, status, code, (char *) text.data);
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_status(ngx_http_request_t *r, xet_status_t status)
+{
+    return ngx_http_xet_hub_error(r, xet_status_http(status),
+                                  xet_status_code(status),
+                                  xet_status_text(status));
+}
+
+
+void
+ngx_http_xet_hub_wait(ngx_http_request_t *r, ngx_int_t rc)
+{
+    rc = ngx_http_xet_query_asked(r, rc);
+
+    if (rc != NGX_AGAIN) {
+        ngx_http_finalize_request(r, rc);
+    }
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_refuse(ngx_http_request_t *r,
+    ngx_http_xet_hub_answer_t *answer)
+{
+    u_char  *code, *message;
+
+    if (answer->status == NGX_HTTP_TEMPORARY_REDIRECT) {
+        return ngx_http_xet_hub_moved(r, &answer->more);
+    }
+
+    code = ngx_pnalloc(r->pool, answer->code.len + 1);
+    message = ngx_pnalloc(r->pool, answer->message.len + 1);
+
+    if (code == NULL || message == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    *ngx_cpymem(code, answer->code.data, answer->code.len) = '\0';
+    *ngx_cpymem(message, answer->message.data, answer->message.len) = '\0';
+
+    return ngx_http_xet_hub_error(r, answer->status, (char *) code,
+                                  (char *) message);
+}
+
+
+/*
+ * The same path with the name that the repo has now.  307 keeps the method: of
+ * a 301 clients would make a GET.
+ */
+
+static ngx_int_t
+ngx_http_xet_hub_moved(ngx_http_request_t *r, const ngx_str_t *id)
+{
+    u_char              *p, *start, *end;
+    ngx_str_t           *uri, location;
+    ngx_http_xet_hub_t  *hub;
+
+    hub = ngx_http_xet_hub_get(r);
+    uri = &r->unparsed_uri;
+
+    /* names need no escapes, so they stand in the path as they were parsed */
+
+    start = ngx_strlcasestrn(uri->data, uri->data + uri->len,
+                             hub->asked.owner.data, hub->asked.owner.len - 1);
+    end = start ? start + hub->asked.owner.len + 1 + hub->asked.name.len
+                : NULL;
+
+    if (start == NULL || end > uri->data + uri->len
+        || start[hub->asked.owner.len] != '/')
+    {
+        return ngx_http_xet_hub_error(r, NGX_HTTP_NOT_FOUND, "RepoNotFound",
+                                      "The repository has another name now");
+    }
+
+    location.len = uri->len + id->len + hub->base.len;
+    location.data = ngx_pnalloc(r->pool, location.len);
+
+    if (location.data == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    p = ngx_cpymem(location.data, uri->data, start - uri->data);
+    p = ngx_cpymem(p, id->data, id->len);
+    p = ngx_cpymem(p, end, uri->data + uri->len - end);
+
+    location.len = p - location.data;
+
+    r->headers_out.location = ngx_http_xet_header_add(r, "Location",
+                                                      &location);
+    if (r->headers_out.location == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_hub_error(r, NGX_HTTP_TEMPORARY_REDIRECT, "moved",
+                                  "The repository has another name now");
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_json(ngx_http_request_t *r, ngx_uint_t status,
+    const ngx_str_t *json)
+{
+    xet_buf_t  b;
+
+    if (ngx_http_xet_header(r, "Cache-Control", "no-store") != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    xet_buf_init(&b, ngx_http_xet_alloc, r->pool, json->len);
+    xet_buf_write(&b, json->data, json->len);
+
+    return ngx_http_xet_send(r, status, "application/json", &b);
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_row(ngx_http_request_t *r, ngx_int_t rc,
+    ngx_http_xet_hub_answer_t *answer)
+{
+    if (rc != NGX_OK) {
+        ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL,
+                                                              NULL));
+        return NGX_DONE;
+    }
+
+    ngx_http_xet_query_hub_get(r, answer);
+
+    if (answer->status != NGX_HTTP_OK) {
+        ngx_http_finalize_request(r, ngx_http_xet_hub_refuse(r, answer));
+        return NGX_DONE;
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_xet_hub_answered(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_str_t                  none;
+    ngx_http_xet_hub_answer_t  answer;
+
+    if (ngx_http_xet_hub_row(r, rc, &answer) != NGX_OK) {
+        return;
+    }
+
+    ngx_str_set(&none, "{}");
+
+    ngx_http_finalize_request(r, ngx_http_xet_hub_json(r, NGX_HTTP_OK,
+                                     answer.body.data ? &answer.body : &none));
+}
+
+
+/* The same for a page, with a link to the next one. */
+
+void
+ngx_http_xet_hub_paged(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_hub_answer_t  answer;
+
+    if (rc == NGX_OK) {
+        ngx_http_xet_query_hub_get(r, &answer);
+
+        if (answer.status == NGX_HTTP_OK && answer.more.data
+            && ngx_http_xet_hub_next(r, &answer.more) != NGX_OK)
+        {
+            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+            return;
+        }
+    }
+
+    ngx_http_xet_hub_answered(r, rc);
+}
+
+
+/*
+ * The URL of the request with another cursor, absolute: clients follow it as it
+ * is.
+ */
+
+static ngx_int_t
+ngx_http_xet_hub_next(ngx_http_request_t *r, const ngx_str_t *after)
+{
+    u_char              *p, *arg, *next, *last;
+    size_t               len;
+    ngx_str_t            link, path;
+    ngx_http_xet_hub_t  *hub;
+
+    hub = ngx_http_xet_hub_get(r);
+    path = r->unparsed_uri;
+    arg = ngx_strlchr(path.data, path.data + path.len, '?');
+
+    if (arg) {
+        path.len = arg - path.data;
+    }
+
+    len = after->len + 2 * ngx_escape_uri(NULL, after->data, after->len,
+                                          NGX_ESCAPE_URI_COMPONENT);
+
+    link.data = ngx_pnalloc(r->pool, sizeof("<") + hub->base.len + path.len
+                                     + sizeof("?") + r->args.len
+                                     + sizeof("&cursor=") + len
+                                     + sizeof(">; rel=\"next\""));
+    if (link.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = ngx_sprintf(link.data, "<%V%V?", &hub->origin, &path);
+
+    /* all arguments but the cursor */
+
+    arg = r->args.data;
+    last = arg + r->args.len;
+
+    while (arg < last) {
+        next = ngx_strlchr(arg, last, '&');
+
+        if (next == NULL) {
+            next = last;
+        }
+
+        if (next - arg < 7 || ngx_strncmp(arg, "cursor=", 7) != 0) {
+            p = ngx_cpymem(p, arg, next - arg);
+            *p++ = '&';
+        }
+
+        arg = next + 1;
+    }
+
+    p = ngx_cpymem(p, "cursor=", sizeof("cursor=") - 1);
+    p = (u_char *) ngx_escape_uri(p, after->data, after->len,
+                                  NGX_ESCAPE_URI_COMPONENT);
+    p = ngx_cpymem(p, ">; rel=\"next\"", sizeof(">; rel=\"next\"") - 1);
+
+    link.len = p - link.data;
+
+    return ngx_http_xet_header_add(r, "Link", &link) ? NGX_OK : NGX_ERROR;
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_page(ngx_http_request_t *r, xet_hub_kind_e kind,
+    const ngx_str_t *id, ngx_str_t *page)
+{
+    u_char      *p;
+    const char  *plural;
+
+    plural = xet_hub_kind_plural(kind);
+
+    page->data = ngx_pnalloc(r->pool, ngx_strlen(plural) + id->len + 3);
+    if (page->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = (kind == XET_HUB_MODEL) ? ngx_sprintf(page->data, "/%V", id)
+                                : ngx_sprintf(page->data, "/%s/%V", plural,
+                                              id);
+    page->len = p - page->data;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_header(ngx_http_request_t *r, const char *key,
+    const char *format, ...)
+{
+    u_char     *p;
+    va_list     args;
+    ngx_str_t   value;
+
+    u_char  text[NGX_HTTP_XET_HUB_HEADER];
+
+    va_start(args, format);
+    p = ngx_vslprintf(text, text + sizeof(text), format, args);
+    va_end(args);
+
+    value.len = p - text;
+    value.data = ngx_pnalloc(r->pool, value.len);
+
+    if (value.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(value.data, text, value.len);
+
+    return ngx_http_xet_header_add(r, key, &value) ? NGX_OK : NGX_ERROR;
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_arg(ngx_http_request_t *r, const char *name,
+    ngx_str_t *value)
+{
+    u_char     *src, *dst;
+    ngx_str_t   arg;
+
+    ngx_str_null(value);
+
+    if (ngx_http_arg(r, (u_char *) name, ngx_strlen(name), &arg) != NGX_OK) {
+        return NGX_OK;
+    }
+
+    value->data = ngx_pnalloc(r->pool, arg.len + 1);
+    if (value->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    src = arg.data;
+    dst = value->data;
+
+    ngx_unescape_uri(&dst, &src, arg.len, 0);
+
+    value->len = dst - value->data;
+
+    return NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_http_xet_hub_flag(ngx_http_request_t *r, const char *name)
+{
+    ngx_str_t  value;
+
+    return ngx_http_arg(r, (u_char *) name, ngx_strlen(name), &value) == NGX_OK
+           && ((value.len == 4
+                && ngx_strncasecmp(value.data, (u_char *) "true", 4) == 0)
+               || (value.len == 1 && value.data[0] == '1'));
+}

@@ -1,0 +1,103 @@
+
+/*
+ * Small bodies: JSON and forms, whole in memory, parsed in a thread.
+ *
+ *     read -> feed (thread: collects; with the last piece, parse) -> done
+ *
+ * What of a body that is too large came already is dropped, and the request
+ * ends with 413.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_hub.h"
+#include "ngx_http_xet_upload.h"
+
+
+static void ngx_http_xet_hub_body_cleanup(void *data);
+static xet_status_t ngx_http_xet_hub_body_feed(void *data, u_char *buf,
+    size_t len, ngx_uint_t last, ngx_log_t *log);
+static void ngx_http_xet_hub_body_done(ngx_http_request_t *r, void *data,
+    xet_status_t status);
+
+
+ngx_int_t
+ngx_http_xet_hub_read(ngx_http_request_t *r, size_t max,
+    xet_status_t (*parse)(void *data, u_char *text, size_t len),
+    void (*done)(ngx_http_request_t *r, void *data), void *data)
+{
+    ngx_http_xet_hub_body_t  *b;
+
+    b = ngx_http_xet_state(r, sizeof(ngx_http_xet_hub_body_t),
+                           ngx_http_xet_hub_body_cleanup);
+    if (b == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    b->max = max;
+    b->parse = parse;
+    b->done = done;
+    b->data = data;
+
+    return ngx_http_xet_body_read(r, ngx_http_xet_hub_body_feed, NULL,
+                                  ngx_http_xet_hub_body_done, b);
+}
+
+
+static void
+ngx_http_xet_hub_body_cleanup(void *data)
+{
+    ngx_http_xet_hub_body_t *b = data;
+
+    if (b->text) {
+        ngx_free(b->text);
+    }
+}
+
+
+static xet_status_t
+ngx_http_xet_hub_body_feed(void *data, u_char *buf, size_t len,
+    ngx_uint_t last, ngx_log_t *log)
+{
+    ngx_http_xet_hub_body_t *b = data;
+
+    size_t   size;
+    u_char  *p;
+
+    if (len > b->max - b->len) {
+        return XET_BODY_SIZE;
+    }
+
+    if (b->size - b->len < len) {
+        size = ngx_min(2 * (b->len + len), b->max);
+
+        p = realloc(b->text, size);
+        if (p == NULL) {
+            return XET_NOMEM;
+        }
+
+        b->text = p;
+        b->size = size;
+    }
+
+    if (len) {
+        ngx_memcpy(b->text + b->len, buf, len);
+        b->len += len;
+    }
+
+    return last ? b->parse(b->data, b->text, b->len) : XET_OK;
+}
+
+
+static void
+ngx_http_xet_hub_body_done(ngx_http_request_t *r, void *data,
+    xet_status_t status)
+{
+    ngx_http_xet_hub_body_t *b = data;
+
+    if (status != XET_OK) {
+        ngx_http_finalize_request(r, ngx_http_xet_hub_status(r, status));
+        return;
+    }
+
+    b->done(r, b->data);
+}

@@ -1,0 +1,725 @@
+
+/*
+ * POST commit/{revision}: what an upload has brought gets its names.
+ *
+ *     handler -> may the caller write? (PostgreSQL)
+ *     feed    (thread) operations, into a batch
+ *     stage   (query)  a batch that is full, and the last one
+ *     take    (the ingest service) a file that stands in the commit
+ *     claims  (query)  files that the commit names by a SHA-256, among those
+ *                      that uploads of the repo have brought: what is wrong, or
+ *                      whose SHA-256 nobody has computed
+ *     prove   (jobs)   reads these, one after the other
+ *     commit  (query)  all of it, or nothing
+ *
+ * What a shard says of a SHA-256 is a claim, so no commit that others see rests
+ * on one.  What is staged and never committed is swept by its age.
+ *
+ * Memory: two buffers of the body, a batch of up to 1,000 operations, and a
+ * line of up to 1 MiB where a file stands in the commit.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_download.h"
+#include "ngx_http_xet_hub.h"
+#include "ngx_http_xet_upload.h"
+
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+#include <openssl/sha.h>
+
+
+#define NGX_HTTP_XET_HUB_OPERATIONS  1000      /* of a batch */
+#define NGX_HTTP_XET_HUB_INLINES     1000      /* files in a commit */
+
+
+typedef struct {
+    u_char                       upload[NGX_HTTP_XET_UPLOAD_LEN];
+    ngx_uint_t                   seq;          /* batches staged */
+
+    xet_hub_ops_t                ops;
+    size_t                       taken;        /* of the piece */
+    ngx_http_xet_hub_batch_t     batch;
+    ngx_http_xet_hub_message_t   message;      /* malloc()ed texts */
+
+    xet_hub_operation_t          inlined;      /* a file of the commit */
+    u_char                      *path;         /* its path and content, */
+    u_char                      *content;      /* malloc()ed */
+    ngx_uint_t                   inlines;
+
+    ngx_http_xet_hub_claim_t    *claims;       /* to be proven */
+    ngx_uint_t                   n;
+    ngx_uint_t                   next;
+    ngx_http_xet_reader_t       *reader;
+    EVP_MD_CTX                  *sha256;
+
+    ngx_int_t                    rc;           /* of the query that failed */
+    ngx_str_t                    store;        /* the repo of its uploads */
+
+    unsigned                     ended:1;      /* the body was fed */
+} ngx_http_xet_hub_commit_t;
+
+
+static void ngx_http_xet_hub_commit_cleanup(void *data);
+static void ngx_http_xet_hub_commit_entered(ngx_http_request_t *r,
+    ngx_int_t rc);
+static xet_status_t ngx_http_xet_hub_commit_feed(void *data, u_char *buf,
+    size_t len, ngx_uint_t last, ngx_log_t *log);
+static xet_status_t ngx_http_xet_hub_commit_op(void *ctx,
+    const xet_hub_operation_t *op);
+static xet_status_t ngx_http_xet_hub_commit_header(
+    ngx_http_xet_hub_commit_t *c, const xet_hub_operation_t *op);
+static xet_status_t ngx_http_xet_hub_commit_inline(
+    ngx_http_xet_hub_commit_t *c, const xet_hub_operation_t *op);
+static xet_status_t ngx_http_xet_hub_commit_copy(const xet_hub_text_t *text,
+    ngx_str_t *copy);
+static void ngx_http_xet_hub_commit_wait(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_hub_commit_taken(ngx_http_request_t *r, ngx_int_t rc,
+    xet_status_t status, ngx_http_xet_ingest_result_t *result);
+static void ngx_http_xet_hub_commit_staged(ngx_http_request_t *r,
+    ngx_int_t rc);
+static void ngx_http_xet_hub_commit_read(ngx_http_request_t *r, void *data,
+    xet_status_t status);
+static void ngx_http_xet_hub_commit_last(ngx_http_request_t *r, ngx_int_t rc);
+static void ngx_http_xet_hub_commit_claims(ngx_http_request_t *r,
+    ngx_http_xet_hub_commit_t *c);
+static void ngx_http_xet_hub_commit_claimed(ngx_http_request_t *r,
+    ngx_int_t rc);
+static ngx_int_t ngx_http_xet_hub_commit_doubts(ngx_http_request_t *r,
+    ngx_http_xet_hub_commit_t *c);
+static void ngx_http_xet_hub_commit_prove(ngx_http_request_t *r,
+    ngx_http_xet_hub_commit_t *c);
+static void ngx_http_xet_hub_commit_opened(ngx_http_request_t *r, void *data,
+    xet_status_t status);
+static xet_status_t ngx_http_xet_hub_commit_consume(void *data,
+    const ngx_http_xet_piece_t *piece, ngx_log_t *log);
+static void ngx_http_xet_hub_commit_hashed(ngx_http_request_t *r, void *data,
+    ngx_http_xet_piece_t *piece, xet_status_t status);
+static void ngx_http_xet_hub_commit_proven(ngx_http_request_t *r,
+    ngx_int_t rc);
+static void ngx_http_xet_hub_commit_make(ngx_http_request_t *r,
+    ngx_http_xet_hub_commit_t *c);
+static void ngx_http_xet_hub_commit_made(ngx_http_request_t *r, ngx_int_t rc);
+static ngx_int_t ngx_http_xet_hub_commit_send(ngx_http_request_t *r,
+    ngx_http_xet_hub_answer_t *answer);
+static void ngx_http_xet_hub_commit_fail(ngx_http_request_t *r,
+    xet_status_t status);
+
+
+ngx_int_t
+ngx_http_xet_hub_commit_handler(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub)
+{
+    ngx_http_xet_hub_commit_t  *c;
+
+    c = ngx_http_xet_state(r, sizeof(ngx_http_xet_hub_commit_t),
+                           ngx_http_xet_hub_commit_cleanup);
+
+    if (c == NULL || RAND_bytes(c->upload, sizeof(c->upload)) != 1) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    hub->state = c;
+
+    xet_hub_ops_init(&c->ops, 0, ngx_http_xet_hub_commit_op, c);
+    ngx_http_xet_hub_batch_init(&c->batch);
+
+    if (ngx_http_xet_hub_flag(r, "create_pr")) {
+        return ngx_http_xet_hub_error(r, NGX_HTTP_NOT_IMPLEMENTED,
+                                      "no_pull_requests",
+                                      "This server has no pull requests");
+    }
+
+    return ngx_http_xet_query_wait(r,
+               ngx_http_xet_query_hub_enter(r, &hub->asked, &hub->rev, 1,
+                                            ngx_http_xet_hub_commit_entered));
+}
+
+
+static void
+ngx_http_xet_hub_commit_cleanup(void *data)
+{
+    ngx_http_xet_hub_commit_t *c = data;
+
+    xet_hub_ops_free(&c->ops);
+    ngx_http_xet_hub_batch_destroy(&c->batch);
+
+    free(c->message.title.data);
+    free(c->message.text.data);
+    free(c->message.parent.data);
+    free(c->path);
+    free(c->content);
+
+    EVP_MD_CTX_free(c->sha256);
+}
+
+
+static void
+ngx_http_xet_hub_commit_entered(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_ctx_t         *ctx;
+    ngx_http_xet_hub_commit_t  *c;
+    ngx_http_xet_hub_answer_t   answer;
+
+    if (ngx_http_xet_hub_row(r, rc, &answer) != NGX_OK) {
+        return;
+    }
+
+    c = ngx_http_xet_hub_get(r)->state;
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    c->store.len = answer.more.len;
+    c->store.data = ngx_pstrdup(r->pool, &answer.more);
+
+    if (c->store.data == NULL) {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    ctx->repo = c->store;
+
+    ngx_http_xet_query_release(r);
+
+    r->read_event_handler = ngx_http_block_reading;
+
+    ngx_http_finalize_request(r,
+        ngx_http_xet_body_read(r, ngx_http_xet_hub_commit_feed,
+                               ngx_http_xet_hub_commit_wait,
+                               ngx_http_xet_hub_commit_read, c));
+}
+
+
+/* Called again with the same piece after a wait: behind what was taken. */
+
+static xet_status_t
+ngx_http_xet_hub_commit_feed(void *data, u_char *buf, size_t len,
+    ngx_uint_t last, ngx_log_t *log)
+{
+    ngx_http_xet_hub_commit_t *c = data;
+
+    size_t        n;
+    xet_status_t  rc;
+
+    rc = xet_hub_ops_feed(&c->ops, buf + c->taken, len - c->taken, &n);
+
+    c->taken += n;
+
+    if (rc == XET_OK && last) {
+        rc = xet_hub_ops_end(&c->ops);
+    }
+
+    if (rc == XET_OK) {
+        c->taken = 0;
+    }
+
+    return rc;
+}
+
+
+static xet_status_t
+ngx_http_xet_hub_commit_op(void *ctx, const xet_hub_operation_t *op)
+{
+    ngx_http_xet_hub_commit_t *c = ctx;
+
+    xet_status_t  rc;
+
+    if (op->op == XET_HUB_HEADER) {
+        return ngx_http_xet_hub_commit_header(c, op);
+    }
+
+    if (op->op == XET_HUB_INLINE) {
+        return ngx_http_xet_hub_commit_inline(c, op);
+    }
+
+    rc = ngx_http_xet_hub_batch_add(&c->batch, op);
+
+    return (rc == XET_OK && c->batch.n == NGX_HTTP_XET_HUB_OPERATIONS)
+           ? XET_AGAIN : rc;
+}
+
+
+static xet_status_t
+ngx_http_xet_hub_commit_header(ngx_http_xet_hub_commit_t *c,
+    const xet_hub_operation_t *op)
+{
+    return (ngx_http_xet_hub_commit_copy(&op->title, &c->message.title)
+            == XET_OK
+            && ngx_http_xet_hub_commit_copy(&op->text, &c->message.text)
+               == XET_OK
+            && (op->parent.len == 0
+                || ngx_http_xet_hub_commit_copy(&op->parent,
+                                                &c->message.parent)
+                   == XET_OK))
+           ? XET_OK : XET_NOMEM;
+}
+
+
+/* A file without bytes needs no upload; another one is taken in at once. */
+
+static xet_status_t
+ngx_http_xet_hub_commit_inline(ngx_http_xet_hub_commit_t *c,
+    const xet_hub_operation_t *op)
+{
+    ngx_str_t  path, content;
+
+    c->inlined = *op;
+    c->inlined.op = XET_HUB_LFS;
+    c->inlined.size = (int64_t) op->content.len;
+
+    if (op->content.len == 0) {
+        SHA256(NULL, 0, c->inlined.sha256);
+        return ngx_http_xet_hub_batch_add(&c->batch, &c->inlined);
+    }
+
+    if (c->inlines++ == NGX_HTTP_XET_HUB_INLINES) {
+        return XET_HUB_LARGE;
+    }
+
+    if (ngx_http_xet_hub_commit_copy(&op->path, &path) != XET_OK) {
+        return XET_NOMEM;
+    }
+
+    c->path = path.data;
+    c->inlined.path.data = c->path;
+
+    if (ngx_http_xet_hub_commit_copy(&op->content, &content) != XET_OK) {
+        return XET_NOMEM;
+    }
+
+    c->content = content.data;
+    c->inlined.content.data = c->content;
+
+    return XET_AGAIN;
+}
+
+
+static xet_status_t
+ngx_http_xet_hub_commit_copy(const xet_hub_text_t *text, ngx_str_t *copy)
+{
+    copy->len = text->len;
+    copy->data = malloc(text->len + 1);
+
+    if (copy->data == NULL) {
+        return XET_NOMEM;
+    }
+
+    ngx_memcpy(copy->data, text->data ? text->data : (u_char *) "",
+               text->len);
+
+    return XET_OK;
+}
+
+
+static void
+ngx_http_xet_hub_commit_wait(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_hub_commit_t *c = data;
+
+    ngx_int_t                       rc;
+    ngx_http_xet_ingest_expected_t  expected;
+
+    if (c->content) {
+        ngx_memzero(&expected, sizeof(ngx_http_xet_ingest_expected_t));
+
+        rc = ngx_http_xet_ingest_bytes(r, c->content, c->inlined.content.len,
+                                       &expected,
+                                       ngx_http_xet_hub_commit_taken);
+        if (rc != NGX_DONE) {
+            c->rc = NGX_ERROR;
+            ngx_http_xet_body_resume(r, XET_INTERNAL);
+        }
+
+        return;
+    }
+
+    rc = ngx_http_xet_query_hub_stage(r, c->upload, c->seq, &c->batch,
+                                      ngx_http_xet_hub_commit_staged);
+
+    if (rc != NGX_AGAIN) {
+        c->rc = rc;
+        ngx_http_xet_body_resume(r, XET_INTERNAL);
+    }
+}
+
+
+static void
+ngx_http_xet_hub_commit_taken(ngx_http_request_t *r, ngx_int_t rc,
+    xet_status_t status, ngx_http_xet_ingest_result_t *result)
+{
+    ngx_http_xet_hub_commit_t  *c;
+
+    c = ngx_http_xet_hub_get(r)->state;
+
+    if (rc == NGX_OK) {
+        ngx_memcpy(c->inlined.sha256, result->sha256, XET_HUB_SHA256_LEN);
+        status = ngx_http_xet_hub_batch_add(&c->batch, &c->inlined);
+
+    } else if (rc != NGX_DECLINED) {
+        c->rc = rc;
+        status = XET_INTERNAL;
+    }
+
+    free(c->path);
+    free(c->content);
+
+    c->path = NULL;
+    c->content = NULL;
+
+    if (status == XET_OK && c->batch.n >= NGX_HTTP_XET_HUB_OPERATIONS) {
+        ngx_http_xet_hub_commit_wait(r, c);
+        return;
+    }
+
+    ngx_http_xet_body_resume(r, status);
+}
+
+
+static void
+ngx_http_xet_hub_commit_staged(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_hub_commit_t  *c;
+
+    c = ngx_http_xet_hub_get(r)->state;
+
+    c->rc = rc;
+    c->seq++;
+
+    ngx_http_xet_hub_batch_reset(&c->batch);
+
+    ngx_http_xet_body_resume(r, (rc == NGX_OK) ? XET_OK : XET_INTERNAL);
+}
+
+
+static void
+ngx_http_xet_hub_commit_read(ngx_http_request_t *r, void *data,
+    xet_status_t status)
+{
+    ngx_http_xet_hub_commit_t *c = data;
+
+    if (c->rc != NGX_OK) {
+        ngx_http_finalize_request(r, ngx_http_xet_query_error(r, c->rc, NULL,
+                                                              NULL));
+        return;
+    }
+
+    if (status != XET_OK) {
+        ngx_http_xet_hub_commit_fail(r, status);
+        return;
+    }
+
+    if (c->batch.n == 0) {
+        ngx_http_xet_hub_commit_claims(r, c);
+        return;
+    }
+
+    ngx_http_xet_hub_wait(r,
+        ngx_http_xet_query_hub_stage(r, c->upload, c->seq, &c->batch,
+                                     ngx_http_xet_hub_commit_last));
+}
+
+
+static void
+ngx_http_xet_hub_commit_last(ngx_http_request_t *r, ngx_int_t rc)
+{
+    if (rc != NGX_OK) {
+        ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL,
+                                                              NULL));
+        return;
+    }
+
+    ngx_http_xet_hub_commit_claims(r, ngx_http_xet_hub_get(r)->state);
+}
+
+
+static void
+ngx_http_xet_hub_commit_claims(ngx_http_request_t *r,
+    ngx_http_xet_hub_commit_t *c)
+{
+    ngx_http_xet_hub_wait(r,
+        ngx_http_xet_query_hub_claims(r, &c->store, c->upload,
+                                      ngx_http_xet_hub_commit_claimed));
+}
+
+
+static void
+ngx_http_xet_hub_commit_claimed(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_hub_commit_t  *c;
+
+    c = ngx_http_xet_hub_get(r)->state;
+
+    if (rc == NGX_DECLINED) {
+        ngx_http_xet_hub_commit_make(r, c);
+        return;
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_xet_hub_commit_doubts(r, c);
+
+        if (rc == NGX_OK) {
+            ngx_http_xet_hub_commit_prove(r, c);
+            return;
+        }
+
+        if (rc == NGX_DONE) {
+            return;
+        }
+    }
+
+    ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL, NULL));
+}
+
+
+/* The files to be proven; NGX_DONE when the commit is refused. */
+
+static ngx_int_t
+ngx_http_xet_hub_commit_doubts(ngx_http_request_t *r,
+    ngx_http_xet_hub_commit_t *c)
+{
+    ngx_uint_t                  i;
+    ngx_http_xet_hub_answer_t   answer;
+    ngx_http_xet_hub_claim_t   *claim;
+
+    c->next = 0;
+    c->n = ngx_http_xet_query_rows(ngx_http_xet_query_get(r));
+
+    c->claims = ngx_pnalloc(r->pool, c->n * sizeof(ngx_http_xet_hub_claim_t));
+    if (c->claims == NULL) {
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < c->n; i++) {
+        claim = &c->claims[i];
+
+        if (ngx_http_xet_query_hub_claims_row(r, i, claim) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        if (claim->status != NGX_HTTP_OK) {
+            answer.status = claim->status;
+            ngx_str_set(&answer.code, "unknown_file");
+            answer.message = claim->message;
+
+            ngx_http_finalize_request(r, ngx_http_xet_hub_refuse(r, &answer));
+            return NGX_DONE;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* Reads the next file; or behind the last one asks whether there are more. */
+
+static void
+ngx_http_xet_hub_commit_prove(ngx_http_request_t *r,
+    ngx_http_xet_hub_commit_t *c)
+{
+    xet_status_t  status;
+
+    if (c->next == c->n) {
+        ngx_http_xet_hub_commit_claims(r, c);
+        return;
+    }
+
+    if (c->reader == NULL) {
+        c->sha256 = EVP_MD_CTX_new();
+        c->reader = ngx_http_xet_reader_create(r, c);
+    }
+
+    if (c->sha256 == NULL || c->reader == NULL
+        || EVP_DigestInit_ex(c->sha256, EVP_sha256(), NULL) != 1)
+    {
+        ngx_http_xet_hub_commit_fail(r, XET_NOMEM);
+        return;
+    }
+
+    status = ngx_http_xet_reader_open(r, c->reader, &c->claims[c->next].hash,
+                                      ngx_http_xet_hub_commit_opened);
+
+    if (status != XET_AGAIN) {
+        ngx_http_xet_hub_commit_opened(r, c, status);
+    }
+}
+
+
+static void
+ngx_http_xet_hub_commit_opened(ngx_http_request_t *r, void *data,
+    xet_status_t status)
+{
+    ngx_http_xet_hub_commit_t *c = data;
+
+    uint64_t  size;
+
+    if (status != XET_OK) {
+        ngx_http_xet_hub_commit_fail(r, status);
+        return;
+    }
+
+    size = ngx_http_xet_reader_size(c->reader);
+
+    if (size == 0) {
+        ngx_http_xet_hub_commit_hashed(r, c, NULL, XET_DONE);
+        return;
+    }
+
+    ngx_http_xet_reader_range(c->reader, 0, size,
+                              ngx_http_xet_hub_commit_hashed,
+                              ngx_http_xet_hub_commit_consume);
+
+    status = ngx_http_xet_reader_next(r, c->reader);
+
+    if (status != XET_AGAIN) {
+        ngx_http_xet_hub_commit_fail(r, status);
+    }
+}
+
+
+static xet_status_t
+ngx_http_xet_hub_commit_consume(void *data, const ngx_http_xet_piece_t *piece,
+    ngx_log_t *log)
+{
+    ngx_http_xet_hub_commit_t *c = data;
+
+    return (EVP_DigestUpdate(c->sha256, piece->pos, piece->last - piece->pos)
+            == 1)
+           ? XET_OK : XET_INTERNAL;
+}
+
+
+static void
+ngx_http_xet_hub_commit_hashed(ngx_http_request_t *r, void *data,
+    ngx_http_xet_piece_t *piece, xet_status_t status)
+{
+    ngx_http_xet_hub_commit_t *c = data;
+
+    ngx_http_xet_hub_claim_t  *claim;
+
+    if (status == XET_OK) {
+        status = ngx_http_xet_reader_next(r, c->reader);
+
+        if (status == XET_AGAIN) {
+            return;
+        }
+    }
+
+    claim = &c->claims[c->next];
+
+    if (status != XET_DONE
+        || EVP_DigestFinal_ex(c->sha256, claim->sha256, NULL) != 1)
+    {
+        ngx_http_xet_hub_commit_fail(r, status);
+        return;
+    }
+
+    ngx_http_xet_hub_wait(r,
+        ngx_http_xet_query_hub_proven(r, &c->store, &claim->hash,
+                                      claim->sha256,
+                                      ngx_http_xet_hub_commit_proven));
+}
+
+
+/* Whether it is what was claimed is told by xet.hub_claims(). */
+
+static void
+ngx_http_xet_hub_commit_proven(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_hub_commit_t  *c;
+
+    if (rc != NGX_OK) {
+        ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL,
+                                                              NULL));
+        return;
+    }
+
+    c = ngx_http_xet_hub_get(r)->state;
+    c->next++;
+
+    ngx_http_xet_hub_commit_prove(r, c);
+}
+
+
+static void
+ngx_http_xet_hub_commit_make(ngx_http_request_t *r,
+    ngx_http_xet_hub_commit_t *c)
+{
+    ngx_http_xet_hub_t  *hub;
+
+    hub = ngx_http_xet_hub_get(r);
+
+    c->message.rev = hub->rev;
+    c->message.who = hub->who;
+
+    ngx_http_xet_hub_wait(r,
+        ngx_http_xet_query_hub_commit(r, &hub->asked, c->upload, &c->message,
+                                      ngx_http_xet_hub_commit_made));
+}
+
+
+static void
+ngx_http_xet_hub_commit_made(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_hub_answer_t  answer;
+
+    if (rc == NGX_ABORT) {
+        ngx_http_xet_hub_commit_fail(r, XET_PLAN_CHANGED);
+        return;
+    }
+
+    if (ngx_http_xet_hub_row(r, rc, &answer) != NGX_OK) {
+        return;
+    }
+
+    ngx_http_finalize_request(r, ngx_http_xet_hub_commit_send(r, &answer));
+}
+
+
+static ngx_int_t
+ngx_http_xet_hub_commit_send(ngx_http_request_t *r,
+    ngx_http_xet_hub_answer_t *answer)
+{
+    u_char              *url, *p;
+    ngx_str_t            page;
+    xet_buf_t            b;
+    xet_json_t           j;
+    ngx_http_xet_hub_t  *hub;
+
+    hub = ngx_http_xet_hub_get(r);
+
+    if (ngx_http_xet_hub_page(r, hub->asked.kind, &answer->more, &page)
+        != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    url = ngx_pnalloc(r->pool, hub->base.len + page.len + answer->body.len
+                               + sizeof("/commit/"));
+    if (url == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    p = ngx_sprintf(url, "%V%V/commit/%V", &hub->base, &page, &answer->body);
+
+    xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 512);
+    xet_json_init(&j, &b);
+
+    xet_json_object_begin(&j);
+    xet_json_key(&j, "success");
+    xet_json_bool(&j, 1);
+    xet_json_key(&j, "commitOid");
+    xet_json_string(&j, answer->body.data, answer->body.len);
+    xet_json_key(&j, "commitUrl");
+    xet_json_string(&j, url, p - url);
+    xet_json_key(&j, "hookOutput");
+    xet_json_cstring(&j, "");
+    xet_json_object_end(&j);
+
+    return ngx_http_xet_send(r, NGX_HTTP_OK, "application/json", &b);
+}
+
+
+static void
+ngx_http_xet_hub_commit_fail(ngx_http_request_t *r, xet_status_t status)
+{
+    ngx_http_finalize_request(r, ngx_http_xet_hub_status(r, status));
+}

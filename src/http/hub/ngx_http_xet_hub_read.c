@@ -1,0 +1,468 @@
+
+/*
+ * What there is: repos, their files, their history.
+ *
+ *     handler -> arguments -> one statement, whose text is the answer
+ *
+ * Pages go on by a cursor, the last entry of the page before, so commits that
+ * are made meanwhile neither repeat an entry nor leave one out.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_hub.h"
+
+
+#define NGX_HTTP_XET_HUB_TREE_PAGE    1000
+#define NGX_HTTP_XET_HUB_LIST_PAGE    100
+#define NGX_HTTP_XET_HUB_PATHS_BODY   (8 * 1024 * 1024)
+#define NGX_HTTP_XET_HUB_REF_BODY     131072
+
+
+/* Paths that are asked for, by a form or by JSON. */
+
+typedef struct {
+    xet_hub_list_t            list;
+    ngx_http_xet_hub_batch_t  batch;
+    ngx_uint_t                form;
+} ngx_http_xet_hub_paths_t;
+
+
+/* A branch or a tag. */
+
+typedef struct {
+    xet_hub_ref_t             ref;
+    ngx_str_t                 name;            /* "heads/main" */
+    ngx_str_t                 rev;
+} ngx_http_xet_hub_named_t;
+
+
+static ngx_int_t ngx_http_xet_hub_page_args(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub, ngx_uint_t most, ngx_http_xet_hub_page_t **page);
+static void ngx_http_xet_hub_paths_cleanup(void *data);
+static xet_status_t ngx_http_xet_hub_paths_parse(void *data, u_char *text,
+    size_t len);
+static xet_status_t ngx_http_xet_hub_paths_add(void *ctx,
+    const xet_hub_operation_t *op);
+static void ngx_http_xet_hub_paths_read(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_hub_tree_answered(ngx_http_request_t *r,
+    ngx_int_t rc);
+static void ngx_http_xet_hub_commits_answered(ngx_http_request_t *r,
+    ngx_int_t rc);
+static ngx_int_t ngx_http_xet_hub_named(ngx_http_request_t *r,
+    void (*done)(ngx_http_request_t *r, void *data));
+static void ngx_http_xet_hub_named_cleanup(void *data);
+static xet_status_t ngx_http_xet_hub_named_parse(void *data, u_char *text,
+    size_t len);
+static void ngx_http_xet_hub_branch_read(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_hub_tag_read(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_hub_ref_put(ngx_http_request_t *r,
+    ngx_http_xet_hub_named_t *n, const char *kind, const ngx_str_t *name);
+
+
+ngx_int_t
+ngx_http_xet_hub_info_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
+{
+    return ngx_http_xet_query_wait(r,
+               ngx_http_xet_query_hub_info(r, &hub->asked, &hub->rev,
+                                           ngx_http_xet_hub_flag(r, "blobs"),
+                                           ngx_http_xet_hub_answered));
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_list_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
+{
+    ngx_int_t                 rc;
+    ngx_http_xet_hub_page_t  *page;
+
+    rc = ngx_http_xet_hub_page_args(r, hub, NGX_HTTP_XET_HUB_LIST_PAGE, &page);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (hub->asked.owner.data == NULL
+        && ngx_http_xet_hub_arg(r, "author", &hub->asked.owner) != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (ngx_http_xet_hub_arg(r, "search", &hub->asked.name) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_query_wait(r,
+               ngx_http_xet_query_hub_list(r, &hub->asked, page,
+                                           ngx_http_xet_hub_paged));
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_tree_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
+{
+    ngx_int_t                 rc;
+    ngx_http_xet_hub_page_t  *page;
+
+    rc = ngx_http_xet_hub_page_args(r, hub, NGX_HTTP_XET_HUB_TREE_PAGE, &page);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    return ngx_http_xet_query_wait(r,
+               ngx_http_xet_query_hub_tree(r, &hub->asked, page,
+                                           ngx_http_xet_hub_tree_answered));
+}
+
+
+/* A commit that lacks a folder is named, so that clients can keep that. */
+
+static void
+ngx_http_xet_hub_tree_answered(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_hub_answer_t  answer;
+
+    if (rc == NGX_OK) {
+        ngx_http_xet_query_hub_get(r, &answer);
+
+        if (answer.status == NGX_HTTP_NOT_FOUND
+            && ngx_http_xet_hub_is(&answer.code, "EntryNotFound")
+            && ngx_http_xet_hub_header(r, "X-Repo-Commit", "%V", &answer.more)
+               != NGX_OK)
+        {
+            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+            return;
+        }
+    }
+
+    ngx_http_xet_hub_paged(r, rc);
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_commits_handler(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub)
+{
+    ngx_int_t                 rc;
+    ngx_http_xet_hub_page_t  *page;
+
+    rc = ngx_http_xet_hub_page_args(r, hub, NGX_HTTP_XET_HUB_LIST_PAGE, &page);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    return ngx_http_xet_query_wait(r,
+               ngx_http_xet_query_hub_commits(r, &hub->asked, page,
+                                          ngx_http_xet_hub_commits_answered));
+}
+
+
+/* The number of all commits is in a header, which is all that some ask for. */
+
+static void
+ngx_http_xet_hub_commits_answered(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_hub_answer_t  answer;
+
+    if (rc == NGX_OK) {
+        ngx_http_xet_query_hub_get(r, &answer);
+
+        if (answer.status == NGX_HTTP_OK
+            && ngx_http_xet_hub_header(r, "X-Total-Count", "%V",
+                                       &answer.message)
+               != NGX_OK)
+        {
+            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+            return;
+        }
+    }
+
+    ngx_http_xet_hub_paged(r, rc);
+}
+
+
+/* limit, cursor, recursive, expand; a limit beyond ours is ours. */
+
+static ngx_int_t
+ngx_http_xet_hub_page_args(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
+    ngx_uint_t most, ngx_http_xet_hub_page_t **page)
+{
+    ngx_int_t                 n;
+    ngx_str_t                 limit;
+    ngx_http_xet_hub_page_t  *p;
+
+    p = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_hub_page_t));
+
+    if (p == NULL || ngx_http_xet_hub_arg(r, "cursor", &p->after) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    p->rev = hub->rev;
+    p->path = hub->path;
+    p->most = most;
+    p->recursive = ngx_http_xet_hub_flag(r, "recursive");
+    p->expand = ngx_http_xet_hub_flag(r, "expand");
+
+    if (ngx_http_arg(r, (u_char *) "limit", 5, &limit) == NGX_OK) {
+        n = ngx_atoi(limit.data, limit.len);
+
+        if (n > 0) {
+            p->most = ngx_min(p->most, (ngx_uint_t) n);
+        }
+    }
+
+    if (p->after.data
+        && !xet_hub_path_ok(p->after.data, p->after.len))
+    {
+        return ngx_http_xet_hub_error(r, NGX_HTTP_BAD_REQUEST,
+                                      "invalid_cursor", "Malformed cursor");
+    }
+
+    *page = p;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_refs_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
+{
+    return ngx_http_xet_query_wait(r,
+               ngx_http_xet_query_hub_refs(r, &hub->asked,
+                                           ngx_http_xet_hub_answered));
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_enter_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
+{
+    static const ngx_str_t  any = ngx_null_string;
+
+    return ngx_http_xet_query_wait(r,
+               ngx_http_xet_query_hub_enter(r, &hub->asked, &any, hub->writes,
+                                            ngx_http_xet_hub_answered));
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_paths_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
+{
+    ngx_str_t                 *type;
+    ngx_http_xet_hub_paths_t  *p;
+
+    p = ngx_http_xet_state(r, sizeof(ngx_http_xet_hub_paths_t),
+                           ngx_http_xet_hub_paths_cleanup);
+    if (p == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_http_xet_hub_batch_init(&p->batch);
+
+    /* Python sends a form, JavaScript sends JSON */
+
+    type = r->headers_in.content_type ? &r->headers_in.content_type->value
+                                      : NULL;
+
+    p->form = (type
+               && type->len >= sizeof("application/x-www-form-urlencoded") - 1
+               && ngx_strncasecmp(type->data,
+                                  (u_char *)
+                                  "application/x-www-form-urlencoded",
+                                  sizeof("application/x-www-form-urlencoded")
+                                  - 1)
+                  == 0);
+
+    return ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_PATHS_BODY,
+                                 ngx_http_xet_hub_paths_parse,
+                                 ngx_http_xet_hub_paths_read, p);
+}
+
+
+static void
+ngx_http_xet_hub_paths_cleanup(void *data)
+{
+    ngx_http_xet_hub_paths_t *p = data;
+
+    ngx_http_xet_hub_batch_destroy(&p->batch);
+}
+
+
+static xet_status_t
+ngx_http_xet_hub_paths_parse(void *data, u_char *text, size_t len)
+{
+    ngx_http_xet_hub_paths_t *p = data;
+
+    return p->form ? xet_hub_form_parse(&p->list, text, len,
+                                        ngx_http_xet_hub_paths_add, p)
+                   : xet_hub_paths_parse(&p->list, text, len,
+                                         ngx_http_xet_hub_paths_add, p);
+}
+
+
+/* What no file can be called is not there. */
+
+static xet_status_t
+ngx_http_xet_hub_paths_add(void *ctx, const xet_hub_operation_t *op)
+{
+    ngx_http_xet_hub_paths_t *p = ctx;
+
+    size_t  len;
+
+    len = op->path.len;
+
+    if (len && op->path.data[len - 1] == '/') {
+        len--;
+    }
+
+    if (xet_hub_path_ok(op->path.data, len)) {
+        ngx_http_xet_array_bytes(&p->batch.paths, op->path.data, len);
+    }
+
+    return p->batch.paths.failed ? XET_NOMEM : XET_OK;
+}
+
+
+static void
+ngx_http_xet_hub_paths_read(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_hub_paths_t *p = data;
+
+    ngx_http_xet_hub_t  *hub;
+
+    hub = ngx_http_xet_hub_get(r);
+
+    ngx_http_xet_hub_wait(r,
+        ngx_http_xet_query_hub_paths(r, &hub->asked, &hub->rev, &p->batch,
+                                     p->list.expand,
+                                     ngx_http_xet_hub_answered));
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_branch_handler(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub)
+{
+    return ngx_http_xet_hub_named(r, ngx_http_xet_hub_branch_read);
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_tag_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
+{
+    return ngx_http_xet_hub_named(r, ngx_http_xet_hub_tag_read);
+}
+
+
+static ngx_int_t
+ngx_http_xet_hub_named(ngx_http_request_t *r,
+    void (*done)(ngx_http_request_t *r, void *data))
+{
+    ngx_http_xet_hub_named_t  *n;
+
+    n = ngx_http_xet_state(r, sizeof(ngx_http_xet_hub_named_t),
+                           ngx_http_xet_hub_named_cleanup);
+    if (n == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_REF_BODY,
+                                 ngx_http_xet_hub_named_parse, done, n);
+}
+
+
+static void
+ngx_http_xet_hub_named_cleanup(void *data)
+{
+    ngx_http_xet_hub_named_t *n = data;
+
+    json_decref(n->ref.doc);
+}
+
+
+static xet_status_t
+ngx_http_xet_hub_named_parse(void *data, u_char *text, size_t len)
+{
+    ngx_http_xet_hub_named_t *n = data;
+
+    return xet_hub_ref_parse(&n->ref, text, len);
+}
+
+
+/* The path names the branch; the body what it begins with. */
+
+static void
+ngx_http_xet_hub_branch_read(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_hub_named_t *n = data;
+
+    if (n->ref.start.data) {
+        n->rev.data = (u_char *) n->ref.start.data;
+        n->rev.len = n->ref.start.len;
+
+    } else {
+        ngx_str_set(&n->rev, "main");
+    }
+
+    ngx_http_xet_hub_ref_put(r, n, "heads/", &ngx_http_xet_hub_get(r)->rev);
+}
+
+
+/* The path names what the tag is of, the body the tag; a DELETE the tag. */
+
+static void
+ngx_http_xet_hub_tag_read(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_hub_named_t *n = data;
+
+    ngx_str_t            tag;
+    ngx_http_xet_hub_t  *hub;
+
+    hub = ngx_http_xet_hub_get(r);
+
+    if (r->method == NGX_HTTP_DELETE) {
+        ngx_http_xet_hub_ref_put(r, n, "tags/", &hub->rev);
+        return;
+    }
+
+    tag.data = (u_char *) n->ref.tag.data;
+    tag.len = n->ref.tag.len;
+    n->rev = hub->rev;
+
+    ngx_http_xet_hub_ref_put(r, n, "tags/", &tag);
+}
+
+
+static void
+ngx_http_xet_hub_ref_put(ngx_http_request_t *r, ngx_http_xet_hub_named_t *n,
+    const char *kind, const ngx_str_t *name)
+{
+    ngx_http_xet_hub_t  *hub;
+
+    hub = ngx_http_xet_hub_get(r);
+
+    if (name->data == NULL || !xet_hub_ref_ok(name->data, name->len)
+        || (r->method != NGX_HTTP_DELETE
+            && !xet_hub_rev_ok(n->rev.data, n->rev.len)))
+    {
+        ngx_http_finalize_request(r, ngx_http_xet_hub_status(r, XET_HUB_REV));
+        return;
+    }
+
+    n->name.data = ngx_pnalloc(r->pool, ngx_strlen(kind) + name->len);
+    if (n->name.data == NULL) {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    n->name.len = ngx_sprintf(n->name.data, "%s%V", kind, name)
+                  - n->name.data;
+
+    if (r->method == NGX_HTTP_DELETE) {
+        ngx_str_null(&n->rev);
+    }
+
+    ngx_http_xet_hub_wait(r,
+        ngx_http_xet_query_hub_ref_put(r, &hub->asked, &n->name, &n->rev, 0,
+                                       ngx_http_xet_hub_answered));
+}

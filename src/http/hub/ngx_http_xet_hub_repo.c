@@ -1,0 +1,358 @@
+
+/*
+ * Repos: what makes, moves and deletes them, and their settings.
+ *
+ *     handler -> body -> who may (PostgreSQL) -> the answer
+ *
+ * A body without an owner is about the name space of who asks.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_hub.h"
+
+#include <openssl/rand.h>
+
+
+#define NGX_HTTP_XET_HUB_REPO_BODY  65536
+
+
+typedef struct {
+    xet_hub_repo_t  repo;
+    u_char          upload[NGX_HTTP_XET_UPLOAD_LEN];
+} ngx_http_xet_hub_change_t;
+
+
+static ngx_http_xet_hub_change_t *ngx_http_xet_hub_change(
+    ngx_http_request_t *r);
+static void ngx_http_xet_hub_change_cleanup(void *data);
+static xet_status_t ngx_http_xet_hub_repo_parse(void *data, u_char *text,
+    size_t len);
+static xet_status_t ngx_http_xet_hub_move_parse(void *data, u_char *text,
+    size_t len);
+static xet_status_t ngx_http_xet_hub_settings_parse(void *data, u_char *text,
+    size_t len);
+static void ngx_http_xet_hub_asked(ngx_http_xet_hub_t *hub,
+    ngx_http_xet_hub_change_t *c);
+static void ngx_http_xet_hub_create_read(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_hub_created(ngx_http_request_t *r, ngx_int_t rc);
+static ngx_int_t ngx_http_xet_hub_create_send(ngx_http_request_t *r,
+    ngx_http_xet_hub_answer_t *answer);
+static void ngx_http_xet_hub_delete_read(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_hub_move_read(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_hub_settings_read(ngx_http_request_t *r, void *data);
+
+
+ngx_int_t
+ngx_http_xet_hub_create_handler(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub)
+{
+    ngx_http_xet_hub_change_t  *c;
+
+    c = ngx_http_xet_hub_change(r);
+
+    if (c == NULL || RAND_bytes(c->upload, sizeof(c->upload)) != 1) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_REPO_BODY,
+                                 ngx_http_xet_hub_repo_parse,
+                                 ngx_http_xet_hub_create_read, c);
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_delete_handler(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub)
+{
+    ngx_http_xet_hub_change_t  *c;
+
+    c = ngx_http_xet_hub_change(r);
+    if (c == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_REPO_BODY,
+                                 ngx_http_xet_hub_repo_parse,
+                                 ngx_http_xet_hub_delete_read, c);
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_move_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
+{
+    ngx_http_xet_hub_change_t  *c;
+
+    c = ngx_http_xet_hub_change(r);
+    if (c == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_REPO_BODY,
+                                 ngx_http_xet_hub_move_parse,
+                                 ngx_http_xet_hub_move_read, c);
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_settings_handler(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub)
+{
+    ngx_http_xet_hub_change_t  *c;
+
+    c = ngx_http_xet_hub_change(r);
+    if (c == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_REPO_BODY,
+                                 ngx_http_xet_hub_settings_parse,
+                                 ngx_http_xet_hub_settings_read, c);
+}
+
+
+static ngx_http_xet_hub_change_t *
+ngx_http_xet_hub_change(ngx_http_request_t *r)
+{
+    ngx_http_xet_hub_change_t  *c;
+
+    c = ngx_http_xet_state(r, sizeof(ngx_http_xet_hub_change_t),
+                           ngx_http_xet_hub_change_cleanup);
+    if (c) {
+        ngx_http_xet_hub_get(r)->state = c;
+    }
+
+    return c;
+}
+
+
+static void
+ngx_http_xet_hub_change_cleanup(void *data)
+{
+    ngx_http_xet_hub_change_t *c = data;
+
+    json_decref(c->repo.doc);
+}
+
+
+static xet_status_t
+ngx_http_xet_hub_repo_parse(void *data, u_char *text, size_t len)
+{
+    ngx_http_xet_hub_change_t *c = data;
+
+    return xet_hub_repo_parse(&c->repo, text, len);
+}
+
+
+static xet_status_t
+ngx_http_xet_hub_move_parse(void *data, u_char *text, size_t len)
+{
+    ngx_http_xet_hub_change_t *c = data;
+
+    return xet_hub_move_parse(&c->repo, text, len);
+}
+
+
+static xet_status_t
+ngx_http_xet_hub_settings_parse(void *data, u_char *text, size_t len)
+{
+    ngx_http_xet_hub_change_t *c = data;
+
+    return xet_hub_settings_parse(&c->repo, text, len);
+}
+
+
+/* The repo that the body names. */
+
+static void
+ngx_http_xet_hub_asked(ngx_http_xet_hub_t *hub, ngx_http_xet_hub_change_t *c)
+{
+    hub->asked.kind = c->repo.kind;
+    hub->asked.name.data = (u_char *) c->repo.name.data;
+    hub->asked.name.len = c->repo.name.len;
+
+    if (c->repo.owner.data == NULL) {
+        hub->asked.owner = hub->who;
+        return;
+    }
+
+    hub->asked.owner.data = (u_char *) c->repo.owner.data;
+    hub->asked.owner.len = c->repo.owner.len;
+
+    ngx_http_xet_hub_owner(hub, &hub->asked.owner);
+}
+
+
+static void
+ngx_http_xet_hub_create_read(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_hub_change_t *c = data;
+
+    ngx_int_t            rc;
+    ngx_http_xet_hub_t  *hub;
+
+    hub = ngx_http_xet_hub_get(r);
+
+    ngx_http_xet_hub_asked(hub, c);
+
+    if (!xet_hub_owner_ok(hub->asked.owner.data, hub->asked.owner.len)) {
+        ngx_http_finalize_request(r, ngx_http_xet_hub_status(r,
+                                                             XET_HUB_NAME));
+        return;
+    }
+
+    rc = ngx_http_xet_query_hub_create(r, &hub->asked, c->repo.private,
+                                       &hub->who, c->upload,
+                                       ngx_http_xet_hub_created);
+
+    ngx_http_xet_hub_wait(r, rc);
+}
+
+
+static void
+ngx_http_xet_hub_created(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_hub_answer_t  answer;
+
+    if (rc == NGX_OK) {
+        ngx_http_xet_query_hub_get(r, &answer);
+
+        if (answer.status == NGX_HTTP_OK
+            || answer.status == NGX_HTTP_CONFLICT)
+        {
+            ngx_http_finalize_request(r, ngx_http_xet_hub_create_send(r,
+                                                                  &answer));
+            return;
+        }
+    }
+
+    ngx_http_xet_hub_answered(r, rc);
+}
+
+
+/* Clients read the URL of a repo that is there out of the refusal. */
+
+static ngx_int_t
+ngx_http_xet_hub_create_send(ngx_http_request_t *r,
+    ngx_http_xet_hub_answer_t *answer)
+{
+    u_char              *url;
+    ngx_str_t            page;
+    xet_buf_t            b;
+    xet_json_t           j;
+    ngx_http_xet_hub_t  *hub;
+
+    hub = ngx_http_xet_hub_get(r);
+
+    if (ngx_http_xet_hub_page(r, hub->asked.kind, &answer->more, &page)
+        != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    url = ngx_pnalloc(r->pool, hub->base.len + page.len);
+    if (url == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_memcpy(ngx_cpymem(url, hub->base.data, hub->base.len), page.data,
+               page.len);
+
+    xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 512);
+    xet_json_init(&j, &b);
+
+    xet_json_object_begin(&j);
+
+    if (answer->status != NGX_HTTP_OK) {
+        xet_json_key(&j, "error");
+        xet_json_string(&j, answer->message.data, answer->message.len);
+
+        if (ngx_http_xet_hub_header(r, "X-Error-Message", "%V",
+                                    &answer->message)
+            != NGX_OK)
+        {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+    }
+
+    xet_json_key(&j, "url");
+    xet_json_string(&j, url, hub->base.len + page.len);
+    xet_json_key(&j, "name");
+    xet_json_string(&j, answer->more.data, answer->more.len);
+    xet_json_key(&j, "id");
+    xet_json_string(&j, answer->more.data, answer->more.len);
+    xet_json_object_end(&j);
+
+    return ngx_http_xet_send(r, answer->status, "application/json", &b);
+}
+
+
+static void
+ngx_http_xet_hub_delete_read(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_hub_t  *hub;
+
+    hub = ngx_http_xet_hub_get(r);
+
+    ngx_http_xet_hub_asked(hub, data);
+
+    ngx_http_xet_hub_wait(r, ngx_http_xet_query_hub_delete(r, &hub->asked,
+                                                 ngx_http_xet_hub_answered));
+}
+
+
+static void
+ngx_http_xet_hub_move_read(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_hub_change_t *c = data;
+
+    ngx_int_t            rc;
+    ngx_str_t            owner, name;
+    ngx_http_xet_hub_t  *hub;
+
+    hub = ngx_http_xet_hub_get(r);
+
+    ngx_http_xet_hub_asked(hub, c);
+
+    owner = hub->who;
+
+    if (c->repo.to_owner.data) {
+        owner.data = (u_char *) c->repo.to_owner.data;
+        owner.len = c->repo.to_owner.len;
+
+        ngx_http_xet_hub_owner(hub, &owner);
+    }
+
+    name.data = (u_char *) c->repo.to_name.data;
+    name.len = c->repo.to_name.len;
+
+    if (!xet_hub_owner_ok(owner.data, owner.len)) {
+        ngx_http_finalize_request(r, ngx_http_xet_hub_status(r,
+                                                             XET_HUB_NAME));
+        return;
+    }
+
+    hub->rev = owner;
+    hub->path = name;
+
+    rc = ngx_http_xet_query_hub_move(r, &hub->asked, &hub->rev, &hub->path,
+                                     ngx_http_xet_hub_answered);
+
+    ngx_http_xet_hub_wait(r, rc);
+}
+
+
+static void
+ngx_http_xet_hub_settings_read(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_hub_change_t *c = data;
+
+    ngx_int_t            rc;
+    ngx_http_xet_hub_t  *hub;
+
+    hub = ngx_http_xet_hub_get(r);
+
+    rc = ngx_http_xet_query_hub_settings(r, &hub->asked, c->repo.private,
+                                         ngx_http_xet_hub_answered);
+
+    ngx_http_xet_hub_wait(r, rc);
+}

@@ -1,0 +1,432 @@
+
+/*
+ * GET and HEAD resolve/{revision}/{path}: a file by its name.
+ *
+ *     handler -> the path (PostgreSQL) -> headers
+ *     HEAD     that is all: what a client of Xet needs to fetch the file itself
+ *     GET      the file, as GET files/{file} gives it: ranges, conditions
+ *
+ * No answer leads elsewhere, so there is no redirect that could lose a header
+ * or a token.  A client that says so in Accept gets what it needs for Xet as
+ * JSON in the place of the bytes.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_download.h"
+#include "ngx_http_xet_hub.h"
+#include "ngx_http_xet_routes.h"
+
+
+#define NGX_HTTP_XET_HUB_FILEINFO  "application/vnd.xet-fileinfo+json"
+
+/* The object id of git for a file without bytes. */
+#define NGX_HTTP_XET_HUB_EMPTY     "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+
+
+typedef struct {
+    ngx_http_xet_hub_file_t   file;
+    ngx_http_xet_reader_t    *reader;
+    ngx_str_t                 etag;            /* with quotes */
+    ngx_str_t                 type;            /* of media */
+    u_char                    xet[XET_HASH_STR_LEN];
+} ngx_http_xet_hub_resolve_t;
+
+
+static void ngx_http_xet_hub_resolved(ngx_http_request_t *r, ngx_int_t rc);
+static ngx_int_t ngx_http_xet_hub_resolve_send(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub, ngx_http_xet_hub_resolve_t *f);
+static ngx_int_t ngx_http_xet_hub_resolve_headers(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub, ngx_http_xet_hub_resolve_t *f);
+static ngx_int_t ngx_http_xet_hub_resolve_xet(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub, ngx_http_xet_hub_resolve_t *f);
+static ngx_int_t ngx_http_xet_hub_resolve_name(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub, ngx_http_xet_hub_resolve_t *f);
+static ngx_uint_t ngx_http_xet_hub_wants_info(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_hub_resolve_info(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub, ngx_http_xet_hub_resolve_t *f);
+static ngx_int_t ngx_http_xet_hub_resolve_head(ngx_http_request_t *r,
+    ngx_http_xet_hub_resolve_t *f);
+static ngx_int_t ngx_http_xet_hub_resolve_empty(ngx_http_request_t *r,
+    ngx_http_xet_hub_resolve_t *f);
+static ngx_int_t ngx_http_xet_hub_resolve_open(ngx_http_request_t *r,
+    ngx_http_xet_hub_resolve_t *f);
+static void ngx_http_xet_hub_resolve_opened(ngx_http_request_t *r, void *data,
+    xet_status_t status);
+static ngx_int_t ngx_http_xet_hub_resolve_content(ngx_http_request_t *r,
+    ngx_http_xet_hub_resolve_t *f);
+
+
+ngx_int_t
+ngx_http_xet_hub_resolve_handler(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub)
+{
+    hub->state = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_hub_resolve_t));
+    if (hub->state == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_query_wait(r,
+               ngx_http_xet_query_hub_resolve(r, &hub->asked, &hub->rev,
+                                              &hub->path,
+                                              ngx_http_xet_hub_resolved));
+}
+
+
+static void
+ngx_http_xet_hub_resolved(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_hub_t          *hub;
+    ngx_http_xet_hub_resolve_t  *f;
+
+    hub = ngx_http_xet_hub_get(r);
+    f = hub->state;
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_xet_query_hub_resolve_get(r, &f->file);
+    }
+
+    if (rc != NGX_OK) {
+        ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL,
+                                                              NULL));
+        return;
+    }
+
+    /* what a commit lacks is remembered by clients, under the commit */
+
+    if (f->file.oid.len
+        && ngx_http_xet_hub_header(r, "X-Repo-Commit", "%V", &f->file.oid)
+           != NGX_OK)
+    {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    rc = (f->file.answer.status == NGX_HTTP_OK)
+         ? ngx_http_xet_hub_resolve_send(r, hub, f)
+         : ngx_http_xet_hub_refuse(r, &f->file.answer);
+
+    if (rc != NGX_AGAIN) {
+        ngx_http_finalize_request(r, rc);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_xet_hub_resolve_send(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
+    ngx_http_xet_hub_resolve_t *f)
+{
+    if (ngx_http_xet_hub_resolve_headers(r, hub, f) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (f->file.size && ngx_http_xet_hub_wants_info(r)) {
+        return ngx_http_xet_hub_resolve_info(r, hub, f);
+    }
+
+    if (ngx_http_xet_hub_resolve_name(r, hub, f) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (r->method == NGX_HTTP_HEAD) {
+        return ngx_http_xet_hub_resolve_head(r, f);
+    }
+
+    if (f->file.size == 0 && r->headers_in.range) {
+        return ngx_http_xet_hub_resolve_empty(r, f);
+    }
+
+    return ngx_http_xet_hub_resolve_open(r, f);
+}
+
+
+/* The rows are gone with the next statement: what is kept is copied. */
+
+static ngx_int_t
+ngx_http_xet_hub_resolve_headers(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub, ngx_http_xet_hub_resolve_t *f)
+{
+    u_char              *p;
+    ngx_http_xet_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    p = ngx_pnalloc(r->pool, XET_HASH_STR_LEN + 2 + f->file.store.len
+                             + f->file.type.len);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    ctx->hash = f->file.hash;
+
+    ctx->repo.data = p;
+    ctx->repo.len = f->file.store.len;
+    p = ngx_cpymem(p, f->file.store.data, f->file.store.len);
+
+    f->type.data = p;
+    f->type.len = f->file.type.len;
+    p = ngx_cpymem(p, f->file.type.data, f->file.type.len);
+
+    f->etag.data = p;
+    *p++ = '"';
+
+    p = f->file.size ? xet_hash_print_plain(p, f->file.sha256)
+                     : ngx_cpymem(p, NGX_HTTP_XET_HUB_EMPTY,
+                                  sizeof(NGX_HTTP_XET_HUB_EMPTY) - 1);
+    *p++ = '"';
+    f->etag.len = p - f->etag.data;
+
+    if (ngx_http_xet_hub_header(r, "X-Linked-Etag", "%V", &f->etag) != NGX_OK
+        || ngx_http_xet_hub_header(r, "X-Linked-Size", "%uL", f->file.size)
+           != NGX_OK
+        || ngx_http_xet_header(r, "X-Content-Type-Options", "nosniff")
+           != NGX_OK
+        || ngx_http_xet_header(r, "Cache-Control", "private, no-cache")
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return f->file.size ? ngx_http_xet_hub_resolve_xet(r, hub, f) : NGX_OK;
+}
+
+
+/* Of a file without bytes there is nothing to fetch. */
+
+static ngx_int_t
+ngx_http_xet_hub_resolve_xet(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
+    ngx_http_xet_hub_resolve_t *f)
+{
+    ngx_str_t   hash;
+    const char  *kind;
+
+    (void) xet_hash_print(f->xet, &f->file.hash);
+
+    hash.data = f->xet;
+    hash.len = XET_HASH_STR_LEN;
+    kind = xet_hub_kind_plural(hub->asked.kind);
+
+    if (ngx_http_xet_header_add(r, "X-Xet-Hash", &hash) == NULL) {
+        return NGX_ERROR;
+    }
+
+    /* a URL with the commit is asked once for all files of it */
+
+    if (hub->asked.kind == XET_HUB_BUCKET) {
+        return ngx_http_xet_hub_header(r, "Link",
+                              "<%V/api/%s/%V/xet-read-token>; rel=\"xet-auth\"",
+                              &hub->base, kind, &f->file.answer.more);
+    }
+
+    return ngx_http_xet_hub_header(r, "Link",
+                           "<%V/api/%s/%V/xet-read-token/%V>; rel=\"xet-auth\"",
+                           &hub->base, kind, &f->file.answer.more,
+                           &f->file.oid);
+}
+
+
+/* The last part of the path; its type is that of its extension. */
+
+static ngx_int_t
+ngx_http_xet_hub_resolve_name(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
+    ngx_http_xet_hub_resolve_t *f)
+{
+    u_char                   *p, *start;
+    u_char                    low[XET_HUB_PART_MAX];
+    size_t                    len, ext_len;
+    ngx_str_t                *found;
+    const u_char             *ext;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    start = hub->path.data + hub->path.len;
+
+    while (start > hub->path.data && start[-1] != '/') {
+        start--;
+    }
+
+    len = hub->path.data + hub->path.len - start;
+
+    p = ngx_pnalloc(r->pool, XET_FILENAME_HEADER(len));
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    *xet_filename_header(p, start, len) = '\0';
+
+    if (ngx_http_xet_header(r, "Content-Disposition", (char *) p) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (f->type.len) {
+        return NGX_OK;
+    }
+
+    ngx_str_set(&f->type, "application/octet-stream");
+
+    ext = xet_filename_extension(start, len, &ext_len);
+
+    if (ext && ext_len) {
+        clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+        found = ngx_hash_find(&clcf->types_hash,
+                              ngx_hash_strlow(low, (u_char *) ext, ext_len),
+                              low, ext_len);
+        if (found) {
+            f->type = *found;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_uint_t
+ngx_http_xet_hub_wants_info(ngx_http_request_t *r)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_http_xet_header_find(&r->headers_in.headers, "Accept", 0);
+
+    return h && ngx_strnstr(h->value.data, NGX_HTTP_XET_HUB_FILEINFO,
+                            h->value.len);
+}
+
+
+/*
+ * What @huggingface/hub needs to fetch the file itself, most of it in headers:
+ * it does not read the JSON.
+ */
+
+static ngx_int_t
+ngx_http_xet_hub_resolve_info(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
+    ngx_http_xet_hub_resolve_t *f)
+{
+    ngx_str_t   url;
+    xet_buf_t   b;
+    xet_json_t  j;
+
+    if (ngx_http_xet_token_endpoint(r, &url) != NGX_OK
+        || ngx_http_xet_hub_header(r, "Link",
+                                   "<%V/v1/reconstructions/%*s>; "
+                                   "rel=\"xet-reconstruction-info\"",
+                                   &url, (size_t) XET_HASH_STR_LEN, f->xet)
+           != NGX_OK
+        || ngx_http_xet_header_add(r, "ETag", &f->etag) == NULL)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 256);
+    xet_json_init(&j, &b);
+
+    xet_json_object_begin(&j);
+    xet_json_key(&j, "hash");
+    xet_json_string(&j, f->xet, XET_HASH_STR_LEN);
+    xet_json_key(&j, "size");
+    xet_json_u64(&j, f->file.size);
+    xet_json_object_end(&j);
+
+    return ngx_http_xet_send(r, NGX_HTTP_OK, NGX_HTTP_XET_HUB_FILEINFO, &b);
+}
+
+
+/* All of it is known; nothing of the file is looked up. */
+
+static ngx_int_t
+ngx_http_xet_hub_resolve_head(ngx_http_request_t *r,
+    ngx_http_xet_hub_resolve_t *f)
+{
+    u_char  *type;
+
+    type = ngx_pnalloc(r->pool, f->type.len + 1);
+    if (type == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    *ngx_cpymem(type, f->type.data, f->type.len) = '\0';
+
+    if (ngx_http_xet_header_add(r, "ETag", &f->etag) == NULL
+        || ngx_http_xet_header(r, "Accept-Ranges", "bytes") != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_http_xet_output_type(r, NGX_HTTP_OK, (char *) type,
+                             (off_t) f->file.size);
+    r->header_only = 1;
+
+    return ngx_http_send_header(r);
+}
+
+
+/* By the book it would be 416, which clients that ask for the size can't use. */
+
+static ngx_int_t
+ngx_http_xet_hub_resolve_empty(ngx_http_request_t *r,
+    ngx_http_xet_hub_resolve_t *f)
+{
+    xet_buf_t  b;
+
+    if (ngx_http_xet_header(r, "Content-Range", "bytes */0") != NGX_OK
+        || ngx_http_xet_header_add(r, "ETag", &f->etag) == NULL)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 0);
+
+    return ngx_http_xet_send(r, NGX_HTTP_OK, "application/octet-stream", &b);
+}
+
+
+/* NGX_AGAIN: the request will be finalized later. */
+
+static ngx_int_t
+ngx_http_xet_hub_resolve_open(ngx_http_request_t *r,
+    ngx_http_xet_hub_resolve_t *f)
+{
+    xet_status_t         status;
+    ngx_http_xet_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    f->reader = ngx_http_xet_reader_create(r, f);
+    if (f->reader == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    status = ngx_http_xet_reader_open(r, f->reader, &ctx->hash,
+                                      ngx_http_xet_hub_resolve_opened);
+
+    if (status == XET_AGAIN) {
+        return NGX_AGAIN;
+    }
+
+    return (status == XET_OK) ? ngx_http_xet_hub_resolve_content(r, f)
+                              : ngx_http_xet_hub_status(r, status);
+}
+
+
+static void
+ngx_http_xet_hub_resolve_opened(ngx_http_request_t *r, void *data,
+    xet_status_t status)
+{
+    ngx_http_finalize_request(r,
+        (status == XET_OK) ? ngx_http_xet_hub_resolve_content(r, data)
+                           : ngx_http_xet_hub_status(r, status));
+}
+
+
+static ngx_int_t
+ngx_http_xet_hub_resolve_content(ngx_http_request_t *r,
+    ngx_http_xet_hub_resolve_t *f)
+{
+    ngx_http_xet_content_t  content;
+
+    content.reader = f->reader;
+    content.start = 0;
+    content.size = ngx_http_xet_reader_size(f->reader);
+    content.etag = f->etag;
+    content.type = f->type;
+
+    return ngx_http_xet_content_send(r, &content);
+}

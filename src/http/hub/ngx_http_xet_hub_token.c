@@ -1,0 +1,89 @@
+
+/*
+ * Tokens for uploads and downloads: the Hub says who may read or write a repo,
+ * the location of "xet_api" that its tokens lead to does the rest.
+ *
+ *     handler -> who may (PostgreSQL) -> a token for the repo alone
+ *
+ * The name of the repo in the token is not that of the Hub: it stays when the
+ * repo is moved, and never comes again, so a token for a repo that was deleted
+ * is of no use for another one of its name.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_access.h"
+#include "ngx_http_xet_hub.h"
+#include "ngx_http_xet_routes.h"
+
+
+static ngx_int_t ngx_http_xet_hub_token(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub, ngx_uint_t writes);
+static void ngx_http_xet_hub_token_entered(ngx_http_request_t *r,
+    ngx_int_t rc);
+
+
+ngx_int_t
+ngx_http_xet_hub_read_token_handler(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub)
+{
+    return ngx_http_xet_hub_token(r, hub, 0);
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_write_token_handler(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub)
+{
+    return ngx_http_xet_hub_token(r, hub, 1);
+}
+
+
+/* A revision that is not there is no reason: clients write "None", too. */
+
+static ngx_int_t
+ngx_http_xet_hub_token(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
+    ngx_uint_t writes)
+{
+    static const ngx_str_t  any = ngx_null_string;
+
+    return ngx_http_xet_query_wait(r,
+               ngx_http_xet_query_hub_enter(r, &hub->asked, &any, writes,
+                                            ngx_http_xet_hub_token_entered));
+}
+
+
+static void
+ngx_http_xet_hub_token_entered(ngx_http_request_t *r, ngx_int_t rc)
+{
+    xet_token_claims_t          claims;
+    ngx_http_xet_hub_t         *hub;
+    ngx_http_xet_auth_t        *auth;
+    ngx_http_xet_loc_conf_t    *xlcf;
+    ngx_http_xet_hub_answer_t   answer;
+
+    if (ngx_http_xet_hub_row(r, rc, &answer) != NGX_OK) {
+        return;
+    }
+
+    hub = ngx_http_xet_hub_get(r);
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    ngx_memzero(&claims, sizeof(xet_token_claims_t));
+
+    claims.scope = hub->writes ? XET_SCOPE_WRITE : XET_SCOPE_READ;
+    claims.repo.data = answer.more.data;
+    claims.repo.len = answer.more.len;
+
+    auth = (xlcf->auth == NGX_HTTP_XET_AUTH_TOKEN) ? ngx_http_xet_auth(r)
+                                                   : NULL;
+
+    if (auth && auth->status == XET_OK && auth->subject.len) {
+        claims.sub.data = auth->subject.data;
+        claims.sub.len = auth->subject.len;
+    }
+
+    claims.iat = (uint64_t) ngx_time();
+    claims.exp = claims.iat + (uint64_t) xlcf->token_lifetime;
+
+    ngx_http_finalize_request(r, ngx_http_xet_token_give(r, &claims));
+}

@@ -1,0 +1,103 @@
+
+/*
+ * POST preupload/{revision}: how the files of an upload are to be sent.
+ *
+ *     handler -> body -> one statement, whose text is the answer
+ *
+ * All files but empty ones are sent before the commit, which then names them:
+ * so none of them has to stand in it, and each is a file of Xet.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_hub.h"
+
+
+#define NGX_HTTP_XET_HUB_PREUPLOAD_BODY  (8 * 1024 * 1024)
+
+
+typedef struct {
+    xet_hub_list_t            list;
+    ngx_http_xet_hub_batch_t  batch;
+} ngx_http_xet_hub_preupload_t;
+
+
+static void ngx_http_xet_hub_preupload_cleanup(void *data);
+static xet_status_t ngx_http_xet_hub_preupload_parse(void *data, u_char *text,
+    size_t len);
+static xet_status_t ngx_http_xet_hub_preupload_add(void *ctx,
+    const xet_hub_operation_t *op);
+static void ngx_http_xet_hub_preupload_read(ngx_http_request_t *r,
+    void *data);
+
+
+ngx_int_t
+ngx_http_xet_hub_preupload_handler(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub)
+{
+    ngx_http_xet_hub_preupload_t  *p;
+
+    if (ngx_http_xet_hub_flag(r, "create_pr")) {
+        return ngx_http_xet_hub_error(r, NGX_HTTP_NOT_IMPLEMENTED,
+                                      "no_pull_requests",
+                                      "This server has no pull requests");
+    }
+
+    p = ngx_http_xet_state(r, sizeof(ngx_http_xet_hub_preupload_t),
+                           ngx_http_xet_hub_preupload_cleanup);
+    if (p == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_http_xet_hub_batch_init(&p->batch);
+
+    return ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_PREUPLOAD_BODY,
+                                 ngx_http_xet_hub_preupload_parse,
+                                 ngx_http_xet_hub_preupload_read, p);
+}
+
+
+static void
+ngx_http_xet_hub_preupload_cleanup(void *data)
+{
+    ngx_http_xet_hub_preupload_t *p = data;
+
+    ngx_http_xet_hub_batch_destroy(&p->batch);
+}
+
+
+static xet_status_t
+ngx_http_xet_hub_preupload_parse(void *data, u_char *text, size_t len)
+{
+    ngx_http_xet_hub_preupload_t *p = data;
+
+    return xet_hub_preupload_parse(&p->list, text, len,
+                                   ngx_http_xet_hub_preupload_add, p);
+}
+
+
+static xet_status_t
+ngx_http_xet_hub_preupload_add(void *ctx, const xet_hub_operation_t *op)
+{
+    ngx_http_xet_hub_preupload_t *p = ctx;
+
+    ngx_http_xet_array_bytes(&p->batch.paths, op->path.data, op->path.len);
+    ngx_http_xet_array_int8(&p->batch.sizes, op->size);
+
+    return (p->batch.paths.failed || p->batch.sizes.failed) ? XET_NOMEM
+                                                            : XET_OK;
+}
+
+
+static void
+ngx_http_xet_hub_preupload_read(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_hub_preupload_t *p = data;
+
+    ngx_http_xet_hub_t  *hub;
+
+    hub = ngx_http_xet_hub_get(r);
+
+    ngx_http_xet_hub_wait(r,
+        ngx_http_xet_query_hub_preupload(r, &hub->asked, &hub->rev, &p->batch,
+                                         ngx_http_xet_hub_answered));
+}

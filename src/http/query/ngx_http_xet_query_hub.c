@@ -1,0 +1,570 @@
+
+/*
+ * Statements of a Hub: repos with names, their commits and paths.
+ *
+ * Most of them answer a whole request, with a status and the JSON of the body,
+ * which PostgreSQL makes: a page of a tree is one text.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_pg.h"
+#include "ngx_http_xet_query_send.h"
+
+
+static ngx_http_xet_params_t *ngx_http_xet_query_hub_params(
+    ngx_http_request_t *r, const ngx_http_xet_hub_asked_t *asked);
+static void ngx_http_xet_query_hub_text(ngx_http_xet_params_t *p,
+    const ngx_str_t *text);
+static void ngx_http_xet_query_hub_column(PGresult *res, ngx_uint_t column,
+    ngx_str_t *text);
+
+
+void
+ngx_http_xet_hub_batch_init(ngx_http_xet_hub_batch_t *b)
+{
+    ngx_http_xet_array_init(&b->ops, NGX_HTTP_XET_OID_INT4);
+    ngx_http_xet_array_init(&b->paths, NGX_HTTP_XET_OID_BYTEA);
+    ngx_http_xet_array_init(&b->sizes, NGX_HTTP_XET_OID_INT8);
+    ngx_http_xet_array_init(&b->hashes, NGX_HTTP_XET_OID_BYTEA);
+    ngx_http_xet_array_init(&b->sha256, NGX_HTTP_XET_OID_BYTEA);
+    ngx_http_xet_array_init(&b->mtimes, NGX_HTTP_XET_OID_INT8);
+    ngx_http_xet_array_init(&b->types, NGX_HTTP_XET_OID_BYTEA);
+    ngx_http_xet_array_init(&b->sources, NGX_HTTP_XET_OID_BYTEA);
+
+    b->n = 0;
+}
+
+
+void
+ngx_http_xet_hub_batch_reset(ngx_http_xet_hub_batch_t *b)
+{
+    ngx_http_xet_array_reset(&b->ops);
+    ngx_http_xet_array_reset(&b->paths);
+    ngx_http_xet_array_reset(&b->sizes);
+    ngx_http_xet_array_reset(&b->hashes);
+    ngx_http_xet_array_reset(&b->sha256);
+    ngx_http_xet_array_reset(&b->mtimes);
+    ngx_http_xet_array_reset(&b->types);
+    ngx_http_xet_array_reset(&b->sources);
+
+    b->n = 0;
+}
+
+
+void
+ngx_http_xet_hub_batch_destroy(ngx_http_xet_hub_batch_t *b)
+{
+    ngx_http_xet_array_destroy(&b->ops);
+    ngx_http_xet_array_destroy(&b->paths);
+    ngx_http_xet_array_destroy(&b->sizes);
+    ngx_http_xet_array_destroy(&b->hashes);
+    ngx_http_xet_array_destroy(&b->sha256);
+    ngx_http_xet_array_destroy(&b->mtimes);
+    ngx_http_xet_array_destroy(&b->types);
+    ngx_http_xet_array_destroy(&b->sources);
+}
+
+
+xet_status_t
+ngx_http_xet_hub_batch_add(ngx_http_xet_hub_batch_t *b,
+    const xet_hub_operation_t *op)
+{
+    u_char      *p;
+    u_char       source[2 * XET_HUB_NAME_MAX + 16];
+    const char  *kind;
+
+    ngx_http_xet_array_int4(&b->ops, op->op);
+    ngx_http_xet_array_bytes(&b->paths, op->path.data, op->path.len);
+    ngx_http_xet_array_int8(&b->sizes, op->size);
+
+    if (op->op == XET_HUB_ADD || op->op == XET_HUB_COPY) {
+        ngx_http_xet_array_bytes(&b->hashes, op->hash.bytes, XET_HASH_LEN);
+
+    } else {
+        ngx_http_xet_array_null(&b->hashes);
+    }
+
+    if (op->op == XET_HUB_LFS) {
+        ngx_http_xet_array_bytes(&b->sha256, op->sha256, XET_HUB_SHA256_LEN);
+
+    } else {
+        ngx_http_xet_array_null(&b->sha256);
+    }
+
+    ngx_http_xet_array_int8(&b->mtimes, op->mtime);
+
+    if (op->type.data) {
+        ngx_http_xet_array_bytes(&b->types, op->type.data, op->type.len);
+
+    } else {
+        ngx_http_xet_array_null(&b->types);
+    }
+
+    if (op->op == XET_HUB_COPY) {
+        kind = xet_hub_kind_name(op->kind);
+
+        p = ngx_cpymem(source, kind, ngx_strlen(kind));
+        *p++ = '/';
+        p = ngx_cpymem(p, op->from.data, op->from.len);
+
+        ngx_http_xet_array_bytes(&b->sources, source, p - source);
+
+    } else {
+        ngx_http_xet_array_null(&b->sources);
+    }
+
+    b->n++;
+
+    return (b->ops.failed || b->paths.failed || b->sizes.failed
+            || b->hashes.failed || b->sha256.failed || b->mtimes.failed
+            || b->types.failed || b->sources.failed)
+           ? XET_NOMEM : XET_OK;
+}
+
+
+static ngx_http_xet_params_t *
+ngx_http_xet_query_hub_params(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked)
+{
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_params(r);
+
+    ngx_http_xet_params_int4(p, asked->kind);
+    ngx_http_xet_query_hub_text(p, &asked->owner);
+    ngx_http_xet_query_hub_text(p, &asked->name);
+    ngx_http_xet_query_hub_text(p, &asked->spaces);
+    ngx_http_xet_query_hub_text(p, &asked->bound);
+
+    return p;
+}
+
+
+static void
+ngx_http_xet_query_hub_text(ngx_http_xet_params_t *p, const ngx_str_t *text)
+{
+    if (text->data == NULL) {
+        ngx_http_xet_params_null(p);
+        return;
+    }
+
+    ngx_http_xet_params_bytes(p, text->data, text->len);
+}
+
+
+void
+ngx_http_xet_query_hub_get(ngx_http_request_t *r,
+    ngx_http_xet_hub_answer_t *answer)
+{
+    PGresult  *res;
+
+    res = ngx_http_xet_query_get(r)->res;
+
+    answer->status = ngx_http_xet_pg_int(res, 0, 0);
+
+    ngx_http_xet_query_hub_column(res, 1, &answer->code);
+    ngx_http_xet_query_hub_column(res, 2, &answer->message);
+    ngx_http_xet_query_hub_column(res, 3, &answer->body);
+    ngx_http_xet_query_hub_column(res, 4, &answer->more);
+}
+
+
+static void
+ngx_http_xet_query_hub_column(PGresult *res, ngx_uint_t column,
+    ngx_str_t *text)
+{
+    if (ngx_http_xet_pg_null(res, 0, column)) {
+        ngx_str_null(text);
+        return;
+    }
+
+    ngx_http_xet_pg_bytes(res, 0, column, text);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_hub_create(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, ngx_int_t private,
+    const ngx_str_t *who, const u_char *upload,
+    ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_hub_params(r, asked);
+
+    ngx_http_xet_params_bool(p, private == 1);
+    ngx_http_xet_params_bytes(p, who->data, who->len);
+    ngx_http_xet_params_bytes(p, upload, NGX_HTTP_XET_UPLOAD_LEN);
+
+    return ngx_http_xet_send_hub_create(r, NGX_HTTP_XET_WRITE, handler);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_hub_delete(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked,
+    ngx_http_xet_query_handler_pt handler)
+{
+    (void) ngx_http_xet_query_hub_params(r, asked);
+
+    return ngx_http_xet_send_hub_delete(r, NGX_HTTP_XET_WRITE, handler);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_hub_move(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *owner,
+    const ngx_str_t *name,
+    ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_hub_params(r, asked);
+
+    ngx_http_xet_params_bytes(p, owner->data, owner->len);
+    ngx_http_xet_params_bytes(p, name->data, name->len);
+
+    return ngx_http_xet_send_hub_move(r, NGX_HTTP_XET_WRITE, handler);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_hub_settings(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, ngx_int_t private,
+    ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_hub_params(r, asked);
+
+    if (private == -1) {
+        ngx_http_xet_params_null(p);
+
+    } else {
+        ngx_http_xet_params_bool(p, private);
+    }
+
+    return ngx_http_xet_send_hub_settings(r, NGX_HTTP_XET_WRITE, handler);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_hub_info(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
+    ngx_uint_t blobs,
+    ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_hub_params(r, asked);
+
+    ngx_http_xet_params_bytes(p, rev->data, rev->len);
+    ngx_http_xet_params_bool(p, blobs);
+
+    return ngx_http_xet_send_hub_info(r, NGX_HTTP_XET_READ, handler);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_hub_list(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked,
+    const ngx_http_xet_hub_page_t *page,
+    ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_hub_params(r, asked);
+
+    ngx_http_xet_params_int4(p, page->most);
+    ngx_http_xet_query_hub_text(p, &page->after);
+
+    return ngx_http_xet_send_hub_list(r, NGX_HTTP_XET_READ, handler);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_hub_tree(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked,
+    const ngx_http_xet_hub_page_t *page,
+    ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_hub_params(r, asked);
+
+    ngx_http_xet_params_bytes(p, page->rev.data, page->rev.len);
+    ngx_http_xet_params_bytes(p, page->path.data, page->path.len);
+    ngx_http_xet_params_bool(p, page->recursive);
+    ngx_http_xet_params_bool(p, page->expand);
+    ngx_http_xet_query_hub_text(p, &page->after);
+    ngx_http_xet_params_int4(p, page->most);
+
+    return ngx_http_xet_send_hub_tree(r, NGX_HTTP_XET_READ, handler);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_hub_commits(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked,
+    const ngx_http_xet_hub_page_t *page,
+    ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_hub_params(r, asked);
+
+    ngx_http_xet_params_bytes(p, page->rev.data, page->rev.len);
+    ngx_http_xet_query_hub_text(p, &page->after);
+    ngx_http_xet_params_int4(p, page->most);
+
+    return ngx_http_xet_send_hub_commits_get(r, NGX_HTTP_XET_READ, handler);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_hub_paths(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
+    ngx_http_xet_hub_batch_t *batch, ngx_uint_t expand,
+    ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_hub_params(r, asked);
+
+    ngx_http_xet_params_bytes(p, rev->data, rev->len);
+    ngx_http_xet_params_array(p, &batch->paths);
+    ngx_http_xet_params_bool(p, expand);
+
+    return ngx_http_xet_send_hub_paths_info(r, NGX_HTTP_XET_READ, handler);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_hub_preupload(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
+    ngx_http_xet_hub_batch_t *batch,
+    ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_hub_params(r, asked);
+
+    ngx_http_xet_params_bytes(p, rev->data, rev->len);
+    ngx_http_xet_params_array(p, &batch->paths);
+    ngx_http_xet_params_array(p, &batch->sizes);
+
+    return ngx_http_xet_send_hub_preupload(r, NGX_HTTP_XET_READ, handler);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_hub_refs(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked,
+    ngx_http_xet_query_handler_pt handler)
+{
+    (void) ngx_http_xet_query_hub_params(r, asked);
+
+    return ngx_http_xet_send_hub_refs_get(r, NGX_HTTP_XET_READ, handler);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_hub_ref_put(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *ref,
+    const ngx_str_t *rev, ngx_uint_t over,
+    ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_hub_params(r, asked);
+
+    ngx_http_xet_params_bytes(p, ref->data, ref->len);
+    ngx_http_xet_query_hub_text(p, rev);
+    ngx_http_xet_params_bool(p, over);
+
+    return ngx_http_xet_send_hub_ref_put(r, NGX_HTTP_XET_WRITE, handler);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_hub_enter(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
+    ngx_uint_t writes,
+    ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_hub_params(r, asked);
+
+    ngx_http_xet_query_hub_text(p, rev);
+    ngx_http_xet_params_bool(p, writes);
+
+    return ngx_http_xet_send_hub_enter(r, NGX_HTTP_XET_READ, handler);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_hub_resolve(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
+    const ngx_str_t *path,
+    ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_hub_params(r, asked);
+
+    ngx_http_xet_params_bytes(p, rev->data, rev->len);
+    ngx_http_xet_params_bytes(p, path->data, path->len);
+
+    return ngx_http_xet_send_hub_resolve(r, NGX_HTTP_XET_READ, handler);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_hub_resolve_get(ngx_http_request_t *r,
+    ngx_http_xet_hub_file_t *file)
+{
+    PGresult   *res;
+    ngx_str_t   hash, sha256;
+
+    ngx_http_xet_query_hub_get(r, &file->answer);
+
+    res = ngx_http_xet_query_get(r)->res;
+
+    ngx_http_xet_query_hub_column(res, 5, &file->oid);
+
+    if (file->answer.status != NGX_HTTP_OK) {
+        return NGX_OK;
+    }
+
+    ngx_http_xet_query_hub_column(res, 6, &hash);
+    ngx_http_xet_query_hub_column(res, 8, &sha256);
+    ngx_http_xet_query_hub_column(res, 9, &file->type);
+    ngx_http_xet_query_hub_column(res, 10, &file->store);
+
+    if (hash.len != XET_HASH_LEN
+        || (sha256.data && sha256.len != XET_DIGEST_SHA256_LEN))
+    {
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(file->sha256, XET_DIGEST_SHA256_LEN);
+    ngx_memcpy(file->hash.bytes, hash.data, XET_HASH_LEN);
+
+    if (sha256.data) {
+        ngx_memcpy(file->sha256, sha256.data, XET_DIGEST_SHA256_LEN);
+    }
+
+    file->size = ngx_http_xet_pg_int(res, 0, 7);
+    file->private = ngx_http_xet_pg_int(res, 0, 11);
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_xet_query_hub_stage(ngx_http_request_t *r, const u_char *upload,
+    ngx_uint_t seq, ngx_http_xet_hub_batch_t *batch,
+    ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_params(r);
+
+    ngx_http_xet_params_bytes(p, upload, NGX_HTTP_XET_UPLOAD_LEN);
+    ngx_http_xet_params_int4(p, seq);
+    ngx_http_xet_params_array(p, &batch->ops);
+    ngx_http_xet_params_array(p, &batch->paths);
+    ngx_http_xet_params_array(p, &batch->sizes);
+    ngx_http_xet_params_array(p, &batch->hashes);
+    ngx_http_xet_params_array(p, &batch->sha256);
+    ngx_http_xet_params_array(p, &batch->mtimes);
+    ngx_http_xet_params_array(p, &batch->types);
+    ngx_http_xet_params_array(p, &batch->sources);
+
+    return ngx_http_xet_send_hub_stage(r, NGX_HTTP_XET_WRITE, handler);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_hub_claims(ngx_http_request_t *r, const ngx_str_t *store,
+    const u_char *upload, ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_params(r);
+
+    ngx_http_xet_params_bytes(p, store->data, store->len);
+    ngx_http_xet_params_bytes(p, upload, NGX_HTTP_XET_UPLOAD_LEN);
+
+    return ngx_http_xet_send_hub_claims(r, NGX_HTTP_XET_WRITE, handler);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_hub_claims_row(ngx_http_request_t *r, ngx_uint_t i,
+    ngx_http_xet_hub_claim_t *claim)
+{
+    PGresult   *res;
+    ngx_str_t   hash, sha256;
+
+    res = ngx_http_xet_query_get(r)->res;
+
+    claim->status = ngx_http_xet_pg_int(res, i, 0);
+    ngx_str_null(&claim->message);
+
+    if (claim->status != NGX_HTTP_OK) {
+        ngx_http_xet_pg_bytes(res, i, 1, &claim->message);
+        return NGX_OK;
+    }
+
+    ngx_http_xet_pg_bytes(res, i, 2, &hash);
+    ngx_http_xet_pg_bytes(res, i, 3, &sha256);
+
+    if (hash.len != XET_HASH_LEN || sha256.len != XET_DIGEST_SHA256_LEN) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(claim->hash.bytes, hash.data, XET_HASH_LEN);
+    ngx_memcpy(claim->sha256, sha256.data, XET_DIGEST_SHA256_LEN);
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_xet_query_hub_proven(ngx_http_request_t *r, const ngx_str_t *store,
+    const xet_hash_t *file, const u_char *sha256,
+    ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_params(r);
+
+    ngx_http_xet_params_bytes(p, store->data, store->len);
+    ngx_http_xet_params_bytes(p, file->bytes, XET_HASH_LEN);
+    ngx_http_xet_params_bytes(p, sha256, XET_DIGEST_SHA256_LEN);
+
+    return ngx_http_xet_send_hub_proven(r, NGX_HTTP_XET_WRITE, handler);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_hub_commit(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const u_char *upload,
+    const ngx_http_xet_hub_message_t *message,
+    ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_hub_params(r, asked);
+
+    ngx_http_xet_params_bytes(p, message->rev.data, message->rev.len);
+    ngx_http_xet_params_bytes(p, upload, NGX_HTTP_XET_UPLOAD_LEN);
+    ngx_http_xet_query_hub_text(p, &message->parent);
+    ngx_http_xet_params_bytes(p, message->who.data, message->who.len);
+    ngx_http_xet_params_bytes(p, message->title.data, message->title.len);
+    ngx_http_xet_params_bytes(p, message->text.data, message->text.len);
+
+    return ngx_http_xet_send_hub_commit(r, NGX_HTTP_XET_WRITE, handler);
+}
