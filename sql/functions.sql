@@ -35,7 +35,8 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.usage_of, xet.usage_get, xet.usage_list, xet.usage_total,
     xet.usage_settle, xet.usage_recount, xet.usage_forget, xet.today,
     xet.day_ends,
-    xet.hub_above, xet.hub_claim, xet.hub_claimed, xet.hub_claims, xet.hub_commit,
+    xet.hub_above, xet.hub_below, xet.hub_claim, xet.hub_claimed,
+    xet.hub_claims, xet.hub_commit, xet.hub_hash_at,
     xet.hub_commits_get, xet.hub_create, xet.hub_date, xet.hub_delete,
     xet.hub_describe, xet.hub_enter, xet.hub_entry, xet.hub_find,
     xet.hub_folder, xet.hub_fork, xet.hub_hash, xet.hub_info, xet.hub_last,
@@ -4736,6 +4737,38 @@ AS $$
 $$;
 
 
+-- The file that a path is at a commit; NULL of a folder, too.
+
+CREATE FUNCTION xet.hub_hash_at(repo bigint, line integer, seq integer,
+    path text)
+    RETURNS bytea
+    LANGUAGE sql STABLE
+    SET enable_seqscan = off
+AS $$
+    SELECT p.hash
+      FROM xet.hub_paths p
+     WHERE p.repo_id = $1 AND p.line = $2 AND p.path = $4
+       AND p.since <= $3 AND p.till > $3
+     LIMIT 1;
+$$;
+
+
+-- All files below a folder.
+
+CREATE FUNCTION xet.hub_below(repo bigint, line integer, seq integer,
+    folder text)
+    RETURNS TABLE (path text, hash bytea)
+    LANGUAGE sql STABLE
+    SET enable_seqscan = off
+AS $$
+    SELECT p.path, p.hash
+      FROM xet.hub_paths p
+     WHERE p.repo_id = $1 AND p.line = $2
+       AND p.path > $4 || '/' AND p.path < $4 || '0'
+       AND p.since <= $3 AND p.till > $3 AND p.hash IS NOT NULL;
+$$;
+
+
 -- Commits what is staged to a branch, as a whole or not at all.
 --
 -- Who has seen another commit than the one that the branch has, and says so, may
@@ -4824,26 +4857,22 @@ BEGIN
     IF parent IS NOT NULL AND strpos(encode(head, 'hex'), parent) <> 1 THEN
         SELECT c.* INTO old
           FROM xet.hub_commits c
-         WHERE c.repo_id = r.id AND c.oid = CASE WHEN parent ~ '^[0-9a-f]{40}$'
-                                                 THEN decode(parent, 'hex')
-                                            END;
+         WHERE c.repo_id = r.id
+           AND c.oid = CASE WHEN $8 ~ '^[0-9a-f]{40}$'
+                            THEN decode($8, 'hex') END;
 
         SELECT o.path INTO bad
           FROM xet.hub_staged_ops($7) o
-         WHERE old.line IS DISTINCT FROM l
-            OR EXISTS (SELECT FROM xet.hub_paths h
-                        WHERE h.repo_id = r.id AND h.line = l
-                          AND h.path = o.path
-                          AND (h.since > old.seq AND h.since <= base.seq
-                               OR h.till > old.seq AND h.till <= base.seq))
+         WHERE old.oid IS NULL
+            OR xet.hub_hash_at(r.id, old.line, old.seq, o.path)
+               IS DISTINCT FROM xet.hub_hash_at(r.id, l, base.seq, o.path)
             OR o.op = 6
-               AND EXISTS (SELECT FROM xet.hub_paths h
-                            WHERE h.repo_id = r.id AND h.line = l
-                              AND h.path > o.path || '/'
-                              AND h.path < o.path || '0'
-                              AND (h.since > old.seq AND h.since <= base.seq
-                                   OR h.till > old.seq
-                                      AND h.till <= base.seq))
+               AND EXISTS (SELECT h.path, h.hash
+                             FROM xet.hub_below(r.id, l, base.seq, o.path) h
+                           EXCEPT
+                           SELECT h.path, h.hash
+                             FROM xet.hub_below(r.id, old.line, old.seq,
+                                                o.path) h)
          LIMIT 1;
 
         IF FOUND THEN

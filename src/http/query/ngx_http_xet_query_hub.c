@@ -11,6 +11,7 @@
 #include "ngx_http_xet_query_send.h"
 
 
+static void ngx_http_xet_query_hub_said(ngx_http_xet_array_t *a, int64_t n);
 static ngx_http_xet_params_t *ngx_http_xet_query_hub_params(
     ngx_http_request_t *r, const ngx_http_xet_hub_asked_t *asked);
 static void ngx_http_xet_query_hub_text(ngx_http_xet_params_t *p,
@@ -75,7 +76,7 @@ ngx_http_xet_hub_batch_add(ngx_http_xet_hub_batch_t *b,
 
     ngx_http_xet_array_int4(&b->ops, op->op);
     ngx_http_xet_array_bytes(&b->paths, op->path.data, op->path.len);
-    ngx_http_xet_array_int8(&b->sizes, op->size);
+    ngx_http_xet_query_hub_said(&b->sizes, op->size);
 
     if (op->op == XET_HUB_ADD || op->op == XET_HUB_COPY) {
         ngx_http_xet_array_bytes(&b->hashes, op->hash.bytes, XET_HASH_LEN);
@@ -91,7 +92,7 @@ ngx_http_xet_hub_batch_add(ngx_http_xet_hub_batch_t *b,
         ngx_http_xet_array_null(&b->sha256);
     }
 
-    ngx_http_xet_array_int8(&b->mtimes, op->mtime);
+    ngx_http_xet_query_hub_said(&b->mtimes, op->mtime);
 
     if (op->type.data) {
         ngx_http_xet_array_bytes(&b->types, op->type.data, op->type.len);
@@ -119,6 +120,20 @@ ngx_http_xet_hub_batch_add(ngx_http_xet_hub_batch_t *b,
             || b->hashes.failed || b->sha256.failed || b->mtimes.failed
             || b->types.failed || b->sources.failed)
            ? XET_NOMEM : XET_OK;
+}
+
+
+/* A number, or NULL for one that the client has not said. */
+
+static void
+ngx_http_xet_query_hub_said(ngx_http_xet_array_t *a, int64_t n)
+{
+    if (n == -1) {
+        ngx_http_xet_array_null(a);
+        return;
+    }
+
+    ngx_http_xet_array_int8(a, n);
 }
 
 
