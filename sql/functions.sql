@@ -39,7 +39,7 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.hub_claims, xet.hub_commit, xet.hub_hash_at,
     xet.hub_commits_get, xet.hub_create, xet.hub_date, xet.hub_delete,
     xet.hub_describe, xet.hub_enter, xet.hub_entry, xet.hub_find,
-    xet.hub_folder, xet.hub_fork, xet.hub_hash, xet.hub_info, xet.hub_last,
+    xet.hub_folder, xet.hub_fork, xet.hub_hash, xet.hub_info, xet.hub_known, xet.hub_last,
     xet.hub_list, xet.hub_move, xet.hub_object, xet.hub_objects,
     xet.hub_paths_info, xet.hub_preupload, xet.hub_proven, xet.hub_ref_put,
     xet.hub_refs_get, xet.hub_resolve, xet.hub_rev, xet.hub_settings,
@@ -4625,6 +4625,24 @@ AS $$
      ORDER BY (f.sha256_proven AND f.sha256 = $2) DESC, f.sha256_proven,
               rf.added_at DESC
      LIMIT 1;
+$$;
+
+
+-- Those of some SHA-256 that uploads of the repo have brought.
+
+CREATE FUNCTION xet.hub_known(store text, digests bytea[])
+    RETURNS TABLE (sha256 bytea, hash bytea, proven boolean)
+    LANGUAGE sql STABLE
+    SET enable_seqscan = off
+AS $$
+    SELECT u.sha256, f.hash, f.proven IS NOT NULL
+      FROM unnest($2) AS u(sha256)
+     CROSS JOIN LATERAL (SELECT c.*
+                           FROM xet.hub_claimed((SELECT r.id FROM xet.repos r
+                                                  WHERE r.name = $1),
+                                                u.sha256) c
+                          WHERE c.proven IS NULL OR c.proven = u.sha256
+                          LIMIT 1) f;
 $$;
 
 

@@ -50,8 +50,6 @@ static ngx_int_t ngx_http_xet_hub_caller(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub);
 static ngx_int_t ngx_http_xet_hub_spaces(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub);
-static ngx_int_t ngx_http_xet_hub_allowed(ngx_http_request_t *r,
-    ngx_http_xet_hub_t *hub);
 
 
 ngx_int_t
@@ -110,7 +108,7 @@ ngx_http_xet_hub_handler(ngx_http_request_t *r)
     rc = ngx_http_xet_hub_caller(r, hub);
 
     if (rc == NGX_OK) {
-        rc = ngx_http_xet_hub_allowed(r, hub);
+        rc = ngx_http_xet_hub_allowed(r, route->access);
     }
 
     if (rc == NGX_OK) {
@@ -380,18 +378,15 @@ ngx_http_xet_hub_spaces(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 }
 
 
-/* What a token allows; whose repo it is PostgreSQL looks at. */
-
-static ngx_int_t
-ngx_http_xet_hub_allowed(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
+ngx_int_t
+ngx_http_xet_hub_allowed(ngx_http_request_t *r,
+    ngx_http_xet_hub_access_e access)
 {
-    xet_scope_e                 scope;
-    ngx_http_xet_auth_t        *auth;
-    ngx_http_xet_loc_conf_t    *xlcf;
-    ngx_http_xet_hub_access_e   access;
+    xet_scope_e               scope;
+    ngx_http_xet_auth_t      *auth;
+    ngx_http_xet_loc_conf_t  *xlcf;
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
-    access = hub->route->access;
 
     if (xlcf->auth != NGX_HTTP_XET_AUTH_TOKEN
         || access == NGX_HTTP_XET_HUB_ANY)

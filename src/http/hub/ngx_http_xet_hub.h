@@ -55,6 +55,13 @@ ngx_int_t ngx_http_xet_hub_##name##_handler(ngx_http_request_t *r,            \
 /* The content handler of "xet_hub". */
 ngx_int_t ngx_http_xet_hub_handler(ngx_http_request_t *r);
 
+/*
+ * Whether a token allows that, whatever the repo is: NGX_OK, or the refusal was
+ * answered.
+ */
+ngx_int_t ngx_http_xet_hub_allowed(ngx_http_request_t *r,
+    ngx_http_xet_hub_access_e access);
+
 /* "me" is the name space of who asks, whatever his name is. */
 void ngx_http_xet_hub_owner(ngx_http_xet_hub_t *hub, ngx_str_t *owner);
 
@@ -130,6 +137,14 @@ ngx_int_t ngx_http_xet_hub_arg(ngx_http_request_t *r, const char *name,
 
 /* Whether an argument is "true" or "1". */
 ngx_uint_t ngx_http_xet_hub_flag(ngx_http_request_t *r, const char *name);
+
+
+/*
+ * ngx_http_xet_hub_token.c: what a token for a repo says; store is the repo of
+ * its uploads, and lives as long as the claims.
+ */
+void ngx_http_xet_hub_claims(ngx_http_request_t *r, const ngx_str_t *store,
+    ngx_uint_t writes, xet_token_claims_t *claims);
 
 
 /*

@@ -57,8 +57,6 @@ ngx_http_xet_hub_token_entered(ngx_http_request_t *r, ngx_int_t rc)
 {
     xet_token_claims_t          claims;
     ngx_http_xet_hub_t         *hub;
-    ngx_http_xet_auth_t        *auth;
-    ngx_http_xet_loc_conf_t    *xlcf;
     ngx_http_xet_hub_answer_t   answer;
 
     if (ngx_http_xet_hub_row(r, rc, &answer) != NGX_OK) {
@@ -66,24 +64,36 @@ ngx_http_xet_hub_token_entered(ngx_http_request_t *r, ngx_int_t rc)
     }
 
     hub = ngx_http_xet_hub_get(r);
+
+    ngx_http_xet_hub_claims(r, &answer.more, hub->writes, &claims);
+
+    ngx_http_finalize_request(r, ngx_http_xet_token_give(r, &claims));
+}
+
+
+void
+ngx_http_xet_hub_claims(ngx_http_request_t *r, const ngx_str_t *store,
+    ngx_uint_t writes, xet_token_claims_t *claims)
+{
+    ngx_http_xet_auth_t      *auth;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
-    ngx_memzero(&claims, sizeof(xet_token_claims_t));
+    ngx_memzero(claims, sizeof(xet_token_claims_t));
 
-    claims.scope = hub->writes ? XET_SCOPE_WRITE : XET_SCOPE_READ;
-    claims.repo.data = answer.more.data;
-    claims.repo.len = answer.more.len;
+    claims->scope = writes ? XET_SCOPE_WRITE : XET_SCOPE_READ;
+    claims->repo.data = store->data;
+    claims->repo.len = store->len;
 
     auth = (xlcf->auth == NGX_HTTP_XET_AUTH_TOKEN) ? ngx_http_xet_auth(r)
                                                    : NULL;
 
     if (auth && auth->status == XET_OK && auth->subject.len) {
-        claims.sub.data = auth->subject.data;
-        claims.sub.len = auth->subject.len;
+        claims->sub.data = auth->subject.data;
+        claims->sub.len = auth->subject.len;
     }
 
-    claims.iat = (uint64_t) ngx_time();
-    claims.exp = claims.iat + (uint64_t) xlcf->token_lifetime;
-
-    ngx_http_finalize_request(r, ngx_http_xet_token_give(r, &claims));
+    claims->iat = (uint64_t) ngx_time();
+    claims->exp = claims->iat + (uint64_t) xlcf->token_lifetime;
 }

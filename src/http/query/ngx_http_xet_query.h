@@ -1057,6 +1057,19 @@ ngx_int_t ngx_http_xet_query_hub_resolve_get(ngx_http_request_t *r,
 
 
 /*
+ * Files that uploads of a repo have brought, by SHA-256: a row for each one
+ * that there is; NGX_DECLINED for none.
+ */
+ngx_int_t ngx_http_xet_query_hub_known(ngx_http_request_t *r,
+    const ngx_str_t *store, ngx_http_xet_array_t *sha256,
+    ngx_http_xet_query_handler_pt handler);
+
+/* NGX_ERROR for a row that is malformed. */
+ngx_int_t ngx_http_xet_query_hub_known_row(ngx_http_request_t *r,
+    ngx_uint_t i, u_char *sha256, xet_hash_t *hash, ngx_uint_t *proven);
+
+
+/*
  * A commit: its operations are staged under the id of the upload; then the
  * claims of them are settled, which gives files to be proven or one row with
  * what is wrong; then it is made.

@@ -478,6 +478,52 @@ ngx_http_xet_query_hub_resolve_get(ngx_http_request_t *r,
 
 
 ngx_int_t
+ngx_http_xet_query_hub_known(ngx_http_request_t *r, const ngx_str_t *store,
+    ngx_http_xet_array_t *sha256, ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_params(r);
+
+    ngx_http_xet_params_bytes(p, store->data, store->len);
+    ngx_http_xet_params_array(p, sha256);
+
+    return ngx_http_xet_send_hub_known(r, NGX_HTTP_XET_READ, handler);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_hub_known_row(ngx_http_request_t *r, ngx_uint_t i,
+    u_char *sha256, xet_hash_t *hash, ngx_uint_t *proven)
+{
+    PGresult   *res;
+    ngx_str_t   text;
+
+    res = ngx_http_xet_query_get(r)->res;
+
+    ngx_http_xet_pg_bytes(res, i, 0, &text);
+
+    if (text.len != XET_DIGEST_SHA256_LEN) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(sha256, text.data, XET_DIGEST_SHA256_LEN);
+
+    ngx_http_xet_pg_bytes(res, i, 1, &text);
+
+    if (text.len != XET_HASH_LEN) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(hash->bytes, text.data, XET_HASH_LEN);
+
+    *proven = ngx_http_xet_pg_int(res, i, 2);
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
 ngx_http_xet_query_hub_stage(ngx_http_request_t *r, const u_char *upload,
     ngx_uint_t seq, ngx_http_xet_hub_batch_t *batch,
     ngx_http_xet_query_handler_pt handler)

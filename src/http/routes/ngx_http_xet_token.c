@@ -31,7 +31,7 @@ static ngx_int_t ngx_http_xet_token_generation(ngx_http_request_t *r,
 static void ngx_http_xet_token_note(ngx_http_request_t *r,
     xet_token_claims_t *claims);
 static ngx_int_t ngx_http_xet_token_send(ngx_http_request_t *r,
-    ngx_str_t *url, u_char *token, size_t len, uint64_t exp);
+    ngx_str_t *url, ngx_str_t *token, uint64_t exp);
 
 
 ngx_int_t
@@ -75,10 +75,21 @@ ngx_http_xet_token_handler(ngx_http_request_t *r)
 ngx_int_t
 ngx_http_xet_token_give(ngx_http_request_t *r, xet_token_claims_t *claims)
 {
-    size_t                     len;
-    u_char                     token[XET_TOKEN_MINT_MAX];
+    ngx_int_t  rc;
+    ngx_str_t  url, token;
+
+    rc = ngx_http_xet_token_make(r, claims, &url, &token);
+
+    return (rc == NGX_OK)
+           ? ngx_http_xet_token_send(r, &url, &token, claims->exp) : rc;
+}
+
+
+ngx_int_t
+ngx_http_xet_token_make(ngx_http_request_t *r, xet_token_claims_t *claims,
+    ngx_str_t *url, ngx_str_t *token)
+{
     ngx_int_t                  rc;
-    ngx_str_t                  url;
     xet_status_t               status;
     ngx_http_xet_loc_conf_t   *xlcf;
     ngx_http_xet_main_conf_t  *xmcf;
@@ -95,7 +106,7 @@ ngx_http_xet_token_give(ngx_http_request_t *r, xet_token_claims_t *claims)
                                   "name");
     }
 
-    rc = ngx_http_xet_token_endpoint(r, &url);
+    rc = ngx_http_xet_token_endpoint(r, url);
 
     if (rc == NGX_DECLINED) {
         return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "no_host",
@@ -105,18 +116,20 @@ ngx_http_xet_token_give(ngx_http_request_t *r, xet_token_claims_t *claims)
     /* who may only read sends nothing, and keeps a cache of what it reads */
 
     if (rc == NGX_OK && claims->scope != XET_SCOPE_READ) {
-        rc = ngx_http_xet_token_generation(r, &url);
+        rc = ngx_http_xet_token_generation(r, url);
     }
 
-    if (rc != NGX_OK) {
+    token->data = ngx_pnalloc(r->pool, XET_TOKEN_MINT_MAX);
+
+    if (rc != NGX_OK || token->data == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
 
-    status = xet_token_mint(xmcf->token_sign, &xlcf->token, claims, token,
-                            sizeof(token), &len);
+    status = xet_token_mint(xmcf->token_sign, &xlcf->token, claims,
+                            token->data, XET_TOKEN_MINT_MAX, &token->len);
 
     if (status != XET_OK) {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
@@ -126,7 +139,7 @@ ngx_http_xet_token_give(ngx_http_request_t *r, xet_token_claims_t *claims)
 
     ngx_http_xet_token_note(r, claims);
 
-    return ngx_http_xet_token_send(r, &url, token, len, claims->exp);
+    return NGX_OK;
 }
 
 
@@ -303,29 +316,24 @@ ngx_http_xet_token_generation(ngx_http_request_t *r, ngx_str_t *url)
 
 
 static ngx_int_t
-ngx_http_xet_token_send(ngx_http_request_t *r, ngx_str_t *url, u_char *token,
-    size_t len, uint64_t exp)
+ngx_http_xet_token_send(ngx_http_request_t *r, ngx_str_t *url,
+    ngx_str_t *token, uint64_t exp)
 {
     u_char     *p;
-    ngx_str_t   jwt, expires;
+    ngx_str_t   expires;
     xet_buf_t   b;
     xet_json_t  j;
 
-    p = ngx_pnalloc(r->pool, len + NGX_INT64_LEN);
+    p = ngx_pnalloc(r->pool, NGX_INT64_LEN);
     if (p == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
-
-    jwt.data = p;
-    jwt.len = len;
-
-    p = ngx_cpymem(p, token, len);
 
     expires.data = p;
     expires.len = ngx_sprintf(p, "%uL", exp) - p;
 
     if (ngx_http_xet_header_add(r, "X-Xet-Cas-Url", url) == NULL
-        || ngx_http_xet_header_add(r, "X-Xet-Access-Token", &jwt) == NULL
+        || ngx_http_xet_header_add(r, "X-Xet-Access-Token", token) == NULL
         || ngx_http_xet_header_add(r, "X-Xet-Token-Expiration", &expires)
            == NULL
         || ngx_http_xet_header(r, "Cache-Control", "private, no-store")
@@ -343,7 +351,7 @@ ngx_http_xet_token_send(ngx_http_request_t *r, ngx_str_t *url, u_char *token,
     xet_json_key(&j, "exp");
     xet_json_u64(&j, exp);
     xet_json_key(&j, "accessToken");
-    xet_json_string(&j, jwt.data, len);
+    xet_json_string(&j, token->data, token->len);
     xet_json_object_end(&j);
 
     return ngx_http_xet_send(r, NGX_HTTP_OK, "application/json", &b);

@@ -1,0 +1,738 @@
+
+/*
+ * LFS: what git-lfs, and clients of a Hub without Xet, send and fetch files by.
+ *
+ *     batch   handler -> body -> may the caller? -> which are there?
+ *             (PostgreSQL) -> for each object nothing, or a URL
+ *     put     the URL's signature -> the file, as PUT files takes it
+ *     get     the URL's signature -> the file of this SHA-256 -> its bytes
+ *
+ * Clients put objects without any header: the right to do so is in the URL,
+ * for one object of one repo, for as long as a token would hold.  An upload
+ * that asks for "xet" gets a token of the repo in the place of a URL.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_access.h"
+#include "ngx_http_xet_download.h"
+#include "ngx_http_xet_hub.h"
+#include "ngx_http_xet_routes.h"
+#include "ngx_http_xet_upload.h"
+
+#include <openssl/crypto.h>
+#include <openssl/hmac.h>
+
+
+#define NGX_HTTP_XET_HUB_LFS_BODY   (1024 * 1024)
+#define NGX_HTTP_XET_HUB_LFS_LABEL  "xet hub lfs 1"
+#define NGX_HTTP_XET_HUB_LFS_MAC    32
+#define NGX_HTTP_XET_HUB_LFS_TYPE   "application/vnd.git-lfs+json"
+
+
+/* An object that a client has or wants. */
+
+typedef struct {
+    u_char      sha256[XET_HUB_SHA256_LEN];
+    uint64_t    size;
+    ngx_uint_t  known;
+} ngx_http_xet_hub_object_t;
+
+
+typedef struct {
+    xet_hub_list_t              list;
+    ngx_http_xet_hub_object_t  *objects;       /* malloc()ed */
+    ngx_uint_t                  n;
+    ngx_uint_t                  room;
+    ngx_http_xet_array_t        sha256;
+    ngx_str_t                   store;
+    ngx_str_t                   header;        /* JSON, with a token */
+    ngx_str_t                   refresh;       /* URL for another one */
+} ngx_http_xet_hub_lfs_t;
+
+
+/* What the URL of an object says. */
+
+typedef struct {
+    u_char                  sha256[XET_HUB_SHA256_LEN];
+    ngx_str_t               store;
+    ngx_http_xet_array_t    digest;
+    ngx_http_xet_reader_t  *reader;
+} ngx_http_xet_hub_lfs_url_t;
+
+
+static void ngx_http_xet_hub_lfs_cleanup(void *data);
+static xet_status_t ngx_http_xet_hub_lfs_parse(void *data, u_char *text,
+    size_t len);
+static xet_status_t ngx_http_xet_hub_lfs_add(void *ctx,
+    const xet_hub_operation_t *op);
+static void ngx_http_xet_hub_lfs_read(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_hub_lfs_entered(ngx_http_request_t *r, ngx_int_t rc);
+static void ngx_http_xet_hub_lfs_looked(ngx_http_request_t *r, ngx_int_t rc);
+static ngx_int_t ngx_http_xet_hub_lfs_marked(ngx_http_request_t *r,
+    ngx_http_xet_hub_lfs_t *l);
+static ngx_int_t ngx_http_xet_hub_lfs_send(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub, ngx_http_xet_hub_lfs_t *l);
+static ngx_int_t ngx_http_xet_hub_lfs_object(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub, ngx_http_xet_hub_lfs_t *l, xet_json_t *j,
+    ngx_http_xet_hub_object_t *o);
+static ngx_int_t ngx_http_xet_hub_lfs_token(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub, ngx_http_xet_hub_lfs_t *l, ngx_str_t *header);
+static ngx_int_t ngx_http_xet_hub_lfs_url(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub, const u_char *sha256, const ngx_str_t *store,
+    ngx_uint_t writes, ngx_str_t *url);
+static ngx_int_t ngx_http_xet_hub_lfs_mac(ngx_http_request_t *r,
+    const u_char *sha256, const ngx_str_t *store, ngx_uint_t writes,
+    uint64_t expires, u_char *mac);
+static ngx_int_t ngx_http_xet_hub_lfs_check(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub, ngx_uint_t writes,
+    ngx_http_xet_hub_lfs_url_t **url);
+static void ngx_http_xet_hub_lfs_url_cleanup(void *data);
+static void ngx_http_xet_hub_lfs_taken(ngx_http_request_t *r, ngx_int_t rc,
+    xet_status_t status, ngx_http_xet_ingest_result_t *result);
+static void ngx_http_xet_hub_lfs_found(ngx_http_request_t *r, ngx_int_t rc);
+static void ngx_http_xet_hub_lfs_opened(ngx_http_request_t *r, void *data,
+    xet_status_t status);
+static ngx_int_t ngx_http_xet_hub_lfs_content(ngx_http_request_t *r,
+    ngx_http_xet_hub_lfs_url_t *u);
+
+
+ngx_int_t
+ngx_http_xet_hub_lfs_batch_handler(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub)
+{
+    ngx_http_xet_hub_lfs_t  *l;
+
+    l = ngx_http_xet_state(r, sizeof(ngx_http_xet_hub_lfs_t),
+                           ngx_http_xet_hub_lfs_cleanup);
+    if (l == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_http_xet_array_init(&l->sha256, NGX_HTTP_XET_OID_BYTEA);
+
+    hub->state = l;
+
+    return ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_LFS_BODY,
+                                 ngx_http_xet_hub_lfs_parse,
+                                 ngx_http_xet_hub_lfs_read, l);
+}
+
+
+static void
+ngx_http_xet_hub_lfs_cleanup(void *data)
+{
+    ngx_http_xet_hub_lfs_t *l = data;
+
+    free(l->objects);
+    ngx_http_xet_array_destroy(&l->sha256);
+}
+
+
+static xet_status_t
+ngx_http_xet_hub_lfs_parse(void *data, u_char *text, size_t len)
+{
+    ngx_http_xet_hub_lfs_t *l = data;
+
+    return xet_hub_lfs_parse(&l->list, text, len, ngx_http_xet_hub_lfs_add, l);
+}
+
+
+static xet_status_t
+ngx_http_xet_hub_lfs_add(void *ctx, const xet_hub_operation_t *op)
+{
+    ngx_http_xet_hub_lfs_t *l = ctx;
+
+    size_t                      room;
+    ngx_http_xet_hub_object_t  *o;
+
+    if (l->n == l->room) {
+        room = l->room ? 2 * l->room : 128;
+
+        o = realloc(l->objects, room * sizeof(ngx_http_xet_hub_object_t));
+        if (o == NULL) {
+            return XET_NOMEM;
+        }
+
+        l->objects = o;
+        l->room = room;
+    }
+
+    o = &l->objects[l->n++];
+
+    ngx_memcpy(o->sha256, op->sha256, XET_HUB_SHA256_LEN);
+    o->size = (uint64_t) op->size;
+    o->known = 0;
+
+    ngx_http_xet_array_bytes(&l->sha256, op->sha256, XET_HUB_SHA256_LEN);
+
+    return l->sha256.failed ? XET_NOMEM : XET_OK;
+}
+
+
+static void
+ngx_http_xet_hub_lfs_read(ngx_http_request_t *r, void *data)
+{
+    ngx_http_xet_hub_lfs_t *l = data;
+
+    ngx_int_t            rc;
+    ngx_http_xet_hub_t  *hub;
+
+    static const ngx_str_t  any = ngx_null_string;
+
+    hub = ngx_http_xet_hub_get(r);
+
+    if (l->list.upload) {
+        rc = ngx_http_xet_hub_allowed(r, NGX_HTTP_XET_HUB_WRITES);
+
+        if (rc != NGX_OK) {
+            ngx_http_finalize_request(r, rc);
+            return;
+        }
+    }
+
+    ngx_http_xet_hub_wait(r,
+        ngx_http_xet_query_hub_enter(r, &hub->asked, &any, l->list.upload,
+                                     ngx_http_xet_hub_lfs_entered));
+}
+
+
+static void
+ngx_http_xet_hub_lfs_entered(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_hub_lfs_t     *l;
+    ngx_http_xet_hub_answer_t   answer;
+
+    if (ngx_http_xet_hub_row(r, rc, &answer) != NGX_OK) {
+        return;
+    }
+
+    l = ngx_http_xet_hub_get(r)->state;
+
+    l->store.len = answer.more.len;
+    l->store.data = ngx_pstrdup(r->pool, &answer.more);
+
+    if (l->store.data == NULL) {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    ngx_http_xet_hub_wait(r,
+        ngx_http_xet_query_hub_known(r, &l->store, &l->sha256,
+                                     ngx_http_xet_hub_lfs_looked));
+}
+
+
+static void
+ngx_http_xet_hub_lfs_looked(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_hub_t      *hub;
+    ngx_http_xet_hub_lfs_t  *l;
+
+    hub = ngx_http_xet_hub_get(r);
+    l = hub->state;
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_xet_hub_lfs_marked(r, l);
+    }
+
+    if (rc != NGX_OK && rc != NGX_DECLINED) {
+        ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL,
+                                                              NULL));
+        return;
+    }
+
+    ngx_http_finalize_request(r, ngx_http_xet_hub_lfs_send(r, hub, l));
+}
+
+
+/*
+ * The rows are in the order of the objects.  What nobody has proven is there
+ * for an upload, whose commit proves it, and not for a download.
+ */
+
+static ngx_int_t
+ngx_http_xet_hub_lfs_marked(ngx_http_request_t *r, ngx_http_xet_hub_lfs_t *l)
+{
+    u_char       sha256[XET_HUB_SHA256_LEN];
+    ngx_uint_t   i, k, n, proven;
+    xet_hash_t   hash;
+
+    n = ngx_http_xet_query_rows(ngx_http_xet_query_get(r));
+    k = 0;
+
+    for (i = 0; i < n; i++) {
+
+        if (ngx_http_xet_query_hub_known_row(r, i, sha256, &hash, &proven)
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        while (k < l->n
+               && ngx_memcmp(l->objects[k].sha256, sha256, sizeof(sha256))
+                  != 0)
+        {
+            k++;
+        }
+
+        if (k < l->n) {
+            l->objects[k++].known = proven || l->list.upload;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_hub_lfs_send(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
+    ngx_http_xet_hub_lfs_t *l)
+{
+    xet_buf_t   b;
+    xet_json_t  j;
+    ngx_uint_t  i;
+
+    if (ngx_http_xet_header(r, "Cache-Control", "private, no-store")
+        != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 1024);
+    xet_json_init(&j, &b);
+
+    xet_json_object_begin(&j);
+    xet_json_key(&j, "transfer");
+    xet_json_cstring(&j, (l->list.upload && l->list.xet) ? "xet" : "basic");
+    xet_json_key(&j, "hash_algo");
+    xet_json_cstring(&j, "sha256");
+    xet_json_key(&j, "objects");
+    xet_json_array_begin(&j);
+
+    for (i = 0; i < l->n; i++) {
+        if (ngx_http_xet_hub_lfs_object(r, hub, l, &j, &l->objects[i])
+            != NGX_OK)
+        {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+    }
+
+    xet_json_array_end(&j);
+    xet_json_object_end(&j);
+
+    return ngx_http_xet_send(r, NGX_HTTP_OK, NGX_HTTP_XET_HUB_LFS_TYPE, &b);
+}
+
+
+static ngx_int_t
+ngx_http_xet_hub_lfs_object(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
+    ngx_http_xet_hub_lfs_t *l, xet_json_t *j, ngx_http_xet_hub_object_t *o)
+{
+    u_char      text[2 * XET_HUB_SHA256_LEN];
+    ngx_str_t   url, header;
+
+    (void) ngx_hex_dump(text, o->sha256, XET_HUB_SHA256_LEN);
+
+    xet_json_object_begin(j);
+    xet_json_key(j, "oid");
+    xet_json_string(j, text, sizeof(text));
+    xet_json_key(j, "size");
+    xet_json_u64(j, o->size);
+    xet_json_key(j, "authenticated");
+    xet_json_bool(j, 1);
+
+    if (!l->list.upload && !o->known) {
+        xet_json_key(j, "error");
+        xet_json_object_begin(j);
+        xet_json_key(j, "code");
+        xet_json_u64(j, NGX_HTTP_NOT_FOUND);
+        xet_json_key(j, "message");
+        xet_json_cstring(j, "Object does not exist");
+        xet_json_object_end(j);
+
+    } else if (!l->list.upload || !o->known) {
+
+        /* what is there already has no actions, not even an empty list */
+
+        ngx_str_set(&header, "{}");
+
+        if (l->list.upload && l->list.xet) {
+
+            if (ngx_http_xet_hub_lfs_token(r, hub, l, &header) != NGX_OK) {
+                return NGX_ERROR;
+            }
+
+            url = l->refresh;
+
+        } else if (ngx_http_xet_hub_lfs_url(r, hub, o->sha256, &l->store,
+                                            l->list.upload, &url)
+                   != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        xet_json_key(j, "actions");
+        xet_json_object_begin(j);
+        xet_json_key(j, l->list.upload ? "upload" : "download");
+        xet_json_object_begin(j);
+        xet_json_key(j, "href");
+        xet_json_string(j, url.data, url.len);
+        xet_json_key(j, "header");
+        xet_json_number(j, header.data, header.len);
+        xet_json_object_end(j);
+        xet_json_object_end(j);
+    }
+
+    xet_json_object_end(j);
+
+    return NGX_OK;
+}
+
+
+/* One token for all objects; the URL gives another one when it expires. */
+
+static ngx_int_t
+ngx_http_xet_hub_lfs_token(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
+    ngx_http_xet_hub_lfs_t *l, ngx_str_t *header)
+{
+    u_char              *p;
+    ngx_str_t            endpoint, token;
+    xet_token_claims_t   claims;
+
+    if (l->header.len) {
+        *header = l->header;
+        return NGX_OK;
+    }
+
+    ngx_http_xet_hub_claims(r, &l->store, 1, &claims);
+
+    if (ngx_http_xet_token_make(r, &claims, &endpoint, &token) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    /* endpoints and tokens have nothing that JSON escapes */
+
+    p = ngx_pnalloc(r->pool, endpoint.len + token.len + 160);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    l->header.data = p;
+    l->header.len = ngx_sprintf(p, "{\"X-Xet-Cas-Url\":\"%V\","
+                                "\"X-Xet-Access-Token\":\"%V\","
+                                "\"X-Xet-Token-Expiration\":\"%uL\"}",
+                                &endpoint, &token, claims.exp) - p;
+    *header = l->header;
+
+    p = ngx_pnalloc(r->pool, hub->base.len + hub->asked.owner.len
+                             + hub->asked.name.len + 64);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    l->refresh.data = p;
+    l->refresh.len = ngx_sprintf(p, "%V/api/%s/%V/%V/xet-write-token/main",
+                                 &hub->base,
+                                 xet_hub_kind_plural(hub->asked.kind),
+                                 &hub->asked.owner, &hub->asked.name) - p;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_hub_lfs_url(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
+    const u_char *sha256, const ngx_str_t *store, ngx_uint_t writes,
+    ngx_str_t *url)
+{
+    u_char                    mac[NGX_HTTP_XET_HUB_LFS_MAC];
+    u_char                   *p;
+    uint64_t                  expires;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    expires = (uint64_t) ngx_time() + (uint64_t) xlcf->token_lifetime;
+
+    p = ngx_pnalloc(r->pool, hub->base.len + store->len + 256);
+
+    if (p == NULL
+        || ngx_http_xet_hub_lfs_mac(r, sha256, store, writes, expires, mac)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    url->data = p;
+
+    p = ngx_sprintf(p, "%V/api/lfs/", &hub->base);
+    p = ngx_hex_dump(p, (u_char *) sha256, XET_HUB_SHA256_LEN);
+    p = ngx_sprintf(p, "?r=%V&e=%uL&s=", store, expires);
+    p = ngx_hex_dump(p, mac, sizeof(mac));
+
+    url->len = p - url->data;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_xet_hub_lfs_mac(ngx_http_request_t *r, const u_char *sha256,
+    const ngx_str_t *store, ngx_uint_t writes, uint64_t expires, u_char *mac)
+{
+    u_char                    *text, *p, full[EVP_MAX_MD_SIZE];
+    unsigned int               len;
+    ngx_http_xet_key_t        *key;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+    key = xmcf->url_keys->elts;
+
+    /* of fixed lengths but for the last one, so that nothing is ambiguous */
+
+    text = ngx_pnalloc(r->pool, sizeof(NGX_HTTP_XET_HUB_LFS_LABEL)
+                                + XET_HUB_SHA256_LEN + 9 + store->len);
+    if (text == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = ngx_cpymem(text, NGX_HTTP_XET_HUB_LFS_LABEL,
+                   sizeof(NGX_HTTP_XET_HUB_LFS_LABEL));
+    p = ngx_cpymem(p, sha256, XET_HUB_SHA256_LEN);
+    *p++ = writes ? 1 : 0;
+    xet_put_u64(p, expires);
+    p = ngx_cpymem(p + 8, store->data, store->len);
+
+    if (HMAC(EVP_sha256(), key->secret.data, (int) key->secret.len, text,
+             p - text, full, &len)
+        == NULL)
+    {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(mac, full, NGX_HTTP_XET_HUB_LFS_MAC);
+
+    return NGX_OK;
+}
+
+
+/* NGX_OK, or what the handler returns for a URL that is not ours. */
+
+static ngx_int_t
+ngx_http_xet_hub_lfs_check(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
+    ngx_uint_t writes, ngx_http_xet_hub_lfs_url_t **url)
+{
+    u_char                       mac[NGX_HTTP_XET_HUB_LFS_MAC];
+    u_char                       given[NGX_HTTP_XET_HUB_LFS_MAC];
+    uint64_t                     expires;
+    ngx_str_t                    store, e, s;
+    xet_hub_text_t               text;
+    ngx_http_xet_ctx_t          *ctx;
+    ngx_http_xet_hub_lfs_url_t  *u;
+
+    u = ngx_http_xet_state(r, sizeof(ngx_http_xet_hub_lfs_url_t),
+                           ngx_http_xet_hub_lfs_url_cleanup);
+
+    if (u == NULL || ngx_http_xet_hub_arg(r, "r", &store) != NGX_OK
+        || ngx_http_xet_hub_arg(r, "e", &e) != NGX_OK
+        || ngx_http_xet_hub_arg(r, "s", &s) != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_http_xet_array_init(&u->digest, NGX_HTTP_XET_OID_BYTEA);
+
+    text.data = s.data;
+    text.len = s.len;
+
+    if (!xet_hub_sha256_parse(u->sha256, &hub->target.rev)
+        || !xet_hub_sha256_parse(given, &text)
+        || !xet_get_decimal(e.data, e.len, &expires) || store.len == 0)
+    {
+        return ngx_http_xet_hub_status(r, XET_SIGN_SYNTAX);
+    }
+
+    if (ngx_http_xet_hub_lfs_mac(r, u->sha256, &store, writes, expires, mac)
+        != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (CRYPTO_memcmp(mac, given, sizeof(mac)) != 0) {
+        return ngx_http_xet_hub_status(r, XET_SIGN_MISMATCH);
+    }
+
+    if (expires < (uint64_t) ngx_time()) {
+        return ngx_http_xet_hub_status(r, XET_SIGN_EXPIRED);
+    }
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    u->store = store;
+    ctx->repo = store;
+    hub->state = u;
+    *url = u;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_xet_hub_lfs_url_cleanup(void *data)
+{
+    ngx_http_xet_hub_lfs_url_t *u = data;
+
+    ngx_http_xet_array_destroy(&u->digest);
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_lfs_put_handler(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub)
+{
+    ngx_int_t                        rc;
+    ngx_http_xet_hub_lfs_url_t      *u;
+    ngx_http_xet_ingest_expected_t   expected;
+
+    rc = ngx_http_xet_hub_lfs_check(r, hub, 1, &u);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    rc = ngx_http_xet_limit_upload(r);
+
+    if (rc != NGX_DECLINED) {
+        return rc;
+    }
+
+    ngx_memzero(&expected, sizeof(ngx_http_xet_ingest_expected_t));
+
+    expected.has_sha256 = 1;
+    ngx_memcpy(expected.sha256, u->sha256, XET_HUB_SHA256_LEN);
+
+    return ngx_http_xet_ingest(r, &expected, ngx_http_xet_hub_lfs_taken);
+}
+
+
+static void
+ngx_http_xet_hub_lfs_taken(ngx_http_request_t *r, ngx_int_t rc,
+    xet_status_t status, ngx_http_xet_ingest_result_t *result)
+{
+    rc = (rc == NGX_OK) ? ngx_http_xet_send_literal(r, "{}")
+         : (rc == NGX_DECLINED) ? ngx_http_xet_hub_status(r, status)
+         : ngx_http_xet_query_error(r, rc, NULL, NULL);
+
+    ngx_http_finalize_request(r, rc);
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_lfs_get_handler(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub)
+{
+    ngx_int_t                    rc;
+    ngx_http_xet_hub_lfs_url_t  *u;
+
+    rc = ngx_http_xet_hub_lfs_check(r, hub, 0, &u);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    ngx_http_xet_array_bytes(&u->digest, u->sha256, XET_HUB_SHA256_LEN);
+
+    if (u->digest.failed) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_query_wait(r,
+               ngx_http_xet_query_hub_known(r, &u->store, &u->digest,
+                                            ngx_http_xet_hub_lfs_found));
+}
+
+
+static void
+ngx_http_xet_hub_lfs_found(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_uint_t                   proven;
+    xet_status_t                 status;
+    ngx_http_xet_ctx_t          *ctx;
+    ngx_http_xet_hub_lfs_url_t  *u;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+    u = ngx_http_xet_hub_get(r)->state;
+    proven = 0;
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_xet_query_hub_known_row(r, 0, u->sha256, &ctx->hash,
+                                              &proven);
+    }
+
+    if (rc == NGX_DECLINED || (rc == NGX_OK && !proven)) {
+        ngx_http_finalize_request(r,
+            ngx_http_xet_hub_error(r, NGX_HTTP_NOT_FOUND, "EntryNotFound",
+                                   "Object does not exist"));
+        return;
+    }
+
+    if (rc != NGX_OK) {
+        ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL,
+                                                              NULL));
+        return;
+    }
+
+    u->reader = ngx_http_xet_reader_create(r, u);
+
+    status = u->reader ? ngx_http_xet_reader_open(r, u->reader, &ctx->hash,
+                                                  ngx_http_xet_hub_lfs_opened)
+                       : XET_NOMEM;
+
+    if (status != XET_AGAIN) {
+        ngx_http_xet_hub_lfs_opened(r, u, status);
+    }
+}
+
+
+static void
+ngx_http_xet_hub_lfs_opened(ngx_http_request_t *r, void *data,
+    xet_status_t status)
+{
+    ngx_http_finalize_request(r,
+        (status == XET_OK) ? ngx_http_xet_hub_lfs_content(r, data)
+                           : ngx_http_xet_hub_status(r, status));
+}
+
+
+static ngx_int_t
+ngx_http_xet_hub_lfs_content(ngx_http_request_t *r,
+    ngx_http_xet_hub_lfs_url_t *u)
+{
+    u_char                  *p;
+    ngx_http_xet_content_t   content;
+
+    p = ngx_pnalloc(r->pool, 2 * XET_HUB_SHA256_LEN + 2);
+
+    if (p == NULL
+        || ngx_http_xet_header(r, "Cache-Control", "private, no-cache")
+           != NGX_OK
+        || ngx_http_xet_header(r, "X-Content-Type-Options", "nosniff")
+           != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    content.etag.data = p;
+    content.etag.len = 2 * XET_HUB_SHA256_LEN + 2;
+
+    *p++ = '"';
+    p = ngx_hex_dump(p, u->sha256, XET_HUB_SHA256_LEN);
+    *p = '"';
+
+    content.reader = u->reader;
+    content.start = 0;
+    content.size = ngx_http_xet_reader_size(u->reader);
+    ngx_str_set(&content.type, "application/octet-stream");
+
+    return ngx_http_xet_content_send(r, &content);
+}
