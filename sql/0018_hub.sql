@@ -109,10 +109,10 @@ CREATE TABLE xet.hub_paths (
 CREATE INDEX hub_paths_folder
     ON xet.hub_paths (folder, repo_id, line, path, since);
 
--- Of buckets, whose rows hold since 0: whether any path still leads to a file.
+-- Whether any path still leads to a file.
 
 CREATE INDEX hub_paths_hash ON xet.hub_paths (repo_id, hash)
-    WHERE since = 0 AND hash IS NOT NULL;
+    WHERE hash IS NOT NULL;
 
 
 -- Operations of a commit, until it is made.  Rows left by a crash are swept by
@@ -133,6 +133,20 @@ CREATE TABLE xet.hub_staged (
 
     PRIMARY KEY (upload, seq)
 );
+
+
+-- Files that a repo may not need: what was uploaded and not committed yet, and
+-- what was taken out of a bucket.  They are reviewed a day later.
+
+CREATE TABLE xet.hub_loose (
+    repo_id  bigint      NOT NULL REFERENCES xet.repos ON DELETE CASCADE,
+    file_id  bigint      NOT NULL,
+    since    timestamptz NOT NULL DEFAULT now(),
+
+    PRIMARY KEY (repo_id, file_id)
+);
+
+CREATE INDEX hub_loose_since ON xet.hub_loose (since);
 
 
 -- What the uploads of a repo say of their files.  A commit names files by

@@ -35,15 +35,15 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.usage_of, xet.usage_get, xet.usage_list, xet.usage_total,
     xet.usage_settle, xet.usage_recount, xet.usage_forget, xet.today,
     xet.day_ends,
-    xet.hub_above, xet.hub_below, xet.hub_claim, xet.hub_claimed,
+    xet.hub_above, xet.hub_batch, xet.hub_below, xet.hub_claim, xet.hub_claimed,
     xet.hub_claims, xet.hub_commit, xet.hub_hash_at,
     xet.hub_commits_get, xet.hub_create, xet.hub_date, xet.hub_delete,
     xet.hub_describe, xet.hub_enter, xet.hub_entry, xet.hub_find,
     xet.hub_folder, xet.hub_fork, xet.hub_hash, xet.hub_info, xet.hub_known, xet.hub_last,
-    xet.hub_list, xet.hub_move, xet.hub_object, xet.hub_objects,
+    xet.hub_list, xet.hub_move, xet.hub_named, xet.hub_object, xet.hub_objects,
     xet.hub_paths_info, xet.hub_preupload, xet.hub_proven, xet.hub_ref_put,
     xet.hub_refs_get, xet.hub_resolve, xet.hub_rev, xet.hub_settings,
-    xet.hub_stage, xet.hub_staged_ops, xet.hub_store, xet.hub_tree;
+    xet.hub_stage, xet.hub_staged_ops, xet.hub_store, xet.hub_sweep, xet.hub_tree;
 
 
 -- Days are those of UTC: sessions may have any time zone, and several.
@@ -2192,6 +2192,53 @@ END;
 $$;
 
 
+-- Files that repos have had for a day, and that no path leads to, are let go
+-- of.  Locks come first: who commits such a file holds its place, and what is
+-- committed by then is seen by the next statement.
+
+CREATE FUNCTION xet.hub_sweep(age interval, most integer)
+    RETURNS bigint
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+DECLARE
+    repos  bigint[];
+    files  bigint[];
+    n      bigint;
+BEGIN
+    DELETE FROM xet.hub_staged s WHERE s.created_at < now() - age;
+
+    SELECT array_agg(d.repo_id), array_agg(d.file_id) INTO repos, files
+      FROM (SELECT l.repo_id, l.file_id
+              FROM xet.hub_loose l
+              JOIN xet.repo_files rf
+                ON rf.repo_id = l.repo_id AND rf.file_id = l.file_id
+             WHERE l.since < now() - age
+             ORDER BY l.since
+             LIMIT most
+               FOR UPDATE OF l, rf SKIP LOCKED) d;
+
+    DELETE FROM xet.repo_files rf
+     USING unnest(repos, files) AS d(repo_id, file_id), xet.repos r,
+           xet.files f
+     WHERE rf.repo_id = d.repo_id AND rf.file_id = d.file_id
+       AND r.id = d.repo_id AND f.id = d.file_id
+       AND NOT EXISTS (SELECT FROM xet.hub_paths p
+                        WHERE p.repo_id = substr(r.name, 6)::bigint
+                          AND p.hash = xet.hub_hash(f.hash));
+
+    DELETE FROM xet.hub_loose l
+     USING unnest(repos, files) AS d(repo_id, file_id)
+     WHERE l.repo_id = d.repo_id AND l.file_id = d.file_id;
+
+    GET DIAGNOSTICS n = ROW_COUNT;
+
+    RETURN n;
+END;
+$$;
+
+
 -- Drops what crashed uploads have staged, old telemetry, and what was found
 -- out about zTensor files long ago; to be called now and then, from cron for
 -- one.
@@ -2209,6 +2256,7 @@ AS $$
 
     SELECT xet.usage_settle(1000);
     SELECT xet.usage_forget();
+    SELECT xet.hub_sweep(age, 10000);
 
     WITH gone AS (
         DELETE FROM xet.staged WHERE created_at < now() - age RETURNING 1
@@ -4654,6 +4702,17 @@ CREATE FUNCTION xet.hub_claim(repo bigint, hashes bytea[], sha256 bytea[])
     LANGUAGE sql
     SET enable_seqscan = off
 AS $$
+    INSERT INTO xet.hub_loose AS l (repo_id, file_id)
+    SELECT DISTINCT $1, f.id
+      FROM unnest($2) AS u(hash)
+     CROSS JOIN LATERAL (SELECT f.id FROM xet.files f
+                          WHERE f.hash = u.hash
+                            AND xet.file_at(f.id, u.hash)
+                          LIMIT 1) f
+     ORDER BY f.id
+    ON CONFLICT ON CONSTRAINT hub_loose_pkey
+       DO UPDATE SET since = excluded.since;
+
     UPDATE xet.repo_files rf SET sha256 = d.sha256
       FROM (SELECT f.id, u.sha256
               FROM unnest($2, $3) AS u(hash, sha256)
@@ -4820,6 +4879,7 @@ DECLARE
     hashes   bytea[];
     sizes    bigint[];
     digests  bytea[];
+    ids      bigint[];
     told     text[];
     above    text[];
     lost     record;
@@ -4944,9 +5004,10 @@ BEGIN
            coalesce(array_agg(o.hash), '{}'),
            coalesce(array_agg(o.size), '{}'),
            coalesce(array_agg(o.sha256), '{}'),
+           coalesce(array_agg(o.id), '{}'),
            (array_agg(o.path) FILTER (WHERE o.hash IS NULL))[1]
-      INTO puts, hashes, sizes, digests, bad
-      FROM (SELECT u.path, u.sha256,
+      INTO puts, hashes, sizes, digests, ids, bad
+      FROM (SELECT u.path, u.sha256, f.id,
                    CASE WHEN u.size = 0 THEN decode(repeat('00', 32), 'hex')
                         ELSE xet.hub_hash(f.hash) END AS hash,
                    CASE WHEN u.size = 0 THEN 0 ELSE f.size END AS size
@@ -5035,11 +5096,22 @@ BEGIN
         RETURN;
     END IF;
 
-    -- the files of the commit stay until it is made
+    -- the files of the commit stay until it is made, and in the repo
 
-    PERFORM FROM xet.files f
-      WHERE f.hash = ANY (SELECT xet.hub_hash(h) FROM unnest(hashes) AS h)
-        FOR KEY SHARE;
+    SELECT count(*) INTO n
+      FROM (SELECT FROM unnest(ids) AS u(id)
+             CROSS JOIN LATERAL (SELECT rf.file_id FROM xet.repo_files rf
+                                  WHERE rf.repo_id = store
+                                    AND rf.file_id = u.id
+                                 OFFSET 0 FOR KEY SHARE) rf
+             WHERE u.id IS NOT NULL) k;
+
+    IF n < (SELECT count(*) FROM unnest(ids) AS u(id)
+             WHERE u.id IS NOT NULL)
+    THEN
+        RAISE EXCEPTION 'a file of the commit was deleted meanwhile'
+              USING ERRCODE = 'XT003';
+    END IF;
 
     IF base.seq < (SELECT x.last FROM xet.hub_lines x
                     WHERE x.repo_id = r.id AND x.line = l FOR UPDATE)
@@ -5127,5 +5199,200 @@ BEGIN
     SELECT $1, l, $3, count(c.hash), coalesce(sum(c.size), 0) FROM copied c;
 
     RETURN l;
+END;
+$$;
+
+
+-- A file that may be named by its hash: one of the uploads to a repo, or of
+-- another repo ("kind/owner/name") that the caller may read, which becomes a
+-- file of this one, too.  Its place stays until the commit.
+
+CREATE FUNCTION xet.hub_named(store bigint, spaces text, bound text,
+    hash bytea, source text)
+    RETURNS TABLE (id bigint, size bigint)
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    r     record;
+    f     record;
+    from_repo  bigint := store;
+BEGIN
+    IF source IS NOT NULL THEN
+        SELECT h.* INTO r
+          FROM (VALUES ('model', 0), ('dataset', 1), ('space', 2),
+                       ('bucket', 3)) AS k(name, n)
+         CROSS JOIN LATERAL xet.hub_find(k.n, split_part(source, '/', 2),
+                                         split_part(source, '/', 3),
+                                         $2, $3, false) h
+         WHERE k.name = split_part(source, '/', 1);
+
+        SELECT x.id INTO from_repo
+          FROM xet.repos x WHERE x.name = xet.hub_store(r.id);
+    END IF;
+
+    SELECT f.id, f.size INTO f
+      FROM xet.files f
+      JOIN xet.repo_files rf ON rf.file_id = f.id AND rf.repo_id = from_repo
+     WHERE f.hash = $4 AND xet.file_at(f.id, $4)
+       FOR KEY SHARE OF f, rf;
+
+    IF f.id IS NULL THEN
+        RETURN;
+    END IF;
+
+    IF from_repo <> store THEN
+        INSERT INTO xet.repo_files AS rf (repo_id, file_id)
+        VALUES (store, f.id)
+        ON CONFLICT (file_id, repo_id) DO UPDATE SET repo_id = rf.repo_id;
+    END IF;
+
+    id := f.id;
+    size := f.size;
+    RETURN NEXT;
+END;
+$$;
+
+
+-- Does what is staged to a bucket, one operation after the other: each is done,
+-- or told of.
+
+CREATE FUNCTION xet.hub_batch(kind integer, owner text, name text,
+    spaces text, bound text, upload bytea, OUT status integer, OUT code text,
+    OUT message text, OUT body text, OUT more text)
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+    SET enable_material = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+DECLARE
+    none    CONSTANT bytea := decode(repeat('00', 32), 'hex');
+    r       record;
+    o       record;
+    f       record;
+    old     record;
+    store   bigint;
+    a       text;
+    bad     text;
+    files   bigint := 0;
+    bytes   bigint := 0;
+    n       bigint := 0;
+    failed  text[] := '{}';
+BEGIN
+    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, true);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR KEY SHARE;
+    PERFORM FROM xet.hub_lines x
+      WHERE x.repo_id = r.id AND x.line = 0 FOR UPDATE;
+
+    SELECT x.id INTO store
+      FROM xet.repos x WHERE x.name = xet.hub_store(r.id);
+
+    FOR o IN SELECT s.* FROM xet.hub_staged_ops($6) s ORDER BY s.n LOOP
+        n := n + 1;
+        bad := NULL;
+
+        IF o.op IN (3, 4) THEN
+            SELECT k.id, k.size INTO f
+              FROM xet.hub_named(store, spaces, bound, o.hash, o.source) k;
+
+            IF o.hash = none THEN
+                f.size := 0;
+
+            ELSIF f.id IS NULL THEN
+                bad := 'no such file was uploaded';
+            END IF;
+
+            IF EXISTS (SELECT FROM xet.hub_paths p
+                        WHERE p.repo_id = r.id AND p.line = 0
+                          AND p.path = o.path AND p.hash IS NULL)
+               OR EXISTS (SELECT FROM xet.hub_above(o.path) AS u,
+                                      xet.hub_paths p
+                           WHERE p.repo_id = r.id AND p.line = 0
+                             AND p.path = u AND p.hash IS NOT NULL)
+            THEN
+                bad := 'a file can''t be a folder';
+            END IF;
+        END IF;
+
+        IF bad IS NOT NULL THEN
+            failed := failed || ('{"path":' || to_json(o.path) || ',"error":'
+                                 || to_json(bad) || '}');
+            CONTINUE;
+        END IF;
+
+        DELETE FROM xet.hub_paths p
+         WHERE p.repo_id = r.id AND p.line = 0 AND p.path = o.path
+           AND p.hash IS NOT NULL
+        RETURNING p.hash, p.size INTO old;
+
+        IF old.hash IS NOT NULL THEN
+            files := files - 1;
+            bytes := bytes - old.size;
+
+            INSERT INTO xet.hub_loose AS l (repo_id, file_id)
+            SELECT store, x.id
+              FROM xet.files x
+             WHERE x.hash = xet.hub_hash(old.hash)
+               AND xet.file_at(x.id, xet.hub_hash(old.hash))
+            ON CONFLICT ON CONSTRAINT hub_loose_pkey
+               DO UPDATE SET since = excluded.since;
+        END IF;
+
+        IF o.op IN (3, 4) THEN
+            files := files + 1;
+            bytes := bytes + f.size;
+
+            INSERT INTO xet.hub_paths (repo_id, line, path, since, folder,
+                                       hash, size, made, mtime, type)
+            VALUES (r.id, 0, o.path, 0, xet.hub_folder(o.path),
+                    xet.hub_hash(o.hash), f.size, '',
+                    to_timestamp(o.mtime / 1000.0), o.type);
+
+            INSERT INTO xet.hub_paths (repo_id, line, path, since, folder,
+                                       made)
+            SELECT r.id, 0, u, 0, xet.hub_folder(u), ''
+              FROM xet.hub_above(o.path) AS u
+            ON CONFLICT DO NOTHING;
+
+        ELSE
+            -- folders that have nothing any more, from below
+
+            FOR a IN SELECT u FROM xet.hub_above(o.path) AS u
+                      ORDER BY length(u) DESC
+            LOOP
+                EXIT WHEN EXISTS (SELECT FROM xet.hub_paths p
+                                   WHERE p.folder = a AND p.repo_id = r.id
+                                     AND p.line = 0);
+
+                DELETE FROM xet.hub_paths p
+                 WHERE p.repo_id = r.id AND p.line = 0 AND p.path = a
+                   AND p.hash IS NULL;
+            END LOOP;
+        END IF;
+    END LOOP;
+
+    status := CASE WHEN n > 0 AND cardinality(failed) = n THEN 422
+                   ELSE 200 END;
+    body := '{"success":' || (cardinality(failed) = 0)
+            || ',"processed":' || n
+            || ',"succeeded":' || n - cardinality(failed)
+            || ',"failed":[' || array_to_string(failed, ',') || ']}';
+
+    UPDATE xet.hub_lines x
+       SET files = x.files + hub_batch.files, bytes = x.bytes + hub_batch.bytes
+     WHERE x.repo_id = r.id AND x.line = 0;
+    UPDATE xet.hub_repos h SET changed_at = now() WHERE h.id = r.id;
+    DELETE FROM xet.hub_staged s WHERE s.upload = $6;
 END;
 $$;

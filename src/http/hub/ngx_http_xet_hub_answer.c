@@ -112,7 +112,7 @@ static ngx_int_t
 ngx_http_xet_hub_moved(ngx_http_request_t *r, const ngx_str_t *id)
 {
     u_char              *p, *start, *end;
-    ngx_str_t           *uri, location;
+    ngx_str_t           *uri, location, none;
     ngx_http_xet_hub_t  *hub;
 
     hub = ngx_http_xet_hub_get(r);
@@ -151,8 +151,9 @@ ngx_http_xet_hub_moved(ngx_http_request_t *r, const ngx_str_t *id)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_xet_hub_error(r, NGX_HTTP_TEMPORARY_REDIRECT, "moved",
-                                  "The repository has another name now");
+    ngx_str_set(&none, "{}");
+
+    return ngx_http_xet_hub_json(r, NGX_HTTP_TEMPORARY_REDIRECT, &none);
 }
 
 

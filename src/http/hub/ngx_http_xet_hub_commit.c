@@ -1,6 +1,7 @@
 
 /*
- * POST commit/{revision}: what an upload has brought gets its names.
+ * POST commit/{revision}, and POST batch of a bucket: what an upload has
+ * brought gets its names.
  *
  *     handler -> may the caller write? (PostgreSQL)
  *     feed    (thread) operations, into a batch
@@ -83,6 +84,8 @@ static void ngx_http_xet_hub_commit_read(ngx_http_request_t *r, void *data,
 static void ngx_http_xet_hub_commit_last(ngx_http_request_t *r, ngx_int_t rc);
 static void ngx_http_xet_hub_commit_claims(ngx_http_request_t *r,
     ngx_http_xet_hub_commit_t *c);
+static void ngx_http_xet_hub_commit_batched(ngx_http_request_t *r,
+    ngx_int_t rc);
 static void ngx_http_xet_hub_commit_claimed(ngx_http_request_t *r,
     ngx_int_t rc);
 static ngx_int_t ngx_http_xet_hub_commit_doubts(ngx_http_request_t *r,
@@ -121,7 +124,8 @@ ngx_http_xet_hub_commit_handler(ngx_http_request_t *r,
 
     hub->state = c;
 
-    xet_hub_ops_init(&c->ops, 0, ngx_http_xet_hub_commit_op, c);
+    xet_hub_ops_init(&c->ops, hub->asked.kind == XET_HUB_BUCKET,
+                     ngx_http_xet_hub_commit_op, c);
     ngx_http_xet_hub_batch_init(&c->batch);
 
     if (ngx_http_xet_hub_flag(r, "create_pr")) {
@@ -435,9 +439,41 @@ static void
 ngx_http_xet_hub_commit_claims(ngx_http_request_t *r,
     ngx_http_xet_hub_commit_t *c)
 {
+    if (c->ops.bucket) {
+
+        /* names its files by what they are */
+
+        ngx_http_xet_hub_wait(r,
+            ngx_http_xet_query_hub_batch(r, &ngx_http_xet_hub_get(r)->asked,
+                                         c->upload,
+                                         ngx_http_xet_hub_commit_batched));
+        return;
+    }
+
     ngx_http_xet_hub_wait(r,
         ngx_http_xet_query_hub_claims(r, &c->store, c->upload,
                                       ngx_http_xet_hub_commit_claimed));
+}
+
+
+/* 422 has the same body as 200: what of the operations has failed. */
+
+static void
+ngx_http_xet_hub_commit_batched(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_hub_answer_t  answer;
+
+    if (rc == NGX_OK) {
+        ngx_http_xet_query_hub_get(r, &answer);
+
+        if (answer.body.data) {
+            ngx_http_finalize_request(r,
+                ngx_http_xet_hub_json(r, answer.status, &answer.body));
+            return;
+        }
+    }
+
+    ngx_http_xet_hub_answered(r, rc);
 }
 
 

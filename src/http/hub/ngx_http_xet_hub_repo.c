@@ -34,6 +34,7 @@ static xet_status_t ngx_http_xet_hub_settings_parse(void *data, u_char *text,
 static void ngx_http_xet_hub_asked(ngx_http_xet_hub_t *hub,
     ngx_http_xet_hub_change_t *c);
 static void ngx_http_xet_hub_create_read(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_hub_create_put(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_hub_created(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_int_t ngx_http_xet_hub_create_send(ngx_http_request_t *r,
     ngx_http_xet_hub_answer_t *answer);
@@ -107,6 +108,36 @@ ngx_http_xet_hub_settings_handler(ngx_http_request_t *r,
     return ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_REPO_BODY,
                                  ngx_http_xet_hub_settings_parse,
                                  ngx_http_xet_hub_settings_read, c);
+}
+
+
+/* The path names a bucket, and the body says no more than who may see it. */
+
+ngx_int_t
+ngx_http_xet_hub_bucket_create_handler(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub)
+{
+    ngx_http_xet_hub_change_t  *c;
+
+    c = ngx_http_xet_hub_change(r);
+
+    if (c == NULL || RAND_bytes(c->upload, sizeof(c->upload)) != 1) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_REPO_BODY,
+                                 ngx_http_xet_hub_settings_parse,
+                                 ngx_http_xet_hub_create_put, c);
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_bucket_delete_handler(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub)
+{
+    return ngx_http_xet_query_wait(r,
+               ngx_http_xet_query_hub_delete(r, &hub->asked,
+                                             ngx_http_xet_hub_answered));
 }
 
 
@@ -185,14 +216,21 @@ ngx_http_xet_hub_asked(ngx_http_xet_hub_t *hub, ngx_http_xet_hub_change_t *c)
 static void
 ngx_http_xet_hub_create_read(ngx_http_request_t *r, void *data)
 {
+    ngx_http_xet_hub_asked(ngx_http_xet_hub_get(r), data);
+
+    ngx_http_xet_hub_create_put(r, data);
+}
+
+
+static void
+ngx_http_xet_hub_create_put(ngx_http_request_t *r, void *data)
+{
     ngx_http_xet_hub_change_t *c = data;
 
     ngx_int_t            rc;
     ngx_http_xet_hub_t  *hub;
 
     hub = ngx_http_xet_hub_get(r);
-
-    ngx_http_xet_hub_asked(hub, c);
 
     if (!xet_hub_owner_ok(hub->asked.owner.data, hub->asked.owner.len)) {
         ngx_http_finalize_request(r, ngx_http_xet_hub_status(r,

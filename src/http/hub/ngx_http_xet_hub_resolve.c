@@ -93,7 +93,7 @@ ngx_http_xet_hub_resolved(ngx_http_request_t *r, ngx_int_t rc)
 
     /* what a commit lacks is remembered by clients, under the commit */
 
-    if (f->file.oid.len
+    if (f->file.oid.len && hub->asked.kind != XET_HUB_BUCKET
         && ngx_http_xet_hub_header(r, "X-Repo-Commit", "%V", &f->file.oid)
            != NGX_OK)
     {
@@ -169,9 +169,11 @@ ngx_http_xet_hub_resolve_headers(ngx_http_request_t *r,
     f->etag.data = p;
     *p++ = '"';
 
-    p = f->file.size ? xet_hash_print_plain(p, f->file.sha256)
-                     : ngx_cpymem(p, NGX_HTTP_XET_HUB_EMPTY,
-                                  sizeof(NGX_HTTP_XET_HUB_EMPTY) - 1);
+    p = (hub->asked.kind == XET_HUB_BUCKET)
+        ? xet_hash_print(p, &f->file.hash)
+        : f->file.size ? xet_hash_print_plain(p, f->file.sha256)
+                       : ngx_cpymem(p, NGX_HTTP_XET_HUB_EMPTY,
+                                    sizeof(NGX_HTTP_XET_HUB_EMPTY) - 1);
     *p++ = '"';
     f->etag.len = p - f->etag.data;
 
@@ -186,11 +188,12 @@ ngx_http_xet_hub_resolve_headers(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
-    return f->file.size ? ngx_http_xet_hub_resolve_xet(r, hub, f) : NGX_OK;
+    /* of a file without bytes there is nothing to fetch */
+
+    return (f->file.size || hub->asked.kind == XET_HUB_BUCKET)
+           ? ngx_http_xet_hub_resolve_xet(r, hub, f) : NGX_OK;
 }
 
-
-/* Of a file without bytes there is nothing to fetch. */
 
 static ngx_int_t
 ngx_http_xet_hub_resolve_xet(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,

@@ -1112,5 +1112,10 @@ ngx_int_t ngx_http_xet_query_hub_commit(ngx_http_request_t *r,
     const ngx_http_xet_hub_message_t *message,
     ngx_http_xet_query_handler_pt handler);
 
+/* What was staged, to a bucket: each operation is done, or told of. */
+ngx_int_t ngx_http_xet_query_hub_batch(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const u_char *upload,
+    ngx_http_xet_query_handler_pt handler);
+
 
 #endif /* _NGX_HTTP_XET_QUERY_H_INCLUDED_ */

@@ -629,3 +629,18 @@ ngx_http_xet_query_hub_commit(ngx_http_request_t *r,
 
     return ngx_http_xet_send_hub_commit(r, NGX_HTTP_XET_WRITE, handler);
 }
+
+
+ngx_int_t
+ngx_http_xet_query_hub_batch(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const u_char *upload,
+    ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_hub_params(r, asked);
+
+    ngx_http_xet_params_bytes(p, upload, NGX_HTTP_XET_UPLOAD_LEN);
+
+    return ngx_http_xet_send_hub_batch(r, NGX_HTTP_XET_WRITE, handler);
+}
