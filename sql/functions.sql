@@ -5275,8 +5275,8 @@ DECLARE
     store   bigint;
     a       text;
     bad     text;
-    files   bigint := 0;
-    bytes   bigint := 0;
+    d_files bigint := 0;
+    d_bytes bigint := 0;
     n       bigint := 0;
     failed  text[] := '{}';
 BEGIN
@@ -5337,8 +5337,8 @@ BEGIN
         RETURNING p.hash, p.size INTO old;
 
         IF old.hash IS NOT NULL THEN
-            files := files - 1;
-            bytes := bytes - old.size;
+            d_files := d_files - 1;
+            d_bytes := d_bytes - old.size;
 
             INSERT INTO xet.hub_loose AS l (repo_id, file_id)
             SELECT store, x.id
@@ -5350,8 +5350,8 @@ BEGIN
         END IF;
 
         IF o.op IN (3, 4) THEN
-            files := files + 1;
-            bytes := bytes + f.size;
+            d_files := d_files + 1;
+            d_bytes := d_bytes + f.size;
 
             INSERT INTO xet.hub_paths (repo_id, line, path, since, folder,
                                        hash, size, made, mtime, type)
@@ -5390,7 +5390,7 @@ BEGIN
             || ',"failed":[' || array_to_string(failed, ',') || ']}';
 
     UPDATE xet.hub_lines x
-       SET files = x.files + hub_batch.files, bytes = x.bytes + hub_batch.bytes
+       SET files = x.files + d_files, bytes = x.bytes + d_bytes
      WHERE x.repo_id = r.id AND x.line = 0;
     UPDATE xet.hub_repos h SET changed_at = now() WHERE h.id = r.id;
     DELETE FROM xet.hub_staged s WHERE s.upload = $6;
