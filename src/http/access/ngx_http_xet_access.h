@@ -47,6 +47,12 @@ ngx_int_t ngx_http_xet_auth_key(ngx_http_request_t *r, ngx_str_t *key);
 ngx_int_t ngx_http_xet_auth_check(ngx_http_request_t *r, xet_scope_e scope);
 
 /*
+ * The check of "xet_require_tls" for a request that comes with a token: as
+ * above.
+ */
+ngx_int_t ngx_http_xet_auth_tls(ngx_http_request_t *r);
+
+/*
  * The repo whose files the request may see, and to which it adds files; NULL
  * with "xet_access store".  The name is empty when the token names no repo, or
  * without memory: then only the files of public repos may be seen.

@@ -23,7 +23,6 @@ static ngx_int_t ngx_http_xet_auth_bearer(ngx_http_request_t *r,
     ngx_str_t *token);
 static ngx_int_t ngx_http_xet_auth_refuse(ngx_http_request_t *r,
     ngx_uint_t status, const char *code, const char *message);
-static ngx_int_t ngx_http_xet_auth_tls(ngx_http_request_t *r);
 
 
 ngx_http_xet_auth_t *
@@ -129,7 +128,8 @@ ngx_http_xet_auth_verify(ngx_http_request_t *r, ngx_http_xet_auth_t *auth)
 static ngx_int_t
 ngx_http_xet_auth_bearer(ngx_http_request_t *r, ngx_str_t *token)
 {
-    ngx_str_t  *value;
+    ngx_str_t                *value;
+    ngx_http_xet_loc_conf_t  *xlcf;
 
     static const u_char  scheme[] = "Bearer ";
 
@@ -137,17 +137,36 @@ ngx_http_xet_auth_bearer(ngx_http_request_t *r, ngx_str_t *token)
         return NGX_DECLINED;
     }
 
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
     value = &r->headers_in.authorization->value;
 
-    if (value->len < sizeof(scheme)
-        || ngx_strncasecmp(value->data, (u_char *) scheme, sizeof(scheme) - 1)
-           != 0)
+    if (value->len >= sizeof(scheme)
+        && ngx_strncasecmp(value->data, (u_char *) scheme, sizeof(scheme) - 1)
+           == 0)
+    {
+        token->data = value->data + sizeof(scheme) - 1;
+        token->len = value->len - (sizeof(scheme) - 1);
+
+    } else if (!xlcf->hub || ngx_http_auth_basic_user(r) != NGX_OK
+               || r->headers_in.passwd.len == 0)
     {
         return NGX_DECLINED;
+
+    } else {
+
+        /* git sends a token as a password */
+
+        *token = r->headers_in.passwd;
     }
 
-    token->data = value->data + sizeof(scheme) - 1;
-    token->len = value->len - (sizeof(scheme) - 1);
+    /* clients of a Hub take only what begins like a token of theirs */
+
+    if (xlcf->hub && token->len > 3
+        && ngx_strncmp(token->data, "hf_", 3) == 0)
+    {
+        token->data += 3;
+        token->len -= 3;
+    }
 
     return NGX_OK;
 }
@@ -225,7 +244,7 @@ ngx_http_xet_auth_check(ngx_http_request_t *r, xet_scope_e scope)
 
 /* A token that was sent in clear is compromised, so it is not accepted. */
 
-static ngx_int_t
+ngx_int_t
 ngx_http_xet_auth_tls(ngx_http_request_t *r)
 {
     ngx_str_t                 value;

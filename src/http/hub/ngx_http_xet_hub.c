@@ -203,17 +203,17 @@ ngx_http_xet_hub_parse(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
         break;
 
     case XET_HUB_NAME:
-        return ngx_http_xet_hub_error(r, NGX_HTTP_NOT_FOUND, "RepoNotFound",
-                                      "Repository not found");
+        return ngx_http_xet_hub_deny(r, NGX_HTTP_NOT_FOUND, "RepoNotFound",
+                                     "Repository not found");
 
     case XET_HUB_REV:
-        return ngx_http_xet_hub_error(r, NGX_HTTP_NOT_FOUND,
-                                      "RevisionNotFound",
-                                      "Invalid rev id");
+        return ngx_http_xet_hub_deny(r, NGX_HTTP_NOT_FOUND,
+                                     "RevisionNotFound",
+                                     "Invalid rev id");
 
     default:
-        return ngx_http_xet_hub_error(r, NGX_HTTP_NOT_FOUND, "EntryNotFound",
-                                      "Entry not found");
+        return ngx_http_xet_hub_deny(r, NGX_HTTP_NOT_FOUND, "EntryNotFound",
+                                     "Entry not found");
     }
 
     hub->asked.kind = t->kind;
@@ -270,8 +270,8 @@ ngx_http_xet_hub_caller(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
     rc = ngx_http_xet_url_init(r, &url);
 
     if (rc == NGX_DECLINED) {
-        return ngx_http_xet_hub_error(r, NGX_HTTP_BAD_REQUEST, "no_host",
-                                      "the request names no host");
+        return ngx_http_xet_hub_deny(r, NGX_HTTP_BAD_REQUEST, "no_host",
+                                     "the request names no host");
     }
 
     if (rc != NGX_OK) {
@@ -412,10 +412,10 @@ ngx_http_xet_hub_allowed(ngx_http_request_t *r,
 
         /* clients know this text, and do not take it for a missing repo */
 
-        return ngx_http_xet_hub_error(r, NGX_HTTP_UNAUTHORIZED,
-                                      xet_status_code(auth->status),
-                                      "Invalid credentials in Authorization"
-                                      " header");
+        return ngx_http_xet_hub_deny(r, NGX_HTTP_UNAUTHORIZED,
+                                     xet_status_code(auth->status),
+                                     "Invalid credentials in Authorization"
+                                     " header");
     }
 
     scope = (access == NGX_HTTP_XET_HUB_DELETES) ? XET_SCOPE_DELETE
@@ -423,11 +423,11 @@ ngx_http_xet_hub_allowed(ngx_http_request_t *r,
             : XET_SCOPE_READ;
 
     if (scope > auth->claims.scope) {
-        return ngx_http_xet_hub_error(r, NGX_HTTP_FORBIDDEN,
-                                      "insufficient_scope",
-                                      (scope == XET_SCOPE_DELETE)
-                                      ? "The token does not allow to delete"
-                                      : "The token does not allow to write");
+        return ngx_http_xet_hub_deny(r, NGX_HTTP_FORBIDDEN,
+                                     "insufficient_scope",
+                                     (scope == XET_SCOPE_DELETE)
+                                     ? "The token does not allow to delete"
+                                     : "The token does not allow to write");
     }
 
     return NGX_OK;

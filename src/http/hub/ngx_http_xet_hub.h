@@ -56,8 +56,8 @@ ngx_int_t ngx_http_xet_hub_##name##_handler(ngx_http_request_t *r,            \
 ngx_int_t ngx_http_xet_hub_handler(ngx_http_request_t *r);
 
 /*
- * Whether a token allows that, whatever the repo is: NGX_OK, or the refusal was
- * answered.
+ * Whether a token allows that, whatever the repo is: NGX_OK, or as
+ * ngx_http_xet_hub_deny().
  */
 ngx_int_t ngx_http_xet_hub_allowed(ngx_http_request_t *r,
     ngx_http_xet_hub_access_e access);
@@ -85,6 +85,16 @@ ngx_int_t ngx_http_xet_hub_error(ngx_http_request_t *r, ngx_uint_t status,
 
 /* The same for a status of the core. */
 ngx_int_t ngx_http_xet_hub_status(ngx_http_request_t *r, xet_status_t status);
+
+/*
+ * The same for a check that the caller goes on behind, if it returns NGX_OK: the
+ * request is answered and finalized, and NGX_DONE is what a content handler, or
+ * a callback that finalizes, has to end with.
+ */
+ngx_int_t ngx_http_xet_hub_deny(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message);
+ngx_int_t ngx_http_xet_hub_deny_status(ngx_http_request_t *r,
+    xet_status_t status);
 
 /*
  * The end of a callback that has sent a statement, with rc as sending returned

@@ -67,6 +67,28 @@ ngx_http_xet_hub_status(ngx_http_request_t *r, xet_status_t status)
 }
 
 
+ngx_int_t
+ngx_http_xet_hub_deny(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message)
+{
+    r->main->count++;
+
+    ngx_http_finalize_request(r, ngx_http_xet_hub_error(r, status, code,
+                                                        message));
+
+    return NGX_DONE;
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_deny_status(ngx_http_request_t *r, xet_status_t status)
+{
+    return ngx_http_xet_hub_deny(r, xet_status_http(status),
+                                 xet_status_code(status),
+                                 xet_status_text(status));
+}
+
+
 void
 ngx_http_xet_hub_wait(ngx_http_request_t *r, ngx_int_t rc)
 {

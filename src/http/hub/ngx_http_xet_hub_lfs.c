@@ -549,7 +549,7 @@ ngx_http_xet_hub_lfs_check(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
         || !xet_hub_sha256_parse(given, &text)
         || !xet_get_decimal(e.data, e.len, &expires) || store.len == 0)
     {
-        return ngx_http_xet_hub_status(r, XET_SIGN_SYNTAX);
+        return ngx_http_xet_hub_deny_status(r, XET_SIGN_SYNTAX);
     }
 
     if (ngx_http_xet_hub_lfs_mac(r, u->sha256, &store, writes, expires, mac)
@@ -559,11 +559,11 @@ ngx_http_xet_hub_lfs_check(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     }
 
     if (CRYPTO_memcmp(mac, given, sizeof(mac)) != 0) {
-        return ngx_http_xet_hub_status(r, XET_SIGN_MISMATCH);
+        return ngx_http_xet_hub_deny_status(r, XET_SIGN_MISMATCH);
     }
 
     if (expires < (uint64_t) ngx_time()) {
-        return ngx_http_xet_hub_status(r, XET_SIGN_EXPIRED);
+        return ngx_http_xet_hub_deny_status(r, XET_SIGN_EXPIRED);
     }
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);

@@ -18,6 +18,7 @@
 
 
 static void ngx_http_xet_audit_access(ngx_http_request_t *r);
+static ngx_int_t ngx_http_xet_hub_access(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_api_access(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_data_access(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_xet_data_too_many(ngx_http_request_t *r);
@@ -118,9 +119,32 @@ ngx_http_xet_access_handler(ngx_http_request_t *r)
         }
     }
 
-    /* a route of the Hub says itself who may come */
+    return xlcf->hub ? ngx_http_xet_hub_access(r)
+                     : ngx_http_xet_api_access(r);
+}
 
-    return xlcf->hub ? NGX_DECLINED : ngx_http_xet_api_access(r);
+
+/* A route of the Hub says itself who may come; but no token comes in clear. */
+
+static ngx_int_t
+ngx_http_xet_hub_access(ngx_http_request_t *r)
+{
+    ngx_int_t                 rc;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (xlcf->auth != NGX_HTTP_XET_AUTH_TOKEN
+        || r->headers_in.authorization == NULL)
+    {
+        return NGX_DECLINED;
+    }
+
+    rc = ngx_http_xet_auth_tls(r);
+
+    return (rc == NGX_OK) ? NGX_DECLINED
+           : (rc == NGX_DONE) ? NGX_DONE
+           : NGX_HTTP_INTERNAL_SERVER_ERROR;
 }
 
 

@@ -51,7 +51,10 @@ ngx_int_t ngx_http_xet_token_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_xet_token_give(ngx_http_request_t *r,
     xet_token_claims_t *claims);
 
-/* Makes both: NGX_OK, or the error was answered as above. */
+/*
+ * Makes both.  NGX_OK; NGX_ABORT when no token can have these claims,
+ * NGX_DECLINED when the request names no host, NGX_ERROR.
+ */
 ngx_int_t ngx_http_xet_token_make(ngx_http_request_t *r,
     xet_token_claims_t *claims, ngx_str_t *url, ngx_str_t *token);
 

@@ -75,13 +75,25 @@ ngx_http_xet_token_handler(ngx_http_request_t *r)
 ngx_int_t
 ngx_http_xet_token_give(ngx_http_request_t *r, xet_token_claims_t *claims)
 {
-    ngx_int_t  rc;
     ngx_str_t  url, token;
 
-    rc = ngx_http_xet_token_make(r, claims, &url, &token);
+    switch (ngx_http_xet_token_make(r, claims, &url, &token)) {
 
-    return (rc == NGX_OK)
-           ? ngx_http_xet_token_send(r, &url, &token, claims->exp) : rc;
+    case NGX_OK:
+        return ngx_http_xet_token_send(r, &url, &token, claims->exp);
+
+    case NGX_ABORT:
+        return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_claim",
+                                  "no repository or subject can have this "
+                                  "name");
+
+    case NGX_DECLINED:
+        return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "no_host",
+                                  "the request names no host");
+
+    default:
+        return ngx_http_xet_error_status(r, XET_INTERNAL);
+    }
 }
 
 
@@ -90,7 +102,6 @@ ngx_http_xet_token_make(ngx_http_request_t *r, xet_token_claims_t *claims,
     ngx_str_t *url, ngx_str_t *token)
 {
     ngx_int_t                  rc;
-    xet_status_t               status;
     ngx_http_xet_loc_conf_t   *xlcf;
     ngx_http_xet_main_conf_t  *xmcf;
 
@@ -101,17 +112,10 @@ ngx_http_xet_token_make(ngx_http_request_t *r, xet_token_claims_t *claims,
         || (claims->sub.data
             && !xet_token_text_ok(&claims->sub, XET_TOKEN_SUB_MAX)))
     {
-        return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_claim",
-                                  "no repository or subject can have this "
-                                  "name");
+        return NGX_ABORT;
     }
 
     rc = ngx_http_xet_token_endpoint(r, url);
-
-    if (rc == NGX_DECLINED) {
-        return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "no_host",
-                                  "the request names no host");
-    }
 
     /* who may only read sends nothing, and keeps a cache of what it reads */
 
@@ -122,19 +126,19 @@ ngx_http_xet_token_make(ngx_http_request_t *r, xet_token_claims_t *claims,
     token->data = ngx_pnalloc(r->pool, XET_TOKEN_MINT_MAX);
 
     if (rc != NGX_OK || token->data == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        return (rc == NGX_DECLINED) ? NGX_DECLINED : NGX_ERROR;
     }
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
     xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
 
-    status = xet_token_mint(xmcf->token_sign, &xlcf->token, claims,
-                            token->data, XET_TOKEN_MINT_MAX, &token->len);
-
-    if (status != XET_OK) {
+    if (xet_token_mint(xmcf->token_sign, &xlcf->token, claims, token->data,
+                       XET_TOKEN_MINT_MAX, &token->len)
+        != XET_OK)
+    {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                       "xet: minting a token failed");
-        return ngx_http_xet_error_status(r, XET_INTERNAL);
+        return NGX_ERROR;
     }
 
     ngx_http_xet_token_note(r, claims);
