@@ -116,7 +116,7 @@ xet_hub_route_walk(const char *form, const uint8_t *raw, size_t len,
         end = strchr(form, '/');
         n = end ? (size_t) (end - form) : strlen(form);
 
-        if (n == 5 && memcmp(form, ":path", n) == 0) {
+        if (n == 5 && strncmp(form, ":path", n) == 0) {
 
             /* a "/" at the end is that of a folder */
 
@@ -139,23 +139,23 @@ xet_hub_route_walk(const char *form, const uint8_t *raw, size_t len,
         if (form[0] != ':') {
             ok = xet_hub_cut_part(&cut, &part) && xet_hub_is(&part, form, n);
 
-            if (ok && n == 7 && memcmp(form, "buckets", n) == 0) {
+            if (ok && n == 7 && strncmp(form, "buckets", n) == 0) {
                 target->kind = XET_HUB_BUCKET;
             }
 
-        } else if (memcmp(form, ":type", 5) == 0) {
+        } else if (strncmp(form, ":type", 5) == 0) {
             ok = xet_hub_cut_type(&cut, target);
 
-        } else if (memcmp(form, ":repo", 5) == 0) {
+        } else if (strncmp(form, ":repo", 5) == 0) {
             ok = xet_hub_cut_repo(&cut, target);
 
-        } else if (memcmp(form, ":git", 4) == 0) {
+        } else if (strncmp(form, ":git", 4) == 0) {
             ok = xet_hub_cut_repo(&cut, target) && xet_hub_cut_git(target);
 
-        } else if (memcmp(form, ":id", 3) == 0) {
+        } else if (strncmp(form, ":id", 3) == 0) {
             ok = xet_hub_cut_id(&cut, target);
 
-        } else if (memcmp(form, ":owner", 6) == 0) {
+        } else if (strncmp(form, ":owner", 6) == 0) {
             ok = xet_hub_cut_part(&cut, &target->owner);
 
         } else { /* :rev */

@@ -1,0 +1,294 @@
+
+/*
+ * Names of a Hub, and the paths of its requests: what each rule lets pass and
+ * what it refuses; every path cut short, and with each byte changed.
+ */
+
+
+#include "xet_test.h"
+#include "xet_hub.h"
+
+
+static int
+name(const char *s)
+{
+    return xet_hub_name_ok((const uint8_t *) s, strlen(s));
+}
+
+
+static int
+owner(const char *s)
+{
+    return xet_hub_owner_ok((const uint8_t *) s, strlen(s));
+}
+
+
+static int
+path(const char *s)
+{
+    return xet_hub_path_ok((const uint8_t *) s, strlen(s));
+}
+
+
+static int
+ref(const char *s)
+{
+    return xet_hub_ref_ok((const uint8_t *) s, strlen(s));
+}
+
+
+static void
+test_names(void)
+{
+    size_t  i;
+    char    text[300];
+
+    static const char *const  good[] = {
+        "m", "Model-1.0_x", "a.b", "0", "a-b.c_d", "git", "x.gi"
+    };
+
+    static const char *const  bad[] = {
+        "", "-a", "a-", ".a", "a.", "a--b", "a..b", "a/b", "a b", "m.git",
+        "M.GIT", "\xc3\xa4", "a%41", "a\n"
+    };
+
+    for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        xet_ok(name(good[i]), "name: \"%s\"", good[i]);
+    }
+
+    for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        xet_ok(!name(bad[i]), "no name: %u", (unsigned) i);
+    }
+
+    memset(text, 'a', sizeof(text));
+    text[XET_HUB_NAME_MAX] = '\0';
+    xet_ok(name(text), "name: the longest");
+    text[XET_HUB_NAME_MAX] = 'a';
+    text[XET_HUB_NAME_MAX + 1] = '\0';
+    xet_ok(!name(text), "no name: one longer");
+
+    xet_ok(owner("me"), "owner");
+    xet_ok(owner("apix"), "owner: only begins like a part of a path");
+    xet_ok(!owner("api"), "no owner: a part of a path");
+    xet_ok(!owner("DataSets"), "no owner: in any case");
+    xet_ok(!owner("a--b"), "no owner: no name");
+}
+
+
+static void
+test_paths(void)
+{
+    size_t  i;
+    char    text[1200];
+
+    static const char *const  good[] = {
+        "a", "a/b", ".gitattributes", "a/.b", "...", "a b#?%&+", "\xc3\xa4/x",
+        "a\\b", "..a", "a.."
+    };
+
+    static const char *const  bad[] = {
+        "", "/a", "a/", "a//b", ".", "..", "a/.", "a/..", "../a", "a/../b",
+        "./a", "a\nb", "a\x7f", "\xc3", "\xff", "\xed\xa0\x80"
+    };
+
+    for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        xet_ok(path(good[i]), "path: %u", (unsigned) i);
+    }
+
+    for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        xet_ok(!path(bad[i]), "no path: %u", (unsigned) i);
+    }
+
+    memset(text, 'a', sizeof(text));
+    text[XET_HUB_PART_MAX] = '\0';
+    xet_ok(path(text), "path: the longest part");
+    text[XET_HUB_PART_MAX] = 'a';
+    text[XET_HUB_PART_MAX + 1] = '\0';
+    xet_ok(!path(text), "no path: a part that is longer");
+
+    for (i = 100; i < sizeof(text); i += 100) {
+        text[i] = '/';
+    }
+
+    text[XET_HUB_PART_MAX + 1] = 'a';
+    text[XET_HUB_PATH_MAX] = '\0';
+    xet_ok(path(text), "path: the longest");
+    text[XET_HUB_PATH_MAX] = 'a';
+    text[XET_HUB_PATH_MAX + 1] = '\0';
+    xet_ok(!path(text), "no path: one longer");
+}
+
+
+static void
+test_refs(void)
+{
+    size_t  i;
+
+    static const char *const  good[] = {
+        "main", "dev/x", "v1.0", "a@b", "feature-1", "\xc3\xa4",
+        "0123456789012345678901234567890123456789x"
+    };
+
+    static const char *const  bad[] = {
+        "", "HEAD", "refs/heads/x", "-x", "x.", ".x", "a..b", "a/.b", "a b",
+        "a~1", "a^", "a:b", "a?", "a*", "a[", "a\\b", "a@{1}", "x.lock", "/a",
+        "a/", "0123456789abcdefABCDEF0123456789abcdef01"
+    };
+
+    for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        xet_ok(ref(good[i]), "ref: %u", (unsigned) i);
+    }
+
+    for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        xet_ok(!ref(bad[i]), "no ref: \"%s\"", bad[i]);
+    }
+}
+
+
+/* A route, and what it names, as one text. */
+
+static const char *
+route(const char *form, const char *raw)
+{
+    size_t             len;
+    uint8_t           *copy, *room;
+    xet_status_t       rc;
+    xet_hub_target_t   t;
+
+    static char  text[4096];
+
+    len = strlen(raw);
+    copy = malloc(len + !len);
+    room = malloc(len + !len);
+    memcpy(copy, raw, len);
+
+    if (!xet_hub_route_match(form, copy, len)) {
+        snprintf(text, sizeof(text), "-");
+
+    } else {
+        rc = xet_hub_route_parse(form, copy, len, room, &t);
+
+        if (rc == XET_OK) {
+            snprintf(text, sizeof(text), "%s %.*s|%.*s|%.*s|%.*s",
+                     xet_hub_kind_name(t.kind),
+                     (int) t.owner.len, (const char *) t.owner.data,
+                     (int) t.name.len, (const char *) t.name.data,
+                     (int) t.rev.len, (const char *) t.rev.data,
+                     (int) t.path.len, (const char *) t.path.data);
+        } else {
+            snprintf(text, sizeof(text), "%s", xet_status_code(rc));
+        }
+    }
+
+    free(room);
+    free(copy);
+
+    return text;
+}
+
+
+static void
+test_routes(void)
+{
+    size_t       i;
+    const char  *got;
+
+    static const struct {
+        const char  *form;
+        const char  *raw;
+        const char  *want;
+    } rows[] = {
+        { "api/:type/:id", "/api/models/me/m", "model me|m||" },
+        { "api/:type/:id", "/api/datasets/me/m", "dataset me|m||" },
+        { "api/:type/:id", "/api/buckets/me/m", "-" },
+        { "api/:type/:id", "/api/models/me", "-" },
+        { "api/:type/:id", "/api/models/me/m/", "-" },
+        { "api/:type/:id", "/api/models//m", "-" },
+        { "api/:type/:id", "/api/models/me/a--b", "invalid_name" },
+        { "api/:type/:id", "/api/models/me/a%2Fb", "invalid_name" },
+        { "api/:type/:id", "/api/models/me/a%2", "invalid_name" },
+        { "api/:type/:id/tree/:rev/:path", "/api/models/me/m/tree/main",
+          "model me|m|main|" },
+        { "api/:type/:id/tree/:rev/:path", "/api/models/me/m/tree/main/",
+          "model me|m|main|" },
+        { "api/:type/:id/tree/:rev/:path",
+          "/api/models/me/m/tree/refs%2Fpr%2F1/d%2Fe",
+          "model me|m|refs/pr/1|d/e" },
+        { "api/:type/:id/tree/:rev/:path",
+          "/api/models/me/m/tree/main/d/e/", "model me|m|main|d/e" },
+        { "api/:type/:id/tree/:rev/:path",
+          "/api/models/me/m/tree/main/..%2Fx", "invalid_path" },
+        { "api/:type/:id/tree/:rev/:path",
+          "/api/models/me/m/tree/a%00b/x", "invalid_revision" },
+        { ":repo/resolve/:rev/:path", "/me/m/resolve/main/a%20b",
+          "model me|m|main|a b" },
+        { ":repo/resolve/:rev/:path", "/datasets/me/m/resolve/v1/x/y",
+          "dataset me|m|v1|x/y" },
+        { ":repo/resolve/:rev/:path", "/spaces/me/m/resolve/v1/x",
+          "space me|m|v1|x" },
+        { ":repo/resolve/:rev/:path", "/datasets/me/resolve/v1/x", "-" },
+        { ":git/info/lfs/objects/batch", "/me/m.git/info/lfs/objects/batch",
+          "model me|m||" },
+        { ":git/info/lfs/objects/batch",
+          "/datasets/me/m.git/info/lfs/objects/batch", "dataset me|m||" },
+        { ":git/info/lfs/objects/batch", "/me/m/info/lfs/objects/batch",
+          "-" },
+        { ":git/info/lfs/objects/batch", "/me/.git/info/lfs/objects/batch",
+          "-" },
+        { "buckets/:id/resolve/:path", "/buckets/me/b/resolve/d%2Fg",
+          "bucket me|b||d/g" },
+        { "api/buckets/:owner", "/api/buckets/me", "bucket me|||" },
+        { "api/whoami-v2", "/api/whoami-v2", "model |||" },
+        { "api/whoami-v2", "/api/whoami-v", "-" },
+        { "api/whoami-v2", "", "-" },
+        { "api/whoami-v2", "/", "-" }
+    };
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        got = route(rows[i].form, rows[i].raw);
+
+        if (!xet_ok(strcmp(got, rows[i].want) == 0, "route: %s",
+                    rows[i].raw))
+        {
+            printf("#   got: %s\n#   want: %s\n", got, rows[i].want);
+        }
+    }
+}
+
+
+static void
+test_sha256(void)
+{
+    uint8_t         bytes[XET_HUB_SHA256_LEN];
+    xet_hub_text_t  text;
+
+    static const char  digits[] = "00112233445566778899aabbCCDDEEFF"
+                                  "00112233445566778899aabbccddeeff";
+
+    text.data = (const uint8_t *) digits;
+    text.len = 64;
+
+    xet_ok(xet_hub_sha256_parse(bytes, &text) && bytes[0] == 0
+           && bytes[13] == 0xdd && bytes[31] == 0xff, "sha256");
+
+    text.len = 63;
+    xet_ok(!xet_hub_sha256_parse(bytes, &text), "sha256: one short");
+
+    text.data = (const uint8_t *) "g0112233445566778899aabbccddeeff"
+                                  "00112233445566778899aabbccddeeff";
+    text.len = 64;
+    xet_ok(!xet_hub_sha256_parse(bytes, &text), "sha256: no digit");
+}
+
+
+int
+main(void)
+{
+    test_names();
+    test_paths();
+    test_refs();
+    test_routes();
+    test_sha256();
+
+    return xet_done();
+}

@@ -1,0 +1,409 @@
+
+/*
+ * Bodies of a Hub: commits and batches as clients write them, cut at every
+ * byte, paused behind every operation, and what is refused.
+ */
+
+
+#include "xet_test.h"
+#include "xet_hub.h"
+
+
+#define SHA  "00112233445566778899aabbccddeeff" \
+             "00112233445566778899aabbccddeeff"
+#define HASH "0123456789abcdef0123456789abcdef" \
+             "0123456789abcdef0123456789abcdef"
+
+
+/* What came, as text; a handler that pauses does so behind each. */
+
+typedef struct {
+    char      text[4096];
+    size_t    len;
+    int       pause;
+} test_seen_t;
+
+
+static xet_status_t
+test_op(void *ctx, const xet_hub_operation_t *op)
+{
+    test_seen_t *s = ctx;
+
+    static const char *const  names[] = {
+        "header", "inline", "lfs", "add", "copy", "delete", "folder"
+    };
+
+    s->len += (size_t) snprintf(s->text + s->len, sizeof(s->text) - s->len,
+                                "%s %.*s", names[op->op], (int) op->path.len,
+                                (const char *) op->path.data);
+
+    switch (op->op) {
+
+    case XET_HUB_HEADER:
+        s->len += (size_t) snprintf(s->text + s->len,
+                                    sizeof(s->text) - s->len, "[%.*s/%.*s/%.*s]",
+                                    (int) op->title.len, op->title.data,
+                                    (int) op->text.len, op->text.data,
+                                    (int) op->parent.len, op->parent.data);
+        break;
+
+    case XET_HUB_INLINE:
+        s->len += (size_t) snprintf(s->text + s->len,
+                                    sizeof(s->text) - s->len, "[%.*s]",
+                                    (int) op->content.len, op->content.data);
+        break;
+
+    case XET_HUB_LFS:
+        s->len += (size_t) snprintf(s->text + s->len,
+                                    sizeof(s->text) - s->len, "[%02x/%lld]",
+                                    op->sha256[1], (long long) op->size);
+        break;
+
+    case XET_HUB_ADD:
+    case XET_HUB_COPY:
+        s->len += (size_t) snprintf(s->text + s->len,
+                                    sizeof(s->text) - s->len,
+                                    "[%lld/%.*s/%d/%.*s]",
+                                    (long long) op->mtime,
+                                    (int) op->type.len, op->type.data,
+                                    op->kind,
+                                    (int) op->from.len, op->from.data);
+        break;
+
+    default:
+        break;
+    }
+
+    s->text[s->len++] = ';';
+    s->text[s->len] = '\0';
+
+    return s->pause ? XET_AGAIN : XET_OK;
+}
+
+
+/* Feeds body in pieces of step bytes, each a copy of its very length. */
+
+static xet_status_t
+test_feed(test_seen_t *s, int bucket, const char *body, size_t len,
+    size_t step, int pause)
+{
+    size_t          n, at, taken;
+    uint8_t        *copy;
+    xet_status_t    rc;
+    xet_hub_ops_t   ops;
+
+    memset(s, 0, sizeof(test_seen_t));
+    s->pause = pause;
+
+    xet_hub_ops_init(&ops, bucket, test_op, s);
+
+    rc = XET_OK;
+
+    for (at = 0; at < len && rc == XET_OK; at += n) {
+        n = (len - at < step) ? len - at : step;
+
+        copy = malloc(n);
+        memcpy(copy, body + at, n);
+
+        for (taken = 0; taken < n; /* void */ ) {
+            size_t  part;
+
+            rc = xet_hub_ops_feed(&ops, copy + taken, n - taken, &part);
+            taken += part;
+
+            if (rc != XET_AGAIN && rc != XET_OK) {
+                break;
+            }
+
+            rc = XET_OK;
+        }
+
+        free(copy);
+    }
+
+    while (rc == XET_OK) {
+        rc = xet_hub_ops_end(&ops);
+
+        if (rc == XET_OK) {
+            break;
+        }
+
+        if (rc == XET_AGAIN) {
+            rc = XET_OK;
+        }
+    }
+
+    xet_hub_ops_free(&ops);
+
+    return rc;
+}
+
+
+static void
+test_body(const char *name, int bucket, const char *body, const char *want)
+{
+    size_t        step, len;
+    unsigned      bad;
+    xet_status_t  rc;
+    test_seen_t   s;
+
+    len = strlen(body);
+    bad = 0;
+
+    for (step = 1; step <= len; step++) {
+        rc = test_feed(&s, bucket, body, len, step, (int) (step % 2));
+
+        if (rc != XET_OK || strcmp(s.text, want) != 0) {
+            if (bad++ == 0) {
+                printf("# %s: %s\n", xet_status_code(rc), s.text);
+            }
+        }
+    }
+
+    xet_ok(bad == 0, "%s: in pieces of any size", name);
+}
+
+
+static void
+test_refused(const char *name, int bucket, const char *body,
+    xet_status_t want)
+{
+    xet_status_t  rc;
+    test_seen_t   s;
+
+    rc = test_feed(&s, bucket, body, strlen(body), 7, 0);
+
+    if (!xet_ok(rc == want, "refused: %s", name)) {
+        printf("#   got: %s\n", xet_status_text(rc));
+    }
+}
+
+
+#define HEAD  "{\"key\":\"header\",\"value\":{\"summary\":\"s\"}}\n"
+#define LINE(key, value)  HEAD "{\"key\":\"" key "\",\"value\":{" value "}}\n"
+
+
+static void
+test_commits(void)
+{
+    test_body("commit", 0,
+        "{\"key\": \"header\", \"value\": {\"summary\": \"a b\", "
+        "\"description\": \"\", \"parentCommit\": \"abcd\"}}\n"
+        "{\"key\": \"file\", \"value\": {\"content\": \"aGk=\", "
+        "\"path\": \"x/y\", \"encoding\": \"base64\"}}\n"
+        "{\"key\": \"file\", \"value\": {\"content\": \"\", "
+        "\"path\": \"e\", \"encoding\": \"base64\"}}\r\n"
+        "\n"
+        "{\"key\": \"lfsFile\", \"value\": {\"path\": \"m\", \"algo\": "
+        "\"sha256\", \"oid\": \"" SHA "\", \"size\": 12}}\n"
+        "{\"key\": \"lfsFile\", \"value\": {\"path\": \"n\", \"algo\": "
+        "\"sha256\", \"oid\": \"" SHA "\"}}\n"
+        "{\"key\": \"deletedFile\", \"value\": {\"path\": \"o\"}}\n"
+        "{\"key\": \"deletedFolder\", \"value\": {\"path\": \"d/e/\"}}",
+        "header [a b//abcd];inline x/y[hi];inline e[];lfs m[11/12];"
+        "lfs n[11/-1];delete o;folder d/e;");
+
+    test_body("batch", 1,
+        "{\"type\": \"addFile\", \"path\": \"a\", \"xetHash\": \"" HASH "\", "
+        "\"mtime\": 1700000000123, \"contentType\": \"text/plain\"}\n"
+        "{\"type\": \"addFile\", \"path\": \"b\", \"xetHash\": \"" HASH "\", "
+        "\"mtime\": 1700000000123.5}\n"
+        "{\"type\": \"copyFile\", \"path\": \"c\", \"xetHash\": \"" HASH "\", "
+        "\"sourceRepoType\": \"dataset\", \"sourceRepoId\": \"me/d\"}\n"
+        "{\"type\": \"deleteFile\", \"path\": \"d\"}",
+        "add a[1700000000123/text/plain/0/];add b[1700000000123//0/];"
+        "copy c[-1//1/me/d];delete d;");
+
+    test_refused("no header", 0, "", XET_HUB_OPERATION);
+    test_refused("no header first", 0,
+                 "{\"key\":\"deletedFile\",\"value\":{\"path\":\"a\"}}\n",
+                 XET_HUB_OPERATION);
+    test_refused("two headers", 0, HEAD HEAD, XET_HUB_OPERATION);
+    test_refused("no JSON", 0, HEAD "{\n", XET_HUB_OPERATION);
+    test_refused("no object", 0, HEAD "[]\n", XET_HUB_OPERATION);
+    test_refused("another key", 0, LINE("x", "\"path\":\"a\""),
+                 XET_HUB_OPERATION);
+    test_refused("no path", 0, LINE("deletedFile", ""), XET_HUB_OPERATION);
+    test_refused("a path that climbs", 0,
+                 LINE("deletedFile", "\"path\":\"a/../b\""), XET_HUB_PATH);
+    test_refused("the root", 0, LINE("deletedFolder", "\"path\":\"/\""),
+                 XET_HUB_PATH);
+    test_refused("a NUL", 0,
+                 LINE("deletedFile", "\"path\":\"a\\u0000b\""),
+                 XET_HUB_OPERATION);
+    test_refused("a short oid", 0,
+                 LINE("lfsFile", "\"path\":\"a\",\"oid\":\"00\""),
+                 XET_HUB_OPERATION);
+    test_refused("another digest", 0,
+                 LINE("lfsFile", "\"path\":\"a\",\"algo\":\"md5\",\"oid\":\""
+                      SHA "\""), XET_HUB_OPERATION);
+    test_refused("a negative size", 0,
+                 LINE("lfsFile", "\"path\":\"a\",\"size\":-1,\"oid\":\""
+                      SHA "\""), XET_HUB_OPERATION);
+    test_refused("no base64", 0,
+                 LINE("file", "\"path\":\"a\",\"encoding\":\"base64\","
+                      "\"content\":\"a!==\""), XET_HUB_OPERATION);
+    test_refused("base64 with blanks", 0,
+                 LINE("file", "\"path\":\"a\",\"encoding\":\"base64\","
+                      "\"content\":\" aGk=   \""), XET_HUB_OPERATION);
+    test_refused("another encoding", 0,
+                 LINE("file", "\"path\":\"a\",\"encoding\":\"gzip\","
+                      "\"content\":\"\""), XET_HUB_OPERATION);
+    test_refused("a short hash", 1,
+                 "{\"type\":\"addFile\",\"path\":\"a\",\"xetHash\":\"0\"}",
+                 XET_HUB_OPERATION);
+    test_refused("a copy of nothing", 1,
+                 "{\"type\":\"copyFile\",\"path\":\"a\",\"xetHash\":\"" HASH
+                 "\"}", XET_HUB_OPERATION);
+    test_refused("a copy of another kind", 1,
+                 "{\"type\":\"copyFile\",\"path\":\"a\",\"xetHash\":\"" HASH
+                 "\",\"sourceRepoType\":\"x\",\"sourceRepoId\":\"a/b\"}",
+                 XET_HUB_OPERATION);
+}
+
+
+/* A line may be as long as it may be, and no longer. */
+
+static void
+test_long(void)
+{
+    char         *body;
+    size_t        head, len;
+    test_seen_t   s;
+
+    static const char  front[] = "{\"key\":\"deletedFile\",\"value\":{\"x\":\"";
+    static const char  back[] = "\",\"path\":\"a\"}}";
+
+    head = strlen(HEAD);
+    len = head + XET_HUB_LINE_MAX + 2;
+    body = malloc(len);
+
+    memset(body, 'x', len);
+    memcpy(body, HEAD, head);
+    memcpy(body + head, front, sizeof(front) - 1);
+    memcpy(body + head + XET_HUB_LINE_MAX - (sizeof(back) - 1), back,
+           sizeof(back) - 1);
+    body[head + XET_HUB_LINE_MAX] = '\n';
+
+    xet_ok(test_feed(&s, 0, body, len - 1, 65536, 0) == XET_OK,
+           "the longest line, in pieces");
+    xet_ok(test_feed(&s, 0, body, len - 1, len, 0) == XET_OK,
+           "the longest line, at once");
+
+    memmove(body + head + sizeof(front), body + head + sizeof(front) - 1,
+            XET_HUB_LINE_MAX + 1 - (sizeof(front) - 1));
+
+    xet_ok(test_feed(&s, 0, body, len, 65536, 0) == XET_HUB_LARGE,
+           "one byte more, in pieces");
+    xet_ok(test_feed(&s, 0, body, len, len, 0) == XET_HUB_LARGE,
+           "one byte more, at once");
+
+    free(body);
+}
+
+
+static void
+test_repos(void)
+{
+    size_t           i;
+    xet_status_t     rc;
+    char             text[256];
+    xet_hub_repo_t   r;
+
+    static const struct {
+        const char  *body;
+        const char  *want;
+    } rows[] = {
+        { "{\"name\":\"m\"}", "model -/m -1" },
+        { "{\"name\":\"m\",\"organization\":null}", "model -/m -1" },
+        { "{\"name\":\"m\",\"organization\":\"o\",\"type\":\"space\","
+          "\"visibility\":\"private\"}", "space o/m 1" },
+        { "{\"name\":\"o/m\",\"type\":\"dataset\",\"visibility\":\"public\"}",
+          "dataset o/m 0" },
+        { "{\"name\":\"o/m\",\"private\":true}", "model o/m 1" },
+        { "{}", "invalid_body" },
+        { "", "invalid_body" },
+        { "{\"name\":\"m\",\"type\":\"x\"}", "invalid_body" },
+        { "{\"name\":\"a--b\"}", "invalid_name" },
+        { "{\"name\":\"a/b/c\"}", "invalid_name" },
+        { "{\"name\":\"/b\"}", "invalid_name" }
+    };
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        rc = xet_hub_repo_parse(&r, (const uint8_t *) rows[i].body,
+                                strlen(rows[i].body));
+
+        if (rc == XET_OK) {
+            snprintf(text, sizeof(text), "%s %.*s/%.*s %d",
+                     xet_hub_kind_name(r.kind),
+                     r.owner.data ? (int) r.owner.len : 1,
+                     r.owner.data ? (const char *) r.owner.data : "-",
+                     (int) r.name.len, r.name.data, r.private);
+        } else {
+            snprintf(text, sizeof(text), "%s", xet_status_code(rc));
+        }
+
+        json_decref(r.doc);
+
+        if (!xet_ok(strcmp(text, rows[i].want) == 0, "repo: %s",
+                    rows[i].body))
+        {
+            printf("#   got: %s\n", text);
+        }
+    }
+}
+
+
+static void
+test_lists(void)
+{
+    char             form[] = "paths=a%20b&paths=c+d&x=y&paths=&expand=True";
+    char             bad[] = "paths=%4";
+    test_seen_t      s;
+    xet_hub_list_t   l;
+
+    static const char  lfs[] =
+        "{\"operation\":\"upload\",\"transfers\":[\"basic\",\"xet\"],"
+        "\"hash_algo\":\"sha_256\",\"objects\":[{\"oid\":\"" SHA
+        "\",\"size\":5}]}";
+    static const char  pre[] =
+        "{\"files\":[{\"path\":\"a\",\"sample\":\"\",\"size\":3}]}";
+    static const char  climbs[] =
+        "{\"files\":[{\"path\":\"../a\",\"size\":3}]}";
+
+    memset(&s, 0, sizeof(s));
+    xet_ok(xet_hub_form_parse(&l, (uint8_t *) form, strlen(form), test_op, &s)
+           == XET_OK
+           && strcmp(s.text, "header a b[//];header c d[//];header [//];") == 0
+           && l.expand, "paths: a form");
+    xet_ok(xet_hub_form_parse(&l, (uint8_t *) bad, strlen(bad), test_op, &s)
+           == XET_BODY_SYNTAX, "paths: a form with a broken escape");
+
+    memset(&s, 0, sizeof(s));
+    xet_ok(xet_hub_lfs_parse(&l, (const uint8_t *) lfs, strlen(lfs), test_op,
+                             &s)
+           == XET_OK && l.upload && l.xet && l.basic, "LFS");
+    xet_ok(xet_hub_lfs_parse(&l, (const uint8_t *) "{\"operation\":\"x\"}",
+                             17, test_op, &s)
+           == XET_BODY_SYNTAX, "LFS: another operation");
+
+    memset(&s, 0, sizeof(s));
+    xet_ok(xet_hub_preupload_parse(&l, (const uint8_t *) pre, strlen(pre),
+                                   test_op, &s)
+           == XET_OK && strcmp(s.text, "header a[//];") == 0, "preupload");
+    xet_ok(xet_hub_preupload_parse(&l, (const uint8_t *) climbs,
+                                   strlen(climbs), test_op, &s)
+           == XET_HUB_PATH, "preupload: a path that climbs");
+}
+
+
+int
+main(void)
+{
+    test_commits();
+    test_long();
+    test_repos();
+    test_lists();
+
+    return xet_done();
+}
