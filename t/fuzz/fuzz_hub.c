@@ -1,0 +1,210 @@
+
+/*
+ * What clients of a Hub send: what is taken for a path, a name or an operation
+ * keeps the rules of names, whatever comes, and a body means the same in one
+ * piece and in many.
+ *
+ * Input: a byte that says which parser, then the text.
+ */
+
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "xet_hub.h"
+
+
+#define check(cond)  if (!(cond)) { __builtin_trap(); }
+
+
+typedef struct {
+    uint64_t  sum;                     /* of all operations */
+    size_t    n;
+} fuzz_seen_t;
+
+
+static const char *const  fuzz_forms[] = {
+    "api/:type/:id/tree/:rev/:path", ":repo/resolve/:rev/:path",
+    ":git/info/lfs/objects/batch", "buckets/:id/resolve/:path",
+    "api/buckets/:owner", "api/:type/:id/revision/:rev"
+};
+
+
+static void
+fuzz_sum(fuzz_seen_t *seen, const uint8_t *p, size_t len)
+{
+    while (len--) {
+        seen->sum = seen->sum * 31 + *p++;
+    }
+}
+
+
+static xet_status_t
+fuzz_op(void *ctx, const xet_hub_operation_t *op)
+{
+    fuzz_seen_t *seen = ctx;
+
+    check(op->op == XET_HUB_HEADER
+          || xet_hub_path_ok(op->path.data, op->path.len));
+    check(op->size >= -1 && op->mtime >= -1);
+    check(op->title.len <= XET_HUB_TITLE_MAX);
+    check(op->text.len <= XET_HUB_TEXT_MAX);
+    check(op->kind < XET_HUB_KINDS);
+
+    fuzz_sum(seen, op->path.data, op->path.len);
+    fuzz_sum(seen, op->content.data, op->content.len);
+    fuzz_sum(seen, op->title.data, op->title.len);
+    fuzz_sum(seen, op->sha256, sizeof(op->sha256));
+    seen->sum += (uint64_t) op->op + (uint64_t) op->size;
+    seen->n++;
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+fuzz_entry(void *ctx, const xet_hub_operation_t *op)
+{
+    fuzz_seen_t *seen = ctx;
+
+    fuzz_sum(seen, op->path.data, op->path.len);
+    check(op->size >= 0);
+
+    return XET_OK;
+}
+
+
+static xet_status_t
+fuzz_ops(int bucket, const uint8_t *data, size_t size, size_t step,
+    fuzz_seen_t *seen)
+{
+    size_t          at, n, taken;
+    xet_status_t    rc;
+    xet_hub_ops_t   ops;
+
+    memset(seen, 0, sizeof(fuzz_seen_t));
+    xet_hub_ops_init(&ops, bucket, fuzz_op, seen);
+
+    rc = XET_OK;
+
+    for (at = 0; at < size && rc == XET_OK; at += n) {
+        n = (size - at < step) ? size - at : step;
+
+        rc = xet_hub_ops_feed(&ops, data + at, n, &taken);
+        check(taken <= n && (rc != XET_OK || taken == n));
+    }
+
+    if (rc == XET_OK) {
+        rc = xet_hub_ops_end(&ops);
+    }
+
+    xet_hub_ops_free(&ops);
+
+    return rc;
+}
+
+
+static void
+fuzz_route(const uint8_t *data, size_t size)
+{
+    size_t             i;
+    uint8_t           *room;
+    xet_status_t       rc;
+    xet_hub_target_t   t;
+
+    room = malloc(size + !size);
+    check(room);
+
+    for (i = 0; i < sizeof(fuzz_forms) / sizeof(fuzz_forms[0]); i++) {
+
+        rc = xet_hub_route_parse(fuzz_forms[i], data, size, room, &t);
+
+        if (!xet_hub_route_match(fuzz_forms[i], data, size)) {
+            check(rc == XET_HUB_PATH);
+            continue;
+        }
+
+        if (rc != XET_OK) {
+            continue;
+        }
+
+        check(t.owner.data && xet_hub_name_ok(t.owner.data, t.owner.len));
+        check(t.name.data == NULL || xet_hub_name_ok(t.name.data, t.name.len));
+        check(t.rev.data == NULL || xet_hub_rev_ok(t.rev.data, t.rev.len));
+        check(t.path.len == 0 || xet_hub_path_ok(t.path.data, t.path.len));
+    }
+
+    free(room);
+}
+
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    uint8_t         *form;
+    xet_status_t     rc;
+    fuzz_seen_t      one, two;
+    xet_hub_ref_t    ref;
+    xet_hub_list_t   list;
+    xet_hub_repo_t   repo;
+
+    if (size == 0) {
+        return 0;
+    }
+
+    size--;
+    memset(&one, 0, sizeof(one));
+
+    switch (*data++ % 8) {
+
+    case 0:
+        fuzz_route(data, size);
+        break;
+
+    case 1:
+    case 2:
+        rc = fuzz_ops(data[-1] & 1, data, size, size + 1, &one);
+        check(fuzz_ops(data[-1] & 1, data, size, 3, &two) == rc);
+        check(one.sum == two.sum && one.n == two.n);
+        break;
+
+    case 3:
+        rc = xet_hub_repo_parse(&repo, data, size);
+        check(rc != XET_OK || xet_hub_name_ok(repo.name.data, repo.name.len));
+        json_decref(repo.doc);
+        break;
+
+    case 4:
+        rc = xet_hub_move_parse(&repo, data, size);
+        check(rc != XET_OK
+              || xet_hub_name_ok(repo.to_name.data, repo.to_name.len));
+        json_decref(repo.doc);
+        break;
+
+    case 5:
+        (void) xet_hub_ref_parse(&ref, data, size);
+        json_decref(ref.doc);
+        (void) xet_hub_settings_parse(&repo, data, size);
+        json_decref(repo.doc);
+        break;
+
+    case 6:
+        (void) xet_hub_preupload_parse(&list, data, size, fuzz_entry, &one);
+        (void) xet_hub_paths_parse(&list, data, size, fuzz_entry, &one);
+        (void) xet_hub_lfs_parse(&list, data, size, fuzz_entry, &one);
+        break;
+
+    default:
+        form = malloc(size + !size);
+        check(form);
+
+        if (size) {
+            memcpy(form, data, size);
+        }
+
+        (void) xet_hub_form_parse(&list, form, size, fuzz_entry, &one);
+        free(form);
+    }
+
+    return 0;
+}
