@@ -67,6 +67,8 @@
     X(PRECONDITION,   "precondition_failed", 412,                             \
       "the file is not the one that If-Match names")                          \
     X(NO_FILE,        "file_not_found",  404, "no such file")                 \
+    X(NO_REPO,        "repo_not_found",  404,                                 \
+      "the repo of the token was deleted")                                    \
     X(NO_GRANT,       "grant_not_found", 404,                                 \
       "nothing was uploaded for this grant")                                  \
                                                                               \

@@ -115,11 +115,9 @@ ngx_http_xet_hub_handler(ngx_http_request_t *r)
         rc = ngx_http_xet_hub_parse(r, hub, &path);
     }
 
-    /* a DELETE alone has a body that says what */
+    /* a DELETE may have a body that says what */
 
-    if (rc == NGX_OK && !(r->method & (NGX_HTTP_POST|NGX_HTTP_PUT))
-        && route->methods != NGX_HTTP_DELETE)
-    {
+    if (rc == NGX_OK && (r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))) {
         rc = ngx_http_discard_request_body(r);
     }
 

@@ -135,6 +135,14 @@ ngx_int_t
 ngx_http_xet_hub_bucket_delete_handler(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub)
 {
+    ngx_int_t  rc;
+
+    rc = ngx_http_discard_request_body(r);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
     return ngx_http_xet_query_wait(r,
                ngx_http_xet_query_hub_delete(r, &hub->asked,
                                              ngx_http_xet_hub_answered));

@@ -862,7 +862,7 @@ ngx_http_xet_ingest_registered(ngx_http_request_t *r, ngx_int_t rc,
     /* the terms are ours: the client is not to blame for them */
 
     if (rc == NGX_DECLINED && xet_status_http(status) < 500
-        && status != XET_QUOTA)
+        && status != XET_QUOTA && status != XET_NO_REPO)
     {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                       "xet: a file taken in is refused: %s",

@@ -276,6 +276,13 @@ ngx_http_xet_keep_answered(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
+    if (rc == NGX_ABORT
+        && ngx_strcmp(ngx_http_xet_query_get(r)->sqlstate, "XT006") == 0)
+    {
+        keep->handler(r, NGX_DECLINED, XET_NO_REPO, 0);
+        return;
+    }
+
     if (rc == NGX_OK) {
         ngx_http_xet_keep_named(r, keep);
         return;

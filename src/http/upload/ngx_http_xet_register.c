@@ -824,6 +824,10 @@ ngx_http_xet_register_put(ngx_http_request_t *r, ngx_int_t rc)
         rc = NGX_DECLINED;
         status = XET_QUOTA;
 
+    } else if (ngx_strcmp(sqlstate, "XT006") == 0) {
+        rc = NGX_DECLINED;
+        status = XET_NO_REPO;
+
     } else if (ngx_strcmp(sqlstate, "XT002") == 0) {
 
         /* sent again after its answer was lost: the batches are in already */
