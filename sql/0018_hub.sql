@@ -85,8 +85,8 @@ CREATE TABLE xet.hub_refs (
 );
 
 
--- A file, or a folder, whose hash is NULL.  The bytes of a hash are in the order
--- in which they are written, see xet.hub_hash().
+-- A file, or a folder, whose hash is NULL.  The bytes of a hash are in the
+-- order in which they are written, see xet.hub_hash().
 
 CREATE TABLE xet.hub_paths (
     repo_id  bigint  NOT NULL REFERENCES xet.hub_repos ON DELETE CASCADE,

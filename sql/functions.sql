@@ -35,15 +35,16 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.usage_of, xet.usage_get, xet.usage_list, xet.usage_total,
     xet.usage_settle, xet.usage_recount, xet.usage_forget, xet.today,
     xet.day_ends,
-    xet.hub_above, xet.hub_batch, xet.hub_below, xet.hub_claim, xet.hub_claimed,
-    xet.hub_claims, xet.hub_commit, xet.hub_hash_at,
+    xet.hub_above, xet.hub_batch, xet.hub_below, xet.hub_claim,
+    xet.hub_claimed, xet.hub_claims, xet.hub_commit, xet.hub_hash_at,
     xet.hub_commits_get, xet.hub_create, xet.hub_date, xet.hub_delete,
     xet.hub_describe, xet.hub_enter, xet.hub_entry, xet.hub_find,
-    xet.hub_folder, xet.hub_fork, xet.hub_hash, xet.hub_info, xet.hub_known, xet.hub_last,
-    xet.hub_list, xet.hub_move, xet.hub_named, xet.hub_object, xet.hub_objects,
-    xet.hub_paths_info, xet.hub_preupload, xet.hub_proven, xet.hub_ref_put,
-    xet.hub_refs_get, xet.hub_resolve, xet.hub_rev, xet.hub_settings,
-    xet.hub_stage, xet.hub_staged_ops, xet.hub_store, xet.hub_sweep, xet.hub_tree;
+    xet.hub_folder, xet.hub_fork, xet.hub_hash, xet.hub_info, xet.hub_known,
+    xet.hub_last, xet.hub_list, xet.hub_move, xet.hub_named, xet.hub_object,
+    xet.hub_objects, xet.hub_paths_info, xet.hub_preupload, xet.hub_proven,
+    xet.hub_ref_put, xet.hub_refs_get, xet.hub_resolve, xet.hub_rev,
+    xet.hub_settings, xet.hub_stage, xet.hub_staged_ops, xet.hub_store,
+    xet.hub_sweep, xet.hub_tree;
 
 
 -- Days are those of UTC: sessions may have any time zone, and several.
@@ -4848,9 +4849,9 @@ $$;
 
 -- Commits what is staged to a branch, as a whole or not at all.
 --
--- Who has seen another commit than the one that the branch has, and says so, may
--- go on where nobody has changed since what he changes; else it is 412.  What
--- changes nothing makes no commit.  An upload that has made its commit is
+-- Who has seen another commit than the one that the branch has, and says so,
+-- may go on where nobody has changed since what he changes; else it is 412.
+-- What changes nothing makes no commit.  An upload that has made its commit is
 -- answered with that.
 
 CREATE FUNCTION xet.hub_commit(kind integer, owner text, name text,

@@ -262,7 +262,7 @@ xet_hub_form_parse(xet_hub_list_t *list, uint8_t *text, size_t len,
             end = last;
         }
 
-        /* decoded in place: what is written is never longer than what is read */
+        /* in place: what is written is never longer than what is read */
 
         dst = text + (p - text);
         start = dst;

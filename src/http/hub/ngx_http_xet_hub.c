@@ -2,7 +2,7 @@
 /*
  * From the path of a request to a route of the Hub, and who asks.
  *
- *     handler   path as it was sent -> route -> who it is -> the route's handler
+ *     handler   path as it was sent -> route -> who it is -> its handler
  *
  * The path is that of the request line: nginx's has the escapes decoded, and
  * of "refs%2Fpr%2F1/file" nobody could tell any more where the revision ends.

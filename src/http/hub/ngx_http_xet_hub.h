@@ -87,9 +87,9 @@ ngx_int_t ngx_http_xet_hub_error(ngx_http_request_t *r, ngx_uint_t status,
 ngx_int_t ngx_http_xet_hub_status(ngx_http_request_t *r, xet_status_t status);
 
 /*
- * The same for a check that the caller goes on behind, if it returns NGX_OK: the
- * request is answered and finalized, and NGX_DONE is what a content handler, or
- * a callback that finalizes, has to end with.
+ * The same for a check that the caller goes on behind, if it returns NGX_OK:
+ * the request is answered and finalized, and NGX_DONE is what a content
+ * handler, or a callback that finalizes, has to end with.
  */
 ngx_int_t ngx_http_xet_hub_deny(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);

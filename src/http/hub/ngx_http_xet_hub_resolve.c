@@ -361,7 +361,7 @@ ngx_http_xet_hub_resolve_head(ngx_http_request_t *r,
 }
 
 
-/* By the book it would be 416, which clients that ask for the size can't use. */
+/* By the book it would be 416: clients that ask for the size can't use that. */
 
 static ngx_int_t
 ngx_http_xet_hub_resolve_empty(ngx_http_request_t *r,

@@ -45,8 +45,8 @@ ngx_int_t ngx_http_xet_token_handler(ngx_http_request_t *r);
 
 /*
  * Answers with a token that has these claims, and with the endpoint that it is
- * for, by the configuration of the location.  As the functions of ngx_http_xet.h
- * that send an answer.
+ * for, by the configuration of the location.  As the functions of
+ * ngx_http_xet.h that send an answer.
  */
 ngx_int_t ngx_http_xet_token_give(ngx_http_request_t *r,
     xet_token_claims_t *claims);

@@ -41,7 +41,8 @@ test_op(void *ctx, const xet_hub_operation_t *op)
 
     case XET_HUB_HEADER:
         s->len += (size_t) snprintf(s->text + s->len,
-                                    sizeof(s->text) - s->len, "[%.*s/%.*s/%.*s]",
+                                    sizeof(s->text) - s->len,
+                                    "[%.*s/%.*s/%.*s]",
                                     (int) op->title.len, op->title.data,
                                     (int) op->text.len, op->text.data,
                                     (int) op->parent.len, op->parent.data);
