@@ -304,7 +304,8 @@ write_server()
     conf=$run/nginx.conf
 
     cp "$share/nginx.conf" "$conf"
-    cp "$share/xet_location.conf" "$share/xet_limits.conf" "$run/"
+    cp "$share/xet_location.conf" "$share/xet_hub.conf" \
+        "$share/xet_limits.conf" "$run/"
     chmod u+w "$run"/*.conf
 
     write_common "$conf"
@@ -315,13 +316,15 @@ write_server()
     replace "$run/xet_location.conf" 'root /var/lib/xet;' "root $data/store;"
     replace "$conf" 'host=/run/xet/postgresql dbname=xet user=xet' "$conninfo"
     replace "$conf" '/etc/nginx/xet/dedup.key' "$run/keys/dedup.key"
+    replace "$conf" '/etc/nginx/xet/token.key' "$run/keys/token.key"
     replace "$conf" 'include /etc/nginx/xet/xet_location.conf;' \
         "include $run/xet_location.conf;"
+    replace "$conf" 'include /etc/nginx/xet/xet_hub.conf;' \
+        "include $run/xet_hub.conf;"
 
     if [ "$auth" = token ]; then
         replace "$conf" 'xet_auth off;' 'xet_auth token;'
         replace "$conf" 'xet_thread_pool xet;' "xet_thread_pool xet;
-    xet_token_key $run/keys/token.key;
     xet_token_cache zone=xet_tokens:1m;"
     fi
 
@@ -401,11 +404,7 @@ if [ -n "$edge" ]; then
 else
     mkdir -p -m 750 "$data/store"
 
-    if [ "$auth" = token ]; then
-        take_keys url dedup token
-    else
-        take_keys url dedup
-    fi
+    take_keys url dedup token
 
     if [ -n "$conninfo" ]; then
         take_password

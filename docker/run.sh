@@ -328,6 +328,10 @@ make_secrets()
         (umask 077; openssl rand -hex 32 > "$keys/dedup.key")
     fi
 
+    if [ ! -s "$keys/token.key" ]; then
+        (umask 077; echo "t1:$(openssl rand -hex 32)" > "$keys/token.key")
+    fi
+
     if [ -n "$bucket" ]; then
         (umask 077; cat > "$keys/s3.credentials.new" << END
 [default]
@@ -491,12 +495,13 @@ start_nginx()
 }
 
 
-# What the client needs to know, for ". DIR/env".  No value has a character
+# What the clients need to know, for ". DIR/env".  No value has a character
 # that the quotes do not keep: see find_urls() and make_dir().
 
 write_env()
 {
     cat > "$dir/env.new" << END
+export HF_ENDPOINT='$url'
 export XET_ENDPOINT='$url/api'
 export XET_STORE='${store:-$dir/store}'
 export XET_POSTGRES='host=$socket dbname=xet user=xet'

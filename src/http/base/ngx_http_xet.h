@@ -103,6 +103,20 @@ typedef enum {
 } ngx_http_xet_audit_e;
 
 
+/* In which form "xet_error" answers. */
+
+typedef enum {
+    NGX_HTTP_XET_ERROR_OFF = 0,
+    NGX_HTTP_XET_ERROR_API,
+    NGX_HTTP_XET_ERROR_HUB
+} ngx_http_xet_error_e;
+
+/* Whether requests of a location are those of a Hub, errors included. */
+
+#define ngx_http_xet_of_hub(xlcf)                                             \
+    ((xlcf)->hub || (xlcf)->error == NGX_HTTP_XET_ERROR_HUB)
+
+
 /* What a location tells of the server. */
 
 typedef enum {
@@ -209,7 +223,7 @@ typedef struct {
     ngx_flag_t                 api;
     ngx_flag_t                 data;
     ngx_flag_t                 mint;
-    ngx_flag_t                 error;          /* xet_error */
+    ngx_uint_t                 error;          /* NGX_HTTP_XET_ERROR_* */
     ngx_flag_t                 hub;
     ngx_str_t                  hub_base;
     ngx_flag_t                 hub_public;     /* to be read without a token */
@@ -412,6 +426,10 @@ ngx_int_t ngx_http_xet_error_later(ngx_http_request_t *r, ngx_uint_t status,
 /* As ngx_http_xet_error(): code, message and HTTP status of a core status. */
 ngx_int_t ngx_http_xet_error_status(ngx_http_request_t *r,
     xet_status_t status);
+
+/* 405: the path has a route for those methods only. */
+ngx_int_t ngx_http_xet_error_method(ngx_http_request_t *r,
+    ngx_uint_t methods);
 
 /*
  * Answers a core status of 4xx with more than its message: b is the answer, of
@@ -656,6 +674,8 @@ struct ngx_http_xet_audit_s {
     const char                 *code;          /* of an error after a 200 */
     ngx_http_xet_auth_t        *auth;          /* NULL: nobody has asked yet */
 
+    ngx_str_t                   hub;           /* "models/owner/name" */
+
     ngx_str_t                   repo;          /* of a token that was minted */
     ngx_str_t                   subject;
     ngx_str_t                   key;
@@ -671,6 +691,7 @@ struct ngx_http_xet_audit_s {
     unsigned                    silent:1;      /* no act unless refused */
     unsigned                    has_hash:1;
     unsigned                    stored:1;      /* new_bytes is known */
+    unsigned                    named:1;       /* the path says what */
 };
 
 

@@ -57,9 +57,18 @@ ngx_http_xet_cors(ngx_http_request_t *r)
     }
 
     return ngx_http_xet_header(r, "Access-Control-Expose-Headers",
-                               "Content-Range, Accept-Ranges, ETag, "
-                               "Content-Disposition, Repr-Digest, "
-                               "Retry-After, X-Request-Id");
+                               xlcf->hub
+                               ? "Content-Range, Accept-Ranges, ETag, "
+                                 "Content-Disposition, Retry-After, "
+                                 "X-Request-Id, Link, X-Error-Code, "
+                                 "X-Error-Message, X-Linked-ETag, "
+                                 "X-Linked-Size, X-Repo-Commit, "
+                                 "X-Total-Count, X-Xet-Access-Token, "
+                                 "X-Xet-Cas-Url, X-Xet-Hash, "
+                                 "X-Xet-Token-Expiration"
+                               : "Content-Range, Accept-Ranges, ETag, "
+                                 "Content-Disposition, Repr-Digest, "
+                                 "Retry-After, X-Request-Id");
 }
 
 

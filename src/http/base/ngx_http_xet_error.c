@@ -8,6 +8,8 @@
 
 static ngx_int_t ngx_http_xet_error_send(ngx_http_request_t *r,
     ngx_uint_t status, xet_buf_t *b, time_t after, const char *line);
+static void ngx_http_xet_error_message(ngx_http_request_t *r,
+    const char *message);
 static void ngx_http_xet_error_note(ngx_http_request_t *r, const char *code);
 static void ngx_http_xet_log_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
@@ -124,12 +126,16 @@ ngx_http_xet_error_send(ngx_http_request_t *r, ngx_uint_t status, xet_buf_t *b,
 }
 
 
-/* Clients of a Hub read a text where those of the API read an object. */
+/*
+ * Clients of a Hub read a text where those of the API read an object, and a
+ * header where there is no body.
+ */
 
 void
 ngx_http_xet_error_begin(ngx_http_request_t *r, xet_buf_t *b, xet_json_t *j,
     const char *code, const char *message)
 {
+    ngx_uint_t                hub;
     ngx_http_xet_loc_conf_t  *xlcf;
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
@@ -139,17 +145,46 @@ ngx_http_xet_error_begin(ngx_http_request_t *r, xet_buf_t *b, xet_json_t *j,
 
     xet_json_object_begin(j);
 
-    if (xlcf->hub) {
+    hub = ngx_http_xet_of_hub(xlcf);
+
+    if (hub) {
+        ngx_http_xet_error_message(r, message);
+
         xet_json_key(j, "error");
         xet_json_cstring(j, message);
     }
 
-    xet_json_key(j, xlcf->hub ? "details" : "error");
+    xet_json_key(j, hub ? "details" : "error");
     xet_json_object_begin(j);
     xet_json_key(j, "code");
     xet_json_cstring(j, code);
     xet_json_key(j, "message");
     xet_json_cstring(j, message);
+}
+
+
+/* A header is one line.  Without memory there is none. */
+
+static void
+ngx_http_xet_error_message(ngx_http_request_t *r, const char *message)
+{
+    u_char     *p;
+    ngx_str_t   text;
+
+    ngx_http_xet_header_remove(r, "X-Error-Message");
+
+    text.data = ngx_pnalloc(r->pool, ngx_strlen(message) + 1);
+    if (text.data == NULL) {
+        return;
+    }
+
+    for (p = text.data; *message; message++) {
+        *p++ = ((u_char) *message < 0x20 || *message == 0x7f) ? '?' : *message;
+    }
+
+    text.len = p - text.data;
+
+    (void) ngx_http_xet_header_add(r, "X-Error-Message", &text);
 }
 
 
@@ -179,14 +214,18 @@ ngx_http_xet_error_note(ngx_http_request_t *r, const char *code)
 /*
  * Faults of the server, and uploads that were refused, are logged as errors,
  * for the operator.  What anybody can cause by a URL is logged at level "info",
- * as nginx logs what clients do wrong.
+ * as nginx logs what clients do wrong; so is what clients of a Hub ask for to
+ * learn whether it is there already.
  */
 
 static void
 ngx_http_xet_log_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message)
 {
-    ngx_uint_t  level;
+    ngx_uint_t                level;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
     ngx_http_xet_metrics_refusal(code);
 
@@ -195,6 +234,8 @@ ngx_http_xet_log_error(ngx_http_request_t *r, ngx_uint_t status,
         || (status != NGX_HTTP_NOT_FOUND
             && status != NGX_HTTP_NOT_ALLOWED
             && status != NGX_HTTP_UNAUTHORIZED
+            && !(xlcf->hub && (status == NGX_HTTP_CONFLICT
+                               || status == NGX_HTTP_PRECONDITION_FAILED))
             && r->method & (NGX_HTTP_POST|NGX_HTTP_PUT)))
     {
         level = NGX_LOG_ERR;
@@ -214,6 +255,49 @@ ngx_http_xet_error_status(ngx_http_request_t *r, xet_status_t status)
     return ngx_http_xet_error(r, xet_status_http(status),
                               xet_status_code(status),
                               xet_status_text(status));
+}
+
+
+ngx_int_t
+ngx_http_xet_error_method(ngx_http_request_t *r, ngx_uint_t methods)
+{
+    u_char      *p;
+    ngx_str_t    value;
+    ngx_uint_t   i;
+
+    static const struct {
+        ngx_uint_t   method;
+        const char  *name;
+    } names[] = {
+        { NGX_HTTP_GET, "GET" },
+        { NGX_HTTP_HEAD, "HEAD" },
+        { NGX_HTTP_POST, "POST" },
+        { NGX_HTTP_PUT, "PUT" },
+        { NGX_HTTP_DELETE, "DELETE" }
+    };
+
+    p = ngx_pnalloc(r->pool, 64);
+    if (p == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    value.data = p;
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (methods & names[i].method) {
+            p = ngx_sprintf(p, "%s%s", (p == value.data) ? "" : ", ",
+                            names[i].name);
+        }
+    }
+
+    value.len = p - value.data;
+
+    if (ngx_http_xet_header_add(r, "Allow", &value) == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_error(r, NGX_HTTP_NOT_ALLOWED, "method_not_allowed",
+                              "the route has no such method");
 }
 
 

@@ -1,51 +1,29 @@
 
 /*
- * From the path of a request to a route of the Hub, and who asks.
+ * Who asks a Hub for what.
  *
- *     handler   path as it was sent -> route -> who it is -> its handler
+ *     handler   path as it was sent -> route -> who it is -> what it names
+ *               -> the route's handler
  *
- * The path is that of the request line: nginx's has the escapes decoded, and
- * of "refs%2Fpr%2F1/file" nobody could tell any more where the revision ends.
- * Where rules have changed the URI, or nginx has merged slashes or parts with
- * dots, what was sent is not what the location was chosen for, and the decoded
- * one counts.
+ * Whether somebody may see a repo, and write to it, PostgreSQL says with each
+ * statement (xet.hub_find()), from what is found out here: the name spaces of
+ * the caller, and the repo that his token is bound to.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_access.h"
 #include "ngx_http_xet_download.h"
 #include "ngx_http_xet_hub.h"
+#include "ngx_http_xet_upload.h"
 
 
 #define NGX_HTTP_XET_HUB_ME  "me"              /* who asks */
 
 
-struct ngx_http_xet_hub_route_s {
-    const char                 *form;
-    ngx_uint_t                  methods;
-    ngx_http_xet_hub_access_e   access;
-    ngx_int_t                 (*handler)(ngx_http_request_t *r,
-                                         ngx_http_xet_hub_t *hub);
-};
-
-
-static const ngx_http_xet_hub_route_t  ngx_http_xet_hub_routes[] = {
-
-#define XET_HUB(form, methods, access, name)                                  \
-    { form, methods, access, ngx_http_xet_hub_##name##_handler },
-
-#include "hub.def"
-
-#undef XET_HUB
-
-    { NULL, 0, 0, NULL }
-};
-
-
-static ngx_int_t ngx_http_xet_hub_path(ngx_http_request_t *r,
-    ngx_str_t *path);
 static ngx_int_t ngx_http_xet_hub_parse(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub, ngx_str_t *path);
+static ngx_int_t ngx_http_xet_hub_begin(ngx_http_request_t *r,
+    const ngx_http_xet_hub_route_t *route);
 static ngx_int_t ngx_http_xet_hub_caller(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub);
 static ngx_int_t ngx_http_xet_hub_spaces(ngx_http_request_t *r,
@@ -57,7 +35,7 @@ ngx_http_xet_hub_handler(ngx_http_request_t *r)
 {
     ngx_int_t                        rc;
     ngx_str_t                        path;
-    ngx_uint_t                       known;
+    ngx_uint_t                       methods;
     ngx_http_xet_ctx_t              *ctx;
     ngx_http_xet_hub_t              *hub;
     const ngx_http_xet_hub_route_t  *route;
@@ -75,31 +53,16 @@ ngx_http_xet_hub_handler(ngx_http_request_t *r)
         return ngx_http_xet_cors_preflight(r);
     }
 
-    if (ngx_http_xet_hub_path(r, &path) != NGX_OK) {
+    if (ngx_http_xet_hub_route_path(r, &path) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    known = 0;
+    route = ngx_http_xet_hub_route(r, &path, &methods);
 
-    for (route = ngx_http_xet_hub_routes; route->form; route++) {
-
-        if (!xet_hub_route_match(route->form, path.data, path.len)) {
-            continue;
-        }
-
-        known = 1;
-
-        if (route->methods & r->method) {
-            break;
-        }
-    }
-
-    if (route->form == NULL) {
-        return known ? ngx_http_xet_hub_error(r, NGX_HTTP_NOT_ALLOWED,
-                                              "method_not_allowed",
-                                              "the route has no such method")
-                     : ngx_http_xet_hub_error(r, NGX_HTTP_NOT_FOUND,
-                                              "no_route", "no such route");
+    if (route == NULL) {
+        return methods ? ngx_http_xet_error_method(r, methods)
+                       : ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "no_route",
+                                            "no such route");
     }
 
     hub->route = route;
@@ -115,65 +78,13 @@ ngx_http_xet_hub_handler(ngx_http_request_t *r)
         rc = ngx_http_xet_hub_parse(r, hub, &path);
     }
 
-    /* a DELETE may have a body that says what */
-
-    if (rc == NGX_OK && (r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))) {
-        rc = ngx_http_discard_request_body(r);
+    if (rc != NGX_OK) {
+        return rc;
     }
 
-    return (rc == NGX_OK) ? route->handler(r, hub) : rc;
-}
+    rc = ngx_http_xet_hub_begin(r, route);
 
-
-/* The path below "xet_hub_base", which begins with "/". */
-
-static ngx_int_t
-ngx_http_xet_hub_path(ngx_http_request_t *r, ngx_str_t *path)
-{
-    u_char                   *src, *dst, *args;
-    ngx_str_t                 decoded;
-    ngx_http_xet_loc_conf_t  *xlcf;
-
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
-
-    *path = r->unparsed_uri;
-
-    args = ngx_strlchr(path->data, path->data + path->len, '?');
-
-    if (args) {
-        path->len = args - path->data;
-    }
-
-    decoded.data = ngx_pnalloc(r->pool, path->len + 1);
-    if (decoded.data == NULL) {
-        return NGX_ERROR;
-    }
-
-    src = path->data;
-    dst = decoded.data;
-
-    ngx_unescape_uri(&dst, &src, path->len, 0);
-
-    decoded.len = dst - decoded.data;
-
-    if (!r->valid_unparsed_uri || decoded.len != r->uri.len
-        || ngx_memcmp(decoded.data, r->uri.data, decoded.len) != 0)
-    {
-        *path = r->uri;
-    }
-
-    if (path->len > xlcf->hub_base.len
-        && ngx_memcmp(path->data, xlcf->hub_base.data, xlcf->hub_base.len)
-           == 0)
-    {
-        path->data += xlcf->hub_base.len;
-        path->len -= xlcf->hub_base.len;
-
-    } else if (xlcf->hub_base.len) {
-        path->len = 0;
-    }
-
-    return NGX_OK;
+    return (rc == NGX_DECLINED) ? route->handler(r, hub) : rc;
 }
 
 
@@ -232,8 +143,60 @@ ngx_http_xet_hub_parse(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     hub->path.len = t->path.len;
 
     ngx_http_xet_hub_owner(hub, &hub->asked.owner);
+    ngx_http_xet_hub_note(r, hub);
 
     return NGX_OK;
+}
+
+
+void
+ngx_http_xet_hub_note(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
+{
+    u_char                *p;
+    const char            *plural;
+    ngx_http_xet_audit_t  *audit;
+
+    audit = ngx_http_xet_audit_find(r);
+
+    if (audit == NULL || hub->asked.name.len == 0) {
+        return;
+    }
+
+    plural = xet_hub_kind_plural(hub->asked.kind);
+
+    p = ngx_pnalloc(r->pool, ngx_strlen(plural) + hub->asked.owner.len
+                             + hub->asked.name.len + 2);
+    if (p == NULL) {
+        return;
+    }
+
+    audit->hub.data = p;
+    audit->hub.len = ngx_sprintf(p, "%s/%V/%V", plural, &hub->asked.owner,
+                                 &hub->asked.name) - p;
+}
+
+
+/*
+ * What comes with the request: NGX_DECLINED if it may come, else what it was
+ * answered with.  A DELETE may have a body that says what.
+ */
+
+static ngx_int_t
+ngx_http_xet_hub_begin(ngx_http_request_t *r,
+    const ngx_http_xet_hub_route_t *route)
+{
+    ngx_int_t  rc;
+
+    if (r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD)) {
+        rc = ngx_http_discard_request_body(r);
+
+        return (rc == NGX_OK) ? NGX_DECLINED : rc;
+    }
+
+    rc = ngx_http_xet_body_plain(r);
+
+    return (rc == NGX_DECLINED && route->access == NGX_HTTP_XET_HUB_WRITES)
+           ? ngx_http_xet_limit_upload(r) : rc;
 }
 
 
@@ -343,10 +306,12 @@ ngx_http_xet_hub_spaces(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 
     spaces = &hub->asked.spaces;
 
-    if (others.len == 1 && others.data[0] == '*') {
+    /* all of them, also where nothing tells one caller from another */
 
-        /* all of them */
-
+    if ((others.len == 1 && others.data[0] == '*')
+        || (xlcf->auth != NGX_HTTP_XET_AUTH_TOKEN && xlcf->hub_user == NULL
+            && xlcf->hub_owners == NULL))
+    {
         ngx_str_null(spaces);
         return NGX_OK;
     }

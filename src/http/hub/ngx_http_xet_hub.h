@@ -22,7 +22,29 @@ typedef enum {
 } ngx_http_xet_hub_access_e;
 
 
-typedef struct ngx_http_xet_hub_route_s  ngx_http_xet_hub_route_t;
+/* What "xet_audit" makes of a route. */
+
+typedef enum {
+    NGX_HTTP_XET_HUB_IDLE = 0,         /* no act */
+    NGX_HTTP_XET_HUB_LOOK,             /* told with "all" only */
+    NGX_HTTP_XET_HUB_ACT,
+    NGX_HTTP_XET_HUB_MINT              /* a token is given out */
+} ngx_http_xet_hub_act_e;
+
+
+#define NGX_HTTP_XET_HUB_GROUPS  16            /* of hub.def, at most */
+
+
+typedef struct {
+    const char                 *form;
+    ngx_uint_t                  methods;
+    ngx_http_xet_hub_access_e   access;
+    ngx_http_xet_hub_act_e      act;
+    ngx_str_t                   group;         /* of what is counted */
+    const char                 *action;
+    ngx_int_t                 (*handler)(ngx_http_request_t *r,
+                                         ngx_http_xet_hub_t *hub);
+} ngx_http_xet_hub_route_t;
 
 
 /* What a request is about, and who asks. */
@@ -43,7 +65,7 @@ struct ngx_http_xet_hub_s {
 };
 
 
-#define XET_HUB(form, methods, access, name)                                  \
+#define XET_HUB(form, methods, access, act, group, name)                      \
 ngx_int_t ngx_http_xet_hub_##name##_handler(ngx_http_request_t *r,            \
     ngx_http_xet_hub_t *hub);
 
@@ -56,6 +78,32 @@ ngx_int_t ngx_http_xet_hub_##name##_handler(ngx_http_request_t *r,            \
 ngx_int_t ngx_http_xet_hub_handler(ngx_http_request_t *r);
 
 /*
+ * ngx_http_xet_hub_route.c: the route of a path below "xet_hub_base".  NULL:
+ * there is none for the method, but for *methods, if any.
+ */
+const ngx_http_xet_hub_route_t *ngx_http_xet_hub_route(ngx_http_request_t *r,
+    const ngx_str_t *path, ngx_uint_t *methods);
+
+/* The path below "xet_hub_base", as it was sent; begins with "/". */
+ngx_int_t ngx_http_xet_hub_route_path(ngx_http_request_t *r,
+    ngx_str_t *path);
+
+/* The route of a request, whoever asks; NULL: none. */
+const ngx_http_xet_hub_route_t *ngx_http_xet_hub_route_of(
+    ngx_http_request_t *r);
+
+/*
+ * Gives groups of routes the numbers from first on, and their names, at most
+ * NGX_HTTP_XET_HUB_GROUPS, to what is counted; returns how many.
+ */
+ngx_uint_t ngx_http_xet_hub_route_groups(const char **names,
+    ngx_uint_t first);
+
+/* Where to count requests of the route. */
+ngx_uint_t ngx_http_xet_hub_route_number(
+    const ngx_http_xet_hub_route_t *route);
+
+/*
  * Whether a token allows that, whatever the repo is: NGX_OK, or as
  * ngx_http_xet_hub_deny().
  */
@@ -64,6 +112,9 @@ ngx_int_t ngx_http_xet_hub_allowed(ngx_http_request_t *r,
 
 /* "me" is the name space of who asks, whatever his name is. */
 void ngx_http_xet_hub_owner(ngx_http_xet_hub_t *hub, ngx_str_t *owner);
+
+/* Notes which repo it is about, for $xet_audit. */
+void ngx_http_xet_hub_note(ngx_http_request_t *r, ngx_http_xet_hub_t *hub);
 
 /* The state of a request that the handler has begun. */
 #define ngx_http_xet_hub_get(r)                                               \

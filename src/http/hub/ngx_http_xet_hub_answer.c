@@ -18,9 +18,7 @@ ngx_int_t
 ngx_http_xet_hub_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message)
 {
-    u_char      *p;
-    ngx_str_t    text;
-    ngx_uint_t   i;
+    ngx_uint_t  i;
 
     static const char *const  known[] = {
         "EntryNotFound", "GatedRepo", "RepoNotFound", "RevisionNotFound"
@@ -35,26 +33,7 @@ ngx_http_xet_hub_error(ngx_http_request_t *r, ngx_uint_t status,
         }
     }
 
-    /* a header is one line */
-
-    text.len = ngx_strlen(message);
-    text.data = ngx_pnalloc(r->pool, text.len + 1);
-
-    if (text.data == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    for (p = text.data; *message; message++) {
-        *p++ = ((u_char) *message < 0x20 || *message == 0x7f) ? '?' : *message;
-    }
-
-    *p = '\0';
-
-    if (ngx_http_xet_header_add(r, "X-Error-Message", &text) == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return ngx_http_xet_error(r, status, code, (char *) text.data);
+    return ngx_http_xet_error(r, status, code, message);
 }
 
 

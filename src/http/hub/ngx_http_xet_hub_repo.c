@@ -31,7 +31,7 @@ static xet_status_t ngx_http_xet_hub_move_parse(void *data, u_char *text,
     size_t len);
 static xet_status_t ngx_http_xet_hub_settings_parse(void *data, u_char *text,
     size_t len);
-static void ngx_http_xet_hub_asked(ngx_http_xet_hub_t *hub,
+static void ngx_http_xet_hub_asked(ngx_http_request_t *r,
     ngx_http_xet_hub_change_t *c);
 static void ngx_http_xet_hub_create_read(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_hub_create_put(ngx_http_request_t *r, void *data);
@@ -203,28 +203,34 @@ ngx_http_xet_hub_settings_parse(void *data, u_char *text, size_t len)
 /* The repo that the body names. */
 
 static void
-ngx_http_xet_hub_asked(ngx_http_xet_hub_t *hub, ngx_http_xet_hub_change_t *c)
+ngx_http_xet_hub_asked(ngx_http_request_t *r, ngx_http_xet_hub_change_t *c)
 {
+    ngx_http_xet_hub_t  *hub;
+
+    hub = ngx_http_xet_hub_get(r);
+
     hub->asked.kind = c->repo.kind;
     hub->asked.name.data = (u_char *) c->repo.name.data;
     hub->asked.name.len = c->repo.name.len;
 
-    if (c->repo.owner.data == NULL) {
+    if (c->repo.owner.data) {
+        hub->asked.owner.data = (u_char *) c->repo.owner.data;
+        hub->asked.owner.len = c->repo.owner.len;
+
+        ngx_http_xet_hub_owner(hub, &hub->asked.owner);
+
+    } else {
         hub->asked.owner = hub->who;
-        return;
     }
 
-    hub->asked.owner.data = (u_char *) c->repo.owner.data;
-    hub->asked.owner.len = c->repo.owner.len;
-
-    ngx_http_xet_hub_owner(hub, &hub->asked.owner);
+    ngx_http_xet_hub_note(r, hub);
 }
 
 
 static void
 ngx_http_xet_hub_create_read(ngx_http_request_t *r, void *data)
 {
-    ngx_http_xet_hub_asked(ngx_http_xet_hub_get(r), data);
+    ngx_http_xet_hub_asked(r, data);
 
     ngx_http_xet_hub_create_put(r, data);
 }
@@ -339,7 +345,7 @@ ngx_http_xet_hub_delete_read(ngx_http_request_t *r, void *data)
 
     hub = ngx_http_xet_hub_get(r);
 
-    ngx_http_xet_hub_asked(hub, data);
+    ngx_http_xet_hub_asked(r, data);
 
     ngx_http_xet_hub_wait(r, ngx_http_xet_query_hub_delete(r, &hub->asked,
                                                  ngx_http_xet_hub_answered));
@@ -357,7 +363,7 @@ ngx_http_xet_hub_move_read(ngx_http_request_t *r, void *data)
 
     hub = ngx_http_xet_hub_get(r);
 
-    ngx_http_xet_hub_asked(hub, c);
+    ngx_http_xet_hub_asked(r, c);
 
     owner = hub->who;
 

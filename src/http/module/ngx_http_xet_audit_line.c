@@ -149,7 +149,7 @@ ngx_http_xet_audit_ours(ngx_http_request_t *r, ngx_http_xet_loc_conf_t *xlcf)
     ngx_http_core_srv_conf_t  *cscf;
     ngx_http_xet_loc_conf_t   *server;
 
-    if (xlcf->api || xlcf->data || xlcf->mint) {
+    if (xlcf->api || xlcf->data || xlcf->mint || xlcf->hub) {
         return 1;
     }
 
@@ -182,7 +182,7 @@ ngx_http_xet_audit_told(ngx_http_request_t *r, ngx_http_xet_audit_t *audit,
 
         xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
-        return audit->action || xlcf->api;
+        return audit->action || xlcf->api || xlcf->hub;
     }
 
     return audit->action && !audit->silent
@@ -301,9 +301,11 @@ ngx_http_xet_audit_what(ngx_http_request_t *r, xet_json_t *j,
         xet_json_u64(j, audit->new_bytes);
     }
 
+    ngx_http_xet_audit_text(j, "hub", &audit->hub);
+
     /* what no route tells; arguments are no part of it, and it is ASCII */
 
-    if (audit->action == NULL) {
+    if (audit->action == NULL || audit->named) {
         path.data = uri;
         path.len = (u_char *) ngx_escape_uri(uri, r->uri.data,
                                              ngx_min(r->uri.len,

@@ -157,7 +157,7 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
     conf->mint = NGX_CONF_UNSET;
     conf->hub = NGX_CONF_UNSET;
     conf->hub_public = NGX_CONF_UNSET;
-    conf->error = NGX_CONF_UNSET;
+    conf->error = NGX_CONF_UNSET_UINT;
     conf->monitor = NGX_CONF_UNSET_UINT;
     conf->auth = NGX_HTTP_XET_AUTH_UNSET;
     conf->access = NGX_CONF_UNSET_UINT;
@@ -258,8 +258,9 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         }
     }
 
-    if (conf->error == NGX_CONF_UNSET) {
-        conf->error = (within && prev->error == 1);
+    if (conf->error == NGX_CONF_UNSET_UINT) {
+        conf->error = (within && prev->error != NGX_CONF_UNSET_UINT)
+                      ? prev->error : NGX_HTTP_XET_ERROR_OFF;
     }
 
     /* "xet_data" is inherited, as access rules are */

@@ -309,14 +309,32 @@ ngx_http_xet_conf_monitor(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+/* xet_error [hub]; */
+
 char *
 ngx_http_xet_conf_error(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_xet_loc_conf_t *xlcf = conf;
 
+    ngx_str_t                 *value;
     ngx_http_core_loc_conf_t  *clcf;
 
-    xlcf->error = 1;
+    value = cf->args->elts;
+
+    if (xlcf->error != NGX_CONF_UNSET_UINT) {
+        return "is duplicate";
+    }
+
+    xlcf->error = NGX_HTTP_XET_ERROR_API;
+
+    if (cf->args->nelts == 2) {
+
+        if (ngx_strcmp(value[1].data, "hub") != 0) {
+            return ngx_http_xet_param_invalid(cf, &value[1], "\"hub\"");
+        }
+
+        xlcf->error = NGX_HTTP_XET_ERROR_HUB;
+    }
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
     ngx_http_xet_conf_handler(cf, cmd, clcf, ngx_http_xet_error_handler);

@@ -32,8 +32,8 @@ ngx_http_xet_measure_handler(ngx_http_request_t *r)
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
     if (r != r->main
-        || (!xlcf->api && !xlcf->data && !xlcf->mint && !xlcf->verify_body
-            && !xlcf->error && !xlcf->monitor))
+        || (!xlcf->api && !xlcf->data && !xlcf->mint && !xlcf->hub
+            && !xlcf->verify_body && !xlcf->error && !xlcf->monitor))
     {
         return NGX_OK;
     }

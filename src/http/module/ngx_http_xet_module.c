@@ -442,7 +442,7 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       &ngx_http_xet_status_forms },
 
     { ngx_string("xet_error"),
-      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS,
+      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE1,
       ngx_http_xet_conf_error,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
@@ -661,7 +661,7 @@ ngx_http_xet_init(ngx_conf_t *cf)
     *h = ngx_http_xet_preaccess_handler;
 
     if (xmcf->monitor) {
-        ngx_http_xet_route_count_init();
+        ngx_http_xet_route_count_init(xmcf->hub);
         ngx_http_xet_metrics_bucket(xmcf->store && xmcf->store->s3);
 
         xmcf->metrics_zone = ngx_http_xet_metrics_zone(cf);

@@ -39,8 +39,8 @@ ngx_int_t ngx_http_xet_api_handler(ngx_http_request_t *r);
  */
 ngx_int_t ngx_http_xet_route_name(ngx_http_request_t *r, ngx_str_t *name);
 
-/* Gives the routes numbers, and their names to what is counted. */
-void ngx_http_xet_route_count_init(void);
+/* Gives the routes, with hub also its groups, numbers, and counts by them. */
+void ngx_http_xet_route_count_init(ngx_uint_t hub);
 
 /* Where to count the request, by its path and its method. */
 ngx_uint_t ngx_http_xet_route_number(ngx_http_request_t *r);

@@ -13,6 +13,7 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_hub.h"
 #include "ngx_http_xet_module.h"
 #include "ngx_http_xet_query.h"
 #include "ngx_http_xet_routes.h"
@@ -108,15 +109,13 @@ static void ngx_http_xet_find_route(ngx_http_request_t *r,
     ngx_http_xet_match_t *match);
 static ngx_uint_t ngx_http_xet_route_match(const ngx_http_xet_route_t *route,
     const ngx_http_xet_path_t *path);
+static void ngx_http_xet_route_audit_hub(ngx_http_request_t *r,
+    ngx_http_xet_audit_t *audit);
 static ngx_int_t ngx_http_xet_parse_path(ngx_http_request_t *r,
     ngx_http_xet_path_t *path);
 static u_char *ngx_http_xet_skip_generation(u_char *p, u_char *last);
 static ngx_int_t ngx_http_xet_parse_args(const ngx_http_xet_path_t *path,
     const ngx_http_xet_route_t *route, xet_hash_t *hash);
-static ngx_uint_t ngx_http_xet_encoded(ngx_http_request_t *r);
-static ngx_int_t ngx_http_xet_not_encoded(ngx_http_request_t *r);
-static ngx_int_t ngx_http_xet_not_allowed(ngx_http_request_t *r,
-    ngx_uint_t methods);
 
 
 ngx_int_t
@@ -148,7 +147,7 @@ ngx_http_xet_api_handler(ngx_http_request_t *r)
     if (route == NULL) {
 
         if (match->methods) {
-            return ngx_http_xet_not_allowed(r, match->methods);
+            return ngx_http_xet_error_method(r, match->methods);
         }
 
         return ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "no_route",
@@ -176,11 +175,12 @@ ngx_http_xet_api_handler(ngx_http_request_t *r)
             return rc;
         }
 
-    } else if (ngx_http_xet_encoded(r)) {
-        return ngx_http_xet_not_encoded(r);
+    } else {
+        rc = ngx_http_xet_body_plain(r);
 
-    } else if (route->scope == NGX_HTTP_XET_WRITES) {
-        rc = ngx_http_xet_limit_upload(r);
+        if (rc == NGX_DECLINED && route->scope == NGX_HTTP_XET_WRITES) {
+            rc = ngx_http_xet_limit_upload(r);
+        }
 
         if (rc != NGX_DECLINED) {
             return rc;
@@ -303,7 +303,23 @@ ngx_http_xet_find_route(ngx_http_request_t *r, ngx_http_xet_match_t *match)
 ngx_int_t
 ngx_http_xet_route_name(ngx_http_request_t *r, ngx_str_t *name)
 {
-    const ngx_http_xet_match_t  *match;
+    ngx_http_xet_loc_conf_t         *xlcf;
+    const ngx_http_xet_match_t      *match;
+    const ngx_http_xet_hub_route_t  *route;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (ngx_http_xet_of_hub(xlcf)) {
+        route = ngx_http_xet_hub_route_of(r);
+
+        if (route == NULL) {
+            return NGX_DECLINED;
+        }
+
+        *name = route->group;
+
+        return NGX_OK;
+    }
 
     match = ngx_http_xet_match(r);
 
@@ -320,7 +336,7 @@ ngx_http_xet_route_name(ngx_http_request_t *r, ngx_str_t *name)
 /* Rows of one handler are one route: other names of it, other versions. */
 
 void
-ngx_http_xet_route_count_init(void)
+ngx_http_xet_route_count_init(ngx_uint_t hub)
 {
     ngx_uint_t  i, k, n;
 
@@ -331,7 +347,8 @@ ngx_http_xet_route_count_init(void)
         NULL
     };
 
-    static const char  *names[sizeof(handlers) / sizeof(handlers[0])];
+    static const char  *names[sizeof(handlers) / sizeof(handlers[0])
+                              + NGX_HTTP_XET_HUB_GROUPS];
 
     n = 0;
 
@@ -353,6 +370,11 @@ ngx_http_xet_route_count_init(void)
             ((k < NGX_HTTP_XET_ROUTE_MAX) ? k : NGX_HTTP_XET_ROUTE_OTHER);
     }
 
+    if (hub) {
+        n += ngx_http_xet_hub_route_groups(&names[n],
+                                           NGX_HTTP_XET_ROUTE_FIRST + n);
+    }
+
     ngx_http_xet_metrics_routes(names, n);
 }
 
@@ -360,7 +382,18 @@ ngx_http_xet_route_count_init(void)
 ngx_uint_t
 ngx_http_xet_route_number(ngx_http_request_t *r)
 {
-    const ngx_http_xet_match_t  *match;
+    ngx_http_xet_loc_conf_t         *xlcf;
+    const ngx_http_xet_match_t      *match;
+    const ngx_http_xet_hub_route_t  *route;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (ngx_http_xet_of_hub(xlcf)) {
+        route = ngx_http_xet_hub_route_of(r);
+
+        return route ? ngx_http_xet_hub_route_number(route)
+                     : NGX_HTTP_XET_ROUTE_OTHER;
+    }
 
     match = ngx_http_xet_match(r);
 
@@ -436,6 +469,11 @@ ngx_http_xet_route_audit(ngx_http_request_t *r, ngx_http_xet_audit_t *audit)
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
+    if (ngx_http_xet_of_hub(xlcf)) {
+        ngx_http_xet_route_audit_hub(r, audit);
+        return;
+    }
+
     if (xlcf->mint) {
         audit->action = "token.mint";
         audit->write = 1;
@@ -480,6 +518,27 @@ ngx_http_xet_route_audit(ngx_http_request_t *r, ngx_http_xet_audit_t *audit)
         audit->action = (const char *) match->route->name.data;
         audit->silent = 1;
     }
+}
+
+
+static void
+ngx_http_xet_route_audit_hub(ngx_http_request_t *r,
+    ngx_http_xet_audit_t *audit)
+{
+    const ngx_http_xet_hub_route_t  *route;
+
+    route = ngx_http_xet_hub_route_of(r);
+
+    if (route == NULL) {
+        return;
+    }
+
+    audit->action = (route->act == NGX_HTTP_XET_HUB_MINT) ? "token.mint"
+                                                          : route->action;
+    audit->write = (route->act >= NGX_HTTP_XET_HUB_ACT);
+    audit->mint = (route->act == NGX_HTTP_XET_HUB_MINT);
+    audit->silent = (route->act == NGX_HTTP_XET_HUB_IDLE);
+    audit->named = 1;
 }
 
 
@@ -639,90 +698,4 @@ ngx_http_xet_parse_args(const ngx_http_xet_path_t *path,
 
     return (xet_hash_parse(hash, text->data, text->len) == XET_OK)
            ? NGX_OK : NGX_DECLINED;
-}
-
-
-/*
- * Whether the body has a content coding: it would be stored as it was sent,
- * and nobody would know that it is encoded.
- */
-
-static ngx_uint_t
-ngx_http_xet_encoded(ngx_http_request_t *r)
-{
-    ngx_uint_t        n;
-    ngx_table_elt_t  *h;
-
-    for (n = 0; /* void */ ; n++) {
-
-        h = ngx_http_xet_header_find(&r->headers_in.headers,
-                                     "Content-Encoding", n);
-        if (h == NULL) {
-            return 0;
-        }
-
-        if (h->value.len
-            && (h->value.len != 8
-                || ngx_strncasecmp(h->value.data, (u_char *) "identity", 8)
-                   != 0))
-        {
-            return 1;
-        }
-    }
-}
-
-
-static ngx_int_t
-ngx_http_xet_not_encoded(ngx_http_request_t *r)
-{
-    if (ngx_http_xet_header(r, "Accept-Encoding", "identity") != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return ngx_http_xet_error(r, NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
-                              "unsupported_content_encoding",
-                              "the body has a Content-Encoding");
-}
-
-
-static ngx_int_t
-ngx_http_xet_not_allowed(ngx_http_request_t *r, ngx_uint_t methods)
-{
-    u_char      *p;
-    ngx_str_t    value;
-    ngx_uint_t   i;
-
-    static const struct {
-        ngx_uint_t   method;
-        const char  *name;
-    } names[] = {
-        { NGX_HTTP_GET, "GET" },
-        { NGX_HTTP_HEAD, "HEAD" },
-        { NGX_HTTP_POST, "POST" },
-        { NGX_HTTP_PUT, "PUT" },
-        { NGX_HTTP_DELETE, "DELETE" }
-    };
-
-    p = ngx_pnalloc(r->pool, 64);
-    if (p == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    value.data = p;
-
-    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (methods & names[i].method) {
-            p = ngx_sprintf(p, "%s%s", (p == value.data) ? "" : ", ",
-                            names[i].name);
-        }
-    }
-
-    value.len = p - value.data;
-
-    if (ngx_http_xet_header_add(r, "Allow", &value) == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return ngx_http_xet_error(r, NGX_HTTP_NOT_ALLOWED, "method_not_allowed",
-                              "the route has no such method");
 }

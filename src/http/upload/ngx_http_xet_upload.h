@@ -127,6 +127,13 @@ ngx_int_t ngx_http_xet_verify_init(ngx_conf_t *cf);
 
 
 /*
+ * ngx_http_xet_coding.c: refuses a body with a content coding.  NGX_DECLINED:
+ * it has none; any other code is for ngx_http_finalize_request().
+ */
+ngx_int_t ngx_http_xet_body_plain(ngx_http_request_t *r);
+
+
+/*
  * ngx_http_xet_limit.c: bounds of uploads: how many somebody has at a time, and
  * how many bytes in a while.
  */
