@@ -535,12 +535,16 @@ make_client()
 {
     venv=$build/venv
 
-    "$venv/bin/python" -c 'import hf_xet' 2>/dev/null && return
+    "$venv/bin/python" -c 'import hf_xet, huggingface_hub' 2>/dev/null \
+        && return
 
-    rm -rf "$venv"
-    python3 -m venv "$venv" > "$build/venv.log" 2>&1 \
-        && "$venv/bin/pip" install -q --disable-pip-version-check hf_xet \
-               < /dev/null >> "$build/venv.log" 2>&1
+    if ! "$venv/bin/pip" --version > "$build/venv.log" 2>&1; then
+        rm -rf "$venv"
+        python3 -m venv "$venv" >> "$build/venv.log" 2>&1 || return
+    fi
+
+    "$venv/bin/pip" install -q --disable-pip-version-check hf_xet \
+        huggingface_hub < /dev/null >> "$build/venv.log" 2>&1
 }
 
 
@@ -636,6 +640,7 @@ Serving at ${base:-$url}/api, data in $dir
   psql -h $socket -U xet xet
 
   . $dir/env
+  HF_TOKEN=hf_any $build/venv/bin/hf upload me/model FOLDER
   $build/xet verify --store
   $build/xet backup FOLDER
 

@@ -310,18 +310,32 @@ while ($code =~ /\{ \s* (\d\d\d), \s* "(\w+)", \s* "[^"]+" \s* \}/gx) {
 	$codes{$2}{$1 == 494 ? 400 : $1} = 1;
 }
 
+# what PostgreSQL says of names
+
+my $functions = text('sql/functions.sql');
+
+while ($functions =~ /status := (\d+);\s* code := '(\w+)';/g) {
+	$codes{$2}{$1} = 1;
+}
+
+# those of the API, and those of a Hub
+
 my %coded;
 
-while ($doc{'docs/api.md'} =~ /^\| `(\w+)` \| (\d+(?:, \d+)*) \|/mg) {
-	$coded{$1} = $2;
+for my $doc (@doc{qw! docs/api.md docs/hub.md !}) {
+	while ($doc =~ /^\| `(\w+)` \| (\d+(?:, \d+)*) \|/mg) {
+		my ($code, $statuses) = ($1, $2);
+
+		$coded{$code}{$_} = 1 for split(/, /, $statuses);
+	}
 }
 
 # where a query without a row is our own fault, 500 goes with 404
 
 delete $codes{internal_error}{404};
 
-same({ map { $_ => join(', ', sort keys %{ $codes{$_} }) } keys %codes },
-	\%coded, 'error codes');
+same(map({ my $set = $_; +{ map { $_ => join(', ', sort keys %{ $set->{$_} })
+	} keys %$set } } \%codes, \%coded), 'error codes');
 
 # codes that the text speaks of exist
 
@@ -599,7 +613,7 @@ my $dir = $t->dir();
 
 sub prepare_conf {
 	$t->write_file("etc/$_", here(slurp("$root/conf/$_")))
-		for qw/ xet_location.conf xet_bucket.conf /;
+		for qw/ xet_location.conf xet_bucket.conf xet_hub.conf /;
 
 	mkdir("$dir/cache");
 
@@ -802,16 +816,18 @@ sub recipe_shell {
 
 	mkdir($etc) or die "$etc: $!\n";
 	system('cp', (map { "$dir/etc/$_" } qw/ url.key dedup.key
-		xet_location.conf /), $etc) == 0 or die "cp: $?\n";
+		xet_location.conf xet_hub.conf /), $etc) == 0
+		or die "cp: $?\n";
 	spew("$work/.curlrc", 'resolve = "cas.example.com:' . $t->port(443)
 		. ':127.0.0.1"');
 
 	my $nginx = join(' ', $t->nginx()->args());
+	my $bin = File::Spec->rel2abs(build_dir());
 
 	return <<"EOS";
 set -eu
 cd $work
-export HOME=$work TOKEN=liked
+export HOME=$work TOKEN=liked PATH=$bin:\$PATH
 nginx() { $nginx "\$\@"; }
 systemctl() { : > $work/reload; while [ -e $work/reload ]; do sleep 0.1; done; }
 EOS

@@ -113,14 +113,15 @@ for my $i (0, 1, 0) {
 
 SKIP: {
 	my ($text) = slurp(root() . '/README.md')
-		=~ /^## The first file\n(.*?)^## Configuration\n/ms;
+		=~ /^## The first model\n(.*?)^## Configuration\n/ms;
 	my @blocks = ($text // '') =~ /^```sh\n(.*?)^```$/gms;
 	my $build = build_dir();
 
-	cmp_ok(scalar @blocks, '>=', 3, 'README: commands');
+	cmp_ok(scalar @blocks, '>=', 4, 'README: commands');
 
 	skip('README: no hf_xet', 1) if (run_command([
-		"$build/venv/bin/python", '-c', 'import hf_xet' ]))[0] != 0;
+		"$build/venv/bin/python", '-c',
+		'import hf_xet, huggingface_hub' ]))[0] != 0;
 
 	my $script = join('', "set -eux\n", @blocks);
 
@@ -131,6 +132,7 @@ SKIP: {
 
 	my ($status, $out) = run_command([ 'sh', '-c', $script ],
 		env => { BUILD => $build,
+			HF_HOME => "$dirs[0]/home",
 			HF_XET_CACHE => "$dirs[0]/cache" },
 		timeout => 300, dir => root());
 

@@ -65,6 +65,12 @@ exec < /dev/null
 
 install_python "$build/venv" hf_xet hf_xet
 
+# of README.md
+
+"$build/venv/bin/python" -c 'import huggingface_hub' 2> /dev/null \
+    || "$build/venv/bin/pip" install -q --disable-pip-version-check \
+        huggingface_hub
+
 # of t/openapi.t
 
 "$build/venv/bin/python" -c 'import schemathesis' 2> /dev/null \
