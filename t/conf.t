@@ -626,9 +626,40 @@ for my $name (qw/ xet_api xet_data xet_error /) {
 		http => "$name;");
 	bad("$name in an if", qr/"$name" directive is not allowed here/,
 		locations => "location /x/ { if (\$arg_x) { $name; } }");
-	bad("$name with a value", qr/number of arguments in "$name"/,
+	bad("$name with a value", $name eq 'xet_error'
+		? qr/invalid parameter "on" .* it must be "hub"/
+		: qr/number of arguments in "$name"/,
 		locations => "location /x/ { $name on; }");
 }
+
+bad('xet_error twice', qr/"xet_error" directive is duplicate/,
+	locations => 'location /x/ { xet_error; xet_error hub; }');
+
+# --------------------------------------------------------------------------
+# a Hub
+
+my %keyed = (http => Test::Xet::Token::token_directive());
+my $cas = 'location /cas/ { xet_api; xet_api_base /cas; xet_auth token;'
+	. ' xet_access repo; client_max_body_size 80m; }';
+
+$t->token_key();
+
+good('xet_hub', %keyed, locations => "location / { xet_hub on; xet_auth off;"
+	. " xet_api_base /cas; } $cas");
+good('xet_hub off', %keyed, locations => "location / { xet_hub off; } $cas");
+bad("xet_hub in a server", qr/"xet_hub" directive is not allowed here/,
+	server => 'xet_hub on;');
+bad('xet_hub perhaps', qr/invalid parameter "perhaps" .*"on" or "off"/,
+	locations => 'location /x/ { xet_hub perhaps; }');
+bad('xet_hub twice', qr/"xet_hub" directive is duplicate/,
+	locations => 'location /x/ { xet_hub on; xet_hub on; }');
+bad('xet_hub without a key', qr/"xet_hub" needs a secret or a private key/,
+	locations => 'location /x/ { xet_hub on; xet_auth off; }');
+bad('xet_hub without xet_auth', qr/"xet_hub" needs "xet_auth"/, %keyed,
+	locations => 'location /x/ { xet_hub on; }');
+bad("xet_hub_base $_", qr/"xet_hub_base" must be empty or begin with/, %keyed,
+	locations => "location /x/ { xet_hub on; xet_auth off;"
+		. " xet_hub_base $_; }") for qw! x /x/ /!;
 
 for my $line ('xet_auth off', 'xet_api_base /x', 'xet_url_base http://x',
 	'xet_url_ttl 1h', 'xet_url_ranges 2', 'xet_xorb_max_size 1m',

@@ -252,6 +252,29 @@ warns('and a wrong root', $root, conf("$api location /xorbs/ {\n!!xet_data;\n"
 make_store();
 
 # --------------------------------------------------------------------------
+# xet_hub
+
+my $hub = words('the tokens of "xet_hub" in location "/" lead to "...", where',
+	' the server has no "xet_api" with "xet_auth token" and',
+	' "xet_access repo"');
+my $cas = "location /cas/ {\nxet_api;\nxet_api_base /cas;\nxet_auth token;\n"
+	. "xet_access repo;\nclient_max_body_size 80m;\n}\n";
+my $key = 'xet_token_key %%DIR%%/token.key;';
+my $open = "xet_auth off;\n";
+
+warns('hub: the open API', $hub, conf("$api$data location / {\n!!xet_hub on;\n"
+	. "$open}", $key));
+warns('hub: nothing', $hub, conf("$data location / {\n!!xet_hub on;\n"
+	. "xet_api_base /none;\n$open}", $key));
+warns('hub: of the store', $hub, conf($cas =~ s/xet_access repo;\n//r
+	. "$data location / {\n!!xet_hub on;\nxet_api_base /cas;\n$open}",
+	$key));
+silent('hub: its own', conf("$api$cas$data location / {\nxet_hub on;\n"
+	. "xet_api_base /cas;\n$open}", $key));
+silent('hub: elsewhere', conf("$api$data location / {\nxet_hub on;\n"
+	. "xet_token_cas_url https://cas.example/cas;\n$open}", $key));
+
+# --------------------------------------------------------------------------
 # xet_url_base
 
 my $here = 'http://127.0.0.1:%%PORT_8080%%';

@@ -17,6 +17,7 @@
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_access.h"
 #include "ngx_http_xet_conf_warn.h"
+#include "ngx_http_xet_hub.h"
 #include "ngx_http_xet_module.h"
 #include "ngx_http_xet_routes.h"
 
@@ -119,6 +120,10 @@ ngx_http_xet_warn_place(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
         ngx_http_xet_warn_tls(w, place);
     }
 
+    if (place->conf->hub) {
+        ngx_http_xet_warn_hub(w, server, place);
+    }
+
     /* set for all servers, it is on for sites that are none of ours, too */
 
     if (place->conf->api
@@ -163,6 +168,10 @@ ngx_http_xet_warn_handler(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
     if (conf->api) {
         name = "xet_api";
         handler = ngx_http_xet_api_handler;
+
+    } else if (conf->hub) {
+        name = "xet_hub";
+        handler = ngx_http_xet_hub_handler;
 
     } else if (conf->mint) {
         name = "xet_token";

@@ -11,6 +11,8 @@
 #include "ngx_http_xet_module.h"
 
 
+#define NGX_HTTP_XET_URI_MAX     1024
+
 #define NGX_HTTP_XET_WARN_HASH   "00000000000000000000000000000000"           \
                                  "00000000000000000000000000000000"
 
@@ -70,6 +72,13 @@ void ngx_http_xet_warn_bucket(ngx_http_xet_warn_t *w,
  */
 void ngx_http_xet_warn_reader(ngx_conf_t *cf, const char *name,
     ngx_str_t *file, const char *what);
+
+
+/*
+ * ngx_http_xet_conf_warn_hub.c: checks where the tokens of a Hub lead to.
+ */
+void ngx_http_xet_warn_hub(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place);
 
 
 #endif /* _NGX_HTTP_XET_CONF_WARN_H_INCLUDED_ */

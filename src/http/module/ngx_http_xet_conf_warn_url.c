@@ -14,7 +14,6 @@
 #include "ngx_http_xet_module.h"
 
 
-#define NGX_HTTP_XET_URI_MAX     1024
 #define NGX_HTTP_XET_DATA        "/xorbs/" NGX_HTTP_XET_NAMESPACE "/00/"      \
                                  NGX_HTTP_XET_WARN_HASH
 

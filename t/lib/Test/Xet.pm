@@ -373,6 +373,8 @@ sub shipped_conf {
 	}
 
 	$self->conf_locations();
+	$self->write_file('xet_hub.conf', slurp(root() . '/conf/xet_hub.conf'));
+	$self->token_key();
 
 	return $text;
 }

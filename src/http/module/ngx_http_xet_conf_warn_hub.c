@@ -1,0 +1,54 @@
+
+/*
+ * What "nginx -t" warns of where there is a Hub: tokens that lead to nothing,
+ * or to a location where what a repo uploads is not its own.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_conf_warn.h"
+#include "ngx_http_xet_module.h"
+
+
+void
+ngx_http_xet_warn_hub(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
+    ngx_http_xet_place_t *place)
+{
+    u_char                 buf[NGX_HTTP_XET_URI_MAX], *p;
+    ngx_str_t              uri;
+    ngx_http_xet_place_t  *to;
+
+    /* where tokens lead to elsewhere is said there */
+
+    if (place->conf->token_cas_url) {
+        return;
+    }
+
+    p = ngx_slprintf(buf, buf + sizeof(buf) - 1,
+                     "%V/v1/xorbs/default/" NGX_HTTP_XET_WARN_HASH,
+                     &place->conf->api_base);
+    *p = '\0';
+
+    uri.data = buf;
+    uri.len = p - buf;
+
+    to = ngx_http_xet_place_find(w->xmcf, server, &uri);
+
+    if (to && to->conf->api && to->conf->auth == NGX_HTTP_XET_AUTH_TOKEN
+        && to->conf->access == NGX_HTTP_XET_ACCESS_REPO
+        && to->conf->api_base.len == place->conf->api_base.len
+        && ngx_strncmp(to->conf->api_base.data, place->conf->api_base.data,
+                       to->conf->api_base.len)
+           == 0)
+    {
+        return;
+    }
+
+    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_hub",
+                          "the tokens of \"xet_hub\" in location \"%V\" lead "
+                          "to \"%V\", where the server has no \"xet_api\" with "
+                          "\"xet_auth token\" and \"xet_access repo\": "
+                          "commits get 400 for what was uploaded; include "
+                          "xet_hub.conf, or write \"xet_api_base\" of such a "
+                          "location",
+                          &place->core->name, &place->conf->api_base);
+}
