@@ -47,6 +47,15 @@ my $t = Test::Xet->new(workers => 2, log => 'info',
         include %%DIR%%/xet_location.conf;
         include %%DIR%%/xet_hub.conf;
 
+        location /front/ {
+            xet_hub on;
+            xet_hub_base /front;
+            xet_auth off;
+            xet_hub_user $http_x_user;
+            xet_hub_owners $http_x_owners;
+            xet_api_base /cas;
+        }
+
         location /page/ {
             ssi on;
             ssi_types *;
@@ -234,6 +243,44 @@ $t->allow(qr/xet: 429|xet: 400|client prematurely/);
 ok(wait_for(10, sub {
 	commit('alice', 'alice/m', a => 'after')->{status} == 200
 }), 'and then: 200');
+
+# --------------------------------------------------------------------------
+# a login of a front: who has a name has a name space, and no other
+
+sub front {
+	my ($user, $name, %o) = @_;
+
+	my ($space, $owners) = @o{qw/ in owners /};
+
+	return $t->post('/front/api/repos/create', \JSON::PP::encode_json({
+		name => $name, $space ? (organization => $space) : (),
+		$o{private} ? (private => JSON::PP::true) : () }),
+		{ 'X-User' => $user, 'X-Owners' => $owners // '' });
+}
+
+sub seen_by {
+	return $t->get("/front/api/models/$_[1]", { 'X-User' => $_[0] })
+		->{status};
+}
+
+is(front('carol', 'c')->{status}, 200, 'front: her own');
+is(front('carol', 'p', private => 1)->{status}, 200, 'front: a private one');
+is(front('carol', 'd', in => 'dan')->{status}, 403, 'front: of somebody else');
+is(front('carol', 'd', in => 'lab', owners => 'x,lab')->{status}, 200,
+	'front: of a group');
+is(front('carol', 'd', in => 'la', owners => 'x,lab')->{status}, 403,
+	'front: of another group');
+is(front('carol', 'd', in => 'dan', owners => '*')->{status}, 200,
+	'front: of anybody');
+is(front($_, 'd')->{status} < 500 && front($_, 'd')->{status} >= 400, 1,
+	"front: '$_' has no name space") for '', '*', ',carol,', '..', 'a/b';
+is(front('', 'x', in => 'carol')->{status}, 403, 'front: nobody writes');
+is(front(',carol,', 'x', in => 'carol')->{status}, 403,
+	'front: nor by a name that is a list');
+is(seen_by('carol', 'carol/p'), 200, 'front: she sees her own');
+is(seen_by('Carol', 'carol/p'), 200, 'front: upper case is the same');
+is(seen_by($_, 'carol/p'), 404, "front: '$_' does not") for 'dan', '', '*';
+is(seen_by('', 'carol/c'), 200, 'front: what is public nobody sees, too');
 
 # --------------------------------------------------------------------------
 # subrequests
