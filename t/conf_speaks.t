@@ -269,6 +269,13 @@ warns('hub: nothing', $hub, conf("$data location / {\n!!xet_hub on;\n"
 warns('hub: of the store', $hub, conf($cas =~ s/xet_access repo;\n//r
 	. "$data location / {\n!!xet_hub on;\nxet_api_base /cas;\n$open}",
 	$key));
+warns('hub: no such upstream', words('"xet_hub_upstream" of location "/" leads',
+	' to "@none", which the server does not have'),
+	conf("$cas$data location / {\n!!xet_hub on;\nxet_api_base /cas;\n"
+		. "${open}xet_hub_upstream \@none;\n}", $key));
+silent('hub: an upstream', conf("$cas$data location / {\nxet_hub on;\n"
+	. "xet_api_base /cas;\n$open}\nxet_hub_upstream \@some;\n"
+	. "location \@some {\nproxy_pass http://127.0.0.1:9;\n}", $key));
 silent('hub: its own', conf("$api$cas$data location / {\nxet_hub on;\n"
 	. "xet_api_base /cas;\n$open}", $key));
 silent('hub: elsewhere', conf("$api$data location / {\nxet_hub on;\n"

@@ -612,8 +612,9 @@ EOC
 my $dir = $t->dir();
 
 sub prepare_conf {
-	$t->write_file("etc/$_", here(slurp("$root/conf/$_")))
-		for qw/ xet_location.conf xet_bucket.conf xet_hub.conf /;
+	$t->write_file("etc/$_", $t->expand(here(slurp("$root/conf/$_"))))
+		for qw/ xet_location.conf xet_bucket.conf xet_hub.conf
+			xet_hub_mirror.conf xet_hub_upstream.conf /;
 
 	mkdir("$dir/cache");
 

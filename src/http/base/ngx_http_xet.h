@@ -229,6 +229,7 @@ typedef struct {
     ngx_flag_t                 hub_public;     /* to be read without a token */
     ngx_http_complex_value_t  *hub_user;
     ngx_http_complex_value_t  *hub_owners;     /* name spaces of the user */
+    ngx_http_complex_value_t  *hub_upstream;   /* a named location */
     ngx_uint_t                 monitor;        /* NGX_HTTP_XET_MONITOR_* */
     ngx_str_t                  api_base;
     ngx_uint_t                 auth;           /* NGX_HTTP_XET_AUTH_* */

@@ -8,6 +8,7 @@
 #include "ngx_http_xet_hub.h"
 
 
+static ngx_int_t ngx_http_xet_hub_upstream(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_hub_moved(ngx_http_request_t *r,
     const ngx_str_t *id);
 static ngx_int_t ngx_http_xet_hub_next(ngx_http_request_t *r,
@@ -83,10 +84,21 @@ ngx_int_t
 ngx_http_xet_hub_refuse(ngx_http_request_t *r,
     ngx_http_xet_hub_answer_t *answer)
 {
-    u_char  *code, *message;
+    u_char     *code, *message;
+    ngx_int_t   rc;
 
     if (answer->status == NGX_HTTP_TEMPORARY_REDIRECT) {
         return ngx_http_xet_hub_moved(r, &answer->more);
+    }
+
+    if (answer->status == NGX_HTTP_NOT_FOUND
+        && ngx_http_xet_hub_is(&answer->code, "RepoNotFound"))
+    {
+        rc = ngx_http_xet_hub_upstream(r);
+
+        if (rc != NGX_DECLINED) {
+            return rc;
+        }
     }
 
     code = ngx_pnalloc(r->pool, answer->code.len + 1);
@@ -101,6 +113,42 @@ ngx_http_xet_hub_refuse(ngx_http_request_t *r,
 
     return ngx_http_xet_hub_error(r, answer->status, (char *) code,
                                   (char *) message);
+}
+
+
+/*
+ * What is read of a repo that is not here is asked of another Hub, where
+ * "xet_hub_upstream" names a location that does.  NGX_DECLINED: it is not;
+ * else the code is for ngx_http_finalize_request().
+ */
+
+static ngx_int_t
+ngx_http_xet_hub_upstream(ngx_http_request_t *r)
+{
+    ngx_str_t                 name;
+    ngx_http_xet_hub_t       *hub;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    hub = ngx_http_xet_hub_get(r);
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (xlcf->hub_upstream == NULL
+        || !(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))
+        || hub->route->access != NGX_HTTP_XET_HUB_READS
+        || hub->route->act != NGX_HTTP_XET_HUB_LOOK)
+    {
+        return NGX_DECLINED;
+    }
+
+    if (ngx_http_complex_value(r, xlcf->hub_upstream, &name) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (name.len == 0) {
+        return NGX_DECLINED;
+    }
+
+    return ngx_http_named_location(r, &name);
 }
 
 

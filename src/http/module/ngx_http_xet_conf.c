@@ -149,6 +149,7 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
      *     conf->hub_base = { 0, NULL };
      *     conf->hub_user = NULL;
      *     conf->hub_owners = NULL;
+     *     conf->hub_upstream = NULL;
      *     conf->serves = 0;
      */
 
@@ -308,6 +309,7 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_xet_conf_merge_value(&conf->cors, prev->cors);
     ngx_http_xet_conf_merge_value(&conf->hub_user, prev->hub_user);
     ngx_http_xet_conf_merge_value(&conf->hub_owners, prev->hub_owners);
+    ngx_http_xet_conf_merge_value(&conf->hub_upstream, prev->hub_upstream);
 
     if (ngx_http_xet_conf_merge_token(cf, prev, conf) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;

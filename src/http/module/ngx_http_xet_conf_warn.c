@@ -51,8 +51,6 @@ static void ngx_http_xet_warn_pages(ngx_http_xet_warn_t *w,
     ngx_http_xet_place_t *server);
 static void ngx_http_xet_warn_error(ngx_http_xet_warn_t *w,
     ngx_http_xet_place_t *server, ngx_http_xet_place_t *place);
-static ngx_uint_t ngx_http_xet_warn_has_name(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *server, ngx_str_t *name);
 static void ngx_http_xet_warn_zones(ngx_http_xet_warn_t *w);
 
 
@@ -595,29 +593,6 @@ ngx_http_xet_warn_error(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
                           "is HTML; write \"error_page 400 413 414 494 500 "
                           "502 503 504 %V;\" in the locations of \"xet_api\"",
                           name, name);
-}
-
-
-static ngx_uint_t
-ngx_http_xet_warn_has_name(ngx_http_xet_warn_t *w,
-    ngx_http_xet_place_t *server, ngx_str_t *name)
-{
-    ngx_uint_t             i;
-    ngx_http_xet_place_t  *p;
-
-    p = w->xmcf->places->elts;
-
-    for (i = 0; i < w->xmcf->places->nelts; i++) {
-
-        if (p[i].server == server->server && p[i].core->named
-            && p[i].core->name.len == name->len
-            && ngx_strncmp(p[i].core->name.data, name->data, name->len) == 0)
-        {
-            return 1;
-        }
-    }
-
-    return 0;
 }
 
 

@@ -45,6 +45,10 @@ ngx_uint_t ngx_http_xet_warn_data(ngx_http_xet_warn_t *w,
 ngx_uint_t ngx_http_xet_warn_returns(ngx_http_xet_warn_t *w,
     ngx_http_xet_place_t *place, ngx_uint_t first);
 
+/* Whether the server has a location of that name, which begins with "@". */
+ngx_uint_t ngx_http_xet_warn_has_name(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *server, ngx_str_t *name);
+
 /* The n-th address that a server listens at, or NULL. */
 ngx_http_conf_addr_t *ngx_http_xet_warn_addr(ngx_http_xet_warn_t *w,
     ngx_http_core_srv_conf_t *cscf, ngx_uint_t n);

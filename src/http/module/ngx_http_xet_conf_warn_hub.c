@@ -1,12 +1,17 @@
 
 /*
  * What "nginx -t" warns of where there is a Hub: tokens that lead to nothing,
- * or to a location where what a repo uploads is not its own.
+ * or to a location where what a repo uploads is not its own; and another Hub
+ * that no location asks.
  */
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_conf_warn.h"
 #include "ngx_http_xet_module.h"
+
+
+static void ngx_http_xet_warn_hub_upstream(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place);
 
 
 void
@@ -16,6 +21,8 @@ ngx_http_xet_warn_hub(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
     u_char                 buf[NGX_HTTP_XET_URI_MAX], *p;
     ngx_str_t              uri;
     ngx_http_xet_place_t  *to;
+
+    ngx_http_xet_warn_hub_upstream(w, server, place);
 
     /* where tokens lead to elsewhere is said there */
 
@@ -51,4 +58,28 @@ ngx_http_xet_warn_hub(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
                           "xet_hub.conf, or write \"xet_api_base\" of such a "
                           "location",
                           &place->core->name, &place->conf->api_base);
+}
+
+
+static void
+ngx_http_xet_warn_hub_upstream(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *server, ngx_http_xet_place_t *place)
+{
+    ngx_http_complex_value_t  *to;
+
+    to = place->conf->hub_upstream;
+
+    if (to == NULL || to->lengths || to->value.len == 0
+        || ngx_http_xet_warn_has_name(w, server, &to->value))
+    {
+        return;
+    }
+
+    ngx_http_xet_conf_say(w->cf, NGX_LOG_WARN, place->conf, "xet_hub",
+                          "\"xet_hub_upstream\" of location \"%V\" leads to "
+                          "\"%V\", which the server does not have: clients "
+                          "get 500 for what is not here; include "
+                          "xet_hub_upstream.conf, or write "
+                          "\"xet_hub_upstream \"\";\"",
+                          &place->core->name, &to->value);
 }

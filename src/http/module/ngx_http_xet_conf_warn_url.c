@@ -609,6 +609,29 @@ ngx_http_xet_warn_leads(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
 
 
 ngx_uint_t
+ngx_http_xet_warn_has_name(ngx_http_xet_warn_t *w,
+    ngx_http_xet_place_t *server, ngx_str_t *name)
+{
+    ngx_uint_t             i;
+    ngx_http_xet_place_t  *p;
+
+    p = w->xmcf->places->elts;
+
+    for (i = 0; i < w->xmcf->places->nelts; i++) {
+
+        if (p[i].server == server->server && p[i].core->named
+            && p[i].core->name.len == name->len
+            && ngx_strncmp(p[i].core->name.data, name->data, name->len) == 0)
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+ngx_uint_t
 ngx_http_xet_warn_returns(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place,
     ngx_uint_t first)
 {
