@@ -310,6 +310,20 @@ while ($code =~ /\{ \s* (\d\d\d), \s* "(\w+)", \s* "[^"]+" \s* \}/gx) {
 	$codes{$2}{$1 == 494 ? 400 : $1} = 1;
 }
 
+# those of a Hub that PostgreSQL gives
+
+my $sql = text('sql/functions.sql');
+
+while ($sql =~ /status := (\d\d\d);\s+code := '(\w+)'/g) {
+	$codes{$2}{$1} = 1;
+}
+
+while ($sql =~ /\bTHEN 200 ELSE (\d\d\d) END;\s+code := '(\w+)'/g) {
+	$codes{$2}{$1} = 1;
+}
+
+$codes{$1}{400} = 1 if $code =~ /ngx_str_set\(&answer\.code, "(\w+)"\)/;
+
 my %coded;
 
 while ($doc{'docs/api.md'} =~ /^\| `(\w+)` \| (\d+(?:, \d+)*) \|/mg) {
