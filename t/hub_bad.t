@@ -94,8 +94,8 @@ sub refused {
 	my $said = $r->json();
 	my $now = state();
 	my @lines = grep { / xet: \d\d\d \w+: / } $refusal->all();
-	my $level = $status !~ /^40[1459]/ && $o{reads} ? 'info'
-		: $status =~ /^40[1459]/ ? 'info' : 'error';
+	my $level = $status !~ /^40[1459]|^412/ && $o{reads} ? 'info'
+		: $status =~ /^40[1459]|^412/ ? 'info' : 'error';
 	my @wrong;
 
 	push @wrong, "status $r->{status}: $r->{body}"
@@ -140,7 +140,9 @@ sub Test::Xet::Refusal::all {
 
 	seek($log, 0, 1);
 
-	return <$log>;
+	my @lines = <$log>;
+
+	return @lines;
 }
 
 sub create {
@@ -491,5 +493,333 @@ is($t->get('/api/models/alice/m/tree/main/d?recursive=true&cursor=A', $alice)
 	->{body} =~ s/.*"path":"([^"]*)".*/$1/r, 'd/x',
 	'a cursor before a folder does not leave it');
 $refusal->all();
+
+# --------------------------------------------------------------------------
+# lines of a commit
+
+my $uri = '/api/models/alice/m/commit/main';
+my $file = inline('new', 'x');
+my $header = $json->encode({ key => 'header', value => { summary => 's' } });
+
+sub op { return $json->encode({ key => $_[0], value => $_[1] }) . "\n" }
+
+for ([ 'nothing', '' ], [ 'no header', op('file', $file->{value}) ],
+	[ 'a header twice', lines({ key => 'header',
+		value => { summary => 's' } }) ],
+	[ 'a header behind', op('file', $file->{value}) . $header ],
+	[ 'a header without a summary', "{\"key\":\"header\",\"value\":{}}\n" ],
+	[ 'a title of 5,000', op('header', { summary => 's' x 5000 }) ],
+	[ 'a text of 70,000', op('header', { summary => 's',
+		description => 's' x 70000 }) ],
+	[ 'a parent of 41', op('header', { summary => 's',
+		parentCommit => 'a' x 41 }) ],
+	[ 'NUL in the title', $header =~ s/"s"/"a\\u0000b"/r ],
+	[ 'an unknown key', lines(op('renamedFile', { path => 'a' })) ],
+	[ 'no key', lines("{\"value\":{\"path\":\"a\"}}\n") ],
+	[ 'no value', lines("{\"key\":\"file\"}\n") ],
+	[ 'a number for a value', lines("{\"key\":\"file\",\"value\":1}\n") ],
+	[ 'a number for a path', lines(op('deletedFile', { path => 1 })) ],
+	[ 'no JSON', lines("nonsense\n") ],
+	[ 'half of a line', substr(lines($file), 0, -5) ],
+	[ 'two in a line', lines('{"key":"deletedFile","value":{"path":"a.txt"}}'
+		. "{}\n") ],
+	[ 'a deep one', lines('{"key":"file","value":' . '[' x 20000 . "\n") ],
+	[ 'no content', lines(op('file', { path => 'x' })) ],
+	[ 'bad base64', lines(op('file', { path => 'x', encoding => 'base64',
+		content => '!!!!' })) ],
+	[ 'base64 with a space', lines(op('file', { path => 'x',
+		encoding => 'base64', content => ' AAA' })) ],
+	[ 'base64 of three', lines(op('file', { path => 'x',
+		encoding => 'base64', content => 'AAA' })) ],
+	map({ [ "base64 of $_", lines(op('file', { path => 'x',
+		encoding => 'base64', content => $_ })) ] } 'A=AA', 'AA=A',
+		'=AAA', '====', 'A===', 'AA==AAAA', "AAAA\n", "AA\n="),
+	[ 'another encoding', lines(op('file', { path => 'x',
+		encoding => 'gzip', content => 'AAAA' })) ],
+	[ 'no oid', lines(op('lfsFile', { path => 'x' })) ],
+	[ 'half an oid', lines(lfs_line('x', 'ab' x 31, 1)) ],
+	[ 'an oid that is none', lines(lfs_line('x', 'zz' x 32, 1)) ],
+	[ 'another algorithm', lines(op('lfsFile', { path => 'x',
+		algo => 'md5', oid => 'ab' x 32, size => 1 })) ],
+	[ 'a size below 0', lines(lfs_line('x', 'ab' x 32, -1)) ],
+	[ 'a size beyond 2^63', lines("{\"key\":\"lfsFile\",\"value\":{\"path\":"
+		. "\"x\",\"oid\":\"" . 'ab' x 32 . "\",\"size\":1e30}}\n") ],
+	[ 'an operation of a bucket', lines(
+		'{"type":"deleteFile","path":"a.txt"}' . "\n") ])
+{
+	bad("commit: $_->[0]", 'POST', $uri, $_->[1], 400, 'invalid_commit');
+}
+
+for ([ 'a line of 1 MiB', lines(inline('x', 'y' x (1 << 20))) ],
+	[ 'a line without an end', $header . ' ' x (2 << 20) ],
+	[ '1,001 files in it', lines(map { inline("many/$_", "file $_") }
+		1 .. 1001) ])
+{
+	bad("commit: $_->[0]", 'POST', $uri, $_->[1], 413, 'file_too_large');
+}
+
+bad('a coding', 'POST', $uri, lines($file), 415,
+	'unsupported_content_encoding', headers => {
+		'Content-Encoding' => 'gzip' });
+bad('a pull request', 'POST', "$uri?create_pr=1", lines($file), 501,
+	'no_pull_requests');
+bad("to $_", 'POST', "/api/models/alice/m/commit/$_", lines($file), 404,
+	'RevisionNotFound') for 'no', 'a' x 40, 'refs%2Ftags%2Fmain';
+
+# a commit that is cut changes nothing, wherever it is cut
+
+for my $cut (1, length($header) - 3, length($header) + 10,
+	length(lines($file)) - 1)
+{
+	for my $chunked (0, 1) {
+		my $body = lines($file);
+		my $c = $t->http_start('POST', $uri, { %$alice, $chunked
+			? ('Transfer-Encoding' => 'chunked')
+			: ('Content-Length' => length($body)) });
+
+		$c->send($chunked ? sprintf("%x\r\n%s", length($body),
+			substr($body, 0, $cut)) : substr($body, 0, $cut));
+		$cut % 2 ? $c->abort() : $c->close();
+	}
+}
+
+is($t->get('/api/models/alice/m', $alice)->{status}, 200, 'goes on');
+is(state(), $state, 'half a commit is none');
+good(commit($alice, 'alice/m', lines($file) =~ s/.*?\n//r =~ s/\n\z//r),
+	'a last line without an end');
+is(text_of($alice, '/alice/m/resolve/main/new'), 'x', 'is one');
+$refusal->all();
+
+# --------------------------------------------------------------------------
+# what a SHA-256 says is a claim
+
+my $secret = sha256_hex('of bob');
+my $p = cas($alice, 'alice/p');
+
+sub claim {
+	my ($cas, $data, $sha256) = @_;
+
+	my $xorb = make_xorb($data);
+	my $shard = make_shard({ files => [ { sha256 => $sha256,
+		verification => JSON::PP::true, terms => [ {
+			xorb => $xorb->{hash}, start => 0,
+			end => scalar @{ $xorb->{chunks} } } ] } ],
+		xorbs => [ $xorb ] });
+
+	for ([ "xorbs/default/$xorb->{hash}", $xorb->{bytes} ],
+		[ 'shards', $shard->{bytes} ])
+	{
+		my $r = $t->post("/cas/v1/$_->[0]", \$_->[1], $cas);
+
+		die $r->summary() if $r->{status} != 200;
+	}
+
+	return $shard->{files}[0];
+}
+
+sub objects {
+	my ($who, $repo, $operation, $oid, $size) = @_;
+
+	my $r = $t->post("/$repo.git/info/lfs/objects/batch", \$json->encode({
+		operation => $operation, transfers => [ 'basic' ],
+		objects => [ { oid => $oid, size => $size } ] }), { %$who,
+		'Content-Type' => 'application/vnd.git-lfs+json' });
+
+	return $r->json()->{objects}[0];
+}
+
+my $lie = claim($p, mix(1, 5000), $secret);
+
+is(objects($alice, 'alice/p', 'download', $secret, 6)->{error}{code}, 404,
+	'a claim gives nobody anything');
+bad('a wrong claim', 'POST', '/api/models/alice/p/commit/main',
+	lines(lfs_line('stolen', $secret, $lie->{size})), 400, 'unknown_file');
+bad('a wrong claim, without a size', 'POST', '/api/models/alice/p/commit/main',
+	lines(lfs_line('stolen', $secret)), 400, 'unknown_file');
+bad('a wrong claim, of another size', 'POST',
+	'/api/models/alice/p/commit/main', lines(lfs_line('stolen', $secret, 6)),
+	400, 'unknown_file');
+ok(objects($alice, 'alice/p', 'upload', $secret, 6)->{actions}{upload},
+	'and is dropped');
+
+# whether bob has such a file makes no difference to what alice is told
+
+for my $size (undef, 0, 6, 7) {
+	my @told = map { my $sha256 = $_;
+		my $r = commit($alice, 'alice/p', lfs_line('x', $sha256, $size));
+
+		"$r->{status} $r->{body}" } $secret, sha256_hex('nobody has');
+
+	is($told[0], $told[1], 'not told: size ' . ($size // 'unsaid'));
+	like($told[0], qr/^400 /, 'and refused');
+}
+
+for my $operation (qw/ upload download /) {
+	my @told = map { my $o = objects($alice, 'alice/p', $operation, $_, 6);
+
+		$json->encode($o) =~ s/$_//gr =~ s/s=[0-9a-f]{64}//r
+			=~ s/e=\d+//r } $secret, sha256_hex('nobody has');
+
+	is($told[0], $told[1], "not told: $operation");
+}
+
+is(commit($alice, 'alice/p', lfs_line('x', sha256_hex('no'), 0))->{status},
+	400, 'no bytes have one SHA-256');
+
+# the right one is taken: both repos have the same file then
+
+my $right = mix(2, 5000);
+
+claim($p, $right, sha256_hex($right));
+good(commit($alice, 'alice/p', lfs_line('right', sha256_hex($right), 5000)),
+	'a claim that is true');
+ok(text_of($alice, '/alice/p/resolve/main/right') eq $right, 'its bytes');
+
+# which is no reason to give it to others, who know all of its names
+
+bad('of another repo of his own', 'POST', '/api/models/alice/m/commit/main',
+	lines(lfs_line('x', sha256_hex($right), 5000)), 400, 'unknown_file');
+bad('of another repo of somebody else', 'POST',
+	'/api/models/bob/b/commit/main',
+	lines(lfs_line('x', sha256_hex($right), 5000)), 400, 'unknown_file',
+	who => $bob);
+
+my $xet = $t->head('/bob/q/resolve/main/secret', $bob)
+	->header_value('X-Xet-Hash');
+
+is($t->get("/cas/v1/reconstructions/$xet", $p)->{status}, 404,
+	'a token of alice gives no file of bob');
+is($t->get("/cas/v1/files/$xet", $p)->{status}, 404, 'nor its bytes');
+$refusal->all();
+
+# --------------------------------------------------------------------------
+# URLs of LFS
+
+my $put = objects($alice, 'alice/p', 'upload', sha256_hex('lfs'), 3)
+	->{actions}{upload}{href} =~ s!^http://[^/]+!!r;
+my $get = objects($alice, 'alice/p', 'download', sha256_hex($right), 5000)
+	->{actions}{download}{href} =~ s!^http://[^/]+!!r;
+
+ok(text_of({}, $get) eq $right, 'a URL needs no token');
+
+my ($theirs) = map { s/^.*?r=//r =~ s/&.*//r } objects($bob, 'bob/q',
+	'download', $secret, 6)->{actions}{download}{href};
+
+for ([ 'a changed signature', $get =~ s/(.)\z/$1 eq '0' ? '1' : '0'/er ],
+	[ 'half of one', substr($get, 0, -1) ], [ 'none', $get =~ s/&s=.*//r ],
+	[ 'of another object', $get =~ s/[0-9a-f]{64}/$secret/r ],
+	[ 'of another repo', $get =~ s/r=[^&]*/r=$theirs/r ],
+	[ 'both', $get =~ s/r=[^&]*/r=$theirs/r =~ s/[0-9a-f]{64}/$secret/r ],
+	[ 'no repo', $get =~ s/r=[^&]*/r=/r ],
+	[ 'later', $get =~ s/e=(\d+)/'e=' . ($1 + 1)/er ],
+	[ 'long ago', $get =~ s/e=\d+/e=1/r ],
+	[ 'to put', $put ])
+{
+	bad("a URL: $_->[0]", 'GET', $_->[1], undef, 403, 'invalid_signature',
+		who => {}, reads => 1);
+}
+
+bad('a URL: to get', 'PUT', $get, $right, 403, 'invalid_signature',
+	who => {});
+bad('other bytes', 'PUT', $put, 'lsf', 400, 'digest_mismatch', who => {});
+bad('a batch of nonsense', 'POST', '/alice/p.git/info/lfs/objects/batch',
+	$_, 400, 'invalid_body')
+	for '', '{}', '{"operation":"delete","objects":[]}',
+		'{"operation":"upload","objects":[{"oid":"x","size":1}]}',
+		'{"operation":"upload","objects":[{"oid":"' . 'ab' x 32
+			. '","size":-1}]}';
+
+# --------------------------------------------------------------------------
+# buckets
+
+for my $who ($alice, $bob) {
+	my $name = $who == $alice ? 'alice' : 'bob';
+
+	good($t->post("/api/buckets/$name/s", \'{"private":true}', { %$who,
+		'Content-Type' => 'application/json' }), "a bucket of ${name}'s");
+}
+
+sub batch {
+	my ($who, $bucket, @ops) = @_;
+
+	return $t->post("/api/buckets/$bucket/batch",
+		\join('', map { ref $_ ? $json->encode($_) . "\n" : $_ } @ops),
+		{ %$who, 'Content-Type' => 'application/x-ndjson' });
+}
+
+sub copy {
+	my ($path, $hash, $from, $type) = @_;
+
+	return { type => 'copyFile', path => $path, xetHash => $hash,
+		sourceRepoType => $type // 'model', sourceRepoId => $from };
+}
+
+my $nowhere = 'ab' x 32;
+
+for ([ 'not his', $xet, 'bob/q' ], [ 'is not there', $xet, 'bob/no' ],
+	[ 'does not have it', $xet, 'alice/p' ], [ 'nobody has', $nowhere,
+		'alice/p' ], [ 'not his, a bucket', $xet, 'bob/s', 'bucket' ],
+	[ 'of no name', $xet, '../q' ], [ 'of one part', $xet, 'bob' ])
+{
+	my ($name, @copy) = @$_;
+	my $r = batch($alice, 'alice/s', copy('x', @copy));
+
+	is("$r->{status} " . $json->encode($r->json()), '422 ' . $json->encode({
+		success => JSON::PP::false, processed => 1, succeeded => 0,
+		failed => [ { path => 'x', error => 'no such file was uploaded'
+			} ] }), "a copy from a repo that $name");
+	is($t->get('/api/buckets/alice/s/tree', $alice)->{body}, '[]',
+		'makes nothing');
+}
+
+is(batch($alice, 'alice/s', { type => 'addFile', path => 'x',
+	xetHash => $xet })->{status}, 422, 'a hash of somebody else');
+$refusal->all();
+$state = state();
+
+for ([ 'no path', { type => 'deleteFile' } ], [ 'no type', { path => 'x' } ],
+	[ 'another type', { type => 'moveFile', path => 'x' } ],
+	[ 'no hash', { type => 'addFile', path => 'x' } ],
+	[ 'half a hash', { type => 'addFile', path => 'x', xetHash => 'ab' } ],
+	[ 'no source', { type => 'copyFile', path => 'x',
+		xetHash => $nowhere } ],
+	[ 'a source that is none', copy('x', $nowhere, 'a/b', 'folder') ],
+	[ 'a header', { key => 'header', value => { summary => 's' } } ],
+	[ 'a time below 0', { type => 'addFile', path => 'x',
+		xetHash => $nowhere, mtime => -1 } ])
+{
+	bad("batch: $_->[0]", 'POST', '/api/buckets/alice/s/batch',
+		$json->encode($_->[1]), 400, 'invalid_commit');
+}
+
+bad("batch: a path $_", 'POST', '/api/buckets/alice/s/batch',
+	$json->encode({ type => 'deleteFile', path => $_ }), 400,
+	'invalid_path') for '../x', '/x', 'x//y', "a\nb";
+
+my $good = $t->head('/alice/p/resolve/main/right', $alice)
+	->header_value('X-Xet-Hash');
+
+is(batch($alice, 'alice/s', copy('d/x', $good, 'alice/p'))->{status}, 200,
+	'a copy of his own');
+
+for my $path ('d', 'd/x/y') {
+	is(batch($alice, 'alice/s', copy($path, $good, 'alice/p'))->{status},
+		422, "a file can't be a folder: $path");
+}
+
+is(batch($alice, 'alice/s', { type => 'addFile', path => "later/$_",
+	xetHash => $good, mtime => $_ })->{status}, $_ > 1e14 ? 400 : 200,
+	"a time: $_") for 0, 1 << 46, 1 << 62, (1 << 63) - 1;
+is(batch($alice, 'alice/s', '{"type":"addFile","path":"later/x","xetHash":"'
+	. $good . '","mtime":8e15}')->{status}, 400, 'a time: 8e15');
+is($t->get('/api/buckets/alice/s/tree?recursive=true', $alice)->{status}, 200,
+	'and they can be read');
+$refusal->all();
+$state = state();
+
+bad('a bucket of another', 'GET', '/api/buckets/bob/s', undef, 404,
+	'RepoNotFound', reads => 1);
+$refusal->all();
+
 
 $t->done();

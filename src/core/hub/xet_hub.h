@@ -136,6 +136,7 @@ xet_status_t xet_hub_route_parse(const char *form, const uint8_t *raw,
 #define XET_HUB_TITLE_MAX   4096               /* of a commit */
 #define XET_HUB_TEXT_MAX    65536              /* the rest of its message */
 #define XET_HUB_TYPE_MAX    255                /* of a media type */
+#define XET_HUB_TIME_MAX    253402300799999    /* ms: the year 9999 */
 
 
 typedef enum {
