@@ -43,8 +43,6 @@ location / {
         location /xorbs/ {
             %%DATA%%
         }
-
-        
 EOC
 
 $t->token_key();
@@ -61,8 +59,8 @@ my $ours = $t->auth('delete', '@alice');
 # All that is seen; what is uploaded is let go of a day later.
 
 sub state {
-	return join("\n", map { $t->sql("SELECT md5(coalesce(string_agg(x::text,"
-		. " E'\\n' ORDER BY x::text), '')) FROM xet.$_ x") }
+	return join("\n", map { $t->sql('SELECT md5(coalesce(string_agg('
+		. "x::text, E'\\n' ORDER BY x::text), '')) FROM xet.$_ x") }
 		qw/ hub_repos hub_moved hub_lines hub_commits hub_refs
 		hub_paths repos /);
 }
@@ -105,11 +103,13 @@ sub refused {
 			&& !ref $said->{error} && length $said->{error};
 	push @wrong, 'no X-Error-Message'
 		unless length($r->header_value('X-Error-Message') // '');
-	push @wrong, 'X-Error-Code: ' . ($r->header_value('X-Error-Code') // '-')
-		if ($r->header_value('X-Error-Code') // '')
-			ne ($known{$code} ? $code : '');
+	my $told = $r->header_value('X-Error-Code') // '';
+
+	push @wrong, "X-Error-Code: $told"
+		if $told ne ($known{$code} ? $code : '');
 	push @wrong, @lines . " lines: @lines"
-		if @lines != 1 || $lines[0] !~ /\[$level\].* xet: $status $code: /;
+		if @lines != 1
+			|| $lines[0] !~ /\[$level\].* xet: $status $code: /;
 	push @wrong, 'something has changed' if $now ne $state;
 
 	is(join('; ', @wrong), '', $name);
@@ -248,7 +248,8 @@ for my $path (qw{ no/m alice/no bob/q }) {
 	}
 
 	bad("$path: preupload", 'POST', "/api/models/$path/preupload/main",
-		{ files => [ { path => 'x', size => 1 } ] }, 404, 'RepoNotFound');
+		{ files => [ { path => 'x', size => 1 } ] }, 404,
+		'RepoNotFound');
 	bad("$path: commit", 'POST', "/api/models/$path/commit/main",
 		lines(inline('x', 'y')), 404, 'RepoNotFound');
 	bad("$path: paths", 'POST', "/api/models/$path/paths-info/main",
@@ -289,8 +290,8 @@ for ([ 'POST', 'commit/main', lines(inline('x', 'y')) ],
 	my ($method, $route, $body) = @$_;
 
 	bad("of another: $route", $method, "/api/models/alice/m/$route", $body,
-		403, 'insufficient_scope', who => $bob, reads => $method ne 'POST'
-			&& $method ne 'PUT');
+		403, 'insufficient_scope', who => $bob,
+		reads => $method ne 'POST' && $method ne 'PUT');
 	bad("may only read: $route", $method, "/api/models/alice/m/$route",
 		$body, 403, 'insufficient_scope', who => $reader,
 		reads => $method ne 'POST' && $method ne 'PUT');
@@ -388,11 +389,11 @@ for my $path ('..', '.', '', '/', '/a', 'a/', '../x', 'd/../a', 'd/./x', 'd//x',
 }
 
 bad("commit, not UTF-8", 'POST', '/api/models/alice/m/commit/main',
-	lines("{\"key\":\"file\",\"value\":{\"path\":\"\xff\",\"content\":\"\"}}\n"),
-	400, 'invalid_commit');
+	lines("{\"key\":\"file\",\"value\":{\"path\":\"\xff\","
+		. "\"content\":\"\"}}\n"), 400, 'invalid_commit');
 bad("commit, half a surrogate", 'POST', '/api/models/alice/m/commit/main',
-	lines("{\"key\":\"file\",\"value\":{\"path\":\"\\ud800\",\"content\":\"\"}}\n"),
-	400, 'invalid_commit');
+	lines("{\"key\":\"file\",\"value\":{\"path\":\"\\ud800\","
+		. "\"content\":\"\"}}\n"), 400, 'invalid_commit');
 
 for ([ 'a.txt/b', 'below a file' ], [ 'd', 'a folder' ]) {
 	my ($path, $name) = @$_;
@@ -521,8 +522,8 @@ for ([ 'nothing', '' ], [ 'no header', op('file', $file->{value}) ],
 	[ 'a number for a path', lines(op('deletedFile', { path => 1 })) ],
 	[ 'no JSON', lines("nonsense\n") ],
 	[ 'half of a line', substr(lines($file), 0, -5) ],
-	[ 'two in a line', lines('{"key":"deletedFile","value":{"path":"a.txt"}}'
-		. "{}\n") ],
+	[ 'two in a line', lines('{"key":"deletedFile",'
+		. '"value":{"path":"a.txt"}}' . "{}\n") ],
 	[ 'a deep one', lines('{"key":"file","value":' . '[' x 20000 . "\n") ],
 	[ 'no content', lines(op('file', { path => 'x' })) ],
 	[ 'bad base64', lines(op('file', { path => 'x', encoding => 'base64',
@@ -542,8 +543,8 @@ for ([ 'nothing', '' ], [ 'no header', op('file', $file->{value}) ],
 	[ 'another algorithm', lines(op('lfsFile', { path => 'x',
 		algo => 'md5', oid => 'ab' x 32, size => 1 })) ],
 	[ 'a size below 0', lines(lfs_line('x', 'ab' x 32, -1)) ],
-	[ 'a size beyond 2^63', lines("{\"key\":\"lfsFile\",\"value\":{\"path\":"
-		. "\"x\",\"oid\":\"" . 'ab' x 32 . "\",\"size\":1e30}}\n") ],
+	[ 'a size beyond 2^63', lines("{\"key\":\"lfsFile\",\"value\":"
+		. "{\"path\":\"x\",\"oid\":\"" . 'ab' x 32 . "\",\"size\":1e30}}\n") ],
 	[ 'an operation of a bucket', lines(
 		'{"type":"deleteFile","path":"a.txt"}' . "\n") ])
 {
@@ -637,8 +638,8 @@ bad('a wrong claim', 'POST', '/api/models/alice/p/commit/main',
 bad('a wrong claim, without a size', 'POST', '/api/models/alice/p/commit/main',
 	lines(lfs_line('stolen', $secret)), 400, 'unknown_file');
 bad('a wrong claim, of another size', 'POST',
-	'/api/models/alice/p/commit/main', lines(lfs_line('stolen', $secret, 6)),
-	400, 'unknown_file');
+	'/api/models/alice/p/commit/main',
+	lines(lfs_line('stolen', $secret, 6)), 400, 'unknown_file');
 ok(objects($alice, 'alice/p', 'upload', $secret, 6)->{actions}{upload},
 	'and is dropped');
 
@@ -646,7 +647,8 @@ ok(objects($alice, 'alice/p', 'upload', $secret, 6)->{actions}{upload},
 
 for my $size (undef, 0, 6, 7) {
 	my @told = map { my $sha256 = $_;
-		my $r = commit($alice, 'alice/p', lfs_line('x', $sha256, $size));
+		my $r = commit($alice, 'alice/p',
+			lfs_line('x', $sha256, $size));
 
 		"$r->{status} $r->{body}" } $secret, sha256_hex('nobody has');
 
@@ -736,7 +738,8 @@ for my $who ($alice, $bob) {
 	my $name = $who == $alice ? 'alice' : 'bob';
 
 	good($t->post("/api/buckets/$name/s", \'{"private":true}', { %$who,
-		'Content-Type' => 'application/json' }), "a bucket of ${name}'s");
+		'Content-Type' => 'application/json' }),
+		"a bucket of ${name}'s");
 }
 
 sub batch {
