@@ -544,7 +544,7 @@ for ([ 'nothing', '' ], [ 'no header', op('file', $file->{value}) ],
 		algo => 'md5', oid => 'ab' x 32, size => 1 })) ],
 	[ 'a size below 0', lines(lfs_line('x', 'ab' x 32, -1)) ],
 	[ 'a size beyond 2^63', lines("{\"key\":\"lfsFile\",\"value\":"
-		. "{\"path\":\"x\",\"oid\":\"" . 'ab' x 32 . "\",\"size\":1e30}}\n") ],
+		. '{"path":"x","oid":"' . 'ab' x 32 . "\",\"size\":1e30}}\n") ],
 	[ 'an operation of a bucket', lines(
 		'{"type":"deleteFile","path":"a.txt"}' . "\n") ])
 {
