@@ -1959,6 +1959,7 @@ $$;
 CREATE FUNCTION xet.file_prove(file bytea, digest bytea)
     RETURNS boolean
     LANGUAGE plpgsql
+    SET enable_seqscan = off
 AS $$
 BEGIN
     UPDATE xet.files f SET sha256 = $2, sha256_proven = true
@@ -4832,14 +4833,15 @@ $$;
 CREATE FUNCTION xet.hub_proven(store text, file bytea, digest bytea)
     RETURNS boolean
     LANGUAGE plpgsql
+    SET enable_seqscan = off
 AS $$
 BEGIN
     PERFORM xet.file_prove(file, digest);
 
     UPDATE xet.repo_files rf SET sha256 = digest
-      FROM xet.repos r, xet.files f
-     WHERE r.name = $1 AND f.hash = $2 AND xet.file_at(f.id, $2)
-       AND rf.repo_id = r.id AND rf.file_id = f.id
+     WHERE rf.repo_id = (SELECT r.id FROM xet.repos r WHERE r.name = $1)
+       AND rf.file_id = (SELECT f.id FROM xet.files f
+                          WHERE f.hash = $2 AND xet.file_at(f.id, $2))
        AND rf.sha256 IS DISTINCT FROM digest;
 
     RETURN NOT FOUND;
@@ -5187,18 +5189,22 @@ BEGIN
     n := base.seq + 1;
     made := substr(sha256($7 || head), 1, 20);
 
+    -- by where they are, which the lock on the line keeps: a join with the
+    -- paths may walk through the whole line
+
     WITH ended AS (
         UPDATE xet.hub_paths h SET till = n
-          FROM unnest(told || above) AS u(path)
-         CROSS JOIN LATERAL (
-                   SELECT p.since FROM xet.hub_paths p
-                    WHERE p.repo_id = r.id AND p.line = l
-                      AND p.path = u.path
-                    ORDER BY p.since DESC
-                    LIMIT 1
-               ) k
-         WHERE h.repo_id = r.id AND h.line = l AND h.path = u.path
-           AND h.since = k.since AND h.till = ever
+         WHERE h.ctid = ANY (ARRAY(
+                   SELECT k.ctid
+                     FROM unnest(told || above) AS u(path)
+                    CROSS JOIN LATERAL (
+                              SELECT p.ctid, p.till FROM xet.hub_paths p
+                               WHERE p.repo_id = r.id AND p.line = l
+                                 AND p.path = u.path
+                               ORDER BY p.since DESC
+                               LIMIT 1
+                          ) k
+                    WHERE k.till = ever))
         RETURNING h.hash, h.size
     )
     SELECT count(*) FILTER (WHERE o.hash IS NOT NULL) AS files,

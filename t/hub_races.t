@@ -326,7 +326,7 @@ for ([ 'puts', sub { lfs_line("f$_[0]/of/$_[0]", $oid, length $one) } ],
 	[ 'puts again', sub { lfs_line("d/f$_[0]", $oid, length $one) } ])
 {
 	my ($name, $op) = @$_;
-	my $peak = peak();
+	my $peak = peak(1);
 	my $c = start_commit('large', map { $op->($_) } 1 .. $n);
 	my $meanwhile = 0;
 	my $ready = '';
@@ -361,10 +361,17 @@ $t->done();
 
 # --------------------------------------------------------------------------
 
-# The most that the worker ever had, KiB.
+# The most that the worker has had, KiB, from now on if it is told so.
 
 sub peak {
+	my ($anew) = @_;
+
 	my ($pid) = $t->worker_pids();
+
+	if ($anew && open(my $out, '>', "/proc/$pid/clear_refs")) {
+		print $out "5\n";
+		close($out);
+	}
 
 	return slurp("/proc/$pid/status") =~ /^VmHWM:\s+(\d+)/m ? $1 : 0;
 }
