@@ -1959,6 +1959,7 @@ $$;
 CREATE FUNCTION xet.file_prove(file bytea, digest bytea)
     RETURNS boolean
     LANGUAGE plpgsql
+    SET enable_seqscan = off
 AS $$
 BEGIN
     UPDATE xet.files f SET sha256 = $2, sha256_proven = true
@@ -2220,13 +2221,17 @@ BEGIN
              LIMIT most
                FOR UPDATE OF l, rf SKIP LOCKED) d;
 
+    -- a repo of another kind may be called so by whoever gives out tokens
+
     DELETE FROM xet.repo_files rf
      USING unnest(repos, files) AS d(repo_id, file_id), xet.repos r,
-           xet.files f
+           xet.files f, xet.hub_repos h
      WHERE rf.repo_id = d.repo_id AND rf.file_id = d.file_id
        AND r.id = d.repo_id AND f.id = d.file_id
+       AND h.id = CASE WHEN r.name ~ '^_hub/[0-9]{1,18}$'
+                       THEN substr(r.name, 6)::bigint END
        AND NOT EXISTS (SELECT FROM xet.hub_paths p
-                        WHERE p.repo_id = substr(r.name, 6)::bigint
+                        WHERE p.repo_id = h.id
                           AND p.hash = xet.hub_hash(f.hash));
 
     DELETE FROM xet.hub_loose l
@@ -3821,6 +3826,13 @@ BEGIN
 
     PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR UPDATE;
 
+    IF NOT FOUND THEN
+        status := 404;
+        code := 'RepoNotFound';
+        message := 'Repository not found';
+        RETURN;
+    END IF;
+
     DELETE FROM xet.hub_paths p WHERE p.repo_id = r.id;
     DELETE FROM xet.hub_commits c WHERE c.repo_id = r.id;
     DELETE FROM xet.hub_repos h WHERE h.id = r.id;
@@ -3857,6 +3869,20 @@ BEGIN
         status := 403;
         code := 'insufficient_scope';
         message := 'You may not create a repository in this name space';
+        RETURN;
+    END IF;
+
+    -- of two at once the second one finds the name that it asks for gone
+
+    PERFORM FROM xet.hub_repos h
+      WHERE h.id = r.id AND lower(h.owner) = lower($2)
+        AND lower(h.name) = lower($3)
+        FOR NO KEY UPDATE;
+
+    IF NOT FOUND THEN
+        status := 404;
+        code := 'RepoNotFound';
+        message := 'Repository not found';
         RETURN;
     END IF;
 
@@ -4033,6 +4059,13 @@ AS $$
 DECLARE
     n  bigint;
 BEGIN
+    IF after !~ '^\d{1,12}(\.\d{1,6})?/\d{1,18}$' THEN
+        status := 400;
+        code := 'invalid_cursor';
+        message := 'Malformed cursor';
+        RETURN;
+    END IF;
+
     status := 200;
 
     SELECT '[' || coalesce(string_agg(CASE WHEN $1 = 3
@@ -4113,10 +4146,12 @@ BEGIN
     END IF;
 
     IF kind <> 3 AND c.path <> ''
-       AND NOT EXISTS (SELECT FROM xet.hub_paths p
-                        WHERE p.repo_id = r.id AND p.line = c.line
-                          AND p.path = c.path AND p.since <= c.seq
-                          AND p.till > c.seq AND p.hash IS NULL)
+       AND (SELECT p.hash IS NULL
+              FROM xet.hub_paths p
+             WHERE p.repo_id = r.id AND p.line = c.line AND p.path = c.path
+               AND p.since <= c.seq AND p.till > c.seq
+             ORDER BY p.since DESC
+             LIMIT 1) IS NOT TRUE
     THEN
         status := 404;
         code := 'EntryNotFound';
@@ -4139,7 +4174,7 @@ BEGIN
                        xet.hub_last(r.id, p.made, expand) AS last
                   FROM xet.hub_paths p
                  WHERE p.repo_id = r.id AND p.line = c.line
-                   AND p.path > coalesce(after,
+                   AND p.path > greatest(after COLLATE "C",
                                          CASE WHEN c.path = '' THEN ''
                                               ELSE c.path || '/' END)
                    AND p.path < CASE WHEN c.path = '' THEN U&'\+10FFFF'
@@ -4284,6 +4319,7 @@ BEGIN
                             AND p.path = convert_from(u.path, 'UTF8')
                             AND p.since <= c.seq AND p.till > c.seq
                             AND ($1 <> 3 OR p.hash IS NOT NULL)
+                          ORDER BY p.since DESC
                           LIMIT 1) h;
 END;
 $$;
@@ -4343,6 +4379,7 @@ BEGIN
                           WHERE p.repo_id = r.id AND p.line = c.line
                             AND p.path = u.path
                             AND p.since <= c.seq AND p.till > c.seq
+                          ORDER BY p.since DESC
                           LIMIT 1) h ON true;
 END;
 $$;
@@ -4420,14 +4457,20 @@ BEGIN
         RETURN;
     END IF;
 
+    IF after !~ '^[0-9a-f]{40}$' THEN
+        status := 400;
+        code := 'invalid_cursor';
+        message := 'Malformed cursor';
+        RETURN;
+    END IF;
+
     message := c.seq::text;
 
     WITH RECURSIVE h AS (
         SELECT k.*, 1 AS n
           FROM xet.hub_commits k
          WHERE k.repo_id = r.id
-           AND k.oid = coalesce(CASE WHEN after ~ '^[0-9a-f]{40}$'
-                                     THEN decode(after, 'hex') END, c.oid)
+           AND k.oid = coalesce(decode(after, 'hex'), c.oid)
         UNION ALL
         SELECT k.*, h.n + 1
           FROM h
@@ -4478,6 +4521,13 @@ BEGIN
     END IF;
 
     PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR KEY SHARE;
+
+    IF NOT FOUND THEN
+        status := 404;
+        code := 'RepoNotFound';
+        message := 'Repository not found';
+        RETURN;
+    END IF;
 
     IF rev IS NULL THEN
 
@@ -4567,6 +4617,7 @@ BEGIN
       FROM xet.hub_paths p
      WHERE p.repo_id = r.id AND p.line = c.line AND p.path = c.path
        AND p.since <= c.seq AND p.till > c.seq AND p.hash IS NOT NULL
+     ORDER BY p.since DESC
      LIMIT 1;
 
     IF NOT FOUND THEN
@@ -4745,9 +4796,9 @@ BEGIN
     SELECT r.id INTO repo FROM xet.repos r WHERE r.name = $1;
 
     RETURN QUERY
-    SELECT 400, CASE WHEN f.hash IS NULL
+    SELECT 400, CASE WHEN f.hash IS NULL AND o.size IS DISTINCT FROM 0
                      THEN o.path || ' was not uploaded to this repository'
-                     WHEN f.proven <> o.sha256
+                     WHEN f.proven <> o.sha256 OR o.size = 0
                      THEN o.path || ' has not the SHA-256 that the commit'
                           ' says'
                      ELSE o.path || ' has not the size that the commit says'
@@ -4756,8 +4807,10 @@ BEGIN
       FROM xet.hub_staged_ops($2) o
       LEFT JOIN LATERAL (SELECT * FROM xet.hub_claimed(repo, o.sha256)
                           LIMIT 1) f ON true
-     WHERE o.op = 2 AND o.size IS DISTINCT FROM 0
-       AND (f.hash IS NULL OR o.size <> f.size OR f.proven <> o.sha256)
+     WHERE o.op = 2
+       AND CASE WHEN o.size = 0 THEN o.sha256 <> sha256('')
+                ELSE f.hash IS NULL OR o.size <> f.size
+                     OR f.proven <> o.sha256 END
      ORDER BY o.n
      LIMIT 1;
 
@@ -4780,14 +4833,15 @@ $$;
 CREATE FUNCTION xet.hub_proven(store text, file bytea, digest bytea)
     RETURNS boolean
     LANGUAGE plpgsql
+    SET enable_seqscan = off
 AS $$
 BEGIN
     PERFORM xet.file_prove(file, digest);
 
     UPDATE xet.repo_files rf SET sha256 = digest
-      FROM xet.repos r, xet.files f
-     WHERE r.name = $1 AND f.hash = $2 AND xet.file_at(f.id, $2)
-       AND rf.repo_id = r.id AND rf.file_id = f.id
+     WHERE rf.repo_id = (SELECT r.id FROM xet.repos r WHERE r.name = $1)
+       AND rf.file_id = (SELECT f.id FROM xet.files f
+                          WHERE f.hash = $2 AND xet.file_at(f.id, $2))
        AND rf.sha256 IS DISTINCT FROM digest;
 
     RETURN NOT FOUND;
@@ -4827,6 +4881,7 @@ AS $$
       FROM xet.hub_paths p
      WHERE p.repo_id = $1 AND p.line = $2 AND p.path = $4
        AND p.since <= $3 AND p.till > $3
+     ORDER BY p.since DESC
      LIMIT 1;
 $$;
 
@@ -4900,6 +4955,13 @@ BEGIN
 
     PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR KEY SHARE;
 
+    IF NOT FOUND THEN
+        status := 404;
+        code := 'RepoNotFound';
+        message := 'Repository not found';
+        RETURN;
+    END IF;
+
     ref := 'heads/' || CASE WHEN rev = 'HEAD' THEN 'main'
                             WHEN rev LIKE 'refs/heads/%' THEN substr(rev, 12)
                             ELSE rev END;
@@ -4933,7 +4995,9 @@ BEGIN
 
     -- who has seen another commit may go on where nobody has been since
 
-    IF parent IS NOT NULL AND strpos(encode(head, 'hex'), parent) <> 1 THEN
+    IF parent IS NOT NULL
+       AND (length(parent) < 7 OR strpos(encode(head, 'hex'), parent) <> 1)
+    THEN
         SELECT c.* INTO old
           FROM xet.hub_commits c
          WHERE c.repo_id = r.id
@@ -5014,18 +5078,20 @@ BEGIN
                    CASE WHEN u.size = 0 THEN 0 ELSE f.size END AS size
               FROM (SELECT DISTINCT ON (s.path) s.*
                       FROM xet.hub_staged_ops($7) s
-                     WHERE s.op = 2
+                     WHERE s.op IN (2, 5)
                      ORDER BY s.path, s.n DESC) u
               LEFT JOIN LATERAL (
                        SELECT k.* FROM xet.hub_claimed(store, u.sha256) k
                         WHERE u.size IS DISTINCT FROM 0
                           AND k.proven = u.sha256
                         LIMIT 1
-                   ) f ON true) o
+                   ) f ON true
+             WHERE u.op = 2) o
       LEFT JOIN LATERAL (
                SELECT p.hash FROM xet.hub_paths p
                 WHERE p.repo_id = r.id AND p.line = l AND p.path = o.path
                   AND p.since <= base.seq AND p.till > base.seq
+                ORDER BY p.since DESC
                 LIMIT 1
            ) h ON true
      WHERE h.hash IS DISTINCT FROM o.hash OR o.hash IS NULL
@@ -5123,11 +5189,22 @@ BEGIN
     n := base.seq + 1;
     made := substr(sha256($7 || head), 1, 20);
 
+    -- by where they are, which the lock on the line keeps: a join with the
+    -- paths may walk through the whole line
+
     WITH ended AS (
         UPDATE xet.hub_paths h SET till = n
-          FROM unnest(told || above) AS u(path)
-         WHERE h.repo_id = r.id AND h.line = l AND h.path = u.path
-           AND h.till = ever
+         WHERE h.ctid = ANY (ARRAY(
+                   SELECT k.ctid
+                     FROM unnest(told || above) AS u(path)
+                    CROSS JOIN LATERAL (
+                              SELECT p.ctid, p.till FROM xet.hub_paths p
+                               WHERE p.repo_id = r.id AND p.line = l
+                                 AND p.path = u.path
+                               ORDER BY p.since DESC
+                               LIMIT 1
+                          ) k
+                    WHERE k.till = ever))
         RETURNING h.hash, h.size
     )
     SELECT count(*) FILTER (WHERE o.hash IS NOT NULL) AS files,
@@ -5247,6 +5324,13 @@ BEGIN
         INSERT INTO xet.repo_files AS rf (repo_id, file_id)
         VALUES (store, f.id)
         ON CONFLICT (file_id, repo_id) DO UPDATE SET repo_id = rf.repo_id;
+
+        -- what the batch does not take after all is let go of
+
+        INSERT INTO xet.hub_loose AS l (repo_id, file_id)
+        VALUES (store, f.id)
+        ON CONFLICT ON CONSTRAINT hub_loose_pkey
+           DO UPDATE SET since = excluded.since;
     END IF;
 
     id := f.id;
@@ -5293,6 +5377,14 @@ BEGIN
     END IF;
 
     PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR KEY SHARE;
+
+    IF NOT FOUND THEN
+        status := 404;
+        code := 'RepoNotFound';
+        message := 'Repository not found';
+        RETURN;
+    END IF;
+
     PERFORM FROM xet.hub_lines x
       WHERE x.repo_id = r.id AND x.line = 0 FOR UPDATE;
 

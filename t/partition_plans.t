@@ -116,6 +116,20 @@ INSERT INTO xet.gc_files SELECT f.id FROM xet.files f
 INSERT INTO xet.charges SELECT x.id, 1, sha256('me'), x.stored_size
   FROM xet.xorbs x;
 INSERT INTO xet.quotas VALUES ('repo', 'a', 1e9, 1e9);
+SELECT xet.hub_create(k, 'me', 'm', NULL, NULL, false, 'me',
+                      sha256(('repo' || k)::bytea))
+  FROM unnest('{0,3}'::integer[]) AS k;
+UPDATE xet.files SET sha256 = sha256('7'), sha256_proven = true
+ WHERE hash = sha256('f7');
+INSERT INTO xet.repo_files (repo_id, file_id, sha256)
+SELECT r.id, f.id, CASE f.hash WHEN sha256('f7') THEN sha256('7')
+                               WHEN sha256('f8') THEN sha256('8') END
+  FROM xet.repos r, xet.files f
+ WHERE r.name LIKE '\_hub/%'
+   AND f.hash IN (sha256('f7'), sha256('f8'), sha256('f10'));
+INSERT INTO xet.hub_loose (repo_id, file_id, since)
+SELECT r.id, f.id, now() - interval '2 days' FROM xet.repos r, xet.files f
+ WHERE r.name LIKE '\_hub/%' AND f.hash = sha256('f10');
 INSERT INTO xet.store VALUES (true, 'store', true, xet.store_tables());
 DELETE FROM xet.gc_xorbs g USING xet.xorbs x
  WHERE x.id = g.xorb_id AND x.chunk_count = 1;
@@ -148,6 +162,18 @@ my $files = sub { "ARRAY[0, 1]::bigint[], ARRAY[sha256('$_[0]'), sha256('f4')],"
 my $slices = "ARRAY[" . $x->(1) . "], ARRAY[0], ARRAY[2]";
 my $copies = "ARRAY[" . $x->(31) . ", " . $x->(32) . "], ARRAY[7, 8]";
 my $chore = "'gc', ('\\x' || repeat('cc', 16))::bytea";
+
+my $hub = "0, 'me', 'm', NULL, NULL";
+my $bucket = "3, 'me', 'm', NULL, NULL";
+my $store = "'_hub/1'";
+my $staged = sub {
+	my ($upload, $op, $hash, $sha256) = @_;
+
+	return "'$upload', 0, ARRAY[$op], ARRAY['d/x'::bytea],"
+		. " ARRAY[400::bigint], ARRAY[$hash], ARRAY[$sha256],"
+		. ' ARRAY[NULL::bigint], ARRAY[NULL::bytea],'
+		. ' ARRAY[NULL::bytea]';
+};
 
 my %args = (
 	file_terms => [ $f->(1) . ", 0, 9, 'a'", "sha256('large'), 0, 9, 'a'",
@@ -212,6 +238,30 @@ my %args = (
 		"'logical', 10, " . $f->(1) . ", 'a', 'me'" ],
 	usage_get => [ "'a', 'me'" ],
 	sweep => [ '' ],
+	hub_create => [ "0, 'me', 'n', NULL, NULL, false, 'me', 'new'" ],
+	hub_delete => [ "0, 'me', 'n2', NULL, NULL" ],
+	hub_move => [ "0, 'me', 'n', NULL, NULL, 'me', 'n2'" ],
+	hub_settings => [ "$hub, true" ],
+	hub_info => [ "$hub, 'main', true", "$bucket, 'main', true" ],
+	hub_list => [ '0, NULL, NULL, NULL, NULL, 10, NULL' ],
+	hub_tree => [ map { "$_, 'main', '', true, true, NULL, 10" }
+		$hub, $bucket ],
+	hub_paths_info => [ "$hub, 'main', ARRAY['d/x'::bytea], true" ],
+	hub_preupload => [ "$hub, 'main', ARRAY['d/x'::bytea],"
+		. ' ARRAY[400::bigint]' ],
+	hub_refs_get => [ $hub ],
+	hub_commits_get => [ "$hub, 'main', NULL, 10" ],
+	hub_ref_put => [ "$hub, 'heads/b', 'main', false" ],
+	hub_enter => [ "$hub, 'main', true" ],
+	hub_resolve => [ "$hub, 'main', 'd/x'" ],
+	hub_known => [ "$store, ARRAY[sha256('7'), sha256('8')]" ],
+	hub_stage => [ $staged->('c', 2, 'NULL::bytea', "sha256('7')"),
+		$staged->('u', 2, 'NULL::bytea', "sha256('8')"),
+		$staged->('b', 3, $f->(7), 'NULL::bytea') ],
+	hub_claims => [ "$store, 'c'", "$store, 'u'" ],
+	hub_proven => [ "$store, " . $f->(8) . ", sha256('8')" ],
+	hub_commit => [ "$hub, 'main', 'c', NULL, 'me', 'title', ''" ],
+	hub_batch => [ "$bucket, 'b'" ],
 	tags_take => [ '' ],
 	ping => [ '' ],
 	wal => [ '' ]
@@ -231,6 +281,8 @@ my %more = (
 	usage_recount => [ '' ],
 	xorb_healed => [ $x->(7) . ", $ends, 300, 8,"
 		. " ('\\x' || repeat('bb', 16))::bytea, 7" ],
+	hub_claim => [ "(SELECT id FROM xet.repos WHERE name = $store),"
+		. " ARRAY[" . $f->(8) . "], ARRAY[sha256('8')]" ],
 	xorb_whole => [ $x->(7) . ', 7' ]
 );
 
@@ -239,9 +291,12 @@ my @statements = @{ module_table('statements') };
 is_deeply([ sort map { $_->{name} } @statements ], [ sort keys %args ],
 	'each statement has parameters here');
 
-# those that take rows away come behind the others
+# those that take rows away come behind the others; what is read of a Hub was
+# committed before
 
-my %late = map { $_ => 1 } qw/ file_delete gc_files gc_xorbs repo_delete /;
+my %late = (hub_stage => -4, hub_claims => -3, hub_proven => -2,
+	hub_commit => -1, map { $_ => 1 }
+	qw/ file_delete gc_files gc_xorbs hub_delete repo_delete /);
 my @calls;
 
 for my $s (sort { ($late{$a->{name}} // 0) <=> ($late{$b->{name}} // 0) }

@@ -70,6 +70,9 @@ int xet_hub_path_ok(const uint8_t *p, size_t len);
  */
 int xet_hub_ref_ok(const uint8_t *p, size_t len);
 
+/* Whether it is UTF-8 without control characters. */
+int xet_hub_text_ok(const uint8_t *p, size_t len);
+
 /* Whether that may be asked for: a branch, a tag, a commit, "HEAD". */
 int xet_hub_rev_ok(const uint8_t *p, size_t len);
 
@@ -133,6 +136,7 @@ xet_status_t xet_hub_route_parse(const char *form, const uint8_t *raw,
 #define XET_HUB_TITLE_MAX   4096               /* of a commit */
 #define XET_HUB_TEXT_MAX    65536              /* the rest of its message */
 #define XET_HUB_TYPE_MAX    255                /* of a media type */
+#define XET_HUB_TIME_MAX    253402300799999    /* ms: the year 9999 */
 
 
 typedef enum {

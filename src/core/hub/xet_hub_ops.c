@@ -37,6 +37,7 @@ static xet_status_t xet_hub_ops_header(json_t *value,
 static xet_status_t xet_hub_ops_lfs(json_t *value, xet_hub_operation_t *op);
 static xet_status_t xet_hub_ops_inline(json_t *value,
     xet_hub_operation_t *op, uint8_t **content);
+static int xet_hub_ops_pad(const xet_hub_text_t *text);
 static xet_status_t xet_hub_ops_put(json_t *doc, xet_hub_operation_t *op);
 static int xet_hub_ops_text(json_t *value, const char *key,
     xet_hub_text_t *text, size_t max);
@@ -365,7 +366,7 @@ xet_hub_ops_lfs(json_t *value, xet_hub_operation_t *op)
 static xet_status_t
 xet_hub_ops_inline(json_t *value, xet_hub_operation_t *op, uint8_t **content)
 {
-    int              n;
+    int              n, pad;
     xet_hub_text_t   text;
 
     op->op = XET_HUB_INLINE;
@@ -399,22 +400,42 @@ xet_hub_ops_inline(json_t *value, xet_hub_operation_t *op, uint8_t **content)
         return XET_OK;
     }
 
-    /* EVP_DecodeBlock() counts the bytes that "=" stands for, and skips white
+    /* EVP_DecodeBlock() takes "=" for zeros wherever it stands, and skips white
        space around the text */
 
-    n = (text.len % 4 == 0 && text.data[0] > ' '
-         && text.data[text.len - 1] > ' ')
-        ? EVP_DecodeBlock(*content, text.data, (int) text.len) : -1;
+    pad = xet_hub_ops_pad(&text);
+
+    n = (pad >= 0) ? EVP_DecodeBlock(*content, text.data, (int) text.len) : -1;
 
     if (n < 0) {
         return XET_HUB_OPERATION;
     }
 
-    n -= (text.data[text.len - 1] == '=') + (text.data[text.len - 2] == '=');
+    n -= pad;
 
     op->content.len = (size_t) n;
 
     return XET_OK;
+}
+
+
+/* How many "=" are at the end of a text in base64; -1: elsewhere, too. */
+
+static int
+xet_hub_ops_pad(const xet_hub_text_t *text)
+{
+    size_t  n;
+
+    n = text->len;
+
+    while (n && text->data[n - 1] == '=') {
+        n--;
+    }
+
+    return (text->len % 4 == 0 && text->len - n < 3
+            && text->data[0] > ' ' && text->data[n - 1] > ' '
+            && memchr(text->data, '=', n) == NULL)
+           ? (int) (text->len - n) : -1;
 }
 
 
@@ -426,6 +447,7 @@ xet_hub_ops_put(json_t *doc, xet_hub_operation_t *op)
     if (!xet_hub_ops_text(doc, "xetHash", &hash, XET_HASH_STR_LEN)
         || xet_hash_parse(&op->hash, hash.data, hash.len) != XET_OK
         || !xet_hub_ops_number(doc, "mtime", &op->mtime)
+        || op->mtime > XET_HUB_TIME_MAX
         || (json_is_string(json_object_get(doc, "contentType"))
             && !xet_hub_ops_text(doc, "contentType", &op->type,
                                  XET_HUB_TYPE_MAX)))

@@ -44,6 +44,8 @@ static xet_status_t ngx_http_xet_hub_paths_parse(void *data, u_char *text,
 static xet_status_t ngx_http_xet_hub_paths_add(void *ctx,
     const xet_hub_operation_t *op);
 static void ngx_http_xet_hub_paths_read(ngx_http_request_t *r, void *data);
+static ngx_int_t ngx_http_xet_hub_list_arg(ngx_http_request_t *r,
+    const char *name, ngx_str_t *value);
 static void ngx_http_xet_hub_tree_answered(ngx_http_request_t *r,
     ngx_int_t rc);
 static void ngx_http_xet_hub_commits_answered(ngx_http_request_t *r,
@@ -81,19 +83,40 @@ ngx_http_xet_hub_list_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
         return rc;
     }
 
-    if (hub->asked.owner.data == NULL
-        && ngx_http_xet_hub_arg(r, "author", &hub->asked.owner) != NGX_OK)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    if (hub->asked.owner.data == NULL) {
+        rc = ngx_http_xet_hub_list_arg(r, "author", &hub->asked.owner);
     }
 
-    if (ngx_http_xet_hub_arg(r, "search", &hub->asked.name) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    if (rc == NGX_OK) {
+        rc = ngx_http_xet_hub_list_arg(r, "search", &hub->asked.name);
+    }
+
+    if (rc != NGX_OK) {
+        return rc;
     }
 
     return ngx_http_xet_query_wait(r,
                ngx_http_xet_query_hub_list(r, &hub->asked, page,
                                            ngx_http_xet_hub_paged));
+}
+
+
+/* What PostgreSQL would refuse as text is no part of any name. */
+
+static ngx_int_t
+ngx_http_xet_hub_list_arg(ngx_http_request_t *r, const char *name,
+    ngx_str_t *value)
+{
+    if (ngx_http_xet_hub_arg(r, name, value) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (value->len && !xet_hub_text_ok(value->data, value->len)) {
+        return ngx_http_xet_hub_deny(r, NGX_HTTP_BAD_REQUEST,
+                                     "invalid_argument", "Malformed argument");
+    }
+
+    return NGX_OK;
 }
 
 

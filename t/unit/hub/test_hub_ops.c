@@ -247,6 +247,18 @@ test_commits(void)
     test_refused("base64 with blanks", 0,
                  LINE("file", "\"path\":\"a\",\"encoding\":\"base64\","
                       "\"content\":\" aGk=   \""), XET_HUB_OPERATION);
+    test_refused("base64 with = inside", 0,
+                 LINE("file", "\"path\":\"a\",\"encoding\":\"base64\","
+                      "\"content\":\"A=AA\""), XET_HUB_OPERATION);
+    test_refused("base64 with = before the end", 0,
+                 LINE("file", "\"path\":\"a\",\"encoding\":\"base64\","
+                      "\"content\":\"AA=A\""), XET_HUB_OPERATION);
+    test_refused("base64 of = alone", 0,
+                 LINE("file", "\"path\":\"a\",\"encoding\":\"base64\","
+                      "\"content\":\"====\""), XET_HUB_OPERATION);
+    test_refused("base64 with three =", 0,
+                 LINE("file", "\"path\":\"a\",\"encoding\":\"base64\","
+                      "\"content\":\"A===\""), XET_HUB_OPERATION);
     test_refused("another encoding", 0,
                  LINE("file", "\"path\":\"a\",\"encoding\":\"gzip\","
                       "\"content\":\"\""), XET_HUB_OPERATION);
