@@ -99,6 +99,10 @@ def sent():
         lambda: api.upload_file(path_or_fileobj=b"abc" * 1000,
                                 path_in_repo=ODD, repo_id="me/a").oid, is_id)
     row("list_repo_files", lambda: files("me/a"), [ODD])
+    row("upload_file: the same bytes to another repo",
+        lambda: api.upload_file(path_or_fileobj=b"abc" * 1000,
+                                path_in_repo="same", repo_id="me/bare").oid,
+        is_id)
     row("hf_hub_download: it comes back",
         lambda: read(hf_hub_download("me/a", ODD)), b"abc" * 1000)
     row("create_commit: add, copy, delete a folder",
