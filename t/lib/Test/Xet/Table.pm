@@ -183,14 +183,15 @@ sub program {
 	return $printed;
 }
 
-# A script of t/clients that tells its rows itself, see hub_row.py.
+# A script of t/clients that tells its rows itself, see hub_row.py; those that
+# have passed.
 
 sub script {
 	my ($self, $name, $o, $program, $script, @args) = @_;
 
 	local %ENV = $self->env($o);
 	my $errors = "$self->{dir}/" . ++$self->{scripts} . '.err';
-	my ($ended, $seen) = (0, 0);
+	my ($ended, $seen, @passed) = (0, 0);
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 
@@ -219,6 +220,7 @@ sub script {
 			no warnings 'once';
 			local $main::TODO = $fault if $fault;
 
+			push @passed, $row->{row} if $row->{ok};
 			Test::More::ok($row->{ok}, "$name: $row->{row}")
 				or Test::More::diag($row->{said}, "\n",
 					substr($said, $seen));
@@ -230,6 +232,8 @@ sub script {
 	Test::More::ok(close($fh) && $ended, "$name: to its end")
 		or Test::More::diag("status $?\n",
 			substr(slurp($errors, 1) // '', $seen));
+
+	return @passed;
 }
 
 1;
