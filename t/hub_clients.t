@@ -4,8 +4,8 @@
 
 # A table of what unmodified clients do with a server that is their Hub, no
 # other one anywhere: huggingface_hub with Xet and without, its command hf,
-# @huggingface/hub in Node, curl, wget, aria2c and git-lfs.  Clients turn
-# silently to what is not Xet, so the requests are looked at, too.
+# @huggingface/hub in Node and in Chromium, curl, wget, aria2c and git-lfs.
+# Clients turn silently to what is not Xet, so the requests are looked at, too.
 
 use warnings;
 use strict;
@@ -15,6 +15,7 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
+use Test::Xet::Browser;
 use Test::Xet::Process qw/ slurp spew /;
 use Test::Xet::Real;
 use Test::Xet::Table;
@@ -71,16 +72,34 @@ hf_upload({ HF_HUB_DISABLE_XET => 1 }, 'hf without Xet');
 hf_repos();
 hf_buckets();
 
+my %js = (faults => { 'createRepo: with a file' =>
+	'files of api/repos/create are not read' });
+my $browser = Test::Xet::Browser->new();
+
 for my $command (qw/ repos buckets /) {
-	$table->script('Node', { faults => { 'createRepo: with a file' =>
-		'files of api/repos/create are not read' } },
-		Test::Xet::Real::node_program(),
+	$table->requests();
+	$table->script('Node', \%js, Test::Xet::Real::node_program(),
 		'hub_table.mjs', Test::Xet::Real::build() . '/npm', $command,
 		$url, 'hf_test', $table->machine());
+	by_xet("Node, $command");
+
+	SKIP: {
+		skip 'no chromium', 1 unless $browser;
+
+		$table->page('Chromium', \%js, $browser, $command);
+		by_xet("Chromium, $command");
+	}
 }
 
+undef $browser;
+
 plain();
-git_lfs();
+
+SKIP: {
+	skip 'no git-lfs', 1 if system('git lfs version >/dev/null 2>&1');
+
+	git_lfs();
+}
 
 $t->done();
 
@@ -353,6 +372,19 @@ sub hf_buckets {
 		'-y') for qw! me/bk me/bk3 !;
 	$table->hf('hf buckets list: one that is gone', { %o, fails => 1,
 		prints => qr/not found/i }, qw! buckets list me/bk !);
+}
+
+# That bytes went by Xet and came by it.
+
+sub by_xet {
+	my ($name) = @_;
+
+	my @r = $table->requests();
+
+	cmp_ok(scalar(grep { $_->[0] eq 'POST' && $_->[1] =~ m!/shards$! } @r),
+		'>', 0, "$name: sent by Xet");
+	cmp_ok(scalar(grep { $_->[1] =~ m!^/cas/.*/reconstructions/! } @r),
+		'>', 0, "$name: fetched by Xet");
 }
 
 # --------------------------------------------------------------------------

@@ -70,7 +70,14 @@ $table->script('Node', { token => '' }, Test::Xet::Real::node_program(),
 	'hub_table.mjs', Test::Xet::Real::build() . '/npm', 'refused', $url,
 	$tokens{READ}, $table->machine(), $tokens{OTHER});
 plain();
-git_lfs();
+
+SKIP: {
+	skip 'no git-lfs', 1 if system('git lfs version >/dev/null 2>&1');
+
+	git_lfs();
+}
+
+lfs_batch();
 unread();
 
 python('Python', 'kept');
@@ -301,9 +308,11 @@ sub git_lfs {
 		"lfs.url=$open", @push, $open, $oid);
 	is(scalar(grep { $_->[0] eq 'PUT' } $table->requests()), 0,
 		'git lfs: push: alice: not again');
+}
 
-	# what is private, by the route that git-lfs asks
+# The route that git-lfs asks, of what is private.
 
+sub lfs_batch {
 	my $batch = sub {
 		my ($repo, $headers) = @_;
 

@@ -42,7 +42,7 @@ use Test::Xet::Real;
 
 # Options of Test::Xet->new(): whoever comes is "me", or needs a token where
 # lines for the Hub's location are given; more locations.  What it is asked for
-# is logged.
+# is logged, and below /page/ is what a browser needs.
 
 sub hub {
 	my ($who, $more) = @_;
@@ -51,6 +51,9 @@ sub hub {
 	$more //= '';
 
 	my %log = Test::Xet::Real::log_bytes();
+	my $npm = Test::Xet::Real::build() . '/npm/node_modules/';
+	my $types = 'types { text/javascript js mjs; text/html html; '
+		. 'application/wasm wasm; }';
 
 	return (workers => 2, log => 'info', http => $log{http} . ' '
 		. Test::Xet::Token::token_directive(), locations => <<"EOF");
@@ -72,6 +75,9 @@ location / {
         location /xorbs/ {
             %%DATA%%
         }
+
+        location /page/ { alias %%ROOT%%/t/clients/; $types }
+        location /page/npm/ { alias $npm; $types }
 $more
 EOF
 }
@@ -211,20 +217,9 @@ sub script {
 
 		my $said = slurp($errors, 1) // '';
 
-		if ($row->{end}) {
-			$ended = 1;
-
-		} else {
-			my $fault = $o->{faults}{$row->{row}};
-
-			no warnings 'once';
-			local $main::TODO = $fault if $fault;
-
-			push @passed, $row->{row} if $row->{ok};
-			Test::More::ok($row->{ok}, "$name: $row->{row}")
-				or Test::More::diag($row->{said}, "\n",
-					substr($said, $seen));
-		}
+		$ended = 1 if $row->{end};
+		push @passed, $row->{row}
+			if result($name, $o, $row, substr($said, $seen));
 
 		$seen = length($said);
 	}
@@ -234,6 +229,42 @@ sub script {
 			substr(slurp($errors, 1) // '', $seen));
 
 	return @passed;
+}
+
+# The same on a page of the server, in a browser.
+
+sub page {
+	my ($self, $name, $o, $browser, $command) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	$browser->open($self->{t}->url('/page/hub_page.html'));
+
+	my $told = eval { $browser->js("run('$command')") };
+
+	result($name, $o, $_, '') for @{ $told || [] };
+
+	Test::More::ok($told && $told->[-1]{end}, "$name: to its end")
+		or Test::More::diag($@);
+}
+
+# A row becomes a result.
+
+sub result {
+	my ($name, $o, $row, $said) = @_;
+
+	return 0 if $row->{end};
+
+	my $fault = $o->{faults}{$row->{row}};
+
+	no warnings 'once';
+	local $main::TODO = $fault if $fault;
+	local $Test::Builder::Level = $Test::Builder::Level + 2;
+
+	Test::More::ok($row->{ok}, "$name: $row->{row}")
+		or Test::More::diag($row->{said}, "\n", $said);
+
+	return $row->{ok};
 }
 
 1;
