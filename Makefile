@@ -470,6 +470,9 @@ clients: build tools cli
 	XET_TEST_NGINX="$${XET_TEST_NGINX:-$(NGINX)}" \
 	XET_TEST_MODULE="$${XET_TEST_MODULE-$(MODULE)}" \
 	perl t/clients/matrix.pl $(ROWS)
+	XET_TEST_NGINX="$${XET_TEST_NGINX:-$(NGINX)}" \
+	XET_TEST_MODULE="$${XET_TEST_MODULE-$(MODULE)}" \
+	perl t/clients/hub_matrix.pl $(ROWS)
 
 # STORES='garage radosgw' are those to install, all by default.
 

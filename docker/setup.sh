@@ -109,6 +109,7 @@ list()
         need_program jq      jq                 'reads JSON in tests'
         need_program wget    wget               'downloads in tests'
         need_program aria2c  aria2              'the same, in parallel'
+        need_program git-lfs 'git git-lfs'      'another client, in tests'
         need_program node    'nodejs npm'       'the other test client'
         need_program chromium chromium          'the same in a browser'
         need_program promtool prometheus        'checks metrics and alerts'

@@ -125,6 +125,19 @@ then
         || echo "xtool: not built" >&2
 fi
 
+# of hub_matrix.pl: what stands on huggingface_hub, and releases of it that
+# still had the upload of a large folder
+
+install_python "$build/clients/datasets" \
+    "datasets transformers safetensors Jinja2" \
+    datasets,transformers,safetensors,jinja2
+
+for version in 0.36.2 1.33.0; do
+    install_python "$build/clients/huggingface_hub-$version" \
+        "huggingface_hub==$version" huggingface_hub \
+        || echo "huggingface_hub $version: not installed" >&2
+done
+
 # An old release that a new Python has no wheel for is no row.
 
 for version in $all; do

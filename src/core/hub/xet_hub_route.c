@@ -86,8 +86,18 @@ xet_hub_route_parse(const char *form, const uint8_t *raw, size_t len,
     if (target->path.len) {
         room = xet_hub_decode(&target->path, room);
 
-        if (room == NULL
-            || !xet_hub_path_ok(target->path.data, target->path.len))
+        if (room == NULL) {
+            return XET_HUB_PATH;
+        }
+
+        /* a "/" at the end is that of a folder, as it is or encoded */
+
+        if (target->path.data[target->path.len - 1] == '/') {
+            target->path.len--;
+        }
+
+        if (target->path.len
+            && !xet_hub_path_ok(target->path.data, target->path.len))
         {
             return XET_HUB_PATH;
         }
@@ -118,18 +128,12 @@ xet_hub_route_walk(const char *form, const uint8_t *raw, size_t len,
 
         if (n == 5 && strncmp(form, ":path", n) == 0) {
 
-            /* a "/" at the end is that of a folder */
-
             if (cut.p < cut.end) {
                 target->path.data = cut.p + 1;
                 target->path.len = (size_t) (cut.end - cut.p) - 1;
 
                 if (*cut.p != '/') {
                     return 0;
-                }
-
-                if (target->path.len && cut.end[-1] == '/') {
-                    target->path.len--;
                 }
             }
 

@@ -210,7 +210,16 @@ ngx_int_t
 ngx_http_xet_hub_json(ngx_http_request_t *r, ngx_uint_t status,
     const ngx_str_t *json)
 {
+    ngx_int_t  rc;
     xet_buf_t  b;
+
+    /* a body that nobody has read is not the next request */
+
+    rc = ngx_http_xet_drop_body(r);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
 
     if (ngx_http_xet_header(r, "Cache-Control", "no-store") != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;

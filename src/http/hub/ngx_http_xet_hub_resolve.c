@@ -177,12 +177,20 @@ ngx_http_xet_hub_resolve_headers(ngx_http_request_t *r,
     *p++ = '"';
     f->etag.len = p - f->etag.data;
 
+    /*
+     * One URL, one ETag, and two answers: a browser that keeps the one must not
+     * take it for the other.
+     */
+
     if (ngx_http_xet_hub_header(r, "X-Linked-Etag", "%V", &f->etag) != NGX_OK
         || ngx_http_xet_hub_header(r, "X-Linked-Size", "%uL", f->file.size)
            != NGX_OK
         || ngx_http_xet_header(r, "X-Content-Type-Options", "nosniff")
            != NGX_OK
-        || ngx_http_xet_header(r, "Cache-Control", "private, no-cache")
+        || ngx_http_xet_header(r, "Vary", "Accept") != NGX_OK
+        || ngx_http_xet_header(r, "Cache-Control",
+                               ngx_http_xet_hub_wants_info(r)
+                               ? "no-store" : "private, no-cache")
            != NGX_OK)
     {
         return NGX_ERROR;

@@ -75,9 +75,10 @@ void
 ngx_http_xet_hub_claims(ngx_http_request_t *r, const ngx_str_t *store,
     ngx_uint_t writes, xet_token_claims_t *claims)
 {
-    ngx_http_xet_auth_t      *auth;
+    ngx_http_xet_hub_t       *hub;
     ngx_http_xet_loc_conf_t  *xlcf;
 
+    hub = ngx_http_xet_hub_get(r);
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
     ngx_memzero(claims, sizeof(xet_token_claims_t));
@@ -86,12 +87,15 @@ ngx_http_xet_hub_claims(ngx_http_request_t *r, const ngx_str_t *store,
     claims->repo.data = store->data;
     claims->repo.len = store->len;
 
-    auth = (xlcf->auth == NGX_HTTP_XET_AUTH_TOKEN) ? ngx_http_xet_auth(r)
-                                                   : NULL;
+    /*
+     * A machine remembers what it has sent, and names it in another repo, too:
+     * that is refused unless its tokens say that it is the same who comes,
+     * also where all are "me".
+     */
 
-    if (auth && auth->status == XET_OK && auth->subject.len) {
-        claims->sub.data = auth->subject.data;
-        claims->sub.len = auth->subject.len;
+    if (hub->who.len) {
+        claims->sub.data = hub->who.data;
+        claims->sub.len = hub->who.len;
     }
 
     claims->iat = (uint64_t) ngx_time();

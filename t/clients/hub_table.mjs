@@ -1,0 +1,24 @@
+// What @huggingface/hub does with a Hub, in Node: a row each (hub_rows.mjs).
+//
+//     node hub_table.mjs NPM repos|buckets|refused HUB TOKEN FOLDER [TOKEN]
+
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+
+import { rows } from "./hub_rows.mjs";
+
+const [npm, command, hubUrl, accessToken, folder, other]
+    = process.argv.slice(2);
+
+const require = createRequire(pathToFileURL(npm + "/package.json"));
+const hub = await import(pathToFileURL(require.resolve("@huggingface/hub")));
+
+function tell(line) {
+    process.stdout.write(JSON.stringify(line) + "\n");
+}
+
+await rows(hub, command, { tell, hubUrl, accessToken, folder, other });
+
+// Not left to Node, see hub_ops.mjs.
+
+process.stdout.write("", () => process.exit(0));
