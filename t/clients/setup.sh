@@ -6,7 +6,8 @@
 # t/clients.t, and the ztensor package in three releases; what validates
 # docker/kubernetes into kubernetes; and by s3_setup.sh one of the stores of the
 # tests of S3 into s3/moto.  With "all" as the second argument the older
-# releases of "make clients", too, and xtool where there is a cargo.  Done once;
+# releases of "make clients", too, what stands on huggingface_hub into
+# clients/datasets, and xtool where there is a cargo.  Done once;
 # "newest" is what there is when it is done.  Needs python3-venv, node and npm.
 
 set -eu
