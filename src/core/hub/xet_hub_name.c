@@ -20,9 +20,6 @@
 #define XET_HUB_OID_LEN  40            /* digits of a commit */
 
 
-static int xet_hub_text_ok(const uint8_t *p, size_t len);
-
-
 int
 xet_hub_name_ok(const uint8_t *p, size_t len)
 {
@@ -148,9 +145,7 @@ xet_hub_rev_ok(const uint8_t *p, size_t len)
 }
 
 
-/* UTF-8 without control characters. */
-
-static int
+int
 xet_hub_text_ok(const uint8_t *p, size_t len)
 {
     size_t      i;
