@@ -213,6 +213,44 @@ $html = clean(page('/me/m/blob/main/' . escape($odd[7])), 'a file of commands');
 is(shell($line), join("\n", 'hf', qw/ download me\/m -- /, $odd[7]),
 	'a file: the shell takes it as a word');
 
+# the lines do what they say
+
+my $bin = build_dir() . '/clients/huggingface_hub/bin';
+
+if (-x "$bin/hf") {
+	my $home = $t->dir() . '/hf';
+	my @lines = $html =~ m!<pre><code>(.*?)</code></pre>!gs;
+
+	local $ENV{PATH} = "$bin:$ENV{PATH}";
+	local $ENV{HF_HOME} = $home;
+	local $ENV{HF_HUB_DISABLE_TELEMETRY} = 1;
+
+	$t->write_file('hf.sh', encode('UTF-8', text($lines[0]) . "\n"));
+	$t->write_file('hf.py', encode('UTF-8', text($lines[1]) . "\n"));
+	mkdir($t->dir() . '/curl') or die $!;
+	$t->write_file('curl.sh', encode('UTF-8', 'cd ' . $t->dir()
+		. "/curl\n" . text($lines[2]) . "\n"));
+
+	for my $run ('sh %s/hf.sh', "$bin/python %s/hf.py") {
+		my $out = `@{[ sprintf($run, $t->dir()) ]} 2>&1`;
+
+		is($?, 0, "$run: it ends well") or diag($out);
+
+		my ($file) = glob("$home/hub/models--me--m/snapshots/*/d/*");
+
+		is($file && slurp($file), $data{$odd[7]}, "$run: the file");
+		system('rm', '-rf', $home);
+	}
+
+	is(system('sh ' . $t->dir() . '/curl.sh >/dev/null 2>&1'), 0,
+		'curl: it ends well');
+	is(join('', map { slurp($_) } glob($t->dir() . '/curl/*')),
+		$data{$odd[7]}, 'curl: the file');
+
+} else {
+	diag('NO huggingface_hub: lines to copy were not run');
+}
+
 # --------------------------------------------------------------------------
 # headers
 
@@ -329,7 +367,7 @@ is($t->post('/api/buckets/me/b', \'{}',
 	{ 'Content-Type' => 'application/json' })->{status}, 200, 'a bucket');
 like(clean(page('/buckets'), 'buckets'), qr!href="/buckets/me/b"!, 'buckets');
 $html = clean(page('/buckets/me/b'), 'a bucket');
-like($html, qr!hf buckets sync hf://buckets/me/b !, 'a bucket: hf');
+like($html, qr!hf buckets sync hf://buckets/me/b ./b<!, 'a bucket: hf');
 is(page('/buckets/me/b/tree/no')->{status}, 404, 'a bucket: no folder');
 
 # --------------------------------------------------------------------------
@@ -439,6 +477,23 @@ $r = page('/alice/open');
 
 like(clean($r, 'no text'), qr/This file can't be read now/, 'no text: told');
 like($r->{body}, qr!resolve/main/README\.md"!, 'no text: the rest is there');
+
+# --------------------------------------------------------------------------
+# no database
+
+$t->allow(qr/connecting to PostgreSQL failed|terminating connection/);
+$t->allow(qr/failed, SQLSTATE|has not answered|503 database_away/);
+$t->pg_stop();
+
+for my $uri ('/', '/alice/open') {
+	ok(wait_for(30, sub { ($r = page($uri))->{status} == 503 }),
+		"no database: $uri");
+	like(clean($r, "no database: $uri"), qr/Try again later/,
+		"no database: $uri: says so");
+}
+
+$t->pg_start();
+ok(wait_for(30, sub { page('/')->{status} == 200 }), 'it is back');
 
 $t->done();
 

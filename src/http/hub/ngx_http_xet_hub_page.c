@@ -350,3 +350,50 @@ ngx_http_xet_hub_page_url(ngx_http_request_t *r, xet_buf_t *b,
         xet_hub_html(b, "/%p", ngx_http_xet_hub_str(path));
     }
 }
+
+
+ngx_int_t
+ngx_http_xet_hub_page_wait(ngx_http_request_t *r, ngx_int_t rc)
+{
+    if (rc == NGX_AGAIN) {
+        return ngx_http_xet_query_wait(r, rc);
+    }
+
+    return ngx_http_xet_hub_status(r, ngx_http_xet_query_status(rc,
+                                                              XET_DATABASE));
+}
+
+
+void
+ngx_http_xet_hub_page_asked(ngx_http_request_t *r, ngx_int_t rc)
+{
+    if (rc == NGX_AGAIN) {
+        return;
+    }
+
+    ngx_http_finalize_request(r,
+        ngx_http_xet_hub_status(r, ngx_http_xet_query_status(rc,
+                                                             XET_DATABASE)));
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_page_result(ngx_http_request_t *r, ngx_int_t rc)
+{
+    if (rc == NGX_OK || rc == NGX_DECLINED) {
+        return NGX_OK;
+    }
+
+    ngx_http_finalize_request(r,
+        ngx_http_xet_hub_status(r, ngx_http_xet_query_status(rc,
+                                                             XET_DATABASE)));
+    return NGX_DONE;
+}
+
+
+ngx_uint_t
+ngx_http_xet_hub_page_rows(ngx_http_request_t *r, ngx_int_t rc)
+{
+    return (rc == NGX_OK)
+           ? ngx_http_xet_query_rows(ngx_http_xet_query_get(r)) : 0;
+}

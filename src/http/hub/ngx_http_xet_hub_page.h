@@ -54,6 +54,19 @@ ngx_int_t ngx_http_xet_hub_page_send(ngx_http_request_t *r, xet_buf_t *b);
 ngx_int_t ngx_http_xet_hub_page_refuse(ngx_http_request_t *r,
     ngx_uint_t status, const char *code, const char *message);
 
+/*
+ * What a statement of a page has come to: waits, or answers with the error.
+ * The first is for a handler, which returns the result; the second for a
+ * callback that has sent another one; the third for a callback that got rc,
+ * and ends where it is not NGX_OK.  No rows are no error.
+ */
+ngx_int_t ngx_http_xet_hub_page_wait(ngx_http_request_t *r, ngx_int_t rc);
+void ngx_http_xet_hub_page_asked(ngx_http_request_t *r, ngx_int_t rc);
+ngx_int_t ngx_http_xet_hub_page_result(ngx_http_request_t *r, ngx_int_t rc);
+
+/* How many rows it has brought. */
+ngx_uint_t ngx_http_xet_hub_page_rows(ngx_http_request_t *r, ngx_int_t rc);
+
 /* Writes the path of the page of a repo, without a "/" at its end. */
 void ngx_http_xet_hub_page_repo_url(ngx_http_request_t *r, xet_buf_t *b,
     xet_hub_kind_e kind, const ngx_str_t *repo);

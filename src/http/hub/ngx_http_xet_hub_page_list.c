@@ -28,7 +28,7 @@ static void ngx_http_xet_hub_page_listed(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_uint_t ngx_http_xet_hub_page_mine(ngx_http_xet_hub_t *hub);
 static void ngx_http_xet_hub_page_search(xet_buf_t *b,
     ngx_http_xet_hub_t *hub);
-static void ngx_http_xet_hub_page_rows(ngx_http_request_t *r, xet_buf_t *b,
+static void ngx_http_xet_hub_page_table(ngx_http_request_t *r, xet_buf_t *b,
     ngx_uint_t rows);
 static void ngx_http_xet_hub_page_row(ngx_http_request_t *r, xet_buf_t *b,
     const ngx_http_xet_hub_listed_t *listed);
@@ -126,7 +126,7 @@ ngx_http_xet_hub_page_list(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 
     /* one more than is shown tells whether there is a next page */
 
-    return ngx_http_xet_query_wait(r,
+    return ngx_http_xet_hub_page_wait(r,
                ngx_http_xet_query_page_list(r, &hub->asked, &list->after,
                                             NGX_HTTP_XET_HUB_ROWS + 1,
                                             ngx_http_xet_hub_page_listed));
@@ -162,15 +162,11 @@ ngx_http_xet_hub_page_listed(ngx_http_request_t *r, ngx_int_t rc)
     hub = ngx_http_xet_hub_get(r);
     list = hub->state;
 
-    if (rc != NGX_OK && rc != NGX_DECLINED) {
-        ngx_http_finalize_request(r,
-            ngx_http_xet_hub_status(r, ngx_http_xet_query_status(rc,
-                                                             XET_DATABASE)));
+    if (ngx_http_xet_hub_page_result(r, rc) != NGX_OK) {
         return;
     }
 
-    rows = (rc == NGX_OK)
-           ? ngx_http_xet_query_rows(ngx_http_xet_query_get(r)) : 0;
+    rows = ngx_http_xet_hub_page_rows(r, rc);
 
     /* an owner whose repos may not be seen is nobody */
 
@@ -187,7 +183,7 @@ ngx_http_xet_hub_page_listed(ngx_http_request_t *r, ngx_int_t rc)
     xet_hub_html(&b, "<h1>%t</h1>\n", ngx_http_xet_hub_str(&list->title));
 
     ngx_http_xet_hub_page_search(&b, hub);
-    ngx_http_xet_hub_page_rows(r, &b, rows);
+    ngx_http_xet_hub_page_table(r, &b, rows);
     ngx_http_xet_hub_page_more(r, &b, rows);
 
     ngx_http_finalize_request(r, ngx_http_xet_hub_page_send(r, &b));
@@ -219,7 +215,7 @@ ngx_http_xet_hub_page_search(xet_buf_t *b, ngx_http_xet_hub_t *hub)
 
 
 static void
-ngx_http_xet_hub_page_rows(ngx_http_request_t *r, xet_buf_t *b,
+ngx_http_xet_hub_page_table(ngx_http_request_t *r, xet_buf_t *b,
     ngx_uint_t rows)
 {
     ngx_uint_t                 i;

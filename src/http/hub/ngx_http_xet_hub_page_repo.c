@@ -14,8 +14,6 @@
 #include "ngx_http_xet_hub_page.h"
 
 
-static ngx_int_t ngx_http_xet_hub_page_result(ngx_http_request_t *r,
-    ngx_int_t rc);
 static void ngx_http_xet_hub_page_found(ngx_http_request_t *r, ngx_int_t rc);
 static void ngx_http_xet_hub_page_refs(ngx_http_request_t *r, ngx_int_t rc);
 static void ngx_http_xet_hub_page_list_files(ngx_http_request_t *r);
@@ -51,26 +49,10 @@ ngx_http_xet_hub_page_repo_handler(ngx_http_request_t *r,
                                       "invalid_cursor", "Malformed cursor");
     }
 
-    return ngx_http_xet_query_wait(r,
+    return ngx_http_xet_hub_page_wait(r,
                ngx_http_xet_query_page_repo(r, &hub->asked, &hub->rev,
                                             &hub->path,
                                             ngx_http_xet_hub_page_found));
-}
-
-
-/* NGX_DONE: the request was finalized with an error. */
-
-static ngx_int_t
-ngx_http_xet_hub_page_result(ngx_http_request_t *r, ngx_int_t rc)
-{
-    if (rc == NGX_OK || rc == NGX_DECLINED) {
-        return NGX_OK;
-    }
-
-    ngx_http_finalize_request(r,
-        ngx_http_xet_hub_status(r, ngx_http_xet_query_status(rc,
-                                                             XET_DATABASE)));
-    return NGX_DONE;
 }
 
 
@@ -108,7 +90,7 @@ ngx_http_xet_hub_page_found(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    ngx_http_xet_hub_wait(r,
+    ngx_http_xet_hub_page_asked(r,
         ngx_http_xet_query_page_refs(r, &hub->asked,
                                      NGX_HTTP_XET_HUB_ROWS,
                                      ngx_http_xet_hub_page_refs));
@@ -133,8 +115,7 @@ ngx_http_xet_hub_page_refs(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    rows = (rc == NGX_OK)
-           ? ngx_http_xet_query_rows(ngx_http_xet_query_get(r)) : 0;
+    rows = ngx_http_xet_hub_page_rows(r, rc);
 
     xet_hub_html(&paper->b, "<details>\n"
                  "<summary>Branches and tags</summary>\n<ul>\n");
@@ -179,7 +160,7 @@ ngx_http_xet_hub_page_list_files(ngx_http_request_t *r)
     hub = ngx_http_xet_hub_get(r);
     paper = hub->state;
 
-    ngx_http_xet_hub_wait(r,
+    ngx_http_xet_hub_page_asked(r,
         ngx_http_xet_query_page_tree(r, &hub->asked, &paper->view.oid,
                                      &paper->view.path, &paper->after,
                                      NGX_HTTP_XET_HUB_ROWS + 1,
@@ -199,8 +180,7 @@ ngx_http_xet_hub_page_files(ngx_http_request_t *r, ngx_int_t rc)
         return;
     }
 
-    rows = (rc == NGX_OK)
-           ? ngx_http_xet_query_rows(ngx_http_xet_query_get(r)) : 0;
+    rows = ngx_http_xet_hub_page_rows(r, rc);
 
     ngx_http_xet_hub_page_tree(r, rows, paper);
     ngx_http_xet_hub_page_use(r, paper);

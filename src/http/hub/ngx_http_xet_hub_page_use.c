@@ -124,6 +124,7 @@ static void
 ngx_http_xet_hub_page_use_bucket(ngx_http_request_t *r,
     ngx_http_xet_hub_paper_t *paper)
 {
+    ngx_str_t                 name;
     xet_buf_t                *b;
     ngx_http_xet_hub_t       *hub;
     ngx_http_xet_hub_view_t  *view;
@@ -132,17 +133,28 @@ ngx_http_xet_hub_page_use_bucket(ngx_http_request_t *r,
     hub = ngx_http_xet_hub_get(r);
     view = &paper->view;
 
-    xet_hub_html(b, "<h3>hf</h3>\n<pre><code>"
-                 "HF_ENDPOINT=%w hf buckets sync hf://buckets/%w .",
-                 ngx_http_xet_hub_str(&hub->base),
-                 ngx_http_xet_hub_str(&view->repo));
+    /* names of repos need no quotes, and have one "/" */
 
-    xet_hub_html(b, "</code></pre>\n<h3>Python</h3>\n<pre><code>"
+    name = view->repo;
+
+    while (name.len && name.data[0] != '/') {
+        name.data++;
+        name.len--;
+    }
+
+    xet_hub_html(b, "<h3>hf</h3>\n<pre><code>"
+                 "HF_ENDPOINT=%w hf buckets sync hf://buckets/%w .%w"
+                 "</code></pre>\n", ngx_http_xet_hub_str(&hub->base),
+                 ngx_http_xet_hub_str(&view->repo),
+                 ngx_http_xet_hub_str(&name));
+
+    xet_hub_html(b, "<h3>Python</h3>\n<pre><code>"
                  "from huggingface_hub import HfApi\n"
-                 "HfApi(endpoint=%l).sync_bucket(&quot;hf://buckets/&quot;"
-                 " + %l, &quot;.&quot;)</code></pre>\n",
+                 "HfApi(endpoint=%l).sync_bucket("
+                 "&quot;hf://buckets/%t&quot;, &quot;.%t&quot;)</code></pre>\n",
                  ngx_http_xet_hub_str(&hub->base),
-                 ngx_http_xet_hub_str(&view->repo));
+                 ngx_http_xet_hub_str(&view->repo),
+                 ngx_http_xet_hub_str(&name));
 }
 
 
