@@ -179,7 +179,7 @@ ngx_http_xet_hub_page_refuse(ngx_http_request_t *r, ngx_uint_t status,
         { 400, "Bad request", "This address is not well-formed." },
         { 401, "Sign in", "This server asks for a token: give it as the "
           "password, with any name." },
-        { 403, "Forbidden", "The token does not allow this." },
+        { 403, "Not allowed", "The token does not allow this." },
         { 404, "Not found", "There is nothing here, or nothing that you may "
           "see." },
         { 503, "Not now", "The server can't answer now. Try again later." }
