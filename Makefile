@@ -356,7 +356,7 @@ nginx_configure = \
 
 # "config" makes C of pages.
 
-PAGES =		$(wildcard src/http/monitor/*.html)
+PAGES =		$(wildcard src/http/monitor/*.html src/http/hub/*.css)
 
 $(OUT)/nginx/.configured: config $(OUT)/nginx/.flags $(OUT)/.sources \
 		$(PAGES) \

@@ -41,7 +41,8 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.hub_describe, xet.hub_enter, xet.hub_entry, xet.hub_find,
     xet.hub_folder, xet.hub_fork, xet.hub_hash, xet.hub_info, xet.hub_known,
     xet.hub_last, xet.hub_list, xet.hub_move, xet.hub_named, xet.hub_object,
-    xet.hub_objects, xet.hub_paths_info, xet.hub_preupload, xet.hub_proven,
+    xet.hub_objects, xet.hub_page_list, xet.hub_page_refs, xet.hub_page_repo,
+    xet.hub_page_tree, xet.hub_paths_info, xet.hub_preupload, xet.hub_proven,
     xet.hub_ref_put, xet.hub_refs_get, xet.hub_resolve, xet.hub_rev,
     xet.hub_settings, xet.hub_stage, xet.hub_staged_ops, xet.hub_store,
     xet.hub_sweep, xet.hub_tree;
@@ -4663,6 +4664,205 @@ BEGIN
             message := 'Invalid rev id: ' || rev;
         END IF;
     END IF;
+END;
+$$;
+
+
+-- What the pages of a Hub are made of.  Repos, the newest first, of a kind or,
+-- for 4, of all; the rest is as for xet.hub_list().  after is where the page
+-- before has ended, in microseconds since 1970 and the id.  How much a repo has
+-- is not known where its main branch is not the last commit of its line.
+
+CREATE FUNCTION xet.hub_page_list(of_kind integer, owner text, search text,
+    spaces text, bound text, after text, most integer)
+    RETURNS TABLE (kind integer, repo text, private boolean, changed bigint,
+                   id bigint, files bigint, bytes bigint)
+    LANGUAGE sql STABLE
+AS $$
+    SELECT h.kind::integer, h.owner || '/' || h.name, h.private, h.changed,
+           h.id, CASE WHEN c.seq = x.last THEN x.files END,
+           CASE WHEN c.seq = x.last THEN x.bytes END
+      FROM (SELECT r.*, w.changed
+              FROM xet.hub_repos r
+             CROSS JOIN LATERAL (SELECT (extract(epoch FROM r.changed_at)
+                                         * 1000000)::bigint AS changed) w
+             WHERE ($1 = 4 OR r.kind = $1)
+               AND ($2 IS NULL OR lower(r.owner) = lower($2))
+               AND ($3 IS NULL
+                    OR strpos(lower(r.owner || '/' || r.name), lower($3)) > 0)
+               AND (NOT r.private
+                    OR CASE WHEN $5 IS NOT NULL
+                            THEN $5 = xet.hub_store(r.id)
+                            ELSE coalesce(strpos($4, ','
+                                 || lower(r.owner) || ',') > 0, true) END)
+               AND ($6 IS NULL
+                    OR (w.changed, r.id) < (split_part($6, '/', 1)::bigint,
+                                            split_part($6, '/', 2)::bigint))
+             ORDER BY w.changed DESC, r.id DESC
+             LIMIT $7) h
+      LEFT JOIN xet.hub_refs f ON f.repo_id = h.id AND f.name = 'heads/main'
+      LEFT JOIN xet.hub_commits c ON c.repo_id = h.id AND c.oid = f.oid
+      LEFT JOIN xet.hub_lines x ON x.repo_id = h.id AND x.line = c.line
+     ORDER BY h.changed DESC, h.id DESC;
+$$;
+
+
+-- A repo at a revision, and the folder or file that a path leads to; in readme
+-- the path of the text that belongs to it, if there is one: README.md of the
+-- folder, or the file.  rev becomes what of the path belongs to it, too.
+
+CREATE FUNCTION xet.hub_page_repo(kind integer, owner text, name text,
+    spaces text, bound text, INOUT rev text, INOUT path text,
+    OUT status integer, OUT code text, OUT message text, OUT more text,
+    OUT private boolean, OUT oid text, OUT made_at bigint, OUT title text,
+    OUT who text, OUT files bigint, OUT bytes bigint, OUT is_folder boolean,
+    OUT readme text, OUT hash bytea, OUT size bigint, OUT store text)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+DECLARE
+    r      record;
+    c      record;
+    whole  text := concat_ws('/', rev, nullif(path, ''));
+BEGIN
+    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, false);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    private := r.private;
+    store := xet.hub_store(r.id);
+
+    SELECT * INTO c FROM xet.hub_rev(r.id, rev, path);
+
+    IF c.oid IS NULL THEN
+        status := 404;
+        code := 'RevisionNotFound';
+        message := 'There is no such revision';
+        RETURN;
+    END IF;
+
+    path := c.path;
+    rev := CASE WHEN path = '' THEN whole
+                ELSE left(whole, length(whole) - length(path) - 1) END;
+    oid := encode(c.oid, 'hex');
+    made_at := extract(epoch FROM c.made_at)::bigint;
+
+    SELECT left(k.title, 200), k.who,
+           CASE WHEN k.seq = x.last THEN x.files END,
+           CASE WHEN k.seq = x.last THEN x.bytes END
+      INTO hub_page_repo.title, hub_page_repo.who, hub_page_repo.files,
+           hub_page_repo.bytes
+      FROM xet.hub_commits k
+      JOIN xet.hub_lines x ON x.repo_id = k.repo_id AND x.line = k.line
+     WHERE k.repo_id = r.id AND k.oid = c.oid;
+
+    is_folder := path = '';
+
+    IF NOT is_folder THEN
+        SELECT p.hash IS NULL INTO is_folder
+          FROM xet.hub_paths p
+         WHERE p.repo_id = r.id AND p.line = c.line AND p.path = c.path
+           AND p.since <= c.seq AND p.till > c.seq
+         LIMIT 1;
+
+        IF is_folder IS NULL THEN
+            status := 404;
+            code := 'EntryNotFound';
+            message := 'There is no such file or folder';
+            RETURN;
+        END IF;
+    END IF;
+
+    SELECT p.path, xet.hub_hash(p.hash), p.size
+      INTO readme, hub_page_repo.hash, hub_page_repo.size
+      FROM xet.hub_paths p
+     WHERE p.repo_id = r.id AND p.line = c.line
+       AND p.path = CASE WHEN is_folder
+                         THEN concat_ws('/', nullif(c.path, ''), 'README.md')
+                         ELSE c.path END
+       AND p.since <= c.seq AND p.till > c.seq AND p.hash IS NOT NULL
+     LIMIT 1;
+END;
+$$;
+
+
+-- What is in a folder, with the commits that it comes from; of a file, itself.
+
+CREATE FUNCTION xet.hub_page_tree(kind integer, owner text, name text,
+    spaces text, bound text, rev text, path text, after text, most integer)
+    RETURNS TABLE (entry text, folder boolean, size bigint, at bigint,
+                   title text)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+DECLARE
+    r  record;
+    c  record;
+BEGIN
+    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, false);
+
+    IF r.status <> 200 THEN
+        RETURN;
+    END IF;
+
+    SELECT * INTO c FROM xet.hub_rev(r.id, rev, path);
+
+    RETURN QUERY
+    SELECT h.path, h.hash IS NULL, h.size,
+           extract(epoch FROM coalesce(h.mtime, h.made_at))::bigint,
+           k.title
+      FROM (SELECT p.*
+              FROM xet.hub_paths p
+             WHERE p.repo_id = r.id AND p.line = c.line AND p.folder = c.path
+               AND p.path > coalesce(after, '')
+               AND p.since <= c.seq AND p.till > c.seq
+            UNION ALL
+            SELECT p.*
+              FROM xet.hub_paths p
+             WHERE p.repo_id = r.id AND p.line = c.line AND p.path = c.path
+               AND p.since <= c.seq AND p.till > c.seq
+               AND p.hash IS NOT NULL AND after IS NULL
+             ORDER BY path LIMIT most) h
+      LEFT JOIN LATERAL (SELECT left(m.title, 200) AS title
+                           FROM xet.hub_commits m
+                          WHERE m.repo_id = h.repo_id AND m.oid = h.made
+                          LIMIT 1) k ON true
+     ORDER BY h.path;
+END;
+$$;
+
+
+-- Branches and tags, with "heads/" and "tags/"; the main branch is the first.
+
+CREATE FUNCTION xet.hub_page_refs(kind integer, owner text, name text,
+    spaces text, bound text, most integer)
+    RETURNS TABLE (ref text)
+    LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    r  record;
+BEGIN
+    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, false);
+
+    IF r.status <> 200 THEN
+        RETURN;
+    END IF;
+
+    RETURN QUERY
+    SELECT f.name
+      FROM xet.hub_refs f
+     WHERE f.repo_id = r.id
+     ORDER BY f.name <> 'heads/main', f.name
+     LIMIT most;
 END;
 $$;
 

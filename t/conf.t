@@ -537,6 +537,8 @@ good("xet_dedup_period $_", with(xet_dedup_period => $_)) for '1h', '366d';
 
 bad("xet_telemetry $_", qr/invalid value "$_" in "xet_telemetry"/,
 	location("xet_telemetry $_;")) for qw/ yes 1 /;
+bad("xet_hub_pages $_", qr/invalid value "$_" in "xet_hub_pages"/,
+	location("xet_hub_pages $_;")) for qw/ yes 1 /;
 bad('xet_progress_interval x', qr/invalid value/,
 	location('xet_progress_interval x;'));
 
@@ -566,7 +568,8 @@ for my $line ('xet_api', 'xet_auth off', 'xet_api_base /api',
 	'xet_xorb_max_size 1m', 'xet_body_buffer 1m', 'xet_read_buffer 1m',
 	'xet_retry_after 1s',
 	'xet_url_quantum 1m', 'xet_url_mode strict', 'xet_cors *',
-	'xet_progress_interval 1s', 'xet_telemetry off')
+	'xet_progress_interval 1s', 'xet_telemetry off',
+	'xet_hub_pages off')
 {
 	my ($name) = split(/ /, $line);
 	my $twice = $line =~ /xet_api$|xet_auth/ ? "$line;" : "$line; $line;";

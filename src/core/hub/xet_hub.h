@@ -113,6 +113,7 @@ typedef struct {
  *     :owner  one part
  *     :rev    one part, which may have "/" as %2F
  *     :path   all the rest, which may be nothing
+ *     :root   "/" alone
  *
  * anything else is itself; "buckets" says what kind it is.
  */
@@ -282,6 +283,40 @@ xet_status_t xet_hub_lfs_parse(xet_hub_list_t *list, const uint8_t *text,
 /* paths as a form: paths=a&paths=b&expand=true; text is decoded in place. */
 xet_status_t xet_hub_form_parse(xet_hub_list_t *list, uint8_t *text,
     size_t len, xet_hub_op_pt handler, void *ctx);
+
+
+/*
+ * xet_hub_html.c: HTML of a Hub's pages.
+ */
+
+/*
+ * Writes markup, with values in it:
+ *
+ *     %t  text                           size_t, const uint8_t *
+ *     %u  the same, in a URL             size_t, const uint8_t *
+ *     %p  the same, whose "/" stay       size_t, const uint8_t *
+ *     %w  as a word of a command line    size_t, const uint8_t *
+ *     %l  as a string of Python          size_t, const uint8_t *
+ *     %s  text                           const char *
+ *     %n  1,234,567                      uint64_t
+ *     %b  bytes, as 1.2 MB               uint64_t
+ *     %d  2026-11-23 22:35, in UTC       int64_t, seconds since 1970
+ *     %D  the same for <time datetime>   int64_t
+ *     %%  a percent sign
+ *
+ * No value leaves a "<", ">", "&" or quotation mark in the text, nor anything
+ * that is no UTF-8; attributes stand in quotation marks in the format.
+ */
+void xet_hub_html(xet_buf_t *b, const char *format, ...);
+
+/* As %t. */
+void xet_hub_html_text(xet_buf_t *b, const uint8_t *text, size_t len);
+
+#define XET_HUB_HTML_NUMBER  32        /* room for either of these */
+
+/* As %n and %b, no markup; the end of what was written. */
+uint8_t *xet_hub_html_number(uint8_t *p, uint64_t v);
+uint8_t *xet_hub_html_size(uint8_t *p, uint64_t v);
 
 
 #endif /* _XET_HUB_H_INCLUDED_ */

@@ -159,6 +159,9 @@ xet_hub_route_walk(const char *form, const uint8_t *raw, size_t len,
         } else if (strncmp(form, ":id", 3) == 0) {
             ok = xet_hub_cut_id(&cut, target);
 
+        } else if (strncmp(form, ":root", 5) == 0) {
+            ok = (cut.end - cut.p == 1 && *cut.p++ == '/');
+
         } else if (strncmp(form, ":owner", 6) == 0) {
             ok = xet_hub_cut_part(&cut, &target->owner);
 

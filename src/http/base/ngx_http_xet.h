@@ -227,6 +227,7 @@ typedef struct {
     ngx_flag_t                 hub;
     ngx_str_t                  hub_base;
     ngx_flag_t                 hub_public;     /* to be read without a token */
+    ngx_flag_t                 hub_pages;
     ngx_http_complex_value_t  *hub_user;
     ngx_http_complex_value_t  *hub_owners;     /* name spaces of the user */
     ngx_http_complex_value_t  *hub_upstream;   /* a named location */
@@ -423,6 +424,10 @@ ngx_int_t ngx_http_xet_error(ngx_http_request_t *r, ngx_uint_t status,
  */
 ngx_int_t ngx_http_xet_error_later(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message, time_t after);
+
+/* As ngx_http_xet_error(), with b, which is HTML, in the place of the JSON. */
+ngx_int_t ngx_http_xet_error_page(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message, xet_buf_t *b);
 
 /* As ngx_http_xet_error(): code, message and HTTP status of a core status. */
 ngx_int_t ngx_http_xet_error_status(ngx_http_request_t *r,

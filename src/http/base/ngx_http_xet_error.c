@@ -10,6 +10,9 @@ static ngx_int_t ngx_http_xet_error_send(ngx_http_request_t *r,
     ngx_uint_t status, xet_buf_t *b, time_t after, const char *line);
 static void ngx_http_xet_error_message(ngx_http_request_t *r,
     const char *message);
+static ngx_int_t ngx_http_xet_error_type(ngx_http_request_t *r,
+    ngx_uint_t status, const char *type, xet_buf_t *b, time_t after,
+    const char *line);
 static void ngx_http_xet_error_note(ngx_http_request_t *r, const char *code);
 static void ngx_http_xet_log_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message);
@@ -45,6 +48,31 @@ ngx_http_xet_error_later(ngx_http_request_t *r, ngx_uint_t status,
 }
 
 
+ngx_int_t
+ngx_http_xet_error_page(ngx_http_request_t *r, ngx_uint_t status,
+    const char *code, const char *message, xet_buf_t *b)
+{
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    ngx_http_xet_error_note(r, code);
+    ngx_http_xet_log_error(r, status, code, message);
+
+    return ngx_http_xet_error_type(r, status, "text/html; charset=utf-8", b,
+                                   xlcf->retry_after, NULL);
+}
+
+
+static ngx_int_t
+ngx_http_xet_error_send(ngx_http_request_t *r, ngx_uint_t status, xet_buf_t *b,
+    time_t after, const char *line)
+{
+    return ngx_http_xet_error_type(r, status, "application/json", b, after,
+                                   line);
+}
+
+
 /*
  * Sends b in the place of whatever was to be answered.  Headers that describe
  * the content go.  A body that was not read is discarded by nginx; where it was
@@ -53,8 +81,8 @@ ngx_http_xet_error_later(ngx_http_request_t *r, ngx_uint_t status,
  */
 
 static ngx_int_t
-ngx_http_xet_error_send(ngx_http_request_t *r, ngx_uint_t status, xet_buf_t *b,
-    time_t after, const char *line)
+ngx_http_xet_error_type(ngx_http_request_t *r, ngx_uint_t status,
+    const char *type, xet_buf_t *b, time_t after, const char *line)
 {
     u_char     *p;
     ngx_int_t   rc;
@@ -113,7 +141,7 @@ ngx_http_xet_error_send(ngx_http_request_t *r, ngx_uint_t status, xet_buf_t *b,
         r->headers_out.status_line.len = ngx_strlen(line);
     }
 
-    rc = ngx_http_xet_send(r, status, "application/json", b);
+    rc = ngx_http_xet_send(r, status, type, b);
 
     if (line && !r->header_sent) {
 

@@ -14,6 +14,7 @@
 #include "ngx_http_xet_access.h"
 #include "ngx_http_xet_download.h"
 #include "ngx_http_xet_hub.h"
+#include "ngx_http_xet_hub_page.h"
 #include "ngx_http_xet_upload.h"
 
 
@@ -28,6 +29,8 @@ static ngx_int_t ngx_http_xet_hub_caller(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub);
 static ngx_int_t ngx_http_xet_hub_spaces(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub);
+static ngx_int_t ngx_http_xet_hub_unknown(ngx_http_request_t *r,
+    ngx_http_xet_hub_access_e access, xet_status_t status);
 
 
 ngx_int_t
@@ -58,11 +61,18 @@ ngx_http_xet_hub_handler(ngx_http_request_t *r)
     }
 
     route = ngx_http_xet_hub_route(r, &path, &methods);
+    hub->people = ngx_http_xet_hub_route_people(r, &path);
+
+    if (hub->people && ngx_http_xet_hub_browser(r)
+        && (route == NULL || route->access == NGX_HTTP_XET_HUB_BROWSES))
+    {
+        hub->refuse = ngx_http_xet_hub_page_refuse;
+    }
 
     if (route == NULL) {
         return methods ? ngx_http_xet_error_method(r, methods)
-                       : ngx_http_xet_error(r, NGX_HTTP_NOT_FOUND, "no_route",
-                                            "no such route");
+                       : ngx_http_xet_hub_error(r, NGX_HTTP_NOT_FOUND,
+                                                "no_route", "no such route");
     }
 
     hub->route = route;
@@ -360,25 +370,7 @@ ngx_http_xet_hub_allowed(ngx_http_request_t *r,
     auth = ngx_http_xet_auth(r);
 
     if (auth->status != XET_OK) {
-
-        if (auth->status == XET_TOKEN_MISSING
-            && access == NGX_HTTP_XET_HUB_READS && xlcf->hub_public)
-        {
-            return NGX_OK;
-        }
-
-        if (ngx_http_xet_header(r, "WWW-Authenticate", "Bearer realm=\"xet\"")
-            != NGX_OK)
-        {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
-
-        /* clients know this text, and do not take it for a missing repo */
-
-        return ngx_http_xet_hub_deny(r, NGX_HTTP_UNAUTHORIZED,
-                                     xet_status_code(auth->status),
-                                     "Invalid credentials in Authorization"
-                                     " header");
+        return ngx_http_xet_hub_unknown(r, access, auth->status);
     }
 
     scope = (access == NGX_HTTP_XET_HUB_DELETES) ? XET_SCOPE_DELETE
@@ -394,4 +386,53 @@ ngx_http_xet_hub_allowed(ngx_http_request_t *r,
     }
 
     return NGX_OK;
+}
+
+
+/*
+ * Who has no token, or one that is not valid.  A browser can't send one as
+ * clients do, and asks its user when it is told of passwords: for pages, and
+ * for the files that they lead to.
+ */
+
+static ngx_int_t
+ngx_http_xet_hub_unknown(ngx_http_request_t *r,
+    ngx_http_xet_hub_access_e access, xet_status_t status)
+{
+    ngx_str_t                 arg;
+    ngx_uint_t                page;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    page = (access == NGX_HTTP_XET_HUB_BROWSES);
+
+    if (status == XET_TOKEN_MISSING && xlcf->hub_public
+        && (access == NGX_HTTP_XET_HUB_READS
+            || (page && ngx_http_arg(r, (u_char *) "sign-in", 7, &arg)
+                        != NGX_OK)))
+    {
+        return NGX_OK;
+    }
+
+    if (access == NGX_HTTP_XET_HUB_READS
+        && ngx_http_xet_hub_get(r)->people && ngx_http_xet_hub_browser(r))
+    {
+        page = 1;
+    }
+
+    if (ngx_http_xet_header(r, "WWW-Authenticate",
+                            page ? "Basic realm=\"xet\", charset=\"UTF-8\""
+                                 : "Bearer realm=\"xet\"")
+        != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    /* clients know this text, and do not take it for a missing repo */
+
+    return ngx_http_xet_hub_deny(r, NGX_HTTP_UNAUTHORIZED,
+                                 xet_status_code(status),
+                                 "Invalid credentials in Authorization"
+                                 " header");
 }

@@ -16,6 +16,7 @@
 typedef enum {
     NGX_HTTP_XET_HUB_ANY = 0,          /* also without a token */
     NGX_HTTP_XET_HUB_READS,            /* the same, if "xet_hub_public" */
+    NGX_HTTP_XET_HUB_BROWSES,          /* the same: a page */
     NGX_HTTP_XET_HUB_KNOWN,
     NGX_HTTP_XET_HUB_WRITES,
     NGX_HTTP_XET_HUB_DELETES
@@ -60,6 +61,13 @@ struct ngx_http_xet_hub_s {
     ngx_str_t                        origin;   /* "http://host" */
     ngx_str_t                        base;     /* with "xet_hub_base" */
     ngx_uint_t                       writes;   /* the route does */
+    ngx_uint_t                       people;   /* may ask for a page here */
+
+    /* sends an error where that is a page, else NULL */
+    ngx_int_t                      (*refuse)(ngx_http_request_t *r,
+                                             ngx_uint_t status,
+                                             const char *code,
+                                             const char *message);
 
     void                            *state;    /* of the route */
 };
@@ -83,6 +91,10 @@ ngx_int_t ngx_http_xet_hub_handler(ngx_http_request_t *r);
  */
 const ngx_http_xet_hub_route_t *ngx_http_xet_hub_route(ngx_http_request_t *r,
     const ngx_str_t *path, ngx_uint_t *methods);
+
+/* Whether people may ask for a page by it. */
+ngx_uint_t ngx_http_xet_hub_route_people(ngx_http_request_t *r,
+    const ngx_str_t *path);
 
 /* The path below "xet_hub_base", as it was sent; begins with "/". */
 ngx_int_t ngx_http_xet_hub_route_path(ngx_http_request_t *r,
@@ -195,6 +207,9 @@ ngx_int_t ngx_http_xet_hub_header(ngx_http_request_t *r, const char *key,
 /* An argument of the request, decoded; data is NULL where it has none. */
 ngx_int_t ngx_http_xet_hub_arg(ngx_http_request_t *r, const char *name,
     ngx_str_t *value);
+
+/* Whether the client says that it shows HTML. */
+ngx_uint_t ngx_http_xet_hub_browser(ngx_http_request_t *r);
 
 /* Whether an argument is "true" or "1". */
 ngx_uint_t ngx_http_xet_hub_flag(ngx_http_request_t *r, const char *name);

@@ -19,7 +19,8 @@ ngx_int_t
 ngx_http_xet_hub_error(ngx_http_request_t *r, ngx_uint_t status,
     const char *code, const char *message)
 {
-    ngx_uint_t  i;
+    ngx_uint_t           i;
+    ngx_http_xet_hub_t  *hub;
 
     static const char *const  known[] = {
         "EntryNotFound", "GatedRepo", "RepoNotFound", "RevisionNotFound"
@@ -34,7 +35,10 @@ ngx_http_xet_hub_error(ngx_http_request_t *r, ngx_uint_t status,
         }
     }
 
-    return ngx_http_xet_error(r, status, code, message);
+    hub = ngx_http_xet_hub_get(r);
+
+    return hub->refuse ? hub->refuse(r, status, code, message)
+                       : ngx_http_xet_error(r, status, code, message);
 }
 
 
@@ -433,6 +437,19 @@ ngx_http_xet_hub_arg(ngx_http_request_t *r, const char *name,
     value->len = dst - value->data;
 
     return NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_http_xet_hub_browser(ngx_http_request_t *r)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_http_xet_header_find(&r->headers_in.headers, "Accept", 0);
+
+    return h && ngx_strlcasestrn(h->value.data, h->value.data + h->value.len,
+                                 (u_char *) "text/html",
+                                 sizeof("text/html") - 2);
 }
 
 

@@ -8,6 +8,8 @@
  * dots, what was sent is not what the location was chosen for, and the decoded
  * one counts.
  *
+ * Where "xet_hub_pages" is on, what is not below "/api/" may be a page, too.
+ *
  * It is looked up by whoever wants to know: the handler, variables, what is
  * counted and what is told of the request when it is done.  Nothing is kept,
  * for a request may have come to another location in between.
@@ -41,13 +43,17 @@ const ngx_http_xet_hub_route_t *
 ngx_http_xet_hub_route(ngx_http_request_t *r, const ngx_str_t *path,
     ngx_uint_t *methods)
 {
+    ngx_uint_t                       people;
     const ngx_http_xet_hub_route_t  *route;
 
     *methods = 0;
+    people = ngx_http_xet_hub_route_people(r, path);
 
     for (route = ngx_http_xet_hub_routes; route->form; route++) {
 
-        if (!xet_hub_route_match(route->form, path->data, path->len)) {
+        if ((route->access == NGX_HTTP_XET_HUB_BROWSES && !people)
+            || !xet_hub_route_match(route->form, path->data, path->len))
+        {
             continue;
         }
 
@@ -59,6 +65,18 @@ ngx_http_xet_hub_route(ngx_http_request_t *r, const ngx_str_t *path,
     }
 
     return NULL;
+}
+
+
+ngx_uint_t
+ngx_http_xet_hub_route_people(ngx_http_request_t *r, const ngx_str_t *path)
+{
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    return xlcf->hub_pages && (r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))
+           && (path->len < 5 || ngx_memcmp(path->data, "/api/", 5) != 0);
 }
 
 

@@ -158,6 +158,7 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
     conf->mint = NGX_CONF_UNSET;
     conf->hub = NGX_CONF_UNSET;
     conf->hub_public = NGX_CONF_UNSET;
+    conf->hub_pages = NGX_CONF_UNSET;
     conf->error = NGX_CONF_UNSET_UINT;
     conf->monitor = NGX_CONF_UNSET_UINT;
     conf->auth = NGX_HTTP_XET_AUTH_UNSET;
@@ -271,6 +272,7 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_str_value(conf->api_base, prev->api_base, "/api");
     ngx_conf_merge_str_value(conf->hub_base, prev->hub_base, "");
     ngx_conf_merge_value(conf->hub_public, prev->hub_public, 0);
+    ngx_conf_merge_value(conf->hub_pages, prev->hub_pages, 1);
     ngx_conf_merge_sec_value(conf->url_ttl, prev->url_ttl, 3600);
     ngx_conf_merge_uint_value(conf->url_mode, prev->url_mode,
                               NGX_HTTP_XET_URL_STRICT);

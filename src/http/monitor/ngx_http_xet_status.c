@@ -67,15 +67,10 @@ static void ngx_http_xet_status_add(ngx_http_xet_status_t *s,
 static void ngx_http_xet_status_endpoint(ngx_http_xet_status_t *s);
 static uint64_t ngx_http_xet_status_sum(const uint64_t *cells,
     ngx_uint_t cell, ngx_uint_t n);
-static u_char *ngx_http_xet_status_number(u_char *p, uint64_t v);
-static u_char *ngx_http_xet_status_size(u_char *p, uint64_t v);
 static u_char *ngx_http_xet_status_age(u_char *p, uint64_t ms);
 static void ngx_http_xet_status_write(xet_buf_t *b,
     ngx_http_xet_status_t *s);
 static void ngx_http_xet_status_rows(xet_buf_t *b, ngx_http_xet_status_t *s);
-static void ngx_http_xet_status_put(xet_buf_t *b, const char *html);
-static void ngx_http_xet_status_escape(xet_buf_t *b, const u_char *text,
-    size_t len);
 
 
 static const char  ngx_http_xet_status_html[] =
@@ -192,11 +187,11 @@ ngx_http_xet_status_repos_json(xet_json_t *j, ngx_http_xet_status_t *s)
         xet_json_key(j, "bytes");
         xet_json_u64(j, repo->bytes);
 
-        p = ngx_http_xet_status_number(text, repo->files);
+        p = xet_hub_html_number(text, repo->files);
         xet_json_key(j, "files_text");
         xet_json_string(j, text, p - text);
 
-        p = ngx_http_xet_status_size(text, repo->bytes);
+        p = xet_hub_html_size(text, repo->bytes);
         xet_json_key(j, "bytes_text");
         xet_json_string(j, text, p - text);
         xet_json_object_end(j);
@@ -291,7 +286,7 @@ ngx_http_xet_status_health(ngx_http_xet_status_t *s)
     free = ngx_http_xet_status_gauge(s, STORE_FREE);
 
     if (n == 2 && free < ngx_http_xet_status_gauge(s, STORE_SIZE) / 20) {
-        *ngx_http_xet_status_size(text, free) = '\0';
+        *xet_hub_html_size(text, free) = '\0';
         ngx_http_xet_status_part(s, "store", "store_state", "bad",
                                  xmcf->store->s3
                                  ? "The folder of temporary files is almost "
@@ -308,7 +303,7 @@ ngx_http_xet_status_health(ngx_http_xet_status_t *s)
     }
 
     n = ngx_http_xet_status_cell(s, DAMAGED);
-    *ngx_http_xet_status_number(text, n - 1) = '\0';
+    *xet_hub_html_number(text, n - 1) = '\0';
 
     ngx_http_xet_status_part(s, "damage", "damage_state",
                              (n == 0) ? "none" : (n == 1) ? "good" : "bad",
@@ -349,11 +344,11 @@ ngx_http_xet_status_stored(ngx_http_xet_status_t *s)
         ngx_uint_t   cell;
         u_char    *(*write)(u_char *p, uint64_t v);
     } rows[] = {
-        { "files", NGX_HTTP_XET_M_FILES, ngx_http_xet_status_number },
-        { "file_bytes", NGX_HTTP_XET_M_FILE_BYTES, ngx_http_xet_status_size },
-        { "xorbs", NGX_HTTP_XET_M_XORBS, ngx_http_xet_status_number },
-        { "stored", NGX_HTTP_XET_M_XORB_STORED, ngx_http_xet_status_size },
-        { "free", NGX_HTTP_XET_M_STORE_FREE, ngx_http_xet_status_size }
+        { "files", NGX_HTTP_XET_M_FILES, xet_hub_html_number },
+        { "file_bytes", NGX_HTTP_XET_M_FILE_BYTES, xet_hub_html_size },
+        { "xorbs", NGX_HTTP_XET_M_XORBS, xet_hub_html_number },
+        { "stored", NGX_HTTP_XET_M_XORB_STORED, xet_hub_html_size },
+        { "free", NGX_HTTP_XET_M_STORE_FREE, xet_hub_html_size }
     };
 
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -368,7 +363,7 @@ ngx_http_xet_status_stored(ngx_http_xet_status_t *s)
     v = ngx_http_xet_status_cell(s, FILE_BYTES);
     raw = ngx_http_xet_status_cell(s, XORB_RAW);
 
-    p = v ? ngx_http_xet_status_size(text, (v > raw) ? v - raw : 0)
+    p = v ? xet_hub_html_size(text, (v > raw) ? v - raw : 0)
           : ngx_cpymem(text, "not known yet", sizeof("not known yet") - 1);
 
     ngx_http_xet_status_add(s, "saved", text, p);
@@ -417,22 +412,21 @@ ngx_http_xet_status_traffic(ngx_http_xet_status_t *s)
     }
 
     ngx_http_xet_status_add(s, "requests", text,
-                            ngx_http_xet_status_number(text, sums[0] + sums[1]
-                                                       + sums[2] + sums[3]));
+                            xet_hub_html_number(text, sums[0] + sums[1]
+                                                      + sums[2] + sums[3]));
     ngx_http_xet_status_add(s, "refused", text,
-                            ngx_http_xet_status_number(text, sums[2]));
+                            xet_hub_html_number(text, sums[2]));
     ngx_http_xet_status_add(s, "failed", text,
-                            ngx_http_xet_status_number(text, sums[3]));
+                            xet_hub_html_number(text, sums[3]));
 
     ngx_http_xet_status_add(s, "received", text,
-        ngx_http_xet_status_size(text, ngx_http_xet_status_sum(s->cells,
+        xet_hub_html_size(text, ngx_http_xet_status_sum(s->cells,
                           NGX_HTTP_XET_M_RECEIVED, NGX_HTTP_XET_ROUTE_MAX)));
     ngx_http_xet_status_add(s, "sent", text,
-        ngx_http_xet_status_size(text, ngx_http_xet_status_sum(s->cells,
+        xet_hub_html_size(text, ngx_http_xet_status_sum(s->cells,
                           NGX_HTTP_XET_M_SENT, NGX_HTTP_XET_ROUTE_MAX)));
     ngx_http_xet_status_add(s, "uploads", text,
-        ngx_http_xet_status_number(text,
-                                   ngx_http_xet_status_cell(s, UPLOADS)));
+        xet_hub_html_number(text, ngx_http_xet_status_cell(s, UPLOADS)));
 
     ngx_http_xet_status_since(s);
 }
@@ -570,56 +564,6 @@ ngx_http_xet_status_sum(const uint64_t *cells, ngx_uint_t cell, ngx_uint_t n)
 }
 
 
-/* 1234567 as 1,234,567. */
-
-static u_char *
-ngx_http_xet_status_number(u_char *p, uint64_t v)
-{
-    size_t  i, len;
-    u_char  digits[NGX_INT64_LEN];
-
-    len = ngx_sprintf(digits, "%uL", v) - digits;
-
-    for (i = 0; i < len; i++) {
-
-        if (i && (len - i) % 3 == 0) {
-            *p++ = ',';
-        }
-
-        *p++ = digits[i];
-    }
-
-    return p;
-}
-
-
-/* 1234567 as 1.2 MB. */
-
-static u_char *
-ngx_http_xet_status_size(u_char *p, uint64_t v)
-{
-    uint64_t    unit;
-    ngx_uint_t  i;
-
-    static const char *const  units[] = {
-        "bytes", "kB", "MB", "GB", "TB", "PB", "EB"
-    };
-
-    if (v < 1000) {
-        return ngx_sprintf(p, "%uL %s", v, units[0]);
-    }
-
-    unit = 1000;
-
-    for (i = 1; i < 6 && v / unit >= 1000; i++) {
-        unit *= 1000;
-    }
-
-    return ngx_sprintf(p, "%uL.%uL %s", v / unit, v % unit / (unit / 10),
-                       units[i]);
-}
-
-
 /* How long ago a gauge of a time is, "never" for one that is not set. */
 
 static u_char *
@@ -690,8 +634,8 @@ ngx_http_xet_status_write(xet_buf_t *b, ngx_http_xet_status_t *s)
             if (ngx_strlen(s->texts[i].name) == len
                 && ngx_memcmp(s->texts[i].name, open, len) == 0)
             {
-                ngx_http_xet_status_escape(b, s->texts[i].value.data,
-                                           s->texts[i].value.len);
+                xet_hub_html_text(b, s->texts[i].value.data,
+                                  s->texts[i].value.len);
                 break;
             }
         }
@@ -702,75 +646,14 @@ ngx_http_xet_status_write(xet_buf_t *b, ngx_http_xet_status_t *s)
 static void
 ngx_http_xet_status_rows(xet_buf_t *b, ngx_http_xet_status_t *s)
 {
-    u_char                    *p, text[NGX_HTTP_XET_STATUS_TEXT];
     ngx_uint_t                 i;
     ngx_http_xet_repo_size_t  *repo;
 
     for (i = 0; i < s->nrepos; i++) {
         repo = &s->repos[i];
 
-        ngx_http_xet_status_put(b, "<tr><th scope=\"row\">");
-        ngx_http_xet_status_escape(b, repo->name, repo->len);
-        ngx_http_xet_status_put(b, "</th><td>");
-        p = ngx_http_xet_status_number(text, repo->files);
-        xet_buf_write(b, text, p - text);
-        ngx_http_xet_status_put(b, "</td><td>");
-        p = ngx_http_xet_status_size(text, repo->bytes);
-        xet_buf_write(b, text, p - text);
-        ngx_http_xet_status_put(b, "</td></tr>\n");
+        xet_hub_html(b, "<tr><th scope=\"row\">%t</th><td>%n</td><td>%b</td>"
+                     "</tr>\n", repo->len, repo->name, repo->files,
+                     repo->bytes);
     }
-}
-
-
-static void
-ngx_http_xet_status_put(xet_buf_t *b, const char *html)
-{
-    xet_buf_write(b, html, ngx_strlen(html));
-}
-
-
-/* For text and for values of attributes in quotation marks. */
-
-static void
-ngx_http_xet_status_escape(xet_buf_t *b, const u_char *text, size_t len)
-{
-    size_t       i, start;
-    const char  *entity;
-
-    start = 0;
-
-    for (i = 0; i < len; i++) {
-
-        switch (text[i]) {
-
-        case '&':
-            entity = "&amp;";
-            break;
-
-        case '<':
-            entity = "&lt;";
-            break;
-
-        case '>':
-            entity = "&gt;";
-            break;
-
-        case '"':
-            entity = "&quot;";
-            break;
-
-        case '\'':
-            entity = "&#39;";
-            break;
-
-        default:
-            continue;
-        }
-
-        xet_buf_write(b, text + start, i - start);
-        xet_buf_write(b, entity, ngx_strlen(entity));
-        start = i + 1;
-    }
-
-    xet_buf_write(b, text + start, len - start);
 }

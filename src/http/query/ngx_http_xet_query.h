@@ -1118,4 +1118,81 @@ ngx_int_t ngx_http_xet_query_hub_batch(ngx_http_request_t *r,
     ngx_http_xet_query_handler_pt handler);
 
 
+/*
+ * ngx_http_xet_query_page.c: what the pages of a Hub show.  Rows are gone with
+ * the next statement; a view is a copy.
+ */
+
+typedef struct {
+    xet_hub_kind_e  kind;
+    ngx_str_t       repo;                      /* owner/name */
+    ngx_uint_t      private;
+    int64_t         changed;                   /* microseconds since 1970 */
+    int64_t         id;
+    int64_t         files;                     /* -1: not known */
+    int64_t         bytes;
+} ngx_http_xet_hub_listed_t;
+
+
+/* A repo at a revision, and a folder or file of it. */
+
+typedef struct {
+    ngx_http_xet_hub_answer_t  answer;         /* status 200 for the rest */
+    ngx_str_t                  repo;           /* owner/name */
+    ngx_str_t                  rev;
+    ngx_str_t                  path;           /* empty: the root */
+    ngx_str_t                  oid;
+    ngx_str_t                  title;
+    ngx_str_t                  who;
+    ngx_str_t                  readme;         /* path of the text, or NULL */
+    ngx_str_t                  store;
+    xet_hash_t                 hash;           /* of the text */
+    uint64_t                   size;
+    int64_t                    made_at;        /* seconds since 1970 */
+    int64_t                    files;          /* -1: not known */
+    int64_t                    bytes;
+    ngx_uint_t                 private;
+    ngx_uint_t                 folder;
+} ngx_http_xet_hub_view_t;
+
+
+typedef struct {
+    ngx_str_t       path;
+    ngx_uint_t      folder;
+    uint64_t        size;
+    int64_t         at;
+    ngx_str_t       title;                     /* of its commit, or NULL */
+} ngx_http_xet_hub_listing_t;
+
+
+/* As ngx_http_xet_query_hub_list(); the kind may be XET_HUB_KINDS, for all. */
+ngx_int_t ngx_http_xet_query_page_list(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *after,
+    ngx_uint_t most, ngx_http_xet_query_handler_pt handler);
+void ngx_http_xet_query_page_list_row(ngx_http_request_t *r, ngx_uint_t i,
+    ngx_http_xet_hub_listed_t *listed);
+
+ngx_int_t ngx_http_xet_query_page_repo(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
+    const ngx_str_t *path, ngx_http_xet_query_handler_pt handler);
+
+/* NGX_ERROR without memory, or for a row that is malformed. */
+ngx_int_t ngx_http_xet_query_page_repo_get(ngx_http_request_t *r,
+    ngx_http_xet_hub_view_t *view);
+
+ngx_int_t ngx_http_xet_query_page_tree(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
+    const ngx_str_t *path, const ngx_str_t *after, ngx_uint_t most,
+    ngx_http_xet_query_handler_pt handler);
+void ngx_http_xet_query_page_tree_row(ngx_http_request_t *r, ngx_uint_t i,
+    ngx_http_xet_hub_listing_t *entry);
+
+/* "heads/main", "tags/v1" */
+ngx_int_t ngx_http_xet_query_page_refs(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, ngx_uint_t most,
+    ngx_http_xet_query_handler_pt handler);
+void ngx_http_xet_query_page_refs_row(ngx_http_request_t *r, ngx_uint_t i,
+    ngx_str_t *ref);
+
+
 #endif /* _NGX_HTTP_XET_QUERY_H_INCLUDED_ */

@@ -12,12 +12,6 @@
 
 
 static void ngx_http_xet_query_hub_said(ngx_http_xet_array_t *a, int64_t n);
-static ngx_http_xet_params_t *ngx_http_xet_query_hub_params(
-    ngx_http_request_t *r, const ngx_http_xet_hub_asked_t *asked);
-static void ngx_http_xet_query_hub_text(ngx_http_xet_params_t *p,
-    const ngx_str_t *text);
-static void ngx_http_xet_query_hub_column(PGresult *res, ngx_uint_t column,
-    ngx_str_t *text);
 
 
 void
@@ -137,7 +131,7 @@ ngx_http_xet_query_hub_said(ngx_http_xet_array_t *a, int64_t n)
 }
 
 
-static ngx_http_xet_params_t *
+ngx_http_xet_params_t *
 ngx_http_xet_query_hub_params(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked)
 {
@@ -155,7 +149,7 @@ ngx_http_xet_query_hub_params(ngx_http_request_t *r,
 }
 
 
-static void
+void
 ngx_http_xet_query_hub_text(ngx_http_xet_params_t *p, const ngx_str_t *text)
 {
     if (text->data == NULL) {
@@ -177,23 +171,23 @@ ngx_http_xet_query_hub_get(ngx_http_request_t *r,
 
     answer->status = ngx_http_xet_pg_int(res, 0, 0);
 
-    ngx_http_xet_query_hub_column(res, 1, &answer->code);
-    ngx_http_xet_query_hub_column(res, 2, &answer->message);
-    ngx_http_xet_query_hub_column(res, 3, &answer->body);
-    ngx_http_xet_query_hub_column(res, 4, &answer->more);
+    ngx_http_xet_query_hub_column(res, 0, 1, &answer->code);
+    ngx_http_xet_query_hub_column(res, 0, 2, &answer->message);
+    ngx_http_xet_query_hub_column(res, 0, 3, &answer->body);
+    ngx_http_xet_query_hub_column(res, 0, 4, &answer->more);
 }
 
 
-static void
-ngx_http_xet_query_hub_column(PGresult *res, ngx_uint_t column,
-    ngx_str_t *text)
+void
+ngx_http_xet_query_hub_column(PGresult *res, ngx_uint_t row,
+    ngx_uint_t column, ngx_str_t *text)
 {
-    if (ngx_http_xet_pg_null(res, 0, column)) {
+    if (ngx_http_xet_pg_null(res, row, column)) {
         ngx_str_null(text);
         return;
     }
 
-    ngx_http_xet_pg_bytes(res, 0, column, text);
+    ngx_http_xet_pg_bytes(res, row, column, text);
 }
 
 
@@ -446,16 +440,16 @@ ngx_http_xet_query_hub_resolve_get(ngx_http_request_t *r,
 
     res = ngx_http_xet_query_get(r)->res;
 
-    ngx_http_xet_query_hub_column(res, 5, &file->oid);
+    ngx_http_xet_query_hub_column(res, 0, 5, &file->oid);
 
     if (file->answer.status != NGX_HTTP_OK) {
         return NGX_OK;
     }
 
-    ngx_http_xet_query_hub_column(res, 6, &hash);
-    ngx_http_xet_query_hub_column(res, 8, &sha256);
-    ngx_http_xet_query_hub_column(res, 9, &file->type);
-    ngx_http_xet_query_hub_column(res, 10, &file->store);
+    ngx_http_xet_query_hub_column(res, 0, 6, &hash);
+    ngx_http_xet_query_hub_column(res, 0, 8, &sha256);
+    ngx_http_xet_query_hub_column(res, 0, 9, &file->type);
+    ngx_http_xet_query_hub_column(res, 0, 10, &file->store);
 
     if (hash.len != XET_HASH_LEN
         || (sha256.data && sha256.len != XET_DIGEST_SHA256_LEN))

@@ -33,6 +33,7 @@
 #define NGX_HTTP_XET_STMT_6   NGX_HTTP_XET_STMT_4 ", $5, $6"
 #define NGX_HTTP_XET_STMT_7   NGX_HTTP_XET_STMT_6 ", $7"
 #define NGX_HTTP_XET_STMT_8   NGX_HTTP_XET_STMT_7 ", $8"
+#define NGX_HTTP_XET_STMT_9   NGX_HTTP_XET_STMT_8 ", $9"
 #define NGX_HTTP_XET_STMT_10  NGX_HTTP_XET_STMT_8 ", $9, $10"
 #define NGX_HTTP_XET_STMT_11  NGX_HTTP_XET_STMT_10 ", $11"
 #define NGX_HTTP_XET_STMT_15  NGX_HTTP_XET_STMT_11 ", $12, $13, $14, $15"
@@ -102,6 +103,18 @@ ngx_int_t ngx_http_xet_query_read(ngx_http_request_t *r,
 /* For statements of which any row is all of it. */
 ngx_uint_t ngx_http_xet_query_whole_any(ngx_http_xet_query_t *q,
     PGresult *res);
+
+
+/*
+ * ngx_http_xet_query_hub.c: begins a statement that asks for a repo; adds a
+ * text, NULL where it has no data; and gets one of a row, the same way.
+ */
+ngx_http_xet_params_t *ngx_http_xet_query_hub_params(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked);
+void ngx_http_xet_query_hub_text(ngx_http_xet_params_t *p,
+    const ngx_str_t *text);
+void ngx_http_xet_query_hub_column(PGresult *res, ngx_uint_t row,
+    ngx_uint_t column, ngx_str_t *text);
 
 
 #define XET_STATEMENT(name, params, sql)                                      \

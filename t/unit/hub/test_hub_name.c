@@ -247,7 +247,19 @@ test_routes(void)
         { "api/whoami-v2", "/api/whoami-v2", "model |||" },
         { "api/whoami-v2", "/api/whoami-v", "-" },
         { "api/whoami-v2", "", "-" },
-        { "api/whoami-v2", "/", "-" }
+        { "api/whoami-v2", "/", "-" },
+        { ":root", "/", "model |||" },
+        { ":root", "", "-" },
+        { ":root", "//", "-" },
+        { ":root", "/a", "-" },
+        { ":owner", "/me", "model me|||" },
+        { ":owner", "/", "-" },
+        { ":owner", "/me/m", "-" },
+        { ":repo", "/datasets/me", "-" },
+        { ":repo", "/datasets/me/d", "dataset me|d||" },
+        { ":type", "/spaces", "space |||" },
+        { ":type", "/buckets", "-" },
+        { "buckets", "/buckets", "bucket |||" }
     };
 
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -259,6 +271,18 @@ test_routes(void)
             printf("#   got: %s\n#   want: %s\n", got, rows[i].want);
         }
     }
+}
+
+
+static void
+test_text(void)
+{
+    xet_ok(xet_hub_text_ok((const uint8_t *) "", 0), "text: none");
+    xet_ok(xet_hub_text_ok((const uint8_t *) "a/ \xc3\xa4<", 6), "text");
+    xet_ok(!xet_hub_text_ok((const uint8_t *) "a\0b", 3), "no text: NUL");
+    xet_ok(!xet_hub_text_ok((const uint8_t *) "a\n", 2), "no text: a control");
+    xet_ok(!xet_hub_text_ok((const uint8_t *) "\xff", 1), "no text: UTF-8");
+    xet_ok(!xet_hub_text_ok((const uint8_t *) "\xc3", 1), "no text: half");
 }
 
 
@@ -294,6 +318,7 @@ main(void)
     test_paths();
     test_refs();
     test_routes();
+    test_text();
     test_sha256();
 
     return xet_done();

@@ -1,0 +1,406 @@
+
+/*
+ * HTML of a Hub's pages.
+ *
+ * Purpose:    one way into a page for all that others have chosen: names,
+ *             paths, titles, texts, the host of the request.
+ * States:     none.
+ * Ownership:  nothing is kept; memory is the buffer's.
+ * Threads:    any.
+ *
+ * A format is markup of our own, and what is not in it is escaped for the place
+ * where it will stand: as text, which may be the value of an attribute in
+ * quotation marks, as a part of a URL, or as a word of a command line.  Bytes
+ * that are no UTF-8, and characters that have no place in HTML, or that turn
+ * the direction of others, become U+FFFD.  Texts that were written by %t may be
+ * wrong in their meaning, never in their extent: no quotation mark, no "<" and
+ * no "&" of them is left.
+ */
+
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "xet_hub.h"
+
+
+/* The last second of the year 9999; later ones have no date in HTML. */
+#define XET_HUB_HTML_LAST  INT64_C(253402300799)
+
+
+static void xet_hub_html_value(xet_buf_t *b, int code, va_list *args);
+static const char *xet_hub_html_entity(const uint8_t *p, const uint8_t *end,
+    size_t *n);
+static void xet_hub_html_url(xet_buf_t *b, const uint8_t *p, size_t len,
+    int path);
+static void xet_hub_html_word(xet_buf_t *b, const uint8_t *p, size_t len);
+static void xet_hub_html_literal(xet_buf_t *b, const uint8_t *p, size_t len);
+static void xet_hub_html_date(xet_buf_t *b, int64_t at, const char *format);
+static void xet_hub_html_put(xet_buf_t *b, const char *text);
+
+
+void
+xet_hub_html(xet_buf_t *b, const char *format, ...)
+{
+    va_list      args;
+    const char  *p;
+
+    va_start(args, format);
+
+    while ((p = strchr(format, '%')) != NULL && p[1] != '\0') {
+        xet_buf_write(b, format, (size_t) (p - format));
+        xet_hub_html_value(b, p[1], &args);
+
+        format = p + 2;
+    }
+
+    xet_hub_html_put(b, format);
+
+    va_end(args);
+}
+
+
+/* The arguments of a text are its length and its bytes. */
+
+static void
+xet_hub_html_value(xet_buf_t *b, int code, va_list *args)
+{
+    size_t          len;
+    uint8_t         text[XET_HUB_HTML_NUMBER];
+    const char     *s;
+    const uint8_t  *p;
+
+    switch (code) {
+
+    case 's':
+        s = va_arg(*args, const char *);
+        xet_hub_html_text(b, (const uint8_t *) s, strlen(s));
+        return;
+
+    case 'n':
+        p = xet_hub_html_number(text, va_arg(*args, uint64_t));
+        xet_buf_write(b, text, (size_t) (p - text));
+        return;
+
+    case 'b':
+        p = xet_hub_html_size(text, va_arg(*args, uint64_t));
+        xet_buf_write(b, text, (size_t) (p - text));
+        return;
+
+    case 'd':
+        xet_hub_html_date(b, va_arg(*args, int64_t),
+                          "%04u-%02u-%02u %02u:%02u");
+        return;
+
+    case 'D':
+        xet_hub_html_date(b, va_arg(*args, int64_t),
+                          "%04u-%02u-%02uT%02u:%02u:%02uZ");
+        return;
+
+    case '%':
+        xet_hub_html_put(b, "%");
+        return;
+
+    default:
+        break;
+    }
+
+    len = va_arg(*args, size_t);
+    p = va_arg(*args, const uint8_t *);
+
+    switch (code) {
+
+    case 'u':
+        xet_hub_html_url(b, p, len, 0);
+        break;
+
+    case 'p':
+        xet_hub_html_url(b, p, len, 1);
+        break;
+
+    case 'w':
+        xet_hub_html_word(b, p, len);
+        break;
+
+    case 'l':
+        xet_hub_html_literal(b, p, len);
+        break;
+
+    default: /* t */
+        xet_hub_html_text(b, p, len);
+    }
+}
+
+
+void
+xet_hub_html_text(xet_buf_t *b, const uint8_t *text, size_t len)
+{
+    size_t          n;
+    const char     *entity;
+    const uint8_t  *p, *start, *end;
+
+    start = text;
+    end = len ? text + len : text;
+
+    for (p = text; p < end; p += n) {
+        entity = xet_hub_html_entity(p, end, &n);
+
+        if (entity) {
+            xet_buf_write(b, start, (size_t) (p - start));
+            xet_hub_html_put(b, entity);
+            start = p + n;
+        }
+    }
+
+    xet_buf_write(b, start, (size_t) (end - start));
+}
+
+
+/* What stands for the n bytes at p, NULL where they stand for themselves. */
+
+static const char *
+xet_hub_html_entity(const uint8_t *p, const uint8_t *end, size_t *n)
+{
+    static const char  unknown[] = "\xef\xbf\xbd";
+
+    *n = 1;
+
+    switch (*p) {
+
+    case '&':
+        return "&amp;";
+
+    case '<':
+        return "&lt;";
+
+    case '>':
+        return "&gt;";
+
+    case '"':
+        return "&quot;";
+
+    case '\'':
+        return "&#39;";
+
+    case '\t':
+    case '\n':
+    case '\r':
+        return NULL;
+
+    default:
+        break;
+    }
+
+    if (*p < 0x80) {
+        return (*p < 0x20 || *p == 0x7f) ? unknown : NULL;
+    }
+
+    if (!xet_utf8_character(p, (size_t) (end - p), n)) {
+        return unknown;
+    }
+
+    /* U+0080 to U+009F are controls, too */
+
+    if (p[0] == 0xc2 && p[1] < 0xa0) {
+        return unknown;
+    }
+
+    /*
+     * U+202A to U+202E and U+2066 to U+2069 turn what follows round: "exe.jpg"
+     * may be called "gpj.exe"
+     */
+
+    return (p[0] == 0xe2
+            && ((p[1] == 0x80 && p[2] >= 0xaa && p[2] <= 0xae)
+                || (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9)))
+           ? unknown : NULL;
+}
+
+
+/* All but unreserved characters (RFC 3986) is encoded; of a path "/" is not. */
+
+static void
+xet_hub_html_url(xet_buf_t *b, const uint8_t *p, size_t len, int path)
+{
+    size_t    i;
+    uint8_t  *dst;
+
+    static const char  hex[] = "0123456789ABCDEF";
+
+    for (i = 0; i < len; i++) {
+        dst = xet_buf_reserve(b, 3);
+
+        if (dst == NULL) {
+            return;
+        }
+
+        if (xet_is_alnum(p[i]) || p[i] == '-' || p[i] == '.' || p[i] == '_'
+            || p[i] == '~' || (path && p[i] == '/'))
+        {
+            *dst = p[i];
+            xet_buf_advance(b, 1);
+            continue;
+        }
+
+        dst[0] = '%';
+        dst[1] = (uint8_t) hex[p[i] >> 4];
+        dst[2] = (uint8_t) hex[p[i] & 15];
+        xet_buf_advance(b, 3);
+    }
+}
+
+
+/* A word of a shell's command line: whoever copies it runs nothing in it. */
+
+static void
+xet_hub_html_word(xet_buf_t *b, const uint8_t *p, size_t len)
+{
+    size_t  i, start;
+
+    for (i = 0; i < len; i++) {
+
+        if (!xet_is_alnum(p[i])
+            && (p[i] == '\0' || strchr("-_./:@%+,=", p[i]) == NULL))
+        {
+            break;
+        }
+    }
+
+    if (i == len && len) {
+        xet_hub_html_text(b, p, len);
+        return;
+    }
+
+    xet_hub_html_put(b, "&#39;");
+
+    for (i = 0, start = 0; i < len; i++) {
+
+        if (p[i] == '\'') {
+            xet_hub_html_text(b, p + start, i - start);
+            xet_hub_html_put(b, "&#39;\\&#39;&#39;");
+            start = i + 1;
+        }
+    }
+
+    if (len) {
+        xet_hub_html_text(b, p + start, len - start);
+    }
+
+    xet_hub_html_put(b, "&#39;");
+}
+
+
+/* A string of Python. */
+
+static void
+xet_hub_html_literal(xet_buf_t *b, const uint8_t *p, size_t len)
+{
+    size_t  i, start;
+
+    xet_hub_html_put(b, "&quot;");
+
+    for (i = 0, start = 0; i < len; i++) {
+
+        if (p[i] == '"' || p[i] == '\\') {
+            xet_hub_html_text(b, p + start, i - start);
+            xet_hub_html_put(b, "\\");
+            start = i;
+        }
+    }
+
+    if (len) {
+        xet_hub_html_text(b, p + start, len - start);
+    }
+
+    xet_hub_html_put(b, "&quot;");
+}
+
+
+/*
+ * The calendar of 400 years, which have 146,097 days, begins with a March, so
+ * that the day which is not in each year is the last of one.
+ */
+
+static void
+xet_hub_html_date(xet_buf_t *b, int64_t at, const char *format)
+{
+    int       n;
+    char      text[32];
+    unsigned  sec, days, age, year, month;
+
+    at = (at < 0) ? 0 : (at > XET_HUB_HTML_LAST) ? XET_HUB_HTML_LAST : at;
+
+    sec = (unsigned) (at % 86400);
+    days = (unsigned) (at / 86400) + 719468;
+
+    age = days % 146097;
+    year = (age - age / 1460 + age / 36524 - age / 146096) / 365;
+    age -= 365 * year + year / 4 - year / 100;
+    month = (5 * age + 2) / 153;
+
+    year += days / 146097 * 400 + (month >= 10);
+
+    n = snprintf(text, sizeof(text), format, year,
+                 (month < 10) ? month + 3 : month - 9,
+                 age - (153 * month + 2) / 5 + 1, sec / 3600,
+                 sec / 60 % 60, sec % 60);
+
+    xet_buf_write(b, text, (size_t) n);
+}
+
+
+static void
+xet_hub_html_put(xet_buf_t *b, const char *text)
+{
+    xet_buf_write(b, text, strlen(text));
+}
+
+
+uint8_t *
+xet_hub_html_number(uint8_t *p, uint64_t v)
+{
+    size_t   i, len;
+    uint8_t  digits[XET_DECIMAL_MAX];
+
+    len = (size_t) (xet_put_decimal(digits, v) - digits);
+
+    for (i = 0; i < len; i++) {
+
+        if (i && (len - i) % 3 == 0) {
+            *p++ = ',';
+        }
+
+        *p++ = digits[i];
+    }
+
+    return p;
+}
+
+
+uint8_t *
+xet_hub_html_size(uint8_t *p, uint64_t v)
+{
+    unsigned  i;
+    uint64_t  unit;
+
+    static const char *const  units[] = {
+        " bytes", " kB", " MB", " GB", " TB", " PB", " EB"
+    };
+
+    if (v < 1000) {
+        p = xet_put_decimal(p, v);
+        return xet_put_bytes(p, units[0], strlen(units[0]) - (v == 1));
+    }
+
+    unit = 1000;
+
+    for (i = 1; i < 6 && v / unit >= 1000; i++) {
+        unit *= 1000;
+    }
+
+    p = xet_put_decimal(p, v / unit);
+    *p++ = '.';
+    *p++ = (uint8_t) ('0' + v % unit / (unit / 10));
+
+    return xet_put_bytes(p, units[i], strlen(units[i]));
+}

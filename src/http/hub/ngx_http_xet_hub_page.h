@@ -1,0 +1,105 @@
+
+/*
+ * Inside of the Hub: its pages.
+ *
+ * A page is written into one buffer and sent when it is whole.  It has at most
+ * NGX_HTTP_XET_HUB_ROWS rows, titles are cut by PostgreSQL, a path has 1,024
+ * bytes and a text 64 KiB; a character is six bytes at most when it is escaped.
+ * So a page takes 200 KiB where names are as usual, and 4 MiB at the very most,
+ * until it is sent.
+ */
+
+#ifndef _NGX_HTTP_XET_HUB_PAGE_H_INCLUDED_
+#define _NGX_HTTP_XET_HUB_PAGE_H_INCLUDED_
+
+
+#include "ngx_http_xet_hub.h"
+
+
+#define NGX_HTTP_XET_HUB_ROWS  200
+#define NGX_HTTP_XET_HUB_TEXT  65536           /* bytes of a file */
+
+
+/* The arguments of xet_hub_html() for an ngx_str_t. */
+#define ngx_http_xet_hub_str(s)  (s)->len, (s)->data
+
+
+/* The page of a repo, while it is made. */
+
+typedef struct {
+    xet_buf_t                 b;
+    ngx_http_xet_hub_view_t   view;
+    ngx_str_t                 after;           /* data NULL: the first page */
+    ngx_str_t                 file;            /* one that can be fetched */
+
+    ngx_http_xet_reader_t    *reader;
+    u_char                   *text;
+    size_t                    len;
+    size_t                    most;            /* bytes of it that are shown */
+} ngx_http_xet_hub_paper_t;
+
+
+/*
+ * ngx_http_xet_hub_page.c: what all pages have: the frame, headers, errors.
+ */
+
+/* Begins b, which is not initialized yet, with all up to "<main>". */
+void ngx_http_xet_hub_page_begin(ngx_http_request_t *r, xet_buf_t *b,
+    const ngx_str_t *title);
+
+/* Ends and sends it: 200, or 304.  As ngx_http_xet_send(). */
+ngx_int_t ngx_http_xet_hub_page_send(ngx_http_request_t *r, xet_buf_t *b);
+
+/* The same as an error; see ngx_http_xet_hub_error(). */
+ngx_int_t ngx_http_xet_hub_page_refuse(ngx_http_request_t *r,
+    ngx_uint_t status, const char *code, const char *message);
+
+/*
+ * What a statement of a page has come to: waits, or answers with the error.
+ * The first is for a handler, which returns the result; the second for a
+ * callback that has sent another one; the third for a callback that got rc,
+ * and ends where it is not NGX_OK.  No rows are no error.
+ */
+ngx_int_t ngx_http_xet_hub_page_wait(ngx_http_request_t *r, ngx_int_t rc);
+void ngx_http_xet_hub_page_asked(ngx_http_request_t *r, ngx_int_t rc);
+ngx_int_t ngx_http_xet_hub_page_result(ngx_http_request_t *r, ngx_int_t rc);
+
+/* How many rows it has brought. */
+ngx_uint_t ngx_http_xet_hub_page_rows(ngx_http_request_t *r, ngx_int_t rc);
+
+/* Writes the path of the page of a repo, without a "/" at its end. */
+void ngx_http_xet_hub_page_repo_url(ngx_http_request_t *r, xet_buf_t *b,
+    xet_hub_kind_e kind, const ngx_str_t *repo);
+
+/*
+ * Writes that of a folder or a file of it; verb is "tree" or "resolve".  A
+ * bucket has no revision.
+ */
+void ngx_http_xet_hub_page_url(ngx_http_request_t *r, xet_buf_t *b,
+    xet_hub_kind_e kind, const ngx_http_xet_hub_view_t *view,
+    const char *verb, const ngx_str_t *path);
+
+
+/*
+ * ngx_http_xet_hub_page_tree.c: the rows of the statement, as a table.
+ */
+void ngx_http_xet_hub_page_tree(ngx_http_request_t *r, ngx_uint_t rows,
+    ngx_http_xet_hub_paper_t *paper);
+
+
+/*
+ * ngx_http_xet_hub_page_use.c: lines to copy that fetch the repo or the file.
+ */
+void ngx_http_xet_hub_page_use(ngx_http_request_t *r,
+    ngx_http_xet_hub_paper_t *paper);
+
+
+/*
+ * ngx_http_xet_hub_page_text.c: reads the text that belongs to the page, writes
+ * it, and sends the page.  NGX_AGAIN: the request will be finalized later.
+ */
+ngx_int_t ngx_http_xet_hub_page_text(ngx_http_request_t *r,
+    ngx_http_xet_hub_paper_t *paper);
+
+
+#endif /* _NGX_HTTP_XET_HUB_PAGE_H_INCLUDED_ */

@@ -1,0 +1,318 @@
+
+/*
+ * Pages of repos: all that the caller may see, those of a kind, those of an
+ * owner; the newest first, a page of them at a time, and by a part of the name.
+ *
+ *     handler -> arguments -> one statement -> a table
+ *
+ * How many there are is told to nobody: a page has a link to the next one, or
+ * none.  A page goes on behind the last repo of the page before, so one that
+ * changes meanwhile is on the first page and not left out.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_hub_page.h"
+
+
+typedef struct {
+    ngx_str_t   title;
+    ngx_str_t   after;                         /* data NULL: the first page */
+    ngx_uint_t  owner;                         /* of an owner */
+} ngx_http_xet_hub_page_list_t;
+
+
+static ngx_int_t ngx_http_xet_hub_page_list(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub, ngx_http_xet_hub_page_list_t *list);
+static ngx_uint_t ngx_http_xet_hub_page_cursor(const ngx_str_t *after);
+static void ngx_http_xet_hub_page_listed(ngx_http_request_t *r, ngx_int_t rc);
+static ngx_uint_t ngx_http_xet_hub_page_mine(ngx_http_xet_hub_t *hub);
+static void ngx_http_xet_hub_page_search(xet_buf_t *b,
+    ngx_http_xet_hub_t *hub);
+static void ngx_http_xet_hub_page_table(ngx_http_request_t *r, xet_buf_t *b,
+    ngx_uint_t rows);
+static void ngx_http_xet_hub_page_row(ngx_http_request_t *r, xet_buf_t *b,
+    const ngx_http_xet_hub_listed_t *listed);
+static void ngx_http_xet_hub_page_more(ngx_http_request_t *r, xet_buf_t *b,
+    ngx_uint_t rows);
+
+
+ngx_int_t
+ngx_http_xet_hub_page_root_handler(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub)
+{
+    ngx_http_xet_hub_page_list_t  *list;
+
+    list = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_hub_page_list_t));
+    if (list == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    hub->asked.kind = XET_HUB_KINDS;
+    ngx_str_set(&list->title, "Repos");
+
+    return ngx_http_xet_hub_page_list(r, hub, list);
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_page_kind_handler(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub)
+{
+    const char                    *plural;
+    ngx_http_xet_hub_page_list_t  *list;
+
+    list = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_hub_page_list_t));
+    if (list == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    plural = xet_hub_kind_plural(hub->asked.kind);
+
+    list->title.data = (u_char *) plural;
+    list->title.len = ngx_strlen(plural);
+
+    return ngx_http_xet_hub_page_list(r, hub, list);
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_page_owner_handler(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub)
+{
+    ngx_http_xet_hub_page_list_t  *list;
+
+    list = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_hub_page_list_t));
+    if (list == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    hub->asked.kind = XET_HUB_KINDS;
+    list->title = hub->asked.owner;
+    list->owner = 1;
+
+    return ngx_http_xet_hub_page_list(r, hub, list);
+}
+
+
+static ngx_int_t
+ngx_http_xet_hub_page_list(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
+    ngx_http_xet_hub_page_list_t *list)
+{
+    ngx_str_t  search;
+
+    hub->state = list;
+
+    if (ngx_http_xet_hub_arg(r, "search", &search) != NGX_OK
+        || ngx_http_xet_hub_arg(r, "cursor", &list->after) != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (!xet_hub_text_ok(search.data, search.len)
+        || (list->after.data
+            && !ngx_http_xet_hub_page_cursor(&list->after)))
+    {
+        return ngx_http_xet_hub_error(r, NGX_HTTP_BAD_REQUEST,
+                                      "invalid_argument",
+                                      "Malformed search or cursor");
+    }
+
+    if (search.len) {
+        hub->asked.name = search;
+
+    } else {
+        ngx_str_null(&hub->asked.name);
+    }
+
+    /* one more than is shown tells whether there is a next page */
+
+    return ngx_http_xet_hub_page_wait(r,
+               ngx_http_xet_query_page_list(r, &hub->asked, &list->after,
+                                            NGX_HTTP_XET_HUB_ROWS + 1,
+                                            ngx_http_xet_hub_page_listed));
+}
+
+
+/* Two numbers of PostgreSQL's bigint, "/" between them. */
+
+static ngx_uint_t
+ngx_http_xet_hub_page_cursor(const ngx_str_t *after)
+{
+    u_char    *slash, *last;
+    uint64_t   changed, id;
+
+    last = after->data + after->len;
+    slash = ngx_strlchr(after->data, last, '/');
+
+    return slash
+           && xet_get_decimal(after->data, slash - after->data, &changed)
+           && xet_get_decimal(slash + 1, last - slash - 1, &id)
+           && changed <= INT64_MAX && id <= INT64_MAX;
+}
+
+
+static void
+ngx_http_xet_hub_page_listed(ngx_http_request_t *r, ngx_int_t rc)
+{
+    xet_buf_t                      b;
+    ngx_uint_t                     rows;
+    ngx_http_xet_hub_t            *hub;
+    ngx_http_xet_hub_page_list_t  *list;
+
+    hub = ngx_http_xet_hub_get(r);
+    list = hub->state;
+
+    if (ngx_http_xet_hub_page_result(r, rc) != NGX_OK) {
+        return;
+    }
+
+    rows = ngx_http_xet_hub_page_rows(r, rc);
+
+    /* an owner whose repos may not be seen is nobody */
+
+    if (rows == 0 && list->owner && hub->asked.name.data == NULL
+        && list->after.data == NULL && !ngx_http_xet_hub_page_mine(hub))
+    {
+        ngx_http_finalize_request(r,
+            ngx_http_xet_hub_error(r, NGX_HTTP_NOT_FOUND, "RepoNotFound",
+                                   "There are no repos of this owner"));
+        return;
+    }
+
+    ngx_http_xet_hub_page_begin(r, &b, &list->title);
+    xet_hub_html(&b, "<h1>%t</h1>\n", ngx_http_xet_hub_str(&list->title));
+
+    ngx_http_xet_hub_page_search(&b, hub);
+    ngx_http_xet_hub_page_table(r, &b, rows);
+    ngx_http_xet_hub_page_more(r, &b, rows);
+
+    ngx_http_finalize_request(r, ngx_http_xet_hub_page_send(r, &b));
+}
+
+
+static ngx_uint_t
+ngx_http_xet_hub_page_mine(ngx_http_xet_hub_t *hub)
+{
+    return hub->who.len == hub->asked.owner.len
+           && ngx_strncasecmp(hub->who.data, hub->asked.owner.data,
+                              hub->who.len)
+              == 0;
+}
+
+
+/* The form leads to the page that it is on. */
+
+static void
+ngx_http_xet_hub_page_search(xet_buf_t *b, ngx_http_xet_hub_t *hub)
+{
+    xet_hub_html(b, "<form method=\"get\" role=\"search\">\n"
+                 "<label for=\"search\">Part of a name</label>\n"
+                 "<input type=\"search\" id=\"search\" name=\"search\" "
+                 "value=\"%t\">\n"
+                 "<button type=\"submit\">Search</button>\n"
+                 "</form>\n", ngx_http_xet_hub_str(&hub->asked.name));
+}
+
+
+static void
+ngx_http_xet_hub_page_table(ngx_http_request_t *r, xet_buf_t *b,
+    ngx_uint_t rows)
+{
+    ngx_uint_t                 i;
+    ngx_http_xet_hub_listed_t  listed;
+
+    if (rows == 0) {
+        xet_hub_html(b, "<p>There are no repos here.</p>\n");
+        return;
+    }
+
+    xet_hub_html(b, "<table>\n"
+                 "<caption>The last to change comes first</caption>\n"
+                 "<thead>\n"
+                 "<tr><th scope=\"col\">Name</th>"
+                 "<th scope=\"col\">Kind</th>"
+                 "<th scope=\"col\" class=\"n\">Files</th>"
+                 "<th scope=\"col\" class=\"n\">Size</th>"
+                 "<th scope=\"col\">Changed</th></tr>\n"
+                 "</thead>\n"
+                 "<tbody>\n");
+
+    rows = ngx_min(rows, NGX_HTTP_XET_HUB_ROWS);
+
+    for (i = 0; i < rows; i++) {
+        ngx_http_xet_query_page_list_row(r, i, &listed);
+        ngx_http_xet_hub_page_row(r, b, &listed);
+    }
+
+    xet_hub_html(b, "</tbody>\n</table>\n");
+}
+
+
+static void
+ngx_http_xet_hub_page_row(ngx_http_request_t *r, xet_buf_t *b,
+    const ngx_http_xet_hub_listed_t *listed)
+{
+    int64_t  at;
+
+    at = listed->changed / 1000000;
+
+    xet_hub_html(b, "<tr><th scope=\"row\"><a href=\"");
+    ngx_http_xet_hub_page_repo_url(r, b, listed->kind, &listed->repo);
+
+    xet_hub_html(b, "\">%t</a>%s</th><td data-name=\"Kind\">%s</td>",
+                 ngx_http_xet_hub_str(&listed->repo),
+                 listed->private ? " (private)" : "",
+                 xet_hub_kind_name(listed->kind));
+
+    if (listed->files < 0) {
+        xet_hub_html(b, "<td class=\"n\" data-name=\"Files\">not known</td>"
+                     "<td class=\"n\" data-name=\"Size\">not known</td>");
+
+    } else {
+        xet_hub_html(b, "<td class=\"n\" data-name=\"Files\">%n</td>"
+                     "<td class=\"n\" data-name=\"Size\">%b</td>",
+                     (uint64_t) listed->files, (uint64_t) listed->bytes);
+    }
+
+    xet_hub_html(b, "<td data-name=\"Changed\"><time datetime=\"%D\">%d</time>"
+                 "</td></tr>\n", at, at);
+}
+
+
+static void
+ngx_http_xet_hub_page_more(ngx_http_request_t *r, xet_buf_t *b,
+    ngx_uint_t rows)
+{
+    u_char                        cursor[2 * NGX_INT64_LEN + 2];
+    size_t                        len;
+    ngx_http_xet_hub_t            *hub;
+    ngx_http_xet_hub_listed_t     listed;
+    ngx_http_xet_hub_page_list_t  *list;
+
+    hub = ngx_http_xet_hub_get(r);
+    list = hub->state;
+
+    if (rows <= NGX_HTTP_XET_HUB_ROWS && list->after.data == NULL) {
+        return;
+    }
+
+    xet_hub_html(b, "<nav aria-label=\"Pages\">\n<ul>\n");
+
+    if (list->after.data) {
+        xet_hub_html(b, "<li><a href=\"?search=%u\">First page</a></li>\n",
+                     ngx_http_xet_hub_str(&hub->asked.name));
+    }
+
+    if (rows > NGX_HTTP_XET_HUB_ROWS) {
+        ngx_http_xet_query_page_list_row(r, NGX_HTTP_XET_HUB_ROWS - 1,
+                                         &listed);
+
+        len = ngx_sprintf(cursor, "%L/%L", listed.changed, listed.id) - cursor;
+
+        xet_hub_html(b, "<li><a rel=\"next\" href=\"?search=%u&amp;cursor=%u\">"
+                     "Next page</a></li>\n",
+                     ngx_http_xet_hub_str(&hub->asked.name), len, cursor);
+    }
+
+    xet_hub_html(b, "</ul>\n</nav>\n");
+}

@@ -1,0 +1,325 @@
+
+/*
+ * The page of a repo: a folder of it at a revision, or a file.
+ *
+ *     handler -> the repo -> branches and tags -> what is in the folder
+ *             -> the text that belongs to it -> sent
+ *
+ * Each step is a statement, and writes what it got into the page before the
+ * next one is sent, since rows are gone with that.  The steps behind the first
+ * one name its commit, so a page shows one state of the repo.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_hub_page.h"
+
+
+static void ngx_http_xet_hub_page_found(ngx_http_request_t *r, ngx_int_t rc);
+static void ngx_http_xet_hub_page_refs(ngx_http_request_t *r, ngx_int_t rc);
+static void ngx_http_xet_hub_page_list_files(ngx_http_request_t *r);
+static void ngx_http_xet_hub_page_files(ngx_http_request_t *r, ngx_int_t rc);
+static ngx_int_t ngx_http_xet_hub_page_head(ngx_http_request_t *r,
+    ngx_http_xet_hub_paper_t *paper);
+static void ngx_http_xet_hub_page_crumbs(ngx_http_request_t *r,
+    ngx_http_xet_hub_paper_t *paper);
+static void ngx_http_xet_hub_page_facts(ngx_http_request_t *r,
+    ngx_http_xet_hub_paper_t *paper);
+
+
+ngx_int_t
+ngx_http_xet_hub_page_repo_handler(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub)
+{
+    ngx_http_xet_hub_paper_t  *paper;
+
+    paper = ngx_pcalloc(r->pool, sizeof(ngx_http_xet_hub_paper_t));
+
+    if (paper == NULL
+        || ngx_http_xet_hub_arg(r, "cursor", &paper->after) != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    hub->state = paper;
+
+    if (paper->after.data
+        && !xet_hub_path_ok(paper->after.data, paper->after.len))
+    {
+        return ngx_http_xet_hub_error(r, NGX_HTTP_BAD_REQUEST,
+                                      "invalid_cursor", "Malformed cursor");
+    }
+
+    return ngx_http_xet_hub_page_wait(r,
+               ngx_http_xet_query_page_repo(r, &hub->asked, &hub->rev,
+                                            &hub->path,
+                                            ngx_http_xet_hub_page_found));
+}
+
+
+static void
+ngx_http_xet_hub_page_found(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_hub_t        *hub;
+    ngx_http_xet_hub_paper_t  *paper;
+
+    hub = ngx_http_xet_hub_get(r);
+    paper = hub->state;
+
+    if (ngx_http_xet_hub_page_result(r, rc) != NGX_OK) {
+        return;
+    }
+
+    if (ngx_http_xet_query_page_repo_get(r, &paper->view) != NGX_OK) {
+        ngx_http_finalize_request(r, ngx_http_xet_hub_status(r, XET_NOMEM));
+        return;
+    }
+
+    if (paper->view.answer.status != NGX_HTTP_OK) {
+        ngx_http_finalize_request(r,
+            ngx_http_xet_hub_refuse(r, &paper->view.answer));
+        return;
+    }
+
+    if (ngx_http_xet_hub_page_head(r, paper) != NGX_OK) {
+        ngx_http_finalize_request(r, ngx_http_xet_hub_status(r, XET_NOMEM));
+        return;
+    }
+
+    if (hub->asked.kind == XET_HUB_BUCKET) {
+        ngx_http_xet_hub_page_list_files(r);
+        return;
+    }
+
+    ngx_http_xet_hub_page_asked(r,
+        ngx_http_xet_query_page_refs(r, &hub->asked,
+                                     NGX_HTTP_XET_HUB_ROWS,
+                                     ngx_http_xet_hub_page_refs));
+}
+
+
+static void
+ngx_http_xet_hub_page_refs(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_str_t                  ref, name;
+    ngx_uint_t                 i, rows, tag;
+    ngx_http_xet_hub_t        *hub;
+    ngx_http_xet_hub_view_t    view;
+    ngx_http_xet_hub_paper_t  *paper;
+
+    static const ngx_str_t  root = ngx_null_string;
+
+    hub = ngx_http_xet_hub_get(r);
+    paper = hub->state;
+
+    if (ngx_http_xet_hub_page_result(r, rc) != NGX_OK) {
+        return;
+    }
+
+    rows = ngx_http_xet_hub_page_rows(r, rc);
+
+    xet_hub_html(&paper->b, "<details>\n"
+                 "<summary>Branches and tags</summary>\n<ul>\n");
+
+    view = paper->view;
+
+    for (i = 0; i < rows; i++) {
+        ngx_http_xet_query_page_refs_row(r, i, &ref);
+
+        tag = (ref.len > 5 && ngx_strncmp(ref.data, "tags/", 5) == 0);
+
+        name.data = ref.data + (tag ? 5 : 6);
+        name.len = ref.len - (tag ? 5 : 6);
+
+        /* a tag that is called as a branch is found by this name only */
+
+        view.rev = tag ? ref : name;
+
+        xet_hub_html(&paper->b, "<li><a href=\"");
+        ngx_http_xet_hub_page_url(r, &paper->b, hub->asked.kind, &view, "tree",
+                                  &root);
+        xet_hub_html(&paper->b, "\"><bdi>%t</bdi></a>%s</li>\n",
+                     ngx_http_xet_hub_str(&name), tag ? " (tag)" : "");
+    }
+
+    if (rows == NGX_HTTP_XET_HUB_ROWS) {
+        xet_hub_html(&paper->b, "<li>There may be more than these.</li>\n");
+    }
+
+    xet_hub_html(&paper->b, "</ul>\n</details>\n");
+
+    ngx_http_xet_hub_page_list_files(r);
+}
+
+
+static void
+ngx_http_xet_hub_page_list_files(ngx_http_request_t *r)
+{
+    ngx_http_xet_hub_t        *hub;
+    ngx_http_xet_hub_paper_t  *paper;
+
+    hub = ngx_http_xet_hub_get(r);
+    paper = hub->state;
+
+    ngx_http_xet_hub_page_asked(r,
+        ngx_http_xet_query_page_tree(r, &hub->asked, &paper->view.oid,
+                                     &paper->view.path, &paper->after,
+                                     NGX_HTTP_XET_HUB_ROWS + 1,
+                                     ngx_http_xet_hub_page_files));
+}
+
+
+static void
+ngx_http_xet_hub_page_files(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_uint_t                 rows;
+    ngx_http_xet_hub_paper_t  *paper;
+
+    paper = ngx_http_xet_hub_get(r)->state;
+
+    if (ngx_http_xet_hub_page_result(r, rc) != NGX_OK) {
+        return;
+    }
+
+    rows = ngx_http_xet_hub_page_rows(r, rc);
+
+    ngx_http_xet_hub_page_tree(r, rows, paper);
+    ngx_http_xet_hub_page_use(r, paper);
+
+    rc = (paper->view.readme.data && paper->after.data == NULL)
+         ? ngx_http_xet_hub_page_text(r, paper)
+         : ngx_http_xet_hub_page_send(r, &paper->b);
+
+    if (rc != NGX_AGAIN) {
+        ngx_http_finalize_request(r, rc);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_xet_hub_page_head(ngx_http_request_t *r,
+    ngx_http_xet_hub_paper_t *paper)
+{
+    ngx_str_t                 title;
+    ngx_http_xet_hub_view_t  *view;
+
+    view = &paper->view;
+
+    title.data = ngx_pnalloc(r->pool, view->path.len + view->repo.len + 2);
+    if (title.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    title.len = ngx_sprintf(title.data, "%V%s%V", &view->path,
+                            view->path.len ? ", " : "", &view->repo)
+                - title.data;
+
+    ngx_http_xet_hub_page_begin(r, &paper->b, &title);
+    ngx_http_xet_hub_page_crumbs(r, paper);
+
+    xet_hub_html(&paper->b, "<h1>%t%s</h1>\n",
+                 ngx_http_xet_hub_str(&view->repo),
+                 view->private ? " (private)" : "");
+
+    ngx_http_xet_hub_page_facts(r, paper);
+
+    return NGX_OK;
+}
+
+
+/* The owner, the repo, and the folders down to the path. */
+
+static void
+ngx_http_xet_hub_page_crumbs(ngx_http_request_t *r,
+    ngx_http_xet_hub_paper_t *paper)
+{
+    u_char                   *p, *start, *last;
+    xet_buf_t                *b;
+    ngx_str_t                 part, path, name;
+    ngx_http_xet_hub_t       *hub;
+    ngx_http_xet_hub_view_t  *view;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    b = &paper->b;
+    hub = ngx_http_xet_hub_get(r);
+    view = &paper->view;
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    last = view->repo.data + view->repo.len;
+    name.data = ngx_strlchr(view->repo.data, last, '/');
+    name.data = name.data ? name.data + 1 : view->repo.data;
+    name.len = last - name.data;
+
+    part.data = view->repo.data;
+    part.len = (name.data > part.data) ? name.data - part.data - 1 : 0;
+
+    xet_hub_html(b, "<nav aria-label=\"Path\">\n<ol>\n"
+                 "<li><a href=\"%p/%p\">%t</a></li>\n<li><a href=\"",
+                 ngx_http_xet_hub_str(&xlcf->hub_base),
+                 ngx_http_xet_hub_str(&part), ngx_http_xet_hub_str(&part));
+
+    ngx_str_null(&path);
+    ngx_http_xet_hub_page_url(r, b, hub->asked.kind, view, "tree", &path);
+    xet_hub_html(b, "\">%t</a></li>\n", ngx_http_xet_hub_str(&name));
+
+    start = view->path.data;
+    last = start + view->path.len;
+
+    for (p = start; start < last; start = p + 1) {
+        p = ngx_strlchr(start, last, '/');
+
+        if (p == NULL) {
+            p = last;
+        }
+
+        part.data = start;
+        part.len = p - start;
+        path.data = view->path.data;
+        path.len = p - view->path.data;
+
+        xet_hub_html(b, "<li><a href=\"");
+        ngx_http_xet_hub_page_url(r, b, hub->asked.kind, view, "tree", &path);
+        xet_hub_html(b, "\"><bdi>%t</bdi></a></li>\n",
+                     ngx_http_xet_hub_str(&part));
+    }
+
+    xet_hub_html(b, "</ol>\n</nav>\n");
+}
+
+
+static void
+ngx_http_xet_hub_page_facts(ngx_http_request_t *r,
+    ngx_http_xet_hub_paper_t *paper)
+{
+    xet_buf_t                *b;
+    ngx_str_t                 oid;
+    ngx_http_xet_hub_t       *hub;
+    ngx_http_xet_hub_view_t  *view;
+
+    b = &paper->b;
+    hub = ngx_http_xet_hub_get(r);
+    view = &paper->view;
+
+    xet_hub_html(b, "<p>A %s", xet_hub_kind_name(hub->asked.kind));
+
+    if (view->files >= 0) {
+        xet_hub_html(b, " of %n file%s, %b", (uint64_t) view->files,
+                     (view->files == 1) ? "" : "s", (uint64_t) view->bytes);
+    }
+
+    xet_hub_html(b, ".</p>\n");
+
+    if (hub->asked.kind == XET_HUB_BUCKET) {
+        return;
+    }
+
+    oid = view->oid;
+    oid.len = ngx_min(oid.len, 10);
+
+    xet_hub_html(b, "<p>Revision <bdi>%t</bdi>, commit <code>%t</code>: "
+                 "<bdi>%t</bdi>, by <bdi>%t</bdi>, "
+                 "<time datetime=\"%D\">%d</time>.</p>\n",
+                 ngx_http_xet_hub_str(&view->rev), ngx_http_xet_hub_str(&oid),
+                 ngx_http_xet_hub_str(&view->title),
+                 ngx_http_xet_hub_str(&view->who), view->made_at,
+                 view->made_at);
+}

@@ -1,0 +1,199 @@
+
+/*
+ * The text on a page: README.md of a folder, or the file that the page is of.
+ * It is shown as it is, with no markup of its own, and no more of it than
+ * NGX_HTTP_XET_HUB_TEXT bytes.
+ *
+ *     open (PostgreSQL) -> range -> next (a thread reads) … -> sent
+ *
+ * A text that can't be read is left out, and the page says so; the rest of it
+ * is as good as it was.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_download.h"
+#include "ngx_http_xet_hub_page.h"
+
+
+static void ngx_http_xet_hub_page_opened(ngx_http_request_t *r, void *data,
+    xet_status_t status);
+static xet_status_t ngx_http_xet_hub_page_range(ngx_http_request_t *r,
+    ngx_http_xet_hub_paper_t *paper);
+static void ngx_http_xet_hub_page_piece(ngx_http_request_t *r, void *data,
+    ngx_http_xet_piece_t *piece, xet_status_t status);
+static ngx_int_t ngx_http_xet_hub_page_read(ngx_http_request_t *r,
+    ngx_http_xet_hub_paper_t *paper, xet_status_t status);
+static void ngx_http_xet_hub_page_show(ngx_http_xet_hub_paper_t *paper);
+
+
+ngx_int_t
+ngx_http_xet_hub_page_text(ngx_http_request_t *r,
+    ngx_http_xet_hub_paper_t *paper)
+{
+    xet_status_t         status;
+    ngx_http_xet_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
+
+    xet_hub_html(&paper->b, "<h2><bdi>%t</bdi></h2>\n",
+                 ngx_http_xet_hub_str(&paper->view.readme));
+
+    paper->most = ngx_min(paper->view.size, NGX_HTTP_XET_HUB_TEXT);
+
+    if (paper->most == 0) {
+        return ngx_http_xet_hub_page_read(r, paper, XET_DONE);
+    }
+
+    ctx->hash = paper->view.hash;
+    ctx->repo = paper->view.store;
+
+    paper->text = ngx_pnalloc(r->pool, paper->most);
+    paper->reader = ngx_http_xet_reader_create(r, paper);
+
+    if (paper->text == NULL || paper->reader == NULL) {
+        return ngx_http_xet_hub_status(r, XET_NOMEM);
+    }
+
+    status = ngx_http_xet_reader_open(r, paper->reader, &ctx->hash,
+                                      ngx_http_xet_hub_page_opened);
+
+    if (status == XET_OK) {
+        status = ngx_http_xet_hub_page_range(r, paper);
+    }
+
+    return ngx_http_xet_hub_page_read(r, paper, status);
+}
+
+
+static void
+ngx_http_xet_hub_page_opened(ngx_http_request_t *r, void *data,
+    xet_status_t status)
+{
+    ngx_int_t  rc;
+
+    if (status == XET_OK) {
+        status = ngx_http_xet_hub_page_range(r, data);
+    }
+
+    rc = ngx_http_xet_hub_page_read(r, data, status);
+
+    if (rc != NGX_AGAIN) {
+        ngx_http_finalize_request(r, rc);
+    }
+}
+
+
+static xet_status_t
+ngx_http_xet_hub_page_range(ngx_http_request_t *r,
+    ngx_http_xet_hub_paper_t *paper)
+{
+    if (ngx_http_xet_reader_size(paper->reader) < paper->most) {
+        return XET_PLAN_DAMAGED;
+    }
+
+    ngx_http_xet_reader_range(paper->reader, 0, paper->most,
+                              ngx_http_xet_hub_page_piece, NULL);
+
+    return ngx_http_xet_reader_next(r, paper->reader);
+}
+
+
+static void
+ngx_http_xet_hub_page_piece(ngx_http_request_t *r, void *data,
+    ngx_http_xet_piece_t *piece, xet_status_t status)
+{
+    ngx_http_xet_hub_paper_t *paper = data;
+
+    size_t     len;
+    ngx_int_t  rc;
+
+    if (status == XET_OK) {
+        len = ngx_min((size_t) (piece->last - piece->pos),
+                      paper->most - paper->len);
+
+        ngx_memcpy(paper->text + paper->len, piece->pos, len);
+        paper->len += len;
+
+        ngx_http_xet_reader_release(paper->reader, piece);
+
+        status = ngx_http_xet_reader_next(r, paper->reader);
+    }
+
+    rc = ngx_http_xet_hub_page_read(r, paper, status);
+
+    if (rc != NGX_AGAIN) {
+        ngx_http_finalize_request(r, rc);
+    }
+}
+
+
+/* XET_AGAIN: there is more to come. */
+
+static ngx_int_t
+ngx_http_xet_hub_page_read(ngx_http_request_t *r,
+    ngx_http_xet_hub_paper_t *paper, xet_status_t status)
+{
+    if (status == XET_AGAIN) {
+        return NGX_AGAIN;
+    }
+
+    if (status == XET_DONE) {
+        ngx_http_xet_hub_page_show(paper);
+
+    } else {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "xet: a page lacks the text of \"%V\": %s",
+                      &paper->view.readme, xet_status_text(status));
+
+        xet_hub_html(&paper->b, "<p>This file can't be read now.</p>\n");
+    }
+
+    return ngx_http_xet_hub_page_send(r, &paper->b);
+}
+
+
+static void
+ngx_http_xet_hub_page_show(ngx_http_xet_hub_paper_t *paper)
+{
+    size_t  n;
+
+    if (paper->len == 0) {
+        xet_hub_html(&paper->b, "<p>This file is empty.</p>\n");
+        return;
+    }
+
+    if (memchr(paper->text, '\0', paper->len)) {
+        xet_hub_html(&paper->b, "<p>This file is no text.</p>\n");
+        return;
+    }
+
+    if (paper->view.size > paper->most) {
+
+        /* not half of a character */
+
+        for (n = 0; n < 3 && (paper->text[paper->len - 1 - n] & 0xc0) == 0x80;
+             n++)
+        {
+            /* void */
+        }
+
+        if (paper->text[paper->len - 1 - n] >= 0xc0) {
+            paper->len -= n + 1;
+        }
+    }
+
+    xet_hub_html(&paper->b, "<pre dir=\"auto\">");
+
+    /* the first end of line behind the tag would be lost */
+
+    if (paper->text[0] == '\n' || paper->text[0] == '\r') {
+        xet_hub_html(&paper->b, "\n");
+    }
+
+    xet_hub_html(&paper->b, "%t</pre>\n", paper->len, paper->text);
+
+    if (paper->view.size > paper->most) {
+        xet_hub_html(&paper->b, "<p>These are the first %n of %n bytes.</p>\n",
+                     (uint64_t) paper->len, (uint64_t) paper->view.size);
+    }
+}

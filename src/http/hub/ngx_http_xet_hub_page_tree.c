@@ -1,0 +1,187 @@
+
+/*
+ * A folder as a table: its folders and files, with sizes, the commits that they
+ * come from, and dates.  A folder leads to its page, a file to its bytes; these
+ * come as an attachment, so the link has no attribute "download": for one that
+ * has, browsers ask in another way, and can't give a password any more.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_hub_page.h"
+
+
+static void ngx_http_xet_hub_page_tree_head(ngx_http_request_t *r,
+    xet_buf_t *b);
+static void ngx_http_xet_hub_page_entry(ngx_http_request_t *r,
+    ngx_http_xet_hub_paper_t *paper,
+    const ngx_http_xet_hub_listing_t *entry);
+static ngx_int_t ngx_http_xet_hub_page_fetched(ngx_http_request_t *r,
+    ngx_http_xet_hub_paper_t *paper, const ngx_str_t *path);
+static void ngx_http_xet_hub_page_tree_more(ngx_http_request_t *r,
+    ngx_http_xet_hub_paper_t *paper, ngx_uint_t rows);
+
+
+void
+ngx_http_xet_hub_page_tree(ngx_http_request_t *r, ngx_uint_t rows,
+    ngx_http_xet_hub_paper_t *paper)
+{
+    xet_buf_t                   *b;
+    ngx_uint_t                   i;
+    ngx_http_xet_hub_listing_t   entry;
+
+    b = &paper->b;
+
+    xet_hub_html(b, "<h2 id=\"files\">%s",
+                 paper->view.folder ? "Files" : "File");
+
+    if (paper->view.path.len) {
+        xet_hub_html(b, "%s <bdi>%t</bdi>", paper->view.folder ? " in" : "",
+                     ngx_http_xet_hub_str(&paper->view.path));
+    }
+
+    xet_hub_html(b, "</h2>\n");
+
+    if (rows == 0) {
+        xet_hub_html(b, "<p>There are no files here.</p>\n");
+
+    } else {
+        ngx_http_xet_hub_page_tree_head(r, b);
+
+        for (i = 0; i < ngx_min(rows, NGX_HTTP_XET_HUB_ROWS); i++) {
+            ngx_http_xet_query_page_tree_row(r, i, &entry);
+            ngx_http_xet_hub_page_entry(r, paper, &entry);
+
+            if (!entry.folder && paper->file.data == NULL
+                && ngx_http_xet_hub_page_fetched(r, paper, &entry.path)
+                   != NGX_OK)
+            {
+                b->failed = 1;
+                return;
+            }
+        }
+
+        xet_hub_html(b, "</tbody>\n</table>\n");
+    }
+
+    if (paper->view.readme.data) {
+        paper->file = paper->view.readme;
+    }
+
+    ngx_http_xet_hub_page_tree_more(r, paper, rows);
+}
+
+
+static void
+ngx_http_xet_hub_page_tree_head(ngx_http_request_t *r, xet_buf_t *b)
+{
+    ngx_uint_t  bucket;
+
+    bucket = (ngx_http_xet_hub_get(r)->asked.kind == XET_HUB_BUCKET);
+
+    xet_hub_html(b, "<table aria-labelledby=\"files\">\n"
+                 "<thead>\n"
+                 "<tr><th scope=\"col\">Name</th>"
+                 "<th scope=\"col\" class=\"n\">Size</th>");
+
+    if (!bucket) {
+        xet_hub_html(b, "<th scope=\"col\">Commit</th>");
+    }
+
+    xet_hub_html(b, "<th scope=\"col\">Changed</th></tr>\n"
+                 "</thead>\n"
+                 "<tbody>\n");
+}
+
+
+static void
+ngx_http_xet_hub_page_entry(ngx_http_request_t *r,
+    ngx_http_xet_hub_paper_t *paper, const ngx_http_xet_hub_listing_t *entry)
+{
+    xet_buf_t           *b;
+    ngx_str_t            name;
+    ngx_http_xet_hub_t  *hub;
+
+    b = &paper->b;
+    hub = ngx_http_xet_hub_get(r);
+
+    name = entry->path;
+
+    while (name.len && name.data[name.len - 1] != '/') {
+        name.len--;
+    }
+
+    name.data += name.len;
+    name.len = entry->path.len - name.len;
+
+    xet_hub_html(b, "<tr><th scope=\"row\"><a href=\"");
+    ngx_http_xet_hub_page_url(r, b, hub->asked.kind, &paper->view,
+                              entry->folder ? "tree" : "resolve",
+                              &entry->path);
+    xet_hub_html(b, "\"><bdi>%t</bdi>%s</a></th>",
+                 ngx_http_xet_hub_str(&name), entry->folder ? "/" : "");
+
+    if (entry->folder) {
+        xet_hub_html(b, "<td class=\"n\" data-name=\"Size\">folder</td>");
+
+    } else {
+        xet_hub_html(b, "<td class=\"n\" data-name=\"Size\">%b</td>",
+                     entry->size);
+    }
+
+    if (hub->asked.kind != XET_HUB_BUCKET) {
+        xet_hub_html(b, "<td class=\"c\" data-name=\"Commit\"><bdi>%t</bdi>"
+                     "</td>", ngx_http_xet_hub_str(&entry->title));
+    }
+
+    xet_hub_html(b, "<td data-name=\"Changed\"><time datetime=\"%D\">%d</time>"
+                 "</td></tr>\n", entry->at, entry->at);
+}
+
+
+/* The first file is the one that the lines to copy fetch; a row is not kept. */
+
+static ngx_int_t
+ngx_http_xet_hub_page_fetched(ngx_http_request_t *r,
+    ngx_http_xet_hub_paper_t *paper, const ngx_str_t *path)
+{
+    paper->file.data = ngx_pnalloc(r->pool, path->len);
+    if (paper->file.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(paper->file.data, path->data, path->len);
+    paper->file.len = path->len;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_xet_hub_page_tree_more(ngx_http_request_t *r,
+    ngx_http_xet_hub_paper_t *paper, ngx_uint_t rows)
+{
+    xet_buf_t                   *b;
+    ngx_http_xet_hub_listing_t   entry;
+
+    b = &paper->b;
+
+    if (rows <= NGX_HTTP_XET_HUB_ROWS && paper->after.data == NULL) {
+        return;
+    }
+
+    xet_hub_html(b, "<nav aria-label=\"Pages\">\n<ul>\n");
+
+    if (paper->after.data) {
+        xet_hub_html(b, "<li><a href=\"?\">First page</a></li>\n");
+    }
+
+    if (rows > NGX_HTTP_XET_HUB_ROWS) {
+        ngx_http_xet_query_page_tree_row(r, NGX_HTTP_XET_HUB_ROWS - 1,
+                                         &entry);
+
+        xet_hub_html(b, "<li><a rel=\"next\" href=\"?cursor=%u\">Next page</a>"
+                     "</li>\n", ngx_http_xet_hub_str(&entry.path));
+    }
+
+    xet_hub_html(b, "</ul>\n</nav>\n");
+}
