@@ -220,6 +220,31 @@ is($t->get('/api/models', \%plain)->{status}, 200, 'TLS: without one');
 told();
 
 # --------------------------------------------------------------------------
+# a token as a password, which browsers send wherever a page makes them ask
+
+my %basic = (Authorization => 'Basic '
+	. encode_base64('x:' . token('alice'), ''));
+
+is($t->get('/api/models/alice/m', \%basic)->{status}, 200,
+	'a password: reads');
+is($t->post('/api/repos/create', '{"name":"b1"}', \%basic)->{status}, 200,
+	'a password: writes');
+
+for my $origin ('https://other.example', 'null', $t->url('')) {
+	is($t->post('/api/repos/create', '{"name":"b2"}', { %basic,
+		Origin => $origin })->{status}, 401,
+		"a password: not for a page of $origin");
+}
+
+is($t->post('/api/repos/create', '{"name":"b2"}', { %{ who('alice') },
+	Origin => 'https://hub.example' })->{status}, 200,
+	'a token: for a page, too');
+is($t->get('/alice/m/resolve/main/a', { %basic,
+	Origin => 'https://other.example' })->{status}, 200,
+	'a password: reads, and CORS says who may see it');
+told();
+
+# --------------------------------------------------------------------------
 # uploads at a time
 
 my @slow = map {

@@ -21,6 +21,7 @@ static xet_status_t ngx_http_xet_auth_verify(ngx_http_request_t *r,
     ngx_http_xet_auth_t *auth);
 static ngx_int_t ngx_http_xet_auth_bearer(ngx_http_request_t *r,
     ngx_str_t *token);
+static ngx_int_t ngx_http_xet_auth_basic(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_auth_refuse(ngx_http_request_t *r,
     ngx_uint_t status, const char *code, const char *message);
 
@@ -147,16 +148,11 @@ ngx_http_xet_auth_bearer(ngx_http_request_t *r, ngx_str_t *token)
         token->data = value->data + sizeof(scheme) - 1;
         token->len = value->len - (sizeof(scheme) - 1);
 
-    } else if (!xlcf->hub || ngx_http_auth_basic_user(r) != NGX_OK
-               || r->headers_in.passwd.len == 0)
-    {
-        return NGX_DECLINED;
+    } else if (xlcf->hub && ngx_http_xet_auth_basic(r) == NGX_OK) {
+        *token = r->headers_in.passwd;
 
     } else {
-
-        /* git sends a token as a password */
-
-        *token = r->headers_in.passwd;
+        return NGX_DECLINED;
     }
 
     /* clients of a Hub take only what begins like a token of theirs */
@@ -236,6 +232,31 @@ ngx_http_xet_auth_check(ngx_http_request_t *r, xet_scope_e scope)
         return ngx_http_xet_auth_refuse(r, NGX_HTTP_FORBIDDEN,
                                         "insufficient_scope",
                                         "the token is of no repo");
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * git sends a token as a password, and so do browsers, for pages.  These send
+ * it by themselves, also when a page of somebody else makes them ask, so it is
+ * good for reading only where such a page may be.
+ */
+
+static ngx_int_t
+ngx_http_xet_auth_basic(ngx_http_request_t *r)
+{
+    if (ngx_http_auth_basic_user(r) != NGX_OK
+        || r->headers_in.passwd.len == 0)
+    {
+        return NGX_DECLINED;
+    }
+
+    if (!(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))
+        && ngx_http_xet_header_find(&r->headers_in.headers, "Origin", 0))
+    {
+        return NGX_DECLINED;
     }
 
     return NGX_OK;
