@@ -3699,12 +3699,13 @@ END;
 $$;
 
 
--- An entry of a tree as JSON.
+-- An entry of a tree as JSON.  It is STABLE because to_json() is: as a promise
+-- of more it would be called for each row, and not be a part of the statement.
 
 CREATE FUNCTION xet.hub_entry(path text, hash bytea, size bigint,
     sha256 bytea, made bytea, last text)
     RETURNS text
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
     SELECT CASE WHEN hash IS NULL
         THEN '{"type":"directory","oid":"' || encode(made, 'hex')
@@ -4111,7 +4112,9 @@ END;
 $$;
 
 
--- A page of a tree: what is in a folder, or all below it, behind a path.
+-- A page of a tree: what is in a folder, or all below it, behind a path.  The
+-- rows come in their order; an aggregate that sorted them would move the texts
+-- of the entries, too.
 
 CREATE FUNCTION xet.hub_tree(kind integer, owner text, name text,
     spaces text, bound text, rev text, path text, deep boolean,
@@ -4119,7 +4122,6 @@ CREATE FUNCTION xet.hub_tree(kind integer, owner text, name text,
     OUT code text, OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
-    SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
     r  record;
@@ -4167,12 +4169,12 @@ BEGIN
 
     ELSIF deep THEN
         SELECT '[' || coalesce(string_agg(xet.hub_entry(h.path, h.hash,
-                   h.size, h.sha256, h.made, h.last), ',' ORDER BY h.path),
-                   '') || ']',
+                   h.size, h.sha256, h.made, h.last), ','), '') || ']',
                count(*), max(h.path)
           INTO body, n, more
           FROM (SELECT p.path, p.hash, p.size, p.sha256, p.made,
-                       xet.hub_last(r.id, p.made, expand) AS last
+                       CASE WHEN expand THEN xet.hub_last(r.id, p.made)
+                            ELSE '' END AS last
                   FROM xet.hub_paths p
                  WHERE p.repo_id = r.id AND p.line = c.line
                    AND p.path > greatest(after COLLATE "C",
@@ -4185,12 +4187,12 @@ BEGIN
 
     ELSE
         SELECT '[' || coalesce(string_agg(xet.hub_entry(h.path, h.hash,
-                   h.size, h.sha256, h.made, h.last), ',' ORDER BY h.path),
-                   '') || ']',
+                   h.size, h.sha256, h.made, h.last), ','), '') || ']',
                count(*), max(h.path)
           INTO body, n, more
           FROM (SELECT p.path, p.hash, p.size, p.sha256, p.made,
-                       xet.hub_last(r.id, p.made, expand) AS last
+                       CASE WHEN expand THEN xet.hub_last(r.id, p.made)
+                            ELSE '' END AS last
                   FROM xet.hub_paths p
                  WHERE p.repo_id = r.id AND p.line = c.line
                    AND p.folder = c.path AND p.path > coalesce(after, '')
@@ -4207,15 +4209,11 @@ $$;
 
 -- The commit that an entry comes from, as a member of JSON.
 
-CREATE FUNCTION xet.hub_last(repo bigint, made bytea, expand boolean)
+CREATE FUNCTION xet.hub_last(repo bigint, made bytea)
     RETURNS text
     LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
-    IF NOT expand THEN
-        RETURN '';
-    END IF;
-
     RETURN (SELECT ',"lastCommit":{"id":"' || encode(c.oid, 'hex')
                    || '","title":' || to_json(c.title)
                    || ',"date":"' || xet.hub_date(c.made_at) || '"}'
@@ -4237,8 +4235,7 @@ AS $$
 BEGIN
     IF deep THEN
         SELECT '[' || coalesce(string_agg(xet.hub_object(h.path, h.hash,
-                   h.size, h.made_at, h.mtime), ',' ORDER BY h.path), '')
-                   || ']',
+                   h.size, h.made_at, h.mtime), ','), '') || ']',
                count(*), max(h.path)
           INTO body, n, more
           FROM (SELECT p.*
@@ -4254,8 +4251,7 @@ BEGIN
                  ORDER BY p.path LIMIT $5) h;
     ELSE
         SELECT '[' || coalesce(string_agg(xet.hub_object(h.path, h.hash,
-                   h.size, h.made_at, h.mtime), ',' ORDER BY h.path), '')
-                   || ']',
+                   h.size, h.made_at, h.mtime), ','), '') || ']',
                count(*), max(h.path)
           INTO body, n, more
           FROM (SELECT p.*
@@ -4310,7 +4306,9 @@ BEGIN
     SELECT '[' || coalesce(string_agg(CASE WHEN $1 = 3
                THEN xet.hub_object(h.path, h.hash, h.size, h.made_at, h.mtime)
                ELSE xet.hub_entry(h.path, h.hash, h.size, h.sha256, h.made,
-                                  xet.hub_last(r.id, h.made, expand)) END,
+                                  CASE WHEN expand
+                                       THEN xet.hub_last(r.id, h.made)
+                                       ELSE '' END) END,
                ',' ORDER BY u.n), '') || ']'
       INTO body
       FROM unnest(paths) WITH ORDINALITY AS u(path, n)
@@ -4582,7 +4580,6 @@ CREATE FUNCTION xet.hub_resolve(kind integer, owner text, name text,
     OUT store text, OUT private boolean)
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
-    SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
     r  record;
@@ -4617,11 +4614,13 @@ BEGIN
            hub_resolve.type
       FROM xet.hub_paths p
      WHERE p.repo_id = r.id AND p.line = c.line AND p.path = c.path
-       AND p.since <= c.seq AND p.till > c.seq AND p.hash IS NOT NULL
+       AND p.since <= c.seq AND p.till > c.seq
      ORDER BY p.since DESC
      LIMIT 1;
 
-    IF NOT FOUND THEN
+    -- a condition on the hash would let the index of hashes serve the rest
+
+    IF hub_resolve.hash IS NULL THEN
         status := 404;
         code := 'EntryNotFound';
         message := 'Entry not found';

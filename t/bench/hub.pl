@@ -1,0 +1,339 @@
+#!/usr/bin/perl
+
+# Copyright (C) the ngx_http_xet_module authors
+
+# A Hub with a repo of 100,000 files in a folder: pages of its tree of 1,000
+# entries, HEAD of a file, commits of one file and of 1,000, each against the
+# same statements by pgbench and against "return 200" with a body of the same
+# size.  nginx and PostgreSQL share one processor, the load has the other.
+#
+#     perl t/bench/hub.pl [files]
+#
+# Another server with the same routes is measured beside it, by the same load:
+#
+#     XET_BENCH_HUB=http://127.0.0.1:8081 perl t/bench/hub.pl
+#
+# It has to have the repo me/m with the files data/000001.bin ... already; only
+# what reads is asked of it.  Its processes are not pinned here.
+#
+# Needs "make build tools cli", wrk, pgbench, and ab for HEAD, of which wrk waits
+# for the body.  Three minutes.
+
+use warnings;
+use strict;
+
+use FindBin;
+use lib $FindBin::Bin;
+use Bench;
+
+use File::Temp qw/ tempdir /;
+use JSON::PP ();
+
+use Test::Xet;
+use Test::Xet::Process qw/ run_command slurp spew /;
+use Test::Xet::Token;
+
+my $files = shift || 100_000;
+my $repeats = repeats(5);
+my $seconds = 2;
+my $other = $ENV{XET_BENCH_HUB};
+my $oid = 'ab' x 32;
+my $dir = tempdir(CLEANUP => 1);
+
+need('wrk', 'wrk');
+need('ab', 'apache2-utils');
+bench_start("a Hub, a repo of $files files, one worker");
+
+my $t = server(1000);
+
+fill();
+
+my $uri = '/api/models/me/m/tree/main/data';
+my $page = $t->get($uri);
+my $head = '/me/m/resolve/main/' . name(7);
+
+die "no page: " . $page->summary() . "\n" if $page->{status} != 200
+	|| @{ $page->json() } != 1000;
+die "no file\n" if $t->head($head)->{status} != 200;
+
+$t->write_conf(undef, server => constant(length($page->{body})));
+$t->reload();
+
+# all pages but the last one, in turn
+
+spew("$dir/pages", join('', map { "$uri?cursor=" . name($_ * 1000) . "\n" }
+	0 .. $files / 1000 - 2));
+
+my $get = 'local request = wrk.format("GET", line)' . "\n";
+my $who = "0, 'me', 'm', NULL, NULL, 'main'";
+
+# a row: what is asked, how, with how many connections, the bare statement
+
+my @rows = (
+	[ 'page of 1,000', 'page', wrk_script("$dir/pages", $get), $uri,
+		"\\set n random(0, $files / 1000 - 2) * 1000\n"
+		. "SELECT * FROM xet.hub_tree($who, 'data', false, false,"
+		. " 'data/' || lpad((:n)::text, 6, '0') || '.bin', 1000);\n" ],
+	[ 'HEAD resolve', 'head', undef, $head,
+		"SELECT * FROM xet.hub_resolve($who, '" . name(7) . "');\n" ],
+	[ 'commit of 1', 'commit', commits(1), '/api/models/me/c/commit/main',
+		bare_commit(1) ],
+	[ 'commit of 1,000', 'commit', commits(1000),
+		'/api/models/me/c/commit/main', bare_commit(1000) ]
+);
+
+my %m;
+my ($worker) = $t->worker_pids();
+
+for my $round (0 .. $repeats) {
+	for my $row (@rows) {
+		my ($name, $what, $script, $path, $sql) = @$row;
+
+		for my $c ($what eq 'commit' ? 1 : (1, 16)) {
+			pin($_, server_cpu()) for pg_pids($t);
+			empty() if $what eq 'commit';
+
+			my $into = $m{"$name, $c"} ||= {};
+			my $r = load($t->url($path), $c, $script);
+
+			empty() if $what eq 'commit';
+
+			my $q = bare($sql, $c);
+			my $k = load($t->url($what eq 'page' ? '/page'
+				: '/200'), $c, $what eq 'head' ? undef : '');
+			my $o = $other && $what ne 'commit'
+				? load("$other$path", $c, $script) : undef;
+
+			next if $round == 0;
+
+			push @{ $into->{rps} }, $r->{rps};
+			push @{ $into->{bare} }, $q;
+			push @{ $into->{const} }, $k->{rps};
+			push @{ $into->{limit} }, $r->{rps}
+				* (1 / $q + 1 / $k->{rps});
+			push @{ $into->{nginx} }, $r->{cpu}[0];
+			push @{ $into->{pg} }, $r->{cpu}[1];
+			push @{ $into->{p99} }, $r->{p99} / 1000;
+			push @{ $into->{other} }, $o->{rps} if $o;
+		}
+	}
+}
+
+report();
+
+bench_end($t);
+
+# --------------------------------------------------------------------------
+
+sub server {
+	my ($size) = @_;
+
+	my $server = bench_server(server => constant($size),
+		http => Test::Xet::Token::token_directive(),
+		locations => <<'EOC');
+location / {
+            xet_hub on;
+            xet_auth off;
+            xet_api_base /cas;
+            client_max_body_size 200m;
+        }
+
+        location /cas/ {
+            xet_api;
+            xet_api_base /cas;
+            xet_auth token;
+            xet_access repo;
+            client_max_body_size 80m;
+        }
+
+        location /xorbs/ {
+            %%DATA%%
+        }
+EOC
+
+	$server->token_key();
+	$server->run();
+
+	return $server;
+}
+
+# nginx takes no word of more than 4 KiB.
+
+sub constant {
+	my ($size) = @_;
+
+	my @lines;
+
+	for (my $n = 0; $size > 0; $n++) {
+		my $part = $size > 3000 ? 3000 : $size;
+
+		push @lines, "    set \$part$n \"" . 'x' x $part . '";';
+		$size -= $part;
+	}
+
+	return join("\n        ", '', 'location = /200 {', '    return 200;',
+		'}', '', 'location = /page {',
+		'    default_type application/json;', @lines,
+		'    return 200 "' . join('', map { "\$part$_" } 0 .. $#lines)
+			. '";',
+		'}');
+}
+
+sub name { return sprintf('data/%06d.bin', $_[0]) }
+
+# A repo as so many commits have made it, and one for commits; the files have
+# no bytes, which nobody asks for.
+
+sub fill {
+	for my $name (qw/ m c /) {
+		my $r = $t->post('/api/repos/create', \"{\"name\":\"$name\"}",
+			{ 'Content-Type' => 'application/json' });
+
+		die $r->summary() if $r->{status} != 200;
+	}
+
+	$t->sql(<<"EOF_SQL", timeout => 300);
+INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, hash, size,
+                           sha256, made)
+SELECT c.repo_id, 0, 'data/' || lpad(n::text, 6, '0') || '.bin', 2, 'data',
+       sha256(int4send(n)), 1000000 + n, sha256(int8send(n)), c.oid
+  FROM generate_series(1, $files) n, xet.hub_commits c WHERE c.repo_id = 1;
+INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, made)
+SELECT c.repo_id, 0, 'data', 2, '', c.oid
+  FROM xet.hub_commits c WHERE c.repo_id = 1;
+UPDATE xet.hub_commits SET seq = 2 WHERE repo_id = 1;
+UPDATE xet.hub_lines SET last = 2, files = $files WHERE repo_id = 1;
+INSERT INTO xet.files (hash, size, term_count, sha256, sha256_proven)
+VALUES (sha256('x'), 5, 1, '\\x$oid', true);
+INSERT INTO xet.repo_files (repo_id, file_id, sha256)
+SELECT r.id, f.id, f.sha256 FROM xet.repos r, xet.files f
+ WHERE r.name = '_hub/2';
+EOF_SQL
+	empty();
+	$t->sql('VACUUM ANALYZE', timeout => 300);
+}
+
+# The repo of commits, as it was made.
+
+sub empty {
+	$t->sql('DELETE FROM xet.hub_paths WHERE repo_id = 2;'
+		. ' DELETE FROM xet.hub_commits WHERE repo_id = 2 AND seq > 1;'
+		. ' UPDATE xet.hub_lines SET last = 1, files = 0, bytes = 0'
+		. ' WHERE repo_id = 2; UPDATE xet.hub_refs r SET oid = c.oid'
+		. ' FROM xet.hub_commits c WHERE c.repo_id = 2'
+		. ' AND r.repo_id = 2; DELETE FROM xet.hub_staged;', timeout => 60);
+	$t->sql('VACUUM xet.hub_paths, xet.hub_commits, xet.hub_staged');
+}
+
+# Commits of new files, each in a folder of its own, of bytes that are there.
+
+sub commits {
+	my ($n) = @_;
+
+	return <<"EOL";
+local n = 0
+
+function request()
+   n = n + 1
+   local lines = { '{"key":"header","value":{"summary":"a commit"}}' }
+   for i = 1, $n do
+      lines[i + 1] = '{"key":"lfsFile","value":{"path":"d' .. n .. '/f' .. i
+         .. '","algo":"sha256","oid":"$oid","size":5}}'
+   end
+   return wrk.format("POST", nil, nil, table.concat(lines, "\\n"))
+end
+EOL
+}
+
+# The statements that such a commit takes, in the same order.
+
+sub bare_commit {
+	my ($n) = @_;
+
+	my $of = "FROM generate_series(1, $n)";
+
+	return <<"EOF_SQL";
+\\set a random(1, 9000000000000000000)
+SELECT * FROM xet.hub_enter(0, 'me', 'c', NULL, NULL, 'main', true);
+SELECT xet.hub_stage(int8send(:a) || int8send(:a), 0,
+    (SELECT array_agg(2) $of),
+    (SELECT array_agg(convert_to('d' || :a || '/f' || i, 'UTF8')) $of i),
+    (SELECT array_agg(5::bigint) $of),
+    (SELECT array_agg(NULL::bytea) $of),
+    (SELECT array_agg('\\x$oid'::bytea) $of),
+    (SELECT array_agg(NULL::bigint) $of),
+    (SELECT array_agg(NULL::bytea) $of),
+    (SELECT array_agg(NULL::bytea) $of));
+SELECT * FROM xet.hub_claims('_hub/2', int8send(:a) || int8send(:a));
+SELECT * FROM xet.hub_commit(0, 'me', 'c', NULL, NULL, 'main',
+    int8send(:a) || int8send(:a), NULL, 'me', 'a commit', '');
+EOF_SQL
+}
+
+# As wrk() of Bench; without a script it is HEAD.
+
+sub load {
+	my ($url, $c, $script) = @_;
+
+	my @pids = ($worker, [ pg_pids($t) ]);
+
+	return wrk(url => $url, c => $c, s => $seconds, script => $script,
+		pids => \@pids) if defined $script;
+
+	my @before = map { cpu_pids(ref $_ ? @$_ : $_) } @pids;
+	my ($status, $out) = run_command([ 'taskset', '-c', load_cpu(), 'ab',
+		qw/ -i -k -q -n 10000000 -t /, $seconds, '-c', $c, $url ]);
+	my @after = map { cpu_pids(ref $_ ? @$_ : $_) } @pids;
+	my ($n) = ($out // '') =~ /^Complete requests:\s+(\d+)/m;
+	my ($rps) = ($out // '') =~ /^Requests per second:\s+([\d.]+)/m;
+	my ($p99) = ($out // '') =~ /^\s+99%\s+(\d+)/m;
+
+	die "ab: $out\n" if $status || !$n || $out =~ /^Non-2xx/m
+		|| $out !~ /^Failed requests:\s+0$/m;
+
+	return { n => $n, rps => $rps, p99 => 1000 * $p99, cpu => [
+		map { ($after[$_] - $before[$_]) / $n } 0 .. $#after ] };
+}
+
+# Transactions a second by pgbench: of a commit all of its statements.
+
+sub bare {
+	my ($sql, $c) = @_;
+
+	my $pg = $t->pg();
+
+	spew("$dir/bare.sql", $sql);
+
+	my ($status, $out) = run_command([ 'taskset', '-c', load_cpu(),
+		"$pg->{bin}/pgbench", '-n', '-M', 'prepared', '-c', $c,
+		'-T', $seconds, '-f', "$dir/bare.sql", '-h', "$pg->{dir}", '-U',
+		'xet', 'xet' ]);
+
+	my ($tps) = ($out // '') =~ /^tps = ([\d.]+)/m;
+
+	die "pgbench: $out\n" if $status || !$tps;
+
+	return $tps;
+}
+
+sub report {
+	my @table = ([ 'what, connections', 'requests/s', 'bare statement',
+		'return 200', 'of the limit', 'nginx us', 'PostgreSQL us',
+		'p99 ms', $other ? ('other', 'ratio') : () ]);
+
+	for my $row (@rows) {
+		for my $c (16, 1) {
+			my $name = "$row->[0], $c";
+			my $v = $m{$name} or next;
+
+			push @table, [ $name, map({ spread(@{ $v->{$_} }) }
+				qw/ rps bare const limit nginx pg p99 /),
+				$v->{other} ? (spread(@{ $v->{other} }),
+				ratio($v->{rps}, $v->{other})) : () ];
+		}
+	}
+
+	print "\n";
+	bench_table(@table);
+	print "\nthe limit: the bare statement, then \"return 200\"\n";
+}
