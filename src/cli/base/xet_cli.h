@@ -253,6 +253,7 @@ int xet_cli_hub_info(const xet_cli_args_t *args);
 int xet_cli_hub_ls(const xet_cli_args_t *args);
 int xet_cli_hub_put(const xet_cli_args_t *args);
 int xet_cli_hub_rm(const xet_cli_args_t *args);
+int xet_cli_hub_verify(const xet_cli_args_t *args);
 int xet_cli_info(const xet_cli_args_t *args);
 int xet_cli_ls(const xet_cli_args_t *args);
 int xet_cli_migrate(const xet_cli_args_t *args);

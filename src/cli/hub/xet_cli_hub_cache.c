@@ -4,7 +4,9 @@
  *
  *     models--owner--name/refs/main              40 digits of a commit
  *     models--owner--name/snapshots/COMMIT/path  -> ../../blobs/BLOB
- *     models--owner--name/blobs/BLOB             the bytes
+ *     models--owner--name/blobs/BLOB             the bytes, or since 2.4
+ *                                                -> ../../blobs/XX/HASH
+ *     blobs/XX/HASH                              the bytes, for all repos
  *
  * A link is followed into the blobs of its own cache, and nowhere else: where
  * links are none, as on file systems without them, files are files.
@@ -31,8 +33,10 @@ static int xet_cli_hub_cache_has(const char *folder, const char *name);
 static int xet_cli_hub_cache_ref(const char *folder, const char *rev,
     char oid[XET_HUB_OID_LEN + 1]);
 static int xet_cli_hub_cache_oid(const char *text);
+static int xet_cli_hub_cache_link(int folder, const char *base, char *link);
 static const char *xet_cli_hub_cache_blob(const char *path,
     const char *link);
+static int xet_cli_hub_cache_shared(int blobs, const char *blob);
 
 
 int
@@ -226,17 +230,16 @@ xet_cli_hub_cache_blobs(const char *folder)
 FILE *
 xet_cli_hub_cache_open(const xet_cli_tree_t *t, const char *path, int blobs)
 {
-    int          folder, fd;
+    int          folder, fd, found;
     char         link[PATH_MAX];
     FILE        *file;
-    ssize_t      n;
     const char  *base, *blob;
     struct stat  st;
 
     folder = xet_cli_tree_parent(t->root, path, 0, &base);
-    n = (folder < 0) ? -1 : readlinkat(folder, base, link, sizeof(link) - 1);
+    found = folder >= 0 && xet_cli_hub_cache_link(folder, base, link);
 
-    if (n < 0) {
+    if (!found) {
         (void) xet_cli_fail_errno(path);
     }
 
@@ -244,11 +247,10 @@ xet_cli_hub_cache_open(const xet_cli_tree_t *t, const char *path, int blobs)
         close(folder);
     }
 
-    if (n < 0) {
+    if (!found) {
         return NULL;
     }
 
-    link[n] = '\0';
     blob = xet_cli_hub_cache_blob(path, link);
 
     if (blob == NULL) {
@@ -258,6 +260,10 @@ xet_cli_hub_cache_open(const xet_cli_tree_t *t, const char *path, int blobs)
     }
 
     fd = openat(blobs, blob, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+    if (fd < 0 && errno == ELOOP) {
+        fd = xet_cli_hub_cache_shared(blobs, blob);
+    }
 
     if (fd < 0 || fstat(fd, &st) != 0) {
         (void) xet_cli_fail_errno(path);
@@ -281,6 +287,67 @@ xet_cli_hub_cache_open(const xet_cli_tree_t *t, const char *path, int blobs)
     }
 
     return file;
+}
+
+
+static int
+xet_cli_hub_cache_link(int folder, const char *base, char *link)
+{
+    ssize_t  n;
+
+    n = readlinkat(folder, base, link, PATH_MAX - 1);
+
+    if (n >= 0) {
+        link[n] = '\0';
+    }
+
+    return n >= 0;
+}
+
+
+/* A blob that repos share: -1 with ELOOP for a link to anything else. */
+
+static int
+xet_cli_hub_cache_shared(int blobs, const char *blob)
+{
+    int          cache, folder, fd;
+    char         link[PATH_MAX];
+    const char  *hash, *base;
+
+    static const char  digits[] = "0123456789abcdef";
+
+    if (!xet_cli_hub_cache_link(blobs, blob, link)) {
+        return -1;
+    }
+
+    hash = link + strlen("../../blobs/xx/");
+
+    if (strncmp(link, "../../blobs/", 12) != 0
+        || strspn(link + 12, digits) != 2 || link[14] != '/'
+        || strlen(hash) != XET_HASH_STR_LEN
+        || strspn(hash, digits) != XET_HASH_STR_LEN)
+    {
+        errno = ELOOP;
+        return -1;
+    }
+
+    cache = openat(blobs, "../..", XET_CLI_HUB_CACHE_OPEN);
+
+    folder = (cache < 0) ? -1
+             : xet_cli_tree_parent(cache, link + strlen("../../"), 0, &base);
+
+    fd = (folder < 0) ? -1 : openat(folder, base, O_RDONLY | O_NOFOLLOW
+                                                  | O_NONBLOCK | O_CLOEXEC);
+
+    if (cache >= 0) {
+        close(cache);
+    }
+
+    if (folder >= 0) {
+        close(folder);
+    }
+
+    return fd;
 }
 
 

@@ -175,15 +175,15 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
       | xet_cli_takes(SUBJECT),
       0, 0, xet_cli_usage },
 
-    { "verify", "[HASH...]",
+    { "verify", "[HASH|NAME...]",
       "Reads files of a server, or with --store a whole store beside its\n"
       "database, and looks whether all is right.",
-      XET_CLI_TAKES_SERVER | xet_cli_takes(JSON) | xet_cli_takes(OLDER)
+      XET_CLI_TAKES_HUB | xet_cli_takes(JSON) | xet_cli_takes(OLDER)
       | xet_cli_takes(ORPHANS) | xet_cli_takes(PARALLEL)
       | xet_cli_takes(POSTGRES) | xet_cli_takes(QUIET)
       | xet_cli_takes(REMOVE) | xet_cli_takes(SHA256)
       | xet_cli_takes(STORE),
-      0, -1, xet_cli_verify },
+      0, -1, xet_cli_hub_verify },
 
     { "zt", "ls|get|verify HASH [NAME]",
       "Lists, fetches and verifies objects of zTensor files.",
