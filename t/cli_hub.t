@@ -285,6 +285,17 @@ is_deeply([ map { $_->{file} } @{ hub_xet('ls', '-r', '--json',
 is(join(' ', map { /(\S+)$/ } split(/\n/, hub_xet('ls', 'me')->{out})),
 	'me/model datasets/me/d buckets/me/b', 'ls: of an owner');
 
+# two at once, and what each of them has stands
+
+put_file("pair$_/file$_", "of $_") for 1, 2;
+
+my @pair = map { xet_start($t, { hub_options() }, 'put', '-r', "pair$_",
+	'me/pair') } 1, 2;
+
+is(xet_wait($_)->{code}, 0, 'two at once') for @pair;
+is_deeply([ sort map { $_->{file} } @{ hub_xet('ls', '--json', 'me/pair')
+	->{json} } ], [ 'file1', 'file2' ], 'two at once: both are there');
+
 # --------------------------------------------------------------------------
 # what stays at home
 
@@ -339,6 +350,14 @@ is($r->{code}, 0, 'token: put') or diag($r->{err});
 is(token_xet('alice', 'get', 'alice/own', '-o', 'p')->{code}, 0,
 	'token: get');
 same('in/a', 'p', 'token: as it was');
+
+$r = token_xet('alice', 'put', '--json', 'in/new', 'me/mine/x');
+is($r->{code}, 0, 'token: who "me" is') or diag($r->{err});
+is($r->{json}[-1]{repo}, 'alice/mine', 'token: is told');
+is(token_xet('bob', 'get', 'alice/mine/x', '-o', '-')->{out}, 'new',
+	'token: and read by others');
+is(join(' ', map { $_->{repo} } @{ token_xet('alice', 'ls', '--json', 'me')
+	->{json} }), 'alice/mine alice/own', 'token: ls');
 
 $r = token_xet('bob', 'put', 'in/new', 'alice/own/x');
 is($r->{code}, 4, 'token: of another');
@@ -643,7 +662,7 @@ sub same {
 }
 
 sub lying {
-	return (env => { HF_ENDPOINT => $t->url('', 8082) });
+	return (env => { HF_ENDPOINT => $t->url('', 8082) }, timeout => 60);
 }
 
 # Has the Hub say so: a tree, and whatever is another than it was.

@@ -19,6 +19,7 @@ typedef struct {
 } xet_cli_hub_ls_t;
 
 
+static int xet_cli_hub_ls_me(xet_cli_hub_t *hub);
 static int xet_cli_hub_ls_repos(xet_cli_hub_ls_t *l);
 static int xet_cli_hub_ls_repo(void *ctx, const json_t *value);
 static int xet_cli_hub_ls_files(xet_cli_hub_ls_t *l);
@@ -57,6 +58,10 @@ xet_cli_hub_ls(const xet_cli_args_t *args)
 
     rc = xet_cli_hub_open(&hub, args, args->operands[0]);
 
+    if (rc == XET_CLI_OK && hub.id == NULL && strcmp(hub.owner, "me") == 0) {
+        rc = xet_cli_hub_ls_me(&hub);
+    }
+
     if (rc == XET_CLI_OK) {
         rc = hub.id ? xet_cli_hub_ls_files(&l) : xet_cli_hub_ls_repos(&l);
     }
@@ -64,6 +69,48 @@ xet_cli_hub_ls(const xet_cli_args_t *args)
     xet_cli_hub_close(&hub);
 
     return xet_cli_worse(rc, xet_cli_flush());
+}
+
+
+/* A list of an owner wants his name; where nobody is known, "me" is one. */
+
+static int
+xet_cli_hub_ls_me(xet_cli_hub_t *hub)
+{
+    int                 rc;
+    char               *owner;
+    json_t             *answer;
+    const char         *name;
+    xet_cli_request_t   r;
+
+    rc = xet_cli_hub_ask(hub, &r, xet_cli_http_url(hub->http,
+                                                   "/api/whoami-v2"),
+                         NULL, NULL);
+
+    if (rc != XET_CLI_OK || r.status == 401) {
+        xet_cli_http_free(&r);
+        return rc;
+    }
+
+    answer = xet_cli_hub_answer(&r, &rc);
+    name = json_string_value(json_object_get(answer, "name"));
+
+    if (name && xet_hub_owner_ok((const uint8_t *) name, strlen(name))) {
+        owner = strdup(name);
+
+        if (owner) {
+            free(hub->owner);
+            hub->owner = owner;
+
+        } else {
+            rc = xet_cli_no_memory();
+        }
+    }
+
+    json_decref(answer);
+    xet_cli_http_free(&r);
+
+    return rc;
 }
 
 
