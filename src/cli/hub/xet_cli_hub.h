@@ -118,14 +118,16 @@ int xet_cli_hub_paths(const xet_cli_hub_t *hub, char *const *paths, size_t n,
 /* The one file that the name of the repo leads to, if it is found. */
 
 typedef struct {
-    const char *path;
-    char       date[40];
-    uint64_t   size;
-    xet_hash_t hash;
-    uint8_t    sha256[XET_CLI_SHA256_LEN];
-    unsigned   found:1;
-    unsigned   known:1;
-    unsigned   digested:1;
+    const char  *path;                 /* that was asked for */
+    size_t       path_len;
+
+    char         date[40];             /* or empty */
+    uint64_t     size;
+    xet_hash_t   hash;
+    uint8_t      sha256[XET_CLI_SHA256_LEN];
+    unsigned     found:1;
+    unsigned     known:1;              /* has a hash */
+    unsigned     digested:1;           /* has a SHA-256 */
 } xet_cli_hub_file_t;
 
 int xet_cli_hub_file(const xet_cli_hub_t *hub, xet_cli_hub_file_t *file);

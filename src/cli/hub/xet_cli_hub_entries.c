@@ -255,6 +255,7 @@ xet_cli_hub_file(const xet_cli_hub_t *hub, xet_cli_hub_file_t *file)
 
     path = hub->path;
     file->path = path;
+    file->path_len = strlen(path);
 
     return xet_cli_hub_paths(hub, &path, 1, xet_cli_hub_found, file);
 }
@@ -267,7 +268,7 @@ xet_cli_hub_found(void *ctx, const xet_hub_entry_t *entry)
 
     file = ctx;
 
-    if (entry->folder || entry->path.len != strlen(file->path)
+    if (entry->folder || entry->path.len != file->path_len
         || memcmp(entry->path.data, file->path, entry->path.len) != 0)
     {
         return XET_CLI_OK;

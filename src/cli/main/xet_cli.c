@@ -29,7 +29,9 @@
 /* Options of verbs that take a name of a Hub, too. */
 
 #define XET_CLI_TAKES_HUB                                                     \
-    (XET_CLI_TAKES_SERVER | xet_cli_takes(HUB) | xet_cli_takes(REVISION)      \
+    (xet_cli_takes(CACERT) | xet_cli_takes(HUB)                               \
+     | xet_cli_takes(INSECURE_TOKEN) | xet_cli_takes(RETRIES)                 \
+     | xet_cli_takes(REVISION) | xet_cli_takes(TOKEN_FILE)                    \
      | xet_cli_takes(TYPE))
 
 
@@ -73,7 +75,8 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
     { "get", "HASH|NAME|MANIFEST",
       "Downloads a file, a folder of a Hub, or what a manifest has, and\n"
       "verifies it.",
-      XET_CLI_TAKES_HUB | xet_cli_takes(JSON) | xet_cli_takes(OUTPUT)
+      XET_CLI_TAKES_SERVER | XET_CLI_TAKES_HUB | xet_cli_takes(JSON)
+      | xet_cli_takes(OUTPUT)
       | xet_cli_takes(PARALLEL) | xet_cli_takes(QUIET)
       | xet_cli_takes(RANGE) | xet_cli_takes(RECURSIVE),
       1, 1, xet_cli_hub_get },
@@ -91,7 +94,7 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
 
     { "info", "FILE|HASH|NAME...",
       "Tells what a xorb, a shard or a file is, here or on a server.",
-      XET_CLI_TAKES_HUB | xet_cli_takes(JSON),
+      XET_CLI_TAKES_SERVER | XET_CLI_TAKES_HUB | xet_cli_takes(JSON),
       1, -1, xet_cli_hub_info },
 
     { "ls", "[NAME]",
@@ -110,7 +113,8 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
     { "put", "FILE...|FOLDER [NAME]",
       "Uploads files, of this name to a Hub; what the server has already is\n"
       "not sent.",
-      XET_CLI_TAKES_HUB | xet_cli_takes(JSON) | xet_cli_takes(MESSAGE)
+      XET_CLI_TAKES_SERVER | XET_CLI_TAKES_HUB | xet_cli_takes(JSON)
+      | xet_cli_takes(MESSAGE)
       | xet_cli_takes(PARALLEL) | xet_cli_takes(QUIET)
       | xet_cli_takes(RECURSIVE),
       1, -1, xet_cli_hub_put },
@@ -137,7 +141,8 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
       "Deletes files, out of the repository that the token is for where the\n"
       "server has repositories, or with --repo that one as a whole; a file or\n"
       "a folder of a Hub by its name.",
-      XET_CLI_TAKES_HUB | xet_cli_takes(JSON) | xet_cli_takes(MESSAGE)
+      XET_CLI_TAKES_SERVER | XET_CLI_TAKES_HUB | xet_cli_takes(JSON)
+      | xet_cli_takes(MESSAGE)
       | xet_cli_takes(RECURSIVE) | xet_cli_takes(REPO),
       0, -1, xet_cli_hub_rm },
 
@@ -178,7 +183,8 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
     { "verify", "[HASH|NAME...]",
       "Reads files of a server, or with --store a whole store beside its\n"
       "database, and looks whether all is right.",
-      XET_CLI_TAKES_HUB | xet_cli_takes(JSON) | xet_cli_takes(OLDER)
+      XET_CLI_TAKES_SERVER | XET_CLI_TAKES_HUB | xet_cli_takes(JSON)
+      | xet_cli_takes(OLDER)
       | xet_cli_takes(ORPHANS) | xet_cli_takes(PARALLEL)
       | xet_cli_takes(POSTGRES) | xet_cli_takes(QUIET)
       | xet_cli_takes(REMOVE) | xet_cli_takes(SHA256)
