@@ -94,6 +94,8 @@ int xet_cli_no_memory(void);
       "how long nobody has needed it: 0s, 12h, 90d; 56d")                     \
     X(HELP, "help", NULL, 'h',                                                \
       "what you read")                                                        \
+    X(HUB, "hub", "URL", 0,                                                   \
+      "of a Hub; or HF_ENDPOINT")                                             \
     X(INDEX, "index", "N", 0,                                                 \
       "the object of this number, from 0")                                    \
     X(INSECURE_TOKEN, "insecure-token", NULL, 0,                              \
@@ -108,6 +110,8 @@ int xet_cli_no_memory(void);
       "as xet_url_key or xet_token_key have it")                              \
     X(LIFETIME, "lifetime", "TIME", 0,                                        \
       "90s, 15m, 2h or 7d; 1h")                                               \
+    X(MESSAGE, "message", "TEXT", 'm',                                        \
+      "of a commit")                                                          \
     X(OLDER, "older", "TIME", 0,                                              \
       "of files without a row: 1h, 7d")                                       \
     X(ORPHANS, "orphans", NULL, 0,                                            \
@@ -138,6 +142,8 @@ int xet_cli_no_memory(void);
       "a repository")                                                         \
     X(RETRIES, "retries", "N", 0,                                             \
       "how often a request is sent again; 5")                                 \
+    X(REVISION, "revision", "NAME", 0,                                        \
+      "a branch, a tag or a commit; main")                                    \
     X(ROLE, "role", "TEXT", 0,                                                \
       "the component of the object")                                          \
     X(ROWS, "rows", "A:B", 0,                                                 \
@@ -158,6 +164,8 @@ int xet_cli_no_memory(void);
       "to copy to, as --store")                                               \
     X(TOKEN_FILE, "token-file", "FILE", 0,                                    \
       "with the access token; or XET_TOKEN")                                  \
+    X(TYPE, "type", "TYPE", 0,                                                \
+      "model, dataset, space or bucket; model")                               \
     X(URL, "url", "URL", 0,                                                   \
       "a place that gives out tokens")                                        \
     X(VERIFY, "verify", NULL, 0,                                              \
@@ -239,6 +247,13 @@ int xet_cli_gc(const xet_cli_args_t *args);
 int xet_cli_get(const xet_cli_args_t *args);
 int xet_cli_get_tree(const xet_cli_args_t *args);
 int xet_cli_hash(const xet_cli_args_t *args);
+int xet_cli_hub_get(const xet_cli_args_t *args);
+int xet_cli_hub_import(const xet_cli_args_t *args);
+int xet_cli_hub_info(const xet_cli_args_t *args);
+int xet_cli_hub_ls(const xet_cli_args_t *args);
+int xet_cli_hub_put(const xet_cli_args_t *args);
+int xet_cli_hub_rm(const xet_cli_args_t *args);
+int xet_cli_hub_verify(const xet_cli_args_t *args);
 int xet_cli_info(const xet_cli_args_t *args);
 int xet_cli_ls(const xet_cli_args_t *args);
 int xet_cli_migrate(const xet_cli_args_t *args);

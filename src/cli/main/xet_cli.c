@@ -26,6 +26,14 @@
      | xet_cli_takes(INSECURE_TOKEN) | xet_cli_takes(RETRIES)                 \
      | xet_cli_takes(TOKEN_FILE))
 
+/* Options of verbs that take a name of a Hub, too. */
+
+#define XET_CLI_TAKES_HUB                                                     \
+    (xet_cli_takes(CACERT) | xet_cli_takes(HUB)                               \
+     | xet_cli_takes(INSECURE_TOKEN) | xet_cli_takes(RETRIES)                 \
+     | xet_cli_takes(REVISION) | xet_cli_takes(TOKEN_FILE)                    \
+     | xet_cli_takes(TYPE))
+
 
 typedef struct {
     const char   *name;
@@ -64,27 +72,37 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
       | xet_cli_takes(STORE),
       0, 0, xet_cli_gc },
 
-    { "get", "HASH|MANIFEST",
-      "Downloads a file, or those of a manifest, and verifies them.",
-      XET_CLI_TAKES_SERVER | xet_cli_takes(JSON) | xet_cli_takes(OUTPUT)
+    { "get", "HASH|NAME|MANIFEST",
+      "Downloads a file, a folder of a Hub, or what a manifest has, and\n"
+      "verifies it.",
+      XET_CLI_TAKES_SERVER | XET_CLI_TAKES_HUB | xet_cli_takes(JSON)
+      | xet_cli_takes(OUTPUT)
       | xet_cli_takes(PARALLEL) | xet_cli_takes(QUIET)
       | xet_cli_takes(RANGE) | xet_cli_takes(RECURSIVE),
-      1, 1, xet_cli_get },
+      1, 1, xet_cli_hub_get },
 
     { "hash", "FILE...",
       "Prints the hash that a file has in a store, its size and its name.",
       xet_cli_takes(JSON),
       1, -1, xet_cli_hash },
 
-    { "info", "FILE|HASH...",
-      "Tells what a xorb, a shard or a file is, here or on a server.",
-      XET_CLI_TAKES_SERVER | xet_cli_takes(JSON),
-      1, -1, xet_cli_info },
+    { "import", "FOLDER|CACHE [NAME]",
+      "Uploads a folder, or what a cache of huggingface_hub has, to a Hub.",
+      XET_CLI_TAKES_HUB | xet_cli_takes(JSON) | xet_cli_takes(MESSAGE)
+      | xet_cli_takes(PARALLEL) | xet_cli_takes(QUIET),
+      1, 2, xet_cli_hub_import },
 
-    { "ls", "",
-      "Lists the files of a store, or of a repository, from the database.",
-      xet_cli_takes(JSON) | xet_cli_takes(POSTGRES) | xet_cli_takes(REPO),
-      0, 0, xet_cli_ls },
+    { "info", "FILE|HASH|NAME...",
+      "Tells what a xorb, a shard or a file is, here or on a server.",
+      XET_CLI_TAKES_SERVER | XET_CLI_TAKES_HUB | xet_cli_takes(JSON),
+      1, -1, xet_cli_hub_info },
+
+    { "ls", "[NAME]",
+      "Lists the files of a store, or of a repository, from the database;\n"
+      "or what a Hub has of this name.",
+      XET_CLI_TAKES_HUB | xet_cli_takes(JSON) | xet_cli_takes(POSTGRES)
+      | xet_cli_takes(RECURSIVE) | xet_cli_takes(REPO),
+      0, 1, xet_cli_hub_ls },
 
     { "migrate", "",
       "Brings a database to the schema of this version.",
@@ -92,11 +110,14 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
       | xet_cli_takes(POSTGRES) | xet_cli_takes(SQL),
       0, 0, xet_cli_migrate },
 
-    { "put", "FILE...|FOLDER",
-      "Uploads files; what the server has already is not sent.",
-      XET_CLI_TAKES_SERVER | xet_cli_takes(JSON) | xet_cli_takes(PARALLEL)
-      | xet_cli_takes(QUIET) | xet_cli_takes(RECURSIVE),
-      1, -1, xet_cli_put },
+    { "put", "FILE...|FOLDER [NAME]",
+      "Uploads files, of this name to a Hub; what the server has already is\n"
+      "not sent.",
+      XET_CLI_TAKES_SERVER | XET_CLI_TAKES_HUB | xet_cli_takes(JSON)
+      | xet_cli_takes(MESSAGE)
+      | xet_cli_takes(PARALLEL) | xet_cli_takes(QUIET)
+      | xet_cli_takes(RECURSIVE),
+      1, -1, xet_cli_hub_put },
 
     { "rebuild", "",
       "Writes rows for the xorbs of a store that the database does not know.",
@@ -116,11 +137,14 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
       | xet_cli_takes(SQL) | xet_cli_takes(STORE),
       1, 1, xet_cli_restore },
 
-    { "rm", "[HASH...]",
+    { "rm", "[HASH...|NAME]",
       "Deletes files, out of the repository that the token is for where the\n"
-      "server has repositories, or with --repo that one as a whole.",
-      XET_CLI_TAKES_SERVER | xet_cli_takes(JSON) | xet_cli_takes(REPO),
-      0, -1, xet_cli_rm },
+      "server has repositories, or with --repo that one as a whole; a file or\n"
+      "a folder of a Hub by its name.",
+      XET_CLI_TAKES_SERVER | XET_CLI_TAKES_HUB | xet_cli_takes(JSON)
+      | xet_cli_takes(MESSAGE)
+      | xet_cli_takes(RECURSIVE) | xet_cli_takes(REPO),
+      0, -1, xet_cli_hub_rm },
 
     { "store", "copy",
       "Copies what a database has in one store to another, while the server\n"
@@ -156,15 +180,16 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
       | xet_cli_takes(SUBJECT),
       0, 0, xet_cli_usage },
 
-    { "verify", "[HASH...]",
+    { "verify", "[HASH|NAME...]",
       "Reads files of a server, or with --store a whole store beside its\n"
       "database, and looks whether all is right.",
-      XET_CLI_TAKES_SERVER | xet_cli_takes(JSON) | xet_cli_takes(OLDER)
+      XET_CLI_TAKES_SERVER | XET_CLI_TAKES_HUB | xet_cli_takes(JSON)
+      | xet_cli_takes(OLDER)
       | xet_cli_takes(ORPHANS) | xet_cli_takes(PARALLEL)
       | xet_cli_takes(POSTGRES) | xet_cli_takes(QUIET)
       | xet_cli_takes(REMOVE) | xet_cli_takes(SHA256)
       | xet_cli_takes(STORE),
-      0, -1, xet_cli_verify },
+      0, -1, xet_cli_hub_verify },
 
     { "zt", "ls|get|verify HASH [NAME]",
       "Lists, fetches and verifies objects of zTensor files.",

@@ -134,6 +134,12 @@ xet_cli_download(xet_cli_http_t *h, xet_cli_download_t *d)
     xet_cli_fetch_t  *f;
     xet_cli_span_t   *w;
 
+    d->size = d->first;
+
+    if (d->most == 0 && xet_hash_is_zero(&d->hash)) {
+        return XET_CLI_OK;
+    }
+
     f = calloc(1, sizeof(xet_cli_fetch_t));
 
     if (f == NULL) {
@@ -146,8 +152,6 @@ xet_cli_download(xet_cli_http_t *h, xet_cli_download_t *d)
     f->next = d->first;
     f->size = d->ordered ? XET_CLI_DOWNLOAD_ORDERED : XET_CLI_DOWNLOAD_WINDOW;
     f->version = 2;
-
-    d->size = d->first;
 
     xet_merkle_init(&f->merkle, &xet_suite_default);
 

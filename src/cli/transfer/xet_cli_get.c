@@ -27,16 +27,21 @@ typedef struct {
     int                    fd;         /* of a stream or of a range */
     unsigned               stream:1;
     unsigned               ranged:1;
+    unsigned               sized:1;    /* the size is known */
     uint64_t               size;       /* of the file, 0: not known */
+    const uint8_t         *sha256;     /* that it should have, or NULL */
+    EVP_MD_CTX            *digest;     /* of a stream */
     xet_cli_download_t     download;
     xet_cli_part_t         part;
 } xet_cli_get_t;
 
 
 static int xet_cli_get_open(xet_cli_get_t *g);
+static int xet_cli_get_run(xet_cli_get_t *g);
 static int xet_cli_get_range(xet_cli_get_t *g, const char *text);
 static int xet_cli_get_whole(xet_cli_get_t *g);
 static int xet_cli_get_bytes(xet_cli_get_t *g);
+static int xet_cli_get_stream(xet_cli_get_t *g);
 static int xet_cli_get_sink(void *ctx, uint64_t offset, const uint8_t *data,
     size_t len);
 static int xet_cli_get_print(xet_cli_get_t *g);
@@ -63,7 +68,68 @@ xet_cli_get(const xet_cli_args_t *args)
 
     rc = xet_cli_get_open(g);
 
-    if (rc == XET_CLI_OK && args->value[XET_CLI_OPT_RANGE]) {
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_get_run(g);
+    }
+
+    xet_cli_http_destroy(g->http);
+    free(g);
+
+    return rc;
+}
+
+
+int
+xet_cli_get_file(const xet_cli_args_t *args, xet_cli_http_t *h,
+    const xet_cli_want_t *want)
+{
+    int             rc;
+    xet_cli_get_t  *g;
+
+    g = calloc(1, sizeof(xet_cli_get_t));
+
+    if (g == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    g->args = args;
+    g->http = h;
+    g->fd = -1;
+    g->output = want->path;
+    g->stream = want->given && xet_cli_output_special(want->path);
+    g->sized = 1;
+    g->size = want->size;
+    g->sha256 = want->sha256;
+
+    g->download.hash = want->hash;
+    g->download.name = want->path;
+    g->download.end = XET_CLI_DOWNLOAD_ALL;
+    g->download.most = want->size;
+
+    rc = xet_cli_args_number(args, XET_CLI_OPT_PARALLEL, 1, 64,
+                             XET_CLI_DOWNLOAD_PARALLEL,
+                             &g->download.parallel);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_get_run(g);
+    }
+
+    free(g);
+
+    return rc;
+}
+
+
+static int
+xet_cli_get_run(xet_cli_get_t *g)
+{
+    int                    rc;
+    const xet_cli_args_t  *args;
+
+    rc = XET_CLI_OK;
+    args = g->args;
+
+    if (args->value[XET_CLI_OPT_RANGE]) {
         rc = xet_cli_get_range(g, args->value[XET_CLI_OPT_RANGE]);
     }
 
@@ -78,14 +144,7 @@ xet_cli_get(const xet_cli_args_t *args)
         xet_cli_progress_end();
     }
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_get_print(g);
-    }
-
-    xet_cli_http_destroy(g->http);
-    free(g);
-
-    return rc;
+    return (rc == XET_CLI_OK) ? xet_cli_get_print(g) : rc;
 }
 
 
@@ -165,7 +224,9 @@ xet_cli_get_range(xet_cli_get_t *g, const char *text)
                             "a range is A-B, A- or -N, in bytes");
     }
 
-    rc = xet_cli_download_size(g->http, &g->download.hash, 0, &g->size);
+    rc = g->sized ? XET_CLI_OK
+                  : xet_cli_download_size(g->http, &g->download.hash, 0,
+                                          &g->size);
 
     if (rc != XET_CLI_OK) {
         return rc;
@@ -201,6 +262,16 @@ xet_cli_get_whole(xet_cli_get_t *g)
     }
 
     rc = xet_cli_part_download(&g->part, g->http, d);
+
+    if (rc == XET_CLI_OK && g->sized && d->size != g->size) {
+        rc = xet_cli_failf(XET_CLI_FAULT, g->output,
+                           "has %" PRIu64 " bytes, and %" PRIu64
+                           " in the list", d->size, g->size);
+    }
+
+    if (rc == XET_CLI_OK && g->sha256) {
+        rc = xet_cli_part_sha256(&g->part, d->size, g->sha256, g->output);
+    }
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_part_ready(&g->part, d->size, 1);
@@ -239,9 +310,39 @@ xet_cli_get_bytes(xet_cli_get_t *g)
     d->sink = xet_cli_get_sink;
     d->ctx = g;
 
-    rc = xet_cli_download(g->http, d);
+    rc = (g->stream && g->sha256 && !g->ranged)
+         ? xet_cli_get_stream(g) : xet_cli_download(g->http, d);
 
     return xet_cli_output_finish(g->fd, part, g->output, rc);
+}
+
+
+/* What went down a pipe is told to be wrong when all of it has. */
+
+static int
+xet_cli_get_stream(xet_cli_get_t *g)
+{
+    int      rc;
+    uint8_t  sha256[EVP_MAX_MD_SIZE];
+
+    g->digest = EVP_MD_CTX_new();
+
+    rc = (g->digest
+          && EVP_DigestInit_ex(g->digest, EVP_sha256(), NULL) == 1)
+         ? xet_cli_download(g->http, &g->download) : xet_cli_no_memory();
+
+    if (rc == XET_CLI_OK) {
+        EVP_DigestFinal_ex(g->digest, sha256, NULL);
+
+        if (memcmp(sha256, g->sha256, XET_CLI_SHA256_LEN) != 0) {
+            rc = xet_cli_part_other(g->output, sha256);
+        }
+    }
+
+    EVP_MD_CTX_free(g->digest);
+    g->digest = NULL;
+
+    return rc;
 }
 
 
@@ -273,6 +374,10 @@ xet_cli_get_sink(void *ctx, uint64_t offset, const uint8_t *data, size_t len)
         && lseek(g->fd, (off_t) (offset - g->download.first), SEEK_SET) < 0)
     {
         return xet_cli_fail_errno(g->output);
+    }
+
+    if (g->digest) {
+        EVP_DigestUpdate(g->digest, data, (size_t) (end - offset));
     }
 
     return xet_cli_output_write(g->fd, g->output, data,

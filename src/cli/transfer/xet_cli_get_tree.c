@@ -43,18 +43,19 @@ typedef struct {
     const char              *path;     /* in the tree */
     xet_hash_t               hash;
     uint64_t                 size;
+    const uint8_t           *sha256;   /* NULL: not known; not once it waits */
     uint64_t                 received;
     xet_cli_part_t           part;
 } xet_cli_get_tree_file_t;
 
 
-typedef struct {
+struct xet_cli_get_tree_s {
     const xet_cli_args_t    *args;
     xet_cli_http_t          *http;
     uint64_t                 parallel;
     int                      root;
     dev_t                    device;   /* of the root */
-    const char              *manifest;
+    const char              *name;     /* of the manifest, or of the folder */
 
     unsigned                 line;     /* of the manifest */
     xet_cli_get_tree_file_t  file;     /* of this line */
@@ -64,10 +65,10 @@ typedef struct {
     unsigned                 count;
     unsigned                 most;     /* files, as descriptors allow */
     uint64_t                 bytes;
-} xet_cli_get_tree_t;
+};
 
 
-static int xet_cli_get_tree_open(xet_cli_get_tree_t *g);
+static int xet_cli_get_tree_open(xet_cli_get_tree_t *g, const char *folder);
 static int xet_cli_get_tree_lines(xet_cli_get_tree_t *g, FILE *in);
 static int xet_cli_get_tree_line(xet_cli_get_tree_t *g, const char *text,
     size_t len);
@@ -91,6 +92,8 @@ xet_cli_get_tree(const xet_cli_args_t *args)
 {
     int                  rc;
     FILE                *in;
+    const char          *folder;
+    xet_cli_http_t      *h;
     xet_cli_get_tree_t  *g;
 
     if (args->value[XET_CLI_OPT_RANGE]) {
@@ -104,38 +107,70 @@ xet_cli_get_tree(const xet_cli_args_t *args)
         return XET_CLI_ERROR;
     }
 
-    g = calloc(1, sizeof(xet_cli_get_tree_t));
+    folder = args->value[XET_CLI_OPT_OUTPUT];
 
-    if (g == NULL) {
-        xet_cli_close(in);
-        return xet_cli_no_memory();
-    }
+    h = xet_cli_http_create(args, &rc);
+    g = h ? xet_cli_get_tree_begin(args, h, folder ? folder : ".", &rc) : NULL;
 
-    g->args = args;
-    g->root = -1;
-    g->manifest = args->operands[0];
+    if (g) {
+        g->name = args->operands[0];
 
-    rc = xet_cli_get_tree_open(g);
-
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_get_tree_lines(g, in);
-    }
-
-    /* also after a failure: the files that wait are complete */
-
-    rc = xet_cli_worse(rc, xet_cli_get_tree_name(g));
-
-    if (g->root >= 0) {
-
-        if (syncfs(g->root) != 0) {
-            rc = xet_cli_worse(rc, xet_cli_fail_errno(g->manifest));
-        }
-
-        close(g->root);
+        rc = xet_cli_get_tree_end(g, xet_cli_get_tree_lines(g, in));
     }
 
     xet_cli_close(in);
-    xet_cli_http_destroy(g->http);
+    xet_cli_http_destroy(h);
+
+    return rc;
+}
+
+
+xet_cli_get_tree_t *
+xet_cli_get_tree_begin(const xet_cli_args_t *args, xet_cli_http_t *h,
+    const char *folder, int *rc)
+{
+    xet_cli_get_tree_t  *g;
+
+    g = calloc(1, sizeof(xet_cli_get_tree_t));
+
+    if (g == NULL) {
+        *rc = xet_cli_no_memory();
+        return NULL;
+    }
+
+    g->args = args;
+    g->http = h;
+    g->root = -1;
+    g->name = folder;
+
+    *rc = xet_cli_get_tree_open(g, folder);
+
+    if (*rc != XET_CLI_OK) {
+
+        if (g->root >= 0) {
+            close(g->root);
+        }
+
+        free(g);
+        return NULL;
+    }
+
+    return g;
+}
+
+
+/* The files that wait are complete, also after a failure. */
+
+int
+xet_cli_get_tree_end(xet_cli_get_tree_t *g, int rc)
+{
+    rc = xet_cli_worse(rc, xet_cli_get_tree_name(g));
+
+    if (syncfs(g->root) != 0) {
+        rc = xet_cli_worse(rc, xet_cli_fail_errno(g->name));
+    }
+
+    close(g->root);
     free(g);
 
     return rc;
@@ -143,33 +178,25 @@ xet_cli_get_tree(const xet_cli_args_t *args)
 
 
 static int
-xet_cli_get_tree_open(xet_cli_get_tree_t *g)
+xet_cli_get_tree_open(xet_cli_get_tree_t *g, const char *folder)
 {
     int            rc;
-    const char    *name;
     struct stat    st;
     struct rlimit  limit;
 
     rc = xet_cli_args_number(g->args, XET_CLI_OPT_PARALLEL, 1, 64,
                              XET_CLI_DOWNLOAD_PARALLEL, &g->parallel);
 
-    if (rc == XET_CLI_OK) {
-        g->http = xet_cli_http_create(g->args, &rc);
-    }
-
     if (rc != XET_CLI_OK) {
         return rc;
     }
 
-    name = g->args->value[XET_CLI_OPT_OUTPUT];
-    name = name ? name : ".";
+    (void) mkdir(folder, 0777);
 
-    (void) mkdir(name, 0777);
-
-    g->root = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    g->root = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (g->root < 0 || fstat(g->root, &st) != 0) {
-        return xet_cli_fail_errno(name);
+        return xet_cli_fail_errno(folder);
     }
 
     g->device = st.st_dev;
@@ -218,7 +245,7 @@ xet_cli_get_tree_lines(xet_cli_get_tree_t *g, FILE *in)
     }
 
     if (ferror(in)) {
-        rc = xet_cli_worse(rc, xet_cli_fail(XET_CLI_ERROR, g->manifest,
+        rc = xet_cli_worse(rc, xet_cli_fail(XET_CLI_ERROR, g->name,
                                             "can't be read"));
     }
 
@@ -231,37 +258,32 @@ xet_cli_get_tree_lines(xet_cli_get_tree_t *g, FILE *in)
 static int
 xet_cli_get_tree_line(xet_cli_get_tree_t *g, const char *text, size_t len)
 {
-    int          rc, folder;
-    json_t      *line;
-    const char  *path, *base;
+    int              rc;
+    json_t          *line;
+    const char      *path;
+    xet_cli_want_t   want;
 
     line = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
 
-    path = json_string_value(json_object_get(line, "folder"));
-    g->file.path = json_string_value(json_object_get(line, "file"));
-    g->executable = json_is_true(json_object_get(line, "executable"));
+    memset(&want, 0, sizeof(want));
 
-    if (path && g->file.path == NULL && xet_cli_tree_path_ok(path)) {
+    path = json_string_value(json_object_get(line, "folder"));
+    want.path = json_string_value(json_object_get(line, "file"));
+    want.executable = json_is_true(json_object_get(line, "executable"));
+
+    if (path && want.path == NULL && xet_cli_tree_path_ok(path)) {
         rc = xet_cli_get_tree_folder(g, path);
 
-    } else if (path || g->file.path == NULL
-               || !xet_cli_tree_path_ok(g->file.path)
-               || !xet_cli_json_get_hash(line, "hash", &g->file.hash)
-               || !xet_cli_json_get_u64(line, "size", &g->file.size))
+    } else if (path || want.path == NULL
+               || !xet_cli_tree_path_ok(want.path)
+               || !xet_cli_json_get_hash(line, "hash", &want.hash)
+               || !xet_cli_json_get_u64(line, "size", &want.size))
     {
         rc = xet_cli_get_tree_fault(g, "is no file with a hash, a size and "
                                     "a path inside of the folder");
 
     } else {
-        folder = xet_cli_tree_parent(g->root, g->file.path, 1, &base);
-
-        if (folder < 0) {
-            rc = xet_cli_fail_errno(g->file.path);
-
-        } else {
-            rc = xet_cli_get_tree_file(g, folder, base);
-            close(folder);
-        }
+        rc = xet_cli_get_tree_want(g, &want);
     }
 
     json_decref(line);
@@ -270,10 +292,42 @@ xet_cli_get_tree_line(xet_cli_get_tree_t *g, const char *text, size_t len)
 }
 
 
+int
+xet_cli_get_tree_want(xet_cli_get_tree_t *g, const xet_cli_want_t *want)
+{
+    int          rc, folder;
+    const char  *base;
+
+    if (!xet_cli_tree_path_ok(want->path)) {
+        return xet_cli_fail(XET_CLI_FAULT, want->path,
+                            "is no path inside of the folder");
+    }
+
+    memset(&g->file, 0, sizeof(g->file));
+
+    g->file.path = want->path;
+    g->file.hash = want->hash;
+    g->file.size = want->size;
+    g->file.sha256 = want->sha256;
+    g->executable = want->executable;
+
+    folder = xet_cli_tree_parent(g->root, g->file.path, 1, &base);
+
+    if (folder < 0) {
+        return xet_cli_fail_errno(g->file.path);
+    }
+
+    rc = xet_cli_get_tree_file(g, folder, base);
+    close(folder);
+
+    return rc;
+}
+
+
 static int
 xet_cli_get_tree_fault(xet_cli_get_tree_t *g, const char *text)
 {
-    return xet_cli_failf(XET_CLI_FAULT, g->manifest, "line %u %s", g->line,
+    return xet_cli_failf(XET_CLI_FAULT, g->name, "line %u %s", g->line,
                          text);
 }
 
@@ -378,6 +432,10 @@ xet_cli_get_tree_fetch(xet_cli_get_tree_t *g, int folder, const char *base,
                            " in the manifest", d.size, f->size);
     }
 
+    if (rc == XET_CLI_OK && f->sha256) {
+        rc = xet_cli_part_sha256(&f->part, f->size, f->sha256, f->path);
+    }
+
     if (rc == XET_CLI_OK && g->executable) {
         rc = xet_cli_get_tree_mode(g, f->part.part_fd);
     }
@@ -417,6 +475,7 @@ xet_cli_get_tree_wait(xet_cli_get_tree_t *g)
 
     f = &g->waiting[g->count];
     *f = g->file;
+    f->sha256 = NULL;
 
     folder = fcntl(f->part.folder, F_DUPFD_CLOEXEC, 0);
     f->path = strdup(f->path);
@@ -514,8 +573,12 @@ xet_cli_get_tree_there(xet_cli_get_tree_t *g, int folder, const char *base)
 
     rc = file && d && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)
          && (uint64_t) st.st_size == g->file.size
-         && xet_cli_digest_file(d, file, g->file.path, 0) == XET_CLI_OK
+         && xet_cli_digest_file(d, file, g->file.path,
+                                g->file.sha256 != NULL)
+            == XET_CLI_OK
          && xet_hash_equal(&d->hash, &g->file.hash)
+         && (g->file.sha256 == NULL
+             || memcmp(d->digest, g->file.sha256, XET_CLI_SHA256_LEN) == 0)
          && (!g->executable || xet_cli_get_tree_mode(g, fd) == XET_CLI_OK);
 
     free(d);

@@ -37,6 +37,8 @@ struct xet_cli_http_s {
     const char         *cacert;
     const char         *token_file;
     const char         *token;
+    xet_cli_renew_pt    renew;         /* NULL: the token stays */
+    void               *renew_ctx;
     unsigned            insecure:1;    /* tokens may be sent without TLS */
     unsigned            retries;
     unsigned            active;        /* in libcurl or waiting */
@@ -72,17 +74,7 @@ static void xet_cli_request_origin(xet_cli_request_t *r);
 xet_cli_http_t *
 xet_cli_http_create(const xet_cli_args_t *args, int *rc)
 {
-    size_t           len;
-    uint64_t         retries;
-    const char      *endpoint;
-    xet_cli_http_t  *h;
-
-    *rc = xet_cli_args_number(args, XET_CLI_OPT_RETRIES, 0, 100,
-                              XET_CLI_HTTP_RETRIES, &retries);
-
-    if (*rc != XET_CLI_OK) {
-        return NULL;
-    }
+    const char  *endpoint;
 
     endpoint = args->value[XET_CLI_OPT_ENDPOINT];
 
@@ -92,14 +84,35 @@ xet_cli_http_create(const xet_cli_args_t *args, int *rc)
 
     endpoint = endpoint ? endpoint : "";
 
-    for (len = strlen(endpoint); len && endpoint[len - 1] == '/'; len--) {
-        /* void */
-    }
-
-    if (len == 0 && args->value[XET_CLI_OPT_URL] == NULL) {
+    if (endpoint[strspn(endpoint, "/")] == '\0'
+        && args->value[XET_CLI_OPT_URL] == NULL)
+    {
         *rc = xet_cli_fail(XET_CLI_USAGE, "endpoint",
                            "give --endpoint or XET_ENDPOINT");
         return NULL;
+    }
+
+    return xet_cli_http_create_at(args, endpoint, rc);
+}
+
+
+xet_cli_http_t *
+xet_cli_http_create_at(const xet_cli_args_t *args, const char *endpoint,
+    int *rc)
+{
+    size_t           len;
+    uint64_t         retries;
+    xet_cli_http_t  *h;
+
+    *rc = xet_cli_args_number(args, XET_CLI_OPT_RETRIES, 0, 100,
+                              XET_CLI_HTTP_RETRIES, &retries);
+
+    if (*rc != XET_CLI_OK) {
+        return NULL;
+    }
+
+    for (len = strlen(endpoint); len && endpoint[len - 1] == '/'; len--) {
+        /* void */
     }
 
     h = calloc(1, sizeof(xet_cli_http_t));
@@ -127,6 +140,25 @@ xet_cli_http_create(const xet_cli_args_t *args, int *rc)
     h->seed = (unsigned) getpid();
 
     return h;
+}
+
+
+void
+xet_cli_http_renew(xet_cli_http_t *h, xet_cli_renew_pt renew, void *ctx)
+{
+    h->token_file = NULL;
+    h->token = NULL;
+    h->renew = renew;
+    h->renew_ctx = ctx;
+}
+
+
+void
+xet_cli_http_token(xet_cli_http_t *h, const char *token)
+{
+    if (h->token == NULL || *h->token == '\0') {
+        h->token = token;
+    }
 }
 
 
@@ -430,6 +462,18 @@ xet_cli_http_ask(xet_cli_http_t *h, xet_cli_request_t *r, const char *method,
 }
 
 
+const char *
+xet_cli_http_header(const xet_cli_request_t *r, const char *name)
+{
+    struct curl_header  *header;
+
+    return (r->easy
+            && curl_easy_header(r->easy, name, 0, CURLH_HEADER, -1, &header)
+               == CURLHE_OK)
+           ? header->value : NULL;
+}
+
+
 int
 xet_cli_http_operands(const xet_cli_args_t *args, xet_cli_operand_pt handler)
 {
@@ -541,6 +585,8 @@ xet_cli_http_text(const char *url, char text[XET_CLI_HTTP_TEXT])
 }
 
 
+/* A Hub says it in a header, and as a text where the API has an object. */
+
 int
 xet_cli_http_fail(const xet_cli_request_t *r)
 {
@@ -560,6 +606,12 @@ xet_cli_http_fail(const xet_cli_request_t *r)
     error = json_object_get(answer, "error");
     code = json_string_value(json_object_get(error, "code"));
     text = json_string_value(json_object_get(error, "message"));
+
+    if (text == NULL) {
+        code = xet_cli_http_header(r, "X-Error-Code");
+        text = xet_cli_http_header(r, "X-Error-Message");
+        text = text ? text : json_string_value(error);
+    }
 
     rc = (r->status == 404 || r->status == 416) ? XET_CLI_FAULT
                                                 : XET_CLI_NETWORK;
@@ -672,7 +724,8 @@ xet_cli_request_method(xet_cli_request_t *r)
         curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE,
                          (curl_off_t) r->body_len);
 
-        if (xet_cli_request_header(r, "Content-Type: application/octet-stream")
+        if (xet_cli_request_header(r, r->type ? r->type
+                                   : "Content-Type: application/octet-stream")
             != XET_CLI_OK
             || xet_cli_request_header(r, "Expect:") != XET_CLI_OK)
         {
@@ -712,12 +765,21 @@ xet_cli_request_header(xet_cli_request_t *r, const char *line)
 static int
 xet_cli_request_authorize(xet_cli_request_t *r)
 {
-    int      rc;
-    char    *line;
-    size_t   len;
+    int          rc;
+    char        *line;
+    size_t       len;
+    const char  *token;
 
     static const char  prefix[] = "Authorization: Bearer ";
     const size_t       room = 65536;
+
+    token = r->http->renew ? r->http->renew(r->http->renew_ctx)
+                           : r->http->token;
+
+    if (r->http->renew && token == NULL) {
+        snprintf(r->error, sizeof(r->error), "there is no token for it");
+        return XET_CLI_ERROR;
+    }
 
     line = malloc(sizeof(prefix) + room);
 
@@ -738,9 +800,9 @@ xet_cli_request_authorize(xet_cli_request_t *r)
 
         len += (size_t) rc;
 
-    } else if (r->http->token && strlen(r->http->token) < room) {
-        strcpy(line + len, r->http->token);
-        len += strlen(r->http->token);
+    } else if (token && strlen(token) < room) {
+        strcpy(line + len, token);
+        len += strlen(token);
     }
 
     while (len >= sizeof(prefix) && (line[len - 1] == '\n'

@@ -20,6 +20,7 @@
 #define XET_CLI_PART_RECORD   48
 #define XET_CLI_PART_BUFFER   (1024 * XET_CLI_PART_RECORD)
 #define XET_CLI_PART_PERIOD   1000     /* ms */
+#define XET_CLI_PART_PIECE    (1024 * 1024)
 
 
 static int xet_cli_part_files(xet_cli_part_t *p);
@@ -410,6 +411,70 @@ xet_cli_part_kept(void *ctx, xet_cli_chunk_t *chunk)
     *chunk = *found;
 
     return 1;
+}
+
+
+/* In order: bytes came in any; of a small file they are in memory. */
+
+int
+xet_cli_part_sha256(xet_cli_part_t *p, uint64_t size, const uint8_t *sha256,
+    const char *name)
+{
+    int          rc;
+    size_t       len;
+    ssize_t      n;
+    uint8_t     *piece, digest[EVP_MAX_MD_SIZE];
+    uint64_t     pos;
+    EVP_MD_CTX  *ctx;
+
+    piece = malloc(XET_CLI_PART_PIECE);
+    ctx = EVP_MD_CTX_new();
+
+    rc = (piece && ctx && EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) == 1)
+         ? XET_CLI_OK : xet_cli_no_memory();
+
+    for (pos = 0; rc == XET_CLI_OK && pos < size; pos += (uint64_t) n) {
+        len = (size - pos < XET_CLI_PART_PIECE) ? (size_t) (size - pos)
+                                                : XET_CLI_PART_PIECE;
+
+        n = pread(p->part_fd, piece, len, (off_t) pos);
+
+        if (n <= 0) {
+            errno = n ? errno : EIO;
+            rc = xet_cli_fail_errno(p->part);
+            break;
+        }
+
+        EVP_DigestUpdate(ctx, piece, (size_t) n);
+
+        rc = xet_cli_interrupted ? XET_CLI_INTERRUPTED : XET_CLI_OK;
+    }
+
+    if (rc == XET_CLI_OK) {
+        EVP_DigestFinal_ex(ctx, digest, NULL);
+
+        if (memcmp(digest, sha256, XET_CLI_SHA256_LEN) != 0) {
+            rc = xet_cli_part_other(name, digest);
+        }
+    }
+
+    EVP_MD_CTX_free(ctx);
+    free(piece);
+
+    return rc;
+}
+
+
+int
+xet_cli_part_other(const char *name, const uint8_t *sha256)
+{
+    char  text[2 * XET_CLI_SHA256_LEN + 1];
+
+    *xet_hash_print_plain((uint8_t *) text, sha256) = '\0';
+
+    return xet_cli_failf(XET_CLI_FAULT, name,
+                         "is not what the server says: its SHA-256 is %s",
+                         text);
 }
 
 

@@ -23,110 +23,70 @@
 
 typedef struct {
     const xet_cli_args_t  *args;
-    xet_cli_http_t        *http;
-    xet_cli_upload_t       upload;
-    xet_cli_packer_t       packer;
-
     xet_cli_tree_t         tree;       /* with --recursive */
-    size_t                 count;      /* entries of tree, or operands */
-
-    size_t                 first;      /* index of the first unregistered one */
-    int                    worst;      /* exit code of failures to open */
 } xet_cli_put_t;
 
 
-static int xet_cli_put_init(xet_cli_put_t *p);
-static void xet_cli_put_free(xet_cli_put_t *p);
-static int xet_cli_put_what(xet_cli_put_t *p);
-static int xet_cli_put_files(xet_cli_put_t *p);
-static int xet_cli_put_next(xet_cli_put_t *p, size_t i);
-static int xet_cli_put_file(xet_cli_put_t *p, FILE *in, const char *name,
+typedef struct {
+    const xet_cli_args_t  *args;
+    xet_cli_http_t        *http;
+    const xet_cli_puts_t  *puts;
+    xet_cli_upload_t       upload;
+    xet_cli_packer_t       packer;
+
+    size_t                 first;      /* index of the first unregistered one */
+    int                    worst;      /* exit code of failures to open */
+} xet_cli_putting_t;
+
+
+static int xet_cli_put_what(xet_cli_put_t *p, xet_cli_puts_t *puts);
+static int xet_cli_put_open(void *ctx, size_t i, FILE **in, const char **name,
+    int *executable);
+static int xet_cli_put_registered(void *ctx, const xet_cli_file_t *file);
+static int xet_cli_put_folders(void *ctx);
+static int xet_cli_puts_init(xet_cli_putting_t *p);
+static int xet_cli_puts_files(xet_cli_putting_t *p);
+static int xet_cli_puts_next(xet_cli_putting_t *p, size_t i);
+static int xet_cli_puts_file(xet_cli_putting_t *p, FILE *in, const char *name,
     int executable);
-static int xet_cli_put_commit(xet_cli_put_t *p);
-static int xet_cli_put_print(xet_cli_put_t *p, const xet_cli_file_t *file);
-static int xet_cli_put_folders(const xet_cli_put_t *p);
+static int xet_cli_puts_commit(xet_cli_putting_t *p);
 
 
 int
 xet_cli_put(const xet_cli_args_t *args)
 {
-    int             rc;
-    xet_cli_put_t  *p;
+    int              rc;
+    xet_cli_put_t    p;
+    xet_cli_http_t  *h;
+    xet_cli_puts_t   puts;
 
-    p = calloc(1, sizeof(xet_cli_put_t));
+    memset(&p, 0, sizeof(p));
+    memset(&puts, 0, sizeof(puts));
 
-    if (p == NULL) {
-        return xet_cli_no_memory();
-    }
+    p.args = args;
+    p.tree.root = -1;
 
-    p->args = args;
-    p->tree.root = -1;
+    puts.open = xet_cli_put_open;
+    puts.registered = xet_cli_put_registered;
+    puts.end = xet_cli_put_folders;
+    puts.ctx = &p;
 
-    rc = xet_cli_put_init(p);
+    h = xet_cli_http_create(args, &rc);
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_put_what(p);
-
-        if (rc <= XET_CLI_ERROR && p->count) {
-            rc = xet_cli_worse(rc, xet_cli_put_files(p));
-        }
-    }
-
-    xet_cli_put_free(p);
-
-    return rc;
-}
-
-
-static int
-xet_cli_put_init(xet_cli_put_t *p)
-{
-    int        rc;
-    char      *endpoint;
-    uint64_t   parallel;
-
-    rc = xet_cli_args_number(p->args, XET_CLI_OPT_PARALLEL, 1, 16,
-                             XET_CLI_PUT_PARALLEL, &parallel);
-
-    if (rc == XET_CLI_OK) {
-        p->http = xet_cli_http_create(p->args, &rc);
-    }
-
-    if (rc == XET_CLI_OK) {
-        xet_cli_upload_init(&p->upload, p->http, parallel);
-        rc = xet_cli_packer_init(&p->packer, &p->upload);
-    }
-
-    if (rc != XET_CLI_OK) {
+    if (h == NULL) {
         return rc;
     }
 
-    endpoint = xet_cli_http_url(p->http, "/");
+    rc = xet_cli_put_what(&p, &puts);
 
-    if (endpoint == NULL) {
-        return xet_cli_no_memory();
+    if (rc <= XET_CLI_ERROR && rc != XET_CLI_USAGE && puts.count) {
+        rc = xet_cli_worse(rc, xet_cli_puts(args, h, &puts));
     }
 
-    rc = xet_cli_journal_open(&p->upload.journal, p->args, endpoint,
-                              &p->upload.xorbs);
-    free(endpoint);
+    xet_cli_http_destroy(h);
+    xet_cli_tree_free(&p.tree);
 
     return rc;
-}
-
-
-static void
-xet_cli_put_free(xet_cli_put_t *p)
-{
-    if (p->upload.http) {
-        xet_cli_upload_free(&p->upload);
-    }
-
-    xet_cli_packer_free(&p->packer);
-    xet_cli_http_destroy(p->http);
-    xet_cli_tree_free(&p->tree);
-
-    free(p);
 }
 
 
@@ -136,16 +96,16 @@ xet_cli_put_free(xet_cli_put_t *p)
  */
 
 static int
-xet_cli_put_what(xet_cli_put_t *p)
+xet_cli_put_what(xet_cli_put_t *p, xet_cli_puts_t *puts)
 {
     int  i, rc;
 
     if (!p->args->value[XET_CLI_OPT_RECURSIVE]) {
-        p->count = (size_t) p->args->count;
+        puts->count = (size_t) p->args->count;
 
         for (i = 0; i < p->args->count; i++) {
             if (strcmp(p->args->operands[i], "-") == 0) {
-                p->upload.once = 1;
+                puts->once = 1;
             }
         }
 
@@ -159,131 +119,50 @@ xet_cli_put_what(xet_cli_put_t *p)
 
     rc = xet_cli_tree_read(&p->tree, p->args->operands[0]);
 
-    p->count = p->tree.count;
+    puts->count = p->tree.count;
 
     return rc;
 }
 
 
-/*
- * A file that cannot be opened does not stop the others.  If files refer to
- * xorbs of an earlier run that the server no longer has, all files from the
- * first unregistered one on are read again.
- */
-
 static int
-xet_cli_put_files(xet_cli_put_t *p)
+xet_cli_put_open(void *ctx, size_t i, FILE **in, const char **name,
+    int *executable)
 {
-    int     rc;
-    size_t  i;
+    xet_cli_put_t  *p;
 
-    for (i = 0; i < p->count; i++) {
-        rc = xet_cli_put_next(p, i);
-
-        if (rc == XET_CLI_OK && p->packer.nfiles
-            && (p->packer.terms + p->packer.nfiles >= XET_CLI_PUT_COMMIT
-                || i == p->count - 1))
-        {
-            rc = xet_cli_put_commit(p);
-
-            if (p->upload.refused && !p->upload.once) {
-                p->upload.refused = 0;
-                i = p->first - 1;
-                continue;
-            }
-
-            p->first = i + 1;
-        }
-
-        if (rc != XET_CLI_OK) {
-            return rc;
-        }
-    }
-
-    p->upload.ended = 1;
-
-    return xet_cli_worse(p->worst, xet_cli_put_folders(p));
-}
-
-
-static int
-xet_cli_put_next(xet_cli_put_t *p, size_t i)
-{
-    int          rc, executable;
-    FILE        *in;
-    const char  *name;
-
-    executable = 0;
+    p = ctx;
 
     if (p->tree.root < 0) {
-        name = p->args->operands[i];
-        in = xet_cli_open(name);
+        *name = p->args->operands[i];
+        *in = xet_cli_open(*name);
 
     } else if (p->tree.entries[i].folder) {
+        *in = NULL;
         return XET_CLI_OK;
 
     } else {
-        name = p->tree.entries[i].path;
-        in = xet_cli_tree_open(&p->tree, name, &executable);
+        *name = p->tree.entries[i].path;
+        *in = xet_cli_tree_open(&p->tree, *name, executable);
     }
 
-    if (in == NULL) {
-        p->worst = XET_CLI_ERROR;
-        return XET_CLI_OK;
-    }
-
-    rc = xet_cli_put_file(p, in, name, executable);
-
-    xet_cli_close(in);
-
-    return rc;
+    return *in ? XET_CLI_OK : XET_CLI_ERROR;
 }
 
 
 static int
-xet_cli_put_file(xet_cli_put_t *p, FILE *in, const char *name, int executable)
+xet_cli_put_registered(void *ctx, const xet_cli_file_t *file)
 {
-    int          rc;
-    struct stat  st;
+    xet_cli_put_t  *p;
 
-    if (fstat(fileno(in), &st) != 0 || !S_ISREG(st.st_mode)) {
-        st.st_size = 0;
+    p = ctx;
 
-        /* what a pipe gave, under whatever name, it does not give again */
-
-        p->upload.once = 1;
-    }
-
-    xet_cli_progress_begin(xet_cli_quiet(p->args), name, (uint64_t) st.st_size);
-
-    rc = xet_cli_packer_file(&p->packer, in, name, executable);
-
-    xet_cli_progress_end();
-
-    return rc;
+    return xet_cli_put_print(p->args, file);
 }
 
 
-static int
-xet_cli_put_commit(xet_cli_put_t *p)
-{
-    int     rc;
-    size_t  i;
-
-    rc = xet_cli_packer_commit(&p->packer);
-
-    for (i = 0; rc == XET_CLI_OK && i < p->packer.nfiles; i++) {
-        rc = xet_cli_put_print(p, &p->packer.files[i]);
-    }
-
-    xet_cli_packer_clear(&p->packer);
-
-    return rc;
-}
-
-
-static int
-xet_cli_put_print(xet_cli_put_t *p, const xet_cli_file_t *file)
+int
+xet_cli_put_print(const xet_cli_args_t *args, const xet_cli_file_t *file)
 {
     char             hash[XET_HASH_STR_LEN + 1];
     char             sha256[2 * XET_CLI_SHA256_LEN + 1];
@@ -294,7 +173,7 @@ xet_cli_put_print(xet_cli_put_t *p, const xet_cli_file_t *file)
     *xet_hash_print_plain((uint8_t *) sha256, file->sha256) = '\0';
     known = file->size - file->new_bytes;
 
-    if (!p->args->value[XET_CLI_OPT_JSON]) {
+    if (!args->value[XET_CLI_OPT_JSON]) {
         xet_cli_text_print(stdout, file->name);
         printf("\n"
                "  hash          %s\n"
@@ -328,12 +207,15 @@ xet_cli_put_print(xet_cli_put_t *p, const xet_cli_file_t *file)
 /* Prints the empty folders of the tree, which no file of it would make. */
 
 static int
-xet_cli_put_folders(const xet_cli_put_t *p)
+xet_cli_put_folders(void *ctx)
 {
     int              rc;
     size_t           i;
     xet_json_t      *j;
+    xet_cli_put_t   *p;
     xet_cli_json_t   out;
+
+    p = ctx;
 
     if (!p->args->value[XET_CLI_OPT_JSON]) {
         return XET_CLI_OK;
@@ -349,6 +231,190 @@ xet_cli_put_folders(const xet_cli_put_t *p)
             rc = xet_cli_json_end(&out);
         }
     }
+
+    return rc;
+}
+
+
+int
+xet_cli_puts(const xet_cli_args_t *args, xet_cli_http_t *h,
+    const xet_cli_puts_t *puts)
+{
+    int                 rc;
+    xet_cli_putting_t  *p;
+
+    p = calloc(1, sizeof(xet_cli_putting_t));
+
+    if (p == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    p->args = args;
+    p->http = h;
+    p->puts = puts;
+
+    rc = xet_cli_puts_init(p);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_puts_files(p);
+    }
+
+    if (p->upload.http) {
+        xet_cli_upload_free(&p->upload);
+    }
+
+    xet_cli_packer_free(&p->packer);
+    free(p);
+
+    return rc;
+}
+
+
+static int
+xet_cli_puts_init(xet_cli_putting_t *p)
+{
+    int        rc;
+    char      *endpoint;
+    uint64_t   parallel;
+
+    rc = xet_cli_args_number(p->args, XET_CLI_OPT_PARALLEL, 1, 16,
+                             XET_CLI_PUT_PARALLEL, &parallel);
+
+    if (rc == XET_CLI_OK) {
+        xet_cli_upload_init(&p->upload, p->http, parallel);
+        p->upload.once = p->puts->once;
+
+        rc = xet_cli_packer_init(&p->packer, &p->upload);
+    }
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    endpoint = xet_cli_http_url(p->http, "/");
+
+    if (endpoint == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    rc = xet_cli_journal_open(&p->upload.journal, p->args, endpoint,
+                              &p->upload.xorbs);
+    free(endpoint);
+
+    return rc;
+}
+
+
+/*
+ * A file that cannot be opened does not stop the others.  If files refer to
+ * xorbs of an earlier run that the server no longer has, all files from the
+ * first unregistered one on are read again.
+ */
+
+static int
+xet_cli_puts_files(xet_cli_putting_t *p)
+{
+    int     rc;
+    size_t  i;
+
+    for (i = 0; i < p->puts->count; i++) {
+        rc = xet_cli_puts_next(p, i);
+
+        if (rc == XET_CLI_OK && p->packer.nfiles
+            && (p->packer.terms + p->packer.nfiles >= XET_CLI_PUT_COMMIT
+                || i == p->puts->count - 1))
+        {
+            rc = xet_cli_puts_commit(p);
+
+            if (p->upload.refused && !p->upload.once) {
+                p->upload.refused = 0;
+                i = p->first - 1;
+                continue;
+            }
+
+            p->first = i + 1;
+        }
+
+        if (rc != XET_CLI_OK) {
+            return rc;
+        }
+    }
+
+    rc = p->puts->end(p->puts->ctx);
+
+    p->upload.ended = (rc == XET_CLI_OK);
+
+    return xet_cli_worse(p->worst, rc);
+}
+
+
+static int
+xet_cli_puts_next(xet_cli_putting_t *p, size_t i)
+{
+    int          rc, executable;
+    FILE        *in;
+    const char  *name;
+
+    in = NULL;
+    executable = 0;
+
+    rc = p->puts->open(p->puts->ctx, i, &in, &name, &executable);
+
+    if (rc == XET_CLI_ERROR) {
+        p->worst = XET_CLI_ERROR;
+        return XET_CLI_OK;
+    }
+
+    if (rc != XET_CLI_OK || in == NULL) {
+        return rc;
+    }
+
+    rc = xet_cli_puts_file(p, in, name, executable);
+
+    xet_cli_close(in);
+
+    return rc;
+}
+
+
+static int
+xet_cli_puts_file(xet_cli_putting_t *p, FILE *in, const char *name,
+    int executable)
+{
+    int          rc;
+    struct stat  st;
+
+    if (fstat(fileno(in), &st) != 0 || !S_ISREG(st.st_mode)) {
+        st.st_size = 0;
+
+        /* what a pipe gave, under whatever name, it does not give again */
+
+        p->upload.once = 1;
+    }
+
+    xet_cli_progress_begin(xet_cli_quiet(p->args), name, (uint64_t) st.st_size);
+
+    rc = xet_cli_packer_file(&p->packer, in, name, executable);
+
+    xet_cli_progress_end();
+
+    return rc;
+}
+
+
+static int
+xet_cli_puts_commit(xet_cli_putting_t *p)
+{
+    int     rc;
+    size_t  i;
+
+    rc = xet_cli_packer_commit(&p->packer);
+
+    for (i = 0; rc == XET_CLI_OK && i < p->packer.nfiles; i++) {
+        rc = p->puts->registered(p->puts->ctx, &p->packer.files[i]);
+    }
+
+    xet_cli_packer_clear(&p->packer);
 
     return rc;
 }

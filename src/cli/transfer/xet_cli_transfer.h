@@ -50,6 +50,8 @@ struct xet_cli_request_s {
     char               *url;           /* malloc()ed; freed with the request */
     const uint8_t      *body;
     size_t              body_len;
+    const char         *type;          /* its Content-Type, as a line of a
+                                          header; NULL: bytes */
     char                range[48];     /* "a-b", or empty */
     size_t              max;           /* bytes; 0: XET_CLI_REQUEST_MAX */
     unsigned            api:1;         /* gets the token */
@@ -115,6 +117,30 @@ typedef int (*xet_cli_operand_pt)(const xet_cli_args_t *args,
  * have an endpoint or --url.  NULL on an error, reported; *rc is the exit code.
  */
 xet_cli_http_t *xet_cli_http_create(const xet_cli_args_t *args, int *rc);
+
+/* The same for an endpoint that something else has said. */
+xet_cli_http_t *xet_cli_http_create_at(const xet_cli_args_t *args,
+    const char *endpoint, int *rc);
+
+/* A token to be sent now, good for some time yet; NULL: none, reported. */
+typedef const char *(*xet_cli_renew_pt)(void *ctx);
+
+/*
+ * Sends tokens that this function gives, and no others: it is called for each
+ * attempt, and may wait, for an HTTP client other than this one.
+ */
+void xet_cli_http_renew(xet_cli_http_t *h, xet_cli_renew_pt renew,
+    void *ctx);
+
+/* Sends this token where there is no other one; it is not copied. */
+void xet_cli_http_token(xet_cli_http_t *h, const char *token);
+
+/*
+ * The value of a header of the last answer, which is there until the next
+ * call, or the next attempt; NULL: there is none.
+ */
+const char *xet_cli_http_header(const xet_cli_request_t *r,
+    const char *name);
 
 /* Whether a token has only printable ASCII characters and no blanks. */
 int xet_cli_request_token_ok(const char *token);
@@ -465,6 +491,40 @@ int xet_cli_download_init(xet_cli_download_t *d, const xet_cli_args_t *args,
 int xet_cli_download(xet_cli_http_t *h, xet_cli_download_t *d);
 
 /*
+ * A file that somebody has named otherwise than by its hash.  A size of 0 has
+ * the hash zero, and nobody is asked for it.
+ */
+
+typedef struct {
+    const char            *path;       /* where it is to be */
+    xet_hash_t             hash;
+    uint64_t               size;
+    const uint8_t         *sha256;     /* NULL: not known */
+    unsigned               executable:1;
+    unsigned               given:1;    /* the path was, and may be a pipe */
+} xet_cli_want_t;
+
+/* "xet get" of such a file, with the options of that verb. */
+int xet_cli_get_file(const xet_cli_args_t *args, xet_cli_http_t *h,
+    const xet_cli_want_t *want);
+
+
+/*
+ * "xet get --recursive" of files that come one after the other; paths are in
+ * the folder.  NULL on an error, reported, with the exit code in *rc.  The last
+ * call gives names to those that wait, and frees all; it takes the exit code
+ * so far, and returns the worse one.  The client may be NULL until there is a
+ * file that is to be fetched, and is not destroyed.
+ */
+
+typedef struct xet_cli_get_tree_s  xet_cli_get_tree_t;
+
+xet_cli_get_tree_t *xet_cli_get_tree_begin(const xet_cli_args_t *args,
+    xet_cli_http_t *h, const char *folder, int *rc);
+int xet_cli_get_tree_want(xet_cli_get_tree_t *g, const xet_cli_want_t *want);
+int xet_cli_get_tree_end(xet_cli_get_tree_t *g, int rc);
+
+/*
  * Asks for the size of a file in bytes, by a HEAD request of its files route.
  * XET_CLI_OK or XET_CLI_INTERRUPTED.  A failure is reported and returned as by
  * xet_cli_http_fail(); with quiet any failure is XET_CLI_FAULT, not reported.
@@ -527,6 +587,17 @@ int xet_cli_part_download(xet_cli_part_t *p, xet_cli_http_t *h,
     xet_cli_download_t *d);
 
 /*
+ * Reads what has come, size bytes, and holds its SHA-256 against this one.
+ * XET_CLI_OK, XET_CLI_INTERRUPTED, or XET_CLI_FAULT and XET_CLI_ERROR,
+ * reported under this name.
+ */
+int xet_cli_part_sha256(xet_cli_part_t *p, uint64_t size,
+    const uint8_t *sha256, const char *name);
+
+/* XET_CLI_FAULT, reported: the SHA-256 of a file is another one. */
+int xet_cli_part_other(const char *name, const uint8_t *sha256);
+
+/*
  * End a download in two steps, so that many parts may share a sync.
  * xet_cli_part_ready() cuts the part to size bytes, and with sync syncs it.
  * xet_cli_part_name(), when the part is on the disk, renames it to the target
@@ -555,10 +626,18 @@ void xet_cli_part_stop(xet_cli_part_t *p, int keep);
 typedef struct {
     char                *path;
     unsigned             folder:1;     /* this is an empty folder */
+    unsigned             link:1;       /* this is a symbolic link */
 } xet_cli_tree_entry_t;
 
 
 typedef struct {
+
+    /* set by the caller, who zeroes the other members */
+
+    int                  (*skip)(const char *path);  /* NULL: nothing is
+                                                        passed over */
+    unsigned               links:1;    /* links are wanted */
+
     int                    root;
     xet_cli_tree_entry_t  *entries;    /* in the order of their names */
     size_t                 count;
@@ -567,10 +646,10 @@ typedef struct {
 
 
 /*
- * Finds the files and the empty folders in a folder and below it.  Links,
- * devices, pipes and what is left of downloads are left out, which is
- * reported.  XET_CLI_OK, XET_CLI_INTERRUPTED, or the worst exit code of what
- * could not be read, reported; the rest is found nevertheless.
+ * Finds the files and the empty folders in a folder and below it.  Devices,
+ * pipes, what is left of downloads, and links unless they are wanted, are left
+ * out, which is reported.  XET_CLI_OK, XET_CLI_INTERRUPTED, or the worst exit
+ * code of what could not be read, reported; the rest is found nevertheless.
  * xet_cli_tree_free() is to be called in any case.
  */
 int xet_cli_tree_read(xet_cli_tree_t *t, const char *name);
@@ -823,6 +902,37 @@ int xet_cli_packer_commit(xet_cli_packer_t *p);
 
 /* Frees the terms of all files and empties p->files, after a commit. */
 void xet_cli_packer_clear(xet_cli_packer_t *p);
+
+
+/*
+ * A put of many files, whatever they are: reads and sends them, and tells which
+ * are registered.
+ */
+
+typedef struct {
+    size_t               count;
+
+    /*
+     * Opens file i, whose name is not copied; NULL in *in: there is nothing to
+     * send.  XET_CLI_ERROR, reported, does not stop the others.  A file may be
+     * asked for again, with all behind it, until it is registered.
+     */
+    int                (*open)(void *ctx, size_t i, FILE **in,
+                               const char **name, int *executable);
+    /* of each file that was sent, in their order */
+    int                (*registered)(void *ctx, const xet_cli_file_t *file);
+    /* behind the last one; before that a put is gone on with */
+    int                (*end)(void *ctx);
+    void                *ctx;
+    unsigned             once:1;       /* the files cannot be read again */
+} xet_cli_puts_t;
+
+int xet_cli_puts(const xet_cli_args_t *args, xet_cli_http_t *h,
+    const xet_cli_puts_t *puts);
+
+/* Prints a file that was sent, as text or as JSON. */
+int xet_cli_put_print(const xet_cli_args_t *args,
+    const xet_cli_file_t *file);
 
 
 #endif /* _XET_CLI_TRANSFER_H_INCLUDED_ */

@@ -27,7 +27,8 @@ static int xet_cli_tree_order(const struct dirent **one,
     const struct dirent **two);
 static int xet_cli_tree_name(xet_cli_tree_t *t, int fd, const char *path,
     const char *name, unsigned depth);
-static int xet_cli_tree_add(xet_cli_tree_t *t, const char *path, int folder);
+static int xet_cli_tree_add(xet_cli_tree_t *t, const char *path, int folder,
+    int link);
 static int xet_cli_tree_left(const char *name, size_t len);
 
 
@@ -35,8 +36,6 @@ int
 xet_cli_tree_read(xet_cli_tree_t *t, const char *name)
 {
     int  fd;
-
-    memset(t, 0, sizeof(xet_cli_tree_t));
 
     t->root = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -89,7 +88,7 @@ xet_cli_tree_folder(xet_cli_tree_t *t, int fd, const char *path,
         return rc;
     }
 
-    rc = (n == 0 && *path) ? xet_cli_tree_add(t, path, 1) : XET_CLI_OK;
+    rc = (n == 0 && *path) ? xet_cli_tree_add(t, path, 1, 0) : XET_CLI_OK;
 
     for (i = 0; i < n; i++) {
 
@@ -143,6 +142,11 @@ xet_cli_tree_name(xet_cli_tree_t *t, int fd, const char *path,
     fault = NULL;
     rc = XET_CLI_OK;
 
+    if (t->skip && t->skip(full)) {
+        free(full);
+        return XET_CLI_OK;
+    }
+
     if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
         rc = xet_cli_fail_errno(full);
 
@@ -161,7 +165,10 @@ xet_cli_tree_name(xet_cli_tree_t *t, int fd, const char *path,
              : xet_cli_tree_folder(t, folder, full, depth + 1);
 
     } else if (S_ISREG(st.st_mode)) {
-        rc = xet_cli_tree_add(t, full, 0);
+        rc = xet_cli_tree_add(t, full, 0, 0);
+
+    } else if (S_ISLNK(st.st_mode) && t->links) {
+        rc = xet_cli_tree_add(t, full, 0, 1);
 
     } else {
         fault = S_ISLNK(st.st_mode) ? "a symbolic link" : "no file";
@@ -179,7 +186,7 @@ xet_cli_tree_name(xet_cli_tree_t *t, int fd, const char *path,
 
 
 static int
-xet_cli_tree_add(xet_cli_tree_t *t, const char *path, int folder)
+xet_cli_tree_add(xet_cli_tree_t *t, const char *path, int folder, int link)
 {
     xet_cli_tree_entry_t  *entries;
 
@@ -194,6 +201,7 @@ xet_cli_tree_add(xet_cli_tree_t *t, const char *path, int folder)
 
     t->entries[t->count].path = strdup(path);
     t->entries[t->count].folder = (folder != 0);
+    t->entries[t->count].link = (link != 0);
 
     if (t->entries[t->count].path == NULL) {
         return xet_cli_no_memory();

@@ -180,6 +180,32 @@ xet_cli_info(const xet_cli_args_t *args)
 }
 
 
+int
+xet_cli_info_stored(const xet_cli_args_t *args, xet_cli_http_t *h,
+    const char *name, const xet_hash_t *hash)
+{
+    int              rc;
+    xet_cli_info_t  *in;
+
+    in = calloc(1, sizeof(xet_cli_info_t));
+
+    if (in == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    in->args = args;
+    in->name = name;
+    in->json = args->value[XET_CLI_OPT_JSON] != NULL;
+    in->http = h;
+
+    rc = xet_cli_info_remote(in, hash);
+
+    free(in);
+
+    return rc;
+}
+
+
 static int
 xet_cli_info_any(xet_cli_info_t *in, const char *name)
 {

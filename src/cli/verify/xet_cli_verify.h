@@ -13,6 +13,11 @@
 #include "xet_cli_admin.h"
 
 
+/* "xet info" of a hash of a server, under another name. */
+int xet_cli_info_stored(const xet_cli_args_t *args, xet_cli_http_t *h,
+    const char *name, const xet_hash_t *hash);
+
+
 /*
  * The store against the database: what "xet verify --store" checks.
  *

@@ -43,6 +43,7 @@ typedef struct {
 #define XET_HUB_REV_MAX      255       /* of a branch, a tag, a revision */
 #define XET_HUB_PATH_MAX     1024      /* of a file in a repo */
 #define XET_HUB_PART_MAX     255       /* of a folder or a file in that */
+#define XET_HUB_OID_LEN      40        /* digits of a commit */
 
 
 /*
@@ -317,6 +318,69 @@ void xet_hub_html_text(xet_buf_t *b, const uint8_t *text, size_t len);
 /* As %n and %b, no markup; the end of what was written. */
 uint8_t *xet_hub_html_number(uint8_t *p, uint64_t v);
 uint8_t *xet_hub_html_size(uint8_t *p, uint64_t v);
+
+
+/*
+ * xet_hub_answer.c: what a Hub answers, for who asks one.
+ */
+
+/*
+ * A name as people write it: [hf://][kind/]owner[/name[/path]], kind being
+ * "models", "datasets", "spaces" or "buckets"; XET_HUB_KINDS where it is not
+ * said.  The texts point into text.  XET_HUB_NAME, XET_HUB_PATH.
+ */
+xet_status_t xet_hub_operand_parse(const char *text, xet_hub_target_t *target);
+
+
+/* An entry of a tree, or of a list of paths; of a file without bytes the hash
+   is known, and zero. */
+
+typedef struct {
+    xet_hub_text_t   path;
+    xet_hub_text_t   date;             /* of its last change; NULL: not said */
+    uint64_t         size;
+    uint8_t          sha256[XET_HUB_SHA256_LEN];
+    xet_hash_t       hash;
+    unsigned         folder:1;
+    unsigned         known:1;          /* has a hash */
+    unsigned         digested:1;       /* has a SHA-256 */
+} xet_hub_entry_t;
+
+/* XET_HUB_PATH for a path that no file can have, XET_BODY_SYNTAX. */
+xet_status_t xet_hub_entry_read(const json_t *value, xet_hub_entry_t *entry);
+
+
+/* A repo, alone or in a list. */
+
+typedef struct {
+    xet_hub_text_t   id;               /* owner/name */
+    xet_hub_text_t   oid;              /* the commit; NULL: not said */
+    xet_hub_text_t   date;
+    unsigned         private:1;
+} xet_hub_described_t;
+
+/* XET_HUB_NAME, XET_BODY_SYNTAX. */
+xet_status_t xet_hub_described_read(const json_t *value,
+    xet_hub_described_t *described);
+
+
+/* A token for the contents of a repo. */
+
+typedef struct {
+    xet_hub_text_t   url;              /* http or https, no blanks in it */
+    xet_hub_text_t   token;
+    uint64_t         expires;          /* s since 1970 */
+} xet_hub_granted_t;
+
+/* XET_BODY_SYNTAX. */
+xet_status_t xet_hub_granted_read(const json_t *value,
+    xet_hub_granted_t *granted);
+
+/*
+ * The arguments of the next page, out of a header Link; 0: there is none, or
+ * it is nothing that may be sent.
+ */
+int xet_hub_next_parse(const char *link, xet_hub_text_t *args);
 
 
 #endif /* _XET_HUB_H_INCLUDED_ */

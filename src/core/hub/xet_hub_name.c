@@ -17,9 +17,6 @@
 #include "xet_hub.h"
 
 
-#define XET_HUB_OID_LEN  40            /* digits of a commit */
-
-
 int
 xet_hub_name_ok(const uint8_t *p, size_t len)
 {

@@ -1,0 +1,397 @@
+
+/*
+ * Commits: what was sent gets its names.
+ *
+ * Purpose:    the operations of a commit, or of a batch of a bucket, as NDJSON,
+ *             and what is printed of them when the Hub has taken them.
+ * States:     operations are added -> sent, by a bound of their number and age
+ *             or at the end -> printed, and forgotten.
+ * Ownership:  the commit has its operations; paths are the caller's.
+ *
+ * Nothing is printed before the Hub has said that it is there.  The same commit
+ * twice is one, so a lost answer does no harm.
+ */
+
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "xet_cli_hub.h"
+
+
+#define XET_CLI_HUB_COMMIT_MOST  10000           /* operations */
+#define XET_CLI_HUB_COMMIT_AGE   (30 * 60000)    /* ms: a Hub forgets */
+
+
+static xet_cli_hub_op_t *xet_cli_hub_commit_add(xet_cli_hub_commit_t *c,
+    const char *path);
+static int xet_cli_hub_commit_header(xet_cli_hub_commit_t *c, xet_buf_t *b);
+static void xet_cli_hub_commit_line(xet_cli_hub_op_t *op, xet_buf_t *b);
+static void xet_cli_hub_commit_object(xet_cli_hub_op_t *op, xet_buf_t *b);
+static int xet_cli_hub_commit_taken(xet_cli_hub_commit_t *c,
+    const xet_cli_request_t *r);
+static int xet_cli_hub_commit_failed(const json_t *failed);
+static int xet_cli_hub_commit_print(xet_cli_hub_commit_t *c);
+
+
+int
+xet_cli_hub_commit_put(xet_cli_hub_commit_t *c, const char *path,
+    const xet_cli_file_t *file, int64_t mtime)
+{
+    xet_cli_hub_op_t  *op;
+
+    op = xet_cli_hub_commit_add(c, path);
+
+    if (op == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    if (file) {
+        op->file = *file;
+        op->file.segments = NULL;
+
+    } else {
+        EVP_Digest(NULL, 0, op->file.sha256, NULL, EVP_sha256(), NULL);
+    }
+
+    op->file.name = path;
+    op->mtime = mtime;
+
+    return XET_CLI_OK;
+}
+
+
+int
+xet_cli_hub_commit_remove(xet_cli_hub_commit_t *c, const char *path,
+    int folder)
+{
+    xet_cli_hub_op_t  *op;
+
+    op = xet_cli_hub_commit_add(c, path);
+
+    if (op == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    op->removed = 1;
+    op->folder = (folder != 0);
+
+    return XET_CLI_OK;
+}
+
+
+static xet_cli_hub_op_t *
+xet_cli_hub_commit_add(xet_cli_hub_commit_t *c, const char *path)
+{
+    xet_cli_hub_op_t  *ops;
+
+    ops = xet_cli_grow(c->ops, c->n, &c->room, sizeof(xet_cli_hub_op_t));
+
+    if (ops == NULL) {
+        return NULL;
+    }
+
+    if (c->n == 0) {
+        c->began = xet_cli_now();
+    }
+
+    c->ops = ops;
+    ops += c->n++;
+
+    memset(ops, 0, sizeof(xet_cli_hub_op_t));
+
+    ops->path = path;
+    ops->mtime = -1;
+
+    return ops;
+}
+
+
+int
+xet_cli_hub_commit_due(const xet_cli_hub_commit_t *c)
+{
+    return c->n >= XET_CLI_HUB_COMMIT_MOST
+           || (c->n && xet_cli_now() - c->began >= XET_CLI_HUB_COMMIT_AGE);
+}
+
+
+int
+xet_cli_hub_commit_send(xet_cli_hub_commit_t *c)
+{
+    int                 rc, bucket;
+    size_t              i;
+    xet_buf_t           b;
+    xet_cli_request_t   r;
+
+    if (c->n == 0) {
+        return XET_CLI_OK;
+    }
+
+    bucket = (c->hub->kind == XET_HUB_BUCKET);
+
+    xet_buf_init(&b, xet_cli_buf_alloc, NULL, 65536);
+
+    rc = bucket ? XET_CLI_OK : xet_cli_hub_commit_header(c, &b);
+
+    if (rc != XET_CLI_OK) {
+        xet_cli_buf_free(&b);
+        return rc;
+    }
+
+    for (i = 0; i < c->n; i++) {
+
+        if (bucket) {
+            xet_cli_hub_commit_object(&c->ops[i], &b);
+
+        } else {
+            xet_cli_hub_commit_line(&c->ops[i], &b);
+        }
+
+        xet_buf_write(&b, "\n", 1);
+    }
+
+    /* not the commit that was looked at: the branch */
+
+    c->hub->oid[0] = '\0';
+
+    rc = xet_cli_hub_ask(c->hub, &r,
+                         xet_cli_hub_url(c->hub, bucket ? "batch" : "commit",
+                                         1, NULL),
+                         &b, XET_CLI_HUB_LINES);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_hub_commit_taken(c, &r);
+    }
+
+    xet_cli_http_free(&r);
+    xet_cli_buf_free(&b);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_hub_commit_print(c);
+
+        c->sent += c->n;
+        c->n = 0;
+        c->part++;
+    }
+
+    return rc;
+}
+
+
+static int
+xet_cli_hub_commit_header(xet_cli_hub_commit_t *c, xet_buf_t *b)
+{
+    char        *title;
+    xet_json_t   j;
+
+    title = strdup(c->message);
+
+    if (title && c->part) {
+        free(title);
+
+        if (asprintf(&title, "%s (part %u)", c->message, c->part + 1) < 0) {
+            title = NULL;
+        }
+    }
+
+    if (title == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    xet_json_init(&j, b);
+
+    xet_json_object_begin(&j);
+    xet_cli_json_put_string(&j, "key", "header");
+    xet_json_key(&j, "value");
+    xet_json_object_begin(&j);
+    xet_cli_json_put_string(&j, "summary", title);
+    xet_cli_json_put_string(&j, "description", "");
+    xet_json_object_end(&j);
+    xet_json_object_end(&j);
+
+    xet_buf_write(b, "\n", 1);
+
+    free(title);
+
+    return XET_CLI_OK;
+}
+
+
+/* A file without bytes stands in the commit. */
+
+static void
+xet_cli_hub_commit_line(xet_cli_hub_op_t *op, xet_buf_t *b)
+{
+    char        sha256[2 * XET_CLI_SHA256_LEN + 1];
+    xet_json_t  j;
+
+    xet_json_init(&j, b);
+    xet_json_object_begin(&j);
+
+    xet_cli_json_put_string(&j, "key", op->removed
+                            ? (op->folder ? "deletedFolder" : "deletedFile")
+                            : (op->file.size ? "lfsFile" : "file"));
+
+    xet_json_key(&j, "value");
+    xet_json_object_begin(&j);
+    xet_cli_json_put_string(&j, "path", op->path);
+
+    if (!op->removed && op->file.size) {
+        *xet_hash_print_plain((uint8_t *) sha256, op->file.sha256) = '\0';
+
+        xet_cli_json_put_string(&j, "algo", "sha256");
+        xet_cli_json_put_string(&j, "oid", sha256);
+        xet_cli_json_put_u64(&j, "size", op->file.size);
+
+    } else if (!op->removed) {
+        xet_cli_json_put_string(&j, "content", "");
+        xet_cli_json_put_string(&j, "encoding", "base64");
+    }
+
+    xet_json_object_end(&j);
+    xet_json_object_end(&j);
+}
+
+
+static void
+xet_cli_hub_commit_object(xet_cli_hub_op_t *op, xet_buf_t *b)
+{
+    xet_hash_t  none;
+    xet_json_t  j;
+
+    memset(&none, 0, sizeof(none));
+
+    xet_json_init(&j, b);
+    xet_json_object_begin(&j);
+
+    xet_cli_json_put_string(&j, "type", op->removed ? "deleteFile"
+                                                    : "addFile");
+    xet_cli_json_put_string(&j, "path", op->path);
+
+    if (!op->removed) {
+        xet_cli_json_put_hash(&j, "xetHash", op->file.size ? &op->file.hash
+                                                           : &none);
+
+        if (op->mtime >= 0) {
+            xet_cli_json_put_u64(&j, "mtime", (uint64_t) op->mtime);
+        }
+    }
+
+    xet_json_object_end(&j);
+}
+
+
+/* 422 of a bucket has the same body as 200. */
+
+static int
+xet_cli_hub_commit_taken(xet_cli_hub_commit_t *c, const xet_cli_request_t *r)
+{
+    int          rc;
+    json_t      *answer;
+    const char  *oid;
+
+    rc = XET_CLI_OK;
+
+    if (c->hub->kind == XET_HUB_BUCKET && r->status == 422) {
+        answer = r->data ? json_loadb(r->data, r->len, 0, NULL) : NULL;
+        rc = xet_cli_hub_commit_failed(json_object_get(answer, "failed"));
+        json_decref(answer);
+
+        return (rc == XET_CLI_OK) ? xet_cli_http_fail(r) : rc;
+    }
+
+    answer = xet_cli_hub_answer(r, &rc);
+
+    if (answer == NULL) {
+        return rc;
+    }
+
+    if (c->hub->kind == XET_HUB_BUCKET) {
+        rc = json_is_array(json_object_get(answer, "failed"))
+             ? xet_cli_hub_commit_failed(json_object_get(answer, "failed"))
+             : XET_CLI_NETWORK;
+
+    } else {
+        oid = json_string_value(json_object_get(answer, "commitOid"));
+
+        if (oid && strlen(oid) == XET_HUB_OID_LEN
+            && strspn(oid, "0123456789abcdef") == XET_HUB_OID_LEN)
+        {
+            memcpy(c->oid, oid, XET_HUB_OID_LEN + 1);
+
+        } else {
+            rc = XET_CLI_NETWORK;
+        }
+    }
+
+    if (rc == XET_CLI_NETWORK) {
+        (void) xet_cli_fail(rc, c->hub->id,
+                            "the answer does not say that it is committed");
+    }
+
+    json_decref(answer);
+
+    return rc;
+}
+
+
+/* Reports what of a batch has failed; XET_CLI_OK for nothing. */
+
+static int
+xet_cli_hub_commit_failed(const json_t *failed)
+{
+    int            rc;
+    size_t         i;
+    const json_t  *one;
+    const char    *path, *error;
+
+    rc = XET_CLI_OK;
+
+    for (i = 0; i < json_array_size(failed); i++) {
+        one = json_array_get(failed, i);
+
+        path = json_string_value(json_object_get(one, "path"));
+        error = json_string_value(json_object_get(one, "error"));
+
+        rc = xet_cli_fail(XET_CLI_FAULT, path ? path : "server",
+                          error ? error : "was refused");
+    }
+
+    return rc;
+}
+
+
+static int
+xet_cli_hub_commit_print(xet_cli_hub_commit_t *c)
+{
+    int                rc;
+    size_t             i;
+    xet_json_t        *j;
+    xet_cli_json_t     out;
+    xet_cli_hub_op_t  *op;
+
+    rc = XET_CLI_OK;
+
+    for (i = 0; i < c->n && rc == XET_CLI_OK; i++) {
+        op = &c->ops[i];
+
+        if (!op->removed) {
+            rc = xet_cli_put_print(c->hub->args, &op->file);
+
+        } else if (c->hub->args->value[XET_CLI_OPT_JSON]) {
+            j = xet_cli_json_begin(&out);
+            xet_cli_json_put_string(j, "removed", op->path);
+            rc = xet_cli_json_end(&out);
+        }
+    }
+
+    return rc;
+}
+
+
+void
+xet_cli_hub_commit_free(xet_cli_hub_commit_t *c)
+{
+    free(c->ops);
+}

@@ -1,0 +1,288 @@
+
+/*
+ * Lists of a Hub: pages of a tree or of repos, and what is at some paths.
+ *
+ * Purpose:    one entry after the other, whatever the pages are.
+ * States:     asked -> a page -> asked for the next one, by its arguments.
+ * Ownership:  a page is there until all of its entries were handled.
+ *
+ * Memory is a page: who takes a list of any length prints it, or keeps little.
+ */
+
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "xet_cli_hub.h"
+
+
+/* An entry of a tree on its way to a handler. */
+
+typedef struct {
+    xet_cli_hub_entry_pt   handler;
+    void                  *ctx;
+    const char            *prefix;     /* that paths begin with */
+} xet_cli_hub_entries_t;
+
+
+static int xet_cli_hub_page(const json_t *page, xet_cli_hub_value_pt handler,
+    void *ctx);
+static char *xet_cli_hub_next(const xet_cli_request_t *r, const char *base,
+    char *before, int *rc);
+static int xet_cli_hub_entry(void *ctx, const json_t *value);
+static int xet_cli_hub_found(void *ctx, const xet_hub_entry_t *entry);
+
+
+int
+xet_cli_hub_pages(const xet_cli_hub_t *hub, char *url,
+    xet_cli_hub_value_pt handler, void *ctx)
+{
+    int                 rc;
+    char               *base, *next;
+    json_t             *page;
+    xet_cli_request_t   r;
+
+    rc = XET_CLI_OK;
+    base = url ? strndup(url, strcspn(url, "?")) : NULL;
+
+    if (base == NULL) {
+        free(url);
+        return xet_cli_no_memory();
+    }
+
+    for (next = NULL; url && rc == XET_CLI_OK; url = next) {
+        next = strdup(url);
+
+        rc = xet_cli_hub_ask(hub, &r, url, NULL, NULL);
+
+        if (rc != XET_CLI_OK) {
+            break;
+        }
+
+        page = xet_cli_hub_answer(&r, &rc);
+
+        if (page) {
+            rc = xet_cli_hub_page(page, handler, ctx);
+            json_decref(page);
+        }
+
+        if (rc == XET_CLI_OK) {
+            next = xet_cli_hub_next(&r, base, next, &rc);
+        }
+
+        xet_cli_http_free(&r);
+    }
+
+    free(next);
+    free(base);
+
+    return rc;
+}
+
+
+static int
+xet_cli_hub_page(const json_t *page, xet_cli_hub_value_pt handler, void *ctx)
+{
+    int      rc;
+    size_t   i;
+
+    if (!json_is_array(page)) {
+        return xet_cli_fail(XET_CLI_NETWORK, "server",
+                            "the answer of the Hub is no list");
+    }
+
+    rc = XET_CLI_OK;
+
+    for (i = 0; i < json_array_size(page) && rc == XET_CLI_OK; i++) {
+        rc = handler(ctx, json_array_get(page, i));
+    }
+
+    return xet_cli_interrupted ? XET_CLI_INTERRUPTED : rc;
+}
+
+
+/* The URL of the next page, or NULL; frees that of the one before. */
+
+static char *
+xet_cli_hub_next(const xet_cli_request_t *r, const char *base, char *before,
+    int *rc)
+{
+    char            *next;
+    const char      *link;
+    xet_hub_text_t   args;
+
+    next = NULL;
+    link = xet_cli_http_header(r, "Link");
+
+    if (link && xet_hub_next_parse(link, &args)) {
+
+        if (asprintf(&next, "%s?%.*s", base, (int) args.len,
+                     (const char *) args.data)
+            < 0)
+        {
+            next = NULL;
+            *rc = xet_cli_no_memory();
+
+        } else if (before && strcmp(next, before) == 0) {
+            *rc = xet_cli_fail(XET_CLI_NETWORK, "server",
+                               "the next page of the list is this one");
+        }
+    }
+
+    free(before);
+
+    return next;
+}
+
+
+int
+xet_cli_hub_tree(const xet_cli_hub_t *hub, const char *path, int deep,
+    int dates, xet_cli_hub_entry_pt handler, void *ctx)
+{
+    char                   *url, *plain;
+    xet_cli_hub_entries_t   e;
+
+    e.handler = handler;
+    e.ctx = ctx;
+    e.prefix = path;
+
+    plain = xet_cli_hub_url(hub, "tree", 1, path);
+
+    if (plain == NULL
+        || asprintf(&url, "%s?recursive=%s%s", plain, deep ? "true" : "false",
+                    dates ? "&expand=true" : "")
+           < 0)
+    {
+        free(plain);
+        return xet_cli_no_memory();
+    }
+
+    free(plain);
+
+    return xet_cli_hub_pages(hub, url, xet_cli_hub_entry, &e);
+}
+
+
+int
+xet_cli_hub_paths(const xet_cli_hub_t *hub, char *const *paths, size_t n,
+    xet_cli_hub_entry_pt handler, void *ctx)
+{
+    int                     rc;
+    size_t                  i;
+    json_t                 *page;
+    xet_buf_t               b;
+    xet_json_t              j;
+    xet_cli_request_t       r;
+    xet_cli_hub_entries_t   e;
+
+    xet_buf_init(&b, xet_cli_buf_alloc, NULL, 16384);
+    xet_json_init(&j, &b);
+
+    xet_json_object_begin(&j);
+    xet_json_key(&j, "expand");
+    xet_json_bool(&j, 1);
+    xet_json_key(&j, "paths");
+    xet_json_array_begin(&j);
+
+    for (i = 0; i < n; i++) {
+        if (paths[i]) {
+            xet_json_string(&j, (const uint8_t *) paths[i], strlen(paths[i]));
+        }
+    }
+
+    xet_json_array_end(&j);
+    xet_json_object_end(&j);
+
+    e.handler = handler;
+    e.ctx = ctx;
+    e.prefix = "";
+
+    rc = xet_cli_hub_ask(hub, &r, xet_cli_hub_url(hub, "paths-info", 1, NULL),
+                         &b, XET_CLI_HUB_JSON);
+
+    if (rc == XET_CLI_OK) {
+        page = xet_cli_hub_answer(&r, &rc);
+
+        if (page) {
+            rc = xet_cli_hub_page(page, xet_cli_hub_entry, &e);
+            json_decref(page);
+        }
+    }
+
+    xet_cli_http_free(&r);
+    xet_cli_buf_free(&b);
+
+    return rc;
+}
+
+
+/* A path that is not below the folder that was asked for is a lie. */
+
+static int
+xet_cli_hub_entry(void *ctx, const json_t *value)
+{
+    size_t                  len;
+    xet_status_t            status;
+    xet_hub_entry_t         entry;
+    xet_cli_hub_entries_t  *e;
+
+    e = ctx;
+    len = strlen(e->prefix);
+
+    status = xet_hub_entry_read(value, &entry);
+
+    if (status == XET_OK
+        && (len == 0
+            || (entry.path.len > len + 1
+                && memcmp(entry.path.data, e->prefix, len) == 0
+                && entry.path.data[len] == '/')))
+    {
+        return e->handler(e->ctx, &entry);
+    }
+
+    return xet_cli_fail(XET_CLI_NETWORK, "server", (status == XET_OK)
+                        ? "the list of the Hub is of another folder"
+                        : "an entry of the list of the Hub is none");
+}
+
+
+int
+xet_cli_hub_file(const xet_cli_hub_t *hub, xet_cli_hub_file_t *file)
+{
+    char  *path;
+
+    memset(file, 0, sizeof(xet_cli_hub_file_t));
+
+    path = hub->path;
+    file->path = path;
+    file->path_len = strlen(path);
+
+    return xet_cli_hub_paths(hub, &path, 1, xet_cli_hub_found, file);
+}
+
+
+static int
+xet_cli_hub_found(void *ctx, const xet_hub_entry_t *entry)
+{
+    xet_cli_hub_file_t  *file;
+
+    file = ctx;
+
+    if (entry->folder || entry->path.len != file->path_len
+        || memcmp(entry->path.data, file->path, entry->path.len) != 0)
+    {
+        return XET_CLI_OK;
+    }
+
+    file->found = 1;
+    file->known = entry->known;
+    file->digested = entry->digested;
+    file->size = entry->size;
+    file->hash = entry->hash;
+
+    memcpy(file->sha256, entry->sha256, XET_CLI_SHA256_LEN);
+    snprintf(file->date, sizeof(file->date), "%.*s", (int) entry->date.len,
+             entry->date.data ? (const char *) entry->date.data : "");
+
+    return XET_CLI_OK;
+}

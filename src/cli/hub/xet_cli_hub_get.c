@@ -1,0 +1,211 @@
+
+/*
+ * xet get of a file, or of a folder, of a repo of a Hub.
+ *
+ * Purpose:    fetches what the list of one commit has, and verifies it: by the
+ *             hash, as every get, and by the SHA-256 that the list has.
+ * States:     the revision is a commit -> a file, or page by page a folder.
+ * Ownership:  nothing is kept but the page, and what the get of trees keeps.
+ */
+
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "xet_cli_hub.h"
+
+
+typedef struct {
+    xet_cli_hub_t        *hub;
+    xet_cli_get_tree_t   *tree;
+    size_t                cut;         /* of paths, in front */
+    size_t                n;
+    int                   rc;          /* the worst of files */
+} xet_cli_hub_get_t;
+
+
+static int xet_cli_hub_get_any(xet_cli_hub_t *hub);
+static int xet_cli_hub_get_file(xet_cli_hub_t *hub,
+    const xet_cli_hub_file_t *file);
+static int xet_cli_hub_get_folder(xet_cli_hub_t *hub);
+static int xet_cli_hub_get_entry(void *ctx, const xet_hub_entry_t *entry);
+static const char *xet_cli_hub_base(const xet_cli_hub_t *hub);
+
+
+int
+xet_cli_hub_get(const xet_cli_args_t *args)
+{
+    int            rc;
+    xet_cli_hub_t  hub;
+
+    if (args->value[XET_CLI_OPT_RECURSIVE]
+        || strchr(args->operands[0], '/') == NULL)
+    {
+        if (args->value[XET_CLI_OPT_REVISION] || args->value[XET_CLI_OPT_TYPE])
+        {
+            return xet_cli_fail(XET_CLI_USAGE, "get", "--revision and --type "
+                                "need the name of a repository");
+        }
+
+        return xet_cli_get(args);
+    }
+
+    rc = xet_cli_hub_open_repo(&hub, args, args->operands[0]);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_hub_look(&hub, 0);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_hub_get_any(&hub);
+    }
+
+    xet_cli_hub_close(&hub);
+
+    return rc;
+}
+
+
+static int
+xet_cli_hub_get_any(xet_cli_hub_t *hub)
+{
+    int                  rc;
+    xet_cli_hub_file_t   file;
+
+    if (*hub->path) {
+        rc = xet_cli_hub_file(hub, &file);
+
+        if (rc != XET_CLI_OK || file.found) {
+            return (rc == XET_CLI_OK) ? xet_cli_hub_get_file(hub, &file) : rc;
+        }
+    }
+
+    if (hub->args->value[XET_CLI_OPT_RANGE]) {
+        return xet_cli_fail(XET_CLI_USAGE, "get",
+                            "there are no ranges of a folder");
+    }
+
+    return xet_cli_hub_get_folder(hub);
+}
+
+
+static int
+xet_cli_hub_get_file(xet_cli_hub_t *hub, const xet_cli_hub_file_t *file)
+{
+    int              rc;
+    xet_cli_want_t   want;
+    xet_cli_http_t  *cas;
+
+    if (!file->known) {
+        return xet_cli_fail(XET_CLI_FAULT, hub->path,
+                            "has no Xet hash on this Hub");
+    }
+
+    memset(&want, 0, sizeof(want));
+
+    want.path = hub->args->value[XET_CLI_OPT_OUTPUT];
+    want.given = (want.path != NULL);
+    want.path = want.given ? want.path : xet_cli_hub_base(hub);
+    want.hash = file->hash;
+    want.size = file->size;
+    want.sha256 = file->digested ? file->sha256 : NULL;
+
+    cas = xet_cli_hub_cas(hub, &rc);
+
+    return cas ? xet_cli_get_file(hub->args, cas, &want) : rc;
+}
+
+
+/* A folder is called as that of the repo, or as the repo is. */
+
+static const char *
+xet_cli_hub_base(const xet_cli_hub_t *hub)
+{
+    const char  *slash, *name;
+
+    name = *hub->path ? hub->path : hub->id;
+    slash = strrchr(name, '/');
+
+    return slash ? slash + 1 : name;
+}
+
+
+static int
+xet_cli_hub_get_folder(xet_cli_hub_t *hub)
+{
+    int                 rc;
+    const char         *output;
+    xet_cli_http_t     *cas;
+    xet_cli_hub_get_t   g;
+
+    memset(&g, 0, sizeof(g));
+
+    cas = xet_cli_hub_cas(hub, &rc);
+
+    if (cas == NULL) {
+        return rc;
+    }
+
+    output = hub->args->value[XET_CLI_OPT_OUTPUT];
+    output = output ? output : xet_cli_hub_base(hub);
+
+    g.hub = hub;
+    g.cut = *hub->path ? strlen(hub->path) + 1 : 0;
+    g.tree = xet_cli_get_tree_begin(hub->args, cas, output, &rc);
+
+    if (g.tree == NULL) {
+        return rc;
+    }
+
+    rc = xet_cli_hub_tree(hub, hub->path, 1, 0, xet_cli_hub_get_entry, &g);
+    rc = xet_cli_get_tree_end(g.tree, xet_cli_worse(rc, g.rc));
+
+    /* a bucket has no folders, and an empty list of one */
+
+    return (rc == XET_CLI_OK && g.n == 0 && *hub->path)
+           ? xet_cli_fail(XET_CLI_FAULT, hub->path, "is not there") : rc;
+}
+
+
+/* What is wrong with one file does not keep the others. */
+
+static int
+xet_cli_hub_get_entry(void *ctx, const xet_hub_entry_t *entry)
+{
+    int                 rc;
+    char               *path;
+    xet_cli_want_t      want;
+    xet_cli_hub_get_t  *g;
+
+    g = ctx;
+    g->n++;
+
+    if (entry->folder) {
+        return XET_CLI_OK;
+    }
+
+    path = strndup((const char *) entry->path.data + g->cut,
+                   entry->path.len - g->cut);
+
+    if (path == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    memset(&want, 0, sizeof(want));
+
+    want.path = path;
+    want.hash = entry->hash;
+    want.size = entry->size;
+    want.sha256 = entry->digested ? entry->sha256 : NULL;
+
+    rc = entry->known
+         ? xet_cli_get_tree_want(g->tree, &want)
+         : xet_cli_fail(XET_CLI_FAULT, path, "has no Xet hash on this Hub");
+
+    free(path);
+
+    g->rc = xet_cli_worse(g->rc, rc);
+
+    return (rc < XET_CLI_NETWORK) ? XET_CLI_OK : rc;
+}

@@ -1,0 +1,171 @@
+
+/*
+ * xet info of a name of a Hub: a repo, or a file and how it is stored.
+ */
+
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "xet_cli_hub.h"
+
+
+static int xet_cli_hub_info_any(const xet_cli_args_t *args, char *operand);
+static int xet_cli_hub_info_file(xet_cli_hub_t *hub, const char *operand,
+    const xet_cli_hub_file_t *file);
+static int xet_cli_hub_info_repo(const xet_cli_hub_t *hub,
+    const char *operand);
+
+
+/* Operands are what they are, each by itself. */
+
+int
+xet_cli_hub_info(const xet_cli_args_t *args)
+{
+    int             i, rc;
+    char           *operand;
+    xet_cli_args_t  one;
+
+    rc = XET_CLI_OK;
+
+    for (i = 0; i < args->count && rc < XET_CLI_INTERRUPTED; i++) {
+        operand = args->operands[i];
+
+        if (access(operand, F_OK) != 0 && xet_cli_hub_is(args, operand)) {
+            rc = xet_cli_worse(rc, xet_cli_hub_info_any(args, operand));
+            continue;
+        }
+
+        one = *args;
+        one.operands = &operand;
+        one.count = 1;
+
+        rc = xet_cli_worse(rc, xet_cli_info(&one));
+    }
+
+    return rc;
+}
+
+
+static int
+xet_cli_hub_info_any(const xet_cli_args_t *args, char *operand)
+{
+    int                  rc;
+    xet_cli_hub_t        hub;
+    xet_cli_hub_file_t   file;
+
+    rc = xet_cli_hub_open_repo(&hub, args, operand);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_hub_look(&hub, 0);
+    }
+
+    if (rc == XET_CLI_OK && *hub.path) {
+        rc = xet_cli_hub_file(&hub, &file);
+
+        if (rc == XET_CLI_OK) {
+            rc = file.found ? xet_cli_hub_info_file(&hub, operand, &file)
+                            : xet_cli_fail(XET_CLI_FAULT, operand,
+                                           "is no file of this repository");
+        }
+
+    } else if (rc == XET_CLI_OK) {
+        rc = xet_cli_hub_info_repo(&hub, operand);
+    }
+
+    xet_cli_hub_close(&hub);
+
+    return rc;
+}
+
+
+/* What the list says of it, and then what a hash alone would have told. */
+
+static int
+xet_cli_hub_info_file(xet_cli_hub_t *hub, const char *operand,
+    const xet_cli_hub_file_t *file)
+{
+    int              rc;
+    char             sha256[2 * XET_CLI_SHA256_LEN + 1];
+    xet_json_t      *j;
+    xet_cli_http_t  *cas;
+    xet_cli_json_t   out;
+
+    *xet_hash_print_plain((uint8_t *) sha256, file->sha256) = '\0';
+
+    if (hub->args->value[XET_CLI_OPT_JSON]) {
+        j = xet_cli_json_begin(&out);
+
+        xet_cli_json_put_string(j, "name", operand);
+        xet_cli_json_put_string(j, "kind", "file of a Hub");
+        xet_cli_json_put_u64(j, "size", file->size);
+        xet_cli_json_put_string(j, "date", *file->date ? file->date : NULL);
+        xet_cli_json_put_string(j, "sha256", file->digested ? sha256 : NULL);
+
+        if (*hub->oid) {
+            xet_cli_json_put_string(j, "commit", hub->oid);
+        }
+
+        rc = xet_cli_json_end(&out);
+
+    } else {
+        xet_cli_text_print(stdout, operand);
+        printf(": file of a Hub\n"
+               "  %-12s %" PRIu64 "\n", "size", file->size);
+
+        if (*file->date) {
+            printf("  %-12s %s\n", "date", file->date);
+        }
+
+        if (file->digested) {
+            printf("  %-12s %s\n", "sha256", sha256);
+        }
+
+        if (*hub->oid) {
+            printf("  %-12s %s\n", "commit", hub->oid);
+        }
+
+        rc = xet_cli_flush();
+    }
+
+    if (rc != XET_CLI_OK || !file->known || file->size == 0) {
+        return rc;
+    }
+
+    cas = xet_cli_hub_cas(hub, &rc);
+
+    return cas ? xet_cli_info_stored(hub->args, cas, operand, &file->hash)
+               : rc;
+}
+
+
+static int
+xet_cli_hub_info_repo(const xet_cli_hub_t *hub, const char *operand)
+{
+    xet_json_t      *j;
+    xet_cli_json_t   out;
+
+    if (hub->args->value[XET_CLI_OPT_JSON]) {
+        j = xet_cli_json_begin(&out);
+
+        xet_cli_json_put_string(j, "name", operand);
+        xet_cli_json_put_string(j, "kind", xet_hub_kind_name(hub->kind));
+        xet_cli_json_put_string(j, "repo", hub->id);
+        xet_cli_json_put_string(j, "commit", *hub->oid ? hub->oid : NULL);
+
+        return xet_cli_json_end(&out);
+    }
+
+    xet_cli_text_print(stdout, operand);
+    printf(": %s\n  %-12s ", xet_hub_kind_name(hub->kind), "repo");
+    xet_cli_text_print(stdout, hub->id);
+    putchar('\n');
+
+    if (*hub->oid) {
+        printf("  %-12s %s\n", "commit", hub->oid);
+    }
+
+    return xet_cli_flush();
+}

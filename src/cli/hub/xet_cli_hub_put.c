@@ -1,0 +1,550 @@
+
+/*
+ * xet put of a file, or of a folder, to a repo of a Hub.
+ *
+ * Purpose:    sends what the repo does not have, and commits it.
+ * States:     the repo is there -> files are looked at, a window of paths at a
+ *             time -> those that differ are sent -> a commit, or several.
+ * Ownership:  a put has a path for each file, until all are committed.
+ *
+ * A file is read for its SHA-256 first only where the repo has one of that
+ * path and size; so most files are read once, and never as a whole in memory.
+ */
+
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "xet_cli_hub.h"
+
+
+typedef struct {
+    char                  *path;       /* in the repo; NULL: not sent */
+    int64_t                mtime;
+    uint64_t               size;       /* of what is there */
+    xet_hash_t             hash;
+    uint8_t                sha256[XET_CLI_SHA256_LEN];
+    unsigned               asked:1;
+    unsigned               there:1;
+    unsigned               known:1;
+    unsigned               digested:1;
+    unsigned               done:1;     /* needs nothing, or is in the commit */
+} xet_cli_hub_item_t;
+
+
+typedef struct {
+    xet_cli_hub_t               *hub;
+    const xet_cli_hub_source_t  *source;
+    xet_cli_tree_t               tree;
+    xet_cli_hub_item_t          *items;
+    size_t                       count;
+    size_t                       next;        /* to be registered */
+    size_t                       window;      /* first of those asked for */
+    size_t                       unchanged;
+    xet_cli_hub_commit_t         commit;
+} xet_cli_hub_put_t;
+
+
+static int xet_cli_hub_operand(const xet_cli_args_t *args);
+static int xet_cli_hub_skip(const char *path);
+static int xet_cli_hub_items(xet_cli_hub_put_t *p);
+static char *xet_cli_hub_inside(const xet_cli_hub_put_t *p,
+    const char *name);
+static int xet_cli_hub_put_run(xet_cli_hub_put_t *p);
+static int xet_cli_hub_put_open(void *ctx, size_t i, FILE **in,
+    const char **name, int *executable);
+static FILE *xet_cli_hub_put_file(xet_cli_hub_put_t *p, size_t i,
+    int *executable);
+static int xet_cli_hub_put_look(xet_cli_hub_put_t *p, size_t i);
+static int xet_cli_hub_put_there(void *ctx, const xet_hub_entry_t *entry);
+static int xet_cli_hub_put_same(const xet_cli_hub_item_t *item, FILE *in,
+    int *same);
+static int xet_cli_hub_put_registered(void *ctx, const xet_cli_file_t *file);
+static int xet_cli_hub_put_end(void *ctx);
+static int xet_cli_hub_put_told(const xet_cli_hub_put_t *p);
+
+
+int
+xet_cli_hub_put(const xet_cli_args_t *args)
+{
+    int                    rc, folder;
+    xet_cli_hub_t          hub;
+    xet_cli_hub_source_t   source;
+
+    if (!xet_cli_hub_operand(args)) {
+
+        if (args->value[XET_CLI_OPT_MESSAGE]
+            || args->value[XET_CLI_OPT_REVISION]
+            || args->value[XET_CLI_OPT_TYPE])
+        {
+            return xet_cli_fail(XET_CLI_USAGE, "put", "--message, --revision "
+                                "and --type need the name of a repository");
+        }
+
+        return xet_cli_put(args);
+    }
+
+    folder = (args->value[XET_CLI_OPT_RECURSIVE] != NULL);
+
+    source.file = folder ? NULL : args->operands[0];
+    source.folder = folder ? args->operands[0] : NULL;
+    source.blobs = -1;
+
+    rc = xet_cli_hub_open_repo(&hub, args, args->operands[1]);
+
+    if (rc == XET_CLI_OK && !folder && *hub.path == '\0') {
+        rc = xet_cli_fail(XET_CLI_USAGE, args->operands[1],
+                          "names no path in the repository");
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_hub_send(&hub, &source);
+    }
+
+    xet_cli_hub_close(&hub);
+
+    return rc;
+}
+
+
+/* Whether the last of two operands is a name, and no second file. */
+
+static int
+xet_cli_hub_operand(const xet_cli_args_t *args)
+{
+    struct stat       st;
+    xet_hub_target_t  target;
+
+    if (args->count != 2) {
+        return 0;
+    }
+
+    if (args->value[XET_CLI_OPT_RECURSIVE]
+        || strncmp(args->operands[1], "hf://", 5) == 0)
+    {
+        return 1;
+    }
+
+    return xet_cli_hub_is(args, args->operands[1])
+           && xet_hub_operand_parse(args->operands[1], &target) == XET_OK
+           && target.path.len
+           && lstat(args->operands[1], &st) != 0;
+}
+
+
+int
+xet_cli_hub_send(xet_cli_hub_t *hub, const xet_cli_hub_source_t *source)
+{
+    int                 rc;
+    size_t              i;
+    xet_cli_hub_put_t   p;
+
+    memset(&p, 0, sizeof(p));
+
+    p.hub = hub;
+    p.source = source;
+    p.tree.root = -1;
+    p.tree.skip = xet_cli_hub_skip;
+    p.tree.links = (source->blobs >= 0);
+
+    p.commit.hub = hub;
+    p.commit.message = hub->args->value[XET_CLI_OPT_MESSAGE];
+
+    if (p.commit.message == NULL) {
+        p.commit.message = source->file ? "Upload a file" : "Upload a folder";
+    }
+
+    hub->writes = 1;
+
+    rc = xet_cli_hub_items(&p);
+
+    if (rc <= XET_CLI_ERROR && rc != XET_CLI_USAGE && p.items) {
+        rc = xet_cli_worse(rc, xet_cli_hub_put_run(&p));
+    }
+
+    xet_cli_hub_commit_free(&p.commit);
+
+    for (i = 0; p.items && i < p.count; i++) {
+        free(p.items[i].path);
+    }
+
+    free(p.items);
+    xet_cli_tree_free(&p.tree);
+
+    return rc;
+}
+
+
+/* What other clients leave at home: git, and their own notes. */
+
+static int
+xet_cli_hub_skip(const char *path)
+{
+    const char  *name, *slash;
+
+    slash = strrchr(path, '/');
+    name = slash ? slash + 1 : path;
+
+    if (strcmp(name, ".git") == 0) {
+        return 1;
+    }
+
+    return strcmp(name, "huggingface") == 0 && slash
+           && slash - path >= 6 && memcmp(slash - 6, ".cache", 6) == 0
+           && (slash - path == 6 || slash[-7] == '/');
+}
+
+
+/* What there is to be sent, and the paths that it is to have. */
+
+static int
+xet_cli_hub_items(xet_cli_hub_put_t *p)
+{
+    int          rc;
+    char        *path;
+    size_t       i;
+    const char  *name;
+
+    rc = XET_CLI_OK;
+    p->count = 1;
+
+    if (p->source->folder) {
+        rc = xet_cli_tree_read(&p->tree, p->source->folder);
+        p->count = p->tree.count;
+
+        if (rc > XET_CLI_ERROR) {
+            return rc;
+        }
+    }
+
+    if (p->count == 0) {
+        return (rc == XET_CLI_OK)
+               ? xet_cli_fail(XET_CLI_FAULT, p->source->folder, "is empty")
+               : rc;
+    }
+
+    p->items = calloc(p->count, sizeof(xet_cli_hub_item_t));
+
+    if (p->items == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    for (i = 0; i < p->count; i++) {
+
+        if (p->source->folder && p->tree.entries[i].folder) {
+            continue;
+        }
+
+        name = p->source->folder ? p->tree.entries[i].path : NULL;
+        path = xet_cli_hub_inside(p, name);
+
+        if (path == NULL) {
+            return xet_cli_no_memory();
+        }
+
+        if (!xet_hub_path_ok((const uint8_t *) path, strlen(path))) {
+            rc = xet_cli_fail(XET_CLI_ERROR, path, "is left out: no file of a "
+                              "repository can be called so");
+            free(path);
+            continue;
+        }
+
+        p->items[i].path = path;
+    }
+
+    return rc;
+}
+
+
+static char *
+xet_cli_hub_inside(const xet_cli_hub_put_t *p, const char *name)
+{
+    char  *path;
+
+    if (name == NULL || *p->hub->path == '\0') {
+        return strdup(name ? name : p->hub->path);
+    }
+
+    return (asprintf(&path, "%s/%s", p->hub->path, name) < 0) ? NULL : path;
+}
+
+
+static int
+xet_cli_hub_put_run(xet_cli_hub_put_t *p)
+{
+    int              rc;
+    xet_cli_http_t  *cas;
+    xet_cli_puts_t   puts;
+
+    rc = xet_cli_hub_look(p->hub, 1);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    cas = xet_cli_hub_cas(p->hub, &rc);
+
+    if (cas == NULL) {
+        return rc;
+    }
+
+    memset(&puts, 0, sizeof(puts));
+
+    puts.count = p->count;
+    puts.open = xet_cli_hub_put_open;
+    puts.registered = xet_cli_hub_put_registered;
+    puts.end = xet_cli_hub_put_end;
+    puts.ctx = p;
+    puts.once = (p->source->file && strcmp(p->source->file, "-") == 0);
+
+    return xet_cli_puts(p->hub->args, cas, &puts);
+}
+
+
+/* NULL in *in where the repo has it, or where it has no bytes to be sent. */
+
+static int
+xet_cli_hub_put_open(void *ctx, size_t i, FILE **in, const char **name,
+    int *executable)
+{
+    int                  rc, same;
+    FILE                *file;
+    struct stat          st;
+    xet_cli_hub_put_t   *p;
+    xet_cli_hub_item_t  *item;
+
+    p = ctx;
+    item = &p->items[i];
+
+    if (item->path == NULL || item->done) {
+        return XET_CLI_OK;
+    }
+
+    rc = item->asked ? XET_CLI_OK : xet_cli_hub_put_look(p, i);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    file = xet_cli_hub_put_file(p, i, executable);
+
+    if (file == NULL) {
+        return XET_CLI_ERROR;
+    }
+
+    same = 0;
+    item->mtime = -1;
+
+    if (fstat(fileno(file), &st) == 0 && S_ISREG(st.st_mode)) {
+        item->mtime = (int64_t) st.st_mtim.tv_sec * 1000
+                      + st.st_mtim.tv_nsec / 1000000;
+
+        if (item->there && item->size == (uint64_t) st.st_size) {
+            rc = xet_cli_hub_put_same(item, file, &same);
+        }
+
+        if (rc == XET_CLI_OK && !same && st.st_size == 0) {
+            item->done = 1;
+            rc = xet_cli_hub_commit_put(&p->commit, item->path, NULL,
+                                        item->mtime);
+        }
+    }
+
+    if (same) {
+        item->done = 1;
+        p->unchanged++;
+    }
+
+    if (rc != XET_CLI_OK || item->done) {
+        xet_cli_close(file);
+        return rc;
+    }
+
+    *in = file;
+    *name = item->path;
+
+    return XET_CLI_OK;
+}
+
+
+static FILE *
+xet_cli_hub_put_file(xet_cli_hub_put_t *p, size_t i, int *executable)
+{
+    xet_cli_tree_entry_t  *entry;
+
+    if (p->source->file) {
+        return xet_cli_open(p->source->file);
+    }
+
+    entry = &p->tree.entries[i];
+
+    return entry->link
+           ? xet_cli_hub_cache_open(&p->tree, entry->path, p->source->blobs)
+           : xet_cli_tree_open(&p->tree, entry->path, executable);
+}
+
+
+/* Asks what of this path and the following ones is there. */
+
+static int
+xet_cli_hub_put_look(xet_cli_hub_put_t *p, size_t i)
+{
+    char    *paths[XET_CLI_HUB_PATHS];
+    size_t   n;
+
+    p->window = i;
+
+    for (n = 0; n < XET_CLI_HUB_PATHS && i + n < p->count; n++) {
+        paths[n] = p->items[i + n].path;
+        p->items[i + n].asked = 1;
+    }
+
+    return p->hub->made ? XET_CLI_OK
+                        : xet_cli_hub_paths(p->hub, paths, n,
+                                            xet_cli_hub_put_there, p);
+}
+
+
+static int
+xet_cli_hub_put_there(void *ctx, const xet_hub_entry_t *entry)
+{
+    size_t               i, end;
+    xet_cli_hub_put_t   *p;
+    xet_cli_hub_item_t  *item;
+
+    p = ctx;
+    end = p->window + XET_CLI_HUB_PATHS;
+    end = (end < p->count) ? end : p->count;
+
+    for (i = p->window; i < end && !entry->folder; i++) {
+        item = &p->items[i];
+
+        if (item->path == NULL || strlen(item->path) != entry->path.len
+            || memcmp(item->path, entry->path.data, entry->path.len) != 0)
+        {
+            continue;
+        }
+
+        item->there = 1;
+        item->known = entry->known;
+        item->digested = entry->digested;
+        item->size = entry->size;
+        item->hash = entry->hash;
+        memcpy(item->sha256, entry->sha256, XET_CLI_SHA256_LEN);
+
+        break;
+    }
+
+    return XET_CLI_OK;
+}
+
+
+/* Reads the file; what is no SHA-256 of a bucket is a hash. */
+
+static int
+xet_cli_hub_put_same(const xet_cli_hub_item_t *item, FILE *in, int *same)
+{
+    int                rc;
+    xet_cli_digest_t  *d;
+
+    if (item->size == 0) {
+        *same = 1;
+        return XET_CLI_OK;
+    }
+
+    d = malloc(sizeof(xet_cli_digest_t));
+
+    if (d == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    rc = xet_cli_digest_file(d, in, item->path, 1);
+
+    *same = rc == XET_CLI_OK && d->size == item->size
+            && (item->digested
+                ? memcmp(d->digest, item->sha256, XET_CLI_SHA256_LEN) == 0
+                : item->known && xet_hash_equal(&d->hash, &item->hash));
+
+    free(d);
+
+    if (rc == XET_CLI_OK && fseeko(in, 0, SEEK_SET) != 0) {
+        rc = xet_cli_fail_errno(item->path);
+    }
+
+    return rc;
+}
+
+
+/* Files are registered in the order in which they were opened. */
+
+static int
+xet_cli_hub_put_registered(void *ctx, const xet_cli_file_t *file)
+{
+    int                  rc;
+    xet_cli_hub_put_t   *p;
+    xet_cli_hub_item_t  *item;
+
+    p = ctx;
+
+    while (p->items[p->next].path != file->name) {
+        p->next++;
+    }
+
+    item = &p->items[p->next];
+    item->done = 1;
+
+    rc = xet_cli_hub_commit_put(&p->commit, item->path, file, item->mtime);
+
+    return (rc == XET_CLI_OK && xet_cli_hub_commit_due(&p->commit))
+           ? xet_cli_hub_commit_send(&p->commit) : rc;
+}
+
+
+static int
+xet_cli_hub_put_end(void *ctx)
+{
+    int                 rc;
+    xet_cli_hub_put_t  *p;
+
+    p = ctx;
+
+    rc = xet_cli_hub_commit_send(&p->commit);
+
+    return (rc == XET_CLI_OK) ? xet_cli_hub_put_told(p) : rc;
+}
+
+
+static int
+xet_cli_hub_put_told(const xet_cli_hub_put_t *p)
+{
+    xet_json_t      *j;
+    xet_cli_json_t   out;
+
+    if (p->hub->args->value[XET_CLI_OPT_JSON]) {
+        j = xet_cli_json_begin(&out);
+
+        xet_cli_json_put_string(j, "repo", p->hub->id);
+        xet_cli_json_put_string(j, "type", xet_hub_kind_name(p->hub->kind));
+        xet_cli_json_put_u64(j, "files", p->commit.sent);
+        xet_cli_json_put_u64(j, "unchanged", p->unchanged);
+
+        if (*p->commit.oid) {
+            xet_cli_json_put_string(j, "commit", p->commit.oid);
+        }
+
+        return xet_cli_json_end(&out);
+    }
+
+    xet_cli_text_print(stdout, p->hub->id);
+    printf("\n"
+           "  files         %zu\n"
+           "  unchanged     %zu\n", p->commit.sent, p->unchanged);
+
+    if (*p->commit.oid) {
+        printf("  commit        %s\n", p->commit.oid);
+    }
+
+    return xet_cli_flush();
+}

@@ -1,0 +1,588 @@
+
+/*
+ * A repo of a Hub, by its name.
+ *
+ * Purpose:    who is asked, with which token, for what.
+ * States:     opened -> looked at, which says the commit -> with a client for
+ *             the contents, whose tokens are renewed for as long as it is used.
+ * Ownership:  the caller's structure has all texts and both clients.
+ *
+ * The user's token goes to the Hub alone.  Where the contents are is said by
+ * the Hub, and what is sent there is the token that it has given out for them.
+ */
+
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "xet_cli_hub.h"
+
+
+#define XET_CLI_HUB_EARLY   60         /* s before the end of a token */
+#define XET_CLI_HUB_PERIOD  1000       /* ms between two tokens, at least */
+
+
+static const char *xet_cli_hub_endpoint(const xet_cli_args_t *args,
+    int *ours);
+static int xet_cli_hub_name(xet_cli_hub_t *hub, const char *operand);
+static int xet_cli_hub_kind(xet_cli_hub_t *hub, xet_hub_kind_e kind);
+static char *xet_cli_hub_escape(const char *text, int slashes);
+static int xet_cli_hub_make(xet_cli_hub_t *hub);
+static int xet_cli_hub_branch(xet_cli_hub_t *hub);
+static int xet_cli_hub_looked(xet_cli_hub_t *hub,
+    const xet_cli_request_t *r);
+static int xet_cli_hub_grant(xet_cli_hub_t *hub);
+static const char *xet_cli_hub_renew(void *ctx);
+
+
+int
+xet_cli_hub_is(const xet_cli_args_t *args, const char *operand)
+{
+    int               ours;
+    xet_hub_target_t  target;
+
+    if (strncmp(operand, "hf://", 5) == 0) {
+        return 1;
+    }
+
+    return xet_cli_hub_endpoint(args, &ours) != NULL
+           && xet_hub_operand_parse(operand, &target) == XET_OK
+           && target.name.data != NULL;
+}
+
+
+/* The variables of other clients count together: a URL, and its token. */
+
+static const char *
+xet_cli_hub_endpoint(const xet_cli_args_t *args, int *ours)
+{
+    const char  *endpoint;
+
+    *ours = (args->value[XET_CLI_OPT_HUB] != NULL);
+
+    endpoint = *ours ? args->value[XET_CLI_OPT_HUB] : getenv("HF_ENDPOINT");
+
+    return (endpoint && *endpoint) ? endpoint : NULL;
+}
+
+
+int
+xet_cli_hub_open(xet_cli_hub_t *hub, const xet_cli_args_t *args,
+    const char *operand)
+{
+    int          rc, ours;
+    const char  *endpoint, *rev;
+
+    memset(hub, 0, sizeof(xet_cli_hub_t));
+
+    hub->args = args;
+
+    endpoint = xet_cli_hub_endpoint(args, &ours);
+
+    if (endpoint == NULL) {
+        return xet_cli_fail(XET_CLI_USAGE, operand,
+                            "give --hub or HF_ENDPOINT");
+    }
+
+    rc = xet_cli_hub_name(hub, operand);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    rev = args->value[XET_CLI_OPT_REVISION];
+    rev = rev ? rev : "main";
+
+    if (!xet_hub_rev_ok((const uint8_t *) rev, strlen(rev))) {
+        return xet_cli_fail(XET_CLI_USAGE, rev, "is no revision");
+    }
+
+    hub->rev = strdup(rev);
+
+    if (hub->rev == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    hub->http = xet_cli_http_create_at(args, endpoint, &rc);
+
+    if (hub->http && !ours) {
+        xet_cli_http_token(hub->http, getenv("HF_TOKEN"));
+    }
+
+    return rc;
+}
+
+
+static int
+xet_cli_hub_name(xet_cli_hub_t *hub, const char *operand)
+{
+    xet_hub_target_t  target;
+
+    if (xet_hub_operand_parse(operand, &target) != XET_OK) {
+        return xet_cli_fail(XET_CLI_USAGE, operand, "is no name of a Hub: "
+                            "[datasets/|spaces/|buckets/]owner/name[/path]");
+    }
+
+    hub->owner = strndup((const char *) target.owner.data, target.owner.len);
+    hub->path = strndup(target.path.len ? (const char *) target.path.data : "",
+                        target.path.len);
+
+    if (target.name.data) {
+        hub->id = strndup((const char *) target.owner.data,
+                          target.owner.len + 1 + target.name.len);
+    }
+
+    return (hub->owner && hub->path && (hub->id || !target.name.data))
+           ? xet_cli_hub_kind(hub, target.kind) : xet_cli_no_memory();
+}
+
+
+static int
+xet_cli_hub_kind(xet_cli_hub_t *hub, xet_hub_kind_e kind)
+{
+    const char      *type;
+    xet_hub_kind_e   said;
+
+    type = hub->args->value[XET_CLI_OPT_TYPE];
+
+    if (type) {
+        said = xet_hub_kind_parse(type);
+
+        if (said == XET_HUB_KINDS
+            || (kind != XET_HUB_KINDS && kind != said))
+        {
+            return xet_cli_fail(XET_CLI_USAGE, type, "is another type than "
+                                "that of the name, or none of model, dataset, "
+                                "space and bucket");
+        }
+
+        kind = said;
+    }
+
+    hub->said = (kind != XET_HUB_KINDS);
+    hub->kind = hub->said ? kind : XET_HUB_MODEL;
+
+    return XET_CLI_OK;
+}
+
+
+int
+xet_cli_hub_open_repo(xet_cli_hub_t *hub, const xet_cli_args_t *args,
+    const char *operand)
+{
+    int  rc;
+
+    rc = xet_cli_hub_open(hub, args, operand);
+
+    return (rc == XET_CLI_OK && hub->id == NULL)
+           ? xet_cli_fail(XET_CLI_USAGE, operand, "names no repository")
+           : rc;
+}
+
+
+void
+xet_cli_hub_close(xet_cli_hub_t *hub)
+{
+    xet_cli_http_destroy(hub->cas);
+    xet_cli_http_destroy(hub->http);
+
+    if (hub->token) {
+        explicit_bzero(hub->token, strlen(hub->token));
+    }
+
+    free(hub->token);
+    free(hub->owner);
+    free(hub->id);
+    free(hub->path);
+    free(hub->rev);
+}
+
+
+char *
+xet_cli_hub_url(const xet_cli_hub_t *hub, const char *what, int rev,
+    const char *path)
+{
+    char  *url, *commit, *below;
+
+    rev = rev && hub->kind != XET_HUB_BUCKET;
+
+    commit = xet_cli_hub_escape(*hub->oid ? hub->oid : hub->rev, 0);
+    below = xet_cli_hub_escape(path ? path : "", 1);
+
+    url = (commit && below)
+          ? xet_cli_http_url(hub->http, "/api/%s/%s%s%s%s%s%s%s",
+                             xet_hub_kind_plural(hub->kind), hub->id,
+                             *what ? "/" : "", what, rev ? "/" : "",
+                             rev ? commit : "", *below ? "/" : "", below)
+          : NULL;
+
+    free(commit);
+    free(below);
+
+    return url;
+}
+
+
+/* Percent-encoded, but for what needs no escape, and slashes if they stay. */
+
+static char *
+xet_cli_hub_escape(const char *text, int slashes)
+{
+    char  *out, *p;
+
+    out = malloc(3 * strlen(text) + 1);
+
+    if (out == NULL) {
+        return NULL;
+    }
+
+    for (p = out; *text; text++) {
+
+        if (xet_is_alnum((uint8_t) *text) || strchr("-._~", *text) != NULL
+            || (slashes && *text == '/'))
+        {
+            *p++ = *text;
+
+        } else {
+            p += sprintf(p, "%%%02X", (unsigned) (uint8_t) *text);
+        }
+    }
+
+    *p = '\0';
+
+    return out;
+}
+
+
+int
+xet_cli_hub_ask(const xet_cli_hub_t *hub, xet_cli_request_t *r, char *url,
+    const xet_buf_t *body, const char *type)
+{
+    int       rc;
+    uint8_t  *bytes;
+
+    memset(r, 0, sizeof(*r));
+
+    r->url = url;
+    r->api = 1;
+    r->max = XET_CLI_HUB_ANSWER;
+    r->type = type;
+
+    bytes = NULL;
+
+    if (body) {
+        bytes = xet_cli_buf_bytes(body, &r->body_len);
+
+        if (bytes == NULL) {
+            return xet_cli_no_memory();
+        }
+
+        /* a commit reads what it names */
+
+        r->body = bytes;
+        r->patient = 1;
+    }
+
+    rc = xet_cli_http_call(hub->http, r);
+
+    if (rc != XET_CLI_OK) {
+
+        /* it may be under way, and has the bytes */
+
+        xet_cli_http_free(r);
+    }
+
+    r->body = NULL;
+    free(bytes);
+
+    return rc;
+}
+
+
+json_t *
+xet_cli_hub_answer(const xet_cli_request_t *r, int *rc)
+{
+    int      large;
+    char     place[XET_CLI_HTTP_TEXT];
+    json_t  *answer;
+
+    if (r->status / 100 != 2 || r->refused) {
+        *rc = xet_cli_http_fail(r);
+        return NULL;
+    }
+
+    answer = r->data ? xet_cli_json_load(r->data, r->len,
+                                         JSON_REJECT_DUPLICATES,
+                                         XET_CLI_HUB_ROOM, &large)
+                     : NULL;
+
+    if (answer == NULL) {
+        *rc = xet_cli_failf(XET_CLI_NETWORK, "server",
+                            "%s: %ld, but the answer is none of a Hub",
+                            xet_cli_http_text(r->url, place), r->status);
+    }
+
+    return answer;
+}
+
+
+int
+xet_cli_hub_lacks(const xet_cli_request_t *r, const char *code)
+{
+    const char  *value;
+
+    value = (r->status == 404) ? xet_cli_http_header(r, "X-Error-Code") : NULL;
+
+    return value && strcmp(value, code) == 0;
+}
+
+
+int
+xet_cli_hub_look(xet_cli_hub_t *hub, int make)
+{
+    int                rc, tries;
+    xet_cli_request_t  r;
+
+    for (tries = 0; /* void */ ; tries++) {
+        rc = xet_cli_hub_ask(hub, &r,
+                             xet_cli_hub_url(hub,
+                                             (hub->kind == XET_HUB_BUCKET)
+                                             ? "" : "revision", 1, NULL),
+                             NULL, NULL);
+
+        if (rc != XET_CLI_OK) {
+            return rc;
+        }
+
+        if (make && tries < 2 && xet_cli_hub_lacks(&r, "RepoNotFound")) {
+            rc = xet_cli_hub_make(hub);
+
+        } else if (make && tries < 2
+                   && xet_cli_hub_lacks(&r, "RevisionNotFound"))
+        {
+            rc = xet_cli_hub_branch(hub);
+
+        } else {
+            rc = xet_cli_hub_looked(hub, &r);
+            xet_cli_http_free(&r);
+
+            return rc;
+        }
+
+        xet_cli_http_free(&r);
+
+        if (rc != XET_CLI_OK) {
+            return rc;
+        }
+    }
+}
+
+
+/* 409: somebody else has just made it. */
+
+static int
+xet_cli_hub_make(xet_cli_hub_t *hub)
+{
+    int                 rc;
+    char               *url;
+    xet_buf_t           b;
+    xet_json_t          j;
+    xet_cli_request_t   r;
+
+    xet_buf_init(&b, xet_cli_buf_alloc, NULL, 1024);
+    xet_json_init(&j, &b);
+
+    xet_json_object_begin(&j);
+
+    if (hub->kind == XET_HUB_BUCKET) {
+        url = xet_cli_hub_url(hub, "", 0, NULL);
+
+    } else {
+        url = xet_cli_http_url(hub->http, "/api/repos/create");
+
+        xet_cli_json_put_string(&j, "name",
+                                hub->id + strlen(hub->owner) + 1);
+        xet_cli_json_put_string(&j, "organization", hub->owner);
+        xet_cli_json_put_string(&j, "type", xet_hub_kind_name(hub->kind));
+
+        if (hub->kind == XET_HUB_SPACE) {
+            xet_cli_json_put_string(&j, "sdk", "static");
+        }
+    }
+
+    xet_json_object_end(&j);
+
+    rc = xet_cli_hub_ask(hub, &r, url, &b, XET_CLI_HUB_JSON);
+
+    if (rc == XET_CLI_OK && r.status / 100 != 2 && r.status != 409) {
+        rc = xet_cli_http_fail(&r);
+    }
+
+    hub->made = (r.status != 409);
+
+    xet_cli_http_free(&r);
+    xet_cli_buf_free(&b);
+
+    return rc;
+}
+
+
+static int
+xet_cli_hub_branch(xet_cli_hub_t *hub)
+{
+    int                rc;
+    xet_buf_t          b;
+    xet_json_t         j;
+    xet_cli_request_t  r;
+
+    xet_buf_init(&b, xet_cli_buf_alloc, NULL, 64);
+    xet_json_init(&j, &b);
+
+    xet_json_object_begin(&j);
+    xet_json_object_end(&j);
+
+    rc = xet_cli_hub_ask(hub, &r, xet_cli_hub_url(hub, "branch", 1, NULL), &b,
+                         XET_CLI_HUB_JSON);
+
+    if (rc == XET_CLI_OK && r.status / 100 != 2 && r.status != 409) {
+        rc = xet_cli_http_fail(&r);
+    }
+
+    xet_cli_http_free(&r);
+    xet_cli_buf_free(&b);
+
+    return rc;
+}
+
+
+/* A repo that was moved has another name now. */
+
+static int
+xet_cli_hub_looked(xet_cli_hub_t *hub, const xet_cli_request_t *r)
+{
+    int                   rc;
+    char                 *id;
+    json_t               *answer;
+    xet_hub_described_t   described;
+
+    rc = XET_CLI_OK;
+    answer = xet_cli_hub_answer(r, &rc);
+
+    if (answer == NULL) {
+        return rc;
+    }
+
+    if (xet_hub_described_read(answer, &described) != XET_OK
+        || (described.oid.len == 0 && hub->kind != XET_HUB_BUCKET))
+    {
+        json_decref(answer);
+        return xet_cli_fail(XET_CLI_NETWORK, hub->id,
+                            "the answer of the Hub is no repository");
+    }
+
+    id = strndup((const char *) described.id.data, described.id.len);
+
+    if (id) {
+        free(hub->id);
+        hub->id = id;
+    }
+
+    if (hub->kind != XET_HUB_BUCKET) {
+        memcpy(hub->oid, described.oid.data, XET_HUB_OID_LEN);
+    }
+
+    json_decref(answer);
+
+    return id ? XET_CLI_OK : xet_cli_no_memory();
+}
+
+
+xet_cli_http_t *
+xet_cli_hub_cas(xet_cli_hub_t *hub, int *rc)
+{
+    *rc = hub->cas ? XET_CLI_OK : xet_cli_hub_grant(hub);
+
+    return hub->cas;
+}
+
+
+/* Gets a token, and the first time learns where the contents are. */
+
+static int
+xet_cli_hub_grant(xet_cli_hub_t *hub)
+{
+    int                  rc;
+    char                *url, *token;
+    json_t              *answer;
+    xet_cli_request_t    r;
+    xet_hub_granted_t    granted;
+
+    rc = xet_cli_hub_ask(hub, &r,
+                         xet_cli_hub_url(hub, hub->writes ? "xet-write-token"
+                                                          : "xet-read-token",
+                                         1, NULL),
+                         NULL, NULL);
+
+    answer = (rc == XET_CLI_OK) ? xet_cli_hub_answer(&r, &rc) : NULL;
+
+    xet_cli_http_free(&r);
+
+    if (answer == NULL) {
+        return rc;
+    }
+
+    if (xet_hub_granted_read(answer, &granted) != XET_OK) {
+        json_decref(answer);
+        return xet_cli_fail(XET_CLI_NETWORK, hub->id,
+                            "the answer of the Hub is no token");
+    }
+
+    token = strndup((const char *) granted.token.data, granted.token.len);
+    url = strndup((const char *) granted.url.data, granted.url.len);
+
+    rc = (token && url) ? XET_CLI_OK : xet_cli_no_memory();
+
+    if (rc == XET_CLI_OK && hub->cas == NULL) {
+        hub->cas = xet_cli_http_create_at(hub->args, url, &rc);
+
+        if (hub->cas) {
+            xet_cli_http_renew(hub->cas, xet_cli_hub_renew, hub);
+        }
+    }
+
+    if (rc == XET_CLI_OK) {
+        free(hub->token);
+
+        hub->token = token;
+        hub->expires = granted.expires;
+        hub->asked = xet_cli_now();
+        token = NULL;
+    }
+
+    free(token);
+    free(url);
+    json_decref(answer);
+
+    return rc;
+}
+
+
+/* A clock that is wrong makes no more requests than one each second. */
+
+static const char *
+xet_cli_hub_renew(void *ctx)
+{
+    xet_cli_hub_t  *hub;
+
+    hub = ctx;
+
+    if ((uint64_t) time(NULL) + XET_CLI_HUB_EARLY >= hub->expires
+        && xet_cli_now() - hub->asked >= XET_CLI_HUB_PERIOD
+        && xet_cli_hub_grant(hub) != XET_CLI_OK)
+    {
+        return NULL;
+    }
+
+    return hub->token;
+}

@@ -1,0 +1,254 @@
+
+/*
+ * xet verify of names of a Hub: reads a file, or all files of a folder, and
+ * holds them against the hash and the SHA-256 that the list has.
+ */
+
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "xet_cli_hub.h"
+
+
+typedef struct {
+    xet_cli_hub_t   *hub;
+    EVP_MD_CTX      *sha256;
+    size_t           n;
+    int              rc;               /* the worst of files */
+} xet_cli_hub_verify_t;
+
+
+static int xet_cli_hub_verify_name(const xet_cli_args_t *args,
+    const char *operand);
+static int xet_cli_hub_verify_any(xet_cli_hub_verify_t *v);
+static int xet_cli_hub_verify_entry(void *ctx, const xet_hub_entry_t *entry);
+static int xet_cli_hub_verify_file(xet_cli_hub_verify_t *v, const char *path,
+    const xet_hub_entry_t *entry);
+static int xet_cli_hub_verify_sink(void *ctx, uint64_t offset,
+    const uint8_t *data, size_t len);
+static int xet_cli_hub_verify_print(const xet_cli_hub_verify_t *v,
+    const xet_cli_download_t *d, const char *path);
+
+
+int
+xet_cli_hub_verify(const xet_cli_args_t *args)
+{
+    int             i, rc;
+    char           *operand;
+    xet_cli_args_t  one;
+
+    if (args->count == 0 || args->value[XET_CLI_OPT_STORE]) {
+        return xet_cli_verify(args);
+    }
+
+    rc = XET_CLI_OK;
+
+    for (i = 0; i < args->count && rc <= XET_CLI_FAULT; i++) {
+        operand = args->operands[i];
+
+        if (strchr(operand, '/') != NULL) {
+            rc = xet_cli_worse(rc, xet_cli_hub_verify_name(args, operand));
+            continue;
+        }
+
+        one = *args;
+        one.operands = &operand;
+        one.count = 1;
+
+        rc = xet_cli_worse(rc, xet_cli_verify(&one));
+    }
+
+    return rc;
+}
+
+
+static int
+xet_cli_hub_verify_name(const xet_cli_args_t *args, const char *operand)
+{
+    int                    rc;
+    xet_cli_hub_t          hub;
+    xet_cli_hub_verify_t   v;
+
+    memset(&v, 0, sizeof(v));
+
+    v.hub = &hub;
+    v.sha256 = EVP_MD_CTX_new();
+
+    rc = xet_cli_hub_open_repo(&hub, args, operand);
+
+    if (rc == XET_CLI_OK && v.sha256 == NULL) {
+        rc = xet_cli_no_memory();
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_hub_look(&hub, 0);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_hub_verify_any(&v);
+    }
+
+    EVP_MD_CTX_free(v.sha256);
+    xet_cli_hub_close(&hub);
+
+    return xet_cli_worse(rc, v.rc);
+}
+
+
+static int
+xet_cli_hub_verify_any(xet_cli_hub_verify_t *v)
+{
+    int    rc;
+    char  *path;
+
+    path = v->hub->path;
+
+    if (*path) {
+        rc = xet_cli_hub_paths(v->hub, &path, 1, xet_cli_hub_verify_entry, v);
+
+        if (rc != XET_CLI_OK || v->n) {
+            return rc;
+        }
+    }
+
+    rc = xet_cli_hub_tree(v->hub, path, 1, 0, xet_cli_hub_verify_entry, v);
+
+    return (rc == XET_CLI_OK && v->n == 0 && *path)
+           ? xet_cli_fail(XET_CLI_FAULT, path, "is not there") : rc;
+}
+
+
+/* What is wrong with one file does not keep the others. */
+
+static int
+xet_cli_hub_verify_entry(void *ctx, const xet_hub_entry_t *entry)
+{
+    int                     rc;
+    char                   *path;
+    xet_cli_hub_verify_t   *v;
+
+    v = ctx;
+
+    if (entry->folder) {
+        return XET_CLI_OK;
+    }
+
+    v->n++;
+
+    path = strndup((const char *) entry->path.data, entry->path.len);
+
+    if (path == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    rc = entry->known
+         ? xet_cli_hub_verify_file(v, path, entry)
+         : xet_cli_fail(XET_CLI_FAULT, path, "has no Xet hash on this Hub");
+
+    free(path);
+
+    v->rc = xet_cli_worse(v->rc, rc);
+
+    return (rc <= XET_CLI_FAULT) ? XET_CLI_OK : rc;
+}
+
+
+static int
+xet_cli_hub_verify_file(xet_cli_hub_verify_t *v, const char *path,
+    const xet_hub_entry_t *entry)
+{
+    int                  rc;
+    uint8_t              sha256[EVP_MAX_MD_SIZE];
+    xet_cli_http_t      *cas;
+    xet_cli_download_t   d;
+
+    memset(&d, 0, sizeof(d));
+
+    d.hash = entry->hash;
+    d.end = XET_CLI_DOWNLOAD_ALL;
+    d.most = entry->size;
+    d.name = path;
+
+    if (entry->digested) {
+        d.ordered = 1;
+        d.sink = xet_cli_hub_verify_sink;
+        d.ctx = v;
+
+        if (EVP_DigestInit_ex(v->sha256, EVP_sha256(), NULL) != 1) {
+            return xet_cli_no_memory();
+        }
+    }
+
+    rc = xet_cli_args_number(v->hub->args, XET_CLI_OPT_PARALLEL, 1, 64,
+                             XET_CLI_DOWNLOAD_PARALLEL, &d.parallel);
+
+    cas = (rc == XET_CLI_OK) ? xet_cli_hub_cas(v->hub, &rc) : NULL;
+
+    if (cas == NULL) {
+        return rc;
+    }
+
+    xet_cli_progress_begin(xet_cli_quiet(v->hub->args), path, entry->size);
+
+    rc = xet_cli_download(cas, &d);
+
+    xet_cli_progress_end();
+
+    if (rc == XET_CLI_OK && d.size != entry->size) {
+        rc = xet_cli_failf(XET_CLI_FAULT, path, "has %" PRIu64 " bytes, and %"
+                           PRIu64 " in the list", d.size, entry->size);
+    }
+
+    if (rc == XET_CLI_OK && entry->digested) {
+        EVP_DigestFinal_ex(v->sha256, sha256, NULL);
+
+        if (memcmp(sha256, entry->sha256, XET_CLI_SHA256_LEN) != 0) {
+            rc = xet_cli_part_other(path, sha256);
+        }
+    }
+
+    return (rc == XET_CLI_OK) ? xet_cli_hub_verify_print(v, &d, path) : rc;
+}
+
+
+static int
+xet_cli_hub_verify_sink(void *ctx, uint64_t offset, const uint8_t *data,
+    size_t len)
+{
+    xet_cli_hub_verify_t  *v;
+
+    v = ctx;
+
+    EVP_DigestUpdate(v->sha256, data, len);
+
+    return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_hub_verify_print(const xet_cli_hub_verify_t *v,
+    const xet_cli_download_t *d, const char *path)
+{
+    xet_json_t      *j;
+    xet_cli_json_t   out;
+
+    if (!v->hub->args->value[XET_CLI_OPT_JSON]) {
+        xet_cli_text_print(stdout, path);
+        printf(" %" PRIu64 " bytes, %" PRIu64 " chunks: ok\n", d->size,
+               d->chunks);
+
+        return xet_cli_flush();
+    }
+
+    j = xet_cli_json_begin(&out);
+
+    xet_cli_json_put_string(j, "file", path);
+    xet_cli_json_put_hash(j, "hash", &d->hash);
+    xet_cli_json_put_u64(j, "size", d->size);
+    xet_cli_json_put_u64(j, "chunks", d->chunks);
+    xet_cli_json_put_bool(j, "ok", 1);
+
+    return xet_cli_json_end(&out);
+}
