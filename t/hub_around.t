@@ -298,7 +298,8 @@ is(front('carol', 'd', in => 'la', owners => 'x,lab')->{status}, 403,
 is(front('carol', 'd', in => 'dan', owners => '*')->{status}, 200,
 	'front: of anybody');
 is(front($_, 'd')->{status} < 500 && front($_, 'd')->{status} >= 400, 1,
-	"front: '$_' has no name space") for '', '*', ',carol,', '..', 'a/b';
+	"front: '$_' has no name space")
+	for '', '*', ',carol,', '..', 'a/b', "\xff";
 is(front('', 'x', in => 'carol')->{status}, 403, 'front: nobody writes');
 is(front(',carol,', 'x', in => 'carol')->{status}, 403,
 	'front: nor by a name that is a list');
@@ -306,6 +307,40 @@ is(seen_by('carol', 'carol/p'), 200, 'front: she sees her own');
 is(seen_by('Carol', 'carol/p'), 200, 'front: upper case is the same');
 is(seen_by($_, 'carol/p'), 404, "front: '$_' does not") for 'dan', '', '*';
 is(seen_by('', 'carol/c'), 200, 'front: what is public nobody sees, too');
+
+# --------------------------------------------------------------------------
+# "me" is who asks, in lists, too; and a repo that has moved is found by a name
+# that stands in its path more than once
+
+is_deeply([ sort map { $_->{id} } @{ $t->get('/api/models?author=me',
+	who('alice'))->json() } ], [ map { "alice/$_" } qw/ b1 b2 m / ],
+	'author=me');
+
+for my $name (qw/ s d datas et /) {
+	post('/api/repos/create', { name => $name, type => 'dataset' }, $name);
+
+	is(post('/api/repos/move', { fromRepo => "$name/$name",
+		toRepo => "$name/x", type => 'dataset' }, $name)->{status}, 200,
+		"$name: moved");
+
+	for my $uri ("/api/datasets/%s", "/datasets/%s/resolve/main/a?x=$name",
+		"/api/datasets/%s/tree/main/$name/$name")
+	{
+		$r = $t->get(sprintf($uri, "$name/$name"), who($name));
+
+		is($r->{status}, 307, "$name: $uri");
+		is($r->header_value('Location') =~ s!^http://[^/]+!!r,
+			sprintf($uri, "$name/x"), "$name: $uri: where it is");
+	}
+}
+
+# --------------------------------------------------------------------------
+# a repo of the Hub has no name that a token of "xet_token" could have
+
+is($t->get("/token/write/$_")->{status}, 400, "no token for $_")
+	for '_hub/1', '_hub/', '_hub/1@x';
+is($t->get("/token/write/$_")->{status}, 200, "a token for $_")
+	for '_hub', 'x/_hub/1';
 
 # --------------------------------------------------------------------------
 # subrequests

@@ -100,6 +100,7 @@ typedef struct {
     xet_hub_text_t  name;
     xet_hub_text_t  rev;               /* a revision, a branch, a tag */
     xet_hub_text_t  path;              /* in the repo; empty: its root */
+    xet_hub_text_t  id;                /* owner and name, as they were sent */
 } xet_hub_target_t;
 
 

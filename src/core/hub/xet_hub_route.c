@@ -53,6 +53,12 @@ xet_hub_route_parse(const char *form, const uint8_t *raw, size_t len,
         return XET_HUB_PATH;
     }
 
+    if (target->owner.data && target->name.data) {
+        target->id.data = target->owner.data;
+        target->id.len = (size_t) (target->name.data + target->name.len
+                                   - target->owner.data);
+    }
+
     if (target->owner.data) {
         room = xet_hub_decode(&target->owner, room);
 

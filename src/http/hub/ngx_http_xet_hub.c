@@ -287,7 +287,14 @@ ngx_http_xet_hub_caller(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
 
-        hub->who = value;
+        /* what is no text is nobody, whom PostgreSQL knows, too */
+
+        if (xet_hub_text_ok(value.data, value.len)) {
+            hub->who = value;
+
+        } else {
+            ngx_str_set(&hub->who, "");
+        }
     }
 
     return ngx_http_xet_hub_spaces(r, hub);

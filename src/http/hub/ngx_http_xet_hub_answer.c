@@ -171,21 +171,20 @@ ngx_http_xet_hub_moved(ngx_http_request_t *r, const ngx_str_t *id)
     hub = ngx_http_xet_hub_get(r);
     uri = &r->unparsed_uri;
 
-    /* names need no escapes, so they stand in the path as they were parsed */
+    start = (u_char *) hub->target.id.data;
 
-    start = ngx_strlcasestrn(uri->data, uri->data + uri->len,
-                             hub->asked.owner.data, hub->asked.owner.len - 1);
-    end = start ? start + hub->asked.owner.len + 1 + hub->asked.name.len
-                : NULL;
+    /* what a body names, or a path that was changed on its way, is not there */
 
-    if (start == NULL || end > uri->data + uri->len
-        || start[hub->asked.owner.len] != '/')
+    if (start == NULL || start < uri->data
+        || start + hub->target.id.len > uri->data + uri->len)
     {
         return ngx_http_xet_hub_error(r, NGX_HTTP_NOT_FOUND, "RepoNotFound",
                                       "The repository has another name now");
     }
 
-    location.len = uri->len + id->len + hub->base.len;
+    end = start + hub->target.id.len;
+
+    location.len = uri->len + id->len;
     location.data = ngx_pnalloc(r->pool, location.len);
 
     if (location.data == NULL) {

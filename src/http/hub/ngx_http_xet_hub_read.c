@@ -85,6 +85,7 @@ ngx_http_xet_hub_list_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 
     if (hub->asked.owner.data == NULL) {
         rc = ngx_http_xet_hub_list_arg(r, "author", &hub->asked.owner);
+        ngx_http_xet_hub_owner(hub, &hub->asked.owner);
     }
 
     if (rc == NGX_OK) {

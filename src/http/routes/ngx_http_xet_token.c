@@ -22,6 +22,9 @@
 #include "ngx_http_xet_routes.h"
 
 
+#define NGX_HTTP_XET_HUB_REPO  "_hub/"          /* as xet.hub_store() has it */
+
+
 static ngx_int_t ngx_http_xet_token_claims(ngx_http_request_t *r,
     xet_token_claims_t *claims);
 static ngx_int_t ngx_http_xet_token_value(ngx_http_request_t *r,
@@ -66,6 +69,18 @@ ngx_http_xet_token_handler(ngx_http_request_t *r)
 
     if (rc != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    /* a repo of a Hub, to which that one gives tokens, and nobody else */
+
+    if (claims.repo.len >= sizeof(NGX_HTTP_XET_HUB_REPO) - 1
+        && ngx_memcmp(claims.repo.data, NGX_HTTP_XET_HUB_REPO,
+                      sizeof(NGX_HTTP_XET_HUB_REPO) - 1)
+           == 0)
+    {
+        return ngx_http_xet_error(r, NGX_HTTP_BAD_REQUEST, "invalid_claim",
+                                  "no repository or subject can have this "
+                                  "name");
     }
 
     return ngx_http_xet_token_give(r, &claims);
