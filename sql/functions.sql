@@ -45,7 +45,7 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.hub_page_tree, xet.hub_paths_info, xet.hub_preupload, xet.hub_proven,
     xet.hub_ref_put, xet.hub_refs_get, xet.hub_resolve, xet.hub_rev,
     xet.hub_settings, xet.hub_stage, xet.hub_staged_ops, xet.hub_store,
-    xet.hub_sweep, xet.hub_tree;
+    xet.hub_sweep, xet.hub_tree, xet.hub_title;
 
 
 -- Days are those of UTC: sessions may have any time zone, and several.
@@ -1919,6 +1919,21 @@ BEGIN
 
     RETURN FOUND;
 END;
+$$;
+
+
+-- What is said of a repo of the Hub besides its name, which tells nobody
+-- anything; NULL for another one.
+
+CREATE FUNCTION xet.hub_title(store text)
+    RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT (ARRAY['models', 'datasets', 'spaces', 'buckets'])[h.kind + 1]
+           || '/' || h.owner || '/' || h.name
+      FROM xet.hub_repos h
+     WHERE h.id = CASE WHEN $1 ~ '^_hub/[0-9]{1,18}$'
+                       THEN substr($1, 6)::bigint END;
 $$;
 
 

@@ -72,13 +72,11 @@ hf_upload({ HF_HUB_DISABLE_XET => 1 }, 'hf without Xet');
 hf_repos();
 hf_buckets();
 
-my %js = (faults => { 'createRepo: with a file' =>
-	'files of api/repos/create are not read' });
 my $browser = Test::Xet::Browser->new();
 
 for my $command (qw/ repos buckets /) {
 	$table->requests();
-	$table->script('Node', \%js, Test::Xet::Real::node_program(),
+	$table->script('Node', {}, Test::Xet::Real::node_program(),
 		'hub_table.mjs', Test::Xet::Real::build() . '/npm', $command,
 		$url, 'hf_test', $table->machine());
 	by_xet("Node, $command");
@@ -86,7 +84,7 @@ for my $command (qw/ repos buckets /) {
 	SKIP: {
 		skip 'no chromium', 1 unless $browser;
 
-		$table->page('Chromium', \%js, $browser, $command);
+		$table->page('Chromium', {}, $browser, $command);
 		by_xet("Chromium, $command");
 	}
 }

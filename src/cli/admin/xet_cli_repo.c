@@ -163,7 +163,8 @@ xet_cli_ls(const xet_cli_args_t *args)
 static int
 xet_cli_repo_ls(xet_cli_repo_t *r)
 {
-    return xet_cli_pg_query(r->pg, "SELECT name, public, files, bytes"
+    return xet_cli_pg_query(r->pg, "SELECT name, public, files, bytes,"
+                            " coalesce(xet.hub_title(name), '')"
                             " FROM xet.repo_list() ORDER BY name", NULL, 0,
                             xet_cli_repo_row, r);
 }
@@ -175,13 +176,14 @@ xet_cli_repo_row(void *ctx, const xet_cli_pg_row_t *row)
     int              open;
     uint64_t         files, bytes;
     xet_json_t      *j;
-    const char      *name;
+    const char      *name, *title;
     xet_cli_repo_t  *r;
     xet_cli_json_t   out;
 
     r = ctx;
 
     name = xet_cli_pg_text(row, 0);
+    title = xet_cli_pg_text(row, 4);
     open = xet_cli_pg_bool(row, 1);
     files = xet_cli_pg_u64(row, 2);
     bytes = xet_cli_pg_u64(row, 3);
@@ -190,6 +192,12 @@ xet_cli_repo_row(void *ctx, const xet_cli_pg_row_t *row)
         printf("%-7s %8" PRIu64 " %14" PRIu64 " ",
                open ? "public" : "private", files, bytes);
         xet_cli_text_print(stdout, name);
+
+        if (*title) {
+            putchar(' ');
+            xet_cli_text_print(stdout, title);
+        }
+
         putchar('\n');
 
         return ferror(stdout) ? xet_cli_flush() : XET_CLI_OK;
@@ -198,6 +206,11 @@ xet_cli_repo_row(void *ctx, const xet_cli_pg_row_t *row)
     j = xet_cli_json_begin(&out);
 
     xet_cli_json_put_string(j, "repo", name);
+
+    if (*title) {
+        xet_cli_json_put_string(j, "hub", title);
+    }
+
     xet_cli_json_put_bool(j, "public", open);
     xet_cli_json_put_u64(j, "files", files);
     xet_cli_json_put_u64(j, "bytes", bytes);

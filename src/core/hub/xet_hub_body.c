@@ -64,6 +64,12 @@ xet_hub_repo_parse(xet_hub_repo_t *repo, const uint8_t *text, size_t len)
 
     xet_hub_body_visibility(repo->doc, &repo->private);
 
+    /* a first commit is one that a client makes: it would be lost here */
+
+    if (json_array_size(json_object_get(repo->doc, "files"))) {
+        return XET_HUB_FILES;
+    }
+
     return xet_hub_body_id(&repo->owner, &repo->name);
 }
 

@@ -338,6 +338,8 @@ test_repos(void)
         { "", "invalid_body" },
         { "{\"name\":\"m\",\"type\":\"x\"}", "invalid_body" },
         { "{\"name\":\"a--b\"}", "invalid_name" },
+        { "{\"name\":\"m\",\"files\":[]}", "model -/m 0" },
+        { "{\"name\":\"m\",\"files\":[{}]}", "no_first_commit" },
         { "{\"name\":\"a/b/c\"}", "invalid_name" },
         { "{\"name\":\"/b\"}", "invalid_name" }
     };
