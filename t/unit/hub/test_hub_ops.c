@@ -338,7 +338,7 @@ test_repos(void)
         { "", "invalid_body" },
         { "{\"name\":\"m\",\"type\":\"x\"}", "invalid_body" },
         { "{\"name\":\"a--b\"}", "invalid_name" },
-        { "{\"name\":\"m\",\"files\":[]}", "model -/m 0" },
+        { "{\"name\":\"m\",\"files\":[]}", "model -/m -1" },
         { "{\"name\":\"m\",\"files\":[{}]}", "no_first_commit" },
         { "{\"name\":\"a/b/c\"}", "invalid_name" },
         { "{\"name\":\"/b\"}", "invalid_name" }
