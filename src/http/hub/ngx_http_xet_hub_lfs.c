@@ -549,7 +549,8 @@ ngx_http_xet_hub_lfs_check(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
         || !xet_hub_sha256_parse(given, &text)
         || !xet_get_decimal(e.data, e.len, &expires) || store.len == 0)
     {
-        return ngx_http_xet_hub_deny_status(r, XET_SIGN_SYNTAX);
+        (void) ngx_http_xet_hub_deny_status(r, XET_SIGN_SYNTAX);
+        return NGX_DONE;
     }
 
     if (ngx_http_xet_hub_lfs_mac(r, u->sha256, &store, writes, expires, mac)
@@ -559,11 +560,13 @@ ngx_http_xet_hub_lfs_check(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     }
 
     if (CRYPTO_memcmp(mac, given, sizeof(mac)) != 0) {
-        return ngx_http_xet_hub_deny_status(r, XET_SIGN_MISMATCH);
+        (void) ngx_http_xet_hub_deny_status(r, XET_SIGN_MISMATCH);
+        return NGX_DONE;
     }
 
     if (expires < (uint64_t) ngx_time()) {
-        return ngx_http_xet_hub_deny_status(r, XET_SIGN_EXPIRED);
+        (void) ngx_http_xet_hub_deny_status(r, XET_SIGN_EXPIRED);
+        return NGX_DONE;
     }
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);

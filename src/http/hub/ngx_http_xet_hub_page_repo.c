@@ -264,7 +264,7 @@ ngx_http_xet_hub_page_crumbs(ngx_http_request_t *r,
     start = view->path.data;
     last = start + view->path.len;
 
-    for (p = start; start < last; start = p + 1) {
+    for ( /* void */ ; start < last; start = p + 1) {
         p = ngx_strlchr(start, last, '/');
 
         if (p == NULL) {

@@ -239,8 +239,9 @@ ngx_http_xet_hub_page_args(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     if (p->after.data
         && !xet_hub_path_ok(p->after.data, p->after.len))
     {
-        return ngx_http_xet_hub_deny(r, NGX_HTTP_BAD_REQUEST,
+        (void) ngx_http_xet_hub_deny(r, NGX_HTTP_BAD_REQUEST,
                                      "invalid_cursor", "Malformed cursor");
+        return NGX_DONE;
     }
 
     *page = p;
