@@ -101,7 +101,7 @@ map \$args \$link {
         default_type application/json;
         root %%DIR%%/lies;
 
-        location ~ ^/api/models/me/m/(revision|tree|xet-read-token)/ {
+        location ~ ^/api/models/(?:me/m|x/src)/(revision|tree|xet-read-token)/ {
             add_header Link \$link;
             try_files /\$1\$arg_cursor =404;
         }
@@ -511,6 +511,13 @@ for my $what ([ revision => [] ], [ revision => { id => '../../x',
 	refused(4, substr("$what->[0]: " . (ref $what->[1]
 		? $json->encode($what->[1]) : $what->[1]), 0, 70));
 }
+
+put_file('src/one', 'mine');
+lie([ $one ], revision => { id => 'x/src', sha => $oid });
+$r = hub_xet({ lying() }, 'get', 'me/m', '--retries', 0);
+is($r->{code}, 0, 'lies: another name');
+is(slurp("$dir/src/one"), 'mine', 'lies: another name: leads nowhere else');
+is(sha256_file("$dir/m/one"), $entry->{sha256}, 'lies: but where it should');
 
 lie([ $one ], paths => [ { %$one, path => 'other' } ]);
 $r = hub_xet({ lying() }, 'get', 'me/m/one', '-o', 'x1', '--retries', 0);

@@ -41,6 +41,7 @@ typedef struct {
     char                  *owner;
     char                  *id;         /* owner/name; NULL: a name space */
     char                  *path;       /* in the repo; empty: all of it */
+    char                  *base;       /* the last name of the operand */
     char                  *rev;
     char                   oid[XET_HUB_OID_LEN + 1];  /* or empty */
 

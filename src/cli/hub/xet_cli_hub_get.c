@@ -30,7 +30,6 @@ static int xet_cli_hub_get_file(xet_cli_hub_t *hub,
     const xet_cli_hub_file_t *file);
 static int xet_cli_hub_get_folder(xet_cli_hub_t *hub);
 static int xet_cli_hub_get_entry(void *ctx, const xet_hub_entry_t *entry);
-static const char *xet_cli_hub_base(const xet_cli_hub_t *hub);
 
 
 int
@@ -106,7 +105,7 @@ xet_cli_hub_get_file(xet_cli_hub_t *hub, const xet_cli_hub_file_t *file)
 
     want.path = hub->args->value[XET_CLI_OPT_OUTPUT];
     want.given = (want.path != NULL);
-    want.path = want.given ? want.path : xet_cli_hub_base(hub);
+    want.path = want.given ? want.path : hub->base;
     want.hash = file->hash;
     want.size = file->size;
     want.sha256 = file->digested ? file->sha256 : NULL;
@@ -118,18 +117,6 @@ xet_cli_hub_get_file(xet_cli_hub_t *hub, const xet_cli_hub_file_t *file)
 
 
 /* A folder is called as that of the repo, or as the repo is. */
-
-static const char *
-xet_cli_hub_base(const xet_cli_hub_t *hub)
-{
-    const char  *slash, *name;
-
-    name = *hub->path ? hub->path : hub->id;
-    slash = strrchr(name, '/');
-
-    return slash ? slash + 1 : name;
-}
-
 
 static int
 xet_cli_hub_get_folder(xet_cli_hub_t *hub)
@@ -148,7 +135,7 @@ xet_cli_hub_get_folder(xet_cli_hub_t *hub)
     }
 
     output = hub->args->value[XET_CLI_OPT_OUTPUT];
-    output = output ? output : xet_cli_hub_base(hub);
+    output = output ? output : hub->base;
 
     g.hub = hub;
     g.cut = *hub->path ? strlen(hub->path) + 1 : 0;

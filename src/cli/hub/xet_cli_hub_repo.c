@@ -114,10 +114,13 @@ xet_cli_hub_open(xet_cli_hub_t *hub, const xet_cli_args_t *args,
 }
 
 
+/* What is called so here is called as the user has said, and no Hub. */
+
 static int
 xet_cli_hub_name(xet_cli_hub_t *hub, const char *operand)
 {
-    xet_hub_target_t  target;
+    const char        *name, *slash;
+    xet_hub_target_t   target;
 
     if (xet_hub_operand_parse(operand, &target) != XET_OK) {
         return xet_cli_fail(XET_CLI_USAGE, operand, "is no name of a Hub: "
@@ -133,8 +136,19 @@ xet_cli_hub_name(xet_cli_hub_t *hub, const char *operand)
                           target.owner.len + 1 + target.name.len);
     }
 
-    return (hub->owner && hub->path && (hub->id || !target.name.data))
-           ? xet_cli_hub_kind(hub, target.kind) : xet_cli_no_memory();
+    if (hub->owner == NULL || hub->path == NULL
+        || (hub->id == NULL && target.name.data))
+    {
+        return xet_cli_no_memory();
+    }
+
+    name = *hub->path ? hub->path : hub->id ? hub->id : hub->owner;
+    slash = strrchr(name, '/');
+
+    hub->base = strdup(slash ? slash + 1 : name);
+
+    return hub->base ? xet_cli_hub_kind(hub, target.kind)
+                     : xet_cli_no_memory();
 }
 
 
@@ -195,6 +209,7 @@ xet_cli_hub_close(xet_cli_hub_t *hub)
     free(hub->owner);
     free(hub->id);
     free(hub->path);
+    free(hub->base);
     free(hub->rev);
 }
 
