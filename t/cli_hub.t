@@ -341,6 +341,19 @@ is(hub_xet('put', 'in/new', 'hf://me/model/there')->{code}, 0,
 	'but that is one');
 hub_xet('rm', 'me/model/there');
 
+$r = hub_xet('put', 'in/new', 'data/run/b.bin');
+is($r->{code}, 1, 'a file that is not there makes no repo');
+like($r->{err}, qr!^xet: data/run: is no repository; with hf://!,
+	'a file that is not there: is told');
+$r = hub_xet('put', '--endpoint', $t->url('/cas'), 'in/new', 'me/model/b.bin');
+is($r->{code}, 4, 'a file that is not there: not with --endpoint');
+is($t->get('/api/models/data/run')->{status}, 404, 'no repo is there');
+is(hub_xet('ls', 'me/model/b.bin')->{code}, 1, 'and no file');
+is(hub_xet('put', 'in/new', 'hf://data/run/b.bin')->{code}, 0,
+	'a repo with hf://');
+is(hub_xet('put', '--hub', $t->url(''), 'in/new', 'data/hub/b.bin')->{code},
+	0, 'a repo with --hub');
+
 is(xet($t, { dir => $dir }, 'get', 'me/model')->{err}, "xet: me/model: give"
 	. " --hub or HF_ENDPOINT\n", 'no Hub');
 
@@ -355,7 +368,7 @@ is(token_xet('alice', 'get', 'alice/own', '-o', 'p')->{code}, 0,
 	'token: get');
 same('in/a', 'p', 'token: as it was');
 
-$r = token_xet('alice', 'put', '--json', 'in/new', 'me/mine/x');
+$r = token_xet('alice', 'put', '--json', 'in/new', 'hf://me/mine/x');
 is($r->{code}, 0, 'token: who "me" is') or diag($r->{err});
 is($r->{json}[-1]{repo}, 'alice/mine', 'token: is told');
 is(token_xet('bob', 'get', 'alice/mine/x', '-o', '-')->{out}, 'new',

@@ -184,6 +184,7 @@ typedef struct {
     const char           *file;        /* or NULL */
     const char           *folder;
     int                   blobs;       /* -1: links are left out */
+    int                   make;        /* a repo that is not there */
 } xet_cli_hub_source_t;
 
 int xet_cli_hub_send(xet_cli_hub_t *hub, const xet_cli_hub_source_t *source);

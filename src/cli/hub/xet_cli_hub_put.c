@@ -48,6 +48,7 @@ typedef struct {
 
 
 static int xet_cli_hub_operand(const xet_cli_args_t *args);
+static int xet_cli_hub_meant(const xet_cli_args_t *args);
 static int xet_cli_hub_skip(const char *path);
 static int xet_cli_hub_items(xet_cli_hub_put_t *p);
 static char *xet_cli_hub_inside(const xet_cli_hub_put_t *p,
@@ -91,6 +92,7 @@ xet_cli_hub_put(const xet_cli_args_t *args)
     source.file = folder ? NULL : args->operands[0];
     source.folder = folder ? args->operands[0] : NULL;
     source.blobs = -1;
+    source.make = folder || xet_cli_hub_meant(args);
 
     rc = xet_cli_hub_open_repo(&hub, args, args->operands[1]);
 
@@ -131,6 +133,21 @@ xet_cli_hub_operand(const xet_cli_args_t *args)
            && xet_hub_operand_parse(args->operands[1], &target) == XET_OK
            && target.path.len
            && lstat(args->operands[1], &st) != 0;
+}
+
+
+/*
+ * Whether the last operand can be nothing but a name.  Otherwise it may be a
+ * second file whose name was mistyped, for which no repo is made.
+ */
+
+static int
+xet_cli_hub_meant(const xet_cli_args_t *args)
+{
+    return strncmp(args->operands[1], "hf://", 5) == 0
+           || args->value[XET_CLI_OPT_HUB] || args->value[XET_CLI_OPT_MESSAGE]
+           || args->value[XET_CLI_OPT_REVISION]
+           || args->value[XET_CLI_OPT_TYPE];
 }
 
 
@@ -278,7 +295,7 @@ xet_cli_hub_put_run(xet_cli_hub_put_t *p)
     xet_cli_http_t  *cas;
     xet_cli_puts_t   puts;
 
-    rc = xet_cli_hub_look(p->hub, 1);
+    rc = xet_cli_hub_look(p->hub, p->source->make);
 
     if (rc != XET_CLI_OK) {
         return rc;

@@ -46,6 +46,12 @@ xet_cli_hub_is(const xet_cli_args_t *args, const char *operand)
         return 1;
     }
 
+    /* who has said where files go has not said it in vain */
+
+    if (args->value[XET_CLI_OPT_ENDPOINT] && !args->value[XET_CLI_OPT_HUB]) {
+        return 0;
+    }
+
     return xet_cli_hub_endpoint(args, &ours) != NULL
            && xet_hub_operand_parse(operand, &target) == XET_OK
            && target.name.data != NULL;
@@ -377,6 +383,15 @@ xet_cli_hub_look(xet_cli_hub_t *hub, int make)
                    && xet_cli_hub_lacks(&r, "RevisionNotFound"))
         {
             rc = xet_cli_hub_branch(hub);
+
+        } else if (!make && hub->writes
+                   && xet_cli_hub_lacks(&r, "RepoNotFound"))
+        {
+            xet_cli_http_free(&r);
+
+            return xet_cli_fail(XET_CLI_FAULT, hub->id, "is no repository; "
+                                "with hf:// in front of its name, or --hub, "
+                                "it is made");
 
         } else {
             rc = xet_cli_hub_looked(hub, &r);
