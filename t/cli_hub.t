@@ -388,6 +388,43 @@ is(hub_xet({ env => { HF_ENDPOINT => '', HF_TOKEN => $token{alice} } }, 'ls',
 	'--hub', $t->url('', 8081), 'alice/own')->{code}, 4,
 	'token: HF_TOKEN is for HF_ENDPOINT alone');
 
+# two servers, and a token for each
+
+my @two = (HF_ENDPOINT => $t->url('', 8081), XET_ENDPOINT => $t->url('/api'));
+
+spew($t->dir() . '/hub.log', '');
+is(hub_xet({ env => { @two, XET_TOKEN => $token{alice} } }, 'ls',
+	'alice/own')->{code}, 4, 'token: XET_TOKEN is for XET_ENDPOINT');
+unlike($t->read_file('hub.log'), qr/\Q$token{alice}\E/,
+	'token: and goes nowhere else');
+is(hub_xet({ env => { @two, XET_ENDPOINT => $t->url('/api', 8081),
+	XET_TOKEN => $token{alice} } }, 'ls', 'alice/own')->{code}, 0,
+	'token: but to the same server');
+is(hub_xet({ endpoint => '', env => { HF_ENDPOINT => $t->url('', 8081),
+	HF_TOKEN => $token{alice}, XET_TOKEN => $token{bob} } }, 'put',
+	'in/new', 'alice/own/hf')->{code}, 0, 'token: HF_TOKEN comes first');
+
+put_file('tokens/alice', $token{alice});
+
+for my $verb (qw/ verify info /) {
+	for my $how ([ { @two }, '--token-file', "$dir/tokens/alice" ],
+		[ { @two, XET_TOKEN => $token{alice} }, '--hub',
+		$t->url('', 8081) ])
+	{
+		my ($env, @options) = @$how;
+
+		$r = hub_xet({ env => $env }, $verb, @options,
+			'alice/own/same', $entry->{hash});
+		is($r->{code}, 2, "token: $verb: $options[0]: not for two");
+		like($r->{err}, qr/^xet: token: is for one server/,
+			"token: $verb: $options[0]: is told");
+	}
+}
+
+hub_xet({ endpoint => '', env => { HF_ENDPOINT => $t->url('', 8081),
+	XET_TOKEN => $token{alice} } }, 'get', 'alice/own', '-o', 'q');
+like($t->read_file('hub.log'), qr/\Q$token{alice}\E/,
+	'token: the Hub gets it');
 unlike(join("\n", $t->read_file('hub.log') =~ m!^(\d+ \S+ /cas/.*)!mg),
 	qr/\Q$token{alice}\E/, 'token: the contents get another one');
 
@@ -398,7 +435,7 @@ my $asks = qr!GET /api/models/alice/own/xet-write-token!;
 spew($t->dir() . '/hub.log', '');
 spew($t->dir() . '/held', '');
 
-my $run = xet_start($t, { hub_options(), env => {
+my $run = xet_start($t, { hub_options(), endpoint => '', env => {
 	HF_ENDPOINT => $t->url('', 8081), XET_TOKEN => $token{alice} } }, 'put',
 	'--retries', 100, 'in/new', 'alice/own/renewed');
 
@@ -662,7 +699,8 @@ sub hub_xet {
 sub token_xet {
 	my ($who, @args) = @_;
 
-	return hub_xet({ env => { HF_ENDPOINT => $t->url('', 8081),
+	return hub_xet({ endpoint => '', env => {
+		HF_ENDPOINT => $t->url('', 8081),
 		XET_TOKEN => $token{$who} // '' } }, @args);
 }
 

@@ -67,6 +67,12 @@ int xet_cli_hub_open_repo(xet_cli_hub_t *hub, const xet_cli_args_t *args,
     const char *operand);
 
 /*
+ * For operands of both sorts: that one token does not go to both servers, the
+ * Hub and the endpoint.  The exit code, reported.
+ */
+int xet_cli_hub_apart(const xet_cli_args_t *args, int names, int others);
+
+/*
  * A route of the repo, malloc()ed, NULL without memory: with rev its revision,
  * with a path that.  A bucket has no revisions.
  */

@@ -25,6 +25,8 @@
 
 static const char *xet_cli_hub_endpoint(const xet_cli_args_t *args,
     int *ours);
+static const char *xet_cli_hub_token(const xet_cli_args_t *args,
+    const char *endpoint);
 static int xet_cli_hub_name(xet_cli_hub_t *hub, const char *operand);
 static int xet_cli_hub_kind(xet_cli_hub_t *hub, xet_hub_kind_e kind);
 static char *xet_cli_hub_escape(const char *text, int slashes);
@@ -113,10 +115,53 @@ xet_cli_hub_open(xet_cli_hub_t *hub, const xet_cli_args_t *args,
     hub->http = xet_cli_http_create_at(args, endpoint, &rc);
 
     if (hub->http && !ours) {
-        xet_cli_http_token(hub->http, getenv("HF_TOKEN"));
+        xet_cli_http_token(hub->http, xet_cli_hub_token(args, endpoint));
     }
 
     return rc;
+}
+
+
+/* XET_TOKEN is for XET_ENDPOINT, and for a Hub that is the same server. */
+
+static const char *
+xet_cli_hub_token(const xet_cli_args_t *args, const char *endpoint)
+{
+    const char  *token, *other;
+
+    token = getenv("HF_TOKEN");
+
+    if (token && *token) {
+        return token;
+    }
+
+    other = xet_cli_http_endpoint(args);
+
+    return (*other == '\0' || xet_cli_http_same(other, endpoint))
+           ? getenv("XET_TOKEN") : NULL;
+}
+
+
+int
+xet_cli_hub_apart(const xet_cli_args_t *args, int names, int others)
+{
+    int          ours;
+    const char  *hub, *other, *token;
+
+    hub = xet_cli_hub_endpoint(args, &ours);
+    other = xet_cli_http_endpoint(args);
+    token = getenv("XET_TOKEN");
+
+    if (names == 0 || others == 0 || hub == NULL || *other == '\0'
+        || (args->value[XET_CLI_OPT_TOKEN_FILE] == NULL
+            && (!ours || token == NULL || *token == '\0'))
+        || xet_cli_http_same(hub, other))
+    {
+        return XET_CLI_OK;
+    }
+
+    return xet_cli_fail(XET_CLI_USAGE, "token", "is for one server: give names "
+                        "and hashes apart");
 }
 
 
