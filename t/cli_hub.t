@@ -235,6 +235,11 @@ is(-s "$dir/empty", 0, 'get: are a file');
 is(hub_xet('get', 'me/model/a', '-o', 'only')->{code}, 0, 'get: a folder');
 same('in/a', 'only', 'get: what is in it');
 
+for my $name ('me/model/gone', 'me/gone') {
+	isnt(hub_xet('get', $name)->{code}, 0, "get: $name: is not there");
+	ok(!-e "$dir/gone", "get: $name: and leaves nothing here");
+}
+
 $r = hub_xet('ls', '--json', 'me/model/deep');
 is_deeply([ map { "$_->{file} $_->{size} $_->{sha256}" } @{ $r->{json} } ],
 	[ 'deep/er 7 ' . sha256_hex('changed'), 'deep/est 3 '
