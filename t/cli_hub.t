@@ -359,6 +359,17 @@ is(hub_xet('put', 'in/new', 'hf://data/run/b.bin')->{code}, 0,
 is(hub_xet('put', '--hub', $t->url(''), 'in/new', 'data/hub/b.bin')->{code},
 	0, 'a repo with --hub');
 
+for my $bad ([ 2, '-r', 'in/a', 'me/checked', '--parallel', 99 ],
+	[ 3, 'in/typo', 'hf://me/checked/x' ], [ 3, 'in', 'hf://me/checked/x' ],
+	[ 3, '-r', 'in/typo', 'me/checked' ])
+{
+	my ($code, @args) = @$bad;
+
+	is(hub_xet('put', @args)->{code}, $code, "put @args");
+	is($t->get('/api/models/me/checked')->{status}, 404,
+		"put @args: makes no repo");
+}
+
 is(xet($t, { dir => $dir }, 'get', 'me/model')->{err}, "xet: me/model: give"
 	. " --hub or HF_ENDPOINT\n", 'no Hub');
 
