@@ -270,6 +270,31 @@ is(hub_xet('rm', '-r', 'me/model/deep')->{code}, 0, 'rm -r');
 is(hub_xet('ls', 'me/model/deep')->{code}, 1, 'rm -r: nothing is left');
 
 # --------------------------------------------------------------------------
+# files without bytes, and those that only seem so
+
+put_file("no/$_", '') for 1 .. 10_001;
+spew($t->dir() . '/hub.log', '');
+is(hub_xet('put', '-r', 'no', 'buckets/no/no')->{code}, 0, 'no bytes: put');
+is(requests(qr!POST /api/buckets/no/no/batch 200!), 2,
+	'no bytes: 10,000 in a batch');
+
+my $system = '/proc/version';
+
+is(hub_xet('put', $system, 'me/model/system')->{code}, 0,
+	'a file of the system');
+is(hub_xet('get', 'me/model/system', '-o', '-')->{out}, slurp($system),
+	'a file of the system: is read');
+put_file('in/none', '');
+is(hub_xet('put', 'in/none', 'me/model/system')->{code}, 0,
+	'a file of the system: is nothing now');
+is(hub_xet('put', $system, 'me/model/system')->{code}, 0,
+	'a file of the system: again');
+is(hub_xet('get', 'me/model/system', '-o', '-')->{out}, slurp($system),
+	'a file of the system: is not nothing');
+hub_xet('rm', 'me/model/system');
+unlink("$dir/in/none");
+
+# --------------------------------------------------------------------------
 # other kinds, and branches
 
 is(hub_xet('put', 'in/new', 'datasets/me/d/x', '--revision', 'dev/x')

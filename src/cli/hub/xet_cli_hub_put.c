@@ -59,6 +59,9 @@ static char *xet_cli_hub_inside(const xet_cli_hub_put_t *p,
 static int xet_cli_hub_put_run(xet_cli_hub_put_t *p);
 static int xet_cli_hub_put_open(void *ctx, size_t i, FILE **in,
     const char **name, int *executable);
+static int xet_cli_hub_put_empty(FILE *in);
+static int xet_cli_hub_put_add(xet_cli_hub_put_t *p,
+    const xet_cli_hub_item_t *item, const xet_cli_file_t *file);
 static FILE *xet_cli_hub_put_file(xet_cli_hub_put_t *p, size_t i,
     int *executable);
 static int xet_cli_hub_put_look(xet_cli_hub_put_t *p, size_t i);
@@ -368,7 +371,7 @@ static int
 xet_cli_hub_put_open(void *ctx, size_t i, FILE **in, const char **name,
     int *executable)
 {
-    int                  rc, same;
+    int                  rc, same, empty;
     FILE                *file;
     struct stat          st;
     xet_cli_hub_put_t   *p;
@@ -400,14 +403,19 @@ xet_cli_hub_put_open(void *ctx, size_t i, FILE **in, const char **name,
         item->mtime = (int64_t) st.st_mtim.tv_sec * 1000
                       + st.st_mtim.tv_nsec / 1000000;
 
-        if (item->there && item->size == (uint64_t) st.st_size) {
+        empty = (st.st_size == 0 && xet_cli_hub_put_empty(file));
+
+        /* the standard input may begin anywhere, and is read once */
+
+        if (file != stdin && item->there
+            && item->size == (uint64_t) st.st_size && (item->size || empty))
+        {
             rc = xet_cli_hub_put_same(item, file, &same);
         }
 
-        if (rc == XET_CLI_OK && !same && st.st_size == 0) {
+        if (rc == XET_CLI_OK && !same && empty) {
             item->done = 1;
-            rc = xet_cli_hub_commit_put(&p->commit, item->path, NULL,
-                                        item->mtime);
+            rc = xet_cli_hub_put_add(p, item, NULL);
         }
     }
 
@@ -425,6 +433,47 @@ xet_cli_hub_put_open(void *ctx, size_t i, FILE **in, const char **name,
     *name = item->path;
 
     return XET_CLI_OK;
+}
+
+
+/* Files of the system have bytes, whatever their size is said to be. */
+
+static int
+xet_cli_hub_put_empty(FILE *in)
+{
+    int  c;
+
+    c = getc(in);
+
+    if (c != EOF) {
+        ungetc(c, in);
+        return 0;
+    }
+
+    if (ferror(in)) {
+
+        /* who reads it will report that */
+
+        clearerr(in);
+        return 0;
+    }
+
+    return 1;
+}
+
+
+/* The bound of a commit holds for files with bytes, and without. */
+
+static int
+xet_cli_hub_put_add(xet_cli_hub_put_t *p, const xet_cli_hub_item_t *item,
+    const xet_cli_file_t *file)
+{
+    int  rc;
+
+    rc = xet_cli_hub_commit_put(&p->commit, item->path, file, item->mtime);
+
+    return (rc == XET_CLI_OK && xet_cli_hub_commit_due(&p->commit))
+           ? xet_cli_hub_commit_send(&p->commit) : rc;
 }
 
 
@@ -545,7 +594,6 @@ xet_cli_hub_put_same(const xet_cli_hub_item_t *item, FILE *in, int *same)
 static int
 xet_cli_hub_put_registered(void *ctx, const xet_cli_file_t *file)
 {
-    int                  rc;
     xet_cli_hub_put_t   *p;
     xet_cli_hub_item_t  *item;
 
@@ -558,10 +606,7 @@ xet_cli_hub_put_registered(void *ctx, const xet_cli_file_t *file)
     item = &p->items[p->next];
     item->done = 1;
 
-    rc = xet_cli_hub_commit_put(&p->commit, item->path, file, item->mtime);
-
-    return (rc == XET_CLI_OK && xet_cli_hub_commit_due(&p->commit))
-           ? xet_cli_hub_commit_send(&p->commit) : rc;
+    return xet_cli_hub_put_add(p, item, file);
 }
 
 
