@@ -642,6 +642,18 @@ is(hub_xet('import', 'in/a', 'me/folder')->{code}, 0, 'import: a folder');
 is(hub_xet('get', 'me/folder')->{code}, 0, 'import: a folder comes back');
 same('in/a', 'folder', 'import: a folder as it was');
 
+for my $repo ('datasets--bob--no', 'models--alice--late') {
+	put_file("refuses/$repo/refs/main", '01' x 20);
+	make_path("$dir/refuses/$repo/blobs");
+	put_file("refuses/$repo/snapshots/" . '01' x 20 . '/x', $repo);
+}
+
+$r = token_xet('alice', 'import', 'refuses');
+is($r->{code}, 4, 'import: one is refused') or diag($r->{err});
+is(token_xet('alice', 'get', 'alice/late/x', '-o', '-')->{out},
+	'models--alice--late', 'import: and the others are not');
+is($r->{err} =~ tr/\n//, 1, 'import: is told once') or diag($r->{err});
+
 SKIP: {
 	my $python = build_dir() . '/clients/huggingface_hub/bin/python';
 

@@ -48,6 +48,8 @@ typedef struct {
     char                  *token;      /* for the contents */
     uint64_t               expires;    /* s since 1970 */
     uint64_t               asked;      /* xet_cli_now() */
+
+    long                  *status;     /* of the last answer; NULL: not kept */
 } xet_cli_hub_t;
 
 

@@ -15,14 +15,16 @@
 static int xet_cli_hub_import_folder(const xet_cli_args_t *args,
     const char *folder, const char *name);
 static int xet_cli_hub_import_one(const xet_cli_args_t *args,
-    const char *folder, const char *name);
+    const char *folder, const char *name, long *status);
 static int xet_cli_hub_import_many(const xet_cli_args_t *args,
     struct dirent **names, int n);
 static int xet_cli_hub_import_named(const xet_cli_args_t *args,
-    const char *base, const char *owner);
+    const char *base, const char *owner, long *status);
 static int xet_cli_hub_import_filter(const struct dirent *entry);
+static int xet_cli_hub_import_refused(long status);
 static int xet_cli_hub_import_send(const xet_cli_args_t *args,
-    const char *name, const char *rev, const xet_cli_hub_source_t *source);
+    const char *name, const char *rev, const xet_cli_hub_source_t *source,
+    long *status);
 
 
 int
@@ -36,7 +38,7 @@ xet_cli_hub_import(const xet_cli_args_t *args)
     name = (args->count > 1) ? args->operands[1] : NULL;
 
     if (xet_cli_hub_cache_one(folder)) {
-        return xet_cli_hub_import_one(args, folder, name);
+        return xet_cli_hub_import_one(args, folder, name, NULL);
     }
 
     n = scandir(folder, &names, xet_cli_hub_import_filter, alphasort);
@@ -85,7 +87,7 @@ xet_cli_hub_import_folder(const xet_cli_args_t *args, const char *folder,
 
     return xet_cli_hub_import_send(args, name,
                                    args->value[XET_CLI_OPT_REVISION],
-                                   &source);
+                                   &source, NULL);
 }
 
 
@@ -93,7 +95,7 @@ xet_cli_hub_import_folder(const xet_cli_args_t *args, const char *folder,
 
 static int
 xet_cli_hub_import_one(const xet_cli_args_t *args, const char *folder,
-    const char *name)
+    const char *name, long *status)
 {
     int                    rc;
     char                  *snapshot;
@@ -125,7 +127,7 @@ xet_cli_hub_import_one(const xet_cli_args_t *args, const char *folder,
 
     rc = (source.blobs < 0)
          ? XET_CLI_ERROR
-         : xet_cli_hub_import_send(args, name, NULL, &source);
+         : xet_cli_hub_import_send(args, name, NULL, &source, status);
 
     if (source.blobs >= 0) {
         close(source.blobs);
@@ -143,7 +145,8 @@ static int
 xet_cli_hub_import_many(const xet_cli_args_t *args, struct dirent **names,
     int n)
 {
-    int                i, rc;
+    int                i, rc, one;
+    long               status;
     const char        *owner;
     xet_hub_target_t   target;
 
@@ -159,19 +162,36 @@ xet_cli_hub_import_many(const xet_cli_args_t *args, struct dirent **names,
 
     rc = XET_CLI_OK;
 
-    for (i = 0; i < n && rc < XET_CLI_NETWORK; i++) {
-        rc = xet_cli_worse(rc, xet_cli_hub_import_named(args,
-                                                        names[i]->d_name,
-                                                        owner));
+    for (i = 0; i < n; i++) {
+        status = 0;
+
+        one = xet_cli_hub_import_named(args, names[i]->d_name, owner, &status);
+        rc = xet_cli_worse(rc, one);
+
+        if (one > XET_CLI_NETWORK
+            || (one == XET_CLI_NETWORK && !xet_cli_hub_import_refused(status)))
+        {
+            break;
+        }
     }
 
     return rc;
 }
 
 
+/* Whether a Hub that is there has refused one repo, and may take others. */
+
+static int
+xet_cli_hub_import_refused(long status)
+{
+    return status / 100 == 4 && status != 401 && status != 408
+           && status != 429;
+}
+
+
 static int
 xet_cli_hub_import_named(const xet_cli_args_t *args, const char *base,
-    const char *owner)
+    const char *owner, long *status)
 {
     int    rc;
     char  *name, *folder;
@@ -189,7 +209,7 @@ xet_cli_hub_import_named(const xet_cli_args_t *args, const char *base,
     }
 
     rc = xet_cli_hub_cache_one(folder)
-         ? xet_cli_hub_import_one(args, folder, name)
+         ? xet_cli_hub_import_one(args, folder, name, status)
          : xet_cli_fail(XET_CLI_FAULT, base, "is left out: nothing in it is "
                         "complete");
 
@@ -202,7 +222,7 @@ xet_cli_hub_import_named(const xet_cli_args_t *args, const char *base,
 
 static int
 xet_cli_hub_import_send(const xet_cli_args_t *args, const char *name,
-    const char *rev, const xet_cli_hub_source_t *source)
+    const char *rev, const xet_cli_hub_source_t *source, long *status)
 {
     int             rc;
     xet_cli_hub_t   hub;
@@ -212,6 +232,7 @@ xet_cli_hub_import_send(const xet_cli_args_t *args, const char *name,
     own.value[XET_CLI_OPT_REVISION] = rev;
 
     rc = xet_cli_hub_open_repo(&hub, &own, name);
+    hub.status = status;
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_hub_send(&hub, source);

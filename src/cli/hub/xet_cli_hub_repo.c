@@ -359,6 +359,10 @@ xet_cli_hub_ask(const xet_cli_hub_t *hub, xet_cli_request_t *r, char *url,
         xet_cli_http_free(r);
     }
 
+    if (hub->status) {
+        *hub->status = (rc == XET_CLI_OK) ? r->status : 0;
+    }
+
     r->body = NULL;
     free(bytes);
 
