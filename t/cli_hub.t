@@ -586,6 +586,11 @@ ok(-f "$dir/out$lied/two", 'lies: is asked for where the first was');
 lie([ $one ], link => "<$tree?recursive=true>; rel=\"next\"");
 refused(4, 'the same page for ever', 1);
 
+lie([ $one ], link => "<$tree?cursor=3>; rel=\"next\"", tree3 => [],
+	tree4 => [], map { ("link$_" => "<$tree?cursor=" . (7 - $_)
+	. '>; rel="next"') } 3, 4);
+refused(4, 'two pages for ever', 1);
+
 for my $what ([ revision => [] ], [ revision => { id => '../../x',
 	sha => $oid } ], [ revision => { id => 'me/m', sha => '../../x' } ],
 	[ revision => { id => 'me/m' } ], [ revision => '' ],
@@ -785,7 +790,7 @@ sub lying {
 sub lie {
 	my ($tree, %other) = @_;
 
-	my $link = delete $other{link};
+	my %link = map { $_ => delete $other{"link$_"} } '', 3, 4;
 	my %said = (revision => { id => 'me/m', sha => $oid }, tree => $tree,
 		'xet-read-token' => $told, paths => [], tree2 => [], %other);
 
@@ -794,7 +799,9 @@ sub lie {
 			? $json->encode($said{$what}) : $said{$what});
 	}
 
-	my $map = $link ? '~recursive "' . $link =~ s/"/\\"/gr . "\";\n" : '';
+	my $map = join('', map { ($_ ? "~cursor=$_" : '~recursive') . ' "'
+		. $link{$_} =~ s/"/\\"/gr . "\";\n" }
+		grep { $link{$_} } sort keys %link);
 
 	if ($map ne slurp($t->dir() . '/lies/link')) {
 		spew($t->dir() . '/lies/link', $map);

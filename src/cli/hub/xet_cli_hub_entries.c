@@ -28,7 +28,7 @@ typedef struct {
 static int xet_cli_hub_page(const json_t *page, xet_cli_hub_value_pt handler,
     void *ctx);
 static char *xet_cli_hub_next(const xet_cli_request_t *r, const char *base,
-    char *before, int *rc);
+    const char *past, int *rc);
 static int xet_cli_hub_entry(void *ctx, const json_t *value);
 static int xet_cli_hub_found(void *ctx, const xet_hub_entry_t *entry);
 
@@ -38,8 +38,9 @@ xet_cli_hub_pages(const xet_cli_hub_t *hub, char *url,
     xet_cli_hub_value_pt handler, void *ctx)
 {
     int                 rc;
-    char               *base, *next;
+    char               *base, *past;
     json_t             *page;
+    uint64_t            n;
     xet_cli_request_t   r;
 
     rc = XET_CLI_OK;
@@ -50,10 +51,20 @@ xet_cli_hub_pages(const xet_cli_hub_t *hub, char *url,
         return xet_cli_no_memory();
     }
 
-    for (next = NULL; url && rc == XET_CLI_OK; url = next) {
-        next = strdup(url);
+    past = NULL;
+
+    for (n = 1; url && rc == XET_CLI_OK; n++) {
+
+        /* a page that comes again is found by one of some pages before */
+
+        if ((n & (n - 1)) == 0) {
+            free(past);
+            past = strdup(url);
+        }
 
         rc = xet_cli_hub_ask(hub, &r, url, NULL, NULL);
+
+        url = NULL;
 
         if (rc != XET_CLI_OK) {
             break;
@@ -67,13 +78,14 @@ xet_cli_hub_pages(const xet_cli_hub_t *hub, char *url,
         }
 
         if (rc == XET_CLI_OK) {
-            next = xet_cli_hub_next(&r, base, next, &rc);
+            url = xet_cli_hub_next(&r, base, past, &rc);
         }
 
         xet_cli_http_free(&r);
     }
 
-    free(next);
+    free(url);
+    free(past);
     free(base);
 
     return rc;
@@ -101,11 +113,11 @@ xet_cli_hub_page(const json_t *page, xet_cli_hub_value_pt handler, void *ctx)
 }
 
 
-/* The URL of the next page, or NULL; frees that of the one before. */
+/* The URL of the next page, or NULL. */
 
 static char *
-xet_cli_hub_next(const xet_cli_request_t *r, const char *base, char *before,
-    int *rc)
+xet_cli_hub_next(const xet_cli_request_t *r, const char *base,
+    const char *past, int *rc)
 {
     char            *next;
     const char      *link;
@@ -123,13 +135,11 @@ xet_cli_hub_next(const xet_cli_request_t *r, const char *base, char *before,
             next = NULL;
             *rc = xet_cli_no_memory();
 
-        } else if (before && strcmp(next, before) == 0) {
+        } else if (past && strcmp(next, past) == 0) {
             *rc = xet_cli_fail(XET_CLI_NETWORK, "server",
-                               "the next page of the list is this one");
+                               "the list has a page that was there before");
         }
     }
-
-    free(before);
 
     return next;
 }
