@@ -30,18 +30,19 @@ my $mib = 1048576;
 
 my $t = Test::Xet->new(workers => 2, log => 'info', timeout => 600,
 	http => Test::Xet::Token::token_directive()
-		. "\n" . server(8081, 'token') . "\n" . liar(8082),
-	locations => hub('off'));
+		. "\n" . server(8081, 'token', '5s') . "\n" . liar(8082)
+		. "\n" . server(8083, 'token', '50s'),
+	locations => hub('off', '1h'));
 
 sub hub {
-	my ($auth) = @_;
+	my ($auth, $lifetime) = @_;
 
 	return <<"EOC";
 location / {
             xet_hub on;
             xet_auth $auth;
             xet_hub_owners @{[ $auth eq 'off' ? '*' : 'none' ]};
-            xet_token_lifetime @{[ $auth eq 'off' ? '1h' : '5s' ]};
+            xet_token_lifetime $lifetime;
             xet_api_base /cas;
             client_max_body_size 200m;
         }
@@ -52,6 +53,17 @@ location / {
             xet_auth token;
             xet_access repo;
             client_max_body_size 80m;
+        }
+
+        location ~ /xet-write-token/ {
+            if (-f %%DIR%%/dry) {
+                return 403;
+            }
+
+            xet_hub on;
+            xet_auth $auth;
+            xet_token_lifetime $lifetime;
+            xet_api_base /cas;
         }
 
         location = /cas/v1/shards {
@@ -77,13 +89,14 @@ EOC
 }
 
 sub server {
-	my ($port, $auth) = @_;
+	my ($port, $auth, $lifetime) = @_;
 
-	return "log_format hub '\$server_port \$request_method \$uri \$status'"
+	return ($port == 8081 ? "log_format hub '\$server_port"
+		. " \$request_method \$uri \$status'"
 		. " ' \$http_authorization';\n"
-		. "    access_log %%DIR%%/hub.log hub;\n"
+		. "    access_log %%DIR%%/hub.log hub;\n" : '')
 		. "    server {\n        listen 127.0.0.1:%%PORT_$port%%;\n"
-		. '        ' . hub($auth) . '    }';
+		. '        ' . hub($auth, $lifetime) . '    }';
 }
 
 sub liar {
@@ -483,6 +496,24 @@ my $run = xet_start($t, { hub_options(), endpoint => '', env => {
 ok(wait_for(120, sub { requests($asks) >= 3 }), 'token: renewed');
 unlink($t->dir() . '/held');
 is(xet_wait($run)->{code}, 0, 'token: and used');
+
+# one that is good for a while is used for that long
+
+spew($t->dir() . '/hub.log', '');
+spew($t->dir() . '/held', '');
+
+$run = xet_start($t, { hub_options(), endpoint => '', env => {
+	HF_ENDPOINT => $t->url('', 8083), XET_TOKEN => $token{alice} } }, 'put',
+	'--retries', 100, 'in/many/2', 'alice/own/kept');
+
+ok(wait_for(120, sub { requests(qr/POST \S+shards 503/) }),
+	'token: a shard waits');
+spew($t->dir() . '/dry', '');
+ok(wait_for(120, sub { requests(qr/GET \S+-write-token\S+ 403/) }),
+	'token: there is no other one');
+unlink($t->dir() . '/held');
+is(xet_wait($run)->{code}, 0, 'token: what there is is used');
+unlink($t->dir() . '/dry');
 
 # --------------------------------------------------------------------------
 # broken off

@@ -647,21 +647,29 @@ xet_cli_hub_grant(xet_cli_hub_t *hub)
 }
 
 
-/* A clock that is wrong makes no more requests than one each second. */
+/*
+ * A clock that is wrong makes no more requests than one each second.  A token
+ * is used until its end, if the Hub has no other one meanwhile.
+ */
 
 static const char *
 xet_cli_hub_renew(void *ctx)
 {
+    int             rc;
     xet_cli_hub_t  *hub;
 
     hub = ctx;
 
-    if ((uint64_t) time(NULL) + XET_CLI_HUB_EARLY >= hub->expires
-        && xet_cli_now() - hub->asked >= XET_CLI_HUB_PERIOD
-        && xet_cli_hub_grant(hub) != XET_CLI_OK)
+    if ((uint64_t) time(NULL) + XET_CLI_HUB_EARLY < hub->expires
+        || xet_cli_now() - hub->asked < XET_CLI_HUB_PERIOD)
     {
-        return NULL;
+        return hub->token;
     }
 
-    return hub->token;
+    rc = xet_cli_hub_grant(hub);
+
+    hub->asked = xet_cli_now();
+
+    return (rc == XET_CLI_OK || (uint64_t) time(NULL) < hub->expires)
+           ? hub->token : NULL;
 }
