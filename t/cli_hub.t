@@ -651,6 +651,14 @@ $r = hub_xet({ lying() }, 'get', 'me/m/one', '-o', 'x1', '--retries', 0);
 is($r->{code}, 4, 'lies: another path than that asked for');
 is_deeply([ glob("$dir/x1/*") ], [], 'lies: is not taken for it');
 
+lie([], paths => [ { %$one, path => 'other' } ]);
+
+for my $verb (qw/ verify ls /) {
+	$r = hub_xet({ lying() }, $verb, 'me/m/one', '--retries', 0);
+	isnt($r->{code}, 0, "lies: $verb: another path");
+	is($r->{out}, '', "lies: $verb: is not taken for it");
+}
+
 lie([ { %$one, lfs => { oid => 'ab' x 32 } }, { %$one, path => 'two' } ]);
 $r = hub_xet({ lying() }, 'verify', '--json', 'me/m', '--retries', 0);
 is($r->{code}, 1, 'lies: verify');

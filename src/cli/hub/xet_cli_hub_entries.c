@@ -22,6 +22,8 @@ typedef struct {
     xet_cli_hub_entry_pt   handler;
     void                  *ctx;
     const char            *prefix;     /* that paths begin with */
+    char *const           *paths;      /* or NULL: that were asked for */
+    size_t                 n;
 } xet_cli_hub_entries_t;
 
 
@@ -30,6 +32,8 @@ static int xet_cli_hub_page(const json_t *page, xet_cli_hub_value_pt handler,
 static char *xet_cli_hub_next(const xet_cli_request_t *r, const char *base,
     const char *past, int *rc);
 static int xet_cli_hub_entry(void *ctx, const json_t *value);
+static int xet_cli_hub_asked(const xet_cli_hub_entries_t *e,
+    const xet_hub_text_t *path);
 static int xet_cli_hub_found(void *ctx, const xet_hub_entry_t *entry);
 
 
@@ -155,6 +159,8 @@ xet_cli_hub_tree(const xet_cli_hub_t *hub, const char *path, int deep,
     e.handler = handler;
     e.ctx = ctx;
     e.prefix = path;
+    e.paths = NULL;
+    e.n = 0;
 
     plain = xet_cli_hub_url(hub, "tree", 1, path);
 
@@ -206,6 +212,8 @@ xet_cli_hub_paths(const xet_cli_hub_t *hub, char *const *paths, size_t n,
     e.handler = handler;
     e.ctx = ctx;
     e.prefix = "";
+    e.paths = paths;
+    e.n = n;
 
     rc = xet_cli_hub_ask(hub, &r, xet_cli_hub_url(hub, "paths-info", 1, NULL),
                          &b, XET_CLI_HUB_JSON);
@@ -247,12 +255,36 @@ xet_cli_hub_entry(void *ctx, const json_t *value)
                 && memcmp(entry.path.data, e->prefix, len) == 0
                 && entry.path.data[len] == '/')))
     {
+        if (e->paths && !xet_cli_hub_asked(e, &entry.path)) {
+            return XET_CLI_OK;
+        }
+
         return e->handler(e->ctx, &entry);
     }
 
     return xet_cli_fail(XET_CLI_NETWORK, "server", (status == XET_OK)
                         ? "the list of the Hub is of another folder"
                         : "an entry of the list of the Hub is none");
+}
+
+
+/* What was not asked for is passed over. */
+
+static int
+xet_cli_hub_asked(const xet_cli_hub_entries_t *e, const xet_hub_text_t *path)
+{
+    size_t  i;
+
+    for (i = 0; i < e->n; i++) {
+
+        if (e->paths[i] && strlen(e->paths[i]) == path->len
+            && memcmp(e->paths[i], path->data, path->len) == 0)
+        {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 
