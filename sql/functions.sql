@@ -3841,7 +3841,10 @@ BEGIN
 
     -- who commits holds a lock on the repo until then
 
-    PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR UPDATE;
+    PERFORM FROM xet.hub_repos h
+      WHERE h.id = r.id AND lower(h.owner) = lower($2)
+        AND lower(h.name) = lower($3)
+        FOR UPDATE;
 
     IF NOT FOUND THEN
         status := 404;
@@ -4496,11 +4499,11 @@ BEGIN
     )
     SELECT '[' || coalesce(string_agg('{"id":"' || encode(h.oid, 'hex')
                || '","title":' || to_json(h.title)
-               || ',"message":' || to_json(h.message)
+               || ',"message":' || to_json(left(h.message, 4096))
                || ',"date":"' || xet.hub_date(h.made_at)
                || '","authors":[{"user":' || to_json(h.who)
                || ',"avatar":""}],"formatted":{"title":' || to_json(h.title)
-               || ',"message":' || to_json(h.message) || '}}', ','
+               || ',"message":' || to_json(left(h.message, 4096)) || '}}', ','
                ORDER BY h.n) FILTER (WHERE h.n <= most), '') || ']',
            count(*),
            encode((array_agg(h.oid) FILTER (WHERE h.n > most))[1], 'hex')
