@@ -108,8 +108,9 @@ my %one = (
 			"f$_[0]") } ],
 	hub_claims => sub { "'_hub/1', 'c$_[0]'" },
 	hub_proven => sub { "'_hub/1', public.file(8), public.digest(8)" },
-	hub_commit => sub { "$hub, 'main', 'c$_[0]', NULL, 'me', 'title', ''" },
-	hub_batch => sub { "$bucket, 'b$_[0]'" },
+	hub_commit => sub { "$hub, 'main', 'c$_[0]', NULL, 'me', 'title', '',"
+		. ' 1' },
+	hub_batch => sub { "$bucket, 'b$_[0]', 1" },
 	hub_page_list => sub { 'NULL, NULL, NULL, NULL, NULL, NULL, 101' },
 	hub_page_repo => [ sub { "$hub, 'main', ''" },
 		sub { "$hub, 'main', 'd7/f7'" } ],

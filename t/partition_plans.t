@@ -264,8 +264,8 @@ my %args = (
 		$staged->('b', 3, $f->(7), 'NULL::bytea') ],
 	hub_claims => [ "$store, 'c'", "$store, 'u'" ],
 	hub_proven => [ "$store, " . $f->(8) . ", sha256('8')" ],
-	hub_commit => [ "$hub, 'main', 'c', NULL, 'me', 'title', ''" ],
-	hub_batch => [ "$bucket, 'b'" ],
+	hub_commit => [ "$hub, 'main', 'c', NULL, 'me', 'title', '', 1" ],
+	hub_batch => [ "$bucket, 'b', 1" ],
 	tags_take => [ '' ],
 	ping => [ '' ],
 	wal => [ '' ]

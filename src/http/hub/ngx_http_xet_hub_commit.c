@@ -437,13 +437,18 @@ ngx_http_xet_hub_commit_read(ngx_http_request_t *r, void *data,
 static void
 ngx_http_xet_hub_commit_last(ngx_http_request_t *r, ngx_int_t rc)
 {
+    ngx_http_xet_hub_commit_t  *c;
+
     if (rc != NGX_OK) {
         ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL,
                                                               NULL));
         return;
     }
 
-    ngx_http_xet_hub_commit_claims(r, ngx_http_xet_hub_get(r)->state);
+    c = ngx_http_xet_hub_get(r)->state;
+    c->seq++;
+
+    ngx_http_xet_hub_commit_claims(r, c);
 }
 
 
@@ -457,7 +462,7 @@ ngx_http_xet_hub_commit_claims(ngx_http_request_t *r,
 
         ngx_http_xet_hub_wait(r,
             ngx_http_xet_query_hub_batch(r, &ngx_http_xet_hub_get(r)->asked,
-                                         c->upload,
+                                         c->upload, c->seq,
                                          ngx_http_xet_hub_commit_batched));
         return;
     }
@@ -699,7 +704,8 @@ ngx_http_xet_hub_commit_make(ngx_http_request_t *r,
     c->message.who = hub->who;
 
     ngx_http_xet_hub_wait(r,
-        ngx_http_xet_query_hub_commit(r, &hub->asked, c->upload, &c->message,
+        ngx_http_xet_query_hub_commit(r, &hub->asked, c->upload, c->seq,
+                                      &c->message,
                                       ngx_http_xet_hub_commit_made));
 }
 
