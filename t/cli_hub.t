@@ -101,7 +101,7 @@ map \$args \$link {
         default_type application/json;
         root %%DIR%%/lies;
 
-        location ~ ^/api/models/me/m/(revision|tree|xet-read-token)/ {
+        location ~ ^/api/models/(?:me/m|x/src)/(revision|tree|xet-read-token)/ {
             add_header Link \$link;
             try_files /\$1\$arg_cursor =404;
         }
@@ -235,6 +235,11 @@ is(-s "$dir/empty", 0, 'get: are a file');
 is(hub_xet('get', 'me/model/a', '-o', 'only')->{code}, 0, 'get: a folder');
 same('in/a', 'only', 'get: what is in it');
 
+for my $name ('me/model/gone', 'me/gone') {
+	isnt(hub_xet('get', $name)->{code}, 0, "get: $name: is not there");
+	ok(!-e "$dir/gone", "get: $name: and leaves nothing here");
+}
+
 $r = hub_xet('ls', '--json', 'me/model/deep');
 is_deeply([ map { "$_->{file} $_->{size} $_->{sha256}" } @{ $r->{json} } ],
 	[ 'deep/er 7 ' . sha256_hex('changed'), 'deep/est 3 '
@@ -341,6 +346,30 @@ is(hub_xet('put', 'in/new', 'hf://me/model/there')->{code}, 0,
 	'but that is one');
 hub_xet('rm', 'me/model/there');
 
+$r = hub_xet('put', 'in/new', 'data/run/b.bin');
+is($r->{code}, 1, 'a file that is not there makes no repo');
+like($r->{err}, qr!^xet: data/run: is no repository; with hf://!,
+	'a file that is not there: is told');
+$r = hub_xet('put', '--endpoint', $t->url('/cas'), 'in/new', 'me/model/b.bin');
+is($r->{code}, 4, 'a file that is not there: not with --endpoint');
+is($t->get('/api/models/data/run')->{status}, 404, 'no repo is there');
+is(hub_xet('ls', 'me/model/b.bin')->{code}, 1, 'and no file');
+is(hub_xet('put', 'in/new', 'hf://data/run/b.bin')->{code}, 0,
+	'a repo with hf://');
+is(hub_xet('put', '--hub', $t->url(''), 'in/new', 'data/hub/b.bin')->{code},
+	0, 'a repo with --hub');
+
+for my $bad ([ 2, '-r', 'in/a', 'me/checked', '--parallel', 99 ],
+	[ 3, 'in/typo', 'hf://me/checked/x' ], [ 3, 'in', 'hf://me/checked/x' ],
+	[ 3, '-r', 'in/typo', 'me/checked' ])
+{
+	my ($code, @args) = @$bad;
+
+	is(hub_xet('put', @args)->{code}, $code, "put @args");
+	is($t->get('/api/models/me/checked')->{status}, 404,
+		"put @args: makes no repo");
+}
+
 is(xet($t, { dir => $dir }, 'get', 'me/model')->{err}, "xet: me/model: give"
 	. " --hub or HF_ENDPOINT\n", 'no Hub');
 
@@ -355,7 +384,7 @@ is(token_xet('alice', 'get', 'alice/own', '-o', 'p')->{code}, 0,
 	'token: get');
 same('in/a', 'p', 'token: as it was');
 
-$r = token_xet('alice', 'put', '--json', 'in/new', 'me/mine/x');
+$r = token_xet('alice', 'put', '--json', 'in/new', 'hf://me/mine/x');
 is($r->{code}, 0, 'token: who "me" is') or diag($r->{err});
 is($r->{json}[-1]{repo}, 'alice/mine', 'token: is told');
 is(token_xet('bob', 'get', 'alice/mine/x', '-o', '-')->{out}, 'new',
@@ -375,6 +404,43 @@ is(hub_xet({ env => { HF_ENDPOINT => '', HF_TOKEN => $token{alice} } }, 'ls',
 	'--hub', $t->url('', 8081), 'alice/own')->{code}, 4,
 	'token: HF_TOKEN is for HF_ENDPOINT alone');
 
+# two servers, and a token for each
+
+my @two = (HF_ENDPOINT => $t->url('', 8081), XET_ENDPOINT => $t->url('/api'));
+
+spew($t->dir() . '/hub.log', '');
+is(hub_xet({ env => { @two, XET_TOKEN => $token{alice} } }, 'ls',
+	'alice/own')->{code}, 4, 'token: XET_TOKEN is for XET_ENDPOINT');
+unlike($t->read_file('hub.log'), qr/\Q$token{alice}\E/,
+	'token: and goes nowhere else');
+is(hub_xet({ env => { @two, XET_ENDPOINT => $t->url('/api', 8081),
+	XET_TOKEN => $token{alice} } }, 'ls', 'alice/own')->{code}, 0,
+	'token: but to the same server');
+is(hub_xet({ endpoint => '', env => { HF_ENDPOINT => $t->url('', 8081),
+	HF_TOKEN => $token{alice}, XET_TOKEN => $token{bob} } }, 'put',
+	'in/new', 'alice/own/hf')->{code}, 0, 'token: HF_TOKEN comes first');
+
+put_file('tokens/alice', $token{alice});
+
+for my $verb (qw/ verify info /) {
+	for my $how ([ { @two }, '--token-file', "$dir/tokens/alice" ],
+		[ { @two, XET_TOKEN => $token{alice} }, '--hub',
+		$t->url('', 8081) ])
+	{
+		my ($env, @options) = @$how;
+
+		$r = hub_xet({ env => $env }, $verb, @options,
+			'alice/own/same', $entry->{hash});
+		is($r->{code}, 2, "token: $verb: $options[0]: not for two");
+		like($r->{err}, qr/^xet: token: is for one server/,
+			"token: $verb: $options[0]: is told");
+	}
+}
+
+hub_xet({ endpoint => '', env => { HF_ENDPOINT => $t->url('', 8081),
+	XET_TOKEN => $token{alice} } }, 'get', 'alice/own', '-o', 'q');
+like($t->read_file('hub.log'), qr/\Q$token{alice}\E/,
+	'token: the Hub gets it');
 unlike(join("\n", $t->read_file('hub.log') =~ m!^(\d+ \S+ /cas/.*)!mg),
 	qr/\Q$token{alice}\E/, 'token: the contents get another one');
 
@@ -385,7 +451,7 @@ my $asks = qr!GET /api/models/alice/own/xet-write-token!;
 spew($t->dir() . '/hub.log', '');
 spew($t->dir() . '/held', '');
 
-my $run = xet_start($t, { hub_options(), env => {
+my $run = xet_start($t, { hub_options(), endpoint => '', env => {
 	HF_ENDPOINT => $t->url('', 8081), XET_TOKEN => $token{alice} } }, 'put',
 	'--retries', 100, 'in/new', 'alice/own/renewed');
 
@@ -511,6 +577,13 @@ for my $what ([ revision => [] ], [ revision => { id => '../../x',
 	refused(4, substr("$what->[0]: " . (ref $what->[1]
 		? $json->encode($what->[1]) : $what->[1]), 0, 70));
 }
+
+put_file('src/one', 'mine');
+lie([ $one ], revision => { id => 'x/src', sha => $oid });
+$r = hub_xet({ lying() }, 'get', 'me/m', '--retries', 0);
+is($r->{code}, 0, 'lies: another name');
+is(slurp("$dir/src/one"), 'mine', 'lies: another name: leads nowhere else');
+is(sha256_file("$dir/m/one"), $entry->{sha256}, 'lies: but where it should');
 
 lie([ $one ], paths => [ { %$one, path => 'other' } ]);
 $r = hub_xet({ lying() }, 'get', 'me/m/one', '-o', 'x1', '--retries', 0);
@@ -642,7 +715,8 @@ sub hub_xet {
 sub token_xet {
 	my ($who, @args) = @_;
 
-	return hub_xet({ env => { HF_ENDPOINT => $t->url('', 8081),
+	return hub_xet({ endpoint => '', env => {
+		HF_ENDPOINT => $t->url('', 8081),
 		XET_TOKEN => $token{$who} // '' } }, @args);
 }
 

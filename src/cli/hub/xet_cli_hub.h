@@ -41,6 +41,7 @@ typedef struct {
     char                  *owner;
     char                  *id;         /* owner/name; NULL: a name space */
     char                  *path;       /* in the repo; empty: all of it */
+    char                  *base;       /* the last name of the operand */
     char                  *rev;
     char                   oid[XET_HUB_OID_LEN + 1];  /* or empty */
 
@@ -64,6 +65,12 @@ void xet_cli_hub_close(xet_cli_hub_t *hub);
 /* The same for a verb that needs a repo. */
 int xet_cli_hub_open_repo(xet_cli_hub_t *hub, const xet_cli_args_t *args,
     const char *operand);
+
+/*
+ * For operands of both sorts: that one token does not go to both servers, the
+ * Hub and the endpoint.  The exit code, reported.
+ */
+int xet_cli_hub_apart(const xet_cli_args_t *args, int names, int others);
 
 /*
  * A route of the repo, malloc()ed, NULL without memory: with rev its revision,
@@ -183,6 +190,7 @@ typedef struct {
     const char           *file;        /* or NULL */
     const char           *folder;
     int                   blobs;       /* -1: links are left out */
+    int                   make;        /* a repo that is not there */
 } xet_cli_hub_source_t;
 
 int xet_cli_hub_send(xet_cli_hub_t *hub, const xet_cli_hub_source_t *source);

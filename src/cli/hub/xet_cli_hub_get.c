@@ -18,7 +18,8 @@
 
 typedef struct {
     xet_cli_hub_t        *hub;
-    xet_cli_get_tree_t   *tree;
+    xet_cli_http_t       *cas;
+    xet_cli_get_tree_t   *tree;        /* NULL: not begun */
     size_t                cut;         /* of paths, in front */
     size_t                n;
     int                   rc;          /* the worst of files */
@@ -29,8 +30,8 @@ static int xet_cli_hub_get_any(xet_cli_hub_t *hub);
 static int xet_cli_hub_get_file(xet_cli_hub_t *hub,
     const xet_cli_hub_file_t *file);
 static int xet_cli_hub_get_folder(xet_cli_hub_t *hub);
+static int xet_cli_hub_get_begin(xet_cli_hub_get_t *g);
 static int xet_cli_hub_get_entry(void *ctx, const xet_hub_entry_t *entry);
-static const char *xet_cli_hub_base(const xet_cli_hub_t *hub);
 
 
 int
@@ -106,7 +107,7 @@ xet_cli_hub_get_file(xet_cli_hub_t *hub, const xet_cli_hub_file_t *file)
 
     want.path = hub->args->value[XET_CLI_OPT_OUTPUT];
     want.given = (want.path != NULL);
-    want.path = want.given ? want.path : xet_cli_hub_base(hub);
+    want.path = want.given ? want.path : hub->base;
     want.hash = file->hash;
     want.size = file->size;
     want.sha256 = file->digested ? file->sha256 : NULL;
@@ -119,52 +120,52 @@ xet_cli_hub_get_file(xet_cli_hub_t *hub, const xet_cli_hub_file_t *file)
 
 /* A folder is called as that of the repo, or as the repo is. */
 
-static const char *
-xet_cli_hub_base(const xet_cli_hub_t *hub)
-{
-    const char  *slash, *name;
-
-    name = *hub->path ? hub->path : hub->id;
-    slash = strrchr(name, '/');
-
-    return slash ? slash + 1 : name;
-}
-
-
 static int
 xet_cli_hub_get_folder(xet_cli_hub_t *hub)
 {
     int                 rc;
-    const char         *output;
-    xet_cli_http_t     *cas;
     xet_cli_hub_get_t   g;
 
     memset(&g, 0, sizeof(g));
 
-    cas = xet_cli_hub_cas(hub, &rc);
-
-    if (cas == NULL) {
-        return rc;
-    }
-
-    output = hub->args->value[XET_CLI_OPT_OUTPUT];
-    output = output ? output : xet_cli_hub_base(hub);
-
     g.hub = hub;
     g.cut = *hub->path ? strlen(hub->path) + 1 : 0;
-    g.tree = xet_cli_get_tree_begin(hub->args, cas, output, &rc);
+    g.cas = xet_cli_hub_cas(hub, &rc);
 
-    if (g.tree == NULL) {
+    if (g.cas == NULL) {
         return rc;
     }
 
     rc = xet_cli_hub_tree(hub, hub->path, 1, 0, xet_cli_hub_get_entry, &g);
-    rc = xet_cli_get_tree_end(g.tree, xet_cli_worse(rc, g.rc));
 
     /* a bucket has no folders, and an empty list of one */
 
-    return (rc == XET_CLI_OK && g.n == 0 && *hub->path)
-           ? xet_cli_fail(XET_CLI_FAULT, hub->path, "is not there") : rc;
+    if (rc == XET_CLI_OK && g.n == 0) {
+        rc = *hub->path
+             ? xet_cli_fail(XET_CLI_FAULT, hub->path, "is not there")
+             : xet_cli_hub_get_begin(&g);
+    }
+
+    rc = xet_cli_worse(rc, g.rc);
+
+    return g.tree ? xet_cli_get_tree_end(g.tree, rc) : rc;
+}
+
+
+/* A folder is made here when it is known to be there. */
+
+static int
+xet_cli_hub_get_begin(xet_cli_hub_get_t *g)
+{
+    int          rc;
+    const char  *output;
+
+    output = g->hub->args->value[XET_CLI_OPT_OUTPUT];
+    output = output ? output : g->hub->base;
+
+    g->tree = xet_cli_get_tree_begin(g->hub->args, g->cas, output, &rc);
+
+    return rc;
 }
 
 
@@ -181,8 +182,10 @@ xet_cli_hub_get_entry(void *ctx, const xet_hub_entry_t *entry)
     g = ctx;
     g->n++;
 
-    if (entry->folder) {
-        return XET_CLI_OK;
+    rc = g->tree ? XET_CLI_OK : xet_cli_hub_get_begin(g);
+
+    if (rc != XET_CLI_OK || entry->folder) {
+        return rc;
     }
 
     path = strndup((const char *) entry->path.data + g->cut,

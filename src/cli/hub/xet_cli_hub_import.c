@@ -81,6 +81,7 @@ xet_cli_hub_import_folder(const xet_cli_args_t *args, const char *folder,
     source.file = NULL;
     source.folder = folder;
     source.blobs = -1;
+    source.make = 1;
 
     return xet_cli_hub_import_send(args, name,
                                    args->value[XET_CLI_OPT_REVISION],
@@ -120,6 +121,7 @@ xet_cli_hub_import_one(const xet_cli_args_t *args, const char *folder,
     source.file = NULL;
     source.folder = snapshot;
     source.blobs = xet_cli_hub_cache_blobs(folder);
+    source.make = 1;
 
     rc = (source.blobs < 0)
          ? XET_CLI_ERROR

@@ -12,6 +12,7 @@
 #include "xet_cli_hub.h"
 
 
+static int xet_cli_hub_info_apart(const xet_cli_args_t *args);
 static int xet_cli_hub_info_any(const xet_cli_args_t *args, char *operand);
 static int xet_cli_hub_info_file(xet_cli_hub_t *hub, const char *operand,
     const xet_cli_hub_file_t *file);
@@ -28,7 +29,11 @@ xet_cli_hub_info(const xet_cli_args_t *args)
     char           *operand;
     xet_cli_args_t  one;
 
-    rc = XET_CLI_OK;
+    rc = xet_cli_hub_info_apart(args);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
 
     for (i = 0; i < args->count && rc < XET_CLI_INTERRUPTED; i++) {
         operand = args->operands[i];
@@ -46,6 +51,34 @@ xet_cli_hub_info(const xet_cli_args_t *args)
     }
 
     return rc;
+}
+
+
+/* A file that is here needs no token. */
+
+static int
+xet_cli_hub_info_apart(const xet_cli_args_t *args)
+{
+    int  i, names, others;
+
+    names = 0;
+    others = 0;
+
+    for (i = 0; i < args->count; i++) {
+
+        if (access(args->operands[i], F_OK) == 0) {
+            continue;
+        }
+
+        if (xet_cli_hub_is(args, args->operands[i])) {
+            names++;
+
+        } else {
+            others++;
+        }
+    }
+
+    return xet_cli_hub_apart(args, names, others);
 }
 
 

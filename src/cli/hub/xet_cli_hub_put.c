@@ -12,6 +12,7 @@
  */
 
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,7 @@ typedef struct {
     xet_cli_hub_t               *hub;
     const xet_cli_hub_source_t  *source;
     xet_cli_tree_t               tree;
+    FILE                        *in;          /* opened so far, or NULL */
     xet_cli_hub_item_t          *items;
     size_t                       count;
     size_t                       next;        /* to be registered */
@@ -48,7 +50,9 @@ typedef struct {
 
 
 static int xet_cli_hub_operand(const xet_cli_args_t *args);
+static int xet_cli_hub_meant(const xet_cli_args_t *args);
 static int xet_cli_hub_skip(const char *path);
+static int xet_cli_hub_put_check(xet_cli_hub_put_t *p);
 static int xet_cli_hub_items(xet_cli_hub_put_t *p);
 static char *xet_cli_hub_inside(const xet_cli_hub_put_t *p,
     const char *name);
@@ -91,6 +95,7 @@ xet_cli_hub_put(const xet_cli_args_t *args)
     source.file = folder ? NULL : args->operands[0];
     source.folder = folder ? args->operands[0] : NULL;
     source.blobs = -1;
+    source.make = folder || xet_cli_hub_meant(args);
 
     rc = xet_cli_hub_open_repo(&hub, args, args->operands[1]);
 
@@ -134,6 +139,21 @@ xet_cli_hub_operand(const xet_cli_args_t *args)
 }
 
 
+/*
+ * Whether the last operand can be nothing but a name.  Otherwise it may be a
+ * second file whose name was mistyped, for which no repo is made.
+ */
+
+static int
+xet_cli_hub_meant(const xet_cli_args_t *args)
+{
+    return strncmp(args->operands[1], "hf://", 5) == 0
+           || args->value[XET_CLI_OPT_HUB] || args->value[XET_CLI_OPT_MESSAGE]
+           || args->value[XET_CLI_OPT_REVISION]
+           || args->value[XET_CLI_OPT_TYPE];
+}
+
+
 int
 xet_cli_hub_send(xet_cli_hub_t *hub, const xet_cli_hub_source_t *source)
 {
@@ -158,7 +178,11 @@ xet_cli_hub_send(xet_cli_hub_t *hub, const xet_cli_hub_source_t *source)
 
     hub->writes = 1;
 
-    rc = xet_cli_hub_items(&p);
+    rc = xet_cli_hub_put_check(&p);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_hub_items(&p);
+    }
 
     if (rc <= XET_CLI_ERROR && rc != XET_CLI_USAGE && p.items) {
         rc = xet_cli_worse(rc, xet_cli_hub_put_run(&p));
@@ -171,9 +195,44 @@ xet_cli_hub_send(xet_cli_hub_t *hub, const xet_cli_hub_source_t *source)
     }
 
     free(p.items);
+    xet_cli_close(p.in);
     xet_cli_tree_free(&p.tree);
 
     return rc;
+}
+
+
+/* What is wrong here is known before the Hub is asked to change anything. */
+
+static int
+xet_cli_hub_put_check(xet_cli_hub_put_t *p)
+{
+    int           rc;
+    uint64_t      parallel;
+    const char   *file;
+    struct stat   st;
+
+    rc = xet_cli_args_number(p->hub->args, XET_CLI_OPT_PARALLEL, 1, 16, 1,
+                             &parallel);
+
+    file = p->source->file;
+
+    if (rc != XET_CLI_OK || file == NULL) {
+        return rc;
+    }
+
+    p->in = xet_cli_open(file);
+
+    if (p->in == NULL) {
+        return XET_CLI_ERROR;
+    }
+
+    if (fstat(fileno(p->in), &st) == 0 && S_ISDIR(st.st_mode)) {
+        errno = EISDIR;
+        return xet_cli_fail_errno(file);
+    }
+
+    return XET_CLI_OK;
 }
 
 
@@ -278,7 +337,7 @@ xet_cli_hub_put_run(xet_cli_hub_put_t *p)
     xet_cli_http_t  *cas;
     xet_cli_puts_t   puts;
 
-    rc = xet_cli_hub_look(p->hub, 1);
+    rc = xet_cli_hub_look(p->hub, p->source->make);
 
     if (rc != XET_CLI_OK) {
         return rc;
@@ -372,10 +431,14 @@ xet_cli_hub_put_open(void *ctx, size_t i, FILE **in, const char **name,
 static FILE *
 xet_cli_hub_put_file(xet_cli_hub_put_t *p, size_t i, int *executable)
 {
+    FILE                  *in;
     xet_cli_tree_entry_t  *entry;
 
     if (p->source->file) {
-        return xet_cli_open(p->source->file);
+        in = p->in;
+        p->in = NULL;
+
+        return in ? in : xet_cli_open(p->source->file);
     }
 
     entry = &p->tree.entries[i];

@@ -25,6 +25,8 @@
 
 static const char *xet_cli_hub_endpoint(const xet_cli_args_t *args,
     int *ours);
+static const char *xet_cli_hub_token(const xet_cli_args_t *args,
+    const char *endpoint);
 static int xet_cli_hub_name(xet_cli_hub_t *hub, const char *operand);
 static int xet_cli_hub_kind(xet_cli_hub_t *hub, xet_hub_kind_e kind);
 static char *xet_cli_hub_escape(const char *text, int slashes);
@@ -44,6 +46,12 @@ xet_cli_hub_is(const xet_cli_args_t *args, const char *operand)
 
     if (strncmp(operand, "hf://", 5) == 0) {
         return 1;
+    }
+
+    /* who has said where files go has not said it in vain */
+
+    if (args->value[XET_CLI_OPT_ENDPOINT] && !args->value[XET_CLI_OPT_HUB]) {
+        return 0;
     }
 
     return xet_cli_hub_endpoint(args, &ours) != NULL
@@ -107,17 +115,63 @@ xet_cli_hub_open(xet_cli_hub_t *hub, const xet_cli_args_t *args,
     hub->http = xet_cli_http_create_at(args, endpoint, &rc);
 
     if (hub->http && !ours) {
-        xet_cli_http_token(hub->http, getenv("HF_TOKEN"));
+        xet_cli_http_token(hub->http, xet_cli_hub_token(args, endpoint));
     }
 
     return rc;
 }
 
 
+/* XET_TOKEN is for XET_ENDPOINT, and for a Hub that is the same server. */
+
+static const char *
+xet_cli_hub_token(const xet_cli_args_t *args, const char *endpoint)
+{
+    const char  *token, *other;
+
+    token = getenv("HF_TOKEN");
+
+    if (token && *token) {
+        return token;
+    }
+
+    other = xet_cli_http_endpoint(args);
+
+    return (*other == '\0' || xet_cli_http_same(other, endpoint))
+           ? getenv("XET_TOKEN") : NULL;
+}
+
+
+int
+xet_cli_hub_apart(const xet_cli_args_t *args, int names, int others)
+{
+    int          ours;
+    const char  *hub, *other, *token;
+
+    hub = xet_cli_hub_endpoint(args, &ours);
+    other = xet_cli_http_endpoint(args);
+    token = getenv("XET_TOKEN");
+
+    if (names == 0 || others == 0 || hub == NULL || *other == '\0'
+        || (args->value[XET_CLI_OPT_TOKEN_FILE] == NULL
+            && (!ours || token == NULL || *token == '\0'))
+        || xet_cli_http_same(hub, other))
+    {
+        return XET_CLI_OK;
+    }
+
+    return xet_cli_fail(XET_CLI_USAGE, "token", "is for one server: give names "
+                        "and hashes apart");
+}
+
+
+/* What is called so here is called as the user has said, and no Hub. */
+
 static int
 xet_cli_hub_name(xet_cli_hub_t *hub, const char *operand)
 {
-    xet_hub_target_t  target;
+    const char        *name, *slash;
+    xet_hub_target_t   target;
 
     if (xet_hub_operand_parse(operand, &target) != XET_OK) {
         return xet_cli_fail(XET_CLI_USAGE, operand, "is no name of a Hub: "
@@ -133,8 +187,19 @@ xet_cli_hub_name(xet_cli_hub_t *hub, const char *operand)
                           target.owner.len + 1 + target.name.len);
     }
 
-    return (hub->owner && hub->path && (hub->id || !target.name.data))
-           ? xet_cli_hub_kind(hub, target.kind) : xet_cli_no_memory();
+    if (hub->owner == NULL || hub->path == NULL
+        || (hub->id == NULL && target.name.data))
+    {
+        return xet_cli_no_memory();
+    }
+
+    name = *hub->path ? hub->path : hub->id ? hub->id : hub->owner;
+    slash = strrchr(name, '/');
+
+    hub->base = strdup(slash ? slash + 1 : name);
+
+    return hub->base ? xet_cli_hub_kind(hub, target.kind)
+                     : xet_cli_no_memory();
 }
 
 
@@ -195,6 +260,7 @@ xet_cli_hub_close(xet_cli_hub_t *hub)
     free(hub->owner);
     free(hub->id);
     free(hub->path);
+    free(hub->base);
     free(hub->rev);
 }
 
@@ -362,6 +428,15 @@ xet_cli_hub_look(xet_cli_hub_t *hub, int make)
                    && xet_cli_hub_lacks(&r, "RevisionNotFound"))
         {
             rc = xet_cli_hub_branch(hub);
+
+        } else if (!make && hub->writes
+                   && xet_cli_hub_lacks(&r, "RepoNotFound"))
+        {
+            xet_cli_http_free(&r);
+
+            return xet_cli_fail(XET_CLI_FAULT, hub->id, "is no repository; "
+                                "with hf:// in front of its name, or --hub, "
+                                "it is made");
 
         } else {
             rc = xet_cli_hub_looked(hub, &r);

@@ -35,7 +35,7 @@ static int xet_cli_hub_verify_print(const xet_cli_hub_verify_t *v,
 int
 xet_cli_hub_verify(const xet_cli_args_t *args)
 {
-    int             i, rc;
+    int             i, rc, names;
     char           *operand;
     xet_cli_args_t  one;
 
@@ -43,7 +43,11 @@ xet_cli_hub_verify(const xet_cli_args_t *args)
         return xet_cli_verify(args);
     }
 
-    rc = XET_CLI_OK;
+    for (names = 0, i = 0; i < args->count; i++) {
+        names += (strchr(args->operands[i], '/') != NULL);
+    }
+
+    rc = xet_cli_hub_apart(args, names, args->count - names);
 
     for (i = 0; i < args->count && rc <= XET_CLI_FAULT; i++) {
         operand = args->operands[i];

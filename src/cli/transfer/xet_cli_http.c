@@ -60,6 +60,7 @@ static int xet_cli_request_authorize(xet_cli_request_t *r);
 static int xet_cli_request_token(xet_cli_request_t *r, char *buffer,
     size_t size);
 static CURLU *xet_cli_request_url(const xet_cli_request_t *r);
+static CURLU *xet_cli_url_parse(const char *text);
 static int xet_cli_request_user(const xet_cli_request_t *r);
 static int xet_cli_request_protected(xet_cli_request_t *r, const char *what);
 static int xet_cli_request_local(const char *host);
@@ -76,13 +77,7 @@ xet_cli_http_create(const xet_cli_args_t *args, int *rc)
 {
     const char  *endpoint;
 
-    endpoint = args->value[XET_CLI_OPT_ENDPOINT];
-
-    if (endpoint == NULL) {
-        endpoint = getenv("XET_ENDPOINT");
-    }
-
-    endpoint = endpoint ? endpoint : "";
+    endpoint = xet_cli_http_endpoint(args);
 
     if (endpoint[strspn(endpoint, "/")] == '\0'
         && args->value[XET_CLI_OPT_URL] == NULL)
@@ -156,9 +151,42 @@ xet_cli_http_renew(xet_cli_http_t *h, xet_cli_renew_pt renew, void *ctx)
 void
 xet_cli_http_token(xet_cli_http_t *h, const char *token)
 {
-    if (h->token == NULL || *h->token == '\0') {
-        h->token = token;
+    h->token = token;
+}
+
+
+const char *
+xet_cli_http_endpoint(const xet_cli_args_t *args)
+{
+    const char  *endpoint;
+
+    endpoint = args->value[XET_CLI_OPT_ENDPOINT];
+
+    if (endpoint == NULL) {
+        endpoint = getenv("XET_ENDPOINT");
     }
+
+    return endpoint ? endpoint : "";
+}
+
+
+int
+xet_cli_http_same(const char *one, const char *two)
+{
+    int     same;
+    CURLU  *a, *b;
+
+    a = xet_cli_url_parse(one);
+    b = xet_cli_url_parse(two);
+
+    same = a && b && xet_cli_request_same(a, b, CURLUPART_SCHEME)
+           && xet_cli_request_same(a, b, CURLUPART_HOST)
+           && xet_cli_request_same(a, b, CURLUPART_PORT);
+
+    curl_url_cleanup(a);
+    curl_url_cleanup(b);
+
+    return same;
 }
 
 
@@ -881,13 +909,19 @@ xet_cli_request_token_ok(const char *token)
 static CURLU *
 xet_cli_request_url(const xet_cli_request_t *r)
 {
+    return xet_cli_url_parse(r->place ? r->place : r->url);
+}
+
+
+static CURLU *
+xet_cli_url_parse(const char *text)
+{
     CURLU  *url;
 
     url = curl_url();
 
     if (url
-        && curl_url_set(url, CURLUPART_URL, r->place ? r->place : r->url,
-                        CURLU_GUESS_SCHEME)
+        && curl_url_set(url, CURLUPART_URL, text, CURLU_GUESS_SCHEME)
            == CURLUE_OK)
     {
         return url;

@@ -132,8 +132,14 @@ typedef const char *(*xet_cli_renew_pt)(void *ctx);
 void xet_cli_http_renew(xet_cli_http_t *h, xet_cli_renew_pt renew,
     void *ctx);
 
-/* Sends this token where there is no other one; it is not copied. */
+/* Sends this token, or none, but for that of a file; it is not copied. */
 void xet_cli_http_token(xet_cli_http_t *h, const char *token);
+
+/* What the options or the environment have as the endpoint; empty: nothing. */
+const char *xet_cli_http_endpoint(const xet_cli_args_t *args);
+
+/* Whether two URLs have one scheme, host and port. */
+int xet_cli_http_same(const char *one, const char *two);
 
 /*
  * The value of a header of the last answer, which is there until the next
