@@ -45,7 +45,7 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.hub_page_tree, xet.hub_paths_info, xet.hub_preupload, xet.hub_proven,
     xet.hub_ref_put, xet.hub_refs_get, xet.hub_resolve, xet.hub_rev,
     xet.hub_settings, xet.hub_stage, xet.hub_staged_ops, xet.hub_store,
-    xet.hub_sweep, xet.hub_tree, xet.hub_title;
+    xet.hub_sweep, xet.hub_tree, xet.hub_title, xet.hub_whole;
 
 
 -- Days are those of UTC: sessions may have any time zone, and several.
@@ -3841,7 +3841,10 @@ BEGIN
 
     -- who commits holds a lock on the repo until then
 
-    PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR UPDATE;
+    PERFORM FROM xet.hub_repos h
+      WHERE h.id = r.id AND lower(h.owner) = lower($2)
+        AND lower(h.name) = lower($3)
+        FOR UPDATE;
 
     IF NOT FOUND THEN
         status := 404;
@@ -4496,11 +4499,11 @@ BEGIN
     )
     SELECT '[' || coalesce(string_agg('{"id":"' || encode(h.oid, 'hex')
                || '","title":' || to_json(h.title)
-               || ',"message":' || to_json(h.message)
+               || ',"message":' || to_json(left(h.message, 4096))
                || ',"date":"' || xet.hub_date(h.made_at)
                || '","authors":[{"user":' || to_json(h.who)
                || ',"avatar":""}],"formatted":{"title":' || to_json(h.title)
-               || ',"message":' || to_json(h.message) || '}}', ','
+               || ',"message":' || to_json(left(h.message, 4096)) || '}}', ','
                ORDER BY h.n) FILTER (WHERE h.n <= most), '') || ']',
            count(*),
            encode((array_agg(h.oid) FILTER (WHERE h.n > most))[1], 'hex')
@@ -5116,6 +5119,23 @@ AS $$
 $$;
 
 
+-- Whether all is staged still that was: what was swept, or done before by the
+-- same statement, whose answer was lost, must not be taken for nothing to do.
+
+CREATE FUNCTION xet.hub_whole(upload bytea, batches integer)
+    RETURNS void
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF (SELECT count(*) FROM xet.hub_staged s WHERE s.upload = $1) <> batches
+    THEN
+        RAISE EXCEPTION 'operations of a commit are not there any more'
+              USING ERRCODE = 'XT003';
+    END IF;
+END;
+$$;
+
+
 -- Commits what is staged to a branch, as a whole or not at all.
 --
 -- Who has seen another commit than the one that the branch has, and says so,
@@ -5125,7 +5145,7 @@ $$;
 
 CREATE FUNCTION xet.hub_commit(kind integer, owner text, name text,
     spaces text, bound text, rev text, upload bytea, parent text, who text,
-    title text, text text, OUT status integer, OUT code text,
+    title text, text text, batches integer, OUT status integer, OUT code text,
     OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql
     SET enable_seqscan = off
@@ -5200,6 +5220,8 @@ BEGIN
         body := encode(base.oid, 'hex');
         RETURN;
     END IF;
+
+    PERFORM xet.hub_whole(upload, batches);
 
     SELECT c.* INTO base
       FROM xet.hub_commits c
@@ -5558,8 +5580,9 @@ $$;
 -- or told of.
 
 CREATE FUNCTION xet.hub_batch(kind integer, owner text, name text,
-    spaces text, bound text, upload bytea, OUT status integer, OUT code text,
-    OUT message text, OUT body text, OUT more text)
+    spaces text, bound text, upload bytea, batches integer,
+    OUT status integer, OUT code text, OUT message text, OUT body text,
+    OUT more text)
     LANGUAGE plpgsql
     SET enable_seqscan = off
     SET enable_material = off
@@ -5601,6 +5624,8 @@ BEGIN
 
     PERFORM FROM xet.hub_lines x
       WHERE x.repo_id = r.id AND x.line = 0 FOR UPDATE;
+
+    PERFORM xet.hub_whole(upload, batches);
 
     SELECT x.id INTO store
       FROM xet.repos x WHERE x.name = xet.hub_store(r.id);

@@ -56,6 +56,14 @@ my $t = Test::Xet->new(workers => 1, log => 'info',
             xet_api_base /cas;
         }
 
+        location /team/ {
+            xet_hub on;
+            xet_hub_base /team;
+            xet_hub_owners $http_x_owners;
+            xet_hub_user $http_x_user;
+            xet_api_base /cas;
+        }
+
         location /page/ {
             ssi on;
             ssi_types *;
@@ -307,6 +315,67 @@ is(seen_by('carol', 'carol/p'), 200, 'front: she sees her own');
 is(seen_by('Carol', 'carol/p'), 200, 'front: upper case is the same');
 is(seen_by($_, 'carol/p'), 404, "front: '$_' does not") for 'dan', '', '*';
 is(seen_by('', 'carol/c'), 200, 'front: what is public nobody sees, too');
+
+# --------------------------------------------------------------------------
+# without a token nobody has name spaces, whatever is said of those who come
+
+for my $owners ('alice', '*', 'x,alice') {
+	my %said = ('X-Owners' => $owners, 'X-User' => 'alice');
+
+	is($t->get('/team/api/models/alice/m', \%said)->{status}, 404,
+		"nobody, owners $owners: a private repo");
+	is($t->get('/team/alice/m/resolve/main/a', \%said)->{status}, 404,
+		"nobody, owners $owners: its files");
+	unlike($t->get('/team/api/models?author=alice', \%said)->{body},
+		qr!alice/m"!, "nobody, owners $owners: lists");
+}
+
+is($t->get('/team/api/models/alice/m', { %{ who('dan') },
+	'X-Owners' => 'alice' })->{status}, 200, 'with a token: they count');
+
+# --------------------------------------------------------------------------
+# what is given out for a token is good no longer than the token
+
+sub given {
+	return $t->get('/api/models/alice/m/xet-write-token/main', $_[0])
+		->json();
+}
+
+my $given = given(who('alice'));
+
+sleep(2);
+is(given({ Authorization => "Bearer $given->{accessToken}" })->{exp},
+	$given->{exp}, 'a token for a token: until then');
+told();
+
+# --------------------------------------------------------------------------
+# a page of another origin writes nothing where the browser says who it is
+
+for my $case ([ 'https://evil.example', 403 ], [ 'null', 403 ],
+	[ 'http://evil.localhost', 403 ], [ 'http://localhost', 200 ],
+	[ 'https://hub.example', 200 ], [ $t->url(''), 200 ])
+{
+	my ($origin, $status) = @$case;
+
+	is($t->post('/front/api/repos/create', '{"name":"o' . $status
+		. length($origin) . '"}', { 'X-User' => 'carol',
+		Origin => $origin })->{status}, $status, "a page of $origin");
+}
+
+# --------------------------------------------------------------------------
+# a type of media is one line
+
+for my $type ("text/html\r\n\r\n<script>", "a\nb", "a\x{e9}") {
+	$r = $t->post('/front/api/buckets/carol/types', '{}', {
+		'X-User' => 'carol' });
+	$r = $t->post('/front/api/buckets/carol/types/batch',
+		JSON::PP::encode_json({ type => 'addFile', path => 'a',
+			xetHash => 'a' x 64, mtime => 0,
+			contentType => $type }), { 'X-User' => 'carol',
+		'Content-Type' => 'application/x-ndjson' });
+	is($r->{status}, 400, 'no type: ' . JSON::PP->new()->ascii()
+		->allow_nonref()->encode($type));
+}
 
 # --------------------------------------------------------------------------
 # "me" is who asks, in lists, too; and a repo that has moved is found by a name

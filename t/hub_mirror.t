@@ -197,6 +197,40 @@ is($t->get('/api/models/me/m/xet-read-token/main')->{status}, 404,
 is($t->post('/api/models/me/m/commit/main', '')->{status}, 404,
 	'nothing is written there');
 
+# which form of an answer somebody would like is not kept for others
+
+commit($far, 'me/m', e2 => 'for all');
+
+my $second = $far->get('/api/models/me/m')->json()->{sha};
+my $path = "/me/m/resolve/$second/e2";
+
+for my $accept ('application/vnd.xet-fileinfo+json', 'text/html', '*/*') {
+	is($t->get($path, { Accept => $accept })->{body}, 'for all',
+		"Accept: $accept");
+}
+
+# a name that has changed there
+
+create($far, 'old');
+commit($far, 'me/old', f => 'moved');
+is($far->post('/api/repos/move', '{"fromRepo":"me/old","toRepo":"me/new"}')
+	->{status}, 200, 'moved there');
+
+for my $method (qw/ HEAD GET /) {
+	$r = $t->http($method, '/me/old/resolve/main/f');
+	is($r->{status}, 200, "moved: $method");
+	like($r->header_value('X-Repo-Commit'), qr/^[0-9a-f]{40}$/,
+		"moved: $method: commit");
+	is($r->header_value('Location'), undef, "moved: $method: no place");
+}
+
+is($r->{body}, 'moved', 'moved: its bytes');
+
+my $tree = $t->get('/api/models/me/old/tree/main');
+
+is($tree->{status}, 200, 'moved: tree');
+unlike($tree->{body}, qr/"xetHash"/, 'moved: no Xet');
+
 # what is here is not asked for there
 
 create($t, 'm');

@@ -77,7 +77,8 @@ sub staged {
 		. ' ARRAY[NULL::bytea]';
 }
 
-my %most = (hub_tree => 6000, hub_list => 2000);
+my %most = (hub_tree => 6000, hub_list => 2000, hub_page_list => 2000,
+	hub_page_tree => 2000);
 my %one = (
 	hub_create => sub { "0, 'me', 'n$_[0]', NULL, NULL, false, 'me',"
 		. " 'new$_[0]'" },
@@ -107,8 +108,15 @@ my %one = (
 			"f$_[0]") } ],
 	hub_claims => sub { "'_hub/1', 'c$_[0]'" },
 	hub_proven => sub { "'_hub/1', public.file(8), public.digest(8)" },
-	hub_commit => sub { "$hub, 'main', 'c$_[0]', NULL, 'me', 'title', ''" },
-	hub_batch => sub { "$bucket, 'b$_[0]'" }
+	hub_commit => sub { "$hub, 'main', 'c$_[0]', NULL, 'me', 'title', '',"
+		. ' 1' },
+	hub_batch => sub { "$bucket, 'b$_[0]', 1" },
+	hub_page_list => sub { 'NULL, NULL, NULL, NULL, NULL, NULL, 101' },
+	hub_page_repo => [ sub { "$hub, 'main', ''" },
+		sub { "$hub, 'main', 'd7/f7'" } ],
+	hub_page_tree => [ sub { "$hub, 'main', 'd7', NULL, 201" },
+		sub { "$bucket, 'main', 'd7', NULL, 201" } ],
+	hub_page_refs => sub { "$hub, 100" }
 );
 
 my @order = qw/ hub_stage hub_claims hub_proven hub_commit hub_batch hub_create

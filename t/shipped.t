@@ -42,7 +42,7 @@ for (
 	[ GET => "/api/v1/xorbs/default/$none" ],
 	[ GET => "/api/v1/zt/$none" ], [ GET => '/api/v1/nothing' ],
 	[ POST => "/api/v1/xorb-grants/default/$none", '{}' ],
-	[ PUT => '/api/v1/nothing', '{}' ], [ GET => '/' ],
+	[ PUT => '/api/v1/nothing', '{}' ], [ GET => '/no/thing/at/all' ],
 	[ GET => '/favicon.ico' ], [ POST => '/v1/nothing', '{}' ],
 	[ GET => '/index.html' ], [ PUT => '/x', '{}' ]
 ) {
@@ -83,6 +83,8 @@ id('a file', 200, $t->get("/api/v1/files/$file->{hash}"));
 id('a range', 206, $t->get("/api/v1/files/$file->{hash}",
 	{ Range => 'bytes=0-9' }));
 id('PUT', 200, $t->put('/api/v1/files', 'x'));
+id('pages', 200, $t->get('/'));
+id('a repo that is not there', 404, $t->get('/api/models/no/one'));
 id('health', 200, $t->get('/api/health'));
 id('telemetry', 200, $t->post('/v1/telemetry', '{"event":"x"}'));
 id('a bad hash', 400, $t->get('/api/v1/files/x'));

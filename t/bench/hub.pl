@@ -266,7 +266,7 @@ SELECT xet.hub_stage(int8send(:a) || int8send(:a), 0,
     (SELECT array_agg(NULL::bytea) $of));
 SELECT * FROM xet.hub_claims('_hub/2', int8send(:a) || int8send(:a));
 SELECT * FROM xet.hub_commit(0, 'me', 'c', NULL, NULL, 'main',
-    int8send(:a) || int8send(:a), NULL, 'me', 'a commit', '');
+    int8send(:a) || int8send(:a), NULL, 'me', 'a commit', '', 1);
 EOF_SQL
 }
 

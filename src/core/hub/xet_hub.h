@@ -74,6 +74,12 @@ int xet_hub_ref_ok(const uint8_t *p, size_t len);
 /* Whether it is UTF-8 without control characters. */
 int xet_hub_text_ok(const uint8_t *p, size_t len);
 
+/*
+ * Whether it may stand in the header Content-Type: printable ASCII, up to
+ * XET_HUB_TYPE_MAX bytes.
+ */
+int xet_hub_type_ok(const uint8_t *p, size_t len);
+
 /* Whether that may be asked for: a branch, a tag, a commit, "HEAD". */
 int xet_hub_rev_ok(const uint8_t *p, size_t len);
 

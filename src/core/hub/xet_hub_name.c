@@ -143,6 +143,21 @@ xet_hub_rev_ok(const uint8_t *p, size_t len)
 
 
 int
+xet_hub_type_ok(const uint8_t *p, size_t len)
+{
+    size_t  i;
+
+    for (i = 0; i < len; i++) {
+        if (p[i] < 0x20 || p[i] > 0x7e) {
+            return 0;
+        }
+    }
+
+    return len <= XET_HUB_TYPE_MAX;
+}
+
+
+int
 xet_hub_text_ok(const uint8_t *p, size_t len)
 {
     size_t      i;

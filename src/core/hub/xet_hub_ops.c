@@ -449,8 +449,9 @@ xet_hub_ops_put(json_t *doc, xet_hub_operation_t *op)
         || !xet_hub_ops_number(doc, "mtime", &op->mtime)
         || op->mtime > XET_HUB_TIME_MAX
         || (json_is_string(json_object_get(doc, "contentType"))
-            && !xet_hub_ops_text(doc, "contentType", &op->type,
-                                 XET_HUB_TYPE_MAX)))
+            && (!xet_hub_ops_text(doc, "contentType", &op->type,
+                                  XET_HUB_TYPE_MAX)
+                || !xet_hub_type_ok(op->type.data, op->type.len))))
     {
         return XET_HUB_OPERATION;
     }

@@ -222,6 +222,9 @@ ngx_uint_t ngx_http_xet_hub_flag(ngx_http_request_t *r, const char *name);
 void ngx_http_xet_hub_claims(ngx_http_request_t *r, const ngx_str_t *store,
     ngx_uint_t writes, xet_token_claims_t *claims);
 
+/* Until when a token or a URL may be good that is given to the caller now. */
+uint64_t ngx_http_xet_hub_until(ngx_http_request_t *r);
+
 
 /*
  * ngx_http_xet_hub_body.c: small bodies.

@@ -9,13 +9,7 @@
 #include "ngx_http_xet_hub.h"
 
 
-#define NGX_HTTP_XET_HUB_YAML_BODY  (16 * 1024 * 1024)
-
-
 static void ngx_http_xet_hub_orgs(xet_json_t *j, ngx_http_xet_hub_t *hub);
-static xet_status_t ngx_http_xet_hub_yaml_parse(void *data, u_char *text,
-    size_t len);
-static void ngx_http_xet_hub_yaml_read(ngx_http_request_t *r, void *data);
 
 
 ngx_int_t
@@ -128,22 +122,11 @@ ngx_http_xet_hub_harnesses_handler(ngx_http_request_t *r,
 ngx_int_t
 ngx_http_xet_hub_yaml_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 {
-    return ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_YAML_BODY,
-                                 ngx_http_xet_hub_yaml_parse,
-                                 ngx_http_xet_hub_yaml_read, NULL);
-}
+    ngx_int_t  rc;
 
+    rc = ngx_http_discard_request_body(r);
 
-static xet_status_t
-ngx_http_xet_hub_yaml_parse(void *data, u_char *text, size_t len)
-{
-    return XET_OK;
-}
-
-
-static void
-ngx_http_xet_hub_yaml_read(ngx_http_request_t *r, void *data)
-{
-    ngx_http_finalize_request(r,
-        ngx_http_xet_send_literal(r, "{\"errors\":[],\"warnings\":[]}"));
+    return (rc == NGX_OK)
+           ? ngx_http_xet_send_literal(r, "{\"errors\":[],\"warnings\":[]}")
+           : rc;
 }

@@ -68,6 +68,8 @@ static xet_status_t ngx_http_xet_hub_commit_feed(void *data, u_char *buf,
     size_t len, ngx_uint_t last, ngx_log_t *log);
 static xet_status_t ngx_http_xet_hub_commit_op(void *ctx,
     const xet_hub_operation_t *op);
+static xet_status_t ngx_http_xet_hub_commit_add(ngx_http_xet_hub_commit_t *c,
+    const xet_hub_operation_t *op);
 static xet_status_t ngx_http_xet_hub_commit_header(
     ngx_http_xet_hub_commit_t *c, const xet_hub_operation_t *op);
 static xet_status_t ngx_http_xet_hub_commit_inline(
@@ -225,8 +227,6 @@ ngx_http_xet_hub_commit_op(void *ctx, const xet_hub_operation_t *op)
 {
     ngx_http_xet_hub_commit_t *c = ctx;
 
-    xet_status_t  rc;
-
     if (op->op == XET_HUB_HEADER) {
         return ngx_http_xet_hub_commit_header(c, op);
     }
@@ -235,9 +235,21 @@ ngx_http_xet_hub_commit_op(void *ctx, const xet_hub_operation_t *op)
         return ngx_http_xet_hub_commit_inline(c, op);
     }
 
+    return ngx_http_xet_hub_commit_add(c, op);
+}
+
+
+/* A batch that is full is staged before there is more of it. */
+
+static xet_status_t
+ngx_http_xet_hub_commit_add(ngx_http_xet_hub_commit_t *c,
+    const xet_hub_operation_t *op)
+{
+    xet_status_t  rc;
+
     rc = ngx_http_xet_hub_batch_add(&c->batch, op);
 
-    return (rc == XET_OK && c->batch.n == NGX_HTTP_XET_HUB_OPERATIONS)
+    return (rc == XET_OK && c->batch.n >= NGX_HTTP_XET_HUB_OPERATIONS)
            ? XET_AGAIN : rc;
 }
 
@@ -272,7 +284,7 @@ ngx_http_xet_hub_commit_inline(ngx_http_xet_hub_commit_t *c,
 
     if (op->content.len == 0) {
         SHA256(NULL, 0, c->inlined.sha256);
-        return ngx_http_xet_hub_batch_add(&c->batch, &c->inlined);
+        return ngx_http_xet_hub_commit_add(c, &c->inlined);
     }
 
     if (c->inlines++ == NGX_HTTP_XET_HUB_INLINES) {
@@ -425,13 +437,18 @@ ngx_http_xet_hub_commit_read(ngx_http_request_t *r, void *data,
 static void
 ngx_http_xet_hub_commit_last(ngx_http_request_t *r, ngx_int_t rc)
 {
+    ngx_http_xet_hub_commit_t  *c;
+
     if (rc != NGX_OK) {
         ngx_http_finalize_request(r, ngx_http_xet_query_error(r, rc, NULL,
                                                               NULL));
         return;
     }
 
-    ngx_http_xet_hub_commit_claims(r, ngx_http_xet_hub_get(r)->state);
+    c = ngx_http_xet_hub_get(r)->state;
+    c->seq++;
+
+    ngx_http_xet_hub_commit_claims(r, c);
 }
 
 
@@ -445,7 +462,7 @@ ngx_http_xet_hub_commit_claims(ngx_http_request_t *r,
 
         ngx_http_xet_hub_wait(r,
             ngx_http_xet_query_hub_batch(r, &ngx_http_xet_hub_get(r)->asked,
-                                         c->upload,
+                                         c->upload, c->seq,
                                          ngx_http_xet_hub_commit_batched));
         return;
     }
@@ -687,7 +704,8 @@ ngx_http_xet_hub_commit_make(ngx_http_request_t *r,
     c->message.who = hub->who;
 
     ngx_http_xet_hub_wait(r,
-        ngx_http_xet_query_hub_commit(r, &hub->asked, c->upload, &c->message,
+        ngx_http_xet_query_hub_commit(r, &hub->asked, c->upload, c->seq,
+                                      &c->message,
                                       ngx_http_xet_hub_commit_made));
 }
 

@@ -448,11 +448,8 @@ ngx_http_xet_hub_lfs_url(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     u_char                    mac[NGX_HTTP_XET_HUB_LFS_MAC];
     u_char                   *p;
     uint64_t                  expires;
-    ngx_http_xet_loc_conf_t  *xlcf;
 
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
-
-    expires = (uint64_t) ngx_time() + (uint64_t) xlcf->token_lifetime;
+    expires = ngx_http_xet_hub_until(r);
 
     p = ngx_pnalloc(r->pool, hub->base.len + store->len + 256);
 

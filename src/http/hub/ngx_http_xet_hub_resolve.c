@@ -267,7 +267,7 @@ ngx_http_xet_hub_resolve_name(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
         return NGX_ERROR;
     }
 
-    if (f->type.len) {
+    if (f->type.len && xet_hub_type_ok(f->type.data, f->type.len)) {
         return NGX_OK;
     }
 

@@ -75,11 +75,9 @@ void
 ngx_http_xet_hub_claims(ngx_http_request_t *r, const ngx_str_t *store,
     ngx_uint_t writes, xet_token_claims_t *claims)
 {
-    ngx_http_xet_hub_t       *hub;
-    ngx_http_xet_loc_conf_t  *xlcf;
+    ngx_http_xet_hub_t  *hub;
 
     hub = ngx_http_xet_hub_get(r);
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
     ngx_memzero(claims, sizeof(xet_token_claims_t));
 
@@ -99,5 +97,26 @@ ngx_http_xet_hub_claims(ngx_http_request_t *r, const ngx_str_t *store,
     }
 
     claims->iat = (uint64_t) ngx_time();
-    claims->exp = claims->iat + (uint64_t) xlcf->token_lifetime;
+    claims->exp = ngx_http_xet_hub_until(r);
+}
+
+
+/* What is given out for a token is good no longer than the token. */
+
+uint64_t
+ngx_http_xet_hub_until(ngx_http_request_t *r)
+{
+    uint64_t                  until;
+    ngx_http_xet_auth_t      *auth;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    until = (uint64_t) ngx_time() + (uint64_t) xlcf->token_lifetime;
+
+    auth = (xlcf->auth == NGX_HTTP_XET_AUTH_TOKEN) ? ngx_http_xet_auth(r)
+                                                   : NULL;
+
+    return (auth && auth->status == XET_OK) ? ngx_min(until, auth->claims.exp)
+                                            : until;
 }

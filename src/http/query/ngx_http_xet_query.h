@@ -1109,13 +1109,13 @@ typedef struct {
 
 ngx_int_t ngx_http_xet_query_hub_commit(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked, const u_char *upload,
-    const ngx_http_xet_hub_message_t *message,
+    ngx_uint_t batches, const ngx_http_xet_hub_message_t *message,
     ngx_http_xet_query_handler_pt handler);
 
 /* What was staged, to a bucket: each operation is done, or told of. */
 ngx_int_t ngx_http_xet_query_hub_batch(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked, const u_char *upload,
-    ngx_http_xet_query_handler_pt handler);
+    ngx_uint_t batches, ngx_http_xet_query_handler_pt handler);
 
 
 /*

@@ -607,7 +607,7 @@ ngx_http_xet_query_hub_proven(ngx_http_request_t *r, const ngx_str_t *store,
 ngx_int_t
 ngx_http_xet_query_hub_commit(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked, const u_char *upload,
-    const ngx_http_xet_hub_message_t *message,
+    ngx_uint_t batches, const ngx_http_xet_hub_message_t *message,
     ngx_http_xet_query_handler_pt handler)
 {
     ngx_http_xet_params_t  *p;
@@ -620,6 +620,7 @@ ngx_http_xet_query_hub_commit(ngx_http_request_t *r,
     ngx_http_xet_params_bytes(p, message->who.data, message->who.len);
     ngx_http_xet_params_bytes(p, message->title.data, message->title.len);
     ngx_http_xet_params_bytes(p, message->text.data, message->text.len);
+    ngx_http_xet_params_int4(p, (uint32_t) batches);
 
     return ngx_http_xet_send_hub_commit(r, NGX_HTTP_XET_WRITE, handler);
 }
@@ -628,13 +629,14 @@ ngx_http_xet_query_hub_commit(ngx_http_request_t *r,
 ngx_int_t
 ngx_http_xet_query_hub_batch(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked, const u_char *upload,
-    ngx_http_xet_query_handler_pt handler)
+    ngx_uint_t batches, ngx_http_xet_query_handler_pt handler)
 {
     ngx_http_xet_params_t  *p;
 
     p = ngx_http_xet_query_hub_params(r, asked);
 
     ngx_http_xet_params_bytes(p, upload, NGX_HTTP_XET_UPLOAD_LEN);
+    ngx_http_xet_params_int4(p, (uint32_t) batches);
 
     return ngx_http_xet_send_hub_batch(r, NGX_HTTP_XET_WRITE, handler);
 }
