@@ -724,6 +724,25 @@ for ([ 'a changed signature', $get =~ s/(.)\z/$1 eq '0' ? '1' : '0'/er ],
 bad('a URL: to get', 'PUT', $get, $right, 403, 'invalid_signature',
 	who => {});
 bad('other bytes', 'PUT', $put, 'lsf', 400, 'digest_mismatch', who => {});
+
+# another key signs now, and the one before still counts; then it is gone
+
+my $keys = $t->read_file('url.key');
+
+$t->write_file('url.key', 'k2:' . '7c' x 32 . "\n$keys");
+$t->reload();
+ok(text_of({}, $get) eq $right, 'a URL of the key before');
+good($t->http('PUT', $put, { 'Content-Length' => 3 }, 'lfs'),
+	'a URL of the key before, to put');
+isnt(objects($alice, 'alice/p', 'download', sha256_hex($right), 5000)
+	->{actions}{download}{href} =~ s!^.*&s=!!r, $get =~ s!^.*&s=!!r,
+	'the new key signs');
+
+$t->write_file('url.key', 'k2:' . '7c' x 32 . "\n");
+$t->reload();
+bad('a URL of a key that is gone', 'GET', $get, undef, 403,
+	'invalid_signature', who => {}, reads => 1);
+
 bad('a batch of nonsense', 'POST', '/alice/p.git/info/lfs/objects/batch',
 	$_, 400, 'invalid_body')
 	for '', '{}', '{"operation":"delete","objects":[]}',

@@ -81,8 +81,11 @@ static ngx_int_t ngx_http_xet_hub_lfs_url(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub, const u_char *sha256, const ngx_str_t *store,
     ngx_uint_t writes, ngx_str_t *url);
 static ngx_int_t ngx_http_xet_hub_lfs_mac(ngx_http_request_t *r,
-    const u_char *sha256, const ngx_str_t *store, ngx_uint_t writes,
-    uint64_t expires, u_char *mac);
+    ngx_http_xet_key_t *key, const u_char *sha256, const ngx_str_t *store,
+    ngx_uint_t writes, uint64_t expires, u_char *mac);
+static xet_status_t ngx_http_xet_hub_lfs_signed(ngx_http_request_t *r,
+    ngx_http_xet_hub_lfs_url_t *u, ngx_uint_t writes, uint64_t expires,
+    const u_char *given);
 static ngx_int_t ngx_http_xet_hub_lfs_check(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub, ngx_uint_t writes,
     ngx_http_xet_hub_lfs_url_t **url);
@@ -445,16 +448,19 @@ ngx_http_xet_hub_lfs_url(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     const u_char *sha256, const ngx_str_t *store, ngx_uint_t writes,
     ngx_str_t *url)
 {
-    u_char                    mac[NGX_HTTP_XET_HUB_LFS_MAC];
-    u_char                   *p;
-    uint64_t                  expires;
+    u_char                     mac[NGX_HTTP_XET_HUB_LFS_MAC];
+    u_char                    *p;
+    uint64_t                   expires;
+    ngx_http_xet_main_conf_t  *xmcf;
 
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
     expires = ngx_http_xet_hub_until(r);
 
     p = ngx_pnalloc(r->pool, hub->base.len + store->len + 256);
 
     if (p == NULL
-        || ngx_http_xet_hub_lfs_mac(r, sha256, store, writes, expires, mac)
+        || ngx_http_xet_hub_lfs_mac(r, xmcf->url_keys->elts, sha256, store,
+                                    writes, expires, mac)
            != NGX_OK)
     {
         return NGX_ERROR;
@@ -474,16 +480,12 @@ ngx_http_xet_hub_lfs_url(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
 
 
 static ngx_int_t
-ngx_http_xet_hub_lfs_mac(ngx_http_request_t *r, const u_char *sha256,
-    const ngx_str_t *store, ngx_uint_t writes, uint64_t expires, u_char *mac)
+ngx_http_xet_hub_lfs_mac(ngx_http_request_t *r, ngx_http_xet_key_t *key,
+    const u_char *sha256, const ngx_str_t *store, ngx_uint_t writes,
+    uint64_t expires, u_char *mac)
 {
-    u_char                    *text, *p, full[EVP_MAX_MD_SIZE];
-    unsigned int               len;
-    ngx_http_xet_key_t        *key;
-    ngx_http_xet_main_conf_t  *xmcf;
-
-    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
-    key = xmcf->url_keys->elts;
+    u_char        *text, *p, full[EVP_MAX_MD_SIZE];
+    unsigned int   len;
 
     /* of fixed lengths but for the last one, so that nothing is ambiguous */
 
@@ -513,16 +515,53 @@ ngx_http_xet_hub_lfs_mac(ngx_http_request_t *r, const u_char *sha256,
 }
 
 
+/*
+ * Whether the URL is one that this server, or a node with its keys, has made:
+ * the first key signs, and the keys after it have signed before.
+ */
+
+static xet_status_t
+ngx_http_xet_hub_lfs_signed(ngx_http_request_t *r,
+    ngx_http_xet_hub_lfs_url_t *u, ngx_uint_t writes, uint64_t expires,
+    const u_char *given)
+{
+    u_char                     mac[NGX_HTTP_XET_HUB_LFS_MAC];
+    ngx_uint_t                 i;
+    ngx_http_xet_key_t        *key;
+    ngx_http_xet_main_conf_t  *xmcf;
+
+    xmcf = ngx_http_get_module_main_conf(r, ngx_http_xet_module);
+    key = xmcf->url_keys->elts;
+
+    for (i = 0; i < xmcf->url_keys->nelts; i++) {
+
+        if (ngx_http_xet_hub_lfs_mac(r, &key[i], u->sha256, &u->store, writes,
+                                     expires, mac)
+            != NGX_OK)
+        {
+            return XET_NOMEM;
+        }
+
+        if (CRYPTO_memcmp(mac, given, sizeof(mac)) == 0) {
+            return (expires < (uint64_t) ngx_time()) ? XET_SIGN_EXPIRED
+                                                     : XET_OK;
+        }
+    }
+
+    return XET_SIGN_MISMATCH;
+}
+
+
 /* NGX_OK, or what the handler returns for a URL that is not ours. */
 
 static ngx_int_t
 ngx_http_xet_hub_lfs_check(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     ngx_uint_t writes, ngx_http_xet_hub_lfs_url_t **url)
 {
-    u_char                       mac[NGX_HTTP_XET_HUB_LFS_MAC];
     u_char                       given[NGX_HTTP_XET_HUB_LFS_MAC];
     uint64_t                     expires;
     ngx_str_t                    store, e, s;
+    xet_status_t                 status;
     xet_hub_text_t               text;
     ngx_http_xet_ctx_t          *ctx;
     ngx_http_xet_hub_lfs_url_t  *u;
@@ -550,25 +589,16 @@ ngx_http_xet_hub_lfs_check(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
         return NGX_DONE;
     }
 
-    if (ngx_http_xet_hub_lfs_mac(r, u->sha256, &store, writes, expires, mac)
-        != NGX_OK)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
+    u->store = store;
+    status = ngx_http_xet_hub_lfs_signed(r, u, writes, expires, given);
 
-    if (CRYPTO_memcmp(mac, given, sizeof(mac)) != 0) {
-        (void) ngx_http_xet_hub_deny_status(r, XET_SIGN_MISMATCH);
-        return NGX_DONE;
-    }
-
-    if (expires < (uint64_t) ngx_time()) {
-        (void) ngx_http_xet_hub_deny_status(r, XET_SIGN_EXPIRED);
+    if (status != XET_OK) {
+        (void) ngx_http_xet_hub_deny_status(r, status);
         return NGX_DONE;
     }
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
-    u->store = store;
     ctx->repo = store;
     hub->state = u;
     *url = u;
