@@ -36,16 +36,18 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.usage_settle, xet.usage_recount, xet.usage_forget, xet.today,
     xet.day_ends,
     xet.hub_above, xet.hub_batch, xet.hub_below, xet.hub_claim,
-    xet.hub_claimed, xet.hub_claims, xet.hub_commit, xet.hub_hash_at,
-    xet.hub_commits_get, xet.hub_create, xet.hub_date, xet.hub_delete,
-    xet.hub_describe, xet.hub_enter, xet.hub_entry, xet.hub_find,
-    xet.hub_folder, xet.hub_fork, xet.hub_hash, xet.hub_info, xet.hub_known,
-    xet.hub_last, xet.hub_list, xet.hub_move, xet.hub_named, xet.hub_object,
+    xet.hub_claimed, xet.hub_claims, xet.hub_clash, xet.hub_commit,
+    xet.hub_hash_at, xet.hub_commits_get, xet.hub_create, xet.hub_date,
+    xet.hub_delete, xet.hub_describe, xet.hub_enter, xet.hub_entry,
+    xet.hub_find, xet.hub_folder, xet.hub_fork, xet.hub_gone, xet.hub_hash,
+    xet.hub_hold, xet.hub_info, xet.hub_known, xet.hub_last, xet.hub_list,
+    xet.hub_meets, xet.hub_move, xet.hub_named, xet.hub_object,
     xet.hub_objects, xet.hub_page_list, xet.hub_page_refs, xet.hub_page_repo,
     xet.hub_page_tree, xet.hub_paths_info, xet.hub_preupload, xet.hub_proven,
     xet.hub_ref_put, xet.hub_refs_get, xet.hub_resolve, xet.hub_rev,
     xet.hub_settings, xet.hub_stage, xet.hub_staged_ops, xet.hub_store,
-    xet.hub_sweep, xet.hub_tree, xet.hub_title, xet.hub_whole;
+    xet.hub_sweep, xet.hub_tree, xet.hub_title, xet.hub_whole,
+    xet.hub_puts, xet.hub_write;
 
 
 -- Days are those of UTC: sessions may have any time zone, and several.
@@ -5136,6 +5138,281 @@ END;
 $$;
 
 
+-- Whether somebody has changed what a commit changes, since the one that its
+-- author has seen: a file at one of its paths, or files in a folder that it
+-- deletes.
+
+CREATE FUNCTION xet.hub_meets(repo bigint, line integer, seq integer,
+    seen text, upload bytea)
+    RETURNS boolean
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+DECLARE
+    old  xet.hub_commits;
+BEGIN
+    SELECT c.* INTO old
+      FROM xet.hub_commits c
+     WHERE c.repo_id = $1
+       AND c.oid = CASE WHEN seen ~ '^[0-9a-f]{40}$'
+                        THEN decode(seen, 'hex') END;
+
+    RETURN old.oid IS NULL OR EXISTS (
+        SELECT FROM xet.hub_staged_ops($5) o
+         WHERE xet.hub_hash_at($1, old.line, old.seq, o.path)
+               IS DISTINCT FROM xet.hub_hash_at($1, $2, $3, o.path)
+            OR o.op = 6
+               AND EXISTS (SELECT h.path, h.hash
+                             FROM xet.hub_below($1, $2, $3, o.path) h
+                           EXCEPT
+                           SELECT h.path, h.hash
+                             FROM xet.hub_below($1, old.line, old.seq,
+                                                o.path) h));
+END;
+$$;
+
+
+-- The files that a commit deletes; bad is what it would delete that is not
+-- there.
+
+CREATE FUNCTION xet.hub_gone(repo bigint, line integer, seq integer,
+    upload bytea, OUT gone text[], OUT bad text)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET enable_material = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+BEGIN
+    SELECT coalesce(array_agg(DISTINCT h.path), '{}') INTO gone
+      FROM xet.hub_staged_ops($4) o
+     CROSS JOIN LATERAL (
+               SELECT p.path FROM xet.hub_paths p
+                WHERE p.repo_id = $1 AND p.line = $2 AND o.op = 5
+                  AND p.path = o.path AND p.since <= $3 AND p.till > $3
+                  AND p.hash IS NOT NULL
+               UNION ALL
+               SELECT p.path FROM xet.hub_paths p
+                WHERE p.repo_id = $1 AND p.line = $2 AND o.op = 6
+                  AND p.path > o.path || '/' AND p.path < o.path || '0'
+                  AND p.since <= $3 AND p.till > $3 AND p.hash IS NOT NULL
+           ) h
+     WHERE o.op IN (5, 6);
+
+    SELECT o.path INTO bad
+      FROM xet.hub_staged_ops($4) o
+     WHERE o.op = 5 AND NOT o.path = ANY (gone)
+        OR o.op = 6 AND NOT EXISTS (SELECT FROM unnest(gone) AS g
+                                     WHERE g > o.path || '/'
+                                       AND g < o.path || '0')
+     LIMIT 1;
+END;
+$$;
+
+
+-- The files that a commit writes, the last one where a path comes twice, and
+-- none that stands there already; ids are theirs, NULL of one without bytes.  A
+-- file that was deleted since it was looked at is XT003.
+
+CREATE FUNCTION xet.hub_puts(repo bigint, line integer, seq integer,
+    upload bytea, gone text[], OUT paths text[], OUT hashes bytea[],
+    OUT sizes bigint[], OUT digests bytea[], OUT ids bigint[])
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET enable_material = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+DECLARE
+    store  bigint;
+    lost   text;
+BEGIN
+    SELECT x.id INTO store
+      FROM xet.repos x WHERE x.name = xet.hub_store($1);
+
+    SELECT coalesce(array_agg(o.path), '{}'),
+           coalesce(array_agg(o.hash), '{}'),
+           coalesce(array_agg(o.size), '{}'),
+           coalesce(array_agg(o.sha256), '{}'),
+           coalesce(array_agg(o.id), '{}'),
+           (array_agg(o.path) FILTER (WHERE o.hash IS NULL))[1]
+      INTO paths, hashes, sizes, digests, ids, lost
+      FROM (SELECT u.path, u.sha256, f.id,
+                   CASE WHEN u.size = 0 THEN decode(repeat('00', 32), 'hex')
+                        ELSE xet.hub_hash(f.hash) END AS hash,
+                   CASE WHEN u.size = 0 THEN 0 ELSE f.size END AS size
+              FROM (SELECT DISTINCT ON (s.path) s.*
+                      FROM xet.hub_staged_ops($4) s
+                     WHERE s.op IN (2, 5)
+                     ORDER BY s.path, s.n DESC) u
+              LEFT JOIN LATERAL (
+                       SELECT k.* FROM xet.hub_claimed(store, u.sha256) k
+                        WHERE u.size IS DISTINCT FROM 0
+                          AND k.proven = u.sha256
+                        LIMIT 1
+                   ) f ON true
+             WHERE u.op = 2) o
+      LEFT JOIN LATERAL (
+               SELECT p.hash FROM xet.hub_paths p
+                WHERE p.repo_id = $1 AND p.line = $2 AND p.path = o.path
+                  AND p.since <= $3 AND p.till > $3
+                ORDER BY p.since DESC
+                LIMIT 1
+           ) h ON true
+     WHERE h.hash IS DISTINCT FROM o.hash OR o.hash IS NULL
+        OR o.path = ANY (gone);
+
+    IF lost IS NOT NULL THEN
+        RAISE EXCEPTION 'a file of the commit was deleted meanwhile'
+              USING ERRCODE = 'XT003';
+    END IF;
+END;
+$$;
+
+
+-- A path that would be a file and a folder, once files are written to puts, in
+-- folders of which there is above, and those of gone are deleted; or NULL.
+
+CREATE FUNCTION xet.hub_clash(repo bigint, line integer, seq integer,
+    puts text[], above text[], gone text[])
+    RETURNS text
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET enable_material = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+BEGIN
+    RETURN (
+        SELECT u.path FROM unnest(puts) AS u(path)
+         WHERE u.path = ANY (above)
+           AND EXISTS (SELECT FROM unnest(puts) AS b
+                        WHERE b > u.path || '/' AND b < u.path || '0')
+        UNION ALL
+        SELECT p.path
+          FROM unnest(puts) AS u(path)
+         CROSS JOIN LATERAL (
+                   SELECT p.path FROM xet.hub_paths p
+                    WHERE p.repo_id = $1 AND p.line = $2
+                      AND p.path = u.path AND p.since <= $3
+                      AND p.till > $3 AND p.hash IS NULL
+                    LIMIT 1
+               ) p
+         WHERE EXISTS (SELECT FROM xet.hub_paths b
+                        WHERE b.repo_id = $1 AND b.line = $2
+                          AND b.path > u.path || '/'
+                          AND b.path < u.path || '0'
+                          AND b.since <= $3 AND b.till > $3
+                          AND b.hash IS NOT NULL
+                          AND NOT b.path = ANY (gone))
+        UNION ALL
+        SELECT p.path
+          FROM unnest(above) AS u(path)
+         CROSS JOIN LATERAL (
+                   SELECT p.path FROM xet.hub_paths p
+                    WHERE p.repo_id = $1 AND p.line = $2
+                      AND p.path = u.path AND p.since <= $3
+                      AND p.till > $3 AND p.hash IS NOT NULL
+                    LIMIT 1
+               ) p
+         WHERE NOT p.path = ANY (gone)
+         LIMIT 1);
+END;
+$$;
+
+
+-- Holds the files of a commit, which have to be files of the repo, until its
+-- end.
+
+CREATE FUNCTION xet.hub_hold(repo bigint, ids bigint[])
+    RETURNS void
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+DECLARE
+    store  bigint;
+BEGIN
+    SELECT x.id INTO store
+      FROM xet.repos x WHERE x.name = xet.hub_store($1);
+
+    IF (SELECT count(*)
+          FROM (SELECT FROM unnest(ids) AS u(id)
+                 CROSS JOIN LATERAL (SELECT rf.file_id FROM xet.repo_files rf
+                                      WHERE rf.repo_id = store
+                                        AND rf.file_id = u.id
+                                     OFFSET 0 FOR KEY SHARE) rf
+                 WHERE u.id IS NOT NULL) k)
+       < (SELECT count(u.id) FROM unnest(ids) AS u(id))
+    THEN
+        RAISE EXCEPTION 'a file of the commit was deleted meanwhile'
+              USING ERRCODE = 'XT003';
+    END IF;
+END;
+$$;
+
+
+-- The rows of a commit, the last one of its line: those that it ends, at the
+-- paths of told and their folders above, and those that hold from now on.
+
+CREATE FUNCTION xet.hub_write(repo bigint, line integer, seq integer,
+    made bytea, told text[], above text[], paths text[], hashes bytea[],
+    sizes bigint[], digests bytea[])
+    RETURNS void
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+    SET enable_material = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+DECLARE
+    ever  CONSTANT integer := 2147483647;
+    lost  record;
+BEGIN
+    -- by where they are, which the lock on the line keeps: a join with the
+    -- paths may walk through the whole line
+
+    WITH ended AS (
+        UPDATE xet.hub_paths h SET till = $3
+         WHERE h.ctid = ANY (ARRAY(
+                   SELECT k.ctid
+                     FROM unnest(told || above) AS u(path)
+                    CROSS JOIN LATERAL (
+                              SELECT p.ctid, p.till FROM xet.hub_paths p
+                               WHERE p.repo_id = $1 AND p.line = $2
+                                 AND p.path = u.path
+                               ORDER BY p.since DESC
+                               LIMIT 1
+                          ) k
+                    WHERE k.till = ever))
+        RETURNING h.hash, h.size
+    )
+    SELECT count(*) FILTER (WHERE o.hash IS NOT NULL) AS files,
+           coalesce(sum(o.size), 0) AS bytes
+      INTO lost
+      FROM ended o;
+
+    INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, hash, size,
+                               sha256, made)
+    SELECT $1, $2, u.path, $3, xet.hub_folder(u.path), u.hash, u.size,
+           u.sha256, $4
+      FROM unnest(paths, hashes, sizes, digests)
+              AS u(path, hash, size, sha256);
+
+    INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, made)
+    SELECT $1, $2, u.path, $3, xet.hub_folder(u.path), $4
+      FROM unnest(above) AS u(path)
+     WHERE EXISTS (SELECT FROM xet.hub_paths h
+                    WHERE h.repo_id = $1 AND h.line = $2
+                      AND h.path > u.path || '/' AND h.path < u.path || '0'
+                      AND h.till = ever AND h.hash IS NOT NULL);
+
+    UPDATE xet.hub_lines x
+       SET last = $3, files = x.files - lost.files + cardinality(paths),
+           bytes = x.bytes - lost.bytes
+                   + (SELECT coalesce(sum(s), 0) FROM unnest(sizes) AS s)
+     WHERE x.repo_id = $1 AND x.line = $2;
+END;
+$$;
+
+
 -- Commits what is staged to a branch, as a whole or not at all.
 --
 -- Who has seen another commit than the one that the branch has, and says so,
@@ -5153,26 +5430,17 @@ CREATE FUNCTION xet.hub_commit(kind integer, owner text, name text,
     SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
-    ever     CONSTANT integer := 2147483647;
-    r        record;
-    store    bigint;
-    ref      text;
-    head     bytea;
-    made     bytea;
-    base     xet.hub_commits;
-    old      xet.hub_commits;
-    l        integer;
-    n        integer;
-    bad      text;
-    gone     text[];
-    puts     text[];
-    hashes   bytea[];
-    sizes    bigint[];
-    digests  bytea[];
-    ids      bigint[];
-    told     text[];
-    above    text[];
-    lost     record;
+    r      record;
+    ref    text;
+    head   bytea;
+    made   bytea;
+    base   xet.hub_commits;
+    l      integer;
+    gone   text[];
+    bad    text;
+    w      record;
+    told   text[];
+    above  text[];
 BEGIN
     SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, true);
 
@@ -5229,119 +5497,31 @@ BEGIN
 
     l := base.line;
 
-    -- who has seen another commit may go on where nobody has been since
-
     IF parent IS NOT NULL
        AND (length(parent) < 7 OR strpos(encode(head, 'hex'), parent) <> 1)
+       AND xet.hub_meets(r.id, l, base.seq, parent, upload)
     THEN
-        SELECT c.* INTO old
-          FROM xet.hub_commits c
-         WHERE c.repo_id = r.id
-           AND c.oid = CASE WHEN $8 ~ '^[0-9a-f]{40}$'
-                            THEN decode($8, 'hex') END;
-
-        SELECT o.path INTO bad
-          FROM xet.hub_staged_ops($7) o
-         WHERE old.oid IS NULL
-            OR xet.hub_hash_at(r.id, old.line, old.seq, o.path)
-               IS DISTINCT FROM xet.hub_hash_at(r.id, l, base.seq, o.path)
-            OR o.op = 6
-               AND EXISTS (SELECT h.path, h.hash
-                             FROM xet.hub_below(r.id, l, base.seq, o.path) h
-                           EXCEPT
-                           SELECT h.path, h.hash
-                             FROM xet.hub_below(r.id, old.line, old.seq,
-                                                o.path) h)
-         LIMIT 1;
-
-        IF FOUND THEN
-            status := 412;
-            code := 'parent_changed';
-            message := 'A commit has happened since. Please refresh and try'
-                       ' again.';
-            RETURN;
-        END IF;
+        status := 412;
+        code := 'parent_changed';
+        message := 'A commit has happened since. Please refresh and try'
+                   ' again.';
+        RETURN;
     END IF;
 
-    -- the last operation on a path counts
+    SELECT g.gone, g.bad INTO gone, bad
+      FROM xet.hub_gone(r.id, l, base.seq, upload) g;
 
-    SELECT coalesce(array_agg(DISTINCT h.path), '{}') INTO gone
-      FROM xet.hub_staged_ops($7) o
-     CROSS JOIN LATERAL (
-               SELECT p.path FROM xet.hub_paths p
-                WHERE p.repo_id = r.id AND p.line = l AND o.op = 5
-                  AND p.path = o.path AND p.since <= base.seq
-                  AND p.till > base.seq AND p.hash IS NOT NULL
-               UNION ALL
-               SELECT p.path FROM xet.hub_paths p
-                WHERE p.repo_id = r.id AND p.line = l AND o.op = 6
-                  AND p.path > o.path || '/' AND p.path < o.path || '0'
-                  AND p.since <= base.seq AND p.till > base.seq
-                  AND p.hash IS NOT NULL
-           ) h
-     WHERE o.op IN (5, 6);
-
-    SELECT o.path INTO bad
-      FROM xet.hub_staged_ops($7) o
-     WHERE o.op = 5 AND NOT o.path = ANY (gone)
-        OR o.op = 6 AND NOT EXISTS (SELECT FROM unnest(gone) AS g
-                                     WHERE g > o.path || '/'
-                                       AND g < o.path || '0')
-     LIMIT 1;
-
-    IF FOUND THEN
+    IF bad IS NOT NULL THEN
         status := 404;
         code := 'EntryNotFound';
         message := 'A file with this name doesn''t exist: ' || bad;
         RETURN;
     END IF;
 
-    SELECT x.id INTO store
-      FROM xet.repos x WHERE x.name = xet.hub_store(r.id);
-
-    -- where that is not what stands there already
-
-    SELECT coalesce(array_agg(o.path), '{}'),
-           coalesce(array_agg(o.hash), '{}'),
-           coalesce(array_agg(o.size), '{}'),
-           coalesce(array_agg(o.sha256), '{}'),
-           coalesce(array_agg(o.id), '{}'),
-           (array_agg(o.path) FILTER (WHERE o.hash IS NULL))[1]
-      INTO puts, hashes, sizes, digests, ids, bad
-      FROM (SELECT u.path, u.sha256, f.id,
-                   CASE WHEN u.size = 0 THEN decode(repeat('00', 32), 'hex')
-                        ELSE xet.hub_hash(f.hash) END AS hash,
-                   CASE WHEN u.size = 0 THEN 0 ELSE f.size END AS size
-              FROM (SELECT DISTINCT ON (s.path) s.*
-                      FROM xet.hub_staged_ops($7) s
-                     WHERE s.op IN (2, 5)
-                     ORDER BY s.path, s.n DESC) u
-              LEFT JOIN LATERAL (
-                       SELECT k.* FROM xet.hub_claimed(store, u.sha256) k
-                        WHERE u.size IS DISTINCT FROM 0
-                          AND k.proven = u.sha256
-                        LIMIT 1
-                   ) f ON true
-             WHERE u.op = 2) o
-      LEFT JOIN LATERAL (
-               SELECT p.hash FROM xet.hub_paths p
-                WHERE p.repo_id = r.id AND p.line = l AND p.path = o.path
-                  AND p.since <= base.seq AND p.till > base.seq
-                ORDER BY p.since DESC
-                LIMIT 1
-           ) h ON true
-     WHERE h.hash IS DISTINCT FROM o.hash OR o.hash IS NULL
-        OR o.path = ANY (gone);
-
-    -- a file that was deleted since it was looked at
-
-    IF bad IS NOT NULL THEN
-        RAISE EXCEPTION 'a file of the commit was deleted meanwhile'
-              USING ERRCODE = 'XT003';
-    END IF;
+    SELECT * INTO w FROM xet.hub_puts(r.id, l, base.seq, upload, gone);
 
     SELECT gone || coalesce(array_agg(p), '{}') INTO told
-      FROM unnest(puts) AS p
+      FROM unnest(w.paths) AS p
      WHERE NOT p = ANY (gone);
 
     body := encode(head, 'hex');
@@ -5354,44 +5534,9 @@ BEGIN
     SELECT coalesce(array_agg(DISTINCT a), '{}') INTO above
       FROM unnest(told) AS t, xet.hub_above(t) AS a;
 
-    -- a folder can't be a file, nor a file a folder
+    bad := xet.hub_clash(r.id, l, base.seq, w.paths, above, gone);
 
-    SELECT h.path INTO bad
-      FROM (SELECT u.path FROM unnest(puts) AS u(path)
-             WHERE u.path = ANY (above)
-               AND EXISTS (SELECT FROM unnest(puts) AS b
-                            WHERE b > u.path || '/' AND b < u.path || '0')
-            UNION ALL
-            SELECT p.path
-              FROM unnest(puts) AS u(path)
-             CROSS JOIN LATERAL (
-                       SELECT p.path FROM xet.hub_paths p
-                        WHERE p.repo_id = r.id AND p.line = l
-                          AND p.path = u.path AND p.since <= base.seq
-                          AND p.till > base.seq AND p.hash IS NULL
-                        LIMIT 1
-                   ) p
-             WHERE EXISTS (SELECT FROM xet.hub_paths b
-                            WHERE b.repo_id = r.id AND b.line = l
-                              AND b.path > u.path || '/'
-                              AND b.path < u.path || '0'
-                              AND b.since <= base.seq AND b.till > base.seq
-                              AND b.hash IS NOT NULL
-                              AND NOT b.path = ANY (gone))
-            UNION ALL
-            SELECT p.path
-              FROM unnest(above) AS u(path)
-             CROSS JOIN LATERAL (
-                       SELECT p.path FROM xet.hub_paths p
-                        WHERE p.repo_id = r.id AND p.line = l
-                          AND p.path = u.path AND p.since <= base.seq
-                          AND p.till > base.seq AND p.hash IS NOT NULL
-                        LIMIT 1
-                   ) p
-             WHERE NOT p.path = ANY (gone)) h
-     LIMIT 1;
-
-    IF FOUND THEN
+    IF bad IS NOT NULL THEN
         status := 400;
         code := 'invalid_path';
         message := bad || ' is a file and a folder';
@@ -5399,22 +5544,7 @@ BEGIN
         RETURN;
     END IF;
 
-    -- the files of the commit stay until it is made, and in the repo
-
-    SELECT count(*) INTO n
-      FROM (SELECT FROM unnest(ids) AS u(id)
-             CROSS JOIN LATERAL (SELECT rf.file_id FROM xet.repo_files rf
-                                  WHERE rf.repo_id = store
-                                    AND rf.file_id = u.id
-                                 OFFSET 0 FOR KEY SHARE) rf
-             WHERE u.id IS NOT NULL) k;
-
-    IF n < (SELECT count(*) FROM unnest(ids) AS u(id)
-             WHERE u.id IS NOT NULL)
-    THEN
-        RAISE EXCEPTION 'a file of the commit was deleted meanwhile'
-              USING ERRCODE = 'XT003';
-    END IF;
+    PERFORM xet.hub_hold(r.id, w.ids);
 
     IF base.seq < (SELECT x.last FROM xet.hub_lines x
                     WHERE x.repo_id = r.id AND x.line = l FOR UPDATE)
@@ -5422,55 +5552,14 @@ BEGIN
         l := xet.hub_fork(r.id, l, base.seq);
     END IF;
 
-    n := base.seq + 1;
     made := substr(sha256($7 || head), 1, 20);
 
-    -- by where they are, which the lock on the line keeps: a join with the
-    -- paths may walk through the whole line
-
-    WITH ended AS (
-        UPDATE xet.hub_paths h SET till = n
-         WHERE h.ctid = ANY (ARRAY(
-                   SELECT k.ctid
-                     FROM unnest(told || above) AS u(path)
-                    CROSS JOIN LATERAL (
-                              SELECT p.ctid, p.till FROM xet.hub_paths p
-                               WHERE p.repo_id = r.id AND p.line = l
-                                 AND p.path = u.path
-                               ORDER BY p.since DESC
-                               LIMIT 1
-                          ) k
-                    WHERE k.till = ever))
-        RETURNING h.hash, h.size
-    )
-    SELECT count(*) FILTER (WHERE o.hash IS NOT NULL) AS files,
-           coalesce(sum(o.size), 0) AS bytes
-      INTO lost
-      FROM ended o;
-
-    INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, hash, size,
-                               sha256, made)
-    SELECT r.id, l, u.path, n, xet.hub_folder(u.path), u.hash, u.size,
-           u.sha256, made
-      FROM unnest(puts, hashes, sizes, digests) AS u(path, hash, size, sha256);
-
-    INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, made)
-    SELECT r.id, l, u.path, n, xet.hub_folder(u.path), made
-      FROM unnest(above) AS u(path)
-     WHERE EXISTS (SELECT FROM xet.hub_paths h
-                    WHERE h.repo_id = r.id AND h.line = l
-                      AND h.path > u.path || '/' AND h.path < u.path || '0'
-                      AND h.till = ever AND h.hash IS NOT NULL);
+    PERFORM xet.hub_write(r.id, l, base.seq + 1, made, told, above, w.paths,
+                          w.hashes, w.sizes, w.digests);
 
     INSERT INTO xet.hub_commits (repo_id, line, seq, oid, parent, who, title,
                                  message, upload)
-    VALUES (r.id, l, n, made, head, who, title, text, $7);
-
-    UPDATE xet.hub_lines x
-       SET last = n, files = x.files - lost.files + cardinality(puts),
-           bytes = x.bytes - lost.bytes
-                   + (SELECT coalesce(sum(s), 0) FROM unnest(sizes) AS s)
-     WHERE x.repo_id = r.id AND x.line = l;
+    VALUES (r.id, l, base.seq + 1, made, head, who, title, text, $7);
 
     UPDATE xet.hub_refs f SET oid = made
      WHERE f.repo_id = r.id AND f.name = ref;
