@@ -35,19 +35,20 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.usage_of, xet.usage_get, xet.usage_list, xet.usage_total,
     xet.usage_settle, xet.usage_recount, xet.usage_forget, xet.today,
     xet.day_ends,
-    xet.hub_above, xet.hub_batch, xet.hub_below, xet.hub_claim,
-    xet.hub_claimed, xet.hub_claims, xet.hub_clash, xet.hub_commit,
-    xet.hub_hash_at, xet.hub_commits_get, xet.hub_create, xet.hub_date,
+    xet.hub_above, xet.hub_batch, xet.hub_below, xet.hub_bucket_file,
+    xet.hub_bucket_prune, xet.hub_bucket_put, xet.hub_bucket_take,
+    xet.hub_claim, xet.hub_claimed, xet.hub_claims, xet.hub_clash,
+    xet.hub_commit, xet.hub_commits_get, xet.hub_create, xet.hub_date,
     xet.hub_delete, xet.hub_describe, xet.hub_enter, xet.hub_entry,
     xet.hub_find, xet.hub_folder, xet.hub_fork, xet.hub_gone, xet.hub_hash,
-    xet.hub_hold, xet.hub_info, xet.hub_known, xet.hub_last, xet.hub_list,
-    xet.hub_meets, xet.hub_move, xet.hub_named, xet.hub_object,
+    xet.hub_hash_at, xet.hub_hold, xet.hub_info, xet.hub_known, xet.hub_last,
+    xet.hub_list, xet.hub_meets, xet.hub_move, xet.hub_named, xet.hub_object,
     xet.hub_objects, xet.hub_page_list, xet.hub_page_refs, xet.hub_page_repo,
     xet.hub_page_tree, xet.hub_paths_info, xet.hub_preupload, xet.hub_proven,
-    xet.hub_ref_put, xet.hub_refs_get, xet.hub_resolve, xet.hub_rev,
-    xet.hub_settings, xet.hub_stage, xet.hub_staged_ops, xet.hub_store,
-    xet.hub_sweep, xet.hub_tree, xet.hub_title, xet.hub_whole,
-    xet.hub_puts, xet.hub_write;
+    xet.hub_puts, xet.hub_ref_put, xet.hub_refs_get, xet.hub_resolve,
+    xet.hub_rev, xet.hub_settings, xet.hub_stage, xet.hub_staged_ops,
+    xet.hub_store, xet.hub_sweep, xet.hub_title, xet.hub_tree, xet.hub_whole,
+    xet.hub_write;
 
 
 -- Days are those of UTC: sessions may have any time zone, and several.
@@ -5665,6 +5666,108 @@ END;
 $$;
 
 
+-- What xet.hub_batch() does for one operation, under its settings.
+--
+-- The size of a file that is to be put into a bucket, or why it can't be.
+
+CREATE FUNCTION xet.hub_bucket_file(repo bigint, store bigint, spaces text,
+    bound text, path text, hash bytea, source text, OUT size bigint,
+    OUT bad text)
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF hash = decode(repeat('00', 32), 'hex') THEN
+        size := 0;
+
+    ELSE
+        SELECT k.size INTO hub_bucket_file.size
+          FROM xet.hub_named(store, spaces, bound, hash, source) k;
+
+        IF NOT FOUND THEN
+            bad := 'no such file was uploaded';
+        END IF;
+    END IF;
+
+    IF EXISTS (SELECT FROM xet.hub_paths p
+                WHERE p.repo_id = $1 AND p.line = 0 AND p.path = $5
+                  AND p.hash IS NULL)
+       OR EXISTS (SELECT FROM xet.hub_above($5) AS u, xet.hub_paths p
+                   WHERE p.repo_id = $1 AND p.line = 0 AND p.path = u
+                     AND p.hash IS NOT NULL)
+    THEN
+        bad := 'a file can''t be a folder';
+    END IF;
+END;
+$$;
+
+
+-- Takes a path out of a bucket, and says what it was.  Its file is looked at a
+-- day later: another path may lead to it.
+
+CREATE FUNCTION xet.hub_bucket_take(repo bigint, store bigint, path text,
+    OUT files integer, OUT bytes bigint)
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    old  bytea;
+BEGIN
+    DELETE FROM xet.hub_paths p
+     WHERE p.repo_id = $1 AND p.line = 0 AND p.path = $3
+       AND p.hash IS NOT NULL
+    RETURNING xet.hub_hash(p.hash), p.size INTO old, bytes;
+
+    files := CASE WHEN old IS NULL THEN 0 ELSE 1 END;
+    bytes := coalesce(bytes, 0);
+
+    INSERT INTO xet.hub_loose AS l (repo_id, file_id)
+    SELECT store, x.id
+      FROM xet.files x
+     WHERE x.hash = old AND xet.file_at(x.id, old)
+    ON CONFLICT ON CONSTRAINT hub_loose_pkey
+       DO UPDATE SET since = excluded.since;
+END;
+$$;
+
+
+CREATE FUNCTION xet.hub_bucket_put(repo bigint, path text, hash bytea,
+    size bigint, mtime bigint, type text)
+    RETURNS void
+    LANGUAGE sql
+AS $$
+    INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, hash, size,
+                               made, mtime, type)
+    VALUES ($1, 0, $2, 0, xet.hub_folder($2), xet.hub_hash($3), $4, '',
+            to_timestamp($5 / 1000.0), $6);
+
+    INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, made)
+    SELECT $1, 0, u, 0, xet.hub_folder(u), ''
+      FROM xet.hub_above($2) AS u
+    ON CONFLICT DO NOTHING;
+$$;
+
+
+-- Folders above a path that have nothing any more are gone, too, from below.
+
+CREATE FUNCTION xet.hub_bucket_prune(repo bigint, path text)
+    RETURNS void
+    LANGUAGE plpgsql
+AS $$
+DECLARE
+    a  text;
+BEGIN
+    FOR a IN SELECT u FROM xet.hub_above($2) AS u ORDER BY length(u) DESC LOOP
+        EXIT WHEN EXISTS (SELECT FROM xet.hub_paths p
+                           WHERE p.folder = a AND p.repo_id = $1
+                             AND p.line = 0);
+
+        DELETE FROM xet.hub_paths p
+         WHERE p.repo_id = $1 AND p.line = 0 AND p.path = a
+           AND p.hash IS NULL;
+    END LOOP;
+END;
+$$;
+
+
 -- Does what is staged to a bucket, one operation after the other: each is done,
 -- or told of.
 
@@ -5678,18 +5781,15 @@ CREATE FUNCTION xet.hub_batch(kind integer, owner text, name text,
     SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
-    none    CONSTANT bytea := decode(repeat('00', 32), 'hex');
-    r       record;
-    o       record;
-    f       record;
-    old     record;
-    store   bigint;
-    a       text;
-    bad     text;
-    d_files bigint := 0;
-    d_bytes bigint := 0;
-    n       bigint := 0;
-    failed  text[] := '{}';
+    r        record;
+    o        record;
+    f        record;
+    old      record;
+    store    bigint;
+    d_files  bigint := 0;
+    d_bytes  bigint := 0;
+    n        bigint := 0;
+    failed   text[] := '{}';
 BEGIN
     SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, true);
 
@@ -5719,87 +5819,36 @@ BEGIN
     SELECT x.id INTO store
       FROM xet.repos x WHERE x.name = xet.hub_store(r.id);
 
-    FOR o IN SELECT s.* FROM xet.hub_staged_ops($6) s ORDER BY s.n LOOP
+    FOR o IN SELECT s.*, s.op IN (3, 4) AS puts
+               FROM xet.hub_staged_ops($6) s ORDER BY s.n
+    LOOP
         n := n + 1;
-        bad := NULL;
 
-        IF o.op IN (3, 4) THEN
-            SELECT k.id, k.size INTO f
-              FROM xet.hub_named(store, spaces, bound, o.hash, o.source) k;
+        IF o.puts THEN
+            SELECT * INTO f
+              FROM xet.hub_bucket_file(r.id, store, spaces, bound, o.path,
+                                       o.hash, o.source);
 
-            IF o.hash = none THEN
-                f.size := 0;
-
-            ELSIF f.id IS NULL THEN
-                bad := 'no such file was uploaded';
-            END IF;
-
-            IF EXISTS (SELECT FROM xet.hub_paths p
-                        WHERE p.repo_id = r.id AND p.line = 0
-                          AND p.path = o.path AND p.hash IS NULL)
-               OR EXISTS (SELECT FROM xet.hub_above(o.path) AS u,
-                                      xet.hub_paths p
-                           WHERE p.repo_id = r.id AND p.line = 0
-                             AND p.path = u AND p.hash IS NOT NULL)
-            THEN
-                bad := 'a file can''t be a folder';
+            IF f.bad IS NOT NULL THEN
+                failed := failed || ('{"path":' || to_json(o.path)
+                                     || ',"error":' || to_json(f.bad) || '}');
+                CONTINUE;
             END IF;
         END IF;
 
-        IF bad IS NOT NULL THEN
-            failed := failed || ('{"path":' || to_json(o.path) || ',"error":'
-                                 || to_json(bad) || '}');
-            CONTINUE;
-        END IF;
+        SELECT * INTO old FROM xet.hub_bucket_take(r.id, store, o.path);
 
-        DELETE FROM xet.hub_paths p
-         WHERE p.repo_id = r.id AND p.line = 0 AND p.path = o.path
-           AND p.hash IS NOT NULL
-        RETURNING p.hash, p.size INTO old;
+        d_files := d_files - old.files;
+        d_bytes := d_bytes - old.bytes;
 
-        IF old.hash IS NOT NULL THEN
-            d_files := d_files - 1;
-            d_bytes := d_bytes - old.size;
-
-            INSERT INTO xet.hub_loose AS l (repo_id, file_id)
-            SELECT store, x.id
-              FROM xet.files x
-             WHERE x.hash = xet.hub_hash(old.hash)
-               AND xet.file_at(x.id, xet.hub_hash(old.hash))
-            ON CONFLICT ON CONSTRAINT hub_loose_pkey
-               DO UPDATE SET since = excluded.since;
-        END IF;
-
-        IF o.op IN (3, 4) THEN
+        IF o.puts THEN
             d_files := d_files + 1;
             d_bytes := d_bytes + f.size;
 
-            INSERT INTO xet.hub_paths (repo_id, line, path, since, folder,
-                                       hash, size, made, mtime, type)
-            VALUES (r.id, 0, o.path, 0, xet.hub_folder(o.path),
-                    xet.hub_hash(o.hash), f.size, '',
-                    to_timestamp(o.mtime / 1000.0), o.type);
-
-            INSERT INTO xet.hub_paths (repo_id, line, path, since, folder,
-                                       made)
-            SELECT r.id, 0, u, 0, xet.hub_folder(u), ''
-              FROM xet.hub_above(o.path) AS u
-            ON CONFLICT DO NOTHING;
-
+            PERFORM xet.hub_bucket_put(r.id, o.path, o.hash, f.size, o.mtime,
+                                       o.type);
         ELSE
-            -- folders that have nothing any more, from below
-
-            FOR a IN SELECT u FROM xet.hub_above(o.path) AS u
-                      ORDER BY length(u) DESC
-            LOOP
-                EXIT WHEN EXISTS (SELECT FROM xet.hub_paths p
-                                   WHERE p.folder = a AND p.repo_id = r.id
-                                     AND p.line = 0);
-
-                DELETE FROM xet.hub_paths p
-                 WHERE p.repo_id = r.id AND p.line = 0 AND p.path = a
-                   AND p.hash IS NULL;
-            END LOOP;
+            PERFORM xet.hub_bucket_prune(r.id, o.path);
         END IF;
     END LOOP;
 
