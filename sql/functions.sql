@@ -5186,7 +5186,8 @@ CREATE FUNCTION xet.hub_gone(repo bigint, line integer, seq integer,
 AS $$
 BEGIN
     SELECT coalesce(array_agg(DISTINCT h.path), '{}') INTO gone
-      FROM xet.hub_staged_ops($4) o
+      FROM (SELECT DISTINCT s.op, s.path
+              FROM xet.hub_staged_ops($4) s WHERE s.op IN (5, 6)) o
      CROSS JOIN LATERAL (
                SELECT p.path FROM xet.hub_paths p
                 WHERE p.repo_id = $1 AND p.line = $2 AND o.op = 5
@@ -5197,15 +5198,24 @@ BEGIN
                 WHERE p.repo_id = $1 AND p.line = $2 AND o.op = 6
                   AND p.path > o.path || '/' AND p.path < o.path || '0'
                   AND p.since <= $3 AND p.till > $3 AND p.hash IS NOT NULL
-           ) h
-     WHERE o.op IN (5, 6);
+           ) h;
+
+    -- the paths are asked again: to go through all of gone for each of them
+    -- would take the square of their number
 
     SELECT o.path INTO bad
       FROM xet.hub_staged_ops($4) o
-     WHERE o.op = 5 AND NOT o.path = ANY (gone)
-        OR o.op = 6 AND NOT EXISTS (SELECT FROM unnest(gone) AS g
-                                     WHERE g > o.path || '/'
-                                       AND g < o.path || '0')
+     WHERE o.op = 5
+           AND NOT EXISTS (SELECT FROM xet.hub_paths p
+                            WHERE p.repo_id = $1 AND p.line = $2
+                              AND p.path = o.path AND p.since <= $3
+                              AND p.till > $3 AND p.hash IS NOT NULL)
+        OR o.op = 6
+           AND NOT EXISTS (SELECT FROM xet.hub_paths p
+                            WHERE p.repo_id = $1 AND p.line = $2
+                              AND p.path > o.path || '/'
+                              AND p.path < o.path || '0' AND p.since <= $3
+                              AND p.till > $3 AND p.hash IS NOT NULL)
      LIMIT 1;
 END;
 $$;
@@ -5284,9 +5294,8 @@ AS $$
 BEGIN
     RETURN (
         SELECT u.path FROM unnest(puts) AS u(path)
-         WHERE u.path = ANY (above)
-           AND EXISTS (SELECT FROM unnest(puts) AS b
-                        WHERE b > u.path || '/' AND b < u.path || '0')
+         WHERE u.path IN (SELECT a FROM unnest(puts) AS b,
+                                        xet.hub_above(b) AS a)
         UNION ALL
         SELECT p.path
           FROM unnest(puts) AS u(path)
@@ -5303,7 +5312,7 @@ BEGIN
                           AND b.path < u.path || '0'
                           AND b.since <= $3 AND b.till > $3
                           AND b.hash IS NOT NULL
-                          AND NOT b.path = ANY (gone))
+                          AND b.path NOT IN (SELECT unnest(gone)))
         UNION ALL
         SELECT p.path
           FROM unnest(above) AS u(path)
@@ -5314,7 +5323,7 @@ BEGIN
                       AND p.till > $3 AND p.hash IS NOT NULL
                     LIMIT 1
                ) p
-         WHERE NOT p.path = ANY (gone)
+         WHERE p.path NOT IN (SELECT unnest(gone))
          LIMIT 1);
 END;
 $$;
@@ -5523,7 +5532,7 @@ BEGIN
 
     SELECT gone || coalesce(array_agg(p), '{}') INTO told
       FROM unnest(w.paths) AS p
-     WHERE NOT p = ANY (gone);
+     WHERE p NOT IN (SELECT unnest(gone));
 
     body := encode(head, 'hex');
 

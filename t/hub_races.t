@@ -323,7 +323,14 @@ $oid = lfs_put('large', $one);
 
 for ([ 'puts', sub { lfs_line("f$_[0]/of/$_[0]", $oid, length $one) } ],
 	[ 'deletes', sub { gone("f$_[0]/of/$_[0]") } ],
-	[ 'puts again', sub { lfs_line("d/f$_[0]", $oid, length $one) } ])
+	[ 'puts once more', sub { $_[0] % 4 ? () : lfs_line("f$_[0]/of/$_[0]",
+		$oid, length $one) } ],
+	[ 'folders', sub { $_[0] % 4 ? () : folder("f$_[0]") } ],
+	[ 'puts again', sub { lfs_line("d/f$_[0]", $oid, length $one) } ],
+	[ 'files become folders', sub { $_[0] % 8 ? () : (gone("d/f$_[0]"),
+		lfs_line("d/f$_[0]/x", $oid, length $one)) } ],
+	[ 'folders become files', sub { $_[0] % 8 ? () : (gone("d/f$_[0]/x"),
+		lfs_line("d/f$_[0]", $oid, length $one)) } ])
 {
 	my ($name, $op) = @$_;
 	my $peak = peak(1);
@@ -342,7 +349,8 @@ for ([ 'puts', sub { lfs_line("f$_[0]/of/$_[0]", $oid, length $one) } ],
 
 	my $r = $c->response();
 
-	is($r->{status}, 200, "$n operations: $name") or diag($r->summary());
+	is($r->{status}, 200, "of $n operations: $name")
+		or diag($r->summary());
 	cmp_ok($meanwhile, '>', 3, "$name: others meanwhile: $meanwhile");
 	$peak = peak() - $peak;
 	cmp_ok($peak, '<', 32768, "$name: memory of the worker: $peak KiB");
