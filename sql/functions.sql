@@ -35,17 +35,18 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.usage_of, xet.usage_get, xet.usage_list, xet.usage_total,
     xet.usage_settle, xet.usage_recount, xet.usage_forget, xet.today,
     xet.day_ends,
-    xet.hub_above, xet.hub_batch, xet.hub_below, xet.hub_claim,
-    xet.hub_claimed, xet.hub_claims, xet.hub_commit, xet.hub_hash_at,
-    xet.hub_commits_get, xet.hub_create, xet.hub_date, xet.hub_delete,
-    xet.hub_describe, xet.hub_enter, xet.hub_entry, xet.hub_find,
-    xet.hub_folder, xet.hub_fork, xet.hub_hash, xet.hub_info, xet.hub_known,
-    xet.hub_last, xet.hub_list, xet.hub_move, xet.hub_named, xet.hub_object,
-    xet.hub_objects, xet.hub_page_list, xet.hub_page_refs, xet.hub_page_repo,
-    xet.hub_page_tree, xet.hub_paths_info, xet.hub_preupload, xet.hub_proven,
-    xet.hub_ref_put, xet.hub_refs_get, xet.hub_resolve, xet.hub_rev,
-    xet.hub_settings, xet.hub_stage, xet.hub_staged_ops, xet.hub_store,
-    xet.hub_sweep, xet.hub_tree, xet.hub_title, xet.hub_whole;
+    xet.hub_above, xet.hub_batch, xet.hub_begin, xet.hub_below, xet.hub_claim,
+    xet.hub_claimed, xet.hub_claims, xet.hub_commit, xet.hub_commits_get,
+    xet.hub_create, xet.hub_date, xet.hub_delete, xet.hub_describe,
+    xet.hub_duplicate, xet.hub_enter, xet.hub_entry, xet.hub_find,
+    xet.hub_folder, xet.hub_fork, xet.hub_hash, xet.hub_hash_at, xet.hub_info,
+    xet.hub_known, xet.hub_last, xet.hub_list, xet.hub_move, xet.hub_named,
+    xet.hub_object, xet.hub_objects, xet.hub_page_list, xet.hub_page_refs,
+    xet.hub_page_repo, xet.hub_page_tree, xet.hub_paths_info,
+    xet.hub_preupload, xet.hub_proven, xet.hub_ref_put, xet.hub_refs_get,
+    xet.hub_resolve, xet.hub_rev, xet.hub_settings, xet.hub_stage,
+    xet.hub_staged_ops, xet.hub_store, xet.hub_sweep, xet.hub_title,
+    xet.hub_tree, xet.hub_unstage, xet.hub_whole;
 
 
 -- Days are those of UTC: sessions may have any time zone, and several.
@@ -5519,11 +5520,12 @@ $$;
 
 -- A file that may be named by its hash: one of the uploads to a repo, or of
 -- another repo ("kind/owner/name") that the caller may read, which becomes a
--- file of this one, too.  Its place stays until the commit.
+-- file of this one, too, by a subject; added: how many bytes that is more than
+-- it had.  Its place stays until the commit.
 
 CREATE FUNCTION xet.hub_named(store bigint, spaces text, bound text,
-    hash bytea, source text)
-    RETURNS TABLE (id bigint, size bigint)
+    subject bytea, hash bytea, source text)
+    RETURNS TABLE (id bigint, size bigint, added bigint)
     LANGUAGE plpgsql
     SET enable_seqscan = off
 AS $$
@@ -5549,17 +5551,20 @@ BEGIN
     SELECT f.id, f.size INTO f
       FROM xet.files f
       JOIN xet.repo_files rf ON rf.file_id = f.id AND rf.repo_id = from_repo
-     WHERE f.hash = $4 AND xet.file_at(f.id, $4)
+     WHERE f.hash = $5 AND xet.file_at(f.id, $5)
        FOR KEY SHARE OF f, rf;
 
     IF f.id IS NULL THEN
         RETURN;
     END IF;
 
+    added := 0;
+
     IF from_repo <> store THEN
-        INSERT INTO xet.repo_files AS rf (repo_id, file_id)
-        VALUES (store, f.id)
-        ON CONFLICT (file_id, repo_id) DO UPDATE SET repo_id = rf.repo_id;
+        INSERT INTO xet.repo_files AS rf (repo_id, file_id, subject)
+        VALUES (store, f.id, sha256($4))
+        ON CONFLICT (file_id, repo_id) DO UPDATE SET repo_id = rf.repo_id
+        RETURNING CASE WHEN rf.xmax = 0 THEN f.size ELSE 0 END INTO added;
 
         -- what the batch does not take after all is let go of
 
@@ -5580,7 +5585,7 @@ $$;
 -- or told of.
 
 CREATE FUNCTION xet.hub_batch(kind integer, owner text, name text,
-    spaces text, bound text, upload bytea, batches integer,
+    spaces text, bound text, upload bytea, batches integer, subject bytea,
     OUT status integer, OUT code text, OUT message text, OUT body text,
     OUT more text)
     LANGUAGE plpgsql
@@ -5600,6 +5605,7 @@ DECLARE
     d_files bigint := 0;
     d_bytes bigint := 0;
     n       bigint := 0;
+    added   bigint := 0;
     failed  text[] := '{}';
 BEGIN
     SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, true);
@@ -5635,8 +5641,10 @@ BEGIN
         bad := NULL;
 
         IF o.op IN (3, 4) THEN
-            SELECT k.id, k.size INTO f
-              FROM xet.hub_named(store, spaces, bound, o.hash, o.source) k;
+            SELECT k.id, k.size, k.added INTO f
+              FROM xet.hub_named(store, spaces, bound, subject, o.hash,
+                                 o.source) k;
+            added := added + coalesce(f.added, 0);
 
             IF o.hash = none THEN
                 f.size := 0;
@@ -5726,5 +5734,141 @@ BEGIN
      WHERE x.repo_id = r.id AND x.line = 0;
     UPDATE xet.hub_repos h SET changed_at = now() WHERE h.id = r.id;
     DELETE FROM xet.hub_staged s WHERE s.upload = $6;
+
+    PERFORM xet.quota_hold(xet.hub_store(r.id), subject, 0, added);
+END;
+$$;
+
+
+-- Files of a repo become files of another one, as if they had been uploaded to
+-- it, so that a commit there may name them: those that a commit of this one
+-- leads to, and that have the SHA-256 which is asked for because somebody has
+-- computed it.  Who asks may read this repo and write to the other one.
+
+CREATE FUNCTION xet.hub_duplicate(kind integer, owner text, name text,
+    spaces text, bound text, to_kind integer, to_owner text, to_name text,
+    subject bytea, hashes bytea[], digests bytea[], OUT status integer,
+    OUT code text, OUT message text, OUT body text, OUT more text)
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+    SET enable_material = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+DECLARE
+    r        record;
+    t        record;
+    n        bigint;
+    source   bigint;
+    target   bigint;
+    places   bigint[];
+    ids      bigint[];
+BEGIN
+    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, false);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    SELECT * INTO t
+      FROM xet.hub_find(to_kind, to_owner, to_name, spaces, bound, true);
+
+    -- nobody can be sent to where a body leads
+
+    IF t.status = 307 THEN
+        SELECT * INTO t
+          FROM xet.hub_find(to_kind, split_part(t.more, '/', 1),
+                            split_part(t.more, '/', 2), spaces, bound, true);
+    END IF;
+
+    IF t.status <> 200 THEN
+        status := t.status;
+        code := t.code;
+        message := t.message;
+        RETURN;
+    END IF;
+
+    -- who deletes one of them comes before or after
+
+    SELECT count(*) INTO n
+      FROM (SELECT FROM xet.hub_repos h
+             WHERE h.id IN (r.id, t.id)
+             ORDER BY h.id
+               FOR KEY SHARE) k;
+
+    SELECT x.id INTO source
+      FROM xet.repos x WHERE x.name = xet.hub_store(r.id);
+    SELECT x.id INTO target
+      FROM xet.repos x WHERE x.name = xet.hub_store(t.id);
+
+    IF n < 1 + (r.id <> t.id)::integer
+       OR source IS NULL OR target IS NULL
+    THEN
+        status := 404;
+        code := 'RepoNotFound';
+        message := 'Repository not found';
+        RETURN;
+    END IF;
+
+    SELECT array_agg(f.n), array_agg(f.id) INTO places, ids
+      FROM (SELECT u.n, f.id
+              FROM unnest(hashes, digests)
+                      WITH ORDINALITY AS u(hash, sha256, n)
+             CROSS JOIN LATERAL (
+                       SELECT f.id
+                         FROM xet.files f
+                        CROSS JOIN LATERAL (
+                                  SELECT FROM xet.repo_files rf
+                                   WHERE rf.repo_id = source
+                                     AND rf.file_id = f.id
+                                  OFFSET 0 FOR KEY SHARE) rf
+                        WHERE f.hash = u.hash AND xet.file_at(f.id, u.hash)
+                          AND f.sha256_proven AND f.sha256 = u.sha256
+                          AND EXISTS (SELECT FROM xet.hub_paths p
+                                       WHERE p.repo_id = r.id
+                                         AND p.hash = xet.hub_hash(u.hash))
+                       OFFSET 0 FOR KEY SHARE OF f
+                   ) f) f;
+
+    IF source <> target THEN
+        INSERT INTO xet.repo_files AS rf (repo_id, file_id, subject, sha256)
+        SELECT target, u.id, sha256($9), u.sha256
+          FROM (SELECT DISTINCT f.id, digests[f.n] AS sha256
+                  FROM unnest(places, ids) AS f(n, id)) u
+         ORDER BY u.id
+        ON CONFLICT (file_id, repo_id)
+           DO UPDATE SET sha256 = excluded.sha256;
+
+        -- what no commit takes after all is let go of
+
+        INSERT INTO xet.hub_loose AS l (repo_id, file_id)
+        SELECT DISTINCT target, u.id FROM unnest(ids) AS u(id)
+         ORDER BY u.id
+        ON CONFLICT ON CONSTRAINT hub_loose_pkey
+           DO UPDATE SET since = excluded.since;
+
+        SELECT sum(f.size) INTO n
+          FROM (SELECT DISTINCT u.id FROM unnest(ids) AS u(id)) u
+         CROSS JOIN LATERAL (SELECT f.size
+                               FROM xet.repo_files rf
+                               JOIN xet.files f ON f.id = rf.file_id
+                              WHERE rf.repo_id = target AND rf.file_id = u.id
+                                AND rf.added_at = now()
+                              LIMIT 1) f;
+
+        PERFORM xet.quota_hold(xet.hub_store(t.id), $9, 0, coalesce(n, 0));
+    END IF;
+
+    SELECT '{"success":' || (count(*) = 0) || ',"failed":['
+           || coalesce(string_agg('{"sha256":"' || encode(u.sha256, 'hex')
+                  || '","error":"The repository has no such file"}', ','
+                  ORDER BY u.n), '') || ']}'
+      INTO body
+      FROM unnest(digests) WITH ORDINALITY AS u(sha256, n)
+     WHERE u.n <> ALL (coalesce(places, '{}'));
 END;
 $$;

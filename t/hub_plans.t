@@ -110,7 +110,10 @@ my %one = (
 	hub_proven => sub { "'_hub/1', public.file(8), public.digest(8)" },
 	hub_commit => sub { "$hub, 'main', 'c$_[0]', NULL, 'me', 'title', '',"
 		. ' 1' },
-	hub_batch => sub { "$bucket, 'b$_[0]', 1" },
+	hub_batch => sub { "$bucket, 'b$_[0]', 1, 'me'" },
+	hub_duplicate => sub { "$hub, 3, 'me', 'm', 'me',"
+		. ' ARRAY[public.file(7), public.file(8)],'
+		. ' ARRAY[public.digest(7), public.digest(8)]' },
 	hub_page_list => sub { 'NULL, NULL, NULL, NULL, NULL, NULL, 101' },
 	hub_page_repo => [ sub { "$hub, 'main', ''" },
 		sub { "$hub, 'main', 'd7/f7'" } ],

@@ -265,7 +265,9 @@ my %args = (
 	hub_claims => [ "$store, 'c'", "$store, 'u'" ],
 	hub_proven => [ "$store, " . $f->(8) . ", sha256('8')" ],
 	hub_commit => [ "$hub, 'main', 'c', NULL, 'me', 'title', '', 1" ],
-	hub_batch => [ "$bucket, 'b', 1" ],
+	hub_batch => [ "$bucket, 'b', 1, 'me'" ],
+	hub_duplicate => [ "$hub, 3, 'me', 'm', 'me', ARRAY[" . $f->(7)
+		. "], ARRAY[sha256('7')]" ],
 	tags_take => [ '' ],
 	ping => [ '' ],
 	wal => [ '' ]

@@ -181,6 +181,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check(rc != XET_OK
               || xet_hub_name_ok(repo.to_name.data, repo.to_name.len));
         json_decref(repo.doc);
+
+        rc = xet_hub_duplicate_parse(&repo, data, size, fuzz_entry, &one);
+        check(rc != XET_OK || xet_hub_name_ok(repo.name.data, repo.name.len));
+        json_decref(repo.doc);
         break;
 
     case 5:

@@ -253,6 +253,17 @@ xet_status_t xet_hub_settings_parse(xet_hub_repo_t *repo, const uint8_t *text,
     size_t len);
 
 
+/*
+ * {target: {type, name}, files: [{xetHash, sha256}]}: files of a repo that are
+ * to become files of the target; each is given to the handler with hash and
+ * sha256.  At most XET_HUB_COPIES_MAX of them: XET_BODY_SIZE.
+ */
+#define XET_HUB_COPIES_MAX  1000
+
+xet_status_t xet_hub_duplicate_parse(xet_hub_repo_t *target,
+    const uint8_t *text, size_t len, xet_hub_op_pt handler, void *ctx);
+
+
 /* A branch or a tag that is to be made: {startingPoint}, {tag, message}. */
 
 typedef struct {

@@ -187,6 +187,9 @@ ngx_int_t ngx_http_xet_hub_json(ngx_http_request_t *r, ngx_uint_t status,
 void ngx_http_xet_hub_answered(ngx_http_request_t *r, ngx_int_t rc);
 void ngx_http_xet_hub_paged(ngx_http_request_t *r, ngx_int_t rc);
 
+/* The same for one that adds files to a repo, which may have no room left. */
+void ngx_http_xet_hub_added(ngx_http_request_t *r, ngx_int_t rc);
+
 /*
  * Gets the row of a statement, where all is well: NGX_OK.  Otherwise the
  * request was finalized, and NGX_DONE is returned.

@@ -490,7 +490,7 @@ ngx_http_xet_hub_commit_batched(ngx_http_request_t *r, ngx_int_t rc)
         }
     }
 
-    ngx_http_xet_hub_answered(r, rc);
+    ngx_http_xet_hub_added(r, rc);
 }
 
 

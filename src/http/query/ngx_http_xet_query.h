@@ -1117,6 +1117,14 @@ ngx_int_t ngx_http_xet_query_hub_batch(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked, const u_char *upload,
     ngx_uint_t batches, ngx_http_xet_query_handler_pt handler);
 
+/*
+ * Files of a repo, by hashes and sha256 of the batch, become files of another
+ * one: of to, kind, owner and name.
+ */
+ngx_int_t ngx_http_xet_query_hub_duplicate(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const ngx_http_xet_hub_asked_t *to,
+    ngx_http_xet_hub_batch_t *batch, ngx_http_xet_query_handler_pt handler);
+
 
 /*
  * ngx_http_xet_query_page.c: what the pages of a Hub show.  Rows are gone with

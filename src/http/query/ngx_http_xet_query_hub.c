@@ -7,11 +7,14 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_access.h"
 #include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_query_send.h"
 
 
 static void ngx_http_xet_query_hub_said(ngx_http_xet_array_t *a, int64_t n);
+static ngx_int_t ngx_http_xet_query_hub_subject(ngx_http_request_t *r,
+    ngx_http_xet_params_t *p);
 
 
 void
@@ -638,5 +641,58 @@ ngx_http_xet_query_hub_batch(ngx_http_request_t *r,
     ngx_http_xet_params_bytes(p, upload, NGX_HTTP_XET_UPLOAD_LEN);
     ngx_http_xet_params_int4(p, (uint32_t) batches);
 
+    if (ngx_http_xet_query_hub_subject(r, p) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     return ngx_http_xet_send_hub_batch(r, NGX_HTTP_XET_WRITE, handler);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_hub_duplicate(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const ngx_http_xet_hub_asked_t *to,
+    ngx_http_xet_hub_batch_t *batch, ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_hub_params(r, asked);
+
+    ngx_http_xet_params_int4(p, to->kind);
+    ngx_http_xet_query_hub_text(p, &to->owner);
+    ngx_http_xet_query_hub_text(p, &to->name);
+
+    if (ngx_http_xet_query_hub_subject(r, p) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ngx_http_xet_params_array(p, &batch->hashes);
+    ngx_http_xet_params_array(p, &batch->sha256);
+
+    return ngx_http_xet_send_hub_duplicate(r, NGX_HTTP_XET_WRITE, handler);
+}
+
+
+/* For whom it counts what is added to a repo. */
+
+static ngx_int_t
+ngx_http_xet_query_hub_subject(ngx_http_request_t *r,
+    ngx_http_xet_params_t *p)
+{
+    ngx_str_t  subject;
+
+    subject = ngx_http_xet_subject(r);
+
+    if (subject.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (subject.len) {
+        ngx_http_xet_params_bytes(p, subject.data, subject.len);
+
+    } else {
+        ngx_http_xet_params_null(p);
+    }
+
+    return NGX_OK;
 }

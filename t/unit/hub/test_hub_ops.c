@@ -412,6 +412,76 @@ test_lists(void)
 }
 
 
+/* Counts files whose hashes are those of the rows below. */
+
+static xet_status_t
+test_copy(void *ctx, const xet_hub_operation_t *op)
+{
+    int  *n = ctx;
+
+    *n += (op->hash.bytes[0] == 0x77 && op->sha256[1] == 0x11);
+
+    return XET_OK;
+}
+
+
+static void
+test_copies(void)
+{
+    int              n;
+    size_t           i;
+    char             text[160];
+    xet_status_t     rc;
+    xet_hub_repo_t   t;
+
+    static const struct {
+        const char  *body;
+        const char  *want;
+    } rows[] = {
+        { "{\"target\":{\"type\":\"dataset\",\"name\":\"o/m\"},\"files\":["
+          "{\"xetHash\":\"" SHA "\",\"sha256\":\"" SHA "\",\"filename\":"
+          "\"a\"},{\"xetHash\":\"" SHA "\",\"sha256\":\"" SHA "\"}]}",
+          "dataset o/m 2" },
+        { "{\"target\":{\"name\":\"m\"},\"files\":[]}", "model -/m 0" },
+        { "{\"target\":{\"name\":\"o/m\"}}", "invalid_body" },
+        { "{\"target\":\"o/m\",\"files\":[]}", "invalid_body" },
+        { "{\"target\":{\"name\":\"..\"},\"files\":[]}", "invalid_name" },
+        { "{\"target\":{\"type\":\"kernel\",\"name\":\"o/m\"},"
+          "\"files\":[]}", "invalid_body" },
+        { "{\"target\":{\"name\":\"o/m\"},\"files\":[{\"xetHash\":\"" SHA
+          "\"}]}", "invalid_body" },
+        { "{\"target\":{\"name\":\"o/m\"},\"files\":[{\"xetHash\":\"ab\","
+          "\"sha256\":\"" SHA "\"}]}", "invalid_body" },
+        { "{\"target\":{\"name\":\"o/m\"},\"files\":[[]]}", "invalid_body" },
+        { "[]", "invalid_body" }
+    };
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        n = 0;
+        rc = xet_hub_duplicate_parse(&t, (const uint8_t *) rows[i].body,
+                                     strlen(rows[i].body), test_copy, &n);
+
+        if (rc == XET_OK) {
+            snprintf(text, sizeof(text), "%s %.*s/%.*s %d",
+                     xet_hub_kind_name(t.kind),
+                     t.owner.data ? (int) t.owner.len : 1,
+                     t.owner.data ? (const char *) t.owner.data : "-",
+                     (int) t.name.len, t.name.data, n);
+        } else {
+            snprintf(text, sizeof(text), "%s", xet_status_code(rc));
+        }
+
+        json_decref(t.doc);
+
+        if (!xet_ok(strcmp(text, rows[i].want) == 0, "duplicate: %s",
+                    rows[i].body))
+        {
+            printf("#   got: %s\n", text);
+        }
+    }
+}
+
+
 int
 main(void)
 {
@@ -419,6 +489,7 @@ main(void)
     test_long();
     test_repos();
     test_lists();
+    test_copies();
 
     return xet_done();
 }
