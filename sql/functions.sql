@@ -41,12 +41,12 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.hub_duplicate, xet.hub_enter, xet.hub_entry, xet.hub_find,
     xet.hub_folder, xet.hub_fork, xet.hub_hash, xet.hub_hash_at, xet.hub_info,
     xet.hub_known, xet.hub_last, xet.hub_list, xet.hub_move, xet.hub_named,
-    xet.hub_object, xet.hub_objects, xet.hub_page_list, xet.hub_page_refs,
-    xet.hub_page_repo, xet.hub_page_tree, xet.hub_paths_info,
-    xet.hub_preupload, xet.hub_proven, xet.hub_ref_put, xet.hub_refs_get,
-    xet.hub_resolve, xet.hub_rev, xet.hub_settings, xet.hub_stage,
-    xet.hub_staged_ops, xet.hub_store, xet.hub_sweep, xet.hub_title,
-    xet.hub_tree, xet.hub_unstage, xet.hub_whole;
+    xet.hub_nursery, xet.hub_object, xet.hub_objects, xet.hub_oid,
+    xet.hub_page_list, xet.hub_page_refs, xet.hub_page_repo, xet.hub_page_tree,
+    xet.hub_paths_info, xet.hub_preupload, xet.hub_proven, xet.hub_ref_put,
+    xet.hub_refs_get, xet.hub_resolve, xet.hub_rev, xet.hub_settings,
+    xet.hub_stage, xet.hub_staged_ops, xet.hub_store, xet.hub_sweep,
+    xet.hub_title, xet.hub_tree, xet.hub_unstage, xet.hub_whole;
 
 
 -- Days are those of UTC: sessions may have any time zone, and several.
@@ -2224,6 +2224,7 @@ AS $$
 DECLARE
     repos  bigint[];
     files  bigint[];
+    place  text;
     n      bigint;
 BEGIN
     DELETE FROM xet.hub_staged s WHERE s.created_at < now() - age;
@@ -2256,6 +2257,32 @@ BEGIN
      WHERE l.repo_id = d.repo_id AND l.file_id = d.file_id;
 
     GET DIAGNOSTICS n = ROW_COUNT;
+
+    -- files that a repo has lost by other ways
+
+    DELETE FROM xet.hub_loose l
+     USING (SELECT k.repo_id, k.file_id
+              FROM xet.hub_loose k
+             WHERE k.since < now() - age
+               AND NOT EXISTS (SELECT FROM xet.repo_files rf
+                                WHERE rf.repo_id = k.repo_id
+                                  AND rf.file_id = k.file_id)
+             ORDER BY k.since
+             LIMIT most
+               FOR UPDATE SKIP LOCKED) d
+     WHERE l.repo_id = d.repo_id AND l.file_id = d.file_id;
+
+    -- those of repos that were never created
+
+    FOR place IN SELECT r.name
+                   FROM xet.repos r
+                  WHERE r.name ~ '^_hub/new/[0-9a-f]{32}$'
+                    AND r.created_at < now() - age
+                  LIMIT 100
+                    FOR UPDATE SKIP LOCKED
+    LOOP
+        PERFORM xet.repo_delete(place);
+    END LOOP;
 
     RETURN n;
 END;
@@ -3756,18 +3783,66 @@ AS $$
 $$;
 
 
--- A repo that is made, with its first commit, which is empty; 409 for one that
--- is there.  upload is drawn by the worker: the name of the commit, and whoever
--- sends the statement again is told what it told before.
+-- What the files belong to that a repo is to be created with, until it is: a
+-- row in xet.repos that no token names.
+
+CREATE FUNCTION xet.hub_nursery(upload bytea)
+    RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT '_hub/new/' || encode(upload, 'hex');
+$$;
+
+
+-- Begins to create a repo with files: makes the place that they are uploaded
+-- to, which is more; there is none for a repo that is there already.
+
+CREATE FUNCTION xet.hub_begin(kind integer, owner text, name text,
+    spaces text, bound text, upload bytea, OUT status integer, OUT code text,
+    OUT message text, OUT body text, OUT more text)
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF bound IS NOT NULL
+       OR strpos(spaces, ',' || lower(owner) || ',') = 0
+    THEN
+        status := 403;
+        code := 'insufficient_scope';
+        message := 'You may not create a repository in this name space';
+        RETURN;
+    END IF;
+
+    status := 200;
+
+    IF EXISTS (SELECT FROM xet.hub_repos h
+                WHERE h.kind = $1 AND lower(h.owner) = lower($2)
+                  AND lower(h.name) = lower($3))
+    THEN
+        RETURN;
+    END IF;
+
+    more := xet.hub_nursery(upload);
+
+    INSERT INTO xet.repos (name) VALUES (more) ON CONFLICT DO NOTHING;
+END;
+$$;
+
+
+-- A repo that is made, with its first commit: of the files that are staged, or
+-- empty; 409 for one that is there.  upload is drawn by the worker: the name of
+-- the commit, and whoever sends the statement again is told what it told
+-- before.
 
 CREATE FUNCTION xet.hub_create(kind integer, owner text, name text,
     spaces text, bound text, private boolean, who text, upload bytea,
-    OUT status integer, OUT code text, OUT message text, OUT body text,
-    OUT more text)
+    batches integer DEFAULT 0, OUT status integer, OUT code text,
+    OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql
+    SET enable_seqscan = off
 AS $$
 DECLARE
-    found  record;
+    there  record;
+    first  record;
     repo   bigint;
 BEGIN
     IF bound IS NOT NULL
@@ -3785,16 +3860,16 @@ BEGIN
     RETURNING r.id INTO repo;
 
     IF repo IS NULL THEN
-        SELECT * INTO found
+        SELECT * INTO there
           FROM xet.hub_find(kind, owner, name, spaces, bound, false);
 
         status := CASE WHEN EXISTS (SELECT FROM xet.hub_commits c
-                                     WHERE c.repo_id = found.id
+                                     WHERE c.repo_id = there.id
                                        AND c.upload = $8)
                        THEN 200 ELSE 409 END;
         code := 'repo_exists';
         message := 'You already created this repository';
-        more := found.more;
+        more := there.more;
         RETURN;
     END IF;
 
@@ -3803,16 +3878,55 @@ BEGIN
     DELETE FROM xet.hub_moved m
      WHERE m.kind = $1 AND m.owner = lower($2) AND m.name = lower($3);
 
-    INSERT INTO xet.repos (name) VALUES (xet.hub_store(repo));
     INSERT INTO xet.hub_lines (repo_id, line, last) VALUES (repo, 0, 1);
     INSERT INTO xet.hub_commits (repo_id, line, seq, oid, who, title, upload)
     VALUES (repo, 0, 1, substr(sha256(upload), 1, 20), who, 'initial commit',
-            upload);
+            CASE WHEN batches = 0 THEN upload END);
     INSERT INTO xet.hub_refs (repo_id, name, oid)
     VALUES (repo, 'heads/main', substr(sha256(upload), 1, 20));
 
     status := 200;
     more := owner || '/' || name;
+
+    IF batches = 0 THEN
+        INSERT INTO xet.repos (name) VALUES (xet.hub_store(repo));
+        RETURN;
+    END IF;
+
+    -- the first lock: who drops what is staged comes before or after
+
+    PERFORM xet.hub_whole(upload, batches);
+
+    UPDATE xet.repos x SET name = xet.hub_store(repo)
+     WHERE x.name = xet.hub_nursery(upload);
+
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'files of a new repo are not there any more'
+              USING ERRCODE = 'XT003';
+    END IF;
+
+    SELECT * INTO first
+      FROM xet.hub_commit(kind, owner, name, spaces, bound, 'main', upload,
+                          NULL, who, 'initial commit', '', batches);
+
+    IF first.status <> 200 THEN
+        RAISE EXCEPTION 'the first commit is refused' USING ERRCODE = 'XT007';
+    END IF;
+
+    -- the empty one before it is none
+
+    DELETE FROM xet.hub_commits c WHERE c.repo_id = repo AND c.seq = 1;
+    UPDATE xet.hub_commits c SET seq = 1, parent = NULL
+     WHERE c.repo_id = repo;
+    UPDATE xet.hub_paths p SET since = 1
+     WHERE p.repo_id = repo AND p.line = 0;
+    UPDATE xet.hub_lines l SET last = 1 WHERE l.repo_id = repo;
+
+EXCEPTION WHEN SQLSTATE 'XT007' THEN
+    status := first.status;
+    code := first.code;
+    message := first.message;
+    more := NULL;
 END;
 $$;
 
@@ -4909,6 +5023,29 @@ AS $$
 $$;
 
 
+-- Drops what is staged for a commit that is not made, and the files of a repo
+-- that was not created.  Who makes it holds a lock on what is staged
+-- (xet.hub_whole), so this comes before, or finds nothing.
+
+CREATE FUNCTION xet.hub_unstage(upload bytea)
+    RETURNS integer
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM FROM xet.hub_staged s
+      WHERE s.upload = $1
+      ORDER BY s.seq
+        FOR UPDATE;
+
+    DELETE FROM xet.hub_staged s WHERE s.upload = $1;
+
+    PERFORM xet.repo_delete(xet.hub_nursery(upload));
+
+    RETURN 1;
+END;
+$$;
+
+
 -- All operations of a commit in their order.
 
 CREATE FUNCTION xet.hub_staged_ops(upload bytea)
@@ -5120,20 +5257,46 @@ AS $$
 $$;
 
 
--- Whether all is staged still that was: what was swept, or done before by the
+-- Whether all is staged still that was: what was dropped, or done before by the
 -- same statement, whose answer was lost, must not be taken for nothing to do.
+-- It stays until the transaction ends.
 
 CREATE FUNCTION xet.hub_whole(upload bytea, batches integer)
     RETURNS void
     LANGUAGE plpgsql
 AS $$
 BEGIN
-    IF (SELECT count(*) FROM xet.hub_staged s WHERE s.upload = $1) <> batches
+    IF (SELECT count(*)
+          FROM (SELECT FROM xet.hub_staged s
+                 WHERE s.upload = $1
+                 ORDER BY s.seq
+                   FOR UPDATE) s) <> batches
     THEN
         RAISE EXCEPTION 'operations of a commit are not there any more'
               USING ERRCODE = 'XT003';
     END IF;
 END;
+$$;
+
+
+-- The commit of a repo whose digits begin so, seven at least; NULL where that
+-- is none, or not only one.
+
+CREATE FUNCTION xet.hub_oid(repo bigint, digits text)
+    RETURNS bytea
+    LANGUAGE sql STABLE
+    SET enable_seqscan = off
+AS $$
+    SELECT CASE WHEN count(*) = 1 THEN (array_agg(k.oid))[1] END
+      FROM (SELECT c.oid
+              FROM (SELECT CASE WHEN $2 ~ '^[0-9a-f]{7,40}$'
+                                THEN $2 END AS text) d
+             CROSS JOIN LATERAL (
+                       SELECT c.oid FROM xet.hub_commits c
+                        WHERE c.repo_id = $1
+                          AND c.oid >= decode(rpad(d.text, 40, '0'), 'hex')
+                          AND c.oid <= decode(rpad(d.text, 40, 'f'), 'hex')
+                        LIMIT 2) c) k;
 $$;
 
 
@@ -5238,8 +5401,7 @@ BEGIN
         SELECT c.* INTO old
           FROM xet.hub_commits c
          WHERE c.repo_id = r.id
-           AND c.oid = CASE WHEN $8 ~ '^[0-9a-f]{40}$'
-                            THEN decode($8, 'hex') END;
+           AND c.oid = xet.hub_oid(r.id, $8);
 
         SELECT o.path INTO bad
           FROM xet.hub_staged_ops($7) o
@@ -5585,9 +5747,9 @@ $$;
 -- or told of.
 
 CREATE FUNCTION xet.hub_batch(kind integer, owner text, name text,
-    spaces text, bound text, upload bytea, batches integer, subject bytea,
-    OUT status integer, OUT code text, OUT message text, OUT body text,
-    OUT more text)
+    spaces text, bound text, upload bytea, batches integer,
+    subject bytea DEFAULT NULL, OUT status integer, OUT code text,
+    OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql
     SET enable_seqscan = off
     SET enable_material = off

@@ -298,6 +298,154 @@ is(places('bob/b'), 2, 'a day later: what is in commits');
 is(text($bob, 'bob/b', 'x'), 'hello', 'which is there');
 is(text($alice, 'alice/m', 'six'), 'sixsix', 'and there');
 
+# --------------------------------------------------------------------------
+# a repo that is created with files
+
+my %files = ('a.txt' => 'hello, first', 'd/e/x' => 'y' x 70000, 'd/no' => '');
+
+$r = create($alice, name => 'first', type => 'dataset',
+	files => [ map { stands($_, $files{$_}) } sort keys %files ]);
+is($r->{status}, 200, 'create with files') or diag($r->summary());
+is($r->json()->{url}, $t->url('/datasets/alice/first'), 'its URL');
+is(text($alice, 'datasets/alice/first', $_), $files{$_}, "with $_")
+	for sort keys %files;
+is(join(' ', map { $_->{path} } @{ $t->get(
+	'/api/datasets/alice/first/tree/main?recursive=true', $alice)
+	->json() }), 'a.txt d d/e d/e/x d/no', 'its tree');
+
+$r = $t->get('/api/datasets/alice/first/commits/main', $alice);
+is(join(' ', map { $_->{title} } @{ $r->json() }), 'initial commit',
+	'one commit');
+is($r->header_value('X-Total-Count'), 1, 'as is counted');
+is($t->sql("SELECT files || ' ' || bytes FROM xet.hub_lines l"
+	. " JOIN xet.hub_repos r ON r.id = l.repo_id WHERE name = 'first'"),
+	'3 70012', 'and so are its files');
+is($t->post('/api/datasets/alice/first/commit/main', \join("\n",
+	map { $json->encode($_) } { key => 'header', value => {
+		summary => 'second' } }, inline('a.txt', 'hello, second'),
+		gone('d/no')), $alice)->{status}, 200, 'a commit on it');
+is(text($alice, 'datasets/alice/first', 'a.txt'), 'hello, second', 'is there');
+is($t->get('/datasets/alice/first/resolve/' . $r->json()->[0]{id} . '/a.txt',
+	$alice)->{body}, 'hello, first', 'and the first one, too');
+empty('created');
+
+$r = create($alice, name => 'first', type => 'dataset',
+	files => [ stands('a.txt', 'another') ]);
+is($r->{status}, 409, 'create with files: twice');
+is($r->json()->{url}, $t->url('/datasets/alice/first'), 'twice: its URL');
+is(text($alice, 'datasets/alice/first', 'a.txt'), 'hello, second',
+	'twice: it is as it was');
+
+for ([ 'a file and a folder', 'invalid_path', 400, stands('a', 'x'),
+		stands('a/b', 'y') ],
+	[ 'one that climbs', 'invalid_path', 400, stands('a', 'x'),
+		stands('../b', 'y') ],
+	[ 'no content', 'invalid_commit', 400, { path => 'a' } ],
+	[ '1,001 files', 'file_too_large', 413, map { stands($_, '') }
+		1 .. 1001 ],
+	[ 'more than 1 MiB', 'body_too_large', 413,
+		stands('a', 'x' x 1_000_000) ])
+{
+	my ($name, $code, $status, @files) = @$_;
+	my $r = create($alice, name => 'none', files => \@files);
+
+	is($r->{status}, $status, "create with files: $name");
+	is($r->json()->{details}{code}, $code, "$name: code");
+	is($t->get('/api/models/alice/none', $alice)->{status}, 404,
+		"$name: there is no repo");
+}
+
+is(create($alice, name => 'bob/none', files => [ stands('a', 'x') ])
+	->{status}, 403, 'create with files: for another');
+is(create($reader, name => 'none', files => [ stands('a', 'x') ])->{status},
+	403, 'create with files: may only read');
+
+$t->sql("SELECT xet.quota_set('repo', NULL, NULL, NULL, 10)");
+is(create($alice, name => 'none', files => [ stands('a', 'x' x 11) ])
+	->{status}, 413, 'create with files: over the quota');
+is(create($alice, name => 'fits', files => [ stands('a', 'x' x 10) ])
+	->{status}, 200, 'to the byte');
+$t->sql("SELECT xet.quota_set('repo', NULL, NULL, NULL, NULL)");
+empty('refused');
+is($t->sql("SELECT count(*) FROM xet.hub_repos WHERE name = 'none'"), 0,
+	'and no repo');
+
+@all = map { $_->response() } map { start_create($alice, name => 'race',
+	files => [ stands('n', "of $_") ]) } 1 .. 8;
+is(join(' ', sort map { $_->{status} } @all), '200' . ' 409' x 7,
+	'one of eight creates it');
+
+my ($won) = grep { $all[$_ - 1]{status} == 200 } 1 .. 8;
+
+is(text($alice, 'alice/race', 'n'), "of $won", 'with its file');
+empty('one of eight');
+
+# an answer that is lost: by then a repo with its files is there, and nothing is
+# dropped that has become its own
+
+{
+	my $session = $t->pg_session();
+
+	$session->run('BEGIN');
+	$session->run('LOCK TABLE xet.hub_refs IN EXCLUSIVE MODE');
+
+	my $c = start_create($alice, name => 'left', files =>
+		[ stands('a', 'of who left') ]);
+
+	ok(wait_for(20, sub { $t->pg_blocked() }), 'left: the repo is made');
+	close($c->{socket});
+	ok(wait_for(20, sub { $t->sql('SELECT count(*) FROM pg_locks'
+		. ' WHERE NOT granted') }), 'left: by nobody');
+	$session->run('COMMIT');
+	$session->close();
+	ok(wait_for(20, sub { $t->get('/api/models/alice/left', $alice)
+		->{status} == 200 }), 'left: it is there');
+	empty('left');
+	is(text($alice, 'alice/left', 'a'), 'of who left', 'with its file');
+}
+
+# the statement, sent again
+
+my $again = "SELECT status FROM xet.hub_create(0, 'me', '%s', NULL, NULL,"
+	. " false, 'me', '%s', 1)";
+
+for ([ 'twice', 'a/b', 200 ], [ 'never', 'a/b', 400 ]) {
+	my ($name, $path, $status) = @$_;
+	my @paths = $status == 200 ? $path : ('a', $path);
+
+	$t->sql("SELECT xet.hub_begin(0, 'me', '$name', NULL, NULL, '$name')");
+	$t->sql("SELECT xet.hub_stage('$name', 0, ARRAY["
+		. join(', ', map { 2 } @paths) . '], ARRAY['
+		. join(', ', map { "'$_'::bytea" } @paths) . '], ARRAY['
+		. join(', ', map { '0::bigint' } @paths) . '], ARRAY['
+		. join(', ', map { 'NULL::bytea' } @paths) . '], ARRAY['
+		. join(', ', map { "sha256('')" } @paths) . '], ARRAY['
+		. join(', ', map { 'NULL::bigint' } @paths) . '], ARRAY['
+		. join(', ', map { 'NULL::bytea' } @paths) . '], ARRAY['
+		. join(', ', map { 'NULL::bytea' } @paths) . '])');
+	is($t->sql(sprintf($again, $name, $name)), $status, "$name: once")
+		for 1 .. 2;
+	$t->sql("SELECT xet.hub_unstage('$name')");
+	empty($name);
+}
+
+is($t->sql("SELECT count(*) FROM xet.hub_commits c JOIN xet.hub_repos r"
+	. " ON r.id = c.repo_id WHERE r.name = 'twice'"), 1, 'one commit');
+ok(!eval { $t->sql(sprintf($again, 'never', 'never')); 1 },
+	'what was dropped is not made');
+like($@, qr/not there any more/, 'and says so');
+
+# what a crash has left
+
+$t->sql("SELECT xet.hub_begin(0, 'me', 'crash', NULL, NULL, '"
+	. '0123456789abcdef' . "')");
+$t->sql('SELECT xet.sweep()');
+is(nurseries(), 1, 'a day has to go by');
+$t->sql("UPDATE xet.repos SET created_at = now() - interval '2 days'");
+$t->sql('SELECT xet.sweep()');
+is(nurseries(), 0, 'before what a crash has left is gone');
+is(text($alice, 'alice/left', 'a'), 'of who left', 'others stay');
+
 $t->done();
 
 # --------------------------------------------------------------------------
@@ -438,6 +586,40 @@ sub cas {
 	my $r = $t->get("/api/models/$repo/xet-write-token/main", $who);
 
 	return { Authorization => 'Bearer ' . $r->json()->{accessToken} };
+}
+
+sub start_create {
+	my ($who, %o) = @_;
+
+	my $text = $json->encode(\%o);
+
+	return $t->http_start('POST', '/api/repos/create', { %$who,
+		'Content-Length' => length($text) }, $text, timeout => 60);
+}
+
+# A file of a body that creates a repo.
+
+sub stands {
+	my ($path, $data) = @_;
+
+	return inline($path, $data)->{value};
+}
+
+sub nurseries {
+	return $t->sql("SELECT count(*) FROM xet.repos"
+		. " WHERE name LIKE '\\_hub/new/%'");
+}
+
+# Nothing is on its way any more.
+
+sub empty {
+	my ($name) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+
+	ok(wait_for(20, sub { !nurseries()
+		&& !$t->sql('SELECT count(*) FROM xet.hub_staged') }),
+		"$name: nothing stays on its way");
 }
 
 # Uploads without a commit; the hash.

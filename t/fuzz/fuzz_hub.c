@@ -173,6 +173,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     case 3:
         rc = xet_hub_repo_parse(&repo, data, size);
         check(rc != XET_OK || xet_hub_name_ok(repo.name.data, repo.name.len));
+
+        if (rc == XET_OK) {
+            (void) xet_hub_repo_files(&repo, fuzz_entry, &one);
+        }
+
         json_decref(repo.doc);
         break;
 

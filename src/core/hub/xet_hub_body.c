@@ -65,13 +65,42 @@ xet_hub_repo_parse(xet_hub_repo_t *repo, const uint8_t *text, size_t len)
 
     xet_hub_body_visibility(repo->doc, &repo->private);
 
-    /* a first commit is one that a client makes: it would be lost here */
+    return xet_hub_body_id(&repo->owner, &repo->name);
+}
 
-    if (json_array_size(json_object_get(repo->doc, "files"))) {
-        return XET_HUB_FILES;
+
+xet_status_t
+xet_hub_repo_files(const xet_hub_repo_t *repo, xet_hub_op_pt handler,
+    void *ctx)
+{
+    size_t                i;
+    json_t               *array;
+    uint8_t              *content;
+    xet_status_t          rc;
+    xet_hub_operation_t   op;
+
+    array = json_object_get(repo->doc, "files");
+
+    if (json_array_size(array) > XET_HUB_FILES_MAX) {
+        return XET_HUB_LARGE;
     }
 
-    return xet_hub_body_id(&repo->owner, &repo->name);
+    rc = XET_OK;
+
+    for (i = 0; i < json_array_size(array) && rc == XET_OK; i++) {
+        memset(&op, 0, sizeof(xet_hub_operation_t));
+        content = NULL;
+
+        rc = xet_hub_file_parse(json_array_get(array, i), &op, &content);
+
+        if (rc == XET_OK) {
+            rc = handler(ctx, &op);
+        }
+
+        free(content);
+    }
+
+    return rc;
 }
 
 

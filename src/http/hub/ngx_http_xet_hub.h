@@ -230,6 +230,32 @@ uint64_t ngx_http_xet_hub_until(ngx_http_request_t *r);
 
 
 /*
+ * ngx_http_xet_hub_first.c: the files that a repo is created with.
+ */
+
+typedef struct ngx_http_xet_hub_first_s  ngx_http_xet_hub_first_t;
+
+/* upload is the id of what is staged, and lives as long as r->pool. */
+ngx_http_xet_hub_first_t *ngx_http_xet_hub_first_create(
+    ngx_http_request_t *r, const u_char *upload);
+
+/* Adds a file; an xet_hub_op_pt, for a thread.  ctx is the above. */
+xet_status_t ngx_http_xet_hub_first_add(void *ctx,
+    const xet_hub_operation_t *op);
+
+/*
+ * Takes the files in and stages them, and calls done with how many batches that
+ * are; the request is finalized where that fails.
+ */
+void ngx_http_xet_hub_first_take(ngx_http_request_t *r,
+    ngx_http_xet_hub_first_t *first,
+    void (*done)(ngx_http_request_t *r, ngx_uint_t batches));
+
+/* The repo was created: nothing is left to be dropped. */
+void ngx_http_xet_hub_first_done(ngx_http_xet_hub_first_t *first);
+
+
+/*
  * ngx_http_xet_hub_body.c: small bodies.
  */
 

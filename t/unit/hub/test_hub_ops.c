@@ -339,7 +339,7 @@ test_repos(void)
         { "{\"name\":\"m\",\"type\":\"x\"}", "invalid_body" },
         { "{\"name\":\"a--b\"}", "invalid_name" },
         { "{\"name\":\"m\",\"files\":[]}", "model -/m -1" },
-        { "{\"name\":\"m\",\"files\":[{}]}", "no_first_commit" },
+        { "{\"name\":\"m\",\"files\":[{}]}", "model -/m -1" },
         { "{\"name\":\"a/b/c\"}", "invalid_name" },
         { "{\"name\":\"/b\"}", "invalid_name" }
     };
@@ -409,6 +409,57 @@ test_lists(void)
     xet_ok(xet_hub_preupload_parse(&l, (const uint8_t *) climbs,
                                    strlen(climbs), test_op, &s)
            == XET_HUB_PATH, "preupload: a path that climbs");
+}
+
+
+static void
+test_files(void)
+{
+    size_t           i;
+    xet_status_t     rc;
+    test_seen_t      s;
+    xet_hub_repo_t   r;
+
+    static const struct {
+        const char  *files;
+        const char  *want;
+    } rows[] = {
+        { "[]", "" },
+        { "[{\"path\":\"a\",\"content\":\"aGk=\",\"encoding\":\"base64\"},"
+          "{\"path\":\"b/c\",\"content\":\"text\"}]",
+          "inline a[hi];inline b/c[text];" },
+        { "[{\"path\":\"a\",\"content\":\"\",\"encoding\":\"base64\"}]",
+          "inline a[];" },
+        { "[{}]", "invalid_commit" },
+        { "[1]", "invalid_commit" },
+        { "[{\"path\":\"../a\",\"content\":\"\"}]", "invalid_path" },
+        { "[{\"path\":\"a\"}]", "invalid_commit" },
+        { "[{\"path\":\"a\",\"content\":\"a\",\"encoding\":\"base64\"}]",
+          "invalid_commit" },
+        { "\"a\"", "" }
+    };
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        memset(&s, 0, sizeof(s));
+        memset(&r, 0, sizeof(r));
+
+        r.doc = json_pack("{s:o}", "files", json_loads(rows[i].files,
+                                               JSON_DECODE_ANY, NULL));
+
+        rc = xet_hub_repo_files(&r, test_op, &s);
+
+        if (rc != XET_OK) {
+            snprintf(s.text, sizeof(s.text), "%s", xet_status_code(rc));
+        }
+
+        json_decref(r.doc);
+
+        if (!xet_ok(strcmp(s.text, rows[i].want) == 0, "files: %s",
+                    rows[i].files))
+        {
+            printf("#   got: %s\n", s.text);
+        }
+    }
 }
 
 
@@ -489,6 +540,7 @@ main(void)
     test_long();
     test_repos();
     test_lists();
+    test_files();
     test_copies();
 
     return xet_done();
