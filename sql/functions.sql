@@ -35,20 +35,21 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.usage_of, xet.usage_get, xet.usage_list, xet.usage_total,
     xet.usage_settle, xet.usage_recount, xet.usage_forget, xet.today,
     xet.day_ends,
-    xet.hub_above, xet.hub_batch, xet.hub_below, xet.hub_bucket_file,
-    xet.hub_bucket_prune, xet.hub_bucket_put, xet.hub_bucket_take,
-    xet.hub_claim, xet.hub_claimed, xet.hub_claims, xet.hub_clash,
-    xet.hub_commit, xet.hub_commits_get, xet.hub_create, xet.hub_date,
-    xet.hub_delete, xet.hub_describe, xet.hub_enter, xet.hub_entry,
-    xet.hub_find, xet.hub_folder, xet.hub_fork, xet.hub_gone, xet.hub_hash,
-    xet.hub_hash_at, xet.hub_hold, xet.hub_info, xet.hub_known, xet.hub_last,
-    xet.hub_list, xet.hub_meets, xet.hub_move, xet.hub_named, xet.hub_object,
-    xet.hub_objects, xet.hub_page_list, xet.hub_page_refs, xet.hub_page_repo,
+    xet.hub_above, xet.hub_batch, xet.hub_begin, xet.hub_below,
+    xet.hub_bucket_file, xet.hub_bucket_prune, xet.hub_bucket_put,
+    xet.hub_bucket_take, xet.hub_claim, xet.hub_claimed, xet.hub_claims,
+    xet.hub_clash, xet.hub_commit, xet.hub_commits_get, xet.hub_create,
+    xet.hub_date, xet.hub_delete, xet.hub_describe, xet.hub_duplicate,
+    xet.hub_enter, xet.hub_entry, xet.hub_find, xet.hub_folder, xet.hub_fork,
+    xet.hub_gone, xet.hub_hash, xet.hub_hash_at, xet.hub_hold, xet.hub_info,
+    xet.hub_known, xet.hub_last, xet.hub_list, xet.hub_meets, xet.hub_move,
+    xet.hub_named, xet.hub_nursery, xet.hub_object, xet.hub_objects,
+    xet.hub_oid, xet.hub_page_list, xet.hub_page_refs, xet.hub_page_repo,
     xet.hub_page_tree, xet.hub_paths_info, xet.hub_preupload, xet.hub_proven,
     xet.hub_puts, xet.hub_ref_put, xet.hub_refs_get, xet.hub_resolve,
     xet.hub_rev, xet.hub_settings, xet.hub_stage, xet.hub_staged_ops,
-    xet.hub_store, xet.hub_sweep, xet.hub_title, xet.hub_tree, xet.hub_whole,
-    xet.hub_write;
+    xet.hub_store, xet.hub_sweep, xet.hub_title, xet.hub_tree, xet.hub_unstage,
+    xet.hub_whole, xet.hub_write;
 
 
 -- Days are those of UTC: sessions may have any time zone, and several.
@@ -2226,6 +2227,7 @@ AS $$
 DECLARE
     repos  bigint[];
     files  bigint[];
+    place  text;
     n      bigint;
 BEGIN
     DELETE FROM xet.hub_staged s WHERE s.created_at < now() - age;
@@ -2258,6 +2260,32 @@ BEGIN
      WHERE l.repo_id = d.repo_id AND l.file_id = d.file_id;
 
     GET DIAGNOSTICS n = ROW_COUNT;
+
+    -- files that a repo has lost by other ways
+
+    DELETE FROM xet.hub_loose l
+     USING (SELECT k.repo_id, k.file_id
+              FROM xet.hub_loose k
+             WHERE k.since < now() - age
+               AND NOT EXISTS (SELECT FROM xet.repo_files rf
+                                WHERE rf.repo_id = k.repo_id
+                                  AND rf.file_id = k.file_id)
+             ORDER BY k.since
+             LIMIT most
+               FOR UPDATE SKIP LOCKED) d
+     WHERE l.repo_id = d.repo_id AND l.file_id = d.file_id;
+
+    -- those of repos that were never created
+
+    FOR place IN SELECT r.name
+                   FROM xet.repos r
+                  WHERE r.name ~ '^_hub/new/[0-9a-f]{32}$'
+                    AND r.created_at < now() - age
+                  LIMIT 100
+                    FOR UPDATE SKIP LOCKED
+    LOOP
+        PERFORM xet.repo_delete(place);
+    END LOOP;
 
     RETURN n;
 END;
@@ -3758,18 +3786,66 @@ AS $$
 $$;
 
 
--- A repo that is made, with its first commit, which is empty; 409 for one that
--- is there.  upload is drawn by the worker: the name of the commit, and whoever
--- sends the statement again is told what it told before.
+-- What the files belong to that a repo is to be created with, until it is: a
+-- row in xet.repos that no token names.
+
+CREATE FUNCTION xet.hub_nursery(upload bytea)
+    RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT '_hub/new/' || encode(upload, 'hex');
+$$;
+
+
+-- Begins to create a repo with files: makes the place that they are uploaded
+-- to, which is more; there is none for a repo that is there already.
+
+CREATE FUNCTION xet.hub_begin(kind integer, owner text, name text,
+    spaces text, bound text, upload bytea, OUT status integer, OUT code text,
+    OUT message text, OUT body text, OUT more text)
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF bound IS NOT NULL
+       OR strpos(spaces, ',' || lower(owner) || ',') = 0
+    THEN
+        status := 403;
+        code := 'insufficient_scope';
+        message := 'You may not create a repository in this name space';
+        RETURN;
+    END IF;
+
+    status := 200;
+
+    IF EXISTS (SELECT FROM xet.hub_repos h
+                WHERE h.kind = $1 AND lower(h.owner) = lower($2)
+                  AND lower(h.name) = lower($3))
+    THEN
+        RETURN;
+    END IF;
+
+    more := xet.hub_nursery(upload);
+
+    INSERT INTO xet.repos (name) VALUES (more) ON CONFLICT DO NOTHING;
+END;
+$$;
+
+
+-- A repo that is made, with its first commit: of the files that are staged, or
+-- empty; 409 for one that is there.  upload is drawn by the worker: the name of
+-- the commit, and whoever sends the statement again is told what it told
+-- before.
 
 CREATE FUNCTION xet.hub_create(kind integer, owner text, name text,
     spaces text, bound text, private boolean, who text, upload bytea,
-    OUT status integer, OUT code text, OUT message text, OUT body text,
-    OUT more text)
+    batches integer DEFAULT 0, OUT status integer, OUT code text,
+    OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql
+    SET enable_seqscan = off
 AS $$
 DECLARE
-    found  record;
+    there  record;
+    first  record;
     repo   bigint;
 BEGIN
     IF bound IS NOT NULL
@@ -3787,16 +3863,16 @@ BEGIN
     RETURNING r.id INTO repo;
 
     IF repo IS NULL THEN
-        SELECT * INTO found
+        SELECT * INTO there
           FROM xet.hub_find(kind, owner, name, spaces, bound, false);
 
         status := CASE WHEN EXISTS (SELECT FROM xet.hub_commits c
-                                     WHERE c.repo_id = found.id
+                                     WHERE c.repo_id = there.id
                                        AND c.upload = $8)
                        THEN 200 ELSE 409 END;
         code := 'repo_exists';
         message := 'You already created this repository';
-        more := found.more;
+        more := there.more;
         RETURN;
     END IF;
 
@@ -3805,16 +3881,55 @@ BEGIN
     DELETE FROM xet.hub_moved m
      WHERE m.kind = $1 AND m.owner = lower($2) AND m.name = lower($3);
 
-    INSERT INTO xet.repos (name) VALUES (xet.hub_store(repo));
     INSERT INTO xet.hub_lines (repo_id, line, last) VALUES (repo, 0, 1);
     INSERT INTO xet.hub_commits (repo_id, line, seq, oid, who, title, upload)
     VALUES (repo, 0, 1, substr(sha256(upload), 1, 20), who, 'initial commit',
-            upload);
+            CASE WHEN batches = 0 THEN upload END);
     INSERT INTO xet.hub_refs (repo_id, name, oid)
     VALUES (repo, 'heads/main', substr(sha256(upload), 1, 20));
 
     status := 200;
     more := owner || '/' || name;
+
+    IF batches = 0 THEN
+        INSERT INTO xet.repos (name) VALUES (xet.hub_store(repo));
+        RETURN;
+    END IF;
+
+    -- the first lock: who drops what is staged comes before or after
+
+    PERFORM xet.hub_whole(upload, batches);
+
+    UPDATE xet.repos x SET name = xet.hub_store(repo)
+     WHERE x.name = xet.hub_nursery(upload);
+
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'files of a new repo are not there any more'
+              USING ERRCODE = 'XT003';
+    END IF;
+
+    SELECT * INTO first
+      FROM xet.hub_commit(kind, owner, name, spaces, bound, 'main', upload,
+                          NULL, who, 'initial commit', '', batches);
+
+    IF first.status <> 200 THEN
+        RAISE EXCEPTION 'the first commit is refused' USING ERRCODE = 'XT007';
+    END IF;
+
+    -- the empty one before it is none
+
+    DELETE FROM xet.hub_commits c WHERE c.repo_id = repo AND c.seq = 1;
+    UPDATE xet.hub_commits c SET seq = 1, parent = NULL
+     WHERE c.repo_id = repo;
+    UPDATE xet.hub_paths p SET since = 1
+     WHERE p.repo_id = repo AND p.line = 0;
+    UPDATE xet.hub_lines l SET last = 1 WHERE l.repo_id = repo;
+
+EXCEPTION WHEN SQLSTATE 'XT007' THEN
+    status := first.status;
+    code := first.code;
+    message := first.message;
+    more := NULL;
 END;
 $$;
 
@@ -4911,6 +5026,29 @@ AS $$
 $$;
 
 
+-- Drops what is staged for a commit that is not made, and the files of a repo
+-- that was not created.  Who makes it holds a lock on what is staged
+-- (xet.hub_whole), so this comes before, or finds nothing.
+
+CREATE FUNCTION xet.hub_unstage(upload bytea)
+    RETURNS integer
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM FROM xet.hub_staged s
+      WHERE s.upload = $1
+      ORDER BY s.seq
+        FOR UPDATE;
+
+    DELETE FROM xet.hub_staged s WHERE s.upload = $1;
+
+    PERFORM xet.repo_delete(xet.hub_nursery(upload));
+
+    RETURN 1;
+END;
+$$;
+
+
 -- All operations of a commit in their order.
 
 CREATE FUNCTION xet.hub_staged_ops(upload bytea)
@@ -5106,36 +5244,67 @@ AS $$
 $$;
 
 
--- All files below a folder.
+-- All files below a folder.  The order, and what hash is compared with, leave
+-- one index to the planner, whatever it believes of the sizes of tables: those
+-- of hashes, or of folders, would read all of the repo.
 
 CREATE FUNCTION xet.hub_below(repo bigint, line integer, seq integer,
     folder text)
     RETURNS TABLE (path text, hash bytea)
     LANGUAGE sql STABLE
     SET enable_seqscan = off
+    SET enable_bitmapscan = off
+    SET enable_sort = off
 AS $$
     SELECT p.path, p.hash
       FROM xet.hub_paths p
      WHERE p.repo_id = $1 AND p.line = $2
        AND p.path > $4 || '/' AND p.path < $4 || '0'
-       AND p.since <= $3 AND p.till > $3 AND p.hash IS NOT NULL;
+       AND p.since <= $3 AND p.till > $3 AND coalesce(p.hash, '') <> ''
+     ORDER BY p.path;
 $$;
 
 
--- Whether all is staged still that was: what was swept, or done before by the
+-- Whether all is staged still that was: what was dropped, or done before by the
 -- same statement, whose answer was lost, must not be taken for nothing to do.
+-- It stays until the transaction ends.
 
 CREATE FUNCTION xet.hub_whole(upload bytea, batches integer)
     RETURNS void
     LANGUAGE plpgsql
 AS $$
 BEGIN
-    IF (SELECT count(*) FROM xet.hub_staged s WHERE s.upload = $1) <> batches
+    IF (SELECT count(*)
+          FROM (SELECT FROM xet.hub_staged s
+                 WHERE s.upload = $1
+                 ORDER BY s.seq
+                   FOR UPDATE) s) <> batches
     THEN
         RAISE EXCEPTION 'operations of a commit are not there any more'
               USING ERRCODE = 'XT003';
     END IF;
 END;
+$$;
+
+
+-- The commit of a repo whose digits begin so, seven at least; NULL where that
+-- is none, or not only one.
+
+CREATE FUNCTION xet.hub_oid(repo bigint, digits text)
+    RETURNS bytea
+    LANGUAGE sql STABLE
+    SET enable_seqscan = off
+AS $$
+    SELECT CASE WHEN count(*) = 1 THEN (array_agg(k.oid))[1] END
+      FROM (SELECT c.oid
+              FROM (SELECT CASE WHEN $2 ~ '^[0-9a-f]{7,40}$'
+                                THEN $2 END AS text) d
+             CROSS JOIN LATERAL (
+                       SELECT c.oid FROM xet.hub_commits c
+                        WHERE c.repo_id = $1
+                          AND c.oid >= decode(rpad(d.text, 40, '0'), 'hex')
+                          AND c.oid <= decode(rpad(d.text, 40, 'f'), 'hex')
+                        LIMIT 2) c) k;
 $$;
 
 
@@ -5156,8 +5325,7 @@ BEGIN
     SELECT c.* INTO old
       FROM xet.hub_commits c
      WHERE c.repo_id = $1
-       AND c.oid = CASE WHEN seen ~ '^[0-9a-f]{40}$'
-                        THEN decode(seen, 'hex') END;
+       AND c.oid = xet.hub_oid($1, seen);
 
     RETURN old.oid IS NULL OR EXISTS (
         SELECT FROM xet.hub_staged_ops($5) o
@@ -5189,33 +5357,33 @@ BEGIN
       FROM (SELECT DISTINCT s.op, s.path
               FROM xet.hub_staged_ops($4) s WHERE s.op IN (5, 6)) o
      CROSS JOIN LATERAL (
-               SELECT p.path FROM xet.hub_paths p
-                WHERE p.repo_id = $1 AND p.line = $2 AND o.op = 5
-                  AND p.path = o.path AND p.since <= $3 AND p.till > $3
-                  AND p.hash IS NOT NULL
+               SELECT p.path
+                 FROM (SELECT p.path, p.hash
+                         FROM xet.hub_paths p
+                        WHERE p.repo_id = $1 AND p.line = $2 AND o.op = 5
+                          AND p.path = o.path AND p.since <= $3
+                          AND p.till > $3
+                        ORDER BY p.since DESC
+                        LIMIT 1) p
+                WHERE p.hash IS NOT NULL
                UNION ALL
-               SELECT p.path FROM xet.hub_paths p
-                WHERE p.repo_id = $1 AND p.line = $2 AND o.op = 6
-                  AND p.path > o.path || '/' AND p.path < o.path || '0'
-                  AND p.since <= $3 AND p.till > $3 AND p.hash IS NOT NULL
+               SELECT p.path FROM xet.hub_below($1, $2, $3, o.path) p
+                WHERE o.op = 6
            ) h;
 
-    -- the paths are asked again: to go through all of gone for each of them
-    -- would take the square of their number
+    -- as sets: to go through all of gone for each of them would take the square
+    -- of their number
 
-    SELECT o.path INTO bad
-      FROM xet.hub_staged_ops($4) o
-     WHERE o.op = 5
-           AND NOT EXISTS (SELECT FROM xet.hub_paths p
-                            WHERE p.repo_id = $1 AND p.line = $2
-                              AND p.path = o.path AND p.since <= $3
-                              AND p.till > $3 AND p.hash IS NOT NULL)
-        OR o.op = 6
-           AND NOT EXISTS (SELECT FROM xet.hub_paths p
-                            WHERE p.repo_id = $1 AND p.line = $2
-                              AND p.path > o.path || '/'
-                              AND p.path < o.path || '0' AND p.since <= $3
-                              AND p.till > $3 AND p.hash IS NOT NULL)
+    SELECT k.path INTO bad
+      FROM (
+               (SELECT o.path FROM xet.hub_staged_ops($4) o WHERE o.op = 5
+                EXCEPT
+                SELECT unnest(gone))
+               UNION ALL
+               (SELECT o.path FROM xet.hub_staged_ops($4) o WHERE o.op = 6
+                EXCEPT
+                SELECT a FROM unnest(gone) AS g, xet.hub_above(g) AS a)
+           ) k
      LIMIT 1;
 END;
 $$;
@@ -5293,37 +5461,52 @@ CREATE FUNCTION xet.hub_clash(repo bigint, line integer, seq integer,
 AS $$
 BEGIN
     RETURN (
-        SELECT u.path FROM unnest(puts) AS u(path)
-         WHERE u.path IN (SELECT a FROM unnest(puts) AS b,
-                                        xet.hub_above(b) AS a)
+        (SELECT unnest(puts)
+         INTERSECT
+         SELECT a FROM unnest(puts) AS b, xet.hub_above(b) AS a)
+
         UNION ALL
-        SELECT p.path
-          FROM unnest(puts) AS u(path)
-         CROSS JOIN LATERAL (
-                   SELECT p.path FROM xet.hub_paths p
-                    WHERE p.repo_id = $1 AND p.line = $2
-                      AND p.path = u.path AND p.since <= $3
-                      AND p.till > $3 AND p.hash IS NULL
-                    LIMIT 1
-               ) p
-         WHERE EXISTS (SELECT FROM xet.hub_paths b
-                        WHERE b.repo_id = $1 AND b.line = $2
-                          AND b.path > u.path || '/'
-                          AND b.path < u.path || '0'
-                          AND b.since <= $3 AND b.till > $3
-                          AND b.hash IS NOT NULL
-                          AND b.path NOT IN (SELECT unnest(gone)))
+
+        -- what is left in a folder that becomes a file
+
+        SELECT (SELECT a FROM xet.hub_above(k.path) AS a
+                 WHERE a = ANY (puts) LIMIT 1)
+          FROM (SELECT b.path
+                  FROM unnest(puts) AS u(path)
+                 CROSS JOIN LATERAL (
+                           SELECT p.hash FROM xet.hub_paths p
+                            WHERE p.repo_id = $1 AND p.line = $2
+                              AND p.path = u.path AND p.since <= $3
+                              AND p.till > $3
+                            ORDER BY p.since DESC
+                            LIMIT 1
+                       ) p
+                 CROSS JOIN LATERAL (
+                           SELECT h.path
+                             FROM xet.hub_below($1, $2, $3, u.path) h
+                       ) b
+                 WHERE p.hash IS NULL
+                EXCEPT
+                SELECT unnest(gone)) k
+
         UNION ALL
-        SELECT p.path
-          FROM unnest(above) AS u(path)
-         CROSS JOIN LATERAL (
-                   SELECT p.path FROM xet.hub_paths p
-                    WHERE p.repo_id = $1 AND p.line = $2
-                      AND p.path = u.path AND p.since <= $3
-                      AND p.till > $3 AND p.hash IS NOT NULL
-                    LIMIT 1
-               ) p
-         WHERE p.path NOT IN (SELECT unnest(gone))
+
+        -- a file that becomes a folder
+
+        (SELECT u.path
+           FROM unnest(above) AS u(path)
+          CROSS JOIN LATERAL (
+                    SELECT p.hash FROM xet.hub_paths p
+                     WHERE p.repo_id = $1 AND p.line = $2
+                       AND p.path = u.path AND p.since <= $3
+                       AND p.till > $3
+                     ORDER BY p.since DESC
+                     LIMIT 1
+                ) p
+          WHERE p.hash IS NOT NULL
+         EXCEPT
+         SELECT unnest(gone))
+
          LIMIT 1);
 END;
 $$;
@@ -5412,7 +5595,7 @@ BEGIN
      WHERE EXISTS (SELECT FROM xet.hub_paths h
                     WHERE h.repo_id = $1 AND h.line = $2
                       AND h.path > u.path || '/' AND h.path < u.path || '0'
-                      AND h.till = ever AND h.hash IS NOT NULL);
+                      AND h.till = ever AND coalesce(h.hash, '') <> '');
 
     UPDATE xet.hub_lines x
        SET last = $3, files = x.files - lost.files + cardinality(paths),
@@ -5530,9 +5713,8 @@ BEGIN
 
     SELECT * INTO w FROM xet.hub_puts(r.id, l, base.seq, upload, gone);
 
-    SELECT gone || coalesce(array_agg(p), '{}') INTO told
-      FROM unnest(w.paths) AS p
-     WHERE p NOT IN (SELECT unnest(gone));
+    SELECT coalesce(array_agg(p), '{}') INTO told
+      FROM (SELECT unnest(gone) UNION SELECT unnest(w.paths)) AS u(p);
 
     body := encode(head, 'hex');
 
@@ -5618,11 +5800,12 @@ $$;
 
 -- A file that may be named by its hash: one of the uploads to a repo, or of
 -- another repo ("kind/owner/name") that the caller may read, which becomes a
--- file of this one, too.  Its place stays until the commit.
+-- file of this one, too, by a subject; added: how many bytes that is more than
+-- it had.  Its place stays until the commit.
 
 CREATE FUNCTION xet.hub_named(store bigint, spaces text, bound text,
-    hash bytea, source text)
-    RETURNS TABLE (id bigint, size bigint)
+    subject bytea, hash bytea, source text)
+    RETURNS TABLE (id bigint, size bigint, added bigint)
     LANGUAGE plpgsql
     SET enable_seqscan = off
 AS $$
@@ -5648,17 +5831,20 @@ BEGIN
     SELECT f.id, f.size INTO f
       FROM xet.files f
       JOIN xet.repo_files rf ON rf.file_id = f.id AND rf.repo_id = from_repo
-     WHERE f.hash = $4 AND xet.file_at(f.id, $4)
+     WHERE f.hash = $5 AND xet.file_at(f.id, $5)
        FOR KEY SHARE OF f, rf;
 
     IF f.id IS NULL THEN
         RETURN;
     END IF;
 
+    added := 0;
+
     IF from_repo <> store THEN
-        INSERT INTO xet.repo_files AS rf (repo_id, file_id)
-        VALUES (store, f.id)
-        ON CONFLICT (file_id, repo_id) DO UPDATE SET repo_id = rf.repo_id;
+        INSERT INTO xet.repo_files AS rf (repo_id, file_id, subject)
+        VALUES (store, f.id, sha256($4))
+        ON CONFLICT (file_id, repo_id) DO UPDATE SET repo_id = rf.repo_id
+        RETURNING CASE WHEN rf.xmax = 0 THEN f.size ELSE 0 END INTO added;
 
         -- what the batch does not take after all is let go of
 
@@ -5680,8 +5866,8 @@ $$;
 -- The size of a file that is to be put into a bucket, or why it can't be.
 
 CREATE FUNCTION xet.hub_bucket_file(repo bigint, store bigint, spaces text,
-    bound text, path text, hash bytea, source text, OUT size bigint,
-    OUT bad text)
+    bound text, subject bytea, path text, hash bytea, source text,
+    OUT size bigint, OUT added bigint, OUT bad text)
     LANGUAGE plpgsql
 AS $$
 BEGIN
@@ -5689,8 +5875,9 @@ BEGIN
         size := 0;
 
     ELSE
-        SELECT k.size INTO hub_bucket_file.size
-          FROM xet.hub_named(store, spaces, bound, hash, source) k;
+        SELECT k.size, k.added
+          INTO hub_bucket_file.size, hub_bucket_file.added
+          FROM xet.hub_named(store, spaces, bound, subject, hash, source) k;
 
         IF NOT FOUND THEN
             bad := 'no such file was uploaded';
@@ -5698,9 +5885,9 @@ BEGIN
     END IF;
 
     IF EXISTS (SELECT FROM xet.hub_paths p
-                WHERE p.repo_id = $1 AND p.line = 0 AND p.path = $5
+                WHERE p.repo_id = $1 AND p.line = 0 AND p.path = $6
                   AND p.hash IS NULL)
-       OR EXISTS (SELECT FROM xet.hub_above($5) AS u, xet.hub_paths p
+       OR EXISTS (SELECT FROM xet.hub_above($6) AS u, xet.hub_paths p
                    WHERE p.repo_id = $1 AND p.line = 0 AND p.path = u
                      AND p.hash IS NOT NULL)
     THEN
@@ -5782,8 +5969,8 @@ $$;
 
 CREATE FUNCTION xet.hub_batch(kind integer, owner text, name text,
     spaces text, bound text, upload bytea, batches integer,
-    OUT status integer, OUT code text, OUT message text, OUT body text,
-    OUT more text)
+    subject bytea DEFAULT NULL, OUT status integer, OUT code text,
+    OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql
     SET enable_seqscan = off
     SET enable_material = off
@@ -5798,6 +5985,7 @@ DECLARE
     d_files  bigint := 0;
     d_bytes  bigint := 0;
     n        bigint := 0;
+    added    bigint := 0;
     failed   text[] := '{}';
 BEGIN
     SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, true);
@@ -5835,8 +6023,9 @@ BEGIN
 
         IF o.puts THEN
             SELECT * INTO f
-              FROM xet.hub_bucket_file(r.id, store, spaces, bound, o.path,
-                                       o.hash, o.source);
+              FROM xet.hub_bucket_file(r.id, store, spaces, bound, subject,
+                                       o.path, o.hash, o.source);
+            added := added + coalesce(f.added, 0);
 
             IF f.bad IS NOT NULL THEN
                 failed := failed || ('{"path":' || to_json(o.path)
@@ -5873,5 +6062,141 @@ BEGIN
      WHERE x.repo_id = r.id AND x.line = 0;
     UPDATE xet.hub_repos h SET changed_at = now() WHERE h.id = r.id;
     DELETE FROM xet.hub_staged s WHERE s.upload = $6;
+
+    PERFORM xet.quota_hold(xet.hub_store(r.id), subject, 0, added);
+END;
+$$;
+
+
+-- Files of a repo become files of another one, as if they had been uploaded to
+-- it, so that a commit there may name them: those that a commit of this one
+-- leads to, and that have the SHA-256 which is asked for because somebody has
+-- computed it.  Who asks may read this repo and write to the other one.
+
+CREATE FUNCTION xet.hub_duplicate(kind integer, owner text, name text,
+    spaces text, bound text, to_kind integer, to_owner text, to_name text,
+    subject bytea, hashes bytea[], digests bytea[], OUT status integer,
+    OUT code text, OUT message text, OUT body text, OUT more text)
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+    SET enable_material = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+DECLARE
+    r        record;
+    t        record;
+    n        bigint;
+    source   bigint;
+    target   bigint;
+    places   bigint[];
+    ids      bigint[];
+BEGIN
+    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, false);
+
+    status := r.status;
+    code := r.code;
+    message := r.message;
+    more := r.more;
+
+    IF status <> 200 THEN
+        RETURN;
+    END IF;
+
+    SELECT * INTO t
+      FROM xet.hub_find(to_kind, to_owner, to_name, spaces, bound, true);
+
+    -- nobody can be sent to where a body leads
+
+    IF t.status = 307 THEN
+        SELECT * INTO t
+          FROM xet.hub_find(to_kind, split_part(t.more, '/', 1),
+                            split_part(t.more, '/', 2), spaces, bound, true);
+    END IF;
+
+    IF t.status <> 200 THEN
+        status := t.status;
+        code := t.code;
+        message := t.message;
+        RETURN;
+    END IF;
+
+    -- who deletes one of them comes before or after
+
+    SELECT count(*) INTO n
+      FROM (SELECT FROM xet.hub_repos h
+             WHERE h.id IN (r.id, t.id)
+             ORDER BY h.id
+               FOR KEY SHARE) k;
+
+    SELECT x.id INTO source
+      FROM xet.repos x WHERE x.name = xet.hub_store(r.id);
+    SELECT x.id INTO target
+      FROM xet.repos x WHERE x.name = xet.hub_store(t.id);
+
+    IF n < 1 + (r.id <> t.id)::integer
+       OR source IS NULL OR target IS NULL
+    THEN
+        status := 404;
+        code := 'RepoNotFound';
+        message := 'Repository not found';
+        RETURN;
+    END IF;
+
+    SELECT array_agg(f.n), array_agg(f.id) INTO places, ids
+      FROM (SELECT u.n, f.id
+              FROM unnest(hashes, digests)
+                      WITH ORDINALITY AS u(hash, sha256, n)
+             CROSS JOIN LATERAL (
+                       SELECT f.id
+                         FROM xet.files f
+                        CROSS JOIN LATERAL (
+                                  SELECT FROM xet.repo_files rf
+                                   WHERE rf.repo_id = source
+                                     AND rf.file_id = f.id
+                                  OFFSET 0 FOR KEY SHARE) rf
+                        WHERE f.hash = u.hash AND xet.file_at(f.id, u.hash)
+                          AND f.sha256_proven AND f.sha256 = u.sha256
+                          AND EXISTS (SELECT FROM xet.hub_paths p
+                                       WHERE p.repo_id = r.id
+                                         AND p.hash = xet.hub_hash(u.hash))
+                       OFFSET 0 FOR KEY SHARE OF f
+                   ) f) f;
+
+    IF source <> target THEN
+        INSERT INTO xet.repo_files AS rf (repo_id, file_id, subject, sha256)
+        SELECT target, u.id, sha256($9), u.sha256
+          FROM (SELECT DISTINCT f.id, digests[f.n] AS sha256
+                  FROM unnest(places, ids) AS f(n, id)) u
+         ORDER BY u.id
+        ON CONFLICT (file_id, repo_id)
+           DO UPDATE SET sha256 = excluded.sha256;
+
+        -- what no commit takes after all is let go of
+
+        INSERT INTO xet.hub_loose AS l (repo_id, file_id)
+        SELECT DISTINCT target, u.id FROM unnest(ids) AS u(id)
+         ORDER BY u.id
+        ON CONFLICT ON CONSTRAINT hub_loose_pkey
+           DO UPDATE SET since = excluded.since;
+
+        SELECT sum(f.size) INTO n
+          FROM (SELECT DISTINCT u.id FROM unnest(ids) AS u(id)) u
+         CROSS JOIN LATERAL (SELECT f.size
+                               FROM xet.repo_files rf
+                               JOIN xet.files f ON f.id = rf.file_id
+                              WHERE rf.repo_id = target AND rf.file_id = u.id
+                                AND rf.added_at = now()
+                              LIMIT 1) f;
+
+        PERFORM xet.quota_hold(xet.hub_store(t.id), $9, 0, coalesce(n, 0));
+    END IF;
+
+    SELECT '{"success":' || (count(*) = 0) || ',"failed":['
+           || coalesce(string_agg('{"sha256":"' || encode(u.sha256, 'hex')
+                  || '","error":"The repository has no such file"}', ','
+                  ORDER BY u.n), '') || ']}'
+      INTO body
+      FROM unnest(digests) WITH ORDINALITY AS u(sha256, n)
+     WHERE u.n <> ALL (coalesce(places, '{}'));
 END;
 $$;

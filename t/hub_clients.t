@@ -219,14 +219,14 @@ sub hf_repos {
 	$table->hf('hf cp: of a repo', { %o, prints => qr/^# A model/m },
 		'cp', 'hf://me/r/README.md', '-');
 
-	TODO: {
-		local $TODO = 'no route api/{type}/{id}/lfs-files/duplicate';
-
-		$table->hf('hf cp: between repos', \%o, 'cp',
-			'hf://me/r/README.md', 'hf://me/up/copy.md');
-		is($t->get('/me/up/resolve/main/copy.md')->{body},
-			"# A model\n", 'hf cp: between repos: it is there');
-	}
+	$table->hf('hf cp: between repos', \%o, 'cp',
+		'hf://me/r/README.md', 'hf://me/up/copy.md');
+	is($t->get('/me/up/resolve/main/copy.md')->{body},
+		"# A model\n", 'hf cp: between repos: it is there');
+	$table->hf('hf cp: between repos: a folder', \%o, 'cp',
+		'hf://me/r/d', 'hf://me/up/');
+	is($t->get('/me/up/resolve/main/d/new.bin')->{status}, 200,
+		'hf cp: between repos: a folder: it is there');
 
 	$table->hf('hf models card', { %o, prints => qr/# A model/ },
 		qw! models card me/r !);

@@ -69,10 +69,11 @@ my $bucket = "3, 'me', 'm', NULL, NULL";
 my $n = 0;
 
 sub staged {
-	my ($op, $hash, $sha256, $path, $upload) = @_;
+	my ($op, $hash, $sha256, $path, $upload, $size) = @_;
 
 	return "'$upload', 0, ARRAY[$op], ARRAY['$path'::bytea],"
-		. " ARRAY[400::bigint], ARRAY[$hash], ARRAY[$sha256],"
+		. ' ARRAY[' . ($size // 400) . '::bigint],'
+		. " ARRAY[$hash], ARRAY[$sha256],"
 		. ' ARRAY[NULL::bigint], ARRAY[NULL::bytea],'
 		. ' ARRAY[NULL::bytea]';
 }
@@ -80,8 +81,11 @@ sub staged {
 my %most = (hub_tree => 6000, hub_list => 2000, hub_page_list => 2000,
 	hub_page_tree => 2000);
 my %one = (
-	hub_create => sub { "0, 'me', 'n$_[0]', NULL, NULL, false, 'me',"
-		. " 'new$_[0]'" },
+	hub_begin => sub { "0, 'me', 'f$_[0]', NULL, NULL, 'z$_[0]'" },
+	hub_create => [ sub { "0, 'me', 'n$_[0]', NULL, NULL, false, 'me',"
+			. " 'new$_[0]', 0" },
+		sub { "0, 'me', 'f$_[0]', NULL, NULL, false, 'me',"
+			. " 'z$_[0]', 1" } ],
 	hub_delete => sub { "0, 'me', 'o$_[0]', NULL, NULL" },
 	hub_move => sub { "0, 'me', 'n$_[0]', NULL, NULL, 'me', 'o$_[0]'" },
 	hub_settings => sub { "$hub, true" },
@@ -105,12 +109,18 @@ my %one = (
 		sub { staged(3, 'public.file(7)', 'NULL::bytea', "d7/g$_[0]",
 			"b$_[0]") },
 		sub { staged(6, 'NULL::bytea', 'NULL::bytea', 'e',
-			"f$_[0]") } ],
+			"f$_[0]") },
+		sub { staged(2, 'NULL::bytea', "sha256('')", 'd/empty',
+			"z$_[0]", 0) } ],
+	hub_unstage => sub { "'f$_[0]'" },
 	hub_claims => sub { "'_hub/1', 'c$_[0]'" },
 	hub_proven => sub { "'_hub/1', public.file(8), public.digest(8)" },
 	hub_commit => sub { "$hub, 'main', 'c$_[0]', NULL, 'me', 'title', '',"
 		. ' 1' },
-	hub_batch => sub { "$bucket, 'b$_[0]', 1" },
+	hub_batch => sub { "$bucket, 'b$_[0]', 1, 'me'" },
+	hub_duplicate => sub { "$hub, 3, 'me', 'm', 'me',"
+		. ' ARRAY[public.file(7), public.file(8)],'
+		. ' ARRAY[public.digest(7), public.digest(8)]' },
 	hub_page_list => sub { 'NULL, NULL, NULL, NULL, NULL, NULL, 101' },
 	hub_page_repo => [ sub { "$hub, 'main', ''" },
 		sub { "$hub, 'main', 'd7/f7'" } ],
@@ -119,8 +129,8 @@ my %one = (
 	hub_page_refs => sub { "$hub, 100" }
 );
 
-my @order = qw/ hub_stage hub_claims hub_proven hub_commit hub_batch hub_create
-	hub_move hub_delete /;
+my @order = qw/ hub_begin hub_stage hub_claims hub_proven hub_commit hub_batch
+	hub_unstage hub_create hub_move hub_delete /;
 my %first = map { $_ => 1 } @order;
 my @rows = grep { $_->{name} =~ /^hub_/ } @{ module_table('statements') };
 

@@ -121,6 +121,60 @@ for my $short ('0', substr(head('m'), 0, 1), substr(head('m'), 0, 6), 'main') {
 is(commit('m', { parent => substr(head('m'), 0, 7) }, inline('p', 'p'))
 	->{status}, 200, 'a parent of seven digits');
 
+my $old = substr(head('m'), 0, 7);
+
+is(commit('m', inline('q', 'q'))->{status}, 200, 'another commit');
+is(commit('m', { parent => $old }, inline('r', 'r'))->{status}, 200,
+	'an old parent of seven digits, another path');
+is(commit('m', { parent => $old }, inline('q', 'r'))->{status}, 412,
+	'an old parent of seven digits, the same path');
+is(commit('m', { parent => substr($old, 0, 6) . 'g' }, inline('s', 's'))
+	->{status}, 412, 'no digits');
+
+# of two commits that begin so nobody knows which one it is
+
+$t->sql("INSERT INTO xet.hub_commits (repo_id, line, seq, oid, who, title)"
+	. " SELECT repo_id, 1000, 1, overlay(oid PLACING '\\x00'::bytea"
+	. " FROM 20), 'me', 'another' FROM xet.hub_commits"
+	. " WHERE encode(oid, 'hex') LIKE '$old%'");
+is(commit('m', { parent => $old }, inline('s', 's'))->{status}, 412,
+	'an old parent that may be another one');
+$t->sql('DELETE FROM xet.hub_commits WHERE line = 1000');
+is(commit('m', { parent => $old }, inline('s', 's'))->{status}, 200,
+	'and that may not');
+
+# what was staged for a commit that is refused is not kept, and no commit is
+# made of half of it
+
+ok(wait_for(20, sub { !staged() }), 'refused: nothing stays on its way');
+
+{
+	my $session = $t->pg_session();
+	my $at = head('m');
+
+	$session->run('BEGIN');
+	$session->run("SELECT FROM xet.hub_refs WHERE name = 'heads/main'"
+		. ' FOR UPDATE');
+
+	my $c = start_commit('m', inline('left/1', '1'), inline('left/2', '2'));
+
+	ok(wait_for(20, sub { $t->pg_blocked() }), 'left: a commit waits');
+	close($c->{socket});
+	$session->run('COMMIT');
+	$session->close();
+	ok(wait_for(20, sub { !staged() }), 'left: nothing stays on its way');
+	is(join(' ', map { $_->{path} } grep { $_->{path} =~ m!^left/! }
+		tree('m')), head('m') eq $at ? '' : 'left/1 left/2',
+		'left: all of it, or nothing');
+}
+
+$t->sql("INSERT INTO xet.hub_loose SELECT r.id, -1, '2020-01-01'"
+	. " FROM xet.repos r WHERE r.name = (SELECT xet.hub_store(id)"
+	. " FROM xet.hub_repos WHERE name = 'm')");
+$t->sql('SELECT xet.sweep()');
+is($t->sql('SELECT count(*) FROM xet.hub_loose WHERE file_id = -1'), 0,
+	'a note of a file that the repo has lost is swept');
+
 # --------------------------------------------------------------------------
 # the last operation on a path counts
 
@@ -432,6 +486,7 @@ sub start_commit {
 		'Content-Length' => length($body) }, $body, timeout => 240);
 }
 
+sub staged { return $t->sql('SELECT count(*) FROM xet.hub_staged') }
 sub commit { return start_commit(@_)->response() }
 sub create { return start('/api/repos/create', { name => $_[0] })->response() }
 

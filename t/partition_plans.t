@@ -238,7 +238,9 @@ my %args = (
 		"'logical', 10, " . $f->(1) . ", 'a', 'me'" ],
 	usage_get => [ "'a', 'me'" ],
 	sweep => [ '' ],
-	hub_create => [ "0, 'me', 'n', NULL, NULL, false, 'me', 'new'" ],
+	hub_create => [ "0, 'me', 'n', NULL, NULL, false, 'me', 'new', 0" ],
+	hub_begin => [ "0, 'me', 'n3', NULL, NULL, 'n3'" ],
+	hub_unstage => [ "'n3'" ],
 	hub_delete => [ "0, 'me', 'n2', NULL, NULL" ],
 	hub_move => [ "0, 'me', 'n', NULL, NULL, 'me', 'n2'" ],
 	hub_settings => [ "$hub, true" ],
@@ -265,7 +267,9 @@ my %args = (
 	hub_claims => [ "$store, 'c'", "$store, 'u'" ],
 	hub_proven => [ "$store, " . $f->(8) . ", sha256('8')" ],
 	hub_commit => [ "$hub, 'main', 'c', NULL, 'me', 'title', '', 1" ],
-	hub_batch => [ "$bucket, 'b', 1" ],
+	hub_batch => [ "$bucket, 'b', 1, 'me'" ],
+	hub_duplicate => [ "$hub, 3, 'me', 'm', 'me', ARRAY[" . $f->(7)
+		. "], ARRAY[sha256('7')]" ],
 	tags_take => [ '' ],
 	ping => [ '' ],
 	wal => [ '' ]

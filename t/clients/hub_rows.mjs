@@ -101,6 +101,26 @@ async function repos() {
         visibility: "private" }), (r) => r.repoUrl === `${hubUrl}/me/js`);
     await row("createRepo: twice is 409", () => hub.createRepo(o),
         refused(409));
+    const made = { ...o, repo: { type: "dataset", name: "me/js-made" } };
+
+    await row("createRepo: with files", () => hub.createRepo({ ...made,
+        files: [{ path: "a b.txt", content: new Blob(["first"]) },
+            { path: "d/e0", content: new ArrayBuffer(0) },
+            { path: "d/big", content: big.slice(0, 300000).buffer }] }),
+        (r) => r.id === "me/js-made");
+    await row("createRepo: with files: listFiles", () => paths({ ...made,
+        recursive: true }), ["a b.txt", "d", "d/big", "d/e0"]);
+    await row("createRepo: with files: downloadFile", async () => [
+        await text(await hub.downloadFile({ ...made, path: "a b.txt" })),
+        (await hub.downloadFile({ ...made, path: "d/big" })).size],
+        ["first", 300000]);
+    await row("createRepo: with files: countCommits", () =>
+        hub.countCommits({ ...made, revision: "main" }), 1);
+    await row("createRepo: with files: twice is 409", () => hub.createRepo({
+        ...made, files: [{ path: "b", content: new Blob(["b"]) }] }),
+        refused(409));
+    await row("createRepo: with files: deleteRepo", () =>
+        hub.deleteRepo(made));
     await row("repoExists", async () => [await hub.repoExists(o),
         await hub.repoExists({ ...o, repo: "me/no" })], [true, false]);
 

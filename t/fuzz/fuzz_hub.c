@@ -173,6 +173,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     case 3:
         rc = xet_hub_repo_parse(&repo, data, size);
         check(rc != XET_OK || xet_hub_name_ok(repo.name.data, repo.name.len));
+
+        if (rc == XET_OK) {
+            (void) xet_hub_repo_files(&repo, fuzz_entry, &one);
+        }
+
         json_decref(repo.doc);
         break;
 
@@ -180,6 +185,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         rc = xet_hub_move_parse(&repo, data, size);
         check(rc != XET_OK
               || xet_hub_name_ok(repo.to_name.data, repo.to_name.len));
+        json_decref(repo.doc);
+
+        rc = xet_hub_duplicate_parse(&repo, data, size, fuzz_entry, &one);
+        check(rc != XET_OK || xet_hub_name_ok(repo.name.data, repo.name.len));
         json_decref(repo.doc);
         break;
 

@@ -82,8 +82,6 @@
       "malformed operation of a commit")                                      \
     X(HUB_LARGE,      "file_too_large",  413,                                 \
       "a file is too large to stand in a commit, upload it before")           \
-    X(HUB_FILES,      "no_first_commit", 501,                                 \
-      "files of a new repo come by a commit, create it without them")         \
                                                                               \
     X(HASH_SYNTAX,    "invalid_hash",    400,                                 \
       "a hash must be 64 hexadecimal digits")                                 \

@@ -220,6 +220,15 @@ xet_status_t xet_hub_ops_end(xet_hub_ops_t *ops);
 
 
 /*
+ * A file that stands in JSON, {path, content, encoding}: of a commit, or of a
+ * repo that is created with it.  XET_HUB_OPERATION, XET_HUB_PATH, XET_NOMEM.
+ * *content is what the caller has to free(), in any case; NULL before.
+ */
+xet_status_t xet_hub_file_parse(json_t *value, xet_hub_operation_t *op,
+    uint8_t **content);
+
+
+/*
  * xet_hub_body.c: JSON bodies of the other routes.  Texts point into doc, which
  * the caller releases with json_decref() when it is not NULL.
  */
@@ -244,6 +253,15 @@ typedef struct {
 xet_status_t xet_hub_repo_parse(xet_hub_repo_t *repo, const uint8_t *text,
     size_t len);
 
+/*
+ * The files of a body of create, each as XET_HUB_INLINE, at most
+ * XET_HUB_FILES_MAX: XET_HUB_LARGE.  Also as xet_hub_file_parse().
+ */
+#define XET_HUB_FILES_MAX  1000
+
+xet_status_t xet_hub_repo_files(const xet_hub_repo_t *repo,
+    xet_hub_op_pt handler, void *ctx);
+
 /* {fromRepo, toRepo, type} */
 xet_status_t xet_hub_move_parse(xet_hub_repo_t *repo, const uint8_t *text,
     size_t len);
@@ -251,6 +269,17 @@ xet_status_t xet_hub_move_parse(xet_hub_repo_t *repo, const uint8_t *text,
 /* {visibility}, {private}: of a repo that the path names; may be empty. */
 xet_status_t xet_hub_settings_parse(xet_hub_repo_t *repo, const uint8_t *text,
     size_t len);
+
+
+/*
+ * {target: {type, name}, files: [{xetHash, sha256}]}: files of a repo that are
+ * to become files of the target; each is given to the handler with hash and
+ * sha256.  At most XET_HUB_COPIES_MAX of them: XET_BODY_SIZE.
+ */
+#define XET_HUB_COPIES_MAX  1000
+
+xet_status_t xet_hub_duplicate_parse(xet_hub_repo_t *target,
+    const uint8_t *text, size_t len, xet_hub_op_pt handler, void *ctx);
 
 
 /* A branch or a tag that is to be made: {startingPoint}, {tag, message}. */

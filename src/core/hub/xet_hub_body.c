@@ -35,6 +35,7 @@ static xet_status_t xet_hub_body_list(json_t *doc, const char *key,
     xet_hub_op_pt handler, void *ctx);
 static xet_status_t xet_hub_body_file(json_t *value, xet_hub_operation_t *op);
 static xet_status_t xet_hub_body_path(json_t *value, xet_hub_operation_t *op);
+static xet_status_t xet_hub_body_copy(json_t *value, xet_hub_operation_t *op);
 static xet_status_t xet_hub_body_object(json_t *value,
     xet_hub_operation_t *op);
 
@@ -64,13 +65,42 @@ xet_hub_repo_parse(xet_hub_repo_t *repo, const uint8_t *text, size_t len)
 
     xet_hub_body_visibility(repo->doc, &repo->private);
 
-    /* a first commit is one that a client makes: it would be lost here */
+    return xet_hub_body_id(&repo->owner, &repo->name);
+}
 
-    if (json_array_size(json_object_get(repo->doc, "files"))) {
-        return XET_HUB_FILES;
+
+xet_status_t
+xet_hub_repo_files(const xet_hub_repo_t *repo, xet_hub_op_pt handler,
+    void *ctx)
+{
+    size_t                i;
+    json_t               *array;
+    uint8_t              *content;
+    xet_status_t          rc;
+    xet_hub_operation_t   op;
+
+    array = json_object_get(repo->doc, "files");
+
+    if (json_array_size(array) > XET_HUB_FILES_MAX) {
+        return XET_HUB_LARGE;
     }
 
-    return xet_hub_body_id(&repo->owner, &repo->name);
+    rc = XET_OK;
+
+    for (i = 0; i < json_array_size(array) && rc == XET_OK; i++) {
+        memset(&op, 0, sizeof(xet_hub_operation_t));
+        content = NULL;
+
+        rc = xet_hub_file_parse(json_array_get(array, i), &op, &content);
+
+        if (rc == XET_OK) {
+            rc = handler(ctx, &op);
+        }
+
+        free(content);
+    }
+
+    return rc;
 }
 
 
@@ -101,6 +131,49 @@ xet_hub_move_parse(xet_hub_repo_t *repo, const uint8_t *text, size_t len)
 
     return (rc == XET_OK) ? xet_hub_body_id(&repo->to_owner, &repo->to_name)
                           : rc;
+}
+
+
+xet_status_t
+xet_hub_duplicate_parse(xet_hub_repo_t *target, const uint8_t *text,
+    size_t len, xet_hub_op_pt handler, void *ctx)
+{
+    json_t        *value;
+    xet_status_t   rc;
+
+    memset(target, 0, sizeof(xet_hub_repo_t));
+
+    rc = xet_hub_body_doc(&target->doc, text, len);
+
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    value = json_object_get(target->doc, "target");
+    rc = xet_hub_body_kind(value, &target->kind);
+
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    if (!xet_hub_body_text(value, "name", &target->name)) {
+        return XET_BODY_SYNTAX;
+    }
+
+    rc = xet_hub_body_id(&target->owner, &target->name);
+
+    if (rc != XET_OK) {
+        return rc;
+    }
+
+    if (json_array_size(json_object_get(target->doc, "files"))
+        > XET_HUB_COPIES_MAX)
+    {
+        return XET_BODY_SIZE;
+    }
+
+    return xet_hub_body_list(target->doc, "files", xet_hub_body_copy, handler,
+                             ctx);
 }
 
 
@@ -486,6 +559,21 @@ xet_hub_body_path(json_t *value, xet_hub_operation_t *op)
     op->path.len = json_string_length(value);
 
     return XET_OK;
+}
+
+
+/* What else is said of it, "filename", is for people. */
+
+static xet_status_t
+xet_hub_body_copy(json_t *value, xet_hub_operation_t *op)
+{
+    xet_hub_text_t  hash, sha256;
+
+    return (xet_hub_body_text(value, "xetHash", &hash)
+            && xet_hash_parse(&op->hash, hash.data, hash.len) == XET_OK
+            && xet_hub_body_text(value, "sha256", &sha256)
+            && xet_hub_sha256_parse(op->sha256, &sha256))
+           ? XET_OK : XET_BODY_SYNTAX;
 }
 
 

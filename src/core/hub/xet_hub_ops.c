@@ -363,6 +363,24 @@ xet_hub_ops_lfs(json_t *value, xet_hub_operation_t *op)
 }
 
 
+xet_status_t
+xet_hub_file_parse(json_t *value, xet_hub_operation_t *op, uint8_t **content)
+{
+    op->size = -1;
+    op->mtime = -1;
+
+    if (!xet_hub_ops_text(value, "path", &op->path, SIZE_MAX)) {
+        return XET_HUB_OPERATION;
+    }
+
+    if (!xet_hub_path_ok(op->path.data, op->path.len)) {
+        return XET_HUB_PATH;
+    }
+
+    return xet_hub_ops_inline(value, op, content);
+}
+
+
 static xet_status_t
 xet_hub_ops_inline(json_t *value, xet_hub_operation_t *op, uint8_t **content)
 {

@@ -187,6 +187,9 @@ ngx_int_t ngx_http_xet_hub_json(ngx_http_request_t *r, ngx_uint_t status,
 void ngx_http_xet_hub_answered(ngx_http_request_t *r, ngx_int_t rc);
 void ngx_http_xet_hub_paged(ngx_http_request_t *r, ngx_int_t rc);
 
+/* The same for one that adds files to a repo, which may have no room left. */
+void ngx_http_xet_hub_added(ngx_http_request_t *r, ngx_int_t rc);
+
 /*
  * Gets the row of a statement, where all is well: NGX_OK.  Otherwise the
  * request was finalized, and NGX_DONE is returned.
@@ -224,6 +227,32 @@ void ngx_http_xet_hub_claims(ngx_http_request_t *r, const ngx_str_t *store,
 
 /* Until when a token or a URL may be good that is given to the caller now. */
 uint64_t ngx_http_xet_hub_until(ngx_http_request_t *r);
+
+
+/*
+ * ngx_http_xet_hub_first.c: the files that a repo is created with.
+ */
+
+typedef struct ngx_http_xet_hub_first_s  ngx_http_xet_hub_first_t;
+
+/* upload is the id of what is staged, and lives as long as r->pool. */
+ngx_http_xet_hub_first_t *ngx_http_xet_hub_first_create(
+    ngx_http_request_t *r, const u_char *upload);
+
+/* Adds a file; an xet_hub_op_pt, for a thread.  ctx is the above. */
+xet_status_t ngx_http_xet_hub_first_add(void *ctx,
+    const xet_hub_operation_t *op);
+
+/*
+ * Takes the files in and stages them, and calls done with how many batches that
+ * are; the request is finalized where that fails.
+ */
+void ngx_http_xet_hub_first_take(ngx_http_request_t *r,
+    ngx_http_xet_hub_first_t *first,
+    void (*done)(ngx_http_request_t *r, ngx_uint_t batches));
+
+/* The repo was created: nothing is left to be dropped. */
+void ngx_http_xet_hub_first_done(ngx_http_xet_hub_first_t *first);
 
 
 /*

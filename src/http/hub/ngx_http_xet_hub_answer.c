@@ -6,6 +6,7 @@
 
 #include "ngx_http_xet.h"
 #include "ngx_http_xet_hub.h"
+#include "ngx_http_xet_upload.h"
 
 
 static ngx_int_t ngx_http_xet_hub_upstream(ngx_http_request_t *r);
@@ -270,6 +271,23 @@ ngx_http_xet_hub_answered(ngx_http_request_t *r, ngx_int_t rc)
 
     ngx_http_finalize_request(r, ngx_http_xet_hub_json(r, NGX_HTTP_OK,
                                      answer.body.data ? &answer.body : &none));
+}
+
+
+void
+ngx_http_xet_hub_added(ngx_http_request_t *r, ngx_int_t rc)
+{
+    ngx_http_xet_over_t  over;
+
+    if (rc == NGX_ABORT && ngx_http_xet_query_quota_over(r, &over)) {
+        ngx_http_finalize_request(r,
+            ngx_http_xet_hub_error(r, xet_status_http(XET_QUOTA),
+                                   xet_status_code(XET_QUOTA),
+                                   ngx_http_xet_quota_text(r)));
+        return;
+    }
+
+    ngx_http_xet_hub_answered(r, rc);
 }
 
 

@@ -14,7 +14,8 @@
  *     commit  (query)  all of it, or nothing
  *
  * What a shard says of a SHA-256 is a claim, so no commit that others see rests
- * on one.  What is staged and never committed is swept by its age.
+ * on one.  What is staged and not committed is dropped when the request ends;
+ * what a crash leaves of that is swept by its age.
  *
  * Memory: two buffers of the body, a batch of up to 1,000 operations, and a
  * line of up to 1 MiB where a file stands in the commit.
@@ -57,7 +58,9 @@ typedef struct {
     ngx_int_t                    rc;           /* of the query that failed */
     ngx_str_t                    store;        /* the repo of its uploads */
 
-    unsigned                     ended:1;      /* the body was fed */
+    ngx_http_xet_query_t        *query;
+
+    unsigned                     staged:1;     /* is to be dropped */
 } ngx_http_xet_hub_commit_t;
 
 
@@ -125,6 +128,7 @@ ngx_http_xet_hub_commit_handler(ngx_http_request_t *r,
     }
 
     hub->state = c;
+    c->query = ngx_http_xet_query_get(r);
 
     xet_hub_ops_init(&c->ops, hub->asked.kind == XET_HUB_BUCKET,
                      ngx_http_xet_hub_commit_op, c);
@@ -146,6 +150,12 @@ static void
 ngx_http_xet_hub_commit_cleanup(void *data)
 {
     ngx_http_xet_hub_commit_t *c = data;
+
+    /* a statement that is under way drops it when it has ended */
+
+    if (c->staged && !c->query->inherited) {
+        ngx_http_xet_query_hub_unstage(c->upload);
+    }
 
     xet_hub_ops_free(&c->ops);
     ngx_http_xet_hub_batch_destroy(&c->batch);
@@ -348,6 +358,8 @@ ngx_http_xet_hub_commit_wait(ngx_http_request_t *r, void *data)
         return;
     }
 
+    c->staged = 1;
+
     rc = ngx_http_xet_query_hub_stage(r, c->upload, c->seq, &c->batch,
                                       ngx_http_xet_hub_commit_staged);
 
@@ -428,6 +440,8 @@ ngx_http_xet_hub_commit_read(ngx_http_request_t *r, void *data,
         return;
     }
 
+    c->staged = 1;
+
     ngx_http_xet_hub_wait(r,
         ngx_http_xet_query_hub_stage(r, c->upload, c->seq, &c->batch,
                                      ngx_http_xet_hub_commit_last));
@@ -478,19 +492,24 @@ ngx_http_xet_hub_commit_claims(ngx_http_request_t *r,
 static void
 ngx_http_xet_hub_commit_batched(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_hub_answer_t  answer;
+    ngx_http_xet_hub_answer_t   answer;
+    ngx_http_xet_hub_commit_t  *c;
+
+    c = ngx_http_xet_hub_get(r)->state;
 
     if (rc == NGX_OK) {
         ngx_http_xet_query_hub_get(r, &answer);
 
         if (answer.body.data) {
+            c->staged = 0;
+
             ngx_http_finalize_request(r,
                 ngx_http_xet_hub_json(r, answer.status, &answer.body));
             return;
         }
     }
 
-    ngx_http_xet_hub_answered(r, rc);
+    ngx_http_xet_hub_added(r, rc);
 }
 
 
@@ -713,7 +732,8 @@ ngx_http_xet_hub_commit_make(ngx_http_request_t *r,
 static void
 ngx_http_xet_hub_commit_made(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_hub_answer_t  answer;
+    ngx_http_xet_hub_answer_t   answer;
+    ngx_http_xet_hub_commit_t  *c;
 
     if (rc == NGX_ABORT) {
         ngx_http_xet_hub_commit_fail(r, XET_PLAN_CHANGED);
@@ -723,6 +743,9 @@ ngx_http_xet_hub_commit_made(ngx_http_request_t *r, ngx_int_t rc)
     if (ngx_http_xet_hub_row(r, rc, &answer) != NGX_OK) {
         return;
     }
+
+    c = ngx_http_xet_hub_get(r)->state;
+    c->staged = 0;
 
     ngx_http_finalize_request(r, ngx_http_xet_hub_commit_send(r, &answer));
 }

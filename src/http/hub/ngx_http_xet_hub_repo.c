@@ -13,18 +13,22 @@
 #include <openssl/rand.h>
 
 
-#define NGX_HTTP_XET_HUB_REPO_BODY  65536
+#define NGX_HTTP_XET_HUB_REPO_BODY   65536
+#define NGX_HTTP_XET_HUB_FILES_BODY  (1024 * 1024)     /* with files in it */
 
 
 typedef struct {
-    xet_hub_repo_t  repo;
-    u_char          upload[NGX_HTTP_XET_UPLOAD_LEN];
+    xet_hub_repo_t             repo;
+    ngx_http_xet_hub_first_t  *first;
+    u_char                     upload[NGX_HTTP_XET_UPLOAD_LEN];
 } ngx_http_xet_hub_change_t;
 
 
 static ngx_http_xet_hub_change_t *ngx_http_xet_hub_change(
     ngx_http_request_t *r);
 static void ngx_http_xet_hub_change_cleanup(void *data);
+static xet_status_t ngx_http_xet_hub_create_parse(void *data, u_char *text,
+    size_t len);
 static xet_status_t ngx_http_xet_hub_repo_parse(void *data, u_char *text,
     size_t len);
 static xet_status_t ngx_http_xet_hub_move_parse(void *data, u_char *text,
@@ -35,6 +39,8 @@ static void ngx_http_xet_hub_asked(ngx_http_request_t *r,
     ngx_http_xet_hub_change_t *c);
 static void ngx_http_xet_hub_create_read(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_hub_create_put(ngx_http_request_t *r, void *data);
+static void ngx_http_xet_hub_create_make(ngx_http_request_t *r,
+    ngx_uint_t batches);
 static void ngx_http_xet_hub_created(ngx_http_request_t *r, ngx_int_t rc);
 static ngx_int_t ngx_http_xet_hub_create_send(ngx_http_request_t *r,
     ngx_http_xet_hub_answer_t *answer);
@@ -55,8 +61,13 @@ ngx_http_xet_hub_create_handler(ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_REPO_BODY,
-                                 ngx_http_xet_hub_repo_parse,
+    c->first = ngx_http_xet_hub_first_create(r, c->upload);
+    if (c->first == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_FILES_BODY,
+                                 ngx_http_xet_hub_create_parse,
                                  ngx_http_xet_hub_create_read, c);
 }
 
@@ -174,6 +185,22 @@ ngx_http_xet_hub_change_cleanup(void *data)
 
 
 static xet_status_t
+ngx_http_xet_hub_create_parse(void *data, u_char *text, size_t len)
+{
+    ngx_http_xet_hub_change_t *c = data;
+
+    xet_status_t  rc;
+
+    rc = xet_hub_repo_parse(&c->repo, text, len);
+
+    return (rc == XET_OK) ? xet_hub_repo_files(&c->repo,
+                                               ngx_http_xet_hub_first_add,
+                                               c->first)
+                          : rc;
+}
+
+
+static xet_status_t
 ngx_http_xet_hub_repo_parse(void *data, u_char *text, size_t len)
 {
     ngx_http_xet_hub_change_t *c = data;
@@ -241,7 +268,6 @@ ngx_http_xet_hub_create_put(ngx_http_request_t *r, void *data)
 {
     ngx_http_xet_hub_change_t *c = data;
 
-    ngx_int_t            rc;
     ngx_http_xet_hub_t  *hub;
 
     hub = ngx_http_xet_hub_get(r);
@@ -252,21 +278,51 @@ ngx_http_xet_hub_create_put(ngx_http_request_t *r, void *data)
         return;
     }
 
-    rc = ngx_http_xet_query_hub_create(r, &hub->asked, c->repo.private,
-                                       &hub->who, c->upload,
-                                       ngx_http_xet_hub_created);
+    if (c->first) {
+        ngx_http_xet_hub_first_take(r, c->first, ngx_http_xet_hub_create_make);
+        return;
+    }
 
-    ngx_http_xet_hub_wait(r, rc);
+    ngx_http_xet_hub_create_make(r, 0);
+}
+
+
+static void
+ngx_http_xet_hub_create_make(ngx_http_request_t *r, ngx_uint_t batches)
+{
+    ngx_http_xet_hub_t         *hub;
+    ngx_http_xet_hub_change_t  *c;
+
+    hub = ngx_http_xet_hub_get(r);
+    c = hub->state;
+
+    ngx_http_xet_hub_wait(r,
+        ngx_http_xet_query_hub_create(r, &hub->asked, c->repo.private,
+                                      &hub->who, c->upload, batches,
+                                      ngx_http_xet_hub_created));
 }
 
 
 static void
 ngx_http_xet_hub_created(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_hub_answer_t  answer;
+    ngx_http_xet_hub_answer_t   answer;
+    ngx_http_xet_hub_change_t  *c;
+
+    c = ngx_http_xet_hub_get(r)->state;
+
+    if (rc == NGX_ABORT) {
+        ngx_http_finalize_request(r, ngx_http_xet_hub_status(r,
+                                                          XET_PLAN_CHANGED));
+        return;
+    }
 
     if (rc == NGX_OK) {
         ngx_http_xet_query_hub_get(r, &answer);
+
+        if (answer.status == NGX_HTTP_OK && c->first) {
+            ngx_http_xet_hub_first_done(c->first);
+        }
 
         if (answer.status == NGX_HTTP_OK
             || answer.status == NGX_HTTP_CONFLICT)

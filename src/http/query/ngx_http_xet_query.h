@@ -191,6 +191,7 @@ struct ngx_http_xet_query_s {
     unsigned                        primary:1; /* no standby is asked */
     unsigned                        reading:1; /* it has rows of a standby */
     unsigned                        stale:1;   /* the same, since again() */
+    unsigned                        inherited:1;       /* left() went on */
 };
 
 
@@ -577,6 +578,9 @@ ngx_int_t ngx_http_xet_query_repo_forget(ngx_http_request_t *r, ngx_str_t *repo,
 
 /* Drops what an upload has staged under its id; nobody waits for it. */
 void ngx_http_xet_query_shard_unstage(const u_char *id);
+
+/* The same of a commit, or of a repo that was not created. */
+void ngx_http_xet_query_hub_unstage(const u_char *id);
 
 
 /*
@@ -976,9 +980,16 @@ xet_status_t ngx_http_xet_hub_batch_add(ngx_http_xet_hub_batch_t *b,
 void ngx_http_xet_query_hub_get(ngx_http_request_t *r,
     ngx_http_xet_hub_answer_t *answer);
 
+/*
+ * A repo, with the files that are staged in so many batches, or none.  These
+ * are uploads to the place that begin() has made, which is more of its row.
+ */
 ngx_int_t ngx_http_xet_query_hub_create(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked, ngx_int_t private,
-    const ngx_str_t *who, const u_char *upload,
+    const ngx_str_t *who, const u_char *upload, ngx_uint_t batches,
+    ngx_http_xet_query_handler_pt handler);
+ngx_int_t ngx_http_xet_query_hub_begin(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const u_char *upload,
     ngx_http_xet_query_handler_pt handler);
 ngx_int_t ngx_http_xet_query_hub_delete(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked,
@@ -1116,6 +1127,14 @@ ngx_int_t ngx_http_xet_query_hub_commit(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_query_hub_batch(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked, const u_char *upload,
     ngx_uint_t batches, ngx_http_xet_query_handler_pt handler);
+
+/*
+ * Files of a repo, by hashes and sha256 of the batch, become files of another
+ * one: of to, kind, owner and name.
+ */
+ngx_int_t ngx_http_xet_query_hub_duplicate(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const ngx_http_xet_hub_asked_t *to,
+    ngx_http_xet_hub_batch_t *batch, ngx_http_xet_query_handler_pt handler);
 
 
 /*

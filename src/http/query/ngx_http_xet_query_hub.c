@@ -7,11 +7,19 @@
  */
 
 #include "ngx_http_xet.h"
+#include "ngx_http_xet_access.h"
 #include "ngx_http_xet_pg.h"
 #include "ngx_http_xet_query_send.h"
 
 
 static void ngx_http_xet_query_hub_said(ngx_http_xet_array_t *a, int64_t n);
+static ngx_int_t ngx_http_xet_query_hub_leave(ngx_http_request_t *r,
+    ngx_int_t rc, const u_char *upload);
+static ngx_uint_t ngx_http_xet_query_hub_left(ngx_http_xet_query_t *q);
+static void ngx_http_xet_query_hub_left_done(void *data, PGresult *res,
+    ngx_int_t rc, const char *sqlstate);
+static ngx_int_t ngx_http_xet_query_hub_subject(ngx_http_request_t *r,
+    ngx_http_xet_params_t *p);
 
 
 void
@@ -194,7 +202,7 @@ ngx_http_xet_query_hub_column(PGresult *res, ngx_uint_t row,
 ngx_int_t
 ngx_http_xet_query_hub_create(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked, ngx_int_t private,
-    const ngx_str_t *who, const u_char *upload,
+    const ngx_str_t *who, const u_char *upload, ngx_uint_t batches,
     ngx_http_xet_query_handler_pt handler)
 {
     ngx_http_xet_params_t  *p;
@@ -204,8 +212,28 @@ ngx_http_xet_query_hub_create(ngx_http_request_t *r,
     ngx_http_xet_params_bool(p, private == 1);
     ngx_http_xet_params_bytes(p, who->data, who->len);
     ngx_http_xet_params_bytes(p, upload, NGX_HTTP_XET_UPLOAD_LEN);
+    ngx_http_xet_params_int4(p, (uint32_t) batches);
 
-    return ngx_http_xet_send_hub_create(r, NGX_HTTP_XET_WRITE, handler);
+    return ngx_http_xet_query_hub_leave(r,
+               ngx_http_xet_send_hub_create(r, NGX_HTTP_XET_WRITE, handler),
+               batches ? upload : NULL);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_hub_begin(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const u_char *upload,
+    ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_hub_params(r, asked);
+
+    ngx_http_xet_params_bytes(p, upload, NGX_HTTP_XET_UPLOAD_LEN);
+
+    return ngx_http_xet_query_hub_leave(r,
+               ngx_http_xet_send_hub_begin(r, NGX_HTTP_XET_WRITE, handler),
+               upload);
 }
 
 
@@ -537,7 +565,9 @@ ngx_http_xet_query_hub_stage(ngx_http_request_t *r, const u_char *upload,
     ngx_http_xet_params_array(p, &batch->types);
     ngx_http_xet_params_array(p, &batch->sources);
 
-    return ngx_http_xet_send_hub_stage(r, NGX_HTTP_XET_WRITE, handler);
+    return ngx_http_xet_query_hub_leave(r,
+               ngx_http_xet_send_hub_stage(r, NGX_HTTP_XET_WRITE, handler),
+               upload);
 }
 
 
@@ -622,7 +652,9 @@ ngx_http_xet_query_hub_commit(ngx_http_request_t *r,
     ngx_http_xet_params_bytes(p, message->text.data, message->text.len);
     ngx_http_xet_params_int4(p, (uint32_t) batches);
 
-    return ngx_http_xet_send_hub_commit(r, NGX_HTTP_XET_WRITE, handler);
+    return ngx_http_xet_query_hub_leave(r,
+               ngx_http_xet_send_hub_commit(r, NGX_HTTP_XET_WRITE, handler),
+               upload);
 }
 
 
@@ -638,5 +670,119 @@ ngx_http_xet_query_hub_batch(ngx_http_request_t *r,
     ngx_http_xet_params_bytes(p, upload, NGX_HTTP_XET_UPLOAD_LEN);
     ngx_http_xet_params_int4(p, (uint32_t) batches);
 
-    return ngx_http_xet_send_hub_batch(r, NGX_HTTP_XET_WRITE, handler);
+    if (ngx_http_xet_query_hub_subject(r, p) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_xet_query_hub_leave(r,
+               ngx_http_xet_send_hub_batch(r, NGX_HTTP_XET_WRITE, handler),
+               upload);
+}
+
+
+ngx_int_t
+ngx_http_xet_query_hub_duplicate(ngx_http_request_t *r,
+    const ngx_http_xet_hub_asked_t *asked, const ngx_http_xet_hub_asked_t *to,
+    ngx_http_xet_hub_batch_t *batch, ngx_http_xet_query_handler_pt handler)
+{
+    ngx_http_xet_params_t  *p;
+
+    p = ngx_http_xet_query_hub_params(r, asked);
+
+    ngx_http_xet_params_int4(p, to->kind);
+    ngx_http_xet_query_hub_text(p, &to->owner);
+    ngx_http_xet_query_hub_text(p, &to->name);
+
+    if (ngx_http_xet_query_hub_subject(r, p) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ngx_http_xet_params_array(p, &batch->hashes);
+    ngx_http_xet_params_array(p, &batch->sha256);
+
+    return ngx_http_xet_send_hub_duplicate(r, NGX_HTTP_XET_WRITE, handler);
+}
+
+
+/*
+ * A request that dies leaves what it has staged to the statement that is under
+ * way: to be dropped when PostgreSQL is done with that.
+ */
+
+static ngx_int_t
+ngx_http_xet_query_hub_leave(ngx_http_request_t *r, ngx_int_t rc,
+    const u_char *upload)
+{
+    ngx_http_xet_query_t  *q;
+
+    if (rc == NGX_AGAIN && upload) {
+        q = ngx_http_xet_query_get(r);
+
+        q->upload = upload;
+        q->left = ngx_http_xet_query_hub_left;
+    }
+
+    return rc;
+}
+
+
+static ngx_uint_t
+ngx_http_xet_query_hub_left(ngx_http_xet_query_t *q)
+{
+    u_char  *id;
+
+    id = ngx_alloc(NGX_HTTP_XET_UPLOAD_LEN, ngx_cycle->log);
+    if (id == NULL) {
+        return 0;
+    }
+
+    ngx_memcpy(id, q->upload, NGX_HTTP_XET_UPLOAD_LEN);
+
+    if (ngx_http_xet_lanes_bequeath(q->query,
+                                    ngx_http_xet_query_hub_left_done, id)
+        != NGX_OK)
+    {
+        ngx_free(id);
+        return 0;
+    }
+
+    return 1;
+}
+
+
+static void
+ngx_http_xet_query_hub_left_done(void *data, PGresult *res, ngx_int_t rc,
+    const char *sqlstate)
+{
+    u_char *id = data;
+
+    ngx_http_xet_pg_clear(res);
+    ngx_http_xet_query_hub_unstage(id);
+
+    ngx_free(id);
+}
+
+
+/* For whom it counts what is added to a repo. */
+
+static ngx_int_t
+ngx_http_xet_query_hub_subject(ngx_http_request_t *r,
+    ngx_http_xet_params_t *p)
+{
+    ngx_str_t  subject;
+
+    subject = ngx_http_xet_subject(r);
+
+    if (subject.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (subject.len) {
+        ngx_http_xet_params_bytes(p, subject.data, subject.len);
+
+    } else {
+        ngx_http_xet_params_null(p);
+    }
+
+    return NGX_OK;
 }

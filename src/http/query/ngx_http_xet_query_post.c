@@ -235,6 +235,20 @@ ngx_http_xet_query_shard_unstage(const u_char *id)
 
 
 void
+ngx_http_xet_query_hub_unstage(const u_char *id)
+{
+    ngx_http_xet_post_t  *post;
+
+    post = ngx_http_xet_query_post_create();
+
+    if (post) {
+        ngx_http_xet_query_post_bytes(post, id, NGX_HTTP_XET_UPLOAD_LEN);
+        (void) ngx_http_xet_query_post(post, ngx_http_xet_stmt_hub_unstage);
+    }
+}
+
+
+void
 ngx_http_xet_query_xorb_damaged_tell(ngx_http_xet_damage_t *damage)
 {
     ngx_http_xet_post_t  *post;

@@ -201,7 +201,10 @@ ngx_http_xet_query_cleanup(void *data)
         return;
     }
 
-    if (q->left == NULL || !q->left(q)) {
+    if (q->left && q->left(q)) {
+        q->inherited = 1;
+
+    } else {
         ngx_http_xet_lanes_detach(q->query);
     }
 

@@ -339,7 +339,7 @@ test_repos(void)
         { "{\"name\":\"m\",\"type\":\"x\"}", "invalid_body" },
         { "{\"name\":\"a--b\"}", "invalid_name" },
         { "{\"name\":\"m\",\"files\":[]}", "model -/m -1" },
-        { "{\"name\":\"m\",\"files\":[{}]}", "no_first_commit" },
+        { "{\"name\":\"m\",\"files\":[{}]}", "model -/m -1" },
         { "{\"name\":\"a/b/c\"}", "invalid_name" },
         { "{\"name\":\"/b\"}", "invalid_name" }
     };
@@ -412,6 +412,127 @@ test_lists(void)
 }
 
 
+static void
+test_files(void)
+{
+    size_t           i;
+    xet_status_t     rc;
+    test_seen_t      s;
+    xet_hub_repo_t   r;
+
+    static const struct {
+        const char  *files;
+        const char  *want;
+    } rows[] = {
+        { "[]", "" },
+        { "[{\"path\":\"a\",\"content\":\"aGk=\",\"encoding\":\"base64\"},"
+          "{\"path\":\"b/c\",\"content\":\"text\"}]",
+          "inline a[hi];inline b/c[text];" },
+        { "[{\"path\":\"a\",\"content\":\"\",\"encoding\":\"base64\"}]",
+          "inline a[];" },
+        { "[{}]", "invalid_commit" },
+        { "[1]", "invalid_commit" },
+        { "[{\"path\":\"../a\",\"content\":\"\"}]", "invalid_path" },
+        { "[{\"path\":\"a\"}]", "invalid_commit" },
+        { "[{\"path\":\"a\",\"content\":\"a\",\"encoding\":\"base64\"}]",
+          "invalid_commit" },
+        { "\"a\"", "" }
+    };
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        memset(&s, 0, sizeof(s));
+        memset(&r, 0, sizeof(r));
+
+        r.doc = json_pack("{s:o}", "files", json_loads(rows[i].files,
+                                               JSON_DECODE_ANY, NULL));
+
+        rc = xet_hub_repo_files(&r, test_op, &s);
+
+        if (rc != XET_OK) {
+            snprintf(s.text, sizeof(s.text), "%s", xet_status_code(rc));
+        }
+
+        json_decref(r.doc);
+
+        if (!xet_ok(strcmp(s.text, rows[i].want) == 0, "files: %s",
+                    rows[i].files))
+        {
+            printf("#   got: %s\n", s.text);
+        }
+    }
+}
+
+
+/* Counts files whose hashes are those of the rows below. */
+
+static xet_status_t
+test_copy(void *ctx, const xet_hub_operation_t *op)
+{
+    int  *n = ctx;
+
+    *n += (op->hash.bytes[0] == 0x77 && op->sha256[1] == 0x11);
+
+    return XET_OK;
+}
+
+
+static void
+test_copies(void)
+{
+    int              n;
+    size_t           i;
+    char             text[160];
+    xet_status_t     rc;
+    xet_hub_repo_t   t;
+
+    static const struct {
+        const char  *body;
+        const char  *want;
+    } rows[] = {
+        { "{\"target\":{\"type\":\"dataset\",\"name\":\"o/m\"},\"files\":["
+          "{\"xetHash\":\"" SHA "\",\"sha256\":\"" SHA "\",\"filename\":"
+          "\"a\"},{\"xetHash\":\"" SHA "\",\"sha256\":\"" SHA "\"}]}",
+          "dataset o/m 2" },
+        { "{\"target\":{\"name\":\"m\"},\"files\":[]}", "model -/m 0" },
+        { "{\"target\":{\"name\":\"o/m\"}}", "invalid_body" },
+        { "{\"target\":\"o/m\",\"files\":[]}", "invalid_body" },
+        { "{\"target\":{\"name\":\"..\"},\"files\":[]}", "invalid_name" },
+        { "{\"target\":{\"type\":\"kernel\",\"name\":\"o/m\"},"
+          "\"files\":[]}", "invalid_body" },
+        { "{\"target\":{\"name\":\"o/m\"},\"files\":[{\"xetHash\":\"" SHA
+          "\"}]}", "invalid_body" },
+        { "{\"target\":{\"name\":\"o/m\"},\"files\":[{\"xetHash\":\"ab\","
+          "\"sha256\":\"" SHA "\"}]}", "invalid_body" },
+        { "{\"target\":{\"name\":\"o/m\"},\"files\":[[]]}", "invalid_body" },
+        { "[]", "invalid_body" }
+    };
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        n = 0;
+        rc = xet_hub_duplicate_parse(&t, (const uint8_t *) rows[i].body,
+                                     strlen(rows[i].body), test_copy, &n);
+
+        if (rc == XET_OK) {
+            snprintf(text, sizeof(text), "%s %.*s/%.*s %d",
+                     xet_hub_kind_name(t.kind),
+                     t.owner.data ? (int) t.owner.len : 1,
+                     t.owner.data ? (const char *) t.owner.data : "-",
+                     (int) t.name.len, t.name.data, n);
+        } else {
+            snprintf(text, sizeof(text), "%s", xet_status_code(rc));
+        }
+
+        json_decref(t.doc);
+
+        if (!xet_ok(strcmp(text, rows[i].want) == 0, "duplicate: %s",
+                    rows[i].body))
+        {
+            printf("#   got: %s\n", text);
+        }
+    }
+}
+
+
 int
 main(void)
 {
@@ -419,6 +540,8 @@ main(void)
     test_long();
     test_repos();
     test_lists();
+    test_files();
+    test_copies();
 
     return xet_done();
 }
