@@ -42,13 +42,15 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.hub_date, xet.hub_delete, xet.hub_describe, xet.hub_duplicate,
     xet.hub_enter, xet.hub_entry, xet.hub_find, xet.hub_folder, xet.hub_fork,
     xet.hub_gone, xet.hub_hash, xet.hub_hash_at, xet.hub_hold, xet.hub_info,
-    xet.hub_known, xet.hub_last, xet.hub_list, xet.hub_meets, xet.hub_move,
-    xet.hub_named, xet.hub_nursery, xet.hub_object, xet.hub_objects,
-    xet.hub_oid, xet.hub_page_list, xet.hub_page_refs, xet.hub_page_repo,
-    xet.hub_page_tree, xet.hub_paths_info, xet.hub_preupload, xet.hub_proven,
+    xet.hub_is_folder, xet.hub_is_last, xet.hub_known, xet.hub_last,
+    xet.hub_list, xet.hub_meets, xet.hub_move, xet.hub_named, xet.hub_node,
+    xet.hub_nursery, xet.hub_object, xet.hub_objects, xet.hub_oid,
+    xet.hub_page_list, xet.hub_page_refs, xet.hub_page_repo, xet.hub_page_tree,
+    xet.hub_paths_info, xet.hub_paths_rows, xet.hub_preupload, xet.hub_proven,
     xet.hub_puts, xet.hub_ref_put, xet.hub_refs_get, xet.hub_resolve,
     xet.hub_rev, xet.hub_settings, xet.hub_stage, xet.hub_staged_ops,
-    xet.hub_store, xet.hub_sweep, xet.hub_title, xet.hub_tree, xet.hub_unstage,
+    xet.hub_store, xet.hub_sweep, xet.hub_title, xet.hub_title_of,
+    xet.hub_tree, xet.hub_tree_rows, xet.hub_tree_then, xet.hub_unstage,
     xet.hub_whole, xet.hub_write;
 
 
@@ -3745,47 +3747,6 @@ END;
 $$;
 
 
--- An entry of a tree as JSON.  It is STABLE because to_json() is: as a promise
--- of more it would be called for each row, and not be a part of the statement.
-
-CREATE FUNCTION xet.hub_entry(path text, hash bytea, size bigint,
-    sha256 bytea, made bytea, last text)
-    RETURNS text
-    LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-    SELECT CASE WHEN hash IS NULL
-        THEN '{"type":"directory","oid":"' || encode(made, 'hex')
-             || '","size":0,"path":' || to_json(path)::text || last || '}'
-        WHEN size = 0
-        THEN '{"type":"file","oid":"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"'
-             || ',"size":0,"path":' || to_json(path)::text || last || '}'
-        ELSE '{"type":"file","oid":"' || encode(substr(sha256, 1, 20), 'hex')
-             || '","size":' || size
-             || ',"lfs":{"oid":"' || encode(sha256, 'hex')
-             || '","size":' || size || ',"pointerSize":134},"xetHash":"'
-             || encode(hash, 'hex') || '","path":' || to_json(path)::text
-             || last || '}' END;
-$$;
-
-
--- The same of a bucket.
-
-CREATE FUNCTION xet.hub_object(path text, hash bytea, size bigint,
-    made_at timestamptz, mtime timestamptz)
-    RETURNS text
-    LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-    SELECT CASE WHEN hash IS NULL
-        THEN '{"type":"directory","uploadedAt":"' || xet.hub_date(made_at)
-             || '","path":' || to_json(path)::text || '}'
-        ELSE '{"type":"file","size":' || size || ',"xetHash":"'
-             || encode(hash, 'hex') || '","uploadedAt":"'
-             || xet.hub_date(made_at) || '","mtime":'
-             || coalesce('"' || xet.hub_date(mtime) || '"', 'null')
-             || ',"path":' || to_json(path)::text || '}' END;
-$$;
-
-
 -- What the files belong to that a repo is to be created with, until it is: a
 -- row in xet.repos that no token names.
 
@@ -4116,6 +4077,7 @@ DECLARE
     files  text;
     used   bigint;
     n      bigint;
+    now    boolean;
 BEGIN
     SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, false);
 
@@ -4159,6 +4121,7 @@ BEGIN
       FROM xet.hub_lines l WHERE l.repo_id = r.id AND l.line = c.line;
 
     files := ',"usedStorage":' || used;
+    now := xet.hub_is_last(r.id, c.line, c.seq);
 
     IF n <= 10000 THEN
         SELECT files || ',"siblings":['
@@ -4175,9 +4138,17 @@ BEGIN
                       || '}', ',' ORDER BY p.path), '')
                || ']'
           INTO files
-          FROM xet.hub_paths p
-         WHERE p.repo_id = r.id AND p.line = c.line
-           AND p.since <= c.seq AND p.till > c.seq AND p.hash IS NOT NULL;
+          FROM (SELECT h.path, h.size, h.sha256
+                  FROM xet.hub_paths h
+                 WHERE now AND h.repo_id = r.id AND h.line = c.line
+                   AND h.path > '' AND h.till = 2147483647
+                   AND h.hash IS NOT NULL
+                UNION ALL
+                SELECT h.path, h.size, h.sha256
+                  FROM xet.hub_paths h
+                 WHERE NOT now AND h.repo_id = r.id AND h.line = c.line
+                   AND h.path > '' AND h.since <= c.seq AND h.till > c.seq
+                   AND h.hash IS NOT NULL) p;
     END IF;
 
     SELECT xet.hub_describe(h, c.oid, files) INTO body
@@ -4187,12 +4158,17 @@ $$;
 
 
 -- Repos of a kind, the newest first, a page of them; of an owner where one is
--- given.  after is where the page before has ended.
+-- given.  after is where the page before has ended.  The indexes of
+-- 0019_hub_heads.sql have this order, and the plan is made for the arguments:
+-- one for all of them would leave out the owner's.
 
 CREATE FUNCTION xet.hub_list(kind integer, owner text, search text,
     spaces text, bound text, most integer, after text, OUT status integer,
     OUT code text, OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET enable_sort = off
+    SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
     n  bigint;
@@ -4212,19 +4188,16 @@ BEGIN
                     || ',"private":' || l.private
                     || ',"createdAt":"' || xet.hub_date(l.created_at)
                     || '","updatedAt":"' || xet.hub_date(l.changed_at)
-                    || '","size":' || l.bytes
-                    || ',"totalFiles":' || l.files || '}'
-               ELSE xet.hub_describe(l.r, l.oid, '') END,
+                    || '","size":' || x.bytes
+                    || ',"totalFiles":' || x.files || '}'
+               ELSE xet.hub_describe(l.r, f.oid, '') END,
                ',' ORDER BY l.changed_at DESC, l.id DESC), '') || ']',
            count(*),
            (array_agg(extract(epoch FROM l.changed_at) || '/' || l.id
                       ORDER BY l.changed_at, l.id))[1]
       INTO body, n, more
-      FROM (SELECT h AS r, h.*, f.oid, x.files, x.bytes
+      FROM (SELECT h AS r, h.*
               FROM xet.hub_repos h
-              JOIN xet.hub_refs f ON f.repo_id = h.id
-                                 AND f.name = 'heads/main'
-              JOIN xet.hub_lines x ON x.repo_id = h.id AND x.line = 0
              WHERE h.kind = $1
                AND ($2 IS NULL OR lower(h.owner) = lower($2))
                AND ($3 IS NULL
@@ -4239,7 +4212,15 @@ BEGIN
                        < (to_timestamp(split_part(after, '/', 1)::numeric),
                           split_part(after, '/', 2)::bigint))
              ORDER BY h.changed_at DESC, h.id DESC
-             LIMIT most) l;
+             LIMIT most) l
+     CROSS JOIN LATERAL (SELECT f.oid
+                           FROM xet.hub_refs f
+                          WHERE f.repo_id = l.id AND f.name = 'heads/main'
+                          LIMIT 1) f
+     CROSS JOIN LATERAL (SELECT x.files, x.bytes
+                           FROM xet.hub_lines x
+                          WHERE x.repo_id = l.id AND x.line = 0
+                          LIMIT 1) x;
 
     IF n < most THEN
         more := NULL;
@@ -4249,20 +4230,32 @@ $$;
 
 
 -- A page of a tree: what is in a folder, or all below it, behind a path.  The
--- rows come in their order; an aggregate that sorted them would move the texts
--- of the entries, too.
+-- first row is the answer, the others are the entries, in their order, with the
+-- title of the commit that they come from if expand is set; JSON is made of
+-- them by who asks, in a third of the time.  Of a bucket, where all below a
+-- folder has no folders, a path that is a file is this file, and one that is
+-- nothing is empty.
+--
+-- What holds at the last commit of a line is found without what held before,
+-- by indexes of it alone (0019_hub_heads.sql).
 
-CREATE FUNCTION xet.hub_tree(kind integer, owner text, name text,
+CREATE FUNCTION xet.hub_tree_rows(kind integer, owner text, name text,
     spaces text, bound text, rev text, path text, deep boolean,
-    expand boolean, after text, most integer, OUT status integer,
-    OUT code text, OUT message text, OUT body text, OUT more text)
+    expand boolean, after text, most integer)
+    RETURNS TABLE (status integer, code text, message text, more text,
+                   entry text, hash bytea, size bigint, sha256 bytea,
+                   made bytea, made_at timestamptz, mtime timestamptz,
+                   title text)
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
 AS $$
 DECLARE
-    r  record;
-    c  record;
-    n  bigint;
+    r       record;
+    c       record;
+    bucket  boolean := kind = 3;
+    above   text;
+    below   text;
+    n       integer;
 BEGIN
     SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, false);
 
@@ -4271,146 +4264,173 @@ BEGIN
     message := r.message;
     more := r.more;
 
+    IF status = 200 THEN
+        SELECT * INTO c FROM xet.hub_rev(r.id, rev, path);
+
+        IF c.oid IS NULL THEN
+            status := 404;
+            code := 'RevisionNotFound';
+            message := 'Invalid rev id: ' || rev;
+
+        ELSIF NOT bucket AND c.path <> ''
+              AND NOT xet.hub_is_folder(r.id, c.line, c.seq, c.path)
+        THEN
+            status := 404;
+            code := 'EntryNotFound';
+            message := c.path || ' does not exist on "' || rev || '"';
+            more := encode(c.oid, 'hex');
+        END IF;
+    END IF;
+
+    RETURN NEXT;
+
     IF status <> 200 THEN
         RETURN;
     END IF;
 
-    SELECT * INTO c FROM xet.hub_rev(r.id, rev, path);
+    IF bucket AND c.path <> '' AND after IS NULL THEN
+        RETURN QUERY
+        SELECT NULL::integer, NULL::text, NULL::text, NULL::text, p.path,
+               p.hash, p.size, p.sha256, p.made, p.made_at, p.mtime, NULL::text
+          FROM (SELECT h.*
+                  FROM xet.hub_paths h
+                 WHERE h.repo_id = r.id AND h.line = c.line
+                   AND h.path = c.path
+                 ORDER BY h.since DESC
+                 LIMIT 1) p
+         WHERE p.hash IS NOT NULL;
 
-    IF c.oid IS NULL THEN
-        status := 404;
-        code := 'RevisionNotFound';
-        message := 'Invalid rev id: ' || rev;
-        RETURN;
+        GET DIAGNOSTICS n = ROW_COUNT;
+        most := most - n;
     END IF;
 
-    IF kind <> 3 AND c.path <> ''
-       AND (SELECT p.hash IS NULL
-              FROM xet.hub_paths p
-             WHERE p.repo_id = r.id AND p.line = c.line AND p.path = c.path
-               AND p.since <= c.seq AND p.till > c.seq
-             ORDER BY p.since DESC
-             LIMIT 1) IS NOT TRUE
-    THEN
-        status := 404;
-        code := 'EntryNotFound';
-        message := c.path || ' does not exist on "' || rev || '"';
-        more := encode(c.oid, 'hex');
-        RETURN;
-    END IF;
+    above := greatest(after COLLATE "C", CASE WHEN c.path = '' THEN ''
+                                              ELSE c.path || '/' END);
+    below := CASE WHEN c.path = '' THEN U&'\+10FFFF' ELSE c.path || '0' END;
 
-    IF kind = 3 THEN
-        SELECT * INTO body, n, more
-          FROM xet.hub_objects(r.id, c.path, deep, after, most);
+    IF NOT xet.hub_is_last(r.id, c.line, c.seq) THEN
+        RETURN QUERY
+        SELECT NULL::integer, NULL::text, NULL::text, NULL::text, h.*
+          FROM xet.hub_tree_then(r.id, c.line, c.seq, c.path, deep, expand,
+                                 above, below, most) h;
 
     ELSIF deep THEN
-        SELECT '[' || coalesce(string_agg(xet.hub_entry(h.path, h.hash,
-                   h.size, h.sha256, h.made, h.last), ','), '') || ']',
-               count(*), max(h.path)
-          INTO body, n, more
-          FROM (SELECT p.path, p.hash, p.size, p.sha256, p.made,
-                       CASE WHEN expand THEN xet.hub_last(r.id, p.made)
-                            ELSE '' END AS last
-                  FROM xet.hub_paths p
-                 WHERE p.repo_id = r.id AND p.line = c.line
-                   AND p.path > greatest(after COLLATE "C",
-                                         CASE WHEN c.path = '' THEN ''
-                                              ELSE c.path || '/' END)
-                   AND p.path < CASE WHEN c.path = '' THEN U&'\+10FFFF'
-                                     ELSE c.path || '0' END
-                   AND p.since <= c.seq AND p.till > c.seq
-                 ORDER BY p.path LIMIT most) h;
+        RETURN QUERY
+        SELECT NULL::integer, NULL::text, NULL::text, NULL::text, p.path,
+               p.hash, p.size, p.sha256, p.made, p.made_at, p.mtime,
+               CASE WHEN expand THEN xet.hub_title_of(r.id, p.made) END
+          FROM xet.hub_paths p
+         WHERE p.repo_id = r.id AND p.line = c.line
+           AND p.path > above AND p.path < below AND p.till = 2147483647
+           AND (NOT bucket OR p.hash IS NOT NULL)
+         ORDER BY p.path LIMIT most;
 
     ELSE
-        SELECT '[' || coalesce(string_agg(xet.hub_entry(h.path, h.hash,
-                   h.size, h.sha256, h.made, h.last), ','), '') || ']',
-               count(*), max(h.path)
-          INTO body, n, more
-          FROM (SELECT p.path, p.hash, p.size, p.sha256, p.made,
-                       CASE WHEN expand THEN xet.hub_last(r.id, p.made)
-                            ELSE '' END AS last
-                  FROM xet.hub_paths p
-                 WHERE p.repo_id = r.id AND p.line = c.line
-                   AND p.folder = c.path AND p.path > coalesce(after, '')
-                   AND p.since <= c.seq AND p.till > c.seq
-                 ORDER BY p.path LIMIT most) h;
-    END IF;
-
-    IF n < most THEN
-        more := NULL;
+        RETURN QUERY
+        SELECT NULL::integer, NULL::text, NULL::text, NULL::text, p.path,
+               p.hash, p.size, p.sha256, p.made, p.made_at, p.mtime,
+               CASE WHEN expand THEN xet.hub_title_of(r.id, p.made) END
+          FROM xet.hub_paths p
+         WHERE p.repo_id = r.id AND p.line = c.line AND p.folder = c.path
+           AND p.path > above AND p.till = 2147483647
+         ORDER BY p.path LIMIT most;
     END IF;
 END;
 $$;
 
 
--- The commit that an entry comes from, as a member of JSON.
+-- The same of a commit that others of its line have followed: it looks at all
+-- that these paths ever were.
 
-CREATE FUNCTION xet.hub_last(repo bigint, made bytea)
+CREATE FUNCTION xet.hub_tree_then(repo bigint, line integer, seq integer,
+    path text, deep boolean, expand boolean, above text, below text,
+    most integer)
+    RETURNS TABLE (entry text, hash bytea, size bigint, sha256 bytea,
+                   made bytea, made_at timestamptz, mtime timestamptz,
+                   title text)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+AS $$
+BEGIN
+    IF deep THEN
+        RETURN QUERY
+        SELECT p.path, p.hash, p.size, p.sha256, p.made, p.made_at, p.mtime,
+               CASE WHEN expand THEN xet.hub_title_of(repo, p.made) END
+          FROM xet.hub_paths p
+         WHERE p.repo_id = $1 AND p.line = $2
+           AND p.path > above AND p.path < below
+           AND p.since <= $3 AND p.till > $3
+         ORDER BY p.path LIMIT most;
+    ELSE
+        RETURN QUERY
+        SELECT p.path, p.hash, p.size, p.sha256, p.made, p.made_at, p.mtime,
+               CASE WHEN expand THEN xet.hub_title_of(repo, p.made) END
+          FROM xet.hub_paths p
+         WHERE p.repo_id = $1 AND p.line = $2 AND p.folder = $4
+           AND p.path > above AND p.since <= $3 AND p.till > $3
+         ORDER BY p.path LIMIT most;
+    END IF;
+END;
+$$;
+
+
+-- Whether a commit is the last one of its line.
+
+CREATE FUNCTION xet.hub_is_last(repo bigint, line integer, seq integer)
+    RETURNS boolean
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+AS $$
+BEGIN
+    RETURN (SELECT x.last = $3 FROM xet.hub_lines x
+             WHERE x.repo_id = $1 AND x.line = $2);
+END;
+$$;
+
+
+-- Whether a path is a folder at a commit; of a path that was removed nothing
+-- of what it was before is looked at.
+
+CREATE FUNCTION xet.hub_is_folder(repo bigint, line integer, seq integer,
+    path text)
+    RETURNS boolean
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+AS $$
+BEGIN
+    RETURN coalesce((SELECT p.hash IS NULL AND p.till > $3
+                       FROM xet.hub_paths p
+                      WHERE p.repo_id = $1 AND p.line = $2 AND p.path = $4
+                        AND p.since <= $3
+                      ORDER BY p.since DESC
+                      LIMIT 1), false);
+END;
+$$;
+
+
+-- The title of the commit that an entry comes from.
+
+CREATE FUNCTION xet.hub_title_of(repo bigint, made bytea)
     RETURNS text
     LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
-    RETURN (SELECT ',"lastCommit":{"id":"' || encode(c.oid, 'hex')
-                   || '","title":' || to_json(c.title)
-                   || ',"date":"' || xet.hub_date(c.made_at) || '"}'
+    RETURN (SELECT c.title
               FROM xet.hub_commits c
              WHERE c.repo_id = $1 AND c.oid = $2);
 END;
 $$;
 
 
--- A page of a bucket.  A prefix that is a file gives this file, and one that is
--- nothing an empty list.
+-- Entries of paths, as rows of hub_tree_rows(); those that are not there are
+-- left out.
 
-CREATE FUNCTION xet.hub_objects(repo bigint, prefix text, deep boolean,
-    after text, most integer, OUT body text, OUT n bigint, OUT more text)
-    LANGUAGE plpgsql STABLE
-    SET enable_seqscan = off
-    SET plan_cache_mode = force_custom_plan
-AS $$
-BEGIN
-    IF deep THEN
-        SELECT '[' || coalesce(string_agg(xet.hub_object(h.path, h.hash,
-                   h.size, h.made_at, h.mtime), ','), '') || ']',
-               count(*), max(h.path)
-          INTO body, n, more
-          FROM (SELECT p.*
-                  FROM xet.hub_paths p
-                 WHERE p.repo_id = $1 AND p.line = 0
-                   AND p.path > coalesce($4, '')
-                   AND ($2 = '' OR p.path = $2
-                        OR p.path > $2 || '/' AND p.path < $2 || '0')
-                   AND p.path >= $2
-                   AND p.path < CASE WHEN $2 = '' THEN U&'\+10FFFF'
-                                     ELSE $2 || '0' END
-                   AND p.hash IS NOT NULL
-                 ORDER BY p.path LIMIT $5) h;
-    ELSE
-        SELECT '[' || coalesce(string_agg(xet.hub_object(h.path, h.hash,
-                   h.size, h.made_at, h.mtime), ','), '') || ']',
-               count(*), max(h.path)
-          INTO body, n, more
-          FROM (SELECT p.*
-                  FROM xet.hub_paths p
-                 WHERE p.repo_id = $1 AND p.line = 0 AND p.folder = $2
-                   AND p.path > coalesce($4, '')
-                UNION ALL
-                SELECT p.*
-                  FROM xet.hub_paths p
-                 WHERE p.repo_id = $1 AND p.line = 0 AND p.path = $2
-                   AND p.hash IS NOT NULL AND $4 IS NULL
-                 ORDER BY path LIMIT $5) h;
-    END IF;
-END;
-$$;
-
-
--- Entries of paths; those that are not there are left out.
-
-CREATE FUNCTION xet.hub_paths_info(kind integer, owner text, name text,
-    spaces text, bound text, rev text, paths bytea[], expand boolean,
-    OUT status integer, OUT code text, OUT message text, OUT body text,
-    OUT more text)
+CREATE FUNCTION xet.hub_paths_rows(kind integer, owner text, name text,
+    spaces text, bound text, rev text, paths bytea[], expand boolean)
+    RETURNS TABLE (status integer, code text, message text, more text,
+                   entry text, hash bytea, size bigint, sha256 bytea,
+                   made bytea, made_at timestamptz, mtime timestamptz,
+                   title text)
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
     SET plan_cache_mode = force_custom_plan
@@ -4426,36 +4446,144 @@ BEGIN
     message := r.message;
     more := r.more;
 
+    IF status = 200 THEN
+        SELECT * INTO c FROM xet.hub_rev(r.id, rev, '');
+
+        IF c.oid IS NULL THEN
+            status := 404;
+            code := 'RevisionNotFound';
+            message := 'Invalid rev id: ' || rev;
+        END IF;
+    END IF;
+
+    RETURN NEXT;
+
     IF status <> 200 THEN
         RETURN;
     END IF;
 
-    SELECT * INTO c FROM xet.hub_rev(r.id, rev, '');
-
-    IF c.oid IS NULL THEN
-        status := 404;
-        code := 'RevisionNotFound';
-        message := 'Invalid rev id: ' || rev;
-        RETURN;
-    END IF;
-
-    SELECT '[' || coalesce(string_agg(CASE WHEN $1 = 3
-               THEN xet.hub_object(h.path, h.hash, h.size, h.made_at, h.mtime)
-               ELSE xet.hub_entry(h.path, h.hash, h.size, h.sha256, h.made,
-                                  CASE WHEN expand
-                                       THEN xet.hub_last(r.id, h.made)
-                                       ELSE '' END) END,
-               ',' ORDER BY u.n), '') || ']'
-      INTO body
+    RETURN QUERY
+    SELECT NULL::integer, NULL::text, NULL::text, NULL::text, h.path, h.hash,
+           h.size, h.sha256, h.made, h.made_at, h.mtime,
+           CASE WHEN expand THEN xet.hub_title_of(r.id, h.made) END
       FROM unnest(paths) WITH ORDINALITY AS u(path, n)
      CROSS JOIN LATERAL (SELECT p.*
                            FROM xet.hub_paths p
                           WHERE p.repo_id = r.id AND p.line = c.line
                             AND p.path = convert_from(u.path, 'UTF8')
-                            AND p.since <= c.seq AND p.till > c.seq
-                            AND ($1 <> 3 OR p.hash IS NOT NULL)
+                            AND p.since <= c.seq
                           ORDER BY p.since DESC
-                          LIMIT 1) h;
+                          LIMIT 1) h
+     WHERE h.till > c.seq AND ($1 <> 3 OR h.hash IS NOT NULL)
+     ORDER BY u.n;
+END;
+$$;
+
+
+-- Workers of version 18 ask for trees as JSON: an entry of one, with the commit
+-- that it comes from, or of a bucket.
+
+CREATE FUNCTION xet.hub_entry(path text, hash bytea, size bigint,
+    sha256 bytea, made bytea, last text)
+    RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT CASE WHEN hash IS NULL
+        THEN '{"type":"directory","oid":"' || encode(made, 'hex')
+             || '","size":0,"path":' || to_json(path)::text || last || '}'
+        WHEN size = 0
+        THEN '{"type":"file","oid":"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"'
+             || ',"size":0,"path":' || to_json(path)::text || last || '}'
+        ELSE '{"type":"file","oid":"' || encode(substr(sha256, 1, 20), 'hex')
+             || '","size":' || size
+             || ',"lfs":{"oid":"' || encode(sha256, 'hex')
+             || '","size":' || size || ',"pointerSize":134},"xetHash":"'
+             || encode(hash, 'hex') || '","path":' || to_json(path)::text
+             || last || '}' END;
+$$;
+
+
+CREATE FUNCTION xet.hub_object(path text, hash bytea, size bigint,
+    made_at timestamptz, mtime timestamptz)
+    RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT CASE WHEN hash IS NULL
+        THEN '{"type":"directory","uploadedAt":"' || xet.hub_date(made_at)
+             || '","path":' || to_json(path)::text || '}'
+        ELSE '{"type":"file","size":' || size || ',"xetHash":"'
+             || encode(hash, 'hex') || '","uploadedAt":"'
+             || xet.hub_date(made_at) || '","mtime":'
+             || coalesce('"' || xet.hub_date(mtime) || '"', 'null')
+             || ',"path":' || to_json(path)::text || '}' END;
+$$;
+
+
+CREATE FUNCTION xet.hub_node(kind integer, entry text, hash bytea,
+    size bigint, sha256 bytea, made bytea, made_at timestamptz,
+    mtime timestamptz, title text)
+    RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT CASE WHEN kind = 3
+        THEN xet.hub_object(entry, hash, size, made_at, mtime)
+        ELSE xet.hub_entry(entry, hash, size, sha256, made,
+                 coalesce(',"lastCommit":{"id":"' || encode(made, 'hex')
+                          || '","title":' || to_json(title) || ',"date":"'
+                          || xet.hub_date(made_at) || '"}', '')) END;
+$$;
+
+
+CREATE FUNCTION xet.hub_tree(kind integer, owner text, name text,
+    spaces text, bound text, rev text, path text, deep boolean,
+    expand boolean, after text, most integer, OUT status integer,
+    OUT code text, OUT message text, OUT body text, OUT more text)
+    LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    n     bigint;
+    last  text;
+BEGIN
+    SELECT max(t.status), max(t.code), max(t.message), max(t.more),
+           '[' || coalesce(string_agg(xet.hub_node($1, t.entry, t.hash,
+                      t.size, t.sha256, t.made, t.made_at, t.mtime, t.title),
+                      ',' ORDER BY t.n), '') || ']',
+           count(t.entry), max(t.entry COLLATE "C")
+      INTO status, code, message, more, body, n, last
+      FROM xet.hub_tree_rows($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+              WITH ORDINALITY AS t(status, code, message, more, entry, hash,
+                                   size, sha256, made, made_at, mtime, title,
+                                   n);
+
+    IF status <> 200 THEN
+        body := NULL;
+    ELSE
+        more := CASE WHEN n = most THEN last END;
+    END IF;
+END;
+$$;
+
+
+CREATE FUNCTION xet.hub_paths_info(kind integer, owner text, name text,
+    spaces text, bound text, rev text, paths bytea[], expand boolean,
+    OUT status integer, OUT code text, OUT message text, OUT body text,
+    OUT more text)
+    LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    SELECT max(t.status), max(t.code), max(t.message), max(t.more),
+           '[' || coalesce(string_agg(xet.hub_node($1, t.entry, t.hash,
+                      t.size, t.sha256, t.made, t.made_at, t.mtime, t.title),
+                      ',' ORDER BY t.n), '') || ']'
+      INTO status, code, message, more, body
+      FROM xet.hub_paths_rows($1, $2, $3, $4, $5, $6, $7, $8)
+              WITH ORDINALITY AS t(status, code, message, more, entry, hash,
+                                   size, sha256, made, made_at, mtime, title,
+                                   n);
+
+    IF status <> 200 THEN
+        body := NULL;
+    END IF;
 END;
 $$;
 
@@ -4812,33 +4940,62 @@ CREATE FUNCTION xet.hub_page_list(of_kind integer, owner text, search text,
     spaces text, bound text, after text, most integer)
     RETURNS TABLE (kind integer, repo text, private boolean, changed bigint,
                    id bigint, files bigint, bytes bigint)
-    LANGUAGE sql STABLE
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET enable_sort = off
+    SET plan_cache_mode = force_custom_plan
 AS $$
-    SELECT h.kind::integer, h.owner || '/' || h.name, h.private, h.changed,
-           h.id, CASE WHEN c.seq = x.last THEN x.files END,
-           CASE WHEN c.seq = x.last THEN x.bytes END
-      FROM (SELECT r.*, w.changed
-              FROM xet.hub_repos r
-             CROSS JOIN LATERAL (SELECT (extract(epoch FROM r.changed_at)
-                                         * 1000000)::bigint AS changed) w
-             WHERE ($1 = 4 OR r.kind = $1)
-               AND ($2 IS NULL OR lower(r.owner) = lower($2))
-               AND ($3 IS NULL
-                    OR strpos(lower(r.owner || '/' || r.name), lower($3)) > 0)
-               AND (NOT r.private
-                    OR CASE WHEN $5 IS NOT NULL
-                            THEN $5 = xet.hub_store(r.id)
-                            ELSE coalesce(strpos($4, ','
-                                 || lower(r.owner) || ',') > 0, true) END)
-               AND ($6 IS NULL
-                    OR (w.changed, r.id) < (split_part($6, '/', 1)::bigint,
-                                            split_part($6, '/', 2)::bigint))
-             ORDER BY w.changed DESC, r.id DESC
-             LIMIT $7) h
-      LEFT JOIN xet.hub_refs f ON f.repo_id = h.id AND f.name = 'heads/main'
-      LEFT JOIN xet.hub_commits c ON c.repo_id = h.id AND c.oid = f.oid
-      LEFT JOIN xet.hub_lines x ON x.repo_id = h.id AND x.line = c.line
-     ORDER BY h.changed DESC, h.id DESC;
+DECLARE
+    kinds  integer[] := CASE WHEN of_kind = 4 THEN '{0,1,2,3}'
+                             ELSE ARRAY[of_kind] END;
+    at     timestamptz;
+BEGIN
+    at := to_timestamp(0) + interval '1 microsecond'
+          * least(split_part(after, '/', 1)::bigint, 253402300799999999);
+
+    RETURN QUERY
+    SELECT h.kind::integer, h.owner || '/' || h.name, h.private,
+           (extract(epoch FROM h.changed_at) * 1000000)::bigint, h.id,
+           CASE WHEN m.seq = x.last THEN x.files END,
+           CASE WHEN m.seq = x.last THEN x.bytes END
+      FROM (SELECT w.*
+              FROM unnest(kinds) AS k
+             CROSS JOIN LATERAL (
+                       SELECT r.*
+                         FROM xet.hub_repos r
+                        WHERE r.kind = k
+                          AND ($2 IS NULL OR lower(r.owner) = lower($2))
+                          AND ($3 IS NULL
+                               OR strpos(lower(r.owner || '/' || r.name),
+                                         lower($3)) > 0)
+                          AND (NOT r.private
+                               OR CASE WHEN $5 IS NOT NULL
+                                       THEN $5 = xet.hub_store(r.id)
+                                       ELSE coalesce(strpos($4, ','
+                                            || lower(r.owner) || ',') > 0,
+                                            true) END)
+                          AND (after IS NULL
+                               OR (r.changed_at, r.id)
+                                  < (at, split_part(after, '/', 2)::bigint))
+                        ORDER BY r.changed_at DESC, r.id DESC
+                        LIMIT most
+                   ) w
+             ORDER BY w.changed_at DESC, w.id DESC
+             LIMIT most) h
+      LEFT JOIN LATERAL (SELECT f.oid
+                           FROM xet.hub_refs f
+                          WHERE f.repo_id = h.id AND f.name = 'heads/main'
+                          LIMIT 1) f ON true
+      LEFT JOIN LATERAL (SELECT c.line, c.seq
+                           FROM xet.hub_commits c
+                          WHERE c.repo_id = h.id AND c.oid = f.oid
+                          LIMIT 1) m ON true
+      LEFT JOIN LATERAL (SELECT l.last, l.files, l.bytes
+                           FROM xet.hub_lines l
+                          WHERE l.repo_id = h.id AND l.line = m.line
+                          LIMIT 1) x ON true
+     ORDER BY h.changed_at DESC, h.id DESC;
+END;
 $$;
 
 
@@ -4903,10 +5060,13 @@ BEGIN
 
     IF NOT is_folder THEN
         SELECT p.hash IS NULL INTO is_folder
-          FROM xet.hub_paths p
-         WHERE p.repo_id = r.id AND p.line = c.line AND p.path = c.path
-           AND p.since <= c.seq AND p.till > c.seq
-         LIMIT 1;
+          FROM (SELECT h.hash, h.till
+                  FROM xet.hub_paths h
+                 WHERE h.repo_id = r.id AND h.line = c.line
+                   AND h.path = c.path AND h.since <= c.seq
+                 ORDER BY h.since DESC
+                 LIMIT 1) p
+         WHERE p.till > c.seq;
 
         IF is_folder IS NULL THEN
             status := 404;
@@ -4918,13 +5078,17 @@ BEGIN
 
     SELECT p.path, xet.hub_hash(p.hash), p.size
       INTO readme, hub_page_repo.hash, hub_page_repo.size
-      FROM xet.hub_paths p
-     WHERE p.repo_id = r.id AND p.line = c.line
-       AND p.path = CASE WHEN is_folder
-                         THEN concat_ws('/', nullif(c.path, ''), 'README.md')
-                         ELSE c.path END
-       AND p.since <= c.seq AND p.till > c.seq AND p.hash IS NOT NULL
-     LIMIT 1;
+      FROM (SELECT h.path, h.hash, h.size, h.till
+              FROM xet.hub_paths h
+             WHERE h.repo_id = r.id AND h.line = c.line
+               AND h.path = CASE WHEN is_folder
+                                 THEN concat_ws('/', nullif(c.path, ''),
+                                                'README.md')
+                                 ELSE c.path END
+               AND h.since <= c.seq
+             ORDER BY h.since DESC
+             LIMIT 1) p
+     WHERE p.till > c.seq AND p.hash IS NOT NULL;
 END;
 $$;
 
@@ -4940,8 +5104,9 @@ CREATE FUNCTION xet.hub_page_tree(kind integer, owner text, name text,
     SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
-    r  record;
-    c  record;
+    r    record;
+    c    record;
+    now  boolean;
 BEGIN
     SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, false);
 
@@ -4951,21 +5116,33 @@ BEGIN
 
     SELECT * INTO c FROM xet.hub_rev(r.id, rev, path);
 
+    now := xet.hub_is_last(r.id, c.line, c.seq);
+
     RETURN QUERY
     SELECT h.path, h.hash IS NULL, h.size,
            extract(epoch FROM coalesce(h.mtime, h.made_at))::bigint,
            k.title
       FROM (SELECT p.*
               FROM xet.hub_paths p
-             WHERE p.repo_id = r.id AND p.line = c.line AND p.folder = c.path
-               AND p.path > coalesce(after, '')
-               AND p.since <= c.seq AND p.till > c.seq
+             WHERE now AND p.repo_id = r.id AND p.line = c.line
+               AND p.folder = c.path AND p.path > coalesce(after, '')
+               AND p.till = 2147483647
             UNION ALL
             SELECT p.*
               FROM xet.hub_paths p
-             WHERE p.repo_id = r.id AND p.line = c.line AND p.path = c.path
+             WHERE NOT now AND p.repo_id = r.id AND p.line = c.line
+               AND p.folder = c.path AND p.path > coalesce(after, '')
                AND p.since <= c.seq AND p.till > c.seq
-               AND p.hash IS NOT NULL AND after IS NULL
+            UNION ALL
+            SELECT w.*
+              FROM (SELECT p.*
+                      FROM xet.hub_paths p
+                     WHERE p.repo_id = r.id AND p.line = c.line
+                       AND p.path = c.path AND p.since <= c.seq
+                       AND after IS NULL
+                     ORDER BY p.since DESC
+                     LIMIT 1) w
+             WHERE w.till > c.seq AND w.hash IS NOT NULL
              ORDER BY path LIMIT most) h
       LEFT JOIN LATERAL (SELECT left(m.title, 200) AS title
                            FROM xet.hub_commits m
@@ -4982,6 +5159,9 @@ CREATE FUNCTION xet.hub_page_refs(kind integer, owner text, name text,
     spaces text, bound text, most integer)
     RETURNS TABLE (ref text)
     LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET enable_sort = off
+    SET enable_bitmapscan = off
 AS $$
 DECLARE
     r  record;
@@ -4995,9 +5175,15 @@ BEGIN
     RETURN QUERY
     SELECT f.name
       FROM xet.hub_refs f
-     WHERE f.repo_id = r.id
-     ORDER BY f.name <> 'heads/main', f.name
+     WHERE f.repo_id = r.id AND f.name = 'heads/main'
      LIMIT most;
+
+    RETURN QUERY
+    SELECT f.name
+      FROM xet.hub_refs f
+     WHERE f.repo_id = r.id AND f.name > '' AND f.name <> 'heads/main'
+     ORDER BY f.name
+     LIMIT greatest(most - 1, 0);
 END;
 $$;
 
@@ -5595,7 +5781,8 @@ BEGIN
      WHERE EXISTS (SELECT FROM xet.hub_paths h
                     WHERE h.repo_id = $1 AND h.line = $2
                       AND h.path > u.path || '/' AND h.path < u.path || '0'
-                      AND h.till = ever AND coalesce(h.hash, '') <> '');
+                      AND h.till = ever AND coalesce(h.hash, '') <> ''
+                   OFFSET 0);
 
     UPDATE xet.hub_lines x
        SET last = $3, files = x.files - lost.files + cardinality(paths),

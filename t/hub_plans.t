@@ -78,7 +78,7 @@ sub staged {
 		. ' ARRAY[NULL::bytea]';
 }
 
-my %most = (hub_tree => 6000, hub_list => 2000, hub_page_list => 2000,
+my %most = (hub_tree_rows => 6000, hub_list => 2000, hub_page_list => 2000,
 	hub_page_tree => 2000);
 my %one = (
 	hub_begin => sub { "0, 'me', 'f$_[0]', NULL, NULL, 'z$_[0]'" },
@@ -91,10 +91,11 @@ my %one = (
 	hub_settings => sub { "$hub, true" },
 	hub_info => sub { "$hub, 'main', true" },
 	hub_list => sub { '0, NULL, NULL, NULL, NULL, 100, NULL' },
-	hub_tree => [ sub { "$hub, 'main', 'd7', false, false, NULL, 1000" },
+	hub_tree_rows => [
+		sub { "$hub, 'main', 'd7', false, false, NULL, 1000" },
 		sub { "$hub, 'main', '', true, true, 'd50/f', 1000" },
 		sub { "$bucket, 'main', 'd7', true, false, NULL, 1000" } ],
-	hub_paths_info => sub { "$hub, 'main', ARRAY['d7/f7'::bytea], true" },
+	hub_paths_rows => sub { "$hub, 'main', ARRAY['d7/f7'::bytea], true" },
 	hub_preupload => sub { "$hub, 'main', ARRAY['d7/f7'::bytea],"
 		. ' ARRAY[400::bigint]' },
 	hub_refs_get => sub { $hub },

@@ -246,9 +246,9 @@ my %args = (
 	hub_settings => [ "$hub, true" ],
 	hub_info => [ "$hub, 'main', true", "$bucket, 'main', true" ],
 	hub_list => [ '0, NULL, NULL, NULL, NULL, 10, NULL' ],
-	hub_tree => [ map { "$_, 'main', '', true, true, NULL, 10" }
+	hub_tree_rows => [ map { "$_, 'main', '', true, true, NULL, 10" }
 		$hub, $bucket ],
-	hub_paths_info => [ "$hub, 'main', ARRAY['d/x'::bytea], true" ],
+	hub_paths_rows => [ "$hub, 'main', ARRAY['d/x'::bytea], true" ],
 	hub_preupload => [ "$hub, 'main', ARRAY['d/x'::bytea],"
 		. ' ARRAY[400::bigint]' ],
 	hub_refs_get => [ $hub ],

@@ -16,8 +16,14 @@
 # It has to have the repo me/m with the files data/000001.bin ... already; only
 # what reads is asked of it.  Its processes are not pinned here.
 #
+# hfd, of matrixhub-ai, keeps repos in git and lists a folder in one piece.  Its
+# binary is started here, on the processor of our server, with a repo of 1,000
+# files in a folder, and the page of 1,000 of such a repo is asked of both:
+#
+#     XET_BENCH_HFD=/usr/local/bin/hfd perl t/bench/hub.pl
+#
 # Needs "make build tools cli", wrk, pgbench, and ab for HEAD, of which wrk waits
-# for the body.  Three minutes.
+# for the body; for hfd git.  Three minutes, and two with hfd.
 
 use warnings;
 use strict;
@@ -26,22 +32,26 @@ use FindBin;
 use lib $FindBin::Bin;
 use Bench;
 
+use Digest::SHA ();
 use File::Temp qw/ tempdir /;
 use JSON::PP ();
 
 use Test::Xet;
-use Test::Xet::Process qw/ run_command slurp spew /;
+use Test::Xet::Process qw/ free_port reap run_command slurp spawn spew
+	wait_for /;
 use Test::Xet::Token;
 
 my $files = shift || 100_000;
 my $repeats = repeats(5);
 my $seconds = 2;
 my $other = $ENV{XET_BENCH_HUB};
+my $hfd = $ENV{XET_BENCH_HFD};
 my $oid = 'ab' x 32;
 my $dir = tempdir(CLEANUP => 1);
 
 need('wrk', 'wrk');
 need('ab', 'apache2-utils');
+need('git', 'git') if $hfd;
 bench_start("a Hub, a repo of $files files, one worker");
 
 my $t = server(1000);
@@ -72,7 +82,7 @@ my $who = "0, 'me', 'm', NULL, NULL, 'main'";
 my @rows = (
 	[ 'page of 1,000', 'page', wrk_script("$dir/pages", $get), $uri,
 		"\\set n random(0, $files / 1000 - 2) * 1000\n"
-		. "SELECT * FROM xet.hub_tree($who, 'data', false, false,"
+		. "SELECT * FROM xet.hub_tree_rows($who, 'data', false, false,"
 		. " 'data/' || lpad((:n)::text, 6, '0') || '.bin', 1000);\n" ],
 	[ 'HEAD resolve', 'head', undef, $head,
 		"SELECT * FROM xet.hub_resolve($who, '" . name(7) . "');\n" ],
@@ -120,6 +130,7 @@ for my $round (0 .. $repeats) {
 }
 
 report();
+beside() if $hfd;
 
 bench_end($t);
 
@@ -185,7 +196,7 @@ sub name { return sprintf('data/%06d.bin', $_[0]) }
 # no bytes, which nobody asks for.
 
 sub fill {
-	for my $name (qw/ m c /) {
+	for my $name (qw/ m c k /) {
 		my $r = $t->post('/api/repos/create', \"{\"name\":\"$name\"}",
 			{ 'Content-Type' => 'application/json' });
 
@@ -197,12 +208,14 @@ INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, hash, size,
                            sha256, made)
 SELECT c.repo_id, 0, 'data/' || lpad(n::text, 6, '0') || '.bin', 2, 'data',
        sha256(int4send(n)), 1000000 + n, sha256(int8send(n)), c.oid
-  FROM generate_series(1, $files) n, xet.hub_commits c WHERE c.repo_id = 1;
+  FROM generate_series(1, $files) n, xet.hub_commits c
+ WHERE c.repo_id = 1 OR c.repo_id = 3 AND n <= 1000;
 INSERT INTO xet.hub_paths (repo_id, line, path, since, folder, made)
 SELECT c.repo_id, 0, 'data', 2, '', c.oid
-  FROM xet.hub_commits c WHERE c.repo_id = 1;
-UPDATE xet.hub_commits SET seq = 2 WHERE repo_id = 1;
+  FROM xet.hub_commits c WHERE c.repo_id <> 2;
+UPDATE xet.hub_commits SET seq = 2 WHERE repo_id <> 2;
 UPDATE xet.hub_lines SET last = 2, files = $files WHERE repo_id = 1;
+UPDATE xet.hub_lines SET last = 2, files = 1000 WHERE repo_id = 3;
 INSERT INTO xet.files (hash, size, term_count, sha256, sha256_proven)
 VALUES (sha256('x'), 5, 1, '\\x$oid', true);
 INSERT INTO xet.repo_files (repo_id, file_id, sha256)
@@ -213,10 +226,11 @@ EOF_SQL
 	$t->sql('VACUUM ANALYZE', timeout => 300);
 }
 
-# The repo of commits, as it was made.
+# The repo of commits, as it was made, behind a commit whose client has gone.
 
 sub empty {
-	$t->sql('DELETE FROM xet.hub_paths WHERE repo_id = 2;'
+	$t->sql('LOCK TABLE xet.hub_refs;'
+		. ' DELETE FROM xet.hub_paths WHERE repo_id = 2;'
 		. ' DELETE FROM xet.hub_commits WHERE repo_id = 2 AND seq > 1;'
 		. ' UPDATE xet.hub_lines SET last = 1, files = 0, bytes = 0'
 		. ' WHERE repo_id = 2; UPDATE xet.hub_refs r SET oid = c.oid'
@@ -273,12 +287,12 @@ EOF_SQL
 # As wrk() of Bench; without a script it is HEAD.
 
 sub load {
-	my ($url, $c, $script) = @_;
+	my ($url, $c, $script, $long) = @_;
 
 	my @pids = ($worker, [ pg_pids($t) ]);
 
-	return wrk(url => $url, c => $c, s => $seconds, script => $script,
-		pids => \@pids) if defined $script;
+	return wrk(url => $url, c => $c, s => $long // $seconds,
+		script => $script, pids => \@pids) if defined $script;
 
 	my @before = map { cpu_pids(ref $_ ? @$_ : $_) } @pids;
 	my ($status, $out) = run_command([ 'taskset', '-c', load_cpu(), 'ab',
@@ -336,4 +350,69 @@ sub report {
 	print "\n";
 	bench_table(@table);
 	print "\nthe limit: the bare statement, then \"return 200\"\n";
+}
+
+# --------------------------------------------------------------------------
+# hfd, by turns with us, on one processor; it takes seconds for a page
+
+sub beside {
+	my $port = free_port();
+	my $url = "http://127.0.0.1:$port";
+	my $list = '/tree/main/data';
+
+	hfd_repo("$dir/hfd/repositories/me/k.git");
+
+	my $pid = spawn([ 'taskset', '-c', server_cpu(), $hfd, '-addr',
+		"127.0.0.1:$port", '-ssh-addr', '127.0.0.1:' . free_port(),
+		'-data', "$dir/hfd" ], output => "$dir/hfd.log");
+
+	wait_for(30, sub { system("curl -sf -o '$dir/list'"
+		. " $url/api/models/me/k$list 2>/dev/null") == 0 })
+		or die "hfd: " . slurp("$dir/hfd.log") . "\n";
+
+	my $n = @{ JSON::PP::decode_json(slurp("$dir/list")) };
+
+	die "hfd: a page of $n\n" if $n != 1000;
+
+	my (@ours, @theirs);
+
+	for my $round (0 .. $repeats) {
+		my $r = load($t->url("/api/models/me/k$list"), 4, '');
+		my $o = load("$url/api/models/me/k$list", 4, '', 15);
+
+		next if $round == 0;
+
+		push @ours, $r->{rps};
+		push @theirs, $o->{rps};
+	}
+
+	kill('TERM', $pid);
+	reap($pid, 10);
+
+	printf("\ntree page of 1,000: ours %s/s, hfd %s/s, ratio %s;"
+		. " 4 connections\n", spread(@ours), spread(@theirs),
+		ratio(\@ours, \@theirs));
+}
+
+# A repo of 1,000 files of LFS, in git.
+
+sub hfd_repo {
+	my ($repo) = @_;
+
+	my $text = "commit refs/heads/main\ncommitter me <me\@me> 0 +0000\n"
+		. "data 1\nx\n";
+
+	for my $n (1 .. 1000) {
+		my $pointer = "version https://git-lfs.github.com/spec/v1\n"
+			. "oid sha256:" . Digest::SHA::sha256_hex($n)
+			. "\nsize " . (1000000 + $n) . "\n";
+
+		$text .= 'M 100644 inline ' . name($n) . "\ndata "
+			. length($pointer) . "\n$pointer\n";
+	}
+
+	spew("$dir/import", $text);
+	system("git init -q --bare -b main '$repo' && git -C '$repo'"
+		. " fast-import --quiet < '$dir/import'") == 0
+		or die "git has made no repo\n";
 }

@@ -367,6 +367,14 @@ xet_json_escape(xet_buf_t *b, unsigned c)
         xet_json_literal(b, "\\\\");
         return;
 
+    case '\b':
+        xet_json_literal(b, "\\b");
+        return;
+
+    case '\f':
+        xet_json_literal(b, "\\f");
+        return;
+
     case '\n':
         xet_json_literal(b, "\\n");
         return;

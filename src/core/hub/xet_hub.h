@@ -357,6 +357,52 @@ uint8_t *xet_hub_html_size(uint8_t *p, uint64_t v);
 
 
 /*
+ * xet_hub_tree.c: entries of a tree, or of a list of paths, as JSON.
+ */
+
+#define XET_HUB_NO_TIME   INT64_MIN
+#define XET_HUB_DATE_LEN  24
+
+/* A row; digests are NULL where there are none. */
+
+typedef struct {
+    xet_hub_text_t   path;
+    xet_hub_text_t   title;            /* of the commit; NULL: none */
+    const uint8_t   *hash;             /* as written; NULL: a folder */
+    const uint8_t   *sha256;
+    const uint8_t   *made;             /* the commit, 20 bytes */
+    uint64_t         size;
+    int64_t          at;               /* microseconds since 1970 */
+    int64_t          mtime;            /* or XET_HUB_NO_TIME */
+} xet_hub_node_t;
+
+
+typedef struct {
+    xet_buf_t       *buf;
+    size_t           n;
+    unsigned         bucket:1;
+    unsigned         expand:1;
+} xet_hub_tree_t;
+
+
+/*
+ * An array: begin, an add for each entry, end.  With expand each one has the
+ * commit that it comes from; objects of a bucket have none.  Errors are those
+ * of the buffer.
+ */
+void xet_hub_tree_begin(xet_hub_tree_t *tree, xet_buf_t *b, int bucket,
+    int expand);
+void xet_hub_tree_add(xet_hub_tree_t *tree, const xet_hub_node_t *node);
+void xet_hub_tree_end(xet_hub_tree_t *tree);
+
+/*
+ * 2026-11-23T22:35:01.250Z, in UTC, XET_HUB_DATE_LEN bytes; returns the end.
+ * Of times before 1970 and after 9999 the first and the last one in between.
+ */
+uint8_t *xet_hub_tree_date(uint8_t *p, int64_t at);
+
+
+/*
  * xet_hub_answer.c: what a Hub answers, for who asks one.
  */
 

@@ -180,6 +180,10 @@ ngx_int_t ngx_http_xet_hub_refuse(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_hub_json(ngx_http_request_t *r, ngx_uint_t status,
     const ngx_str_t *json);
 
+/* The same of JSON that was written. */
+ngx_int_t ngx_http_xet_hub_send(ngx_http_request_t *r, ngx_uint_t status,
+    xet_buf_t *json);
+
 /*
  * The handlers of statements whose body is the answer: send it, or the error.
  * That of a page has a link to the next one, if there is more.
@@ -207,6 +211,10 @@ ngx_int_t ngx_http_xet_hub_page(ngx_http_request_t *r, xet_hub_kind_e kind,
 ngx_int_t ngx_http_xet_hub_header(ngx_http_request_t *r, const char *key,
     const char *format, ...);
 
+/* A page has a link to the next one, which begins behind "after". */
+ngx_int_t ngx_http_xet_hub_next(ngx_http_request_t *r,
+    const ngx_str_t *after);
+
 /* An argument of the request, decoded; data is NULL where it has none. */
 ngx_int_t ngx_http_xet_hub_arg(ngx_http_request_t *r, const char *name,
     ngx_str_t *value);
@@ -216,6 +224,14 @@ ngx_uint_t ngx_http_xet_hub_browser(ngx_http_request_t *r);
 
 /* Whether an argument is "true" or "1". */
 ngx_uint_t ngx_http_xet_hub_flag(ngx_http_request_t *r, const char *name);
+
+
+/*
+ * ngx_http_xet_hub_read.c: limit, cursor, recursive and expand; a limit beyond
+ * "most" is that.  NGX_OK, or what the handler returns.
+ */
+ngx_int_t ngx_http_xet_hub_page_args(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub, ngx_uint_t most, ngx_http_xet_hub_page_t **page);
 
 
 /*

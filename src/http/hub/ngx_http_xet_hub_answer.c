@@ -12,8 +12,6 @@
 static ngx_int_t ngx_http_xet_hub_upstream(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_hub_moved(ngx_http_request_t *r,
     const ngx_str_t *id);
-static ngx_int_t ngx_http_xet_hub_next(ngx_http_request_t *r,
-    const ngx_str_t *after);
 
 
 ngx_int_t
@@ -214,8 +212,20 @@ ngx_int_t
 ngx_http_xet_hub_json(ngx_http_request_t *r, ngx_uint_t status,
     const ngx_str_t *json)
 {
-    ngx_int_t  rc;
     xet_buf_t  b;
+
+    xet_buf_init(&b, ngx_http_xet_alloc, r->pool, json->len);
+    xet_buf_write(&b, json->data, json->len);
+
+    return ngx_http_xet_hub_send(r, status, &b);
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_send(ngx_http_request_t *r, ngx_uint_t status,
+    xet_buf_t *json)
+{
+    ngx_int_t  rc;
 
     /* a body that nobody has read is not the next request */
 
@@ -229,10 +239,7 @@ ngx_http_xet_hub_json(ngx_http_request_t *r, ngx_uint_t status,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    xet_buf_init(&b, ngx_http_xet_alloc, r->pool, json->len);
-    xet_buf_write(&b, json->data, json->len);
-
-    return ngx_http_xet_send(r, status, "application/json", &b);
+    return ngx_http_xet_send(r, status, "application/json", json);
 }
 
 
@@ -318,7 +325,7 @@ ngx_http_xet_hub_paged(ngx_http_request_t *r, ngx_int_t rc)
  * is.
  */
 
-static ngx_int_t
+ngx_int_t
 ngx_http_xet_hub_next(ngx_http_request_t *r, const ngx_str_t *after)
 {
     u_char              *p, *arg, *next, *last;

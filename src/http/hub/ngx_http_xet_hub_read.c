@@ -1,6 +1,6 @@
 
 /*
- * What there is: repos, their files, their history.
+ * What there is: repos, and their history.
  *
  *     handler -> arguments -> one statement, whose text is the answer
  *
@@ -12,19 +12,8 @@
 #include "ngx_http_xet_hub.h"
 
 
-#define NGX_HTTP_XET_HUB_TREE_PAGE    1000
-#define NGX_HTTP_XET_HUB_LIST_PAGE    100
-#define NGX_HTTP_XET_HUB_PATHS_BODY   (8 * 1024 * 1024)
-#define NGX_HTTP_XET_HUB_REF_BODY     131072
-
-
-/* Paths that are asked for, by a form or by JSON. */
-
-typedef struct {
-    xet_hub_list_t            list;
-    ngx_http_xet_hub_batch_t  batch;
-    ngx_uint_t                form;
-} ngx_http_xet_hub_paths_t;
+#define NGX_HTTP_XET_HUB_LIST_PAGE  100
+#define NGX_HTTP_XET_HUB_REF_BODY   131072
 
 
 /* A branch or a tag. */
@@ -36,18 +25,8 @@ typedef struct {
 } ngx_http_xet_hub_named_t;
 
 
-static ngx_int_t ngx_http_xet_hub_page_args(ngx_http_request_t *r,
-    ngx_http_xet_hub_t *hub, ngx_uint_t most, ngx_http_xet_hub_page_t **page);
-static void ngx_http_xet_hub_paths_cleanup(void *data);
-static xet_status_t ngx_http_xet_hub_paths_parse(void *data, u_char *text,
-    size_t len);
-static xet_status_t ngx_http_xet_hub_paths_add(void *ctx,
-    const xet_hub_operation_t *op);
-static void ngx_http_xet_hub_paths_read(ngx_http_request_t *r, void *data);
 static ngx_int_t ngx_http_xet_hub_list_arg(ngx_http_request_t *r,
     const char *name, ngx_str_t *value);
-static void ngx_http_xet_hub_tree_answered(ngx_http_request_t *r,
-    ngx_int_t rc);
 static void ngx_http_xet_hub_commits_answered(ngx_http_request_t *r,
     ngx_int_t rc);
 static ngx_int_t ngx_http_xet_hub_named(ngx_http_request_t *r,
@@ -122,48 +101,6 @@ ngx_http_xet_hub_list_arg(ngx_http_request_t *r, const char *name,
 
 
 ngx_int_t
-ngx_http_xet_hub_tree_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
-{
-    ngx_int_t                 rc;
-    ngx_http_xet_hub_page_t  *page;
-
-    rc = ngx_http_xet_hub_page_args(r, hub, NGX_HTTP_XET_HUB_TREE_PAGE, &page);
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    return ngx_http_xet_query_wait(r,
-               ngx_http_xet_query_hub_tree(r, &hub->asked, page,
-                                           ngx_http_xet_hub_tree_answered));
-}
-
-
-/* A commit that lacks a folder is named, so that clients can keep that. */
-
-static void
-ngx_http_xet_hub_tree_answered(ngx_http_request_t *r, ngx_int_t rc)
-{
-    ngx_http_xet_hub_answer_t  answer;
-
-    if (rc == NGX_OK) {
-        ngx_http_xet_query_hub_get(r, &answer);
-
-        if (answer.status == NGX_HTTP_NOT_FOUND
-            && ngx_http_xet_hub_is(&answer.code, "EntryNotFound")
-            && ngx_http_xet_hub_header(r, "X-Repo-Commit", "%V", &answer.more)
-               != NGX_OK)
-        {
-            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
-            return;
-        }
-    }
-
-    ngx_http_xet_hub_paged(r, rc);
-}
-
-
-ngx_int_t
 ngx_http_xet_hub_commits_handler(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub)
 {
@@ -206,9 +143,7 @@ ngx_http_xet_hub_commits_answered(ngx_http_request_t *r, ngx_int_t rc)
 }
 
 
-/* limit, cursor, recursive, expand; a limit beyond ours is ours. */
-
-static ngx_int_t
+ngx_int_t
 ngx_http_xet_hub_page_args(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
     ngx_uint_t most, ngx_http_xet_hub_page_t **page)
 {
@@ -267,100 +202,6 @@ ngx_http_xet_hub_enter_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
     return ngx_http_xet_query_wait(r,
                ngx_http_xet_query_hub_enter(r, &hub->asked, &any, hub->writes,
                                             ngx_http_xet_hub_answered));
-}
-
-
-ngx_int_t
-ngx_http_xet_hub_paths_handler(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
-{
-    ngx_str_t                 *type;
-    ngx_http_xet_hub_paths_t  *p;
-
-    p = ngx_http_xet_state(r, sizeof(ngx_http_xet_hub_paths_t),
-                           ngx_http_xet_hub_paths_cleanup);
-    if (p == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    ngx_http_xet_hub_batch_init(&p->batch);
-
-    /* Python sends a form, JavaScript sends JSON */
-
-    type = r->headers_in.content_type ? &r->headers_in.content_type->value
-                                      : NULL;
-
-    p->form = (type
-               && type->len >= sizeof("application/x-www-form-urlencoded") - 1
-               && ngx_strncasecmp(type->data,
-                                  (u_char *)
-                                  "application/x-www-form-urlencoded",
-                                  sizeof("application/x-www-form-urlencoded")
-                                  - 1)
-                  == 0);
-
-    return ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_PATHS_BODY,
-                                 ngx_http_xet_hub_paths_parse,
-                                 ngx_http_xet_hub_paths_read, p);
-}
-
-
-static void
-ngx_http_xet_hub_paths_cleanup(void *data)
-{
-    ngx_http_xet_hub_paths_t *p = data;
-
-    ngx_http_xet_hub_batch_destroy(&p->batch);
-}
-
-
-static xet_status_t
-ngx_http_xet_hub_paths_parse(void *data, u_char *text, size_t len)
-{
-    ngx_http_xet_hub_paths_t *p = data;
-
-    return p->form ? xet_hub_form_parse(&p->list, text, len,
-                                        ngx_http_xet_hub_paths_add, p)
-                   : xet_hub_paths_parse(&p->list, text, len,
-                                         ngx_http_xet_hub_paths_add, p);
-}
-
-
-/* What no file can be called is not there. */
-
-static xet_status_t
-ngx_http_xet_hub_paths_add(void *ctx, const xet_hub_operation_t *op)
-{
-    ngx_http_xet_hub_paths_t *p = ctx;
-
-    size_t  len;
-
-    len = op->path.len;
-
-    if (len && op->path.data[len - 1] == '/') {
-        len--;
-    }
-
-    if (xet_hub_path_ok(op->path.data, len)) {
-        ngx_http_xet_array_bytes(&p->batch.paths, op->path.data, len);
-    }
-
-    return p->batch.paths.failed ? XET_NOMEM : XET_OK;
-}
-
-
-static void
-ngx_http_xet_hub_paths_read(ngx_http_request_t *r, void *data)
-{
-    ngx_http_xet_hub_paths_t *p = data;
-
-    ngx_http_xet_hub_t  *hub;
-
-    hub = ngx_http_xet_hub_get(r);
-
-    ngx_http_xet_hub_wait(r,
-        ngx_http_xet_query_hub_paths(r, &hub->asked, &hub->rev, &p->batch,
-                                     p->list.expand,
-                                     ngx_http_xet_hub_answered));
 }
 
 

@@ -1039,6 +1039,13 @@ ngx_int_t ngx_http_xet_query_hub_paths(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
     ngx_http_xet_hub_batch_t *batch, ngx_uint_t expand,
     ngx_http_xet_query_handler_pt handler);
+/* The entries that either of these two has found, behind the first row. */
+ngx_uint_t ngx_http_xet_query_hub_nodes(ngx_http_request_t *r);
+
+/* NGX_ERROR for a row that is malformed; it points into the rows. */
+ngx_int_t ngx_http_xet_query_hub_node(ngx_http_request_t *r, ngx_uint_t i,
+    xet_hub_node_t *node);
+
 ngx_int_t ngx_http_xet_query_hub_preupload(ngx_http_request_t *r,
     const ngx_http_xet_hub_asked_t *asked, const ngx_str_t *rev,
     ngx_http_xet_hub_batch_t *batch, ngx_http_xet_query_handler_pt handler);

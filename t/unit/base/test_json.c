@@ -241,7 +241,7 @@ test_strings(void)
         { "plain / text \x7f", "\"plain / text \x7f\"" },
         { "\"\\", "\"\\\"\\\\\"" },
         { "\n\r\t\b\f\x01\x1f",
-          "\"\\n\\r\\t\\u0008\\u000c\\u0001\\u001f\"" },
+          "\"\\n\\r\\t\\b\\f\\u0001\\u001f\"" },
         { "a\"b\\c", "\"a\\\"b\\\\c\"" },
         { "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80",
           "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"" },

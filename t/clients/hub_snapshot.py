@@ -1,0 +1,18 @@
+# Copyright (C) the ngx_http_xet_module authors
+
+"""A folder to a repo of a Hub, or the other way, for t/bench/hub_snapshot.pl.
+
+    hub_snapshot.py upload|download|none FOLDER REPO
+"""
+
+import sys
+
+from huggingface_hub import HfApi, snapshot_download
+
+verb, folder, repo = sys.argv[1:]
+
+if verb == "upload":
+    HfApi().create_repo(repo, exist_ok=True)
+    HfApi().upload_folder(repo_id=repo, folder_path=folder)
+elif verb == "download":
+    snapshot_download(repo, local_dir=folder)
