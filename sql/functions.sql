@@ -35,18 +35,18 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.usage_of, xet.usage_get, xet.usage_list, xet.usage_total,
     xet.usage_settle, xet.usage_recount, xet.usage_forget, xet.today,
     xet.day_ends,
-    xet.hub_above, xet.hub_batch, xet.hub_begin, xet.hub_below, xet.hub_claim,
-    xet.hub_claimed, xet.hub_claims, xet.hub_commit, xet.hub_commits_get,
-    xet.hub_create, xet.hub_date, xet.hub_delete, xet.hub_describe,
-    xet.hub_duplicate, xet.hub_enter, xet.hub_entry, xet.hub_find,
-    xet.hub_folder, xet.hub_fork, xet.hub_hash, xet.hub_hash_at, xet.hub_info,
-    xet.hub_known, xet.hub_last, xet.hub_list, xet.hub_move, xet.hub_named,
-    xet.hub_nursery, xet.hub_object, xet.hub_objects, xet.hub_oid,
-    xet.hub_page_list, xet.hub_page_refs, xet.hub_page_repo, xet.hub_page_tree,
-    xet.hub_paths_info, xet.hub_preupload, xet.hub_proven, xet.hub_ref_put,
-    xet.hub_refs_get, xet.hub_resolve, xet.hub_rev, xet.hub_settings,
-    xet.hub_stage, xet.hub_staged_ops, xet.hub_store, xet.hub_sweep,
-    xet.hub_title, xet.hub_tree, xet.hub_unstage, xet.hub_whole;
+    xet.hub_above, xet.hub_again, xet.hub_batch, xet.hub_begin, xet.hub_below,
+    xet.hub_claim, xet.hub_claimed, xet.hub_claims, xet.hub_commit,
+    xet.hub_commits_get, xet.hub_create, xet.hub_date, xet.hub_delete,
+    xet.hub_describe, xet.hub_duplicate, xet.hub_enter, xet.hub_entry,
+    xet.hub_find, xet.hub_folder, xet.hub_fork, xet.hub_hash, xet.hub_hash_at,
+    xet.hub_info, xet.hub_known, xet.hub_last, xet.hub_list, xet.hub_move,
+    xet.hub_named, xet.hub_nursery, xet.hub_object, xet.hub_objects,
+    xet.hub_oid, xet.hub_page_list, xet.hub_page_refs, xet.hub_page_repo,
+    xet.hub_page_tree, xet.hub_paths_info, xet.hub_preupload, xet.hub_proven,
+    xet.hub_ref_put, xet.hub_refs_get, xet.hub_resolve, xet.hub_rev,
+    xet.hub_settings, xet.hub_stage, xet.hub_staged_ops, xet.hub_store,
+    xet.hub_sweep, xet.hub_title, xet.hub_tree, xet.hub_unstage, xet.hub_whole;
 
 
 -- Days are those of UTC: sessions may have any time zone, and several.
@@ -3931,6 +3931,26 @@ END;
 $$;
 
 
+-- What a statement that changes something says besides its refusal, where that
+-- may be because it was done before by the same statement, whose answer was
+-- lost: the answer to one that was sent twice, and NULL for other refusals, or
+-- of what is not the caller's.
+
+CREATE FUNCTION xet.hub_again(done boolean, owner text, spaces text,
+    bound text)
+    RETURNS text
+    LANGUAGE sql STABLE
+AS $$
+    SELECT '{}'
+     WHERE done
+       AND CASE WHEN bound IS NOT NULL
+                THEN NOT EXISTS (SELECT FROM xet.repos r
+                                  WHERE r.name = bound)
+                ELSE spaces IS NULL
+                     OR strpos(spaces, ',' || lower(owner) || ',') > 0 END;
+$$;
+
+
 -- A repo with all that it has; the bytes that nobody else has are for the
 -- collector.
 
@@ -3951,6 +3971,7 @@ BEGIN
     more := r.more;
 
     IF status <> 200 THEN
+        body := xet.hub_again(status = 404, owner, spaces, bound);
         RETURN;
     END IF;
 
@@ -3965,6 +3986,7 @@ BEGIN
         status := 404;
         code := 'RepoNotFound';
         message := 'Repository not found';
+        body := '{}';
         RETURN;
     END IF;
 
@@ -3994,7 +4016,15 @@ BEGIN
     message := r.message;
     more := r.more;
 
-    IF status <> 200 THEN
+    -- it was done before, by whomever
+
+    IF status = 307 AND lower(more) = lower(to_owner || '/' || to_name)
+       AND xet.hub_again(true, to_owner, spaces, bound) IS NOT NULL
+    THEN
+        status := 200;
+    END IF;
+
+    IF status <> 200 OR r.status = 307 THEN
         RETURN;
     END IF;
 
@@ -4676,6 +4706,7 @@ BEGIN
             status := 404;
             code := 'RevisionNotFound';
             message := 'There is no ' || ref;
+            body := '{}';
         END IF;
 
         RETURN;
@@ -4699,6 +4730,10 @@ BEGIN
         status := 409;
         code := 'ref_exists';
         message := 'Reference already exists';
+
+        SELECT '{}' INTO body
+          FROM xet.hub_refs f
+         WHERE f.repo_id = r.id AND f.name = $6 AND f.oid = c.oid;
     END IF;
 END;
 $$;
@@ -5268,7 +5303,7 @@ AS $$
 BEGIN
     IF (SELECT count(*)
           FROM (SELECT FROM xet.hub_staged s
-                 WHERE s.upload = $1
+                 WHERE s.upload = $1 AND s.seq >= 0
                  ORDER BY s.seq
                    FOR UPDATE) s) <> batches
     THEN
@@ -5744,7 +5779,8 @@ $$;
 
 
 -- Does what is staged to a bucket, one operation after the other: each is done,
--- or told of.
+-- or told of.  The answer is kept in the place of what was staged, for a
+-- statement that is sent again, until who sends it drops that.
 
 CREATE FUNCTION xet.hub_batch(kind integer, owner text, name text,
     spaces text, bound text, upload bytea, batches integer,
@@ -5792,6 +5828,18 @@ BEGIN
 
     PERFORM FROM xet.hub_lines x
       WHERE x.repo_id = r.id AND x.line = 0 FOR UPDATE;
+
+    -- what it has told before is told again
+
+    SELECT s.sizes[1], s.paths[1] INTO status, body
+      FROM xet.hub_staged s
+     WHERE s.upload = $6 AND s.seq = -1;
+
+    IF FOUND THEN
+        RETURN;
+    END IF;
+
+    status := 200;
 
     PERFORM xet.hub_whole(upload, batches);
 
@@ -5896,6 +5944,11 @@ BEGIN
      WHERE x.repo_id = r.id AND x.line = 0;
     UPDATE xet.hub_repos h SET changed_at = now() WHERE h.id = r.id;
     DELETE FROM xet.hub_staged s WHERE s.upload = $6;
+
+    INSERT INTO xet.hub_staged (upload, seq, ops, paths, sizes, hashes, sha256,
+                                mtimes, types, sources)
+    VALUES ($6, -1, '{}', ARRAY[body], ARRAY[status], '{}', '{}', '{}', '{}',
+            '{}');
 
     PERFORM xet.quota_hold(xet.hub_store(r.id), subject, 0, added);
 END;

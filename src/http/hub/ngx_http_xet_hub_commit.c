@@ -487,22 +487,20 @@ ngx_http_xet_hub_commit_claims(ngx_http_request_t *r,
 }
 
 
-/* 422 has the same body as 200: what of the operations has failed. */
+/*
+ * 422 has the same body as 200: what of the operations has failed.  What is
+ * staged still is the answer, which is dropped now that it has come.
+ */
 
 static void
 ngx_http_xet_hub_commit_batched(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_hub_answer_t   answer;
-    ngx_http_xet_hub_commit_t  *c;
-
-    c = ngx_http_xet_hub_get(r)->state;
+    ngx_http_xet_hub_answer_t  answer;
 
     if (rc == NGX_OK) {
         ngx_http_xet_query_hub_get(r, &answer);
 
         if (answer.body.data) {
-            c->staged = 0;
-
             ngx_http_finalize_request(r,
                 ngx_http_xet_hub_json(r, answer.status, &answer.body));
             return;
