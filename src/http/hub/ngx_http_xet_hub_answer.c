@@ -410,6 +410,39 @@ ngx_http_xet_hub_page(ngx_http_request_t *r, xet_hub_kind_e kind,
 
 
 ngx_int_t
+ngx_http_xet_hub_url(ngx_http_request_t *r, const ngx_str_t *id,
+    const ngx_str_t *commit, ngx_str_t *url)
+{
+    u_char              *p;
+    ngx_str_t            page;
+    ngx_http_xet_hub_t  *hub;
+
+    hub = ngx_http_xet_hub_get(r);
+
+    if (ngx_http_xet_hub_page(r, hub->asked.kind, id, &page) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    url->data = ngx_pnalloc(r->pool, hub->base.len + page.len
+                                     + sizeof("/commit/") - 1
+                                     + (commit ? commit->len : 0));
+    if (url->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = ngx_sprintf(url->data, "%V%V", &hub->base, &page);
+
+    if (commit) {
+        p = ngx_sprintf(p, "/commit/%V", commit);
+    }
+
+    url->len = p - url->data;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
 ngx_http_xet_hub_header(ngx_http_request_t *r, const char *key,
     const char *format, ...)
 {
