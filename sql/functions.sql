@@ -35,7 +35,7 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.usage_of, xet.usage_get, xet.usage_list, xet.usage_total,
     xet.usage_settle, xet.usage_recount, xet.usage_forget, xet.today,
     xet.day_ends,
-    xet.hub_above, xet.hub_batch, xet.hub_begin, xet.hub_below,
+    xet.hub_above, xet.hub_again, xet.hub_batch, xet.hub_begin, xet.hub_below,
     xet.hub_bucket_file, xet.hub_bucket_prune, xet.hub_bucket_put,
     xet.hub_bucket_take, xet.hub_claim, xet.hub_claimed, xet.hub_claims,
     xet.hub_clash, xet.hub_commit, xet.hub_commits_get, xet.hub_create,
@@ -3895,6 +3895,24 @@ END;
 $$;
 
 
+-- What a statement that changes something says besides its refusal, where that
+-- may be because it was done before by the same statement, whose answer was
+-- lost: the answer to one that was sent twice, and NULL for other refusals, or
+-- of what is not the caller's.
+
+CREATE FUNCTION xet.hub_again(done boolean, owner text, spaces text,
+    bound text)
+    RETURNS text
+    LANGUAGE sql STABLE
+AS $$
+    SELECT '{}'
+     WHERE done
+       AND (bound IS NULL
+            OR NOT EXISTS (SELECT FROM xet.repos r WHERE r.name = bound))
+       AND coalesce(strpos(spaces, ',' || lower(owner) || ',') > 0, true);
+$$;
+
+
 -- A repo with all that it has; the bytes that nobody else has are for the
 -- collector.
 
@@ -3915,6 +3933,7 @@ BEGIN
     more := r.more;
 
     IF status <> 200 THEN
+        body := xet.hub_again(status = 404, owner, spaces, bound);
         RETURN;
     END IF;
 
@@ -3929,6 +3948,7 @@ BEGIN
         status := 404;
         code := 'RepoNotFound';
         message := 'Repository not found';
+        body := '{}';
         RETURN;
     END IF;
 
@@ -3958,7 +3978,15 @@ BEGIN
     message := r.message;
     more := r.more;
 
-    IF status <> 200 THEN
+    -- it was done before, by whomever
+
+    IF status = 307 AND lower(more) = lower(to_owner || '/' || to_name)
+       AND xet.hub_again(true, to_owner, spaces, bound) IS NOT NULL
+    THEN
+        status := 200;
+    END IF;
+
+    IF status <> 200 OR r.status = 307 THEN
         RETURN;
     END IF;
 
@@ -4807,6 +4835,7 @@ BEGIN
             status := 404;
             code := 'RevisionNotFound';
             message := 'There is no ' || ref;
+            body := '{}';
         END IF;
 
         RETURN;
@@ -4830,6 +4859,10 @@ BEGIN
         status := 409;
         code := 'ref_exists';
         message := 'Reference already exists';
+
+        SELECT '{}' INTO body
+          FROM xet.hub_refs f
+         WHERE f.repo_id = r.id AND f.name = $6 AND f.oid = c.oid;
     END IF;
 END;
 $$;
@@ -5462,7 +5495,7 @@ AS $$
 BEGIN
     IF (SELECT count(*)
           FROM (SELECT FROM xet.hub_staged s
-                 WHERE s.upload = $1
+                 WHERE s.upload = $1 AND s.seq >= 0
                  ORDER BY s.seq
                    FOR UPDATE) s) <> batches
     THEN
@@ -6152,7 +6185,8 @@ $$;
 
 
 -- Does what is staged to a bucket, one operation after the other: each is done,
--- or told of.
+-- or told of.  The answer is kept in the place of what was staged, for a
+-- statement that is sent again, until who sends it drops that.
 
 CREATE FUNCTION xet.hub_batch(kind integer, owner text, name text,
     spaces text, bound text, upload bytea, batches integer,
@@ -6197,6 +6231,18 @@ BEGIN
 
     PERFORM FROM xet.hub_lines x
       WHERE x.repo_id = r.id AND x.line = 0 FOR UPDATE;
+
+    -- what it has told before is told again
+
+    SELECT s.sizes[1], s.paths[1] INTO status, body
+      FROM xet.hub_staged s
+     WHERE s.upload = $6 AND s.seq = -1;
+
+    IF FOUND THEN
+        RETURN;
+    END IF;
+
+    status := 200;
 
     PERFORM xet.hub_whole(upload, batches);
 
@@ -6249,6 +6295,11 @@ BEGIN
      WHERE x.repo_id = r.id AND x.line = 0;
     UPDATE xet.hub_repos h SET changed_at = now() WHERE h.id = r.id;
     DELETE FROM xet.hub_staged s WHERE s.upload = $6;
+
+    INSERT INTO xet.hub_staged (upload, seq, ops, paths, sizes, hashes, sha256,
+                                mtimes, types, sources)
+    VALUES ($6, -1, '{}', ARRAY[body], ARRAY[status], '{}', '{}', '{}', '{}',
+            '{}');
 
     PERFORM xet.quota_hold(xet.hub_store(r.id), subject, 0, added);
 END;

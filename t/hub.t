@@ -219,6 +219,19 @@ is($t->get('/me/m/resolve/main/d')->{body}, 'a file', 'is there');
 is($t->get("/me/m/resolve/$oid/d/e/" . escape('f g#?.bin'))->{status}, 200,
 	'and the past');
 
+# --------------------------------------------------------------------------
+# what has no page, for a browser and for a client
+
+for ([ 'text/html', qr/<h1>Not a page/ ], [ '*/*', qr/^\{"error":/ ]) {
+	my ($accept, $body) = @$_;
+	my $r = $t->get('/me/m.git/info/lfs/objects/batch',
+		{ Accept => $accept });
+
+	is($r->{status}, 405, "a method that is none: $accept");
+	is($r->header_value('Allow'), 'POST', "$accept: which are");
+	like($r->{body}, $body, "$accept: is told");
+}
+
 $t->done();
 
 # --------------------------------------------------------------------------

@@ -419,6 +419,105 @@ is($t->get('/api/models/me/large/tree/main')->{body}, '[]', 'leaves nothing');
 is($t->sql('SELECT count(*) FROM xet.hub_staged'), $staged,
 	'nothing stays on its way');
 
+# --------------------------------------------------------------------------
+# an answer that is lost: PostgreSQL has committed, and the statement is sent
+# again by another session
+
+sub twice {
+	my ($name, $statement, $start, $lock) = @_;
+
+	my $held = 'SELECT pid FROM pg_stat_activity'
+		. " WHERE wait_event = 'SyncRep'"
+		. " AND query LIKE '%xet.$statement(%'";
+	my ($c, $session);
+
+	# what is staged before it goes through
+
+	if ($lock) {
+		$session = $t->pg_session();
+		$session->run('BEGIN');
+		$session->run("SELECT FROM xet.$lock FOR UPDATE");
+		$c = $start->();
+		ok(wait_for(20, sub { $t->pg_blocked() }), "$name: it waits");
+	}
+
+	waits_for_standby('nobody');
+
+	if ($lock) {
+		$session->run('ROLLBACK');
+		$session->close();
+
+	} else {
+		$c = $start->();
+	}
+
+	ok(wait_for(20, sub { $t->sql($held) }), "$name: it is committed");
+	$t->allow(qr/xet: .*(?:PostgreSQL|sent again|connect)/);
+	$t->sql("SELECT pg_terminate_backend(pid) FROM ($held) a");
+	waits_for_standby('');
+
+	my $r = $c->response();
+
+	is($r->{status}, 200, "$name: it is told, though the answer was lost")
+		or diag($r->summary());
+
+	return $r;
+}
+
+sub waits_for_standby {
+	my ($who) = @_;
+
+	$t->sql("ALTER SYSTEM SET synchronous_standby_names = '$who'",
+		user => 'postgres');
+	$t->sql('SELECT pg_reload_conf()', user => 'postgres');
+	wait_for(20, sub { $t->sql('SHOW synchronous_standby_names')
+		eq $who }) or die "no reload\n";
+}
+
+create('again');
+
+my $again = '/api/models/me/again';
+
+sub start_move {
+	my ($to) = @_;
+
+	return start('/api/repos/move', { fromRepo => 'me/again',
+		toRepo => "me/$to" });
+}
+
+twice('branch', 'hub_ref_put', sub { start("$again/branch/b", {}) });
+is(start("$again/branch/b", {})->response()->{status}, 409,
+	'a branch that was there');
+twice('tag', 'hub_ref_put', sub { start("$again/tag/main", { tag => 'v' }) });
+twice('no branch', 'hub_ref_put', sub { start_ref('DELETE',
+	"$again/branch/b") });
+is(start_ref('DELETE', "$again/branch/b")->response()->{status}, 404,
+	'a branch that was not there');
+twice('no tag', 'hub_ref_put', sub { start_ref('DELETE', "$again/tag/v") });
+twice('commit', 'hub_commit', sub { start_commit('again', inline('x', '')) },
+	'hub_refs');
+is(scalar @{ history('again') }, 2, 'commit: one');
+twice('move', 'hub_move', sub { start_move('again2') });
+is(start_move('again2')->response()->{status}, 200, 'a move that was made');
+is(start_move('again3')->response()->{status}, 404, 'to another name');
+twice('delete', 'hub_delete', sub { start_delete('again2') });
+is(start_delete('again2')->response()->{status}, 404,
+	'a repo that was not there');
+twice('create', 'hub_create', sub { start('/api/repos/create',
+	{ name => 'again' }) });
+
+is(start('/api/buckets/me/again', {})->response()->{status}, 200, 'a bucket');
+is(start_batch({ type => 'addFile', path => 'a', xetHash => '0' x 64 })
+	->response()->{status}, 200, 'a file of it');
+
+my $said = twice('batch', 'hub_batch', sub { start_batch(
+	{ type => 'deleteFile', path => 'a' }, { type => 'addFile',
+		path => 'b', xetHash => 'ab' x 32 }) }, 'hub_lines');
+
+is(join(' ', map { $said->json()->{$_} } qw/ processed succeeded /), '2 1',
+	'batch: as it was told before');
+ok(wait_for(20, sub { !staged() }), 'batch: nothing stays on its way');
+
 $t->done();
 
 # --------------------------------------------------------------------------
@@ -484,6 +583,13 @@ sub start_commit {
 	return $t->http_start('POST', "/api/models/me/$repo/commit/$rev", {
 		'Content-Type' => 'application/x-ndjson',
 		'Content-Length' => length($body) }, $body, timeout => 240);
+}
+
+sub start_batch {
+	my $body = join("\n", map { $json->encode($_) } @_);
+
+	return $t->http_start('POST', '/api/buckets/me/again/batch', {
+		'Content-Length' => length($body) }, $body, timeout => 60);
 }
 
 sub staged { return $t->sql('SELECT count(*) FROM xet.hub_staged') }

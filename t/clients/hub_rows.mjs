@@ -212,9 +212,9 @@ async function repos() {
         revision: "no" }), refused(404));
     await row("deleteRepo", () => hub.deleteRepo(o));
     await row("deleteRepo: it is gone", () => hub.repoExists(o), false);
-    await row("createRepo: with a file, which is refused", () =>
-        hub.createRepo({ ...o, files: [file("README.md", "# js")] }),
-        refused(501));
+    await row("createRepo: with files that can't be", () =>
+        hub.createRepo({ ...o, files: [file("a", "a"), file("a/b", "b")] }),
+        refused(400));
     await row("createRepo: refused, it is not there", () => hub.repoExists(o),
         false);
     await row("datasets: createRepo, uploadFile, downloadFile, deleteRepo",

@@ -175,7 +175,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check(rc != XET_OK || xet_hub_name_ok(repo.name.data, repo.name.len));
 
         if (rc == XET_OK) {
-            (void) xet_hub_repo_files(&repo, fuzz_entry, &one);
+            (void) xet_hub_repo_files(&repo, fuzz_op, &one);
         }
 
         json_decref(repo.doc);

@@ -437,6 +437,12 @@ ngx_int_t ngx_http_xet_error_status(ngx_http_request_t *r,
 ngx_int_t ngx_http_xet_error_method(ngx_http_request_t *r,
     ngx_uint_t methods);
 
+#define NGX_HTTP_XET_ERROR_METHOD  "the route has no such method"
+
+/* The header of such an answer alone, which names them; NGX_ERROR. */
+ngx_int_t ngx_http_xet_error_allow(ngx_http_request_t *r,
+    ngx_uint_t methods);
+
 /*
  * Answers a core status of 4xx with more than its message: b is the answer, of
  * ngx_http_xet_error_begin() and _end(), with further members.

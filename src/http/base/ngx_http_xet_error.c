@@ -289,6 +289,18 @@ ngx_http_xet_error_status(ngx_http_request_t *r, xet_status_t status)
 ngx_int_t
 ngx_http_xet_error_method(ngx_http_request_t *r, ngx_uint_t methods)
 {
+    if (ngx_http_xet_error_allow(r, methods) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_error(r, NGX_HTTP_NOT_ALLOWED, "method_not_allowed",
+                              NGX_HTTP_XET_ERROR_METHOD);
+}
+
+
+ngx_int_t
+ngx_http_xet_error_allow(ngx_http_request_t *r, ngx_uint_t methods)
+{
     u_char      *p;
     ngx_str_t    value;
     ngx_uint_t   i;
@@ -306,7 +318,7 @@ ngx_http_xet_error_method(ngx_http_request_t *r, ngx_uint_t methods)
 
     p = ngx_pnalloc(r->pool, 64);
     if (p == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        return NGX_ERROR;
     }
 
     value.data = p;
@@ -320,12 +332,7 @@ ngx_http_xet_error_method(ngx_http_request_t *r, ngx_uint_t methods)
 
     value.len = p - value.data;
 
-    if (ngx_http_xet_header_add(r, "Allow", &value) == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    return ngx_http_xet_error(r, NGX_HTTP_NOT_ALLOWED, "method_not_allowed",
-                              "the route has no such method");
+    return ngx_http_xet_header_add(r, "Allow", &value) ? NGX_OK : NGX_ERROR;
 }
 
 

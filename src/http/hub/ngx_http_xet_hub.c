@@ -21,6 +21,8 @@
 #define NGX_HTTP_XET_HUB_ME  "me"              /* who asks */
 
 
+static ngx_int_t ngx_http_xet_hub_nowhere(ngx_http_request_t *r,
+    ngx_uint_t methods);
 static ngx_int_t ngx_http_xet_hub_parse(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub, ngx_str_t *path);
 static ngx_int_t ngx_http_xet_hub_begin(ngx_http_request_t *r,
@@ -75,9 +77,7 @@ ngx_http_xet_hub_handler(ngx_http_request_t *r)
     }
 
     if (route == NULL) {
-        return methods ? ngx_http_xet_error_method(r, methods)
-                       : ngx_http_xet_hub_error(r, NGX_HTTP_NOT_FOUND,
-                                                "no_route", "no such route");
+        return ngx_http_xet_hub_nowhere(r, methods);
     }
 
     hub->route = route;
@@ -100,6 +100,26 @@ ngx_http_xet_hub_handler(ngx_http_request_t *r)
     rc = ngx_http_xet_hub_begin(r, route);
 
     return (rc == NGX_DECLINED) ? route->handler(r, hub) : rc;
+}
+
+
+/* No route, or one for those methods only. */
+
+static ngx_int_t
+ngx_http_xet_hub_nowhere(ngx_http_request_t *r, ngx_uint_t methods)
+{
+    if (methods == 0) {
+        return ngx_http_xet_hub_error(r, NGX_HTTP_NOT_FOUND, "no_route",
+                                      "no such route");
+    }
+
+    if (ngx_http_xet_error_allow(r, methods) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_xet_hub_error(r, NGX_HTTP_NOT_ALLOWED,
+                                  "method_not_allowed",
+                                  NGX_HTTP_XET_ERROR_METHOD);
 }
 
 

@@ -205,6 +205,10 @@ ngx_int_t ngx_http_xet_hub_row(ngx_http_request_t *r, ngx_int_t rc,
 ngx_int_t ngx_http_xet_hub_page(ngx_http_request_t *r, xet_hub_kind_e kind,
     const ngx_str_t *id, ngx_str_t *page);
 
+/* The URL of that, of the repo that is asked for, or of a commit of it. */
+ngx_int_t ngx_http_xet_hub_url(ngx_http_request_t *r, const ngx_str_t *id,
+    const ngx_str_t *commit, ngx_str_t *url);
+
 #define NGX_HTTP_XET_HUB_HEADER  4096          /* a longer one is cut */
 
 /* Adds a header from pieces, as ngx_sprintf(); NGX_ERROR without memory. */

@@ -255,6 +255,14 @@ ngx_http_xet_hub_row(ngx_http_request_t *r, ngx_int_t rc,
 
     ngx_http_xet_query_hub_get(r, answer);
 
+    /* refused, maybe for what the same statement has done when it was lost */
+
+    if (answer->status != NGX_HTTP_OK && answer->body.data
+        && ngx_http_xet_query_twice(r))
+    {
+        answer->status = NGX_HTTP_OK;
+    }
+
     if (answer->status != NGX_HTTP_OK) {
         ngx_http_finalize_request(r, ngx_http_xet_hub_refuse(r, answer));
         return NGX_DONE;
@@ -403,6 +411,39 @@ ngx_http_xet_hub_page(ngx_http_request_t *r, xet_hub_kind_e kind,
                                 : ngx_sprintf(page->data, "/%s/%V", plural,
                                               id);
     page->len = p - page->data;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_xet_hub_url(ngx_http_request_t *r, const ngx_str_t *id,
+    const ngx_str_t *commit, ngx_str_t *url)
+{
+    u_char              *p;
+    ngx_str_t            page;
+    ngx_http_xet_hub_t  *hub;
+
+    hub = ngx_http_xet_hub_get(r);
+
+    if (ngx_http_xet_hub_page(r, hub->asked.kind, id, &page) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    url->data = ngx_pnalloc(r->pool, hub->base.len + page.len
+                                     + sizeof("/commit/") - 1
+                                     + (commit ? commit->len : 0));
+    if (url->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = ngx_sprintf(url->data, "%V%V", &hub->base, &page);
+
+    if (commit) {
+        p = ngx_sprintf(p, "/commit/%V", commit);
+    }
+
+    url->len = p - url->data;
 
     return NGX_OK;
 }

@@ -487,22 +487,20 @@ ngx_http_xet_hub_commit_claims(ngx_http_request_t *r,
 }
 
 
-/* 422 has the same body as 200: what of the operations has failed. */
+/*
+ * 422 has the same body as 200: what of the operations has failed.  What is
+ * staged still is the answer, which is dropped now that it has come.
+ */
 
 static void
 ngx_http_xet_hub_commit_batched(ngx_http_request_t *r, ngx_int_t rc)
 {
-    ngx_http_xet_hub_answer_t   answer;
-    ngx_http_xet_hub_commit_t  *c;
-
-    c = ngx_http_xet_hub_get(r)->state;
+    ngx_http_xet_hub_answer_t  answer;
 
     if (rc == NGX_OK) {
         ngx_http_xet_query_hub_get(r, &answer);
 
         if (answer.body.data) {
-            c->staged = 0;
-
             ngx_http_finalize_request(r,
                 ngx_http_xet_hub_json(r, answer.status, &answer.body));
             return;
@@ -755,27 +753,15 @@ static ngx_int_t
 ngx_http_xet_hub_commit_send(ngx_http_request_t *r,
     ngx_http_xet_hub_answer_t *answer)
 {
-    u_char              *url, *p;
-    ngx_str_t            page;
-    xet_buf_t            b;
-    xet_json_t           j;
-    ngx_http_xet_hub_t  *hub;
+    ngx_str_t   url;
+    xet_buf_t   b;
+    xet_json_t  j;
 
-    hub = ngx_http_xet_hub_get(r);
-
-    if (ngx_http_xet_hub_page(r, hub->asked.kind, &answer->more, &page)
+    if (ngx_http_xet_hub_url(r, &answer->more, &answer->body, &url)
         != NGX_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
-
-    url = ngx_pnalloc(r->pool, hub->base.len + page.len + answer->body.len
-                               + sizeof("/commit/"));
-    if (url == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    p = ngx_sprintf(url, "%V%V/commit/%V", &hub->base, &page, &answer->body);
 
     xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 512);
     xet_json_init(&j, &b);
@@ -786,7 +772,7 @@ ngx_http_xet_hub_commit_send(ngx_http_request_t *r,
     xet_json_key(&j, "commitOid");
     xet_json_string(&j, answer->body.data, answer->body.len);
     xet_json_key(&j, "commitUrl");
-    xet_json_string(&j, url, p - url);
+    xet_json_string(&j, url.data, url.len);
     xet_json_key(&j, "hookOutput");
     xet_json_cstring(&j, "");
     xet_json_object_end(&j);

@@ -182,6 +182,7 @@ ngx_http_xet_hub_page_refuse(ngx_http_request_t *r, ngx_uint_t status,
         { 403, "Not allowed", "The token does not allow this." },
         { 404, "Not found", "There is nothing here, or nothing that you may "
           "see." },
+        { 405, "Not a page", "There is nothing to look at here." },
         { 503, "Not now", "The server can't answer now. Try again later." }
     };
 

@@ -343,27 +343,13 @@ static ngx_int_t
 ngx_http_xet_hub_create_send(ngx_http_request_t *r,
     ngx_http_xet_hub_answer_t *answer)
 {
-    u_char              *url;
-    ngx_str_t            page;
-    xet_buf_t            b;
-    xet_json_t           j;
-    ngx_http_xet_hub_t  *hub;
+    ngx_str_t   url;
+    xet_buf_t   b;
+    xet_json_t  j;
 
-    hub = ngx_http_xet_hub_get(r);
-
-    if (ngx_http_xet_hub_page(r, hub->asked.kind, &answer->more, &page)
-        != NGX_OK)
-    {
+    if (ngx_http_xet_hub_url(r, &answer->more, NULL, &url) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
-
-    url = ngx_pnalloc(r->pool, hub->base.len + page.len);
-    if (url == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    ngx_memcpy(ngx_cpymem(url, hub->base.data, hub->base.len), page.data,
-               page.len);
 
     xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 512);
     xet_json_init(&j, &b);
@@ -383,7 +369,7 @@ ngx_http_xet_hub_create_send(ngx_http_request_t *r,
     }
 
     xet_json_key(&j, "url");
-    xet_json_string(&j, url, hub->base.len + page.len);
+    xet_json_string(&j, url.data, url.len);
     xet_json_key(&j, "name");
     xet_json_string(&j, answer->more.data, answer->more.len);
     xet_json_key(&j, "id");

@@ -203,6 +203,12 @@ ngx_int_t ngx_http_xet_query_create(ngx_http_request_t *r);
 ngx_http_xet_query_t *ngx_http_xet_query_get(ngx_http_request_t *r);
 
 /*
+ * Whether the statement that was answered was sent before, and may have been
+ * done then.
+ */
+ngx_uint_t ngx_http_xet_query_twice(ngx_http_request_t *r);
+
+/*
  * The core status for the rc that sending a statement returned, or that its
  * handler got; missing is the status for NGX_DECLINED, no such row.
  */
@@ -976,7 +982,10 @@ xet_status_t ngx_http_xet_hub_batch_add(ngx_http_xet_hub_batch_t *b,
     const xet_hub_operation_t *op);
 
 
-/* The first row of all of them but stage, claims and proven. */
+/*
+ * The first row of all of them but stage, claims and proven.  Where that is a
+ * refusal with a body, the body is the answer if the statement was sent twice.
+ */
 void ngx_http_xet_query_hub_get(ngx_http_request_t *r,
     ngx_http_xet_hub_answer_t *answer);
 
