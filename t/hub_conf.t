@@ -174,6 +174,7 @@ for my $name (qw/ alice bob /) {
 # --------------------------------------------------------------------------
 # a repo that is deleted, and made again by another one of the team
 
+my $r;
 my %old = team('alice', 'what alice had ' . random_bytes(8, 90_000));
 
 is(send_json('DELETE', '/api/repos/delete', who('alice', 'delete'),
@@ -195,6 +196,15 @@ given_out('another one: its file', { %old, hash => $new{hash},
 is($t->get("/cas/v1/files/$new{hash}", $new{read})->{body}, $new{data},
 	'another one: who has a token of its own reads it');
 
+# a signed URL is good for what it was made for, until it expires, as
+# docs/security.md says, and for nothing else
+
+$r = data(\%old, $old{xorb});
+is_deeply([ @$r{qw/ status body /} ], [ 206, $old{bytes} ],
+	'another one: a signed URL');
+is(data(\%old, $new{xorb})->{status}, 403,
+	'another one: a signed URL with its xorb');
+
 # the same bytes once more, by bob: no token of alice's leads to them
 
 commit($bob, 'models', 'team/again', 'the same' => $old{data});
@@ -214,7 +224,7 @@ is(commit($old{write}, 'models', 'team/again', x => 'x')->{status}, 404,
 
 # what it still brings to the server is of no repo
 
-my $r = $t->http('PUT', '/cas/v1/files', $old{write}, \'brought late');
+$r = $t->http('PUT', '/cas/v1/files', $old{write}, \'brought late');
 
 is($r->{status}, 404, 'the old write token: a file by PUT');
 is(ndjson($bob, '/api/models/team/again/commit/main', { key => 'header',
@@ -593,10 +603,32 @@ sub team {
 	is($t->get($given{lfs})->{body}, $data, "$name: by the URL of LFS");
 	is($t->get("/cas/v1/files/$given{hash}", $given{read})->{body}, $data,
 		"$name: by the token");
-	is(reconstruction($given{hash}, $given{read})->{status}, 200,
-		"$name: its plan");
+
+	my $r = reconstruction($given{hash}, $given{read});
+
+	is($r->{status}, 200, "$name: its plan");
+
+	my ($xorb, $entries) = %{ $r->json()->{xorbs} };
+
+	$given{xorb} = $xorb;
+	($given{url}) = $entries->[0]{url} =~ m!^http://[^/]+(/.*)!;
+	$given{range} = 'bytes=' . join('-',
+		@{ $entries->[0]{ranges}[0]{bytes} }{qw/ start end /});
+	$given{bytes} = data(\%given, $xorb)->{body};
 
 	return %given;
+}
+
+# What is had by a signed URL, with a xorb in the place of the one in it.
+
+sub data {
+	my ($given, $xorb) = @_;
+
+	my $short = substr($xorb, 0, 2);
+
+	return $t->get($given->{url}
+		=~ s!/[0-9a-f]{2}/\Q$given->{xorb}\E!/$short/$xorb!r,
+		{ Range => $given->{range} });
 }
 
 sub reconstruction {
