@@ -63,9 +63,9 @@ WERROR ?=
 TESTS =		t/*.t
 
 # files that "make test" runs once more, with their stores in a bucket
-BUCKET_TESTS =	audit batch cors dedup delete file_get file_put nodes possess \
-		reconstruction repo token verify_body xorb_upload ztensor \
-		ztensor_verify
+BUCKET_TESTS =	audit batch cors dedup delete file_get file_put hub \
+		hub_clients hub_races nodes possess reconstruction repo \
+		token verify_body xorb_upload ztensor ztensor_verify
 
 JOBS =		2
 FUZZ_SECONDS =	60

@@ -3610,8 +3610,9 @@ $$;
 -- the message that clients know; else the JSON of the body.  Who asks is given
 -- by spaces and bound: the name spaces, in lower case between commas, in which
 -- he may read what is private, and write; NULL is all of them.  bound is the
--- repo of a token for one repo.  The public repos are for everybody that comes
--- here.
+-- repo of a token for one repo, which has no more of it than its subject has:
+-- what was given out for a public repo does not open it when it is private.
+-- The public repos are for everybody that comes here.
 --
 -- Paths are looked up one by one, by LATERAL with a LIMIT, under settings that
 -- leave no other plan: one that was made while the tables were small would walk
@@ -3676,9 +3677,9 @@ BEGIN
         status := 307;
     END IF;
 
-    mine := CASE WHEN bound IS NOT NULL THEN bound = xet.hub_store(r.id)
-                 WHEN spaces IS NULL THEN true
-                 ELSE strpos(spaces, ',' || lower(r.owner) || ',') > 0 END;
+    mine := coalesce(bound = xet.hub_store(r.id), true)
+            AND coalesce(strpos(spaces, ',' || lower(r.owner) || ',') > 0,
+                         true);
 
     IF r.id IS NULL OR r.private AND NOT mine THEN
         status := 404;
@@ -4231,10 +4232,9 @@ BEGIN
                AND ($3 IS NULL
                     OR strpos(lower(h.owner || '/' || h.name), lower($3)) > 0)
                AND (NOT h.private
-                    OR CASE WHEN bound IS NOT NULL
-                            THEN bound = xet.hub_store(h.id)
-                            ELSE coalesce(strpos(spaces, ','
-                                 || lower(h.owner) || ',') > 0, true) END)
+                    OR coalesce(bound = xet.hub_store(h.id), true)
+                       AND coalesce(strpos(spaces, ','
+                                    || lower(h.owner) || ',') > 0, true))
                AND (after IS NULL
                     OR (h.changed_at, h.id)
                        < (to_timestamp(split_part(after, '/', 1)::numeric),
@@ -5002,11 +5002,10 @@ BEGIN
                                OR strpos(lower(r.owner || '/' || r.name),
                                          lower($3)) > 0)
                           AND (NOT r.private
-                               OR CASE WHEN $5 IS NOT NULL
-                                       THEN $5 = xet.hub_store(r.id)
-                                       ELSE coalesce(strpos($4, ','
-                                            || lower(r.owner) || ',') > 0,
-                                            true) END)
+                               OR coalesce($5 = xet.hub_store(r.id), true)
+                                  AND coalesce(strpos($4, ','
+                                               || lower(r.owner) || ',') > 0,
+                                               true))
                           AND (after IS NULL
                                OR (r.changed_at, r.id)
                                   < (at, split_part(after, '/', 2)::bigint))

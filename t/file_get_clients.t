@@ -148,7 +148,7 @@ ok(slurp("$dir/h2-$_") eq $file->{data}, "HTTP/2: $_ of 4") for 1 .. 4;
 # pandas
 
 SKIP: {
-	my @pandas = ("$build/clients/pandas/bin/python",
+	my @pandas = ("$build/clients/datasets/bin/python",
 		root() . '/t/clients/pandas_read.py');
 
 	skip 'no pandas', 8 unless -x $pandas[0];

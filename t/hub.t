@@ -13,33 +13,13 @@ use Test::More;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
+use Test::Xet::Table;
 
 use Digest::SHA qw/ sha256_hex /;
 use JSON::PP ();
 use MIME::Base64 ();
 
-my $t = Test::Xet->new(workers => 2, log => 'info',
-	http => Test::Xet::Token::token_directive(), locations => <<'EOC');
-location / {
-            xet_hub on;
-            xet_auth off;
-            xet_hub_owners *;
-            xet_api_base /cas;
-            client_max_body_size 200m;
-        }
-
-        location /cas/ {
-            xet_api;
-            xet_api_base /cas;
-            xet_auth token;
-            xet_access repo;
-            client_max_body_size 80m;
-        }
-
-        location /xorbs/ {
-            %%DATA%%
-        }
-EOC
+my $t = Test::Xet->new(Test::Xet::Table::hub());
 
 $t->token_key();
 $t->run();

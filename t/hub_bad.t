@@ -15,35 +15,16 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Refusal;
+use Test::Xet::Table;
 use Test::Xet::Token;
 
 use Digest::SHA qw/ sha256_hex /;
 use JSON::PP ();
 use MIME::Base64 ();
 
-my $t = Test::Xet->new(workers => 1, log => 'info',
-	http => Test::Xet::Token::token_directive(),
-	locations => <<'EOC' . Test::Xet::Token::token_location());
-location / {
-            xet_hub on;
-            xet_auth token;
-            xet_hub_public on;
-            xet_api_base /cas;
-            client_max_body_size 200m;
-        }
-
-        location /cas/ {
-            xet_api;
-            xet_api_base /cas;
-            xet_auth token;
-            xet_access repo;
-            client_max_body_size 80m;
-        }
-
-        location /xorbs/ {
-            %%DATA%%
-        }
-EOC
+my $t = Test::Xet->new(Test::Xet::Table::hub(
+	'xet_auth token; xet_hub_public on;',
+	Test::Xet::Token::token_location()), workers => 1);
 
 $t->token_key();
 $t->run();

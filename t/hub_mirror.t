@@ -15,6 +15,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Process qw/ build_dir root run_command slurp /;
+use Test::Xet::Table;
 
 use Digest::SHA qw/ sha256_hex /;
 use JSON::PP ();
@@ -94,22 +95,7 @@ EOC
 	locations => locations('include %%DIR%%/xet_hub_upstream.conf;'));
 
 $t->write_file('xet_hub.conf', $hub_conf);
-my $inner = '127.0.0.1:' . $t->port(8082);
-my $dir = $t->dir();
-
-sub mirror {
-	my ($hub, $valid) = @_;
-
-	for my $name (qw/ xet_hub_mirror.conf xet_hub_upstream.conf /) {
-		$t->write_file($name, slurp(root() . "/conf/$name")
-			=~ s!https://huggingface\.co!$hub!gr
-			=~ s!127\.0\.0\.1:8082!$inner!gr
-			=~ s!\b1m;!$valid;!gr
-			=~ s!/var/cache/nginx!$dir!gr);
-	}
-}
-
-mirror($here, '1m');
+Test::Xet::Table::mirror($t, $here, '1m');
 
 $t->token_key();
 $t->run();
@@ -285,7 +271,7 @@ SKIP: {
 
 # what is good for a second only, to be asked for again below
 
-mirror($here, '1s');
+Test::Xet::Table::mirror($t, $here, '1s');
 $t->reload();
 is($t->get('/api/models/me/m/commits/main')->{status}, 200, 'for a second');
 sleep(2);
@@ -313,7 +299,7 @@ is($t->get('/api/models/me/m/commits/main')->{status}, 200,
 
 # nor can its name be resolved, from the start
 
-mirror('http://none.example', '1s');
+Test::Xet::Table::mirror($t, 'http://none.example', '1s');
 $t->allow(qr/could not be resolved|(?:recv|send)\(\) failed/);
 $t->stop();
 $t->nginx()->run();

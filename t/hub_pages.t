@@ -17,20 +17,14 @@ use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Browser;
 use Test::Xet::Process qw/ build_dir slurp /;
+use Test::Xet::Table;
 
 use Digest::SHA qw/ sha256_base64 /;
 use Encode qw/ decode encode /;
 use JSON::PP ();
 use MIME::Base64 qw/ encode_base64 /;
 
-my $t = Test::Xet->new(workers => 2, log => 'info',
-	http => Test::Xet::Token::token_directive(), locations => <<'EOC');
-location / {
-            xet_hub on;
-            xet_auth off;
-            xet_hub_owners *;
-            xet_api_base /cas;
-        }
+my $t = Test::Xet->new(Test::Xet::Table::hub(undef, <<'EOC'));
 
         location /hub/ {
             xet_hub on;
@@ -61,18 +55,6 @@ location / {
             xet_token;
             xet_token_scope $scope;
             xet_token_subject $subject;
-        }
-
-        location /cas/ {
-            xet_api;
-            xet_api_base /cas;
-            xet_auth token;
-            xet_access repo;
-            client_max_body_size 80m;
-        }
-
-        location /xorbs/ {
-            %%DATA%%
         }
 EOC
 
@@ -557,7 +539,7 @@ sub browse {
 	for my $scheme (qw/ light dark /) {
 		$b->call('Emulation.setEmulatedMedia', { features => [ {
 			name => 'prefers-color-scheme', value => $scheme } ] });
-		cmp_ok($b->js(contrast()), '>=', 4.5, "$scheme: contrast");
+		cmp_ok($b->contrast(), '>=', 4.5, "$scheme: contrast");
 		$b->screenshot("$shot-$scheme.png");
 	}
 
@@ -636,9 +618,7 @@ sub width { return $b->js('document.documentElement.scrollWidth') }
 sub readers {
 	my ($uri) = @_;
 
-	my %roles;
-
-	push @{ $roles{$_->[0]} }, $_->[1] for $b->accessible();
+	my %roles = $b->roles();
 
 	is(scalar(@{ $roles{$_} || [] }), 1, "$uri: a landmark: $_")
 		for qw/ banner main contentinfo /;
@@ -658,51 +638,6 @@ sub readers {
 		cmp_ok(scalar(@{ $roles{rowheader} || [] }), '>', 0,
 			"$uri: the table is one on a phone, too");
 	}
-}
-
-sub contrast {
-	return <<'EOJ';
-(function () {
-    function channels(c) {
-        return c.match(/[\d.]+/g).map(Number);
-    }
-
-    function light(c) {
-        const [r, g, b] = channels(c).slice(0, 3).map(function (v) {
-            v /= 255;
-            return v <= 0.03928 ? v / 12.92
-                                : Math.pow((v + 0.055) / 1.055, 2.4);
-        });
-
-        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-    }
-
-    function ground(e) {
-        for (; e; e = e.parentElement) {
-            const c = getComputedStyle(e).backgroundColor;
-
-            if (channels(c)[3] !== 0) {
-                return c;
-            }
-        }
-
-        return "rgb(255, 255, 255)";
-    }
-
-    let worst = 21;
-
-    for (const e of document.querySelectorAll(
-        "h1, h2, h3, p, a, th, td, time, pre, code, summary, li"))
-    {
-        const a = light(getComputedStyle(e).color), b = light(ground(e));
-
-        worst = Math.min(worst, (Math.max(a, b) + 0.05)
-                                / (Math.min(a, b) + 0.05));
-    }
-
-    return worst;
-})()
-EOJ
 }
 
 sub page {

@@ -14,33 +14,14 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Process qw/ slurp wait_for /;
+use Test::Xet::Table;
 use Test::Xet::Token;
 
 use Digest::SHA qw/ sha256_hex /;
 use JSON::PP ();
 use MIME::Base64 ();
 
-my $t = Test::Xet->new(workers => 1, log => 'info',
-	http => Test::Xet::Token::token_directive(), locations => <<'EOC');
-location / {
-            xet_hub on;
-            xet_auth off;
-            xet_api_base /cas;
-            client_max_body_size 200m;
-        }
-
-        location /cas/ {
-            xet_api;
-            xet_api_base /cas;
-            xet_auth token;
-            xet_access repo;
-            client_max_body_size 80m;
-        }
-
-        location /xorbs/ {
-            %%DATA%%
-        }
-EOC
+my $t = Test::Xet->new(Test::Xet::Table::hub('xet_auth off;'), workers => 1);
 
 $t->token_key();
 $t->run();

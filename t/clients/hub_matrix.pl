@@ -2,10 +2,10 @@
 
 # Copyright (C) the ngx_http_xet_module authors
 
-# What is too large for t/hub_clients.t, or too old, against a server that is
-# the Hub: datasets, transformers and safetensors, and older releases of
-# huggingface_hub; as a table, which t/README.md has.  Run by "make clients",
-# which has installed them; rows named as arguments are run alone ("datasets").
+# What is too old for t/hub_clients.t and t/hub_data.t, against a server that is
+# the Hub: older releases of huggingface_hub, which have the upload of a large
+# folder; as a table, which t/README.md has.  Run by "make clients", which has
+# installed them; rows named as arguments are run alone ("huggingface_hub").
 
 use warnings;
 use strict;
@@ -31,13 +31,7 @@ $t->run();
 my $table = Test::Xet::Table->new($t);
 my @rows;
 
-for my $package (qw/ datasets transformers safetensors /) {
-	row($package, "$clients/datasets/bin/python", $package);
-}
-
-for my $python (glob("$clients/huggingface_hub*/bin/python")) {
-	row('huggingface_hub', $python, 'older');
-}
+row('huggingface_hub', $_) for glob("$clients/huggingface_hub*/bin/python");
 
 print strftime("\n%Y-%m-%d\n\n", gmtime()), "| client | rows that pass |\n",
 	"| --- | --- |\n", map { "| $_->[0] | $_->[1] |\n" } @rows;
@@ -48,7 +42,7 @@ $t->done();
 # --------------------------------------------------------------------------
 
 sub row {
-	my ($package, $python, $command) = @_;
+	my ($package, $python) = @_;
 
 	return unless -x $python;
 
@@ -61,7 +55,7 @@ print(m.version("$package"))'`;
 	return if @wanted && !grep { index($name, $_) == 0 } @wanted;
 
 	my @passed = $table->script($name, {}, $python, 'hub_data.py',
-		$command, $table->machine());
+		'older', $table->machine());
 
 	push @rows, [ $name, join(', ', @passed) ];
 }

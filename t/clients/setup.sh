@@ -2,13 +2,13 @@
 
 # Installs the real clients into BUILD (build): hf_xet for Python into venv,
 # @huggingface/hub for Node into npm, with a newer Node where the system's is
-# too old, and below clients huggingface_hub, of hf_xet one older release for
-# t/clients.t, and the ztensor package in three releases; what validates
-# docker/kubernetes into kubernetes; and by s3_setup.sh one of the stores of the
-# tests of S3 into s3/moto.  With "all" as the second argument the older
-# releases of "make clients", too, what stands on huggingface_hub into
-# clients/datasets, and xtool where there is a cargo.  Done once;
-# "newest" is what there is when it is done.  Needs python3-venv, node and npm.
+# too old, and below clients huggingface_hub, what stands on it into datasets
+# (570 MB), of hf_xet one older release for t/clients.t, and the ztensor package
+# in three releases; what validates docker/kubernetes into kubernetes; and by
+# s3_setup.sh one of the stores of the tests of S3 into s3/moto.  With "all" as
+# the second argument the older releases of "make clients", too, and xtool where
+# there is a cargo.  Done once; "newest" is what there is when it is done.
+# Needs python3-venv, node and npm.
 
 set -eu
 
@@ -89,8 +89,13 @@ sh "$(dirname "$0")/s3_setup.sh" "$build" moto
 
 install_python "$build/clients/huggingface_hub" huggingface_hub \
     huggingface_hub
-install_python "$build/clients/pandas" "pandas pyarrow fsspec aiohttp" \
-    pandas,pyarrow,fsspec,aiohttp
+
+# of t/hub_data.t, what stands on huggingface_hub, and with it what
+# t/file_get_clients.t needs; no torch
+
+install_python "$build/clients/datasets" \
+    "datasets transformers safetensors Jinja2 pandas pyarrow fsspec aiohttp" \
+    datasets,transformers,safetensors,jinja2,pandas,pyarrow,fsspec,aiohttp
 install_node
 install_newer_node
 
@@ -126,12 +131,7 @@ then
         || echo "xtool: not built" >&2
 fi
 
-# of hub_matrix.pl: what stands on huggingface_hub, and releases of it that
-# still had the upload of a large folder
-
-install_python "$build/clients/datasets" \
-    "datasets transformers safetensors Jinja2" \
-    datasets,transformers,safetensors,jinja2
+# of hub_matrix.pl: releases that still had the upload of a large folder
 
 for version in 0.36.2 1.33.0; do
     install_python "$build/clients/huggingface_hub-$version" \

@@ -207,6 +207,67 @@ sub accessible {
 		@{ $self->call('Accessibility.getFullAXTree')->{nodes} };
 }
 
+# The same, role => [ names ].
+
+sub roles {
+	my ($self) = @_;
+
+	my %roles;
+
+	push @{ $roles{$_->[0]} }, $_->[1] for $self->accessible();
+
+	return %roles;
+}
+
+# The least contrast of any text to what is behind it, by WCAG 2.
+
+sub contrast {
+	my ($self) = @_;
+
+	return $self->js(<<'EOJ');
+(function () {
+    function channels(c) {
+        return c.match(/[\d.]+/g).map(Number);
+    }
+
+    function light(c) {
+        const [r, g, b] = channels(c).slice(0, 3).map(function (v) {
+            v /= 255;
+            return v <= 0.03928 ? v / 12.92
+                                : Math.pow((v + 0.055) / 1.055, 2.4);
+        });
+
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    }
+
+    function ground(e) {
+        for (; e; e = e.parentElement) {
+            const c = getComputedStyle(e).backgroundColor;
+
+            if (channels(c)[3] !== 0) {
+                return c;
+            }
+        }
+
+        return "rgb(255, 255, 255)";
+    }
+
+    let worst = 21;
+
+    for (const e of document.querySelectorAll("h1, h2, h3, p, a, li, dt, dd,"
+        + "th, td, time, pre, code, summary, label, input, button"))
+    {
+        const a = light(getComputedStyle(e).color), b = light(ground(e));
+
+        worst = Math.min(worst, (Math.max(a, b) + 0.05)
+                                / (Math.min(a, b) + 0.05));
+    }
+
+    return worst;
+})()
+EOJ
+}
+
 sub close {
 	my ($self) = @_;
 

@@ -82,6 +82,23 @@ $more
 EOF
 }
 
+# The two files of conf by which a server is a mirror of another Hub, for a
+# configuration that includes them; what is good for a minute is so for a time.
+
+sub mirror {
+	my ($t, $hub, $valid) = @_;
+
+	my ($inner, $dir) = ('127.0.0.1:' . $t->port(8082), $t->dir());
+
+	for my $name (qw/ xet_hub_mirror.conf xet_hub_upstream.conf /) {
+		$t->write_file($name, slurp(root() . "/conf/$name")
+			=~ s!https://huggingface\.co!$hub!gr
+			=~ s!127\.0\.0\.1:8082!$inner!gr
+			=~ s!\b1m;!$valid;!gr
+			=~ s!/var/cache/nginx!$dir!gr);
+	}
+}
+
 sub new {
 	my ($class, $t) = @_;
 
