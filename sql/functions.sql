@@ -23,7 +23,8 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.file_delete, xet.files_release, xet.gc_files, xet.gc_xorbs,
     xet.gc_copies, xet.gc_removed, xet.gc_preview,
     xet.visible, xet.repo_forget, xet.repo_set_public, xet.repo_delete,
-    xet.repo_create, xet.repo_add, xet.repo_list, xet.file_list,
+    xet.repo_create, xet.repo_add, xet.repo_named, xet.repo_list,
+    xet.file_list,
     xet.file_prove,
     xet.zt_get, xet.zt_put, xet.zt_reports_get, xet.zt_reports_put,
     xet.figures_sum, xet.chore_wait, xet.chore_take, xet.chore_keep,
@@ -3611,6 +3612,26 @@ CREATE FUNCTION xet.hub_store(id bigint)
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
     SELECT '_hub/' || id;
+$$;
+
+
+-- The name of a repo in the store, by that name or by the one that it has, or
+-- had, on the Hub; NULL for none.
+
+CREATE FUNCTION xet.repo_named(store text, kind integer, owner text, name text)
+    RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT coalesce(
+               (SELECT r.name FROM xet.repos r WHERE r.name = $1),
+               (SELECT xet.hub_store(h.id)
+                  FROM xet.hub_repos h
+                 WHERE h.kind = $2 AND lower(h.owner) = lower($3)
+                   AND lower(h.name) = lower($4)),
+               (SELECT xet.hub_store(m.repo_id)
+                  FROM xet.hub_moved m
+                 WHERE m.kind = $2 AND m.owner = lower($3)
+                   AND m.name = lower($4)));
 $$;
 
 
