@@ -5719,14 +5719,19 @@ BEGIN
             ON CONFLICT DO NOTHING;
 
         ELSE
-            -- folders that have nothing any more, from below
+            -- folders that have nothing any more, from below; clients delete
+            -- in the order of lists, and what this transaction has deleted is
+            -- in the index still: so what comes behind is looked for first
 
             FOR a IN SELECT u FROM xet.hub_above(o.path) AS u
                       ORDER BY length(u) DESC
             LOOP
                 EXIT WHEN EXISTS (SELECT FROM xet.hub_paths p
                                    WHERE p.folder = a AND p.repo_id = r.id
-                                     AND p.line = 0);
+                                     AND p.line = 0 AND p.path > o.path);
+                EXIT WHEN EXISTS (SELECT FROM xet.hub_paths p
+                                   WHERE p.folder = a AND p.repo_id = r.id
+                                     AND p.line = 0 AND p.path < o.path);
 
                 DELETE FROM xet.hub_paths p
                  WHERE p.repo_id = r.id AND p.line = 0 AND p.path = a

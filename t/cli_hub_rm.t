@@ -14,7 +14,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet;
 use Test::Xet::Cli;
-use Test::Xet::Process qw/ spew /;
+use Test::Xet::Process qw/ spew wait_for /;
 use Test::Xet::S3Fault;
 
 my $files = 25_000;
@@ -95,6 +95,16 @@ for my $line ($t->read_file('hub.log') =~ /^(\S+ \S+) 200$/mg) {
 }
 
 is($most, 10, 'many: ten pages are held');
+
+# what was deleted is not looked at again for each of the following ones
+
+ok(wait_for(60, sub { $t->sql("SELECT idx_tup_read >= $files"
+	. " FROM pg_stat_user_indexes"
+	. " WHERE indexrelname = 'hub_paths_pkey'") eq 't' }),
+	'many: what was read is known');
+cmp_ok($t->sql("SELECT idx_tup_read FROM pg_stat_user_indexes"
+	. " WHERE indexrelname = 'hub_paths_folder'"), '<', 20 * $files,
+	'many: entries of the folder that were read');
 is_deeply([ map { $_->{path} } @{ $t->get(
 	'/api/buckets/me/many/tree?recursive=true')->json() } ],
 	[ qw/ c d.x e / ], 'many: the neighbours stay');
