@@ -605,15 +605,11 @@ for my $to ([ 'other/two' ], [ 'other/one', '--type', 'dataset' ],
 	spew($t->dir() . '/hub.log', '');
 	$r = hub_xet('import', '--json', @half, @$to);
 	is($r->{code}, 0, "import: to @$to") or diag($r->{err});
-	is($r->{json}[-1]{files}, 1, "import: to @$to: the file");
+	is($r->{json}[-1]{files}, "@$to" =~ /dev/ ? 0 : 1,
+		"import: to @$to: the file, if main has it not");
 	is(hub_xet('get', "$to->[0]/x", '-o', '-', @$to[1 .. $#$to])->{out},
 		random_bytes(ord('two'), 3_000_000),
 		"import: to @$to: is right");
-
-	if ("@$to" eq 'other/one') {
-		is(requests(qr/POST \S+xorbs/), 0,
-			'import: what was sent is found again');
-	}
 }
 
 spew($t->dir() . '/slow', '');

@@ -19,6 +19,8 @@ use Test::Xet::Ztensor;
 
 use File::Temp qw/ tempdir /;
 
+delete $ENV{XET_POSTGRES};
+
 my $cas = <<'EOC';
 location /cas/ {
             xet_api;
