@@ -18,7 +18,9 @@
 
 typedef struct {
     xet_cli_hub_commit_t  *commit;
-    size_t                 n;          /* of the operations of the commit */
+    char                 **paths;      /* of its operations */
+    size_t                 n;
+    size_t                 room;
     size_t                 found;
     unsigned               parts;      /* that were sent while it was listed */
 } xet_cli_hub_rm_t;
@@ -145,6 +147,7 @@ xet_cli_hub_rm_below(xet_cli_hub_t *hub, xet_cli_hub_commit_t *c)
         }
 
         xet_cli_hub_rm_free(&d);
+        free(d.paths);
 
         again = 1;
 
@@ -158,7 +161,7 @@ static int
 xet_cli_hub_rm_entry(void *ctx, const xet_hub_entry_t *entry)
 {
     int                rc;
-    char              *path;
+    char             **paths;
     xet_cli_hub_rm_t  *d;
 
     d = ctx;
@@ -167,18 +170,29 @@ xet_cli_hub_rm_entry(void *ctx, const xet_hub_entry_t *entry)
         return XET_CLI_OK;
     }
 
-    path = strndup((const char *) entry->path.data, entry->path.len);
+    paths = xet_cli_grow(d->paths, d->n, &d->room, sizeof(char *));
 
-    rc = path ? xet_cli_hub_commit_remove(d->commit, path, 0)
-              : xet_cli_no_memory();
-
-    if (rc != XET_CLI_OK) {
-        free(path);
-        return rc;
+    if (paths == NULL) {
+        return xet_cli_no_memory();
     }
 
-    d->found++;
+    d->paths = paths;
+    paths += d->n;
+
+    *paths = strndup((const char *) entry->path.data, entry->path.len);
+
+    if (*paths == NULL) {
+        return xet_cli_no_memory();
+    }
+
     d->n++;
+    d->found++;
+
+    rc = xet_cli_hub_commit_remove(d->commit, *paths, 0);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
 
     if (!xet_cli_hub_commit_due(d->commit)) {
         return XET_CLI_OK;
@@ -213,7 +227,7 @@ xet_cli_hub_rm_free(xet_cli_hub_rm_t *d)
     size_t  i;
 
     for (i = 0; i < d->n; i++) {
-        free((char *) d->commit->ops[i].path);
+        free(d->paths[i]);
     }
 
     d->n = 0;

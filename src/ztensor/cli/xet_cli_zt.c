@@ -161,6 +161,8 @@ xet_cli_zt_named(xet_cli_zt_t *z, const char *verb)
     xet_cli_hub_t        hub;
     xet_cli_hub_file_t   file;
 
+    memset(&file, 0, sizeof(file));
+
     text = z->args->operands[1];
 
     rc = xet_cli_hub_open_repo(&hub, z->args, text);
