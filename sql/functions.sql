@@ -23,7 +23,8 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.file_delete, xet.files_release, xet.gc_files, xet.gc_xorbs,
     xet.gc_copies, xet.gc_removed, xet.gc_preview,
     xet.visible, xet.repo_forget, xet.repo_set_public, xet.repo_delete,
-    xet.repo_create, xet.repo_add, xet.repo_list, xet.file_list,
+    xet.repo_create, xet.repo_add, xet.repo_named, xet.repo_list,
+    xet.file_list,
     xet.file_prove,
     xet.zt_get, xet.zt_put, xet.zt_reports_get, xet.zt_reports_put,
     xet.figures_sum, xet.chore_wait, xet.chore_take, xet.chore_keep,
@@ -3648,6 +3649,26 @@ AS $$
 $$;
 
 
+-- The name of a repo in the store, by that name or by the one that it has, or
+-- had, on the Hub; NULL for none.
+
+CREATE FUNCTION xet.repo_named(store text, kind integer, owner text, name text)
+    RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT coalesce(
+               (SELECT r.name FROM xet.repos r WHERE r.name = $1),
+               (SELECT xet.hub_store(h.id)
+                  FROM xet.hub_repos h
+                 WHERE h.kind = $2 AND lower(h.owner) = lower($3)
+                   AND lower(h.name) = lower($4)),
+               (SELECT xet.hub_store(m.repo_id)
+                  FROM xet.hub_moved m
+                 WHERE m.kind = $2 AND m.owner = lower($3)
+                   AND m.name = lower($4)));
+$$;
+
+
 -- The repo of a name, as the caller sees it: 200, 307 for one that has moved,
 -- whose name is in more then, 404 for one that is not there or not for him, 403
 -- for one that he may only read.
@@ -6161,19 +6182,25 @@ AS $$
 $$;
 
 
--- Folders above a path that have nothing any more are gone, too, from below.
+-- Folders above paths that were deleted are gone, too, where they have nothing
+-- any more, from below.  Once for all of them: what this transaction has
+-- deleted is in the index still, and is gone through for each folder.
 
-CREATE FUNCTION xet.hub_bucket_prune(repo bigint, path text)
+CREATE FUNCTION xet.hub_bucket_prune(repo bigint, paths text[])
     RETURNS void
     LANGUAGE plpgsql
 AS $$
 DECLARE
     a  text;
 BEGIN
-    FOR a IN SELECT u FROM xet.hub_above($2) AS u ORDER BY length(u) DESC LOOP
-        EXIT WHEN EXISTS (SELECT FROM xet.hub_paths p
-                           WHERE p.folder = a AND p.repo_id = $1
-                             AND p.line = 0);
+    FOR a IN SELECT u.path
+               FROM (SELECT DISTINCT f
+                       FROM unnest($2) AS p, xet.hub_above(p) AS f) AS u(path)
+              ORDER BY length(u.path) DESC
+    LOOP
+        CONTINUE WHEN EXISTS (SELECT FROM xet.hub_paths p
+                               WHERE p.folder = a AND p.repo_id = $1
+                                 AND p.line = 0);
 
         DELETE FROM xet.hub_paths p
          WHERE p.repo_id = $1 AND p.line = 0 AND p.path = a
@@ -6206,6 +6233,7 @@ DECLARE
     d_bytes  bigint := 0;
     n        bigint := 0;
     added    bigint := 0;
+    gone     text[] := '{}';
     failed   text[] := '{}';
 BEGIN
     SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, true);
@@ -6259,6 +6287,17 @@ BEGIN
                                        o.path, o.hash, o.source);
             added := added + coalesce(f.added, 0);
 
+            -- a folder that it meets may have nothing any more
+
+            IF f.bad IS NOT NULL AND cardinality(gone) > 0 THEN
+                PERFORM xet.hub_bucket_prune(r.id, gone);
+                gone := '{}';
+
+                SELECT * INTO f
+                  FROM xet.hub_bucket_file(r.id, store, spaces, bound,
+                                           subject, o.path, o.hash, o.source);
+            END IF;
+
             IF f.bad IS NOT NULL THEN
                 failed := failed || ('{"path":' || to_json(o.path)
                                      || ',"error":' || to_json(f.bad) || '}');
@@ -6278,9 +6317,11 @@ BEGIN
             PERFORM xet.hub_bucket_put(r.id, o.path, o.hash, f.size, o.mtime,
                                        o.type);
         ELSE
-            PERFORM xet.hub_bucket_prune(r.id, o.path);
+            gone := gone || o.path;
         END IF;
     END LOOP;
+
+    PERFORM xet.hub_bucket_prune(r.id, gone);
 
     status := CASE WHEN n > 0 AND cardinality(failed) = n THEN 422
                    ELSE 200 END;

@@ -370,7 +370,17 @@ for my $bad ([ 'put', '-r', 'in', 'me' ], [ 'put', '-r', 'in', '../m' ],
 	[ 'put', '-m', 'x', 'in/new' ], [ 'get', 'me/m.git' ],
 	[ 'get', 'me/model', '--revision', 'a//b' ], [ 'ls', 'api/x' ],
 	[ 'rm', 'me/model' ], [ 'rm', '-r' ], [ 'rm', 'me/model/a', 'me/x/b' ],
-	[ 'ls', 'me', '--repo', 'x' ], [ 'ls', '-r' ], [ 'import', 'in' ])
+	[ 'ls', 'me', '--repo', 'x' ], [ 'ls', '-r' ], [ 'import', 'in' ],
+	(map { my $verb = $_; map { [ $verb, '1' x 64, @$_ ],
+		[ $verb, @$_, 'me/model/large', '1' x 64 ] }
+		[ '--revision', 'main' ], [ '--type', 'bucket' ] }
+		qw/ info verify /),
+	[ 'rm', '1' x 64, '--type', 'model' ], [ 'info', 'in/new', '--type',
+	'model' ], [ 'rm', '1' x 64, '--revision', 'main' ],
+	[ 'rm', '1' x 64, '-m', 'x' ], [ 'rm', '--repo', 'x', '--type',
+	'model' ], [ 'verify', '--store', '/none', '--type', 'model' ],
+	[ 'get', '1' x 64, '--type', 'model' ],
+	[ 'zt', 'ls', '1' x 64, '--type', 'model' ])
 {
 	$r = hub_xet(@$bad);
 	is($r->{code}, 2, "@$bad");
@@ -545,6 +555,62 @@ $r = hub_xet(@put);
 is($r->{code}, 0, 'resumed') or diag($r->{err});
 is(requests(qr/POST \S+xorbs/), 0, 'resumed: no xorb is sent again');
 is($r->{json}[-1]{files}, 1, 'resumed: the file is committed');
+
+# an import of many repos: what one has got is its own
+
+for my $name (qw/ one two /) {
+	my $repo = "half/models--half--$name";
+
+	put_file("$repo/refs/main", '01' x 20);
+	make_path("$dir/$repo/blobs");
+	put_file("$repo/snapshots/" . '01' x 20 . '/x',
+		random_bytes(ord($name), 3_000_000));
+}
+
+sub import_half {
+	my (@args) = @_;
+
+	spew($t->dir() . '/hub.log', '');
+	spew($t->dir() . '/held', '');
+
+	my $half = xet_start($t, { hub_options() }, 'import', '--retries', 100,
+		@args);
+
+	ok(wait_for(120, sub { requests(qr/POST \S+shards 503/) }),
+		"import: @args: before a shard");
+	kill('KILL', $half->{pid});
+	xet_wait($half);
+	unlink($t->dir() . '/held');
+	spew($t->dir() . '/hub.log', '');
+}
+
+is(hub_xet('import', 'half/models--half--one', 'half/one')->{code}, 0,
+	'import: the first of two');
+import_half('half');
+$r = hub_xet('import', '--json', 'half');
+is($r->{code}, 0, 'import: gone on with') or diag($r->{err});
+is(join(' ', map { "$_->{repo} $_->{files}" } grep { $_->{repo} }
+	@{ $r->{json} }), 'half/one 0 half/two 1', 'import: both of them');
+is(requests(qr/POST \S+xorbs/), 0, 'import: no xorb is sent again');
+
+# broken off, and begun again to another repo, or kind, or branch
+
+my @half = ('half/models--half--two/snapshots/' . '01' x 20);
+
+import_half(@half, 'other/one');
+
+for my $to ([ 'other/two' ], [ 'other/one', '--type', 'dataset' ],
+	[ 'other/one' ], [ 'other/one', '--revision', 'dev' ])
+{
+	spew($t->dir() . '/hub.log', '');
+	$r = hub_xet('import', '--json', @half, @$to);
+	is($r->{code}, 0, "import: to @$to") or diag($r->{err});
+	is($r->{json}[-1]{files}, "@$to" =~ /dev/ ? 0 : 1,
+		"import: to @$to: the file, if main has it not");
+	is(hub_xet('get', "$to->[0]/x", '-o', '-', @$to[1 .. $#$to])->{out},
+		random_bytes(ord('two'), 3_000_000),
+		"import: to @$to: is right");
+}
 
 spew($t->dir() . '/slow', '');
 $run = xet_start($t, { hub_options() }, 'get', '--json', '--parallel', 4,

@@ -20,7 +20,8 @@
 #                             name are typed one after the other
 #     <!-- package: NAME -->  sh: t/package.t runs it
 #     <!-- cors -->           json, the rules of a bucket: t/s3_cors.t
-#     <!-- quickstart -->     sh, in docs/quickstart.md: t/quickstart.t runs it
+#     <!-- quickstart -->     sh, in docs/quickstart.md or docs/hub.md, which
+#                             t/quickstart.t types
 #
 # Every nginx block is tested.  Blocks of one document run in its order, in
 # one shell, in an empty folder, with ENDPOINT, CONNINFO and STORE set; those
@@ -886,7 +887,7 @@ for my $name (@docs) {
 				"$block->{name}: language");
 
 		} elsif ($mark eq 'quickstart') {
-			is($name, 'docs/quickstart.md',
+			like($name, qr!^docs/(?:quickstart|hub)\.md$!,
 				"$block->{name}: where t/quickstart.t looks");
 			$before = $block;
 

@@ -89,12 +89,31 @@ my $here = 'http://127.0.0.1:' . $far->port(8080);
 my $t = Test::Xet->new(log => 'info', workers => 2,
 	http => Test::Xet::Token::token_directive() . <<'EOC',
 include %%DIR%%/xet_hub_mirror.conf;
+    include %%DIR%%/some.conf;
     resolver 127.0.0.1:%%PORT_8083%%;
     resolver_timeout 1s;
+
+    server {
+        listen 127.0.0.1:%%PORT_8084%%;
+        xet_url_base http://127.0.0.1:%%PORT_8084%%;
+        xet_hub_upstream $xet_hub_asked;
+
+        include %%DIR%%/mirror_location.conf;
+    }
 EOC
 	locations => locations('include %%DIR%%/xet_hub_upstream.conf;'));
 
 $t->write_file('xet_hub.conf', $hub_conf);
+$t->write_file('mirror_location.conf', $t->expand(locations(
+	'include %%DIR%%/xet_hub_upstream.conf;')));
+
+# the names that may go there, as the document has it, and one owner more
+
+my ($some) = slurp(root() . '/docs/hub.md')
+	=~ /^(map \$uri \$xet_hub_asked \{\n.*?^\}\n)/ms;
+
+$t->write_file('some.conf', $some =~ s/\(google\|/(o|me|google|/r);
+
 Test::Xet::Table::mirror($t, $here, '1m');
 
 $t->token_key();
@@ -225,6 +244,32 @@ is($t->get('/me/m/resolve/main/a')->{body}, 'mine', 'what is here comes first');
 is($t->http('DELETE', '/api/repos/delete', {}, \'{"name":"m"}')->{status}, 200,
 	'and when it is deleted');
 is($t->get("/me/m/resolve/$head/a")->{body}, 'one', 'that of the other one');
+
+# --------------------------------------------------------------------------
+# only names of some owners go there
+
+$seen = requests();
+
+for my $uri (qw! /api/models/secret/plan /secret/plan/resolve/main/x
+	/api/datasets/secret/plan/tree/main /datasets/secret/plan/raw/main/me/x
+	/spaces/secret/plan/resolve/main/o/m /api/models/mew/m
+	/x/me/resolve/main/o/m /me/../secret/plan/resolve/main/x !)
+{
+	is($t->get($uri, {}, port => 8084)->{status}, 404,
+		"some names: not $uri");
+}
+
+is(requests(), $seen, 'some names: no other one goes there');
+
+for my $uri (qw! /api/models/me/never /me/never/resolve/main/x
+	/api/datasets/ME/never/tree/main /datasets/me/never/resolve/main/x !)
+{
+	$t->get($uri, {}, port => 8084);
+	is(requests(), ++$seen, "some names: $uri");
+}
+
+ok($t->get("/me/m/resolve/$head/d/b%20c", {}, port => 8084)->{body} eq $data,
+	'some names: bytes');
 
 # --------------------------------------------------------------------------
 # a Hub with a CDN

@@ -71,6 +71,15 @@ my $r = page('/');
 is($r->{status}, 200, 'empty');
 like($r->{body}, qr/There are no repos here/, 'empty: says so');
 
+my $first = 'HF_ENDPOINT=' . $t->url('') . ' HF_TOKEN=hf_any'
+	. ' hf upload me/';
+
+like($r->{body}, qr!>\Q${first}model .</code>!, 'empty: how the first comes');
+like(page('/datasets')->{body},
+	qr!>\Q${first}texts . --repo-type dataset</code>!,
+	'empty: how the first dataset comes');
+unlike(page('/?search=x')->{body}, qr/hf upload/, 'not what is searched for');
+
 # --------------------------------------------------------------------------
 # a repo: names that are markup, commands, or odd in a URL
 

@@ -280,6 +280,7 @@ my %args = (
 my %more = (
 	repo_add => [ "'a', " . $f->(9) ],
 	repo_list => [ '' ],
+	repo_named => [ "'a', 0, 'me', 'm'", "NULL, 0, 'me', 'n2'" ],
 	repo_set_public => [ "'a', true" ],
 	file_list => [ "'a'", 'NULL' ],
 	gc_preview => [ 0 ],

@@ -4,7 +4,8 @@
 
 # docs/quickstart.md as a new operator types it: all of its blocks, in one shell
 # of root in a small Debian of its own, with the packages; what is printed is
-# what the document says.
+# what the document says.  Behind it the team of docs/hub.md, which goes on from
+# there, and what hf does with its tokens.
 #
 # What is not typed, or not as it is there: apt is told "yes"; what systemctl
 # is asked for does service(8), as there is no systemd; and the times of
@@ -21,7 +22,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Test::Xet::Chroot;
 use Test::Xet::Process qw/
-	alive build_dir root run_command slurp spawn wait_for
+	alive build_dir root run_command slurp spawn spew wait_for
 /;
 
 use Encode qw/ decode encode /;
@@ -41,20 +42,30 @@ plan(skip_all => $c->{lacks}) if $c->{lacks};
 # the document: its blocks, and what it says of their length
 
 my $doc = decode('UTF-8', slurp(root() . '/docs/quickstart.md'));
-my @blocks;
+my @blocks = blocks($doc);
 
-while ($doc =~ /^(?:\#\#[ ](\d+)\.\ (.*)
-	|<!--[ ](quickstart|output)[ ]-->\n```\w+\n((?:.*\n)*?)```)$/mxg)
-{
-	if (defined $1) {
-		push @blocks, { step => "$1. $2" };
+sub blocks {
+	my ($text) = @_;
 
-	} elsif ($3 eq 'output') {
-		$blocks[-1]{output} = $4;
+	my (@found, $last);
 
-	} else {
-		push @blocks, { text => $4 };
+	while ($text =~ /^(?:\#\#[ ](\d+)\.\ (.*)
+		|<!--[ ](.+)[ ]-->\n```\w+\n((?:.*\n)*?)```)$/mxg)
+	{
+		if (defined $1) {
+			push @found, { step => "$1. $2" };
+
+		} elsif ($3 eq 'quickstart') {
+			push @found, { text => $4 };
+
+		} elsif ($3 eq 'output' && $last eq 'quickstart') {
+			$found[-1]{output} = $4;
+		}
+
+		$last = $3 // '';
 	}
+
+	return @found;
 }
 
 my $typed = join('', map { $_->{text} // () } @blocks);
@@ -106,8 +117,34 @@ for my $deb (@debs) {
 # that fail
 
 $c->put('shell', << 'END');
+workers() {
+    cat /proc/"$(cat /run/nginx.pid)"/task/*/children || :
+}
+
+# A reload comes back at once, and people are slower than this shell: it waits
+# for new workers, and for those of before to take nothing any more.
+
 systemctl() {
-    service "$2" "$1"
+    _old=" $(workers 2> /dev/null) "
+    service "$2" "$1" || return
+    [ "$2 $1" = 'nginx reload' ] || return 0
+
+    for _i in $(seq 600); do
+        _left=1
+
+        for _pid in $(workers 2> /dev/null); do
+            case $_old in *" $_pid "*) ;; *) _left= ; esac
+        done
+
+        for _pid in $_old; do
+            if grep -qsz '^nginx: worker process$' "/proc/$_pid/cmdline"; then
+                _left=1
+            fi
+        done
+
+        [ -n "$_left" ] || return 0
+        sleep 0.1
+    done
 }
 
 set -E -o pipefail
@@ -219,9 +256,64 @@ sub hf_xet {
 	}
 }
 
+# The same for names: Alice and the machine upload, and eve may not.
+
+sub hf {
+	my $hf = build_dir() . '/venv/bin/hf';
+
+	SKIP: {
+		skip('no hf', 6) unless -x $hf;
+
+		my $dir = "$c->{dir}/out";
+
+		for my $file (qw! /etc/hosts /etc/ssl/certs/ca-certificates.crt
+			/root/team/alice /root/team/ci /root/team/eve !)
+		{
+			my ($name) = $file =~ m!([^/]+)$!;
+
+			$c->run([ 'cp', $file, "/mnt/hf.$name" ]);
+		}
+
+		mkdir("$dir/hf.model");
+		spew("$dir/hf.model/weights", 'w' x 500_000);
+
+		for my $case ([ 'alice', 0, 'upload', 'team/model' ],
+			[ 'eve', 0, 'download', 'team/model' ],
+			[ 'eve', 1, 'upload', 'team/model' ],
+			[ 'ci', 0, 'upload', 'team/plans' ],
+			[ 'ci', 0, 'download', 'team/plans' ],
+			[ 'ci', 1, 'upload', 'team/model' ])
+		{
+			my ($who, $code, $verb, $repo) = @$case;
+
+			my ($status, $out) = run_command([ 'nsenter', '-t',
+				$c->{init}, '-n', @{ $c->{unshare} }, 'sh',
+				'-ec', 'mount --bind "$1/hf.hosts" /etc/hosts; '
+				. 'hf=$2; shift 2; '
+				. '"$hf" auth login --token "$HF_TOKEN"; '
+				. 'exec "$hf" "$@"', 'sh', $dir, $hf, $verb,
+				$repo, $verb eq 'upload' ? "$dir/hf.model"
+				: ('--local-dir', "$dir/hf.$who.got") ],
+				timeout => 120, env => {
+				HF_ENDPOINT => 'https://xet.example.com',
+				HF_HOME => "$dir/hf.home.$who",
+				HF_HUB_DISABLE_UPDATE_CHECK => 1,
+				HF_TOKEN => slurp("$dir/hf.$who") =~ s/\s//gr,
+				SSL_CERT_FILE =>
+					"$dir/hf.ca-certificates.crt" });
+
+			is(!!$status, !!$code, "hf: $who: $verb $repo")
+				or diag($out);
+		}
+	}
+}
+
 # --------------------------------------------------------------------------
 
 my $step = '';
+
+push @blocks, { step => 'a team' },
+	blocks(decode('UTF-8', slurp(root() . '/docs/hub.md')));
 
 for my $block (@blocks) {
 	if ($block->{step}) {
@@ -254,6 +346,8 @@ for my $block (@blocks) {
 			if $block->{output};
 	}
 }
+
+hf();
 
 $c->stop();
 

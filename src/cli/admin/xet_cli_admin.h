@@ -98,4 +98,15 @@ int xet_cli_pg_hash(const xet_cli_pg_row_t *row, int column,
     xet_hash_t *hash);
 
 
+/* Whether a name can be that of a repo of a Hub only. */
+int xet_cli_named_hub(const char *name);
+
+/*
+ * The name under which the store has a repo: one of the store, or of a Hub.
+ * malloc()ed; NULL where there is none, and *rc is XET_CLI_OK then, or on an
+ * error, reported.
+ */
+char *xet_cli_named(xet_cli_pg_t *pg, const char *name, int *rc);
+
+
 #endif /* _XET_CLI_ADMIN_H_INCLUDED_ */

@@ -10,10 +10,14 @@
  *     xet repo rm NAME [HASH...]       takes files out, or removes the repo
  *     xet repo public|private NAME
  *     xet repo files NAME
+ *
+ * A repo of a Hub is shown by its name, and files are taken out of it; what its
+ * own tables say of it besides is changed by the Hub alone.
  */
 
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "xet_cli_admin.h"
@@ -23,6 +27,7 @@ typedef struct {
     const xet_cli_args_t  *args;
     xet_cli_pg_t          *pg;
     const char            *name;
+    char                  *store;      /* the same in the store, or NULL */
     const char            *sql;        /* of the verb */
     int                    json;
 } xet_cli_repo_t;
@@ -47,6 +52,10 @@ enum {
 };
 
 
+static int xet_cli_repo_verb(xet_cli_repo_t *r,
+    const xet_cli_repo_verb_t *verb);
+static int xet_cli_repo_find(xet_cli_repo_t *r);
+static int xet_cli_repo_ours(xet_cli_repo_t *r);
 static int xet_cli_repo_ls(xet_cli_repo_t *r);
 static int xet_cli_repo_row(void *ctx, const xet_cli_pg_row_t *row);
 static int xet_cli_repo_add(xet_cli_repo_t *r);
@@ -100,13 +109,15 @@ xet_cli_repo(const xet_cli_args_t *args)
                             " public NAME, private NAME or files NAME");
     }
 
+    memset(&r, 0, sizeof(r));
+
     r.args = args;
     r.sql = verb->sql;
     r.name = n ? args->operands[1] : NULL;
     r.json = args->value[XET_CLI_OPT_JSON] != NULL;
 
-    if (r.name && !xet_token_repo_ok((const uint8_t *) r.name,
-                                     strlen(r.name)))
+    if (r.name && !xet_cli_named_hub(r.name)
+        && !xet_token_repo_ok((const uint8_t *) r.name, strlen(r.name)))
     {
         return xet_cli_fail(XET_CLI_USAGE, r.name,
                             "is no name of a repository");
@@ -128,11 +139,77 @@ xet_cli_repo(const xet_cli_args_t *args)
         return rc;
     }
 
-    rc = verb->run(&r);
+    rc = xet_cli_repo_verb(&r, verb);
 
+    free(r.store);
     xet_cli_pg_close(r.pg);
 
     return rc;
+}
+
+
+static int
+xet_cli_repo_verb(xet_cli_repo_t *r, const xet_cli_repo_verb_t *verb)
+{
+    int  rc;
+
+    rc = XET_CLI_OK;
+
+    if (verb->run == xet_cli_repo_files
+        || (verb->run == xet_cli_repo_rm && r->args->count > 2))
+    {
+        rc = xet_cli_repo_find(r);
+
+    } else if (r->name) {
+        rc = xet_cli_repo_ours(r);
+    }
+
+    return (rc == XET_CLI_OK) ? verb->run(r) : rc;
+}
+
+
+/* The name of the store in the place of that of the Hub. */
+
+static int
+xet_cli_repo_find(xet_cli_repo_t *r)
+{
+    int  rc;
+
+    r->store = xet_cli_named(r->pg, r->name, &rc);
+
+    if (rc == XET_CLI_OK && r->store == NULL) {
+        return xet_cli_fail(XET_CLI_FAULT, r->name, "no such repo");
+    }
+
+    r->name = r->store;
+
+    return rc;
+}
+
+
+/* What the Hub has in tables of its own is not undone behind its back. */
+
+static int
+xet_cli_repo_ours(xet_cli_repo_t *r)
+{
+    int                 rc;
+    uint64_t            hub;
+    xet_cli_pg_param_t  param;
+
+    hub = xet_cli_named_hub(r->name);
+
+    param.value = r->name;
+    param.len = 0;
+
+    rc = hub ? XET_CLI_OK
+             : xet_cli_pg_number(r->pg,
+                                 "SELECT xet.hub_title($1) IS NOT NULL",
+                                 &param, 1, &hub);
+
+    return (rc == XET_CLI_OK && hub)
+           ? xet_cli_fail(XET_CLI_USAGE, r->name, "is a repo of the Hub, "
+                          "where it is made, deleted and made public")
+           : rc;
 }
 
 
@@ -152,8 +229,13 @@ xet_cli_ls(const xet_cli_args_t *args)
         return rc;
     }
 
-    rc = xet_cli_repo_files(&r);
+    rc = r.name ? xet_cli_repo_find(&r) : XET_CLI_OK;
 
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_repo_files(&r);
+    }
+
+    free(r.store);
     xet_cli_pg_close(r.pg);
 
     return rc;
@@ -261,27 +343,10 @@ xet_cli_repo_rm(xet_cli_repo_t *r)
 static int
 xet_cli_repo_files(xet_cli_repo_t *r)
 {
-    int                 rc;
-    uint64_t            known;
     xet_cli_pg_param_t  param;
 
     param.value = r->name;
     param.len = 0;
-
-    if (r->name) {
-        known = 0;
-
-        rc = xet_cli_pg_number(r->pg, "SELECT true FROM xet.repo_list()"
-                               " WHERE name = $1", &param, 1, &known);
-
-        if (rc != XET_CLI_OK) {
-            return rc;
-        }
-
-        if (!known) {
-            return xet_cli_fail(XET_CLI_FAULT, r->name, "no such repo");
-        }
-    }
 
     return xet_cli_pg_query(r->pg, "SELECT hash, size,"
                             " to_char(created_at AT TIME ZONE 'UTC',"

@@ -14,7 +14,7 @@
 static int xet_cli_rm_file(const xet_cli_args_t *args, xet_cli_http_t *h,
     const char *name);
 static int xet_cli_rm_repo(const xet_cli_args_t *args, const char *name);
-static int xet_cli_rm_ask(xet_cli_http_t *h, char *url);
+static int xet_cli_rm_ask(xet_cli_http_t *h, char *url, const char *gone);
 
 
 int
@@ -49,7 +49,8 @@ xet_cli_rm_file(const xet_cli_args_t *args, xet_cli_http_t *h,
         return rc;
     }
 
-    rc = xet_cli_rm_ask(h, xet_cli_http_url(h, "/v1/files/%s", name));
+    rc = xet_cli_rm_ask(h, xet_cli_http_url(h, "/v1/files/%s", name),
+                        "file_not_found");
 
     if (rc != XET_CLI_OK || args->value[XET_CLI_OPT_JSON] == NULL) {
         return rc;
@@ -82,7 +83,8 @@ xet_cli_rm_repo(const xet_cli_args_t *args, const char *name)
         return rc;
     }
 
-    rc = xet_cli_rm_ask(h, xet_cli_http_url(h, "/v1/repo?name=%s", name));
+    rc = xet_cli_rm_ask(h, xet_cli_http_url(h, "/v1/repo?name=%s", name),
+                        "repo_not_found");
 
     xet_cli_http_destroy(h);
 
@@ -99,16 +101,19 @@ xet_cli_rm_repo(const xet_cli_args_t *args, const char *name)
 
 
 static int
-xet_cli_rm_ask(xet_cli_http_t *h, char *url)
+xet_cli_rm_ask(xet_cli_http_t *h, char *url, const char *gone)
 {
     int                rc;
     xet_cli_request_t  r;
 
     rc = xet_cli_http_ask(h, &r, "DELETE", url);
 
-    /* 204 and nothing else is said by the API */
+    /*
+     * 204 and nothing else is said by the API; what was asked for twice, since
+     * the first answer was lost, is not there any more
+     */
 
-    if (rc == XET_CLI_OK && r.status != 204) {
+    if (rc == XET_CLI_OK && r.status != 204 && !xet_cli_http_gone(&r, gone)) {
         rc = xet_cli_http_fail(&r);
     }
 

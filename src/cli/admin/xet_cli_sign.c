@@ -51,6 +51,7 @@ static int xet_cli_token_mint(const xet_cli_args_t *args);
 static int xet_cli_token_claims(const xet_cli_args_t *args,
     xet_token_params_t *params, xet_token_claims_t *claims);
 static void xet_cli_token_text(xet_token_text_t *text, const char *value);
+static int xet_cli_token_repo(const xet_cli_args_t *args, char **repo);
 static int xet_cli_token_key(xet_cli_key_t *key, const xet_cli_args_t *args,
     xet_jwk_t **jwk);
 static int xet_cli_token_fetch(const xet_cli_args_t *args);
@@ -87,7 +88,7 @@ static int
 xet_cli_token_mint(const xet_cli_args_t *args)
 {
     int                 rc;
-    char                text[XET_TOKEN_MINT_MAX];
+    char               *repo, text[XET_TOKEN_MINT_MAX];
     size_t              len;
     xet_jwk_t          *jwk;
     xet_status_t        status;
@@ -104,10 +105,20 @@ xet_cli_token_mint(const xet_cli_args_t *args)
         return rc;
     }
 
+    repo = NULL;
+
     rc = xet_cli_key_read(&key, args);
 
     if (rc == XET_CLI_OK) {
         rc = xet_cli_token_key(&key, args, &jwk);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_token_repo(args, &repo);
+    }
+
+    if (repo) {
+        xet_cli_token_text(&claims.repo, repo);
     }
 
     if (rc == XET_CLI_OK) {
@@ -122,6 +133,7 @@ xet_cli_token_mint(const xet_cli_args_t *args)
 
     xet_jwk_destroy(jwk);
     xet_cli_key_free(&key);
+    free(repo);
 
     if (rc != XET_CLI_OK) {
         return rc;
@@ -182,6 +194,36 @@ xet_cli_token_text(xet_token_text_t *text, const char *value)
         text->data = (const uint8_t *) value;
         text->len = strlen(value);
     }
+}
+
+
+/* What a token says of a repo of the Hub is its number, which moves along. */
+
+static int
+xet_cli_token_repo(const xet_cli_args_t *args, char **repo)
+{
+    int            rc;
+    const char    *name;
+    xet_cli_pg_t  *pg;
+
+    name = args->value[XET_CLI_OPT_REPO];
+
+    if (name == NULL || !xet_cli_named_hub(name)) {
+        return XET_CLI_OK;
+    }
+
+    pg = xet_cli_pg_open(args, &rc);
+
+    if (pg == NULL) {
+        return rc;
+    }
+
+    *repo = xet_cli_named(pg, name, &rc);
+
+    xet_cli_pg_close(pg);
+
+    return (rc == XET_CLI_OK && *repo == NULL)
+           ? xet_cli_fail(XET_CLI_FAULT, name, "no such repo") : rc;
 }
 
 

@@ -26,6 +26,7 @@
 typedef struct {
     xet_cli_pg_t  *pg;
     const char    *repo;
+    char          *store;              /* the same in the store, or NULL */
     const char    *subject;
     const char    *issuer;
     int            json;
@@ -41,10 +42,12 @@ enum {
     xet_cli_usage_logical,
     xet_cli_usage_stored,
     xet_cli_usage_logical_max,
-    xet_cli_usage_stored_max
+    xet_cli_usage_stored_max,
+    xet_cli_usage_title                /* on the Hub, or empty */
 };
 
 
+static int xet_cli_usage_find(xet_cli_usage_t *u);
 static int xet_cli_usage_run(xet_cli_usage_t *u, const xet_cli_args_t *args);
 static int xet_cli_usage_set(xet_cli_usage_t *u, const char *text);
 static int xet_cli_usage_limit(const char *text, size_t len, char *limit,
@@ -56,6 +59,7 @@ static int xet_cli_usage_row(void *ctx, const xet_cli_pg_row_t *row);
 static void xet_cli_usage_json(const xet_cli_pg_row_t *row, xet_json_t *j,
     const char *name, int used, int limit);
 static void xet_cli_usage_number(const xet_cli_pg_row_t *row, int column);
+static void xet_cli_usage_name_print(const char *name, const char *title);
 static int xet_cli_usage_store(void *ctx, const xet_cli_pg_row_t *row);
 
 
@@ -64,6 +68,8 @@ xet_cli_usage(const xet_cli_args_t *args)
 {
     int              rc;
     xet_cli_usage_t  u;
+
+    memset(&u, 0, sizeof(u));
 
     u.repo = args->value[XET_CLI_OPT_REPO];
     u.subject = args->value[XET_CLI_OPT_SUBJECT];
@@ -88,9 +94,37 @@ xet_cli_usage(const xet_cli_args_t *args)
         return rc;
     }
 
-    rc = xet_cli_usage_run(&u, args);
+    rc = xet_cli_usage_find(&u);
 
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_usage_run(&u, args);
+    }
+
+    free(u.store);
     xet_cli_pg_close(u.pg);
+
+    return rc;
+}
+
+
+/* Limits may be set before there is a repo, though not for one of the Hub. */
+
+static int
+xet_cli_usage_find(xet_cli_usage_t *u)
+{
+    int  rc;
+
+    if (u->repo == NULL || strcmp(u->repo, "*") == 0) {
+        return XET_CLI_OK;
+    }
+
+    u->store = xet_cli_named(u->pg, u->repo, &rc);
+
+    if (rc == XET_CLI_OK && u->store == NULL && xet_cli_named_hub(u->repo)) {
+        return xet_cli_fail(XET_CLI_FAULT, u->repo, "no such repo");
+    }
+
+    u->repo = u->store ? u->store : u->repo;
 
     return rc;
 }
@@ -223,7 +257,9 @@ xet_cli_usage_recount(xet_cli_usage_t *u)
         return rc;
     }
 
-    return xet_cli_pg_query(u->pg, "SELECT kind, name, files, logical, stored"
+    return xet_cli_pg_query(u->pg, "SELECT kind, name, files, logical, stored,"
+                            " CASE kind WHEN 'repo'"
+                            " THEN xet.hub_title(name) END"
                             " FROM xet.usage_recount() ORDER BY kind, name",
                             NULL, 0, xet_cli_usage_mended, u);
 }
@@ -236,7 +272,7 @@ xet_cli_usage_mended(void *ctx, const xet_cli_pg_row_t *row)
 {
     int64_t          files, logical, stored;
     xet_json_t      *j;
-    const char      *kind, *name;
+    const char      *kind, *name, *title;
     xet_cli_json_t   out;
     xet_cli_usage_t *u;
 
@@ -244,6 +280,7 @@ xet_cli_usage_mended(void *ctx, const xet_cli_pg_row_t *row)
 
     kind = xet_cli_pg_text(row, xet_cli_usage_kind);
     name = xet_cli_pg_text(row, xet_cli_usage_name);
+    title = xet_cli_pg_text(row, xet_cli_usage_logical_max);
     files = (int64_t) xet_cli_pg_u64(row, xet_cli_usage_files);
     logical = (int64_t) xet_cli_pg_u64(row, xet_cli_usage_logical);
     stored = (int64_t) xet_cli_pg_u64(row, xet_cli_usage_stored);
@@ -251,8 +288,7 @@ xet_cli_usage_mended(void *ctx, const xet_cli_pg_row_t *row)
     if (!u->json) {
         printf("%-7s files %+" PRId64 " logical %+" PRId64
                " stored %+" PRId64 " ", kind, files, logical, stored);
-        xet_cli_text_print(stdout, name);
-        putchar('\n');
+        xet_cli_usage_name_print(name, title);
 
         return ferror(stdout) ? xet_cli_flush() : XET_CLI_OK;
     }
@@ -260,6 +296,11 @@ xet_cli_usage_mended(void *ctx, const xet_cli_pg_row_t *row)
     j = xet_cli_json_begin(&out);
 
     xet_cli_json_put_string(j, kind, name);
+
+    if (*title) {
+        xet_cli_json_put_string(j, "hub", title);
+    }
+
     xet_json_key(j, "files");
     xet_json_i64(j, files);
     xet_json_key(j, "logical");
@@ -290,17 +331,20 @@ xet_cli_usage_show(xet_cli_usage_t *u)
 
     if (u->repo) {
         sql = "SELECT kind, $1::text, files, logical, stored, logical_max,"
-              " stored_max FROM xet.usage_get($1::text, NULL)";
+              " stored_max, coalesce(xet.hub_title($1::text), '')"
+              " FROM xet.usage_get($1::text, NULL)";
 
     } else if (u->subject) {
         sql = "SELECT kind, $1::text, files, logical, stored, logical_max,"
-              " stored_max FROM xet.usage_get(NULL,"
+              " stored_max, '' FROM xet.usage_get(NULL,"
               " convert_to(coalesce($2::text, ''), 'UTF8') || '\\x00'"
               " || convert_to($1::text, 'UTF8'))";
 
     } else {
         rc = xet_cli_pg_query(u->pg, "SELECT kind, name, files, logical,"
-                              " stored, logical_max, stored_max"
+                              " stored, logical_max, stored_max,"
+                              " CASE kind WHEN 'repo'"
+                              " THEN xet.hub_title(name) END"
                               " FROM xet.usage_list() ORDER BY kind, name",
                               NULL, 0, xet_cli_usage_row, u);
 
@@ -321,7 +365,7 @@ xet_cli_usage_row(void *ctx, const xet_cli_pg_row_t *row)
 {
     uint64_t         files, logical, stored, saved;
     xet_json_t      *j;
-    const char      *kind, *name;
+    const char      *kind, *name, *title;
     xet_cli_json_t   out;
     xet_cli_usage_t *u;
 
@@ -329,6 +373,7 @@ xet_cli_usage_row(void *ctx, const xet_cli_pg_row_t *row)
 
     kind = xet_cli_pg_text(row, xet_cli_usage_kind);
     name = xet_cli_pg_text(row, xet_cli_usage_name);
+    title = xet_cli_pg_text(row, xet_cli_usage_title);
     files = xet_cli_pg_u64(row, xet_cli_usage_files);
     logical = xet_cli_pg_u64(row, xet_cli_usage_logical);
     stored = xet_cli_pg_u64(row, xet_cli_usage_stored);
@@ -341,8 +386,7 @@ xet_cli_usage_row(void *ctx, const xet_cli_pg_row_t *row)
         xet_cli_usage_number(row, xet_cli_usage_stored);
         xet_cli_usage_number(row, xet_cli_usage_stored_max);
         printf("%16" PRIu64 " ", saved);
-        xet_cli_text_print(stdout, name);
-        putchar('\n');
+        xet_cli_usage_name_print(name, title);
 
         return ferror(stdout) ? xet_cli_flush() : XET_CLI_OK;
     }
@@ -350,6 +394,11 @@ xet_cli_usage_row(void *ctx, const xet_cli_pg_row_t *row)
     j = xet_cli_json_begin(&out);
 
     xet_cli_json_put_string(j, kind, name);
+
+    if (*title) {
+        xet_cli_json_put_string(j, "hub", title);
+    }
+
     xet_cli_json_put_u64(j, "files", files);
     xet_cli_usage_json(row, j, "logical", xet_cli_usage_logical,
                        xet_cli_usage_logical_max);
@@ -395,6 +444,22 @@ xet_cli_usage_number(const xet_cli_pg_row_t *row, int column)
     }
 
     printf("%16" PRIu64 " ", xet_cli_pg_u64(row, column));
+}
+
+
+/* A repo of the Hub has a number, and a name that people know. */
+
+static void
+xet_cli_usage_name_print(const char *name, const char *title)
+{
+    xet_cli_text_print(stdout, name);
+
+    if (*title) {
+        putchar(' ');
+        xet_cli_text_print(stdout, title);
+    }
+
+    putchar('\n');
 }
 
 

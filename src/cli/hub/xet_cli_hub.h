@@ -57,6 +57,12 @@ typedef struct {
 int xet_cli_hub_is(const xet_cli_args_t *args, const char *operand);
 
 /*
+ * For an operand that is no name of a Hub: that no option is for one.  The exit
+ * code, reported.
+ */
+int xet_cli_hub_unnamed(const xet_cli_args_t *args, const char *operand);
+
+/*
  * Zeroes *hub, and sets it up by an operand and the options of the verb.  The
  * exit code, reported; xet_cli_hub_close() is to be called in any case.
  */

@@ -9,7 +9,8 @@
  * Ownership:  the commit has its operations; paths are the caller's.
  *
  * Nothing is printed before the Hub has said that it is there.  The same commit
- * twice is one, so a lost answer does no harm.
+ * twice is one, so a lost answer does no harm; nor does it where the second one
+ * finds nothing to delete.
  */
 
 
@@ -299,6 +300,14 @@ xet_cli_hub_commit_taken(xet_cli_hub_commit_t *c, const xet_cli_request_t *r)
         json_decref(answer);
 
         return (rc == XET_CLI_OK) ? xet_cli_http_fail(r) : rc;
+    }
+
+    /* deleted by a request whose answer was lost */
+
+    if (c->n == 1 && c->ops[0].removed
+        && xet_cli_http_gone(r, "EntryNotFound"))
+    {
+        return XET_CLI_OK;
     }
 
     answer = xet_cli_hub_answer(r, &rc);

@@ -54,28 +54,32 @@ xet_cli_hub_info(const xet_cli_args_t *args)
 }
 
 
-/* A file that is here needs no token. */
+/* A file that is here needs no token; nor has it a revision. */
 
 static int
 xet_cli_hub_info_apart(const xet_cli_args_t *args)
 {
-    int  i, names, others;
+    int  i, rc, names, others;
 
     names = 0;
     others = 0;
 
     for (i = 0; i < args->count; i++) {
 
-        if (access(args->operands[i], F_OK) == 0) {
+        if (access(args->operands[i], F_OK) != 0
+            && xet_cli_hub_is(args, args->operands[i]))
+        {
+            names++;
             continue;
         }
 
-        if (xet_cli_hub_is(args, args->operands[i])) {
-            names++;
+        rc = xet_cli_hub_unnamed(args, args->operands[i]);
 
-        } else {
-            others++;
+        if (rc != XET_CLI_OK) {
+            return rc;
         }
+
+        others += (access(args->operands[i], F_OK) != 0);
     }
 
     return xet_cli_hub_apart(args, names, others);

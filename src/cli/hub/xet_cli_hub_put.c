@@ -337,6 +337,7 @@ static int
 xet_cli_hub_put_run(xet_cli_hub_put_t *p)
 {
     int              rc;
+    char            *place;
     xet_cli_http_t  *cas;
     xet_cli_puts_t   puts;
 
@@ -352,8 +353,16 @@ xet_cli_hub_put_run(xet_cli_hub_put_t *p)
         return rc;
     }
 
+    if (asprintf(&place, "%s/%s@%s", xet_hub_kind_plural(p->hub->kind),
+                 p->hub->id, p->hub->rev)
+        < 0)
+    {
+        return xet_cli_no_memory();
+    }
+
     memset(&puts, 0, sizeof(puts));
 
+    puts.place = place;
     puts.count = p->count;
     puts.open = xet_cli_hub_put_open;
     puts.registered = xet_cli_hub_put_registered;
@@ -361,7 +370,11 @@ xet_cli_hub_put_run(xet_cli_hub_put_t *p)
     puts.ctx = p;
     puts.once = (p->source->file && strcmp(p->source->file, "-") == 0);
 
-    return xet_cli_puts(p->hub->args, cas, &puts);
+    rc = xet_cli_puts(p->hub->args, cas, &puts);
+
+    free(place);
+
+    return rc;
 }
 
 

@@ -60,6 +60,18 @@ xet_cli_hub_is(const xet_cli_args_t *args, const char *operand)
 }
 
 
+int
+xet_cli_hub_unnamed(const xet_cli_args_t *args, const char *operand)
+{
+    if (args->value[XET_CLI_OPT_REVISION] || args->value[XET_CLI_OPT_TYPE]) {
+        return xet_cli_fail(XET_CLI_USAGE, operand, "is no name of a Hub, "
+                            "which --revision and --type need");
+    }
+
+    return XET_CLI_OK;
+}
+
+
 /* The variables of other clients count together: a URL, and its token. */
 
 static const char *

@@ -2,8 +2,9 @@
 /*
  * xet rm of a name of a Hub: a file, or with --recursive a folder, in a commit.
  *
- * What earlier commits have stays there.  A repo as a whole is not deleted by
- * its name here: nobody is asked, and a name is written quickly.
+ * What earlier commits have stays there.  Of a bucket no more paths are held
+ * than those of a batch, however many there are.  A repo as a whole is not
+ * deleted by its name here: nobody is asked, and a name is written quickly.
  */
 
 
@@ -16,16 +17,21 @@
 /* Paths of a bucket, which has no folders to be deleted as such. */
 
 typedef struct {
-    char    **all;
-    size_t    n;
-    size_t    room;
+    xet_cli_hub_commit_t  *commit;
+    char                 **paths;      /* of its operations */
+    size_t                 n;
+    size_t                 room;
+    size_t                 found;
+    unsigned               parts;      /* that were sent while it was listed */
 } xet_cli_hub_rm_t;
 
 
+static int xet_cli_hub_rm_hashes(const xet_cli_args_t *args, int folder);
 static int xet_cli_hub_rm_path(xet_cli_hub_t *hub, int folder);
-static int xet_cli_hub_rm_below(xet_cli_hub_t *hub, xet_cli_hub_rm_t *paths,
-    xet_cli_hub_commit_t *c);
+static int xet_cli_hub_rm_below(xet_cli_hub_t *hub, xet_cli_hub_commit_t *c);
 static int xet_cli_hub_rm_entry(void *ctx, const xet_hub_entry_t *entry);
+static int xet_cli_hub_rm_send(xet_cli_hub_rm_t *d);
+static void xet_cli_hub_rm_free(xet_cli_hub_rm_t *d);
 
 
 int
@@ -37,9 +43,7 @@ xet_cli_hub_rm(const xet_cli_args_t *args)
     folder = (args->value[XET_CLI_OPT_RECURSIVE] != NULL);
 
     if (args->count == 0 || strchr(args->operands[0], '/') == NULL) {
-        return folder ? xet_cli_fail(XET_CLI_USAGE, "rm",
-                                     "--recursive needs a folder of a Hub")
-                      : xet_cli_rm(args);
+        return xet_cli_hub_rm_hashes(args, folder);
     }
 
     if (args->count > 1 || args->value[XET_CLI_OPT_REPO]) {
@@ -64,61 +68,90 @@ xet_cli_hub_rm(const xet_cli_args_t *args)
 
 
 static int
+xet_cli_hub_rm_hashes(const xet_cli_args_t *args, int folder)
+{
+    int  rc;
+
+    if (folder) {
+        return xet_cli_fail(XET_CLI_USAGE, "rm",
+                            "--recursive needs a folder of a Hub");
+    }
+
+    if (args->value[XET_CLI_OPT_MESSAGE]) {
+        return xet_cli_fail(XET_CLI_USAGE, "rm",
+                            "--message needs a name of a Hub");
+    }
+
+    rc = xet_cli_hub_unnamed(args, args->count ? args->operands[0] : "rm");
+
+    return (rc == XET_CLI_OK) ? xet_cli_rm(args) : rc;
+}
+
+
+static int
 xet_cli_hub_rm_path(xet_cli_hub_t *hub, int folder)
 {
     int                    rc;
-    size_t                 i;
-    xet_cli_hub_rm_t       paths;
     xet_cli_hub_commit_t   c;
 
     memset(&c, 0, sizeof(c));
-    memset(&paths, 0, sizeof(paths));
 
     c.hub = hub;
     c.message = hub->args->value[XET_CLI_OPT_MESSAGE];
     c.message = c.message ? c.message : "Delete files";
 
-    rc = (folder && hub->kind == XET_HUB_BUCKET)
-         ? xet_cli_hub_rm_below(hub, &paths, &c)
-         : xet_cli_hub_commit_remove(&c, hub->path, folder);
+    if (folder && hub->kind == XET_HUB_BUCKET) {
+        rc = xet_cli_hub_rm_below(hub, &c);
 
-    if (rc == XET_CLI_OK) {
-        rc = xet_cli_hub_commit_send(&c);
+    } else {
+        rc = xet_cli_hub_commit_remove(&c, hub->path, folder);
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_hub_commit_send(&c);
+        }
     }
 
-    for (i = 0; i < paths.n; i++) {
-        free(paths.all[i]);
-    }
-
-    free(paths.all);
     xet_cli_hub_commit_free(&c);
 
     return rc;
 }
 
 
-/* The list is complete before the first of it is deleted. */
+/*
+ * Paths are deleted while they are listed, and a Hub may go on from a path that
+ * is not there any more as it likes: so a list of more than one batch is asked
+ * for again, until nothing is left.
+ */
 
 static int
-xet_cli_hub_rm_below(xet_cli_hub_t *hub, xet_cli_hub_rm_t *paths,
-    xet_cli_hub_commit_t *c)
+xet_cli_hub_rm_below(xet_cli_hub_t *hub, xet_cli_hub_commit_t *c)
 {
-    int     rc;
-    size_t  i;
+    int               rc, again;
+    xet_cli_hub_rm_t  d;
 
-    rc = xet_cli_hub_tree(hub, hub->path, 1, 0, xet_cli_hub_rm_entry, paths);
+    again = 0;
 
-    if (rc == XET_CLI_OK && paths->n == 0) {
-        return xet_cli_fail(XET_CLI_FAULT, hub->path, "is not there");
-    }
+    do {
+        memset(&d, 0, sizeof(d));
 
-    for (i = 0; i < paths->n && rc == XET_CLI_OK; i++) {
-        rc = xet_cli_hub_commit_remove(c, paths->all[i], 0);
+        d.commit = c;
 
-        if (rc == XET_CLI_OK && xet_cli_hub_commit_due(c)) {
-            rc = xet_cli_hub_commit_send(c);
+        rc = xet_cli_hub_tree(hub, hub->path, 1, 0, xet_cli_hub_rm_entry, &d);
+
+        if (rc == XET_CLI_OK && d.found == 0 && !again) {
+            rc = xet_cli_fail(XET_CLI_FAULT, hub->path, "is not there");
         }
-    }
+
+        if (rc == XET_CLI_OK) {
+            rc = xet_cli_hub_rm_send(&d);
+        }
+
+        xet_cli_hub_rm_free(&d);
+        free(d.paths);
+
+        again = 1;
+
+    } while (rc == XET_CLI_OK && d.parts);
 
     return rc;
 }
@@ -127,24 +160,75 @@ xet_cli_hub_rm_below(xet_cli_hub_t *hub, xet_cli_hub_rm_t *paths,
 static int
 xet_cli_hub_rm_entry(void *ctx, const xet_hub_entry_t *entry)
 {
-    char              **all;
-    xet_cli_hub_rm_t   *paths;
+    int                rc;
+    char             **paths;
+    xet_cli_hub_rm_t  *d;
 
-    paths = ctx;
+    d = ctx;
 
     if (entry->folder) {
         return XET_CLI_OK;
     }
 
-    all = xet_cli_grow(paths->all, paths->n, &paths->room, sizeof(char *));
+    paths = xet_cli_grow(d->paths, d->n, &d->room, sizeof(char *));
 
-    if (all == NULL) {
+    if (paths == NULL) {
         return xet_cli_no_memory();
     }
 
-    paths->all = all;
+    d->paths = paths;
+    paths += d->n;
 
-    all[paths->n] = strndup((const char *) entry->path.data, entry->path.len);
+    *paths = strndup((const char *) entry->path.data, entry->path.len);
 
-    return all[paths->n++] ? XET_CLI_OK : xet_cli_no_memory();
+    if (*paths == NULL) {
+        return xet_cli_no_memory();
+    }
+
+    d->n++;
+    d->found++;
+
+    rc = xet_cli_hub_commit_remove(d->commit, *paths, 0);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
+    if (!xet_cli_hub_commit_due(d->commit)) {
+        return XET_CLI_OK;
+    }
+
+    d->parts++;
+
+    return xet_cli_hub_rm_send(d);
+}
+
+
+static int
+xet_cli_hub_rm_send(xet_cli_hub_rm_t *d)
+{
+    int  rc;
+
+    rc = xet_cli_hub_commit_send(d->commit);
+
+    if (rc == XET_CLI_OK) {
+        xet_cli_hub_rm_free(d);
+    }
+
+    return rc;
+}
+
+
+/* The commit does not own its paths; what was sent it keeps no more. */
+
+static void
+xet_cli_hub_rm_free(xet_cli_hub_rm_t *d)
+{
+    size_t  i;
+
+    for (i = 0; i < d->n; i++) {
+        free(d->paths[i]);
+    }
+
+    d->n = 0;
 }

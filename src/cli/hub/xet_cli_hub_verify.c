@@ -40,11 +40,23 @@ xet_cli_hub_verify(const xet_cli_args_t *args)
     xet_cli_args_t  one;
 
     if (args->count == 0 || args->value[XET_CLI_OPT_STORE]) {
-        return xet_cli_verify(args);
+        rc = xet_cli_hub_unnamed(args, "verify");
+
+        return (rc == XET_CLI_OK) ? xet_cli_verify(args) : rc;
     }
 
     for (names = 0, i = 0; i < args->count; i++) {
-        names += (strchr(args->operands[i], '/') != NULL);
+
+        if (strchr(args->operands[i], '/') != NULL) {
+            names++;
+            continue;
+        }
+
+        rc = xet_cli_hub_unnamed(args, args->operands[i]);
+
+        if (rc != XET_CLI_OK) {
+            return rc;
+        }
     }
 
     rc = xet_cli_hub_apart(args, names, args->count - names);

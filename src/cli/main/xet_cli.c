@@ -155,12 +155,13 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
       1, 1, xet_cli_store },
 
     { "token", "",
-      "Makes an access token with --key, or fetches one from --url.",
+      "Makes an access token with --key, or fetches one from --url; --repo is\n"
+      "one of the store, or hf:// and its name on the Hub of --postgres.",
       xet_cli_takes(AUDIENCE) | xet_cli_takes(CACERT)
       | xet_cli_takes(INSECURE_TOKEN) | xet_cli_takes(ISSUER)
       | xet_cli_takes(JSON) | xet_cli_takes(KEY)
-      | xet_cli_takes(LIFETIME) | xet_cli_takes(REPO)
-      | xet_cli_takes(RETRIES) | xet_cli_takes(SCOPE)
+      | xet_cli_takes(LIFETIME) | xet_cli_takes(POSTGRES)
+      | xet_cli_takes(REPO) | xet_cli_takes(RETRIES) | xet_cli_takes(SCOPE)
       | xet_cli_takes(SUBJECT) | xet_cli_takes(TOKEN_FILE)
       | xet_cli_takes(URL),
       0, 0, xet_cli_token },
@@ -191,9 +192,11 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
       | xet_cli_takes(STORE),
       0, -1, xet_cli_hub_verify },
 
-    { "zt", "ls|get|verify HASH [NAME]",
-      "Lists, fetches and verifies objects of zTensor files.",
-      XET_CLI_TAKES_SERVER | xet_cli_takes(DECODED) | xet_cli_takes(INDEX)
+    { "zt", "ls|get|verify HASH|NAME [OBJECT]",
+      "Lists, fetches and verifies objects of zTensor files, by their hashes\n"
+      "or their names on a Hub.",
+      XET_CLI_TAKES_SERVER | XET_CLI_TAKES_HUB | xet_cli_takes(DECODED)
+      | xet_cli_takes(INDEX)
       | xet_cli_takes(JSON) | xet_cli_takes(OUTPUT) | xet_cli_takes(PREFIX)
       | xet_cli_takes(QUIET) | xet_cli_takes(RANGE) | xet_cli_takes(ROLE)
       | xet_cli_takes(ROWS),

@@ -51,6 +51,7 @@ static void xet_cli_http_send(xet_cli_http_t *h, xet_cli_request_t *r);
 static void xet_cli_http_ended(xet_cli_http_t *h, CURLMsg *msg);
 static int xet_cli_http_again(xet_cli_http_t *h, xet_cli_request_t *r,
     CURLcode code);
+static int xet_cli_http_lost(const xet_cli_request_t *r, CURLcode code);
 static void xet_cli_http_finish(xet_cli_http_t *h, xet_cli_request_t *r);
 static int xet_cli_request_easy(xet_cli_request_t *r);
 static int xet_cli_request_credentials(xet_cli_request_t *r);
@@ -444,8 +445,22 @@ xet_cli_http_again(xet_cli_http_t *h, xet_cli_request_t *r, CURLcode code)
     }
 
     r->due = xet_cli_now() + wait;
+    r->lost = r->lost || xet_cli_http_lost(r, code);
 
     return 1;
+}
+
+
+/* Whether an attempt may have been done, though it has failed. */
+
+static int
+xet_cli_http_lost(const xet_cli_request_t *r, CURLcode code)
+{
+    return (code == CURLE_OK)
+           ? r->status >= 500
+           : code != CURLE_COULDNT_CONNECT
+             && code != CURLE_COULDNT_RESOLVE_HOST
+             && code != CURLE_SSL_CONNECT_ERROR;
 }
 
 
@@ -610,6 +625,34 @@ xet_cli_http_text(const char *url, char text[XET_CLI_HTTP_TEXT])
              (int) strcspn(host, "?#"), host);
 
     return text;
+}
+
+
+int
+xet_cli_http_gone(const xet_cli_request_t *r, const char *code)
+{
+    int          gone;
+    json_t      *answer;
+    const char  *value;
+
+    if (!r->lost || r->status != 404 || r->refused) {
+        return 0;
+    }
+
+    value = xet_cli_http_header(r, "X-Error-Code");
+
+    if (value) {
+        return strcmp(value, code) == 0;
+    }
+
+    answer = r->data ? json_loadb(r->data, r->len, 0, NULL) : NULL;
+    value = json_string_value(json_object_get(json_object_get(answer, "error"),
+                                              "code"));
+    gone = (value && strcmp(value, code) == 0);
+
+    json_decref(answer);
+
+    return gone;
 }
 
 

@@ -30,7 +30,7 @@
 
 static int xet_cli_journal_folder(void);
 static int xet_cli_journal_name(xet_cli_journal_t *j,
-    const xet_cli_args_t *args, const char *endpoint);
+    const xet_cli_args_t *args, const char *endpoint, const char *place);
 static int xet_cli_journal_load(xet_cli_journal_t *j, xet_cli_xorbs_t *x);
 static int xet_cli_journal_record(xet_cli_journal_t *j, uint8_t *buffer,
     xet_cli_xorbs_t *x, int *rc);
@@ -41,7 +41,7 @@ static void xet_cli_journal_sweep(const xet_cli_journal_t *j);
 
 int
 xet_cli_journal_open(xet_cli_journal_t *j, const xet_cli_args_t *args,
-    const char *endpoint, xet_cli_xorbs_t *x)
+    const char *endpoint, const char *place, xet_cli_xorbs_t *x)
 {
     int          rc;
     struct stat  st;
@@ -55,7 +55,7 @@ xet_cli_journal_open(xet_cli_journal_t *j, const xet_cli_args_t *args,
         return XET_CLI_OK;
     }
 
-    rc = xet_cli_journal_name(j, args, endpoint);
+    rc = xet_cli_journal_name(j, args, endpoint, place);
 
     if (rc != XET_CLI_OK || j->folder < 0) {
         return rc;
@@ -140,7 +140,7 @@ xet_cli_journal_folder(void)
 
 static int
 xet_cli_journal_name(xet_cli_journal_t *j, const xet_cli_args_t *args,
-    const char *endpoint)
+    const char *endpoint, const char *place)
 {
     int          i;
     char        *cwd, *p;
@@ -173,6 +173,14 @@ xet_cli_journal_name(xet_cli_journal_t *j, const xet_cli_args_t *args,
     for (i = 0; i < args->count; i++) {
         EVP_DigestUpdate(ctx, args->operands[i],
                          strlen(args->operands[i]) + 1);
+    }
+
+    if (place) {
+
+        /* with a zero byte in front no operand is mistaken for it */
+
+        EVP_DigestUpdate(ctx, "", 1);
+        EVP_DigestUpdate(ctx, place, strlen(place) + 1);
     }
 
     EVP_DigestFinal_ex(ctx, digest, NULL);

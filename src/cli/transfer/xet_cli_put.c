@@ -298,7 +298,7 @@ xet_cli_puts_init(xet_cli_putting_t *p)
     }
 
     rc = xet_cli_journal_open(&p->upload.journal, p->args, endpoint,
-                              &p->upload.xorbs);
+                              p->puts->place, &p->upload.xorbs);
     free(endpoint);
 
     return rc;

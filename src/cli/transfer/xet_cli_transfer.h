@@ -72,6 +72,8 @@ struct xet_cli_request_s {
     long                status;        /* 0: no answer, error says why */
     unsigned            refused:1;     /* by write, or too long for max */
     unsigned            large:1;       /* too long for max */
+    unsigned            lost:1;        /* it was sent before, and whether that
+                                          was done nobody has said */
     char               *data;          /* with a zero byte behind it */
     size_t              len;
     int64_t             length;        /* Content-Length, or -1 */
@@ -207,6 +209,12 @@ void xet_cli_http_free(xet_cli_request_t *r);
  * the server failed or was too busy, or the token has expired.
  */
 int xet_cli_http_passing(const xet_cli_request_t *r);
+
+/*
+ * Whether a request to delete has found nothing, which is told by 404 and this
+ * code, behind one whose answer was lost: so it was done.
+ */
+int xet_cli_http_gone(const xet_cli_request_t *r, const char *code);
 
 /*
  * Reports a request that has failed, with the code and the message of the API
@@ -725,8 +733,11 @@ void xet_cli_xorbs_drop(xet_cli_xorbs_t *x, unsigned wanted,
  * A journal is a file in $XDG_CACHE_HOME/xet, ~/.cache/xet by default, a
  * folder that this user owns and nobody else may write into.  Its name is made
  * of the endpoint, the current folder and the operands of the command, so that
- * the same command finds it.  A put that succeeds removes its journal; a put
- * that makes a new journal removes those that are a week old.
+ * the same command finds it; and of the place that the files go to, since one
+ * import is of many repos: what one of them has got is of no use to others, and
+ * when it is complete that of the others stays.  A put that succeeds removes
+ * its journal; a put that makes a new journal removes those that are a week
+ * old.
  *
  *     journal =  "XETPUT01", record*
  *     record  =  xorb hash, chunks u32, raw and stored size u32, 4 spare
@@ -753,7 +764,7 @@ typedef struct {
  * reported.
  */
 int xet_cli_journal_open(xet_cli_journal_t *j, const xet_cli_args_t *args,
-    const char *endpoint, xet_cli_xorbs_t *x);
+    const char *endpoint, const char *place, xet_cli_xorbs_t *x);
 
 /* Appends a record; the first one makes the file. */
 void xet_cli_journal_add(xet_cli_journal_t *j, const xet_xorb_list_t *xorb);
@@ -930,6 +941,8 @@ typedef struct {
     /* behind the last one; before that a put is gone on with */
     int                (*end)(void *ctx);
     void                *ctx;
+    const char          *place;        /* of the files, for the journal; NULL:
+                                          the operands have it */
     unsigned             once:1;       /* the files cannot be read again */
 } xet_cli_puts_t;
 

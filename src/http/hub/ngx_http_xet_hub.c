@@ -382,7 +382,11 @@ ngx_http_xet_hub_who(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
             return NGX_OK;
         }
 
-        hub->who = auth->subject;
+        /* a token for a repo need not say whose it is */
+
+        if (auth->subject.len) {
+            hub->who = auth->subject;
+        }
 
         if (auth->repo.len) {
             hub->asked.bound = auth->repo;

@@ -30,6 +30,7 @@ static void ngx_http_xet_hub_page_search(xet_buf_t *b,
     ngx_http_xet_hub_t *hub);
 static void ngx_http_xet_hub_page_table(ngx_http_request_t *r, xet_buf_t *b,
     ngx_uint_t rows);
+static void ngx_http_xet_hub_page_first(ngx_http_request_t *r, xet_buf_t *b);
 static void ngx_http_xet_hub_page_row(ngx_http_request_t *r, xet_buf_t *b,
     const ngx_http_xet_hub_listed_t *listed);
 static void ngx_http_xet_hub_page_more(ngx_http_request_t *r, xet_buf_t *b,
@@ -223,6 +224,7 @@ ngx_http_xet_hub_page_table(ngx_http_request_t *r, xet_buf_t *b,
 
     if (rows == 0) {
         xet_hub_html(b, "<p>There are no repos here.</p>\n");
+        ngx_http_xet_hub_page_first(r, b);
         return;
     }
 
@@ -245,6 +247,40 @@ ngx_http_xet_hub_page_table(ngx_http_request_t *r, xet_buf_t *b,
     }
 
     xet_hub_html(b, "</tbody>\n</table>\n");
+}
+
+
+/*
+ * How the first one comes: of what a folder makes, for who may have one.  Where
+ * anybody comes, hf wants a token all the same, and has perhaps one of another
+ * Hub, which is not for this one.
+ */
+
+static void
+ngx_http_xet_hub_page_first(ngx_http_request_t *r, xet_buf_t *b)
+{
+    xet_hub_kind_e            kind;
+    ngx_http_xet_hub_t       *hub;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    hub = ngx_http_xet_hub_get(r);
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+    kind = hub->asked.kind;
+
+    if (hub->asked.name.len || kind == XET_HUB_SPACE || kind == XET_HUB_BUCKET
+        || !xet_hub_owner_ok(hub->who.data, hub->who.len))
+    {
+        return;
+    }
+
+    xet_hub_html(b, "<h2>Upload</h2>\n<pre><code>HF_ENDPOINT=%w%s hf upload "
+                 "%p/%s .%s</code></pre>\n",
+                 ngx_http_xet_hub_str(&hub->base),
+                 (xlcf->auth == NGX_HTTP_XET_AUTH_TOKEN || xlcf->hub_user)
+                     ? "" : " HF_TOKEN=hf_any",
+                 ngx_http_xet_hub_str(&hub->who),
+                 (kind == XET_HUB_DATASET) ? "texts" : "model",
+                 (kind == XET_HUB_DATASET) ? " --repo-type dataset" : "");
 }
 
 

@@ -121,7 +121,7 @@ ngx_http_xet_hub_page_entry(ngx_http_request_t *r,
                  ngx_http_xet_hub_str(&name), entry->folder ? "/" : "");
 
     if (entry->folder) {
-        xet_hub_html(b, "<td class=\"n\" data-name=\"Size\">folder</td>");
+        xet_hub_html(b, "<td class=\"n\" data-name=\"Kind\">folder</td>");
 
     } else {
         xet_hub_html(b, "<td class=\"n\" data-name=\"Size\">%b</td>",

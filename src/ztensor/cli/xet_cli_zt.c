@@ -6,6 +6,10 @@
  *     xet zt get HASH NAME             bytes of one
  *     xet zt verify HASH [NAME]        digests, checked by the server
  *
+ * In the place of the hash the name of a file of a Hub may stand, as
+ * me/model/weights.zt: the Hub says which hash that is, and where its routes
+ * are.
+ *
  * Of "get": a transfer that breaks off goes on with a range.  Decoded bytes
  * have no ranges: their transfer begins anew, if it goes to a file.  The
  * SHA-256 that the server sends in Repr-Digest is held against the bytes that
@@ -20,7 +24,7 @@
 
 #include <openssl/evp.h>
 
-#include "xet_cli_transfer.h"
+#include "xet_cli_hub.h"
 
 
 #define XET_CLI_ZT_PAGE    "1000"      /* objects */
@@ -30,7 +34,7 @@
 typedef struct {
     const xet_cli_args_t  *args;
     xet_cli_http_t        *http;
-    const char            *hash;
+    char                   hash[XET_HASH_STR_LEN + 1];
     const char            *name;       /* NULL: by --index, or none */
     int                    json;
 } xet_cli_zt_t;
@@ -51,6 +55,8 @@ typedef struct {
 } xet_cli_zt_get_t;
 
 
+static int xet_cli_zt_hash(xet_cli_zt_t *z, const char *verb);
+static int xet_cli_zt_named(xet_cli_zt_t *z, const char *verb);
 static int xet_cli_zt_run(xet_cli_zt_t *z, const char *verb);
 static char *xet_cli_zt_url(xet_cli_zt_t *z, const char *route);
 static char *xet_cli_zt_arg(char *url, const char *key, const char *value);
@@ -80,8 +86,7 @@ static int xet_cli_zt_get_print(xet_cli_zt_get_t *g);
 int
 xet_cli_zt(const xet_cli_args_t *args)
 {
-    int            n, rc;
-    xet_hash_t     hash;
+    int            n;
     const char    *verb;
     xet_cli_zt_t   z;
 
@@ -93,19 +98,13 @@ xet_cli_zt(const xet_cli_args_t *args)
         && (strcmp(verb, "verify") != 0 || n > 3))
     {
         return xet_cli_fail(XET_CLI_USAGE, "zt", "needs ls HASH, get HASH "
-                            "NAME or verify HASH [NAME]");
-    }
-
-    rc = xet_cli_args_hash(args->operands[1], &hash);
-
-    if (rc != XET_CLI_OK) {
-        return rc;
+                            "OBJECT or verify HASH [OBJECT], with a name of a "
+                            "Hub in the place of a hash");
     }
 
     memset(&z, 0, sizeof(z));
 
     z.args = args;
-    z.hash = args->operands[1];
     z.name = (n == 3) ? args->operands[2] : NULL;
     z.json = args->value[XET_CLI_OPT_JSON] != NULL;
 
@@ -114,15 +113,86 @@ xet_cli_zt(const xet_cli_args_t *args)
                             "needs either NAME or --index");
     }
 
-    z.http = xet_cli_http_create(args, &rc);
+    return strchr(args->operands[1], '/') ? xet_cli_zt_named(&z, verb)
+                                          : xet_cli_zt_hash(&z, verb);
+}
 
-    if (z.http == NULL) {
+
+static int
+xet_cli_zt_hash(xet_cli_zt_t *z, const char *verb)
+{
+    int          rc;
+    xet_hash_t   hash;
+    const char  *text;
+
+    text = z->args->operands[1];
+
+    rc = xet_cli_args_hash(text, &hash);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_hub_unnamed(z->args, text);
+    }
+
+    if (rc != XET_CLI_OK) {
         return rc;
     }
 
-    rc = xet_cli_zt_run(&z, verb);
+    (void) xet_cli_hash_string(&hash, z->hash);
 
-    xet_cli_http_destroy(z.http);
+    z->http = xet_cli_http_create(z->args, &rc);
+
+    if (z->http == NULL) {
+        return rc;
+    }
+
+    rc = xet_cli_zt_run(z, verb);
+
+    xet_cli_http_destroy(z->http);
+
+    return rc;
+}
+
+
+static int
+xet_cli_zt_named(xet_cli_zt_t *z, const char *verb)
+{
+    int                  rc;
+    const char          *text;
+    xet_cli_hub_t        hub;
+    xet_cli_hub_file_t   file;
+
+    memset(&file, 0, sizeof(file));
+
+    text = z->args->operands[1];
+
+    rc = xet_cli_hub_open_repo(&hub, z->args, text);
+
+    if (rc == XET_CLI_OK) {
+        rc = xet_cli_hub_look(&hub, 0);
+    }
+
+    if (rc == XET_CLI_OK) {
+        rc = *hub.path ? xet_cli_hub_file(&hub, &file)
+                       : xet_cli_fail(XET_CLI_USAGE, text, "names no path in "
+                                      "the repository");
+    }
+
+    if (rc == XET_CLI_OK && !(file.found && file.known)) {
+        rc = xet_cli_fail(XET_CLI_FAULT, text, file.found
+                          ? "has no Xet hash on this Hub"
+                          : "is no file of this repository");
+    }
+
+    if (rc == XET_CLI_OK) {
+        (void) xet_cli_hash_string(&file.hash, z->hash);
+        z->http = xet_cli_hub_cas(&hub, &rc);
+    }
+
+    if (z->http) {
+        rc = xet_cli_zt_run(z, verb);
+    }
+
+    xet_cli_hub_close(&hub);
 
     return rc;
 }
