@@ -3611,9 +3611,9 @@ $$;
 -- the message that clients know; else the JSON of the body.  Who asks is given
 -- by spaces and bound: the name spaces, in lower case between commas, in which
 -- he may read what is private, and write; NULL is all of them.  bound is the
--- repo of a token for one repo, which has no more of it than its subject has:
--- what was given out for a public repo does not open it when it is private.
--- The public repos are for everybody that comes here.
+-- repo of a token for one repo, and both count: what a Hub gave out for a
+-- public repo does not open it when it is private.  The public repos are for
+-- everybody that comes here.
 --
 -- Paths are looked up one by one, by LATERAL with a LIMIT, under settings that
 -- leave no other plan: one that was made while the tables were small would walk

@@ -248,6 +248,7 @@ typedef struct {
     uint64_t            nbf;           /* first second of use, or 0 */
     uint64_t            iat;           /* or 0 */
     xet_scope_e         scope;
+    int                 contents;      /* a Hub gave it out, for its CAS */
     xet_token_text_t    sub;           /* UTF-8, no control characters */
     xet_token_text_t    repo;          /* as xet_token_repo_ok() says */
 } xet_token_claims_t;

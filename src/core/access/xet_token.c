@@ -516,8 +516,11 @@ static xet_status_t
 xet_token_claims(const json_t *object, const xet_token_params_t *params,
     uint64_t now, uint8_t *room, xet_token_claims_t *claims)
 {
+    const json_t     *contents;
     unsigned          audience;
     xet_token_text_t  iss, sub, scope, repo;
+
+    contents = json_object_get(object, "contents");
 
     if (!xet_token_time(object, "exp", &claims->exp)
         || !xet_token_time(object, "nbf", &claims->nbf)
@@ -528,6 +531,7 @@ xet_token_claims(const json_t *object, const xet_token_params_t *params,
         || !xet_token_string(object, "scope", &scope)
         || !xet_token_string(object, "repo", &repo)
         || json_object_get(object, "exp") == NULL
+        || (contents && !json_is_boolean(contents))
         || (sub.data && !xet_token_text_ok(&sub, XET_TOKEN_SUB_MAX))
         || (repo.data && !xet_token_repo_ok(repo.data, repo.len)))
     {
@@ -555,6 +559,8 @@ xet_token_claims(const json_t *object, const xet_token_params_t *params,
     if (!xet_token_scope(&scope, &claims->scope)) {
         return XET_TOKEN_SCOPE;
     }
+
+    claims->contents = json_is_true(contents);
 
     room = xet_token_keep(room, &claims->sub, &sub);
     (void) xet_token_keep(room, &claims->repo, &repo);
@@ -818,6 +824,12 @@ xet_token_put_claims(xet_buf_t *b, const xet_token_params_t *params,
     xet_json_key(&j, "scope");
     xet_json_cstring(&j, xet_scope_name(claims->scope));
     xet_token_put_text(&j, "repo", &claims->repo);
+
+    if (claims->contents) {
+        xet_json_key(&j, "contents");
+        xet_json_bool(&j, 1);
+    }
+
     xet_json_object_end(&j);
 }
 

@@ -18,7 +18,7 @@
 #include "ngx_http_xet_zone.h"
 
 
-#define NGX_HTTP_XET_TOKEN_CACHE_LAYOUT  3     /* no other zone's */
+#define NGX_HTTP_XET_TOKEN_CACHE_LAYOUT  4     /* no other zone's */
 
 
 typedef struct {
@@ -27,6 +27,7 @@ typedef struct {
     xet_scope_e                scope;
     u_short                    sub_len;
     u_short                    repo_len;
+    u_char                     contents;
     u_char                     text[1];        /* subject, repo */
 } ngx_http_xet_token_node_t;
 
@@ -83,6 +84,7 @@ ngx_http_xet_token_cache_find(ngx_shm_zone_t *zone, const xet_hash_t *digest,
 
     claims->exp = n->exp;
     claims->scope = n->scope;
+    claims->contents = n->contents;
 
     ngx_memcpy(room, n->text, n->sub_len + n->repo_len);
 
@@ -147,6 +149,7 @@ ngx_http_xet_token_cache_add(ngx_shm_zone_t *zone, const xet_hash_t *digest,
     n->scope = claims->scope;
     n->sub_len = (u_short) sub;
     n->repo_len = (u_short) repo;
+    n->contents = (u_char) claims->contents;
 
     if (sub) {
         ngx_memcpy(n->text, claims->sub.data, sub);

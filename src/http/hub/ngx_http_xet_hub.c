@@ -424,6 +424,7 @@ ngx_http_xet_hub_spaces(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
     u_char                   *p;
     size_t                    i;
     ngx_str_t                 others, *spaces;
+    ngx_http_xet_auth_t      *auth;
     ngx_http_xet_loc_conf_t  *xlcf;
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
@@ -437,6 +438,21 @@ ngx_http_xet_hub_spaces(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
     }
 
     spaces = &hub->asked.spaces;
+
+    /*
+     * A token that was made for a repo opens it to whoever has it.  One that a
+     * Hub gave out, perhaps to nobody while the repo was public, is for the
+     * contents: names it opens to whom they are open.
+     */
+
+    if (hub->asked.bound.len) {
+        auth = ngx_http_xet_auth(r);
+
+        if (auth && !auth->claims.contents) {
+            ngx_str_null(spaces);
+            return NGX_OK;
+        }
+    }
 
     /* all of them, also where nothing tells one caller from another */
 

@@ -82,6 +82,7 @@ ngx_http_xet_hub_claims(ngx_http_request_t *r, const ngx_str_t *store,
     ngx_memzero(claims, sizeof(xet_token_claims_t));
 
     claims->scope = writes ? XET_SCOPE_WRITE : XET_SCOPE_READ;
+    claims->contents = 1;
     claims->repo.data = store->data;
     claims->repo.len = store->len;
 

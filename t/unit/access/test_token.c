@@ -239,6 +239,7 @@ test_result(const xet_test_ring_t *ring)
     xet_is_u64(c.exp, 1700000600, "exp");
     xet_is_u64(c.nbf, 2, "nbf");
     xet_is_u64(c.iat, 3, "iat");
+    xet_ok(!c.contents, "contents");
     xet_ok(c.sub.len == 3 && memcmp(c.sub.data, "j\xc3\xb6", 3) == 0, "sub");
     xet_ok(c.repo.len == 3 && memcmp(c.repo.data, "a/b", 3) == 0, "repo");
     xet_ok(c.sub.data >= room && c.repo.data + 3 <= room + sizeof(room),
@@ -251,6 +252,21 @@ test_result(const xet_test_ring_t *ring)
                                &c),
                XET_OK, "the room is as large as it need be");
     xet_ok(c.sub.len == 256 && c.repo.len == 256, "both are of 256 bytes");
+
+    len = xet_test_jwt(token, &ring->signers[0], HEADER,
+                       C(",\"contents\":true"));
+
+    xet_is_u64(xet_test_verify(ring->set, &test_any, token, len, NOW, room,
+                               &c),
+               XET_OK, "of a Hub");
+    xet_ok(c.contents, "for contents");
+
+    len = xet_test_jwt(token, &ring->signers[0], HEADER,
+                       C(",\"contents\":1"));
+
+    xet_is_u64(xet_test_verify(ring->set, &test_any, token, len, NOW, room,
+                               &c),
+               XET_TOKEN_CLAIMS, "contents that is no boolean");
 
     len = xet_test_jwt(token, &ring->signers[0], HEADER, C(",\"sub\":\"\""));
 

@@ -116,6 +116,19 @@ test_known(const xet_test_ring_t *ring)
                               &again),
                XET_OK, "again");
     xet_ok(again == len && memcmp(token, other, len) == 0, "the same token");
+
+    memset(&p, 0, sizeof(p));
+    memset(&c, 0, sizeof(c));
+
+    c.exp = NOW + 600;
+    c.contents = 1;
+
+    xet_is_u64(xet_token_mint(ring->secret, &p, &c, token, sizeof(token),
+                              &len),
+               XET_OK, "of a Hub");
+    xet_ok(strcmp(test_part(token, len, 1),
+                  "{\"exp\":1700000600,\"scope\":\"read\","
+                  "\"contents\":true}") == 0, "payload");
 }
 
 
