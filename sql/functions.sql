@@ -4297,6 +4297,7 @@ CREATE FUNCTION xet.hub_tree_rows(kind integer, owner text, name text,
                    title text)
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
+    SET enable_sort = off
 AS $$
 DECLARE
     r       record;
@@ -4399,6 +4400,7 @@ CREATE FUNCTION xet.hub_tree_then(repo bigint, line integer, seq integer,
                    title text)
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
+    SET enable_sort = off
 AS $$
 BEGIN
     IF deep THEN
@@ -5154,6 +5156,7 @@ CREATE FUNCTION xet.hub_page_tree(kind integer, owner text, name text,
                    title text)
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
+    SET enable_sort = off
     SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
@@ -6124,12 +6127,20 @@ BEGIN
         END IF;
     END IF;
 
-    IF EXISTS (SELECT FROM xet.hub_paths p
-                WHERE p.repo_id = $1 AND p.line = 0 AND p.path = $6
-                  AND p.hash IS NULL)
-       OR EXISTS (SELECT FROM xet.hub_above($6) AS u, xet.hub_paths p
-                   WHERE p.repo_id = $1 AND p.line = 0 AND p.path = u
-                     AND p.hash IS NOT NULL)
+    IF (SELECT p.hash IS NULL
+          FROM xet.hub_paths p
+         WHERE p.repo_id = $1 AND p.line = 0 AND p.path = $6
+         ORDER BY p.since DESC
+         LIMIT 1)
+       OR EXISTS (SELECT FROM xet.hub_above($6) AS u
+                   CROSS JOIN LATERAL (
+                             SELECT p.hash FROM xet.hub_paths p
+                              WHERE p.repo_id = $1 AND p.line = 0
+                                AND p.path = u
+                              ORDER BY p.since DESC
+                              LIMIT 1
+                         ) p
+                   WHERE p.hash IS NOT NULL)
     THEN
         bad := 'a file can''t be a folder';
     END IF;
@@ -6424,6 +6435,8 @@ BEGIN
       FROM (SELECT u.n, f.id
               FROM unnest(hashes, digests)
                       WITH ORDINALITY AS u(hash, sha256, n)
+             CROSS JOIN LATERAL (SELECT xet.hub_hash(u.hash) AS hash
+                                 OFFSET 0) k
              CROSS JOIN LATERAL (
                        SELECT f.id
                          FROM xet.files f
@@ -6434,9 +6447,11 @@ BEGIN
                                   OFFSET 0 FOR KEY SHARE) rf
                         WHERE f.hash = u.hash AND xet.file_at(f.id, u.hash)
                           AND f.sha256_proven AND f.sha256 = u.sha256
-                          AND EXISTS (SELECT FROM xet.hub_paths p
-                                       WHERE p.repo_id = r.id
-                                         AND p.hash = xet.hub_hash(u.hash))
+                          AND (SELECT p.hash FROM xet.hub_paths p
+                                WHERE p.repo_id = r.id
+                                  AND p.hash >= k.hash AND p.hash <= k.hash
+                                ORDER BY p.hash
+                                LIMIT 1) IS NOT NULL
                        OFFSET 0 FOR KEY SHARE OF f
                    ) f) f;
 
