@@ -39,17 +39,18 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.hub_above, xet.hub_again, xet.hub_batch, xet.hub_begin, xet.hub_below,
     xet.hub_bucket_file, xet.hub_bucket_prune, xet.hub_bucket_put,
     xet.hub_bucket_take, xet.hub_claim, xet.hub_claimed, xet.hub_claims,
-    xet.hub_clash, xet.hub_commit, xet.hub_commits_get, xet.hub_create,
-    xet.hub_date, xet.hub_delete, xet.hub_describe, xet.hub_duplicate,
-    xet.hub_enter, xet.hub_entry, xet.hub_find, xet.hub_folder, xet.hub_fork,
-    xet.hub_gone, xet.hub_hash, xet.hub_hash_at, xet.hub_hold, xet.hub_info,
-    xet.hub_is_folder, xet.hub_is_last, xet.hub_known, xet.hub_last,
-    xet.hub_list, xet.hub_meets, xet.hub_move, xet.hub_named, xet.hub_node,
-    xet.hub_nursery, xet.hub_object, xet.hub_objects, xet.hub_oid,
-    xet.hub_page_list, xet.hub_page_refs, xet.hub_page_repo, xet.hub_page_tree,
-    xet.hub_paths_info, xet.hub_paths_rows, xet.hub_preupload, xet.hub_proven,
-    xet.hub_puts, xet.hub_ref_put, xet.hub_refs_get, xet.hub_resolve,
-    xet.hub_rev, xet.hub_settings, xet.hub_stage, xet.hub_staged_ops,
+    xet.hub_clash, xet.hub_commit, xet.hub_commits_get, xet.hub_copies,
+    xet.hub_create, xet.hub_date, xet.hub_delete, xet.hub_describe,
+    xet.hub_duplicate, xet.hub_enter, xet.hub_entry, xet.hub_find,
+    xet.hub_folder, xet.hub_fork, xet.hub_gone, xet.hub_hash, xet.hub_hash_at,
+    xet.hub_hold, xet.hub_info, xet.hub_is_folder, xet.hub_is_last,
+    xet.hub_known, xet.hub_last, xet.hub_list, xet.hub_meets, xet.hub_move,
+    xet.hub_named, xet.hub_node, xet.hub_nursery, xet.hub_object,
+    xet.hub_objects, xet.hub_oid, xet.hub_page_list, xet.hub_page_refs,
+    xet.hub_page_repo, xet.hub_page_tree, xet.hub_paths_info,
+    xet.hub_paths_rows, xet.hub_preupload, xet.hub_proven, xet.hub_puts,
+    xet.hub_ref_put, xet.hub_refs_get, xet.hub_resolve, xet.hub_rev,
+    xet.hub_settings, xet.hub_source, xet.hub_stage, xet.hub_staged_ops,
     xet.hub_store, xet.hub_sweep, xet.hub_title, xet.hub_title_of,
     xet.hub_tree, xet.hub_tree_rows, xet.hub_tree_then, xet.hub_unstage,
     xet.hub_whole, xet.hub_write;
@@ -5550,6 +5551,67 @@ AS $$
 $$;
 
 
+-- The file that a path is at a revision, for a copy of it.
+
+CREATE FUNCTION xet.hub_source(repo bigint, rev text, path text)
+    RETURNS TABLE (size bigint, sha256 bytea)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+#variable_conflict use_column
+DECLARE
+    c  record;
+BEGIN
+    SELECT * INTO c FROM xet.hub_rev($1, $2, '');
+
+    RETURN QUERY
+    SELECT p.size, coalesce(p.sha256, sha256(''))
+      FROM (SELECT h.*
+              FROM xet.hub_paths h
+             WHERE h.repo_id = $1 AND h.line = c.line AND h.path = $3
+               AND h.since <= c.seq
+             ORDER BY h.since DESC
+             LIMIT 1) p
+     WHERE p.till > c.seq AND p.hash IS NOT NULL;
+END;
+$$;
+
+
+-- What is staged of copies, by a path of the repo, becomes what is staged of
+-- the files; returns a path that is none.
+
+CREATE FUNCTION xet.hub_copies(repo bigint, rev text, upload bytea)
+    RETURNS text
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+BEGIN
+    UPDATE xet.hub_staged h SET (ops, sizes, sha256) = (
+        SELECT array_agg(CASE WHEN f.size IS NULL THEN u.op ELSE 2 END
+                         ORDER BY u.i),
+               array_agg(coalesce(f.size, u.size) ORDER BY u.i),
+               array_agg(coalesce(f.sha256, u.sha256) ORDER BY u.i)
+          FROM unnest(h.ops, h.sizes, h.sha256, h.types, h.sources)
+                  WITH ORDINALITY AS u(op, size, sha256, type, source, i)
+          LEFT JOIN LATERAL (SELECT s.*
+                               FROM xet.hub_source($1, coalesce(u.type, $2),
+                                                   u.source) s
+                              WHERE u.op = 7
+                              LIMIT 1) f ON true)
+     WHERE h.upload = $3 AND h.seq >= 0 AND 7 = ANY (h.ops);
+
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+
+    RETURN (SELECT coalesce(o.source, '') FROM xet.hub_staged_ops($3) o
+             WHERE o.op = 7 ORDER BY o.n LIMIT 1);
+END;
+$$;
+
+
 -- Whether somebody has changed what a commit changes, since the one that its
 -- author has seen: a file at one of its paths, or files in a folder that it
 -- deletes.
@@ -5932,6 +5994,14 @@ BEGIN
      WHERE c.repo_id = r.id AND c.oid = head;
 
     l := base.line;
+    bad := xet.hub_copies(r.id, ref, upload);
+
+    IF bad IS NOT NULL THEN
+        status := 404;
+        code := 'EntryNotFound';
+        message := 'There is no file to copy: ' || bad;
+        RETURN;
+    END IF;
 
     IF parent IS NOT NULL
        AND (length(parent) < 7 OR strpos(encode(head, 'hex'), parent) <> 1)

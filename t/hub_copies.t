@@ -446,6 +446,73 @@ $t->sql('SELECT xet.sweep()');
 is(nurseries(), 0, 'before what a crash has left is gone');
 is(text($alice, 'alice/left', 'a'), 'of who left', 'others stay');
 
+# --------------------------------------------------------------------------
+# a file of the repo by its path, in a commit of it
+
+sub copy {
+	my ($path, $from, $rev) = @_;
+
+	return { key => 'copyFile', value => { path => $path,
+		srcPath => $from, defined $rev ? (srcRevision => $rev) : () } };
+}
+
+create($alice, name => 'c');
+
+my $first = commit($alice, 'alice/c', inline('a', 'one'), inline('d/b', 'two'),
+	inline('e', ''))->json()->{commitOid};
+
+is(commit($alice, 'alice/c', inline('a', 'ONE'), gone('d/b'))->{status}, 200,
+	'paths: a second commit');
+is($t->post('/api/models/alice/c/branch/old', \$json->encode({
+	startingPoint => $first }), { %$alice, 'Content-Type' =>
+	'application/json' })->{status}, 200, 'paths: a branch');
+
+$r = commit($alice, 'alice/c', copy('a2', 'a'),
+	copy('d/c/a', 'a', 'main'), copy('b1', 'd/b', $first),
+	copy('b2', 'd/b', 'refs/heads/old'),
+	copy('b3', 'd/b', 'old'), copy('e2', 'e'),
+	copy('e3', 'e', 'refs/heads/old'),
+	copy('moved', 'a'), gone('a'));
+
+is($r->{status}, 200, 'paths: copies') or diag($r->summary());
+is(text($alice, 'alice/c', $_->[0]), $_->[1], "paths: $_->[0]")
+	for [ 'a2', 'ONE' ], [ 'd/c/a', 'ONE' ],
+	[ 'b1', 'two' ], [ 'b2', 'two' ], [ 'b3', 'two' ], [ 'e2', '' ],
+	[ 'e3', '' ], [ 'moved', 'ONE' ], [ 'a', 404 ];
+is(scalar @{ $t->get('/api/models/alice/c', $alice)->json()->{siblings} }, 9,
+	'paths: no other ones');
+
+my $before = $t->get('/api/models/alice/c', $alice)->json()->{sha};
+
+for ([ 'nothing', 404, copy('x', 'nope') ],
+	[ 'a folder', 404, copy('x', 'd') ],
+	[ 'what is gone', 404, copy('x', 'a') ],
+	[ 'no revision', 404, copy('x', 'e', 'nope') ],
+	[ 'what the same commit writes', 404, inline('n', 'n'),
+		copy('x', 'n') ],
+	[ 'one of two', 404, copy('x', 'e'), copy('y', 'nope') ],
+	[ 'of another repo', 400, copy('x', '../m/e') ],
+	[ 'to what climbs', 400, copy('../x', 'e') ],
+	[ 'to a folder', 400, copy('d', 'e') ],
+	[ 'under a file', 400, copy('e/x', 'e') ])
+{
+	my ($name, $status, @lines) = @$_;
+
+	$r = commit($alice, 'alice/c', @lines);
+	is($r->{status}, $status, "paths: $name") or diag($r->summary());
+}
+
+is(commit($bob, 'alice/c', copy('x', 'e'))->{status}, 403,
+	'paths: by who may read');
+is($t->get('/api/models/alice/c', $alice)->json()->{sha}, $before,
+	'paths: nothing was changed');
+
+# what nothing leads to any more but the copy stays, and only that
+
+$t->sql("UPDATE xet.hub_loose SET since = now() - interval '2 days'");
+$t->sql('SELECT xet.sweep()');
+is(text($alice, 'alice/c', 'b1'), 'two', 'paths: it stays');
+
 $t->done();
 
 # --------------------------------------------------------------------------

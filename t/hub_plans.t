@@ -113,6 +113,8 @@ my %one = (
 			"f$_[0]") },
 		sub { staged(2, 'NULL::bytea', 'public.digest(7)',
 			"x$_[0]/g", "p$_[0]") },
+		sub { staged(7, 'NULL::bytea', 'NULL::bytea', "x$_[0]/h",
+			"y$_[0]") =~ s/NULL::bytea\](?=\z)/'d7\/f7'::bytea]/r },
 		sub { staged(5, 'NULL::bytea', 'NULL::bytea',
 			"d$_[0]/f$_[0]", "e$_[0]") },
 		sub { staged(6, 'NULL::bytea', 'NULL::bytea', "x$_[0]",
@@ -124,7 +126,7 @@ my %one = (
 	hub_proven => sub { "'_hub/1', public.file(8), public.digest(8)" },
 	hub_commit => [ map { my $upload = $_; sub { "$hub, 'main',"
 		. " '$upload$_[0]', NULL, 'me', 'title', '', 1" } }
-		qw/ c p e q / ],
+		qw/ c p y e q / ],
 	hub_batch => sub { "$bucket, 'b$_[0]', 1, 'me'" },
 	hub_duplicate => sub { "$hub, 3, 'me', 'm', 'me',"
 		. ' ARRAY[public.file(7), public.file(8)],'

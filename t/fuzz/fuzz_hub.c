@@ -51,6 +51,8 @@ fuzz_op(void *ctx, const xet_hub_operation_t *op)
     check(op->title.len <= XET_HUB_TITLE_MAX);
     check(op->text.len <= XET_HUB_TEXT_MAX);
     check(op->kind < XET_HUB_KINDS);
+    check(op->op != XET_HUB_COPY_PATH
+          || xet_hub_path_ok(op->from.data, op->from.len));
 
     fuzz_sum(seen, op->path.data, op->path.len);
     fuzz_sum(seen, op->content.data, op->content.len);

@@ -155,7 +155,8 @@ typedef enum {
     XET_HUB_ADD,                       /* path, hash, mtime, type */
     XET_HUB_COPY,                      /* path, hash, mtime, kind, from */
     XET_HUB_DELETE,                    /* path */
-    XET_HUB_DELETE_FOLDER              /* path, without a "/" at its end */
+    XET_HUB_DELETE_FOLDER,             /* path, without a "/" at its end */
+    XET_HUB_COPY_PATH                  /* path, from, type */
 } xet_hub_op_e;
 
 
@@ -169,9 +170,9 @@ typedef struct {
     xet_hash_t       hash;
     xet_hub_text_t   content;
     int64_t          mtime;            /* ms since 1970; -1: not said */
-    xet_hub_text_t   type;             /* of media */
+    xet_hub_text_t   type;             /* of media; of "from", a revision */
     xet_hub_kind_e   kind;             /* of the repo to copy from */
-    xet_hub_text_t   from;             /* owner/name */
+    xet_hub_text_t   from;             /* owner/name, or a path here */
     xet_hub_text_t   title;
     xet_hub_text_t   text;
     xet_hub_text_t   parent;           /* hex digits of a commit */

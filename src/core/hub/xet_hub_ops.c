@@ -37,6 +37,8 @@ static xet_status_t xet_hub_ops_header(json_t *value,
 static xet_status_t xet_hub_ops_lfs(json_t *value, xet_hub_operation_t *op);
 static xet_status_t xet_hub_ops_inline(json_t *value,
     xet_hub_operation_t *op, uint8_t **content);
+static xet_status_t xet_hub_ops_path(json_t *value,
+    xet_hub_operation_t *op);
 static int xet_hub_ops_pad(const xet_hub_text_t *text);
 static xet_status_t xet_hub_ops_put(json_t *doc, xet_hub_operation_t *op);
 static int xet_hub_ops_text(json_t *value, const char *key,
@@ -277,7 +279,31 @@ xet_hub_ops_commit(xet_hub_ops_t *ops, json_t *doc, xet_hub_operation_t *op,
         return XET_OK;
     }
 
-    return XET_HUB_OPERATION;
+    return xet_hub_ops_is(doc, "key", "copyFile")
+           ? xet_hub_ops_path(value, op) : XET_HUB_OPERATION;
+}
+
+
+/* A file of the repo by its path, at a revision or as the commit finds it. */
+
+static xet_status_t
+xet_hub_ops_path(json_t *value, xet_hub_operation_t *op)
+{
+    json_t  *rev;
+
+    op->op = XET_HUB_COPY_PATH;
+    rev = json_object_get(value, "srcRevision");
+
+    if (!xet_hub_ops_text(value, "srcPath", &op->from, SIZE_MAX)
+        || (rev && !json_is_null(rev)
+            && (!xet_hub_ops_text(value, "srcRevision", &op->type, SIZE_MAX)
+                || !xet_hub_rev_ok(op->type.data, op->type.len))))
+    {
+        return XET_HUB_OPERATION;
+    }
+
+    return xet_hub_path_ok(op->from.data, op->from.len) ? XET_OK
+                                                        : XET_HUB_PATH;
 }
 
 

@@ -121,6 +121,9 @@ ngx_http_xet_hub_batch_add(ngx_http_xet_hub_batch_t *b,
 
         ngx_http_xet_array_bytes(&b->sources, source, p - source);
 
+    } else if (op->op == XET_HUB_COPY_PATH) {
+        ngx_http_xet_array_bytes(&b->sources, op->from.data, op->from.len);
+
     } else {
         ngx_http_xet_array_null(&b->sources);
     }

@@ -30,7 +30,7 @@ test_op(void *ctx, const xet_hub_operation_t *op)
     test_seen_t *s = ctx;
 
     static const char *const  names[] = {
-        "header", "inline", "lfs", "add", "copy", "delete", "folder"
+        "header", "inline", "lfs", "add", "copy", "delete", "folder", "path"
     };
 
     s->len += (size_t) snprintf(s->text + s->len, sizeof(s->text) - s->len,
@@ -62,6 +62,7 @@ test_op(void *ctx, const xet_hub_operation_t *op)
 
     case XET_HUB_ADD:
     case XET_HUB_COPY:
+    case XET_HUB_COPY_PATH:
         s->len += (size_t) snprintf(s->text + s->len,
                                     sizeof(s->text) - s->len,
                                     "[%lld/%.*s/%d/%.*s]",
@@ -200,9 +201,16 @@ test_commits(void)
         "{\"key\": \"lfsFile\", \"value\": {\"path\": \"n\", \"algo\": "
         "\"sha256\", \"oid\": \"" SHA "\"}}\n"
         "{\"key\": \"deletedFile\", \"value\": {\"path\": \"o\"}}\n"
+        "{\"key\": \"copyFile\", \"value\": {\"path\": \"p\", "
+        "\"srcPath\": \"q/r\"}}\n"
+        "{\"key\": \"copyFile\", \"value\": {\"path\": \"p\", "
+        "\"srcPath\": \"q\", \"srcRevision\": null}}\n"
+        "{\"key\": \"copyFile\", \"value\": {\"path\": \"p\", "
+        "\"srcPath\": \"q\", \"srcRevision\": \"v/1\"}}\n"
         "{\"key\": \"deletedFolder\", \"value\": {\"path\": \"d/e/\"}}",
         "header [a b//abcd];inline x/y[hi];inline e[];lfs m[11/12];"
-        "lfs n[11/-1];delete o;folder d/e;");
+        "lfs n[11/-1];delete o;path p[-1//0/q/r];path p[-1//0/q];"
+        "path p[-1/v/1/0/q];folder d/e;");
 
     test_body("batch", 1,
         "{\"type\": \"addFile\", \"path\": \"a\", \"xetHash\": \"" HASH "\", "
@@ -227,6 +235,17 @@ test_commits(void)
     test_refused("no path", 0, LINE("deletedFile", ""), XET_HUB_OPERATION);
     test_refused("a path that climbs", 0,
                  LINE("deletedFile", "\"path\":\"a/../b\""), XET_HUB_PATH);
+    test_refused("a copy of nothing", 0, LINE("copyFile", "\"path\":\"a\""),
+                 XET_HUB_OPERATION);
+    test_refused("a copy of what climbs", 0,
+                 LINE("copyFile", "\"path\":\"a\",\"srcPath\":\"../b\""),
+                 XET_HUB_PATH);
+    test_refused("a copy of no revision", 0,
+                 LINE("copyFile", "\"path\":\"a\",\"srcPath\":\"b\","
+                      "\"srcRevision\":1"), XET_HUB_OPERATION);
+    test_refused("a copy of a revision that climbs", 0,
+                 LINE("copyFile", "\"path\":\"a\",\"srcPath\":\"b\","
+                      "\"srcRevision\":\"../x\""), XET_HUB_OPERATION);
     test_refused("the root", 0, LINE("deletedFolder", "\"path\":\"/\""),
                  XET_HUB_PATH);
     test_refused("a NUL", 0,
