@@ -4355,7 +4355,12 @@ BEGIN
 
     above := greatest(after COLLATE "C", CASE WHEN c.path = '' THEN ''
                                               ELSE c.path || '/' END);
-    below := CASE WHEN c.path = '' THEN U&'\+10FFFF' ELSE c.path || '0' END;
+
+    -- the last character comes in names, too: a row of it that is longer than
+    -- any path comes after all of them
+
+    below := CASE WHEN c.path = '' THEN repeat(U&'\+10FFFF', 1024)
+                  ELSE c.path || '0' END;
 
     IF NOT xet.hub_is_last(r.id, c.line, c.seq) THEN
         RETURN QUERY
