@@ -6425,6 +6425,14 @@ BEGIN
         RETURN;
     END IF;
 
+    -- a batch of a bucket takes files of others in its own order, and holds
+    -- this lock meanwhile
+
+    IF to_kind = 3 THEN
+        PERFORM FROM xet.hub_lines x
+          WHERE x.repo_id = t.id AND x.line = 0 FOR UPDATE;
+    END IF;
+
     SELECT array_agg(f.n), array_agg(f.id) INTO places, ids
       FROM (SELECT u.n, f.id
               FROM unnest(hashes, digests)
