@@ -4357,7 +4357,12 @@ BEGIN
 
     above := greatest(after COLLATE "C", CASE WHEN c.path = '' THEN ''
                                               ELSE c.path || '/' END);
-    below := CASE WHEN c.path = '' THEN U&'\+10FFFF' ELSE c.path || '0' END;
+
+    -- the last character comes in names, too: a row of it that is longer than
+    -- any path comes after all of them
+
+    below := CASE WHEN c.path = '' THEN repeat(U&'\+10FFFF', 1024)
+                  ELSE c.path || '0' END;
 
     IF NOT xet.hub_is_last(r.id, c.line, c.seq) THEN
         RETURN QUERY
@@ -6499,6 +6504,14 @@ BEGIN
         code := 'RepoNotFound';
         message := 'Repository not found';
         RETURN;
+    END IF;
+
+    -- a batch of a bucket takes files of others in its own order, and holds
+    -- this lock meanwhile
+
+    IF to_kind = 3 THEN
+        PERFORM FROM xet.hub_lines x
+          WHERE x.repo_id = t.id AND x.line = 0 FOR UPDATE;
     END IF;
 
     SELECT array_agg(f.n), array_agg(f.id) INTO places, ids

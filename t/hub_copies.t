@@ -289,6 +289,53 @@ is(text($bob, 'bob/b', 'went'), 'gone 1', 'stays');
 is("$all[0]{status} $all[1]{status}", '200 404', 'deleted, then not there');
 is($all[1]->header_value('X-Error-Code'), 'RepoNotFound', 'as no repo is');
 
+# into a bucket, which takes the same files by a batch, in another order
+
+{
+	is(create($alice, name => 'two')->{status}, 200, 'two files');
+	is(commit($alice, 'alice/two', inline('x', 'x of two'),
+		inline('y', 'y of two'))->{status}, 200, 'of a repo');
+	is(post($alice, '/api/buckets/alice/box', '{}')->{status}, 200,
+		'and a bucket');
+
+	my ($first, $second) = split(' ', $t->sql("SELECT string_agg("
+		. "encode(sha256, 'hex'), ' ' ORDER BY id) FROM xet.files"
+		. " WHERE sha256 IN (sha256('x of two'), sha256('y of two'))"));
+	my $body = $json->encode({ %{ $json->decode(duplicate('alice/box',
+		map { [ entry($alice, 'alice/two', $_)->{xetHash},
+			sha256_hex("$_ of two") ] } qw/ x y /)) },
+		target => { type => 'bucket', name => 'alice/box' } });
+	my $session = $t->pg_session();
+
+	$session->run('BEGIN');
+	$session->run(taken_by_batch(1, $second));
+
+	my $c = $t->http_start('POST',
+		'/api/models/alice/two/lfs-files/duplicate', { %$alice,
+			'Content-Length' => length($body) }, $body,
+		timeout => 60);
+
+	ok(wait_for(20, sub { $t->pg_blocked() }), 'a copy waits for a batch');
+
+	my $said = eval { $session->run(taken_by_batch(2, $first)) } // $@;
+
+	like($said, qr/"succeeded":1,/, 'which goes on');
+	$session->send('COMMIT');
+	$session->wait();
+	$session->close();
+
+	my $r = $c->response();
+
+	is($r->{status}, 200, 'the copy, too') or diag($r->summary());
+	is($r->json()->{success}, 1, 'all of it');
+	unlike($t->pg()->log(), qr/deadlock detected/, 'no deadlock');
+	is($t->sql('SELECT count(*) FROM xet.repo_files rf JOIN xet.repos r'
+		. ' ON r.id = rf.repo_id JOIN xet.hub_repos h'
+		. " ON r.name = xet.hub_store(h.id) WHERE h.name = 'box'"), 2,
+		'each file is there once');
+	$t->sql('DELETE FROM xet.hub_staged');
+}
+
 # what no commit takes is let go of
 
 is(copied($alice, 'alice/m', 'bob/b', $six), '403', 'not by another');
@@ -590,6 +637,21 @@ sub copied {
 	return 'success is wrong' if !$said->{success} != @{ $said->{failed} };
 
 	return join(' ', map { $_->{sha256} } @{ $said->{failed} });
+}
+
+# The statement by which a bucket takes one of the two files.
+
+sub taken_by_batch {
+	my ($n, $digest) = @_;
+
+	my $upload = sprintf("'\\x%032x'", $n);
+
+	return "SELECT xet.hub_stage($upload, 0, '{3}', ARRAY['p$n'::bytea],"
+		. " '{NULL}', ARRAY[(SELECT hash FROM xet.files WHERE sha256 ="
+		. " '\\x$digest')], '{NULL}', '{NULL}', '{NULL}',"
+		. " ARRAY['model/alice/two'::bytea]);"
+		. " SELECT body FROM xet.hub_batch(3, 'alice', 'box', NULL,"
+		. " NULL, $upload, 1)";
 }
 
 # What waits for a lock, and what comes behind it.

@@ -54,7 +54,8 @@ SELECT n, 'n' || n || chr(n) AS name FROM generate_series(1, 300) AS n
  WHERE n >= 32 AND n <> 127 AND chr(n) <> '/'
 UNION ALL
 SELECT 1000 + n::integer, w FROM unnest(ARRAY['"', '\', '\u0041', '"\"', 'a b',
-    '''', '</script>', U&'\2028\2029', U&'\+01F600', U&'\+10FFFE', U&'\FFFD',
+    '''', '</script>', U&'\2028\2029', U&'\+01F600', U&'\+10FFFE',
+    U&'\+10FFFF', U&'\+10FFFF\+10FFFF', U&'\FFFD',
     U&'e\0301', U&'\202Egpj', repeat('"', 255), repeat(chr(8364), 85)])
        WITH ORDINALITY AS w(w, n);
 CREATE TABLE public.tops AS
