@@ -442,7 +442,8 @@ ngx_http_xet_hub_spaces(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
     /*
      * A token that was made for a repo opens it to whoever has it.  One that a
      * Hub gave out, perhaps to nobody while the repo was public, is for the
-     * contents: names it opens to whom they are open.
+     * contents: names it opens to whom they are open, and to nobody none that
+     * the configuration has for those who come.
      */
 
     if (hub->asked.bound.len) {
@@ -450,6 +451,11 @@ ngx_http_xet_hub_spaces(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 
         if (auth && !auth->claims.contents) {
             ngx_str_null(spaces);
+            return NGX_OK;
+        }
+
+        if (auth && auth->subject.len == 0) {
+            ngx_str_set(spaces, ",");
             return NGX_OK;
         }
     }
