@@ -4003,7 +4003,8 @@ BEGIN
 
     -- it was done before, by whomever
 
-    IF status = 307 AND lower(more) = lower(to_owner || '/' || to_name)
+    IF status = 307 AND bound IS NULL
+       AND lower(more) = lower(to_owner || '/' || to_name)
        AND xet.hub_again(true, to_owner, spaces, bound) IS NOT NULL
     THEN
         status := 200;
