@@ -529,7 +529,7 @@ is(text($alice, 'alice/c', $_->[0]), $_->[1], "paths: $_->[0]")
 is(scalar @{ $t->get('/api/models/alice/c', $alice)->json()->{siblings} }, 9,
 	'paths: no other ones');
 
-my $before = $t->get('/api/models/alice/c', $alice)->json()->{sha};
+my $last = $t->get('/api/models/alice/c', $alice)->json()->{sha};
 
 for ([ 'nothing', 404, copy('x', 'nope') ],
 	[ 'a folder', 404, copy('x', 'd') ],
@@ -551,7 +551,7 @@ for ([ 'nothing', 404, copy('x', 'nope') ],
 
 is(commit($bob, 'alice/c', copy('x', 'e'))->{status}, 403,
 	'paths: by who may read');
-is($t->get('/api/models/alice/c', $alice)->json()->{sha}, $before,
+is($t->get('/api/models/alice/c', $alice)->json()->{sha}, $last,
 	'paths: nothing was changed');
 
 # what nothing leads to any more but the copy stays, and only that
