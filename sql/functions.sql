@@ -39,21 +39,21 @@ DROP FUNCTION IF EXISTS xet.file_terms, xet.files_terms, xet.xorb_slices,
     xet.hub_above, xet.hub_again, xet.hub_batch, xet.hub_begin, xet.hub_below,
     xet.hub_bucket_file, xet.hub_bucket_prune, xet.hub_bucket_put,
     xet.hub_bucket_take, xet.hub_claim, xet.hub_claimed, xet.hub_claims,
-    xet.hub_clash, xet.hub_commit, xet.hub_commits_get, xet.hub_copies,
-    xet.hub_create, xet.hub_date, xet.hub_delete, xet.hub_describe,
-    xet.hub_duplicate, xet.hub_enter, xet.hub_entry, xet.hub_find,
-    xet.hub_folder, xet.hub_fork, xet.hub_gone, xet.hub_hash, xet.hub_hash_at,
-    xet.hub_hold, xet.hub_info, xet.hub_is_folder, xet.hub_is_last,
-    xet.hub_known, xet.hub_last, xet.hub_list, xet.hub_meets, xet.hub_move,
-    xet.hub_named, xet.hub_node, xet.hub_nursery, xet.hub_object,
-    xet.hub_objects, xet.hub_oid, xet.hub_page_list, xet.hub_page_refs,
-    xet.hub_page_repo, xet.hub_page_tree, xet.hub_paths_info,
-    xet.hub_paths_rows, xet.hub_preupload, xet.hub_proven, xet.hub_puts,
-    xet.hub_ref_put, xet.hub_refs_get, xet.hub_resolve, xet.hub_rev,
-    xet.hub_settings, xet.hub_source, xet.hub_stage, xet.hub_staged_ops,
-    xet.hub_store, xet.hub_sweep, xet.hub_title, xet.hub_title_of,
-    xet.hub_tree, xet.hub_tree_rows, xet.hub_tree_then, xet.hub_unstage,
-    xet.hub_whole, xet.hub_write;
+    xet.hub_clash, xet.hub_close, xet.hub_commit, xet.hub_commits_get,
+    xet.hub_copies, xet.hub_create, xet.hub_date, xet.hub_delete,
+    xet.hub_describe, xet.hub_duplicate, xet.hub_enter, xet.hub_entry,
+    xet.hub_find, xet.hub_folder, xet.hub_fork, xet.hub_gone, xet.hub_hash,
+    xet.hub_hash_at, xet.hub_hold, xet.hub_info, xet.hub_is_folder,
+    xet.hub_is_last, xet.hub_known, xet.hub_last, xet.hub_list, xet.hub_may,
+    xet.hub_meets, xet.hub_move, xet.hub_named, xet.hub_node, xet.hub_nursery,
+    xet.hub_object, xet.hub_objects, xet.hub_oid, xet.hub_page_list,
+    xet.hub_page_refs, xet.hub_page_repo, xet.hub_page_tree,
+    xet.hub_paths_info, xet.hub_paths_rows, xet.hub_preupload, xet.hub_proven,
+    xet.hub_puts, xet.hub_ref_put, xet.hub_refs_get, xet.hub_resolve,
+    xet.hub_rev, xet.hub_settings, xet.hub_source, xet.hub_stage,
+    xet.hub_staged_ops, xet.hub_store, xet.hub_store_of, xet.hub_sweep,
+    xet.hub_title, xet.hub_title_of, xet.hub_tree, xet.hub_tree_rows,
+    xet.hub_tree_then, xet.hub_unstage, xet.hub_whole, xet.hub_write;
 
 
 -- Days are those of UTC: sessions may have any time zone, and several.
@@ -76,14 +76,17 @@ AS $$
 $$;
 
 
--- A reader with a token of a repo sees the files of that repo and of public
--- ones; NULL is a store without repos, the empty name a token of no repo.
--- Both are one look-up, in however many repos the file is, and are asked for a
--- file that is not there, id -1, as well: else time tells what others have.
--- The condition is written out where it is used: a function of it would not
--- be inlined, and makes a lookup five times as expensive.  OFFSET 0 keeps the
--- planner from hashing all of repo_files for one file, which looks cheap to a
--- plan made while the table was small.
+-- Whose files a caller sees is given by two parameters.  With any_repo the
+-- caller sees the whole store.  Otherwise the caller sees the files of the repo
+-- and those of public repos; the empty name stands for a token without a repo.
+-- Both are always given: a NULL is no right, and refuses.
+--
+-- The repo's files and the public ones are one look-up, in however many repos
+-- the file is, and are asked for a file that is not there, id -1, as well: else
+-- time tells what others have.  The condition is written out where it is used:
+-- a function of it would not be inlined, and makes a lookup five times as
+-- expensive.  OFFSET 0 keeps the planner from hashing all of repo_files for one
+-- file, which looks cheap to a plan made while the table was small.
 
 
 -- The size of a file and the packed terms that overlap bytes
@@ -92,7 +95,7 @@ $$;
 -- when nothing of it overlaps.  One index probe for a usual file.
 
 CREATE FUNCTION xet.file_terms(file bytea, first_byte bigint,
-    last_byte bigint, repo text)
+    last_byte bigint, any_repo boolean, repo text)
     RETURNS TABLE (size bigint, first_offset bigint, packed bytea)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -117,8 +120,10 @@ AS $$
                 LIMIT 8
            ) t ON true
      WHERE CASE
-               WHEN file_terms.repo IS NULL THEN f.id IS NOT NULL
-               ELSE EXISTS (SELECT FROM xet.repo_files rf
+               WHEN file_terms.repo IS NULL THEN false
+               WHEN any_repo THEN f.id IS NOT NULL
+               WHEN NOT any_repo
+               THEN EXISTS (SELECT FROM xet.repo_files rf
                              WHERE rf.file_id = coalesce(f.id, -1)
                                AND rf.repo_id = (SELECT r.id
                                                    FROM xet.repos r
@@ -136,7 +141,8 @@ $$;
 -- packed terms around a byte, up to 256 of them.  A usual file gives all of
 -- its terms, wherever the byte is.
 
-CREATE FUNCTION xet.file_open(file bytea, byte_at bigint, repo text)
+CREATE FUNCTION xet.file_open(file bytea, byte_at bigint, any_repo boolean,
+    repo text)
     RETURNS TABLE (size bigint, sha256 bytea, first_offset bigint,
                    packed bytea)
     LANGUAGE sql STABLE PARALLEL SAFE
@@ -155,8 +161,10 @@ AS $$
                 LIMIT 1
            ) t ON true
      WHERE CASE
-               WHEN file_open.repo IS NULL THEN f.id IS NOT NULL
-               ELSE EXISTS (SELECT FROM xet.repo_files rf
+               WHEN file_open.repo IS NULL THEN false
+               WHEN any_repo THEN f.id IS NOT NULL
+               WHEN NOT any_repo
+               THEN EXISTS (SELECT FROM xet.repo_files rf
                              WHERE rf.file_id = coalesce(f.id, -1)
                                AND rf.repo_id = (SELECT r.id
                                                    FROM xet.repos r
@@ -175,7 +183,7 @@ $$;
 -- array, files that are not visible give no row.
 
 CREATE FUNCTION xet.files_terms(files bytea[], first_file bigint,
-    first_byte bigint, repo text)
+    first_byte bigint, any_repo boolean, repo text)
     RETURNS TABLE (n bigint, size bigint, first_offset bigint, packed bytea)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
@@ -206,8 +214,10 @@ AS $$
            ) t ON true
      WHERE w.n >= first_file
        AND CASE
-               WHEN files_terms.repo IS NULL THEN f.id IS NOT NULL
-               ELSE EXISTS (SELECT FROM xet.repo_files rf
+               WHEN files_terms.repo IS NULL THEN false
+               WHEN any_repo THEN f.id IS NOT NULL
+               WHEN NOT any_repo
+               THEN EXISTS (SELECT FROM xet.repo_files rf
                              WHERE rf.file_id = coalesce(f.id, -1)
                                AND rf.repo_id = (SELECT r.id
                                                    FROM xet.repos r
@@ -283,8 +293,8 @@ $$;
 -- leaves one, which a range would not.  So there is an order also where any row
 -- would do.
 
-CREATE FUNCTION xet.xorb_seen(id bigint, chunk_count integer, repo text,
-    subject bytea, at_least integer)
+CREATE FUNCTION xet.xorb_seen(id bigint, chunk_count integer,
+    any_repo boolean, repo text, subject bytea, at_least integer)
     RETURNS int4multirange
     LANGUAGE plpgsql STABLE PARALLEL SAFE
 AS $$
@@ -293,7 +303,11 @@ DECLARE
     had      int4multirange;
     repo_row bigint;
 BEGIN
-    IF repo IS NULL THEN
+    IF any_repo IS NULL OR repo IS NULL THEN
+        RETURN '{}';
+    END IF;
+
+    IF any_repo THEN
         IF chunk_count > 1
            OR EXISTS (SELECT FROM xet.file_xorbs fx
                        WHERE fx.xorb_id = ANY (ARRAY[id])
@@ -320,7 +334,7 @@ BEGIN
 
     had := coalesce(had, '{}');
 
-    IF repo IS NULL OR had @> int4range(0, NULL) THEN
+    IF any_repo OR had @> int4range(0, NULL) THEN
         RETURN had;
     END IF;
 
@@ -370,7 +384,8 @@ $$;
 -- hash is the one of it.
 
 CREATE FUNCTION xet.shard_slices(xorbs bytea[], starts integer[],
-    ends integer[], proof boolean, wide boolean, repo text, subject bytea)
+    ends integer[], proof boolean, wide boolean, any_repo boolean, repo text,
+    subject bytea)
     RETURNS TABLE (chunk_count integer, hashes bytea, raw_ends bytea,
                    stored_ends bytea, tag integer, stored_size bigint,
                    whole boolean, own boolean)
@@ -381,6 +396,10 @@ DECLARE
     owns  boolean[];
     noise text := md5(gen_random_uuid()::text || gen_random_uuid()::text);
 BEGIN
+    IF proof IS NULL OR wide IS NULL OR any_repo IS NULL OR repo IS NULL THEN
+        RETURN;
+    END IF;
+
     IF NOT proof THEN
         RETURN QUERY
         SELECT s.*, true FROM xet.xorb_slices(xorbs, starts, ends, true) s;
@@ -393,7 +412,7 @@ BEGIN
     ), seen AS MATERIALIZED (
         SELECT w.hash, x.chunk_count, x.damaged_at,
                xet.xorb_seen(coalesce(x.id, -1), coalesce(x.chunk_count, 1),
-                             repo, subject, 128) AS chunks
+                             any_repo, repo, subject, 128) AS chunks
           FROM (SELECT DISTINCT w.hash FROM wanted w) w
           LEFT JOIN LATERAL (SELECT x.* FROM xet.xorbs x
                               WHERE x.hash = w.hash
@@ -480,7 +499,8 @@ $$;
 -- A repo and a subject have sent all of a xorb; whether that was news of one
 -- of them.  Without a repo only xorbs of one chunk are noted, by subject.
 
-CREATE FUNCTION xet.xorb_brought(xorb bytea, repo text, subject bytea)
+CREATE FUNCTION xet.xorb_brought(xorb bytea, any_repo boolean, repo text,
+    subject bytea)
     RETURNS boolean
     LANGUAGE plpgsql
 AS $$
@@ -490,14 +510,14 @@ DECLARE
     repo_row bigint;
     news     boolean := false;
 BEGIN
-    IF repo IS NULL AND subject IS NULL THEN
+    IF any_repo IS NULL OR repo IS NULL OR any_repo AND subject IS NULL THEN
         RETURN false;
     END IF;
 
     SELECT x.id INTO xorb_row
       FROM xet.xorbs x
      WHERE x.hash = xorb AND xet.xorb_at(x.id, xorb)
-       AND (repo IS NOT NULL OR x.chunk_count = 1);
+       AND (NOT any_repo OR x.chunk_count = 1);
 
     IF xorb_row IS NULL THEN
         RETURN false;
@@ -513,7 +533,7 @@ BEGIN
         news := FOUND;
     END IF;
 
-    IF repo IS NOT NULL THEN
+    IF NOT any_repo THEN
         repo_row := xet.repo_row(repo);
 
         INSERT INTO xet.xorb_repos (xorb_id, repo_id)
@@ -625,8 +645,8 @@ $$;
 
 CREATE FUNCTION xet.xorb_put(xorb bytea, chunk_hashes bytea, raw_ends bytea,
     stored_ends bytea, raw_size bigint, stored_size bigint,
-    eligible integer[], tag integer, digest bytea, repo text DEFAULT NULL,
-    subject bytea DEFAULT NULL)
+    eligible integer[], tag integer, digest bytea, any_repo boolean,
+    repo text, subject bytea)
     RETURNS TABLE (the_tag integer, the_size bigint, the_digest bytea,
                    whole boolean, news boolean)
     LANGUAGE plpgsql
@@ -636,6 +656,10 @@ DECLARE
     new_id  bigint;
     brought boolean;
 BEGIN
+    IF any_repo IS NULL OR repo IS NULL THEN
+        RAISE EXCEPTION 'a xorb comes with no repo' USING ERRCODE = '22004';
+    END IF;
+
     LOOP
         INSERT INTO xet.xorbs AS x (hash, chunk_count, raw_size, stored_size,
                                     chunk_hashes, raw_ends, stored_ends, tag,
@@ -676,19 +700,19 @@ BEGIN
         ON CONFLICT DO NOTHING;
     END IF;
 
-    brought := xet.xorb_brought(xorb, repo, subject);
+    brought := xet.xorb_brought(xorb, any_repo, repo, subject);
 
     IF new_id IS NOT NULL THEN
         INSERT INTO xet.charges (xorb_id, repo_id, subject, bytes)
-        VALUES (new_id, CASE WHEN repo IS NOT NULL THEN xet.repo_row(repo) END,
+        VALUES (new_id, CASE WHEN NOT any_repo THEN xet.repo_row(repo) END,
                 sha256(subject), stored_size);
 
-        PERFORM xet.quota_hold(repo, subject, stored_size, 0);
+        PERFORM xet.quota_hold(any_repo, repo, subject, stored_size, 0);
     END IF;
 
     RETURN QUERY
     SELECT x.tag, x.stored_size, x.digest, x.damaged_at IS NULL,
-           CASE WHEN repo IS NULL THEN new_id IS NOT NULL ELSE brought END
+           CASE WHEN any_repo THEN new_id IS NOT NULL ELSE brought END
       FROM xet.xorbs x
      WHERE x.hash = xorb AND xet.xorb_at(x.id, xorb);
 END;
@@ -852,8 +876,8 @@ $$;
 
 -- A xorb for who may know all of it; noted as in xet.chunk_find().
 
-CREATE FUNCTION xet.xorb_get(xorb bytea, repo text DEFAULT NULL,
-    subject bytea DEFAULT NULL)
+CREATE FUNCTION xet.xorb_get(xorb bytea, any_repo boolean, repo text,
+    subject bytea)
     RETURNS TABLE (stored_size bigint, tag integer, whole boolean,
                    noted boolean)
     LANGUAGE sql STABLE PARALLEL SAFE
@@ -862,10 +886,11 @@ AS $$
            x.advertised_on IS NOT DISTINCT FROM xet.today()
       FROM (SELECT xorb_get.xorb AS hash) w
       LEFT JOIN xet.xorbs x ON x.hash = w.hash AND xet.xorb_at(x.id, w.hash)
-     WHERE CASE WHEN repo IS NULL THEN x.id IS NOT NULL
+     WHERE CASE WHEN repo IS NULL THEN false
+                WHEN any_repo THEN x.id IS NOT NULL
                 ELSE xet.xorb_seen(coalesce(x.id, -1),
-                                   coalesce(x.chunk_count, 1), repo, subject,
-                                   128)
+                                   coalesce(x.chunk_count, 1), any_repo, repo,
+                                   subject, 128)
                      @> int4range(0, coalesce(x.chunk_count, 1))
            END;
 $$;
@@ -874,8 +899,8 @@ $$;
 -- A row for a xorb that need not be sent, since whoever asks may name all of
 -- it in a shard; noted as in xet.chunk_find().
 
-CREATE FUNCTION xet.xorb_grant(xorb bytea, proof boolean, repo text,
-    subject bytea)
+CREATE FUNCTION xet.xorb_grant(xorb bytea, proof boolean, any_repo boolean,
+    repo text, subject bytea)
     RETURNS TABLE (stored_size bigint, tag integer, whole boolean,
                    noted boolean)
     LANGUAGE sql STABLE PARALLEL SAFE
@@ -884,10 +909,12 @@ AS $$
            x.advertised_on IS NOT DISTINCT FROM xet.today()
       FROM (SELECT xorb_grant.xorb AS hash) w
       LEFT JOIN xet.xorbs x ON x.hash = w.hash AND xet.xorb_at(x.id, w.hash)
-     WHERE CASE WHEN NOT proof THEN x.id IS NOT NULL
+     WHERE CASE WHEN proof IS NULL OR any_repo IS NULL OR repo IS NULL
+                THEN false
+                WHEN NOT proof THEN x.id IS NOT NULL
                 ELSE xet.xorb_seen(coalesce(x.id, -1),
-                                   coalesce(x.chunk_count, 1), repo, subject,
-                                   128)
+                                   coalesce(x.chunk_count, 1), any_repo, repo,
+                                   subject, 128)
                      @> int4range(0, coalesce(x.chunk_count, 1))
            END;
 $$;
@@ -1106,8 +1133,8 @@ $$;
 --
 -- noted tells whether today's answer is on record already.
 
-CREATE FUNCTION xet.chunk_find(chunk bytea, wide boolean, repo text,
-    subject bytea)
+CREATE FUNCTION xet.chunk_find(chunk bytea, wide boolean, any_repo boolean,
+    repo text, subject bytea)
     RETURNS TABLE (hash bytea, chunk_count integer, raw_size bigint,
                    stored_size bigint, hashes bytea, raw_ends bytea,
                    noted boolean, tag integer, seen bytea)
@@ -1116,21 +1143,23 @@ AS $$
     WITH me AS MATERIALIZED (
         SELECT coalesce((SELECT r.id FROM xet.repos r
                           WHERE r.name = repo), -1) AS repo_id,
-               sha256(chunk_find.subject) AS subject
+               sha256(chunk_find.subject) AS subject,
+               wide IS NOT NULL AND any_repo IS NOT NULL
+                   AND repo IS NOT NULL AS given
     ), found AS MATERIALIZED (
         (SELECT c.xorb_id, c.idx FROM xet.chunks c
-          WHERE c.hash = chunk_find.chunk
+          WHERE c.hash = chunk_find.chunk AND (SELECT me.given FROM me)
           ORDER BY c.xorb_id
           LIMIT 16)
         UNION
         (SELECT c.xorb_id, c.idx FROM xet.chunks c
-          WHERE c.hash = chunk_find.chunk
+          WHERE c.hash = chunk_find.chunk AND (SELECT me.given FROM me)
           ORDER BY c.xorb_id DESC
           LIMIT 16)
     ), candidates AS MATERIALIZED (
         SELECT c.xorb_id AS id, c.idx, x.chunk_count,
                CASE
-                   WHEN repo IS NULL
+                   WHEN any_repo
                    THEN x.chunk_count IS NOT NULL
                    ELSE (EXISTS (SELECT FROM xet.xorb_repos o
                                   WHERE o.xorb_id = c.xorb_id
@@ -1146,7 +1175,7 @@ AS $$
                          OR (wide AND x.chunk_count > 1))
                         AND x.chunk_count IS NOT NULL
                END AS had,
-               repo IS NOT NULL
+               NOT any_repo
                    AND EXISTS (SELECT FROM xet.file_xorbs fx
                                 WHERE fx.xorb_id = ANY (ARRAY[c.xorb_id])
                                 ORDER BY fx.xorb_id, fx.file_id
@@ -1154,7 +1183,7 @@ AS $$
           FROM (SELECT f.xorb_id, f.idx FROM found f
                 UNION ALL
                 SELECT -g, 0 FROM generate_series(1, 32) AS g
-                 WHERE repo IS NOT NULL
+                 WHERE NOT any_repo
                    AND g > (SELECT count(*) FROM found)) c
           LEFT JOIN LATERAL (SELECT x.chunk_count FROM xet.xorbs x
                               WHERE x.id = c.xorb_id
@@ -1177,7 +1206,7 @@ AS $$
                      ORDER BY fx.xorb_id DESC, fx.file_id DESC
                      LIMIT (SELECT 64 / greatest(count(*), 1)
                               FROM candidates WHERE used))) fx
-         WHERE repo IS NOT NULL
+         WHERE NOT any_repo
            AND NOT EXISTS (SELECT FROM candidates WHERE had)
     ), shown AS MATERIALIZED (
         SELECT f.id, f.idx, f.chunk_count, f.chunks
@@ -1185,7 +1214,7 @@ AS $$
                 UNION ALL
                 SELECT NULL, 0, NULL, -g, '{}'
                   FROM generate_series(1, 128) AS g
-                 WHERE repo IS NOT NULL
+                 WHERE NOT any_repo
                    AND NOT EXISTS (SELECT FROM candidates WHERE had)
                    AND g > (SELECT count(*) FROM files)) f
          WHERE EXISTS (SELECT FROM xet.repo_files rf
@@ -1197,8 +1226,9 @@ AS $$
                        OFFSET 0)
     ), best AS MATERIALIZED (
         SELECT c.id,
-               CASE WHEN repo IS NOT NULL
-                    THEN xet.xorb_seen(c.id, c.chunk_count, repo, subject, 128)
+               CASE WHEN NOT any_repo
+                    THEN xet.xorb_seen(c.id, c.chunk_count, any_repo, repo,
+                                       subject, 128)
                END AS seen
           FROM (SELECT c.id, c.chunk_count
                   FROM (SELECT c.id, c.idx, c.chunk_count
@@ -1224,10 +1254,10 @@ AS $$
           FROM (SELECT u.file_id FROM users u
                 UNION ALL
                 SELECT -g FROM generate_series(1, 64) AS g
-                 WHERE repo IS NOT NULL AND NOT wide
+                 WHERE NOT any_repo AND NOT wide
                    AND EXISTS (SELECT FROM best)
                    AND g > (SELECT count(*) FROM users)) f
-         WHERE repo IS NULL OR wide
+         WHERE any_repo OR wide
             OR EXISTS (SELECT FROM xet.repo_files rf
                         WHERE rf.file_id = f.file_id
                           AND rf.repo_id = (SELECT me.repo_id FROM me)
@@ -1239,8 +1269,9 @@ AS $$
          LIMIT 1
     ), rest AS MATERIALIZED (
         SELECT x.id,
-               CASE WHEN repo IS NOT NULL
-                    THEN xet.xorb_seen(x.id, x.chunk_count, repo, subject, 0)
+               CASE WHEN NOT any_repo
+                    THEN xet.xorb_seen(x.id, x.chunk_count, any_repo, repo,
+                                       subject, 0)
                          + CASE WHEN wide THEN '{}' ELSE fx.chunks END
                END AS seen
           FROM file f
@@ -1265,13 +1296,13 @@ AS $$
          CROSS JOIN LATERAL (SELECT x.chunk_count FROM xet.xorbs x
                               WHERE x.id = a.id
                              OFFSET 0) x
-         WHERE repo IS NULL OR NOT isempty(a.seen)
+         WHERE any_repo OR NOT isempty(a.seen)
             OR (wide AND x.chunk_count > 1)
     )
     SELECT x.hash, x.chunk_count, x.raw_size, x.stored_size, x.chunk_hashes,
            x.raw_ends, x.advertised_on IS NOT DISTINCT FROM xet.today(),
            x.tag,
-           CASE WHEN repo IS NOT NULL AND NOT wide
+           CASE WHEN NOT any_repo AND NOT wide
                 THEN (SELECT string_agg(int4send(lower(c))
                                         || int4send(upper(c)), '')
                         FROM unnest(c.seen * int4multirange(
@@ -1671,7 +1702,7 @@ CREATE FUNCTION xet.shard_put(upload bytea, seq integer, serials bigint[],
     hashes bytea[], sizes bigint[], sha256 bytea[], counts bigint[],
     packed bytea[], chunks bytea[], xorbs bytea[], indexes integer[],
     seg_serials bigint[], seg_firsts bigint[], seg_ends bigint[],
-    seg_packed bytea[], repo text, subject bytea)
+    seg_packed bytea[], any_repo boolean, repo text, subject bytea)
     RETURNS integer
     LANGUAGE plpgsql
 AS $$
@@ -1687,6 +1718,10 @@ DECLARE
     repo_row    bigint;
     news        bigint := 0;
 BEGIN
+    IF $16 IS NULL OR $17 IS NULL THEN
+        RAISE EXCEPTION 'a shard comes with no repo' USING ERRCODE = '22004';
+    END IF;
+
     -- locked, or who drops the batches of an upload that has ended for him
     -- could do it between two of the statements below
 
@@ -1699,8 +1734,8 @@ BEGIN
         RAISE EXCEPTION 'staged batches are missing' USING ERRCODE = 'XT002';
     END IF;
 
-    IF $16 IS NOT NULL THEN
-        repo_row := xet.repo_row($16);
+    IF NOT $16 THEN
+        repo_row := xet.repo_row($17);
 
         PERFORM pg_advisory_xact_lock_shared(hashtext('xet.repos'),
                                              hashint8(repo_row));
@@ -1716,13 +1751,13 @@ BEGIN
                coalesce(array_agg(f.id), '{}') AS ids
           INTO fresh
           FROM xet.shard_files(b.serials, b.hashes, b.sizes, b.sha256,
-                               b.counts, b.packed, $16 IS NULL) f;
+                               b.counts, b.packed, $16) f;
 
         new_serials := new_serials || fresh.serials;
         new_ids := new_ids || fresh.ids;
 
         IF cardinality(fresh.ids) < cardinality(b.hashes) THEN
-            PERFORM xet.shard_stay(b.hashes, $16 IS NULL);
+            PERFORM xet.shard_stay(b.hashes, $16);
         END IF;
 
         SELECT coalesce(array_agg(f.serial), '{}') AS serials,
@@ -1734,9 +1769,9 @@ BEGIN
         new_ids := new_ids || fresh.ids;
 
         news := news + xet.shard_known(b.hashes, b.sha256, repo_row,
-                                       $17);
+                                       $18);
 
-        IF $16 LIKE '\_hub/%' THEN
+        IF NOT $16 AND $17 LIKE '\_hub/%' THEN
             PERFORM xet.hub_claim(repo_row, b.hashes, b.sha256);
         END IF;
     END LOOP;
@@ -1771,12 +1806,12 @@ BEGIN
         ON CONFLICT DO NOTHING;
     END LOOP;
 
-    IF $16 IS NOT NULL AND $17 IS NOT NULL THEN
-        PERFORM xet.shard_had(xorb_ids, ranges, $17);
+    IF NOT $16 AND $18 IS NOT NULL THEN
+        PERFORM xet.shard_had(xorb_ids, ranges, $18);
     END IF;
 
     IF news > 0 AND EXISTS (SELECT FROM xet.quotas) THEN
-        PERFORM xet.quota_shard(last, $16, repo_row, $17);
+        PERFORM xet.quota_shard(last, $16, $17, repo_row, $18);
     END IF;
 
     IF $2 > 0 THEN
@@ -1940,8 +1975,8 @@ AS $$
     SELECT (ARRAY['models', 'datasets', 'spaces', 'buckets'])[h.kind + 1]
            || '/' || h.owner || '/' || h.name
       FROM xet.hub_repos h
-     WHERE h.id = CASE WHEN $1 ~ '^_hub/[0-9]{1,18}$'
-                       THEN substr($1, 6)::bigint END;
+     WHERE h.store = CASE WHEN $1 ~ '^_hub/[0-9]{1,18}$'
+                          THEN substr($1, 6)::bigint END;
 $$;
 
 
@@ -1958,9 +1993,9 @@ AS $$
 $$;
 
 
--- The files of a repo, or all of them when it is NULL; oldest first.
+-- The files of a repo, or with any_repo all of them; oldest first.
 
-CREATE FUNCTION xet.file_list(repo text)
+CREATE FUNCTION xet.file_list(any_repo boolean, repo text)
     RETURNS TABLE (hash bytea, size bigint, created_at timestamptz,
                    sha256 bytea)
     LANGUAGE sql STABLE PARALLEL SAFE
@@ -1968,7 +2003,8 @@ AS $$
     SELECT f.hash, f.size, f.created_at, f.sha256
       FROM xet.files f
      WHERE f.hash IS NOT NULL
-       AND (file_list.repo IS NULL
+       AND any_repo IS NOT NULL AND file_list.repo IS NOT NULL
+       AND (any_repo
             OR f.id IN (SELECT rf.file_id
                           FROM xet.repo_files rf
                           JOIN xet.repos r ON r.id = rf.repo_id
@@ -2253,8 +2289,8 @@ BEGIN
            xet.files f, xet.hub_repos h
      WHERE rf.repo_id = d.repo_id AND rf.file_id = d.file_id
        AND r.id = d.repo_id AND f.id = d.file_id
-       AND h.id = CASE WHEN r.name ~ '^_hub/[0-9]{1,18}$'
-                       THEN substr(r.name, 6)::bigint END
+       AND h.store = CASE WHEN r.name ~ '^_hub/[0-9]{1,18}$'
+                          THEN substr(r.name, 6)::bigint END
        AND NOT EXISTS (SELECT FROM xet.hub_paths p
                         WHERE p.repo_id = h.id
                           AND p.hash = xet.hub_hash(f.hash));
@@ -3317,23 +3353,27 @@ $$;
 -- The last act of a transaction that has added so many bytes for a repo and a
 -- subject.
 
-CREATE FUNCTION xet.quota_hold(repo text, subject bytea, stored bigint,
-    logical bigint)
+CREATE FUNCTION xet.quota_hold(any_repo boolean, repo text, subject bytea,
+    stored bigint, logical bigint)
     RETURNS void
     LANGUAGE plpgsql
 AS $$
 BEGIN
+    IF any_repo IS NULL OR repo IS NULL THEN
+        RAISE EXCEPTION 'bytes come with no repo' USING ERRCODE = '22004';
+    END IF;
+
     IF NOT EXISTS (SELECT FROM xet.quotas) THEN
         RETURN;
     END IF;
 
-    IF repo IS NOT NULL THEN
-        PERFORM xet.quota_check('repo', convert_to($1, 'UTF8'),
-                                int8send(xet.repo_row($1)), $3, $4, true);
+    IF NOT any_repo THEN
+        PERFORM xet.quota_check('repo', convert_to($2, 'UTF8'),
+                                int8send(xet.repo_row($2)), $4, $5, true);
     END IF;
 
     IF subject IS NOT NULL THEN
-        PERFORM xet.quota_check('subject', $2, sha256($2), $3, $4, true);
+        PERFORM xet.quota_check('subject', $3, sha256($3), $4, $5, true);
     END IF;
 END;
 $$;
@@ -3342,8 +3382,8 @@ $$;
 -- The same for a shard, all of whose places in the repo are as old as the
 -- transaction.
 
-CREATE FUNCTION xet.quota_shard(last xet.staged, repo text, repo_row bigint,
-    subject bytea)
+CREATE FUNCTION xet.quota_shard(last xet.staged, any_repo boolean, repo text,
+    repo_row bigint, subject bytea)
     RETURNS void
     LANGUAGE plpgsql
     SET enable_seqscan = off
@@ -3356,10 +3396,10 @@ BEGIN
       FROM (SELECT DISTINCT h.hash
               FROM xet.shard_batches($1) b, unnest(b.hashes) AS h(hash)) h
       JOIN xet.files f ON f.hash = h.hash AND xet.file_at(f.id, h.hash)
-      JOIN xet.repo_files rf ON rf.file_id = f.id AND rf.repo_id = $3
+      JOIN xet.repo_files rf ON rf.file_id = f.id AND rf.repo_id = $4
      WHERE rf.added_at = now();
 
-    PERFORM xet.quota_hold($2, $4, 0, coalesce(added, 0));
+    PERFORM xet.quota_hold($2, $3, $5, 0, coalesce(added, 0));
 END;
 $$;
 
@@ -3371,8 +3411,8 @@ $$;
 -- others have a xorb counts in the commit only, for who has sent the bytes: a
 -- hash alone must not tell.
 
-CREATE FUNCTION xet.quota_look(what text, size bigint, hash bytea, repo text,
-    subject bytea)
+CREATE FUNCTION xet.quota_look(what text, size bigint, hash bytea,
+    any_repo boolean, repo text, subject bytea)
     RETURNS boolean
     LANGUAGE plpgsql STABLE
 AS $$
@@ -3382,12 +3422,16 @@ DECLARE
     logical bigint := CASE WHEN what = 'logical' THEN size ELSE 0 END;
     row_id  bigint;
 BEGIN
+    IF any_repo IS NULL OR repo IS NULL THEN
+        RETURN false;
+    END IF;
+
     SELECT r.id INTO row_id FROM xet.repos r WHERE r.name = repo;
 
     IF what = 'stored' THEN
         IF EXISTS (SELECT FROM xet.xorbs x
                     WHERE x.hash = $3 AND xet.xorb_at(x.id, $3)
-                      AND (repo IS NULL
+                      AND (any_repo
                            OR EXISTS (SELECT FROM xet.xorb_repos o
                                        WHERE o.xorb_id = x.id
                                          AND o.repo_id = row_id)))
@@ -3395,7 +3439,7 @@ BEGIN
             RETURN true;
         END IF;
 
-    ELSIF repo IS NULL
+    ELSIF any_repo
           OR EXISTS (SELECT FROM xet.repo_files rf
                       WHERE rf.repo_id = row_id
                         AND rf.file_id = (SELECT f.id FROM xet.files f
@@ -3405,7 +3449,7 @@ BEGIN
         RETURN true;
     END IF;
 
-    IF repo IS NOT NULL THEN
+    IF NOT any_repo THEN
         PERFORM xet.quota_check('repo', convert_to(repo, 'UTF8'),
                                 int8send(coalesce(row_id, -1)), stored,
                                 logical, false);
@@ -3423,18 +3467,19 @@ $$;
 
 -- What a repo and a subject use, and their limits.
 
-CREATE FUNCTION xet.usage_get(repo text, subject bytea)
+CREATE FUNCTION xet.usage_get(any_repo boolean, repo text, subject bytea)
     RETURNS TABLE (kind text, stored bigint, logical bigint, files bigint,
                    stored_max bigint, logical_max bigint)
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
     SELECT o.kind, u.stored, u.logical, u.files, q.stored, q.logical
-      FROM (SELECT 'repo' AS kind, convert_to($1, 'UTF8') AS owner,
+      FROM (SELECT 'repo' AS kind, convert_to($2, 'UTF8') AS owner,
                    int8send(coalesce((SELECT r.id FROM xet.repos r
-                                       WHERE r.name = $1), -1)) AS key
-             WHERE $1 IS NOT NULL
+                                       WHERE r.name = $2), -1)) AS key
+             WHERE NOT $1 AND $2 IS NOT NULL
             UNION ALL
-            SELECT 'subject', $2, sha256($2) WHERE $2 IS NOT NULL) o
+            SELECT 'subject', $3, sha256($3)
+             WHERE $1 IS NOT NULL AND $2 IS NOT NULL AND $3 IS NOT NULL) o
      CROSS JOIN LATERAL xet.usage_of(o.key) u
       LEFT JOIN LATERAL xet.quota_of(o.kind, o.owner) q ON true;
 $$;
@@ -3609,12 +3654,9 @@ $$;
 -- A Hub: repos with names, their commits and files (0018_hub.sql).
 --
 -- Most functions answer a request: its status, and for an error the code and
--- the message that clients know; else the JSON of the body.  Who asks is given
--- by spaces and bound: the name spaces, in lower case between commas, in which
--- he may read what is private, and write; NULL is all of them.  bound is the
--- repo of a token for one repo, and both count: what a Hub gave out for a
--- public repo does not open it when it is private.  The public repos are for
--- everybody that comes here.
+-- the message that clients know; else the JSON of the body.  The rights of the
+-- caller are four parameters, and xet.hub_may() decides by them.  Public repos
+-- are for every caller.
 --
 -- Paths are looked up one by one, by LATERAL with a LIMIT, under settings that
 -- leave no other plan: one that was made while the tables were small would walk
@@ -3640,30 +3682,63 @@ AS $$
 $$;
 
 
--- What uploads of the repo belong to: its row in xet.repos.
+-- What uploads of a repo belong to: its row in xet.repos, by hub_repos.store or
+-- by the id of the repo.  All that is given out for the repo, tokens and URLs,
+-- is for this name; so nothing of that is good any more when the name changes.
 
-CREATE FUNCTION xet.hub_store(id bigint)
+CREATE FUNCTION xet.hub_store(number bigint)
     RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
-    SELECT '_hub/' || id;
+    SELECT '_hub/' || number;
+$$;
+
+
+CREATE FUNCTION xet.hub_store_of(repo bigint)
+    RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT xet.hub_store(h.store) FROM xet.hub_repos h WHERE h.id = $1;
+$$;
+
+
+-- Whether a caller has the rights of a repo's owner: to read the repo while it
+-- is private, and to write to it.  spaces are the name spaces of the caller, in
+-- lower case; with any_space the caller has all of them.  store is the repo
+-- that the caller's token is for; with any_store the token is for no single
+-- repo.  Both count: a token that a Hub gave out for a public repo does not
+-- open the repo when it is private.
+--
+-- All four are always given.  A NULL is no right: it refuses.  of_store is NULL
+-- for a repo that is still to be created.
+
+CREATE FUNCTION xet.hub_may(any_space boolean, spaces text[],
+    any_store boolean, store text, owner text, of_store text)
+    RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT coalesce($1 IS NOT NULL AND $2 IS NOT NULL AND $3 IS NOT NULL
+                    AND $4 IS NOT NULL AND $5 IS NOT NULL
+                    AND ($1 OR lower($5) = ANY ($2))
+                    AND ($3 OR $4 = $6), false);
 $$;
 
 
 -- The name of a repo in the store, by that name or by the one that it has, or
 -- had, on the Hub; NULL for none.
 
-CREATE FUNCTION xet.repo_named(store text, kind integer, owner text, name text)
+CREATE FUNCTION xet.repo_named(in_store text, kind integer, owner text,
+    name text)
     RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
     SELECT coalesce(
                (SELECT r.name FROM xet.repos r WHERE r.name = $1),
-               (SELECT xet.hub_store(h.id)
+               (SELECT xet.hub_store(h.store)
                   FROM xet.hub_repos h
                  WHERE h.kind = $2 AND lower(h.owner) = lower($3)
                    AND lower(h.name) = lower($4)),
-               (SELECT xet.hub_store(m.repo_id)
+               (SELECT xet.hub_store_of(m.repo_id)
                   FROM xet.hub_moved m
                  WHERE m.kind = $2 AND m.owner = lower($3)
                    AND m.name = lower($4)));
@@ -3675,8 +3750,10 @@ $$;
 -- for one that he may only read.
 
 CREATE FUNCTION xet.hub_find(kind integer, owner text, name text,
-    spaces text, bound text, writes boolean, OUT status integer, OUT code text,
-    OUT message text, OUT more text, OUT id bigint, OUT private boolean)
+    any_space boolean, spaces text[],
+    any_store boolean, store text, writes boolean, OUT status integer,
+    OUT code text, OUT message text, OUT more text, OUT id bigint,
+    OUT private boolean, OUT uploads text)
     LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
@@ -3699,9 +3776,8 @@ BEGIN
         status := 307;
     END IF;
 
-    mine := coalesce(bound = xet.hub_store(r.id), true)
-            AND coalesce(strpos(spaces, ',' || lower(r.owner) || ',') > 0,
-                         true);
+    mine := xet.hub_may(any_space, spaces, any_store, store, r.owner,
+                        xet.hub_store(r.store));
 
     IF r.id IS NULL OR r.private AND NOT mine THEN
         status := 404;
@@ -3719,6 +3795,7 @@ BEGIN
     ELSE
         id := r.id;
         private := r.private;
+        uploads := xet.hub_store(r.store);
         more := r.owner || '/' || r.name;
     END IF;
 END;
@@ -3785,14 +3862,13 @@ $$;
 -- to, which is more; there is none for a repo that is there already.
 
 CREATE FUNCTION xet.hub_begin(kind integer, owner text, name text,
-    spaces text, bound text, upload bytea, OUT status integer, OUT code text,
-    OUT message text, OUT body text, OUT more text)
+    any_space boolean, spaces text[],
+    any_store boolean, store text, upload bytea, OUT status integer,
+    OUT code text, OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql
 AS $$
 BEGIN
-    IF bound IS NOT NULL
-       OR strpos(spaces, ',' || lower(owner) || ',') = 0
-    THEN
+    IF NOT xet.hub_may(any_space, spaces, any_store, store, owner, NULL) THEN
         status := 403;
         code := 'insufficient_scope';
         message := 'You may not create a repository in this name space';
@@ -3821,20 +3897,20 @@ $$;
 -- before.
 
 CREATE FUNCTION xet.hub_create(kind integer, owner text, name text,
-    spaces text, bound text, private boolean, who text, upload bytea,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, private boolean, who text, upload bytea,
     batches integer DEFAULT 0, OUT status integer, OUT code text,
     OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql
     SET enable_seqscan = off
 AS $$
 DECLARE
-    there  record;
-    first  record;
-    repo   bigint;
+    there    record;
+    first    record;
+    repo     bigint;
+    uploads  text;
 BEGIN
-    IF bound IS NOT NULL
-       OR strpos(spaces, ',' || lower(owner) || ',') = 0
-    THEN
+    IF NOT xet.hub_may(any_space, spaces, any_store, store, owner, NULL) THEN
         status := 403;
         code := 'insufficient_scope';
         message := 'You may not create a repository in this name space';
@@ -3842,17 +3918,18 @@ BEGIN
     END IF;
 
     INSERT INTO xet.hub_repos AS r (kind, owner, name, private)
-    VALUES ($1, $2, $3, coalesce($6, false))
+    VALUES ($1, $2, $3, coalesce($8, false))
     ON CONFLICT DO NOTHING
-    RETURNING r.id INTO repo;
+    RETURNING r.id, xet.hub_store(r.store) INTO repo, uploads;
 
     IF repo IS NULL THEN
         SELECT * INTO there
-          FROM xet.hub_find(kind, owner, name, spaces, bound, false);
+          FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store,
+                            store, false);
 
         status := CASE WHEN EXISTS (SELECT FROM xet.hub_commits c
                                      WHERE c.repo_id = there.id
-                                       AND c.upload = $8)
+                                       AND c.upload = $10)
                        THEN 200 ELSE 409 END;
         code := 'repo_exists';
         message := 'You already created this repository';
@@ -3876,7 +3953,7 @@ BEGIN
     more := owner || '/' || name;
 
     IF batches = 0 THEN
-        INSERT INTO xet.repos (name) VALUES (xet.hub_store(repo));
+        INSERT INTO xet.repos (name) VALUES (uploads);
         RETURN;
     END IF;
 
@@ -3884,7 +3961,7 @@ BEGIN
 
     PERFORM xet.hub_whole(upload, batches);
 
-    UPDATE xet.repos x SET name = xet.hub_store(repo)
+    UPDATE xet.repos x SET name = uploads
      WHERE x.name = xet.hub_nursery(upload);
 
     IF NOT FOUND THEN
@@ -3893,8 +3970,9 @@ BEGIN
     END IF;
 
     SELECT * INTO first
-      FROM xet.hub_commit(kind, owner, name, spaces, bound, 'main', upload,
-                          NULL, who, 'initial commit', '', batches);
+      FROM xet.hub_commit(kind, owner, name, any_space, spaces, any_store,
+                          store, 'main', upload, NULL, who, 'initial commit',
+                          '', batches);
 
     IF first.status <> 200 THEN
         RAISE EXCEPTION 'the first commit is refused' USING ERRCODE = 'XT007';
@@ -3923,16 +4001,19 @@ $$;
 -- lost: the answer to one that was sent twice, and NULL for other refusals, or
 -- of what is not the caller's.
 
-CREATE FUNCTION xet.hub_again(done boolean, owner text, spaces text,
-    bound text)
+CREATE FUNCTION xet.hub_again(done boolean, owner text, any_space boolean,
+    spaces text[], any_store boolean, store text)
     RETURNS text
     LANGUAGE sql STABLE
 AS $$
     SELECT '{}'
      WHERE done
-       AND (bound IS NULL
-            OR NOT EXISTS (SELECT FROM xet.repos r WHERE r.name = bound))
-       AND coalesce(strpos(spaces, ',' || lower(owner) || ',') > 0, true);
+       AND xet.hub_may(any_space, spaces,
+                       any_store
+                       OR any_store IS NOT NULL
+                          AND NOT EXISTS (SELECT FROM xet.repos r
+                                           WHERE r.name = $6),
+                       store, owner, NULL);
 $$;
 
 
@@ -3940,15 +4021,19 @@ $$;
 -- collector.
 
 CREATE FUNCTION xet.hub_delete(kind integer, owner text, name text,
-    spaces text, bound text, OUT status integer, OUT code text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, OUT status integer, OUT code text,
     OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql
     SET enable_seqscan = off
 AS $$
 DECLARE
-    r  record;
+    r        record;
+    uploads  text;
 BEGIN
-    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, true);
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        true);
 
     status := r.status;
     code := r.code;
@@ -3956,16 +4041,18 @@ BEGIN
     more := r.more;
 
     IF status <> 200 THEN
-        body := xet.hub_again(status = 404, owner, spaces, bound);
+        body := xet.hub_again(status = 404, owner, any_space, spaces,
+                              any_store, store);
         RETURN;
     END IF;
 
     -- who commits holds a lock on the repo until then
 
-    PERFORM FROM xet.hub_repos h
-      WHERE h.id = r.id AND lower(h.owner) = lower($2)
-        AND lower(h.name) = lower($3)
-        FOR UPDATE;
+    SELECT xet.hub_store(h.store) INTO uploads
+      FROM xet.hub_repos h
+     WHERE h.id = r.id AND lower(h.owner) = lower($2)
+       AND lower(h.name) = lower($3)
+       FOR UPDATE;
 
     IF NOT FOUND THEN
         status := 404;
@@ -3979,7 +4066,7 @@ BEGIN
     DELETE FROM xet.hub_commits c WHERE c.repo_id = r.id;
     DELETE FROM xet.hub_repos h WHERE h.id = r.id;
 
-    PERFORM xet.repo_delete(xet.hub_store(r.id));
+    PERFORM xet.repo_delete(uploads);
 END;
 $$;
 
@@ -3987,14 +4074,18 @@ $$;
 -- Another name; the one before leads to it.
 
 CREATE FUNCTION xet.hub_move(kind integer, owner text, name text,
-    spaces text, bound text, to_owner text, to_name text, OUT status integer,
-    OUT code text, OUT message text, OUT body text, OUT more text)
+    any_space boolean, spaces text[],
+    any_store boolean, store text, to_owner text, to_name text,
+    OUT status integer, OUT code text, OUT message text, OUT body text,
+    OUT more text)
     LANGUAGE plpgsql
 AS $$
 DECLARE
     r  record;
 BEGIN
-    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, true);
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        true);
 
     status := r.status;
     code := r.code;
@@ -4003,9 +4094,9 @@ BEGIN
 
     -- it was done before, by whomever
 
-    IF status = 307 AND bound IS NULL
+    IF status = 307
        AND lower(more) = lower(to_owner || '/' || to_name)
-       AND xet.hub_again(true, to_owner, spaces, bound) IS NOT NULL
+       AND xet.hub_may(any_space, spaces, any_store, store, to_owner, NULL)
     THEN
         status := 200;
     END IF;
@@ -4014,9 +4105,7 @@ BEGIN
         RETURN;
     END IF;
 
-    IF bound IS NOT NULL
-       OR strpos(spaces, ',' || lower(to_owner) || ',') = 0
-    THEN
+    IF NOT xet.hub_may(any_space, spaces, any_store, store, to_owner, NULL) THEN
         status := 403;
         code := 'insufficient_scope';
         message := 'You may not create a repository in this name space';
@@ -4038,8 +4127,8 @@ BEGIN
     END IF;
 
     IF EXISTS (SELECT FROM xet.hub_repos h
-                WHERE h.kind = $1 AND lower(h.owner) = lower($6)
-                  AND lower(h.name) = lower($7) AND h.id <> r.id)
+                WHERE h.kind = $1 AND lower(h.owner) = lower($8)
+                  AND lower(h.name) = lower($9) AND h.id <> r.id)
     THEN
         status := 409;
         code := 'repo_exists';
@@ -4048,7 +4137,7 @@ BEGIN
     END IF;
 
     DELETE FROM xet.hub_moved m
-     WHERE m.kind = $1 AND m.owner = lower($6) AND m.name = lower($7);
+     WHERE m.kind = $1 AND m.owner = lower($8) AND m.name = lower($9);
 
     IF lower(owner) <> lower(to_owner) OR lower(name) <> lower(to_name) THEN
         INSERT INTO xet.hub_moved (kind, owner, name, repo_id)
@@ -4056,7 +4145,7 @@ BEGIN
     END IF;
 
     UPDATE xet.hub_repos h
-       SET owner = $6, name = $7, changed_at = now()
+       SET owner = $8, name = $9, changed_at = now()
      WHERE h.id = r.id;
 
     more := to_owner || '/' || to_name;
@@ -4069,28 +4158,80 @@ END;
 $$;
 
 
+-- Takes back all that was given out for a repo, whose row is locked: its
+-- uploads get a name that there never was.  This waits for uploads that are
+-- being committed, as xet.repo_delete() does; those behind it find no repo.
+
+CREATE FUNCTION xet.hub_close(repo bigint)
+    RETURNS void
+    LANGUAGE plpgsql
+    SET enable_seqscan = off
+AS $$
+DECLARE
+    old    text := xet.hub_store_of(repo);
+    fresh  text;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext('xet.repos'), hashint8(x.id))
+       FROM xet.repos x
+      WHERE x.name = old;
+
+    UPDATE xet.hub_repos h SET store = DEFAULT
+     WHERE h.id = $1
+    RETURNING xet.hub_store(h.store) INTO fresh;
+
+    UPDATE xet.repos x SET name = fresh WHERE x.name = old;
+
+    UPDATE xet.quotas q SET owner = convert_to(fresh, 'UTF8')
+     WHERE q.kind = 'repo' AND q.owner = convert_to(old, 'UTF8');
+END;
+$$;
+
+
 CREATE FUNCTION xet.hub_settings(kind integer, owner text, name text,
-    spaces text, bound text, private boolean, OUT status integer,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, private boolean, OUT status integer,
     OUT code text, OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql
 AS $$
 DECLARE
-    r  record;
+    r    record;
+    was  boolean;
 BEGIN
-    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, true);
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        true);
 
     status := r.status;
     code := r.code;
     message := r.message;
     more := r.more;
 
-    IF status = 200 THEN
-        UPDATE xet.hub_repos h
-           SET private = coalesce($6, h.private), changed_at = now()
-         WHERE h.id = r.id;
-
-        body := '{"private":' || coalesce($6, r.private) || '}';
+    IF status <> 200 THEN
+        RETURN;
     END IF;
+
+    SELECT h.private INTO was
+      FROM xet.hub_repos h
+     WHERE h.id = r.id AND lower(h.owner) = lower($2)
+       AND lower(h.name) = lower($3)
+       FOR UPDATE;
+
+    IF NOT FOUND THEN
+        status := 404;
+        code := 'RepoNotFound';
+        message := 'Repository not found';
+        RETURN;
+    END IF;
+
+    IF $8 AND NOT was THEN
+        PERFORM xet.hub_close(r.id);
+    END IF;
+
+    UPDATE xet.hub_repos h
+       SET private = coalesce($8, h.private), changed_at = now()
+     WHERE h.id = r.id;
+
+    body := '{"private":' || coalesce($8, was) || '}';
 END;
 $$;
 
@@ -4117,7 +4258,8 @@ $$;
 
 
 CREATE FUNCTION xet.hub_info(kind integer, owner text, name text,
-    spaces text, bound text, rev text, blobs boolean, OUT status integer,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, rev text, blobs boolean, OUT status integer,
     OUT code text, OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
@@ -4131,7 +4273,9 @@ DECLARE
     n      bigint;
     now    boolean;
 BEGIN
-    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, false);
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        false);
 
     status := r.status;
     code := r.code;
@@ -4215,7 +4359,8 @@ $$;
 -- one for all of them would leave out the owner's.
 
 CREATE FUNCTION xet.hub_list(kind integer, owner text, search text,
-    spaces text, bound text, most integer, after text, OUT status integer,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, most integer, after text, OUT status integer,
     OUT code text, OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
@@ -4255,9 +4400,8 @@ BEGIN
                AND ($3 IS NULL
                     OR strpos(lower(h.owner || '/' || h.name), lower($3)) > 0)
                AND (NOT h.private
-                    OR coalesce(bound = xet.hub_store(h.id), true)
-                       AND coalesce(strpos(spaces, ','
-                                    || lower(h.owner) || ',') > 0, true))
+                    OR xet.hub_may($4, $5, $6, $7, h.owner,
+                                   xet.hub_store(h.store)))
                AND (after IS NULL
                     OR (h.changed_at, h.id)
                        < (to_timestamp(split_part(after, '/', 1)::numeric),
@@ -4291,7 +4435,8 @@ $$;
 -- by indexes of it alone (0019_hub_heads.sql).
 
 CREATE FUNCTION xet.hub_tree_rows(kind integer, owner text, name text,
-    spaces text, bound text, rev text, path text, deep boolean,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, rev text, path text, deep boolean,
     expand boolean, after text, most integer)
     RETURNS TABLE (status integer, code text, message text, more text,
                    entry text, hash bytea, size bigint, sha256 bytea,
@@ -4309,7 +4454,9 @@ DECLARE
     below   text;
     n       integer;
 BEGIN
-    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, false);
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        false);
 
     status := r.status;
     code := r.code;
@@ -4484,7 +4631,8 @@ $$;
 -- left out.
 
 CREATE FUNCTION xet.hub_paths_rows(kind integer, owner text, name text,
-    spaces text, bound text, rev text, paths bytea[], expand boolean)
+    any_space boolean, spaces text[],
+    any_store boolean, store text, rev text, paths bytea[], expand boolean)
     RETURNS TABLE (status integer, code text, message text, more text,
                    entry text, hash bytea, size bigint, sha256 bytea,
                    made bytea, made_at timestamptz, mtime timestamptz,
@@ -4497,7 +4645,9 @@ DECLARE
     r  record;
     c  record;
 BEGIN
-    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, false);
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        false);
 
     status := r.status;
     code := r.code;
@@ -4541,116 +4691,12 @@ $$;
 -- Workers of version 18 ask for trees as JSON: an entry of one, with the commit
 -- that it comes from, or of a bucket.
 
-CREATE FUNCTION xet.hub_entry(path text, hash bytea, size bigint,
-    sha256 bytea, made bytea, last text)
-    RETURNS text
-    LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-    SELECT CASE WHEN hash IS NULL
-        THEN '{"type":"directory","oid":"' || encode(made, 'hex')
-             || '","size":0,"path":' || to_json(path)::text || last || '}'
-        WHEN size = 0
-        THEN '{"type":"file","oid":"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"'
-             || ',"size":0,"path":' || to_json(path)::text || last || '}'
-        ELSE '{"type":"file","oid":"' || encode(substr(sha256, 1, 20), 'hex')
-             || '","size":' || size
-             || ',"lfs":{"oid":"' || encode(sha256, 'hex')
-             || '","size":' || size || ',"pointerSize":134},"xetHash":"'
-             || encode(hash, 'hex') || '","path":' || to_json(path)::text
-             || last || '}' END;
-$$;
-
-
-CREATE FUNCTION xet.hub_object(path text, hash bytea, size bigint,
-    made_at timestamptz, mtime timestamptz)
-    RETURNS text
-    LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-    SELECT CASE WHEN hash IS NULL
-        THEN '{"type":"directory","uploadedAt":"' || xet.hub_date(made_at)
-             || '","path":' || to_json(path)::text || '}'
-        ELSE '{"type":"file","size":' || size || ',"xetHash":"'
-             || encode(hash, 'hex') || '","uploadedAt":"'
-             || xet.hub_date(made_at) || '","mtime":'
-             || coalesce('"' || xet.hub_date(mtime) || '"', 'null')
-             || ',"path":' || to_json(path)::text || '}' END;
-$$;
-
-
-CREATE FUNCTION xet.hub_node(kind integer, entry text, hash bytea,
-    size bigint, sha256 bytea, made bytea, made_at timestamptz,
-    mtime timestamptz, title text)
-    RETURNS text
-    LANGUAGE sql STABLE PARALLEL SAFE
-AS $$
-    SELECT CASE WHEN kind = 3
-        THEN xet.hub_object(entry, hash, size, made_at, mtime)
-        ELSE xet.hub_entry(entry, hash, size, sha256, made,
-                 coalesce(',"lastCommit":{"id":"' || encode(made, 'hex')
-                          || '","title":' || to_json(title) || ',"date":"'
-                          || xet.hub_date(made_at) || '"}', '')) END;
-$$;
-
-
-CREATE FUNCTION xet.hub_tree(kind integer, owner text, name text,
-    spaces text, bound text, rev text, path text, deep boolean,
-    expand boolean, after text, most integer, OUT status integer,
-    OUT code text, OUT message text, OUT body text, OUT more text)
-    LANGUAGE plpgsql STABLE
-AS $$
-DECLARE
-    n     bigint;
-    last  text;
-BEGIN
-    SELECT max(t.status), max(t.code), max(t.message), max(t.more),
-           '[' || coalesce(string_agg(xet.hub_node($1, t.entry, t.hash,
-                      t.size, t.sha256, t.made, t.made_at, t.mtime, t.title),
-                      ',' ORDER BY t.n), '') || ']',
-           count(t.entry), max(t.entry COLLATE "C")
-      INTO status, code, message, more, body, n, last
-      FROM xet.hub_tree_rows($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-              WITH ORDINALITY AS t(status, code, message, more, entry, hash,
-                                   size, sha256, made, made_at, mtime, title,
-                                   n);
-
-    IF status <> 200 THEN
-        body := NULL;
-    ELSE
-        more := CASE WHEN n = most THEN last END;
-    END IF;
-END;
-$$;
-
-
-CREATE FUNCTION xet.hub_paths_info(kind integer, owner text, name text,
-    spaces text, bound text, rev text, paths bytea[], expand boolean,
-    OUT status integer, OUT code text, OUT message text, OUT body text,
-    OUT more text)
-    LANGUAGE plpgsql STABLE
-AS $$
-BEGIN
-    SELECT max(t.status), max(t.code), max(t.message), max(t.more),
-           '[' || coalesce(string_agg(xet.hub_node($1, t.entry, t.hash,
-                      t.size, t.sha256, t.made, t.made_at, t.mtime, t.title),
-                      ',' ORDER BY t.n), '') || ']'
-      INTO status, code, message, more, body
-      FROM xet.hub_paths_rows($1, $2, $3, $4, $5, $6, $7, $8)
-              WITH ORDINALITY AS t(status, code, message, more, entry, hash,
-                                   size, sha256, made, made_at, mtime, title,
-                                   n);
-
-    IF status <> 200 THEN
-        body := NULL;
-    END IF;
-END;
-$$;
-
-
 -- How the files of an upload are to be sent: all but empty ones before the
 -- commit, as LFS files are; and what of each there is already.
 
 CREATE FUNCTION xet.hub_preupload(kind integer, owner text, name text,
-    spaces text, bound text, rev text, paths bytea[], sizes bigint[],
+    any_space boolean, spaces text[],
+    any_store boolean, store text, rev text, paths bytea[], sizes bigint[],
     OUT status integer, OUT code text, OUT message text, OUT body text,
     OUT more text)
     LANGUAGE plpgsql STABLE
@@ -4661,7 +4707,9 @@ DECLARE
     r  record;
     c  record;
 BEGIN
-    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, true);
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        true);
 
     status := r.status;
     code := r.code;
@@ -4707,14 +4755,17 @@ $$;
 
 
 CREATE FUNCTION xet.hub_refs_get(kind integer, owner text, name text,
-    spaces text, bound text, OUT status integer, OUT code text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, OUT status integer, OUT code text,
     OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
     r  record;
 BEGIN
-    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, false);
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        false);
 
     status := r.status;
     code := r.code;
@@ -4746,7 +4797,8 @@ $$;
 -- begins, and in message is how many there are.
 
 CREATE FUNCTION xet.hub_commits_get(kind integer, owner text, name text,
-    spaces text, bound text, rev text, after text, most integer,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, rev text, after text, most integer,
     OUT status integer, OUT code text, OUT message text, OUT body text,
     OUT more text)
     LANGUAGE plpgsql STABLE
@@ -4758,7 +4810,9 @@ DECLARE
     c  record;
     n  bigint;
 BEGIN
-    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, false);
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        false);
 
     status := r.status;
     code := r.code;
@@ -4821,7 +4875,8 @@ $$;
 -- revision, moved there if over is set, or removed where there is none.
 
 CREATE FUNCTION xet.hub_ref_put(kind integer, owner text, name text,
-    spaces text, bound text, ref text, rev text, over boolean,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, ref text, rev text, over boolean,
     OUT status integer, OUT code text, OUT message text, OUT body text,
     OUT more text)
     LANGUAGE plpgsql
@@ -4830,7 +4885,9 @@ DECLARE
     r  record;
     c  record;
 BEGIN
-    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, true);
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        true);
 
     status := r.status;
     code := r.code;
@@ -4859,7 +4916,7 @@ BEGIN
             RETURN;
         END IF;
 
-        DELETE FROM xet.hub_refs f WHERE f.repo_id = r.id AND f.name = $6;
+        DELETE FROM xet.hub_refs f WHERE f.repo_id = r.id AND f.name = $8;
 
         IF NOT FOUND THEN
             status := 404;
@@ -4892,7 +4949,7 @@ BEGIN
 
         SELECT '{}' INTO body
           FROM xet.hub_refs f
-         WHERE f.repo_id = r.id AND f.name = $6 AND f.oid = c.oid;
+         WHERE f.repo_id = r.id AND f.name = $8 AND f.oid = c.oid;
     END IF;
 END;
 $$;
@@ -4901,10 +4958,11 @@ $$;
 -- Where a path leads to.
 
 CREATE FUNCTION xet.hub_resolve(kind integer, owner text, name text,
-    spaces text, bound text, rev text, path text, OUT status integer,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, rev text, path text, OUT status integer,
     OUT code text, OUT message text, OUT more text, OUT oid text,
     OUT hash bytea, OUT size bigint, OUT sha256 bytea, OUT type text,
-    OUT store text, OUT private boolean)
+    OUT uploads text, OUT private boolean)
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
 AS $$
@@ -4912,7 +4970,9 @@ DECLARE
     r  record;
     c  record;
 BEGIN
-    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, false);
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        false);
 
     status := r.status;
     code := r.code;
@@ -4933,7 +4993,7 @@ BEGIN
     END IF;
 
     oid := encode(c.oid, 'hex');
-    store := xet.hub_store(r.id);
+    uploads := r.uploads;
     private := r.private;
 
     SELECT xet.hub_hash(p.hash), p.size, p.sha256, p.type
@@ -4960,7 +5020,8 @@ $$;
 -- is given; more is what its uploads belong to.
 
 CREATE FUNCTION xet.hub_enter(kind integer, owner text, name text,
-    spaces text, bound text, rev text, writes boolean, OUT status integer,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, rev text, writes boolean, OUT status integer,
     OUT code text, OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql STABLE
 AS $$
@@ -4968,7 +5029,9 @@ DECLARE
     r  record;
     c  record;
 BEGIN
-    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, writes);
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        writes);
 
     status := r.status;
     code := r.code;
@@ -4979,7 +5042,7 @@ BEGIN
         RETURN;
     END IF;
 
-    more := xet.hub_store(r.id);
+    more := r.uploads;
 
     IF rev IS NOT NULL THEN
         SELECT * INTO c FROM xet.hub_rev(r.id, rev, '');
@@ -5000,7 +5063,8 @@ $$;
 -- is not known where its main branch is not the last commit of its line.
 
 CREATE FUNCTION xet.hub_page_list(of_kind integer, owner text, search text,
-    spaces text, bound text, after text, most integer)
+    any_space boolean, spaces text[],
+    any_store boolean, store text, after text, most integer)
     RETURNS TABLE (kind integer, repo text, private boolean, changed bigint,
                    id bigint, files bigint, bytes bigint)
     LANGUAGE plpgsql STABLE
@@ -5032,10 +5096,8 @@ BEGIN
                                OR strpos(lower(r.owner || '/' || r.name),
                                          lower($3)) > 0)
                           AND (NOT r.private
-                               OR coalesce($5 = xet.hub_store(r.id), true)
-                                  AND coalesce(strpos($4, ','
-                                               || lower(r.owner) || ',') > 0,
-                                               true))
+                               OR xet.hub_may($4, $5, $6, $7, r.owner,
+                                              xet.hub_store(r.store)))
                           AND (after IS NULL
                                OR (r.changed_at, r.id)
                                   < (at, split_part(after, '/', 2)::bigint))
@@ -5066,11 +5128,12 @@ $$;
 -- folder, or the file.  rev becomes what of the path belongs to it, too.
 
 CREATE FUNCTION xet.hub_page_repo(kind integer, owner text, name text,
-    spaces text, bound text, INOUT rev text, INOUT path text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, INOUT rev text, INOUT path text,
     OUT status integer, OUT code text, OUT message text, OUT more text,
     OUT private boolean, OUT oid text, OUT made_at bigint, OUT title text,
     OUT who text, OUT files bigint, OUT bytes bigint, OUT is_folder boolean,
-    OUT readme text, OUT hash bytea, OUT size bigint, OUT store text)
+    OUT readme text, OUT hash bytea, OUT size bigint, OUT uploads text)
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
     SET plan_cache_mode = force_custom_plan
@@ -5080,7 +5143,9 @@ DECLARE
     c      record;
     whole  text := concat_ws('/', rev, nullif(path, ''));
 BEGIN
-    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, false);
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        false);
 
     status := r.status;
     code := r.code;
@@ -5092,7 +5157,7 @@ BEGIN
     END IF;
 
     private := r.private;
-    store := xet.hub_store(r.id);
+    uploads := r.uploads;
 
     SELECT * INTO c FROM xet.hub_rev(r.id, rev, path);
 
@@ -5158,7 +5223,9 @@ $$;
 -- What is in a folder, with the commits that it comes from; of a file, itself.
 
 CREATE FUNCTION xet.hub_page_tree(kind integer, owner text, name text,
-    spaces text, bound text, rev text, path text, after text, most integer)
+    any_space boolean, spaces text[],
+    any_store boolean, store text, rev text, path text, after text,
+    most integer)
     RETURNS TABLE (entry text, folder boolean, size bigint, at bigint,
                    title text)
     LANGUAGE plpgsql STABLE
@@ -5171,7 +5238,9 @@ DECLARE
     c    record;
     now  boolean;
 BEGIN
-    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, false);
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        false);
 
     IF r.status <> 200 THEN
         RETURN;
@@ -5219,7 +5288,8 @@ $$;
 -- Branches and tags, with "heads/" and "tags/"; the main branch is the first.
 
 CREATE FUNCTION xet.hub_page_refs(kind integer, owner text, name text,
-    spaces text, bound text, most integer)
+    any_space boolean, spaces text[],
+    any_store boolean, store text, most integer)
     RETURNS TABLE (ref text)
     LANGUAGE plpgsql STABLE
     SET enable_seqscan = off
@@ -5229,7 +5299,9 @@ AS $$
 DECLARE
     r  record;
 BEGIN
-    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, false);
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        false);
 
     IF r.status <> 200 THEN
         RETURN;
@@ -5451,7 +5523,7 @@ BEGIN
                           WHERE f.hash = $2 AND xet.file_at(f.id, $2))
        AND rf.sha256 IS DISTINCT FROM digest;
 
-    RETURN NOT FOUND;
+    RETURN NOT FOUND AND store IS NOT NULL;
 END;
 $$;
 
@@ -5716,7 +5788,7 @@ DECLARE
     lost   text;
 BEGIN
     SELECT x.id INTO store
-      FROM xet.repos x WHERE x.name = xet.hub_store($1);
+      FROM xet.repos x WHERE x.name = xet.hub_store_of($1);
 
     SELECT coalesce(array_agg(o.path), '{}'),
            coalesce(array_agg(o.hash), '{}'),
@@ -5835,7 +5907,7 @@ DECLARE
     store  bigint;
 BEGIN
     SELECT x.id INTO store
-      FROM xet.repos x WHERE x.name = xet.hub_store($1);
+      FROM xet.repos x WHERE x.name = xet.hub_store_of($1);
 
     IF (SELECT count(*)
           FROM (SELECT FROM unnest(ids) AS u(id)
@@ -5925,9 +5997,10 @@ $$;
 -- answered with that.
 
 CREATE FUNCTION xet.hub_commit(kind integer, owner text, name text,
-    spaces text, bound text, rev text, upload bytea, parent text, who text,
-    title text, text text, batches integer, OUT status integer, OUT code text,
-    OUT message text, OUT body text, OUT more text)
+    any_space boolean, spaces text[],
+    any_store boolean, store text, rev text, upload bytea, parent text,
+    who text, title text, text text, batches integer, OUT status integer,
+    OUT code text, OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql
     SET enable_seqscan = off
     SET enable_material = off
@@ -5946,7 +6019,9 @@ DECLARE
     told   text[];
     above  text[];
 BEGIN
-    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, true);
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        true);
 
     status := r.status;
     code := r.code;
@@ -5986,7 +6061,7 @@ BEGIN
 
     SELECT c.* INTO base
       FROM xet.hub_commits c
-     WHERE c.repo_id = r.id AND c.upload = $7;
+     WHERE c.repo_id = r.id AND c.upload = $9;
 
     IF base.oid IS NOT NULL THEN
         body := encode(base.oid, 'hex');
@@ -6038,7 +6113,7 @@ BEGIN
     body := encode(head, 'hex');
 
     IF cardinality(told) = 0 THEN
-        DELETE FROM xet.hub_staged s WHERE s.upload = $7;
+        DELETE FROM xet.hub_staged s WHERE s.upload = $9;
         RETURN;
     END IF;
 
@@ -6063,21 +6138,21 @@ BEGIN
         l := xet.hub_fork(r.id, l, base.seq);
     END IF;
 
-    made := substr(sha256($7 || head), 1, 20);
+    made := substr(sha256($9 || head), 1, 20);
 
     PERFORM xet.hub_write(r.id, l, base.seq + 1, made, told, above, w.paths,
                           w.hashes, w.sizes, w.digests);
 
     INSERT INTO xet.hub_commits (repo_id, line, seq, oid, parent, who, title,
                                  message, upload)
-    VALUES (r.id, l, base.seq + 1, made, head, who, title, text, $7);
+    VALUES (r.id, l, base.seq + 1, made, head, who, title, text, $9);
 
     UPDATE xet.hub_refs f SET oid = made
      WHERE f.repo_id = r.id AND f.name = ref;
 
     UPDATE xet.hub_repos h SET changed_at = now() WHERE h.id = r.id;
 
-    DELETE FROM xet.hub_staged s WHERE s.upload = $7;
+    DELETE FROM xet.hub_staged s WHERE s.upload = $9;
 
     body := encode(made, 'hex');
 END;
@@ -6122,8 +6197,8 @@ $$;
 -- file of this one, too, by a subject; added: how many bytes that is more than
 -- it had.  Its place stays until the commit.
 
-CREATE FUNCTION xet.hub_named(store bigint, spaces text, bound text,
-    subject bytea, hash bytea, source text)
+CREATE FUNCTION xet.hub_named(target bigint, any_space boolean, spaces text[],
+    any_store boolean, store text, subject bytea, hash bytea, source text)
     RETURNS TABLE (id bigint, size bigint, added bigint)
     LANGUAGE plpgsql
     SET enable_seqscan = off
@@ -6132,7 +6207,7 @@ AS $$
 DECLARE
     r     record;
     f     record;
-    from_repo  bigint := store;
+    from_repo  bigint := target;
 BEGIN
     IF source IS NOT NULL THEN
         SELECT h.* INTO r
@@ -6140,17 +6215,17 @@ BEGIN
                        ('bucket', 3)) AS k(name, n)
          CROSS JOIN LATERAL xet.hub_find(k.n, split_part(source, '/', 2),
                                          split_part(source, '/', 3),
-                                         $2, $3, false) h
+                                         $2, $3, $4, $5, false) h
          WHERE k.name = split_part(source, '/', 1);
 
         SELECT x.id INTO from_repo
-          FROM xet.repos x WHERE x.name = xet.hub_store(r.id);
+          FROM xet.repos x WHERE x.name = xet.hub_store_of(r.id);
     END IF;
 
     SELECT f.id, f.size INTO f
       FROM xet.files f
       JOIN xet.repo_files rf ON rf.file_id = f.id AND rf.repo_id = from_repo
-     WHERE f.hash = $5 AND xet.file_at(f.id, $5)
+     WHERE f.hash = $7 AND xet.file_at(f.id, $7)
        FOR KEY SHARE OF f, rf;
 
     IF f.id IS NULL THEN
@@ -6159,16 +6234,16 @@ BEGIN
 
     added := 0;
 
-    IF from_repo <> store THEN
+    IF from_repo <> target THEN
         INSERT INTO xet.repo_files AS rf (repo_id, file_id, subject)
-        VALUES (store, f.id, sha256($4))
+        VALUES (target, f.id, sha256($6))
         ON CONFLICT (file_id, repo_id) DO UPDATE SET repo_id = rf.repo_id
         RETURNING CASE WHEN rf.xmax = 0 THEN f.size ELSE 0 END INTO added;
 
         -- what the batch does not take after all is let go of
 
         INSERT INTO xet.hub_loose AS l (repo_id, file_id)
-        VALUES (store, f.id)
+        VALUES (target, f.id)
         ON CONFLICT ON CONSTRAINT hub_loose_pkey
            DO UPDATE SET since = excluded.since;
     END IF;
@@ -6184,9 +6259,10 @@ $$;
 --
 -- The size of a file that is to be put into a bucket, or why it can't be.
 
-CREATE FUNCTION xet.hub_bucket_file(repo bigint, store bigint, spaces text,
-    bound text, subject bytea, path text, hash bytea, source text,
-    OUT size bigint, OUT added bigint, OUT bad text)
+CREATE FUNCTION xet.hub_bucket_file(repo bigint, target bigint,
+    any_space boolean, spaces text[], any_store boolean, store text,
+    subject bytea, path text, hash bytea, source text, OUT size bigint,
+    OUT added bigint, OUT bad text)
     LANGUAGE plpgsql
 AS $$
 BEGIN
@@ -6196,7 +6272,8 @@ BEGIN
     ELSE
         SELECT k.size, k.added
           INTO hub_bucket_file.size, hub_bucket_file.added
-          FROM xet.hub_named(store, spaces, bound, subject, hash, source) k;
+          FROM xet.hub_named(target, any_space, spaces, any_store, store,
+                             subject, hash, source) k;
 
         IF NOT FOUND THEN
             bad := 'no such file was uploaded';
@@ -6205,10 +6282,10 @@ BEGIN
 
     IF (SELECT p.hash IS NULL
           FROM xet.hub_paths p
-         WHERE p.repo_id = $1 AND p.line = 0 AND p.path = $6
+         WHERE p.repo_id = $1 AND p.line = 0 AND p.path = $8
          ORDER BY p.since DESC
          LIMIT 1)
-       OR EXISTS (SELECT FROM xet.hub_above($6) AS u
+       OR EXISTS (SELECT FROM xet.hub_above($8) AS u
                    CROSS JOIN LATERAL (
                              SELECT p.hash FROM xet.hub_paths p
                               WHERE p.repo_id = $1 AND p.line = 0
@@ -6227,7 +6304,7 @@ $$;
 -- Takes a path out of a bucket, and says what it was.  Its file is looked at a
 -- day later: another path may lead to it.
 
-CREATE FUNCTION xet.hub_bucket_take(repo bigint, store bigint, path text,
+CREATE FUNCTION xet.hub_bucket_take(repo bigint, target bigint, path text,
     OUT files integer, OUT bytes bigint)
     LANGUAGE plpgsql
 AS $$
@@ -6243,7 +6320,7 @@ BEGIN
     bytes := coalesce(bytes, 0);
 
     INSERT INTO xet.hub_loose AS l (repo_id, file_id)
-    SELECT store, x.id
+    SELECT target, x.id
       FROM xet.files x
      WHERE x.hash = old AND xet.file_at(x.id, old)
     ON CONFLICT ON CONSTRAINT hub_loose_pkey
@@ -6302,7 +6379,8 @@ $$;
 -- statement that is sent again, until who sends it drops that.
 
 CREATE FUNCTION xet.hub_batch(kind integer, owner text, name text,
-    spaces text, bound text, upload bytea, batches integer,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, upload bytea, batches integer,
     subject bytea DEFAULT NULL, OUT status integer, OUT code text,
     OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql
@@ -6315,7 +6393,7 @@ DECLARE
     o        record;
     f        record;
     old      record;
-    store    bigint;
+    target   bigint;
     d_files  bigint := 0;
     d_bytes  bigint := 0;
     n        bigint := 0;
@@ -6323,7 +6401,9 @@ DECLARE
     gone     text[] := '{}';
     failed   text[] := '{}';
 BEGIN
-    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, true);
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        true);
 
     status := r.status;
     code := r.code;
@@ -6350,7 +6430,7 @@ BEGIN
 
     SELECT s.sizes[1], s.paths[1] INTO status, body
       FROM xet.hub_staged s
-     WHERE s.upload = $6 AND s.seq = -1;
+     WHERE s.upload = $8 AND s.seq = -1;
 
     IF FOUND THEN
         RETURN;
@@ -6360,18 +6440,19 @@ BEGIN
 
     PERFORM xet.hub_whole(upload, batches);
 
-    SELECT x.id INTO store
-      FROM xet.repos x WHERE x.name = xet.hub_store(r.id);
+    SELECT x.id INTO target
+      FROM xet.repos x WHERE x.name = xet.hub_store_of(r.id);
 
     FOR o IN SELECT s.*, s.op IN (3, 4) AS puts
-               FROM xet.hub_staged_ops($6) s ORDER BY s.n
+               FROM xet.hub_staged_ops($8) s ORDER BY s.n
     LOOP
         n := n + 1;
 
         IF o.puts THEN
             SELECT * INTO f
-              FROM xet.hub_bucket_file(r.id, store, spaces, bound, subject,
-                                       o.path, o.hash, o.source);
+              FROM xet.hub_bucket_file(r.id, target, any_space, spaces,
+                                       any_store, store, subject, o.path,
+                                       o.hash, o.source);
             added := added + coalesce(f.added, 0);
 
             -- a folder that it meets may have nothing any more
@@ -6381,8 +6462,9 @@ BEGIN
                 gone := '{}';
 
                 SELECT * INTO f
-                  FROM xet.hub_bucket_file(r.id, store, spaces, bound,
-                                           subject, o.path, o.hash, o.source);
+                  FROM xet.hub_bucket_file(r.id, target, any_space, spaces,
+                                           any_store, store, subject, o.path,
+                                           o.hash, o.source);
             END IF;
 
             IF f.bad IS NOT NULL THEN
@@ -6392,7 +6474,7 @@ BEGIN
             END IF;
         END IF;
 
-        SELECT * INTO old FROM xet.hub_bucket_take(r.id, store, o.path);
+        SELECT * INTO old FROM xet.hub_bucket_take(r.id, target, o.path);
 
         d_files := d_files - old.files;
         d_bytes := d_bytes - old.bytes;
@@ -6421,14 +6503,14 @@ BEGIN
        SET files = x.files + d_files, bytes = x.bytes + d_bytes
      WHERE x.repo_id = r.id AND x.line = 0;
     UPDATE xet.hub_repos h SET changed_at = now() WHERE h.id = r.id;
-    DELETE FROM xet.hub_staged s WHERE s.upload = $6;
+    DELETE FROM xet.hub_staged s WHERE s.upload = $8;
 
     INSERT INTO xet.hub_staged (upload, seq, ops, paths, sizes, hashes, sha256,
                                 mtimes, types, sources)
-    VALUES ($6, -1, '{}', ARRAY[body], ARRAY[status], '{}', '{}', '{}', '{}',
+    VALUES ($8, -1, '{}', ARRAY[body], ARRAY[status], '{}', '{}', '{}', '{}',
             '{}');
 
-    PERFORM xet.quota_hold(xet.hub_store(r.id), subject, 0, added);
+    PERFORM xet.quota_hold(false, xet.hub_store_of(r.id), subject, 0, added);
 END;
 $$;
 
@@ -6439,7 +6521,8 @@ $$;
 -- computed it.  Who asks may read this repo and write to the other one.
 
 CREATE FUNCTION xet.hub_duplicate(kind integer, owner text, name text,
-    spaces text, bound text, to_kind integer, to_owner text, to_name text,
+    any_space boolean, spaces text[],
+    any_store boolean, store text, to_kind integer, to_owner text, to_name text,
     subject bytea, hashes bytea[], digests bytea[], OUT status integer,
     OUT code text, OUT message text, OUT body text, OUT more text)
     LANGUAGE plpgsql
@@ -6456,7 +6539,9 @@ DECLARE
     places   bigint[];
     ids      bigint[];
 BEGIN
-    SELECT * INTO r FROM xet.hub_find(kind, owner, name, spaces, bound, false);
+    SELECT * INTO r
+      FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
+                        false);
 
     status := r.status;
     code := r.code;
@@ -6468,14 +6553,16 @@ BEGIN
     END IF;
 
     SELECT * INTO t
-      FROM xet.hub_find(to_kind, to_owner, to_name, spaces, bound, true);
+      FROM xet.hub_find(to_kind, to_owner, to_name, any_space, spaces,
+                        any_store, store, true);
 
     -- nobody can be sent to where a body leads
 
     IF t.status = 307 THEN
         SELECT * INTO t
           FROM xet.hub_find(to_kind, split_part(t.more, '/', 1),
-                            split_part(t.more, '/', 2), spaces, bound, true);
+                            split_part(t.more, '/', 2), any_space, spaces,
+                            any_store, store, true);
     END IF;
 
     IF t.status <> 200 THEN
@@ -6494,9 +6581,9 @@ BEGIN
                FOR KEY SHARE) k;
 
     SELECT x.id INTO source
-      FROM xet.repos x WHERE x.name = xet.hub_store(r.id);
+      FROM xet.repos x WHERE x.name = xet.hub_store_of(r.id);
     SELECT x.id INTO target
-      FROM xet.repos x WHERE x.name = xet.hub_store(t.id);
+      FROM xet.repos x WHERE x.name = xet.hub_store_of(t.id);
 
     IF n < 1 + (r.id <> t.id)::integer
        OR source IS NULL OR target IS NULL
@@ -6541,7 +6628,7 @@ BEGIN
 
     IF source <> target THEN
         INSERT INTO xet.repo_files AS rf (repo_id, file_id, subject, sha256)
-        SELECT target, u.id, sha256($9), u.sha256
+        SELECT target, u.id, sha256($11), u.sha256
           FROM (SELECT DISTINCT f.id, digests[f.n] AS sha256
                   FROM unnest(places, ids) AS f(n, id)) u
          ORDER BY u.id
@@ -6565,7 +6652,8 @@ BEGIN
                                 AND rf.added_at = now()
                               LIMIT 1) f;
 
-        PERFORM xet.quota_hold(xet.hub_store(t.id), $9, 0, coalesce(n, 0));
+        PERFORM xet.quota_hold(false, xet.hub_store_of(t.id), $11, 0,
+                               coalesce(n, 0));
     END IF;
 
     SELECT '{"success":' || (count(*) = 0) || ',"failed":['

@@ -467,7 +467,8 @@ proven('kills');
 	$t->sql($real);
 	$t->sql(<<'EOF');
 CREATE OR REPLACE FUNCTION xet.shard_slices(xorbs bytea[], starts integer[],
-    ends integer[], proof boolean, wide boolean, repo text, subject bytea)
+    ends integer[], proof boolean, wide boolean, any_repo boolean, repo text,
+    subject bytea)
     RETURNS TABLE (chunk_count integer, hashes bytea, raw_ends bytea,
                    stored_ends bytea, tag integer, stored_size bigint,
                    whole boolean, own boolean)
@@ -475,7 +476,7 @@ CREATE OR REPLACE FUNCTION xet.shard_slices(xorbs bytea[], starts integer[],
 AS $$
     SELECT s.chunk_count, s.hashes, s.raw_ends, s.stored_ends, s.tag # 1,
            s.stored_size, s.whole, s.own
-      FROM xet.shard_slices_real(xorbs, starts, ends, proof, wide, repo,
+      FROM xet.shard_slices_real(xorbs, starts, ends, proof, wide, any_repo, repo,
                                  subject) s;
 $$;
 EOF

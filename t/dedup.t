@@ -476,7 +476,7 @@ sub blocks {
 	my $out = $t->sql('SET enable_seqscan = off;'
 		. ' SET plan_cache_mode = force_generic_plan;'
 		. ' PREPARE find AS SELECT *'
-		. ' FROM xet.chunk_find($1, false, $2, NULL);'
+		. ' FROM xet.chunk_find($1, false, $2, $3, NULL);'
 		. ' EXPLAIN (ANALYZE, BUFFERS) EXECUTE find'
 		. " (sha256('chunk'), $repo)");
 
@@ -508,7 +508,7 @@ $t->sql($_) for "INSERT INTO xet.xorbs (hash, chunk_count, raw_size,"
 	. " WHERE f.hash = sha256('20000') AND r.name LIKE 'other%'",
 	"INSERT INTO xet.repos (name) VALUES ('mine')", 'ANALYZE';
 
-for my $repo ('NULL', "'mine'", "'other777'") {
+for my $repo ("true, ''", "false, 'mine'", "false, 'other777'") {
 	my $n = blocks($repo);
 
 	ok($n > 0 && $n < 3000, "repo $repo: bounded")
@@ -517,7 +517,7 @@ for my $repo ('NULL', "'mine'", "'other777'") {
 
 sub found {
 	return scalar $t->sql('SELECT count(*) FROM'
-		. " xet.chunk_find(sha256('chunk'), false, '$_[0]', NULL)");
+		. " xet.chunk_find(sha256('chunk'), false, false, '$_[0]', NULL)");
 }
 
 is(found('mine'), 0, 'nothing is visible');

@@ -130,7 +130,7 @@ is(gc('--grace', '0s')->{json}[0]{xorbs}, 1, 'without grace it goes');
 			. " 'UTC')::date FROM xet.xorbs WHERE advertised_on IS"
 			. ' NOT NULL'), 't', "$zone: the day of UTC");
 		is($t->sql($set . "SELECT noted FROM xet.xorb_get('\\x"
-			. plain_hash($x->{hash}) . "')"), 't',
+			. plain_hash($x->{hash}) . "', true, '', NULL)"), 't',
 			"$zone: and is known as that");
 
 		# told the day before yesterday; an hour before that day's

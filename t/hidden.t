@@ -162,7 +162,7 @@ sub costs {
 }
 
 my $shard = 'xet.shard_slices(ARRAY[sha256(\'%s\')], ARRAY[0], ARRAY[1000],'
-	. " true, false, 'mine', 'me') WHERE own";
+	. " true, false, false, 'mine', 'me') WHERE own";
 
 for my $state ('as it was made', 'analyzed', 'analyzed empty') {
 
@@ -180,10 +180,11 @@ for my $state ('as it was made', 'analyzed', 'analyzed empty') {
 
 	# files
 
-	for ([ 'file_terms', "xet.file_terms(sha256('%s'), 0, 9, 'mine')" ],
-		[ 'file_open', "xet.file_open(sha256('%s'), 0, 'mine')" ],
+	for ([ 'file_terms', "xet.file_terms(sha256('%s'), 0, 9, false,"
+			. " 'mine')" ],
+		[ 'file_open', "xet.file_open(sha256('%s'), 0, false, 'mine')" ],
 		[ 'files_terms', "xet.files_terms(ARRAY[sha256('%s')], 1, 0,"
-			. " 'mine')" ])
+			. " false, 'mine')" ])
 	{
 		my ($name, $statement) = @$_;
 
@@ -198,23 +199,23 @@ for my $state ('as it was made', 'analyzed', 'analyzed empty') {
 	# xorbs: two rows of these and of repos, 64 files from either end
 
 	alike("$state: xorb_get", 130,
-		"xet.xorb_get(sha256('%s'), 'mine', 'me')",
+		"xet.xorb_get(sha256('%s'), false, 'mine', 'me')",
 		qw/ none many few /);
 	alike("$state: xorb_grant", 130,
-		"xet.xorb_grant(sha256('%s'), true, 'mine', 'me')",
+		"xet.xorb_grant(sha256('%s'), true, false, 'mine', 'me')",
 		qw/ none many few /);
-	costs("$state: own xorb", 4, "xet.xorb_get(sha256('mine'), 'mine',"
-		. " 'me')");
+	costs("$state: own xorb", 4, "xet.xorb_get(sha256('mine'), false,"
+		. " 'mine', 'me')");
 
 	# chunks: of up to 32 xorbs
 
 	alike("$state: chunk_find", 250,
-		"xet.chunk_find(sha256('%s'), false, 'mine', 'me')",
+		"xet.chunk_find(sha256('%s'), false, false, 'mine', 'me')",
 		qw/ none0 many0 few0 often /);
 	costs("$state: own chunk", 20,
-		"xet.chunk_find(sha256('mine0'), false, 'mine', 'me')");
+		"xet.chunk_find(sha256('mine0'), false, false, 'mine', 'me')");
 	costs("$state: public chunk", 30,
-		"xet.chunk_find(sha256('part0'), false, 'mine', 'me')");
+		"xet.chunk_find(sha256('part0'), false, false, 'mine', 'me')");
 
 	# terms of shards, and slices that are as large
 
@@ -272,7 +273,7 @@ for my $name (qw/ file_terms file_open files_terms /) {
 
 sub seen {
 	return scalar $t->sql("SELECT count(*) FROM"
-		. " xet.file_open(sha256('$_[0]'), 0, 'mine')");
+		. " xet.file_open(sha256('$_[0]'), 0, false, 'mine')");
 }
 
 sub public {

@@ -27,7 +27,7 @@ my $paths = 100_000;
 
 $t->sql(<<'EOF_SQL');
 INSERT INTO xet.store VALUES (true, 'store', true, xet.store_tables());
-SELECT xet.hub_create(k, 'me', 'm', NULL, NULL, false, 'me',
+SELECT xet.hub_create(k, 'me', 'm', true, '{}', true, '', false, 'me',
                       sha256(('repo' || k)::bytea))
   FROM unnest('{0,3}'::integer[]) AS k;
 CREATE FUNCTION public.file(n bigint) RETURNS bytea
@@ -64,8 +64,9 @@ EOF_SQL
 # --------------------------------------------------------------------------
 # the statements, each with what a request asks, and how many rows that may cost
 
-my $hub = "0, 'me', 'm', NULL, NULL";
-my $bucket = "3, 'me', 'm', NULL, NULL";
+my $who = "true, '{}', true, ''";
+my $hub = "0, 'me', 'm', $who";
+my $bucket = "3, 'me', 'm', $who";
 my $n = 0;
 
 sub staged {
@@ -81,16 +82,17 @@ sub staged {
 my %most = (hub_tree_rows => 6000, hub_list => 2000, hub_page_list => 2000,
 	hub_page_tree => 2000, hub_commits_get => 2000);
 my %one = (
-	hub_begin => sub { "0, 'me', 'f$_[0]', NULL, NULL, 'z$_[0]'" },
-	hub_create => [ sub { "0, 'me', 'n$_[0]', NULL, NULL, false, 'me',"
+	hub_begin => sub { "0, 'me', 'f$_[0]', $who, 'z$_[0]'" },
+	hub_create => [ sub { "0, 'me', 'n$_[0]', $who, false, 'me',"
 			. " 'new$_[0]', 0" },
-		sub { "0, 'me', 'f$_[0]', NULL, NULL, false, 'me',"
+		sub { "0, 'me', 'f$_[0]', $who, false, 'me',"
 			. " 'z$_[0]', 1" } ],
-	hub_delete => sub { "0, 'me', 'o$_[0]', NULL, NULL" },
-	hub_move => sub { "0, 'me', 'n$_[0]', NULL, NULL, 'me', 'o$_[0]'" },
-	hub_settings => sub { "$hub, true" },
+	hub_delete => sub { "0, 'me', 'o$_[0]', $who" },
+	hub_move => sub { "0, 'me', 'n$_[0]', $who, 'me', 'o$_[0]'" },
+	hub_settings => [ sub { "$hub, false" },
+		sub { "0, 'me', 'f$_[0]', $who, true" } ],
 	hub_info => sub { "$hub, 'main', true" },
-	hub_list => sub { '0, NULL, NULL, NULL, NULL, 100, NULL' },
+	hub_list => sub { "0, NULL, NULL, $who, 100, NULL" },
 	hub_tree_rows => [
 		sub { "$hub, 'main', 'd7', false, false, NULL, 1000" },
 		sub { "$hub, 'main', '', true, true, 'd50/f', 1000" },
@@ -131,7 +133,7 @@ my %one = (
 	hub_duplicate => sub { "$hub, 3, 'me', 'm', 'me',"
 		. ' ARRAY[public.file(7), public.file(8)],'
 		. ' ARRAY[public.digest(7), public.digest(8)]' },
-	hub_page_list => sub { 'NULL, NULL, NULL, NULL, NULL, NULL, 101' },
+	hub_page_list => sub { "NULL, NULL, NULL, $who, NULL, 101" },
 	hub_page_repo => [ sub { "$hub, 'main', ''" },
 		sub { "$hub, 'main', 'd7/f7'" } ],
 	hub_page_tree => [ sub { "$hub, 'main', 'd7', NULL, 201" },
@@ -171,7 +173,7 @@ my @log = map { "SET auto_explain.log_$_" } 'min_duration = 0',
 	'format = json';
 
 push @calls, "SELECT public.some(11, $paths)",
-	"SELECT xet.hub_create(1, 'o', 'r' || i, NULL, NULL, false, 'o',"
+	"SELECT xet.hub_create(1, 'o', 'r' || i, true, '{}', true, '', false, 'o',"
 	. " sha256(('r' || i)::bytea)) FROM generate_series(1, 200) i", @log;
 
 $t->sql("ALTER ROLE postgres SET session_preload_libraries = 'auto_explain'");

@@ -209,38 +209,13 @@ is($t->post('/api/models/me/m/paths-info/no', \'paths=x',
 	->header_value('X-Error-Code'), 'RevisionNotFound',
 	'paths of no revision');
 
-# workers of schema 18 go on: they ask for JSON
-
-for my $case ([ "0, 'me', 'm'", "'', false, true", 'models/me/m/tree/main/'
-		. '?expand=1' ],
-	[ "0, 'me', 'm'", "'d\"ir', true, false", 'models/me/m/tree/main/'
-		. 'd%22ir?recursive=1' ],
-	[ "3, 'me', 'm'", "'', false, false", 'buckets/me/m/tree/' ])
-{
-	my ($who, $what, $uri) = @$case;
-
-	is($t->sql("SELECT encode(convert_to(body, 'UTF8'), 'hex')"
-		. " FROM xet.hub_tree($who, NULL, NULL, 'main', $what, NULL,"
-		. ' 1000)'), unpack('H*', $t->get("/api/$uri")->{body}),
-		"schema 18: $uri");
-}
-
-is($t->sql("SELECT status, code, body FROM xet.hub_tree(0, 'me', 'm', NULL,"
-	. " NULL, 'no', '', false, false, NULL, 1000)"),
-	'404|RevisionNotFound|', 'schema 18: no revision');
-is($t->sql("SELECT body FROM xet.hub_paths_info(0, 'me', 'm', NULL, NULL,"
-	. " 'main', '{a b,nope}', true)"),
-	$t->post('/api/models/me/m/paths-info/main',
-		\'paths=a%20b&expand=true',
-		{ 'Content-Type' => 'application/x-www-form-urlencoded' })
-		->{body}, 'schema 18: paths');
-
 # --------------------------------------------------------------------------
 # README.md of 20,000 commits, in the root and in a folder of a hundred files;
 # then it is gone
 
 $t->sql(<<'EOF_SQL', timeout => 120);
-SELECT xet.hub_create(0, 'me', 'old', NULL, NULL, false, 'me', sha256('old'));
+SELECT xet.hub_create(0, 'me', 'old', true, '{}', true, '', false, 'me',
+                      sha256('old'));
 INSERT INTO xet.hub_commits (repo_id, line, seq, oid, who, title)
 SELECT 3, 0, n, substr(sha256(int8send(n)), 1, 20), 'me', 'c' || n
   FROM generate_series(2, 20001) n;
@@ -271,7 +246,7 @@ SELECT 3, 'heads/b' || n, substr(sha256(int8send(2)), 1, 20)
   FROM generate_series(1, 20000) n;
 EOF_SQL
 
-my $old = "0, 'me', 'old', NULL, NULL";
+my $old = "0, 'me', 'old', true, '{}', true, ''";
 my %read = (
 	"hub_tree_rows($old, 'main', '', false, false, NULL, 1000)" => 3,
 	"hub_tree_rows($old, 'main', '', true, true, NULL, 1000)" => 104,
@@ -327,17 +302,17 @@ EOF_SQL
 my $late = '2000000000000000/1';
 
 for my $when ('before ANALYZE', 'behind ANALYZE') {
-	for my $call ("hub_list(0, NULL, NULL, '', NULL, 100, NULL)",
-		"hub_list(0, 'o4', NULL, NULL, NULL, 100, NULL)",
-		"hub_list(0, 'few', NULL, NULL, NULL, 100, NULL)",
-		"hub_list(0, 'none', NULL, NULL, NULL, 100, NULL)",
-		"hub_list(1, NULL, NULL, NULL, NULL, 100,"
+	for my $call ("hub_list(0, NULL, NULL, false, '{}', true, '', 100, NULL)",
+		"hub_list(0, 'o4', NULL, true, '{}', true, '', 100, NULL)",
+		"hub_list(0, 'few', NULL, true, '{}', true, '', 100, NULL)",
+		"hub_list(0, 'none', NULL, true, '{}', true, '', 100, NULL)",
+		"hub_list(1, NULL, NULL, true, '{}', true, '', 100,"
 			. " '1767225600.000300/30000')",
-		"hub_page_list(4, NULL, NULL, '', NULL, NULL, 101)",
-		"hub_page_list(4, 'o4', NULL, '', NULL, NULL, 101)",
-		"hub_page_list(4, 'few', NULL, '', NULL, NULL, 101)",
-		"hub_page_list(0, NULL, NULL, '', NULL, '$late', 101)",
-		"hub_page_list(4, NULL, NULL, NULL, NULL,"
+		"hub_page_list(4, NULL, NULL, false, '{}', true, '', NULL, 101)",
+		"hub_page_list(4, 'o4', NULL, false, '{}', true, '', NULL, 101)",
+		"hub_page_list(4, 'few', NULL, false, '{}', true, '', NULL, 101)",
+		"hub_page_list(0, NULL, NULL, false, '{}', true, '', '$late', 101)",
+		"hub_page_list(4, NULL, NULL, true, '{}', true, '',"
 			. " '1767225600000300/30000', 101)")
 	{
 		my $buffers = buffers($call);
@@ -366,11 +341,11 @@ is(join(' ', @order), join(' ', $t->sql("SELECT owner || '/' || name"
 	. ' ORDER BY changed_at DESC, id DESC')), 'a list of 5,000: in order');
 
 my @pages = ($t->sql("SELECT repo, changed, id FROM xet.hub_page_list(4, 'o3',"
-	. ' NULL, NULL, NULL, NULL, 101)'));
+	. " NULL, true, '{}', true, '', NULL, 101)"));
 my (undef, $changed, $id) = split(/\|/, $pages[99]);
 
 is(($t->sql("SELECT repo, changed, id FROM xet.hub_page_list(4, 'o3', NULL,"
-	. " NULL, NULL, '$changed/$id', 1)"))[0], $pages[100],
+	. " true, '{}', true, '', '$changed/$id', 1)"))[0], $pages[100],
 	'a page of them goes on behind another');
 
 $t->done();

@@ -116,7 +116,7 @@ INSERT INTO xet.gc_files SELECT f.id FROM xet.files f
 INSERT INTO xet.charges SELECT x.id, 1, sha256('me'), x.stored_size
   FROM xet.xorbs x;
 INSERT INTO xet.quotas VALUES ('repo', 'a', 1e9, 1e9);
-SELECT xet.hub_create(k, 'me', 'm', NULL, NULL, false, 'me',
+SELECT xet.hub_create(k, 'me', 'm', true, '{}', true, '', false, 'me',
                       sha256(('repo' || k)::bytea))
   FROM unnest('{0,3}'::integer[]) AS k;
 UPDATE xet.files SET sha256 = sha256('7'), sha256_proven = true
@@ -150,8 +150,8 @@ EOF_SQL
 my ($x, $f) = map { my $n = $_; sub { "sha256('$n$_[0]')" } } qw/ x f /;
 my $now = 'extract(epoch FROM now())::bigint';
 my $list = "sha256('y'), ('\\x' || repeat('aa', 128))::bytea, %s, %s, 400, 400,"
-	. " '{0,1}'::integer[], 9, ('\\x' || repeat('bb', 16))::bytea, 'a',"
-	. " 'me', $now";
+	. " '{0,1}'::integer[], 9, ('\\x' || repeat('bb', 16))::bytea, false,"
+	. " 'a', 'me', $now";
 my $ends = join(' || ', map { "xet.le4($_)" } 100, 200, 300, 400);
 my $files = sub { "ARRAY[0, 1]::bigint[], ARRAY[sha256('$_[0]'), sha256('f4')],"
 	. " ARRAY[400, 400]::bigint[], ARRAY[sha256('1'), NULL],"
@@ -163,8 +163,9 @@ my $slices = "ARRAY[" . $x->(1) . "], ARRAY[0], ARRAY[2]";
 my $copies = "ARRAY[" . $x->(31) . ", " . $x->(32) . "], ARRAY[7, 8]";
 my $chore = "'gc', ('\\x' || repeat('cc', 16))::bytea";
 
-my $hub = "0, 'me', 'm', NULL, NULL";
-my $bucket = "3, 'me', 'm', NULL, NULL";
+my $who = "true, '{}', true, ''";
+my $hub = "0, 'me', 'm', $who";
+my $bucket = "3, 'me', 'm', $who";
 my $store = "'_hub/1'";
 my $staged = sub {
 	my ($upload, $op, $hash, $sha256) = @_;
@@ -176,12 +177,13 @@ my $staged = sub {
 };
 
 my %args = (
-	file_terms => [ $f->(1) . ", 0, 9, 'a'", "sha256('large'), 0, 9, 'a'",
-		"sha256('none'), 0, 9, 'a'" ],
+	file_terms => [ $f->(1) . ", 0, 9, false, 'a'",
+		"sha256('large'), 0, 9, false, 'a'",
+		"sha256('none'), 0, 9, false, 'a'" ],
 	file_terms_all => [ $f->(1) . ', 0, 9', "sha256('large'), 900, 2000" ],
-	file_open => [ $f->(1) . ", 0, 'a'" ],
+	file_open => [ $f->(1) . ", 0, false, 'a'" ],
 	file_open_all => [ $f->(1) . ', 0', "sha256('large'), 2000" ],
-	files_terms => [ "ARRAY[" . $f->(1) . "], 1, 0, 'a'" ],
+	files_terms => [ "ARRAY[" . $f->(1) . "], 1, 0, false, 'a'" ],
 	files_terms_all => [ "ARRAY[" . $f->(1) . ", sha256('large')], 1, 0" ],
 	file_prove => [ $f->(1) . ", sha256('1')" ],
 	xorb_slices => [ "$slices, true" ],
@@ -189,23 +191,24 @@ my %args = (
 		sprintf($list, $ends, $ends) ],
 	xorb_heal => [ $x->(6) . ", $ends, 300, 8,"
 		. " ('\\x' || repeat('bb', 16))::bytea, 7, $now" ],
-	xorb_get => [ $x->(1) . ", 'a', 'me'", "sha256('z'), 'a', 'me'" ],
-	xorb_grant => [ $x->(1) . ", true, 'a', 'me'" ],
+	xorb_get => [ $x->(1) . ", false, 'a', 'me'",
+		"sha256('z'), false, 'a', 'me'" ],
+	xorb_grant => [ $x->(1) . ", true, false, 'a', 'me'" ],
 	copies_lost => [ $copies ],
 	xorb_damaged => [ $copies ],
 	xorb_advertised => [ "ARRAY[" . $x->(1) . ", " . $x->(2) . "]" ],
-	chunk_find => [ "sha256('often'), true, 'a', 'me'",
-		"sha256('often'), true, NULL, NULL",
-		"sha256('3c0'), false, 'd', 'me'",
-		"sha256('no'), false, 'a', 'me'" ],
-	shard_slices => [ "$slices, true, false, 'a', 'me'",
+	chunk_find => [ "sha256('often'), true, false, 'a', 'me'",
+		"sha256('often'), true, true, '', NULL",
+		"sha256('3c0'), false, false, 'd', 'me'",
+		"sha256('no'), false, false, 'a', 'me'" ],
+	shard_slices => [ "$slices, true, false, false, 'a', 'me'",
 		"ARRAY[" . $x->(30) . "], ARRAY[0], ARRAY[2], true, false,"
-		. " 'c', 'you'" ],
+		. " false, 'c', 'you'" ],
 	shard_doubts => [ "ARRAY[" . $f->(1) . "], ARRAY[public.term('x2')],"
 		. ' 0, 0' ],
 	shard_stage => [ "'up', 0, " . $files->('s1') ],
-	shard_put => [ "'up', 1, " . $files->('s2') . ", 'a', 'me'",
-		"'one', 0, " . $files->('s3') . ', NULL, NULL' ],
+	shard_put => [ "'up', 1, " . $files->('s2') . ", false, 'a', 'me'",
+		"'one', 0, " . $files->('s3') . ", true, '', NULL" ],
 	shard_unstage => [ "'up'" ],
 	file_delete => [ $f->(18) ],
 	repo_forget => [ "'a', " . $f->(2) ],
@@ -234,18 +237,18 @@ my %args = (
 	figures => [ '0, 0, 10' ],
 	repo_figures => [ '0, 0, 10' ],
 	quota_any => [ '' ],
-	quota_look => [ "'stored', 10, " . $x->(1) . ", 'a', 'me'",
-		"'logical', 10, " . $f->(1) . ", 'a', 'me'" ],
-	usage_get => [ "'a', 'me'" ],
+	quota_look => [ "'stored', 10, " . $x->(1) . ", false, 'a', 'me'",
+		"'logical', 10, " . $f->(1) . ", false, 'a', 'me'" ],
+	usage_get => [ "false, 'a', 'me'" ],
 	sweep => [ '' ],
-	hub_create => [ "0, 'me', 'n', NULL, NULL, false, 'me', 'new', 0" ],
-	hub_begin => [ "0, 'me', 'n3', NULL, NULL, 'n3'" ],
+	hub_create => [ "0, 'me', 'n', $who, false, 'me', 'new', 0" ],
+	hub_begin => [ "0, 'me', 'n3', $who, 'n3'" ],
 	hub_unstage => [ "'n3'" ],
-	hub_delete => [ "0, 'me', 'n2', NULL, NULL" ],
-	hub_move => [ "0, 'me', 'n', NULL, NULL, 'me', 'n2'" ],
-	hub_settings => [ "$hub, true" ],
+	hub_delete => [ "0, 'me', 'n2', $who" ],
+	hub_move => [ "0, 'me', 'n', $who, 'me', 'n2'" ],
+	hub_settings => [ "$hub, false", "0, 'me', 'n2', $who, true" ],
 	hub_info => [ "$hub, 'main', true", "$bucket, 'main', true" ],
-	hub_list => [ '0, NULL, NULL, NULL, NULL, 10, NULL' ],
+	hub_list => [ "0, NULL, NULL, $who, 10, NULL" ],
 	hub_tree_rows => [ map { "$_, 'main', '', true, true, NULL, 10" }
 		$hub, $bucket ],
 	hub_paths_rows => [ "$hub, 'main', ARRAY['d/x'::bytea], true" ],
@@ -256,7 +259,7 @@ my %args = (
 	hub_ref_put => [ "$hub, 'heads/b', 'main', false" ],
 	hub_enter => [ "$hub, 'main', true" ],
 	hub_resolve => [ "$hub, 'main', 'd/x'" ],
-	hub_page_list => [ 'NULL, NULL, NULL, NULL, NULL, NULL, 10' ],
+	hub_page_list => [ "NULL, NULL, NULL, $who, NULL, 10" ],
 	hub_page_repo => [ map { "$_, 'main', ''" } $hub, $bucket ],
 	hub_page_tree => [ map { "$_, 'main', '', NULL, 10" } $hub, $bucket ],
 	hub_page_refs => [ "$hub, 10" ],
@@ -282,7 +285,7 @@ my %more = (
 	repo_list => [ '' ],
 	repo_named => [ "'a', 0, 'me', 'm'", "NULL, 0, 'me', 'n2'" ],
 	repo_set_public => [ "'a', true" ],
-	file_list => [ "'a'", 'NULL' ],
+	file_list => [ "false, 'a'", "true, ''" ],
 	gc_preview => [ 0 ],
 	files_release => [ '' ],
 	orphans_from => [ '' ],

@@ -130,7 +130,7 @@ sub between {
 
 	$t->sql(<<"EOF");
 CREATE OR REPLACE FUNCTION xet.file_terms(file bytea, first_byte bigint,
-    last_byte bigint, repo text)
+    last_byte bigint, any_repo boolean, repo text)
     RETURNS TABLE (size bigint, first_offset bigint, packed bytea)
     LANGUAGE plpgsql
 AS \$\$

@@ -280,7 +280,7 @@ sub operation {
 	my $raw = join('', map { u32($_->{raw_start} + $_->{raw_length}) } @c);
 	my $ends = join('', map { u32($_->{stored_end}) } @c);
 	my $zeros = "'\\x" . '00' x 16 . "'";
-	my $who = "'$repo', '\\x00' || '$subject'::bytea";
+	my $who = "false, '$repo', '\\x00' || '$subject'::bytea";
 
 	# a file of the first chunks of the xorb, by the copy that stands
 

@@ -119,7 +119,7 @@ SELECT p.* FROM (
       FROM generate_series(1, 100) i
 ) l, LATERAL xet.xorb_put(sha256(int8send((:n)::bigint)), l.hashes, l.ends,
     l.ends, 400000, 400000, '{0,10,20,30,40,50,60,70,80,90}'::integer[], 9,
-    decode(repeat('bb', 16), 'hex'), NULL, NULL) p
+    decode(repeat('bb', 16), 'hex'), true, '', NULL) p
 EOF_SQL
 
 	push @rows, [ sprintf('10^%d', POSIX::floor(log($n) / log(10) + 0.5)),

@@ -75,7 +75,7 @@ spew("$dir/pages", join('', map { "$uri?cursor=" . name($_ * 1000) . "\n" }
 	0 .. $files / 1000 - 2));
 
 my $get = 'local request = wrk.format("GET", line)' . "\n";
-my $who = "0, 'me', 'm', NULL, NULL, 'main'";
+my $who = "0, 'me', 'm', true, '{}', true, '', 'main'";
 
 # a row: what is asked, how, with how many connections, the bare statement
 
@@ -268,7 +268,7 @@ sub bare_commit {
 
 	return <<"EOF_SQL";
 \\set a random(1, 9000000000000000000)
-SELECT * FROM xet.hub_enter(0, 'me', 'c', NULL, NULL, 'main', true);
+SELECT * FROM xet.hub_enter(0, 'me', 'c', true, '{}', true, '', 'main', true);
 SELECT xet.hub_stage(int8send(:a) || int8send(:a), 0,
     (SELECT array_agg(2) $of),
     (SELECT array_agg(convert_to('d' || :a || '/f' || i, 'UTF8')) $of i),
@@ -279,7 +279,7 @@ SELECT xet.hub_stage(int8send(:a) || int8send(:a), 0,
     (SELECT array_agg(NULL::bytea) $of),
     (SELECT array_agg(NULL::bytea) $of));
 SELECT * FROM xet.hub_claims('_hub/2', int8send(:a) || int8send(:a));
-SELECT * FROM xet.hub_commit(0, 'me', 'c', NULL, NULL, 'main',
+SELECT * FROM xet.hub_commit(0, 'me', 'c', true, '{}', true, '', 'main',
     int8send(:a) || int8send(:a), NULL, 'me', 'a commit', '', 1);
 EOF_SQL
 }

@@ -526,7 +526,7 @@ sub upload {
 			. " sha256('a $x') || sha256('b $x'),"
 			. " '\\xe8030000d0070000', '\\xf4010000e8030000', 2000,"
 			. " 1000, '{0}', $tag, '\\x" . '00' x 16 . "', "
-			. quote($repo) . ", NULL)";
+			. whose($repo) . ", NULL)";
 	};
 
 	return sub {
@@ -725,7 +725,7 @@ sub shard {
 	return "SELECT xet.shard_put('\\x" . '00' x 16 . "', 0, '{0}',"
 		. " ARRAY['\\x" . hex_of("file $file") . "'::bytea], '{$size}',"
 		. " ARRAY[NULL]::bytea[], '{$n}', ARRAY['\\x$packed'::bytea],"
-		. " '{}', '{}', '{}', '{}', '{}', '{}', '{}', " . quote($repo)
+		. " '{}', '{}', '{}', '{}', '{}', '{}', '{}', " . whose($repo)
 		. ', NULL)';
 }
 
@@ -1051,6 +1051,8 @@ sub give_back {
 sub query { return $main->run($_[0], 60) }
 
 sub quote { return defined $_[0] ? "'$_[0]'" : 'NULL' }
+
+sub whose { return defined $_[0] ? "false, '$_[0]'" : "true, ''" }
 
 my %hex;
 

@@ -332,11 +332,11 @@ xet_cli_usage_show(xet_cli_usage_t *u)
     if (u->repo) {
         sql = "SELECT kind, $1::text, files, logical, stored, logical_max,"
               " stored_max, coalesce(xet.hub_title($1::text), '')"
-              " FROM xet.usage_get($1::text, NULL)";
+              " FROM xet.usage_get(false, $1::text, NULL)";
 
     } else if (u->subject) {
         sql = "SELECT kind, $1::text, files, logical, stored, logical_max,"
-              " stored_max, '' FROM xet.usage_get(NULL,"
+              " stored_max, '' FROM xet.usage_get(true, '',"
               " convert_to(coalesce($2::text, ''), 'UTF8') || '\\x00'"
               " || convert_to($1::text, 'UTF8'))";
 

@@ -364,7 +364,8 @@ xet_cli_rebuild_needed(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
     param.value = copy->hash.bytes;
     param.len = XET_HASH_LEN;
 
-    rc = xet_cli_pg_query(b->pg, "SELECT tag, whole FROM xet.xorb_get($1)",
+    rc = xet_cli_pg_query(b->pg, "SELECT tag, whole"
+                          " FROM xet.xorb_get($1, true, '', NULL)",
                           &param, 1, xet_cli_rebuild_named_row, named);
 
     if (rc == XET_CLI_OK && named->known && named->tag == copy->tag) {
@@ -586,7 +587,7 @@ xet_cli_rebuild_row(xet_cli_rebuild_t *b, const xet_cli_copy_t *copy,
         " (SELECT length($2) / 40 AS n) l, LATERAL xet.xorb_put($1,"
         " substring($2 FROM 1 FOR 32 * n), substring($2 FROM 32 * n + 1 FOR"
         " 4 * n), substring($2 FROM 36 * n + 1), $3::bigint, $4::bigint,"
-        " $5::integer[], $6::integer, $7) p";
+        " $5::integer[], $6::integer, $7, true, '', NULL) p";
 
     eligible = xet_cli_rebuild_eligible(info);
     n = info->chunk_count;

@@ -128,7 +128,8 @@ xet_cli_store_named(xet_cli_pg_t *pg, const xet_hash_t *hash, uint64_t *tag)
 
     *tag = UINT64_MAX;
 
-    return xet_cli_pg_number(pg, "SELECT tag FROM xet.xorb_get($1)", &param,
+    return xet_cli_pg_number(pg, "SELECT tag"
+                             " FROM xet.xorb_get($1, true, '', NULL)", &param,
                              1, tag);
 }
 

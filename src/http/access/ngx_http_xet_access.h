@@ -53,11 +53,18 @@ ngx_int_t ngx_http_xet_auth_check(ngx_http_request_t *r, xet_scope_e scope);
 ngx_int_t ngx_http_xet_auth_tls(ngx_http_request_t *r);
 
 /*
- * The repo whose files the request may see, and to which it adds files; NULL
- * with "xet_access store".  The name is empty when the token names no repo, or
- * without memory: then only the files of public repos may be seen.
+ * The repo whose files the request may see, and to which it adds files.  any:
+ * the whole store, with "xet_access store".  The name is empty then, and when
+ * the token names no repo, or without memory: of these only the files of public
+ * repos may be seen.
  */
-ngx_str_t *ngx_http_xet_repo(ngx_http_request_t *r);
+
+typedef struct {
+    ngx_uint_t           any;
+    ngx_str_t            name;
+} ngx_http_xet_repo_t;
+
+void ngx_http_xet_repo(ngx_http_request_t *r, ngx_http_xet_repo_t *repo);
 
 /*
  * The issuer and subject of the request, under which it is noted what a client

@@ -328,30 +328,35 @@ ngx_http_xet_auth_refuse(ngx_http_request_t *r, ngx_uint_t status,
 }
 
 
-ngx_str_t *
-ngx_http_xet_repo(ngx_http_request_t *r)
+void
+ngx_http_xet_repo(ngx_http_request_t *r, ngx_http_xet_repo_t *repo)
 {
     ngx_http_xet_ctx_t       *ctx;
     ngx_http_xet_auth_t      *auth;
     ngx_http_xet_loc_conf_t  *xlcf;
 
-    static ngx_str_t  nobody = ngx_string("");
+    repo->any = 0;
+    ngx_str_set(&repo->name, "");
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_xet_module);
 
     if (ctx && ctx->repo.len) {
-        return &ctx->repo;
+        repo->name = ctx->repo;
+        return;
     }
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
-    if (xlcf->access != NGX_HTTP_XET_ACCESS_REPO) {
-        return NULL;
+    if (xlcf->access == NGX_HTTP_XET_ACCESS_STORE) {
+        repo->any = 1;
+        return;
     }
 
     auth = ngx_http_xet_auth(r);
 
-    return auth ? &auth->repo : &nobody;
+    if (auth) {
+        repo->name = auth->repo;
+    }
 }
 
 

@@ -34,8 +34,13 @@ static ngx_int_t ngx_http_xet_hub_caller(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub);
 static ngx_int_t ngx_http_xet_hub_who(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub);
+static ngx_int_t ngx_http_xet_hub_rights(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub);
+static void ngx_http_xet_hub_rights_cleanup(void *data);
 static ngx_int_t ngx_http_xet_hub_spaces(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub);
+static ngx_int_t ngx_http_xet_hub_space(ngx_http_request_t *r,
+    ngx_http_xet_hub_t *hub, u_char *name, size_t len);
 static ngx_int_t ngx_http_xet_hub_unknown(ngx_http_request_t *r,
     ngx_http_xet_hub_access_e access, xet_status_t status);
 
@@ -370,6 +375,10 @@ ngx_http_xet_hub_who(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 
     ngx_str_set(&hub->who, "");
 
+    if (ngx_http_xet_hub_rights(r, hub) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
     if (xlcf->auth == NGX_HTTP_XET_AUTH_TOKEN) {
         auth = ngx_http_xet_auth(r);
 
@@ -378,7 +387,6 @@ ngx_http_xet_hub_who(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
         }
 
         if (auth->status != XET_OK) {
-            ngx_str_set(&hub->asked.spaces, ",");
             return NGX_OK;
         }
 
@@ -389,7 +397,8 @@ ngx_http_xet_hub_who(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
         }
 
         if (auth->repo.len) {
-            hub->asked.bound = auth->repo;
+            hub->asked.any_store = 0;
+            hub->asked.store = auth->repo;
         }
 
     } else if (xlcf->hub_user == NULL) {
@@ -416,18 +425,74 @@ ngx_http_xet_hub_who(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 }
 
 
-/* ",own,others,": in lower case, for xet.hub_find() in sql/functions.sql. */
+/* No name space, and no single repo. */
+
+static ngx_int_t
+ngx_http_xet_hub_rights(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
+{
+    ngx_pool_cleanup_t        *cln;
+    ngx_http_xet_hub_asked_t  *asked;
+
+    asked = &hub->asked;
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_xet_array_t));
+    if (cln == NULL) {
+        return NGX_ERROR;
+    }
+
+    cln->handler = ngx_http_xet_hub_rights_cleanup;
+
+    asked->any_space = 0;
+    asked->spaces = cln->data;
+    asked->any_store = 1;
+    ngx_str_set(&asked->store, "");
+
+    ngx_http_xet_array_init(asked->spaces, NGX_HTTP_XET_OID_TEXT);
+
+    return (ngx_array_init(&hub->spaces, r->pool, 4, sizeof(ngx_str_t))
+            == NGX_OK)
+           ? NGX_OK : NGX_ERROR;
+}
+
+
+static void
+ngx_http_xet_hub_rights_cleanup(void *data)
+{
+    ngx_http_xet_array_destroy(data);
+}
+
+
+/* The name spaces of the caller: its own, and those of the configuration. */
 
 static ngx_int_t
 ngx_http_xet_hub_spaces(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
 {
-    u_char                   *p;
-    size_t                    i;
-    ngx_str_t                 others, *spaces;
+    u_char                   *p, *end, *last;
+    ngx_str_t                 others;
     ngx_http_xet_auth_t      *auth;
     ngx_http_xet_loc_conf_t  *xlcf;
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    /*
+     * A token that was made for a repo opens it to whoever has it.  One that a
+     * Hub gave out, perhaps to nobody while the repo was public, is for the
+     * contents: names it opens to whom they are open, and to nobody none that
+     * the configuration has for those who come.
+     */
+
+    if (!hub->asked.any_store) {
+        auth = ngx_http_xet_auth(r);
+
+        if (auth && !auth->claims.contents) {
+            hub->asked.any_space = 1;
+            return NGX_OK;
+        }
+
+        if (auth && auth->subject.len == 0) {
+            return NGX_OK;
+        }
+    }
 
     ngx_str_set(&others, "");
 
@@ -437,61 +502,67 @@ ngx_http_xet_hub_spaces(ngx_http_request_t *r, ngx_http_xet_hub_t *hub)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    spaces = &hub->asked.spaces;
-
-    /*
-     * A token that was made for a repo opens it to whoever has it.  One that a
-     * Hub gave out, perhaps to nobody while the repo was public, is for the
-     * contents: names it opens to whom they are open, and to nobody none that
-     * the configuration has for those who come.
-     */
-
-    if (hub->asked.bound.len) {
-        auth = ngx_http_xet_auth(r);
-
-        if (auth && !auth->claims.contents) {
-            ngx_str_null(spaces);
-            return NGX_OK;
-        }
-
-        if (auth && auth->subject.len == 0) {
-            ngx_str_set(spaces, ",");
-            return NGX_OK;
-        }
-    }
-
     /* all of them, also where nothing tells one caller from another */
 
     if ((others.len == 1 && others.data[0] == '*')
         || (xlcf->auth != NGX_HTTP_XET_AUTH_TOKEN && xlcf->hub_user == NULL
             && xlcf->hub_owners == NULL))
     {
-        ngx_str_null(spaces);
+        hub->asked.any_space = 1;
         return NGX_OK;
     }
 
-    spaces->data = ngx_pnalloc(r->pool, hub->who.len + others.len + 3);
-    if (spaces->data == NULL) {
+    if (ngx_http_xet_hub_space(r, hub, hub->who.data, hub->who.len)
+        != NGX_OK)
+    {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    p = spaces->data;
-    *p++ = ',';
+    last = others.data + others.len;
 
-    if (xet_hub_owner_ok(hub->who.data, hub->who.len)) {
-        ngx_strlow(p, hub->who.data, hub->who.len);
-        p += hub->who.len;
-        *p++ = ',';
+    for (p = others.data; p < last; p = end + 1) {
+
+        for (end = p; end < last && *end != ' ' && *end != ','; end++) {
+            /* void */
+        }
+
+        if (ngx_http_xet_hub_space(r, hub, p, end - p) != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
     }
-
-    for (i = 0; i < others.len; i++) {
-        *p++ = (others.data[i] == ' ') ? ',' : ngx_tolower(others.data[i]);
-    }
-
-    *p++ = ',';
-    spaces->len = p - spaces->data;
 
     return NGX_OK;
+}
+
+
+/* Adds a name space; what is no name of an owner is none. */
+
+static ngx_int_t
+ngx_http_xet_hub_space(ngx_http_request_t *r, ngx_http_xet_hub_t *hub,
+    u_char *name, size_t len)
+{
+    ngx_str_t  *space;
+
+    if (!xet_hub_owner_ok(name, len)) {
+        return NGX_OK;
+    }
+
+    space = ngx_array_push(&hub->spaces);
+    if (space == NULL) {
+        return NGX_ERROR;
+    }
+
+    space->len = len;
+    space->data = ngx_pnalloc(r->pool, len);
+    if (space->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_strlow(space->data, name, len);
+
+    ngx_http_xet_array_bytes(hub->asked.spaces, space->data, len);
+
+    return hub->asked.spaces->failed ? NGX_ERROR : NGX_OK;
 }
 
 

@@ -58,6 +58,7 @@ struct ngx_http_xet_hub_s {
     ngx_str_t                        rev;      /* of target; "main" if none */
     ngx_str_t                        path;     /* of target, data not NULL */
     ngx_str_t                        who;
+    ngx_array_t                      spaces;   /* of who: ngx_str_t */
     ngx_str_t                        origin;   /* "http://host" */
     ngx_str_t                        base;     /* with "xet_hub_base" */
     ngx_uint_t                       writes;   /* the route does */

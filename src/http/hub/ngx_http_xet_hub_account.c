@@ -70,33 +70,28 @@ ngx_http_xet_hub_whoami_handler(ngx_http_request_t *r,
 static void
 ngx_http_xet_hub_orgs(xet_json_t *j, ngx_http_xet_hub_t *hub)
 {
-    u_char  *p, *next, *last;
+    ngx_str_t   *space;
+    ngx_uint_t   i;
 
     xet_json_array_begin(j);
 
-    p = hub->asked.spaces.data;
-    last = p + hub->asked.spaces.len;
+    space = hub->spaces.elts;
 
-    while (p < last) {
-        next = ngx_strlchr(p, last, ',');
+    for (i = 0; i < hub->spaces.nelts; i++) {
 
-        if (next == NULL) {
-            next = last;
-        }
-
-        if (next > p
-            && ((size_t) (next - p) != hub->who.len
-                || ngx_strncasecmp(p, hub->who.data, hub->who.len) != 0))
+        if (space[i].len == hub->who.len
+            && ngx_strncasecmp(space[i].data, hub->who.data, hub->who.len)
+               == 0)
         {
-            xet_json_object_begin(j);
-            xet_json_key(j, "type");
-            xet_json_cstring(j, "org");
-            xet_json_key(j, "name");
-            xet_json_string(j, p, next - p);
-            xet_json_object_end(j);
+            continue;
         }
 
-        p = next + 1;
+        xet_json_object_begin(j);
+        xet_json_key(j, "type");
+        xet_json_cstring(j, "org");
+        xet_json_key(j, "name");
+        xet_json_string(j, space[i].data, space[i].len);
+        xet_json_object_end(j);
     }
 
     xet_json_array_end(j);

@@ -34,6 +34,7 @@ typedef struct {
 #define NGX_HTTP_XET_OID_BYTEA  17
 #define NGX_HTTP_XET_OID_INT8   20
 #define NGX_HTTP_XET_OID_INT4   23
+#define NGX_HTTP_XET_OID_TEXT   25
 
 
 /*

@@ -923,14 +923,19 @@ ngx_int_t ngx_http_xet_query_ping(ngx_http_request_t *r,
  * ngx_http_xet_query_hub.c: a Hub.
  */
 
-/* A repo, and who asks for it: see sql/functions.sql. */
+/*
+ * A repo, and the rights of the caller: see xet.hub_may() in sql/functions.sql.
+ * All zero is no right at all.
+ */
 
 typedef struct {
-    xet_hub_kind_e  kind;
-    ngx_str_t       owner;
-    ngx_str_t       name;
-    ngx_str_t       spaces;                    /* data NULL: all of them */
-    ngx_str_t       bound;                     /* data NULL: not bound */
+    xet_hub_kind_e         kind;
+    ngx_str_t              owner;
+    ngx_str_t              name;
+    ngx_uint_t             any_space;
+    ngx_uint_t             any_store;
+    ngx_str_t              store;              /* data NULL: refuses */
+    ngx_http_xet_array_t  *spaces;             /* text; NULL: refuses */
 } ngx_http_xet_hub_asked_t;
 
 

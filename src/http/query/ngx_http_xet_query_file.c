@@ -28,16 +28,17 @@ ngx_http_xet_query_seen(ngx_http_request_t *r, ngx_http_xet_params_t *p,
     ngx_http_xet_stmt_e stmt, ngx_http_xet_stmt_e all,
     ngx_http_xet_query_whole_pt whole, ngx_http_xet_query_handler_pt handler)
 {
-    ngx_str_t  *repo;
+    ngx_http_xet_repo_t  repo;
 
-    repo = ngx_http_xet_repo(r);
+    ngx_http_xet_repo(r, &repo);
 
-    if (repo == NULL) {
+    if (repo.any) {
         return ngx_http_xet_query_read(r, NGX_HTTP_XET_READ, all, whole,
                                        handler);
     }
 
-    ngx_http_xet_params_bytes(p, repo->data, repo->len);
+    ngx_http_xet_params_bool(p, 0);
+    ngx_http_xet_params_bytes(p, repo.name.data, repo.name.len);
 
     return ngx_http_xet_query_read(r, NGX_HTTP_XET_READ, stmt, whole, handler);
 }

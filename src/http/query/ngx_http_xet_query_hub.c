@@ -162,8 +162,17 @@ ngx_http_xet_query_hub_params(ngx_http_request_t *r,
     ngx_http_xet_params_int4(p, asked->kind);
     ngx_http_xet_query_hub_text(p, &asked->owner);
     ngx_http_xet_query_hub_text(p, &asked->name);
-    ngx_http_xet_query_hub_text(p, &asked->spaces);
-    ngx_http_xet_query_hub_text(p, &asked->bound);
+    ngx_http_xet_params_bool(p, asked->any_space);
+
+    if (asked->spaces) {
+        ngx_http_xet_params_array(p, asked->spaces);
+
+    } else {
+        ngx_http_xet_params_null(p);
+    }
+
+    ngx_http_xet_params_bool(p, asked->any_store);
+    ngx_http_xet_query_hub_text(p, &asked->store);
 
     return p;
 }

@@ -232,16 +232,13 @@ ngx_http_xet_query_release(ngx_http_request_t *r)
 ngx_int_t
 ngx_http_xet_query_whose(ngx_http_request_t *r, ngx_http_xet_params_t *p)
 {
-    ngx_str_t  *repo, subject;
+    ngx_str_t            subject;
+    ngx_http_xet_repo_t  repo;
 
-    repo = ngx_http_xet_repo(r);
+    ngx_http_xet_repo(r, &repo);
 
-    if (repo) {
-        ngx_http_xet_params_bytes(p, repo->data, repo->len);
-
-    } else {
-        ngx_http_xet_params_null(p);
-    }
+    ngx_http_xet_params_bool(p, repo.any);
+    ngx_http_xet_params_bytes(p, repo.name.data, repo.name.len);
 
     subject = ngx_http_xet_subject(r);
 

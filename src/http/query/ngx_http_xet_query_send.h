@@ -17,7 +17,7 @@
                   "(" NGX_HTTP_XET_STMT_##params ")")
 #define XET_ALL(name, params, columns)                                        \
     XET_STATEMENT(name##_all, params, "SELECT " columns " FROM xet." #name    \
-                  "(" NGX_HTTP_XET_STMT_##params ", NULL)")
+                  "(" NGX_HTTP_XET_STMT_##params ", true, '')")
 #define XET_VALUE(name, params)                                               \
     XET_STATEMENT(name, params, "SELECT xet." #name                           \
                   "(" NGX_HTTP_XET_STMT_##params ")")
@@ -37,8 +37,10 @@
 #define NGX_HTTP_XET_STMT_10  NGX_HTTP_XET_STMT_8 ", $9, $10"
 #define NGX_HTTP_XET_STMT_11  NGX_HTTP_XET_STMT_10 ", $11"
 #define NGX_HTTP_XET_STMT_12  NGX_HTTP_XET_STMT_11 ", $12"
+#define NGX_HTTP_XET_STMT_13  NGX_HTTP_XET_STMT_12 ", $13"
+#define NGX_HTTP_XET_STMT_14  NGX_HTTP_XET_STMT_12 ", $13, $14"
 #define NGX_HTTP_XET_STMT_15  NGX_HTTP_XET_STMT_12 ", $13, $14, $15"
-#define NGX_HTTP_XET_STMT_17  NGX_HTTP_XET_STMT_15 ", $16, $17"
+#define NGX_HTTP_XET_STMT_18  NGX_HTTP_XET_STMT_15 ", $16, $17, $18"
 
 
 #define XET_STATEMENT(name, params, sql)  ngx_http_xet_stmt_##name,
@@ -63,9 +65,9 @@ ngx_http_xet_params_t *ngx_http_xet_query_params(ngx_http_request_t *r);
 
 
 /*
- * Adds two parameters, the repo and the subject of the request: a statement
- * records or looks up what these have uploaded.  The repo is SQL NULL where
- * files belong to the store.  NGX_ERROR without memory.
+ * Adds three parameters: whether the files of the request belong to the whole
+ * store, their repo, and the subject of the request.  A statement records or
+ * looks up what these have uploaded.  NGX_ERROR without memory.
  */
 ngx_int_t ngx_http_xet_query_whose(ngx_http_request_t *r,
     ngx_http_xet_params_t *p);

@@ -32,15 +32,15 @@ ngx_int_t
 ngx_http_xet_file_delete_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx)
 {
-    ngx_int_t   rc;
-    ngx_str_t  *repo;
+    ngx_int_t            rc;
+    ngx_http_xet_repo_t  repo;
 
-    repo = ngx_http_xet_repo(r);
+    ngx_http_xet_repo(r, &repo);
 
-    rc = repo ? ngx_http_xet_query_repo_forget(r, repo, &ctx->hash,
-                                               ngx_http_xet_file_forgotten)
-              : ngx_http_xet_query_file_delete(r, &ctx->hash,
-                                               ngx_http_xet_file_deleted);
+    rc = repo.any ? ngx_http_xet_query_file_delete(r, &ctx->hash,
+                                                   ngx_http_xet_file_deleted)
+                  : ngx_http_xet_query_repo_forget(r, &repo.name, &ctx->hash,
+                                                 ngx_http_xet_file_forgotten);
 
     return ngx_http_xet_query_wait(r, rc);
 }
@@ -90,17 +90,17 @@ ngx_int_t
 ngx_http_xet_repo_delete_handler(ngx_http_request_t *r,
     ngx_http_xet_ctx_t *ctx)
 {
-    ngx_int_t   rc;
-    ngx_str_t  *repo;
+    ngx_int_t            rc;
+    ngx_http_xet_repo_t  repo;
 
-    repo = ngx_http_xet_repo(r);
+    ngx_http_xet_repo(r, &repo);
 
-    if (repo == NULL) {
+    if (repo.any) {
         return ngx_http_xet_error(r, NGX_HTTP_FORBIDDEN, "no_repos",
                                   "files belong to the store, not to repos");
     }
 
-    rc = ngx_http_xet_repo_check(r, repo);
+    rc = ngx_http_xet_repo_check(r, &repo.name);
 
     if (rc == NGX_ERROR) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -111,7 +111,8 @@ ngx_http_xet_repo_delete_handler(ngx_http_request_t *r,
                                   "the token is of another repo");
     }
 
-    rc = ngx_http_xet_query_repo_delete(r, repo, ngx_http_xet_repo_deleted);
+    rc = ngx_http_xet_query_repo_delete(r, &repo.name,
+                                        ngx_http_xet_repo_deleted);
 
     return ngx_http_xet_query_wait(r, rc);
 }

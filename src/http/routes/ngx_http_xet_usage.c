@@ -53,7 +53,10 @@ ngx_http_xet_usage_send(ngx_http_request_t *r)
     xet_buf_t              b;
     xet_json_t             j;
     ngx_uint_t             i, n;
+    ngx_http_xet_repo_t    repo;
     ngx_http_xet_usage_t   usage;
+
+    ngx_http_xet_repo(r, &repo);
 
     xet_buf_init(&b, ngx_http_xet_alloc, r->pool, 512);
     xet_json_init(&j, &b);
@@ -73,8 +76,7 @@ ngx_http_xet_usage_send(ngx_http_request_t *r)
         ngx_http_xet_usage_bytes(&j, "logical", usage.logical,
                                  usage.logical_max, usage.logical_limited);
 
-        if (usage.stored_limited || ngx_http_xet_repo(r) == NULL
-            || ngx_http_xet_dedup_wide(r))
+        if (usage.stored_limited || repo.any || ngx_http_xet_dedup_wide(r))
         {
             ngx_http_xet_usage_bytes(&j, "stored", usage.stored,
                                      usage.stored_max, usage.stored_limited);

@@ -237,9 +237,12 @@ ngx_http_xet_xorb_kept(ngx_http_request_t *r, ngx_int_t rc,
 ngx_int_t
 ngx_http_xet_xorb_get_handler(ngx_http_request_t *r, ngx_http_xet_ctx_t *ctx)
 {
-    ngx_int_t  rc;
+    ngx_int_t            rc;
+    ngx_http_xet_repo_t  repo;
 
-    if (ngx_http_xet_repo(r)) {
+    ngx_http_xet_repo(r, &repo);
+
+    if (!repo.any) {
 
         /* the xorb may hold chunks of other repos' files */
 
