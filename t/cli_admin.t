@@ -41,6 +41,7 @@ location /api/ {
             xet_api;
             xet_api_base /checked;
             xet_auth token;
+            xet_access store;
             xet_token_issuer us;
             xet_token_audience them;
         }

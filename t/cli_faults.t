@@ -59,6 +59,7 @@ log_format bytes "$uri $status $body_bytes_sent $request_completion";
             xet_api;
             xet_api_base /token;
             xet_auth token;
+            xet_access store;
         }
     }
 

@@ -266,7 +266,7 @@ warns('hub: the open API', $hub, conf("$api$data location / {\n!!xet_hub on;\n"
 	. "$open}", $key));
 warns('hub: nothing', $hub, conf("$data location / {\n!!xet_hub on;\n"
 	. "xet_api_base /none;\n$open}", $key));
-warns('hub: of the store', $hub, conf($cas =~ s/xet_access repo;\n//r
+warns('hub: of the store', $hub, conf($cas =~ s/access repo/access store/r
 	. "$data location / {\n!!xet_hub on;\nxet_api_base /cas;\n$open}",
 	$key));
 warns('hub: no such upstream', words('"xet_hub_upstream" of location "/" leads',

@@ -349,7 +349,7 @@ my $r = ask($box, 'PUT', $files, {}, $data);
 is($r->{status}, 401, 'without a token');
 
 my ($status, $token) = inside($box, qw! xet token --key
-	/data/keys/token.key --scope write !);
+	/data/keys/token.key --scope write --repo team !);
 
 is($status, 0, 'a token') or diag($token);
 chomp($token);

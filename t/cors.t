@@ -41,6 +41,7 @@ location /one/ {
         location /token/ {
             xet_api;
             xet_auth      token;
+            xet_access    store;
             xet_api_base  /token;
             xet_cors      $allowed;
         }

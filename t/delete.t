@@ -35,6 +35,7 @@ location /api/ {
             xet_api;
             xet_api_base /token-api;
             xet_auth token;
+            xet_access store;
         }
 
         location /repo/ {

@@ -28,6 +28,7 @@ location /token-api/ {
             xet_api;
             xet_api_base /token-api;
             xet_auth token;
+            xet_access store;
         }
 
         location ~ ^/token/(?<who>\w+)$ {

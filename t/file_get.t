@@ -53,6 +53,7 @@ location /small/ {
             xet_api;
             xet_api_base  /token;
             xet_auth      token;
+            xet_access    store;
         }
 
         location /repo/ {

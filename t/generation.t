@@ -65,6 +65,7 @@ access_log %%DIR%%/routes.log routes;
             xet_api;
             xet_api_base /closed;
             xet_auth token;
+            xet_access store;
             xet_cors https://hub.example;
         }
 

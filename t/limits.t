@@ -33,7 +33,8 @@ sub location {
 }
 
 my $locations = join('',
-	location('api', 'xet_auth token;', 'xet_upload_limit three;'),
+	location('api', 'xet_auth token;', 'xet_access store;',
+		'xet_upload_limit three;'),
 	location('open', 'xet_auth off;', 'xet_upload_limit three;'),
 	location('slow', 'xet_auth off;', 'xet_upload_limit one;',
 		'client_body_timeout 1s;'),
@@ -621,8 +622,9 @@ my $store = $t->store();
 my $sample = slurp(root() . '/conf/xet_location.conf')
 	=~ s!/var/lib/xet\b!$store!gr;
 
-$t->write_conf($conf, locations => "xet_auth token;\n$sample", http =>
-	"keepalive_requests 100000;\n    xet_token_key %%DIR%%/token.key;\n"
+$t->write_conf($conf, locations => "xet_auth token;\nxet_access store;\n"
+	. $sample, http => "keepalive_requests 100000;\n"
+	. "    xet_token_key %%DIR%%/token.key;\n"
 	. '    include %%ROOT%%/conf/xet_limits.conf;');
 $t->reload();
 

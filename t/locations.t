@@ -28,6 +28,7 @@ my $t = Test::Xet->new(workers => 1, log => 'info',
 location /token/ {
             xet_api;
             xet_auth      token;
+            xet_access    store;
             xet_api_base  /token;
 
             if ($http_x_if) {
@@ -69,6 +70,7 @@ location /token/ {
         location /any/ {
             xet_api;
             xet_auth      token;
+            xet_access    store;
             xet_api_base  /any;
             xet_cors      https://app.;
             satisfy       any;
@@ -103,6 +105,7 @@ location /token/ {
         location /proxied/ {
             xet_api;
             xet_auth      token;
+            xet_access    store;
             xet_api_base  /proxied;
 
             if ($http_x_if) {

@@ -41,6 +41,7 @@ location /tokens/ {
     xet_api;
     xet_api_base /tokens;
     xet_auth token;
+    xet_access store;
 }
 
 location /xorbs/ {

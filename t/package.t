@@ -243,7 +243,7 @@ like(good('what docs/operations.md tries', typed('try')),
 # data there and back
 
 my $token = good('a token', 'xet token --key /etc/nginx/xet/token.key \
-	--scope write --lifetime 1d');
+	--scope write --repo team --lifetime 1d');
 
 chomp($token);
 

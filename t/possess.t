@@ -30,6 +30,7 @@ location /wide/ {
             xet_api;
             xet_api_base /store;
             xet_auth token;
+            xet_access store;
         }
 
         location /open/ {

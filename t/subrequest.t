@@ -72,6 +72,7 @@ location /page/ {
             xet_api;
             xet_api_base /closed;
             xet_auth token;
+            xet_access store;
         }
 EOC
 

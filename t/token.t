@@ -26,6 +26,7 @@ my $locations = <<'EOC';
 location /api/ {
             xet_api;
             xet_auth token;
+            xet_access store;
             client_max_body_size 80m;
         }
 
@@ -33,6 +34,7 @@ location /api/ {
             xet_api;
             xet_api_base /strict;
             xet_auth token;
+            xet_access store;
             xet_token_issuer us;
             xet_token_audience them;
             xet_token_leeway 60s;
@@ -42,6 +44,7 @@ location /api/ {
             xet_api;
             xet_api_base /tls;
             xet_auth token;
+            xet_access store;
             xet_require_tls on;
         }
 
@@ -49,6 +52,7 @@ location /api/ {
             xet_api;
             xet_api_base /behind;
             xet_auth token;
+            xet_access store;
             xet_require_tls $http_x_forwarded_proto;
         }
 

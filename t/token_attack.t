@@ -38,6 +38,7 @@ xet_token_key    %%DIR%%/secret.key;
         location /api/ {
             xet_api;
             xet_auth         token;
+            xet_access       store;
             xet_require_tls  on;
         }
     }
@@ -48,6 +49,7 @@ xet_token_key    %%DIR%%/secret.key;
         # the server asks before there is a location, by rules of its own
 
         xet_auth token;
+        xet_access store;
         xet_token_audience one;
         set $who "$xet_subject $xet_repo $xet_client $xet_route";
 
@@ -87,6 +89,7 @@ location /api/ {
             xet_api;
             xet_api_base /us;
             xet_auth token;
+            xet_access store;
             xet_token_issuer us;
             xet_token_audience them;
             xet_token_leeway 60s;

@@ -42,6 +42,7 @@ access_log %%DIR%%/ages.log ages;
         location /api/ {
             xet_api;
             xet_auth token;
+            xet_access store;
             client_max_body_size 80m;
         }
 

@@ -61,6 +61,7 @@ sub measure {
 location /api/ {
             xet_api;
             xet_auth token;
+            xet_access store;
             client_max_body_size 80m;
         }
 

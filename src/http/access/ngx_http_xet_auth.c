@@ -226,9 +226,7 @@ ngx_http_xet_auth_check(ngx_http_request_t *r, xet_scope_e scope)
                                         : "the token does not allow to write");
     }
 
-    if (scope > XET_SCOPE_READ && xlcf->access == NGX_HTTP_XET_ACCESS_REPO
-        && auth->repo.len == 0)
-    {
+    if (scope > XET_SCOPE_READ && xlcf->repos && auth->repo.len == 0) {
         return ngx_http_xet_auth_refuse(r, NGX_HTTP_FORBIDDEN,
                                         "insufficient_scope",
                                         "the token is of no repo");
@@ -347,7 +345,7 @@ ngx_http_xet_repo(ngx_http_request_t *r, ngx_http_xet_repo_t *repo)
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
-    if (xlcf->access == NGX_HTTP_XET_ACCESS_STORE) {
+    if (!xlcf->repos) {
         repo->any = 1;
         return;
     }
@@ -382,9 +380,7 @@ ngx_http_xet_subject(ngx_http_request_t *r)
         return subject;
     }
 
-    if (auth->subject.len == 0
-        && xlcf->access == NGX_HTTP_XET_ACCESS_REPO)
-    {
+    if (auth->subject.len == 0 && xlcf->repos) {
         return subject;
     }
 

@@ -231,10 +231,12 @@ typedef struct {
     ngx_http_complex_value_t  *hub_user;
     ngx_http_complex_value_t  *hub_owners;     /* name spaces of the user */
     ngx_http_complex_value_t  *hub_upstream;   /* a named location */
+    ngx_uint_t                 hub_expose;     /* "on": reads past a Hub */
     ngx_uint_t                 monitor;        /* NGX_HTTP_XET_MONITOR_* */
     ngx_str_t                  api_base;
     ngx_uint_t                 auth;           /* NGX_HTTP_XET_AUTH_* */
-    ngx_uint_t                 access;         /* NGX_HTTP_XET_ACCESS_* */
+    ngx_uint_t                 access;         /* as written, or unset */
+    ngx_uint_t                 repos;          /* "xet_access repo" holds */
     ngx_uint_t                 dedup_scope;    /* NGX_HTTP_XET_ACCESS_* */
 
     ngx_uint_t                 tls;            /* NGX_HTTP_XET_TLS_* */

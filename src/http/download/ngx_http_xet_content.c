@@ -829,7 +829,7 @@ ngx_http_xet_content_cache(ngx_http_request_t *r)
 
     xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
 
-    if (xlcf->access == NGX_HTTP_XET_ACCESS_REPO) {
+    if (xlcf->repos) {
         return "private, no-cache";
     }
 

@@ -163,6 +163,7 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
     conf->monitor = NGX_CONF_UNSET_UINT;
     conf->auth = NGX_HTTP_XET_AUTH_UNSET;
     conf->access = NGX_CONF_UNSET_UINT;
+    conf->hub_expose = NGX_CONF_UNSET_UINT;
     conf->dedup_scope = NGX_CONF_UNSET_UINT;
     conf->tls = NGX_CONF_UNSET_UINT;
     conf->leeway = NGX_CONF_UNSET;
@@ -273,6 +274,7 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_str_value(conf->hub_base, prev->hub_base, "");
     ngx_conf_merge_value(conf->hub_public, prev->hub_public, 0);
     ngx_conf_merge_value(conf->hub_pages, prev->hub_pages, 1);
+    ngx_conf_merge_uint_value(conf->hub_expose, prev->hub_expose, 0);
     ngx_conf_merge_sec_value(conf->url_ttl, prev->url_ttl, 3600);
     ngx_conf_merge_uint_value(conf->url_mode, prev->url_mode,
                               NGX_HTTP_XET_URL_STRICT);
@@ -391,7 +393,13 @@ ngx_http_xet_conf_merge_token(ngx_conf_t *cf, ngx_http_xet_loc_conf_t *prev,
 
     ngx_conf_merge_uint_value(conf->auth, prev->auth, NGX_HTTP_XET_AUTH_UNSET);
     ngx_conf_merge_uint_value(conf->access, prev->access,
-                              NGX_HTTP_XET_ACCESS_STORE);
+                              NGX_CONF_UNSET_UINT);
+
+    /* unset, it follows "xet_auth" of the location, also of inner ones */
+
+    conf->repos = (conf->access == NGX_CONF_UNSET_UINT)
+                  ? conf->auth == NGX_HTTP_XET_AUTH_TOKEN
+                  : conf->access == NGX_HTTP_XET_ACCESS_REPO;
 
     /* unset, the scope follows "xet_access", also of inner locations */
 
@@ -650,7 +658,9 @@ ngx_http_xet_conf_check(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
 {
     const char  *missing;
 
-    if (ngx_http_xet_conf_standbys(cf, xmcf) != NGX_OK) {
+    if (ngx_http_xet_conf_standbys(cf, xmcf) != NGX_OK
+        || ngx_http_xet_conf_expose(cf, xmcf) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 

@@ -34,8 +34,6 @@ typedef struct {
 
 static ngx_http_xet_line_t *ngx_http_xet_conf_line(
     ngx_http_xet_main_conf_t *xmcf, const void *conf, const char *name);
-static ngx_http_xet_place_t *ngx_http_xet_place_of(
-    ngx_http_xet_main_conf_t *xmcf, const void *conf);
 static ngx_http_xet_place_t *ngx_http_xet_place_inner(
     ngx_http_xet_main_conf_t *xmcf, const void *outer, ngx_str_t *uri,
     ngx_uint_t *final);
@@ -131,7 +129,15 @@ ngx_http_xet_conf_line(ngx_http_xet_main_conf_t *xmcf, const void *conf,
 }
 
 
-static ngx_http_xet_place_t *
+ngx_uint_t
+ngx_http_xet_conf_written(ngx_http_xet_main_conf_t *xmcf, const void *conf,
+    const char *name)
+{
+    return ngx_http_xet_conf_line(xmcf, conf, name) != NULL;
+}
+
+
+ngx_http_xet_place_t *
 ngx_http_xet_place_of(ngx_http_xet_main_conf_t *xmcf, const void *conf)
 {
     ngx_uint_t             i;
@@ -179,7 +185,7 @@ ngx_http_xet_conf_say(ngx_conf_t *cf, ngx_uint_t level, const void *conf,
     va_list                    args;
     ngx_uint_t                 i;
     const void                *at;
-    const char                *names[5];
+    const char                *names[6];
     ngx_conf_file_t            file, *saved;
     ngx_http_xet_line_t       *line;
     ngx_http_xet_place_t      *place;
@@ -198,6 +204,7 @@ ngx_http_xet_conf_say(ngx_conf_t *cf, ngx_uint_t level, const void *conf,
     names[2] = "xet_data";
     names[3] = "xet_token";
     names[4] = "xet_verify_body";
+    names[5] = "xet_hub";
 
     line = NULL;
 

@@ -237,7 +237,7 @@ ngx_http_xet_warn_mint(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *place)
 
             /* it may be meant for these */
 
-            if (p[i].conf->access != NGX_HTTP_XET_ACCESS_REPO) {
+            if (!p[i].conf->repos) {
                 return;
             }
 

@@ -41,7 +41,7 @@ ngx_http_xet_warn_hub(ngx_http_xet_warn_t *w, ngx_http_xet_place_t *server,
     to = ngx_http_xet_place_find(w->xmcf, server, &uri);
 
     if (to && to->conf->api && to->conf->auth == NGX_HTTP_XET_AUTH_TOKEN
-        && to->conf->access == NGX_HTTP_XET_ACCESS_REPO
+        && to->conf->repos
         && to->conf->api_base.len == place->conf->api_base.len
         && ngx_strncmp(to->conf->api_base.data, place->conf->api_base.data,
                        to->conf->api_base.len)

@@ -58,6 +58,13 @@ static ngx_conf_enum_t  ngx_http_xet_access_modes[] = {
 };
 
 
+static ngx_conf_enum_t  ngx_http_xet_switch[] = {
+    { ngx_string("on"), 1 },
+    { ngx_string("off"), 0 },
+    { ngx_null_string, 0 }
+};
+
+
 static ngx_conf_enum_t  ngx_http_xet_url_modes[] = {
     { ngx_string("strict"), NGX_HTTP_XET_URL_STRICT },
     { ngx_string("cacheable"), NGX_HTTP_XET_URL_CACHEABLE },
@@ -384,6 +391,13 @@ static ngx_command_t  ngx_http_xet_commands[] = {
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_xet_loc_conf_t, hub_owners),
       NULL },
+
+    { ngx_string("xet_hub_expose"),
+      NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_xet_conf_word,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_xet_loc_conf_t, hub_expose),
+      &ngx_http_xet_switch },
 
     { ngx_string("xet_hub_upstream"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,

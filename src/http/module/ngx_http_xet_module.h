@@ -143,6 +143,21 @@ ngx_http_xet_place_t *ngx_http_xet_place_find(ngx_http_xet_main_conf_t *xmcf,
 /* Whether URIs of the place begin with its name. */
 ngx_uint_t ngx_http_xet_place_plain(ngx_http_xet_place_t *place);
 
+/* Whether the directive is written in the configuration of conf itself. */
+ngx_uint_t ngx_http_xet_conf_written(ngx_http_xet_main_conf_t *xmcf,
+    const void *conf, const char *name);
+
+/* The place that has this configuration; NULL: none, as that of http. */
+ngx_http_xet_place_t *ngx_http_xet_place_of(ngx_http_xet_main_conf_t *xmcf,
+    const void *conf);
+
+/*
+ * ngx_http_xet_conf_expose.c: refuses what gives private repos of a Hub away
+ * and does not say so.
+ */
+ngx_int_t ngx_http_xet_conf_expose(ngx_conf_t *cf,
+    ngx_http_xet_main_conf_t *xmcf);
+
 /* ngx_http_xet_conf_warn.c: warns of what will not do what was meant. */
 void ngx_http_xet_conf_warn(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf);
 

@@ -1,0 +1,282 @@
+
+/*
+ * One rule of rights for all locations: where a Hub tells its callers apart, no
+ * other location gives private repos away unless it says so.
+ *
+ * All locations of an http block share a store and a database.  A location that
+ * reads by hash alone gives to its callers what repos of a Hub have, and so
+ * does a Hub in which everybody may do all.  Such a location is refused beside
+ * a Hub that has something to protect, in whichever server either is, unless
+ * "xet_hub_expose on" is written in the location or in its server.  That
+ * directive is refused where it has nothing to say: it would let pass what
+ * somebody writes later.
+ *
+ * Runs once, in postconfiguration, in the master, when all locations are
+ * merged.
+ */
+
+#include "ngx_http_xet.h"
+#include "ngx_http_xet_module.h"
+
+
+/* Why a location gives to its callers what is in private repos. */
+
+typedef struct {
+    const char                *name;           /* of a directive */
+    const char                *what;           /* the location does */
+    const char                *write;          /* in its place */
+} ngx_http_xet_leak_t;
+
+
+static ngx_http_xet_place_t *ngx_http_xet_expose_hub(
+    ngx_http_xet_main_conf_t *xmcf);
+static ngx_uint_t ngx_http_xet_expose_guarded(ngx_http_xet_loc_conf_t *conf);
+static const ngx_http_xet_leak_t *ngx_http_xet_expose_leak(
+    ngx_http_xet_place_t *place);
+static ngx_uint_t ngx_http_xet_expose_reads(ngx_http_xet_place_t *place);
+static ngx_uint_t ngx_http_xet_expose_used(ngx_http_xet_main_conf_t *xmcf,
+    ngx_http_xet_place_t *place);
+
+
+static const ngx_http_xet_leak_t  ngx_http_xet_leak_open = {
+    "xet_auth", "reads the whole store without a token (\"xet_auth off\")",
+    "xet_auth token;"
+};
+
+
+static const ngx_http_xet_leak_t  ngx_http_xet_leak_store = {
+    "xet_access", "reads the whole store by any token (\"xet_access store\")",
+    "xet_access repo;"
+};
+
+
+static const ngx_http_xet_leak_t  ngx_http_xet_leak_dedup = {
+    "xet_dedup_scope", "tells what the whole store has "
+    "(\"xet_dedup_scope store\")",
+    "xet_dedup_scope repo;"
+};
+
+
+static const ngx_http_xet_leak_t  ngx_http_xet_leak_url = {
+    "xet_url_mode", "gives out URLs of whole xorbs, of several repos "
+    "(\"xet_url_mode cacheable\")",
+    "xet_url_mode strict;"
+};
+
+
+static const ngx_http_xet_leak_t  ngx_http_xet_leak_hub = {
+    "xet_auth", "opens all repos to everybody (\"xet_hub\" with "
+    "\"xet_auth off\")",
+    "xet_auth token;"
+};
+
+
+ngx_int_t
+ngx_http_xet_conf_expose(ngx_conf_t *cf, ngx_http_xet_main_conf_t *xmcf)
+{
+    ngx_uint_t                  i;
+    ngx_http_xet_place_t       *p, *hub;
+    const ngx_http_xet_leak_t  *leak;
+
+    hub = ngx_http_xet_expose_hub(xmcf);
+    p = xmcf->places->elts;
+
+    for (i = 0; i < xmcf->places->nelts; i++) {
+
+        if (p[i].conf->hub_expose
+            && ngx_http_xet_conf_written(xmcf, p[i].conf, "xet_hub_expose")
+            && (hub == NULL || !ngx_http_xet_expose_used(xmcf, &p[i])))
+        {
+            ngx_http_xet_conf_say(cf, NGX_LOG_EMERG, p[i].conf,
+                                  "xet_hub_expose",
+                                  "\"xet_hub_expose on\" has nothing to "
+                                  "allow: %s; remove it",
+                                  hub ? "no location there gives private "
+                                        "repos away"
+                                      : "no \"xet_hub\" has private repos");
+            return NGX_ERROR;
+        }
+
+        leak = (hub && !p[i].conf->hub_expose)
+               ? ngx_http_xet_expose_leak(&p[i]) : NULL;
+
+        if (leak) {
+            ngx_http_xet_conf_say(cf, NGX_LOG_EMERG, p[i].conf, leak->name,
+                                  "location \"%V\" %s, and so it gives away "
+                                  "the private repos of \"xet_hub\" in "
+                                  "location \"%V\": write \"%s\", or, if "
+                                  "that is meant, \"xet_hub_expose on;\" in "
+                                  "this location or its server",
+                                  &p[i].core->name, leak->what,
+                                  &hub->core->name, leak->write);
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* A Hub that has something to protect, or NULL. */
+
+static ngx_http_xet_place_t *
+ngx_http_xet_expose_hub(ngx_http_xet_main_conf_t *xmcf)
+{
+    ngx_uint_t             i;
+    ngx_http_xet_place_t  *p;
+
+    p = xmcf->places->elts;
+
+    for (i = 0; i < xmcf->places->nelts; i++) {
+
+        if (!p[i].core->noname && p[i].conf->hub == 1
+            && ngx_http_xet_expose_guarded(p[i].conf))
+        {
+            return &p[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+/*
+ * Whether a Hub tells one caller from another: by tokens, or by what a front
+ * has found out.  Where all name spaces are everybody's there is nothing to
+ * tell apart.
+ */
+
+static ngx_uint_t
+ngx_http_xet_expose_guarded(ngx_http_xet_loc_conf_t *conf)
+{
+    ngx_http_complex_value_t  *owners;
+
+    if (conf->auth == NGX_HTTP_XET_AUTH_TOKEN) {
+        return 1;
+    }
+
+    owners = conf->hub_owners;
+
+    if (owners && owners->lengths == NULL && owners->value.len == 1
+        && owners->value.data[0] == '*')
+    {
+        return 0;
+    }
+
+    return conf->hub_user || owners;
+}
+
+
+/* The blocks of "if" and "limit_except" are judged with what is around. */
+
+static const ngx_http_xet_leak_t *
+ngx_http_xet_expose_leak(ngx_http_xet_place_t *place)
+{
+    ngx_http_xet_loc_conf_t  *conf;
+
+    conf = place->conf;
+
+    if (place->core->noname) {
+        return NULL;
+    }
+
+    if (conf->hub == 1) {
+        return ngx_http_xet_expose_guarded(conf) ? NULL
+                                                 : &ngx_http_xet_leak_hub;
+    }
+
+    if (conf->api != 1 || !ngx_http_xet_expose_reads(place)) {
+        return NULL;
+    }
+
+    if (conf->auth != NGX_HTTP_XET_AUTH_TOKEN) {
+        return &ngx_http_xet_leak_open;
+    }
+
+    if (!conf->repos) {
+        return &ngx_http_xet_leak_store;
+    }
+
+    if (conf->dedup_scope == NGX_HTTP_XET_ACCESS_STORE) {
+        return &ngx_http_xet_leak_dedup;
+    }
+
+    if (conf->url_mode == NGX_HTTP_XET_URL_CACHEABLE) {
+        return &ngx_http_xet_leak_url;
+    }
+
+    return NULL;
+}
+
+
+/* A location for one URI may be that of a route which reads nothing. */
+
+static ngx_uint_t
+ngx_http_xet_expose_reads(ngx_http_xet_place_t *place)
+{
+    size_t       len;
+    ngx_str_t   *name, *base;
+    ngx_uint_t   i;
+
+    static const ngx_str_t  others[] = {
+        ngx_string("/telemetry"), ngx_string("/v1/telemetry"),
+        ngx_string("/health"), ngx_string("/v1/health"),
+        ngx_string("/health/live"), ngx_string("/v1/health/live")
+    };
+
+    name = &place->core->name;
+    base = &place->conf->api_base;
+
+    if (!place->core->exact_match || name->len < base->len
+        || ngx_strncmp(name->data, base->data, base->len) != 0)
+    {
+        return 1;
+    }
+
+    len = name->len - base->len;
+
+    for (i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+
+        if (others[i].len == len
+            && ngx_strncmp(others[i].data, name->data + base->len, len) == 0)
+        {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+/* Whether the directive of a place allows something there, or within it. */
+
+static ngx_uint_t
+ngx_http_xet_expose_used(ngx_http_xet_main_conf_t *xmcf,
+    ngx_http_xet_place_t *place)
+{
+    ngx_uint_t             i;
+    ngx_http_xet_place_t  *p, *around;
+
+    p = xmcf->places->elts;
+
+    for (i = 0; i < xmcf->places->nelts; i++) {
+
+        if (!p[i].conf->hub_expose
+            || ngx_http_xet_expose_leak(&p[i]) == NULL)
+        {
+            continue;
+        }
+
+        for (around = &p[i]; around && around != place;
+             around = ngx_http_xet_place_of(xmcf, around->outer))
+        {
+            /* void */
+        }
+
+        if (around) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
