@@ -45,7 +45,7 @@ server {
         $cas
     }
 EOC
-	locations => <<"EOC");
+	server => 'xet_hub_expose on;', locations => <<"EOC");
 location / {
             xet_hub on;
             xet_auth off;

@@ -110,8 +110,7 @@ sub conf_setup {
 
 	$server =~ s!/var/log/nginx!%%DIR%%!g;
 
-	return "%%MAIN%%\nthread_pool xet threads=8;\nevents { }\nhttp {\n"
-		. "%%HTTP%%\n$hub_public\n$server\n}\n";
+	return "%%MAIN%%\nevents { }\nhttp {\n%%HTTP%%\n$hub_public\n$server\n}\n";
 }
 
 sub conf_container {

@@ -26,6 +26,8 @@ use MIME::Base64 qw/ encode_base64 /;
 
 my $t = Test::Xet->new(Test::Xet::Table::hub(undef, <<'EOC'));
 
+        xet_hub_expose on;
+
         location /hub/ {
             xet_hub on;
             xet_hub_base /hub;
