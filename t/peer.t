@@ -45,6 +45,7 @@ my $peer = Test::Xet->new(log => 'info',
             xet_api;
             xet_api_base /closed/api;
             xet_auth token;
+            xet_access store;
         }
 
         location /repo/api/ {

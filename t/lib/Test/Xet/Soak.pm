@@ -123,14 +123,14 @@ sub locations {
 
 	my $api = Test::Xet::Token::repo_api();
 
-	$api =~ s/xet_access repo;// if $mode ne 'repo';
+	$api =~ s/xet_access repo/xet_access store/ if $mode ne 'repo';
 	$api =~ s/xet_auth token;/xet_auth off;/ if $mode eq 'store';
 
 	# the same again for all that there is
 
 	my $store = $whole ? $api : '';
 
-	$store =~ s!xet_access repo;!xet_api_base /whole;!;
+	$store =~ s!xet_access \w+;!xet_access store; xet_api_base /whole;!;
 	$store =~ s!/api/!/whole/!;
 	$store =~ s!location /xorbs.*!!s;
 
