@@ -122,7 +122,7 @@ typedef enum {
     XET_HUB_RISK_CONTROL
 } xet_hub_risk_e;
 
-/* A part that was refused, for the message. */
+/* A part that was refused, as a message shows it: of the same length. */
 
 typedef struct {
     xet_hub_risk_e  risk;

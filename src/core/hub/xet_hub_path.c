@@ -24,6 +24,9 @@ static xet_hub_risk_e xet_hub_part_risk(const uint8_t *p, size_t len);
 static size_t xet_hub_part_plain(const uint8_t *p, size_t len,
     uint8_t *plain, size_t size);
 static size_t xet_hub_part_ignored(const uint8_t *p, size_t len);
+static int xet_hub_part_control(const uint8_t *p, size_t len);
+static void xet_hub_part_show(const xet_hub_text_t *part,
+    xet_hub_refusal_t *refusal);
 static int xet_hub_part_device(const uint8_t *p, size_t len);
 static int xet_hub_part_drive(const uint8_t *p, size_t len);
 static int xet_hub_part_stream(const uint8_t *p, size_t len);
@@ -94,10 +97,38 @@ xet_hub_path_check(const xet_hub_text_t *path, xet_hub_refusal_t *refusal)
         return XET_OK;
     }
 
-    memcpy(refusal->part, part.data, part.len);
-    refusal->len = part.len;
+    xet_hub_part_show(&part, refusal);
 
     return XET_HUB_UNSAFE;
+}
+
+
+/* What a terminal obeys, or does not show, is replaced. */
+
+static void
+xet_hub_part_show(const xet_hub_text_t *part, xet_hub_refusal_t *refusal)
+{
+    size_t          i, n;
+    const uint8_t  *p;
+
+    refusal->len = part->len;
+
+    for (i = 0; i < part->len; i += n) {
+        p = part->data + i;
+        n = xet_hub_part_ignored(p, part->len - i);
+
+        if (n == 0 && xet_hub_part_control(p, part->len - i)) {
+            n = (*p == 0xc2) ? 2 : 1;
+        }
+
+        if (n) {
+            memset(refusal->part + i, '?', n);
+
+        } else {
+            refusal->part[i] = *p;
+            n = 1;
+        }
+    }
 }
 
 
@@ -145,11 +176,7 @@ xet_hub_part_risk(const uint8_t *p, size_t len)
             return XET_HUB_RISK_BACKSLASH;
         }
 
-        /* U+0080 to U+009F are those of terminals, too */
-
-        if (p[i] < 0x20 || p[i] == 0x7f
-            || (p[i] == 0xc2 && len - i > 1 && p[i + 1] < 0xa0))
-        {
+        if (xet_hub_part_control(p + i, len - i)) {
             return XET_HUB_RISK_CONTROL;
         }
     }
@@ -219,6 +246,16 @@ xet_hub_part_ignored(const uint8_t *p, size_t len)
     }
 
     return (p[0] == 0xef && p[1] == 0xbb && p[2] == 0xbf) ? 3 : 0;
+}
+
+
+/* U+0080 to U+009F are characters that control terminals, too. */
+
+static int
+xet_hub_part_control(const uint8_t *p, size_t len)
+{
+    return p[0] < 0x20 || p[0] == 0x7f
+           || (p[0] == 0xc2 && len > 1 && p[1] < 0xa0);
 }
 
 
