@@ -3802,9 +3802,54 @@ END;
 $$;
 
 
--- The commit that a revision is: a branch, a tag, a commit, HEAD, or what git
--- calls a branch or a tag.  Of a path that goes on behind it the first parts
--- may belong to the revision; the longest one that there is counts.
+-- Commits of a repo whose ids begin with these digits, seven at least, in any
+-- case: two of them where there are more.
+
+CREATE FUNCTION xet.hub_ids(repo bigint, digits text)
+    RETURNS TABLE (oid bytea)
+    LANGUAGE sql STABLE
+    SET enable_seqscan = off
+AS $$
+    SELECT c.oid
+      FROM (SELECT CASE WHEN $2 ~ '^[0-9a-fA-F]{7,40}$' THEN $2 END AS text) d
+     CROSS JOIN LATERAL (
+               SELECT c.oid FROM xet.hub_commits c
+                WHERE c.repo_id = $1
+                  AND c.oid >= decode(rpad(d.text, 40, '0'), 'hex')
+                  AND c.oid <= decode(rpad(d.text, 40, 'f'), 'hex')
+                LIMIT 2) c;
+$$;
+
+
+-- The commit that digits name; NULL where that is none, or not only one.
+
+CREATE FUNCTION xet.hub_oid(repo bigint, digits text)
+    RETURNS bytea
+    LANGUAGE sql STABLE
+AS $$
+    SELECT CASE WHEN count(*) = 1 THEN (array_agg(i.oid))[1] END
+      FROM xet.hub_ids($1, $2) i;
+$$;
+
+
+-- Whether a revision begins with digits that only a commit can have: 40, or
+-- those of a commit that there is.  No name of a branch or a tag counts then.
+
+CREATE FUNCTION xet.hub_is_id(repo bigint, rev text)
+    RETURNS boolean
+    LANGUAGE sql STABLE
+AS $$
+    SELECT CASE WHEN rev !~ '^[0-9a-fA-F]{7,40}(/|$)' THEN false
+                WHEN length(split_part(rev, '/', 1)) = 40 THEN true
+                ELSE EXISTS (SELECT
+                               FROM xet.hub_ids($1, split_part(rev, '/', 1)))
+                END;
+$$;
+
+
+-- The commit that a revision is, by the table "Revisions" of docs/hub.md.  Of a
+-- path that goes on behind a name the first parts may belong to the name; the
+-- longest one that there is counts.
 
 CREATE FUNCTION xet.hub_rev(repo bigint, rev text, INOUT path text,
     OUT line integer, OUT seq integer, OUT oid bytea, OUT made_at timestamptz)
@@ -3815,34 +3860,103 @@ DECLARE
     most   integer := least(coalesce(cardinality(parts), 0), 8);
     asked  text;
 BEGIN
-    FOR n IN REVERSE most .. 0 LOOP
-        asked := array_to_string(rev || parts[1 : n], '/');
-        asked := CASE WHEN asked = 'HEAD' THEN 'main'
-                      WHEN asked LIKE 'refs/heads/%' THEN substr(asked, 12)
-                      WHEN asked LIKE 'refs/tags/%'
-                      THEN 'tags/' || substr(asked, 11)
-                      ELSE asked END;
-
-        SELECT r.oid INTO hub_rev.oid
-          FROM (VALUES ('heads/' || asked, 1), ('tags/' || asked, 2),
-                       (asked, 3)) AS w(name, n)
-          JOIN xet.hub_refs r ON r.repo_id = $1 AND r.name = w.name
-         ORDER BY w.n LIMIT 1;
-
-        IF hub_rev.oid IS NULL AND asked ~ '^[0-9a-f]{40}$' THEN
-            hub_rev.oid := decode(asked, 'hex');
-        END IF;
+    IF rev ~ '^[0-9a-fA-F]{7,40}(/|$)' AND xet.hub_is_id(repo, rev) THEN
+        oid := CASE WHEN rev ~ '^[0-9a-fA-F]{40}$' THEN decode(rev, 'hex')
+                    ELSE xet.hub_oid(repo, rev) END;
 
         SELECT c.line, c.seq, c.oid, c.made_at
           INTO hub_rev.line, hub_rev.seq, hub_rev.oid, hub_rev.made_at
           FROM xet.hub_commits c
          WHERE c.repo_id = $1 AND c.oid = hub_rev.oid;
 
+        RETURN;
+    END IF;
+
+    -- a "/" in it has come as %2F, which says where the revision ends; and
+    -- nothing belongs to HEAD
+
+    IF rev = 'HEAD' OR strpos(rev, '/') > 0 THEN
+        most := 0;
+    END IF;
+
+    FOR n IN REVERSE most .. 0 LOOP
+        asked := array_to_string(rev || parts[1 : n], '/');
+
+        SELECT c.line, c.seq, c.oid, c.made_at
+          INTO hub_rev.line, hub_rev.seq, hub_rev.oid, hub_rev.made_at
+          FROM (VALUES (CASE WHEN asked = 'HEAD' THEN 'heads/main'
+                             WHEN asked LIKE 'HEAD/%' THEN NULL
+                             WHEN asked LIKE 'refs/heads/%'
+                                  OR asked LIKE 'refs/tags/%'
+                             THEN substr(asked, 6)
+                             WHEN asked LIKE 'refs/%' OR asked = 'refs'
+                             THEN NULL
+                             ELSE 'heads/' || asked END, 1),
+                       (CASE WHEN split_part(asked, '/', 1)
+                                  NOT IN ('HEAD', 'refs')
+                             THEN 'tags/' || asked END, 2)) AS w(name, n)
+          JOIN xet.hub_refs r ON r.repo_id = $1 AND r.name = w.name
+          JOIN xet.hub_commits c ON c.repo_id = $1 AND c.oid = r.oid
+         ORDER BY w.n
+         LIMIT 1;
+
         IF FOUND THEN
             path := array_to_string(parts[n + 1 :], '/');
             RETURN;
         END IF;
     END LOOP;
+END;
+$$;
+
+
+-- The branch, as a row of xet.hub_refs has it, that a revision says to write
+-- to; NULL where that can't be one, by the same table.
+
+CREATE FUNCTION xet.hub_branch(repo bigint, rev text)
+    RETURNS text
+    LANGUAGE sql STABLE
+AS $$
+    SELECT 'heads/'
+           || CASE WHEN rev = 'HEAD' THEN 'main'
+                   WHEN rev LIKE 'refs/heads/%' THEN substr(rev, 12)
+                   WHEN split_part(rev, '/', 1) IN ('HEAD', 'refs') THEN NULL
+                   WHEN xet.hub_is_id(repo, rev) THEN NULL
+                   ELSE rev END;
+$$;
+
+
+-- What there is already that a branch or a tag can't be beside: one of its name
+-- of the other kind, one that its name begins with as with a folder, or that
+-- begins so with its name; NULL for nothing.  Else "a/b/c" would be the file
+-- "b/c" or "c", as names come and go.
+
+CREATE FUNCTION xet.hub_ref_beside(repo bigint, ref text)
+    RETURNS text
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan = off
+    SET plan_cache_mode = force_custom_plan
+AS $$
+DECLARE
+    called  text := substr(ref, strpos(ref, '/') + 1);
+BEGIN
+    RETURN (
+        SELECT f.name
+          FROM (SELECT k || u.name AS name
+                  FROM unnest(ARRAY['heads/', 'tags/']) AS k,
+                       (SELECT called UNION ALL
+                        SELECT xet.hub_above(called)) AS u(name)) w
+          JOIN xet.hub_refs f ON f.repo_id = $1 AND f.name = w.name
+         WHERE f.name <> ref
+        UNION ALL
+        SELECT f.name
+          FROM unnest(ARRAY['heads/', 'tags/']) AS k
+         CROSS JOIN LATERAL (
+                   SELECT r.name FROM xet.hub_refs r
+                    WHERE r.repo_id = $1 AND r.name > k || called || '/'
+                      AND r.name < k || called || '0'
+                    ORDER BY r.name
+                    LIMIT 1) f
+         LIMIT 1);
 END;
 $$;
 
@@ -4882,8 +4996,9 @@ CREATE FUNCTION xet.hub_ref_put(kind integer, owner text, name text,
     LANGUAGE plpgsql
 AS $$
 DECLARE
-    r  record;
-    c  record;
+    r    record;
+    c    record;
+    bad  text;
 BEGIN
     SELECT * INTO r
       FROM xet.hub_find(kind, owner, name, any_space, spaces, any_store, store,
@@ -4898,7 +5013,13 @@ BEGIN
         RETURN;
     END IF;
 
-    PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR KEY SHARE;
+    -- who makes another one comes before or after: names don't meet
+
+    IF rev IS NULL THEN
+        PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR KEY SHARE;
+    ELSE
+        PERFORM FROM xet.hub_repos h WHERE h.id = r.id FOR NO KEY UPDATE;
+    END IF;
 
     IF NOT FOUND THEN
         status := 404;
@@ -4937,10 +5058,24 @@ BEGIN
         RETURN;
     END IF;
 
+    bad := xet.hub_ref_beside(r.id, ref);
+
+    IF bad IS NOT NULL THEN
+        status := 400;
+        code := 'ref_conflict';
+        message := 'There is refs/' || bad || ', so there can be no refs/'
+                   || ref;
+        RETURN;
+    END IF;
+
     INSERT INTO xet.hub_refs AS f (repo_id, name, oid)
     VALUES (r.id, ref, c.oid)
-    ON CONFLICT ON CONSTRAINT hub_refs_pkey
-       DO UPDATE SET oid = excluded.oid WHERE over;
+    ON CONFLICT ON CONSTRAINT hub_refs_pkey DO NOTHING;
+
+    IF NOT FOUND AND over THEN
+        UPDATE xet.hub_refs f SET oid = c.oid
+         WHERE f.repo_id = r.id AND f.name = ref;
+    END IF;
 
     IF NOT FOUND THEN
         status := 409;
@@ -5608,27 +5743,6 @@ END;
 $$;
 
 
--- The commit of a repo whose digits begin so, seven at least; NULL where that
--- is none, or not only one.
-
-CREATE FUNCTION xet.hub_oid(repo bigint, digits text)
-    RETURNS bytea
-    LANGUAGE sql STABLE
-    SET enable_seqscan = off
-AS $$
-    SELECT CASE WHEN count(*) = 1 THEN (array_agg(k.oid))[1] END
-      FROM (SELECT c.oid
-              FROM (SELECT CASE WHEN $2 ~ '^[0-9a-f]{7,40}$'
-                                THEN $2 END AS text) d
-             CROSS JOIN LATERAL (
-                       SELECT c.oid FROM xet.hub_commits c
-                        WHERE c.repo_id = $1
-                          AND c.oid >= decode(rpad(d.text, 40, '0'), 'hex')
-                          AND c.oid <= decode(rpad(d.text, 40, 'f'), 'hex')
-                        LIMIT 2) c) k;
-$$;
-
-
 -- The file that a path is at a revision, for a copy of it.
 
 CREATE FUNCTION xet.hub_source(repo bigint, rev text, path text)
@@ -6043,9 +6157,7 @@ BEGIN
         RETURN;
     END IF;
 
-    ref := 'heads/' || CASE WHEN rev = 'HEAD' THEN 'main'
-                            WHEN rev LIKE 'refs/heads/%' THEN substr(rev, 12)
-                            ELSE rev END;
+    ref := xet.hub_branch(r.id, rev);
 
     SELECT f.oid INTO head
       FROM xet.hub_refs f
@@ -6075,7 +6187,7 @@ BEGIN
      WHERE c.repo_id = r.id AND c.oid = head;
 
     l := base.line;
-    bad := xet.hub_copies(r.id, ref, upload);
+    bad := xet.hub_copies(r.id, encode(head, 'hex'), upload);
 
     IF bad IS NOT NULL THEN
         status := 404;
@@ -6085,7 +6197,7 @@ BEGIN
     END IF;
 
     IF parent IS NOT NULL
-       AND (length(parent) < 7 OR strpos(encode(head, 'hex'), parent) <> 1)
+       AND xet.hub_oid(r.id, parent) IS DISTINCT FROM head
        AND xet.hub_meets(r.id, l, base.seq, parent, upload)
     THEN
         status := 412;

@@ -430,12 +430,16 @@ good($t->http('DELETE', '/api/repos/delete', { %$ours,
 bad('a body of 2 MiB', 'POST', '/api/repos/create', ' ' x (2 << 20), 413,
 	'body_too_large');
 
-for my $ref ('', '..', 'a..b', '-a', 'a.lock', 'HEAD', 'ab' x 20, 'x' x 256,
-	'a~b', 'a^b', 'a:b', 'refs/heads/x')
-{
+for my $ref ('', '..', 'a..b', '-a', 'a.lock', 'x' x 256, 'a~b', 'a^b', 'a:b') {
 	bad("tag '" . substr($ref, 0, 20) . "'", 'POST',
 		'/api/models/alice/m/tag/main', { tag => $ref }, 400,
 		'invalid_revision');
+}
+
+for my $ref ('HEAD', 'ab' x 20, 'refs/heads/x', 'abcdef0/x') {
+	bad("tag '" . substr($ref, 0, 20) . "'", 'POST',
+		'/api/models/alice/m/tag/main', { tag => $ref }, 400,
+		'ref_reserved');
 }
 
 bad('a branch of nothing', 'POST', '/api/models/alice/m/branch/x',

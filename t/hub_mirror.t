@@ -69,6 +69,24 @@ location = /o/m/resolve/main/big {
             return 200 hello;
         }
 
+        # a commit by its id, what names another one, and a name that only
+        # begins so
+
+        location = /o/m/resolve/$oid/good {
+            add_header X-Repo-Commit $oid always;
+            return 200 good;
+        }
+
+        location = /o/m/resolve/$oid/other {
+            add_header X-Repo-Commit @{[ 'ab' x 20 ]} always;
+            return 200 other;
+        }
+
+        location = /o/m/resolve/$oid/d/f {
+            add_header X-Repo-Commit $oid always;
+            return 200 name;
+        }
+
         location /cdn/ {
             limit_except GET { deny all; }
             rewrite ^ /data/big break;
@@ -247,6 +265,60 @@ is($t->http('DELETE', '/api/repos/delete', {}, \'{"name":"m"}')->{status}, 200,
 is($t->get("/me/m/resolve/$head/a")->{body}, 'one', 'that of the other one');
 
 # --------------------------------------------------------------------------
+# what is pinned
+
+for my $case ([ "$oid/good", 'good', 1 ], [ "$oid/other", 'other', 2 ],
+	[ "$oid%2Fd/f", 'name', 2 ], [ "$oid%2fd%2Ff", 'name', 2 ])
+{
+	my ($rest, $body, $n) = @$case;
+	my $before = settled();
+
+	is($t->get("/o/m/resolve/$rest")->{body}, $body, "pinned: $rest, $_")
+		for 1, 2;
+	is(settled() - $before, $n, "pinned: $rest: asked for $n times");
+}
+
+# somebody's branch that begins like a commit, of an older time of that Hub
+
+commit($far, 'me/m', 'p/x' => 'pinned', 'p/y' => 'pinned');
+
+my $pinned = $far->get('/api/models/me/m')->json()->{sha};
+
+commit($far, 'me/m', 'p/x' => 'of somebody', 'p/y' => 'of somebody', x => 'z',
+	y => 'z');
+
+is(pinned($t, 'p/x', 'before'), 'pinned', 'by the mirror: before');
+is(pinned($far, 'p/y', 'before'), 'pinned', 'without it: before');
+
+$far->sql("INSERT INTO xet.hub_refs (repo_id, name, oid) SELECT r.id, "
+	. "'heads/$pinned' || w.name, f.oid FROM xet.hub_repos r JOIN"
+	. " xet.hub_refs f ON f.repo_id = r.id AND f.name = 'heads/main', (VALUES"
+	. " (''), ('/p')) AS w(name) WHERE r.owner = 'me' AND r.name = 'm'");
+
+is(pinned($far, 'p/x', 'after'), 'pinned', 'without a mirror: a branch');
+is(pinned($t, 'p/y', 'after'), 'pinned', 'by the mirror: a branch');
+is($t->get("/me/m/resolve/$pinned/p/x")->{body}, 'pinned', 'it stays so');
+
+# what clients should not write does not come from there
+
+$seen = settled();
+
+for my $uri (qw! /me/m/resolve/main/.git/config /o/m/raw/main/a/.GIT/x
+	/datasets/o/m/resolve/main/c:x /api/models/me/m/tree/main/git~1
+	/me/m/resolve/main/a%5Cb !)
+{
+	for my $method (qw/ GET HEAD /) {
+		$r = $t->http($method, $uri);
+		is($r->{status}, 403, "unsafe: $method $uri");
+		like($r->header_value('X-Error-Message'),
+			qr/^No file is written to a path with "/,
+			"unsafe: $method $uri: what is");
+	}
+}
+
+is(settled(), $seen, 'unsafe: nothing goes there');
+
+# --------------------------------------------------------------------------
 # only names of some owners go there
 
 $seen = settled();
@@ -416,6 +488,28 @@ sub commit {
 		map { JSON::PP::encode_json($_) } { key => 'header',
 			value => { summary => 'a commit' } }, @lines))
 		->{status}, 200, "commit to $repo");
+}
+
+# What "hf download" of a commit brings, with nothing that it had before; plain
+# bytes where there is no such command.
+
+sub pinned {
+	my ($at, $path, $name) = @_;
+
+	my $hf = build_dir() . '/venv/bin/hf';
+	my $dir = $t->dir() . '/pinned-' . $name . ($at == $t ? '-here' : '');
+
+	return $at->get("/me/m/resolve/$pinned/$path")->{body} if !-x $hf;
+
+	my ($status, $out) = run_command([ $hf, 'download', 'me/m', $path,
+		'--revision', $pinned, '--local-dir', $dir ],
+		env => { HF_ENDPOINT => $at->url(''), HF_HOME => "$dir-home",
+			HF_HUB_DISABLE_XET => 1,
+			HF_HUB_DISABLE_UPDATE_CHECK => 1 }, timeout => 120);
+
+	diag($out) if $status != 0;
+
+	return slurp("$dir/$path", 1);
 }
 
 sub client {

@@ -45,8 +45,14 @@ fuzz_op(void *ctx, const xet_hub_operation_t *op)
 {
     fuzz_seen_t *seen = ctx;
 
+    xet_hub_text_t  part;
+
     check(op->op == XET_HUB_HEADER
           || xet_hub_path_ok(op->path.data, op->path.len));
+    check(op->op == XET_HUB_HEADER || op->op == XET_HUB_DELETE
+          || op->op == XET_HUB_DELETE_FOLDER
+          || xet_hub_path_risk(op->path.data, op->path.len, &part)
+             == XET_HUB_RISK_NONE);
     check(op->size >= -1 && op->mtime >= -1);
     check(op->title.len <= XET_HUB_TITLE_MAX);
     check(op->text.len <= XET_HUB_TEXT_MAX);
@@ -142,6 +148,65 @@ fuzz_route(const uint8_t *data, size_t size)
 }
 
 
+/*
+ * A part is told that is one of the path, and refused alone, in capitals, and
+ * in any folder, too.
+ */
+
+static void
+fuzz_path(const uint8_t *data, size_t size)
+{
+    size_t              i;
+    uint8_t            *path;
+    xet_hub_risk_e      risk;
+    xet_hub_text_t      part, text, again;
+    xet_hub_refusal_t   refusal;
+
+    risk = xet_hub_path_risk(data, size, &part);
+
+    path = malloc(size + 2);
+    check(path);
+
+    memcpy(path, "a/", 2);
+
+    for (i = 0; i < size; i++) {
+        path[i + 2] = (uint8_t) ((data[i] >= 'a' && data[i] <= 'z')
+                                 ? data[i] - 0x20 : data[i]);
+    }
+
+    check(xet_hub_path_risk(path, size + 2, &again) == risk);
+
+    text.data = path;
+    text.len = size + 2;
+
+    switch (xet_hub_path_check(&text, &refusal)) {
+
+    case XET_OK:
+        check(risk == XET_HUB_RISK_NONE && xet_hub_path_ok(path, size + 2));
+        break;
+
+    case XET_HUB_UNSAFE:
+        check(refusal.risk == risk && refusal.len == part.len);
+        break;
+
+    default:
+        check(!xet_hub_path_ok(path, size + 2));
+    }
+
+    free(path);
+
+    if (risk == XET_HUB_RISK_NONE) {
+        return;
+    }
+
+    check(part.len && part.data >= data
+          && part.data + part.len <= data + size);
+    check(memchr(part.data, '/', part.len) == NULL);
+    check(xet_hub_path_risk(part.data, part.len, &again) == risk);
+    check(xet_hub_risk_text(risk) != NULL);
+}
+
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -158,6 +223,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     size--;
     memset(&one, 0, sizeof(one));
+
+    fuzz_path(data + 1, size);
 
     switch (*data++ % 8) {
 

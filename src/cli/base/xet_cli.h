@@ -112,6 +112,8 @@ int xet_cli_no_memory(void);
       "90s, 15m, 2h or 7d; 1h")                                               \
     X(MESSAGE, "message", "TEXT", 'm',                                        \
       "of a commit")                                                          \
+    X(NAMES, "names", "WHICH", 0,                                             \
+      "unsafe names: refuse, skip or, of a manifest, any; refuse")            \
     X(OLDER, "older", "TIME", 0,                                              \
       "of files without a row: 1h, 7d")                                       \
     X(ORPHANS, "orphans", NULL, 0,                                            \

@@ -38,6 +38,7 @@ int
 xet_cli_hub_get(const xet_cli_args_t *args)
 {
     int            rc;
+    const char    *names;
     xet_cli_hub_t  hub;
 
     if (args->value[XET_CLI_OPT_RECURSIVE]
@@ -50,6 +51,13 @@ xet_cli_hub_get(const xet_cli_args_t *args)
         }
 
         return xet_cli_get(args);
+    }
+
+    names = args->value[XET_CLI_OPT_NAMES];
+
+    if (names && strcmp(names, "any") == 0) {
+        return xet_cli_fail(XET_CLI_USAGE, names, "is for names of a manifest "
+                            "alone");
     }
 
     rc = xet_cli_hub_open_repo(&hub, args, args->operands[0]);
@@ -108,6 +116,11 @@ xet_cli_hub_get_file(xet_cli_hub_t *hub, const xet_cli_hub_file_t *file)
     want.path = hub->args->value[XET_CLI_OPT_OUTPUT];
     want.given = (want.path != NULL);
     want.path = want.given ? want.path : hub->base;
+
+    if (!want.given && !xet_cli_tree_safe(hub->base, "is not written")) {
+        return XET_CLI_FAULT;
+    }
+
     want.hash = file->hash;
     want.size = file->size;
     want.sha256 = file->digested ? file->sha256 : NULL;
@@ -161,6 +174,11 @@ xet_cli_hub_get_begin(xet_cli_hub_get_t *g)
     const char  *output;
 
     output = g->hub->args->value[XET_CLI_OPT_OUTPUT];
+
+    if (output == NULL && !xet_cli_tree_safe(g->hub->base, "is not written")) {
+        return XET_CLI_FAULT;
+    }
+
     output = output ? output : g->hub->base;
 
     g->tree = xet_cli_get_tree_begin(g->hub->args, g->cas, output, &rc);
@@ -210,5 +228,6 @@ xet_cli_hub_get_entry(void *ctx, const xet_hub_entry_t *entry)
 
     g->rc = xet_cli_worse(g->rc, rc);
 
-    return (rc < XET_CLI_NETWORK) ? XET_CLI_OK : rc;
+    return (rc < XET_CLI_NETWORK && !xet_cli_get_tree_refused(g->tree))
+           ? XET_CLI_OK : rc;
 }

@@ -313,6 +313,12 @@ xet_cli_hub_items(xet_cli_hub_put_t *p)
             continue;
         }
 
+        if (!xet_cli_tree_safe(path, "is left out")) {
+            rc = xet_cli_worse(rc, XET_CLI_ERROR);
+            free(path);
+            continue;
+        }
+
         p->items[i].path = path;
     }
 

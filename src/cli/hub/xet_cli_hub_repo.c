@@ -14,6 +14,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "xet_cli_hub.h"
@@ -32,6 +33,7 @@ static int xet_cli_hub_kind(xet_cli_hub_t *hub, xet_hub_kind_e kind);
 static char *xet_cli_hub_escape(const char *text, int slashes);
 static int xet_cli_hub_make(xet_cli_hub_t *hub);
 static int xet_cli_hub_branch(xet_cli_hub_t *hub);
+static int xet_cli_hub_pinned(const xet_cli_hub_t *hub);
 static int xet_cli_hub_looked(xet_cli_hub_t *hub,
     const xet_cli_request_t *r);
 static int xet_cli_hub_grant(xet_cli_hub_t *hub);
@@ -547,6 +549,17 @@ xet_cli_hub_branch(xet_cli_hub_t *hub)
 }
 
 
+/* Whether the revision is the id of a commit, whatever the Hub says. */
+
+static int
+xet_cli_hub_pinned(const xet_cli_hub_t *hub)
+{
+    return hub->kind != XET_HUB_BUCKET
+           && strlen(hub->rev) == XET_HUB_OID_LEN
+           && strspn(hub->rev, "0123456789abcdefABCDEF") == XET_HUB_OID_LEN;
+}
+
+
 /* A repo that was moved has another name now. */
 
 static int
@@ -570,6 +583,17 @@ xet_cli_hub_looked(xet_cli_hub_t *hub, const xet_cli_request_t *r)
         json_decref(answer);
         return xet_cli_fail(XET_CLI_NETWORK, hub->id,
                             "the answer of the Hub is no repository");
+    }
+
+    if (xet_cli_hub_pinned(hub)
+        && (described.oid.len != XET_HUB_OID_LEN
+            || strncasecmp(hub->rev, (const char *) described.oid.data,
+                           XET_HUB_OID_LEN)
+               != 0))
+    {
+        json_decref(answer);
+        return xet_cli_fail(XET_CLI_NETWORK, hub->rev,
+                            "the Hub answers with another commit");
     }
 
     id = strndup((const char *) described.id.data, described.id.len);

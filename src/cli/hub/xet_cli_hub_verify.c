@@ -1,7 +1,8 @@
 
 /*
  * xet verify of names of a Hub: reads a file, or all files of a folder, and
- * holds them against the hash and the SHA-256 that the list has.
+ * holds them against the hash and the SHA-256 that the list has.  Paths that no
+ * file can be committed to any more are reported.
  */
 
 
@@ -157,6 +158,12 @@ xet_cli_hub_verify_entry(void *ctx, const xet_hub_entry_t *entry)
 
     if (path == NULL) {
         return xet_cli_no_memory();
+    }
+
+    /* from a time, or a Hub, that allowed it */
+
+    if (!xet_cli_tree_safe(path, "is no path that clients should write")) {
+        v->rc = xet_cli_worse(v->rc, XET_CLI_FAULT);
     }
 
     rc = entry->known

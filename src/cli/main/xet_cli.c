@@ -76,7 +76,7 @@ static const xet_cli_verb_t  xet_cli_verbs[] = {
       "Downloads a file, a folder of a Hub, or what a manifest has, and\n"
       "verifies it.",
       XET_CLI_TAKES_SERVER | XET_CLI_TAKES_HUB | xet_cli_takes(JSON)
-      | xet_cli_takes(OUTPUT)
+      | xet_cli_takes(NAMES) | xet_cli_takes(OUTPUT)
       | xet_cli_takes(PARALLEL) | xet_cli_takes(QUIET)
       | xet_cli_takes(RANGE) | xet_cli_takes(RECURSIVE),
       1, 1, xet_cli_hub_get },

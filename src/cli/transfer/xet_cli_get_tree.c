@@ -6,6 +6,10 @@
  *     {"file":"a/b","hash":"...","size":1,"executable":true}
  *     {"folder":"c"}
  *
+ * A name that git, Windows or a client takes for something of its own ends the
+ * get, or is left out with --names skip (xet_hub_path.c): a manifest, or a Hub,
+ * may be a stranger's.
+ *
  * Other members are ignored.  A file that is there with the same bytes is left
  * as it is, so that a get that was broken off is resumed.  What came of a file
  * that fails is kept for the next get if the reason may pass, else removed.
@@ -61,6 +65,10 @@ struct xet_cli_get_tree_s {
     xet_cli_get_tree_file_t  file;     /* of this line */
     unsigned                 executable:1;
 
+    unsigned                 skip:1;   /* --names */
+    unsigned                 any:1;
+    unsigned                 refused:1;        /* a name was */
+
     xet_cli_get_tree_file_t  waiting[XET_CLI_GET_TREE_FILES];
     unsigned                 count;
     unsigned                 most;     /* files, as descriptors allow */
@@ -69,6 +77,9 @@ struct xet_cli_get_tree_s {
 
 
 static int xet_cli_get_tree_open(xet_cli_get_tree_t *g, const char *folder);
+static int xet_cli_get_tree_names(xet_cli_get_tree_t *g);
+static int xet_cli_get_tree_safe(xet_cli_get_tree_t *g, const char *path,
+    int *rc);
 static int xet_cli_get_tree_lines(xet_cli_get_tree_t *g, FILE *in);
 static int xet_cli_get_tree_line(xet_cli_get_tree_t *g, const char *text,
     size_t len);
@@ -199,6 +210,12 @@ xet_cli_get_tree_open(xet_cli_get_tree_t *g, const char *folder)
         return xet_cli_fail_errno(folder);
     }
 
+    rc = xet_cli_get_tree_names(g);
+
+    if (rc != XET_CLI_OK) {
+        return rc;
+    }
+
     g->device = st.st_dev;
     g->most = XET_CLI_GET_TREE_FILES;
 
@@ -211,6 +228,54 @@ xet_cli_get_tree_open(xet_cli_get_tree_t *g, const char *folder)
     }
 
     return XET_CLI_OK;
+}
+
+
+static int
+xet_cli_get_tree_names(xet_cli_get_tree_t *g)
+{
+    const char  *names;
+
+    names = g->args->value[XET_CLI_OPT_NAMES];
+
+    if (names == NULL || strcmp(names, "refuse") == 0) {
+        return XET_CLI_OK;
+    }
+
+    g->skip = (strcmp(names, "skip") == 0);
+    g->any = (strcmp(names, "any") == 0);
+
+    return (g->skip || g->any)
+           ? XET_CLI_OK
+           : xet_cli_fail(XET_CLI_USAGE, names, "is not one of refuse, skip "
+                          "and any");
+}
+
+
+/* Whether a path is written; else *rc says whether that is a failure. */
+
+static int
+xet_cli_get_tree_safe(xet_cli_get_tree_t *g, const char *path, int *rc)
+{
+    *rc = XET_CLI_OK;
+
+    if (g->any || xet_cli_tree_safe(path, "is not written")) {
+        return 1;
+    }
+
+    if (!g->skip) {
+        g->refused = 1;
+        *rc = XET_CLI_FAULT;
+    }
+
+    return 0;
+}
+
+
+int
+xet_cli_get_tree_refused(const xet_cli_get_tree_t *g)
+{
+    return g->refused;
 }
 
 
@@ -230,7 +295,7 @@ xet_cli_get_tree_lines(xet_cli_get_tree_t *g, FILE *in)
 
     /* what is wrong with the network is wrong for the next file, too */
 
-    while (rc < XET_CLI_NETWORK
+    while (rc < XET_CLI_NETWORK && !g->refused
            && fgets(line, XET_CLI_GET_TREE_LINE, in) != NULL)
     {
         g->line++;
@@ -272,7 +337,10 @@ xet_cli_get_tree_line(xet_cli_get_tree_t *g, const char *text, size_t len)
     want.executable = json_is_true(json_object_get(line, "executable"));
 
     if (path && want.path == NULL && xet_cli_tree_path_ok(path)) {
-        rc = xet_cli_get_tree_folder(g, path);
+
+        if (xet_cli_get_tree_safe(g, path, &rc)) {
+            rc = xet_cli_get_tree_folder(g, path);
+        }
 
     } else if (path || want.path == NULL
                || !xet_cli_tree_path_ok(want.path)
@@ -301,6 +369,10 @@ xet_cli_get_tree_want(xet_cli_get_tree_t *g, const xet_cli_want_t *want)
     if (!xet_cli_tree_path_ok(want->path)) {
         return xet_cli_fail(XET_CLI_FAULT, want->path,
                             "is no path inside of the folder");
+    }
+
+    if (!xet_cli_get_tree_safe(g, want->path, &rc)) {
+        return rc;
     }
 
     memset(&g->file, 0, sizeof(g->file));

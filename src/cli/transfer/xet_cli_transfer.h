@@ -538,6 +538,9 @@ xet_cli_get_tree_t *xet_cli_get_tree_begin(const xet_cli_args_t *args,
 int xet_cli_get_tree_want(xet_cli_get_tree_t *g, const xet_cli_want_t *want);
 int xet_cli_get_tree_end(xet_cli_get_tree_t *g, int rc);
 
+/* Whether a name was refused that ends the get, by --names. */
+int xet_cli_get_tree_refused(const xet_cli_get_tree_t *g);
+
 /*
  * Asks for the size of a file in bytes, by a HEAD request of its files route.
  * XET_CLI_OK or XET_CLI_INTERRUPTED.  A failure is reported and returned as by
@@ -689,6 +692,12 @@ int xet_cli_tree_parent(int root, const char *path, int make,
  * empty, "." or "..", and no name that xet_cli_part.c gives.
  */
 int xet_cli_tree_path_ok(const char *path);
+
+/*
+ * Whether nothing of a path is taken by git, Windows or a client for something
+ * of its own (xet_hub_path_risk()); reported otherwise: "PATH: WHAT: why".
+ */
+int xet_cli_tree_safe(const char *path, const char *what);
 
 
 /*

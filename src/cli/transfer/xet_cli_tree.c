@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "xet_cli_transfer.h"
+#include "xet_hub.h"
 
 
 #define XET_CLI_TREE_DEPTH  128
@@ -325,6 +326,26 @@ xet_cli_tree_path_ok(const char *path)
 
         path += len + 1;
     }
+
+    return 0;
+}
+
+
+int
+xet_cli_tree_safe(const char *path, const char *what)
+{
+    xet_hub_risk_e  risk;
+    xet_hub_text_t  part;
+
+    risk = xet_hub_path_risk((const uint8_t *) path, strlen(path), &part);
+
+    if (risk == XET_HUB_RISK_NONE) {
+        return 1;
+    }
+
+    (void) xet_cli_failf(XET_CLI_FAULT, path, "%s: \"%.*s\" %s", what,
+                         (int) part.len, (const char *) part.data,
+                         xet_hub_risk_text(risk));
 
     return 0;
 }

@@ -78,6 +78,8 @@
       "no branch, tag or commit can have this name")                          \
     X(HUB_PATH,       "invalid_path",    400,                                 \
       "no file can have this path")                                           \
+    X(HUB_UNSAFE,     "unsafe_path",     400,                                 \
+      "a part of the path means something else to git, Windows or a client")  \
     X(HUB_OPERATION,  "invalid_commit",  400,                                 \
       "malformed operation of a commit")                                      \
     X(HUB_LARGE,      "file_too_large",  413,                                 \

@@ -44,6 +44,7 @@ typedef struct {
 #define XET_HUB_PATH_MAX     1024      /* of a file in a repo */
 #define XET_HUB_PART_MAX     255       /* of a folder or a file in that */
 #define XET_HUB_OID_LEN      40        /* digits of a commit */
+#define XET_HUB_OID_MIN      7         /* of one that are enough */
 
 
 /*
@@ -60,16 +61,24 @@ int xet_hub_name_ok(const uint8_t *p, size_t len);
 int xet_hub_owner_ok(const uint8_t *p, size_t len);
 
 /*
- * Whether a file in a repo may have this path: UTF-8 without control
- * characters, parts that are not empty, "." or "..".
+ * Whether a file in a repo can have this path: UTF-8 without control
+ * characters, parts that are not empty, "." or "..".  What is written has to
+ * pass xet_hub_path_check(), too.
  */
 int xet_hub_path_ok(const uint8_t *p, size_t len);
 
 /*
  * Whether a branch or a tag may be called so: what git allows of UTF-8, and
- * not 40 hex digits, which are a commit.
+ * nothing that is reserved.
  */
 int xet_hub_ref_ok(const uint8_t *p, size_t len);
+
+/*
+ * The length of what a name begins with, up to a "/", if no branch or tag may
+ * begin so: the digits of a commit, 7 to 40 in any case, "HEAD" and "refs".  0
+ * for other names.
+ */
+size_t xet_hub_ref_reserved(const uint8_t *p, size_t len);
 
 /* Whether it is UTF-8 without control characters. */
 int xet_hub_text_ok(const uint8_t *p, size_t len);
@@ -97,6 +106,46 @@ int xet_hub_sha256_parse(uint8_t *sha256, const xet_hub_text_t *text);
 
 
 /*
+ * xet_hub_path.c: parts of a path that git, Windows, macOS or a client takes
+ * for something of its own.
+ */
+
+typedef enum {
+    XET_HUB_RISK_NONE = 0,
+    XET_HUB_RISK_GIT,                  /* ".git", in all its forms */
+    XET_HUB_RISK_CACHE,                /* ".cache", the same */
+    XET_HUB_RISK_DEVICE,               /* "con", "nul.txt" */
+    XET_HUB_RISK_DRIVE,                /* "c:x" */
+    XET_HUB_RISK_STREAM,               /* "x::$data" */
+    XET_HUB_RISK_BACKSLASH,
+    XET_HUB_RISK_END,                  /* a dot or a blank at the end */
+    XET_HUB_RISK_CONTROL
+} xet_hub_risk_e;
+
+/* A part that was refused, as a message shows it: of the same length. */
+
+typedef struct {
+    xet_hub_risk_e  risk;
+    uint8_t         part[XET_HUB_PART_MAX];
+    size_t          len;
+} xet_hub_refusal_t;
+
+/* The first part of a path that is refused is *part, and points into it. */
+xet_hub_risk_e xet_hub_path_risk(const uint8_t *p, size_t len,
+    xet_hub_text_t *part);
+
+/* What a risk says of such a part: "is a folder of git". */
+const char *xet_hub_risk_text(xet_hub_risk_e risk);
+
+/*
+ * Whether a file may be written to this path, here or by a client of ours:
+ * XET_HUB_PATH where none can have it, XET_HUB_UNSAFE with a refusal.
+ */
+xet_status_t xet_hub_path_check(const xet_hub_text_t *path,
+    xet_hub_refusal_t *refusal);
+
+
+/*
  * xet_hub_route.c: the paths of requests.
  */
 
@@ -119,7 +168,7 @@ typedef struct {
  *     :repo   the same, of a model, or behind "datasets" or "spaces"
  *     :git    as :repo, and the name ends in ".git"
  *     :owner  one part
- *     :rev    one part, which may have "/" as %2F
+ *     :rev    one part, which may have "/" as %2F; at the end all the rest
  *     :path   all the rest, which may be nothing
  *     :root   "/" alone
  *
@@ -197,6 +246,7 @@ typedef struct {
     size_t           size;
     uint64_t         n;                /* operations, without the header */
     int              header;           /* it has come */
+    xet_hub_refusal_t  refusal;        /* of XET_HUB_UNSAFE */
 } xet_hub_ops_t;
 
 
@@ -206,8 +256,9 @@ void xet_hub_ops_free(xet_hub_ops_t *ops);
 
 /*
  * Takes *n of len bytes: all of them, or as far as the handler let it.
- * XET_HUB_OPERATION, XET_HUB_PATH, XET_HUB_LARGE for a line that is too long,
- * XET_NOMEM, and what the handler returns.
+ * XET_HUB_OPERATION, XET_HUB_PATH, XET_HUB_UNSAFE, XET_HUB_LARGE for a line
+ * that is too long, XET_NOMEM, and what the handler returns.  What is deleted
+ * or copied from may have an unsafe path.
  */
 xet_status_t xet_hub_ops_feed(xet_hub_ops_t *ops, const uint8_t *buf,
     size_t len, size_t *n);
@@ -222,11 +273,12 @@ xet_status_t xet_hub_ops_end(xet_hub_ops_t *ops);
 
 /*
  * A file that stands in JSON, {path, content, encoding}: of a commit, or of a
- * repo that is created with it.  XET_HUB_OPERATION, XET_HUB_PATH, XET_NOMEM.
+ * repo that is created with it.  XET_HUB_OPERATION, XET_HUB_PATH,
+ * XET_HUB_UNSAFE with a refusal, XET_NOMEM.
  * *content is what the caller has to free(), in any case; NULL before.
  */
 xet_status_t xet_hub_file_parse(json_t *value, xet_hub_operation_t *op,
-    uint8_t **content);
+    uint8_t **content, xet_hub_refusal_t *refusal);
 
 
 /*
@@ -244,6 +296,7 @@ typedef struct {
     xet_hub_text_t   to_owner;
     xet_hub_text_t   to_name;
     int              private;          /* -1: not said */
+    xet_hub_refusal_t  refusal;        /* of one of its files */
 } xet_hub_repo_t;
 
 /*
@@ -260,7 +313,7 @@ xet_status_t xet_hub_repo_parse(xet_hub_repo_t *repo, const uint8_t *text,
  */
 #define XET_HUB_FILES_MAX  1000
 
-xet_status_t xet_hub_repo_files(const xet_hub_repo_t *repo,
+xet_status_t xet_hub_repo_files(xet_hub_repo_t *repo,
     xet_hub_op_pt handler, void *ctx);
 
 /* {fromRepo, toRepo, type} */
@@ -309,6 +362,7 @@ typedef struct {
     int  upload;                       /* LFS: else a download */
     int  xet;                          /* LFS: the client knows "xet" */
     int  basic;
+    xet_hub_refusal_t  refusal;        /* of a file of a preupload */
 } xet_hub_list_t;
 
 xet_status_t xet_hub_preupload_parse(xet_hub_list_t *list, const uint8_t *text,

@@ -22,6 +22,13 @@
 #define XET_HUB_BODY_DEPTH  6
 
 
+typedef struct {
+    xet_hub_op_pt       handler;
+    void               *ctx;
+    xet_hub_refusal_t  *refusal;
+} xet_hub_body_safe_t;
+
+
 static xet_status_t xet_hub_body_doc(json_t **doc, const uint8_t *text,
     size_t len);
 static int xet_hub_body_text(json_t *doc, const char *key,
@@ -34,6 +41,8 @@ static xet_status_t xet_hub_body_list(json_t *doc, const char *key,
     xet_status_t (*entry)(json_t *value, xet_hub_operation_t *op),
     xet_hub_op_pt handler, void *ctx);
 static xet_status_t xet_hub_body_file(json_t *value, xet_hub_operation_t *op);
+static xet_status_t xet_hub_body_safe(void *ctx,
+    const xet_hub_operation_t *op);
 static xet_status_t xet_hub_body_path(json_t *value, xet_hub_operation_t *op);
 static xet_status_t xet_hub_body_copy(json_t *value, xet_hub_operation_t *op);
 static xet_status_t xet_hub_body_object(json_t *value,
@@ -70,7 +79,7 @@ xet_hub_repo_parse(xet_hub_repo_t *repo, const uint8_t *text, size_t len)
 
 
 xet_status_t
-xet_hub_repo_files(const xet_hub_repo_t *repo, xet_hub_op_pt handler,
+xet_hub_repo_files(xet_hub_repo_t *repo, xet_hub_op_pt handler,
     void *ctx)
 {
     size_t                i;
@@ -91,7 +100,8 @@ xet_hub_repo_files(const xet_hub_repo_t *repo, xet_hub_op_pt handler,
         memset(&op, 0, sizeof(xet_hub_operation_t));
         content = NULL;
 
-        rc = xet_hub_file_parse(json_array_get(array, i), &op, &content);
+        rc = xet_hub_file_parse(json_array_get(array, i), &op, &content,
+                                &repo->refusal);
 
         if (rc == XET_OK) {
             rc = handler(ctx, &op);
@@ -229,20 +239,41 @@ xet_status_t
 xet_hub_preupload_parse(xet_hub_list_t *list, const uint8_t *text, size_t len,
     xet_hub_op_pt handler, void *ctx)
 {
-    json_t        *doc;
-    xet_status_t   rc;
+    json_t              *doc;
+    xet_status_t         rc;
+    xet_hub_body_safe_t  safe;
 
     memset(list, 0, sizeof(xet_hub_list_t));
+
+    safe.handler = handler;
+    safe.ctx = ctx;
+    safe.refusal = &list->refusal;
 
     rc = xet_hub_body_doc(&doc, text, len);
 
     if (rc == XET_OK) {
-        rc = xet_hub_body_list(doc, "files", xet_hub_body_file, handler, ctx);
+        rc = xet_hub_body_list(doc, "files", xet_hub_body_file,
+                               xet_hub_body_safe, &safe);
     }
 
     json_decref(doc);
 
     return rc;
+}
+
+
+/* A path that is to be written. */
+
+static xet_status_t
+xet_hub_body_safe(void *ctx, const xet_hub_operation_t *op)
+{
+    xet_hub_body_safe_t *safe = ctx;
+
+    xet_status_t  rc;
+
+    rc = xet_hub_path_check(&op->path, safe->refusal);
+
+    return (rc == XET_OK) ? safe->handler(safe->ctx, op) : rc;
 }
 
 
@@ -543,8 +574,7 @@ xet_hub_body_file(json_t *value, xet_hub_operation_t *op)
 
     op->size = json_integer_value(size);
 
-    return xet_hub_path_ok(op->path.data, op->path.len) ? XET_OK
-                                                        : XET_HUB_PATH;
+    return XET_OK;
 }
 
 

@@ -106,18 +106,15 @@ xet_hub_path_ok(const uint8_t *p, size_t len)
 int
 xet_hub_ref_ok(const uint8_t *p, size_t len)
 {
-    size_t  i, digits;
+    size_t  i;
 
     if (len > XET_HUB_REV_MAX || !xet_hub_path_ok(p, len)
         || p[0] == '-' || p[len - 1] == '.'
-        || (len == 4 && memcmp(p, "HEAD", 4) == 0)
-        || (len >= 5 && memcmp(p, "refs/", 5) == 0)
+        || xet_hub_ref_reserved(p, len)
         || (len >= 5 && memcmp(p + len - 5, ".lock", 5) == 0))
     {
         return 0;
     }
-
-    digits = 0;
 
     for (i = 0; i < len; i++) {
 
@@ -127,11 +124,27 @@ xet_hub_ref_ok(const uint8_t *p, size_t len)
         {
             return 0;
         }
+    }
 
+    return p[0] != '.';
+}
+
+
+size_t
+xet_hub_ref_reserved(const uint8_t *p, size_t len)
+{
+    size_t  i, digits;
+
+    digits = 0;
+
+    for (i = 0; i < len && p[i] != '/'; i++) {
         digits += (xet_get_hex_digit(p[i]) < 16);
     }
 
-    return p[0] != '.' && !(len == XET_HUB_OID_LEN && digits == len);
+    return ((digits == i && i >= XET_HUB_OID_MIN && i <= XET_HUB_OID_LEN)
+            || (i == 4 && (memcmp(p, "HEAD", 4) == 0
+                           || memcmp(p, "refs", 4) == 0)))
+           ? i : 0;
 }
 
 

@@ -211,10 +211,16 @@ xet_hub_ops_line(xet_hub_ops_t *ops, const uint8_t *p, size_t len)
     rc = ops->bucket ? xet_hub_ops_batch(doc, &op)
                      : xet_hub_ops_commit(ops, doc, &op, &content);
 
-    if (rc == XET_OK && op.op != XET_HUB_HEADER
-        && !xet_hub_path_ok(op.path.data, op.path.len))
-    {
-        rc = XET_HUB_PATH;
+    if (rc == XET_OK && op.op != XET_HUB_HEADER) {
+        rc = xet_hub_path_check(&op.path, &ops->refusal);
+
+        /* what is there already can go */
+
+        if (rc == XET_HUB_UNSAFE
+            && (op.op == XET_HUB_DELETE || op.op == XET_HUB_DELETE_FOLDER))
+        {
+            rc = XET_OK;
+        }
     }
 
     if (rc == XET_OK) {
@@ -390,8 +396,11 @@ xet_hub_ops_lfs(json_t *value, xet_hub_operation_t *op)
 
 
 xet_status_t
-xet_hub_file_parse(json_t *value, xet_hub_operation_t *op, uint8_t **content)
+xet_hub_file_parse(json_t *value, xet_hub_operation_t *op, uint8_t **content,
+    xet_hub_refusal_t *refusal)
 {
+    xet_status_t  rc;
+
     op->size = -1;
     op->mtime = -1;
 
@@ -399,11 +408,9 @@ xet_hub_file_parse(json_t *value, xet_hub_operation_t *op, uint8_t **content)
         return XET_HUB_OPERATION;
     }
 
-    if (!xet_hub_path_ok(op->path.data, op->path.len)) {
-        return XET_HUB_PATH;
-    }
+    rc = xet_hub_path_check(&op->path, refusal);
 
-    return xet_hub_ops_inline(value, op, content);
+    return (rc == XET_OK) ? xet_hub_ops_inline(value, op, content) : rc;
 }
 
 

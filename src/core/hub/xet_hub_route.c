@@ -9,9 +9,10 @@
  *
  * A path is cut before it is decoded: a revision may have a "/", which comes
  * as %2F, and with that decoded nobody could tell where the revision ends.
- * Some clients send the "/" of a revision as it is, though; then the revision
- * is the first part alone, and who knows which revisions there are moves the
- * border (xet.hub_rev() in sql/functions.sql).
+ * Some clients and proxies send the "/" of a revision as it is, though.  Where
+ * no path comes behind it all the rest is the revision, else the first part
+ * alone, and who knows which revisions there are moves the border
+ * (xet.hub_rev() in sql/functions.sql; the rules are in docs/hub.md).
  */
 
 
@@ -173,6 +174,13 @@ xet_hub_route_walk(const char *form, const uint8_t *raw, size_t len,
 
         } else { /* :rev */
             ok = xet_hub_cut_part(&cut, &target->rev);
+
+            /* nothing comes behind it that a "/" could be of */
+
+            if (ok && end == NULL) {
+                target->rev.len = (size_t) (cut.end - target->rev.data);
+                cut.p = cut.end;
+            }
         }
 
         if (!ok) {

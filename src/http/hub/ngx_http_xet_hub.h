@@ -70,6 +70,9 @@ struct ngx_http_xet_hub_s {
                                              const char *code,
                                              const char *message);
 
+    /* what a body has for XET_HUB_UNSAFE to name; NULL: none was read */
+    const xet_hub_refusal_t         *refusal;
+
     void                            *state;    /* of the route */
 };
 

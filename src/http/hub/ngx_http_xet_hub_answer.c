@@ -9,6 +9,12 @@
 #include "ngx_http_xet_upload.h"
 
 
+/* XET_HUB_PART_MAX and what is said of it */
+#define NGX_HTTP_XET_HUB_UNSAFE  384
+
+
+static ngx_int_t ngx_http_xet_hub_unsafe(ngx_http_request_t *r,
+    ngx_uint_t status, const xet_hub_refusal_t *refusal);
 static ngx_int_t ngx_http_xet_hub_upstream(ngx_http_request_t *r);
 static ngx_int_t ngx_http_xet_hub_moved(ngx_http_request_t *r,
     const ngx_str_t *id);
@@ -44,9 +50,36 @@ ngx_http_xet_hub_error(ngx_http_request_t *r, ngx_uint_t status,
 ngx_int_t
 ngx_http_xet_hub_status(ngx_http_request_t *r, xet_status_t status)
 {
+    const xet_hub_refusal_t  *refusal;
+
+    refusal = ngx_http_xet_hub_get(r)->refusal;
+
+    if (status == XET_HUB_UNSAFE && refusal) {
+        return ngx_http_xet_hub_unsafe(r, NGX_HTTP_BAD_REQUEST, refusal);
+    }
+
     return ngx_http_xet_hub_error(r, xet_status_http(status),
                                   xet_status_code(status),
                                   xet_status_text(status));
+}
+
+
+/* Names the part of a path that is refused, and why. */
+
+static ngx_int_t
+ngx_http_xet_hub_unsafe(ngx_http_request_t *r, ngx_uint_t status,
+    const xet_hub_refusal_t *refusal)
+{
+    u_char  text[NGX_HTTP_XET_HUB_UNSAFE];
+
+    *ngx_snprintf(text, sizeof(text) - 1,
+                  "No file is written to a path with \"%*s\": this part %s",
+                  refusal->len, refusal->part,
+                  xet_hub_risk_text(refusal->risk))
+        = '\0';
+
+    return ngx_http_xet_hub_error(r, status, xet_status_code(XET_HUB_UNSAFE),
+                                  (char *) text);
 }
 
 
@@ -122,13 +155,17 @@ ngx_http_xet_hub_refuse(ngx_http_request_t *r,
 /*
  * What is read of a repo that is not here is asked of another Hub, where
  * "xet_hub_upstream" names a location that does.  NGX_DECLINED: it is not;
- * else the code is for ngx_http_finalize_request().
+ * else the code is for ngx_http_finalize_request().  What clients would write
+ * by a path that no file can be committed to here does not come from there
+ * either.
  */
 
 static ngx_int_t
 ngx_http_xet_hub_upstream(ngx_http_request_t *r)
 {
     ngx_str_t                 name;
+    xet_hub_text_t            path;
+    xet_hub_refusal_t         refusal;
     ngx_http_xet_hub_t       *hub;
     ngx_http_xet_loc_conf_t  *xlcf;
 
@@ -149,6 +186,13 @@ ngx_http_xet_hub_upstream(ngx_http_request_t *r)
 
     if (name.len == 0) {
         return NGX_DECLINED;
+    }
+
+    path.data = hub->path.data;
+    path.len = hub->path.len;
+
+    if (path.len && xet_hub_path_check(&path, &refusal) == XET_HUB_UNSAFE) {
+        return ngx_http_xet_hub_unsafe(r, NGX_HTTP_FORBIDDEN, &refusal);
     }
 
     return ngx_http_named_location(r, &name);

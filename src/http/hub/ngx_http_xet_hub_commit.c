@@ -132,6 +132,8 @@ ngx_http_xet_hub_commit_handler(ngx_http_request_t *r,
 
     xet_hub_ops_init(&c->ops, hub->asked.kind == XET_HUB_BUCKET,
                      ngx_http_xet_hub_commit_op, c);
+    hub->refusal = &c->ops.refusal;
+
     ngx_http_xet_hub_batch_init(&c->batch);
 
     if (ngx_http_xet_hub_flag(r, "create_pr")) {

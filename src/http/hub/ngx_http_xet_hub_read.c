@@ -14,6 +14,7 @@
 
 #define NGX_HTTP_XET_HUB_LIST_PAGE  100
 #define NGX_HTTP_XET_HUB_REF_BODY   131072
+#define NGX_HTTP_XET_HUB_REF_TEXT   192
 
 
 /* A branch or a tag. */
@@ -38,6 +39,8 @@ static void ngx_http_xet_hub_branch_read(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_hub_tag_read(ngx_http_request_t *r, void *data);
 static void ngx_http_xet_hub_ref_put(ngx_http_request_t *r,
     ngx_http_xet_hub_named_t *n, const char *kind, const ngx_str_t *name);
+static ngx_int_t ngx_http_xet_hub_ref_check(ngx_http_request_t *r,
+    const ngx_str_t *name, const ngx_str_t *rev);
 
 
 ngx_int_t
@@ -303,16 +306,20 @@ static void
 ngx_http_xet_hub_ref_put(ngx_http_request_t *r, ngx_http_xet_hub_named_t *n,
     const char *kind, const ngx_str_t *name)
 {
+    ngx_int_t            rc;
     ngx_http_xet_hub_t  *hub;
 
     hub = ngx_http_xet_hub_get(r);
 
-    if (name->data == NULL || !xet_hub_ref_ok(name->data, name->len)
-        || (r->method != NGX_HTTP_DELETE
-            && !xet_hub_rev_ok(n->rev.data, n->rev.len)))
-    {
-        ngx_http_finalize_request(r, ngx_http_xet_hub_status(r, XET_HUB_REV));
-        return;
+    /* one of an older time that could not be made any more can go */
+
+    if (r->method != NGX_HTTP_DELETE) {
+        rc = ngx_http_xet_hub_ref_check(r, name, &n->rev);
+
+        if (rc != NGX_DECLINED) {
+            ngx_http_finalize_request(r, rc);
+            return;
+        }
     }
 
     n->name.data = ngx_pnalloc(r->pool, ngx_strlen(kind) + name->len);
@@ -331,4 +338,31 @@ ngx_http_xet_hub_ref_put(ngx_http_request_t *r, ngx_http_xet_hub_named_t *n,
     ngx_http_xet_hub_wait(r,
         ngx_http_xet_query_hub_ref_put(r, &hub->asked, &n->name, &n->rev, 0,
                                        ngx_http_xet_hub_answered));
+}
+
+
+/* NGX_DECLINED where a branch or a tag may be called so, at this revision. */
+
+static ngx_int_t
+ngx_http_xet_hub_ref_check(ngx_http_request_t *r, const ngx_str_t *name,
+    const ngx_str_t *rev)
+{
+    size_t  len;
+    u_char  text[NGX_HTTP_XET_HUB_REF_TEXT];
+
+    len = name->data ? xet_hub_ref_reserved(name->data, name->len) : 0;
+
+    if (len) {
+        *ngx_snprintf(text, sizeof(text) - 1,
+                      "No branch or tag can be called \"%*s\", or begin with"
+                      " that and a slash: it means a commit", len, name->data)
+            = '\0';
+
+        return ngx_http_xet_hub_error(r, NGX_HTTP_BAD_REQUEST, "ref_reserved",
+                                      (char *) text);
+    }
+
+    return (name->data && xet_hub_ref_ok(name->data, name->len)
+            && xet_hub_rev_ok(rev->data, rev->len))
+           ? NGX_DECLINED : ngx_http_xet_hub_status(r, XET_HUB_REV);
 }

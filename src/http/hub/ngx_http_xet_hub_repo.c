@@ -169,6 +169,7 @@ ngx_http_xet_hub_change(ngx_http_request_t *r)
                            ngx_http_xet_hub_change_cleanup);
     if (c) {
         ngx_http_xet_hub_get(r)->state = c;
+        ngx_http_xet_hub_get(r)->refusal = &c->repo.refusal;
     }
 
     return c;

@@ -6,7 +6,7 @@
  * of "refs%2Fpr%2F1/file" nobody could tell any more where the revision ends.
  * Where rules have changed the URI, or nginx has merged slashes or parts with
  * dots, what was sent is not what the location was chosen for, and the decoded
- * one counts.
+ * one counts: its percent signs are encoded again, so that it is decoded once.
  *
  * Where "xet_hub_pages" is on, what is not below "/api/" may be a page, too.
  *
@@ -37,6 +37,10 @@ static const ngx_http_xet_hub_route_t  ngx_http_xet_hub_routes[] = {
 
 static u_char  ngx_http_xet_hub_numbers[sizeof(ngx_http_xet_hub_routes)
                                         / sizeof(ngx_http_xet_hub_route_t)];
+
+
+static ngx_int_t ngx_http_xet_hub_route_encode(ngx_http_request_t *r,
+    ngx_str_t *path);
 
 
 const ngx_http_xet_hub_route_t *
@@ -84,6 +88,7 @@ ngx_int_t
 ngx_http_xet_hub_route_path(ngx_http_request_t *r, ngx_str_t *path)
 {
     u_char                   *src, *dst, *args;
+    ngx_int_t                 rc;
     ngx_str_t                 decoded;
     ngx_http_xet_loc_conf_t  *xlcf;
 
@@ -112,7 +117,11 @@ ngx_http_xet_hub_route_path(ngx_http_request_t *r, ngx_str_t *path)
     if (!r->valid_unparsed_uri || decoded.len != r->uri.len
         || ngx_memcmp(decoded.data, r->uri.data, decoded.len) != 0)
     {
-        *path = r->uri;
+        rc = ngx_http_xet_hub_route_encode(r, path);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
     }
 
     if (path->len > xlcf->hub_base.len
@@ -124,6 +133,47 @@ ngx_http_xet_hub_route_path(ngx_http_request_t *r, ngx_str_t *path)
 
     } else if (xlcf->hub_base.len) {
         path->len = 0;
+    }
+
+    return NGX_OK;
+}
+
+
+/* The path as nginx has it, in the form in which paths are sent. */
+
+static ngx_int_t
+ngx_http_xet_hub_route_encode(ngx_http_request_t *r, ngx_str_t *path)
+{
+    u_char  *p, *last;
+    size_t   n;
+
+    last = r->uri.data + r->uri.len;
+    n = 0;
+
+    for (p = r->uri.data; p < last; p++) {
+        n += (*p == '%');
+    }
+
+    *path = r->uri;
+
+    if (n == 0) {
+        return NGX_OK;
+    }
+
+    path->data = ngx_pnalloc(r->pool, r->uri.len + 2 * n);
+    if (path->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    path->len = 0;
+
+    for (p = r->uri.data; p < last; p++) {
+        path->data[path->len++] = *p;
+
+        if (*p == '%') {
+            path->data[path->len++] = '2';
+            path->data[path->len++] = '5';
+        }
     }
 
     return NGX_OK;

@@ -49,6 +49,7 @@ ngx_http_xet_hub_preupload_handler(ngx_http_request_t *r,
     }
 
     ngx_http_xet_hub_batch_init(&p->batch);
+    hub->refusal = &p->list.refusal;
 
     return ngx_http_xet_hub_read(r, NGX_HTTP_XET_HUB_PREUPLOAD_BODY,
                                  ngx_http_xet_hub_preupload_parse,

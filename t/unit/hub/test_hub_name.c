@@ -126,13 +126,17 @@ test_refs(void)
 
     static const char *const  good[] = {
         "main", "dev/x", "v1.0", "a@b", "feature-1", "\xc3\xa4",
-        "0123456789012345678901234567890123456789x"
+        "0123456789012345678901234567890123456789x", "abcdef", "abcdefg",
+        "x/abcdef0", "head", "refsx", "HEADx", "abcdef0-",
+        "01234567890123456789012345678901234567890"
     };
 
     static const char *const  bad[] = {
         "", "HEAD", "refs/heads/x", "-x", "x.", ".x", "a..b", "a/.b", "a b",
         "a~1", "a^", "a:b", "a?", "a*", "a[", "a\\b", "a@{1}", "x.lock", "/a",
-        "a/", "0123456789abcdefABCDEF0123456789abcdef01"
+        "a/", "0123456789abcdefABCDEF0123456789abcdef01", "abcdef0",
+        "ABCDEF0", "1234567", "abcdef0/x", "HEAD/x", "refs", "refs/x",
+        "0123456789abcdefABCDEF0123456789abcdef01/d"
     };
 
     for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {

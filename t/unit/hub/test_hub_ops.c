@@ -235,6 +235,15 @@ test_commits(void)
     test_refused("no path", 0, LINE("deletedFile", ""), XET_HUB_OPERATION);
     test_refused("a path that climbs", 0,
                  LINE("deletedFile", "\"path\":\"a/../b\""), XET_HUB_PATH);
+    test_refused("a path of git", 0,
+                 LINE("file", "\"path\":\"a/.GIT/b\",\"content\":\"x\""),
+                 XET_HUB_UNSAFE);
+    test_refused("an LFS file of git", 0,
+                 LINE("lfsFile", "\"path\":\".git\",\"algo\":\"sha256\","
+                      "\"oid\":\"" SHA "\""), XET_HUB_UNSAFE);
+    test_refused("a copy to git", 0,
+                 LINE("copyFile", "\"path\":\"git~1\",\"srcPath\":\"b\""),
+                 XET_HUB_UNSAFE);
     test_refused("a copy of nothing", 0, LINE("copyFile", "\"path\":\"a\""),
                  XET_HUB_OPERATION);
     test_refused("a copy of what climbs", 0,
@@ -402,6 +411,8 @@ test_lists(void)
         "\",\"size\":5}]}";
     static const char  pre[] =
         "{\"files\":[{\"path\":\"a\",\"sample\":\"\",\"size\":3}]}";
+    static const char  unsafe[] =
+        "{\"files\":[{\"path\":\"a/.git/b\",\"size\":1}]}";
     static const char  climbs[] =
         "{\"files\":[{\"path\":\"../a\",\"size\":3}]}";
 
@@ -428,6 +439,11 @@ test_lists(void)
     xet_ok(xet_hub_preupload_parse(&l, (const uint8_t *) climbs,
                                    strlen(climbs), test_op, &s)
            == XET_HUB_PATH, "preupload: a path that climbs");
+    xet_ok(xet_hub_preupload_parse(&l, (const uint8_t *) unsafe,
+                                   strlen(unsafe), test_op, &s)
+           == XET_HUB_UNSAFE && l.refusal.len == 4
+           && memcmp(l.refusal.part, ".git", 4) == 0,
+           "preupload: a path of git");
 }
 
 
@@ -453,6 +469,7 @@ test_files(void)
         { "[1]", "invalid_commit" },
         { "[{\"path\":\"../a\",\"content\":\"\"}]", "invalid_path" },
         { "[{\"path\":\"a\"}]", "invalid_commit" },
+        { "[{\"path\":\".git/config\",\"content\":\"\"}]", "unsafe_path" },
         { "[{\"path\":\"a\",\"content\":\"a\",\"encoding\":\"base64\"}]",
           "invalid_commit" },
         { "\"a\"", "" }
