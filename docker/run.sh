@@ -20,7 +20,8 @@
 #
 # URL is what clients reach the server by, where that is not http://ADDR:PORT:
 # behind a proxy, for one.  With an ADDR that stands for all (0.0.0.0) and no
-# URL it is what a client has asked.
+# URL it is what a client has asked, and the server answers to its addresses and
+# to HOSTS, names with blanks between them, by default those of this machine.
 #
 #   DIR/pg       database cluster    DIR/nginx/conf  generated configuration
 #   DIR/store    xorbs               DIR/nginx/xet   keys, included files
@@ -73,9 +74,25 @@ find_urls()
         die "unusual characters in ADDR or URL: $addr $base"
     esac
 
+    case ${HOSTS:-} in *[!A-Za-z0-9_.\ -]*)
+        die "unusual characters in HOSTS: $HOSTS"
+    esac
+
     host=${addr#'['}
     host=${host%']'}
     allow=
+    hosts=${HOSTS:+ $HOSTS}
+
+    # with no URL that says it: what other machines call this one
+
+    if [ -z "$base$hosts" ]; then
+        for name in $(hostname 2>/dev/null) $(hostname -f 2>/dev/null); do
+            case $name in *[!A-Za-z0-9_.-]* | '' | *.) ;;
+            *)
+                hosts="$hosts $name"
+            esac
+        done
+    fi
 
     case $host in
     0.0.0.0)
@@ -455,7 +472,7 @@ write_conf()
             -e "$user" \
             -e "$temp" \
             -e "s|@ADDR@|$addr|" \
-            -e "s|@BASE@|${base:+xet_url_base $base;}|" \
+            -e "s|@BASE@|${base:+xet_url_base $base;}${hosts:+xet_hosts$hosts;}|" \
             -e "s|@PORT@|$port|g" \
             -e "s|@MODULE@|$module|g" \
             -e "s|@SOCKET@|$socket|g" \

@@ -535,6 +535,13 @@ bad('xet_dedup_period x', qr/"xet_dedup_period" directive invalid value/,
 	with(xet_dedup_period => 'x'));
 good("xet_dedup_period $_", with(xet_dedup_period => $_)) for '1h', '366d';
 
+bad("xet_hosts $_", qr/invalid name .* in "xet_hosts"/,
+	location("xet_hosts '$_';")) for 'http://a.example', 'a.example:80',
+	'*.example', 'a.', 'a b', '$host';
+bad('xet_hosts twice', qr/"xet_hosts" directive is duplicate/,
+	location('xet_hosts a; xet_hosts b;'));
+good('xet_hosts', location('xet_hosts a.example 10.0.0.1 [::1];'));
+
 bad("xet_telemetry $_", qr/invalid value "$_" in "xet_telemetry"/,
 	location("xet_telemetry $_;")) for qw/ yes 1 /;
 bad("xet_hub_pages $_", qr/invalid value "$_" in "xet_hub_pages"/,

@@ -134,7 +134,10 @@ xet_s3xml_start(void *data, const XML_Char *name, const XML_Char **attributes)
     len = strlen(name);
     at = w->depth ? w->ends[w->depth - 1] : 0;
 
+    /* expat takes "<:/>" and "<a:/>", which leave no name behind the prefix */
+
     if (w->depth == XET_S3XML_DEPTH
+        || len == 0
         || len > XET_S3XML_PATH_MAX - 2
         || at > XET_S3XML_PATH_MAX - 2 - len)
     {

@@ -34,6 +34,14 @@ struct ngx_http_xet_auth_s {
 ngx_http_xet_auth_t *ngx_http_xet_auth(ngx_http_request_t *r);
 
 /*
+ * ngx_http_xet_origin.c: refuses what a foreign web page makes a browser send:
+ * a request to a name that the server does not have, where authentication is
+ * off, and one that may write.  NGX_OK; NGX_DONE when the request was answered
+ * and finalized.
+ */
+ngx_int_t ngx_http_xet_origin_check(ngx_http_request_t *r);
+
+/*
  * The id of the key that the bearer token names, in r's pool; to be trusted
  * where the token is good.  NGX_DECLINED: it names none.
  */

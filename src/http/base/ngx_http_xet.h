@@ -257,6 +257,7 @@ typedef struct {
     time_t                     token_period;   /* 0: none */
 
     ngx_http_complex_value_t  *url_base;
+    ngx_array_t               *hosts;          /* ngx_str_t, or NULL */
     ngx_http_complex_value_t  *cors;           /* origin */
     time_t                     url_ttl;
     ngx_uint_t                 url_mode;       /* NGX_HTTP_XET_URL_* */
@@ -548,6 +549,10 @@ void *ngx_http_xet_alloc(void *pool, size_t size);
  * "xet_cors" is off or gives no origin for the request, NGX_ERROR.
  */
 ngx_int_t ngx_http_xet_cors(ngx_http_request_t *r);
+
+/* Whether "xet_cors" lets pages of that origin in; adds no header. */
+ngx_uint_t ngx_http_xet_cors_allows(ngx_http_request_t *r,
+    const ngx_str_t *origin);
 
 /* Answers a preflight request, after ngx_http_xet_cors() for it. */
 ngx_int_t ngx_http_xet_cors_preflight(ngx_http_request_t *r);

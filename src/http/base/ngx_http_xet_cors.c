@@ -72,6 +72,27 @@ ngx_http_xet_cors(ngx_http_request_t *r)
 }
 
 
+ngx_uint_t
+ngx_http_xet_cors_allows(ngx_http_request_t *r, const ngx_str_t *origin)
+{
+    ngx_str_t                 allowed;
+    ngx_http_xet_loc_conf_t  *xlcf;
+
+    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
+
+    if (xlcf->cors == NULL
+        || ngx_http_complex_value(r, xlcf->cors, &allowed) != NGX_OK)
+    {
+        return 0;
+    }
+
+    return (allowed.len == 1 && allowed.data[0] == '*')
+           || (allowed.len && allowed.len == origin->len
+               && ngx_strncasecmp(allowed.data, origin->data, allowed.len)
+                  == 0);
+}
+
+
 /* Once: an error asks again. */
 
 static ngx_int_t

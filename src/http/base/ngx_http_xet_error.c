@@ -240,8 +240,8 @@ ngx_http_xet_error_note(ngx_http_request_t *r, const char *code)
 
 
 /*
- * Faults of the server, and uploads that were refused, are logged as errors,
- * for the operator.  What anybody can cause by a URL is logged at level "info",
+ * Faults of the server, uploads that were refused, and requests to a name that
+ * the configuration does not have, are logged as errors, for the operator.  What anybody can cause by a URL is logged at level "info",
  * as nginx logs what clients do wrong; so is what clients of a Hub ask for to
  * learn whether it is there already.
  */
@@ -259,6 +259,7 @@ ngx_http_xet_log_error(ngx_http_request_t *r, ngx_uint_t status,
 
     if ((status >= NGX_HTTP_INTERNAL_SERVER_ERROR
          && status != NGX_HTTP_NOT_IMPLEMENTED)
+        || status == NGX_HTTP_MISDIRECTED_REQUEST
         || (status != NGX_HTTP_NOT_FOUND
             && status != NGX_HTTP_NOT_ALLOWED
             && status != NGX_HTTP_UNAUTHORIZED

@@ -27,9 +27,6 @@ static ngx_int_t ngx_http_xet_hub_parse(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub, ngx_str_t *path);
 static ngx_int_t ngx_http_xet_hub_begin(ngx_http_request_t *r,
     const ngx_http_xet_hub_route_t *route);
-static ngx_uint_t ngx_http_xet_hub_foreign(ngx_http_request_t *r);
-static ngx_uint_t ngx_http_xet_hub_ends(const ngx_str_t *origin,
-    const ngx_str_t *end);
 static ngx_int_t ngx_http_xet_hub_caller(ngx_http_request_t *r,
     ngx_http_xet_hub_t *hub);
 static ngx_int_t ngx_http_xet_hub_who(ngx_http_request_t *r,
@@ -233,77 +230,10 @@ ngx_http_xet_hub_begin(ngx_http_request_t *r,
         return (rc == NGX_OK) ? NGX_DECLINED : rc;
     }
 
-    if (ngx_http_xet_hub_foreign(r)) {
-        return ngx_http_xet_hub_error(r, NGX_HTTP_FORBIDDEN, "forbidden",
-                                      "A page of another origin may not write"
-                                      " here");
-    }
-
     rc = ngx_http_xet_body_plain(r);
 
     return (rc == NGX_DECLINED && route->access == NGX_HTTP_XET_HUB_WRITES)
            ? ngx_http_xet_limit_upload(r) : rc;
-}
-
-
-/*
- * Whether a page of another origin makes a browser send this, which is who it
- * is without a token of its own: by a certificate, a cookie, or the network.
- * "xet_cors" says which pages may.
- */
-
-static ngx_uint_t
-ngx_http_xet_hub_foreign(ngx_http_request_t *r)
-{
-    ngx_str_t                *origin;
-    ngx_table_elt_t          *h, *allowed;
-    ngx_http_xet_loc_conf_t  *xlcf;
-
-    xlcf = ngx_http_get_module_loc_conf(r, ngx_http_xet_module);
-
-    h = ngx_http_xet_header_find(&r->headers_in.headers, "Origin", 0);
-
-    if (h == NULL || xlcf->auth == NGX_HTTP_XET_AUTH_TOKEN) {
-        return 0;
-    }
-
-    allowed = ngx_http_xet_header_find(&r->headers_out.headers,
-                                       "Access-Control-Allow-Origin", 0);
-
-    if (allowed
-        && (ngx_http_xet_hub_is(&allowed->value, "*")
-            || (allowed->value.len == h->value.len
-                && ngx_strncmp(allowed->value.data, h->value.data,
-                               h->value.len)
-                   == 0)))
-    {
-        return 0;
-    }
-
-    origin = &ngx_http_xet_hub_get(r)->origin;
-
-    return !ngx_http_xet_hub_ends(&h->value, origin)
-           && (r->headers_in.host == NULL
-               || !ngx_http_xet_hub_ends(&h->value,
-                                         &r->headers_in.host->value));
-}
-
-
-/* Whether an origin is that one, with its scheme or without. */
-
-static ngx_uint_t
-ngx_http_xet_hub_ends(const ngx_str_t *origin, const ngx_str_t *end)
-{
-    u_char  *p;
-
-    if (end->len == 0 || origin->len < end->len) {
-        return 0;
-    }
-
-    p = origin->data + origin->len - end->len;
-
-    return ngx_strncasecmp(p, end->data, end->len) == 0
-           && (p == origin->data || p[-1] == '/');
 }
 
 

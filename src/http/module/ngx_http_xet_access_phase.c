@@ -32,11 +32,12 @@ static ngx_int_t ngx_http_xet_data_etag(ngx_http_request_t *r,
 
 
 /*
- * Subrequests and bodies to verify are handled before the access phase:
- * "satisfy any" may pass over a handler of the access phase, and nginx skips
- * that phase for subrequests.  So where tokens or signatures are checked, a
- * subrequest is refused.  Clones, by which nginx fetches slices and updates a
- * cache, begin behind this phase: the request that they belong to was checked.
+ * Subrequests, requests of foreign pages and bodies to verify are handled
+ * before the access phase: "satisfy any" may pass over a handler of the access
+ * phase, and nginx skips that phase for subrequests.  So where tokens or
+ * signatures are checked, a subrequest is refused.  Clones, by which nginx
+ * fetches slices and updates a cache, begin behind this phase: the request that
+ * they belong to was checked.
  */
 
 ngx_int_t
@@ -59,7 +60,16 @@ ngx_http_xet_preaccess_handler(ngx_http_request_t *r)
 
     /* an error that is being answered stays what it is */
 
-    if (!xlcf->verify_body || xlcf->api || r != r->main || r->err_status) {
+    if (r != r->main || r->err_status) {
+        return NGX_DECLINED;
+    }
+
+    if (xlcf->api || xlcf->mint || xlcf->hub || xlcf->monitor) {
+        return (ngx_http_xet_origin_check(r) == NGX_OK) ? NGX_DECLINED
+                                                        : NGX_DONE;
+    }
+
+    if (!xlcf->verify_body) {
         return NGX_DECLINED;
     }
 

@@ -174,6 +174,7 @@ ngx_http_xet_create_loc_conf(ngx_conf_t *cf)
     conf->url_mode = NGX_CONF_UNSET_UINT;
     conf->data_mode = NGX_CONF_UNSET_UINT;
     conf->grants = NGX_CONF_UNSET;
+    conf->hosts = NGX_CONF_UNSET_PTR;
     conf->url_quantum = NGX_CONF_UNSET;
     conf->url_ranges = NGX_CONF_UNSET_UINT;
     conf->verify_body = NGX_CONF_UNSET;
@@ -311,6 +312,7 @@ ngx_http_xet_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     ngx_http_xet_conf_merge_value(&conf->url_base, prev->url_base);
     ngx_http_xet_conf_merge_value(&conf->cors, prev->cors);
+    ngx_conf_merge_ptr_value(conf->hosts, prev->hosts, NULL);
     ngx_http_xet_conf_merge_value(&conf->hub_user, prev->hub_user);
     ngx_http_xet_conf_merge_value(&conf->hub_owners, prev->hub_owners);
     ngx_http_xet_conf_merge_value(&conf->hub_upstream, prev->hub_upstream);

@@ -38,6 +38,7 @@ static void ngx_http_xet_conf_handler(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_http_core_loc_conf_t *clcf, ngx_http_handler_pt handler);
 static ngx_int_t ngx_http_xet_conf_compile(ngx_conf_t *cf, ngx_str_t *value,
     ngx_http_complex_value_t *cv);
+static ngx_uint_t ngx_http_xet_conf_host_ok(const ngx_str_t *name);
 static ngx_shm_zone_t *ngx_http_xet_conf_zone(ngx_conf_t *cf,
     ngx_str_t *value);
 static ngx_int_t ngx_http_xet_conf_bytes(ngx_str_t *value,
@@ -448,6 +449,79 @@ ngx_http_xet_conf_url_base(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     return ngx_http_xet_conf_keep(cf, cmd, conf);
+}
+
+
+/* xet_hosts name ...; as nginx compares names: without a port. */
+
+char *
+ngx_http_xet_conf_hosts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_xet_loc_conf_t *xlcf = conf;
+
+    ngx_str_t   *value, *name;
+    ngx_uint_t   i;
+
+    if (xlcf->hosts != NGX_CONF_UNSET_PTR) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    xlcf->hosts = ngx_array_create(cf->pool, cf->args->nelts - 1,
+                                   sizeof(ngx_str_t));
+    if (xlcf->hosts == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    for (i = 1; i < cf->args->nelts; i++) {
+
+        if (!ngx_http_xet_conf_host_ok(&value[i])) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid name \"%V\" in \"xet_hosts\": a host "
+                               "name or an address without scheme, port and "
+                               "pattern is expected, or \"*\" for any name",
+                               &value[i]);
+            return NGX_CONF_ERROR;
+        }
+
+        name = ngx_array_push(xlcf->hosts);
+        if (name == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        *name = value[i];
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static ngx_uint_t
+ngx_http_xet_conf_host_ok(const ngx_str_t *name)
+{
+    u_char  c;
+    size_t  i;
+
+    if (name->len == 1 && name->data[0] == '*') {
+        return 1;
+    }
+
+    if (name->len > 2 && name->data[0] == '[') {
+        return name->data[name->len - 1] == ']';
+    }
+
+    for (i = 0; i < name->len; i++) {
+        c = ngx_tolower(name->data[i]);
+
+        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'
+              || c == '.' || c == '_'))
+        {
+            return 0;
+        }
+    }
+
+    return name->len != 0 && name->data[name->len - 1] != '.';
 }
 
 

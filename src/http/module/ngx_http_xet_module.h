@@ -187,6 +187,7 @@ char *ngx_http_xet_conf_verify_body(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_require_tls(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+char *ngx_http_xet_conf_hosts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_xet_conf_url_base(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_xet_conf_token_cache(ngx_conf_t *cf, ngx_command_t *cmd,

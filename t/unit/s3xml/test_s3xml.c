@@ -174,6 +174,10 @@ test_limits(void)
 
     free(text);
 
+    xet_ok(test_answer("<:/>") == XET_BODY_SYNTAX
+           && test_answer("<Error><a:/><Code>x</Code></Error>")
+              == XET_BODY_SYNTAX, "names that end with their prefix");
+
     xet_ok(test_answer("<!DOCTYPE Error [<!ENTITY a \"aaaa\">]>"
                        "<Error><Code>&a;&a;</Code></Error>")
            == XET_BODY_SYNTAX

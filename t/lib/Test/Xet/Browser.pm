@@ -6,6 +6,7 @@ package Test::Xet::Browser;
 # protocol).
 #
 #     my $b = Test::Xet::Browser->new();    # undef where there is none
+#     my $b = Test::Xet::Browser->new('--host-rules=MAP a.example 127.0.0.1');
 #
 #     $b->open('http://127.0.0.1:8080/');
 #     is($b->js('document.title'), 'Hello');
@@ -28,7 +29,7 @@ use Test::Xet::Process qw/ patience reap spew wait_for /;
 my $json = JSON::PP->new()->utf8()->allow_nonref();
 
 sub new {
-	my ($class) = @_;
+	my ($class, @options) = @_;
 
 	return undef if system('chromium --version >/dev/null 2>&1') != 0;
 
@@ -59,7 +60,7 @@ sub new {
 			'--disable-background-networking',
 			'--disable-component-update', '--mute-audio',
 			'--force-renderer-accessibility', '--lang=en',
-			'--remote-debugging-pipe',
+			'--remote-debugging-pipe', @options,
 			"--user-data-dir=$profile", 'about:blank')
 			or POSIX::_exit(1);
 	}
