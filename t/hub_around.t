@@ -238,9 +238,13 @@ is($t->get('/api/models/alice/m', \%basic)->{status}, 200,
 is($t->post('/api/repos/create', '{"name":"b1"}', \%basic)->{status}, 200,
 	'a password: writes');
 
-for my $origin ('https://other.example', 'null', $t->url('')) {
+for my $case ([ 'https://other.example', 403 ], [ 'null', 403 ],
+	[ $t->url(''), 401 ])
+{
+	my ($origin, $status) = @$case;
+
 	is($t->post('/api/repos/create', '{"name":"b2"}', { %basic,
-		Origin => $origin })->{status}, 401,
+		Origin => $origin })->{status}, $status,
 		"a password: not for a page of $origin");
 }
 

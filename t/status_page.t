@@ -22,8 +22,8 @@ my $t = Test::Xet->new(log => 'info', directives => { xet_url_base => undef },
 xet_auth off;
 location /api/ { xet_api; }
 location = /metrics { xet_metrics; }
-location = /status { xet_status; }
-location = /based { xet_status; xet_url_base https://cas.example.com/x; }
+location = /status { xet_status; xet_hosts *; }
+location = /based { xet_status; xet_hosts *; xet_url_base https://cas.example.com/x; }
 EOC
 
 $t->run();

@@ -175,7 +175,8 @@ ngx_http_xet_hub_upstream(ngx_http_request_t *r)
     if (xlcf->hub_upstream == NULL
         || !(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))
         || hub->route->access != NGX_HTTP_XET_HUB_READS
-        || hub->route->act != NGX_HTTP_XET_HUB_LOOK)
+        || hub->route->act != NGX_HTTP_XET_HUB_LOOK
+        || hub->asked.kind == XET_HUB_BUCKET)
     {
         return NGX_DECLINED;
     }
